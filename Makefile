@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+#
+# `make help` lists what can be made and which variables can be set.
+# Objects live in build/<hash of compiler and flags>/, so release, sanitizer
+# and other builds stand side by side. build/latest is the last one built.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.SECONDARY:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+# ------------------------------------------------------------------ options
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+SAN ?=#       sanitizers: address,undefined or thread
+WERROR ?=#    1: warnings are errors
+NVCC ?= nvcc
+NP ?= 4#      ranks of make run
+NODES ?= 2#   nodes they pose as
+POLICY ?= net=topk:0.01+ef
+ARGS ?=#      more arguments for the trainer, or for a benchmark
+T ?=#         make test: only tests whose path contains this
+PREFIX ?= /usr/local
+DESTDIR ?=
+SAN := $(strip $(SAN))
+WERROR := $(strip $(WERROR))
+OPT ?= $(if $(SAN),-O1,-O3)
+
+# -------------------------------------------------------------------- flags
+# pkg-config is asked silently: before `make deps` has run, or for help, a
+# missing package is no reason for noise. tools/build/config says what is wrong.
+PKG = $(shell pkg-config $(1) $(2) 2>/dev/null)
+MPI_CFLAGS := $(or $(call PKG,--cflags,ompi-c),$(shell mpicc --showme:compile 2>/dev/null))
+MPI_LIBS := $(or $(call PKG,--libs,ompi-c),$(shell mpicc --showme:link 2>/dev/null))
+XXHASH_LIBS := $(or $(call PKG,--libs,libxxhash),-lxxhash)
+CMOCKA_LIBS := $(or $(call PKG,--libs,cmocka),-lcmocka)
+BLAS_LIBS := $(or $(call PKG,--libs,openblas),-lopenblas)
+ZLIB_LIBS := $(or $(call PKG,--libs,zlib),-lz)
+# Foreign headers are not ours to warn about: -I becomes -isystem.
+FOREIGN := $(patsubst -I%,-isystem%,$(MPI_CFLAGS) \
+  $(call PKG,--cflags,libxxhash cmocka openblas zlib))
+
+WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes \
+  -Wmissing-prototypes -Wvla $(if $(WERROR),-Werror)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+CFLAGS := -std=c11 -D_GNU_SOURCE $(OPT) -g -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
+  $(WARNINGS) $(SANFLAGS) $(EXTRA_CFLAGS)
+CPPFLAGS := -I. -Ilibcomm/include $(FOREIGN)
+LDFLAGS := -pthread $(SANFLAGS) $(EXTRA_LDFLAGS)
+LIB_LIBS := $(MPI_LIBS) $(XXHASH_LIBS) -ldl -lm
+NVCCFLAGS := -O3 -g --fmad=false -ftz=false -prec-div=true -Xcompiler -fPIC,-fvisibility=hidden
+
+BUILD_KEY := $(shell printf '%s\n' "$$($(CC) --version 2>&1 | head -n 1)" '$(CC) $(CFLAGS)' \
+  '$(CPPFLAGS)' '$(LDFLAGS)' '$(NVCC) $(NVCCFLAGS)' | sha256sum | cut -c1-10)
+BUILD := build/$(BUILD_KEY)
+
+# ------------------------------------------------------------------ sources
+CU_SOURCES := $(wildcard kernels/*.cu libcomm/*.cu libcomm/*/*.cu)
+CU_TESTS := $(shell find tests -name 'cuda_*.c' 2>/dev/null | sort)
+# The probe compiles a kernel once and remembers the answer; it runs only when
+# there is something to compile with nvcc.
+HAVE_CUDA := $(if $(CU_SOURCES)$(CU_TESTS),$(shell NVCC='$(NVCC)' tools/build/cuda-probe status))
+ifneq ($(HAVE_CUDA),yes)
+CU_SOURCES :=
+CU_TESTS :=
+else
+CUDA_LIBS := $(shell NVCC='$(NVCC)' tools/build/cuda-probe libs)
+endif
+
+LIB_SOURCES := $(wildcard kernels/*.c codecs/*.c libcomm/*.c) \
+  $(filter-out libcomm/doors/%,$(wildcard libcomm/*/*.c))
+TRAINER_SOURCES := $(wildcard trainer/*.c)
+TOOL_SOURCES := $(wildcard tools/*.c)
+PERF_SOURCES := $(wildcard tools/perf/*.c)
+SUPPORT_SOURCES := $(wildcard tests/support/*.c)
+TEST_SOURCES := $(shell find tests \( -name 'test_*.c' -o -name 'mpi_*.c' \) 2>/dev/null | sort) \
+  $(CU_TESTS)
+
+OBJ = $(addprefix $(BUILD)/,$(addsuffix .o,$(1)))
+LIB_OBJECTS := $(call OBJ,$(LIB_SOURCES) $(CU_SOURCES))
+SUPPORT_OBJECTS := $(call OBJ,$(SUPPORT_SOURCES))
+TRAINER_PARTS := $(call OBJ,$(filter-out trainer/main.c,$(TRAINER_SOURCES)))
+
+LIBRARY := $(BUILD)/libcomm.so
+ARCHIVE := $(BUILD)/libcomm.a
+TRAIN := $(if $(TRAINER_SOURCES),$(BUILD)/train)
+TOOLS := $(patsubst tools/%.c,$(BUILD)/tools/%,$(TOOL_SOURCES))
+TESTS := $(foreach t,$(TEST_SOURCES),$(if $(or $(if $(T),,all),$(findstring $(T),$t)),$(BUILD)/$(t:.c=)))
+
+VERSION := $(shell awk '/^\#define LCOMM_VERSION_(MAJOR|MINOR|PATCH)/ { v = v s $$3; s = "." } \
+  END { print v }' libcomm/include/libcomm.h)
+SONAME := libcomm.so.$(firstword $(subst ., ,$(VERSION)))
+
+# Targets that start a build of their own use all processors, unless told.
+SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS))$(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
+
+# ------------------------------------------------------------------- builds
+.PHONY: all programs tests
+all: programs ## build the library, the trainer and the tools (default)
+
+programs: $(ARCHIVE) $(LIBRARY) $(TRAIN) $(TOOLS)
+	@ln -sfn $(BUILD_KEY) build/latest
+
+tests: programs $(TESTS) ## build all, tests included
+
+$(BUILD)/%.c.o: %.c
+	@mkdir -p $(@D)
+	@echo "  CC    $<"
+	@$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/%.cu.o: %.cu
+	@mkdir -p $(@D)
+	@echo "  NVCC  $<"
+	@$(NVCC) -I. -Ilibcomm/include $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+$(ARCHIVE): $(LIB_OBJECTS)
+	@echo "  AR    $@"
+	@rm -f $@; ar rcs $@ $^
+
+$(BUILD)/$(SONAME): $(LIB_OBJECTS)
+	@echo "  LINK  $@"
+	@$(CC) -shared -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) $^ $(LIB_LIBS) \
+	  $(CUDA_LIBS) -o $@
+
+$(LIBRARY): $(BUILD)/$(SONAME)
+	@ln -sf $(SONAME) $@
+
+# The trainer and allreduce_perf see only what libcomm.so exports: they prove
+# that the public interface is enough. The other tools look inside.
+PUBLIC := -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..:$$ORIGIN/../lib'
+LINK = @echo "  LINK  $@"; mkdir -p $(@D); $(CC) $(LDFLAGS) $(filter %.o,$^)
+
+$(BUILD)/train: $(call OBJ,$(TRAINER_SOURCES)) $(LIBRARY)
+	$(LINK) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) $(BLAS_LIBS) $(ZLIB_LIBS) $(XXHASH_LIBS) -lm -o $@
+
+$(BUILD)/tools/allreduce_perf: $(call OBJ,tools/allreduce_perf.c $(PERF_SOURCES)) $(LIBRARY)
+	$(LINK) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) -lm -o $@
+
+$(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(ARCHIVE)
+	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(CUDA_LIBS) -o $@
+
+TEST_LINK = $(SUPPORT_OBJECTS) $(ARCHIVE) $(CMOCKA_LIBS) $(LIB_LIBS) $(CUDA_LIBS) -o $@
+$(BUILD)/tests/trainer/%: $(BUILD)/tests/trainer/%.c.o $(TRAINER_PARTS) $(SUPPORT_OBJECTS) $(ARCHIVE)
+	@echo "  LINK  $@"
+	@$(CC) $(LDFLAGS) $< $(TRAINER_PARTS) $(BLAS_LIBS) $(ZLIB_LIBS) $(TEST_LINK)
+
+$(BUILD)/tests/%: $(BUILD)/tests/%.c.o $(SUPPORT_OBJECTS) $(ARCHIVE)
+	@echo "  LINK  $@"
+	@$(CC) $(LDFLAGS) $< $(TEST_LINK)
+
+-include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(SUPPORT_OBJECTS) \
+  $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(TEST_SOURCES)))
+
+# -------------------------------------------------------------- everyday use
+# deps may install the very packages whose flags were asked for above, so what
+# follows it is another make.
+.PHONY: deps run test run-built test-built data
+deps: ## install missing packages (Debian, Ubuntu), or say which are missing
+	@tools/build/deps
+
+run: deps ## train Fashion-MNIST: NP ranks posing as NODES nodes, POLICY, ARGS
+	@$(SUBMAKE) all
+	@$(MAKE) run-built
+
+run-built:
+	@tools/build/data --unless-found
+	@LCOMM_NODES='$(NODES)' tools/build/launch '$(NP)' $(BUILD)/train --policy '$(POLICY)' $(ARGS)
+
+test: deps ## build and run all tests: SAN=address,undefined, SAN=thread, T=part of a path
+	@$(SUBMAKE) tests
+	@$(MAKE) test-built
+
+test-built:
+	@SAN='$(SAN)' HAVE_CUDA='$(HAVE_CUDA)' tests/run $(BUILD) '$(T)'
+
+data: ## download Fashion-MNIST into data/fashion-mnist and check it
+	@tools/build/data
+
+bench-%: deps ## run the benchmark tools/bench/% (bench-slice)
+	@$(SUBMAKE) all
+	@test -x tools/bench/$* || { echo "make: there is no benchmark tools/bench/$*"; exit 2; }
+	@$(MAKE) BENCH=$* bench-built
+
+.PHONY: bench-built
+bench-built:
+	@mkdir -p build/bench
+	@BUILD=$(BUILD) BENCH_COMMAND='make bench-$(BENCH)' tools/bench/$(BENCH) $(ARGS)
+
+# -------------------------------------------------------------- housekeeping
+.PHONY: check format config help install clean print-build
+check: ## formatting, analysers, include arrows, exported symbols, headers, wording
+	@CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' CFLAGS='$(CFLAGS)' tools/build/check
+
+format: ## clang-format all sources
+	@tools/build/sources | xargs -r clang-format -i
+
+config: ## say what was found on this machine and what was not, and why
+	@CC='$(CC)' NVCC='$(NVCC)' tools/build/config
+	@echo
+	@printf '%-12s %s\n' build '$(BUILD)' cflags '$(CFLAGS)' cppflags '$(CPPFLAGS)' \
+	  'lib libs' '$(LIB_LIBS)' 'cuda files' '$(or $(CU_SOURCES),none)'
+
+help: ## this text
+	@echo 'Targets:'
+	@sed -nE 's/^([a-z%-]+):[^#]*## (.*)/\1\t\2/p' Makefile | \
+	  awk -F '\t' '{ printf "  %-10s %s\n", $$1, $$2 }'
+	@echo 'Variables (make run POLICY=net=int8):'
+	@sed -nE 's/^([A-Z]+) \?= *([^#]*)(# *(.*))?$$/\1\t\2\t\4/p' Makefile | \
+	  awk -F '\t' '{ printf "  %-10s %-20s %s\n", $$1, $$2, $$3 }'
+
+install: programs ## install library, headers, pkg-config file and tools: PREFIX= DESTDIR=
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' VERSION='$(VERSION)' SONAME='$(SONAME)' LIB_LIBS='$(LIB_LIBS)' \
+	  tools/build/install $(BUILD)
+
+print-build: ## print the build folder
+	@echo $(BUILD)
+
+clean: ## remove build/
+	rm -rf build

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_CODECS_TOPK_H
+#define LCOMM_CODECS_TOPK_H
+
+/* Top-k sparsification: the k largest magnitudes of a view, as sorted
+ * positions and bf16 values. Selection is exact; NaN ranks above Inf, Inf
+ * above finite values, equal magnitudes go to the lower index.
+ *
+ * A *view* is part `part` of `parts` of a base array of `base_count` elements
+ * (see kernels/stripe.h); parts == 1 is the whole array. A view is encoded
+ * into `outputs` payloads: with outputs == 1 one payload whose positions are
+ * the view's local indices; with outputs > 1 (only for parts == 1) payload o
+ * holds the entries of part o of `outputs`, as local indices of that part.
+ *
+ * Payload, little-endian: u32 entries; for each block of 32 entries one byte
+ * w (0..32) and the block's deltas in w bits each, least significant bit
+ * first, the block padded to whole bytes (the last block holds
+ * entries%32 deltas if that is not 0); then `entries` bf16 values of 2 bytes.
+ * A delta is the distance to the previous position minus one; the first
+ * position counts from -1. Positions are strictly increasing.
+ */
+
+#include "codecs/codec.h"
+
+/* What happens to a value that is sent. */
+typedef enum lcomm_topk_keep {
+  LCOMM_TOPK_RELEASE, /* residual = acc - sent: it is surely applied */
+  LCOMM_TOPK_HOLD     /* residual = acc, until lcomm_topk_settle() */
+} lcomm_topk_keep;
+
+/* Number of entries kept of `count`: density * count rounded to nearest, at
+ * least 1 when count > 0, at most count. */
+uint64_t lcomm_topk_entries(double density, uint64_t count);
+
+/* Entries a payload may hold when a view with `total` kept entries is split
+ * over `outputs` parts of at most `part_count` elements each:
+ * total when outputs == 1, else min(part_count, 1.25*total/outputs + 64). */
+uint64_t lcomm_topk_capacity(uint64_t total, uint32_t outputs, uint64_t part_count);
+
+/* Largest payload of `entries` entries, in bytes. */
+size_t lcomm_topk_bound(uint64_t entries);
+
+/* An encoder for one view: scratch memory, segments and the threshold that
+ * is surely low. Made at plan time, used every step, one thread at a time. */
+typedef struct lcomm_topk lcomm_topk;
+
+typedef struct lcomm_topk_shape {
+  uint64_t base_count; /* elements of the base array, below 2^32 */
+  uint32_t parts, part;
+  uint32_t outputs;
+  double density;
+  /* Ascending ends of the segments in base coordinates, the last one equal to
+   * base_count: every segment keeps its own lcomm_topk_entries() of its
+   * elements inside the view. Copied. One segment: selection over all. */
+  const uint64_t *segment_ends;
+  size_t segments;
+} lcomm_topk_shape;
+
+/* ARGUMENT for a bad shape, MEMORY. Free with lcomm_topk_destroy (NULL ok). */
+lcomm_status lcomm_topk_create(const lcomm_topk_shape *shape, lcomm_topk **topk);
+void lcomm_topk_destroy(lcomm_topk *topk);
+
+/* Entries that payload `output` can hold at most, and its bound in bytes. */
+uint64_t lcomm_topk_output_capacity(const lcomm_topk *topk, uint32_t output);
+size_t lcomm_topk_output_bound(const lcomm_topk *topk, uint32_t output);
+
+/* Entries kept over all segments. */
+uint64_t lcomm_topk_total(const lcomm_topk *topk);
+
+/* acc = base + residual (residual NULL: acc = base), select, encode.
+ * residual has the geometry of base and is updated as `keep` says. What does
+ * not fit into its payload is not sent: the largest magnitudes go first, the
+ * rest stays in the residual. payload[o] has room for
+ * lcomm_topk_output_bound(o) bytes; size[o] receives its length. base is not
+ * changed. Values that are not finite are sent and leave a residual of 0,
+ * whatever `keep` says. Allocates nothing. */
+void lcomm_topk_encode(lcomm_topk *topk, const lcomm_kernels *kernels, const float *base,
+                       float *residual, lcomm_topk_keep keep, uint8_t *const *payload,
+                       size_t *size);
+
+/* For the owner of a sum: select from the view of base as above (without
+ * accumulating), and residual[j] += weight * (base[j] - sent value) for the
+ * selected j only. residual may be NULL. outputs must be 1. */
+void lcomm_topk_encode_owner(lcomm_topk *topk, const lcomm_kernels *kernels, const float *base,
+                             float *residual, float weight, uint8_t *payload, size_t *size);
+
+/* Is this a payload for a view of `count` elements? Any bytes are allowed;
+ * never reads past size. LCOMM_ERR_WIRE if it is not. The functions below
+ * must only be given payloads that passed. entries may be NULL. */
+lcomm_status lcomm_topk_check(const uint8_t *payload, size_t size, uint64_t count,
+                              uint64_t *entries);
+
+/* base[global(local index)] += factor * value for every entry. */
+void lcomm_topk_add(const uint8_t *payload, uint32_t parts, uint32_t part, float factor,
+                    float *base);
+
+/* Zero the view of base (base_count elements), then lcomm_topk_add. */
+void lcomm_topk_decode(const uint8_t *payload, uint64_t base_count, uint32_t parts, uint32_t part,
+                       float factor, float *base);
+
+/* residual[j] -= value sent for every j in `sent` that is also in `applied`
+ * (both payloads of the same part); applied NULL: for every j in `sent`.
+ * Values that are not finite leave the residual alone. */
+void lcomm_topk_settle(const uint8_t *sent, const uint8_t *applied, uint32_t parts, uint32_t part,
+                       float *residual);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_CODECS_WIRE_H
+#define LCOMM_CODECS_WIRE_H
+
+/* The header in front of every payload, 40 bytes, little-endian:
+ *
+ *   offset size field
+ *        0    4 magic, the bytes 'L' 'C' 'M' 'W'
+ *        4    1 version, 1
+ *        5    1 codec, lcomm_codec_id
+ *        6    1 dtype of the operation, lcomm_dtype
+ *        7    1 flags, bit 0: the checksum is set; other bits are 0
+ *        8    4 parameters hash: plan and codec parameters of the sender
+ *       12    4 operation sequence number
+ *       16    8 count, elements the payload stands for
+ *       24    8 payload size in bytes
+ *       32    8 checksum, XXH3-64 of the payload, 0 when bit 0 is not set
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libcomm/include/libcomm_types.h"
+
+enum { LCOMM_WIRE_HEADER_SIZE = 40, LCOMM_WIRE_VERSION = 1, LCOMM_WIRE_CHECKSUM = 1 };
+
+typedef struct lcomm_wire_header {
+  uint8_t version, codec, dtype, flags;
+  uint32_t parameters;
+  uint32_t sequence;
+  uint64_t count;
+  uint64_t payload_size;
+  uint64_t checksum;
+} lcomm_wire_header;
+
+/* Write LCOMM_WIRE_HEADER_SIZE bytes. */
+void lcomm_wire_pack(const lcomm_wire_header *header, uint8_t *bytes);
+
+/* Read a header from untrusted bytes: size, magic, version, known codec and
+ * dtype, no unknown flag. LCOMM_ERR_WIRE otherwise, and *why (may be NULL)
+ * then points at a static phrase for people, e.g. "wrong magic". */
+lcomm_status lcomm_wire_unpack(const uint8_t *bytes, size_t size, lcomm_wire_header *header,
+                               const char **why);
+
+/* XXH3-64 of a payload. */
+uint64_t lcomm_wire_checksum(const void *payload, size_t size);
+
+#endif

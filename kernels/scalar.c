@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "kernels/scalar.h"
+
+const lcomm_kernels lcomm_kernels_scalar = {
+    .name = "scalar",
+    .f32_to_f16 = lcomm_scalar_f32_to_f16,
+    .f32_to_bf16 = lcomm_scalar_f32_to_bf16,
+    .f16_to_f32 = lcomm_scalar_f16_to_f32,
+    .bf16_to_f32 = lcomm_scalar_bf16_to_f32,
+    .f16_add = lcomm_scalar_f16_add,
+    .bf16_add = lcomm_scalar_bf16_add,
+    .f32_to_int8 = lcomm_scalar_f32_to_int8,
+    .int8_to_f32 = lcomm_scalar_int8_to_f32,
+    .int8_add = lcomm_scalar_int8_add,
+    .f32_to_fp8 =
+        {[LCOMM_E4M3] = lcomm_scalar_f32_to_e4m3, [LCOMM_E5M2] = lcomm_scalar_f32_to_e5m2},
+    .fp8_to_f32 =
+        {[LCOMM_E4M3] = lcomm_scalar_e4m3_to_f32, [LCOMM_E5M2] = lcomm_scalar_e5m2_to_f32},
+    .fp8_add = {[LCOMM_E4M3] = lcomm_scalar_e4m3_add, [LCOMM_E5M2] = lcomm_scalar_e5m2_add},
+    .f32_scale = lcomm_scalar_f32_scale,
+    .f32_add = lcomm_scalar_f32_add,
+    .f32_sum = lcomm_scalar_f32_sum,
+    .accumulate_select = lcomm_scalar_accumulate_select,
+};

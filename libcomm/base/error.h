@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_BASE_ERROR_H
+#define LCOMM_BASE_ERROR_H
+
+/* Error sentences. The function that detects an error writes the sentence;
+ * callers only pass the status on. */
+
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "libcomm/include/libcomm_types.h"
+
+enum { LCOMM_ERROR_MAX = 1024 };
+
+/* Write the calling thread's error outside any communicator; returns status. */
+__attribute__((format(printf, 2, 3))) lcomm_status lcomm_error_thread(lcomm_status status,
+                                                                      const char *format, ...);
+
+/* The calling thread's last error, "" if none. */
+const char *lcomm_error_thread_text(void);
+
+/* One line on standard error if LCOMM_LOG asks for it. */
+void lcomm_log_error(const char *sentence);
+void lcomm_log_info(const char *sentence);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Buckets: how tensors are grouped, copied and sent. */
+
+#include "libcomm/bucket.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------- making */
+
+static bool stays_exact(const lcomm_comm *comm, const lcomm_tensor *tensor) {
+  uint64_t bytes = tensor->count * lcomm_dtype_size(tensor->dtype);
+  return bytes < comm->policy.min_bytes || lcomm_policy_exempts(&comm->policy, tensor->name);
+}
+
+static bool has_room(const lcomm_comm *comm, const lcomm_bucket *bucket,
+                     const lcomm_tensor *tensor) {
+  uint64_t bytes = (bucket->count + tensor->count) * lcomm_dtype_size(bucket->dtype);
+  return bytes <= comm->policy.bucket_bytes;
+}
+
+/* The open bucket of this kind, NULL if there is none with room. Only the
+ * newest of a kind is open, so tensors keep their order. */
+static lcomm_bucket *find_open(lcomm_comm *comm, const lcomm_tensor *tensor, bool exact) {
+  for (size_t i = comm->bucket_count; i > 0; i--) {
+    lcomm_bucket *bucket = &comm->buckets[i - 1];
+    if (bucket->dtype == tensor->dtype && bucket->op == tensor->op && bucket->exact == exact) {
+      return has_room(comm, bucket, tensor) ? bucket : NULL;
+    }
+  }
+  return NULL;
+}
+
+static lcomm_status add_to_bucket(lcomm_comm *comm, size_t index) {
+  lcomm_tensor *tensor = comm->tensors[index];
+  bool exact = stays_exact(comm, tensor);
+  lcomm_bucket *bucket = find_open(comm, tensor, exact);
+  if (!bucket) {
+    bucket = &comm->buckets[comm->bucket_count];
+    memset(bucket, 0, sizeof(*bucket));
+    bucket->tensors = malloc(comm->tensor_count * sizeof(lcomm_tensor *));
+    if (!bucket->tensors) {
+      return LCOMM_ERR_MEMORY;
+    }
+    bucket->comm = comm;
+    bucket->dtype = tensor->dtype;
+    bucket->op = tensor->op;
+    bucket->exact = exact;
+    comm->bucket_count++;
+  }
+  tensor->offset = bucket->count;
+  bucket->count += tensor->count;
+  bucket->tensors[bucket->tensor_count++] = tensor;
+  bucket->last_tensor = index;
+  return LCOMM_OK;
+}
+
+static int by_last_tensor(const void *a, const void *b) {
+  size_t left = ((const lcomm_bucket *)a)->last_tensor;
+  size_t right = ((const lcomm_bucket *)b)->last_tensor;
+  return (left > right) - (left < right);
+}
+
+/* A lone float32 tensor is worked on where it is. */
+static bool works_in_place(const lcomm_bucket *bucket) {
+  return bucket->tensor_count == 1 && bucket->dtype == LCOMM_FLOAT32;
+}
+
+static lcomm_status make_buckets(lcomm_comm *comm) {
+  comm->buckets = calloc(comm->tensor_count, sizeof(*comm->buckets));
+  lcomm_status status = comm->buckets ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  for (size_t i = 0; status == LCOMM_OK && i < comm->tensor_count; i++) {
+    status = add_to_bucket(comm, i);
+  }
+  if (status == LCOMM_OK) {
+    qsort(comm->buckets, comm->bucket_count, sizeof(*comm->buckets), by_last_tensor);
+  }
+  for (size_t i = 0; status == LCOMM_OK && i < comm->bucket_count; i++) {
+    lcomm_bucket *bucket = &comm->buckets[i];
+    for (size_t j = 0; j < bucket->tensor_count; j++) {
+      bucket->tensors[j]->bucket = bucket;
+    }
+    if (!works_in_place(bucket)) {
+      bucket->vector = malloc((bucket->count + 1) * sizeof(float));
+      status = bucket->vector ? LCOMM_OK : LCOMM_ERR_MEMORY;
+    }
+  }
+  return status == LCOMM_OK
+             ? LCOMM_OK
+             : lcomm_fail(comm, status, "out of memory for %zu tensors", comm->tensor_count);
+}
+
+static lcomm_status make_run(lcomm_bucket *bucket, bool exact, lcomm_run **run) {
+  lcomm_comm *comm = bucket->comm;
+  char why[256];
+  lcomm_plan *plan = NULL;
+  uint64_t *ends = malloc(bucket->tensor_count * sizeof(*ends));
+  if (!ends) {
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for a bucket");
+  }
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    ends[i] = bucket->tensors[i]->offset + bucket->tensors[i]->count;
+  }
+  bool whole = comm->policy.scope == LCOMM_SCOPE_BUCKET;
+  lcomm_plan_request request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
+                                .count = bucket->count,
+                                .dtype = bucket->dtype,
+                                .lasting = true,
+                                .exact = exact,
+                                .segment_ends = whole ? &bucket->count : ends,
+                                .segments = whole ? 1 : bucket->tensor_count};
+  lcomm_status status =
+      lcomm_plan_create(&request, &comm->policy, &comm->topo, comm->rank, &plan, why, sizeof(why));
+  free(ends);
+  if (status != LCOMM_OK) {
+    return lcomm_fail(comm, status, "no plan can be made for a bucket of %llu elements: %s",
+                      (unsigned long long)bucket->count, why);
+  }
+  status = lcomm_run_create(comm, plan, run);
+  return status == LCOMM_OK ? LCOMM_OK : lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
+}
+
+/* -------------------------------------------------------------- stepping */
+
+static void copy_in(lcomm_bucket *bucket) {
+  const lcomm_codec *codec = lcomm_codec_exact(bucket->dtype);
+  for (size_t i = 0; bucket->vector && i < bucket->tensor_count; i++) {
+    const lcomm_tensor *tensor = bucket->tensors[i];
+    codec->decode(bucket->comm->kernels, tensor->data, tensor->count, 0, tensor->count, 1.0f,
+                  bucket->vector + tensor->offset);
+  }
+}
+
+static void copy_out(lcomm_operation *operation) {
+  lcomm_bucket *bucket = operation->bucket;
+  const lcomm_codec *codec = lcomm_codec_exact(bucket->dtype);
+  bucket->over = true;
+  for (size_t i = 0; bucket->vector && operation->status == LCOMM_OK && i < bucket->tensor_count;
+       i++) {
+    const lcomm_tensor *tensor = bucket->tensors[i];
+    codec->encode(bucket->comm->kernels, bucket->vector + tensor->offset, tensor->count, 0,
+                  tensor->count, tensor->data);
+  }
+  lcomm_operation_release(bucket->comm, operation);
+}
+
+static bool is_ready(const lcomm_bucket *bucket) {
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    if (!atomic_load(&bucket->tensors[i]->ready)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static lcomm_status start_bucket(lcomm_bucket *bucket) {
+  lcomm_comm *comm = bucket->comm;
+  bool exact = bucket->exact || comm->step < comm->policy.warmup_steps;
+  lcomm_run **run = exact ? &bucket->exact_run : &bucket->run;
+  if (!*run) {
+    lcomm_status status = make_run(bucket, exact, run);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+  }
+  copy_in(bucket);
+  bucket->over = false;
+  lcomm_operation *operation = NULL;
+  float *vector = bucket->vector ? bucket->vector : bucket->tensors[0]->data;
+  lcomm_status status = lcomm_operation_start(comm, *run, vector, bucket->op, &operation);
+  if (operation) {
+    operation->bucket = bucket;
+    operation->end = copy_out;
+  }
+  return status;
+}
+
+lcomm_status lcomm_buckets_start(lcomm_comm *comm) {
+  if (!comm->buckets) {
+    lcomm_status status = make_buckets(comm);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+  }
+  while (comm->buckets_started < comm->bucket_count &&
+         is_ready(&comm->buckets[comm->buckets_started])) {
+    lcomm_status status = start_bucket(&comm->buckets[comm->buckets_started]);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+    comm->buckets_started++;
+  }
+  return LCOMM_OK;
+}
+
+void lcomm_buckets_free(lcomm_comm *comm) {
+  for (size_t i = 0; i < comm->bucket_count; i++) {
+    lcomm_run_destroy(comm->buckets[i].run);
+    lcomm_run_destroy(comm->buckets[i].exact_run);
+    free(comm->buckets[i].vector);
+    free(comm->buckets[i].tensors);
+  }
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    free(comm->tensors[i]);
+  }
+  free(comm->buckets);
+  free(comm->tensors);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The executor: memory of a run, and which step is next. */
+
+#include "libcomm/exec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codecs/wire.h"
+
+/* A slot's memory: the header ends at a multiple of 64, so that payloads are
+ * aligned for any kernel. */
+enum { SLOT_ALIGN = 64, HEADER_OFFSET = SLOT_ALIGN - LCOMM_WIRE_HEADER_SIZE };
+
+static size_t slot_size(size_t payload_capacity) {
+  size_t inline_room = LCOMM_INLINE_SIZE - LCOMM_WIRE_HEADER_SIZE;
+  size_t payload = payload_capacity > inline_room ? payload_capacity : inline_room;
+  return (SLOT_ALIGN + payload + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
+}
+
+static bool shares_vector(const lcomm_plan *plan, uint32_t slot) {
+  return plan->schedule.slots[slot].alias.count > 0;
+}
+
+static lcomm_status make_slots(lcomm_run *run) {
+  const lcomm_plan *plan = run->plan;
+  size_t total = SLOT_ALIGN;
+  run->slots = calloc((size_t)plan->schedule.slot_count + 1, sizeof(*run->slots));
+  for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
+    total += slot_size(shares_vector(plan, i) ? 0 : plan->slot_bounds[i]);
+  }
+  run->arena = aligned_alloc(SLOT_ALIGN, total);
+  if (!run->slots || !run->arena) {
+    return LCOMM_ERR_MEMORY;
+  }
+  uint8_t *place = run->arena;
+  for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
+    lcomm_slot_memory *slot = &run->slots[i];
+    slot->shares_vector = shares_vector(plan, i);
+    slot->capacity = plan->slot_bounds[i];
+    slot->header = place + HEADER_OFFSET;
+    memset(slot->header, 0, LCOMM_INLINE_SIZE);
+    slot->payload = slot->shares_vector ? NULL : place + SLOT_ALIGN;
+    place += slot_size(slot->shares_vector ? 0 : slot->capacity);
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status make_encoder(lcomm_run *run, uint32_t index, uint64_t *ends) {
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  if (step->kind != LCOMM_STEP_ENCODE) {
+    return LCOMM_OK;
+  }
+  lcomm_stage stage = run->plan->schedule.slots[step->slot].stage;
+  if (run->plan->stages[stage].codec->id != LCOMM_CODEC_TOPK) {
+    return LCOMM_OK;
+  }
+  lcomm_topk_shape shape;
+  lcomm_plan_topk_shape(run->plan, stage, step->span, step->slot_count, ends, &shape);
+  lcomm_status status = lcomm_topk_create(&shape, &run->encoders[index]);
+  for (uint32_t i = 0; status == LCOMM_OK && i < step->slot_count; i++) {
+    if (lcomm_topk_output_bound(run->encoders[index], i) > run->slots[step->slot + i].capacity) {
+      status = LCOMM_ERR_INTERNAL;
+    }
+  }
+  return status;
+}
+
+static lcomm_status make_encoders(lcomm_run *run) {
+  uint32_t steps = run->plan->schedule.step_count;
+  run->encoders = calloc((size_t)steps + 1, sizeof(*run->encoders));
+  uint64_t *ends = malloc((run->plan->segments + 1) * sizeof(*ends));
+  lcomm_status status = run->encoders && ends ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  for (uint32_t i = 0; status == LCOMM_OK && i < steps; i++) {
+    status = make_encoder(run, i, ends);
+  }
+  free(ends);
+  return status;
+}
+
+/* The caller's buffer serves as the vector only for a float32 sum or move of
+ * the whole vector. A bucket brings a vector of its own. */
+static bool needs_own_vector(const lcomm_plan *plan) {
+  if (plan->lasting) {
+    return false;
+  }
+  return plan->dtype != LCOMM_FLOAT32 || plan->collective == LCOMM_COLLECTIVE_REDUCE_SCATTER ||
+         plan->collective == LCOMM_COLLECTIVE_BARRIER;
+}
+
+static lcomm_status make_feedback(lcomm_run *run) {
+  if (!lcomm_plan_feedback(run->plan, &run->feedback_first, &run->feedback_count) ||
+      run->feedback_count == 0) {
+    return LCOMM_OK;
+  }
+  run->residual = calloc(run->feedback_count, sizeof(float));
+  return run->residual ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
+static lcomm_status make_scratch(lcomm_run *run) {
+  size_t most = 1;
+  for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
+    size_t slots = run->plan->schedule.steps[i].slot_count;
+    most = slots > most ? slots : most;
+  }
+  run->encode_payloads = calloc(most, sizeof(*run->encode_payloads));
+  run->encode_sizes = calloc(most, sizeof(*run->encode_sizes));
+  run->reduce_sources = calloc(most, sizeof(*run->reduce_sources));
+  return run->encode_payloads && run->encode_sizes && run->reduce_sources ? LCOMM_OK
+                                                                          : LCOMM_ERR_MEMORY;
+}
+
+static lcomm_status make_progress_state(lcomm_run *run) {
+  size_t steps = run->plan->schedule.step_count;
+  run->waiting = calloc(steps + 1, sizeof(*run->waiting));
+  run->ready = calloc(steps / 64 + 1, sizeof(*run->ready));
+  run->messages = calloc(steps + 1, sizeof(*run->messages));
+  if (needs_own_vector(run->plan)) {
+    run->own_vector = calloc(run->plan->vector_count + 1, sizeof(float));
+    if (!run->own_vector) {
+      return LCOMM_ERR_MEMORY;
+    }
+  }
+  return run->waiting && run->ready && run->messages ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
+lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run) {
+  lcomm_run *made = calloc(1, sizeof(*made));
+  if (!made) {
+    lcomm_plan_destroy(plan);
+    return lcomm_error_thread(LCOMM_ERR_MEMORY, "out of memory for an operation");
+  }
+  made->plan = plan;
+  made->comm = comm;
+  lcomm_status status = make_slots(made);
+  status = status == LCOMM_OK ? make_encoders(made) : status;
+  status = status == LCOMM_OK ? make_feedback(made) : status;
+  status = status == LCOMM_OK ? make_scratch(made) : status;
+  status = status == LCOMM_OK ? make_progress_state(made) : status;
+  if (status != LCOMM_OK) {
+    lcomm_run_destroy(made);
+    return lcomm_error_thread(status, "no memory for the buffers of %s of %llu elements",
+                              lcomm_collective_name(plan->collective),
+                              (unsigned long long)plan->count);
+  }
+  *run = made;
+  return LCOMM_OK;
+}
+
+void lcomm_run_destroy(lcomm_run *run) {
+  if (!run || run->abandoned) {
+    return; /* a send may still read the slots; they end with the process */
+  }
+  for (uint32_t i = 0; run->encoders && i < run->plan->schedule.step_count; i++) {
+    lcomm_topk_destroy(run->encoders[i]);
+  }
+  free(run->encoders);
+  free(run->slots);
+  free(run->arena);
+  free(run->residual);
+  free(run->own_vector);
+  free(run->encode_payloads);
+  free(run->encode_sizes);
+  free(run->reduce_sources);
+  free(run->waiting);
+  free(run->ready);
+  free(run->messages);
+  lcomm_plan_destroy((lcomm_plan *)run->plan);
+  free(run);
+}
+
+/* ------------------------------------------------------------- progress */
+
+static void make_ready(lcomm_run *run, uint32_t step) {
+  run->ready[step / 64] |= UINT64_C(1) << (step % 64);
+  run->ready_first = step < run->ready_first ? step : run->ready_first;
+}
+
+void lcomm_run_start(lcomm_run *run, float *vector, float factor, uint32_t sequence) {
+  const lcomm_schedule *schedule = &run->plan->schedule;
+  run->vector = vector;
+  run->factor = factor;
+  run->sequence = sequence;
+  run->left = schedule->step_count;
+  run->message_count = 0;
+  run->ready_first = schedule->step_count;
+  for (uint32_t i = 0; i < schedule->slot_count; i++) {
+    if (run->slots[i].shares_vector) {
+      run->slots[i].payload = (uint8_t *)(vector + schedule->slots[i].alias.first);
+    }
+  }
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    run->waiting[i] = schedule->steps[i].waits_for;
+    if (run->waiting[i] == 0) {
+      make_ready(run, i);
+    }
+  }
+}
+
+static void finish_step(lcomm_run *run, uint32_t index) {
+  const lcomm_schedule *schedule = &run->plan->schedule;
+  const lcomm_step *step = &schedule->steps[index];
+  run->left--;
+  for (uint32_t i = 0; i < step->next_count; i++) {
+    uint32_t later = schedule->next[step->next_first + i];
+    if (--run->waiting[later] == 0) {
+      make_ready(run, later);
+    }
+  }
+}
+
+/* The first ready step at or after ready_first; step_count if none. */
+static uint32_t next_ready(lcomm_run *run) {
+  uint32_t steps = run->plan->schedule.step_count;
+  uint32_t word = run->ready_first / 64;
+  for (; word <= steps / 64; word++) {
+    if (run->ready[word]) {
+      run->ready_first = word * 64 + (uint32_t)__builtin_ctzll(run->ready[word]);
+      return run->ready_first;
+    }
+  }
+  run->ready_first = steps;
+  return steps;
+}
+
+static bool is_message(const lcomm_run *run, uint32_t step) {
+  lcomm_step_kind kind = run->plan->schedule.steps[step].kind;
+  return kind == LCOMM_STEP_SEND || kind == LCOMM_STEP_RECV;
+}
+
+/* Post messages and stop after one computation, so that the wire is looked
+ * after between any two of them. */
+static lcomm_status start_ready_steps(lcomm_run *run, bool *moved) {
+  for (uint32_t step = next_ready(run); step < run->plan->schedule.step_count;
+       step = next_ready(run)) {
+    run->ready[step / 64] &= ~(UINT64_C(1) << (step % 64));
+    *moved = true;
+    if (!is_message(run, step)) {
+      lcomm_status status = lcomm_exec_compute(run, step);
+      if (status == LCOMM_OK) {
+        finish_step(run, step);
+      }
+      return status;
+    }
+    lcomm_message *message = &run->messages[run->message_count];
+    lcomm_status status = lcomm_exec_post(run, step, message);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+    run->message_count++;
+  }
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved) {
+  for (uint32_t i = 0; i < run->message_count;) {
+    bool over = false;
+    lcomm_status status = lcomm_exec_poll(run, &run->messages[i], &over);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+    if (!over) {
+      i++;
+      continue;
+    }
+    *moved = true;
+    finish_step(run, run->messages[i].step);
+    run->messages[i] = run->messages[--run->message_count];
+  }
+  return start_ready_steps(run, moved);
+}
+
+void lcomm_run_cancel(lcomm_run *run) {
+  const lcomm_transport_table *wire = run->comm->transport->table;
+  for (uint32_t i = 0; i < run->message_count; i++) {
+    lcomm_message *message = &run->messages[i];
+    run->abandoned |= run->plan->schedule.steps[message->step].kind == LCOMM_STEP_SEND;
+    if (!message->first_over) {
+      wire->cancel(run->comm->transport, &message->first);
+    }
+    if (message->payload_under_way) {
+      wire->cancel(run->comm->transport, &message->payload);
+    }
+  }
+  run->message_count = 0;
+}
+
+int lcomm_run_awaited(const lcomm_run *run, uint32_t *step, bool *receiving) {
+  int peer = -1;
+  *receiving = false;
+  for (uint32_t i = 0; i < run->message_count; i++) {
+    const lcomm_step *it = &run->plan->schedule.steps[run->messages[i].step];
+    bool receives = it->kind == LCOMM_STEP_RECV;
+    if (peer < 0 || (receives && !*receiving)) {
+      peer = it->peer;
+      *step = run->messages[i].step;
+      *receiving = receives;
+    }
+  }
+  return peer;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_EXEC_H
+#define LCOMM_EXEC_H
+
+/* The executor: one running instance of a plan. One engine runs every
+ * algorithm over every codec and transport, so there is one place to count,
+ * to time out and to cancel.
+ *
+ * A run owns the memory of its slots and the state of its codecs; everything
+ * is allocated when it is made. Steps whose dependencies are over are done in
+ * program order; messages are posted as soon as they can be.
+ */
+
+#include "libcomm/comm.h"
+
+struct lcomm_run {
+  const lcomm_plan *plan; /* owned */
+  lcomm_comm *comm;
+
+  /* What it works on, set by lcomm_run_start. */
+  float *vector;   /* plan->vector_count elements */
+  float factor;    /* applied when a sum over all ranks is complete */
+  float *residual; /* error feedback of elements feedback_first.., or NULL */
+  uint64_t feedback_first, feedback_count;
+  uint32_t sequence; /* number of the operation */
+
+  /* Vector of our own, for types that are not float32 and for calls whose
+   * buffers cannot serve; NULL when it is not needed. */
+  float *own_vector;
+
+  struct lcomm_slot_memory *slots;
+  uint8_t *arena;        /* memory of all slots */
+  lcomm_topk **encoders; /* per step, NULL where the step is no top-k ENCODE */
+
+  /* Scratch of one computation: as many entries as a step has slots. */
+  uint8_t **encode_payloads;
+  size_t *encode_sizes;
+  const float **reduce_sources;
+
+  /* Progress. */
+  uint32_t *waiting;              /* per step: steps it still waits for */
+  uint64_t *ready;                /* bit per step that may run now */
+  uint32_t ready_first;           /* no ready step lies before this one */
+  uint32_t left;                  /* steps that are not over */
+  struct lcomm_message *messages; /* under way, message_count of them */
+  uint32_t message_count;
+  bool abandoned; /* cancelled with sends under way: memory stays */
+
+  lcomm_run *next; /* in a cache */
+};
+
+/* Where the bytes of a slot are. Wire bytes are header then payload; a slot
+ * with memory of its own has both in one piece. */
+typedef struct lcomm_slot_memory {
+  uint8_t *header;  /* LCOMM_WIRE_HEADER_SIZE bytes, then room to inline */
+  uint8_t *payload; /* own memory, or the vector when the slot is an alias */
+  size_t payload_size, capacity;
+  bool shares_vector;
+} lcomm_slot_memory;
+
+enum {
+  LCOMM_INLINE_SIZE = 4096 /* a header and a payload up to this size are one message */
+};
+
+typedef struct lcomm_message {
+  uint32_t step;
+  bool first_over, payload_under_way;
+  lcomm_transfer first, payload;
+} lcomm_message;
+
+/* Make a run for a plan, which it owns from then on, also on failure. MEMORY
+ * (the sentence is in lcomm_error_thread_text). Free with
+ * lcomm_run_destroy (NULL ok). */
+lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run);
+void lcomm_run_destroy(lcomm_run *run);
+
+/* Begin over `vector`. Nothing is sent yet. */
+void lcomm_run_start(lcomm_run *run, float *vector, float factor, uint32_t sequence);
+
+/* Do what can be done without waiting. *moved is set if anything was. */
+lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved);
+static inline bool lcomm_run_over(const lcomm_run *run) {
+  return run->left == 0;
+}
+
+/* Forget all messages under way. */
+void lcomm_run_cancel(lcomm_run *run);
+
+/* For the sentence of a time-out: the first message it waits for, or -1. */
+int lcomm_run_awaited(const lcomm_run *run, uint32_t *step, bool *receiving);
+
+/* Inside the executor. */
+lcomm_status lcomm_exec_compute(lcomm_run *run, uint32_t step);
+lcomm_status lcomm_exec_post(lcomm_run *run, uint32_t step, lcomm_message *message);
+lcomm_status lcomm_exec_poll(lcomm_run *run, lcomm_message *message, bool *over);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LIBCOMM_H
+#define LIBCOMM_H
+
+/* libcomm: exact collectives inside a node, compressed ones between nodes.
+ *
+ *   1. Make a communicator, collectively: lcomm_create_mpi() (libcomm_mpi.h)
+ *      or lcomm_create() with your own bootstrap.
+ *   2. Either call collectives on plain buffers (lcomm_allreduce, ...), or
+ *      register your gradients once (lcomm_tensor_add), report each one when
+ *      backward has made it (lcomm_tensor_ready) and wait for all of them at
+ *      the end of the step (lcomm_tensors_wait).
+ *   3. lcomm_destroy().
+ *
+ * What is compressed, and how, is said by one policy string (see POLICY).
+ * The default is exact.
+ *
+ * CONVENTIONS
+ *   count   is a number of elements, size a number of bytes.
+ *   Errors  Every function that can fail returns lcomm_status: LCOMM_OK or a
+ *           negative code. Outputs are written on success only. The sentence
+ *           that says who, what, why and what to do is lcomm_last_error().
+ *           Bad arguments never crash and never touch a buffer.
+ *   Sticky  Once an operation failed on a communicator, peers are told, and
+ *           every later call on it returns the same error on all ranks.
+ *           lcomm_destroy() is then the only useful call. No call waits
+ *           longer than the time-out (LCOMM_TIMEOUT_S) without progress.
+ *   Equal   Collectives must be called by all ranks of a communicator in the
+ *           same order with the same count, dtype, operation and root. A
+ *           difference is detected and named on every rank
+ *           (LCOMM_ERR_MISMATCH); it does not hang.
+ *   Bits    After a successful all-reduce or broadcast all ranks hold
+ *           bit-identical results, with every codec. The same inputs on the
+ *           same number of ranks and nodes give the same bits every run.
+ *   Memory  Buffers are host memory. The library never owns a caller's
+ *           buffer. After the first operation of a shape nothing is
+ *           allocated on the data path.
+ *   Threads One communicator is used by one thread at a time, except for
+ *           lcomm_tensor_ready(), lcomm_last_error(), lcomm_abort() and the
+ *           functions that take no communicator, which may be called from any
+ *           thread at any time. Different communicators are independent as
+ *           far as the MPI library's thread level allows: with
+ *           MPI_THREAD_SINGLE or FUNNELED all communicators belong to the
+ *           main thread, with SERIALIZED one thread at a time is inside
+ *           libcomm.
+ *
+ * POLICY
+ *   A policy is words of the form key=value separated by white space, e.g.
+ *       net=topk:0.01+ef  min=64K  exempt=*.bias,*norm*  warmup=100
+ *   net=CODEC     codec on links between nodes          (default none)
+ *   node=CODEC    codec on links inside a node          (default none)
+ *   min=SIZE      smaller operations and tensors stay exact; bytes, K, M, G
+ *                 are powers of 1024                    (default 64K)
+ *   exempt=GLOB[,GLOB...]  tensors whose name matches stay exact
+ *   warmup=STEPS  tensor steps that stay exact at first (default 0)
+ *   scope=tensor|bucket  top-k picks its share in every tensor, or over the
+ *                 whole bucket                          (default tensor)
+ *   bucket=SIZE   tensors are fused into buckets of at most this size
+ *                                                       (default 25M)
+ *   algo=auto|ring|direct|gather  exchange between the peers of a plan
+ *                                                       (default auto)
+ *   check=none|xxhash  checksum every wire message      (default none)
+ *   CODEC is one of none, fp16, bf16, fp8e4m3, fp8e5m2, int8, topk:DENSITY
+ *   with 0 < DENSITY <= 1, then optionally +ef (error feedback). Error
+ *   feedback remembers what a step did not send; it needs an identity that
+ *   lasts, so it acts on tensors only: plain lcomm_allreduce() calls under a
+ *   +ef policy stay exact.
+ *   Codecs act on sums (all-reduce, reduce-scatter). All-gather and broadcast
+ *   are always exact.
+ *
+ * ENVIRONMENT: `libcomm-info --env` prints the table.
+ */
+
+#include <stdint.h>
+
+#include "libcomm_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LCOMM_VERSION_MAJOR 0
+#define LCOMM_VERSION_MINOR 1
+#define LCOMM_VERSION_PATCH 0
+
+/* Version of the library that is loaded, as major*10000 + minor*100 + patch. */
+LCOMM_API int lcomm_version(void);
+
+/* ---------------------------------------------------------------- errors */
+
+/* The last error of `comm`: one sentence that names this rank and its host,
+ * the operation, the peer, the cause and a remedy; "" if there was none.
+ * comm NULL: the last error of the calling thread outside any communicator,
+ * such as a failed lcomm_create(). The text is valid until the next error on
+ * the same communicator (or thread) and until lcomm_destroy(). Any thread. */
+typedef struct lcomm_comm lcomm_comm;
+LCOMM_API const char *lcomm_last_error(const lcomm_comm *comm);
+
+/* --------------------------------------------------------- communicators */
+
+/* How the ranks find each other when MPI does not do it. `allgather` is
+ * called a few times inside lcomm_create() and never again: it copies `size`
+ * bytes from `send` of every rank into `recv` (world_size * size bytes, in
+ * rank order) and returns 0, or non-zero on failure. It is collective. */
+typedef struct lcomm_boot {
+  int rank;       /* 0 .. world_size-1 */
+  int world_size; /* number of ranks, at least 1 */
+  void *context;  /* handed to allgather, owned by the caller */
+  int (*allgather)(void *context, const void *send, void *recv, size_t size);
+} lcomm_boot;
+
+/* Options of a communicator. Begin with LCOMM_CONFIG_INIT; what is left at
+ * its default is taken from the environment, then from the table's default. */
+typedef struct lcomm_config {
+  size_t struct_size; /* sizeof(lcomm_config), set by LCOMM_CONFIG_INIT */
+  const char *policy; /* policy string, copied; NULL: LCOMM_POLICY, else exact */
+  double timeout_s;   /* longest wait without progress; 0: LCOMM_TIMEOUT_S */
+  int nodes;          /* pose as this many nodes; 0: LCOMM_NODES, else real hosts */
+} lcomm_config;
+
+#define LCOMM_CONFIG_INIT                                                                          \
+  { sizeof(lcomm_config), NULL, 0.0, 0 }
+
+/* Make a communicator. Collective over the ranks of `boot`.
+ * With more than one rank the bytes travel over MPI, so MPI must have been
+ * initialised by the caller in every rank; a single rank needs no MPI.
+ * boot     not kept after the call; its context must live until the return
+ * config   may be NULL for all defaults; not kept
+ * comm     receives the communicator, owned by the caller: lcomm_destroy()
+ * Errors, the same one on all ranks: ARGUMENT (a bad boot or config),
+ * POLICY (with the position in the string), MISMATCH (library or wire version
+ * or policy differ between ranks; both values are named), ARGUMENT (a number
+ * of nodes that leaves a node without ranks), TRANSPORT, MEMORY. */
+LCOMM_API lcomm_status lcomm_create(const lcomm_boot *boot, const lcomm_config *config,
+                                    lcomm_comm **comm);
+
+/* Free the communicator, its tensors and their error-feedback state.
+ * Collective unless an error occurred. Operations that were started must have
+ * been waited for; if they were not, this is an abort. NULL is allowed.
+ * Buffers of operations that failed may be read by a slow peer until the
+ * process ends MPI; they are never written after this call returns.
+ * Returns LCOMM_OK, or the communicator's sticky error. */
+LCOMM_API lcomm_status lcomm_destroy(lcomm_comm *comm);
+
+/* Give up: fail every operation in flight here and on all peers with
+ * LCOMM_ERR_ABORTED and `reason` (one sentence, copied, may be NULL). Peers
+ * learn of it the next time they test or wait. Returns at once. Any thread;
+ * the thread that drives the communicator tells the peers at its next call. */
+LCOMM_API lcomm_status lcomm_abort(lcomm_comm *comm, const char *reason);
+
+/* Rank of the caller, number of ranks, and where they are. -1 for NULL.
+ * node: index of this rank's node, nodes: how many there are, local_rank:
+ * index inside the node, in rank order. */
+LCOMM_API int lcomm_rank(const lcomm_comm *comm);
+LCOMM_API int lcomm_size(const lcomm_comm *comm);
+LCOMM_API int lcomm_node(const lcomm_comm *comm);
+LCOMM_API int lcomm_nodes(const lcomm_comm *comm);
+LCOMM_API int lcomm_local_rank(const lcomm_comm *comm);
+
+/* The policy in force, in canonical form. Valid until lcomm_destroy(). */
+LCOMM_API const char *lcomm_policy_string(const lcomm_comm *comm);
+
+/* ----------------------------------------------------------- collectives */
+
+typedef enum lcomm_op {
+  LCOMM_SUM = 0, /* sum over the ranks */
+  LCOMM_AVG = 1  /* sum divided by the number of ranks */
+} lcomm_op;
+
+/* A running operation. Lives with the caller, is opaque, needs no
+ * initialisation and no clean-up. It must stay at its address until
+ * lcomm_wait() or lcomm_test() has said that the operation is over. */
+typedef struct lcomm_request {
+  void *internal;
+  uint64_t generation;
+} lcomm_request;
+
+/* All-reduce: receive[i] = sum (or average) over ranks of send[i].
+ * send     `count` elements of `dtype`, read until completion
+ * receive  `count` elements of `dtype`, written; equal to `send` for in
+ *          place, otherwise it must not overlap it
+ * count    any number, 0 included; buffers may be NULL when it is 0
+ * Sums are made in float32, in rank order. float16 and bfloat16 buffers
+ * travel and return in their own type.
+ * Errors: ARGUMENT, MISMATCH, TRANSPORT, TIMEOUT, WIRE, REMOTE, MEMORY (first
+ * call of a shape only), or the sticky error. */
+LCOMM_API lcomm_status lcomm_allreduce(lcomm_comm *comm, const void *send, void *receive,
+                                       uint64_t count, lcomm_dtype dtype, lcomm_op op);
+LCOMM_API lcomm_status lcomm_iallreduce(lcomm_comm *comm, const void *send, void *receive,
+                                        uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                        lcomm_request *request);
+
+/* Reduce-scatter: rank r receives elements r*receive_count .. of the sum.
+ * send     size*receive_count elements
+ * receive  receive_count elements; in place when it is
+ *          send + rank*receive_count, whose surroundings in `send` are then
+ *          used as scratch
+ * Errors as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_reduce_scatter(lcomm_comm *comm, const void *send, void *receive,
+                                            uint64_t receive_count, lcomm_dtype dtype, lcomm_op op);
+LCOMM_API lcomm_status lcomm_ireduce_scatter(lcomm_comm *comm, const void *send, void *receive,
+                                             uint64_t receive_count, lcomm_dtype dtype, lcomm_op op,
+                                             lcomm_request *request);
+
+/* All-gather: receive[r*send_count ..] = send of rank r, exact.
+ * send     send_count elements; in place when it is receive + rank*send_count
+ * receive  size*send_count elements
+ * Errors as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_allgather(lcomm_comm *comm, const void *send, void *receive,
+                                       uint64_t send_count, lcomm_dtype dtype);
+LCOMM_API lcomm_status lcomm_iallgather(lcomm_comm *comm, const void *send, void *receive,
+                                        uint64_t send_count, lcomm_dtype dtype,
+                                        lcomm_request *request);
+
+/* Broadcast: buffer of `root` is copied to all ranks, exact.
+ * Errors as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_broadcast(lcomm_comm *comm, void *buffer, uint64_t count,
+                                       lcomm_dtype dtype, int root);
+LCOMM_API lcomm_status lcomm_ibroadcast(lcomm_comm *comm, void *buffer, uint64_t count,
+                                        lcomm_dtype dtype, int root, lcomm_request *request);
+
+/* Barrier: returns when all ranks have entered it. */
+LCOMM_API lcomm_status lcomm_barrier(lcomm_comm *comm);
+LCOMM_API lcomm_status lcomm_ibarrier(lcomm_comm *comm, lcomm_request *request);
+
+/* Move all running operations forward without waiting. Call it now and then
+ * from a long computation so that the wire stays busy. */
+LCOMM_API lcomm_status lcomm_progress(lcomm_comm *comm);
+
+/* test: *done = 1 if the operation is over, else 0; wait: return when it is.
+ * Both return the operation's result once it is over. A request that is over
+ * may be tested or waited for again and gives the same result until it is
+ * reused. Errors: STATE if the request was never started. */
+LCOMM_API lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done);
+LCOMM_API lcomm_status lcomm_wait(lcomm_comm *comm, lcomm_request *request);
+
+/* --------------------------------------------------------------- tensors */
+
+/* Tensors are gradients with a name: they are averaged (or summed) every
+ * step, fused into buckets, and own the error-feedback state of a lossy codec.
+ *
+ *   lcomm_tensor_add() for all, same order on all ranks
+ *   each step: lcomm_tensor_ready(t) for each, in any order, from any thread;
+ *              then lcomm_tensors_wait()
+ *
+ * Buckets follow the order of lcomm_tensor_add(), so add tensors in the order
+ * in which backward produces them. A bucket starts when all of its tensors
+ * are ready; buckets start in order on every rank, so ranks whose tensors
+ * become ready in different orders cannot deadlock. */
+typedef struct lcomm_tensor lcomm_tensor;
+
+/* Register a tensor. Local call; the set is compared between the ranks at the
+ * first lcomm_tensors_wait() (MISMATCH names the first tensor that differs).
+ * name     unique in the communicator, copied, at most 127 bytes
+ * data     `count` elements of `dtype`: gradient in, result out. Owned by the
+ *          caller, must stay valid until lcomm_destroy()
+ * op       LCOMM_SUM or LCOMM_AVG
+ * tensor   receives a handle that is valid until lcomm_destroy()
+ * Errors: ARGUMENT (also a name used twice), STATE once a step has begun,
+ * MEMORY. */
+LCOMM_API lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data,
+                                        uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                        lcomm_tensor **tensor);
+
+/* The gradient of this step is in the tensor's buffer. The library owns the
+ * buffer from here to the return of lcomm_tensors_wait(). Any thread; the
+ * call only marks the tensor, the thread that drives the communicator does
+ * the work (lcomm_progress, lcomm_tensors_wait).
+ * Errors: ARGUMENT, STATE if it was already ready in this step, or the sticky
+ * error. */
+LCOMM_API lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor);
+
+/* Finish the step: returns when every tensor holds its result. All tensors
+ * must have been reported ready. Errors: STATE naming the first tensor that
+ * was not, or as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_tensors_wait(lcomm_comm *comm);
+
+/* The part of a tensor's error-feedback residual that lives on this rank:
+ * copies elements that this rank keeps into `residual` (count float32, in
+ * tensor order) and writes zero elsewhere. The sum over the ranks is the mass
+ * not yet applied: sum_ranks(gradient + residual before) ==
+ * size*average + sum_ranks(residual after), to float32 rounding. Zero
+ * everywhere for exact tensors. Between steps only (else STATE). */
+LCOMM_API lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor,
+                                             float *residual);
+
+/* ------------------------------------------------------------ statistics */
+
+/* Link classes, from near to far. X(name, text). */
+#define LCOMM_LINK_LIST(X)                                                                         \
+  X(LCOMM_LINK_SELF, "self")                                                                       \
+  X(LCOMM_LINK_SAME_DEVICE, "same-device")                                                         \
+  X(LCOMM_LINK_NVLINK, "nvlink")                                                                   \
+  X(LCOMM_LINK_PCIE, "pcie")                                                                       \
+  X(LCOMM_LINK_SHM, "shm")                                                                         \
+  X(LCOMM_LINK_NET, "net")
+
+typedef enum lcomm_link {
+#define LCOMM_LINK_ENUM(name, text) name,
+  LCOMM_LINK_LIST(LCOMM_LINK_ENUM)
+#undef LCOMM_LINK_ENUM
+      LCOMM_LINK_COUNT
+} lcomm_link;
+
+LCOMM_API const char *lcomm_link_name(lcomm_link link);
+
+typedef struct lcomm_stats {
+  uint64_t operations;                       /* finished, tensors' buckets included */
+  uint64_t sent_bytes[LCOMM_LINK_COUNT];     /* sent by this rank, headers included */
+  uint64_t received_bytes[LCOMM_LINK_COUNT]; /* received by this rank, headers included */
+  uint64_t exact_bytes[LCOMM_LINK_COUNT];    /* sent, had the same messages been exact */
+  double encode_s;                           /* processor time in encoders */
+  double decode_s;                           /* ... in decoders and sums */
+  double wait_s;                             /* time with nothing to do but wait */
+} lcomm_stats;
+
+/* Counters of this rank since creation or the last reset. Not collective. */
+LCOMM_API lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats);
+LCOMM_API lcomm_status lcomm_stats_reset(lcomm_comm *comm);
+
+/* Print in words the plan an all-reduce of this shape would follow and why:
+ * algorithm, codec per link class, chunks, messages and bytes. tensor: 1 for
+ * a bucket of tensors, 0 for a plain call. Writes at most `size` bytes with
+ * the terminating zero; cuts what does not fit. Local call.
+ * Errors: ARGUMENT, MEMORY. */
+LCOMM_API lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtype,
+                                        int tensor, char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The choices: which codec on which stage, which exchange, how many chunks.
+ * Every rule depends only on what all ranks know alike. */
+
+#include "libcomm/plan/choose.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/stripe.h"
+
+enum {
+  SMALL_BYTES = 8 << 10,        /* up to here latency counts, not bytes */
+  SMALL_TOTAL_BYTES = 64 << 10, /* ... as long as a rank receives no more than this */
+  CHUNK_BYTES = 4 << 20,        /* one phase of one chunk keeps a link busy */
+  CHUNKS_MAX = 16
+};
+
+/* Above this density a dense int8 result is smaller than a sparse one of 24.3
+ * bits per entry. */
+static const double DENSE_RESULT_DENSITY = 8.25 / 24.3;
+
+static lcomm_codec_choice exact_choice(lcomm_dtype dtype) {
+  return (lcomm_codec_choice){lcomm_codec_exact(dtype), 0, false};
+}
+
+static bool sums(lcomm_collective collective) {
+  return collective == LCOMM_COLLECTIVE_ALLREDUCE || collective == LCOMM_COLLECTIVE_REDUCE_SCATTER;
+}
+
+/* Why a lossy `choice` of the policy does not apply; NULL when it does. */
+static const char *why_exact(const lcomm_plan *plan, const lcomm_plan_request *request,
+                             const lcomm_policy *policy, const lcomm_codec_choice *choice) {
+  uint64_t bytes = plan->count * lcomm_dtype_size(plan->dtype);
+  if (choice->codec->id == LCOMM_CODEC_NONE) {
+    return "the policy asks for no codec";
+  }
+  if (!sums(plan->collective)) {
+    return "only sums are compressed";
+  }
+  if (request->exact) {
+    return "exact by exemption or warm-up";
+  }
+  if (bytes < policy->min_bytes) {
+    return "smaller than the policy's min";
+  }
+  if (choice->error_feedback && !request->lasting) {
+    return "error feedback needs a tensor, this is a plain call";
+  }
+  if (choice->codec->id == LCOMM_CODEC_TOPK &&
+      plan->collective == LCOMM_COLLECTIVE_REDUCE_SCATTER) {
+    return "top-k applies to all-reduce only";
+  }
+  if (choice->codec->id == LCOMM_CODEC_TOPK && plan->vector_count >= UINT32_MAX) {
+    return "top-k positions are 32-bit";
+  }
+  return NULL;
+}
+
+static lcomm_codec_choice applied(const lcomm_plan *plan, const lcomm_plan_request *request,
+                                  const lcomm_policy *policy, const lcomm_codec_choice *choice) {
+  return why_exact(plan, request, policy, choice) ? exact_choice(plan->dtype) : *choice;
+}
+
+static bool is_exact(const lcomm_plan *plan, lcomm_stage stage) {
+  return plan->stages[stage].codec == lcomm_codec_exact(plan->dtype);
+}
+
+static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
+                          const lcomm_policy *policy, const lcomm_topo *topo) {
+  const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
+  plan->stages[LCOMM_STAGE_NODE] = applied(plan, request, policy, &policy->node);
+  plan->stages[LCOMM_STAGE_NET] = applied(plan, request, policy, &policy->net);
+  plan->stages[LCOMM_STAGE_RESULT] = applied(plan, request, policy, far);
+  const char *why = why_exact(plan, request, policy, far);
+  snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : "as the policy asks");
+  if (plan->moves) { /* bytes move as 32-bit words, whatever the type */
+    for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
+      plan->stages[i] = exact_choice(LCOMM_FLOAT32);
+    }
+  }
+}
+
+/* Ranks that exchange with each other, and elements they exchange. */
+static void exchange_size(const lcomm_plan *plan, const lcomm_topo *topo, int *ranks,
+                          uint64_t *count) {
+  *ranks = plan->shape.hierarchical ? topo->nodes : topo->size;
+  uint64_t shards = plan->shape.hierarchical ? (uint64_t)lcomm_topo_smallest_node(topo) : 1;
+  *count = plan->vector_count / shards;
+}
+
+static bool is_small(const lcomm_plan *plan, const lcomm_topo *topo) {
+  uint64_t bytes = plan->vector_count * sizeof(float);
+  return bytes <= SMALL_BYTES && bytes * (uint64_t)topo->size <= SMALL_TOTAL_BYTES;
+}
+
+static void say(lcomm_plan *plan, const char *more) {
+  size_t used = strlen(plan->reason);
+  snprintf(plan->reason + used, sizeof(plan->reason) - used, "; %s", more);
+}
+
+static lcomm_exchange_kind choose_sparse(lcomm_plan *plan, lcomm_algorithm wanted, int ranks,
+                                         uint64_t count) {
+  if (wanted == LCOMM_ALGO_GATHER) {
+    say(plan, "gather by policy");
+    return LCOMM_EXCHANGE_GATHER;
+  }
+  if (wanted == LCOMM_ALGO_AUTO && ranks == 2) {
+    say(plan, "two sides simply swap slots");
+    return LCOMM_EXCHANGE_GATHER;
+  }
+  if (wanted == LCOMM_ALGO_AUTO && count < (uint64_t)ranks * LCOMM_TILE) {
+    say(plan, "too few elements for a tile per owner");
+    return LCOMM_EXCHANGE_GATHER;
+  }
+  return LCOMM_EXCHANGE_SPARSE;
+}
+
+static lcomm_exchange_kind choose_dense(lcomm_plan *plan, lcomm_algorithm wanted,
+                                        const lcomm_topo *topo, int ranks, lcomm_stage stage) {
+  if (wanted == LCOMM_ALGO_RING && is_exact(plan, stage)) {
+    say(plan, "ring by policy");
+    return LCOMM_EXCHANGE_RING;
+  }
+  if (wanted == LCOMM_ALGO_GATHER || wanted == LCOMM_ALGO_DIRECT) {
+    say(plan, wanted == LCOMM_ALGO_GATHER ? "gather by policy" : "direct by policy");
+    return wanted == LCOMM_ALGO_GATHER ? LCOMM_EXCHANGE_GATHER : LCOMM_EXCHANGE_DIRECT;
+  }
+  if (is_small(plan, topo)) {
+    say(plan, "small, one round");
+    return LCOMM_EXCHANGE_GATHER;
+  }
+  if (!is_exact(plan, stage) && ranks == 2) {
+    say(plan, "two sides, one quantisation, one round");
+    return LCOMM_EXCHANGE_GATHER;
+  }
+  return LCOMM_EXCHANGE_DIRECT;
+}
+
+static uint32_t choose_chunks(const lcomm_plan *plan, lcomm_stage stage, uint64_t count) {
+  if (plan->stages[stage].codec->id == LCOMM_CODEC_TOPK) {
+    return 1; /* one exact selection over the whole shard */
+  }
+  uint64_t chunks = (count * sizeof(float) + CHUNK_BYTES - 1) / CHUNK_BYTES;
+  chunks = chunks > CHUNKS_MAX ? CHUNKS_MAX : chunks;
+  return chunks > 1 ? (uint32_t)chunks : 1;
+}
+
+void lcomm_plan_choose(lcomm_plan *plan, const lcomm_plan_request *request,
+                       const lcomm_policy *policy, const lcomm_topo *topo) {
+  int ranks = 0;
+  uint64_t count = 0;
+  lcomm_stage stage = topo->nodes > 1 ? LCOMM_STAGE_NET : LCOMM_STAGE_NODE;
+  choose_codecs(plan, request, policy, topo);
+  plan->shape.chunks = 1;
+  if (plan->collective != LCOMM_COLLECTIVE_ALLREDUCE) {
+    return;
+  }
+  bool small = is_small(plan, topo) && policy->algorithm == LCOMM_ALGO_AUTO;
+  plan->shape.hierarchical = topo->nodes > 1 && topo->nodes < topo->size && !small;
+  exchange_size(plan, topo, &ranks, &count);
+  if (plan->stages[stage].codec->id == LCOMM_CODEC_TOPK) {
+    plan->shape.exchange = choose_sparse(plan, policy->algorithm, ranks, count);
+    if (plan->shape.exchange == LCOMM_EXCHANGE_SPARSE &&
+        plan->stages[stage].density > DENSE_RESULT_DENSITY) {
+      say(plan, "at this density a dense int8 result is smaller");
+      plan->stages[LCOMM_STAGE_RESULT] = (lcomm_codec_choice){&lcomm_codec_int8, 0, true};
+    }
+  } else {
+    plan->shape.exchange = choose_dense(plan, policy->algorithm, topo, ranks, stage);
+  }
+  plan->shape.chunks = choose_chunks(plan, stage, count);
+}

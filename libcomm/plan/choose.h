@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_PLAN_CHOOSE_H
+#define LCOMM_PLAN_CHOOSE_H
+
+#include "libcomm/plan/plan.h"
+
+/* Fill stages, shape and reason of a plan whose request fields are set. */
+void lcomm_plan_choose(lcomm_plan *plan, const lcomm_plan_request *request,
+                       const lcomm_policy *policy, const lcomm_topo *topo);
+
+#endif

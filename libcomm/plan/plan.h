@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_PLAN_PLAN_H
+#define LCOMM_PLAN_PLAN_H
+
+/* A plan is a choice: which schedule, which codec for each stage, how many
+ * chunks. It is made once for a shape, never changes, and is the same on all
+ * ranks because it depends only on what they agreed on: the topology, the
+ * policy, and the arguments of the collective.
+ */
+
+#include "codecs/topk.h"
+#include "libcomm/plan/policy.h"
+#include "libcomm/sched/collective.h"
+
+typedef enum lcomm_collective {
+  LCOMM_COLLECTIVE_ALLREDUCE,
+  LCOMM_COLLECTIVE_REDUCE_SCATTER,
+  LCOMM_COLLECTIVE_ALLGATHER,
+  LCOMM_COLLECTIVE_BROADCAST,
+  LCOMM_COLLECTIVE_BARRIER
+} lcomm_collective;
+
+const char *lcomm_collective_name(lcomm_collective collective);
+
+typedef struct lcomm_plan_request {
+  lcomm_collective collective;
+  /* Elements as the caller counts them: of the whole vector for all-reduce
+   * and broadcast, of one rank's segment for the other two. */
+  uint64_t count;
+  lcomm_dtype dtype;
+  int root;
+  bool lasting; /* the data has an identity that lasts (a bucket of tensors) */
+  bool exact;   /* whatever the policy says: warm-up, exempt tensors */
+  /* Where tensors end inside the vector, ascending; for top-k per tensor.
+   * Copied. 0 segments: one segment. */
+  const uint64_t *segment_ends;
+  size_t segments;
+} lcomm_plan_request;
+
+typedef struct lcomm_plan {
+  lcomm_collective collective;
+  lcomm_dtype dtype;
+  int root;
+  uint64_t count;        /* as requested */
+  uint64_t vector_count; /* float32 (or 4-byte words, see moves) in the vector */
+  bool lasting;          /* as requested */
+  bool moves;            /* all-gather, broadcast: bytes are moved, not summed */
+  lcomm_codec_choice stages[LCOMM_STAGE_COUNT];
+  bool checksum;
+  lcomm_allreduce_shape shape; /* all-reduce only */
+  lcomm_schedule schedule;     /* mine, linked and verified */
+  size_t *slot_bounds;         /* payload bytes of each slot: exact for dense, most for top-k */
+  uint64_t *segment_ends;
+  size_t segments;
+  uint64_t hash;    /* equal plans on all ranks have equal hashes */
+  char reason[192]; /* why this one, for people */
+} lcomm_plan;
+
+/* Choose, build, link and verify. `rank` is the rank whose schedule is made.
+ * On failure a sentence is written into why (size bytes).
+ * ARGUMENT, MEMORY, INTERNAL. Free with lcomm_plan_destroy (NULL ok). */
+lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_policy *policy,
+                               const lcomm_topo *topo, int rank, lcomm_plan **plan, char *why,
+                               size_t size);
+void lcomm_plan_destroy(lcomm_plan *plan);
+
+/* Was this plan made for that request? (Segments are not compared.) */
+bool lcomm_plan_fits(const lcomm_plan *plan, const lcomm_plan_request *request);
+
+/* Does the plan keep error feedback, and for which part of the vector on this
+ * rank? *count is 0 when this rank keeps none. */
+bool lcomm_plan_feedback(const lcomm_plan *plan, uint64_t *first, uint64_t *count);
+
+/* Shape of a top-k encoder for the view `span` of the vector, split over
+ * `outputs`. ends is scratch for plan->segments + 1 entries; the shape's
+ * segment_ends points into it. */
+void lcomm_plan_topk_shape(const lcomm_plan *plan, lcomm_stage stage, lcomm_span span,
+                           uint32_t outputs, uint64_t *ends, lcomm_topk_shape *shape);
+
+/* In words; returns the length without the terminator, writes at most size. */
+size_t lcomm_plan_describe(const lcomm_plan *plan, const lcomm_topo *topo, char *text, size_t size);
+
+#endif

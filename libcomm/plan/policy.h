@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_PLAN_POLICY_H
+#define LCOMM_PLAN_POLICY_H
+
+/* The policy grammar: one parser for every door, the trainer and the tools.
+ * The words are described in libcomm.h under POLICY.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "codecs/codec.h"
+
+enum {
+  LCOMM_POLICY_MAX = 1024,      /* longest policy string, with the terminator */
+  LCOMM_POLICY_EXEMPT_MAX = 32, /* globs */
+  LCOMM_POLICY_ERROR_MAX = 512
+};
+
+typedef struct lcomm_codec_choice {
+  const lcomm_codec *codec; /* never NULL; lcomm_codec_none is exact */
+  double density;           /* top-k only, else 0 */
+  bool error_feedback;
+} lcomm_codec_choice;
+
+typedef enum lcomm_scope { LCOMM_SCOPE_TENSOR, LCOMM_SCOPE_BUCKET } lcomm_scope;
+
+typedef enum lcomm_algorithm {
+  LCOMM_ALGO_AUTO,
+  LCOMM_ALGO_RING,
+  LCOMM_ALGO_DIRECT,
+  LCOMM_ALGO_GATHER
+} lcomm_algorithm;
+
+typedef struct lcomm_policy {
+  lcomm_codec_choice net, node;
+  uint64_t min_bytes;
+  uint64_t warmup_steps;
+  uint64_t bucket_bytes;
+  lcomm_scope scope;
+  lcomm_algorithm algorithm;
+  bool checksum;
+  unsigned exempt_count;
+  char exempt[LCOMM_POLICY_EXEMPT_MAX][128];
+} lcomm_policy;
+
+/* Parse `text` (NULL or "" is the default policy). On a mistake returns
+ * LCOMM_ERR_POLICY and writes into `error` (LCOMM_POLICY_ERROR_MAX bytes) one
+ * sentence: the position (1-based column), what was found, what was expected,
+ * an example. Never reads past the terminator; any bytes are allowed. */
+lcomm_status lcomm_policy_parse(const char *text, lcomm_policy *policy, char *error);
+
+/* Canonical text, parses back to the same policy; equal policies give equal
+ * texts. Writes at most LCOMM_POLICY_MAX bytes. */
+void lcomm_policy_format(const lcomm_policy *policy, char *text);
+
+/* Does one of the exempt globs match the whole name? `*` any run, `?` any one
+ * character, no other specials. Linear in the product of the lengths. */
+bool lcomm_policy_exempts(const lcomm_policy *policy, const char *name);
+
+/* Text of one codec choice, e.g. "topk:0.01+ef"; returns text. */
+const char *lcomm_codec_choice_format(const lcomm_codec_choice *choice, char *text, size_t size);
+
+const char *lcomm_algorithm_name(lcomm_algorithm algorithm);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* All-reduce, flat or hierarchical. */
+
+#include <stdlib.h>
+
+#include "libcomm/sched/collective.h"
+
+typedef struct hier {
+  lcomm_schedule *schedule;
+  const lcomm_topo *topo;
+  const lcomm_allreduce_shape *shape;
+  lcomm_group node; /* ranks of my node */
+  int shards;
+  int *rail;         /* scratch: one rank per node */
+  uint32_t *results; /* scratch: one slot per node */
+} hier;
+
+int lcomm_topo_smallest_node(const lcomm_topo *topo) {
+  int smallest = topo->size;
+  for (int i = 0; i < topo->nodes; i++) {
+    smallest = topo->node_size[i] < smallest ? topo->node_size[i] : smallest;
+  }
+  return smallest;
+}
+
+static lcomm_span chunk_of_shard(const hier *h, int shard, uint32_t chunk) {
+  lcomm_span whole = lcomm_span_whole(0, h->schedule->count);
+  lcomm_span part = lcomm_span_piece(whole, (uint32_t)h->shards, (uint32_t)shard);
+  return lcomm_span_piece(part, h->shape->chunks, chunk);
+}
+
+/* Inside the node: contributions to `span` go to local rank `owner`, which
+ * sums them in rank order. */
+static void reduce_to_owner(const hier *h, lcomm_span span, int owner) {
+  lcomm_schedule *schedule = h->schedule;
+  if (span.count == 0 || h->node.size == 1) {
+    return;
+  }
+  if (h->node.me != owner) {
+    uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_NODE, span.count);
+    lcomm_schedule_encode(schedule, span, slot, 1, LCOMM_FEEDBACK_NONE);
+    lcomm_schedule_send(schedule, slot, h->node.ranks[owner]);
+    return;
+  }
+  uint32_t *sources = malloc((size_t)h->node.size * sizeof(*sources));
+  if (!sources) {
+    schedule->status = LCOMM_ERR_MEMORY;
+    return;
+  }
+  for (int i = 0; i < h->node.size; i++) {
+    sources[i] = LCOMM_SOURCE_SELF;
+    if (i != owner) {
+      sources[i] = lcomm_schedule_slot(schedule, LCOMM_STAGE_NODE, span.count);
+      lcomm_schedule_receive(schedule, sources[i], h->node.ranks[i]);
+    }
+  }
+  lcomm_schedule_partial(schedule, span, sources, (uint32_t)h->node.size);
+  free(sources);
+}
+
+/* The ranks that own shard `shard`, one per node. */
+static lcomm_group rail_of(const hier *h, int shard) {
+  lcomm_group group = {h->rail, h->topo->nodes, -1};
+  for (int i = 0; i < h->topo->nodes; i++) {
+    h->rail[i] = lcomm_topo_rank(h->topo, i, shard);
+    group.me = h->rail[i] == h->schedule->rank ? i : group.me;
+  }
+  return group;
+}
+
+static void tell_the_node(const hier *h, const lcomm_exchange *exchange, int owner) {
+  if (h->node.me != owner) {
+    lcomm_exchange_learn(h->schedule, exchange, h->node.ranks[owner]);
+    return;
+  }
+  for (int i = 1; i < h->node.size; i++) {
+    int peer = h->node.ranks[(h->node.me + i) % h->node.size];
+    lcomm_exchange_forward(h->schedule, exchange, h->results, peer);
+  }
+}
+
+static void build_chunk(const hier *h, uint32_t chunk) {
+  for (int shard = 0; shard < h->shards; shard++) {
+    reduce_to_owner(h, chunk_of_shard(h, shard, chunk), shard);
+  }
+  lcomm_exchange exchange = {h->shape->exchange, {NULL, 0, -1}, {0, 0, 1, 0}, LCOMM_STAGE_NET};
+  if (h->node.me < h->shards) {
+    exchange.group = rail_of(h, h->node.me);
+    exchange.span = chunk_of_shard(h, h->node.me, chunk);
+    lcomm_exchange_build(h->schedule, &exchange, h->results);
+    tell_the_node(h, &exchange, h->node.me);
+  }
+  for (int shard = 0; shard < h->shards; shard++) {
+    if (shard == h->node.me) {
+      continue;
+    }
+    exchange.group = rail_of(h, shard);
+    exchange.span = chunk_of_shard(h, shard, chunk);
+    tell_the_node(h, &exchange, shard);
+  }
+}
+
+static lcomm_status build_hierarchical(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                       const lcomm_allreduce_shape *shape) {
+  hier h = {.schedule = schedule, .topo = topo, .shape = shape};
+  h.node = lcomm_topo_node_group(topo, topo->node[schedule->rank], schedule->rank);
+  h.shards = lcomm_topo_smallest_node(topo);
+  h.rail = malloc((size_t)topo->nodes * sizeof(*h.rail));
+  h.results = malloc((size_t)topo->nodes * sizeof(*h.results));
+  if (!h.rail || !h.results) {
+    schedule->status = LCOMM_ERR_MEMORY;
+  }
+  for (uint32_t chunk = 0; schedule->status == LCOMM_OK && chunk < shape->chunks; chunk++) {
+    build_chunk(&h, chunk);
+  }
+  free(h.rail);
+  free(h.results);
+  return schedule->status;
+}
+
+static lcomm_status build_flat(lcomm_schedule *schedule, const lcomm_topo *topo,
+                               const lcomm_allreduce_shape *shape) {
+  int *ranks = malloc((size_t)topo->size * sizeof(*ranks));
+  uint32_t *results = malloc((size_t)topo->size * sizeof(*results));
+  if (!ranks || !results) {
+    schedule->status = LCOMM_ERR_MEMORY;
+  }
+  for (int i = 0; ranks && i < topo->size; i++) {
+    ranks[i] = i;
+  }
+  lcomm_exchange exchange = {shape->exchange,
+                             {ranks, topo->size, schedule->rank},
+                             {0, 0, 1, 0},
+                             topo->nodes > 1 ? LCOMM_STAGE_NET : LCOMM_STAGE_NODE};
+  lcomm_span whole = lcomm_span_whole(0, schedule->count);
+  for (uint32_t chunk = 0; schedule->status == LCOMM_OK && chunk < shape->chunks; chunk++) {
+    exchange.span = lcomm_span_piece(whole, shape->chunks, chunk);
+    lcomm_exchange_build(schedule, &exchange, results);
+  }
+  free(ranks);
+  free(results);
+  return schedule->status;
+}
+
+lcomm_status lcomm_allreduce_build(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                   const lcomm_allreduce_shape *shape) {
+  if (shape->chunks < 1 || topo->size != schedule->size) {
+    return LCOMM_ERR_ARGUMENT;
+  }
+  if (topo->size == 1 || schedule->count == 0) {
+    return schedule->status;
+  }
+  if (shape->hierarchical && topo->nodes > 1) {
+    return build_hierarchical(schedule, topo, shape);
+  }
+  return build_flat(schedule, topo, shape);
+}
+
+lcomm_status lcomm_barrier_build(lcomm_schedule *schedule, const lcomm_topo *topo) {
+  enum { ONE_ROUND_RANKS = 16 }; /* up to here everyone tells everyone */
+  static const lcomm_allreduce_shape one_round = {LCOMM_EXCHANGE_GATHER, false, 1};
+  static const lcomm_allreduce_shape by_nodes = {LCOMM_EXCHANGE_DIRECT, true, 1};
+  return lcomm_allreduce_build(schedule, topo,
+                               topo->size <= ONE_ROUND_RANKS ? &one_round : &by_nodes);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_SCHED_COLLECTIVE_H
+#define LCOMM_SCHED_COLLECTIVE_H
+
+/* Whole collectives over a topology, made of exchanges and trees. Each adds
+ * the part of schedule->rank to a fresh schedule. ARGUMENT for what cannot be
+ * built, MEMORY. */
+
+#include "libcomm/sched/exchange.h"
+
+typedef struct lcomm_allreduce_shape {
+  lcomm_exchange_kind exchange;
+  /* true: reduce inside each node first, exchange between nodes, then tell
+   * the node. false: one exchange over all ranks. */
+  bool hierarchical;
+  uint32_t chunks; /* pieces that move through the phases independently */
+} lcomm_allreduce_shape;
+
+/* Hierarchical form: the vector is cut into as many shards as the smallest
+ * node has ranks; shard s belongs to local rank s of every node, and further
+ * ranks of larger nodes own none. So nodes of any size fit together. */
+lcomm_status lcomm_allreduce_build(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                   const lcomm_allreduce_shape *shape);
+
+/* The vector is size segments of `count` elements; segment r ends up summed
+ * on rank r. Reduced inside each node first. */
+lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                        uint64_t count);
+
+/* Segment r of `count` elements goes from rank r to everyone, once over each
+ * link between nodes, then inside the nodes. */
+lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                   uint64_t count);
+
+/* Binomial tree over the nodes, then inside each node. */
+lcomm_status lcomm_broadcast_build(lcomm_schedule *schedule, const lcomm_topo *topo, int root);
+
+/* A barrier is an all-reduce of one element: nobody has the sum before all
+ * have sent. The schedule must have one element. */
+lcomm_status lcomm_barrier_build(lcomm_schedule *schedule, const lcomm_topo *topo);
+
+/* Number of shards of the hierarchical form. */
+int lcomm_topo_smallest_node(const lcomm_topo *topo);
+
+#endif

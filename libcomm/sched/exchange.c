@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/sched/exchange.h"
+
+#include <stdlib.h>
+
+typedef void (*builder)(lcomm_schedule *, const lcomm_exchange *, uint32_t *);
+
+static const struct {
+  const char *name;
+  builder build;
+} kinds[] = {
+    [LCOMM_EXCHANGE_DIRECT] = {"direct", lcomm_direct_build},
+    [LCOMM_EXCHANGE_GATHER] = {"gather", lcomm_gather_build},
+    [LCOMM_EXCHANGE_RING] = {"ring", lcomm_ring_build},
+    [LCOMM_EXCHANGE_SPARSE] = {"sparse", lcomm_sparse_build},
+};
+
+const char *lcomm_exchange_name(lcomm_exchange_kind kind) {
+  return kinds[kind].name;
+}
+
+void lcomm_exchange_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
+                          uint32_t *results) {
+  for (int i = 0; i < exchange->group.size; i++) {
+    results[i] = LCOMM_NO_SLOT;
+  }
+  kinds[exchange->kind].build(schedule, exchange, results);
+}
+
+/* Which part of the span result `index` describes. */
+static lcomm_span result_span(const lcomm_exchange *exchange, int index) {
+  uint32_t size = (uint32_t)exchange->group.size;
+  switch (exchange->kind) {
+  case LCOMM_EXCHANGE_GATHER:
+    return exchange->span;
+  case LCOMM_EXCHANGE_SPARSE:
+    return (lcomm_span){exchange->span.first, exchange->span.count, size, (uint32_t)index};
+  case LCOMM_EXCHANGE_DIRECT:
+  case LCOMM_EXCHANGE_RING:
+    break;
+  }
+  return lcomm_span_piece(exchange->span, size, (uint32_t)index);
+}
+
+void lcomm_exchange_forward(lcomm_schedule *schedule, const lcomm_exchange *exchange,
+                            const uint32_t *results, int bystander) {
+  for (int i = 0; i < exchange->group.size; i++) {
+    if (results[i] != LCOMM_NO_SLOT) {
+      lcomm_schedule_send(schedule, results[i], bystander);
+    }
+  }
+}
+
+/* All contributions arrive; sum them as the members did. */
+static void learn_contributions(lcomm_schedule *schedule, const lcomm_exchange *exchange,
+                                int member) {
+  uint32_t size = (uint32_t)exchange->group.size;
+  uint32_t *slots = malloc(size * sizeof(*slots));
+  if (!slots) {
+    schedule->status = LCOMM_ERR_MEMORY;
+    return;
+  }
+  for (uint32_t i = 0; i < size; i++) {
+    slots[i] = lcomm_schedule_slot(schedule, exchange->stage, exchange->span.count);
+    lcomm_schedule_receive(schedule, slots[i], member);
+  }
+  lcomm_schedule_sum(schedule, exchange->span, slots, size, LCOMM_FEEDBACK_NONE);
+  free(slots);
+}
+
+void lcomm_exchange_learn(lcomm_schedule *schedule, const lcomm_exchange *exchange, int member) {
+  if (exchange->span.count == 0) {
+    return;
+  }
+  if (exchange->kind == LCOMM_EXCHANGE_GATHER) {
+    learn_contributions(schedule, exchange, member);
+    return;
+  }
+  for (int i = 0; i < exchange->group.size; i++) {
+    lcomm_span span = result_span(exchange, i);
+    uint64_t count = lcomm_span_count(span);
+    if (count == 0) {
+      continue;
+    }
+    uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_RESULT, count);
+    lcomm_schedule_receive(schedule, slot, member);
+    lcomm_schedule_decode(schedule, slot, span, LCOMM_NO_SLOT);
+  }
+}

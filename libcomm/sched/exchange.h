@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_SCHED_EXCHANGE_H
+#define LCOMM_SCHED_EXCHANGE_H
+
+/* Exchanges: all-reduce of one contiguous span over one group. They are the
+ * bricks of the flat and hierarchical collectives.
+ *
+ *   direct  two-phase: everyone sends piece p to its owner p, the owner sums
+ *           in group order with its own piece unquantised, encodes once and
+ *           sends the result to all. Two quantisations on any value's path.
+ *   gather  everyone sends everything to all, each sums alike. One
+ *           quantisation and one round; bytes grow with the group.
+ *   ring    reduce-scatter and all-gather around a ring. Exact stages only:
+ *           a lossy one would quantise at every hop.
+ *   sparse  two-phase over block-cyclic stripes: one selection makes a slot
+ *           for every owner; the owner sums and selects again.
+ */
+
+#include "libcomm/sched/sched.h"
+#include "libcomm/topo/topo.h"
+
+typedef enum lcomm_exchange_kind {
+  LCOMM_EXCHANGE_DIRECT,
+  LCOMM_EXCHANGE_GATHER,
+  LCOMM_EXCHANGE_RING,
+  LCOMM_EXCHANGE_SPARSE
+} lcomm_exchange_kind;
+
+const char *lcomm_exchange_name(lcomm_exchange_kind kind);
+
+typedef struct lcomm_exchange {
+  lcomm_exchange_kind kind;
+  lcomm_group group;
+  lcomm_span span;   /* contiguous */
+  lcomm_stage stage; /* of the contributions */
+} lcomm_exchange;
+
+/* Add my part of the exchange. results[i] (group.size entries) receives the
+ * slot that holds part i of the result, LCOMM_NO_SLOT where that part is
+ * empty; with these a member can tell a bystander the result. */
+void lcomm_exchange_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
+                          uint32_t *results);
+
+/* A member hands the result to a bystander, and the bystander's side of it.
+ * Both need the same exchange; the bystander's has group.me == -1. */
+void lcomm_exchange_forward(lcomm_schedule *schedule, const lcomm_exchange *exchange,
+                            const uint32_t *results, int bystander);
+void lcomm_exchange_learn(lcomm_schedule *schedule, const lcomm_exchange *exchange, int member);
+
+/* One per kind, each in its own file; called by lcomm_exchange_build. */
+void lcomm_direct_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
+                        uint32_t *results);
+void lcomm_gather_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
+                        uint32_t *results);
+void lcomm_ring_build(lcomm_schedule *schedule, const lcomm_exchange *exchange, uint32_t *results);
+void lcomm_sparse_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
+                        uint32_t *results);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The verifier: what can be known about a schedule without running it. */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libcomm/sched/sched.h"
+
+typedef struct verdict {
+  const lcomm_schedule *schedule;
+  char *why;
+  size_t size;
+  uint32_t *written; /* per slot: number of steps that write it so far */
+} verdict;
+
+__attribute__((format(printf, 3, 4))) static bool reject(const verdict *v, uint32_t step,
+                                                         const char *format, ...) {
+  char text[160];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  snprintf(v->why, v->size, "schedule of rank %d, step %u: %s", v->schedule->rank, step, text);
+  return false;
+}
+
+static bool span_is_inside(const verdict *v, uint32_t index, lcomm_span span) {
+  if (span.parts < 1 || span.part >= span.parts) {
+    return reject(v, index, "part %u of %u", span.part, span.parts);
+  }
+  if (span.first > v->schedule->count || span.count > v->schedule->count - span.first) {
+    return reject(v, index, "span %llu+%llu leaves the vector", (unsigned long long)span.first,
+                  (unsigned long long)span.count);
+  }
+  return true;
+}
+
+static bool slot_is_readable(const verdict *v, uint32_t index, uint32_t slot) {
+  if (slot >= v->schedule->slot_count) {
+    return reject(v, index, "slot %u does not exist", slot);
+  }
+  if (v->written[slot] != 1) {
+    return reject(v, index, "slot %u is read before it is written", slot);
+  }
+  return true;
+}
+
+static bool write_slot(const verdict *v, uint32_t index, uint32_t slot) {
+  if (slot >= v->schedule->slot_count) {
+    return reject(v, index, "slot %u does not exist", slot);
+  }
+  if (v->written[slot]++ > 0) {
+    return reject(v, index, "slot %u is written twice", slot);
+  }
+  return true;
+}
+
+static bool peer_is_valid(const verdict *v, uint32_t index, int peer) {
+  if (peer < 0 || peer >= v->schedule->size || peer == v->schedule->rank) {
+    return reject(v, index, "peer %d", peer);
+  }
+  return true;
+}
+
+static bool size_matches(const verdict *v, uint32_t index, uint32_t slot, uint64_t count) {
+  if (v->schedule->slots[slot].count != count) {
+    return reject(v, index, "slot %u holds %llu elements, its span %llu", slot,
+                  (unsigned long long)v->schedule->slots[slot].count, (unsigned long long)count);
+  }
+  return true;
+}
+
+static bool check_encode(const verdict *v, uint32_t index, const lcomm_step *step) {
+  if (!span_is_inside(v, index, step->span)) {
+    return false;
+  }
+  if (step->slot_count < 1 || (step->slot_count > 1 && step->span.parts != 1)) {
+    return reject(v, index, "%u outputs of a span in %u parts", step->slot_count, step->span.parts);
+  }
+  for (uint32_t i = 0; i < step->slot_count; i++) {
+    lcomm_span part = step->span;
+    if (step->slot_count > 1) {
+      part.parts = step->slot_count;
+      part.part = i;
+    }
+    if (!write_slot(v, index, step->slot + i) ||
+        !size_matches(v, index, step->slot + i, lcomm_span_count(part))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool check_decode(const verdict *v, uint32_t index, const lcomm_step *step) {
+  if (!span_is_inside(v, index, step->span) || !slot_is_readable(v, index, step->slot)) {
+    return false;
+  }
+  if (step->settle != LCOMM_NO_SLOT && !slot_is_readable(v, index, step->settle)) {
+    return false;
+  }
+  return size_matches(v, index, step->slot, lcomm_span_count(step->span));
+}
+
+static bool check_reduce(const verdict *v, uint32_t index, const lcomm_step *step) {
+  if (!span_is_inside(v, index, step->span)) {
+    return false;
+  }
+  if (step->slot_count < 1 || step->sources > v->schedule->source_count ||
+      step->slot_count > v->schedule->source_count - step->sources) {
+    return reject(v, index, "sources leave the list");
+  }
+  for (uint32_t i = 0; i < step->slot_count; i++) {
+    uint32_t slot = v->schedule->sources[step->sources + i];
+    if (slot == LCOMM_SOURCE_SELF) {
+      continue;
+    }
+    if (!slot_is_readable(v, index, slot) ||
+        !size_matches(v, index, slot, lcomm_span_count(step->span))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool check_step(const verdict *v, uint32_t index) {
+  const lcomm_step *step = &v->schedule->steps[index];
+  switch (step->kind) {
+  case LCOMM_STEP_ENCODE:
+    return check_encode(v, index, step);
+  case LCOMM_STEP_SEND:
+    return peer_is_valid(v, index, step->peer) && slot_is_readable(v, index, step->slot);
+  case LCOMM_STEP_RECV:
+    return peer_is_valid(v, index, step->peer) && write_slot(v, index, step->slot);
+  case LCOMM_STEP_DECODE:
+    return check_decode(v, index, step);
+  case LCOMM_STEP_REDUCE:
+    return check_reduce(v, index, step);
+  }
+  return reject(v, index, "unknown kind %d", (int)step->kind);
+}
+
+/* The linker only ties earlier steps to later ones; hold it to that, so the
+ * dependencies cannot form a circle. */
+static bool check_order(const verdict *v, uint32_t index) {
+  const lcomm_step *step = &v->schedule->steps[index];
+  if (step->next_first > v->schedule->next_count ||
+      step->next_count > v->schedule->next_count - step->next_first) {
+    return reject(v, index, "dependencies leave the list");
+  }
+  for (uint32_t i = 0; i < step->next_count; i++) {
+    uint32_t later = v->schedule->next[step->next_first + i];
+    if (later <= index || later >= v->schedule->step_count) {
+      return reject(v, index, "is waited for by step %u", later);
+    }
+  }
+  return true;
+}
+
+lcomm_status lcomm_schedule_verify(const lcomm_schedule *schedule, char *why, size_t size) {
+  uint32_t *written = calloc((size_t)schedule->slot_count + 1, sizeof(*written));
+  if (!written) {
+    snprintf(why, size, "out of memory while verifying a schedule");
+    return LCOMM_ERR_MEMORY;
+  }
+  verdict v = {schedule, why, size, written};
+  bool good = true;
+  for (uint32_t i = 0; good && i < schedule->step_count; i++) {
+    good = check_step(&v, i) && check_order(&v, i);
+  }
+  free(written);
+  return good ? LCOMM_OK : LCOMM_ERR_INTERNAL;
+}
+
+/* Find message `number` from `from` in the receiver's schedule. */
+static const lcomm_step *find_message(const lcomm_schedule *schedule, lcomm_step_kind kind,
+                                      int peer, uint32_t number) {
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    const lcomm_step *step = &schedule->steps[i];
+    if (step->kind == kind && step->peer == peer && step->message == number) {
+      return step;
+    }
+  }
+  return NULL;
+}
+
+static bool partner_fits(const lcomm_schedule *schedules, const lcomm_schedule *mine,
+                         uint32_t index, char *why, size_t room) {
+  verdict v = {mine, why, room, NULL};
+  const lcomm_step *step = &mine->steps[index];
+  lcomm_step_kind kind = step->kind == LCOMM_STEP_SEND ? LCOMM_STEP_RECV : LCOMM_STEP_SEND;
+  const lcomm_schedule *other = &schedules[step->peer];
+  const lcomm_step *partner = find_message(other, kind, mine->rank, step->message);
+  if (!partner) {
+    return reject(&v, index, "message %u has no partner on rank %d", step->message, step->peer);
+  }
+  const lcomm_slot *a = &mine->slots[step->slot], *b = &other->slots[partner->slot];
+  if (a->count != b->count || a->stage != b->stage) {
+    return reject(&v, index, "message %u to or from rank %d differs in size or stage",
+                  step->message, step->peer);
+  }
+  return true;
+}
+
+lcomm_status lcomm_schedule_verify_all(const lcomm_schedule *schedules, int size, char *why,
+                                       size_t room) {
+  for (int rank = 0; rank < size; rank++) {
+    lcomm_status status = lcomm_schedule_verify(&schedules[rank], why, room);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+  }
+  for (int rank = 0; rank < size; rank++) {
+    const lcomm_schedule *mine = &schedules[rank];
+    for (uint32_t i = 0; i < mine->step_count; i++) {
+      lcomm_step_kind kind = mine->steps[i].kind;
+      if ((kind == LCOMM_STEP_SEND || kind == LCOMM_STEP_RECV) &&
+          !partner_fits(schedules, mine, i, why, room)) {
+        return LCOMM_ERR_INTERNAL;
+      }
+    }
+  }
+  return LCOMM_OK;
+}

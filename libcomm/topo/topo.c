@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/topo/topo_internal.h"
+
+lcomm_status lcomm_topo_reserve(lcomm_topo *topo, int size) {
+  size_t n = (size_t)size;
+  *topo = (lcomm_topo){.size = size};
+  topo->node = calloc(n, sizeof *topo->node);
+  topo->local = calloc(n, sizeof *topo->local);
+  topo->node_size = calloc(n, sizeof *topo->node_size);
+  topo->members = calloc(n, sizeof *topo->members);
+  topo->first = calloc(n + 1, sizeof *topo->first);
+  topo->host = calloc(n, sizeof *topo->host);
+  if (topo->node != NULL && topo->local != NULL && topo->node_size != NULL &&
+      topo->members != NULL && topo->first != NULL && topo->host != NULL)
+    return LCOMM_OK;
+  lcomm_topo_free(topo);
+  return LCOMM_ERR_MEMORY;
+}
+
+void lcomm_topo_free(lcomm_topo *topo) {
+  if (topo == NULL)
+    return;
+  free(topo->node);
+  free(topo->local);
+  free(topo->node_size);
+  free(topo->members);
+  free(topo->first);
+  free(topo->host);
+  *topo = (lcomm_topo){0};
+}
+
+void lcomm_topo_index(lcomm_topo *topo) {
+  for (int rank = 0; rank < topo->size; rank++)
+    topo->local[rank] = topo->node_size[topo->node[rank]]++;
+  for (int node = 0; node < topo->nodes; node++)
+    topo->first[node + 1] = topo->first[node] + topo->node_size[node];
+  for (int rank = 0; rank < topo->size; rank++)
+    topo->members[topo->first[topo->node[rank]] + topo->local[rank]] = rank;
+}
+
+typedef struct host_of_rank {
+  uint64_t hash;
+  int rank;
+} host_of_rank;
+
+static int by_hash_then_rank(const void *left, const void *right) {
+  const host_of_rank *a = left, *b = right;
+  if (a->hash != b->hash)
+    return a->hash < b->hash ? -1 : 1;
+  return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+/* Ranks with the same hash form a node. In `order`, room for all ranks, they
+ * become neighbours, the lowest rank first. */
+static void group_by_host(const lcomm_identity *identities, host_of_rank *order, lcomm_topo *topo) {
+  for (int rank = 0; rank < topo->size; rank++)
+    order[rank] = (host_of_rank){identities[rank].host_hash, rank};
+  qsort(order, (size_t)topo->size, sizeof *order, by_hash_then_rank);
+
+  int *lowest = topo->node; /* of each rank's host, replaced by the node below */
+  for (int i = 0, leader = 0; i < topo->size; i++) {
+    if (order[i].hash != order[leader].hash)
+      leader = i;
+    lowest[order[i].rank] = order[leader].rank;
+  }
+  for (int rank = 0; rank < topo->size; rank++) /* lowest[rank] <= rank: it has its node already */
+    topo->node[rank] = lowest[rank] == rank ? topo->nodes++ : topo->node[lowest[rank]];
+}
+
+static void cut_into_nodes(int nodes, lcomm_topo *topo) {
+  int length = topo->size / nodes, longer = topo->size % nodes;
+  int rank = 0;
+  for (int node = 0; node < nodes; node++) {
+    int end = rank + length + (node < longer);
+    while (rank < end)
+      topo->node[rank++] = node;
+  }
+  topo->nodes = nodes;
+}
+
+static lcomm_status no_memory(int size, char *error) {
+  snprintf(error, LCOMM_TOPO_ERROR_MAX,
+           "topology: no memory for the tables of %d ranks; free some memory on this host", size);
+  return LCOMM_ERR_MEMORY;
+}
+
+static lcomm_status check_numbers(int size, int forced_nodes, char *error) {
+  if (size <= 0) {
+    snprintf(error, LCOMM_TOPO_ERROR_MAX,
+             "topology: %d ranks cannot form a communicator; use at least 1", size);
+    return LCOMM_ERR_ARGUMENT;
+  }
+  if (forced_nodes < 0) {
+    snprintf(error, LCOMM_TOPO_ERROR_MAX,
+             "LCOMM_NODES=%d is no number of nodes; use 1 to %d, or 0 for the real hosts",
+             forced_nodes, size);
+    return LCOMM_ERR_ARGUMENT;
+  }
+  if (forced_nodes > size) {
+    int empty = forced_nodes - size;
+    snprintf(error, LCOMM_TOPO_ERROR_MAX,
+             "LCOMM_NODES=%d with %d %s would leave %d %s without a rank; use 1 to %d",
+             forced_nodes, size, size == 1 ? "rank" : "ranks", empty, empty == 1 ? "node" : "nodes",
+             size);
+    return LCOMM_ERR_ARGUMENT;
+  }
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_topo_create(const lcomm_identity *identities, int size, int forced_nodes,
+                               lcomm_topo *topo, char *error) {
+  *topo = (lcomm_topo){0};
+  error[0] = '\0';
+  lcomm_status status = check_numbers(size, forced_nodes, error);
+  if (status != LCOMM_OK)
+    return status;
+  host_of_rank *order = calloc((size_t)size, sizeof *order);
+  if (order == NULL || lcomm_topo_reserve(topo, size) != LCOMM_OK) {
+    free(order);
+    return no_memory(size, error);
+  }
+  if (forced_nodes > 0)
+    cut_into_nodes(forced_nodes, topo);
+  else
+    group_by_host(identities, order, topo);
+  free(order);
+  for (int rank = 0; rank < size; rank++)
+    lcomm_host_copy(topo->host[rank], identities[rank].host, sizeof identities[rank].host);
+  lcomm_topo_index(topo);
+  return LCOMM_OK;
+}
+
+lcomm_link lcomm_topo_link(const lcomm_topo *topo, int a, int b) {
+  if (a == b)
+    return LCOMM_LINK_SELF;
+  return topo->node[a] == topo->node[b] ? LCOMM_LINK_SHM : LCOMM_LINK_NET;
+}
+
+int lcomm_topo_rank(const lcomm_topo *topo, int node, int local) {
+  return topo->members[topo->first[node] + local];
+}
+
+lcomm_group lcomm_topo_node_group(const lcomm_topo *topo, int node, int rank) {
+  lcomm_group group = {topo->members + topo->first[node], topo->node_size[node], -1};
+  if (rank >= 0 && rank < topo->size && topo->node[rank] == node)
+    group.me = topo->local[rank];
+  return group;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TOPO_TOPO_INTERNAL_H
+#define LCOMM_TOPO_TOPO_INTERNAL_H
+
+/* The two steps in which every topology is made: reserve, fill in node[] and
+ * host[], index. */
+
+#include "libcomm/topo/topo.h"
+
+/* Zeroed arrays for `size` ranks and as many nodes, size > 0. On failure
+ * *topo is empty. */
+lcomm_status lcomm_topo_reserve(lcomm_topo *topo, int size);
+
+/* Derive all else from size, nodes and node[], which are right: every node
+ * below `nodes` has a rank, and nodes are numbered by their lowest rank. */
+void lcomm_topo_index(lcomm_topo *topo);
+
+/* Copy a name of at most `length` bytes, ended by a zero if it is shorter,
+ * that may hold any bytes: what is not visible ASCII becomes '?', what does
+ * not fit is cut, and an empty name is "?". */
+void lcomm_host_copy(char host[LCOMM_HOST_MAX], const char *name, size_t length);
+
+#endif

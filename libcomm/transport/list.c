@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/transport/transport.h"
+
+extern const lcomm_transport_table lcomm_transport_self, lcomm_transport_mpi;
+
+const lcomm_transport_table *const lcomm_transport_list[] = {
+    &lcomm_transport_self,
+    &lcomm_transport_mpi,
+    NULL,
+};

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Messages over MPI point-to-point calls on a communicator of our own.
+ * Messages past 1 GiB use a derived type, because MPI counts are ints. */
+
+#include "libcomm/transport/mpi_transport.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NOTICE_TAG = LCOMM_TAG_CONTROL | 2, BIG = 1 << 30 };
+
+typedef struct mpi_transport {
+  lcomm_transport base;
+  MPI_Comm comm;
+  int size;
+  char why[MPI_MAX_ERROR_STRING + 32];
+  MPI_Request listening; /* receives the next notice */
+  unsigned char heard[LCOMM_NOTICE_SIZE];
+  unsigned char told[LCOMM_NOTICE_SIZE];
+  MPI_Request *telling; /* one per peer, MPI_REQUEST_NULL when idle */
+} mpi_transport;
+
+_Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "an MPI_Request fits a transfer");
+
+static mpi_transport *of(lcomm_transport *transport) {
+  return (mpi_transport *)transport;
+}
+
+static MPI_Request *request_of(lcomm_transfer *transfer) {
+  return (MPI_Request *)(void *)&transfer->opaque[0];
+}
+
+static lcomm_status check(mpi_transport *t, int code) {
+  if (code == MPI_SUCCESS) {
+    return LCOMM_OK;
+  }
+  int length = 0;
+  char text[MPI_MAX_ERROR_STRING] = "unknown MPI error";
+  MPI_Error_string(code, text, &length);
+  snprintf(t->why, sizeof(t->why), "MPI says: %s", text);
+  return LCOMM_ERR_TRANSPORT;
+}
+
+/* A type of `size` bytes for messages too long for an int count. */
+static int big_type(size_t size, MPI_Datatype *type) {
+  MPI_Datatype whole = MPI_DATATYPE_NULL;
+  int lengths[2] = {1, (int)(size % BIG)};
+  MPI_Aint places[2] = {0, (MPI_Aint)(size / BIG) * BIG};
+  int code = MPI_Type_contiguous(BIG, MPI_BYTE, &whole);
+  if (code != MPI_SUCCESS) {
+    return code;
+  }
+  MPI_Datatype blocks = MPI_DATATYPE_NULL;
+  code = MPI_Type_contiguous((int)(size / BIG), whole, &blocks);
+  MPI_Type_free(&whole);
+  if (code != MPI_SUCCESS) {
+    return code;
+  }
+  MPI_Datatype parts[2] = {blocks, MPI_BYTE};
+  code = MPI_Type_create_struct(2, lengths, places, parts, type);
+  MPI_Type_free(&blocks);
+  return code == MPI_SUCCESS ? MPI_Type_commit(type) : code;
+}
+
+static lcomm_status mpi_send(lcomm_transport *transport, int peer, uint32_t tag, const void *bytes,
+                             size_t size, lcomm_transfer *transfer) {
+  mpi_transport *t = of(transport);
+  if (size < BIG) {
+    return check(
+        t, MPI_Isend(bytes, (int)size, MPI_BYTE, peer, (int)tag, t->comm, request_of(transfer)));
+  }
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  lcomm_status status = check(t, big_type(size, &type));
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = check(t, MPI_Isend(bytes, 1, type, peer, (int)tag, t->comm, request_of(transfer)));
+  MPI_Type_free(&type);
+  return status;
+}
+
+static lcomm_status mpi_receive(lcomm_transport *transport, int peer, uint32_t tag, void *bytes,
+                                size_t capacity, lcomm_transfer *transfer) {
+  mpi_transport *t = of(transport);
+  if (capacity < BIG) {
+    return check(t, MPI_Irecv(bytes, (int)capacity, MPI_BYTE, peer, (int)tag, t->comm,
+                              request_of(transfer)));
+  }
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  lcomm_status status = check(t, big_type(capacity, &type));
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = check(t, MPI_Irecv(bytes, 1, type, peer, (int)tag, t->comm, request_of(transfer)));
+  MPI_Type_free(&type);
+  return status;
+}
+
+static lcomm_status mpi_test(lcomm_transport *transport, lcomm_transfer *transfer, bool *over,
+                             size_t *size) {
+  mpi_transport *t = of(transport);
+  MPI_Status result;
+  int flag = 0;
+  lcomm_status status = check(t, MPI_Test(request_of(transfer), &flag, &result));
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  if (flag && size) {
+    MPI_Count count = 0;
+    MPI_Get_elements_x(&result, MPI_BYTE, &count);
+    *size = (size_t)count;
+  }
+  *over = flag != 0;
+  return LCOMM_OK;
+}
+
+static void forget(MPI_Request *request) {
+  if (*request == MPI_REQUEST_NULL) {
+    return;
+  }
+  MPI_Cancel(request);
+  MPI_Request_free(request);
+}
+
+static void mpi_cancel(lcomm_transport *transport, lcomm_transfer *transfer) {
+  (void)transport;
+  forget(request_of(transfer));
+}
+
+static lcomm_status listen_again(mpi_transport *t) {
+  return check(t, MPI_Irecv(t->heard, LCOMM_NOTICE_SIZE, MPI_BYTE, MPI_ANY_SOURCE, NOTICE_TAG,
+                            t->comm, &t->listening));
+}
+
+static void mpi_tell(lcomm_transport *transport, int peer, const void *notice) {
+  mpi_transport *t = of(transport);
+  if (t->telling[peer] != MPI_REQUEST_NULL) {
+    return;
+  }
+  memcpy(t->told, notice, sizeof(t->told)); /* the same text goes to every peer */
+  MPI_Isend(t->told, LCOMM_NOTICE_SIZE, MPI_BYTE, peer, NOTICE_TAG, t->comm, &t->telling[peer]);
+}
+
+static bool mpi_hear(lcomm_transport *transport, void *notice) {
+  mpi_transport *t = of(transport);
+  MPI_Status result;
+  int flag = 0, count = 0;
+  if (t->listening == MPI_REQUEST_NULL || MPI_Test(&t->listening, &flag, &result) != MPI_SUCCESS ||
+      !flag) {
+    return false;
+  }
+  MPI_Get_count(&result, MPI_BYTE, &count);
+  memcpy(notice, t->heard, LCOMM_NOTICE_SIZE);
+  listen_again(t);
+  return count == LCOMM_NOTICE_SIZE;
+}
+
+static const char *mpi_why(const lcomm_transport *transport) {
+  return ((const mpi_transport *)transport)->why;
+}
+
+/* Give notices on their way a moment to leave; a dead peer cannot hold us. */
+static void flush_notices(mpi_transport *t) {
+  for (int peer = 0; peer < t->size; peer++) {
+    int flag = 0;
+    for (int tries = 0; !flag && tries < 1000; tries++) {
+      MPI_Test(&t->telling[peer], &flag, MPI_STATUS_IGNORE);
+    }
+    if (!flag) {
+      MPI_Request_free(&t->telling[peer]);
+    }
+  }
+}
+
+static void mpi_close(lcomm_transport *transport, bool orderly) {
+  mpi_transport *t = of(transport);
+  flush_notices(t);
+  forget(&t->listening);
+  if (orderly) {
+    MPI_Comm_free(&t->comm); /* collective: only when every rank does it */
+    free(t->telling);
+    free(t);
+  }
+  /* Otherwise a message may still be read from these buffers by MPI; they
+   * are left to the end of the process. */
+}
+
+const lcomm_transport_table lcomm_transport_mpi = {
+    .name = "mpi",
+    .summary = "MPI point-to-point messages",
+    .close = mpi_close,
+    .send = mpi_send,
+    .receive = mpi_receive,
+    .test = mpi_test,
+    .cancel = mpi_cancel,
+    .tell = mpi_tell,
+    .hear = mpi_hear,
+    .why = mpi_why,
+};
+
+lcomm_status lcomm_transport_mpi_open(MPI_Comm mpi_comm, lcomm_transport **transport,
+                                      const char **why) {
+  int *limit = NULL, found = 0;
+  MPI_Comm_get_attr(mpi_comm, MPI_TAG_UB, &limit, &found);
+  if (!found || *limit < (int)(NOTICE_TAG)) {
+    *why = "this MPI's largest message tag is too small";
+    return LCOMM_ERR_TRANSPORT;
+  }
+  mpi_transport *t = calloc(1, sizeof(*t));
+  *why = "out of memory";
+  if (!t) {
+    return LCOMM_ERR_MEMORY;
+  }
+  MPI_Comm_size(mpi_comm, &t->size);
+  t->base.table = &lcomm_transport_mpi;
+  t->comm = mpi_comm;
+  t->telling = malloc((size_t)t->size * sizeof(*t->telling));
+  if (!t->telling) {
+    free(t);
+    return LCOMM_ERR_MEMORY;
+  }
+  for (int i = 0; i < t->size; i++) {
+    t->telling[i] = MPI_REQUEST_NULL;
+  }
+  MPI_Comm_set_errhandler(mpi_comm, MPI_ERRORS_RETURN);
+  if (listen_again(t) != LCOMM_OK) {
+    *why = "the MPI library refused to receive";
+    free(t->telling);
+    free(t);
+    return LCOMM_ERR_TRANSPORT;
+  }
+  *transport = &t->base;
+  return LCOMM_OK;
+}

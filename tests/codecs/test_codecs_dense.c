@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The registry, and the promises every dense codec makes. */
+
+#include "tests/kernels/samples.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "codecs/codec.h"
+
+static const lcomm_kernels *kernels(void) {
+  return lcomm_kernels_best();
+}
+
+/* Calls `check` for every dense codec. */
+static void for_each_dense(void (*check)(const lcomm_codec *)) {
+  for (size_t i = 0; lcomm_codec_list[i] != NULL; i++)
+    if (lcomm_codec_list[i]->encode != NULL)
+      check(lcomm_codec_list[i]);
+}
+
+static uint8_t *encode_all(const lcomm_codec *codec, const float *source, uint64_t count) {
+  uint8_t *payload = sample_memory(codec->size(count));
+  codec->encode(kernels(), source, count, 0, count, payload);
+  return payload;
+}
+
+static void decode_all(const lcomm_codec *codec, const uint8_t *payload, uint64_t count,
+                       float *value) {
+  codec->decode(kernels(), payload, count, 0, count, 1.0f, value);
+}
+
+static float *normal_values(uint64_t count, uint64_t seed, float scale) {
+  float *value = sample_memory((size_t)count * sizeof *value);
+  for (uint64_t i = 0; i < count; i++)
+    value[i] = scale * sample_normal(&seed);
+  return value;
+}
+
+static const uint64_t counts[] = {0, 1, 2, 127, 128, 129, 255, 256, 257, 1000, 4096, 10001};
+enum { COUNTS = sizeof counts / sizeof *counts };
+
+/* Registry */
+
+static void codecs_are_listed_in_wire_order_and_found(void **state) {
+  (void)state;
+  static const char *const names[] = {"none", "fp16", "bf16", "fp8e4m3", "fp8e5m2", "int8", "topk"};
+  for (unsigned id = 0; id < 7; id++) {
+    const lcomm_codec *codec = lcomm_codec_list[id];
+    assert_int_equal(codec->id, id);
+    assert_string_equal(codec->name, names[id]);
+    assert_non_null(codec->summary);
+    assert_true(codec->bits > 0);
+    assert_ptr_equal(lcomm_codec_by_id(id), codec);
+    assert_ptr_equal(lcomm_codec_by_name(names[id], strlen(names[id])), codec);
+  }
+  assert_null(lcomm_codec_list[7]);
+  assert_null(lcomm_codec_by_id(7));
+  assert_null(lcomm_codec_by_id(0xffffffffu));
+  assert_null(lcomm_codec_by_name("int", 3));
+  assert_null(lcomm_codec_by_name("int88", 5));
+  assert_null(lcomm_codec_by_name("", 0));
+  assert_ptr_equal(lcomm_codec_by_name("topk:0.01", 4), &lcomm_codec_topk);
+  assert_null(lcomm_codec_topk.encode);
+}
+
+static void exact_codecs_carry_their_dtype(void **state) {
+  (void)state;
+  assert_ptr_equal(lcomm_codec_exact(LCOMM_FLOAT32), &lcomm_codec_none);
+  assert_ptr_equal(lcomm_codec_exact(LCOMM_FLOAT16), &lcomm_codec_fp16);
+  assert_ptr_equal(lcomm_codec_exact(LCOMM_BFLOAT16), &lcomm_codec_bf16);
+}
+
+/* Sizes */
+
+static void payload_sizes_are_those_of_the_format(void **state) {
+  (void)state;
+  for (int i = 0; i < COUNTS; i++) {
+    size_t count = (size_t)counts[i], blocks = (count + 127) / 128;
+    assert_int_equal(lcomm_codec_none.size(count), 4 * count);
+    assert_int_equal(lcomm_codec_fp16.size(count), 2 * count);
+    assert_int_equal(lcomm_codec_bf16.size(count), 2 * count);
+    assert_int_equal(lcomm_codec_int8.size(count), (4 * blocks + 7) / 8 * 8 + count);
+    assert_int_equal(lcomm_codec_fp8e4m3.size(count), (blocks + 7) / 8 * 8 + count);
+    assert_int_equal(lcomm_codec_fp8e5m2.size(count), (blocks + 7) / 8 * 8 + count);
+  }
+}
+
+static void int8_payload_has_the_bytes_the_format_says(void **state) {
+  (void)state;
+  float source[129] = {0};
+  source[0] = 127.0f, source[1] = -3.0f, source[128] = 254.0f;
+  uint8_t *payload = encode_all(&lcomm_codec_int8, source, 129);
+  const uint8_t scales[] = {0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}, codes[] = {127, 0xfd, 0};
+  assert_memory_equal(payload, scales, 8);
+  assert_memory_equal(payload + 8, codes, 3);
+  assert_int_equal(payload[8 + 128], 127);
+  free(payload);
+}
+
+static void fp8_payload_has_the_bytes_the_format_says(void **state) {
+  (void)state;
+  float source[129] = {0};
+  source[0] = 448.0f, source[1] = -1.0f, source[128] = 896.0f;
+  uint8_t *payload = encode_all(&lcomm_codec_fp8e4m3, source, 129);
+  const uint8_t scales[] = {127, 128, 0, 0, 0, 0, 0, 0}, codes[] = {0x7e, 0xb8, 0};
+  assert_memory_equal(payload, scales, 8);
+  assert_memory_equal(payload + 8, codes, 3);
+  assert_int_equal(payload[8 + 128], 0x7e);
+  free(payload);
+}
+
+/* Values */
+
+static double nmse(const lcomm_codec *codec) {
+  enum { N = 1 << 18 };
+  float *source = normal_values(N, 1, 3e-4f), *value = sample_memory(N * sizeof *value);
+  for (size_t i = 0; i < N; i++) /* rows of different size, as in a gradient */
+    source[i] *= (float)(1 + i / 640 % 13);
+  uint8_t *payload = encode_all(codec, source, N);
+  decode_all(codec, payload, N, value);
+  double error = 0, power = 0;
+  for (size_t i = 0; i < N; i++) {
+    error += ((double)value[i] - (double)source[i]) * ((double)value[i] - (double)source[i]);
+    power += (double)source[i] * (double)source[i];
+  }
+  free(source);
+  free(value);
+  free(payload);
+  return error / power;
+}
+
+static void mean_square_errors_are_those_of_the_formats(void **state) {
+  (void)state;
+  assert_true(nmse(&lcomm_codec_none) == 0.0);
+  assert_true(nmse(&lcomm_codec_bf16) <= 3e-6);
+  assert_true(nmse(&lcomm_codec_int8) <= 6e-5);
+  assert_true(nmse(&lcomm_codec_fp8e4m3) <= 7.5e-4);
+  assert_true(nmse(&lcomm_codec_fp8e5m2) <= 3e-3);
+}
+
+/* Largest error of one value, given the largest magnitude of its block. */
+static double error_bound(const lcomm_codec *codec, double value, double amax) {
+  double size = fabs(value);
+  switch (codec->id) {
+  case LCOMM_CODEC_FP16:
+    return fmax(ldexp(size, -11), ldexp(1, -25));
+  case LCOMM_CODEC_BF16:
+    return fmax(ldexp(size, -8), ldexp(1, -134));
+  case LCOMM_CODEC_INT8:
+    return amax < ldexp(1, -119) ? amax : amax / 127 * 0.50001;
+  case LCOMM_CODEC_FP8E4M3: /* the scale at most doubles amax / 448 */
+    return fmax(ldexp(size, -4), fmax(amax / 224 * ldexp(1, -10), ldexp(1, -137)));
+  case LCOMM_CODEC_FP8E5M2:
+    return fmax(ldexp(size, -3), fmax(amax / 28672 * ldexp(1, -17), ldexp(1, -144)));
+  default:
+    return 0;
+  }
+}
+
+static void check_bound(const lcomm_codec *codec) {
+  for (int exponent = -148; exponent <= 14; exponent += 6) {
+    enum { N = 1000 };
+    float *source = normal_values(N, (uint64_t)(exponent + 200), 1.0f), value[N];
+    for (int i = 0; i < N; i++)
+      source[i] = ldexpf(source[i], exponent);
+    uint8_t *payload = encode_all(codec, source, N);
+    decode_all(codec, payload, N, value);
+    for (int i = 0; i < N; i++) {
+      double amax = 0;
+      for (int j = i / 128 * 128; j < N && j < i / 128 * 128 + 128; j++)
+        amax = fmax(amax, fabs((double)source[j]));
+      double error = fabs((double)value[i] - (double)source[i]);
+      assert_true(error <= error_bound(codec, (double)source[i], amax));
+    }
+    free(source);
+    free(payload);
+  }
+}
+
+static void errors_stay_within_the_bound_of_the_codec(void **state) {
+  (void)state;
+  for_each_dense(check_bound);
+}
+
+static void check_single(const lcomm_codec *codec) {
+  const float values[] = {0.0f, -0.0f, 1.0f, -1.0f, 0.25f, -1536.0f, 127.0f * 16};
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    uint8_t *payload = encode_all(codec, &values[i], 1);
+    float value;
+    decode_all(codec, payload, 1, &value);
+    double bound = error_bound(codec, (double)values[i], fabs((double)values[i]));
+    assert_true(fabs((double)value - (double)values[i]) <= bound);
+    if (values[i] == 0.0f)
+      assert_true(value == 0.0f);
+    free(payload);
+  }
+}
+
+static void one_element_is_enough(void **state) {
+  (void)state;
+  for_each_dense(check_single);
+}
+
+static void check_not_finite(const lcomm_codec *codec) {
+  const float bad[] = {SAMPLE_NAN, SAMPLE_INFINITY, -SAMPLE_INFINITY};
+  for (size_t b = 0; b < 3; b++) {
+    float *source = normal_values(700, 3, 1.0f), value[700];
+    source[300] = bad[b];
+    uint8_t *payload = encode_all(codec, source, 700);
+    decode_all(codec, payload, 700, value);
+    assert_false(isfinite(value[300]));
+    for (int i = 0; i < 700; i++) /* other blocks do not suffer */
+      if (i / LCOMM_BLOCK != 300 / LCOMM_BLOCK)
+        assert_true(isfinite(value[i]));
+    free(source);
+    free(payload);
+  }
+}
+
+static void nan_and_inf_are_never_lost(void **state) {
+  (void)state;
+  for_each_dense(check_not_finite);
+}
+
+static void check_zero(const lcomm_codec *codec) {
+  float source[300] = {0}, value[300];
+  uint8_t *payload = encode_all(codec, source, 300);
+  decode_all(codec, payload, 300, value);
+  for (int i = 0; i < 300; i++)
+    assert_true(value[i] == 0.0f);
+  free(payload);
+}
+
+static void zeros_stay_zeros(void **state) {
+  (void)state;
+  for_each_dense(check_zero);
+}
+
+static void none_keeps_every_bit(void **state) {
+  (void)state;
+  uint64_t random = 8;
+  float source[1000], value[1000];
+  for (int i = 0; i < 1000; i++)
+    source[i] = sample_bits(&random);
+  uint8_t *payload = encode_all(&lcomm_codec_none, source, 1000);
+  decode_all(&lcomm_codec_none, payload, 1000, value);
+  assert_memory_equal(value, source, sizeof source);
+  free(payload);
+}
+
+/* Decoding what was decoded before changes nothing: replicas that pass values
+ * on do not drift. */
+static void check_stable(const lcomm_codec *codec) {
+  float *source = normal_values(1000, 12, 0.01f), value[1000], again[1000];
+  uint8_t *payload = encode_all(codec, source, 1000);
+  decode_all(codec, payload, 1000, value);
+  uint8_t *second = encode_all(codec, value, 1000);
+  decode_all(codec, second, 1000, again);
+  for (int i = 0; i < 1000; i++)
+    assert_true(fabsf(again[i] - value[i]) <= 1e-6f * fabsf(value[i]));
+  free(source);
+  free(payload);
+  free(second);
+}
+
+static void encoding_a_decoded_payload_is_stable(void **state) {
+  (void)state;
+  for_each_dense(check_stable);
+}
+
+/* Ranges */
+
+static void check_ranges(const lcomm_codec *codec) {
+  for (int c = 0; c < COUNTS; c++) {
+    uint64_t count = counts[c], step = 3 * LCOMM_BLOCK;
+    size_t size = codec->size(count);
+    float *source = normal_values(count, 20, 1.0f);
+    float *whole = sample_memory((size_t)count * 4), *pieces = sample_memory((size_t)count * 4);
+    uint8_t *payload = encode_all(codec, source, count), *ranged = sample_memory(size);
+    memset(ranged, 0x5a, size);
+    for (uint64_t first = 0; first < count; first += step) {
+      uint64_t n = count - first < step ? count - first : step;
+      codec->encode(kernels(), source + first, count, first, n, ranged);
+    }
+    assert_memory_equal(ranged, payload, size);
+    codec->decode(kernels(), payload, count, 0, count, 0.5f, whole);
+    for (uint64_t first = 0; first < count; first += step) {
+      uint64_t n = count - first < step ? count - first : step;
+      codec->decode(kernels(), payload, count, first, n, 0.5f, pieces + first);
+    }
+    assert_memory_equal(pieces, whole, (size_t)count * 4);
+    free(source);
+    free(whole);
+    free(pieces);
+    free(payload);
+    free(ranged);
+  }
+}
+
+static void ranges_give_the_bytes_of_the_whole(void **state) {
+  (void)state;
+  for_each_dense(check_ranges);
+}
+
+static void check_accumulate(const lcomm_codec *codec) {
+  for (int c = 0; c < COUNTS; c++) {
+    uint64_t count = counts[c];
+    float *source = normal_values(count, 30, 1.0f), *sum = normal_values(count, 31, 1.0f);
+    float *value = sample_memory((size_t)count * 4), *expected = sample_memory((size_t)count * 4);
+    uint8_t *payload = encode_all(codec, source, count);
+    codec->decode(kernels(), payload, count, 0, count, 0.3f, value);
+    for (uint64_t i = 0; i < count; i++)
+      expected[i] = sum[i] + value[i];
+    codec->accumulate(kernels(), payload, count, 0, count, 0.3f, sum);
+    assert_memory_equal(sum, expected, (size_t)count * 4);
+    free(source);
+    free(sum);
+    free(value);
+    free(expected);
+    free(payload);
+  }
+}
+
+static void accumulate_is_decode_then_add(void **state) {
+  (void)state;
+  for_each_dense(check_accumulate);
+}
+
+static void check_any_bytes(const lcomm_codec *codec) {
+  uint64_t random = 40;
+  float value[333];
+  size_t size = codec->size(333);
+  uint8_t *payload = sample_memory(size);
+  for (int round = 0; round < 50; round++) {
+    for (size_t i = 0; i < size; i++)
+      payload[i] = (uint8_t)(sample_u64(&random) >> 20);
+    decode_all(codec, payload, 333, value);
+    codec->accumulate(kernels(), payload, 333, 0, 333, -2.0f, value);
+  }
+  free(payload);
+}
+
+static void any_bytes_of_the_right_size_decode(void **state) {
+  (void)state;
+  for_each_dense(check_any_bytes);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(codecs_are_listed_in_wire_order_and_found),
+      cmocka_unit_test(exact_codecs_carry_their_dtype),
+      cmocka_unit_test(payload_sizes_are_those_of_the_format),
+      cmocka_unit_test(int8_payload_has_the_bytes_the_format_says),
+      cmocka_unit_test(fp8_payload_has_the_bytes_the_format_says),
+      cmocka_unit_test(mean_square_errors_are_those_of_the_formats),
+      cmocka_unit_test(errors_stay_within_the_bound_of_the_codec),
+      cmocka_unit_test(one_element_is_enough),
+      cmocka_unit_test(nan_and_inf_are_never_lost),
+      cmocka_unit_test(zeros_stay_zeros),
+      cmocka_unit_test(none_keeps_every_bit),
+      cmocka_unit_test(encoding_a_decoded_payload_is_stable),
+      cmocka_unit_test(ranges_give_the_bytes_of_the_whole),
+      cmocka_unit_test(accumulate_is_decode_then_add),
+      cmocka_unit_test(any_bytes_of_the_right_size_decode),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* mpirun: 1 2 3 4 5 8 */
+
+/* Tensors: buckets, warm-up, exemption, and the accounts of error feedback. */
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/mpi_property.h"
+
+enum { TENSORS = 4, STEPS = 6, LARGEST = 30000 };
+
+static const uint64_t sizes[TENSORS] = {30000, 700, 12345, 20000};
+static const char *const names[TENSORS] = {"fc.weight", "fc.bias", "conv.weight", "norm.scale"};
+
+typedef struct model {
+  lcomm_comm *comm;
+  lcomm_tensor *tensors[TENSORS];
+  float *data[TENSORS];
+} model;
+
+static void make_model(model *m, const char *policy, int nodes, lcomm_op op) {
+  m->comm = make_comm(policy, nodes);
+  for (int i = 0; i < TENSORS; i++) {
+    m->data[i] = calloc(sizes[i], sizeof(float));
+    lcomm_status status = lcomm_tensor_add(m->comm, names[i], m->data[i], sizes[i], LCOMM_FLOAT32,
+                                           op, &m->tensors[i]);
+    require(status == LCOMM_OK, "%s", lcomm_last_error(m->comm));
+  }
+}
+
+static void free_model(model *m) {
+  require(lcomm_destroy(m->comm) == LCOMM_OK, "destroy");
+  for (int i = 0; i < TENSORS; i++) {
+    free(m->data[i]);
+  }
+}
+
+static void fill_model(model *m, int step) {
+  for (int i = 0; i < TENSORS; i++) {
+    fill_gradient(m->data[i], sizes[i], (uint64_t)(1 + i + 10 * step + 1000 * mpi_rank));
+  }
+}
+
+static lcomm_status step_model(model *m) {
+  for (int i = 0; i < TENSORS; i++) {
+    /* another order on every rank */
+    int t = (i + mpi_rank) % TENSORS;
+    require(lcomm_tensor_ready(m->comm, m->tensors[t]) == LCOMM_OK, "%s",
+            lcomm_last_error(m->comm));
+    lcomm_progress(m->comm);
+  }
+  return lcomm_tensors_wait(m->comm);
+}
+
+static const char *const feedback_policies[] = {
+    "net=topk:0.01+ef min=8K",
+    "net=topk:0.05+ef min=1 scope=bucket",
+    "net=topk:0.01+ef min=1 algo=gather",
+    "net=topk:0.02+ef min=1 algo=direct",
+    "net=topk:0.5+ef min=1 algo=direct",
+    "net=int8+ef min=1",
+    "net=int8+ef min=1 algo=direct",
+    "net=fp8e4m3+ef min=1 bucket=64K",
+    "net=bf16+ef min=1",
+    "net=topk:0.01+ef min=1 warmup=2",
+};
+
+enum { FEEDBACK_POLICIES = sizeof(feedback_policies) / sizeof(feedback_policies[0]) };
+
+/* Sum over the ranks of one tensor's residual, in double. */
+static void sum_residuals(const model *m, int tensor, double *sum) {
+  static float residual[LARGEST];
+  require(lcomm_tensor_residual(m->comm, m->tensors[tensor], residual) == LCOMM_OK, "%s",
+          lcomm_last_error(m->comm));
+  for (uint64_t i = 0; i < sizes[tensor]; i++) {
+    sum[i] = residual[i];
+  }
+  MPI_Allreduce(MPI_IN_PLACE, sum, (int)sizes[tensor], MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void sum_gradients(const model *m, int tensor, double *sum) {
+  for (uint64_t i = 0; i < sizes[tensor]; i++) {
+    sum[i] = m->data[tensor][i];
+  }
+  MPI_Allreduce(MPI_IN_PLACE, sum, (int)sizes[tensor], MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+/* sum(gradient + residual before) == factor * applied + sum(residual after),
+ * relative to the norm of the left side. */
+static void check_conservation(const char *policy, int nodes, lcomm_op op) {
+  static double before[TENSORS][LARGEST], gradient[TENSORS][LARGEST], after[LARGEST];
+  model m;
+  double factor = op == LCOMM_AVG ? mpi_size : 1;
+  make_model(&m, policy, nodes, op);
+  memset(before, 0, sizeof(before));
+  for (int step = 0; step < STEPS; step++) {
+    fill_model(&m, step);
+    for (int t = 0; t < TENSORS; t++) {
+      sum_gradients(&m, t, gradient[t]);
+    }
+    lcomm_status status = step_model(&m);
+    require(status == LCOMM_OK, "%s: %s", policy, lcomm_last_error(m.comm));
+    for (int t = 0; t < TENSORS; t++) {
+      double error = 0, norm = 1e-300;
+      sum_residuals(&m, t, after);
+      for (uint64_t i = 0; i < sizes[t]; i++) {
+        double left = gradient[t][i] + before[t][i];
+        double miss = left - (factor * (double)m.data[t][i] + after[i]);
+        error += miss * miss;
+        norm += left * left;
+      }
+      require(sqrt(error / norm) <= 1e-5, "%s, %d nodes, step %d, tensor %d: lost %g", policy,
+              nodes, step, t, sqrt(error / norm));
+      memcpy(before[t], after, sizes[t] * sizeof(double));
+      require(same_everywhere(m.data[t], sizes[t] * sizeof(float)), "%s: the ranks differ", policy);
+    }
+  }
+  free_model(&m);
+}
+
+static void error_feedback_conserves_the_sum(void) {
+  int most = mpi_size < 4 ? mpi_size : 4;
+  for (int nodes = 1; nodes <= most; nodes++) {
+    for (int i = 0; i < FEEDBACK_POLICIES; i++) {
+      check_conservation(feedback_policies[i], nodes, i % 2 ? LCOMM_SUM : LCOMM_AVG);
+    }
+  }
+}
+
+static void exact_tensors_leave_no_residual_and_equal_the_sum(void) {
+  static double sum[LARGEST], residual[LARGEST];
+  model m;
+  make_model(&m, "net=topk:0.01+ef min=8K exempt=norm*", mpi_size < 2 ? 1 : 2, LCOMM_SUM);
+  fill_model(&m, 1);
+  static const int exact[2] = {1, 3}; /* below min, exempt by name */
+  for (int i = 0; i < 2; i++) {
+    sum_gradients(&m, exact[i], sum);
+  }
+  sum_gradients(&m, 3, sum);
+  require(step_model(&m) == LCOMM_OK, "%s", lcomm_last_error(m.comm));
+  for (uint64_t i = 0; i < sizes[3]; i++) {
+    require(fabs(m.data[3][i] - sum[i]) <= 1e-6 * (1e-2 + fabs(sum[i])), "element %llu is %g",
+            (unsigned long long)i, m.data[3][i]);
+  }
+  for (int i = 0; i < 2; i++) {
+    sum_residuals(&m, exact[i], residual);
+    require(residual[5] == 0 && residual[600] == 0, "tensor %s has a residual", names[exact[i]]);
+  }
+  free_model(&m);
+}
+
+static void warm_up_steps_are_exact(void) {
+  static double sum[LARGEST];
+  model m;
+  make_model(&m, "net=topk:0.01+ef min=1 warmup=1", mpi_size < 2 ? 1 : 2, LCOMM_SUM);
+  for (int step = 0; step < 2; step++) {
+    uint64_t zeros = 0;
+    fill_model(&m, step);
+    sum_gradients(&m, 0, sum);
+    require(step_model(&m) == LCOMM_OK, "%s", lcomm_last_error(m.comm));
+    for (uint64_t i = 0; i < sizes[0]; i++) {
+      zeros += m.data[0][i] == 0;
+    }
+    bool compressed = mpi_size > 1 && step == 1;
+    require(compressed ? zeros > sizes[0] / 2 : zeros < sizes[0] / 2, "step %d: %llu zeros", step,
+            (unsigned long long)zeros);
+  }
+  free_model(&m);
+}
+
+static void a_bad_step_does_not_poison_the_residual(void) {
+  model m;
+  make_model(&m, "net=topk:0.05+ef min=1", mpi_size < 2 ? 1 : 2, LCOMM_SUM);
+  for (int step = 0; step < 4; step++) {
+    fill_model(&m, step);
+    if (step == 1 && mpi_rank == 0) {
+      m.data[0][11] = NAN;
+      m.data[0][12] = INFINITY;
+    }
+    require(step_model(&m) == LCOMM_OK, "%s", lcomm_last_error(m.comm));
+    require(step != 1 || isnan(m.data[0][11]), "the NaN was lost");
+    for (uint64_t i = 0; step > 1 && i < sizes[0]; i++) {
+      require(isfinite(m.data[0][i]), "step %d element %llu is %g", step, (unsigned long long)i,
+              m.data[0][i]);
+    }
+  }
+  free_model(&m);
+}
+
+static void *report_ready(void *argument) {
+  model *m = argument;
+  for (int i = 0; i < TENSORS; i++) {
+    lcomm_tensor_ready(m->comm, m->tensors[i]);
+  }
+  return NULL;
+}
+
+static void tensors_may_be_reported_from_another_thread(void) {
+  model m;
+  pthread_t thread;
+  make_model(&m, "net=int8+ef min=1", mpi_size < 2 ? 1 : 2, LCOMM_AVG);
+  for (int step = 0; step < 3; step++) {
+    fill_model(&m, step);
+    pthread_create(&thread, NULL, report_ready, &m);
+    pthread_join(thread, NULL);
+    require(lcomm_tensors_wait(m.comm) == LCOMM_OK, "%s", lcomm_last_error(m.comm));
+    require(same_everywhere(m.data[2], sizes[2] * sizeof(float)), "the ranks differ");
+  }
+  free_model(&m);
+}
+
+static void mistakes_with_tensors_are_refused_and_harmless(void) {
+  model m;
+  lcomm_tensor *tensor = NULL;
+  make_model(&m, "net=int8 min=1", 1, LCOMM_SUM);
+  fill_model(&m, 0);
+  require(lcomm_tensor_add(m.comm, names[0], m.data[0], 5, LCOMM_FLOAT32, LCOMM_SUM, &tensor) ==
+              LCOMM_ERR_ARGUMENT,
+          "a name was taken twice");
+  require(lcomm_tensors_wait(m.comm) == LCOMM_ERR_STATE, "waited without tensors");
+  require(strstr(lcomm_last_error(m.comm), "fc.weight") != NULL, "%s", lcomm_last_error(m.comm));
+  require(lcomm_tensor_ready(m.comm, m.tensors[0]) == LCOMM_OK, "%s", lcomm_last_error(m.comm));
+  require(lcomm_tensor_ready(m.comm, m.tensors[0]) == LCOMM_ERR_STATE, "ready twice");
+  require(lcomm_tensor_add(m.comm, "late", m.data[0], 5, LCOMM_FLOAT32, LCOMM_SUM, &tensor) ==
+              LCOMM_ERR_STATE,
+          "added during a step");
+  for (int i = 1; i < TENSORS; i++) {
+    lcomm_tensor_ready(m.comm, m.tensors[i]);
+  }
+  require(lcomm_tensors_wait(m.comm) == LCOMM_OK, "%s", lcomm_last_error(m.comm));
+  free_model(&m);
+}
+
+static void different_tensors_are_named_on_every_rank(void) {
+  if (mpi_size < 2) {
+    skip_property("needs 2 ranks");
+    return;
+  }
+  float data[64] = {0};
+  lcomm_tensor *tensor = NULL;
+  lcomm_comm *comm = make_comm("net=none", 1);
+  lcomm_tensor_add(comm, "same", data, 32, LCOMM_FLOAT32, LCOMM_SUM, &tensor);
+  lcomm_tensor_ready(comm, tensor);
+  lcomm_tensor_add(comm, "other", data + 32, 32, LCOMM_FLOAT32, LCOMM_SUM, &tensor);
+  lcomm_destroy(comm);
+  comm = make_comm("net=none", 1);
+  uint64_t count = mpi_rank == mpi_size - 1 ? 31 : 32;
+  lcomm_tensor_add(comm, "weight", data, count, LCOMM_FLOAT32, LCOMM_SUM, &tensor);
+  lcomm_tensor_ready(comm, tensor);
+  lcomm_status status = lcomm_tensors_wait(comm);
+  require(status == LCOMM_ERR_MISMATCH, "%s", lcomm_status_name(status));
+  require(strstr(lcomm_last_error(comm), "weight") != NULL, "%s", lcomm_last_error(comm));
+  lcomm_destroy(comm);
+}
+
+int main(int argc, char **argv) {
+  static const mpi_property properties[] = {
+      {"error_feedback_conserves_the_sum", error_feedback_conserves_the_sum},
+      {"exact_tensors_leave_no_residual_and_equal_the_sum",
+       exact_tensors_leave_no_residual_and_equal_the_sum},
+      {"warm_up_steps_are_exact", warm_up_steps_are_exact},
+      {"a_bad_step_does_not_poison_the_residual", a_bad_step_does_not_poison_the_residual},
+      {"tensors_may_be_reported_from_another_thread", tensors_may_be_reported_from_another_thread},
+      {"mistakes_with_tensors_are_refused_and_harmless",
+       mistakes_with_tensors_are_refused_and_harmless},
+      {"different_tensors_are_named_on_every_rank", different_tensors_are_named_on_every_rank},
+  };
+  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+}

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/plan/number.h"
+#include "libcomm/plan/policy.h"
+
+static lcomm_policy parse(const char *text) {
+  lcomm_policy policy;
+  char error[LCOMM_POLICY_ERROR_MAX];
+  lcomm_status status = lcomm_policy_parse(text, &policy, error);
+  if (status != LCOMM_OK)
+    print_error("'%s': %s\n", text, error);
+  assert_int_equal(status, LCOMM_OK);
+  assert_string_equal(error, "");
+  return policy;
+}
+
+static void expect_canonical(const char *text, const char *canonical) {
+  lcomm_policy policy = parse(text);
+  char formatted[LCOMM_POLICY_MAX];
+  lcomm_policy_format(&policy, formatted);
+  assert_string_equal(formatted, canonical);
+}
+
+/* The sentence of a refused policy; valid until the next call. */
+static const char *refusal(const char *text) {
+  static char error[LCOMM_POLICY_ERROR_MAX];
+  lcomm_policy untouched, policy;
+  memset(&untouched, 0x5a, sizeof untouched);
+  memcpy(&policy, &untouched, sizeof policy);
+  lcomm_status status = lcomm_policy_parse(text, &policy, error);
+  if (status != LCOMM_ERR_POLICY)
+    print_error("'%s' is not refused\n", text);
+  assert_int_equal(status, LCOMM_ERR_POLICY);
+  assert_memory_equal(&policy, &untouched, sizeof policy);
+  return error;
+}
+
+static void expect_refusal(const char *text, int column, const char *what) {
+  char start[64];
+  snprintf(start, sizeof start, "policy, column %d: ", column);
+  const char *sentence = refusal(text);
+  if (strncmp(sentence, start, strlen(start)) != 0 || strstr(sentence, what) == NULL ||
+      strstr(sentence, "; for example ") == NULL)
+    print_error("'%s': %s\n", text, sentence);
+  assert_int_equal(strncmp(sentence, start, strlen(start)), 0);
+  assert_non_null(strstr(sentence, what));
+  assert_non_null(strstr(sentence, "; for example "));
+}
+
+static void the_default_is_exact(void **state) {
+  (void)state;
+  const char *const texts[] = {NULL, "", " \t\r\n\v\f ", "net=none"};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    lcomm_policy policy = parse(texts[i]);
+    assert_ptr_equal(policy.net.codec, &lcomm_codec_none);
+    assert_ptr_equal(policy.node.codec, &lcomm_codec_none);
+    assert_false(policy.net.error_feedback);
+    assert_int_equal(policy.min_bytes, 65536);
+    assert_int_equal(policy.bucket_bytes, 25 * 1048576);
+    assert_int_equal(policy.warmup_steps, 0);
+    assert_int_equal(policy.scope, LCOMM_SCOPE_TENSOR);
+    assert_int_equal(policy.algorithm, LCOMM_ALGO_AUTO);
+    assert_int_equal(policy.exempt_count, 0);
+    assert_false(policy.checksum);
+    expect_canonical(texts[i], "net=none");
+  }
+}
+
+static void every_key_sets_its_field(void **state) {
+  (void)state;
+  lcomm_policy policy =
+      parse("check=xxhash algo=gather bucket=4K\tscope=bucket warmup=12\nexempt=*.bias,?n*,x "
+            "min=3M node=bf16 net=topk:0.25+ef");
+  assert_ptr_equal(policy.net.codec, &lcomm_codec_topk);
+  assert_true(policy.net.density == 0.25);
+  assert_true(policy.net.error_feedback);
+  assert_ptr_equal(policy.node.codec, &lcomm_codec_bf16);
+  assert_true(policy.node.density == 0);
+  assert_int_equal(policy.min_bytes, 3 << 20);
+  assert_int_equal(policy.warmup_steps, 12);
+  assert_int_equal(policy.bucket_bytes, 4096);
+  assert_int_equal(policy.scope, LCOMM_SCOPE_BUCKET);
+  assert_int_equal(policy.algorithm, LCOMM_ALGO_GATHER);
+  assert_true(policy.checksum);
+  assert_int_equal(policy.exempt_count, 3);
+  assert_string_equal(policy.exempt[0], "*.bias");
+  assert_string_equal(policy.exempt[1], "?n*");
+  assert_string_equal(policy.exempt[2], "x");
+}
+
+static void every_codec_name_is_understood(void **state) {
+  (void)state;
+  for (const lcomm_codec *const *codec = lcomm_codec_list; *codec != NULL; codec++) {
+    const char *density = (*codec)->id == LCOMM_CODEC_TOPK ? ":0.5" : "";
+    char text[64], choice[64];
+    snprintf(text, sizeof text, "net=%s%s", (*codec)->name, density);
+    lcomm_policy policy = parse(text);
+    assert_ptr_equal(policy.net.codec, *codec);
+    assert_string_equal(lcomm_codec_choice_format(&policy.net, choice, sizeof choice), text + 4);
+    if (*codec == &lcomm_codec_none)
+      continue;
+    strcat(text, "+ef");
+    policy = parse(text);
+    assert_true(policy.net.error_feedback);
+    assert_string_equal(lcomm_codec_choice_format(&policy.net, choice, sizeof choice), text + 4);
+  }
+}
+
+static void canonical_text_has_a_fixed_order_and_no_defaults(void **state) {
+  (void)state;
+  expect_canonical("check=xxhash algo=direct bucket=1G scope=bucket warmup=7 exempt=a,b min=1 "
+                   "node=fp16 net=int8+ef",
+                   "net=int8+ef node=fp16 min=1 exempt=a,b warmup=7 scope=bucket bucket=1G "
+                   "algo=direct check=xxhash");
+  expect_canonical("net=none node=none min=64K warmup=0 scope=tensor bucket=25M algo=auto "
+                   "check=none",
+                   "net=none");
+  expect_canonical("min=65536 warmup=3", "warmup=3");
+  expect_canonical("algo=ring", "algo=ring");
+}
+
+static void sizes_are_powers_of_1024(void **state) {
+  (void)state;
+  expect_canonical("min=0", "min=0");
+  expect_canonical("min=00012", "min=12");
+  expect_canonical("min=1023", "min=1023");
+  expect_canonical("min=1024", "min=1K");
+  expect_canonical("min=1025K", "min=1025K");
+  expect_canonical("min=1024K", "min=1M");
+  expect_canonical("min=1048576K", "min=1G");
+  expect_canonical("min=18446744073709551615", "min=18446744073709551615");
+  expect_canonical("min=17179869183G", "min=17179869183G");
+  expect_canonical("bucket=4096", "bucket=4K");
+}
+
+static void sizes_that_do_not_fit_are_refused(void **state) {
+  (void)state;
+  expect_refusal("min=18446744073709551616", 5, "64 bits");
+  expect_refusal("min=17179869184G", 5, "64 bits");
+  expect_refusal("min=18014398509481984K", 5, "64 bits");
+  expect_refusal("min=99999999999999999999999999999999", 5, "64 bits");
+  expect_refusal("bucket=4095", 8, "at least 4K");
+  expect_refusal("bucket=0", 8, "at least 4K");
+  expect_refusal("warmup=18446744073709551616", 8, "2^64");
+}
+
+static void malformed_numbers_are_refused(void **state) {
+  (void)state;
+  const char *const values[] = {"", "K", "1k", "1KB", "-1", "+1", "1.5M", "0x10", "1 K", "1T"};
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    char text[64];
+    snprintf(text, sizeof text, "min=%s", values[i]);
+    if (strcmp(values[i], "1 K") == 0)
+      expect_refusal(text, 7, "unknown key 'K'");
+    else
+      expect_refusal(text, 5, "is no size");
+  }
+  expect_refusal("warmup=1K", 8, "is no number of steps");
+  expect_refusal("warmup=", 8, "is no number of steps");
+}
+
+static void densities_have_one_canonical_form(void **state) {
+  (void)state;
+  expect_canonical("net=topk:.01", "net=topk:0.01");
+  expect_canonical("net=topk:1e-2", "net=topk:0.01");
+  expect_canonical("net=topk:1E-2", "net=topk:0.01");
+  expect_canonical("net=topk:0.1e-1+ef", "net=topk:0.01+ef");
+  expect_canonical("net=topk:10e-3", "net=topk:0.01");
+  expect_canonical("net=topk:0.010000000000000000000000000000000", "net=topk:0.01");
+  expect_canonical("net=topk:1", "net=topk:1");
+  expect_canonical("net=topk:1.", "net=topk:1");
+  expect_canonical("net=topk:1e+0+ef", "net=topk:1+ef");
+  expect_canonical("net=topk:100000000000000000000e-20", "net=topk:1");
+  expect_canonical("net=topk:0.0000000000000000000000000000001e30", "net=topk:0.1");
+  expect_canonical("net=topk:0.00012345", "net=topk:0.00012345");
+  expect_canonical("net=topk:0.000012345", "net=topk:1.2345e-5");
+  expect_canonical("net=topk:1e-10", "net=topk:1e-10");
+  expect_canonical("net=topk:0.3333333333333333", "net=topk:0.333333333333333");
+  expect_canonical("net=topk:0.6666666666666666", "net=topk:0.666666666666667");
+  expect_canonical("net=topk:0.9999999999999999", "net=topk:1");
+  expect_canonical("net=topk:1e-22", "net=topk:1e-22");
+}
+
+static void densities_are_read_as_the_nearest_double(void **state) {
+  (void)state;
+  const char *const texts[] = {
+      "0.1",     "0.3",   "0.7",  "0.01",    "0.001",   "0.0003",
+      "0.00017", "1e-6",  "3e-7", "1.1e-5",  "7.77e-9", "0.999999999999",
+      "0.05",    "0.015", "1e-1", "1.25e-4", "9e-22",   "0.123456789012345"};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    double number = -1;
+    assert_int_equal(lcomm_read_decimal(texts[i], strlen(texts[i]), &number), strlen(texts[i]));
+    assert_true(number == strtod(texts[i], NULL)); /* in the C locale */
+  }
+}
+
+static void densities_survive_their_text(void **state) {
+  (void)state;
+  uint64_t random = 1;
+  for (int i = 0; i < 20000; i++) {
+    char text[64], again[64];
+    double number, reread;
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    snprintf(text, sizeof text, "%.*fe-%u", (int)(random >> 60), (double)(random >> 11) / 9.1e15,
+             (unsigned)(random >> 55) % 20);
+    assert_int_equal(lcomm_read_decimal(text, strlen(text), &number), strlen(text));
+    lcomm_format_decimal(number, again, sizeof again);
+    assert_int_equal(lcomm_read_decimal(again, strlen(again), &reread), strlen(again));
+    if (number != reread)
+      print_error("%s is written as %s\n", text, again);
+    assert_true(number == reread);
+  }
+}
+
+static void densities_outside_0_to_1_are_refused(void **state) {
+  (void)state;
+  expect_refusal("net=topk:0", 10, "out of range");
+  expect_refusal("net=topk:0.000", 10, "out of range");
+  expect_refusal("net=topk:0e99999999999999999999", 10, "out of range");
+  expect_refusal("net=topk:1e-99999999999999999999", 10, "out of range");
+  expect_refusal("net=topk:1.1", 10, "out of range");
+  expect_refusal("net=topk:1.00000000000001", 10, "out of range");
+  expect_refusal("net=topk:1e1", 10, "out of range");
+  expect_refusal("net=topk:1e99999999999999999999", 10, "out of range");
+  expect_refusal("net=topk:99999999999999999999999999", 10, "out of range");
+}
+
+static void malformed_densities_are_refused(void **state) {
+  (void)state;
+  const char *const values[] = {"",    ".",    "0,01",  "-0.1", "+0.1", "nan", "inf",
+                                "0x1", "0.1x", "0.1.1", "1e",   "1e-",  "e-3", "1e+ef"};
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    char text[64];
+    snprintf(text, sizeof text, "net=topk:%s", values[i]);
+    expect_refusal(text, 10, "is no density");
+  }
+}
+
+/* Some locale whose decimal point is a comma, if this machine has one. */
+static const char *comma_locale(void) {
+  const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR", "nl_NL.UTF-8"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (setlocale(LC_ALL, names[i]) != NULL)
+      return names[i];
+  }
+  return NULL;
+}
+
+static void the_locale_does_not_matter(void **state) {
+  (void)state;
+  if (comma_locale() == NULL)
+    skip();
+  expect_canonical("net=topk:1.5e-3+ef", "net=topk:0.0015+ef");
+  expect_refusal("net=topk:0,01", 10, "is no density");
+  setlocale(LC_ALL, "C");
+}
+
+static void codecs_that_do_not_exist_are_refused(void **state) {
+  (void)state;
+  assert_string_equal(refusal("net=int9"),
+                      "policy, column 5: unknown codec 'int9'; expected one of none, fp16, bf16, "
+                      "fp8e4m3, fp8e5m2, int8, topk:DENSITY; for example net=int8");
+  expect_refusal("net=", 5, "unknown codec ''");
+  expect_refusal("net=INT8", 5, "unknown codec 'INT8'");
+  expect_refusal("net=int", 5, "unknown codec 'int'");
+  expect_refusal("net=int88", 5, "unknown codec 'int88'");
+  expect_refusal("min=1 node=zip", 12, "unknown codec 'zip'");
+}
+
+static void codec_options_are_checked(void **state) {
+  (void)state;
+  expect_refusal("net=topk", 9, "topk:DENSITY");
+  expect_refusal("net=topk+ef", 9, "topk:DENSITY");
+  expect_refusal("net=int8:0.1", 9, "takes no density");
+  expect_refusal("net=none:1", 9, "takes no density");
+  expect_refusal("net=none+ef", 9, "exact");
+  expect_refusal("net=int8+zstd", 9, "'+zstd'");
+  expect_refusal("net=int8+", 9, "'+'");
+  expect_refusal("net=int8+ef+ef", 9, "'+ef+ef'");
+  expect_refusal("net=topk:0.1+efx", 13, "'+efx'");
+}
+
+static void feedback_and_topk_are_refused_inside_a_node(void **state) {
+  (void)state;
+  const char why[] = "its error feedback lives on the shard, after the exact reduction inside "
+                     "the node";
+  expect_refusal("node=topk:0.1", 6, why);
+  expect_refusal("node=topk:0.1+ef", 6, why);
+  expect_refusal("node=fp16+ef", 6, why);
+}
+
+static void a_ring_with_a_lossy_codec_is_refused(void **state) {
+  (void)state;
+  expect_refusal("net=int8 algo=ring", 10, "quantise at every hop");
+  expect_refusal("algo=ring net=topk:0.1+ef", 1, "quantise at every hop");
+  expect_canonical("algo=ring net=none", "algo=ring");
+  expect_canonical("algo=direct net=int8", "net=int8 algo=direct");
+}
+
+static void words_must_be_known_and_given_once(void **state) {
+  (void)state;
+  expect_refusal("foo=1", 1, "unknown key 'foo'");
+  expect_refusal("NET=int8", 1, "unknown key 'NET'");
+  expect_refusal("=int8", 1, "unknown key ''");
+  expect_refusal("  int8", 3, "unknown key 'int8'");
+  expect_refusal("net", 1, "has no value");
+  expect_refusal("net=fp16 net=fp16", 10, "first in column 1");
+  expect_refusal("scope=all", 7, "unknown scope 'all'");
+  expect_refusal("algo=tree", 6, "unknown algorithm 'tree'");
+  expect_refusal("check=md5", 7, "unknown checksum 'md5'");
+  const char *const words[] = {"net=fp16",     "node=fp16", "min=1",     "exempt=a",    "warmup=1",
+                               "scope=tensor", "bucket=4K", "algo=auto", "check=xxhash"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    char text[64];
+    parse(words[i]);
+    snprintf(text, sizeof text, "%s %s", words[i], words[i]);
+    expect_refusal(text, (int)strlen(words[i]) + 2, "a second time");
+  }
+}
+
+static void exempt_lists_are_checked(void **state) {
+  (void)state;
+  expect_refusal("exempt=", 8, "empty pattern");
+  expect_refusal("exempt=a,", 10, "empty pattern");
+  expect_refusal("exempt=,a", 8, "empty pattern");
+  expect_refusal("exempt=a,,b", 10, "empty pattern");
+  expect_refusal("exempt=a\x01", 9, "control character");
+  expect_refusal("exempt=a\x7f", 9, "control character");
+  expect_canonical("exempt=\xc3\xa9=*", "exempt=\xc3\xa9=*");
+
+  char text[LCOMM_POLICY_MAX] = "exempt=a";
+  for (int i = 1; i < LCOMM_POLICY_EXEMPT_MAX; i++)
+    strcat(text, ",b");
+  assert_int_equal(parse(text).exempt_count, LCOMM_POLICY_EXEMPT_MAX);
+  strcat(text, ",c");
+  expect_refusal(text, 8 + 2 * LCOMM_POLICY_EXEMPT_MAX, "at most 32");
+
+  memset(text, 0, sizeof text);
+  strcpy(text, "exempt=");
+  memset(text + 7, 'x', 127);
+  assert_int_equal(strlen(parse(text).exempt[0]), 127);
+  text[7 + 127] = 'x';
+  expect_refusal(text, 8, "has 128 bytes");
+}
+
+/* A policy of exempt patterns only, `length` bytes long. */
+static void fill_with_patterns(char *text, size_t length) {
+  strcpy(text, "exempt=");
+  for (size_t i = 7; i < length; i++)
+    text[i] = i % 100 == 99 ? ',' : 'x';
+  text[length] = '\0';
+}
+
+static void policies_of_any_length_are_safe(void **state) {
+  (void)state;
+  char text[2 * LCOMM_POLICY_MAX];
+  for (size_t length = LCOMM_POLICY_MAX - 30; length < LCOMM_POLICY_MAX + 10; length++) {
+    if (length % 100 == 0)
+      continue; /* would end with a comma */
+    fill_with_patterns(text, length);
+    if (length < LCOMM_POLICY_MAX - 1)
+      expect_canonical(text, text);
+    else
+      assert_non_null(strstr(refusal(text), "too long"));
+  }
+  /* the canonical form is longer than the text, and would be cut */
+  fill_with_patterns(text, LCOMM_POLICY_MAX - 17);
+  strcat(text, " net=topk:.5");
+  assert_int_equal(strlen(text), LCOMM_POLICY_MAX - 5);
+  assert_int_equal(parse(text).exempt_count, 11);
+  fill_with_patterns(text, LCOMM_POLICY_MAX - 14);
+  strcat(text, " net=topk:.5");
+  assert_int_equal(strlen(text), LCOMM_POLICY_MAX - 2);
+  assert_non_null(strstr(refusal(text), "canonical form is too long"));
+}
+
+static void sentences_never_echo_control_characters(void **state) {
+  (void)state;
+  const char *const forms[] = {"%s",          "%s=1",    "net=%s",     "net=int8+%s",
+                               "net=topk:%s", "min=1%s", "exempt=a%s", "warmup=%s",
+                               "scope=%s",    "algo=%s", "check=%s"};
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    char text[512];
+    snprintf(text, sizeof text, forms[i],
+             "\x1b[2J\x01\x02\x03\x04\x05\x06\x07\x08\x0e\x7f\xff\xfe"
+             "\x1b\x1b\x1b\x1b\x1b\x1b\x1b\x1b\x1b\x1b\x1b\x1b\x1b");
+    for (const char *c = refusal(text); *c != '\0'; c++)
+      assert_true(*c >= 0x20 && *c < 0x7f);
+    assert_non_null(strstr(refusal(text), "\\x1b[2J\\x01"));
+    assert_non_null(strstr(refusal(text), "...'"));
+  }
+}
+
+static void globs_match_whole_names(void **state) {
+  (void)state;
+  static const struct {
+    const char *glob, *name;
+    bool matches;
+  } cases[] = {
+      {"*.bias", "layer1.bias", true},
+      {"*.bias", "layer1.bias2", false},
+      {"*.bias", ".bias", true},
+      {"*norm*", "norm", true},
+      {"*norm*", "a.norm.weight", true},
+      {"*norm*", "nor", false},
+      {"a?c", "abc", true},
+      {"a?c", "ac", false},
+      {"a?c", "abbc", false},
+      {"?", "", false},
+      {"*", "", true},
+      {"*", "x", true},
+      {"**", "x", true},
+      {"a", "a", true},
+      {"a", "ab", false},
+      {"ab", "a", false},
+      {"*a*b", "aabab", true},
+      {"*a*b", "aabaa", false},
+      {"a*b*c", "aXbXbXc", true},
+      {"*ab", "aab", true},
+      {"[a]", "a", false},
+      {"[a]", "[a]", true},
+      {"\\*", "*", false},
+      {"a*?", "a", false},
+      {"a*?", "ab", true},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[256];
+    snprintf(text, sizeof text, "exempt=zzz,%s", cases[i].glob);
+    lcomm_policy policy = parse(text);
+    if (lcomm_policy_exempts(&policy, cases[i].name) != cases[i].matches)
+      print_error("%s %s\n", cases[i].glob, cases[i].name);
+    assert_int_equal(lcomm_policy_exempts(&policy, cases[i].name), cases[i].matches);
+  }
+  lcomm_policy none = parse(NULL);
+  assert_false(lcomm_policy_exempts(&none, ""));
+}
+
+/* Would not end with an exponential matcher. */
+static void many_stars_match_in_bounded_work(void **state) {
+  (void)state;
+  char text[200] = "exempt=", name[128];
+  for (int i = 0; i < 60; i++)
+    strcat(text, "*a");
+  strcat(text, "b");
+  memset(name, 'a', sizeof name - 1);
+  name[sizeof name - 1] = '\0';
+  lcomm_policy policy = parse(text);
+  assert_false(lcomm_policy_exempts(&policy, name));
+  name[sizeof name - 2] = 'b';
+  assert_true(lcomm_policy_exempts(&policy, name));
+}
+
+static void a_codec_text_is_cut_at_its_buffer(void **state) {
+  (void)state;
+  lcomm_policy policy = parse("net=topk:0.01+ef");
+  char text[8];
+  assert_string_equal(lcomm_codec_choice_format(&policy.net, text, sizeof text), "topk:0.");
+}
+
+static void algorithms_have_names(void **state) {
+  (void)state;
+  assert_string_equal(lcomm_algorithm_name(LCOMM_ALGO_AUTO), "auto");
+  assert_string_equal(lcomm_algorithm_name(LCOMM_ALGO_RING), "ring");
+  assert_string_equal(lcomm_algorithm_name(LCOMM_ALGO_DIRECT), "direct");
+  assert_string_equal(lcomm_algorithm_name(LCOMM_ALGO_GATHER), "gather");
+  assert_string_equal(lcomm_algorithm_name((lcomm_algorithm)4), "unknown algorithm");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_default_is_exact),
+      cmocka_unit_test(every_key_sets_its_field),
+      cmocka_unit_test(every_codec_name_is_understood),
+      cmocka_unit_test(canonical_text_has_a_fixed_order_and_no_defaults),
+      cmocka_unit_test(sizes_are_powers_of_1024),
+      cmocka_unit_test(sizes_that_do_not_fit_are_refused),
+      cmocka_unit_test(malformed_numbers_are_refused),
+      cmocka_unit_test(densities_have_one_canonical_form),
+      cmocka_unit_test(densities_are_read_as_the_nearest_double),
+      cmocka_unit_test(densities_survive_their_text),
+      cmocka_unit_test(densities_outside_0_to_1_are_refused),
+      cmocka_unit_test(malformed_densities_are_refused),
+      cmocka_unit_test(the_locale_does_not_matter),
+      cmocka_unit_test(codecs_that_do_not_exist_are_refused),
+      cmocka_unit_test(codec_options_are_checked),
+      cmocka_unit_test(feedback_and_topk_are_refused_inside_a_node),
+      cmocka_unit_test(a_ring_with_a_lossy_codec_is_refused),
+      cmocka_unit_test(words_must_be_known_and_given_once),
+      cmocka_unit_test(exempt_lists_are_checked),
+      cmocka_unit_test(policies_of_any_length_are_safe),
+      cmocka_unit_test(sentences_never_echo_control_characters),
+      cmocka_unit_test(globs_match_whole_names),
+      cmocka_unit_test(many_stars_match_in_bounded_work),
+      cmocka_unit_test(a_codec_text_is_cut_at_its_buffer),
+      cmocka_unit_test(algorithms_have_names),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

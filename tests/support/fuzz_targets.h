@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TESTS_SUPPORT_FUZZ_TARGETS_H
+#define LCOMM_TESTS_SUPPORT_FUZZ_TARGETS_H
+
+/* Every reader of bytes from a peer or a file, fed with any bytes. A target
+ * aborts when a promise of the reader's header is broken; sanitizers find the
+ * rest. tests/fuzz/fuzz_NAME.c gives one target to libFuzzer, and
+ * tests/fuzz/test_fuzz_corpus.c runs all of them over tests/fuzz/corpus/NAME. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct lcomm_fuzz_target {
+  const char *name;
+  void (*run)(const uint8_t *data, size_t size);
+} lcomm_fuzz_target;
+
+void lcomm_fuzz_policy(const uint8_t *data, size_t size);
+void lcomm_fuzz_topo(const uint8_t *data, size_t size);
+void lcomm_fuzz_wire(const uint8_t *data, size_t size);
+void lcomm_fuzz_topk(const uint8_t *data, size_t size);
+
+/* All targets, ended by a NULL name. */
+extern const lcomm_fuzz_target lcomm_fuzz_targets[];
+
+/* What libFuzzer calls; defined by each fuzz_NAME.c. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#endif

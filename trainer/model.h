@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef TRAINER_MODEL_H
+#define TRAINER_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "trainer/layer.h"
+
+enum { MODEL_LAYERS_MAX = 16, MODEL_PARAMETERS_MAX = 16, MODEL_NAME_SIZE = 32 };
+
+/* A tensor of parameters: a part of the model's weights, and of its gradients. */
+typedef struct model_parameter {
+  char name[MODEL_NAME_SIZE]; /* "conv1.weight" */
+  size_t offset;
+  size_t count;
+} model_parameter;
+
+/* All weights lie in one vector and all gradients in another of the same
+ * layout, in the order in which backward makes them. */
+typedef struct model {
+  layer layers[MODEL_LAYERS_MAX];
+  int layer_count;
+  model_parameter parameters[MODEL_PARAMETERS_MAX];
+  int parameter_count;
+  size_t weight_count; /* over all parameters */
+  int batch_max;
+  int classes;
+  float *weights;
+  float *gradients;
+  float *activations[MODEL_LAYERS_MAX + 1]; /* [0] is the input */
+  float *deltas[2];                         /* gradients of activations, in turn */
+} model;
+
+/* Called by model_backward() when parameters[first .. first+count-1] are done. */
+typedef void model_ready(void *context, int first, int count);
+
+/* Text such as "cnn, mlp", and one model in words; NULL if there is none. */
+const char *model_names(void);
+const char *model_describe(const char *name);
+
+/* Returns 0, or -1 without memory or for an unknown name; then nothing is
+ * kept. The weights are zero. */
+int model_create(const char *name, layer_shape input, int classes, int batch_max, model *made);
+void model_destroy(model *self);
+
+/* Draw the weights from the seed (He, uniform); biases are zero. */
+void model_draw_weights(model *self, uint64_t seed);
+
+/* Where the caller puts the images: batch_max of them. */
+float *model_input(model *self);
+
+/* Logits [image][class] of the images in model_input(). */
+const float *model_forward(model *self, int batch);
+
+/* Where the caller puts the gradient of the logits before model_backward(). */
+float *model_logits_delta(model *self);
+
+/* Fill the gradients, after model_forward() with the same batch. */
+void model_backward(model *self, int batch, model_ready *ready, void *context);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include "trainer/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "trainer/policy_words.h"
+#include "trainer/terminal.h"
+
+enum { COUNT_SIZE = 32, WORDS_SIZE = 2048 };
+#define MEGA 1e6
+#define INDENT "            "
+
+static const char *bold(void) {
+  return terminal_has_colours() ? "\x1b[1m" : "";
+}
+
+static const char *green(void) {
+  return terminal_has_colours() ? "\x1b[32m" : "";
+}
+
+static const char *plain(void) {
+  return terminal_has_colours() ? "\x1b[0m" : "";
+}
+
+/* 60000 as "60,000"; returns text. */
+static const char *with_commas(uint64_t value, char text[COUNT_SIZE]) {
+  char digits[COUNT_SIZE];
+  int length = snprintf(digits, sizeof digits, "%" PRIu64, value);
+  int used = 0;
+  for (int i = 0; i < length; i++) {
+    if (i > 0 && (length - i) % 3 == 0)
+      text[used++] = ',';
+    text[used++] = digits[i];
+  }
+  text[used] = '\0';
+  return text;
+}
+
+static const char *plural(int count) {
+  return count == 1 ? "" : "s";
+}
+
+static void say_images(const session *of) {
+  char train[COUNT_SIZE], test[COUNT_SIZE];
+  printf("  images    %s to train, %s to test, %dx%d pixels, %d classes\n",
+         with_commas(of->data.train.count, train), with_commas(of->data.test.count, test),
+         of->data.shape.height, of->data.shape.width, DATASET_CLASSES);
+  if (of->data.built_in)
+    printf(INDENT "built-in strokes and shapes, drawn from the seed;\n" INDENT
+                  "for real photographs of clothes fetch Fashion-MNIST: make data\n");
+  else
+    printf(INDENT "from %s\n", of->data.where);
+}
+
+static void say_step(const session *of) {
+  char steps[COUNT_SIZE];
+  printf("  training  %d epoch%s of %s steps, %s, learning rate %g, seed %" PRIu64 "\n",
+         of->chosen->epochs, plural(of->chosen->epochs), with_commas(of->steps_per_epoch, steps),
+         optimizer_name(of->chosen->optimizer), (double)of->chosen->rate, of->chosen->seed);
+  printf("  step      %d rank%s x %d images; then the ranks average their gradients,\n" INDENT
+         "%d tensors, %.2f MB as float32\n",
+         of->ranks.size, plural(of->ranks.size), of->chosen->batch, of->net.parameter_count,
+         (double)(of->net.weight_count * sizeof(float)) / MEGA);
+}
+
+void report_start(const session *of) {
+  int nodes = lcomm_nodes(of->comm);
+  const char *policy = lcomm_policy_string(of->comm);
+  char count[COUNT_SIZE], words[WORDS_SIZE];
+  printf("%slibcomm trainer%s: %d rank%s on %d node%s learn to tell %d kinds of images apart\n\n",
+         bold(), plain(), of->ranks.size, plural(of->ranks.size), nodes, plural(nodes),
+         DATASET_CLASSES);
+  printf("  model     %s, %s weights\n", of->chosen->model,
+         with_commas(of->net.weight_count, count));
+  printf(INDENT "%s\n", model_describe(of->chosen->model));
+  say_images(of);
+  say_step(of);
+  printf("  policy    %s\n", policy);
+  policy_words(policy, nodes, &of->net, INDENT, words, sizeof words);
+  fputs(words, stdout);
+  printf("\n%s%5s %8s %14s %10s %17s %12s %8s%s\n", bold(), "epoch", "loss", "test accuracy",
+         "samples/s", nodes > 1 ? "MB between nodes" : "MB between ranks", "compression", "seconds",
+         plain());
+  fflush(stdout);
+}
+
+/* Bytes that left a rank, on the links the table is about. */
+static double table_bytes(const session *of, const uint64_t *bytes) {
+  if (lcomm_nodes(of->comm) > 1)
+    return (double)bytes[LCOMM_LINK_NET];
+  uint64_t sum = 0;
+  for (int link = 0; link < LCOMM_LINK_COUNT; link++)
+    if (link != LCOMM_LINK_SELF)
+      sum += bytes[link];
+  return (double)sum;
+}
+
+void report_epoch(const session *of, const results *epoch) {
+  char speed[COUNT_SIZE], ratio[COUNT_SIZE] = "-", accuracy[COUNT_SIZE];
+  double sent = table_bytes(of, epoch->moved.sent_bytes);
+  if (sent > 0.0)
+    snprintf(ratio, sizeof ratio, "%.2fx", table_bytes(of, epoch->moved.exact_bytes) / sent);
+  snprintf(accuracy, sizeof accuracy, "%.2f %%", 100.0 * epoch->accuracy);
+  printf("%5d %8.4f %14s %10s %17.2f %12s %8.1f\n", epoch->epoch, epoch->loss, accuracy,
+         with_commas((uint64_t)epoch->samples_per_s, speed), sent / MEGA, ratio, epoch->seconds);
+  fflush(stdout);
+}
+
+static void say_link(const results *run, lcomm_link link, const char *where) {
+  double sent = (double)run->moved.sent_bytes[link];
+  double exact = (double)run->moved.exact_bytes[link];
+  if (sent == 0.0)
+    return;
+  printf("  %-14s %.2f MB sent, float32 would have sent %.2f MB", where, sent / MEGA, exact / MEGA);
+  double ratio = traffic_ratio(&run->moved, link);
+  if (ratio >= 1.05)
+    printf(": %s%.1f times less%s\n", green(), ratio, plain());
+  else
+    printf("\n");
+}
+
+void report_end(const session *of, const results *run) {
+  printf("\n%strained%s in %.1f s\n", bold(), plain(), run->seconds);
+  printf("  %-14s %s%.2f %%%s of the test images are told correctly\n", "accuracy", green(),
+         100.0 * run->accuracy, plain());
+  say_link(run, LCOMM_LINK_NET, "between nodes");
+  for (int link = LCOMM_LINK_SAME_DEVICE; link < LCOMM_LINK_NET; link++) {
+    char where[COUNT_SIZE];
+    snprintf(where, sizeof where, "over %s", lcomm_link_name((lcomm_link)link));
+    say_link(run, (lcomm_link)link, where);
+  }
+  if (of->ranks.size > 1)
+    printf("  %-14s identical on all ranks (0x%016" PRIx64 ")\n", "replicas", run->weights_hash);
+  fflush(stdout);
+}
