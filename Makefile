@@ -23,11 +23,12 @@ NODES ?= 2#   nodes they pose as
 POLICY ?= net=topk:0.01+ef
 ARGS ?=#      more arguments for the trainer, or for a benchmark
 T ?=#         make test: only tests whose path contains this
+FUZZ_S ?= 20#  seconds for each fuzzer of make fuzz
 PREFIX ?= /usr/local
 DESTDIR ?=
 SAN := $(strip $(SAN))
 WERROR := $(strip $(WERROR))
-OPT ?= $(if $(SAN),-O1,-O3)
+OPT ?= -O3
 
 # -------------------------------------------------------------------- flags
 # pkg-config is asked silently: before `make deps` has run, or for help, a
@@ -60,6 +61,7 @@ BUILD := build/$(BUILD_KEY)
 # ------------------------------------------------------------------ sources
 CU_SOURCES := $(wildcard kernels/*.cu libcomm/*.cu libcomm/*/*.cu)
 CU_TESTS := $(shell find tests -name 'cuda_*.c' 2>/dev/null | sort)
+FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 # The probe compiles a kernel once and remembers the answer; it runs only when
 # there is something to compile with nvcc.
 HAVE_CUDA := $(if $(CU_SOURCES)$(CU_TESTS),$(shell NVCC='$(NVCC)' tools/build/cuda-probe status))
@@ -76,7 +78,7 @@ TRAINER_SOURCES := $(wildcard trainer/*.c)
 TOOL_SOURCES := $(wildcard tools/*.c)
 PERF_SOURCES := $(wildcard tools/perf/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
-TEST_SOURCES := $(shell find tests \( -name 'test_*.c' -o -name 'mpi_*.c' \) 2>/dev/null | sort) \
+TEST_SOURCES := $(shell find tests -path tests/support -prune -o \( -name 'test_*.c' -o -name 'mpi_*.c' \) -print 2>/dev/null | sort) \
   $(CU_TESTS)
 
 OBJ = $(addprefix $(BUILD)/,$(addsuffix .o,$(1)))
@@ -147,6 +149,10 @@ $(BUILD)/tests/trainer/%: $(BUILD)/tests/trainer/%.c.o $(TRAINER_PARTS) $(SUPPOR
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) $< $(TRAINER_PARTS) $(BLAS_LIBS) $(ZLIB_LIBS) $(TEST_LINK)
 
+$(FUZZERS): $(BUILD)/%: $(BUILD)/%.c.o $(SUPPORT_OBJECTS) $(ARCHIVE)
+	@echo "  LINK  $@"
+	@$(CC) $(LDFLAGS) -fsanitize=fuzzer $< $(TEST_LINK)
+
 $(BUILD)/tests/%: $(BUILD)/tests/%.c.o $(SUPPORT_OBJECTS) $(ARCHIVE)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) $< $(TEST_LINK)
@@ -166,7 +172,7 @@ run: deps ## train Fashion-MNIST: NP ranks posing as NODES nodes, POLICY, ARGS
 	@$(MAKE) run-built
 
 run-built:
-	@tools/build/data --unless-found
+	@tools/build/data --unless-found || echo 'run: going on with the built-in images of the trainer'
 	@LCOMM_NODES='$(NODES)' tools/build/launch '$(NP)' $(BUILD)/train --policy '$(POLICY)' $(ARGS)
 
 test: deps ## build and run all tests: SAN=address,undefined, SAN=thread, T=part of a path
@@ -175,6 +181,17 @@ test: deps ## build and run all tests: SAN=address,undefined, SAN=thread, T=part
 
 test-built:
 	@SAN='$(SAN)' HAVE_CUDA='$(HAVE_CUDA)' tests/run $(BUILD) '$(T)'
+
+# Fuzzers are clang's; their seeds are tests/fuzz/corpus, what they find stays in build/fuzz.
+.PHONY: fuzz fuzz-built
+fuzz: deps ## fuzz what reads foreign bytes: FUZZ_S seconds for each fuzzer (clang)
+	@$(SUBMAKE) CC=clang SAN=address,undefined,fuzzer-no-link fuzz-built
+
+fuzz-built: $(FUZZERS)
+	@for fuzzer in $(FUZZERS:$(BUILD)/tests/fuzz/fuzz_%=%); do \
+	  mkdir -p build/fuzz/$$fuzzer; echo "fuzz_$$fuzzer: $(FUZZ_S) s"; \
+	  $(BUILD)/tests/fuzz/fuzz_$$fuzzer -max_total_time=$(FUZZ_S) -verbosity=0 -print_final_stats=1 \
+	    -artifact_prefix=build/fuzz/ build/fuzz/$$fuzzer tests/fuzz/corpus/$$fuzzer; done
 
 data: ## download Fashion-MNIST into data/fashion-mnist and check it
 	@tools/build/data
@@ -206,10 +223,10 @@ config: ## say what was found on this machine and what was not, and why
 help: ## this text
 	@echo 'Targets:'
 	@sed -nE 's/^([a-z%-]+):[^#]*## (.*)/\1\t\2/p' Makefile | \
-	  awk -F '\t' '{ printf "  %-10s %s\n", $$1, $$2 }'
+	  awk -F '\t' '{ printf "  %-11s %s\n", $$1, $$2 }'
 	@echo 'Variables (make run POLICY=net=int8):'
-	@sed -nE 's/^([A-Z]+) \?= *([^#]*)(# *(.*))?$$/\1\t\2\t\4/p' Makefile | \
-	  awk -F '\t' '{ printf "  %-10s %-20s %s\n", $$1, $$2, $$3 }'
+	@sed -nE 's/^([A-Z_]+) \?= *([^#]*)(# *(.*))?$$/\1\t\2\t\4/p' Makefile | \
+	  awk -F '\t' '{ printf "  %-11s %-20s %s\n", $$1, $$2, $$3 }'
 
 install: programs ## install library, headers, pkg-config file and tools: PREFIX= DESTDIR=
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' VERSION='$(VERSION)' SONAME='$(SONAME)' LIB_LIBS='$(LIB_LIBS)' \

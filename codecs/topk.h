@@ -41,8 +41,8 @@ uint64_t lcomm_topk_capacity(uint64_t total, uint32_t outputs, uint64_t part_cou
 /* Largest payload of `entries` entries, in bytes. */
 size_t lcomm_topk_bound(uint64_t entries);
 
-/* An encoder for one view: scratch memory, segments and the threshold that
- * is surely low. Made at plan time, used every step, one thread at a time. */
+/* An encoder for one view: its segments and scratch memory, no state that
+ * outlives a call. Made at plan time, used every step, one thread at a time. */
 typedef struct lcomm_topk lcomm_topk;
 
 typedef struct lcomm_topk_shape {
@@ -73,8 +73,10 @@ uint64_t lcomm_topk_total(const lcomm_topk *topk);
  * not fit into its payload is not sent: the largest magnitudes go first, the
  * rest stays in the residual. payload[o] has room for
  * lcomm_topk_output_bound(o) bytes; size[o] receives its length. base is not
- * changed. Values that are not finite are sent and leave a residual of 0,
- * whatever `keep` says. Allocates nothing. */
+ * changed. A finite value is never sent as infinite: it stops at the largest
+ * finite bf16, the rest is its error. Values that are not finite rank first
+ * and, sent or not, leave a residual of 0, whatever `keep` says: the peers are
+ * told, and one bad step leaves no trace. Allocates nothing. */
 void lcomm_topk_encode(lcomm_topk *topk, const lcomm_kernels *kernels, const float *base,
                        float *residual, lcomm_topk_keep keep, uint8_t *const *payload,
                        size_t *size);

@@ -35,8 +35,10 @@ typedef struct lcomm_kernels {
   void (*bf16_add)(const uint16_t *code, float factor, float *destination, size_t n);
 
   /* Symmetric int8, one float32 scale for each LCOMM_BLOCK elements, the last
-   * block may be short. scale = amax/127; codes -127..127. A block holding NaN
-   * or Inf gets a NaN or Inf scale and decodes to non-finite values. */
+   * block may be short. scale = amax/127; codes -127..127. A block whose amax
+   * is below 2^-119 gets scale 0 and codes 0. A block holding Inf gets scale
+   * Inf, code +-127 for each Inf and 0 for the others; one holding NaN gets
+   * scale NaN and codes 0: no value of either decodes to a finite one. */
   void (*f32_to_int8)(const float *source, int8_t *code, float *scale, size_t n);
   void (*int8_to_f32)(const int8_t *code, const float *scale, float factor, float *destination,
                       size_t n);
@@ -45,8 +47,9 @@ typedef struct lcomm_kernels {
 
   /* fp8 with one E8M0 scale byte (2^(byte-127), 255 = NaN) for each
    * LCOMM_BLOCK elements. The scale is the smallest power of two that keeps
-   * the block's largest magnitude representable (rounded up). A block holding
-   * NaN or Inf gets scale 255 and decodes to NaN. */
+   * the block's largest magnitude representable (rounded up), 2^-127 at the
+   * least; a block of zeros gets scale 1. A block holding NaN or Inf gets scale
+   * 255 and codes 0, and decodes to NaN. */
   void (*f32_to_fp8[LCOMM_FP8_COUNT])(const float *source, uint8_t *code, uint8_t *scale, size_t n);
   void (*fp8_to_f32[LCOMM_FP8_COUNT])(const uint8_t *code, const uint8_t *scale, float factor,
                                       float *destination, size_t n);

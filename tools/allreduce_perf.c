@@ -13,6 +13,7 @@
 #include "libcomm.h"
 #include "libcomm_mpi.h"
 #include "tools/perf/contender.h"
+#include "tools/perf/judge.h"
 #include "tools/perf/options.h"
 #include "tools/perf/pattern.h"
 #include "tools/perf/report.h"
@@ -20,12 +21,18 @@
 enum { CONTENDERS_MAX = PERF_POLICIES_MAX + 1, ERROR_SIZE = 1024 };
 enum { EXIT_OK = 0, EXIT_WRONG = 1, EXIT_USAGE = 2 };
 
+/* What a network interface counted. */
+typedef struct traffic {
+  double bytes;
+  double packets;
+} traffic;
+
 /* What one rank saw of one contender at one size. */
 typedef struct samples {
   double *seconds; /* one per timed run */
   uint64_t sent_bytes[LCOMM_LINK_COUNT];
   uint64_t exact_bytes[LCOMM_LINK_COUNT];
-  double interface_bytes; /* of this host, counted by its first rank */
+  traffic sent; /* by this host's interface, counted by its first rank */
   perf_difference difference;
 } samples;
 
@@ -42,91 +49,56 @@ typedef struct bench {
 static void give_up(const bench *b, const char *error) {
   fprintf(stderr, "allreduce_perf: rank %d: %s\n", b->rank, error);
   fflush(stderr);
-  MPI_Abort(MPI_COMM_WORLD, EXIT_WRONG);
+  MPI_Abort(MPI_COMM_WORLD, EXIT_USAGE);
 }
 
-static double interface_sent(const bench *b) {
+/* libcomm tells every rank what went wrong: let them all say it first. */
+static void give_up_together(const bench *b, const char *error) {
+  fprintf(stderr, "allreduce_perf: rank %d: %s\n", b->rank, error);
+  fflush(stderr);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Abort(MPI_COMM_WORLD, EXIT_USAGE);
+}
+
+static double read_counter(const bench *b, const char *counter) {
   char path[256];
-  unsigned long long bytes = 0;
-  if (b->options.interface_name == NULL || !b->is_host_first) {
-    return 0.0;
-  }
-  snprintf(path, sizeof path, "/sys/class/net/%s/statistics/tx_bytes", b->options.interface_name);
+  unsigned long long value = 0;
+  snprintf(path, sizeof path, "/sys/class/net/%s/statistics/%s", b->options.interface_name,
+           counter);
   FILE *file = fopen(path, "r");
-  int read = file != NULL ? fscanf(file, "%llu", &bytes) : 0;
+  int read = file != NULL ? fscanf(file, "%llu", &value) : 0;
   if (file != NULL) {
     fclose(file);
   }
   if (read != 1) {
-    give_up(b, "the interface named by --interface has no counter on this host");
+    give_up(b, "the interface named by --interface has no counters on this host");
   }
-  return (double)bytes;
+  return (double)value;
+}
+
+static traffic interface_sent(const bench *b) {
+  if (b->options.interface_name == NULL || !b->is_host_first) {
+    return (traffic){0.0, 0.0};
+  }
+  return (traffic){read_counter(b, "tx_bytes"), read_counter(b, "tx_packets")};
 }
 
 /* One run: the same inputs every time, all ranks starting together. */
 static void run_once(const bench *b, perf_contender *contender, const perf_pattern *pattern,
-                     void *buffer, uint64_t count, double *seconds, double *interface_bytes) {
+                     void *buffer, uint64_t count, double *seconds, traffic *sent) {
   char error[ERROR_SIZE];
   perf_pattern_fill(pattern, b->rank, buffer, count);
   MPI_Barrier(MPI_COMM_WORLD);
-  double sent = interface_sent(b);
+  traffic before = interface_sent(b);
   MPI_Barrier(MPI_COMM_WORLD);
   double begin = MPI_Wtime();
   if (!perf_contender_run(contender, &b->options, buffer, count, error, sizeof error)) {
-    give_up(b, error);
+    give_up_together(b, error);
   }
   *seconds = MPI_Wtime() - begin;
   MPI_Barrier(MPI_COMM_WORLD); /* now everybody's bytes have left */
-  *interface_bytes = interface_sent(b) - sent;
-}
-
-static uint64_t hash(const unsigned char *bytes, size_t size) {
-  uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a over words */
-  for (size_t at = 0; at < size; at += sizeof h) {
-    uint64_t word = 0;
-    memcpy(&word, bytes + at, size - at < sizeof word ? size - at : sizeof word);
-    h = (h ^ word) * UINT64_C(0x100000001b3);
-    h ^= h >> 29;
-  }
-  return h;
-}
-
-/* Elements in blocks that are not the same on all ranks. */
-static uint64_t count_unequal(const bench *b, const void *buffer, uint64_t count) {
-  enum { BLOCK = 1 << 14, BATCH = 1024 };
-  static uint64_t mine[BATCH], low[BATCH], high[BATCH];
-  size_t element = lcomm_dtype_size(b->options.dtype);
-  uint64_t unequal = 0;
-  for (uint64_t first = 0; first < count;) {
-    uint64_t at = first;
-    int blocks = 0;
-    for (; blocks < BATCH && at < count; blocks++, at += BLOCK) {
-      uint64_t length = count - at < BLOCK ? count - at : BLOCK;
-      mine[blocks] = hash((const unsigned char *)buffer + at * element, length * element);
-    }
-    MPI_Allreduce(mine, low, blocks, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
-    MPI_Allreduce(mine, high, blocks, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
-    for (int i = 0; i < blocks; i++) {
-      uint64_t begin = first + (uint64_t)i * BLOCK;
-      unequal += low[i] == high[i] ? 0 : count - begin < BLOCK ? count - begin : BLOCK;
-    }
-    first = at;
-  }
-  return unequal;
-}
-
-/* Every rank compares its part of the result: equality makes the parts a whole. */
-static perf_difference judge(const bench *b, const perf_contender *contender,
-                             const perf_pattern *pattern, const void *buffer, uint64_t count) {
-  uint64_t first = count * (uint64_t)b->rank / (uint64_t)b->ranks;
-  uint64_t end = count * (uint64_t)(b->rank + 1) / (uint64_t)b->ranks;
-  perf_difference d = perf_pattern_compare(pattern, b->options.op, buffer, first, end - first);
-  uint64_t unequal = count_unequal(b, buffer, count);
-  if (!contender->is_exact) {
-    d.wrong = 0;
-  }
-  d.wrong += b->rank == 0 ? unequal : 0;
-  return d;
+  traffic after = interface_sent(b);
+  *sent = (traffic){after.bytes - before.bytes, after.packets - before.packets};
 }
 
 static int compare_seconds(const void *a, const void *b) {
@@ -145,7 +117,8 @@ static void report_samples(bench *b, const perf_contender *contender, samples *s
                   .min_s = s->seconds[0],
                   .median_s = 0.5 * (s->seconds[(n - 1) / 2] + s->seconds[n / 2]),
                   .max_s = s->seconds[n - 1],
-                  .interface_bytes = s->interface_bytes / n,
+                  .interface_bytes = s->sent.bytes / n,
+                  .interface_packets = s->sent.packets / n,
                   .is_libcomm = contender->comm != NULL,
                   .is_checked = b->options.check};
   double squares[2] = {s->difference.error_square, s->difference.result_square};
@@ -159,6 +132,7 @@ static void report_samples(bench *b, const perf_contender *contender, samples *s
   MPI_Allreduce(MPI_IN_PLACE, row.exact_bytes, LCOMM_LINK_COUNT, MPI_DOUBLE, MPI_SUM,
                 MPI_COMM_WORLD);
   MPI_Allreduce(MPI_IN_PLACE, &row.interface_bytes, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Allreduce(MPI_IN_PLACE, &row.interface_packets, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   MPI_Allreduce(MPI_IN_PLACE, squares, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   MPI_Allreduce(MPI_IN_PLACE, &row.wrong, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
   row.error = squares[1] > 0.0 ? squares[0] / squares[1] : 0.0;
@@ -178,7 +152,7 @@ static int make_contenders(bench *b, perf_contender *contenders, void *buffer, u
     perf_contender *contender = &contenders[made++];
     if (!perf_contender_policy(contender, b->options.policies[p], &b->options, buffer, count, error,
                                sizeof error)) {
-      give_up(b, error);
+      give_up_together(b, error);
     }
   }
   return made;
@@ -201,18 +175,19 @@ static void measure_size(bench *b, uint64_t count) {
   for (int round = -o->warmups; round < o->iterations; round++) {
     for (int c = 0; c < contender_count; c++) {
       double run_s = 0.0;
-      double interface_bytes = 0.0;
+      traffic sent = {0.0, 0.0};
       if (round == 0 && contenders[c].comm != NULL) {
         lcomm_stats_reset(contenders[c].comm);
       }
-      run_once(b, &contenders[c], &pattern, buffer, count, &run_s, &interface_bytes);
+      run_once(b, &contenders[c], &pattern, buffer, count, &run_s, &sent);
       if (round >= 0) {
         all[c].seconds = seconds + (ptrdiff_t)c * o->iterations;
         all[c].seconds[round] = run_s;
-        all[c].interface_bytes += interface_bytes;
+        all[c].sent.bytes += sent.bytes;
+        all[c].sent.packets += sent.packets;
       }
       if (o->check && round == o->iterations - 1) {
-        all[c].difference = judge(b, &contenders[c], &pattern, buffer, count);
+        all[c].difference = perf_judge(&pattern, o->op, contenders[c].is_exact, buffer, count);
       }
     }
   }
@@ -237,9 +212,7 @@ static int inspect(bench *b, int *nodes) {
     lcomm_comm *comm = NULL;
     config.policy = b->options.policies[p];
     if (lcomm_create_mpi(MPI_COMM_WORLD, &config, &comm) != LCOMM_OK) {
-      if (b->rank == 0) {
-        fprintf(stderr, "allreduce_perf: %s\n", lcomm_last_error(NULL));
-      }
+      fprintf(stderr, "allreduce_perf: %s\n", lcomm_last_error(NULL));
       return 0;
     }
     *nodes = lcomm_nodes(comm);

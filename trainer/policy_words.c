@@ -79,7 +79,7 @@ static void say_codec(writer *to, const char *codec) {
   else if (!known)
     say(to, "%s", codec);
   if (feedback)
-    say(to, "; what is lost is made up for in later steps");
+    say(to, "; the error is made up for later");
 }
 
 /* fnmatch() would give brackets and backslashes a meaning that policies do

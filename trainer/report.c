@@ -109,29 +109,43 @@ void report_epoch(const session *of, const results *epoch) {
   fflush(stdout);
 }
 
-static void say_link(const results *run, lcomm_link link, const char *where) {
-  double sent = (double)run->moved.sent_bytes[link];
-  double exact = (double)run->moved.exact_bytes[link];
-  if (sent == 0.0)
-    return;
-  printf("  %-14s %.2f MB sent, float32 would have sent %.2f MB", where, sent / MEGA, exact / MEGA);
+static void say_sent(const results *run, lcomm_link link, const char *where) {
+  printf("  %-14s %.2f MB sent", where, (double)run->moved.sent_bytes[link] / MEGA);
+}
+
+/* The saving is told where the table told it; messages inside a node are
+ * others with every policy, so there is nothing to compare them with. */
+static void say_saving(const results *run, lcomm_link link) {
   double ratio = traffic_ratio(&run->moved, link);
+  printf(", float32 would have sent %.2f MB", (double)run->moved.exact_bytes[link] / MEGA);
   if (ratio >= 1.05)
-    printf(": %s%.1f times less%s\n", green(), ratio, plain());
-  else
+    printf(": %s%.1f times less%s", green(), ratio, plain());
+}
+
+static void say_traffic(const session *of, const results *run) {
+  bool between_nodes = lcomm_nodes(of->comm) > 1;
+  if (between_nodes) {
+    say_sent(run, LCOMM_LINK_NET, "between nodes");
+    say_saving(run, LCOMM_LINK_NET);
     printf("\n");
+  }
+  for (int link = LCOMM_LINK_SAME_DEVICE; link < LCOMM_LINK_NET; link++) {
+    if (run->moved.sent_bytes[link] == 0)
+      continue;
+    char where[COUNT_SIZE];
+    snprintf(where, sizeof where, "over %s", lcomm_link_name((lcomm_link)link));
+    say_sent(run, (lcomm_link)link, where);
+    if (!between_nodes)
+      say_saving(run, (lcomm_link)link);
+    printf("\n");
+  }
 }
 
 void report_end(const session *of, const results *run) {
   printf("\n%strained%s in %.1f s\n", bold(), plain(), run->seconds);
   printf("  %-14s %s%.2f %%%s of the test images are told correctly\n", "accuracy", green(),
          100.0 * run->accuracy, plain());
-  say_link(run, LCOMM_LINK_NET, "between nodes");
-  for (int link = LCOMM_LINK_SAME_DEVICE; link < LCOMM_LINK_NET; link++) {
-    char where[COUNT_SIZE];
-    snprintf(where, sizeof where, "over %s", lcomm_link_name((lcomm_link)link));
-    say_link(run, (lcomm_link)link, where);
-  }
+  say_traffic(of, run);
   if (of->ranks.size > 1)
     printf("  %-14s identical on all ranks (0x%016" PRIx64 ")\n", "replicas", run->weights_hash);
   fflush(stdout);

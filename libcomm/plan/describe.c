@@ -38,21 +38,21 @@ static void count_messages(const lcomm_plan *plan, const lcomm_topo *topo, uint6
 
 static void describe_algorithm(writer *w, const lcomm_plan *plan, const lcomm_topo *topo) {
   if (topo->size == 1) {
-    write_text(w, "  algorithm  none, one rank\n");
+    write_text(w, "  algorithm   none, one rank\n");
     return;
   }
   if (plan->collective != LCOMM_COLLECTIVE_ALLREDUCE) {
-    write_text(w, "  algorithm  %s over %d node%s\n", lcomm_collective_name(plan->collective),
+    write_text(w, "  algorithm   %s over %d node%s\n", lcomm_collective_name(plan->collective),
                topo->nodes, topo->nodes == 1 ? "" : "s");
     return;
   }
   const char *exchange = lcomm_exchange_name(plan->shape.exchange);
   if (plan->shape.hierarchical) {
-    write_text(w, "  algorithm  hier(%s): %d node%s, %d shard%s, ", exchange, topo->nodes,
+    write_text(w, "  algorithm   hier(%s): %d node%s, %d shard%s, ", exchange, topo->nodes,
                topo->nodes == 1 ? "" : "s", lcomm_topo_smallest_node(topo),
                lcomm_topo_smallest_node(topo) == 1 ? "" : "s");
   } else {
-    write_text(w, "  algorithm  %s over all %d ranks, ", exchange, topo->size);
+    write_text(w, "  algorithm   %s over all %d ranks, ", exchange, topo->size);
   }
   write_text(w, "%u chunk%s\n", plan->shape.chunks, plan->shape.chunks == 1 ? "" : "s");
 }
@@ -67,17 +67,17 @@ size_t lcomm_plan_describe(const lcomm_plan *plan, const lcomm_topo *topo, char 
              (unsigned long long)plan->count, lcomm_dtype_name(plan->dtype));
   describe_algorithm(&w, plan, topo);
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
-    write_text(&w, "  %-11s%s\n", stage_names[i],
+    write_text(&w, "  %-12s%s\n", stage_names[i],
                lcomm_codec_choice_format(&plan->stages[i], name, sizeof(name)));
   }
   count_messages(plan, topo, messages, bytes);
   for (int i = 0; i < LCOMM_LINK_COUNT; i++) {
     if (messages[i] > 0) {
-      write_text(&w, "  %-11s%llu messages, at most %llu payload bytes sent by rank %d\n",
+      write_text(&w, "  %-12s%llu messages, at most %llu payload bytes sent by rank %d\n",
                  lcomm_link_name((lcomm_link)i), (unsigned long long)messages[i],
                  (unsigned long long)bytes[i], plan->schedule.rank);
     }
   }
-  write_text(&w, "  because    %s\n", plan->reason);
+  write_text(&w, "  because     %s\n", plan->reason);
   return w.used;
 }

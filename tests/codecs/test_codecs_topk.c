@@ -96,22 +96,27 @@ static lcomm_topk_shape whole(const uint64_t *count, double density) {
 }
 
 /* With and without a residual, with both ways to keep, two steps each. */
-static void check_shape(const lcomm_topk_shape *shape, value_of *kind) {
+static void check_with(const lcomm_kernels *kernels, const lcomm_topk_shape *shape,
+                       value_of *kind) {
   size_t bytes = (size_t)shape->base_count * sizeof(float);
   lcomm_topk *topk = make(shape);
   float *base = sample_memory(bytes), *residual = sample_memory(bytes);
   fill(base, shape->base_count, kind, 1);
-  check_encode(topk, shape, base, NULL, LCOMM_TOPK_RELEASE);
+  check_encode(topk, shape, kernels, base, NULL, LCOMM_TOPK_RELEASE);
   for (int keep = LCOMM_TOPK_RELEASE; keep <= LCOMM_TOPK_HOLD; keep++) {
     memset(residual, 0, bytes);
     for (uint64_t step = 2; step < 4; step++) {
       fill(base, shape->base_count, kind, step);
-      check_encode(topk, shape, base, residual, (lcomm_topk_keep)keep);
+      check_encode(topk, shape, kernels, base, residual, (lcomm_topk_keep)keep);
     }
   }
   free(base);
   free(residual);
   lcomm_topk_destroy(topk);
+}
+
+static void check_shape(const lcomm_topk_shape *shape, value_of *kind) {
+  check_with(lcomm_kernels_best(), shape, kind);
 }
 
 static void selection_equals_sorting_everything(void **state) {
@@ -135,6 +140,44 @@ static void selection_survives_a_flood_of_equal_values(void **state) {
   check_shape(&shape, few_levels);
   check_shape(&shape, all_nan);
   check_shape(&shape, mostly_zero);
+}
+
+/* Kernels that behave as if the sample had misled: a threshold four times too
+ * high finds too few, a threshold of 0 finds all. */
+static size_t select_too_few(const float *source, float *residual, size_t n, uint32_t threshold,
+                             uint32_t first_index, uint32_t *index, size_t capacity) {
+  return lcomm_kernels_scalar.accumulate_select(source, residual, n, threshold + 0x01000000u,
+                                                first_index, index, capacity);
+}
+
+static size_t select_all(const float *source, float *residual, size_t n, uint32_t threshold,
+                         uint32_t first_index, uint32_t *index, size_t capacity) {
+  (void)threshold;
+  return lcomm_kernels_scalar.accumulate_select(source, residual, n, 0, first_index, index,
+                                                capacity);
+}
+
+static void a_misleading_sample_changes_nothing(void **state) {
+  (void)state;
+  const uint64_t ends[] = {3000, 61000};
+  lcomm_kernels too_few = lcomm_kernels_scalar, all = lcomm_kernels_scalar;
+  too_few.accumulate_select = select_too_few;
+  all.accumulate_select = select_all;
+  for (uint32_t parts = 1; parts <= 2; parts++) {
+    lcomm_topk_shape shape = {.base_count = 61000,
+                              .parts = parts,
+                              .part = parts - 1,
+                              .outputs = 1,
+                              .density = 0.01,
+                              .segment_ends = ends,
+                              .segments = 2};
+    check_with(&too_few, &shape, normal);
+    check_with(&too_few, &shape, rarely_not_finite);
+    check_with(&too_few, &shape, clustered);
+    check_with(&all, &shape, normal);
+    check_with(&all, &shape, few_levels);
+    check_with(&all, &shape, mostly_zero);
+  }
 }
 
 static void no_elements_give_an_empty_payload(void **state) {
@@ -172,6 +215,19 @@ static void stripes_select_among_their_own_elements(void **state) {
                                 .segments = 4};
       check_shape(&shape, kinds[kind]);
     }
+}
+
+/* Part 0 has one tile and one element of the next one. */
+static void a_run_ends_where_its_tile_ends(void **state) {
+  (void)state;
+  const uint64_t ends[] = {3 * LCOMM_TILE + 1, 5 * LCOMM_TILE};
+  lcomm_topk_shape shape = {.base_count = 5 * LCOMM_TILE,
+                            .parts = 3,
+                            .outputs = 1,
+                            .density = 0.01,
+                            .segment_ends = ends,
+                            .segments = 2};
+  check_shape(&shape, ascending);
 }
 
 static void stripes_without_elements_are_empty(void **state) {
@@ -232,7 +288,7 @@ static void results_do_not_depend_on_history(void **state) {
       lcomm_topk_destroy(topk);
       topk = make(&shape);
     }
-    check_encode(topk, &shape, base, residual, LCOMM_TOPK_RELEASE);
+    check_encode(topk, &shape, lcomm_kernels_best(), base, residual, LCOMM_TOPK_RELEASE);
   }
   lcomm_topk_destroy(topk);
 }
@@ -453,9 +509,11 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(selection_equals_sorting_everything),
       cmocka_unit_test(selection_survives_a_flood_of_equal_values),
+      cmocka_unit_test(a_misleading_sample_changes_nothing),
       cmocka_unit_test(no_elements_give_an_empty_payload),
       cmocka_unit_test(segments_keep_their_own_share),
       cmocka_unit_test(stripes_select_among_their_own_elements),
+      cmocka_unit_test(a_run_ends_where_its_tile_ends),
       cmocka_unit_test(stripes_without_elements_are_empty),
       cmocka_unit_test(outputs_hold_what_fits_largest_first),
       cmocka_unit_test(more_outputs_than_tiles_leave_some_empty),

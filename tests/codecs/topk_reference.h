@@ -123,8 +123,9 @@ static inline void assert_same_float(float a, float b) {
 
 /* One encode of the library and of the reference, compared in full: payloads
  * and residuals. `residual` may be NULL, and is left as the library left it. */
-static inline void check_encode(lcomm_topk *topk, const lcomm_topk_shape *shape, const float *base,
-                                float *residual, lcomm_topk_keep keep) {
+static inline void check_encode(lcomm_topk *topk, const lcomm_topk_shape *shape,
+                                const lcomm_kernels *kernels, const float *base, float *residual,
+                                lcomm_topk_keep keep) {
   size_t count = (size_t)shape->base_count, bytes = count * sizeof(float);
   float *acc = sample_memory(bytes), *expected = sample_memory(bytes);
   for (size_t i = 0; i < count; i++) {
@@ -141,7 +142,7 @@ static inline void check_encode(lcomm_topk *topk, const lcomm_topk_shape *shape,
   size_t size[8];
   for (uint32_t o = 0; o < shape->outputs; o++)
     payload[o] = sample_memory(lcomm_topk_output_bound(topk, o));
-  lcomm_topk_encode(topk, lcomm_kernels_best(), base, residual, keep, payload, size);
+  lcomm_topk_encode(topk, kernels, base, residual, keep, payload, size);
 
   entry_list all = reference_select(shape, acc);
   assert_int_equal(all.count, lcomm_topk_total(topk));

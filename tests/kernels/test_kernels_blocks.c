@@ -86,7 +86,7 @@ static void int8_block_with_nan_or_inf_decodes_to_nothing_finite(void **state) {
       for (size_t i = 128; i < n; i++)
         assert_false(isfinite(value[i]));
       if (b > 0)
-        assert_true(value[n - 1] == bad[b]);
+        assert_true(value[n - 1] == bad[b] && (n < 130 || isnan(value[130])));
     }
   }
 }

@@ -21,7 +21,7 @@ static lcomm_policy parse(const char *text) {
   char error[LCOMM_POLICY_ERROR_MAX];
   lcomm_status status = lcomm_policy_parse(text, &policy, error);
   if (status != LCOMM_OK)
-    print_error("'%s': %s\n", text, error);
+    print_error("'%s': %s\n", text != NULL ? text : "", error);
   assert_int_equal(status, LCOMM_OK);
   assert_string_equal(error, "");
   return policy;

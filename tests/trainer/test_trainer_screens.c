@@ -112,7 +112,7 @@ static void policies_are_told_in_words(void **state) {
   assert_words("net=none", 2, "between nodes: exact");
   assert_words("net=int8", 2, "8-bit integers");
   assert_words("net=topk:0.01+ef", 2, "largest 1 % of the values");
-  assert_words("net=topk:0.01+ef", 2, "later steps");
+  assert_words("net=topk:0.01+ef", 2, "made up for later");
   assert_words("net=int8", 1, "all ranks are on one node");
   assert_words("node=bf16", 1, "inside a node: rounded to bfloat16");
   assert_words("net=int8 warmup=100", 2, "first 100 steps are exact");

@@ -34,7 +34,7 @@ const char perf_help[] =
     "messages had they been exact / bytes sent, between nodes if there are several; error:\n"
     "mean squared error over mean square; #wrong: elements that differ between ranks or, for\n"
     "exact policies, from the exact result.\n"
-    "Exit status: 1 an operation failed or results are wrong, 2 bad usage.\n";
+    "Exit status: 1 results are wrong, 2 bad usage or an operation failed.\n";
 
 /* A number of bytes such as 64K. Returns 0 if text is none. */
 static int read_size(const char *text, uint64_t *size) {

@@ -66,7 +66,8 @@ static void put_json(const perf_report *report, const perf_row *row, double size
     fprintf(file, ", \"ratio\": %.6g", effective_ratio(row));
   }
   if (report->options->interface_name != NULL) {
-    fprintf(file, ", \"interface_bytes\": %.0f", row->interface_bytes);
+    fprintf(file, ", \"interface_bytes\": %.0f, \"interface_packets\": %.0f", row->interface_bytes,
+            row->interface_packets);
   }
   if (row->is_checked) {
     fprintf(file, ", \"error\": %.6g, \"wrong\": %llu", row->error, (unsigned long long)row->wrong);

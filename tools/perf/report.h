@@ -20,6 +20,7 @@ typedef struct perf_row {
   double sent_bytes[LCOMM_LINK_COUNT];
   double exact_bytes[LCOMM_LINK_COUNT];
   double interface_bytes;
+  double interface_packets;
   int is_libcomm; /* sent and exact bytes are known */
   int is_checked;
   double error;

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+#
+# tools/cluster: hosts that are hosts of their own, wires that count and limit,
+# and nothing left behind.
+set -u
+
+cd "$(dirname "$0")/../.." || exit 2
+# The name is fixed so that a run that broke off is cleaned up by the next one.
+cluster() { tools/cluster --name test "$@"; }
+failures=0
+# expect NAME COMMAND...: a property, and a command that holds if it does
+expect() {
+  local name=$1
+  shift
+  if "$@"; then
+    echo "PASS $name"
+  else
+    echo "FAIL $name"
+    failures=$((failures + 1))
+  fi
+}
+refused_with() { # STATUS COMMAND...
+  local status=$1 rc
+  shift
+  "$@" >/dev/null 2>&1
+  rc=$?
+  [ $rc -eq "$status" ]
+}
+
+expect cluster_bad_usage_is_refused refused_with 2 tools/cluster --name test
+if [ "$(id -u)" -ne 0 ]; then
+  expect cluster_without_root_is_refused refused_with 2 cluster up
+  echo "SKIP cluster: making hosts takes root"
+  exit $((failures > 0))
+fi
+
+trap 'cluster down' EXIT
+why=$(cluster up --hosts 2 --rate 100mbit --slots 2 2>&1)
+rc=$?
+if [ $rc -eq 77 ]; then
+  echo "SKIP cluster: $why"
+  exit $((failures > 0))
+fi
+[ $rc -eq 0 ] || echo "$why"
+expect cluster_comes_up test $rc -eq 0
+expect cluster_status_tells_shape test "$(cluster status)" = "cluster test: 2 hosts x 2 slots at 100mbit"
+expect cluster_bad_rate_is_refused refused_with 2 cluster up --rate fast
+
+expect cluster_hosts_have_names_of_their_own \
+  test "$(cluster exec 0 hostname) $(cluster exec 1 hostname)" = "host0 host1"
+cluster exec 0 touch /dev/shm/libcomm-test
+expect cluster_hosts_share_no_memory cluster exec 0 test -e /dev/shm/libcomm-test
+expect cluster_hosts_see_no_other_memory cluster exec 1 test ! -e /dev/shm/libcomm-test
+expect cluster_machine_sees_no_host_memory test ! -e /dev/shm/libcomm-test
+# no default route, so nothing outside can be reached
+expect cluster_hosts_reach_only_each_other test -z "$(cluster exec 0 ip route show default)"
+
+if command -v mpirun >/dev/null; then
+  names=$(cluster run -- hostname | sort | tr '\n' ' ')
+  expect cluster_runs_slots_on_every_host test "$names" = "host0 host0 host1 host1 "
+  first=$(cluster run -np 2 -- hostname | sort | tr '\n' ' ')
+  expect cluster_ranks_of_a_host_are_adjacent test "$first" = "host0 host0 "
+  expect cluster_status_of_the_program_is_passed_on refused_with 3 cluster run -np 1 -- sh -c 'exit 3'
+else
+  echo "SKIP cluster_run: there is no mpirun"
+fi
+
+cluster bytes --reset
+tx() { cluster bytes | awk -v h="$1" '$1 == h { print $2 }'; }
+if [ -x "${BUILD:-none}/tools/allreduce_perf" ]; then
+  cluster run -- "$PWD/$BUILD/tools/allreduce_perf" -b 1000000 -n 1 -w 0 -p '' >/dev/null
+  # two hosts exchange one whole vector: one megabyte from each, and headers
+  sent=$(tx host0)
+  expect cluster_counts_bytes_on_the_wire test "$sent" -gt 1000000
+  expect cluster_counts_little_else test "$sent" -lt 1300000
+else
+  echo "SKIP cluster_counts_bytes_on_the_wire: no allreduce_perf in \$BUILD"
+fi
+expect cluster_reset_counts_from_zero test "$(cluster bytes --reset && tx host1)" -lt 1000
+
+cluster up --hosts 2 --rate 100mbit >/dev/null
+expect cluster_up_again_keeps_hosts cluster exec 0 test -e /dev/shm/libcomm-test
+cluster up --hosts 2 --rate 50mbit >/dev/null
+expect cluster_rate_changes_in_place cluster exec 0 test -e /dev/shm/libcomm-test
+expect cluster_new_rate_holds grep -q 50Mbit <(tc -n lcomm-test-host1 qdisc show dev eth0)
+cluster up --hosts 3 --slots 1 >/dev/null
+expect cluster_grows test "$(cluster exec 2 hostname)" = host2
+
+# what a crash leaves: a namespace gone, a process that lingers
+cluster exec 1 sleep 1000 2>/dev/null &
+until [ -n "$(ip netns pids lcomm-test-host1)" ]; do sleep 0.1; done
+ip netns delete lcomm-test-host2
+expect cluster_damage_is_noticed refused_with 1 cluster status
+cluster up --hosts 2 >/dev/null
+expect cluster_up_repairs_damage test "$(cluster status | cut -d' ' -f3)" = 2
+expect cluster_leftover_process_is_killed refused_with 137 wait $!
+cluster down
+expect cluster_down_leaves_no_namespace test -z "$(ip netns list | grep lcomm-test-)"
+expect cluster_down_leaves_no_mount test -z "$(grep libcomm-cluster/test /proc/mounts)"
+expect cluster_down_twice_is_fine cluster down
+expect cluster_is_down refused_with 1 cluster status
+exit $((failures > 0))
