@@ -50,7 +50,7 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-
 CFLAGS := -std=c11 -D_GNU_SOURCE $(OPT) -g -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
   $(WARNINGS) $(SANFLAGS) $(EXTRA_CFLAGS)
 CPPFLAGS := -I. -Ilibcomm/include $(FOREIGN)
-LDFLAGS := -pthread $(SANFLAGS) $(EXTRA_LDFLAGS)
+LDFLAGS := -pthread $(SANFLAGS) $(if $(SAN),-rdynamic) $(EXTRA_LDFLAGS)
 LIB_LIBS := $(MPI_LIBS) $(XXHASH_LIBS) -ldl -lm
 NVCCFLAGS := -O3 -g --fmad=false -ftz=false -prec-div=true -Xcompiler -fPIC,-fvisibility=hidden
 
@@ -78,12 +78,14 @@ TRAINER_SOURCES := $(wildcard trainer/*.c)
 TOOL_SOURCES := $(wildcard tools/*.c)
 PERF_SOURCES := $(wildcard tools/perf/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
+SAN_SOURCES := $(if $(SAN),$(wildcard tests/support/sanitizer/*.c))
 TEST_SOURCES := $(shell find tests -path tests/support -prune -o \( -name 'test_*.c' -o -name 'mpi_*.c' \) -print 2>/dev/null | sort) \
   $(CU_TESTS)
 
 OBJ = $(addprefix $(BUILD)/,$(addsuffix .o,$(1)))
 LIB_OBJECTS := $(call OBJ,$(LIB_SOURCES) $(CU_SOURCES))
 SUPPORT_OBJECTS := $(call OBJ,$(SUPPORT_SOURCES))
+SAN_OBJECTS := $(call OBJ,$(SAN_SOURCES))
 TRAINER_PARTS := $(call OBJ,$(filter-out trainer/main.c,$(TRAINER_SOURCES)))
 
 LIBRARY := $(BUILD)/libcomm.so
@@ -135,30 +137,30 @@ $(LIBRARY): $(BUILD)/$(SONAME)
 PUBLIC := -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..:$$ORIGIN/../lib'
 LINK = @echo "  LINK  $@"; mkdir -p $(@D); $(CC) $(LDFLAGS) $(filter %.o,$^)
 
-$(BUILD)/train: $(call OBJ,$(TRAINER_SOURCES)) $(LIBRARY)
+$(BUILD)/train: $(call OBJ,$(TRAINER_SOURCES)) $(SAN_OBJECTS) $(LIBRARY)
 	$(LINK) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) $(BLAS_LIBS) $(ZLIB_LIBS) $(XXHASH_LIBS) -lm -o $@
 
-$(BUILD)/tools/allreduce_perf: $(call OBJ,tools/allreduce_perf.c $(PERF_SOURCES)) $(LIBRARY)
+$(BUILD)/tools/allreduce_perf: $(call OBJ,tools/allreduce_perf.c $(PERF_SOURCES)) $(SAN_OBJECTS) $(LIBRARY)
 	$(LINK) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) -lm -o $@
 
-$(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(ARCHIVE)
+$(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
 	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(CUDA_LIBS) -o $@
 
-TEST_LINK = $(SUPPORT_OBJECTS) $(ARCHIVE) $(CMOCKA_LIBS) $(LIB_LIBS) $(CUDA_LIBS) -o $@
-$(BUILD)/tests/trainer/%: $(BUILD)/tests/trainer/%.c.o $(TRAINER_PARTS) $(SUPPORT_OBJECTS) $(ARCHIVE)
+TEST_LINK = $(SUPPORT_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE) $(CMOCKA_LIBS) $(LIB_LIBS) $(CUDA_LIBS) -o $@
+$(BUILD)/tests/trainer/%: $(BUILD)/tests/trainer/%.c.o $(TRAINER_PARTS) $(SUPPORT_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) $< $(TRAINER_PARTS) $(BLAS_LIBS) $(ZLIB_LIBS) $(TEST_LINK)
 
-$(FUZZERS): $(BUILD)/%: $(BUILD)/%.c.o $(SUPPORT_OBJECTS) $(ARCHIVE)
+$(FUZZERS): $(BUILD)/%: $(BUILD)/%.c.o $(SUPPORT_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -fsanitize=fuzzer $< $(TEST_LINK)
 
-$(BUILD)/tests/%: $(BUILD)/tests/%.c.o $(SUPPORT_OBJECTS) $(ARCHIVE)
+$(BUILD)/tests/%: $(BUILD)/tests/%.c.o $(SUPPORT_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) $< $(TEST_LINK)
 
 -include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(SUPPORT_OBJECTS) \
-  $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(TEST_SOURCES)))
+  $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES)))
 
 # -------------------------------------------------------------- everyday use
 # deps may install the very packages whose flags were asked for above, so what

@@ -195,12 +195,23 @@ lcomm_status lcomm_buckets_start(lcomm_comm *comm) {
   return LCOMM_OK;
 }
 
+/* A run that was given up may still send from the vector; it keeps it then. */
+static void free_bucket(lcomm_bucket *bucket) {
+  lcomm_run *runs[2] = {bucket->run, bucket->exact_run};
+  for (int i = 0; i < 2; i++) {
+    if (runs[i] && runs[i]->abandoned) {
+      runs[i]->own_vector = bucket->vector;
+      bucket->vector = NULL;
+    }
+    lcomm_run_destroy(runs[i]);
+  }
+  free(bucket->vector);
+  free(bucket->tensors);
+}
+
 void lcomm_buckets_free(lcomm_comm *comm) {
   for (size_t i = 0; i < comm->bucket_count; i++) {
-    lcomm_run_destroy(comm->buckets[i].run);
-    lcomm_run_destroy(comm->buckets[i].exact_run);
-    free(comm->buckets[i].vector);
-    free(comm->buckets[i].tensors);
+    free_bucket(&comm->buckets[i]);
   }
   for (size_t i = 0; i < comm->tensor_count; i++) {
     free(comm->tensors[i]);

@@ -90,13 +90,13 @@ lcomm_status lcomm_fail(lcomm_comm *comm, lcomm_status status, const char *forma
 }
 
 static void hear_notice(lcomm_comm *comm, const uint8_t *bytes) {
-  char who[96], sentence[LCOMM_ERROR_MAX + 160];
+  char who[96], sentence[LCOMM_ERROR_MAX];
   notice heard;
   memcpy(&heard, bytes, sizeof(heard));
   heard.text[sizeof(heard.text) - 1] = '\0';
   bool known = heard.status < 0 && heard.status >= LCOMM_ERR_INTERNAL;
   lcomm_comm_who(comm, comm->rank, who, sizeof(who));
-  snprintf(sentence, sizeof(sentence), "%s: stopped by %s", who, heard.text);
+  snprintf(sentence, sizeof(sentence), "%s: stopped by %.900s", who, heard.text);
   make_sticky(comm, known ? (lcomm_status)heard.status : LCOMM_ERR_REMOTE, sentence);
 }
 

@@ -150,9 +150,23 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
   return LCOMM_OK;
 }
 
+/* Runs whose sends were still under way when they were given up. MPI may
+ * still read their slots, so they stay, reachable, to the end of the process. */
+static lcomm_run *_Atomic abandoned_runs;
+
+static void keep_abandoned(lcomm_run *run) {
+  run->next = atomic_load(&abandoned_runs);
+  while (!atomic_compare_exchange_weak(&abandoned_runs, &run->next, run)) {
+  }
+}
+
 void lcomm_run_destroy(lcomm_run *run) {
-  if (!run || run->abandoned) {
-    return; /* a send may still read the slots; they end with the process */
+  if (!run) {
+    return;
+  }
+  if (run->abandoned) {
+    keep_abandoned(run);
+    return;
   }
   for (uint32_t i = 0; run->encoders && i < run->plan->schedule.step_count; i++) {
     lcomm_topk_destroy(run->encoders[i]);

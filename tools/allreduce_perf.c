@@ -52,12 +52,13 @@ static void give_up(const bench *b, const char *error) {
   MPI_Abort(MPI_COMM_WORLD, EXIT_USAGE);
 }
 
-/* libcomm tells every rank what went wrong: let them all say it first. */
+/* libcomm tells every rank what went wrong, so they can all say it and end in
+ * order; mpirun then reports the exit status. */
 static void give_up_together(const bench *b, const char *error) {
   fprintf(stderr, "allreduce_perf: rank %d: %s\n", b->rank, error);
-  fflush(stderr);
-  MPI_Barrier(MPI_COMM_WORLD);
-  MPI_Abort(MPI_COMM_WORLD, EXIT_USAGE);
+  fflush(NULL);
+  MPI_Finalize();
+  exit(EXIT_USAGE);
 }
 
 static double read_counter(const bench *b, const char *counter) {

@@ -15,8 +15,8 @@ static int index_of_largest(const float *values, int count) {
 /* log(sum(exp(logit))), moved by the largest so that exp cannot overflow */
 static float log_sum_exp(const float *logits, int classes) {
   float largest = logits[index_of_largest(logits, classes)];
-  float sum = 0.0f;
-  for (int i = 0; i < classes; i++)
+  float sum = expf(logits[0] - largest);
+  for (int i = 1; i < classes; i++)
     sum += expf(logits[i] - largest);
   return largest + logf(sum);
 }

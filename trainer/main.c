@@ -32,15 +32,6 @@ static int train(lcomm_comm *comm, const options *chosen, session *of, failure *
   return result;
 }
 
-/* A mistake in the policy is the same on every rank. */
-static void note_create_error(lcomm_status status, failure *why) {
-  const char *sentence = lcomm_last_error(NULL);
-  if (status == LCOMM_ERR_POLICY || status == LCOMM_ERR_ARGUMENT)
-    failure_set_common(why, EXIT_SETUP, "%s", sentence);
-  else
-    failure_set(why, EXIT_SETUP, "%s", sentence);
-}
-
 /* Returns what became of the communicator. */
 static lcomm_status train_with_comm(const options *chosen, int rank, failure *why) {
   lcomm_config config = LCOMM_CONFIG_INIT;
@@ -48,8 +39,8 @@ static lcomm_status train_with_comm(const options *chosen, int rank, failure *wh
   lcomm_comm *comm = NULL;
   lcomm_status status = lcomm_create_mpi(MPI_COMM_WORLD, &config, &comm);
   if (status != LCOMM_OK) {
-    note_create_error(status, why);
-    say_failure(rank, why);
+    why->exit_code = EXIT_SETUP;
+    fprintf(stderr, "train: %s\n", lcomm_last_error(NULL)); /* it names the rank */
     return status;
   }
   session of;

@@ -6,6 +6,7 @@
 
 #include "libcomm/transport/mpi_transport.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,12 @@ typedef struct mpi_transport {
   unsigned char heard[LCOMM_NOTICE_SIZE];
   unsigned char told[LCOMM_NOTICE_SIZE];
   MPI_Request *telling; /* one per peer, MPI_REQUEST_NULL when idle */
+  struct mpi_transport *next_left;
 } mpi_transport;
+
+/* Transports closed after a failure: MPI may still read their notices, so
+ * they stay, reachable, to the end of the process. */
+static mpi_transport *_Atomic left_behind;
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "an MPI_Request fits a transfer");
 
@@ -183,9 +189,11 @@ static void mpi_close(lcomm_transport *transport, bool orderly) {
     MPI_Comm_free(&t->comm); /* collective: only when every rank does it */
     free(t->telling);
     free(t);
+    return;
   }
-  /* Otherwise a message may still be read from these buffers by MPI; they
-   * are left to the end of the process. */
+  t->next_left = atomic_load(&left_behind);
+  while (!atomic_compare_exchange_weak(&left_behind, &t->next_left, t)) {
+  }
 }
 
 const lcomm_transport_table lcomm_transport_mpi = {
