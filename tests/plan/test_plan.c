@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Choices of the planner, on machines that need not be there. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "libcomm/plan/plan.h"
+
+static lcomm_plan *make_plan(const char *policy_text, int ranks, int nodes, int rank,
+                             lcomm_plan_request request) {
+  char error[LCOMM_POLICY_ERROR_MAX] = "", why[256] = "";
+  lcomm_identity identities[64] = {{{0}, 0, 0}};
+  lcomm_topo topo;
+  lcomm_policy policy;
+  lcomm_plan *plan = NULL;
+  assert_int_equal(lcomm_policy_parse(policy_text, &policy, error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_create(identities, ranks, nodes, &topo, error), LCOMM_OK);
+  lcomm_status status = lcomm_plan_create(&request, &policy, &topo, rank, &plan, why, sizeof(why));
+  lcomm_topo_free(&topo);
+  if (status != LCOMM_OK) {
+    fail_msg("%s", why);
+  }
+  return plan;
+}
+
+static lcomm_plan_request allreduce_of(uint64_t count) {
+  return (lcomm_plan_request){.collective = LCOMM_COLLECTIVE_ALLREDUCE,
+                              .count = count,
+                              .dtype = LCOMM_FLOAT32,
+                              .lasting = true};
+}
+
+enum { LARGE = 10000000 };
+
+static void two_sides_of_a_lossy_dense_codec_quantise_once(void **state) {
+  (void)state;
+  lcomm_plan *plan = make_plan("net=int8", 4, 2, 0, allreduce_of(LARGE));
+  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_GATHER);
+  assert_true(plan->shape.hierarchical);
+  lcomm_plan_destroy(plan);
+  plan = make_plan("net=int8", 8, 4, 0, allreduce_of(LARGE));
+  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_DIRECT);
+  lcomm_plan_destroy(plan);
+}
+
+static void topk_over_many_nodes_is_sparse_and_in_one_chunk(void **state) {
+  (void)state;
+  lcomm_plan *plan = make_plan("net=topk:0.01+ef", 8, 4, 0, allreduce_of(LARGE));
+  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_SPARSE);
+  assert_int_equal(plan->shape.chunks, 1);
+  assert_int_equal(plan->stages[LCOMM_STAGE_RESULT].codec->id, LCOMM_CODEC_TOPK);
+  lcomm_plan_destroy(plan);
+}
+
+static void a_dense_topk_result_travels_as_int8(void **state) {
+  (void)state;
+  lcomm_plan *plan = make_plan("net=topk:0.5+ef", 8, 4, 0, allreduce_of(LARGE));
+  assert_int_equal(plan->stages[LCOMM_STAGE_RESULT].codec->id, LCOMM_CODEC_INT8);
+  lcomm_plan_destroy(plan);
+}
+
+static void small_calls_are_exact_and_take_one_round(void **state) {
+  (void)state;
+  lcomm_plan *plan = make_plan("net=int8", 8, 4, 0, allreduce_of(1000));
+  assert_int_equal(plan->stages[LCOMM_STAGE_NET].codec->id, LCOMM_CODEC_NONE);
+  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_GATHER);
+  assert_false(plan->shape.hierarchical);
+  lcomm_plan_destroy(plan);
+}
+
+static void links_inside_a_node_stay_exact_by_default(void **state) {
+  (void)state;
+  lcomm_plan *plan = make_plan("net=int8", 8, 2, 0, allreduce_of(LARGE));
+  assert_int_equal(plan->stages[LCOMM_STAGE_NODE].codec->id, LCOMM_CODEC_NONE);
+  lcomm_plan_destroy(plan);
+  plan = make_plan("net=int8", 8, 1, 0, allreduce_of(LARGE));
+  assert_int_equal(plan->stages[LCOMM_STAGE_RESULT].codec->id, LCOMM_CODEC_NONE);
+  lcomm_plan_destroy(plan);
+}
+
+static void error_feedback_needs_data_that_lasts(void **state) {
+  (void)state;
+  uint64_t first = 0, count = 0;
+  lcomm_plan_request plain = allreduce_of(LARGE);
+  plain.lasting = false;
+  lcomm_plan *plan = make_plan("net=topk:0.01+ef", 8, 4, 0, plain);
+  assert_int_equal(plan->stages[LCOMM_STAGE_NET].codec->id, LCOMM_CODEC_NONE);
+  assert_false(lcomm_plan_feedback(plan, &first, &count));
+  assert_non_null(strstr(plan->reason, "tensor"));
+  lcomm_plan_destroy(plan);
+}
+
+/* The shards whose residuals the ranks of a node keep cover the vector once. */
+static void residuals_live_on_shards(void **state) {
+  (void)state;
+  uint64_t next = 0;
+  for (int rank = 0; rank < 4; rank++) {
+    uint64_t first = 0, count = 0;
+    lcomm_plan *plan = make_plan("net=topk:0.01+ef", 8, 2, rank, allreduce_of(LARGE));
+    assert_true(lcomm_plan_feedback(plan, &first, &count));
+    assert_int_equal(first, next);
+    next = first + count;
+    lcomm_plan_destroy(plan);
+  }
+  assert_int_equal(next, LARGE);
+}
+
+static void all_ranks_make_plans_with_the_same_hash(void **state) {
+  (void)state;
+  lcomm_plan *first = make_plan("net=int8", 6, 3, 0, allreduce_of(LARGE));
+  for (int rank = 1; rank < 6; rank++) {
+    lcomm_plan *plan = make_plan("net=int8", 6, 3, rank, allreduce_of(LARGE));
+    assert_int_equal(plan->hash, first->hash);
+    lcomm_plan_destroy(plan);
+  }
+  lcomm_plan *other = make_plan("net=int8 min=1K", 6, 3, 0, allreduce_of(LARGE));
+  assert_int_not_equal(other->hash, first->hash);
+  lcomm_plan_destroy(other);
+  other = make_plan("net=int8", 6, 3, 0, allreduce_of(LARGE + 1));
+  assert_int_not_equal(other->hash, first->hash);
+  lcomm_plan_destroy(other);
+  lcomm_plan_destroy(first);
+}
+
+static void a_ring_is_only_taken_for_exact_bytes(void **state) {
+  (void)state;
+  lcomm_plan *plan = make_plan("algo=ring", 8, 4, 0, allreduce_of(LARGE));
+  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_RING);
+  lcomm_plan_destroy(plan);
+  plan = make_plan("node=int8 algo=ring", 4, 1, 0, allreduce_of(LARGE));
+  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_DIRECT);
+  lcomm_plan_destroy(plan);
+}
+
+static void a_plan_is_printed_with_its_reason(void **state) {
+  (void)state;
+  char error[LCOMM_TOPO_ERROR_MAX], text[2048], tiny[8];
+  lcomm_topo topo;
+  lcomm_identity identities[8] = {{{0}, 0, 0}};
+  assert_int_equal(lcomm_topo_create(identities, 8, 4, &topo, error), LCOMM_OK);
+  lcomm_plan *plan = make_plan("net=int8", 8, 4, 0, allreduce_of(LARGE));
+  size_t length = lcomm_plan_describe(plan, &topo, text, sizeof(text));
+  assert_int_equal(length, strlen(text));
+  assert_non_null(strstr(text, "hier(direct)"));
+  assert_non_null(strstr(text, "as the policy asks"));
+  assert_int_equal(lcomm_plan_describe(plan, &topo, tiny, sizeof(tiny)), length);
+  assert_int_equal(strlen(tiny), sizeof(tiny) - 1);
+  lcomm_plan_destroy(plan);
+  lcomm_topo_free(&topo);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(two_sides_of_a_lossy_dense_codec_quantise_once),
+      cmocka_unit_test(topk_over_many_nodes_is_sparse_and_in_one_chunk),
+      cmocka_unit_test(a_dense_topk_result_travels_as_int8),
+      cmocka_unit_test(small_calls_are_exact_and_take_one_round),
+      cmocka_unit_test(links_inside_a_node_stay_exact_by_default),
+      cmocka_unit_test(error_feedback_needs_data_that_lasts),
+      cmocka_unit_test(residuals_live_on_shards),
+      cmocka_unit_test(all_ranks_make_plans_with_the_same_hash),
+      cmocka_unit_test(a_ring_is_only_taken_for_exact_bytes),
+      cmocka_unit_test(a_plan_is_printed_with_its_reason),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
