@@ -206,7 +206,7 @@ bench-%: deps ## run the benchmark tools/bench/% (bench-slice)
 .PHONY: bench-built
 bench-built:
 	@mkdir -p build/bench
-	@BUILD=$(BUILD) BENCH_COMMAND='make bench-$(BENCH)' tools/bench/$(BENCH) $(ARGS)
+	@BUILD=$(BUILD) BENCH_COMMAND='make bench-$(BENCH)$(if $(ARGS), ARGS="$(ARGS)")' tools/bench/$(BENCH) $(ARGS)
 
 # -------------------------------------------------------------- housekeeping
 .PHONY: check format config help install clean print-build

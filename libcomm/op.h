@@ -55,4 +55,10 @@ lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved);
 /* Wait until *flag is set by a moving operation. */
 lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag);
 
+/* Announce an operation to the next rank and expect the announcement of the
+ * one before; look whether they have passed, and compare; forget them. */
+lcomm_status lcomm_ticket_post(lcomm_comm *comm, lcomm_operation *operation);
+lcomm_status lcomm_ticket_move(lcomm_comm *comm, lcomm_operation *operation, bool *moved);
+void lcomm_ticket_cancel(lcomm_comm *comm, lcomm_operation *operation);
+
 #endif

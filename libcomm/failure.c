@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* How errors are kept, told to peers and heard from them. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "libcomm/comm.h"
+
+const char *lcomm_comm_who(const lcomm_comm *comm, int rank, char *text, size_t size) {
+  snprintf(text, size, "rank %d (host %s)", rank, comm->topo.host[rank]);
+  return text;
+}
+
+const char *lcomm_last_error(const lcomm_comm *comm) {
+  return comm ? comm->error : lcomm_error_thread_text();
+}
+
+lcomm_status lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *format, ...) {
+  char text[LCOMM_ERROR_MAX - 128], who[96];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  pthread_mutex_lock(&comm->lock);
+  snprintf(comm->error, sizeof(comm->error), "%s: %s",
+           lcomm_comm_who(comm, comm->rank, who, sizeof(who)), text);
+  pthread_mutex_unlock(&comm->lock);
+  lcomm_log_error(comm->error);
+  return status;
+}
+
+/* A notice: status, then the sentence. */
+typedef struct notice {
+  int32_t status;
+  int32_t rank;
+  char text[LCOMM_ERROR_MAX];
+} notice;
+
+_Static_assert(sizeof(notice) <= LCOMM_NOTICE_SIZE, "a notice fits");
+
+static void tell_everyone(lcomm_comm *comm, lcomm_status status, const char *sentence) {
+  union {
+    notice fields;
+    uint8_t bytes[LCOMM_NOTICE_SIZE];
+  } message;
+  memset(&message, 0, sizeof(message));
+  message.fields.status = status;
+  message.fields.rank = comm->rank;
+  snprintf(message.fields.text, sizeof(message.fields.text), "%s", sentence);
+  for (int peer = 0; peer < comm->size; peer++) {
+    if (peer != comm->rank) {
+      comm->transport->table->tell(comm->transport, peer, message.bytes);
+    }
+  }
+}
+
+/* The first failure wins; false when there was one before. */
+static bool make_sticky(lcomm_comm *comm, lcomm_status status, const char *sentence) {
+  pthread_mutex_lock(&comm->lock);
+  bool first = atomic_load(&comm->status) == LCOMM_OK;
+  if (first) {
+    snprintf(comm->error, sizeof(comm->error), "%s", sentence);
+    atomic_store(&comm->status, (int)status);
+  }
+  pthread_mutex_unlock(&comm->lock);
+  return first;
+}
+
+lcomm_status lcomm_fail(lcomm_comm *comm, lcomm_status status, const char *format, ...) {
+  char text[LCOMM_ERROR_MAX - 128], who[96], sentence[LCOMM_ERROR_MAX];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  snprintf(sentence, sizeof(sentence), "%s: %s", lcomm_comm_who(comm, comm->rank, who, sizeof(who)),
+           text);
+  if (make_sticky(comm, status, sentence)) {
+    lcomm_log_error(sentence);
+    tell_everyone(comm, status, sentence);
+  }
+  return (lcomm_status)atomic_load(&comm->status);
+}
+
+static void hear_notice(lcomm_comm *comm, const uint8_t *bytes) {
+  char who[96], sentence[LCOMM_ERROR_MAX];
+  notice heard;
+  memcpy(&heard, bytes, sizeof(heard));
+  heard.text[sizeof(heard.text) - 1] = '\0';
+  bool known = heard.status < 0 && heard.status >= LCOMM_ERR_INTERNAL;
+  lcomm_comm_who(comm, comm->rank, who, sizeof(who));
+  snprintf(sentence, sizeof(sentence), "%s: stopped by %.900s", who, heard.text);
+  make_sticky(comm, known ? (lcomm_status)heard.status : LCOMM_ERR_REMOTE, sentence);
+}
+
+lcomm_status lcomm_comm_listen(lcomm_comm *comm) {
+  uint8_t bytes[LCOMM_NOTICE_SIZE];
+  while (comm->transport->table->hear(comm->transport, bytes)) {
+    hear_notice(comm, bytes);
+  }
+  if (atomic_exchange(&comm->abort_asked, false)) {
+    tell_everyone(comm, LCOMM_ERR_ABORTED, comm->error);
+  }
+  return (lcomm_status)atomic_load(&comm->status);
+}
+
+lcomm_status lcomm_abort(lcomm_comm *comm, const char *reason) {
+  char who[96], sentence[LCOMM_ERROR_MAX];
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_abort: no communicator was given");
+  }
+  snprintf(sentence, sizeof(sentence), "%s: aborted by the program: %.800s",
+           lcomm_comm_who(comm, comm->rank, who, sizeof(who)),
+           reason && reason[0] ? reason : "no reason given");
+  if (make_sticky(comm, LCOMM_ERR_ABORTED, sentence)) {
+    atomic_store(&comm->abort_asked, true);
+    lcomm_log_error(sentence);
+  }
+  return LCOMM_OK;
+}

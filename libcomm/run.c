@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The memory of a run: everything it will need is allocated here. */
+
+#include "libcomm/exec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "codecs/wire.h"
+
+/* A slot's memory: the header ends at a multiple of 64, so that payloads are
+ * aligned for any kernel. */
+enum { SLOT_ALIGN = 64, HEADER_OFFSET = SLOT_ALIGN - LCOMM_WIRE_HEADER_SIZE };
+
+static size_t slot_size(size_t payload_capacity) {
+  size_t inline_room = LCOMM_INLINE_SIZE - LCOMM_WIRE_HEADER_SIZE;
+  size_t payload = payload_capacity > inline_room ? payload_capacity : inline_room;
+  return (SLOT_ALIGN + payload + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
+}
+
+static bool shares_vector(const lcomm_plan *plan, uint32_t slot) {
+  return plan->schedule.slots[slot].alias.count > 0;
+}
+
+static lcomm_status make_slots(lcomm_run *run) {
+  const lcomm_plan *plan = run->plan;
+  size_t total = SLOT_ALIGN;
+  run->slots = calloc((size_t)plan->schedule.slot_count + 1, sizeof(*run->slots));
+  for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
+    total += slot_size(shares_vector(plan, i) ? 0 : plan->slot_bounds[i]);
+  }
+  run->arena = aligned_alloc(SLOT_ALIGN, total);
+  if (!run->slots || !run->arena) {
+    return LCOMM_ERR_MEMORY;
+  }
+  uint8_t *place = run->arena;
+  for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
+    lcomm_slot_memory *slot = &run->slots[i];
+    slot->shares_vector = shares_vector(plan, i);
+    slot->capacity = plan->slot_bounds[i];
+    slot->header = place + HEADER_OFFSET;
+    memset(slot->header, 0, LCOMM_INLINE_SIZE);
+    slot->payload = slot->shares_vector ? NULL : place + SLOT_ALIGN;
+    place += slot_size(slot->shares_vector ? 0 : slot->capacity);
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status make_encoder(lcomm_run *run, uint32_t index, uint64_t *ends) {
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  if (step->kind != LCOMM_STEP_ENCODE) {
+    return LCOMM_OK;
+  }
+  lcomm_stage stage = run->plan->schedule.slots[step->slot].stage;
+  if (run->plan->stages[stage].codec->id != LCOMM_CODEC_TOPK) {
+    return LCOMM_OK;
+  }
+  lcomm_topk_shape shape;
+  lcomm_plan_topk_shape(run->plan, stage, step->span, step->slot_count, ends, &shape);
+  lcomm_status status = lcomm_topk_create(&shape, &run->encoders[index]);
+  for (uint32_t i = 0; status == LCOMM_OK && i < step->slot_count; i++) {
+    if (lcomm_topk_output_bound(run->encoders[index], i) > run->slots[step->slot + i].capacity) {
+      status = LCOMM_ERR_INTERNAL;
+    }
+  }
+  return status;
+}
+
+static lcomm_status make_encoders(lcomm_run *run) {
+  uint32_t steps = run->plan->schedule.step_count;
+  run->encoders = calloc((size_t)steps + 1, sizeof(*run->encoders));
+  uint64_t *ends = malloc((run->plan->segments + 1) * sizeof(*ends));
+  lcomm_status status = run->encoders && ends ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  for (uint32_t i = 0; status == LCOMM_OK && i < steps; i++) {
+    status = make_encoder(run, i, ends);
+  }
+  free(ends);
+  return status;
+}
+
+/* The caller's buffer serves as the vector only for a float32 sum or move of
+ * the whole vector. A bucket brings a vector of its own. */
+static bool needs_own_vector(const lcomm_plan *plan) {
+  if (plan->lasting) {
+    return false;
+  }
+  return plan->dtype != LCOMM_FLOAT32 || plan->collective == LCOMM_COLLECTIVE_REDUCE_SCATTER ||
+         plan->collective == LCOMM_COLLECTIVE_BARRIER;
+}
+
+static lcomm_status make_feedback(lcomm_run *run) {
+  if (!lcomm_plan_feedback(run->plan, &run->feedback_first, &run->feedback_count) ||
+      run->feedback_count == 0) {
+    return LCOMM_OK;
+  }
+  run->residual = calloc(run->feedback_count, sizeof(float));
+  return run->residual ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
+static lcomm_status make_scratch(lcomm_run *run) {
+  size_t most = 1;
+  for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
+    size_t slots = run->plan->schedule.steps[i].slot_count;
+    most = slots > most ? slots : most;
+  }
+  run->encode_payloads = calloc(most, sizeof(*run->encode_payloads));
+  run->encode_sizes = calloc(most, sizeof(*run->encode_sizes));
+  run->reduce_sources = calloc(most, sizeof(*run->reduce_sources));
+  return run->encode_payloads && run->encode_sizes && run->reduce_sources ? LCOMM_OK
+                                                                          : LCOMM_ERR_MEMORY;
+}
+
+static lcomm_status make_progress_state(lcomm_run *run) {
+  size_t steps = run->plan->schedule.step_count;
+  run->waiting = calloc(steps + 1, sizeof(*run->waiting));
+  run->ready = calloc(steps / 64 + 1, sizeof(*run->ready));
+  run->messages = calloc(steps + 1, sizeof(*run->messages));
+  if (needs_own_vector(run->plan)) {
+    run->own_vector = calloc(run->plan->vector_count + 1, sizeof(float));
+    if (!run->own_vector) {
+      return LCOMM_ERR_MEMORY;
+    }
+  }
+  return run->waiting && run->ready && run->messages ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
+lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run) {
+  lcomm_run *made = calloc(1, sizeof(*made));
+  if (!made) {
+    lcomm_plan_destroy(plan);
+    return lcomm_error_thread(LCOMM_ERR_MEMORY, "out of memory for an operation");
+  }
+  made->plan = plan;
+  made->comm = comm;
+  lcomm_status status = make_slots(made);
+  status = status == LCOMM_OK ? make_encoders(made) : status;
+  status = status == LCOMM_OK ? make_feedback(made) : status;
+  status = status == LCOMM_OK ? make_scratch(made) : status;
+  status = status == LCOMM_OK ? make_progress_state(made) : status;
+  if (status != LCOMM_OK) {
+    lcomm_run_destroy(made);
+    return lcomm_error_thread(status, "no memory for the buffers of %s of %llu elements",
+                              lcomm_collective_name(plan->collective),
+                              (unsigned long long)plan->count);
+  }
+  *run = made;
+  return LCOMM_OK;
+}
+
+/* Runs whose sends were still under way when they were given up. MPI may
+ * still read their slots, so they stay, reachable, to the end of the process. */
+static lcomm_run *_Atomic abandoned_runs;
+
+static void keep_abandoned(lcomm_run *run) {
+  run->next = atomic_load(&abandoned_runs);
+  while (!atomic_compare_exchange_weak(&abandoned_runs, &run->next, run)) {
+  }
+}
+
+void lcomm_run_destroy(lcomm_run *run) {
+  if (!run) {
+    return;
+  }
+  if (run->abandoned) {
+    keep_abandoned(run);
+    return;
+  }
+  for (uint32_t i = 0; run->encoders && i < run->plan->schedule.step_count; i++) {
+    lcomm_topk_destroy(run->encoders[i]);
+  }
+  free(run->encoders);
+  free(run->slots);
+  free(run->arena);
+  free(run->residual);
+  free(run->own_vector);
+  free(run->encode_payloads);
+  free(run->encode_sizes);
+  free(run->reduce_sources);
+  free(run->waiting);
+  free(run->ready);
+  free(run->messages);
+  lcomm_plan_destroy((lcomm_plan *)run->plan);
+  free(run);
+}
