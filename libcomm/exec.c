@@ -17,6 +17,7 @@ void lcomm_run_start(lcomm_run *run, float *vector, float factor, uint32_t seque
   run->sequence = sequence;
   run->left = schedule->step_count;
   run->message_count = 0;
+  run->net_sends = run->held_count = 0;
   run->ready_first = schedule->step_count;
   for (uint32_t i = 0; i < schedule->slot_count; i++) {
     if (run->slots[i].shares_vector) {
@@ -62,6 +63,32 @@ static bool is_message(const lcomm_run *run, uint32_t step) {
   return kind == LCOMM_STEP_SEND || kind == LCOMM_STEP_RECV;
 }
 
+/* A long message between nodes, one of the few that may be under way. */
+static bool is_paced(const lcomm_run *run, uint32_t index) {
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  return step->kind == LCOMM_STEP_SEND && run->plan->slot_bounds[step->slot] > LCOMM_INLINE_SIZE &&
+         lcomm_topo_link(&run->comm->topo, run->comm->rank, step->peer) == LCOMM_LINK_NET;
+}
+
+static void hold(lcomm_run *run, uint32_t step) {
+  run->held[step / 64] |= UINT64_C(1) << (step % 64);
+  run->held_count++;
+}
+
+/* A paced message is over: the first one that was held may go. */
+static void release_held(lcomm_run *run) {
+  run->net_sends--;
+  for (uint32_t word = 0; run->held_count > 0; word++) {
+    if (run->held[word]) {
+      uint32_t step = word * 64 + (uint32_t)__builtin_ctzll(run->held[word]);
+      run->held[word] &= run->held[word] - 1;
+      run->held_count--;
+      make_ready(run, step);
+      return;
+    }
+  }
+}
+
 /* Post messages and stop after one computation, so that the wire is looked
  * after between any two of them. */
 static lcomm_status start_ready_steps(lcomm_run *run, bool *moved) {
@@ -76,6 +103,12 @@ static lcomm_status start_ready_steps(lcomm_run *run, bool *moved) {
       }
       return status;
     }
+    bool paced = is_paced(run, step);
+    if (paced && run->net_sends >= LCOMM_NET_SENDS_MAX) {
+      hold(run, step);
+      continue;
+    }
+    run->net_sends += paced;
     lcomm_message *message = &run->messages[run->message_count];
     lcomm_status status = lcomm_exec_post(run, step, message);
     if (status != LCOMM_OK) {
@@ -98,6 +131,9 @@ lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved) {
       continue;
     }
     *moved = true;
+    if (is_paced(run, run->messages[i].step)) {
+      release_held(run);
+    }
     finish_step(run, run->messages[i].step);
     run->messages[i] = run->messages[--run->message_count];
   }

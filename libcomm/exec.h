@@ -39,8 +39,11 @@ struct lcomm_run {
   const float **reduce_sources;
 
   /* Progress. */
-  uint32_t *waiting;              /* per step: steps it still waits for */
-  uint64_t *ready;                /* bit per step that may run now */
+  uint32_t *waiting; /* per step: steps it still waits for */
+  uint64_t *ready;   /* bit per step that may run now */
+  uint64_t *held;    /* bit per ready SEND that waits for its turn */
+  uint32_t held_count;
+  uint32_t net_sends;             /* long messages under way between nodes */
   uint32_t ready_first;           /* no ready step lies before this one */
   uint32_t left;                  /* steps that are not over */
   struct lcomm_message *messages; /* under way, message_count of them */
@@ -60,7 +63,12 @@ typedef struct lcomm_slot_memory {
 } lcomm_slot_memory;
 
 enum {
-  LCOMM_INLINE_SIZE = 4096 /* a header and a payload up to this size are one message */
+  LCOMM_INLINE_SIZE = 4096, /* a header and a payload up to this size are one message */
+  /* Long messages a rank has under way between nodes. All ranks visit their
+   * peers in rotated order, so a short queue keeps senders and receivers
+   * paired; without it several senders crowd one receiver's link. Two, so that
+   * the next one is there when one ends. */
+  LCOMM_NET_SENDS_MAX = 2
 };
 
 typedef struct lcomm_message {

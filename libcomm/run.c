@@ -116,6 +116,7 @@ static lcomm_status make_progress_state(lcomm_run *run) {
   size_t steps = run->plan->schedule.step_count;
   run->waiting = calloc(steps + 1, sizeof(*run->waiting));
   run->ready = calloc(steps / 64 + 1, sizeof(*run->ready));
+  run->held = calloc(steps / 64 + 1, sizeof(*run->held));
   run->messages = calloc(steps + 1, sizeof(*run->messages));
   if (needs_own_vector(run->plan)) {
     run->own_vector = calloc(run->plan->vector_count + 1, sizeof(float));
@@ -123,7 +124,7 @@ static lcomm_status make_progress_state(lcomm_run *run) {
       return LCOMM_ERR_MEMORY;
     }
   }
-  return run->waiting && run->ready && run->messages ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  return run->waiting && run->ready && run->held && run->messages ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
 lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run) {
@@ -180,6 +181,7 @@ void lcomm_run_destroy(lcomm_run *run) {
   free(run->reduce_sources);
   free(run->waiting);
   free(run->ready);
+  free(run->held);
   free(run->messages);
   lcomm_plan_destroy((lcomm_plan *)run->plan);
   free(run);
