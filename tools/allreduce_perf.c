@@ -16,6 +16,7 @@
 #include "tools/perf/judge.h"
 #include "tools/perf/options.h"
 #include "tools/perf/pattern.h"
+#include "tools/perf/recording.h"
 #include "tools/perf/report.h"
 
 enum { CONTENDERS_MAX = PERF_POLICIES_MAX + 1, ERROR_SIZE = 1024 };
@@ -40,7 +41,8 @@ typedef struct bench {
   perf_options options;
   int rank;
   int ranks;
-  int is_host_first; /* reads the interface counter for its host */
+  int is_host_first;        /* reads the interface counter for its host */
+  perf_recording recording; /* of --data; empty: built-in numbers */
   perf_report report;
   uint64_t wrong;
 } bench;
@@ -88,7 +90,11 @@ static traffic interface_sent(const bench *b) {
 static void run_once(const bench *b, perf_contender *contender, const perf_pattern *pattern,
                      void *buffer, uint64_t count, double *seconds, traffic *sent) {
   char error[ERROR_SIZE];
-  perf_pattern_fill(pattern, b->rank, buffer, count);
+  if (b->recording.count > 0) {
+    perf_recording_fill(&b->recording, buffer, count);
+  } else {
+    perf_pattern_fill(pattern, b->rank, buffer, count);
+  }
   MPI_Barrier(MPI_COMM_WORLD);
   traffic before = interface_sent(b);
   MPI_Barrier(MPI_COMM_WORLD);
@@ -239,6 +245,11 @@ static int run(bench *b) {
   if (!is_ready) {
     return EXIT_USAGE;
   }
+  char error[ERROR_SIZE];
+  if (o->data_path != NULL &&
+      !perf_recording_load(&b->recording, o->data_path, b->rank, error, sizeof error)) {
+    give_up(b, error);
+  }
   find_host_first(b);
   if (b->rank == 0 && !perf_report_begin(&b->report, o, b->ranks, nodes)) {
     give_up(b, "cannot write the file named by --json");
@@ -251,6 +262,7 @@ static int run(bench *b) {
   if (b->rank == 0 && !perf_report_end(&b->report)) {
     give_up(b, "the file named by --json is incomplete; is the disk full?");
   }
+  perf_recording_free(&b->recording);
   return b->wrong > 0 ? EXIT_WRONG : EXIT_OK;
 }
 

@@ -138,6 +138,20 @@ static void a_ring_is_only_taken_for_exact_bytes(void **state) {
   lcomm_plan_destroy(plan);
 }
 
+static void long_exact_sums_between_many_nodes_go_around_a_ring(void **state) {
+  (void)state;
+  lcomm_plan *plan = make_plan("net=none", 8, 4, 0, allreduce_of(LARGE));
+  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_RING);
+  assert_true(plan->shape.hierarchical);
+  lcomm_plan_destroy(plan);
+  plan = make_plan("net=none", 8, 4, 0, allreduce_of(50000));
+  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_DIRECT);
+  lcomm_plan_destroy(plan);
+  plan = make_plan("net=none", 8, 2, 0, allreduce_of(LARGE));
+  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_DIRECT);
+  lcomm_plan_destroy(plan);
+}
+
 static void a_plan_is_printed_with_its_reason(void **state) {
   (void)state;
   char error[LCOMM_TOPO_ERROR_MAX], text[2048], tiny[8];
@@ -166,6 +180,7 @@ int main(void) {
       cmocka_unit_test(residuals_live_on_shards),
       cmocka_unit_test(all_ranks_make_plans_with_the_same_hash),
       cmocka_unit_test(a_ring_is_only_taken_for_exact_bytes),
+      cmocka_unit_test(long_exact_sums_between_many_nodes_go_around_a_ring),
       cmocka_unit_test(a_plan_is_printed_with_its_reason),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,9 @@ const char perf_help[] =
     "      --tensors          call through tensors, as a trainer does; a policy with +ef always\n"
     "                         does, since error feedback belongs to tensors\n"
     "  -c, --check            compare the last result with the exact one and between ranks\n"
+    "      --data FILE        all-reduce the float32 values of FILE, repeated, instead of "
+    "built-in\n"
+    "                         numbers; %d in its name: one of several files for each rank\n"
     "      --interface NAME   also count bytes sent by this network interface of every host\n"
     "      --json FILE        write the results to FILE too\n"
     "  -h, --help\n"
@@ -105,7 +108,7 @@ static int add_policy(const char *text, perf_options *options) {
   return 1;
 }
 
-enum { OPTION_AGAINST = 256, OPTION_TENSORS, OPTION_JSON, OPTION_INTERFACE };
+enum { OPTION_AGAINST = 256, OPTION_TENSORS, OPTION_JSON, OPTION_DATA, OPTION_INTERFACE };
 
 /* Apply one option; 0 if its value is unusable. */
 static int apply(int option, const char *value, perf_options *o) {
@@ -138,6 +141,9 @@ static int apply(int option, const char *value, perf_options *o) {
   case OPTION_JSON:
     o->json_path = value;
     return 1;
+  case OPTION_DATA:
+    o->data_path = value;
+    return 1;
   default: /* OPTION_INTERFACE: a name, not a path */
     o->interface_name = value;
     return value[0] != '\0' && strchr(value, '/') == NULL && value[0] != '.';
@@ -158,6 +164,7 @@ perf_parse perf_options_parse(int argc, char **argv, perf_options *options, char
                                         {"against", required_argument, NULL, OPTION_AGAINST},
                                         {"tensors", no_argument, NULL, OPTION_TENSORS},
                                         {"json", required_argument, NULL, OPTION_JSON},
+                                        {"data", required_argument, NULL, OPTION_DATA},
                                         {"interface", required_argument, NULL, OPTION_INTERFACE},
                                         {"help", no_argument, NULL, 'h'},
                                         {NULL, 0, NULL, 0}};
@@ -190,6 +197,12 @@ perf_parse perf_options_parse(int argc, char **argv, perf_options *options, char
   if (o.against_mpi && o.dtype != LCOMM_FLOAT32) {
     snprintf(error, error_size, "MPI knows no %s; --against mpi goes with float32",
              lcomm_dtype_name(o.dtype));
+    return PERF_USAGE;
+  }
+  if (o.data_path != NULL && (o.check || o.dtype != LCOMM_FLOAT32)) {
+    snprintf(error, error_size,
+             "--data goes with float32 and without --check, which knows the "
+             "built-in numbers only");
     return PERF_USAGE;
   }
   if (o.policy_count == 0) {

@@ -24,6 +24,7 @@ typedef struct perf_options {
   int tensors;     /* every policy through the tensor interface */
   int check;
   const char *json_path;      /* NULL: none */
+  const char *data_path;      /* NULL: built-in numbers */
   const char *interface_name; /* NULL: none */
 } perf_options;
 
