@@ -105,6 +105,19 @@ static lcomm_status disagree(lcomm_run *run, uint32_t index, const char *what, u
                     (unsigned long long)theirs, (unsigned long long)ours);
 }
 
+static lcomm_status other_plan(lcomm_run *run, uint32_t index) {
+  char peer[96];
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  return lcomm_fail(
+      run->comm, LCOMM_ERR_MISMATCH,
+      "%s #%u of %llu elements, step %u: the message from %s belongs to another plan; "
+      "its count, type, policy or tensors differ. All ranks must call the same "
+      "collective with the same arguments.",
+      lcomm_collective_name(run->plan->collective), run->sequence,
+      (unsigned long long)run->plan->count, index,
+      lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)));
+}
+
 static lcomm_status malformed(lcomm_run *run, uint32_t index, const char *why) {
   char peer[96];
   const lcomm_step *step = &run->plan->schedule.steps[index];
@@ -133,7 +146,7 @@ static lcomm_status check_header(lcomm_run *run, uint32_t index, const lcomm_wir
     return disagree(run, index, "codec", header->codec, (uint64_t)codec->id);
   }
   if (header->parameters != (uint32_t)run->plan->hash) {
-    return disagree(run, index, "plan", header->parameters, (uint32_t)run->plan->hash);
+    return other_plan(run, index);
   }
   size_t capacity = run->slots[step->slot].capacity;
   bool exact_size = codec->id != LCOMM_CODEC_TOPK;

@@ -194,8 +194,7 @@ LCOMM_API lcomm_status lcomm_iallreduce(lcomm_comm *comm, const void *send, void
 /* Reduce-scatter: rank r receives elements r*receive_count .. of the sum.
  * send     size*receive_count elements
  * receive  receive_count elements; in place when it is
- *          send + rank*receive_count, whose surroundings in `send` are then
- *          used as scratch
+ *          send + rank*receive_count; the rest of `send` is not changed
  * Errors as lcomm_allreduce. */
 LCOMM_API lcomm_status lcomm_reduce_scatter(lcomm_comm *comm, const void *send, void *receive,
                                             uint64_t receive_count, lcomm_dtype dtype, lcomm_op op);
@@ -309,7 +308,9 @@ typedef struct lcomm_stats {
   uint64_t operations;                       /* finished, tensors' buckets included */
   uint64_t sent_bytes[LCOMM_LINK_COUNT];     /* sent by this rank, headers included */
   uint64_t received_bytes[LCOMM_LINK_COUNT]; /* received by this rank, headers included */
-  uint64_t exact_bytes[LCOMM_LINK_COUNT];    /* sent, had the same messages been exact */
+  uint64_t exact_bytes[LCOMM_LINK_COUNT];    /* sent, had the same messages been exact; the
+                                                ratio to sent_bytes is the compression of the
+                                                messages, whose number depends on the plan */
   double encode_s;                           /* processor time in encoders */
   double decode_s;                           /* ... in decoders and sums */
   double wait_s;                             /* time with nothing to do but wait */

@@ -15,6 +15,7 @@ typedef struct hier {
   int shards;
   int *rail;         /* scratch: one rank per node */
   uint32_t *results; /* scratch: one slot per node */
+  uint32_t *sources; /* scratch: one slot per rank of my node */
 } hier;
 
 int lcomm_topo_smallest_node(const lcomm_topo *topo) {
@@ -34,30 +35,12 @@ static lcomm_span chunk_of_shard(const hier *h, int shard, uint32_t chunk) {
 /* Inside the node: contributions to `span` go to local rank `owner`, which
  * sums them in rank order. */
 static void reduce_to_owner(const hier *h, lcomm_span span, int owner) {
-  lcomm_schedule *schedule = h->schedule;
   if (span.count == 0 || h->node.size == 1) {
     return;
   }
-  if (h->node.me != owner) {
-    uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_NODE, span.count);
-    lcomm_schedule_encode(schedule, span, slot, 1, LCOMM_FEEDBACK_NONE);
-    lcomm_schedule_send(schedule, slot, h->node.ranks[owner]);
-    return;
+  if (lcomm_collect_build(h->schedule, h->node, span, owner, h->sources)) {
+    lcomm_schedule_partial(h->schedule, span, h->sources, (uint32_t)h->node.size);
   }
-  uint32_t *sources = malloc((size_t)h->node.size * sizeof(*sources));
-  if (!sources) {
-    schedule->status = LCOMM_ERR_MEMORY;
-    return;
-  }
-  for (int i = 0; i < h->node.size; i++) {
-    sources[i] = LCOMM_SOURCE_SELF;
-    if (i != owner) {
-      sources[i] = lcomm_schedule_slot(schedule, LCOMM_STAGE_NODE, span.count);
-      lcomm_schedule_receive(schedule, sources[i], h->node.ranks[i]);
-    }
-  }
-  lcomm_schedule_partial(schedule, span, sources, (uint32_t)h->node.size);
-  free(sources);
 }
 
 /* The ranks that own shard `shard`, one per node. */
@@ -109,7 +92,8 @@ static lcomm_status build_hierarchical(lcomm_schedule *schedule, const lcomm_top
   h.shards = lcomm_topo_smallest_node(topo);
   h.rail = malloc((size_t)topo->nodes * sizeof(*h.rail));
   h.results = malloc((size_t)topo->nodes * sizeof(*h.results));
-  if (!h.rail || !h.results) {
+  h.sources = malloc((size_t)h.node.size * sizeof(*h.sources));
+  if (!h.rail || !h.results || !h.sources) {
     schedule->status = LCOMM_ERR_MEMORY;
   }
   for (uint32_t chunk = 0; schedule->status == LCOMM_OK && chunk < shape->chunks; chunk++) {
@@ -117,6 +101,7 @@ static lcomm_status build_hierarchical(lcomm_schedule *schedule, const lcomm_top
   }
   free(h.rail);
   free(h.results);
+  free(h.sources);
   return schedule->status;
 }
 

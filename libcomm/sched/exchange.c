@@ -89,3 +89,21 @@ void lcomm_exchange_learn(lcomm_schedule *schedule, const lcomm_exchange *exchan
     lcomm_schedule_decode(schedule, slot, span, LCOMM_NO_SLOT);
   }
 }
+
+bool lcomm_collect_build(lcomm_schedule *schedule, lcomm_group group, lcomm_span span, int owner,
+                         uint32_t *sources) {
+  if (group.me != owner) {
+    uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_NODE, span.count);
+    lcomm_schedule_encode(schedule, span, slot, 1, LCOMM_FEEDBACK_NONE);
+    lcomm_schedule_send(schedule, slot, group.ranks[owner]);
+    return false;
+  }
+  for (int i = 0; i < group.size; i++) {
+    sources[i] = LCOMM_SOURCE_SELF;
+    if (i != owner) {
+      sources[i] = lcomm_schedule_slot(schedule, LCOMM_STAGE_NODE, span.count);
+      lcomm_schedule_receive(schedule, sources[i], group.ranks[i]);
+    }
+  }
+  return true;
+}

@@ -48,6 +48,12 @@ void lcomm_exchange_forward(lcomm_schedule *schedule, const lcomm_exchange *exch
                             const uint32_t *results, int bystander);
 void lcomm_exchange_learn(lcomm_schedule *schedule, const lcomm_exchange *exchange, int member);
 
+/* Bring the contributions to `span` of a group inside a node to its member
+ * `owner` (an index). The owner gets true, and in `sources` (group.size
+ * entries) what to sum, in group order; the others get false. */
+bool lcomm_collect_build(lcomm_schedule *schedule, lcomm_group group, lcomm_span span, int owner,
+                         uint32_t *sources);
+
 /* One per kind, each in its own file; called by lcomm_exchange_build. */
 void lcomm_direct_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                         uint32_t *results);

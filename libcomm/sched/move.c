@@ -16,45 +16,11 @@ static int speaker(const lcomm_topo *topo, int node, int rank) {
 
 /* ------------------------------------------------------- reduce-scatter */
 
-/* Sum the node's contributions to `span` on `owner`, a rank of the node. */
-static void sum_in_node(lcomm_schedule *schedule, lcomm_group node, lcomm_span span, int owner,
-                        bool last) {
-  if (node.size == 1) {
-    return;
-  }
-  if (schedule->rank != owner) {
-    uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_NODE, span.count);
-    lcomm_schedule_encode(schedule, span, slot, 1, LCOMM_FEEDBACK_NONE);
-    lcomm_schedule_send(schedule, slot, owner);
-    return;
-  }
-  uint32_t *sources = malloc((size_t)node.size * sizeof(*sources));
-  if (!sources) {
-    schedule->status = LCOMM_ERR_MEMORY;
-    return;
-  }
-  for (int i = 0; i < node.size; i++) {
-    sources[i] = LCOMM_SOURCE_SELF;
-    if (node.ranks[i] != owner) {
-      sources[i] = lcomm_schedule_slot(schedule, LCOMM_STAGE_NODE, span.count);
-      lcomm_schedule_receive(schedule, sources[i], node.ranks[i]);
-    }
-  }
-  if (last) {
-    lcomm_schedule_sum(schedule, span, sources, (uint32_t)node.size, LCOMM_FEEDBACK_NONE);
-  } else {
-    lcomm_schedule_partial(schedule, span, sources, (uint32_t)node.size);
-  }
-  free(sources);
-}
-
-static void sum_over_nodes(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_span span) {
+/* The other nodes' sums of my segment arrive from their speakers; sources has
+ * room for one slot per node. */
+static void sum_over_nodes(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_span span,
+                           uint32_t *sources) {
   int home = topo->node[schedule->rank];
-  uint32_t *sources = malloc((size_t)topo->nodes * sizeof(*sources));
-  if (!sources) {
-    schedule->status = LCOMM_ERR_MEMORY;
-    return;
-  }
   for (int node = 0; node < topo->nodes; node++) {
     sources[node] = LCOMM_SOURCE_SELF;
     if (node != home) {
@@ -63,29 +29,49 @@ static void sum_over_nodes(lcomm_schedule *schedule, const lcomm_topo *topo, lco
     }
   }
   lcomm_schedule_sum(schedule, span, sources, (uint32_t)topo->nodes, LCOMM_FEEDBACK_KEEP);
-  free(sources);
+}
+
+/* My node's sum of the segment of `owner`, on the rank that speaks for it. */
+static void sum_in_node(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_group node,
+                        lcomm_span span, int owner, uint32_t *sources) {
+  int collector = speaker(topo, topo->node[schedule->rank], owner);
+  bool mine =
+      node.size == 1 || lcomm_collect_build(schedule, node, span, topo->local[collector], sources);
+  if (!mine) {
+    return;
+  }
+  if (topo->nodes == 1 && node.size > 1) {
+    lcomm_schedule_sum(schedule, span, sources, (uint32_t)node.size, LCOMM_FEEDBACK_NONE);
+  } else if (node.size > 1) {
+    lcomm_schedule_partial(schedule, span, sources, (uint32_t)node.size);
+  }
+  if (owner != schedule->rank) {
+    uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_NET, span.count);
+    lcomm_schedule_encode(schedule, span, slot, 1, LCOMM_FEEDBACK_SEND);
+    lcomm_schedule_send(schedule, slot, owner);
+  }
 }
 
 lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_topo *topo,
                                         uint64_t count) {
-  int me = schedule->rank, home = topo->node[me];
-  lcomm_group node = lcomm_topo_node_group(topo, home, me);
+  int me = schedule->rank;
+  lcomm_group node = lcomm_topo_node_group(topo, topo->node[me], me);
   if (count == 0) {
     return schedule->status;
   }
+  int room = topo->nodes > node.size ? topo->nodes : node.size;
+  uint32_t *sources = malloc((size_t)room * sizeof(*sources));
+  if (!sources) {
+    return schedule->status = LCOMM_ERR_MEMORY;
+  }
   for (int owner = 0; owner < topo->size; owner++) {
     lcomm_span span = lcomm_span_whole((uint64_t)owner * count, count);
-    int collector = speaker(topo, home, owner);
-    sum_in_node(schedule, node, span, collector, topo->nodes == 1);
-    if (collector == me && owner != me) {
-      uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_NET, count);
-      lcomm_schedule_encode(schedule, span, slot, 1, LCOMM_FEEDBACK_SEND);
-      lcomm_schedule_send(schedule, slot, owner);
-    }
+    sum_in_node(schedule, topo, node, span, owner, sources);
   }
   if (topo->nodes > 1) {
-    sum_over_nodes(schedule, topo, lcomm_span_whole((uint64_t)me * count, count));
+    sum_over_nodes(schedule, topo, lcomm_span_whole((uint64_t)me * count, count), sources);
   }
+  free(sources);
   return schedule->status;
 }
 
