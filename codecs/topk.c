@@ -15,7 +15,7 @@
 const lcomm_codec lcomm_codec_topk = {
     .id = LCOMM_CODEC_TOPK,
     .name = "topk",
-    .summary = "the largest magnitudes only, as packed positions and bfloat16 values",
+    .summary = "only the largest magnitudes: packed position and bfloat16 value, bits per kept one",
     .bits = 24.5,
 };
 

@@ -133,7 +133,7 @@ static void say_traffic(const session *of, const results *run) {
     if (run->moved.sent_bytes[link] == 0)
       continue;
     char where[COUNT_SIZE];
-    snprintf(where, sizeof where, "over %s", lcomm_link_name((lcomm_link)link));
+    snprintf(where, sizeof where, "inside, %s", lcomm_link_name((lcomm_link)link));
     say_sent(run, (lcomm_link)link, where);
     if (!between_nodes)
       say_saving(run, (lcomm_link)link);
