@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-/* mpirun: 1 2 3 4 5 8 */
+/* mpirun: 1 2 3 4 5 6 7 8 */
 
 /* All-reduce over every codec, type, placement and number of nodes. */
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/element.h"
 #include "tests/support/mpi_property.h"
 
 enum { TENSORS = 4, STEPS = 6, LARGEST = 30000 };
@@ -225,6 +226,40 @@ static void a_bad_step_does_not_poison_the_residual(void) {
   free_model(&m);
 }
 
+/* Tensors of several types in one communicator; whole numbers are exact in all. */
+static void types_are_not_mixed_in_a_bucket(void) {
+  enum { COUNT = 5000 };
+  static float single[COUNT];
+  static uint16_t half[COUNT], brain[COUNT];
+  lcomm_tensor *tensors[3];
+  lcomm_comm *comm = make_comm("net=none", mpi_size < 3 ? mpi_size : 3);
+  lcomm_tensor_add(comm, "half", half, COUNT, LCOMM_FLOAT16, LCOMM_SUM, &tensors[0]);
+  lcomm_tensor_add(comm, "single", single, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &tensors[1]);
+  lcomm_tensor_add(comm, "brain", brain, COUNT, LCOMM_BFLOAT16, LCOMM_SUM, &tensors[2]);
+  for (int step = 0; step < 2; step++) {
+    float wanted = 0;
+    for (int rank = 0; rank < mpi_size; rank++) {
+      wanted += (float)(rank + step);
+    }
+    for (int i = 0; i < COUNT; i++) {
+      single[i] = (float)(mpi_rank + step);
+      half[i] = lcomm_f32_to_f16(single[i]);
+      brain[i] = lcomm_f32_to_bf16(single[i]);
+    }
+    for (int i = 0; i < 3; i++) {
+      lcomm_tensor_ready(comm, tensors[i]);
+    }
+    require(lcomm_tensors_wait(comm) == LCOMM_OK, "%s", lcomm_last_error(comm));
+    for (int i = 0; i < COUNT; i++) {
+      require(single[i] == wanted && lcomm_f16_to_f32(half[i]) == wanted &&
+                  lcomm_bf16_to_f32(brain[i]) == wanted,
+              "element %d: %g, %g, %g, not %g", i, single[i], lcomm_f16_to_f32(half[i]),
+              lcomm_bf16_to_f32(brain[i]), wanted);
+    }
+  }
+  lcomm_destroy(comm);
+}
+
 static void *report_ready(void *argument) {
   model *m = argument;
   for (int i = 0; i < TENSORS; i++) {
@@ -299,6 +334,7 @@ int main(int argc, char **argv) {
        exact_tensors_leave_no_residual_and_equal_the_sum},
       {"warm_up_steps_are_exact", warm_up_steps_are_exact},
       {"a_bad_step_does_not_poison_the_residual", a_bad_step_does_not_poison_the_residual},
+      {"types_are_not_mixed_in_a_bucket", types_are_not_mixed_in_a_bucket},
       {"tensors_may_be_reported_from_another_thread", tensors_may_be_reported_from_another_thread},
       {"mistakes_with_tensors_are_refused_and_harmless",
        mistakes_with_tensors_are_refused_and_harmless},

@@ -50,10 +50,12 @@ static void build_allreduce(sim_world *world, const world_shape *shape, uint64_t
   sim_fill_contributions(world);
 }
 
-/* Options number `variant`: exact or lossy, eager or rendezvous. */
+/* Options number `variant`: exact or lossy, eager or rendezvous, and paced
+ * as hard as can be. */
 static sim_options options_of(unsigned variant, bool ring) {
   sim_options options = {.seed = variant + 1, .held_rank = -1};
   options.rendezvous = variant & 1;
+  options.far_sends_max = variant & 4 ? 1 : 0;
   options.lossy[LCOMM_STAGE_NET] = options.lossy[LCOMM_STAGE_RESULT] = !ring && (variant & 2);
   options.lossy[LCOMM_STAGE_NODE] = !ring && (variant & 4);
   return options;

@@ -20,6 +20,7 @@ typedef struct sim_rank {
   uint32_t *waiting;
   char *state; /* per step: see below */
   uint32_t left;
+  int far_sends; /* posted and not met yet */
 } sim_rank;
 
 enum { STATE_WAITING, STATE_READY, STATE_POSTED, STATE_OVER };
@@ -215,8 +216,18 @@ static void finish(sim_state *s, int rank, uint32_t index) {
   }
 }
 
+static bool is_far(const sim_state *s, int rank, const lcomm_step *step) {
+  return s->world->topo.node[rank] != s->world->topo.node[step->peer];
+}
+
+/* A SEND that must wait for its turn, as the executor paces long messages. */
+static bool must_wait(const sim_state *s, int rank, const lcomm_step *step) {
+  return step->kind == LCOMM_STEP_SEND && s->options->far_sends_max > 0 && is_far(s, rank, step) &&
+         s->ranks[rank].far_sends >= s->options->far_sends_max;
+}
+
 static void count_far(sim_state *s, int rank, const lcomm_step *step) {
-  if (s->world->topo.node[rank] != s->world->topo.node[step->peer]) {
+  if (is_far(s, rank, step)) {
     s->world->far_elements += s->world->schedules[rank].slots[step->slot].count;
   }
 }
@@ -229,6 +240,7 @@ static void post_send(sim_state *s, int rank, uint32_t index, const lcomm_step *
   count_far(s, rank, step);
   if (s->options->rendezvous) {
     s->ranks[rank].state[index] = STATE_POSTED;
+    s->ranks[rank].far_sends += is_far(s, rank, step);
     return;
   }
   sim_mail *mail = calloc(1, sizeof(*mail));
@@ -277,6 +289,7 @@ static bool meet_sender(sim_state *s, int rank, uint32_t index, const lcomm_step
         send->peer == rank && send->message == step->message) {
       bool good = deliver(s, rank, index, s->ranks[step->peer].slots[send->slot].elements,
                           sender->slots[send->slot].count);
+      s->ranks[step->peer].far_sends -= is_far(s, step->peer, send);
       finish(s, step->peer, i);
       return good;
     }
@@ -316,7 +329,7 @@ static bool move_rank(sim_state *s, int rank) {
     uint32_t index = (from + k) % steps;
     char state = s->ranks[rank].state[index];
     const lcomm_step *step = step_at(s, rank, index);
-    if (state == STATE_READY) {
+    if (state == STATE_READY && !must_wait(s, rank, step)) {
       start_step(s, rank, index);
       return true;
     }
