@@ -18,7 +18,7 @@
 
 /* 14 bits of the operation, 15 of the message, 1 of the piece. */
 static uint32_t tag_of(const lcomm_run *run, const lcomm_step *step, uint32_t piece) {
-  return (run->sequence & 0x3fff) << 16 | (step->message & 0x7fff) << 1 | piece;
+  return (run->sequence & 0x3fff) << 16 | (step->message & (LCOMM_MESSAGES_MAX - 1)) << 1 | piece;
 }
 
 static bool fits_inline(size_t payload_size) {

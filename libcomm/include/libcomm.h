@@ -49,17 +49,18 @@
  *   A policy is words of the form key=value separated by white space, e.g.
  *       net=topk:0.01+ef  min=64K  exempt=*.bias,*norm*  warmup=100
  *   net=CODEC     codec on links between nodes          (default none)
- *   node=CODEC    codec on links inside a node          (default none)
+ *   node=CODEC    codec on links inside a node, without +ef and not topk
+ *                                                       (default none)
  *   min=SIZE      smaller operations and tensors stay exact; bytes, K, M, G
  *                 are powers of 1024                    (default 64K)
  *   exempt=GLOB[,GLOB...]  tensors whose name matches stay exact
  *   warmup=STEPS  tensor steps that stay exact at first (default 0)
  *   scope=tensor|bucket  top-k picks its share in every tensor, or over the
  *                 whole bucket                          (default tensor)
- *   bucket=SIZE   tensors are fused into buckets of at most this size
- *                                                       (default 25M)
- *   algo=auto|ring|direct|gather  exchange between the peers of a plan
- *                                                       (default auto)
+ *   bucket=SIZE   tensors are fused into buckets of at most this size, 4K or
+ *                 more; a larger tensor is a bucket alone (default 25M)
+ *   algo=auto|ring|direct|gather  exchange between the peers of a plan; a
+ *                 ring is for exact bytes only          (default auto)
  *   check=none|xxhash  checksum every wire message      (default none)
  *   CODEC is one of none, fp16, bf16, fp8e4m3, fp8e5m2, int8, topk:DENSITY
  *   with 0 < DENSITY <= 1, then optionally +ef (error feedback). Error

@@ -58,6 +58,10 @@ typedef struct lcomm_span {
   uint32_t parts, part;
 } lcomm_span;
 
+/* Messages of one schedule between two ranks in one direction; transports give
+ * their number 15 bits. */
+#define LCOMM_MESSAGES_MAX 32768u
+
 #define LCOMM_NO_SLOT UINT32_MAX
 #define LCOMM_SOURCE_SELF UINT32_MAX /* as a source of REDUCE: the span's own values */
 

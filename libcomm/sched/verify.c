@@ -58,7 +58,11 @@ static bool write_slot(const verdict *v, uint32_t index, uint32_t slot) {
   return true;
 }
 
-static bool peer_is_valid(const verdict *v, uint32_t index, int peer) {
+static bool message_is_valid(const verdict *v, uint32_t index, const lcomm_step *step) {
+  int peer = step->peer;
+  if (step->message >= LCOMM_MESSAGES_MAX) {
+    return reject(v, index, "message %u is one too many for peer %d", step->message, peer);
+  }
   if (peer < 0 || peer >= v->schedule->size || peer == v->schedule->rank) {
     return reject(v, index, "peer %d", peer);
   }
@@ -131,9 +135,9 @@ static bool check_step(const verdict *v, uint32_t index) {
   case LCOMM_STEP_ENCODE:
     return check_encode(v, index, step);
   case LCOMM_STEP_SEND:
-    return peer_is_valid(v, index, step->peer) && slot_is_readable(v, index, step->slot);
+    return message_is_valid(v, index, step) && slot_is_readable(v, index, step->slot);
   case LCOMM_STEP_RECV:
-    return peer_is_valid(v, index, step->peer) && write_slot(v, index, step->slot);
+    return message_is_valid(v, index, step) && write_slot(v, index, step->slot);
   case LCOMM_STEP_DECODE:
     return check_decode(v, index, step);
   case LCOMM_STEP_REDUCE:

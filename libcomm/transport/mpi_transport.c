@@ -35,8 +35,16 @@ static mpi_transport *of(lcomm_transport *transport) {
   return (mpi_transport *)transport;
 }
 
-static MPI_Request *request_of(lcomm_transfer *transfer) {
-  return (MPI_Request *)(void *)&transfer->opaque[0];
+/* An MPI_Request is an opaque handle of a type that MPI chooses; it is kept
+ * in the transfer as bytes. */
+static MPI_Request load(const lcomm_transfer *transfer) {
+  MPI_Request request;
+  memcpy(&request, transfer->opaque, sizeof(request));
+  return request;
+}
+
+static void store(lcomm_transfer *transfer, MPI_Request request) {
+  memcpy(transfer->opaque, &request, sizeof(request));
 }
 
 static lcomm_status check(mpi_transport *t, int code) {
@@ -74,34 +82,36 @@ static int big_type(size_t size, MPI_Datatype *type) {
 static lcomm_status mpi_send(lcomm_transport *transport, int peer, uint32_t tag, const void *bytes,
                              size_t size, lcomm_transfer *transfer) {
   mpi_transport *t = of(transport);
-  if (size < BIG) {
-    return check(
-        t, MPI_Isend(bytes, (int)size, MPI_BYTE, peer, (int)tag, t->comm, request_of(transfer)));
-  }
-  MPI_Datatype type = MPI_DATATYPE_NULL;
-  lcomm_status status = check(t, big_type(size, &type));
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Datatype type = MPI_BYTE;
+  lcomm_status status = size < BIG ? LCOMM_OK : check(t, big_type(size, &type));
   if (status != LCOMM_OK) {
     return status;
   }
-  status = check(t, MPI_Isend(bytes, 1, type, peer, (int)tag, t->comm, request_of(transfer)));
-  MPI_Type_free(&type);
+  int count = size < BIG ? (int)size : 1;
+  status = check(t, MPI_Isend(bytes, count, type, peer, (int)tag, t->comm, &request));
+  store(transfer, request);
+  if (type != MPI_BYTE) {
+    MPI_Type_free(&type);
+  }
   return status;
 }
 
 static lcomm_status mpi_receive(lcomm_transport *transport, int peer, uint32_t tag, void *bytes,
                                 size_t capacity, lcomm_transfer *transfer) {
   mpi_transport *t = of(transport);
-  if (capacity < BIG) {
-    return check(t, MPI_Irecv(bytes, (int)capacity, MPI_BYTE, peer, (int)tag, t->comm,
-                              request_of(transfer)));
-  }
-  MPI_Datatype type = MPI_DATATYPE_NULL;
-  lcomm_status status = check(t, big_type(capacity, &type));
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Datatype type = MPI_BYTE;
+  lcomm_status status = capacity < BIG ? LCOMM_OK : check(t, big_type(capacity, &type));
   if (status != LCOMM_OK) {
     return status;
   }
-  status = check(t, MPI_Irecv(bytes, 1, type, peer, (int)tag, t->comm, request_of(transfer)));
-  MPI_Type_free(&type);
+  int count = capacity < BIG ? (int)capacity : 1;
+  status = check(t, MPI_Irecv(bytes, count, type, peer, (int)tag, t->comm, &request));
+  store(transfer, request);
+  if (type != MPI_BYTE) {
+    MPI_Type_free(&type);
+  }
   return status;
 }
 
@@ -109,8 +119,10 @@ static lcomm_status mpi_test(lcomm_transport *transport, lcomm_transfer *transfe
                              size_t *size) {
   mpi_transport *t = of(transport);
   MPI_Status result;
+  MPI_Request request = load(transfer);
   int flag = 0;
-  lcomm_status status = check(t, MPI_Test(request_of(transfer), &flag, &result));
+  lcomm_status status = check(t, MPI_Test(&request, &flag, &result));
+  store(transfer, request);
   if (status != LCOMM_OK) {
     return status;
   }
@@ -132,8 +144,10 @@ static void forget(MPI_Request *request) {
 }
 
 static void mpi_cancel(lcomm_transport *transport, lcomm_transfer *transfer) {
+  MPI_Request request = load(transfer);
   (void)transport;
-  forget(request_of(transfer));
+  forget(&request);
+  store(transfer, request);
 }
 
 static lcomm_status listen_again(mpi_transport *t) {
