@@ -203,7 +203,6 @@ static lcomm_status start(lcomm_comm *comm, const lcomm_plan_request *request, c
     keep_cached(comm, run);
     return status;
   }
-  operation->send = send;
   operation->receive = receive;
   operation->end = ends[request->collective];
   handle->internal = operation;

@@ -28,8 +28,7 @@ struct lcomm_operation {
   double moved_s;      /* when it last moved */
 
   lcomm_operation_end end; /* may be NULL */
-  const void *send;        /* for end: the caller's buffers, or the bucket */
-  void *receive;
+  void *receive;           /* for end: the caller's buffer, or the bucket */
   lcomm_bucket *bucket;
 
   uint8_t ticket_out[LCOMM_TICKET_SIZE], ticket_in[LCOMM_TICKET_SIZE];

@@ -127,6 +127,15 @@ static lcomm_status make_progress_state(lcomm_run *run) {
   return run->waiting && run->ready && run->held && run->messages ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
+/* One rank's plan is enough to see what all do. */
+static void log_plan(const lcomm_run *run) {
+  char text[2048];
+  if (run->comm->rank == 0) {
+    lcomm_plan_describe(run->plan, &run->comm->topo, text, sizeof(text));
+    lcomm_log_info(text);
+  }
+}
+
 lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run) {
   lcomm_run *made = calloc(1, sizeof(*made));
   if (!made) {
@@ -146,6 +155,7 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
                               lcomm_collective_name(plan->collective),
                               (unsigned long long)plan->count);
   }
+  log_plan(made);
   *run = made;
   return LCOMM_OK;
 }

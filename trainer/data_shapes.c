@@ -92,18 +92,12 @@ static float tee(point p) {
 }
 
 static const struct {
-  const char *name;
   float (*distance)(point p);
   float stroke; /* 1: add the thickness, 0: an area */
 } kinds[SHAPES_CLASSES] = {
-    {"disc", disc, 0},         {"ring", ring, 1},   {"square", square, 0}, {"frame", frame, 1},
-    {"triangle", triangle, 0}, {"cross", cross, 1}, {"stroke", stroke, 1}, {"rails", rails, 1},
-    {"corner", corner, 1},     {"tee", tee, 1},
+    {disc, 0},  {ring, 1},   {square, 0}, {frame, 1},  {triangle, 0},
+    {cross, 1}, {stroke, 1}, {rails, 1},  {corner, 1}, {tee, 1},
 };
-
-const char *shapes_class_name(int label) {
-  return kinds[label].name;
-}
 
 /* A direction without sin and cos: a point of the unit disc, pushed outwards. */
 static point draw_direction(random_stream *random) {

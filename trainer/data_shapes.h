@@ -12,8 +12,6 @@
 
 enum { SHAPES_SIDE = 28, SHAPES_CLASSES = 10, SHAPES_TRAIN = 20000, SHAPES_TEST = 4000 };
 
-const char *shapes_class_name(int label);
-
 /* Draw image `index` into SHAPES_SIDE * SHAPES_SIDE bytes; returns its label. */
 int shapes_draw(uint64_t seed, uint64_t index, uint8_t *pixels);
 

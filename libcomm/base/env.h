@@ -11,7 +11,8 @@
   X(LCOMM_ENV_NODES, "LCOMM_NODES", "real hosts", "pose as this many nodes, ranks split evenly")   \
   X(LCOMM_ENV_HOSTID, "LCOMM_HOSTID", "this host", "identity of this rank's host, any text")       \
   X(LCOMM_ENV_TIMEOUT_S, "LCOMM_TIMEOUT_S", "300", "seconds without progress until an error")      \
-  X(LCOMM_ENV_LOG, "LCOMM_LOG", "none", "none, error or info, on standard error")                  \
+  X(LCOMM_ENV_LOG, "LCOMM_LOG", "none",                                                            \
+    "none, error, or info: errors and plans, on standard error")                                   \
   X(LCOMM_ENV_DATA, "LCOMM_DATA", "./data", "folder with data sets, for the trainer")
 
 typedef enum lcomm_env {
