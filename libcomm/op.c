@@ -136,14 +136,16 @@ lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved) {
 /* --------------------------------------------------------------- waiting */
 
 /* More ranks than cores are common, so a rank that has nothing to do gives
- * its core away soon, and sleeps when nothing has moved for a while. */
-static void idle(lcomm_comm *comm) {
-  enum { SPINS = 50, YIELDS = 500 };
+ * its core away soon, and sleeps when nothing has moved for a while. Not at
+ * once: below us, a long message moves in pieces that nobody tells us of. */
+static void idle(const lcomm_comm *comm, double idle_since_s) {
+  enum { SPINS = 50 };
+  static const double AWAKE_S = 1e-3;
   static const struct timespec nap = {0, 50000};
   if (comm->quiet_polls < SPINS) {
     return;
   }
-  if (comm->quiet_polls < YIELDS) {
+  if (lcomm_clock_s() - idle_since_s < AWAKE_S) {
     sched_yield();
     return;
   }
@@ -205,7 +207,7 @@ lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag) {
     if (comm->quiet_polls++ == 0) {
       idle_since_s = lcomm_clock_s();
     }
-    idle(comm);
+    idle(comm, idle_since_s);
     status = check_deadline(comm, since_s);
     if (status != LCOMM_OK) {
       cancel_all(comm, status);

@@ -15,8 +15,9 @@ enum {
   SMALL_BYTES = 8 << 10,        /* up to here latency counts, not bytes */
   SMALL_TOTAL_BYTES = 64 << 10, /* ... as long as a rank receives no more than this */
   RING_HOP_BYTES = 64 << 10,    /* smallest piece that a ring passes on between nodes */
-  CHUNK_BYTES = 4 << 20,        /* one phase of one chunk keeps a link busy */
-  CHUNKS_MAX = 16
+  CHUNK_BYTES = 1 << 20,        /* the last chunk's way through all phases is not overlapped */
+  CHUNKS_MAX = 64,
+  CHUNKS_TIMES_RANKS_MAX = 1024 /* planning looks at all pairs of steps */
 };
 
 /* Above this density a dense int8 result is smaller than a sparse one of 24.3
@@ -157,12 +158,15 @@ static lcomm_exchange_kind choose_dense(lcomm_plan *plan, lcomm_algorithm wanted
   return LCOMM_EXCHANGE_DIRECT;
 }
 
-static uint32_t choose_chunks(const lcomm_plan *plan, lcomm_stage stage, uint64_t count) {
+static uint32_t choose_chunks(const lcomm_plan *plan, lcomm_stage stage, int ranks,
+                              uint64_t count) {
   if (plan->stages[stage].codec->id == LCOMM_CODEC_TOPK) {
     return 1; /* one exact selection over the whole shard */
   }
   uint64_t chunks = (count * sizeof(float) + CHUNK_BYTES - 1) / CHUNK_BYTES;
+  uint64_t most = CHUNKS_TIMES_RANKS_MAX / (uint64_t)ranks;
   chunks = chunks > CHUNKS_MAX ? CHUNKS_MAX : chunks;
+  chunks = chunks > most ? most : chunks;
   return chunks > 1 ? (uint32_t)chunks : 1;
 }
 
@@ -189,5 +193,5 @@ void lcomm_plan_choose(lcomm_plan *plan, const lcomm_plan_request *request,
   } else {
     plan->shape.exchange = choose_dense(plan, policy->algorithm, topo, ranks, count, stage);
   }
-  plan->shape.chunks = choose_chunks(plan, stage, count);
+  plan->shape.chunks = choose_chunks(plan, stage, ranks, count);
 }
