@@ -150,10 +150,10 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
   status = status == LCOMM_OK ? make_scratch(made) : status;
   status = status == LCOMM_OK ? make_progress_state(made) : status;
   if (status != LCOMM_OK) {
-    lcomm_run_destroy(made);
-    return lcomm_error_thread(status, "no memory for the buffers of %s of %llu elements",
-                              lcomm_collective_name(plan->collective),
-                              (unsigned long long)plan->count);
+    lcomm_error_thread(status, "no memory for the buffers of %s of %llu elements",
+                       lcomm_collective_name(plan->collective), (unsigned long long)plan->count);
+    lcomm_run_destroy(made); /* and the plan with it */
+    return status;
   }
   log_plan(made);
   *run = made;

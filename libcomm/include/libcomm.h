@@ -60,7 +60,8 @@
  *   bucket=SIZE   tensors are fused into buckets of at most this size, 4K or
  *                 more; a larger tensor is a bucket alone (default 25M)
  *   algo=auto|ring|direct|gather  exchange between the peers of a plan; a
- *                 ring is for exact bytes only          (default auto)
+ *                 ring is for exact float32 only, direct takes its place
+ *                 elsewhere                             (default auto)
  *   check=none|xxhash  checksum every wire message      (default none)
  *   CODEC is one of none, fp16, bf16, fp8e4m3, fp8e5m2, int8, topk:DENSITY
  *   with 0 < DENSITY <= 1, then optionally +ef (error feedback). Error

@@ -70,6 +70,12 @@ static bool is_exact(const lcomm_plan *plan, lcomm_stage stage) {
   return plan->stages[stage].codec == lcomm_codec_exact(plan->dtype);
 }
 
+/* Partial sums travel as they are. Not so for 16-bit buffers: their exact
+ * codec holds every contribution, but rounds a partial sum. */
+static bool keeps_sums(const lcomm_plan *plan, lcomm_stage stage) {
+  return plan->stages[stage].codec->id == LCOMM_CODEC_NONE;
+}
+
 static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
                           const lcomm_policy *policy, const lcomm_topo *topo) {
   const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
@@ -123,11 +129,11 @@ static lcomm_exchange_kind choose_sparse(lcomm_plan *plan, lcomm_algorithm wante
 /* A ring keeps one sender and one receiver on every link, where the direct
  * exchange lets several senders meet at one receiver (measured with 4 nodes:
  * 1.1 against 1.3 times the limit of the wire). It costs more rounds, so the
- * pieces must be long; and it is for exact bytes only. */
+ * pieces must be long; and it would round anything but float32 at every hop. */
 static bool suits_ring(const lcomm_plan *plan, const lcomm_topo *topo, int ranks, uint64_t count,
                        lcomm_stage stage) {
   uint64_t piece_bytes = count * sizeof(float) / (uint64_t)ranks;
-  return topo->nodes > 2 && is_exact(plan, stage) &&
+  return topo->nodes > 2 && keeps_sums(plan, stage) &&
          lcomm_topo_smallest_node(topo) * topo->nodes == topo->size &&
          piece_bytes >= RING_HOP_BYTES;
 }
@@ -135,7 +141,7 @@ static bool suits_ring(const lcomm_plan *plan, const lcomm_topo *topo, int ranks
 static lcomm_exchange_kind choose_dense(lcomm_plan *plan, lcomm_algorithm wanted,
                                         const lcomm_topo *topo, int ranks, uint64_t count,
                                         lcomm_stage stage) {
-  if (wanted == LCOMM_ALGO_RING && is_exact(plan, stage)) {
+  if (wanted == LCOMM_ALGO_RING && keeps_sums(plan, stage)) {
     say(plan, "ring by policy");
     return LCOMM_EXCHANGE_RING;
   }

@@ -152,6 +152,19 @@ static void long_exact_sums_between_many_nodes_go_around_a_ring(void **state) {
   lcomm_plan_destroy(plan);
 }
 
+/* Their partial sums would be rounded at every hop. */
+static void sums_of_16_bit_types_never_go_around_a_ring(void **state) {
+  (void)state;
+  static const char *const policies[] = {"net=none", "algo=ring"};
+  for (int i = 0; i < 2; i++) {
+    lcomm_plan_request request = allreduce_of(LARGE);
+    request.dtype = i == 0 ? LCOMM_BFLOAT16 : LCOMM_FLOAT16;
+    lcomm_plan *plan = make_plan(policies[i], 8, 4, 0, request);
+    assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_DIRECT);
+    lcomm_plan_destroy(plan);
+  }
+}
+
 static void a_plan_is_printed_with_its_reason(void **state) {
   (void)state;
   char error[LCOMM_TOPO_ERROR_MAX], text[2048], tiny[8];
@@ -181,6 +194,7 @@ int main(void) {
       cmocka_unit_test(all_ranks_make_plans_with_the_same_hash),
       cmocka_unit_test(a_ring_is_only_taken_for_exact_bytes),
       cmocka_unit_test(long_exact_sums_between_many_nodes_go_around_a_ring),
+      cmocka_unit_test(sums_of_16_bit_types_never_go_around_a_ring),
       cmocka_unit_test(a_plan_is_printed_with_its_reason),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
