@@ -37,12 +37,14 @@ PKG = $(shell pkg-config $(1) $(2) 2>/dev/null)
 MPI_CFLAGS := $(or $(call PKG,--cflags,ompi-c),$(shell mpicc --showme:compile 2>/dev/null))
 MPI_LIBS := $(or $(call PKG,--libs,ompi-c),$(shell mpicc --showme:link 2>/dev/null))
 XXHASH_LIBS := $(or $(call PKG,--libs,libxxhash),-lxxhash)
+ZSTD_LIBS := $(or $(call PKG,--libs,libzstd),-lzstd)
+JSON_LIBS := $(or $(call PKG,--libs,libcjson),-lcjson)
 CMOCKA_LIBS := $(or $(call PKG,--libs,cmocka),-lcmocka)
 BLAS_LIBS := $(or $(call PKG,--libs,openblas),-lopenblas)
 ZLIB_LIBS := $(or $(call PKG,--libs,zlib),-lz)
 # Foreign headers are not ours to warn about: -I becomes -isystem.
 FOREIGN := $(patsubst -I%,-isystem%,$(MPI_CFLAGS) \
-  $(call PKG,--cflags,libxxhash cmocka openblas zlib))
+  $(call PKG,--cflags,libxxhash libzstd libcjson cmocka openblas zlib))
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes \
   -Wmissing-prototypes -Wvla $(if $(WERROR),-Werror)
@@ -51,11 +53,14 @@ CFLAGS := -std=c11 -D_GNU_SOURCE $(OPT) -g -fPIC -fvisibility=hidden -ffp-contra
   $(WARNINGS) $(SANFLAGS) $(EXTRA_CFLAGS)
 CPPFLAGS := -I. -Ilibcomm/include $(FOREIGN)
 LDFLAGS := -pthread $(SANFLAGS) $(if $(SAN),-rdynamic) $(EXTRA_LDFLAGS)
-LIB_LIBS := $(MPI_LIBS) $(XXHASH_LIBS) -ldl -lm
+LIB_LIBS := $(MPI_LIBS) $(XXHASH_LIBS) $(ZSTD_LIBS) -ldl -lm
+# Each table of kernels is compiled for its instruction set, nothing else is.
+AVX2 := -mavx2 -mf16c -mbmi -mbmi2 -mlzcnt -mpopcnt
+AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl
 NVCCFLAGS := -O3 -g --fmad=false -ftz=false -prec-div=true -Xcompiler -fPIC,-fvisibility=hidden
 
 BUILD_KEY := $(shell printf '%s\n' "$$($(CC) --version 2>&1 | head -n 1)" '$(CC) $(CFLAGS)' \
-  '$(CPPFLAGS)' '$(LDFLAGS)' '$(NVCC) $(NVCCFLAGS)' | sha256sum | cut -c1-10)
+  '$(CPPFLAGS)' '$(LDFLAGS)' '$(AVX512)' '$(NVCC) $(NVCCFLAGS)' | sha256sum | cut -c1-10)
 BUILD := build/$(BUILD_KEY)
 
 # ------------------------------------------------------------------ sources
@@ -72,12 +77,16 @@ else
 CUDA_LIBS := $(shell NVCC='$(NVCC)' tools/build/cuda-probe libs)
 endif
 
-LIB_SOURCES := $(wildcard kernels/*.c codecs/*.c libcomm/*.c) \
+# On other processors than x86-64 the scalar table is the only one.
+X86 := $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null))
+OTHER_KERNELS := $(if $(X86),kernels/generic.c,kernels/x86.c kernels/avx%.c)
+LIB_SOURCES := $(filter-out $(OTHER_KERNELS),$(wildcard kernels/*.c)) $(wildcard codecs/*.c libcomm/*.c) \
   $(filter-out libcomm/doors/%,$(wildcard libcomm/*/*.c))
 TRAINER_SOURCES := $(wildcard trainer/*.c)
 TOOL_SOURCES := $(wildcard tools/*.c)
 PERF_SOURCES := $(wildcard tools/perf/*.c)
-SUPPORT_SOURCES := $(wildcard tests/support/*.c)
+CODEC_SOURCES := $(wildcard tools/codec/*.c)
+SUPPORT_SOURCES := $(wildcard tests/support/*.c tests/wire/decoder*.c)
 SAN_SOURCES := $(if $(SAN),$(wildcard tests/support/sanitizer/*.c))
 TEST_SOURCES := $(shell find tests -path tests/support -prune -o \( -name 'test_*.c' -o -name 'mpi_*.c' \) -print 2>/dev/null | sort) \
   $(CU_TESTS)
@@ -86,6 +95,7 @@ OBJ = $(addprefix $(BUILD)/,$(addsuffix .o,$(1)))
 LIB_OBJECTS := $(call OBJ,$(LIB_SOURCES) $(CU_SOURCES))
 SUPPORT_OBJECTS := $(call OBJ,$(SUPPORT_SOURCES))
 SAN_OBJECTS := $(call OBJ,$(SAN_SOURCES))
+CODEC_OBJECTS := $(call OBJ,$(CODEC_SOURCES))
 TRAINER_PARTS := $(call OBJ,$(filter-out trainer/main.c,$(TRAINER_SOURCES)))
 
 LIBRARY := $(BUILD)/libcomm.so
@@ -110,10 +120,13 @@ programs: $(ARCHIVE) $(LIBRARY) $(TRAIN) $(TOOLS)
 
 tests: programs $(TESTS) ## build all, tests included
 
+isa_flags = $(if $(filter kernels/avx2%,$(1)),$(AVX2))$(if $(filter kernels/avx512%,$(1)),$(AVX512)) \
+  $(if $(filter kernels/avx512_vbmi.c,$(1)),-mavx512vbmi)
+
 $(BUILD)/%.c.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
-	@$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+	@$(CC) $(CPPFLAGS) $(CFLAGS) $(call isa_flags,$<) -MMD -MP -c $< -o $@
 
 $(BUILD)/%.cu.o: %.cu
 	@mkdir -p $(@D)
@@ -143,24 +156,31 @@ $(BUILD)/train: $(call OBJ,$(TRAINER_SOURCES)) $(SAN_OBJECTS) $(LIBRARY)
 $(BUILD)/tools/allreduce_perf: $(call OBJ,tools/allreduce_perf.c $(PERF_SOURCES)) $(SAN_OBJECTS) $(LIBRARY)
 	$(LINK) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) -lm -o $@
 
+$(BUILD)/tools/codec_bench: $(call OBJ,tools/codec_bench.c) $(CODEC_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
+	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) $(CUDA_LIBS) -o $@
+
 $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
 	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(CUDA_LIBS) -o $@
 
-TEST_LINK = $(SUPPORT_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE) $(CMOCKA_LIBS) $(LIB_LIBS) $(CUDA_LIBS) -o $@
-$(BUILD)/tests/trainer/%: $(BUILD)/tests/trainer/%.c.o $(TRAINER_PARTS) $(SUPPORT_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
-	@echo "  LINK  $@"
-	@$(CC) $(LDFLAGS) $< $(TRAINER_PARTS) $(BLAS_LIBS) $(ZLIB_LIBS) $(TEST_LINK)
+# Helpers of the tests, and what they look into besides the library: only what a
+# test refers to is linked.
+$(BUILD)/libtest.a: $(SUPPORT_OBJECTS) $(CODEC_OBJECTS) $(TRAINER_PARTS)
+	@echo "  AR    $@"
+	@rm -f $@; ar rcs $@ $^
 
-$(FUZZERS): $(BUILD)/%: $(BUILD)/%.c.o $(SUPPORT_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
+TEST_PARTS := $(BUILD)/libtest.a $(SAN_OBJECTS) $(ARCHIVE)
+TEST_LINK = $(TEST_PARTS) $(CMOCKA_LIBS) $(JSON_LIBS) -Wl,--as-needed $(BLAS_LIBS) $(ZLIB_LIBS) \
+  $(LIB_LIBS) $(CUDA_LIBS) -o $@
+$(FUZZERS): $(BUILD)/%: $(BUILD)/%.c.o $(TEST_PARTS)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -fsanitize=fuzzer $< $(TEST_LINK)
 
-$(BUILD)/tests/%: $(BUILD)/tests/%.c.o $(SUPPORT_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
+$(BUILD)/tests/%: $(BUILD)/tests/%.c.o $(TEST_PARTS)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) $< $(TEST_LINK)
 
 -include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(SUPPORT_OBJECTS) \
-  $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES)))
+  $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES)))
 
 # -------------------------------------------------------------- everyday use
 # deps may install the very packages whose flags were asked for above, so what
@@ -233,6 +253,10 @@ help: ## this text
 install: programs ## install library, headers, pkg-config file and tools: PREFIX= DESTDIR=
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' VERSION='$(VERSION)' SONAME='$(SONAME)' LIB_LIBS='$(LIB_LIBS)' \
 	  tools/build/install $(BUILD)
+
+.PHONY: print-isa-flags
+print-isa-flags:
+	@echo $(call isa_flags,$(FILE))
 
 print-build: ## print the build folder
 	@echo $(BUILD)

@@ -1,40 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The upper half of float32, rounded to nearest even.
- * Payload: count little-endian 16-bit codes. */
+/* bfloat16: the upper half of a float32, rounded to nearest even.
+ *
+ * Payload: count codes of 2 bytes.
+ */
 
 #include "codecs/codec.h"
 
-static size_t size_of(uint64_t count) {
+static double bits(const lcomm_format *format) {
+  (void)format;
+  return 16.0;
+}
+
+static size_t size_of(const lcomm_format *format, uint64_t count) {
+  (void)format;
   return (size_t)count * sizeof(uint16_t);
 }
 
-static void encode(const lcomm_kernels *kernels, const float *source, uint64_t count,
-                   uint64_t first, uint64_t n, uint8_t *payload) {
-  (void)count;
-  kernels->f32_to_bf16(source, (uint16_t *)payload + first, (size_t)n);
+static void encode(const lcomm_format *format, const lcomm_kernels *kernels, const float *source,
+                   lcomm_range range, uint64_t seed, uint8_t *payload) {
+  (void)format, (void)seed;
+  kernels->f32_to_bf16(source, (uint16_t *)payload + range.first, (size_t)range.n);
 }
 
-static void decode(const lcomm_kernels *kernels, const uint8_t *payload, uint64_t count,
-                   uint64_t first, uint64_t n, float factor, float *destination) {
-  (void)count;
-  kernels->bf16_to_f32((const uint16_t *)payload + first, factor, destination, (size_t)n);
+static void decode(const lcomm_format *format, const lcomm_kernels *kernels, const uint8_t *payload,
+                   lcomm_range range, float factor, float *destination) {
+  (void)format;
+  kernels->bf16_to_f32((const uint16_t *)payload + range.first, factor, destination,
+                       (size_t)range.n);
 }
 
-static void accumulate(const lcomm_kernels *kernels, const uint8_t *payload, uint64_t count,
-                       uint64_t first, uint64_t n, float factor, float *destination) {
-  (void)count;
-  kernels->bf16_add((const uint16_t *)payload + first, factor, destination, (size_t)n);
+static void accumulate(const lcomm_format *format, const lcomm_kernels *kernels,
+                       const uint8_t *payload, lcomm_range range, float factor,
+                       float *destination) {
+  (void)format;
+  kernels->bf16_add((const uint16_t *)payload + range.first, factor, destination, (size_t)range.n);
+}
+
+static void sum(const lcomm_format *format, const lcomm_kernels *kernels, lcomm_source *sources,
+                size_t count, lcomm_range range, float factor, float *destination) {
+  (void)format;
+  kernels->bf16_sum(sources, count, (size_t)range.first, factor, destination, (size_t)range.n);
 }
 
 const lcomm_codec lcomm_codec_bf16 = {
     .id = LCOMM_CODEC_BF16,
     .name = "bf16",
-    .summary = "bfloat16, 8 significant bits, the range of float32",
-    .bits = 16.0,
+    .summary = "16-bit float with the range of float32",
+    .bits = bits,
     .size = size_of,
     .encode = encode,
     .decode = decode,
     .accumulate = accumulate,
+    .sum = sum,
 };

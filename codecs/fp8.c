@@ -3,99 +3,104 @@
 
 /* 8-bit floating point with one power-of-two scale per block.
  *
- * Payload, with blocks = ceil(count / LCOMM_BLOCK):
+ * Payload, with blocks = ceil(count / block):
  *   blocks bytes   E8M0 scales, one per block
  *   0..7 bytes     zeros, up to a multiple of 8
  *   count bytes    codes
  *
  * Both formats share everything but the kernel: the functions of this file
- * take the format first, and each codec binds it.
+ * take the number of the format first, and each codec binds it.
  */
 
-#include <string.h>
+#include "codecs/block.h"
 
-#include "codecs/codec.h"
-
-static size_t block_count(uint64_t count) {
-  return (size_t)(count / LCOMM_BLOCK + (count % LCOMM_BLOCK != 0));
+static double bits(const lcomm_format *format) {
+  return 8.0 + 8.0 / format->block;
 }
 
-static size_t code_offset(uint64_t count) {
-  return (block_count(count) + 7) / 8 * 8;
+static size_t size_of(const lcomm_format *format, uint64_t count) {
+  return lcomm_block_codes(count, format->block, 1) + (size_t)count;
 }
 
-static size_t size_of(uint64_t count) {
-  return code_offset(count) + (size_t)count;
+static void encode(lcomm_fp8 number, const lcomm_format *format, const lcomm_kernels *kernels,
+                   const float *source, lcomm_range range, uint64_t seed, uint8_t *payload) {
+  uint8_t *code = payload + lcomm_block_codes(range.count, format->block, 1) + range.first;
+  uint8_t *scale = payload + range.first / format->block;
+  if (format->stochastic)
+    kernels->f32_to_fp8_stochastic[number](source, format->block, seed, range.first, code, scale,
+                                           (size_t)range.n);
+  else
+    kernels->f32_to_fp8[number](source, format->block, code, scale, (size_t)range.n);
+  lcomm_block_pad(range, format->block, 1, payload);
 }
 
-static void encode(lcomm_fp8 format, const lcomm_kernels *kernels, const float *source,
-                   uint64_t count, uint64_t first, uint64_t n, uint8_t *payload) {
-  size_t codes = code_offset(count), blocks = block_count(count);
-  kernels->f32_to_fp8[format](source, payload + codes + first, payload + first / LCOMM_BLOCK,
-                              (size_t)n);
-  if (first + n == count)
-    memset(payload + blocks, 0, codes - blocks);
+static void decode(lcomm_fp8 number, const lcomm_format *format, const lcomm_kernels *kernels,
+                   const uint8_t *payload, lcomm_range range, float factor, float *destination) {
+  const uint8_t *code = payload + lcomm_block_codes(range.count, format->block, 1) + range.first;
+  kernels->fp8_to_f32[number](code, payload + range.first / format->block, format->block, factor,
+                              destination, (size_t)range.n);
 }
 
-static void decode(lcomm_fp8 format, const lcomm_kernels *kernels, const uint8_t *payload,
-                   uint64_t count, uint64_t first, uint64_t n, float factor, float *destination) {
-  kernels->fp8_to_f32[format](payload + code_offset(count) + first, payload + first / LCOMM_BLOCK,
-                              factor, destination, (size_t)n);
-}
-
-static void accumulate(lcomm_fp8 format, const lcomm_kernels *kernels, const uint8_t *payload,
-                       uint64_t count, uint64_t first, uint64_t n, float factor,
+static void accumulate(lcomm_fp8 number, const lcomm_format *format, const lcomm_kernels *kernels,
+                       const uint8_t *payload, lcomm_range range, float factor,
                        float *destination) {
-  kernels->fp8_add[format](payload + code_offset(count) + first, payload + first / LCOMM_BLOCK,
-                           factor, destination, (size_t)n);
+  const uint8_t *code = payload + lcomm_block_codes(range.count, format->block, 1) + range.first;
+  kernels->fp8_add[number](code, payload + range.first / format->block, format->block, factor,
+                           destination, (size_t)range.n);
 }
 
-static void encode_e4m3(const lcomm_kernels *kernels, const float *source, uint64_t count,
-                        uint64_t first, uint64_t n, uint8_t *payload) {
-  encode(LCOMM_E4M3, kernels, source, count, first, n, payload);
+static void encode_e4m3(const lcomm_format *format, const lcomm_kernels *kernels,
+                        const float *source, lcomm_range range, uint64_t seed, uint8_t *payload) {
+  encode(LCOMM_E4M3, format, kernels, source, range, seed, payload);
 }
 
-static void decode_e4m3(const lcomm_kernels *kernels, const uint8_t *payload, uint64_t count,
-                        uint64_t first, uint64_t n, float factor, float *destination) {
-  decode(LCOMM_E4M3, kernels, payload, count, first, n, factor, destination);
+static void decode_e4m3(const lcomm_format *format, const lcomm_kernels *kernels,
+                        const uint8_t *payload, lcomm_range range, float factor,
+                        float *destination) {
+  decode(LCOMM_E4M3, format, kernels, payload, range, factor, destination);
 }
 
-static void accumulate_e4m3(const lcomm_kernels *kernels, const uint8_t *payload, uint64_t count,
-                            uint64_t first, uint64_t n, float factor, float *destination) {
-  accumulate(LCOMM_E4M3, kernels, payload, count, first, n, factor, destination);
+static void accumulate_e4m3(const lcomm_format *format, const lcomm_kernels *kernels,
+                            const uint8_t *payload, lcomm_range range, float factor,
+                            float *destination) {
+  accumulate(LCOMM_E4M3, format, kernels, payload, range, factor, destination);
 }
 
 const lcomm_codec lcomm_codec_fp8e4m3 = {
     .id = LCOMM_CODEC_FP8E4M3,
     .name = "fp8e4m3",
-    .summary = "8-bit float, 4 significant bits, one power-of-two scale per 128 values",
-    .bits = 8.0 + 8.0 / LCOMM_BLOCK,
+    .summary = "8-bit float, 4 significant bits, one power-of-two scale per block",
+    .blocks = {128, 64, 32},
+    .bits = bits,
     .size = size_of,
     .encode = encode_e4m3,
     .decode = decode_e4m3,
     .accumulate = accumulate_e4m3,
 };
 
-static void encode_e5m2(const lcomm_kernels *kernels, const float *source, uint64_t count,
-                        uint64_t first, uint64_t n, uint8_t *payload) {
-  encode(LCOMM_E5M2, kernels, source, count, first, n, payload);
+static void encode_e5m2(const lcomm_format *format, const lcomm_kernels *kernels,
+                        const float *source, lcomm_range range, uint64_t seed, uint8_t *payload) {
+  encode(LCOMM_E5M2, format, kernels, source, range, seed, payload);
 }
 
-static void decode_e5m2(const lcomm_kernels *kernels, const uint8_t *payload, uint64_t count,
-                        uint64_t first, uint64_t n, float factor, float *destination) {
-  decode(LCOMM_E5M2, kernels, payload, count, first, n, factor, destination);
+static void decode_e5m2(const lcomm_format *format, const lcomm_kernels *kernels,
+                        const uint8_t *payload, lcomm_range range, float factor,
+                        float *destination) {
+  decode(LCOMM_E5M2, format, kernels, payload, range, factor, destination);
 }
 
-static void accumulate_e5m2(const lcomm_kernels *kernels, const uint8_t *payload, uint64_t count,
-                            uint64_t first, uint64_t n, float factor, float *destination) {
-  accumulate(LCOMM_E5M2, kernels, payload, count, first, n, factor, destination);
+static void accumulate_e5m2(const lcomm_format *format, const lcomm_kernels *kernels,
+                            const uint8_t *payload, lcomm_range range, float factor,
+                            float *destination) {
+  accumulate(LCOMM_E5M2, format, kernels, payload, range, factor, destination);
 }
 
 const lcomm_codec lcomm_codec_fp8e5m2 = {
     .id = LCOMM_CODEC_FP8E5M2,
     .name = "fp8e5m2",
-    .summary = "8-bit float, 3 significant bits, one power-of-two scale per 128 values",
-    .bits = 8.0 + 8.0 / LCOMM_BLOCK,
+    .summary = "8-bit float, 3 significant bits, one power-of-two scale per block",
+    .blocks = {128, 64, 32},
+    .bits = bits,
     .size = size_of,
     .encode = encode_e5m2,
     .decode = decode_e5m2,

@@ -4,7 +4,8 @@
 #define LCOMM_CODECS_RESIDUAL_H
 
 /* Error feedback for dense codecs (Seide et al. 2014; Karimireddy et al. 2019):
- * what a step did not send is added to the next one.
+ * what a step did not send is added to the next one. Each function is one pass
+ * over memory: it works through pieces that stay in the first-level cache.
  *
  * Rule for values that are not finite, so that one bad step cannot poison the
  * residual for ever: where the accumulated value or its decoded form is NaN
@@ -15,20 +16,20 @@
 #include "codecs/codec.h"
 
 /* acc = source + residual; payload = Q(acc); residual = acc - decoded.
- * Same range rules as lcomm_codec; residual points at element `first`. */
-void lcomm_residual_encode(const lcomm_codec *codec, const lcomm_kernels *kernels,
-                           const float *source, float *residual, uint64_t count, uint64_t first,
-                           uint64_t n, uint8_t *payload);
+ * `source` and `residual` point at element range.first. */
+void lcomm_residual_encode(const lcomm_format *format, const lcomm_kernels *kernels,
+                           const float *source, float *residual, lcomm_range range, uint64_t seed,
+                           uint8_t *payload);
 
 /* payload = Q(source); residual += weight * (source - decoded). The owner of a
  * sum keeps the error of its re-quantisation in its own residual; weight
  * undoes a scale that was applied to the sum. */
-void lcomm_residual_encode_owner(const lcomm_codec *codec, const lcomm_kernels *kernels,
-                                 const float *source, float *residual, float weight, uint64_t count,
-                                 uint64_t first, uint64_t n, uint8_t *payload);
+void lcomm_residual_encode_owner(const lcomm_format *format, const lcomm_kernels *kernels,
+                                 const float *source, float *residual, float weight,
+                                 lcomm_range range, uint64_t seed, uint8_t *payload);
 
 /* values += residual; residual = 0: the rank that keeps its own part
  * unquantised hands its residual over in full. */
-void lcomm_residual_fold(float *values, float *residual, uint64_t n);
+void lcomm_residual_fold(const lcomm_kernels *kernels, float *values, float *residual, uint64_t n);
 
 #endif

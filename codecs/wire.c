@@ -7,8 +7,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "codecs/codec.h"
-
 static const uint8_t magic[4] = {'L', 'C', 'M', 'W'};
 
 /* Byte by byte, so that the format does not depend on the machine. */
@@ -32,6 +30,40 @@ static bool is_dtype(uint8_t number) {
     return true;
   }
   return false;
+}
+
+enum { BLOCK_SHIFT = 2, BLOCK_MASK = 3, VARIANT_SHIFT = 4, VARIANT_MASK = 3, KNOWN_FLAGS = 0x3f };
+
+static unsigned block_index(unsigned flags) {
+  return flags >> BLOCK_SHIFT & BLOCK_MASK;
+}
+
+static unsigned variant_of(unsigned flags) {
+  return flags >> VARIANT_SHIFT & VARIANT_MASK;
+}
+
+static bool has_variant(const lcomm_codec *codec, unsigned variant) {
+  if (codec->id == LCOMM_CODEC_FP16)
+    return variant <= LCOMM_FP16_BLOCK;
+  return variant <= (codec->id == LCOMM_CODEC_TOPK ? LCOMM_TOPK_INT8 : LCOMM_VARIANT_PLAIN);
+}
+
+void lcomm_wire_set_format(lcomm_wire_header *header, const lcomm_format *format) {
+  unsigned index = 0, flags = header->flags & LCOMM_WIRE_CHECKSUM;
+  while (index < BLOCK_MASK && format->codec->blocks[index] != format->block)
+    index++;
+  flags |= format->zstd ? LCOMM_WIRE_ZSTD : 0;
+  flags |= index << BLOCK_SHIFT | (unsigned)format->variant << VARIANT_SHIFT;
+  header->codec = (uint8_t)format->codec->id;
+  header->flags = (uint8_t)flags;
+}
+
+lcomm_format lcomm_wire_get_format(const lcomm_wire_header *header) {
+  lcomm_format format = lcomm_format_of(lcomm_codec_by_id(header->codec));
+  format.block = format.codec->blocks[block_index(header->flags)];
+  format.variant = (uint8_t)variant_of(header->flags);
+  format.zstd = (header->flags & LCOMM_WIRE_ZSTD) != 0;
+  return format;
 }
 
 void lcomm_wire_pack(const lcomm_wire_header *header, uint8_t *bytes) {
@@ -59,8 +91,13 @@ static const char *refusal(const uint8_t *bytes, size_t size) {
     return "unknown codec";
   if (!is_dtype(bytes[6]))
     return "unknown dtype";
-  if ((bytes[7] & ~LCOMM_WIRE_CHECKSUM) != 0)
+  if ((bytes[7] & ~KNOWN_FLAGS) != 0)
     return "unknown flag";
+  const lcomm_codec *codec = lcomm_codec_by_id(bytes[5]);
+  if (block_index(bytes[7]) > 0 && codec->blocks[block_index(bytes[7])] == 0)
+    return "a block size that the codec does not have";
+  if (!has_variant(codec, variant_of(bytes[7])))
+    return "a variant that the codec does not have";
   if ((bytes[7] & LCOMM_WIRE_CHECKSUM) == 0 && get(bytes + 32, 8) != 0)
     return "a checksum without its flag";
   return NULL;

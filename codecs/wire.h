@@ -10,7 +10,12 @@
  *        4    1 version, 1
  *        5    1 codec, lcomm_codec_id
  *        6    1 dtype of the operation, lcomm_dtype
- *        7    1 flags, bit 0: the checksum is set; other bits are 0
+ *        7    1 flags
+ *                 bit 0     the checksum is set
+ *                 bit 1     the payload went through the lossless stage
+ *                 bits 2-3  which of the codec's block sizes, 0 the standard
+ *                 bits 4-5  variant of the codec's payload
+ *                 other bits are 0
  *        8    4 parameters hash: plan and codec parameters of the sender
  *       12    4 operation sequence number
  *       16    8 count, elements the payload stands for
@@ -18,12 +23,14 @@
  *       32    8 checksum, XXH3-64 of the payload, 0 when bit 0 is not set
  */
 
-#include <stddef.h>
-#include <stdint.h>
+#include "codecs/codec.h"
 
-#include "libcomm/include/libcomm_types.h"
-
-enum { LCOMM_WIRE_HEADER_SIZE = 40, LCOMM_WIRE_VERSION = 1, LCOMM_WIRE_CHECKSUM = 1 };
+enum {
+  LCOMM_WIRE_HEADER_SIZE = 40,
+  LCOMM_WIRE_VERSION = 1,
+  LCOMM_WIRE_CHECKSUM = 1, /* flags */
+  LCOMM_WIRE_ZSTD = 2
+};
 
 typedef struct lcomm_wire_header {
   uint8_t version, codec, dtype, flags;
@@ -34,12 +41,19 @@ typedef struct lcomm_wire_header {
   uint64_t checksum;
 } lcomm_wire_header;
 
+/* The codec and flags of a header for payloads of `format`. */
+void lcomm_wire_set_format(lcomm_wire_header *header, const lcomm_format *format);
+
+/* The format of the payload behind a header that was unpacked: all that is
+ * needed to read it. What only an encoder knows is at its standard. */
+lcomm_format lcomm_wire_get_format(const lcomm_wire_header *header);
+
 /* Write LCOMM_WIRE_HEADER_SIZE bytes. */
 void lcomm_wire_pack(const lcomm_wire_header *header, uint8_t *bytes);
 
 /* Read a header from untrusted bytes: size, magic, version, known codec and
- * dtype, no unknown flag. LCOMM_ERR_WIRE otherwise, and *why (may be NULL)
- * then points at a static phrase for people, e.g. "wrong magic". */
+ * dtype, no unknown flag, a block and a variant that the codec has. LCOMM_ERR_WIRE otherwise, and
+ * *why (may be NULL) then points at a static phrase for people, e.g. "wrong magic". */
 lcomm_status lcomm_wire_unpack(const uint8_t *bytes, size_t size, lcomm_wire_header *header,
                                const char **why);
 

@@ -148,9 +148,12 @@ LCOMM_ELEMENT float lcomm_e5m2_to_f32(uint8_t code) {
 /* E8M0: 2^(byte-127), 255 is NaN. */
 enum { LCOMM_E8M0_ONE = 127, LCOMM_E8M0_NAN = 255 };
 
+/* The largest number of a format is 1.75 * 2^top. */
+enum { LCOMM_E4M3_TOP = 8, LCOMM_E5M2_TOP = 15 };
+
 /* The smallest scale under which a block whose largest magnitude has the bits
- * `amax` fits a format with the largest number 1.75 * 2^top (top 8 for E4M3,
- * 15 for E5M2). The scale of a block of zeros is 1; NaN and Inf give 255. */
+ * `amax` fits a format with the largest number 1.75 * 2^top. The scale of a block of zeros is 1;
+ * NaN and Inf give 255. */
 LCOMM_ELEMENT uint8_t lcomm_e8m0_scale(int32_t amax, int32_t top) {
   if (amax == 0)
     return LCOMM_E8M0_ONE;
@@ -173,14 +176,98 @@ LCOMM_ELEMENT float lcomm_e8m0_inverse(uint8_t byte) {
   return lcomm_f32_from_bits((uint32_t)(254 - byte) << 23);
 }
 
-/* int8: below this block maximum (2^-119) the scale would be subnormal and
- * its inverse could overflow; the block is sent as zeros. */
-#define LCOMM_INT8_TINY_BITS 0x04000000
+/* int8 and int4: below this block maximum (2^-119) the scale would be subnormal
+ * and its inverse could overflow; the block is sent as zeros. */
+#define LCOMM_INTEGER_TINY_BITS 0x04000000
 
 /* |value| must not exceed 127.5. Next to 1.5 * 2^23 one float32 step is 1, and
  * the low byte of the bits is the integer in two's complement. */
 LCOMM_ELEMENT int8_t lcomm_f32_to_int8(float value) {
   return (int8_t)(uint8_t)(lcomm_f32_bits(value + 12582912.0f) & 0xffu);
+}
+
+/* Two int4 codes in a byte, and back. */
+LCOMM_ELEMENT uint8_t lcomm_int4_pack(int8_t even, int8_t odd) {
+  return (uint8_t)((even & 0xf) | (odd & 0xf) << 4);
+}
+
+LCOMM_ELEMENT int8_t lcomm_int4_even(uint8_t byte) {
+  return (int8_t)(((byte & 0xf) ^ 8) - 8);
+}
+
+LCOMM_ELEMENT int8_t lcomm_int4_odd(uint8_t byte) {
+  return (int8_t)(((byte >> 4) ^ 8) - 8);
+}
+
+/* Random numbers by counter: a number depends on the seed and the index of its
+ * element alone, so any machine may make any part of them, in any order. */
+
+typedef struct lcomm_random_key {
+  uint32_t before, between;
+} lcomm_random_key;
+
+/* The key of the 2^32 indices that share the upper half of `index`; the
+ * finaliser of splitmix64 (Steele et al. 2014). */
+LCOMM_ELEMENT lcomm_random_key lcomm_random_open(uint64_t seed, uint64_t index) {
+  uint64_t x = seed + ((index >> 32) + 1) * 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  x ^= x >> 31;
+  lcomm_random_key key = {(uint32_t)x, (uint32_t)(x >> 32)};
+  return key;
+}
+
+/* 32 bits for the index whose lower half is `index`; a two-round integer mix
+ * (Mueller; constants by Wellons) with a second key between the rounds. */
+LCOMM_ELEMENT uint32_t lcomm_random_next(lcomm_random_key key, uint32_t index) {
+  uint32_t x = index ^ key.before;
+  x = (x ^ (x >> 16)) * 0x7feb352du;
+  x = ((x ^ (x >> 15)) + key.between) * 0x846ca68bu;
+  return x ^ (x >> 16);
+}
+
+LCOMM_ELEMENT uint32_t lcomm_random(uint64_t seed, uint64_t index) {
+  return lcomm_random_next(lcomm_random_open(seed, index), (uint32_t)index);
+}
+
+/* As lcomm_f32_to_small, but rounds the magnitude up with the probability of
+ * the part that is cut off; `random` is uniform over 32 bits. |value| must not
+ * exceed the largest finite number, which then is not exceeded either. */
+LCOMM_ELEMENT uint8_t lcomm_f32_to_small_stochastic(float value, uint32_t mantissa, uint32_t lowest,
+                                                    uint32_t random) {
+  uint32_t cut = 23 - mantissa;
+  uint32_t bits = lcomm_f32_bits(value);
+  uint32_t magnitude = bits & 0x7fffffffu;
+  uint32_t floor = lowest << 23;
+  /* Below the smallest normal number the steps are equal: count them in
+   * units of 2^-cut steps, which is exact down to the last unit. */
+  float units = lcomm_f32_from_bits(magnitude) * lcomm_f32_from_bits((277u - lowest) << 23);
+  uint32_t subnormal = (uint32_t)(int32_t)lcomm_f32_from_bits(
+      lcomm_pick((int32_t)magnitude < (int32_t)floor, lcomm_f32_bits(units), 0));
+  uint32_t normal = magnitude - floor + (1u << 23);
+  uint32_t fixed = lcomm_pick((int32_t)magnitude < (int32_t)floor, subnormal, normal);
+  uint32_t code = (fixed + (random >> (32 - cut))) >> cut;
+  return (uint8_t)(code | ((bits >> 24) & 0x80u));
+}
+
+LCOMM_ELEMENT uint8_t lcomm_f32_to_e4m3_stochastic(float value, uint32_t random) {
+  return lcomm_f32_to_small_stochastic(value, 3, 121, random);
+}
+
+LCOMM_ELEMENT uint8_t lcomm_f32_to_e5m2_stochastic(float value, uint32_t random) {
+  return lcomm_f32_to_small_stochastic(value, 2, 113, random);
+}
+
+/* What is kept of `value` after `decoded` was sent in its place: all of it
+ * when nothing finite arrived, nothing when there is nothing finite to keep. */
+LCOMM_ELEMENT float lcomm_error_kept(float value, float decoded) {
+  uint32_t difference = lcomm_f32_bits(value - decoded);
+  uint32_t bits = lcomm_pick(lcomm_f32_is_finite(decoded), difference, lcomm_f32_bits(value));
+  return lcomm_f32_from_bits(lcomm_pick(lcomm_f32_is_finite(value), bits, 0));
+}
+
+LCOMM_ELEMENT float lcomm_finite_or_zero(float value) {
+  return lcomm_f32_from_bits(lcomm_pick(lcomm_f32_is_finite(value), lcomm_f32_bits(value), 0));
 }
 
 #endif

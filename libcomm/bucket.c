@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Buckets: how tensors are grouped, copied and sent. */
+/* Buckets: how tensors are grouped. */
 
 #include "libcomm/bucket.h"
 
@@ -68,7 +68,7 @@ static bool works_in_place(const lcomm_bucket *bucket) {
   return bucket->tensor_count == 1 && bucket->dtype == LCOMM_FLOAT32;
 }
 
-static lcomm_status make_buckets(lcomm_comm *comm) {
+lcomm_status lcomm_buckets_make(lcomm_comm *comm) {
   comm->buckets = calloc(comm->tensor_count, sizeof(*comm->buckets));
   lcomm_status status = comm->buckets ? LCOMM_OK : LCOMM_ERR_MEMORY;
   for (size_t i = 0; status == LCOMM_OK && i < comm->tensor_count; i++) {
@@ -92,108 +92,7 @@ static lcomm_status make_buckets(lcomm_comm *comm) {
              : lcomm_fail(comm, status, "out of memory for %zu tensors", comm->tensor_count);
 }
 
-static lcomm_status make_run(lcomm_bucket *bucket, bool exact, lcomm_run **run) {
-  lcomm_comm *comm = bucket->comm;
-  char why[256];
-  lcomm_plan *plan = NULL;
-  uint64_t *ends = malloc(bucket->tensor_count * sizeof(*ends));
-  if (!ends) {
-    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for a bucket");
-  }
-  for (size_t i = 0; i < bucket->tensor_count; i++) {
-    ends[i] = bucket->tensors[i]->offset + bucket->tensors[i]->count;
-  }
-  bool whole = comm->policy.scope == LCOMM_SCOPE_BUCKET;
-  lcomm_plan_request request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
-                                .count = bucket->count,
-                                .dtype = bucket->dtype,
-                                .lasting = true,
-                                .exact = exact,
-                                .segment_ends = whole ? &bucket->count : ends,
-                                .segments = whole ? 1 : bucket->tensor_count};
-  lcomm_status status =
-      lcomm_plan_create(&request, &comm->policy, &comm->topo, comm->rank, &plan, why, sizeof(why));
-  free(ends);
-  if (status != LCOMM_OK) {
-    return lcomm_fail(comm, status, "no plan can be made for a bucket of %llu elements: %s",
-                      (unsigned long long)bucket->count, why);
-  }
-  status = lcomm_run_create(comm, plan, run);
-  return status == LCOMM_OK ? LCOMM_OK : lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
-}
-
-/* -------------------------------------------------------------- stepping */
-
-static void copy_in(lcomm_bucket *bucket) {
-  const lcomm_codec *codec = lcomm_codec_exact(bucket->dtype);
-  for (size_t i = 0; bucket->vector && i < bucket->tensor_count; i++) {
-    const lcomm_tensor *tensor = bucket->tensors[i];
-    codec->decode(bucket->comm->kernels, tensor->data, tensor->count, 0, tensor->count, 1.0f,
-                  bucket->vector + tensor->offset);
-  }
-}
-
-static void copy_out(lcomm_operation *operation) {
-  lcomm_bucket *bucket = operation->bucket;
-  const lcomm_codec *codec = lcomm_codec_exact(bucket->dtype);
-  bucket->over = true;
-  for (size_t i = 0; bucket->vector && operation->status == LCOMM_OK && i < bucket->tensor_count;
-       i++) {
-    const lcomm_tensor *tensor = bucket->tensors[i];
-    codec->encode(bucket->comm->kernels, bucket->vector + tensor->offset, tensor->count, 0,
-                  tensor->count, tensor->data);
-  }
-  lcomm_operation_release(bucket->comm, operation);
-}
-
-static bool is_ready(const lcomm_bucket *bucket) {
-  for (size_t i = 0; i < bucket->tensor_count; i++) {
-    if (!atomic_load(&bucket->tensors[i]->ready)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-static lcomm_status start_bucket(lcomm_bucket *bucket) {
-  lcomm_comm *comm = bucket->comm;
-  bool exact = bucket->exact || comm->step < comm->policy.warmup_steps;
-  lcomm_run **run = exact ? &bucket->exact_run : &bucket->run;
-  if (!*run) {
-    lcomm_status status = make_run(bucket, exact, run);
-    if (status != LCOMM_OK) {
-      return status;
-    }
-  }
-  copy_in(bucket);
-  bucket->over = false;
-  lcomm_operation *operation = NULL;
-  float *vector = bucket->vector ? bucket->vector : bucket->tensors[0]->data;
-  lcomm_status status = lcomm_operation_start(comm, *run, vector, bucket->op, &operation);
-  if (operation) {
-    operation->bucket = bucket;
-    operation->end = copy_out;
-  }
-  return status;
-}
-
-lcomm_status lcomm_buckets_start(lcomm_comm *comm) {
-  if (!comm->buckets) {
-    lcomm_status status = make_buckets(comm);
-    if (status != LCOMM_OK) {
-      return status;
-    }
-  }
-  while (comm->buckets_started < comm->bucket_count &&
-         is_ready(&comm->buckets[comm->buckets_started])) {
-    lcomm_status status = start_bucket(&comm->buckets[comm->buckets_started]);
-    if (status != LCOMM_OK) {
-      return status;
-    }
-    comm->buckets_started++;
-  }
-  return LCOMM_OK;
-}
+/* -------------------------------------------------------------- freeing */
 
 /* A run that was given up may still send from the vector; it keeps it then. */
 static void free_bucket(lcomm_bucket *bucket) {
@@ -205,6 +104,9 @@ static void free_bucket(lcomm_bucket *bucket) {
     }
     lcomm_run_destroy(runs[i]);
   }
+  lcomm_feedback_free(bucket->feedback);
+  free(bucket->velocity);
+  free(bucket->owed);
   free(bucket->vector);
   free(bucket->tensors);
 }

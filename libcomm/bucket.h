@@ -33,13 +33,42 @@ struct lcomm_bucket {
   lcomm_op op;
   bool exact;           /* never compressed */
   float *vector;        /* the tensors one after the other; NULL: the one tensor itself */
-  lcomm_run *run;       /* as the policy says, owns the residual */
+  lcomm_run *run;       /* as the policy says */
+  double density;       /* that it was made for, see lcomm_plan_request */
   lcomm_run *exact_run; /* exact tensors and warm-up steps */
-  bool over;            /* in this step */
+  lcomm_feedback_state
+      *feedback;   /* NULL when the policy keeps none, or before the first lossy step */
+  float *velocity; /* momentum of the applied sums of exact steps, or NULL */
+  float *owed;     /* added to the next result, or NULL: a residual that was loaded and
+                      that nobody keeps; the same on all ranks */
+  bool over;       /* in this step */
 };
+
+/* Group the tensors; once, before the first step. MEMORY, sticky. */
+lcomm_status lcomm_buckets_make(lcomm_comm *comm);
 
 /* Start every bucket whose turn it is and whose tensors are ready. */
 lcomm_status lcomm_buckets_start(lcomm_comm *comm);
+
+/* The state as the first lossy step would make it, all zero; *feedback is NULL
+ * when this rank keeps none. The bucket does not change. MEMORY and what a plan
+ * can fail with, sticky. */
+lcomm_status lcomm_bucket_feedback(lcomm_bucket *bucket, lcomm_feedback_state **feedback);
+
+/* Compare the tensors between the ranks, if that was not done yet. Collective;
+ * MISMATCH and transport errors, sticky. */
+lcomm_status lcomm_tensors_compare(lcomm_comm *comm);
+
+/* The part of a tensor whose residual is in `feedback` (NULL: none): elements
+ * first .. first+n of the tensor lie at `at` of the residual. */
+typedef struct lcomm_kept {
+  uint64_t first, n, at;
+} lcomm_kept;
+lcomm_kept lcomm_tensor_kept(const lcomm_tensor *tensor, const lcomm_feedback_state *feedback);
+
+/* What is owed to a tensor, as a residual of this rank: writes `count` values.
+ * One rank answers for all; false on the others, and when nothing is owed. */
+bool lcomm_tensor_owed(const lcomm_tensor *tensor, float *residual);
 
 /* Called by lcomm_destroy. */
 void lcomm_buckets_free(lcomm_comm *comm);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libcomm/bucket.h"
+#include "libcomm/capture.h"
 
 enum { CACHED_RUNS_MAX = 8 };
 
@@ -75,7 +76,6 @@ static uint8_t *segment_of(const lcomm_comm *comm, const lcomm_plan *plan, float
 
 static void bring_in(lcomm_comm *comm, const lcomm_run *run, const void *send, float *vector) {
   const lcomm_plan *plan = run->plan;
-  const lcomm_codec *codec = lcomm_codec_exact(plan->dtype);
   size_t size = plan->count * lcomm_dtype_size(plan->dtype);
   uint64_t count = plan->count;
   if (!send) {
@@ -98,7 +98,27 @@ static void bring_in(lcomm_comm *comm, const lcomm_run *run, const void *send, f
     count = whole_count(comm, plan);
   }
   if ((const void *)vector != send && count > 0) {
-    codec->decode(comm->kernels, send, count, 0, count, 1.0f, vector);
+    lcomm_copy_in(comm, send, plan->dtype, count, vector);
+  }
+}
+
+/* Did the sum go through a codec that does not carry the buffer exactly? */
+static bool is_lossy(const lcomm_plan *plan) {
+  lcomm_format exact = lcomm_format_exact(plan->dtype);
+  for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
+    const lcomm_format *format = &plan->stages[i].format;
+    if (format->codec != exact.codec || format->variant != exact.variant) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static void look_through(lcomm_operation *operation, const float *result) {
+  const lcomm_run *run = operation->run;
+  if (is_lossy(run->plan)) {
+    operation->not_finite = run->comm->kernels->f32_count_not_finite(result, run->plan->count);
+    run->comm->stats.not_finite += operation->not_finite;
   }
 }
 
@@ -106,10 +126,12 @@ static void bring_in(lcomm_comm *comm, const lcomm_run *run, const void *send, f
 static void end_allreduce(lcomm_operation *operation) {
   const lcomm_run *run = operation->run;
   const lcomm_plan *plan = run->plan;
-  if (operation->status == LCOMM_OK && run->own_vector) {
-    lcomm_codec_exact(plan->dtype)
-        ->encode(run->comm->kernels, run->own_vector, plan->count, 0, plan->count,
-                 operation->receive);
+  if (operation->status != LCOMM_OK) {
+    return;
+  }
+  look_through(operation, run->vector);
+  if (run->own_vector) {
+    lcomm_copy_out(run->comm, run->own_vector, plan->dtype, plan->count, operation->receive);
   }
 }
 
@@ -117,9 +139,9 @@ static void end_reduce_scatter(lcomm_operation *operation) {
   const lcomm_run *run = operation->run;
   const lcomm_plan *plan = run->plan;
   if (operation->status == LCOMM_OK) {
-    lcomm_codec_exact(plan->dtype)
-        ->encode(run->comm->kernels, run->own_vector + plan->count * (uint64_t)run->comm->rank,
-                 plan->count, 0, plan->count, operation->receive);
+    const float *mine = run->own_vector + plan->count * (uint64_t)run->comm->rank;
+    look_through(operation, mine);
+    lcomm_copy_out(run->comm, mine, plan->dtype, plan->count, operation->receive);
   }
 }
 
@@ -198,6 +220,9 @@ static lcomm_status start(lcomm_comm *comm, const lcomm_plan_request *request, c
   }
   float *vector = run->own_vector ? run->own_vector : receive;
   bring_in(comm, run, send, vector);
+  if (comm->capture) {
+    lcomm_capture_call(comm, run->plan, vector);
+  }
   status = lcomm_operation_start(comm, run, vector, op, &operation);
   if (!operation) {
     keep_cached(comm, run);
@@ -207,6 +232,7 @@ static lcomm_status start(lcomm_comm *comm, const lcomm_plan_request *request, c
   operation->end = ends[request->collective];
   handle->internal = operation;
   handle->generation = 0;
+  handle->not_finite = 0;
   bool moved = false;
   lcomm_operations_move(comm, &moved); /* a failure is the request's to report */
   return LCOMM_OK;
@@ -217,6 +243,7 @@ static lcomm_status start(lcomm_comm *comm, const lcomm_plan_request *request, c
 static lcomm_status collect(lcomm_comm *comm, lcomm_request *handle) {
   lcomm_operation *operation = handle->internal;
   lcomm_status status = operation->status;
+  handle->not_finite = operation->not_finite;
   keep_cached(comm, operation->run);
   lcomm_operation_release(comm, operation);
   handle->internal = NULL;
@@ -258,6 +285,10 @@ lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done) {
   }
   *done = operation->over;
   return operation->over ? collect(comm, request) : LCOMM_OK;
+}
+
+uint64_t lcomm_request_not_finite(const lcomm_request *request) {
+  return request && !request->internal && request->generation > 0 ? request->not_finite : 0;
 }
 
 lcomm_status lcomm_progress(lcomm_comm *comm) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "libcomm/bucket.h"
+#include "libcomm/capture.h"
 #include "libcomm/op.h"
 
 /* --------------------------------------------------------------- queries */
@@ -106,6 +107,7 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   comm->transport->table->close(comm->transport, status == LCOMM_OK);
   lcomm_buckets_free(comm);
   free_operations(comm);
+  lcomm_capture_free(comm->capture);
   lcomm_topo_free(&comm->topo);
   pthread_mutex_destroy(&comm->lock);
   free(comm);

@@ -26,6 +26,7 @@ struct lcomm_comm {
   const lcomm_kernels *kernels;
   lcomm_transport *transport;
   lcomm_stats stats;
+  struct lcomm_capture *capture; /* capture.h; NULL: off */
 
   /* Errors. status is sticky; lock guards error and the abort text, which
    * other threads may write. */
@@ -52,7 +53,9 @@ struct lcomm_comm {
   size_t bucket_count;
   size_t buckets_started; /* in this step */
   uint64_t step;
-  atomic_bool step_open; /* a tensor was reported ready since the last wait */
+  uint64_t step_not_finite, last_not_finite; /* in the results of this step and of the last */
+  atomic_bool step_open;                     /* a tensor was reported ready since the last wait */
+  bool tensors_compared;                     /* between the ranks */
 };
 
 /* Name of a rank for people: "rank 3 (host n1)". Returns text. */
@@ -71,6 +74,12 @@ __attribute__((format(printf, 3, 4))) lcomm_status lcomm_fail(lcomm_comm *comm, 
 /* Hear what peers have to say, and tell them of an abort asked for by another
  * thread. Returns the status in force. */
 lcomm_status lcomm_comm_listen(lcomm_comm *comm);
+
+/* Copy `count` elements of a caller's buffer to float32, and back. */
+void lcomm_copy_in(const lcomm_comm *comm, const void *buffer, lcomm_dtype dtype, uint64_t count,
+                   float *vector);
+void lcomm_copy_out(const lcomm_comm *comm, const float *vector, lcomm_dtype dtype, uint64_t count,
+                    void *buffer);
 
 /* Create over a transport opener; used by lcomm_create and lcomm_create_mpi.
  * open is called once on every rank after all ranks agree; context is its. */

@@ -22,6 +22,7 @@ void lcomm_run_start(lcomm_run *run, float *vector, float factor, uint32_t seque
   for (uint32_t i = 0; i < schedule->slot_count; i++) {
     if (run->slots[i].shares_vector) {
       run->slots[i].payload = (uint8_t *)(vector + schedule->slots[i].alias.first);
+      run->slots[i].wire = run->slots[i].payload;
     }
   }
   for (uint32_t i = 0; i < schedule->step_count; i++) {

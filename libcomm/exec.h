@@ -12,18 +12,20 @@
  * program order; messages are posted as soon as they can be.
  */
 
+#include "codecs/lossless.h"
+#include "codecs/sum.h"
 #include "libcomm/comm.h"
+#include "libcomm/feedback.h"
 
 struct lcomm_run {
   const lcomm_plan *plan; /* owned */
   lcomm_comm *comm;
 
   /* What it works on, set by lcomm_run_start. */
-  float *vector;   /* plan->vector_count elements */
-  float factor;    /* applied when a sum over all ranks is complete */
-  float *residual; /* error feedback of elements feedback_first.., or NULL */
-  uint64_t feedback_first, feedback_count;
-  uint32_t sequence; /* number of the operation */
+  float *vector;                  /* plan->vector_count elements */
+  float factor;                   /* applied when a sum over all ranks is complete */
+  lcomm_feedback_state *feedback; /* of the bucket, NULL without error feedback */
+  uint32_t sequence;              /* number of the operation */
 
   /* Vector of our own, for types that are not float32 and for calls whose
    * buffers cannot serve; NULL when it is not needed. */
@@ -32,11 +34,13 @@ struct lcomm_run {
   struct lcomm_slot_memory *slots;
   uint8_t *arena;        /* memory of all slots */
   lcomm_topk **encoders; /* per step, NULL where the step is no top-k ENCODE */
+  lcomm_lossless *lossless[LCOMM_STAGE_COUNT]; /* NULL where the stage has none */
 
   /* Scratch of one computation: as many entries as a step has slots. */
   uint8_t **encode_payloads;
   size_t *encode_sizes;
   const float **reduce_sources;
+  lcomm_summand *reduce_summands;
 
   /* Progress. */
   uint32_t *waiting; /* per step: steps it still waits for */
@@ -53,13 +57,17 @@ struct lcomm_run {
   lcomm_run *next; /* in a cache */
 };
 
-/* Where the bytes of a slot are. Wire bytes are header then payload; a slot
- * with memory of its own has both in one piece. */
+/* Where the bytes of a slot are. What travels is the header and then `wire`: the
+ * payload itself, or what the lossless stage made of it. A slot with memory of
+ * its own has header and wire in one piece. */
 typedef struct lcomm_slot_memory {
-  uint8_t *header;  /* LCOMM_WIRE_HEADER_SIZE bytes, then room to inline */
+  uint8_t *header; /* LCOMM_WIRE_HEADER_SIZE bytes, then room to inline */
+  uint8_t *wire;
+  size_t wire_size, wire_capacity;
   uint8_t *payload; /* own memory, or the vector when the slot is an alias */
   size_t payload_size, capacity;
   bool shares_vector;
+  bool encoded; /* by the sum that made its values; its ENCODE has nothing left to do */
 } lcomm_slot_memory;
 
 enum {
@@ -99,7 +107,13 @@ void lcomm_run_cancel(lcomm_run *run);
 int lcomm_run_awaited(const lcomm_run *run, uint32_t *step, bool *receiving);
 
 /* Inside the executor. */
+static inline const lcomm_format *lcomm_run_format(const lcomm_run *run, uint32_t slot) {
+  return &run->plan->stages[run->plan->schedule.slots[slot].stage].format;
+}
+
 lcomm_status lcomm_exec_compute(lcomm_run *run, uint32_t step);
+/* Undo the lossless stage of a slot that was received. WIRE, and *why. */
+lcomm_status lcomm_exec_unpack(lcomm_run *run, uint32_t slot, const char **why);
 lcomm_status lcomm_exec_post(lcomm_run *run, uint32_t step, lcomm_message *message);
 lcomm_status lcomm_exec_poll(lcomm_run *run, lcomm_message *message, bool *over);
 

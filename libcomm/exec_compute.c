@@ -1,31 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Computations of the executor: ENCODE, DECODE and REDUCE over the codecs. */
-
-#include <string.h>
+/* Computations of the executor: ENCODE and DECODE over the codecs. */
 
 #include "codecs/residual.h"
 #include "codecs/wire.h"
 #include "kernels/stripe.h"
 #include "libcomm/base/clock.h"
-#include "libcomm/exec.h"
+#include "libcomm/exec_internal.h"
 
-static const lcomm_codec *codec_of(const lcomm_run *run, uint32_t slot) {
-  return run->plan->stages[run->plan->schedule.slots[slot].stage].codec;
-}
-
-static bool is_sparse(const lcomm_run *run, uint32_t slot) {
-  return codec_of(run, slot)->id == LCOMM_CODEC_TOPK;
-}
-
-/* The residual of a step's span; NULL when the operation keeps none or the
- * step has no part in error feedback. */
-static float *residual_of(const lcomm_run *run, const lcomm_step *step) {
-  if (!run->residual || step->feedback == LCOMM_FEEDBACK_NONE) {
+/* The momentum of a step's span; NULL when there is none. */
+static float *momentum_of(const lcomm_run *run, const lcomm_step *step) {
+  if (!run->feedback || !run->feedback->momentum || step->feedback == LCOMM_FEEDBACK_NONE) {
     return NULL;
   }
-  return run->residual + (step->span.first - run->feedback_first);
+  return run->feedback->momentum + (step->span.first - run->feedback->first);
 }
 
 /* A span as runs of neighbouring elements: `local` counts over the span's own
@@ -48,45 +37,67 @@ static bool next_run(lcomm_span span, span_run *run) {
 
 /* ---------------------------------------------------------------- ENCODE */
 
-static void write_header(lcomm_run *run, uint32_t slot) {
+/* The payload of a slot is complete: the lossless stage, then the header. */
+static void seal(lcomm_run *run, uint32_t slot) {
+  const lcomm_format *format = lcomm_run_format(run, slot);
   lcomm_slot_memory *memory = &run->slots[slot];
+  uint64_t count = run->plan->schedule.slots[slot].count;
+  memory->wire_size = memory->payload_size;
+  if (format->zstd) {
+    memory->wire_size =
+        lcomm_lossless_encode(run->lossless[lcomm_run_stage(run, slot)], run->comm->kernels,
+                              memory->payload, memory->payload_size, count, memory->wire);
+  }
   lcomm_wire_header header = {
       .version = LCOMM_WIRE_VERSION,
-      .codec = (uint8_t)codec_of(run, slot)->id,
       .dtype = (uint8_t)run->plan->dtype,
       .flags = run->plan->checksum ? LCOMM_WIRE_CHECKSUM : 0,
       .parameters = (uint32_t)run->plan->hash,
       .sequence = run->sequence,
-      .count = run->plan->schedule.slots[slot].count,
-      .payload_size = memory->payload_size,
+      .count = count,
+      .payload_size = memory->wire_size,
   };
+  lcomm_wire_set_format(&header, format);
   if (run->plan->checksum) {
-    header.checksum = lcomm_wire_checksum(memory->payload, memory->payload_size);
+    header.checksum = lcomm_wire_checksum(memory->wire, memory->wire_size);
   }
   lcomm_wire_pack(&header, memory->header);
 }
 
+lcomm_status lcomm_exec_unpack(lcomm_run *run, uint32_t slot, const char **why) {
+  lcomm_slot_memory *memory = &run->slots[slot];
+  double begin = lcomm_clock_s();
+  lcomm_status status =
+      lcomm_lossless_decode(run->lossless[lcomm_run_stage(run, slot)], run->comm->kernels,
+                            memory->wire, memory->wire_size, run->plan->schedule.slots[slot].count,
+                            memory->payload, memory->capacity, &memory->payload_size, why);
+  run->comm->stats.decode_s += lcomm_clock_s() - begin;
+  return status;
+}
+
 static void encode_dense(lcomm_run *run, const lcomm_step *step) {
-  const lcomm_codec *codec = codec_of(run, step->slot);
+  const lcomm_format *format = lcomm_run_format(run, step->slot);
   const lcomm_kernels *kernels = run->comm->kernels;
   lcomm_slot_memory *memory = &run->slots[step->slot];
   const float *source = run->vector + step->span.first;
-  float *residual = residual_of(run, step);
-  uint64_t count = lcomm_span_count(step->span);
+  float *residual = lcomm_run_residual(run, step);
+  uint64_t count = lcomm_span_count(step->span), seed = lcomm_run_seed(run, step->slot);
   memory->payload_size = memory->capacity;
-  if (memory->shares_vector) {
+  if (memory->shares_vector || memory->encoded) {
+    memory->encoded = false;
     return;
   }
   for (span_run r = {0}; next_run(step->span, &r);) {
     const float *here = source + r.global;
+    lcomm_range range = {count, r.local, r.count};
     if (residual && step->feedback == LCOMM_FEEDBACK_SEND) {
-      lcomm_residual_encode(codec, kernels, here, residual + r.global, count, r.local, r.count,
+      lcomm_residual_encode(format, kernels, here, residual + r.global, range, seed,
                             memory->payload);
     } else if (residual && step->feedback == LCOMM_FEEDBACK_OWNER) {
-      lcomm_residual_encode_owner(codec, kernels, here, residual + r.global, 1.0f / run->factor,
-                                  count, r.local, r.count, memory->payload);
+      lcomm_residual_encode_owner(format, kernels, here, residual + r.global, 1.0f / run->factor,
+                                  range, seed, memory->payload);
     } else {
-      codec->encode(kernels, here, count, r.local, r.count, memory->payload);
+      lcomm_encode(format, kernels, here, range, seed, memory->payload);
     }
   }
 }
@@ -95,24 +106,33 @@ static void encode_sparse(lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   const lcomm_kernels *kernels = run->comm->kernels;
   const float *base = run->vector + step->span.first;
-  float *residual = residual_of(run, step);
+  float *residual = lcomm_run_residual(run, step);
   lcomm_slot_memory *memory = &run->slots[step->slot];
   if (step->feedback == LCOMM_FEEDBACK_OWNER) {
     lcomm_topk_encode_owner(run->encoders[index], kernels, base, residual, 1.0f / run->factor,
                             memory->payload, &memory->payload_size);
     return;
   }
+  float *momentum = momentum_of(run, step);
+  if (momentum) { /* the vector is overwritten by the result later on */
+    kernels->f32_momentum(run->feedback->momentum_factor, momentum, run->vector + step->span.first,
+                          step->span.count);
+  }
   lcomm_topk_keep keep =
       step->feedback == LCOMM_FEEDBACK_HOLD ? LCOMM_TOPK_HOLD : LCOMM_TOPK_RELEASE;
   lcomm_topk_encode(run->encoders[index], kernels, base, residual, keep, run->encode_payloads,
                     run->encode_sizes);
+  if (momentum && keep == LCOMM_TOPK_RELEASE) {
+    lcomm_topk_mask(lcomm_run_format(run, step->slot), run->encode_payloads[0], NULL,
+                    step->span.parts, step->span.part, momentum);
+  }
 }
 
 static void encode(lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
-  if (!is_sparse(run, step->slot)) {
+  if (!lcomm_run_is_sparse(run, step->slot)) {
     encode_dense(run, step);
-    write_header(run, step->slot);
+    seal(run, step->slot);
     return;
   }
   for (uint32_t i = 0; i < step->slot_count; i++) {
@@ -123,147 +143,65 @@ static void encode(lcomm_run *run, uint32_t index) {
     if (step->feedback != LCOMM_FEEDBACK_OWNER) {
       run->slots[step->slot + i].payload_size = run->encode_sizes[i];
     }
-    write_header(run, step->slot + i);
+    seal(run, step->slot + i);
   }
 }
 
 /* ---------------------------------------------------------------- DECODE */
 
 static void settle(lcomm_run *run, const lcomm_step *step) {
-  float *residual = residual_of(run, step);
+  float *residual = lcomm_run_residual(run, step);
   if (!residual || step->settle == LCOMM_NO_SLOT) {
     return;
   }
   /* A dense result applies everything that was sent. */
-  const uint8_t *applied = is_sparse(run, step->slot) ? run->slots[step->slot].payload : NULL;
-  lcomm_topk_settle(run->slots[step->settle].payload, applied, step->span.parts, step->span.part,
-                    residual);
+  const uint8_t *applied =
+      lcomm_run_is_sparse(run, step->slot) ? run->slots[step->slot].payload : NULL;
+  lcomm_topk_settle(lcomm_run_format(run, step->settle), run->slots[step->settle].payload, applied,
+                    step->span.parts, step->span.part, residual);
+  float *momentum = momentum_of(run, step);
+  if (momentum) {
+    lcomm_topk_mask(lcomm_run_format(run, step->settle), run->slots[step->settle].payload, applied,
+                    step->span.parts, step->span.part, momentum);
+  }
 }
 
 static void decode(lcomm_run *run, const lcomm_step *step) {
   const lcomm_slot_memory *memory = &run->slots[step->slot];
-  const lcomm_codec *codec = codec_of(run, step->slot);
+  const lcomm_format *format = lcomm_run_format(run, step->slot);
   float *destination = run->vector + step->span.first;
   if (memory->shares_vector) {
     return;
   }
-  if (is_sparse(run, step->slot)) {
-    lcomm_topk_decode(memory->payload, step->span.count, step->span.parts, step->span.part, 1.0f,
-                      destination);
+  if (lcomm_run_is_sparse(run, step->slot)) {
+    lcomm_topk_decode(format, memory->payload, step->span.count, step->span.parts, step->span.part,
+                      1.0f, destination);
   } else {
     uint64_t count = lcomm_span_count(step->span);
     for (span_run r = {0}; next_run(step->span, &r);) {
-      codec->decode(run->comm->kernels, memory->payload, count, r.local, r.count, 1.0f,
-                    destination + r.global);
+      lcomm_range range = {count, r.local, r.count};
+      lcomm_decode(format, run->comm->kernels, memory->payload, range, 1.0f,
+                   destination + r.global);
     }
   }
   settle(run, step);
 }
 
-/* ---------------------------------------------------------------- REDUCE */
-
-static void reduce_sparse(lcomm_run *run, const lcomm_step *step, float factor) {
-  const uint32_t *sources = run->plan->schedule.sources + step->sources;
-  float *destination = run->vector + step->span.first;
-  lcomm_topk_decode(run->slots[sources[0]].payload, step->span.count, step->span.parts,
-                    step->span.part, factor, destination);
-  for (uint32_t i = 1; i < step->slot_count; i++) {
-    lcomm_topk_add(run->slots[sources[i]].payload, step->span.parts, step->span.part, factor,
-                   destination);
-  }
-}
-
-/* Plain float32 sources are summed where they lie. */
-static bool sums_in_place(const lcomm_run *run, const lcomm_step *step) {
-  const uint32_t *sources = run->plan->schedule.sources + step->sources;
-  for (uint32_t i = 0; i < step->slot_count; i++) {
-    if (sources[i] != LCOMM_SOURCE_SELF && codec_of(run, sources[i])->id != LCOMM_CODEC_NONE) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/* One block of a sum stays in the first-level cache while all sources are
- * added to it: one pass over the vector, however many sources there are. */
-static void sum_plain_block(lcomm_run *run, const lcomm_step *step, uint64_t at, uint64_t n,
-                            float factor) {
-  const uint32_t *sources = run->plan->schedule.sources + step->sources;
-  float *destination = run->vector + step->span.first + at;
-  for (uint32_t i = 0; i < step->slot_count; i++) {
-    run->reduce_sources[i] = destination;
-    if (sources[i] != LCOMM_SOURCE_SELF) {
-      run->reduce_sources[i] = (const float *)(const void *)run->slots[sources[i]].payload + at;
-    }
-  }
-  run->comm->kernels->f32_sum(run->reduce_sources, step->slot_count, destination, n);
-  if (factor != 1.0f) {
-    run->comm->kernels->f32_scale(destination, factor, destination, n);
-  }
-}
-
-static void sum_coded_block(lcomm_run *run, const lcomm_step *step, uint64_t at, uint64_t n,
-                            float factor) {
-  const uint32_t *sources = run->plan->schedule.sources + step->sources;
-  const lcomm_kernels *kernels = run->comm->kernels;
-  float *destination = run->vector + step->span.first + at;
-  float sum[LCOMM_TILE];
-  for (uint32_t i = 0; i < step->slot_count; i++) {
-    if (sources[i] == LCOMM_SOURCE_SELF) {
-      if (i == 0) {
-        memcpy(sum, destination, n * sizeof(float));
-      } else {
-        kernels->f32_add(destination, 1.0f, sum, n);
-      }
-      continue;
-    }
-    const lcomm_codec *codec = codec_of(run, sources[i]);
-    const uint8_t *payload = run->slots[sources[i]].payload;
-    if (i == 0) {
-      codec->decode(kernels, payload, step->span.count, at, n, 1.0f, sum);
-    } else {
-      codec->accumulate(kernels, payload, step->span.count, at, n, 1.0f, sum);
-    }
-  }
-  kernels->f32_scale(sum, factor, destination, n);
-}
-
-static void reduce(lcomm_run *run, const lcomm_step *step) {
-  float factor = step->summed ? run->factor : 1.0f;
-  const uint32_t *sources = run->plan->schedule.sources + step->sources;
-  if (sources[0] != LCOMM_SOURCE_SELF && is_sparse(run, sources[0])) {
-    reduce_sparse(run, step, factor);
-    return;
-  }
-  float *residual = residual_of(run, step);
-  if (residual && step->feedback == LCOMM_FEEDBACK_KEEP) {
-    lcomm_residual_fold(run->vector + step->span.first, residual, step->span.count);
-  }
-  bool plain = sums_in_place(run, step);
-  for (uint64_t at = 0; at < step->span.count; at += LCOMM_TILE) {
-    uint64_t left = step->span.count - at;
-    uint64_t n = left < LCOMM_TILE ? left : LCOMM_TILE;
-    if (plain) {
-      sum_plain_block(run, step, at, n, factor);
-    } else {
-      sum_coded_block(run, step, at, n, factor);
-    }
-  }
-}
-
 lcomm_status lcomm_exec_compute(lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   double begin = lcomm_clock_s();
+  uint32_t environment = lcomm_fp_enter();
   if (step->kind == LCOMM_STEP_ENCODE) {
     encode(run, index);
     run->comm->stats.encode_s += lcomm_clock_s() - begin;
-    return LCOMM_OK;
-  }
-  if (step->kind == LCOMM_STEP_DECODE) {
-    decode(run, step);
   } else {
-    reduce(run, step);
+    if (step->kind == LCOMM_STEP_DECODE) {
+      decode(run, step);
+    } else {
+      lcomm_exec_reduce(run, step);
+    }
+    run->comm->stats.decode_s += lcomm_clock_s() - begin;
   }
-  run->comm->stats.decode_s += lcomm_clock_s() - begin;
+  lcomm_fp_leave(environment);
   return LCOMM_OK;
 }

@@ -43,7 +43,7 @@ static void count_sent(lcomm_run *run, const lcomm_step *step, const lcomm_slot_
   lcomm_link link = lcomm_topo_link(&comm->topo, comm->rank, step->peer);
   uint64_t count = run->plan->schedule.slots[step->slot].count;
   size_t element = run->plan->moves ? sizeof(float) : lcomm_dtype_size(run->plan->dtype);
-  comm->stats.sent_bytes[link] += LCOMM_WIRE_HEADER_SIZE + slot->payload_size;
+  comm->stats.sent_bytes[link] += LCOMM_WIRE_HEADER_SIZE + slot->wire_size;
   comm->stats.exact_bytes[link] += LCOMM_WIRE_HEADER_SIZE + count * element;
 }
 
@@ -52,12 +52,12 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
   const lcomm_slot_memory *slot = &run->slots[step->slot];
   lcomm_transport *wire = run->comm->transport;
   size_t first_size = LCOMM_WIRE_HEADER_SIZE;
-  bool together = fits_inline(slot->payload_size);
+  bool together = fits_inline(slot->wire_size);
   if (together) {
-    if (slot->shares_vector && slot->payload_size > 0) {
-      memcpy(slot->header + LCOMM_WIRE_HEADER_SIZE, slot->payload, slot->payload_size);
+    if (slot->shares_vector && slot->wire_size > 0) {
+      memcpy(slot->header + LCOMM_WIRE_HEADER_SIZE, slot->wire, slot->wire_size);
     }
-    first_size += slot->payload_size;
+    first_size += slot->wire_size;
   }
   lcomm_status status = wire->table->send(wire, step->peer, tag_of(run, step, 0), slot->header,
                                           first_size, &message->first);
@@ -65,8 +65,8 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
     return transport_failed(run, index);
   }
   if (!together) {
-    status = wire->table->send(wire, step->peer, tag_of(run, step, 1), slot->payload,
-                               slot->payload_size, &message->payload);
+    status = wire->table->send(wire, step->peer, tag_of(run, step, 1), slot->wire, slot->wire_size,
+                               &message->payload);
     if (status != LCOMM_OK) {
       return transport_failed(run, index);
     }
@@ -132,7 +132,9 @@ static lcomm_status malformed(lcomm_run *run, uint32_t index, const char *why) {
 static lcomm_status check_header(lcomm_run *run, uint32_t index, const lcomm_wire_header *header) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   const lcomm_slot *slot = &run->plan->schedule.slots[step->slot];
-  const lcomm_codec *codec = run->plan->stages[slot->stage].codec;
+  const lcomm_format *format = lcomm_run_format(run, step->slot);
+  lcomm_wire_header ours = {.flags = run->plan->checksum ? LCOMM_WIRE_CHECKSUM : 0};
+  lcomm_wire_set_format(&ours, format);
   if (header->sequence != run->sequence) {
     return disagree(run, index, "operation number", header->sequence, run->sequence);
   }
@@ -142,30 +144,43 @@ static lcomm_status check_header(lcomm_run *run, uint32_t index, const lcomm_wir
   if (header->dtype != (uint8_t)run->plan->dtype) {
     return disagree(run, index, "data type", header->dtype, (uint64_t)run->plan->dtype);
   }
-  if (header->codec != (uint8_t)codec->id) {
-    return disagree(run, index, "codec", header->codec, (uint64_t)codec->id);
+  if (header->codec != ours.codec) {
+    return disagree(run, index, "codec", header->codec, ours.codec);
+  }
+  if (header->flags != ours.flags) {
+    return disagree(run, index, "codec flags", header->flags, ours.flags);
   }
   if (header->parameters != (uint32_t)run->plan->hash) {
     return other_plan(run, index);
   }
-  size_t capacity = run->slots[step->slot].capacity;
-  bool exact_size = codec->id != LCOMM_CODEC_TOPK;
+  size_t capacity = run->slots[step->slot].wire_capacity;
+  bool exact_size = !lcomm_format_is_sparse(format) && !format->zstd;
   if (header->payload_size > capacity || (exact_size && header->payload_size != capacity)) {
     return disagree(run, index, "payload bytes", header->payload_size, capacity);
   }
   return LCOMM_OK;
 }
 
-static lcomm_status check_payload(lcomm_run *run, uint32_t index, const lcomm_wire_header *header) {
+/* All bytes of a slot are there: from wire to payload. */
+static lcomm_status accept_payload(lcomm_run *run, uint32_t index,
+                                   const lcomm_wire_header *header) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   const lcomm_slot *slot = &run->plan->schedule.slots[step->slot];
-  const lcomm_slot_memory *memory = &run->slots[step->slot];
+  const lcomm_format *format = lcomm_run_format(run, step->slot);
+  lcomm_slot_memory *memory = &run->slots[step->slot];
   if ((header->flags & LCOMM_WIRE_CHECKSUM) &&
-      lcomm_wire_checksum(memory->payload, memory->payload_size) != header->checksum) {
+      lcomm_wire_checksum(memory->wire, memory->wire_size) != header->checksum) {
     return malformed(run, index, "wrong checksum");
   }
-  if (run->plan->stages[slot->stage].codec->id == LCOMM_CODEC_TOPK &&
-      lcomm_topk_check(memory->payload, memory->payload_size, slot->count, NULL) != LCOMM_OK) {
+  if (format->zstd) {
+    const char *why = NULL;
+    lcomm_status status = lcomm_exec_unpack(run, step->slot, &why);
+    return status == LCOMM_OK ? LCOMM_OK : malformed(run, index, why);
+  }
+  memory->payload_size = memory->wire_size;
+  if (lcomm_format_is_sparse(format) &&
+      lcomm_topk_check(format, memory->payload, memory->payload_size, slot->count, NULL) !=
+          LCOMM_OK) {
     return malformed(run, index, "not a top-k payload");
   }
   return LCOMM_OK;
@@ -175,7 +190,7 @@ static void count_received(lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   lcomm_link link = lcomm_topo_link(&run->comm->topo, run->comm->rank, step->peer);
   run->comm->stats.received_bytes[link] +=
-      LCOMM_WIRE_HEADER_SIZE + run->slots[step->slot].payload_size;
+      LCOMM_WIRE_HEADER_SIZE + run->slots[step->slot].wire_size;
 }
 
 /* The first piece has arrived with `size` bytes. */
@@ -191,22 +206,22 @@ static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t 
   if (status != LCOMM_OK) {
     return status;
   }
-  slot->payload_size = (size_t)header.payload_size;
-  if (!fits_inline(slot->payload_size)) {
+  slot->wire_size = (size_t)header.payload_size;
+  if (!fits_inline(slot->wire_size)) {
     if (size != LCOMM_WIRE_HEADER_SIZE) {
       return malformed(run, message->step, "a long payload does not follow its header");
     }
     lcomm_transport *wire = run->comm->transport;
-    status = wire->table->receive(wire, step->peer, tag_of(run, step, 1), slot->payload,
-                                  slot->payload_size, &message->payload);
+    status = wire->table->receive(wire, step->peer, tag_of(run, step, 1), slot->wire,
+                                  slot->wire_size, &message->payload);
     message->payload_under_way = status == LCOMM_OK;
     return status == LCOMM_OK ? LCOMM_OK : transport_failed(run, message->step);
   }
-  if (size != LCOMM_WIRE_HEADER_SIZE + slot->payload_size) {
+  if (size != LCOMM_WIRE_HEADER_SIZE + slot->wire_size) {
     return malformed(run, message->step, "its length is not what its header says");
   }
-  if (slot->shares_vector && slot->payload_size > 0) {
-    memcpy(slot->payload, slot->header + LCOMM_WIRE_HEADER_SIZE, slot->payload_size);
+  if (slot->shares_vector && slot->wire_size > 0) {
+    memcpy(slot->wire, slot->header + LCOMM_WIRE_HEADER_SIZE, slot->wire_size);
   }
   *over = true;
   return LCOMM_OK;
@@ -233,7 +248,7 @@ static lcomm_status poll_receive(lcomm_run *run, lcomm_message *message, bool *o
     }
   } else {
     message->payload_under_way = false;
-    if (size != run->slots[step->slot].payload_size) {
+    if (size != run->slots[step->slot].wire_size) {
       return malformed(run, message->step, "the payload is shorter than its header says");
     }
     complete = true;
@@ -245,7 +260,7 @@ static lcomm_status poll_receive(lcomm_run *run, lcomm_message *message, bool *o
   lcomm_wire_unpack(run->slots[step->slot].header, LCOMM_WIRE_HEADER_SIZE, &header, NULL);
   *over = true;
   count_received(run, message->step);
-  return check_payload(run, message->step, &header);
+  return accept_payload(run, message->step, &header);
 }
 
 static lcomm_status poll_send(lcomm_run *run, lcomm_message *message, bool *over) {

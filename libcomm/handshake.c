@@ -12,7 +12,7 @@
 
 #include "codecs/wire.h"
 #include "libcomm/base/env.h"
-#include "libcomm/comm.h"
+#include "libcomm/capture.h"
 
 static const double TIMEOUT_STANDARD_S = 300;
 
@@ -64,6 +64,19 @@ static lcomm_status find_nodes(const lcomm_config *config, int32_t *nodes, char 
   return LCOMM_ERR_ARGUMENT;
 }
 
+static lcomm_status find_kernels(lcomm_comm *comm, char *error) {
+  const char *name = lcomm_env_get(LCOMM_ENV_ISA), *why = "";
+  comm->kernels = name ? lcomm_kernels_by_name(name, &why) : lcomm_kernels_best();
+  if (comm->kernels) {
+    return LCOMM_OK;
+  }
+  snprintf(error, LCOMM_POLICY_ERROR_MAX,
+           "LCOMM_ISA=%.40s cannot be used: %s; use scalar, avx2 or avx512, or leave it unset for "
+           "the fastest",
+           name, why);
+  return LCOMM_ERR_UNSUPPORTED;
+}
+
 static lcomm_config take_config(const lcomm_config *config) {
   lcomm_config taken = LCOMM_CONFIG_INIT;
   if (config && config->struct_size > 0 && config->struct_size <= sizeof(taken)) {
@@ -96,6 +109,12 @@ static void prepare(lcomm_comm *comm, const lcomm_config *given, hello *mine) {
   }
   if (status == LCOMM_OK) {
     status = find_nodes(&config, &mine->nodes, mine->error);
+  }
+  if (status == LCOMM_OK) {
+    status = find_kernels(comm, mine->error);
+  }
+  if (status == LCOMM_OK) {
+    status = lcomm_capture_create(&comm->capture, mine->error);
   }
   mine->status = (int32_t)status;
 }
@@ -251,13 +270,13 @@ lcomm_status lcomm_comm_create(const lcomm_boot *boot, const lcomm_config *confi
   }
   made->rank = boot->rank;
   made->size = boot->world_size;
-  made->kernels = lcomm_kernels_best();
   pthread_mutex_init(&made->lock, NULL);
   status = shake_hands(made, boot, config);
   if (status == LCOMM_OK) {
     status = open_transport(made, boot, open, context);
   }
   if (status != LCOMM_OK) {
+    lcomm_capture_free(made->capture);
     lcomm_topo_free(&made->topo);
     pthread_mutex_destroy(&made->lock);
     free(made);

@@ -25,6 +25,7 @@ struct lcomm_operation {
   lcomm_op op;
   bool over;
   lcomm_status status; /* once over */
+  uint64_t not_finite; /* once over: in the result, if a codec was at work */
   double moved_s;      /* when it last moved */
 
   lcomm_operation_end end; /* may be NULL */

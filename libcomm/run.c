@@ -24,12 +24,24 @@ static bool shares_vector(const lcomm_plan *plan, uint32_t slot) {
   return plan->schedule.slots[slot].alias.count > 0;
 }
 
+/* Bytes that travel for slot `slot` at most. */
+static size_t wire_capacity(const lcomm_run *run, uint32_t slot) {
+  const lcomm_format *format = lcomm_run_format(run, slot);
+  size_t bound = run->plan->slot_bounds[slot];
+  return format->zstd ? lcomm_lossless_bound(format, bound) : bound;
+}
+
+/* A payload behind the lossless stage has memory of its own. */
+static size_t apart_size(const lcomm_run *run, uint32_t slot) {
+  return lcomm_run_format(run, slot)->zstd ? slot_size(run->plan->slot_bounds[slot]) : 0;
+}
+
 static lcomm_status make_slots(lcomm_run *run) {
   const lcomm_plan *plan = run->plan;
   size_t total = SLOT_ALIGN;
   run->slots = calloc((size_t)plan->schedule.slot_count + 1, sizeof(*run->slots));
   for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
-    total += slot_size(shares_vector(plan, i) ? 0 : plan->slot_bounds[i]);
+    total += slot_size(shares_vector(plan, i) ? 0 : wire_capacity(run, i)) + apart_size(run, i);
   }
   run->arena = aligned_alloc(SLOT_ALIGN, total);
   if (!run->slots || !run->arena) {
@@ -42,23 +54,47 @@ static lcomm_status make_slots(lcomm_run *run) {
     slot->capacity = plan->slot_bounds[i];
     slot->header = place + HEADER_OFFSET;
     memset(slot->header, 0, LCOMM_INLINE_SIZE);
-    slot->payload = slot->shares_vector ? NULL : place + SLOT_ALIGN;
-    place += slot_size(slot->shares_vector ? 0 : slot->capacity);
+    slot->wire_capacity = wire_capacity(run, i);
+    slot->wire = slot->payload = slot->shares_vector ? NULL : place + SLOT_ALIGN;
+    place += slot_size(slot->shares_vector ? 0 : slot->wire_capacity);
+    if (apart_size(run, i) > 0) {
+      slot->payload = place;
+      place += apart_size(run, i);
+    }
   }
   return LCOMM_OK;
 }
 
-static lcomm_status make_encoder(lcomm_run *run, uint32_t index, uint64_t *ends) {
+/* One context for all slots of a stage; they are packed one after another. */
+static lcomm_status make_lossless(lcomm_run *run) {
+  size_t largest[LCOMM_STAGE_COUNT] = {0};
+  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
+    lcomm_stage stage = run->plan->schedule.slots[i].stage;
+    size_t bound = run->plan->slot_bounds[i];
+    largest[stage] = bound > largest[stage] ? bound : largest[stage];
+  }
+  lcomm_status status = LCOMM_OK;
+  for (int i = 0; status == LCOMM_OK && i < LCOMM_STAGE_COUNT; i++) {
+    const lcomm_format *format = &run->plan->stages[i].format;
+    if (format->zstd && largest[i] > 0) {
+      status = lcomm_lossless_create(format, largest[i], &run->lossless[i]);
+    }
+  }
+  return status;
+}
+
+static lcomm_status make_encoder(lcomm_run *run, uint32_t index,
+                                 const lcomm_segment_scratch *scratch) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   if (step->kind != LCOMM_STEP_ENCODE) {
     return LCOMM_OK;
   }
   lcomm_stage stage = run->plan->schedule.slots[step->slot].stage;
-  if (run->plan->stages[stage].codec->id != LCOMM_CODEC_TOPK) {
+  if (!lcomm_format_is_sparse(&run->plan->stages[stage].format)) {
     return LCOMM_OK;
   }
   lcomm_topk_shape shape;
-  lcomm_plan_topk_shape(run->plan, stage, step->span, step->slot_count, ends, &shape);
+  lcomm_plan_topk_shape(run->plan, stage, step->span, step->slot_count, scratch, &shape);
   lcomm_status status = lcomm_topk_create(&shape, &run->encoders[index]);
   for (uint32_t i = 0; status == LCOMM_OK && i < step->slot_count; i++) {
     if (lcomm_topk_output_bound(run->encoders[index], i) > run->slots[step->slot + i].capacity) {
@@ -71,12 +107,15 @@ static lcomm_status make_encoder(lcomm_run *run, uint32_t index, uint64_t *ends)
 static lcomm_status make_encoders(lcomm_run *run) {
   uint32_t steps = run->plan->schedule.step_count;
   run->encoders = calloc((size_t)steps + 1, sizeof(*run->encoders));
-  uint64_t *ends = malloc((run->plan->segments + 1) * sizeof(*ends));
-  lcomm_status status = run->encoders && ends ? LCOMM_OK : LCOMM_ERR_MEMORY;
-  for (uint32_t i = 0; status == LCOMM_OK && i < steps; i++) {
-    status = make_encoder(run, i, ends);
+  lcomm_segment_scratch scratch;
+  if (!run->encoders || lcomm_plan_scratch_make(run->plan, &scratch) != LCOMM_OK) {
+    return LCOMM_ERR_MEMORY;
   }
-  free(ends);
+  lcomm_status status = LCOMM_OK;
+  for (uint32_t i = 0; status == LCOMM_OK && i < steps; i++) {
+    status = make_encoder(run, i, &scratch);
+  }
+  lcomm_plan_scratch_free(&scratch);
   return status;
 }
 
@@ -90,15 +129,6 @@ static bool needs_own_vector(const lcomm_plan *plan) {
          plan->collective == LCOMM_COLLECTIVE_BARRIER;
 }
 
-static lcomm_status make_feedback(lcomm_run *run) {
-  if (!lcomm_plan_feedback(run->plan, &run->feedback_first, &run->feedback_count) ||
-      run->feedback_count == 0) {
-    return LCOMM_OK;
-  }
-  run->residual = calloc(run->feedback_count, sizeof(float));
-  return run->residual ? LCOMM_OK : LCOMM_ERR_MEMORY;
-}
-
 static lcomm_status make_scratch(lcomm_run *run) {
   size_t most = 1;
   for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
@@ -108,8 +138,10 @@ static lcomm_status make_scratch(lcomm_run *run) {
   run->encode_payloads = calloc(most, sizeof(*run->encode_payloads));
   run->encode_sizes = calloc(most, sizeof(*run->encode_sizes));
   run->reduce_sources = calloc(most, sizeof(*run->reduce_sources));
-  return run->encode_payloads && run->encode_sizes && run->reduce_sources ? LCOMM_OK
-                                                                          : LCOMM_ERR_MEMORY;
+  run->reduce_summands = calloc(most, sizeof(*run->reduce_summands));
+  return run->encode_payloads && run->encode_sizes && run->reduce_sources && run->reduce_summands
+             ? LCOMM_OK
+             : LCOMM_ERR_MEMORY;
 }
 
 static lcomm_status make_progress_state(lcomm_run *run) {
@@ -146,7 +178,7 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
   made->comm = comm;
   lcomm_status status = make_slots(made);
   status = status == LCOMM_OK ? make_encoders(made) : status;
-  status = status == LCOMM_OK ? make_feedback(made) : status;
+  status = status == LCOMM_OK ? make_lossless(made) : status;
   status = status == LCOMM_OK ? make_scratch(made) : status;
   status = status == LCOMM_OK ? make_progress_state(made) : status;
   if (status != LCOMM_OK) {
@@ -182,13 +214,16 @@ void lcomm_run_destroy(lcomm_run *run) {
     lcomm_topk_destroy(run->encoders[i]);
   }
   free(run->encoders);
+  for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
+    lcomm_lossless_destroy(run->lossless[i]);
+  }
   free(run->slots);
   free(run->arena);
-  free(run->residual);
   free(run->own_vector);
   free(run->encode_payloads);
   free(run->encode_sizes);
   free(run->reduce_sources);
+  free(run->reduce_summands);
   free(run->waiting);
   free(run->ready);
   free(run->held);

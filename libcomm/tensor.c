@@ -131,7 +131,7 @@ static lcomm_status compare_rows(lcomm_comm *comm, const tensor_row *rows) {
   return LCOMM_OK;
 }
 
-static lcomm_status compare_tensors(lcomm_comm *comm) {
+static lcomm_status compare(lcomm_comm *comm) {
   char who[96];
   uint64_t count = comm->tensor_count;
   lcomm_status status = broadcast_bytes(comm, &count, sizeof(count));
@@ -160,6 +160,12 @@ static lcomm_status compare_tensors(lcomm_comm *comm) {
   return status;
 }
 
+lcomm_status lcomm_tensors_compare(lcomm_comm *comm) {
+  lcomm_status status = comm->tensors_compared ? LCOMM_OK : compare(comm);
+  comm->tensors_compared = status == LCOMM_OK;
+  return status;
+}
+
 /* --------------------------------------------------------------- waiting */
 
 static lcomm_status check_all_ready(lcomm_comm *comm) {
@@ -182,8 +188,8 @@ lcomm_status lcomm_tensors_wait(lcomm_comm *comm) {
     return status;
   }
   status = check_all_ready(comm);
-  if (status == LCOMM_OK && !comm->buckets) {
-    status = compare_tensors(comm);
+  if (status == LCOMM_OK) {
+    status = lcomm_tensors_compare(comm);
   }
   if (status == LCOMM_OK) {
     status = lcomm_buckets_start(comm);
@@ -198,13 +204,45 @@ lcomm_status lcomm_tensors_wait(lcomm_comm *comm) {
     atomic_store(&comm->tensors[i]->ready, false);
   }
   comm->buckets_started = 0;
+  comm->last_not_finite = comm->step_not_finite;
+  comm->step_not_finite = 0;
   comm->step++;
   atomic_store(&comm->step_open, false);
   return LCOMM_OK;
 }
 
-/* The overlap of the tensor with the part of its bucket whose residual this
- * rank keeps. */
+uint64_t lcomm_tensors_not_finite(const lcomm_comm *comm) {
+  return comm ? comm->last_not_finite : 0;
+}
+
+/* -------------------------------------------------------------- residuals */
+
+lcomm_kept lcomm_tensor_kept(const lcomm_tensor *tensor, const lcomm_feedback_state *feedback) {
+  lcomm_kept kept = {0, 0, 0};
+  if (!feedback) {
+    return kept;
+  }
+  uint64_t begin = feedback->first, end = feedback->first + feedback->count;
+  uint64_t first = tensor->offset > begin ? tensor->offset : begin;
+  uint64_t last = tensor->offset + tensor->count < end ? tensor->offset + tensor->count : end;
+  if (first < last) {
+    kept = (lcomm_kept){first - tensor->offset, last - first, first - begin};
+  }
+  return kept;
+}
+
+bool lcomm_tensor_owed(const lcomm_tensor *tensor, float *residual) {
+  const lcomm_bucket *bucket = tensor->bucket;
+  if (!bucket || !bucket->owed || bucket->comm->rank != 0) {
+    return false;
+  }
+  float units = bucket->op == LCOMM_AVG ? (float)bucket->comm->size : 1.0f;
+  for (uint64_t i = 0; i < tensor->count; i++) {
+    residual[i] = units * bucket->owed[tensor->offset + i];
+  }
+  return true;
+}
+
 lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor, float *residual) {
   if (!comm || !tensor || !residual) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_residual: a pointer is NULL");
@@ -213,17 +251,14 @@ lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor,
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "lcomm_tensor_residual: a step is under way; call it between the steps");
   }
-  memset(residual, 0, tensor->count * sizeof(float));
-  const lcomm_run *run = tensor->bucket ? tensor->bucket->run : NULL;
-  if (!run || !run->residual) {
+  if (lcomm_tensor_owed(tensor, residual)) {
     return LCOMM_OK;
   }
-  uint64_t begin = run->feedback_first, end = run->feedback_first + run->feedback_count;
-  uint64_t first = tensor->offset > begin ? tensor->offset : begin;
-  uint64_t last = tensor->offset + tensor->count < end ? tensor->offset + tensor->count : end;
-  if (first < last) {
-    memcpy(residual + (first - tensor->offset), run->residual + (first - begin),
-           (last - first) * sizeof(float));
+  memset(residual, 0, tensor->count * sizeof(float));
+  const lcomm_feedback_state *feedback = tensor->bucket ? tensor->bucket->feedback : NULL;
+  lcomm_kept kept = lcomm_tensor_kept(tensor, feedback);
+  if (kept.n > 0) {
+    memcpy(residual + kept.first, feedback->residual + kept.at, kept.n * sizeof(float));
   }
   return LCOMM_OK;
 }

@@ -223,6 +223,27 @@ static void print_env(void) {
   }
 }
 
+static void print_kernels(void) {
+  const char *isa = lcomm_env_get(LCOMM_ENV_ISA);
+  const lcomm_kernels *used = isa ? lcomm_kernels_by_name(isa, NULL) : lcomm_kernels_best();
+  printf("\nkernels\n");
+  for (int i = 0; lcomm_kernels_list[i]; i++) {
+    const lcomm_kernels *table = lcomm_kernels_list[i], *next = lcomm_kernels_list[i + 1];
+    if (next && strcmp(next->name, table->name) == 0 && lcomm_kernels_runs(next)) {
+      continue; /* a better version of the same table */
+    }
+    bool runs = lcomm_kernels_runs(table);
+    printf("  %-10s %s\n", table->name,
+           table == used ? "in use"
+           : runs        ? "runs here"
+                         : "not on this processor or system");
+    i += next && strcmp(next->name, table->name) == 0;
+  }
+  if (!used) {
+    printf("  LCOMM_ISA=%s is none of those that run here\n", isa);
+  }
+}
+
 static void print_build(void) {
   char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
@@ -238,13 +259,10 @@ static void print_build(void) {
   for (int i = 0; lcomm_codec_list[i]; i++) {
     const lcomm_codec *codec = lcomm_codec_list[i];
     printf("  %-10s ", codec->name);
-    if (codec->bits > 0) {
-      printf("%10.2f  %s\n", codec->bits, codec->summary);
-    } else {
-      printf("%10s  %s\n", "varies", codec->summary);
-    }
+    lcomm_format format = lcomm_format_of(codec);
+    printf("%10.2f  %s\n", lcomm_format_bits(&format), codec->summary);
   }
-  printf("\nkernels\n  %-10s in use\n", lcomm_kernels_best()->name);
+  print_kernels();
 }
 
 static int print_plans(const options *o, const lcomm_policy *policy, const lcomm_topo *topo) {

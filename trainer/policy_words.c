@@ -60,25 +60,44 @@ static const struct {
     {"fp8e4m3", "rounded to 8-bit floats (e4m3), a quarter of the bytes"},
     {"fp8e5m2", "rounded to 8-bit floats (e5m2), a quarter of the bytes"},
     {"int8", "rounded to 8-bit integers, a quarter of the bytes"},
+    {"int4", "rounded to 4-bit integers, a sixth of the bytes"},
 };
 
+/* Is `word` one of the endings or options of the codec? */
+static bool has_part(const char *codec, const char *word) {
+  const char *found = strstr(codec, word);
+  return found && strchr(",+", found[strlen(word)]) != NULL; /* the end, too */
+}
+
+static void say_kept(writer *to, const char *argument) {
+  if (strncmp(argument, "k=", 2) == 0)
+    say(to, "only the largest %.*s values of each tensor", (int)strspn(argument + 2, "0123456789"),
+        argument + 2);
+  else
+    say(to, "only the largest %g %% of the values", 100.0 * strtod(argument, NULL));
+  if (has_part(argument, "values=int8"))
+    say(to, ", those as 8-bit integers");
+}
+
+/* NAME[:OPTION,...][+ef][+zstd], as lcomm_policy_string writes it. */
 static void say_codec(writer *to, const char *codec) {
-  char name[VALUE_SIZE];
-  snprintf(name, sizeof name, "%s", codec);
-  char *feedback = strstr(name, "+ef");
-  if (feedback)
-    *feedback = '\0';
+  size_t length = strcspn(codec, ":+-");
   bool known = false;
   for (size_t i = 0; i < sizeof codec_words / sizeof codec_words[0]; i++)
-    if (strcmp(name, codec_words[i].codec) == 0) {
+    if (strlen(codec_words[i].codec) == length &&
+        strncmp(codec, codec_words[i].codec, length) == 0) {
       say(to, "%s", codec_words[i].words);
       known = true;
     }
-  if (strncmp(name, "topk:", 5) == 0)
-    say(to, "only the largest %g %% of the values", 100.0 * strtod(name + 5, NULL));
+  if (strncmp(codec, "topk:", 5) == 0)
+    say_kept(to, codec + 5);
   else if (!known)
     say(to, "%s", codec);
-  if (feedback)
+  if (has_part(codec, "stochastic"))
+    say(to, ", up or down by chance");
+  if (has_part(codec, "+zstd"))
+    say(to, ", then zstd");
+  if (has_part(codec, "+ef"))
     say(to, "; the error is made up for later");
 }
 
@@ -98,10 +117,14 @@ static bool is_exempt(const char *globs, const char *name) {
 
 /* Which tensors a lossy codec acts on, and how much of the gradient that is. */
 static void say_tensors(writer *to, const char *policy, const model *net, const char *indent) {
-  char min[VALUE_SIZE], exempt[VALUE_SIZE], warmup[VALUE_SIZE];
+  char min[VALUE_SIZE], exempt[VALUE_SIZE], warmup[VALUE_SIZE], ramp[VALUE_SIZE];
+  char momentum[VALUE_SIZE], clip[VALUE_SIZE];
   find_value(policy, "min", "64K", min);
   find_value(policy, "exempt", "", exempt);
   find_value(policy, "warmup", "0", warmup);
+  find_value(policy, "ramp", "", ramp);
+  find_value(policy, "momentum", "", momentum);
+  find_value(policy, "clip", "", clip);
   size_t compressed = 0;
   int tensors = 0;
   say(to, "%scompressed: ", indent);
@@ -121,6 +144,18 @@ static void say_tensors(writer *to, const char *policy, const model *net, const 
         net->parameter_count);
   if (strcmp(warmup, "0") != 0)
     say(to, "%sthe first %s steps are exact\n", indent, warmup);
+  if (ramp[0])
+    say(to, "%sthe density comes down in stages: %s\n", indent, ramp);
+  if (clip[0])
+    say(to, "%seach tensor of a rank is clipped at norm %s / sqrt(ranks)\n", indent, clip);
+  if (momentum[0])
+    say(to, "%smomentum %s is kept by libcomm; the optimiser's is off\n", indent, momentum);
+}
+
+bool policy_keeps_momentum(const char *policy) {
+  char momentum[VALUE_SIZE];
+  find_value(policy, "momentum", "", momentum);
+  return momentum[0] != '\0';
 }
 
 void policy_words(const char *policy, int nodes, const model *net, const char *indent, char *text,

@@ -3,6 +3,7 @@
 #ifndef TRAINER_POLICY_WORDS_H
 #define TRAINER_POLICY_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "trainer/model.h"
@@ -12,5 +13,9 @@
  * Cuts what does not fit. */
 void policy_words(const char *policy, int nodes, const model *net, const char *indent, char *text,
                   size_t size);
+
+/* Does the policy keep the momentum (momentum correction)? The optimiser must
+ * not have one of its own then. */
+bool policy_keeps_momentum(const char *policy);
 
 #endif

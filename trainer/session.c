@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 #include "trainer/session.h"
+#include "trainer/policy_words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,8 @@ static int prepare(session *self, failure *why) {
     return -1;
   if (model_create(chosen->model, self->data.shape, DATASET_CLASSES, chosen->batch, &self->net))
     return no_memory(why);
-  if (optimizer_create(chosen->optimizer, self->net.weight_count, chosen->momentum,
+  bool kept = policy_keeps_momentum(lcomm_policy_string(self->comm));
+  if (optimizer_create(chosen->optimizer, self->net.weight_count, kept ? 0.0f : chosen->momentum,
                        &self->optimizer))
     return no_memory(why);
   self->order = malloc(self->data.train.count * sizeof *self->order);

@@ -11,8 +11,14 @@
   X(LCOMM_ENV_NODES, "LCOMM_NODES", "real hosts", "pose as this many nodes, ranks split evenly")   \
   X(LCOMM_ENV_HOSTID, "LCOMM_HOSTID", "this host", "identity of this rank's host, any text")       \
   X(LCOMM_ENV_TIMEOUT_S, "LCOMM_TIMEOUT_S", "300", "seconds without progress until an error")      \
+  X(LCOMM_ENV_ISA, "LCOMM_ISA", "the fastest",                                                     \
+    "kernels to use: scalar, avx2 or avx512; the results are the same")                            \
   X(LCOMM_ENV_LOG, "LCOMM_LOG", "none",                                                            \
     "none, error, or info: errors and plans, on standard error")                                   \
+  X(LCOMM_ENV_CAPTURE, "LCOMM_CAPTURE", "none",                                                    \
+    "folder for the gradients of some steps, as this rank saw them")                               \
+  X(LCOMM_ENV_CAPTURE_STEPS, "LCOMM_CAPTURE_STEPS", "0,10,100,1000",                               \
+    "which steps LCOMM_CAPTURE is for, counted from 0")                                            \
   X(LCOMM_ENV_DATA, "LCOMM_DATA", "./data", "folder with data sets, for the trainer")
 
 typedef enum lcomm_env {

@@ -31,8 +31,10 @@
  *           difference is detected and named on every rank
  *           (LCOMM_ERR_MISMATCH); it does not hang.
  *   Bits    After a successful all-reduce or broadcast all ranks hold
- *           bit-identical results, with every codec. The same inputs on the
- *           same number of ranks and nodes give the same bits every run.
+ *           bit-identical results, with every codec. The same calls with the
+ *           same inputs on the same number of ranks and nodes give the same
+ *           bits every run, whatever the processor and the thread's
+ *           floating-point environment.
  *   Memory  Buffers are host memory. The library never owns a caller's
  *           buffer. After the first operation of a shape nothing is
  *           allocated on the data path.
@@ -55,19 +57,43 @@
  *                 are powers of 1024                    (default 64K)
  *   exempt=GLOB[,GLOB...]  tensors whose name matches stay exact
  *   warmup=STEPS  tensor steps that stay exact at first (default 0)
+ *   ramp=DENSITY@STEPS[,DENSITY@STEPS...]  after the warm-up, top-k keeps
+ *                 this share for so many tensor steps, then the next one, and
+ *                 at last that of net; up to 8 stages, needs net=topk
+ *   momentum=M    momentum correction with momentum factor masking (Deep
+ *                 Gradient Compression, Lin et al. 2018), 0 < M < 1. The
+ *                 library keeps the momentum, the optimiser's own must be 0.
+ *                 Needs net=topk with +ef               (default none)
+ *   clip=NORM     scale each tensor's own gradient down to an L2 norm of at
+ *                 most NORM / sqrt(ranks) before it is accumulated,
+ *                 0 < NORM <= 1e9; needs net with +ef   (default none)
  *   scope=tensor|bucket  top-k picks its share in every tensor, or over the
  *                 whole bucket                          (default tensor)
  *   bucket=SIZE   tensors are fused into buckets of at most this size, 4K or
  *                 more; a larger tensor is a bucket alone (default 25M)
  *   algo=auto|ring|direct|gather  exchange between the peers of a plan; a
- *                 ring is for exact float32 only, direct takes its place
- *                 elsewhere                             (default auto)
+ *                 ring is for exact float32 without +zstd only, direct takes
+ *                 its place elsewhere                   (default auto)
  *   check=none|xxhash  checksum every wire message      (default none)
- *   CODEC is one of none, fp16, bf16, fp8e4m3, fp8e5m2, int8, topk:DENSITY
- *   with 0 < DENSITY <= 1, then optionally +ef (error feedback). Error
- *   feedback remembers what a step did not send; it needs an identity that
- *   lasts, so it acts on tensors only: plain lcomm_allreduce() calls under a
- *   +ef policy stay exact.
+ *
+ *   CODEC is NAME[:OPTION[,OPTION...]][+ef|-ef][+zstd], e.g. bf16,
+ *   fp8e4m3:block=32,stochastic or topk:0.01,values=int8+ef+zstd
+ *     none        float32 as it is
+ *     fp16        scale=block (a power of two shared by each block) or
+ *                 scale=2^N (of all values, -24 <= N <= 24), else unscaled
+ *     bf16
+ *     fp8e4m3, fp8e5m2  block=32|64|128 (default 128): values that share a
+ *                 scale; stochastic: round so, not to the nearest
+ *     int8, int4  block=32|128 (default 128 for int8, 32 for int4)
+ *     topk        first DENSITY, the share of values that is kept, with
+ *                 0 < DENSITY <= 1, or k=N, that many values of each tensor
+ *                 (or of each bucket, see scope), 1 <= N < 2^32; then
+ *                 values=bf16|int8 (default bf16)
+ *   +ef is error feedback, for every codec but none: what a step did not send
+ *   is remembered and added to the next. It needs an identity that lasts, so
+ *   it acts on tensors only: plain lcomm_allreduce() calls under a +ef policy
+ *   stay exact. int4 has it on net unless -ef takes it away.
+ *   +zstd compresses the payloads once more, without loss.
  *   Codecs act on sums (all-reduce, reduce-scatter). All-gather and broadcast
  *   are always exact.
  *
@@ -176,6 +202,7 @@ typedef enum lcomm_op {
 typedef struct lcomm_request {
   void *internal;
   uint64_t generation;
+  uint64_t not_finite;
 } lcomm_request;
 
 /* All-reduce: receive[i] = sum (or average) over ranks of send[i].
@@ -236,6 +263,12 @@ LCOMM_API lcomm_status lcomm_progress(lcomm_comm *comm);
 LCOMM_API lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done);
 LCOMM_API lcomm_status lcomm_wait(lcomm_comm *comm, lcomm_request *request);
 
+/* How many values of the result of a sum that is over were NaN or Inf, if it
+ * went through a lossy codec; 0 for exact operations, which nobody looks
+ * through, and for one that is not over. Of a reduce-scatter: in the segment of
+ * this rank; of an all-reduce: the same on all ranks. */
+LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
+
 /* --------------------------------------------------------------- tensors */
 
 /* Tensors are gradients with a name: they are averaged (or summed) every
@@ -277,6 +310,12 @@ LCOMM_API lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor
  * was not, or as lcomm_allreduce. */
 LCOMM_API lcomm_status lcomm_tensors_wait(lcomm_comm *comm);
 
+/* How many values of the results of the last finished step were NaN or Inf,
+ * over all tensors; the same on all ranks. They are never hidden by a codec: a
+ * block that holds one carries it. A loss scaler asks here instead of looking
+ * at every gradient again. 0 for NULL. */
+LCOMM_API uint64_t lcomm_tensors_not_finite(const lcomm_comm *comm);
+
 /* The part of a tensor's error-feedback residual that lives on this rank:
  * copies elements that this rank keeps into `residual` (count float32, in
  * tensor order) and writes zero elsewhere. The sum over the ranks is the mass
@@ -285,6 +324,51 @@ LCOMM_API lcomm_status lcomm_tensors_wait(lcomm_comm *comm);
  * everywhere for exact tensors. Between steps only (else STATE). */
 LCOMM_API lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor,
                                              float *residual);
+
+/* ------------------------------------------------------ saving the state */
+
+/* What error feedback and momentum correction remember belongs into a
+ * checkpoint like the parameters: without it a run that goes on loses what was
+ * not sent yet. Save and load are called by all ranks, between two steps.
+ *
+ * A saved state is a folder with one file per rank, rank-RRRRR-of-NNNNN.lcs;
+ * codecs/state.h has every byte. It holds the step counter, so warm-up and density
+ * stages go on where they were, and for every tensor the part of the residual
+ * and momentum that the rank keeps.
+ */
+
+/* Save into `folder`, which is made if need be. Use a new folder each time: a
+ * file that exists is replaced, and files of different saves do not go
+ * together. A file has its name only once it is whole and on the disk, so a
+ * crash leaves a file that is missing, never half a file. Ranks do not wait for
+ * each other; the folder is complete when all have returned LCOMM_OK.
+ * Errors: ARGUMENT, STATE during a step, SYSTEM (the path and the cause are in
+ * lcomm_last_error), MEMORY, or the sticky error. The state is not changed. */
+LCOMM_API lcomm_status lcomm_state_save(lcomm_comm *comm, const char *folder);
+
+/* Load what lcomm_state_save() wrote: after all tensors were added, before the
+ * first step or between two. Collective. All ranks restore it or none does:
+ * after an error nothing has changed, and the sentence on every rank names the
+ * first rank that failed, and the file.
+ * On as many ranks and nodes as saved, with buckets and parts as they were, the
+ * restored run goes on bit for bit as the saved one would have. Each rank then
+ * reads its own file only. Otherwise every rank reads all files, one at a time,
+ * and the residuals are handed out anew: those that the old ranks kept of an
+ * element are summed in rank order (each sum rounded to float32) and go to one
+ * of the ranks that keep the element now, taking turns by 1024 elements. No
+ * mass is lost: for LCOMM_AVG tensors a residual weighs 1/size, so it is scaled
+ * by new size / old size. Momentum likewise. Where nobody keeps a residual any
+ * more (a single node, an exact policy) what is left is added to the result of
+ * the next step, and until then lcomm_tensor_residual() shows it on rank 0.
+ * The policy may be another one; momentum is dropped by one without.
+ * Tensors are matched by name. One with a state must be here, with the same
+ * count and operation; its type may differ. One without starts at zero.
+ * Errors: ARGUMENT (also a tensor that is not here or differs), STATE during a
+ * step, SYSTEM (a file or the folder cannot be read), WIRE (a file is damaged,
+ * or files are not of one set), UNSUPPORTED (another version of the format),
+ * MISMATCH (ranks read different sets, or have different tensors), MEMORY, or
+ * as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_state_load(lcomm_comm *comm, const char *folder);
 
 /* ------------------------------------------------------------ statistics */
 
@@ -313,6 +397,8 @@ typedef struct lcomm_stats {
   uint64_t exact_bytes[LCOMM_LINK_COUNT];    /* sent, had the same messages been exact; the
                                                 ratio to sent_bytes is the compression of the
                                                 messages, whose number depends on the plan */
+  uint64_t not_finite;                       /* NaN and Inf in the results of tensors, and of
+                                                plain sums that went through a lossy codec */
   double encode_s;                           /* processor time in encoders */
   double decode_s;                           /* ... in decoders and sums */
   double wait_s;                             /* time with nothing to do but wait */

@@ -25,7 +25,7 @@ enum {
 static const double DENSE_RESULT_DENSITY = 8.25 / 24.3;
 
 static lcomm_codec_choice exact_choice(lcomm_dtype dtype) {
-  return (lcomm_codec_choice){lcomm_codec_exact(dtype), 0, false};
+  return (lcomm_codec_choice){.format = lcomm_format_exact(dtype)};
 }
 
 static bool sums(lcomm_collective collective) {
@@ -36,7 +36,7 @@ static bool sums(lcomm_collective collective) {
 static const char *why_exact(const lcomm_plan *plan, const lcomm_plan_request *request,
                              const lcomm_policy *policy, const lcomm_codec_choice *choice) {
   uint64_t bytes = plan->count * lcomm_dtype_size(plan->dtype);
-  if (choice->codec->id == LCOMM_CODEC_NONE) {
+  if (choice->format.codec->id == LCOMM_CODEC_NONE && !choice->format.zstd) {
     return "the policy asks for no codec";
   }
   if (!sums(plan->collective)) {
@@ -51,36 +51,59 @@ static const char *why_exact(const lcomm_plan *plan, const lcomm_plan_request *r
   if (choice->error_feedback && !request->lasting) {
     return "error feedback needs a tensor, this is a plain call";
   }
-  if (choice->codec->id == LCOMM_CODEC_TOPK &&
+  if (lcomm_format_is_sparse(&choice->format) &&
       plan->collective == LCOMM_COLLECTIVE_REDUCE_SCATTER) {
     return "top-k applies to all-reduce only";
   }
-  if (choice->codec->id == LCOMM_CODEC_TOPK && plan->vector_count >= UINT32_MAX) {
+  if (lcomm_format_is_sparse(&choice->format) && plan->vector_count >= UINT32_MAX) {
     return "top-k positions are 32-bit";
   }
   return NULL;
 }
 
+/* The choice for a buffer of 16-bit numbers: without a codec they travel as
+ * they are, with or without the lossless stage. */
+static lcomm_codec_choice for_dtype(lcomm_dtype dtype, lcomm_codec_choice choice) {
+  if (choice.format.codec->id == LCOMM_CODEC_NONE) {
+    bool zstd = choice.format.zstd;
+    choice.format = lcomm_format_exact(dtype);
+    choice.format.zstd = zstd;
+  }
+  return choice;
+}
+
 static lcomm_codec_choice applied(const lcomm_plan *plan, const lcomm_plan_request *request,
                                   const lcomm_policy *policy, const lcomm_codec_choice *choice) {
-  return why_exact(plan, request, policy, choice) ? exact_choice(plan->dtype) : *choice;
+  lcomm_codec_choice made = *choice;
+  if (why_exact(plan, request, policy, choice)) {
+    return exact_choice(plan->dtype);
+  }
+  if (lcomm_format_is_sparse(&made.format) && request->density > 0) {
+    made.format.density = request->density;
+    made.format.kept = 0;
+  }
+  return for_dtype(plan->dtype, made);
 }
 
 static bool is_exact(const lcomm_plan *plan, lcomm_stage stage) {
-  return plan->stages[stage].codec == lcomm_codec_exact(plan->dtype);
+  lcomm_format exact = lcomm_format_exact(plan->dtype);
+  return plan->stages[stage].format.codec == exact.codec &&
+         plan->stages[stage].format.variant == exact.variant;
 }
 
 /* Partial sums travel as they are. Not so for 16-bit buffers: their exact
  * codec holds every contribution, but rounds a partial sum. */
 static bool keeps_sums(const lcomm_plan *plan, lcomm_stage stage) {
-  return plan->stages[stage].codec->id == LCOMM_CODEC_NONE;
+  const lcomm_format *format = &plan->stages[stage].format;
+  return format->codec->id == LCOMM_CODEC_NONE && !format->zstd;
 }
 
 static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
                           const lcomm_policy *policy, const lcomm_topo *topo) {
   const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
   plan->stages[LCOMM_STAGE_NODE] = applied(plan, request, policy, &policy->node);
-  plan->stages[LCOMM_STAGE_NET] = applied(plan, request, policy, &policy->net);
+  plan->stages[LCOMM_STAGE_NET] =
+      topo->nodes > 1 ? applied(plan, request, policy, &policy->net) : exact_choice(plan->dtype);
   plan->stages[LCOMM_STAGE_RESULT] = applied(plan, request, policy, far);
   const char *why = why_exact(plan, request, policy, far);
   snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : "as the policy asks");
@@ -166,7 +189,7 @@ static lcomm_exchange_kind choose_dense(lcomm_plan *plan, lcomm_algorithm wanted
 
 static uint32_t choose_chunks(const lcomm_plan *plan, lcomm_stage stage, int ranks,
                               uint64_t count) {
-  if (plan->stages[stage].codec->id == LCOMM_CODEC_TOPK) {
+  if (lcomm_format_is_sparse(&plan->stages[stage].format)) {
     return 1; /* one exact selection over the whole shard */
   }
   uint64_t chunks = (count * sizeof(float) + CHUNK_BYTES - 1) / CHUNK_BYTES;
@@ -189,12 +212,13 @@ void lcomm_plan_choose(lcomm_plan *plan, const lcomm_plan_request *request,
   bool small = is_small(plan, topo) && policy->algorithm == LCOMM_ALGO_AUTO;
   plan->shape.hierarchical = topo->nodes > 1 && topo->nodes < topo->size && !small;
   exchange_size(plan, topo, &ranks, &count);
-  if (plan->stages[stage].codec->id == LCOMM_CODEC_TOPK) {
+  if (lcomm_format_is_sparse(&plan->stages[stage].format)) {
     plan->shape.exchange = choose_sparse(plan, policy->algorithm, ranks, count);
     if (plan->shape.exchange == LCOMM_EXCHANGE_SPARSE &&
-        plan->stages[stage].density > DENSE_RESULT_DENSITY) {
+        lcomm_plan_density(plan, stage, 0, plan->vector_count) > DENSE_RESULT_DENSITY) {
       say(plan, "at this density a dense int8 result is smaller");
-      plan->stages[LCOMM_STAGE_RESULT] = (lcomm_codec_choice){&lcomm_codec_int8, 0, true};
+      plan->stages[LCOMM_STAGE_RESULT] =
+          (lcomm_codec_choice){lcomm_format_of(&lcomm_codec_int8), true};
     }
   } else {
     plan->shape.exchange = choose_dense(plan, policy->algorithm, topo, ranks, count, stage);

@@ -9,4 +9,7 @@
 void lcomm_plan_choose(lcomm_plan *plan, const lcomm_plan_request *request,
                        const lcomm_policy *policy, const lcomm_topo *topo);
 
+/* Bound the payload of every slot of the linked schedule. MEMORY. */
+lcomm_status lcomm_plan_bound_slots(lcomm_plan *plan);
+
 #endif

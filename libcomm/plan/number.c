@@ -3,6 +3,7 @@
 
 #include "libcomm/plan/number.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,6 +33,16 @@ size_t lcomm_read_integer(const char *text, size_t length, uint64_t *number, boo
       *number = *number * 10 + digit;
   }
   return i;
+}
+
+size_t lcomm_read_size(const char *text, size_t length, uint64_t *bytes, bool *overflow) {
+  size_t used = lcomm_read_integer(text, length, bytes, overflow);
+  char unit = used > 0 && used < length ? text[used] : '\0';
+  unsigned shift = unit == 'K' ? 10 : unit == 'M' ? 20 : unit == 'G' ? 30 : 0;
+  if (*bytes > UINT64_MAX >> shift)
+    *overflow = true;
+  *bytes <<= shift;
+  return used + (shift > 0);
 }
 
 /* A number mantissa * 10^-places. */
@@ -83,9 +94,12 @@ static double decimal_value(decimal d) {
     d.mantissa = d.mantissa / 10 + (d.places == PLACES_MAX + 1 && d.mantissa % 10 >= 5);
   if (d.mantissa == 0)
     return 0;
-  if (d.places < 0 || (double)d.mantissa > powers_of_ten[d.places])
-    return 2;
-  return (double)d.mantissa / powers_of_ten[d.places];
+  for (; d.places < 0 && d.mantissa <= LCOMM_DECIMAL_MAX; d.places++)
+    d.mantissa *= 10;
+  if (d.places < 0)
+    return (double)INFINITY;
+  double value = (double)d.mantissa / powers_of_ten[d.places];
+  return value <= LCOMM_DECIMAL_MAX ? value : (double)INFINITY;
 }
 
 size_t lcomm_read_decimal(const char *text, size_t length, double *number) {
@@ -98,10 +112,28 @@ size_t lcomm_read_decimal(const char *text, size_t length, double *number) {
   return used;
 }
 
+/* As 0.000ddd or ddd.d or ddd000 while that is short, else as d.dde-N. */
+static void place_point(const char *digits, int count, int exponent, char *text, size_t size) {
+  static const char zeros[] = "00000000000000";
+  char tail[16] = "";
+  int before = 1; /* digits before the point */
+  if (exponent < 0 && exponent >= -4) {
+    snprintf(text, size, "0.%.*s%s", -exponent - 1, zeros, digits);
+    return;
+  }
+  if (exponent > 0 && exponent < DIGITS_MAX)
+    before = exponent + 1;
+  else if (exponent != 0)
+    snprintf(tail, sizeof tail, "e%d", exponent);
+  if (count > before)
+    snprintf(text, size, "%.*s.%s%s", before, digits, digits + before, tail);
+  else
+    snprintf(text, size, "%s%.*s%s", digits, before - count, zeros, tail);
+}
+
 /* Only digits and the exponent are taken from printf: its decimal point
  * depends on the locale. */
 void lcomm_format_decimal(double number, char *text, size_t size) {
-  static const char zeros[] = "0.000";
   char raw[64], digits[DIGITS_MAX + 1];
   int count = 0;
   snprintf(raw, sizeof raw, "%.*e", DIGITS_MAX - 1, number);
@@ -114,13 +146,5 @@ void lcomm_format_decimal(double number, char *text, size_t size) {
   while (count > 1 && digits[count - 1] == '0')
     count--;
   digits[count] = '\0';
-
-  if (exponent < 0 && exponent >= -4) {
-    snprintf(text, size, "%.*s%s", 1 - exponent, zeros, digits);
-    return;
-  }
-  char tail[16] = "";
-  if (exponent != 0)
-    snprintf(tail, sizeof tail, "e%d", exponent);
-  snprintf(text, size, "%.1s%s%s%s", digits, count > 1 ? "." : "", digits + (count > 0), tail);
+  place_point(digits, count, exponent, text, size);
 }

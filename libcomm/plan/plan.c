@@ -10,7 +10,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "kernels/stripe.h"
 #include "libcomm/plan/choose.h"
 
 const char *lcomm_collective_name(lcomm_collective collective) {
@@ -65,93 +64,22 @@ static lcomm_status build(lcomm_plan *plan, const lcomm_topo *topo) {
   return LCOMM_ERR_ARGUMENT;
 }
 
-/* ------------------------------------------------------------ slot sizes */
-
-void lcomm_plan_topk_shape(const lcomm_plan *plan, lcomm_stage stage, lcomm_span span,
-                           uint32_t outputs, uint64_t *ends, lcomm_topk_shape *shape) {
-  size_t segments = 0;
-  for (size_t i = 0; i < plan->segments; i++) {
-    uint64_t end = plan->segment_ends[i];
-    if (end > span.first && end < span.first + span.count) {
-      ends[segments++] = end - span.first;
-    }
-  }
-  ends[segments++] = span.count;
-  *shape = (lcomm_topk_shape){.base_count = span.count,
-                              .parts = span.parts,
-                              .part = span.part,
-                              .outputs = outputs,
-                              .density = plan->stages[stage].density,
-                              .segment_ends = ends,
-                              .segments = segments};
-}
-
-static size_t topk_bound(const lcomm_topk_shape *shape, uint64_t part_count) {
-  uint64_t total = 0, before = 0;
-  for (size_t i = 0; i < shape->segments; i++) {
-    uint64_t here = lcomm_stripe_count(shape->segment_ends[i], shape->parts, shape->part);
-    total += lcomm_topk_entries(shape->density, here - before);
-    before = here;
-  }
-  return lcomm_topk_bound(lcomm_topk_capacity(total, shape->outputs, part_count));
-}
-
-/* Bound of slot `slot`, which stands for the view `span` split over `outputs`. */
-static void bound_slot(lcomm_plan *plan, uint32_t slot, lcomm_span span, uint32_t outputs,
-                       uint64_t *ends) {
-  const lcomm_slot *it = &plan->schedule.slots[slot];
-  const lcomm_codec *codec = plan->stages[it->stage].codec;
-  lcomm_topk_shape shape;
-  if (codec->id != LCOMM_CODEC_TOPK) {
-    plan->slot_bounds[slot] = codec->size(it->count);
-    return;
-  }
-  lcomm_plan_topk_shape(plan, it->stage, span, outputs, ends, &shape);
-  plan->slot_bounds[slot] = topk_bound(&shape, it->count);
-}
-
-static void bound_slots_of_step(lcomm_plan *plan, const lcomm_step *step, uint64_t *ends) {
-  if (step->kind == LCOMM_STEP_ENCODE) {
-    for (uint32_t i = 0; i < step->slot_count; i++) {
-      bound_slot(plan, step->slot + i, step->span, step->slot_count, ends);
-    }
-    return;
-  }
-  if (step->kind == LCOMM_STEP_DECODE) {
-    bound_slot(plan, step->slot, step->span, 1, ends);
-    return;
-  }
-  if (step->kind != LCOMM_STEP_REDUCE) {
-    return;
-  }
-  /* Contributions to a stripe are outputs of a selection over the whole. */
-  lcomm_span whole = lcomm_span_whole(step->span.first, step->span.count);
-  for (uint32_t i = 0; i < step->slot_count; i++) {
-    uint32_t slot = plan->schedule.sources[step->sources + i];
-    if (slot != LCOMM_SOURCE_SELF) {
-      bound_slot(plan, slot, whole, step->span.parts, ends);
-    }
-  }
-}
-
-static lcomm_status bound_slots(lcomm_plan *plan) {
-  uint64_t *ends = malloc((plan->segments + 1) * sizeof(*ends));
-  plan->slot_bounds = calloc((size_t)plan->schedule.slot_count + 1, sizeof(*plan->slot_bounds));
-  if (!ends || !plan->slot_bounds) {
-    free(ends);
-    return LCOMM_ERR_MEMORY;
-  }
-  for (uint32_t i = 0; i < plan->schedule.step_count; i++) {
-    bound_slots_of_step(plan, &plan->schedule.steps[i], ends);
-  }
-  free(ends);
-  return LCOMM_OK;
-}
-
 /* ------------------------------------------------------------ the plan */
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
   return XXH3_64bits_withSeed(&value, sizeof(value), hash);
+}
+
+static uint64_t mix_format(uint64_t hash, const lcomm_format *format) {
+  uint64_t density_bits;
+  memcpy(&density_bits, &format->density, sizeof(density_bits));
+  hash = mix(hash, (uint64_t)format->codec->id);
+  hash = mix(hash, format->block);
+  hash = mix(hash, format->variant);
+  hash = mix(hash, (uint64_t)format->exponent);
+  hash = mix(hash, format->zstd);
+  hash = mix(hash, format->kept);
+  return mix(hash, density_bits);
 }
 
 static uint64_t hash_plan(const lcomm_plan *plan, const lcomm_policy *policy,
@@ -168,7 +96,7 @@ static uint64_t hash_plan(const lcomm_plan *plan, const lcomm_policy *policy,
   hash = mix(hash, plan->shape.hierarchical);
   hash = mix(hash, plan->shape.chunks);
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
-    hash = mix(hash, (uint64_t)plan->stages[i].codec->id);
+    hash = mix_format(hash, &plan->stages[i].format);
     hash = mix(hash, plan->stages[i].error_feedback);
   }
   for (size_t i = 0; i < plan->segments; i++) {
@@ -197,7 +125,8 @@ static lcomm_status copy_segments(lcomm_plan *plan, const lcomm_plan_request *re
 /* Stages whose payloads are plain copies of the vector. */
 static void find_copies(const lcomm_plan *plan, bool copies[LCOMM_STAGE_COUNT]) {
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
-    copies[i] = plan->stages[i].codec->id == LCOMM_CODEC_NONE;
+    const lcomm_format *format = &plan->stages[i].format;
+    copies[i] = format->codec->id == LCOMM_CODEC_NONE && !format->zstd;
   }
 }
 
@@ -221,7 +150,7 @@ static lcomm_status fill(lcomm_plan *plan, const lcomm_plan_request *request,
   status = lcomm_schedule_init(&plan->schedule, rank, topo->size, plan->vector_count);
   status = status == LCOMM_OK ? build(plan, topo) : status;
   status = status == LCOMM_OK ? lcomm_schedule_link(&plan->schedule, copies) : status;
-  status = status == LCOMM_OK ? bound_slots(plan) : status;
+  status = status == LCOMM_OK ? lcomm_plan_bound_slots(plan) : status;
   if (status != LCOMM_OK) {
     return status;
   }

@@ -30,8 +30,9 @@ typedef struct lcomm_plan_request {
   uint64_t count;
   lcomm_dtype dtype;
   int root;
-  bool lasting; /* the data has an identity that lasts (a bucket of tensors) */
-  bool exact;   /* whatever the policy says: warm-up, exempt tensors */
+  bool lasting;   /* the data has an identity that lasts (a bucket of tensors) */
+  bool exact;     /* whatever the policy says: warm-up, exempt tensors */
+  double density; /* of top-k in this stage of a density warm-up; 0: the policy's */
   /* Where tensors end inside the vector, ascending; for top-k per tensor.
    * Copied. 0 segments: one segment. */
   const uint64_t *segment_ends;
@@ -72,11 +73,26 @@ bool lcomm_plan_fits(const lcomm_plan *plan, const lcomm_plan_request *request);
  * rank? *count is 0 when this rank keeps none. */
 bool lcomm_plan_feedback(const lcomm_plan *plan, uint64_t *first, uint64_t *count);
 
+/* The share of a tensor of elements first..end that top-k keeps: the stage's
+ * density, or what its number of kept values comes to. */
+double lcomm_plan_density(const lcomm_plan *plan, lcomm_stage stage, uint64_t first, uint64_t end);
+
+/* The segments of one span, scratch of lcomm_plan_topk_shape: plan->segments + 1
+ * entries each. */
+typedef struct lcomm_segment_scratch {
+  uint64_t *ends;
+  double *densities;
+} lcomm_segment_scratch;
+
+/* MEMORY. Free with lcomm_plan_scratch_free. */
+lcomm_status lcomm_plan_scratch_make(const lcomm_plan *plan, lcomm_segment_scratch *scratch);
+void lcomm_plan_scratch_free(lcomm_segment_scratch *scratch);
+
 /* Shape of a top-k encoder for the view `span` of the vector, split over
- * `outputs`. ends is scratch for plan->segments + 1 entries; the shape's
- * segment_ends points into it. */
+ * `outputs`. It points into the scratch. */
 void lcomm_plan_topk_shape(const lcomm_plan *plan, lcomm_stage stage, lcomm_span span,
-                           uint32_t outputs, uint64_t *ends, lcomm_topk_shape *shape);
+                           uint32_t outputs, const lcomm_segment_scratch *scratch,
+                           lcomm_topk_shape *shape);
 
 /* In words; returns the length without the terminator, writes at most size. */
 size_t lcomm_plan_describe(const lcomm_plan *plan, const lcomm_topo *topo, char *text, size_t size);

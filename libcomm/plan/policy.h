@@ -16,14 +16,20 @@
 enum {
   LCOMM_POLICY_MAX = 1024,      /* longest policy string, with the terminator */
   LCOMM_POLICY_EXEMPT_MAX = 32, /* globs */
+  LCOMM_POLICY_RAMP_MAX = 8,    /* stages */
   LCOMM_POLICY_ERROR_MAX = 512
 };
 
 typedef struct lcomm_codec_choice {
-  const lcomm_codec *codec; /* never NULL; lcomm_codec_none is exact */
-  double density;           /* top-k only, else 0 */
+  lcomm_format format; /* lcomm_codec_none is exact */
   bool error_feedback;
 } lcomm_codec_choice;
+
+/* One stage of a density warm-up: for so many steps this share is kept. */
+typedef struct lcomm_ramp_stage {
+  double density;
+  uint64_t steps;
+} lcomm_ramp_stage;
 
 typedef enum lcomm_scope { LCOMM_SCOPE_TENSOR, LCOMM_SCOPE_BUCKET } lcomm_scope;
 
@@ -38,6 +44,10 @@ typedef struct lcomm_policy {
   lcomm_codec_choice net, node;
   uint64_t min_bytes;
   uint64_t warmup_steps;
+  unsigned ramp_count;
+  lcomm_ramp_stage ramp[LCOMM_POLICY_RAMP_MAX]; /* in order, after the warm-up */
+  double momentum;                              /* of momentum correction, 0: none */
+  double clip;                                  /* largest L2 norm of a tensor, 0: none */
   uint64_t bucket_bytes;
   lcomm_scope scope;
   lcomm_algorithm algorithm;
@@ -62,6 +72,11 @@ bool lcomm_policy_exempts(const lcomm_policy *policy, const char *name);
 
 /* Text of one codec choice, e.g. "topk:0.01+ef"; returns text. */
 const char *lcomm_codec_choice_format(const lcomm_codec_choice *choice, char *text, size_t size);
+
+/* Parse one CODEC alone, as it stands after "net=" in a policy: int4 has error
+ * feedback unless it is taken away. Writes *choice on success only; on a mistake
+ * the sentence is as of lcomm_policy_parse, beginning with "codec, column N". */
+lcomm_status lcomm_format_parse(const char *text, lcomm_codec_choice *choice, char *error);
 
 const char *lcomm_algorithm_name(lcomm_algorithm algorithm);
 

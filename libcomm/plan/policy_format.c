@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Policies as text, and what can be asked of one. */
+/* What is said of policies: their canonical texts, what is wrong with one, and
+ * which names it exempts. */
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,8 +12,8 @@
 #include "libcomm/plan/policy_internal.h"
 
 const lcomm_policy lcomm_policy_default = {
-    .net = {&lcomm_codec_none, 0, false},
-    .node = {&lcomm_codec_none, 0, false},
+    .net = {.format = {.codec = &lcomm_codec_none}},
+    .node = {.format = {.codec = &lcomm_codec_none}},
     .min_bytes = 64 << 10,
     .bucket_bytes = 25 << 20,
     .scope = LCOMM_SCOPE_TENSOR,
@@ -28,16 +29,6 @@ const char *lcomm_algorithm_name(lcomm_algorithm algorithm) {
   return index < LCOMM_ALGORITHM_COUNT ? lcomm_algorithm_names[index] : "unknown algorithm";
 }
 
-const char *lcomm_codec_choice_format(const lcomm_codec_choice *choice, char *text, size_t size) {
-  char density[48] = "";
-  if (choice->codec->id == LCOMM_CODEC_TOPK) {
-    density[0] = ':';
-    lcomm_format_decimal(choice->density, density + 1, sizeof density - 1);
-  }
-  snprintf(text, size, "%s%s%s", choice->codec->name, density, choice->error_feedback ? "+ef" : "");
-  return text;
-}
-
 /* A text that grows; what does not fit is cut. */
 typedef struct writer {
   char *text;
@@ -46,6 +37,8 @@ typedef struct writer {
 
 __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...) {
   va_list arguments;
+  if (w->size == 0)
+    return;
   va_start(arguments, format);
   int n = vsnprintf(w->text + w->length, w->size - w->length, format, arguments);
   va_end(arguments);
@@ -56,13 +49,65 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
     w->length = w->size - 1;
 }
 
+/* ------------------------------------------------------------ codec words */
+
+static void put_options(writer *w, const lcomm_format *format) {
+  const lcomm_codec *codec = format->codec;
+  const size_t name_end = w->length;
+  char density[LCOMM_DECIMAL_TEXT_MAX];
+  if (lcomm_format_is_sparse(format) && format->density > 0) {
+    lcomm_format_decimal(format->density, density, sizeof density);
+    put(w, ":%s", density);
+  } else if (lcomm_format_is_sparse(format)) {
+    put(w, ":k=%llu", (unsigned long long)format->kept);
+  }
+  if (format->block != codec->blocks[0])
+    put(w, ":block=%u", format->block);
+  if (format->stochastic)
+    put(w, "%cstochastic", w->length > name_end ? ',' : ':');
+  if (codec->id == LCOMM_CODEC_FP16 && format->variant == LCOMM_FP16_BLOCK)
+    put(w, ":scale=block");
+  if (codec->id == LCOMM_CODEC_FP16 && format->variant == LCOMM_FP16_FIXED)
+    put(w, ":scale=2^%d", format->exponent);
+  if (lcomm_format_is_sparse(format) && format->variant == LCOMM_TOPK_INT8)
+    put(w, ",values=int8");
+}
+
+const char *lcomm_codec_choice_format(const lcomm_codec_choice *choice, char *text, size_t size) {
+  writer w = {text, size, 0};
+  put(&w, "%s", choice->format.codec->name);
+  put_options(&w, &choice->format);
+  if (choice->error_feedback)
+    put(&w, "+ef");
+  else if (choice->format.codec->id == LCOMM_CODEC_INT4)
+    put(&w, "-ef");
+  if (choice->format.zstd)
+    put(&w, "+zstd");
+  return text;
+}
+
+/* --------------------------------------------------------------- policies */
+
 /* Every word begins with a space; the first one is dropped at the end. */
 static void put_codec(writer *w, const char *key, const lcomm_codec_choice *choice,
                       const lcomm_codec_choice *standard) {
-  char name[64];
-  if (choice->codec != standard->codec || choice->density != standard->density ||
+  char name[LCOMM_CODEC_TEXT_MAX];
+  if (!lcomm_format_equal(&choice->format, &standard->format) ||
       choice->error_feedback != standard->error_feedback)
     put(w, " %s=%s", key, lcomm_codec_choice_format(choice, name, sizeof name));
+}
+
+static void put_decimal(writer *w, const char *before, double number) {
+  char text[LCOMM_DECIMAL_TEXT_MAX];
+  lcomm_format_decimal(number, text, sizeof text);
+  put(w, "%s%s", before, text);
+}
+
+static void put_ramp(writer *w, const lcomm_policy *policy) {
+  for (unsigned i = 0; i < policy->ramp_count && i < LCOMM_POLICY_RAMP_MAX; i++) {
+    put_decimal(w, i == 0 ? " ramp=" : ",", policy->ramp[i].density);
+    put(w, "@%llu", (unsigned long long)policy->ramp[i].steps);
+  }
 }
 
 static void put_size(writer *w, const char *key, uint64_t bytes, uint64_t standard) {
@@ -88,6 +133,11 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text) {
         policy->exempt[i]);
   if (policy->warmup_steps != standard->warmup_steps)
     put(&w, " warmup=%llu", (unsigned long long)policy->warmup_steps);
+  put_ramp(&w, policy);
+  if (policy->momentum > 0)
+    put_decimal(&w, " momentum=", policy->momentum);
+  if (policy->clip > 0)
+    put_decimal(&w, " clip=", policy->clip);
   if (policy->scope != standard->scope)
     put(&w, " scope=%s", lcomm_scope_names[policy->scope]);
   put_size(&w, "bucket", policy->bucket_bytes, standard->bucket_bytes);
@@ -96,9 +146,90 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text) {
   if (policy->checksum != standard->checksum)
     put(&w, " check=%s", policy->checksum ? "xxhash" : "none");
   if (w.length == 0)
-    put(&w, " net=%s", standard->net.codec->name);
+    put(&w, " net=%s", standard->net.format.codec->name);
   memcpy(text, buffer + 1, w.length);
 }
+
+/* -------------------------------------------------------------- conflicts */
+
+/* Can the steps before the density of net be counted? */
+static bool ramp_ends(const lcomm_policy *policy) {
+  uint64_t steps = policy->warmup_steps;
+  for (unsigned i = 0; i < policy->ramp_count && i < LCOMM_POLICY_RAMP_MAX; i++) {
+    if (policy->ramp[i].steps > UINT64_MAX - steps)
+      return false;
+    steps += policy->ramp[i].steps;
+  }
+  return true;
+}
+
+const char *lcomm_policy_conflict(const lcomm_policy *policy, const char **key) {
+  const lcomm_format *net = &policy->net.format;
+  bool sparse = lcomm_format_is_sparse(net), feedback = policy->net.error_feedback;
+  *key = "algo";
+  if (policy->algorithm == LCOMM_ALGO_RING && net->codec->id != LCOMM_CODEC_NONE)
+    return "algo=ring cannot carry the lossy codec of net, because a ring would quantise at every "
+           "hop; expected algo=auto, direct or gather, or net=none";
+  if (policy->algorithm == LCOMM_ALGO_RING && net->zstd)
+    return "algo=ring cannot carry net=none+zstd, because a ring must know the size of its "
+           "payloads in advance; expected algo=auto, direct or gather, or net=none";
+  *key = "ramp";
+  if (policy->ramp_count > 0 && !sparse)
+    return "ramp changes the density of top-k, and net is another codec; expected net=topk:DENSITY";
+  if (!ramp_ends(policy))
+    return "the steps of warmup and ramp together do not fit into 64 bits; expected fewer steps";
+  *key = "momentum";
+  if (policy->momentum > 0 && !(sparse && feedback))
+    return "momentum is kept together with what top-k has not sent yet; expected "
+           "net=topk:DENSITY+ef";
+  *key = "clip";
+  if (policy->clip > 0 && !feedback)
+    return "gradients are clipped where they join what was not sent yet; expected a codec of net "
+           "with +ef";
+  return NULL;
+}
+
+/* -------------------------------------------------------------- sentences */
+
+lcomm_status lcomm_policy_fail(lcomm_policy_reader *r, const char *at, const char *format, ...) {
+  char what[LCOMM_POLICY_ERROR_MAX];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(what, sizeof what, format, arguments);
+  va_end(arguments);
+  snprintf(r->error, LCOMM_POLICY_ERROR_MAX, "%s, column %zu: %.400s; for example %s%s%s",
+           r->key != NULL ? "policy" : "codec", (size_t)(at - r->text) + 1, what,
+           r->key != NULL ? r->key : "", r->key != NULL ? "=" : "", r->example);
+  return LCOMM_ERR_POLICY;
+}
+
+const char *lcomm_policy_quote(lcomm_span s, char *out) {
+  size_t used = 0;
+  out[used++] = '\'';
+  for (size_t i = 0; i < s.length; i++) {
+    unsigned char byte = (unsigned char)s.text[i];
+    if (used + sizeof "\\xNN...'" > LCOMM_QUOTE_MAX) {
+      used += (size_t)snprintf(out + used, LCOMM_QUOTE_MAX - used, "...");
+      break;
+    }
+    if (byte >= 0x20 && byte < 0x7f)
+      out[used++] = (char)byte;
+    else
+      used += (size_t)snprintf(out + used, LCOMM_QUOTE_MAX - used, "\\x%02x", byte);
+  }
+  out[used++] = '\'';
+  out[used] = '\0';
+  return out;
+}
+
+lcomm_status lcomm_policy_refuse(lcomm_policy_reader *r, const char *before, lcomm_span piece,
+                                 const char *after) {
+  char quoted[LCOMM_QUOTE_MAX];
+  return lcomm_policy_fail(r, piece.text, "%s%s%s", before, lcomm_policy_quote(piece, quoted),
+                           after);
+}
+
+/* ----------------------------------------------------------------- exempt */
 
 /* Only the last star needs to be tried again: an earlier one could match no
  * text that the last one cannot reach, so the work is pattern times name. */

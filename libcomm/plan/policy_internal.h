@@ -5,12 +5,76 @@
 
 /* What the parser and the formatter of policies share. */
 
+#include <string.h>
+
 #include "libcomm/plan/policy.h"
 
-enum { LCOMM_SCOPE_COUNT = 2, LCOMM_ALGORITHM_COUNT = 4 };
+enum {
+  LCOMM_SCOPE_COUNT = 2,
+  LCOMM_ALGORITHM_COUNT = 4,
+  LCOMM_QUOTE_MAX = 64,      /* a quoted piece of a policy, with the terminator */
+  LCOMM_CODEC_TEXT_MAX = 64, /* the longest text of a codec choice, likewise */
+  LCOMM_DECIMAL_TEXT_MAX = 48
+};
 
 extern const lcomm_policy lcomm_policy_default;
 extern const char *const lcomm_scope_names[LCOMM_SCOPE_COUNT];         /* by lcomm_scope */
 extern const char *const lcomm_algorithm_names[LCOMM_ALGORITHM_COUNT]; /* by lcomm_algorithm */
+
+/* A piece of the text that is read. */
+typedef struct lcomm_span {
+  const char *text;
+  size_t length;
+} lcomm_span;
+
+static inline bool lcomm_span_is(lcomm_span s, const char *word) {
+  return s.length == strlen(word) && memcmp(s.text, word, s.length) == 0;
+}
+
+/* The leading part of `s` before the first byte of `stops`. */
+static inline lcomm_span lcomm_span_before(lcomm_span s, const char *stops) {
+  size_t i = 0;
+  while (i < s.length && (s.text[i] == '\0' || strchr(stops, s.text[i]) == NULL))
+    i++;
+  return (lcomm_span){s.text, i};
+}
+
+static inline lcomm_span lcomm_span_after(lcomm_span s, size_t skip) {
+  return (lcomm_span){s.text + skip, s.length - skip};
+}
+
+/* What a sentence about a mistake needs to know. It ends with the example
+ * KEY=EXAMPLE, or EXAMPLE where a codec is read alone and there is no key. */
+typedef struct lcomm_policy_reader {
+  const char *text; /* columns are counted from here */
+  const char *key;  /* NULL: a codec alone */
+  const char *example;
+  char *error; /* LCOMM_POLICY_ERROR_MAX bytes */
+} lcomm_policy_reader;
+
+/* Write the sentence of a mistake at `at`; returns LCOMM_ERR_POLICY. */
+__attribute__((format(printf, 3, 4))) lcomm_status
+lcomm_policy_fail(lcomm_policy_reader *r, const char *at, const char *format, ...);
+
+/* 'text' for a sentence: printable ASCII as it is, other bytes as \xNN, long
+ * texts cut. Returns `out`, which holds LCOMM_QUOTE_MAX bytes. */
+const char *lcomm_policy_quote(lcomm_span s, char *out);
+
+/* lcomm_policy_fail() at `piece` with the sentence `before` 'piece' `after`. */
+lcomm_status lcomm_policy_refuse(lcomm_policy_reader *r, const char *before, lcomm_span piece,
+                                 const char *after);
+
+/* Does all of `s` say an integer of at most `most`? *number is meaningless if not. */
+bool lcomm_policy_read_whole(lcomm_span s, uint64_t most, uint64_t *number);
+
+typedef enum lcomm_codec_place { LCOMM_ON_NET, LCOMM_IN_NODE } lcomm_codec_place;
+
+/* One CODEC of the grammar. *choice is written on success only. */
+lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
+                                     lcomm_codec_place place, lcomm_codec_choice *choice);
+
+/* Words that contradict each other: NULL if there are none, else what is wrong
+ * and what is expected. *key is the word to blame, one that was given. */
+const char *lcomm_policy_conflict(const lcomm_policy *policy, const char **key);
 
 #endif

@@ -226,7 +226,8 @@ const lcomm_transport_table lcomm_transport_mpi = {
 lcomm_status lcomm_transport_mpi_open(MPI_Comm mpi_comm, lcomm_transport **transport,
                                       const char **why) {
   int *limit = NULL, found = 0;
-  MPI_Comm_get_attr(mpi_comm, MPI_TAG_UB, &limit, &found);
+  /* Predefined attributes are those of the world. */
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
   if (!found || *limit < (int)(NOTICE_TAG)) {
     *why = "this MPI's largest message tag is too small";
     return LCOMM_ERR_TRANSPORT;

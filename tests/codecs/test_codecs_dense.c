@@ -9,27 +9,32 @@
 #include <stdbool.h>
 
 #include "codecs/codec.h"
+#include "tests/codecs/formats.h"
 
 static const lcomm_kernels *kernels(void) {
   return lcomm_kernels_best();
 }
 
-/* Calls `check` for every dense codec. */
-static void for_each_dense(void (*check)(const lcomm_codec *)) {
-  for (size_t i = 0; lcomm_codec_list[i] != NULL; i++)
-    if (lcomm_codec_list[i]->encode != NULL)
-      check(lcomm_codec_list[i]);
+/* Calls `check` for every dense format. */
+static void for_each_dense(void (*check)(const lcomm_format *)) {
+  lcomm_format list[FORMATS_MAX];
+  size_t count = dense_formats(list);
+  assert_true(count == 22);
+  for (size_t i = 0; i < count; i++)
+    check(&list[i]);
 }
 
-static uint8_t *encode_all(const lcomm_codec *codec, const float *source, uint64_t count) {
-  uint8_t *payload = sample_memory(codec->size(count));
-  codec->encode(kernels(), source, count, 0, count, payload);
+enum { SEED = 77 };
+
+static uint8_t *encode_all(const lcomm_format *format, const float *source, uint64_t count) {
+  uint8_t *payload = sample_memory(lcomm_payload_size(format, count));
+  lcomm_encode(format, kernels(), source, lcomm_range_whole(count), SEED, payload);
   return payload;
 }
 
-static void decode_all(const lcomm_codec *codec, const uint8_t *payload, uint64_t count,
+static void decode_all(const lcomm_format *format, const uint8_t *payload, uint64_t count,
                        float *value) {
-  codec->decode(kernels(), payload, count, 0, count, 1.0f, value);
+  lcomm_decode(format, kernels(), payload, lcomm_range_whole(count), 1.0f, value);
 }
 
 static float *normal_values(uint64_t count, uint64_t seed, float scale) {
@@ -46,18 +51,21 @@ enum { COUNTS = sizeof counts / sizeof *counts };
 
 static void codecs_are_listed_in_wire_order_and_found(void **state) {
   (void)state;
-  static const char *const names[] = {"none", "fp16", "bf16", "fp8e4m3", "fp8e5m2", "int8", "topk"};
-  for (unsigned id = 0; id < 7; id++) {
+  static const char *const names[] = {"none",    "fp16", "bf16", "fp8e4m3",
+                                      "fp8e5m2", "int8", "topk", "int4"};
+  for (unsigned id = 0; id < 8; id++) {
     const lcomm_codec *codec = lcomm_codec_list[id];
     assert_int_equal(codec->id, id);
     assert_string_equal(codec->name, names[id]);
     assert_non_null(codec->summary);
-    assert_true(codec->bits > 0);
+    lcomm_format format = lcomm_format_of(codec);
+    assert_true(lcomm_format_bits(&format) > 0);
+    assert_true(lcomm_format_equal(&format, &format));
     assert_ptr_equal(lcomm_codec_by_id(id), codec);
     assert_ptr_equal(lcomm_codec_by_name(names[id], strlen(names[id])), codec);
   }
-  assert_null(lcomm_codec_list[7]);
-  assert_null(lcomm_codec_by_id(7));
+  assert_null(lcomm_codec_list[8]);
+  assert_null(lcomm_codec_by_id(8));
   assert_null(lcomm_codec_by_id(0xffffffffu));
   assert_null(lcomm_codec_by_name("int", 3));
   assert_null(lcomm_codec_by_name("int88", 5));
@@ -68,23 +76,40 @@ static void codecs_are_listed_in_wire_order_and_found(void **state) {
 
 static void exact_codecs_carry_their_dtype(void **state) {
   (void)state;
-  assert_ptr_equal(lcomm_codec_exact(LCOMM_FLOAT32), &lcomm_codec_none);
-  assert_ptr_equal(lcomm_codec_exact(LCOMM_FLOAT16), &lcomm_codec_fp16);
-  assert_ptr_equal(lcomm_codec_exact(LCOMM_BFLOAT16), &lcomm_codec_bf16);
+  assert_ptr_equal(lcomm_format_exact(LCOMM_FLOAT32).codec, &lcomm_codec_none);
+  assert_ptr_equal(lcomm_format_exact(LCOMM_FLOAT16).codec, &lcomm_codec_fp16);
+  assert_ptr_equal(lcomm_format_exact(LCOMM_BFLOAT16).codec, &lcomm_codec_bf16);
+  assert_int_equal(lcomm_format_exact(LCOMM_FLOAT16).variant, LCOMM_VARIANT_PLAIN);
 }
 
 /* Sizes */
 
+static size_t size_of(const lcomm_codec *codec, uint16_t block, uint8_t variant, size_t count) {
+  lcomm_format format = lcomm_format_of(codec);
+  format.block = block > 0 ? block : format.block;
+  format.variant = variant;
+  return lcomm_payload_size(&format, count);
+}
+
 static void payload_sizes_are_those_of_the_format(void **state) {
   (void)state;
   for (int i = 0; i < COUNTS; i++) {
-    size_t count = (size_t)counts[i], blocks = (count + 127) / 128;
-    assert_int_equal(lcomm_codec_none.size(count), 4 * count);
-    assert_int_equal(lcomm_codec_fp16.size(count), 2 * count);
-    assert_int_equal(lcomm_codec_bf16.size(count), 2 * count);
-    assert_int_equal(lcomm_codec_int8.size(count), (4 * blocks + 7) / 8 * 8 + count);
-    assert_int_equal(lcomm_codec_fp8e4m3.size(count), (blocks + 7) / 8 * 8 + count);
-    assert_int_equal(lcomm_codec_fp8e5m2.size(count), (blocks + 7) / 8 * 8 + count);
+    size_t count = (size_t)counts[i], blocks = (count + 127) / 128, small = (count + 31) / 32;
+    assert_int_equal(size_of(&lcomm_codec_none, 0, 0, count), 4 * count);
+    assert_int_equal(size_of(&lcomm_codec_fp16, 0, 0, count), 2 * count);
+    assert_int_equal(size_of(&lcomm_codec_fp16, 0, LCOMM_FP16_FIXED, count),
+                     count > 0 ? 8 + 2 * count : 0);
+    assert_int_equal(size_of(&lcomm_codec_fp16, 0, LCOMM_FP16_BLOCK, count),
+                     (blocks + 7) / 8 * 8 + 2 * count);
+    assert_int_equal(size_of(&lcomm_codec_bf16, 0, 0, count), 2 * count);
+    assert_int_equal(size_of(&lcomm_codec_int8, 0, 0, count), (4 * blocks + 7) / 8 * 8 + count);
+    assert_int_equal(size_of(&lcomm_codec_int8, 32, 0, count), (4 * small + 7) / 8 * 8 + count);
+    assert_int_equal(size_of(&lcomm_codec_int4, 0, 0, count),
+                     (4 * small + 7) / 8 * 8 + (count + 1) / 2);
+    assert_int_equal(size_of(&lcomm_codec_int4, 128, 0, count),
+                     (4 * blocks + 7) / 8 * 8 + (count + 1) / 2);
+    assert_int_equal(size_of(&lcomm_codec_fp8e4m3, 0, 0, count), (blocks + 7) / 8 * 8 + count);
+    assert_int_equal(size_of(&lcomm_codec_fp8e5m2, 32, 0, count), (small + 7) / 8 * 8 + count);
   }
 }
 
@@ -92,7 +117,8 @@ static void int8_payload_has_the_bytes_the_format_says(void **state) {
   (void)state;
   float source[129] = {0};
   source[0] = 127.0f, source[1] = -3.0f, source[128] = 254.0f;
-  uint8_t *payload = encode_all(&lcomm_codec_int8, source, 129);
+  lcomm_format format = lcomm_format_of(&lcomm_codec_int8);
+  uint8_t *payload = encode_all(&format, source, 129);
   const uint8_t scales[] = {0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}, codes[] = {127, 0xfd, 0};
   assert_memory_equal(payload, scales, 8);
   assert_memory_equal(payload + 8, codes, 3);
@@ -104,7 +130,8 @@ static void fp8_payload_has_the_bytes_the_format_says(void **state) {
   (void)state;
   float source[129] = {0};
   source[0] = 448.0f, source[1] = -1.0f, source[128] = 896.0f;
-  uint8_t *payload = encode_all(&lcomm_codec_fp8e4m3, source, 129);
+  lcomm_format format = lcomm_format_of(&lcomm_codec_fp8e4m3);
+  uint8_t *payload = encode_all(&format, source, 129);
   const uint8_t scales[] = {127, 128, 0, 0, 0, 0, 0, 0}, codes[] = {0x7e, 0xb8, 0};
   assert_memory_equal(payload, scales, 8);
   assert_memory_equal(payload + 8, codes, 3);
@@ -112,15 +139,98 @@ static void fp8_payload_has_the_bytes_the_format_says(void **state) {
   free(payload);
 }
 
+static void int4_payload_has_the_bytes_the_format_says(void **state) {
+  (void)state;
+  float source[33] = {0};
+  source[0] = 7.0f, source[1] = -3.0f, source[2] = -7.0f, source[32] = -14.0f;
+  lcomm_format format = lcomm_format_of(&lcomm_codec_int4);
+  uint8_t *payload = encode_all(&format, source, 33);
+  const uint8_t scales[] = {0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}, codes[] = {0xd7, 0x09, 0};
+  assert_int_equal(lcomm_payload_size(&format, 33), 8 + 17);
+  assert_memory_equal(payload, scales, 8);
+  assert_memory_equal(payload + 8, codes, 3);
+  assert_int_equal(payload[8 + 16], 0x09);
+  free(payload);
+}
+
+static void fp16_carries_its_scale(void **state) {
+  (void)state;
+  float source[129] = {1e-6f, -2e-6f}, value[129];
+  source[128] = 3.0f;
+  lcomm_format format = lcomm_format_of(&lcomm_codec_fp16);
+  format.variant = LCOMM_FP16_FIXED;
+  format.exponent = 12;
+  uint8_t *payload = encode_all(&format, source, 129);
+  const uint8_t head[] = {0, 0, 0x80, 0x39, 0, 0, 0, 0}; /* 2^-12 */
+  assert_memory_equal(payload, head, 8);
+  format.exponent = 0; /* a reader goes by the payload */
+  decode_all(&format, payload, 129, value);
+  assert_true(fabsf(value[0] - 1e-6f) < 1e-9f && fabsf(value[128] - 3.0f) < 1e-2f);
+  free(payload);
+}
+
+static void a_fixed_scale_turns_overflow_into_inf(void **state) {
+  (void)state;
+  float source[3] = {20.0f, -20.0f, 1.0f}, value[3];
+  lcomm_format format = lcomm_format_of(&lcomm_codec_fp16);
+  format.variant = LCOMM_FP16_FIXED;
+  format.exponent = 12;
+  uint8_t *payload = encode_all(&format, source, 3);
+  decode_all(&format, payload, 3, value);
+  assert_true(value[0] == SAMPLE_INFINITY && value[1] == -SAMPLE_INFINITY && value[2] == 1.0f);
+  free(payload);
+}
+
+static void stochastic_rounding_is_right_on_average(void **state) {
+  (void)state;
+  enum { N = 1 << 17 };
+  const lcomm_codec *codecs[] = {&lcomm_codec_fp8e4m3, &lcomm_codec_fp8e5m2};
+  for (int c = 0; c < 2; c++) {
+    lcomm_format format = lcomm_format_of(codecs[c]);
+    format.stochastic = true;
+    float *source = sample_memory(N * sizeof *source), *value = sample_memory(N * sizeof *value);
+    for (int i = 0; i < N; i++) /* 1.09375 lies between two codes of both formats */
+      source[i] = i % 128 == 0 ? 400.0f : i % 2 ? 1.09375f : -0.001f;
+    uint8_t *payload = encode_all(&format, source, N);
+    decode_all(&format, payload, N, value);
+    double sum[2] = {0};
+    for (int i = 0; i < N; i++)
+      sum[i % 2] += i % 128 == 0 ? 0 : (double)value[i];
+    assert_true(fabs(sum[1] / (N / 2) - 1.09375) < 0.003);
+    assert_true(fabs(sum[0] / (N / 2 - N / 128) + 0.001) < 0.0001);
+    free(source);
+    free(value);
+    free(payload);
+  }
+}
+
+static void another_seed_rounds_otherwise(void **state) {
+  (void)state;
+  lcomm_format format = lcomm_format_of(&lcomm_codec_fp8e4m3);
+  format.stochastic = true;
+  float *source = normal_values(1000, 5, 1.0f);
+  size_t size = lcomm_payload_size(&format, 1000);
+  uint8_t *one = sample_memory(size), *two = sample_memory(size);
+  lcomm_encode(&format, kernels(), source, lcomm_range_whole(1000), 1, one);
+  lcomm_encode(&format, kernels(), source, lcomm_range_whole(1000), 2, two);
+  assert_memory_not_equal(one, two, size);
+  lcomm_encode(&format, kernels(), source, lcomm_range_whole(1000), 1, two);
+  assert_memory_equal(one, two, size);
+  free(source);
+  free(one);
+  free(two);
+}
+
 /* Values */
 
 static double nmse(const lcomm_codec *codec) {
+  lcomm_format standard = lcomm_format_of(codec), *format = &standard;
   enum { N = 1 << 18 };
   float *source = normal_values(N, 1, 3e-4f), *value = sample_memory(N * sizeof *value);
   for (size_t i = 0; i < N; i++) /* rows of different size, as in a gradient */
     source[i] *= (float)(1 + i / 640 % 13);
-  uint8_t *payload = encode_all(codec, source, N);
-  decode_all(codec, payload, N, value);
+  uint8_t *payload = encode_all(format, source, N);
+  decode_all(format, payload, N, value);
   double error = 0, power = 0;
   for (size_t i = 0; i < N; i++) {
     error += ((double)value[i] - (double)source[i]) * ((double)value[i] - (double)source[i]);
@@ -139,41 +249,52 @@ static void mean_square_errors_are_those_of_the_formats(void **state) {
   assert_true(nmse(&lcomm_codec_int8) <= 6e-5);
   assert_true(nmse(&lcomm_codec_fp8e4m3) <= 7.5e-4);
   assert_true(nmse(&lcomm_codec_fp8e5m2) <= 3e-3);
+  assert_true(nmse(&lcomm_codec_int4) <= 1.5e-2);
 }
 
 /* Largest error of one value, given the largest magnitude of its block. */
-static double error_bound(const lcomm_codec *codec, double value, double amax) {
-  double size = fabs(value);
-  switch (codec->id) {
+static double error_bound(const lcomm_format *format, double value, double amax) {
+  double size = fabs(value), stochastic = format->stochastic ? 2 : 1;
+  switch (format->codec->id) {
   case LCOMM_CODEC_FP16:
-    return fmax(ldexp(size, -11), ldexp(1, -25));
+    if (format->variant == LCOMM_FP16_BLOCK)
+      return fmax(ldexp(size, -11), fmax(amax / 28672 * ldexp(1, -25), ldexp(1, -149)));
+    return fmax(ldexp(size, -11), ldexp(1, -25 - format->exponent));
   case LCOMM_CODEC_BF16:
     return fmax(ldexp(size, -8), ldexp(1, -134));
   case LCOMM_CODEC_INT8:
     return amax < ldexp(1, -119) ? amax : amax / 127 * 0.50001;
+  case LCOMM_CODEC_INT4:
+    return amax < ldexp(1, -119) ? amax : amax / 7 * 0.50001;
   case LCOMM_CODEC_FP8E4M3: /* the scale at most doubles amax / 448 */
-    return fmax(ldexp(size, -4), fmax(amax / 224 * ldexp(1, -10), ldexp(1, -137)));
+    return stochastic * fmax(ldexp(size, -4), fmax(amax / 224 * ldexp(1, -10), ldexp(1, -137)));
   case LCOMM_CODEC_FP8E5M2:
-    return fmax(ldexp(size, -3), fmax(amax / 28672 * ldexp(1, -17), ldexp(1, -144)));
+    return stochastic * fmax(ldexp(size, -3), fmax(amax / 28672 * ldexp(1, -17), ldexp(1, -144)));
   default:
     return 0;
   }
 }
 
-static void check_bound(const lcomm_codec *codec) {
-  for (int exponent = -148; exponent <= 14; exponent += 6) {
+/* Elements that share a scale. */
+static int block_of(const lcomm_format *format) {
+  return format->block > 0 ? format->block : LCOMM_BLOCK;
+}
+
+static void check_bound(const lcomm_format *format) {
+  for (int exponent = -148; exponent <= 6; exponent += 6) {
     enum { N = 1000 };
     float *source = normal_values(N, (uint64_t)(exponent + 200), 1.0f), value[N];
     for (int i = 0; i < N; i++)
       source[i] = ldexpf(source[i], exponent);
-    uint8_t *payload = encode_all(codec, source, N);
-    decode_all(codec, payload, N, value);
+    uint8_t *payload = encode_all(format, source, N);
+    decode_all(format, payload, N, value);
     for (int i = 0; i < N; i++) {
       double amax = 0;
-      for (int j = i / 128 * 128; j < N && j < i / 128 * 128 + 128; j++)
+      int block = block_of(format), first = i / block * block;
+      for (int j = first; j < N && j < first + block; j++)
         amax = fmax(amax, fabs((double)source[j]));
       double error = fabs((double)value[i] - (double)source[i]);
-      assert_true(error <= error_bound(codec, (double)source[i], amax));
+      assert_true(error <= error_bound(format, (double)source[i], amax));
     }
     free(source);
     free(payload);
@@ -185,13 +306,13 @@ static void errors_stay_within_the_bound_of_the_codec(void **state) {
   for_each_dense(check_bound);
 }
 
-static void check_single(const lcomm_codec *codec) {
+static void check_single(const lcomm_format *format) {
   const float values[] = {0.0f, -0.0f, 1.0f, -1.0f, 0.25f, -1536.0f, 127.0f * 16};
   for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-    uint8_t *payload = encode_all(codec, &values[i], 1);
+    uint8_t *payload = encode_all(format, &values[i], 1);
     float value;
-    decode_all(codec, payload, 1, &value);
-    double bound = error_bound(codec, (double)values[i], fabs((double)values[i]));
+    decode_all(format, payload, 1, &value);
+    double bound = error_bound(format, (double)values[i], fabs((double)values[i]));
     assert_true(fabs((double)value - (double)values[i]) <= bound);
     if (values[i] == 0.0f)
       assert_true(value == 0.0f);
@@ -204,16 +325,16 @@ static void one_element_is_enough(void **state) {
   for_each_dense(check_single);
 }
 
-static void check_not_finite(const lcomm_codec *codec) {
+static void check_not_finite(const lcomm_format *format) {
   const float bad[] = {SAMPLE_NAN, SAMPLE_INFINITY, -SAMPLE_INFINITY};
   for (size_t b = 0; b < 3; b++) {
     float *source = normal_values(700, 3, 1.0f), value[700];
     source[300] = bad[b];
-    uint8_t *payload = encode_all(codec, source, 700);
-    decode_all(codec, payload, 700, value);
+    uint8_t *payload = encode_all(format, source, 700);
+    decode_all(format, payload, 700, value);
     assert_false(isfinite(value[300]));
     for (int i = 0; i < 700; i++) /* other blocks do not suffer */
-      if (i / LCOMM_BLOCK != 300 / LCOMM_BLOCK)
+      if (i / block_of(format) != 300 / block_of(format))
         assert_true(isfinite(value[i]));
     free(source);
     free(payload);
@@ -225,10 +346,10 @@ static void nan_and_inf_are_never_lost(void **state) {
   for_each_dense(check_not_finite);
 }
 
-static void check_zero(const lcomm_codec *codec) {
+static void check_zero(const lcomm_format *format) {
   float source[300] = {0}, value[300];
-  uint8_t *payload = encode_all(codec, source, 300);
-  decode_all(codec, payload, 300, value);
+  uint8_t *payload = encode_all(format, source, 300);
+  decode_all(format, payload, 300, value);
   for (int i = 0; i < 300; i++)
     assert_true(value[i] == 0.0f);
   free(payload);
@@ -245,20 +366,21 @@ static void none_keeps_every_bit(void **state) {
   float source[1000], value[1000];
   for (int i = 0; i < 1000; i++)
     source[i] = sample_bits(&random);
-  uint8_t *payload = encode_all(&lcomm_codec_none, source, 1000);
-  decode_all(&lcomm_codec_none, payload, 1000, value);
+  lcomm_format format = lcomm_format_of(&lcomm_codec_none);
+  uint8_t *payload = encode_all(&format, source, 1000);
+  decode_all(&format, payload, 1000, value);
   assert_memory_equal(value, source, sizeof source);
   free(payload);
 }
 
 /* Decoding what was decoded before changes nothing: replicas that pass values
  * on do not drift. */
-static void check_stable(const lcomm_codec *codec) {
+static void check_stable(const lcomm_format *format) {
   float *source = normal_values(1000, 12, 0.01f), value[1000], again[1000];
-  uint8_t *payload = encode_all(codec, source, 1000);
-  decode_all(codec, payload, 1000, value);
-  uint8_t *second = encode_all(codec, value, 1000);
-  decode_all(codec, second, 1000, again);
+  uint8_t *payload = encode_all(format, source, 1000);
+  decode_all(format, payload, 1000, value);
+  uint8_t *second = encode_all(format, value, 1000);
+  decode_all(format, second, 1000, again);
   for (int i = 0; i < 1000; i++)
     assert_true(fabsf(again[i] - value[i]) <= 1e-6f * fabsf(value[i]));
   free(source);
@@ -273,23 +395,24 @@ static void encoding_a_decoded_payload_is_stable(void **state) {
 
 /* Ranges */
 
-static void check_ranges(const lcomm_codec *codec) {
+static void check_ranges(const lcomm_format *format) {
   for (int c = 0; c < COUNTS; c++) {
     uint64_t count = counts[c], step = 3 * LCOMM_BLOCK;
-    size_t size = codec->size(count);
+    size_t size = lcomm_payload_size(format, count);
     float *source = normal_values(count, 20, 1.0f);
     float *whole = sample_memory((size_t)count * 4), *pieces = sample_memory((size_t)count * 4);
-    uint8_t *payload = encode_all(codec, source, count), *ranged = sample_memory(size);
+    uint8_t *payload = encode_all(format, source, count), *ranged = sample_memory(size);
     memset(ranged, 0x5a, size);
     for (uint64_t first = 0; first < count; first += step) {
       uint64_t n = count - first < step ? count - first : step;
-      codec->encode(kernels(), source + first, count, first, n, ranged);
+      lcomm_encode(format, kernels(), source + first, (lcomm_range){count, first, n}, SEED, ranged);
     }
     assert_memory_equal(ranged, payload, size);
-    codec->decode(kernels(), payload, count, 0, count, 0.5f, whole);
+    lcomm_decode(format, kernels(), payload, lcomm_range_whole(count), 0.5f, whole);
     for (uint64_t first = 0; first < count; first += step) {
       uint64_t n = count - first < step ? count - first : step;
-      codec->decode(kernels(), payload, count, first, n, 0.5f, pieces + first);
+      lcomm_decode(format, kernels(), payload, (lcomm_range){count, first, n}, 0.5f,
+                   pieces + first);
     }
     assert_memory_equal(pieces, whole, (size_t)count * 4);
     free(source);
@@ -305,16 +428,16 @@ static void ranges_give_the_bytes_of_the_whole(void **state) {
   for_each_dense(check_ranges);
 }
 
-static void check_accumulate(const lcomm_codec *codec) {
+static void check_accumulate(const lcomm_format *format) {
   for (int c = 0; c < COUNTS; c++) {
     uint64_t count = counts[c];
     float *source = normal_values(count, 30, 1.0f), *sum = normal_values(count, 31, 1.0f);
     float *value = sample_memory((size_t)count * 4), *expected = sample_memory((size_t)count * 4);
-    uint8_t *payload = encode_all(codec, source, count);
-    codec->decode(kernels(), payload, count, 0, count, 0.3f, value);
+    uint8_t *payload = encode_all(format, source, count);
+    lcomm_decode(format, kernels(), payload, lcomm_range_whole(count), 0.3f, value);
     for (uint64_t i = 0; i < count; i++)
       expected[i] = sum[i] + value[i];
-    codec->accumulate(kernels(), payload, count, 0, count, 0.3f, sum);
+    lcomm_accumulate(format, kernels(), payload, lcomm_range_whole(count), 0.3f, sum);
     assert_memory_equal(sum, expected, (size_t)count * 4);
     free(source);
     free(sum);
@@ -329,16 +452,16 @@ static void accumulate_is_decode_then_add(void **state) {
   for_each_dense(check_accumulate);
 }
 
-static void check_any_bytes(const lcomm_codec *codec) {
+static void check_any_bytes(const lcomm_format *format) {
   uint64_t random = 40;
   float value[333];
-  size_t size = codec->size(333);
+  size_t size = lcomm_payload_size(format, 333);
   uint8_t *payload = sample_memory(size);
   for (int round = 0; round < 50; round++) {
     for (size_t i = 0; i < size; i++)
       payload[i] = (uint8_t)(sample_u64(&random) >> 20);
-    decode_all(codec, payload, 333, value);
-    codec->accumulate(kernels(), payload, 333, 0, 333, -2.0f, value);
+    decode_all(format, payload, 333, value);
+    lcomm_accumulate(format, kernels(), payload, lcomm_range_whole(333), -2.0f, value);
   }
   free(payload);
 }
@@ -355,6 +478,11 @@ int main(void) {
       cmocka_unit_test(payload_sizes_are_those_of_the_format),
       cmocka_unit_test(int8_payload_has_the_bytes_the_format_says),
       cmocka_unit_test(fp8_payload_has_the_bytes_the_format_says),
+      cmocka_unit_test(int4_payload_has_the_bytes_the_format_says),
+      cmocka_unit_test(fp16_carries_its_scale),
+      cmocka_unit_test(a_fixed_scale_turns_overflow_into_inf),
+      cmocka_unit_test(stochastic_rounding_is_right_on_average),
+      cmocka_unit_test(another_seed_rounds_otherwise),
       cmocka_unit_test(mean_square_errors_are_those_of_the_formats),
       cmocka_unit_test(errors_stay_within_the_bound_of_the_codec),
       cmocka_unit_test(one_element_is_enough),

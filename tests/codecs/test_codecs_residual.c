@@ -9,12 +9,25 @@
 #include <stdbool.h>
 
 #include "codecs/residual.h"
+#include "tests/codecs/formats.h"
 
 enum { N = 5000 }; /* more than one chunk, a short last block */
 
-static const lcomm_codec *const lossy[] = {&lcomm_codec_bf16, &lcomm_codec_fp16, &lcomm_codec_int8,
-                                           &lcomm_codec_fp8e4m3, &lcomm_codec_fp8e5m2};
-enum { LOSSY = sizeof lossy / sizeof *lossy };
+enum { SEED = 9 };
+static const lcomm_range all = {N, 0, N};
+
+/* All formats but the exact one, which is the first of the list. */
+static lcomm_format lossy[FORMATS_MAX];
+static size_t lossy_count;
+
+static int list_formats(void **state) {
+  (void)state;
+  lcomm_format list[FORMATS_MAX];
+  size_t count = dense_formats(list);
+  lossy_count = count - 1;
+  memcpy(lossy, list + 1, lossy_count * sizeof *lossy);
+  return list[0].codec == &lcomm_codec_none ? 0 : 1;
+}
 
 static const lcomm_kernels *kernels(void) {
   return lcomm_kernels_best();
@@ -25,23 +38,23 @@ static void fill_normal(float *value, size_t n, uint64_t seed) {
     value[i] = sample_normal(&seed);
 }
 
-static void decode(const lcomm_codec *codec, const uint8_t *payload, float *value) {
-  codec->decode(kernels(), payload, N, 0, N, 1.0f, value);
+static void decode(const lcomm_format *format, const uint8_t *payload, float *value) {
+  lcomm_decode(format, kernels(), payload, all, 1.0f, value);
 }
 
 static void sent_and_residual_make_up_what_came_in(void **state) {
   (void)state;
   static float source[N], residual[N], decoded[N];
   static double given[N], applied[N];
-  for (int c = 0; c < LOSSY; c++) {
-    uint8_t *payload = sample_memory(lossy[c]->size(N));
+  for (size_t c = 0; c < lossy_count; c++) {
+    uint8_t *payload = sample_memory(lcomm_payload_size(&lossy[c], N));
     memset(residual, 0, sizeof residual);
     memset(given, 0, sizeof given);
     memset(applied, 0, sizeof applied);
     for (uint64_t step = 1; step <= 50; step++) {
       fill_normal(source, N, step);
-      lcomm_residual_encode(lossy[c], kernels(), source, residual, N, 0, N, payload);
-      decode(lossy[c], payload, decoded);
+      lcomm_residual_encode(&lossy[c], kernels(), source, residual, all, SEED, payload);
+      decode(&lossy[c], payload, decoded);
       for (int i = 0; i < N; i++) {
         given[i] += (double)source[i];
         applied[i] += (double)decoded[i];
@@ -56,16 +69,17 @@ static void sent_and_residual_make_up_what_came_in(void **state) {
 static void payload_is_the_codec_applied_to_the_accumulated_values(void **state) {
   (void)state;
   static float source[N], residual[N], acc[N], decoded[N];
-  for (int c = 0; c < LOSSY; c++) {
-    uint8_t *payload = sample_memory(lossy[c]->size(N)), *plain = sample_memory(lossy[c]->size(N));
+  for (size_t c = 0; c < lossy_count; c++) {
+    uint8_t *payload = sample_memory(lcomm_payload_size(&lossy[c], N)),
+            *plain = sample_memory(lcomm_payload_size(&lossy[c], N));
     fill_normal(source, N, 1);
     fill_normal(residual, N, 2);
     for (int i = 0; i < N; i++)
       acc[i] = source[i] + residual[i];
-    lossy[c]->encode(kernels(), acc, N, 0, N, plain);
-    lcomm_residual_encode(lossy[c], kernels(), source, residual, N, 0, N, payload);
-    assert_memory_equal(payload, plain, lossy[c]->size(N));
-    decode(lossy[c], payload, decoded);
+    lcomm_encode(&lossy[c], kernels(), acc, all, SEED, plain);
+    lcomm_residual_encode(&lossy[c], kernels(), source, residual, all, SEED, payload);
+    assert_memory_equal(payload, plain, lcomm_payload_size(&lossy[c], N));
+    decode(&lossy[c], payload, decoded);
     for (int i = 0; i < N; i++)
       assert_true(residual[i] == acc[i] - decoded[i]);
     free(payload);
@@ -76,17 +90,18 @@ static void payload_is_the_codec_applied_to_the_accumulated_values(void **state)
 static void ranges_give_the_same_as_the_whole(void **state) {
   (void)state;
   static float source[N], whole[N], pieces[N];
-  for (int c = 0; c < LOSSY; c++) {
-    size_t size = lossy[c]->size(N);
+  for (size_t c = 0; c < lossy_count; c++) {
+    size_t size = lcomm_payload_size(&lossy[c], N);
     uint8_t *payload = sample_memory(size), *ranged = sample_memory(size);
     fill_normal(source, N, 1);
     fill_normal(whole, N, 2);
     memcpy(pieces, whole, sizeof whole);
-    lcomm_residual_encode(lossy[c], kernels(), source, whole, N, 0, N, payload);
+    lcomm_residual_encode(&lossy[c], kernels(), source, whole, all, SEED, payload);
     uint64_t middle = 7 * LCOMM_BLOCK;
-    lcomm_residual_encode(lossy[c], kernels(), source + middle, pieces + middle, N, middle,
-                          N - middle, ranged);
-    lcomm_residual_encode(lossy[c], kernels(), source, pieces, N, 0, middle, ranged);
+    lcomm_residual_encode(&lossy[c], kernels(), source + middle, pieces + middle,
+                          (lcomm_range){N, middle, N - middle}, SEED, ranged);
+    lcomm_residual_encode(&lossy[c], kernels(), source, pieces, (lcomm_range){N, 0, middle}, SEED,
+                          ranged);
     assert_memory_equal(payload, ranged, size);
     assert_memory_equal(whole, pieces, sizeof whole);
     free(payload);
@@ -97,16 +112,16 @@ static void ranges_give_the_same_as_the_whole(void **state) {
 static void nan_and_inf_do_not_poison_the_residual(void **state) {
   (void)state;
   static float source[N], residual[N], before[N], decoded[N];
-  for (int c = 0; c < LOSSY; c++) {
-    uint8_t *payload = sample_memory(lossy[c]->size(N));
+  for (size_t c = 0; c < lossy_count; c++) {
+    uint8_t *payload = sample_memory(lcomm_payload_size(&lossy[c], N));
     fill_normal(source, N, 1);
     fill_normal(residual, N, 2);
     memcpy(before, residual, sizeof before);
     source[10] = SAMPLE_NAN;
     source[200] = SAMPLE_INFINITY;
     source[4999] = -SAMPLE_INFINITY;
-    lcomm_residual_encode(lossy[c], kernels(), source, residual, N, 0, N, payload);
-    decode(lossy[c], payload, decoded);
+    lcomm_residual_encode(&lossy[c], kernels(), source, residual, all, SEED, payload);
+    decode(&lossy[c], payload, decoded);
     for (int i = 0; i < N; i++) {
       float acc = source[i] + before[i];
       assert_true(isfinite(residual[i]));
@@ -124,15 +139,16 @@ static void nan_and_inf_do_not_poison_the_residual(void **state) {
 static void owner_keeps_the_weighted_error(void **state) {
   (void)state;
   static float source[N], residual[N], before[N], decoded[N];
-  for (int c = 0; c < LOSSY; c++) {
-    uint8_t *payload = sample_memory(lossy[c]->size(N)), *plain = sample_memory(lossy[c]->size(N));
+  for (size_t c = 0; c < lossy_count; c++) {
+    uint8_t *payload = sample_memory(lcomm_payload_size(&lossy[c], N)),
+            *plain = sample_memory(lcomm_payload_size(&lossy[c], N));
     fill_normal(source, N, 1);
     fill_normal(residual, N, 2);
     memcpy(before, residual, sizeof before);
-    lossy[c]->encode(kernels(), source, N, 0, N, plain);
-    lcomm_residual_encode_owner(lossy[c], kernels(), source, residual, 4.0f, N, 0, N, payload);
-    assert_memory_equal(payload, plain, lossy[c]->size(N));
-    decode(lossy[c], payload, decoded);
+    lcomm_encode(&lossy[c], kernels(), source, all, SEED, plain);
+    lcomm_residual_encode_owner(&lossy[c], kernels(), source, residual, 4.0f, all, SEED, payload);
+    assert_memory_equal(payload, plain, lcomm_payload_size(&lossy[c], N));
+    decode(&lossy[c], payload, decoded);
     for (int i = 0; i < N; i++)
       assert_true(residual[i] == before[i] + 4.0f * (source[i] - decoded[i]));
     free(payload);
@@ -143,15 +159,15 @@ static void owner_keeps_the_weighted_error(void **state) {
 static void owner_is_not_poisoned_either(void **state) {
   (void)state;
   static float source[N], residual[N], before[N];
-  for (int c = 0; c < LOSSY; c++) {
-    uint8_t *payload = sample_memory(lossy[c]->size(N));
+  for (size_t c = 0; c < lossy_count; c++) {
+    uint8_t *payload = sample_memory(lcomm_payload_size(&lossy[c], N));
     fill_normal(source, N, 1);
     fill_normal(residual, N, 2);
     memcpy(before, residual, sizeof before);
     source[0] = SAMPLE_NAN;
     source[300] = SAMPLE_INFINITY;
     residual[600] = SAMPLE_NAN;
-    lcomm_residual_encode_owner(lossy[c], kernels(), source, residual, 2.0f, N, 0, N, payload);
+    lcomm_residual_encode_owner(&lossy[c], kernels(), source, residual, 2.0f, all, SEED, payload);
     for (int i = 0; i < N; i++)
       assert_true(isfinite(residual[i]));
     assert_true(residual[0] == before[0]);
@@ -169,7 +185,7 @@ static void fold_hands_the_residual_over(void **state) {
   fill_normal(residual, N, 2);
   for (int i = 0; i < N; i++)
     expected[i] = value[i] + residual[i];
-  lcomm_residual_fold(value, residual, N);
+  lcomm_residual_fold(kernels(), value, residual, N);
   assert_memory_equal(value, expected, sizeof expected);
   assert_memory_equal(residual, nothing, sizeof nothing);
 }
@@ -177,12 +193,14 @@ static void fold_hands_the_residual_over(void **state) {
 static void no_elements_are_no_problem(void **state) {
   (void)state;
   uint64_t payload;
-  for (int c = 0; c < LOSSY; c++) {
-    lcomm_residual_encode(lossy[c], kernels(), NULL, NULL, 0, 0, 0, (uint8_t *)&payload);
-    lcomm_residual_encode_owner(lossy[c], kernels(), NULL, NULL, 1.0f, 0, 0, 0,
+  float value = 0.0f;
+  for (size_t c = 0; c < lossy_count; c++) {
+    lcomm_range none = {0, 0, 0};
+    lcomm_residual_encode(&lossy[c], kernels(), &value, &value, none, SEED, (uint8_t *)&payload);
+    lcomm_residual_encode_owner(&lossy[c], kernels(), &value, &value, 1.0f, none, SEED,
                                 (uint8_t *)&payload);
   }
-  lcomm_residual_fold(NULL, NULL, 0);
+  lcomm_residual_fold(kernels(), &value, &value, 0);
 }
 
 int main(void) {
@@ -196,5 +214,5 @@ int main(void) {
       cmocka_unit_test(fold_hands_the_residual_over),
       cmocka_unit_test(no_elements_are_no_problem),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, list_formats, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "codecs/codec.h"
 #include "codecs/wire.h"
+#include "tests/codecs/formats.h"
 
 static lcomm_wire_header good_header(void) {
   return (lcomm_wire_header){.version = LCOMM_WIRE_VERSION,
@@ -97,7 +98,7 @@ static int is_version(int value) {
 }
 
 static int is_codec(int value) {
-  return value <= LCOMM_CODEC_TOPK;
+  return value <= LCOMM_CODEC_INT4;
 }
 
 static int is_dtype(int value) {
@@ -117,10 +118,62 @@ static void unknown_flags_are_refused(void **state) {
   (void)state;
   lcomm_wire_header header = good_header();
   uint8_t bytes[LCOMM_WIRE_HEADER_SIZE];
-  for (int flags = 2; flags < 256; flags++) {
+  for (int flags = 0x40; flags < 256; flags++) {
     header.flags = (uint8_t)flags;
     lcomm_wire_pack(&header, bytes);
     check_refused(bytes, sizeof bytes, "unknown flag");
+  }
+}
+
+/* What block index and variant a codec may have. */
+static int has_block(const lcomm_codec *codec, unsigned index) {
+  return index == 0 || (index < 4 && codec->blocks[index] != 0);
+}
+
+static int has_variant(const lcomm_codec *codec, unsigned variant) {
+  unsigned last = codec->id == LCOMM_CODEC_FP16 ? 2 : codec->id == LCOMM_CODEC_TOPK ? 1 : 0;
+  return variant <= last;
+}
+
+static void only_blocks_and_variants_of_the_codec_are_accepted(void **state) {
+  (void)state;
+  lcomm_wire_header header = good_header(), read;
+  uint8_t bytes[LCOMM_WIRE_HEADER_SIZE];
+  for (unsigned id = 0; id <= LCOMM_CODEC_INT4; id++) {
+    for (unsigned flags = 0; flags < 16; flags++) {
+      const lcomm_codec *codec = lcomm_codec_by_id(id);
+      header.codec = (uint8_t)id;
+      header.flags = (uint8_t)(flags << 2 | LCOMM_WIRE_CHECKSUM);
+      lcomm_wire_pack(&header, bytes);
+      if (!has_block(codec, flags & 3))
+        check_refused(bytes, sizeof bytes, "a block size that the codec does not have");
+      else if (!has_variant(codec, flags >> 2))
+        check_refused(bytes, sizeof bytes, "a variant that the codec does not have");
+      else
+        assert_int_equal(lcomm_wire_unpack(bytes, sizeof bytes, &read, NULL), LCOMM_OK);
+    }
+  }
+}
+
+static void a_header_tells_the_format(void **state) {
+  (void)state;
+  lcomm_format list[FORMATS_MAX + 2];
+  size_t count = dense_formats(list);
+  list[count] = lcomm_format_of(&lcomm_codec_topk);
+  list[count + 1] = list[count];
+  list[++count].variant = LCOMM_TOPK_INT8;
+  for (size_t i = 0; i <= count; i++) {
+    for (int zstd = 0; zstd < 2; zstd++) {
+      lcomm_wire_header header = good_header();
+      list[i].zstd = zstd == 1;
+      lcomm_wire_set_format(&header, &list[i]);
+      lcomm_format read = lcomm_wire_get_format(&header);
+      assert_int_equal(header.flags & LCOMM_WIRE_CHECKSUM, LCOMM_WIRE_CHECKSUM);
+      assert_ptr_equal(read.codec, list[i].codec);
+      assert_int_equal(read.block, list[i].block);
+      assert_int_equal(read.variant, list[i].variant);
+      assert_int_equal(read.zstd, zstd);
+    }
   }
 }
 
@@ -157,6 +210,8 @@ int main(void) {
       cmocka_unit_test(short_headers_are_refused),
       cmocka_unit_test(wrong_bytes_are_refused_with_a_reason),
       cmocka_unit_test(unknown_flags_are_refused),
+      cmocka_unit_test(only_blocks_and_variants_of_the_codec_are_accepted),
+      cmocka_unit_test(a_header_tells_the_format),
       cmocka_unit_test(checksum_needs_its_flag),
       cmocka_unit_test(checksum_is_xxh3),
   };

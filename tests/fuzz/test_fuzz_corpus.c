@@ -149,32 +149,29 @@ static void run_target(const char *name) {
     free(c.inputs[i].data);
 }
 
-static void any_policy_is_read_or_refused(void **state) {
-  (void)state;
-  run_target("policy");
+static void run(void **state) {
+  run_target(*state);
 }
 
-static void any_topology_is_read_or_refused(void **state) {
-  (void)state;
-  run_target("topo");
-}
-
-static void any_wire_header_is_read_or_refused(void **state) {
-  (void)state;
-  run_target("wire");
-}
-
-static void any_topk_payload_is_read_or_refused(void **state) {
-  (void)state;
-  run_target("topk");
-}
+/* A property, and the target that tries to break it. */
+#define PROPERTY(name, target)                                                                     \
+  { name, run, NULL, NULL, (void *)(uintptr_t)target }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(any_policy_is_read_or_refused),
-      cmocka_unit_test(any_topology_is_read_or_refused),
-      cmocka_unit_test(any_wire_header_is_read_or_refused),
-      cmocka_unit_test(any_topk_payload_is_read_or_refused),
+      PROPERTY("any_policy_is_read_or_refused", "policy"),
+      PROPERTY("any_topology_is_read_or_refused", "topo"),
+      PROPERTY("any_wire_header_is_read_or_refused", "wire"),
+      PROPERTY("any_dense_payload_decodes_and_any_numbers_encode", "dense"),
+      PROPERTY("all_tables_of_kernels_agree_on_any_bytes", "kernels"),
+      PROPERTY("any_topk_payload_is_read_or_refused", "topk"),
+      PROPERTY("any_lossless_stream_is_read_or_refused", "lossless"),
+      PROPERTY("any_saved_state_is_read_or_refused", "state"),
+      PROPERTY("any_idx_file_is_read_or_refused", "idx"),
+      PROPERTY("any_npy_file_is_read_or_refused", "npy"),
+      PROPERTY("any_safetensors_file_is_read_or_refused", "safetensors"),
+      PROPERTY("any_list_of_layers_is_read_or_refused", "meta"),
+      PROPERTY("any_capture_is_read_or_refused", "capture"),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,8 +34,8 @@ static void int8_error_is_within_half_a_step(void **state) {
       source[i] = ldexpf(mantissa, exponent);
     }
     source[5] = ldexpf(-0.75f, exponent);
-    kernels()->f32_to_int8(source, code, &scale, LCOMM_BLOCK);
-    kernels()->int8_to_f32(code, &scale, 1.0f, value, LCOMM_BLOCK);
+    kernels()->f32_to_int8(source, LCOMM_BLOCK, code, &scale, LCOMM_BLOCK);
+    kernels()->int8_to_f32(code, &scale, LCOMM_BLOCK, 1.0f, value, LCOMM_BLOCK);
     assert_true(scale == (float)amax_of(source, LCOMM_BLOCK) / 127.0f);
     assert_int_equal(code[5], -127);
     for (int i = 0; i < LCOMM_BLOCK; i++)
@@ -50,7 +50,7 @@ static void int8_ties_go_to_even(void **state) {
   const int8_t expected[] = {127, 0, 2, 2, 0, -2, -2, 126, -126};
   int8_t code[9];
   float scale;
-  kernels()->f32_to_int8(source, code, &scale, 9);
+  kernels()->f32_to_int8(source, LCOMM_BLOCK, code, &scale, 9);
   assert_true(scale == 1.0f);
   assert_memory_equal(code, expected, 9);
 }
@@ -59,12 +59,12 @@ static void int8_sends_a_tiny_block_as_zeros(void **state) {
   (void)state;
   float source[LCOMM_BLOCK] = {1e-40f, -1.0e-36f, 0.0f, -0.0f}, scale = 1.0f;
   int8_t code[LCOMM_BLOCK];
-  kernels()->f32_to_int8(source, code, &scale, LCOMM_BLOCK);
+  kernels()->f32_to_int8(source, LCOMM_BLOCK, code, &scale, LCOMM_BLOCK);
   assert_true(scale == 0.0f);
   for (int i = 0; i < LCOMM_BLOCK; i++)
     assert_int_equal(code[i], 0);
   source[7] = ldexpf(1.0f, -119); /* the first that is not tiny */
-  kernels()->f32_to_int8(source, code, &scale, LCOMM_BLOCK);
+  kernels()->f32_to_int8(source, LCOMM_BLOCK, code, &scale, LCOMM_BLOCK);
   assert_true(scale >= ldexpf(1.0f, -126));
   assert_int_equal(code[7], 127);
 }
@@ -79,8 +79,8 @@ static void int8_block_with_nan_or_inf_decodes_to_nothing_finite(void **state) {
       for (int i = 0; i < 256; i++)
         source[i] = (float)i;
       source[n - 1] = bad[b];
-      kernels()->f32_to_int8(source, code, scale, n);
-      kernels()->int8_to_f32(code, scale, 0.5f, value, n);
+      kernels()->f32_to_int8(source, LCOMM_BLOCK, code, scale, n);
+      kernels()->int8_to_f32(code, scale, LCOMM_BLOCK, 0.5f, value, n);
       for (size_t i = 0; i < 128; i++)
         assert_true(isfinite(value[i]));
       for (size_t i = 128; i < n; i++)
@@ -124,7 +124,7 @@ static void every_fp8_code_decodes_as_specified(void **state) {
     for (int c = 0; c < 256; c++) {
       uint8_t code = (uint8_t)c, scale = LCOMM_E8M0_ONE + 1;
       float value;
-      kernels()->fp8_to_f32[formats[f].id](&code, &scale, 0.5f, &value, 1);
+      kernels()->fp8_to_f32[formats[f].id](&code, &scale, LCOMM_BLOCK, 0.5f, &value, 1);
       double expected = fp8_number(&formats[f], c & 0x7f);
       if ((c & 0x7f) >= formats[f].finite_codes) {
         assert_false(isfinite(value));
@@ -154,7 +154,7 @@ static void fp8_encodes_to_the_nearest_number(void **state) {
         source[i] = lcomm_f32_from_bits(bits | (sample_u64(&random) & 1 ? 0x80000000u : 0));
       }
       source[0] = (float)most;
-      kernels()->f32_to_fp8[format->id](source, code, &scale, LCOMM_BLOCK);
+      kernels()->f32_to_fp8[format->id](source, LCOMM_BLOCK, code, &scale, LCOMM_BLOCK);
       assert_int_equal(scale, LCOMM_E8M0_ONE);
       for (int i = 0; i < LCOMM_BLOCK; i++) {
         assert_int_equal(code[i] & 0x7f, fp8_nearest(format, fabs((double)source[i])));
@@ -172,7 +172,7 @@ static void fp8_scale_is_the_smallest_that_fits(void **state) {
          bits += bits < 0x01000000u ? 65521 : 1048573) {
       float amax = lcomm_f32_from_bits(bits);
       uint8_t code, scale;
-      kernels()->f32_to_fp8[formats[f].id](&amax, &code, &scale, 1);
+      kernels()->f32_to_fp8[formats[f].id](&amax, LCOMM_BLOCK, &code, &scale, 1);
       assert_true((double)amax <= ldexp(most, scale - 127));
       if (scale > 0)
         assert_true((double)amax > ldexp(most, scale - 128));
@@ -180,9 +180,9 @@ static void fp8_scale_is_the_smallest_that_fits(void **state) {
     /* Exactly the largest number still fits, the next float32 does not. */
     float edge = (float)most, above = lcomm_f32_from_bits(lcomm_f32_bits(edge) + 1);
     uint8_t code, scale;
-    kernels()->f32_to_fp8[formats[f].id](&edge, &code, &scale, 1);
+    kernels()->f32_to_fp8[formats[f].id](&edge, LCOMM_BLOCK, &code, &scale, 1);
     assert_int_equal(scale, 127);
-    kernels()->f32_to_fp8[formats[f].id](&above, &code, &scale, 1);
+    kernels()->f32_to_fp8[formats[f].id](&above, LCOMM_BLOCK, &code, &scale, 1);
     assert_int_equal(scale, 128);
   }
 }
@@ -192,9 +192,9 @@ static void fp8_zeros_keep_their_sign_and_get_scale_one(void **state) {
   float source[] = {0.0f, -0.0f, 0.0f}, value[3];
   uint8_t code[3], scale;
   for (int f = 0; f < LCOMM_FP8_COUNT; f++) {
-    kernels()->f32_to_fp8[f](source, code, &scale, 3);
+    kernels()->f32_to_fp8[f](source, LCOMM_BLOCK, code, &scale, 3);
     assert_int_equal(scale, LCOMM_E8M0_ONE);
-    kernels()->fp8_to_f32[f](code, &scale, 1.0f, value, 3);
+    kernels()->fp8_to_f32[f](code, &scale, LCOMM_BLOCK, 1.0f, value, 3);
     assert_memory_equal(value, source, sizeof source);
   }
 }
@@ -209,9 +209,9 @@ static void fp8_block_with_nan_or_inf_decodes_to_nan(void **state) {
       for (int i = 0; i < 200; i++)
         source[i] = (float)i;
       source[130] = bad[b];
-      kernels()->f32_to_fp8[f](source, code, scale, 200);
+      kernels()->f32_to_fp8[f](source, LCOMM_BLOCK, code, scale, 200);
       assert_int_equal(scale[1], LCOMM_E8M0_NAN);
-      kernels()->fp8_to_f32[f](code, scale, 1.0f, value, 200);
+      kernels()->fp8_to_f32[f](code, scale, LCOMM_BLOCK, 1.0f, value, 200);
       for (int i = 0; i < 200; i++)
         assert_int_equal(isnan(value[i]) != 0, i >= 128);
     }
@@ -223,8 +223,8 @@ static void fp8_of_subnormals_is_within_a_step(void **state) {
   float source[] = {1e-45f, 5e-42f, -1e-39f, 1e-40f}, value[4];
   uint8_t code[4], scale;
   for (int f = 0; f < LCOMM_FP8_COUNT; f++) {
-    kernels()->f32_to_fp8[f](source, code, &scale, 4);
-    kernels()->fp8_to_f32[f](code, &scale, 1.0f, value, 4);
+    kernels()->f32_to_fp8[f](source, LCOMM_BLOCK, code, &scale, 4);
+    kernels()->fp8_to_f32[f](code, &scale, LCOMM_BLOCK, 1.0f, value, 4);
     assert_int_equal(scale, 0);
     for (int i = 0; i < 4; i++)
       assert_true(fabs((double)value[i] - (double)source[i]) <=
@@ -250,11 +250,11 @@ static void add_is_decode_then_add_for_any_bytes(void **state) {
       for (int i = 0; i < N; i++)
         sum[i] = 0.5f;
       if (kind == 2) {
-        kernels()->int8_to_f32((const int8_t *)code, scale, 0.7f, value, N);
-        kernels()->int8_add((const int8_t *)code, scale, 0.7f, sum, N);
+        kernels()->int8_to_f32((const int8_t *)code, scale, LCOMM_BLOCK, 0.7f, value, N);
+        kernels()->int8_add((const int8_t *)code, scale, LCOMM_BLOCK, 0.7f, sum, N);
       } else {
-        kernels()->fp8_to_f32[kind](code, byte, 0.7f, value, N);
-        kernels()->fp8_add[kind](code, byte, 0.7f, sum, N);
+        kernels()->fp8_to_f32[kind](code, byte, LCOMM_BLOCK, 0.7f, value, N);
+        kernels()->fp8_add[kind](code, byte, LCOMM_BLOCK, 0.7f, sum, N);
       }
       for (int i = 0; i < N; i++) {
         float expected = 0.5f + value[i];
@@ -273,15 +273,15 @@ static void short_last_block_equals_a_padded_one(void **state) {
     for (size_t i = 0; i < n; i++)
       source[i] = sample_normal(&random);
     memset(code, 0xab, sizeof code);
-    kernels()->f32_to_int8(source, (int8_t *)code[0], &scale[0], n);
-    kernels()->f32_to_int8(source, (int8_t *)code[1], &scale[1], LCOMM_BLOCK);
+    kernels()->f32_to_int8(source, LCOMM_BLOCK, (int8_t *)code[0], &scale[0], n);
+    kernels()->f32_to_int8(source, LCOMM_BLOCK, (int8_t *)code[1], &scale[1], LCOMM_BLOCK);
     assert_true(scale[0] == scale[1]);
     assert_memory_equal(code[0], code[1], n);
     assert_int_equal(code[0][n], 0xab);
     for (int f = 0; f < LCOMM_FP8_COUNT; f++) {
       memset(code, 0xab, sizeof code);
-      kernels()->f32_to_fp8[f](source, code[0], &byte[0], n);
-      kernels()->f32_to_fp8[f](source, code[1], &byte[1], LCOMM_BLOCK);
+      kernels()->f32_to_fp8[f](source, LCOMM_BLOCK, code[0], &byte[0], n);
+      kernels()->f32_to_fp8[f](source, LCOMM_BLOCK, code[1], &byte[1], LCOMM_BLOCK);
       assert_int_equal(byte[0], byte[1]);
       assert_memory_equal(code[0], code[1], n);
       assert_int_equal(code[0][n], 0xab);

@@ -56,6 +56,10 @@ static const lcomm_kernels *kernels(void) {
 typedef void encode_kernel(const float *, uint16_t *, size_t);
 typedef void decode_kernel(const uint16_t *, float, float *, size_t);
 
+static void encode_f16(const float *source, uint16_t *code, size_t n) {
+  kernels()->f32_to_f16(source, 1.0f, code, n);
+}
+
 static void check_all_codes(format f, encode_kernel *encode, decode_kernel *decode) {
   uint16_t *code = sample_memory(65536 * sizeof *code),
            *again = sample_memory(65536 * sizeof *again);
@@ -81,7 +85,7 @@ static void check_all_codes(format f, encode_kernel *encode, decode_kernel *deco
 
 static void every_f16_code_survives_a_round_trip(void **state) {
   (void)state;
-  check_all_codes(f16, kernels()->f32_to_f16, kernels()->f16_to_f32);
+  check_all_codes(f16, encode_f16, kernels()->f16_to_f32);
 }
 
 static void every_bf16_code_survives_a_round_trip(void **state) {
@@ -113,7 +117,7 @@ static void check_ties(format f, encode_kernel *encode) {
 
 static void f16_rounds_to_nearest_even(void **state) {
   (void)state;
-  check_ties(f16, kernels()->f32_to_f16);
+  check_ties(f16, encode_f16);
 }
 
 static void bf16_rounds_to_nearest_even(void **state) {
@@ -126,7 +130,7 @@ static void casts_agree_with_the_reference_for_any_bits(void **state) {
   uint64_t random = 1;
   for (int i = 0; i < 200000; i++) {
     float value = sample_bits(&random);
-    check_value(f16, kernels()->f32_to_f16, value);
+    check_value(f16, encode_f16, value);
     check_value(bf16, kernels()->f32_to_bf16, value);
   }
 }
@@ -136,7 +140,7 @@ static void the_border_of_infinity_is_where_the_formats_say(void **state) {
   const float values[] = {65504.0f,      65519.996f,    65520.0f,
                           3.3895314e38f, 3.3961775e38f, 3.4028235e38f};
   for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-    check_value(f16, kernels()->f32_to_f16, values[i]);
+    check_value(f16, encode_f16, values[i]);
     check_value(bf16, kernels()->f32_to_bf16, values[i]);
   }
   assert_int_equal(lcomm_f32_to_f16(65519.996f), 0x7bff);
@@ -149,7 +153,7 @@ static void nan_keeps_sign_and_becomes_quiet(void **state) {
   for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
     float value = lcomm_f32_from_bits(patterns[i]);
     uint16_t half, brain;
-    kernels()->f32_to_f16(&value, &half, 1);
+    kernels()->f32_to_f16(&value, 1.0f, &half, 1);
     kernels()->f32_to_bf16(&value, &brain, 1);
     assert_int_equal(half & 0x7e00, 0x7e00);
     assert_int_equal(brain & 0x7fc0, 0x7fc0);
@@ -179,7 +183,7 @@ static void every_length_gives_the_same_elements(void **state) {
     source[i] = sample_normal(&random);
   for (size_t n = 0; n <= MOST; n++) {
     memset(code, 0xab, sizeof code);
-    kernels()->f32_to_f16(source + 1, code + 1, n);
+    kernels()->f32_to_f16(source + 1, 1.0f, code + 1, n);
     for (size_t i = 0; i < n; i++)
       assert_int_equal(code[i + 1], lcomm_f32_to_f16(source[i + 1]));
     assert_int_equal(code[n + 1], 0xabab);

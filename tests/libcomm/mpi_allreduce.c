@@ -27,6 +27,16 @@ static const char *const policies[] = {
     "net=int8 algo=gather min=1",
     "net=int8 algo=direct min=1 check=xxhash",
     "net=topk:0.6 algo=direct min=1",
+    "net=fp16:scale=block min=1",
+    "net=fp16:scale=2^4 min=1",
+    "net=fp8e4m3:block=32,stochastic min=1",
+    "net=int4-ef min=1",
+    "net=int4:block=128-ef node=int8:block=32 min=1",
+    "net=topk:0.05,values=int8 min=1",
+    "net=topk:k=500+zstd min=1 check=xxhash",
+    "net=none+zstd min=1",
+    "net=bf16+zstd node=fp16+zstd min=1",
+    "net=topk:0.05,values=int8+zstd algo=direct min=1",
 };
 
 enum { POLICIES = sizeof(policies) / sizeof(policies[0]) };
@@ -88,8 +98,9 @@ static double bound_of(const char *policy) {
   static const struct {
     const char *word;
     double bound;
-  } bounds[] = {{"topk:1 ", 4.5e-2}, {"topk", 2.0},  {"fp8e4m3", 5e-2}, {"fp8e5m2", 1e-1},
-                {"int8", 4.5e-2},    {"fp16", 2e-3}, {"bf16", 5e-3}};
+  } bounds[] = {{"topk:1 ", 4.5e-2}, {"topk", 2.0},     {"stochastic", 1e-1}, {"fp8e4m3", 5e-2},
+                {"int4", 4e-1},      {"fp8e5m2", 1e-1}, {"int8", 4.5e-2},     {"bf16+", 6e-3},
+                {"fp16", 2e-3},      {"bf16", 5e-3}};
   for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
     if (strstr(policy, bounds[i].word)) {
       return bounds[i].bound;
@@ -112,8 +123,16 @@ static void sums_are_within_the_error_of_the_codec(void) {
   for_all_policies(check_error);
 }
 
+/* Stochastic rounding draws other numbers in every call. */
+static bool repeats_itself(const char *policy) {
+  return strstr(policy, "stochastic") == NULL;
+}
+
 static void check_in_place(lcomm_comm *comm, const char *policy, int nodes) {
   static float copy[COUNT_MAX];
+  if (!repeats_itself(policy)) {
+    return;
+  }
   fill_gradient(mine, 5000, (uint64_t)mpi_rank);
   memcpy(copy, mine, 5000 * sizeof(float));
   lcomm_status status = lcomm_allreduce(comm, mine, result, 5000, LCOMM_FLOAT32, LCOMM_SUM);
@@ -193,8 +212,8 @@ static void the_same_call_gives_the_same_bits_again(void) {
     fill_gradient(mine, COUNT_MAX, (uint64_t)mpi_rank);
     for (int run = 0; run < 3; run++) {
       lcomm_allreduce(comm, mine, run == 0 ? result : again, COUNT_MAX, LCOMM_FLOAT32, LCOMM_SUM);
-      require(run == 0 || memcmp(result, again, sizeof(result)) == 0, "%s: run %d differs",
-              policies[i], run);
+      bool same = run == 0 || memcmp(result, again, sizeof(result)) == 0;
+      require(same || !repeats_itself(policies[i]), "%s: run %d differs", policies[i], run);
     }
     lcomm_destroy(comm);
   }

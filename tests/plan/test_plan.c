@@ -54,21 +54,21 @@ static void topk_over_many_nodes_is_sparse_and_in_one_chunk(void **state) {
   lcomm_plan *plan = make_plan("net=topk:0.01+ef", 8, 4, 0, allreduce_of(LARGE));
   assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_SPARSE);
   assert_int_equal(plan->shape.chunks, 1);
-  assert_int_equal(plan->stages[LCOMM_STAGE_RESULT].codec->id, LCOMM_CODEC_TOPK);
+  assert_int_equal(plan->stages[LCOMM_STAGE_RESULT].format.codec->id, LCOMM_CODEC_TOPK);
   lcomm_plan_destroy(plan);
 }
 
 static void a_dense_topk_result_travels_as_int8(void **state) {
   (void)state;
   lcomm_plan *plan = make_plan("net=topk:0.5+ef", 8, 4, 0, allreduce_of(LARGE));
-  assert_int_equal(plan->stages[LCOMM_STAGE_RESULT].codec->id, LCOMM_CODEC_INT8);
+  assert_int_equal(plan->stages[LCOMM_STAGE_RESULT].format.codec->id, LCOMM_CODEC_INT8);
   lcomm_plan_destroy(plan);
 }
 
 static void small_calls_are_exact_and_take_one_round(void **state) {
   (void)state;
   lcomm_plan *plan = make_plan("net=int8", 8, 4, 0, allreduce_of(1000));
-  assert_int_equal(plan->stages[LCOMM_STAGE_NET].codec->id, LCOMM_CODEC_NONE);
+  assert_int_equal(plan->stages[LCOMM_STAGE_NET].format.codec->id, LCOMM_CODEC_NONE);
   assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_GATHER);
   assert_false(plan->shape.hierarchical);
   lcomm_plan_destroy(plan);
@@ -77,10 +77,10 @@ static void small_calls_are_exact_and_take_one_round(void **state) {
 static void links_inside_a_node_stay_exact_by_default(void **state) {
   (void)state;
   lcomm_plan *plan = make_plan("net=int8", 8, 2, 0, allreduce_of(LARGE));
-  assert_int_equal(plan->stages[LCOMM_STAGE_NODE].codec->id, LCOMM_CODEC_NONE);
+  assert_int_equal(plan->stages[LCOMM_STAGE_NODE].format.codec->id, LCOMM_CODEC_NONE);
   lcomm_plan_destroy(plan);
   plan = make_plan("net=int8", 8, 1, 0, allreduce_of(LARGE));
-  assert_int_equal(plan->stages[LCOMM_STAGE_RESULT].codec->id, LCOMM_CODEC_NONE);
+  assert_int_equal(plan->stages[LCOMM_STAGE_RESULT].format.codec->id, LCOMM_CODEC_NONE);
   lcomm_plan_destroy(plan);
 }
 
@@ -90,7 +90,7 @@ static void error_feedback_needs_data_that_lasts(void **state) {
   lcomm_plan_request plain = allreduce_of(LARGE);
   plain.lasting = false;
   lcomm_plan *plan = make_plan("net=topk:0.01+ef", 8, 4, 0, plain);
-  assert_int_equal(plan->stages[LCOMM_STAGE_NET].codec->id, LCOMM_CODEC_NONE);
+  assert_int_equal(plan->stages[LCOMM_STAGE_NET].format.codec->id, LCOMM_CODEC_NONE);
   assert_false(lcomm_plan_feedback(plan, &first, &count));
   assert_non_null(strstr(plan->reason, "tensor"));
   lcomm_plan_destroy(plan);

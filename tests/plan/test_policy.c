@@ -8,12 +8,9 @@
 
 #include <cmocka.h>
 
-#include <locale.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/plan/number.h"
 #include "libcomm/plan/policy.h"
 
 static lcomm_policy parse(const char *text) {
@@ -65,9 +62,13 @@ static void the_default_is_exact(void **state) {
   const char *const texts[] = {NULL, "", " \t\r\n\v\f ", "net=none"};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     lcomm_policy policy = parse(texts[i]);
-    assert_ptr_equal(policy.net.codec, &lcomm_codec_none);
-    assert_ptr_equal(policy.node.codec, &lcomm_codec_none);
+    assert_ptr_equal(policy.net.format.codec, &lcomm_codec_none);
+    assert_ptr_equal(policy.node.format.codec, &lcomm_codec_none);
+    assert_false(policy.net.format.zstd || policy.node.format.zstd);
     assert_false(policy.net.error_feedback);
+    assert_int_equal(policy.ramp_count, 0);
+    assert_true(policy.momentum == 0);
+    assert_true(policy.clip == 0);
     assert_int_equal(policy.min_bytes, 65536);
     assert_int_equal(policy.bucket_bytes, 25 * 1048576);
     assert_int_equal(policy.warmup_steps, 0);
@@ -83,14 +84,21 @@ static void every_key_sets_its_field(void **state) {
   (void)state;
   lcomm_policy policy =
       parse("check=xxhash algo=gather bucket=4K\tscope=bucket warmup=12\nexempt=*.bias,?n*,x "
-            "min=3M node=bf16 net=topk:0.25+ef");
-  assert_ptr_equal(policy.net.codec, &lcomm_codec_topk);
-  assert_true(policy.net.density == 0.25);
+            "min=3M node=bf16+zstd ramp=0.75@3,.5@4 momentum=0.9 clip=1e3 net=topk:0.25+ef");
+  assert_ptr_equal(policy.net.format.codec, &lcomm_codec_topk);
+  assert_true(policy.net.format.density == 0.25);
   assert_true(policy.net.error_feedback);
-  assert_ptr_equal(policy.node.codec, &lcomm_codec_bf16);
-  assert_true(policy.node.density == 0);
+  assert_ptr_equal(policy.node.format.codec, &lcomm_codec_bf16);
+  assert_true(policy.node.format.density == 0);
+  assert_true(policy.node.format.zstd);
   assert_int_equal(policy.min_bytes, 3 << 20);
   assert_int_equal(policy.warmup_steps, 12);
+  assert_int_equal(policy.ramp_count, 2);
+  assert_true(policy.ramp[0].density == 0.75 && policy.ramp[1].density == 0.5);
+  assert_int_equal(policy.ramp[0].steps, 3);
+  assert_int_equal(policy.ramp[1].steps, 4);
+  assert_true(policy.momentum == 0.9);
+  assert_true(policy.clip == 1000);
   assert_int_equal(policy.bucket_bytes, 4096);
   assert_int_equal(policy.scope, LCOMM_SCOPE_BUCKET);
   assert_int_equal(policy.algorithm, LCOMM_ALGO_GATHER);
@@ -101,30 +109,16 @@ static void every_key_sets_its_field(void **state) {
   assert_string_equal(policy.exempt[2], "x");
 }
 
-static void every_codec_name_is_understood(void **state) {
-  (void)state;
-  for (const lcomm_codec *const *codec = lcomm_codec_list; *codec != NULL; codec++) {
-    const char *density = (*codec)->id == LCOMM_CODEC_TOPK ? ":0.5" : "";
-    char text[64], choice[64];
-    snprintf(text, sizeof text, "net=%s%s", (*codec)->name, density);
-    lcomm_policy policy = parse(text);
-    assert_ptr_equal(policy.net.codec, *codec);
-    assert_string_equal(lcomm_codec_choice_format(&policy.net, choice, sizeof choice), text + 4);
-    if (*codec == &lcomm_codec_none)
-      continue;
-    strcat(text, "+ef");
-    policy = parse(text);
-    assert_true(policy.net.error_feedback);
-    assert_string_equal(lcomm_codec_choice_format(&policy.net, choice, sizeof choice), text + 4);
-  }
-}
-
 static void canonical_text_has_a_fixed_order_and_no_defaults(void **state) {
   (void)state;
   expect_canonical("check=xxhash algo=direct bucket=1G scope=bucket warmup=7 exempt=a,b min=1 "
                    "node=fp16 net=int8+ef",
                    "net=int8+ef node=fp16 min=1 exempt=a,b warmup=7 scope=bucket bucket=1G "
                    "algo=direct check=xxhash");
+  expect_canonical("check=xxhash clip=2.50 momentum=.5 ramp=1e-1@007,.05@8 warmup=1 exempt=a "
+                   "scope=bucket net=topk:k=9+zstd+ef",
+                   "net=topk:k=9+ef+zstd exempt=a warmup=1 ramp=0.1@7,0.05@8 momentum=0.5 "
+                   "clip=2.5 scope=bucket check=xxhash");
   expect_canonical("net=none node=none min=64K warmup=0 scope=tensor bucket=25M algo=auto "
                    "check=none",
                    "net=none");
@@ -172,142 +166,151 @@ static void malformed_numbers_are_refused(void **state) {
   expect_refusal("warmup=", 8, "is no number of steps");
 }
 
-static void densities_have_one_canonical_form(void **state) {
-  (void)state;
-  expect_canonical("net=topk:.01", "net=topk:0.01");
-  expect_canonical("net=topk:1e-2", "net=topk:0.01");
-  expect_canonical("net=topk:1E-2", "net=topk:0.01");
-  expect_canonical("net=topk:0.1e-1+ef", "net=topk:0.01+ef");
-  expect_canonical("net=topk:10e-3", "net=topk:0.01");
-  expect_canonical("net=topk:0.010000000000000000000000000000000", "net=topk:0.01");
-  expect_canonical("net=topk:1", "net=topk:1");
-  expect_canonical("net=topk:1.", "net=topk:1");
-  expect_canonical("net=topk:1e+0+ef", "net=topk:1+ef");
-  expect_canonical("net=topk:100000000000000000000e-20", "net=topk:1");
-  expect_canonical("net=topk:0.0000000000000000000000000000001e30", "net=topk:0.1");
-  expect_canonical("net=topk:0.00012345", "net=topk:0.00012345");
-  expect_canonical("net=topk:0.000012345", "net=topk:1.2345e-5");
-  expect_canonical("net=topk:1e-10", "net=topk:1e-10");
-  expect_canonical("net=topk:0.3333333333333333", "net=topk:0.333333333333333");
-  expect_canonical("net=topk:0.6666666666666666", "net=topk:0.666666666666667");
-  expect_canonical("net=topk:0.9999999999999999", "net=topk:1");
-  expect_canonical("net=topk:1e-22", "net=topk:1e-22");
-}
-
-static void densities_are_read_as_the_nearest_double(void **state) {
-  (void)state;
-  const char *const texts[] = {
-      "0.1",     "0.3",   "0.7",  "0.01",    "0.001",   "0.0003",
-      "0.00017", "1e-6",  "3e-7", "1.1e-5",  "7.77e-9", "0.999999999999",
-      "0.05",    "0.015", "1e-1", "1.25e-4", "9e-22",   "0.123456789012345"};
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-    double number = -1;
-    assert_int_equal(lcomm_read_decimal(texts[i], strlen(texts[i]), &number), strlen(texts[i]));
-    assert_true(number == strtod(texts[i], NULL)); /* in the C locale */
-  }
-}
-
-static void densities_survive_their_text(void **state) {
-  (void)state;
-  uint64_t random = 1;
-  for (int i = 0; i < 20000; i++) {
-    char text[64], again[64];
-    double number, reread;
-    random = random * 6364136223846793005u + 1442695040888963407u;
-    snprintf(text, sizeof text, "%.*fe-%u", (int)(random >> 60), (double)(random >> 11) / 9.1e15,
-             (unsigned)(random >> 55) % 20);
-    assert_int_equal(lcomm_read_decimal(text, strlen(text), &number), strlen(text));
-    lcomm_format_decimal(number, again, sizeof again);
-    assert_int_equal(lcomm_read_decimal(again, strlen(again), &reread), strlen(again));
-    if (number != reread)
-      print_error("%s is written as %s\n", text, again);
-    assert_true(number == reread);
-  }
-}
-
-static void densities_outside_0_to_1_are_refused(void **state) {
-  (void)state;
-  expect_refusal("net=topk:0", 10, "out of range");
-  expect_refusal("net=topk:0.000", 10, "out of range");
-  expect_refusal("net=topk:0e99999999999999999999", 10, "out of range");
-  expect_refusal("net=topk:1e-99999999999999999999", 10, "out of range");
-  expect_refusal("net=topk:1.1", 10, "out of range");
-  expect_refusal("net=topk:1.00000000000001", 10, "out of range");
-  expect_refusal("net=topk:1e1", 10, "out of range");
-  expect_refusal("net=topk:1e99999999999999999999", 10, "out of range");
-  expect_refusal("net=topk:99999999999999999999999999", 10, "out of range");
-}
-
-static void malformed_densities_are_refused(void **state) {
-  (void)state;
-  const char *const values[] = {"",    ".",    "0,01",  "-0.1", "+0.1", "nan", "inf",
-                                "0x1", "0.1x", "0.1.1", "1e",   "1e-",  "e-3", "1e+ef"};
-  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-    char text[64];
-    snprintf(text, sizeof text, "net=topk:%s", values[i]);
-    expect_refusal(text, 10, "is no density");
-  }
-}
-
-/* Some locale whose decimal point is a comma, if this machine has one. */
-static const char *comma_locale(void) {
-  const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR", "nl_NL.UTF-8"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    if (setlocale(LC_ALL, names[i]) != NULL)
-      return names[i];
-  }
-  return NULL;
-}
-
-static void the_locale_does_not_matter(void **state) {
-  (void)state;
-  if (comma_locale() == NULL)
-    skip();
-  expect_canonical("net=topk:1.5e-3+ef", "net=topk:0.0015+ef");
-  expect_refusal("net=topk:0,01", 10, "is no density");
-  setlocale(LC_ALL, "C");
-}
-
-static void codecs_that_do_not_exist_are_refused(void **state) {
-  (void)state;
-  assert_string_equal(refusal("net=int9"),
-                      "policy, column 5: unknown codec 'int9'; expected one of none, fp16, bf16, "
-                      "fp8e4m3, fp8e5m2, int8, topk:DENSITY; for example net=int8");
-  expect_refusal("net=", 5, "unknown codec ''");
-  expect_refusal("net=INT8", 5, "unknown codec 'INT8'");
-  expect_refusal("net=int", 5, "unknown codec 'int'");
-  expect_refusal("net=int88", 5, "unknown codec 'int88'");
-  expect_refusal("min=1 node=zip", 12, "unknown codec 'zip'");
-}
-
-static void codec_options_are_checked(void **state) {
-  (void)state;
-  expect_refusal("net=topk", 9, "topk:DENSITY");
-  expect_refusal("net=topk+ef", 9, "topk:DENSITY");
-  expect_refusal("net=int8:0.1", 9, "takes no density");
-  expect_refusal("net=none:1", 9, "takes no density");
-  expect_refusal("net=none+ef", 9, "exact");
-  expect_refusal("net=int8+zstd", 9, "'+zstd'");
-  expect_refusal("net=int8+", 9, "'+'");
-  expect_refusal("net=int8+ef+ef", 9, "'+ef+ef'");
-  expect_refusal("net=topk:0.1+efx", 13, "'+efx'");
-}
-
 static void feedback_and_topk_are_refused_inside_a_node(void **state) {
   (void)state;
   const char why[] = "its error feedback lives on the shard, after the exact reduction inside "
                      "the node";
   expect_refusal("node=topk:0.1", 6, why);
   expect_refusal("node=topk:0.1+ef", 6, why);
+  expect_refusal("node=topk", 6, why);
   expect_refusal("node=fp16+ef", 6, why);
+  expect_refusal("node=int4+ef+zstd", 6, why);
+}
+
+static void int4_has_feedback_on_net_only(void **state) {
+  (void)state;
+  lcomm_policy policy = parse("net=int4 node=int4");
+  assert_true(policy.net.error_feedback);
+  assert_false(policy.node.error_feedback);
+  expect_canonical("net=int4 node=int4", "net=int4+ef node=int4-ef");
+  expect_canonical("net=int4-ef node=int4-ef", "net=int4-ef node=int4-ef");
+  expect_canonical("node=int8-ef", "node=int8");
+}
+
+static void a_mistake_is_shown_the_example_of_its_key(void **state) {
+  (void)state;
+  assert_string_equal(refusal("min=1 node=zip"),
+                      "policy, column 12: unknown codec 'zip'; expected one of none, fp16, bf16, "
+                      "fp8e4m3, fp8e5m2, int8, topk:DENSITY, int4; for example node=bf16");
+  expect_refusal("net=fp16:scale=2", 16, "for example net=fp16:scale=2^10");
+  expect_refusal("node=fp8e5m2:stochastic=1", 24, "for example node=fp8e4m3:block=32,stochastic");
+  expect_refusal("node=int8+lz4", 10, "for example node=int8+zstd");
+  expect_refusal("node=fp16+ef", 6, "for example node=bf16");
+  expect_refusal("net=topk", 9, "for example net=topk:0.01+ef");
+  expect_refusal("foo=1 net=bf16", 1, "for example net=int8");
+  expect_refusal("clip=x", 6, "for example clip=1 net=topk:0.01+ef");
 }
 
 static void a_ring_with_a_lossy_codec_is_refused(void **state) {
   (void)state;
   expect_refusal("net=int8 algo=ring", 10, "quantise at every hop");
   expect_refusal("algo=ring net=topk:0.1+ef", 1, "quantise at every hop");
+  expect_refusal("net=int8+zstd algo=ring", 15, "quantise at every hop");
   expect_canonical("algo=ring net=none", "algo=ring");
+  expect_canonical("algo=ring node=int8", "node=int8 algo=ring");
   expect_canonical("algo=direct net=int8", "net=int8 algo=direct");
+}
+
+static void a_ring_of_unknown_payload_sizes_is_refused(void **state) {
+  (void)state;
+  expect_refusal("net=none+zstd algo=ring", 15, "size of its payloads in advance");
+  expect_canonical("net=none+zstd algo=direct", "net=none+zstd algo=direct");
+}
+
+static void stages_of_a_ramp_are_checked(void **state) {
+  (void)state;
+  const char share[] = "is no share of a stage; expected DENSITY@STEPS";
+  const char steps[] = "is no number of steps of a stage; expected DENSITY@STEPS";
+  const char *const bad_shares[] = {"", "@", "0@1", "1.1@1", "-1@1", "x@1", "0.1x@1", "k=1@1"};
+  const char *const bad_steps[] = {"0.1",   "0.1@",   "0.1@0",  "0.1@-1",
+                                   "0.1@x", "0.1@1K", "0.1@@1", "0.1@18446744073709551616"};
+  char text[128];
+  for (size_t i = 0; i < sizeof bad_shares / sizeof *bad_shares; i++) {
+    snprintf(text, sizeof text, "net=topk:0.5 ramp=%s", bad_shares[i]);
+    expect_refusal(text, 19, share);
+    snprintf(text, sizeof text, "net=topk:0.5 ramp=0.7@9,%s", bad_shares[i]);
+    expect_refusal(text, 25, share);
+  }
+  for (size_t i = 0; i < sizeof bad_steps / sizeof *bad_steps; i++) {
+    snprintf(text, sizeof text, "net=topk:0.5 ramp=%s", bad_steps[i]);
+    expect_refusal(text, i == 0 ? 22 : 23, steps);
+  }
+  expect_refusal("net=topk:0.5 ramp=0.7@9,", 25, share);
+}
+
+static void a_ramp_has_at_most_8_stages(void **state) {
+  (void)state;
+  expect_canonical("net=topk:0.1 ramp=.9@1,.8@2,.7@3,.6@4,.5@5,.4@6,.3@7,.2@8",
+                   "net=topk:0.1 ramp=0.9@1,0.8@2,0.7@3,0.6@4,0.5@5,0.4@6,0.3@7,0.2@8");
+  expect_refusal("net=topk:0.1 ramp=.9@1,.8@2,.7@3,.6@4,.5@5,.4@6,.3@7,.2@8,.1@9", 59,
+                 "too many stages; expected at most 8");
+}
+
+static void steps_that_cannot_be_counted_are_refused(void **state) {
+  (void)state;
+  expect_canonical("net=topk:0.1 warmup=5 ramp=1@18446744073709551610",
+                   "net=topk:0.1 warmup=5 ramp=1@18446744073709551610");
+  expect_refusal("net=topk:0.1 warmup=6 ramp=1@18446744073709551610", 23,
+                 "do not fit into 64 bits");
+  expect_refusal("ramp=1@18446744073709551615,0.5@1 net=topk:0.1", 1, "do not fit into 64 bits");
+}
+
+static void a_ramp_needs_topk(void **state) {
+  (void)state;
+  const char why[] = "expected net=topk:DENSITY";
+  expect_refusal("ramp=0.5@1", 1, why);
+  expect_refusal("net=int4 ramp=0.5@1", 10, why);
+  expect_canonical("ramp=0.5@1 net=topk:0.1", "net=topk:0.1 ramp=0.5@1");
+  expect_canonical("net=topk:k=5+ef ramp=0.5@1", "net=topk:k=5+ef ramp=0.5@1");
+}
+
+static void momentum_is_between_0_and_1(void **state) {
+  (void)state;
+  const char *const values[] = {"",     "0", "1",   "1e1",   "-0.5",
+                                "0.9x", "x", "0,9", "1e-30", "0.9999999999999999"};
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    char text[64];
+    snprintf(text, sizeof text, "net=topk:0.1+ef momentum=%s", values[i]);
+    expect_refusal(text, 26, "is no momentum; expected a decimal number with 0 < M < 1");
+  }
+  expect_canonical("net=topk:0.1+ef momentum=9e-1", "net=topk:0.1+ef momentum=0.9");
+}
+
+static void momentum_needs_topk_with_feedback(void **state) {
+  (void)state;
+  const char why[] = "expected net=topk:DENSITY+ef";
+  expect_refusal("momentum=0.9", 1, why);
+  expect_refusal("momentum=0.9 net=topk:0.1", 1, why);
+  expect_refusal("net=topk:0.1-ef momentum=0.9", 17, why);
+  expect_refusal("net=int4+ef momentum=0.9", 13, why);
+  expect_canonical("momentum=0.9 net=topk:k=1+ef", "net=topk:k=1+ef momentum=0.9");
+}
+
+static void norms_are_positive_and_at_most_1e9(void **state) {
+  (void)state;
+  const char *const values[] = {"", "0", "-1", "1000000000.00001", "1e10", "inf", "nan", "1x"};
+  static const char *const forms[][2] = {{"1", "1"},       {"0.5", "0.5"},        {"100", "100"},
+                                         {"1e3", "1000"},  {"12.50", "12.5"},     {"1E+2", "100"},
+                                         {"1e-5", "1e-5"}, {"1e9", "1000000000"}, {"0001.", "1"}};
+  char text[64], canonical[64];
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    snprintf(text, sizeof text, "net=int8+ef clip=%s", values[i]);
+    expect_refusal(text, 18, "is no norm; expected a decimal number with 0 < NORM <= 1e9");
+  }
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    snprintf(text, sizeof text, "net=int8+ef clip=%s", forms[i][0]);
+    snprintf(canonical, sizeof canonical, "net=int8+ef clip=%s", forms[i][1]);
+    expect_canonical(text, canonical);
+  }
+}
+
+static void clipping_needs_feedback(void **state) {
+  (void)state;
+  const char why[] = "expected a codec of net with +ef";
+  expect_refusal("clip=1", 1, why);
+  expect_refusal("clip=1 net=int8", 1, why);
+  expect_refusal("net=int4-ef clip=1", 13, why);
+  expect_canonical("clip=1 net=int4", "net=int4+ef clip=1");
 }
 
 static void words_must_be_known_and_given_once(void **state) {
@@ -323,11 +326,17 @@ static void words_must_be_known_and_given_once(void **state) {
   expect_refusal("check=md5", 7, "unknown checksum 'md5'");
   const char *const words[] = {"net=fp16",     "node=fp16", "min=1",     "exempt=a",    "warmup=1",
                                "scope=tensor", "bucket=4K", "algo=auto", "check=xxhash"};
+  const char *const needy[] = {"ramp=1@1", "momentum=0.9", "clip=1"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     char text[64];
     parse(words[i]);
     snprintf(text, sizeof text, "%s %s", words[i], words[i]);
     expect_refusal(text, (int)strlen(words[i]) + 2, "a second time");
+  }
+  for (size_t i = 0; i < sizeof needy / sizeof *needy; i++) {
+    char text[64];
+    snprintf(text, sizeof text, "net=topk:1+ef %s %s", needy[i], needy[i]);
+    expect_refusal(text, (int)strlen(needy[i]) + 16, "a second time");
   }
 }
 
@@ -389,9 +398,27 @@ static void policies_of_any_length_are_safe(void **state) {
 
 static void sentences_never_echo_control_characters(void **state) {
   (void)state;
-  const char *const forms[] = {"%s",          "%s=1",    "net=%s",     "net=int8+%s",
-                               "net=topk:%s", "min=1%s", "exempt=a%s", "warmup=%s",
-                               "scope=%s",    "algo=%s", "check=%s"};
+  const char *const forms[] = {"%s",
+                               "%s=1",
+                               "net=%s",
+                               "net=int8+%s",
+                               "net=int8:%s",
+                               "net=int8:block=%s",
+                               "net=fp16:scale=%s",
+                               "net=topk:k=%s",
+                               "net=topk:1,values=%s",
+                               "net=bf16:%s",
+                               "ramp=%s",
+                               "ramp=1@%s",
+                               "momentum=%s",
+                               "clip=%s",
+                               "net=topk:%s",
+                               "min=1%s",
+                               "exempt=a%s",
+                               "warmup=%s",
+                               "scope=%s",
+                               "algo=%s",
+                               "check=%s"};
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     char text[512];
     snprintf(text, sizeof text, forms[i],
@@ -463,13 +490,6 @@ static void many_stars_match_in_bounded_work(void **state) {
   assert_true(lcomm_policy_exempts(&policy, name));
 }
 
-static void a_codec_text_is_cut_at_its_buffer(void **state) {
-  (void)state;
-  lcomm_policy policy = parse("net=topk:0.01+ef");
-  char text[8];
-  assert_string_equal(lcomm_codec_choice_format(&policy.net, text, sizeof text), "topk:0.");
-}
-
 static void algorithms_have_names(void **state) {
   (void)state;
   assert_string_equal(lcomm_algorithm_name(LCOMM_ALGO_AUTO), "auto");
@@ -483,28 +503,29 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_default_is_exact),
       cmocka_unit_test(every_key_sets_its_field),
-      cmocka_unit_test(every_codec_name_is_understood),
       cmocka_unit_test(canonical_text_has_a_fixed_order_and_no_defaults),
       cmocka_unit_test(sizes_are_powers_of_1024),
       cmocka_unit_test(sizes_that_do_not_fit_are_refused),
       cmocka_unit_test(malformed_numbers_are_refused),
-      cmocka_unit_test(densities_have_one_canonical_form),
-      cmocka_unit_test(densities_are_read_as_the_nearest_double),
-      cmocka_unit_test(densities_survive_their_text),
-      cmocka_unit_test(densities_outside_0_to_1_are_refused),
-      cmocka_unit_test(malformed_densities_are_refused),
-      cmocka_unit_test(the_locale_does_not_matter),
-      cmocka_unit_test(codecs_that_do_not_exist_are_refused),
-      cmocka_unit_test(codec_options_are_checked),
       cmocka_unit_test(feedback_and_topk_are_refused_inside_a_node),
+      cmocka_unit_test(int4_has_feedback_on_net_only),
+      cmocka_unit_test(a_mistake_is_shown_the_example_of_its_key),
       cmocka_unit_test(a_ring_with_a_lossy_codec_is_refused),
+      cmocka_unit_test(a_ring_of_unknown_payload_sizes_is_refused),
+      cmocka_unit_test(stages_of_a_ramp_are_checked),
+      cmocka_unit_test(a_ramp_has_at_most_8_stages),
+      cmocka_unit_test(steps_that_cannot_be_counted_are_refused),
+      cmocka_unit_test(a_ramp_needs_topk),
+      cmocka_unit_test(momentum_is_between_0_and_1),
+      cmocka_unit_test(momentum_needs_topk_with_feedback),
+      cmocka_unit_test(norms_are_positive_and_at_most_1e9),
+      cmocka_unit_test(clipping_needs_feedback),
       cmocka_unit_test(words_must_be_known_and_given_once),
       cmocka_unit_test(exempt_lists_are_checked),
       cmocka_unit_test(policies_of_any_length_are_safe),
       cmocka_unit_test(sentences_never_echo_control_characters),
       cmocka_unit_test(globs_match_whole_names),
       cmocka_unit_test(many_stars_match_in_bounded_work),
-      cmocka_unit_test(a_codec_text_is_cut_at_its_buffer),
       cmocka_unit_test(algorithms_have_names),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

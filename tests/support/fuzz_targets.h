@@ -8,18 +8,21 @@
  * rest. tests/fuzz/fuzz_NAME.c gives one target to libFuzzer, and
  * tests/fuzz/test_fuzz_corpus.c runs all of them over tests/fuzz/corpus/NAME. */
 
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/fuzz_dense.h"
+#include "tests/support/fuzz_idx.h"
+#include "tests/support/fuzz_lossless.h"
+#include "tests/support/fuzz_policy.h"
+#include "tests/support/fuzz_sources.h"
+#include "tests/support/fuzz_state.h"
+#include "tests/support/fuzz_topk.h"
 
 typedef struct lcomm_fuzz_target {
   const char *name;
   void (*run)(const uint8_t *data, size_t size);
 } lcomm_fuzz_target;
 
-void lcomm_fuzz_policy(const uint8_t *data, size_t size);
 void lcomm_fuzz_topo(const uint8_t *data, size_t size);
 void lcomm_fuzz_wire(const uint8_t *data, size_t size);
-void lcomm_fuzz_topk(const uint8_t *data, size_t size);
 
 /* All targets, ended by a NULL name. */
 extern const lcomm_fuzz_target lcomm_fuzz_targets[];

@@ -117,6 +117,17 @@ static void policies_are_told_in_words(void **state) {
   assert_words("node=bf16", 1, "inside a node: rounded to bfloat16");
   assert_words("net=int8 warmup=100", 2, "first 100 steps are exact");
   assert_words("net=later", 2, "between nodes: later");
+  assert_words("net=int4-ef", 2,
+               "between nodes: rounded to 4-bit integers, a sixth of the bytes\n");
+  assert_words("net=int4+ef+zstd", 2, "bytes, then zstd; the error is made up for later");
+  assert_words("net=fp8e5m2:block=32,stochastic", 2, "(e5m2), a quarter of the bytes, up or down");
+  assert_words("net=topk:0.02,values=int8+ef", 2, "2 % of the values, those as 8-bit integers;");
+  assert_words("net=topk:k=500+ef", 2, "largest 500 values of each tensor;");
+  assert_words("net=topk:0.01+ef ramp=0.25@100,0.05@50", 2, "in stages: 0.25@100,0.05@50");
+  assert_words("net=topk:0.01+ef momentum=0.9", 2, "momentum 0.9 is kept by libcomm");
+  assert_words("net=topk:0.01+ef clip=2", 2, "norm 2 / sqrt(ranks)");
+  assert_true(policy_keeps_momentum("net=topk:0.01+ef momentum=0.9"));
+  assert_false(policy_keeps_momentum("net=topk:0.01+ef"));
 }
 
 static void tensors_that_stay_exact_are_counted(void **state) {

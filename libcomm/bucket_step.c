@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Buckets, step by step: the run that a step takes, bringing data in and out. */
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "libcomm/bucket.h"
+#include "libcomm/capture.h"
+
+/* ------------------------------------------------------------------ runs */
+
+/* The density of this step: 0 outside a density warm-up. */
+static double density_of(const lcomm_comm *comm) {
+  const lcomm_policy *policy = &comm->policy;
+  uint64_t end = policy->warmup_steps;
+  for (unsigned i = 0; i < policy->ramp_count; i++) {
+    end += policy->ramp[i].steps;
+    if (comm->step < end) {
+      return policy->ramp[i].density;
+    }
+  }
+  return 0;
+}
+
+static lcomm_status make_plan(const lcomm_bucket *bucket, bool exact, double density,
+                              lcomm_plan **plan) {
+  lcomm_comm *comm = bucket->comm;
+  char why[256];
+  uint64_t *ends = malloc(bucket->tensor_count * sizeof(*ends));
+  if (!ends) {
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for a bucket");
+  }
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    ends[i] = bucket->tensors[i]->offset + bucket->tensors[i]->count;
+  }
+  bool whole = comm->policy.scope == LCOMM_SCOPE_BUCKET;
+  lcomm_plan_request request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
+                                .count = bucket->count,
+                                .dtype = bucket->dtype,
+                                .lasting = true,
+                                .exact = exact,
+                                .density = density,
+                                .segment_ends = whole ? &bucket->count : ends,
+                                .segments = whole ? 1 : bucket->tensor_count};
+  lcomm_status status =
+      lcomm_plan_create(&request, &comm->policy, &comm->topo, comm->rank, plan, why, sizeof(why));
+  free(ends);
+  if (status != LCOMM_OK) {
+    return lcomm_fail(comm, status, "no plan can be made for a bucket of %llu elements: %s",
+                      (unsigned long long)bucket->count, why);
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status make_run(lcomm_bucket *bucket, bool exact, double density, lcomm_run **run) {
+  lcomm_comm *comm = bucket->comm;
+  lcomm_plan *plan = NULL;
+  lcomm_status status = make_plan(bucket, exact, density, &plan);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = lcomm_run_create(comm, plan, run);
+  return status == LCOMM_OK ? LCOMM_OK : lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
+}
+
+/* -------------------------------------------------------------- vectors */
+
+/* Sums without error feedback get their momentum after the sum. */
+static bool needs_velocity(const lcomm_bucket *bucket, const lcomm_run *run) {
+  return bucket->comm->policy.momentum > 0 && !run->plan->stages[LCOMM_STAGE_NET].error_feedback;
+}
+
+static float *vector_of(const lcomm_bucket *bucket) {
+  return bucket->vector ? bucket->vector : bucket->tensors[0]->data;
+}
+
+static void copy_in(lcomm_bucket *bucket) {
+  for (size_t i = 0; bucket->vector && i < bucket->tensor_count; i++) {
+    const lcomm_tensor *tensor = bucket->tensors[i];
+    lcomm_copy_in(bucket->comm, tensor->data, tensor->dtype, tensor->count,
+                  bucket->vector + tensor->offset);
+  }
+}
+
+/* Each tensor of this rank, before anything is accumulated. */
+static void clip(lcomm_bucket *bucket) {
+  const lcomm_comm *comm = bucket->comm;
+  if (bucket->exact || comm->policy.clip <= 0) {
+    return;
+  }
+  uint32_t environment = lcomm_fp_enter();
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    const lcomm_tensor *tensor = bucket->tensors[i];
+    lcomm_feedback_clip(comm->kernels, vector_of(bucket) + tensor->offset, tensor->count,
+                        comm->policy.clip / sqrt((double)comm->size));
+  }
+  lcomm_fp_leave(environment);
+}
+
+/* A loaded residual that nobody keeps any more, the same on all ranks. */
+static void pay_owed(lcomm_bucket *bucket, float *vector) {
+  for (uint64_t i = 0; bucket->owed && i < bucket->count; i++) {
+    vector[i] += bucket->owed[i];
+  }
+  free(bucket->owed);
+  bucket->owed = NULL;
+}
+
+/* What the sum of an exact step still needs, and a look at every result. */
+static void finish_vector(lcomm_bucket *bucket, const lcomm_run *run) {
+  lcomm_comm *comm = bucket->comm;
+  float *vector = vector_of(bucket);
+  uint32_t environment = lcomm_fp_enter();
+  if (needs_velocity(bucket, run)) {
+    comm->kernels->f32_momentum((float)comm->policy.momentum, bucket->velocity, vector,
+                                bucket->count);
+  }
+  pay_owed(bucket, vector);
+  size_t not_finite = comm->kernels->f32_count_not_finite(vector, bucket->count);
+  comm->stats.not_finite += not_finite;
+  comm->step_not_finite += not_finite;
+  lcomm_fp_leave(environment);
+}
+
+static void copy_out(lcomm_operation *operation) {
+  lcomm_bucket *bucket = operation->bucket;
+  bool good = operation->status == LCOMM_OK;
+  bucket->over = true;
+  if (good) {
+    finish_vector(bucket, operation->run);
+  }
+  for (size_t i = 0; bucket->vector && good && i < bucket->tensor_count; i++) {
+    const lcomm_tensor *tensor = bucket->tensors[i];
+    lcomm_copy_out(bucket->comm, bucket->vector + tensor->offset, tensor->dtype, tensor->count,
+                   tensor->data);
+  }
+  lcomm_operation_release(bucket->comm, operation);
+}
+
+static bool is_ready(const lcomm_bucket *bucket) {
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    if (!atomic_load(&bucket->tensors[i]->ready)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* -------------------------------------------------------------- starting */
+
+static lcomm_status out_of_memory(const lcomm_bucket *bucket) {
+  return lcomm_fail(bucket->comm, LCOMM_ERR_MEMORY, "out of memory for a bucket of %llu elements",
+                    (unsigned long long)bucket->count);
+}
+
+static lcomm_status prepare_velocity(lcomm_bucket *bucket, const lcomm_run *run) {
+  if (needs_velocity(bucket, run) && !bucket->velocity) {
+    bucket->velocity = calloc(bucket->count + 1, sizeof(float));
+    return bucket->velocity ? LCOMM_OK : out_of_memory(bucket);
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status prepare_exact(lcomm_bucket *bucket) {
+  lcomm_status status =
+      bucket->exact_run ? LCOMM_OK : make_run(bucket, true, 0, &bucket->exact_run);
+  return status == LCOMM_OK ? prepare_velocity(bucket, bucket->exact_run) : status;
+}
+
+/* The state for the first lossy step; the momentum of exact steps before it
+ * goes over into it. */
+static lcomm_status make_feedback(lcomm_bucket *bucket) {
+  lcomm_comm *comm = bucket->comm;
+  const lcomm_plan *plan = bucket->run->plan;
+  if (needs_velocity(bucket, bucket->run)) {
+    return prepare_velocity(bucket, bucket->run);
+  }
+  if (lcomm_feedback_create(plan, comm->policy.momentum, &bucket->feedback) != LCOMM_OK) {
+    return out_of_memory(bucket);
+  }
+  if (bucket->velocity && bucket->feedback) {
+    int holders = plan->shape.hierarchical ? comm->topo.nodes : comm->size;
+    float factor = bucket->op == LCOMM_AVG ? 1.0f / (float)comm->size : 1.0f;
+    lcomm_feedback_take_over(bucket->feedback, bucket->velocity, holders, factor);
+  }
+  free(bucket->velocity);
+  bucket->velocity = NULL;
+  return LCOMM_OK;
+}
+
+/* A run for the density of this step; another stage of a density warm-up takes
+ * another plan and keeps the feedback. */
+static lcomm_status prepare_lossy(lcomm_bucket *bucket) {
+  double density = density_of(bucket->comm);
+  if (bucket->run && !(density < bucket->density || density > bucket->density)) {
+    return LCOMM_OK;
+  }
+  lcomm_run_destroy(bucket->run);
+  bucket->run = NULL;
+  bucket->density = density;
+  lcomm_status status = make_run(bucket, false, density, &bucket->run);
+  if (status == LCOMM_OK && !bucket->feedback) {
+    status = make_feedback(bucket);
+  }
+  if (status == LCOMM_OK && !lcomm_feedback_fits(bucket->feedback, bucket->run->plan)) {
+    status = lcomm_fail(bucket->comm, LCOMM_ERR_INTERNAL,
+                        "the error feedback of a bucket does not fit its plan");
+  }
+  if (status == LCOMM_OK) {
+    bucket->run->feedback = bucket->feedback;
+  }
+  return status;
+}
+
+lcomm_status lcomm_bucket_feedback(lcomm_bucket *bucket, lcomm_feedback_state **feedback) {
+  lcomm_plan *plan = NULL;
+  *feedback = NULL;
+  if (bucket->exact) {
+    return LCOMM_OK;
+  }
+  lcomm_status status = make_plan(bucket, false, 0, &plan);
+  if (status == LCOMM_OK) {
+    status = lcomm_feedback_create(plan, bucket->comm->policy.momentum, feedback);
+  }
+  lcomm_plan_destroy(plan);
+  return status == LCOMM_OK ? LCOMM_OK : out_of_memory(bucket);
+}
+
+static lcomm_status start_bucket(lcomm_bucket *bucket) {
+  lcomm_comm *comm = bucket->comm;
+  bool exact = bucket->exact || comm->step < comm->policy.warmup_steps;
+  lcomm_status status = exact ? prepare_exact(bucket) : prepare_lossy(bucket);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  copy_in(bucket);
+  if (comm->capture) {
+    lcomm_capture_bucket(bucket);
+  }
+  clip(bucket);
+  bucket->over = false;
+  lcomm_operation *operation = NULL;
+  lcomm_run *run = exact ? bucket->exact_run : bucket->run;
+  status = lcomm_operation_start(comm, run, vector_of(bucket), bucket->op, &operation);
+  if (operation) {
+    operation->bucket = bucket;
+    operation->end = copy_out;
+  }
+  return status;
+}
+
+lcomm_status lcomm_buckets_start(lcomm_comm *comm) {
+  if (!comm->buckets) {
+    lcomm_status status = lcomm_buckets_make(comm);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+  }
+  while (comm->buckets_started < comm->bucket_count &&
+         is_ready(&comm->buckets[comm->buckets_started])) {
+    lcomm_status status = start_bucket(&comm->buckets[comm->buckets_started]);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+    comm->buckets_started++;
+  }
+  return LCOMM_OK;
+}

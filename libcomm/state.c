@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Loading a saved state. All ranks come to the same verdict twice: after each
+ * has read its own file, which is all there is to do when nothing has moved,
+ * and, when something has, after each has read the files of all. */
+
+#include "libcomm/state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* What a rank tells the others of what it has read. Travels as words. */
+typedef struct verdict {
+  int32_t status;
+  uint32_t fits; /* its file was placed as it is */
+  uint32_t ranks, nodes, sequence, zero;
+  uint64_t step;
+  uint64_t digest; /* of all files, or 0 */
+} verdict;
+
+_Static_assert(sizeof(verdict) % sizeof(float) == 0, "a verdict is whole words");
+_Static_assert(LCOMM_STATE_WHY_MAX % sizeof(float) == 0, "a sentence is whole words");
+
+typedef struct loading {
+  lcomm_comm *comm;
+  const char *folder;
+  lcomm_placement placement;
+  verdict mine, *all; /* all: one per rank */
+} loading;
+
+/* --------------------------------------------------------------- reading */
+
+static lcomm_status fail(loading *it, lcomm_status status, const char *name, const char *why) {
+  snprintf(it->placement.why, sizeof(it->placement.why), "%.400s/%s: %s", it->folder, name, why);
+  return status;
+}
+
+static lcomm_status check_header(loading *it, const lcomm_state_header *header, int rank,
+                                 const char *name) {
+  if (header->rank != (uint32_t)rank || header->ranks != it->mine.ranks) {
+    return fail(it, LCOMM_ERR_WIRE, name, "it was saved by another rank than its name says");
+  }
+  return LCOMM_OK;
+}
+
+/* The bytes are the caller's to free, on success only. */
+static lcomm_status read_file(loading *it, int rank, uint8_t **bytes, lcomm_state_header *header,
+                              lcomm_state_reader *reader) {
+  char name[LCOMM_STATE_FILE_MAX];
+  const char *why = "";
+  size_t size = 0;
+  lcomm_state_file(rank, (int)it->mine.ranks, name);
+  lcomm_status status = lcomm_file_read(it->folder, name, bytes, &size, it->placement.why);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = lcomm_state_open(*bytes, size, header, reader, &why);
+  status = status == LCOMM_OK ? check_header(it, header, rank, name) : fail(it, status, name, why);
+  if (status != LCOMM_OK) {
+    free(*bytes);
+  }
+  return status;
+}
+
+/* Ranks of the set that a file's name belongs to; 0 when it is no such name. */
+static int ranks_of(const char *name) {
+  char again[LCOMM_STATE_FILE_MAX];
+  int rank = -1, ranks = 0;
+  if (sscanf(name, "rank-%9d-of-%9d.lcs", &rank, &ranks) != 2 || rank < 0 || rank >= ranks) {
+    return 0;
+  }
+  return strcmp(lcomm_state_file(rank, ranks, again), name) == 0 ? ranks : 0;
+}
+
+/* How many ranks saved into the folder. */
+static lcomm_status find_set(loading *it) {
+  int ranks = 0, other = 0;
+  DIR *folder = opendir(it->folder);
+  if (!folder) {
+    return fail(it, LCOMM_ERR_SYSTEM, "", strerror(errno));
+  }
+  for (struct dirent *entry = readdir(folder); entry && !other; entry = readdir(folder)) {
+    int found = ranks_of(entry->d_name);
+    other = found > 0 && ranks > 0 && found != ranks ? found : 0;
+    ranks = found > 0 ? found : ranks;
+  }
+  closedir(folder);
+  if (ranks == 0) {
+    return fail(it, LCOMM_ERR_SYSTEM, "", "there is no saved state in this folder");
+  }
+  if (other > 0) {
+    return fail(it, LCOMM_ERR_WIRE, "",
+                "files of more than one number of ranks are mixed here; save into a folder of its "
+                "own each time");
+  }
+  it->mine.ranks = (uint32_t)ranks;
+  return LCOMM_OK;
+}
+
+static void tell_header(loading *it, const lcomm_state_header *header) {
+  it->mine.nodes = header->nodes;
+  it->mine.sequence = header->sequence;
+  it->mine.step = header->step;
+}
+
+/* Read what this rank saved, if there are as many ranks as there were. */
+static lcomm_status read_own(loading *it) {
+  const lcomm_comm *comm = it->comm;
+  lcomm_state_header header;
+  lcomm_state_reader reader;
+  uint8_t *bytes = NULL;
+  lcomm_status status = find_set(it);
+  if (status != LCOMM_OK || it->mine.ranks != (uint32_t)comm->size) {
+    return status;
+  }
+  status = read_file(it, comm->rank, &bytes, &header, &reader);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  tell_header(it, &header);
+  bool fits = header.nodes == (uint32_t)comm->topo.nodes &&
+              header.node == (uint32_t)comm->topo.node[comm->rank];
+  status = lcomm_placement_copy(&it->placement, &reader, &fits);
+  it->mine.fits = fits;
+  free(bytes);
+  return status;
+}
+
+static lcomm_status add_file(loading *it, int rank) {
+  lcomm_state_header header;
+  lcomm_state_reader reader;
+  char name[LCOMM_STATE_FILE_MAX];
+  uint8_t *bytes = NULL;
+  lcomm_status status = read_file(it, rank, &bytes, &header, &reader);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  if (rank == 0) {
+    tell_header(it, &header);
+  } else if (header.step != it->mine.step || header.nodes != it->mine.nodes ||
+             header.sequence != it->mine.sequence) {
+    status = fail(it, LCOMM_ERR_WIRE, lcomm_state_file(rank, (int)header.ranks, name),
+                  "it is not of the same save as the file of rank 0");
+  }
+  if (status == LCOMM_OK) {
+    it->mine.digest = XXH3_64bits_withSeed(bytes, (size_t)header.file_size, it->mine.digest);
+    status = lcomm_placement_add(&it->placement, &header, &reader);
+  }
+  free(bytes);
+  return status;
+}
+
+/* Read what all ranks saved, one file after the other. */
+static lcomm_status read_all(loading *it) {
+  lcomm_status status = LCOMM_OK;
+  for (int rank = 0; status == LCOMM_OK && rank < (int)it->mine.ranks; rank++) {
+    status = add_file(it, rank);
+  }
+  if (status == LCOMM_OK) {
+    lcomm_placement_finish(&it->placement);
+  }
+  return status;
+}
+
+/* -------------------------------------------------------------- agreeing */
+
+/* The sentence of the first rank that failed, from every rank's mouth. */
+static lcomm_status report(loading *it, int failed) {
+  lcomm_comm *comm = it->comm;
+  char who[96];
+  lcomm_status verdict_status = (lcomm_status)it->all[failed].status;
+  lcomm_status status = lcomm_broadcast(
+      comm, it->placement.why, sizeof(it->placement.why) / sizeof(float), LCOMM_FLOAT32, failed);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  it->placement.why[sizeof(it->placement.why) - 1] = '\0';
+  if (failed == comm->rank) {
+    return lcomm_refuse(comm, verdict_status, "lcomm_state_load: %s", it->placement.why);
+  }
+  return lcomm_refuse(comm, verdict_status, "lcomm_state_load: %s reports: %s",
+                      lcomm_comm_who(comm, failed, who, sizeof(who)), it->placement.why);
+}
+
+static lcomm_status agree(loading *it, lcomm_status mine) {
+  it->mine.status = (int32_t)mine;
+  lcomm_status status = lcomm_allgather(it->comm, &it->mine, it->all,
+                                        sizeof(it->mine) / sizeof(float), LCOMM_FLOAT32);
+  for (int rank = 0; status == LCOMM_OK && rank < it->comm->size; rank++) {
+    if (it->all[rank].status != LCOMM_OK) {
+      return report(it, rank);
+    }
+  }
+  return status;
+}
+
+/* All ranks judge by the same numbers, so no further word is needed. */
+static lcomm_status judge(loading *it) {
+  const verdict *first = &it->all[0];
+  for (int rank = 1; rank < it->comm->size; rank++) {
+    const verdict *other = &it->all[rank];
+    if (other->ranks != first->ranks || other->step != first->step ||
+        other->nodes != first->nodes || other->sequence != first->sequence ||
+        other->digest != first->digest) {
+      return lcomm_refuse(
+          it->comm, LCOMM_ERR_MISMATCH,
+          "lcomm_state_load: rank 0 reads step %llu saved by %u ranks in %.400s, rank %d reads "
+          "step %llu saved by %u ranks; the files must be of one save and the same for all ranks",
+          (unsigned long long)first->step, first->ranks, it->folder, rank,
+          (unsigned long long)other->step, other->ranks);
+    }
+  }
+  return LCOMM_OK;
+}
+
+static bool fits_everywhere(const loading *it) {
+  for (int rank = 0; rank < it->comm->size; rank++) {
+    if (!it->all[rank].fits) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* --------------------------------------------------------------- loading */
+
+/* Each rank's file where it was, or all of them anew. */
+static lcomm_status place(loading *it) {
+  lcomm_status status = agree(it, read_own(it));
+  if (status == LCOMM_OK) {
+    status = judge(it);
+  }
+  if (status != LCOMM_OK || fits_everywhere(it)) {
+    return status;
+  }
+  lcomm_placement_free(&it->placement);
+  status = lcomm_placement_begin(it->comm, &it->placement);
+  if (status == LCOMM_OK) {
+    status = lcomm_placement_share(&it->placement);
+  }
+  if (status != LCOMM_OK) {
+    return lcomm_fail(it->comm, status, "lcomm_state_load: out of memory");
+  }
+  status = agree(it, read_all(it));
+  return status == LCOMM_OK ? judge(it) : status;
+}
+
+static lcomm_status load(loading *it) {
+  lcomm_comm *comm = it->comm;
+  it->all = calloc((size_t)comm->size, sizeof(*it->all));
+  lcomm_status status = it->all ? lcomm_placement_begin(comm, &it->placement) : LCOMM_ERR_MEMORY;
+  if (status != LCOMM_OK) {
+    return lcomm_fail(comm, status, "lcomm_state_load: out of memory");
+  }
+  status = place(it);
+  if (status == LCOMM_OK) {
+    lcomm_placement_commit(&it->placement);
+    comm->step = it->mine.step;
+    comm->sequence = it->mine.sequence; /* seeds of stochastic rounding go on, too */
+  }
+  return status;
+}
+
+/* Buckets decide what a rank keeps; they are made by the first step otherwise. */
+static lcomm_status prepare(lcomm_comm *comm) {
+  lcomm_status status = lcomm_tensors_compare(comm);
+  return status == LCOMM_OK && !comm->buckets ? lcomm_buckets_make(comm) : status;
+}
+
+lcomm_status lcomm_state_load(lcomm_comm *comm, const char *folder) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_state_load: no communicator was given");
+  }
+  lcomm_status status = lcomm_comm_listen(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  if (!folder || !folder[0]) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_state_load: no folder was given");
+  }
+  if (atomic_load(&comm->step_open)) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_state_load: a step is under way; call it between the steps");
+  }
+  loading it = {.comm = comm, .folder = folder};
+  status = prepare(comm);
+  if (status == LCOMM_OK) {
+    status = load(&it);
+  }
+  lcomm_placement_free(&it.placement);
+  free(it.all);
+  return status;
+}

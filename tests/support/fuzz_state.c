@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "tests/support/fuzz_state.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "codecs/state.h"
+
+static void require(bool promise, const char *what) {
+  if (promise)
+    return;
+  fprintf(stderr, "broken promise: %s\n", what);
+  abort();
+}
+
+/* A file that is accepted can be written in one way only. */
+typedef struct rewriter {
+  const uint8_t *bytes;
+  size_t size, at;
+} rewriter;
+
+static void expect(rewriter *self, const uint8_t *written, size_t size) {
+  require(size <= self->size - self->at, "nothing lies behind the end");
+  require(memcmp(self->bytes + self->at, written, size) == 0, "written again it is the same");
+  self->at += size;
+}
+
+static void skip_values(rewriter *self, const uint8_t *values, uint64_t n) {
+  require(values == self->bytes + self->at, "values lie where they are written");
+  require(n <= (self->size - self->at) / 4, "values lie in the file");
+  self->at += 4 * n;
+}
+
+static void expect_tensor(rewriter *self, const lcomm_state_tensor *tensor) {
+  static const uint8_t zeros[8];
+  uint8_t record[LCOMM_STATE_RECORD_MAX];
+  size_t begin = self->at;
+  require(tensor->first <= tensor->count && tensor->n <= tensor->count - tensor->first,
+          "a rank keeps only what there is");
+  require((tensor->residual != NULL) == (tensor->n > 0), "a residual is there or not");
+  require(tensor->momentum == NULL || tensor->has_momentum, "a momentum is announced");
+  require((tensor->velocity != NULL) == tensor->has_velocity, "a velocity is announced");
+  size_t size = lcomm_state_pack_record(tensor, record);
+  expect(self, record, size);
+  if (tensor->residual != NULL)
+    skip_values(self, tensor->residual, tensor->n);
+  if (tensor->momentum != NULL)
+    skip_values(self, tensor->momentum, tensor->n);
+  if (tensor->velocity != NULL && tensor->count > 0)
+    skip_values(self, tensor->velocity, tensor->count);
+  expect(self, zeros, lcomm_state_padding(tensor));
+  require(self->at - begin == lcomm_state_tensor_size(tensor), "a tensor knows its size");
+}
+
+static void read_whole(const uint8_t *bytes, size_t size) {
+  lcomm_state_header header;
+  lcomm_state_reader reader;
+  lcomm_state_tensor tensor;
+  const char *why = NULL;
+  lcomm_status status = lcomm_state_open(bytes, size, &header, &reader, &why);
+  if (status != LCOMM_OK) {
+    require(status == LCOMM_ERR_WIRE || status == LCOMM_ERR_UNSUPPORTED, "a refusal has a status");
+    require(why != NULL && why[0] != '\0', "a refusal has a reason");
+    return;
+  }
+  rewriter again = {bytes, size - LCOMM_STATE_CHECKSUM_SIZE, 0};
+  uint8_t packed[LCOMM_STATE_HEADER_MAX];
+  size_t header_size = lcomm_state_pack_header(&header, packed);
+  expect(&again, packed, header_size);
+  for (uint32_t i = 0; i < header.tensors; i++) {
+    require(lcomm_state_next(&reader, &tensor), "every tensor can be read");
+    expect_tensor(&again, &tensor);
+  }
+  require(!lcomm_state_next(&reader, &tensor), "no tensor follows the last one");
+  require(again.at == again.size, "the tensors fill the file");
+}
+
+void lcomm_fuzz_state(const uint8_t *data, size_t size) {
+  uint8_t *bytes = calloc(size, 1); /* exactly, so that a sanitizer sees one byte too far */
+  require(bytes != NULL || size == 0, "the test machine has memory");
+  if (size > 0)
+    memcpy(bytes, data, size);
+  read_whole(bytes, size);
+  if (size >= 16 + LCOMM_STATE_CHECKSUM_SIZE) {
+    for (int i = 0; i < 8; i++)
+      bytes[8 + i] = (uint8_t)((uint64_t)size >> (8 * i));
+    size_t end = size - LCOMM_STATE_CHECKSUM_SIZE;
+    lcomm_state_put_checksum(XXH3_64bits(bytes, end), bytes + end);
+    read_whole(bytes, size);
+  }
+  free(bytes);
+}

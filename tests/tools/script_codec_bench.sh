@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+#
+# codec_bench from end to end: what it writes can be read by others, mistakes
+# end with exit code 2 and a sentence.
+set -u
+
+build=${BUILD:?the folder of the programs}
+case $build in /*) ;; *) build=$PWD/$build ;; esac
+bench=$build/tools/codec_bench
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 2
+failures=0
+
+# expect NAME COMMAND...: a property, and a command that holds if it does
+expect() {
+  local name=$1
+  shift
+  if "$@" >"$work/why" 2>&1; then
+    echo "PASS $name"
+  else
+    echo "FAIL $name: $(tail -n 1 "$work/why")"
+    failures=$((failures + 1))
+  fi
+}
+# refused NAME WORD OPTION...: exit code 2, and one sentence with the word
+refused() {
+  local name=$1 word=$2 rc
+  shift 2
+  timeout -k 5 60 "$bench" "$@" >"$work/out" 2>"$work/sentence" </dev/null
+  rc=$?
+  if [ $rc -eq 2 ] && [ "$(wc -l <"$work/sentence")" -eq 1 ] && [ ! -s "$work/out" ] &&
+    grep -q -- "$word" "$work/sentence"; then
+    echo "PASS $name"
+  else
+    echo "FAIL $name: exit code $rc: $(head -c 300 "$work/sentence")"
+    failures=$((failures + 1))
+  fi
+}
+short() { "$bench" -n 2 --size 4K,64K --synthetic layers:20K "$@"; }
+# lines of a CSV file that begin with the words
+csv_lines() { grep -c "^$1" "$2"; }
+
+expect help_explains_the_columns grep -q "order-0 entropy" <("$bench" --help)
+
+expect all_codecs_are_measured_at_once short --json all.json --csv all.csv
+expect every_codec_has_accuracy_and_speed \
+  test "$(cut -d, -f2 <(grep '^accuracy,.*,nmse,' all.csv) | sort -u | wc -l)" -ge 15
+expect csv_has_its_columns \
+  test "$(head -n 1 all.csv)" = "section,codec,source,tensor,operation,kernels,size_bytes,figure,min,median,max"
+expect speed_has_two_sizes test "$(csv_lines 'speed,int8,,,encode,scalar,[0-9]*,gb_s,' all.csv)" -eq 2
+expect no_figure_is_nan test "$(grep -ciE ',-?nan' all.csv)" -eq 0
+
+if command -v python3 >/dev/null; then
+  expect json_has_the_fields python3 - <<'PYTHON'
+import json
+run = json.load(open("all.json"))
+assert run["tool"] == "codec_bench" and run["sources"][0]["values"] == 20480, run["sources"]
+assert len(run["codecs"]) >= 15
+for codec in run["codecs"]:
+    accuracy = codec["accuracy"]
+    for key in ("ratio", "bits_per_value", "limit_bits_per_value", "nmse", "cosine", "error_max",
+                "flushed_share", "not_finite_in", "not_finite_out"):
+        assert isinstance(accuracy[key], (int, float)), (codec["codec"], key)
+    assert "refusal" not in codec, codec["refusal"]
+    for operation in ("encode", "decode", "add"):
+        speeds = [s for s in codec["speed"] if s["operation"] == operation]
+        assert len(speeds) == 2 * len(run["kernels"]), (codec["codec"], operation)
+        for s in speeds:
+            assert 0 < s["gb_s"]["min"] <= s["gb_s"]["median"] <= s["gb_s"]["max"]
+            assert s["of_memcpy"]["median"] > 0
+            assert "floor" not in s or s["of_floor"]["median"] > 0
+int8 = next(c for c in run["codecs"] if c["codec"] == "int8")
+assert 8.2 < int8["accuracy"]["bits_per_value"] < 8.4
+assert 0 < int8["accuracy"]["nmse"] < 1e-3
+PYTHON
+else
+  echo "SKIP json_has_the_fields: there is no python3"
+fi
+
+# raw float32 values with a list of two tensors
+head -c 40000 /dev/urandom | tr '\200-\377' '\000-\177' | tr '\177\077' '\076\076' >values.f32
+printf 'first 4000\nsecond 6000\n' >layers.txt
+expect files_are_measured_tensor_by_tensor \
+  "$bench" --no-speed -c int8 -c topk:0.01+ef --layers layers.txt --per-tensor --steps 5 --csv files.csv values.f32
+expect tensors_have_their_names test "$(csv_lines 'tensors,int8,values.f32,second,,,,nmse,' files.csv)" -eq 1
+expect steps_are_measured test "$(csv_lines 'steps,topk:0.01+ef,,,,,,nmse,' files.csv)" -eq 1
+expect a_policy_tells_the_codec "$bench" --no-speed -p "net=topk:0.1+ef scope=bucket" --csv policy.csv values.f32
+expect a_policy_is_named test "$(csv_lines 'accuracy,topk:0.1+ef scope=bucket,,,,,,nmse,' policy.csv)" -eq 1
+
+expect duels_and_predictions_are_measured \
+  short --peers 3 --baselines --predict 25Gbit 16 -c bf16 -c bf16+zstd -c topk:0.01+ef --csv duels.csv
+expect sums_are_measured test "$(csv_lines 'duels,bf16,,,sum in one pass,scalar,4096,times,' duels.csv)" -eq 1
+expect quickselect_is_measured test "$(csv_lines 'duels,topk:0.01+ef,,,top-k,scalar,65536,times,' duels.csv)" -eq 1
+expect zstd_is_measured test "$(csv_lines 'duels,bf16+zstd,,,exponent plane,.*,times,' duels.csv)" -eq 1
+expect a_prediction_is_made test "$(csv_lines 'prediction,bf16+zstd,,,,,,pipelined_s,' duels.csv)" -eq 1
+expect it_says_in_words_whether_it_pays grep -qE 'pays|does not pay|as fast as bf16' \
+  <(short --predict 25Gbit 16 -c int8)
+expect no_colours_in_a_pipe test "$(short --no-speed -c int8 | grep -c $'\033')" -eq 0
+
+if command -v gnuplot >/dev/null; then
+  expect a_png_is_drawn short -c int8 -c none -c topk:0.01+ef --plot plot.png
+  expect it_is_a_png test "$(head -c 4 plot.png | tail -c 3)" = PNG
+  expect a_svg_is_drawn short --no-speed -c int8 -c none --plot "it's a plot.svg"
+  expect it_is_a_svg grep -q '</svg>' "it's a plot.svg"
+else
+  echo "SKIP plots: there is no gnuplot"
+fi
+mkdir empty
+expect without_gnuplot_there_is_a_sentence test "$(PATH=$work/empty "$bench" --plot a.png 2>&1 | grep -c gnuplot)" -eq 1
+
+refused an_unknown_option_is_named frobnicate --frobnicate
+refused an_unknown_codec_is_named int9 -c int9
+refused a_file_that_is_not_there_is_named missing.f32 missing.f32
+refused an_empty_folder_is_named empty "$work/empty"
+refused an_unknown_format_is_named layers.txt layers.txt
+refused a_missing_number_of_nodes_is_explained nodes --predict 25Gbit
+refused more_threads_than_processors_are_explained processors --threads 1000
+refused a_place_that_cannot_be_written_is_named there/is/none --json there/is/none/a.json
+refused a_picture_of_unknown_kind_is_named plot.gif --plot plot.gif
+exit $((failures > 0))

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include "tools/codec/predict.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "tools/codec/units.h"
+
+/* 2 (m-1)/m: how often each byte leaves or reaches a node. */
+static double crossings(uint64_t nodes) {
+  double m = (double)nodes;
+  return 2.0 * (m - 1.0) / m;
+}
+
+static double codec_seconds(const lcomm_prediction_case *given, double size) {
+  if (given->encode <= 0.0 || given->decode <= 0.0)
+    return 0.0;
+  return size * ((1.0 + 1.0 / (double)given->nodes) / given->encode +
+                 crossings(given->nodes) / given->decode);
+}
+
+static double pipelined(double codec, double wire, double chunks) {
+  return fmax(codec, wire) + fmin(codec, wire) / chunks;
+}
+
+/* The bandwidth at which the pipeline is as fast as bf16, where there is one.
+ * Below the bandwidth at which codec and wire are as long, the wire is bf16's
+ * and shorter; above, codec + wire/chunks grows against bf16's. */
+static double pipelined_limit(double codec, double sent, double bf16, double chunks) {
+  if (codec <= 0.0)
+    return sent < bf16 ? (double)INFINITY : 0.0;
+  double wire_bound = (bf16 - sent) / (codec / chunks);
+  double codec_bound = (bf16 - sent / chunks) / codec;
+  double crossover = sent / codec; /* bandwidth where both take as long */
+  double limit = codec_bound > crossover ? codec_bound : fmin(wire_bound, crossover);
+  return fmax(limit, 0.0);
+}
+
+lcomm_prediction lcomm_predict(const lcomm_prediction_case *given) {
+  double size = 4.0 * (double)given->count, each = crossings(given->nodes);
+  double chunks = fmax(ceil(size / LCOMM_PREDICT_CHUNK), 1.0);
+  double sent = each * given->sent_bytes, bf16 = each * size / 2.0;
+  lcomm_prediction p = {.codec_s = codec_seconds(given, size),
+                        .wire_s = sent / given->bandwidth,
+                        .fp32_s = each * size / given->bandwidth,
+                        .bf16_s = bf16 / given->bandwidth};
+  p.sequential_s = p.codec_s + p.wire_s;
+  p.pipelined_s = pipelined(p.codec_s, p.wire_s, chunks);
+  p.pipelined_pays_below = pipelined_limit(p.codec_s, sent, bf16, chunks);
+  if (p.codec_s > 0.0)
+    p.sequential_pays_below = fmax((bf16 - sent) / p.codec_s, 0.0);
+  else
+    p.sequential_pays_below = sent < bf16 ? (double)INFINITY : 0.0;
+  return p;
+}
+
+/* Where it would pay, as the end of a sentence. */
+static void limit_words(double limit, char *text, size_t size) {
+  char bandwidth[LCOMM_UNITS_TEXT_MAX];
+  if (limit > 0.0 && isfinite(limit))
+    snprintf(text, size, "; pays below %s", lcomm_units_bandwidth(limit, bandwidth));
+  else
+    snprintf(text, size, "; sends no fewer bytes than bf16");
+}
+
+const char *lcomm_predict_verdict(const lcomm_prediction_case *given,
+                                  const lcomm_prediction *prediction, char *text) {
+  char limit[LCOMM_VERDICT_MAX / 2];
+  double gain = prediction->bf16_s / prediction->pipelined_s;
+  double sequential_gain = prediction->bf16_s / prediction->sequential_s;
+  if (gain > 1.005 && sequential_gain > 1.005) {
+    const char *bound = prediction->codec_s > prediction->wire_s ? "the codec" : "the wire";
+    snprintf(text, LCOMM_VERDICT_MAX, "pays: %.3g times as fast, bound by %s", gain, bound);
+  } else if (gain > 1.005) {
+    snprintf(text, LCOMM_VERDICT_MAX, "pays in a pipeline only: %.3g times as fast", gain);
+  } else if (given->sent_bytes * 2.0 > 3.999 * (double)given->count &&
+             given->sent_bytes * 2.0 < 4.001 * (double)given->count && gain > 0.995) {
+    snprintf(text, LCOMM_VERDICT_MAX, "as fast as bf16: the same bytes, bound by the wire");
+  } else {
+    limit_words(prediction->pipelined_pays_below, limit, sizeof limit);
+    snprintf(text, LCOMM_VERDICT_MAX, "does not pay: %.3g times as long%s", 1.0 / gain, limit);
+  }
+  return text;
+}

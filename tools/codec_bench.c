@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Accuracy and speed of gradient codecs on given values: what each one costs
+ * and what it does to a gradient. */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/codec/csv.h"
+#include "tools/codec/feedback.h"
+#include "tools/codec/json.h"
+#include "tools/codec/plot.h"
+#include "tools/codec/race.h"
+#include "tools/codec/report.h"
+#include "tools/codec/speed.h"
+#include "tools/codec/survey.h"
+
+enum { EXIT_OK = 0, EXIT_BROKEN = 1, EXIT_USAGE = 2 };
+
+static int say(int status, const char *sentence) {
+  fprintf(stderr, "codec_bench: %s\n", sentence);
+  return status;
+}
+
+/* Minutes of measuring should not end with a file that cannot be written. */
+static bool can_write(const char *path, char *error) {
+  if (path == NULL)
+    return true;
+  FILE *file = fopen(path, "a");
+  if (file != NULL)
+    return fclose(file) == 0;
+  snprintf(error, LCOMM_BENCH_ERROR_MAX, "'%s' cannot be written: %s", path, strerror(errno));
+  return false;
+}
+
+static bool is_possible(const lcomm_bench_options *options, char *error) {
+  size_t processors = lcomm_race_processors();
+  if (options->threads > processors) {
+    snprintf(error, LCOMM_BENCH_ERROR_MAX,
+             "--threads %llu: only %zu processors may be used here, and each thread needs its own",
+             (unsigned long long)options->threads, processors);
+    return false;
+  }
+  if (options->plot_path != NULL && !lcomm_plot_available()) {
+    snprintf(error, LCOMM_BENCH_ERROR_MAX,
+             "--plot needs gnuplot, which is not in PATH (Debian: gnuplot-nox)");
+    return false;
+  }
+  return can_write(options->json_path, error) && can_write(options->csv_path, error) &&
+         can_write(options->plot_path, error);
+}
+
+static lcomm_status measure(lcomm_results *results) {
+  const lcomm_bench_options *options = results->options;
+  lcomm_progress progress =
+      lcomm_progress_begin((options->quality ? lcomm_survey_units(results) : 0) +
+                           (options->steps > 0 ? lcomm_feedback_units(results) : 0) +
+                           (options->speed ? lcomm_speed_units(results) : 0));
+  lcomm_status status = LCOMM_OK;
+  if (options->quality)
+    status = lcomm_survey_run(results, &progress);
+  if (status == LCOMM_OK && options->steps > 0)
+    status = lcomm_feedback_run(results, &progress);
+  if (status == LCOMM_OK && options->speed)
+    status = lcomm_speed_run(results, &progress);
+  if (status == LCOMM_OK && options->bandwidth > 0.0)
+    lcomm_results_predict(results);
+  lcomm_progress_end(&progress);
+  return status;
+}
+
+typedef bool (*printer)(const lcomm_results *results, FILE *file);
+
+static bool write_file(const lcomm_results *results, const char *path, printer print) {
+  if (path == NULL)
+    return true;
+  FILE *file = fopen(path, "w");
+  bool good = file != NULL && print(results, file);
+  if (file != NULL && fclose(file) != 0)
+    good = false;
+  if (!good)
+    fprintf(stderr, "codec_bench: '%s' is incomplete; is the disk full?\n", path);
+  return good;
+}
+
+static int publish(const lcomm_results *results) {
+  const lcomm_bench_options *options = results->options;
+  bool good = lcomm_report_print(results, stdout);
+  good = write_file(results, options->json_path, lcomm_json_print) && good;
+  good = write_file(results, options->csv_path, lcomm_csv_print) && good;
+  if (options->plot_path != NULL && !lcomm_plot_draw(results, options->plot_path)) {
+    fprintf(stderr, "codec_bench: gnuplot could not draw '%s'\n", options->plot_path);
+    good = false;
+  }
+  for (size_t i = 0; i < options->codec_count; i++)
+    good = good && results->codecs[i].refusal[0] == '\0';
+  return good ? EXIT_OK : EXIT_BROKEN;
+}
+
+static int run(const lcomm_bench_options *options, const lcomm_dataset *dataset) {
+  lcomm_results results;
+  lcomm_status status = lcomm_results_create(options, dataset, &results);
+  if (status == LCOMM_OK)
+    status = measure(&results);
+  int result = EXIT_BROKEN;
+  if (status == LCOMM_ERR_MEMORY)
+    say(result, "there is not enough memory; a smaller --size or fewer --threads need less");
+  else if (status != LCOMM_OK)
+    say(result, lcomm_status_string(status));
+  else
+    result = publish(&results);
+  lcomm_results_free(&results);
+  return result;
+}
+
+int main(int argc, char **argv) {
+  static lcomm_bench_options options;
+  char error[LCOMM_BENCH_ERROR_MAX];
+  signal(SIGPIPE, SIG_IGN); /* gnuplot may go away */
+  switch (lcomm_bench_options_parse(argc, argv, &options, error)) {
+  case LCOMM_BENCH_HELP:
+    lcomm_bench_help();
+    return EXIT_OK;
+  case LCOMM_BENCH_USAGE:
+    fprintf(stderr, "codec_bench: %s; see codec_bench --help\n", error);
+    return EXIT_USAGE;
+  case LCOMM_BENCH_RUN:
+    break;
+  }
+  if (!is_possible(&options, error))
+    return say(EXIT_USAGE, error);
+  lcomm_dataset dataset;
+  if (lcomm_dataset_open(&options, &dataset, error) != LCOMM_OK)
+    return say(EXIT_USAGE, error);
+  int result = run(&options, &dataset);
+  lcomm_dataset_close(&dataset);
+  return result;
+}
