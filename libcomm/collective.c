@@ -1,65 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The collective calls of the public interface: check the arguments, find or
- * make a run, bring the caller's data into the vector and back.
+/* The collective calls of the public interface: check the arguments, bring the
+ * caller's data into the vector and back.
  */
 
 #include <string.h>
 
 #include "libcomm/bucket.h"
 #include "libcomm/capture.h"
-
-enum { CACHED_RUNS_MAX = 8 };
-
-/* ------------------------------------------------------------------ runs */
-
-static lcomm_run *take_cached(lcomm_comm *comm, const lcomm_plan_request *request) {
-  for (lcomm_run **link = &comm->cached_runs; *link; link = &(*link)->next) {
-    lcomm_run *run = *link;
-    if (lcomm_plan_fits(run->plan, request)) {
-      *link = run->next;
-      comm->cached_run_count--;
-      return run;
-    }
-  }
-  return NULL;
-}
-
-/* Keep a run for the next call of its shape; the one not used for longest goes. */
-static void keep_cached(lcomm_comm *comm, lcomm_run *run) {
-  run->next = comm->cached_runs;
-  comm->cached_runs = run;
-  if (++comm->cached_run_count <= CACHED_RUNS_MAX) {
-    return;
-  }
-  lcomm_run **link = &comm->cached_runs;
-  while ((*link)->next) {
-    link = &(*link)->next;
-  }
-  lcomm_run_destroy(*link);
-  *link = NULL;
-  comm->cached_run_count--;
-}
-
-static lcomm_status find_run(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
-  char why[256];
-  lcomm_plan *plan = NULL;
-  *run = take_cached(comm, request);
-  if (*run) {
-    return LCOMM_OK;
-  }
-  lcomm_status status =
-      lcomm_plan_create(request, &comm->policy, &comm->topo, comm->rank, &plan, why, sizeof(why));
-  if (status != LCOMM_OK) {
-    return lcomm_refuse(comm, status, "%s of %llu elements: %s",
-                        lcomm_collective_name(request->collective),
-                        (unsigned long long)request->count, why);
-  }
-  status = lcomm_run_create(comm, plan, run);
-  return status == LCOMM_OK ? LCOMM_OK
-                            : lcomm_refuse(comm, status, "%s", lcomm_error_thread_text());
-}
 
 /* ------------------------------------------------------------------ data */
 
@@ -213,7 +162,7 @@ static lcomm_status start(lcomm_comm *comm, const lcomm_plan_request *request, c
   lcomm_operation *operation = NULL;
   lcomm_status status = check_call(comm, request, send, receive, op, handle);
   if (status == LCOMM_OK) {
-    status = find_run(comm, request, &run);
+    status = lcomm_run_find(comm, request, &run);
   }
   if (status != LCOMM_OK) {
     return status;
@@ -225,7 +174,7 @@ static lcomm_status start(lcomm_comm *comm, const lcomm_plan_request *request, c
   }
   status = lcomm_operation_start(comm, run, vector, op, &operation);
   if (!operation) {
-    keep_cached(comm, run);
+    lcomm_run_keep(comm, run);
     return status;
   }
   operation->receive = receive;
@@ -236,74 +185,6 @@ static lcomm_status start(lcomm_comm *comm, const lcomm_plan_request *request, c
   bool moved = false;
   lcomm_operations_move(comm, &moved); /* a failure is the request's to report */
   return LCOMM_OK;
-}
-
-/* A finished request remembers its result: internal NULL, generation 1 + the
- * negated status. */
-static lcomm_status collect(lcomm_comm *comm, lcomm_request *handle) {
-  lcomm_operation *operation = handle->internal;
-  lcomm_status status = operation->status;
-  handle->not_finite = operation->not_finite;
-  keep_cached(comm, operation->run);
-  lcomm_operation_release(comm, operation);
-  handle->internal = NULL;
-  handle->generation = 1 + (uint64_t)(-(int64_t)status);
-  return status;
-}
-
-static lcomm_status remembered(lcomm_comm *comm, const lcomm_request *handle) {
-  if (handle->generation == 0) {
-    return lcomm_refuse(comm, LCOMM_ERR_STATE, "a request was waited for that was never started");
-  }
-  return (lcomm_status)(-(int64_t)(handle->generation - 1));
-}
-
-lcomm_status lcomm_wait(lcomm_comm *comm, lcomm_request *request) {
-  if (!comm || !request) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_wait: a pointer is NULL");
-  }
-  if (!request->internal) {
-    return remembered(comm, request);
-  }
-  lcomm_operation *operation = request->internal;
-  lcomm_operations_wait(comm, &operation->over); /* its result is the operation's */
-  return collect(comm, request);
-}
-
-lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done) {
-  if (!comm || !request || !done) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_test: a pointer is NULL");
-  }
-  if (!request->internal) {
-    *done = 1;
-    return remembered(comm, request);
-  }
-  lcomm_operation *operation = request->internal;
-  bool moved = false;
-  if (!operation->over) {
-    lcomm_operations_move(comm, &moved);
-  }
-  *done = operation->over;
-  return operation->over ? collect(comm, request) : LCOMM_OK;
-}
-
-uint64_t lcomm_request_not_finite(const lcomm_request *request) {
-  return request && !request->internal && request->generation > 0 ? request->not_finite : 0;
-}
-
-lcomm_status lcomm_progress(lcomm_comm *comm) {
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_progress: no communicator was given");
-  }
-  bool moved = false;
-  /* The first step waits for lcomm_tensors_wait, which compares the tensors. */
-  if (comm->buckets && atomic_load(&comm->step_open) && atomic_load(&comm->status) == LCOMM_OK) {
-    lcomm_status status = lcomm_buckets_start(comm);
-    if (status != LCOMM_OK) {
-      return status;
-    }
-  }
-  return lcomm_operations_move(comm, &moved);
 }
 
 static lcomm_status finish(lcomm_comm *comm, lcomm_status status, lcomm_request *request) {

@@ -61,4 +61,11 @@ lcomm_status lcomm_ticket_post(lcomm_comm *comm, lcomm_operation *operation);
 lcomm_status lcomm_ticket_move(lcomm_comm *comm, lcomm_operation *operation, bool *moved);
 void lcomm_ticket_cancel(lcomm_comm *comm, lcomm_operation *operation);
 
+/* The run of a plain call: one that is kept from an earlier call of its shape,
+ * or a new one. On failure the sentence is written. ARGUMENT, MEMORY. */
+lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run);
+
+/* Keep it for the next call of its shape; the one not used for longest goes. */
+void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run);
+
 #endif
