@@ -1,152 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* AVX2 kernels that sum many coded arrays. 64 elements of the sum stay in
- * registers while all sources are added to them. Processors do not see so many
- * streams coming, so every source is asked for ahead. */
+/* AVX2 kernels that sum many coded arrays: the vectors that sum_body.h works
+ * with. */
 
 #include <immintrin.h>
 
 #include "kernels/avx2.h"
-#include "kernels/element.h"
 
-enum { VECTORS = 8, WIDTH = 8, PIECE = VECTORS * WIDTH, AHEAD_BYTES = 256, LINE = 64 };
+typedef __m256 lcomm_vector;
 
-static inline void ask(const void *next, size_t size) {
-  uintptr_t place = (uintptr_t)next + AHEAD_BYTES;
-  for (size_t line = 0; line < size; line += LINE)
-    _mm_prefetch((const char *)(place + line), _MM_HINT_T0);
-}
+enum { WIDTH = 8 };
 
-static inline __m256 plain(const float *values) {
+static inline lcomm_vector plain(const float *values) {
   return _mm256_loadu_ps(values);
 }
 
-static inline __m256 from_bf16(const uint16_t *code) {
+static inline lcomm_vector from_bf16(const uint16_t *code) {
   __m128i half = _mm_loadu_si128((const __m128i *)(const void *)code);
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
 
-static inline __m256 from_int8(const int8_t *code, __m256 scale) {
+static inline lcomm_vector from_int8(const int8_t *code, lcomm_vector scale) {
   __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)code);
   return _mm256_mul_ps(scale, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)));
 }
 
-static inline void begin_or_add(__m256 *sum, __m256 value, size_t source) {
-  *sum = source == 0 ? value : _mm256_add_ps(*sum, value);
+static inline lcomm_vector add(lcomm_vector a, lcomm_vector b) {
+  return _mm256_add_ps(a, b);
 }
 
-static inline void add_plain(const float *values, size_t source, __m256 sum[VECTORS]) {
-  for (int v = 0; v < VECTORS; v++)
-    begin_or_add(&sum[v], plain(values + v * WIDTH), source);
+static inline lcomm_vector multiply(lcomm_vector a, lcomm_vector b) {
+  return _mm256_mul_ps(a, b);
 }
 
-static inline void add_bf16(const uint16_t *code, size_t source, __m256 sum[VECTORS]) {
-  ask(code, PIECE * sizeof *code);
-  for (int v = 0; v < VECTORS; v++)
-    begin_or_add(&sum[v], from_bf16(code + v * WIDTH), source);
+static inline lcomm_vector broadcast(float value) {
+  return _mm256_set1_ps(value);
 }
 
-/* A constant block wherever it is used. */
-static inline void add_int8_block(const int8_t *code, const float *scale, size_t block,
-                                  size_t source, __m256 sum[VECTORS]) {
-  ask(code, PIECE);
-  for (size_t v = 0; v < VECTORS; v++) {
-    __m256 unit = _mm256_set1_ps(scale[v * WIDTH / block]);
-    begin_or_add(&sum[v], from_int8(code + v * WIDTH, unit), source);
-  }
+static inline void put(float *destination, lcomm_vector values) {
+  _mm256_storeu_ps(destination, values);
 }
 
-static inline void add_int8(const int8_t *code, const float *scale, size_t block, size_t source,
-                            __m256 sum[VECTORS]) {
-  if (block == 32)
-    add_int8_block(code, scale, 32, source, sum);
-  else
-    add_int8_block(code, scale, LCOMM_BLOCK, source, sum);
+static inline void stream(float *destination, lcomm_vector values) {
+  _mm256_stream_ps(destination, values);
 }
 
-static inline void store(const __m256 sum[VECTORS], float factor, int streams, float *destination) {
-  __m256 by = _mm256_set1_ps(factor);
-  for (int v = 0; v < VECTORS; v++) {
-    __m256 scaled = _mm256_mul_ps(by, sum[v]);
-    if (streams)
-      _mm256_stream_ps(destination + v * WIDTH, scaled);
-    else
-      _mm256_storeu_ps(destination + v * WIDTH, scaled);
-  }
-}
-
-static int streams_to(const float *destination, size_t n) {
-  return n >= LCOMM_STREAM_COUNT && (uintptr_t)destination % sizeof(__m256) == 0;
-}
-
-/* What is left of an array, element by element. */
-
-static float value_of(const lcomm_source *source, size_t i, float coded) {
-  return source->values != NULL ? source->values[i] : coded;
-}
-
-static void bf16_rest(const lcomm_source *sources, size_t count, size_t first, float factor,
-                      float *destination, size_t i) {
-  float sum = 0.0f;
-  for (size_t s = 0; s < count; s++) {
-    const uint16_t *code = sources[s].code;
-    float coded = code != NULL ? lcomm_bf16_to_f32(code[first + i]) : 0.0f;
-    float value = value_of(&sources[s], i, coded);
-    sum = s == 0 ? value : sum + value;
-  }
-  destination[i] = factor * sum;
-}
-
-static void int8_rest(const lcomm_source *sources, size_t count, size_t block, size_t first,
-                      float factor, float *destination, size_t i) {
-  float sum = 0.0f;
-  for (size_t s = 0; s < count; s++) {
-    const int8_t *code = sources[s].code;
-    float coded =
-        code != NULL ? sources[s].scale[(first + i) / block] * (float)code[first + i] : 0.0f;
-    float value = value_of(&sources[s], i, coded);
-    sum = s == 0 ? value : sum + value;
-  }
-  destination[i] = factor * sum;
-}
+#include "kernels/sum_body.h"
 
 void lcomm_avx2_bf16_sum(const lcomm_source *sources, size_t count, size_t first, float factor,
                          float *destination, size_t n) {
-  int streams = streams_to(destination, n);
-  size_t whole = n - n % PIECE;
-  for (size_t i = 0; i < whole; i += PIECE) {
-    __m256 sum[VECTORS] = {_mm256_setzero_ps()};
-    for (size_t s = 0; s < count; s++) {
-      if (sources[s].values != NULL)
-        add_plain(sources[s].values + i, s, sum);
-      else
-        add_bf16((const uint16_t *)sources[s].code + first + i, s, sum);
-    }
-    store(sum, factor, streams, destination + i);
-  }
-  for (size_t i = whole; i < n; i++)
-    bf16_rest(sources, count, first, factor, destination, i);
-  _mm_sfence();
+  sum_bf16(sources, count, first, factor, destination, n);
 }
 
 void lcomm_avx2_int8_sum(const lcomm_source *sources, size_t count, size_t block, size_t first,
                          float factor, float *destination, size_t n) {
-  int streams = streams_to(destination, n);
-  size_t whole = n - n % PIECE;
-  for (size_t i = 0; i < whole; i += PIECE) {
-    __m256 sum[VECTORS] = {_mm256_setzero_ps()};
-    for (size_t s = 0; s < count; s++) {
-      size_t at = first + i;
-      if (sources[s].values != NULL)
-        add_plain(sources[s].values + i, s, sum);
-      else
-        add_int8((const int8_t *)sources[s].code + at,
-                 sources[s].scale + (block == 32 ? at / 32 : at / LCOMM_BLOCK), block, s, sum);
-    }
-    store(sum, factor, streams, destination + i);
-  }
-  for (size_t i = whole; i < n; i++)
-    int8_rest(sources, count, block, first, factor, destination, i);
-  _mm_sfence();
+  sum_int8(sources, count, block, first, factor, destination, n);
 }
