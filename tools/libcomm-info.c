@@ -218,7 +218,7 @@ static void print_env(void) {
   for (int i = 0; i < LCOMM_ENV_COUNT; i++) {
     const lcomm_env_entry *entry = &lcomm_env_table[i];
     const char *value = lcomm_env_get((lcomm_env)i);
-    printf("  %-16s %-10s %s%s%s%s\n", entry->variable, entry->standard, entry->help,
+    printf("  %-20s %-14s %s%s%s%s\n", entry->variable, entry->standard, entry->help,
            value ? " [now: " : "", value ? value : "", value ? "]" : "");
   }
 }

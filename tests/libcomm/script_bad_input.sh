@@ -54,6 +54,10 @@ expect nodes_without_ranks_are_refused_on_every_rank "without a rank" 2 \
   env LCOMM_NODES=3 "$launch" 2 "$train" --epochs 1 --images 500
 expect zero_nodes_are_refused_on_every_rank "LCOMM_NODES" 2 \
   env LCOMM_NODES=0 "$launch" 2 "$train" --epochs 1 --images 500
+expect unknown_kernels_are_refused_on_every_rank "LCOMM_ISA=sse9" 2 \
+  env LCOMM_ISA=sse9 "$launch" 2 "$train" --epochs 1 --images 500
+expect steps_to_capture_that_are_no_numbers_are_refused "LCOMM_CAPTURE_STEPS=often" 2 \
+  env LCOMM_CAPTURE="$work/captured" LCOMM_CAPTURE_STEPS=often "$launch" 2 "$train" --epochs 1 --images 500
 expect a_policy_that_differs_between_ranks_is_named_on_every_rank "bf16" 2 \
   "$launch" 1 "$train" --images 500 --policy net=int8 : -np 1 "$train" --images 500 --policy net=bf16
 expect a_count_that_differs_between_ranks_is_named_on_every_rank "ranks call different things\|element count" 2 \
