@@ -20,6 +20,7 @@ void lcomm_run_start(lcomm_run *run, float *vector, float factor, uint32_t seque
   run->net_sends = run->held_count = 0;
   run->ready_first = schedule->step_count;
   for (uint32_t i = 0; i < schedule->slot_count; i++) {
+    run->slots[i].encoded = false;
     if (run->slots[i].shares_vector) {
       run->slots[i].payload = (uint8_t *)(vector + schedule->slots[i].alias.first);
       run->slots[i].wire = run->slots[i].payload;

@@ -53,12 +53,27 @@ void lcomm_feedback_take_over(lcomm_feedback_state *feedback, const float *veloc
   }
 }
 
-void lcomm_feedback_clip(const lcomm_kernels *kernels, float *values, uint64_t n, double norm) {
-  double squares = 0;
-  for (uint64_t i = 0; i < n; i++) {
-    squares += (double)values[i] * (double)values[i];
+/* L2 norm. Several sums, because one alone would wait for every addition. */
+static double norm_of(const float *values, uint64_t n) {
+  enum { SUMS = 8 };
+  double squares[SUMS] = {0}, all = 0;
+  uint64_t whole = n - n % SUMS;
+  for (uint64_t i = 0; i < whole; i += SUMS) {
+    for (int j = 0; j < SUMS; j++) {
+      squares[j] += (double)values[i + j] * (double)values[i + j];
+    }
   }
-  double length = sqrt(squares);
+  for (uint64_t i = whole; i < n; i++) {
+    squares[0] += (double)values[i] * (double)values[i];
+  }
+  for (int j = 0; j < SUMS; j++) {
+    all += squares[j];
+  }
+  return sqrt(all);
+}
+
+void lcomm_feedback_clip(const lcomm_kernels *kernels, float *values, uint64_t n, double norm) {
+  double length = norm_of(values, n);
   if (isfinite(length) && length > norm) {
     kernels->f32_scale(values, (float)(norm / length), values, (size_t)n);
   }

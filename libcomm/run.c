@@ -76,7 +76,7 @@ static lcomm_status make_lossless(lcomm_run *run) {
   lcomm_status status = LCOMM_OK;
   for (int i = 0; status == LCOMM_OK && i < LCOMM_STAGE_COUNT; i++) {
     const lcomm_format *format = &run->plan->stages[i].format;
-    if (format->zstd && largest[i] > 0) {
+    if (format->zstd) {
       status = lcomm_lossless_create(format, largest[i], &run->lossless[i]);
     }
   }

@@ -10,13 +10,7 @@
 #include <xxhash.h>
 
 #include "codecs/state.h"
-
-static void require(bool promise, const char *what) {
-  if (promise)
-    return;
-  fprintf(stderr, "broken promise: %s\n", what);
-  abort();
-}
+#include "tests/support/fuzz_promise.h"
 
 /* A file that is accepted can be written in one way only. */
 typedef struct rewriter {
@@ -25,14 +19,14 @@ typedef struct rewriter {
 } rewriter;
 
 static void expect(rewriter *self, const uint8_t *written, size_t size) {
-  require(size <= self->size - self->at, "nothing lies behind the end");
-  require(memcmp(self->bytes + self->at, written, size) == 0, "written again it is the same");
+  fuzz_require(size <= self->size - self->at, "nothing lies behind the end");
+  fuzz_require(memcmp(self->bytes + self->at, written, size) == 0, "written again it is the same");
   self->at += size;
 }
 
 static void skip_values(rewriter *self, const uint8_t *values, uint64_t n) {
-  require(values == self->bytes + self->at, "values lie where they are written");
-  require(n <= (self->size - self->at) / 4, "values lie in the file");
+  fuzz_require(values == self->bytes + self->at, "values lie where they are written");
+  fuzz_require(n <= (self->size - self->at) / 4, "values lie in the file");
   self->at += 4 * n;
 }
 
@@ -40,11 +34,11 @@ static void expect_tensor(rewriter *self, const lcomm_state_tensor *tensor) {
   static const uint8_t zeros[8];
   uint8_t record[LCOMM_STATE_RECORD_MAX];
   size_t begin = self->at;
-  require(tensor->first <= tensor->count && tensor->n <= tensor->count - tensor->first,
-          "a rank keeps only what there is");
-  require((tensor->residual != NULL) == (tensor->n > 0), "a residual is there or not");
-  require(tensor->momentum == NULL || tensor->has_momentum, "a momentum is announced");
-  require((tensor->velocity != NULL) == tensor->has_velocity, "a velocity is announced");
+  fuzz_require(tensor->first <= tensor->count && tensor->n <= tensor->count - tensor->first,
+               "a rank keeps only what there is");
+  fuzz_require((tensor->residual != NULL) == (tensor->n > 0), "a residual is there or not");
+  fuzz_require(tensor->momentum == NULL || tensor->has_momentum, "a momentum is announced");
+  fuzz_require((tensor->velocity != NULL) == tensor->has_velocity, "a velocity is announced");
   size_t size = lcomm_state_pack_record(tensor, record);
   expect(self, record, size);
   if (tensor->residual != NULL)
@@ -54,7 +48,7 @@ static void expect_tensor(rewriter *self, const lcomm_state_tensor *tensor) {
   if (tensor->velocity != NULL && tensor->count > 0)
     skip_values(self, tensor->velocity, tensor->count);
   expect(self, zeros, lcomm_state_padding(tensor));
-  require(self->at - begin == lcomm_state_tensor_size(tensor), "a tensor knows its size");
+  fuzz_require(self->at - begin == lcomm_state_tensor_size(tensor), "a tensor knows its size");
 }
 
 static void read_whole(const uint8_t *bytes, size_t size) {
@@ -64,8 +58,9 @@ static void read_whole(const uint8_t *bytes, size_t size) {
   const char *why = NULL;
   lcomm_status status = lcomm_state_open(bytes, size, &header, &reader, &why);
   if (status != LCOMM_OK) {
-    require(status == LCOMM_ERR_WIRE || status == LCOMM_ERR_UNSUPPORTED, "a refusal has a status");
-    require(why != NULL && why[0] != '\0', "a refusal has a reason");
+    fuzz_require(status == LCOMM_ERR_WIRE || status == LCOMM_ERR_UNSUPPORTED,
+                 "a refusal has a status");
+    fuzz_require(why != NULL && why[0] != '\0', "a refusal has a reason");
     return;
   }
   rewriter again = {bytes, size - LCOMM_STATE_CHECKSUM_SIZE, 0};
@@ -73,16 +68,16 @@ static void read_whole(const uint8_t *bytes, size_t size) {
   size_t header_size = lcomm_state_pack_header(&header, packed);
   expect(&again, packed, header_size);
   for (uint32_t i = 0; i < header.tensors; i++) {
-    require(lcomm_state_next(&reader, &tensor), "every tensor can be read");
+    fuzz_require(lcomm_state_next(&reader, &tensor), "every tensor can be read");
     expect_tensor(&again, &tensor);
   }
-  require(!lcomm_state_next(&reader, &tensor), "no tensor follows the last one");
-  require(again.at == again.size, "the tensors fill the file");
+  fuzz_require(!lcomm_state_next(&reader, &tensor), "no tensor follows the last one");
+  fuzz_require(again.at == again.size, "the tensors fill the file");
 }
 
 void lcomm_fuzz_state(const uint8_t *data, size_t size) {
   uint8_t *bytes = calloc(size, 1); /* exactly, so that a sanitizer sees one byte too far */
-  require(bytes != NULL || size == 0, "the test machine has memory");
+  fuzz_require(bytes != NULL || size == 0, "the test machine has memory");
   if (size > 0)
     memcpy(bytes, data, size);
   read_whole(bytes, size);
