@@ -44,7 +44,7 @@ BLAS_LIBS := $(or $(call PKG,--libs,openblas),-lopenblas)
 ZLIB_LIBS := $(or $(call PKG,--libs,zlib),-lz)
 # Foreign headers are not ours to warn about: -I becomes -isystem.
 FOREIGN := $(patsubst -I%,-isystem%,$(MPI_CFLAGS) \
-  $(call PKG,--cflags,libxxhash libzstd libcjson cmocka openblas zlib))
+  $(call PKG,--cflags,libxxhash libzstd libcjson cmocka openblas zlib) $(call PKG,--cflags,ucx))
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes \
   -Wmissing-prototypes -Wvla $(if $(WERROR),-Werror)
@@ -80,15 +80,21 @@ endif
 # On other processors than x86-64 the scalar table is the only one.
 X86 := $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null))
 OTHER_KERNELS := $(if $(X86),kernels/generic.c,kernels/x86.c kernels/avx%.c)
+# UCX is opened at run time; the build needs its headers only.
+HAVE_UCX := $(shell pkg-config --exists ucx 2>/dev/null && echo yes)
+UCX_PART := libcomm/transport/ucx_% libcomm/transport/list.c
+OTHER_TRANSPORTS := $(if $(HAVE_UCX),libcomm/transport/list_without_ucx.c,$(UCX_PART))
 LIB_SOURCES := $(filter-out $(OTHER_KERNELS),$(wildcard kernels/*.c)) $(wildcard codecs/*.c libcomm/*.c) \
-  $(filter-out libcomm/doors/%,$(wildcard libcomm/*/*.c))
+  $(filter-out libcomm/doors/% $(OTHER_TRANSPORTS),$(wildcard libcomm/*/*.c))
 TRAINER_SOURCES := $(wildcard trainer/*.c)
 TOOL_SOURCES := $(wildcard tools/*.c)
 PERF_SOURCES := $(wildcard tools/perf/*.c)
 CODEC_SOURCES := $(wildcard tools/codec/*.c)
+TRACE_SOURCES := $(wildcard tools/trace/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c tests/wire/decoder*.c)
 SAN_SOURCES := $(if $(SAN),$(wildcard tests/support/sanitizer/*.c))
-TEST_SOURCES := $(shell find tests -path tests/support -prune -o \( -name 'test_*.c' -o -name 'mpi_*.c' \) -print 2>/dev/null | sort) \
+OTHER_TESTS := $(if $(HAVE_UCX),,tests/transport/test_ucx_%)
+TEST_SOURCES := $(filter-out $(OTHER_TESTS),$(shell find tests -path tests/support -prune -o \( -name 'test_*.c' -o -name 'mpi_*.c' \) -print 2>/dev/null | sort)) \
   $(CU_TESTS)
 
 OBJ = $(addprefix $(BUILD)/,$(addsuffix .o,$(1)))
@@ -96,6 +102,7 @@ LIB_OBJECTS := $(call OBJ,$(LIB_SOURCES) $(CU_SOURCES))
 SUPPORT_OBJECTS := $(call OBJ,$(SUPPORT_SOURCES))
 SAN_OBJECTS := $(call OBJ,$(SAN_SOURCES))
 CODEC_OBJECTS := $(call OBJ,$(CODEC_SOURCES))
+TRACE_OBJECTS := $(call OBJ,$(TRACE_SOURCES))
 TRAINER_PARTS := $(call OBJ,$(filter-out trainer/main.c,$(TRAINER_SOURCES)))
 
 LIBRARY := $(BUILD)/libcomm.so
@@ -145,7 +152,7 @@ $(BUILD)/$(SONAME): $(LIB_OBJECTS)
 $(LIBRARY): $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
-# The trainer and allreduce_perf see only what libcomm.so exports: they prove
+# The trainer and the perf tools see only what libcomm.so exports: they prove
 # that the public interface is enough. The other tools look inside.
 PUBLIC := -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..:$$ORIGIN/../lib'
 LINK = @echo "  LINK  $@"; mkdir -p $(@D); $(CC) $(LDFLAGS) $(filter %.o,$^)
@@ -153,10 +160,14 @@ LINK = @echo "  LINK  $@"; mkdir -p $(@D); $(CC) $(LDFLAGS) $(filter %.o,$^)
 $(BUILD)/train: $(call OBJ,$(TRAINER_SOURCES)) $(SAN_OBJECTS) $(LIBRARY)
 	$(LINK) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) $(BLAS_LIBS) $(ZLIB_LIBS) $(XXHASH_LIBS) -lm -o $@
 
-$(BUILD)/tools/allreduce_perf: $(call OBJ,tools/allreduce_perf.c $(PERF_SOURCES)) $(SAN_OBJECTS) $(LIBRARY)
+$(BUILD)/tools/%_perf: $(BUILD)/tools/%_perf.c.o $(call OBJ,$(PERF_SOURCES)) $(SAN_OBJECTS) $(LIBRARY)
 	$(LINK) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) -lm -o $@
 
 $(BUILD)/tools/codec_bench: $(call OBJ,tools/codec_bench.c) $(CODEC_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
+	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) $(CUDA_LIBS) -o $@
+
+$(BUILD)/tools/trace_merge: $(call OBJ,tools/trace_merge.c tools/codec/table.c tools/codec/units.c) \
+  $(TRACE_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
 	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) $(CUDA_LIBS) -o $@
 
 $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
@@ -164,7 +175,8 @@ $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
 
 # Helpers of the tests, and what they look into besides the library: only what a
 # test refers to is linked.
-$(BUILD)/libtest.a: $(SUPPORT_OBJECTS) $(CODEC_OBJECTS) $(TRAINER_PARTS)
+$(BUILD)/libtest.a: $(SUPPORT_OBJECTS) $(CODEC_OBJECTS) $(TRACE_OBJECTS) $(call OBJ,$(PERF_SOURCES)) \
+  $(TRAINER_PARTS)
 	@echo "  AR    $@"
 	@rm -f $@; ar rcs $@ $^
 
@@ -180,7 +192,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.c.o $(TEST_PARTS)
 	@$(CC) $(LDFLAGS) $< $(TEST_LINK)
 
 -include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(SUPPORT_OBJECTS) \
-  $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES)))
+  $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES)))
 
 # -------------------------------------------------------------- everyday use
 # deps may install the very packages whose flags were asked for above, so what

@@ -123,7 +123,9 @@ const lcomm_codec *lcomm_codec_by_id(unsigned id);
  * variant, round to nearest, no lossless stage; top-k keeps 1 %. */
 lcomm_format lcomm_format_of(const lcomm_codec *codec);
 
-/* The dense format that carries a buffer of `dtype` exactly: none, fp16, bf16. */
+/* The dense format that carries a buffer of `dtype` exactly: fp16, bf16, and none
+ * for all others. Of types other than float32 it stands for their elements as they
+ * are, which nobody encodes. */
 lcomm_format lcomm_format_exact(lcomm_dtype dtype);
 
 /* Equal in all that their codec knows. */

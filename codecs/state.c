@@ -8,7 +8,7 @@
 
 static const uint8_t magic[4] = {'L', 'C', 'M', 'S'};
 
-enum { HEADER_FIXED = 56, RECORD_FIXED = 32, FLAG_MOMENTUM = 1, FLAG_VELOCITY = 2, OPERATIONS = 2 };
+enum { HEADER_FIXED = 56, RECORD_FIXED = 32, FLAG_MOMENTUM = 1, FLAG_VELOCITY = 2, OPERATIONS = 4 };
 
 /* So many values fit into any file, and sums of their bytes into 64 bits. */
 static const uint64_t COUNT_MAX = UINT64_MAX / 64;
@@ -142,7 +142,7 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
   tensor->n = get(bytes + 24, 8);
   if (length < 1 || length >= LCOMM_STATE_NAME_MAX)
     return "the name of a tensor has an impossible length";
-  if (tensor->dtype > LCOMM_BFLOAT16 || tensor->op >= OPERATIONS)
+  if (tensor->dtype > LCOMM_INT64 || tensor->op >= OPERATIONS)
     return "a tensor has an unknown type or operation";
   if (bytes[6] > (FLAG_MOMENTUM | FLAG_VELOCITY) || bytes[7] != 0)
     return "a tensor has an unknown flag";

@@ -29,7 +29,7 @@
  * then for each tensor, in the order in which they were added:
  *        0    4 bytes of the name, L, 1 to 127
  *        4    1 dtype, lcomm_dtype
- *        5    1 operation, 0 sum, 1 average
+ *        5    1 operation, 0 sum, 1 average, 2 minimum, 3 maximum
  *        6    1 flags: bit 0 momentum follows, bit 1 velocity follows
  *        7    1 zero
  *        8    8 count, elements of the tensor

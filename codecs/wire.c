@@ -27,6 +27,9 @@ static bool is_dtype(uint8_t number) {
   case LCOMM_FLOAT32:
   case LCOMM_FLOAT16:
   case LCOMM_BFLOAT16:
+  case LCOMM_FLOAT64:
+  case LCOMM_INT32:
+  case LCOMM_INT64:
     return true;
   }
   return false;

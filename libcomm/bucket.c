@@ -12,6 +12,9 @@
 
 static bool stays_exact(const lcomm_comm *comm, const lcomm_tensor *tensor) {
   uint64_t bytes = tensor->count * lcomm_dtype_size(tensor->dtype);
+  if (lcomm_sum_stays_exact(tensor->dtype, tensor->op)) {
+    return true;
+  }
   return bytes < comm->policy.min_bytes || lcomm_policy_exempts(&comm->policy, tensor->name);
 }
 
@@ -46,6 +49,7 @@ static lcomm_status add_to_bucket(lcomm_comm *comm, size_t index) {
     }
     bucket->comm = comm;
     bucket->dtype = tensor->dtype;
+    bucket->element_size = lcomm_dtype_size(lcomm_sum_dtype(tensor->dtype));
     bucket->op = tensor->op;
     bucket->exact = exact;
     comm->bucket_count++;
@@ -63,9 +67,19 @@ static int by_last_tensor(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-/* A lone float32 tensor is worked on where it is. */
+/* A lone tensor is worked on where it is, unless its elements are converted. */
 static bool works_in_place(const lcomm_bucket *bucket) {
-  return bucket->tensor_count == 1 && bucket->dtype == LCOMM_FLOAT32;
+  return bucket->tensor_count == 1 && lcomm_sum_dtype(bucket->dtype) == bucket->dtype;
+}
+
+/* Where local peers can read it without a copy. */
+static lcomm_status make_vector(lcomm_bucket *bucket) {
+  if (works_in_place(bucket)) {
+    return LCOMM_OK;
+  }
+  bucket->vector =
+      lcomm_links_memory_get(&bucket->comm->links, (bucket->count + 1) * bucket->element_size);
+  return bucket->vector ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
 lcomm_status lcomm_buckets_make(lcomm_comm *comm) {
@@ -82,10 +96,7 @@ lcomm_status lcomm_buckets_make(lcomm_comm *comm) {
     for (size_t j = 0; j < bucket->tensor_count; j++) {
       bucket->tensors[j]->bucket = bucket;
     }
-    if (!works_in_place(bucket)) {
-      bucket->vector = malloc((bucket->count + 1) * sizeof(float));
-      status = bucket->vector ? LCOMM_OK : LCOMM_ERR_MEMORY;
-    }
+    status = make_vector(bucket);
   }
   return status == LCOMM_OK
              ? LCOMM_OK
@@ -107,7 +118,7 @@ static void free_bucket(lcomm_bucket *bucket) {
   lcomm_feedback_free(bucket->feedback);
   free(bucket->velocity);
   free(bucket->owed);
-  free(bucket->vector);
+  lcomm_links_memory_free(&bucket->comm->links, bucket->vector);
   free(bucket->tensors);
 }
 

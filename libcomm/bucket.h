@@ -18,6 +18,7 @@ struct lcomm_tensor {
   uint64_t count;
   lcomm_dtype dtype;
   lcomm_op op;
+  double before, after; /* factors of the gradient and of the result */
   lcomm_bucket *bucket; /* once buckets are made */
   uint64_t offset;      /* in the bucket's vector */
   atomic_bool ready;
@@ -32,7 +33,8 @@ struct lcomm_bucket {
   lcomm_dtype dtype;
   lcomm_op op;
   bool exact;           /* never compressed */
-  float *vector;        /* the tensors one after the other; NULL: the one tensor itself */
+  size_t element_size;  /* of the vector: its elements are lcomm_sum_dtype(dtype) */
+  uint8_t *vector;      /* the tensors one after the other; NULL: the one tensor itself */
   lcomm_run *run;       /* as the policy says */
   double density;       /* that it was made for, see lcomm_plan_request */
   lcomm_run *exact_run; /* exact tensors and warm-up steps */
@@ -54,6 +56,18 @@ lcomm_status lcomm_buckets_start(lcomm_comm *comm);
  * when this rank keeps none. The bucket does not change. MEMORY and what a plan
  * can fail with, sticky. */
 lcomm_status lcomm_bucket_feedback(lcomm_bucket *bucket, lcomm_feedback_state **feedback);
+
+/* Bring the tensors of a step in, multiplied and clipped, and the results out.
+ * velocity: momentum is still to be added to the sums. */
+void lcomm_bucket_bring_in(lcomm_bucket *bucket);
+void lcomm_bucket_bring_out(lcomm_bucket *bucket, bool velocity);
+
+/* Where the bucket is worked on. */
+void *lcomm_bucket_vector(const lcomm_bucket *bucket);
+
+/* One number for the factors of all tensors, so that ranks compare them: 1 when
+ * all are 1, else one between 1 and 2 made of a hash of them. */
+double lcomm_bucket_factors(const lcomm_bucket *bucket);
 
 /* Compare the tensors between the ranks, if that was not done yet. Collective;
  * MISMATCH and transport errors, sticky. */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Buckets, step by step: the run that a step takes, bringing data in and out. */
+/* Buckets, step by step: the run that a step takes. */
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "libcomm/bucket.h"
-#include "libcomm/capture.h"
 
 /* ------------------------------------------------------------------ runs */
 
@@ -39,6 +37,7 @@ static lcomm_status make_plan(const lcomm_bucket *bucket, bool exact, double den
   lcomm_plan_request request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
                                 .count = bucket->count,
                                 .dtype = bucket->dtype,
+                                .op = bucket->op,
                                 .lasting = true,
                                 .exact = exact,
                                 .density = density,
@@ -65,77 +64,21 @@ static lcomm_status make_run(lcomm_bucket *bucket, bool exact, double density, l
   return status == LCOMM_OK ? LCOMM_OK : lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
 }
 
-/* -------------------------------------------------------------- vectors */
-
-/* Sums without error feedback get their momentum after the sum. */
+/* Sums without error feedback get their momentum after the sum. What is never
+ * compressed is no gradient that has any. */
 static bool needs_velocity(const lcomm_bucket *bucket, const lcomm_run *run) {
-  return bucket->comm->policy.momentum > 0 && !run->plan->stages[LCOMM_STAGE_NET].error_feedback;
+  return bucket->comm->policy.momentum > 0 && !run->plan->stages[LCOMM_STAGE_NET].error_feedback &&
+         !lcomm_sum_stays_exact(bucket->dtype, bucket->op);
 }
 
-static float *vector_of(const lcomm_bucket *bucket) {
-  return bucket->vector ? bucket->vector : bucket->tensors[0]->data;
-}
+/* -------------------------------------------------------------- starting */
 
-static void copy_in(lcomm_bucket *bucket) {
-  for (size_t i = 0; bucket->vector && i < bucket->tensor_count; i++) {
-    const lcomm_tensor *tensor = bucket->tensors[i];
-    lcomm_copy_in(bucket->comm, tensor->data, tensor->dtype, tensor->count,
-                  bucket->vector + tensor->offset);
-  }
-}
-
-/* Each tensor of this rank, before anything is accumulated. */
-static void clip(lcomm_bucket *bucket) {
-  const lcomm_comm *comm = bucket->comm;
-  if (bucket->exact || comm->policy.clip <= 0) {
-    return;
-  }
-  uint32_t environment = lcomm_fp_enter();
-  for (size_t i = 0; i < bucket->tensor_count; i++) {
-    const lcomm_tensor *tensor = bucket->tensors[i];
-    lcomm_feedback_clip(comm->kernels, vector_of(bucket) + tensor->offset, tensor->count,
-                        comm->policy.clip / sqrt((double)comm->size));
-  }
-  lcomm_fp_leave(environment);
-}
-
-/* A loaded residual that nobody keeps any more, the same on all ranks. */
-static void pay_owed(lcomm_bucket *bucket, float *vector) {
-  for (uint64_t i = 0; bucket->owed && i < bucket->count; i++) {
-    vector[i] += bucket->owed[i];
-  }
-  free(bucket->owed);
-  bucket->owed = NULL;
-}
-
-/* What the sum of an exact step still needs, and a look at every result. */
-static void finish_vector(lcomm_bucket *bucket, const lcomm_run *run) {
-  lcomm_comm *comm = bucket->comm;
-  float *vector = vector_of(bucket);
-  uint32_t environment = lcomm_fp_enter();
-  if (needs_velocity(bucket, run)) {
-    comm->kernels->f32_momentum((float)comm->policy.momentum, bucket->velocity, vector,
-                                bucket->count);
-  }
-  pay_owed(bucket, vector);
-  size_t not_finite = comm->kernels->f32_count_not_finite(vector, bucket->count);
-  comm->stats.not_finite += not_finite;
-  comm->step_not_finite += not_finite;
-  lcomm_fp_leave(environment);
-}
-
-static void copy_out(lcomm_operation *operation) {
+static void end_bucket(lcomm_operation *operation) {
   lcomm_bucket *bucket = operation->bucket;
-  bool good = operation->status == LCOMM_OK;
+  if (operation->status == LCOMM_OK) {
+    lcomm_bucket_bring_out(bucket, needs_velocity(bucket, operation->run));
+  }
   bucket->over = true;
-  if (good) {
-    finish_vector(bucket, operation->run);
-  }
-  for (size_t i = 0; bucket->vector && good && i < bucket->tensor_count; i++) {
-    const lcomm_tensor *tensor = bucket->tensors[i];
-    lcomm_copy_out(bucket->comm, bucket->vector + tensor->offset, tensor->dtype, tensor->count,
-                   tensor->data);
-  }
   lcomm_operation_release(bucket->comm, operation);
 }
 
@@ -147,8 +90,6 @@ static bool is_ready(const lcomm_bucket *bucket) {
   }
   return true;
 }
-
-/* -------------------------------------------------------------- starting */
 
 static lcomm_status out_of_memory(const lcomm_bucket *bucket) {
   return lcomm_fail(bucket->comm, LCOMM_ERR_MEMORY, "out of memory for a bucket of %llu elements",
@@ -235,18 +176,18 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
   if (status != LCOMM_OK) {
     return status;
   }
-  copy_in(bucket);
-  if (comm->capture) {
-    lcomm_capture_bucket(bucket);
-  }
-  clip(bucket);
+  lcomm_bucket_bring_in(bucket);
   bucket->over = false;
   lcomm_operation *operation = NULL;
-  lcomm_run *run = exact ? bucket->exact_run : bucket->run;
-  status = lcomm_operation_start(comm, run, vector_of(bucket), bucket->op, &operation);
+  lcomm_operation_data data = {.vector = lcomm_bucket_vector(bucket),
+                               .op = bucket->op,
+                               .before = lcomm_bucket_factors(bucket),
+                               .after = 1,
+                               .name = bucket->tensors[0]->name};
+  status = lcomm_operation_start(comm, exact ? bucket->exact_run : bucket->run, &data, &operation);
   if (operation) {
     operation->bucket = bucket;
-    operation->end = copy_out;
+    operation->end = end_bucket;
   }
   return status;
 }

@@ -172,7 +172,7 @@ static bool begin(const lcomm_comm *comm, const caption *it, writer *w) {
 }
 
 /* float32 as it is in memory: every machine libcomm runs on is little-endian. */
-static void finish(const lcomm_comm *comm, writer *w, const float *values, uint64_t count) {
+static void finish(const lcomm_comm *comm, writer *w, const void *values, uint64_t count) {
   char why[LCOMM_FILE_WHY_MAX];
   write_padding(w);
   write_bytes(w, values, count * sizeof(float));
@@ -187,7 +187,8 @@ void lcomm_capture_bucket(const lcomm_bucket *bucket) {
   const lcomm_comm *comm = bucket->comm;
   size_t number = (size_t)(bucket - comm->buckets);
   writer w;
-  if (!wants(comm->capture, comm->step) || bucket->count == 0 || number >= CALLS_FIRST) {
+  if (!wants(comm->capture, comm->step) || bucket->count == 0 || number >= CALLS_FIRST ||
+      lcomm_sum_stays_exact(bucket->dtype, bucket->op)) {
     return;
   }
   if (bucket->tensor_count > TENSORS_MAX) {
@@ -223,12 +224,13 @@ static call_shape *find_shape(lcomm_capture *capture, const lcomm_plan *plan) {
   return made;
 }
 
-void lcomm_capture_call(const lcomm_comm *comm, const lcomm_plan *plan, const float *vector) {
+void lcomm_capture_call(const lcomm_comm *comm, const lcomm_plan *plan, const void *vector) {
   lcomm_capture *capture = comm->capture;
   uint64_t bytes = plan->vector_count * lcomm_dtype_size(plan->dtype);
   bool all = plan->collective == LCOMM_COLLECTIVE_ALLREDUCE;
   if ((!all && plan->collective != LCOMM_COLLECTIVE_REDUCE_SCATTER) || capture->stopped ||
-      plan->vector_count == 0 || bytes < comm->policy.min_bytes) {
+      plan->vector_count == 0 || bytes < comm->policy.min_bytes ||
+      lcomm_sum_stays_exact(plan->dtype, plan->op)) {
     return;
   }
   call_shape *shape = find_shape(capture, plan);

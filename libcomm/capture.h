@@ -25,7 +25,9 @@
  * Plain all-reduces and reduce-scatters of at least the policy's `min` are
  * captured, too: calls of one shape are a bucket from number 900 on with one
  * tensor, "allreduce-COUNT" or "reduce-scatter-COUNT" after the count of the
- * call, and the step is how many such calls came before.
+ * call, and the step is how many such calls came before. What is never compressed,
+ * minima, maxima, float64 and integers, is not captured. Factors have been
+ * applied to what is (lcomm_allreduce_scaled, lcomm_tensor_scale).
  *
  * Capturing never fails an operation: the first file that cannot be written is
  * logged, and this rank captures nothing more. Files that exist are replaced,
@@ -46,6 +48,6 @@ void lcomm_capture_free(lcomm_capture *capture);
 /* comm->capture is set: a bucket whose tensors have just been brought in, and
  * the vector of a plain call. */
 void lcomm_capture_bucket(const lcomm_bucket *bucket);
-void lcomm_capture_call(const lcomm_comm *comm, const lcomm_plan *plan, const float *vector);
+void lcomm_capture_call(const lcomm_comm *comm, const lcomm_plan *plan, const void *vector);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "libcomm/bucket.h"
 #include "libcomm/capture.h"
+#include "libcomm/driver.h"
 #include "libcomm/op.h"
 
 /* --------------------------------------------------------------- queries */
@@ -40,7 +41,10 @@ lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats) {
   if (!comm || !stats) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_stats_get: a pointer is NULL");
   }
+  lcomm_enter((lcomm_comm *)(uintptr_t)comm); /* only the lock changes */
   *stats = comm->stats;
+  stats->memory_bytes = comm->links.memory_size;
+  lcomm_leave((lcomm_comm *)(uintptr_t)comm);
   return LCOMM_OK;
 }
 
@@ -48,7 +52,9 @@ lcomm_status lcomm_stats_reset(lcomm_comm *comm) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_stats_reset: no communicator was given");
   }
+  lcomm_enter(comm);
   memset(&comm->stats, 0, sizeof(comm->stats));
+  lcomm_leave(comm);
   return LCOMM_OK;
 }
 
@@ -79,6 +85,9 @@ static void free_operations(lcomm_comm *comm) {
   lcomm_operation *operation = comm->made;
   while (operation) {
     lcomm_operation *next = operation->next_made;
+    if (!operation->bucket) {
+      lcomm_run_destroy(operation->run); /* of a request that nobody waited for */
+    }
     free(operation);
     operation = next;
   }
@@ -90,10 +99,28 @@ static void free_operations(lcomm_comm *comm) {
   }
 }
 
+void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
+  lcomm_driver_stop(comm);
+  lcomm_summary_close(&comm->summary);
+  lcomm_trace_destroy(comm->trace);
+  lcomm_driver_free(comm); /* its lock guards the two above */
+  lcomm_buckets_free(comm);
+  free_operations(comm);
+  lcomm_links_close(&comm->links, orderly);
+  if (comm->origin.release) {
+    comm->origin.release(&comm->origin, orderly);
+  }
+  lcomm_capture_free(comm->capture);
+  lcomm_topo_free(&comm->topo);
+  pthread_mutex_destroy(&comm->lock);
+  free(comm);
+}
+
 lcomm_status lcomm_destroy(lcomm_comm *comm) {
   if (!comm) {
     return LCOMM_OK;
   }
+  lcomm_driver_stop(comm);
   if (comm->first && atomic_load(&comm->status) == LCOMM_OK) {
     lcomm_fail(comm, LCOMM_ERR_ABORTED,
                "lcomm_destroy was called with operations in flight; wait for them first");
@@ -104,12 +131,6 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   }
   bool moved = false;
   lcomm_operations_move(comm, &moved); /* after a failure: cancels what is left */
-  comm->transport->table->close(comm->transport, status == LCOMM_OK);
-  lcomm_buckets_free(comm);
-  free_operations(comm);
-  lcomm_capture_free(comm->capture);
-  lcomm_topo_free(&comm->topo);
-  pthread_mutex_destroy(&comm->lock);
-  free(comm);
+  lcomm_comm_free(comm, status == LCOMM_OK);
   return status;
 }

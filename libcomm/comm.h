@@ -9,9 +9,13 @@
 #include <stdatomic.h>
 
 #include "libcomm/base/error.h"
+#include "libcomm/boot/boot.h"
 #include "libcomm/include/libcomm.h"
 #include "libcomm/plan/plan.h"
-#include "libcomm/transport/transport.h"
+#include "libcomm/summary.h"
+#include "libcomm/ticket.h"
+#include "libcomm/trace.h"
+#include "libcomm/transport/links.h"
 
 typedef struct lcomm_run lcomm_run;             /* exec.h */
 typedef struct lcomm_operation lcomm_operation; /* op.h */
@@ -24,9 +28,14 @@ struct lcomm_comm {
   char policy_text[LCOMM_POLICY_MAX];
   double timeout_s;
   const lcomm_kernels *kernels;
-  lcomm_transport *transport;
+  lcomm_links links;
+  lcomm_origin origin;
+  bool crowded; /* more ranks than processors on this machine */
   lcomm_stats stats;
+  lcomm_summary summary;
   struct lcomm_capture *capture; /* capture.h; NULL: off */
+  lcomm_trace *trace;            /* NULL: off */
+  struct lcomm_driver *driver;   /* driver.h; NULL: calls alone make progress */
 
   /* Errors. status is sticky; lock guards error and the abort text, which
    * other threads may write. */
@@ -41,6 +50,8 @@ struct lcomm_comm {
   lcomm_operation *made; /* all ever made, for freeing */
   uint32_t sequence;     /* number of the next operation */
   uint32_t quiet_polls;  /* polls in a row that moved nothing */
+  uint32_t quiet_moves;  /* moves without any movement, all told */
+  lcomm_ticket_book tickets;
 
   /* Runs of plain calls, kept for the next call of the same shape. */
   lcomm_run *cached_runs;
@@ -71,21 +82,24 @@ lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *format, ...);
 __attribute__((format(printf, 3, 4))) lcomm_status lcomm_fail(lcomm_comm *comm, lcomm_status status,
                                                               const char *format, ...);
 
+/* Tell one peer, or all: a notice of `size` bytes, at most LCOMM_NOTICE_SIZE. */
+void lcomm_comm_tell(lcomm_comm *comm, int peer, const void *notice, size_t size);
+
 /* Hear what peers have to say, and tell them of an abort asked for by another
  * thread. Returns the status in force. */
 lcomm_status lcomm_comm_listen(lcomm_comm *comm);
 
-/* Copy `count` elements of a caller's buffer to float32, and back. */
-void lcomm_copy_in(const lcomm_comm *comm, const void *buffer, lcomm_dtype dtype, uint64_t count,
-                   float *vector);
-void lcomm_copy_out(const lcomm_comm *comm, const float *vector, lcomm_dtype dtype, uint64_t count,
-                    void *buffer);
+/* Free everything, also what was made only in part. orderly: no peer waits. */
+void lcomm_comm_free(lcomm_comm *comm, bool orderly);
 
-/* Create over a transport opener; used by lcomm_create and lcomm_create_mpi.
- * open is called once on every rank after all ranks agree; context is its. */
-typedef lcomm_status (*lcomm_transport_opener)(void *context, lcomm_transport **transport,
-                                               const char **why);
-lcomm_status lcomm_comm_create(const lcomm_boot *boot, const lcomm_config *config,
-                               lcomm_transport_opener open, void *context, lcomm_comm **comm);
+/* Measure for the trace how far rank 0's clock is ahead. elsewhere: per rank,
+ * whether it has another clock than rank 0. Collective; between the making of
+ * the links and the first operation, when all ranks trace. */
+void lcomm_clock_align(lcomm_comm *comm, const bool *elsewhere);
+
+/* The transport of a peer. */
+static inline lcomm_transport *lcomm_comm_link(const lcomm_comm *comm, int peer) {
+  return comm->links.of[peer];
+}
 
 #endif

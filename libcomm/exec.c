@@ -3,28 +3,49 @@
 
 /* The executor: which step is next. */
 
-#include "libcomm/exec.h"
+#include <string.h>
+
+#include "libcomm/base/clock.h"
+#include "libcomm/exec_internal.h"
+#include "libcomm/op.h"
 
 static void make_ready(lcomm_run *run, uint32_t step) {
   run->ready[step / 64] |= UINT64_C(1) << (step % 64);
   run->ready_first = step < run->ready_first ? step : run->ready_first;
 }
 
-void lcomm_run_start(lcomm_run *run, float *vector, float factor, uint32_t sequence) {
+/* A window into the vector begins where this operation's vector is. */
+static void place_slot(lcomm_run *run, uint32_t index) {
+  lcomm_slot_memory *slot = &run->slots[index];
+  slot->encoded = slot->far = false;
+  slot->lender = NULL;
+  slot->readers_left = slot->readers;
+  slot->wire = slot->own_wire;
+  slot->payload = slot->own_payload;
+  if (slot->shares_vector) {
+    slot->wire = slot->payload = lcomm_run_at(run, run->plan->schedule.slots[index].alias.first);
+  }
+}
+
+static double factor_of(const lcomm_comm *comm, const lcomm_operation_data *data) {
+  return data->op == LCOMM_AVG ? data->after / comm->size : data->after;
+}
+
+void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t sequence) {
   const lcomm_schedule *schedule = &run->plan->schedule;
-  run->vector = vector;
-  run->factor = factor;
+  run->vector = data->vector;
+  run->input = data->input;
+  run->factor = factor_of(run->comm, data);
+  run->name = data->name;
   run->sequence = sequence;
+  lcomm_run_key(run, data->op, data->before, data->after);
+  memset(&run->stats, 0, sizeof(run->stats));
   run->left = schedule->step_count;
   run->message_count = 0;
   run->net_sends = run->held_count = 0;
   run->ready_first = schedule->step_count;
   for (uint32_t i = 0; i < schedule->slot_count; i++) {
-    run->slots[i].encoded = false;
-    if (run->slots[i].shares_vector) {
-      run->slots[i].payload = (uint8_t *)(vector + schedule->slots[i].alias.first);
-      run->slots[i].wire = run->slots[i].payload;
-    }
+    place_slot(run, i);
   }
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     run->waiting[i] = schedule->steps[i].waits_for;
@@ -65,10 +86,13 @@ static bool is_message(const lcomm_run *run, uint32_t step) {
   return kind == LCOMM_STEP_SEND || kind == LCOMM_STEP_RECV;
 }
 
-/* A long message between nodes, one of the few that may be under way. */
+/* A long message between nodes, one of the few that may be under way. One that
+ * is read where it lies is not over before all sources of a sum are there, so
+ * it waits for no turn. */
 static bool is_paced(const lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   return step->kind == LCOMM_STEP_SEND && run->plan->slot_bounds[step->slot] > LCOMM_INLINE_SIZE &&
+         !lcomm_comm_link(run->comm, step->peer)->table->borrow &&
          lcomm_topo_link(&run->comm->topo, run->comm->rank, step->peer) == LCOMM_LINK_NET;
 }
 
@@ -91,6 +115,19 @@ static void release_held(lcomm_run *run) {
   }
 }
 
+static lcomm_status post(lcomm_run *run, uint32_t step, bool paced) {
+  lcomm_message *message = &run->messages[step];
+  run->net_sends += paced;
+  if (run->message_count == 0) {
+    run->wire_since_s = lcomm_clock_s();
+  }
+  lcomm_status status = lcomm_exec_post(run, step, message);
+  if (status == LCOMM_OK) {
+    run->under_way[run->message_count++] = step;
+  }
+  return status;
+}
+
 /* Post messages and stop after one computation, so that the wire is looked
  * after between any two of them. */
 static lcomm_status start_ready_steps(lcomm_run *run, bool *moved) {
@@ -110,62 +147,80 @@ static lcomm_status start_ready_steps(lcomm_run *run, bool *moved) {
       hold(run, step);
       continue;
     }
-    run->net_sends += paced;
-    lcomm_message *message = &run->messages[run->message_count];
-    lcomm_status status = lcomm_exec_post(run, step, message);
+    lcomm_status status = post(run, step, paced);
     if (status != LCOMM_OK) {
       return status;
     }
-    run->message_count++;
   }
   return LCOMM_OK;
+}
+
+/* A message is over: what waited for it may run. */
+static void end_message(lcomm_run *run, uint32_t place) {
+  uint32_t step = run->under_way[place];
+  run->under_way[place] = run->under_way[--run->message_count];
+  if (run->message_count == 0) {
+    run->stats.wire_s += lcomm_clock_s() - run->wire_since_s;
+  }
+  if (is_paced(run, step)) {
+    release_held(run);
+  }
+  if (run->comm->trace) {
+    lcomm_exec_trace_message(run, &run->messages[step]);
+  }
+  lcomm_exec_release(run, &run->plan->schedule.steps[step]);
+  finish_step(run, step);
 }
 
 lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved) {
   for (uint32_t i = 0; i < run->message_count;) {
     bool over = false;
-    lcomm_status status = lcomm_exec_poll(run, &run->messages[i], &over);
+    lcomm_status status = lcomm_exec_poll(run, &run->messages[run->under_way[i]], &over);
     if (status != LCOMM_OK) {
       return status;
     }
-    if (!over) {
+    if (over) {
+      *moved = true;
+      end_message(run, i);
+    } else {
       i++;
-      continue;
     }
-    *moved = true;
-    if (is_paced(run, run->messages[i].step)) {
-      release_held(run);
-    }
-    finish_step(run, run->messages[i].step);
-    run->messages[i] = run->messages[--run->message_count];
   }
   return start_ready_steps(run, moved);
 }
 
 void lcomm_run_cancel(lcomm_run *run) {
-  const lcomm_transport_table *wire = run->comm->transport->table;
   for (uint32_t i = 0; i < run->message_count; i++) {
-    lcomm_message *message = &run->messages[i];
-    run->abandoned |= run->plan->schedule.steps[message->step].kind == LCOMM_STEP_SEND;
+    lcomm_message *message = &run->messages[run->under_way[i]];
+    if (run->comm->trace) {
+      lcomm_exec_trace_message(run, message);
+    }
+    const lcomm_step *step = &run->plan->schedule.steps[message->step];
+    lcomm_transport *link = lcomm_comm_link(run->comm, step->peer);
+    lcomm_slot_memory *slot = &run->slots[step->slot];
+    run->abandoned |= step->kind == LCOMM_STEP_SEND;
     if (!message->first_over) {
-      wire->cancel(run->comm->transport, &message->first);
+      link->table->cancel(link, &message->first);
     }
     if (message->payload_under_way) {
-      wire->cancel(run->comm->transport, &message->payload);
+      bool borrows = step->kind == LCOMM_STEP_RECV && slot->lender;
+      link->table->cancel(link, borrows ? &slot->loan : &message->payload);
+      slot->lender = borrows ? NULL : slot->lender; /* it never came */
     }
   }
   run->message_count = 0;
+  lcomm_exec_give_up(run);
 }
 
 int lcomm_run_awaited(const lcomm_run *run, uint32_t *step, bool *receiving) {
   int peer = -1;
   *receiving = false;
   for (uint32_t i = 0; i < run->message_count; i++) {
-    const lcomm_step *it = &run->plan->schedule.steps[run->messages[i].step];
+    const lcomm_step *it = &run->plan->schedule.steps[run->under_way[i]];
     bool receives = it->kind == LCOMM_STEP_RECV;
     if (peer < 0 || (receives && !*receiving)) {
       peer = it->peer;
-      *step = run->messages[i].step;
+      *step = run->under_way[i];
       *receiving = receives;
     }
   }

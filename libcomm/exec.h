@@ -22,14 +22,21 @@ struct lcomm_run {
   lcomm_comm *comm;
 
   /* What it works on, set by lcomm_run_start. */
-  float *vector;                  /* plan->vector_count elements */
-  float factor;                   /* applied when a sum over all ranks is complete */
+  uint8_t *vector;                /* elements of plan->element_size bytes */
+  const uint8_t *input;           /* the first plan->input_count of them, or NULL */
+  double factor;                  /* applied when a sum over all ranks is complete */
   lcomm_feedback_state *feedback; /* of the bucket, NULL without error feedback */
   uint32_t sequence;              /* number of the operation */
+  const char *name;               /* of the data, for traces, or NULL */
 
-  /* Vector of our own, for types that are not float32 and for calls whose
-   * buffers cannot serve; NULL when it is not needed. */
-  float *own_vector;
+  /* What ranks compare in every message: the plan, the operation, the factors. */
+  uint32_t parameters;
+  lcomm_op op;
+  double before, after;
+
+  /* Vector and input of our own, for types that are not float32 and for calls
+   * whose buffers cannot serve; NULL when not needed. */
+  uint8_t *own_vector, *own_input;
 
   struct lcomm_slot_memory *slots;
   uint8_t *arena;        /* memory of all slots */
@@ -39,8 +46,9 @@ struct lcomm_run {
   /* Scratch of one computation: as many entries as a step has slots. */
   uint8_t **encode_payloads;
   size_t *encode_sizes;
-  const float **reduce_sources;
+  const void **reduce_sources;
   lcomm_summand *reduce_summands;
+  uint8_t *tiles; /* for sources that are fetched: LCOMM_FETCH_SIZE bytes each */
 
   /* Progress. */
   uint32_t *waiting; /* per step: steps it still waits for */
@@ -50,9 +58,15 @@ struct lcomm_run {
   uint32_t net_sends;             /* long messages under way between nodes */
   uint32_t ready_first;           /* no ready step lies before this one */
   uint32_t left;                  /* steps that are not over */
-  struct lcomm_message *messages; /* under way, message_count of them */
+  struct lcomm_message *messages; /* one per step that is a message */
+  uint32_t *under_way;            /* those on their way, message_count of them */
   uint32_t message_count;
-  bool abandoned; /* cancelled with sends under way: memory stays */
+  bool sends_done; /* the messages of the first round have been sent already (exec_quick.c) */
+  bool quick;      /* may be tried in one go (exec_quick.c) */
+  bool abandoned;  /* cancelled with sends under way: memory stays */
+
+  lcomm_stats stats; /* of this operation */
+  double wire_since_s;
 
   lcomm_run *next; /* in a cache */
 };
@@ -68,6 +82,15 @@ typedef struct lcomm_slot_memory {
   size_t payload_size, capacity;
   bool shares_vector;
   bool encoded; /* by the sum that made its values; its ENCODE has nothing left to do */
+
+  /* A payload that is read where its sender has it (transport.h, borrowing). */
+  bool prompt;     /* nothing that reads it waits for a message of ours to leave */
+  bool has_memory; /* of its own; else it is always borrowed */
+  uint8_t *own_wire, *own_payload;
+  lcomm_transport *lender; /* while it is borrowed, else NULL */
+  lcomm_transfer loan;
+  bool far;                       /* only the lender's fetch reaches it */
+  uint32_t readers, readers_left; /* steps that read the slot */
 } lcomm_slot_memory;
 
 enum {
@@ -76,13 +99,15 @@ enum {
    * peers in rotated order, so a short queue keeps senders and receivers
    * paired; without it several senders crowd one receiver's link. Two, so that
    * the next one is there when one ends. */
-  LCOMM_NET_SENDS_MAX = 2
+  LCOMM_NET_SENDS_MAX = 2,
+  LCOMM_FETCH_SIZE = 128 << 10 /* of a source that is fetched, at a time */
 };
 
 typedef struct lcomm_message {
   uint32_t step;
   bool first_over, payload_under_way;
   lcomm_transfer first, payload;
+  double begun_s; /* for traces */
 } lcomm_message;
 
 /* Make a run for a plan, which it owns from then on, also on failure. MEMORY
@@ -91,8 +116,12 @@ typedef struct lcomm_message {
 lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run);
 void lcomm_run_destroy(lcomm_run *run);
 
-/* Begin over `vector`. Nothing is sent yet. */
-void lcomm_run_start(lcomm_run *run, float *vector, float factor, uint32_t sequence);
+/* Begin over the data. Nothing is sent yet. */
+struct lcomm_operation_data;
+void lcomm_run_start(lcomm_run *run, const struct lcomm_operation_data *data, uint32_t sequence);
+
+/* Choose what is compared in messages: the plan with this operation and factors. */
+void lcomm_run_key(lcomm_run *run, lcomm_op op, double before, double after);
 
 /* Do what can be done without waiting. *moved is set if anything was. */
 lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved);
@@ -111,10 +140,41 @@ static inline const lcomm_format *lcomm_run_format(const lcomm_run *run, uint32_
   return &run->plan->stages[run->plan->schedule.slots[slot].stage].format;
 }
 
+/* Where element `first` of the vector is. */
+static inline uint8_t *lcomm_run_at(const lcomm_run *run, uint64_t first) {
+  const lcomm_plan *plan = run->plan;
+  if (first < plan->input_count) {
+    return (uint8_t *)(uintptr_t)run->input + first * plan->element_size; /* only read */
+  }
+  return run->vector + (first - plan->input_count) * plan->element_size;
+}
+
+static inline float *lcomm_run_floats(const lcomm_run *run, uint64_t first) {
+  return (float *)(void *)lcomm_run_at(run, first);
+}
+
 lcomm_status lcomm_exec_compute(lcomm_run *run, uint32_t step);
 /* Undo the lossless stage of a slot that was received. WIRE, and *why. */
 lcomm_status lcomm_exec_unpack(lcomm_run *run, uint32_t slot, const char **why);
 lcomm_status lcomm_exec_post(lcomm_run *run, uint32_t step, lcomm_message *message);
 lcomm_status lcomm_exec_poll(lcomm_run *run, lcomm_message *message, bool *over);
+
+/* A step that reads its slots is over: what was borrowed and is not read any
+ * more goes back. give_up: all of it. */
+void lcomm_exec_release(lcomm_run *run, const lcomm_step *step);
+void lcomm_exec_give_up(lcomm_run *run);
+
+/* Part of a borrowed payload that cannot be viewed. TRANSPORT with the sentence. */
+lcomm_status lcomm_exec_fetch(lcomm_run *run, uint32_t slot, size_t offset, size_t size,
+                              void *bytes);
+
+/* Is the whole plan one round of short messages that can be done in one go? */
+bool lcomm_quick_fits(const lcomm_run *run);
+
+/* Try it: *over tells whether the result is in data->vector. If it is not, the
+ * messages are sent, and the operation goes on from there. `send` is this rank's
+ * contribution. */
+lcomm_status lcomm_quick_try(lcomm_run *run, const void *send,
+                             const struct lcomm_operation_data *data, bool *over);
 
 #endif

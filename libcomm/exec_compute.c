@@ -3,6 +3,8 @@
 
 /* Computations of the executor: ENCODE and DECODE over the codecs. */
 
+#include <string.h>
+
 #include "codecs/residual.h"
 #include "codecs/wire.h"
 #include "kernels/stripe.h"
@@ -52,7 +54,7 @@ static void seal(lcomm_run *run, uint32_t slot) {
       .version = LCOMM_WIRE_VERSION,
       .dtype = (uint8_t)run->plan->dtype,
       .flags = run->plan->checksum ? LCOMM_WIRE_CHECKSUM : 0,
-      .parameters = (uint32_t)run->plan->hash,
+      .parameters = run->parameters,
       .sequence = run->sequence,
       .count = count,
       .payload_size = memory->wire_size,
@@ -71,7 +73,7 @@ lcomm_status lcomm_exec_unpack(lcomm_run *run, uint32_t slot, const char **why) 
       lcomm_lossless_decode(run->lossless[lcomm_run_stage(run, slot)], run->comm->kernels,
                             memory->wire, memory->wire_size, run->plan->schedule.slots[slot].count,
                             memory->payload, memory->capacity, &memory->payload_size, why);
-  run->comm->stats.decode_s += lcomm_clock_s() - begin;
+  run->stats.decode_s += lcomm_clock_s() - begin;
   return status;
 }
 
@@ -79,12 +81,16 @@ static void encode_dense(lcomm_run *run, const lcomm_step *step) {
   const lcomm_format *format = lcomm_run_format(run, step->slot);
   const lcomm_kernels *kernels = run->comm->kernels;
   lcomm_slot_memory *memory = &run->slots[step->slot];
-  const float *source = run->vector + step->span.first;
+  const float *source = lcomm_run_floats(run, step->span.first);
   float *residual = lcomm_run_residual(run, step);
   uint64_t count = lcomm_span_count(step->span), seed = lcomm_run_seed(run, step->slot);
   memory->payload_size = memory->capacity;
   if (memory->shares_vector || memory->encoded) {
     memory->encoded = false;
+    return;
+  }
+  if (lcomm_run_is_plain(run)) {
+    memcpy(memory->payload, source, count * run->plan->element_size);
     return;
   }
   for (span_run r = {0}; next_run(step->span, &r);) {
@@ -94,8 +100,8 @@ static void encode_dense(lcomm_run *run, const lcomm_step *step) {
       lcomm_residual_encode(format, kernels, here, residual + r.global, range, seed,
                             memory->payload);
     } else if (residual && step->feedback == LCOMM_FEEDBACK_OWNER) {
-      lcomm_residual_encode_owner(format, kernels, here, residual + r.global, 1.0f / run->factor,
-                                  range, seed, memory->payload);
+      lcomm_residual_encode_owner(format, kernels, here, residual + r.global,
+                                  1.0f / (float)run->factor, range, seed, memory->payload);
     } else {
       lcomm_encode(format, kernels, here, range, seed, memory->payload);
     }
@@ -105,18 +111,18 @@ static void encode_dense(lcomm_run *run, const lcomm_step *step) {
 static void encode_sparse(lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   const lcomm_kernels *kernels = run->comm->kernels;
-  const float *base = run->vector + step->span.first;
+  const float *base = lcomm_run_floats(run, step->span.first);
   float *residual = lcomm_run_residual(run, step);
   lcomm_slot_memory *memory = &run->slots[step->slot];
   if (step->feedback == LCOMM_FEEDBACK_OWNER) {
-    lcomm_topk_encode_owner(run->encoders[index], kernels, base, residual, 1.0f / run->factor,
-                            memory->payload, &memory->payload_size);
+    lcomm_topk_encode_owner(run->encoders[index], kernels, base, residual,
+                            1.0f / (float)run->factor, memory->payload, &memory->payload_size);
     return;
   }
   float *momentum = momentum_of(run, step);
   if (momentum) { /* the vector is overwritten by the result later on */
-    kernels->f32_momentum(run->feedback->momentum_factor, momentum, run->vector + step->span.first,
-                          step->span.count);
+    kernels->f32_momentum(run->feedback->momentum_factor, momentum,
+                          lcomm_run_floats(run, step->span.first), step->span.count);
   }
   lcomm_topk_keep keep =
       step->feedback == LCOMM_FEEDBACK_HOLD ? LCOMM_TOPK_HOLD : LCOMM_TOPK_RELEASE;
@@ -169,8 +175,12 @@ static void settle(lcomm_run *run, const lcomm_step *step) {
 static void decode(lcomm_run *run, const lcomm_step *step) {
   const lcomm_slot_memory *memory = &run->slots[step->slot];
   const lcomm_format *format = lcomm_run_format(run, step->slot);
-  float *destination = run->vector + step->span.first;
+  float *destination = lcomm_run_floats(run, step->span.first);
   if (memory->shares_vector) {
+    return;
+  }
+  if (lcomm_run_is_plain(run)) {
+    memcpy(destination, memory->payload, step->span.count * run->plan->element_size);
     return;
   }
   if (lcomm_run_is_sparse(run, step->slot)) {
@@ -187,21 +197,43 @@ static void decode(lcomm_run *run, const lcomm_step *step) {
   settle(run, step);
 }
 
+static void trace_compute(const lcomm_run *run, uint32_t index, double begin_s, double end_s) {
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  uint32_t slot = step->kind == LCOMM_STEP_REDUCE
+                      ? run->plan->schedule.sources[step->sources + step->slot_count - 1]
+                      : step->slot;
+  const lcomm_format *format = slot == LCOMM_SOURCE_SELF ? NULL : lcomm_run_format(run, slot);
+  lcomm_trace_event event = {.kind = (lcomm_trace_kind)step->kind,
+                             .begin_s = begin_s,
+                             .end_s = end_s,
+                             .operation = lcomm_collective_name(run->plan->collective),
+                             .sequence = run->sequence,
+                             .step = index,
+                             .peer = -1,
+                             .bytes = lcomm_span_count(step->span) * run->plan->element_size,
+                             .name = run->name,
+                             .codec = format ? format->codec->name : NULL};
+  lcomm_trace_add(run->comm->trace, &event);
+}
+
 lcomm_status lcomm_exec_compute(lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   double begin = lcomm_clock_s();
   uint32_t environment = lcomm_fp_enter();
+  lcomm_status status = LCOMM_OK;
   if (step->kind == LCOMM_STEP_ENCODE) {
     encode(run, index);
-    run->comm->stats.encode_s += lcomm_clock_s() - begin;
+  } else if (step->kind == LCOMM_STEP_DECODE) {
+    decode(run, step);
   } else {
-    if (step->kind == LCOMM_STEP_DECODE) {
-      decode(run, step);
-    } else {
-      lcomm_exec_reduce(run, step);
-    }
-    run->comm->stats.decode_s += lcomm_clock_s() - begin;
+    status = lcomm_exec_reduce(run, step);
   }
   lcomm_fp_leave(environment);
-  return LCOMM_OK;
+  lcomm_exec_release(run, step);
+  double end = lcomm_clock_s();
+  *(step->kind == LCOMM_STEP_ENCODE ? &run->stats.encode_s : &run->stats.decode_s) += end - begin;
+  if (run->comm->trace) {
+    trace_compute(run, index, begin, end);
+  }
+  return status;
 }

@@ -5,6 +5,7 @@
 
 /* What the computations of the executor share. */
 
+#include "codecs/wire.h"
 #include "libcomm/exec.h"
 
 static inline bool lcomm_run_is_sparse(const lcomm_run *run, uint32_t slot) {
@@ -30,7 +31,43 @@ static inline uint64_t lcomm_run_seed(const lcomm_run *run, uint32_t slot) {
   return (uint64_t)run->comm->rank << 48 ^ (uint64_t)run->sequence << 16 ^ slot;
 }
 
-/* The REDUCE step. */
-void lcomm_exec_reduce(lcomm_run *run, const lcomm_step *step);
+_Static_assert((int)LCOMM_TRACE_ENCODE == (int)LCOMM_STEP_ENCODE &&
+                   (int)LCOMM_TRACE_REDUCE == (int)LCOMM_STEP_REDUCE,
+               "steps are traced under their own kind");
+
+/* Messages: 14 bits of the operation, 15 of the message, 1 of the piece. */
+static inline uint32_t lcomm_exec_tag(const lcomm_run *run, const lcomm_step *step,
+                                      uint32_t piece) {
+  return (run->sequence & 0x3fff) << 16 | (step->message & (LCOMM_MESSAGES_MAX - 1)) << 1 | piece;
+}
+
+/* Does a payload travel in one message with its header? */
+static inline bool lcomm_exec_is_short(size_t payload_size) {
+  return payload_size <= LCOMM_INLINE_SIZE - LCOMM_WIRE_HEADER_SIZE;
+}
+
+lcomm_status lcomm_exec_poll_receive(lcomm_run *run, lcomm_message *message, bool *over);
+lcomm_status lcomm_exec_transport_failed(lcomm_run *run, uint32_t step);
+void lcomm_exec_trace_message(const lcomm_run *run, const lcomm_message *message);
+
+/* Borrowing: may this slot's payload be read where its sender has it; it is
+ * there now. */
+bool lcomm_exec_may_borrow(const lcomm_run *run, uint32_t slot, const lcomm_transport *link);
+lcomm_status lcomm_exec_take_loan(lcomm_run *run, uint32_t step);
+
+/* Do payloads hold the vector's own elements, without a codec? */
+static inline bool lcomm_run_is_plain(const lcomm_run *run) {
+  return run->plan->plain || run->plan->moves;
+}
+
+/* The REDUCE step: of any plan, and of one without codecs. */
+lcomm_status lcomm_exec_reduce(lcomm_run *run, const lcomm_step *step);
+/* Sum (or minimum, maximum) of elements of a plain plan. */
+void lcomm_exec_add_plain(const lcomm_run *run, const void *const *sources, size_t count,
+                          void *destination, size_t n);
+
+/* Multiply elements of a plain plan; integers stay as they are. */
+void lcomm_exec_scale(const lcomm_run *run, double factor, void *values, size_t n);
+lcomm_status lcomm_exec_reduce_plain(lcomm_run *run, const lcomm_step *step);
 
 #endif

@@ -3,13 +3,16 @@
 
 /* Sums of the executor: the step REDUCE. */
 
+#include <string.h>
+
 #include "codecs/residual.h"
+#include "kernels/plain.h"
 #include "kernels/stripe.h"
 #include "libcomm/exec_internal.h"
 
 static void reduce_sparse(lcomm_run *run, const lcomm_step *step, float factor) {
   const uint32_t *sources = run->plan->schedule.sources + step->sources;
-  float *destination = run->vector + step->span.first;
+  float *destination = lcomm_run_floats(run, step->span.first);
   const lcomm_format *format = lcomm_run_format(run, sources[0]);
   lcomm_topk_decode(format, run->slots[sources[0]].payload, step->span.count, step->span.parts,
                     step->span.part, factor, destination);
@@ -19,54 +22,18 @@ static void reduce_sparse(lcomm_run *run, const lcomm_step *step, float factor) 
   }
 }
 
-/* Plain float32 sources are summed where they lie. */
-static bool sums_in_place(const lcomm_run *run, const lcomm_step *step) {
-  const uint32_t *sources = run->plan->schedule.sources + step->sources;
-  for (uint32_t i = 0; i < step->slot_count; i++) {
-    if (sources[i] != LCOMM_SOURCE_SELF &&
-        lcomm_run_format(run, sources[i])->codec->id != LCOMM_CODEC_NONE) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/* One block of a sum stays in the first-level cache while all sources are
- * added to it: one pass over the vector, however many sources there are. */
-static void sum_plain_block(lcomm_run *run, const lcomm_step *step, uint64_t at, uint64_t n,
-                            float factor) {
-  const uint32_t *sources = run->plan->schedule.sources + step->sources;
-  float *destination = run->vector + step->span.first + at;
-  for (uint32_t i = 0; i < step->slot_count; i++) {
-    run->reduce_sources[i] = destination;
-    if (sources[i] != LCOMM_SOURCE_SELF) {
-      run->reduce_sources[i] = (const float *)(const void *)run->slots[sources[i]].payload + at;
-    }
-  }
-  run->comm->kernels->f32_sum(run->reduce_sources, step->slot_count, destination, n);
-  if (factor != 1.0f) {
-    run->comm->kernels->f32_scale(destination, factor, destination, n);
-  }
-}
-
-static void sum_plain(lcomm_run *run, const lcomm_step *step, float factor) {
-  for (uint64_t at = 0; at < step->span.count; at += LCOMM_TILE) {
-    uint64_t left = step->span.count - at;
-    sum_plain_block(run, step, at, left < LCOMM_TILE ? left : LCOMM_TILE, factor);
-  }
-}
-
-/* The ENCODE that waits for nothing but this sum and reads just its span: a
+/* The ENCODE that waits for nothing but this sum now and reads just its span: a
  * tile is encoded while it is still in the cache. NULL when there is none. */
 static const lcomm_step *encode_after(const lcomm_run *run, const lcomm_step *sum) {
   const lcomm_schedule *schedule = &run->plan->schedule;
   if (sum->next_count == 0) {
     return NULL;
   }
-  const lcomm_step *next = &schedule->steps[schedule->next[sum->next_first]];
-  bool fits = next->kind == LCOMM_STEP_ENCODE && next->waits_for == 1 && next->slot_count == 1 &&
-              next->span.parts == 1 && next->span.first == sum->span.first &&
-              next->span.count == sum->span.count;
+  uint32_t index = schedule->next[sum->next_first];
+  const lcomm_step *next = &schedule->steps[index];
+  bool fits = next->kind == LCOMM_STEP_ENCODE && run->waiting[index] == 1 &&
+              next->slot_count == 1 && next->span.parts == 1 &&
+              next->span.first == sum->span.first && next->span.count == sum->span.count;
   if (!fits || lcomm_run_is_sparse(run, next->slot) || run->slots[next->slot].shares_vector ||
       lcomm_run_residual(run, next)) {
     return NULL;
@@ -76,7 +43,7 @@ static const lcomm_step *encode_after(const lcomm_run *run, const lcomm_step *su
 
 static void sum_coded(lcomm_run *run, const lcomm_step *step, float factor) {
   const uint32_t *sources = run->plan->schedule.sources + step->sources;
-  float *destination = run->vector + step->span.first;
+  float *destination = lcomm_run_floats(run, step->span.first);
   for (uint32_t i = 0; i < step->slot_count; i++) {
     bool self = sources[i] == LCOMM_SOURCE_SELF;
     run->reduce_summands[i] =
@@ -97,21 +64,54 @@ static void sum_coded(lcomm_run *run, const lcomm_step *step, float factor) {
   memory->encoded = true;
 }
 
-void lcomm_exec_reduce(lcomm_run *run, const lcomm_step *step) {
-  float factor = step->summed ? run->factor : 1.0f;
+/* Minima and maxima of 16-bit buffers, whose payloads hold every value exactly.
+ * The sources keep their order, because it decides between two NaNs. */
+static void combine_coded(lcomm_run *run, const lcomm_step *step) {
+  enum { PIECE = 1024 };
+  _Alignas(64) float first[PIECE], next[PIECE];
+  const void *both[2] = {first, next};
+  const uint32_t *sources = run->plan->schedule.sources + step->sources;
+  lcomm_plain_kernel combine = lcomm_plain_kernel_of(
+      LCOMM_FLOAT32, run->plan->op == LCOMM_MIN ? LCOMM_PLAIN_MIN : LCOMM_PLAIN_MAX);
+  for (uint64_t at = 0; at < step->span.count; at += PIECE) {
+    uint64_t left = step->span.count - at;
+    lcomm_range range = {step->span.count, at, left < PIECE ? left : PIECE};
+    float *destination = lcomm_run_floats(run, step->span.first + at);
+    for (uint32_t i = 0; i < step->slot_count; i++) {
+      float *values = i == 0 ? first : next;
+      if (sources[i] == LCOMM_SOURCE_SELF) {
+        memcpy(values, destination, range.n * sizeof(float));
+      } else {
+        lcomm_decode(lcomm_run_format(run, sources[i]), run->comm->kernels,
+                     run->slots[sources[i]].payload, range, 1.0f, values);
+      }
+      if (i > 0) {
+        combine(both, 2, first, range.n);
+      }
+    }
+    memcpy(destination, first, range.n * sizeof(float));
+  }
+}
+
+lcomm_status lcomm_exec_reduce(lcomm_run *run, const lcomm_step *step) {
+  if (lcomm_run_is_plain(run)) {
+    return lcomm_exec_reduce_plain(run, step);
+  }
+  if (run->plan->op != LCOMM_SUM) {
+    combine_coded(run, step);
+    return LCOMM_OK;
+  }
+  float factor = step->summed ? (float)run->factor : 1.0f;
   const uint32_t *sources = run->plan->schedule.sources + step->sources;
   if (sources[0] != LCOMM_SOURCE_SELF && lcomm_run_is_sparse(run, sources[0])) {
     reduce_sparse(run, step, factor);
-    return;
+    return LCOMM_OK;
   }
   float *residual = lcomm_run_residual(run, step);
   if (residual && step->feedback == LCOMM_FEEDBACK_KEEP) {
-    lcomm_residual_fold(run->comm->kernels, run->vector + step->span.first, residual,
+    lcomm_residual_fold(run->comm->kernels, lcomm_run_floats(run, step->span.first), residual,
                         step->span.count);
   }
-  if (sums_in_place(run, step)) {
-    sum_plain(run, step, factor);
-  } else {
-    sum_coded(run, step, factor);
-  }
+  sum_coded(run, step, factor);
+  return LCOMM_OK;
 }

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libcomm/comm.h"
+#include "libcomm/driver.h"
+#include "libcomm/op.h"
 
 const char *lcomm_comm_who(const lcomm_comm *comm, int rank, char *text, size_t size) {
   snprintf(text, size, "rank %d (host %s)", rank, comm->topo.host[rank]);
@@ -31,28 +32,34 @@ lcomm_status lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *for
   return status;
 }
 
-/* A notice: status, then the sentence. */
+/* The notice of an error. */
 typedef struct notice {
-  int32_t status;
+  int32_t kind; /* LCOMM_NOTICE_ERROR */
   int32_t rank;
+  int32_t status;
   char text[LCOMM_ERROR_MAX];
 } notice;
 
 _Static_assert(sizeof(notice) <= LCOMM_NOTICE_SIZE, "a notice fits");
 
+void lcomm_comm_tell(lcomm_comm *comm, int peer, const void *notice_bytes, size_t size) {
+  uint8_t bytes[LCOMM_NOTICE_SIZE] = {0};
+  lcomm_transport *link = peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
+  if (link) {
+    memcpy(bytes, notice_bytes, size);
+    link->table->tell(link, peer, bytes);
+  }
+}
+
 static void tell_everyone(lcomm_comm *comm, lcomm_status status, const char *sentence) {
-  union {
-    notice fields;
-    uint8_t bytes[LCOMM_NOTICE_SIZE];
-  } message;
-  memset(&message, 0, sizeof(message));
-  message.fields.status = status;
-  message.fields.rank = comm->rank;
-  snprintf(message.fields.text, sizeof(message.fields.text), "%s", sentence);
+  notice it;
+  memset(&it, 0, sizeof(it));
+  it.kind = LCOMM_NOTICE_ERROR;
+  it.rank = comm->rank;
+  it.status = status;
+  snprintf(it.text, sizeof(it.text), "%s", sentence);
   for (int peer = 0; peer < comm->size; peer++) {
-    if (peer != comm->rank) {
-      comm->transport->table->tell(comm->transport, peer, message.bytes);
-    }
+    lcomm_comm_tell(comm, peer, &it, sizeof(it));
   }
 }
 
@@ -83,7 +90,7 @@ lcomm_status lcomm_fail(lcomm_comm *comm, lcomm_status status, const char *forma
   return (lcomm_status)atomic_load(&comm->status);
 }
 
-static void hear_notice(lcomm_comm *comm, const uint8_t *bytes) {
+static void hear_error(lcomm_comm *comm, const uint8_t *bytes) {
   char who[96], sentence[LCOMM_ERROR_MAX];
   notice heard;
   memcpy(&heard, bytes, sizeof(heard));
@@ -94,12 +101,23 @@ static void hear_notice(lcomm_comm *comm, const uint8_t *bytes) {
   make_sticky(comm, known ? (lcomm_status)heard.status : LCOMM_ERR_REMOTE, sentence);
 }
 
+static void hear_notice(lcomm_comm *comm, const uint8_t *bytes) {
+  int32_t kind = 0;
+  memcpy(&kind, bytes, sizeof(kind));
+  if (kind == LCOMM_NOTICE_ERROR) {
+    hear_error(comm, bytes);
+  } else if (kind == LCOMM_NOTICE_TICKET) {
+    lcomm_ticket_hear(comm, bytes);
+  }
+}
+
 lcomm_status lcomm_comm_listen(lcomm_comm *comm) {
   uint8_t bytes[LCOMM_NOTICE_SIZE];
-  while (comm->transport->table->hear(comm->transport, bytes)) {
+  while (lcomm_links_hear(&comm->links, bytes)) {
     hear_notice(comm, bytes);
   }
-  if (atomic_exchange(&comm->abort_asked, false)) {
+  if (atomic_load_explicit(&comm->abort_asked, memory_order_relaxed) &&
+      atomic_exchange(&comm->abort_asked, false)) {
     tell_everyone(comm, LCOMM_ERR_ABORTED, comm->error);
   }
   return (lcomm_status)atomic_load(&comm->status);
@@ -116,6 +134,9 @@ lcomm_status lcomm_abort(lcomm_comm *comm, const char *reason) {
   if (make_sticky(comm, LCOMM_ERR_ABORTED, sentence)) {
     atomic_store(&comm->abort_asked, true);
     lcomm_log_error(sentence);
+    if (comm->driver) {
+      lcomm_driver_kick(comm->driver);
+    }
   }
   return LCOMM_OK;
 }

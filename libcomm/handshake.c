@@ -11,8 +11,11 @@
 #include <string.h>
 
 #include "codecs/wire.h"
+#include "libcomm/base/clock.h"
 #include "libcomm/base/env.h"
 #include "libcomm/capture.h"
+#include "libcomm/driver.h"
+#include "libcomm/op.h"
 
 static const double TIMEOUT_STANDARD_S = 300;
 
@@ -22,10 +25,23 @@ typedef struct hello {
   int32_t version, wire_version;
   int32_t status; /* of the rank's own preparation */
   int32_t nodes;
+  int32_t threaded; /* has a progress thread, and what MPI allows then */
+  int32_t mpi;      /* has a communicator of MPI */
+  int32_t traced;
+  uint64_t number; /* rank 0's names the communicator */
   char error[LCOMM_POLICY_ERROR_MAX];
   char policy[LCOMM_POLICY_MAX];
+  char transport[64];
   lcomm_identity identity;
 } hello;
+
+/* What the making of a communicator knows besides the communicator itself. */
+typedef struct making {
+  const lcomm_boot *boot;
+  lcomm_config config;
+  lcomm_summary_mode summary;
+  hello *all, *mine;
+} making;
 
 /* ------------------------------------------------------- my own business */
 
@@ -77,6 +93,53 @@ static lcomm_status find_kernels(lcomm_comm *comm, char *error) {
   return LCOMM_ERR_UNSUPPORTED;
 }
 
+static lcomm_status find_transport(const lcomm_config *config, hello *mine) {
+  const char *names = config->transport ? config->transport : lcomm_env_get(LCOMM_ENV_TRANSPORT);
+  char why[160];
+  names = names ? names : "auto";
+  if (strlen(names) < sizeof(mine->transport) &&
+      lcomm_links_parse(names, why, sizeof(why)) == LCOMM_OK) {
+    snprintf(mine->transport, sizeof(mine->transport), "%s", names);
+    return LCOMM_OK;
+  }
+  snprintf(mine->error, sizeof(mine->error), "the transports '%.80s' (LCOMM_TRANSPORT): %s", names,
+           strlen(names) < sizeof(mine->transport) ? why : "the list is too long");
+  return LCOMM_ERR_ARGUMENT;
+}
+
+static lcomm_status find_progress(const lcomm_config *config, hello *mine) {
+  const char *text = lcomm_env_get(LCOMM_ENV_PROGRESS);
+  mine->threaded = config->progress == LCOMM_PROGRESS_THREAD;
+  if (config->progress < LCOMM_PROGRESS_DEFAULT || config->progress > LCOMM_PROGRESS_THREAD) {
+    snprintf(mine->error, sizeof(mine->error), "%d is no progress mode", (int)config->progress);
+    return LCOMM_ERR_ARGUMENT;
+  }
+  if (config->progress != LCOMM_PROGRESS_DEFAULT || !text || strcmp(text, "calls") == 0) {
+    return LCOMM_OK;
+  }
+  mine->threaded = strcmp(text, "thread") == 0;
+  if (mine->threaded) {
+    return LCOMM_OK;
+  }
+  snprintf(mine->error, sizeof(mine->error), "LCOMM_PROGRESS=%.40s is neither calls nor thread",
+           text);
+  return LCOMM_ERR_ARGUMENT;
+}
+
+static lcomm_status find_summary(making *m) {
+  return lcomm_summary_parse(lcomm_env_get(LCOMM_ENV_STATS), &m->summary, m->mine->error,
+                             sizeof(m->mine->error));
+}
+
+static lcomm_status check_config(const lcomm_config *given, hello *mine) {
+  if (given && (given->struct_size == 0 || given->struct_size > sizeof(*given))) {
+    snprintf(mine->error, sizeof(mine->error),
+             "the configuration was not begun with LCOMM_CONFIG_INIT");
+    return LCOMM_ERR_ARGUMENT;
+  }
+  return LCOMM_OK;
+}
+
 static lcomm_config take_config(const lcomm_config *config) {
   lcomm_config taken = LCOMM_CONFIG_INIT;
   if (config && config->struct_size > 0 && config->struct_size <= sizeof(taken)) {
@@ -85,37 +148,40 @@ static lcomm_config take_config(const lcomm_config *config) {
   return taken;
 }
 
+/* The number of a communicator: of the process and the time it was made. */
+static uint64_t draw_number(const hello *mine) {
+  uint64_t now_ns = (uint64_t)(lcomm_clock_s() * 1e9);
+  return mine->identity.host_hash ^ mine->identity.pid << 40 ^ now_ns;
+}
+
 /* Fill in the hello; what goes wrong is said in it, not returned. */
-static void prepare(lcomm_comm *comm, const lcomm_config *given, hello *mine) {
-  lcomm_config config = take_config(given);
-  const char *policy = config.policy ? config.policy : lcomm_env_get(LCOMM_ENV_POLICY);
-  memset(mine, 0, sizeof(*mine));
+static void prepare(lcomm_comm *comm, const lcomm_config *given, making *m) {
+  hello *mine = m->mine;
+  m->config = take_config(given);
+  const lcomm_config *config = &m->config;
+  const char *policy = config->policy ? config->policy : lcomm_env_get(LCOMM_ENV_POLICY);
   memcpy(mine->magic, "libcomm", 8);
   mine->version = lcomm_version();
   mine->wire_version = LCOMM_WIRE_VERSION;
+  mine->mpi = comm->origin.mpi != NULL;
   lcomm_identity_self(&mine->identity);
-  lcomm_status status = LCOMM_OK;
-  if (given && (given->struct_size == 0 || given->struct_size > sizeof(config))) {
-    status = LCOMM_ERR_ARGUMENT;
-    snprintf(mine->error, sizeof(mine->error),
-             "the configuration was not begun with LCOMM_CONFIG_INIT");
-  }
-  if (status == LCOMM_OK) {
-    status = lcomm_policy_parse(policy, &comm->policy, mine->error);
-  }
+  mine->number = draw_number(mine);
+  lcomm_status status = check_config(given, mine);
+  status = status == LCOMM_OK ? lcomm_policy_parse(policy, &comm->policy, mine->error) : status;
   if (status == LCOMM_OK) {
     lcomm_policy_format(&comm->policy, mine->policy);
-    status = find_timeout(&config, &comm->timeout_s, mine->error);
   }
-  if (status == LCOMM_OK) {
-    status = find_nodes(&config, &mine->nodes, mine->error);
-  }
-  if (status == LCOMM_OK) {
-    status = find_kernels(comm, mine->error);
-  }
-  if (status == LCOMM_OK) {
-    status = lcomm_capture_create(&comm->capture, mine->error);
-  }
+  status = status == LCOMM_OK ? find_timeout(config, &comm->timeout_s, mine->error) : status;
+  status = status == LCOMM_OK ? find_nodes(config, &mine->nodes, mine->error) : status;
+  status = status == LCOMM_OK ? find_kernels(comm, mine->error) : status;
+  status = status == LCOMM_OK ? find_transport(config, mine) : status;
+  status = status == LCOMM_OK ? find_progress(config, mine) : status;
+  status = status == LCOMM_OK ? find_summary(m) : status;
+  status = status == LCOMM_OK ? lcomm_capture_create(&comm->capture, mine->error) : status;
+  status = status == LCOMM_OK ? lcomm_trace_create(comm->rank, comm->size, mine->identity.host,
+                                                   &comm->trace, mine->error, sizeof(mine->error))
+                              : status;
+  mine->traced = comm->trace != NULL;
   mine->status = (int32_t)status;
 }
 
@@ -173,6 +239,13 @@ static lcomm_status judge_equality(const hello *all, int size, int rank) {
                all[0].nodes, i, all[i].nodes);
       return complain(rank, &all[rank].identity, LCOMM_ERR_MISMATCH, sentence);
     }
+    if (memcmp(all[i].transport, all[0].transport, sizeof(all[0].transport)) != 0) {
+      snprintf(sentence, sizeof(sentence),
+               "the transports of rank 0 are '%.63s', those of rank %d are '%.63s'; give all ranks "
+               "the same LCOMM_TRANSPORT",
+               all[0].transport, i, all[i].transport);
+      return complain(rank, &all[rank].identity, LCOMM_ERR_MISMATCH, sentence);
+    }
   }
   return LCOMM_OK;
 }
@@ -203,45 +276,89 @@ static lcomm_status gather(const lcomm_boot *boot, const void *send, void *recei
                             boot->rank, size);
 }
 
-static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_boot *boot,
-                                const lcomm_config *config) {
-  hello *all = calloc((size_t)comm->size + 1, sizeof(*all));
-  if (!all) {
-    return lcomm_error_thread(LCOMM_ERR_MEMORY, "rank %d: out of memory", boot->rank);
-  }
-  hello *mine = &all[comm->size];
-  prepare(comm, config, mine);
-  lcomm_status status = gather(boot, mine, all, sizeof(*mine));
+static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, making *m) {
+  hello *all = m->all;
+  prepare(comm, config, m);
+  lcomm_status status = gather(m->boot, m->mine, all, sizeof(*all));
   status = status == LCOMM_OK ? judge_preparations(all, comm->size, comm->rank) : status;
   status = status == LCOMM_OK ? judge_equality(all, comm->size, comm->rank) : status;
   status = status == LCOMM_OK ? make_topology(comm, all) : status;
   if (status == LCOMM_OK) {
-    memcpy(comm->policy_text, mine->policy, sizeof(comm->policy_text));
+    memcpy(comm->policy_text, m->mine->policy, sizeof(comm->policy_text));
+  }
+  return status;
+}
+
+/* Links to all peers, on all ranks or on none. */
+static lcomm_status open_links(lcomm_comm *comm, const making *m) {
+  char why[LCOMM_LINKS_WHY_MAX];
+  lcomm_identity *identities = calloc((size_t)comm->size, sizeof(*identities));
+  bool mpi_everywhere = true;
+  for (int i = 0; identities && i < comm->size; i++) {
+    identities[i] = m->all[i].identity;
+    mpi_everywhere &= m->all[i].mpi != 0;
+  }
+  lcomm_transport_setup setup = {.rank = comm->rank,
+                                 .size = comm->size,
+                                 .identities = identities,
+                                 .boot = m->boot,
+                                 .mpi = mpi_everywhere ? comm->origin.mpi : NULL,
+                                 .timeout_s = comm->timeout_s};
+  snprintf(why, sizeof(why), "out of memory");
+  lcomm_status status = identities ? lcomm_links_open(&setup, m->mine->transport, &comm->links, why)
+                                   : LCOMM_ERR_MEMORY;
+  int here = 0;
+  for (int i = 0; status == LCOMM_OK && i < comm->size; i++) {
+    here += identities[i].host_hash == m->mine->identity.host_hash;
+  }
+  comm->crowded = here > lcomm_topo_processors();
+  free(identities);
+  return status == LCOMM_OK ? LCOMM_OK : complain(comm->rank, &m->mine->identity, status, why);
+}
+
+static lcomm_status start_driver(lcomm_comm *comm, const making *m) {
+  char why[160];
+  if (!m->mine->threaded) {
+    return LCOMM_OK;
+  }
+  if (lcomm_links_use(&comm->links, "mpi") && !lcomm_mpi_allows_threads()) {
+    return complain(comm->rank, &m->mine->identity, LCOMM_ERR_UNSUPPORTED,
+                    "a progress thread moves messages over MPI only where MPI was initialised "
+                    "with MPI_THREAD_MULTIPLE; do that, or leave LCOMM_PROGRESS at calls");
+  }
+  lcomm_status status = lcomm_driver_start(comm, why, sizeof(why));
+  return status == LCOMM_OK ? LCOMM_OK : complain(comm->rank, &m->mine->identity, status, why);
+}
+
+/* All ranks have come this far, or none goes on. */
+static lcomm_status agree(lcomm_comm *comm, const making *m, lcomm_status mine) {
+  int32_t own = (int32_t)mine;
+  int32_t *all = calloc((size_t)comm->size, sizeof(*all));
+  lcomm_status status = all ? gather(m->boot, &own, all, sizeof(own)) : LCOMM_ERR_MEMORY;
+  for (int i = 0; status == LCOMM_OK && i < comm->size; i++) {
+    status = (lcomm_status)all[i];
+    if (status != LCOMM_OK && mine == LCOMM_OK) {
+      char sentence[160];
+      snprintf(sentence, sizeof(sentence), "rank %d (host %.63s) could not go on: %s", i,
+               m->all[i].identity.host, lcomm_status_string(status));
+      complain(comm->rank, &m->mine->identity, status, sentence);
+    }
   }
   free(all);
   return status;
 }
 
-/* Open the transport everywhere or nowhere. */
-static lcomm_status open_transport(lcomm_comm *comm, const lcomm_boot *boot,
-                                   lcomm_transport_opener open, void *context) {
-  const char *why = "unknown reason";
-  int32_t mine = (int32_t)open(context, &comm->transport, &why);
-  int32_t *all = calloc((size_t)comm->size, sizeof(*all));
-  lcomm_status status = all ? gather(boot, &mine, all, sizeof(mine)) : LCOMM_ERR_MEMORY;
-  for (int i = 0; status == LCOMM_OK && i < comm->size; i++) {
-    if (all[i] != LCOMM_OK) {
-      status = lcomm_error_thread((lcomm_status)all[i],
-                                  "rank %d (host %s): no transport on rank %d (host %s)%s%s",
-                                  comm->rank, comm->topo.host[comm->rank], i, comm->topo.host[i],
-                                  i == comm->rank ? ": " : "", i == comm->rank ? why : "");
-    }
+static void open_summary(lcomm_comm *comm, const making *m) {
+  lcomm_summary_about about = {.rank = comm->rank, .size = comm->size, .nodes = comm->topo.nodes};
+  snprintf(about.host, sizeof(about.host), "%s", m->mine->identity.host);
+  snprintf(about.policy, sizeof(about.policy), "%s", comm->policy_text);
+  for (int i = 0; i < comm->links.count; i++) {
+    size_t used = strlen(about.transports);
+    snprintf(about.transports + used, sizeof(about.transports) - used, "%s%s", i > 0 ? ", " : "",
+             comm->links.open[i]->table->name);
   }
-  free(all);
-  if (status != LCOMM_OK && mine == LCOMM_OK) {
-    comm->transport->table->close(comm->transport, false);
-  }
-  return status;
+  lcomm_summary_open(&comm->summary, m->summary, &about,
+                     comm->driver ? lcomm_driver_guard(comm->driver) : NULL);
 }
 
 static lcomm_status check_boot(const lcomm_boot *boot, lcomm_comm *const *comm) {
@@ -258,28 +375,64 @@ static lcomm_status check_boot(const lcomm_boot *boot, lcomm_comm *const *comm) 
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_comm_create(const lcomm_boot *boot, const lcomm_config *config,
-                               lcomm_transport_opener open, void *context, lcomm_comm **comm) {
-  lcomm_status status = check_boot(boot, comm);
+static void begin_trace(lcomm_comm *comm, const making *m) {
+  bool *elsewhere = calloc((size_t)comm->size, sizeof(*elsewhere));
+  bool everywhere = elsewhere != NULL;
+  for (int i = 0; everywhere && i < comm->size; i++) {
+    elsewhere[i] = m->all[i].identity.host_hash != m->all[0].identity.host_hash;
+    everywhere = m->all[i].traced != 0;
+  }
+  lcomm_trace_run(comm->trace, m->all[0].number, comm->topo.node[comm->rank]);
+  if (everywhere) {
+    lcomm_clock_align(comm, elsewhere);
+  }
+  free(elsewhere);
+}
+
+static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, making *m) {
+  lcomm_status status = shake_hands(comm, config, m);
+  status = status == LCOMM_OK ? open_links(comm, m) : status;
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  if (comm->trace) {
+    begin_trace(comm, m);
+  }
+  status = agree(comm, m, start_driver(comm, m));
+  if (status == LCOMM_OK) {
+    open_summary(comm, m);
+  }
+  if (status == LCOMM_OK && comm->trace) {
+    lcomm_trace_watch(comm->trace, comm->driver ? lcomm_driver_guard(comm->driver) : NULL);
+  }
+  return status;
+}
+
+lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
+                               lcomm_comm **comm) {
+  lcomm_status status = check_boot(origin ? &origin->boot : NULL, comm);
   if (status != LCOMM_OK) {
     return status;
   }
   lcomm_comm *made = calloc(1, sizeof(*made));
-  if (!made) {
-    return lcomm_error_thread(LCOMM_ERR_MEMORY, "rank %d: out of memory", boot->rank);
-  }
-  made->rank = boot->rank;
-  made->size = boot->world_size;
-  pthread_mutex_init(&made->lock, NULL);
-  status = shake_hands(made, boot, config);
-  if (status == LCOMM_OK) {
-    status = open_transport(made, boot, open, context);
-  }
-  if (status != LCOMM_OK) {
-    lcomm_capture_free(made->capture);
-    lcomm_topo_free(&made->topo);
-    pthread_mutex_destroy(&made->lock);
+  making m = {.boot = &origin->boot,
+              .all = calloc((size_t)origin->boot.world_size + 1, sizeof(hello))};
+  if (!made || !m.all) {
     free(made);
+    free(m.all);
+    return lcomm_error_thread(LCOMM_ERR_MEMORY, "rank %d: out of memory", origin->boot.rank);
+  }
+  m.mine = &m.all[origin->boot.world_size];
+  made->rank = origin->boot.rank;
+  made->size = origin->boot.world_size;
+  made->origin = *origin;
+  pthread_mutex_init(&made->lock, NULL);
+  lcomm_ticket_book_init(&made->tickets);
+  status = make(made, config, &m);
+  free(m.all);
+  if (status != LCOMM_OK) {
+    made->origin = (lcomm_origin){.boot = origin->boot}; /* the caller's again */
+    lcomm_comm_free(made, true);
     return status;
   }
   *comm = made;

@@ -5,16 +5,12 @@
 
 /* Operations: collectives on their way. They start in the order of the calls,
  * which must be the same on all ranks, and all move forward together.
- *
- * Every operation also passes a *ticket* to the next rank and takes one from
- * the rank before: what is being called, on how much, with which plan. So a
- * rank that calls something else is named at once instead of being waited
- * for, even when the two calls would exchange no messages.
  */
 
 #include "libcomm/exec.h"
 
-enum { LCOMM_TICKET_SIZE = 48 };
+/* What the first word of a notice says. */
+enum { LCOMM_NOTICE_ERROR = 1, LCOMM_NOTICE_TICKET = 2 };
 
 /* What to do with the vector once the operation is over. */
 typedef void (*lcomm_operation_end)(lcomm_operation *operation);
@@ -24,27 +20,33 @@ struct lcomm_operation {
   uint32_t sequence;
   lcomm_op op;
   bool over;
-  lcomm_status status; /* once over */
-  uint64_t not_finite; /* once over: in the result, if a codec was at work */
-  double moved_s;      /* when it last moved */
+  lcomm_status status;     /* once over */
+  uint64_t not_finite;     /* once over: in the result, if a codec was at work */
+  double begun_s, moved_s; /* when it began, when it last moved */
+  double told_s;           /* when the next rank was told its ticket, 0: never */
 
   lcomm_operation_end end; /* may be NULL */
   void *receive;           /* for end: the caller's buffer, or the bucket */
   lcomm_bucket *bucket;
 
-  uint8_t ticket_out[LCOMM_TICKET_SIZE], ticket_in[LCOMM_TICKET_SIZE];
-  lcomm_transfer ticket_sending, ticket_receiving;
-  bool ticket_sent, ticket_received;
-
   lcomm_operation *next, *next_idle, *next_made;
   lcomm_operation *previous;
 };
 
-/* Take an operation for `run` and start it over `vector`. Allocates only
- * when more operations are in flight than ever before. On failure the run is
- * still the caller's. */
-lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run, float *vector, lcomm_op op,
-                                   lcomm_operation **operation);
+/* What an operation works on. */
+typedef struct lcomm_operation_data {
+  void *vector;      /* plan->vector_count - plan->input_count elements */
+  const void *input; /* plan->input_count elements, or NULL */
+  lcomm_op op;
+  double before, after; /* factors; the caller of the operation has applied `before` */
+  const char *name;     /* of the data, for traces; NULL: none. Stays valid. */
+} lcomm_operation_data;
+
+/* Take an operation for `run` and start it. Allocates only when more
+ * operations are in flight than ever before. On failure the run is still the
+ * caller's. */
+lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
+                                   const lcomm_operation_data *data, lcomm_operation **operation);
 
 /* Give an operation that is over back for reuse. */
 void lcomm_operation_release(lcomm_comm *comm, lcomm_operation *operation);
@@ -55,11 +57,14 @@ lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved);
 /* Wait until *flag is set by a moving operation. */
 lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag);
 
-/* Announce an operation to the next rank and expect the announcement of the
- * one before; look whether they have passed, and compare; forget them. */
-lcomm_status lcomm_ticket_post(lcomm_comm *comm, lcomm_operation *operation);
-lcomm_status lcomm_ticket_move(lcomm_comm *comm, lcomm_operation *operation, bool *moved);
-void lcomm_ticket_cancel(lcomm_comm *comm, lcomm_operation *operation);
+/* Tickets, see ticket.h: an operation begins; the ticket of the rank before has
+ * come; tell the next rank if it is time. begin returns MISMATCH when the rank
+ * before has told something else already. */
+lcomm_ticket lcomm_ticket_of(const lcomm_run *run, uint32_t sequence);
+void lcomm_ticket_book_init(lcomm_ticket_book *book);
+lcomm_status lcomm_ticket_begin(lcomm_comm *comm, const lcomm_ticket *ticket);
+void lcomm_ticket_hear(lcomm_comm *comm, const void *notice);
+void lcomm_ticket_tell(lcomm_comm *comm, lcomm_operation *operation, double now_s);
 
 /* The run of a plain call: one that is kept from an earlier call of its shape,
  * or a new one. On failure the sentence is written. ARGUMENT, MEMORY. */

@@ -5,6 +5,7 @@
  * same shape. */
 
 #include "libcomm/bucket.h"
+#include "libcomm/driver.h"
 
 enum { CACHED_RUNS_MAX = 8 };
 
@@ -78,28 +79,32 @@ static lcomm_status remembered(lcomm_comm *comm, const lcomm_request *handle) {
   return (lcomm_status)(-(int64_t)(handle->generation - 1));
 }
 
-lcomm_status lcomm_wait(lcomm_comm *comm, lcomm_request *request) {
-  if (!comm || !request) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_wait: a pointer is NULL");
-  }
-  if (!request->internal) {
+static lcomm_status wait_for(lcomm_comm *comm, lcomm_request *request) {
+  lcomm_operation *operation = request->internal;
+  if (!operation) {
     return remembered(comm, request);
   }
-  lcomm_operation *operation = request->internal;
   lcomm_operations_wait(comm, &operation->over); /* its result is the operation's */
   return collect(comm, request);
 }
 
-lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done) {
-  if (!comm || !request || !done) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_test: a pointer is NULL");
+lcomm_status lcomm_wait(lcomm_comm *comm, lcomm_request *request) {
+  if (!comm || !request) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_wait: a pointer is NULL");
   }
-  if (!request->internal) {
+  lcomm_enter(comm);
+  lcomm_status status = wait_for(comm, request);
+  lcomm_leave(comm);
+  return status;
+}
+
+static lcomm_status test(lcomm_comm *comm, lcomm_request *request, int *done) {
+  lcomm_operation *operation = request->internal;
+  bool moved = false;
+  if (!operation) {
     *done = 1;
     return remembered(comm, request);
   }
-  lcomm_operation *operation = request->internal;
-  bool moved = false;
   if (!operation->over) {
     lcomm_operations_move(comm, &moved);
   }
@@ -107,14 +112,21 @@ lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done) {
   return operation->over ? collect(comm, request) : LCOMM_OK;
 }
 
+lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done) {
+  if (!comm || !request || !done) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_test: a pointer is NULL");
+  }
+  lcomm_enter(comm);
+  lcomm_status status = test(comm, request, done);
+  lcomm_leave(comm);
+  return status;
+}
+
 uint64_t lcomm_request_not_finite(const lcomm_request *request) {
   return request && !request->internal && request->generation > 0 ? request->not_finite : 0;
 }
 
-lcomm_status lcomm_progress(lcomm_comm *comm) {
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_progress: no communicator was given");
-  }
+static lcomm_status progress(lcomm_comm *comm) {
   bool moved = false;
   /* The first step waits for lcomm_tensors_wait, which compares the tensors. */
   if (comm->buckets && atomic_load(&comm->step_open) && atomic_load(&comm->status) == LCOMM_OK) {
@@ -124,4 +136,14 @@ lcomm_status lcomm_progress(lcomm_comm *comm) {
     }
   }
   return lcomm_operations_move(comm, &moved);
+}
+
+lcomm_status lcomm_progress(lcomm_comm *comm) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_progress: no communicator was given");
+  }
+  lcomm_enter(comm);
+  lcomm_status status = progress(comm);
+  lcomm_leave(comm);
+  return status;
 }

@@ -3,12 +3,11 @@
 
 /* The memory of a run: everything it will need is allocated here. */
 
-#include "libcomm/exec.h"
-
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
-#include "codecs/wire.h"
+#include "libcomm/exec_internal.h"
 
 /* A slot's memory: the header ends at a multiple of 64, so that payloads are
  * aligned for any kernel. */
@@ -36,31 +35,120 @@ static size_t apart_size(const lcomm_run *run, uint32_t slot) {
   return lcomm_run_format(run, slot)->zstd ? slot_size(run->plan->slot_bounds[slot]) : 0;
 }
 
+/* What was borrowed goes back when its readers are through. They must not wait
+ * for a message of ours to leave: the lender may have borrowed that one, and
+ * wait for us in the same way. A one-shot exchange of windows into the vector
+ * is like that: the sum overwrites what is sent. */
+static lcomm_status find_prompt_slots(lcomm_run *run) {
+  const lcomm_schedule *schedule = &run->plan->schedule;
+  bool *late = calloc((size_t)schedule->step_count + 1, sizeof(*late));
+  if (!late) {
+    return LCOMM_ERR_MEMORY;
+  }
+  for (uint32_t i = 0; i < schedule->slot_count; i++) {
+    run->slots[i].prompt = true;
+  }
+  for (uint32_t i = 0; i < schedule->step_count; i++) { /* in program order */
+    const lcomm_step *step = &schedule->steps[i];
+    bool reads_one = step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_DECODE;
+    if (late[i] && reads_one) {
+      run->slots[step->slot].prompt = false;
+    }
+    for (uint32_t j = 0; late[i] && step->kind == LCOMM_STEP_REDUCE && j < step->slot_count; j++) {
+      uint32_t slot = schedule->sources[step->sources + j];
+      if (slot != LCOMM_SOURCE_SELF) {
+        run->slots[slot].prompt = false;
+      }
+    }
+    for (uint32_t j = 0; j < step->next_count; j++) {
+      late[schedule->next[step->next_first + j]] |= late[i] || step->kind == LCOMM_STEP_SEND;
+    }
+  }
+  free(late);
+  return LCOMM_OK;
+}
+
+/* Who reads a slot, and how it comes here: slots of exact sums that arrive over
+ * a link that lends them need no memory. */
+static void look_at_readers(lcomm_run *run) {
+  const lcomm_schedule *schedule = &run->plan->schedule;
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    const lcomm_step *step = &schedule->steps[i];
+    if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_DECODE) {
+      run->slots[step->slot].readers++;
+      run->slots[step->slot].has_memory = true;
+    }
+    for (uint32_t j = 0; step->kind == LCOMM_STEP_REDUCE && j < step->slot_count; j++) {
+      uint32_t slot = schedule->sources[step->sources + j];
+      if (slot != LCOMM_SOURCE_SELF) {
+        run->slots[slot].readers++;
+      }
+    }
+    bool lent = step->kind == LCOMM_STEP_RECV && run->plan->plain &&
+                lcomm_exec_may_borrow(run, step->slot, lcomm_comm_link(run->comm, step->peer));
+    if (step->kind == LCOMM_STEP_ENCODE || (step->kind == LCOMM_STEP_RECV && !lent)) {
+      for (uint32_t j = 0; j < step->slot_count; j++) {
+        run->slots[step->slot + j].has_memory = true;
+      }
+    }
+  }
+}
+
+/* Bytes of a slot's own memory behind its header. */
+static size_t own_size(const lcomm_run *run, uint32_t slot) {
+  return run->slots[slot].has_memory ? wire_capacity(run, slot) : 0;
+}
+
+static lcomm_status make_arena(lcomm_run *run) {
+  size_t total = SLOT_ALIGN, tiles = 0, most = 0;
+  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
+    total += slot_size(own_size(run, i)) + apart_size(run, i);
+  }
+  for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
+    size_t slots = run->plan->schedule.steps[i].slot_count;
+    most = slots > most ? slots : most;
+  }
+  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
+    bool lent = !run->slots[i].has_memory && !run->slots[i].shares_vector;
+    tiles = lent && !lcomm_exec_is_short(run->plan->slot_bounds[i]) ? most : tiles;
+  }
+  run->arena = lcomm_links_memory_get(&run->comm->links, total);
+  run->tiles = tiles > 0 ? aligned_alloc(SLOT_ALIGN, tiles * LCOMM_FETCH_SIZE) : NULL;
+  return run->arena && (run->tiles || tiles == 0) ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
 static lcomm_status make_slots(lcomm_run *run) {
   const lcomm_plan *plan = run->plan;
-  size_t total = SLOT_ALIGN;
   run->slots = calloc((size_t)plan->schedule.slot_count + 1, sizeof(*run->slots));
-  for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
-    total += slot_size(shares_vector(plan, i) ? 0 : wire_capacity(run, i)) + apart_size(run, i);
+  if (!run->slots) {
+    return LCOMM_ERR_MEMORY;
   }
-  run->arena = aligned_alloc(SLOT_ALIGN, total);
-  if (!run->slots || !run->arena) {
+  for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
+    run->slots[i].shares_vector = shares_vector(plan, i);
+  }
+  if (find_prompt_slots(run) != LCOMM_OK) {
+    return LCOMM_ERR_MEMORY;
+  }
+  look_at_readers(run);
+  for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
+    run->slots[i].has_memory &= !run->slots[i].shares_vector;
+  }
+  if (make_arena(run) != LCOMM_OK) {
     return LCOMM_ERR_MEMORY;
   }
   uint8_t *place = run->arena;
   for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
     lcomm_slot_memory *slot = &run->slots[i];
-    slot->shares_vector = shares_vector(plan, i);
     slot->capacity = plan->slot_bounds[i];
     slot->header = place + HEADER_OFFSET;
-    memset(slot->header, 0, LCOMM_INLINE_SIZE);
     slot->wire_capacity = wire_capacity(run, i);
-    slot->wire = slot->payload = slot->shares_vector ? NULL : place + SLOT_ALIGN;
-    place += slot_size(slot->shares_vector ? 0 : slot->wire_capacity);
+    slot->own_wire = slot->own_payload = slot->has_memory ? place + SLOT_ALIGN : NULL;
+    place += slot_size(own_size(run, i));
     if (apart_size(run, i) > 0) {
-      slot->payload = place;
+      slot->own_payload = place;
       place += apart_size(run, i);
     }
+    slot->payload = slot->own_payload; /* encoders look at it when they are made */
   }
   return LCOMM_OK;
 }
@@ -119,14 +207,16 @@ static lcomm_status make_encoders(lcomm_run *run) {
   return status;
 }
 
-/* The caller's buffer serves as the vector only for a float32 sum or move of
- * the whole vector. A bucket brings a vector of its own. */
-static bool needs_own_vector(const lcomm_plan *plan) {
-  if (plan->lasting) {
-    return false;
-  }
-  return plan->dtype != LCOMM_FLOAT32 || plan->collective == LCOMM_COLLECTIVE_REDUCE_SCATTER ||
-         plan->collective == LCOMM_COLLECTIVE_BARRIER;
+static bool get_memory(lcomm_run *run, size_t size, uint8_t **memory) {
+  *memory = size > 0 ? lcomm_links_memory_get(&run->comm->links, size) : NULL;
+  return *memory || size == 0;
+}
+
+static lcomm_status make_own_memory(lcomm_run *run) {
+  return get_memory(run, lcomm_plan_vector_size(run->plan), &run->own_vector) &&
+                 get_memory(run, lcomm_plan_input_size(run->plan), &run->own_input)
+             ? LCOMM_OK
+             : LCOMM_ERR_MEMORY;
 }
 
 static lcomm_status make_scratch(lcomm_run *run) {
@@ -150,13 +240,25 @@ static lcomm_status make_progress_state(lcomm_run *run) {
   run->ready = calloc(steps / 64 + 1, sizeof(*run->ready));
   run->held = calloc(steps / 64 + 1, sizeof(*run->held));
   run->messages = calloc(steps + 1, sizeof(*run->messages));
-  if (needs_own_vector(run->plan)) {
-    run->own_vector = calloc(run->plan->vector_count + 1, sizeof(float));
-    if (!run->own_vector) {
-      return LCOMM_ERR_MEMORY;
-    }
+  run->under_way = calloc(steps + 1, sizeof(*run->under_way));
+  return run->waiting && run->ready && run->held && run->messages && run->under_way
+             ? LCOMM_OK
+             : LCOMM_ERR_MEMORY;
+}
+
+void lcomm_run_key(lcomm_run *run, lcomm_op op, double before, double after) {
+  struct {
+    uint64_t hash, op;
+    double before, after;
+  } key = {run->plan->hash, (uint64_t)op, before, after};
+  if (run->parameters != 0 && run->op == op && memcmp(&run->before, &before, sizeof(before)) == 0 &&
+      memcmp(&run->after, &after, sizeof(after)) == 0) {
+    return;
   }
-  return run->waiting && run->ready && run->held && run->messages ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  run->parameters = (uint32_t)XXH3_64bits(&key, sizeof(key)) | 1;
+  run->op = op;
+  run->before = before;
+  run->after = after;
 }
 
 /* One rank's plan is enough to see what all do. */
@@ -180,6 +282,7 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
   status = status == LCOMM_OK ? make_encoders(made) : status;
   status = status == LCOMM_OK ? make_lossless(made) : status;
   status = status == LCOMM_OK ? make_scratch(made) : status;
+  status = status == LCOMM_OK ? make_own_memory(made) : status;
   status = status == LCOMM_OK ? make_progress_state(made) : status;
   if (status != LCOMM_OK) {
     lcomm_error_thread(status, "no memory for the buffers of %s of %llu elements",
@@ -187,6 +290,7 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
     lcomm_run_destroy(made); /* and the plan with it */
     return status;
   }
+  made->quick = lcomm_quick_fits(made);
   log_plan(made);
   *run = made;
   return LCOMM_OK;
@@ -217,9 +321,12 @@ void lcomm_run_destroy(lcomm_run *run) {
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
     lcomm_lossless_destroy(run->lossless[i]);
   }
+  lcomm_links *links = &run->comm->links;
+  lcomm_links_memory_free(links, run->arena);
+  lcomm_links_memory_free(links, run->own_vector);
+  lcomm_links_memory_free(links, run->own_input);
   free(run->slots);
-  free(run->arena);
-  free(run->own_vector);
+  free(run->tiles);
   free(run->encode_payloads);
   free(run->encode_sizes);
   free(run->reduce_sources);
@@ -228,6 +335,7 @@ void lcomm_run_destroy(lcomm_run *run) {
   free(run->ready);
   free(run->held);
   free(run->messages);
+  free(run->under_way);
   lcomm_plan_destroy((lcomm_plan *)run->plan);
   free(run);
 }

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "libcomm/driver.h"
+
 /* What a rank tells the others of what it has read. Travels as words. */
 typedef struct verdict {
   int32_t status;
@@ -272,10 +274,7 @@ static lcomm_status prepare(lcomm_comm *comm) {
   return status == LCOMM_OK && !comm->buckets ? lcomm_buckets_make(comm) : status;
 }
 
-lcomm_status lcomm_state_load(lcomm_comm *comm, const char *folder) {
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_state_load: no communicator was given");
-  }
+static lcomm_status load_from(lcomm_comm *comm, const char *folder) {
   lcomm_status status = lcomm_comm_listen(comm);
   if (status != LCOMM_OK) {
     return status;
@@ -294,5 +293,15 @@ lcomm_status lcomm_state_load(lcomm_comm *comm, const char *folder) {
   }
   lcomm_placement_free(&it.placement);
   free(it.all);
+  return status;
+}
+
+lcomm_status lcomm_state_load(lcomm_comm *comm, const char *folder) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_state_load: no communicator was given");
+  }
+  lcomm_enter(comm);
+  lcomm_status status = load_from(comm, folder);
+  lcomm_leave(comm);
   return status;
 }

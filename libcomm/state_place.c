@@ -68,6 +68,11 @@ static lcomm_tensor *find_tensor(const lcomm_comm *comm, const char *name, size_
   return NULL;
 }
 
+static const char *operation(unsigned op) {
+  static const char *const names[] = {"summed", "averaged", "smallest", "largest"};
+  return op <= LCOMM_MAX ? names[op] : "of an unknown operation";
+}
+
 lcomm_status lcomm_placement_match(lcomm_placement *placement, const lcomm_state_tensor *record,
                                    size_t *index, lcomm_tensor **tensor) {
   *tensor = NULL;
@@ -85,9 +90,15 @@ lcomm_status lcomm_placement_match(lcomm_placement *placement, const lcomm_state
   if (found->count != record->count || (unsigned)found->op != record->op) {
     snprintf(placement->why, sizeof(placement->why),
              "tensor %s was saved as %llu elements, %s, but was added here as %llu, %s",
-             record->name, (unsigned long long)record->count,
-             record->op == LCOMM_AVG ? "averaged" : "summed", (unsigned long long)found->count,
-             found->op == LCOMM_AVG ? "averaged" : "summed");
+             record->name, (unsigned long long)record->count, operation(record->op),
+             (unsigned long long)found->count, operation((unsigned)found->op));
+    return LCOMM_ERR_ARGUMENT;
+  }
+  if (found->dtype == LCOMM_INT32 || found->dtype == LCOMM_INT64) {
+    snprintf(placement->why, sizeof(placement->why),
+             "tensor %s was saved with what was not sent yet, but is of %s here, which cannot take "
+             "it; add it with a floating-point type",
+             record->name, lcomm_dtype_name(found->dtype));
     return LCOMM_ERR_ARGUMENT;
   }
   if (placement->seen[*index]) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/driver.h"
 #include "libcomm/state.h"
 
 const char *lcomm_state_file(int rank, int ranks, char name[LCOMM_STATE_FILE_MAX]) {
@@ -122,12 +123,9 @@ static lcomm_status save(const lcomm_comm *comm, const char *folder, float *owed
   return lcomm_file_finish(&file, why);
 }
 
-lcomm_status lcomm_state_save(lcomm_comm *comm, const char *folder) {
+static lcomm_status save_to(lcomm_comm *comm, const char *folder) {
   char why[LCOMM_FILE_WHY_MAX] = "out of memory";
   float *owed = NULL;
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_state_save: no communicator was given");
-  }
   lcomm_status status = lcomm_comm_listen(comm);
   if (status != LCOMM_OK) {
     return status;
@@ -145,4 +143,14 @@ lcomm_status lcomm_state_save(lcomm_comm *comm, const char *folder) {
   }
   free(owed);
   return status == LCOMM_OK ? LCOMM_OK : lcomm_refuse(comm, status, "lcomm_state_save: %s", why);
+}
+
+lcomm_status lcomm_state_save(lcomm_comm *comm, const char *folder) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_state_save: no communicator was given");
+  }
+  lcomm_enter(comm);
+  lcomm_status status = save_to(comm, folder);
+  lcomm_leave(comm);
+  return status;
 }

@@ -3,36 +3,56 @@
 
 /* The tensor calls of the public interface. */
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libcomm/bucket.h"
+#include "libcomm/driver.h"
 
-static lcomm_status check_new(lcomm_comm *comm, const char *name, const void *data, uint64_t count,
-                              lcomm_dtype dtype, lcomm_op op) {
-  if (!name || !name[0] || strlen(name) >= sizeof(((lcomm_tensor *)NULL)->name)) {
-    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
-                        "lcomm_tensor_add: a tensor needs a name of 1 to 127 bytes");
+static lcomm_status check_data(lcomm_comm *comm, const lcomm_tensor *tensor) {
+  size_t element = lcomm_dtype_size(tensor->dtype);
+  if (element == 0 || (unsigned)tensor->op > LCOMM_MAX) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_tensor_add(%s): bad type or operation",
+                        tensor->name);
   }
-  if ((!data && count > 0) || lcomm_dtype_size(dtype) == 0 ||
-      (op != LCOMM_SUM && op != LCOMM_AVG) || count > SIZE_MAX / 16) {
+  if ((!tensor->data && tensor->count > 0) ||
+      tensor->count > LCOMM_VECTOR_SIZE_MAX / sizeof(double)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
-                        "lcomm_tensor_add(%s): bad data, count, type or operation", name);
+                        "lcomm_tensor_add(%s): bad data or count: %llu elements at %p",
+                        tensor->name, (unsigned long long)tensor->count, tensor->data);
   }
+  if ((uintptr_t)tensor->data % element != 0) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_add(%s): its address is no multiple of the %zu bytes of a %s",
+                        tensor->name, element, lcomm_dtype_name(tensor->dtype));
+  }
+  if (comm->policy.momentum > 0 && tensor->dtype == LCOMM_FLOAT64 &&
+      lcomm_plan_op(tensor->op) == LCOMM_SUM) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_add(%s): the policy's momentum is float32, so float64 sums "
+                        "cannot have it; add it as float32, or leave momentum to the optimiser",
+                        tensor->name);
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status check_new(lcomm_comm *comm, const lcomm_tensor *tensor) {
   if (comm->buckets || comm->step_open) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "lcomm_tensor_add(%s): a step has begun; add all tensors before the first "
                         "lcomm_tensor_ready",
-                        name);
+                        tensor->name);
   }
   for (size_t i = 0; i < comm->tensor_count; i++) {
-    if (strcmp(comm->tensors[i]->name, name) == 0) {
+    if (strcmp(comm->tensors[i]->name, tensor->name) == 0) {
       return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
-                          "lcomm_tensor_add(%s): there is a tensor of this name already", name);
+                          "lcomm_tensor_add(%s): there is a tensor of this name already",
+                          tensor->name);
     }
   }
-  return LCOMM_OK;
+  return check_data(comm, tensor);
 }
 
 static bool make_room(lcomm_comm *comm) {
@@ -54,22 +74,59 @@ lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, ui
   if (!comm || !tensor) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_add: a pointer is NULL");
   }
-  lcomm_status status = check_new(comm, name, data, count, dtype, op);
+  if (!name || !name[0] || strlen(name) >= sizeof((*tensor)->name)) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_add: a tensor needs a name of 1 to 127 bytes");
+  }
+  lcomm_tensor wanted = {
+      .data = data, .count = count, .dtype = dtype, .op = op, .before = 1, .after = 1};
+  snprintf(wanted.name, sizeof(wanted.name), "%s", name);
+  lcomm_status status = check_new(comm, &wanted);
   if (status != LCOMM_OK) {
     return status;
   }
-  lcomm_tensor *made = calloc(1, sizeof(*made));
+  lcomm_tensor *made = malloc(sizeof(*made));
   if (!made || !make_room(comm)) {
     free(made);
     return lcomm_refuse(comm, LCOMM_ERR_MEMORY, "out of memory for tensor %s", name);
   }
-  snprintf(made->name, sizeof(made->name), "%s", name);
-  made->data = data;
-  made->count = count;
-  made->dtype = dtype;
-  made->op = op;
+  *made = wanted;
   comm->tensors[comm->tensor_count++] = made;
   *tensor = made;
+  return LCOMM_OK;
+}
+
+static bool is_factor(const lcomm_tensor *tensor, double factor) {
+  double used = tensor->dtype == LCOMM_FLOAT64 ? factor : (double)(float)factor;
+  return isfinite(used) && (used < 0 || used > 0);
+}
+
+lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor, double before,
+                                double after) {
+  if (!comm || !tensor) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_scale: a pointer is NULL");
+  }
+  if (tensor->dtype == LCOMM_INT32 || tensor->dtype == LCOMM_INT64 ||
+      lcomm_plan_op(tensor->op) != LCOMM_SUM) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_scale(%s): only sums and averages of floating-point types "
+                        "have factors",
+                        tensor->name);
+  }
+  if (!is_factor(tensor, before) || !is_factor(tensor, after)) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_scale(%s): the factors are %g and %g; in %s they must be "
+                        "finite and not 0",
+                        tensor->name, before, after,
+                        lcomm_dtype_name(lcomm_sum_dtype(tensor->dtype)));
+  }
+  if (atomic_load(&comm->step_open)) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_tensor_scale(%s): a step is under way; call it between the steps",
+                        tensor->name);
+  }
+  tensor->before = before;
+  tensor->after = after;
   return LCOMM_OK;
 }
 
@@ -88,82 +145,10 @@ lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
                         "between the steps",
                         tensor->name);
   }
-  return LCOMM_OK;
-}
-
-/* ------------------------------------------------- comparing the tensors */
-
-/* What is compared, as it is broadcast by rank 0. Multiples of 4 bytes. */
-typedef struct tensor_row {
-  char name[128];
-  uint64_t count;
-  uint32_t dtype, op;
-} tensor_row;
-
-static void fill_row(const lcomm_tensor *tensor, tensor_row *row) {
-  memset(row, 0, sizeof(*row));
-  snprintf(row->name, sizeof(row->name), "%s", tensor->name);
-  row->count = tensor->count;
-  row->dtype = (uint32_t)tensor->dtype;
-  row->op = (uint32_t)tensor->op;
-}
-
-static lcomm_status broadcast_bytes(lcomm_comm *comm, void *bytes, size_t size) {
-  return lcomm_broadcast(comm, bytes, size / sizeof(float), LCOMM_FLOAT32, 0);
-}
-
-static lcomm_status compare_rows(lcomm_comm *comm, const tensor_row *rows) {
-  char who[96];
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    tensor_row mine;
-    fill_row(comm->tensors[i], &mine);
-    if (memcmp(&mine, &rows[i], sizeof(mine)) == 0) {
-      continue;
-    }
-    return lcomm_fail(
-        comm, LCOMM_ERR_MISMATCH,
-        "tensor number %zu is '%s' of %llu %s here, but '%.127s' of %llu %s on %s. "
-        "All ranks must add the same tensors in the same order.",
-        i, mine.name, (unsigned long long)mine.count, lcomm_dtype_name((lcomm_dtype)mine.dtype),
-        rows[i].name, (unsigned long long)rows[i].count,
-        lcomm_dtype_name((lcomm_dtype)rows[i].dtype), lcomm_comm_who(comm, 0, who, sizeof(who)));
+  if (comm->driver) {
+    lcomm_driver_kick(comm->driver);
   }
   return LCOMM_OK;
-}
-
-static lcomm_status compare(lcomm_comm *comm) {
-  char who[96];
-  uint64_t count = comm->tensor_count;
-  lcomm_status status = broadcast_bytes(comm, &count, sizeof(count));
-  if (status != LCOMM_OK || comm->size == 1) {
-    return status;
-  }
-  if (count != comm->tensor_count) {
-    return lcomm_fail(comm, LCOMM_ERR_MISMATCH,
-                      "%zu tensors were added here, but %llu on %s. All ranks must add the same "
-                      "tensors in the same order.",
-                      comm->tensor_count, (unsigned long long)count,
-                      lcomm_comm_who(comm, 0, who, sizeof(who)));
-  }
-  tensor_row *rows = calloc(comm->tensor_count + 1, sizeof(*rows));
-  if (!rows) {
-    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for %zu tensors", comm->tensor_count);
-  }
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    fill_row(comm->tensors[i], &rows[i]);
-  }
-  status = broadcast_bytes(comm, rows, comm->tensor_count * sizeof(*rows));
-  if (status == LCOMM_OK) {
-    status = compare_rows(comm, rows);
-  }
-  free(rows);
-  return status;
-}
-
-lcomm_status lcomm_tensors_compare(lcomm_comm *comm) {
-  lcomm_status status = comm->tensors_compared ? LCOMM_OK : compare(comm);
-  comm->tensors_compared = status == LCOMM_OK;
-  return status;
 }
 
 /* --------------------------------------------------------------- waiting */
@@ -179,10 +164,18 @@ static lcomm_status check_all_ready(lcomm_comm *comm) {
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_tensors_wait(lcomm_comm *comm) {
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensors_wait: no communicator was given");
+static void end_step(lcomm_comm *comm) {
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    atomic_store(&comm->tensors[i]->ready, false);
   }
+  comm->buckets_started = 0;
+  comm->last_not_finite = comm->step_not_finite;
+  comm->step_not_finite = 0;
+  comm->step++;
+  atomic_store(&comm->step_open, false);
+}
+
+static lcomm_status finish_step(lcomm_comm *comm) {
   lcomm_status status = lcomm_comm_listen(comm);
   if (status != LCOMM_OK || comm->tensor_count == 0) {
     return status;
@@ -197,18 +190,20 @@ lcomm_status lcomm_tensors_wait(lcomm_comm *comm) {
   for (size_t i = 0; status == LCOMM_OK && i < comm->bucket_count; i++) {
     status = lcomm_operations_wait(comm, &comm->buckets[i].over);
   }
-  if (status != LCOMM_OK) {
-    return status;
+  if (status == LCOMM_OK) {
+    end_step(comm);
   }
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    atomic_store(&comm->tensors[i]->ready, false);
+  return status;
+}
+
+lcomm_status lcomm_tensors_wait(lcomm_comm *comm) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensors_wait: no communicator was given");
   }
-  comm->buckets_started = 0;
-  comm->last_not_finite = comm->step_not_finite;
-  comm->step_not_finite = 0;
-  comm->step++;
-  atomic_store(&comm->step_open, false);
-  return LCOMM_OK;
+  lcomm_enter(comm);
+  lcomm_status status = finish_step(comm);
+  lcomm_leave(comm);
+  return status;
 }
 
 uint64_t lcomm_tensors_not_finite(const lcomm_comm *comm) {

@@ -1,121 +1,132 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Tickets: what each rank announces to the next one about an operation. */
+/* Tickets: what each rank tells the next one about an operation that waits. */
 
 #include <stdio.h>
 #include <string.h>
 
+#include "libcomm/base/clock.h"
 #include "libcomm/op.h"
 
-typedef struct ticket {
-  char magic[4];
-  uint8_t collective, dtype, op, lasting;
-  uint32_t sequence, root;
-  uint64_t count, plan_hash;
-} ticket;
+static const double PATIENCE_S = 0.02, AGAIN_S = 1.0;
 
-_Static_assert(sizeof(ticket) <= LCOMM_TICKET_SIZE, "a ticket fits");
+/* A ticket on its way. */
+typedef struct message {
+  int32_t kind; /* LCOMM_NOTICE_TICKET */
+  int32_t rank;
+  lcomm_ticket ticket;
+} message;
 
-static ticket ticket_of(const lcomm_operation *operation) {
-  const lcomm_plan *plan = operation->run->plan;
-  ticket it = {.magic = {'L', 'C', 'M', 'T'},
-               .collective = (uint8_t)plan->collective,
-               .dtype = (uint8_t)plan->dtype,
-               .op = (uint8_t)operation->op,
-               .lasting = plan->lasting,
-               .sequence = operation->sequence,
-               .root = (uint32_t)plan->root,
-               .count = plan->count,
-               .plan_hash = plan->hash};
-  return it;
+lcomm_ticket lcomm_ticket_of(const lcomm_run *run, uint32_t sequence) {
+  const lcomm_plan *plan = run->plan;
+  return (lcomm_ticket){.sequence = sequence,
+                        .collective = (uint8_t)plan->collective,
+                        .dtype = (uint8_t)plan->dtype,
+                        .op = (uint8_t)run->op,
+                        .lasting = plan->lasting,
+                        .root = (uint32_t)plan->root,
+                        .parameters = run->parameters,
+                        .count = plan->count};
 }
 
-lcomm_status lcomm_ticket_post(lcomm_comm *comm, lcomm_operation *operation) {
-  lcomm_transport *wire = comm->transport;
-  ticket mine = ticket_of(operation);
-  int right = (comm->rank + 1) % comm->size, left = (comm->rank + comm->size - 1) % comm->size;
-  operation->ticket_sent = operation->ticket_received = comm->size == 1;
-  if (comm->size == 1) {
-    return LCOMM_OK;
-  }
-  memset(operation->ticket_out, 0, sizeof(operation->ticket_out));
-  memcpy(operation->ticket_out, &mine, sizeof(mine));
-  lcomm_status status = wire->table->receive(wire, left, LCOMM_TAG_TICKET, operation->ticket_in,
-                                             LCOMM_TICKET_SIZE, &operation->ticket_receiving);
-  if (status == LCOMM_OK) {
-    status = wire->table->send(wire, right, LCOMM_TAG_TICKET, operation->ticket_out,
-                               LCOMM_TICKET_SIZE, &operation->ticket_sending);
-  }
-  if (status != LCOMM_OK) {
-    operation->ticket_sent = operation->ticket_received = true; /* nothing to cancel */
-    return lcomm_fail(comm, LCOMM_ERR_TRANSPORT, "%s #%u cannot be announced. %s.",
-                      lcomm_collective_name(operation->run->plan->collective), operation->sequence,
-                      wire->table->why(wire));
-  }
-  return LCOMM_OK;
+static int left_of(const lcomm_comm *comm) {
+  return (comm->rank + comm->size - 1) % comm->size;
 }
 
-static void describe_ticket(const ticket *it, char *text, size_t size) {
-  int used =
-      snprintf(text, size, "%s%s #%u", lcomm_collective_name((lcomm_collective)it->collective),
-               it->lasting ? " of a bucket" : "", it->sequence);
-  if (it->collective == LCOMM_COLLECTIVE_BARRIER) {
+static void describe(const lcomm_ticket *it, char *text, size_t size) {
+  lcomm_collective collective = (lcomm_collective)it->collective;
+  int used = snprintf(text, size, "%s%s #%u", lcomm_collective_name(collective),
+                      it->lasting ? " of a bucket" : "", it->sequence);
+  if (collective == LCOMM_COLLECTIVE_BARRIER) {
     return;
   }
+  static const char *const ops[] = {[LCOMM_SUM] = "",
+                                    [LCOMM_AVG] = ", averaged",
+                                    [LCOMM_MIN] = ", the smallest",
+                                    [LCOMM_MAX] = ", the largest"};
   used += snprintf(text + used, size - (size_t)used, " of %llu %s elements%s",
                    (unsigned long long)it->count, lcomm_dtype_name((lcomm_dtype)it->dtype),
-                   it->op == LCOMM_AVG ? ", averaged" : "");
-  if (it->collective == LCOMM_COLLECTIVE_BROADCAST) {
+                   it->op <= LCOMM_MAX ? ops[it->op] : "");
+  if (collective == LCOMM_COLLECTIVE_BROADCAST) {
     snprintf(text + used, size - (size_t)used, " from rank %u", it->root);
   }
 }
 
-static lcomm_status compare_tickets(lcomm_comm *comm, lcomm_operation *operation) {
+static lcomm_status compare(lcomm_comm *comm, const lcomm_ticket *mine, const lcomm_ticket *other) {
   char ours[160], theirs[160], who[96];
-  ticket mine = ticket_of(operation), other;
-  memcpy(&other, operation->ticket_in, sizeof(other));
-  if (memcmp(&mine, &other, sizeof(mine)) == 0) {
+  if (memcmp(mine, other, sizeof(*mine)) == 0) {
     return LCOMM_OK;
   }
-  describe_ticket(&mine, ours, sizeof(ours));
-  describe_ticket(&other, theirs, sizeof(theirs));
-  int left = (comm->rank + comm->size - 1) % comm->size;
-  return lcomm_fail(comm, LCOMM_ERR_MISMATCH,
-                    "ranks call different things: %s here, %s on %s. All ranks must make the same "
-                    "calls in the same order with the same count and type, on the same tensors.",
-                    ours, theirs, lcomm_comm_who(comm, left, who, sizeof(who)));
+  describe(mine, ours, sizeof(ours));
+  describe(other, theirs, sizeof(theirs));
+  return lcomm_fail(
+      comm, LCOMM_ERR_MISMATCH,
+      "ranks call different things: %s here, %s%s on %s. All ranks must make the same "
+      "calls in the same order with the same count and type, on the same tensors.",
+      ours, theirs, strcmp(ours, theirs) == 0 ? " with other parts or factors" : "",
+      lcomm_comm_who(comm, left_of(comm), who, sizeof(who)));
 }
 
-lcomm_status lcomm_ticket_move(lcomm_comm *comm, lcomm_operation *operation, bool *moved) {
-  lcomm_transport *wire = comm->transport;
-  lcomm_status status = LCOMM_OK;
-  if (!operation->ticket_sent) {
-    status = wire->table->test(wire, &operation->ticket_sending, &operation->ticket_sent, NULL);
-    *moved |= operation->ticket_sent;
+lcomm_status lcomm_ticket_begin(lcomm_comm *comm, const lcomm_ticket *ticket) {
+  lcomm_ticket_book *book = &comm->tickets;
+  uint32_t place = ticket->sequence % LCOMM_TICKETS_KEPT;
+  book->mine[place] = *ticket;
+  if (book->early_count == 0 || book->early[place].sequence != ticket->sequence ||
+      book->early[place].collective == UINT8_MAX) {
+    return LCOMM_OK;
   }
-  if (status == LCOMM_OK && !operation->ticket_received) {
-    status =
-        wire->table->test(wire, &operation->ticket_receiving, &operation->ticket_received, NULL);
-    if (status == LCOMM_OK && operation->ticket_received) {
-      *moved = true;
-      return compare_tickets(comm, operation);
-    }
-  }
-  if (status != LCOMM_OK) {
-    return lcomm_fail(comm, LCOMM_ERR_TRANSPORT, "%s #%u: the announcement failed. %s.",
-                      lcomm_collective_name(operation->run->plan->collective), operation->sequence,
-                      wire->table->why(wire));
-  }
-  return LCOMM_OK;
+  lcomm_ticket other = book->early[place];
+  book->early[place].collective = UINT8_MAX;
+  book->early_count--;
+  return compare(comm, ticket, &other);
 }
 
-void lcomm_ticket_cancel(lcomm_comm *comm, lcomm_operation *operation) {
-  lcomm_transport *wire = comm->transport;
-  if (!operation->ticket_received) {
-    wire->table->cancel(wire, &operation->ticket_receiving);
+void lcomm_ticket_book_init(lcomm_ticket_book *book) {
+  memset(book, 0, sizeof(*book));
+  for (uint32_t i = 0; i < LCOMM_TICKETS_KEPT; i++) {
+    book->early[i].collective = UINT8_MAX; /* empty */
+    book->mine[i].sequence = i + 1;        /* no operation of this place has that number */
   }
-  if (!operation->ticket_sent) {
-    wire->table->cancel(wire, &operation->ticket_sending);
+}
+
+static void keep_early(lcomm_ticket_book *book, const lcomm_ticket *ticket) {
+  lcomm_ticket *place = &book->early[ticket->sequence % LCOMM_TICKETS_KEPT];
+  book->early_count += place->collective == UINT8_MAX;
+  *place = *ticket;
+}
+
+void lcomm_ticket_hear(lcomm_comm *comm, const void *bytes) {
+  message heard;
+  memcpy(&heard, bytes, sizeof(heard));
+  const lcomm_ticket *ticket = &heard.ticket;
+  if (heard.rank != left_of(comm) || ticket->collective >= LCOMM_COLLECTIVE_COUNT) {
+    return; /* not for us */
   }
+  int32_t ahead = (int32_t)(ticket->sequence - comm->sequence);
+  if (ahead >= 0 && ahead < LCOMM_TICKETS_KEPT) {
+    keep_early(&comm->tickets, ticket);
+    return;
+  }
+  const lcomm_ticket *mine = &comm->tickets.mine[ticket->sequence % LCOMM_TICKETS_KEPT];
+  if (ahead < 0 && mine->sequence == ticket->sequence) {
+    compare(comm, mine, ticket); /* a difference is now the communicator's error */
+  }
+}
+
+void lcomm_ticket_tell(lcomm_comm *comm, lcomm_operation *operation, double now_s) {
+  double since_s =
+      operation->told_s > 0 ? operation->told_s + AGAIN_S : operation->begun_s + PATIENCE_S;
+  if (now_s < since_s) {
+    return;
+  }
+  message it;
+  memset(&it, 0, sizeof(it));
+  it.kind = LCOMM_NOTICE_TICKET;
+  it.rank = comm->rank;
+  it.ticket = comm->tickets.mine[operation->sequence % LCOMM_TICKETS_KEPT];
+  if (it.ticket.sequence == operation->sequence) {
+    lcomm_comm_tell(comm, (comm->rank + 1) % comm->size, &it, sizeof(it));
+  }
+  operation->told_s = now_s;
 }

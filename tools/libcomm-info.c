@@ -249,8 +249,10 @@ static void print_build(void) {
   int length = 0;
   MPI_Get_library_version(mpi, &length);
   mpi[strcspn(mpi, ",\n")] = '\0';
+  const char *ucx = lcomm_ucx_version();
   printf("libcomm %d.%d.%d\n", LCOMM_VERSION_MAJOR, LCOMM_VERSION_MINOR, LCOMM_VERSION_PATCH);
-  printf("\nbuild\n  compiler   %s\n  MPI        %s\n", __VERSION__, mpi);
+  printf("\nbuild\n  compiler   %s\n  MPI        %s\n  UCX        %s\n", __VERSION__, mpi,
+         ucx ? ucx : "none that can be loaded");
   printf("\ntransports\n");
   for (int i = 0; lcomm_transport_list[i]; i++) {
     printf("  %-10s %s\n", lcomm_transport_list[i]->name, lcomm_transport_list[i]->summary);

@@ -11,7 +11,21 @@ const lcomm_env_entry lcomm_env_table[LCOMM_ENV_COUNT] = {
 #undef LCOMM_ENV_ROW
 };
 
-const char *lcomm_env_get(lcomm_env variable) {
-  const char *value = getenv(lcomm_env_table[variable].variable);
+const lcomm_env_entry lcomm_launcher_table[LCOMM_LAUNCHER_COUNT] = {
+#define LCOMM_LAUNCHER_ROW(id, variable, standard, help) [id] = {variable, standard, help},
+    LCOMM_LAUNCHER_LIST(LCOMM_LAUNCHER_ROW)
+#undef LCOMM_LAUNCHER_ROW
+};
+
+static const char *get(const char *variable) {
+  const char *value = getenv(variable);
   return value && value[0] ? value : NULL;
+}
+
+const char *lcomm_env_get(lcomm_env variable) {
+  return get(lcomm_env_table[variable].variable);
+}
+
+const char *lcomm_launcher_get(lcomm_launcher variable) {
+  return get(lcomm_launcher_table[variable].variable);
 }

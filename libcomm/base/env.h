@@ -3,13 +3,22 @@
 #ifndef LCOMM_BASE_ENV_H
 #define LCOMM_BASE_ENV_H
 
-/* Every environment variable libcomm reads, in one table: the only place that
- * calls getenv, and the source of `libcomm-info --env`.
+/* Every environment variable libcomm reads, in two tables: the only place that
+ * calls getenv, and the source of `libcomm-info --env`. The first: its own.
  * X(id, variable, default shown to people, help) */
 #define LCOMM_ENV_LIST(X)                                                                          \
   X(LCOMM_ENV_POLICY, "LCOMM_POLICY", "net=none", "policy when the program sets none")             \
   X(LCOMM_ENV_NODES, "LCOMM_NODES", "real hosts", "pose as this many nodes, ranks split evenly")   \
   X(LCOMM_ENV_HOSTID, "LCOMM_HOSTID", "this host", "identity of this rank's host, any text")       \
+  X(LCOMM_ENV_TRANSPORT, "LCOMM_TRANSPORT", "auto",                                                \
+    "what carries the bytes: some of shm,ucx,mpi; the first that reaches a peer is taken")         \
+  X(LCOMM_ENV_UCX_NET_DEVICES, "LCOMM_UCX_NET_DEVICES", "those that lead to all hosts",            \
+    "network devices for UCX, such as eth0 or mlx5_0:1, separated by commas")                      \
+  X(LCOMM_ENV_UCX_TLS, "LCOMM_UCX_TLS", "^shm,self,cuda,rocm",                                     \
+    "transports for UCX, such as tcp or rc; so with all its settings: LCOMM_UCX_X is what "        \
+    "UCX_X is to MPI, and UCX_X does not count")                                                   \
+  X(LCOMM_ENV_PROGRESS, "LCOMM_PROGRESS", "calls",                                                 \
+    "calls, or thread: a thread of the library moves operations while the program computes")       \
   X(LCOMM_ENV_TIMEOUT_S, "LCOMM_TIMEOUT_S", "300", "seconds without progress until an error")      \
   X(LCOMM_ENV_ISA, "LCOMM_ISA", "the fastest",                                                     \
     "kernels to use: scalar, avx2 or avx512; the results are the same")                            \
@@ -19,6 +28,16 @@
     "folder for the gradients of some steps, as this rank saw them")                               \
   X(LCOMM_ENV_CAPTURE_STEPS, "LCOMM_CAPTURE_STEPS", "0,10,100,1000",                               \
     "which steps LCOMM_CAPTURE is for, counted from 0")                                            \
+  X(LCOMM_ENV_TRACE, "LCOMM_TRACE", "none",                                                        \
+    "file for this rank's timeline, for Perfetto; %d: the rank, else it is added")                 \
+  X(LCOMM_ENV_STATS, "LCOMM_STATS", "none",                                                        \
+    "exit: a table of operations, bytes and times at the end, of rank 0; exit:all: of all")        \
+  X(LCOMM_ENV_TOKEN, "LCOMM_TOKEN", "the launcher's job id",                                       \
+    "secret of the job, for the meeting of lcomm_create_env: keeps other jobs and strangers "      \
+    "out, but travels unencrypted, so not those who read the wire")                                \
+  X(LCOMM_ENV_PORT, "LCOMM_PORT", "MASTER_PORT, else 29600",                                       \
+    "TCP port of that meeting at rank 0; under torchrun, which uses MASTER_PORT itself, the "      \
+    "next one")                                                                                    \
   X(LCOMM_ENV_DATA, "LCOMM_DATA", "./data", "folder with data sets, for the trainer")
 
 typedef enum lcomm_env {
@@ -36,5 +55,45 @@ extern const lcomm_env_entry lcomm_env_table[LCOMM_ENV_COUNT];
 
 /* The variable's value, NULL when it is unset or empty. */
 const char *lcomm_env_get(lcomm_env variable);
+
+/* What launchers say, for lcomm_create_env. X(id, variable, who sets it, help) */
+#define LCOMM_LAUNCHER_LIST(X)                                                                     \
+  X(LCOMM_LAUNCHER_RANK, "RANK", "torchrun", "rank of this process, comes first")                  \
+  X(LCOMM_LAUNCHER_WORLD_SIZE, "WORLD_SIZE", "torchrun", "number of ranks")                        \
+  X(LCOMM_LAUNCHER_LOCAL_WORLD_SIZE, "LOCAL_WORLD_SIZE", "torchrun", "ranks on this host")         \
+  X(LCOMM_LAUNCHER_RUN_ID, "TORCHELASTIC_RUN_ID", "torchrun", "job id")                            \
+  X(LCOMM_LAUNCHER_AGENT_STORE, "TORCHELASTIC_USE_AGENT_STORE", "torchrun",                        \
+    "True: torchrun itself listens at MASTER_PORT")                                                \
+  X(LCOMM_LAUNCHER_MASTER_ADDR, "MASTER_ADDR", "torchrun, or you",                                 \
+    "name or address of rank 0's host; not needed when all ranks are on one host")                 \
+  X(LCOMM_LAUNCHER_MASTER_PORT, "MASTER_PORT", "torchrun, or you", "see LCOMM_PORT")               \
+  X(LCOMM_LAUNCHER_OMPI_RANK, "OMPI_COMM_WORLD_RANK", "mpirun (Open MPI)", "rank")                 \
+  X(LCOMM_LAUNCHER_OMPI_SIZE, "OMPI_COMM_WORLD_SIZE", "mpirun (Open MPI)", "number of ranks")      \
+  X(LCOMM_LAUNCHER_OMPI_LOCAL_SIZE, "OMPI_COMM_WORLD_LOCAL_SIZE", "mpirun (Open MPI)",             \
+    "ranks on this host")                                                                          \
+  X(LCOMM_LAUNCHER_PMIX_NAMESPACE, "PMIX_NAMESPACE", "mpirun (Open MPI), srun --mpi=pmix",         \
+    "job id")                                                                                      \
+  X(LCOMM_LAUNCHER_PMI_RANK, "PMI_RANK", "mpiexec (MPICH, Intel MPI)", "rank")                     \
+  X(LCOMM_LAUNCHER_PMI_SIZE, "PMI_SIZE", "mpiexec (MPICH, Intel MPI)", "number of ranks")          \
+  X(LCOMM_LAUNCHER_PMI_LOCAL_SIZE, "MPI_LOCALNRANKS", "mpiexec (MPICH, Intel MPI)",                \
+    "ranks on this host")                                                                          \
+  X(LCOMM_LAUNCHER_PMI_JOBID, "PMI_JOBID", "mpiexec, srun --mpi=pmi2", "job id")                   \
+  X(LCOMM_LAUNCHER_SLURM_PROCID, "SLURM_PROCID", "srun", "rank")                                   \
+  X(LCOMM_LAUNCHER_SLURM_NTASKS, "SLURM_NTASKS", "srun", "number of ranks")                        \
+  X(LCOMM_LAUNCHER_SLURM_STEP_NODES, "SLURM_STEP_NUM_NODES", "srun", "hosts of the job step")      \
+  X(LCOMM_LAUNCHER_SLURM_JOB_ID, "SLURM_JOB_ID", "srun", "job id, with ...")                       \
+  X(LCOMM_LAUNCHER_SLURM_STEP_ID, "SLURM_STEP_ID", "srun", "... the job step")
+
+typedef enum lcomm_launcher {
+#define LCOMM_LAUNCHER_ENUM(id, variable, standard, help) id,
+  LCOMM_LAUNCHER_LIST(LCOMM_LAUNCHER_ENUM)
+#undef LCOMM_LAUNCHER_ENUM
+      LCOMM_LAUNCHER_COUNT
+} lcomm_launcher;
+
+/* standard: who sets it. */
+extern const lcomm_env_entry lcomm_launcher_table[LCOMM_LAUNCHER_COUNT];
+
+const char *lcomm_launcher_get(lcomm_launcher variable);
 
 #endif

@@ -5,8 +5,8 @@
 
 /* libcomm: exact collectives inside a node, compressed ones between nodes.
  *
- *   1. Make a communicator, collectively: lcomm_create_mpi() (libcomm_mpi.h)
- *      or lcomm_create() with your own bootstrap.
+ *   1. Make a communicator, collectively: lcomm_create_mpi() (libcomm_mpi.h),
+ *      lcomm_create_env() without MPI, or lcomm_create() with your own bootstrap.
  *   2. Either call collectives on plain buffers (lcomm_allreduce, ...), or
  *      register your gradients once (lcomm_tensor_add), report each one when
  *      backward has made it (lcomm_tensor_ready) and wait for all of them at
@@ -35,7 +35,9 @@
  *           same inputs on the same number of ranks and nodes give the same
  *           bits every run, whatever the processor and the thread's
  *           floating-point environment.
- *   Memory  Buffers are host memory. The library never owns a caller's
+ *   Memory  Buffers are host memory; those of sums and of tensors are aligned
+ *           to their element. Buffers of one call do not overlap, unless they
+ *           are in place as the call says. The library never owns a caller's
  *           buffer. After the first operation of a shape nothing is
  *           allocated on the data path.
  *   Threads One communicator is used by one thread at a time, except for
@@ -62,7 +64,8 @@
  *                 at last that of net; up to 8 stages, needs net=topk
  *   momentum=M    momentum correction with momentum factor masking (Deep
  *                 Gradient Compression, Lin et al. 2018), 0 < M < 1. The
- *                 library keeps the momentum, the optimiser's own must be 0.
+ *                 library keeps the momentum, the optimiser's own must be 0;
+ *                 float64 sums cannot be tensors then.
  *                 Needs net=topk with +ef               (default none)
  *   clip=NORM     scale each tensor's own gradient down to an L2 norm of at
  *                 most NORM / sqrt(ranks) before it is accumulated,
@@ -138,21 +141,32 @@ typedef struct lcomm_boot {
   int (*allgather)(void *context, const void *send, void *recv, size_t size);
 } lcomm_boot;
 
+/* Who moves running operations forward. */
+typedef enum lcomm_progress_mode {
+  LCOMM_PROGRESS_DEFAULT = 0, /* LCOMM_PROGRESS, else calls */
+  LCOMM_PROGRESS_CALLS = 1,   /* the program's calls into libcomm */
+  LCOMM_PROGRESS_THREAD = 2   /* a thread of the library as well. Buckets start and move while
+                                 the program computes. Messages over MPI need
+                                 MPI_THREAD_MULTIPLE then; other transports need nothing. */
+} lcomm_progress_mode;
+
 /* Options of a communicator. Begin with LCOMM_CONFIG_INIT; what is left at
  * its default is taken from the environment, then from the table's default. */
 typedef struct lcomm_config {
-  size_t struct_size; /* sizeof(lcomm_config), set by LCOMM_CONFIG_INIT */
-  const char *policy; /* policy string, copied; NULL: LCOMM_POLICY, else exact */
-  double timeout_s;   /* longest wait without progress; 0: LCOMM_TIMEOUT_S */
-  int nodes;          /* pose as this many nodes; 0: LCOMM_NODES, else real hosts */
+  size_t struct_size;    /* sizeof(lcomm_config), set by LCOMM_CONFIG_INIT */
+  const char *policy;    /* policy string, copied; NULL: LCOMM_POLICY, else exact */
+  double timeout_s;      /* longest wait without progress; 0: LCOMM_TIMEOUT_S */
+  int nodes;             /* pose as this many nodes; 0: LCOMM_NODES, else real hosts */
+  const char *transport; /* "auto" or names such as "shm,mpi"; NULL: LCOMM_TRANSPORT, else auto */
+  lcomm_progress_mode progress; /* who moves running operations */
 } lcomm_config;
 
 #define LCOMM_CONFIG_INIT                                                                          \
-  { sizeof(lcomm_config), NULL, 0.0, 0 }
+  { sizeof(lcomm_config), NULL, 0.0, 0, NULL, LCOMM_PROGRESS_DEFAULT }
 
 /* Make a communicator. Collective over the ranks of `boot`.
- * With more than one rank the bytes travel over MPI, so MPI must have been
- * initialised by the caller in every rank; a single rank needs no MPI.
+ * Ranks of one host talk through shared memory, others through UCX, or over
+ * MPI where it has been initialised by the caller in every rank.
  * boot     not kept after the call; its context must live until the return
  * config   may be NULL for all defaults; not kept
  * comm     receives the communicator, owned by the caller: lcomm_destroy()
@@ -162,6 +176,32 @@ typedef struct lcomm_config {
  * of nodes that leaves a node without ranks), TRANSPORT, MEMORY. */
 LCOMM_API lcomm_status lcomm_create(const lcomm_boot *boot, const lcomm_config *config,
                                     lcomm_comm **comm);
+
+/* Make a communicator without MPI and without a bootstrap of your own: the
+ * ranks meet at a TCP store that rank 0 opens. Where they are is told by the
+ * variables that launchers set:
+ *   rank, world size  RANK and WORLD_SIZE, else those of mpirun
+ *                     (OMPI_COMM_WORLD_RANK, ...), PMI (PMI_RANK, ...) or srun
+ *                     (SLURM_PROCID, SLURM_NTASKS)
+ *   the store         MASTER_ADDR and MASTER_PORT; MASTER_ADDR may be missing
+ *                     when all ranks are on one host
+ *   LCOMM_TOKEN       a secret of the job: who connects without it is refused
+ * LOCAL_RANK is not needed: who shares a host is found out. A process without any of
+ * these variables is a world of one.
+ * config, comm: as lcomm_create()
+ * Errors: as lcomm_create(), ARGUMENT for a variable that is missing or no
+ * number, TIMEOUT (the ranks that did not come are named), TRANSPORT. */
+LCOMM_API lcomm_status lcomm_create_env(const lcomm_config *config, lcomm_comm **comm);
+
+/* Make communicators over parts of one. Collective over `comm`: ranks that give
+ * the same color come together, ordered by key, then by rank in `comm`. A
+ * negative color takes no part and receives NULL.
+ * config   as lcomm_create(); its policy may differ between colors
+ * part     receives the new communicator, owned by the caller. It is
+ *          independent of `comm`, which may be destroyed before it
+ * Errors: as lcomm_create(), and the sticky error of `comm`. */
+LCOMM_API lcomm_status lcomm_split(lcomm_comm *comm, int color, int key, const lcomm_config *config,
+                                   lcomm_comm **part);
 
 /* Free the communicator, its tensors and their error-feedback state.
  * Collective unless an error occurred. Operations that were started must have
@@ -192,8 +232,10 @@ LCOMM_API const char *lcomm_policy_string(const lcomm_comm *comm);
 /* ----------------------------------------------------------- collectives */
 
 typedef enum lcomm_op {
-  LCOMM_SUM = 0, /* sum over the ranks */
-  LCOMM_AVG = 1  /* sum divided by the number of ranks */
+  LCOMM_SUM = 0, /* sum over the ranks; integers wrap around */
+  LCOMM_AVG = 1, /* sum divided by the number of ranks; integers towards zero */
+  LCOMM_MIN = 2, /* smallest; a NaN wins over numbers; always exact */
+  LCOMM_MAX = 3  /* largest; a NaN wins over numbers; always exact */
 } lcomm_op;
 
 /* A running operation. Lives with the caller, is opaque, needs no
@@ -211,7 +253,8 @@ typedef struct lcomm_request {
  *          place, otherwise it must not overlap it
  * count    any number, 0 included; buffers may be NULL when it is 0
  * Sums are made in float32, in rank order. float16 and bfloat16 buffers
- * travel and return in their own type.
+ * travel and return in their own type. float64, int32 and int64 are summed in
+ * their own type and are never compressed.
  * Errors: ARGUMENT, MISMATCH, TRANSPORT, TIMEOUT, WIRE, REMOTE, MEMORY (first
  * call of a shape only), or the sticky error. */
 LCOMM_API lcomm_status lcomm_allreduce(lcomm_comm *comm, const void *send, void *receive,
@@ -219,6 +262,19 @@ LCOMM_API lcomm_status lcomm_allreduce(lcomm_comm *comm, const void *send, void 
 LCOMM_API lcomm_status lcomm_iallreduce(lcomm_comm *comm, const void *send, void *receive,
                                         uint64_t count, lcomm_dtype dtype, lcomm_op op,
                                         lcomm_request *request);
+
+/* The same with factors: receive[i] = after * sum over ranks of before * send[i].
+ * op       LCOMM_SUM or LCOMM_AVG; dtype is one of the floating-point types
+ * before   multiplies the elements of every rank in float32 (float64 for
+ * after    float64) before they are summed; `after` the finished sum, before it
+ *          is rounded to a 16-bit type. Both finite and not 0, equal on all
+ *          ranks (MISMATCH). */
+LCOMM_API lcomm_status lcomm_allreduce_scaled(lcomm_comm *comm, const void *send, void *receive,
+                                              uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                              double before, double after);
+LCOMM_API lcomm_status lcomm_iallreduce_scaled(lcomm_comm *comm, const void *send, void *receive,
+                                               uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                               double before, double after, lcomm_request *request);
 
 /* Reduce-scatter: rank r receives elements r*receive_count .. of the sum.
  * send     size*receive_count elements
@@ -240,6 +296,28 @@ LCOMM_API lcomm_status lcomm_allgather(lcomm_comm *comm, const void *send, void 
 LCOMM_API lcomm_status lcomm_iallgather(lcomm_comm *comm, const void *send, void *receive,
                                         uint64_t send_count, lcomm_dtype dtype,
                                         lcomm_request *request);
+
+/* All-gather of uneven parts: rank r gives counts[r] elements, and they lie one
+ * after the other in rank order in `receive` on all ranks, exact.
+ * send     counts[rank] elements; in place when it is where they belong in receive
+ * receive  the sum of all counts
+ * counts   one number per rank, 0 allowed, equal on all ranks (else MISMATCH);
+ *          read during the call only
+ * Errors as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_allgatherv(lcomm_comm *comm, const void *send, void *receive,
+                                        const uint64_t *counts, lcomm_dtype dtype);
+LCOMM_API lcomm_status lcomm_iallgatherv(lcomm_comm *comm, const void *send, void *receive,
+                                         const uint64_t *counts, lcomm_dtype dtype,
+                                         lcomm_request *request);
+
+/* All-to-all: receive[s*count ..] on rank r = send[r*count ..] of rank s, exact.
+ * send     size*count elements; in place when it is `receive`
+ * receive  size*count elements
+ * Errors as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_alltoall(lcomm_comm *comm, const void *send, void *receive,
+                                      uint64_t count, lcomm_dtype dtype);
+LCOMM_API lcomm_status lcomm_ialltoall(lcomm_comm *comm, const void *send, void *receive,
+                                       uint64_t count, lcomm_dtype dtype, lcomm_request *request);
 
 /* Broadcast: buffer of `root` is copied to all ranks, exact.
  * Errors as lcomm_allreduce. */
@@ -296,6 +374,14 @@ typedef struct lcomm_tensor lcomm_tensor;
 LCOMM_API lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data,
                                         uint64_t count, lcomm_dtype dtype, lcomm_op op,
                                         lcomm_tensor **tensor);
+
+/* Factors of a tensor, as in lcomm_allreduce_scaled: `before` multiplies each
+ * rank's gradient before anything else, `after` the finished result. Equal on
+ * all ranks, finite, not 0; between steps, or before the first one. With error
+ * feedback the residual is what was multiplied by `before`.
+ * Errors: ARGUMENT, STATE during a step. */
+LCOMM_API lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor, double before,
+                                          double after);
 
 /* The gradient of this step is in the tensor's buffer. The library owns the
  * buffer from here to the return of lcomm_tensors_wait(). Any thread; the
@@ -399,9 +485,13 @@ typedef struct lcomm_stats {
                                                 messages, whose number depends on the plan */
   uint64_t not_finite;                       /* NaN and Inf in the results of tensors, and of
                                                 plain sums that went through a lossy codec */
-  double encode_s;                           /* processor time in encoders */
+  uint64_t sent_messages[LCOMM_LINK_COUNT];  /* a header with its payload is one */
+  uint64_t memory_bytes;                     /* of slots and vectors of all plans, now */
+  double encode_s;                           /* time in encoders */
   double decode_s;                           /* ... in decoders and sums */
-  double wait_s;                             /* time with nothing to do but wait */
+  double wire_s;                             /* ... with a message of an operation under way,
+                                                summed over the operations */
+  double wait_s;                             /* ... with nothing to do but wait */
 } lcomm_stats;
 
 /* Counters of this rank since creation or the last reset. Not collective. */

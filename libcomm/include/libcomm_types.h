@@ -52,7 +52,10 @@ typedef enum lcomm_status {
 #define LCOMM_DTYPE_LIST(X)                                                                        \
   X(LCOMM_FLOAT32, 0, 4, "float32")                                                                \
   X(LCOMM_FLOAT16, 1, 2, "float16")                                                                \
-  X(LCOMM_BFLOAT16, 2, 2, "bfloat16")
+  X(LCOMM_BFLOAT16, 2, 2, "bfloat16")                                                              \
+  X(LCOMM_FLOAT64, 3, 8, "float64")                                                                \
+  X(LCOMM_INT32, 4, 4, "int32")                                                                    \
+  X(LCOMM_INT64, 5, 8, "int64")
 
 typedef enum lcomm_dtype {
 #define LCOMM_DTYPE_ENUM(name, value, size, text) name = value,

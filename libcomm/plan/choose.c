@@ -14,6 +14,7 @@
 enum {
   SMALL_BYTES = 8 << 10,        /* up to here latency counts, not bytes */
   SMALL_TOTAL_BYTES = 64 << 10, /* ... as long as a rank receives no more than this */
+  LEADERS_GATHER_MAX = 8,       /* nodes whose leaders all tell each other everything */
   RING_HOP_BYTES = 64 << 10,    /* smallest piece that a ring passes on between nodes */
   CHUNK_BYTES = 1 << 20,        /* the last chunk's way through all phases is not overlapped */
   CHUNKS_MAX = 64,
@@ -41,6 +42,12 @@ static const char *why_exact(const lcomm_plan *plan, const lcomm_plan_request *r
   }
   if (!sums(plan->collective)) {
     return "only sums are compressed";
+  }
+  if (plan->op != LCOMM_SUM) {
+    return "minima and maxima are never compressed";
+  }
+  if (lcomm_sum_stays_exact(plan->dtype, plan->op)) {
+    return "only float32 and the 16-bit types are compressed";
   }
   if (request->exact) {
     return "exact by exemption or warm-up";
@@ -98,6 +105,15 @@ static bool keeps_sums(const lcomm_plan *plan, lcomm_stage stage) {
   return format->codec->id == LCOMM_CODEC_NONE && !format->zstd;
 }
 
+/* Are all payloads the vector's own elements? */
+static bool is_plain(const lcomm_plan *plan) {
+  bool plain = true;
+  for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
+    plain &= keeps_sums(plan, (lcomm_stage)i);
+  }
+  return plain;
+}
+
 static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
                           const lcomm_policy *policy, const lcomm_topo *topo) {
   const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
@@ -107,11 +123,12 @@ static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
   plan->stages[LCOMM_STAGE_RESULT] = applied(plan, request, policy, far);
   const char *why = why_exact(plan, request, policy, far);
   snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : "as the policy asks");
-  if (plan->moves) { /* bytes move as 32-bit words, whatever the type */
+  if (plan->moves) { /* as they are, whatever the type */
     for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
       plan->stages[i] = exact_choice(LCOMM_FLOAT32);
     }
   }
+  plan->plain = is_plain(plan);
 }
 
 /* Ranks that exchange with each other, and elements they exchange. */
@@ -122,9 +139,10 @@ static void exchange_size(const lcomm_plan *plan, const lcomm_topo *topo, int *r
   *count = plan->vector_count / shards;
 }
 
-static bool is_small(const lcomm_plan *plan, const lcomm_topo *topo) {
-  uint64_t bytes = plan->vector_count * sizeof(float);
-  return bytes <= SMALL_BYTES && bytes * (uint64_t)topo->size <= SMALL_TOTAL_BYTES;
+/* `ranks`: from how many a rank receives everything. */
+static bool is_small(const lcomm_plan *plan, int ranks) {
+  uint64_t bytes = plan->vector_count * plan->element_size;
+  return bytes <= SMALL_BYTES && bytes * (uint64_t)ranks <= SMALL_TOTAL_BYTES;
 }
 
 static void say(lcomm_plan *plan, const char *more) {
@@ -155,7 +173,7 @@ static lcomm_exchange_kind choose_sparse(lcomm_plan *plan, lcomm_algorithm wante
  * pieces must be long; and it would round anything but float32 at every hop. */
 static bool suits_ring(const lcomm_plan *plan, const lcomm_topo *topo, int ranks, uint64_t count,
                        lcomm_stage stage) {
-  uint64_t piece_bytes = count * sizeof(float) / (uint64_t)ranks;
+  uint64_t piece_bytes = count * plan->element_size / (uint64_t)ranks;
   return topo->nodes > 2 && keeps_sums(plan, stage) &&
          lcomm_topo_smallest_node(topo) * topo->nodes == topo->size &&
          piece_bytes >= RING_HOP_BYTES;
@@ -172,7 +190,7 @@ static lcomm_exchange_kind choose_dense(lcomm_plan *plan, lcomm_algorithm wanted
     say(plan, wanted == LCOMM_ALGO_GATHER ? "gather by policy" : "direct by policy");
     return wanted == LCOMM_ALGO_GATHER ? LCOMM_EXCHANGE_GATHER : LCOMM_EXCHANGE_DIRECT;
   }
-  if (is_small(plan, topo)) {
+  if (is_small(plan, topo->size)) {
     say(plan, "small, one round");
     return LCOMM_EXCHANGE_GATHER;
   }
@@ -192,11 +210,36 @@ static uint32_t choose_chunks(const lcomm_plan *plan, lcomm_stage stage, int ran
   if (lcomm_format_is_sparse(&plan->stages[stage].format)) {
     return 1; /* one exact selection over the whole shard */
   }
-  uint64_t chunks = (count * sizeof(float) + CHUNK_BYTES - 1) / CHUNK_BYTES;
+  uint64_t chunks = (count * plan->element_size + CHUNK_BYTES - 1) / CHUNK_BYTES;
   uint64_t most = CHUNKS_TIMES_RANKS_MAX / (uint64_t)ranks;
   chunks = chunks > CHUNKS_MAX ? CHUNKS_MAX : chunks;
   chunks = chunks > most ? most : chunks;
   return chunks > 1 ? (uint32_t)chunks : 1;
+}
+
+static int largest_node(const lcomm_topo *topo) {
+  int largest = 0;
+  for (int i = 0; i < topo->nodes; i++) {
+    largest = topo->node_size[i] > largest ? topo->node_size[i] : largest;
+  }
+  return largest;
+}
+
+/* A message between hosts costs more than all inside them, so one rank of each
+ * node speaks for it. Only where partial results travel as they are: 16-bit sums
+ * would be rounded on the way, where a gather of all ranks rounds them once. */
+static bool suits_leaders(const lcomm_plan *plan, const lcomm_topo *topo) {
+  int leaders = topo->nodes < LEADERS_GATHER_MAX ? topo->nodes : LEADERS_GATHER_MAX;
+  return topo->nodes > 1 && topo->nodes < topo->size && (plan->plain || plan->op != LCOMM_SUM) &&
+         is_small(plan, largest_node(topo) + leaders);
+}
+
+static void choose_leaders(lcomm_plan *plan, const lcomm_topo *topo) {
+  bool few = topo->nodes <= LEADERS_GATHER_MAX;
+  plan->shape.hierarchical = plan->shape.leaders = true;
+  plan->shape.tells_sum = few;
+  plan->shape.exchange = few ? LCOMM_EXCHANGE_GATHER : LCOMM_EXCHANGE_DIRECT;
+  say(plan, "small, one rank speaks for its node");
 }
 
 void lcomm_plan_choose(lcomm_plan *plan, const lcomm_plan_request *request,
@@ -204,13 +247,18 @@ void lcomm_plan_choose(lcomm_plan *plan, const lcomm_plan_request *request,
   int ranks = 0;
   uint64_t count = 0;
   lcomm_stage stage = topo->nodes > 1 ? LCOMM_STAGE_NET : LCOMM_STAGE_NODE;
+  bool automatic = policy->algorithm == LCOMM_ALGO_AUTO;
   choose_codecs(plan, request, policy, topo);
   plan->shape.chunks = 1;
   if (plan->collective != LCOMM_COLLECTIVE_ALLREDUCE) {
     return;
   }
-  bool small = is_small(plan, topo) && policy->algorithm == LCOMM_ALGO_AUTO;
-  plan->shape.hierarchical = topo->nodes > 1 && topo->nodes < topo->size && !small;
+  if (automatic && suits_leaders(plan, topo)) {
+    choose_leaders(plan, topo);
+    return;
+  }
+  plan->shape.hierarchical =
+      topo->nodes > 1 && topo->nodes < topo->size && !(automatic && is_small(plan, topo->size));
   exchange_size(plan, topo, &ranks, &count);
   if (lcomm_format_is_sparse(&plan->stages[stage].format)) {
     plan->shape.exchange = choose_sparse(plan, policy->algorithm, ranks, count);

@@ -12,4 +12,8 @@ void lcomm_plan_choose(lcomm_plan *plan, const lcomm_plan_request *request,
 /* Bound the payload of every slot of the linked schedule. MEMORY. */
 lcomm_status lcomm_plan_bound_slots(lcomm_plan *plan);
 
+/* Over all that ranks must have chosen alike. */
+uint64_t lcomm_plan_hash(const lcomm_plan *plan, const lcomm_policy *policy,
+                         const lcomm_topo *topo);
+
 #endif

@@ -47,7 +47,9 @@ static void describe_algorithm(writer *w, const lcomm_plan *plan, const lcomm_to
     return;
   }
   const char *exchange = lcomm_exchange_name(plan->shape.exchange);
-  if (plan->shape.hierarchical) {
+  if (plan->shape.leaders) {
+    write_text(w, "  algorithm   hier(%s): %d nodes, a leader of each, ", exchange, topo->nodes);
+  } else if (plan->shape.hierarchical) {
     write_text(w, "  algorithm   hier(%s): %d node%s, %d shard%s, ", exchange, topo->nodes,
                topo->nodes == 1 ? "" : "s", lcomm_topo_smallest_node(topo),
                lcomm_topo_smallest_node(topo) == 1 ? "" : "s");
@@ -63,8 +65,11 @@ size_t lcomm_plan_describe(const lcomm_plan *plan, const lcomm_topo *topo, char 
   uint64_t messages[LCOMM_LINK_COUNT] = {0}, bytes[LCOMM_LINK_COUNT] = {0};
   char name[64];
   writer w = {text, size, 0};
-  write_text(&w, "%s of %llu %s\n", lcomm_collective_name(plan->collective),
-             (unsigned long long)plan->count, lcomm_dtype_name(plan->dtype));
+  write_text(&w, "%s of %llu %s%s\n", lcomm_collective_name(plan->collective),
+             (unsigned long long)plan->count, lcomm_dtype_name(plan->dtype),
+             plan->op == LCOMM_MIN   ? ", smallest"
+             : plan->op == LCOMM_MAX ? ", largest"
+                                     : "");
   describe_algorithm(&w, plan, topo);
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
     write_text(&w, "  %-12s%s\n", stage_names[i],

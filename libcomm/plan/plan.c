@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "libcomm/plan/choose.h"
 
@@ -19,93 +18,122 @@ const char *lcomm_collective_name(lcomm_collective collective) {
       [LCOMM_COLLECTIVE_ALLGATHER] = "all-gather",
       [LCOMM_COLLECTIVE_BROADCAST] = "broadcast",
       [LCOMM_COLLECTIVE_BARRIER] = "barrier",
+      [LCOMM_COLLECTIVE_ALLGATHERV] = "uneven all-gather",
+      [LCOMM_COLLECTIVE_ALLTOALL] = "all-to-all",
   };
   return (unsigned)collective < sizeof(names) / sizeof(names[0]) ? names[collective] : "unknown";
 }
 
 /* ------------------------------------------------------------ the vector */
 
-/* Moved bytes are handled as 32-bit words; a segment is padded to whole words. */
-static uint64_t words(uint64_t count, lcomm_dtype dtype) {
-  return lcomm_dtype_size(dtype) == sizeof(float) ? count : count / 2 + count % 2;
+lcomm_op lcomm_plan_op(lcomm_op op) {
+  return op == LCOMM_AVG ? LCOMM_SUM : op;
 }
 
-static lcomm_status size_vector(lcomm_plan *plan, int ranks) {
-  uint64_t per_rank = plan->count;
-  plan->moves = plan->collective == LCOMM_COLLECTIVE_ALLGATHER ||
-                plan->collective == LCOMM_COLLECTIVE_BROADCAST;
-  bool segmented = plan->collective == LCOMM_COLLECTIVE_ALLGATHER ||
-                   plan->collective == LCOMM_COLLECTIVE_REDUCE_SCATTER;
-  if (plan->moves) {
-    per_rank = words(plan->count, plan->dtype);
+lcomm_dtype lcomm_sum_dtype(lcomm_dtype dtype) {
+  return dtype == LCOMM_FLOAT16 || dtype == LCOMM_BFLOAT16 ? LCOMM_FLOAT32 : dtype;
+}
+
+bool lcomm_sum_stays_exact(lcomm_dtype dtype, lcomm_op op) {
+  return op == LCOMM_MIN || op == LCOMM_MAX || lcomm_sum_dtype(dtype) != LCOMM_FLOAT32;
+}
+
+static bool moves(lcomm_collective collective) {
+  return collective == LCOMM_COLLECTIVE_ALLGATHER || collective == LCOMM_COLLECTIVE_ALLGATHERV ||
+         collective == LCOMM_COLLECTIVE_ALLTOALL || collective == LCOMM_COLLECTIVE_BROADCAST;
+}
+
+/* The vector is so many times the count of the request. */
+static uint64_t times_count(lcomm_collective collective, uint64_t ranks) {
+  switch (collective) {
+  case LCOMM_COLLECTIVE_REDUCE_SCATTER:
+  case LCOMM_COLLECTIVE_ALLGATHER:
+    return ranks;
+  case LCOMM_COLLECTIVE_ALLTOALL:
+    return 2 * ranks; /* the input, then the output */
+  default:
+    return 1;
   }
-  uint64_t segments = segmented ? (uint64_t)ranks : 1;
-  if (per_rank > SIZE_MAX / sizeof(float) / 4 / segments) {
-    return LCOMM_ERR_ARGUMENT;
+}
+
+static size_t element_size(lcomm_collective collective, lcomm_dtype dtype) {
+  return lcomm_dtype_size(moves(collective) ? dtype : lcomm_sum_dtype(dtype));
+}
+
+bool lcomm_plan_fits_memory(const lcomm_plan_request *request, int ranks) {
+  size_t element = element_size(request->collective, request->dtype);
+  uint64_t times = times_count(request->collective, (uint64_t)ranks);
+  return element > 0 && request->count <= LCOMM_VECTOR_SIZE_MAX / element / times;
+}
+
+static void size_vector(lcomm_plan *plan, int ranks) {
+  plan->moves = moves(plan->collective);
+  plan->element_size = element_size(plan->collective, plan->dtype);
+  plan->vector_count = plan->count * times_count(plan->collective, (uint64_t)ranks);
+  if (plan->collective == LCOMM_COLLECTIVE_BARRIER) {
+    plan->vector_count = 1;
   }
-  plan->vector_count = plan->collective == LCOMM_COLLECTIVE_BARRIER ? 1 : per_rank * segments;
-  return LCOMM_OK;
+  if (plan->collective == LCOMM_COLLECTIVE_ALLTOALL) {
+    plan->input_count = plan->vector_count / 2;
+  }
+}
+
+/* The caller's buffers serve unless elements are converted. A reduce-scatter
+ * must not write partial sums into the send buffer, a barrier has no buffer, and
+ * a bucket brings a vector. */
+size_t lcomm_plan_vector_size(const lcomm_plan *plan) {
+  bool converts = lcomm_dtype_size(plan->dtype) != plan->element_size;
+  bool own = converts || plan->collective == LCOMM_COLLECTIVE_REDUCE_SCATTER ||
+             plan->collective == LCOMM_COLLECTIVE_BARRIER;
+  return own && !plan->lasting ? plan->vector_count * plan->element_size : 0;
+}
+
+size_t lcomm_plan_input_size(const lcomm_plan *plan) {
+  return plan->in_place ? plan->input_count * plan->element_size : 0;
 }
 
 static lcomm_status build(lcomm_plan *plan, const lcomm_topo *topo) {
-  uint64_t segment = plan->vector_count / (uint64_t)topo->size;
   switch (plan->collective) {
   case LCOMM_COLLECTIVE_ALLREDUCE:
     return lcomm_allreduce_build(&plan->schedule, topo, &plan->shape);
   case LCOMM_COLLECTIVE_REDUCE_SCATTER:
-    return lcomm_reduce_scatter_build(&plan->schedule, topo, segment);
+    return lcomm_reduce_scatter_build(&plan->schedule, topo, plan->count);
   case LCOMM_COLLECTIVE_ALLGATHER:
-    return lcomm_allgather_build(&plan->schedule, topo, segment);
+    return lcomm_allgather_build(&plan->schedule, topo, plan->count);
+  case LCOMM_COLLECTIVE_ALLGATHERV:
+    return lcomm_allgatherv_build(&plan->schedule, topo, plan->part_counts);
+  case LCOMM_COLLECTIVE_ALLTOALL:
+    return lcomm_alltoall_build(&plan->schedule, topo, plan->count);
   case LCOMM_COLLECTIVE_BROADCAST:
     return lcomm_broadcast_build(&plan->schedule, topo, plan->root);
   case LCOMM_COLLECTIVE_BARRIER:
     return lcomm_barrier_build(&plan->schedule, topo);
+  case LCOMM_COLLECTIVE_COUNT:
+    break;
   }
   return LCOMM_ERR_ARGUMENT;
 }
 
 /* ------------------------------------------------------------ the plan */
 
-static uint64_t mix(uint64_t hash, uint64_t value) {
-  return XXH3_64bits_withSeed(&value, sizeof(value), hash);
-}
-
-static uint64_t mix_format(uint64_t hash, const lcomm_format *format) {
-  uint64_t density_bits;
-  memcpy(&density_bits, &format->density, sizeof(density_bits));
-  hash = mix(hash, (uint64_t)format->codec->id);
-  hash = mix(hash, format->block);
-  hash = mix(hash, format->variant);
-  hash = mix(hash, (uint64_t)format->exponent);
-  hash = mix(hash, format->zstd);
-  hash = mix(hash, format->kept);
-  return mix(hash, density_bits);
-}
-
-static uint64_t hash_plan(const lcomm_plan *plan, const lcomm_policy *policy,
-                          const lcomm_topo *topo) {
-  char text[LCOMM_POLICY_MAX];
-  lcomm_policy_format(policy, text);
-  uint64_t hash = XXH3_64bits(text, strlen(text));
-  hash = mix(hash, (uint64_t)plan->collective);
-  hash = mix(hash, (uint64_t)plan->dtype);
-  hash = mix(hash, plan->count);
-  hash = mix(hash, (uint64_t)plan->root);
-  hash = mix(hash, plan->lasting);
-  hash = mix(hash, (uint64_t)plan->shape.exchange);
-  hash = mix(hash, plan->shape.hierarchical);
-  hash = mix(hash, plan->shape.chunks);
-  for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
-    hash = mix_format(hash, &plan->stages[i].format);
-    hash = mix(hash, plan->stages[i].error_feedback);
+/* The parts of an uneven all-gather, which must be `count` together. */
+static lcomm_status copy_parts(lcomm_plan *plan, const lcomm_plan_request *request, int ranks) {
+  uint64_t left = plan->count;
+  if (plan->collective != LCOMM_COLLECTIVE_ALLGATHERV) {
+    return LCOMM_OK;
   }
-  for (size_t i = 0; i < plan->segments; i++) {
-    hash = mix(hash, plan->segment_ends[i]);
+  plan->part_counts = malloc((size_t)ranks * sizeof(*plan->part_counts));
+  if (!plan->part_counts) {
+    return LCOMM_ERR_MEMORY;
   }
-  for (int i = 0; i < topo->size; i++) {
-    hash = mix(hash, (uint64_t)topo->node[i]);
+  for (int i = 0; i < ranks; i++) {
+    if (request->part_counts[i] > left) {
+      return LCOMM_ERR_INTERNAL;
+    }
+    plan->part_counts[i] = request->part_counts[i];
+    left -= plan->part_counts[i];
   }
-  return hash;
+  return left == 0 ? LCOMM_OK : LCOMM_ERR_INTERNAL;
 }
 
 static lcomm_status copy_segments(lcomm_plan *plan, const lcomm_plan_request *request) {
@@ -134,14 +162,15 @@ static lcomm_status fill(lcomm_plan *plan, const lcomm_plan_request *request,
                          const lcomm_policy *policy, const lcomm_topo *topo, int rank, char *why,
                          size_t size) {
   bool copies[LCOMM_STAGE_COUNT];
-  lcomm_status status = size_vector(plan, topo->size);
-  if (status != LCOMM_OK) {
+  if (!lcomm_plan_fits_memory(request, topo->size)) {
     snprintf(why, size, "%llu elements on %d ranks do not fit into memory",
              (unsigned long long)request->count, topo->size);
-    return status;
+    return LCOMM_ERR_ARGUMENT;
   }
   snprintf(why, size, "out of memory while planning");
-  status = copy_segments(plan, request);
+  size_vector(plan, topo->size);
+  lcomm_status status = copy_parts(plan, request, topo->size);
+  status = status == LCOMM_OK ? copy_segments(plan, request) : status;
   if (status != LCOMM_OK) {
     return status;
   }
@@ -154,7 +183,7 @@ static lcomm_status fill(lcomm_plan *plan, const lcomm_plan_request *request,
   if (status != LCOMM_OK) {
     return status;
   }
-  plan->hash = hash_plan(plan, policy, topo);
+  plan->hash = lcomm_plan_hash(plan, policy, topo);
   return lcomm_schedule_verify(&plan->schedule, why, size);
 }
 
@@ -169,7 +198,9 @@ lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_po
   made->collective = request->collective;
   made->dtype = request->dtype;
   made->count = request->count;
+  made->op = lcomm_plan_op(request->op);
   made->root = request->root;
+  made->in_place = request->in_place;
   made->lasting = request->lasting;
   made->checksum = policy->checksum;
   lcomm_status status = fill(made, request, policy, topo, rank, why, size);
@@ -186,14 +217,10 @@ void lcomm_plan_destroy(lcomm_plan *plan) {
     return;
   }
   lcomm_schedule_free(&plan->schedule);
+  free(plan->part_counts);
   free(plan->segment_ends);
   free(plan->slot_bounds);
   free(plan);
-}
-
-bool lcomm_plan_fits(const lcomm_plan *plan, const lcomm_plan_request *request) {
-  return plan->collective == request->collective && plan->count == request->count &&
-         plan->dtype == request->dtype && plan->root == request->root;
 }
 
 bool lcomm_plan_feedback(const lcomm_plan *plan, uint64_t *first, uint64_t *count) {

@@ -18,21 +18,31 @@ typedef enum lcomm_collective {
   LCOMM_COLLECTIVE_REDUCE_SCATTER,
   LCOMM_COLLECTIVE_ALLGATHER,
   LCOMM_COLLECTIVE_BROADCAST,
-  LCOMM_COLLECTIVE_BARRIER
+  LCOMM_COLLECTIVE_BARRIER,
+  LCOMM_COLLECTIVE_ALLGATHERV,
+  LCOMM_COLLECTIVE_ALLTOALL,
+  LCOMM_COLLECTIVE_COUNT
 } lcomm_collective;
 
 const char *lcomm_collective_name(lcomm_collective collective);
 
+/* Bytes of a vector at most: no process has addresses for more. */
+#define LCOMM_VECTOR_SIZE_MAX (UINT64_C(1) << 47)
+
 typedef struct lcomm_plan_request {
   lcomm_collective collective;
   /* Elements as the caller counts them: of the whole vector for all-reduce
-   * and broadcast, of one rank's segment for the other two. */
+   * and broadcast, of one rank's segment for reduce-scatter, all-gather and
+   * all-to-all, of all parts together for an uneven all-gather. */
   uint64_t count;
   lcomm_dtype dtype;
-  int root;
-  bool lasting;   /* the data has an identity that lasts (a bucket of tensors) */
-  bool exact;     /* whatever the policy says: warm-up, exempt tensors */
-  double density; /* of top-k in this stage of a density warm-up; 0: the policy's */
+  lcomm_op op;                 /* of sums; an average is a sum here */
+  int root;                    /* of a broadcast */
+  bool in_place;               /* all-to-all: the send buffer is the receive buffer */
+  const uint64_t *part_counts; /* uneven all-gather: elements of each rank; copied */
+  bool lasting;                /* the data has an identity that lasts (a bucket of tensors) */
+  bool exact;                  /* whatever the policy says: warm-up, exempt tensors */
+  double density;              /* of top-k in this stage of a density warm-up; 0: the policy's */
   /* Where tensors end inside the vector, ascending; for top-k per tensor.
    * Copied. 0 segments: one segment. */
   const uint64_t *segment_ends;
@@ -44,9 +54,18 @@ typedef struct lcomm_plan {
   lcomm_dtype dtype;
   int root;
   uint64_t count;        /* as requested */
-  uint64_t vector_count; /* float32 (or 4-byte words, see moves) in the vector */
+  uint64_t vector_count; /* elements in the vector, see element_size */
+  /* What the vector is made of: the caller's own elements (plain), or float32
+   * for sums of 16-bit types and for sums that go through codecs. */
+  size_t element_size;
+  bool plain;            /* no codec: payloads are copies of elements of `dtype` */
+  lcomm_op op;           /* SUM (of averages, too), MIN or MAX */
+  uint64_t input_count;  /* all-to-all: the first elements of the vector are the caller's send
+                            buffer, those behind are the receive buffer; else 0 */
+  bool in_place;         /* as requested; ranks may differ in it */
+  uint64_t *part_counts; /* uneven all-gather, else NULL */
   bool lasting;          /* as requested */
-  bool moves;            /* all-gather, broadcast: bytes are moved, not summed */
+  bool moves;            /* bytes are moved, not summed; always plain */
   lcomm_codec_choice stages[LCOMM_STAGE_COUNT];
   bool checksum;
   lcomm_allreduce_shape shape; /* all-reduce only */
@@ -66,8 +85,29 @@ lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_po
                                size_t size);
 void lcomm_plan_destroy(lcomm_plan *plan);
 
-/* Was this plan made for that request? (Segments are not compared.) */
+/* Was this plan made for that request, of a plain call? (What only tensors have,
+ * exemption, density and segments, is not compared.) */
 bool lcomm_plan_fits(const lcomm_plan *plan, const lcomm_plan_request *request);
+
+/* Has a process addresses for the vector of this request? If not, no size
+ * computed from its counts means anything. */
+bool lcomm_plan_fits_memory(const lcomm_plan_request *request, int ranks);
+
+/* Memory that a run needs besides its slots, in bytes; 0 where the caller's
+ * buffers, or a bucket, serve: a vector, and a copy of the input of an
+ * all-to-all in place. */
+size_t lcomm_plan_vector_size(const lcomm_plan *plan);
+size_t lcomm_plan_input_size(const lcomm_plan *plan);
+
+/* The operation of a plan: SUM for an average, too, else the operation itself. */
+lcomm_op lcomm_plan_op(lcomm_op op);
+
+/* What the vector of a sum of `dtype` is made of: float32 for the 16-bit types,
+ * whose arithmetic is done in float32, else the type itself. */
+lcomm_dtype lcomm_sum_dtype(lcomm_dtype dtype);
+
+/* Are such sums never compressed, whatever the policy says? */
+bool lcomm_sum_stays_exact(lcomm_dtype dtype, lcomm_op op);
 
 /* Does the plan keep error feedback, and for which part of the vector on this
  * rank? *count is 0 when this rank keeps none. */

@@ -109,10 +109,16 @@ static void bound_slots_of_step(lcomm_plan *plan, const lcomm_step *step,
   }
 }
 
-lcomm_status lcomm_plan_bound_slots(lcomm_plan *plan) {
+/* Payloads are the elements as they are. */
+static void bound_plain(lcomm_plan *plan) {
+  for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
+    plan->slot_bounds[i] = plan->schedule.slots[i].count * plan->element_size;
+  }
+}
+
+static lcomm_status bound_coded(lcomm_plan *plan) {
   lcomm_segment_scratch scratch;
-  plan->slot_bounds = calloc((size_t)plan->schedule.slot_count + 1, sizeof(*plan->slot_bounds));
-  if (!plan->slot_bounds || lcomm_plan_scratch_make(plan, &scratch) != LCOMM_OK) {
+  if (lcomm_plan_scratch_make(plan, &scratch) != LCOMM_OK) {
     return LCOMM_ERR_MEMORY;
   }
   for (uint32_t i = 0; i < plan->schedule.step_count; i++) {
@@ -120,4 +126,30 @@ lcomm_status lcomm_plan_bound_slots(lcomm_plan *plan) {
   }
   lcomm_plan_scratch_free(&scratch);
   return LCOMM_OK;
+}
+
+/* May all slots be counted together, with what a run adds to them, without
+ * running over? */
+static bool can_be_summed(const lcomm_plan *plan) {
+  size_t left = SIZE_MAX / 8;
+  for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
+    if (plan->slot_bounds[i] > left) {
+      return false;
+    }
+    left -= plan->slot_bounds[i];
+  }
+  return true;
+}
+
+lcomm_status lcomm_plan_bound_slots(lcomm_plan *plan) {
+  plan->slot_bounds = calloc((size_t)plan->schedule.slot_count + 1, sizeof(*plan->slot_bounds));
+  if (!plan->slot_bounds) {
+    return LCOMM_ERR_MEMORY;
+  }
+  if (plan->plain) {
+    bound_plain(plan);
+  } else if (bound_coded(plan) != LCOMM_OK) {
+    return LCOMM_ERR_MEMORY;
+  }
+  return can_be_summed(plan) ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* All-reduce, flat or hierarchical. */
+/* All-reduce, flat or hierarchical.
+ *
+ * Inside a node too, peers are visited in rotated order: at any moment the
+ * ranks send to different owners, and hear from the rank that sends to them.
+ */
 
 #include <stdlib.h>
 
@@ -13,6 +17,7 @@ typedef struct hier {
   const lcomm_allreduce_shape *shape;
   lcomm_group node; /* ranks of my node */
   int shards;
+  bool tells_sum;
   int *rail;         /* scratch: one rank per node */
   uint32_t *results; /* scratch: one slot per node */
   uint32_t *sources; /* scratch: one slot per rank of my node */
@@ -53,7 +58,28 @@ static lcomm_group rail_of(const hier *h, int shard) {
   return group;
 }
 
+/* My node hears the sum itself, in one message. */
+static void tell_sum(const hier *h, lcomm_span span, int owner) {
+  if (span.count == 0 || h->node.size == 1) {
+    return;
+  }
+  uint32_t slot = lcomm_schedule_slot(h->schedule, LCOMM_STAGE_RESULT, span.count);
+  if (h->node.me != owner) {
+    lcomm_schedule_receive(h->schedule, slot, h->node.ranks[owner]);
+    lcomm_schedule_decode(h->schedule, slot, span, LCOMM_NO_SLOT);
+    return;
+  }
+  lcomm_schedule_encode(h->schedule, span, slot, 1, LCOMM_FEEDBACK_NONE);
+  for (int i = 1; i < h->node.size; i++) {
+    lcomm_schedule_send(h->schedule, slot, h->node.ranks[(owner + i) % h->node.size]);
+  }
+}
+
 static void tell_the_node(const hier *h, const lcomm_exchange *exchange, int owner) {
+  if (h->tells_sum) {
+    tell_sum(h, exchange->span, owner);
+    return;
+  }
   if (h->node.me != owner) {
     lcomm_exchange_learn(h->schedule, exchange, h->node.ranks[owner]);
     return;
@@ -64,32 +90,44 @@ static void tell_the_node(const hier *h, const lcomm_exchange *exchange, int own
   }
 }
 
-static void build_chunk(const hier *h, uint32_t chunk) {
-  for (int shard = 0; shard < h->shards; shard++) {
+/* Contributions go to the owners after me first, to me last. */
+static void reduce_in_node(const hier *h, uint32_t chunk) {
+  for (int i = 1; i <= h->shards; i++) {
+    int shard = (h->node.me + i) % h->shards;
     reduce_to_owner(h, chunk_of_shard(h, shard, chunk), shard);
   }
-  lcomm_exchange exchange = {h->shape->exchange, {NULL, 0, -1}, {0, 0, 1, 0}, LCOMM_STAGE_NET};
+}
+
+/* The other shards, from the owners before me first. */
+static void learn_from_node(const hier *h, uint32_t chunk) {
+  lcomm_exchange exchange = {.kind = h->shape->exchange, .stage = LCOMM_STAGE_NET};
+  for (int i = 1; i <= h->shards; i++) {
+    int shard = ((h->node.me - i) % h->shards + h->shards) % h->shards;
+    if (shard != h->node.me) {
+      exchange.group = rail_of(h, shard);
+      exchange.span = chunk_of_shard(h, shard, chunk);
+      tell_the_node(h, &exchange, shard);
+    }
+  }
+}
+
+static void build_chunk(const hier *h, uint32_t chunk) {
+  reduce_in_node(h, chunk);
   if (h->node.me < h->shards) {
-    exchange.group = rail_of(h, h->node.me);
-    exchange.span = chunk_of_shard(h, h->node.me, chunk);
+    lcomm_exchange exchange = {h->shape->exchange, rail_of(h, h->node.me),
+                               chunk_of_shard(h, h->node.me, chunk), LCOMM_STAGE_NET};
     lcomm_exchange_build(h->schedule, &exchange, h->results);
     tell_the_node(h, &exchange, h->node.me);
   }
-  for (int shard = 0; shard < h->shards; shard++) {
-    if (shard == h->node.me) {
-      continue;
-    }
-    exchange.group = rail_of(h, shard);
-    exchange.span = chunk_of_shard(h, shard, chunk);
-    tell_the_node(h, &exchange, shard);
-  }
+  learn_from_node(h, chunk);
 }
 
 static lcomm_status build_hierarchical(lcomm_schedule *schedule, const lcomm_topo *topo,
                                        const lcomm_allreduce_shape *shape) {
   hier h = {.schedule = schedule, .topo = topo, .shape = shape};
   h.node = lcomm_topo_node_group(topo, topo->node[schedule->rank], schedule->rank);
-  h.shards = lcomm_topo_smallest_node(topo);
+  h.shards = shape->leaders ? 1 : lcomm_topo_smallest_node(topo);
+  h.tells_sum = shape->tells_sum && shape->exchange == LCOMM_EXCHANGE_GATHER;
   h.rail = malloc((size_t)topo->nodes * sizeof(*h.rail));
   h.results = malloc((size_t)topo->nodes * sizeof(*h.results));
   h.sources = malloc((size_t)h.node.size * sizeof(*h.sources));
@@ -144,9 +182,18 @@ lcomm_status lcomm_allreduce_build(lcomm_schedule *schedule, const lcomm_topo *t
 }
 
 lcomm_status lcomm_barrier_build(lcomm_schedule *schedule, const lcomm_topo *topo) {
-  enum { ONE_ROUND_RANKS = 16 }; /* up to here everyone tells everyone */
-  static const lcomm_allreduce_shape one_round = {LCOMM_EXCHANGE_GATHER, false, 1};
-  static const lcomm_allreduce_shape by_nodes = {LCOMM_EXCHANGE_DIRECT, true, 1};
-  return lcomm_allreduce_build(schedule, topo,
-                               topo->size <= ONE_ROUND_RANKS ? &one_round : &by_nodes);
+  enum { ONE_ROUND = 16 }; /* up to so many all tell all */
+  static const lcomm_allreduce_shape one_round = {.exchange = LCOMM_EXCHANGE_GATHER, .chunks = 1};
+  static const lcomm_allreduce_shape by_leaders = {.exchange = LCOMM_EXCHANGE_GATHER,
+                                                   .hierarchical = true,
+                                                   .chunks = 1,
+                                                   .leaders = true,
+                                                   .tells_sum = true};
+  static const lcomm_allreduce_shape two_phase = {
+      .exchange = LCOMM_EXCHANGE_DIRECT, .hierarchical = true, .chunks = 1, .leaders = true};
+  if (topo->size <= ONE_ROUND) {
+    return lcomm_allreduce_build(schedule, topo, &one_round);
+  }
+  bool few_nodes = topo->nodes > 1 && topo->nodes <= ONE_ROUND;
+  return lcomm_allreduce_build(schedule, topo, few_nodes ? &by_leaders : &two_phase);
 }

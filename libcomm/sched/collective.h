@@ -15,11 +15,18 @@ typedef struct lcomm_allreduce_shape {
    * the node. false: one exchange over all ranks. */
   bool hierarchical;
   uint32_t chunks; /* pieces that move through the phases independently */
+  /* Hierarchical only. Leaders: one shard, the first rank of each node speaks
+   * for all of it; fewest messages, for short vectors. Otherwise as many
+   * shards as the smallest node has ranks. */
+  bool leaders;
+  /* Hierarchical gather only: members tell their node the sum instead of all
+   * contributions. For exact stages, where the sum loses nothing: the members
+   * keep it as it is. */
+  bool tells_sum;
 } lcomm_allreduce_shape;
 
-/* Hierarchical form: the vector is cut into as many shards as the smallest
- * node has ranks; shard s belongs to local rank s of every node, and further
- * ranks of larger nodes own none. So nodes of any size fit together. */
+/* Hierarchical form: shard s belongs to local rank s of every node, and further
+ * ranks own none. So nodes of any size fit together. */
 lcomm_status lcomm_allreduce_build(lcomm_schedule *schedule, const lcomm_topo *topo,
                                    const lcomm_allreduce_shape *shape);
 
@@ -33,6 +40,17 @@ lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_to
 lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo,
                                    uint64_t count);
 
+/* The same with part_counts[r] elements of rank r, one after the other. The
+ * schedule has as many elements as all parts together. */
+lcomm_status lcomm_allgatherv_build(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                    const uint64_t *part_counts);
+
+/* The vector is an input of size segments of `count` elements, then an output
+ * of as many. Segment r of the input goes to rank r; the output's segment s
+ * comes from rank s. Straight from rank to rank, in rotated order; the own
+ * segment by way of a slot. */
+lcomm_status lcomm_alltoall_build(lcomm_schedule *schedule, const lcomm_topo *topo, uint64_t count);
+
 /* Binomial tree over the nodes, then inside each node. */
 lcomm_status lcomm_broadcast_build(lcomm_schedule *schedule, const lcomm_topo *topo, int root);
 
@@ -40,7 +58,7 @@ lcomm_status lcomm_broadcast_build(lcomm_schedule *schedule, const lcomm_topo *t
  * have sent. The schedule must have one element. */
 lcomm_status lcomm_barrier_build(lcomm_schedule *schedule, const lcomm_topo *topo);
 
-/* Number of shards of the hierarchical form. */
+/* Number of shards of the hierarchical form without leaders. */
 int lcomm_topo_smallest_node(const lcomm_topo *topo);
 
 #endif

@@ -2,9 +2,14 @@
  * Copyright the libcomm authors */
 
 /* Two-phase all-reduce: pieces to their owners, sums to everyone.
- * Peers are visited in rotated order, so that not all ranks talk to rank 0
- * first. The owner decodes its own encoded result: without that it would hold
- * the unquantised sum and the replicas would drift apart.
+ *
+ * Peers are visited in rotated order: to me + 1, me + 2, ..., and from me - 1,
+ * me - 2, ... So the i-th sends of all members are a permutation: nobody is
+ * sent to by two at once, and the i-th receive is the partner's i-th send.
+ * Exchanging in pairs (me XOR i) would do the same, but only for powers of two.
+ *
+ * The owner decodes its own encoded result: without that it would hold the
+ * unquantised sum and the replicas would drift apart.
  */
 
 #include <stdlib.h>

@@ -98,12 +98,11 @@ bool lcomm_collect_build(lcomm_schedule *schedule, lcomm_group group, lcomm_span
     lcomm_schedule_send(schedule, slot, group.ranks[owner]);
     return false;
   }
-  for (int i = 0; i < group.size; i++) {
-    sources[i] = LCOMM_SOURCE_SELF;
-    if (i != owner) {
-      sources[i] = lcomm_schedule_slot(schedule, LCOMM_STAGE_NODE, span.count);
-      lcomm_schedule_receive(schedule, sources[i], group.ranks[i]);
-    }
+  sources[owner] = LCOMM_SOURCE_SELF;
+  for (int i = 1; i < group.size; i++) {
+    int peer = (owner + group.size - i) % group.size;
+    sources[peer] = lcomm_schedule_slot(schedule, LCOMM_STAGE_NODE, span.count);
+    lcomm_schedule_receive(schedule, sources[peer], group.ranks[peer]);
   }
   return true;
 }

@@ -3,7 +3,8 @@
 
 /* One-shot all-reduce: every rank sends its whole span to all others and sums
  * all encoded contributions, its own included, in group order. Everyone adds
- * the same bytes in the same order, so the replicas are equal.
+ * the same bytes in the same order, so the replicas are equal. Peers are
+ * visited in rotated order, as in the direct exchange.
  */
 
 #include "libcomm/sched/exchange.h"

@@ -7,146 +7,121 @@
  */
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "libcomm/sched/sched.h"
+#include "libcomm/sched/ties.h"
 
-typedef struct access {
-  bool reads, writes;
-} access;
+uint32_t lcomm_step_read_count(const lcomm_step *step) {
+  switch (step->kind) {
+  case LCOMM_STEP_ENCODE:
+  case LCOMM_STEP_RECV:
+    return 0;
+  case LCOMM_STEP_SEND:
+    return 1;
+  case LCOMM_STEP_DECODE:
+    return 2;
+  case LCOMM_STEP_REDUCE:
+    return step->slot_count;
+  }
+  return 0;
+}
 
-/* How a step uses slot `slot`. */
-static access slot_access(const lcomm_schedule *schedule, const lcomm_step *step, uint32_t slot) {
-  access use = {false, false};
+uint32_t lcomm_step_read(const lcomm_schedule *schedule, const lcomm_step *step, uint32_t index) {
   if (step->kind == LCOMM_STEP_REDUCE) {
-    for (uint32_t i = 0; i < step->slot_count; i++) {
-      use.reads |= schedule->sources[step->sources + i] == slot;
-    }
-    return use;
+    return schedule->sources[step->sources + index];
   }
-  bool inside = slot >= step->slot && slot - step->slot < step->slot_count;
-  if (step->kind == LCOMM_STEP_ENCODE || step->kind == LCOMM_STEP_RECV) {
-    use.writes = inside;
-    return use;
-  }
-  use.reads = inside || (step->kind == LCOMM_STEP_DECODE && slot == step->settle);
-  return use;
+  return index == 0 ? step->slot : step->settle;
 }
 
-/* Does a step change part of `span`? DECODE of `slot` itself would not, once
- * the slot is a window there. */
-static bool overwrites(const lcomm_step *step, lcomm_span span, uint32_t slot) {
-  bool writes =
-      step->kind == LCOMM_STEP_REDUCE || (step->kind == LCOMM_STEP_DECODE && step->slot != slot);
-  return writes && lcomm_span_overlap(step->span, span);
-}
-
-/* May slot `slot`, filled or emptied by step `converter`, be a window into
- * the vector? Only if its readers all come before the window is overwritten,
- * and if nothing else looks at the window between its arrival (RECV) and its
- * DECODE. */
-static bool may_alias(const lcomm_schedule *schedule, uint32_t slot, uint32_t converter) {
-  lcomm_span span = schedule->steps[converter].span;
-  bool filled = false, overwritten = false;
-  for (uint32_t i = 0; i < schedule->step_count; i++) {
-    const lcomm_step *step = &schedule->steps[i];
-    bool fills =
-        (step->kind == LCOMM_STEP_ENCODE || step->kind == LCOMM_STEP_RECV) && step->slot == slot;
-    if (overwritten && slot_access(schedule, step, slot).reads) {
+/* Readers of a slot wait for its writer. There is one, and it comes first. */
+static bool tie_readers(const lcomm_schedule *schedule, uint32_t index, const uint32_t *writer,
+                        lcomm_ties *ties) {
+  const lcomm_step *step = &schedule->steps[index];
+  for (uint32_t i = 0; i < lcomm_step_read_count(step); i++) {
+    uint32_t slot = lcomm_step_read(schedule, step, i);
+    bool written = slot < schedule->slot_count && writer[slot] < index;
+    if (written && !lcomm_ties_add(ties, writer[slot], index)) {
       return false;
     }
-    if (filled && i < converter && step->kind != LCOMM_STEP_SEND && step->kind != LCOMM_STEP_RECV &&
-        lcomm_span_overlap(step->span, span)) {
-      return false;
-    }
-    filled |= fills;
-    overwritten |= filled && overwrites(step, span, slot);
   }
   return true;
 }
 
-/* Let slots be windows into the vector where their payload is a plain copy:
- * a slot made by ENCODE or consumed by DECODE. */
-static void set_aliases(lcomm_schedule *schedule, const bool copies[LCOMM_STAGE_COUNT]) {
-  for (uint32_t i = 0; i < schedule->slot_count; i++) {
-    schedule->slots[i].alias = lcomm_span_whole(0, 0);
+static bool tie_by_slots(const lcomm_schedule *schedule, lcomm_ties *ties) {
+  uint32_t *writer = malloc(((size_t)schedule->slot_count + 1) * sizeof(*writer));
+  bool good = writer;
+  for (uint32_t i = 0; good && i < schedule->slot_count; i++) {
+    writer[i] = UINT32_MAX;
   }
-  for (uint32_t i = 0; i < schedule->step_count; i++) {
+  for (uint32_t i = 0; good && i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
-    bool converts = step->kind == LCOMM_STEP_ENCODE || step->kind == LCOMM_STEP_DECODE;
-    if (!converts || step->span.parts != 1 || step->slot_count != 1) {
-      continue;
+    bool writes = step->kind == LCOMM_STEP_ENCODE || step->kind == LCOMM_STEP_RECV;
+    for (uint32_t k = 0; writes && k < step->slot_count; k++) {
+      if (step->slot + k < schedule->slot_count) {
+        writer[step->slot + k] = i;
+      }
     }
-    lcomm_slot *slot = &schedule->slots[step->slot];
-    if (copies[slot->stage] && slot->alias.count == 0 && may_alias(schedule, step->slot, i)) {
-      slot->alias = step->span;
-    }
+    good = tie_readers(schedule, i, writer, ties);
   }
+  free(writer);
+  return good;
 }
 
-/* How a step uses the vector. At most two spans: its own, and the alias of
- * the slot it sends, receives or sums. */
-static access vector_access(const lcomm_schedule *schedule, const lcomm_step *step,
-                            lcomm_span *span) {
-  access none = {false, false};
-  *span = step->span;
+/* How a step uses the vector: computations their span, messages the window
+ * that their slot may be. */
+static lcomm_use use_of(const lcomm_schedule *schedule, uint32_t index) {
+  const lcomm_step *step = &schedule->steps[index];
   switch (step->kind) {
   case LCOMM_STEP_ENCODE:
-    return (access){true, false};
+    return (lcomm_use){step->span, index, false};
   case LCOMM_STEP_DECODE:
-    return (access){false, true};
   case LCOMM_STEP_REDUCE:
-    return (access){true, true};
+    return (lcomm_use){step->span, index, true};
   case LCOMM_STEP_SEND:
   case LCOMM_STEP_RECV:
-    *span = schedule->slots[step->slot].alias;
-    if (span->count == 0) {
-      return none;
-    }
-    return step->kind == LCOMM_STEP_SEND ? (access){true, false} : (access){false, true};
+    break;
   }
-  return none;
+  lcomm_span none = lcomm_span_whole(0, 0);
+  bool exists = step->slot < schedule->slot_count;
+  return (lcomm_use){exists ? schedule->slots[step->slot].alias : none, index,
+                     step->kind == LCOMM_STEP_RECV};
 }
 
-static bool ties_by_vector(const lcomm_schedule *schedule, const lcomm_step *a,
-                           const lcomm_step *b) {
-  lcomm_span span_a, span_b;
-  access access_a = vector_access(schedule, a, &span_a);
-  access access_b = vector_access(schedule, b, &span_b);
-  if (!(access_a.writes && (access_b.reads || access_b.writes)) &&
-      !(access_a.reads && access_b.writes)) {
+static bool tie_by_vector(const lcomm_schedule *schedule, lcomm_ties *ties) {
+  lcomm_use *uses = malloc(((size_t)schedule->step_count + 1) * sizeof(*uses));
+  for (uint32_t i = 0; uses && i < schedule->step_count; i++) {
+    uses[i] = use_of(schedule, i);
+  }
+  bool good = uses && lcomm_ties_by_overlap(ties, uses, schedule->step_count);
+  free(uses);
+  return good;
+}
+
+/* Write the sorted ties into the schedule, each once. */
+static bool write_ties(lcomm_schedule *schedule, const lcomm_ties *ties) {
+  uint32_t *next = ties->count < UINT32_MAX ? malloc((ties->count + 1) * sizeof(*next)) : NULL;
+  if (!next) {
     return false;
   }
-  return lcomm_span_overlap(span_a, span_b);
-}
-
-static bool ties_by_slot(const lcomm_schedule *schedule, const lcomm_step *a, const lcomm_step *b) {
-  /* Slots are written once, so only write-then-read ties exist. */
-  bool a_writes = a->kind == LCOMM_STEP_ENCODE || a->kind == LCOMM_STEP_RECV;
-  if (!a_writes) {
-    return false;
+  free(schedule->next);
+  schedule->next = next;
+  schedule->next_room = (uint32_t)ties->count + 1;
+  schedule->next_count = 0;
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    schedule->steps[i].waits_for = 0;
   }
-  for (uint32_t slot = a->slot; slot < a->slot + a->slot_count; slot++) {
-    if (slot_access(schedule, b, slot).reads) {
-      return true;
+  size_t at = 0;
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    schedule->steps[i].next_first = schedule->next_count;
+    for (; at < ties->count && ties->list[at].from == i; at++) {
+      uint32_t later = ties->list[at].to;
+      bool again = at > 0 && ties->list[at - 1].from == i && ties->list[at - 1].to == later;
+      if (!again) {
+        next[schedule->next_count++] = later;
+        schedule->steps[later].waits_for++;
+      }
     }
+    schedule->steps[i].next_count = schedule->next_count - schedule->steps[i].next_first;
   }
-  return false;
-}
-
-static bool add_edge(lcomm_schedule *schedule, uint32_t from, uint32_t to) {
-  if (schedule->next_count == schedule->next_room) {
-    uint32_t room = schedule->next_room * 2 + 256;
-    uint32_t *bigger = realloc(schedule->next, room * sizeof(*bigger));
-    if (!bigger) {
-      return false;
-    }
-    schedule->next = bigger;
-    schedule->next_room = room;
-  }
-  schedule->next[schedule->next_count++] = to;
-  schedule->steps[from].next_count++;
-  schedule->steps[to].waits_for++;
   return true;
 }
 
@@ -154,24 +129,10 @@ lcomm_status lcomm_schedule_link(lcomm_schedule *schedule, const bool copies[LCO
   if (schedule->status != LCOMM_OK) {
     return schedule->status;
   }
-  set_aliases(schedule, copies);
-  schedule->next_count = 0;
-  for (uint32_t i = 0; i < schedule->step_count; i++) {
-    schedule->steps[i].waits_for = 0;
-    schedule->steps[i].next_count = 0;
-  }
-  for (uint32_t i = 0; i < schedule->step_count; i++) {
-    const lcomm_step *first = &schedule->steps[i];
-    schedule->steps[i].next_first = schedule->next_count;
-    for (uint32_t j = i + 1; j < schedule->step_count; j++) {
-      const lcomm_step *second = &schedule->steps[j];
-      if (!ties_by_slot(schedule, first, second) && !ties_by_vector(schedule, first, second)) {
-        continue;
-      }
-      if (!add_edge(schedule, i, j)) {
-        return LCOMM_ERR_MEMORY;
-      }
-    }
-  }
-  return LCOMM_OK;
+  lcomm_ties ties = {0};
+  bool good = lcomm_schedule_set_windows(schedule, copies) && tie_by_slots(schedule, &ties) &&
+              tie_by_vector(schedule, &ties) && lcomm_ties_sort(&ties, schedule->step_count) &&
+              write_ties(schedule, &ties);
+  free(ties.list);
+  return good ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }

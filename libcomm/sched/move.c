@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Broadcast, all-gather and reduce-scatter over a topology. */
+/* Reduce-scatter, all-gather and broadcast over a topology. Nodes, and the
+ * ranks inside them, are visited in rotated order: to the next one first, from
+ * the one before first, so that senders and receivers pair up.
+ */
 
 #include <stdlib.h>
 
@@ -21,19 +24,19 @@ static int speaker(const lcomm_topo *topo, int node, int rank) {
 static void sum_over_nodes(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_span span,
                            uint32_t *sources) {
   int home = topo->node[schedule->rank];
-  for (int node = 0; node < topo->nodes; node++) {
-    sources[node] = LCOMM_SOURCE_SELF;
-    if (node != home) {
-      sources[node] = lcomm_schedule_slot(schedule, LCOMM_STAGE_NET, span.count);
-      lcomm_schedule_receive(schedule, sources[node], speaker(topo, node, schedule->rank));
-    }
+  sources[home] = LCOMM_SOURCE_SELF;
+  for (int i = 1; i < topo->nodes; i++) {
+    int node = (home + topo->nodes - i) % topo->nodes;
+    sources[node] = lcomm_schedule_slot(schedule, LCOMM_STAGE_NET, span.count);
+    lcomm_schedule_receive(schedule, sources[node], speaker(topo, node, schedule->rank));
   }
   lcomm_schedule_sum(schedule, span, sources, (uint32_t)topo->nodes, LCOMM_FEEDBACK_KEEP);
 }
 
 /* My node's sum of the segment of `owner`, on the rank that speaks for it. */
 static void sum_in_node(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_group node,
-                        lcomm_span span, int owner, uint32_t *sources) {
+                        uint64_t count, int owner, uint32_t *sources) {
+  lcomm_span span = lcomm_span_whole((uint64_t)owner * count, count);
   int collector = speaker(topo, topo->node[schedule->rank], owner);
   bool mine =
       node.size == 1 || lcomm_collect_build(schedule, node, span, topo->local[collector], sources);
@@ -52,6 +55,20 @@ static void sum_in_node(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_
   }
 }
 
+/* All segments for which local rank `collector` speaks: those of the next node
+ * first, of the own one last. The order is the same on all ranks of a node,
+ * which numbers the messages alike. */
+static void sum_for_collector(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_group node,
+                              uint64_t count, int collector, uint32_t *sources) {
+  int home = topo->node[schedule->rank];
+  for (int i = 1; i <= topo->nodes; i++) {
+    int other = (home + i) % topo->nodes;
+    for (int local = collector; local < topo->node_size[other]; local += node.size) {
+      sum_in_node(schedule, topo, node, count, lcomm_topo_rank(topo, other, local), sources);
+    }
+  }
+}
+
 lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_topo *topo,
                                         uint64_t count) {
   int me = schedule->rank;
@@ -64,9 +81,8 @@ lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_to
   if (!sources) {
     return schedule->status = LCOMM_ERR_MEMORY;
   }
-  for (int owner = 0; owner < topo->size; owner++) {
-    lcomm_span span = lcomm_span_whole((uint64_t)owner * count, count);
-    sum_in_node(schedule, topo, node, span, owner, sources);
+  for (int i = 1; i <= node.size; i++) {
+    sum_for_collector(schedule, topo, node, count, (node.me + i) % node.size, sources);
   }
   if (topo->nodes > 1) {
     sum_over_nodes(schedule, topo, lcomm_span_whole((uint64_t)me * count, count), sources);
@@ -83,44 +99,100 @@ static void send_to_node(lcomm_schedule *schedule, lcomm_group node, uint32_t sl
   }
 }
 
-static uint32_t receive_segment(lcomm_schedule *schedule, int owner, uint64_t count, int from) {
-  uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_RESULT, count);
+/* Part r of the vector is rank r's: elements begins[r] up to begins[r + 1]. */
+static lcomm_span part_of(const uint64_t *begins, int rank) {
+  return lcomm_span_whole(begins[rank], begins[rank + 1] - begins[rank]);
+}
+
+static uint32_t receive_part(lcomm_schedule *schedule, lcomm_span part, int from) {
+  uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_RESULT, part.count);
   lcomm_schedule_receive(schedule, slot, from);
-  lcomm_schedule_decode(schedule, slot, lcomm_span_whole((uint64_t)owner * count, count),
-                        LCOMM_NO_SLOT);
+  lcomm_schedule_decode(schedule, slot, part, LCOMM_NO_SLOT);
   return slot;
 }
 
-lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo,
-                                   uint64_t count) {
+static void publish_my_part(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_group node,
+                            lcomm_span part) {
   int me = schedule->rank, home = topo->node[me];
-  lcomm_group node = lcomm_topo_node_group(topo, home, me);
-  if (count == 0 || topo->size == 1) {
-    return schedule->status;
+  if (part.count == 0) {
+    return;
   }
-  uint32_t mine = lcomm_schedule_slot(schedule, LCOMM_STAGE_RESULT, count);
-  lcomm_schedule_encode(schedule, lcomm_span_whole((uint64_t)me * count, count), mine, 1,
-                        LCOMM_FEEDBACK_NONE);
+  uint32_t mine = lcomm_schedule_slot(schedule, LCOMM_STAGE_RESULT, part.count);
+  lcomm_schedule_encode(schedule, part, mine, 1, LCOMM_FEEDBACK_NONE);
   for (int i = 1; i < topo->nodes; i++) {
     lcomm_schedule_send(schedule, mine, speaker(topo, (home + i) % topo->nodes, me));
   }
   send_to_node(schedule, node, mine);
-  for (int i = 0; i < node.size; i++) {
-    if (node.ranks[i] != me) {
-      receive_segment(schedule, node.ranks[i], count, node.ranks[i]);
+}
+
+/* The part of a rank of another node, from it or from its speaker here. */
+static void gather_far_part(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_group node,
+                            lcomm_span part, int owner) {
+  int me = schedule->rank, collector = speaker(topo, topo->node[me], owner);
+  if (part.count == 0) {
+    return;
+  }
+  uint32_t slot = receive_part(schedule, part, collector == me ? owner : collector);
+  if (collector == me) {
+    send_to_node(schedule, node, slot);
+  }
+}
+
+static lcomm_status build_allgather(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                    const uint64_t *begins) {
+  int me = schedule->rank, home = topo->node[me];
+  lcomm_group node = lcomm_topo_node_group(topo, home, me);
+  if (topo->size == 1) {
+    return schedule->status;
+  }
+  publish_my_part(schedule, topo, node, part_of(begins, me));
+  for (int i = 1; i < node.size; i++) {
+    int owner = node.ranks[(node.me + node.size - i) % node.size];
+    if (part_of(begins, owner).count > 0) {
+      receive_part(schedule, part_of(begins, owner), owner);
     }
   }
-  for (int owner = 0; owner < topo->size; owner++) {
-    int collector = speaker(topo, home, owner);
-    if (topo->node[owner] == home) {
-      continue;
-    }
-    uint32_t slot = receive_segment(schedule, owner, count, collector == me ? owner : collector);
-    if (collector == me) {
-      send_to_node(schedule, node, slot);
+  for (int i = 1; i < topo->nodes; i++) {
+    int other = (home + topo->nodes - i) % topo->nodes;
+    for (int local = 0; local < topo->node_size[other]; local++) {
+      int owner = lcomm_topo_rank(topo, other, local);
+      gather_far_part(schedule, topo, node, part_of(begins, owner), owner);
     }
   }
   return schedule->status;
+}
+
+lcomm_status lcomm_allgatherv_build(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                    const uint64_t *part_counts) {
+  uint64_t *begins = malloc(((size_t)topo->size + 1) * sizeof(*begins));
+  if (!begins) {
+    return schedule->status = LCOMM_ERR_MEMORY;
+  }
+  begins[0] = 0;
+  bool fits = true;
+  for (int rank = 0; rank < topo->size; rank++) {
+    fits = fits && part_counts[rank] <= schedule->count - begins[rank];
+    begins[rank + 1] = fits ? begins[rank] + part_counts[rank] : begins[rank];
+  }
+  lcomm_status status = fits && begins[topo->size] == schedule->count
+                            ? build_allgather(schedule, topo, begins)
+                            : LCOMM_ERR_ARGUMENT;
+  free(begins);
+  return status;
+}
+
+lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                   uint64_t count) {
+  uint64_t *part_counts = malloc((size_t)topo->size * sizeof(*part_counts));
+  if (!part_counts) {
+    return schedule->status = LCOMM_ERR_MEMORY;
+  }
+  for (int rank = 0; rank < topo->size; rank++) {
+    part_counts[rank] = count;
+  }
+  lcomm_status status = lcomm_allgatherv_build(schedule, topo, part_counts);
+  free(part_counts);
+  return status;
 }
 
 /* ------------------------------------------------------------- broadcast */

@@ -161,8 +161,11 @@ lcomm_span lcomm_span_piece(lcomm_span span, uint32_t pieces, uint32_t index) {
 }
 
 bool lcomm_span_overlap(lcomm_span a, lcomm_span b) {
+  if (a.count == 0 || b.count == 0) {
+    return false;
+  }
   if (a.first == b.first && a.count == b.count && a.parts == b.parts && a.parts > 1) {
     return a.part == b.part;
   }
-  return a.count > 0 && b.count > 0 && a.first < b.first + b.count && b.first < a.first + a.count;
+  return a.first < b.first + b.count && b.first < a.first + a.count;
 }

@@ -69,8 +69,9 @@ typedef struct lcomm_slot {
   uint64_t count; /* elements its payload stands for */
   lcomm_stage stage;
   /* Filled by the linker when slots of this stage are plain copies of the
-   * vector: the slot's memory is the vector at `alias.first`, its ENCODE or
-   * DECODE does nothing. alias.count == 0: the slot has memory of its own. */
+   * vector: the slot's memory is the vector at `alias.first`, its ENCODE and
+   * DECODE do nothing, as they are on just this span. alias.count == 0: the
+   * slot has memory of its own. */
   lcomm_span alias;
 } lcomm_slot;
 

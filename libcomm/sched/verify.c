@@ -178,34 +178,95 @@ lcomm_status lcomm_schedule_verify(const lcomm_schedule *schedule, char *why, si
   return good ? LCOMM_OK : LCOMM_ERR_INTERNAL;
 }
 
-/* Find message `number` from `from` in the receiver's schedule. */
-static const lcomm_step *find_message(const lcomm_schedule *schedule, lcomm_step_kind kind,
-                                      int peer, uint32_t number) {
-  for (uint32_t i = 0; i < schedule->step_count; i++) {
-    const lcomm_step *step = &schedule->steps[i];
-    if (step->kind == kind && step->peer == peer && step->message == number) {
-      return step;
-    }
-  }
-  return NULL;
+/* ------------------------------------------------------------- all ranks */
+
+/* A message of one schedule; the key holds its direction, peer and number. */
+typedef struct message {
+  uint64_t key;
+  uint32_t step;
+} message;
+
+typedef struct message_list { /* by key */
+  message *list;
+  size_t count;
+} message_list;
+
+static uint64_t message_key(lcomm_step_kind kind, int peer, uint32_t number) {
+  uint64_t direction = kind == LCOMM_STEP_SEND;
+  return direction << 63 | (uint64_t)peer << 32 | number;
 }
 
-static bool partner_fits(const lcomm_schedule *schedules, const lcomm_schedule *mine,
-                         uint32_t index, char *why, size_t room) {
-  verdict v = {mine, why, room, NULL};
+static int by_key(const void *left, const void *right) {
+  const message *a = left, *b = right;
+  return a->key < b->key ? -1 : a->key > b->key;
+}
+
+static bool list_messages(const lcomm_schedule *schedule, message_list *messages) {
+  messages->list = malloc(((size_t)schedule->step_count + 1) * sizeof(*messages->list));
+  messages->count = 0;
+  for (uint32_t i = 0; messages->list && i < schedule->step_count; i++) {
+    const lcomm_step *step = &schedule->steps[i];
+    if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV) {
+      messages->list[messages->count++] =
+          (message){message_key(step->kind, step->peer, step->message), i};
+    }
+  }
+  if (messages->list) {
+    qsort(messages->list, messages->count, sizeof(*messages->list), by_key);
+  }
+  return messages->list;
+}
+
+static bool partner_fits(const lcomm_schedule *schedules, const message_list *messages, int rank,
+                         uint32_t index, const verdict *v) {
+  const lcomm_schedule *mine = &schedules[rank];
   const lcomm_step *step = &mine->steps[index];
   lcomm_step_kind kind = step->kind == LCOMM_STEP_SEND ? LCOMM_STEP_RECV : LCOMM_STEP_SEND;
   const lcomm_schedule *other = &schedules[step->peer];
-  const lcomm_step *partner = find_message(other, kind, mine->rank, step->message);
+  message wanted = {message_key(kind, rank, step->message), 0};
+  const message *partner = bsearch(&wanted, messages[step->peer].list, messages[step->peer].count,
+                                   sizeof(wanted), by_key);
   if (!partner) {
-    return reject(&v, index, "message %u has no partner on rank %d", step->message, step->peer);
+    return reject(v, index, "message %u has no partner on rank %d", step->message, step->peer);
   }
-  const lcomm_slot *a = &mine->slots[step->slot], *b = &other->slots[partner->slot];
+  const lcomm_slot *a = &mine->slots[step->slot];
+  const lcomm_slot *b = &other->slots[other->steps[partner->step].slot];
   if (a->count != b->count || a->stage != b->stage) {
-    return reject(&v, index, "message %u to or from rank %d differs in size or stage",
-                  step->message, step->peer);
+    return reject(v, index, "message %u to or from rank %d differs in size or stage", step->message,
+                  step->peer);
   }
   return true;
+}
+
+static bool messages_fit(const lcomm_schedule *schedules, const message_list *messages, int rank,
+                         const verdict *v) {
+  const message_list *mine = &messages[rank];
+  for (size_t i = 0; i < mine->count; i++) {
+    uint32_t step = mine->list[i].step;
+    if (i > 0 && mine->list[i].key == mine->list[i - 1].key) {
+      return reject(v, step, "message %u is there twice", v->schedule->steps[step].message);
+    }
+    if (!partner_fits(schedules, messages, rank, step, v)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static lcomm_status verify_messages(const lcomm_schedule *schedules, int size,
+                                    message_list *messages, char *why, size_t room) {
+  for (int rank = 0; rank < size; rank++) {
+    if (!list_messages(&schedules[rank], &messages[rank])) {
+      return LCOMM_ERR_MEMORY;
+    }
+  }
+  for (int rank = 0; rank < size; rank++) {
+    verdict v = {&schedules[rank], why, room, NULL};
+    if (!messages_fit(schedules, messages, rank, &v)) {
+      return LCOMM_ERR_INTERNAL;
+    }
+  }
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_schedule_verify_all(const lcomm_schedule *schedules, int size, char *why,
@@ -216,15 +277,15 @@ lcomm_status lcomm_schedule_verify_all(const lcomm_schedule *schedules, int size
       return status;
     }
   }
-  for (int rank = 0; rank < size; rank++) {
-    const lcomm_schedule *mine = &schedules[rank];
-    for (uint32_t i = 0; i < mine->step_count; i++) {
-      lcomm_step_kind kind = mine->steps[i].kind;
-      if ((kind == LCOMM_STEP_SEND || kind == LCOMM_STEP_RECV) &&
-          !partner_fits(schedules, mine, i, why, room)) {
-        return LCOMM_ERR_INTERNAL;
-      }
-    }
+  message_list *messages = size > 0 ? calloc((size_t)size, sizeof(*messages)) : NULL;
+  lcomm_status status =
+      messages ? verify_messages(schedules, size, messages, why, room) : LCOMM_ERR_MEMORY;
+  if (status == LCOMM_ERR_MEMORY) {
+    snprintf(why, room, "out of memory while verifying schedules");
   }
-  return LCOMM_OK;
+  for (int rank = 0; messages && rank < size; rank++) {
+    free(messages[rank].list);
+  }
+  free(messages);
+  return status;
 }

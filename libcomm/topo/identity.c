@@ -2,6 +2,7 @@
  * Copyright the libcomm authors */
 
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,4 +60,11 @@ void lcomm_identity_self(lcomm_identity *identity) {
     facts.shm_device = (uint64_t)shm.st_dev;
   lcomm_host_copy(identity->host, facts.name, sizeof facts.name);
   identity->host_hash = XXH3_64bits(&facts, sizeof facts);
+}
+
+int lcomm_topo_processors(void) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  int count = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+  return count > 0 ? count : 1;
 }

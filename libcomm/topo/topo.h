@@ -25,6 +25,9 @@ typedef struct lcomm_identity {
  * read counts as empty. */
 void lcomm_identity_self(lcomm_identity *identity);
 
+/* Processors that this process may use, at least 1. */
+int lcomm_topo_processors(void);
+
 typedef struct lcomm_topo {
   int size;       /* ranks */
   int nodes;      /* nodes, numbered by their lowest rank */

@@ -3,10 +3,11 @@
 
 #include "libcomm/transport/transport.h"
 
-extern const lcomm_transport_table lcomm_transport_self, lcomm_transport_mpi;
+extern const lcomm_transport_table lcomm_transport_shm, lcomm_transport_ucx, lcomm_transport_mpi;
 
 const lcomm_transport_table *const lcomm_transport_list[] = {
-    &lcomm_transport_self,
+    &lcomm_transport_shm,
+    &lcomm_transport_ucx,
     &lcomm_transport_mpi,
     NULL,
 };

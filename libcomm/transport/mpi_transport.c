@@ -6,30 +6,44 @@
 
 #include "libcomm/transport/mpi_transport.h"
 
+#include <mpi.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOTICE_TAG = LCOMM_TAG_CONTROL | 2, BIG = 1 << 30 };
+#include "libcomm/base/clock.h"
+
+enum { NOTICE_TAG = LCOMM_TAG_CONTROL | 2, BIG = 1 << 30, NOTICES_MAX = 3, FLUSH_TRIES = 1000 };
+
+/* A notice that leaves: idle when its request is MPI_REQUEST_NULL. */
+typedef struct outgoing {
+  MPI_Request request;
+  unsigned char bytes[LCOMM_NOTICE_SIZE];
+} outgoing;
 
 typedef struct mpi_transport {
   lcomm_transport base;
   MPI_Comm comm;
-  int size;
+  int rank, size;
   char why[MPI_MAX_ERROR_STRING + 32];
   MPI_Request listening; /* receives the next notice */
   unsigned char heard[LCOMM_NOTICE_SIZE];
-  unsigned char told[LCOMM_NOTICE_SIZE];
-  MPI_Request *telling; /* one per peer, MPI_REQUEST_NULL when idle */
+  outgoing *told;        /* NOTICES_MAX per peer */
+  double cancel_until_s; /* patience with messages that are no longer wanted; 0: all of it */
   struct mpi_transport *next_left;
 } mpi_transport;
+
+static const double CANCEL_S = 1;
 
 /* Transports closed after a failure: MPI may still read their notices, so
  * they stay, reachable, to the end of the process. */
 static mpi_transport *_Atomic left_behind;
 
-_Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "an MPI_Request fits a transfer");
+/* The words of a transfer: the request, and which way it goes. */
+enum { AT_WAY = 3, SENDS = 0, RECEIVES = 1 };
+
+_Static_assert(sizeof(MPI_Request) <= AT_WAY * sizeof(uint64_t), "an MPI_Request fits a transfer");
 
 static mpi_transport *of(lcomm_transport *transport) {
   return (mpi_transport *)transport;
@@ -91,6 +105,7 @@ static lcomm_status mpi_send(lcomm_transport *transport, int peer, uint32_t tag,
   int count = size < BIG ? (int)size : 1;
   status = check(t, MPI_Isend(bytes, count, type, peer, (int)tag, t->comm, &request));
   store(transfer, request);
+  transfer->opaque[AT_WAY] = SENDS;
   if (type != MPI_BYTE) {
     MPI_Type_free(&type);
   }
@@ -109,6 +124,7 @@ static lcomm_status mpi_receive(lcomm_transport *transport, int peer, uint32_t t
   int count = capacity < BIG ? (int)capacity : 1;
   status = check(t, MPI_Irecv(bytes, count, type, peer, (int)tag, t->comm, &request));
   store(transfer, request);
+  transfer->opaque[AT_WAY] = RECEIVES;
   if (type != MPI_BYTE) {
     MPI_Type_free(&type);
   }
@@ -143,10 +159,28 @@ static void forget(MPI_Request *request) {
   MPI_Request_free(request);
 }
 
+/* A message whose beginning has come can no longer be cancelled; its end is
+ * waited for, so that nothing is written into memory of others later. */
+static void end_receive(mpi_transport *t, MPI_Request *request) {
+  double now_s = lcomm_clock_s();
+  int flag = 0;
+  t->cancel_until_s = t->cancel_until_s > 0 ? t->cancel_until_s : now_s + CANCEL_S;
+  MPI_Cancel(request);
+  do {
+    MPI_Test(request, &flag, MPI_STATUS_IGNORE);
+  } while (!flag && lcomm_clock_s() < t->cancel_until_s);
+  if (!flag) {
+    MPI_Request_free(request);
+  }
+}
+
 static void mpi_cancel(lcomm_transport *transport, lcomm_transfer *transfer) {
   MPI_Request request = load(transfer);
-  (void)transport;
-  forget(&request);
+  if (request != MPI_REQUEST_NULL && transfer->opaque[AT_WAY] == RECEIVES) {
+    end_receive(of(transport), &request);
+  } else {
+    forget(&request);
+  }
   store(transfer, request);
 }
 
@@ -155,13 +189,24 @@ static lcomm_status listen_again(mpi_transport *t) {
                             t->comm, &t->listening));
 }
 
-static void mpi_tell(lcomm_transport *transport, int peer, const void *notice) {
+/* Has it left, or was there none? */
+static bool is_idle(outgoing *notice) {
+  int flag = 0;
+  MPI_Test(&notice->request, &flag, MPI_STATUS_IGNORE);
+  return flag != 0;
+}
+
+static void mpi_tell(lcomm_transport *transport, int peer, const void *bytes) {
   mpi_transport *t = of(transport);
-  if (t->telling[peer] != MPI_REQUEST_NULL) {
-    return;
+  outgoing *first = &t->told[(size_t)peer * NOTICES_MAX];
+  for (outgoing *notice = first; notice < first + NOTICES_MAX; notice++) {
+    if (is_idle(notice)) {
+      memcpy(notice->bytes, bytes, sizeof(notice->bytes));
+      MPI_Isend(notice->bytes, LCOMM_NOTICE_SIZE, MPI_BYTE, peer, NOTICE_TAG, t->comm,
+                &notice->request);
+      return;
+    }
   }
-  memcpy(t->told, notice, sizeof(t->told)); /* the same text goes to every peer */
-  MPI_Isend(t->told, LCOMM_NOTICE_SIZE, MPI_BYTE, peer, NOTICE_TAG, t->comm, &t->telling[peer]);
 }
 
 static bool mpi_hear(lcomm_transport *transport, void *notice) {
@@ -182,26 +227,36 @@ static const char *mpi_why(const lcomm_transport *transport) {
   return ((const mpi_transport *)transport)->why;
 }
 
-/* Give notices on their way a moment to leave; a dead peer cannot hold us. */
-static void flush_notices(mpi_transport *t) {
-  for (int peer = 0; peer < t->size; peer++) {
-    int flag = 0;
-    for (int tries = 0; !flag && tries < 1000; tries++) {
-      MPI_Test(&t->telling[peer], &flag, MPI_STATUS_IGNORE);
+static bool mpi_reaches(const lcomm_transport *transport, int peer) {
+  const mpi_transport *t = (const mpi_transport *)transport;
+  return peer >= 0 && peer < t->size && peer != t->rank;
+}
+
+/* --------------------------------------------------------- open and close */
+
+/* Give notices on their way a moment to leave; a dead peer cannot hold us.
+ * False: MPI may still read one. */
+static bool flush_notices(mpi_transport *t) {
+  bool all = true;
+  for (int i = 0; i < t->size * NOTICES_MAX; i++) {
+    bool idle = false;
+    for (int tries = 0; !idle && tries < FLUSH_TRIES; tries++) {
+      idle = is_idle(&t->told[i]);
     }
-    if (!flag) {
-      MPI_Request_free(&t->telling[peer]);
+    if (!idle) {
+      MPI_Request_free(&t->told[i].request);
+      all = false;
     }
   }
+  return all;
 }
 
 static void mpi_close(lcomm_transport *transport, bool orderly) {
   mpi_transport *t = of(transport);
-  flush_notices(t);
+  bool flushed = flush_notices(t);
   forget(&t->listening);
-  if (orderly) {
-    MPI_Comm_free(&t->comm); /* collective: only when every rank does it */
-    free(t->telling);
+  if (orderly && flushed) {
+    free(t->told);
     free(t);
     return;
   }
@@ -210,10 +265,65 @@ static void mpi_close(lcomm_transport *transport, bool orderly) {
   }
 }
 
+static bool tags_suffice(void) {
+  int *limit = NULL, found = 0;
+  /* Predefined attributes are those of the world. */
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
+  return found && *limit >= (int)(LCOMM_TAG_CONTROL | 255);
+}
+
+static mpi_transport *make(const lcomm_transport_setup *setup) {
+  mpi_transport *t = calloc(1, sizeof(*t));
+  outgoing *told = calloc((size_t)setup->size * NOTICES_MAX, sizeof(*told));
+  if (!t || !told) {
+    free(told);
+    free(t);
+    return NULL;
+  }
+  for (int i = 0; i < setup->size * NOTICES_MAX; i++) {
+    told[i].request = MPI_REQUEST_NULL;
+  }
+  t->base.table = &lcomm_transport_mpi;
+  t->comm = *(const MPI_Comm *)setup->mpi;
+  t->rank = setup->rank;
+  t->size = setup->size;
+  t->told = told;
+  return t;
+}
+
+/* Nothing here waits for a peer, so there is nothing to agree on. */
+static lcomm_status mpi_open(const lcomm_transport_setup *setup, lcomm_transport **transport,
+                             char *why) {
+  if (!setup->mpi) {
+    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "MPI is not running");
+    return LCOMM_ERR_UNSUPPORTED;
+  }
+  if (!tags_suffice()) {
+    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "this MPI's largest message tag is too small");
+    return LCOMM_ERR_UNSUPPORTED;
+  }
+  mpi_transport *t = make(setup);
+  if (!t) {
+    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "out of memory");
+    return LCOMM_ERR_MEMORY;
+  }
+  MPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN);
+  if (listen_again(t) != LCOMM_OK) {
+    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "%.200s", t->why);
+    free(t->told);
+    free(t);
+    return LCOMM_ERR_TRANSPORT;
+  }
+  *transport = &t->base;
+  return LCOMM_OK;
+}
+
 const lcomm_transport_table lcomm_transport_mpi = {
     .name = "mpi",
     .summary = "MPI point-to-point messages",
+    .open = mpi_open,
     .close = mpi_close,
+    .reaches = mpi_reaches,
     .send = mpi_send,
     .receive = mpi_receive,
     .test = mpi_test,
@@ -222,39 +332,3 @@ const lcomm_transport_table lcomm_transport_mpi = {
     .hear = mpi_hear,
     .why = mpi_why,
 };
-
-lcomm_status lcomm_transport_mpi_open(MPI_Comm mpi_comm, lcomm_transport **transport,
-                                      const char **why) {
-  int *limit = NULL, found = 0;
-  /* Predefined attributes are those of the world. */
-  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
-  if (!found || *limit < (int)(NOTICE_TAG)) {
-    *why = "this MPI's largest message tag is too small";
-    return LCOMM_ERR_TRANSPORT;
-  }
-  mpi_transport *t = calloc(1, sizeof(*t));
-  *why = "out of memory";
-  if (!t) {
-    return LCOMM_ERR_MEMORY;
-  }
-  MPI_Comm_size(mpi_comm, &t->size);
-  t->base.table = &lcomm_transport_mpi;
-  t->comm = mpi_comm;
-  t->telling = malloc((size_t)t->size * sizeof(*t->telling));
-  if (!t->telling) {
-    free(t);
-    return LCOMM_ERR_MEMORY;
-  }
-  for (int i = 0; i < t->size; i++) {
-    t->telling[i] = MPI_REQUEST_NULL;
-  }
-  MPI_Comm_set_errhandler(mpi_comm, MPI_ERRORS_RETURN);
-  if (listen_again(t) != LCOMM_OK) {
-    *why = "the MPI library refused to receive";
-    free(t->telling);
-    free(t);
-    return LCOMM_ERR_TRANSPORT;
-  }
-  *transport = &t->base;
-  return LCOMM_OK;
-}

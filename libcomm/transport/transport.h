@@ -6,36 +6,59 @@
 /* A transport moves bytes between ranks. It knows nothing of gradients,
  * codecs or schedules. Every transport is one const table; messages match by
  * (peer, tag) and those with equal peer and tag arrive in the order sent.
+ * Which transport reaches which peer: links.h.
  *
- * Not thread-safe: the thread that drives the communicator calls it.
+ * Not thread-safe: one thread at a time drives a communicator.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libcomm/include/libcomm_types.h"
+#include "libcomm/include/libcomm.h"
+#include "libcomm/topo/topo.h"
 
 enum {
   LCOMM_TAG_CONTROL = 1 << 30, /* set in tags that are no part of a schedule */
-  LCOMM_TAG_TICKET = LCOMM_TAG_CONTROL | 1,
-  LCOMM_NOTICE_SIZE = 1152 /* bytes of a notice, always */
+  LCOMM_NOTICE_SIZE = 1152,    /* bytes of a notice, always */
+  LCOMM_TRANSPORT_WHY_MAX = 256
 };
 
 /* One message on its way. Lives with the caller at a fixed address. */
 typedef struct lcomm_transfer {
-  uint64_t opaque[2];
+  uint64_t opaque[4];
 } lcomm_transfer;
 
 typedef struct lcomm_transport lcomm_transport;
+
+/* What a transport is opened with. Everything is a view. */
+typedef struct lcomm_transport_setup {
+  int rank, size;
+  const lcomm_identity *identities; /* per rank; equal host_hash: the same machine */
+  const lcomm_boot *boot;           /* its allgather spans all ranks of the communicator */
+  void *mpi;        /* MPI_Comm * of those ranks that is ours alone; NULL without MPI */
+  double timeout_s; /* no wait inside a call may be longer */
+} lcomm_transport_setup;
+
+/* What arm() may answer besides a file descriptor. */
+enum { LCOMM_ARM_NEVER = -1, LCOMM_ARM_BUSY = -2 };
 
 typedef struct lcomm_transport_table {
   const char *name;
   const char *summary; /* one line for people */
 
+  /* Collective over all ranks. A rank on which something fails makes as many
+   * allgathers as all others, so that nobody waits for it. Failing is an
+   * answer: another transport is then asked; `why` (LCOMM_TRANSPORT_WHY_MAX
+   * bytes) says in a phrase what is missing. UNSUPPORTED, TRANSPORT, MEMORY. */
+  lcomm_status (*open)(const lcomm_transport_setup *setup, lcomm_transport **transport, char *why);
+
   /* Free everything. orderly: no transfer is under way anywhere; otherwise
    * nothing collective may be done and peers may never answer. */
   void (*close)(lcomm_transport *transport, bool orderly);
+
+  /* Can messages go to this peer? The same answer on both sides. */
+  bool (*reaches)(const lcomm_transport *transport, int peer);
 
   /* Start a message. The bytes must stay as they are until it is over. */
   lcomm_status (*send)(lcomm_transport *transport, int peer, uint32_t tag, const void *bytes,
@@ -43,22 +66,61 @@ typedef struct lcomm_transport_table {
   lcomm_status (*receive)(lcomm_transport *transport, int peer, uint32_t tag, void *bytes,
                           size_t capacity, lcomm_transfer *transfer);
 
+  /* Bring in what has arrived. Called once before a round of tests, which may
+   * then be mere looks. NULL: not needed. */
+  void (*progress)(lcomm_transport *transport);
+
   /* *over = true once the message is over, and *size (may be NULL) the bytes
-   * received. Must not be asked again after that. */
+   * received. Must not be asked again after that. TRANSPORT once the peer is
+   * known to be gone, or sent more than the capacity. */
   lcomm_status (*test)(lcomm_transport *transport, lcomm_transfer *transfer, bool *over,
                        size_t *size);
 
-  /* Forget a message that is not over: no byte is received after this. */
+  /* Forget a message that is not over: no byte is received after this. What a
+   * forgotten one was to send may be read until close. */
   void (*cancel)(lcomm_transport *transport, lcomm_transfer *transfer);
 
-  /* Notices: LCOMM_NOTICE_SIZE bytes to one peer, outside all ordering, at
-   * most one per peer; used to spread an error. hear copies one that has
-   * arrived and returns true. */
+  /* Notices: LCOMM_NOTICE_SIZE bytes to one peer, outside all ordering. At most
+   * a few are on their way to a peer; one that finds no room is dropped. hear
+   * copies one that has arrived and returns true. */
   void (*tell)(lcomm_transport *transport, int peer, const void *notice);
   bool (*hear)(lcomm_transport *transport, void *notice);
 
   /* What the last failure was, for people. */
   const char *(*why)(const lcomm_transport *transport);
+
+  /* --- what not every transport can; NULL where it cannot --- */
+
+  /* Borrowing: a receive without a buffer. Once test() says that the message
+   * is over, its bytes are read where the sender has them: at `view`, or, when
+   * view returns NULL, by fetch, piece by piece. `size` is known beforehand; a
+   * message of another size is an error of test(). The sender's message is not
+   * over before give_back. */
+  lcomm_status (*borrow)(lcomm_transport *transport, int peer, uint32_t tag, size_t size,
+                         lcomm_transfer *transfer);
+  const void *(*view)(lcomm_transport *transport, const lcomm_transfer *transfer);
+  lcomm_status (*fetch)(lcomm_transport *transport, const lcomm_transfer *transfer, size_t offset,
+                        size_t size, void *bytes);
+  void (*give_back)(lcomm_transport *transport, lcomm_transfer *transfer);
+
+  /* Memory that peers can view when it is sent from. NULL when there is none
+   * left: then any memory will do. Aligned to a page, zeroed. */
+  void *(*memory_get)(lcomm_transport *transport, size_t size);
+  void (*memory_free)(lcomm_transport *transport, void *memory);
+
+  /* The next message from `peer` if it has `tag`, is short and lies there
+   * ready: *bytes stays valid until drop takes it away, or progress() takes it
+   * in. False when nothing has come, or something else comes first; progress()
+   * and receive() then find all. */
+  bool (*peek)(lcomm_transport *transport, int peer, uint32_t tag, const void **bytes,
+               size_t *size);
+  void (*drop)(lcomm_transport *transport, int peer);
+
+  /* Before sleeping: a file descriptor that becomes readable when something
+   * arrives or a send is over; ARM_BUSY: something has just come, do not
+   * sleep; ARM_NEVER: cannot tell. disarm after waking, in any case. */
+  int (*arm)(lcomm_transport *transport);
+  void (*disarm)(lcomm_transport *transport);
 } lcomm_transport_table;
 
 /* Every transport begins with this. */
@@ -66,10 +128,10 @@ struct lcomm_transport {
   const lcomm_transport_table *table;
 };
 
-/* All transports of this build, ended by NULL. */
-extern const lcomm_transport_table *const lcomm_transport_list[];
+/* The version of UCX that was loaded, such as "1.13.1"; NULL without one. */
+const char *lcomm_ucx_version(void);
 
-/* The transport of a single rank: there is nobody to send to. */
-lcomm_status lcomm_transport_self_open(lcomm_transport **transport);
+/* All transports of this build, the cheapest first, ended by NULL. */
+extern const lcomm_transport_table *const lcomm_transport_list[];
 
 #endif

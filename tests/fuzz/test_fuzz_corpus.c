@@ -172,6 +172,7 @@ int main(void) {
       PROPERTY("any_safetensors_file_is_read_or_refused", "safetensors"),
       PROPERTY("any_list_of_layers_is_read_or_refused", "meta"),
       PROPERTY("any_capture_is_read_or_refused", "capture"),
+      PROPERTY("any_trace_is_read_or_refused", "trace"),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

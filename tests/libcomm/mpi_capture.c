@@ -210,6 +210,7 @@ static void check_calls(const folder *f, int step) {
 static void call_all(lcomm_comm *comm, int step) {
   static float send[CALL_MAX], receive[CALL_MAX];
   static uint16_t brain[COUNT];
+  static int32_t whole[COUNT];
   fill_call(send, COUNT, step);
   for (int i = 0; i < COUNT; i++) {
     brain[i] = lcomm_f32_to_bf16(send[i]);
@@ -217,6 +218,8 @@ static void call_all(lcomm_comm *comm, int step) {
   lcomm_allreduce(comm, send, send, COUNT, LCOMM_FLOAT32, LCOMM_SUM);
   lcomm_allreduce(comm, brain, brain, COUNT, LCOMM_BFLOAT16, LCOMM_SUM);
   lcomm_allreduce(comm, send, receive, SMALL, LCOMM_FLOAT32, LCOMM_SUM);
+  lcomm_allreduce(comm, whole, whole, COUNT, LCOMM_INT32, LCOMM_SUM);
+  lcomm_allreduce(comm, send, receive, COUNT, LCOMM_FLOAT32, LCOMM_MAX);
   lcomm_allgather(comm, send, receive, COUNT, LCOMM_FLOAT32);
   lcomm_broadcast(comm, receive, COUNT, LCOMM_FLOAT32, 0);
   lcomm_barrier(comm);

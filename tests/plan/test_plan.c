@@ -67,10 +67,51 @@ static void a_dense_topk_result_travels_as_int8(void **state) {
 
 static void small_calls_are_exact_and_take_one_round(void **state) {
   (void)state;
+  static const int nodes[] = {1, 8};
+  for (int i = 0; i < 2; i++) {
+    lcomm_plan *plan = make_plan("net=int8", 8, nodes[i], 0, allreduce_of(1000));
+    assert_int_equal(plan->stages[LCOMM_STAGE_NET].format.codec->id, LCOMM_CODEC_NONE);
+    assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_GATHER);
+    assert_false(plan->shape.hierarchical);
+    lcomm_plan_destroy(plan);
+  }
+}
+
+/* A message between hosts costs more than all inside them. */
+static void small_exact_calls_between_nodes_have_leaders(void **state) {
+  (void)state;
   lcomm_plan *plan = make_plan("net=int8", 8, 4, 0, allreduce_of(1000));
-  assert_int_equal(plan->stages[LCOMM_STAGE_NET].format.codec->id, LCOMM_CODEC_NONE);
+  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_GATHER);
+  assert_true(plan->shape.hierarchical && plan->shape.leaders && plan->shape.tells_sum);
+  assert_non_null(strstr(plan->reason, "speaks for its node"));
+  lcomm_plan_destroy(plan);
+  plan = make_plan("net=none", 40, 20, 39, allreduce_of(100));
+  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_DIRECT);
+  assert_true(plan->shape.hierarchical && plan->shape.leaders && !plan->shape.tells_sum);
+  lcomm_plan_destroy(plan);
+  plan = make_plan("net=none", 8, 4, 0, allreduce_of(100000));
+  assert_true(plan->shape.hierarchical && !plan->shape.leaders && !plan->shape.tells_sum);
+  lcomm_plan_destroy(plan);
+}
+
+/* What would lose something on the way, and what was asked for by name. */
+static void small_calls_without_leaders_stay_as_they_were(void **state) {
+  (void)state;
+  lcomm_plan_request request = allreduce_of(1000);
+  lcomm_plan *plan = make_plan("algo=direct", 8, 4, 0, request);
+  assert_false(plan->shape.leaders);
+  lcomm_plan_destroy(plan);
+  plan = make_plan("net=int8 min=1", 8, 4, 0, request);
+  assert_false(plan->shape.hierarchical);
+  lcomm_plan_destroy(plan);
+  request.dtype = LCOMM_BFLOAT16;
+  plan = make_plan("net=none", 8, 4, 0, request);
   assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_GATHER);
   assert_false(plan->shape.hierarchical);
+  lcomm_plan_destroy(plan);
+  request.op = LCOMM_MAX; /* of which nothing is rounded */
+  plan = make_plan("net=none", 8, 4, 0, request);
+  assert_true(plan->shape.leaders);
   lcomm_plan_destroy(plan);
 }
 
@@ -188,6 +229,8 @@ int main(void) {
       cmocka_unit_test(topk_over_many_nodes_is_sparse_and_in_one_chunk),
       cmocka_unit_test(a_dense_topk_result_travels_as_int8),
       cmocka_unit_test(small_calls_are_exact_and_take_one_round),
+      cmocka_unit_test(small_exact_calls_between_nodes_have_leaders),
+      cmocka_unit_test(small_calls_without_leaders_stay_as_they_were),
       cmocka_unit_test(links_inside_a_node_stay_exact_by_default),
       cmocka_unit_test(error_feedback_needs_data_that_lasts),
       cmocka_unit_test(residuals_live_on_shards),

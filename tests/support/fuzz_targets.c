@@ -137,5 +137,6 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"safetensors", lcomm_fuzz_safetensors},
     {"meta", lcomm_fuzz_meta},
     {"capture", lcomm_fuzz_capture},
+    {"trace", lcomm_fuzz_trace},
     {NULL, NULL},
 };

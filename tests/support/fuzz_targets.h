@@ -15,6 +15,7 @@
 #include "tests/support/fuzz_sources.h"
 #include "tests/support/fuzz_state.h"
 #include "tests/support/fuzz_topk.h"
+#include "tests/support/fuzz_trace.h"
 
 typedef struct lcomm_fuzz_target {
   const char *name;

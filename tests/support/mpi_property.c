@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int mpi_rank, mpi_size;
+int mpi_rank, mpi_size, mpi_threads;
 
 static char first_failure[512];
 static char skip_reason[256];
@@ -28,16 +28,34 @@ void skip_property(const char *why) {
   snprintf(skip_reason, sizeof(skip_reason), "%s", why);
 }
 
+static void no_communicator(void) {
+  fprintf(stderr, "cannot make a communicator: %s\n", lcomm_last_error(NULL));
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
 lcomm_comm *make_comm(const char *policy, int nodes) {
   lcomm_config config = LCOMM_CONFIG_INIT;
   lcomm_comm *comm = NULL;
   config.policy = policy;
   config.nodes = nodes;
   if (lcomm_create_mpi(MPI_COMM_WORLD, &config, &comm) != LCOMM_OK) {
-    fprintf(stderr, "cannot make a communicator: %s\n", lcomm_last_error(NULL));
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    no_communicator();
   }
   return comm;
+}
+
+lcomm_comm *make_comm_if_possible(const lcomm_config *config) {
+  lcomm_comm *comm = NULL;
+  lcomm_status status = lcomm_create_mpi(MPI_COMM_WORLD, config, &comm);
+  const char *why = lcomm_last_error(NULL);
+  if (status == LCOMM_OK) {
+    return comm;
+  }
+  if (status != LCOMM_ERR_TRANSPORT && !strstr(why, "is no transport")) {
+    no_communicator();
+  }
+  skip_property(why);
+  return NULL;
 }
 
 bool same_everywhere(const void *bytes, size_t size) {
@@ -97,16 +115,27 @@ static int run_property(const mpi_property *property) {
   return failed;
 }
 
-int mpi_property_main(int *argc, char ***argv, const mpi_property *properties, int count) {
+static int run_all(char **argv, const mpi_property *properties, int count) {
   int failures = 0;
-  MPI_Init(argc, argv);
+  MPI_Query_thread(&mpi_threads);
   MPI_Comm_rank(MPI_COMM_WORLD, &mpi_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &mpi_size);
   for (int i = 0; i < count; i++) {
-    if (!(*argv)[1] || strstr(properties[i].name, (*argv)[1])) {
+    if (!argv[1] || strstr(properties[i].name, argv[1])) {
       failures += run_property(&properties[i]);
     }
   }
   MPI_Finalize();
   return failures > 0;
+}
+
+int mpi_property_main(int *argc, char ***argv, const mpi_property *properties, int count) {
+  MPI_Init(argc, argv);
+  return run_all(*argv, properties, count);
+}
+
+int mpi_property_main_threads(int *argc, char ***argv, const mpi_property *properties, int count) {
+  int provided = 0;
+  MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
+  return run_all(*argv, properties, count);
 }

@@ -20,10 +20,13 @@ typedef struct mpi_property {
   mpi_property_function run;
 } mpi_property;
 
-/* Initialise MPI, run all, finalise; the exit code for main. */
+/* Initialise MPI, run all, finalise; the exit code for main. The second asks
+ * for MPI_THREAD_MULTIPLE. */
 int mpi_property_main(int *argc, char ***argv, const mpi_property *properties, int count);
+int mpi_property_main_threads(int *argc, char ***argv, const mpi_property *properties, int count);
 
 extern int mpi_rank, mpi_size;
+extern int mpi_threads; /* the level that MPI gave */
 
 /* Remember a failure of this rank; the first one of the lowest rank is shown. */
 __attribute__((format(printf, 2, 3))) void require(bool holds, const char *format, ...);
@@ -33,6 +36,11 @@ void skip_property(const char *why);
 
 /* A communicator over all ranks; ends the test run if it cannot be made. */
 lcomm_comm *make_comm(const char *policy, int nodes);
+
+/* The same with a configuration. NULL when the transports that it names are
+ * not there, in this build or on this machine: the property is then skipped, and
+ * the line says why. Anything else ends the test run. */
+lcomm_comm *make_comm_if_possible(const lcomm_config *config);
 
 /* Do all ranks hold the same bytes? */
 bool same_everywhere(const void *bytes, size_t size);

@@ -22,6 +22,7 @@ typedef struct sim_options {
   bool lossy[LCOMM_STAGE_COUNT]; /* the others are plain copies, aliased */
   int far_sends_max;             /* between nodes, under way at once per rank; 0: any number */
   int held_rank;                 /* does nothing until all others are stuck or over; -1: none */
+  uint32_t lost_tie;             /* forget this dependency of rank 0, counted from 1; 0: none */
 } sim_options;
 
 typedef struct sim_world {
@@ -40,12 +41,25 @@ void sim_world_free(sim_world *world);
 /* Give rank r at element i the set {r} and a value that no rounding keeps. */
 void sim_fill_contributions(sim_world *world);
 
+/* Give rank r at element i the set {r} and a value that only this element has. */
+void sim_fill_labels(sim_world *world);
+double sim_label(int rank, uint64_t index);
+
+/* The set of all ranks. */
+uint64_t sim_everyone(const sim_world *world);
+
 /* Link and run. Returns 0, or -1 with a sentence in why: a deadlock, a slot
- * read before it was written, an element counted twice, a lost message. */
+ * read before it was written, an element counted twice, a lost message, links
+ * that differ from the reference's (reference_linker.h). */
 int sim_run(sim_world *world, const sim_options *options, char *why, size_t size);
 
 /* Every element of every rank holds all ranks, and all ranks are bitwise
  * equal. Returns 0, or -1 with a sentence in why. */
 int sim_check_allreduce(const sim_world *world, char *why, size_t size);
+
+/* Element `index` of `rank` is now what sim_fill_labels gave rank `from` at
+ * element `there`. Returns 0, or -1 with a sentence in why. */
+int sim_check_moved(const sim_world *world, int rank, uint64_t index, int from, uint64_t there,
+                    char *why, size_t size);
 
 #endif

@@ -7,28 +7,55 @@
 #include <stdint.h>
 
 #include "libcomm.h"
+#include "tools/perf/call.h"
 #include "tools/perf/options.h"
+#include "tools/perf/world.h"
 
-/* One way to do the all-reduce: a policy of libcomm, or MPI_Allreduce. */
-typedef struct perf_contender {
+/* One way to do an operation: a policy of libcomm, or MPI. */
+typedef struct lcomm_perf_contender {
   const char *label;
-  lcomm_comm *comm;     /* NULL: MPI_Allreduce */
-  lcomm_tensor *tensor; /* NULL: plain calls */
-  int is_exact;         /* the result must be the exact one */
-} perf_contender;
+  lcomm_comm *comm;       /* NULL: MPI */
+  lcomm_tensor **tensors; /* owned; NULL: plain calls */
+  int tensor_count;
+  int ready_count; /* tensors reported ready in this step */
+  int is_exact;    /* the result must be the exact one */
+  lcomm_request request;
+} lcomm_perf_contender;
 
-/* Make a contender for in-place all-reduces of `count` elements in `buffer`,
- * which must outlive it. Collective. Returns 0 with a sentence in `error`, the
- * same on all ranks as far as libcomm's errors are. */
-int perf_contender_policy(perf_contender *contender, const char *policy,
-                          const perf_options *options, void *buffer, uint64_t count, char *error,
-                          size_t error_size);
-perf_contender perf_contender_mpi(void);
+/* Make a contender. Tensors, if the options or the policy ask for some, lie in
+ * place.receive, which must outlive it. Collective. On a failure `error` holds
+ * one sentence, the same on all ranks as far as libcomm's errors are. */
+lcomm_status lcomm_perf_contender_make(lcomm_perf_contender *contender,
+                                       const lcomm_perf_world *world,
+                                       const lcomm_perf_options *options, const char *policy,
+                                       const lcomm_perf_call *call, lcomm_perf_place place,
+                                       char *error, size_t error_size);
+lcomm_perf_contender lcomm_perf_contender_mpi(const lcomm_perf_call *call);
+void lcomm_perf_contender_destroy(lcomm_perf_contender *contender);
 
-/* One all-reduce of the whole buffer. Returns 0 with a sentence in `error`. */
-int perf_contender_run(perf_contender *contender, const perf_options *options, void *buffer,
-                       uint64_t count, char *error, size_t error_size);
+/* The configuration of a policy's communicator. */
+lcomm_config lcomm_perf_config(const lcomm_perf_options *options, const char *policy);
 
-void perf_contender_destroy(perf_contender *contender);
+/* One operation, from beginning to end. */
+lcomm_status lcomm_perf_contender_run(lcomm_perf_contender *contender, const lcomm_perf_call *call,
+                                      lcomm_perf_place place);
+
+/* The same in parts, not for MPI: start it; report the tensors ready that are
+ * due when `share` (0 to 1) of the computation is done; wait for its end. */
+lcomm_status lcomm_perf_contender_start(lcomm_perf_contender *contender,
+                                        const lcomm_perf_call *call, lcomm_perf_place place);
+lcomm_status lcomm_perf_contender_ready(lcomm_perf_contender *contender, double share);
+lcomm_status lcomm_perf_contender_finish(lcomm_perf_contender *contender);
+
+/* Where the result of a run lies. */
+const void *lcomm_perf_contender_result(const lcomm_perf_contender *contender,
+                                        const lcomm_perf_call *call, lcomm_perf_place place);
+
+/* Does a canonical policy leave every value as it is? `is_plain`: for calls
+ * that are not made through tensors, where error feedback means exact. */
+int lcomm_perf_policy_is_exact(const char *policy, int is_plain);
+
+/* Does a canonical policy keep error feedback? */
+int lcomm_perf_policy_has_feedback(const char *policy);
 
 #endif

@@ -3,214 +3,313 @@
 #include "tools/perf/options.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <getopt.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <stdarg.h>
 #include <string.h>
 
-const char perf_help[] =
-    "usage: mpirun -np N allreduce_perf [OPTIONS]\n"
-    "Time all-reduce under one or more policies, in turn, in one run.\n"
-    "  -b, --bytes SIZE       smallest size of a rank's buffer (default 1M; K, M, G: 1024)\n"
-    "  -e, --end SIZE         largest size (default: the smallest)\n"
-    "  -f, --factor NUMBER    from one size to the next (default 2)\n"
-    "  -n, --iterations N     timed runs of each case (default 5)\n"
-    "  -w, --warmups N        runs before them (default 1)\n"
-    "  -o, --op sum|avg       (default sum)\n"
-    "  -d, --dtype TYPE       float32, float16 or bfloat16 (default float32)\n"
-    "  -p, --policy POLICY    a policy, '' is exact; may be given up to 16 times (default '')\n"
-    "      --against mpi      measure MPI_Allreduce too (float32 only)\n"
-    "      --tensors          call through tensors, as a trainer does; a policy with +ef always\n"
-    "                         does, since error feedback belongs to tensors\n"
-    "  -c, --check            compare the last result with the exact one and between ranks\n"
-    "      --data FILE        all-reduce the float32 values of FILE, repeated, instead of "
-    "built-in\n"
-    "                         numbers; %d in its name: one of several files for each rank\n"
-    "      --interface NAME   also count bytes sent by this network interface of every host\n"
-    "      --json FILE        write the results to FILE too\n"
-    "  -h, --help\n"
-    "Columns: min, med, max: of the slowest rank's time; algbw: size / med; busbw: algbw *\n"
-    "2(P-1)/P; shm, net: bytes all ranks sent in one run, by link class; iface: bytes of all\n"
-    "hosts' interfaces in one run, headers of all layers included; ratio: bytes of the same\n"
-    "messages had they been exact / bytes sent, between nodes if there are several; error:\n"
-    "mean squared error over mean square; #wrong: elements that differ between ranks or, for\n"
-    "exact policies, from the exact result.\n"
-    "Exit status: 1 results are wrong, 2 bad usage or an operation failed.\n";
+#include "tools/perf/values.h"
 
-/* A number of bytes such as 64K. Returns 0 if text is none. */
-static int read_size(const char *text, uint64_t *size) {
-  static const char units[] = "KMG";
-  if (!isdigit((unsigned char)text[0])) {
+enum {
+  OPTION_AGAINST = 256,
+  OPTION_BATCH,
+  OPTION_BOOT,
+  OPTION_DATA,
+  OPTION_IN_PLACE,
+  OPTION_INTERFACE,
+  OPTION_JSON,
+  OPTION_NO_IN_PLACE,
+  OPTION_OVERLAP,
+  OPTION_PERCENTILES,
+  OPTION_PROGRESS,
+  OPTION_TENSOR_COUNT,
+  OPTION_TENSORS,
+  OPTION_TRANSPORT
+};
+
+static const char letters[] = ":b:e:i:f:n:w:o:d:r:p:c::h";
+static const struct option names[] = {
+    {"minbytes", required_argument, NULL, 'b'},
+    {"maxbytes", required_argument, NULL, 'e'},
+    {"stepbytes", required_argument, NULL, 'i'},
+    {"stepfactor", required_argument, NULL, 'f'},
+    {"iters", required_argument, NULL, 'n'},
+    {"warmup_iters", required_argument, NULL, 'w'},
+    {"op", required_argument, NULL, 'o'},
+    {"datatype", required_argument, NULL, 'd'},
+    {"root", required_argument, NULL, 'r'},
+    {"policy", required_argument, NULL, 'p'},
+    {"check", optional_argument, NULL, 'c'},
+    {"help", no_argument, NULL, 'h'},
+    {"against", required_argument, NULL, OPTION_AGAINST},
+    {"batch", required_argument, NULL, OPTION_BATCH},
+    {"boot", required_argument, NULL, OPTION_BOOT},
+    {"data", required_argument, NULL, OPTION_DATA},
+    {"in-place", no_argument, NULL, OPTION_IN_PLACE},
+    {"interface", required_argument, NULL, OPTION_INTERFACE},
+    {"json", required_argument, NULL, OPTION_JSON},
+    {"no-in-place", no_argument, NULL, OPTION_NO_IN_PLACE},
+    {"overlap", required_argument, NULL, OPTION_OVERLAP},
+    {"percentiles", no_argument, NULL, OPTION_PERCENTILES},
+    {"progress", required_argument, NULL, OPTION_PROGRESS},
+    {"tensors", no_argument, NULL, OPTION_TENSORS},
+    {"tensors-count", required_argument, NULL, OPTION_TENSOR_COUNT},
+    {"transport", required_argument, NULL, OPTION_TRANSPORT},
+    {NULL, 0, NULL, 0}};
+
+static int set_text(const char **text, const char *value) {
+  *text = value;
+  return value[0] != '\0';
+}
+
+/* One of two words. */
+static int read_either(const char *text, const char *first, const char *second, int *is_second) {
+  *is_second = strcmp(text, second) == 0;
+  return *is_second || strcmp(text, first) == 0;
+}
+
+static int add_policy(const char *text, lcomm_perf_options *o) {
+  if (o->policy_count == LCOMM_PERF_POLICIES_MAX) {
     return 0;
   }
-  char *end = NULL;
-  errno = 0;
-  unsigned long long value = strtoull(text, &end, 10);
-  unsigned shift = 0;
-  const char *unit = *end != '\0' ? strchr(units, toupper((unsigned char)*end)) : NULL;
-  if (unit != NULL) {
-    shift = 10 * (unsigned)(unit - units + 1);
-    end++;
-  }
-  if (errno != 0 || *end != '\0' || value > (UINT64_C(1) << 50) >> shift) {
-    return 0;
-  }
-  *size = (uint64_t)value << shift;
+  o->policies[o->policy_count++] = text;
   return 1;
 }
 
-static int read_count(const char *text, int minimum, int *count) {
-  char *end = NULL;
-  errno = 0;
-  long value = strtol(text, &end, 10);
-  if (errno != 0 || end == text || *end != '\0' || value < minimum || value > 1000000) {
+/* -c alone, or as nccl-tests has it, with a number of its own. */
+static int read_check(int argc, char **argv, const char *value, lcomm_perf_options *o) {
+  int times = 1;
+  if (value == NULL && optind < argc && isdigit((unsigned char)argv[optind][0])) {
+    value = argv[optind++];
+  }
+  if (value != NULL && !lcomm_perf_read_whole(value, 0, &times)) {
     return 0;
   }
-  *count = (int)value;
+  o->check = times > 0;
   return 1;
 }
 
-static int read_factor(const char *text, double *factor) {
-  char *end = NULL;
-  double value = strtod(text, &end);
-  if (end == text || *end != '\0' || !isfinite(value) || value <= 1.0) {
-    return 0;
+/* Apply an option with a letter; 0 if its value is unusable. */
+static int apply_letter(int option, const char *value, lcomm_perf_options *o) {
+  switch (option) {
+  case 'b':
+    return lcomm_perf_read_size(value, &o->size_min_bytes);
+  case 'e':
+    return lcomm_perf_read_size(value, &o->size_max_bytes);
+  case 'i':
+    return lcomm_perf_read_size(value, &o->step_bytes) && o->step_bytes > 0;
+  case 'f':
+    return lcomm_perf_read_number(value, 1.0, &o->factor);
+  case 'n':
+    return lcomm_perf_read_whole(value, 1, &o->iterations);
+  case 'w':
+    return lcomm_perf_read_whole(value, 0, &o->warmups);
+  case 'o':
+    return lcomm_perf_read_ops(value, o);
+  case 'd':
+    return lcomm_perf_read_dtypes(value, o);
+  case 'r':
+    return lcomm_perf_read_root(value, &o->root);
+  default: /* 'p' */
+    return add_policy(value, o);
   }
-  *factor = value;
-  return 1;
 }
 
-static int read_op(const char *text, lcomm_op *op) {
-  if (strcmp(text, "sum") != 0 && strcmp(text, "avg") != 0) {
-    return 0;
+/* Apply an option that is a word without a value. */
+static void apply_flag(int option, lcomm_perf_options *o) {
+  switch (option) {
+  case OPTION_IN_PLACE:
+    o->in_place = 1;
+    break;
+  case OPTION_NO_IN_PLACE:
+    o->in_place = 0;
+    break;
+  case OPTION_PERCENTILES:
+    o->percentiles = 1;
+    break;
+  default: /* OPTION_TENSORS */
+    o->tensors = 1;
+    break;
   }
-  *op = strcmp(text, "avg") == 0 ? LCOMM_AVG : LCOMM_SUM;
-  return 1;
 }
 
-static int read_dtype(const char *text, lcomm_dtype *dtype) {
-  for (int d = 0; lcomm_dtype_size((lcomm_dtype)d) > 0; d++) {
-    if (strcmp(text, lcomm_dtype_name((lcomm_dtype)d)) == 0) {
-      *dtype = (lcomm_dtype)d;
+/* ... that is a word with one; 0 if it is unusable. */
+static int apply_word(int option, const char *value, lcomm_perf_options *o) {
+  int is_second = 0;
+  switch (option) {
+  case OPTION_AGAINST:
+    o->against_mpi = 1;
+    return strcmp(value, "mpi") == 0;
+  case OPTION_BATCH:
+    return lcomm_perf_read_whole(value, 1, &o->batch);
+  case OPTION_BOOT:
+    if (!read_either(value, "mpi", "env", &is_second)) {
+      return 0;
+    }
+    o->boot = is_second ? LCOMM_PERF_BOOT_ENV : LCOMM_PERF_BOOT_MPI;
+    return 1;
+  case OPTION_DATA:
+    return set_text(&o->data_path, value);
+  case OPTION_INTERFACE: /* a name, not a path */
+    return set_text(&o->interface_name, value) && strchr(value, '/') == NULL && value[0] != '.';
+  case OPTION_JSON:
+    return set_text(&o->json_path, value);
+  case OPTION_OVERLAP:
+    return lcomm_perf_read_overlap(value, o);
+  case OPTION_PROGRESS:
+    if (!read_either(value, "calls", "thread", &is_second)) {
+      return 0;
+    }
+    o->progress = is_second ? LCOMM_PROGRESS_THREAD : LCOMM_PROGRESS_CALLS;
+    return 1;
+  case OPTION_TENSOR_COUNT:
+    o->tensors = 1;
+    return lcomm_perf_read_whole(value, 1, &o->tensor_count);
+  default: /* OPTION_TRANSPORT */
+    return set_text(&o->transport, value);
+  }
+}
+
+/* Apply any option; 0 if its value is unusable. */
+static int apply(int option, int argc, char **argv, lcomm_perf_options *o) {
+  if (option == 'c') {
+    return read_check(argc, argv, optarg, o);
+  }
+  if (option < OPTION_AGAINST) {
+    return apply_letter(option, optarg, o);
+  }
+  if (optarg == NULL) {
+    apply_flag(option, o);
+    return 1;
+  }
+  return apply_word(option, optarg, o);
+}
+
+__attribute__((format(printf, 3, 4))) static lcomm_perf_parse refuse(char *error, size_t error_size,
+                                                                     const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(error, error_size, format, arguments);
+  va_end(arguments);
+  return LCOMM_PERF_USAGE;
+}
+
+/* An unknown letter may stand among others in one word. */
+static lcomm_perf_parse refuse_form(int trouble, char **argv, char *error, size_t error_size) {
+  if (trouble == ':') {
+    return refuse(error, error_size, "%s wants a value", argv[optind - 1]);
+  }
+  if (optopt > 0 && optopt < OPTION_AGAINST) {
+    return refuse(error, error_size, "-%c is no option, or of the wrong form", optopt);
+  }
+  return refuse(error, error_size, "%s is no option, or of the wrong form", argv[optind - 1]);
+}
+
+static int has_dtype(const lcomm_perf_options *o, lcomm_dtype dtype) {
+  for (int d = 0; d < o->dtype_count; d++) {
+    if (o->dtypes[d] == dtype) {
       return 1;
     }
   }
   return 0;
 }
 
-static int add_policy(const char *text, perf_options *options) {
-  if (options->policy_count == PERF_POLICIES_MAX) {
-    return 0;
+/* Why the options do not go together; NULL if they do. */
+static const char *conflict_of(const lcomm_perf_options *o) {
+  int has_16_bits_only = !has_dtype(o, LCOMM_FLOAT32) && !has_dtype(o, LCOMM_FLOAT64) &&
+                         !has_dtype(o, LCOMM_INT32) && !has_dtype(o, LCOMM_INT64);
+  int extremes = 0;
+  for (int i = 0; i < o->op_count; i++) {
+    extremes += o->ops[i] == LCOMM_MIN || o->ops[i] == LCOMM_MAX;
   }
-  options->policies[options->policy_count++] = text;
-  return 1;
+  if (o->step_bytes > 0 && o->factor > 0.0) {
+    return "--stepbytes and --stepfactor are two ways to the next size; give one";
+  }
+  if (o->against_mpi && o->boot == LCOMM_PERF_BOOT_ENV) {
+    return "--against mpi needs MPI, which --boot env does without";
+  }
+  if (o->against_mpi && o->collective->reduces && has_16_bits_only) {
+    return "MPI sums no float16 and no bfloat16; --against mpi goes with the other types";
+  }
+  if (o->data_path != NULL && (o->check || o->dtype_count != 1 || !has_dtype(o, LCOMM_FLOAT32))) {
+    return "--data goes with float32 and without --check, which knows the built-in numbers only";
+  }
+  if (!o->in_place && o->collective->has_root) {
+    return "a broadcast has one buffer; --no-in-place is for the other collectives";
+  }
+  if (o->tensors && o->collective->kind != LCOMM_PERF_ALLREDUCE) {
+    return "tensors are all-reduced; --tensors and --tensors-count belong to allreduce_perf";
+  }
+  if (o->tensors && (extremes > 0 || !o->in_place)) {
+    return "tensors are summed or averaged in place; leave out min, max and --no-in-place";
+  }
+  if (o->overlap && (o->against_mpi || o->batch > 0 || o->interface_name != NULL)) {
+    return "--overlap measures single operations of libcomm; leave out --against, --batch and "
+           "--interface";
+  }
+  return NULL;
 }
 
-enum { OPTION_AGAINST = 256, OPTION_TENSORS, OPTION_JSON, OPTION_DATA, OPTION_INTERFACE };
-
-/* Apply one option; 0 if its value is unusable. */
-static int apply(int option, const char *value, perf_options *o) {
-  switch (option) {
-  case 'b':
-    return read_size(value, &o->size_min_bytes);
-  case 'e':
-    return read_size(value, &o->size_max_bytes);
-  case 'f':
-    return read_factor(value, &o->factor);
-  case 'n':
-    return read_count(value, 1, &o->iterations);
-  case 'w':
-    return read_count(value, 0, &o->warmups);
-  case 'o':
-    return read_op(value, &o->op);
-  case 'd':
-    return read_dtype(value, &o->dtype);
-  case 'p':
-    return add_policy(value, o);
-  case 'c':
-    o->check = 1;
-    return 1;
-  case OPTION_AGAINST:
-    o->against_mpi = 1;
-    return strcmp(value, "mpi") == 0;
-  case OPTION_TENSORS:
-    o->tensors = 1;
-    return 1;
-  case OPTION_JSON:
-    o->json_path = value;
-    return 1;
-  case OPTION_DATA:
-    o->data_path = value;
-    return 1;
-  default: /* OPTION_INTERFACE: a name, not a path */
-    o->interface_name = value;
-    return value[0] != '\0' && strchr(value, '/') == NULL && value[0] != '.';
+static lcomm_perf_parse finish(lcomm_perf_options *o, char *error, size_t error_size) {
+  const char *conflict = conflict_of(o);
+  if (conflict != NULL) {
+    return refuse(error, error_size, "%s", conflict);
   }
+  if (o->policy_count == 0) {
+    add_policy("", o);
+  }
+  if (o->size_max_bytes < o->size_min_bytes) {
+    o->size_max_bytes = o->size_min_bytes;
+  }
+  if (o->step_bytes == 0 && o->factor <= 0.0) {
+    o->factor = 2.0;
+  }
+  if (!o->collective->reduces) {
+    o->op_count = 1; /* one round of measurements, whatever was asked for */
+  }
+  return LCOMM_PERF_RUN;
 }
 
-perf_parse perf_options_parse(int argc, char **argv, perf_options *options, char *error,
-                              size_t error_size) {
-  static const struct option names[] = {{"bytes", required_argument, NULL, 'b'},
-                                        {"end", required_argument, NULL, 'e'},
-                                        {"factor", required_argument, NULL, 'f'},
-                                        {"iterations", required_argument, NULL, 'n'},
-                                        {"warmups", required_argument, NULL, 'w'},
-                                        {"op", required_argument, NULL, 'o'},
-                                        {"dtype", required_argument, NULL, 'd'},
-                                        {"policy", required_argument, NULL, 'p'},
-                                        {"check", no_argument, NULL, 'c'},
-                                        {"against", required_argument, NULL, OPTION_AGAINST},
-                                        {"tensors", no_argument, NULL, OPTION_TENSORS},
-                                        {"json", required_argument, NULL, OPTION_JSON},
-                                        {"data", required_argument, NULL, OPTION_DATA},
-                                        {"interface", required_argument, NULL, OPTION_INTERFACE},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {NULL, 0, NULL, 0}};
-  perf_options o = {.size_min_bytes = UINT64_C(1) << 20,
-                    .factor = 2.0,
-                    .iterations = 5,
-                    .warmups = 1,
-                    .op = LCOMM_SUM,
-                    .dtype = LCOMM_FLOAT32};
+lcomm_perf_parse lcomm_perf_options_parse(int argc, char **argv,
+                                          const lcomm_perf_collective *collective,
+                                          lcomm_perf_options *o, char *error, size_t error_size) {
+  *o = (lcomm_perf_options){.collective = collective,
+                            .size_min_bytes = UINT64_C(1) << 20,
+                            .iterations = 5,
+                            .warmups = 1,
+                            .ops = {LCOMM_SUM},
+                            .op_count = 1,
+                            .dtypes = {LCOMM_FLOAT32},
+                            .dtype_count = 1,
+                            .in_place = collective->is_in_place,
+                            .tensor_count = 1};
   opterr = 0; /* one sentence from rank 0 instead of one from each rank */
-  for (int c; (c = getopt_long(argc, argv, ":b:e:f:n:w:o:d:p:ch", names, NULL)) != -1;) {
+  optind = 0; /* from the beginning */
+  for (int c; (c = getopt_long(argc, argv, letters, names, NULL)) != -1;) {
     if (c == 'h') {
-      return PERF_HELP;
+      return LCOMM_PERF_HELP;
     }
     if (c == '?' || c == ':') {
-      snprintf(error, error_size, "%s '%s'",
-               c == ':' ? "a value is missing after" : "there is no option", argv[optind - 1]);
-      return PERF_USAGE;
+      return refuse_form(c, argv, error, error_size);
     }
-    if (!apply(c, optarg, &o)) {
-      snprintf(error, error_size, "'%s' is no usable value for %s", optarg,
-               argv[optind - (optarg == argv[optind - 1] ? 2 : 1)]);
-      return PERF_USAGE;
+    if (!apply(c, argc, argv, o)) {
+      const char *value = optarg != NULL ? optarg : argv[optind - 1];
+      return refuse(error, error_size, "'%s' is no usable value for %s", value,
+                    argv[optind - (value == argv[optind - 1] ? 2 : 1)]);
     }
   }
   if (optind < argc) {
-    snprintf(error, error_size, "'%s' is no option", argv[optind]);
-    return PERF_USAGE;
+    return refuse(error, error_size, "'%s' is no option", argv[optind]);
   }
-  if (o.against_mpi && o.dtype != LCOMM_FLOAT32) {
-    snprintf(error, error_size, "MPI knows no %s; --against mpi goes with float32",
-             lcomm_dtype_name(o.dtype));
-    return PERF_USAGE;
+  return finish(o, error, error_size);
+}
+
+uint64_t lcomm_perf_next_size(const lcomm_perf_options *options, uint64_t size_bytes) {
+  if (options->step_bytes > 0) {
+    return size_bytes + options->step_bytes;
   }
-  if (o.data_path != NULL && (o.check || o.dtype != LCOMM_FLOAT32)) {
-    snprintf(error, error_size,
-             "--data goes with float32 and without --check, which knows the "
-             "built-in numbers only");
-    return PERF_USAGE;
+  double next = (double)size_bytes * options->factor;
+  if (next >= 0x1p63) {
+    return UINT64_MAX;
   }
-  if (o.policy_count == 0) {
-    add_policy("", &o);
-  }
-  if (o.size_max_bytes < o.size_min_bytes) {
-    o.size_max_bytes = o.size_min_bytes;
-  }
-  *options = o;
-  return PERF_RUN;
+  return (uint64_t)next > size_bytes ? (uint64_t)next : size_bytes + 1;
 }

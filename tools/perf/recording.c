@@ -34,8 +34,8 @@ static int count_files(const char *pattern) {
   return files > 0 ? files : 1;
 }
 
-int perf_recording_load(perf_recording *recording, const char *path, int rank, char *error,
-                        size_t error_size) {
+int lcomm_perf_recording_load(lcomm_perf_recording *recording, const char *path, int rank,
+                              char *error, size_t error_size) {
   char name[PATH_SIZE] = "";
   memset(recording, 0, sizeof *recording);
   snprintf(error, error_size, "the file '%s' given with --data cannot be read", path);
@@ -56,18 +56,19 @@ int perf_recording_load(perf_recording *recording, const char *path, int rank, c
   fclose(file);
   if (recording->count == 0) {
     snprintf(error, error_size, "the file '%s' given with --data holds no float32 value", name);
-    perf_recording_free(recording);
+    lcomm_perf_recording_free(recording);
     return 0;
   }
   return 1;
 }
 
-void perf_recording_free(perf_recording *recording) {
+void lcomm_perf_recording_free(lcomm_perf_recording *recording) {
   free(recording->values);
   memset(recording, 0, sizeof *recording);
 }
 
-void perf_recording_fill(const perf_recording *recording, float *buffer, uint64_t count) {
+void lcomm_perf_recording_fill(const lcomm_perf_recording *recording, float *buffer,
+                               uint64_t count) {
   for (uint64_t at = 0; at < count; at += recording->count) {
     uint64_t left = count - at;
     memcpy(buffer + at, recording->values,

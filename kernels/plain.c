@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Plain kernels: which one is it, and the loops over one array. */
+
+#include "kernels/plain.h"
+
+#include "kernels/plain_types.h"
+
+lcomm_plain_kernel lcomm_plain_kernel_of(lcomm_dtype dtype, lcomm_plain_op op) {
+  if ((unsigned)op >= LCOMM_PLAIN_OPS)
+    return NULL;
+  switch (dtype) {
+  case LCOMM_FLOAT32:
+    return lcomm_plain_f32[op];
+  case LCOMM_FLOAT64:
+    return lcomm_plain_f64[op];
+  case LCOMM_INT32:
+    return lcomm_plain_i32[op];
+  case LCOMM_INT64:
+    return lcomm_plain_i64[op];
+  default:
+    return NULL;
+  }
+}
+
+void lcomm_plain_scale_f64(double *values, double factor, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    values[i] *= factor;
+}
+
+/* In double precision, which vectors can divide: a quotient that is no integer
+ * is at least 1 / divisor away from one, and no rounding of less than 2^31 to
+ * 53 bits goes that far. */
+void lcomm_plain_divide_i32(int32_t *values, int32_t divisor, size_t n) {
+  double by = divisor;
+  for (size_t i = 0; i < n; i++)
+    values[i] = (int32_t)(values[i] / by);
+}
+
+void lcomm_plain_divide_i64(int64_t *values, int64_t divisor, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    values[i] /= divisor;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_COLLECTIVE_H
+#define LCOMM_COLLECTIVE_H
+
+/* A collective call: its arguments, and how data comes in and out. */
+
+#include "libcomm/op.h"
+
+typedef struct lcomm_call {
+  /* op is as the caller gave it. Of an uneven all-gather, `count` is filled in
+   * by lcomm_call_check. */
+  lcomm_plan_request request;
+  const void *send;
+  void *receive;
+  bool scaled; /* with the factors below; they are 1 otherwise */
+  double before, after;
+  bool waits; /* the caller waits for the end: it may be tried in one go */
+} lcomm_call;
+
+/* Is it one that can be made? If not, the sentence says why; nothing has been
+ * written to. ARGUMENT, or the sticky error. */
+lcomm_status lcomm_call_check(lcomm_comm *comm, lcomm_call *call, const lcomm_request *handle);
+
+/* Bring this rank's data to where `run` works, and say in `data` where that is. */
+void lcomm_call_bring_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_call *call,
+                         lcomm_operation_data *data);
+
+/* What remains to be done at the end of an operation; NULL when the result is in
+ * its place. */
+lcomm_operation_end lcomm_call_end(lcomm_collective collective);
+
+/* The same for a call that was done in one go, without an operation. */
+void lcomm_call_finish(const lcomm_run *run, const lcomm_call *call);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Data of collective calls: from the caller's buffer to the vector of the run,
+ * which is the receive buffer itself wherever it can be, and back. */
+
+#include <string.h>
+
+#include "libcomm/collective.h"
+#include "libcomm/copy.h"
+
+/* ---------------------------------------------------------------- bringing in */
+
+/* Elements before the part of this rank in the result of an all-gather. */
+static uint64_t elements_before(const lcomm_comm *comm, const lcomm_plan *plan) {
+  uint64_t before = 0;
+  if (!plan->part_counts) {
+    return plan->count * (uint64_t)comm->rank;
+  }
+  for (int i = 0; i < comm->rank; i++) {
+    before += plan->part_counts[i];
+  }
+  return before;
+}
+
+static void bring_part(const lcomm_comm *comm, const lcomm_plan *plan, const lcomm_call *call) {
+  uint64_t count = plan->part_counts ? plan->part_counts[comm->rank] : plan->count;
+  if (count == 0) {
+    return;
+  }
+  uint8_t *place = (uint8_t *)call->receive + elements_before(comm, plan) * plan->element_size;
+  if (place != call->send) {
+    memcpy(place, call->send, count * plan->element_size);
+  }
+}
+
+static const void *bring_input(const lcomm_run *run, const lcomm_call *call) {
+  const lcomm_plan *plan = run->plan;
+  if (!plan->in_place || plan->input_count == 0) {
+    return call->send;
+  }
+  memcpy(run->own_input, call->send, plan->input_count * plan->element_size);
+  return run->own_input;
+}
+
+void lcomm_call_bring_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_call *call,
+                         lcomm_operation_data *data) {
+  const lcomm_plan *plan = run->plan;
+  *data = (lcomm_operation_data){.vector = run->own_vector ? run->own_vector : call->receive,
+                                 .op = call->request.op,
+                                 .before = call->before,
+                                 .after = call->after};
+  switch (plan->collective) {
+  case LCOMM_COLLECTIVE_ALLREDUCE:
+  case LCOMM_COLLECTIVE_REDUCE_SCATTER:
+    lcomm_vector_load(comm, call->send, plan->dtype, plan->vector_count, call->before,
+                      data->vector);
+    if (comm->size == 1) { /* one rank alone makes no sum that `after` would go with */
+      lcomm_vector_scale(comm, data->vector, plan->dtype, plan->vector_count, call->after);
+    }
+    break;
+  case LCOMM_COLLECTIVE_ALLGATHER:
+  case LCOMM_COLLECTIVE_ALLGATHERV:
+    bring_part(comm, plan, call);
+    break;
+  case LCOMM_COLLECTIVE_ALLTOALL:
+    data->input = bring_input(run, call);
+    break;
+  default: /* a broadcast has one buffer, a barrier none */
+    break;
+  }
+}
+
+/* -------------------------------------------------------------- bringing out */
+
+/* Did the sum go through a codec that does not carry the buffer exactly? */
+static bool is_lossy(const lcomm_plan *plan) {
+  lcomm_format exact = lcomm_format_exact(plan->dtype);
+  for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
+    const lcomm_format *format = &plan->stages[i].format;
+    if (format->codec != exact.codec || format->variant != exact.variant) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* The result of a sum, from `result` on, to the caller. */
+static void bring_out(const lcomm_run *run, lcomm_op op, const void *result, void *receive) {
+  const lcomm_plan *plan = run->plan;
+  lcomm_vector_store(run->comm, result, plan->dtype, plan->count, receive);
+  if (op == LCOMM_AVG) {
+    lcomm_vector_average(run->comm, receive, plan->dtype, plan->count);
+  }
+}
+
+static void look_through(lcomm_operation *operation, const void *result) {
+  const lcomm_run *run = operation->run;
+  if (is_lossy(run->plan)) {
+    operation->not_finite =
+        lcomm_vector_not_finite(run->comm, result, run->plan->dtype, run->plan->count);
+    run->comm->stats.not_finite += operation->not_finite;
+  }
+}
+
+static void end_allreduce(lcomm_operation *operation) {
+  const lcomm_run *run = operation->run;
+  if (operation->status == LCOMM_OK) {
+    look_through(operation, run->vector);
+    bring_out(run, operation->op, run->vector, operation->receive);
+  }
+}
+
+static void end_reduce_scatter(lcomm_operation *operation) {
+  const lcomm_run *run = operation->run;
+  const lcomm_plan *plan = run->plan;
+  if (operation->status != LCOMM_OK || plan->count == 0) {
+    return;
+  }
+  uint64_t first = plan->count * (uint64_t)run->comm->rank;
+  const uint8_t *mine = run->own_vector + first * plan->element_size;
+  look_through(operation, mine);
+  bring_out(run, operation->op, mine, operation->receive);
+}
+
+lcomm_operation_end lcomm_call_end(lcomm_collective collective) {
+  if (collective == LCOMM_COLLECTIVE_ALLREDUCE) {
+    return end_allreduce;
+  }
+  return collective == LCOMM_COLLECTIVE_REDUCE_SCATTER ? end_reduce_scatter : NULL;
+}
+
+void lcomm_call_finish(const lcomm_run *run, const lcomm_call *call) {
+  if (run->plan->collective == LCOMM_COLLECTIVE_ALLREDUCE) {
+    bring_out(run, call->request.op, call->receive, call->receive); /* exact: in its place */
+  }
+}

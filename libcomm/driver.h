@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_DRIVER_H
+#define LCOMM_DRIVER_H
+
+/* The progress thread of a communicator: it starts buckets whose tensors are
+ * ready and moves operations while the program computes. Calls of the program
+ * and the thread take turns by one lock; a call never waits for more than one
+ * round of the thread. Without a thread there is no lock.
+ */
+
+#include "libcomm/comm.h"
+
+typedef struct lcomm_driver lcomm_driver;
+
+/* Start the thread. MEMORY, SYSTEM with the reason in why. */
+lcomm_status lcomm_driver_start(lcomm_comm *comm, char *why, size_t size);
+
+/* End it; calls may still take turns by its lock, which free frees. Both may be
+ * called without a driver, and again. */
+void lcomm_driver_stop(lcomm_comm *comm);
+void lcomm_driver_free(lcomm_comm *comm);
+
+void lcomm_driver_enter(lcomm_driver *driver);
+void lcomm_driver_leave(lcomm_driver *driver);
+
+/* There may be something to do. Any thread, without the lock. */
+void lcomm_driver_kick(lcomm_driver *driver);
+
+/* The lock that guards the communicator's numbers. */
+pthread_mutex_t *lcomm_driver_guard(lcomm_driver *driver);
+
+/* Around everything that a call does with a communicator; may be nested. */
+static inline void lcomm_enter(lcomm_comm *comm) {
+  if (comm->driver) {
+    lcomm_driver_enter(comm->driver);
+  }
+}
+
+static inline void lcomm_leave(lcomm_comm *comm) {
+  if (comm->driver) {
+    lcomm_driver_leave(comm->driver);
+  }
+}
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Short exact sums and barriers inside a node in one go. A plan in which every
+ * rank sends its elements to all others in one short message, and sums what it
+ * gets, is done as one loop: post all, look at all, sum where the bytes lie. The
+ * messages are those of the schedule, byte for byte, so a rank may do it in one
+ * go and its peer step by step; and when something is late the operation goes on
+ * step by step from where it is.
+ */
+
+#include <sched.h>
+#include <string.h>
+
+#include "libcomm/exec_internal.h"
+#include "libcomm/op.h"
+
+enum { QUICK_SIZE = 2048, QUICK_RANKS = 16, LOOKS = 4000, LOOKS_CROWDED = 40 };
+
+static bool has_one_round(const lcomm_plan *plan) {
+  bool sums = plan->collective == LCOMM_COLLECTIVE_ALLREDUCE ||
+              plan->collective == LCOMM_COLLECTIVE_BARRIER;
+  return sums && plan->plain && !plan->lasting && !plan->checksum &&
+         plan->shape.exchange == LCOMM_EXCHANGE_GATHER && !plan->shape.hierarchical &&
+         plan->shape.chunks == 1 && plan->vector_count > 0;
+}
+
+bool lcomm_quick_fits(const lcomm_run *run) {
+  const lcomm_comm *comm = run->comm;
+  if (comm->size < 2 || comm->size > QUICK_RANKS || comm->trace || !has_one_round(run->plan) ||
+      run->plan->vector_count * run->plan->element_size > QUICK_SIZE) {
+    return false;
+  }
+  for (int peer = 0; peer < comm->size; peer++) {
+    if (peer != comm->rank && !lcomm_comm_link(comm, peer)->table->peek) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* Header and elements, as the schedule's ENCODE and SEND make them. */
+static size_t compose(const lcomm_run *run, const void *send, uint32_t sequence, uint8_t *bytes) {
+  const lcomm_plan *plan = run->plan;
+  size_t size = plan->vector_count * plan->element_size;
+  lcomm_wire_header header = {.version = LCOMM_WIRE_VERSION,
+                              .dtype = (uint8_t)plan->dtype,
+                              .parameters = run->parameters,
+                              .sequence = sequence,
+                              .count = plan->vector_count,
+                              .payload_size = size};
+  lcomm_wire_set_format(&header, &plan->stages[LCOMM_STAGE_NODE].format);
+  lcomm_wire_pack(&header, bytes);
+  memcpy(bytes + LCOMM_WIRE_HEADER_SIZE, send, size);
+  return LCOMM_WIRE_HEADER_SIZE + size;
+}
+
+/* The first message between two ranks in this operation: number 0, piece 0. */
+static uint32_t tag_of(uint32_t sequence) {
+  return (sequence & 0x3fff) << 16;
+}
+
+/* Every peer's message must be ours but for the elements. */
+static bool look(lcomm_comm *comm, uint32_t tag, const uint8_t *mine, size_t mine_size,
+                 const void **sources, int *missing) {
+  for (int peer = 0; peer < comm->size; peer++) {
+    const void *bytes = NULL;
+    size_t size = 0;
+    lcomm_transport *link = sources[peer] ? NULL : lcomm_comm_link(comm, peer);
+    if (!link || !link->table->peek(link, peer, tag, &bytes, &size)) {
+      continue;
+    }
+    if (size != mine_size || memcmp(bytes, mine, LCOMM_WIRE_HEADER_SIZE) != 0) {
+      return false; /* found out, and said, step by step */
+    }
+    sources[peer] = (const uint8_t *)bytes + LCOMM_WIRE_HEADER_SIZE;
+    --*missing;
+  }
+  return true;
+}
+
+static void sum(const lcomm_run *run, const void *const *sources, int count,
+                const lcomm_operation_data *data) {
+  const lcomm_plan *plan = run->plan;
+  double factor = data->op == LCOMM_AVG ? data->after / count : data->after;
+  lcomm_exec_add_plain(run, sources, (size_t)count, data->vector, plan->vector_count);
+  if (factor < 1.0 || factor > 1.0) {
+    lcomm_exec_scale(run, factor, data->vector, plan->vector_count);
+  }
+}
+
+static void count_it(lcomm_comm *comm, const lcomm_run *run, size_t size, uint32_t peers) {
+  lcomm_summary_row *row = lcomm_summary_find(&comm->summary, run->plan);
+  uint64_t bytes = (uint64_t)size * peers;
+  comm->stats.operations++;
+  comm->stats.sent_messages[LCOMM_LINK_SHM] += peers;
+  comm->stats.sent_bytes[LCOMM_LINK_SHM] += bytes;
+  comm->stats.exact_bytes[LCOMM_LINK_SHM] += bytes;
+  comm->stats.received_bytes[LCOMM_LINK_SHM] += bytes;
+  row->operations++;
+  row->cost.sent_bytes[LCOMM_LINK_SHM] += bytes;
+  row->cost.exact_bytes[LCOMM_LINK_SHM] += bytes;
+  row->cost.data_bytes += run->plan->count * lcomm_dtype_size(run->plan->dtype);
+}
+
+lcomm_status lcomm_quick_try(lcomm_run *run, const void *send, const lcomm_operation_data *data,
+                             bool *over) {
+  _Alignas(64) uint8_t mine[LCOMM_WIRE_HEADER_SIZE + QUICK_SIZE];
+  const void *sources[QUICK_RANKS] = {NULL};
+  lcomm_comm *comm = run->comm;
+  uint32_t sequence = comm->sequence, tag = tag_of(sequence);
+  int missing = comm->size - 1;
+  *over = false;
+  if (comm->first || comm->tickets.early_count > 0) {
+    return LCOMM_OK; /* in order, and seen */
+  }
+  lcomm_run_key(run, data->op, data->before, data->after);
+  size_t size = compose(run, send, sequence, mine);
+  for (int i = 1; i < comm->size; i++) {
+    int peer = (comm->rank + i) % comm->size;
+    lcomm_transport *link = lcomm_comm_link(comm, peer);
+    lcomm_transfer sent; /* over at once: it is short */
+    if (link->table->send(link, peer, tag, mine, size, &sent) != LCOMM_OK) {
+      return lcomm_fail(comm, LCOMM_ERR_TRANSPORT, "%s #%u: a message cannot be sent. %s.",
+                        lcomm_collective_name(run->plan->collective), sequence,
+                        link->table->why(link));
+    }
+  }
+  run->sends_done = true;
+  sources[comm->rank] = send;
+  for (int i = comm->crowded ? LOOKS_CROWDED : LOOKS; missing > 0 && i > 0; i--) {
+    if (!look(comm, tag, mine, size, sources, &missing)) {
+      return LCOMM_OK;
+    }
+    if (comm->crowded && missing > 0) {
+      sched_yield();
+    }
+  }
+  if (missing > 0) {
+    return LCOMM_OK;
+  }
+  uint32_t environment = lcomm_fp_enter();
+  sum(run, sources, comm->size, data);
+  lcomm_fp_leave(environment);
+  for (int peer = 0; peer < comm->size; peer++) {
+    if (peer != comm->rank) {
+      lcomm_comm_link(comm, peer)->table->drop(lcomm_comm_link(comm, peer), peer);
+    }
+  }
+  run->sends_done = false;
+  comm->tickets.mine[sequence % LCOMM_TICKETS_KEPT] = lcomm_ticket_of(run, sequence);
+  comm->sequence++;
+  count_it(comm, run, size, (uint32_t)comm->size - 1);
+  *over = true;
+  return LCOMM_OK;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Messages that arrive: every header is compared with what the plan expects
+ * before any byte of a payload is accepted. */
+
+#include <string.h>
+
+#include "codecs/wire.h"
+#include "libcomm/exec_internal.h"
+
+static lcomm_status disagree(lcomm_run *run, uint32_t index, const char *what, uint64_t theirs,
+                             uint64_t ours) {
+  char peer[96];
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  return lcomm_fail(run->comm, LCOMM_ERR_MISMATCH,
+                    "%s #%u, step %u: %s sent %s %llu where %llu was expected. All ranks must call "
+                    "the same collective with the same count, type and policy.",
+                    lcomm_collective_name(run->plan->collective), run->sequence, index,
+                    lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)), what,
+                    (unsigned long long)theirs, (unsigned long long)ours);
+}
+
+static lcomm_status other_plan(lcomm_run *run, uint32_t index) {
+  char peer[96];
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  return lcomm_fail(
+      run->comm, LCOMM_ERR_MISMATCH,
+      "%s #%u of %llu elements, step %u: the message from %s belongs to another plan; "
+      "its count, type, policy or tensors differ. All ranks must call the same "
+      "collective with the same arguments.",
+      lcomm_collective_name(run->plan->collective), run->sequence,
+      (unsigned long long)run->plan->count, index,
+      lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)));
+}
+
+static lcomm_status malformed(lcomm_run *run, uint32_t index, const char *why) {
+  char peer[96];
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  return lcomm_fail(run->comm, LCOMM_ERR_WIRE,
+                    "%s #%u, step %u: the message from %s is malformed: %s. Check that all ranks "
+                    "run the same libcomm, and the network.",
+                    lcomm_collective_name(run->plan->collective), run->sequence, index,
+                    lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)), why);
+}
+
+/* Compare a header with what the plan expects. */
+static lcomm_status check_header(lcomm_run *run, uint32_t index, const lcomm_wire_header *header) {
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  const lcomm_slot *slot = &run->plan->schedule.slots[step->slot];
+  const lcomm_format *format = lcomm_run_format(run, step->slot);
+  lcomm_wire_header ours = {.flags = run->plan->checksum ? LCOMM_WIRE_CHECKSUM : 0};
+  lcomm_wire_set_format(&ours, format);
+  if (header->sequence != run->sequence) {
+    return disagree(run, index, "operation number", header->sequence, run->sequence);
+  }
+  if (header->count != slot->count) {
+    return disagree(run, index, "element count", header->count, slot->count);
+  }
+  if (header->dtype != (uint8_t)run->plan->dtype) {
+    return disagree(run, index, "data type", header->dtype, (uint64_t)run->plan->dtype);
+  }
+  if (header->codec != ours.codec) {
+    return disagree(run, index, "codec", header->codec, ours.codec);
+  }
+  if (header->flags != ours.flags) {
+    return disagree(run, index, "codec flags", header->flags, ours.flags);
+  }
+  if (header->parameters != run->parameters) {
+    return other_plan(run, index);
+  }
+  size_t capacity = run->slots[step->slot].wire_capacity;
+  bool exact_size = !lcomm_format_is_sparse(format) && !format->zstd;
+  if (header->payload_size > capacity || (exact_size && header->payload_size != capacity)) {
+    return disagree(run, index, "payload bytes", header->payload_size, capacity);
+  }
+  return LCOMM_OK;
+}
+
+/* All bytes of a slot are there: from wire to payload. */
+static lcomm_status accept_payload(lcomm_run *run, uint32_t index,
+                                   const lcomm_wire_header *header) {
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  const lcomm_slot *slot = &run->plan->schedule.slots[step->slot];
+  const lcomm_format *format = lcomm_run_format(run, step->slot);
+  lcomm_slot_memory *memory = &run->slots[step->slot];
+  if ((header->flags & LCOMM_WIRE_CHECKSUM) &&
+      lcomm_wire_checksum(memory->wire, memory->wire_size) != header->checksum) {
+    return malformed(run, index, "wrong checksum");
+  }
+  if (format->zstd) {
+    const char *why = NULL;
+    lcomm_status status = lcomm_exec_unpack(run, step->slot, &why);
+    return status == LCOMM_OK ? LCOMM_OK : malformed(run, index, why);
+  }
+  memory->payload_size = memory->wire_size;
+  if (lcomm_format_is_sparse(format) &&
+      lcomm_topk_check(format, memory->payload, memory->payload_size, slot->count, NULL) !=
+          LCOMM_OK) {
+    return malformed(run, index, "not a top-k payload");
+  }
+  return LCOMM_OK;
+}
+
+static void count_received(lcomm_run *run, uint32_t index) {
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  lcomm_link link = lcomm_topo_link(&run->comm->topo, run->comm->rank, step->peer);
+  run->stats.received_bytes[link] += LCOMM_WIRE_HEADER_SIZE + run->slots[step->slot].wire_size;
+}
+
+/* The payload follows: into its place, or to be read where it is. */
+static lcomm_status await_payload(lcomm_run *run, lcomm_message *message) {
+  const lcomm_step *step = &run->plan->schedule.steps[message->step];
+  lcomm_slot_memory *slot = &run->slots[step->slot];
+  lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
+  uint32_t tag = lcomm_exec_tag(run, step, 1);
+  lcomm_status status = LCOMM_OK;
+  if (lcomm_exec_may_borrow(run, step->slot, wire)) {
+    slot->lender = wire;
+    status = wire->table->borrow(wire, step->peer, tag, slot->wire_size, &slot->loan);
+  } else {
+    status =
+        wire->table->receive(wire, step->peer, tag, slot->wire, slot->wire_size, &message->payload);
+  }
+  message->payload_under_way = status == LCOMM_OK;
+  return status == LCOMM_OK ? LCOMM_OK : lcomm_exec_transport_failed(run, message->step);
+}
+
+/* The first piece has arrived with `size` bytes. */
+static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t size, bool *over) {
+  const lcomm_step *step = &run->plan->schedule.steps[message->step];
+  lcomm_slot_memory *slot = &run->slots[step->slot];
+  lcomm_wire_header header;
+  const char *why = NULL;
+  if (lcomm_wire_unpack(slot->header, size, &header, &why) != LCOMM_OK) {
+    return malformed(run, message->step, why);
+  }
+  lcomm_status status = check_header(run, message->step, &header);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  slot->wire_size = (size_t)header.payload_size;
+  if (!lcomm_exec_is_short(slot->wire_size)) {
+    if (size != LCOMM_WIRE_HEADER_SIZE) {
+      return malformed(run, message->step, "a long payload does not follow its header");
+    }
+    return await_payload(run, message);
+  }
+  if (size != LCOMM_WIRE_HEADER_SIZE + slot->wire_size) {
+    return malformed(run, message->step, "its length is not what its header says");
+  }
+  uint8_t *bytes = slot->header + LCOMM_WIRE_HEADER_SIZE;
+  if (!slot->has_memory && !slot->shares_vector) {
+    slot->wire = slot->payload = bytes;
+  } else if (slot->wire != bytes && slot->wire_size > 0) {
+    memcpy(slot->wire, bytes, slot->wire_size);
+  }
+  *over = true;
+  return LCOMM_OK;
+}
+
+/* The payload has arrived with `size` bytes, or can be read. */
+static lcomm_status accept_second(lcomm_run *run, lcomm_message *message, size_t size) {
+  const lcomm_step *step = &run->plan->schedule.steps[message->step];
+  lcomm_slot_memory *slot = &run->slots[step->slot];
+  message->payload_under_way = false;
+  if (size != slot->wire_size) {
+    return malformed(run, message->step, "the payload is shorter than its header says");
+  }
+  return slot->lender ? lcomm_exec_take_loan(run, message->step) : LCOMM_OK;
+}
+
+lcomm_status lcomm_exec_poll_receive(lcomm_run *run, lcomm_message *message, bool *over) {
+  const lcomm_step *step = &run->plan->schedule.steps[message->step];
+  lcomm_slot_memory *slot = &run->slots[step->slot];
+  lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
+  lcomm_transfer *second = slot->lender ? &slot->loan : &message->payload;
+  bool arrived = false, complete = message->first_over;
+  size_t size = 0;
+  if (wire->table->test(wire, message->first_over ? second : &message->first, &arrived, &size) !=
+      LCOMM_OK) {
+    return lcomm_exec_transport_failed(run, message->step);
+  }
+  if (!arrived) {
+    return LCOMM_OK;
+  }
+  message->first_over = true;
+  lcomm_status status =
+      complete ? accept_second(run, message, size) : accept_first(run, message, size, &complete);
+  if (status != LCOMM_OK || !complete) {
+    return status;
+  }
+  lcomm_wire_header header;
+  lcomm_wire_unpack(slot->header, LCOMM_WIRE_HEADER_SIZE, &header, NULL);
+  *over = true;
+  count_received(run, message->step);
+  return accept_payload(run, message->step, &header);
+}

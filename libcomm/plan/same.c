@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Which plans are the same: between the ranks, and from call to call. */
+
+#include <string.h>
+#include <xxhash.h>
+
+#include "libcomm/plan/choose.h"
+
+bool lcomm_plan_fits(const lcomm_plan *plan, const lcomm_plan_request *request) {
+  if (plan->collective != request->collective || plan->count != request->count ||
+      plan->dtype != request->dtype || plan->op != lcomm_plan_op(request->op) ||
+      plan->root != request->root || plan->lasting != request->lasting ||
+      plan->in_place != request->in_place) {
+    return false;
+  }
+  return !plan->part_counts || memcmp(plan->part_counts, request->part_counts,
+                                      (size_t)plan->schedule.size * sizeof(uint64_t)) == 0;
+}
+
+/* ------------------------------------------------------------------ hash */
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+  return XXH3_64bits_withSeed(&value, sizeof(value), hash);
+}
+
+static uint64_t mix_all(uint64_t hash, const uint64_t *values, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    hash = mix(hash, values[i]);
+  }
+  return hash;
+}
+
+static uint64_t mix_format(uint64_t hash, const lcomm_format *format) {
+  uint64_t density_bits;
+  memcpy(&density_bits, &format->density, sizeof(density_bits));
+  hash = mix(hash, (uint64_t)format->codec->id);
+  hash = mix(hash, format->block);
+  hash = mix(hash, format->variant);
+  hash = mix(hash, (uint64_t)format->exponent);
+  hash = mix(hash, format->zstd);
+  hash = mix(hash, format->kept);
+  return mix(hash, density_bits);
+}
+
+static uint64_t mix_shape(uint64_t hash, const lcomm_allreduce_shape *shape) {
+  hash = mix(hash, (uint64_t)shape->exchange);
+  hash = mix(hash, shape->hierarchical);
+  hash = mix(hash, shape->leaders);
+  hash = mix(hash, shape->tells_sum);
+  return mix(hash, shape->chunks);
+}
+
+/* in_place is not in it: it is each rank's own affair. */
+static uint64_t mix_request(uint64_t hash, const lcomm_plan *plan) {
+  hash = mix(hash, (uint64_t)plan->collective);
+  hash = mix(hash, (uint64_t)plan->dtype);
+  hash = mix(hash, (uint64_t)plan->op);
+  hash = mix(hash, plan->count);
+  hash = mix(hash, (uint64_t)plan->root);
+  return mix(hash, plan->lasting);
+}
+
+uint64_t lcomm_plan_hash(const lcomm_plan *plan, const lcomm_policy *policy,
+                         const lcomm_topo *topo) {
+  char text[LCOMM_POLICY_MAX];
+  lcomm_policy_format(policy, text);
+  uint64_t hash = mix_request(XXH3_64bits(text, strlen(text)), plan);
+  hash = mix(hash, plan->element_size);
+  hash = mix(hash, plan->plain);
+  hash = mix_shape(hash, &plan->shape);
+  for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
+    hash = mix_format(hash, &plan->stages[i].format);
+    hash = mix(hash, plan->stages[i].error_feedback);
+  }
+  hash = mix_all(hash, plan->part_counts, plan->part_counts ? (size_t)topo->size : 0);
+  hash = mix_all(hash, plan->segment_ends, plan->segments);
+  for (int i = 0; i < topo->size; i++) {
+    hash = mix(hash, (uint64_t)topo->node[i]);
+  }
+  return hash;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* lcomm_split: who comes together with whom, and the making of their part. */
+
+#include "libcomm/split.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/base/env.h"
+#include "libcomm/driver.h"
+
+/* ----------------------------------------------------------- who is a member */
+
+/* What every rank says; the order among those of a color. */
+typedef struct wish {
+  int32_t color, key;
+} wish;
+
+typedef struct candidate {
+  int32_t key;
+  int rank;
+} candidate;
+
+static int by_key(const void *left, const void *right) {
+  const candidate *a = left, *b = right;
+  if (a->key != b->key) {
+    return a->key < b->key ? -1 : 1;
+  }
+  return a->rank < b->rank ? -1 : 1;
+}
+
+static lcomm_status take_members(lcomm_split_meeting *m, const wish *wishes) {
+  const lcomm_comm *parent = m->parent;
+  size_t size = (size_t)parent->size;
+  candidate *candidates = calloc(size, sizeof(*candidates));
+  m->members = calloc(size, sizeof(*m->members));
+  m->messages = calloc(size, sizeof(*m->messages));
+  if (!candidates || !m->members || !m->messages) {
+    free(candidates);
+    return lcomm_fail(m->parent, LCOMM_ERR_MEMORY, "lcomm_split: out of memory");
+  }
+  for (int rank = 0; rank < parent->size; rank++) {
+    if (wishes[rank].color == wishes[parent->rank].color) {
+      candidates[m->count++] = (candidate){.key = wishes[rank].key, .rank = rank};
+    }
+  }
+  qsort(candidates, (size_t)m->count, sizeof(*candidates), by_key);
+  for (int i = 0; i < m->count; i++) {
+    m->members[i] = candidates[i].rank;
+    m->me = candidates[i].rank == parent->rank ? i : m->me;
+  }
+  free(candidates);
+  return LCOMM_OK;
+}
+
+/* -------------------------------------------------------------- the part */
+
+/* LCOMM_NODES is about the whole job. A part of it poses as those of the
+ * nodes on which it has ranks. */
+static int count_nodes(const lcomm_split_meeting *m) {
+  const lcomm_topo *topo = &m->parent->topo;
+  int nodes = 0;
+  for (int i = 0; i < m->count; i++) {
+    int before = 0;
+    while (topo->node[m->members[before]] != topo->node[m->members[i]]) {
+      before++;
+    }
+    nodes += before == i;
+  }
+  return nodes;
+}
+
+static lcomm_config take_config(const lcomm_split_meeting *m, const lcomm_config *given) {
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  if (given && given->struct_size > 0 && given->struct_size <= sizeof(config)) {
+    memcpy(&config, given, given->struct_size);
+  } else if (given) {
+    config.struct_size = 0; /* is refused on all members */
+  }
+  if (config.nodes == 0 && lcomm_env_get(LCOMM_ENV_NODES)) {
+    config.nodes = count_nodes(m);
+  }
+  return config;
+}
+
+/* All members have it, or none keeps it. The tag tells colors apart. */
+static lcomm_status take_mpi(lcomm_split_meeting *m, lcomm_origin *origin) {
+  if (!m->parent->origin.mpi || m->count == 1) {
+    return LCOMM_OK;
+  }
+  int32_t mine = (int32_t)lcomm_origin_mpi_part(m->parent->origin.mpi, m->members, m->count,
+                                                m->members[0], origin);
+  int32_t *all = calloc((size_t)m->count, sizeof(*all));
+  lcomm_status status =
+      all ? LCOMM_OK : lcomm_fail(m->parent, LCOMM_ERR_MEMORY, "lcomm_split: out of memory");
+  if (all && lcomm_split_gather(m, &mine, all, sizeof(mine)) != 0) {
+    status = LCOMM_ERR_TRANSPORT;
+  }
+  for (int i = 0; status == LCOMM_OK && i < m->count; i++) {
+    status = (lcomm_status)all[i];
+    if (status != LCOMM_OK && mine == LCOMM_OK) {
+      char who[96];
+      lcomm_error_thread(status, "%s got no communicator from MPI",
+                         lcomm_comm_who(m->parent, m->members[i], who, sizeof(who)));
+    }
+  }
+  free(all);
+  return status;
+}
+
+/* The sentence of a failure is the parent's own, if it was the parent that
+ * failed; else it came from the making of the part. */
+static lcomm_status report(lcomm_comm *parent, lcomm_status status) {
+  char text[LCOMM_ERROR_MAX - 128];
+  lcomm_status sticky = (lcomm_status)atomic_load(&parent->status);
+  if (sticky != LCOMM_OK) {
+    return sticky;
+  }
+  size_t length = strnlen(lcomm_error_thread_text(), sizeof(text) - 1);
+  memcpy(text, lcomm_error_thread_text(), length);
+  text[length] = '\0';
+  return lcomm_refuse(parent, status, "lcomm_split: %s", text);
+}
+
+static lcomm_status make_part(lcomm_split_meeting *m, const lcomm_config *given,
+                              lcomm_comm **part) {
+  lcomm_config config = take_config(m, given);
+  lcomm_origin origin = {
+      .boot = {
+          .rank = m->me, .world_size = m->count, .context = m, .allgather = lcomm_split_gather}};
+  lcomm_status status = take_mpi(m, &origin);
+  if (status == LCOMM_OK) {
+    status = lcomm_comm_create(&origin, &config, part);
+  }
+  if (status != LCOMM_OK && origin.release) {
+    origin.release(&origin, atomic_load(&m->parent->status) == LCOMM_OK);
+  }
+  return status == LCOMM_OK ? LCOMM_OK : report(m->parent, status);
+}
+
+static lcomm_status split(lcomm_comm *comm, wish mine, wish *wishes, const lcomm_config *config,
+                          lcomm_comm **part) {
+  lcomm_split_meeting m = {.parent = comm};
+  lcomm_comm *made = NULL;
+  lcomm_status status = lcomm_allgather(comm, &mine, wishes, 2, LCOMM_INT32);
+  if (status == LCOMM_OK && mine.color >= 0) {
+    status = take_members(&m, wishes);
+    status = status == LCOMM_OK ? make_part(&m, config, &made) : status;
+  }
+  if (status == LCOMM_OK) {
+    *part = made;
+  }
+  free(m.members);
+  free(m.messages);
+  return status;
+}
+
+lcomm_status lcomm_split(lcomm_comm *comm, int color, int key, const lcomm_config *config,
+                         lcomm_comm **part) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_split: no communicator was given");
+  }
+  if (!part) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_split: there is no place for the part");
+  }
+  wish *wishes = calloc((size_t)comm->size, sizeof(*wishes));
+  if (!wishes) {
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "lcomm_split: out of memory");
+  }
+  lcomm_enter(comm);
+  lcomm_status status = split(comm, (wish){.color = color, .key = key}, wishes, config, part);
+  lcomm_leave(comm);
+  free(wishes);
+  return status;
+}

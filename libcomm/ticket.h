@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TICKET_H
+#define LCOMM_TICKET_H
+
+/* Tickets: what a rank says it is doing in an operation.
+ *
+ * Messages of an operation carry a hash of its plan, so ranks that make
+ * different calls find out as soon as one message passes between them. When
+ * none does, somebody waits. A rank that has waited for a moment therefore
+ * tells the next rank its ticket, which compares it with its own for the same
+ * operation: the one in flight, one of the last that are over, or the one that
+ * it begins later. So a difference is named on all ranks without a message per
+ * operation.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct lcomm_comm;
+struct lcomm_operation;
+
+enum { LCOMM_TICKETS_KEPT = 64 };
+
+typedef struct lcomm_ticket {
+  uint32_t sequence;
+  uint8_t collective, dtype, op, lasting;
+  uint32_t root;
+  uint32_t parameters; /* plan, operation and factors, as in message headers */
+  uint64_t count;
+} lcomm_ticket;
+
+/* The last tickets of this rank, and those of the rank before it that came too
+ * early, by sequence modulo LCOMM_TICKETS_KEPT. */
+typedef struct lcomm_ticket_book {
+  lcomm_ticket mine[LCOMM_TICKETS_KEPT];
+  lcomm_ticket early[LCOMM_TICKETS_KEPT];
+  uint32_t early_count; /* 0: nothing to compare when an operation begins */
+} lcomm_ticket_book;
+
+#endif

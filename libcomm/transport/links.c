@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Which transport reaches which peer: opening, and what concerns all of them. */
+
+#include "libcomm/transport/links.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ----------------------------------------------------------------- names */
+
+/* The next name of a list: its length, 0 at the end. Moves *at behind it. */
+static size_t next_name(const char **at, const char **name) {
+  while (**at == ',') {
+    ++*at;
+  }
+  *name = *at;
+  *at += strcspn(*at, ",");
+  return (size_t)(*at - *name);
+}
+
+static bool is_auto(const char *names) {
+  return !names || strcmp(names, "auto") == 0;
+}
+
+/* Does a list hold this name? */
+static bool lists(const char *names, const char *wanted) {
+  const char *name = NULL;
+  for (size_t n = next_name(&names, &name); n > 0; n = next_name(&names, &name)) {
+    if (strlen(wanted) == n && memcmp(name, wanted, n) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool is_known(const char *name, size_t length) {
+  for (int i = 0; lcomm_transport_list[i]; i++) {
+    const char *known = lcomm_transport_list[i]->name;
+    if (strlen(known) == length && memcmp(known, name, length) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+lcomm_status lcomm_links_parse(const char *names, char *why, size_t size) {
+  const char *at = names, *name = NULL;
+  size_t found = 0;
+  if (is_auto(names)) {
+    return LCOMM_OK;
+  }
+  for (size_t n = next_name(&at, &name); n > 0; n = next_name(&at, &name), found++) {
+    if (!is_known(name, n)) {
+      snprintf(why, size, "'%.*s' is no transport; use auto, or some of shm,ucx,mpi",
+               (int)(n < 40 ? n : 40), name);
+      return LCOMM_ERR_ARGUMENT;
+    }
+  }
+  if (found == 0) {
+    snprintf(why, size, "the list of transports is empty; use auto, or some of shm,ucx,mpi");
+    return LCOMM_ERR_ARGUMENT;
+  }
+  return LCOMM_OK;
+}
+
+/* --------------------------------------------------------------- opening */
+
+/* What a rank says after the transports were opened. */
+typedef struct answer {
+  int32_t lonely;  /* a peer without a link, or -1 */
+  int32_t missing; /* how many there are */
+  char why[LCOMM_LINKS_WHY_MAX];
+} answer;
+
+static void find_lonely(const lcomm_links *links, answer *mine) {
+  mine->lonely = -1;
+  mine->missing = 0;
+  for (int peer = links->size - 1; peer >= 0; peer--) {
+    if (peer != links->rank && !links->of[peer]) {
+      mine->lonely = peer;
+      mine->missing++;
+    }
+  }
+}
+
+static void note(answer *mine, const char *name, const char *why) {
+  size_t used = strlen(mine->why);
+  snprintf(mine->why + used, sizeof(mine->why) - used, "%s%s: %s", used > 0 ? "; " : "", name, why);
+}
+
+/* Ask one transport, and give it the peers that nobody reached before. */
+static void open_one(const lcomm_transport_setup *setup, const lcomm_transport_table *table,
+                     lcomm_links *links, answer *mine) {
+  char why[LCOMM_TRANSPORT_WHY_MAX] = "";
+  lcomm_transport *transport = NULL;
+  lcomm_status status = table->open(setup, &transport, why);
+  int taken = 0;
+  for (int peer = 0; status == LCOMM_OK && peer < links->size; peer++) {
+    if (peer != links->rank && !links->of[peer] && table->reaches(transport, peer)) {
+      links->of[peer] = transport;
+      taken++;
+    }
+  }
+  /* Heard only if somebody stays without a link. */
+  note(mine, table->name, status == LCOMM_OK ? "does not reach it" : why);
+  if (taken > 0) {
+    links->open[links->count++] = transport;
+  } else if (status == LCOMM_OK) {
+    table->close(transport, true);
+  }
+}
+
+/* Everyone's answers; the same verdict on all ranks. */
+static lcomm_status judge(const lcomm_transport_setup *setup, const answer *all, bool *complete,
+                          char *why) {
+  *complete = true;
+  for (int i = setup->size - 1; i >= 0; i--) {
+    if (all[i].lonely >= 0 && all[i].lonely < setup->size) {
+      *complete = false;
+      snprintf(why, LCOMM_LINKS_WHY_MAX,
+               "rank %d (host %.63s) has no link to rank %d (host %.63s): %.300s", i,
+               setup->identities[i].host, all[i].lonely, setup->identities[all[i].lonely].host,
+               all[i].why);
+    }
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status open_all(const lcomm_transport_setup *setup, const char *names,
+                             lcomm_links *links, answer *all, char *why) {
+  answer *mine = &all[setup->size];
+  bool complete = setup->size == 1;
+  for (int i = 0; lcomm_transport_list[i] && !complete; i++) {
+    if (!is_auto(names) && !lists(names, lcomm_transport_list[i]->name)) {
+      continue;
+    }
+    open_one(setup, lcomm_transport_list[i], links, mine);
+    find_lonely(links, mine);
+    if (setup->boot->allgather(setup->boot->context, mine, all, sizeof(*mine)) != 0) {
+      snprintf(why, LCOMM_LINKS_WHY_MAX, "the bootstrap failed while links were opened");
+      return LCOMM_ERR_TRANSPORT;
+    }
+    judge(setup, all, &complete, why);
+  }
+  return complete ? LCOMM_OK : LCOMM_ERR_TRANSPORT;
+}
+
+lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *names,
+                              lcomm_links *links, char *why) {
+  memset(links, 0, sizeof(*links));
+  links->rank = setup->rank;
+  links->size = setup->size;
+  links->of = calloc((size_t)setup->size, sizeof(lcomm_transport *));
+  answer *all = calloc((size_t)setup->size + 1, sizeof(*all));
+  lcomm_status status = LCOMM_ERR_MEMORY;
+  snprintf(why, LCOMM_LINKS_WHY_MAX, "out of memory for the links to %d ranks", setup->size);
+  if (links->of && all) {
+    status = open_all(setup, names, links, all, why);
+  }
+  free(all);
+  if (status != LCOMM_OK) {
+    lcomm_links_close(links, true);
+  }
+  return status;
+}
+
+void lcomm_links_close(lcomm_links *links, bool orderly) {
+  lcomm_links_memory_leave(links);
+  for (int i = 0; i < links->count; i++) {
+    links->open[i]->table->close(links->open[i], orderly);
+  }
+  free(links->of);
+  links->of = NULL;
+  links->count = 0;
+}
+
+/* ---------------------------------------------------------- all together */
+
+bool lcomm_links_use(const lcomm_links *links, const char *name) {
+  for (int i = 0; i < links->count; i++) {
+    if (strcmp(links->open[i]->table->name, name) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void lcomm_links_progress(lcomm_links *links) {
+  for (int i = 0; i < links->count; i++) {
+    if (links->open[i]->table->progress) {
+      links->open[i]->table->progress(links->open[i]);
+    }
+  }
+}
+
+bool lcomm_links_hear(lcomm_links *links, void *notice) {
+  for (int i = 0; i < links->count; i++) {
+    if (links->open[i]->table->hear(links->open[i], notice)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void lcomm_links_prepare(lcomm_links *links, lcomm_links_nap *nap, int extra) {
+  memset(nap, 0, sizeof(*nap));
+  if (extra >= 0) {
+    nap->watched[nap->count++] = (struct pollfd){.fd = extra, .events = POLLIN};
+  }
+  for (int i = 0; i < links->count; i++) {
+    const lcomm_transport_table *table = links->open[i]->table;
+    int fd = table->arm ? table->arm(links->open[i]) : LCOMM_ARM_NEVER;
+    nap->busy |= fd == LCOMM_ARM_BUSY;
+    nap->blind |= fd == LCOMM_ARM_NEVER;
+    if (fd >= 0) {
+      nap->watched[nap->count++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    }
+  }
+}
+
+void lcomm_links_doze(const lcomm_links_nap *nap, double limit_s) {
+  static const double BLIND_S = 50e-6;
+  struct pollfd watched[LCOMM_LINKS_MAX + 1];
+  if (nap->busy) {
+    return;
+  }
+  double doze_s = nap->blind && limit_s > BLIND_S ? BLIND_S : limit_s;
+  struct timespec limit = {(time_t)doze_s, (long)(1e9 * (doze_s - (double)(time_t)doze_s))};
+  memcpy(watched, nap->watched, sizeof(watched));
+  (void)ppoll(watched, nap->count, &limit, NULL); /* whatever woke us, all is looked at */
+}
+
+void lcomm_links_awake(lcomm_links *links) {
+  for (int i = 0; i < links->count; i++) {
+    if (links->open[i]->table->disarm) {
+      links->open[i]->table->disarm(links->open[i]);
+    }
+  }
+}

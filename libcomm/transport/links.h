@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TRANSPORT_LINKS_H
+#define LCOMM_TRANSPORT_LINKS_H
+
+/* Which transport reaches which peer. Transports are asked in the order of
+ * their cost (lcomm_transport_list); each peer gets the first one that reaches
+ * it, and a transport that no pair needs is not opened. LCOMM_TRANSPORT names
+ * those that may be used.
+ */
+
+#include <poll.h>
+
+#include "libcomm/transport/transport.h"
+
+enum { LCOMM_LINKS_MAX = 4, LCOMM_LINKS_WHY_MAX = 512 };
+
+typedef struct lcomm_links_memory lcomm_links_memory;
+
+typedef struct lcomm_links {
+  int rank, size;
+  int count; /* open transports */
+  lcomm_transport *open[LCOMM_LINKS_MAX];
+  lcomm_transport **of;       /* per peer; NULL for this rank itself */
+  lcomm_links_memory *memory; /* what was given out */
+  uint64_t memory_size;       /* bytes of it */
+} lcomm_links;
+
+/* Is `names`, such as "shm,ucx" or "auto", a list of transports? On a mistake
+ * a sentence is written into why. NULL is "auto". ARGUMENT. */
+lcomm_status lcomm_links_parse(const char *names, char *why, size_t size);
+
+/* Open what is needed for every rank to reach every other; collective, the
+ * same result on all ranks. `names` as above, equal on all ranks. On failure
+ * the sentence in why (LCOMM_LINKS_WHY_MAX bytes) names a pair without a link
+ * and what each transport said. TRANSPORT, MEMORY. */
+lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *names,
+                              lcomm_links *links, char *why);
+void lcomm_links_close(lcomm_links *links, bool orderly);
+
+/* Is a transport of this name open? */
+bool lcomm_links_use(const lcomm_links *links, const char *name);
+
+/* All open transports. */
+void lcomm_links_progress(lcomm_links *links);
+bool lcomm_links_hear(lcomm_links *links, void *notice);
+
+/* Memory that local peers can view; plain memory where no transport has any.
+ * Aligned to a page, zeroed. NULL when there is none. */
+void *lcomm_links_memory_get(lcomm_links *links, size_t size);
+void lcomm_links_memory_free(lcomm_links *links, void *memory);
+
+/* What was not given back stays as it is, reachable, to the end of the process:
+ * after a failure somebody may still read it. */
+void lcomm_links_memory_leave(lcomm_links *links);
+
+/* Sleeping until something arrives, in three parts, so that a lock need not be
+ * held in the middle one: prepare fills a set, doze waits for it for at most
+ * `limit_s`, awake ends it. A transport that is busy makes doze return at once;
+ * one that cannot tell makes it short. extra: one more file descriptor, or -1. */
+typedef struct lcomm_links_nap {
+  struct pollfd watched[LCOMM_LINKS_MAX + 1];
+  nfds_t count;
+  bool busy, blind;
+} lcomm_links_nap;
+
+void lcomm_links_prepare(lcomm_links *links, lcomm_links_nap *nap, int extra);
+void lcomm_links_doze(const lcomm_links_nap *nap, double limit_s);
+void lcomm_links_awake(lcomm_links *links);
+
+#endif

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TRANSPORT_SHM_INTERNAL_H
+#define LCOMM_TRANSPORT_SHM_INTERNAL_H
+
+/* What the parts of the shared-memory transport share: all of it is private
+ * memory of this rank.
+ *
+ *   shm_ring     entries from one rank to another
+ *   shm_file     segments without names
+ *   shm_open     meeting the other ranks; shm_peer: one of them
+ *   shm_heap     memory that peers can view; shm_bounce: copies in it
+ *   shm_map      looking into a peer's memory
+ *   shm_record   messages under way
+ *   shm_send     sending, queues, streams
+ *   shm_receive  receiving, borrowing; shm_copy: where the bytes come from
+ *   shm_progress what has arrived, notices
+ *   shm_door     sleeping, waking, and who has ended
+ */
+
+#include <sys/types.h>
+
+#include "libcomm/transport/shm_ring.h"
+#include "libcomm/transport/transport.h"
+
+enum {
+  LCOMM_SHM_BUCKETS = 32,        /* lists of messages by tag */
+  LCOMM_SHM_UNASKED_MAX = 16384, /* messages of one peer that nobody has asked for */
+  LCOMM_SHM_NOTICES = 2,         /* notices of one peer that wait to be heard */
+  LCOMM_SHM_SMALL = 64,          /* bytes a record has room for */
+  LCOMM_SHM_COPY = 1 << 20,      /* bytes that one call copies */
+  LCOMM_SHM_PIECE_SIZE = 4096,   /* bytes of a piece of a stream */
+  LCOMM_SHM_BOUNCE_CLASSES = 10, /* 8 KiB, 16 KiB .. 4 MiB */
+  LCOMM_SHM_BOUNCE_SMALLEST = 8192,
+  /* Kept free in a ring so that notices find room. */
+  LCOMM_SHM_SPARE = 4096
+};
+
+typedef struct lcomm_shm lcomm_shm;
+typedef struct lcomm_shm_peer lcomm_shm_peer;
+typedef struct lcomm_shm_record lcomm_shm_record;
+
+/* How long messages travel; tests change it to force each way. */
+typedef struct lcomm_shm_ways {
+  size_t bounce_longest; /* private messages up to this size are copied to where peers see them */
+  size_t bounce_total;   /* bytes of all such copies */
+  bool single_copy;      /* the receiver may read the sender's private memory */
+  bool views;            /* peers' regions are mapped */
+} lcomm_shm_ways;
+
+/* Why nothing more comes from a peer. */
+typedef enum lcomm_shm_fault {
+  LCOMM_SHM_FINE,
+  LCOMM_SHM_ENDED,     /* its process is gone */
+  LCOMM_SHM_CLOSED,    /* it has closed its end */
+  LCOMM_SHM_MALFORMED, /* it wrote what cannot be */
+  LCOMM_SHM_FLOODED,   /* it sent far more than was asked for */
+  LCOMM_SHM_NO_MEMORY  /* its messages find no memory here */
+} lcomm_shm_fault;
+
+/* A part of a region, in the order of addresses. */
+typedef struct lcomm_shm_extent {
+  struct lcomm_shm_extent *next;
+  size_t offset, size;
+  bool used;
+} lcomm_shm_extent;
+
+typedef struct lcomm_shm_region {
+  unsigned char *base; /* NULL: this number is free */
+  size_t size;
+  int file;
+  uint32_t generation;
+  lcomm_shm_extent *extents;
+} lcomm_shm_region;
+
+/* A peer's region as we see it, read-only. */
+typedef struct lcomm_shm_mapping {
+  unsigned char *base;
+  size_t size;
+  uint32_t generation, users;
+  bool stale; /* unmapped when the last user is gone */
+  struct lcomm_shm_mapping *next;
+} lcomm_shm_mapping;
+
+/* A free buffer. */
+typedef struct lcomm_shm_buffer {
+  struct lcomm_shm_buffer *next;
+  struct lcomm_shm_buffer *older; /* among all gathers */
+  size_t size;
+  void *bytes;
+} lcomm_shm_buffer;
+
+typedef struct lcomm_shm_list {
+  lcomm_shm_record *first, *last;
+} lcomm_shm_list;
+
+typedef enum lcomm_shm_kind {
+  LCOMM_SHM_SEND,
+  LCOMM_SHM_RECEIVE,
+  LCOMM_SHM_BORROW,
+  LCOMM_SHM_UNASKED /* arrived before it was asked for */
+} lcomm_shm_kind;
+
+typedef enum lcomm_shm_state {
+  LCOMM_SHM_QUEUED,    /* a send that waits for room */
+  LCOMM_SHM_PUBLISHED, /* a long send; the answer will come */
+  LCOMM_SHM_STREAMING, /* its pieces are under way */
+  LCOMM_SHM_POSTED,    /* a receive that waits for its message */
+  LCOMM_SHM_COPYING,   /* its message is there and is copied by test */
+  LCOMM_SHM_OVER,
+  LCOMM_SHM_WRONG_SIZE, /* over, but the message did not fit */
+  LCOMM_SHM_STARVED,    /* over, but there was no memory */
+  LCOMM_SHM_LOST        /* will not come: the peer was given up */
+} lcomm_shm_state;
+
+/* A message under way, on either side. */
+struct lcomm_shm_record {
+  lcomm_shm_record *next, *previous;
+  lcomm_shm_peer *peer;
+  lcomm_shm_kind kind;
+  lcomm_shm_state state;
+  uint32_t tag;
+  uint32_t way;         /* LCOMM_SHM_MESSAGE, VIEW, READ, STREAM */
+  unsigned char *bytes; /* of the caller: sent from, or received into */
+  size_t capacity;      /* of these; expected size of a borrowed message */
+  size_t size;          /* of the message */
+  size_t done;          /* bytes copied or sent so far */
+  uint32_t generation;  /* of the slot */
+  uint16_t slot;
+  bool detached;              /* no transfer belongs to it any more */
+  bool noticed;               /* arm has seen that it is over */
+  lcomm_shm_buffer *bounce;   /* send: the copy peers look at */
+  lcomm_shm_buffer *own;      /* the message, when it is kept here */
+  lcomm_shm_mapping *mapping; /* receive: of the peer's region */
+  const unsigned char *view;  /* receive: the message, NULL when it must be read */
+  union {
+    lcomm_shm_long there;                 /* unasked: where it is */
+    unsigned char small[LCOMM_SHM_SMALL]; /* kept here, when it is short */
+  };
+};
+
+struct lcomm_shm_peer {
+  lcomm_shm_reader in;
+  uint32_t posted_count, unasked_count;
+  bool peeked; /* the next entry is being looked at in place */
+  size_t peeked_size;
+  lcomm_shm_fault fault;
+
+  lcomm_shm_writer out;
+  _Atomic uint32_t *sleeping; /* of the peer */
+  int door;                   /* written to when it sleeps */
+  lcomm_shm_list queue;       /* sends that wait for room, in order */
+  lcomm_shm_list streams;     /* sends whose pieces are under way */
+
+  /* Long sends: their slots, as bits and as records. */
+  uint64_t used[LCOMM_SHM_SLOTS / 64];
+  uint32_t used_count;
+  uint32_t asked_seen;
+  lcomm_shm_record *sends[LCOMM_SHM_SLOTS];
+  uint32_t generations[LCOMM_SHM_SLOTS];
+
+  lcomm_shm_record *incoming[LCOMM_SHM_SLOTS]; /* streams of the peer, by its slot */
+  lcomm_shm_list posted[LCOMM_SHM_BUCKETS], unasked[LCOMM_SHM_BUCKETS];
+
+  int rank;
+  pid_t pid;
+  int pidfd;                  /* -1 where there are none */
+  bool may_read;              /* we may read its private memory */
+  bool reads_us;              /* it may read ours */
+  lcomm_shm_segment *segment; /* of the peer */
+  lcomm_shm_lane *there;      /* our lane in it */
+  lcomm_shm_lane *here;       /* its lane in ours */
+  lcomm_shm_mapping *mappings[LCOMM_SHM_REGIONS];
+
+  unsigned char heard[LCOMM_SHM_NOTICES][LCOMM_NOTICE_SIZE];
+  uint32_t heard_count;
+  unsigned char told[LCOMM_NOTICE_SIZE]; /* waits for room */
+  bool telling;
+};
+
+struct lcomm_shm {
+  lcomm_transport base;
+  lcomm_shm_peer **of;      /* per rank; NULL where it does not reach */
+  lcomm_shm_peer **reached; /* reached_count of them */
+  int reached_count;
+  bool news; /* something has come since the last arm */
+  int rank, size;
+  double timeout_s;
+  lcomm_shm_ways ways;
+  char why[LCOMM_TRANSPORT_WHY_MAX];
+
+  lcomm_shm_segment *segment;
+  size_t segment_size;
+  int file; /* of the segment */
+  int lanes;
+  int door[2]; /* pipe: read end, write end */
+  int watch;   /* epoll: the door, and the pidfds of peers */
+  int timer;   /* in it too, for peers without a pidfd; else -1 */
+  uint32_t until_check;
+  double next_check_s;
+
+  lcomm_shm_region regions[LCOMM_SHM_REGIONS];
+  int region_count; /* numbers used so far */
+  lcomm_shm_buffer *bounces[LCOMM_SHM_BOUNCE_CLASSES];
+  size_t bounce_size;
+
+  lcomm_shm_record *free_records;
+  lcomm_shm_buffer *free_shorts;  /* for messages from the ring */
+  lcomm_shm_buffer *free_gathers; /* for long ones that came in pieces */
+  lcomm_shm_buffer *gathers;      /* all of those, used or free */
+  lcomm_shm_buffer *free_heads;   /* without bytes */
+  lcomm_shm_mapping *stale;       /* old mappings that are still used */
+  struct lcomm_shm_slab *slabs;   /* what records and buffers are cut from */
+  unsigned char token[LCOMM_SHM_TOKEN];
+};
+
+static inline lcomm_shm *lcomm_shm_of(lcomm_transport *transport) {
+  return (lcomm_shm *)transport;
+}
+
+/* The transfer's record; NULL when nothing is left to wait for. */
+static inline lcomm_shm_record *lcomm_shm_record_of(const lcomm_transfer *transfer) {
+  return (lcomm_shm_record *)(uintptr_t)transfer->opaque[0];
+}
+
+static inline void lcomm_shm_bind(lcomm_transfer *transfer, const lcomm_shm_record *record) {
+  transfer->opaque[0] = (uintptr_t)record;
+  transfer->opaque[1] = 0;
+}
+
+extern const lcomm_transport_table lcomm_transport_shm;
+
+/* Force ways, for tests; messages longer than a bounce can be are never copied. */
+void lcomm_shm_set_ways(lcomm_transport *transport, const lcomm_shm_ways *ways);
+
+/* Write a sentence for why(); returns TRANSPORT. */
+__attribute__((format(printf, 2, 3))) lcomm_status lcomm_shm_fail(lcomm_shm *t, const char *format,
+                                                                  ...);
+/* The sentence of a peer's fault; returns TRANSPORT, or MEMORY. */
+lcomm_status lcomm_shm_blame(lcomm_shm *t, const lcomm_shm_peer *peer);
+
+/* ---------------------------------------------------------- shm_record.c */
+
+/* NULL without memory. */
+lcomm_shm_record *lcomm_shm_record_get(lcomm_shm *t, lcomm_shm_peer *peer, lcomm_shm_kind kind);
+void lcomm_shm_record_put(lcomm_shm *t, lcomm_shm_record *record);
+/* A buffer for a short message, or for a long one. NULL without memory. */
+lcomm_shm_buffer *lcomm_shm_short_get(lcomm_shm *t);
+lcomm_shm_buffer *lcomm_shm_gather_get(lcomm_shm *t, size_t size);
+/* A buffer without bytes. */
+lcomm_shm_buffer *lcomm_shm_head_get(lcomm_shm *t);
+void lcomm_shm_records_free(lcomm_shm *t);
+
+void lcomm_shm_list_add(lcomm_shm_list *list, lcomm_shm_record *record);
+void lcomm_shm_list_remove(lcomm_shm_list *list, lcomm_shm_record *record);
+static inline lcomm_shm_list *lcomm_shm_bucket(lcomm_shm_list *buckets, uint32_t tag) {
+  return &buckets[tag * UINT32_C(0x9e3779b1) >> 27];
+}
+/* The first one with this tag, or NULL. */
+lcomm_shm_record *lcomm_shm_list_find(lcomm_shm_list *buckets, uint32_t tag);
+
+/* ------------------------------------------------------------ shm_file.c */
+
+/* A file of `size` zero bytes without a name that nobody can make shorter or
+ * longer; -1 with errno. */
+int lcomm_shm_file_create(const char *label, size_t size);
+/* Open a file of another process; -1 with errno. kind: what its link begins
+ * with. Anything else is left alone: opening can do harm, to a device say. */
+int lcomm_shm_file_open(pid_t pid, int file, int flags, const char *kind);
+#define LCOMM_SHM_FILE "/memfd:libcomm"
+#define LCOMM_SHM_PIPE "pipe:"
+/* Has it this size, now and always? */
+bool lcomm_shm_file_is_fixed(int file, size_t size);
+/* NULL with errno. protection: PROT_READ, PROT_WRITE. */
+void *lcomm_shm_file_map(int file, size_t size, int protection);
+
+/* ------------------------------------------------------------ shm_open.c */
+
+lcomm_status lcomm_shm_open(const lcomm_transport_setup *setup, lcomm_transport **transport,
+                            char *why);
+/* Undo any part of open. */
+void lcomm_shm_free(lcomm_shm *t);
+
+/* ------------------------------------------------------------ shm_peer.c */
+
+/* What a rank says of itself. No padding. */
+typedef struct lcomm_shm_offer {
+  unsigned char token[LCOMM_SHM_TOKEN];
+  uint64_t token_address; /* of the same bytes in private memory */
+  uint64_t segment_size;  /* 0: there is none */
+  int32_t file, door;
+} lcomm_shm_offer;
+
+/* Open what a process offers; NULL, with a phrase in why, when it cannot be. */
+lcomm_shm_peer *lcomm_shm_peer_meet(lcomm_shm *t, int rank, uint64_t pid,
+                                    const lcomm_shm_offer *theirs, char *why);
+void lcomm_shm_peer_free(const lcomm_shm *t, lcomm_shm_peer *peer);
+/* Write into why, unless there is something already: the first trouble counts. */
+__attribute__((format(printf, 2, 3))) void lcomm_shm_note(char *why, const char *format, ...);
+/* Be woken when peer number `index` ends. */
+void lcomm_shm_watch_peer(lcomm_shm *t, const lcomm_shm_peer *peer, int index);
+/* Wake up now and then, because there is a peer without a pidfd. */
+void lcomm_shm_watch_by_time(lcomm_shm *t);
+
+/* ------------------------------------------------------------ shm_heap.c */
+
+void *lcomm_shm_heap_get(lcomm_shm *t, size_t size);
+void lcomm_shm_heap_free(lcomm_shm *t, void *memory);
+/* The region in which these bytes lie, or -1. */
+int lcomm_shm_heap_find(const lcomm_shm *t, const void *bytes, size_t size);
+void lcomm_shm_heap_close(lcomm_shm *t);
+
+/* ---------------------------------------------------------- shm_bounce.c */
+
+/* Memory for a copy that peers can see; NULL when there is no room. */
+lcomm_shm_buffer *lcomm_shm_bounce_get(lcomm_shm *t, size_t size);
+void lcomm_shm_bounce_put(lcomm_shm *t, lcomm_shm_buffer *bounce);
+void lcomm_shm_bounces_free(lcomm_shm *t);
+
+/* ------------------------------------------------------------- shm_map.c */
+
+/* Look at the place that `there` names; NULL with errno. Give it back. */
+lcomm_shm_mapping *lcomm_shm_map(lcomm_shm *t, lcomm_shm_peer *peer, const lcomm_shm_long *there);
+void lcomm_shm_unmap(lcomm_shm *t, lcomm_shm_mapping *mapping);
+void lcomm_shm_maps_free(lcomm_shm *t, lcomm_shm_peer *peer);
+/* Read private memory of the peer: 0, or an errno. */
+int lcomm_shm_read(const lcomm_shm_peer *peer, uint64_t address, void *bytes, size_t size);
+
+/* ------------------------------------------------------------ shm_send.c */
+
+lcomm_status lcomm_shm_send(lcomm_transport *transport, int peer, uint32_t tag, const void *bytes,
+                            size_t size, lcomm_transfer *transfer);
+lcomm_status lcomm_shm_test_send(lcomm_shm *t, lcomm_shm_record *record, bool *over);
+void lcomm_shm_cancel_send(lcomm_shm *t, lcomm_shm_record *record);
+/* Publish what was queued. True if anything was. */
+bool lcomm_shm_flush(lcomm_shm *t, lcomm_shm_peer *peer);
+/* Has the peer answered this send? */
+bool lcomm_shm_is_answered(const lcomm_shm_record *record);
+/* A long send is over: free its slot, its copy, and its record if that is detached. */
+void lcomm_shm_end_send(lcomm_shm *t, lcomm_shm_record *record);
+/* End the sends that were answered. */
+void lcomm_shm_reap(lcomm_shm *t, lcomm_shm_peer *peer);
+
+/* ---------------------------------------------------------- shm_stream.c */
+
+/* Begin the streams that were asked for. */
+void lcomm_shm_begin_streams(lcomm_shm *t, lcomm_shm_peer *peer);
+/* Send pieces while there is room. True if one was sent. */
+bool lcomm_shm_pump(lcomm_shm *t, lcomm_shm_peer *peer);
+/* Ask for the bytes of a message in pieces. */
+void lcomm_shm_ask(lcomm_shm *t, lcomm_shm_record *record);
+/* A piece has come. */
+void lcomm_shm_arrive_piece(lcomm_shm *t, lcomm_shm_peer *peer, uint32_t slot, uint32_t generation,
+                            const unsigned char *data, size_t size);
+
+/* --------------------------------------------------------- shm_receive.c */
+
+lcomm_status lcomm_shm_receive(lcomm_transport *transport, int peer, uint32_t tag, void *bytes,
+                               size_t capacity, lcomm_transfer *transfer);
+lcomm_status lcomm_shm_borrow(lcomm_transport *transport, int peer, uint32_t tag, size_t size,
+                              lcomm_transfer *transfer);
+void lcomm_shm_arrive_short(lcomm_shm *t, lcomm_shm_peer *peer, uint32_t tag,
+                            const unsigned char *data, size_t size);
+void lcomm_shm_arrive_long(lcomm_shm *t, lcomm_shm_peer *peer, uint32_t tag, uint32_t way,
+                           uint32_t generation, const lcomm_shm_long *there);
+lcomm_status lcomm_shm_test_receive(lcomm_shm *t, lcomm_shm_record *record, bool *over,
+                                    size_t *size);
+/* Let go of a message and its record, and tell the sender. */
+void lcomm_shm_release(lcomm_shm *t, lcomm_shm_record *record);
+void lcomm_shm_cancel_receive(lcomm_shm *t, lcomm_shm_record *record);
+
+/* ------------------------------------------------------------ shm_copy.c */
+
+/* Find out how to get at the bytes of a long message. */
+void lcomm_shm_reach_for(lcomm_shm *t, lcomm_shm_record *record);
+/* Copy a share of a message to where it is received. */
+lcomm_status lcomm_shm_copy_some(lcomm_shm *t, lcomm_shm_record *record);
+/* Write an answer into the slot of a message. */
+void lcomm_shm_answer(const lcomm_shm_record *record, uint32_t answer);
+const void *lcomm_shm_view(lcomm_transport *transport, const lcomm_transfer *transfer);
+lcomm_status lcomm_shm_fetch(lcomm_transport *transport, const lcomm_transfer *transfer,
+                             size_t offset, size_t size, void *bytes);
+
+/* -------------------------------------------------------- shm_progress.c */
+
+void lcomm_shm_progress(lcomm_transport *transport);
+/* Take in all entries that are there. */
+void lcomm_shm_drain(lcomm_shm *t, lcomm_shm_peer *peer);
+bool lcomm_shm_peek(lcomm_transport *transport, int peer, uint32_t tag, const void **bytes,
+                    size_t *size);
+void lcomm_shm_drop(lcomm_transport *transport, int peer);
+void lcomm_shm_tell(lcomm_transport *transport, int peer, const void *notice);
+bool lcomm_shm_hear(lcomm_transport *transport, void *notice);
+/* Send the notice that waits. True if it could be. */
+bool lcomm_shm_tell_again(lcomm_shm_peer *peer);
+
+/* ------------------------------------------------------------ shm_door.c */
+
+void lcomm_shm_ring_door(lcomm_shm_peer *peer);
+/* After any sequentially consistent store that the peer may wait for. */
+static inline void lcomm_shm_wake(lcomm_shm_peer *peer) {
+  if (atomic_load_explicit(peer->sleeping, memory_order_seq_cst) != 0) {
+    lcomm_shm_ring_door(peer);
+  }
+}
+int lcomm_shm_arm(lcomm_transport *transport);
+void lcomm_shm_disarm(lcomm_transport *transport);
+bool lcomm_shm_is_alive(const lcomm_shm_peer *peer);
+/* See who has ended or closed. */
+void lcomm_shm_check_peers(lcomm_shm *t);
+/* Nothing more is sent to or taken from this peer. */
+void lcomm_shm_give_up(lcomm_shm *t, lcomm_shm_peer *peer, lcomm_shm_fault fault);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TESTS_PLANS_H
+#define LCOMM_TESTS_PLANS_H
+
+/* Plans for machines that need not be there. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "libcomm/plan/plan.h"
+
+enum { PLANS_RANKS_MAX = 64 };
+
+static inline lcomm_status try_plan(const char *policy_text, int ranks, int nodes, int rank,
+                                    const lcomm_plan_request *request, lcomm_plan **plan,
+                                    char *why) {
+  char error[LCOMM_POLICY_ERROR_MAX] = "";
+  static const lcomm_identity identities[PLANS_RANKS_MAX];
+  lcomm_topo topo;
+  lcomm_policy policy;
+  assert_int_equal(lcomm_policy_parse(policy_text, &policy, error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_create(identities, ranks, nodes, &topo, error), LCOMM_OK);
+  lcomm_status status =
+      lcomm_plan_create(request, &policy, &topo, rank, plan, why, LCOMM_POLICY_ERROR_MAX);
+  lcomm_topo_free(&topo);
+  return status;
+}
+
+static inline lcomm_plan *make_plan(const char *policy_text, int ranks, int nodes, int rank,
+                                    lcomm_plan_request request) {
+  char why[LCOMM_POLICY_ERROR_MAX] = "";
+  lcomm_plan *plan = NULL;
+  if (try_plan(policy_text, ranks, nodes, rank, &request, &plan, why) != LCOMM_OK) {
+    fail_msg("%s", why);
+  }
+  return plan;
+}
+
+static inline lcomm_plan_request request_of(lcomm_collective collective, uint64_t count,
+                                            lcomm_dtype dtype, lcomm_op op) {
+  return (lcomm_plan_request){.collective = collective, .count = count, .dtype = dtype, .op = op};
+}
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Schedules of reduce-scatter, all-gather, all-to-all and broadcast: every
+ * element ends up where it belongs. */
+
+#include "tests/sched/worlds.h"
+
+enum { MOST_RANKS = 64 };
+
+static void check(int verdict, const char *why) {
+  if (verdict != 0) {
+    fail_msg("%s", why);
+  }
+}
+
+/* Element i of the result came from rank `from`, element `there`. */
+static void check_gathered(const sim_world *world, int rank, const collective *what, char *why) {
+  uint64_t i = 0;
+  for (int from = 0; from < world->size; from++) {
+    uint64_t end = i + (what->kind == ALLGATHERV ? what->part_counts[from] : what->count);
+    for (; i < end; i++) {
+      check(sim_check_moved(world, rank, i, from, i, why, 256), why);
+    }
+  }
+}
+
+static void check_exchanged(const sim_world *world, int rank, uint64_t count, char *why) {
+  check(check_all_to_all(world, count, why), why);
+  for (uint64_t i = 0; i < count * (uint64_t)world->size; i++) {
+    check(sim_check_moved(world, rank, i, rank, i, why, 256), why); /* the input is left alone */
+  }
+}
+
+static void check_reduced(const sim_world *world, int rank, uint64_t count) {
+  for (uint64_t i = (uint64_t)rank * count; i < (uint64_t)(rank + 1) * count; i++) {
+    double sum = 0;
+    for (int from = 0; from < world->size; from++) {
+      sum += sim_label(from, i);
+    }
+    assert_int_equal(world->vectors[rank][i].ranks, sim_everyone(world));
+    assert_true(world->vectors[rank][i].value == sum); /* labels are whole numbers: no rounding */
+  }
+}
+
+static void check_rank(const sim_world *world, int rank, const collective *what) {
+  char why[256] = "";
+  switch (what->kind) {
+  case ALLGATHER:
+  case ALLGATHERV:
+    check_gathered(world, rank, what, why);
+    break;
+  case ALLTOALL:
+    check_exchanged(world, rank, what->count, why);
+    break;
+  case BROADCAST:
+    for (uint64_t i = 0; i < what->count; i++) {
+      check(sim_check_moved(world, rank, i, what->root, i, why, sizeof(why)), why);
+    }
+    break;
+  default:
+    check_reduced(world, rank, what->count);
+    break;
+  }
+}
+
+/* Elements that have to go from one node to another. */
+static uint64_t far_elements(const sim_world *world, const collective *what) {
+  uint64_t nodes = (uint64_t)world->topo.nodes, pairs = 0;
+  for (int a = 0; a < world->size; a++) {
+    for (int b = 0; b < world->size; b++) {
+      pairs += world->topo.node[a] != world->topo.node[b];
+    }
+  }
+  switch (what->kind) {
+  case ALLTOALL:
+    return pairs * what->count;
+  case REDUCE_SCATTER:
+  case ALLGATHER:
+    return (nodes - 1) * what->count * (uint64_t)world->size;
+  default:
+    return (nodes - 1) * vector_count(what, world->size);
+  }
+}
+
+static void run_one(const world_shape *shape, const collective *what, sim_options options) {
+  char why[256] = "";
+  sim_world world;
+  build_world(&world, shape, what);
+  sim_fill_labels(&world);
+  if (sim_run(&world, &options, why, sizeof(why)) != 0) {
+    fail_msg("collective %d, %d ranks: %s", (int)what->kind, world.size, why);
+  }
+  assert_int_equal(world.far_elements, far_elements(&world, what));
+  for (int rank = 0; rank < world.size; rank++) {
+    check_rank(&world, rank, what);
+  }
+  sim_world_free(&world);
+}
+
+/* Sums also through lossy stages: their grids keep whole numbers as they are. */
+static void run(const world_shape *shape, collective what) {
+  for (unsigned variant = 0; variant < 8; variant++) {
+    if (what.kind == REDUCE_SCATTER) {
+      run_one(shape, &what, options_of(variant));
+    } else if (!(variant & 2)) {
+      run_one(shape, &what, exact_options_of(variant));
+    }
+  }
+}
+
+/* 1 to 16 ranks on nodes of one size, where that goes, and of several. */
+static void run_on_all_worlds(collective what) {
+  for (int size = 1; size <= 16; size++) {
+    for (int nodes = 1; nodes <= size; nodes += nodes < 4 ? 1 : 4) {
+      world_shape shape = even_world(nodes, size / nodes);
+      for (int i = 0; i < size % nodes; i++) {
+        shape.sizes[i * 2 % nodes]++;
+      }
+      run(&shape, what);
+    }
+  }
+  for (size_t i = 0; i < UNEVEN_WORLDS; i++) {
+    run(&uneven_worlds[i], what);
+  }
+}
+
+static void segments_are_summed_on_their_ranks(void **state) {
+  (void)state;
+  world_shape largest = even_world(1, MOST_RANKS);
+  run_on_all_worlds((collective){REDUCE_SCATTER, .count = 4});
+  run_one(&largest, &(collective){REDUCE_SCATTER, .count = 1}, exact_options_of(1));
+}
+
+static void segments_arrive_everywhere(void **state) {
+  (void)state;
+  world_shape largest = even_world(1, MOST_RANKS);
+  run_on_all_worlds((collective){ALLGATHER, .count = 3});
+  run_one(&largest, &(collective){ALLGATHER, .count = 1}, exact_options_of(1));
+}
+
+static void uneven_parts_arrive_everywhere(void **state) {
+  (void)state;
+  uint64_t growing[MOST_RANKS], gaps[MOST_RANKS], last[MOST_RANKS] = {0}, none[MOST_RANKS] = {0};
+  for (int i = 0; i < MOST_RANKS; i++) {
+    growing[i] = (uint64_t)i;
+    gaps[i] = i % 3 == 1 ? 5 : 0;
+  }
+  last[0] = 7;
+  run_on_all_worlds((collective){ALLGATHERV, .part_counts = growing});
+  run_on_all_worlds((collective){ALLGATHERV, .part_counts = gaps});
+  run_on_all_worlds((collective){ALLGATHERV, .part_counts = last});
+  run_on_all_worlds((collective){ALLGATHERV, .part_counts = none});
+}
+
+static void all_to_all_turns_the_matrix(void **state) {
+  (void)state;
+  world_shape largest = even_world(4, 8);
+  run_on_all_worlds((collective){ALLTOALL, .count = 3});
+  run_on_all_worlds((collective){ALLTOALL, .count = 0});
+  run_one(&largest, &(collective){ALLTOALL, .count = 1}, exact_options_of(5));
+}
+
+static void every_root_reaches_everyone(void **state) {
+  (void)state;
+  for (int size = 1; size <= 9; size++) {
+    for (int root = 0; root < size; root++) {
+      world_shape flat = even_world(1, size), single = even_world(size, 1),
+                  twin = even_world(2, size);
+      run(&flat, (collective){BROADCAST, .count = 11, .root = root});
+      run(&single, (collective){BROADCAST, .count = 11, .root = root});
+      run(&twin, (collective){BROADCAST, .count = 11, .root = root + size});
+    }
+  }
+  for (size_t i = 0; i < UNEVEN_WORLDS; i++) {
+    run(&uneven_worlds[i], (collective){BROADCAST, .count = 3, .root = 1});
+  }
+}
+
+static void parts_that_do_not_fill_the_vector_are_refused(void **state) {
+  (void)state;
+  static const uint64_t few[] = {1, 2, 3}, many[] = {4, 5, 2}, wrapped[] = {UINT64_MAX, 8, 3};
+  sim_world world;
+  world_shape shape = even_world(1, 3);
+  build_world(&world, &shape, &(collective){BROADCAST, .count = 10});
+  lcomm_schedule *schedule = &world.schedules[0];
+  assert_int_equal(lcomm_allgatherv_build(schedule, &world.topo, few), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_allgatherv_build(schedule, &world.topo, many), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_allgatherv_build(schedule, &world.topo, wrapped), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 3), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_alltoall_build(schedule, &world.topo, 1), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_alltoall_build(schedule, &world.topo, UINT64_MAX / 3), LCOMM_ERR_ARGUMENT);
+  sim_world_free(&world);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(segments_are_summed_on_their_ranks),
+      cmocka_unit_test(segments_arrive_everywhere),
+      cmocka_unit_test(uneven_parts_arrive_everywhere),
+      cmocka_unit_test(all_to_all_turns_the_matrix),
+      cmocka_unit_test(every_root_reaches_everyone),
+      cmocka_unit_test(parts_that_do_not_fill_the_vector_are_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

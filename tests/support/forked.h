@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TESTS_FORKED_H
+#define LCOMM_TESTS_FORKED_H
+
+/* Ranks as forked processes of a cmocka test, without MPI: a bootstrap between
+ * them, and the first thing that is wrong on any of them fails the test. */
+
+#include <stdbool.h>
+
+#include "libcomm/include/libcomm.h"
+#include "libcomm/topo/topo.h"
+
+enum { FORKED_MAX = 64, FORKED_SHARED = 4096, FORKED_NOBODY = -1 };
+
+/* A rank, inside its process. */
+typedef struct forked {
+  int rank, size;
+  lcomm_identity identities[FORKED_MAX]; /* one machine, the right process numbers */
+  lcomm_boot boot;                       /* an allgather over these processes */
+  unsigned char *shared;                 /* FORKED_SHARED bytes that all see, zero at first */
+  struct forked_area *area;
+} forked;
+
+typedef void (*forked_function)(forked *self);
+
+/* Run a function on `ranks` processes. The test fails with rank and sentence
+ * if one of them requires what does not hold, or dies; `dies` must be killed. */
+void forked_run(int ranks, forked_function function);
+void forked_run_dying(int ranks, int dies, forked_function function);
+
+/* What must hold; the process ends where it does not. */
+__attribute__((format(printf, 3, 4))) void forked_require(forked *self, bool holds,
+                                                          const char *format, ...);
+
+/* Wait for all ranks that live. */
+void forked_barrier(forked *self);
+
+/* End without a word, as by the system's hand. */
+_Noreturn void forked_die(void);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* mpirun: 1 3 */
+
+/* What the perf programs measure against: MPI's calls, whole and in parts, give
+ * the exact results, and a result that is not exact is seen. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/mpi_property.h"
+#include "tools/perf/buffers.h"
+#include "tools/perf/element.h"
+#include "tools/perf/judge.h"
+#include "tools/perf/mpi_call.h"
+
+enum { DTYPES = 6, OPS = 4 };
+
+static const lcomm_perf_recording none = {NULL, 0};
+static lcomm_perf_world world;
+
+static void meet(void) {
+  world = (lcomm_perf_world){.tool = "mpi_perf", .rank = mpi_rank, .ranks = mpi_size};
+}
+
+static lcomm_perf_difference total(lcomm_perf_difference d) {
+  double wrong = (double)d.wrong;
+  lcomm_perf_world_sum(&world, &wrong, 1);
+  d.wrong = (uint64_t)wrong;
+  return d;
+}
+
+/* Do one call in parts of `part` elements; how many elements are wrong. */
+static uint64_t wrong_after(const lcomm_perf_call *call, uint64_t part, void (*spoil)(void *)) {
+  lcomm_perf_input input = {lcomm_perf_pattern_make(call->dtype, world.ranks), &none, world.rank};
+  lcomm_perf_buffers buffers;
+  if (!lcomm_perf_buffers_make(&buffers, call, &input, 1)) {
+    return UINT64_MAX;
+  }
+  lcomm_perf_place place = lcomm_perf_buffers_place(&buffers, 0);
+  lcomm_perf_mpi_call(call, place, part);
+  void *result = lcomm_perf_mpi_result(call, place, part);
+  if (spoil != NULL) {
+    spoil(result);
+  }
+  lcomm_perf_difference d = total(lcomm_perf_judge(&world, &input.pattern, call, 1, result));
+  lcomm_perf_buffers_free(&buffers);
+  return d.wrong;
+}
+
+static void check_parts(lcomm_perf_kind kind, int in_place) {
+  static const uint64_t counts[] = {1, 1000, 2048, 4099};
+  for (int d = 0; d < DTYPES; d++) {
+    for (int op = 0; op < OPS; op++) {
+      for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        lcomm_perf_call call = {lcomm_perf_collective_of(kind),
+                                counts[c],
+                                (lcomm_dtype)d,
+                                (lcomm_op)op,
+                                mpi_size - 1,
+                                in_place};
+        if (!lcomm_perf_mpi_can(&call)) {
+          continue;
+        }
+        uint64_t whole = wrong_after(&call, LCOMM_PERF_MPI_PART, NULL);
+        uint64_t parts = wrong_after(&call, 1024, NULL);
+        require(whole == 0 && parts == 0, "%s of %llu %s, operation %d, %s place: %llu, %llu wrong",
+                call.collective->mpi_name, (unsigned long long)call.count,
+                lcomm_dtype_name(call.dtype), op, in_place ? "in" : "out of",
+                (unsigned long long)whole, (unsigned long long)parts);
+      }
+    }
+  }
+}
+
+static void mpi_calls_in_parts_give_the_same_results(void) {
+  meet();
+  for (int kind = LCOMM_PERF_ALLREDUCE; kind <= LCOMM_PERF_ALLTOALL; kind++) {
+    check_parts((lcomm_perf_kind)kind, 1);
+    if (!lcomm_perf_collective_of((lcomm_perf_kind)kind)->has_root) {
+      check_parts((lcomm_perf_kind)kind, 0);
+    }
+  }
+}
+
+static void spoil_one_rank(void *result) {
+  if (world.rank == world.ranks - 1) {
+    ((float *)result)[1000] += 1.0f;
+  }
+}
+
+/* A NaN, which is in no hash by chance. */
+static void spoil_all_ranks(void *result) {
+  ((uint32_t *)result)[1000] = UINT32_C(0x7fc00000);
+}
+
+static void a_result_that_differs_is_wrong(void) {
+  meet();
+  for (int kind = LCOMM_PERF_ALLREDUCE; kind <= LCOMM_PERF_ALLTOALL; kind++) {
+    lcomm_perf_call call = {
+        lcomm_perf_collective_of((lcomm_perf_kind)kind), 3000, LCOMM_FLOAT32, LCOMM_SUM, 0, 1};
+    uint64_t one = wrong_after(&call, LCOMM_PERF_MPI_PART, spoil_one_rank);
+    uint64_t all = wrong_after(&call, LCOMM_PERF_MPI_PART, spoil_all_ranks);
+    require(one > 0 && all > 0, "%s: %llu and %llu are wrong", call.collective->name,
+            (unsigned long long)one, (unsigned long long)all);
+    require(!call.collective->is_alike || all == 1, "%s: %llu are wrong instead of 1",
+            call.collective->name, (unsigned long long)all);
+  }
+}
+
+static void sums_and_maxima_come_to_every_rank(void) {
+  meet();
+  double values[2] = {world.rank + 1.0, -1.0 - world.rank};
+  lcomm_perf_world_sum(&world, values, 2);
+  double sum = world.ranks * (world.ranks + 1) / 2.0;
+  require(values[0] == sum && values[1] == -sum, "the sum is %g", values[0]);
+  values[0] = world.rank;
+  values[1] = -world.rank;
+  lcomm_perf_world_max(&world, values, 2);
+  require(values[0] == world.ranks - 1 && values[1] == 0.0, "the maximum is %g", values[0]);
+}
+
+static void one_rank_of_a_host_is_its_first(void) {
+  meet();
+  double firsts = lcomm_perf_world_is_host_first(&world);
+  require(firsts == (world.rank == 0), "rank %d thinks otherwise", world.rank);
+  lcomm_perf_world_sum(&world, &firsts, 1);
+  require(firsts == 1.0, "there are %g", firsts);
+}
+
+int main(int argc, char **argv) {
+  const mpi_property properties[] = {
+      {"mpi_calls_in_parts_give_the_same_results", mpi_calls_in_parts_give_the_same_results},
+      {"a_result_that_differs_is_wrong", a_result_that_differs_is_wrong},
+      {"sums_and_maxima_come_to_every_rank", sums_and_maxima_come_to_every_rank},
+      {"one_rank_of_a_host_is_its_first", one_rank_of_a_host_is_its_first},
+  };
+  return mpi_property_main(&argc, &argv, properties,
+                           (int)(sizeof properties / sizeof properties[0]));
+}
