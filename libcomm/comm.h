@@ -48,9 +48,12 @@ struct lcomm_comm {
   lcomm_operation *first, *last;
   lcomm_operation *idle; /* finished ones, for reuse */
   lcomm_operation *made; /* all ever made, for freeing */
-  uint32_t sequence;     /* number of the next operation */
-  uint32_t quiet_polls;  /* polls in a row that moved nothing */
-  uint32_t quiet_moves;  /* moves without any movement, all told */
+  /* Plain calls have even numbers, buckets odd ones: buckets start when their tensors
+   * are ready, on every rank at another place between the plain calls. Of each kind:
+   * the number of the next operation, and a hash of those before it. */
+  uint32_t next[2], history[2];
+  uint32_t quiet_polls; /* polls in a row that moved nothing */
+  uint32_t quiet_moves; /* moves without any movement, all told */
   lcomm_ticket_book tickets;
 
   /* Runs of plain calls, kept for the next call of the same shape. */

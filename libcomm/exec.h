@@ -30,7 +30,7 @@ struct lcomm_run {
   const char *name;               /* of the data, for traces, or NULL */
 
   /* What ranks compare in every message: the plan, the operation, the factors. */
-  uint32_t parameters;
+  uint32_t key, parameters; /* without and with the calls before */
   lcomm_op op;
   double before, after;
 

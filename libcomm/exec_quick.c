@@ -108,7 +108,7 @@ lcomm_status lcomm_quick_try(lcomm_run *run, const void *send, const lcomm_opera
   _Alignas(64) uint8_t mine[LCOMM_WIRE_HEADER_SIZE + QUICK_SIZE];
   const void *sources[QUICK_RANKS] = {NULL};
   lcomm_comm *comm = run->comm;
-  uint32_t sequence = comm->sequence, tag = tag_of(sequence);
+  uint32_t sequence = comm->next[0], tag = tag_of(sequence);
   int missing = comm->size - 1;
   *over = false;
   if (comm->first || comm->tickets.early_count > 0) {
@@ -148,8 +148,8 @@ lcomm_status lcomm_quick_try(lcomm_run *run, const void *send, const lcomm_opera
     }
   }
   run->sends_done = false;
-  comm->tickets.mine[sequence % LCOMM_TICKETS_KEPT] = lcomm_ticket_of(run, sequence);
-  comm->sequence++;
+  run->sequence = sequence;
+  lcomm_ticket_begin(run); /* no ticket has come early, so it finds nothing */
   count_it(comm, run, size, (uint32_t)comm->size - 1);
   *over = true;
   return LCOMM_OK;

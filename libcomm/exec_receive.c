@@ -27,7 +27,8 @@ static lcomm_status other_plan(lcomm_run *run, uint32_t index) {
   return lcomm_fail(
       run->comm, LCOMM_ERR_MISMATCH,
       "%s #%u of %llu elements, step %u: the message from %s belongs to another plan; "
-      "its count, type, policy or tensors differ. All ranks must call the same "
+      "its count, type, policy or tensors differ, or an earlier call did. All ranks must call the "
+      "same "
       "collective with the same arguments.",
       lcomm_collective_name(run->plan->collective), run->sequence,
       (unsigned long long)run->plan->count, index,

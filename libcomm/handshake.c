@@ -427,6 +427,7 @@ lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
   made->size = origin->boot.world_size;
   made->origin = *origin;
   pthread_mutex_init(&made->lock, NULL);
+  made->next[1] = 1;
   lcomm_ticket_book_init(&made->tickets);
   status = make(made, config, &m);
   free(m.all);

@@ -67,14 +67,13 @@ lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
   operation->next_made = made;
   operation->run = run;
   operation->op = data->op;
-  operation->sequence = comm->sequence++;
+  operation->sequence = comm->next[run->plan->lasting];
   operation->begun_s = operation->moved_s = lcomm_clock_s();
   lcomm_run_start(run, data, operation->sequence);
   lcomm_summary_begin(&comm->summary, operation->begun_s);
   append(comm, operation);
   *started = operation;
-  lcomm_ticket ticket = lcomm_ticket_of(run, operation->sequence);
-  return lcomm_ticket_begin(comm, &ticket);
+  return lcomm_ticket_begin(run);
 }
 
 void lcomm_operation_release(lcomm_comm *comm, lcomm_operation *operation) {

@@ -60,9 +60,8 @@ lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag);
 /* Tickets, see ticket.h: an operation begins; the ticket of the rank before has
  * come; tell the next rank if it is time. begin returns MISMATCH when the rank
  * before has told something else already. */
-lcomm_ticket lcomm_ticket_of(const lcomm_run *run, uint32_t sequence);
 void lcomm_ticket_book_init(lcomm_ticket_book *book);
-lcomm_status lcomm_ticket_begin(lcomm_comm *comm, const lcomm_ticket *ticket);
+lcomm_status lcomm_ticket_begin(const lcomm_run *run);
 void lcomm_ticket_hear(lcomm_comm *comm, const void *notice);
 void lcomm_ticket_tell(lcomm_comm *comm, lcomm_operation *operation, double now_s);
 

@@ -251,11 +251,14 @@ void lcomm_run_key(lcomm_run *run, lcomm_op op, double before, double after) {
     uint64_t hash, op;
     double before, after;
   } key = {run->plan->hash, (uint64_t)op, before, after};
-  if (run->parameters != 0 && run->op == op && memcmp(&run->before, &before, sizeof(before)) == 0 &&
+  uint32_t history = run->comm->history[run->plan->lasting];
+  if (run->key != 0 && run->op == op && memcmp(&run->before, &before, sizeof(before)) == 0 &&
       memcmp(&run->after, &after, sizeof(after)) == 0) {
+    run->parameters = run->key ^ history;
     return;
   }
-  run->parameters = (uint32_t)XXH3_64bits(&key, sizeof(key)) | 1;
+  run->key = (uint32_t)XXH3_64bits(&key, sizeof(key)) | 1;
+  run->parameters = run->key ^ history;
   run->op = op;
   run->before = before;
   run->after = after;

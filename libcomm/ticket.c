@@ -18,9 +18,9 @@ typedef struct message {
   lcomm_ticket ticket;
 } message;
 
-lcomm_ticket lcomm_ticket_of(const lcomm_run *run, uint32_t sequence) {
+static lcomm_ticket ticket_of(const lcomm_run *run) {
   const lcomm_plan *plan = run->plan;
-  return (lcomm_ticket){.sequence = sequence,
+  return (lcomm_ticket){.sequence = run->sequence,
                         .collective = (uint8_t)plan->collective,
                         .dtype = (uint8_t)plan->dtype,
                         .op = (uint8_t)run->op,
@@ -64,22 +64,33 @@ static lcomm_status compare(lcomm_comm *comm, const lcomm_ticket *mine, const lc
       comm, LCOMM_ERR_MISMATCH,
       "ranks call different things: %s here, %s%s on %s. All ranks must make the same "
       "calls in the same order with the same count and type, on the same tensors.",
-      ours, theirs, strcmp(ours, theirs) == 0 ? " with other parts or factors" : "",
+      ours, theirs,
+      strcmp(ours, theirs) == 0 ? " with other parts or factors, or after other calls" : "",
       lcomm_comm_who(comm, left_of(comm), who, sizeof(who)));
 }
 
-lcomm_status lcomm_ticket_begin(lcomm_comm *comm, const lcomm_ticket *ticket) {
+/* A call that differed where no message passed shows in the next one. */
+static void pass(lcomm_comm *comm, const lcomm_run *run) {
+  uint32_t kind = run->plan->lasting, history = comm->history[kind];
+  comm->history[kind] = ((history << 5 | history >> 27) ^ run->key) * UINT32_C(0x9e3779b1);
+  comm->next[kind] += 2;
+}
+
+lcomm_status lcomm_ticket_begin(const lcomm_run *run) {
+  lcomm_comm *comm = run->comm;
   lcomm_ticket_book *book = &comm->tickets;
-  uint32_t place = ticket->sequence % LCOMM_TICKETS_KEPT;
-  book->mine[place] = *ticket;
-  if (book->early_count == 0 || book->early[place].sequence != ticket->sequence ||
+  lcomm_ticket ticket = ticket_of(run);
+  uint32_t place = ticket.sequence % LCOMM_TICKETS_KEPT;
+  pass(comm, run);
+  book->mine[place] = ticket;
+  if (book->early_count == 0 || book->early[place].sequence != ticket.sequence ||
       book->early[place].collective == UINT8_MAX) {
     return LCOMM_OK;
   }
   lcomm_ticket other = book->early[place];
   book->early[place].collective = UINT8_MAX;
   book->early_count--;
-  return compare(comm, ticket, &other);
+  return compare(comm, &ticket, &other);
 }
 
 void lcomm_ticket_book_init(lcomm_ticket_book *book) {
@@ -103,7 +114,7 @@ void lcomm_ticket_hear(lcomm_comm *comm, const void *bytes) {
   if (heard.rank != left_of(comm) || ticket->collective >= LCOMM_COLLECTIVE_COUNT) {
     return; /* not for us */
   }
-  int32_t ahead = (int32_t)(ticket->sequence - comm->sequence);
+  int32_t ahead = (int32_t)(ticket->sequence - comm->next[ticket->sequence & 1]);
   if (ahead >= 0 && ahead < LCOMM_TICKETS_KEPT) {
     keep_early(&comm->tickets, ticket);
     return;

@@ -214,12 +214,20 @@ static void print_topology(const lcomm_topo *topo) {
 
 /* --------------------------------------------------------------- screens */
 
+static void print_variable(const lcomm_env_entry *entry, const char *value) {
+  printf("  %-30s %-34s %s%s%s%s\n", entry->variable, entry->standard, entry->help,
+         value ? " [now: " : "", value ? value : "", value ? "]" : "");
+}
+
 static void print_env(void) {
   for (int i = 0; i < LCOMM_ENV_COUNT; i++) {
-    const lcomm_env_entry *entry = &lcomm_env_table[i];
     const char *value = lcomm_env_get((lcomm_env)i);
-    printf("  %-20s %-14s %s%s%s%s\n", entry->variable, entry->standard, entry->help,
-           value ? " [now: " : "", value ? value : "", value ? "]" : "");
+    bool secret = value && i == LCOMM_ENV_TOKEN;
+    print_variable(&lcomm_env_table[i], secret ? "set" : value);
+  }
+  printf("\nof launchers, for lcomm_create_env\n");
+  for (int i = 0; i < LCOMM_LAUNCHER_COUNT; i++) {
+    print_variable(&lcomm_launcher_table[i], lcomm_launcher_get((lcomm_launcher)i));
   }
 }
 

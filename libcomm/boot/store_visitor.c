@@ -23,7 +23,7 @@ static void refuse(lcomm_store_meeting *m, lcomm_store_visitor *it, lcomm_status
                    const char *why) {
   uint8_t bytes[LCOMM_STORE_HEADER_SIZE + LCOMM_STORE_REASON_MAX];
   size_t size = lcomm_store_pack_reason(LCOMM_STORE_REFUSED, status, why, bytes);
-  snprintf(m->refusal, sizeof(m->refusal), "%s", why);
+  snprintf(m->refusal, sizeof(m->refusal), "%.*s", (int)sizeof(m->refusal) - 1, why);
   m->refused++;
   lcomm_store_say(it->fd, bytes, size);
   shutdown(it->fd, SHUT_WR);

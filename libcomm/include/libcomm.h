@@ -184,8 +184,11 @@ LCOMM_API lcomm_status lcomm_create(const lcomm_boot *boot, const lcomm_config *
  *                     (OMPI_COMM_WORLD_RANK, ...), PMI (PMI_RANK, ...) or srun
  *                     (SLURM_PROCID, SLURM_NTASKS)
  *   the store         MASTER_ADDR and MASTER_PORT; MASTER_ADDR may be missing
- *                     when all ranks are on one host
- *   LCOMM_TOKEN       a secret of the job: who connects without it is refused
+ *                     when all ranks are on one host. LCOMM_PORT overrides
+ *                     MASTER_PORT; under torchrun, which listens there
+ *                     itself, the port after it is taken; default 29600
+ *   LCOMM_TOKEN       a secret of the job: who connects without it is refused.
+ *                     It travels unencrypted
  * LOCAL_RANK is not needed: who shares a host is found out. A process without any of
  * these variables is a world of one.
  * config, comm: as lcomm_create()
@@ -252,7 +255,9 @@ typedef struct lcomm_request {
  * receive  `count` elements of `dtype`, written; equal to `send` for in
  *          place, otherwise it must not overlap it
  * count    any number, 0 included; buffers may be NULL when it is 0
- * Sums are made in float32, in rank order. float16 and bfloat16 buffers
+ * Sums are made in float32: of the ranks of a node in rank order, then of the
+ * nodes; long exact ones between more than two nodes go around a ring, in its
+ * order. The order depends on count, type, policy and ranks only. float16 and bfloat16 buffers
  * travel and return in their own type. float64, int32 and int64 are summed in
  * their own type and are never compressed.
  * Errors: ARGUMENT, MISMATCH, TRANSPORT, TIMEOUT, WIRE, REMOTE, MEMORY (first

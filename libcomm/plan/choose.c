@@ -18,7 +18,7 @@ enum {
   RING_HOP_BYTES = 64 << 10,    /* smallest piece that a ring passes on between nodes */
   CHUNK_BYTES = 1 << 20,        /* the last chunk's way through all phases is not overlapped */
   CHUNKS_MAX = 64,
-  CHUNKS_TIMES_RANKS_MAX = 1024 /* planning looks at all pairs of steps */
+  CHUNKS_TIMES_RANKS_MAX = 4096 /* every chunk has messages to every rank of the exchange */
 };
 
 /* Above this density a dense int8 result is smaller than a sparse one of 24.3

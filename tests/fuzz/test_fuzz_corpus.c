@@ -173,6 +173,7 @@ int main(void) {
       PROPERTY("any_list_of_layers_is_read_or_refused", "meta"),
       PROPERTY("any_capture_is_read_or_refused", "capture"),
       PROPERTY("any_trace_is_read_or_refused", "trace"),
+      PROPERTY("any_message_of_a_store_is_read_or_refused", "store"),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,5 +138,6 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"meta", lcomm_fuzz_meta},
     {"capture", lcomm_fuzz_capture},
     {"trace", lcomm_fuzz_trace},
+    {"store", lcomm_fuzz_store},
     {NULL, NULL},
 };

@@ -14,6 +14,7 @@
 #include "tests/support/fuzz_policy.h"
 #include "tests/support/fuzz_sources.h"
 #include "tests/support/fuzz_state.h"
+#include "tests/support/fuzz_store.h"
 #include "tests/support/fuzz_topk.h"
 #include "tests/support/fuzz_trace.h"
 
