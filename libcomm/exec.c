@@ -200,7 +200,7 @@ void lcomm_run_cancel(lcomm_run *run) {
     lcomm_slot_memory *slot = &run->slots[step->slot];
     run->abandoned |= step->kind == LCOMM_STEP_SEND;
     if (!message->first_over) {
-      link->table->cancel(link, &message->first);
+      link->table->cancel(link, lcomm_exec_first(run, message));
     }
     if (message->payload_under_way) {
       bool borrows = step->kind == LCOMM_STEP_RECV && slot->lender;

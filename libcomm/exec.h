@@ -62,8 +62,9 @@ struct lcomm_run {
   uint32_t *under_way;            /* those on their way, message_count of them */
   uint32_t message_count;
   bool sends_done; /* the messages of the first round have been sent already (exec_quick.c) */
-  bool quick;      /* may be tried in one go (exec_quick.c) */
-  bool abandoned;  /* cancelled with sends under way: memory stays */
+  struct lcomm_quick_send *quick_sent; /* ... per peer; NULL unless quick */
+  bool quick;                          /* may be tried in one go (exec_quick.c) */
+  bool abandoned;                      /* cancelled with sends under way: memory stays */
 
   lcomm_stats stats; /* of this operation */
   double wire_since_s;
@@ -109,6 +110,12 @@ typedef struct lcomm_message {
   lcomm_transfer first, payload;
   double begun_s; /* for traces */
 } lcomm_message;
+
+/* A message that was sent before its step. */
+typedef struct lcomm_quick_send {
+  lcomm_transfer transfer;
+  bool over;
+} lcomm_quick_send;
 
 /* Make a run for a plan, which it owns from then on, also on failure. MEMORY
  * (the sentence is in lcomm_error_thread_text). Free with

@@ -41,6 +41,13 @@ static inline uint32_t lcomm_exec_tag(const lcomm_run *run, const lcomm_step *st
   return (run->sequence & 0x3fff) << 16 | (step->message & (LCOMM_MESSAGES_MAX - 1)) << 1 | piece;
 }
 
+/* The first piece of a message. */
+static inline lcomm_transfer *lcomm_exec_first(const lcomm_run *run, lcomm_message *message) {
+  const lcomm_step *step = &run->plan->schedule.steps[message->step];
+  bool sent = run->sends_done && step->kind == LCOMM_STEP_SEND;
+  return sent ? &run->quick_sent[step->peer].transfer : &message->first;
+}
+
 /* Does a payload travel in one message with its header? */
 static inline bool lcomm_exec_is_short(size_t payload_size) {
   return payload_size <= LCOMM_INLINE_SIZE - LCOMM_WIRE_HEADER_SIZE;

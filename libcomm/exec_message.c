@@ -52,7 +52,7 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
   bool together = lcomm_exec_is_short(slot->wire_size);
   count_sent(run, step, slot);
   if (run->sends_done) {
-    message->first_over = true;
+    message->first_over = run->quick_sent[step->peer].over;
     return LCOMM_OK;
   }
   if (together) {
@@ -91,7 +91,8 @@ static lcomm_status poll_send(lcomm_run *run, lcomm_message *message, bool *over
   const lcomm_step *step = &run->plan->schedule.steps[message->step];
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
   if (!message->first_over) {
-    if (wire->table->test(wire, &message->first, &message->first_over, NULL) != LCOMM_OK) {
+    if (wire->table->test(wire, lcomm_exec_first(run, message), &message->first_over, NULL) !=
+        LCOMM_OK) {
       return lcomm_exec_transport_failed(run, message->step);
     }
   }

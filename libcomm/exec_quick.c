@@ -103,41 +103,71 @@ static void count_it(lcomm_comm *comm, const lcomm_run *run, size_t size, uint32
   row->cost.data_bytes += run->plan->count * lcomm_dtype_size(run->plan->dtype);
 }
 
-lcomm_status lcomm_quick_try(lcomm_run *run, const void *send, const lcomm_operation_data *data,
-                             bool *over) {
-  _Alignas(64) uint8_t mine[LCOMM_WIRE_HEADER_SIZE + QUICK_SIZE];
-  const void *sources[QUICK_RANKS] = {NULL};
+static lcomm_status send_all(lcomm_run *run, uint32_t sequence, const uint8_t *mine, size_t size) {
   lcomm_comm *comm = run->comm;
-  uint32_t sequence = comm->next[0], tag = tag_of(sequence);
-  int missing = comm->size - 1;
-  *over = false;
-  if (comm->first || comm->tickets.early_count > 0) {
-    return LCOMM_OK; /* in order, and seen */
-  }
-  lcomm_run_key(run, data->op, data->before, data->after);
-  size_t size = compose(run, send, sequence, mine);
   for (int i = 1; i < comm->size; i++) {
     int peer = (comm->rank + i) % comm->size;
     lcomm_transport *link = lcomm_comm_link(comm, peer);
-    lcomm_transfer sent; /* over at once: it is short */
-    if (link->table->send(link, peer, tag, mine, size, &sent) != LCOMM_OK) {
+    lcomm_quick_send *sent = &run->quick_sent[peer];
+    sent->over = false;
+    if (link->table->send(link, peer, tag_of(sequence), mine, size, &sent->transfer) != LCOMM_OK) {
       return lcomm_fail(comm, LCOMM_ERR_TRANSPORT, "%s #%u: a message cannot be sent. %s.",
                         lcomm_collective_name(run->plan->collective), sequence,
                         link->table->why(link));
     }
   }
   run->sends_done = true;
-  sources[comm->rank] = send;
+  return LCOMM_OK;
+}
+
+/* Have all messages left? A failure is found out, and said, step by step. */
+static bool all_left(lcomm_run *run) {
+  lcomm_comm *comm = run->comm;
+  bool left = true;
+  for (int peer = 0; peer < comm->size; peer++) {
+    lcomm_transport *link = lcomm_comm_link(comm, peer);
+    lcomm_quick_send *sent = &run->quick_sent[peer];
+    if (link && !sent->over &&
+        link->table->test(link, &sent->transfer, &sent->over, NULL) != LCOMM_OK) {
+      return false;
+    }
+    left &= !link || sent->over;
+  }
+  return left;
+}
+
+/* Look at all peers for a moment. True when everything is there. */
+static bool look_for_a_moment(lcomm_run *run, uint32_t tag, const uint8_t *mine, size_t size,
+                              const void **sources) {
+  lcomm_comm *comm = run->comm;
+  int missing = comm->size - 1;
   for (int i = comm->crowded ? LOOKS_CROWDED : LOOKS; missing > 0 && i > 0; i--) {
     if (!look(comm, tag, mine, size, sources, &missing)) {
-      return LCOMM_OK;
+      return false;
     }
     if (comm->crowded && missing > 0) {
       sched_yield();
     }
   }
-  if (missing > 0) {
-    return LCOMM_OK;
+  return missing == 0 && all_left(run);
+}
+
+lcomm_status lcomm_quick_try(lcomm_run *run, const void *send, const lcomm_operation_data *data,
+                             bool *over) {
+  _Alignas(64) uint8_t mine[LCOMM_WIRE_HEADER_SIZE + QUICK_SIZE];
+  const void *sources[QUICK_RANKS] = {NULL};
+  lcomm_comm *comm = run->comm;
+  uint32_t sequence = comm->next[0];
+  *over = false;
+  if (comm->first || comm->tickets.early_count > 0) {
+    return LCOMM_OK; /* in order, and seen */
+  }
+  lcomm_run_key(run, data->op, data->before, data->after);
+  size_t size = compose(run, send, sequence, mine);
+  lcomm_status status = send_all(run, sequence, mine, size);
+  sources[comm->rank] = send;
+  if (status != LCOMM_OK || !look_for_a_moment(run, tag_of(sequence), mine, size, sources)) {
+    return status;
   }
   uint32_t environment = lcomm_fp_enter();
   sum(run, sources, comm->size, data);

@@ -294,6 +294,8 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
     return status;
   }
   made->quick = lcomm_quick_fits(made);
+  made->quick_sent = made->quick ? calloc((size_t)comm->size, sizeof(*made->quick_sent)) : NULL;
+  made->quick = made->quick_sent != NULL;
   log_plan(made);
   *run = made;
   return LCOMM_OK;
@@ -339,6 +341,7 @@ void lcomm_run_destroy(lcomm_run *run) {
   free(run->held);
   free(run->messages);
   free(run->under_way);
+  free(run->quick_sent);
   lcomm_plan_destroy((lcomm_plan *)run->plan);
   free(run);
 }

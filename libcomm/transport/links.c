@@ -170,7 +170,7 @@ lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *na
 
 void lcomm_links_close(lcomm_links *links, bool orderly) {
   lcomm_links_memory_leave(links);
-  for (int i = 0; i < links->count; i++) {
+  for (int i = links->count; i-- > 0;) { /* memory of the first is used by the others */
     links->open[i]->table->close(links->open[i], orderly);
   }
   free(links->of);

@@ -187,7 +187,9 @@ static lcomm_status no_memory(lcomm_shm *t, const lcomm_shm_peer *peer) {
   return LCOMM_ERR_MEMORY;
 }
 
-/* A short message is over at once even when the ring is full: a copy waits. */
+/* The ring is full: a copy of a short message waits, so that its bytes need not
+ * stay. It is over once it is in the ring, because only calls of this rank bring
+ * it there: a rank whose operations are over makes none. */
 static lcomm_status queue_short(lcomm_shm *t, lcomm_shm_record *record) {
   unsigned char *copy = record->small;
   if (record->size > LCOMM_SHM_SMALL) {
@@ -203,7 +205,6 @@ static lcomm_status queue_short(lcomm_shm *t, lcomm_shm_record *record) {
     memcpy(copy, record->bytes, record->size);
   }
   record->bytes = copy;
-  record->detached = true;
   lcomm_shm_list_add(&record->peer->queue, record);
   return LCOMM_OK;
 }
@@ -222,9 +223,10 @@ static lcomm_status send_slowly(lcomm_shm *t, lcomm_shm_peer *peer, uint32_t tag
   record->size = size;
   record->state = LCOMM_SHM_QUEUED;
   bool is_short = size <= LCOMM_SHM_INLINE;
-  lcomm_shm_bind(transfer, is_short ? NULL : record);
+  lcomm_shm_bind(transfer, record);
   if (!peer->queue.first && try_send(t, record)) {
     if (is_short) {
+      lcomm_shm_bind(transfer, NULL);
       lcomm_shm_record_put(t, record);
     }
     return LCOMM_OK;
