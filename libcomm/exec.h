@@ -89,13 +89,14 @@ typedef struct lcomm_slot_memory {
   bool has_memory; /* of its own; else it is always borrowed */
   uint8_t *own_wire, *own_payload;
   lcomm_transport *lender; /* while it is borrowed, else NULL */
+  int lender_rank;
   lcomm_transfer loan;
   bool far;                       /* only the lender's fetch reaches it */
   uint32_t readers, readers_left; /* steps that read the slot */
 } lcomm_slot_memory;
 
 enum {
-  LCOMM_INLINE_SIZE = 4096, /* a header and a payload up to this size are one message */
+  LCOMM_INLINE_SIZE = 4160, /* a header and a payload up to this size are one message */
   /* Long messages a rank has under way between nodes. All ranks visit their
    * peers in rotated order, so a short queue keeps senders and receivers
    * paired; without it several senders crowd one receiver's link. Two, so that

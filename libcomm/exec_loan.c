@@ -49,9 +49,11 @@ lcomm_status lcomm_exec_fetch(lcomm_run *run, uint32_t place, size_t offset, siz
   if (lender->table->fetch(lender, &slot->loan, offset, size, bytes) == LCOMM_OK) {
     return LCOMM_OK;
   }
+  char who[96];
   return lcomm_fail(run->comm, LCOMM_ERR_TRANSPORT,
-                    "%s #%u: the memory of a peer on this host cannot be read. %s.",
+                    "%s #%u: the memory of %s, on this host, cannot be read. %s. Look at its log.",
                     lcomm_collective_name(run->plan->collective), run->sequence,
+                    lcomm_comm_who(run->comm, slot->lender_rank, who, sizeof(who)),
                     lender->table->why(lender));
 }
 

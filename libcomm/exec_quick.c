@@ -15,7 +15,7 @@
 #include "libcomm/exec_internal.h"
 #include "libcomm/op.h"
 
-enum { QUICK_SIZE = 2048, QUICK_RANKS = 16, LOOKS = 4000, LOOKS_CROWDED = 40 };
+enum { QUICK_SIZE = 4096, QUICK_RANKS = 16, LOOKS = 4000, LOOKS_CROWDED = 40 };
 
 static bool has_one_round(const lcomm_plan *plan) {
   bool sums = plan->collective == LCOMM_COLLECTIVE_ALLREDUCE ||

@@ -118,6 +118,7 @@ static lcomm_status await_payload(lcomm_run *run, lcomm_message *message) {
   lcomm_status status = LCOMM_OK;
   if (lcomm_exec_may_borrow(run, step->slot, wire)) {
     slot->lender = wire;
+    slot->lender_rank = step->peer;
     status = wire->table->borrow(wire, step->peer, tag, slot->wire_size, &slot->loan);
   } else {
     status =

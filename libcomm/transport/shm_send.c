@@ -2,7 +2,7 @@
  * Copyright the libcomm authors */
 
 /* Sending. A short message is copied, into the ring if there is room, and is
- * over at once. Of a long one only a description travels, by the cheapest way
+ * over as soon as it is there. Of a long one only a description travels, by the cheapest way
  * there is:
  *
  *   VIEW    it lies in memory that peers can view, or is first copied to such
