@@ -136,12 +136,14 @@ static bool all_left(lcomm_run *run) {
   return left;
 }
 
-/* Look at all peers for a moment. True when everything is there. */
+/* Look at all peers for a moment. True when everything is there; *late when it
+ * was there before. */
 static bool look_for_a_moment(lcomm_run *run, uint32_t tag, const uint8_t *mine, size_t size,
-                              const void **sources) {
+                              const void **sources, bool *late) {
   lcomm_comm *comm = run->comm;
-  int missing = comm->size - 1;
-  for (int i = comm->crowded ? LOOKS_CROWDED : LOOKS; missing > 0 && i > 0; i--) {
+  int missing = comm->size - 1, looks = comm->crowded ? LOOKS_CROWDED : LOOKS;
+  for (int i = looks; missing > 0 && i > 0; i--) {
+    *late = i == looks;
     if (!look(comm, tag, mine, size, sources, &missing)) {
       return false;
     }
@@ -166,7 +168,8 @@ lcomm_status lcomm_quick_try(lcomm_run *run, const void *send, const lcomm_opera
   size_t size = compose(run, send, sequence, mine);
   lcomm_status status = send_all(run, sequence, mine, size);
   sources[comm->rank] = send;
-  if (status != LCOMM_OK || !look_for_a_moment(run, tag_of(sequence), mine, size, sources)) {
+  bool late = false;
+  if (status != LCOMM_OK || !look_for_a_moment(run, tag_of(sequence), mine, size, sources, &late)) {
     return status;
   }
   uint32_t environment = lcomm_fp_enter();
@@ -181,6 +184,10 @@ lcomm_status lcomm_quick_try(lcomm_run *run, const void *send, const lcomm_opera
   run->sequence = sequence;
   lcomm_ticket_begin(run); /* no ticket has come early, so it finds nothing */
   count_it(comm, run, size, (uint32_t)comm->size - 1);
-  *over = true;
-  return LCOMM_OK;
+  if (late) { /* so late, perhaps, that the others gave up after they had sent */
+    lcomm_links_progress(&comm->links);
+    status = lcomm_comm_listen(comm);
+  }
+  *over = status == LCOMM_OK;
+  return status;
 }
