@@ -53,7 +53,13 @@ static void clip(lcomm_bucket *bucket) {
   lcomm_fp_leave(environment);
 }
 
+static void trace_copy(const lcomm_bucket *bucket, double begin_s) {
+  lcomm_copy_trace(bucket->comm, begin_s, bucket->count * bucket->element_size,
+                   bucket->tensors[0]->name);
+}
+
 void lcomm_bucket_bring_in(lcomm_bucket *bucket) {
+  double begin_s = lcomm_copy_begin(bucket->comm);
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     const lcomm_tensor *tensor = bucket->tensors[i];
     lcomm_vector_load(bucket->comm, tensor->data, tensor->dtype, tensor->count, tensor->before,
@@ -63,6 +69,7 @@ void lcomm_bucket_bring_in(lcomm_bucket *bucket) {
     lcomm_capture_bucket(bucket);
   }
   clip(bucket);
+  trace_copy(bucket, begin_s);
 }
 
 /* ----------------------------------------------------------- bringing out */
@@ -113,6 +120,7 @@ static void finish_sums(lcomm_bucket *bucket, bool velocity) {
 
 void lcomm_bucket_bring_out(lcomm_bucket *bucket, bool velocity) {
   lcomm_comm *comm = bucket->comm;
+  double begin_s = lcomm_copy_begin(bucket->comm);
   finish_sums(bucket, velocity);
   uint64_t not_finite =
       lcomm_vector_not_finite(comm, lcomm_bucket_vector(bucket), bucket->dtype, bucket->count);
@@ -122,4 +130,5 @@ void lcomm_bucket_bring_out(lcomm_bucket *bucket, bool velocity) {
     const lcomm_tensor *tensor = bucket->tensors[i];
     lcomm_vector_store(comm, place_of(bucket, i), tensor->dtype, tensor->count, tensor->data);
   }
+  trace_copy(bucket, begin_s);
 }

@@ -43,6 +43,23 @@ static const void *bring_input(const lcomm_run *run, const lcomm_call *call) {
   return run->own_input;
 }
 
+/* A copy of a call, where there was one at all. */
+static void trace_copy(const lcomm_run *run, double begin_s, const void *from, const void *to) {
+  if (from != to) {
+    lcomm_copy_trace(run->comm, begin_s, run->plan->count * run->plan->element_size, NULL);
+  }
+}
+
+static void bring_sum_in(const lcomm_run *run, const lcomm_call *call, void *vector) {
+  const lcomm_plan *plan = run->plan;
+  double begin_s = lcomm_copy_begin(run->comm);
+  lcomm_vector_load(run->comm, call->send, plan->dtype, plan->vector_count, call->before, vector);
+  if (run->comm->size == 1) { /* one rank alone makes no sum that `after` would go with */
+    lcomm_vector_scale(run->comm, vector, plan->dtype, plan->vector_count, call->after);
+  }
+  trace_copy(run, begin_s, call->send, vector);
+}
+
 void lcomm_call_bring_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_call *call,
                          lcomm_operation_data *data) {
   const lcomm_plan *plan = run->plan;
@@ -53,11 +70,7 @@ void lcomm_call_bring_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_cal
   switch (plan->collective) {
   case LCOMM_COLLECTIVE_ALLREDUCE:
   case LCOMM_COLLECTIVE_REDUCE_SCATTER:
-    lcomm_vector_load(comm, call->send, plan->dtype, plan->vector_count, call->before,
-                      data->vector);
-    if (comm->size == 1) { /* one rank alone makes no sum that `after` would go with */
-      lcomm_vector_scale(comm, data->vector, plan->dtype, plan->vector_count, call->after);
-    }
+    bring_sum_in(run, call, data->vector);
     break;
   case LCOMM_COLLECTIVE_ALLGATHER:
   case LCOMM_COLLECTIVE_ALLGATHERV:
@@ -88,10 +101,12 @@ static bool is_lossy(const lcomm_plan *plan) {
 /* The result of a sum, from `result` on, to the caller. */
 static void bring_out(const lcomm_run *run, lcomm_op op, const void *result, void *receive) {
   const lcomm_plan *plan = run->plan;
+  double begin_s = lcomm_copy_begin(run->comm);
   lcomm_vector_store(run->comm, result, plan->dtype, plan->count, receive);
   if (op == LCOMM_AVG) {
     lcomm_vector_average(run->comm, receive, plan->dtype, plan->count);
   }
+  trace_copy(run, begin_s, result, receive);
 }
 
 static void look_through(lcomm_operation *operation, const void *result) {

@@ -73,6 +73,19 @@ void lcomm_vector_average(const lcomm_comm *comm, void *vector, lcomm_dtype dtyp
   }
 }
 
+void lcomm_copy_trace(const lcomm_comm *comm, double begin_s, uint64_t bytes, const char *name) {
+  if (!comm->trace || bytes == 0) {
+    return;
+  }
+  lcomm_trace_event event = {.kind = LCOMM_TRACE_COPY,
+                             .begin_s = begin_s,
+                             .end_s = lcomm_clock_s(),
+                             .peer = -1,
+                             .bytes = bytes,
+                             .name = name};
+  lcomm_trace_add(comm->trace, &event);
+}
+
 static uint64_t count_f64(const double *values, uint64_t count) {
   const uint64_t infinity = UINT64_C(0x7ff) << 52;
   uint64_t found = 0;

@@ -8,6 +8,7 @@
  * `count` is 0. A factor of 1 changes no bit; integers have no other.
  */
 
+#include "libcomm/base/clock.h"
 #include "libcomm/comm.h"
 
 static inline bool lcomm_factor_is_one(double factor) {
@@ -29,6 +30,15 @@ void lcomm_vector_scale(const lcomm_comm *comm, void *vector, lcomm_dtype dtype,
 /* The finished sum of an average of integers, divided by the number of ranks
  * towards zero. Other types are divided where the sum is made. */
 void lcomm_vector_average(const lcomm_comm *comm, void *vector, lcomm_dtype dtype, uint64_t count);
+
+/* When a copy begins; 0 where nobody traces. */
+static inline double lcomm_copy_begin(const lcomm_comm *comm) {
+  return comm->trace ? lcomm_clock_s() : 0.0;
+}
+
+/* What was copied since begin_s, for the trace if there is one: `bytes` of the
+ * data called `name` (NULL: none). */
+void lcomm_copy_trace(const lcomm_comm *comm, double begin_s, uint64_t bytes, const char *name);
 
 /* How many elements are NaN or Inf. */
 uint64_t lcomm_vector_not_finite(const lcomm_comm *comm, const void *vector, lcomm_dtype dtype,

@@ -27,15 +27,11 @@ static void place_slot(lcomm_run *run, uint32_t index) {
   }
 }
 
-static double factor_of(const lcomm_comm *comm, const lcomm_operation_data *data) {
-  return data->op == LCOMM_AVG ? data->after / comm->size : data->after;
-}
-
 void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t sequence) {
   const lcomm_schedule *schedule = &run->plan->schedule;
   run->vector = data->vector;
   run->input = data->input;
-  run->factor = factor_of(run->comm, data);
+  run->factor = lcomm_exec_factor(run->comm, data->op, data->after);
   run->name = data->name;
   run->sequence = sequence;
   lcomm_run_key(run, data->op, data->before, data->after);

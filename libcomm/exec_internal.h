@@ -53,6 +53,9 @@ static inline bool lcomm_exec_is_short(size_t payload_size) {
   return payload_size <= LCOMM_INLINE_SIZE - LCOMM_WIRE_HEADER_SIZE;
 }
 
+/* Part of lcomm_run_create. */
+lcomm_status lcomm_run_make_slots(lcomm_run *run);
+
 lcomm_status lcomm_exec_poll_receive(lcomm_run *run, lcomm_message *message, bool *over);
 lcomm_status lcomm_exec_transport_failed(lcomm_run *run, uint32_t step);
 void lcomm_exec_trace_message(const lcomm_run *run, const lcomm_message *message);
@@ -72,6 +75,11 @@ lcomm_status lcomm_exec_reduce(lcomm_run *run, const lcomm_step *step);
 /* Sum (or minimum, maximum) of elements of a plain plan. */
 void lcomm_exec_add_plain(const lcomm_run *run, const void *const *sources, size_t count,
                           void *destination, size_t n);
+
+/* What a complete sum is multiplied by: averages are divided here. */
+static inline double lcomm_exec_factor(const lcomm_comm *comm, lcomm_op op, double after) {
+  return op == LCOMM_AVG ? after / comm->size : after;
+}
 
 /* Multiply elements of a plain plan; integers stay as they are. */
 void lcomm_exec_scale(const lcomm_run *run, double factor, void *values, size_t n);

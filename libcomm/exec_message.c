@@ -11,24 +11,46 @@
  * into the vector.
  */
 
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "codecs/wire.h"
 #include "libcomm/base/clock.h"
 #include "libcomm/exec_internal.h"
 
+/* A peer that gives up says why, and then its links break: its reason, or that
+ * of another rank, is worth more than the break. */
+static lcomm_status hear_reason(lcomm_comm *comm) {
+  static const double PATIENCE_S = 0.05;
+  const struct timespec pause = {.tv_nsec = 1000000};
+  double end_s = lcomm_clock_s() + PATIENCE_S;
+  lcomm_status status = lcomm_comm_listen(comm);
+  while (status == LCOMM_OK && lcomm_clock_s() < end_s) {
+    nanosleep(&pause, NULL);
+    lcomm_links_progress(&comm->links);
+    status = lcomm_comm_listen(comm);
+  }
+  return status;
+}
+
 lcomm_status lcomm_exec_transport_failed(lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   char peer[96];
   lcomm_transport *link = lcomm_comm_link(run->comm, step->peer);
+  char why[LCOMM_TRANSPORT_WHY_MAX];
   run->abandoned = true; /* a piece may still be under way */
+  snprintf(why, sizeof(why), "%s", link->table->why(link));
+  lcomm_status heard = hear_reason(run->comm);
+  if (heard != LCOMM_OK) {
+    return heard;
+  }
   return lcomm_fail(run->comm, LCOMM_ERR_TRANSPORT,
                     "%s #%u, step %u: a message %s %s failed. %s. Look at the network and at the "
                     "peer's log.",
                     lcomm_collective_name(run->plan->collective), run->sequence, index,
                     step->kind == LCOMM_STEP_SEND ? "to" : "from",
-                    lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)),
-                    link->table->why(link));
+                    lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)), why);
 }
 
 static lcomm_link link_class(const lcomm_run *run, const lcomm_step *step) {

@@ -8,6 +8,7 @@
 
 #include "kernels/plain.h"
 #include "kernels/stripe.h"
+#include "libcomm/copy.h"
 #include "libcomm/exec_internal.h"
 
 static lcomm_plain_op plain_op(lcomm_op op) {
@@ -18,15 +19,14 @@ static lcomm_plain_op plain_op(lcomm_op op) {
 }
 
 void lcomm_exec_scale(const lcomm_run *run, double factor, void *values, size_t n) {
+  if (lcomm_factor_is_one(factor)) {
+    return;
+  }
   if (run->plan->dtype == LCOMM_FLOAT32) {
     run->comm->kernels->f32_scale(values, (float)factor, values, n);
   } else if (run->plan->dtype == LCOMM_FLOAT64) {
     lcomm_plain_scale_f64(values, factor, n);
   } /* integers are divided by who started the operation */
-}
-
-static bool is_one(double factor) {
-  return !(factor < 1.0 || factor > 1.0);
 }
 
 /* The sources of elements at .. at+n of the step's span, brought near. */
@@ -63,7 +63,7 @@ void lcomm_exec_add_plain(const lcomm_run *run, const void *const *sources, size
 
 static void add_up(lcomm_run *run, const lcomm_step *step, uint8_t *destination, size_t n) {
   lcomm_exec_add_plain(run, run->reduce_sources, step->slot_count, destination, n);
-  if (step->summed && !is_one(run->factor)) {
+  if (step->summed) {
     lcomm_exec_scale(run, run->factor, destination, n);
   }
 }

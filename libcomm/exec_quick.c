@@ -82,24 +82,28 @@ static bool look(lcomm_comm *comm, uint32_t tag, const uint8_t *mine, size_t min
 static void sum(const lcomm_run *run, const void *const *sources, int count,
                 const lcomm_operation_data *data) {
   const lcomm_plan *plan = run->plan;
-  double factor = data->op == LCOMM_AVG ? data->after / count : data->after;
   lcomm_exec_add_plain(run, sources, (size_t)count, data->vector, plan->vector_count);
-  if (factor < 1.0 || factor > 1.0) {
-    lcomm_exec_scale(run, factor, data->vector, plan->vector_count);
-  }
+  lcomm_exec_scale(run, lcomm_exec_factor(run->comm, data->op, data->after), data->vector,
+                   plan->vector_count);
 }
 
-static void count_it(lcomm_comm *comm, const lcomm_run *run, size_t size, uint32_t peers) {
+/* Ranks of a host may pose as nodes: a link is what the topology says. */
+static void count_it(lcomm_comm *comm, const lcomm_run *run, size_t size) {
   lcomm_summary_row *row = lcomm_summary_find(&comm->summary, run->plan);
-  uint64_t bytes = (uint64_t)size * peers;
+  for (int peer = 0; peer < comm->size; peer++) {
+    if (peer == comm->rank) {
+      continue;
+    }
+    lcomm_link link = lcomm_topo_link(&comm->topo, comm->rank, peer);
+    comm->stats.sent_messages[link]++;
+    comm->stats.sent_bytes[link] += size;
+    comm->stats.exact_bytes[link] += size;
+    comm->stats.received_bytes[link] += size;
+    row->cost.sent_bytes[link] += size;
+    row->cost.exact_bytes[link] += size;
+  }
   comm->stats.operations++;
-  comm->stats.sent_messages[LCOMM_LINK_SHM] += peers;
-  comm->stats.sent_bytes[LCOMM_LINK_SHM] += bytes;
-  comm->stats.exact_bytes[LCOMM_LINK_SHM] += bytes;
-  comm->stats.received_bytes[LCOMM_LINK_SHM] += bytes;
   row->operations++;
-  row->cost.sent_bytes[LCOMM_LINK_SHM] += bytes;
-  row->cost.exact_bytes[LCOMM_LINK_SHM] += bytes;
   row->cost.data_bytes += run->plan->count * lcomm_dtype_size(run->plan->dtype);
 }
 
@@ -183,7 +187,7 @@ lcomm_status lcomm_quick_try(lcomm_run *run, const void *send, const lcomm_opera
   run->sends_done = false;
   run->sequence = sequence;
   lcomm_ticket_begin(run); /* no ticket has come early, so it finds nothing */
-  count_it(comm, run, size, (uint32_t)comm->size - 1);
+  count_it(comm, run, size);
   if (late) { /* so late, perhaps, that the others gave up after they had sent */
     lcomm_links_progress(&comm->links);
     status = lcomm_comm_listen(comm);

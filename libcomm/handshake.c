@@ -10,180 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/wire.h"
-#include "libcomm/base/clock.h"
-#include "libcomm/base/env.h"
-#include "libcomm/capture.h"
 #include "libcomm/driver.h"
+#include "libcomm/hello.h"
 #include "libcomm/op.h"
-
-static const double TIMEOUT_STANDARD_S = 300;
-
-/* What a rank tells the others. Fixed size, no pointers. */
-typedef struct hello {
-  char magic[8];
-  int32_t version, wire_version;
-  int32_t status; /* of the rank's own preparation */
-  int32_t nodes;
-  int32_t threaded; /* has a progress thread, and what MPI allows then */
-  int32_t mpi;      /* has a communicator of MPI */
-  int32_t traced;
-  uint64_t number; /* rank 0's names the communicator */
-  char error[LCOMM_POLICY_ERROR_MAX];
-  char policy[LCOMM_POLICY_MAX];
-  char transport[64];
-  lcomm_identity identity;
-} hello;
 
 /* What the making of a communicator knows besides the communicator itself. */
 typedef struct making {
   const lcomm_boot *boot;
-  lcomm_config config;
   lcomm_summary_mode summary;
-  hello *all, *mine;
+  lcomm_hello *all, *mine;
 } making;
-
-/* ------------------------------------------------------- my own business */
-
-static lcomm_status parse_positive(const char *text, double *value) {
-  char *end = NULL;
-  *value = strtod(text, &end);
-  return end != text && *end == '\0' && *value > 0 && *value < 1e9 ? LCOMM_OK : LCOMM_ERR_ARGUMENT;
-}
-
-static lcomm_status find_timeout(const lcomm_config *config, double *timeout_s, char *error) {
-  const char *text = lcomm_env_get(LCOMM_ENV_TIMEOUT_S);
-  *timeout_s = config->timeout_s > 0 ? config->timeout_s : TIMEOUT_STANDARD_S;
-  if (config->timeout_s > 0 || !text || parse_positive(text, timeout_s) == LCOMM_OK) {
-    return LCOMM_OK;
-  }
-  snprintf(error, LCOMM_POLICY_ERROR_MAX,
-           "LCOMM_TIMEOUT_S=%.40s is not a number of seconds above 0; for example 300", text);
-  return LCOMM_ERR_ARGUMENT;
-}
-
-static lcomm_status find_nodes(const lcomm_config *config, int32_t *nodes, char *error) {
-  const char *text = lcomm_env_get(LCOMM_ENV_NODES);
-  double value = 0;
-  *nodes = config->nodes;
-  if (config->nodes != 0 || !text) {
-    return LCOMM_OK;
-  }
-  if (parse_positive(text, &value) == LCOMM_OK && value == (double)(int32_t)value) {
-    *nodes = (int32_t)value;
-    return LCOMM_OK;
-  }
-  snprintf(error, LCOMM_POLICY_ERROR_MAX,
-           "LCOMM_NODES=%.40s is not a number of nodes from 1 up; leave it unset to use the real "
-           "hosts",
-           text);
-  return LCOMM_ERR_ARGUMENT;
-}
-
-static lcomm_status find_kernels(lcomm_comm *comm, char *error) {
-  const char *name = lcomm_env_get(LCOMM_ENV_ISA), *why = "";
-  comm->kernels = name ? lcomm_kernels_by_name(name, &why) : lcomm_kernels_best();
-  if (comm->kernels) {
-    return LCOMM_OK;
-  }
-  snprintf(error, LCOMM_POLICY_ERROR_MAX,
-           "LCOMM_ISA=%.40s cannot be used: %s; use scalar, avx2 or avx512, or leave it unset for "
-           "the fastest",
-           name, why);
-  return LCOMM_ERR_UNSUPPORTED;
-}
-
-static lcomm_status find_transport(const lcomm_config *config, hello *mine) {
-  const char *names = config->transport ? config->transport : lcomm_env_get(LCOMM_ENV_TRANSPORT);
-  char why[160];
-  names = names ? names : "auto";
-  if (strlen(names) < sizeof(mine->transport) &&
-      lcomm_links_parse(names, why, sizeof(why)) == LCOMM_OK) {
-    snprintf(mine->transport, sizeof(mine->transport), "%s", names);
-    return LCOMM_OK;
-  }
-  snprintf(mine->error, sizeof(mine->error), "the transports '%.80s' (LCOMM_TRANSPORT): %s", names,
-           strlen(names) < sizeof(mine->transport) ? why : "the list is too long");
-  return LCOMM_ERR_ARGUMENT;
-}
-
-static lcomm_status find_progress(const lcomm_config *config, hello *mine) {
-  const char *text = lcomm_env_get(LCOMM_ENV_PROGRESS);
-  mine->threaded = config->progress == LCOMM_PROGRESS_THREAD;
-  if (config->progress < LCOMM_PROGRESS_DEFAULT || config->progress > LCOMM_PROGRESS_THREAD) {
-    snprintf(mine->error, sizeof(mine->error), "%d is no progress mode", (int)config->progress);
-    return LCOMM_ERR_ARGUMENT;
-  }
-  if (config->progress != LCOMM_PROGRESS_DEFAULT || !text || strcmp(text, "calls") == 0) {
-    return LCOMM_OK;
-  }
-  mine->threaded = strcmp(text, "thread") == 0;
-  if (mine->threaded) {
-    return LCOMM_OK;
-  }
-  snprintf(mine->error, sizeof(mine->error), "LCOMM_PROGRESS=%.40s is neither calls nor thread",
-           text);
-  return LCOMM_ERR_ARGUMENT;
-}
-
-static lcomm_status find_summary(making *m) {
-  return lcomm_summary_parse(lcomm_env_get(LCOMM_ENV_STATS), &m->summary, m->mine->error,
-                             sizeof(m->mine->error));
-}
-
-static lcomm_status check_config(const lcomm_config *given, hello *mine) {
-  if (given && (given->struct_size == 0 || given->struct_size > sizeof(*given))) {
-    snprintf(mine->error, sizeof(mine->error),
-             "the configuration was not begun with LCOMM_CONFIG_INIT");
-    return LCOMM_ERR_ARGUMENT;
-  }
-  return LCOMM_OK;
-}
-
-static lcomm_config take_config(const lcomm_config *config) {
-  lcomm_config taken = LCOMM_CONFIG_INIT;
-  if (config && config->struct_size > 0 && config->struct_size <= sizeof(taken)) {
-    memcpy(&taken, config, config->struct_size);
-  }
-  return taken;
-}
-
-/* The number of a communicator: of the process and the time it was made. */
-static uint64_t draw_number(const hello *mine) {
-  uint64_t now_ns = (uint64_t)(lcomm_clock_s() * 1e9);
-  return mine->identity.host_hash ^ mine->identity.pid << 40 ^ now_ns;
-}
-
-/* Fill in the hello; what goes wrong is said in it, not returned. */
-static void prepare(lcomm_comm *comm, const lcomm_config *given, making *m) {
-  hello *mine = m->mine;
-  m->config = take_config(given);
-  const lcomm_config *config = &m->config;
-  const char *policy = config->policy ? config->policy : lcomm_env_get(LCOMM_ENV_POLICY);
-  memcpy(mine->magic, "libcomm", 8);
-  mine->version = lcomm_version();
-  mine->wire_version = LCOMM_WIRE_VERSION;
-  mine->mpi = comm->origin.mpi != NULL;
-  lcomm_identity_self(&mine->identity);
-  mine->number = draw_number(mine);
-  lcomm_status status = check_config(given, mine);
-  status = status == LCOMM_OK ? lcomm_policy_parse(policy, &comm->policy, mine->error) : status;
-  if (status == LCOMM_OK) {
-    lcomm_policy_format(&comm->policy, mine->policy);
-  }
-  status = status == LCOMM_OK ? find_timeout(config, &comm->timeout_s, mine->error) : status;
-  status = status == LCOMM_OK ? find_nodes(config, &mine->nodes, mine->error) : status;
-  status = status == LCOMM_OK ? find_kernels(comm, mine->error) : status;
-  status = status == LCOMM_OK ? find_transport(config, mine) : status;
-  status = status == LCOMM_OK ? find_progress(config, mine) : status;
-  status = status == LCOMM_OK ? find_summary(m) : status;
-  status = status == LCOMM_OK ? lcomm_capture_create(&comm->capture, mine->error) : status;
-  status = status == LCOMM_OK ? lcomm_trace_create(comm->rank, comm->size, mine->identity.host,
-                                                   &comm->trace, mine->error, sizeof(mine->error))
-                              : status;
-  mine->traced = comm->trace != NULL;
-  mine->status = (int32_t)status;
-}
 
 /* --------------------------------------------------- judging all answers */
 
@@ -193,7 +29,7 @@ static lcomm_status complain(int rank, const lcomm_identity *identity, lcomm_sta
 }
 
 /* A rank that could not prepare itself stops all; the lowest one is named. */
-static lcomm_status judge_preparations(const hello *all, int size, int rank) {
+static lcomm_status judge_preparations(const lcomm_hello *all, int size, int rank) {
   char sentence[LCOMM_POLICY_ERROR_MAX + 160];
   for (int i = 0; i < size; i++) {
     if (memcmp(all[i].magic, "libcomm", 8) != 0) {
@@ -216,7 +52,7 @@ static lcomm_status judge_preparations(const hello *all, int size, int rank) {
 }
 
 /* The first rank that differs from rank 0 is named, with both values. */
-static lcomm_status judge_equality(const hello *all, int size, int rank) {
+static lcomm_status judge_equality(const lcomm_hello *all, int size, int rank) {
   char sentence[2 * LCOMM_POLICY_MAX + 160];
   for (int i = 1; i < size; i++) {
     if (all[i].version != all[0].version || all[i].wire_version != all[0].wire_version) {
@@ -250,7 +86,7 @@ static lcomm_status judge_equality(const hello *all, int size, int rank) {
   return LCOMM_OK;
 }
 
-static lcomm_status make_topology(lcomm_comm *comm, const hello *all) {
+static lcomm_status make_topology(lcomm_comm *comm, const lcomm_hello *all) {
   char error[LCOMM_TOPO_ERROR_MAX] = "out of memory";
   lcomm_identity *identities = calloc((size_t)comm->size, sizeof(*identities));
   if (!identities) {
@@ -277,8 +113,8 @@ static lcomm_status gather(const lcomm_boot *boot, const void *send, void *recei
 }
 
 static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, making *m) {
-  hello *all = m->all;
-  prepare(comm, config, m);
+  lcomm_hello *all = m->all;
+  lcomm_hello_prepare(comm, config, &m->summary, m->mine);
   lcomm_status status = gather(m->boot, m->mine, all, sizeof(*all));
   status = status == LCOMM_OK ? judge_preparations(all, comm->size, comm->rank) : status;
   status = status == LCOMM_OK ? judge_equality(all, comm->size, comm->rank) : status;
@@ -307,11 +143,7 @@ static lcomm_status open_links(lcomm_comm *comm, const making *m) {
   snprintf(why, sizeof(why), "out of memory");
   lcomm_status status = identities ? lcomm_links_open(&setup, m->mine->transport, &comm->links, why)
                                    : LCOMM_ERR_MEMORY;
-  int here = 0;
-  for (int i = 0; status == LCOMM_OK && i < comm->size; i++) {
-    here += identities[i].host_hash == m->mine->identity.host_hash;
-  }
-  comm->crowded = here > lcomm_topo_processors();
+  comm->crowded = identities && lcomm_topo_is_crowded(identities, comm->size, comm->rank);
   free(identities);
   return status == LCOMM_OK ? LCOMM_OK : complain(comm->rank, &m->mine->identity, status, why);
 }
@@ -416,7 +248,7 @@ lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
   }
   lcomm_comm *made = calloc(1, sizeof(*made));
   making m = {.boot = &origin->boot,
-              .all = calloc((size_t)origin->boot.world_size + 1, sizeof(hello))};
+              .all = calloc((size_t)origin->boot.world_size + 1, sizeof(lcomm_hello))};
   if (!made || !m.all) {
     free(made);
     free(m.all);

@@ -98,15 +98,26 @@ lcomm_status lcomm_wait(lcomm_comm *comm, lcomm_request *request) {
   return status;
 }
 
+/* All that can be done now: a program that calls once in a while must not be
+ * the slower for each small step. */
+static lcomm_status move_on(lcomm_comm *comm) {
+  bool moved = true;
+  lcomm_status status = LCOMM_OK;
+  while (moved && status == LCOMM_OK) {
+    moved = false;
+    status = lcomm_operations_move(comm, &moved);
+  }
+  return status;
+}
+
 static lcomm_status test(lcomm_comm *comm, lcomm_request *request, int *done) {
   lcomm_operation *operation = request->internal;
-  bool moved = false;
   if (!operation) {
     *done = 1;
     return remembered(comm, request);
   }
   if (!operation->over) {
-    lcomm_operations_move(comm, &moved);
+    (void)move_on(comm); /* what fails ends the operation */
   }
   *done = operation->over;
   return operation->over ? collect(comm, request) : LCOMM_OK;
@@ -127,7 +138,6 @@ uint64_t lcomm_request_not_finite(const lcomm_request *request) {
 }
 
 static lcomm_status progress(lcomm_comm *comm) {
-  bool moved = false;
   /* The first step waits for lcomm_tensors_wait, which compares the tensors. */
   if (comm->buckets && atomic_load(&comm->step_open) && atomic_load(&comm->status) == LCOMM_OK) {
     lcomm_status status = lcomm_buckets_start(comm);
@@ -135,7 +145,7 @@ static lcomm_status progress(lcomm_comm *comm) {
       return status;
     }
   }
-  return lcomm_operations_move(comm, &moved);
+  return move_on(comm);
 }
 
 lcomm_status lcomm_progress(lcomm_comm *comm) {

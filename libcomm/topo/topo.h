@@ -5,6 +5,7 @@
 
 /* Which rank is where, and which link lies between two ranks. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,9 @@ void lcomm_identity_self(lcomm_identity *identity);
 
 /* Processors that this process may use, at least 1. */
 int lcomm_topo_processors(void);
+
+/* Are there more ranks on this rank's host than processors? */
+bool lcomm_topo_is_crowded(const lcomm_identity *identities, int size, int rank);
 
 typedef struct lcomm_topo {
   int size;       /* ranks */

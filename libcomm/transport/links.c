@@ -71,18 +71,15 @@ lcomm_status lcomm_links_parse(const char *names, char *why, size_t size) {
 
 /* What a rank says after the transports were opened. */
 typedef struct answer {
-  int32_t lonely;  /* a peer without a link, or -1 */
-  int32_t missing; /* how many there are */
+  int32_t lonely; /* a peer without a link, or -1 */
   char why[LCOMM_LINKS_WHY_MAX];
 } answer;
 
 static void find_lonely(const lcomm_links *links, answer *mine) {
   mine->lonely = -1;
-  mine->missing = 0;
   for (int peer = links->size - 1; peer >= 0; peer--) {
     if (peer != links->rank && !links->of[peer]) {
       mine->lonely = peer;
-      mine->missing++;
     }
   }
 }
@@ -114,20 +111,20 @@ static void open_one(const lcomm_transport_setup *setup, const lcomm_transport_t
   }
 }
 
-/* Everyone's answers; the same verdict on all ranks. */
-static lcomm_status judge(const lcomm_transport_setup *setup, const answer *all, bool *complete,
-                          char *why) {
-  *complete = true;
+/* Everyone's answers: has everybody a link to everybody? The same verdict on
+ * all ranks. */
+static bool judge(const lcomm_transport_setup *setup, const answer *all, char *why) {
+  bool complete = true;
   for (int i = setup->size - 1; i >= 0; i--) {
     if (all[i].lonely >= 0 && all[i].lonely < setup->size) {
-      *complete = false;
+      complete = false;
       snprintf(why, LCOMM_LINKS_WHY_MAX,
                "rank %d (host %.63s) has no link to rank %d (host %.63s): %.300s", i,
                setup->identities[i].host, all[i].lonely, setup->identities[all[i].lonely].host,
                all[i].why);
     }
   }
-  return LCOMM_OK;
+  return complete;
 }
 
 static lcomm_status open_all(const lcomm_transport_setup *setup, const char *names,
@@ -144,7 +141,7 @@ static lcomm_status open_all(const lcomm_transport_setup *setup, const char *nam
       snprintf(why, LCOMM_LINKS_WHY_MAX, "the bootstrap failed while links were opened");
       return LCOMM_ERR_TRANSPORT;
     }
-    judge(setup, all, &complete, why);
+    complete = judge(setup, all, why);
   }
   return complete ? LCOMM_OK : LCOMM_ERR_TRANSPORT;
 }

@@ -139,14 +139,6 @@ static void find_lanes(meeting *m) {
   }
 }
 
-static bool is_crowded(const lcomm_transport_setup *setup) {
-  int here = 0;
-  for (int rank = 0; rank < setup->size; rank++) {
-    here += setup->identities[rank].host_hash == setup->identities[setup->rank].host_hash;
-  }
-  return here > lcomm_topo_processors();
-}
-
 static lcomm_shm *create(const lcomm_transport_setup *setup) {
   lcomm_shm *t = calloc(1, sizeof(*t));
   if (!t) {
@@ -157,7 +149,8 @@ static lcomm_shm *create(const lcomm_transport_setup *setup) {
   t->size = setup->size;
   t->timeout_s = setup->timeout_s;
   t->file = t->watch = t->timer = t->door[0] = t->door[1] = -1;
-  size_t beside_read = is_crowded(setup) ? BOUNCE_LONGEST : BOUNCE_BESIDE_READ;
+  bool crowded = lcomm_topo_is_crowded(setup->identities, setup->size, setup->rank);
+  size_t beside_read = crowded ? BOUNCE_LONGEST : BOUNCE_BESIDE_READ;
   t->ways = (lcomm_shm_ways){beside_read, BOUNCE_LONGEST, BOUNCE_TOTAL, true, true};
   t->of = calloc((size_t)setup->size, sizeof(lcomm_shm_peer *));
   t->reached = calloc((size_t)setup->size, sizeof(lcomm_shm_peer *));

@@ -224,4 +224,15 @@ static inline size_t listen_to_end(int fd, uint8_t *bytes, size_t room) {
   return got;
 }
 
+/* Everyone succeeded and saw what it should. */
+static inline void expect_good(const crew *c) {
+  for (int i = 0; i < c->size; i++) {
+    if (!c->reports[i].good) {
+      print_error("rank %d: %s\n", i, c->reports[i].sentence);
+    }
+    assert_int_equal(c->reports[i].status, LCOMM_OK);
+    assert_true(c->reports[i].good);
+  }
+}
+
 #endif

@@ -73,16 +73,6 @@ static void create_and_sum(const crew *c, int rank, report *mine) {
   mine->status = lcomm_destroy(comm);
 }
 
-static void expect_good(const crew *c) {
-  for (int i = 0; i < c->size; i++) {
-    if (!c->reports[i].good) {
-      print_error("rank %d: %s\n", i, c->reports[i].sentence);
-    }
-    assert_int_equal(c->reports[i].status, LCOMM_OK);
-    assert_true(c->reports[i].good);
-  }
-}
-
 static void ranks_without_mpi_become_a_communicator(void **state) {
   (void)state;
   static const int sizes[] = {1, 2, 4};

@@ -16,16 +16,6 @@
 
 #include "tests/boot/crew.h"
 
-static void expect_good(const crew *c) {
-  for (int i = 0; i < c->size; i++) {
-    if (!c->reports[i].good) {
-      print_error("rank %d: %s\n", i, c->reports[i].sentence);
-    }
-    assert_int_equal(c->reports[i].status, LCOMM_OK);
-    assert_true(c->reports[i].good);
-  }
-}
-
 static void ranks_meet_in_any_order_of_arrival(void **state) {
   (void)state;
   static const int sizes[] = {2, 3, 8};

@@ -261,27 +261,6 @@ static void long_vectors_are_summed_in_chunks(void) {
   free(values);
 }
 
-/* Between two nodes: one exchange of encoded shards; otherwise two phases. */
-static void counted_bytes_equal_the_formula(void) {
-  enum { COUNT = 128 * 1024 };
-  int nodes = mpi_size >= 4 ? 4 : mpi_size;
-  if (nodes < 2 || mpi_size % nodes != 0) {
-    skip_property("needs at least 2 ranks on even nodes");
-    return;
-  }
-  float *values = calloc(COUNT, sizeof(float));
-  lcomm_comm *comm = make_comm("net=int8", nodes);
-  lcomm_stats stats;
-  lcomm_allreduce(comm, values, values, COUNT, LCOMM_FLOAT32, LCOMM_SUM);
-  lcomm_stats_get(comm, &stats);
-  double all = 0, sent = (double)stats.sent_bytes[LCOMM_LINK_NET];
-  MPI_Allreduce(&sent, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-  double formula = 2.0 * (nodes - 1) * COUNT * 8.25 / 8;
-  require(all >= formula && all <= formula * 1.03, "%g bytes, formula %g", all, formula);
-  lcomm_destroy(comm);
-  free(values);
-}
-
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       {"replicas_bit_identical_for_every_codec", replicas_bit_identical_for_every_codec},
@@ -295,7 +274,6 @@ int main(int argc, char **argv) {
       {"the_same_call_gives_the_same_bits_again", the_same_call_gives_the_same_bits_again},
       {"small_calls_stay_exact_under_a_lossy_policy", small_calls_stay_exact_under_a_lossy_policy},
       {"long_vectors_are_summed_in_chunks", long_vectors_are_summed_in_chunks},
-      {"counted_bytes_equal_the_formula", counted_bytes_equal_the_formula},
   };
   return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
 }

@@ -22,12 +22,12 @@ expect() {
     echo "FAIL $name: $(tail -n 1 "$work/why" | head -c 300)"
   fi
 }
-# perf VARIABLE=VALUE...: an all-reduce on 2 nodes of 2 ranks, then on 4 nodes, which has a DECODE
+# perf VARIABLE=VALUE...: an all-reduce on 2 nodes of 2 ranks, then on 4 nodes, which has a DECODE and copies
 perf() {
   env LCOMM_NODES=2 "$@" timeout -k 5 100 "$launch" 4 "$build/tools/allreduce_perf" \
     -b 256K -n 2 -p net=int8 --tensors >>out 2>>err </dev/null &&
     env LCOMM_NODES=4 "$@" timeout -k 5 100 "$launch" 4 "$build/tools/allreduce_perf" \
-      -b 256K -n 2 -p net=topk:0.01 >>out 2>>err </dev/null
+      -b 256K -n 2 -d float16 -p net=topk:0.01 >>out 2>>err </dev/null
 }
 merge() { timeout -k 5 60 "$build/tools/trace_merge" "$@"; }
 # events NAME FILE: how many there are
@@ -40,7 +40,7 @@ expect every_rank_writes_a_file test -s traces/t.0 -a -s traces/t.1 -a -s traces
 merge merged.json traces/t.* >table 2>odd
 expect traces_can_be_merged test -s merged.json
 expect nothing_is_odd_about_a_good_run test ! -s odd
-for kind in encode send recv decode reduce all-reduce; do
+for kind in encode send recv decode reduce copy all-reduce; do
   expect "${kind}_is_traced" test "$(events "$kind" merged.json)" -gt 0
 done
 pairs=$(sed -nE 's/.*events, ([0-9]+) messages with both ends/\1/p' table)

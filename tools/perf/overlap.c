@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -9,8 +10,10 @@
 enum { PROBES = 5 };
 #define SLICE_S 1e-3
 
-/* How a computation is imitated: asleep, so that its processor is free, in
- * slices of equal length. A program's own progress comes between two of them. */
+/* How a computation is imitated: asleep, as a program is while its accelerator
+ * works, in slices of equal length. A program's own progress comes between two
+ * of them. A slice ends at its time, however long the program took for that: an
+ * accelerator does not wait for a processor. */
 typedef struct work {
   int slices;
   double slice_s;
@@ -29,10 +32,12 @@ static work make_computation(double seconds) {
   return (work){slices, seconds / slices};
 }
 
-static void compute_slice(const work *computation) {
-  double seconds = floor(computation->slice_s);
-  struct timespec time = {(time_t)seconds, (long)((computation->slice_s - seconds) * 1e9)};
-  nanosleep(&time, NULL);
+/* Until slice i of a computation that began at begin_s is over. */
+static void compute_slice(const work *computation, double begin_s, int i) {
+  double end_s = begin_s + (i + 1) * computation->slice_s, seconds = floor(end_s);
+  struct timespec end = {(time_t)seconds, (long)((end_s - seconds) * 1e9)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR) {
+  }
 }
 
 static double time_alone(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c) {
@@ -49,13 +54,14 @@ static double time_computation(lcomm_perf_bench *bench, const work *computation)
   lcomm_perf_world_barrier(&bench->world);
   double begin_s = lcomm_perf_now_s();
   for (int i = 0; i < computation->slices; i++) {
-    compute_slice(computation);
+    compute_slice(computation, begin_s, i);
   }
   return lcomm_perf_now_s() - begin_s;
 }
 
 static lcomm_status run_both(lcomm_perf_stage *stage, const lcomm_perf_bench *bench,
                              lcomm_perf_contender *contender, const work *computation) {
+  double begin_s = lcomm_perf_now_s();
   int calls_progress = bench->options->progress != LCOMM_PROGRESS_THREAD;
   lcomm_status status = lcomm_perf_contender_start(contender, stage->call,
                                                    lcomm_perf_buffers_place(&stage->buffers, 0));
@@ -64,7 +70,7 @@ static lcomm_status run_both(lcomm_perf_stage *stage, const lcomm_perf_bench *be
     if (status == LCOMM_OK && calls_progress) {
       status = lcomm_progress(contender->comm);
     }
-    compute_slice(computation);
+    compute_slice(computation, begin_s, i);
   }
   return status == LCOMM_OK ? lcomm_perf_contender_finish(contender) : status;
 }

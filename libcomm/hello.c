@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* What a rank says of itself: its configuration, and what it was told. */
+
+#include "libcomm/hello.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codecs/wire.h"
+#include "libcomm/base/clock.h"
+#include "libcomm/base/env.h"
+#include "libcomm/capture.h"
+
+static const double TIMEOUT_STANDARD_S = 300;
+
+static lcomm_status parse_positive(const char *text, double *value) {
+  char *end = NULL;
+  *value = strtod(text, &end);
+  return end != text && *end == '\0' && *value > 0 && *value < 1e9 ? LCOMM_OK : LCOMM_ERR_ARGUMENT;
+}
+
+static lcomm_status find_timeout(const lcomm_config *config, double *timeout_s, char *error) {
+  const char *text = lcomm_env_get(LCOMM_ENV_TIMEOUT_S);
+  *timeout_s = config->timeout_s > 0 ? config->timeout_s : TIMEOUT_STANDARD_S;
+  if (config->timeout_s > 0 || !text || parse_positive(text, timeout_s) == LCOMM_OK) {
+    return LCOMM_OK;
+  }
+  snprintf(error, LCOMM_POLICY_ERROR_MAX,
+           "LCOMM_TIMEOUT_S=%.40s is not a number of seconds above 0; for example 300", text);
+  return LCOMM_ERR_ARGUMENT;
+}
+
+static lcomm_status find_nodes(const lcomm_config *config, int32_t *nodes, char *error) {
+  const char *text = lcomm_env_get(LCOMM_ENV_NODES);
+  double value = 0;
+  *nodes = config->nodes;
+  if (config->nodes != 0 || !text) {
+    return LCOMM_OK;
+  }
+  if (parse_positive(text, &value) == LCOMM_OK && value == (double)(int32_t)value) {
+    *nodes = (int32_t)value;
+    return LCOMM_OK;
+  }
+  snprintf(error, LCOMM_POLICY_ERROR_MAX,
+           "LCOMM_NODES=%.40s is not a number of nodes from 1 up; leave it unset to use the real "
+           "hosts",
+           text);
+  return LCOMM_ERR_ARGUMENT;
+}
+
+static lcomm_status find_kernels(lcomm_comm *comm, char *error) {
+  const char *name = lcomm_env_get(LCOMM_ENV_ISA), *why = "";
+  comm->kernels = name ? lcomm_kernels_by_name(name, &why) : lcomm_kernels_best();
+  if (comm->kernels) {
+    return LCOMM_OK;
+  }
+  snprintf(error, LCOMM_POLICY_ERROR_MAX,
+           "LCOMM_ISA=%.40s cannot be used: %s; use scalar, avx2 or avx512, or leave it unset for "
+           "the fastest",
+           name, why);
+  return LCOMM_ERR_UNSUPPORTED;
+}
+
+static lcomm_status find_transport(const lcomm_config *config, lcomm_hello *mine) {
+  const char *names = config->transport ? config->transport : lcomm_env_get(LCOMM_ENV_TRANSPORT);
+  char why[160];
+  names = names ? names : "auto";
+  if (strlen(names) < sizeof(mine->transport) &&
+      lcomm_links_parse(names, why, sizeof(why)) == LCOMM_OK) {
+    snprintf(mine->transport, sizeof(mine->transport), "%s", names);
+    return LCOMM_OK;
+  }
+  snprintf(mine->error, sizeof(mine->error), "the transports '%.80s' (LCOMM_TRANSPORT): %s", names,
+           strlen(names) < sizeof(mine->transport) ? why : "the list is too long");
+  return LCOMM_ERR_ARGUMENT;
+}
+
+static lcomm_status find_progress(const lcomm_config *config, lcomm_hello *mine) {
+  const char *text = lcomm_env_get(LCOMM_ENV_PROGRESS);
+  mine->threaded = config->progress == LCOMM_PROGRESS_THREAD;
+  if (config->progress < LCOMM_PROGRESS_DEFAULT || config->progress > LCOMM_PROGRESS_THREAD) {
+    snprintf(mine->error, sizeof(mine->error), "%d is no progress mode", (int)config->progress);
+    return LCOMM_ERR_ARGUMENT;
+  }
+  if (config->progress != LCOMM_PROGRESS_DEFAULT || !text || strcmp(text, "calls") == 0) {
+    return LCOMM_OK;
+  }
+  mine->threaded = strcmp(text, "thread") == 0;
+  if (mine->threaded) {
+    return LCOMM_OK;
+  }
+  snprintf(mine->error, sizeof(mine->error), "LCOMM_PROGRESS=%.40s is neither calls nor thread",
+           text);
+  return LCOMM_ERR_ARGUMENT;
+}
+
+static lcomm_status check_config(const lcomm_config *given, lcomm_hello *mine) {
+  if (given && (given->struct_size == 0 || given->struct_size > sizeof(*given))) {
+    snprintf(mine->error, sizeof(mine->error),
+             "the configuration was not begun with LCOMM_CONFIG_INIT");
+    return LCOMM_ERR_ARGUMENT;
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_config take_config(const lcomm_config *config) {
+  lcomm_config taken = LCOMM_CONFIG_INIT;
+  if (config && config->struct_size > 0 && config->struct_size <= sizeof(taken)) {
+    memcpy(&taken, config, config->struct_size);
+  }
+  return taken;
+}
+
+/* The number of a communicator: of the process and the time it was made. */
+static uint64_t draw_number(const lcomm_hello *mine) {
+  uint64_t now_ns = (uint64_t)(lcomm_clock_s() * 1e9);
+  return mine->identity.host_hash ^ mine->identity.pid << 40 ^ now_ns;
+}
+
+/* Everything that can go wrong, in the order in which people look for it. */
+static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
+                                  lcomm_summary_mode *summary, lcomm_hello *mine) {
+  const char *policy = config->policy ? config->policy : lcomm_env_get(LCOMM_ENV_POLICY);
+  lcomm_status status = lcomm_policy_parse(policy, &comm->policy, mine->error);
+  if (status == LCOMM_OK) {
+    lcomm_policy_format(&comm->policy, mine->policy);
+    status = find_timeout(config, &comm->timeout_s, mine->error);
+  }
+  status = status == LCOMM_OK ? find_nodes(config, &mine->nodes, mine->error) : status;
+  status = status == LCOMM_OK ? find_kernels(comm, mine->error) : status;
+  status = status == LCOMM_OK ? find_transport(config, mine) : status;
+  status = status == LCOMM_OK ? find_progress(config, mine) : status;
+  if (status == LCOMM_OK) {
+    status = lcomm_summary_parse(lcomm_env_get(LCOMM_ENV_STATS), summary, mine->error,
+                                 sizeof(mine->error));
+  }
+  return status;
+}
+
+static lcomm_status open_files(lcomm_comm *comm, lcomm_hello *mine) {
+  lcomm_status status = lcomm_capture_create(&comm->capture, mine->error);
+  if (status == LCOMM_OK) {
+    status = lcomm_trace_create(comm->rank, comm->size, mine->identity.host, &comm->trace,
+                                mine->error, sizeof(mine->error));
+  }
+  mine->traced = comm->trace != NULL;
+  return status;
+}
+
+void lcomm_hello_prepare(lcomm_comm *comm, const lcomm_config *given, lcomm_summary_mode *summary,
+                         lcomm_hello *mine) {
+  lcomm_config config = take_config(given);
+  memcpy(mine->magic, "libcomm", 8);
+  mine->version = lcomm_version();
+  mine->wire_version = LCOMM_WIRE_VERSION;
+  mine->mpi = comm->origin.mpi != NULL;
+  lcomm_identity_self(&mine->identity);
+  mine->number = draw_number(mine);
+  lcomm_status status = check_config(given, mine);
+  status = status == LCOMM_OK ? read_settings(comm, &config, summary, mine) : status;
+  status = status == LCOMM_OK ? open_files(comm, mine) : status;
+  mine->status = (int32_t)status;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_HELLO_H
+#define LCOMM_HELLO_H
+
+/* What a rank says of itself when a communicator is made. */
+
+#include "libcomm/comm.h"
+
+/* What a rank tells the others. Fixed size, no pointers. */
+typedef struct lcomm_hello {
+  char magic[8];
+  int32_t version, wire_version;
+  int32_t status; /* of the rank's own preparation */
+  int32_t nodes;
+  int32_t threaded; /* has a progress thread, and what MPI allows then */
+  int32_t mpi;      /* has a communicator of MPI */
+  int32_t traced;
+  uint64_t number; /* rank 0's names the communicator */
+  char error[LCOMM_POLICY_ERROR_MAX];
+  char policy[LCOMM_POLICY_MAX];
+  char transport[64];
+  lcomm_identity identity;
+} lcomm_hello;
+
+/* Read the configuration and the environment, take them over into `comm` and
+ * *summary, and say in `mine` what the others must know. What goes wrong is said
+ * there too, not returned: all ranks judge it together. */
+void lcomm_hello_prepare(lcomm_comm *comm, const lcomm_config *given, lcomm_summary_mode *summary,
+                         lcomm_hello *mine);
+
+#endif
