@@ -15,9 +15,13 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 ifeq ($(origin CC),default)
 CC := gcc
 endif
+ifeq ($(origin CXX),default)
+CXX := $(if $(findstring clang,$(CC)),clang++,g++)
+endif
 SAN ?=#       sanitizers: address,undefined or thread
 WERROR ?=#    1: warnings are errors
 NVCC ?= nvcc
+CUDA_ARCHS ?= 75 80 90# devices that libcomm-cuda.so is compiled for, and the last one's PTX for later ones
 NP ?= 4#      ranks of make run
 NODES ?= 2#   nodes they pose as
 POLICY ?= net=topk:0.01+ef
@@ -57,14 +61,21 @@ LIB_LIBS := $(MPI_LIBS) $(XXHASH_LIBS) $(ZSTD_LIBS) -ldl -lm
 # Each table of kernels is compiled for its instruction set, nothing else is.
 AVX2 := -mavx2 -mf16c -mbmi -mbmi2 -mlzcnt -mpopcnt
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl
-NVCCFLAGS := -O3 -g --fmad=false -ftz=false -prec-div=true -Xcompiler -fPIC,-fvisibility=hidden
+CXXFLAGS := -x c++ -std=c++17 -D_GNU_SOURCE $(OPT) -g -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
+  -fno-exceptions -fno-rtti -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wvla \
+  $(if $(WERROR),-Werror) $(SANFLAGS) $(EXTRA_CFLAGS)
+GENCODE := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+  $(foreach a,$(lastword $(CUDA_ARCHS)),-gencode arch=compute_$(a),code=compute_$(a))
+NVCCFLAGS := -std=c++17 -O3 -g --fmad=false -ftz=false -prec-div=true -prec-sqrt=true $(GENCODE) \
+  $(if $(WERROR),-Werror all-warnings) -Xcompiler -fPIC,-fvisibility=hidden
 
 BUILD_KEY := $(shell printf '%s\n' "$$($(CC) --version 2>&1 | head -n 1)" '$(CC) $(CFLAGS)' \
   '$(CPPFLAGS)' '$(LDFLAGS)' '$(AVX512)' '$(NVCC) $(NVCCFLAGS)' | sha256sum | cut -c1-10)
 BUILD := build/$(BUILD_KEY)
 
 # ------------------------------------------------------------------ sources
-CU_SOURCES := $(wildcard kernels/*.cu libcomm/*.cu libcomm/*/*.cu)
+CU_KERNELS := $(wildcard kernels/cuda/*.cu)
+CU_SOURCES := $(CU_KERNELS) $(wildcard libcomm/device/cuda/*.cu)
 CU_TESTS := $(shell find tests -name 'cuda_*.c' 2>/dev/null | sort)
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 # The probe compiles a kernel once and remembers the answer; it runs only when
@@ -72,9 +83,6 @@ FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 HAVE_CUDA := $(if $(CU_SOURCES)$(CU_TESTS),$(shell NVCC='$(NVCC)' tools/build/cuda-probe status))
 ifneq ($(HAVE_CUDA),yes)
 CU_SOURCES :=
-CU_TESTS :=
-else
-CUDA_LIBS := $(shell NVCC='$(NVCC)' tools/build/cuda-probe libs)
 endif
 
 # On other processors than x86-64 the scalar table is the only one.
@@ -91,27 +99,33 @@ TOOL_SOURCES := $(wildcard tools/*.c)
 PERF_SOURCES := $(wildcard tools/perf/*.c)
 CODEC_SOURCES := $(wildcard tools/codec/*.c)
 TRACE_SOURCES := $(wildcard tools/trace/*.c)
-SUPPORT_SOURCES := $(wildcard tests/support/*.c tests/wire/decoder*.c)
+INFO_SOURCES := $(wildcard tools/info/*.c)
+CUDA_BENCH_SOURCES := $(wildcard tools/cuda/*.c)
+SUPPORT_SOURCES := $(wildcard tests/support/*.c tests/support/emulated/*.c tests/wire/decoder*.c)
+EMULATED_SOURCES := $(CU_KERNELS) $(wildcard tests/kernels/cuda/*.cu)
 SAN_SOURCES := $(if $(SAN),$(wildcard tests/support/sanitizer/*.c))
 OTHER_TESTS := $(if $(HAVE_UCX),,tests/transport/test_ucx_%)
 TEST_SOURCES := $(filter-out $(OTHER_TESTS),$(shell find tests -path tests/support -prune -o \( -name 'test_*.c' -o -name 'mpi_*.c' \) -print 2>/dev/null | sort)) \
   $(CU_TESTS)
 
 OBJ = $(addprefix $(BUILD)/,$(addsuffix .o,$(1)))
-LIB_OBJECTS := $(call OBJ,$(LIB_SOURCES) $(CU_SOURCES))
-SUPPORT_OBJECTS := $(call OBJ,$(SUPPORT_SOURCES))
+LIB_OBJECTS := $(call OBJ,$(LIB_SOURCES))
+CU_OBJECTS := $(call OBJ,$(CU_SOURCES))
+EMULATED_OBJECTS := $(patsubst %,$(BUILD)/emulated/%.o,$(EMULATED_SOURCES))
+SUPPORT_OBJECTS := $(call OBJ,$(SUPPORT_SOURCES)) $(EMULATED_OBJECTS)
 SAN_OBJECTS := $(call OBJ,$(SAN_SOURCES))
 CODEC_OBJECTS := $(call OBJ,$(CODEC_SOURCES))
 TRACE_OBJECTS := $(call OBJ,$(TRACE_SOURCES))
 TRAINER_PARTS := $(call OBJ,$(filter-out trainer/main.c,$(TRAINER_SOURCES)))
 
 LIBRARY := $(BUILD)/libcomm.so
+CUDA_MODULE := $(if $(CU_SOURCES),$(BUILD)/libcomm-cuda.so)
 ARCHIVE := $(BUILD)/libcomm.a
 TRAIN := $(if $(TRAINER_SOURCES),$(BUILD)/train)
 TOOLS := $(patsubst tools/%.c,$(BUILD)/tools/%,$(TOOL_SOURCES))
 TESTS := $(foreach t,$(TEST_SOURCES),$(if $(or $(if $(T),,all),$(findstring $(T),$t)),$(BUILD)/$(t:.c=)))
 
-VERSION := $(shell awk '/^\#define LCOMM_VERSION_(MAJOR|MINOR|PATCH)/ { v = v s $$3; s = "." } \
+VERSION := $(shell awk '/^.define LCOMM_VERSION_(MAJOR|MINOR|PATCH)/ { v = v s $$3; s = "." } \
   END { print v }' libcomm/include/libcomm.h)
 SONAME := libcomm.so.$(firstword $(subst ., ,$(VERSION)))
 
@@ -122,7 +136,7 @@ SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS))$(findstring jobserver,$(MAK
 .PHONY: all programs tests
 all: programs ## build the library, the trainer and the tools (default)
 
-programs: $(ARCHIVE) $(LIBRARY) $(TRAIN) $(TOOLS)
+programs: $(ARCHIVE) $(LIBRARY) $(CUDA_MODULE) $(TRAIN) $(TOOLS)
 	@ln -sfn $(BUILD_KEY) build/latest
 
 tests: programs $(TESTS) ## build all, tests included
@@ -138,7 +152,18 @@ $(BUILD)/%.c.o: %.c
 $(BUILD)/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	@echo "  NVCC  $<"
-	@$(NVCC) -I. -Ilibcomm/include $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	@$(NVCC) -Ikernels/cuda -I. -Ilibcomm/include $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+# For tests the kernels are compiled once more, for an emulated grid on the processor.
+$(BUILD)/emulated/%.cu.o: %.cu
+	@mkdir -p $(@D)
+	@echo "  CXX   $<"
+	@$(CXX) $(CXXFLAGS) -Itests/support/emulated -I. -Ilibcomm/include -MMD -MP -c $< -o $@
+
+# Opened at run time; only its description of itself is exported.
+$(CUDA_MODULE): $(CU_OBJECTS)
+	@echo "  LINK  $@"
+	@$(NVCC) -shared -cudart static $(GENCODE) -Xlinker --exclude-libs=ALL,-z,defs,-soname,libcomm-cuda.so $^ -ldl -lrt -lpthread -o $@
 
 $(ARCHIVE): $(LIB_OBJECTS)
 	@echo "  AR    $@"
@@ -146,8 +171,7 @@ $(ARCHIVE): $(LIB_OBJECTS)
 
 $(BUILD)/$(SONAME): $(LIB_OBJECTS)
 	@echo "  LINK  $@"
-	@$(CC) -shared -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) $^ $(LIB_LIBS) \
-	  $(CUDA_LIBS) -o $@
+	@$(CC) -shared -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) $^ $(LIB_LIBS) -o $@
 
 $(LIBRARY): $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
@@ -164,25 +188,35 @@ $(BUILD)/tools/%_perf: $(BUILD)/tools/%_perf.c.o $(call OBJ,$(PERF_SOURCES)) $(S
 	$(LINK) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) -lm -o $@
 
 $(BUILD)/tools/codec_bench: $(call OBJ,tools/codec_bench.c) $(CODEC_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
-	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) $(CUDA_LIBS) -o $@
+	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) -o $@
 
 $(BUILD)/tools/trace_merge: $(call OBJ,tools/trace_merge.c tools/codec/table.c tools/codec/units.c) \
   $(TRACE_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
-	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) $(CUDA_LIBS) -o $@
+	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) -o $@
+
+$(BUILD)/tools/libcomm-info: $(call OBJ,tools/libcomm-info.c $(INFO_SOURCES)) $(SAN_OBJECTS) $(ARCHIVE)
+	$(LINK) $(ARCHIVE) $(PUBLIC) $(LIB_LIBS) -o $@
+
+$(BUILD)/tools/cuda_bench: $(call OBJ,tools/cuda_bench.c $(CUDA_BENCH_SOURCES)) $(CODEC_OBJECTS) \
+  $(SAN_OBJECTS) $(ARCHIVE)
+	$(LINK) $(ARCHIVE) $(PUBLIC) $(LIB_LIBS) $(JSON_LIBS) -lm -o $@
 
 $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
-	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(CUDA_LIBS) -o $@
+	$(LINK) $(ARCHIVE) $(LIB_LIBS) -o $@
 
 # Helpers of the tests, and what they look into besides the library: only what a
 # test refers to is linked.
 $(BUILD)/libtest.a: $(SUPPORT_OBJECTS) $(CODEC_OBJECTS) $(TRACE_OBJECTS) $(call OBJ,$(PERF_SOURCES)) \
-  $(TRAINER_PARTS)
+  $(call OBJ,$(CUDA_BENCH_SOURCES)) $(TRAINER_PARTS)
 	@echo "  AR    $@"
 	@rm -f $@; ar rcs $@ $^
 
+# libcomm-cuda.so is looked for beside whoever opens it; sanitizers look only where
+# the older kind of path says.
+FIND_MODULE := -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/..:$$ORIGIN/../..:$$ORIGIN/../../..'
 TEST_PARTS := $(BUILD)/libtest.a $(SAN_OBJECTS) $(ARCHIVE)
 TEST_LINK = $(TEST_PARTS) $(CMOCKA_LIBS) $(JSON_LIBS) -Wl,--as-needed $(BLAS_LIBS) $(ZLIB_LIBS) \
-  $(LIB_LIBS) $(CUDA_LIBS) -o $@
+  $(LIB_LIBS) $(FIND_MODULE) -lstdc++ -o $@
 $(FUZZERS): $(BUILD)/%: $(BUILD)/%.c.o $(TEST_PARTS)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -fsanitize=fuzzer $< $(TEST_LINK)
@@ -191,13 +225,13 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.c.o $(TEST_PARTS)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) $< $(TEST_LINK)
 
--include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(SUPPORT_OBJECTS) \
-  $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES)))
+-include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(CU_OBJECTS) $(SUPPORT_OBJECTS) \
+  $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES)))
 
 # -------------------------------------------------------------- everyday use
 # deps may install the very packages whose flags were asked for above, so what
 # follows it is another make.
-.PHONY: deps run test run-built test-built data
+.PHONY: deps run test test-cuda run-built test-built data
 deps: ## install missing packages (Debian, Ubuntu), or say which are missing
 	@tools/build/deps
 
@@ -212,6 +246,10 @@ run-built:
 test: deps ## build and run all tests: SAN=address,undefined, SAN=thread, T=part of a path
 	@$(SUBMAKE) tests
 	@$(MAKE) test-built
+
+test-cuda: deps ## build and run the tests that need a GPU; counted as skipped without one
+	@$(SUBMAKE) T=/cuda_ tests
+	@$(MAKE) T=/cuda_ test-built
 
 test-built:
 	@SAN='$(SAN)' HAVE_CUDA='$(HAVE_CUDA)' tests/run $(BUILD) '$(T)'

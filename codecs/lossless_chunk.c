@@ -50,6 +50,9 @@ lcomm_zstd lcomm_zstd_init(void *memory) {
   return zstd;
 }
 
+/* ZSTD_ps_enable, which older versions call ZSTD_lcm_huffman. */
+enum { COMPRESS_LITERALS = 1 };
+
 /* Negative levels switch the compression of literals off, unless told
  * otherwise by a parameter that zstd calls experimental: a zstd without it
  * uses its plain level. The reset ends a frame that found no room, which
@@ -57,7 +60,7 @@ lcomm_zstd lcomm_zstd_init(void *memory) {
 static void prepare(ZSTD_CCtx *compressor, lcomm_plane_kind kind) {
   ZSTD_CCtx_reset(compressor, ZSTD_reset_session_only);
   size_t refused =
-      ZSTD_CCtx_setParameter(compressor, ZSTD_c_literalCompressionMode, ZSTD_ps_enable);
+      ZSTD_CCtx_setParameter(compressor, ZSTD_c_literalCompressionMode, COMPRESS_LITERALS);
   ZSTD_CCtx_setParameter(compressor, ZSTD_c_compressionLevel,
                          ZSTD_isError(refused) ? PLAIN : settings[kind].level);
   ZSTD_CCtx_setParameter(compressor, ZSTD_c_windowLog, settings[kind].window_log);

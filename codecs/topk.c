@@ -177,6 +177,16 @@ uint64_t lcomm_topk_total(const lcomm_topk *topk) {
   return topk->total;
 }
 
+size_t lcomm_topk_segments(const lcomm_topk *topk) {
+  return topk->segments;
+}
+
+void lcomm_topk_segment_get(const lcomm_topk *topk, size_t segment, uint64_t *count,
+                            uint64_t *kept) {
+  *count = topk->segment[segment].count;
+  *kept = topk->segment[segment].kept;
+}
+
 /* Elements of the view that payload `output` is for. */
 static uint64_t output_count(const lcomm_topk *topk, uint32_t output) {
   if (topk->outputs > 1)

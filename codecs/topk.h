@@ -82,6 +82,12 @@ size_t lcomm_topk_output_bound(const lcomm_topk *topk, uint32_t output);
 /* Entries kept over all segments. */
 uint64_t lcomm_topk_total(const lcomm_topk *topk);
 
+/* The segments of the view that hold elements, in a row from its first element:
+ * how many there are, and the elements of one and what is kept of them. */
+size_t lcomm_topk_segments(const lcomm_topk *topk);
+void lcomm_topk_segment_get(const lcomm_topk *topk, size_t segment, uint64_t *count,
+                            uint64_t *kept);
+
 /* acc = base + residual (residual NULL: acc = base), select, encode.
  * residual has the geometry of base and is updated as `keep` says. What does
  * not fit into its payload is not sent: the largest magnitudes go first, the

@@ -19,7 +19,7 @@ static inline uint64_t lcomm_stripe_count(uint64_t count, uint32_t parts, uint32
   uint64_t rest = count - full_rounds * LCOMM_TILE * parts;
   uint64_t before = (uint64_t)part * LCOMM_TILE;
   uint64_t tail = rest > before ? rest - before : 0;
-  return full_rounds * LCOMM_TILE + (tail < LCOMM_TILE ? tail : LCOMM_TILE);
+  return full_rounds * LCOMM_TILE + (tail < LCOMM_TILE ? tail : (uint64_t)LCOMM_TILE);
 }
 
 static inline uint64_t lcomm_stripe_global(uint64_t local, uint32_t parts, uint32_t part) {

@@ -4,6 +4,8 @@
 /* Buckets: how tensors are grouped. */
 
 #include "libcomm/bucket.h"
+#include "libcomm/floats.h"
+#include "libcomm/run_device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,13 +74,15 @@ static bool works_in_place(const lcomm_bucket *bucket) {
   return bucket->tensor_count == 1 && lcomm_sum_dtype(bucket->dtype) == bucket->dtype;
 }
 
-/* Where local peers can read it without a copy. */
+/* On the host, where local peers can read it without a copy. */
 static lcomm_status make_vector(lcomm_bucket *bucket) {
+  size_t size = (bucket->count + 1) * bucket->element_size;
   if (works_in_place(bucket)) {
     return LCOMM_OK;
   }
-  bucket->vector =
-      lcomm_links_memory_get(&bucket->comm->links, (bucket->count + 1) * bucket->element_size);
+  bucket->vector = bucket->comm->tensor_place > 0
+                       ? lcomm_device_vector(bucket->comm->tensor_place - 1, size)
+                       : lcomm_links_memory_get(&bucket->comm->links, size);
   return bucket->vector ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
@@ -116,9 +120,14 @@ static void free_bucket(lcomm_bucket *bucket) {
     lcomm_run_destroy(runs[i]);
   }
   lcomm_feedback_free(bucket->feedback);
-  free(bucket->velocity);
-  free(bucket->owed);
-  lcomm_links_memory_free(&bucket->comm->links, bucket->vector);
+  int place = bucket->comm->tensor_place;
+  lcomm_floats_free(place, bucket->velocity);
+  lcomm_floats_free(place, bucket->owed);
+  if (place > 0) {
+    (void)lcomm_device_get(NULL)->memory_free(bucket->vector);
+  } else {
+    lcomm_links_memory_free(&bucket->comm->links, bucket->vector);
+  }
   free(bucket->tensors);
 }
 
@@ -127,6 +136,9 @@ void lcomm_buckets_free(lcomm_comm *comm) {
     free_bucket(&comm->buckets[i]);
   }
   for (size_t i = 0; i < comm->tensor_count; i++) {
+    if (comm->tensors[i]->event) {
+      (void)lcomm_device_get(NULL)->event_destroy(comm->tensors[i]->event);
+    }
     free(comm->tensors[i]);
   }
   free(comm->buckets);

@@ -22,6 +22,8 @@ struct lcomm_tensor {
   lcomm_bucket *bucket; /* once buckets are made */
   uint64_t offset;      /* in the bucket's vector */
   atomic_bool ready;
+  void *event;           /* of its device: a stream has made the gradient; made once */
+  atomic_bool on_stream; /* in this step the gradient is there when the event is over */
 };
 
 struct lcomm_bucket {
@@ -61,6 +63,19 @@ lcomm_status lcomm_bucket_feedback(lcomm_bucket *bucket, lcomm_feedback_state **
  * velocity: momentum is still to be added to the sums. */
 void lcomm_bucket_bring_in(lcomm_bucket *bucket);
 void lcomm_bucket_bring_out(lcomm_bucket *bucket, bool velocity);
+
+/* The same on a device, in the stream of `run`, which starts or ends. bring_in
+ * fails the communicator; the others give the number of a call that failed. */
+lcomm_status lcomm_bucket_bring_in_device(lcomm_bucket *bucket, lcomm_run *run);
+int lcomm_bucket_bring_out_device(const lcomm_run *run);
+void lcomm_bucket_end_device(lcomm_bucket *bucket, const lcomm_run *run);
+
+/* Sums without error feedback get their momentum after the sum. What is never
+ * compressed (minima, integers) has none. */
+bool lcomm_bucket_needs_velocity(const lcomm_bucket *bucket, const lcomm_run *run);
+
+/* Where a tensor of the bucket is in its vector. */
+void *lcomm_bucket_place(const lcomm_bucket *bucket, size_t index);
 
 /* Where the bucket is worked on. */
 void *lcomm_bucket_vector(const lcomm_bucket *bucket);

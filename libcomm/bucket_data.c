@@ -11,13 +11,13 @@
 #include "libcomm/bucket.h"
 #include "libcomm/capture.h"
 #include "libcomm/copy.h"
+#include "libcomm/floats.h"
 
 void *lcomm_bucket_vector(const lcomm_bucket *bucket) {
   return bucket->vector ? bucket->vector : bucket->tensors[0]->data;
 }
 
-/* Where tensor `index` is in the vector. */
-static void *place_of(const lcomm_bucket *bucket, size_t index) {
+void *lcomm_bucket_place(const lcomm_bucket *bucket, size_t index) {
   if (!bucket->vector) {
     return bucket->tensors[0]->data;
   }
@@ -47,7 +47,7 @@ static void clip(lcomm_bucket *bucket) {
   }
   uint32_t environment = lcomm_fp_enter();
   for (size_t i = 0; i < bucket->tensor_count; i++) {
-    lcomm_feedback_clip(comm->kernels, place_of(bucket, i), bucket->tensors[i]->count,
+    lcomm_feedback_clip(comm->kernels, lcomm_bucket_place(bucket, i), bucket->tensors[i]->count,
                         comm->policy.clip / sqrt((double)comm->size));
   }
   lcomm_fp_leave(environment);
@@ -63,7 +63,7 @@ void lcomm_bucket_bring_in(lcomm_bucket *bucket) {
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     const lcomm_tensor *tensor = bucket->tensors[i];
     lcomm_vector_load(bucket->comm, tensor->data, tensor->dtype, tensor->count, tensor->before,
-                      place_of(bucket, i));
+                      lcomm_bucket_place(bucket, i));
   }
   if (bucket->comm->capture) {
     lcomm_capture_bucket(bucket);
@@ -90,7 +90,7 @@ static void pay_owed(lcomm_bucket *bucket) {
       sums[i] += bucket->owed[i];
     }
   }
-  free(bucket->owed);
+  lcomm_floats_free(0, bucket->owed);
   bucket->owed = NULL;
 }
 
@@ -113,7 +113,7 @@ static void finish_sums(lcomm_bucket *bucket, bool velocity) {
   }
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     const lcomm_tensor *tensor = bucket->tensors[i];
-    lcomm_vector_scale(bucket->comm, place_of(bucket, i), tensor->dtype, tensor->count,
+    lcomm_vector_scale(bucket->comm, lcomm_bucket_place(bucket, i), tensor->dtype, tensor->count,
                        tensor->after);
   }
 }
@@ -128,7 +128,8 @@ void lcomm_bucket_bring_out(lcomm_bucket *bucket, bool velocity) {
   comm->step_not_finite += not_finite;
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     const lcomm_tensor *tensor = bucket->tensors[i];
-    lcomm_vector_store(comm, place_of(bucket, i), tensor->dtype, tensor->count, tensor->data);
+    lcomm_vector_store(comm, lcomm_bucket_place(bucket, i), tensor->dtype, tensor->count,
+                       tensor->data);
   }
   trace_copy(bucket, begin_s);
 }

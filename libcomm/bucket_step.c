@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "libcomm/bucket.h"
+#include "libcomm/floats.h"
+#include "libcomm/run_device.h"
 
 /* ------------------------------------------------------------------ runs */
 
@@ -38,6 +40,7 @@ static lcomm_status make_plan(const lcomm_bucket *bucket, bool exact, double den
                                 .count = bucket->count,
                                 .dtype = bucket->dtype,
                                 .op = bucket->op,
+                                .place = comm->tensor_place,
                                 .lasting = true,
                                 .exact = exact,
                                 .density = density,
@@ -64,9 +67,7 @@ static lcomm_status make_run(lcomm_bucket *bucket, bool exact, double density, l
   return status == LCOMM_OK ? LCOMM_OK : lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
 }
 
-/* Sums without error feedback get their momentum after the sum. What is never
- * compressed is no gradient that has any. */
-static bool needs_velocity(const lcomm_bucket *bucket, const lcomm_run *run) {
+bool lcomm_bucket_needs_velocity(const lcomm_bucket *bucket, const lcomm_run *run) {
   return bucket->comm->policy.momentum > 0 && !run->plan->stages[LCOMM_STAGE_NET].error_feedback &&
          !lcomm_sum_stays_exact(bucket->dtype, bucket->op);
 }
@@ -75,8 +76,10 @@ static bool needs_velocity(const lcomm_bucket *bucket, const lcomm_run *run) {
 
 static void end_bucket(lcomm_operation *operation) {
   lcomm_bucket *bucket = operation->bucket;
-  if (operation->status == LCOMM_OK) {
-    lcomm_bucket_bring_out(bucket, needs_velocity(bucket, operation->run));
+  if (operation->status == LCOMM_OK && operation->run->device) {
+    lcomm_bucket_end_device(bucket, operation->run);
+  } else if (operation->status == LCOMM_OK) {
+    lcomm_bucket_bring_out(bucket, lcomm_bucket_needs_velocity(bucket, operation->run));
   }
   bucket->over = true;
   lcomm_operation_release(bucket->comm, operation);
@@ -97,8 +100,8 @@ static lcomm_status out_of_memory(const lcomm_bucket *bucket) {
 }
 
 static lcomm_status prepare_velocity(lcomm_bucket *bucket, const lcomm_run *run) {
-  if (needs_velocity(bucket, run) && !bucket->velocity) {
-    bucket->velocity = calloc(bucket->count + 1, sizeof(float));
+  if (lcomm_bucket_needs_velocity(bucket, run) && !bucket->velocity) {
+    bucket->velocity = lcomm_floats_get(bucket->comm->tensor_place, bucket->count);
     return bucket->velocity ? LCOMM_OK : out_of_memory(bucket);
   }
   return LCOMM_OK;
@@ -115,7 +118,7 @@ static lcomm_status prepare_exact(lcomm_bucket *bucket) {
 static lcomm_status make_feedback(lcomm_bucket *bucket) {
   lcomm_comm *comm = bucket->comm;
   const lcomm_plan *plan = bucket->run->plan;
-  if (needs_velocity(bucket, bucket->run)) {
+  if (lcomm_bucket_needs_velocity(bucket, bucket->run)) {
     return prepare_velocity(bucket, bucket->run);
   }
   if (lcomm_feedback_create(plan, comm->policy.momentum, &bucket->feedback) != LCOMM_OK) {
@@ -126,7 +129,7 @@ static lcomm_status make_feedback(lcomm_bucket *bucket) {
     float factor = bucket->op == LCOMM_AVG ? 1.0f / (float)comm->size : 1.0f;
     lcomm_feedback_take_over(bucket->feedback, bucket->velocity, holders, factor);
   }
-  free(bucket->velocity);
+  lcomm_floats_free(comm->tensor_place, bucket->velocity);
   bucket->velocity = NULL;
   return LCOMM_OK;
 }
@@ -176,7 +179,15 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
   if (status != LCOMM_OK) {
     return status;
   }
-  lcomm_bucket_bring_in(bucket);
+  lcomm_run *run = exact ? bucket->exact_run : bucket->run;
+  if (run->device) {
+    status = lcomm_bucket_bring_in_device(bucket, run);
+  } else {
+    lcomm_bucket_bring_in(bucket);
+  }
+  if (status != LCOMM_OK) {
+    return status;
+  }
   bucket->over = false;
   lcomm_operation *operation = NULL;
   lcomm_operation_data data = {.vector = lcomm_bucket_vector(bucket),
@@ -184,7 +195,7 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
                                .before = lcomm_bucket_factors(bucket),
                                .after = 1,
                                .name = bucket->tensors[0]->name};
-  status = lcomm_operation_start(comm, exact ? bucket->exact_run : bucket->run, &data, &operation);
+  status = lcomm_operation_start(comm, run, &data, &operation);
   if (operation) {
     operation->bucket = bucket;
     operation->end = end_bucket;

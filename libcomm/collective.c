@@ -7,6 +7,7 @@
 
 #include "libcomm/capture.h"
 #include "libcomm/driver.h"
+#include "libcomm/run_device.h"
 
 /* Done in one go: the request is over before it was ever under way. */
 static void end_at_once(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
@@ -17,22 +18,32 @@ static void end_at_once(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call
 }
 
 static void follow(lcomm_operation *operation, const lcomm_call *call, lcomm_request *handle) {
+  bool here = !operation->run->device;
   operation->receive = call->receive;
-  operation->end = lcomm_call_end(call->request.collective);
+  operation->end = here ? lcomm_call_end(call->request.collective) : lcomm_call_end_device;
   *handle = (lcomm_request){.internal = operation};
+}
+
+/* Data on devices is not captured. */
+static lcomm_status bring_in(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
+                             lcomm_operation_data *data) {
+  if (run->device) {
+    return lcomm_call_bring_in_device(run, call, data);
+  }
+  lcomm_call_bring_in(comm, run, call, data);
+  if (comm->capture) {
+    lcomm_capture_call(comm, run->plan, data->vector);
+  }
+  return LCOMM_OK;
 }
 
 static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
                               lcomm_request *handle) {
   lcomm_operation *operation = NULL;
   lcomm_operation_data data;
-  lcomm_status status = LCOMM_OK;
   bool over = false;
-  lcomm_call_bring_in(comm, run, call, &data);
-  if (comm->capture) {
-    lcomm_capture_call(comm, run->plan, data.vector);
-  }
-  if (call->waits && run->quick) {
+  lcomm_status status = bring_in(comm, run, call, &data);
+  if (status == LCOMM_OK && call->waits && run->quick) {
     status = lcomm_quick_try(run, data.vector, &data, &over);
   }
   if (over) {
@@ -52,7 +63,7 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
   return LCOMM_OK;
 }
 
-static lcomm_status start(lcomm_comm *comm, lcomm_call *call, lcomm_request *handle) {
+lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request *handle) {
   lcomm_run *run = NULL;
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given",
@@ -70,16 +81,16 @@ static lcomm_status start(lcomm_comm *comm, lcomm_call *call, lcomm_request *han
   return status;
 }
 
-static lcomm_status finish(lcomm_comm *comm, lcomm_call *call) {
+lcomm_status lcomm_call_make(lcomm_comm *comm, lcomm_call *call) {
   lcomm_request request = {0};
   call->waits = true;
-  lcomm_status status = start(comm, call, &request);
+  lcomm_status status = lcomm_call_start(comm, call, &request);
   return status == LCOMM_OK ? lcomm_wait(comm, &request) : status;
 }
 
 /* ------------------------------------------------------------------ sums */
 
-static lcomm_call sum_of(lcomm_collective collective, const void *send, void *receive,
+lcomm_call lcomm_call_of(lcomm_collective collective, const void *send, void *receive,
                          uint64_t count, lcomm_dtype dtype, lcomm_op op) {
   return (lcomm_call){
       .request = {.collective = collective, .count = count, .dtype = dtype, .op = op},
@@ -91,14 +102,14 @@ static lcomm_call sum_of(lcomm_collective collective, const void *send, void *re
 
 lcomm_status lcomm_iallreduce(lcomm_comm *comm, const void *send, void *receive, uint64_t count,
                               lcomm_dtype dtype, lcomm_op op, lcomm_request *request) {
-  lcomm_call call = sum_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, count, dtype, op);
-  return start(comm, &call, request);
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, count, dtype, op);
+  return lcomm_call_start(comm, &call, request);
 }
 
 lcomm_status lcomm_allreduce(lcomm_comm *comm, const void *send, void *receive, uint64_t count,
                              lcomm_dtype dtype, lcomm_op op) {
-  lcomm_call call = sum_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, count, dtype, op);
-  return finish(comm, &call);
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, count, dtype, op);
+  return lcomm_call_make(comm, &call);
 }
 
 static void scale(lcomm_call *call, double before, double after) {
@@ -110,101 +121,101 @@ static void scale(lcomm_call *call, double before, double after) {
 lcomm_status lcomm_iallreduce_scaled(lcomm_comm *comm, const void *send, void *receive,
                                      uint64_t count, lcomm_dtype dtype, lcomm_op op, double before,
                                      double after, lcomm_request *request) {
-  lcomm_call call = sum_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, count, dtype, op);
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, count, dtype, op);
   scale(&call, before, after);
-  return start(comm, &call, request);
+  return lcomm_call_start(comm, &call, request);
 }
 
 lcomm_status lcomm_allreduce_scaled(lcomm_comm *comm, const void *send, void *receive,
                                     uint64_t count, lcomm_dtype dtype, lcomm_op op, double before,
                                     double after) {
-  lcomm_call call = sum_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, count, dtype, op);
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, count, dtype, op);
   scale(&call, before, after);
-  return finish(comm, &call);
+  return lcomm_call_make(comm, &call);
 }
 
 lcomm_status lcomm_ireduce_scatter(lcomm_comm *comm, const void *send, void *receive,
                                    uint64_t receive_count, lcomm_dtype dtype, lcomm_op op,
                                    lcomm_request *request) {
   lcomm_call call =
-      sum_of(LCOMM_COLLECTIVE_REDUCE_SCATTER, send, receive, receive_count, dtype, op);
-  return start(comm, &call, request);
+      lcomm_call_of(LCOMM_COLLECTIVE_REDUCE_SCATTER, send, receive, receive_count, dtype, op);
+  return lcomm_call_start(comm, &call, request);
 }
 
 lcomm_status lcomm_reduce_scatter(lcomm_comm *comm, const void *send, void *receive,
                                   uint64_t receive_count, lcomm_dtype dtype, lcomm_op op) {
   lcomm_call call =
-      sum_of(LCOMM_COLLECTIVE_REDUCE_SCATTER, send, receive, receive_count, dtype, op);
-  return finish(comm, &call);
+      lcomm_call_of(LCOMM_COLLECTIVE_REDUCE_SCATTER, send, receive, receive_count, dtype, op);
+  return lcomm_call_make(comm, &call);
 }
 
 /* ----------------------------------------------------------------- moves */
 
 static lcomm_call move_of(lcomm_collective collective, const void *send, void *receive,
                           uint64_t count, lcomm_dtype dtype) {
-  return sum_of(collective, send, receive, count, dtype, LCOMM_SUM);
+  return lcomm_call_of(collective, send, receive, count, dtype, LCOMM_SUM);
 }
 
 lcomm_status lcomm_iallgather(lcomm_comm *comm, const void *send, void *receive,
                               uint64_t send_count, lcomm_dtype dtype, lcomm_request *request) {
   lcomm_call call = move_of(LCOMM_COLLECTIVE_ALLGATHER, send, receive, send_count, dtype);
-  return start(comm, &call, request);
+  return lcomm_call_start(comm, &call, request);
 }
 
 lcomm_status lcomm_allgather(lcomm_comm *comm, const void *send, void *receive, uint64_t send_count,
                              lcomm_dtype dtype) {
   lcomm_call call = move_of(LCOMM_COLLECTIVE_ALLGATHER, send, receive, send_count, dtype);
-  return finish(comm, &call);
+  return lcomm_call_make(comm, &call);
 }
 
 lcomm_status lcomm_iallgatherv(lcomm_comm *comm, const void *send, void *receive,
                                const uint64_t *counts, lcomm_dtype dtype, lcomm_request *request) {
   lcomm_call call = move_of(LCOMM_COLLECTIVE_ALLGATHERV, send, receive, 0, dtype);
   call.request.part_counts = counts;
-  return start(comm, &call, request);
+  return lcomm_call_start(comm, &call, request);
 }
 
 lcomm_status lcomm_allgatherv(lcomm_comm *comm, const void *send, void *receive,
                               const uint64_t *counts, lcomm_dtype dtype) {
   lcomm_call call = move_of(LCOMM_COLLECTIVE_ALLGATHERV, send, receive, 0, dtype);
   call.request.part_counts = counts;
-  return finish(comm, &call);
+  return lcomm_call_make(comm, &call);
 }
 
 lcomm_status lcomm_ialltoall(lcomm_comm *comm, const void *send, void *receive, uint64_t count,
                              lcomm_dtype dtype, lcomm_request *request) {
   lcomm_call call = move_of(LCOMM_COLLECTIVE_ALLTOALL, send, receive, count, dtype);
   call.request.in_place = send == receive;
-  return start(comm, &call, request);
+  return lcomm_call_start(comm, &call, request);
 }
 
 lcomm_status lcomm_alltoall(lcomm_comm *comm, const void *send, void *receive, uint64_t count,
                             lcomm_dtype dtype) {
   lcomm_call call = move_of(LCOMM_COLLECTIVE_ALLTOALL, send, receive, count, dtype);
   call.request.in_place = send == receive;
-  return finish(comm, &call);
+  return lcomm_call_make(comm, &call);
 }
 
 lcomm_status lcomm_ibroadcast(lcomm_comm *comm, void *buffer, uint64_t count, lcomm_dtype dtype,
                               int root, lcomm_request *request) {
   lcomm_call call = move_of(LCOMM_COLLECTIVE_BROADCAST, buffer, buffer, count, dtype);
   call.request.root = root;
-  return start(comm, &call, request);
+  return lcomm_call_start(comm, &call, request);
 }
 
 lcomm_status lcomm_broadcast(lcomm_comm *comm, void *buffer, uint64_t count, lcomm_dtype dtype,
                              int root) {
   lcomm_call call = move_of(LCOMM_COLLECTIVE_BROADCAST, buffer, buffer, count, dtype);
   call.request.root = root;
-  return finish(comm, &call);
+  return lcomm_call_make(comm, &call);
 }
 
 lcomm_status lcomm_ibarrier(lcomm_comm *comm, lcomm_request *request) {
   lcomm_call call = move_of(LCOMM_COLLECTIVE_BARRIER, NULL, NULL, 0, LCOMM_FLOAT32);
-  return start(comm, &call, request);
+  return lcomm_call_start(comm, &call, request);
 }
 
 lcomm_status lcomm_barrier(lcomm_comm *comm) {
   lcomm_call call = move_of(LCOMM_COLLECTIVE_BARRIER, NULL, NULL, 0, LCOMM_FLOAT32);
-  return finish(comm, &call);
+  return lcomm_call_make(comm, &call);
 }

@@ -15,8 +15,18 @@ typedef struct lcomm_call {
   void *receive;
   bool scaled; /* with the factors below; they are 1 otherwise */
   double before, after;
-  bool waits; /* the caller waits for the end: it may be tried in one go */
+  bool waits;     /* the caller waits for the end: it may be tried in one go */
+  bool on_stream; /* in order with `stream` of the device that the buffers are on */
+  void *stream;
 } lcomm_call;
+
+/* A call without factors; one that moves data has the operation SUM. */
+lcomm_call lcomm_call_of(lcomm_collective collective, const void *send, void *receive,
+                         uint64_t count, lcomm_dtype dtype, lcomm_op op);
+
+/* Start it; start it and wait for its end. */
+lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request *handle);
+lcomm_status lcomm_call_make(lcomm_comm *comm, lcomm_call *call);
 
 /* Is it one that can be made? If not, the sentence says why; nothing has been
  * written to. ARGUMENT, or the sticky error. */
@@ -29,6 +39,14 @@ void lcomm_call_bring_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_cal
 /* What remains to be done at the end of an operation; NULL when the result is in
  * its place. */
 lcomm_operation_end lcomm_call_end(lcomm_collective collective);
+
+/* Both for a run on a device. On failure the communicator has failed. */
+lcomm_status lcomm_call_bring_in_device(lcomm_run *run, const lcomm_call *call,
+                                        lcomm_operation_data *data);
+void lcomm_call_end_device(lcomm_operation *operation);
+
+/* Elements before the part of this rank in the result of an all-gather. */
+uint64_t lcomm_call_elements_before(const lcomm_comm *comm, const lcomm_plan *plan);
 
 /* The same for a call that was done in one go, without an operation. */
 void lcomm_call_finish(const lcomm_run *run, const lcomm_call *call);

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "libcomm/collective.h"
+#include "libcomm/place.h"
 
 /* ------------------------------------------------------------------ kinds */
 
@@ -160,6 +161,31 @@ static lcomm_status check_buffers(lcomm_comm *comm, const lcomm_call *call) {
   return LCOMM_OK;
 }
 
+/* ------------------------------------------------------------------ places */
+
+static lcomm_status check_places(lcomm_comm *comm, lcomm_call *call) {
+  const char *name = lcomm_collective_name(call->request.collective);
+  extent size = extent_of(comm, &call->request);
+  char one[LCOMM_PLACE_NAME_MAX], other[LCOMM_PLACE_NAME_MAX];
+  int send = lcomm_place_of(call->send, size.send);
+  int receive = lcomm_place_of(call->receive, size.receive);
+  if (size.send > 0 && size.receive > 0 && send != receive) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "%s of %llu elements: the send buffer is %s, the receive buffer %s; put "
+                        "both into one place",
+                        name, (unsigned long long)call->request.count, lcomm_place_name(send, one),
+                        lcomm_place_name(receive, other));
+  }
+  call->request.place = send > receive ? send : receive;
+  if (call->on_stream && call->request.place == 0 && (size.send > 0 || size.receive > 0)) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "%s of %llu elements on a stream: the buffers are in host memory, which no "
+                        "stream is about; give buffers of a device, or leave the stream out",
+                        name, (unsigned long long)call->request.count);
+  }
+  return LCOMM_OK;
+}
+
 lcomm_status lcomm_call_check(lcomm_comm *comm, lcomm_call *call, const lcomm_request *handle) {
   lcomm_status status = lcomm_comm_listen(comm);
   if (status != LCOMM_OK) {
@@ -172,5 +198,6 @@ lcomm_status lcomm_call_check(lcomm_comm *comm, lcomm_call *call, const lcomm_re
   status = check_type(comm, call);
   status = status == LCOMM_OK ? check_factors(comm, call) : status;
   status = status == LCOMM_OK ? check_counts(comm, call) : status;
-  return status == LCOMM_OK ? check_buffers(comm, call) : status;
+  status = status == LCOMM_OK ? check_buffers(comm, call) : status;
+  return status == LCOMM_OK ? check_places(comm, call) : status;
 }

@@ -11,8 +11,7 @@
 
 /* ---------------------------------------------------------------- bringing in */
 
-/* Elements before the part of this rank in the result of an all-gather. */
-static uint64_t elements_before(const lcomm_comm *comm, const lcomm_plan *plan) {
+uint64_t lcomm_call_elements_before(const lcomm_comm *comm, const lcomm_plan *plan) {
   uint64_t before = 0;
   if (!plan->part_counts) {
     return plan->count * (uint64_t)comm->rank;
@@ -28,7 +27,8 @@ static void bring_part(const lcomm_comm *comm, const lcomm_plan *plan, const lco
   if (count == 0) {
     return;
   }
-  uint8_t *place = (uint8_t *)call->receive + elements_before(comm, plan) * plan->element_size;
+  uint8_t *place =
+      (uint8_t *)call->receive + lcomm_call_elements_before(comm, plan) * plan->element_size;
   if (place != call->send) {
     memcpy(place, call->send, count * plan->element_size);
   }
@@ -86,18 +86,6 @@ void lcomm_call_bring_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_cal
 
 /* -------------------------------------------------------------- bringing out */
 
-/* Did the sum go through a codec that does not carry the buffer exactly? */
-static bool is_lossy(const lcomm_plan *plan) {
-  lcomm_format exact = lcomm_format_exact(plan->dtype);
-  for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
-    const lcomm_format *format = &plan->stages[i].format;
-    if (format->codec != exact.codec || format->variant != exact.variant) {
-      return true;
-    }
-  }
-  return false;
-}
-
 /* The result of a sum, from `result` on, to the caller. */
 static void bring_out(const lcomm_run *run, lcomm_op op, const void *result, void *receive) {
   const lcomm_plan *plan = run->plan;
@@ -111,7 +99,7 @@ static void bring_out(const lcomm_run *run, lcomm_op op, const void *result, voi
 
 static void look_through(lcomm_operation *operation, const void *result) {
   const lcomm_run *run = operation->run;
-  if (is_lossy(run->plan)) {
+  if (lcomm_plan_is_lossy(run->plan)) {
     operation->not_finite =
         lcomm_vector_not_finite(run->comm, result, run->plan->dtype, run->plan->count);
     run->comm->stats.not_finite += operation->not_finite;

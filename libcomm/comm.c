@@ -8,6 +8,7 @@
 
 #include "libcomm/bucket.h"
 #include "libcomm/capture.h"
+#include "libcomm/device_loan.h"
 #include "libcomm/driver.h"
 #include "libcomm/op.h"
 
@@ -104,6 +105,7 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
   lcomm_summary_close(&comm->summary);
   lcomm_trace_destroy(comm->trace);
   lcomm_driver_free(comm); /* its lock guards the two above */
+  lcomm_device_maps_free(comm);
   lcomm_buckets_free(comm);
   free_operations(comm);
   lcomm_links_close(&comm->links, orderly);

@@ -52,6 +52,9 @@ struct lcomm_comm {
    * are ready, on every rank at another place between the plain calls. Of each kind:
    * the number of the next operation, and a hash of those before it. */
   uint32_t next[2], history[2];
+  /* What a loaded state adds to the numbers of buckets where they seed stochastic
+   * rounding: that goes on as before, but the numbers themselves only grow. */
+  uint32_t seed_shift;
   uint32_t quiet_polls; /* polls in a row that moved nothing */
   uint32_t quiet_moves; /* moves without any movement, all told */
   lcomm_ticket_book tickets;
@@ -59,6 +62,8 @@ struct lcomm_comm {
   /* Runs of plain calls, kept for the next call of the same shape. */
   lcomm_run *cached_runs;
   unsigned cached_run_count;
+  struct lcomm_device_map *device_maps; /* memory of peers' devices, see device_loan.h */
+  unsigned device_works;                /* under way on devices: nobody rings when they are over */
 
   /* Tensors and their buckets, in order of lcomm_tensor_add. */
   lcomm_tensor **tensors;
@@ -70,6 +75,7 @@ struct lcomm_comm {
   uint64_t step_not_finite, last_not_finite; /* in the results of this step and of the last */
   atomic_bool step_open;                     /* a tensor was reported ready since the last wait */
   bool tensors_compared;                     /* between the ranks */
+  int tensor_place;                          /* of all tensors, see lcomm_plan_request */
 };
 
 /* Name of a rank for people: "rank 3 (host n1)". Returns text. */

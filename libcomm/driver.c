@@ -86,6 +86,7 @@ static void sleep_a_while(lcomm_driver *driver, unsigned seen) {
   atomic_store(&driver->asleep, true);
   if (working) {
     lcomm_links_prepare(&comm->links, &nap, driver->bell);
+    nap.blind |= comm->device_works > 0;
   }
   bool kicked = atomic_load(&driver->events) != seen;
   pthread_mutex_unlock(&driver->lock);

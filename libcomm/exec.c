@@ -8,6 +8,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/exec_internal.h"
 #include "libcomm/op.h"
+#include "libcomm/run_device.h"
 
 static void make_ready(lcomm_run *run, uint32_t step) {
   run->ready[step / 64] |= UINT64_C(1) << (step % 64);
@@ -19,6 +20,7 @@ static void place_slot(lcomm_run *run, uint32_t index) {
   lcomm_slot_memory *slot = &run->slots[index];
   slot->encoded = slot->far = false;
   slot->lender = NULL;
+  slot->lent = slot->paper = false;
   slot->readers_left = slot->readers;
   slot->wire = slot->own_wire;
   slot->payload = slot->own_payload;
@@ -42,6 +44,9 @@ void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t 
   run->ready_first = schedule->step_count;
   for (uint32_t i = 0; i < schedule->slot_count; i++) {
     place_slot(run, i);
+  }
+  if (run->device) {
+    lcomm_run_device_start(run);
   }
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     run->waiting[i] = schedule->steps[i].waits_for;
@@ -87,9 +92,10 @@ static bool is_message(const lcomm_run *run, uint32_t step) {
  * it waits for no turn. */
 static bool is_paced(const lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
+  const lcomm_topo *topo = &run->comm->topo;
   return step->kind == LCOMM_STEP_SEND && run->plan->slot_bounds[step->slot] > LCOMM_INLINE_SIZE &&
          !lcomm_comm_link(run->comm, step->peer)->table->borrow &&
-         lcomm_topo_link(&run->comm->topo, run->comm->rank, step->peer) == LCOMM_LINK_NET;
+         topo->node[run->comm->rank] != topo->node[step->peer];
 }
 
 static void hold(lcomm_run *run, uint32_t step) {
@@ -111,6 +117,10 @@ static void release_held(lcomm_run *run) {
   }
 }
 
+bool lcomm_run_over(const lcomm_run *run) {
+  return run->left == 0 && (!run->device || run->device->phase == LCOMM_DEVICE_OVER);
+}
+
 static lcomm_status post(lcomm_run *run, uint32_t step, bool paced) {
   lcomm_message *message = &run->messages[step];
   run->net_sends += paced;
@@ -124,19 +134,29 @@ static lcomm_status post(lcomm_run *run, uint32_t step, bool paced) {
   return status;
 }
 
+static lcomm_status compute(lcomm_run *run, uint32_t step) {
+  if (run->device) {
+    return lcomm_run_device_launch(run, step);
+  }
+  lcomm_status status = lcomm_exec_compute(run, step);
+  if (status == LCOMM_OK) {
+    finish_step(run, step);
+  }
+  return status;
+}
+
 /* Post messages and stop after one computation, so that the wire is looked
  * after between any two of them. */
 static lcomm_status start_ready_steps(lcomm_run *run, bool *moved) {
   for (uint32_t step = next_ready(run); step < run->plan->schedule.step_count;
        step = next_ready(run)) {
+    if (run->device && !is_message(run, step) && lcomm_run_device_full(run)) {
+      return LCOMM_OK;
+    }
     run->ready[step / 64] &= ~(UINT64_C(1) << (step % 64));
     *moved = true;
     if (!is_message(run, step)) {
-      lcomm_status status = lcomm_exec_compute(run, step);
-      if (status == LCOMM_OK) {
-        finish_step(run, step);
-      }
-      return status;
+      return compute(run, step);
     }
     bool paced = is_paced(run, step);
     if (paced && run->net_sends >= LCOMM_NET_SENDS_MAX) {
@@ -168,7 +188,7 @@ static void end_message(lcomm_run *run, uint32_t place) {
   finish_step(run, step);
 }
 
-lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved) {
+static lcomm_status poll_messages(lcomm_run *run, bool *moved) {
   for (uint32_t i = 0; i < run->message_count;) {
     bool over = false;
     lcomm_status status = lcomm_exec_poll(run, &run->messages[run->under_way[i]], &over);
@@ -182,7 +202,45 @@ lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved) {
       i++;
     }
   }
-  return start_ready_steps(run, moved);
+  return LCOMM_OK;
+}
+
+/* Computations that are over on the device. */
+static lcomm_status poll_device(lcomm_run *run, bool *moved) {
+  uint32_t step = 0;
+  bool over = false;
+  lcomm_status status = lcomm_run_device_poll(run, &step, &over);
+  while (status == LCOMM_OK && over) {
+    *moved = true;
+    finish_step(run, step);
+    status = lcomm_run_device_poll(run, &step, &over);
+  }
+  return status;
+}
+
+/* A launch does not take its time here: all that are ready are launched. */
+static lcomm_status progress_device(lcomm_run *run, bool *moved) {
+  int before = lcomm_run_device_enter(run);
+  lcomm_status status = poll_device(run, moved);
+  bool here = true;
+  while (here && status == LCOMM_OK) {
+    here = false;
+    status = start_ready_steps(run, &here);
+    *moved |= here;
+  }
+  if (status == LCOMM_OK && run->left == 0) {
+    status = lcomm_run_device_finish(run, moved);
+  }
+  lcomm_run_device_leave(run, before);
+  return status;
+}
+
+lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved) {
+  lcomm_status status = poll_messages(run, moved);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  return run->device ? progress_device(run, moved) : start_ready_steps(run, moved);
 }
 
 void lcomm_run_cancel(lcomm_run *run) {
@@ -205,6 +263,9 @@ void lcomm_run_cancel(lcomm_run *run) {
     }
   }
   run->message_count = 0;
+  if (run->device) {
+    lcomm_run_device_cancel(run);
+  }
   lcomm_exec_give_up(run);
 }
 

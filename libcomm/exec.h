@@ -34,6 +34,8 @@ struct lcomm_run {
   lcomm_op op;
   double before, after;
 
+  struct lcomm_run_device *device; /* run_device.h; NULL: all is on the host */
+
   /* Vector and input of our own, for types that are not float32 and for calls
    * whose buffers cannot serve; NULL when not needed. */
   uint8_t *own_vector, *own_input;
@@ -85,8 +87,12 @@ typedef struct lcomm_slot_memory {
   bool encoded; /* by the sum that made its values; its ENCODE has nothing left to do */
 
   /* A payload that is read where its sender has it (transport.h, borrowing). */
-  bool prompt;     /* nothing that reads it waits for a message of ours to leave */
-  bool has_memory; /* of its own; else it is always borrowed */
+  bool prompt;              /* nothing that reads it waits for a message of ours to leave */
+  bool has_memory;          /* of its own; else it is always borrowed */
+  bool received, forwarded; /* it comes by a message; another one sends it on */
+  bool lent;                /* by this rank's device in this operation, see device_loan.h */
+  bool paper;               /* what was borrowed is the paper of such a loan */
+  uint8_t *late_memory;     /* taken for a loan that had to come here, or NULL */
   uint8_t *own_wire, *own_payload;
   lcomm_transport *lender; /* while it is borrowed, else NULL */
   int lender_rank;
@@ -133,9 +139,7 @@ void lcomm_run_key(lcomm_run *run, lcomm_op op, double before, double after);
 
 /* Do what can be done without waiting. *moved is set if anything was. */
 lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved);
-static inline bool lcomm_run_over(const lcomm_run *run) {
-  return run->left == 0;
-}
+bool lcomm_run_over(const lcomm_run *run);
 
 /* Forget all messages under way. */
 void lcomm_run_cancel(lcomm_run *run);

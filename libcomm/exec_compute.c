@@ -9,15 +9,8 @@
 #include "codecs/wire.h"
 #include "kernels/stripe.h"
 #include "libcomm/base/clock.h"
+#include "libcomm/device_loan.h"
 #include "libcomm/exec_internal.h"
-
-/* The momentum of a step's span; NULL when there is none. */
-static float *momentum_of(const lcomm_run *run, const lcomm_step *step) {
-  if (!run->feedback || !run->feedback->momentum || step->feedback == LCOMM_FEEDBACK_NONE) {
-    return NULL;
-  }
-  return run->feedback->momentum + (step->span.first - run->feedback->first);
-}
 
 /* A span as runs of neighbouring elements: `local` counts over the span's own
  * elements, `global` from the start of its range. */
@@ -39,8 +32,7 @@ static bool next_run(lcomm_span span, span_run *run) {
 
 /* ---------------------------------------------------------------- ENCODE */
 
-/* The payload of a slot is complete: the lossless stage, then the header. */
-static void seal(lcomm_run *run, uint32_t slot) {
+void lcomm_exec_seal(lcomm_run *run, uint32_t slot) {
   const lcomm_format *format = lcomm_run_format(run, slot);
   lcomm_slot_memory *memory = &run->slots[slot];
   uint64_t count = run->plan->schedule.slots[slot].count;
@@ -64,6 +56,9 @@ static void seal(lcomm_run *run, uint32_t slot) {
     header.checksum = lcomm_wire_checksum(memory->wire, memory->wire_size);
   }
   lcomm_wire_pack(&header, memory->header);
+  if (memory->lent) {
+    memory->header[LCOMM_FLAGS_OFFSET] |= LCOMM_LENT_FLAG;
+  }
 }
 
 lcomm_status lcomm_exec_unpack(lcomm_run *run, uint32_t slot, const char **why) {
@@ -119,7 +114,7 @@ static void encode_sparse(lcomm_run *run, uint32_t index) {
                             1.0f / (float)run->factor, memory->payload, &memory->payload_size);
     return;
   }
-  float *momentum = momentum_of(run, step);
+  float *momentum = lcomm_run_momentum(run, step);
   if (momentum) { /* the vector is overwritten by the result later on */
     kernels->f32_momentum(run->feedback->momentum_factor, momentum,
                           lcomm_run_floats(run, step->span.first), step->span.count);
@@ -138,7 +133,7 @@ static void encode(lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   if (!lcomm_run_is_sparse(run, step->slot)) {
     encode_dense(run, step);
-    seal(run, step->slot);
+    lcomm_exec_seal(run, step->slot);
     return;
   }
   for (uint32_t i = 0; i < step->slot_count; i++) {
@@ -149,7 +144,7 @@ static void encode(lcomm_run *run, uint32_t index) {
     if (step->feedback != LCOMM_FEEDBACK_OWNER) {
       run->slots[step->slot + i].payload_size = run->encode_sizes[i];
     }
-    seal(run, step->slot + i);
+    lcomm_exec_seal(run, step->slot + i);
   }
 }
 
@@ -165,7 +160,7 @@ static void settle(lcomm_run *run, const lcomm_step *step) {
       lcomm_run_is_sparse(run, step->slot) ? run->slots[step->slot].payload : NULL;
   lcomm_topk_settle(lcomm_run_format(run, step->settle), run->slots[step->settle].payload, applied,
                     step->span.parts, step->span.part, residual);
-  float *momentum = momentum_of(run, step);
+  float *momentum = lcomm_run_momentum(run, step);
   if (momentum) {
     lcomm_topk_mask(lcomm_run_format(run, step->settle), run->slots[step->settle].payload, applied,
                     step->span.parts, step->span.part, momentum);
@@ -216,6 +211,14 @@ static void trace_compute(const lcomm_run *run, uint32_t index, double begin_s, 
   lcomm_trace_add(run->comm->trace, &event);
 }
 
+void lcomm_exec_count_compute(lcomm_run *run, uint32_t index, double begin_s, double end_s) {
+  bool encodes = run->plan->schedule.steps[index].kind == LCOMM_STEP_ENCODE;
+  *(encodes ? &run->stats.encode_s : &run->stats.decode_s) += end_s - begin_s;
+  if (run->comm->trace) {
+    trace_compute(run, index, begin_s, end_s);
+  }
+}
+
 lcomm_status lcomm_exec_compute(lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   double begin = lcomm_clock_s();
@@ -230,10 +233,6 @@ lcomm_status lcomm_exec_compute(lcomm_run *run, uint32_t index) {
   }
   lcomm_fp_leave(environment);
   lcomm_exec_release(run, step);
-  double end = lcomm_clock_s();
-  *(step->kind == LCOMM_STEP_ENCODE ? &run->stats.encode_s : &run->stats.decode_s) += end - begin;
-  if (run->comm->trace) {
-    trace_compute(run, index, begin, end);
-  }
+  lcomm_exec_count_compute(run, index, begin, lcomm_clock_s());
   return status;
 }

@@ -25,10 +25,19 @@ static inline float *lcomm_run_residual(const lcomm_run *run, const lcomm_step *
   return run->feedback->residual + (step->span.first - run->feedback->first);
 }
 
+/* The momentum of a step's span; NULL when there is none. */
+static inline float *lcomm_run_momentum(const lcomm_run *run, const lcomm_step *step) {
+  if (!run->feedback || !run->feedback->momentum || step->feedback == LCOMM_FEEDBACK_NONE) {
+    return NULL;
+  }
+  return run->feedback->momentum + (step->span.first - run->feedback->first);
+}
+
 /* A number of its own for every payload of the communicator, for stochastic
  * rounding. */
 static inline uint64_t lcomm_run_seed(const lcomm_run *run, uint32_t slot) {
-  return (uint64_t)run->comm->rank << 48 ^ (uint64_t)run->sequence << 16 ^ slot;
+  uint32_t number = run->sequence + (run->plan->lasting ? run->comm->seed_shift : 0);
+  return (uint64_t)run->comm->rank << 48 ^ (uint64_t)number << 16 ^ slot;
 }
 
 _Static_assert((int)LCOMM_TRACE_ENCODE == (int)LCOMM_STEP_ENCODE &&
@@ -64,11 +73,25 @@ void lcomm_exec_trace_message(const lcomm_run *run, const lcomm_message *message
  * there now. */
 bool lcomm_exec_may_borrow(const lcomm_run *run, uint32_t slot, const lcomm_transport *link);
 lcomm_status lcomm_exec_take_loan(lcomm_run *run, uint32_t step);
+void lcomm_exec_give_back(lcomm_slot_memory *slot);
+/* Part of what was borrowed, viewed or fetched. TRANSPORT with the sentence. */
+lcomm_status lcomm_exec_fetch_loan(lcomm_run *run, uint32_t slot, size_t offset, size_t size,
+                                   void *bytes);
 
 /* Do payloads hold the vector's own elements, without a codec? */
 static inline bool lcomm_run_is_plain(const lcomm_run *run) {
   return run->plan->plain || run->plan->moves;
 }
+
+/* A payload is complete: the lossless stage, then the header. */
+void lcomm_exec_seal(lcomm_run *run, uint32_t slot);
+
+/* A computation is over: into the statistics, and the trace. */
+void lcomm_exec_count_compute(lcomm_run *run, uint32_t step, double begin_s, double end_s);
+
+/* The ENCODE that waits for nothing but this sum now and reads just its span, so
+ * that its values can be encoded as they are made. NULL when there is none. */
+const lcomm_step *lcomm_exec_encode_after(const lcomm_run *run, const lcomm_step *sum);
 
 /* The REDUCE step: of any plan, and of one without codecs. */
 lcomm_status lcomm_exec_reduce(lcomm_run *run, const lcomm_step *step);

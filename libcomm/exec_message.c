@@ -17,6 +17,7 @@
 
 #include "codecs/wire.h"
 #include "libcomm/base/clock.h"
+#include "libcomm/device_loan.h"
 #include "libcomm/exec_internal.h"
 
 /* A peer that gives up says why, and then its links break: its reason, or that
@@ -86,8 +87,10 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
   lcomm_status status = wire->table->send(wire, step->peer, lcomm_exec_tag(run, step, 0),
                                           slot->header, first_size, &message->first);
   if (status == LCOMM_OK && !together) {
-    status = wire->table->send(wire, step->peer, lcomm_exec_tag(run, step, 1), slot->wire,
-                               slot->wire_size, &message->payload);
+    size_t size = 0;
+    const void *bytes = lcomm_device_second_piece(run, step->slot, &size);
+    status = wire->table->send(wire, step->peer, lcomm_exec_tag(run, step, 1), bytes, size,
+                               &message->payload);
     message->payload_under_way = status == LCOMM_OK;
   }
   return status == LCOMM_OK ? LCOMM_OK : lcomm_exec_transport_failed(run, index);

@@ -27,8 +27,8 @@ static bool has_one_round(const lcomm_plan *plan) {
 
 bool lcomm_quick_fits(const lcomm_run *run) {
   const lcomm_comm *comm = run->comm;
-  if (comm->size < 2 || comm->size > QUICK_RANKS || comm->trace || !has_one_round(run->plan) ||
-      run->plan->vector_count * run->plan->element_size > QUICK_SIZE) {
+  if (run->device || comm->size < 2 || comm->size > QUICK_RANKS || comm->trace ||
+      !has_one_round(run->plan) || run->plan->vector_count * run->plan->element_size > QUICK_SIZE) {
     return false;
   }
   for (int peer = 0; peer < comm->size; peer++) {

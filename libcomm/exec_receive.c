@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "codecs/wire.h"
+#include "libcomm/device_loan.h"
 #include "libcomm/exec_internal.h"
 
 static lcomm_status disagree(lcomm_run *run, uint32_t index, const char *what, uint64_t theirs,
@@ -116,10 +117,11 @@ static lcomm_status await_payload(lcomm_run *run, lcomm_message *message) {
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
   uint32_t tag = lcomm_exec_tag(run, step, 1);
   lcomm_status status = LCOMM_OK;
-  if (lcomm_exec_may_borrow(run, step->slot, wire)) {
+  if (slot->paper || lcomm_exec_may_borrow(run, step->slot, wire)) {
+    size_t size = slot->paper ? (size_t)LCOMM_PAPER_SIZE : slot->wire_size;
     slot->lender = wire;
     slot->lender_rank = step->peer;
-    status = wire->table->borrow(wire, step->peer, tag, slot->wire_size, &slot->loan);
+    status = wire->table->borrow(wire, step->peer, tag, size, &slot->loan);
   } else {
     status =
         wire->table->receive(wire, step->peer, tag, slot->wire, slot->wire_size, &message->payload);
@@ -134,6 +136,7 @@ static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t 
   lcomm_slot_memory *slot = &run->slots[step->slot];
   lcomm_wire_header header;
   const char *why = NULL;
+  slot->paper = size == LCOMM_WIRE_HEADER_SIZE && lcomm_device_is_lent(run, step, slot->header);
   if (lcomm_wire_unpack(slot->header, size, &header, &why) != LCOMM_OK) {
     return malformed(run, message->step, why);
   }
@@ -142,6 +145,9 @@ static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t 
     return status;
   }
   slot->wire_size = (size_t)header.payload_size;
+  if (slot->paper && lcomm_exec_is_short(slot->wire_size)) {
+    return malformed(run, message->step, "a short payload is lent");
+  }
   if (!lcomm_exec_is_short(slot->wire_size)) {
     if (size != LCOMM_WIRE_HEADER_SIZE) {
       return malformed(run, message->step, "a long payload does not follow its header");
@@ -166,6 +172,9 @@ static lcomm_status accept_second(lcomm_run *run, lcomm_message *message, size_t
   const lcomm_step *step = &run->plan->schedule.steps[message->step];
   lcomm_slot_memory *slot = &run->slots[step->slot];
   message->payload_under_way = false;
+  if (slot->paper) {
+    return lcomm_device_take_paper(run, message->step);
+  }
   if (size != slot->wire_size) {
     return malformed(run, message->step, "the payload is shorter than its header says");
   }

@@ -22,9 +22,7 @@ static void reduce_sparse(lcomm_run *run, const lcomm_step *step, float factor) 
   }
 }
 
-/* The ENCODE that waits for nothing but this sum now and reads just its span: a
- * tile is encoded while it is still in the cache. NULL when there is none. */
-static const lcomm_step *encode_after(const lcomm_run *run, const lcomm_step *sum) {
+const lcomm_step *lcomm_exec_encode_after(const lcomm_run *run, const lcomm_step *sum) {
   const lcomm_schedule *schedule = &run->plan->schedule;
   if (sum->next_count == 0) {
     return NULL;
@@ -52,7 +50,7 @@ static void sum_coded(lcomm_run *run, const lcomm_step *step, float factor) {
                         .values = destination};
   }
   lcomm_range all = lcomm_range_whole(step->span.count);
-  const lcomm_step *next = encode_after(run, step);
+  const lcomm_step *next = lcomm_exec_encode_after(run, step);
   if (!next) {
     lcomm_sum(run->comm->kernels, run->reduce_summands, step->slot_count, all, factor, destination);
     return;

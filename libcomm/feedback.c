@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "libcomm/floats.h"
+
 lcomm_status lcomm_feedback_create(const lcomm_plan *plan, double momentum,
                                    lcomm_feedback_state **feedback) {
   uint64_t first = 0, count = 0;
@@ -20,8 +22,9 @@ lcomm_status lcomm_feedback_create(const lcomm_plan *plan, double momentum,
   made->first = first;
   made->count = count;
   made->momentum_factor = (float)momentum;
-  made->residual = calloc(count, sizeof(float));
-  made->momentum = momentum > 0 ? calloc(count, sizeof(float)) : NULL;
+  made->place = plan->place;
+  made->residual = lcomm_floats_get(plan->place, count);
+  made->momentum = momentum > 0 ? lcomm_floats_get(plan->place, count) : NULL;
   if (!made->residual || (momentum > 0 && !made->momentum)) {
     lcomm_feedback_free(made);
     return LCOMM_ERR_MEMORY;
@@ -34,8 +37,8 @@ void lcomm_feedback_free(lcomm_feedback_state *feedback) {
   if (!feedback) {
     return;
   }
-  free(feedback->residual);
-  free(feedback->momentum);
+  lcomm_floats_free(feedback->place, feedback->residual);
+  lcomm_floats_free(feedback->place, feedback->momentum);
   free(feedback);
 }
 

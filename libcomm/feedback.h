@@ -23,6 +23,7 @@ typedef struct lcomm_feedback_state {
   float *residual;       /* count of them */
   float *momentum;       /* count of them, or NULL without momentum correction */
   float momentum_factor;
+  int place; /* of both, see floats.h */
 } lcomm_feedback_state;
 
 /* State for the buckets of `plan`; *feedback is NULL when it keeps none.

@@ -158,6 +158,7 @@ void lcomm_hello_prepare(lcomm_comm *comm, const lcomm_config *given, lcomm_summ
   mine->wire_version = LCOMM_WIRE_VERSION;
   mine->mpi = comm->origin.mpi != NULL;
   lcomm_identity_self(&mine->identity);
+  lcomm_identity_device(&mine->identity);
   mine->number = draw_number(mine);
   lcomm_status status = check_config(given, mine);
   status = status == LCOMM_OK ? read_settings(comm, &config, summary, mine) : status;

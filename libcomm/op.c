@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/hold.h"
 
 /* ------------------------------------------------------------ life cycle */
 
@@ -138,6 +139,13 @@ static void finish(lcomm_comm *comm, lcomm_operation *operation, lcomm_status st
   if (operation->end) {
     operation->end(operation);
   }
+  if (operation->hold) {
+    lcomm_hold_release(operation->hold);
+  }
+  if (operation->detached) {
+    lcomm_run_keep(comm, operation->run);
+    lcomm_operation_release(comm, operation);
+  }
 }
 
 /* After a failure nothing is waited for any more. */
@@ -219,6 +227,7 @@ static bool idle(lcomm_comm *comm, double idle_since_s) {
   }
   lcomm_links_nap nap;
   lcomm_links_prepare(&comm->links, &nap, -1);
+  nap.blind |= comm->device_works > 0;
   lcomm_links_doze(&nap, SLEEP_S);
   lcomm_links_awake(&comm->links);
   return true;

@@ -28,6 +28,8 @@ struct lcomm_operation {
   lcomm_operation_end end; /* may be NULL */
   void *receive;           /* for end: the caller's buffer, or the bucket */
   lcomm_bucket *bucket;
+  bool detached;           /* nobody has a request of it: given back by itself when it is over */
+  struct lcomm_hold *hold; /* hold.h: of the caller's stream that waits for it, or NULL */
 
   lcomm_operation *next, *next_idle, *next_made;
   lcomm_operation *previous;

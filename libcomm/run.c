@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "libcomm/exec_internal.h"
+#include "libcomm/run_device.h"
 
 /* One context for all slots of a stage; they are packed one after another. */
 static lcomm_status make_lossless(lcomm_run *run) {
@@ -70,6 +71,9 @@ static bool get_memory(lcomm_run *run, size_t size, uint8_t **memory) {
 }
 
 static lcomm_status make_own_memory(lcomm_run *run) {
+  if (run->device) {
+    return lcomm_run_device_own_memory(run) ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  }
   return get_memory(run, lcomm_plan_vector_size(run->plan), &run->own_vector) &&
                  get_memory(run, lcomm_plan_input_size(run->plan), &run->own_input)
              ? LCOMM_OK
@@ -130,6 +134,26 @@ static void log_plan(const lcomm_run *run) {
   }
 }
 
+static lcomm_status make_all(lcomm_run *run) {
+  lcomm_status status = lcomm_run_make_slots(run);
+  status = status == LCOMM_OK ? make_encoders(run) : status;
+  status = status == LCOMM_OK ? make_lossless(run) : status;
+  status = status == LCOMM_OK ? make_scratch(run) : status;
+  status = status == LCOMM_OK ? make_own_memory(run) : status;
+  return status == LCOMM_OK ? make_progress_state(run) : status;
+}
+
+static lcomm_status make_on_device(lcomm_run *run) {
+  const lcomm_device_table *table = lcomm_device_get(NULL);
+  int before = 0;
+  (void)table->current(&before);
+  lcomm_status status = lcomm_run_device_open(run, run->plan->place - 1);
+  status = status == LCOMM_OK ? make_all(run) : status;
+  status = status == LCOMM_OK ? lcomm_run_device_make(run) : status;
+  (void)table->use(before);
+  return status;
+}
+
 lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run) {
   lcomm_run *made = calloc(1, sizeof(*made));
   if (!made) {
@@ -138,15 +162,12 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
   }
   made->plan = plan;
   made->comm = comm;
-  lcomm_status status = lcomm_run_make_slots(made);
-  status = status == LCOMM_OK ? make_encoders(made) : status;
-  status = status == LCOMM_OK ? make_lossless(made) : status;
-  status = status == LCOMM_OK ? make_scratch(made) : status;
-  status = status == LCOMM_OK ? make_own_memory(made) : status;
-  status = status == LCOMM_OK ? make_progress_state(made) : status;
-  if (status != LCOMM_OK) {
+  lcomm_status status = plan->place > 0 ? make_on_device(made) : make_all(made);
+  if (status == LCOMM_ERR_MEMORY) {
     lcomm_error_thread(status, "no memory for the buffers of %s of %llu elements",
                        lcomm_collective_name(plan->collective), (unsigned long long)plan->count);
+  }
+  if (status != LCOMM_OK) {
     lcomm_run_destroy(made); /* and the plan with it */
     return status;
   }
@@ -183,7 +204,11 @@ void lcomm_run_destroy(lcomm_run *run) {
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
     lcomm_lossless_destroy(run->lossless[i]);
   }
+  lcomm_run_device_free(run);
   lcomm_links *links = &run->comm->links;
+  for (uint32_t i = 0; run->slots && i < run->plan->schedule.slot_count; i++) {
+    lcomm_links_memory_free(links, run->slots[i].late_memory);
+  }
   lcomm_links_memory_free(links, run->arena);
   lcomm_links_memory_free(links, run->own_vector);
   lcomm_links_memory_free(links, run->own_input);

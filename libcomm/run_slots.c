@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "libcomm/exec_internal.h"
+#include "libcomm/run_device.h"
 
 /* A slot's memory: the header ends at a multiple of 64, so that payloads are
  * aligned for any kernel. */
@@ -72,6 +73,12 @@ static void look_at_readers(lcomm_run *run) {
   const lcomm_schedule *schedule = &run->plan->schedule;
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
+    if (step->kind == LCOMM_STEP_RECV) {
+      run->slots[step->slot].received = true;
+    }
+    if (step->kind == LCOMM_STEP_SEND) {
+      run->slots[step->slot].forwarded = run->slots[step->slot].received;
+    }
     if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_DECODE) {
       run->slots[step->slot].readers++;
       run->slots[step->slot].has_memory = true;
@@ -82,7 +89,7 @@ static void look_at_readers(lcomm_run *run) {
         run->slots[slot].readers++;
       }
     }
-    bool lent = step->kind == LCOMM_STEP_RECV && run->plan->plain &&
+    bool lent = step->kind == LCOMM_STEP_RECV && run->plan->plain && !run->device &&
                 lcomm_exec_may_borrow(run, step->slot, lcomm_comm_link(run->comm, step->peer));
     if (step->kind == LCOMM_STEP_ENCODE || (step->kind == LCOMM_STEP_RECV && !lent)) {
       for (uint32_t j = 0; j < step->slot_count; j++) {
@@ -110,7 +117,8 @@ static lcomm_status make_arena(lcomm_run *run) {
     bool lent = !run->slots[i].has_memory && !run->slots[i].shares_vector;
     tiles = lent && !lcomm_exec_is_short(run->plan->slot_bounds[i]) ? most : tiles;
   }
-  run->arena = lcomm_links_memory_get(&run->comm->links, total);
+  run->arena = run->device ? lcomm_run_device_pinned(run, total)
+                           : lcomm_links_memory_get(&run->comm->links, total);
   run->tiles = tiles > 0 ? aligned_alloc(SLOT_ALIGN, tiles * LCOMM_FETCH_SIZE) : NULL;
   return run->arena && (run->tiles || tiles == 0) ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
@@ -122,7 +130,7 @@ lcomm_status lcomm_run_make_slots(lcomm_run *run) {
     return LCOMM_ERR_MEMORY;
   }
   for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
-    run->slots[i].shares_vector = shares_vector(plan, i);
+    run->slots[i].shares_vector = !run->device && shares_vector(plan, i);
   }
   if (find_prompt_slots(run) != LCOMM_OK) {
     return LCOMM_ERR_MEMORY;

@@ -263,7 +263,7 @@ static lcomm_status load(loading *it) {
   if (status == LCOMM_OK) {
     lcomm_placement_commit(&it->placement);
     comm->step = it->mine.step;
-    comm->next[1] = it->mine.sequence | 1; /* seeds of stochastic rounding go on, too */
+    comm->seed_shift = it->mine.sequence - comm->next[1];
   }
   return status;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/floats.h"
 #include "libcomm/state.h"
 
 /* --------------------------------------------------------------- holders */
@@ -179,7 +180,7 @@ static void take_over(lcomm_placement *placement, size_t bucket) {
       feedback->momentum[at - feedback->first] += share * placed->velocity[at];
     }
   }
-  free(placed->velocity);
+  lcomm_floats_free(comm->tensor_place, placed->velocity);
   placed->velocity = NULL;
 }
 

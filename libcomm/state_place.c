@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/floats.h"
 #include "libcomm/state.h"
 
 /* ---------------------------------------------------------------- making */
@@ -35,10 +36,11 @@ lcomm_status lcomm_placement_begin(lcomm_comm *comm, lcomm_placement *placement)
 }
 
 void lcomm_placement_free(lcomm_placement *placement) {
+  int place = placement->comm ? placement->comm->tensor_place : 0;
   for (size_t i = 0; placement->buckets && i < placement->comm->bucket_count; i++) {
     lcomm_feedback_free(placement->buckets[i].feedback);
-    free(placement->buckets[i].velocity);
-    free(placement->buckets[i].owed);
+    lcomm_floats_free(place, placement->buckets[i].velocity);
+    lcomm_floats_free(place, placement->buckets[i].owed);
   }
   free(placement->buckets);
   free(placement->seen);
@@ -48,7 +50,8 @@ void lcomm_placement_free(lcomm_placement *placement) {
 
 lcomm_status lcomm_placement_vector(lcomm_placement *placement, size_t bucket, float **vector) {
   if (!*vector) {
-    *vector = calloc(placement->comm->buckets[bucket].count + 1, sizeof(float));
+    const lcomm_comm *comm = placement->comm;
+    *vector = lcomm_floats_get(comm->tensor_place, comm->buckets[bucket].count);
   }
   return *vector ? LCOMM_OK : out_of_memory(placement);
 }
@@ -182,13 +185,14 @@ lcomm_status lcomm_placement_copy(lcomm_placement *placement, lcomm_state_reader
 /* ------------------------------------------------------------------- end */
 
 void lcomm_placement_commit(lcomm_placement *placement) {
+  int place = placement->comm->tensor_place;
   for (size_t i = 0; i < placement->comm->bucket_count; i++) {
     lcomm_bucket *bucket = &placement->comm->buckets[i];
     lcomm_placed_bucket *placed = &placement->buckets[i];
     lcomm_run_destroy(bucket->run); /* the next step makes it again, with the feedback */
     lcomm_feedback_free(bucket->feedback);
-    free(bucket->velocity);
-    free(bucket->owed);
+    lcomm_floats_free(place, bucket->velocity);
+    lcomm_floats_free(place, bucket->owed);
     bucket->run = NULL;
     bucket->feedback = placed->has_residual ? placed->feedback : NULL;
     bucket->velocity = placed->velocity;

@@ -10,6 +10,7 @@
 
 #include "libcomm/bucket.h"
 #include "libcomm/driver.h"
+#include "libcomm/place.h"
 
 static lcomm_status check_data(lcomm_comm *comm, const lcomm_tensor *tensor) {
   size_t element = lcomm_dtype_size(tensor->dtype);
@@ -35,6 +36,24 @@ static lcomm_status check_data(lcomm_comm *comm, const lcomm_tensor *tensor) {
                         "cannot have it; add it as float32, or leave momentum to the optimiser",
                         tensor->name);
   }
+  return LCOMM_OK;
+}
+
+/* Buckets are the same on all ranks, whatever is where, so each is in one place. */
+static lcomm_status check_place(lcomm_comm *comm, const lcomm_tensor *tensor) {
+  char one[LCOMM_PLACE_NAME_MAX], other[LCOMM_PLACE_NAME_MAX];
+  int place = lcomm_place_of(tensor->data, tensor->count);
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    const lcomm_tensor *before = comm->tensors[i];
+    if (tensor->count > 0 && before->count > 0 && place != comm->tensor_place) {
+      return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                          "lcomm_tensor_add(%s): it is %s, tensor %s is %s; put all tensors of a "
+                          "communicator into one place",
+                          tensor->name, lcomm_place_name(place, one), before->name,
+                          lcomm_place_name(comm->tensor_place, other));
+    }
+  }
+  comm->tensor_place = place > comm->tensor_place ? place : comm->tensor_place;
   return LCOMM_OK;
 }
 
@@ -82,6 +101,7 @@ lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, ui
       .data = data, .count = count, .dtype = dtype, .op = op, .before = 1, .after = 1};
   snprintf(wanted.name, sizeof(wanted.name), "%s", name);
   lcomm_status status = check_new(comm, &wanted);
+  status = status == LCOMM_OK ? check_place(comm, &wanted) : status;
   if (status != LCOMM_OK) {
     return status;
   }

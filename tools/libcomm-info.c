@@ -16,7 +16,9 @@
 #include "kernels/kernels.h"
 #include "libcomm/base/env.h"
 #include "libcomm/plan/plan.h"
+#include "libcomm/topo/machine.h"
 #include "libcomm/transport/transport.h"
+#include "tools/info/device.h"
 
 enum { BAD_INPUT = 2, SIZES_MAX = 32 };
 
@@ -39,7 +41,8 @@ static const char usage[] =
     "  --ranks N           suppose N ranks ...\n"
     "  --nodes M           ... on M nodes\n"
     "  --rank R            show the plan of rank R (0)\n"
-    "  --topology          print only the topology, as text that loads back\n"
+    "  --topology [FILE]   print only this machine and the topology, or the one in FILE and what\n"
+    "                      its ranks would send over which links, as text that loads back\n"
     "  --load FILE         plan for the topology in FILE\n"
     "  --env               print only the environment variables\n"
     "  --help              this text\n";
@@ -97,11 +100,11 @@ static int parse_options(int argc, char **argv, options *o) {
       {"policy", required_argument, NULL, 'p'}, {"size", required_argument, NULL, 's'},
       {"type", required_argument, NULL, 't'},   {"ranks", required_argument, NULL, 'n'},
       {"nodes", required_argument, NULL, 'm'},  {"rank", required_argument, NULL, 'r'},
-      {"load", required_argument, NULL, 'l'},   {"topology", no_argument, NULL, 'T'},
+      {"load", required_argument, NULL, 'l'},   {"topology", optional_argument, NULL, 'T'},
       {"tensor", no_argument, NULL, 'b'},       {"env", no_argument, NULL, 'e'},
       {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
   parse_sizes("1K,64K,1M,64M", o);
-  for (int c; (c = getopt_long(argc, argv, "p:s:t:n:m:r:l:Tbeh", known, NULL)) != -1;) {
+  for (int c; (c = getopt_long(argc, argv, "p:s:t:n:m:r:l:T::beh", known, NULL)) != -1;) {
     bool good = true;
     switch (c) {
     case 'p':
@@ -125,8 +128,11 @@ static int parse_options(int argc, char **argv, options *o) {
     case 'l':
       o->topology_file = optarg;
       break;
-    case 'T':
+    case 'T': /* the file may stand alone behind it */
       o->only_topology = true;
+      o->topology_file = optarg                                    ? optarg
+                         : optind < argc && argv[optind][0] != '-' ? argv[optind++]
+                                                                   : o->topology_file;
       break;
     case 'b':
       o->tensor = true;
@@ -187,6 +193,9 @@ static lcomm_status find_topology(const options *o, lcomm_topo *topo, char *erro
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   lcomm_identity mine;
   lcomm_identity_self(&mine);
+  if (o->ranks == 0) {
+    lcomm_identity_device(&mine);
+  }
   int count = o->ranks > 0 ? o->ranks : size;
   lcomm_identity *all = calloc((size_t)(count > size ? count : size), sizeof(*all));
   if (!all) {
@@ -202,14 +211,62 @@ static lcomm_status find_topology(const options *o, lcomm_topo *topo, char *erro
   return status;
 }
 
-static void print_topology(const lcomm_topo *topo) {
-  size_t length = lcomm_topo_print(topo, NULL, 0);
+/* What a function of the library writes into a buffer of the size it asks for. */
+typedef size_t (*printer)(const void *subject, char *text, size_t size);
+
+static void print_text(printer print, const void *subject) {
+  size_t length = print(subject, NULL, 0);
   char *text = malloc(length + 1);
   if (text) {
-    lcomm_topo_print(topo, text, length + 1);
+    print(subject, text, length + 1);
     fputs(text, stdout);
   }
   free(text);
+}
+
+static size_t print_ranks(const void *topo, char *text, size_t size) {
+  return lcomm_topo_print(topo, text, size);
+}
+
+static size_t print_links(const void *topo, char *text, size_t size) {
+  return lcomm_topo_matrix(topo, text, size);
+}
+
+static size_t print_machine(const void *identity, char *text, size_t size) {
+  const lcomm_identity *mine = identity;
+  return lcomm_machine_print(LCOMM_SYSFS_ROOT, mine->host, lcomm_gpus_here(), text, size);
+}
+
+static lcomm_plan_request request_of(const options *o, int size) {
+  return (lcomm_plan_request){.collective = LCOMM_COLLECTIVE_ALLREDUCE,
+                              .count = o->sizes[size] / lcomm_dtype_size(o->dtype),
+                              .dtype = o->dtype,
+                              .lasting = o->tensor};
+}
+
+static int print_traffic(const options *o, const lcomm_policy *policy, const lcomm_topo *topo) {
+  for (int i = 0; i < o->size_count; i++) {
+    char why[256], text[8192];
+    lcomm_plan_request request = request_of(o, i);
+    if (lcomm_plan_traffic_print(&request, policy, topo, text, sizeof(text), why, sizeof(why)) !=
+        LCOMM_OK) {
+      return complain("no plan:", why);
+    }
+    fputs(text, stdout);
+  }
+  return 0;
+}
+
+/* All but the lines of the topology itself is for people and begins with '#'. */
+static int print_topology(const options *o, const lcomm_policy *policy, const lcomm_topo *topo) {
+  lcomm_identity mine;
+  if (!o->topology_file && o->ranks == 0) {
+    lcomm_identity_self(&mine);
+    print_text(print_machine, &mine);
+  }
+  print_text(print_ranks, topo);
+  print_text(print_links, topo);
+  return o->topology_file ? print_traffic(o, policy, topo) : 0;
 }
 
 /* --------------------------------------------------------------- screens */
@@ -273,16 +330,14 @@ static void print_build(void) {
     printf("%10.2f  %s\n", lcomm_format_bits(&format), codec->summary);
   }
   print_kernels();
+  info_print_device();
 }
 
 static int print_plans(const options *o, const lcomm_policy *policy, const lcomm_topo *topo) {
   for (int i = 0; i < o->size_count; i++) {
     char why[256], text[4096];
     lcomm_plan *plan = NULL;
-    lcomm_plan_request request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
-                                  .count = o->sizes[i] / lcomm_dtype_size(o->dtype),
-                                  .dtype = o->dtype,
-                                  .lasting = o->tensor};
+    lcomm_plan_request request = request_of(o, i);
     if (lcomm_plan_create(&request, policy, topo, o->rank, &plan, why, sizeof(why)) != LCOMM_OK) {
       return complain("no plan:", why);
     }
@@ -314,12 +369,12 @@ static int print_all(const options *o) {
     result = BAD_INPUT;
     fprintf(stderr, "libcomm-info: %s\n", error);
   } else if (rank == 0 && o->only_topology) {
-    print_topology(&topo);
+    result = print_topology(o, &policy, &topo);
   } else if (rank == 0) {
     print_build();
     printf("\ntopology     %d rank%s on %d node%s\n", topo.size, topo.size == 1 ? "" : "s",
            topo.nodes, topo.nodes == 1 ? "" : "s");
-    print_topology(&topo);
+    print_text(print_ranks, &topo);
     lcomm_policy_format(&policy, policy_text);
     printf("\npolicy       %s\n", policy_text);
     result = print_plans(o, &policy, &topo);

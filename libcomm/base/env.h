@@ -22,6 +22,10 @@
   X(LCOMM_ENV_TIMEOUT_S, "LCOMM_TIMEOUT_S", "300", "seconds without progress until an error")      \
   X(LCOMM_ENV_ISA, "LCOMM_ISA", "the fastest",                                                     \
     "kernels to use: scalar, avx2 or avx512; the results are the same")                            \
+  X(LCOMM_ENV_CUDA, "LCOMM_CUDA", "auto",                                                          \
+    "auto: CUDA devices are used where there are any; off: none is")                               \
+  X(LCOMM_ENV_CUDA_IPC, "LCOMM_CUDA_IPC", "auto",                                                  \
+    "auto: devices of a host read each other's memory where they can; off: through the host")      \
   X(LCOMM_ENV_LOG, "LCOMM_LOG", "none",                                                            \
     "none, error, or info: errors and plans, on standard error")                                   \
   X(LCOMM_ENV_CAPTURE, "LCOMM_CAPTURE", "none",                                                    \

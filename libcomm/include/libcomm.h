@@ -352,6 +352,41 @@ LCOMM_API lcomm_status lcomm_wait(lcomm_comm *comm, lcomm_request *request);
  * this rank; of an all-reduce: the same on all ranks. */
 LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
 
+/* ------------------------------------------------------ buffers of devices */
+
+/* Every buffer above may as well be memory of a CUDA device: where it is, is found
+ * out by its address. Both buffers of a call are in one place. Data is encoded,
+ * summed and decoded on the device, and only what travels crosses to the host.
+ * Ranks may have their data in different places, and several ranks may share a
+ * device. Managed memory counts as the device's, pinned memory as the host's.
+ *
+ * Without a stream the data must be there when a call is made (the program has
+ * synchronised with what makes it), and the result is complete when the operation
+ * is over. Errors besides those of the call: SYSTEM when a call of CUDA fails.
+ *
+ * The calls below are in order with `stream`, a cudaStream_t of the device that the
+ * buffers are on (NULL: the default stream; cudaStreamPerThread is allowed): they
+ * begin when the stream has come to them, and what is put into the stream after
+ * them sees the result. With a progress thread (LCOMM_PROGRESS=thread) they return
+ * at once and the stream waits; without one, or on a device whose streams cannot
+ * wait for numbers, they return when the result is there. What fails after such a
+ * return lets the stream go on, with a result that means nothing, and is returned
+ * by the next call on the communicator. Other arguments and errors as those of the
+ * calls without a stream; ARGUMENT for buffers on the host. */
+LCOMM_API lcomm_status lcomm_allreduce_on_stream(lcomm_comm *comm, const void *send, void *receive,
+                                                 uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                                 void *stream);
+LCOMM_API lcomm_status lcomm_reduce_scatter_on_stream(lcomm_comm *comm, const void *send,
+                                                      void *receive, uint64_t receive_count,
+                                                      lcomm_dtype dtype, lcomm_op op, void *stream);
+LCOMM_API lcomm_status lcomm_allgather_on_stream(lcomm_comm *comm, const void *send, void *receive,
+                                                 uint64_t send_count, lcomm_dtype dtype,
+                                                 void *stream);
+LCOMM_API lcomm_status lcomm_alltoall_on_stream(lcomm_comm *comm, const void *send, void *receive,
+                                                uint64_t count, lcomm_dtype dtype, void *stream);
+LCOMM_API lcomm_status lcomm_broadcast_on_stream(lcomm_comm *comm, void *buffer, uint64_t count,
+                                                 lcomm_dtype dtype, int root, void *stream);
+
 /* --------------------------------------------------------------- tensors */
 
 /* Tensors are gradients with a name: they are averaged (or summed) every
@@ -395,6 +430,13 @@ LCOMM_API lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor
  * Errors: ARGUMENT, STATE if it was already ready in this step, or the sticky
  * error. */
 LCOMM_API lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor);
+
+/* The same for a tensor on a device (all tensors of a communicator are in one
+ * place): its gradient is there when `stream` has come to this call, which does not
+ * wait for it. Errors: as lcomm_tensor_ready, ARGUMENT for a tensor on the host,
+ * SYSTEM when a call of CUDA fails. */
+LCOMM_API lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor,
+                                                    void *stream);
 
 /* Finish the step: returns when every tensor holds its result. All tensors
  * must have been reported ready. Errors: STATE naming the first tensor that
@@ -463,7 +505,11 @@ LCOMM_API lcomm_status lcomm_state_load(lcomm_comm *comm, const char *folder);
 
 /* ------------------------------------------------------------ statistics */
 
-/* Link classes, from near to far. X(name, text). */
+/* Link classes, from near to far. X(name, text). Between nodes lies net; inside a
+ * node it depends on the devices that are current when the communicator is made:
+ * one device is same-device, two that read and write each other are nvlink or
+ * pcie, and all else is shm. nvlink lies between nodes too, where these are in one
+ * NVLink domain. */
 #define LCOMM_LINK_LIST(X)                                                                         \
   X(LCOMM_LINK_SELF, "self")                                                                       \
   X(LCOMM_LINK_SAME_DEVICE, "same-device")                                                         \

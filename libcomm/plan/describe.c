@@ -22,20 +22,6 @@ __attribute__((format(printf, 2, 3))) static void write_text(writer *w, const ch
   w->used += length > 0 ? (size_t)length : 0;
 }
 
-static void count_messages(const lcomm_plan *plan, const lcomm_topo *topo, uint64_t *messages,
-                           uint64_t *bytes) {
-  const lcomm_schedule *schedule = &plan->schedule;
-  for (uint32_t i = 0; i < schedule->step_count; i++) {
-    const lcomm_step *step = &schedule->steps[i];
-    if (step->kind != LCOMM_STEP_SEND) {
-      continue;
-    }
-    lcomm_link link = lcomm_topo_link(topo, schedule->rank, step->peer);
-    messages[link]++;
-    bytes[link] += plan->slot_bounds[step->slot];
-  }
-}
-
 static void describe_algorithm(writer *w, const lcomm_plan *plan, const lcomm_topo *topo) {
   if (topo->size == 1) {
     write_text(w, "  algorithm   none, one rank\n");
@@ -62,7 +48,7 @@ static void describe_algorithm(writer *w, const lcomm_plan *plan, const lcomm_to
 size_t lcomm_plan_describe(const lcomm_plan *plan, const lcomm_topo *topo, char *text,
                            size_t size) {
   static const char *const stage_names[] = {"inside node", "between", "result"};
-  uint64_t messages[LCOMM_LINK_COUNT] = {0}, bytes[LCOMM_LINK_COUNT] = {0};
+  lcomm_plan_traffic traffic;
   char name[64];
   writer w = {text, size, 0};
   write_text(&w, "%s of %llu %s%s\n", lcomm_collective_name(plan->collective),
@@ -75,12 +61,12 @@ size_t lcomm_plan_describe(const lcomm_plan *plan, const lcomm_topo *topo, char 
     write_text(&w, "  %-12s%s\n", stage_names[i],
                lcomm_codec_choice_format(&plan->stages[i], name, sizeof(name)));
   }
-  count_messages(plan, topo, messages, bytes);
+  lcomm_plan_count(plan, topo, &traffic);
   for (int i = 0; i < LCOMM_LINK_COUNT; i++) {
-    if (messages[i] > 0) {
+    if (traffic.messages[i] > 0) {
       write_text(&w, "  %-12s%llu messages, at most %llu payload bytes sent by rank %d\n",
-                 lcomm_link_name((lcomm_link)i), (unsigned long long)messages[i],
-                 (unsigned long long)bytes[i], plan->schedule.rank);
+                 lcomm_link_name((lcomm_link)i), (unsigned long long)traffic.messages[i],
+                 (unsigned long long)traffic.bytes[i], plan->schedule.rank);
     }
   }
   write_text(&w, "  because     %s\n", plan->reason);

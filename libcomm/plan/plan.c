@@ -38,6 +38,17 @@ bool lcomm_sum_stays_exact(lcomm_dtype dtype, lcomm_op op) {
   return op == LCOMM_MIN || op == LCOMM_MAX || lcomm_sum_dtype(dtype) != LCOMM_FLOAT32;
 }
 
+bool lcomm_plan_is_lossy(const lcomm_plan *plan) {
+  lcomm_format exact = lcomm_format_exact(plan->dtype);
+  for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
+    const lcomm_format *format = &plan->stages[i].format;
+    if (format->codec != exact.codec || format->variant != exact.variant) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static bool moves(lcomm_collective collective) {
   return collective == LCOMM_COLLECTIVE_ALLGATHER || collective == LCOMM_COLLECTIVE_ALLGATHERV ||
          collective == LCOMM_COLLECTIVE_ALLTOALL || collective == LCOMM_COLLECTIVE_BROADCAST;
@@ -201,6 +212,7 @@ lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_po
   made->op = lcomm_plan_op(request->op);
   made->root = request->root;
   made->in_place = request->in_place;
+  made->place = request->place;
   made->lasting = request->lasting;
   made->checksum = policy->checksum;
   lcomm_status status = fill(made, request, policy, topo, rank, why, size);

@@ -40,6 +40,7 @@ typedef struct lcomm_plan_request {
   int root;                    /* of a broadcast */
   bool in_place;               /* all-to-all: the send buffer is the receive buffer */
   const uint64_t *part_counts; /* uneven all-gather: elements of each rank; copied */
+  int place;                   /* of the buffers: 0 the host, else a device's ordinal + 1 */
   bool lasting;                /* the data has an identity that lasts (a bucket of tensors) */
   bool exact;                  /* whatever the policy says: warm-up, exempt tensors */
   double density;              /* of top-k in this stage of a density warm-up; 0: the policy's */
@@ -63,6 +64,7 @@ typedef struct lcomm_plan {
   uint64_t input_count;  /* all-to-all: the first elements of the vector are the caller's send
                             buffer, those behind are the receive buffer; else 0 */
   bool in_place;         /* as requested; ranks may differ in it */
+  int place;             /* likewise */
   uint64_t *part_counts; /* uneven all-gather, else NULL */
   bool lasting;          /* as requested */
   bool moves;            /* bytes are moved, not summed; always plain */
@@ -109,6 +111,9 @@ lcomm_dtype lcomm_sum_dtype(lcomm_dtype dtype);
 /* Are such sums never compressed, whatever the policy says? */
 bool lcomm_sum_stays_exact(lcomm_dtype dtype, lcomm_op op);
 
+/* Do sums go through a codec that does not carry the caller's elements exactly? */
+bool lcomm_plan_is_lossy(const lcomm_plan *plan);
+
 /* Does the plan keep error feedback, and for which part of the vector on this
  * rank? *count is 0 when this rank keeps none. */
 bool lcomm_plan_feedback(const lcomm_plan *plan, uint64_t *first, uint64_t *count);
@@ -133,6 +138,22 @@ void lcomm_plan_scratch_free(lcomm_segment_scratch *scratch);
 void lcomm_plan_topk_shape(const lcomm_plan *plan, lcomm_stage stage, lcomm_span span,
                            uint32_t outputs, const lcomm_segment_scratch *scratch,
                            lcomm_topk_shape *shape);
+
+/* What the plan's rank sends, by link class. */
+typedef struct lcomm_plan_traffic {
+  uint64_t messages[LCOMM_LINK_COUNT];
+  uint64_t bytes[LCOMM_LINK_COUNT]; /* of payload, at most */
+} lcomm_plan_traffic;
+
+void lcomm_plan_count(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_plan_traffic *traffic);
+
+/* For people: what every rank sends, by link class, when all follow this
+ * request; of many ranks only the sum, of more than 256 nothing but that. Every
+ * line begins with '#'. Text as lcomm_plan_describe does; errors, with the
+ * sentence in why (why_size bytes), as lcomm_plan_create. */
+lcomm_status lcomm_plan_traffic_print(const lcomm_plan_request *request, const lcomm_policy *policy,
+                                      const lcomm_topo *topo, char *text, size_t size, char *why,
+                                      size_t why_size);
 
 /* In words; returns the length without the terminator, writes at most size. */
 size_t lcomm_plan_describe(const lcomm_plan *plan, const lcomm_topo *topo, char *text, size_t size);

@@ -12,7 +12,7 @@ bool lcomm_plan_fits(const lcomm_plan *plan, const lcomm_plan_request *request) 
   if (plan->collective != request->collective || plan->count != request->count ||
       plan->dtype != request->dtype || plan->op != lcomm_plan_op(request->op) ||
       plan->root != request->root || plan->lasting != request->lasting ||
-      plan->in_place != request->in_place) {
+      plan->in_place != request->in_place || plan->place != request->place) {
     return false;
   }
   return !plan->part_counts || memcmp(plan->part_counts, request->part_counts,
@@ -52,7 +52,7 @@ static uint64_t mix_shape(uint64_t hash, const lcomm_allreduce_shape *shape) {
   return mix(hash, shape->chunks);
 }
 
-/* in_place is not in it: it is each rank's own affair. */
+/* in_place and place are not in it: they are each rank's own affair. */
 static uint64_t mix_request(uint64_t hash, const lcomm_plan *plan) {
   hash = mix(hash, (uint64_t)plan->collective);
   hash = mix(hash, (uint64_t)plan->dtype);

@@ -7,6 +7,23 @@
 
 #include "libcomm/topo/topo_internal.h"
 
+/* Measured on no machine in particular: what processors, PCIe of the fourth
+ * generation, NVLink of the third and 25 Gbit/s Ethernet are expected to do with
+ * one message. */
+lcomm_link_cost lcomm_link_cost_assumed(lcomm_link link) {
+  static const lcomm_link_cost assumed[LCOMM_LINK_COUNT] = {
+      [LCOMM_LINK_SELF] = {0.1, 10, true},  [LCOMM_LINK_SAME_DEVICE] = {5, 1000, true},
+      [LCOMM_LINK_NVLINK] = {5, 200, true}, [LCOMM_LINK_PCIE] = {8, 20, true},
+      [LCOMM_LINK_SHM] = {0.5, 8, true},    [LCOMM_LINK_NET] = {20, 3, true},
+  };
+  return (unsigned)link < LCOMM_LINK_COUNT ? assumed[link] : assumed[LCOMM_LINK_NET];
+}
+
+static bool is_reserved(const lcomm_topo *topo) {
+  return topo->node && topo->local && topo->node_size && topo->members && topo->first &&
+         topo->host && topo->device && topo->device_members;
+}
+
 lcomm_status lcomm_topo_reserve(lcomm_topo *topo, int size) {
   size_t n = (size_t)size;
   *topo = (lcomm_topo){.size = size};
@@ -16,11 +33,17 @@ lcomm_status lcomm_topo_reserve(lcomm_topo *topo, int size) {
   topo->members = calloc(n, sizeof *topo->members);
   topo->first = calloc(n + 1, sizeof *topo->first);
   topo->host = calloc(n, sizeof *topo->host);
-  if (topo->node != NULL && topo->local != NULL && topo->node_size != NULL &&
-      topo->members != NULL && topo->first != NULL && topo->host != NULL)
-    return LCOMM_OK;
-  lcomm_topo_free(topo);
-  return LCOMM_ERR_MEMORY;
+  topo->device = calloc(n, sizeof *topo->device);
+  topo->device_members = calloc(n, sizeof *topo->device_members);
+  if (!is_reserved(topo)) {
+    lcomm_topo_free(topo);
+    return LCOMM_ERR_MEMORY;
+  }
+  for (int rank = 0; rank < size; rank++)
+    topo->device[rank] = -1;
+  for (int link = 0; link < LCOMM_LINK_COUNT; link++)
+    topo->cost[link] = lcomm_link_cost_assumed((lcomm_link)link);
+  return LCOMM_OK;
 }
 
 void lcomm_topo_free(lcomm_topo *topo) {
@@ -32,6 +55,10 @@ void lcomm_topo_free(lcomm_topo *topo) {
   free(topo->members);
   free(topo->first);
   free(topo->host);
+  free(topo->device);
+  free(topo->device_members);
+  free(topo->device_list);
+  free(topo->pair_list);
   *topo = (lcomm_topo){0};
 }
 
@@ -133,13 +160,12 @@ lcomm_status lcomm_topo_create(const lcomm_identity *identities, int size, int f
   for (int rank = 0; rank < size; rank++)
     lcomm_host_copy(topo->host[rank], identities[rank].host, sizeof identities[rank].host);
   lcomm_topo_index(topo);
+  status = lcomm_topo_add_devices(identities, forced_nodes > 0, topo);
+  if (status != LCOMM_OK) {
+    lcomm_topo_free(topo);
+    return no_memory(size, error);
+  }
   return LCOMM_OK;
-}
-
-lcomm_link lcomm_topo_link(const lcomm_topo *topo, int a, int b) {
-  if (a == b)
-    return LCOMM_LINK_SELF;
-  return topo->node[a] == topo->node[b] ? LCOMM_LINK_SHM : LCOMM_LINK_NET;
 }
 
 int lcomm_topo_rank(const lcomm_topo *topo, int node, int local) {

@@ -3,18 +3,30 @@
 #ifndef LCOMM_TOPO_TOPO_INTERNAL_H
 #define LCOMM_TOPO_TOPO_INTERNAL_H
 
-/* The two steps in which every topology is made: reserve, fill in node[] and
- * host[], index. */
+/* The steps in which every topology is made: reserve, fill in node[] and
+ * host[], index, add devices. */
 
 #include "libcomm/topo/topo.h"
 
-/* Zeroed arrays for `size` ranks and as many nodes, size > 0. On failure
- * *topo is empty. */
+/* Zeroed arrays for `size` ranks and as many nodes, size > 0; no rank has a
+ * device, and the costs are assumed. On failure *topo is empty. */
 lcomm_status lcomm_topo_reserve(lcomm_topo *topo, int size);
 
 /* Derive all else from size, nodes and node[], which are right: every node
  * below `nodes` has a rank, and nodes are numbered by their lowest rank. */
 void lcomm_topo_index(lcomm_topo *topo);
+
+/* The devices of the identities and what they say of each other. Only what both
+ * ends say of a pair counts, and an identity that breaks its own limits has no
+ * device. posed: ranks pose as nodes. Of two ranks with one device, the lower one
+ * is believed. */
+lcomm_status lcomm_topo_add_devices(const lcomm_identity *identities, bool posed, lcomm_topo *topo);
+
+/* Derive device_members, and first and ranks of every device, from device[]. */
+void lcomm_topo_index_devices(lcomm_topo *topo);
+
+/* Sort the pairs; of two that join the same devices the first stays. */
+void lcomm_topo_sort_pairs(lcomm_topo *topo);
 
 /* Copy a name of at most `length` bytes, ended by a zero if it is shorter,
  * that may hold any bytes: what is not visible ASCII becomes '?', what does

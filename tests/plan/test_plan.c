@@ -15,7 +15,7 @@
 static lcomm_plan *make_plan(const char *policy_text, int ranks, int nodes, int rank,
                              lcomm_plan_request request) {
   char error[LCOMM_POLICY_ERROR_MAX] = "", why[256] = "";
-  lcomm_identity identities[64] = {{{0}, 0, 0}};
+  static const lcomm_identity identities[64];
   lcomm_topo topo;
   lcomm_policy policy;
   lcomm_plan *plan = NULL;
@@ -210,7 +210,7 @@ static void a_plan_is_printed_with_its_reason(void **state) {
   (void)state;
   char error[LCOMM_TOPO_ERROR_MAX], text[2048], tiny[8];
   lcomm_topo topo;
-  lcomm_identity identities[8] = {{{0}, 0, 0}};
+  static const lcomm_identity identities[8];
   assert_int_equal(lcomm_topo_create(identities, 8, 4, &topo, error), LCOMM_OK);
   lcomm_plan *plan = make_plan("net=int8", 8, 4, 0, allreduce_of(LARGE));
   size_t length = lcomm_plan_describe(plan, &topo, text, sizeof(text));

@@ -16,6 +16,7 @@
 #include "tests/support/fuzz_state.h"
 #include "tests/support/fuzz_store.h"
 #include "tests/support/fuzz_topk.h"
+#include "tests/support/fuzz_topo.h"
 #include "tests/support/fuzz_trace.h"
 
 typedef struct lcomm_fuzz_target {
@@ -23,7 +24,6 @@ typedef struct lcomm_fuzz_target {
   void (*run)(const uint8_t *data, size_t size);
 } lcomm_fuzz_target;
 
-void lcomm_fuzz_topo(const uint8_t *data, size_t size);
 void lcomm_fuzz_wire(const uint8_t *data, size_t size);
 
 /* All targets, ended by a NULL name. */

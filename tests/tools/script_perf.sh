@@ -119,7 +119,7 @@ perf reduce_scatter -c -b 1K -i 1K -e 3K --no-in-place --batch 5 --json steps.js
 expect sizes_go_on_by_steps test "$(column size steps.txt | tr '\n' ' ')" = "1024 2048 3072 "
 expect a_batch_is_as_told test "$(grep -c '"batch": 5' steps.json)" -eq 3
 perf reduce_scatter -b 1K -i 1K -e 3K --batch 1 >single.txt
-expect bytes_are_those_of_one_operation test "$(column shm steps.txt)" = "$(column shm single.txt)"
+expect bytes_are_those_of_one_operation test "$(column node steps.txt)" = "$(column node single.txt)"
 perf broadcast -c -b 1K -r all >roots.txt
 expect every_root_has_its_row test "$(column root roots.txt | tr '\n' ' ')" = "0 1 "
 head -c 4000 /dev/zero >zeros.f32

@@ -40,7 +40,7 @@ static const char more[] =
 static const char columns[] =
     "Columns: size: of a rank's largest buffer; count: elements as the call takes them; min,\n"
     "med, max: of the slowest rank's time for one operation; algbw: size / med; busbw: algbw\n"
-    "times %s; shm, net: bytes all ranks sent in one operation, by link class; iface:\n"
+    "times %s; node, net: bytes all ranks sent in one operation, near and far; iface:\n"
     "bytes of all hosts' interfaces, headers of all layers included; ratio: bytes of the same\n"
     "messages had they been exact / bytes sent, between nodes if there are several; cpu:\n"
     "processor time of all ranks for one operation; vs mpi: MPI's median time / this one; error:\n"

@@ -42,9 +42,14 @@ static void put_rate(char *cell, double gb_s) {
   put(cell, gb_s < 10.0 ? "%.4f" : "%.2f", gb_s);
 }
 
-static void put_bytes(const view *v, char *cell, lcomm_link link) {
+/* All link classes from `nearest` to `farthest`. */
+static void put_bytes(const view *v, char *cell, lcomm_link nearest, lcomm_link farthest) {
+  double bytes = 0.0;
+  for (int link = nearest; link <= (int)farthest; link++) {
+    bytes += v->row->sent_bytes[link];
+  }
   if (v->row->is_libcomm) {
-    put(cell, "%.0f", v->row->sent_bytes[link]);
+    put(cell, "%.0f", bytes);
   } else {
     put(cell, "-");
   }
@@ -92,11 +97,11 @@ static void write_algbw(const view *v, char *cell) {
 static void write_busbw(const view *v, char *cell) {
   put_rate(cell, lcomm_perf_busbw(v->row, v->report->ranks));
 }
-static void write_shm(const view *v, char *cell) {
-  put_bytes(v, cell, LCOMM_LINK_SHM);
+static void write_node(const view *v, char *cell) {
+  put_bytes(v, cell, LCOMM_LINK_SAME_DEVICE, LCOMM_LINK_SHM);
 }
 static void write_net(const view *v, char *cell) {
-  put_bytes(v, cell, LCOMM_LINK_NET);
+  put_bytes(v, cell, LCOMM_LINK_NET, LCOMM_LINK_NET);
 }
 static void write_interface(const view *v, char *cell) {
   put(cell, "%.0f", v->row->interface_bytes);
@@ -183,7 +188,7 @@ static const column columns[] = {
     {"p99", "(us)", 10, with_percentiles, write_p99},
     {"algbw", "(GB/s)", 8, with_times, write_algbw},
     {"busbw", "(GB/s)", 8, with_times, write_busbw},
-    {"shm", "(B)", 11, with_times, write_shm},
+    {"node", "(B)", 11, with_times, write_node},
     {"net", "(B)", 11, with_times, write_net},
     {"iface", "(B)", 11, with_interface, write_interface},
     {"ratio", "", 7, with_times, write_ratio},

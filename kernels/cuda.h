@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_KERNELS_CUDA_H
+#define LCOMM_KERNELS_CUDA_H
+
+/* The kernels of a CUDA device. A table of its own beside kernels.h, because a
+ * device wants whole steps where a processor wants inner loops: every function
+ * here reads its sources once and writes its results once, and is one launch, `clip` excepted.
+ * The bytes are those of the scalar table, NaN where two NaNs meet excepted.
+ *
+ * All pointers are addresses of device memory unless a comment says otherwise;
+ * arrays of pointers and the argument structures are host memory that is copied
+ * before a function returns. Every function puts its work into `stream` (a
+ * cudaStream_t) of the current device and returns at once: 0, or the number of
+ * a cudaError_t. Nothing is allocated. n may be 0.
+ *
+ * Values lie in arrays of float32, of which a call works on a view: part `part`
+ * of `parts` of the array (kernels/stripe.h), parts == 1 being the whole. n
+ * counts the elements of the view, and i of the view is element
+ * lcomm_stripe_global(i, parts, part) of the array.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LCOMM_CUDA_SOURCES_MAX = 64 };
+
+/* How values are coded. */
+typedef enum lcomm_cuda_kind {
+  LCOMM_CUDA_F32, /* plain values */
+  LCOMM_CUDA_F16,
+  LCOMM_CUDA_F16_FIXED, /* all values times 2^exponent */
+  LCOMM_CUDA_F16_BLOCK,
+  LCOMM_CUDA_BF16,
+  LCOMM_CUDA_E4M3,
+  LCOMM_CUDA_E5M2,
+  LCOMM_CUDA_INT8,
+  LCOMM_CUDA_INT4,
+  LCOMM_CUDA_KIND_COUNT
+} lcomm_cuda_kind;
+
+/* The place of a payload's parts, for all n elements of a view. */
+typedef struct lcomm_cuda_code {
+  lcomm_cuda_kind kind;
+  uint32_t block;   /* elements that share a scale, where the kind has scales */
+  int32_t exponent; /* F16_FIXED, to encode */
+  bool stochastic;  /* E4M3, E5M2, to encode: rounding by lcomm_random(seed, i) */
+  uint64_t seed;
+  /* Scales: float32 (INT8, INT4), E8M0 bytes (F16_BLOCK, E4M3, E5M2); F16_FIXED:
+   * its factor, a float32 before 4 zero bytes. An encoder writes zeros from the
+   * last scale to the first code. NULL for the others. */
+  void *scale;
+  void *code; /* F32: the values, n in a row */
+} lcomm_cuda_code;
+
+/* What an encoder does with the rest, see codecs/residual.h. */
+typedef enum lcomm_cuda_feedback {
+  LCOMM_CUDA_FEEDBACK_NONE,
+  LCOMM_CUDA_FEEDBACK_SEND,  /* acc = source + residual; residual = kept(acc, decoded) */
+  LCOMM_CUDA_FEEDBACK_OWNER, /* residual = finite(residual + weight * kept(source, decoded)) */
+  LCOMM_CUDA_FEEDBACK_COUNT
+} lcomm_cuda_feedback;
+
+typedef struct lcomm_cuda_encode {
+  const float *source;
+  float *residual; /* same geometry as source; NULL without feedback */
+  lcomm_cuda_feedback feedback;
+  float weight;
+  uint64_t n;
+  uint32_t parts, part;
+  lcomm_cuda_code code;
+} lcomm_cuda_encode;
+
+typedef enum lcomm_cuda_op { LCOMM_CUDA_SUM, LCOMM_CUDA_MIN, LCOMM_CUDA_MAX } lcomm_cuda_op;
+
+/* destination = factor * (source 0 + source 1 + ...), rounded after every
+ * addition; MIN and MAX as kernels/plain.h has them, without a factor. One
+ * source is a decode. Coded sources all have one kind, block and size; a source
+ * of kind F32 with parts > 1 has the view's geometry, and may be the
+ * destination. */
+typedef struct lcomm_cuda_sum {
+  const lcomm_cuda_code *sources; /* `count` of them, 1..LCOMM_CUDA_SOURCES_MAX */
+  uint32_t count;
+  lcomm_cuda_op op;
+  float factor;
+  float *destination;
+  uint64_t n;
+  uint32_t parts, part;
+  /* NULL, or: the result is encoded in the same pass. Its kind is that of the
+   * coded sources, or any when all sources are plain. */
+  const lcomm_cuda_code *encoded;
+} lcomm_cuda_sum;
+
+/* Sums, minima and maxima of elements that no codec touches: destination =
+ * factor * (source 0 op source 1 ...), sources as in kernels/plain.h. The factor
+ * is for float64 only, 1 for integers. */
+typedef enum lcomm_cuda_plain { LCOMM_CUDA_F64, LCOMM_CUDA_I32, LCOMM_CUDA_I64 } lcomm_cuda_plain;
+
+typedef struct lcomm_cuda_combine {
+  const void *const *sources; /* host array of `count` addresses; may be the destination */
+  uint32_t count;
+  lcomm_cuda_plain type;
+  lcomm_cuda_op op;
+  double factor;
+  void *destination;
+  uint64_t n;
+} lcomm_cuda_combine;
+
+/* ------------------------------------------------------------------- top-k */
+
+/* As in codecs/topk.h, which says what every step means. */
+typedef struct lcomm_cuda_topk_shape {
+  uint64_t base_count;
+  uint32_t parts, part, outputs;
+  bool int8;                       /* values as LCOMM_TOPK_INT8, else bf16 */
+  uint32_t segments;               /* of the view, in its own coordinates: */
+  const uint64_t *segment_count;   /* elements of each, host memory */
+  const uint64_t *segment_kept;    /* how many of them are chosen, host memory */
+  const uint64_t *output_capacity; /* entries that each output can hold, host memory */
+} lcomm_cuda_topk_shape;
+
+/* Made at plan time: the tables and scratch memory of a view. The memory is the
+ * caller's: `size` tells how many bytes of device memory it needs, aligned to
+ * 256; `create` writes the shape's tables there (through `stream`) and returns a
+ * host object. One encode at a time, which is some fifteen launches. */
+typedef struct lcomm_cuda_topk lcomm_cuda_topk;
+
+typedef struct lcomm_cuda_topk_encode {
+  const float *base;
+  float *residual; /* NULL: none */
+  bool hold;       /* LCOMM_TOPK_HOLD */
+  bool owner;      /* lcomm_topk_encode_owner, with `weight` */
+  float weight;
+  uint8_t *const *payload; /* host array of `outputs` device addresses, multiples of 8 */
+  uint64_t *payload_size;  /* `outputs` numbers; device or pinned host memory */
+} lcomm_cuda_topk_encode;
+
+/* A payload that lcomm_topk_check() passed on the host, of `entries` entries. */
+typedef struct lcomm_cuda_sparse {
+  const uint8_t *payload;
+  uint64_t size; /* its bytes, or, not knowing them, more that may be read */
+  uint64_t entries;
+  bool int8;
+  uint32_t parts, part; /* of its positions */
+  uint64_t base_count;
+  /* Device memory of topk_scratch() bytes, aligned to 16. What lies there is of no
+   * use to the next call, so calls of one stream can share it, but not the two
+   * payloads of one call. */
+  void *scratch;
+} lcomm_cuda_sparse;
+
+typedef struct lcomm_cuda_kernels {
+  int (*encode)(const lcomm_cuda_encode *a, void *stream);
+  int (*sum)(const lcomm_cuda_sum *a, void *stream);
+  int (*combine)(const lcomm_cuda_combine *a, void *stream);
+
+  /* 16-bit values of a program (kind F16 or BF16), at any even address, to float32 and
+   * back: destination = factor * value; half = RNE(source). Slower than sum and
+   * encode, whose codes begin at multiples of 8. */
+  int (*halves_load)(lcomm_cuda_kind kind, const void *halves, float factor, float *destination,
+                     uint64_t n, void *stream);
+  int (*halves_store)(lcomm_cuda_kind kind, const float *source, void *halves, uint64_t n,
+                      void *stream);
+
+  /* lcomm_residual_fold: values += residual; residual = 0. */
+  int (*fold)(float *values, float *residual, uint64_t n, void *stream);
+  /* f32_momentum of kernels.h. */
+  int (*momentum)(float factor, float *momentum, float *gradient, uint64_t n, void *stream);
+  /* How many of n values are NaN or Inf, added to *found. */
+  int (*count_not_finite)(const float *source, uint64_t n, uint64_t *found, void *stream);
+  int (*count_not_finite_f64)(const double *source, uint64_t n, uint64_t *found, void *stream);
+  /* Divide towards zero. */
+  int (*divide_i32)(int32_t *values, int32_t divisor, uint64_t n, void *stream);
+  int (*divide_i64)(int64_t *values, int64_t divisor, uint64_t n, void *stream);
+  /* Scale n values down so that their Euclidean norm is at most `limit`; `sums` are
+   * 1024 doubles of scratch. The order of additions is fixed. */
+  int (*clip)(float *values, uint64_t n, double limit, double *sums, void *stream);
+  /* split2, split4, join2, join4 of kernels.h: `width` is 2 or 4. */
+  int (*split)(unsigned width, const uint8_t *source, uint8_t *const *plane, uint64_t n,
+               void *stream);
+  int (*join)(unsigned width, const uint8_t *const *plane, uint8_t *destination, uint64_t n,
+              void *stream);
+
+  size_t (*topk_size)(const lcomm_cuda_topk_shape *shape);
+  /* NULL when memory is short. */
+  lcomm_cuda_topk *(*topk_create)(const lcomm_cuda_topk_shape *shape, void *memory, void *stream);
+  void (*topk_destroy)(lcomm_cuda_topk *topk);
+  int (*topk_encode)(lcomm_cuda_topk *topk, const lcomm_cuda_topk_encode *a, void *stream);
+  /* Bytes of scratch for payloads of up to `entries` entries and `size` bytes. */
+  size_t (*topk_scratch)(uint64_t entries, uint64_t size);
+  /* base[global] += factor * value for every entry; positions of one payload
+   * differ, and payloads are added in the order of the calls. */
+  int (*topk_add)(const lcomm_cuda_sparse *a, float factor, float *base, void *stream);
+  /* Zeros in the view, then topk_add. */
+  int (*topk_decode)(const lcomm_cuda_sparse *a, float factor, float *base, void *stream);
+  /* lcomm_topk_settle and lcomm_topk_mask; applied NULL: everything was. */
+  int (*topk_settle)(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applied,
+                     float *residual, void *stream);
+  int (*topk_mask)(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applied, float *momentum,
+                   void *stream);
+} lcomm_cuda_kernels;
+
+extern const lcomm_cuda_kernels lcomm_cuda_kernels_table;
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Sums, minima and maxima of float64, int32 and int64, and the division of
+ * integers, with the rules of kernels/plain.h. Everything is done on bits, so
+ * that a NaN is handed on as it is. */
+
+#include <grid.cuh>
+
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/nan.cuh"
+#include "kernels/cuda/span.cuh"
+
+/* ------------------------------------------------------------- two elements */
+
+LCOMM_DEVICE uint64_t f64_sum(uint64_t a, uint64_t b) {
+  return lcomm_f64_bits(lcomm_sum_f64(lcomm_f64_from_bits(a), lcomm_f64_from_bits(b)));
+}
+
+LCOMM_DEVICE uint64_t f64_product(uint64_t a, double factor) {
+  return lcomm_f64_bits(lcomm_product_f64(lcomm_f64_from_bits(a), factor));
+}
+
+/* Of equal values, which have the same bits or are zeros of both signs, -0 has all
+ * bits of either and +0 those of both. The first NaN wins. */
+LCOMM_DEVICE uint64_t f64_min(uint64_t a, uint64_t b) {
+  double left = lcomm_f64_from_bits(a), right = lcomm_f64_from_bits(b);
+  uint64_t least = left < right ? a : right < left ? b : a | b;
+  least = right != right ? b : least;
+  return left != left ? a : least;
+}
+
+LCOMM_DEVICE uint64_t f64_max(uint64_t a, uint64_t b) {
+  double left = lcomm_f64_from_bits(a), right = lcomm_f64_from_bits(b);
+  uint64_t greatest = left > right ? a : right > left ? b : a & b;
+  greatest = right != right ? b : greatest;
+  return left != left ? a : greatest;
+}
+
+LCOMM_DEVICE uint64_t i64_sum(uint64_t a, uint64_t b) {
+  return a + b;
+}
+
+LCOMM_DEVICE uint64_t i64_min(uint64_t a, uint64_t b) {
+  return (int64_t)a < (int64_t)b ? a : b;
+}
+
+LCOMM_DEVICE uint64_t i64_max(uint64_t a, uint64_t b) {
+  return (int64_t)a > (int64_t)b ? a : b;
+}
+
+LCOMM_DEVICE uint32_t i32_sum(uint32_t a, uint32_t b) {
+  return a + b;
+}
+
+LCOMM_DEVICE uint32_t i32_min(uint32_t a, uint32_t b) {
+  return (int32_t)a < (int32_t)b ? a : b;
+}
+
+LCOMM_DEVICE uint32_t i32_max(uint32_t a, uint32_t b) {
+  return (int32_t)a > (int32_t)b ? a : b;
+}
+
+/* ---------------------------------------------------------------- two units */
+
+LCOMM_DEVICE uint64_t wide(uint32_t low, uint32_t high) {
+  return (uint64_t)high << 32 | low;
+}
+
+LCOMM_DEVICE lcomm_vec4 unit_of_wide(uint64_t first, uint64_t second) {
+  lcomm_vec4 unit = {(uint32_t)first, (uint32_t)(first >> 32), (uint32_t)second,
+                     (uint32_t)(second >> 32)};
+  return unit;
+}
+
+#define UNIT_OF_TWO(op)                                                                            \
+  LCOMM_DEVICE lcomm_vec4 op##_unit(lcomm_vec4 a, lcomm_vec4 b) {                                  \
+    return unit_of_wide(op(wide(a.x, a.y), wide(b.x, b.y)), op(wide(a.z, a.w), wide(b.z, b.w)));   \
+  }
+
+#define UNIT_OF_FOUR(op)                                                                           \
+  LCOMM_DEVICE lcomm_vec4 op##_unit(lcomm_vec4 a, lcomm_vec4 b) {                                  \
+    lcomm_vec4 unit = {op(a.x, b.x), op(a.y, b.y), op(a.z, b.z), op(a.w, b.w)};                    \
+    return unit;                                                                                   \
+  }
+
+UNIT_OF_TWO(f64_sum)
+UNIT_OF_TWO(f64_min)
+UNIT_OF_TWO(f64_max)
+UNIT_OF_TWO(i64_sum)
+UNIT_OF_TWO(i64_min)
+UNIT_OF_TWO(i64_max)
+UNIT_OF_FOUR(i32_sum)
+UNIT_OF_FOUR(i32_min)
+UNIT_OF_FOUR(i32_max)
+
+/* -------------------------------------------------------------- many arrays */
+
+typedef struct combine_args {
+  const void *sources[LCOMM_CUDA_SOURCES_MAX];
+  uint32_t count;
+  void *destination;
+  double factor;
+  lcomm_span span;
+} combine_args;
+
+LCOMM_DEVICE lcomm_vec4 scaled_f64(lcomm_vec4 unit, double factor) {
+  if (factor == 1)
+    return unit;
+  return unit_of_wide(f64_product(wide(unit.x, unit.y), factor),
+                      f64_product(wide(unit.z, unit.w), factor));
+}
+
+LCOMM_DEVICE lcomm_vec4 not_scaled(lcomm_vec4 unit, double factor) {
+  (void)factor;
+  return unit;
+}
+
+LCOMM_DEVICE uint64_t scaled_one_f64(uint64_t bits, double factor) {
+  return factor == 1 ? bits : f64_product(bits, factor);
+}
+
+#define NOT_SCALED(bits, factor) (bits)
+
+/* A thread reads its elements of all sources before it writes one, as the
+ * destination may be a source; no other thread touches them. */
+#define COMBINE(op, bits_type, unit_scale, one_scale)                                              \
+  LCOMM_KERNEL(combine_##op, combine_args) {                                                       \
+    const uint64_t skip = a.span.head * sizeof(bits_type);                                         \
+    lcomm_vec4 sum[LCOMM_UNITS];                                                                   \
+    for (uint64_t first = lcomm_span_first(); first < a.span.units; first += lcomm_span_step()) {  \
+      for (uint32_t k = 0; k < LCOMM_UNITS; k++)                                                   \
+        sum[k] = lcomm_unit_load((const uint8_t *)a.sources[0] + skip,                             \
+                                 first + k * LCOMM_SPAN_THREADS, a.span.units);                    \
+      for (uint32_t s = 1; s < a.count; s++)                                                       \
+        for (uint32_t k = 0; k < LCOMM_UNITS; k++)                                                 \
+          sum[k] =                                                                                 \
+              op##_unit(sum[k], lcomm_unit_load((const uint8_t *)a.sources[s] + skip,              \
+                                                first + k * LCOMM_SPAN_THREADS, a.span.units));    \
+      for (uint32_t k = 0; k < LCOMM_UNITS; k++)                                                   \
+        lcomm_unit_store((uint8_t *)a.destination + skip, first + k * LCOMM_SPAN_THREADS,          \
+                         a.span.units, unit_scale(sum[k], a.factor));                              \
+    }                                                                                              \
+    for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step()) {            \
+      uint64_t i = lcomm_loose_index(a.span, sizeof(bits_type), j);                                \
+      bits_type one = ((const bits_type *)a.sources[0])[i];                                        \
+      for (uint32_t s = 1; s < a.count; s++)                                                       \
+        one = op(one, ((const bits_type *)a.sources[s])[i]);                                       \
+      ((bits_type *)a.destination)[i] = one_scale(one, a.factor);                                  \
+    }                                                                                              \
+  }
+
+COMBINE(f64_sum, uint64_t, scaled_f64, scaled_one_f64)
+COMBINE(f64_min, uint64_t, scaled_f64, scaled_one_f64)
+COMBINE(f64_max, uint64_t, scaled_f64, scaled_one_f64)
+COMBINE(i64_sum, uint64_t, not_scaled, NOT_SCALED)
+COMBINE(i64_min, uint64_t, not_scaled, NOT_SCALED)
+COMBINE(i64_max, uint64_t, not_scaled, NOT_SCALED)
+COMBINE(i32_sum, uint32_t, not_scaled, NOT_SCALED)
+COMBINE(i32_min, uint32_t, not_scaled, NOT_SCALED)
+COMBINE(i32_max, uint32_t, not_scaled, NOT_SCALED)
+
+static int launch_combine(lcomm_cuda_plain type, lcomm_cuda_op op, void *stream,
+                          const combine_args *args) {
+  uint32_t blocks = lcomm_span_blocks(args->span), threads = LCOMM_SPAN_THREADS;
+  switch ((int)type * 3 + (int)op) {
+  case LCOMM_CUDA_F64 * 3 + LCOMM_CUDA_SUM:
+    return LCOMM_LAUNCH(combine_f64_sum, blocks, threads, stream, *args);
+  case LCOMM_CUDA_F64 * 3 + LCOMM_CUDA_MIN:
+    return LCOMM_LAUNCH(combine_f64_min, blocks, threads, stream, *args);
+  case LCOMM_CUDA_F64 * 3 + LCOMM_CUDA_MAX:
+    return LCOMM_LAUNCH(combine_f64_max, blocks, threads, stream, *args);
+  case LCOMM_CUDA_I64 * 3 + LCOMM_CUDA_SUM:
+    return LCOMM_LAUNCH(combine_i64_sum, blocks, threads, stream, *args);
+  case LCOMM_CUDA_I64 * 3 + LCOMM_CUDA_MIN:
+    return LCOMM_LAUNCH(combine_i64_min, blocks, threads, stream, *args);
+  case LCOMM_CUDA_I64 * 3 + LCOMM_CUDA_MAX:
+    return LCOMM_LAUNCH(combine_i64_max, blocks, threads, stream, *args);
+  case LCOMM_CUDA_I32 * 3 + LCOMM_CUDA_SUM:
+    return LCOMM_LAUNCH(combine_i32_sum, blocks, threads, stream, *args);
+  case LCOMM_CUDA_I32 * 3 + LCOMM_CUDA_MIN:
+    return LCOMM_LAUNCH(combine_i32_min, blocks, threads, stream, *args);
+  default:
+    return LCOMM_LAUNCH(combine_i32_max, blocks, threads, stream, *args);
+  }
+}
+
+extern "C" int lcomm_cuda_run_combine(const lcomm_cuda_combine *a, void *stream) {
+  const void *arrays[LCOMM_CUDA_SOURCES_MAX + 1];
+  combine_args args = {{NULL}, a->count, a->destination, a->factor, {0, 0, 0}};
+  if (a->count == 0 || a->count > LCOMM_CUDA_SOURCES_MAX || (uint32_t)a->op > LCOMM_CUDA_MAX ||
+      (uint32_t)a->type > LCOMM_CUDA_I64)
+    return LCOMM_CUDA_INVALID_VALUE;
+  for (uint32_t s = 0; s < a->count; s++)
+    arrays[s] = args.sources[s] = a->sources[s];
+  arrays[a->count] = a->destination;
+  args.span = lcomm_span_of(arrays, a->count + 1, a->type == LCOMM_CUDA_I32 ? 4 : 8, a->n);
+  return launch_combine(a->type, a->op, stream, &args);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/device/device.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libcomm/base/env.h"
+#include "libcomm/device/module.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool known; /* the rest is: */
+static const lcomm_device_table *table;
+static char reason[LCOMM_DEVICE_WHY_MAX];
+static atomic_bool in_use; /* by this process, as far as was seen */
+
+/* Does the user want devices? */
+static bool is_wanted(void) {
+  const char *mode = lcomm_env_get(LCOMM_ENV_CUDA);
+  if (!mode || strcmp(mode, "auto") == 0) {
+    return true;
+  }
+  if (strcmp(mode, "off") == 0) {
+    snprintf(reason, sizeof(reason), "LCOMM_CUDA=off: unset it to use CUDA devices");
+  } else {
+    snprintf(reason, sizeof(reason),
+             "LCOMM_CUDA=%.80s is neither auto nor off: no CUDA device is used", mode);
+  }
+  return false;
+}
+
+static const lcomm_device_table *find(void) {
+  if (!is_wanted()) {
+    return NULL;
+  }
+  const struct lcomm_device_module *module = lcomm_device_module_open(reason);
+  return module ? lcomm_device_module_judge(module, reason) : NULL;
+}
+
+const lcomm_device_table *lcomm_device_get(char *why) {
+  pthread_mutex_lock(&lock);
+  if (!known) {
+    table = find();
+    known = true;
+  }
+  const lcomm_device_table *found = table;
+  if (!found && why) {
+    memcpy(why, reason, sizeof(reason));
+  }
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
+/* Whoever has an address of a device has loaded the driver. */
+static bool driver_is_loaded(void) {
+  void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver) {
+    dlclose(driver);
+  }
+  return driver != NULL;
+}
+
+const lcomm_device_table *lcomm_device_in_use(void) {
+  if (!atomic_load(&in_use)) {
+    if (!driver_is_loaded()) {
+      return NULL;
+    }
+    atomic_store(&in_use, true);
+  }
+  return lcomm_device_get(NULL);
+}
+
+void lcomm_device_replace(const lcomm_device_table *other) {
+  pthread_mutex_lock(&lock);
+  table = other;
+  known = true;
+  atomic_store(&in_use, true);
+  snprintf(reason, sizeof(reason), "the program replaced the device by none");
+  pthread_mutex_unlock(&lock);
+}

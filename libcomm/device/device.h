@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_DEVICE_DEVICE_H
+#define LCOMM_DEVICE_DEVICE_H
+
+/* A kind of accelerator as the engine sees it: memory, streams, events, copies
+ * and kernels, as one table. CUDA's is in libcomm-cuda.so, which is opened at run
+ * time, so that libcomm itself runs where there is no driver.
+ *
+ * Functions that return int return 0, or a number that explain() turns into a
+ * sentence; they leave no error behind in CUDA. `stream` is a cudaStream_t, NULL
+ * being the legacy default stream, and `device` is a CUDA ordinal of this process.
+ * Streams, events and memory belong to the device that is in use when they are
+ * made. Thread-safe, but for one object at a time. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/cuda.h"
+
+enum { LCOMM_DEVICE_NAME_MAX = 64, LCOMM_DEVICE_WHY_MAX = 256, LCOMM_DEVICE_IPC_SIZE = 64 };
+
+/* What lies behind an address. */
+typedef enum lcomm_memory_kind {
+  LCOMM_MEMORY_HOST,    /* of the host, or unknown */
+  LCOMM_MEMORY_PINNED,  /* of the host, known to the device */
+  LCOMM_MEMORY_DEVICE,  /* of a device */
+  LCOMM_MEMORY_MANAGED, /* moves between them by itself */
+  LCOMM_MEMORY_KIND_COUNT
+} lcomm_memory_kind;
+
+typedef struct lcomm_memory_place {
+  lcomm_memory_kind kind;
+  int device; /* DEVICE, MANAGED: whose; else -1 */
+} lcomm_memory_place;
+
+typedef struct lcomm_device_facts {
+  char name[LCOMM_DEVICE_NAME_MAX]; /* for people */
+  char pci[16];                     /* "0000:3b:00.0", lower case */
+  uint8_t uuid[16];
+  int major, minor; /* compute capability */
+  uint64_t memory_size;
+  bool waits_for_values; /* wait_value works */
+  bool shares_memory;    /* ipc_* work */
+} lcomm_device_facts;
+
+/* A piece of device memory for another process of this host. */
+typedef struct lcomm_device_ipc {
+  uint8_t handle[LCOMM_DEVICE_IPC_SIZE];
+  uint64_t allocation; /* a number of the allocation: equal handles have equal numbers */
+  uint64_t offset;     /* of the address in its allocation */
+  uint64_t size;       /* of the allocation */
+} lcomm_device_ipc;
+
+typedef struct lcomm_device_table {
+  const char *name; /* "cuda" */
+  const lcomm_cuda_kernels *kernels;
+
+  int (*count)(int *count);
+  const char *(*explain)(int error); /* static text */
+  int (*facts)(int device, lcomm_device_facts *facts);
+  int (*version)(int *driver, int *runtime); /* as CUDA counts, 13000 is 13.0 */
+  int (*current)(int *device);
+  int (*use)(int device); /* for this thread */
+  /* Never fails: what nobody knows is HOST. */
+  lcomm_memory_place (*place)(const void *pointer);
+
+  int (*memory_get)(size_t size, void **memory);
+  int (*memory_free)(void *memory);
+  /* Host and device see it at the same address; memory_free frees it. */
+  int (*managed_get)(size_t size, void **memory);
+  int (*pinned_get)(size_t size, void **memory); /* readable and writable by host and device */
+  int (*pinned_free)(void *memory);
+
+  int (*stream_create)(void **stream); /* does not wait for the legacy default stream */
+  int (*stream_destroy)(void *stream);
+  int (*stream_finish)(void *stream); /* until all that is in it is over */
+
+  int (*event_create)(bool for_processes, void **event);
+  int (*event_destroy)(void *event);
+  int (*event_record)(void *event, void *stream);
+  int (*event_query)(void *event, bool *over); /* over too when never recorded */
+  int (*stream_wait)(void *stream, void *event);
+
+  /* Between any two places, in order with the stream. Host memory that is not
+   * pinned may make it wait. */
+  int (*copy)(void *destination, const void *source, size_t size, void *stream);
+  int (*set)(void *memory, int byte, size_t size, void *stream);
+
+  /* Holds the stream until *value (pinned memory) reaches `least`, counting on
+   * past 2^32. */
+  int (*wait_value)(void *stream, const uint32_t *value, uint32_t least);
+
+  /* Memory and events of other processes. ipc_get fails for memory that cannot be
+   * shared: that of pools, and of the host. An allocation is opened once, and
+   * closed by what open gave. A device may need peer access first. */
+  int (*ipc_get)(const void *pointer, lcomm_device_ipc *ipc);
+  int (*ipc_open)(const lcomm_device_ipc *ipc, void **allocation);
+  int (*ipc_close)(void *allocation);
+  int (*event_ipc_get)(void *event, uint8_t handle[LCOMM_DEVICE_IPC_SIZE]);
+  int (*event_ipc_open)(const uint8_t handle[LCOMM_DEVICE_IPC_SIZE], void **event);
+  int (*peer_access)(int device, int peer, bool *possible); /* and switches it on */
+} lcomm_device_table;
+
+/* The table of this machine; NULL where there is none, and then `why` (may be
+ * NULL; LCOMM_DEVICE_WHY_MAX bytes) says what was missing and what to do. The
+ * module is opened once in a process and stays open. LCOMM_CUDA=off: none. */
+const lcomm_device_table *lcomm_device_get(char *why);
+
+/* The same for a program that may use no device at all, and is spared the start of
+ * CUDA then: NULL, too, as long as nothing has loaded CUDA's driver into this
+ * process, because no address can be one of a device before. */
+const lcomm_device_table *lcomm_device_in_use(void);
+
+/* For tests: the table that lcomm_device_get() gives from now on; NULL: none. */
+void lcomm_device_replace(const lcomm_device_table *table);
+
+/* What libcomm-cuda.so exports: a constant that has the name of its type, which is
+ * why the type is no typedef. */
+struct lcomm_device_module {
+  uint32_t size;    /* of this structure */
+  uint32_t version; /* lcomm_version() of libcomm.so: both come from one build */
+  const lcomm_device_table *table;
+};
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/hold.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { HOLDS = 1024 };
+
+struct lcomm_hold {
+  uint32_t value; /* what the stream waits for */
+  lcomm_hold *next_free;
+};
+
+/* Of the process, for one table; a test that replaces the table gets another pool. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static lcomm_hold holds[HOLDS];
+static lcomm_hold *first_free;
+static uint32_t *numbers; /* pinned: one for each hold */
+static const lcomm_device_table *owner;
+
+/* The caller has the lock. */
+static bool make_pool(const lcomm_device_table *table) {
+  if (owner == table) {
+    return numbers != NULL;
+  }
+  void *memory = NULL;
+  owner = table;
+  numbers = table->pinned_get(HOLDS * sizeof(uint32_t), &memory) == 0 ? memory : NULL;
+  first_free = numbers ? holds : NULL;
+  for (int i = 0; numbers && i < HOLDS; i++) {
+    numbers[i] = holds[i].value = 0;
+    holds[i].next_free = i + 1 < HOLDS ? &holds[i + 1] : NULL;
+  }
+  return numbers != NULL;
+}
+
+static lcomm_hold *take(const lcomm_device_table *table) {
+  pthread_mutex_lock(&lock);
+  lcomm_hold *hold = make_pool(table) ? first_free : NULL;
+  if (hold) {
+    first_free = hold->next_free;
+    hold->value++;
+  }
+  pthread_mutex_unlock(&lock);
+  return hold;
+}
+
+static void give_back(lcomm_hold *hold) {
+  pthread_mutex_lock(&lock);
+  hold->next_free = first_free;
+  first_free = hold;
+  pthread_mutex_unlock(&lock);
+}
+
+lcomm_hold *lcomm_hold_stream(const lcomm_device_table *table, void *stream) {
+  lcomm_hold *hold = take(table);
+  if (hold && table->wait_value(stream, &numbers[hold - holds], hold->value) != 0) {
+    give_back(hold);
+    return NULL;
+  }
+  return hold;
+}
+
+void lcomm_hold_release(lcomm_hold *hold) {
+  atomic_store_explicit((_Atomic uint32_t *)&numbers[hold - holds], hold->value,
+                        memory_order_release);
+  give_back(hold);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Collectives in order with a stream of a device. */
+
+#include "libcomm/bucket.h"
+#include "libcomm/collective.h"
+#include "libcomm/driver.h"
+#include "libcomm/hold.h"
+#include "libcomm/run_device.h"
+
+/* The operation goes on by itself, and the stream waits for it. False when
+ * nobody would move it, or the stream cannot wait: then the program has to. */
+static bool leave_to_stream(lcomm_comm *comm, const lcomm_call *call, lcomm_request *request) {
+  lcomm_operation *operation = request->internal;
+  if (!comm->driver || !operation || operation->over || !operation->run->device->can_hold) {
+    return false;
+  }
+  const lcomm_run_device *device = operation->run->device;
+  int before = lcomm_run_device_enter(operation->run);
+  operation->hold = lcomm_hold_stream(device->table, call->stream);
+  lcomm_run_device_leave(operation->run, before);
+  operation->detached = operation->hold != NULL;
+  return operation->detached;
+}
+
+static lcomm_status make(lcomm_comm *comm, lcomm_call *call, void *stream) {
+  lcomm_request request = {0};
+  call->on_stream = true;
+  call->stream = stream;
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given",
+                              lcomm_collective_name(call->request.collective));
+  }
+  lcomm_enter(comm); /* no step of the operation before it is known who waits */
+  lcomm_status status = lcomm_call_start(comm, call, &request);
+  bool left = status == LCOMM_OK && leave_to_stream(comm, call, &request);
+  lcomm_leave(comm);
+  return status == LCOMM_OK && !left ? lcomm_wait(comm, &request) : status;
+}
+
+/* Record where the stream is now, in an event of the tensor. */
+static int mark(lcomm_tensor *tensor, const lcomm_device_table *table, int ordinal, void *stream) {
+  int before = ordinal;
+  (void)table->current(&before);
+  int error = table->use(ordinal);
+  if (!error && !tensor->event) {
+    error = table->event_create(false, &tensor->event);
+  }
+  error = error ? error : table->event_record(tensor->event, stream);
+  (void)table->use(before);
+  return error;
+}
+
+lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor, void *stream) {
+  if (!comm || !tensor) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
+                              "lcomm_tensor_ready_on_stream: a pointer is NULL");
+  }
+  if (tensor->count == 0) {
+    return lcomm_tensor_ready(comm, tensor);
+  }
+  if (comm->tensor_place == 0) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_ready_on_stream(%s): the tensor is in host memory, which no "
+                        "stream is about; use lcomm_tensor_ready",
+                        tensor->name);
+  }
+  const lcomm_device_table *table = lcomm_device_get(NULL);
+  int error = mark(tensor, table, comm->tensor_place - 1, stream);
+  if (error) {
+    return lcomm_refuse(comm, LCOMM_ERR_SYSTEM, "lcomm_tensor_ready_on_stream(%s): %s",
+                        tensor->name, table->explain(error));
+  }
+  atomic_store(&tensor->on_stream, true);
+  return lcomm_tensor_ready(comm, tensor);
+}
+
+lcomm_status lcomm_allreduce_on_stream(lcomm_comm *comm, const void *send, void *receive,
+                                       uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                       void *stream) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, count, dtype, op);
+  return make(comm, &call, stream);
+}
+
+lcomm_status lcomm_reduce_scatter_on_stream(lcomm_comm *comm, const void *send, void *receive,
+                                            uint64_t receive_count, lcomm_dtype dtype, lcomm_op op,
+                                            void *stream) {
+  lcomm_call call =
+      lcomm_call_of(LCOMM_COLLECTIVE_REDUCE_SCATTER, send, receive, receive_count, dtype, op);
+  return make(comm, &call, stream);
+}
+
+lcomm_status lcomm_allgather_on_stream(lcomm_comm *comm, const void *send, void *receive,
+                                       uint64_t send_count, lcomm_dtype dtype, void *stream) {
+  lcomm_call call =
+      lcomm_call_of(LCOMM_COLLECTIVE_ALLGATHER, send, receive, send_count, dtype, LCOMM_SUM);
+  return make(comm, &call, stream);
+}
+
+lcomm_status lcomm_alltoall_on_stream(lcomm_comm *comm, const void *send, void *receive,
+                                      uint64_t count, lcomm_dtype dtype, void *stream) {
+  lcomm_call call =
+      lcomm_call_of(LCOMM_COLLECTIVE_ALLTOALL, send, receive, count, dtype, LCOMM_SUM);
+  call.request.in_place = send == receive;
+  return make(comm, &call, stream);
+}
+
+lcomm_status lcomm_broadcast_on_stream(lcomm_comm *comm, void *buffer, uint64_t count,
+                                       lcomm_dtype dtype, int root, void *stream) {
+  lcomm_call call =
+      lcomm_call_of(LCOMM_COLLECTIVE_BROADCAST, buffer, buffer, count, dtype, LCOMM_SUM);
+  call.request.root = root;
+  return make(comm, &call, stream);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TOPO_WRITER_H
+#define LCOMM_TOPO_WRITER_H
+
+/* Text into a buffer that may be too small. */
+
+#include <stddef.h>
+
+typedef struct lcomm_writer {
+  char *text;
+  size_t size, length; /* length: needed so far, may be more than size */
+} lcomm_writer;
+
+/* text may be NULL when size is 0. */
+lcomm_writer lcomm_writer_begin(char *text, size_t size);
+
+__attribute__((format(printf, 2, 3))) void lcomm_write(lcomm_writer *w, const char *format, ...);
+
+/* A multiple of 0.001 without trailing zeros, whatever the locale is. */
+void lcomm_write_decimal(lcomm_writer *w, double value);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TESTS_DEVICE_SHARING_H
+#define LCOMM_TESTS_DEVICE_SHARING_H
+
+/* What every device does, emulated or real, for several processes. They are forked
+ * before this process has opened a device, which would not survive that; so these
+ * tests come first in a program. */
+
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "tests/device/device_properties.h"
+#include "tests/support/forked.h"
+
+/* How a forked process opens and closes its device; NULL: there is none. Closing
+ * tells how many objects it had not given back. */
+static const lcomm_device_table *sharing_open(void);
+static int sharing_close(void);
+
+static _Atomic int *sharing_impossible; /* set by the processes */
+
+#define REQUIRE(call) require(self, call, #call)
+
+static inline void require(forked *self, int error, const char *what) {
+  forked_require(self, error == 0, "%s: %s", what, device->explain(error));
+}
+
+/* Each process uses the device of its rank, if there are as many. False: this
+ * device cannot share. */
+static inline bool enter(forked *self) {
+  lcomm_device_facts facts;
+  int count = 0;
+  device = sharing_open();
+  if (!device) {
+    *sharing_impossible = 1;
+    return false;
+  }
+  REQUIRE(device->count(&count));
+  REQUIRE(device->use(self->rank % count));
+  REQUIRE(device->facts(self->rank % count, &facts));
+  if (!facts.shares_memory || !facts.waits_for_values) {
+    *sharing_impossible = 1;
+    return false;
+  }
+  return true;
+}
+
+static inline void leave(forked *self) {
+  int left = sharing_close();
+  forked_require(self, left == 0, "%d objects were left", left);
+}
+
+static inline void run_shared(int ranks, forked_function function) {
+  void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  assert_ptr_not_equal(page, MAP_FAILED);
+  sharing_impossible = page;
+  forked_run(ranks, function);
+  int impossible = *sharing_impossible;
+  munmap(page, 4096);
+  if (impossible) {
+    skip();
+  }
+}
+
+/* -------------------------------------------------------------------- memory */
+
+enum { SHARED_SIZE = 5000, SHARED_OFFSET = 777 };
+
+static void look_into_memory(forked *self, const lcomm_device_ipc *ipc) {
+  void *memory = NULL, *pinned = NULL;
+  REQUIRE(device->ipc_open(ipc, &memory));
+  REQUIRE(device->pinned_get(SHARED_SIZE, &pinned));
+  forked_require(self, ipc->offset + SHARED_SIZE - SHARED_OFFSET <= ipc->size, "offset %d of %d",
+                 (int)ipc->offset, (int)ipc->size);
+  forked_require(self, device->place(memory).kind == LCOMM_MEMORY_DEVICE, "of another kind");
+  unsigned char *there = (unsigned char *)memory + ipc->offset, *got = pinned;
+  REQUIRE(device->copy(got, there, SHARED_SIZE - SHARED_OFFSET, NULL));
+  REQUIRE(device->set(there, 0x5a, 10, NULL));
+  REQUIRE(device->stream_finish(NULL));
+  for (size_t i = 0; i < SHARED_SIZE - SHARED_OFFSET; i++) {
+    forked_require(self, got[i] == pattern(i + SHARED_OFFSET, 9), "byte %zu is %d", i, got[i]);
+  }
+  REQUIRE(device->pinned_free(pinned));
+  REQUIRE(device->ipc_close(memory));
+}
+
+static void share_memory(forked *self) {
+  void *memory = NULL;
+  unsigned char bytes[SHARED_SIZE];
+  lcomm_device_ipc ipc;
+  if (!enter(self)) {
+    return;
+  }
+  for (size_t i = 0; i < SHARED_SIZE; i++) {
+    bytes[i] = pattern(i, 9);
+  }
+  if (self->rank == 0) {
+    REQUIRE(device->memory_get(SHARED_SIZE, &memory));
+    REQUIRE(device->copy(memory, bytes, SHARED_SIZE, NULL));
+    REQUIRE(device->stream_finish(NULL));
+    REQUIRE(device->ipc_get((unsigned char *)memory + SHARED_OFFSET, &ipc));
+    memcpy(self->shared, &ipc, sizeof(ipc));
+  }
+  forked_barrier(self);
+  if (self->rank == 1) {
+    memcpy(&ipc, self->shared, sizeof(ipc));
+    look_into_memory(self, &ipc);
+  }
+  forked_barrier(self);
+  if (self->rank == 0) {
+    memset(bytes + SHARED_OFFSET, 0x5a, 10);
+    unsigned char got[SHARED_SIZE];
+    REQUIRE(device->copy(got, memory, SHARED_SIZE, NULL));
+    REQUIRE(device->stream_finish(NULL));
+    forked_require(self, memcmp(got, bytes, SHARED_SIZE) == 0, "other bytes");
+    REQUIRE(device->memory_free(memory));
+  }
+  leave(self);
+}
+
+static void memory_is_seen_and_written_by_another_process(void **state) {
+  (void)state;
+  run_shared(2, share_memory);
+}
+
+/* Pieces of one allocation go together, and pieces of others do not. */
+static void number_allocations(forked *self) {
+  void *first = NULL, *second = NULL;
+  lcomm_device_ipc a, b, c;
+  if (!enter(self)) {
+    return;
+  }
+  REQUIRE(device->memory_get(4000000, &first));
+  REQUIRE(device->memory_get(4000000, &second));
+  REQUIRE(device->ipc_get(first, &a));
+  REQUIRE(device->ipc_get((char *)first + 3999999, &b));
+  REQUIRE(device->ipc_get(second, &c));
+  forked_require(self, a.offset == 0 && b.offset == 3999999, "offsets %d, %d", (int)a.offset,
+                 (int)b.offset);
+  forked_require(self, a.size >= 4000000 && a.size == b.size, "sizes");
+  forked_require(self, a.allocation == b.allocation && a.allocation != c.allocation, "numbers");
+  forked_require(self, memcmp(a.handle, b.handle, sizeof(a.handle)) == 0, "handles of one");
+  forked_require(self, memcmp(a.handle, c.handle, sizeof(a.handle)) != 0, "handles of two");
+  REQUIRE(device->memory_free(first));
+  REQUIRE(device->memory_free(second));
+  leave(self);
+}
+
+static void pieces_of_an_allocation_have_its_number(void **state) {
+  (void)state;
+  run_shared(1, number_allocations);
+}
+
+/* An array on the stack, one of the heap, pinned memory; an event of one process. */
+static void share_what_cannot_be(forked *self) {
+  void *pinned = NULL, *event = NULL;
+  uint8_t handle[LCOMM_DEVICE_IPC_SIZE];
+  lcomm_device_ipc ipc;
+  if (!enter(self)) {
+    return;
+  }
+  REQUIRE(device->pinned_get(100, &pinned));
+  REQUIRE(device->event_create(false, &event));
+  forked_require(self, device->ipc_get(&ipc, &ipc) != 0, "memory of the host");
+  forked_require(self, device->ipc_get(pinned, &ipc) != 0, "pinned memory");
+  forked_require(self, device->ipc_get(NULL, &ipc) != 0, "NULL");
+  forked_require(self, device->event_ipc_get(event, handle) != 0, "an event");
+  REQUIRE(device->event_destroy(event));
+  REQUIRE(device->pinned_free(pinned));
+  leave(self);
+}
+
+static void memory_of_the_host_is_not_shared(void **state) {
+  (void)state;
+  run_shared(1, share_what_cannot_be);
+}
+
+/* -------------------------------------------------------------------- events */
+
+/* Rank 0 holds its stream, and with it that of rank 1. */
+typedef struct shared_event {
+  lcomm_device_ipc memory;
+  uint8_t event[LCOMM_DEVICE_IPC_SIZE];
+} shared_event;
+
+static void wait_for_other(forked *self) {
+  void *memory = NULL, *pinned = NULL, *event = NULL, *stream = NULL, *end = NULL;
+  shared_event offer;
+  bool over = true;
+  memcpy(&offer, self->shared, sizeof(offer));
+  REQUIRE(device->ipc_open(&offer.memory, &memory));
+  REQUIRE(device->event_ipc_open(offer.event, &event));
+  REQUIRE(device->pinned_get(1, &pinned));
+  REQUIRE(device->stream_create(&stream));
+  REQUIRE(device->event_create(false, &end));
+  REQUIRE(device->stream_wait(stream, event));
+  REQUIRE(device->copy(pinned, (char *)memory + offer.memory.offset, 1, stream));
+  REQUIRE(device->event_record(end, stream));
+  give_time();
+  REQUIRE(device->event_query(event, &over));
+  forked_require(self, !over, "the event is over before its time");
+  REQUIRE(device->event_query(end, &over));
+  forked_require(self, !over, "the stream did not wait");
+  forked_barrier(self);
+  REQUIRE(device->stream_finish(stream));
+  forked_require(self, *(unsigned char *)pinned == 77, "byte %d", *(unsigned char *)pinned);
+  REQUIRE(device->event_query(event, &over));
+  forked_require(self, over, "the event is not over");
+  REQUIRE(device->event_destroy(end));
+  REQUIRE(device->event_destroy(event));
+  REQUIRE(device->stream_destroy(stream));
+  REQUIRE(device->pinned_free(pinned));
+  REQUIRE(device->ipc_close(memory));
+}
+
+static void share_event(forked *self) {
+  void *memory = NULL, *value = NULL, *event = NULL, *stream = NULL;
+  shared_event offer;
+  if (!enter(self)) {
+    return;
+  }
+  if (self->rank == 0) {
+    REQUIRE(device->memory_get(100, &memory));
+    REQUIRE(device->pinned_get(4, &value));
+    REQUIRE(device->stream_create(&stream));
+    REQUIRE(device->event_create(true, &event));
+    REQUIRE(device->ipc_get(memory, &offer.memory));
+    REQUIRE(device->event_ipc_get(event, offer.event));
+    release(value, 0);
+    REQUIRE(device->wait_value(stream, value, 1));
+    REQUIRE(device->set(memory, 77, 100, stream));
+    REQUIRE(device->event_record(event, stream));
+    memcpy(self->shared, &offer, sizeof(offer));
+  }
+  forked_barrier(self);
+  if (self->rank == 1) {
+    wait_for_other(self);
+  } else {
+    forked_barrier(self);
+    release(value, 1);
+    REQUIRE(device->stream_finish(stream));
+  }
+  forked_barrier(self);
+  if (self->rank == 0) {
+    REQUIRE(device->event_destroy(event));
+    REQUIRE(device->stream_destroy(stream));
+    REQUIRE(device->pinned_free(value));
+    REQUIRE(device->memory_free(memory));
+  }
+  leave(self);
+}
+
+static void stream_waits_for_one_of_another_process(void **state) {
+  (void)state;
+  run_shared(2, share_event);
+}
+
+#define DEVICE_SHARING(TEST)                                                                       \
+  TEST(memory_is_seen_and_written_by_another_process),                                             \
+      TEST(pieces_of_an_allocation_have_its_number), TEST(memory_of_the_host_is_not_shared),       \
+      TEST(stream_waits_for_one_of_another_process)
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The emulated devices: what every device does, and what they do to show errors
+ * that a device would show now and then. */
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/device/device_order.h"
+#include "tests/device/device_sharing.h"
+#include "tests/support/emulated/blocks.h"
+#include "tests/support/emulated/device.h"
+
+static emulated_setup setup = {.devices = 3, .memory_size = 16 << 20};
+
+static const lcomm_device_table *sharing_open(void) {
+  return emulated_begin(&setup);
+}
+
+static int sharing_close(void) {
+  return emulated_end();
+}
+
+static int begin(void **state) {
+  (void)state;
+  device = emulated_begin(&setup);
+  return device->use(0);
+}
+
+/* Whatever a test has not given back fails it. */
+static int end(void **state) {
+  (void)state;
+  int left = emulated_end();
+  if (left > 0) {
+    print_error("%d objects were left\n", left);
+  }
+  return left;
+}
+
+/* -------------------------------------------------------------------- memory */
+
+static void memory_ends_where_it_should(void **state) {
+  (void)state;
+  for (size_t size = 1; size < 20000; size = size * 2 + 1) {
+    unsigned char *memory = memory_of(size), *pinned = pinned_of(size);
+    expect_place(memory - 1, LCOMM_MEMORY_HOST, -1);
+    expect_place(memory + size, LCOMM_MEMORY_HOST, -1);
+    expect_place(pinned + size, LCOMM_MEMORY_HOST, -1);
+    assert_int_not_equal(device->copy(memory, pinned, size + 1, NULL), 0);
+    assert_int_not_equal(device->set(memory + 1, 0, size, NULL), 0);
+    CHECK(device->memory_free(memory));
+    CHECK(device->pinned_free(pinned));
+    expect_place(memory, LCOMM_MEMORY_HOST, -1);
+  }
+}
+
+static void fresh_memory_is_rubbish(void **state) {
+  unsigned char got[64], expected[64];
+  (void)state;
+  unsigned char *memory = memory_of(sizeof(got));
+  memset(expected, 0xff, sizeof(expected));
+  CHECK(device->copy(got, memory, sizeof(got), NULL));
+  assert_memory_equal(got, expected, sizeof(got));
+  CHECK(device->memory_free(memory));
+}
+
+static void memory_of_other_origin_has_its_kind(void **state) {
+  lcomm_device_ipc ipc;
+  (void)state;
+  CHECK(device->use(2));
+  unsigned char *pool = emulated_pool_get(100), *managed = emulated_managed_get(100);
+  expect_place(pool, LCOMM_MEMORY_DEVICE, 2);
+  expect_place(managed, LCOMM_MEMORY_MANAGED, 2);
+  assert_int_not_equal(device->ipc_get(pool, &ipc), 0);
+  assert_int_not_equal(device->ipc_get(managed, &ipc), 0);
+  CHECK(device->memory_free(pool));
+  CHECK(device->memory_free(managed));
+}
+
+static void memory_of_a_device_is_limited(void **state) {
+  void *more = NULL;
+  (void)state;
+  unsigned char *memory = memory_of(15 << 20);
+  assert_int_not_equal(device->memory_get(2 << 20, &more), 0);
+  assert_null(more);
+  CHECK(device->use(1));
+  CHECK(device->memory_free(memory_of(2 << 20)));
+  CHECK(device->use(0));
+  CHECK(device->memory_free(memory));
+  CHECK(device->memory_free(memory_of(2 << 20)));
+}
+
+static void what_was_not_allocated_is_not_freed(void **state) {
+  int mine = 0;
+  (void)state;
+  unsigned char *memory = memory_of(10), *pinned = pinned_of(10);
+  assert_int_not_equal(device->memory_free(&mine), 0);
+  assert_int_not_equal(device->memory_free(memory + 1), 0);
+  assert_int_not_equal(device->memory_free(pinned), 0);
+  assert_int_not_equal(device->pinned_free(memory), 0);
+  assert_int_not_equal(device->ipc_close(memory), 0);
+  CHECK(device->memory_free(memory));
+  assert_int_not_equal(device->memory_free(memory), 0);
+  CHECK(device->pinned_free(pinned));
+}
+
+/* In a process of its own: it must die, but not too early. */
+static void freed_memory_cannot_be_read(void **state) {
+  int status = 0;
+  (void)state;
+  pid_t child = fork();
+  if (child == 0) {
+    signal(SIGSEGV, _exit);
+    device = emulated_begin(&setup);
+    volatile unsigned char *memory = memory_of(10);
+    CHECK(device->memory_free((void *)(uintptr_t)memory));
+    (void)memory_of(10); /* elsewhere */
+    signal(SIGSEGV, SIG_DFL);
+    _exit(memory[0] & 1);
+  }
+  waitpid(child, &status, 0);
+  assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+}
+
+/* --------------------------------------------------------------------- order */
+
+static void pinned_memory_is_read_when_the_stream_comes_to_it(void **state) {
+  unsigned char got = 0;
+  (void)state;
+  void *stream = new_stream();
+  unsigned char *memory = memory_of(1), *pinned = pinned_of(1), *value = pinned_of(4);
+  CHECK(device->wait_value(stream, (uint32_t *)(void *)value, 1));
+  CHECK(device->copy(memory, pinned, 1, stream));
+  give_time();
+  pinned[0] = 9; /* too early, for a program */
+  release(value, 1);
+  CHECK(device->copy(&got, memory, 1, stream));
+  assert_int_equal(got, 9);
+  CHECK(device->stream_destroy(stream));
+  CHECK(device->memory_free(memory));
+  CHECK(device->pinned_free(pinned));
+  CHECK(device->pinned_free(value));
+}
+
+static void destroyed_stream_still_does_its_work(void **state) {
+  (void)state;
+  void *stream = new_stream(), *event = new_event();
+  unsigned char *pinned = pinned_of(1), *value = pinned_of(4);
+  CHECK(device->wait_value(stream, (uint32_t *)(void *)value, 1));
+  CHECK(device->set(pinned, 3, 1, stream));
+  CHECK(device->event_record(event, stream));
+  CHECK(device->stream_destroy(stream));
+  assert_int_not_equal(device->stream_finish(stream), 0);
+  release(value, 1);
+  CHECK(device->stream_wait(NULL, event));
+  CHECK(device->stream_finish(NULL));
+  assert_int_equal(pinned[0], 3);
+  CHECK(device->event_destroy(event));
+  CHECK(device->pinned_free(pinned));
+  CHECK(device->pinned_free(value));
+}
+
+static void things_of_two_devices_are_told_apart(void **state) {
+  (void)state;
+  void *stream = new_stream(), *event = new_event();
+  CHECK(device->use(1));
+  void *other = new_stream();
+  assert_int_not_equal(device->event_record(event, other), 0);
+  assert_int_not_equal(device->event_record(event, NULL), 0);
+  CHECK(device->event_record(event, stream));
+  CHECK(device->stream_wait(other, event));
+  CHECK(device->stream_finish(other));
+  assert_int_not_equal(device->event_record(stream, stream), 0);
+  assert_int_not_equal(device->stream_finish(event), 0);
+  CHECK(device->event_destroy(event));
+  assert_int_not_equal(device->event_destroy(event), 0);
+  CHECK(device->stream_destroy(stream));
+  CHECK(device->stream_destroy(other));
+}
+
+/* ------------------------------------------------------------------- kernels */
+
+typedef struct add_args {
+  uint32_t *values;
+  uint32_t add;
+} add_args;
+
+static void add_kernel(const void *args) {
+  const add_args *a = args;
+  uint32_t i = lcomm_emulated_here.block * lcomm_emulated_here.threads + lcomm_emulated_here.thread;
+  a->values[i] = a->values[i] * 10 + a->add;
+}
+
+static void kernels_run_in_the_order_of_their_stream(void **state) {
+  enum { BLOCKS = 3, THREADS = 64, COUNT = BLOCKS * THREADS };
+  uint32_t got[COUNT];
+  (void)state;
+  void *stream = new_stream();
+  uint32_t *values = (uint32_t *)(void *)memory_of(sizeof(got));
+  unsigned char *value = pinned_of(4);
+  add_args args = {values, 0};
+  CHECK(device->wait_value(stream, (uint32_t *)(void *)value, 1));
+  CHECK(lcomm_emulated.set(values, sizeof(got), stream));
+  for (args.add = 1; args.add < 5; args.add++) {
+    CHECK(lcomm_emulated.launch(add_kernel, &args, sizeof(args), BLOCKS, THREADS, stream, "add"));
+  }
+  memset(&args, 0, sizeof(args));
+  CHECK(device->use(1));
+  assert_int_not_equal(lcomm_emulated.launch(add_kernel, &args, sizeof(args), 1, 32, stream, "add"),
+                       0);
+  release(value, 1);
+  CHECK(device->copy(got, values, sizeof(got), stream));
+  for (int i = 0; i < COUNT; i++) {
+    assert_int_equal(got[i], 1234);
+  }
+  CHECK(lcomm_emulated.copy_in(values, got, 4, stream));
+  got[0] = 0;
+  CHECK(device->copy(got, values, 4, stream));
+  assert_int_equal(got[0], 1234);
+  CHECK(device->stream_destroy(stream));
+  CHECK(device->memory_free(values));
+  CHECK(device->pinned_free(value));
+}
+
+/* ------------------------------------------------------------------- refused */
+
+static void what_is_switched_off_is_refused(void **state) {
+  lcomm_device_ipc ipc;
+  bool possible = true;
+  emulated_setup poor = {
+      .devices = 2, .without_wait_value = true, .without_sharing = true, .without_peers = true};
+  (void)state;
+  assert_int_equal(emulated_end(), 0);
+  (void)emulated_begin(&poor);
+  lcomm_device_facts facts = facts_of(1);
+  assert_false(facts.waits_for_values || facts.shares_memory);
+  unsigned char *memory = memory_of(4), *value = pinned_of(4);
+  assert_int_not_equal(device->wait_value(NULL, (uint32_t *)(void *)value, 0), 0);
+  assert_int_not_equal(device->ipc_get(memory, &ipc), 0);
+  CHECK(device->peer_access(0, 1, &possible));
+  assert_false(possible);
+  CHECK(device->memory_free(memory));
+  CHECK(device->pinned_free(value));
+}
+
+static void values_lie_in_pinned_memory(void **state) {
+  uint32_t mine = 1;
+  (void)state;
+  unsigned char *memory = memory_of(4), *pinned = pinned_of(8);
+  assert_int_not_equal(device->wait_value(NULL, &mine, 0), 0);
+  assert_int_not_equal(device->wait_value(NULL, (uint32_t *)(void *)memory, 0), 0);
+  assert_int_not_equal(device->wait_value(NULL, (uint32_t *)(uintptr_t)(pinned + 6), 0), 0);
+  CHECK(device->memory_free(memory));
+  CHECK(device->pinned_free(pinned));
+}
+
+static void bytes_that_are_no_handle_are_refused(void **state) {
+  lcomm_device_ipc ipc, bad;
+  void *opened = NULL;
+  (void)state;
+  unsigned char *memory = memory_of(100);
+  CHECK(device->ipc_get(memory, &ipc));
+  assert_int_not_equal(device->ipc_open(&ipc, &opened), 0); /* of this process */
+  for (size_t i = 0; i < sizeof(bad.handle); i++) {
+    bad = ipc;
+    bad.handle[i] ^= 0x41;
+    assert_int_not_equal(device->ipc_open(&bad, &opened), 0);
+    assert_int_not_equal(device->event_ipc_open(bad.handle, &opened), 0);
+  }
+  memset(&bad, 0, sizeof(bad));
+  assert_int_not_equal(device->ipc_open(&bad, &opened), 0);
+  assert_null(opened);
+  CHECK(device->memory_free(memory));
+}
+
+static void open_what_is_wrong(forked *self) {
+  lcomm_device_ipc ipc;
+  void *memory = NULL, *opened = NULL, *again = NULL;
+  enter(self);
+  if (self->rank == 0) {
+    REQUIRE(device->memory_get(100, &memory));
+    REQUIRE(device->ipc_get(memory, &ipc));
+    memcpy(self->shared, &ipc, sizeof(ipc));
+  }
+  forked_barrier(self);
+  if (self->rank == 1) {
+    memcpy(&ipc, self->shared, sizeof(ipc));
+    ipc.size += 1 << 20;
+    forked_require(self, device->ipc_open(&ipc, &opened) != 0, "more than there is");
+    ipc.size -= 1 << 20;
+    REQUIRE(device->ipc_open(&ipc, &opened));
+    forked_require(self, device->ipc_open(&ipc, &again) != 0, "a second time");
+    forked_require(self, device->memory_free(opened) != 0, "freed instead of closed");
+    REQUIRE(device->ipc_close(opened));
+  }
+  forked_barrier(self);
+  if (self->rank == 0) {
+    REQUIRE(device->memory_free(memory));
+    REQUIRE(device->memory_get(100, &memory)); /* gets the number of the file, too */
+  }
+  forked_barrier(self);
+  if (self->rank == 1) {
+    forked_require(self, device->ipc_open(&ipc, &opened) != 0, "memory that is gone");
+  }
+  forked_barrier(self);
+  REQUIRE(device->memory_free(memory));
+  leave(self);
+}
+
+static void memory_is_opened_once_and_while_it_is_there(void **state) {
+  (void)state;
+  run_shared(2, open_what_is_wrong);
+}
+
+static void what_is_left_is_counted(void **state) {
+  (void)state;
+  unsigned char *value = pinned_of(4);
+  void *stream = new_stream();
+  (void)memory_of(1);
+  (void)new_event();
+  CHECK(device->wait_value(stream, (uint32_t *)(void *)value, 1)); /* for ever */
+  CHECK(device->event_record(new_event(), stream));
+  assert_int_equal(emulated_end(), 5);
+  device = emulated_begin(&setup);
+}
+
+#define ON_DEVICE(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      DEVICE_SHARING(cmocka_unit_test),
+      cmocka_unit_test(memory_is_opened_once_and_while_it_is_there),
+      cmocka_unit_test(freed_memory_cannot_be_read),
+      DEVICE_PROPERTIES(ON_DEVICE),
+      DEVICE_ORDER(ON_DEVICE),
+      ON_DEVICE(memory_ends_where_it_should),
+      ON_DEVICE(fresh_memory_is_rubbish),
+      ON_DEVICE(memory_of_other_origin_has_its_kind),
+      ON_DEVICE(memory_of_a_device_is_limited),
+      ON_DEVICE(what_was_not_allocated_is_not_freed),
+      ON_DEVICE(pinned_memory_is_read_when_the_stream_comes_to_it),
+      ON_DEVICE(destroyed_stream_still_does_its_work),
+      ON_DEVICE(things_of_two_devices_are_told_apart),
+      ON_DEVICE(kernels_run_in_the_order_of_their_stream),
+      ON_DEVICE(what_is_switched_off_is_refused),
+      ON_DEVICE(values_lie_in_pinned_memory),
+      ON_DEVICE(bytes_that_are_no_handle_are_refused),
+      ON_DEVICE(what_is_left_is_counted),
+  };
+  int failed = cmocka_run_group_tests_name("in no hurry", tests, NULL, NULL);
+  setup.seed = 20;
+  return failed + cmocka_run_group_tests_name("with pauses", tests, NULL, NULL);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* What the receiver of a top-k payload does with it on a device gives the bytes of
+ * the CPU, and bytes that change after they were checked do no harm. */
+
+#include "codecs/topk_payload.h"
+#include "tests/kernels/cuda/topk_pair.h"
+
+/* A payload, and what a device needs to read it. */
+typedef struct sent {
+  lcomm_format format;
+  uint64_t base_count, entries;
+  size_t size;
+  uint32_t parts, part;
+  uint8_t *payload;
+  void *scratch;
+} sent;
+
+typedef struct geometry {
+  uint64_t base_count;
+  uint32_t parts, part;
+} geometry;
+
+static sent make_sent(geometry g, double density, int variant, value_of *kind, uint64_t seed) {
+  sent s = {.format = topk_format(density, variant),
+            .base_count = g.base_count,
+            .parts = g.parts,
+            .part = g.part};
+  lcomm_topk_shape shape = whole(&g.base_count, &s.format);
+  shape.parts = g.parts;
+  shape.part = g.part;
+  lcomm_topk *topk = make(&shape);
+  float *base = sample_memory(g.base_count * sizeof *base);
+  uint8_t *payload = payload_memory(topk);
+  fill(base, g.base_count, kind, seed);
+  lcomm_topk_encode(topk, &lcomm_kernels_scalar, base, NULL, LCOMM_TOPK_RELEASE, &payload, &s.size);
+  s.entries = lcomm_topk_total(topk);
+  s.payload = sample_memory(s.size);
+  memcpy(s.payload, payload, s.size);
+  s.scratch = device_memory(lcomm_cuda_run_topk_scratch(s.entries, s.size));
+  free(payload);
+  free(base);
+  lcomm_topk_destroy(topk);
+  return s;
+}
+
+static void free_sent(sent *s) {
+  free(s->payload);
+  free(s->scratch);
+}
+
+static lcomm_cuda_sparse sparse_of(const sent *s) {
+  return (lcomm_cuda_sparse){.payload = s->payload,
+                             .size = s->size,
+                             .entries = s->entries,
+                             .int8 = is_int8(&s->format),
+                             .parts = s->parts,
+                             .part = s->part,
+                             .base_count = s->base_count,
+                             .scratch = s->scratch};
+}
+
+/* Two vectors of the same values. */
+typedef struct vectors {
+  float *expected, *found;
+  size_t size;
+} vectors;
+
+static vectors make_vectors(uint64_t count, value_of *kind) {
+  vectors v = {.size = count * sizeof(float)};
+  v.expected = sample_memory(v.size);
+  v.found = sample_memory(v.size);
+  fill(v.expected, count, kind, 77);
+  memcpy(v.found, v.expected, v.size);
+  return v;
+}
+
+static void compare_and_free(vectors *v) {
+  assert_memory_equal(v->found, v->expected, v->size);
+  free(v->expected);
+  free(v->found);
+}
+
+/* ---------------------------------------------------------------- add, decode */
+
+static void add_and_decode(const sent *s, float factor) {
+  lcomm_cuda_sparse a = sparse_of(s);
+  vectors v = make_vectors(s->base_count, normal);
+  lcomm_topk_add(&s->format, s->payload, s->parts, s->part, factor, v.expected);
+  assert_int_equal(lcomm_cuda_run_topk_add(&a, factor, v.found, NULL), 0);
+  compare_and_free(&v);
+  v = make_vectors(s->base_count, normal);
+  lcomm_topk_decode(&s->format, s->payload, s->base_count, s->parts, s->part, factor, v.expected);
+  assert_int_equal(lcomm_cuda_run_topk_decode(&a, factor, v.found, NULL), 0);
+  compare_and_free(&v);
+}
+
+static void every_payload_is_added_and_decoded(void **state) {
+  (void)state;
+  static const geometry geometries[] = {{0, 1, 0},     {1, 1, 0},     {33, 1, 0},    {5000, 1, 0},
+                                        {20000, 3, 1}, {20000, 7, 6}, {40000, 1, 0}, {40000, 2, 1}};
+  static const double densities[] = {0.001, 0.02, 0.5, 1.0};
+  for (size_t i = 0; i < sizeof geometries / sizeof *geometries; i++)
+    for (size_t j = 0; j < sizeof densities / sizeof *densities; j++)
+      for (int variant = 0; variant < VARIANTS; variant++) {
+        sent s = make_sent(geometries[i], densities[j], variant, clustered, i + j + 1);
+        add_and_decode(&s, variant == 0 ? 1.0f : 0.125f);
+        free_sent(&s);
+      }
+}
+
+static void every_kind_of_value_is_added_and_decoded(void **state) {
+  (void)state;
+  const geometry g = {12000, 1, 0};
+  for (int kind = 0; kind < KINDS; kind++)
+    for (int variant = 0; variant < VARIANTS; variant++) {
+      sent s = make_sent(g, 0.1, variant, kinds[kind], 5);
+      add_and_decode(&s, -3.0f);
+      add_and_decode(&s, 0.0f);
+      free_sent(&s);
+    }
+}
+
+/* Index blocks of all sizes, many strips of them. */
+static void long_payloads_are_read_by_many_blocks(void **state) {
+  (void)state;
+  const geometry g = {400000, 1, 0};
+  sent dense = make_sent(g, 1.0, 0, normal, 1), sparse = make_sent(g, 0.05, 0, clustered, 2);
+  add_and_decode(&dense, 1.0f);
+  add_and_decode(&sparse, 0.5f);
+  free_sent(&dense);
+  free_sent(&sparse);
+}
+
+/* Whoever does not know the size says how much can be read. */
+static void more_may_be_readable_than_there_is(void **state) {
+  (void)state;
+  const geometry g = {30000, 1, 0};
+  for (int variant = 0; variant < VARIANTS; variant++) {
+    sent s = make_sent(g, 0.1, variant, normal, 3);
+    size_t size = s.size + 9000;
+    uint8_t *larger = sample_memory(size);
+    memset(larger, 0xc3, size);
+    memcpy(larger, s.payload, s.size);
+    free_sent(&s);
+    s.payload = larger;
+    s.size = size;
+    s.scratch = device_memory(lcomm_cuda_run_topk_scratch(s.entries, s.size));
+    add_and_decode(&s, 1.0f);
+    free_sent(&s);
+  }
+}
+
+/* ---------------------------------------------------------------- settle, mask */
+
+static void settle_and_mask(const sent *mine, const sent *theirs) {
+  lcomm_cuda_sparse a = sparse_of(mine), b = theirs != NULL ? sparse_of(theirs) : a;
+  const lcomm_cuda_sparse *applied = theirs != NULL ? &b : NULL;
+  const uint8_t *payload = theirs != NULL ? theirs->payload : NULL;
+  vectors v = make_vectors(mine->base_count, normal);
+  lcomm_topk_settle(&mine->format, mine->payload, payload, mine->parts, mine->part, v.expected);
+  assert_int_equal(lcomm_cuda_run_topk_settle(&a, applied, v.found, NULL), 0);
+  compare_and_free(&v);
+  v = make_vectors(mine->base_count, normal);
+  lcomm_topk_mask(&mine->format, mine->payload, payload, mine->parts, mine->part, v.expected);
+  assert_int_equal(lcomm_cuda_run_topk_mask(&a, applied, v.found, NULL), 0);
+  compare_and_free(&v);
+}
+
+static void what_was_sent_and_applied_is_settled_and_masked(void **state) {
+  (void)state;
+  static const geometry geometries[] = {
+      {0, 1, 0}, {1, 1, 0}, {40, 1, 0}, {9000, 1, 0}, {50000, 3, 2}};
+  static const double densities[] = {0.002, 0.1, 0.9};
+  for (size_t i = 0; i < sizeof geometries / sizeof *geometries; i++)
+    for (size_t j = 0; j < 9; j++) {
+      int variant = (int)(j % VARIANTS);
+      sent mine = make_sent(geometries[i], densities[j / 3], variant, rarely_not_finite, i + 1);
+      sent theirs = make_sent(geometries[i], densities[j % 3], variant, normal, i + 2);
+      settle_and_mask(&mine, &theirs);
+      settle_and_mask(&mine, NULL);
+      free_sent(&mine);
+      free_sent(&theirs);
+    }
+}
+
+static void order_of_threads_does_not_matter(void **state) {
+  (void)state;
+  const geometry g = {60000, 2, 1};
+  for (int variant = 0; variant < VARIANTS; variant++) {
+    sent mine = make_sent(g, 0.3, variant, clustered, 1);
+    sent theirs = make_sent(g, 0.2, variant, normal, 2);
+    for (lcomm_emulated_order = 1; lcomm_emulated_order <= 3; lcomm_emulated_order++) {
+      add_and_decode(&mine, 1.0f);
+      settle_and_mask(&mine, &theirs);
+    }
+    lcomm_emulated_order = 0;
+    free_sent(&mine);
+    free_sent(&theirs);
+  }
+}
+
+/* --------------------------------------------------------------- hostile bytes */
+
+/* They were judged before; if they are others now, only the values of the view
+ * suffer. */
+static void changed_bytes_do_no_harm(void **state) {
+  (void)state;
+  uint64_t random = 9;
+  static const geometry geometries[] = {{30000, 3, 1}, {9000, 2, 0}, {40, 1, 0}};
+  for (int round = 0; round < 120; round++) {
+    const geometry g = geometries[round % 3];
+    sent s = make_sent(g, round % 2 == 0 ? 0.1 : 0.9, round / 2 % VARIANTS, normal, 4);
+    vectors v = make_vectors(g.base_count, normal);
+    lcomm_cuda_sparse a = sparse_of(&s);
+    for (int i = 0; i < 1 + round % 30 * 20; i++)
+      s.payload[sample_u64(&random) % s.size] = (uint8_t)sample_u64(&random);
+    assert_int_equal(lcomm_cuda_run_topk_add(&a, 1.0f, v.found, NULL), 0);
+    assert_int_equal(lcomm_cuda_run_topk_settle(&a, NULL, v.found, NULL), 0);
+    for (uint64_t i = 0; i < g.base_count; i++)
+      if (lcomm_stripe_owner(i, g.parts) != g.part)
+        assert_memory_equal(&v.found[i], &v.expected[i], sizeof(float));
+    free(v.expected);
+    free(v.found);
+    free_sent(&s);
+  }
+}
+
+static void impossible_payloads_are_refused(void **state) {
+  (void)state;
+  const geometry g = {1000, 1, 0};
+  sent s = make_sent(g, 0.1, 0, normal, 1);
+  float vector[1];
+  for (int i = 0; i < 4; i++) {
+    lcomm_cuda_sparse a = sparse_of(&s);
+    a.size = i == 0 ? 204 : a.size; /* no byte of an index */
+    a.parts = i == 1 ? 0 : a.parts;
+    a.part = i == 2 ? 1 : a.part;
+    a.base_count = i == 3 ? (uint64_t)1 << 32 : a.base_count;
+    assert_int_not_equal(lcomm_cuda_run_topk_add(&a, 1.0f, vector, NULL), 0);
+    assert_int_not_equal(lcomm_cuda_run_topk_decode(&a, 1.0f, vector, NULL), 0);
+    assert_int_not_equal(lcomm_cuda_run_topk_settle(&a, NULL, vector, NULL), 0);
+  }
+  free_sent(&s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_payload_is_added_and_decoded),
+      cmocka_unit_test(every_kind_of_value_is_added_and_decoded),
+      cmocka_unit_test(long_payloads_are_read_by_many_blocks),
+      cmocka_unit_test(more_may_be_readable_than_there_is),
+      cmocka_unit_test(what_was_sent_and_applied_is_settled_and_masked),
+      cmocka_unit_test(order_of_threads_does_not_matter),
+      cmocka_unit_test(changed_bytes_do_no_harm),
+      cmocka_unit_test(impossible_payloads_are_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

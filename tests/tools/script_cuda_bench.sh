@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+#
+# What is measured on GPUs, where there is none: it says so in one sentence, with
+# the exit status of a skip, and every target is listed as not measured.
+set -u
+
+build=${BUILD:?the folder of the programs}
+case $build in /*) ;; *) build=$PWD/$build ;; esac
+bench=$build/tools/cuda_bench
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+ln -s "$PWD/tools" "$work/tools"
+cd "$work" || exit 2
+export LCOMM_CUDA=off
+failures=0
+
+# expect NAME STATUS WORD COMMAND...: exit status, and a word in what it prints
+expect() {
+  local name=$1 status=$2 word=$3 rc
+  shift 3
+  timeout -k 5 60 "$@" >"$work/out" 2>&1 </dev/null
+  rc=$?
+  if [ $rc -eq "$status" ] && grep -q -- "$word" "$work/out"; then
+    echo "PASS $name"
+  else
+    echo "FAIL $name: exit status $rc: $(head -c 300 "$work/out" | tr '\n' ' ')"
+    failures=$((failures + 1))
+  fi
+}
+
+expect no_device_is_a_skip_with_a_reason 3 "LCOMM_CUDA=off" "$bench" -n 1K
+expect the_reason_is_one_sentence 0 "^1$" bash -c "'$bench' -n 1K 2>&1 | wc -l"
+expect cases_are_listed_without_a_device 0 "^8 peers of int8 summed,0.9$" "$bench" --list
+expect bad_usage_is_refused 2 "'-n 0' is no number" "$bench" -n 0
+expect file_that_cannot_be_written_is_refused 2 "cannot be written" "$bench" --json no/such/folder/x
+
+BUILD=$build expect benchmark_lists_what_it_could_not_measure 0 "^met 0 of 16$" tools/bench/cuda
+expect every_line_says_why 0 "^16$" grep -c "not measured  LCOMM_CUDA=off\|not measured: LCOMM_CUDA=off" build/bench/cuda.json
+expect no_figures_are_left_behind 0 "^cuda.json$" ls build/bench
+BUILD=$build expect benchmark_refuses_bad_options 2 "is no number" tools/bench/cuda -n 0
+
+expect gpu_check_refuses_unknown_options 2 "usage: gpu_check" tools/gpu_check --odd 1
+expect gpu_check_refuses_a_bundle_that_is_not_there 2 "cannot be read" tools/gpu_check --bundle no/such/file
+exit $((failures > 0))

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+#
+# libcomm-info --topology on this machine, on one with GPUs that a small NVML
+# of our own pretends, and for machines in files.
+set -u
+
+build=${BUILD:?the folder of the programs}
+case $build in /*) ;; *) build=$PWD/$build ;; esac
+info=$build/tools/libcomm-info
+fixtures=$PWD/tests/topo/fixtures
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+# expect NAME COMMAND...
+expect() {
+  local name=$1
+  shift
+  if "$@"; then
+    echo "PASS $name"
+  else
+    failed=1
+    echo "FAIL $name"
+    head -n 40 "$work/out" | sed 's/^/  | /'
+  fi
+}
+
+has() { grep -qE -- "$1" "$work/out"; }
+info() { timeout -k 5 60 "$info" "$@" >"$work/out" 2>&1; }
+refuses() { # LINE OPTION...: exit code 2 and this line
+  local line=$1
+  shift
+  info "$@"
+  [ $? -eq 2 ] && has "$line"
+}
+
+# ----------------------------------------------------------- this machine
+info --topology
+expect a_machine_is_shown has '^# host +[^ ]+, [0-9]+ processors?, [0-9]+ NUMA nodes?$'
+expect gpus_or_the_reason_why_there_are_none has '^# (no GPU +[A-Z]|gpu0)'
+expect ranks_are_shown has '^node 0 host [^ ]+ ranks 0$'
+grep -v '^#' "$work/out" >"$work/ranks"
+cp "$work/out" "$work/here.topo"
+expect what_is_shown_loads_back info --topology "$work/here.topo"
+grep -v '^#' "$work/out" >"$work/again"
+expect it_loads_back_as_it_was cmp -s "$work/ranks" "$work/again"
+
+# -------------------------------------------------------- files of machines
+expect a_file_may_follow_the_option info --topology "$fixtures/mixed.topo" --policy net=int8
+expect links_between_ranks_are_a_matrix has '^# 0 +self +nvlink +pcie +pcie +net'
+expect links_of_a_plan_are_shown has '^# rank +same-device +nvlink +pcie +shm +net$'
+expect costs_are_shown has '^# nvlink +latency 5 us, bandwidth 200 GB/s, assumed$'
+expect a_file_may_be_the_value_of_the_option info "--topology=$fixtures/nvswitch.topo" --size 4M
+expect measured_costs_are_shown has '^# nvlink +latency 4.5 us, bandwidth 370 GB/s$'
+expect one_size_is_one_table test "$(grep -c '^# all-reduce of' "$work/out")" -eq 1
+expect a_plan_names_its_links info --load "$fixtures/pairs.topo" --size 64M
+expect a_plan_sends_over_nvlink_and_pcie has '^  pcie +[0-9]+ messages'
+expect a_missing_file_is_named refuses 'no-such-file cannot be read' --topology "$work/no-such-file"
+printf 'node 0 host a ranks 0\np2p 0 1\n' >"$work/bad.topo"
+expect a_bad_line_is_named refuses 'topology, line 2: ' --topology "$work/bad.topo"
+expect a_second_file_is_refused refuses 'unexpected argument' --topology "$work/here.topo" twice
+
+# --------------------------------------------------- GPUs that are not there
+if ! command -v "${CC:-cc}" >/dev/null 2>&1; then
+  for name in gpus_of_a_driver_are_shown pairs_of_gpus_are_in_the_matrix; do
+    echo "SKIP $name: no C compiler here"
+  done
+  exit $failed
+fi
+cat >"$work/nvml.c" <<'END'
+#include <stdio.h>
+#include <string.h>
+typedef struct { char old[16]; unsigned n[5]; char id[32]; } pci;
+static const char *const ids[] = {"00000000:17:00.0", "00000000:31:00.0"};
+static int one, other;
+int nvmlInit_v2(void) { return 0; }
+int nvmlShutdown(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { return *count = 2, 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
+  return *device = index ? &other : &one, 0;
+}
+int nvmlDeviceGetName(void *device, char *name, unsigned size) {
+  return snprintf(name, size, "Pretended"), device == 0;
+}
+int nvmlDeviceGetPciInfo_v3(void *device, pci *p) {
+  return strcpy(p->id, ids[device == &other]), 0;
+}
+int nvmlDeviceGetNvLinkState(void *device, unsigned link, int *active) {
+  return *active = link < 6, device == 0 || link > 11;
+}
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned link, pci *p) {
+  return strcpy(p->id, ids[device == &one]), link > 11;
+}
+int nvmlDeviceGetP2PStatus(void *from, void *to, int capability, int *status) {
+  return *status = 0, from == to || capability > 1;
+}
+END
+"${CC:-cc}" -shared -fPIC -o "$work/libnvidia-ml.so.1" "$work/nvml.c" >"$work/out" 2>&1
+LD_LIBRARY_PATH=$work${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} info --topology
+expect gpus_of_a_driver_are_shown \
+  has '^# gpu1 +Pretended, 0000:31:00.0(, NUMA node [0-9]+)?, 6 NVLinks to GPUs$'
+expect pairs_of_gpus_are_in_the_matrix has '^# gpu0 +- +nvlink\*6'
+exit $failed
