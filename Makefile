@@ -21,7 +21,7 @@ endif
 SAN ?=#       sanitizers: address,undefined or thread
 WERROR ?=#    1: warnings are errors
 NVCC ?= nvcc
-CUDA_ARCHS ?= 75 80 90# devices that libcomm-cuda.so is compiled for, and the last one's PTX for later ones
+CUDA_ARCHS ?=# devices that libcomm-cuda.so is for (90); empty: all from 75 to 90 that nvcc knows, and PTX
 NP ?= 4#      ranks of make run
 NODES ?= 2#   nodes they pose as
 POLICY ?= net=topk:0.01+ef
@@ -64,8 +64,9 @@ AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl
 CXXFLAGS := -x c++ -std=c++17 -D_GNU_SOURCE $(OPT) -g -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
   -fno-exceptions -fno-rtti -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wvla \
   $(if $(WERROR),-Werror) $(SANFLAGS) $(EXTRA_CFLAGS)
-GENCODE := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
-  $(foreach a,$(lastword $(CUDA_ARCHS)),-gencode arch=compute_$(a),code=compute_$(a))
+CUDA_FOR := $(or $(strip $(CUDA_ARCHS)),$(shell NVCC='$(NVCC)' tools/build/cuda-probe archs))
+GENCODE := $(foreach a,$(CUDA_FOR),-gencode arch=compute_$(a),code=sm_$(a)) \
+  $(foreach a,$(lastword $(CUDA_FOR)),-gencode arch=compute_$(a),code=compute_$(a))
 NVCCFLAGS := -std=c++17 -O3 -g --fmad=false -ftz=false -prec-div=true -prec-sqrt=true $(GENCODE) \
   $(if $(WERROR),-Werror all-warnings) -Xcompiler -fPIC,-fvisibility=hidden
 
@@ -104,7 +105,7 @@ CUDA_BENCH_SOURCES := $(wildcard tools/cuda/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c tests/support/emulated/*.c tests/wire/decoder*.c)
 EMULATED_SOURCES := $(CU_KERNELS) $(wildcard tests/kernels/cuda/*.cu)
 SAN_SOURCES := $(if $(SAN),$(wildcard tests/support/sanitizer/*.c))
-OTHER_TESTS := $(if $(HAVE_UCX),,tests/transport/test_ucx_%)
+OTHER_TESTS := $(if $(HAVE_UCX),,tests/transport/test_ucx_% tests/libcomm/mpi_device_ucx.c)
 TEST_SOURCES := $(filter-out $(OTHER_TESTS),$(shell find tests -path tests/support -prune -o \( -name 'test_*.c' -o -name 'mpi_*.c' \) -print 2>/dev/null | sort)) \
   $(CU_TESTS)
 

@@ -32,8 +32,7 @@ static bool reaches(const lcomm_comm *comm, int peer) {
          lcomm_comm_link(comm, peer)->table->borrow;
 }
 
-/* Is there a reason to bring this payload to the host all the same? */
-static bool may_lend(const lcomm_run *run, uint32_t slot) {
+bool lcomm_device_may_stay(const lcomm_run *run, uint32_t slot) {
   return !lcomm_exec_is_short(run->plan->slot_bounds[slot]) && !lcomm_run_is_sparse(run, slot) &&
          !lcomm_run_format(run, slot)->zstd && !run->plan->checksum;
 }
@@ -46,7 +45,8 @@ static void find_lent(lcomm_run *run) {
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
     if (step->kind == LCOMM_STEP_SEND) {
-      lends[step->slot] = may_lend(run, step->slot) && !run->slots[step->slot].received;
+      lends[step->slot] =
+          lcomm_device_may_stay(run, step->slot) && !run->slots[step->slot].received;
     }
   }
   for (uint32_t i = 0; i < schedule->step_count; i++) {
@@ -63,12 +63,15 @@ lcomm_status lcomm_device_loans_make(lcomm_run *run) {
   device->lends = calloc((size_t)slots + 1, sizeof(*device->lends));
   device->papers = calloc((size_t)slots + 1, sizeof(*device->papers));
   device->view = calloc((size_t)slots + 1, sizeof(*device->view));
-  if (!device->lends || !device->papers || !device->view) {
+  device->direct = calloc((size_t)slots + 1, sizeof(*device->direct));
+  device->own_paper = calloc((size_t)slots + 1, sizeof(*device->own_paper));
+  if (!device->direct || !device->own_paper || !device->lends || !device->papers || !device->view) {
     return LCOMM_ERR_MEMORY;
   }
   if (device->can_share && is_wanted()) {
     find_lent(run);
   }
+  lcomm_device_find_direct(run);
   for (uint32_t i = 0; i < slots; i++) {
     lent += device->lends[i];
   }
@@ -93,18 +96,25 @@ void lcomm_device_loans_free(lcomm_run *run) {
   free(device->lends);
   free(device->papers);
   free(device->view);
+  free(device->direct);
+  free(device->own_paper);
 }
 
 /* --------------------------------------------------------------- the sender */
 
 bool lcomm_device_lend(lcomm_run *run, uint32_t slot, const void *payload) {
+  lcomm_run_device *device = run->device;
+  bool own = payload == device->payload[slot]; /* which stays, so its paper does */
   paper it;
   memset(&it, 0, sizeof(it));
-  if (run->device->table->ipc_get(payload, &it.memory) != 0) {
-    return false;
+  if (!own || !device->own_paper[slot]) {
+    if (device->table->ipc_get(payload, &it.memory) != 0) {
+      return false;
+    }
+    it.size = run->slots[slot].payload_size;
+    memcpy(device->papers[slot], &it, sizeof(it));
+    device->own_paper[slot] = own;
   }
-  it.size = run->slots[slot].payload_size;
-  memcpy(run->device->papers[slot], &it, sizeof(it));
   run->slots[slot].lent = true;
   return true;
 }
@@ -112,7 +122,11 @@ bool lcomm_device_lend(lcomm_run *run, uint32_t slot, const void *payload) {
 const void *lcomm_device_second_piece(const lcomm_run *run, uint32_t slot, size_t *size) {
   const lcomm_slot_memory *memory = &run->slots[slot];
   *size = memory->lent ? (size_t)LCOMM_PAPER_SIZE : memory->wire_size;
-  return memory->lent ? run->device->papers[slot] : memory->wire;
+  if (memory->lent) {
+    return run->device->papers[slot];
+  }
+  bool direct = run->device && run->device->direct[slot];
+  return direct ? lcomm_device_payload(run, slot) : memory->wire;
 }
 
 /* ------------------------------------------------------------- the receiver */

@@ -26,6 +26,16 @@ enum { LCOMM_PAPER_SIZE = 4352 };
 lcomm_status lcomm_device_loans_make(lcomm_run *run);
 void lcomm_device_loans_free(lcomm_run *run);
 
+/* Has this slot's payload no reason to come to the host but to travel? */
+bool lcomm_device_may_stay(const lcomm_run *run, uint32_t slot);
+
+/* device_direct.c: which slots travel from and into memory of the device; part of
+ * lcomm_device_loans_make. Where the payload of a slot is received, and that it
+ * was. */
+void lcomm_device_find_direct(lcomm_run *run);
+void *lcomm_device_landing(const lcomm_run *run, uint32_t slot);
+void lcomm_device_landed(lcomm_run *run, uint32_t slot);
+
 /* The sender: is this slot lent in this operation? Its payload is at `payload` on
  * the device then. Writes the paper; false when the memory cannot be shared. */
 bool lcomm_device_lend(lcomm_run *run, uint32_t slot, const void *payload);

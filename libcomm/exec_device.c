@@ -75,6 +75,21 @@ static int copy_to_host(const lcomm_run *run, const lcomm_step *step, const uint
                                   run->device->stream);
 }
 
+/* A payload that leaves from here: the vector's own elements where the schedule
+ * keeps them, else a copy. */
+static int keep_here(lcomm_run *run, const lcomm_step *step) {
+  const lcomm_run_device *device = run->device;
+  uint8_t *payload = device->payload[step->slot];
+  const uint8_t *elements = lcomm_run_at(run, step->span.first);
+  bool alias = run->plan->schedule.slots[step->slot].alias.count > 0;
+  device->view[step->slot] = is_copy(run, step) && alias ? elements : payload;
+  if (!is_copy(run, step) || alias) {
+    return 0;
+  }
+  return device->table->copy(payload, elements, run->slots[step->slot].payload_size,
+                             device->stream);
+}
+
 /* A payload that peers read on this device. The vector's own elements are lent
  * where the schedule keeps them as they are until they are sent; others are copied
  * to where payloads are. */
@@ -111,6 +126,9 @@ static int encode(lcomm_run *run, uint32_t index) {
     device->arrived[step->slot] = true;
   }
   memory->encoded = false;
+  if (!error && device->direct[step->slot]) {
+    return keep_here(run, step);
+  }
   if (error || device->lends[step->slot]) {
     return error ? error : lend(run, step);
   }

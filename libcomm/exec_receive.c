@@ -123,8 +123,8 @@ static lcomm_status await_payload(lcomm_run *run, lcomm_message *message) {
     slot->lender_rank = step->peer;
     status = wire->table->borrow(wire, step->peer, tag, size, &slot->loan);
   } else {
-    status =
-        wire->table->receive(wire, step->peer, tag, slot->wire, slot->wire_size, &message->payload);
+    status = wire->table->receive(wire, step->peer, tag, lcomm_device_landing(run, step->slot),
+                                  slot->wire_size, &message->payload);
   }
   message->payload_under_way = status == LCOMM_OK;
   return status == LCOMM_OK ? LCOMM_OK : lcomm_exec_transport_failed(run, message->step);
@@ -178,6 +178,7 @@ static lcomm_status accept_second(lcomm_run *run, lcomm_message *message, size_t
   if (size != slot->wire_size) {
     return malformed(run, message->step, "the payload is shorter than its header says");
   }
+  lcomm_device_landed(run, step->slot);
   return slot->lender ? lcomm_exec_take_loan(run, message->step) : LCOMM_OK;
 }
 

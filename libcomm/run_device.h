@@ -42,7 +42,9 @@ typedef struct lcomm_run_device {
   uint8_t *memory;         /* of the device: all payloads, then scratch of the encoders */
   uint8_t **payload;       /* of each slot, in it */
   const uint8_t **view;    /* of each slot: where its sender has it, or NULL */
+  bool *direct;            /* per slot: messages take it from here, or put it here */
   bool *lends;             /* per slot: it may be lent */
+  bool *own_paper;         /* per slot: the paper is of its payload here */
   uint8_t **papers;        /* per slot that may be lent, in paper_memory */
   uint8_t *paper_memory;   /* that peers can view */
   bool *arrived;           /* per slot: its payload is on the device */

@@ -103,6 +103,9 @@ typedef struct lcomm_transport_table {
                         size_t size, void *bytes);
   void (*give_back)(lcomm_transport *transport, lcomm_transfer *transfer);
 
+  /* May the bytes of a message lie in memory of a CUDA device, on both sides? */
+  bool (*takes_devices)(const lcomm_transport *transport);
+
   /* Memory that peers can view when it is sent from. NULL when there is none
    * left: then any memory will do. Aligned to a page, zeroed. */
   void *(*memory_get)(lcomm_transport *transport, size_t size);

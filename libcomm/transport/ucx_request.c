@@ -45,10 +45,10 @@ bool lcomm_ucx_wait(lcomm_ucx_transport *t, void *request, double deadline_s) {
   return true;
 }
 
-/* All memory is the host's; saying so spares UCX the search in its tables. */
-static ucp_request_param_t host_memory(void) {
+/* Where all memory is the host's, saying so spares UCX the search in its tables. */
+static ucp_request_param_t memory_of(const lcomm_ucx_transport *t) {
   ucp_request_param_t param = {
-      .op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+      .op_attr_mask = t->place.takes_devices ? 0 : UCP_OP_ATTR_FIELD_MEMORY_TYPE,
       .memory_type = UCS_MEMORY_TYPE_HOST,
   };
   return param;
@@ -56,13 +56,13 @@ static ucp_request_param_t host_memory(void) {
 
 void *lcomm_ucx_send(lcomm_ucx_transport *t, int peer, ucp_tag_t tag, const void *bytes,
                      size_t size) {
-  ucp_request_param_t param = host_memory();
+  ucp_request_param_t param = memory_of(t);
   return lcomm_ucx.ucp_tag_send_nbx(t->peers[peer].endpoint, bytes, size, tag, &param);
 }
 
 void *lcomm_ucx_receive(lcomm_ucx_transport *t, ucp_tag_t tag, ucp_tag_t mask, void *bytes,
                         size_t capacity) {
-  ucp_request_param_t param = host_memory();
+  ucp_request_param_t param = memory_of(t);
   /* Only a request tells how many bytes came: UCX 1.13 leaves recv_info as it is. */
   param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   return lcomm_ucx.ucp_tag_recv_nbx(t->place.worker, bytes, capacity, tag, mask, &param);

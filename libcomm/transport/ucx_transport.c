@@ -246,6 +246,10 @@ static const char *ucx_why(const lcomm_transport *transport) {
   return ((const lcomm_ucx_transport *)transport)->why;
 }
 
+static bool ucx_takes_devices(const lcomm_transport *transport) {
+  return ((const lcomm_ucx_transport *)transport)->place.takes_devices;
+}
+
 /* What needs no peer. NULL on failure, with a phrase in why. */
 static lcomm_ucx_transport *create(const lcomm_transport_setup *setup, const char *devices,
                                    lcomm_status *status, char *why) {
@@ -313,6 +317,7 @@ const lcomm_transport_table lcomm_transport_ucx = {
     .tell = lcomm_ucx_tell,
     .hear = lcomm_ucx_hear,
     .why = ucx_why,
+    .takes_devices = ucx_takes_devices,
     .arm = ucx_arm,
     .disarm = ucx_disarm,
 };

@@ -9,16 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/device/device.h"
 #include "libcomm/transport/transport.h"
 #include "libcomm/transport/ucx_devices.h"
 #include "libcomm/transport/ucx_environment.h"
 
 /* Ours where the user sets no LCOMM_UCX_NAME. Ranks of one host that come here
- * at all come for a network, and all memory is the host's. A connection may not
- * block while it is made, and one that died must be noticed while it is idle. */
+ * at all come for a network. A connection may not block while it is made, and one
+ * that died must be noticed while it is idle. */
 #define COMMON                                                                                     \
-  "UCX_TLS=^shm,self,cuda,rocm", "UCX_WARN_INVALID_CONFIG=n", "UCX_TCP_CONN_NB=y",                 \
-      "UCX_TCP_KEEPIDLE=4s", "UCX_TCP_KEEPINTVL=2s", "UCX_TCP_KEEPCNT=3"
+  "UCX_WARN_INVALID_CONFIG=n", "UCX_TCP_CONN_NB=y", "UCX_TCP_KEEPIDLE=4s", "UCX_TCP_KEEPINTVL=2s", \
+      "UCX_TCP_KEEPCNT=3"
+
+/* Memory of devices is for networks that reach it by themselves. TCP does not: UCX
+ * would copy it to the host piece by piece, and waits for each copy. */
+#define HOST_MEMORY "UCX_TLS=^shm,self,cuda,rocm"
+#define ANY_MEMORY "UCX_TLS=^shm,self,rocm"
 
 /* Only devices that read memory by themselves need a cache of registered memory. */
 #define NO_CACHE "UCX_RCACHE_ENABLE=n"
@@ -31,6 +37,8 @@
  * missed for many minutes. */
 #define FOR_TCP NO_CACHE, "UCX_RNDV_THRESH=inf", "UCX_KEEPALIVE_INTERVAL=inf"
 #define FOR_ANY "UCX_KEEPALIVE_INTERVAL=2s"
+
+bool lcomm_ucx_assume_devices;
 
 enum { SETTING_MAX = LCOMM_UCX_DEVICES_MAX + 32 };
 
@@ -104,7 +112,7 @@ static bool has_only_tcp(ucp_context_h context) {
 
 /* Look what there is. */
 static lcomm_status probe(bool *only_tcp, char *why) {
-  static const char *const settings[] = {COMMON, NO_CACHE, NULL};
+  static const char *const settings[] = {HOST_MEMORY, COMMON, NO_CACHE, NULL};
   ucp_context_h context = NULL;
   lcomm_status status = LCOMM_ERR_MEMORY;
   if (lcomm_ucx_environment_enter("UCX_", settings)) {
@@ -127,10 +135,20 @@ static lcomm_status open_with(const char *const *settings, lcomm_ucx_place *plac
   return status;
 }
 
+/* Was this UCX built for CUDA, and does it find a device? */
+static bool knows_devices(ucp_context_h context) {
+  ucp_context_attr_t attributes = {.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES};
+  return lcomm_ucx.ucp_context_query(context, &attributes) == UCS_OK &&
+         (attributes.field_mask & UCP_ATTR_FIELD_MEMORY_TYPES) &&
+         (attributes.memory_types >> UCS_MEMORY_TYPE_CUDA & 1);
+}
+
 lcomm_status lcomm_ucx_place_open(const char *devices, lcomm_ucx_place *place, char *why) {
   char devices_setting[SETTING_MAX];
-  const char *const any[] = {COMMON, FOR_ANY, NULL};
-  const char *const tcp[] = {COMMON, FOR_TCP, devices[0] ? devices_setting : NULL, NULL};
+  const char *const any[] = {lcomm_device_in_use() ? ANY_MEMORY : HOST_MEMORY, COMMON, FOR_ANY,
+                             NULL};
+  const char *const tcp[] = {HOST_MEMORY, COMMON, FOR_TCP, devices[0] ? devices_setting : NULL,
+                             NULL};
   bool only_tcp = false;
   snprintf(devices_setting, sizeof(devices_setting), "UCX_NET_DEVICES=%s", devices);
   snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "out of memory");
@@ -139,6 +157,8 @@ lcomm_status lcomm_ucx_place_open(const char *devices, lcomm_ucx_place *place, c
   if (status == LCOMM_OK) {
     status = open_with(only_tcp ? tcp : any, place, why);
   }
+  place->takes_devices = status == LCOMM_OK && !only_tcp && knows_devices(place->context);
+  place->takes_devices |= lcomm_ucx_assume_devices;
   pthread_mutex_unlock(&lock);
   return status;
 }

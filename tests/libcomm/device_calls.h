@@ -37,7 +37,7 @@ enum { COUNTS = sizeof(counts) / sizeof(counts[0]) };
 static double given[PARTS * COUNT_MAX], wanted[PARTS * COUNT_MAX], got[PARTS * COUNT_MAX];
 
 /* Whole numbers and small ones: bits that any type can hold. */
-static void fill(uint64_t count, lcomm_dtype dtype, uint64_t seed) {
+static inline void fill(uint64_t count, lcomm_dtype dtype, uint64_t seed) {
   static float values[PARTS * COUNT_MAX];
   fill_gradient(values, count, seed + (uint64_t)mpi_rank);
   for (uint64_t i = 0; i < count; i++) {
@@ -64,8 +64,8 @@ static void fill(uint64_t count, lcomm_dtype dtype, uint64_t seed) {
 /* One collective in a form that fits all. */
 typedef enum form { ALLREDUCE, IN_PLACE, SCALED, SCATTER, GATHER, EACH, SPREAD, FORMS } form;
 
-static lcomm_status call(lcomm_comm *comm, form f, void *send, void *receive, uint64_t count,
-                         lcomm_dtype dtype, lcomm_op op) {
+static inline lcomm_status call(lcomm_comm *comm, form f, void *send, void *receive, uint64_t count,
+                                lcomm_dtype dtype, lcomm_op op) {
   switch (f) {
   case ALLREDUCE:
     return lcomm_allreduce(comm, send, receive, count, dtype, op);
@@ -84,17 +84,17 @@ static lcomm_status call(lcomm_comm *comm, form f, void *send, void *receive, ui
   }
 }
 
-static bool in_send(form f) {
+static inline bool in_send(form f) {
   return f == IN_PLACE || f == SPREAD;
 }
 
 /* Room for the result, and how much of it is one. */
-static uint64_t result_count(form f, uint64_t count) {
+static inline uint64_t result_count(form f, uint64_t count) {
   return f == GATHER || f == EACH ? count * (uint64_t)mpi_size : count;
 }
 
-static void compare(lcomm_comm *here, lcomm_comm *there, form f, uint64_t count, lcomm_dtype dtype,
-                    lcomm_op op, const char *policy) {
+static inline void compare(lcomm_comm *here, lcomm_comm *there, form f, uint64_t count,
+                           lcomm_dtype dtype, lcomm_op op, const char *policy) {
   static double copy[PARTS * COUNT_MAX];
   size_t element = lcomm_dtype_size(dtype), all = (size_t)mpi_size * count * element;
   size_t size = (size_t)result_count(f, count) * element;
@@ -112,11 +112,11 @@ static void compare(lcomm_comm *here, lcomm_comm *there, form f, uint64_t count,
   check(device->memory_free(receive));
 }
 
-static int most_nodes(void) {
+static inline int most_nodes(void) {
   return mpi_size < 3 ? mpi_size : 3;
 }
 
-static void sums_on_a_device_have_the_bits_of_the_host(void) {
+static inline void sums_on_a_device_have_the_bits_of_the_host(void) {
   for (int p = 0; p < POLICIES; p++) {
     int nodes = 1 + p % most_nodes();
     lcomm_comm *here = make_comm(policies[p], nodes), *there = make_comm(policies[p], nodes);
@@ -137,7 +137,7 @@ static void sums_on_a_device_have_the_bits_of_the_host(void) {
   }
 }
 
-static void every_type_and_operation_has_the_bits_of_the_host(void) {
+static inline void every_type_and_operation_has_the_bits_of_the_host(void) {
   lcomm_comm *here = make_comm("net=int8 min=1", most_nodes());
   lcomm_comm *there = make_comm("net=int8 min=1", most_nodes());
   for (int type = LCOMM_FLOAT32; type <= LCOMM_INT64; type++) {
@@ -151,7 +151,7 @@ static void every_type_and_operation_has_the_bits_of_the_host(void) {
   lcomm_destroy(there);
 }
 
-static void moves_on_a_device_have_the_bits_of_the_host(void) {
+static inline void moves_on_a_device_have_the_bits_of_the_host(void) {
   lcomm_comm *here = make_comm("", most_nodes()), *there = make_comm("", most_nodes());
   for (int f = GATHER; f < FORMS; f++) {
     for (int c = 0; c < COUNTS; c++) {
@@ -164,7 +164,7 @@ static void moves_on_a_device_have_the_bits_of_the_host(void) {
 }
 
 /* Even ranks have their data on a device, odd ones on the host. */
-static void data_on_devices_meets_data_on_hosts(void) {
+static inline void data_on_devices_meets_data_on_hosts(void) {
   for (int p = 0; p < POLICIES; p++) {
     lcomm_comm *comm = make_comm(policies[p], most_nodes());
     uint64_t count = COUNT_MAX;
@@ -183,7 +183,7 @@ static void data_on_devices_meets_data_on_hosts(void) {
 }
 
 /* Exact sums of a node, with and without reading each other's memory. */
-static void peers_read_each_others_devices(void) {
+static inline void peers_read_each_others_devices(void) {
   for (int off = 0; off < 2; off++) {
     setenv("LCOMM_CUDA_IPC", off ? "off" : "auto", 1);
     for (int p = 0; p < 3; p++) {
@@ -203,7 +203,7 @@ static void peers_read_each_others_devices(void) {
   }
 }
 
-static void sixteen_bit_arrays_may_begin_anywhere(void) {
+static inline void sixteen_bit_arrays_may_begin_anywhere(void) {
   enum { COUNT = 5001 };
   lcomm_comm *here = make_comm("net=int8 min=1", most_nodes());
   lcomm_comm *there = make_comm("net=int8 min=1", most_nodes());
@@ -223,7 +223,29 @@ static void sixteen_bit_arrays_may_begin_anywhere(void) {
   lcomm_destroy(there);
 }
 
-static void buffers_in_two_places_are_refused(void) {
+/* A call works where its buffers are and leaves the program's device as it is. */
+static inline void every_device_of_a_process_can_be_used(void) {
+  enum { COUNT = 9001 };
+  int devices = 0, current = 0;
+  check(device->count(&devices));
+  lcomm_comm *comm = make_comm("net=bf16 min=1", most_nodes());
+  for (int d = 0; d < devices; d++) {
+    check(device->use(d));
+    float *buffer = on_device(COUNT * sizeof(float));
+    check(device->use(0));
+    fill(COUNT, LCOMM_FLOAT32, 5);
+    to_device(buffer, given, COUNT * sizeof(float));
+    require_fine(comm, lcomm_allreduce(comm, buffer, buffer, COUNT, LCOMM_FLOAT32, LCOMM_SUM));
+    from_device(got, buffer, COUNT * sizeof(float));
+    require(same_everywhere(got, COUNT * sizeof(float)), "device %d: the ranks differ", d);
+    check(device->current(&current));
+    require(current == 0, "device %d is in use now", current);
+    check(device->memory_free(buffer));
+  }
+  lcomm_destroy(comm);
+}
+
+static inline void buffers_in_two_places_are_refused(void) {
   lcomm_comm *comm = make_comm("", 1);
   float here[16] = {0};
   float *there = on_device(sizeof(here));
@@ -255,6 +277,7 @@ static void buffers_in_two_places_are_refused(void) {
       {"data_on_devices_meets_data_on_hosts", data_on_devices_meets_data_on_hosts},                \
       {"peers_read_each_others_devices", peers_read_each_others_devices},                          \
       {"sixteen_bit_arrays_may_begin_anywhere", sixteen_bit_arrays_may_begin_anywhere},            \
+      {"every_device_of_a_process_can_be_used", every_device_of_a_process_can_be_used},            \
       {"buffers_in_two_places_are_refused", buffers_in_two_places_are_refused},
 
 #endif
