@@ -208,7 +208,7 @@ $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
 # Helpers of the tests, and what they look into besides the library: only what a
 # test refers to is linked.
 $(BUILD)/libtest.a: $(SUPPORT_OBJECTS) $(CODEC_OBJECTS) $(TRACE_OBJECTS) $(call OBJ,$(PERF_SOURCES)) \
-  $(call OBJ,$(CUDA_BENCH_SOURCES)) $(TRAINER_PARTS)
+  $(call OBJ,$(CUDA_BENCH_SOURCES) $(INFO_SOURCES)) $(TRAINER_PARTS)
 	@echo "  AR    $@"
 	@rm -f $@; ar rcs $@ $^
 

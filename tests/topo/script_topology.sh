@@ -3,12 +3,14 @@
 # Copyright the libcomm authors
 #
 # libcomm-info --topology on this machine, on one with GPUs that a small NVML
-# of our own pretends, and for machines in files.
+# of our own pretends, and for machines in files; and --measure, whose values are
+# not judged, only that there are some.
 set -u
 
 build=${BUILD:?the folder of the programs}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 info=$build/tools/libcomm-info
+launch=$PWD/tools/build/launch
 fixtures=$PWD/tests/topo/fixtures
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -61,6 +63,55 @@ expect a_missing_file_is_named refuses 'no-such-file cannot be read' --topology 
 printf 'node 0 host a ranks 0\np2p 0 1\n' >"$work/bad.topo"
 expect a_bad_line_is_named refuses 'topology, line 2: ' --topology "$work/bad.topo"
 expect a_second_file_is_refused refuses 'unexpected argument' --topology "$work/here.topo" twice
+
+# ------------------------------------------------------------- measured links
+export LCOMM_TIMEOUT_S=${LCOMM_TIMEOUT_S:-60}
+# measure RANKS [VARIABLE=VALUE...]: standard output only, as it would be kept
+measure() {
+  env "${@:2}" timeout -k 5 100 "$launch" "$1" "$info" --measure >"$work/out" 2>"$work/err" </dev/null
+}
+# measured CLASS...: each has one line of two finite numbers above 0, no other class has one
+measured() {
+  grep '^link ' "$work/out" | awk -v classes="$*" '
+    function positive(text) { return text ~ /^[0-9]+(\.[0-9]+)?$/ && text + 0 > 0 }
+    $3 == "latency" && $5 == "us" && $6 == "bandwidth" && $8 == "GB/s" && NF == 8 &&
+      positive($4) && positive($7) { found = found (found ? " " : "") $2; next }
+    { exit wrong = 1 }
+    END { exit wrong || found != classes }'
+}
+keep() { grep -E '^[^#]' "$work/out" >"$work/$1"; }
+prints_again() { # FILE: loaded, it says the same
+  info --topology "$1" && keep again && cmp -s "$work/kept" "$work/again"
+}
+
+expect links_of_four_ranks_are_measured measure 4 LCOMM_NODES=2 LCOMM_CUDA=off
+expect every_class_that_occurs_is_measured measured shm net
+expect the_pair_that_was_measured_is_named has '^# net +measured between ranks 0 and 2 by [a-z]+$'
+expect ranks_that_pose_are_shown has '^node 1 host [^ ]+ ranks 2 3$'
+keep kept
+cp "$work/out" "$work/measured.topo"
+expect measured_links_load_back prints_again "$work/measured.topo"
+expect measured_links_are_no_longer_assumed \
+  test "$(grep -cE '^# (shm|net) +latency .* GB/s$' "$work/out")" -eq 2
+expect links_are_measured_without_nodes measure 3 LCOMM_CUDA=off
+expect classes_that_do_not_occur_are_not_measured measured shm
+expect links_over_mpi_are_measured measure 3 LCOMM_NODES=3 LCOMM_TRANSPORT=mpi LCOMM_CUDA=off
+expect the_transport_is_named has '^# net +measured between ranks 0 and 1 by mpi$'
+# ranks 1 and 2 on one host, rank 0 on another
+measure_hosts() {
+  env LCOMM_CUDA=off timeout -k 5 100 "$launch" 1 env LCOMM_HOSTID=alpha "$info" --measure \
+    : -np 2 env LCOMM_HOSTID=beta "$info" --measure >"$work/out" 2>"$work/err" </dev/null
+}
+expect a_class_that_rank_0_has_not_is_measured measure_hosts
+expect its_pair_is_named has '^# shm +measured between ranks 1 and 2 by shm$'
+expect values_of_other_ranks_arrive measured shm net
+info --measure
+expect one_rank_says_what_is_needed has '^# nothing was measured: links lie between 2 ranks or more'
+expect one_rank_has_no_measured_links measured
+cp "$work/out" "$work/one.topo"
+keep kept
+expect one_rank_loads_back prints_again "$work/one.topo"
+expect ranks_that_are_not_there_are_not_measured refuses 'only ranks that are there' --measure --ranks 4
 
 # --------------------------------------------------- GPUs that are not there
 if ! command -v "${CC:-cc}" >/dev/null 2>&1; then

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "tools/info/topology.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libcomm/base/env.h"
+#include "libcomm/topo/machine.h"
+
+static char *read_file(const char *path) {
+  enum { LARGEST = 16 << 20 };
+  FILE *file = fopen(path, "rb");
+  char *text = file ? malloc(LARGEST + 1) : NULL;
+  if (text) {
+    text[fread(text, 1, LARGEST, file)] = '\0';
+  }
+  if (file) {
+    fclose(file);
+  }
+  return text;
+}
+
+static lcomm_status load_topology(const char *path, lcomm_topo *topo, char *error) {
+  char *text = read_file(path);
+  if (!text) {
+    snprintf(error, LCOMM_TOPO_ERROR_MAX, "the topology file %.200s cannot be read", path);
+    return LCOMM_ERR_SYSTEM;
+  }
+  lcomm_status status = lcomm_topo_load(text, topo, error);
+  free(text);
+  return status;
+}
+
+lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, char *error) {
+  int size = 1;
+  const char *posed = lcomm_env_get(LCOMM_ENV_NODES);
+  int nodes = o->nodes;
+  if (nodes == 0 && o->ranks == 0 && posed && !info_parse_number(posed, 1, &nodes)) {
+    snprintf(error, LCOMM_TOPO_ERROR_MAX, "LCOMM_NODES=%.40s is not a number of nodes", posed);
+    return LCOMM_ERR_ARGUMENT;
+  }
+  if (o->topology_file) {
+    return load_topology(o->topology_file, topo, error);
+  }
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  lcomm_identity mine;
+  lcomm_identity_self(&mine);
+  if (o->ranks == 0) {
+    lcomm_identity_device(&mine);
+  }
+  int count = o->ranks > 0 ? o->ranks : size;
+  lcomm_identity *all = calloc((size_t)(count > size ? count : size), sizeof(*all));
+  if (!all) {
+    snprintf(error, LCOMM_TOPO_ERROR_MAX, "out of memory for %d ranks", count);
+    return LCOMM_ERR_MEMORY;
+  }
+  MPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all, sizeof(mine), MPI_BYTE, MPI_COMM_WORLD);
+  for (int i = 0; o->ranks > 0 && i < count; i++) {
+    all[i] = mine;
+  }
+  lcomm_status status = lcomm_topo_create(all, count, nodes, topo, error);
+  free(all);
+  return status;
+}
+
+/* What a function of the library writes into a buffer of the size it asks for. */
+typedef size_t (*printer)(const void *subject, char *text, size_t size);
+
+static void print_text(printer print, const void *subject) {
+  size_t length = print(subject, NULL, 0);
+  char *text = malloc(length + 1);
+  if (text) {
+    print(subject, text, length + 1);
+    fputs(text, stdout);
+  }
+  free(text);
+}
+
+static size_t print_ranks(const void *topo, char *text, size_t size) {
+  return lcomm_topo_print(topo, text, size);
+}
+
+static size_t print_links(const void *topo, char *text, size_t size) {
+  return lcomm_topo_matrix(topo, text, size);
+}
+
+static size_t print_machine(const void *identity, char *text, size_t size) {
+  const lcomm_identity *mine = identity;
+  return lcomm_machine_print(LCOMM_SYSFS_ROOT, mine->host, lcomm_gpus_here(), text, size);
+}
+
+void info_print_machine(void) {
+  lcomm_identity mine;
+  lcomm_identity_self(&mine);
+  print_text(print_machine, &mine);
+}
+
+void info_print_ranks(const lcomm_topo *topo) {
+  print_text(print_ranks, topo);
+}
+
+void info_print_links(const lcomm_topo *topo) {
+  print_text(print_links, topo);
+}
