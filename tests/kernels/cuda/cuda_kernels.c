@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The kernels of CUDA's table on a device of this host. */
+
+#include "tests/kernels/cuda/kernel_properties.h"
+#include "tests/kernels/cuda/step_properties.h"
+#include "tests/kernels/cuda/topk_properties.h"
+#include "tests/kernels/cuda/value_properties.h"
+
+#define ON_DEVICE(test) cmocka_unit_test_setup_teardown(test, open_stream, close_stream)
+
+int main(void) {
+  char why[LCOMM_DEVICE_WHY_MAX];
+  const struct CMUnitTest tests[] = {KERNEL_PROPERTIES(ON_DEVICE), VALUE_PROPERTIES(ON_DEVICE),
+                                     TOPK_PROPERTIES(ON_DEVICE), STEP_PROPERTIES(ON_DEVICE)};
+  device = lcomm_device_get(why);
+  if (device == NULL) {
+    printf("SKIP cuda_kernels: %s\n", why);
+    return 0;
+  }
+  long_count = 1 << 21;
+  return device->use(0) + cmocka_run_group_tests(tests, prepare_kernels, forget_kernels);
+}
