@@ -4,6 +4,7 @@
 #include "libcomm/device/device.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -55,13 +56,29 @@ const lcomm_device_table *lcomm_device_get(char *why) {
   return found;
 }
 
-/* Whoever has an address of a device has loaded the driver. */
+static int read_loads(struct dl_phdr_info *info, size_t size, void *loads) {
+  (void)size;
+  *(unsigned long long *)loads = info->dlpi_adds;
+  return 1; /* the first object tells */
+}
+
+/* Whoever has an address of a device has loaded the driver. To look for it takes
+ * some 20 us, so that is done only when a library was loaded since the last look;
+ * to see that takes 20 ns. */
 static bool driver_is_loaded(void) {
-  void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (driver) {
-    dlclose(driver);
+  static _Atomic unsigned long long loads_seen;
+  unsigned long long loads = 0;
+  dl_iterate_phdr(read_loads, &loads);
+  if (loads == atomic_load_explicit(&loads_seen, memory_order_relaxed)) {
+    return false;
   }
-  return driver != NULL;
+  void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (!driver) {
+    atomic_store_explicit(&loads_seen, loads, memory_order_relaxed);
+    return false;
+  }
+  dlclose(driver);
+  return true;
 }
 
 const lcomm_device_table *lcomm_device_in_use(void) {
