@@ -141,7 +141,7 @@ static lcomm_status prepare_lossy(lcomm_bucket *bucket) {
   if (bucket->run && !(density < bucket->density || density > bucket->density)) {
     return LCOMM_OK;
   }
-  lcomm_run_destroy(bucket->run);
+  lcomm_run_retire(bucket->comm, bucket->run);
   bucket->run = NULL;
   bucket->density = density;
   lcomm_status status = make_run(bucket, false, density, &bucket->run);

@@ -82,6 +82,14 @@ lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtyp
 
 /* --------------------------------------------------------------- the end */
 
+static void free_runs(lcomm_run *run) {
+  while (run) {
+    lcomm_run *next = run->next;
+    lcomm_run_destroy(run);
+    run = next;
+  }
+}
+
 static void free_operations(lcomm_comm *comm) {
   lcomm_operation *operation = comm->made;
   while (operation) {
@@ -92,12 +100,8 @@ static void free_operations(lcomm_comm *comm) {
     free(operation);
     operation = next;
   }
-  lcomm_run *run = comm->cached_runs;
-  while (run) {
-    lcomm_run *next = run->next;
-    lcomm_run_destroy(run);
-    run = next;
-  }
+  free_runs(comm->cached_runs);
+  free_runs(comm->retired_runs);
 }
 
 void lcomm_comm_free(lcomm_comm *comm, bool orderly) {

@@ -62,6 +62,7 @@ struct lcomm_comm {
   /* Runs of plain calls, kept for the next call of the same shape. */
   lcomm_run *cached_runs;
   unsigned cached_run_count;
+  lcomm_run *retired_runs;              /* to be destroyed, see lcomm_run_retire */
   struct lcomm_device_map *device_maps; /* memory of peers' devices, see device_loan.h */
   unsigned device_works;                /* under way on devices: nobody rings when they are over */
 

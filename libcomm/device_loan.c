@@ -8,6 +8,7 @@
 
 #include "libcomm/base/env.h"
 #include "libcomm/exec_internal.h"
+#include "libcomm/hold.h"
 #include "libcomm/run_device.h"
 
 /* The beginning of a paper's bytes. */
@@ -146,6 +147,7 @@ typedef struct lcomm_device_map {
   int ordinal; /* the device that it was opened on */
   lcomm_device_ipc memory;
   void *base;
+  void *stream; /* for copies to the host: no other stream has to wait for it, or it for them */
   struct lcomm_device_map *next;
 } map;
 
@@ -162,8 +164,19 @@ static map *find_map(lcomm_comm *comm, int peer, int ordinal, const lcomm_device
   return NULL;
 }
 
-/* The same memory under an older number is gone at the peer. */
+static void close_map(map *it) {
+  const lcomm_device_table *table = lcomm_device_get(NULL);
+  (void)table->stream_destroy(it->stream);
+  (void)table->ipc_close(it->base);
+  free(it);
+}
+
+/* The same memory under an older number is gone at the peer. To close it may wait
+ * for the whole device, so not while a stream there waits for us; then it stays. */
 static void close_older(lcomm_comm *comm, int peer, const lcomm_device_ipc *memory) {
+  if (lcomm_hold_count() > 0) {
+    return;
+  }
   for (map **link = &comm->device_maps; *link;) {
     map *it = *link;
     bool same =
@@ -173,8 +186,7 @@ static void close_older(lcomm_comm *comm, int peer, const lcomm_device_ipc *memo
       continue;
     }
     *link = it->next;
-    (void)lcomm_device_get(NULL)->ipc_close(it->base);
-    free(it);
+    close_map(it);
   }
 }
 
@@ -186,8 +198,15 @@ static int open_map(lcomm_comm *comm, int peer, int ordinal, const lcomm_device_
   }
   close_older(comm, peer, memory);
   map *made = calloc(1, sizeof(*made));
-  int error = made ? lcomm_device_get(NULL)->ipc_open(memory, &made->base) : -1;
+  const lcomm_device_table *table = lcomm_device_get(NULL);
+  int error = made ? table->stream_create(&made->stream) : -1;
   if (error) {
+    free(made);
+    return error;
+  }
+  error = table->ipc_open(memory, &made->base);
+  if (error) {
+    (void)table->stream_destroy(made->stream);
     free(made);
     return error;
   }
@@ -203,8 +222,7 @@ void lcomm_device_maps_free(lcomm_comm *comm) {
   while (comm->device_maps) {
     map *it = comm->device_maps;
     comm->device_maps = it->next;
-    (void)lcomm_device_get(NULL)->ipc_close(it->base);
-    free(it);
+    close_map(it);
   }
 }
 
@@ -267,8 +285,8 @@ lcomm_status lcomm_device_take_paper(lcomm_run *run, uint32_t index) {
     run->device->arrived[step->slot] = true;
   } else if (!error) {
     uint8_t *here = room_for(run, step->slot);
-    error = here ? table->copy(here, there, slot->wire_size, NULL) : -1;
-    error = error ? error : table->stream_finish(NULL);
+    error = here ? table->copy(here, there, slot->wire_size, opened->stream) : -1;
+    error = error ? error : table->stream_finish(opened->stream);
     lcomm_exec_give_back(slot);
   }
   (void)table->use(before);

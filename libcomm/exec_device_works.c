@@ -128,4 +128,8 @@ void lcomm_run_device_cancel(lcomm_run *run) {
   while (device->work_count > 0) {
     (void)take_oldest(run);
   }
+  if (device->phase == LCOMM_DEVICE_ENDING) {
+    device->phase = LCOMM_DEVICE_OVER;
+    run->comm->device_works--;
+  }
 }

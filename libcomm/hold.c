@@ -19,6 +19,11 @@ static lcomm_hold holds[HOLDS];
 static lcomm_hold *first_free;
 static uint32_t *numbers; /* pinned: one for each hold */
 static const lcomm_device_table *owner;
+static atomic_uint count;
+
+unsigned lcomm_hold_count(void) {
+  return atomic_load(&count);
+}
 
 /* The caller has the lock. */
 static bool make_pool(const lcomm_device_table *table) {
@@ -42,6 +47,7 @@ static lcomm_hold *take(const lcomm_device_table *table) {
   if (hold) {
     first_free = hold->next_free;
     hold->value++;
+    atomic_fetch_add(&count, 1);
   }
   pthread_mutex_unlock(&lock);
   return hold;
@@ -51,6 +57,7 @@ static void give_back(lcomm_hold *hold) {
   pthread_mutex_lock(&lock);
   hold->next_free = first_free;
   first_free = hold;
+  atomic_fetch_sub(&count, 1);
   pthread_mutex_unlock(&lock);
 }
 

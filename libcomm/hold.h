@@ -16,6 +16,10 @@ typedef struct lcomm_hold lcomm_hold;
  * cannot be done: too many are held, or there is no memory. Any thread. */
 lcomm_hold *lcomm_hold_stream(const lcomm_device_table *table, void *stream);
 
+/* How many streams of this process are held now. What waits for a whole device, as
+ * giving memory back does, waits for them, too. Any thread. */
+unsigned lcomm_hold_count(void);
+
 /* Let it go; whatever became of the operation. Any thread, once. */
 void lcomm_hold_release(lcomm_hold *hold);
 

@@ -74,4 +74,8 @@ lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request,
 /* Keep it for the next call of its shape; the one not used for longest goes. */
 void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run);
 
+/* Destroy a run (NULL ok); one on a device when no stream is held any more, because
+ * giving its memory back would wait for a stream that waits for us. */
+void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run);
+
 #endif

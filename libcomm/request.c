@@ -6,6 +6,7 @@
 
 #include "libcomm/bucket.h"
 #include "libcomm/driver.h"
+#include "libcomm/hold.h"
 
 enum { CACHED_RUNS_MAX = 8 };
 
@@ -23,9 +24,28 @@ static lcomm_run *take_cached(lcomm_comm *comm, const lcomm_plan_request *reques
   return NULL;
 }
 
+static void destroy_retired(lcomm_comm *comm) {
+  while (comm->retired_runs && lcomm_hold_count() == 0) {
+    lcomm_run *run = comm->retired_runs;
+    comm->retired_runs = run->next;
+    lcomm_run_destroy(run);
+  }
+}
+
+void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run) {
+  if (!run || !run->device) {
+    lcomm_run_destroy(run);
+    return;
+  }
+  run->next = comm->retired_runs;
+  comm->retired_runs = run;
+  destroy_retired(comm);
+}
+
 void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run) {
   run->next = comm->cached_runs;
   comm->cached_runs = run;
+  destroy_retired(comm);
   if (++comm->cached_run_count <= CACHED_RUNS_MAX) {
     return;
   }
@@ -33,7 +53,7 @@ void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run) {
   while ((*link)->next) {
     link = &(*link)->next;
   }
-  lcomm_run_destroy(*link);
+  lcomm_run_retire(comm, *link);
   *link = NULL;
   comm->cached_run_count--;
 }

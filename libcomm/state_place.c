@@ -189,7 +189,8 @@ void lcomm_placement_commit(lcomm_placement *placement) {
   for (size_t i = 0; i < placement->comm->bucket_count; i++) {
     lcomm_bucket *bucket = &placement->comm->buckets[i];
     lcomm_placed_bucket *placed = &placement->buckets[i];
-    lcomm_run_destroy(bucket->run); /* the next step makes it again, with the feedback */
+    lcomm_run_retire(bucket->comm,
+                     bucket->run); /* the next step makes it again, with the feedback */
     lcomm_feedback_free(bucket->feedback);
     lcomm_floats_free(place, bucket->velocity);
     lcomm_floats_free(place, bucket->owed);

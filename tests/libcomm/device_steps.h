@@ -130,6 +130,38 @@ static void calls_are_in_order_with_their_stream(void) {
   }
 }
 
+/* More shapes than are kept for the next call, all under way at once. */
+static void calls_of_many_shapes_may_be_in_flight(void) {
+  enum { SHAPES = 14, LONGEST_CALL = 6000 };
+  static float result[LONGEST_CALL];
+  lcomm_comm *comm = make_driven("net=none", mpi_size > 1 ? 2 : 1, LCOMM_PROGRESS_THREAD);
+  void *streams[SHAPES];
+  float *buffers[SHAPES];
+  for (int i = 0; i < SHAPES; i++) {
+    uint64_t count = (uint64_t)(LONGEST_CALL - 300 * i);
+    for (uint64_t e = 0; e < count; e++) {
+      result[e] = (float)(i + mpi_rank);
+    }
+    check(device->stream_create(&streams[i]));
+    buffers[i] = on_device(count * sizeof(float));
+    to_device(buffers[i], result, count * sizeof(float));
+    require_fine(comm, lcomm_allreduce_on_stream(comm, buffers[i], buffers[i], count, LCOMM_FLOAT32,
+                                                 LCOMM_SUM, streams[i]));
+  }
+  for (int i = 0; i < SHAPES; i++) {
+    uint64_t count = (uint64_t)(LONGEST_CALL - 300 * i);
+    int sum = i * mpi_size + mpi_size * (mpi_size - 1) / 2;
+    check(device->stream_finish(streams[i]));
+    from_device(result, buffers[i], count * sizeof(float));
+    for (uint64_t e = 0; e < count; e++) {
+      require(result[e] == (float)sum, "shape %d: %g, not %d", i, result[e], sum);
+    }
+    check(device->stream_destroy(streams[i]));
+    check(device->memory_free(buffers[i]));
+  }
+  require_fine(comm, lcomm_destroy(comm));
+}
+
 static void gradients_may_be_made_by_a_stream(void) {
   enum { COUNT = 9000 };
   size_t size = COUNT * sizeof(float);
@@ -162,6 +194,7 @@ static void gradients_may_be_made_by_a_stream(void) {
   {"steps_with_error_feedback_have_the_bits_of_the_host",                                          \
    steps_with_error_feedback_have_the_bits_of_the_host},                                           \
       {"calls_are_in_order_with_their_stream", calls_are_in_order_with_their_stream},              \
+      {"calls_of_many_shapes_may_be_in_flight", calls_of_many_shapes_may_be_in_flight},            \
       {"gradients_may_be_made_by_a_stream", gradients_may_be_made_by_a_stream},
 
 #endif
