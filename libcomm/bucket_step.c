@@ -8,21 +8,9 @@
 #include "libcomm/bucket.h"
 #include "libcomm/floats.h"
 #include "libcomm/run_device.h"
+#include "libcomm/warmup.h"
 
 /* ------------------------------------------------------------------ runs */
-
-/* The density of this step: 0 outside a density warm-up. */
-static double density_of(const lcomm_comm *comm) {
-  const lcomm_policy *policy = &comm->policy;
-  uint64_t end = policy->warmup_steps;
-  for (unsigned i = 0; i < policy->ramp_count; i++) {
-    end += policy->ramp[i].steps;
-    if (comm->step < end) {
-      return policy->ramp[i].density;
-    }
-  }
-  return 0;
-}
 
 static lcomm_status make_plan(const lcomm_bucket *bucket, bool exact, double density,
                               lcomm_plan **plan) {
@@ -137,7 +125,7 @@ static lcomm_status make_feedback(lcomm_bucket *bucket) {
 /* A run for the density of this step; another stage of a density warm-up takes
  * another plan and keeps the feedback. */
 static lcomm_status prepare_lossy(lcomm_bucket *bucket) {
-  double density = density_of(bucket->comm);
+  double density = lcomm_warmup_density(&bucket->comm->policy, bucket->comm->step);
   if (bucket->run && !(density < bucket->density || density > bucket->density)) {
     return LCOMM_OK;
   }
@@ -174,7 +162,7 @@ lcomm_status lcomm_bucket_feedback(lcomm_bucket *bucket, lcomm_feedback_state **
 
 static lcomm_status start_bucket(lcomm_bucket *bucket) {
   lcomm_comm *comm = bucket->comm;
-  bool exact = bucket->exact || comm->step < comm->policy.warmup_steps;
+  bool exact = bucket->exact || lcomm_warmup_is_exact(&comm->policy, comm->step);
   lcomm_status status = exact ? prepare_exact(bucket) : prepare_lossy(bucket);
   if (status != LCOMM_OK) {
     return status;
@@ -194,6 +182,7 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
                                .op = bucket->op,
                                .before = lcomm_bucket_factors(bucket),
                                .after = 1,
+                               .purpose = LCOMM_PURPOSE_BUCKET,
                                .name = bucket->tensors[0]->name};
   status = lcomm_operation_start(comm, run, &data, &operation);
   if (operation) {

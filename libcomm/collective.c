@@ -7,6 +7,7 @@
 
 #include "libcomm/capture.h"
 #include "libcomm/driver.h"
+#include "libcomm/residual.h"
 #include "libcomm/run_device.h"
 
 /* Done in one go: the request is over before it was ever under way. */
@@ -17,11 +18,25 @@ static void end_at_once(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call
   *handle = (lcomm_request){.generation = 1}; /* see collect() in request.c */
 }
 
+static lcomm_status find_run(lcomm_comm *comm, const lcomm_call *call, lcomm_run **run) {
+  return call->residual ? lcomm_residual_run(call->residual, call, run)
+                        : lcomm_run_find(comm, &call->request, run);
+}
+
+static void give_back(lcomm_comm *comm, const lcomm_call *call, lcomm_run *run) {
+  if (!call->residual) {
+    lcomm_run_keep(comm, run);
+  }
+}
+
 static void follow(lcomm_operation *operation, const lcomm_call *call, lcomm_request *handle) {
   bool here = !operation->run->device;
   operation->receive = call->receive;
   operation->end = here ? lcomm_call_end(call->request.collective) : lcomm_call_end_device;
   *handle = (lcomm_request){.internal = operation};
+  if (call->residual) {
+    lcomm_residual_begin(call->residual, operation);
+  }
 }
 
 /* Data on devices is not captured. */
@@ -43,6 +58,8 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
   lcomm_operation_data data;
   bool over = false;
   lcomm_status status = bring_in(comm, run, call, &data);
+  data.purpose = call->purpose;
+  data.residual = call->residual ? lcomm_residual_number(call->residual) : 0;
   if (status == LCOMM_OK && call->waits && run->quick) {
     status = lcomm_quick_try(run, data.vector, &data, &over);
   }
@@ -54,7 +71,7 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
     status = lcomm_operation_start(comm, run, &data, &operation);
   }
   if (!operation) {
-    lcomm_run_keep(comm, run);
+    give_back(comm, call, run);
     return status;
   }
   follow(operation, call, handle);
@@ -72,7 +89,7 @@ lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request 
   lcomm_enter(comm);
   lcomm_status status = lcomm_call_check(comm, call, handle);
   if (status == LCOMM_OK) {
-    status = lcomm_run_find(comm, &call->request, &run);
+    status = find_run(comm, call, &run);
   }
   if (status == LCOMM_OK) {
     status = start_run(comm, run, call, handle);

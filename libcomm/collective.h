@@ -8,8 +8,8 @@
 #include "libcomm/op.h"
 
 typedef struct lcomm_call {
-  /* op is as the caller gave it. Of an uneven all-gather, `count` is filled in
-   * by lcomm_call_check. */
+  /* op is as the caller gave it. lcomm_call_check fills in the communicator's name, the
+   * place of the buffers and, of an uneven all-gather, `count`. */
   lcomm_plan_request request;
   const void *send;
   void *receive;
@@ -18,6 +18,8 @@ typedef struct lcomm_call {
   bool waits;     /* the caller waits for the end: it may be tried in one go */
   bool on_stream; /* in order with `stream` of the device that the buffers are on */
   void *stream;
+  lcomm_purpose purpose;
+  lcomm_residual *residual; /* of a call with one, else NULL */
 } lcomm_call;
 
 /* A call without factors; one that moves data has the operation SUM. */

@@ -213,10 +213,10 @@ static int begin_end(const lcomm_run *run) {
     return lcomm_bucket_bring_out_device(run);
   }
   if (plan->collective == LCOMM_COLLECTIVE_ALLREDUCE) {
-    return bring_out(run, run->op, run->vector, run->device->receive);
+    return bring_out(run, run->terms.op, run->vector, run->device->receive);
   }
   if (plan->collective == LCOMM_COLLECTIVE_REDUCE_SCATTER && plan->count > 0) {
-    return bring_out(run, run->op, run->own_vector + first * plan->element_size,
+    return bring_out(run, run->terms.op, run->own_vector + first * plan->element_size,
                      run->device->receive);
   }
   return 0;

@@ -10,7 +10,7 @@
 #include "libcomm/capture.h"
 #include "libcomm/device_loan.h"
 #include "libcomm/driver.h"
-#include "libcomm/op.h"
+#include "libcomm/residual.h"
 
 /* --------------------------------------------------------------- queries */
 
@@ -69,6 +69,7 @@ lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtyp
   lcomm_plan_request request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
                                 .count = count,
                                 .dtype = dtype,
+                                .name = comm->name,
                                 .lasting = tensor != 0};
   lcomm_status status =
       lcomm_plan_create(&request, &comm->policy, &comm->topo, comm->rank, &plan, why, sizeof(why));
@@ -94,7 +95,7 @@ static void free_operations(lcomm_comm *comm) {
   lcomm_operation *operation = comm->made;
   while (operation) {
     lcomm_operation *next = operation->next_made;
-    if (!operation->bucket) {
+    if (!operation->bucket && !operation->residual) {
       lcomm_run_destroy(operation->run); /* of a request that nobody waited for */
     }
     free(operation);
@@ -111,6 +112,7 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
   lcomm_driver_free(comm); /* its lock guards the two above */
   lcomm_device_maps_free(comm);
   lcomm_buckets_free(comm);
+  lcomm_residuals_free(comm);
   free_operations(comm);
   lcomm_links_close(&comm->links, orderly);
   if (comm->origin.release) {

@@ -21,11 +21,15 @@ typedef struct lcomm_run lcomm_run;             /* exec.h */
 typedef struct lcomm_operation lcomm_operation; /* op.h */
 typedef struct lcomm_bucket lcomm_bucket;       /* bucket.h */
 
+enum { LCOMM_COMM_NAME_MAX = 128 }; /* with the terminator */
+
 struct lcomm_comm {
   int rank, size;
   lcomm_topo topo;
   lcomm_policy policy;
   char policy_text[LCOMM_POLICY_MAX];
+  char name[LCOMM_COMM_NAME_MAX]; /* lcomm_name_set() */
+  _Atomic uint32_t named_rules;   /* of match=, those that ask for no other name */
   double timeout_s;
   const lcomm_kernels *kernels;
   lcomm_links links;
@@ -48,10 +52,10 @@ struct lcomm_comm {
   lcomm_operation *first, *last;
   lcomm_operation *idle; /* finished ones, for reuse */
   lcomm_operation *made; /* all ever made, for freeing */
-  /* Plain calls have even numbers, buckets odd ones: buckets start when their tensors
-   * are ready, on every rank at another place between the plain calls. Of each kind:
-   * the number of the next operation, and a hash of those before it. */
-  uint32_t next[2], history[2];
+  /* Calls have even numbers, buckets odd ones: buckets start when their tensors are
+   * ready, on every rank at another place between the calls. Of each series: the
+   * number of the next operation, and a hash of those before it. */
+  uint32_t next[LCOMM_SERIES_COUNT], history[LCOMM_SERIES_COUNT];
   /* What a loaded state adds to the numbers of buckets where they seed stochastic
    * rounding: that goes on as before, but the numbers themselves only grow. */
   uint32_t seed_shift;
@@ -65,6 +69,10 @@ struct lcomm_comm {
   lcomm_run *retired_runs;              /* to be destroyed, see lcomm_run_retire */
   struct lcomm_device_map *device_maps; /* memory of peers' devices, see device_loan.h */
   unsigned device_works;                /* under way on devices: nobody rings when they are over */
+
+  /* Residuals of calls, see residual.h. */
+  lcomm_residual *residuals;
+  uint64_t residuals_made; /* so far, those that are gone included */
 
   /* Tensors and their buckets, in order of lcomm_tensor_add. */
   lcomm_tensor **tensors;

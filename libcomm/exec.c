@@ -36,7 +36,7 @@ void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t 
   run->factor = lcomm_exec_factor(run->comm, data->op, data->after);
   run->name = data->name;
   run->sequence = sequence;
-  lcomm_run_key(run, data->op, data->before, data->after);
+  lcomm_run_key(run, data);
   memset(&run->stats, 0, sizeof(run->stats));
   run->left = schedule->step_count;
   run->message_count = 0;

@@ -17,6 +17,17 @@
 #include "libcomm/comm.h"
 #include "libcomm/feedback.h"
 
+/* What ranks have to mean alike by an operation, besides the calls before it. */
+typedef struct lcomm_run_terms {
+  uint64_t plan;     /* its hash */
+  uint64_t residual; /* which one, by the order in which they were made; 0: none */
+  double before, after;
+  lcomm_op op;
+  lcomm_purpose purpose;
+} lcomm_run_terms;
+
+_Static_assert(sizeof(lcomm_run_terms) == 40, "terms are hashed: they have no padding");
+
 struct lcomm_run {
   const lcomm_plan *plan; /* owned */
   lcomm_comm *comm;
@@ -25,14 +36,13 @@ struct lcomm_run {
   uint8_t *vector;                /* elements of plan->element_size bytes */
   const uint8_t *input;           /* the first plan->input_count of them, or NULL */
   double factor;                  /* applied when a sum over all ranks is complete */
-  lcomm_feedback_state *feedback; /* of the bucket, NULL without error feedback */
+  lcomm_feedback_state *feedback; /* of bucket or residual, NULL without error feedback */
   uint32_t sequence;              /* number of the operation */
   const char *name;               /* of the data, for traces, or NULL */
 
-  /* What ranks compare in every message: the plan, the operation, the factors. */
-  uint32_t key, parameters; /* without and with the calls before */
-  lcomm_op op;
-  double before, after;
+  /* What ranks compare in every message: the terms. */
+  lcomm_run_terms terms;
+  uint32_t key, parameters; /* a hash of them, without and with the calls before */
 
   struct lcomm_run_device *device; /* run_device.h; NULL: all is on the host */
 
@@ -134,8 +144,8 @@ void lcomm_run_destroy(lcomm_run *run);
 struct lcomm_operation_data;
 void lcomm_run_start(lcomm_run *run, const struct lcomm_operation_data *data, uint32_t sequence);
 
-/* Choose what is compared in messages: the plan with this operation and factors. */
-void lcomm_run_key(lcomm_run *run, lcomm_op op, double before, double after);
+/* Choose what is compared in messages: the plan, and what is to be done with it. */
+void lcomm_run_key(lcomm_run *run, const struct lcomm_operation_data *data);
 
 /* Do what can be done without waiting. *moved is set if anything was. */
 lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved);

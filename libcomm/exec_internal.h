@@ -36,7 +36,8 @@ static inline float *lcomm_run_momentum(const lcomm_run *run, const lcomm_step *
 /* A number of its own for every payload of the communicator, for stochastic
  * rounding. */
 static inline uint64_t lcomm_run_seed(const lcomm_run *run, uint32_t slot) {
-  uint32_t number = run->sequence + (run->plan->lasting ? run->comm->seed_shift : 0);
+  bool shifts = run->terms.purpose == LCOMM_PURPOSE_BUCKET;
+  uint32_t number = run->sequence + (shifts ? run->comm->seed_shift : 0);
   return (uint64_t)run->comm->rank << 48 ^ (uint64_t)number << 16 ^ slot;
 }
 

@@ -89,7 +89,8 @@ static void sum(const lcomm_run *run, const void *const *sources, int count,
 
 /* Ranks of a host may pose as nodes: a link is what the topology says. */
 static void count_it(lcomm_comm *comm, const lcomm_run *run, size_t size) {
-  lcomm_summary_row *row = lcomm_summary_find(&comm->summary, run->plan);
+  lcomm_summary_row *row =
+      lcomm_summary_find(&comm->summary, run->plan->collective, run->terms.purpose);
   for (int peer = 0; peer < comm->size; peer++) {
     if (peer == comm->rank) {
       continue;
@@ -163,12 +164,12 @@ lcomm_status lcomm_quick_try(lcomm_run *run, const void *send, const lcomm_opera
   _Alignas(64) uint8_t mine[LCOMM_WIRE_HEADER_SIZE + QUICK_SIZE];
   const void *sources[QUICK_RANKS] = {NULL};
   lcomm_comm *comm = run->comm;
-  uint32_t sequence = comm->next[0];
+  uint32_t sequence = comm->next[LCOMM_SERIES_CALLS];
   *over = false;
   if (comm->first || comm->tickets.early_count > 0) {
     return LCOMM_OK; /* in order, and seen */
   }
-  lcomm_run_key(run, data->op, data->before, data->after);
+  lcomm_run_key(run, data);
   size_t size = compose(run, send, sequence, mine);
   lcomm_status status = send_all(run, sequence, mine, size);
   sources[comm->rank] = send;

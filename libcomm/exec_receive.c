@@ -23,15 +23,15 @@ static lcomm_status disagree(lcomm_run *run, uint32_t index, const char *what, u
 }
 
 static lcomm_status other_plan(lcomm_run *run, uint32_t index) {
-  char peer[96];
+  char peer[96], purpose[LCOMM_PURPOSE_TEXT_MAX];
   const lcomm_step *step = &run->plan->schedule.steps[index];
   return lcomm_fail(
       run->comm, LCOMM_ERR_MISMATCH,
-      "%s #%u of %llu elements, step %u: the message from %s belongs to another plan; "
-      "its count, type, policy or tensors differ, or an earlier call did. All ranks must call the "
-      "same "
-      "collective with the same arguments.",
-      lcomm_collective_name(run->plan->collective), run->sequence,
+      "%s%s #%u of %llu elements, step %u: the message from %s belongs to another plan; its count, "
+      "type, policy, residual or tensors differ, or an earlier call did. All ranks must call the "
+      "same collective with the same arguments.",
+      lcomm_collective_name(run->plan->collective),
+      lcomm_purpose_text(run->terms.purpose, run->terms.residual, purpose), run->sequence,
       (unsigned long long)run->plan->count, index,
       lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)));
 }

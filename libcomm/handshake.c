@@ -13,6 +13,7 @@
 #include "libcomm/driver.h"
 #include "libcomm/hello.h"
 #include "libcomm/op.h"
+#include "libcomm/plan/policy_match.h"
 
 /* What the making of a communicator knows besides the communicator itself. */
 typedef struct making {
@@ -121,6 +122,7 @@ static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, ma
   status = status == LCOMM_OK ? make_topology(comm, all) : status;
   if (status == LCOMM_OK) {
     memcpy(comm->policy_text, m->mine->policy, sizeof(comm->policy_text));
+    atomic_store(&comm->named_rules, lcomm_match_named(&comm->policy, comm->name));
   }
   return status;
 }
@@ -259,7 +261,7 @@ lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
   made->size = origin->boot.world_size;
   made->origin = *origin;
   pthread_mutex_init(&made->lock, NULL);
-  made->next[1] = 1;
+  made->next[LCOMM_SERIES_BUCKETS] = 1;
   lcomm_ticket_book_init(&made->tickets);
   status = make(made, config, &m);
   free(m.all);

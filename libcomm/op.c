@@ -68,7 +68,7 @@ lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
   operation->next_made = made;
   operation->run = run;
   operation->op = data->op;
-  operation->sequence = comm->next[run->plan->lasting];
+  operation->sequence = comm->next[lcomm_purpose_series(data->purpose)];
   operation->begun_s = operation->moved_s = lcomm_clock_s();
   lcomm_run_start(run, data, operation->sequence);
   lcomm_summary_begin(&comm->summary, operation->begun_s);
@@ -81,6 +81,11 @@ void lcomm_operation_release(lcomm_comm *comm, lcomm_operation *operation) {
   operation->run = NULL; /* whose it was, it is again */
   operation->next_idle = comm->idle;
   comm->idle = operation;
+}
+
+static lcomm_summary_row *row_of(lcomm_comm *comm, const lcomm_operation *operation) {
+  const lcomm_run *run = operation->run;
+  return lcomm_summary_find(&comm->summary, run->plan->collective, run->terms.purpose);
 }
 
 /* The operation's numbers go into those of the communicator. */
@@ -105,8 +110,7 @@ static void account(lcomm_comm *comm, const lcomm_operation *operation, double n
   all->wire_s += cost.wire_s;
   if (operation->status == LCOMM_OK) {
     all->operations++;
-    lcomm_summary_add(&comm->summary, lcomm_summary_find(&comm->summary, plan), &cost,
-                      operation->begun_s, now_s);
+    lcomm_summary_add(&comm->summary, row_of(comm, operation), &cost, operation->begun_s, now_s);
   } else {
     lcomm_summary_drop(&comm->summary, now_s);
   }
@@ -286,7 +290,7 @@ lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag) {
     bool moved = false;
     lcomm_operation *oldest = comm->first;
     if (comm->quiet_polls == 1) {
-      row = oldest ? lcomm_summary_find(&comm->summary, oldest->run->plan) : NULL;
+      row = oldest ? row_of(comm, oldest) : NULL;
     }
     lcomm_status status = lcomm_operations_move(comm, &moved);
     if (status != LCOMM_OK) {

@@ -25,11 +25,12 @@ struct lcomm_operation {
   double begun_s, moved_s; /* when it began, when it last moved */
   double told_s;           /* when the next rank was told its ticket, 0: never */
 
-  lcomm_operation_end end; /* may be NULL */
-  void *receive;           /* for end: the caller's buffer, or the bucket */
-  lcomm_bucket *bucket;
-  bool detached;           /* nobody has a request of it: given back by itself when it is over */
-  struct lcomm_hold *hold; /* hold.h: of the caller's stream that waits for it, or NULL */
+  lcomm_operation_end end;  /* may be NULL */
+  void *receive;            /* for end: the caller's buffer, or the bucket */
+  lcomm_bucket *bucket;     /* whose run this is, or NULL */
+  lcomm_residual *residual; /* likewise */
+  bool detached;            /* nobody has a request of it: given back by itself when it is over */
+  struct lcomm_hold *hold;  /* hold.h: of the caller's stream that waits for it, or NULL */
 
   lcomm_operation *next, *next_idle, *next_made;
   lcomm_operation *previous;
@@ -41,7 +42,9 @@ typedef struct lcomm_operation_data {
   const void *input; /* plan->input_count elements, or NULL */
   lcomm_op op;
   double before, after; /* factors; the caller of the operation has applied `before` */
-  const char *name;     /* of the data, for traces; NULL: none. Stays valid. */
+  lcomm_purpose purpose;
+  uint64_t residual; /* which one, see lcomm_run_terms */
+  const char *name;  /* of the data, for traces; NULL: none. Stays valid. */
 } lcomm_operation_data;
 
 /* Take an operation for `run` and start it. Allocates only when more
@@ -70,6 +73,9 @@ void lcomm_ticket_tell(lcomm_comm *comm, lcomm_operation *operation, double now_
 /* The run of a plain call: one that is kept from an earlier call of its shape,
  * or a new one. On failure the sentence is written. ARGUMENT, MEMORY. */
 lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run);
+
+/* A new one. Errors the same. */
+lcomm_status lcomm_run_make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run);
 
 /* Keep it for the next call of its shape; the one not used for longest goes. */
 void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run);

@@ -7,6 +7,7 @@
 #include "libcomm/bucket.h"
 #include "libcomm/driver.h"
 #include "libcomm/hold.h"
+#include "libcomm/residual.h"
 
 enum { CACHED_RUNS_MAX = 8 };
 
@@ -59,12 +60,13 @@ void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run) {
 }
 
 lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
+  *run = take_cached(comm, request);
+  return *run ? LCOMM_OK : lcomm_run_make(comm, request, run);
+}
+
+lcomm_status lcomm_run_make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
   char why[256];
   lcomm_plan *plan = NULL;
-  *run = take_cached(comm, request);
-  if (*run) {
-    return LCOMM_OK;
-  }
   lcomm_status status =
       lcomm_plan_create(request, &comm->policy, &comm->topo, comm->rank, &plan, why, sizeof(why));
   if (status != LCOMM_OK) {
@@ -85,7 +87,11 @@ static lcomm_status collect(lcomm_comm *comm, lcomm_request *handle) {
   lcomm_operation *operation = handle->internal;
   lcomm_status status = operation->status;
   handle->not_finite = operation->not_finite;
-  lcomm_run_keep(comm, operation->run);
+  if (operation->residual) {
+    lcomm_residual_end(operation->residual);
+  } else {
+    lcomm_run_keep(comm, operation->run);
+  }
   lcomm_operation_release(comm, operation);
   handle->internal = NULL;
   handle->generation = 1 + (uint64_t)(-(int64_t)status);

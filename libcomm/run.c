@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "libcomm/exec_internal.h"
+#include "libcomm/op.h"
 #include "libcomm/run_device.h"
 
 /* One context for all slots of a stage; they are packed one after another. */
@@ -107,22 +108,18 @@ static lcomm_status make_progress_state(lcomm_run *run) {
              : LCOMM_ERR_MEMORY;
 }
 
-void lcomm_run_key(lcomm_run *run, lcomm_op op, double before, double after) {
-  struct {
-    uint64_t hash, op;
-    double before, after;
-  } key = {run->plan->hash, (uint64_t)op, before, after};
-  uint32_t history = run->comm->history[run->plan->lasting];
-  if (run->key != 0 && run->op == op && memcmp(&run->before, &before, sizeof(before)) == 0 &&
-      memcmp(&run->after, &after, sizeof(after)) == 0) {
-    run->parameters = run->key ^ history;
-    return;
+void lcomm_run_key(lcomm_run *run, const lcomm_operation_data *data) {
+  lcomm_run_terms terms = {.plan = run->plan->hash,
+                           .residual = data->residual,
+                           .before = data->before,
+                           .after = data->after,
+                           .op = data->op,
+                           .purpose = data->purpose};
+  if (run->key == 0 || memcmp(&run->terms, &terms, sizeof(terms)) != 0) {
+    run->key = (uint32_t)XXH3_64bits(&terms, sizeof(terms)) | 1;
+    run->terms = terms;
   }
-  run->key = (uint32_t)XXH3_64bits(&key, sizeof(key)) | 1;
-  run->parameters = run->key ^ history;
-  run->op = op;
-  run->before = before;
-  run->after = after;
+  run->parameters = run->key ^ run->comm->history[lcomm_purpose_series(terms.purpose)];
 }
 
 /* One rank's plan is enough to see what all do. */

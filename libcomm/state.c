@@ -263,7 +263,7 @@ static lcomm_status load(loading *it) {
   if (status == LCOMM_OK) {
     lcomm_placement_commit(&it->placement);
     comm->step = it->mine.step;
-    comm->seed_shift = it->mine.sequence - comm->next[1];
+    comm->seed_shift = it->mine.sequence - comm->next[LCOMM_SERIES_BUCKETS];
   }
   return status;
 }

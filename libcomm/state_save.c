@@ -65,7 +65,7 @@ static void write_header(const lcomm_comm *comm, float *owed, lcomm_file *file) 
                                .ranks = (uint32_t)comm->size,
                                .nodes = (uint32_t)comm->topo.nodes,
                                .node = (uint32_t)comm->topo.node[comm->rank],
-                               .sequence = comm->next[1] + comm->seed_shift,
+                               .sequence = comm->next[LCOMM_SERIES_BUCKETS] + comm->seed_shift,
                                .tensors = (uint32_t)comm->tensor_count};
   snprintf(header.policy, sizeof(header.policy), "%s", comm->policy_text);
   header.file_size = lcomm_state_header_size(&header) + LCOMM_STATE_CHECKSUM_SIZE;

@@ -18,6 +18,7 @@
 
 #include "libcomm/exit_hook.h"
 #include "libcomm/plan/plan.h"
+#include "libcomm/purpose.h"
 
 typedef enum lcomm_summary_mode {
   LCOMM_SUMMARY_NONE,
@@ -71,12 +72,13 @@ typedef struct lcomm_summary {
   lcomm_summary_about about;
 } lcomm_summary;
 
-/* The row of an operation: its collective, or tensors for a bucket of them
- * (plan->lasting). For wait_s, the row of the oldest operation when the wait
+/* The row of an operation: its collective, with a residual or without, or tensors
+ * for a bucket of them. For wait_s, the row of the oldest operation when the wait
  * began; a row stays where it is. */
-static inline lcomm_summary_row *lcomm_summary_find(lcomm_summary *summary,
-                                                    const lcomm_plan *plan) {
-  return &summary->rows[plan->lasting ? LCOMM_SUMMARY_TENSORS : (int)plan->collective];
+static inline lcomm_summary_row *
+lcomm_summary_find(lcomm_summary *summary, lcomm_collective collective, lcomm_purpose purpose) {
+  bool bucket = purpose == LCOMM_PURPOSE_BUCKET;
+  return &summary->rows[bucket ? LCOMM_SUMMARY_TENSORS : (int)collective];
 }
 
 /* An operation starts; it ends, and succeeded; it ends in any other way. Each

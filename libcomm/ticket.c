@@ -23,11 +23,12 @@ static lcomm_ticket ticket_of(const lcomm_run *run) {
   return (lcomm_ticket){.sequence = run->sequence,
                         .collective = (uint8_t)plan->collective,
                         .dtype = (uint8_t)plan->dtype,
-                        .op = (uint8_t)run->op,
-                        .lasting = plan->lasting,
+                        .op = (uint8_t)run->terms.op,
+                        .purpose = (uint8_t)run->terms.purpose,
                         .root = (uint32_t)plan->root,
                         .parameters = run->parameters,
-                        .count = plan->count};
+                        .count = plan->count,
+                        .residual = run->terms.residual};
 }
 
 static int left_of(const lcomm_comm *comm) {
@@ -35,9 +36,11 @@ static int left_of(const lcomm_comm *comm) {
 }
 
 static void describe(const lcomm_ticket *it, char *text, size_t size) {
+  char purpose[LCOMM_PURPOSE_TEXT_MAX];
   lcomm_collective collective = (lcomm_collective)it->collective;
-  int used = snprintf(text, size, "%s%s #%u", lcomm_collective_name(collective),
-                      it->lasting ? " of a bucket" : "", it->sequence);
+  int used =
+      snprintf(text, size, "%s%s #%u", lcomm_collective_name(collective),
+               lcomm_purpose_text((lcomm_purpose)it->purpose, it->residual, purpose), it->sequence);
   if (collective == LCOMM_COLLECTIVE_BARRIER) {
     return;
   }
@@ -63,7 +66,7 @@ static lcomm_status compare(lcomm_comm *comm, const lcomm_ticket *mine, const lc
   return lcomm_fail(
       comm, LCOMM_ERR_MISMATCH,
       "ranks call different things: %s here, %s%s on %s. All ranks must make the same "
-      "calls in the same order with the same count and type, on the same tensors.",
+      "calls in the same order with the same count and type, with the same residuals and tensors.",
       ours, theirs,
       strcmp(ours, theirs) == 0 ? " with other parts or factors, or after other calls" : "",
       lcomm_comm_who(comm, left_of(comm), who, sizeof(who)));
@@ -71,9 +74,10 @@ static lcomm_status compare(lcomm_comm *comm, const lcomm_ticket *mine, const lc
 
 /* A call that differed where no message passed shows in the next one. */
 static void pass(lcomm_comm *comm, const lcomm_run *run) {
-  uint32_t kind = run->plan->lasting, history = comm->history[kind];
-  comm->history[kind] = ((history << 5 | history >> 27) ^ run->key) * UINT32_C(0x9e3779b1);
-  comm->next[kind] += 2;
+  lcomm_series series = lcomm_purpose_series(run->terms.purpose);
+  uint32_t history = comm->history[series];
+  comm->history[series] = ((history << 5 | history >> 27) ^ run->key) * UINT32_C(0x9e3779b1);
+  comm->next[series] += LCOMM_SERIES_COUNT;
 }
 
 lcomm_status lcomm_ticket_begin(const lcomm_run *run) {
@@ -114,7 +118,7 @@ void lcomm_ticket_hear(lcomm_comm *comm, const void *bytes) {
   if (heard.rank != left_of(comm) || ticket->collective >= LCOMM_COLLECTIVE_COUNT) {
     return; /* not for us */
   }
-  int32_t ahead = (int32_t)(ticket->sequence - comm->next[ticket->sequence & 1]);
+  int32_t ahead = (int32_t)(ticket->sequence - comm->next[ticket->sequence % LCOMM_SERIES_COUNT]);
   if (ahead >= 0 && ahead < LCOMM_TICKETS_KEPT) {
     keep_early(&comm->tickets, ticket);
     return;

@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libcomm/purpose.h"
+
 struct lcomm_comm;
 struct lcomm_operation;
 
@@ -25,10 +27,11 @@ enum { LCOMM_TICKETS_KEPT = 64 };
 
 typedef struct lcomm_ticket {
   uint32_t sequence;
-  uint8_t collective, dtype, op, lasting;
+  uint8_t collective, dtype, op, purpose;
   uint32_t root;
-  uint32_t parameters; /* plan, operation and factors, as in message headers */
+  uint32_t parameters; /* lcomm_run.parameters, as in message headers */
   uint64_t count;
+  uint64_t residual; /* which one, 0: none */
 } lcomm_ticket;
 
 /* The last tickets of this rank, and those of the rank before it that came too

@@ -4,6 +4,9 @@
 #include "libcomm/base/env.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/include/libcomm.h"
 
 const lcomm_env_entry lcomm_env_table[LCOMM_ENV_COUNT] = {
 #define LCOMM_ENV_ROW(id, variable, standard, help) [id] = {variable, standard, help},
@@ -24,6 +27,15 @@ static const char *get(const char *variable) {
 
 const char *lcomm_env_get(lcomm_env variable) {
   return get(lcomm_env_table[variable].variable);
+}
+
+const char *lcomm_setting(const char *variable) {
+  for (int i = 0; variable && i < LCOMM_ENV_COUNT; i++) {
+    if (strcmp(lcomm_env_table[i].variable, variable) == 0) {
+      return lcomm_env_get((lcomm_env)i);
+    }
+  }
+  return NULL;
 }
 
 const char *lcomm_launcher_get(lcomm_launcher variable) {

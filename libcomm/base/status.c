@@ -48,6 +48,15 @@ const char *lcomm_status_string(lcomm_status status) {
   return index < COUNT_OF(texts) ? texts[index] : "unknown status";
 }
 
+const char *lcomm_call_name(lcomm_call_kind kind) {
+  static const char *const names[] = {
+#define TEXT_OF(name, text) [name] = text,
+      LCOMM_CALL_LIST(TEXT_OF)
+#undef TEXT_OF
+  };
+  return (size_t)kind < COUNT_OF(names) ? names[kind] : "unknown call";
+}
+
 const char *lcomm_link_name(lcomm_link link) {
   static const char *const names[] = {
 #define TEXT_OF(name, text) [name] = text,

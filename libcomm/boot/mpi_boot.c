@@ -3,7 +3,8 @@
 
 /* What of MPI takes part in the making of a communicator: lcomm_create_mpi,
  * whose ranks meet over MPI, and lcomm_create, whose callers bring a bootstrap
- * of their own and for whose messages MPI is one transport among others. */
+ * of their own and for whose messages MPI is one transport among others. Calls are
+ * PMPI_ for the reason that transport/mpi_transport.c gives. */
 
 #include <mpi.h>
 #include <stdlib.h>
@@ -14,13 +15,13 @@
 
 static bool mpi_is_running(void) {
   int begun = 0, ended = 0;
-  return MPI_Initialized(&begun) == MPI_SUCCESS && begun && MPI_Finalized(&ended) == MPI_SUCCESS &&
-         !ended;
+  return PMPI_Initialized(&begun) == MPI_SUCCESS && begun &&
+         PMPI_Finalized(&ended) == MPI_SUCCESS && !ended;
 }
 
 bool lcomm_mpi_allows_threads(void) {
   int level = MPI_THREAD_SINGLE;
-  return mpi_is_running() && MPI_Query_thread(&level) == MPI_SUCCESS &&
+  return mpi_is_running() && PMPI_Query_thread(&level) == MPI_SUCCESS &&
          level >= MPI_THREAD_MULTIPLE;
 }
 
@@ -28,8 +29,8 @@ static int gather_over_mpi(void *context, const void *send, void *receive, size_
   if (size > INT32_MAX) {
     return 1;
   }
-  return MPI_Allgather(send, (int)size, MPI_BYTE, receive, (int)size, MPI_BYTE,
-                       *(MPI_Comm *)context) != MPI_SUCCESS;
+  return PMPI_Allgather(send, (int)size, MPI_BYTE, receive, (int)size, MPI_BYTE,
+                        *(MPI_Comm *)context) != MPI_SUCCESS;
 }
 
 /* ------------------------------------------- an MPI_Comm that is ours alone */
@@ -38,7 +39,7 @@ static int gather_over_mpi(void *context, const void *send, void *receive, size_
  * communicator stays with MPI. */
 static void release_mpi(lcomm_origin *origin, bool orderly) {
   if (orderly && mpi_is_running()) {
-    MPI_Comm_free(origin->mpi);
+    PMPI_Comm_free(origin->mpi);
   }
   free(origin->mpi);
   *origin = (lcomm_origin){.boot = origin->boot};
@@ -65,11 +66,11 @@ static void drop(lcomm_origin *origin) {
 static lcomm_status group_ranks(MPI_Comm parent, const int *members, int count, int tag,
                                 lcomm_origin *origin) {
   MPI_Group everyone = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
-  MPI_Comm_group(parent, &everyone);
-  MPI_Group_incl(everyone, count, members, &group);
-  int code = MPI_Comm_create_group(parent, group, tag, origin->mpi);
-  MPI_Group_free(&group);
-  MPI_Group_free(&everyone);
+  PMPI_Comm_group(parent, &everyone);
+  PMPI_Group_incl(everyone, count, members, &group);
+  int code = PMPI_Comm_create_group(parent, group, tag, origin->mpi);
+  PMPI_Group_free(&group);
+  PMPI_Group_free(&everyone);
   if (code == MPI_SUCCESS && *(MPI_Comm *)origin->mpi != MPI_COMM_NULL) {
     return LCOMM_OK;
   }
@@ -82,6 +83,21 @@ lcomm_status lcomm_origin_mpi_part(void *parent_mpi, const int *members, int cou
   lcomm_status status = hold(origin);
   return status == LCOMM_OK ? group_ranks(*(MPI_Comm *)parent_mpi, members, count, tag, origin)
                             : status;
+}
+
+/* Collective over all ranks of `parent`. Not a duplicate of it: the program's attributes
+ * would be copied, by functions of the program, and topologies, too. */
+static lcomm_status group_all(MPI_Comm parent, lcomm_origin *origin) {
+  MPI_Group everyone = MPI_GROUP_NULL;
+  PMPI_Comm_group(parent, &everyone);
+  int code = PMPI_Comm_create(parent, everyone, origin->mpi);
+  PMPI_Group_free(&everyone);
+  if (code == MPI_SUCCESS && *(MPI_Comm *)origin->mpi != MPI_COMM_NULL) {
+    return LCOMM_OK;
+  }
+  drop(origin);
+  return lcomm_error_thread(LCOMM_ERR_TRANSPORT,
+                            "lcomm_create_mpi: MPI makes no communicator over the same ranks");
 }
 
 static lcomm_status create_over(lcomm_origin *origin, const lcomm_config *config,
@@ -101,22 +117,19 @@ lcomm_status lcomm_create_mpi(MPI_Comm mpi_comm, const lcomm_config *config, lco
                               "lcomm_create_mpi: MPI is not running, or a communicator is NULL; "
                               "call it between MPI_Init and MPI_Finalize");
   }
-  MPI_Comm_test_inter(mpi_comm, &is_inter);
+  PMPI_Comm_test_inter(mpi_comm, &is_inter);
   if (is_inter) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
                               "lcomm_create_mpi: an inter-communicator has no common ranks");
   }
   lcomm_status status = hold(&origin);
+  status = status == LCOMM_OK ? group_all(mpi_comm, &origin) : status;
   if (status != LCOMM_OK) {
     return status;
   }
-  if (MPI_Comm_dup(mpi_comm, origin.mpi) != MPI_SUCCESS) {
-    drop(&origin);
-    return lcomm_error_thread(LCOMM_ERR_TRANSPORT, "lcomm_create_mpi: MPI_Comm_dup failed");
-  }
   origin.boot.context = origin.mpi;
-  MPI_Comm_rank(*(MPI_Comm *)origin.mpi, &origin.boot.rank);
-  MPI_Comm_size(*(MPI_Comm *)origin.mpi, &origin.boot.world_size);
+  PMPI_Comm_rank(*(MPI_Comm *)origin.mpi, &origin.boot.rank);
+  PMPI_Comm_size(*(MPI_Comm *)origin.mpi, &origin.boot.world_size);
   return create_over(&origin, config, comm);
 }
 
@@ -130,8 +143,8 @@ typedef struct mpi_place {
 static mpi_place my_place(void) {
   int rank = -1, size = 0;
   if (mpi_is_running()) {
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
   }
   return (mpi_place){.rank = rank, .size = size};
 }

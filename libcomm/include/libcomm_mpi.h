@@ -13,8 +13,9 @@ extern "C" {
 
 /* Make a communicator over the ranks of an MPI intra-communicator.
  * Collective. MPI must be initialised; it must not be finalised before
- * lcomm_destroy(). `mpi_comm` is duplicated, so the caller's traffic and
- * libcomm's never mix, and the caller may free it after the call. Ranks are
+ * lcomm_destroy(). A communicator of its own is
+ * made over the same ranks, without the caller's attributes, so the caller's traffic
+ * and libcomm's never mix, and the caller may free it after the call. Ranks are
  * numbered as in `mpi_comm`. Errors as lcomm_create(), and ARGUMENT for
  * MPI_COMM_NULL, an inter-communicator, or an MPI that is not running. */
 LCOMM_API lcomm_status lcomm_create_mpi(MPI_Comm mpi_comm, const lcomm_config *config,

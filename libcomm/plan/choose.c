@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The choices: which codec on which stage, which exchange, how many chunks.
+/* The choices: which codec on which stage (judge.c says which may be), which exchange, how
+ * many chunks.
  * Every rule depends only on what all ranks know alike. */
 
 #include "libcomm/plan/choose.h"
@@ -10,6 +11,8 @@
 #include <string.h>
 
 #include "kernels/stripe.h"
+#include "libcomm/plan/judge.h"
+#include "libcomm/plan/policy_match.h"
 
 enum {
   SMALL_BYTES = 8 << 10,        /* up to here latency counts, not bytes */
@@ -27,75 +30,6 @@ static const double DENSE_RESULT_DENSITY = 8.25 / 24.3;
 
 static lcomm_codec_choice exact_choice(lcomm_dtype dtype) {
   return (lcomm_codec_choice){.format = lcomm_format_exact(dtype)};
-}
-
-static bool sums(lcomm_collective collective) {
-  return collective == LCOMM_COLLECTIVE_ALLREDUCE || collective == LCOMM_COLLECTIVE_REDUCE_SCATTER;
-}
-
-/* Why a lossy `choice` of the policy does not apply; NULL when it does. */
-static const char *why_exact(const lcomm_plan *plan, const lcomm_plan_request *request,
-                             const lcomm_policy *policy, const lcomm_codec_choice *choice) {
-  uint64_t bytes = plan->count * lcomm_dtype_size(plan->dtype);
-  if (choice->format.codec->id == LCOMM_CODEC_NONE && !choice->format.zstd) {
-    return "the policy asks for no codec";
-  }
-  if (!sums(plan->collective)) {
-    return "only sums are compressed";
-  }
-  if (plan->op != LCOMM_SUM) {
-    return "minima and maxima are never compressed";
-  }
-  if (lcomm_sum_stays_exact(plan->dtype, plan->op)) {
-    return "only float32 and the 16-bit types are compressed";
-  }
-  if (request->exact) {
-    return "exact by exemption or warm-up";
-  }
-  if (bytes < policy->min_bytes) {
-    return "smaller than the policy's min";
-  }
-  if (choice->error_feedback && !request->lasting) {
-    return "error feedback needs a tensor, this is a plain call";
-  }
-  if (lcomm_format_is_sparse(&choice->format) &&
-      plan->collective == LCOMM_COLLECTIVE_REDUCE_SCATTER) {
-    return "top-k applies to all-reduce only";
-  }
-  if (lcomm_format_is_sparse(&choice->format) && plan->vector_count >= UINT32_MAX) {
-    return "top-k positions are 32-bit";
-  }
-  return NULL;
-}
-
-/* The choice for a buffer of 16-bit numbers: without a codec they travel as
- * they are, with or without the lossless stage. */
-static lcomm_codec_choice for_dtype(lcomm_dtype dtype, lcomm_codec_choice choice) {
-  if (choice.format.codec->id == LCOMM_CODEC_NONE) {
-    bool zstd = choice.format.zstd;
-    choice.format = lcomm_format_exact(dtype);
-    choice.format.zstd = zstd;
-  }
-  return choice;
-}
-
-static lcomm_codec_choice applied(const lcomm_plan *plan, const lcomm_plan_request *request,
-                                  const lcomm_policy *policy, const lcomm_codec_choice *choice) {
-  lcomm_codec_choice made = *choice;
-  if (why_exact(plan, request, policy, choice)) {
-    return exact_choice(plan->dtype);
-  }
-  if (lcomm_format_is_sparse(&made.format) && request->density > 0) {
-    made.format.density = request->density;
-    made.format.kept = 0;
-  }
-  return for_dtype(plan->dtype, made);
-}
-
-static bool is_exact(const lcomm_plan *plan, lcomm_stage stage) {
-  lcomm_format exact = lcomm_format_exact(plan->dtype);
-  return plan->stages[stage].format.codec == exact.codec &&
-         plan->stages[stage].format.variant == exact.variant;
 }
 
 /* Partial sums travel as they are. Not so for 16-bit buffers: their exact
@@ -117,11 +51,14 @@ static bool is_plain(const lcomm_plan *plan) {
 static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
                           const lcomm_policy *policy, const lcomm_topo *topo) {
   const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
-  plan->stages[LCOMM_STAGE_NODE] = applied(plan, request, policy, &policy->node);
+  uint32_t named = lcomm_match_named(policy, request->name ? request->name : "");
+  lcomm_judged judged = lcomm_judge_begin(request, policy, topo->size, named);
+  plan->ops = lcomm_judge_equal_ops(request, policy, topo->size, named);
+  plan->stages[LCOMM_STAGE_NODE] = lcomm_judge_codec(&judged, &policy->node);
   plan->stages[LCOMM_STAGE_NET] =
-      topo->nodes > 1 ? applied(plan, request, policy, &policy->net) : exact_choice(plan->dtype);
-  plan->stages[LCOMM_STAGE_RESULT] = applied(plan, request, policy, far);
-  const char *why = why_exact(plan, request, policy, far);
+      topo->nodes > 1 ? lcomm_judge_codec(&judged, &policy->net) : exact_choice(plan->dtype);
+  plan->stages[LCOMM_STAGE_RESULT] = lcomm_judge_codec(&judged, far);
+  const char *why = lcomm_judge_why_exact(&judged, far);
   snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : "as the policy asks");
   if (plan->moves) { /* as they are, whatever the type */
     for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
@@ -194,7 +131,7 @@ static lcomm_exchange_kind choose_dense(lcomm_plan *plan, lcomm_algorithm wanted
     say(plan, "small, one round");
     return LCOMM_EXCHANGE_GATHER;
   }
-  if (!is_exact(plan, stage) && ranks == 2) {
+  if (!lcomm_judge_is_exact(&plan->stages[stage].format, plan->dtype) && ranks == 2) {
     say(plan, "two sides, one quantisation, one round");
     return LCOMM_EXCHANGE_GATHER;
   }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "libcomm/plan/choose.h"
+#include "libcomm/plan/judge.h"
 
 const char *lcomm_collective_name(lcomm_collective collective) {
   static const char *const names[] = {
@@ -39,14 +40,11 @@ bool lcomm_sum_stays_exact(lcomm_dtype dtype, lcomm_op op) {
 }
 
 bool lcomm_plan_is_lossy(const lcomm_plan *plan) {
-  lcomm_format exact = lcomm_format_exact(plan->dtype);
+  bool exact = true;
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
-    const lcomm_format *format = &plan->stages[i].format;
-    if (format->codec != exact.codec || format->variant != exact.variant) {
-      return true;
-    }
+    exact &= lcomm_judge_is_exact(&plan->stages[i].format, plan->dtype);
   }
-  return false;
+  return !exact && !plan->moves;
 }
 
 static bool moves(lcomm_collective collective) {

@@ -41,9 +41,11 @@ typedef struct lcomm_plan_request {
   bool in_place;               /* all-to-all: the send buffer is the receive buffer */
   const uint64_t *part_counts; /* uneven all-gather: elements of each rank; copied */
   int place;                   /* of the buffers: 0 the host, else a device's ordinal + 1 */
-  bool lasting;                /* the data has an identity that lasts (a bucket of tensors) */
-  bool exact;                  /* whatever the policy says: warm-up, exempt tensors */
-  double density;              /* of top-k in this stage of a density warm-up; 0: the policy's */
+  bool lasting; /* the data has an identity that lasts (a bucket of tensors, a call with a residual)
+                 */
+  bool exact;   /* whatever the policy says: warm-up, exempt tensors */
+  double density;   /* of top-k in this stage of a density warm-up; 0: the policy's */
+  const char *name; /* of the communicator, for plain calls; NULL: "" */
   /* Where tensors end inside the vector, ascending; for top-k per tensor.
    * Copied. 0 segments: one segment. */
   const uint64_t *segment_ends;
@@ -61,6 +63,7 @@ typedef struct lcomm_plan {
   size_t element_size;
   bool plain;            /* no codec: payloads are copies of elements of `dtype` */
   lcomm_op op;           /* SUM (of averages, too), MIN or MAX */
+  unsigned ops;          /* the callers' operations that it is for, a bit for each */
   uint64_t input_count;  /* all-to-all: the first elements of the vector are the caller's send
                             buffer, those behind are the receive buffer; else 0 */
   bool in_place;         /* as requested; ranks may differ in it */
@@ -88,7 +91,7 @@ lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_po
 void lcomm_plan_destroy(lcomm_plan *plan);
 
 /* Was this plan made for that request, of a plain call? (What only tensors have,
- * exemption, density and segments, is not compared.) */
+ * exemption, density and segments, is not compared, nor the communicator's name.) */
 bool lcomm_plan_fits(const lcomm_plan *plan, const lcomm_plan_request *request);
 
 /* Has a process addresses for the vector of this request? If not, no size
@@ -146,6 +149,9 @@ typedef struct lcomm_plan_traffic {
 } lcomm_plan_traffic;
 
 void lcomm_plan_count(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_plan_traffic *traffic);
+
+/* Bytes of payload that the plan's rank sends to other nodes, at most. */
+uint64_t lcomm_plan_bytes_between_nodes(const lcomm_plan *plan, const lcomm_topo *topo);
 
 /* For people: what every rank sends, by link class, when all follow this
  * request; of many ranks only the sum, of more than 256 nothing but that. Every

@@ -10,7 +10,7 @@
 #include "libcomm/plan/number.h"
 #include "libcomm/plan/policy_internal.h"
 
-enum { KEY_COUNT = 12, SMALLEST_BUCKET = 4096 };
+enum { KEY_COUNT = 14, SMALLEST_BUCKET = 4096 };
 
 typedef lcomm_span span;
 
@@ -32,14 +32,14 @@ static bool is_space(char c) {
 
 /* ---------------------------------------------------------------- numbers */
 
-static lcomm_status read_size(parser *p, span value, uint64_t *bytes) {
+lcomm_status lcomm_policy_read_size(lcomm_policy_reader *r, lcomm_span value, uint64_t *bytes) {
   bool overflow;
   size_t length = lcomm_read_size(value.text, value.length, bytes, &overflow);
   if (length == 0 || length < value.length)
-    return lcomm_policy_refuse(&p->in, "", value,
+    return lcomm_policy_refuse(r, "", value,
                                " is no size; expected digits, then K, M, G or nothing");
   if (overflow)
-    return lcomm_policy_refuse(&p->in, "size ", value,
+    return lcomm_policy_refuse(r, "size ", value,
                                " does not fit into 64 bits; expected fewer bytes");
   return LCOMM_OK;
 }
@@ -51,8 +51,7 @@ static double read_decimal(span value) {
   return length > 0 && length == value.length ? number : -1;
 }
 
-/* Index of `value` in `names`, or -1. */
-static int find_name(span value, const char *const *names, int count) {
+int lcomm_policy_find_name(lcomm_span value, const char *const *names, int count) {
   for (int i = 0; i < count; i++) {
     if (lcomm_span_is(value, names[i]))
       return i;
@@ -71,34 +70,20 @@ static lcomm_status parse_node(parser *p, span value) {
 }
 
 static lcomm_status parse_min(parser *p, span value) {
-  return read_size(p, value, &p->policy->min_bytes);
+  return lcomm_policy_read_size(&p->in, value, &p->policy->min_bytes);
 }
 
 static lcomm_status parse_exempt(parser *p, span value) {
-  char quoted[LCOMM_QUOTE_MAX];
   lcomm_policy *policy = p->policy;
   for (;;) {
     span glob = lcomm_span_before(value, ",");
-    if (glob.length == 0)
-      return lcomm_policy_fail(&p->in, glob.text,
-                               "empty pattern; expected GLOB[,GLOB...] without empty parts");
-    if (glob.length >= sizeof policy->exempt[0])
-      return lcomm_policy_fail(&p->in, glob.text, "pattern %s has %zu bytes; expected at most %zu",
-                               lcomm_policy_quote(glob, quoted), glob.length,
-                               sizeof policy->exempt[0] - 1);
     if (policy->exempt_count == LCOMM_POLICY_EXEMPT_MAX)
       return lcomm_policy_fail(&p->in, glob.text, "too many patterns; expected at most %d",
                                LCOMM_POLICY_EXEMPT_MAX);
-    for (size_t i = 0; i < glob.length; i++) {
-      unsigned char byte = (unsigned char)glob.text[i];
-      if (byte < 0x20 || byte == 0x7f)
-        return lcomm_policy_fail(&p->in, glob.text + i,
-                                 "control character in pattern %s; expected printable bytes",
-                                 lcomm_policy_quote(glob, quoted));
-    }
-    memcpy(policy->exempt[policy->exempt_count++], glob.text, glob.length);
-    if (glob.length == value.length)
-      return LCOMM_OK;
+    lcomm_status status = lcomm_policy_read_glob(&p->in, glob, "GLOB[,GLOB...]",
+                                                 policy->exempt[policy->exempt_count++]);
+    if (status != LCOMM_OK || glob.length == value.length)
+      return status;
     value = lcomm_span_after(value, glob.length + 1);
   }
 }
@@ -158,7 +143,7 @@ static lcomm_status parse_clip(parser *p, span value) {
 }
 
 static lcomm_status parse_scope(parser *p, span value) {
-  int index = find_name(value, lcomm_scope_names, LCOMM_SCOPE_COUNT);
+  int index = lcomm_policy_find_name(value, lcomm_scope_names, LCOMM_SCOPE_COUNT);
   if (index < 0)
     return lcomm_policy_refuse(&p->in, "unknown scope ", value, "; expected tensor or bucket");
   p->policy->scope = (lcomm_scope)index;
@@ -166,7 +151,7 @@ static lcomm_status parse_scope(parser *p, span value) {
 }
 
 static lcomm_status parse_bucket(parser *p, span value) {
-  lcomm_status status = read_size(p, value, &p->policy->bucket_bytes);
+  lcomm_status status = lcomm_policy_read_size(&p->in, value, &p->policy->bucket_bytes);
   if (status == LCOMM_OK && p->policy->bucket_bytes < SMALLEST_BUCKET)
     return lcomm_policy_refuse(&p->in, "bucket ", value,
                                " is too small to fuse tensors; expected at least 4K");
@@ -174,7 +159,7 @@ static lcomm_status parse_bucket(parser *p, span value) {
 }
 
 static lcomm_status parse_algo(parser *p, span value) {
-  int index = find_name(value, lcomm_algorithm_names, LCOMM_ALGORITHM_COUNT);
+  int index = lcomm_policy_find_name(value, lcomm_algorithm_names, LCOMM_ALGORITHM_COUNT);
   if (index < 0)
     return lcomm_policy_refuse(&p->in, "unknown algorithm ", value,
                                "; expected auto, ring, direct or gather");
@@ -184,10 +169,23 @@ static lcomm_status parse_algo(parser *p, span value) {
 
 static lcomm_status parse_check(parser *p, span value) {
   static const char *const names[] = {"none", "xxhash"};
-  int index = find_name(value, names, 2);
+  int index = lcomm_policy_find_name(value, names, 2);
   if (index < 0)
     return lcomm_policy_refuse(&p->in, "unknown checksum ", value, "; expected none or xxhash");
   p->policy->checksum = index == 1;
+  return LCOMM_OK;
+}
+
+static lcomm_status parse_match(parser *p, span value) {
+  return lcomm_policy_read_match(&p->in, value, p->policy);
+}
+
+static lcomm_status parse_step(parser *p, span value) {
+  uint64_t calls = 0;
+  if (!lcomm_policy_read_whole(value, LCOMM_POLICY_STEP_MAX, &calls) || calls == 0)
+    return lcomm_policy_refuse(&p->in, "", value,
+                               " is no number of calls of a step; expected digits, from 1 to 4096");
+  p->policy->step_calls = (uint32_t)calls;
   return LCOMM_OK;
 }
 
@@ -204,6 +202,8 @@ static const key keys[KEY_COUNT] = {
     {"bucket", parse_bucket, "25M"},
     {"algo", parse_algo, "direct"},
     {"check", parse_check, "xxhash"},
+    {"match", parse_match, "size>=1M&op=sum"},
+    {"step", parse_step, "12"},
 };
 
 /* Sentences of this parser end with the example of this key. */
@@ -221,8 +221,9 @@ static int find_key(span name) {
 }
 
 static lcomm_status parse_word(parser *p, span word) {
-  static const char expected[] = "expected KEY=VALUE with one of the keys net, node, min, exempt, "
-                                 "warmup, ramp, momentum, clip, scope, bucket, algo, check";
+  static const char expected[] =
+      "expected KEY=VALUE with one of the keys net, node, min, exempt, "
+      "warmup, ramp, momentum, clip, scope, bucket, algo, check, match, step";
   char quoted[LCOMM_QUOTE_MAX];
   span name = lcomm_span_before(word, "=");
   int index = find_key(name);
@@ -261,7 +262,7 @@ static lcomm_status check_whole(parser *p) {
   p->in.example = "*.bias";
   return lcomm_policy_fail(&p->in, p->in.text + strlen(p->in.text),
                            "the canonical form is too long; expected fewer than %d bytes, so use "
-                           "fewer or shorter exempt patterns",
+                           "fewer or shorter patterns and rules",
                            LCOMM_POLICY_MAX - 1);
 }
 

@@ -17,6 +17,9 @@ enum {
   LCOMM_POLICY_MAX = 1024,      /* longest policy string, with the terminator */
   LCOMM_POLICY_EXEMPT_MAX = 32, /* globs */
   LCOMM_POLICY_RAMP_MAX = 8,    /* stages */
+  LCOMM_POLICY_RULES_MAX = 16,  /* of match= */
+  LCOMM_POLICY_STEP_MAX = 4096, /* calls of a step */
+  LCOMM_POLICY_GLOB_MAX = 128,  /* one pattern, with the terminator */
   LCOMM_POLICY_ERROR_MAX = 512
 };
 
@@ -40,6 +43,18 @@ typedef enum lcomm_algorithm {
   LCOMM_ALGO_GATHER
 } lcomm_algorithm;
 
+/* Numbers from `least` to `most`, both of them allowed. */
+typedef struct lcomm_bounds {
+  uint64_t least, most;
+} lcomm_bounds;
+
+/* One rule of match=; all of it must hold. */
+typedef struct lcomm_match_rule {
+  lcomm_bounds size_bytes, count, ranks;
+  unsigned dtypes, ops, calls;      /* a bit for each lcomm_dtype, lcomm_op, lcomm_call_kind */
+  char comm[LCOMM_POLICY_GLOB_MAX]; /* name of the communicator; "": any */
+} lcomm_match_rule;
+
 typedef struct lcomm_policy {
   lcomm_codec_choice net, node;
   uint64_t min_bytes;
@@ -53,7 +68,10 @@ typedef struct lcomm_policy {
   lcomm_algorithm algorithm;
   bool checksum;
   unsigned exempt_count;
-  char exempt[LCOMM_POLICY_EXEMPT_MAX][128];
+  char exempt[LCOMM_POLICY_EXEMPT_MAX][LCOMM_POLICY_GLOB_MAX];
+  unsigned rule_count; /* 0: without match= */
+  lcomm_match_rule rules[LCOMM_POLICY_RULES_MAX];
+  uint32_t step_calls; /* 0: without step= */
 } lcomm_policy;
 
 /* Parse `text` (NULL or "" is the default policy). On a mistake returns

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* What is said of policies: their canonical texts, what is wrong with one, and
- * which names it exempts. */
+/* What is said of policies: their canonical texts, and what is wrong with one. */
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,125 +28,113 @@ const char *lcomm_algorithm_name(lcomm_algorithm algorithm) {
   return index < LCOMM_ALGORITHM_COUNT ? lcomm_algorithm_names[index] : "unknown algorithm";
 }
 
-/* A text that grows; what does not fit is cut. */
-typedef struct writer {
-  char *text;
-  size_t size, length;
-} writer;
-
-__attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...) {
-  va_list arguments;
-  if (w->size == 0)
-    return;
-  va_start(arguments, format);
-  int n = vsnprintf(w->text + w->length, w->size - w->length, format, arguments);
-  va_end(arguments);
-  if (n < 0)
-    return;
-  w->length += (size_t)n;
-  if (w->length >= w->size)
-    w->length = w->size - 1;
-}
-
 /* ------------------------------------------------------------ codec words */
 
-static void put_options(writer *w, const lcomm_format *format) {
+static void write_options(lcomm_writer *w, const lcomm_format *format) {
   const lcomm_codec *codec = format->codec;
   const size_t name_end = w->length;
   char density[LCOMM_DECIMAL_TEXT_MAX];
   if (lcomm_format_is_sparse(format) && format->density > 0) {
     lcomm_format_decimal(format->density, density, sizeof density);
-    put(w, ":%s", density);
+    lcomm_write(w, ":%s", density);
   } else if (lcomm_format_is_sparse(format)) {
-    put(w, ":k=%llu", (unsigned long long)format->kept);
+    lcomm_write(w, ":k=%llu", (unsigned long long)format->kept);
   }
   if (format->block != codec->blocks[0])
-    put(w, ":block=%u", format->block);
+    lcomm_write(w, ":block=%u", format->block);
   if (format->stochastic)
-    put(w, "%cstochastic", w->length > name_end ? ',' : ':');
+    lcomm_write(w, "%cstochastic", w->length > name_end ? ',' : ':');
   if (codec->id == LCOMM_CODEC_FP16 && format->variant == LCOMM_FP16_BLOCK)
-    put(w, ":scale=block");
+    lcomm_write(w, ":scale=block");
   if (codec->id == LCOMM_CODEC_FP16 && format->variant == LCOMM_FP16_FIXED)
-    put(w, ":scale=2^%d", format->exponent);
+    lcomm_write(w, ":scale=2^%d", format->exponent);
   if (lcomm_format_is_sparse(format) && format->variant == LCOMM_TOPK_INT8)
-    put(w, ",values=int8");
+    lcomm_write(w, ",values=int8");
 }
 
 const char *lcomm_codec_choice_format(const lcomm_codec_choice *choice, char *text, size_t size) {
-  writer w = {text, size, 0};
-  put(&w, "%s", choice->format.codec->name);
-  put_options(&w, &choice->format);
+  lcomm_writer w = lcomm_writer_begin(text, size);
+  lcomm_write(&w, "%s", choice->format.codec->name);
+  write_options(&w, &choice->format);
   if (choice->error_feedback)
-    put(&w, "+ef");
+    lcomm_write(&w, "+ef");
   else if (choice->format.codec->id == LCOMM_CODEC_INT4)
-    put(&w, "-ef");
+    lcomm_write(&w, "-ef");
   if (choice->format.zstd)
-    put(&w, "+zstd");
+    lcomm_write(&w, "+zstd");
   return text;
 }
 
 /* --------------------------------------------------------------- policies */
 
 /* Every word begins with a space; the first one is dropped at the end. */
-static void put_codec(writer *w, const char *key, const lcomm_codec_choice *choice,
-                      const lcomm_codec_choice *standard) {
+static void write_codec(lcomm_writer *w, const char *key, const lcomm_codec_choice *choice,
+                        const lcomm_codec_choice *standard) {
   char name[LCOMM_CODEC_TEXT_MAX];
   if (!lcomm_format_equal(&choice->format, &standard->format) ||
       choice->error_feedback != standard->error_feedback)
-    put(w, " %s=%s", key, lcomm_codec_choice_format(choice, name, sizeof name));
+    lcomm_write(w, " %s=%s", key, lcomm_codec_choice_format(choice, name, sizeof name));
 }
 
-static void put_decimal(writer *w, const char *before, double number) {
+static void write_decimal(lcomm_writer *w, const char *before, double number) {
   char text[LCOMM_DECIMAL_TEXT_MAX];
   lcomm_format_decimal(number, text, sizeof text);
-  put(w, "%s%s", before, text);
+  lcomm_write(w, "%s%s", before, text);
 }
 
-static void put_ramp(writer *w, const lcomm_policy *policy) {
+static void write_ramp(lcomm_writer *w, const lcomm_policy *policy) {
   for (unsigned i = 0; i < policy->ramp_count && i < LCOMM_POLICY_RAMP_MAX; i++) {
-    put_decimal(w, i == 0 ? " ramp=" : ",", policy->ramp[i].density);
-    put(w, "@%llu", (unsigned long long)policy->ramp[i].steps);
+    write_decimal(w, i == 0 ? " ramp=" : ",", policy->ramp[i].density);
+    lcomm_write(w, "@%llu", (unsigned long long)policy->ramp[i].steps);
   }
 }
 
-static void put_size(writer *w, const char *key, uint64_t bytes, uint64_t standard) {
+void lcomm_policy_write_size(lcomm_writer *w, uint64_t bytes) {
   static const char *const units[] = {"", "K", "M", "G"};
   size_t unit = 0;
-  if (bytes == standard)
-    return;
   for (; unit < 3 && bytes != 0 && bytes % 1024 == 0; unit++)
     bytes /= 1024;
-  put(w, " %s=%llu%s", key, (unsigned long long)bytes, units[unit]);
+  lcomm_write(w, "%llu%s", (unsigned long long)bytes, units[unit]);
+}
+
+static void write_size(lcomm_writer *w, const char *key, uint64_t bytes, uint64_t standard) {
+  if (bytes == standard)
+    return;
+  lcomm_write(w, " %s=", key);
+  lcomm_policy_write_size(w, bytes);
 }
 
 void lcomm_policy_format(const lcomm_policy *policy, char *text) {
   const lcomm_policy *standard = &lcomm_policy_default;
   char buffer[LCOMM_POLICY_MAX + 1] = ""; /* one more for the leading space */
-  writer w = {buffer, sizeof buffer, 0};
+  lcomm_writer w = lcomm_writer_begin(buffer, sizeof buffer);
 
-  put_codec(&w, "net", &policy->net, &standard->net);
-  put_codec(&w, "node", &policy->node, &standard->node);
-  put_size(&w, "min", policy->min_bytes, standard->min_bytes);
+  write_codec(&w, "net", &policy->net, &standard->net);
+  write_codec(&w, "node", &policy->node, &standard->node);
+  write_size(&w, "min", policy->min_bytes, standard->min_bytes);
   for (unsigned i = 0; i < policy->exempt_count && i < LCOMM_POLICY_EXEMPT_MAX; i++)
-    put(&w, "%s%.*s", i == 0 ? " exempt=" : ",", (int)sizeof policy->exempt[i] - 1,
-        policy->exempt[i]);
+    lcomm_write(&w, "%s%.*s", i == 0 ? " exempt=" : ",", (int)sizeof policy->exempt[i] - 1,
+                policy->exempt[i]);
   if (policy->warmup_steps != standard->warmup_steps)
-    put(&w, " warmup=%llu", (unsigned long long)policy->warmup_steps);
-  put_ramp(&w, policy);
+    lcomm_write(&w, " warmup=%llu", (unsigned long long)policy->warmup_steps);
+  write_ramp(&w, policy);
   if (policy->momentum > 0)
-    put_decimal(&w, " momentum=", policy->momentum);
+    write_decimal(&w, " momentum=", policy->momentum);
   if (policy->clip > 0)
-    put_decimal(&w, " clip=", policy->clip);
+    write_decimal(&w, " clip=", policy->clip);
   if (policy->scope != standard->scope)
-    put(&w, " scope=%s", lcomm_scope_names[policy->scope]);
-  put_size(&w, "bucket", policy->bucket_bytes, standard->bucket_bytes);
+    lcomm_write(&w, " scope=%s", lcomm_scope_names[policy->scope]);
+  write_size(&w, "bucket", policy->bucket_bytes, standard->bucket_bytes);
   if (policy->algorithm != standard->algorithm)
-    put(&w, " algo=%s", lcomm_algorithm_name(policy->algorithm));
+    lcomm_write(&w, " algo=%s", lcomm_algorithm_name(policy->algorithm));
   if (policy->checksum != standard->checksum)
-    put(&w, " check=%s", policy->checksum ? "xxhash" : "none");
+    lcomm_write(&w, " check=%s", policy->checksum ? "xxhash" : "none");
+  lcomm_policy_write_match(&w, policy);
+  if (policy->step_calls != standard->step_calls)
+    lcomm_write(&w, " step=%u", policy->step_calls);
   if (w.length == 0)
-    put(&w, " net=%s", standard->net.format.codec->name);
-  memcpy(text, buffer + 1, w.length);
+    lcomm_write(&w, " net=%s", standard->net.format.codec->name);
+  memcpy(text, buffer + 1, LCOMM_POLICY_MAX); /* cut, what does not fit */
 }
 
 /* -------------------------------------------------------------- conflicts */
@@ -227,37 +214,4 @@ lcomm_status lcomm_policy_refuse(lcomm_policy_reader *r, const char *before, lco
   char quoted[LCOMM_QUOTE_MAX];
   return lcomm_policy_fail(r, piece.text, "%s%s%s", before, lcomm_policy_quote(piece, quoted),
                            after);
-}
-
-/* ----------------------------------------------------------------- exempt */
-
-/* Only the last star needs to be tried again: an earlier one could match no
- * text that the last one cannot reach, so the work is pattern times name. */
-static bool glob_matches(const char *pattern, const char *name) {
-  const char *star = NULL, *star_name = NULL;
-  while (*name != '\0') {
-    if (*pattern == '*') {
-      star = ++pattern;
-      star_name = name;
-    } else if (*pattern == '?' || *pattern == *name) {
-      pattern++;
-      name++;
-    } else if (star != NULL) {
-      pattern = star;
-      name = ++star_name;
-    } else {
-      return false;
-    }
-  }
-  while (*pattern == '*')
-    pattern++;
-  return *pattern == '\0';
-}
-
-bool lcomm_policy_exempts(const lcomm_policy *policy, const char *name) {
-  for (unsigned i = 0; i < policy->exempt_count; i++) {
-    if (glob_matches(policy->exempt[i], name))
-      return true;
-  }
-  return false;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libcomm/plan/policy.h"
+#include "libcomm/topo/writer.h"
 
 enum {
   LCOMM_SCOPE_COUNT = 2,
@@ -66,6 +67,34 @@ lcomm_status lcomm_policy_refuse(lcomm_policy_reader *r, const char *before, lco
 
 /* Does all of `s` say an integer of at most `most`? *number is meaningless if not. */
 bool lcomm_policy_read_whole(lcomm_span s, uint64_t most, uint64_t *number);
+
+/* All of `value` as a size. *bytes is meaningless on a mistake. */
+lcomm_status lcomm_policy_read_size(lcomm_policy_reader *r, lcomm_span value, uint64_t *bytes);
+
+/* Write a size in the largest unit that it is a multiple of. */
+void lcomm_policy_write_size(lcomm_writer *w, uint64_t bytes);
+
+/* Index of `value` in `names`, or -1. */
+int lcomm_policy_find_name(lcomm_span value, const char *const *names, int count);
+
+/* ---------------------------------------------------------------- policy_glob.c */
+
+/* All of `text` as a pattern; `shape` is what was expected if it is empty. Writes
+ * LCOMM_POLICY_GLOB_MAX bytes, zeros behind the pattern. */
+lcomm_status lcomm_policy_read_glob(lcomm_policy_reader *r, lcomm_span text, const char *shape,
+                                    char *glob);
+
+/* Does the pattern match the whole name? */
+bool lcomm_policy_glob_matches(const char *glob, const char *name);
+
+/* ---------------------------------------------------------------- policy_match.c */
+
+/* The value of match=, read into `policy` and written again. */
+lcomm_status lcomm_policy_read_match(lcomm_policy_reader *r, lcomm_span value,
+                                     lcomm_policy *policy);
+void lcomm_policy_write_match(lcomm_writer *w, const lcomm_policy *policy);
+
+/* --------------------------------------------------------------- policy_codec.c */
 
 typedef enum lcomm_codec_place { LCOMM_ON_NET, LCOMM_IN_NODE } lcomm_codec_place;
 

@@ -10,7 +10,7 @@
 
 bool lcomm_plan_fits(const lcomm_plan *plan, const lcomm_plan_request *request) {
   if (plan->collective != request->collective || plan->count != request->count ||
-      plan->dtype != request->dtype || plan->op != lcomm_plan_op(request->op) ||
+      plan->dtype != request->dtype || (plan->ops >> request->op & 1) == 0 ||
       plan->root != request->root || plan->lasting != request->lasting ||
       plan->in_place != request->in_place || plan->place != request->place) {
     return false;

@@ -24,6 +24,18 @@ void lcomm_plan_count(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_plan
   }
 }
 
+uint64_t lcomm_plan_bytes_between_nodes(const lcomm_plan *plan, const lcomm_topo *topo) {
+  const lcomm_schedule *schedule = &plan->schedule;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    const lcomm_step *step = &schedule->steps[i];
+    if (step->kind == LCOMM_STEP_SEND && topo->node[step->peer] != topo->node[schedule->rank]) {
+      bytes += plan->slot_bounds[step->slot];
+    }
+  }
+  return bytes;
+}
+
 /* ------------------------------------------------------------------ print */
 
 /* What all ranks send; row `size` is their sum. */

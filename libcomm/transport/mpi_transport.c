@@ -2,7 +2,11 @@
  * Copyright the libcomm authors */
 
 /* Messages over MPI point-to-point calls on a communicator of our own.
- * Messages past 1 GiB use a derived type, because MPI counts are ints. */
+ * Messages past 1 GiB use a derived type, because MPI counts are ints.
+ *
+ * All calls are those of MPI's profiling interface, PMPI_: libcomm's own messages are
+ * not the program's, so tools and doors that stand between a program and MPI must not
+ * see them. */
 
 #include "libcomm/transport/mpi_transport.h"
 
@@ -67,7 +71,7 @@ static lcomm_status check(mpi_transport *t, int code) {
   }
   int length = 0;
   char text[MPI_MAX_ERROR_STRING] = "unknown MPI error";
-  MPI_Error_string(code, text, &length);
+  PMPI_Error_string(code, text, &length);
   snprintf(t->why, sizeof(t->why), "MPI says: %s", text);
   return LCOMM_ERR_TRANSPORT;
 }
@@ -77,20 +81,20 @@ static int big_type(size_t size, MPI_Datatype *type) {
   MPI_Datatype whole = MPI_DATATYPE_NULL;
   int lengths[2] = {1, (int)(size % BIG)};
   MPI_Aint places[2] = {0, (MPI_Aint)(size / BIG) * BIG};
-  int code = MPI_Type_contiguous(BIG, MPI_BYTE, &whole);
+  int code = PMPI_Type_contiguous(BIG, MPI_BYTE, &whole);
   if (code != MPI_SUCCESS) {
     return code;
   }
   MPI_Datatype blocks = MPI_DATATYPE_NULL;
-  code = MPI_Type_contiguous((int)(size / BIG), whole, &blocks);
-  MPI_Type_free(&whole);
+  code = PMPI_Type_contiguous((int)(size / BIG), whole, &blocks);
+  PMPI_Type_free(&whole);
   if (code != MPI_SUCCESS) {
     return code;
   }
   MPI_Datatype parts[2] = {blocks, MPI_BYTE};
-  code = MPI_Type_create_struct(2, lengths, places, parts, type);
-  MPI_Type_free(&blocks);
-  return code == MPI_SUCCESS ? MPI_Type_commit(type) : code;
+  code = PMPI_Type_create_struct(2, lengths, places, parts, type);
+  PMPI_Type_free(&blocks);
+  return code == MPI_SUCCESS ? PMPI_Type_commit(type) : code;
 }
 
 static lcomm_status mpi_send(lcomm_transport *transport, int peer, uint32_t tag, const void *bytes,
@@ -103,11 +107,11 @@ static lcomm_status mpi_send(lcomm_transport *transport, int peer, uint32_t tag,
     return status;
   }
   int count = size < BIG ? (int)size : 1;
-  status = check(t, MPI_Isend(bytes, count, type, peer, (int)tag, t->comm, &request));
+  status = check(t, PMPI_Isend(bytes, count, type, peer, (int)tag, t->comm, &request));
   store(transfer, request);
   transfer->opaque[AT_WAY] = SENDS;
   if (type != MPI_BYTE) {
-    MPI_Type_free(&type);
+    PMPI_Type_free(&type);
   }
   return status;
 }
@@ -122,11 +126,11 @@ static lcomm_status mpi_receive(lcomm_transport *transport, int peer, uint32_t t
     return status;
   }
   int count = capacity < BIG ? (int)capacity : 1;
-  status = check(t, MPI_Irecv(bytes, count, type, peer, (int)tag, t->comm, &request));
+  status = check(t, PMPI_Irecv(bytes, count, type, peer, (int)tag, t->comm, &request));
   store(transfer, request);
   transfer->opaque[AT_WAY] = RECEIVES;
   if (type != MPI_BYTE) {
-    MPI_Type_free(&type);
+    PMPI_Type_free(&type);
   }
   return status;
 }
@@ -137,14 +141,14 @@ static lcomm_status mpi_test(lcomm_transport *transport, lcomm_transfer *transfe
   MPI_Status result;
   MPI_Request request = load(transfer);
   int flag = 0;
-  lcomm_status status = check(t, MPI_Test(&request, &flag, &result));
+  lcomm_status status = check(t, PMPI_Test(&request, &flag, &result));
   store(transfer, request);
   if (status != LCOMM_OK) {
     return status;
   }
   if (flag && size) {
     MPI_Count count = 0;
-    MPI_Get_elements_x(&result, MPI_BYTE, &count);
+    PMPI_Get_elements_x(&result, MPI_BYTE, &count);
     *size = (size_t)count;
   }
   *over = flag != 0;
@@ -155,8 +159,8 @@ static void forget(MPI_Request *request) {
   if (*request == MPI_REQUEST_NULL) {
     return;
   }
-  MPI_Cancel(request);
-  MPI_Request_free(request);
+  PMPI_Cancel(request);
+  PMPI_Request_free(request);
 }
 
 /* A message whose beginning has come can no longer be cancelled; its end is
@@ -165,12 +169,12 @@ static void end_receive(mpi_transport *t, MPI_Request *request) {
   double now_s = lcomm_clock_s();
   int flag = 0;
   t->cancel_until_s = t->cancel_until_s > 0 ? t->cancel_until_s : now_s + CANCEL_S;
-  MPI_Cancel(request);
+  PMPI_Cancel(request);
   do {
-    MPI_Test(request, &flag, MPI_STATUS_IGNORE);
+    PMPI_Test(request, &flag, MPI_STATUS_IGNORE);
   } while (!flag && lcomm_clock_s() < t->cancel_until_s);
   if (!flag) {
-    MPI_Request_free(request);
+    PMPI_Request_free(request);
   }
 }
 
@@ -185,14 +189,14 @@ static void mpi_cancel(lcomm_transport *transport, lcomm_transfer *transfer) {
 }
 
 static lcomm_status listen_again(mpi_transport *t) {
-  return check(t, MPI_Irecv(t->heard, LCOMM_NOTICE_SIZE, MPI_BYTE, MPI_ANY_SOURCE, NOTICE_TAG,
-                            t->comm, &t->listening));
+  return check(t, PMPI_Irecv(t->heard, LCOMM_NOTICE_SIZE, MPI_BYTE, MPI_ANY_SOURCE, NOTICE_TAG,
+                             t->comm, &t->listening));
 }
 
 /* Has it left, or was there none? */
 static bool is_idle(outgoing *notice) {
   int flag = 0;
-  MPI_Test(&notice->request, &flag, MPI_STATUS_IGNORE);
+  PMPI_Test(&notice->request, &flag, MPI_STATUS_IGNORE);
   return flag != 0;
 }
 
@@ -202,8 +206,8 @@ static void mpi_tell(lcomm_transport *transport, int peer, const void *bytes) {
   for (outgoing *notice = first; notice < first + NOTICES_MAX; notice++) {
     if (is_idle(notice)) {
       memcpy(notice->bytes, bytes, sizeof(notice->bytes));
-      MPI_Isend(notice->bytes, LCOMM_NOTICE_SIZE, MPI_BYTE, peer, NOTICE_TAG, t->comm,
-                &notice->request);
+      PMPI_Isend(notice->bytes, LCOMM_NOTICE_SIZE, MPI_BYTE, peer, NOTICE_TAG, t->comm,
+                 &notice->request);
       return;
     }
   }
@@ -213,11 +217,11 @@ static bool mpi_hear(lcomm_transport *transport, void *notice) {
   mpi_transport *t = of(transport);
   MPI_Status result;
   int flag = 0, count = 0;
-  if (t->listening == MPI_REQUEST_NULL || MPI_Test(&t->listening, &flag, &result) != MPI_SUCCESS ||
+  if (t->listening == MPI_REQUEST_NULL || PMPI_Test(&t->listening, &flag, &result) != MPI_SUCCESS ||
       !flag) {
     return false;
   }
-  MPI_Get_count(&result, MPI_BYTE, &count);
+  PMPI_Get_count(&result, MPI_BYTE, &count);
   memcpy(notice, t->heard, LCOMM_NOTICE_SIZE);
   listen_again(t);
   return count == LCOMM_NOTICE_SIZE;
@@ -244,7 +248,7 @@ static bool flush_notices(mpi_transport *t) {
       idle = is_idle(&t->told[i]);
     }
     if (!idle) {
-      MPI_Request_free(&t->told[i].request);
+      PMPI_Request_free(&t->told[i].request);
       all = false;
     }
   }
@@ -268,7 +272,7 @@ static void mpi_close(lcomm_transport *transport, bool orderly) {
 static bool tags_suffice(void) {
   int *limit = NULL, found = 0;
   /* Predefined attributes are those of the world. */
-  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
+  PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
   return found && *limit >= (int)(LCOMM_TAG_CONTROL | 255);
 }
 
@@ -307,7 +311,7 @@ static lcomm_status mpi_open(const lcomm_transport_setup *setup, lcomm_transport
     snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "out of memory");
     return LCOMM_ERR_MEMORY;
   }
-  MPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN);
+  PMPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN);
   if (listen_again(t) != LCOMM_OK) {
     snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "%.200s", t->why);
     free(t->told);

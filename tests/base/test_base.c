@@ -61,6 +61,25 @@ static void an_empty_variable_counts_as_unset(void **state) {
   unsetenv("LCOMM_HOSTID");
 }
 
+static void only_settings_of_libcomm_are_told(void **state) {
+  (void)state;
+  setenv("LCOMM_HOSTID", "x", 1);
+  setenv("LCOMM_NOTHING", "x", 1);
+  setenv("RANK", "0", 1);
+  assert_string_equal(lcomm_setting("LCOMM_HOSTID"), "x");
+  assert_null(lcomm_setting("LCOMM_HOSTI"));
+  setenv("LCOMM_HOSTID", "", 1);
+  assert_null(lcomm_setting("LCOMM_HOSTID"));
+  assert_null(lcomm_setting("LCOMM_NOTHING"));
+  assert_null(lcomm_setting("RANK"));
+  assert_null(lcomm_setting(""));
+  assert_null(lcomm_setting(NULL));
+  unsetenv("LCOMM_HOSTID");
+  assert_null(lcomm_setting("LCOMM_HOSTID"));
+  unsetenv("LCOMM_NOTHING");
+  unsetenv("RANK");
+}
+
 static void sentences_that_are_too_long_are_cut(void **state) {
   (void)state;
   char text[3 * LCOMM_ERROR_MAX];
@@ -93,6 +112,7 @@ int main(void) {
       cmocka_unit_test(data_types_have_their_sizes),
       cmocka_unit_test(every_variable_has_a_prefix_and_a_help),
       cmocka_unit_test(an_empty_variable_counts_as_unset),
+      cmocka_unit_test(only_settings_of_libcomm_are_told),
       cmocka_unit_test(sentences_that_are_too_long_are_cut),
       cmocka_unit_test(queries_without_a_communicator_are_answered),
   };

@@ -129,10 +129,14 @@ static void time_under_way_counts_once(void **state) {
 static void tensors_have_a_row_of_their_own(void **state) {
   (void)state;
   lcomm_summary summary = {0};
-  lcomm_plan plan = {.collective = LCOMM_COLLECTIVE_BROADCAST};
-  assert_ptr_equal(lcomm_summary_find(&summary, &plan), &summary.rows[LCOMM_COLLECTIVE_BROADCAST]);
-  plan.lasting = true;
-  assert_ptr_equal(lcomm_summary_find(&summary, &plan), &summary.rows[LCOMM_SUMMARY_TENSORS]);
+  lcomm_collective all = LCOMM_COLLECTIVE_ALLREDUCE;
+  static const lcomm_purpose calls[] = {LCOMM_PURPOSE_CALL, LCOMM_PURPOSE_LASTING,
+                                        LCOMM_PURPOSE_FLUSH};
+  for (int i = 0; i < 3; i++) {
+    assert_ptr_equal(lcomm_summary_find(&summary, all, calls[i]), &summary.rows[all]);
+  }
+  assert_ptr_equal(lcomm_summary_find(&summary, all, LCOMM_PURPOSE_BUCKET),
+                   &summary.rows[LCOMM_SUMMARY_TENSORS]);
 }
 
 static void other_values_of_the_variable_are_refused(void **state) {

@@ -11,51 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libcomm/plan/policy.h"
-
-static lcomm_policy parse(const char *text) {
-  lcomm_policy policy;
-  char error[LCOMM_POLICY_ERROR_MAX];
-  lcomm_status status = lcomm_policy_parse(text, &policy, error);
-  if (status != LCOMM_OK)
-    print_error("'%s': %s\n", text != NULL ? text : "", error);
-  assert_int_equal(status, LCOMM_OK);
-  assert_string_equal(error, "");
-  return policy;
-}
-
-static void expect_canonical(const char *text, const char *canonical) {
-  lcomm_policy policy = parse(text);
-  char formatted[LCOMM_POLICY_MAX];
-  lcomm_policy_format(&policy, formatted);
-  assert_string_equal(formatted, canonical);
-}
-
-/* The sentence of a refused policy; valid until the next call. */
-static const char *refusal(const char *text) {
-  static char error[LCOMM_POLICY_ERROR_MAX];
-  lcomm_policy untouched, policy;
-  memset(&untouched, 0x5a, sizeof untouched);
-  memcpy(&policy, &untouched, sizeof policy);
-  lcomm_status status = lcomm_policy_parse(text, &policy, error);
-  if (status != LCOMM_ERR_POLICY)
-    print_error("'%s' is not refused\n", text);
-  assert_int_equal(status, LCOMM_ERR_POLICY);
-  assert_memory_equal(&policy, &untouched, sizeof policy);
-  return error;
-}
-
-static void expect_refusal(const char *text, int column, const char *what) {
-  char start[64];
-  snprintf(start, sizeof start, "policy, column %d: ", column);
-  const char *sentence = refusal(text);
-  if (strncmp(sentence, start, strlen(start)) != 0 || strstr(sentence, what) == NULL ||
-      strstr(sentence, "; for example ") == NULL)
-    print_error("'%s': %s\n", text, sentence);
-  assert_int_equal(strncmp(sentence, start, strlen(start)), 0);
-  assert_non_null(strstr(sentence, what));
-  assert_non_null(strstr(sentence, "; for example "));
-}
+#include "tests/plan/policies.h"
 
 static void the_default_is_exact(void **state) {
   (void)state;
@@ -75,6 +31,8 @@ static void the_default_is_exact(void **state) {
     assert_int_equal(policy.scope, LCOMM_SCOPE_TENSOR);
     assert_int_equal(policy.algorithm, LCOMM_ALGO_AUTO);
     assert_int_equal(policy.exempt_count, 0);
+    assert_int_equal(policy.rule_count, 0);
+    assert_int_equal(policy.step_calls, 0);
     assert_false(policy.checksum);
     expect_canonical(texts[i], "net=none");
   }
@@ -107,6 +65,9 @@ static void every_key_sets_its_field(void **state) {
   assert_string_equal(policy.exempt[0], "*.bias");
   assert_string_equal(policy.exempt[1], "?n*");
   assert_string_equal(policy.exempt[2], "x");
+  policy = parse("step=12 match=size>=1M,op=max");
+  assert_int_equal(policy.step_calls, 12);
+  assert_int_equal(policy.rule_count, 2);
 }
 
 static void canonical_text_has_a_fixed_order_and_no_defaults(void **state) {
@@ -119,6 +80,8 @@ static void canonical_text_has_a_fixed_order_and_no_defaults(void **state) {
                    "scope=bucket net=topk:k=9+zstd+ef",
                    "net=topk:k=9+ef+zstd exempt=a warmup=1 ramp=0.1@7,0.05@8 momentum=0.5 "
                    "clip=2.5 scope=bucket check=xxhash");
+  expect_canonical("step=0012 match=op=max check=xxhash net=int8",
+                   "net=int8 check=xxhash match=op=max step=12");
   expect_canonical("net=none node=none min=64K warmup=0 scope=tensor bucket=25M algo=auto "
                    "check=none",
                    "net=none");
@@ -166,6 +129,19 @@ static void malformed_numbers_are_refused(void **state) {
   expect_refusal("warmup=", 8, "is no number of steps");
 }
 
+static void a_step_has_1_to_4096_calls(void **state) {
+  (void)state;
+  const char *const values[] = {"", "0", "4097", "-1", "1K", "1.5", "99999999999999999999"};
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    char text[64];
+    snprintf(text, sizeof text, "step=%s", values[i]);
+    expect_refusal(text, 6, "is no number of calls of a step; expected digits, from 1 to 4096");
+  }
+  assert_int_equal(parse("step=1").step_calls, 1);
+  assert_int_equal(parse("step=4096").step_calls, 4096);
+  expect_canonical("step=4096", "step=4096");
+}
+
 static void feedback_and_topk_are_refused_inside_a_node(void **state) {
   (void)state;
   const char why[] = "its error feedback lives on the shard, after the exact reduction inside "
@@ -199,6 +175,7 @@ static void a_mistake_is_shown_the_example_of_its_key(void **state) {
   expect_refusal("net=topk", 9, "for example net=topk:0.01+ef");
   expect_refusal("foo=1 net=bf16", 1, "for example net=int8");
   expect_refusal("clip=x", 6, "for example clip=1 net=topk:0.01+ef");
+  expect_refusal("step=x", 6, "for example step=12");
 }
 
 static void a_ring_with_a_lossy_codec_is_refused(void **state) {
@@ -315,7 +292,9 @@ static void clipping_needs_feedback(void **state) {
 
 static void words_must_be_known_and_given_once(void **state) {
   (void)state;
-  expect_refusal("foo=1", 1, "unknown key 'foo'");
+  expect_refusal("foo=1", 1,
+                 "unknown key 'foo'; expected KEY=VALUE with one of the keys net, node, min, "
+                 "exempt, warmup, ramp, momentum, clip, scope, bucket, algo, check, match, step;");
   expect_refusal("NET=int8", 1, "unknown key 'NET'");
   expect_refusal("=int8", 1, "unknown key ''");
   expect_refusal("  int8", 3, "unknown key 'int8'");
@@ -324,8 +303,9 @@ static void words_must_be_known_and_given_once(void **state) {
   expect_refusal("scope=all", 7, "unknown scope 'all'");
   expect_refusal("algo=tree", 6, "unknown algorithm 'tree'");
   expect_refusal("check=md5", 7, "unknown checksum 'md5'");
-  const char *const words[] = {"net=fp16",     "node=fp16", "min=1",     "exempt=a",    "warmup=1",
-                               "scope=tensor", "bucket=4K", "algo=auto", "check=xxhash"};
+  const char *const words[] = {"net=fp16",     "node=fp16",    "min=1",     "exempt=a",
+                               "warmup=1",     "scope=tensor", "bucket=4K", "algo=auto",
+                               "check=xxhash", "match=op=sum", "step=1"};
   const char *const needy[] = {"ramp=1@1", "momentum=0.9", "clip=1"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     char text[64];
@@ -418,7 +398,12 @@ static void sentences_never_echo_control_characters(void **state) {
                                "warmup=%s",
                                "scope=%s",
                                "algo=%s",
-                               "check=%s"};
+                               "check=%s",
+                               "match=%s",
+                               "match=size>=%s",
+                               "match=dtype=%s",
+                               "match=size>=1&comm=%s",
+                               "step=%s"};
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     char text[512];
     snprintf(text, sizeof text, forms[i],
@@ -507,6 +492,7 @@ int main(void) {
       cmocka_unit_test(sizes_are_powers_of_1024),
       cmocka_unit_test(sizes_that_do_not_fit_are_refused),
       cmocka_unit_test(malformed_numbers_are_refused),
+      cmocka_unit_test(a_step_has_1_to_4096_calls),
       cmocka_unit_test(feedback_and_topk_are_refused_inside_a_node),
       cmocka_unit_test(int4_has_feedback_on_net_only),
       cmocka_unit_test(a_mistake_is_shown_the_example_of_its_key),

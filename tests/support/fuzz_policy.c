@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/plan/policy.h"
+#include "libcomm/plan/policy_match.h"
 #include "tests/support/fuzz_promise.h"
 
 /* Exactly as long as the text, so that a sanitizer sees one byte too far. */
@@ -93,6 +93,43 @@ static void check_codec(const char *text) {
   free(word);
 }
 
+/* ------------------------------------------------------------------ rules */
+
+static bool same_bounds(const lcomm_bounds *a, const lcomm_bounds *b) {
+  return a->least == b->least && a->most == b->most;
+}
+
+static void check_equal_rules(const lcomm_policy *a, const lcomm_policy *b) {
+  fuzz_require(a->rule_count == b->rule_count, "rules survive their text");
+  for (unsigned i = 0; i < a->rule_count; i++) {
+    const lcomm_match_rule *x = &a->rules[i], *y = &b->rules[i];
+    fuzz_require(same_bounds(&x->size_bytes, &y->size_bytes) && same_bounds(&x->count, &y->count) &&
+                     same_bounds(&x->ranks, &y->ranks),
+                 "bounds survive their text");
+    fuzz_require(x->dtypes == y->dtypes && x->ops == y->ops && x->calls == y->calls,
+                 "types, operations and calls survive their text");
+    fuzz_require(strcmp(x->comm, y->comm) == 0, "a pattern survives its text");
+  }
+}
+
+static void check_rules(const lcomm_policy *policy, const char *name) {
+  uint32_t named = lcomm_match_named(policy, name);
+  fuzz_require(policy->rule_count <= LCOMM_POLICY_RULES_MAX, "rules fit into the policy");
+  fuzz_require(policy->step_calls <= LCOMM_POLICY_STEP_MAX, "a step is in its range");
+  fuzz_require(named >> policy->rule_count == 0, "only rules that are there are named");
+  for (unsigned i = 0; i < policy->rule_count; i++) {
+    const lcomm_match_rule *rule = &policy->rules[i];
+    fuzz_require(rule->size_bytes.least <= rule->size_bytes.most &&
+                     rule->count.least <= rule->count.most && rule->ranks.least <= rule->ranks.most,
+                 "bounds leave numbers between them");
+    fuzz_require(rule->dtypes > 0 && rule->dtypes < 1u << 6 && rule->ops > 0 &&
+                     rule->ops < 1u << 4 && rule->calls > 0 && rule->calls < 1u << LCOMM_CALL_KINDS,
+                 "a rule has types, operations and calls");
+    fuzz_require(memchr(rule->comm, '\0', sizeof rule->comm) != NULL, "a pattern ends");
+    fuzz_require(rule->comm[0] != '\0' || (named >> i & 1) != 0, "without a pattern any name fits");
+  }
+}
+
 /* --------------------------------------------------------------- policies */
 
 static void check_equal(const lcomm_policy *a, const lcomm_policy *b) {
@@ -114,6 +151,8 @@ static void check_equal(const lcomm_policy *a, const lcomm_policy *b) {
   fuzz_require(a->exempt_count == b->exempt_count &&
                    memcmp(a->exempt, b->exempt, sizeof a->exempt) == 0,
                "exempt patterns survive their text");
+  fuzz_require(a->step_calls == b->step_calls, "the calls of a step survive their text");
+  check_equal_rules(a, b);
 }
 
 static void check_ranges(const lcomm_policy *policy) {
@@ -149,6 +188,7 @@ void lcomm_fuzz_policy(const uint8_t *data, size_t size) {
     check_choice(&policy.net);
     check_choice(&policy.node);
     check_ranges(&policy);
+    check_rules(&policy, text);
     lcomm_policy_format(&policy, canonical);
     fuzz_require(lcomm_policy_parse(canonical, &reread, error) == LCOMM_OK,
                  "canonical text parses");

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* What the policy of a communicator says of calls that were not made yet. */
+
+#include <string.h>
+
+#include "libcomm/driver.h"
+#include "libcomm/plan/judge.h"
+#include "libcomm/plan/policy_match.h"
+
+/* ------------------------------------------------------------------ calls */
+
+static bool exists(lcomm_call_kind kind, lcomm_dtype dtype, lcomm_op op) {
+  return (unsigned)kind < LCOMM_CALL_KINDS && lcomm_dtype_size(dtype) > 0 &&
+         (unsigned)op <= LCOMM_MAX;
+}
+
+static lcomm_plan_request request_of(const lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
+                                     lcomm_dtype dtype, lcomm_op op) {
+  static const lcomm_collective collectives[LCOMM_CALL_KINDS] = {
+      [LCOMM_CALL_ALLREDUCE] = LCOMM_COLLECTIVE_ALLREDUCE,
+      [LCOMM_CALL_REDUCE_SCATTER] = LCOMM_COLLECTIVE_REDUCE_SCATTER,
+      [LCOMM_CALL_ALLGATHER] = LCOMM_COLLECTIVE_ALLGATHER,
+      [LCOMM_CALL_BROADCAST] = LCOMM_COLLECTIVE_BROADCAST,
+  };
+  return (lcomm_plan_request){.collective = collectives[kind],
+                              .count = count,
+                              .dtype = dtype,
+                              .op = op,
+                              .name = comm->name};
+}
+
+lcomm_choice lcomm_choose(const lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
+                          lcomm_dtype dtype, lcomm_op op, const char **why) {
+  const char *unheard = NULL;
+  why = why ? why : &unheard;
+  *why = "there is no such call";
+  if (!comm || !exists(kind, dtype, op)) {
+    return LCOMM_CHOICE_LEFT;
+  }
+  lcomm_plan_request request = request_of(comm, kind, count, dtype, op);
+  uint32_t named = atomic_load_explicit(&comm->named_rules, memory_order_relaxed);
+  return lcomm_judge_choose(&request, &comm->policy, &comm->topo, named, why);
+}
+
+static lcomm_status count_bytes(lcomm_comm *comm, const lcomm_plan_request *request,
+                                uint64_t *bytes) {
+  char why[256];
+  lcomm_plan *plan = NULL;
+  lcomm_status status =
+      lcomm_plan_create(request, &comm->policy, &comm->topo, comm->rank, &plan, why, sizeof(why));
+  if (status != LCOMM_OK) {
+    return lcomm_refuse(comm, status, "lcomm_call_bytes: %s", why);
+  }
+  *bytes = lcomm_plan_bytes_between_nodes(plan, &comm->topo);
+  lcomm_plan_destroy(plan);
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
+                              lcomm_dtype dtype, lcomm_op op, int lasting, uint64_t *sent_bytes,
+                              uint64_t *exact_bytes) {
+  uint64_t sent = 0, exact = 0;
+  if (!comm || !sent_bytes || !exact_bytes) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_call_bytes: a pointer is NULL");
+  }
+  if (!exists(kind, dtype, op)) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_call_bytes: there is no call %d with type %d and operation %d",
+                        (int)kind, (int)dtype, (int)op);
+  }
+  lcomm_plan_request request = request_of(comm, kind, count, dtype, op);
+  request.lasting = lasting != 0;
+  if (request.lasting && (kind != LCOMM_CALL_ALLREDUCE || dtype != LCOMM_FLOAT32)) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_call_bytes: only all-reduces of float32 have a residual, not %s of "
+                        "%s; ask with lasting = 0",
+                        lcomm_call_name(kind), lcomm_dtype_name(dtype));
+  }
+  lcomm_status status = count_bytes(comm, &request, &sent);
+  request.exact = true;
+  status = status == LCOMM_OK ? count_bytes(comm, &request, &exact) : status;
+  if (status == LCOMM_OK) {
+    *sent_bytes = sent;
+    *exact_bytes = exact;
+  }
+  return status;
+}
+
+/* ----------------------------------------------------------- communicators */
+
+lcomm_status lcomm_policy_facts_get(const lcomm_comm *comm, lcomm_policy_facts *facts) {
+  if (!comm || !facts) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_policy_facts_get: a pointer is NULL");
+  }
+  const lcomm_policy *policy = &comm->policy;
+  *facts = (lcomm_policy_facts){
+      .min_bytes = policy->min_bytes,
+      .lossy = policy->net.format.codec->id != LCOMM_CODEC_NONE ||
+               policy->node.format.codec->id != LCOMM_CODEC_NONE,
+      .error_feedback = policy->net.error_feedback,
+      .uses_names = lcomm_match_uses_names(policy),
+      .inside_nodes = policy->node.format.codec->id != LCOMM_CODEC_NONE,
+      .step_calls = policy->step_calls,
+  };
+  return LCOMM_OK;
+}
+
+/* Plans that are kept were made for the name of their time. */
+static lcomm_status set_name(lcomm_comm *comm, const char *name) {
+  lcomm_status status = (lcomm_status)atomic_load(&comm->status);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  /* A step of tensors, too, begins with a call, which compares them. */
+  if (comm->next[LCOMM_SERIES_CALLS] != 0) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_name_set: the communicator has been used, so its calls were already "
+                        "judged by the name '%s'; name it before its first operation",
+                        comm->name);
+  }
+  size_t length = strnlen(name, sizeof(comm->name) - 1);
+  memset(comm->name, 0, sizeof(comm->name));
+  memcpy(comm->name, name, length);
+  atomic_store(&comm->named_rules, lcomm_match_named(&comm->policy, comm->name));
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_name_set(lcomm_comm *comm, const char *name) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_name_set: no communicator was given");
+  }
+  if (!name) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_name_set: no name was given");
+  }
+  lcomm_enter(comm);
+  lcomm_status status = set_name(comm, name);
+  lcomm_leave(comm);
+  return status;
+}
