@@ -4,18 +4,61 @@
 /* mpirun: 1 3 */
 
 /* What the perf programs measure against: MPI's calls, whole and in parts, give
- * the exact results, and a result that is not exact is seen. */
+ * the exact results under both of their names, only one of which comes to a library
+ * that took them over, and a result that is not exact is seen. */
 
+#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/mpi_property.h"
 #include "tools/perf/buffers.h"
+#include "tools/perf/contender.h"
 #include "tools/perf/element.h"
 #include "tools/perf/judge.h"
 #include "tools/perf/mpi_call.h"
 
 enum { DTYPES = 6, OPS = 4 };
+
+/* ------------------------------------------ what a preloaded library would do */
+
+static int taken_over; /* calls that came here */
+
+int MPI_Allreduce(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op,
+                  MPI_Comm comm) {
+  taken_over++;
+  return PMPI_Allreduce(send, receive, count, type, op, comm);
+}
+
+int MPI_Reduce_scatter_block(const void *send, void *receive, int count, MPI_Datatype type,
+                             MPI_Op op, MPI_Comm comm) {
+  taken_over++;
+  return PMPI_Reduce_scatter_block(send, receive, count, type, op, comm);
+}
+
+int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_type, void *receive,
+                  int receive_count, MPI_Datatype receive_type, MPI_Comm comm) {
+  taken_over++;
+  return PMPI_Allgather(send, send_count, send_type, receive, receive_count, receive_type, comm);
+}
+
+int MPI_Alltoall(const void *send, int send_count, MPI_Datatype send_type, void *receive,
+                 int receive_count, MPI_Datatype receive_type, MPI_Comm comm) {
+  taken_over++;
+  return PMPI_Alltoall(send, send_count, send_type, receive, receive_count, receive_type, comm);
+}
+
+int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  taken_over++;
+  return PMPI_Bcast(buffer, count, type, root, comm);
+}
+
+int MPI_Barrier(MPI_Comm comm) {
+  taken_over++;
+  return PMPI_Barrier(comm);
+}
+
+/* ----------------------------------------------------------------- the results */
 
 static const lcomm_perf_recording none = {NULL, 0};
 static lcomm_perf_world world;
@@ -32,14 +75,15 @@ static lcomm_perf_difference total(lcomm_perf_difference d) {
 }
 
 /* Do one call in parts of `part` elements; how many elements are wrong. */
-static uint64_t wrong_after(const lcomm_perf_call *call, uint64_t part, void (*spoil)(void *)) {
+static uint64_t wrong_after(lcomm_perf_mpi mpi, const lcomm_perf_call *call, uint64_t part,
+                            void (*spoil)(void *)) {
   lcomm_perf_input input = {lcomm_perf_pattern_make(call->dtype, world.ranks), &none, world.rank};
   lcomm_perf_buffers buffers;
   if (!lcomm_perf_buffers_make(&buffers, call, &input, 1)) {
     return UINT64_MAX;
   }
   lcomm_perf_place place = lcomm_perf_buffers_place(&buffers, 0);
-  lcomm_perf_mpi_call(call, place, part);
+  lcomm_perf_mpi_call(mpi, call, place, part);
   void *result = lcomm_perf_mpi_result(call, place, part);
   if (spoil != NULL) {
     spoil(result);
@@ -63,8 +107,8 @@ static void check_parts(lcomm_perf_kind kind, int in_place) {
         if (!lcomm_perf_mpi_can(&call)) {
           continue;
         }
-        uint64_t whole = wrong_after(&call, LCOMM_PERF_MPI_PART, NULL);
-        uint64_t parts = wrong_after(&call, 1024, NULL);
+        uint64_t whole = wrong_after(LCOMM_PERF_MPI, &call, LCOMM_PERF_MPI_PART, NULL);
+        uint64_t parts = wrong_after(LCOMM_PERF_PMPI, &call, 1024, NULL);
         require(whole == 0 && parts == 0, "%s of %llu %s, operation %d, %s place: %llu, %llu wrong",
                 call.collective->mpi_name, (unsigned long long)call.count,
                 lcomm_dtype_name(call.dtype), op, in_place ? "in" : "out of",
@@ -100,13 +144,75 @@ static void a_result_that_differs_is_wrong(void) {
   for (int kind = LCOMM_PERF_ALLREDUCE; kind <= LCOMM_PERF_ALLTOALL; kind++) {
     lcomm_perf_call call = {
         lcomm_perf_collective_of((lcomm_perf_kind)kind), 3000, LCOMM_FLOAT32, LCOMM_SUM, 0, 1};
-    uint64_t one = wrong_after(&call, LCOMM_PERF_MPI_PART, spoil_one_rank);
-    uint64_t all = wrong_after(&call, LCOMM_PERF_MPI_PART, spoil_all_ranks);
+    uint64_t one = wrong_after(LCOMM_PERF_PMPI, &call, LCOMM_PERF_MPI_PART, spoil_one_rank);
+    uint64_t all = wrong_after(LCOMM_PERF_MPI, &call, LCOMM_PERF_MPI_PART, spoil_all_ranks);
     require(one > 0 && all > 0, "%s: %llu and %llu are wrong", call.collective->name,
             (unsigned long long)one, (unsigned long long)all);
     require(!call.collective->is_alike || all == 1, "%s: %llu are wrong instead of 1",
             call.collective->name, (unsigned long long)all);
   }
+}
+
+/* How many calls of a contender and of what surrounds it come to who took MPI over. */
+static int taken_over_by(lcomm_perf_contender contender, const lcomm_perf_call *call) {
+  lcomm_perf_input input = {lcomm_perf_pattern_make(call->dtype, world.ranks), &none, world.rank};
+  lcomm_perf_buffers buffers;
+  double value = 1.0;
+  taken_over = 0;
+  if (!lcomm_perf_buffers_make(&buffers, call, &input, 1)) {
+    return -1;
+  }
+  lcomm_perf_world_barrier(&world);
+  lcomm_perf_world_sum(&world, &value, 1);
+  lcomm_perf_contender_run(&contender, call, lcomm_perf_buffers_place(&buffers, 0));
+  lcomm_perf_world_max(&world, &value, 1);
+  lcomm_perf_buffers_free(&buffers);
+  return taken_over;
+}
+
+static void only_what_is_measured_through_mpi_can_be_taken_over(void) {
+  static const lcomm_perf_options through = {.through_mpi = 1}, alone = {.against_mpi = 1};
+  meet();
+  for (int kind = LCOMM_PERF_ALLREDUCE; kind <= LCOMM_PERF_ALLTOALL; kind++) {
+    lcomm_perf_call call = {
+        lcomm_perf_collective_of((lcomm_perf_kind)kind), 300, LCOMM_FLOAT32, LCOMM_SUM, 0, 1};
+    lcomm_perf_contender measured = lcomm_perf_contender_through(&call);
+    lcomm_perf_contender behind = lcomm_perf_contender_against(&through, &call);
+    lcomm_perf_contender as_it_is = lcomm_perf_contender_against(&alone, &call);
+    int counts[] = {taken_over_by(measured, &call), taken_over_by(behind, &call),
+                    taken_over_by(as_it_is, &call)};
+    require(counts[0] == 1 && counts[1] == 0 && counts[2] == 1, "%s: %d, %d and %d calls",
+            call.collective->mpi_name, counts[0], counts[1], counts[2]);
+    require(behind.is_baseline && !measured.is_baseline, "%s is compared with itself",
+            call.collective->mpi_name);
+    require(strcmp(behind.label + 1, measured.label) == 0 && behind.label[0] == 'P',
+            "%s stands for %s", behind.label, measured.label);
+  }
+}
+
+/* What may be lossy is said by the environment. */
+static void through_mpi_the_policy_of_the_environment_says_what_is_exact(void) {
+  static const struct {
+    const char *policy;
+    lcomm_dtype dtype;
+    int is_exact;
+  } cases[] = {{NULL, LCOMM_FLOAT32, 1},
+               {"net=none", LCOMM_FLOAT32, 1},
+               {"net=int8 min=1K", LCOMM_FLOAT32, 0},
+               {"net=topk:0.01+ef", LCOMM_FLOAT32, 0},
+               {"net=int8", LCOMM_FLOAT64, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    lcomm_perf_call call = {
+        lcomm_perf_collective_of(LCOMM_PERF_ALLREDUCE), 300, cases[i].dtype, LCOMM_SUM, 0, 1};
+    if (cases[i].policy != NULL) {
+      setenv("LCOMM_POLICY", cases[i].policy, 1);
+    } else {
+      unsetenv("LCOMM_POLICY");
+    }
+    require(lcomm_perf_contender_through(&call).is_exact == cases[i].is_exact, "'%s'",
+            cases[i].policy != NULL ? cases[i].policy : "");
+  }
+  unsetenv("LCOMM_POLICY");
 }
 
 static void sums_and_maxima_come_to_every_rank(void) {
@@ -133,6 +239,10 @@ int main(int argc, char **argv) {
   const mpi_property properties[] = {
       {"mpi_calls_in_parts_give_the_same_results", mpi_calls_in_parts_give_the_same_results},
       {"a_result_that_differs_is_wrong", a_result_that_differs_is_wrong},
+      {"only_what_is_measured_through_mpi_can_be_taken_over",
+       only_what_is_measured_through_mpi_can_be_taken_over},
+      {"through_mpi_the_policy_of_the_environment_says_what_is_exact",
+       through_mpi_the_policy_of_the_environment_says_what_is_exact},
       {"sums_and_maxima_come_to_every_rank", sums_and_maxima_come_to_every_rank},
       {"one_rank_of_a_host_is_its_first", one_rank_of_a_host_is_its_first},
   };

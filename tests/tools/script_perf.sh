@@ -126,6 +126,14 @@ head -c 4000 /dev/zero >zeros.f32
 expect values_of_a_file_are_taken perf allreduce -b 1M --data zeros.f32
 expect help_explains_the_columns grep -q "#wrong" <(perf alltoall --help)
 
+# through MPI, where a preloaded library would be
+perf allreduce -c -b 8 -e 64 -d all -o all --through mpi --against mpi --json through.json >through.txt
+expect through_mpi_both_names_are_measured test \
+  "$(rows through.txt | awk '{ print $5 }' | sort | uniq -c | tr -s ' \n' ' ')" = " 64 MPI_Allreduce 64 PMPI_Allreduce "
+expect through_mpi_one_is_compared_with_the_other test "$(column 'vs mpi' through.txt | grep -cE '^[0-9.]+$')" -eq 64
+expect through_mpi_all_is_right grep -qx '# Out of bounds values : 0 OK' through.txt
+expect through_mpi_is_in_json grep -q '"through": "mpi"' through.json
+
 # without mpirun and MPI: a world of one, and one of two
 expect a_world_of_one_needs_no_launcher "$build/tools/allreduce_perf" --boot env -c -n 2 -b 1K
 export MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 10000)) WORLD_SIZE=2
@@ -143,6 +151,7 @@ refused an_unknown_option_is_named frobnicate allreduce --frobnicate
 refused an_unknown_type_is_named int7 alltoall -d int7
 refused a_missing_value_is_told "-b" allgather -b
 refused options_that_fight_are_explained "--overlap" allreduce --against mpi --overlap 1
+refused through_mpi_there_is_no_policy "--policy" allreduce --through mpi -p net=int8
 refused tensors_belong_to_all_reduce allreduce_perf broadcast --tensors
 refused a_place_that_cannot_be_written_is_told json reduce_scatter --json there/is/none.json
 exit $((failures > 0))

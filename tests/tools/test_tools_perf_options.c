@@ -182,6 +182,19 @@ static void a_computation_is_a_share_or_a_time(void **state) {
   assert_true(options.overlap_share == 0.0 && options.overlap_s == 20e-3);
 }
 
+static void through_mpi_there_is_no_policy(void **state) {
+  (void)state;
+  assert_int_equal(parse("--through mpi --against mpi -b 8 -e 64 -c"), LCOMM_PERF_RUN);
+  assert_true(options.through_mpi && options.against_mpi);
+  assert_int_equal(options.policy_count, 0);
+  assert_int_equal(parse_for(LCOMM_PERF_ALLTOALL, "--through=mpi --json a --percentiles"),
+                   LCOMM_PERF_RUN);
+  assert_true(options.through_mpi);
+  assert_int_equal(parse("--through libcomm"), LCOMM_PERF_RUN);
+  assert_false(options.through_mpi);
+  assert_int_equal(options.policy_count, 1);
+}
+
 static void sizes_go_on_by_a_factor_or_by_steps(void **state) {
   (void)state;
   assert_int_equal(parse("-b 100 -f 1.5"), LCOMM_PERF_RUN);
@@ -212,6 +225,8 @@ static void help_names_what_belongs_to_the_collective(void **state) {
     fclose(file);
     assert_non_null(strstr(text, collective->tool));
     assert_non_null(strstr(text, collective->mpi_name));
+    assert_non_null(strstr(text, collective->pmpi_name));
+    assert_non_null(strstr(text, "--through"));
     assert_int_equal(strstr(text, "--op") != NULL, collective->reduces);
     assert_int_equal(strstr(text, "--root") != NULL, collective->has_root);
     assert_int_equal(strstr(text, "--tensors") != NULL, kind == LCOMM_PERF_ALLREDUCE);
@@ -256,6 +271,15 @@ static const struct {
     {LCOMM_PERF_ALLREDUCE, "--against mpi --boot env", "--boot env"},
     {LCOMM_PERF_ALLREDUCE, "--against mpi -d half", "float16"},
     {LCOMM_PERF_REDUCE_SCATTER, "--against mpi -d bfloat16", "bfloat16"},
+    {LCOMM_PERF_ALLREDUCE, "--through pmpi", "pmpi"},
+    {LCOMM_PERF_ALLREDUCE, "--through", "--through"},
+    {LCOMM_PERF_ALLREDUCE, "--through mpi --boot env", "--boot env"},
+    {LCOMM_PERF_ALLREDUCE, "--through mpi -p net=int8", "--policy"},
+    {LCOMM_PERF_ALLREDUCE, "--through mpi --transport shm", "--transport"},
+    {LCOMM_PERF_ALLREDUCE, "--through mpi --progress calls", "--progress"},
+    {LCOMM_PERF_ALLREDUCE, "--through mpi --tensors", "--tensors"},
+    {LCOMM_PERF_ALLREDUCE, "--through mpi --overlap 1", "--overlap"},
+    {LCOMM_PERF_ALLREDUCE, "--through mpi -d half", "float16"},
     {LCOMM_PERF_ALLREDUCE, "--overlap 0", "--overlap"},
     {LCOMM_PERF_ALLREDUCE, "--overlap ms", "ms"},
     {LCOMM_PERF_ALLREDUCE, "--overlap 5s", "5s"},
@@ -308,6 +332,7 @@ int main(void) {
       cmocka_unit_test(sixteen_policies_fit_and_no_more),
       cmocka_unit_test(the_other_options_are_read),
       cmocka_unit_test(a_computation_is_a_share_or_a_time),
+      cmocka_unit_test(through_mpi_there_is_no_policy),
       cmocka_unit_test(sizes_go_on_by_a_factor_or_by_steps),
       cmocka_unit_test(help_wins),
       cmocka_unit_test(help_names_what_belongs_to_the_collective),

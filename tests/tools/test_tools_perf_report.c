@@ -131,6 +131,32 @@ static void rows_stand_under_their_headers(void **state) {
   free(own);
 }
 
+static void through_mpi_both_names_have_their_rows(void **state) {
+  char *argv[] = {"allreduce_perf", "--through", "mpi", "--against", "mpi", "--json", json_path};
+  (void)state;
+  parse(LCOMM_PERF_ALLREDUCE, 7, argv);
+  lcomm_perf_row rows[] = {row_of("MPI_Allreduce"), row_of("MPI_Allreduce")};
+  rows[0].label = options.collective->pmpi_name;
+  rows[1].times_mpi = 0.75;
+  rows[0].is_libcomm = rows[1].is_libcomm = 0;
+  show(7, argv, rows, 2);
+  char *titles = line_of(3), *behind = line_of(5), *through = line_of(6);
+  assert_non_null(strstr(table, "through: mpi\n"));
+  assert_non_null(strstr(behind, "  PMPI_Allreduce "));
+  assert_ptr_equal(strstr(through, "0.75 ") + 4 - through, strstr(titles, "vs mpi") + 6 - titles);
+  assert_ptr_equal(strstr(through, "  MPI_Allreduce ") - through,
+                   strstr(behind, "  PMPI_Allreduce ") - behind);
+  cJSON *json = read_json();
+  assert_string_equal(cJSON_GetObjectItemCaseSensitive(json, "through")->valuestring, "mpi");
+  const cJSON *results = cJSON_GetObjectItemCaseSensitive(json, "results");
+  assert_true(number_of(cJSON_GetArrayItem(results, 1), "times_mpi") == 0.75);
+  assert_null(cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(results, 1), "net_bytes"));
+  cJSON_Delete(json);
+  free(titles);
+  free(behind);
+  free(through);
+}
+
 static void columns_come_with_their_options(void **state) {
   char *plain[] = {"allreduce_perf"};
   char *overlap[] = {"allreduce_perf", "--overlap", "1"};
@@ -246,6 +272,7 @@ static int remove_file(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(rows_stand_under_their_headers),
+      cmocka_unit_test(through_mpi_both_names_have_their_rows),
       cmocka_unit_test(columns_come_with_their_options),
       cmocka_unit_test(the_table_closes_as_in_nccl_tests),
       cmocka_unit_test(json_has_what_the_table_has_and_more),

@@ -21,14 +21,15 @@ typedef enum lcomm_perf_kind {
 
 typedef struct lcomm_perf_collective {
   lcomm_perf_kind kind;
-  const char *tool; /* "allreduce_perf" */
-  const char *name; /* "all-reduce" */
-  const char *mpi_name;
-  int reduces;       /* it has an operation */
-  int has_root;      /* it has a root, and one buffer */
-  int is_alike;      /* all ranks end with the same result */
-  int is_in_place;   /* measured in place unless asked otherwise */
-  int send_is_whole; /* send holds ranks * count elements, else count */
+  const char *tool;      /* "allreduce_perf" */
+  const char *name;      /* "all-reduce" */
+  const char *mpi_name;  /* of MPI's call, which a preloaded library may have taken over */
+  const char *pmpi_name; /* of the one behind it, which nobody takes over */
+  int reduces;           /* it has an operation */
+  int has_root;          /* it has a root, and one buffer */
+  int is_alike;          /* all ranks end with the same result */
+  int is_in_place;       /* measured in place unless asked otherwise */
+  int send_is_whole;     /* send holds ranks * count elements, else count */
   int receive_is_whole;
   double bus_rounds; /* bus bandwidth = algorithm bandwidth * rounds * (P-1)/P; a broadcast: * 1 */
 } lcomm_perf_collective;

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/perf/mpi_call.h"
-
 /* The codec that a word such as net= of a policy names; "" if there is none. */
 static const char *codec_of(const char *policy, const char *key) {
   size_t length = strlen(key);
@@ -115,8 +113,23 @@ lcomm_status lcomm_perf_contender_make(lcomm_perf_contender *contender,
                                 error_size);
 }
 
-lcomm_perf_contender lcomm_perf_contender_mpi(const lcomm_perf_call *call) {
-  return (lcomm_perf_contender){.label = call->collective->mpi_name, .is_exact = 1};
+/* Measured through MPI, MPI itself has only one name left. */
+lcomm_perf_contender lcomm_perf_contender_against(const lcomm_perf_options *options,
+                                                  const lcomm_perf_call *call) {
+  const lcomm_perf_collective *collective = call->collective;
+  return (lcomm_perf_contender){.label = options->through_mpi ? collective->pmpi_name
+                                                              : collective->mpi_name,
+                                .mpi = options->through_mpi ? LCOMM_PERF_PMPI : LCOMM_PERF_MPI,
+                                .is_baseline = 1,
+                                .is_exact = 1};
+}
+
+lcomm_perf_contender lcomm_perf_contender_through(const lcomm_perf_call *call) {
+  const char *policy = lcomm_setting("LCOMM_POLICY");
+  return (lcomm_perf_contender){.label = call->collective->mpi_name,
+                                .mpi = LCOMM_PERF_MPI,
+                                .is_exact = policy == NULL || !can_be_lossy(call) ||
+                                            lcomm_perf_policy_is_exact(policy, 0)};
 }
 
 void lcomm_perf_contender_destroy(lcomm_perf_contender *contender) {
@@ -146,7 +159,7 @@ static lcomm_status run_plain(lcomm_comm *comm, const lcomm_perf_call *call,
 lcomm_status lcomm_perf_contender_run(lcomm_perf_contender *contender, const lcomm_perf_call *call,
                                       lcomm_perf_place place) {
   if (contender->comm == NULL) {
-    lcomm_perf_mpi_call(call, place, LCOMM_PERF_MPI_PART);
+    lcomm_perf_mpi_call(contender->mpi, call, place, LCOMM_PERF_MPI_PART);
     return LCOMM_OK;
   }
   if (contender->tensors == NULL) {

@@ -8,13 +8,16 @@
 
 #include "libcomm.h"
 #include "tools/perf/call.h"
+#include "tools/perf/mpi_call.h"
 #include "tools/perf/options.h"
 #include "tools/perf/world.h"
 
-/* One way to do an operation: a policy of libcomm, or MPI. */
+/* One way to do an operation: a policy of libcomm, or MPI under one of its names. */
 typedef struct lcomm_perf_contender {
   const char *label;
   lcomm_comm *comm;       /* NULL: MPI */
+  lcomm_perf_mpi mpi;     /* then: under which names */
+  int is_baseline;        /* what the others are compared with */
   lcomm_tensor **tensors; /* owned; NULL: plain calls */
   int tensor_count;
   int ready_count; /* tensors reported ready in this step */
@@ -30,7 +33,12 @@ lcomm_status lcomm_perf_contender_make(lcomm_perf_contender *contender,
                                        const lcomm_perf_options *options, const char *policy,
                                        const lcomm_perf_call *call, lcomm_perf_place place,
                                        char *error, size_t error_size);
-lcomm_perf_contender lcomm_perf_contender_mpi(const lcomm_perf_call *call);
+
+/* MPI's call: what the policies are compared with, or, `through` it, whatever a
+ * library that was preloaded makes of it under the policy of the environment. */
+lcomm_perf_contender lcomm_perf_contender_against(const lcomm_perf_options *options,
+                                                  const lcomm_perf_call *call);
+lcomm_perf_contender lcomm_perf_contender_through(const lcomm_perf_call *call);
 void lcomm_perf_contender_destroy(lcomm_perf_contender *contender);
 
 /* The configuration of a policy's communicator. */

@@ -77,7 +77,13 @@ void lcomm_perf_help(FILE *file, const lcomm_perf_collective *collective) {
             collective->is_in_place ? "" : " (the default)");
   }
   fputs(ways, file);
-  fprintf(file, "      --against mpi        measure %s too\n", collective->mpi_name);
+  fprintf(
+      file,
+      "      --against mpi        measure %s too\n"
+      "      --through libcomm|mpi  mpi: no policies, but what comes of %s,\n"
+      "                           which a preloaded library such as libcomm-mpi.so may take over;\n"
+      "                           against MPI is against %s then (default libcomm)\n",
+      collective->mpi_name, collective->mpi_name, collective->pmpi_name);
   if (collective->kind == LCOMM_PERF_ALLREDUCE) {
     fputs(tensors, file);
   }

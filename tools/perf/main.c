@@ -10,10 +10,13 @@
 enum { EXIT_OK = 0, EXIT_WRONG = 1, EXIT_USAGE = 2 };
 
 /* Whether the policies are usable, which should not come out after the first
- * size only, and the number of nodes as libcomm sees them. */
+ * size only, and the number of nodes as libcomm sees them. Without policies it is
+ * the number of hosts. */
 static int inspect(lcomm_perf_bench *bench) {
   const lcomm_perf_options *o = bench->options;
-  int nodes = 1;
+  double hosts = bench->is_host_first;
+  lcomm_perf_world_sum(&bench->world, &hosts, 1);
+  int nodes = (int)hosts;
   for (int p = 0; p < o->policy_count; p++) {
     lcomm_config config = lcomm_perf_config(o, o->policies[p]);
     lcomm_comm *comm = NULL;
@@ -69,12 +72,12 @@ static void run(lcomm_perf_bench *bench, int argc, char **argv) {
   if (o->collective->has_root && o->root >= bench->world.ranks) {
     lcomm_perf_world_stop_together(&bench->world, "there is no such rank as --root names");
   }
+  bench->is_host_first = lcomm_perf_world_is_host_first(&bench->world);
   int nodes = inspect(bench);
   if (o->data_path != NULL && !lcomm_perf_recording_load(&bench->recording, o->data_path,
                                                          bench->world.rank, error, sizeof error)) {
     lcomm_perf_world_stop(&bench->world, error);
   }
-  bench->is_host_first = lcomm_perf_world_is_host_first(&bench->world);
   if (bench->world.rank == 0 &&
       !lcomm_perf_report_begin(&bench->report, o, bench->world.ranks, nodes, stdout, argc, argv)) {
     lcomm_perf_world_stop(&bench->world, "the file named by --json cannot be written");

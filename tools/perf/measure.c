@@ -160,8 +160,9 @@ static void report(lcomm_perf_stage *stage, lcomm_perf_bench *bench) {
       lcomm_perf_row_judge(&bench->world, stage->samples[c].difference, row);
     }
     bench->wrong += row->wrong;
-    mpi_s = row->is_libcomm ? mpi_s : row->median_s;
-    row->times_mpi = row->is_libcomm && row->median_s > 0.0 ? mpi_s / row->median_s : 0.0;
+    int is_baseline = stage->contenders[c].is_baseline;
+    mpi_s = is_baseline ? row->median_s : mpi_s;
+    row->times_mpi = !is_baseline && row->median_s > 0.0 ? mpi_s / row->median_s : 0.0;
     if (bench->world.rank == 0) {
       lcomm_perf_report_row(&bench->report, row);
     }

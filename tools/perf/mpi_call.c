@@ -5,6 +5,23 @@
 #include <mpi.h>
 #include <stddef.h>
 
+/* The calls that are measured. */
+typedef struct calls {
+  int (*allreduce)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+  int (*reduce)(const void *, void *, int, MPI_Datatype, MPI_Op, int, MPI_Comm);
+  int (*reduce_scatter)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+  int (*allgather)(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
+  int (*alltoall)(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
+  int (*broadcast)(void *, int, MPI_Datatype, int, MPI_Comm);
+} calls;
+
+static const calls calls_of[] = {
+    [LCOMM_PERF_MPI] = {MPI_Allreduce, MPI_Reduce, MPI_Reduce_scatter_block, MPI_Allgather,
+                        MPI_Alltoall, MPI_Bcast},
+    [LCOMM_PERF_PMPI] = {PMPI_Allreduce, PMPI_Reduce, PMPI_Reduce_scatter_block, PMPI_Allgather,
+                         PMPI_Alltoall, PMPI_Bcast},
+};
+
 /* The type that MPI sums in, or moves in. */
 static MPI_Datatype mpi_type(lcomm_dtype dtype) {
   switch (dtype) {
@@ -57,18 +74,19 @@ static vector make_vector(uint64_t count, lcomm_dtype dtype, uint64_t part) {
   return v;
 }
 
-static void move(const lcomm_perf_call *call, lcomm_perf_place place, uint64_t part) {
+static void move(const calls *mpi, const lcomm_perf_call *call, lcomm_perf_place place,
+                 uint64_t part) {
   const void *send = call->in_place ? MPI_IN_PLACE : place.send;
   vector v = make_vector(call->count, call->dtype, part);
   switch (call->collective->kind) {
   case LCOMM_PERF_ALLGATHER:
-    MPI_Allgather(send, v.count, v.type, place.receive, v.count, v.type, MPI_COMM_WORLD);
+    mpi->allgather(send, v.count, v.type, place.receive, v.count, v.type, MPI_COMM_WORLD);
     break;
   case LCOMM_PERF_ALLTOALL:
-    MPI_Alltoall(send, v.count, v.type, place.receive, v.count, v.type, MPI_COMM_WORLD);
+    mpi->alltoall(send, v.count, v.type, place.receive, v.count, v.type, MPI_COMM_WORLD);
     break;
   default:
-    MPI_Bcast(place.receive, v.count, v.type, call->root, MPI_COMM_WORLD);
+    mpi->broadcast(place.receive, v.count, v.type, call->root, MPI_COMM_WORLD);
     break;
   }
   if (v.is_made) {
@@ -76,21 +94,22 @@ static void move(const lcomm_perf_call *call, lcomm_perf_place place, uint64_t p
   }
 }
 
-static void allreduce(const lcomm_perf_call *call, lcomm_perf_place place, uint64_t part) {
+static void allreduce(const calls *mpi, const lcomm_perf_call *call, lcomm_perf_place place,
+                      uint64_t part) {
   size_t element = lcomm_dtype_size(call->dtype);
   for (uint64_t at = 0; at < call->count; at += part) {
     uint64_t rest = call->count - at;
     char *receive = (char *)place.receive + at * element;
     const void *send = call->in_place ? MPI_IN_PLACE : (const char *)place.send + at * element;
-    MPI_Allreduce(send, receive, (int)(rest < part ? rest : part), mpi_type(call->dtype),
-                  mpi_op(call->op), MPI_COMM_WORLD);
+    mpi->allreduce(send, receive, (int)(rest < part ? rest : part), mpi_type(call->dtype),
+                   mpi_op(call->op), MPI_COMM_WORLD);
   }
 }
 
 /* Parts of all blocks do not lie together, so beyond `part` each block is
  * reduced to its rank by itself. */
-static void reduce_blocks(const lcomm_perf_call *call, lcomm_perf_place place, uint64_t part,
-                          int rank, int ranks) {
+static void reduce_blocks(const calls *mpi, const lcomm_perf_call *call, lcomm_perf_place place,
+                          uint64_t part, int rank, int ranks) {
   size_t element = lcomm_dtype_size(call->dtype);
   for (int root = 0; root < ranks; root++) {
     for (uint64_t at = 0; at < call->count; at += part) {
@@ -98,23 +117,24 @@ static void reduce_blocks(const lcomm_perf_call *call, lcomm_perf_place place, u
       char *send = (char *)place.send + ((uint64_t)root * call->count + at) * element;
       char *receive = (char *)place.receive + at * element;
       const void *from = rank == root && call->in_place ? MPI_IN_PLACE : send;
-      MPI_Reduce(from, receive, (int)(rest < part ? rest : part), mpi_type(call->dtype),
-                 mpi_op(call->op), root, MPI_COMM_WORLD);
+      mpi->reduce(from, receive, (int)(rest < part ? rest : part), mpi_type(call->dtype),
+                  mpi_op(call->op), root, MPI_COMM_WORLD);
     }
   }
 }
 
-static void reduce_scatter(const lcomm_perf_call *call, lcomm_perf_place place, uint64_t part) {
+static void reduce_scatter(const calls *mpi, const lcomm_perf_call *call, lcomm_perf_place place,
+                           uint64_t part) {
   int rank = 0, ranks = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (call->count > part) {
-    reduce_blocks(call, place, part, rank, ranks);
+    reduce_blocks(mpi, call, place, part, rank, ranks);
     return;
   }
-  MPI_Reduce_scatter_block(call->in_place ? MPI_IN_PLACE : place.send,
-                           call->in_place ? place.send : place.receive, (int)call->count,
-                           mpi_type(call->dtype), mpi_op(call->op), MPI_COMM_WORLD);
+  mpi->reduce_scatter(call->in_place ? MPI_IN_PLACE : place.send,
+                      call->in_place ? place.send : place.receive, (int)call->count,
+                      mpi_type(call->dtype), mpi_op(call->op), MPI_COMM_WORLD);
 }
 
 /* MPI has no average. */
@@ -145,15 +165,16 @@ void *lcomm_perf_mpi_result(const lcomm_perf_call *call, lcomm_perf_place place,
   return is_at_begin ? place.send : place.receive;
 }
 
-void lcomm_perf_mpi_call(const lcomm_perf_call *call, lcomm_perf_place place, uint64_t part) {
+void lcomm_perf_mpi_call(lcomm_perf_mpi mpi, const lcomm_perf_call *call, lcomm_perf_place place,
+                         uint64_t part) {
   if (!call->collective->reduces) {
-    move(call, place, part);
+    move(&calls_of[mpi], call, place, part);
     return;
   }
   if (call->collective->kind == LCOMM_PERF_ALLREDUCE) {
-    allreduce(call, place, part);
+    allreduce(&calls_of[mpi], call, place, part);
   } else {
-    reduce_scatter(call, place, part);
+    reduce_scatter(&calls_of[mpi], call, place, part);
   }
   if (call->op == LCOMM_AVG) {
     divide(call, lcomm_perf_mpi_result(call, place, part));

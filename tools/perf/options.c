@@ -23,6 +23,7 @@ enum {
   OPTION_PROGRESS,
   OPTION_TENSOR_COUNT,
   OPTION_TENSORS,
+  OPTION_THROUGH,
   OPTION_TRANSPORT
 };
 
@@ -53,6 +54,7 @@ static const struct option names[] = {
     {"progress", required_argument, NULL, OPTION_PROGRESS},
     {"tensors", no_argument, NULL, OPTION_TENSORS},
     {"tensors-count", required_argument, NULL, OPTION_TENSOR_COUNT},
+    {"through", required_argument, NULL, OPTION_THROUGH},
     {"transport", required_argument, NULL, OPTION_TRANSPORT},
     {NULL, 0, NULL, 0}};
 
@@ -164,6 +166,8 @@ static int apply_word(int option, const char *value, lcomm_perf_options *o) {
   case OPTION_TENSOR_COUNT:
     o->tensors = 1;
     return lcomm_perf_read_whole(value, 1, &o->tensor_count);
+  case OPTION_THROUGH:
+    return read_either(value, "libcomm", "mpi", &o->through_mpi);
   default: /* OPTION_TRANSPORT */
     return set_text(&o->transport, value);
   }
@@ -204,57 +208,12 @@ static lcomm_perf_parse refuse_form(int trouble, char **argv, char *error, size_
   return refuse(error, error_size, "%s is no option, or of the wrong form", argv[optind - 1]);
 }
 
-static int has_dtype(const lcomm_perf_options *o, lcomm_dtype dtype) {
-  for (int d = 0; d < o->dtype_count; d++) {
-    if (o->dtypes[d] == dtype) {
-      return 1;
-    }
-  }
-  return 0;
-}
-
-/* Why the options do not go together; NULL if they do. */
-static const char *conflict_of(const lcomm_perf_options *o) {
-  int has_16_bits_only = !has_dtype(o, LCOMM_FLOAT32) && !has_dtype(o, LCOMM_FLOAT64) &&
-                         !has_dtype(o, LCOMM_INT32) && !has_dtype(o, LCOMM_INT64);
-  int extremes = 0;
-  for (int i = 0; i < o->op_count; i++) {
-    extremes += o->ops[i] == LCOMM_MIN || o->ops[i] == LCOMM_MAX;
-  }
-  if (o->step_bytes > 0 && o->factor > 0.0) {
-    return "--stepbytes and --stepfactor are two ways to the next size; give one";
-  }
-  if (o->against_mpi && o->boot == LCOMM_PERF_BOOT_ENV) {
-    return "--against mpi needs MPI, which --boot env does without";
-  }
-  if (o->against_mpi && o->collective->reduces && has_16_bits_only) {
-    return "MPI sums no float16 and no bfloat16; --against mpi goes with the other types";
-  }
-  if (o->data_path != NULL && (o->check || o->dtype_count != 1 || !has_dtype(o, LCOMM_FLOAT32))) {
-    return "--data goes with float32 and without --check, which knows the built-in numbers only";
-  }
-  if (!o->in_place && o->collective->has_root) {
-    return "a broadcast has one buffer; --no-in-place is for the other collectives";
-  }
-  if (o->tensors && o->collective->kind != LCOMM_PERF_ALLREDUCE) {
-    return "tensors are all-reduced; --tensors and --tensors-count belong to allreduce_perf";
-  }
-  if (o->tensors && (extremes > 0 || !o->in_place)) {
-    return "tensors are summed or averaged in place; leave out min, max and --no-in-place";
-  }
-  if (o->overlap && (o->against_mpi || o->batch > 0 || o->interface_name != NULL)) {
-    return "--overlap measures single operations of libcomm; leave out --against, --batch and "
-           "--interface";
-  }
-  return NULL;
-}
-
 static lcomm_perf_parse finish(lcomm_perf_options *o, char *error, size_t error_size) {
-  const char *conflict = conflict_of(o);
+  const char *conflict = lcomm_perf_options_conflict(o);
   if (conflict != NULL) {
     return refuse(error, error_size, "%s", conflict);
   }
-  if (o->policy_count == 0) {
+  if (o->policy_count == 0 && !o->through_mpi) {
     add_policy("", o);
   }
   if (o->size_max_bytes < o->size_min_bytes) {

@@ -36,7 +36,8 @@ typedef struct lcomm_perf_options {
   const char *policies[LCOMM_PERF_POLICIES_MAX];
   int policy_count;
   int in_place;
-  int against_mpi;       /* measure MPI's call in turn with the policies */
+  int against_mpi;       /* measure MPI's call in turn with the others */
+  int through_mpi;       /* measure what comes of MPI's call instead of policies */
   int tensors;           /* every policy through the tensor interface */
   int tensor_count;      /* the buffer in so many tensors, at least 1 */
   int check;             /* compare results with the exact ones */
@@ -64,6 +65,9 @@ lcomm_perf_parse lcomm_perf_options_parse(int argc, char **argv,
                                           const lcomm_perf_collective *collective,
                                           lcomm_perf_options *options, char *error,
                                           size_t error_size);
+
+/* Why the options do not go together, in one sentence; NULL if they do. */
+const char *lcomm_perf_options_conflict(const lcomm_perf_options *options);
 
 void lcomm_perf_help(FILE *file, const lcomm_perf_collective *collective);
 

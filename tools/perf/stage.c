@@ -42,7 +42,10 @@ static void make_contenders(lcomm_perf_stage *stage, lcomm_perf_bench *bench) {
   const lcomm_perf_options *o = bench->options;
   char error[LCOMM_PERF_ERROR_SIZE];
   if (o->against_mpi && lcomm_perf_mpi_can(stage->call)) {
-    stage->contenders[stage->count++] = lcomm_perf_contender_mpi(stage->call);
+    stage->contenders[stage->count++] = lcomm_perf_contender_against(o, stage->call);
+  }
+  if (o->through_mpi && lcomm_perf_mpi_can(stage->call)) {
+    stage->contenders[stage->count++] = lcomm_perf_contender_through(stage->call);
   }
   for (int p = 0; p < o->policy_count; p++) {
     lcomm_perf_contender *contender = &stage->contenders[stage->count++];

@@ -117,7 +117,7 @@ static void write_cpu(const view *v, char *cell) {
   put_time(cell, v->row->cpu_s);
 }
 static void write_times_mpi(const view *v, char *cell) {
-  if (v->row->is_libcomm && v->row->times_mpi > 0.0) {
+  if (v->row->times_mpi > 0.0) {
     put(cell, "%.2f", v->row->times_mpi);
   } else {
     put(cell, "-");
@@ -208,8 +208,9 @@ static int label_width(const lcomm_perf_options *options) {
     size_t length = strlen(options->policies[p]);
     width = length > width ? length : width;
   }
-  if (options->against_mpi && strlen(options->collective->mpi_name) > width) {
-    width = strlen(options->collective->mpi_name);
+  if ((options->against_mpi || options->through_mpi) &&
+      strlen(options->collective->pmpi_name) > width) {
+    width = strlen(options->collective->pmpi_name);
   }
   return (int)(width < LABEL_WIDTH_MAX ? width : LABEL_WIDTH_MAX);
 }
@@ -250,9 +251,9 @@ void lcomm_perf_table_begin(const lcomm_perf_report *report) {
   }
   fprintf(out, " warmup iters: %d iters: %d batch: ", o->warmups, o->iterations);
   fprintf(out, o->overlap ? "1" : o->batch > 0 ? "%d" : "auto", o->batch);
-  fprintf(out, " validation: %d transport: %s progress: %s boot: %s\n#\n", o->check,
+  fprintf(out, " validation: %d transport: %s progress: %s boot: %s through: %s\n#\n", o->check,
           o->transport != NULL ? o->transport : "default", lcomm_perf_progress_name(o->progress),
-          o->boot == LCOMM_PERF_BOOT_ENV ? "env" : "mpi");
+          o->boot == LCOMM_PERF_BOOT_ENV ? "env" : "mpi", o->through_mpi ? "mpi" : "libcomm");
   put_header(report);
   fflush(out);
 }

@@ -90,7 +90,7 @@ static void expect(const lcomm_perf_world *world, lcomm_status status) {
 
 void lcomm_perf_world_barrier(const lcomm_perf_world *world) {
   if (world->control == NULL) {
-    MPI_Barrier(MPI_COMM_WORLD);
+    PMPI_Barrier(MPI_COMM_WORLD);
   } else {
     expect(world, lcomm_barrier(world->control));
   }
@@ -101,7 +101,7 @@ static void reduce(const lcomm_perf_world *world, double *values, size_t count, 
   for (size_t at = 0; at < count; at += PIECE) {
     size_t piece = count - at < PIECE ? count - at : PIECE;
     if (world->control == NULL) {
-      MPI_Allreduce(MPI_IN_PLACE, values + at, (int)piece, MPI_DOUBLE, mpi_op, MPI_COMM_WORLD);
+      PMPI_Allreduce(MPI_IN_PLACE, values + at, (int)piece, MPI_DOUBLE, mpi_op, MPI_COMM_WORLD);
     } else {
       expect(world,
              lcomm_allreduce(world->control, values + at, values + at, piece, LCOMM_FLOAT64, op));

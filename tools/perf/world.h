@@ -8,8 +8,9 @@
 #include "libcomm.h"
 #include "tools/perf/options.h"
 
-/* All ranks of the run: what the measurement itself needs of them. MPI does it,
- * or, where there is none, an exact communicator of libcomm. */
+/* All ranks of the run: what the measurement itself needs of them. MPI does it
+ * (under names that no preloaded library takes over: only what is measured may come
+ * to one), or, where there is none, an exact communicator of libcomm. */
 typedef struct lcomm_perf_world {
   const char *tool;
   int rank;
