@@ -102,6 +102,10 @@ CODEC_SOURCES := $(wildcard tools/codec/*.c)
 TRACE_SOURCES := $(wildcard tools/trace/*.c)
 INFO_SOURCES := $(wildcard tools/info/*.c)
 CUDA_BENCH_SOURCES := $(wildcard tools/cuda/*.c)
+DOOR_SOURCES := $(wildcard libcomm/doors/mpi/*.c)
+# What of the door knows nothing of MPI, for tests that run alone.
+DOOR_PARTS := $(filter %/pattern.c %/lasting.c %/watch.c %/report.c %/report_cell.c %/report_text.c,$(DOOR_SOURCES))
+CLIENT_SOURCES := $(wildcard tests/clients/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c tests/support/emulated/*.c tests/wire/decoder*.c)
 EMULATED_SOURCES := $(CU_KERNELS) $(wildcard tests/kernels/cuda/*.cu)
 SAN_SOURCES := $(if $(SAN),$(wildcard tests/support/sanitizer/*.c))
@@ -116,12 +120,15 @@ EMULATED_OBJECTS := $(patsubst %,$(BUILD)/emulated/%.o,$(EMULATED_SOURCES))
 SUPPORT_OBJECTS := $(call OBJ,$(SUPPORT_SOURCES)) $(EMULATED_OBJECTS)
 SAN_OBJECTS := $(call OBJ,$(SAN_SOURCES))
 CODEC_OBJECTS := $(call OBJ,$(CODEC_SOURCES))
+DOOR_OBJECTS := $(call OBJ,$(DOOR_SOURCES))
 TRACE_OBJECTS := $(call OBJ,$(TRACE_SOURCES))
 TRAINER_PARTS := $(call OBJ,$(filter-out trainer/main.c,$(TRAINER_SOURCES)))
 
 LIBRARY := $(BUILD)/libcomm.so
+MPI_DOOR := $(BUILD)/libcomm-mpi.so
 CUDA_MODULE := $(if $(CU_SOURCES),$(BUILD)/libcomm-cuda.so)
 ARCHIVE := $(BUILD)/libcomm.a
+CLIENTS := $(patsubst %.c,$(BUILD)/%,$(CLIENT_SOURCES))
 TRAIN := $(if $(TRAINER_SOURCES),$(BUILD)/train)
 TOOLS := $(patsubst tools/%.c,$(BUILD)/tools/%,$(TOOL_SOURCES))
 TESTS := $(foreach t,$(TEST_SOURCES),$(if $(or $(if $(T),,all),$(findstring $(T),$t)),$(BUILD)/$(t:.c=)))
@@ -137,10 +144,10 @@ SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS))$(findstring jobserver,$(MAK
 .PHONY: all programs tests
 all: programs ## build the library, the trainer and the tools (default)
 
-programs: $(ARCHIVE) $(LIBRARY) $(CUDA_MODULE) $(TRAIN) $(TOOLS)
+programs: $(ARCHIVE) $(LIBRARY) $(MPI_DOOR) $(CUDA_MODULE) $(TRAIN) $(TOOLS)
 	@ln -sfn $(BUILD_KEY) build/latest
 
-tests: programs $(TESTS) ## build all, tests included
+tests: programs $(TESTS) $(CLIENTS) ## build all, tests included
 
 isa_flags = $(if $(filter kernels/avx2%,$(1)),$(AVX2))$(if $(filter kernels/avx512%,$(1)),$(AVX512)) \
   $(if $(filter kernels/avx512_vbmi.c,$(1)),-mavx512vbmi)
@@ -177,6 +184,12 @@ $(BUILD)/$(SONAME): $(LIB_OBJECTS)
 $(LIBRARY): $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
+# Preloaded before MPI: linked with it all the same, because its handles are data of MPI's.
+$(MPI_DOOR): $(DOOR_OBJECTS) $(LIBRARY)
+	@echo "  LINK  $@"
+	@$(CC) -shared -Wl,-soname,libcomm-mpi.so $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) $(DOOR_OBJECTS) $(LIBRARY) \
+	  -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' $(MPI_LIBS) -ldl -o $@
+
 # The trainer and the perf tools see only what libcomm.so exports: they prove
 # that the public interface is enough. The other tools look inside.
 PUBLIC := -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..:$$ORIGIN/../lib'
@@ -208,7 +221,7 @@ $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
 # Helpers of the tests, and what they look into besides the library: only what a
 # test refers to is linked.
 $(BUILD)/libtest.a: $(SUPPORT_OBJECTS) $(CODEC_OBJECTS) $(TRACE_OBJECTS) $(call OBJ,$(PERF_SOURCES)) \
-  $(call OBJ,$(CUDA_BENCH_SOURCES) $(INFO_SOURCES)) $(TRAINER_PARTS)
+  $(call OBJ,$(CUDA_BENCH_SOURCES) $(INFO_SOURCES) $(DOOR_PARTS)) $(TRAINER_PARTS)
 	@echo "  AR    $@"
 	@rm -f $@; ar rcs $@ $^
 
@@ -226,8 +239,17 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.c.o $(TEST_PARTS)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) $< $(TEST_LINK)
 
--include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(CU_OBJECTS) $(SUPPORT_OBJECTS) \
-  $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES)))
+# Programs of the MPI door know nothing of libcomm; the door comes before MPI in the search for names.
+$(BUILD)/tests/doors/mpi_%: $(BUILD)/tests/doors/mpi_%.c.o $(call OBJ,$(wildcard tests/support/door_*.c)) \
+  $(SAN_OBJECTS) $(MPI_DOOR)
+	$(LINK) -Wl,--no-as-needed $(MPI_DOOR) -Wl,-rpath,'$$ORIGIN/../..' $(MPI_LIBS) -lm -o $@
+
+# Programs as users write them: plain MPI.
+$(CLIENTS): $(BUILD)/tests/clients/%: $(BUILD)/tests/clients/%.c.o
+	$(LINK) $(MPI_LIBS) $(BLAS_LIBS) -lm -o $@
+
+-include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(DOOR_OBJECTS) $(CU_OBJECTS) $(SUPPORT_OBJECTS) \
+  $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES)))
 
 # -------------------------------------------------------------- everyday use
 # deps may install the very packages whose flags were asked for above, so what

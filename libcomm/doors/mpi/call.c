@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Which calls are libcomm's, and how they are made. */
+
+#include "libcomm/doors/mpi/comms.h"
+#include "libcomm/doors/mpi/control.h"
+#include "libcomm/doors/mpi/note.h"
+#include "libcomm/doors/mpi/report.h"
+
+atomic_int lcomm_door_mode_now = LCOMM_DOOR_SHUT;
+
+/* No policy of this run ever chooses a shorter call. Set once, before the first call. */
+uint64_t lcomm_door_least_bytes;
+
+/* ------------------------------------------------------------- what it is */
+
+static bool is_sum(const lcomm_door_call *call) {
+  return call->kind == LCOMM_CALL_ALLREDUCE || call->kind == LCOMM_CALL_REDUCE_SCATTER;
+}
+
+/* As min= of a policy counts: of one rank's part, where there are parts. */
+static uint64_t size_of(const lcomm_door_call *call) {
+  return call->count * lcomm_dtype_size(call->dtype);
+}
+
+static bool translate(MPI_Datatype type, MPI_Op op, lcomm_door_call *call) {
+  if (is_sum(call)) {
+    return lcomm_door_dtype(type, &call->dtype) && lcomm_door_op(op, &call->op);
+  }
+  call->op = LCOMM_SUM;
+  return lcomm_door_dtype(type, &call->dtype);
+}
+
+/* ------------------------------------------------------------------ feedback */
+
+/* A new buffer's residual is made here, while the queue's thread may be inside libcomm. */
+static void ask(lcomm_door_lasting *lasting, lcomm_door_call *call) {
+  pthread_mutex_lock(&call->at->lock);
+  call->feedback =
+      lcomm_door_lasting_next(lasting, call->count, call->op, &call->residual, &call->status);
+  pthread_mutex_unlock(&call->at->lock);
+}
+
+static const char payment[] = "pays what error feedback owes";
+
+/* Residuals of a policy that is no longer in force, or of one that was switched off. */
+static bool pays(lcomm_door_lasting *owed, lcomm_door_call *call) {
+  if (!owed || call->kind != LCOMM_CALL_ALLREDUCE || call->dtype != LCOMM_FLOAT32 ||
+      lcomm_door_lasting_owing(owed) == 0) {
+    return false;
+  }
+  ask(owed, call);
+  return call->feedback == LCOMM_DOOR_FLUSHES;
+}
+
+static const char no_pattern[] = "error feedback waits until the calls of a step repeat";
+
+static bool lasts(lcomm_door_call *call, lcomm_choice *choice, const char **why) {
+  ask(call->at->lasting, call);
+  if (call->feedback == LCOMM_DOOR_FLUSHES) {
+    *choice = LCOMM_CHOICE_EXACT;
+    *why = payment;
+    return true;
+  }
+  *why = call->feedback == LCOMM_DOOR_PLAIN ? no_pattern : "";
+  return call->feedback == LCOMM_DOOR_LASTS || call->status != LCOMM_OK;
+}
+
+/* ---------------------------------------------------------------- choosing */
+
+/* Is it libcomm's? *why is the reason if not. */
+static bool choose(lcomm_door_call *call, lcomm_choice *choice, const char **why) {
+  lcomm_door_comm *at = call->at;
+  *choice = LCOMM_CHOICE_LEFT;
+  call->home = at->made;
+  if (pays(at->owed, call)) {
+    call->home = at->owing;
+    *choice = LCOMM_CHOICE_EXACT;
+    *why = payment;
+    return true;
+  }
+  if (at->off && pays(at->lasting, call)) {
+    *choice = LCOMM_CHOICE_EXACT;
+    *why = payment;
+    return true;
+  }
+  if (at->off) {
+    *why = "switched off by LCOMM_DOOR_CONTROL";
+    return false;
+  }
+  if (call->root < 0 || call->root >= at->size) {
+    *why = "a root that does not exist";
+    return false;
+  }
+  if (at->facts.uses_names && !at->name_agreed) {
+    *why = "the communicator's name is agreed on in its first blocking sum";
+    return false;
+  }
+  *choice = lcomm_choose(at->made, call->kind, call->count, call->dtype, call->op, why);
+  if (*choice == LCOMM_CHOICE_LASTING) {
+    return lasts(call, choice, why);
+  }
+  return *choice != LCOMM_CHOICE_LEFT;
+}
+
+static bool take(MPI_Comm comm, MPI_Datatype type, MPI_Op op, lcomm_door_call *call, bool known) {
+  lcomm_choice choice = LCOMM_CHOICE_LEFT;
+  const char *why = "a type or an operation that libcomm does not have";
+  bool taken = false;
+  if (known) {
+    why = "a communicator inside one node, or one that the door has not seen made";
+    taken = call->at && choose(call, &choice, &why);
+  }
+  if (lcomm_door_noting) {
+    lcomm_door_note_call(comm, type, op, call, choice, taken, why);
+  }
+  return taken && atomic_load(&lcomm_door_mode_now) != LCOMM_DOOR_REPORT;
+}
+
+const char lcomm_door_not_blocking[] = "does not block, and LCOMM_DOOR=blocking";
+
+static void leave(MPI_Comm comm, MPI_Datatype type, MPI_Op op, const lcomm_door_call *call,
+                  const char *why) {
+  if (lcomm_door_noting) {
+    lcomm_door_note_call(comm, type, op, call, LCOMM_CHOICE_LEFT, false, why);
+  }
+}
+
+/* Nothing that is ever chosen, by its type or by its length? Costs next to nothing. */
+static bool is_not_for_us(const lcomm_door_call *call, bool known) {
+  if (lcomm_door_noting) {
+    return false;
+  }
+  return !known || size_of(call) < lcomm_door_least_bytes;
+}
+
+/* What ranks have to agree on, they agree on in calls that all of them make alike:
+ * sums, for whose count and type MPI requires that. */
+static void agree(lcomm_door_call *call) {
+  lcomm_door_comm *at = call->at;
+  if (!is_sum(call) || size_of(call) < at->candidate_bytes) {
+    return;
+  }
+  at->candidates++;
+  lcomm_door_control_look(at);
+  if (at->facts.uses_names && !at->name_agreed) {
+    lcomm_door_agree_on_name(at);
+  }
+}
+
+bool lcomm_door_take(MPI_Comm comm, MPI_Datatype type, MPI_Op op, lcomm_door_call *call) {
+  bool known = translate(type, op, call);
+  if (is_not_for_us(call, known)) {
+    return false;
+  }
+  call->at = lcomm_door_find(comm);
+  if (call->at && known) {
+    agree(call);
+  }
+  if (!take(comm, type, op, call, known)) {
+    return false;
+  }
+  if (atomic_load(&call->at->pending) > 0) {
+    lcomm_door_drain(call->at); /* operations of a communicator start in order */
+  }
+  return true;
+}
+
+bool lcomm_door_take_nonblocking(MPI_Comm comm, MPI_Datatype type, MPI_Op op,
+                                 lcomm_door_call *call) {
+  bool known = translate(type, op, call);
+  if (is_not_for_us(call, known)) {
+    return false;
+  }
+  call->at = lcomm_door_find(comm);
+  if (atomic_load(&lcomm_door_mode_now) == LCOMM_DOOR_BLOCKING) {
+    leave(comm, type, op, call, lcomm_door_not_blocking);
+    return false;
+  }
+  if (!take(comm, type, op, call, known)) {
+    return false;
+  }
+  atomic_fetch_add(&call->at->pending, 1);
+  return true;
+}
+
+void lcomm_door_done(const lcomm_door_call *call) {
+  atomic_fetch_sub(&call->at->pending, 1);
+}
+
+/* ------------------------------------------------------------------ making */
+
+static lcomm_status begin_sum(const lcomm_door_call *call, lcomm_request *request) {
+  lcomm_comm *made = call->home;
+  if (call->feedback == LCOMM_DOOR_LASTS) {
+    return lcomm_iallreduce_lasting(call->residual, call->send, call->receive, request);
+  }
+  if (call->feedback == LCOMM_DOOR_FLUSHES) {
+    return lcomm_iallreduce_flush(call->residual, call->send, call->receive, request);
+  }
+  if (call->kind == LCOMM_CALL_REDUCE_SCATTER) {
+    return lcomm_ireduce_scatter(made, call->send, call->receive, call->count, call->dtype,
+                                 call->op, request);
+  }
+  return lcomm_iallreduce(made, call->send, call->receive, call->count, call->dtype, call->op,
+                          request);
+}
+
+lcomm_status lcomm_door_begin(const lcomm_door_call *call, lcomm_request *request) {
+  lcomm_comm *made = call->home;
+  if (call->status != LCOMM_OK) {
+    lcomm_abort(made, "a rank has no memory for error feedback");
+    return call->status;
+  }
+  if (is_sum(call)) {
+    return begin_sum(call, request);
+  }
+  if (call->kind == LCOMM_CALL_BROADCAST) {
+    return lcomm_ibroadcast(made, call->receive, call->count, call->dtype, call->root, request);
+  }
+  if (call->part_counts) {
+    return lcomm_iallgatherv(made, call->send, call->receive, call->part_counts, call->dtype,
+                             request);
+  }
+  return lcomm_iallgather(made, call->send, call->receive, call->count, call->dtype, request);
+}
+
+/* A pattern that was found too short would mix the residuals of several buffers. */
+static void suspect(const lcomm_door_call *call) {
+  lcomm_door_comm *at = call->at;
+  if (lcomm_door_lasting_suspects(at->lasting, call->send) && at->rank == 0) {
+    lcomm_door_say("calls of %llu floats at one position of the step use several buffers in turn, "
+                   "so their error feedback is mixed; say in the policy with step=N how many "
+                   "compressed all-reduces make up a step (%u were found)",
+                   (unsigned long long)call->count, lcomm_door_lasting_period(at->lasting));
+  }
+}
+
+int lcomm_door_make(const lcomm_door_call *call) {
+  lcomm_door_comm *at = call->at;
+  lcomm_request request = {0};
+  pthread_mutex_lock(&at->lock);
+  lcomm_status status = lcomm_door_begin(call, &request);
+  if (status == LCOMM_OK) {
+    status = lcomm_wait(call->home, &request);
+  }
+  pthread_mutex_unlock(&at->lock);
+  if (status == LCOMM_OK && call->feedback == LCOMM_DOOR_LASTS) {
+    suspect(call);
+  }
+  return status == LCOMM_OK ? MPI_SUCCESS : lcomm_door_fail(call, status);
+}
+
+/* A sentence, once; then the error handler that the program gave the communicator decides. */
+int lcomm_door_fail(const lcomm_door_call *call, lcomm_status status) {
+  lcomm_door_comm *at = call->at;
+  if (!at->failed) {
+    at->failed = true;
+    const char *sentence = lcomm_last_error(call->home);
+    lcomm_door_say("%s", sentence[0] ? sentence : lcomm_status_string(status));
+  }
+  PMPI_Comm_call_errhandler(at->comm, MPI_ERR_OTHER);
+  return MPI_ERR_OTHER;
+}

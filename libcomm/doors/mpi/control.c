@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The control file: read by one rank, obeyed by all at the same call. */
+
+#include "libcomm/doors/mpi/control.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libcomm/doors/mpi/comms.h"
+
+enum { CALLS_BETWEEN_LOOKS = 16, WORDS_MAX = LCOMM_DOOR_WORDS_MAX };
+
+bool lcomm_door_control_wanted(void) {
+  static atomic_int wanted; /* 0: not looked yet, 1: no, 2: yes */
+  int known = atomic_load(&wanted);
+  if (known == 0) {
+    known = lcomm_setting("LCOMM_DOOR_CONTROL") ? 2 : 1;
+    atomic_store(&wanted, known);
+  }
+  return known == 2;
+}
+
+/* The first line, without the white space around it; "on" when there is none. */
+static void read_words(char *words) {
+  const char *path = lcomm_setting("LCOMM_DOOR_CONTROL");
+  int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+  ssize_t length = file < 0 ? 0 : read(file, words, WORDS_MAX - 1);
+  if (file >= 0) {
+    close(file);
+  }
+  size_t end = length > 0 ? (size_t)length : 0, begin = 0;
+  words[end] = '\0';
+  end = strcspn(words, "\n");
+  while (begin < end && strchr(" \t\r", words[begin])) {
+    begin++;
+  }
+  while (end > begin && strchr(" \t\r", words[end - 1])) {
+    end--;
+  }
+  memmove(words, words + begin, end - begin);
+  words[end - begin] = '\0';
+  if (end == begin) {
+    strcpy(words, "on");
+  }
+}
+
+/* Every communicator obeys at a call of its own; the same words are said once. */
+static void say(const lcomm_door_comm *at, const char *what, const char *why) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static char last[WORDS_MAX];
+  char text[WORDS_MAX];
+  snprintf(text, sizeof(text), "%s%s", what, why);
+  pthread_mutex_lock(&lock);
+  if (at->rank == 0 && strcmp(text, last) != 0) {
+    lcomm_door_say("LCOMM_DOOR_CONTROL: %s", text);
+    memcpy(last, text, sizeof(last));
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---------------------------------------------------------------- obeying */
+
+void lcomm_door_control_settle(lcomm_door_comm *at) {
+  if (at->owed && lcomm_door_lasting_owing(at->owed) == 0) {
+    lcomm_door_drain(at); /* the last payment may still be under way */
+    lcomm_door_lasting_destroy(at->owed);
+    lcomm_destroy(at->owing);
+    at->owed = NULL;
+    at->owing = NULL;
+  }
+}
+
+/* What the policy before owes is paid by the calls to come. What the one before that still
+ * owes has found no call in all that time and is given up. */
+static bool replace(lcomm_door_comm *at, const char *policy) {
+  lcomm_door_drain(at);
+  lcomm_comm *made = at->made;
+  lcomm_door_lasting *lasting = at->lasting;
+  if (lcomm_door_comm_equip(at, policy) != LCOMM_OK) {
+    say(at, "the policy stays as it is: ", lcomm_last_error(NULL));
+    return false;
+  }
+  at->off = false;
+  lcomm_door_lasting_destroy(at->owed);
+  lcomm_destroy(at->owing);
+  at->owed = lasting;
+  at->owing = lasting ? made : NULL;
+  if (lasting) {
+    lcomm_door_lasting_end(lasting);
+    lcomm_door_control_settle(at);
+  } else {
+    lcomm_destroy(made);
+  }
+  say(at, "from here on the policy is ", lcomm_policy_string(at->made));
+  return true;
+}
+
+static void switch_off(lcomm_door_comm *at) {
+  at->off = true;
+  if (at->lasting) {
+    lcomm_door_lasting_end(at->lasting);
+  }
+  say(at, "from here on all calls are MPI's", "");
+}
+
+static void switch_on(lcomm_door_comm *at) {
+  if (at->other_policy) {
+    at->other_policy = !replace(at, NULL);
+  } else if (at->off) {
+    at->off = false;
+    if (at->lasting) {
+      lcomm_door_lasting_resume(at->lasting);
+    }
+    say(at, "on again, the policy is ", lcomm_policy_string(at->made));
+  }
+}
+
+static void obey(lcomm_door_comm *at, const char *words) {
+  if (strncmp(words, "policy ", 7) == 0) {
+    at->other_policy |= replace(at, words + 7);
+  } else if (strcmp(words, "off") == 0) {
+    switch_off(at);
+  } else if (strcmp(words, "on") == 0) {
+    switch_on(at);
+  } else {
+    say(at, "neither on, off nor policy WORDS, ignored: ", words);
+  }
+}
+
+/* In a blocking collective call on the communicator. */
+static void look(lcomm_door_comm *at) {
+  char words[WORDS_MAX] = "";
+  if (at->rank == 0) {
+    read_words(words);
+  }
+  PMPI_Bcast(words, WORDS_MAX, MPI_CHAR, 0, at->comm);
+  if (strcmp(words, at->control) != 0) {
+    memcpy(at->control, words, sizeof(at->control));
+    obey(at, words);
+  }
+}
+
+void lcomm_door_control_new(lcomm_door_comm *at) {
+  if (lcomm_door_control_wanted()) {
+    look(at);
+  }
+}
+
+void lcomm_door_control_look(lcomm_door_comm *at) {
+  if (at->owed) {
+    lcomm_door_control_settle(at);
+  }
+  if (lcomm_door_control_wanted() && at->candidates % CALLS_BETWEEN_LOOKS == 0) {
+    look(at);
+  }
+}

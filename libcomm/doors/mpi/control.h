@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_DOORS_MPI_CONTROL_H
+#define LCOMM_DOORS_MPI_CONTROL_H
+
+/* Changing one's mind while the program runs. LCOMM_DOOR_CONTROL names a file with
+ * one line:
+ *   on             as the policy says (also: no file, or an empty one)
+ *   off            all calls are MPI's; what error feedback owes is paid first
+ *   policy WORDS   another policy
+ * Rank 0 of a communicator reads it when the communicator is made and at every 16th
+ * blocking sum on it that is long enough for the policy; the ranks agree in that
+ * call, so all change at the same one.
+ */
+
+#include "libcomm/doors/mpi/door.h"
+
+/* Is a file named at all? */
+bool lcomm_door_control_wanted(void);
+
+/* A communicator was made; one of its blocking sums begins. Collective over it. */
+void lcomm_door_control_new(lcomm_door_comm *at);
+void lcomm_door_control_look(lcomm_door_comm *at);
+
+/* Destroy the policy before, when nothing is owed to it any more. Collective, where
+ * all ranks have made the same calls. */
+void lcomm_door_control_settle(lcomm_door_comm *at);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_DOORS_MPI_DOOR_H
+#define LCOMM_DOORS_MPI_DOOR_H
+
+/* The MPI door, libcomm-mpi.so: a library that is preloaded before MPI and takes
+ * over those collective calls that the policy chooses. All others go to the
+ * PMPI_ function of their name with the arguments that the program gave. This
+ * header is between the parts of the door.
+ *
+ * Whether a call is taken depends only on what MPI requires to be equal on all
+ * ranks: the communicator, the kind of the call, count, type, operation, and how
+ * many such calls were made on the communicator before. Never on an address, never on time.
+ */
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "libcomm/doors/mpi/lasting.h"
+#include "libcomm_mpi.h"
+
+/* What MPI looks up must be visible; everything else in the library is not. */
+#define LCOMM_DOOR_API __attribute__((visibility("default")))
+
+/* ------------------------------------------------------------ the whole door */
+
+typedef enum lcomm_door_mode {
+  LCOMM_DOOR_SHUT,     /* no policy, or libcomm could not start: plain MPI */
+  LCOMM_DOOR_OPEN,     /* calls that the policy chooses go to libcomm */
+  LCOMM_DOOR_BLOCKING, /* those of them that block; the others are MPI's */
+  LCOMM_DOOR_REPORT    /* all calls go to MPI; what would be done is counted */
+} lcomm_door_mode;
+
+/* Written while MPI starts and ends, read by every call. */
+extern atomic_int lcomm_door_mode_now;
+
+static inline bool lcomm_door_is_shut(void) {
+  return atomic_load_explicit(&lcomm_door_mode_now, memory_order_relaxed) == LCOMM_DOOR_SHUT;
+}
+
+/* No policy of this run ever chooses a shorter call; 0 where that is not known. Set before the
+ * first call. */
+extern uint64_t lcomm_door_least_bytes;
+
+/* Why calls are left to MPI with LCOMM_DOOR_BLOCKING. */
+extern const char lcomm_door_not_blocking[];
+
+/* One line on standard error: "libcomm-mpi: ..." */
+__attribute__((format(printf, 1, 2))) void lcomm_door_say(const char *format, ...);
+
+/* --------------------------------------------------------- a communicator */
+
+enum { LCOMM_DOOR_WORDS_MAX = 1024 };
+
+/* What the door knows of one communicator of the program; it lives as an attribute
+ * of it. */
+typedef struct lcomm_door_comm {
+  MPI_Comm comm;    /* the program's */
+  lcomm_comm *made; /* libcomm's over the same ranks */
+  lcomm_policy_facts facts;
+  int rank, size;
+  uint64_t *parts;                /* size of them, for the counts of an uneven all-gather */
+  bool off;                       /* switched off while the program runs, on all ranks */
+  bool failed;                    /* its failure was told */
+  pthread_mutex_t lock;           /* held by who is inside libcomm with `made` */
+  atomic_int pending;             /* non-blocking and persistent operations that are not over */
+  char name[MPI_MAX_OBJECT_NAME]; /* as agreed among the ranks; "" before that */
+  bool name_agreed;
+  uint64_t candidate_bytes;           /* sums of this length are looked at: the least min= so far */
+  uint64_t candidates;                /* blocking sums so far that were long enough */
+  char control[LCOMM_DOOR_WORDS_MAX]; /* what the control file said last, see control.h */
+  bool other_policy;                  /* than LCOMM_POLICY, by the control file */
+  lcomm_door_lasting *lasting;        /* NULL: no error feedback */
+  /* Of the policy before: residuals that are still to be paid. NULL: none. */
+  lcomm_comm *owing;
+  lcomm_door_lasting *owed;
+  struct lcomm_door_comm *next; /* all of them, in the order of being made */
+} lcomm_door_comm;
+
+/* ------------------------------------------------------------------ a call */
+
+/* A collective call in libcomm's words. The caller fills in what the program
+ * gave; lcomm_door_take() the rest. */
+typedef struct lcomm_door_call {
+  lcomm_call_kind kind;
+  const void *send; /* the receive buffer (or its part) where the program gave MPI_IN_PLACE */
+  void *receive;
+  uint64_t count;              /* as the libcomm call of this kind counts */
+  const uint64_t *part_counts; /* of an uneven all-gather, else NULL */
+  int root;                    /* LCOMM_CALL_BROADCAST, else 0 */
+  lcomm_dtype dtype;
+  lcomm_op op;
+  lcomm_door_comm *at;
+  lcomm_comm *home; /* where it runs: at->made, or what owes to a policy before */
+  lcomm_door_feedback feedback;
+  lcomm_residual *residual; /* unless feedback is PLAIN */
+  lcomm_status status;      /* of taking it: what cannot be done fails as the call itself would */
+} lcomm_door_call;
+
+/* libcomm's word for MPI's; false when there is none (derived types, operations of
+ * the program, ...). */
+bool lcomm_door_dtype(MPI_Datatype type, lcomm_dtype *dtype);
+bool lcomm_door_op(MPI_Op op, lcomm_op *own);
+
+/* Is this a call for libcomm? call: kind, count and root are given; on true
+ * dtype, op, at, feedback and residual are filled in; the buffers are filled in by
+ * the caller then. Counts the call, whatever the answer. The first for blocking
+ * calls, in which the ranks may agree on something first; the second for all
+ * others. op: MPI_OP_NULL for calls that move data. lcomm_door_take() returns when nothing
+ * is pending on the communicator; after lcomm_door_take_nonblocking() one operation more
+ * is, until lcomm_door_done(). */
+bool lcomm_door_take(MPI_Comm comm, MPI_Datatype type, MPI_Op op, lcomm_door_call *call);
+bool lcomm_door_take_nonblocking(MPI_Comm comm, MPI_Datatype type, MPI_Op op,
+                                 lcomm_door_call *call);
+
+/* Make a blocking call that was taken. MPI_SUCCESS, or what the error handler of the
+ * communicator made of the failure. */
+int lcomm_door_make(const lcomm_door_call *call);
+
+/* Start a call that was taken, in the thread of queue.c; at->lock is held. */
+lcomm_status lcomm_door_begin(const lcomm_door_call *call, lcomm_request *request);
+
+/* A non-blocking call is over: it is no longer pending. */
+void lcomm_door_done(const lcomm_door_call *call);
+
+/* A failure: say the sentence once per communicator, call the communicator's error
+ * handler with MPI_ERR_OTHER, return what it returns. */
+int lcomm_door_fail(const lcomm_door_call *call, lcomm_status status);
+
+/* ------------------------------------------------------------ queue.c */
+
+/* Give a taken non-blocking call to the queue's thread, which starts and completes
+ * the calls of each communicator in order. *request is a generalized request.
+ * Returns an MPI error code. */
+int lcomm_door_enqueue(const lcomm_door_call *call, MPI_Request *request);
+
+/* Wait until no operation of `at` is pending; of any. */
+void lcomm_door_drain(lcomm_door_comm *at);
+
+/* End the thread, if it was ever started; nothing is pending. */
+void lcomm_door_queue_stop(void);
+
+#endif

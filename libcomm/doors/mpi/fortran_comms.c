@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include "libcomm/doors/mpi/fortran.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Start, end and communicators. */
+
+/* ---------------------------------------------------------------- start and end */
+
+static void lcomm_door_mpi_init(MPI_Fint *error) {
+  int argc = 0;
+  char **argv = NULL;
+  lcomm_door_fortran_end(error, MPI_Init(&argc, &argv));
+}
+LCOMM_DOOR_FORTRAN(mpi_init, MPI_INIT)
+
+static void lcomm_door_mpi_init_thread(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error) {
+  int argc = 0;
+  char **argv = NULL;
+  lcomm_door_fortran_end(error, MPI_Init_thread(&argc, &argv, *required, provided));
+}
+LCOMM_DOOR_FORTRAN(mpi_init_thread, MPI_INIT_THREAD)
+
+static void lcomm_door_mpi_query_thread(MPI_Fint *provided, MPI_Fint *error) {
+  lcomm_door_fortran_end(error, MPI_Query_thread(provided));
+}
+LCOMM_DOOR_FORTRAN(mpi_query_thread, MPI_QUERY_THREAD)
+
+static void lcomm_door_mpi_finalize(MPI_Fint *error) {
+  lcomm_door_fortran_end(error, MPI_Finalize());
+}
+LCOMM_DOOR_FORTRAN(mpi_finalize, MPI_FINALIZE)
+
+/* ------------------------------------------------------------- communicators */
+
+/* A new communicator goes to the program only when all went well. */
+static void give(MPI_Comm made, MPI_Fint *comm, MPI_Fint *error, int code) {
+  if (code == MPI_SUCCESS) {
+    *comm = PMPI_Comm_c2f(made);
+  }
+  lcomm_door_fortran_end(error, code);
+}
+
+static void lcomm_door_mpi_comm_dup(MPI_Fint *comm, MPI_Fint *made, MPI_Fint *error) {
+  MPI_Comm own;
+  int code = MPI_Comm_dup(PMPI_Comm_f2c(*comm), &own);
+  give(own, made, error, code);
+}
+LCOMM_DOOR_FORTRAN(mpi_comm_dup, MPI_COMM_DUP)
+
+static void lcomm_door_mpi_comm_dup_with_info(MPI_Fint *comm, MPI_Fint *info, MPI_Fint *made,
+                                              MPI_Fint *error) {
+  MPI_Comm own;
+  int code = MPI_Comm_dup_with_info(PMPI_Comm_f2c(*comm), PMPI_Info_f2c(*info), &own);
+  give(own, made, error, code);
+}
+LCOMM_DOOR_FORTRAN(mpi_comm_dup_with_info, MPI_COMM_DUP_WITH_INFO)
+
+static void lcomm_door_mpi_comm_split(MPI_Fint *comm, MPI_Fint *color, MPI_Fint *key,
+                                      MPI_Fint *made, MPI_Fint *error) {
+  MPI_Comm own;
+  int code = MPI_Comm_split(PMPI_Comm_f2c(*comm), *color, *key, &own);
+  give(own, made, error, code);
+}
+LCOMM_DOOR_FORTRAN(mpi_comm_split, MPI_COMM_SPLIT)
+
+static void lcomm_door_mpi_comm_split_type(MPI_Fint *comm, MPI_Fint *type, MPI_Fint *key,
+                                           MPI_Fint *info, MPI_Fint *made, MPI_Fint *error) {
+  MPI_Comm own;
+  int code = MPI_Comm_split_type(PMPI_Comm_f2c(*comm), *type, *key, PMPI_Info_f2c(*info), &own);
+  give(own, made, error, code);
+}
+LCOMM_DOOR_FORTRAN(mpi_comm_split_type, MPI_COMM_SPLIT_TYPE)
+
+static void lcomm_door_mpi_comm_create(MPI_Fint *comm, MPI_Fint *group, MPI_Fint *made,
+                                       MPI_Fint *error) {
+  MPI_Comm own;
+  int code = MPI_Comm_create(PMPI_Comm_f2c(*comm), PMPI_Group_f2c(*group), &own);
+  give(own, made, error, code);
+}
+LCOMM_DOOR_FORTRAN(mpi_comm_create, MPI_COMM_CREATE)
+
+static void lcomm_door_mpi_comm_create_group(MPI_Fint *comm, MPI_Fint *group, MPI_Fint *tag,
+                                             MPI_Fint *made, MPI_Fint *error) {
+  MPI_Comm own;
+  int code = MPI_Comm_create_group(PMPI_Comm_f2c(*comm), PMPI_Group_f2c(*group), *tag, &own);
+  give(own, made, error, code);
+}
+LCOMM_DOOR_FORTRAN(mpi_comm_create_group, MPI_COMM_CREATE_GROUP)
+
+/* A LOGICAL is an integer of the same size; what is not false is true. */
+static void lcomm_door_mpi_intercomm_merge(MPI_Fint *comm, MPI_Fint *high, MPI_Fint *made,
+                                           MPI_Fint *error) {
+  MPI_Comm own;
+  int code = MPI_Intercomm_merge(PMPI_Comm_f2c(*comm), *high != 0, &own);
+  give(own, made, error, code);
+}
+LCOMM_DOOR_FORTRAN(mpi_intercomm_merge, MPI_INTERCOMM_MERGE)
+
+static void lcomm_door_mpi_cart_create(MPI_Fint *comm, MPI_Fint *dimensions, MPI_Fint *lengths,
+                                       MPI_Fint *periods, MPI_Fint *reorder, MPI_Fint *made,
+                                       MPI_Fint *error) {
+  MPI_Comm own;
+  int code =
+      MPI_Cart_create(PMPI_Comm_f2c(*comm), *dimensions, lengths, periods, *reorder != 0, &own);
+  give(own, made, error, code);
+}
+LCOMM_DOOR_FORTRAN(mpi_cart_create, MPI_CART_CREATE)
+
+static void lcomm_door_mpi_cart_sub(MPI_Fint *comm, MPI_Fint *kept, MPI_Fint *made,
+                                    MPI_Fint *error) {
+  MPI_Comm own;
+  int code = MPI_Cart_sub(PMPI_Comm_f2c(*comm), kept, &own);
+  give(own, made, error, code);
+}
+LCOMM_DOOR_FORTRAN(mpi_cart_sub, MPI_CART_SUB)
+
+static void lcomm_door_mpi_graph_create(MPI_Fint *comm, MPI_Fint *nodes, MPI_Fint *index,
+                                        MPI_Fint *edges, MPI_Fint *reorder, MPI_Fint *made,
+                                        MPI_Fint *error) {
+  MPI_Comm own;
+  int code = MPI_Graph_create(PMPI_Comm_f2c(*comm), *nodes, index, edges, *reorder != 0, &own);
+  give(own, made, error, code);
+}
+LCOMM_DOOR_FORTRAN(mpi_graph_create, MPI_GRAPH_CREATE)
+
+static void lcomm_door_mpi_comm_free(MPI_Fint *comm, MPI_Fint *error) {
+  MPI_Comm own = PMPI_Comm_f2c(*comm);
+  int code = MPI_Comm_free(&own);
+  give(own, comm, error, code);
+}
+LCOMM_DOOR_FORTRAN(mpi_comm_free, MPI_COMM_FREE)
+
+static void lcomm_door_mpi_comm_disconnect(MPI_Fint *comm, MPI_Fint *error) {
+  MPI_Comm own = PMPI_Comm_f2c(*comm);
+  int code = MPI_Comm_disconnect(&own);
+  give(own, comm, error, code);
+}
+LCOMM_DOOR_FORTRAN(mpi_comm_disconnect, MPI_COMM_DISCONNECT)
+
+/* The length of a text is a last argument that Fortran programs do not see. Blanks around
+ * a name are not part of it. */
+static void lcomm_door_mpi_comm_set_name(MPI_Fint *comm, const char *name, MPI_Fint *error,
+                                         int length) {
+  char text[MPI_MAX_OBJECT_NAME];
+  int begin = 0;
+  while (begin < length && name[begin] == ' ') {
+    begin++;
+  }
+  while (length > begin && name[length - 1] == ' ') {
+    length--;
+  }
+  size_t size = (size_t)(length - begin);
+  if (size >= sizeof text) {
+    size = sizeof text - 1;
+  }
+  memcpy(text, name + begin, size);
+  text[size] = 0;
+  lcomm_door_fortran_end(error, MPI_Comm_set_name(PMPI_Comm_f2c(*comm), text));
+}
+LCOMM_DOOR_FORTRAN(mpi_comm_set_name, MPI_COMM_SET_NAME)

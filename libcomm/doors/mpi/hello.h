@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_DOORS_MPI_HELLO_H
+#define LCOMM_DOORS_MPI_HELLO_H
+
+/* The first words between the doors of all ranks, in messages from one rank to another
+ * that nobody waits for without end: a rank whose program was started without
+ * the preload never answers, and a collective call would hang or meet one of the
+ * program's. */
+
+#include <stdint.h>
+
+#include "libcomm/doors/mpi/door.h"
+
+enum { LCOMM_DOOR_POLICY_MAX = 1024, LCOMM_DOOR_SENTENCE_MAX = 2600 };
+
+typedef struct lcomm_door_hello {
+  char magic[8];
+  int32_t version, mode;              /* lcomm_door_mode that the rank was told */
+  int32_t level;                      /* what it is allowed of threads */
+  int32_t controlled;                 /* LCOMM_DOOR_CONTROL is set */
+  char policy[LCOMM_DOOR_POLICY_MAX]; /* LCOMM_POLICY */
+} lcomm_door_hello;
+
+/* Fill in magic and version. */
+void lcomm_door_hello_begin(lcomm_door_hello *mine);
+
+typedef enum lcomm_door_meeting {
+  LCOMM_DOOR_AGREED,
+  LCOMM_DOOR_REFUSED, /* rank 0 has told all why */
+  LCOMM_DOOR_UNHEARD  /* rank 0 does not answer */
+} lcomm_door_meeting;
+
+/* Meet all ranks of the world; every rank calls this in MPI_Init. AGREED on all ranks or on
+ * none: all are here and were told the same. Otherwise `sentence`
+ * (LCOMM_DOOR_SENTENCE_MAX bytes) says what is wrong. wait_s: how long rank 0 waits for the others.
+ */
+lcomm_door_meeting lcomm_door_meet(const lcomm_door_hello *mine, double wait_s, char *sentence);
+
+#endif

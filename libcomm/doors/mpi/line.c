@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Calls of one communicator begin and end in order; several are under way at a time. */
+
+#include "libcomm/doors/mpi/line.h"
+
+/* As many as libcomm keeps runs for, so that no call makes memory of its own. */
+enum { IN_FLIGHT_MAX = 8 };
+
+/* A line for the communicator; there is always a spare one. */
+static lcomm_door_line *line_of(lcomm_door_lines *lines, lcomm_door_comm *at) {
+  lcomm_door_line **end = &lines->first;
+  while (*end && (*end)->at != at) {
+    end = &(*end)->next;
+  }
+  if (!*end) {
+    *end = lines->spare;
+    lines->spare = lines->spare->next;
+    **end = (lcomm_door_line){.at = at};
+  }
+  return *end;
+}
+
+static void append(lcomm_door_line *line, lcomm_door_entry *entry) {
+  entry->next = NULL;
+  if (line->last) {
+    line->last->next = entry;
+  } else {
+    line->first = entry;
+  }
+  line->last = entry;
+  line->waiting = line->waiting ? line->waiting : entry;
+}
+
+void lcomm_door_line_up(lcomm_door_lines *lines, lcomm_door_entry *given) {
+  while (given) {
+    lcomm_door_entry *next = given->next;
+    if (given->brings) {
+      given->brings->next = lines->spare;
+      lines->spare = given->brings;
+      given->brings = NULL;
+    }
+    append(line_of(lines, given->call.at), given);
+    given = next;
+  }
+}
+
+void lcomm_door_line_drop(lcomm_door_lines *lines, lcomm_door_line **link) {
+  lcomm_door_line *line = *link;
+  *link = line->next;
+  line->next = lines->spare;
+  lines->spare = line;
+}
+
+/* One call at a time may use a residual. */
+static bool residual_is_busy(const lcomm_door_line *line) {
+  const lcomm_residual *wanted = line->waiting->call.residual;
+  for (const lcomm_door_entry *it = line->first; wanted && it != line->waiting; it = it->next) {
+    if (it->call.residual == wanted) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool begin_more(lcomm_door_line *line) {
+  bool moved = false;
+  while (line->waiting && line->begun < IN_FLIGHT_MAX && !residual_is_busy(line)) {
+    lcomm_door_entry *it = line->waiting;
+    it->status = lcomm_door_begin(&it->call, &it->request);
+    it->over = it->status != LCOMM_OK;
+    line->waiting = it->next;
+    line->begun++;
+    moved = true;
+  }
+  return moved;
+}
+
+/* A test moves all operations of the communicator. */
+static bool is_over(lcomm_door_entry *oldest) {
+  int done = 0;
+  if (!oldest->over) {
+    oldest->status = lcomm_test(oldest->call.home, &oldest->request, &done);
+    oldest->over = done || oldest->status != LCOMM_OK;
+  }
+  return oldest->over;
+}
+
+static lcomm_door_entry *take_over(lcomm_door_line *line) {
+  lcomm_door_entry *over = NULL, **end = &over;
+  while (line->first != line->waiting && is_over(line->first)) {
+    *end = line->first;
+    end = &line->first->next;
+    line->first = line->first->next;
+    line->begun--;
+  }
+  *end = NULL;
+  line->last = line->first ? line->last : NULL;
+  return over;
+}
+
+bool lcomm_door_line_serve(lcomm_door_line *line, bool *moved, lcomm_door_entry **over) {
+  if (pthread_mutex_trylock(&line->at->lock) != 0) {
+    return false;
+  }
+  *moved |= begin_more(line);
+  *over = take_over(line);
+  pthread_mutex_unlock(&line->at->lock);
+  *moved |= *over != NULL;
+  return true;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* What the report needs to know of a call. */
+
+#include "libcomm/doors/mpi/note.h"
+
+#include "libcomm/doors/mpi/report.h"
+
+static const char *const functions[LCOMM_CALL_KINDS] = {
+    [LCOMM_CALL_ALLREDUCE] = "MPI_Allreduce",
+    [LCOMM_CALL_REDUCE_SCATTER] = "MPI_Reduce_scatter",
+    [LCOMM_CALL_ALLGATHER] = "MPI_Allgather",
+    [LCOMM_CALL_BROADCAST] = "MPI_Bcast",
+};
+
+static const char *name_of_op(MPI_Op op) {
+  static const struct {
+    MPI_Op op;
+    const char *name;
+  } * row,
+      rows[] = {{MPI_OP_NULL, ""},      {MPI_SUM, "MPI_SUM"},       {MPI_MIN, "MPI_MIN"},
+                {MPI_MAX, "MPI_MAX"},   {MPI_PROD, "MPI_PROD"},     {MPI_LAND, "MPI_LAND"},
+                {MPI_LOR, "MPI_LOR"},   {MPI_BAND, "MPI_BAND"},     {MPI_BOR, "MPI_BOR"},
+                {MPI_BXOR, "MPI_BXOR"}, {MPI_MINLOC, "MPI_MINLOC"}, {MPI_MAXLOC, "MPI_MAXLOC"}};
+  for (row = rows; row < rows + sizeof(rows) / sizeof(*rows); row++) {
+    if (row->op == op) {
+      return row->name;
+    }
+  }
+  return "user-defined";
+}
+
+static uint64_t parts_of(const lcomm_door_call *call, int ranks) {
+  bool by_rank = call->kind == LCOMM_CALL_REDUCE_SCATTER ||
+                 (call->kind == LCOMM_CALL_ALLGATHER && !call->part_counts);
+  return by_rank ? (uint64_t)ranks : 1;
+}
+
+static void add_bytes(const lcomm_door_call *call, lcomm_door_note *note) {
+  if (note->choice == LCOMM_CHOICE_LEFT || note->exact_now || lcomm_door_report_known(note)) {
+    return;
+  }
+  /* A plan is made for it, while the queue's thread may be inside libcomm. */
+  pthread_mutex_lock(&call->at->lock);
+  uint64_t parts = call->part_counts ? (uint64_t)call->at->size : 1; /* as if they were even */
+  lcomm_call_bytes(call->home, call->kind, call->count / parts, call->dtype, call->op,
+                   note->choice == LCOMM_CHOICE_LASTING, &note->sent_bytes, &note->exact_bytes);
+  pthread_mutex_unlock(&call->at->lock);
+}
+
+void lcomm_door_note_call(MPI_Comm comm, MPI_Datatype type, MPI_Op op, const lcomm_door_call *call,
+                          lcomm_choice choice, bool taken, const char *why) {
+  char name[MPI_MAX_OBJECT_NAME] = "?", type_name[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0, element_size = 0;
+  lcomm_door_note note = {.function = functions[call->kind],
+                          .type = type_name,
+                          .op = name_of_op(op),
+                          .comm = name,
+                          .count = call->count,
+                          .choice = choice,
+                          .exact_now = choice == LCOMM_CHOICE_LASTING && !taken,
+                          .why = taken && choice != LCOMM_CHOICE_EXACT ? "" : why};
+  if (comm == MPI_COMM_NULL || type == MPI_DATATYPE_NULL) {
+    return; /* MPI will say what is wrong with it */
+  }
+  PMPI_Comm_get_name(comm, name, &length);
+  PMPI_Comm_size(comm, &note.ranks);
+  PMPI_Type_get_name(type, type_name, &length);
+  PMPI_Type_size(type, &element_size);
+  if (length == 0) {
+    note.type = "derived";
+  }
+  note.nodes = call->at ? lcomm_nodes(call->at->made) : 0;
+  note.size_bytes = call->count * parts_of(call, note.ranks) * (uint64_t)element_size;
+  add_bytes(call, &note);
+  lcomm_door_report_note(&note);
+}

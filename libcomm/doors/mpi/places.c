@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Places of persistent requests. Freeing a request is no call that ranks make
+ * together, and freeing a communicator of libcomm is one: so a place that was left
+ * waits for the next request, and all places go with their communicator. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/doors/mpi/comms.h"
+#include "libcomm/doors/mpi/persistent.h"
+
+/* Further requests of a communicator stay MPI's. Tags of MPI go up to 32767 at least. */
+enum { PLACES_MAX = 256, TAG_MAX = 32767, WORDS = PLACES_MAX / 64 };
+
+pthread_mutex_t lcomm_door_places_lock = PTHREAD_MUTEX_INITIALIZER;
+atomic_int lcomm_door_untold;
+
+static struct {
+  lcomm_door_place *first; /* in the order of being made, the same on all ranks */
+  MPI_Comm self;
+  int tags;
+  atomic_bool any;
+} places = {.self = MPI_COMM_NULL};
+
+bool lcomm_door_places_exist(void) {
+  return atomic_load_explicit(&places.any, memory_order_relaxed);
+}
+
+MPI_Comm lcomm_door_places_self(void) {
+  return places.self;
+}
+
+lcomm_door_place *lcomm_door_place_of(MPI_Request request) {
+  lcomm_door_place *it = request == MPI_REQUEST_NULL ? NULL : places.first;
+  while (it && it->request != request) {
+    it = it->next;
+  }
+  return it;
+}
+
+/* ------------------------------------------------------------------- making */
+
+/* Locally: memory for a place, and a way to talk to oneself. */
+static lcomm_door_place *prepare(lcomm_door_comm *parent) {
+  lcomm_door_place *it = places.tags <= TAG_MAX ? calloc(1, sizeof(*it)) : NULL;
+  if (!it) {
+    return NULL;
+  }
+  if (places.self == MPI_COMM_NULL &&
+      PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &places.self) != MPI_SUCCESS) {
+    free(it);
+    return NULL;
+  }
+  it->request = MPI_REQUEST_NULL;
+  it->parent = parent;
+  it->own.comm = parent->comm;
+  it->own.rank = parent->rank;
+  it->own.size = parent->size;
+  it->own.name_agreed = parent->name_agreed;
+  memcpy(it->own.name, parent->name, sizeof(it->own.name));
+  pthread_mutex_init(&it->own.lock, NULL);
+  return it;
+}
+
+static void discard(lcomm_door_place *it) {
+  if (it) {
+    pthread_mutex_destroy(&it->own.lock);
+    free(it);
+  }
+}
+
+static lcomm_door_place *append(lcomm_door_place *made) {
+  pthread_mutex_lock(&lcomm_door_places_lock);
+  lcomm_door_place **end = &places.first;
+  while (*end) {
+    end = &(*end)->next;
+  }
+  *end = made;
+  made->tag = places.tags++;
+  pthread_mutex_unlock(&lcomm_door_places_lock);
+  atomic_store(&places.any, true);
+  return made;
+}
+
+/* Of the policy that is in force: the control file may have changed it. */
+static bool is_free(const lcomm_door_place *it, const lcomm_door_comm *parent) {
+  return !it->held && !it->own.failed &&
+         strcmp(lcomm_policy_string(it->own.made), lcomm_policy_string(parent->made)) == 0;
+}
+
+/* What a rank has, one bit for each place of the communicator. */
+typedef struct offer {
+  uint64_t free[WORDS];
+  uint64_t has_new; /* memory for another one */
+} offer;
+
+static int count_free(const lcomm_door_comm *parent, offer *mine) {
+  int count = 0;
+  pthread_mutex_lock(&lcomm_door_places_lock);
+  for (const lcomm_door_place *it = places.first; it; it = it->next) {
+    if (it->parent == parent) {
+      mine->free[count / 64] |= (uint64_t)is_free(it, parent) << count % 64;
+      count++;
+    }
+  }
+  pthread_mutex_unlock(&lcomm_door_places_lock);
+  return count;
+}
+
+static lcomm_door_place *free_on_all(const lcomm_door_comm *parent, const offer *all) {
+  int number = 0;
+  for (lcomm_door_place *it = places.first; it; it = it->next) {
+    if (it->parent != parent) {
+      continue;
+    }
+    if (all->free[number / 64] >> number % 64 & 1) {
+      return it;
+    }
+    number++;
+  }
+  return NULL;
+}
+
+/* All ranks come to the same answer. */
+static lcomm_door_place *find(lcomm_door_comm *parent) {
+  offer all = {.has_new = 0};
+  int count = count_free(parent, &all);
+  lcomm_door_place *fresh = count < PLACES_MAX ? prepare(parent) : NULL;
+  all.has_new = fresh != NULL;
+  PMPI_Allreduce(MPI_IN_PLACE, &all, sizeof(all) / sizeof(uint64_t), MPI_UINT64_T, MPI_BAND,
+                 parent->comm);
+  lcomm_door_place *old = free_on_all(parent, &all);
+  if (!old && all.has_new &&
+      lcomm_door_comm_equip(&fresh->own, lcomm_policy_string(parent->made)) == LCOMM_OK) {
+    return append(fresh);
+  }
+  discard(fresh);
+  return old;
+}
+
+lcomm_door_place *lcomm_door_place_take(const lcomm_door_call *call, bool lasting) {
+  lcomm_door_place *it = find(call->at);
+  if (!it) {
+    return NULL;
+  }
+  if (it->call.residual) { /* of the request before */
+    lcomm_residual_destroy(it->call.residual);
+  }
+  it->call = *call;
+  it->call.at = &it->own;
+  it->call.home = it->own.made;
+  it->call.residual = NULL;
+  it->call.feedback = LCOMM_DOOR_PLAIN;
+  it->code = MPI_SUCCESS;
+  it->held = true;
+  if (lasting) {
+    it->call.feedback = LCOMM_DOOR_LASTS;
+    it->call.status =
+        lcomm_residual_create(it->own.made, call->count, call->op, &it->call.residual);
+  }
+  return it;
+}
+
+void lcomm_door_place_leave(lcomm_door_place *place) {
+  if (place->untold != LCOMM_OK) { /* the program did not want to know */
+    atomic_fetch_sub(&lcomm_door_untold, 1);
+  }
+  place->untold = LCOMM_OK;
+  place->request = MPI_REQUEST_NULL;
+  place->held = false;
+}
+
+/* ------------------------------------------------------------------- freeing */
+
+/* Failures are told while the communicator is there to ask for its error handler. */
+static void end_place(lcomm_door_place *it) {
+  lcomm_door_drain(&it->own);
+  if (it->untold != LCOMM_OK) {
+    it->code = lcomm_door_fail(&it->call, it->untold);
+  }
+  lcomm_door_lasting_destroy(it->own.lasting);
+  lcomm_destroy(it->own.made);
+  it->own.lasting = NULL;
+  it->own.made = NULL;
+  it->parent = NULL;
+}
+
+static lcomm_door_place *first_of(const lcomm_door_comm *at) {
+  lcomm_door_place *it = places.first;
+  while (it && it->parent != at) {
+    it = it->next;
+  }
+  return it;
+}
+
+/* Those that the program has no request for any more. With the lock. */
+static void sweep(void) {
+  lcomm_door_place **link = &places.first;
+  while (*link) {
+    lcomm_door_place *it = *link;
+    if (it->parent || it->held) {
+      link = &it->next;
+      continue;
+    }
+    *link = it->next;
+    discard(it);
+  }
+}
+
+void lcomm_door_places_forget(const lcomm_door_comm *at) {
+  if (!lcomm_door_places_exist()) {
+    return;
+  }
+  for (lcomm_door_place *it = first_of(at); it; it = first_of(at)) {
+    end_place(it);
+  }
+  pthread_mutex_lock(&lcomm_door_places_lock);
+  sweep();
+  pthread_mutex_unlock(&lcomm_door_places_lock);
+}
+
+void lcomm_door_places_end(void) {
+  bool left = places.first != NULL;
+  while (places.first) {
+    lcomm_door_place *next = places.first->next;
+    discard(places.first);
+    places.first = next;
+  }
+  if (places.self != MPI_COMM_NULL && !left) { /* requests that are left use it */
+    PMPI_Comm_free(&places.self);
+  }
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_DOORS_MPI_START_H
+#define LCOMM_DOORS_MPI_START_H
+
+/* The door opens when MPI has started, and shuts before MPI ends. */
+
+#include "libcomm/doors/mpi/door.h"
+
+/* The thread level to ask MPI for: that of the program, or MPI_THREAD_MULTIPLE where calls may
+ * be taken: non-blocking ones are completed by a thread. */
+int lcomm_door_level_to_ask(int wanted);
+
+/* What the program that wanted a level is told when MPI granted another. */
+int lcomm_door_level_to_tell(int wanted, int granted);
+
+/* MPI has started. Collective over the world. */
+void lcomm_door_open(void);
+
+/* Before MPI ends; once. */
+void lcomm_door_shut(void);
+
+/* The level that the program was told; -1: MPI did not start through the door. */
+int lcomm_door_level(void);
+
+#endif

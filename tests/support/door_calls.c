@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "tests/support/door_calls.h"
+
+#if defined(__has_include)
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+#endif
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 64, UNTOUCHED = 0xa5 };
+
+const char *const door_function_names[DOOR_FUNCTIONS] = {
+    "MPI_Allreduce",
+    "MPI_Iallreduce",
+    "MPIX_Allreduce_init",
+    "MPI_Reduce_scatter",
+    "MPI_Ireduce_scatter",
+    "MPI_Reduce_scatter_block",
+    "MPI_Ireduce_scatter_block",
+    "MPI_Allgather",
+    "MPI_Allgatherv",
+    "MPI_Bcast",
+};
+
+typedef int (*start_function)(const void *send, void *receive, int count, MPI_Datatype type,
+                              MPI_Op op, MPI_Comm comm, MPI_Request *request);
+typedef int (*start_parts_function)(const void *send, void *receive, const int *parts,
+                                    MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                                    MPI_Request *request);
+
+struct door_mpi {
+  int (*allreduce)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+  start_function iallreduce;
+  int (*allreduce_init)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
+                        MPI_Request *);
+  int (*reduce_scatter)(const void *, void *, const int *, MPI_Datatype, MPI_Op, MPI_Comm);
+  start_parts_function ireduce_scatter;
+  int (*reduce_scatter_block)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+  start_function ireduce_scatter_block;
+  int (*allgather)(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
+  int (*allgatherv)(const void *, int, MPI_Datatype, void *, const int *, const int *, MPI_Datatype,
+                    MPI_Comm);
+  int (*bcast)(void *, int, MPI_Datatype, int, MPI_Comm);
+  int (*wait)(MPI_Request *, MPI_Status *);
+  int (*start)(MPI_Request *);
+  int (*request_free)(MPI_Request *);
+};
+
+#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
+#define PERSISTENT(name) name
+#else
+#define PERSISTENT(name) NULL
+#endif
+
+const door_mpi door_mpi_called = {
+    MPI_Allreduce,
+    MPI_Iallreduce,
+    PERSISTENT(MPIX_Allreduce_init),
+    MPI_Reduce_scatter,
+    MPI_Ireduce_scatter,
+    MPI_Reduce_scatter_block,
+    MPI_Ireduce_scatter_block,
+    MPI_Allgather,
+    MPI_Allgatherv,
+    MPI_Bcast,
+    MPI_Wait,
+    MPI_Start,
+    MPI_Request_free,
+};
+
+const door_mpi door_mpi_plain = {
+    PMPI_Allreduce,
+    PMPI_Iallreduce,
+    PERSISTENT(PMPIX_Allreduce_init),
+    PMPI_Reduce_scatter,
+    PMPI_Ireduce_scatter,
+    PMPI_Reduce_scatter_block,
+    PMPI_Ireduce_scatter_block,
+    PMPI_Allgather,
+    PMPI_Allgatherv,
+    PMPI_Bcast,
+    PMPI_Wait,
+    PMPI_Start,
+    PMPI_Request_free,
+};
+
+bool door_function_exists(door_function function) {
+  return function != DOOR_ALLREDUCE_INIT || door_mpi_plain.allreduce_init;
+}
+
+bool door_function_sums(door_function function) {
+  return function < DOOR_ALLGATHER;
+}
+
+/* -------------------------------------------------------------------- shapes */
+
+static bool is_inter(MPI_Comm comm) {
+  int inter = 0;
+  PMPI_Comm_test_inter(comm, &inter);
+  return inter;
+}
+
+/* How many parts are gathered: those of the other group, between groups. */
+static int gathered_parts(MPI_Comm comm) {
+  int size = 0;
+  if (is_inter(comm)) {
+    PMPI_Comm_remote_size(comm, &size);
+  } else {
+    PMPI_Comm_size(comm, &size);
+  }
+  return size;
+}
+
+static size_t sum_of(const int *parts, int count) {
+  size_t sum = 0;
+  for (int i = 0; i < count; i++) {
+    sum += (size_t)parts[i];
+  }
+  return sum;
+}
+
+static door_shape shape_of_parts(const door_call *call, int rank, int size) {
+  size_t mine = (size_t)call->parts[rank];
+  if (call->function == DOOR_ALLGATHERV) {
+    return (door_shape){mine, sum_of(call->parts, gathered_parts(call->comm)),
+                        sum_of(call->parts, rank)};
+  }
+  return (door_shape){sum_of(call->parts, size), mine, 0};
+}
+
+door_shape door_shape_of(const door_call *call) {
+  size_t count = (size_t)call->count;
+  int rank, size;
+  PMPI_Comm_rank(call->comm, &rank);
+  PMPI_Comm_size(call->comm, &size);
+  switch (call->function) {
+  case DOOR_REDUCE_SCATTER:
+  case DOOR_IREDUCE_SCATTER:
+  case DOOR_ALLGATHERV:
+    return shape_of_parts(call, rank, size);
+  case DOOR_REDUCE_SCATTER_BLOCK:
+  case DOOR_IREDUCE_SCATTER_BLOCK:
+    return (door_shape){count * (size_t)size, count, 0};
+  case DOOR_ALLGATHER:
+    return (door_shape){count, count * (size_t)gathered_parts(call->comm), count * (size_t)rank};
+  default:
+    return (door_shape){count, count, 0};
+  }
+}
+
+/* ----------------------------------------------------------------- the calls */
+
+static int gather_uneven(const door_mpi *mpi, const door_call *call, const void *send,
+                         void *receive) {
+  int places[DOOR_RANKS_MAX] = {0}, rank;
+  for (int i = 1; i < gathered_parts(call->comm); i++) {
+    places[i] = places[i - 1] + call->parts[i - 1];
+  }
+  PMPI_Comm_rank(call->comm, &rank);
+  return mpi->allgatherv(send, call->parts[rank], call->type, receive, call->parts, places,
+                         call->type, call->comm);
+}
+
+static int start_and_wait(const door_mpi *mpi, MPI_Request *request) {
+  int code = mpi->start(request);
+  code = code == MPI_SUCCESS ? mpi->wait(request, MPI_STATUS_IGNORE) : code;
+  int freed = mpi->request_free(request);
+  return code == MPI_SUCCESS ? freed : code;
+}
+
+static int make_requested(const door_mpi *mpi, const door_call *call, const void *send,
+                          void *receive) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  int code;
+  if (call->function == DOOR_ALLREDUCE_INIT) {
+    code = mpi->allreduce_init(send, receive, call->count, call->type, call->op, call->comm,
+                               MPI_INFO_NULL, &request);
+    return code == MPI_SUCCESS ? start_and_wait(mpi, &request) : code;
+  }
+  if (call->function == DOOR_IREDUCE_SCATTER) {
+    code = mpi->ireduce_scatter(send, receive, call->parts, call->type, call->op, call->comm,
+                                &request);
+  } else {
+    start_function start =
+        call->function == DOOR_IALLREDUCE ? mpi->iallreduce : mpi->ireduce_scatter_block;
+    code = start(send, receive, call->count, call->type, call->op, call->comm, &request);
+  }
+  return code == MPI_SUCCESS ? mpi->wait(&request, MPI_STATUS_IGNORE) : code;
+}
+
+int door_make(const door_mpi *mpi, const door_call *call, const void *send, void *receive) {
+  const void *from = call->in_place ? MPI_IN_PLACE : send;
+  switch (call->function) {
+  case DOOR_ALLREDUCE:
+    return mpi->allreduce(from, receive, call->count, call->type, call->op, call->comm);
+  case DOOR_REDUCE_SCATTER:
+    return mpi->reduce_scatter(from, receive, call->parts, call->type, call->op, call->comm);
+  case DOOR_REDUCE_SCATTER_BLOCK:
+    return mpi->reduce_scatter_block(from, receive, call->count, call->type, call->op, call->comm);
+  case DOOR_ALLGATHER:
+    return mpi->allgather(from, call->count, call->type, receive, call->count, call->type,
+                          call->comm);
+  case DOOR_ALLGATHERV:
+    return gather_uneven(mpi, call, from, receive);
+  case DOOR_BCAST:
+    return mpi->bcast(receive, call->count, call->type, call->root, call->comm);
+  default:
+    return make_requested(mpi, call, from, receive);
+  }
+}
+
+/* ------------------------------------------------------------------- buffers */
+
+static size_t extent_of(MPI_Datatype type) {
+  MPI_Aint low, extent;
+  PMPI_Type_get_extent(type, &low, &extent);
+  return (size_t)extent;
+}
+
+static unsigned char *guarded(size_t size) {
+  unsigned char *bytes = malloc(size + 2 * GUARD);
+  if (!bytes) {
+    fprintf(stderr, "no memory for %zu bytes\n", size);
+    PMPI_Abort(MPI_COMM_WORLD, 1);
+    return NULL;
+  }
+  memset(bytes, UNTOUCHED, size + 2 * GUARD);
+  return bytes + GUARD;
+}
+
+static void free_guarded(unsigned char *bytes) {
+  free(bytes - GUARD);
+}
+
+door_buffers door_buffers_for(const door_call *call) {
+  door_shape shape = door_shape_of(call);
+  size_t extent = extent_of(call->type);
+  size_t receive = shape.gives > shape.receives ? shape.gives : shape.receives;
+  door_buffers b = {.send_bytes = shape.gives * extent, .receive_bytes = receive * extent};
+  b.send = guarded(b.send_bytes);
+  b.kept = guarded(b.send_bytes);
+  b.called = guarded(b.receive_bytes);
+  b.plain = guarded(b.receive_bytes);
+  return b;
+}
+
+void door_buffers_free(door_buffers *buffers) {
+  free_guarded(buffers->send);
+  free_guarded(buffers->kept);
+  free_guarded(buffers->called);
+  free_guarded(buffers->plain);
+}
+
+/* Where a call that is in place finds what is given. */
+static void put_in_place(const door_call *call, const door_buffers *b, unsigned char *receive) {
+  size_t offset = door_shape_of(call).begins * extent_of(call->type);
+  memset(receive, UNTOUCHED, b->receive_bytes);
+  if (call->in_place || call->function == DOOR_BCAST) {
+    memcpy(receive + offset, b->send, b->send_bytes);
+  }
+}
+
+door_codes door_make_both(const door_call *call, door_buffers *b) {
+  door_codes codes;
+  memcpy(b->kept, b->send, b->send_bytes);
+  put_in_place(call, b, b->called);
+  put_in_place(call, b, b->plain);
+  codes.called = door_make(&door_mpi_called, call, b->send, b->called);
+  codes.plain = door_make(&door_mpi_plain, call, b->send, b->plain);
+  return codes;
+}
+
+door_result door_result_of(const door_call *call, const door_buffers *b) {
+  size_t size = door_shape_of(call).receives * extent_of(call->type);
+  bool rest_is_open = call->in_place && door_function_sums(call->function);
+  return (door_result){0, rest_is_open ? size : b->receive_bytes};
+}
+
+static bool guards_hold(const unsigned char *bytes, size_t size) {
+  for (size_t i = 0; i < GUARD; i++) {
+    if (bytes[size + i] != UNTOUCHED || (bytes - GUARD)[i] != UNTOUCHED) {
+      return false;
+    }
+  }
+  return true;
+}
+
+const char *door_trouble(const door_call *call, const door_buffers *b) {
+  if (!guards_hold(b->called, b->receive_bytes)) {
+    return "something outside the receive buffer was written";
+  }
+  if (!guards_hold(b->send, b->send_bytes)) {
+    return "something outside the send buffer was written";
+  }
+  if (call->function != DOOR_BCAST && memcmp(b->send, b->kept, b->send_bytes) != 0) {
+    return "the send buffer was changed";
+  }
+  return NULL;
+}
