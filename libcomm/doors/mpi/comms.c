@@ -166,9 +166,13 @@ static int count_nodes(MPI_Comm comm, int size) {
   return nodes;
 }
 
+/* MPI waits as long as it takes: for a rank that writes a checkpoint, say. */
+static const double PATIENCE_S = 7 * 24 * 3600;
+
 lcomm_status lcomm_door_comm_equip(lcomm_door_comm *at, const char *policy) {
   lcomm_config config = LCOMM_CONFIG_INIT;
   config.policy = policy;
+  config.timeout_s = lcomm_setting("LCOMM_TIMEOUT_S") ? 0 : PATIENCE_S;
   /* LCOMM_NODES is about the whole job; a part poses as those nodes it has ranks on. */
   if (known.posing && at->comm != MPI_COMM_WORLD) {
     config.nodes = count_nodes(at->comm, at->size);
