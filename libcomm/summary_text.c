@@ -3,24 +3,10 @@
 
 /* The table of statistics as text. */
 
-#include <stdarg.h>
 #include <stdio.h>
 
+#include "libcomm/base/writer.h"
 #include "libcomm/summary.h"
-
-typedef struct writer {
-  char *text;
-  size_t size, used;
-} writer;
-
-__attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  size_t room = w->used < w->size ? w->size - w->used : 0;
-  int length = vsnprintf(room ? w->text + w->used : NULL, room, format, arguments);
-  va_end(arguments);
-  w->used += length > 0 ? (size_t)length : 0;
-}
 
 /* ----------------------------------------------------------------- cells */
 
@@ -55,63 +41,66 @@ static const char *row_name(int row) {
 
 /* ----------------------------------------------------------------- table */
 
-static void put_heading(writer *w, const lcomm_summary *summary, const lcomm_summary_row *sum) {
+static void put_heading(lcomm_writer *w, const lcomm_summary *summary,
+                        const lcomm_summary_row *sum) {
   const lcomm_summary_about *about = &summary->about;
-  put(w, "libcomm: statistics of rank %d (host %s) of %d rank%s on %d node%s; its own numbers\n",
+  lcomm_write(
+      w, "libcomm: statistics of rank %d (host %s) of %d rank%s on %d node%s; its own numbers\n",
       about->rank, about->host, about->size, about->size == 1 ? "" : "s", about->nodes,
       about->nodes == 1 ? "" : "s");
-  put(w, "  policy      %s\n", about->policy);
-  put(w, "  transports  %s\n\n", about->transports[0] ? about->transports : "none");
-  put(w, "  %-17s %8s %9s", "operation", "calls", "data");
+  lcomm_write(w, "  policy      %s\n", about->policy);
+  lcomm_write(w, "  transports  %s\n\n", about->transports[0] ? about->transports : "none");
+  lcomm_write(w, "  %-17s %8s %9s", "operation", "calls", "data");
   for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
     if (sum->cost.sent_bytes[link] > 0) {
-      put(w, " %9s %6s", lcomm_link_name((lcomm_link)link), "ratio");
+      lcomm_write(w, " %9s %6s", lcomm_link_name((lcomm_link)link), "ratio");
     }
   }
-  put(w, " %9s %9s %9s %9s %9s\n", "seconds", "encode", "decode", "wire", "wait");
+  lcomm_write(w, " %9s %9s %9s %9s %9s\n", "seconds", "encode", "decode", "wire", "wait");
 }
 
-static void put_row(writer *w, int index, const lcomm_summary_row *row,
+static void put_row(lcomm_writer *w, int index, const lcomm_summary_row *row,
                     const lcomm_summary_row *sum) {
   char text[CELL_MAX];
   const lcomm_summary_cost *cost = &row->cost;
-  put(w, "  %-17s %8llu %9s", row_name(index), (unsigned long long)row->operations,
-      bytes_text(cost->data_bytes, text));
+  lcomm_write(w, "  %-17s %8llu %9s", row_name(index), (unsigned long long)row->operations,
+              bytes_text(cost->data_bytes, text));
   for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
     if (sum->cost.sent_bytes[link] > 0) {
-      put(w, " %9s", bytes_text(cost->sent_bytes[link], text));
-      put(w, " %6s", ratio_text(cost->exact_bytes[link], cost->sent_bytes[link], text));
+      lcomm_write(w, " %9s", bytes_text(cost->sent_bytes[link], text));
+      lcomm_write(w, " %6s", ratio_text(cost->exact_bytes[link], cost->sent_bytes[link], text));
     }
   }
-  put(w, " %9.3f %9.3f %9.3f %9.3f %9.3f\n", row->total_s, cost->encode_s, cost->decode_s,
-      cost->wire_s, row->wait_s);
+  lcomm_write(w, " %9.3f %9.3f %9.3f %9.3f %9.3f\n", row->total_s, cost->encode_s, cost->decode_s,
+              cost->wire_s, row->wait_s);
 }
 
 /* What the numbers come to, in words. */
-static void put_verdict(writer *w, const lcomm_summary_row *sum, double active_s) {
+static void put_verdict(lcomm_writer *w, const lcomm_summary_row *sum, double active_s) {
   uint64_t sent = sum->cost.sent_bytes[LCOMM_LINK_NET];
   uint64_t exact = sum->cost.exact_bytes[LCOMM_LINK_NET];
   double ratio = sent > 0 ? (double)exact / (double)sent : 0;
   if (sum->operations == 0) {
-    put(w, "  No operation was finished.\n");
+    lcomm_write(w, "  No operation was finished.\n");
     return;
   }
   if (sent == 0) {
-    put(w, "  Nothing was sent between nodes");
+    lcomm_write(w, "  Nothing was sent between nodes");
   } else if (ratio >= 1.005) {
-    put(w, "  Between nodes %.*f times fewer bytes than exact", ratio < 9.995 ? 2 : 1, ratio);
+    lcomm_write(w, "  Between nodes %.*f times fewer bytes than exact", ratio < 9.995 ? 2 : 1,
+                ratio);
   } else if (ratio <= 0.995) {
-    put(w, "  Between nodes %.2f times more bytes than exact", 1 / ratio);
+    lcomm_write(w, "  Between nodes %.2f times more bytes than exact", 1 / ratio);
   } else {
-    put(w, "  Between nodes as many bytes as exact");
+    lcomm_write(w, "  Between nodes as many bytes as exact");
   }
   double share = active_s > 0 ? sum->wait_s / active_s : 0;
-  put(w, "; %.0f %% of the %.3f s with an operation under way were spent waiting.\n", 100 * share,
-      active_s);
+  lcomm_write(w, "; %.0f %% of the %.3f s with an operation under way were spent waiting.\n",
+              100 * share, active_s);
 }
 
 size_t lcomm_summary_print(const lcomm_summary *summary, double now_s, char *text, size_t size) {
-  writer w = {text, size, 0};
+  lcomm_writer w = lcomm_writer_begin(text, size);
   lcomm_summary_row sum;
   lcomm_summary_sum(summary, &sum);
   put_heading(&w, summary, &sum);
@@ -130,5 +119,5 @@ size_t lcomm_summary_print(const lcomm_summary *summary, double now_s, char *tex
     active_s += now_s - summary->active_since_s;
   }
   put_verdict(&w, &sum, active_s);
-  return w.used;
+  return w.length;
 }

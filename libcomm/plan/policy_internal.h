@@ -7,8 +7,8 @@
 
 #include <string.h>
 
+#include "libcomm/base/writer.h"
 #include "libcomm/plan/policy.h"
-#include "libcomm/topo/writer.h"
 
 enum {
   LCOMM_SCOPE_COUNT = 2,

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "libcomm/base/writer.h"
 #include "libcomm/plan/plan.h"
-#include "libcomm/topo/writer.h"
 
 enum { LISTED_RANKS_MAX = 16, PLANNED_RANKS_MAX = 256 };
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "libcomm/topo/writer.h"
+#include "libcomm/base/writer.h"
 
 /* A column of the matrix is as wide as its widest cell. */
 enum { CELL_WIDTH = 10, COLUMNS_MAX = 24 };

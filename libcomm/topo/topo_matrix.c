@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
+#include "libcomm/base/writer.h"
 #include "libcomm/topo/topo_internal.h"
-#include "libcomm/topo/writer.h"
 
 /* What fits on a screen. */
 enum { MATRIX_RANKS_MAX = 16, COUNTED_RANKS_MAX = 4096 };

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
+#include "libcomm/base/writer.h"
 #include "libcomm/topo/topo_internal.h"
-#include "libcomm/topo/writer.h"
 
 static void print_node(lcomm_writer *w, const lcomm_topo *topo, int node) {
   const char *host = "";

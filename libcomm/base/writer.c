@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-#include "libcomm/topo/writer.h"
+#include "libcomm/base/writer.h"
 
 #include <math.h>
 #include <stdarg.h>

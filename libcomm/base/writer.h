@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-#ifndef LCOMM_TOPO_WRITER_H
-#define LCOMM_TOPO_WRITER_H
+#ifndef LCOMM_BASE_WRITER_H
+#define LCOMM_BASE_WRITER_H
 
 /* Text into a buffer that may be too small. */
 
