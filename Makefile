@@ -240,7 +240,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.c.o $(TEST_PARTS)
 	@$(CC) $(LDFLAGS) $< $(TEST_LINK)
 
 # Programs of the MPI door know nothing of libcomm; the door comes before MPI in the search for names.
-$(BUILD)/tests/doors/mpi_%: $(BUILD)/tests/doors/mpi_%.c.o $(call OBJ,$(wildcard tests/support/door_*.c)) \
+$(BUILD)/tests/doors/mpi_%: $(BUILD)/tests/doors/mpi_%.c.o $(call OBJ,tests/support/property.c $(wildcard tests/support/door_*.c)) \
   $(SAN_OBJECTS) $(MPI_DOOR)
 	$(LINK) -Wl,--no-as-needed $(MPI_DOOR) -Wl,-rpath,'$$ORIGIN/../..' $(MPI_LIBS) -lm -o $@
 

@@ -10,7 +10,7 @@
 
 #include "libcomm/base/error.h"
 #include "libcomm/boot/boot.h"
-#include "libcomm/include/libcomm.h"
+#include "libcomm/include/libcomm_calls.h"
 #include "libcomm/plan/plan.h"
 #include "libcomm/summary.h"
 #include "libcomm/ticket.h"

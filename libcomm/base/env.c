@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/include/libcomm.h"
+#include "libcomm/include/libcomm_calls.h"
 
 const lcomm_env_entry lcomm_env_table[LCOMM_ENV_COUNT] = {
 #define LCOMM_ENV_ROW(id, variable, standard, help) [id] = {variable, standard, help},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-#include "libcomm/include/libcomm.h"
+#include "libcomm/include/libcomm_calls.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -35,7 +35,7 @@
  *           same inputs on the same number of ranks and nodes give the same
  *           bits every run, whatever the processor and the thread's
  *           floating-point environment.
- *   Memory  Buffers are host memory; those of sums and of tensors are aligned
+ *   Memory  Buffers are memory of the host or of a device; those of sums and of tensors are aligned
  *           to their element. Buffers of one call do not overlap, unless they
  *           are in place as the call says. The library never owns a caller's
  *           buffer. After the first operation of a shape nothing is
@@ -366,127 +366,6 @@ LCOMM_API lcomm_status lcomm_wait(lcomm_comm *comm, lcomm_request *request);
  * through, and for one that is not over. Of a reduce-scatter: in the segment of
  * this rank; of an all-reduce: the same on all ranks. */
 LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
-
-/* ------------------------------------------------- which calls, and how */
-
-/* What the policy says of a call, for programs that have another way to make
- * it, such as the MPI door. Kinds of calls: X(name, text in match=call=). */
-#define LCOMM_CALL_LIST(X)                                                                         \
-  X(LCOMM_CALL_ALLREDUCE, "allreduce")                                                             \
-  X(LCOMM_CALL_REDUCE_SCATTER, "reduce-scatter")                                                   \
-  X(LCOMM_CALL_ALLGATHER, "allgather")                                                             \
-  X(LCOMM_CALL_BROADCAST, "broadcast")
-
-typedef enum lcomm_call_kind {
-#define LCOMM_CALL_ENUM(name, text) name,
-  LCOMM_CALL_LIST(LCOMM_CALL_ENUM)
-#undef LCOMM_CALL_ENUM
-      LCOMM_CALL_KINDS
-} lcomm_call_kind;
-
-LCOMM_API const char *lcomm_call_name(lcomm_call_kind kind);
-
-typedef enum lcomm_choice {
-  LCOMM_CHOICE_LEFT = 0,   /* the policy has nothing to do with it: any MPI would do */
-  LCOMM_CHOICE_EXACT = 1,  /* chosen, and exact: net=none, integers, data that is moved */
-  LCOMM_CHOICE_LOSSY = 2,  /* chosen, and lossy */
-  LCOMM_CHOICE_LASTING = 3 /* chosen, and lossy with a residual (+ef); without one exact */
-} lcomm_choice;
-
-/* Is this plain call one that the policy chooses: on a communicator whose ranks are
- * on several nodes (or any, when node= names a codec), of at least min= bytes, and
- * fitting a rule of match=, or a sum of floats of 16 or 32 bits where there is
- * none? Depends only on its arguments, which are equal on all ranks.
- * count    as the call of this kind counts; of an uneven all-gather the sum of
- *          all parts
- * op       of sums; LCOMM_SUM for data that is moved
- * why      receives one constant sentence that says why the call is left or
- *          exact, "" otherwise; may be NULL
- * Any thread, at any time; never waits, allocates nothing. NULL, or a kind, dtype or
- * op that does not exist: LEFT. */
-LCOMM_API lcomm_choice lcomm_choose(const lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
-                                    lcomm_dtype dtype, lcomm_op op, const char **why);
-
-/* What such a call sends between nodes, from this rank, payloads only and at most:
- * as the policy says, and if it were exact: of an all-gather with equal parts, of a
- * broadcast from rank 0. lasting: 1 with a residual (all-reduces of float32 only), 0
- * without. Makes a plan for it and forgets it again. Local call.
- * Errors: ARGUMENT, MEMORY. */
-LCOMM_API lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
-                                        lcomm_dtype dtype, lcomm_op op, int lasting,
-                                        uint64_t *sent_bytes, uint64_t *exact_bytes);
-
-/* What a policy says in numbers. */
-typedef struct lcomm_policy_facts {
-  uint64_t min_bytes;  /* smaller calls are never chosen */
-  int lossy;           /* 1: net or node names a lossy codec */
-  int error_feedback;  /* 1: with +ef */
-  int uses_names;      /* 1: a rule of match= asks for the communicator's name */
-  int inside_nodes;    /* 1: node= names a codec, so calls inside one node are chosen, too */
-  uint32_t step_calls; /* step=, 0 without */
-} lcomm_policy_facts;
-
-/* Of the communicator's policy. Errors: ARGUMENT. Any thread. */
-LCOMM_API lcomm_status lcomm_policy_facts_get(const lcomm_comm *comm, lcomm_policy_facts *facts);
-
-/* Give the communicator a name, for match=comm=GLOB; at first it is "". Local call;
- * the name must be equal on all ranks. name: copied, at most 127 bytes, longer ones are cut.
- * Errors: ARGUMENT, STATE after the first operation (lcomm_split is one), or the
- * sticky error. */
-LCOMM_API lcomm_status lcomm_name_set(lcomm_comm *comm, const char *name);
-
-/* The value of one of libcomm's environment variables (`libcomm-info --env`); NULL
- * when it is unset, empty, or none of libcomm's. Any thread. */
-LCOMM_API const char *lcomm_setting(const char *variable);
-
-/* ------------------------------------- error feedback without tensors */
-
-/* A plain all-reduce has no memory. A residual gives it one: what a call with it
- * did not send is added to the next call with it. It belongs to a buffer of a
- * fixed length whose meaning stays, such as one layer's gradient. lcomm_state_save() does
- * not hold residuals: flush before a checkpoint. */
-typedef struct lcomm_residual lcomm_residual;
-
-/* Make one, with nothing in it. Local call, in the same order on all ranks.
- * count     of float32 elements, the same in every call, on all ranks; 0 is allowed
- * op        LCOMM_SUM or LCOMM_AVG, likewise
- * Ranks know a residual by the order in which they make them: a call with another
- * one is a MISMATCH.
- * residual  receives it, owned by the communicator: valid until
- *           lcomm_residual_destroy() or lcomm_destroy()
- * Errors: ARGUMENT, MEMORY, or the sticky error. */
-LCOMM_API lcomm_status lcomm_residual_create(lcomm_comm *comm, uint64_t count, lcomm_op op,
-                                             lcomm_residual **residual);
-
-/* lcomm_allreduce() of float32, through the policy's codec with error feedback
- * where the policy asks for it (+ef); what was not sent stays in the residual.
- * One call at a time may be under way with a residual: until its request was waited for, or
- * tested and found over. send, receive: as in lcomm_allreduce, on the host. Of the policy,
- * match=, momentum= and clip= do not act here; node= rounds without a residual.
- * Errors: as lcomm_allreduce; ARGUMENT for buffers of a device; STATE while another call
- * with it is under way. */
-LCOMM_API lcomm_status lcomm_allreduce_lasting(lcomm_residual *residual, const void *send,
-                                               void *receive);
-LCOMM_API lcomm_status lcomm_iallreduce_lasting(lcomm_residual *residual, const void *send,
-                                                void *receive, lcomm_request *request);
-
-/* The exact all-reduce of send plus what all ranks' residuals hold, which is
- * nothing afterwards: nothing is lost when a program goes on without error
- * feedback. Otherwise as above. */
-LCOMM_API lcomm_status lcomm_allreduce_flush(lcomm_residual *residual, const void *send,
-                                             void *receive);
-LCOMM_API lcomm_status lcomm_iallreduce_flush(lcomm_residual *residual, const void *send,
-                                              void *receive, lcomm_request *request);
-
-/* The part that lives on this rank: `count` values, zero where it keeps none. The sum
- * over the ranks is what was not applied yet, in units of contributions, also for averages:
- * sum_ranks(send + residual before) == size*average + sum_ranks(residual after).
- * Errors: ARGUMENT, STATE while a call with it is under way. */
-LCOMM_API lcomm_status lcomm_residual_get(const lcomm_residual *residual, float *values);
-
-/* Forget it, and what it holds. Local call. Errors: ARGUMENT for NULL, STATE while a call
- * with it is under way. */
-LCOMM_API lcomm_status lcomm_residual_destroy(lcomm_residual *residual);
 
 /* ------------------------------------------------------ buffers of devices */
 

@@ -6,6 +6,7 @@
 /* What the policy says of one call: whether a codec acts on it, and if not, why. Plans and
  * lcomm_choose() ask here, so that they say the same. */
 
+#include "libcomm/include/libcomm_calls.h"
 #include "libcomm/plan/plan.h"
 
 /* A call and its policy. */

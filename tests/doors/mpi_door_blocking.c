@@ -40,7 +40,7 @@ static void the_thread_level_of_mpi_is_what_was_asked_for(void) {
 }
 
 int main(int argc, char **argv) {
-  static const door_property properties[] = {
+  static const mpi_property properties[] = {
       {"calls_that_block_are_compressed", calls_that_block_are_compressed},
       {"calls_that_do_not_block_are_those_of_mpi", calls_that_do_not_block_are_those_of_mpi},
       {"persistent_calls_are_those_of_mpi", persistent_calls_are_those_of_mpi},

@@ -249,7 +249,7 @@ static void no_elements_need_no_buffer(void) {
 }
 
 int main(int argc, char **argv) {
-  static const door_property properties[] = {
+  static const mpi_property properties[] = {
       {"random_calls_give_the_bits_of_mpi", random_calls_give_the_bits_of_mpi},
       {"every_type_and_operation_gives_the_bits_of_mpi",
        every_type_and_operation_gives_the_bits_of_mpi},

@@ -218,7 +218,7 @@ static void parts_make_as_many_sums_as_they_like(void) {
 }
 
 int main(int argc, char **argv) {
-  static const door_property properties[] = {
+  static const mpi_property properties[] = {
       {"copies_are_congruent", copies_are_congruent},
       {"who_takes_no_part_gets_none", who_takes_no_part_gets_none},
       {"attributes_of_the_program_go_with_it", attributes_of_the_program_go_with_it},

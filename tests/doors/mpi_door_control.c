@@ -243,7 +243,7 @@ static void remove_the_file(void) {
 }
 
 int main(int argc, char **argv) {
-  static const door_property properties[] = {
+  static const mpi_property properties[] = {
       {"off_makes_later_calls_exact", off_makes_later_calls_exact},
       {"no_file_means_on", no_file_means_on},
       {"another_policy_takes_its_place", another_policy_takes_its_place},

@@ -234,7 +234,7 @@ static void failures_go_to_the_error_handler(void) {
 }
 
 int main(int argc, char **argv) {
-  static const door_property properties[] = {
+  static const mpi_property properties[] = {
       {"wrong_calls_return_the_class_of_mpi", wrong_calls_return_the_class_of_mpi},
       {"the_handler_of_the_program_hears_of_them", the_handler_of_the_program_hears_of_them},
       {"wrong_constructors_fail_as_in_mpi", wrong_constructors_fail_as_in_mpi},

@@ -175,7 +175,7 @@ static void communicators_of_one_node_and_between_groups_are_exact(void) {
 }
 
 int main(int argc, char **argv) {
-  static const door_property properties[] = {
+  static const mpi_property properties[] = {
       {"sums_below_the_minimum_are_exact", sums_below_the_minimum_are_exact},
       {"sums_of_the_minimum_are_compressed", sums_of_the_minimum_are_compressed},
       {"other_types_and_operations_are_exact", other_types_and_operations_are_exact},

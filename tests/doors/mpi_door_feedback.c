@@ -262,7 +262,7 @@ static void another_policy_pays_what_is_owed(void) {
 }
 
 int main(int argc, char **argv) {
-  static const door_property properties[] = {
+  static const mpi_property properties[] = {
       {"mass_is_kept_over_many_steps", mass_is_kept_over_many_steps},
       {"a_changed_pattern_pays_what_is_owed", a_changed_pattern_pays_what_is_owed},
       {"a_pattern_that_comes_back_is_found_again", a_pattern_that_comes_back_is_found_again},

@@ -147,7 +147,7 @@ static void requests_leave_nothing(void) {
 }
 
 int main(int argc, char **argv) {
-  static const door_property properties[] = {
+  static const mpi_property properties[] = {
       {"communicators_leave_nothing", communicators_leave_nothing},
       {"requests_leave_nothing", requests_leave_nothing},
   };

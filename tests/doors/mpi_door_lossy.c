@@ -195,7 +195,7 @@ static void large_values_come_through(void) {
 }
 
 int main(int argc, char **argv) {
-  static const door_property properties[] = {
+  static const mpi_property properties[] = {
       {"sums_are_within_the_bound_of_the_codec", sums_are_within_the_bound_of_the_codec},
       {"every_communicator_across_nodes_compresses", every_communicator_across_nodes_compresses},
       {"all_ways_to_sum_give_the_same_bits", all_ways_to_sum_give_the_same_bits},

@@ -144,7 +144,7 @@ static void chosen_calls_without_a_codec_are_exact(void) {
 }
 
 int main(int argc, char **argv) {
-  static const door_property properties[] = {
+  static const mpi_property properties[] = {
       {"names_choose_communicators", names_choose_communicators},
       {"the_world_has_the_name_that_mpi_gives_it", the_world_has_the_name_that_mpi_gives_it},
       {"later_names_do_not_count", later_names_do_not_count},

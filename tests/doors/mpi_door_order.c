@@ -174,7 +174,7 @@ static void the_communicators_error_handler_decides(void) {
   { #name, name }
 
 int main(int argc, char **argv) {
-  static const door_property properties[] = {
+  static const mpi_property properties[] = {
       PROPERTY(thirty_in_flight_end_in_order),
       PROPERTY(communicators_may_be_used_in_different_order),
       PROPERTY(blocking_calls_come_after_those_that_are_pending),

@@ -68,7 +68,7 @@ static void persistent_requests_have_residuals_of_their_own(void) {
 }
 
 int main(int argc, char **argv) {
-  static const door_property properties[] = {
+  static const mpi_property properties[] = {
       {"calls_in_flight_take_turns_with_the_residual",
        calls_in_flight_take_turns_with_the_residual},
       {"persistent_requests_have_residuals_of_their_own",

@@ -258,7 +258,7 @@ static void failures_are_told_where_the_program_waits(void) {
   { #name, name }
 
 int main(int argc, char **argv) {
-  static const door_property properties[] = {
+  static const mpi_property properties[] = {
       PROPERTY(a_request_is_started_fifty_times),
       PROPERTY(in_place_and_short_ones_work),
       PROPERTY(all_are_started_together_with_own_messages),

@@ -263,7 +263,7 @@ static int no_thread_is_left(void) {
   { #name, name }
 
 int main(int argc, char **argv) {
-  static const door_property properties[] = {
+  static const mpi_property properties[] = {
       PROPERTY(sums_complete_in_all_functions_with_own_messages),
       PROPERTY(status_says_what_was_summed),
       PROPERTY(communicators_may_be_freed_before_the_wait),

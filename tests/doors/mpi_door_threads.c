@@ -115,7 +115,7 @@ static void take_level(int *argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  static const door_property properties[] = {
+  static const mpi_property properties[] = {
       {"the_level_is_the_one_asked_for", the_level_is_the_one_asked_for},
       {"this_is_the_main_thread", this_is_the_main_thread},
       {"sums_work_at_every_level", sums_work_at_every_level},

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 
 #include "libcomm/doors/mpi/lasting.h"
+#include "libcomm_calls.h"
 #include "libcomm_mpi.h"
 
 /* What MPI looks up must be visible; everything else in the library is not. */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libcomm.h"
+#include "libcomm_calls.h"
 
 /* One call. Texts are constants but for type and comm, which are copied. */
 typedef struct lcomm_door_note {

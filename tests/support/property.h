@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TESTS_PROPERTY_H
+#define LCOMM_TESTS_PROPERTY_H
+
+/* Properties that hold on several ranks. A property is a function that every
+ * rank runs; it says with require() what must be true. The line PASS, FAIL or
+ * SKIP is printed once, by rank 0, after all ranks have come back.
+ *
+ * All of it is in MPI alone, and calls it as PMPI_X: programs that know nothing of
+ * libcomm use it, too, and it works where a library between them and MPI is broken.
+ * main() comes from mpi_property.h or door_property.h. */
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct mpi_property {
+  const char *name;
+  void (*run)(void);
+} mpi_property;
+
+/* Run those whose names hold argv[1], or all, and finalise MPI; the exit code for
+ * main. After MPI_Init. */
+int run_properties(char **argv, const mpi_property *properties, int count);
+
+extern int mpi_rank, mpi_size;
+extern int mpi_threads; /* the level that MPI gave */
+
+/* Remember a failure of this rank; the first one of the lowest rank is shown. */
+__attribute__((format(printf, 2, 3))) void require(bool holds, const char *format, ...);
+
+/* The property cannot be tried here; counted as skipped. */
+void skip_property(const char *why);
+
+/* Has this rank no failure so far? */
+bool all_well(void);
+
+/* Do all ranks of the world (of a communicator) hold the same bytes? */
+bool same_everywhere(const void *bytes, size_t size);
+bool same_on(MPI_Comm comm, const void *bytes, size_t size);
+
+/* Is a value (a status, an error class) the same on all ranks? */
+bool equal_everywhere(int64_t value);
+
+/* Reproducible numbers that look like gradients: mostly small, some large. */
+void fill_gradient(float *values, uint64_t count, uint64_t seed);
+
+#endif
