@@ -261,6 +261,38 @@ static void another_policy_pays_what_is_owed(void) {
   end_sums();
 }
 
+static void sum_without_blocking(int buffer) {
+  MPI_Request request;
+  prepare(buffer);
+  MPI_Iallreduce(MPI_IN_PLACE, all.value[buffer], counts[buffer], MPI_FLOAT, MPI_SUM, all.comm,
+                 &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* Two of one length in turn look like one buffer. */
+static int count_warnings(void (*sum)(int buffer)) {
+  int expected = mpi_rank == 0 && compresses(all.comm);
+  listening to = listen_begin();
+  for (int i = 0; i < 40; i++) {
+    sum(i % 2 == 0 ? 0 : 2);
+  }
+  return listen_end(to, "several buffers in turn", expected) - expected;
+}
+
+static void buffers_that_take_turns_are_warned_of_once(void) {
+  const char *policy = getenv("LCOMM_POLICY");
+  if (!has_feedback() || strstr(policy, "step=")) {
+    skip_property("the policy has no error feedback, or says how long a step is");
+    return;
+  }
+  begin_sums();
+  require(count_warnings(sum_one) == 0, "not one warning of calls that block");
+  end_sums();
+  begin_sums();
+  require(count_warnings(sum_without_blocking) == 0, "not one warning of calls that do not");
+  end_sums();
+}
+
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       {"mass_is_kept_over_many_steps", mass_is_kept_over_many_steps},
@@ -271,6 +303,7 @@ int main(int argc, char **argv) {
       {"calls_without_blocking_are_the_same", calls_without_blocking_are_the_same},
       {"switching_off_pays_what_is_owed", switching_off_pays_what_is_owed},
       {"another_policy_pays_what_is_owed", another_policy_pays_what_is_owed},
+      {"buffers_that_take_turns_are_warned_of_once", buffers_that_take_turns_are_warned_of_once},
   };
   return door_property_main(&argc, &argv, before, properties,
                             sizeof(properties) / sizeof(properties[0]));

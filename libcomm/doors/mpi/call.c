@@ -226,10 +226,10 @@ lcomm_status lcomm_door_begin(const lcomm_door_call *call, lcomm_request *reques
   return lcomm_iallgather(made, call->send, call->receive, call->count, call->dtype, request);
 }
 
-/* A pattern that was found too short would mix the residuals of several buffers. */
-static void suspect(const lcomm_door_call *call) {
+void lcomm_door_suspect(const lcomm_door_call *call) {
   lcomm_door_comm *at = call->at;
-  if (lcomm_door_lasting_suspects(at->lasting, call->send) && at->rank == 0) {
+  if (call->feedback == LCOMM_DOOR_LASTS && lcomm_door_lasting_suspects(at->lasting, call->send) &&
+      at->rank == 0) {
     lcomm_door_say("calls of %llu floats at one position of the step use several buffers in turn, "
                    "so their error feedback is mixed; say in the policy with step=N how many "
                    "compressed all-reduces make up a step (%u were found)",
@@ -240,15 +240,13 @@ static void suspect(const lcomm_door_call *call) {
 int lcomm_door_make(const lcomm_door_call *call) {
   lcomm_door_comm *at = call->at;
   lcomm_request request = {0};
+  lcomm_door_suspect(call);
   pthread_mutex_lock(&at->lock);
   lcomm_status status = lcomm_door_begin(call, &request);
   if (status == LCOMM_OK) {
     status = lcomm_wait(call->home, &request);
   }
   pthread_mutex_unlock(&at->lock);
-  if (status == LCOMM_OK && call->feedback == LCOMM_DOOR_LASTS) {
-    suspect(call);
-  }
   return status == LCOMM_OK ? MPI_SUCCESS : lcomm_door_fail(call, status);
 }
 

@@ -120,6 +120,11 @@ bool lcomm_door_take_nonblocking(MPI_Comm comm, MPI_Datatype type, MPI_Op op,
  * communicator made of the failure. */
 int lcomm_door_make(const lcomm_door_call *call);
 
+/* Buffers are given for a call that was just taken: warn, once, when several take turns at
+ * its position, because a pattern that was found too short mixes their residuals. Before
+ * the next call on the communicator is taken. */
+void lcomm_door_suspect(const lcomm_door_call *call);
+
 /* Start a call that was taken, in the thread of queue.c; at->lock is held. */
 lcomm_status lcomm_door_begin(const lcomm_door_call *call, lcomm_request *request);
 

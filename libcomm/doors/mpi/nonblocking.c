@@ -14,6 +14,7 @@ static bool is_sound(const void *send, const void *receive, int count, const MPI
 static int enqueue(lcomm_door_call *call, const void *send, void *receive, MPI_Request *request) {
   call->send = send == MPI_IN_PLACE ? receive : send;
   call->receive = receive;
+  lcomm_door_suspect(call);
   return lcomm_door_enqueue(call, request);
 }
 
