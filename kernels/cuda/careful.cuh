@@ -11,8 +11,9 @@
 #include "kernels/cuda/nan.cuh"
 #include "kernels/cuda/values.cuh"
 
+/* A comparison of floats: a device does those of two values at once. */
 LCOMM_DEVICE int lcomm_is_nan(float value) {
-  return lcomm_f32_magnitude(value) > (int32_t)LCOMM_F32_INF_BITS;
+  return value != value;
 }
 
 /* Integers in the order of the numbers, -0 below +0. */

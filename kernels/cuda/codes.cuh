@@ -49,30 +49,27 @@ LCOMM_DEVICE void lcomm_store_codes(int kind, void *code, const lcomm_place *at,
 
 /* ------------------------------------------------------------------ 16 bits */
 
-LCOMM_DEVICE lcomm_vec2 lcomm_bf16_piece(const float value[LCOMM_PIECE]) {
-  uint32_t code[LCOMM_PIECE];
-  LCOMM_UNROLL for (int i = 0; i < LCOMM_PIECE; i++) {
-    code[i] = lcomm_f32_to_bf16(value[i]);
-  }
-  lcomm_vec2 word = {code[0] | code[1] << 16, code[2] | code[3] << 16};
-  return word;
-}
-
 /* No product of a number with a power of two is NaN, and the code of a NaN is the
  * same with and without a multiplication before. */
-LCOMM_DEVICE lcomm_vec2 lcomm_f16_piece(const float value[LCOMM_PIECE], float up) {
+LCOMM_DEVICE uint32_t lcomm_half_code(int kind, float up, float value) {
+  if (kind == LCOMM_CUDA_BF16)
+    return lcomm_f32_to_bf16(value);
+  return lcomm_f32_to_f16(lcomm_is_nan(value) ? value : up * value);
+}
+
+LCOMM_DEVICE lcomm_vec2 lcomm_half_piece(int kind, float up, const float value[LCOMM_PIECE]) {
   float scaled[LCOMM_PIECE];
   int nan = 0;
   LCOMM_UNROLL for (int i = 0; i < LCOMM_PIECE; i++) {
-    scaled[i] = up * value[i];
+    scaled[i] = kind == LCOMM_CUDA_F16 ? up * value[i] : value[i];
     nan |= lcomm_is_nan(value[i]);
   }
-  lcomm_vec2 word = lcomm_f16_codes(scaled);
+  lcomm_vec2 word = kind == LCOMM_CUDA_F16 ? lcomm_f16_codes(scaled) : lcomm_bf16_codes(scaled);
   if (!nan)
     return word;
   uint32_t code[LCOMM_PIECE];
   LCOMM_UNROLL for (int i = 0; i < LCOMM_PIECE; i++) {
-    code[i] = lcomm_f32_to_f16(lcomm_is_nan(value[i]) ? value[i] : scaled[i]);
+    code[i] = lcomm_half_code(kind, up, value[i]);
   }
   lcomm_vec2 again = {code[0] | code[1] << 16, code[2] | code[3] << 16};
   return again;
@@ -218,13 +215,11 @@ LCOMM_DEVICE void lcomm_encode_values(int kind, const lcomm_code_args *c, const 
     lcomm_encode_byte_scaled(kind, c, at, n, value, out);
   if (lcomm_has_float_scales(kind))
     lcomm_encode_float_scaled(kind, c, at, n, value, out);
-  LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
-    if (kind == LCOMM_CUDA_F16)
-      out->word[j] = lcomm_f16_piece(value + 4 * j, c->up);
-    if (kind == LCOMM_CUDA_BF16)
-      out->word[j] = lcomm_bf16_piece(value + 4 * j);
-    if (kind == LCOMM_CUDA_F16 || kind == LCOMM_CUDA_BF16)
+  if (kind == LCOMM_CUDA_F16 || kind == LCOMM_CUDA_BF16) {
+    LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
+      out->word[j] = lcomm_half_piece(kind, c->up, value + 4 * j);
       out->unit[j] = c->down;
+    }
   }
   lcomm_store_codes(kind, c->code, at, out->word);
   lcomm_encode_rest(kind, c, n);

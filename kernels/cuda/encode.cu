@@ -39,20 +39,20 @@ LCOMM_DEVICE float residual_after(const encode_args *a, float residual, float va
   return lcomm_finite_or_zero(residual + weighted);
 }
 
-LCOMM_DEVICE void encode(int kind, const encode_args *a) {
+LCOMM_DEVICE void encode(int kind, int feeds_back, const encode_args *a) {
   lcomm_place at = lcomm_place_of(a->n, a->parts, a->part);
   float value[LCOMM_VALUES], residual[LCOMM_VALUES] = {0}, decoded[LCOMM_VALUES];
   lcomm_coded coded;
   lcomm_load_values(a->source, at.global, &at, value);
-  if (a->feedback != LCOMM_CUDA_FEEDBACK_NONE)
+  if (feeds_back)
     lcomm_load_values(a->residual, at.global, &at, residual);
-  if (a->feedback == LCOMM_CUDA_FEEDBACK_SEND) {
+  if (feeds_back && a->feedback == LCOMM_CUDA_FEEDBACK_SEND) {
     LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
       value[i] = lcomm_sum_f32(residual[i], value[i]);
     }
   }
   lcomm_encode_values(kind, &a->code, &at, a->n, value, &coded);
-  if (a->feedback == LCOMM_CUDA_FEEDBACK_NONE)
+  if (!feeds_back)
     return;
   decode_coded(kind, &coded, value, decoded);
   LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
@@ -61,57 +61,49 @@ LCOMM_DEVICE void encode(int kind, const encode_args *a) {
   lcomm_store_values(a->residual, at.global, &at, residual);
 }
 
-LCOMM_KERNEL(encode_f32, encode_args) {
-  encode(LCOMM_CUDA_F32, &a);
-}
+/* Two kernels for each kind: the one without a residual has half the registers, so
+ * that twice as many threads keep the memory busy. */
+#define ENCODERS(name, kind)                                                                       \
+  LCOMM_KERNEL(encode_##name, encode_args) {                                                       \
+    encode(kind, 0, &a);                                                                           \
+  }                                                                                                \
+  LCOMM_KERNEL(encode_back_##name, encode_args) {                                                  \
+    encode(kind, 1, &a);                                                                           \
+  }                                                                                                \
+  static int run_##name(const encode_args *args, void *stream) {                                   \
+    uint32_t blocks = lcomm_dense_blocks(args->n), threads = LCOMM_DENSE_THREADS;                  \
+    return args->feedback == LCOMM_CUDA_FEEDBACK_NONE                                              \
+               ? LCOMM_LAUNCH(encode_##name, blocks, threads, stream, *args)                       \
+               : LCOMM_LAUNCH(encode_back_##name, blocks, threads, stream, *args);                 \
+  }
 
-LCOMM_KERNEL(encode_f16, encode_args) {
-  encode(LCOMM_CUDA_F16, &a);
-}
+ENCODERS(f32, LCOMM_CUDA_F32)
+ENCODERS(f16, LCOMM_CUDA_F16)
+ENCODERS(f16_block, LCOMM_CUDA_F16_BLOCK)
+ENCODERS(bf16, LCOMM_CUDA_BF16)
+ENCODERS(e4m3, LCOMM_CUDA_E4M3)
+ENCODERS(e5m2, LCOMM_CUDA_E5M2)
+ENCODERS(int8, LCOMM_CUDA_INT8)
+ENCODERS(int4, LCOMM_CUDA_INT4)
 
-LCOMM_KERNEL(encode_f16_block, encode_args) {
-  encode(LCOMM_CUDA_F16_BLOCK, &a);
-}
-
-LCOMM_KERNEL(encode_bf16, encode_args) {
-  encode(LCOMM_CUDA_BF16, &a);
-}
-
-LCOMM_KERNEL(encode_e4m3, encode_args) {
-  encode(LCOMM_CUDA_E4M3, &a);
-}
-
-LCOMM_KERNEL(encode_e5m2, encode_args) {
-  encode(LCOMM_CUDA_E5M2, &a);
-}
-
-LCOMM_KERNEL(encode_int8, encode_args) {
-  encode(LCOMM_CUDA_INT8, &a);
-}
-
-LCOMM_KERNEL(encode_int4, encode_args) {
-  encode(LCOMM_CUDA_INT4, &a);
-}
-
-static int launch(lcomm_cuda_kind kind, encode_args args, void *stream) {
-  uint32_t blocks = lcomm_dense_blocks(args.n);
+static int launch(lcomm_cuda_kind kind, const encode_args *args, void *stream) {
   switch (lcomm_kernel_kind(kind)) {
   case LCOMM_CUDA_F32:
-    return LCOMM_LAUNCH(encode_f32, blocks, LCOMM_DENSE_THREADS, stream, args);
+    return run_f32(args, stream);
   case LCOMM_CUDA_F16:
-    return LCOMM_LAUNCH(encode_f16, blocks, LCOMM_DENSE_THREADS, stream, args);
+    return run_f16(args, stream);
   case LCOMM_CUDA_F16_BLOCK:
-    return LCOMM_LAUNCH(encode_f16_block, blocks, LCOMM_DENSE_THREADS, stream, args);
+    return run_f16_block(args, stream);
   case LCOMM_CUDA_BF16:
-    return LCOMM_LAUNCH(encode_bf16, blocks, LCOMM_DENSE_THREADS, stream, args);
+    return run_bf16(args, stream);
   case LCOMM_CUDA_E4M3:
-    return LCOMM_LAUNCH(encode_e4m3, blocks, LCOMM_DENSE_THREADS, stream, args);
+    return run_e4m3(args, stream);
   case LCOMM_CUDA_E5M2:
-    return LCOMM_LAUNCH(encode_e5m2, blocks, LCOMM_DENSE_THREADS, stream, args);
+    return run_e5m2(args, stream);
   case LCOMM_CUDA_INT8:
-    return LCOMM_LAUNCH(encode_int8, blocks, LCOMM_DENSE_THREADS, stream, args);
+    return run_int8(args, stream);
   case LCOMM_CUDA_INT4:
-    return LCOMM_LAUNCH(encode_int4, blocks, LCOMM_DENSE_THREADS, stream, args);
+    return run_int4(args, stream);
   default:
     return LCOMM_CUDA_INVALID_VALUE;
   }
@@ -140,5 +132,5 @@ extern "C" int lcomm_cuda_run_encode(const lcomm_cuda_encode *a, void *stream) {
   args.feedback = (uint32_t)a->feedback;
   args.weight = a->weight;
   args.code = lcomm_code_args_of(&a->code);
-  return launch(a->code.kind, args, stream);
+  return launch(a->code.kind, &args, stream);
 }

@@ -31,15 +31,35 @@
 
 enum { LCOMM_WARP = 32, LCOMM_THREADS_MAX = 256 };
 
-/* Not copied to a thread's own memory: an array in it can be indexed at will. */
+/* All kernels of the module, for whoever loads them before they are launched. */
+typedef struct lcomm_cuda_listed {
+  const void *kernel;
+  const struct lcomm_cuda_listed *next;
+} lcomm_cuda_listed;
+
+__attribute__((weak)) const lcomm_cuda_listed *lcomm_cuda_list; /* one for all files */
+
+/* Not copied to a thread's own memory: an array in it can be indexed at will.
+ * LCOMM_KERNEL_BESIDE: with so few registers that `beside` full blocks fit on a
+ * multiprocessor, 4 at most, as every device has room for so many threads. */
 #define LCOMM_KERNEL(name, args_type)                                                              \
+  LCOMM_BOUND_KERNEL(name, args_type, __launch_bounds__(LCOMM_THREADS_MAX))
+#define LCOMM_KERNEL_BESIDE(name, args_type, beside)                                               \
+  LCOMM_BOUND_KERNEL(name, args_type, __launch_bounds__(LCOMM_THREADS_MAX, beside))
+
+#define LCOMM_BOUND_KERNEL(name, args_type, bound)                                                 \
   static __global__ void name(const __grid_constant__ args_type a);                                \
+  __attribute__((constructor)) static void list_##name(void) {                                     \
+    static lcomm_cuda_listed own;                                                                  \
+    own.kernel = (const void *)name;                                                               \
+    own.next = lcomm_cuda_list;                                                                    \
+    lcomm_cuda_list = &own;                                                                        \
+  }                                                                                                \
   static inline int launch_##name(uint32_t blocks, uint32_t threads, void *stream,                 \
                                   args_type args) {                                                \
     return lcomm_cuda_launch((const void *)name, blocks, threads, stream, &args);                  \
   }                                                                                                \
-  static __global__ void __launch_bounds__(LCOMM_THREADS_MAX)                                      \
-      name(const __grid_constant__ args_type a)
+  static __global__ void bound name(const __grid_constant__ args_type a)
 
 #define LCOMM_LAUNCH(name, blocks, threads, stream, args)                                          \
   launch_##name(blocks, threads, stream, args)

@@ -118,6 +118,24 @@ LCOMM_DEVICE lcomm_vec2 lcomm_f16_codes(const float value[4]) {
   return code;
 }
 
+/* As lcomm_f32_to_bf16; a NaN gives some NaN. */
+#if __CUDA_ARCH__ >= 800
+LCOMM_DEVICE uint32_t lcomm_bf16_pair_code(const float value[2]) {
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(value[0]), "f"(value[1]));
+  return pair;
+}
+#else
+LCOMM_DEVICE uint32_t lcomm_bf16_pair_code(const float value[2]) {
+  return lcomm_f32_to_bf16(value[0]) | (uint32_t)lcomm_f32_to_bf16(value[1]) << 16;
+}
+#endif
+
+LCOMM_DEVICE lcomm_vec2 lcomm_bf16_codes(const float value[4]) {
+  lcomm_vec2 code = {lcomm_bf16_pair_code(value), lcomm_bf16_pair_code(value + 2)};
+  return code;
+}
+
 /* fp8, for magnitudes up to the largest finite number of the format: what the
  * instruction does with larger ones and with NaN is of no concern then. Below, it
  * rounds to nearest even on the format's own steps, which are equal in its

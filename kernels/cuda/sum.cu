@@ -15,40 +15,45 @@ LCOMM_DEVICE void sum(int kind, const lcomm_sum_args *a) {
   lcomm_store_values(a->destination, at.global, &at, total);
 }
 
-LCOMM_KERNEL(sum_f32, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(sum_f32) {
   sum(LCOMM_CUDA_F32, &a);
 }
 
-LCOMM_KERNEL(sum_f16, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(sum_f16) {
   sum(LCOMM_CUDA_F16, &a);
 }
 
-LCOMM_KERNEL(sum_f16_block, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(sum_f16_block) {
   sum(LCOMM_CUDA_F16_BLOCK, &a);
 }
 
-LCOMM_KERNEL(sum_bf16, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(sum_bf16) {
   sum(LCOMM_CUDA_BF16, &a);
 }
 
-LCOMM_KERNEL(sum_e4m3, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(sum_e4m3) {
   sum(LCOMM_CUDA_E4M3, &a);
 }
 
-LCOMM_KERNEL(sum_e5m2, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(sum_e5m2) {
   sum(LCOMM_CUDA_E5M2, &a);
 }
 
-LCOMM_KERNEL(sum_int8, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(sum_int8) {
   sum(LCOMM_CUDA_INT8, &a);
 }
 
-LCOMM_KERNEL(sum_int4, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(sum_int4) {
   sum(LCOMM_CUDA_INT4, &a);
 }
 
 static int launch(lcomm_cuda_kind kind, const lcomm_sum_args *args, void *stream) {
   uint32_t blocks = lcomm_dense_blocks(args->n);
+  bool adds = kind != LCOMM_CUDA_F32 && args->op == LCOMM_CUDA_SUM;
+  if (adds && args->count == 1)
+    return lcomm_launch_decode(kind, args, stream);
+  if (adds && args->count == 2 && args->plain != 0)
+    return lcomm_launch_add(kind, args, stream);
   switch (kind) {
   case LCOMM_CUDA_F32:
     return LCOMM_LAUNCH(sum_f32, blocks, LCOMM_DENSE_THREADS, stream, *args);

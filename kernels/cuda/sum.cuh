@@ -32,17 +32,31 @@ typedef struct lcomm_sum_args {
   lcomm_code_args encoded;
 } lcomm_sum_args;
 
+/* As LCOMM_KERNEL. Totals and codes together take a third of a multiprocessor's
+ * registers for a block if they may, and a quarter is enough where the compiler
+ * then puts none of them away. */
+#if __CUDA_ARCH__ >= 900
+#define LCOMM_SUM_KERNEL(name) LCOMM_KERNEL_BESIDE(name, lcomm_sum_args, 4)
+#else
+#define LCOMM_SUM_KERNEL(name) LCOMM_KERNEL(name, lcomm_sum_args)
+#endif
+
+/* In decode.cu: sums of one source of this kind, which is not F32, and of one with
+ * a plain one. */
+int lcomm_launch_decode(lcomm_cuda_kind kind, const lcomm_sum_args *args, void *stream);
+int lcomm_launch_add(lcomm_cuda_kind kind, const lcomm_sum_args *args, void *stream);
+
 /* In sum_encode.cu: `kind` of the coded sources, F32 when there is none, and the
  * kind of the result. Returns 0 or the number of a cudaError_t. */
 int lcomm_launch_sum_encode(lcomm_cuda_kind kind, lcomm_cuda_kind encoded,
                             const lcomm_sum_args *args, void *stream);
 
+enum { LCOMM_SUM_BATCH_MIN = 2, LCOMM_SUM_BATCH_MAX = 4 };
+
 /* Sources whose codes are asked for before the first of them is added. */
 LCOMM_DEVICE uint32_t lcomm_sum_batch(int kind) {
-  return lcomm_code_bits(kind) == 16 ? 2 : 4;
+  return lcomm_code_bits(kind) == 16 ? LCOMM_SUM_BATCH_MIN : LCOMM_SUM_BATCH_MAX;
 }
-
-enum { LCOMM_SUM_BATCH_MAX = 4 };
 
 typedef struct lcomm_sum_codes {
   lcomm_vec2 word[LCOMM_PIECES];
@@ -83,6 +97,13 @@ LCOMM_DEVICE void lcomm_add_values(float total[LCOMM_VALUES], const float value[
 
 /* --------------------------------------------------------------- all sources */
 
+LCOMM_DEVICE void lcomm_add_plain(const lcomm_sum_args *a, uint32_t source, const lcomm_place *at,
+                                  float total[LCOMM_VALUES]) {
+  float value[LCOMM_VALUES];
+  lcomm_load_plain(&a->source[source], at, value);
+  lcomm_add_values(total, value);
+}
+
 LCOMM_DEVICE void lcomm_sum_plain(const lcomm_sum_args *a, const lcomm_place *at,
                                   float total[LCOMM_VALUES]) {
   float one[LCOMM_VALUES], other[LCOMM_VALUES];
@@ -93,40 +114,49 @@ LCOMM_DEVICE void lcomm_sum_plain(const lcomm_sum_args *a, const lcomm_place *at
     lcomm_add_values(total, one);
     lcomm_add_values(total, other);
   }
-  if (s < a->count) {
-    lcomm_load_plain(&a->source[s], at, one);
-    lcomm_add_values(total, one);
-  }
+  if (s < a->count)
+    lcomm_add_plain(a, s, at, total);
 }
 
-/* Sources s to s + batch - 1, of which there are those of `there`. */
-LCOMM_DEVICE void lcomm_sum_some(int kind, uint32_t shift, const lcomm_sum_args *a, uint32_t s,
-                                 uint32_t there, const lcomm_place *at, float total[LCOMM_VALUES]) {
+/* Adds the coded sources from s on, up to a plain one or a batch of them, and
+ * returns how many they were. Nothing else is held beside them: a register that is
+ * put away before its load has come makes all further loads wait. */
+LCOMM_DEVICE uint32_t lcomm_add_coded(int kind, uint32_t shift, uint32_t batch,
+                                      const lcomm_sum_args *a, uint32_t s, const lcomm_place *at,
+                                      float total[LCOMM_VALUES]) {
   lcomm_sum_codes codes[LCOMM_SUM_BATCH_MAX];
   float value[LCOMM_VALUES];
-  uint32_t batch = lcomm_sum_batch(kind);
-  uint32_t plain = (uint32_t)(a->plain >> s) & there, coded = there & ~plain;
+  uint32_t left = a->count - s, added = 0;
+  uint32_t others = (uint32_t)(a->plain >> s) | (left < batch ? ~0u << left : 0u);
+  uint32_t row = (others & (0u - others)) - 1; /* the bits below the lowest of the others */
   LCOMM_UNROLL for (uint32_t i = 0; i < batch; i++) {
-    if (coded & 1u << i)
+    if (row & 1u << i)
       lcomm_load_source(kind, shift, &a->source[s + i], at, &codes[i]);
   }
   LCOMM_UNROLL for (uint32_t i = 0; i < batch; i++) {
-    if (coded & 1u << i) {
+    if (row & 1u << i) {
       lcomm_source_values(kind, shift, a->scale_factor, &codes[i], value);
       lcomm_add_values(total, value);
-    } else if (plain & 1u << i) {
-      lcomm_load_plain(&a->source[s + i], at, value);
-      lcomm_add_values(total, value);
+      added++;
     }
   }
+  return added;
 }
 
-LCOMM_DEVICE void lcomm_sum_coded(int kind, uint32_t shift, const lcomm_sum_args *a,
+/* A plain source that is the first one is the total so far: its loads are on their
+ * way together with those of the next ones. */
+LCOMM_DEVICE void lcomm_sum_coded(int kind, uint32_t shift, uint32_t batch, const lcomm_sum_args *a,
                                   const lcomm_place *at, float total[LCOMM_VALUES]) {
-  uint32_t batch = lcomm_sum_batch(kind), all = (1u << batch) - 1;
-  LCOMM_ROLLED for (uint32_t s = 0; s < a->count; s += batch) {
-    uint32_t left = a->count - s;
-    lcomm_sum_some(kind, shift, a, s, left < batch ? (1u << left) - 1 : all, at, total);
+  uint32_t s = 0;
+  if (lcomm_source_is_plain(a, 0)) {
+    lcomm_load_plain(&a->source[0], at, total);
+    s = 1;
+  }
+  LCOMM_ROLLED while (s < a->count) {
+    if (lcomm_source_is_plain(a, s))
+      lcomm_add_plain(a, s++, at, total);
+    else
+      s += lcomm_add_coded(kind, shift, batch, a, s, at, total);
   }
 }
 
@@ -145,9 +175,9 @@ LCOMM_DEVICE void lcomm_sum_sources(int kind, const lcomm_sum_args *a, const lco
   if (kind == LCOMM_CUDA_F32)
     lcomm_sum_plain(a, at, total);
   else if (at->whole && a->shift == lcomm_standard_shift(kind))
-    lcomm_sum_coded(kind, lcomm_standard_shift(kind), a, &whole, total);
+    lcomm_sum_coded(kind, lcomm_standard_shift(kind), lcomm_sum_batch(kind), a, &whole, total);
   else
-    lcomm_sum_coded(kind, a->shift, a, at, total);
+    lcomm_sum_coded(kind, a->shift, LCOMM_SUM_BATCH_MIN, a, at, total);
 }
 
 /* Minimum or maximum, one source at a time. */
@@ -207,17 +237,10 @@ LCOMM_DEVICE void lcomm_total_carefully(int kind, const lcomm_sum_args *a, const
 
 /* ------------------------------------------------------------- the 16 totals */
 
-/* Those of elements that are not there are 0. */
-LCOMM_DEVICE void lcomm_total_of(int kind, const lcomm_sum_args *a, const lcomm_place *at,
-                                 float total[LCOMM_VALUES]) {
+/* From sums, minima or maxima to what is stored; 0 for elements that are not there. */
+LCOMM_DEVICE void lcomm_total_finish(int kind, const lcomm_sum_args *a, const lcomm_place *at,
+                                     float total[LCOMM_VALUES]) {
   int nan = 0;
-  LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
-    total[i] = lcomm_identity((int)a->op);
-  }
-  if (a->op != LCOMM_CUDA_SUM)
-    lcomm_pick_sources(kind, a, at, total);
-  else
-    lcomm_sum_sources(kind, a, at, total);
   LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
     total[i] = a->op == LCOMM_CUDA_SUM ? a->factor * total[i] : total[i];
     nan |= lcomm_is_nan(total[i]);
@@ -229,6 +252,18 @@ LCOMM_DEVICE void lcomm_total_of(int kind, const lcomm_sum_args *a, const lcomm_
   LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
     total[i] = lcomm_distance(i) < at->left ? total[i] : 0.0f;
   }
+}
+
+LCOMM_DEVICE void lcomm_total_of(int kind, const lcomm_sum_args *a, const lcomm_place *at,
+                                 float total[LCOMM_VALUES]) {
+  LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
+    total[i] = lcomm_identity((int)a->op);
+  }
+  if (a->op != LCOMM_CUDA_SUM)
+    lcomm_pick_sources(kind, a, at, total);
+  else
+    lcomm_sum_sources(kind, a, at, total);
+  lcomm_total_finish(kind, a, at, total);
 }
 
 #endif

@@ -20,35 +20,35 @@ LCOMM_DEVICE void sum_encode(int kind, int encoded, const lcomm_sum_args *a) {
 
 /* ------------------------------------------------------------ plain sources */
 
-LCOMM_KERNEL(plain_to_f32, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(plain_to_f32) {
   sum_encode(LCOMM_CUDA_F32, LCOMM_CUDA_F32, &a);
 }
 
-LCOMM_KERNEL(plain_to_f16, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(plain_to_f16) {
   sum_encode(LCOMM_CUDA_F32, LCOMM_CUDA_F16, &a);
 }
 
-LCOMM_KERNEL(plain_to_f16_block, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(plain_to_f16_block) {
   sum_encode(LCOMM_CUDA_F32, LCOMM_CUDA_F16_BLOCK, &a);
 }
 
-LCOMM_KERNEL(plain_to_bf16, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(plain_to_bf16) {
   sum_encode(LCOMM_CUDA_F32, LCOMM_CUDA_BF16, &a);
 }
 
-LCOMM_KERNEL(plain_to_e4m3, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(plain_to_e4m3) {
   sum_encode(LCOMM_CUDA_F32, LCOMM_CUDA_E4M3, &a);
 }
 
-LCOMM_KERNEL(plain_to_e5m2, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(plain_to_e5m2) {
   sum_encode(LCOMM_CUDA_F32, LCOMM_CUDA_E5M2, &a);
 }
 
-LCOMM_KERNEL(plain_to_int8, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(plain_to_int8) {
   sum_encode(LCOMM_CUDA_F32, LCOMM_CUDA_INT8, &a);
 }
 
-LCOMM_KERNEL(plain_to_int4, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(plain_to_int4) {
   sum_encode(LCOMM_CUDA_F32, LCOMM_CUDA_INT4, &a);
 }
 
@@ -78,31 +78,31 @@ static int launch_plain(lcomm_cuda_kind encoded, const lcomm_sum_args *args, voi
 
 /* ------------------------------------------------------------ coded sources */
 
-LCOMM_KERNEL(f16_to_f16, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(f16_to_f16) {
   sum_encode(LCOMM_CUDA_F16, LCOMM_CUDA_F16, &a);
 }
 
-LCOMM_KERNEL(f16_block_to_f16_block, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(f16_block_to_f16_block) {
   sum_encode(LCOMM_CUDA_F16_BLOCK, LCOMM_CUDA_F16_BLOCK, &a);
 }
 
-LCOMM_KERNEL(bf16_to_bf16, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(bf16_to_bf16) {
   sum_encode(LCOMM_CUDA_BF16, LCOMM_CUDA_BF16, &a);
 }
 
-LCOMM_KERNEL(e4m3_to_e4m3, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(e4m3_to_e4m3) {
   sum_encode(LCOMM_CUDA_E4M3, LCOMM_CUDA_E4M3, &a);
 }
 
-LCOMM_KERNEL(e5m2_to_e5m2, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(e5m2_to_e5m2) {
   sum_encode(LCOMM_CUDA_E5M2, LCOMM_CUDA_E5M2, &a);
 }
 
-LCOMM_KERNEL(int8_to_int8, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(int8_to_int8) {
   sum_encode(LCOMM_CUDA_INT8, LCOMM_CUDA_INT8, &a);
 }
 
-LCOMM_KERNEL(int4_to_int4, lcomm_sum_args) {
+LCOMM_SUM_KERNEL(int4_to_int4) {
   sum_encode(LCOMM_CUDA_INT4, LCOMM_CUDA_INT4, &a);
 }
 

@@ -125,7 +125,9 @@ static uint64_t strips_of(uint64_t bytes) {
 extern "C" size_t lcomm_cuda_run_topk_scratch(uint64_t entries, uint64_t size) {
   uint64_t strips = strips_of(size);
   return aligned(sizeof(uint32_t)) + aligned(strips * sizeof(lcomm_topk_mark)) +
-         aligned(strips * LCOMM_TOPK_HOPS * sizeof(uint32_t)) + aligned(entries * sizeof(uint32_t));
+         aligned(strips * LCOMM_TOPK_HOPS * sizeof(uint32_t)) +
+         aligned(strips / LCOMM_TOPK_LEAP * LCOMM_TOPK_HOPS * sizeof(uint32_t)) +
+         aligned(entries * sizeof(uint32_t));
 }
 
 static lcomm_topk_reading reading_of(const lcomm_cuda_sparse *a) {
@@ -137,6 +139,8 @@ static lcomm_topk_reading reading_of(const lcomm_cuda_sparse *a) {
   r.entries = (uint32_t)a->entries;
   r.blocks = (uint32_t)((a->entries + LCOMM_TOPK_INDEX_BLOCK - 1) / LCOMM_TOPK_INDEX_BLOCK);
   r.strips = (uint32_t)strips_of(r.limit);
+  /* Few strips are sooner gone over one by one. The last one has no hops. */
+  r.leaps = r.strips > 2 * LCOMM_TOPK_LEAP ? (r.strips - 1) / LCOMM_TOPK_LEAP : 0;
   r.int8 = a->int8;
   r.parts = a->parts;
   r.part = a->part;
@@ -148,6 +152,8 @@ static lcomm_topk_reading reading_of(const lcomm_cuda_sparse *a) {
   scratch += aligned(strips_of(a->size) * sizeof *r.mark);
   r.hop = (uint32_t *)scratch;
   scratch += aligned(strips_of(a->size) * LCOMM_TOPK_HOPS * sizeof *r.hop);
+  r.leap = (uint32_t *)scratch;
+  scratch += aligned(strips_of(a->size) / LCOMM_TOPK_LEAP * LCOMM_TOPK_HOPS * sizeof *r.leap);
   r.position = (uint32_t *)scratch;
   return r;
 }

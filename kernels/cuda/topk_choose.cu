@@ -15,35 +15,98 @@ typedef struct choose_args {
   uint32_t steps;
 } choose_args;
 
-LCOMM_DEVICE int is_chosen(const choose_args *a, uint64_t last, uint32_t at) {
-  return lcomm_topk_key(&a->t, a->t.value[at], a->t.position[at]) >= last;
+/* Most of the time the magnitude says it. */
+LCOMM_DEVICE int is_chosen(const choose_args *a, uint64_t last, float value, uint32_t at) {
+  uint32_t magnitude = lcomm_topk_magnitude(value), least = (uint32_t)(last >> 32);
+  if (magnitude != least)
+    return magnitude > least;
+  return lcomm_topk_key(&a->t, value, a->t.position[at]) >= last;
 }
 
 /* ------------------------------------------------------------------- count */
 
-/* By a warp. */
-LCOMM_DEVICE uint32_t count_piece(const choose_args *a, uint32_t piece) {
-  lcomm_topk_run run = {0, 0};
-  uint64_t last = 0;
-  uint32_t chosen = 0;
-  if (piece < a->t.pieces) {
-    run = a->t.run[piece];
-    last = a->t.search[a->t.piece[piece].segment].key;
+enum {
+  OWN_PIECES = LCOMM_TOPK_CHUNK / LCOMM_TOPK_WARPS,
+  AHEAD = 4, /* pieces whose first candidates are on their way together, */
+  ROWS = 2   /* so many of each lane */
+};
+
+/* The candidates of a piece, and the last key that is chosen of them. */
+typedef struct piece_args {
+  lcomm_topk_run run;
+  uint64_t last;
+} piece_args;
+
+LCOMM_DEVICE piece_args piece_of(const choose_args *a, uint32_t piece) {
+  piece_args p = {{0, 0}, 0};
+  if (piece >= a->t.pieces)
+    return p;
+  p.run = a->t.run[piece];
+  p.last = a->t.search[a->t.piece[piece].segment].key;
+  return p;
+}
+
+/* What lane `lane` has. */
+LCOMM_DEVICE piece_args piece_of_lane(const piece_args *own, uint32_t lane) {
+  piece_args p;
+  p.run.place = lcomm_shuffle(own->run.place, lane);
+  p.run.count = lcomm_shuffle(own->run.count, lane);
+  p.last = (uint64_t)lcomm_shuffle((uint32_t)(own->last >> 32), lane) << 32;
+  p.last |= lcomm_shuffle((uint32_t)own->last, lane);
+  return p;
+}
+
+LCOMM_DEVICE void load_rows(const choose_args *a, lcomm_topk_run run, uint32_t first,
+                            float value[ROWS]) {
+  LCOMM_UNROLL for (uint32_t r = 0; r < ROWS; r++) {
+    uint32_t i = first + r * LCOMM_WARP + lcomm_lane();
+    value[r] = i < run.count ? a->t.value[run.place + i] : 0.0f;
   }
-  for (uint32_t i = lcomm_lane(); i < run.count; i += LCOMM_WARP)
-    chosen += is_chosen(a, last, run.place + i);
-  return lcomm_total_of_warp(chosen);
+}
+
+/* A bit for each lane whose candidate is chosen. */
+LCOMM_DEVICE uint32_t chosen_of_row(const choose_args *a, const piece_args *p, uint32_t first,
+                                    float value) {
+  uint32_t i = first + lcomm_lane();
+  return lcomm_ballot(i < p->run.count && is_chosen(a, p->last, value, p->run.place + i));
+}
+
+LCOMM_DEVICE uint32_t count_rows(const choose_args *a, const piece_args *p, uint32_t first,
+                                 const float value[ROWS]) {
+  uint32_t chosen = 0;
+  LCOMM_UNROLL for (uint32_t r = 0; r < ROWS; r++) {
+    uint32_t row = chosen_of_row(a, p, first + r * LCOMM_WARP, value[r]);
+    chosen += (uint32_t)__builtin_popcount(row);
+  }
+  return chosen;
+}
+
+/* By a warp: its pieces, from the first on. */
+LCOMM_DEVICE void count_pieces(const choose_args *a, uint32_t first, uint32_t counts[OWN_PIECES]) {
+  piece_args own = piece_of(a, first + lcomm_lane() % OWN_PIECES), p[AHEAD];
+  for (uint32_t i = 0; i < OWN_PIECES; i += AHEAD) {
+    float value[AHEAD][ROWS];
+    LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
+      p[j] = piece_of_lane(&own, i + j);
+      load_rows(a, p[j].run, 0, value[j]);
+    }
+    LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
+      uint32_t chosen = count_rows(a, &p[j], 0, value[j]);
+      for (uint32_t k = ROWS * LCOMM_WARP; k < p[j].run.count; k += ROWS * LCOMM_WARP) {
+        load_rows(a, p[j].run, k, value[j]);
+        chosen += count_rows(a, &p[j], k, value[j]);
+      }
+      if (lcomm_lane() == 0)
+        counts[i + j] = chosen;
+    }
+  }
 }
 
 LCOMM_KERNEL(topk_count, choose_args) {
-  enum { OWN = LCOMM_TOPK_CHUNK / LCOMM_TOPK_WARPS };
   LCOMM_SHARED uint32_t counts[LCOMM_TOPK_CHUNK], sums[LCOMM_TOPK_WARPS], last;
   uint32_t first = lcomm_block() * LCOMM_TOPK_CHUNK, own = lcomm_thread(), all;
-  for (uint32_t i = lcomm_warp() * OWN; i < (lcomm_warp() + 1) * OWN; i++) {
-    uint32_t chosen = count_piece(&a, first + i);
-    if (lcomm_lane() == 0)
-      counts[i] = chosen;
-  }
+  uint32_t warp = lcomm_warp() * OWN_PIECES;
+  count_pieces(&a, first + warp, counts + warp);
   lcomm_sync_block();
   uint32_t before = lcomm_scan_block(own < LCOMM_TOPK_CHUNK ? counts[own] : 0, sums, &all);
   if (own < LCOMM_TOPK_CHUNK)
@@ -62,29 +125,64 @@ LCOMM_DEVICE uint32_t position_in_output(const lcomm_topk_tables *t, uint32_t lo
   return tile * LCOMM_TILE + local % LCOMM_TILE;
 }
 
-/* Each warp moves a piece; the residual gets back the candidates that are not
- * chosen. */
+/* A candidate, which becomes entry `place` or goes back. */
+LCOMM_DEVICE void move_candidate(const choose_args *a, uint32_t position, float value,
+                                 uint32_t chosen, uint32_t place) {
+  if (chosen) {
+    a->t.chosen_position[place] = position_in_output(&a->t, position);
+    a->t.chosen_value[place] = value;
+  } else if (a->accumulated != NULL) {
+    a->accumulated[lcomm_topk_global(&a->t, position)] = lcomm_finite_or_zero(value);
+  }
+}
+
+LCOMM_DEVICE void load_positions(const choose_args *a, lcomm_topk_run run, uint32_t first,
+                                 uint32_t position[ROWS]) {
+  LCOMM_UNROLL for (uint32_t r = 0; r < ROWS; r++) {
+    uint32_t i = first + r * LCOMM_WARP + lcomm_lane();
+    position[r] = i < run.count ? a->t.position[run.place + i] : 0;
+  }
+}
+
+/* So many rows of a piece; `place` is that of their first entry, and then of the next. */
+LCOMM_DEVICE void move_rows(const choose_args *a, const piece_args *p, uint32_t first,
+                            const float value[ROWS], const uint32_t position[ROWS],
+                            uint32_t *place) {
+  LCOMM_UNROLL for (uint32_t r = 0; r < ROWS; r++) {
+    uint32_t begin = first + r * LCOMM_WARP, bit = 1u << lcomm_lane();
+    uint32_t all = chosen_of_row(a, p, begin, value[r]);
+    uint32_t before = (uint32_t)__builtin_popcount(all & (bit - 1));
+    if (begin + lcomm_lane() < p->run.count)
+      move_candidate(a, position[r], value[r], all & bit, *place + before);
+    *place += (uint32_t)__builtin_popcount(all);
+  }
+}
+
+enum { MOVED_PIECES = 4 /* by a warp */, MOVED_AHEAD = 2 };
+
+/* The residual gets back the candidates that are not chosen. */
 LCOMM_KERNEL(topk_move, choose_args) {
-  uint32_t piece = lcomm_block() * LCOMM_TOPK_WARPS + lcomm_warp();
-  if (piece >= a.t.pieces)
-    return;
-  lcomm_topk_run run = a.t.run[piece];
-  uint64_t last = a.t.search[a.t.piece[piece].segment].key;
-  uint32_t place = lcomm_topk_before(&a.t, piece);
-  for (uint32_t first = 0; first < run.count; first += LCOMM_WARP) {
-    uint32_t at = run.place + first + lcomm_lane();
-    int is_there = first + lcomm_lane() < run.count;
-    uint32_t chosen = is_there && is_chosen(&a, last, at);
-    uint32_t all = lcomm_ballot(chosen != 0);
-    uint32_t before = (uint32_t)__builtin_popcount(all & ((1u << lcomm_lane()) - 1));
-    if (chosen) {
-      a.t.chosen_position[place + before] = position_in_output(&a.t, a.t.position[at]);
-      a.t.chosen_value[place + before] = a.t.value[at];
-    } else if (is_there && a.accumulated != NULL) {
-      a.accumulated[lcomm_topk_global(&a.t, a.t.position[at])] =
-          lcomm_finite_or_zero(a.t.value[at]);
+  uint32_t first = (lcomm_block() * LCOMM_TOPK_WARPS + lcomm_warp()) * MOVED_PIECES;
+  uint32_t piece = first + lcomm_lane() % MOVED_PIECES;
+  piece_args own = piece_of(&a, piece), p[MOVED_AHEAD];
+  uint32_t own_place = piece < a.t.pieces ? lcomm_topk_before(&a.t, piece) : 0;
+  for (uint32_t i = 0; i < MOVED_PIECES; i += MOVED_AHEAD) {
+    float value[MOVED_AHEAD][ROWS];
+    uint32_t position[MOVED_AHEAD][ROWS];
+    LCOMM_UNROLL for (uint32_t j = 0; j < MOVED_AHEAD; j++) {
+      p[j] = piece_of_lane(&own, i + j);
+      load_rows(&a, p[j].run, 0, value[j]);
+      load_positions(&a, p[j].run, 0, position[j]);
     }
-    place += (uint32_t)__builtin_popcount(all);
+    LCOMM_UNROLL for (uint32_t j = 0; j < MOVED_AHEAD; j++) {
+      uint32_t place = lcomm_shuffle(own_place, i + j);
+      move_rows(&a, &p[j], 0, value[j], position[j], &place);
+      for (uint32_t k = ROWS * LCOMM_WARP; k < p[j].run.count; k += ROWS * LCOMM_WARP) {
+        load_rows(&a, p[j].run, k, value[j]);
+        load_positions(&a, p[j].run, k, position[j]);
+        move_rows(&a, &p[j], k, value[j], position[j], &place);
+      }
+    }
   }
 }
 
@@ -151,7 +249,7 @@ extern "C" int lcomm_cuda_topk_choose(const lcomm_cuda_topk *topk, const lcomm_t
   choose_args args = {topk->tables, job->early ? job->accumulated : NULL, {}, topk->steps};
   for (uint32_t i = 0; i < topk->steps; i++)
     args.step[i] = topk->step[i];
-  uint32_t blocks = lcomm_topk_divide_up(topk->tables.pieces, LCOMM_TOPK_WARPS);
+  uint32_t blocks = lcomm_topk_divide_up(topk->tables.pieces, LCOMM_TOPK_WARPS * MOVED_PIECES);
   int error = LCOMM_LAUNCH(topk_count, topk->chunks, LCOMM_TOPK_THREADS, stream, args);
   if (error == 0)
     error = LCOMM_LAUNCH(topk_move, blocks, LCOMM_TOPK_THREADS, stream, args);

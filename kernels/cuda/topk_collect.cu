@@ -31,18 +31,22 @@ LCOMM_DEVICE void add_row(float value[LCOMM_TOPK_ROW], const float before[LCOMM_
   }
 }
 
-/* base, added to what was accumulated before. */
-LCOMM_DEVICE void accumulate(const collect_args *a, const lcomm_topk_tile *tile,
-                             float value[LCOMM_TOPK_OWN]) {
+/* base, added to what was accumulated before. Returns the least magnitude of the
+ * candidates, which is asked for behind the arrays, so that none of these has to
+ * wait for it. */
+LCOMM_DEVICE uint32_t accumulate(const collect_args *a, const lcomm_topk_tile *tile,
+                                 const lcomm_topk_search *search, float value[LCOMM_TOPK_OWN]) {
   float before[LCOMM_TOPK_OWN];
   lcomm_topk_load(a->base, tile, value);
   if (a->accumulated == NULL)
-    return;
+    return search->least;
   lcomm_topk_load(a->accumulated, tile, before);
+  uint32_t least = search->least;
   LCOMM_UNROLL for (uint32_t j = 0; j < LCOMM_TOPK_ROWS; j++) {
     add_row(value + LCOMM_TOPK_ROW * j, before + LCOMM_TOPK_ROW * j);
   }
   lcomm_topk_store(a->accumulated, tile, value);
+  return least;
 }
 
 LCOMM_KERNEL(topk_collect, collect_args) {
@@ -52,8 +56,7 @@ LCOMM_KERNEL(topk_collect, collect_args) {
   lcomm_topk_search *search = &a.t.search[piece.segment];
   lcomm_topk_tile tile = lcomm_topk_tile_of(&a.t, piece, segment);
   float value[LCOMM_TOPK_OWN];
-  uint32_t hits = 0, least = search->least;
-  accumulate(&a, &tile, value);
+  uint32_t hits = 0, least = accumulate(&a, &tile, search, value);
   LCOMM_UNROLL for (uint32_t k = 0; k < LCOMM_TOPK_OWN; k++) {
     hits |= (uint32_t)(lcomm_topk_magnitude(value[k]) >= least) << k;
   }

@@ -37,6 +37,7 @@ static layout lay_out(const lcomm_topk_counts *n, void *memory, lcomm_topk_table
   end.fixed = *all;
   t->histogram = (uint32_t *)take(at, all, n->histograms, LCOMM_TOPK_BINS * sizeof *t->histogram);
   t->ticket = (uint32_t *)take(at, all, 1, sizeof *t->ticket);
+  t->misled = (uint32_t *)take(at, all, 1, sizeof *t->misled);
   t->progress = (lcomm_topk_progress *)take(at, all, n->outputs, sizeof *t->progress);
   t->search = (lcomm_topk_search *)take(at, all, n->segments, sizeof *t->search);
   end.zero = *all;
@@ -150,18 +151,16 @@ static void set_topk(lcomm_cuda_topk *topk, const lcomm_cuda_topk_shape *shape,
 static int copy_tables(lcomm_cuda_topk *topk, const lcomm_cuda_topk_shape *shape,
                        const lcomm_topk_counts *n, void *memory, size_t size, void *stream) {
   lcomm_topk_tables host;
-  void *copy = calloc(size, 1);
-  if (copy == NULL)
+  topk->copied = calloc(size > 0 ? size : 1, 1);
+  if (topk->copied == NULL)
     return 1;
-  lay_out(n, copy, &host);
+  lay_out(n, topk->copied, &host);
   lcomm_cuda_segment *segments = (lcomm_cuda_segment *)host.segment;
   fill_segments(shape, segments, (uint32_t *)host.span_segment);
   fill_pieces(shape, segments, topk->output, (lcomm_topk_piece *)host.piece);
   fill_outputs(shape, n, topk->output, (uint32_t *)host.group_output);
   memcpy((void *)host.output, topk->output, shape->outputs * sizeof *topk->output);
-  int error = lcomm_cuda_copy_in(memory, copy, size, stream);
-  free(copy);
-  return error;
+  return lcomm_cuda_copy_in(memory, topk->copied, size, stream);
 }
 
 extern "C" size_t lcomm_cuda_run_topk_size(const lcomm_cuda_topk_shape *shape) {
@@ -195,5 +194,6 @@ extern "C" void lcomm_cuda_run_topk_destroy(lcomm_cuda_topk *topk) {
   if (topk == NULL)
     return;
   free(topk->output);
+  free(topk->copied);
   free(topk);
 }

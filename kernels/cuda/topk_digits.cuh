@@ -32,23 +32,29 @@ LCOMM_DEVICE void lcomm_topk_count(lcomm_topk_histogram *h, lcomm_topk_step step
   lcomm_atomic_add(&h->bin[digit], 1);
 }
 
-/* Adds up the histograms of all blocks of a segment; true for the one that has the
- * sum. The segment's own histogram is left zero. */
+/* Adds up the histograms of the `blocks` that count for a segment; true for the one
+ * that has the sum. The segment's own histogram is left zero. The way there and back
+ * is long, so a thread asks for all its bins before it looks at the first. */
 LCOMM_DEVICE int lcomm_topk_gather(const lcomm_topk_tables *t, const lcomm_cuda_segment *segment,
-                                   lcomm_topk_search *search, lcomm_topk_histogram *h) {
+                                   lcomm_topk_search *search, uint32_t blocks,
+                                   lcomm_topk_histogram *h) {
+  enum { OWN = LCOMM_TOPK_BINS / LCOMM_TOPK_THREADS };
   lcomm_sync_block();
-  if (segment->spans == 1)
+  if (blocks == 1)
     return 1;
-  uint32_t *all = t->histogram + (uint64_t)segment->histogram * LCOMM_TOPK_BINS;
+  uint32_t *all = t->histogram + (uint64_t)segment->histogram * LCOMM_TOPK_BINS, sum[OWN];
   for (uint32_t i = lcomm_thread(); i < LCOMM_TOPK_BINS; i += LCOMM_TOPK_THREADS) {
     if (h->bin[i] != 0)
       lcomm_atomic_add(&all[i], h->bin[i]);
   }
-  if (!lcomm_is_last(&search->ticket, segment->spans, &h->last))
+  if (!lcomm_is_last(&search->ticket, blocks, &h->last))
     return 0;
-  for (uint32_t i = lcomm_thread(); i < LCOMM_TOPK_BINS; i += LCOMM_TOPK_THREADS) {
-    h->bin[i] = lcomm_read_shared(&all[i]);
-    all[i] = 0;
+  LCOMM_UNROLL for (uint32_t j = 0; j < OWN; j++) {
+    sum[j] = lcomm_read_shared(&all[lcomm_thread() + j * LCOMM_TOPK_THREADS]);
+  }
+  LCOMM_UNROLL for (uint32_t j = 0; j < OWN; j++) {
+    h->bin[lcomm_thread() + j * LCOMM_TOPK_THREADS] = sum[j];
+    all[lcomm_thread() + j * LCOMM_TOPK_THREADS] = 0;
   }
   lcomm_sync_block();
   return 1;

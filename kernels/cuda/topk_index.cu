@@ -7,6 +7,24 @@
 
 /* --------------------------------------------------------------------- hops */
 
+LCOMM_DEVICE void load_hops(const uint32_t *table, uint32_t count, uint32_t *hops) {
+  for (uint32_t i = lcomm_thread(); i < count * LCOMM_TOPK_HOPS; i += LCOMM_TOPK_THREADS)
+    hops[i] = table[i];
+}
+
+/* Where a way over hops has come to: a byte of a strip, after so many index blocks. */
+typedef struct hop_end {
+  uint32_t next, blocks;
+} hop_end;
+
+LCOMM_DEVICE void follow_hops(const uint32_t *hops, uint32_t count, hop_end *end) {
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t hop = hops[i * LCOMM_TOPK_HOPS + end->next];
+    end->next = hop & 0xffu;
+    end->blocks += hop >> 8;
+  }
+}
+
 LCOMM_KERNEL(topk_hop, lcomm_topk_reading) {
   LCOMM_SHARED uint8_t byte[LCOMM_TOPK_STRIP];
   uint32_t size = lcomm_topk_strip_size(&a, lcomm_block()), blocks = 0;
@@ -21,31 +39,46 @@ LCOMM_KERNEL(topk_hop, lcomm_topk_reading) {
   a.hop[(uint64_t)lcomm_block() * LCOMM_TOPK_HOPS + lcomm_thread()] = blocks << 8 | next;
 }
 
+/* Where the hops of LEAP strips lead to. */
+LCOMM_KERNEL(topk_leap, lcomm_topk_reading) {
+  LCOMM_SHARED uint32_t hops[LCOMM_TOPK_LEAP * LCOMM_TOPK_HOPS];
+  load_hops(a.hop + (uint64_t)lcomm_block() * LCOMM_TOPK_LEAP * LCOMM_TOPK_HOPS, LCOMM_TOPK_LEAP,
+            hops);
+  lcomm_sync_block();
+  if (lcomm_thread() >= LCOMM_TOPK_HOPS)
+    return;
+  hop_end end = {lcomm_thread(), 0};
+  follow_hops(hops, LCOMM_TOPK_LEAP, &end);
+  a.leap[(uint64_t)lcomm_block() * LCOMM_TOPK_HOPS + lcomm_thread()] = end.blocks << 8 | end.next;
+}
+
 /* -------------------------------------------------------------------- marks */
 
-enum { HOPS_AHEAD = 64 }; /* strips whose hops are fetched together */
-
-/* From strip to strip, up to this one. */
-LCOMM_DEVICE void find_entrance(const lcomm_topk_reading *r, uint32_t *hops, lcomm_topk_strip *s) {
-  if (lcomm_thread() == 0)
-    s->next = s->block = 0;
-  for (uint32_t first = 0; first < lcomm_block(); first += HOPS_AHEAD) {
-    uint32_t strips = lcomm_topk_at_most(lcomm_block() - first, HOPS_AHEAD);
-    for (uint32_t i = lcomm_thread(); i < strips * LCOMM_TOPK_HOPS; i += LCOMM_TOPK_THREADS)
-      hops[i] = r->hop[(uint64_t)first * LCOMM_TOPK_HOPS + i];
+/* Over so many strips, or LEAPs of them. */
+LCOMM_DEVICE void walk(const lcomm_topk_reading *r, const uint32_t *table, uint32_t count,
+                       uint32_t *hops, lcomm_topk_strip *s) {
+  for (uint32_t first = 0; first < count; first += LCOMM_TOPK_LEAP) {
+    uint32_t some = lcomm_topk_at_most(count - first, LCOMM_TOPK_LEAP);
+    load_hops(table + (uint64_t)first * LCOMM_TOPK_HOPS, some, hops);
     lcomm_sync_block();
     if (lcomm_thread() == 0) {
-      uint32_t next = s->next, block = s->block;
-      for (uint32_t i = 0; i < strips; i++) {
-        uint32_t hop = hops[i * LCOMM_TOPK_HOPS + next];
-        next = hop & 0xffu;
-        block += hop >> 8;
-      }
-      s->next = next;
-      s->block = block < r->blocks ? block : r->blocks;
+      hop_end end = {s->next, s->block};
+      follow_hops(hops, some, &end);
+      s->next = end.next;
+      s->block = end.blocks < r->blocks ? end.blocks : r->blocks;
     }
     lcomm_sync_block();
   }
+}
+
+/* From strip to strip, up to this one. */
+LCOMM_DEVICE void find_entrance(const lcomm_topk_reading *r, uint32_t *hops, lcomm_topk_strip *s) {
+  uint32_t leaps = lcomm_topk_at_most(lcomm_block() / LCOMM_TOPK_LEAP, r->leaps);
+  uint32_t strip = leaps * LCOMM_TOPK_LEAP;
+  if (lcomm_thread() == 0)
+    s->next = s->block = 0;
+  walk(r, r->leap, leaps, hops, s);
+  walk(r, r->hop + (uint64_t)strip * LCOMM_TOPK_HOPS, lcomm_block() - strip, hops, s);
 }
 
 /* By one thread, in the round that has found the last index block. */
@@ -57,7 +90,7 @@ LCOMM_DEVICE void set_index_size(const lcomm_topk_reading *r, const lcomm_topk_s
 
 LCOMM_KERNEL(topk_mark, lcomm_topk_reading) {
   LCOMM_SHARED lcomm_topk_strip s;
-  LCOMM_SHARED uint32_t hops[HOPS_AHEAD * LCOMM_TOPK_HOPS];
+  LCOMM_SHARED uint32_t hops[LCOMM_TOPK_LEAP * LCOMM_TOPK_HOPS];
   lcomm_topk_load_strip(&a, lcomm_block(), s.byte);
   find_entrance(&a, hops, &s);
   lcomm_sync_block();
@@ -82,6 +115,8 @@ extern "C" int lcomm_cuda_topk_find_marks(const lcomm_topk_reading *r, void *str
   int error = 0;
   if (r->strips > 1)
     error = LCOMM_LAUNCH(topk_hop, r->strips - 1, LCOMM_TOPK_THREADS, stream, *r);
+  if (error == 0)
+    error = LCOMM_LAUNCH(topk_leap, r->leaps, LCOMM_TOPK_THREADS, stream, *r);
   if (error != 0)
     return error;
   return LCOMM_LAUNCH(topk_mark, r->strips, LCOMM_TOPK_THREADS, stream, *r);

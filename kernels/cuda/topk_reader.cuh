@@ -9,10 +9,11 @@
  * which one thread would follow for a long time. So the bytes are cut into *strips*.
  * A chain can enter a strip at one of its first HOPS bytes only, because an index
  * block is not longer; for each of these it is found out where it leaves the strip,
- * and after how many index blocks (topk_hop). Strip by strip, that makes a short way
- * to the true entrance of every strip. From there its index blocks are known, and
- * how far their positions advance in all (topk_mark); the sum over the strips before
- * is the position that the first of them counts from (topk_apply).
+ * and after how many index blocks (topk_hop), and then the same for every LEAP strips
+ * (topk_leap). That makes a short way to the true entrance of each strip. From there
+ * its index blocks are known, and how far their positions advance in all (topk_mark);
+ * the sum over the strips before is the position that the first of them counts from
+ * (topk_apply).
  *
  * The payload was judged before. If it was not, or is no longer the same, what comes
  * out is of no use, but nothing is read or written that does not belong here.
@@ -23,6 +24,7 @@
 enum {
   LCOMM_TOPK_STRIP = 4096, /* bytes of the index */
   LCOMM_TOPK_HOPS = 129,   /* bytes of the longest index block: 32 deltas of 32 bits */
+  LCOMM_TOPK_LEAP = 32,    /* strips */
   LCOMM_TOPK_ROUND = 256   /* index blocks that are looked at together */
 };
 
@@ -37,12 +39,13 @@ typedef struct lcomm_topk_reading {
   const uint8_t *index;
   uint64_t limit; /* bytes of the index at most; what can be read is more */
   uint64_t readable;
-  uint32_t entries, blocks, strips;
+  uint32_t entries, blocks, strips, leaps;
   uint32_t int8, parts, part, count; /* the last: elements of the view */
   /* Scratch. */
   uint32_t *index_size;
   lcomm_topk_mark *mark; /* of each strip */
   uint32_t *hop;         /* HOPS for each strip: index blocks * 256 + byte of the next strip */
+  uint32_t *leap;        /* the same for each LEAP strips */
   uint32_t *position;    /* of each entry; only where it is asked for */
 } lcomm_topk_reading;
 

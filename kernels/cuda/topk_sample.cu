@@ -38,13 +38,23 @@ LCOMM_DEVICE float accumulate(const float *base, const float *accumulated, uint6
   return accumulated == NULL ? base[global] : lcomm_sum_f32(base[global], accumulated[global]);
 }
 
+enum {
+  AHEAD = 4, /* loads of a thread */
+  BLOCK_LINES = AHEAD * LCOMM_TOPK_THREADS / LCOMM_TOPK_LINE
+};
+
+/* Blocks that look at the sample of a segment. */
+LCOMM_DEVICE uint32_t blocks_of(const lcomm_cuda_segment *segment) {
+  uint64_t blocks = ((uint64_t)segment->lines + BLOCK_LINES - 1) / BLOCK_LINES;
+  return lcomm_topk_at_most(blocks, segment->spans);
+}
+
 /* Counts this block's part of the sample, several loads at a time. */
 LCOMM_DEVICE void count_sample(const sample_args *a, const lcomm_cuda_segment *segment,
                                uint64_t known, lcomm_topk_histogram *h) {
-  enum { AHEAD = 4 };
   sample s = sample_of(segment);
   lcomm_topk_range lines =
-      lcomm_topk_part_of(segment->lines, lcomm_block() - segment->first_span, segment->spans);
+      lcomm_topk_part_of(segment->lines, lcomm_block() - segment->first_span, blocks_of(segment));
   uint64_t end = lines.end * LCOMM_TOPK_LINE;
   for (uint64_t i = lines.begin * LCOMM_TOPK_LINE + lcomm_thread(); i < end;
        i += AHEAD * LCOMM_TOPK_THREADS) {
@@ -84,14 +94,16 @@ LCOMM_KERNEL(topk_sample, sample_args) {
   lcomm_topk_search *search = &a.t.search[a.t.span_segment[lcomm_block()]];
   if (a.index == 0 && lcomm_block() == segment->first_span && lcomm_thread() == 0)
     open_search(segment, search);
-  if (segment->lines == 0)
+  if (a.index == 0 && lcomm_block() == 0 && lcomm_thread() == 0)
+    *a.t.misled = 0;
+  if (lcomm_block() - segment->first_span >= blocks_of(segment))
     return;
   uint64_t known = a.index == 0 ? 0 : search->key;
   uint32_t rank = a.index == 0 ? segment->rank : search->rank;
   lcomm_topk_clear(&h);
   lcomm_sync_block();
   count_sample(&a, segment, known, &h);
-  if (!lcomm_topk_gather(&a.t, segment, search, &h))
+  if (!lcomm_topk_gather(&a.t, segment, search, blocks_of(segment), &h))
     return;
   lcomm_topk_find(&h, rank);
   if (lcomm_thread() == 0) {

@@ -57,8 +57,10 @@ LCOMM_DEVICE uint32_t lcomm_is_last(uint32_t *ticket, uint32_t blocks, uint32_t 
       *ticket = 0;
   }
   lcomm_sync_block();
+  if (!*shared)
+    return 0;
   lcomm_fence();
-  return *shared;
+  return 1;
 }
 
 /* What another block wrote in this kernel, past the cache of this block's

@@ -9,7 +9,11 @@
 #include "kernels/cuda/topk_digits.cuh"
 #include "kernels/cuda/topk_tile.cuh"
 
-enum { RECOLLECTING_BLOCKS = 2048 };
+enum {
+  AHEAD = 8,               /* loads of a thread */
+  BLOCK_CANDIDATES = 4096, /* fewer, and the block costs more than what it counts */
+  RECOLLECTING_BLOCKS = 1024
+};
 
 typedef struct search_args {
   lcomm_topk_tables t;
@@ -53,22 +57,57 @@ typedef struct judge_args {
 LCOMM_KERNEL(topk_judge, judge_args) {
   const lcomm_cuda_segment *segment = &a.t.segment[a.t.span_segment[lcomm_block()]];
   lcomm_topk_search *search = &a.t.search[a.t.span_segment[lcomm_block()]];
-  if (a.accumulated != NULL && lcomm_topk_misled(segment, search))
+  int misled = lcomm_topk_misled(segment, search);
+  if (a.accumulated != NULL && misled)
     take_back(&a.t, segment, search, a.accumulated);
-  if (lcomm_block() == segment->first_span && lcomm_thread() == 0)
-    begin_search(segment, search);
+  if (lcomm_block() != segment->first_span || lcomm_thread() != 0)
+    return;
+  if (misled)
+    lcomm_atomic_or(a.t.misled, 1);
+  begin_search(segment, search);
 }
 
 /* ------------------------------------------------------------------- steps */
 
+/* Blocks that count for a segment. */
+LCOMM_DEVICE uint32_t blocks_of(const lcomm_cuda_segment *segment,
+                                const lcomm_topk_search *search) {
+  if (lcomm_topk_misled(segment, search))
+    return segment->spans;
+  uint64_t blocks = ((uint64_t)search->found + BLOCK_CANDIDATES - 1) / BLOCK_CANDIDATES;
+  return lcomm_topk_at_most(blocks, segment->spans);
+}
+
+/* Positions are looked at only where the magnitude is the sought one's. */
+LCOMM_DEVICE void count_candidate(const search_args *a, uint64_t known, float value, uint64_t at,
+                                  lcomm_topk_histogram *h) {
+  uint32_t position = 0;
+  if (a->step.shift < 32) {
+    if (lcomm_topk_magnitude(value) != known >> 32)
+      return;
+    position = a->t.position[at];
+  }
+  lcomm_topk_count(h, a->step, known, lcomm_topk_key(&a->t, value, position));
+}
+
 LCOMM_DEVICE void count_candidates(const search_args *a, const lcomm_cuda_segment *segment,
                                    const lcomm_topk_search *search, uint64_t known,
                                    lcomm_topk_histogram *h) {
-  lcomm_topk_range own =
-      lcomm_topk_part_of(search->found, lcomm_block() - segment->first_span, segment->spans);
-  for (uint64_t i = own.begin + lcomm_thread(); i < own.end; i += LCOMM_TOPK_THREADS) {
-    uint64_t at = segment->area + i;
-    lcomm_topk_count(h, a->step, known, lcomm_topk_key(&a->t, a->t.value[at], a->t.position[at]));
+  const lcomm_topk_range own = lcomm_topk_part_of(
+      search->found, lcomm_block() - segment->first_span, blocks_of(segment, search));
+  uint64_t end = segment->area + own.end;
+  for (uint64_t first = segment->area + own.begin + lcomm_thread(); first < end;
+       first += AHEAD * LCOMM_TOPK_THREADS) {
+    float value[AHEAD];
+    LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
+      uint64_t at = first + j * LCOMM_TOPK_THREADS;
+      value[j] = at < end ? a->t.value[at] : 0.0f;
+    }
+    LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
+      uint64_t at = first + j * LCOMM_TOPK_THREADS;
+      if (at < end)
+        count_candidate(a, known, value[j], at, h);
+    }
   }
 }
 
@@ -92,7 +131,6 @@ LCOMM_DEVICE lcomm_topk_range elements_of(const search_args *a, const lcomm_cuda
 
 LCOMM_DEVICE void count_elements(const search_args *a, const lcomm_cuda_segment *segment,
                                  uint64_t known, lcomm_topk_histogram *h) {
-  enum { AHEAD = 4 };
   lcomm_topk_range own = elements_of(a, segment, known);
   for (uint64_t i = own.begin + lcomm_thread(); i < own.end; i += AHEAD * LCOMM_TOPK_THREADS) {
     float value[AHEAD];
@@ -112,7 +150,8 @@ LCOMM_KERNEL(topk_search, search_args) {
   LCOMM_SHARED lcomm_topk_histogram h;
   const lcomm_cuda_segment *segment = &a.t.segment[a.t.span_segment[lcomm_block()]];
   lcomm_topk_search *search = &a.t.search[a.t.span_segment[lcomm_block()]];
-  if (search->step != a.index)
+  uint32_t blocks = blocks_of(segment, search);
+  if (search->step != a.index || lcomm_block() - segment->first_span >= blocks)
     return;
   uint64_t known = search->key;
   uint32_t rank = search->rank;
@@ -122,7 +161,7 @@ LCOMM_KERNEL(topk_search, search_args) {
     count_elements(&a, segment, known, &h);
   else
     count_candidates(&a, segment, search, known, &h);
-  if (!lcomm_topk_gather(&a.t, segment, search, &h))
+  if (!lcomm_topk_gather(&a.t, segment, search, blocks, &h))
     return;
   lcomm_topk_find(&h, rank);
   if (lcomm_thread() == 0) {
@@ -181,6 +220,8 @@ LCOMM_DEVICE void recollect(const recollect_args *a, uint32_t i, uint32_t counts
 
 LCOMM_KERNEL(topk_recollect, recollect_args) {
   LCOMM_SHARED uint32_t counts[LCOMM_WARP], place;
+  if (*a.t.misled == 0)
+    return;
   for (uint32_t i = lcomm_block(); i < a.t.pieces; i += lcomm_blocks()) {
     uint32_t segment = a.t.piece[i].segment;
     if (lcomm_topk_misled(&a.t.segment[segment], &a.t.search[segment]))

@@ -101,6 +101,7 @@ typedef struct lcomm_topk_tables {
   /* Scratch; zeros between two encodes: */
   uint32_t *histogram;
   uint32_t *ticket;
+  uint32_t *misled;              /* is any segment? Set by the sample, too */
   lcomm_topk_progress *progress; /* but for index_size */
   lcomm_topk_search *search;     /* but for what the sample sets */
   /* anything: */
@@ -123,6 +124,7 @@ struct lcomm_cuda_topk {
   uint32_t trims; /* outputs may have to drop entries */
   lcomm_topk_step step[LCOMM_TOPK_STEPS_MAX];
   lcomm_topk_output *output; /* host memory, with one more that ends the groups */
+  void *copied;              /* the tables in host memory, which the device may still be reading */
 };
 
 /* What stays in the residual of elements that are sent. */

@@ -76,6 +76,7 @@ LCOMM_DEVICE void lcomm_topk_load(const float *array, const lcomm_topk_tile *til
   }
 }
 
+/* Candidates are read again soon, and shall stay in the caches while these pass by. */
 LCOMM_DEVICE void lcomm_topk_store(float *array, const lcomm_topk_tile *tile,
                                    const float value[LCOMM_TOPK_OWN]) {
   float *first = array + tile->global + tile->own;
@@ -83,7 +84,7 @@ LCOMM_DEVICE void lcomm_topk_store(float *array, const lcomm_topk_tile *tile,
     LCOMM_UNROLL for (uint32_t j = 0; j < LCOMM_TOPK_ROWS; j++) {
       lcomm_vec4 row = {lcomm_f32_bits(value[4 * j]), lcomm_f32_bits(value[4 * j + 1]),
                         lcomm_f32_bits(value[4 * j + 2]), lcomm_f32_bits(value[4 * j + 3])};
-      lcomm_store4(first + j * LCOMM_TOPK_ROW_STEP, row);
+      lcomm_store4_once(first + j * LCOMM_TOPK_ROW_STEP, row);
     }
     return;
   }

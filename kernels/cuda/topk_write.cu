@@ -53,14 +53,24 @@ LCOMM_DEVICE uint32_t bits_of(uint32_t number) {
   return number == 0 ? 0 : 32 - (uint32_t)__builtin_clz(number);
 }
 
-/* Block i of the group; all lanes take part. */
-LCOMM_DEVICE index_block index_block_of(const group *g, uint32_t i) {
-  uint64_t first = (uint64_t)g->number * LCOMM_TOPK_GROUP + i * LCOMM_TOPK_INDEX_BLOCK;
-  uint64_t own = first + lcomm_lane();
-  index_block block = {0, 0, 0, 0};
-  if (own < g->count)
-    block.delta = own == 0 ? g->position[0] : g->position[own] - g->position[own - 1] - 1;
-  uint32_t all = block.delta;
+LCOMM_DEVICE uint64_t first_of_block(const group *g, uint32_t i) {
+  return (uint64_t)g->number * LCOMM_TOPK_GROUP + i * LCOMM_TOPK_INDEX_BLOCK;
+}
+
+/* The lane's one of block i of the group. */
+LCOMM_DEVICE uint32_t delta_of(const group *g, uint32_t i) {
+  uint64_t own = first_of_block(g, i) + lcomm_lane();
+  if (own >= g->count)
+    return 0;
+  uint32_t before = own > 0 ? g->position[own - 1] : UINT32_MAX; /* -1 */
+  return g->position[own] - before - 1;
+}
+
+/* Block i of the group, whose deltas were loaded before; all lanes take part. */
+LCOMM_DEVICE index_block index_block_of(const group *g, uint32_t i, uint32_t delta) {
+  uint64_t first = first_of_block(g, i);
+  index_block block = {0, delta, 0, 0};
+  uint32_t all = delta;
   LCOMM_UNROLL for (uint32_t mask = LCOMM_WARP / 2; mask > 0; mask /= 2) {
     all |= lcomm_shuffle_xor(all, mask);
   }
@@ -72,16 +82,23 @@ LCOMM_DEVICE index_block index_block_of(const group *g, uint32_t i) {
   return block;
 }
 
-enum { OWN_BLOCKS = LCOMM_TOPK_GROUP_BLOCKS / LCOMM_TOPK_WARPS };
+/* AHEAD: index blocks, or values of a thread, that are loaded together. */
+enum { OWN_BLOCKS = LCOMM_TOPK_GROUP_BLOCKS / LCOMM_TOPK_WARPS, AHEAD = 4 };
 
 /* Where each index block of the group begins, from the first; returns their size. */
 LCOMM_DEVICE uint32_t measure(const group *g, uint32_t begin[LCOMM_TOPK_GROUP_BLOCKS],
                               uint32_t sums[LCOMM_TOPK_WARPS]) {
   uint32_t own = lcomm_thread(), all;
-  for (uint32_t i = lcomm_warp() * OWN_BLOCKS; i < (lcomm_warp() + 1) * OWN_BLOCKS; i++) {
-    index_block block = index_block_of(g, i);
-    if (lcomm_lane() == 0)
-      begin[i] = block.size;
+  for (uint32_t i = lcomm_warp() * OWN_BLOCKS; i < (lcomm_warp() + 1) * OWN_BLOCKS; i += AHEAD) {
+    uint32_t delta[AHEAD];
+    LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
+      delta[j] = delta_of(g, i + j);
+    }
+    LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
+      index_block block = index_block_of(g, i + j, delta[j]);
+      if (lcomm_lane() == 0)
+        begin[i + j] = block.size;
+    }
   }
   lcomm_sync_block();
   uint32_t size = own < LCOMM_TOPK_GROUP_BLOCKS ? begin[own] : 0;
@@ -157,11 +174,21 @@ LCOMM_DEVICE uint64_t end_of_group(const group *g) {
 
 LCOMM_DEVICE void write_bf16(const write_args *a, const group *g, uint8_t *values) {
   uint64_t end = end_of_group(g);
-  for (uint64_t i = (uint64_t)g->number * LCOMM_TOPK_GROUP + lcomm_thread(); i < end;
-       i += LCOMM_TOPK_THREADS) {
-    uint16_t code = lcomm_f32_to_bf16_finite(g->value[i]);
-    put(values + i * sizeof code, code, sizeof code);
-    keep_error(a, g, (uint32_t)i, lcomm_bf16_to_f32(code));
+  for (uint64_t first = (uint64_t)g->number * LCOMM_TOPK_GROUP + lcomm_thread(); first < end;
+       first += AHEAD * LCOMM_TOPK_THREADS) {
+    float value[AHEAD];
+    LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
+      uint64_t i = first + j * LCOMM_TOPK_THREADS;
+      value[j] = i < end ? g->value[i] : 0.0f;
+    }
+    LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
+      uint64_t i = first + j * LCOMM_TOPK_THREADS;
+      uint16_t code = lcomm_f32_to_bf16_finite(value[j]);
+      if (i >= end)
+        continue;
+      put(values + i * sizeof code, code, sizeof code);
+      keep_error(a, g, (uint32_t)i, lcomm_bf16_to_f32(code));
+    }
   }
 }
 
@@ -227,9 +254,15 @@ LCOMM_KERNEL(topk_write, write_args) {
     return;
   index += a.t.group_before[a.first_group + lcomm_block()];
   measure(&g, begin, sums);
-  for (uint32_t i = lcomm_warp() * OWN_BLOCKS; i < (lcomm_warp() + 1) * OWN_BLOCKS; i++) {
-    index_block block = index_block_of(&g, i);
-    write_index_block(&block, words[lcomm_warp()], index + begin[i]);
+  for (uint32_t i = lcomm_warp() * OWN_BLOCKS; i < (lcomm_warp() + 1) * OWN_BLOCKS; i += AHEAD) {
+    uint32_t delta[AHEAD];
+    LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
+      delta[j] = delta_of(&g, i + j);
+    }
+    LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
+      index_block block = index_block_of(&g, i + j, delta[j]);
+      write_index_block(&block, words[lcomm_warp()], index + begin[i + j]);
+    }
   }
   if (a.int8)
     write_int8(&a, &g, values);

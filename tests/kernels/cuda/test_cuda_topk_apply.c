@@ -185,6 +185,19 @@ static void what_was_sent_and_applied_is_settled_and_masked(void **state) {
     }
 }
 
+/* So many strips that they are gone over by leaps, and a rest of them. */
+static void very_long_payloads_are_read_by_leaps(void **state) {
+  (void)state;
+  const geometry g = {2300000, 1, 0};
+  const size_t leap = (size_t)32 * 4096; /* LEAP strips, see kernels/cuda/topk_reader.cuh */
+  sent s = make_sent(g, 0.4, 0, normal, 1), other = make_sent(g, 0.01, 0, normal, 2);
+  assert_in_range(s.size - 2 * s.entries, 2 * leap + 8192, 4 * leap);
+  add_and_decode(&s, 1.0f);
+  settle_and_mask(&other, &s);
+  free_sent(&other);
+  free_sent(&s);
+}
+
 static void order_of_threads_does_not_matter(void **state) {
   (void)state;
   const geometry g = {60000, 2, 1};
@@ -250,6 +263,7 @@ int main(void) {
       cmocka_unit_test(every_payload_is_added_and_decoded),
       cmocka_unit_test(every_kind_of_value_is_added_and_decoded),
       cmocka_unit_test(long_payloads_are_read_by_many_blocks),
+      cmocka_unit_test(very_long_payloads_are_read_by_leaps),
       cmocka_unit_test(more_may_be_readable_than_there_is),
       cmocka_unit_test(what_was_sent_and_applied_is_settled_and_masked),
       cmocka_unit_test(order_of_threads_does_not_matter),

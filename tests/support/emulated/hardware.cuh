@@ -81,6 +81,14 @@ LCOMM_DEVICE lcomm_vec2 lcomm_f16_codes(const float value[4]) {
   return both;
 }
 
+LCOMM_DEVICE lcomm_vec2 lcomm_bf16_codes(const float value[4]) {
+  uint32_t code[4];
+  for (int i = 0; i < 4; i++)
+    code[i] = value[i] != value[i] ? 0x7fffu : lcomm_f32_to_bf16(value[i]);
+  lcomm_vec2 both = {code[0] | code[1] << 16, code[2] | code[3] << 16};
+  return both;
+}
+
 LCOMM_DEVICE uint32_t lcomm_e4m3_codes(const float value[4]) {
   uint32_t code = 0;
   for (int i = 0; i < 4; i++)
