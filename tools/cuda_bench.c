@@ -39,13 +39,19 @@ static bool write_file(const lcomm_gpu_results *results, const char *path, print
   return good;
 }
 
+/* What a case that hangs, or loses the device, leaves for whoever reads the files. */
+static void write_files(const lcomm_gpu_results *results) {
+  (void)write_file(results, results->options->json_path, lcomm_gpu_json);
+  (void)write_file(results, results->options->csv_path, lcomm_gpu_csv);
+}
+
 static int run(const lcomm_gpu_options *options) {
   static lcomm_gpu_results results;
   char why[LCOMM_DEVICE_WHY_MAX] = "";
   const lcomm_device_table *table = lcomm_device_get(why);
   if (table == NULL)
     return say(EXIT_NO_DEVICE, why);
-  if (!lcomm_gpu_bench_run(options, table, &results))
+  if (!lcomm_gpu_bench_run(options, table, write_files, &results))
     return say(EXIT_WRONG, results.why);
   bool good = lcomm_gpu_print(&results, stdout);
   good = write_file(&results, options->json_path, lcomm_gpu_json) && good;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "codecs/topk.h"
 #include "libcomm/device/device.h"
@@ -17,6 +18,8 @@
 /* What goes wrong; 0: nothing. */
 typedef struct cpu_device_trouble {
   size_t flip;        /* encode changes this byte of its codes, counted from 1 */
+  bool hangs;         /* encode has no end */
+  bool lost;          /* with launch_error: nothing works from then on */
   size_t memory_left; /* bytes that memory_get still gives; SIZE_MAX: any */
   int launch_error;   /* of encode, after so many good calls: */
   size_t good_launches;
@@ -24,6 +27,7 @@ typedef struct cpu_device_trouble {
 } cpu_device_trouble;
 
 static cpu_device_trouble cpu_trouble;
+static bool cpu_is_lost;
 static size_t cpu_blocks; /* of memory that are not given back */
 
 static int cpu_count(int *count) {
@@ -84,6 +88,8 @@ static int cpu_copy(void *destination, const void *source, size_t size, void *st
 
 static int cpu_set(void *memory, int byte, size_t size, void *stream) {
   (void)stream;
+  if (cpu_is_lost)
+    return cpu_trouble.launch_error;
   memset(memory, byte, size);
   return 0;
 }
@@ -112,6 +118,9 @@ static int cpu_encode(const lcomm_cuda_encode *a, void *stream) {
     cpu_trouble.good_launches--;
     return 0;
   }
+  cpu_is_lost = cpu_trouble.lost;
+  while (cpu_trouble.hangs)
+    pause();
   return cpu_trouble.launch_error;
 }
 

@@ -13,9 +13,11 @@
 #include <cmocka.h>
 
 #include <cjson/cJSON.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/tools/cpu_device.h"
@@ -26,9 +28,17 @@ enum { TEXT_MAX = 1 << 16 };
 static lcomm_gpu_results results;
 static lcomm_gpu_options options;
 
+static size_t calls; /* between cases */
+
+static void count_calls(const lcomm_gpu_results *so_far) {
+  assert_true(so_far == &results && results.figure_count == calls);
+  calls++;
+}
+
 static int begin(void **state) {
   (void)state;
   cpu_trouble = (cpu_device_trouble){.memory_left = SIZE_MAX};
+  cpu_is_lost = false;
   options = (lcomm_gpu_options){.count = 20000, .samples = 2, .launches = 2};
   return 0;
 }
@@ -39,7 +49,8 @@ static int end(void **state) {
 }
 
 static bool run(void) {
-  return lcomm_gpu_bench_run(&options, &cpu_device, &results);
+  calls = 0;
+  return lcomm_gpu_bench_run(&options, &cpu_device, count_calls, &results);
 }
 
 static const char *written(bool (*print)(const lcomm_gpu_results *, FILE *)) {
@@ -64,6 +75,18 @@ static void all_cases_are_measured_and_right(void **state) {
     assert_true(f->of_copy.median > 0.0 && f->gb_s.median > 0.0);
   }
   assert_true(lcomm_gpu_is_right(&results));
+  assert_int_equal(calls, lcomm_gpu_case_count + 1);
+}
+
+/* For a profiler, which would see the launches of checks and samples, too. */
+static void without_samples_there_are_only_launches(void **state) {
+  (void)state;
+  options.samples = 0;
+  cpu_trouble.flip = 77;
+  assert_true(run());
+  assert_int_equal(results.figure_count, lcomm_gpu_case_count);
+  assert_true(lcomm_gpu_is_right(&results));
+  assert_true(results.figures[0].seconds.max <= 0.0);
 }
 
 static void odd_counts_are_right_too(void **state) {
@@ -115,6 +138,17 @@ static void one_wrong_byte_is_found(void **state) {
   assert_non_null(strstr(results.figures[0].why, "number 1098575 is 0x"));
 }
 
+/* Between the first and the last values only samples are compared. */
+static void wrong_byte_in_the_middle_is_found(void **state) {
+  (void)state;
+  options.only = "fp32 -> int8";
+  options.count = 1 << 22;
+  options.samples = options.launches = 1;
+  cpu_trouble.flip = (1 << 20) + 73 * 4096 + 6;
+  assert_true(run());
+  assert_non_null(strstr(results.figures[0].why, "number 1347589 is 0x"));
+}
+
 static void wrong_input_of_a_sum_is_found(void **state) {
   (void)state;
   options.only = "8 peers of fp8e4m3";
@@ -139,6 +173,37 @@ static void failed_launch_is_explained(void **state) {
   assert_false(lcomm_gpu_is_right(&results));
   assert_non_null(strstr(results.figures[0].why, "device 0 (a processor) failed"));
   assert_non_null(strstr(results.figures[0].why, "the test wants it so"));
+}
+
+/* As after an access to memory that is not there: what follows would fail as well. */
+static void lost_device_ends_the_measuring(void **state) {
+  (void)state;
+  cpu_trouble.launch_error = 700;
+  cpu_trouble.lost = true;
+  cpu_trouble.good_launches = 1 + 3 * 2; /* the first case */
+  options.torch_script = "no/such/script";
+  assert_true(run());
+  assert_true(results.lost);
+  assert_int_equal(results.figure_count, 2);
+  assert_string_equal(results.figures[0].why, "");
+  assert_false(lcomm_gpu_is_right(&results));
+  assert_null(strstr(written(lcomm_gpu_csv), "torch"));
+  assert_non_null(strstr(written(lcomm_gpu_print), "the other cases were not tried\n"));
+}
+
+static void case_without_end_ends_the_program(void **state) {
+  int status = 0;
+  (void)state;
+  options.limit_s = 1;
+  cpu_trouble.hangs = true;
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    run();
+    _exit(0);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
 }
 
 static void failure_while_it_is_timed_is_explained(void **state) {
@@ -268,8 +333,8 @@ static void options_are_read(void **state) {
 static void bad_options_are_refused_with_a_sentence(void **state) {
   (void)state;
   static const char *const bad[][2] = {
-      {"-n", "0"},  {"-n", "5G"},      {"-s", "0"},     {"-s", "1001"}, {"-l", "x"},
-      {"-d", "-1"}, {"--only", "zip"}, {"--odd", NULL}, {"word", NULL}, {"-n", NULL}};
+      {"-n", "0"},  {"-n", "5G"},      {"--limit", "x"}, {"-s", "1001"}, {"-l", "x"},
+      {"-d", "-1"}, {"--only", "zip"}, {"--odd", NULL},  {"word", NULL}, {"-n", NULL}};
   char error[LCOMM_GPU_WHY_MAX];
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     assert_int_equal(parse(bad[i][0], bad[i][1], error), LCOMM_GPU_USAGE);
@@ -282,12 +347,16 @@ static void bad_options_are_refused_with_a_sentence(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {CASE(all_cases_are_measured_and_right),
                                      CASE(odd_counts_are_right_too),
+                                     CASE(without_samples_there_are_only_launches),
                                      CASE(bytes_are_what_has_to_be_moved),
                                      CASE(only_some_cases),
                                      CASE(one_wrong_byte_is_found),
+                                     CASE(wrong_byte_in_the_middle_is_found),
                                      CASE(wrong_input_of_a_sum_is_found),
                                      CASE(wrong_topk_is_found),
                                      CASE(failed_launch_is_explained),
+                                     CASE(lost_device_ends_the_measuring),
+                                     CASE(case_without_end_ends_the_program),
                                      CASE(failure_while_it_is_timed_is_explained),
                                      CASE(short_memory_is_said),
                                      CASE(missing_device_is_said),

@@ -21,7 +21,7 @@ static void measure(uint64_t count) {
   emulated_setup setup = {.devices = 1, .kernels = &lcomm_cuda_kernels_table};
   const lcomm_device_table *table = emulated_begin(&setup);
   assert_non_null(table);
-  bool good = lcomm_gpu_bench_run(&options, table, &results);
+  bool good = lcomm_gpu_bench_run(&options, table, NULL, &results);
   assert_int_equal(emulated_end(), 0); /* all memory and streams were given back */
   assert_true(good);
   assert_int_equal(results.figure_count, lcomm_gpu_case_count);

@@ -17,6 +17,7 @@ typedef struct lcomm_gpu_results {
   int driver, runtime; /* versions, 13000 is 13.0 */
   lcomm_gpu_figure figures[LCOMM_GPU_CASES_MAX];
   size_t figure_count;
+  bool lost; /* the device: what came after the last figure was not tried */
   lcomm_gpu_torch torch;
   char why[LCOMM_GPU_WHY_MAX]; /* nothing could be measured */
 } lcomm_gpu_results;
@@ -24,9 +25,12 @@ typedef struct lcomm_gpu_results {
 /* Was the case asked for? */
 bool lcomm_gpu_is_wanted(const lcomm_gpu_options *options, const lcomm_gpu_case *what);
 
-/* false: `why` says why there are no figures. */
+/* Called before the first case and after every one with what is known so far. */
+typedef void lcomm_gpu_after(const lcomm_gpu_results *results);
+
+/* false: `why` says why there are no figures. `after` may be NULL. */
 bool lcomm_gpu_bench_run(const lcomm_gpu_options *options, const lcomm_device_table *table,
-                         lcomm_gpu_results *results);
+                         lcomm_gpu_after *after, lcomm_gpu_results *results);
 
 /* How many times as fast as PyTorch top-k was; 0 when one of them was not measured. */
 double lcomm_gpu_times_torch(const lcomm_gpu_results *results);

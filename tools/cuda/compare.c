@@ -12,6 +12,8 @@
 #include "codecs/sum.h"
 #include "tools/cuda/work.h"
 
+enum { BETWEEN = 6, BETWEEN_SAMPLE = 16 * LCOMM_GPU_PEER_SHIFT };
+
 static uint32_t unit_at(const uint8_t *units, size_t i, size_t size) {
   uint32_t unit = 0;
   memcpy(&unit, units + i * size, size);
@@ -166,15 +168,26 @@ static bool poison(lcomm_gpu_work *work) {
   }
 }
 
+/* Some values here and there between `first` and `last`. */
+static bool check_between(lcomm_gpu_work *work, uint64_t first, uint64_t last) {
+  uint64_t room = last > first ? last - first : 0;
+  uint64_t stride = room / (BETWEEN + 1) / LCOMM_GPU_PEER_SHIFT * LCOMM_GPU_PEER_SHIFT;
+  bool good = true;
+  for (uint64_t i = 1; i <= BETWEEN && stride >= BETWEEN_SAMPLE && good; i++)
+    good = check_sample(work, first + i * stride, BETWEEN_SAMPLE);
+  return good;
+}
+
 bool lcomm_gpu_work_check(lcomm_gpu_work *work) {
   lcomm_gpu_bed *bed = work->bed;
   uint64_t n = bed->count < LCOMM_GPU_SAMPLE ? bed->count : LCOMM_GPU_SAMPLE;
   uint64_t last = (bed->count - n) / LCOMM_GPU_PEER_SHIFT * LCOMM_GPU_PEER_SHIFT;
   if (work->topk != NULL)
-    return lcomm_gpu_topk_check(bed);
+    return lcomm_gpu_topk_check(work->topk);
   return poison(work) && lcomm_gpu_good(bed, lcomm_gpu_work_launch(work), "its launch") &&
          lcomm_gpu_finish(bed) && check_sample(work, 0, n) &&
-         (last == 0 || check_sample(work, last, bed->count - last));
+         (last == 0 || (check_sample(work, last, bed->count - last) &&
+                        check_between(work, LCOMM_GPU_SAMPLE, last)));
 }
 
 bool lcomm_gpu_work_check_end(lcomm_gpu_work *work) {

@@ -83,14 +83,29 @@ static bool time_it(lcomm_gpu_work *work, size_t samples, uint64_t launches,
   return status == LCOMM_OK && !own.broken;
 }
 
+/* The kernels alone, for a profiler that looks at each. */
+static bool launch_only(lcomm_gpu_work *work, uint64_t launches) {
+  int error = 0;
+  for (uint64_t i = 0; i < launches && error == 0; i++)
+    error = lcomm_gpu_work_launch(work);
+  return lcomm_gpu_good(work->bed, error, "a launch") && lcomm_gpu_finish(work->bed);
+}
+
+static bool judge(lcomm_gpu_work *work, size_t samples, uint64_t launches,
+                  lcomm_gpu_figure *figure) {
+  if (samples == 0)
+    return launch_only(work, launches);
+  return lcomm_gpu_work_check(work) && time_it(work, samples, launches, figure) &&
+         lcomm_gpu_work_check_end(work);
+}
+
 lcomm_gpu_figure lcomm_gpu_measure(lcomm_gpu_bed *bed, const lcomm_gpu_case *what, size_t samples,
                                    uint64_t launches) {
   lcomm_gpu_figure figure = {
       .what = what, .bytes = lcomm_gpu_case_bytes(what), .verdict = LCOMM_GPU_NO_TARGET};
   lcomm_gpu_work work;
   bed->why[0] = '\0';
-  bool good = lcomm_gpu_work_create(&work, bed, what) && lcomm_gpu_work_check(&work) &&
-              time_it(&work, samples, launches, &figure) && lcomm_gpu_work_check_end(&work);
+  bool good = lcomm_gpu_work_create(&work, bed, what) && judge(&work, samples, launches, &figure);
   lcomm_gpu_work_destroy(&work);
   if (!good) {
     figure.verdict = LCOMM_GPU_WRONG;

@@ -30,8 +30,8 @@ typedef struct lcomm_gpu_figure {
  * case does at the least. */
 size_t lcomm_gpu_copy_size(const lcomm_gpu_case *what, uint64_t count);
 
-/* Check the case, then time `samples` (at most LCOMM_RACE_REPETITIONS_MAX) times
- * `launches` launches and as many copies in turn. */
+/* Launch the case `launches` times where `samples` is 0. Else check it, then time `samples` (at
+ * most LCOMM_RACE_REPETITIONS_MAX) times `launches` launches and as many copies in turn. */
 lcomm_gpu_figure lcomm_gpu_measure(lcomm_gpu_bed *bed, const lcomm_gpu_case *what, size_t samples,
                                    uint64_t launches);
 

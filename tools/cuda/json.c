@@ -95,7 +95,7 @@ static void put_all(writer *w, cJSON *root, const lcomm_gpu_results *results) {
     }
     put_figure(w, made, &results->figures[i]);
   }
-  if (results->torch.script != NULL)
+  if (lcomm_gpu_torch_is_over(&results->torch))
     put_torch(w, root, results);
 }
 

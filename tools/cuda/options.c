@@ -11,32 +11,43 @@
 #include "tools/cuda/bed.h"
 #include "tools/cuda/case.h"
 
-enum { OPTION_ONLY = 256, OPTION_TORCH, OPTION_JSON, OPTION_CSV, OPTION_LIST, DEVICES_MAX = 1024 };
+enum {
+  OPTION_ONLY = 256,
+  OPTION_LIMIT,
+  OPTION_TORCH,
+  OPTION_JSON,
+  OPTION_CSV,
+  OPTION_LIST,
+  DEVICES_MAX = 1024,
+  LIMIT_MAX_S = 86400
+};
 
 static const char usage[] =
     "usage: cuda_bench [OPTIONS]\n"
     "Time the kernels of this machine's CUDA device, check their bytes against the host's codecs,\n"
     "and compare each with a copy of as many bytes inside the device, in turn, in the same run.\n"
     "  -n, --count N        values (default 256M; K, M and G are powers of 1024)\n"
-    "  -s, --samples N      of each time (default 15)\n"
+    "  -s, --samples N      of each time (default 15; 0: no checks, no times: for a profiler)\n"
     "  -l, --launches N     in a row for a sample (default 20)\n"
     "  -d, --device N       (default 0)\n"
     "      --only TEXT      only cases whose name has this\n"
+    "      --limit S        seconds for a case; one that hangs ends the program by SIGALRM\n"
     "      --torch[=SCRIPT] top-k by PyTorch, too (default tools/cuda/torch_topk.py)\n"
-    "      --json FILE, --csv FILE\n"
+    "      --json FILE, --csv FILE   written anew after every case\n"
     "      --list           the cases and their targets, without a device\n"
     "  -h, --help\n"
     "Columns: bytes: what a value costs at the least, read and written; time: of a launch, the\n"
     "median; GB/s: these bytes over the time; copy: the same for the copy; share: how many times\n"
     "as fast as the copy, the median over pairs, and its least and greatest.\n"
     "Exit status: 1 a result is not that of the host, or the device failed; 2 bad usage; 3 there\n"
-    "is no device. A missed target is no failure.\n";
+    "is no device. A missed target is no failure. A device that is lost ends the measuring.\n";
 
 static const struct option names[] = {{"count", required_argument, NULL, 'n'},
                                       {"samples", required_argument, NULL, 's'},
                                       {"launches", required_argument, NULL, 'l'},
                                       {"device", required_argument, NULL, 'd'},
                                       {"only", required_argument, NULL, OPTION_ONLY},
+                                      {"limit", required_argument, NULL, OPTION_LIMIT},
                                       {"torch", optional_argument, NULL, OPTION_TORCH},
                                       {"json", required_argument, NULL, OPTION_JSON},
                                       {"csv", required_argument, NULL, OPTION_CSV},
@@ -64,15 +75,20 @@ static bool apply_number(lcomm_gpu_options *o, int option, const char *value, ch
     snprintf(error, LCOMM_GPU_WHY_MAX, "'-n %s' is no number from 1 to 2G", value);
     return false;
   case 's':
-    if (lcomm_units_read_whole(value, 1, LCOMM_RACE_REPETITIONS_MAX, &o->samples))
+    if (lcomm_units_read_whole(value, 0, LCOMM_RACE_REPETITIONS_MAX, &o->samples))
       return true;
-    snprintf(error, LCOMM_GPU_WHY_MAX, "'-s %s' is no number from 1 to %d", value,
+    snprintf(error, LCOMM_GPU_WHY_MAX, "'-s %s' is no number from 0 to %d", value,
              LCOMM_RACE_REPETITIONS_MAX);
     return false;
   case 'l':
     if (lcomm_units_read_whole(value, 1, 1000000, &o->launches))
       return true;
     snprintf(error, LCOMM_GPU_WHY_MAX, "'-l %s' is no number from 1 to 1000000", value);
+    return false;
+  case OPTION_LIMIT:
+    if (lcomm_units_read_whole(value, 0, LIMIT_MAX_S, &o->limit_s))
+      return true;
+    snprintf(error, LCOMM_GPU_WHY_MAX, "'--limit %s' is no number of seconds", value);
     return false;
   default: /* 'd' */
     if (!lcomm_units_read_whole(value, 0, DEVICES_MAX, &device)) {

@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 typedef struct lcomm_gpu_options {
-  uint64_t count; /* values */
-  uint64_t samples, launches;
+  uint64_t count;             /* values */
+  uint64_t samples, launches; /* no samples: only launches */
+  uint64_t limit_s;           /* for a case, then the program ends by SIGALRM; 0: none */
   int device;
   const char *only;         /* cases whose name has this; NULL: all */
   const char *torch_script; /* NULL: no comparison with PyTorch */

@@ -57,7 +57,7 @@ static void print_head(const lcomm_gpu_results *results, FILE *file) {
 static void print_torch(const lcomm_gpu_results *results, FILE *file) {
   char time[LCOMM_UNITS_TEXT_MAX];
   double times = lcomm_gpu_times_torch(results);
-  if (results->torch.script == NULL)
+  if (!lcomm_gpu_torch_is_over(&results->torch))
     return;
   if (!results->torch.measured)
     fprintf(file, "%s: not measured: %s\n", torch_case, results->torch.why);
@@ -83,6 +83,8 @@ bool lcomm_gpu_print(const lcomm_gpu_results *results, FILE *file) {
   }
   bool good = lcomm_table_print(&table, file, lcomm_table_colours(file));
   print_torch(results, file);
+  if (results->lost)
+    fputs("the device is lost to this process: the other cases were not tried\n", file);
   fprintf(file, "met %zu of %zu\n", met, targets);
   return is_written(file) && good;
 }
@@ -133,7 +135,7 @@ bool lcomm_gpu_csv(const lcomm_gpu_results *results, FILE *file) {
         file);
   for (size_t i = 0; i < results->figure_count; i++)
     put_line(&results->figures[i], file);
-  if (results->torch.script != NULL)
+  if (lcomm_gpu_torch_is_over(&results->torch))
     put_torch_line(results, file);
   return is_written(file);
 }

@@ -9,7 +9,8 @@
 #include "codecs/topk.h"
 #include "tools/cuda/compare.h"
 
-enum { STEPS = 3 };
+enum { STEPS = 3, STEPS_OF_ALL = 2 };
+#define HOST_COUNT_MAX ((uint64_t)1 << 28) /* the host's copies take 13 bytes a value */
 
 struct lcomm_gpu_topk {
   lcomm_gpu_bed *bed;
@@ -138,16 +139,25 @@ static bool same_step(lcomm_gpu_topk *topk, twin *t) {
                         (size_t)topk->count, sizeof(float), 0);
 }
 
-bool lcomm_gpu_topk_check(lcomm_gpu_bed *bed) {
-  uint64_t count = bed->count < LCOMM_GPU_SAMPLE ? bed->count : LCOMM_GPU_SAMPLE;
-  lcomm_gpu_topk *topk = NULL;
+static bool same_steps(lcomm_gpu_topk *topk, int steps) {
+  lcomm_gpu_bed *bed = topk->bed;
   twin t = {0};
-  bool good = lcomm_gpu_topk_create(bed, count, &topk) && twin_make(topk, &t);
-  for (int step = 0; step < STEPS && good; step++)
+  bool good = twin_make(topk, &t);
+  for (int step = 0; step < steps && good; step++)
     good = same_step(topk, &t);
   twin_free(&t);
-  lcomm_gpu_topk_destroy(topk);
-  return good && lcomm_gpu_set(bed, bed->residual, 0, (size_t)count * sizeof *bed->residual);
+  return good && lcomm_gpu_set(bed, bed->residual, 0, (size_t)topk->count * sizeof *bed->residual);
+}
+
+bool lcomm_gpu_topk_check(lcomm_gpu_topk *topk) {
+  lcomm_gpu_topk *first = NULL;
+  if (topk->count <= LCOMM_GPU_SAMPLE)
+    return same_steps(topk, STEPS);
+  bool good = lcomm_gpu_topk_create(topk->bed, LCOMM_GPU_SAMPLE, &first) &&
+              same_steps(first, STEPS) &&
+              (topk->count > HOST_COUNT_MAX || same_steps(topk, STEPS_OF_ALL));
+  lcomm_gpu_topk_destroy(first);
+  return good;
 }
 
 bool lcomm_gpu_topk_check_payload(lcomm_gpu_topk *topk) {

@@ -17,9 +17,10 @@ void lcomm_gpu_topk_destroy(lcomm_gpu_topk *topk); /* NULL ok */
 /* One step; 0 or an error number of the device. */
 int lcomm_gpu_topk_launch(lcomm_gpu_topk *topk);
 
-/* Some steps of the first values, byte by byte against the host's: payloads and
- * residuals. The residual is 0 afterwards. */
-bool lcomm_gpu_topk_check(lcomm_gpu_bed *bed);
+/* Some steps of the first values, then of all where these are not more than the
+ * host can be asked to hold, byte by byte against the host's: payloads and residuals.
+ * The residual is 0 afterwards. */
+bool lcomm_gpu_topk_check(lcomm_gpu_topk *topk);
 
 /* Is the payload of the last step one of all values, with as many entries as were
  * to be kept? */

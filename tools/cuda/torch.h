@@ -15,6 +15,11 @@ typedef struct lcomm_gpu_torch {
   char why[LCOMM_GPU_WHY_MAX];
 } lcomm_gpu_torch;
 
+/* Is there anything to say of it? */
+static inline bool lcomm_gpu_torch_is_over(const lcomm_gpu_torch *torch) {
+  return torch->measured || torch->why[0] != '\0';
+}
+
 /* python3 SCRIPT COUNT SAMPLES DEVICE, which prints least, median and greatest
  * seconds. Fills in the rest; false: `why` says what was missing. */
 bool lcomm_gpu_torch_run(lcomm_gpu_torch *torch, uint64_t count, size_t samples, int device);

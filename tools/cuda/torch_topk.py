@@ -9,8 +9,11 @@ Prints the least, the median and the greatest seconds of a step; or, with exit
 status 1, one line that says why there is nothing to measure.
 """
 
+import signal
 import sys
 import time
+
+LIMIT_S = 150  # importing PyTorch from a cold disk takes most of it
 
 
 def step(torch, gradient, residual, k):
@@ -40,12 +43,21 @@ def measure(torch, count, samples, device):
     return sorted(seconds)
 
 
+def first_line(error):
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 def main():
     count, samples, number = (int(word) for word in sys.argv[1:4])
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(LIMIT_S)
     try:
         import torch
-    except ImportError:
+    except ModuleNotFoundError:
         print("python3 has no torch")
+        sys.exit(1)
+    except Exception as error:  # a library that does not fit the others
+        print("torch cannot be imported: " + first_line(error))
         sys.exit(1)
     if not torch.cuda.is_available():
         print("torch finds no CUDA device")
@@ -53,7 +65,7 @@ def main():
     try:
         seconds = measure(torch, count, samples, torch.device("cuda", number))
     except RuntimeError as error:
-        print(str(error).splitlines()[0])
+        print(first_line(error))
         sys.exit(1)
     print(seconds[0], seconds[len(seconds) // 2], seconds[-1])
 

@@ -25,7 +25,8 @@ void lcomm_gpu_work_destroy(lcomm_gpu_work *work);
 int lcomm_gpu_work_launch(lcomm_gpu_work *work);
 
 /* Launch on poisoned memory, and compare the bytes of the first and of the last
- * values with what the host's codecs make of them. Before any other launch.
+ * values, and of some between them, with what the host's codecs make of them; top-k:
+ * of all. Before any other launch.
  * false: the bed's `why` says what differs, or what failed. */
 bool lcomm_gpu_work_check(lcomm_gpu_work *work);
 

@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+#
+# tools/gpu_check where nothing is real: programs that pass, fail, crash and hang, a
+# compiler that makes them, and a device that answers. What a part does costs no other
+# its result, nothing is left running, and the results are there whenever it ends.
+# shellcheck disable=SC2016,SC2317 # variables of fake programs; conditions called by name
+set -u
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export SCRATCH=$work FAKE=$work/build/fake GPU_CHECK_LIMIT_S=2
+mkdir -p "$work"/{bin,build,programs}
+ln -s "$PWD/tools" "$PWD/tests" "$work"
+cd "$work" || exit 2
+failures=0
+
+# fake NAME: a program from standard input
+fake() {
+  { echo '#!/bin/bash' && cat; } >"$1"
+  chmod +x "$1"
+}
+
+fake bin/nvidia-smi <<'EOF2'
+case "$*" in
+-L) echo "GPU 0: NVIDIA Make-believe (UUID: GPU-0)" ;;
+*compute_cap*) echo 9.0 ;;
+*-l\ 2*) exec sleep 1000 ;;
+esac
+EOF2
+fake bin/make <<'EOF2'
+case "$*" in
+*print-build*) echo build/fake ;;
+*tests*)
+  [ ! -e "$SCRATCH/no_build" ] || { echo "x.c:1: error: no such thing"; exit 2; }
+  mkdir -p "$FAKE"/tools "$FAKE"/tests/{kernels/cuda,libcomm,device}
+  cp programs/cuda_bench "$FAKE/tools/"
+  cp programs/cuda_kernels "$FAKE/tests/kernels/cuda/"
+  cp programs/cuda_device "$FAKE/tests/device/"
+  cp programs/cuda_calls programs/cuda_steps "$FAKE/tests/libcomm/"
+  ;;
+esac
+EOF2
+fake bin/mpirun <<<'exec "${@: -1}"'
+fake bin/ncu <<<'echo "  kernel (1, 1, 1)x(256, 1, 1), Context 1"; echo "    Duration us 12"'
+fake bin/compute-sanitizer <<'EOF2'
+case "$*" in
+*memcheck*cuda_kernels*) echo "========= Invalid __global__ write of size 4 bytes"; echo "========= ERROR SUMMARY: 1 error"; exit 99 ;;
+*racecheck*cuda_kernels*) echo "ok 1 - a_thing"; exec sleep 1000 ;;
+*) echo "========= ERROR SUMMARY: 0 errors" ;;
+esac
+EOF2
+fake programs/cuda_bench <<'EOF2'
+csv='' list='' only=''
+while [ $# -gt 0 ]; do
+  case $1 in --csv) csv=$2 ;; --only) only=$2 ;; --list) list=yes ;; esac
+  shift
+done
+[ ! -e "$SCRATCH/no_device" ] || { echo "cuda_bench: there is no CUDA driver" >&2; exit 3; }
+head=case,target,verdict,share,share_min,share_max,bytes_per_value,seconds,seconds_min,seconds_max,gb_s,copy_gb_s,why
+[ -z "$list" ] || { printf 'case,target\nfast,0.9\nslow,0.9\nfp32 split,\n'; exit; }
+echo "Make-believe (compute capability 9.0)"
+[ -n "$csv" ] || exit 0
+printf '%s\nfast,0.9,met,0.95,0.9,1,6,1e-3,1e-3,1e-3,4000,4200,""\nslow,0.9,missed,0.5,0.4,0.6,6,1e-3,1e-3,1e-3,4000,4200,""\nfp32 split,,,0.5,0.4,0.6,6,1e-3,1e-3,1e-3,4000,4200,""\n' $head >"$csv"
+EOF2
+fake programs/cuda_kernels <<'EOF2'
+[ $# -eq 0 ] || { echo "ok 1 - $2"; exit 0; }
+printf 'ok 1 - a_thing\nnot ok 2 - another_thing\nnot ok 3 - what_came_after_it\n'
+exit 2
+EOF2
+fake programs/cuda_device <<<'echo "ok 1 - a_thing"; kill -SEGV $$'
+fake programs/cuda_calls <<<'echo "PASS a_thing"; sleep 1000 & echo $! >>"$SCRATCH/left"; wait'
+fake programs/cuda_steps <<<'echo "PASS a_thing"; echo "PASS another"'
+
+# check OPTION...: gpu_check, with what is fake first in PATH
+check() {
+  rm -rf out
+  PATH=$work/bin:$PATH timeout -k 5 100 tools/gpu_check --out out "$@" >said 2>&1 </dev/null
+}
+
+# expect NAME CONDITION...: a command that succeeds
+expect() {
+  local name=$1
+  shift
+  if "$@" >/dev/null 2>&1; then
+    echo "PASS $name"
+  else
+    echo "FAIL $name: $(tail -n 30 said | tr '\n' ' ' | cut -c1-900)"
+    failures=$((failures + 1))
+  fi
+}
+has() { grep -qE -- "$1" out/results.md; }
+# A process that was killed is there until its parent, or whoever took that one's place, has seen it.
+none_left() {
+  local pid
+  while read -r pid; do
+    for _ in $(seq 50); do
+      kill -0 "$pid" || continue 2
+      sleep 0.1
+    done
+    return 1
+  done <left
+}
+
+check --commit abc123 --only kernels,bench,device,profile,calls-2,steps,memcheck,racecheck
+expect failures_are_the_exit_status test $? -eq 1
+expect failed_tests_are_run_again_alone has '^\| kernels \| failed .* 1 passed, 2 failed, .*each in a process of its own 0 fail'
+expect crash_is_told has '^\| device \| failed .* exit status 139 after 1 passed'
+expect hanging_ranks_are_told has '^\| calls-2 \| failed .* no end within 2 s after 1 passed'
+expect what_hangs_stops_nothing_else has '^\| steps-8 \| passed .* 2 passed, 0 failed'
+expect nothing_is_left_running none_left
+expect figures_are_there has '^slow,0.9,missed'
+expect table_has_commit_and_device has 'commit abc123:'
+expect slow_kernels_are_profiled has '^\| profile \| passed .* counters of 1 of 1 cases'
+expect sanitizer_error_is_told has '^\| memcheck \| failed .*cuda_kernels: .*Invalid __global__ write'
+expect sanitizer_without_end_is_no_verdict has '^\| racecheck \| not measured .*no error so far, 1 tests over'
+expect what_is_left_can_be_asked_for has '^What is left: --only kernels,device,calls-2,memcheck,racecheck$'
+expect json_can_be_read python3 -c 'import json; json.load(open("out/results.json"))["bench"]["results"]'
+expect few_files_come_home test "$(find out -type f | wc -l)" -le 7
+
+check --seconds 17 --only calls,steps
+expect all_time_has_a_limit has '^\| steps-8 \| not measured \| 0 \| no time was left'
+
+touch no_device
+check
+expect no_device_has_an_exit_status test $? -eq 3
+expect no_device_has_a_reason has '^\| kernels \| not measured \| 0 \| there is no CUDA driver'
+rm no_device
+
+touch no_build
+rm -rf "$FAKE"
+check --only kernels
+expect build_that_fails_is_told has '^\| build \| failed \| [0-9]+ \| x.c:1: error: no such thing'
+rm no_build
+
+rm -rf out
+PATH=$work/bin:$PATH GPU_CHECK_LIMIT_S=60 tools/gpu_check --out out --only steps-2,calls-2 >said 2>&1 &
+for _ in $(seq 300); do
+  grep -q 'PASS a_thing' out/tests.log 2>/dev/null && break
+  sleep 0.1
+done
+kill -TERM $!
+wait $!
+expect results_are_there_when_it_is_ended has '^\| calls-2 \| not measured .*ended from outside'
+expect nothing_runs_on_when_it_is_ended none_left
+
+check --only kernals
+expect unknown_part_is_refused test $? -eq 2
+expect parts_are_named grep -q "there is no part 'kernals'; there are kernels bench" said
+exit $((failures > 0))
