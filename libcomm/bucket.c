@@ -81,7 +81,7 @@ static lcomm_status make_vector(lcomm_bucket *bucket) {
     return LCOMM_OK;
   }
   bucket->vector = bucket->comm->tensor_place > 0
-                       ? lcomm_device_vector(bucket->comm->tensor_place - 1, size)
+                       ? lcomm_device_vector(bucket->comm, bucket->comm->tensor_place - 1, size)
                        : lcomm_links_memory_get(&bucket->comm->links, size);
   return bucket->vector ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }

@@ -5,6 +5,7 @@
  * host, in the stream of a run. */
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "libcomm/bucket.h"
 #include "libcomm/copy.h"
@@ -48,6 +49,7 @@ lcomm_status lcomm_bucket_bring_in_device(lcomm_bucket *bucket, lcomm_run *run) 
   int error = bring_in(bucket, run->device);
   lcomm_run_device_leave(run, before);
   run->device->bucket = bucket;
+  run->device->on_stream = false;
   return error ? lcomm_run_device_failed(run, "bringing in a bucket", error) : LCOMM_OK;
 }
 
@@ -67,13 +69,13 @@ static int pay_floats(const lcomm_bucket *bucket, const lcomm_run_device *device
   return device->table->kernels->sum(&sum, device->stream);
 }
 
-/* Sums of float64 get theirs on the host: it happens once after a state was loaded. */
+/* Sums of float64 get theirs on the host: it happens once after a state was loaded.
+ * Plain memory: to get pinned memory now could wait for streams that are held. */
 static int pay_doubles(const lcomm_bucket *bucket, const lcomm_run_device *device) {
   size_t size = bucket->count * sizeof(double);
-  double *sums = NULL;
-  int error = device->table->pinned_get(size + 1, (void **)&sums);
-  error =
-      error ? error : device->table->copy(sums, lcomm_bucket_vector(bucket), size, device->stream);
+  double *sums = malloc(size + 1);
+  int error =
+      sums ? device->table->copy(sums, lcomm_bucket_vector(bucket), size, device->stream) : -1;
   error = error ? error : device->table->stream_finish(device->stream);
   for (uint64_t i = 0; i < bucket->count && !error; i++) {
     sums[i] += (double)bucket->owed[i];
@@ -81,7 +83,7 @@ static int pay_doubles(const lcomm_bucket *bucket, const lcomm_run_device *devic
   error =
       error ? error : device->table->copy(lcomm_bucket_vector(bucket), sums, size, device->stream);
   error = error ? error : device->table->stream_finish(device->stream);
-  (void)device->table->pinned_free(sums);
+  free(sums);
   return error;
 }
 

@@ -166,6 +166,7 @@ lcomm_status lcomm_call_bring_in_device(lcomm_run *run, const lcomm_call *call,
                                  .before = call->before,
                                  .after = call->after};
   run->device->receive = call->receive;
+  run->device->on_stream = call->on_stream;
   run->device->bucket = NULL;
   int before = lcomm_run_device_enter(run);
   int error = call->on_stream ? follow_stream(run->device, call->stream) : 0;
@@ -238,6 +239,7 @@ lcomm_status lcomm_run_device_finish(lcomm_run *run, bool *moved) {
     return lcomm_run_device_failed(run, "bringing out the result", error);
   }
   if (over) {
+    device->is_tried = true;
     device->phase = LCOMM_DEVICE_OVER;
     run->comm->device_works--;
     *moved = true;

@@ -166,22 +166,33 @@ static map *find_map(lcomm_comm *comm, int peer, int ordinal, const lcomm_device
 
 static void close_map(map *it) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
+  int before = it->ordinal;
+  (void)table->current(&before);
+  (void)table->use(it->ordinal);
   (void)table->stream_destroy(it->stream);
   (void)table->ipc_close(it->base);
+  (void)table->use(before);
   free(it);
 }
 
-/* The same memory under an older number is gone at the peer. To close it may wait
- * for the whole device, so not while a stream there waits for us; then it stays. */
+/* Do both lie in one place at the peer? Then the older one is gone there. */
+static bool is_gone(const lcomm_device_ipc *older, const lcomm_device_ipc *memory) {
+  bool overlap = older->base - memory->base < memory->size ||
+                 memory->base - older->base < older->size; /* whichever begins later */
+  bool same = memcmp(older->handle, memory->handle, sizeof(memory->handle)) == 0;
+  return older->allocation != memory->allocation && (overlap || same);
+}
+
+/* What is open of a peer's memory that is gone there: its device keeps it until it is
+ * closed here. That may wait for the whole device, so not while a stream there waits
+ * for us; then it stays. */
 static void close_older(lcomm_comm *comm, int peer, const lcomm_device_ipc *memory) {
   if (lcomm_hold_count() > 0) {
     return;
   }
   for (map **link = &comm->device_maps; *link;) {
     map *it = *link;
-    bool same =
-        it->peer == peer && memcmp(it->memory.handle, memory->handle, sizeof(memory->handle)) == 0;
-    if (!same) {
+    if (it->peer != peer || !is_gone(&it->memory, memory)) {
       link = &it->next;
       continue;
     }
@@ -199,7 +210,7 @@ static int open_map(lcomm_comm *comm, int peer, int ordinal, const lcomm_device_
   close_older(comm, peer, memory);
   map *made = calloc(1, sizeof(*made));
   const lcomm_device_table *table = lcomm_device_get(NULL);
-  int error = made ? table->stream_create(&made->stream) : -1;
+  int error = made ? table->work_stream_create(&made->stream) : -1;
   if (error) {
     free(made);
     return error;

@@ -70,8 +70,8 @@ static bool drive(lcomm_comm *comm) {
   if (comm->buckets && atomic_load(&comm->step_open) && lcomm_buckets_start(comm) != LCOMM_OK) {
     return false;
   }
-  if (comm->first) {
-    lcomm_operations_move(comm, &moved);
+  if (comm->first && lcomm_operations_move(comm, &moved) == LCOMM_OK && !moved) {
+    lcomm_operations_check(comm);
   }
   return moved;
 }

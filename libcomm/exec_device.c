@@ -90,16 +90,21 @@ static int keep_here(lcomm_run *run, const lcomm_step *step) {
                              device->stream);
 }
 
-/* A payload that peers read on this device. The vector's own elements are lent
- * where the schedule keeps them as they are until they are sent; others are copied
- * to where payloads are. */
+/* May the vector's own elements be lent? Where the schedule keeps them as they are
+ * until they are sent, and the peers' streams are not held: they may have to open
+ * that memory, which could wait for their streams. Ours they have open. */
+static bool may_lend_elements(const lcomm_run *run, const lcomm_step *step) {
+  bool kept = run->plan->schedule.slots[step->slot].alias.count > 0;
+  return kept && is_copy(run, step) && !(run->device->on_stream && run->comm->driver);
+}
+
+/* A payload that peers read on this device: the elements, or where payloads are. */
 static int lend(lcomm_run *run, const lcomm_step *step) {
   lcomm_run_device *device = run->device;
   uint8_t *payload = device->payload[step->slot];
   const uint8_t *elements = lcomm_run_at(run, step->span.first);
   bool copies = is_copy(run, step);
-  if (copies && run->plan->schedule.slots[step->slot].alias.count > 0 &&
-      lcomm_device_lend(run, step->slot, elements)) {
+  if (may_lend_elements(run, step) && lcomm_device_lend(run, step->slot, elements)) {
     device->view[step->slot] = elements; /* for readers of our own */
     return 0;
   }

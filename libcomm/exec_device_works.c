@@ -123,7 +123,9 @@ lcomm_status lcomm_run_device_poll(lcomm_run *run, uint32_t *step, bool *over) {
 void lcomm_run_device_cancel(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   if (device->work_count > 0 || device->phase == LCOMM_DEVICE_ENDING) {
+    int before = lcomm_run_device_enter(run);
     (void)device->table->stream_finish(device->stream); /* it failed already */
+    lcomm_run_device_leave(run, before);
   }
   while (device->work_count > 0) {
     (void)take_oldest(run);

@@ -20,16 +20,26 @@ static lcomm_hold *first_free;
 static uint32_t *numbers; /* pinned: one for each hold */
 static const lcomm_device_table *owner;
 static atomic_uint count;
+static unsigned pauses;
 
 unsigned lcomm_hold_count(void) {
   return atomic_load(&count);
 }
 
+void lcomm_hold_pause(void) {
+  pthread_mutex_lock(&lock);
+  pauses++;
+  pthread_mutex_unlock(&lock);
+}
+
+void lcomm_hold_resume(void) {
+  pthread_mutex_lock(&lock);
+  pauses--;
+  pthread_mutex_unlock(&lock);
+}
+
 /* The caller has the lock. */
-static bool make_pool(const lcomm_device_table *table) {
-  if (owner == table) {
-    return numbers != NULL;
-  }
+static void make_pool(const lcomm_device_table *table) {
   void *memory = NULL;
   owner = table;
   numbers = table->pinned_get(HOLDS * sizeof(uint32_t), &memory) == 0 ? memory : NULL;
@@ -38,12 +48,19 @@ static bool make_pool(const lcomm_device_table *table) {
     numbers[i] = holds[i].value = 0;
     holds[i].next_free = i + 1 < HOLDS ? &holds[i + 1] : NULL;
   }
-  return numbers != NULL;
+}
+
+void lcomm_hold_prepare(const lcomm_device_table *table) {
+  pthread_mutex_lock(&lock);
+  if (owner != table) {
+    make_pool(table);
+  }
+  pthread_mutex_unlock(&lock);
 }
 
 static lcomm_hold *take(const lcomm_device_table *table) {
   pthread_mutex_lock(&lock);
-  lcomm_hold *hold = make_pool(table) ? first_free : NULL;
+  lcomm_hold *hold = pauses == 0 && owner == table ? first_free : NULL;
   if (hold) {
     first_free = hold->next_free;
     hold->value++;

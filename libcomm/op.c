@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Operations: start, move together, wait with a deadline. */
+/* Operations: start, move together, end. */
 
 #include "libcomm/op.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "libcomm/base/clock.h"
 #include "libcomm/hold.h"
@@ -83,7 +81,7 @@ void lcomm_operation_release(lcomm_comm *comm, lcomm_operation *operation) {
   comm->idle = operation;
 }
 
-static lcomm_summary_row *row_of(lcomm_comm *comm, const lcomm_operation *operation) {
+lcomm_summary_row *lcomm_operation_row(lcomm_comm *comm, const lcomm_operation *operation) {
   const lcomm_run *run = operation->run;
   return lcomm_summary_find(&comm->summary, run->plan->collective, run->terms.purpose);
 }
@@ -110,7 +108,8 @@ static void account(lcomm_comm *comm, const lcomm_operation *operation, double n
   all->wire_s += cost.wire_s;
   if (operation->status == LCOMM_OK) {
     all->operations++;
-    lcomm_summary_add(&comm->summary, row_of(comm, operation), &cost, operation->begun_s, now_s);
+    lcomm_summary_add(&comm->summary, lcomm_operation_row(comm, operation), &cost,
+                      operation->begun_s, now_s);
   } else {
     lcomm_summary_drop(&comm->summary, now_s);
   }
@@ -152,8 +151,7 @@ static void finish(lcomm_comm *comm, lcomm_operation *operation, lcomm_status st
   }
 }
 
-/* After a failure nothing is waited for any more. */
-static void cancel_all(lcomm_comm *comm, lcomm_status status) {
+void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status) {
   bool any = comm->first != NULL;
   while (comm->first) {
     lcomm_operation *operation = comm->first;
@@ -184,8 +182,7 @@ static lcomm_status move_one(lcomm_comm *comm, lcomm_operation *operation, bool 
   return LCOMM_OK;
 }
 
-/* Nothing has moved for a while: is anybody in another call? */
-static void tell_tickets(lcomm_comm *comm) {
+void lcomm_tickets_tell(lcomm_comm *comm) {
   double now_s = lcomm_clock_s();
   for (lcomm_operation *operation = comm->first; operation; operation = operation->next) {
     lcomm_ticket_tell(comm, operation, now_s);
@@ -206,114 +203,10 @@ lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved) {
     operation = next;
   }
   if (status != LCOMM_OK) {
-    cancel_all(comm, status);
+    lcomm_operations_cancel(comm, status);
   } else if (!here && comm->first && ++comm->quiet_moves % MOVES_BETWEEN_LOOKS == 0) {
-    tell_tickets(comm);
+    lcomm_tickets_tell(comm);
   }
   *moved |= here;
   return status;
-}
-
-/* --------------------------------------------------------------- waiting */
-
-/* A rank that has nothing to do looks again at once for a moment, then gives
- * its core away, and sleeps when nothing has moved for longer. With more ranks
- * than processors somebody else needs the core right now. True after a sleep. */
-static bool idle(lcomm_comm *comm, double idle_since_s) {
-  enum { SPINS = 64, SPINS_CROWDED = 4 };
-  static const double AWAKE_S = 100e-6, SLEEP_S = 0.05;
-  if (comm->quiet_polls < (comm->crowded ? SPINS_CROWDED : SPINS)) {
-    return false;
-  }
-  if (lcomm_clock_s() - idle_since_s < AWAKE_S) {
-    sched_yield();
-    return false;
-  }
-  lcomm_links_nap nap;
-  lcomm_links_prepare(&comm->links, &nap, -1);
-  nap.blind |= comm->device_works > 0;
-  lcomm_links_doze(&nap, SLEEP_S);
-  lcomm_links_awake(&comm->links);
-  return true;
-}
-
-static lcomm_status give_up(lcomm_comm *comm, const lcomm_operation *operation) {
-  uint32_t step = 0;
-  bool receiving = false;
-  char who[96];
-  const char *name = lcomm_collective_name(operation->run->plan->collective);
-  int peer = lcomm_run_awaited(operation->run, &step, &receiving);
-  if (peer < 0) {
-    return lcomm_fail(comm, LCOMM_ERR_INTERNAL, "%s #%u waits for nothing", name,
-                      operation->sequence);
-  }
-  return lcomm_fail(comm, LCOMM_ERR_TIMEOUT,
-                    "%s #%u, step %u: %s %s for %g s. It may be dead, stopped, or in another "
-                    "call. LCOMM_TIMEOUT_S sets the patience.",
-                    name, operation->sequence, step, lcomm_comm_who(comm, peer, who, sizeof(who)),
-                    receiving ? "has sent nothing" : "takes nothing", comm->timeout_s);
-}
-
-/* The patience counts from the begin of the wait: a rank that computed for a
- * long time between two calls has not made anybody late. */
-static lcomm_status check_deadline(lcomm_comm *comm, double since_s) {
-  const lcomm_operation *oldest = comm->first;
-  if (!oldest) {
-    return LCOMM_OK;
-  }
-  double moved_s = oldest->moved_s > since_s ? oldest->moved_s : since_s;
-  if (lcomm_clock_s() - moved_s < comm->timeout_s) {
-    return LCOMM_OK;
-  }
-  return give_up(comm, oldest);
-}
-
-/* Time with nothing to do is over. */
-static void count_wait(lcomm_comm *comm, lcomm_summary_row *row, double since_s) {
-  double now_s = lcomm_clock_s();
-  comm->stats.wait_s += now_s - since_s;
-  if (row) {
-    row->wait_s += now_s - since_s;
-  }
-  if (comm->trace) {
-    lcomm_trace_event event = {
-        .kind = LCOMM_TRACE_WAIT, .begin_s = since_s, .end_s = now_s, .peer = -1};
-    lcomm_trace_add(comm->trace, &event);
-  }
-}
-
-lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag) {
-  double since_s = lcomm_clock_s(), idle_since_s = 0;
-  lcomm_summary_row *row = NULL;
-  comm->quiet_polls = 0;
-  while (!*flag) {
-    bool moved = false;
-    lcomm_operation *oldest = comm->first;
-    if (comm->quiet_polls == 1) {
-      row = oldest ? row_of(comm, oldest) : NULL;
-    }
-    lcomm_status status = lcomm_operations_move(comm, &moved);
-    if (status != LCOMM_OK) {
-      return status;
-    }
-    if (moved) {
-      if (comm->quiet_polls > 1) {
-        count_wait(comm, row, idle_since_s);
-      }
-      comm->quiet_polls = 0;
-      continue;
-    }
-    if (comm->quiet_polls++ == 0) {
-      idle_since_s = lcomm_clock_s();
-    }
-    if (idle(comm, idle_since_s)) {
-      tell_tickets(comm);
-      status = check_deadline(comm, since_s);
-    }
-    if (status != LCOMM_OK) {
-      cancel_all(comm, status);
-      return status;
-    }
-  }
-  return LCOMM_OK;
 }

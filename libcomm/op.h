@@ -59,8 +59,18 @@ void lcomm_operation_release(lcomm_comm *comm, lcomm_operation *operation);
 /* Move all operations once; *moved tells whether anything happened. */
 lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved);
 
-/* Wait until *flag is set by a moving operation. */
+/* After a failure nothing is waited for any more: all operations are over. */
+void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status);
+
+/* op_wait.c: wait until *flag is set by a moving operation. */
 lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag);
+
+/* Has a peer of an operation that only a stream waits for been silent for too long?
+ * TIMEOUT then, and all operations are over. */
+lcomm_status lcomm_operations_check(lcomm_comm *comm);
+
+/* Where the numbers of an operation go. */
+lcomm_summary_row *lcomm_operation_row(lcomm_comm *comm, const lcomm_operation *operation);
 
 /* Tickets, see ticket.h: an operation begins; the ticket of the rank before has
  * come; tell the next rank if it is time. begin returns MISMATCH when the rank
@@ -69,6 +79,9 @@ void lcomm_ticket_book_init(lcomm_ticket_book *book);
 lcomm_status lcomm_ticket_begin(const lcomm_run *run);
 void lcomm_ticket_hear(lcomm_comm *comm, const void *notice);
 void lcomm_ticket_tell(lcomm_comm *comm, lcomm_operation *operation, double now_s);
+
+/* Nothing has moved for a while: is anybody in another call? */
+void lcomm_tickets_tell(lcomm_comm *comm);
 
 /* The run of a plain call: one that is kept from an earlier call of its shape,
  * or a new one. On failure the sentence is written. ARGUMENT, MEMORY. */

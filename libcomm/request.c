@@ -8,6 +8,7 @@
 #include "libcomm/driver.h"
 #include "libcomm/hold.h"
 #include "libcomm/residual.h"
+#include "libcomm/run_device.h"
 
 enum { CACHED_RUNS_MAX = 8 };
 
@@ -43,6 +44,17 @@ void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run) {
   destroy_retired(comm);
 }
 
+/* The one whose last operation began first, which is the same on all ranks. */
+static lcomm_run **find_oldest(lcomm_comm *comm) {
+  lcomm_run **oldest = &comm->cached_runs;
+  for (lcomm_run **link = oldest; *link; link = &(*link)->next) {
+    if ((int32_t)((*link)->sequence - (*oldest)->sequence) < 0) {
+      oldest = link;
+    }
+  }
+  return oldest;
+}
+
 void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run) {
   run->next = comm->cached_runs;
   comm->cached_runs = run;
@@ -50,17 +62,29 @@ void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run) {
   if (++comm->cached_run_count <= CACHED_RUNS_MAX) {
     return;
   }
-  lcomm_run **link = &comm->cached_runs;
-  while ((*link)->next) {
-    link = &(*link)->next;
-  }
-  lcomm_run_retire(comm, *link);
-  *link = NULL;
+  lcomm_run **link = find_oldest(comm);
+  lcomm_run *oldest = *link;
+  *link = oldest->next;
   comm->cached_run_count--;
+  lcomm_run_retire(comm, oldest);
+}
+
+/* A run on a device is not made before no stream is held, and by then one that was
+ * under way may be there again. So all ranks have the same runs, whoever is faster:
+ * what peers have opened of each other stays in use. */
+static lcomm_run *take_when_nothing_is_held(lcomm_comm *comm, const lcomm_plan_request *request) {
+  if (request->place == 0 || lcomm_hold_count() == 0) {
+    return NULL;
+  }
+  lcomm_status status = lcomm_device_pause(comm); /* a failure is found again below */
+  lcomm_run *run = status == LCOMM_OK ? take_cached(comm, request) : NULL;
+  lcomm_device_resume();
+  return run;
 }
 
 lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
   *run = take_cached(comm, request);
+  *run = *run ? *run : take_when_nothing_is_held(comm, request);
   return *run ? LCOMM_OK : lcomm_run_make(comm, request, run);
 }
 

@@ -144,9 +144,11 @@ static lcomm_status make_on_device(lcomm_run *run) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
   int before = 0;
   (void)table->current(&before);
-  lcomm_status status = lcomm_run_device_open(run, run->plan->place - 1);
+  lcomm_status status = lcomm_device_pause(run->comm);
+  status = status == LCOMM_OK ? lcomm_run_device_open(run, run->plan->place - 1) : status;
   status = status == LCOMM_OK ? make_all(run) : status;
   status = status == LCOMM_OK ? lcomm_run_device_make(run) : status;
+  lcomm_device_resume();
   (void)table->use(before);
   return status;
 }

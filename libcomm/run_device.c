@@ -9,6 +9,7 @@
 
 #include "libcomm/device_loan.h"
 #include "libcomm/exec_internal.h"
+#include "libcomm/hold.h"
 
 enum { DEVICE_ALIGN = 256, SCRATCH = 1024 };
 
@@ -45,9 +46,14 @@ lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
   error = error ? error : device->table->facts(ordinal, &facts);
   device->can_hold = facts.waits_for_values;
   device->can_share = facts.shares_memory;
-  error = error ? error : device->table->stream_create(&device->stream);
+  error = error ? error : device->table->work_stream_create(&device->stream);
   if (error) {
     return explain(device, "stream", error);
+  }
+  lcomm_hold_prepare(device->table);
+  error = device->table->load();
+  if (error) {
+    return explain(device, "kernels", error);
   }
   error = make_events(device);
   if (error) {
@@ -60,13 +66,14 @@ lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
   return error ? explain(device, "memory", error) : LCOMM_OK;
 }
 
-void *lcomm_device_vector(int ordinal, size_t size) {
+void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
   void *memory = NULL;
   int before = ordinal;
   (void)table->current(&before);
-  int error = table->use(ordinal);
+  int error = lcomm_device_pause(comm) == LCOMM_OK ? table->use(ordinal) : -1;
   error = error ? error : table->memory_get(size, &memory);
+  lcomm_device_resume();
   (void)table->use(before);
   return error ? NULL : memory;
 }
@@ -256,6 +263,8 @@ void lcomm_run_device_free(lcomm_run *run) {
     return;
   }
   const lcomm_device_table *table = device->table;
+  int before = lcomm_run_device_enter(run);
+  lcomm_device_pause_to_free();
   if (device->stream) {
     (void)table->stream_finish(device->stream);
   }
@@ -282,6 +291,8 @@ void lcomm_run_device_free(lcomm_run *run) {
   free(device->codes);
   free(device->addresses);
   free(device->outputs);
+  lcomm_run_device_leave(run, before);
   free(device);
   run->device = NULL;
+  lcomm_device_resume();
 }

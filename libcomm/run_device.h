@@ -36,6 +36,8 @@ typedef struct lcomm_run_device {
   const lcomm_device_table *table;
   int ordinal;
   bool can_hold;  /* its streams can wait for values, see hold.h */
+  bool is_tried;  /* an operation has ended: what it opens at peers is open */
+  bool on_stream; /* the operation is in order with a stream, which may be held */
   bool can_share; /* its memory can be read by other processes, see device_loan.h */
   void *stream;
 
@@ -68,8 +70,17 @@ typedef struct lcomm_run_device {
   uint64_t *found_here;        /* pinned: the same */
 } lcomm_run_device;
 
+/* device_pause.c: wait until no stream of this process is held, and let none be held until
+ * lcomm_device_resume(), which follows even a failure: between the two, memory and
+ * streams can be made and freed. The operations of the communicator go on
+ * meanwhile. TIMEOUT, or what failed. */
+lcomm_status lcomm_device_pause(lcomm_comm *comm);
+void lcomm_device_resume(void);
+/* The same where nothing of the communicator is held any more, and only for a while. */
+void lcomm_device_pause_to_free(void);
+
 /* A vector on device `ordinal`; NULL when memory is short. */
-void *lcomm_device_vector(int ordinal, size_t size);
+void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size);
 
 /* Memory, a stream and events for a run on device `ordinal`; part of
  * lcomm_run_create, before the slots are made. The rest follows when they are.

@@ -10,13 +10,18 @@
 #include "libcomm/run_device.h"
 
 /* The operation goes on by itself, and the stream waits for it. False when
- * nobody would move it, or the stream cannot wait: then the program has to. */
+ * nobody would move it, or the stream cannot wait: then the program has to. So it
+ * does for the first operation of a run, which opens memory of peers: that might
+ * wait for the stream. */
 static bool leave_to_stream(lcomm_comm *comm, const lcomm_call *call, lcomm_request *request) {
   lcomm_operation *operation = request->internal;
-  if (!comm->driver || !operation || operation->over || !operation->run->device->can_hold) {
+  if (!comm->driver || !operation || operation->over) {
     return false;
   }
   const lcomm_run_device *device = operation->run->device;
+  if (!device->can_hold || !device->is_tried) {
+    return false;
+  }
   int before = lcomm_run_device_enter(operation->run);
   operation->hold = lcomm_hold_stream(device->table, call->stream);
   lcomm_run_device_leave(operation->run, before);
@@ -24,16 +29,30 @@ static bool leave_to_stream(lcomm_comm *comm, const lcomm_call *call, lcomm_requ
   return operation->detached;
 }
 
+/* A graph would hold our launches and not what the host does between them. */
+static lcomm_status check_capture(lcomm_comm *comm, const char *what, void *stream) {
+  const lcomm_device_table *table = lcomm_device_in_use();
+  bool captured = false;
+  if (!table || table->stream_captured(stream, &captured) != 0 || !captured) {
+    return LCOMM_OK; /* what is no stream, others find out */
+  }
+  return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                      "%s on a stream that is captured into a graph: the host takes part in it, so "
+                      "it cannot be replayed; end the capture before, and begin another after it",
+                      what);
+}
+
 static lcomm_status make(lcomm_comm *comm, lcomm_call *call, void *stream) {
   lcomm_request request = {0};
+  const char *name = lcomm_collective_name(call->request.collective);
   call->on_stream = true;
   call->stream = stream;
   if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given",
-                              lcomm_collective_name(call->request.collective));
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given", name);
   }
   lcomm_enter(comm); /* no step of the operation before it is known who waits */
-  lcomm_status status = lcomm_call_start(comm, call, &request);
+  lcomm_status status = check_capture(comm, name, stream);
+  status = status == LCOMM_OK ? lcomm_call_start(comm, call, &request) : status;
   bool left = status == LCOMM_OK && leave_to_stream(comm, call, &request);
   lcomm_leave(comm);
   return status == LCOMM_OK && !left ? lcomm_wait(comm, &request) : status;
@@ -65,6 +84,10 @@ lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor
                         "lcomm_tensor_ready_on_stream(%s): the tensor is in host memory, which no "
                         "stream is about; use lcomm_tensor_ready",
                         tensor->name);
+  }
+  lcomm_status status = check_capture(comm, "lcomm_tensor_ready_on_stream", stream);
+  if (status != LCOMM_OK) {
+    return status;
   }
   const lcomm_device_table *table = lcomm_device_get(NULL);
   int error = mark(tensor, table, comm->tensor_place - 1, stream);

@@ -19,7 +19,12 @@
 
 #include "kernels/cuda.h"
 
-enum { LCOMM_DEVICE_NAME_MAX = 64, LCOMM_DEVICE_WHY_MAX = 256, LCOMM_DEVICE_IPC_SIZE = 64 };
+enum {
+  LCOMM_DEVICE_NAME_MAX = 64,
+  LCOMM_DEVICE_WHY_MAX = 256,
+  LCOMM_DEVICE_IPC_SIZE = 64,
+  LCOMM_DEVICE_NONE = -1
+};
 
 /* What lies behind an address. */
 typedef enum lcomm_memory_kind {
@@ -49,6 +54,7 @@ typedef struct lcomm_device_facts {
 typedef struct lcomm_device_ipc {
   uint8_t handle[LCOMM_DEVICE_IPC_SIZE];
   uint64_t allocation; /* a number of the allocation: equal handles have equal numbers */
+  uint64_t base;       /* its address in the process that has it */
   uint64_t offset;     /* of the address in its allocation */
   uint64_t size;       /* of the allocation */
 } lcomm_device_ipc;
@@ -61,8 +67,13 @@ typedef struct lcomm_device_table {
   const char *(*explain)(int error); /* static text */
   int (*facts)(int device, lcomm_device_facts *facts);
   int (*version)(int *driver, int *runtime); /* as CUDA counts, 13000 is 13.0 */
+  /* The device in use by this thread; LCOMM_DEVICE_NONE when it has not come to use
+   * one. To use that again leaves it without, as before. */
   int (*current)(int *device);
   int (*use)(int device); /* for this thread */
+  /* All kernels are on the device in use. The first launch of one would bring it
+   * there, and wait for the whole device: for ever, while a stream waits for us. */
+  int (*load)(void);
   /* Never fails: what nobody knows is HOST. */
   lcomm_memory_place (*place)(const void *pointer);
 
@@ -73,9 +84,16 @@ typedef struct lcomm_device_table {
   int (*pinned_get)(size_t size, void **memory); /* readable and writable by host and device */
   int (*pinned_free)(void *memory);
 
-  int (*stream_create)(void **stream); /* does not wait for the legacy default stream */
+  /* Streams as programs make them; they do not wait for the legacy default stream. */
+  int (*stream_create)(void **stream);
+  /* Streams of ours, which go on while one of a program's is held: a device has few
+   * queues for its streams, and a stream that is held stops those in its queue. These
+   * have others, and are never held themselves. */
+  int (*work_stream_create)(void **stream);
   int (*stream_destroy)(void *stream);
   int (*stream_finish)(void *stream); /* until all that is in it is over */
+  /* Is it recorded into a graph now, in place of being done? */
+  int (*stream_captured)(void *stream, bool *captured);
 
   int (*event_create)(bool for_processes, void **event);
   int (*event_destroy)(void *event);
@@ -89,7 +107,9 @@ typedef struct lcomm_device_table {
   int (*set)(void *memory, int byte, size_t size, void *stream);
 
   /* Holds the stream until *value (pinned memory) reaches `least`, counting on
-   * past 2^32. */
+   * past 2^32. Until then nothing may be called that waits for a whole device: that
+   * makes or frees memory or streams, opens or closes memory of other processes, or
+   * launches a kernel that is not loaded. */
   int (*wait_value)(void *stream, const uint32_t *value, uint32_t least);
 
   /* Memory and events of other processes. ipc_get fails for memory that cannot be

@@ -384,10 +384,19 @@ LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
  * begin when the stream has come to them, and what is put into the stream after
  * them sees the result. With a progress thread (LCOMM_PROGRESS=thread) they return
  * at once and the stream waits; without one, or on a device whose streams cannot
- * wait for numbers, they return when the result is there. What fails after such a
+ * wait for numbers, they return when the result is there. So does the first call of
+ * a shape, and one on a stream of the greatest priority. What fails after an early
  * return lets the stream go on, with a result that means nothing, and is returned
  * by the next call on the communicator. Other arguments and errors as those of the
- * calls without a stream; ARGUMENT for buffers on the host. */
+ * calls without a stream; ARGUMENT for buffers on the host, and for a stream that is being
+ * captured into a graph: the host takes part in the call. The time-out counts from when
+ * the rank's own device has come to the call.
+ *
+ * While streams wait, the program must do nothing that waits for the whole device,
+ * because that would keep libcomm from it: free or make device or pinned memory, make
+ * streams, or launch a kernel of its own for the first time (for the last,
+ * CUDA_MODULE_LOADING=EAGER helps). A program that cannot promise that leaves the
+ * progress thread out. */
 LCOMM_API lcomm_status lcomm_allreduce_on_stream(lcomm_comm *comm, const void *send, void *receive,
                                                  uint64_t count, lcomm_dtype dtype, lcomm_op op,
                                                  void *stream);

@@ -36,7 +36,11 @@ void lcomm_identity_take_device(lcomm_identity *identity, const lcomm_device_tab
   lcomm_device_facts facts = {0};
   int number = -1;
   memset(device, 0, sizeof(*device));
-  if (table->current(&number) != 0 || table->facts(number, &facts) != 0) {
+  if (table->current(&number) != 0) {
+    return;
+  }
+  number = number == LCOMM_DEVICE_NONE ? 0 : number; /* which CUDA uses then */
+  if (table->facts(number, &facts) != 0) {
     return;
   }
   device->pci = lcomm_pci_parse(facts.pci, strnlen(facts.pci, sizeof(facts.pci)));

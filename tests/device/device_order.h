@@ -140,9 +140,150 @@ static void threads_use_streams_of_their_own(void **state) {
   }
 }
 
+/* ------------------------------------------------------------ held streams */
+
+enum { HELD = 12, WORKERS = 12, WORK_SIZE = 4096 };
+
+typedef struct workers {
+  void *held[HELD], *stream[WORKERS], *end[WORKERS];
+  unsigned char *memory, *got, *value;
+} workers;
+
+static inline void make_workers(workers *w) {
+  w->memory = memory_of(WORKERS * WORK_SIZE);
+  w->got = pinned_of(WORKERS);
+  w->value = pinned_of(4);
+  for (int i = 0; i < HELD; i++) {
+    w->held[i] = i == 0 ? NULL : new_stream();
+  }
+  for (int i = 0; i < WORKERS; i++) {
+    CHECK(device->work_stream_create(&w->stream[i]));
+    w->end[i] = new_event();
+  }
+}
+
+/* All kinds of work, and a kernel that nobody has launched before. */
+static inline void put_work(const workers *w, int i) {
+  unsigned char *own = w->memory + i * WORK_SIZE;
+  CHECK(device->set(own, i + 1, WORK_SIZE / 2, w->stream[i]));
+  CHECK(device->copy(own + WORK_SIZE / 2, own, WORK_SIZE / 2, w->stream[i]));
+  CHECK(device->copy(w->got + i, own + WORK_SIZE - 1, 1, w->stream[i]));
+  if (device->kernels) {
+    CHECK(device->kernels->divide_i32((int32_t *)(void *)own, 3, 100, w->stream[i]));
+  }
+  CHECK(device->event_record(w->end[i], w->stream[i]));
+}
+
+/* Within what a stream that is not held would never need. */
+static inline int count_finished(const workers *w) {
+  enum { LOOKS = 500 };
+  int over = 0;
+  for (int look = 0; look < LOOKS && over < WORKERS; look++) {
+    over = 0;
+    for (int i = 0; i < WORKERS; i++) {
+      over += is_over(w->end[i]);
+    }
+    if (over < WORKERS) {
+      give_time();
+    }
+  }
+  return over;
+}
+
+static inline void free_workers(workers *w) {
+  for (int i = 1; i < HELD; i++) {
+    CHECK(device->stream_finish(w->held[i]));
+    CHECK(device->stream_destroy(w->held[i]));
+  }
+  CHECK(device->stream_finish(NULL));
+  for (int i = 0; i < WORKERS; i++) {
+    CHECK(device->stream_finish(w->stream[i]));
+    CHECK(device->stream_destroy(w->stream[i]));
+    CHECK(device->event_destroy(w->end[i]));
+  }
+  CHECK(device->memory_free(w->memory));
+  CHECK(device->pinned_free(w->got));
+  CHECK(device->pinned_free(w->value));
+}
+
+static void work_goes_on_while_streams_of_a_program_are_held(void **state) {
+  (void)state;
+  need_waiting();
+  workers w;
+  make_workers(&w);
+  CHECK(device->load());
+  for (int i = 0; i < HELD; i++) {
+    CHECK(device->wait_value(w.held[i], (uint32_t *)(void *)w.value, 1));
+  }
+  for (int i = 0; i < WORKERS; i++) {
+    put_work(&w, i);
+  }
+  int over = count_finished(&w);
+  release(w.value, 1); /* whatever comes, or the device hangs for ever */
+  assert_int_equal(over, WORKERS);
+  for (int i = 0; i < WORKERS; i++) {
+    assert_int_equal(w.got[i], i + 1);
+  }
+  free_workers(&w);
+}
+
+static void streams_for_work_are_not_held(void **state) {
+  (void)state;
+  need_waiting();
+  void *stream = NULL;
+  unsigned char *value = pinned_of(4);
+  CHECK(device->work_stream_create(&stream));
+  assert_int_not_equal(device->wait_value(stream, (uint32_t *)(void *)value, 1), 0);
+  CHECK(device->stream_finish(stream));
+  CHECK(device->stream_destroy(stream));
+  CHECK(device->pinned_free(value));
+}
+
+static void streams_are_not_captured_by_themselves(void **state) {
+  bool captured = true;
+  (void)state;
+  need_device();
+  void *stream = new_stream();
+  CHECK(device->stream_captured(stream, &captured));
+  assert_false(captured);
+  captured = true;
+  CHECK(device->stream_captured(NULL, &captured));
+  assert_false(captured);
+  CHECK(device->stream_destroy(stream));
+}
+
+/* --------------------------------------------------------- threads without */
+
+static void *come_and_go(void *argument) {
+  int now = 0;
+  void *memory = NULL;
+  bool good = device->current(&now) == 0 && now == LCOMM_DEVICE_NONE;
+  for (int i = 0; i < 2 && good; i++) {
+    good = device->use(0) == 0 && device->current(&now) == 0 && now == 0 &&
+           device->memory_get(100, &memory) == 0 && device->place(memory).device == 0 &&
+           device->memory_free(memory) == 0 && device->use(LCOMM_DEVICE_NONE) == 0 &&
+           device->current(&now) == 0 && now == LCOMM_DEVICE_NONE;
+  }
+  return good ? argument : NULL;
+}
+
+static void thread_that_uses_no_device_can_be_left_so(void **state) {
+  pthread_t thread;
+  void *result = NULL;
+  int anything = 0;
+  (void)state;
+  need_device();
+  assert_int_equal(pthread_create(&thread, NULL, come_and_go, &anything), 0);
+  pthread_join(thread, &result);
+  assert_non_null(result);
+}
+
 #define DEVICE_ORDER(TEST)                                                                         \
   TEST(stream_works_in_order_and_in_its_own_time), TEST(event_that_was_never_recorded_is_over),    \
       TEST(stream_waits_for_what_was_recorded_when_it_was_told),                                   \
-      TEST(values_count_on_past_2_to_the_32), TEST(threads_use_streams_of_their_own)
+      TEST(values_count_on_past_2_to_the_32), TEST(threads_use_streams_of_their_own),              \
+      TEST(work_goes_on_while_streams_of_a_program_are_held), TEST(streams_for_work_are_not_held), \
+      TEST(streams_are_not_captured_by_themselves),                                                \
+      TEST(thread_that_uses_no_device_can_be_left_so)
 
 #endif

@@ -201,6 +201,7 @@ static void kernels_run_in_the_order_of_their_stream(void **state) {
   uint32_t *values = (uint32_t *)(void *)memory_of(sizeof(got));
   unsigned char *value = pinned_of(4);
   add_args args = {values, 0};
+  CHECK(device->load());
   CHECK(device->wait_value(stream, (uint32_t *)(void *)value, 1));
   CHECK(lcomm_emulated.set(values, sizeof(got), stream));
   for (args.add = 1; args.add < 5; args.add++) {
@@ -222,6 +223,79 @@ static void kernels_run_in_the_order_of_their_stream(void **state) {
   CHECK(device->stream_destroy(stream));
   CHECK(device->memory_free(values));
   CHECK(device->pinned_free(value));
+}
+
+/* ------------------------------------------------------------------- too late */
+
+typedef enum late { GET, GET_PINNED, FREE, FREE_PINNED, MAKE_STREAM, LOAD, LAUNCH, NONE } late;
+
+static void do_late(late what, void *memory, void *pinned) {
+  void *made = NULL;
+  add_args args = {memory, 0};
+  switch (what) {
+  case GET:
+    CHECK(device->memory_get(1, &made));
+    break;
+  case GET_PINNED:
+    CHECK(device->pinned_get(1, &made));
+    break;
+  case FREE:
+    CHECK(device->memory_free(memory));
+    break;
+  case FREE_PINNED:
+    CHECK(device->pinned_free(pinned));
+    break;
+  case MAKE_STREAM:
+    CHECK(device->work_stream_create(&made));
+    break;
+  case LOAD:
+    CHECK(device->load());
+    break;
+  case LAUNCH:
+    CHECK(lcomm_emulated.launch(add_kernel, &args, sizeof(args), 1, 32, NULL, "add"));
+    break;
+  default:
+    break;
+  }
+}
+
+/* How a process ends that does this while a stream is held. */
+static int end_of(late what) {
+  int status = 0;
+  pid_t child = fork();
+  if (child == 0) {
+    (void)!freopen("/dev/null", "w", stderr);
+    signal(SIGABRT, SIG_DFL); /* cmocka would report it */
+    device = emulated_begin(&setup);
+    void *stream = new_stream(), *memory = memory_of(4096), *pinned = pinned_of(4);
+    void *value = pinned_of(4);
+    CHECK(device->wait_value(stream, value, 1));
+    do_late(what, memory, pinned);
+    _exit(0);
+  }
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void what_waits_for_a_device_does_not_wait_for_a_held_stream(void **state) {
+  (void)state;
+  for (late what = GET; what < NONE; what++) {
+    assert_int_equal(end_of(what), SIGABRT);
+  }
+  assert_int_equal(end_of(NONE), 0);
+}
+
+static void captures_are_seen(void **state) {
+  bool captured = false;
+  (void)state;
+  void *stream = new_stream();
+  emulated_capture(stream, true);
+  CHECK(device->stream_captured(stream, &captured));
+  assert_true(captured);
+  emulated_capture(stream, false);
+  CHECK(device->stream_captured(stream, &captured));
+  assert_false(captured);
+  CHECK(device->stream_destroy(stream));
 }
 
 /* ------------------------------------------------------------------- refused */
@@ -333,6 +407,7 @@ int main(void) {
       DEVICE_SHARING(cmocka_unit_test),
       cmocka_unit_test(memory_is_opened_once_and_while_it_is_there),
       cmocka_unit_test(freed_memory_cannot_be_read),
+      cmocka_unit_test(what_waits_for_a_device_does_not_wait_for_a_held_stream),
       DEVICE_PROPERTIES(ON_DEVICE),
       DEVICE_ORDER(ON_DEVICE),
       ON_DEVICE(memory_ends_where_it_should),
@@ -344,6 +419,7 @@ int main(void) {
       ON_DEVICE(destroyed_stream_still_does_its_work),
       ON_DEVICE(things_of_two_devices_are_told_apart),
       ON_DEVICE(kernels_run_in_the_order_of_their_stream),
+      ON_DEVICE(captures_are_seen),
       ON_DEVICE(what_is_switched_off_is_refused),
       ON_DEVICE(values_lie_in_pinned_memory),
       ON_DEVICE(bytes_that_are_no_handle_are_refused),

@@ -130,32 +130,41 @@ static void calls_are_in_order_with_their_stream(void) {
   }
 }
 
-/* More shapes than are kept for the next call, all under way at once. */
+/* More shapes than are kept for the next call. The second time the last ones are
+ * under way at once, and the others have to wait for them: what they need cannot be
+ * made while streams are held. */
 static void calls_of_many_shapes_may_be_in_flight(void) {
   enum { SHAPES = 14, LONGEST_CALL = 6000 };
-  static float result[LONGEST_CALL];
+  static float values[SHAPES][LONGEST_CALL];
   lcomm_comm *comm = make_driven("net=none", mpi_size > 1 ? 2 : 1, LCOMM_PROGRESS_THREAD);
   void *streams[SHAPES];
   float *buffers[SHAPES];
   for (int i = 0; i < SHAPES; i++) {
-    uint64_t count = (uint64_t)(LONGEST_CALL - 300 * i);
-    for (uint64_t e = 0; e < count; e++) {
-      result[e] = (float)(i + mpi_rank);
-    }
     check(device->stream_create(&streams[i]));
-    buffers[i] = on_device(count * sizeof(float));
-    to_device(buffers[i], result, count * sizeof(float));
-    require_fine(comm, lcomm_allreduce_on_stream(comm, buffers[i], buffers[i], count, LCOMM_FLOAT32,
-                                                 LCOMM_SUM, streams[i]));
+    buffers[i] = on_device(LONGEST_CALL * sizeof(float));
+  }
+  for (int round = 0; round < 2; round++) {
+    for (int k = 0; k < SHAPES; k++) {
+      int i = round == 0 ? k : SHAPES - 1 - k;
+      uint64_t count = (uint64_t)(LONGEST_CALL - 300 * i);
+      for (uint64_t e = 0; e < count; e++) {
+        values[i][e] = (float)(i + mpi_rank);
+      }
+      check(device->copy(buffers[i], values[i], count * sizeof(float), streams[i]));
+      require_fine(comm, lcomm_allreduce_on_stream(comm, buffers[i], buffers[i], count,
+                                                   LCOMM_FLOAT32, LCOMM_SUM, streams[i]));
+    }
+    for (int i = 0; i < SHAPES; i++) {
+      uint64_t count = (uint64_t)(LONGEST_CALL - 300 * i);
+      int sum = i * mpi_size + mpi_size * (mpi_size - 1) / 2;
+      check(device->stream_finish(streams[i]));
+      from_device(values[i], buffers[i], count * sizeof(float));
+      for (uint64_t e = 0; e < count; e++) {
+        require(values[i][e] == (float)sum, "shape %d: %g, not %d", i, values[i][e], sum);
+      }
+    }
   }
   for (int i = 0; i < SHAPES; i++) {
-    uint64_t count = (uint64_t)(LONGEST_CALL - 300 * i);
-    int sum = i * mpi_size + mpi_size * (mpi_size - 1) / 2;
-    check(device->stream_finish(streams[i]));
-    from_device(result, buffers[i], count * sizeof(float));
-    for (uint64_t e = 0; e < count; e++) {
-      require(result[e] == (float)sum, "shape %d: %g, not %d", i, result[e], sum);
-    }
     check(device->stream_destroy(streams[i]));
     check(device->memory_free(buffers[i]));
   }

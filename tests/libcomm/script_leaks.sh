@@ -26,7 +26,7 @@ sanitizer=()
 [ -n "${SAN:-}" ] && sanitizer=("-fsanitize=$SAN" -rdynamic tests/support/sanitizer/*.c)
 # shellcheck disable=SC2086 # flags are words
 if ! ${CC:-gcc} -std=c11 -D_GNU_SOURCE -O2 -g -I. -Ilibcomm/include "${sanitizer[@]}" \
-  tests/libcomm/leaks.c tests/support/mpi_property.c "$build/libcomm.a" $flags -pthread \
+  tests/libcomm/leaks.c tests/support/mpi_property.c tests/support/property.c "$build/libcomm.a" $flags -pthread \
   -ldl -lm ${EXTRA_LDFLAGS:-} -o "$work/leaks" 2>"$work/log"; then
   echo "FAIL leaks: it does not build"
   tail -n 20 "$work/log"

@@ -22,10 +22,13 @@
   X(context_retain, cuDevicePrimaryCtxRetain)                                                      \
   X(context_release, cuDevicePrimaryCtxRelease_v2)                                                 \
   X(context_current, cuCtxGetCurrent)                                                              \
+  X(context_set, cuCtxSetCurrent)                                                                  \
+  X(context_device, cuCtxGetDevice)                                                                \
   X(context_push, cuCtxPushCurrent_v2)                                                             \
   X(context_pop, cuCtxPopCurrent_v2)                                                               \
   X(pointer_attributes, cuPointerGetAttributes)                                                    \
   X(address_range, cuMemGetAddressRange_v2)                                                        \
+  X(capture_mode, cuThreadExchangeStreamCaptureMode)                                               \
   X(wait_value, cuStreamWaitValue32_v2)
 
 typedef struct lcomm_cuda_driver_functions {
@@ -46,9 +49,23 @@ static inline int lcomm_cuda_result(cudaError_t error) {
   return (int)error;
 }
 
+/* A call that a capture of the program would forbid, and be spoilt by: in the usual
+ * mode one thread's capture does that to all threads. What we do is no part of it. */
+#define LCOMM_CUDA_ASIDE(call)                                                                     \
+  ({                                                                                               \
+    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;                                    \
+    (void)lcomm_cuda_driver.capture_mode(&mode_);                                                  \
+    int error_ = lcomm_cuda_result(call);                                                          \
+    (void)lcomm_cuda_driver.capture_mode(&mode_);                                                  \
+    error_;                                                                                        \
+  })
+
 /* The driver's functions need a current context, which the runtime makes when it
  * is first needed: do as it does. */
 int lcomm_cuda_need_context(void);
+
+/* load.cu */
+int lcomm_cuda_load(void);
 
 /* memory.cu */
 lcomm_memory_place lcomm_cuda_place(const void *pointer);
@@ -62,8 +79,10 @@ int lcomm_cuda_fill(void *memory, int byte, size_t size, void *stream);
 
 /* stream.cu */
 int lcomm_cuda_stream_create(void **stream);
+int lcomm_cuda_work_stream_create(void **stream);
 int lcomm_cuda_stream_destroy(void *stream);
 int lcomm_cuda_stream_finish(void *stream);
+int lcomm_cuda_stream_captured(void *stream, bool *captured);
 int lcomm_cuda_event_create(bool for_processes, void **event);
 int lcomm_cuda_event_destroy(void *event);
 int lcomm_cuda_event_record(void *event, void *stream);

@@ -35,32 +35,32 @@ lcomm_memory_place lcomm_cuda_place(const void *pointer) {
 /* Memory of its own allocation, not of a pool, so that it can be shared. */
 int lcomm_cuda_memory_get(size_t size, void **memory) {
   *memory = NULL;
-  return size ? lcomm_cuda_result(cudaMalloc(memory, size)) : 0;
+  return size ? LCOMM_CUDA_ASIDE(cudaMalloc(memory, size)) : 0;
 }
 
 int lcomm_cuda_memory_free(void *memory) {
-  return memory ? lcomm_cuda_result(cudaFree(memory)) : 0;
+  return memory ? LCOMM_CUDA_ASIDE(cudaFree(memory)) : 0;
 }
 
 int lcomm_cuda_managed_get(size_t size, void **memory) {
   *memory = NULL;
-  return size ? lcomm_cuda_result(cudaMallocManaged(memory, size, cudaMemAttachGlobal)) : 0;
+  return size ? LCOMM_CUDA_ASIDE(cudaMallocManaged(memory, size, cudaMemAttachGlobal)) : 0;
 }
 
 int lcomm_cuda_pinned_get(size_t size, void **memory) {
   *memory = NULL;
-  return size ? lcomm_cuda_result(
+  return size ? LCOMM_CUDA_ASIDE(
                     cudaHostAlloc(memory, size, cudaHostAllocPortable | cudaHostAllocMapped))
               : 0;
 }
 
 int lcomm_cuda_pinned_free(void *memory) {
-  return memory ? lcomm_cuda_result(cudaFreeHost(memory)) : 0;
+  return memory ? LCOMM_CUDA_ASIDE(cudaFreeHost(memory)) : 0;
 }
 
 int lcomm_cuda_copy(void *destination, const void *source, size_t size, void *stream) {
-  return size ? lcomm_cuda_result(cudaMemcpyAsync(destination, source, size, cudaMemcpyDefault,
-                                                  (cudaStream_t)stream))
+  return size ? LCOMM_CUDA_ASIDE(cudaMemcpyAsync(destination, source, size, cudaMemcpyDefault,
+                                                 (cudaStream_t)stream))
               : 0;
 }
 

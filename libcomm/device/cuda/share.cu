@@ -33,10 +33,11 @@ static int describe(const void *pointer, lcomm_device_ipc *ipc) {
   size_t size = 0;
   int error = (int)lcomm_cuda_driver.address_range(&base, &size, address);
   if (error == 0) {
-    error = lcomm_cuda_result(cudaIpcGetMemHandle(&handle, (void *)(uintptr_t)base));
+    error = LCOMM_CUDA_ASIDE(cudaIpcGetMemHandle(&handle, (void *)(uintptr_t)base));
   }
   if (error == 0) {
     memcpy(ipc->handle, &handle, sizeof(handle));
+    ipc->base = base;
     ipc->offset = address - base;
     ipc->size = size;
   }
@@ -79,7 +80,7 @@ int lcomm_cuda_ipc_open(const lcomm_device_ipc *ipc, void **allocation) {
   memcpy(&handle, ipc->handle, sizeof(handle));
   *allocation = NULL;
   int error =
-      lcomm_cuda_result(cudaIpcOpenMemHandle(allocation, handle, cudaIpcMemLazyEnablePeerAccess));
+      LCOMM_CUDA_ASIDE(cudaIpcOpenMemHandle(allocation, handle, cudaIpcMemLazyEnablePeerAccess));
   if (error == 0 && !is_large_enough(*allocation, ipc->size)) {
     (void)lcomm_cuda_ipc_close(*allocation);
     *allocation = NULL;
@@ -89,7 +90,7 @@ int lcomm_cuda_ipc_open(const lcomm_device_ipc *ipc, void **allocation) {
 }
 
 int lcomm_cuda_ipc_close(void *allocation) {
-  return allocation ? lcomm_cuda_result(cudaIpcCloseMemHandle(allocation)) : 0;
+  return allocation ? LCOMM_CUDA_ASIDE(cudaIpcCloseMemHandle(allocation)) : 0;
 }
 
 int lcomm_cuda_event_ipc_get(void *event, uint8_t handle[LCOMM_DEVICE_IPC_SIZE]) {
@@ -105,7 +106,7 @@ int lcomm_cuda_event_ipc_open(const uint8_t handle[LCOMM_DEVICE_IPC_SIZE], void 
   cudaIpcEventHandle_t its;
   memcpy(&its, handle, sizeof(its));
   *event = NULL;
-  return lcomm_cuda_result(cudaIpcOpenEventHandle((cudaEvent_t *)event, its));
+  return LCOMM_CUDA_ASIDE(cudaIpcOpenEventHandle((cudaEvent_t *)event, its));
 }
 
 /* The runtime can switch it on only for the current device, and making another
@@ -114,7 +115,7 @@ int lcomm_cuda_event_ipc_open(const uint8_t handle[LCOMM_DEVICE_IPC_SIZE], void 
  * on the driver's stack for a moment. The runtime has it, too, and keeps it. */
 static int switch_on(int device, int peer) {
   CUcontext context = NULL, popped = NULL;
-  int error = lcomm_cuda_result(cudaInitDevice(device, 0, 0));
+  int error = LCOMM_CUDA_ASIDE(cudaInitDevice(device, 0, 0));
   if (error == 0) {
     error = (int)lcomm_cuda_driver.context_retain(&context, (CUdevice)device);
   }

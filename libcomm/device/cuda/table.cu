@@ -57,12 +57,39 @@ static int version(int *driver, int *runtime) {
   return error ? error : lcomm_cuda_result(cudaRuntimeGetVersion(runtime));
 }
 
+/* The runtime would name device 0 where there is no context, and to use that
+ * afterwards would make one there, of some hundred megabytes, in every process. */
 static int current(int *device) {
-  return lcomm_cuda_result(cudaGetDevice(device));
+  CUcontext context = NULL;
+  CUdevice its = LCOMM_DEVICE_NONE;
+  int error = (int)lcomm_cuda_driver.context_current(&context);
+  if (error == 0 && context) {
+    error = (int)lcomm_cuda_driver.context_device(&its);
+  }
+  *device = (int)its;
+  return error;
+}
+
+/* Where the runtime remembers a device whose context was taken away since. */
+static int use_context(int device) {
+  CUcontext context = NULL;
+  int error = (int)lcomm_cuda_driver.context_retain(&context, (CUdevice)device);
+  if (error != 0) {
+    return error;
+  }
+  error = (int)lcomm_cuda_driver.context_set(context);
+  (void)lcomm_cuda_driver.context_release((CUdevice)device); /* the runtime has it, too */
+  return error;
 }
 
 static int use(int device) {
-  return lcomm_cuda_result(cudaSetDevice(device));
+  if (device == LCOMM_DEVICE_NONE) {
+    return (int)lcomm_cuda_driver.context_set(NULL);
+  }
+  CUcontext context = NULL;
+  int error = LCOMM_CUDA_ASIDE(cudaSetDevice(device));
+  error = error ? error : (int)lcomm_cuda_driver.context_current(&context);
+  return error || context ? error : use_context(device);
 }
 
 static const lcomm_device_table table = {
@@ -74,6 +101,7 @@ static const lcomm_device_table table = {
     .version = version,
     .current = current,
     .use = use,
+    .load = lcomm_cuda_load,
     .place = lcomm_cuda_place,
     .memory_get = lcomm_cuda_memory_get,
     .memory_free = lcomm_cuda_memory_free,
@@ -81,8 +109,10 @@ static const lcomm_device_table table = {
     .pinned_get = lcomm_cuda_pinned_get,
     .pinned_free = lcomm_cuda_pinned_free,
     .stream_create = lcomm_cuda_stream_create,
+    .work_stream_create = lcomm_cuda_work_stream_create,
     .stream_destroy = lcomm_cuda_stream_destroy,
     .stream_finish = lcomm_cuda_stream_finish,
+    .stream_captured = lcomm_cuda_stream_captured,
     .event_create = lcomm_cuda_event_create,
     .event_destroy = lcomm_cuda_event_destroy,
     .event_record = lcomm_cuda_event_record,

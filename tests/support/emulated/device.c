@@ -12,12 +12,13 @@
 
 emulated_world emulated = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-static _Thread_local int in_use;
+static _Thread_local int in_use = LCOMM_DEVICE_NONE;
+static atomic_bool loaded[EMULATED_DEVICES_MAX];
 static lcomm_emulated_hooks hooks_before;
 static lcomm_device_table table;
 
 int emulated_current(void) {
-  return in_use < emulated.setup.devices ? in_use : 0;
+  return in_use >= 0 && in_use < emulated.setup.devices ? in_use : 0;
 }
 
 /* ---------------------------------------------------------------- questions */
@@ -71,12 +72,12 @@ static int version(int *driver, int *runtime) {
 }
 
 static int current(int *device) {
-  *device = emulated_current();
+  *device = in_use < 0 ? LCOMM_DEVICE_NONE : emulated_current();
   return 0;
 }
 
 static int use(int device) {
-  if (device < 0 || device >= emulated.setup.devices) {
+  if (device < LCOMM_DEVICE_NONE || device >= emulated.setup.devices) {
     return EMULATED_INVALID_DEVICE;
   }
   in_use = device;
@@ -109,11 +110,20 @@ static void run_launch(emulated_task *base) {
   (void)lcomm_emulated_run(task->kernel, task->args, task->blocks, task->threads, task->name);
 }
 
+static int load(void) {
+  emulated_need_no_hold("loading kernels");
+  atomic_store(&loaded[emulated_current()], true);
+  return 0;
+}
+
 /* As on a device, a stream's device must be in use. */
 static int launch(lcomm_emulated_kernel *kernel, const void *args, size_t args_size,
                   uint32_t blocks, uint32_t threads, void *stream, const char *name) {
   if (emulated_stream_device(stream) != emulated_current()) {
     return EMULATED_INVALID_HANDLE;
+  }
+  if (!atomic_load(&loaded[emulated_current()])) {
+    emulated_need_no_hold("launching a kernel that is not loaded");
   }
   launch_task *task = emulated_task_new(sizeof(*task) + args_size, run_launch);
   if (!task) {
@@ -138,6 +148,9 @@ const lcomm_device_table *emulated_begin(const emulated_setup *setup) {
   emulated.setup.memory_size = setup->memory_size ? setup->memory_size : UINT64_C(1) << 30;
   emulated.setup.pause_us_max = setup->pause_us_max ? setup->pause_us_max : 200;
   atomic_store(&emulated.ending, false);
+  for (int i = 0; i < EMULATED_DEVICES_MAX; i++) {
+    atomic_store(&loaded[i], false);
+  }
   hooks_before = lcomm_emulated;
   lcomm_emulated = (lcomm_emulated_hooks){launch, set_zeros, emulated_copy_in};
   table.kernels = setup->kernels;
@@ -165,6 +178,7 @@ static lcomm_device_table table = {
     .version = version,
     .current = current,
     .use = use,
+    .load = load,
     .place = emulated_place,
     .memory_get = emulated_memory_get,
     .memory_free = emulated_memory_free,
@@ -172,8 +186,10 @@ static lcomm_device_table table = {
     .pinned_get = emulated_pinned_get,
     .pinned_free = emulated_pinned_free,
     .stream_create = emulated_stream_create,
+    .work_stream_create = emulated_work_stream_create,
     .stream_destroy = emulated_stream_destroy,
     .stream_finish = emulated_stream_finish,
+    .stream_captured = emulated_stream_captured,
     .event_create = emulated_event_create,
     .event_destroy = emulated_event_destroy,
     .event_record = emulated_event_record,

@@ -17,6 +17,9 @@
  *   where the order of two accesses is left to chance.
  * - NULL, the legacy default stream, is one more stream of the device in use. It
  *   waits for no other and no other waits for it, as streams of the table do not.
+ * - What waits for a whole device while a stream of it waits for a value ends the
+ *   process: on a device both may wait for ever. So does the first launch of a kernel
+ *   that nobody has loaded.
  * - Processes of a host share their devices' memory and events through
  *   /proc/PID/fd, as the shared-memory transport does. An event of processes is
  *   recorded in one stream at a time.
@@ -47,5 +50,8 @@ int emulated_end(void);
  * From a pool: device memory that cannot be shared. NULL: there is no more. */
 void *emulated_pool_get(size_t size);
 void *emulated_managed_get(size_t size);
+
+/* A program begins, or ends, to capture what is put into a stream. */
+void emulated_capture(void *stream, bool begins);
 
 #endif

@@ -70,7 +70,12 @@ int emulated_stream_device(void *stream);
 uint64_t emulated_stream_identity(void *stream);
 void emulated_pause(void); /* while somebody looks again */
 
+/* Has wait_value any business with it? Not with those of the library. */
+bool emulated_stream_is_work(void *stream);
+
 int emulated_stream_create(void **stream);
+int emulated_work_stream_create(void **stream);
+int emulated_stream_captured(void *stream, bool *captured);
 int emulated_stream_destroy(void *stream);
 int emulated_stream_finish(void *stream);
 /* The ends of the parts say how many objects were left. */
@@ -82,6 +87,9 @@ int emulated_copy(void *destination, const void *source, size_t size, void *stre
 int emulated_copy_in(void *destination, const void *source, size_t size, void *stream);
 int emulated_set(void *memory, int byte, size_t size, void *stream);
 int emulated_wait_value(void *stream, const uint32_t *value, uint32_t least);
+/* End the process if a stream waits for a value now: `what` waits for the whole
+ * device, and keeps other threads from it. Not with the lock. */
+void emulated_need_no_hold(const char *what);
 
 /* --------------------------------------------------------------- memory.c */
 

@@ -163,11 +163,13 @@ static void *get(lcomm_memory_kind kind, size_t size, bool can_be_shared) {
 }
 
 int emulated_memory_get(size_t size, void **memory) {
+  emulated_need_no_hold("getting memory");
   *memory = size ? get(LCOMM_MEMORY_DEVICE, size, true) : NULL;
   return size && !*memory ? EMULATED_OUT_OF_MEMORY : 0;
 }
 
 int emulated_pinned_get(size_t size, void **memory) {
+  emulated_need_no_hold("getting pinned memory");
   *memory = size ? get(LCOMM_MEMORY_PINNED, size, false) : NULL;
   return size && !*memory ? EMULATED_OUT_OF_MEMORY : 0;
 }
@@ -177,6 +179,7 @@ void *emulated_pool_get(size_t size) {
 }
 
 void *emulated_managed_get(size_t size) {
+  emulated_need_no_hold("getting managed memory");
   return get(LCOMM_MEMORY_MANAGED, size, false);
 }
 
@@ -205,6 +208,7 @@ static int give_back(void *memory, bool pinned, bool opened) {
   if (!memory) {
     return 0;
   }
+  emulated_need_no_hold(opened ? "closing memory of another process" : "freeing memory");
   emulated_lock();
   piece *it = find(memory);
   if (matches(it, memory, pinned, opened)) {
@@ -251,6 +255,7 @@ int emulated_ipc_get(const void *pointer, lcomm_device_ipc *ipc) {
   if (it && it->can_be_shared && !emulated.setup.without_sharing) {
     memcpy(ipc->handle, &it->handle, sizeof(it->handle));
     ipc->allocation = it->number;
+    ipc->base = (uint64_t)(uintptr_t)it->base;
     ipc->offset = (uint64_t)((const unsigned char *)pointer - it->base);
     ipc->size = it->size;
     error = 0;
@@ -273,6 +278,7 @@ int emulated_ipc_open(const lcomm_device_ipc *ipc, void **allocation) {
   emulated_handle handle;
   int error = 0;
   *allocation = NULL;
+  emulated_need_no_hold("opening memory of another process");
   int file = emulated_file_open(ipc->handle, &handle, &error);
   if (file < 0) {
     return error;

@@ -21,6 +21,7 @@ typedef struct stream {
   emulated_task *first, *last;  /* the first one is in work */
   uint64_t put, done;           /* tasks so far */
   bool is_destroyed, has_ended; /* the thread goes on until the queue is empty */
+  bool is_work, is_captured;
 } stream;
 
 static stream *streams;
@@ -138,12 +139,50 @@ static void reap(void) {
   }
 }
 
-int emulated_stream_create(void **handle) {
+static int create(bool is_work, void **handle) {
+  emulated_need_no_hold("making a stream");
   emulated_lock();
   reap();
-  *handle = start(emulated_current());
+  stream *s = start(emulated_current());
+  if (s) {
+    s->is_work = is_work;
+  }
   emulated_unlock();
-  return *handle ? 0 : EMULATED_OUT_OF_MEMORY;
+  *handle = s;
+  return s ? 0 : EMULATED_OUT_OF_MEMORY;
+}
+
+int emulated_stream_create(void **handle) {
+  return create(false, handle);
+}
+
+int emulated_work_stream_create(void **handle) {
+  return create(true, handle);
+}
+
+bool emulated_stream_is_work(void *handle) {
+  emulated_lock();
+  const stream *s = find(handle);
+  bool is_work = s && s->is_work;
+  emulated_unlock();
+  return is_work;
+}
+
+void emulated_capture(void *handle, bool begins) {
+  emulated_lock();
+  stream *s = find(handle);
+  if (s) {
+    s->is_captured = begins;
+  }
+  emulated_unlock();
+}
+
+int emulated_stream_captured(void *handle, bool *captured) {
+  emulated_lock();
+  const stream *s = find(handle);
+  *captured = s && s->is_captured;
+  emulated_unlock();
+  return s ? 0 : EMULATED_INVALID_HANDLE;
 }
 
 /* At once, as on a device: what is in the stream will still be done. */

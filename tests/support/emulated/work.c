@@ -3,6 +3,8 @@
 
 /* What streams of emulated devices do by themselves: copies, and waiting. */
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/emulated/device_internal.h"
@@ -101,22 +103,52 @@ int emulated_set(void *memory, int byte, size_t size, void *stream) {
   return emulated_put(stream, &task->base);
 }
 
+/* ------------------------------------------------------------ held streams */
+
 typedef struct value_task {
   emulated_task base;
   const uint32_t *value;
   uint32_t least;
+  struct value_task *next_waiting;
 } value_task;
 
+static value_task *waiting; /* tasks that wait for a value, or will */
+
+static bool is_reached(const value_task *task) {
+  return (int32_t)(__atomic_load_n(task->value, __ATOMIC_ACQUIRE) - task->least) >= 0;
+}
+
 static void run_wait_value(emulated_task *base) {
-  value_task *task = (value_task *)base;
-  while ((int32_t)(__atomic_load_n(task->value, __ATOMIC_ACQUIRE) - task->least) < 0 &&
-         !atomic_load(&emulated.ending)) {
+  const value_task *task = (value_task *)base;
+  while (!is_reached(task) && !atomic_load(&emulated.ending)) {
     emulated_pause();
   }
 }
 
+/* With the lock. */
+static void drop_wait_value(emulated_task *base) {
+  value_task **at = &waiting;
+  while (*at != (value_task *)base) {
+    at = &(*at)->next_waiting;
+  }
+  *at = (*at)->next_waiting;
+}
+
+void emulated_need_no_hold(const char *what) {
+  bool held = false;
+  emulated_lock();
+  for (const value_task *task = waiting; task; task = task->next_waiting) {
+    held = held || !is_reached(task);
+  }
+  emulated_unlock();
+  if (held) {
+    fprintf(stderr, "emulated device: %s waits for the whole device, and a stream is held\n", what);
+    abort();
+  }
+}
+
 int emulated_wait_value(void *stream, const uint32_t *value, uint32_t least) {
-  if (emulated.setup.without_wait_value) {
+  if (emulated.setup.without_wait_value || emulated_stream_is_work(stream)) {
     return EMULATED_NOT_SUPPORTED;
   }
   if (!emulated_holds(LCOMM_MEMORY_PINNED, value, sizeof(*value)) ||
@@ -129,5 +161,10 @@ int emulated_wait_value(void *stream, const uint32_t *value, uint32_t least) {
   }
   task->value = value;
   task->least = least;
+  task->base.drop = drop_wait_value;
+  emulated_lock();
+  task->next_waiting = waiting;
+  waiting = task;
+  emulated_unlock();
   return emulated_put(stream, &task->base);
 }

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Waiting for operations, with a deadline. */
+
+#include <sched.h>
+
+#include "libcomm/base/clock.h"
+#include "libcomm/op.h"
+#include "libcomm/run_device.h"
+
+/* A rank that has nothing to do looks again at once for a moment, then gives
+ * its core away, and sleeps when nothing has moved for longer. With more ranks
+ * than processors somebody else needs the core right now. True after a sleep. */
+static bool idle(lcomm_comm *comm, double idle_since_s) {
+  enum { SPINS = 64, SPINS_CROWDED = 4 };
+  static const double AWAKE_S = 100e-6, SLEEP_S = 0.05;
+  if (comm->quiet_polls < (comm->crowded ? SPINS_CROWDED : SPINS)) {
+    return false;
+  }
+  if (lcomm_clock_s() - idle_since_s < AWAKE_S) {
+    sched_yield();
+    return false;
+  }
+  lcomm_links_nap nap;
+  lcomm_links_prepare(&comm->links, &nap, -1);
+  nap.blind |= comm->device_works > 0;
+  lcomm_links_doze(&nap, SLEEP_S);
+  lcomm_links_awake(&comm->links);
+  return true;
+}
+
+static lcomm_status give_up(lcomm_comm *comm, const lcomm_operation *operation) {
+  uint32_t step = 0;
+  bool receiving = false;
+  char who[96];
+  const char *name = lcomm_collective_name(operation->run->plan->collective);
+  int peer = lcomm_run_awaited(operation->run, &step, &receiving);
+  if (peer < 0) {
+    return lcomm_fail(comm, LCOMM_ERR_INTERNAL, "%s #%u waits for nothing", name,
+                      operation->sequence);
+  }
+  return lcomm_fail(comm, LCOMM_ERR_TIMEOUT,
+                    "%s #%u, step %u: %s %s for %g s. It may be dead, stopped, or in another "
+                    "call. LCOMM_TIMEOUT_S sets the patience.",
+                    name, operation->sequence, step, lcomm_comm_who(comm, peer, who, sizeof(who)),
+                    receiving ? "has sent nothing" : "takes nothing", comm->timeout_s);
+}
+
+/* It is the program's own device that has not come to the call yet, or is at work for
+ * it. Peers that it keeps waiting for too long name this rank. */
+static bool waits_for_device(const lcomm_operation *operation) {
+  const lcomm_run_device *device = operation->run->device;
+  return device && (device->work_count > 0 || device->phase == LCOMM_DEVICE_ENDING);
+}
+
+/* Has it not moved since, nor since it last did? */
+static bool is_late(const lcomm_comm *comm, const lcomm_operation *operation, double since_s) {
+  double moved_s = operation->moved_s > since_s ? operation->moved_s : since_s;
+  return !waits_for_device(operation) && lcomm_clock_s() - moved_s >= comm->timeout_s;
+}
+
+/* The patience counts from the begin of the wait: a rank that computed for a
+ * long time between two calls has not made anybody late. */
+static lcomm_status check_deadline(lcomm_comm *comm, double since_s) {
+  const lcomm_operation *oldest = comm->first;
+  return oldest && is_late(comm, oldest, since_s) ? give_up(comm, oldest) : LCOMM_OK;
+}
+
+lcomm_status lcomm_operations_check(lcomm_comm *comm) {
+  for (const lcomm_operation *it = comm->first; it; it = it->next) {
+    if (it->detached && is_late(comm, it, 0)) {
+      lcomm_status status = give_up(comm, it);
+      lcomm_operations_cancel(comm, status);
+      return status;
+    }
+  }
+  return LCOMM_OK;
+}
+
+/* Time with nothing to do is over. */
+static void count_wait(lcomm_comm *comm, lcomm_summary_row *row, double since_s) {
+  double now_s = lcomm_clock_s();
+  comm->stats.wait_s += now_s - since_s;
+  if (row) {
+    row->wait_s += now_s - since_s;
+  }
+  if (comm->trace) {
+    lcomm_trace_event event = {
+        .kind = LCOMM_TRACE_WAIT, .begin_s = since_s, .end_s = now_s, .peer = -1};
+    lcomm_trace_add(comm->trace, &event);
+  }
+}
+
+lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag) {
+  double since_s = lcomm_clock_s(), idle_since_s = 0;
+  lcomm_summary_row *row = NULL;
+  comm->quiet_polls = 0;
+  while (!*flag) {
+    bool moved = false;
+    lcomm_operation *oldest = comm->first;
+    if (comm->quiet_polls == 1) {
+      row = oldest ? lcomm_operation_row(comm, oldest) : NULL;
+    }
+    lcomm_status status = lcomm_operations_move(comm, &moved);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+    if (moved) {
+      if (comm->quiet_polls > 1) {
+        count_wait(comm, row, idle_since_s);
+      }
+      comm->quiet_polls = 0;
+      continue;
+    }
+    if (comm->quiet_polls++ == 0) {
+      idle_since_s = lcomm_clock_s();
+    }
+    if (idle(comm, idle_since_s)) {
+      lcomm_tickets_tell(comm);
+      status = check_deadline(comm, since_s);
+    }
+    if (status != LCOMM_OK) {
+      lcomm_operations_cancel(comm, status);
+      return status;
+    }
+  }
+  return LCOMM_OK;
+}
