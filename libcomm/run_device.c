@@ -50,7 +50,9 @@ lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
   if (error) {
     return explain(device, "stream", error);
   }
-  lcomm_hold_prepare(device->table);
+  if (run->comm->driver) {
+    lcomm_hold_prepare(device->table);
+  }
   error = device->table->load();
   if (error) {
     return explain(device, "kernels", error);

@@ -139,9 +139,14 @@ void lcomm_device_replace(const lcomm_device_table *table);
 /* What libcomm-cuda.so exports: a constant that has the name of its type, which is
  * why the type is no typedef. */
 struct lcomm_device_module {
-  uint32_t size;    /* of this structure */
+  uint32_t size;    /* LCOMM_DEVICE_MODULE_SIZE: another build may have other tables */
   uint32_t version; /* lcomm_version() of libcomm.so: both come from one build */
   const lcomm_device_table *table;
 };
+
+/* Of the structure and the tables behind it. */
+#define LCOMM_DEVICE_MODULE_SIZE                                                                   \
+  ((uint32_t)(sizeof(struct lcomm_device_module) + sizeof(lcomm_device_table) +                    \
+              sizeof(lcomm_cuda_kernels)))
 
 #endif

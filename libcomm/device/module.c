@@ -96,7 +96,7 @@ const struct lcomm_device_module *lcomm_device_module_open(char *why) {
 /* Only `size` is where it always was before it was compared. */
 static bool is_ours(const struct lcomm_device_module *module, char *why) {
   unsigned own = (unsigned)lcomm_version();
-  if (module->size != sizeof(*module) || module->version != own || !module->table) {
+  if (module->size != LCOMM_DEVICE_MODULE_SIZE || module->version != own || !module->table) {
     unsigned its = module->size >= sizeof(uint32_t) * 2 ? module->version : 0;
     explain(why,
             "%s is of version %u.%u.%u, libcomm of %u.%u.%u: they must come from one build; "

@@ -44,8 +44,7 @@ static const lcomm_device_table fake = {
     .name = "fake", .count = fake_count, .explain = fake_explain, .version = fake_version};
 
 static struct lcomm_device_module fitting(void) {
-  return (struct lcomm_device_module){sizeof(struct lcomm_device_module), (uint32_t)lcomm_version(),
-                                      &fake};
+  return (struct lcomm_device_module){LCOMM_DEVICE_MODULE_SIZE, (uint32_t)lcomm_version(), &fake};
 }
 
 /* The module is refused, and the sentence names both of these. */
@@ -216,7 +215,7 @@ static bool compile_module(int version) {
           "static int count(int *n) { *n = 3; return 0; }\n"
           "static const lcomm_device_table table = {.name = \"small\", .count = count};\n"
           "const struct lcomm_device_module lcomm_device_module = {\n"
-          "  sizeof(lcomm_device_module), %d, &table};\n",
+          "  LCOMM_DEVICE_MODULE_SIZE, %d, &table};\n",
           version);
   return pclose(compiler) == 0;
 }

@@ -133,7 +133,7 @@ extern "C" {
 __attribute__((visibility("default"))) extern const struct lcomm_device_module lcomm_device_module;
 
 const struct lcomm_device_module lcomm_device_module = {
-    sizeof(lcomm_device_module),
+    LCOMM_DEVICE_MODULE_SIZE,
     LCOMM_VERSION_MAJOR * 10000 + LCOMM_VERSION_MINOR * 100 + LCOMM_VERSION_PATCH,
     &table,
 };
