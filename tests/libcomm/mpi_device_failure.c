@@ -150,6 +150,8 @@ int main(int argc, char **argv) {
                           .memory_size = 14 << 20};
   device = emulated_begin(&setup);
   lcomm_device_replace(device);
-  return mpi_property_main_threads(&argc, &argv, properties,
-                                   sizeof(properties) / sizeof(properties[0]));
+  int failures = mpi_property_main_threads(&argc, &argv, properties,
+                                           sizeof(properties) / sizeof(properties[0]));
+  (void)emulated_end();
+  return failures;
 }

@@ -81,5 +81,7 @@ int main(void) {
   static const emulated_setup setup = {.devices = 1};
   device = emulated_begin(&setup);
   lcomm_hold_prepare(device);
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  int failures = cmocka_run_group_tests(tests, NULL, NULL);
+  (void)emulated_end();
+  return failures;
 }
