@@ -15,25 +15,19 @@ static void nap(void) {
   nanosleep(&moment, NULL);
 }
 
+/* Streams of this communicator have its patience here, others' are looked after by
+ * the threads that drive them. */
 lcomm_status lcomm_device_pause(lcomm_comm *comm) {
-  double since_s = lcomm_clock_s();
   lcomm_hold_pause();
   while (lcomm_hold_count() > 0) {
     bool moved = false;
     lcomm_status status = lcomm_operations_move(comm, &moved);
+    if (status == LCOMM_OK && !moved) {
+      status = lcomm_operations_check(comm);
+      nap();
+    }
     if (status != LCOMM_OK) {
       return lcomm_error_thread(status, "%s", lcomm_last_error(comm));
-    }
-    if (moved) {
-      since_s = lcomm_clock_s();
-    } else if (lcomm_clock_s() - since_s > comm->timeout_s) {
-      return lcomm_fail(comm, LCOMM_ERR_TIMEOUT,
-                        "memory of a device is wanted, which has to wait for streams that wait for "
-                        "earlier calls, for %g s now. A peer may be dead, stopped, or in another "
-                        "call. LCOMM_TIMEOUT_S sets the patience.",
-                        comm->timeout_s);
-    } else {
-      nap();
     }
   }
   return LCOMM_OK;

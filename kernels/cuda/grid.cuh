@@ -81,7 +81,7 @@ static inline int lcomm_cuda_set(void *memory, size_t size, void *stream) {
   return size ? (int)cudaMemsetAsync(memory, 0, size, (cudaStream_t)stream) : 0;
 }
 
-/* Pageable host memory, which is read before this returns. */
+/* Host memory that stays until the stream has come past this. */
 static inline int lcomm_cuda_copy_in(void *device, const void *host, size_t size, void *stream) {
   return size ? (int)cudaMemcpyAsync(device, host, size, cudaMemcpyHostToDevice,
                                      (cudaStream_t)stream)

@@ -5,6 +5,7 @@
 /* What fails on an emulated device, or while streams wait for what fails. Runs that
  * are given up keep their memory, so nothing is counted at the end. */
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include "tests/libcomm/on_device.h"
@@ -79,17 +80,28 @@ static void a_silent_peer_lets_streams_go_on(void) {
   end_driven(it, LCOMM_ERR_TIMEOUT);
 }
 
+static const double SHORT_PATIENCE_S = 2;
+
+static void *release_later(void *number) {
+  usleep((useconds_t)(2 * SHORT_PATIENCE_S * 1e6));
+  __atomic_store_n((uint32_t *)number, 1, __ATOMIC_SEQ_CST);
+  return NULL;
+}
+
 /* A stream that comes to the call late, because of what is in it before, is nobody's fault. */
 static void a_slow_stream_is_no_silent_peer(void) {
-  static const double PATIENCE_S = 2;
   uint32_t *number = NULL;
-  driven it = begin_driven(PATIENCE_S);
+  driven it = begin_driven(SHORT_PATIENCE_S);
   check(device->pinned_get(sizeof(*number), (void **)&number));
   __atomic_store_n(number, 0, __ATOMIC_SEQ_CST);
   check(device->wait_value(it.stream, number, 1));
   require_fine(it.comm, sum(&it));
-  usleep((useconds_t)(2 * PATIENCE_S * 1e6));
-  __atomic_store_n(number, 1, __ATOMIC_SEQ_CST);
+  pthread_t releaser;
+  require(pthread_create(&releaser, NULL, release_later, number) == 0, "no thread");
+  /* Another shape: its run is made when no stream is held any more. */
+  require_fine(it.comm, lcomm_allreduce_on_stream(it.comm, it.buffer, it.buffer, COUNT / 2,
+                                                  LCOMM_FLOAT32, LCOMM_SUM, it.stream));
+  pthread_join(releaser, NULL);
   check(device->stream_finish(it.stream));
   require_fine(it.comm, lcomm_barrier(it.comm));
   require_fine(it.comm, lcomm_destroy(it.comm));
