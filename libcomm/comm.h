@@ -61,6 +61,7 @@ struct lcomm_comm {
   uint32_t seed_shift;
   uint32_t quiet_polls; /* polls in a row that moved nothing */
   uint32_t quiet_moves; /* moves without any movement, all told */
+  bool overslept;       /* the last sleep ran to its limit: nothing rang */
   lcomm_ticket_book tickets;
 
   /* Runs of plain calls, kept for the next call of the same shape. */

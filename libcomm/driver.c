@@ -90,14 +90,13 @@ static void sleep_a_while(lcomm_driver *driver, unsigned seen) {
   }
   bool kicked = atomic_load(&driver->events) != seen;
   pthread_mutex_unlock(&driver->lock);
-  if (!kicked) {
-    lcomm_links_doze(&nap, working ? WORK_S : IDLE_S);
-  }
+  bool overslept = !kicked && lcomm_links_doze(&nap, working ? WORK_S : IDLE_S);
   atomic_store(&driver->asleep, false);
   uint64_t rung = 0;
   (void)!read(driver->bell, &rung, sizeof(rung));
   pthread_mutex_lock(&driver->lock);
   if (working) {
+    comm->overslept = overslept;
     lcomm_links_awake(&comm->links);
   }
 }

@@ -188,10 +188,10 @@ static void end_message(lcomm_run *run, uint32_t place) {
   finish_step(run, step);
 }
 
-static lcomm_status poll_messages(lcomm_run *run, bool *moved) {
+lcomm_status lcomm_run_poll(lcomm_run *run, bool *moved) {
   for (uint32_t i = 0; i < run->message_count;) {
     bool over = false;
-    lcomm_status status = lcomm_exec_poll(run, &run->messages[run->under_way[i]], &over);
+    lcomm_status status = lcomm_exec_poll(run, &run->messages[run->under_way[i]], moved, &over);
     if (status != LCOMM_OK) {
       return status;
     }
@@ -236,7 +236,7 @@ static lcomm_status progress_device(lcomm_run *run, bool *moved) {
 }
 
 lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved) {
-  lcomm_status status = poll_messages(run, moved);
+  lcomm_status status = lcomm_run_poll(run, moved);
   if (status != LCOMM_OK) {
     return status;
   }

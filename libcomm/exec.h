@@ -151,6 +151,9 @@ void lcomm_run_key(lcomm_run *run, const struct lcomm_operation_data *data);
 lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved);
 bool lcomm_run_over(const lcomm_run *run);
 
+/* The part of it that takes messages which are over. Starts nothing. */
+lcomm_status lcomm_run_poll(lcomm_run *run, bool *moved);
+
 /* Forget all messages under way. */
 void lcomm_run_cancel(lcomm_run *run);
 
@@ -179,7 +182,8 @@ lcomm_status lcomm_exec_compute(lcomm_run *run, uint32_t step);
 /* Undo the lossless stage of a slot that was received. WIRE, and *why. */
 lcomm_status lcomm_exec_unpack(lcomm_run *run, uint32_t slot, const char **why);
 lcomm_status lcomm_exec_post(lcomm_run *run, uint32_t step, lcomm_message *message);
-lcomm_status lcomm_exec_poll(lcomm_run *run, lcomm_message *message, bool *over);
+/* Look at a message: *moved is set if a piece of it arrived or left, *over once all did. */
+lcomm_status lcomm_exec_poll(lcomm_run *run, lcomm_message *message, bool *moved, bool *over);
 
 /* A step that reads its slots is over: what was borrowed and is not read any
  * more goes back. give_up: all of it. */

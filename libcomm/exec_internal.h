@@ -66,7 +66,8 @@ static inline bool lcomm_exec_is_short(size_t payload_size) {
 /* Part of lcomm_run_create. */
 lcomm_status lcomm_run_make_slots(lcomm_run *run);
 
-lcomm_status lcomm_exec_poll_receive(lcomm_run *run, lcomm_message *message, bool *over);
+lcomm_status lcomm_exec_poll_receive(lcomm_run *run, lcomm_message *message, bool *moved,
+                                     bool *over);
 lcomm_status lcomm_exec_transport_failed(lcomm_run *run, uint32_t step);
 void lcomm_exec_trace_message(const lcomm_run *run, const lcomm_message *message);
 

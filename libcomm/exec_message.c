@@ -5,10 +5,14 @@
  *
  * What travels for a slot is its header and its payload. Together up to
  * LCOMM_INLINE_SIZE bytes they are one message. Past that the header goes
- * alone and the payload follows in a message of its own, which the receiver
- * posts once it has checked the header: sizes are known to be right before
- * any byte of a payload is accepted, and a payload can be received straight
- * into the vector.
+ * alone and the payload follows in a message of its own. The receiver posts
+ * both at once, the payload with the slot's capacity: so it arrives where it
+ * belongs, in the vector or the slot, and not in a buffer of the transport, and
+ * there is no second wait between the two. A payload that its header does not
+ * announce is cancelled.
+ *
+ * Links that lend memory are the exception (transport.h, borrowing): there the
+ * header says what to ask for, and its payload waits at the sender.
  */
 
 #include <stdio.h>
@@ -96,6 +100,21 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
   return status == LCOMM_OK ? LCOMM_OK : lcomm_exec_transport_failed(run, index);
 }
 
+static lcomm_status post_receive(lcomm_run *run, uint32_t index, lcomm_message *message) {
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  const lcomm_slot_memory *slot = &run->slots[step->slot];
+  lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
+  lcomm_status status = wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step, 0),
+                                             slot->header, LCOMM_INLINE_SIZE, &message->first);
+  if (status == LCOMM_OK && !wire->table->borrow && !lcomm_exec_is_short(slot->wire_capacity)) {
+    status = wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step, 1),
+                                  lcomm_device_landing(run, step->slot), slot->wire_capacity,
+                                  &message->payload);
+    message->payload_under_way = status == LCOMM_OK;
+  }
+  return status == LCOMM_OK ? LCOMM_OK : lcomm_exec_transport_failed(run, index);
+}
+
 lcomm_status lcomm_exec_post(lcomm_run *run, uint32_t index, lcomm_message *message) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   message->step = index;
@@ -105,14 +124,10 @@ lcomm_status lcomm_exec_post(lcomm_run *run, uint32_t index, lcomm_message *mess
   if (step->kind == LCOMM_STEP_SEND) {
     return post_send(run, index, message);
   }
-  lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
-  lcomm_status status =
-      wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step, 0),
-                           run->slots[step->slot].header, LCOMM_INLINE_SIZE, &message->first);
-  return status == LCOMM_OK ? LCOMM_OK : lcomm_exec_transport_failed(run, index);
+  return post_receive(run, index, message);
 }
 
-static lcomm_status poll_send(lcomm_run *run, lcomm_message *message, bool *over) {
+static lcomm_status poll_send(lcomm_run *run, lcomm_message *message, bool *moved, bool *over) {
   const lcomm_step *step = &run->plan->schedule.steps[message->step];
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
   if (!message->first_over) {
@@ -120,6 +135,7 @@ static lcomm_status poll_send(lcomm_run *run, lcomm_message *message, bool *over
         LCOMM_OK) {
       return lcomm_exec_transport_failed(run, message->step);
     }
+    *moved |= message->first_over;
   }
   if (message->payload_under_way) {
     bool left = false;
@@ -127,16 +143,17 @@ static lcomm_status poll_send(lcomm_run *run, lcomm_message *message, bool *over
       return lcomm_exec_transport_failed(run, message->step);
     }
     message->payload_under_way = !left;
+    *moved |= left;
   }
   *over = message->first_over && !message->payload_under_way;
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_exec_poll(lcomm_run *run, lcomm_message *message, bool *over) {
+lcomm_status lcomm_exec_poll(lcomm_run *run, lcomm_message *message, bool *moved, bool *over) {
   if (run->plan->schedule.steps[message->step].kind == LCOMM_STEP_SEND) {
-    return poll_send(run, message, over);
+    return poll_send(run, message, moved, over);
   }
-  return lcomm_exec_poll_receive(run, message, over);
+  return lcomm_exec_poll_receive(run, message, moved, over);
 }
 
 void lcomm_exec_trace_message(const lcomm_run *run, const lcomm_message *message) {

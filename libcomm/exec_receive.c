@@ -110,7 +110,8 @@ static void count_received(lcomm_run *run, uint32_t index) {
   run->stats.received_bytes[link] += LCOMM_WIRE_HEADER_SIZE + run->slots[step->slot].wire_size;
 }
 
-/* The payload follows: into its place, or to be read where it is. */
+/* The payload of a link that lends memory follows: into its place, or to be read
+ * where it is. */
 static lcomm_status await_payload(lcomm_run *run, lcomm_message *message) {
   const lcomm_step *step = &run->plan->schedule.steps[message->step];
   lcomm_slot_memory *slot = &run->slots[step->slot];
@@ -134,6 +135,7 @@ static lcomm_status await_payload(lcomm_run *run, lcomm_message *message) {
 static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t size, bool *over) {
   const lcomm_step *step = &run->plan->schedule.steps[message->step];
   lcomm_slot_memory *slot = &run->slots[step->slot];
+  lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
   lcomm_wire_header header;
   const char *why = NULL;
   slot->paper = size == LCOMM_WIRE_HEADER_SIZE && lcomm_device_is_lent(run, step, slot->header);
@@ -152,7 +154,11 @@ static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t 
     if (size != LCOMM_WIRE_HEADER_SIZE) {
       return malformed(run, message->step, "a long payload does not follow its header");
     }
-    return await_payload(run, message);
+    return message->payload_under_way ? LCOMM_OK : await_payload(run, message);
+  }
+  if (message->payload_under_way) { /* it came with its header */
+    wire->table->cancel(wire, &message->payload);
+    message->payload_under_way = false;
   }
   if (size != LCOMM_WIRE_HEADER_SIZE + slot->wire_size) {
     return malformed(run, message->step, "its length is not what its header says");
@@ -182,29 +188,50 @@ static lcomm_status accept_second(lcomm_run *run, lcomm_message *message, size_t
   return slot->lender ? lcomm_exec_take_loan(run, message->step) : LCOMM_OK;
 }
 
-lcomm_status lcomm_exec_poll_receive(lcomm_run *run, lcomm_message *message, bool *over) {
+/* The piece that is awaited: the header, then the payload. */
+static lcomm_transfer *awaited(lcomm_run *run, lcomm_message *message) {
+  lcomm_slot_memory *slot = &run->slots[run->plan->schedule.steps[message->step].slot];
+  if (!message->first_over) {
+    return &message->first;
+  }
+  return slot->lender ? &slot->loan : &message->payload;
+}
+
+/* Take what has arrived, piece by piece. *complete once nothing is awaited. */
+static lcomm_status take_pieces(lcomm_run *run, lcomm_message *message, bool *moved,
+                                bool *complete) {
   const lcomm_step *step = &run->plan->schedule.steps[message->step];
-  lcomm_slot_memory *slot = &run->slots[step->slot];
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
-  lcomm_transfer *second = slot->lender ? &slot->loan : &message->payload;
-  bool arrived = false, complete = message->first_over;
-  size_t size = 0;
-  if (wire->table->test(wire, message->first_over ? second : &message->first, &arrived, &size) !=
-      LCOMM_OK) {
-    return lcomm_exec_transport_failed(run, message->step);
+  while (!*complete) {
+    bool arrived = false;
+    size_t size = 0;
+    if (wire->table->test(wire, awaited(run, message), &arrived, &size) != LCOMM_OK) {
+      return lcomm_exec_transport_failed(run, message->step);
+    }
+    if (!arrived) {
+      return LCOMM_OK;
+    }
+    *moved = true;
+    *complete = message->first_over;
+    message->first_over = true;
+    lcomm_status status =
+        *complete ? accept_second(run, message, size) : accept_first(run, message, size, complete);
+    if (status != LCOMM_OK) {
+      return status;
+    }
   }
-  if (!arrived) {
-    return LCOMM_OK;
-  }
-  message->first_over = true;
-  lcomm_status status =
-      complete ? accept_second(run, message, size) : accept_first(run, message, size, &complete);
-  if (status != LCOMM_OK || !complete) {
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_exec_poll_receive(lcomm_run *run, lcomm_message *message, bool *moved,
+                                     bool *over) {
+  lcomm_status status = take_pieces(run, message, moved, over);
+  if (status != LCOMM_OK || !*over) {
     return status;
   }
   lcomm_wire_header header;
-  lcomm_wire_unpack(slot->header, LCOMM_WIRE_HEADER_SIZE, &header, NULL);
-  *over = true;
+  uint32_t slot = run->plan->schedule.steps[message->step].slot;
+  lcomm_wire_unpack(run->slots[slot].header, LCOMM_WIRE_HEADER_SIZE, &header, NULL);
   count_received(run, message->step);
   return accept_payload(run, message->step, &header);
 }

@@ -189,13 +189,29 @@ void lcomm_tickets_tell(lcomm_comm *comm) {
   }
 }
 
+/* A sleep has run to its limit. A message that is over before anything new was
+ * brought in was over while this rank slept: whoever ended it did not ring. */
+static lcomm_status look_for_missed(lcomm_comm *comm, bool *moved) {
+  bool missed = false;
+  lcomm_status status = LCOMM_OK;
+  comm->overslept = false;
+  for (lcomm_operation *it = comm->first; it && status == LCOMM_OK; it = it->next) {
+    status = lcomm_run_poll(it->run, &missed);
+  }
+  comm->stats.missed_wakeups += missed;
+  comm->summary.missed_wakeups += missed;
+  *moved |= missed;
+  return status;
+}
+
 lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved) {
   enum { MOVES_BETWEEN_LOOKS = 256 };
   bool here = false;
+  lcomm_status status = comm->overslept ? look_for_missed(comm, &here) : LCOMM_OK;
   if (comm->first) {
     lcomm_links_progress(&comm->links);
   }
-  lcomm_status status = lcomm_comm_listen(comm);
+  status = status == LCOMM_OK ? lcomm_comm_listen(comm) : status;
   lcomm_operation *operation = comm->first;
   while (operation && status == LCOMM_OK) {
     lcomm_operation *next = operation->next;

@@ -25,7 +25,7 @@ static bool idle(lcomm_comm *comm, double idle_since_s) {
   lcomm_links_nap nap;
   lcomm_links_prepare(&comm->links, &nap, -1);
   nap.blind |= comm->device_works > 0;
-  lcomm_links_doze(&nap, SLEEP_S);
+  comm->overslept = lcomm_links_doze(&nap, SLEEP_S);
   lcomm_links_awake(&comm->links);
   return true;
 }

@@ -567,6 +567,8 @@ typedef struct lcomm_stats {
   double wire_s;                             /* ... with a message of an operation under way,
                                                 summed over the operations */
   double wait_s;                             /* ... with nothing to do but wait */
+  uint64_t missed_wakeups;                   /* sleeps that ran to their limit while a message
+                                                was complete; 0 unless a transport is at fault */
 } lcomm_stats;
 
 /* Counters of this rank since creation or the last reset. Not collective. */

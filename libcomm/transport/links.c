@@ -219,16 +219,17 @@ void lcomm_links_prepare(lcomm_links *links, lcomm_links_nap *nap, int extra) {
   }
 }
 
-void lcomm_links_doze(const lcomm_links_nap *nap, double limit_s) {
+bool lcomm_links_doze(const lcomm_links_nap *nap, double limit_s) {
   static const double BLIND_S = 50e-6;
   struct pollfd watched[LCOMM_LINKS_MAX + 1];
   if (nap->busy) {
-    return;
+    return false;
   }
   double doze_s = nap->blind && limit_s > BLIND_S ? BLIND_S : limit_s;
   struct timespec limit = {(time_t)doze_s, (long)(1e9 * (doze_s - (double)(time_t)doze_s))};
   memcpy(watched, nap->watched, sizeof(watched));
-  (void)ppoll(watched, nap->count, &limit, NULL); /* whatever woke us, all is looked at */
+  int rang = ppoll(watched, nap->count, &limit, NULL); /* whatever woke us, all is looked at */
+  return rang == 0 && !nap->blind;
 }
 
 void lcomm_links_awake(lcomm_links *links) {

@@ -57,7 +57,8 @@ void lcomm_links_memory_leave(lcomm_links *links);
 /* Sleeping until something arrives, in three parts, so that a lock need not be
  * held in the middle one: prepare fills a set, doze waits for it for at most
  * `limit_s`, awake ends it. A transport that is busy makes doze return at once;
- * one that cannot tell makes it short. extra: one more file descriptor, or -1. */
+ * one that cannot tell makes it short. extra: one more file descriptor, or -1.
+ * doze is true when it ran to its limit although every transport could have told. */
 typedef struct lcomm_links_nap {
   struct pollfd watched[LCOMM_LINKS_MAX + 1];
   nfds_t count;
@@ -65,7 +66,7 @@ typedef struct lcomm_links_nap {
 } lcomm_links_nap;
 
 void lcomm_links_prepare(lcomm_links *links, lcomm_links_nap *nap, int extra);
-void lcomm_links_doze(const lcomm_links_nap *nap, double limit_s);
+bool lcomm_links_doze(const lcomm_links_nap *nap, double limit_s);
 void lcomm_links_awake(lcomm_links *links);
 
 #endif
