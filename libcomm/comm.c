@@ -10,6 +10,7 @@
 #include "libcomm/capture.h"
 #include "libcomm/device_loan.h"
 #include "libcomm/driver.h"
+#include "libcomm/flow.h"
 #include "libcomm/residual.h"
 
 /* --------------------------------------------------------------- queries */
@@ -114,7 +115,9 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
   lcomm_buckets_free(comm);
   lcomm_residuals_free(comm);
   free_operations(comm);
+  lcomm_flow_cancel(comm);
   lcomm_links_close(&comm->links, orderly);
+  lcomm_flow_free(comm);
   if (comm->origin.release) {
     comm->origin.release(&comm->origin, orderly);
   }
@@ -136,6 +139,9 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   lcomm_status status = lcomm_comm_listen(comm);
   if (status == LCOMM_OK) {
     status = lcomm_barrier(comm);
+  }
+  if (status == LCOMM_OK) {
+    lcomm_flow_drain(comm);
   }
   bool moved = false;
   lcomm_operations_move(comm, &moved); /* after a failure: cancels what is left */

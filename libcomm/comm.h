@@ -59,9 +59,11 @@ struct lcomm_comm {
   /* What a loaded state adds to the numbers of buckets where they seed stochastic
    * rounding: that goes on as before, but the numbers themselves only grow. */
   uint32_t seed_shift;
-  uint32_t quiet_polls; /* polls in a row that moved nothing */
-  uint32_t quiet_moves; /* moves without any movement, all told */
-  bool overslept;       /* the last sleep ran to its limit: nothing rang */
+  struct lcomm_flow_pair **flow_pairs; /* flow.h: per peer, or NULL; NULL: not needed so far */
+  uint32_t flow_owed;                  /* credits that are due and have not left */
+  uint32_t quiet_polls;                /* polls in a row that moved nothing */
+  uint32_t quiet_moves;                /* moves without any movement, all told */
+  bool overslept;                      /* the last sleep ran to its limit: nothing rang */
   lcomm_ticket_book tickets;
 
   /* Runs of plain calls, kept for the next call of the same shape. */

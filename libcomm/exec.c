@@ -270,7 +270,7 @@ void lcomm_run_cancel(lcomm_run *run) {
 }
 
 int lcomm_run_awaited(const lcomm_run *run, uint32_t *step, bool *receiving) {
-  int peer = -1;
+  int peer = run->held_by;
   *receiving = false;
   for (uint32_t i = 0; i < run->message_count; i++) {
     const lcomm_step *it = &run->plan->schedule.steps[run->under_way[i]];

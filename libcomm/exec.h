@@ -62,6 +62,12 @@ struct lcomm_run {
   lcomm_summand *reduce_summands;
   uint8_t *tiles; /* for sources that are fetched: LCOMM_FETCH_SIZE bytes each */
 
+  /* Flow control, see flow.h. */
+  struct lcomm_flow_part *flow_parts; /* peers that this rank only sends to, or receives from */
+  uint32_t flow_part_count;
+  bool admitted; /* it may move */
+  int held_by;   /* the peer whose credit it waits for, or -1 */
+
   /* Progress. */
   uint32_t *waiting; /* per step: steps it still waits for */
   uint64_t *ready;   /* bit per step that may run now */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/flow.h"
 #include "libcomm/hold.h"
 
 /* ------------------------------------------------------------ life cycle */
@@ -69,6 +70,7 @@ lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
   operation->sequence = comm->next[lcomm_purpose_series(data->purpose)];
   operation->begun_s = operation->moved_s = lcomm_clock_s();
   lcomm_run_start(run, data, operation->sequence);
+  lcomm_flow_begin(run);
   lcomm_summary_begin(&comm->summary, operation->begun_s);
   append(comm, operation);
   *started = operation;
@@ -163,17 +165,22 @@ void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status) {
   }
 }
 
-static lcomm_status move_one(lcomm_comm *comm, lcomm_operation *operation, bool *moved) {
+static lcomm_status move_one(lcomm_comm *comm, lcomm_operation *operation, lcomm_flow_round *round,
+                             bool *moved) {
   bool here = false;
-  lcomm_status status = LCOMM_OK;
-  if (!lcomm_run_over(operation->run)) {
-    status = lcomm_run_progress(operation->run, &here);
+  lcomm_run *run = operation->run;
+  lcomm_status status = lcomm_flow_admit(round, run);
+  if (status == LCOMM_OK && run->admitted && !lcomm_run_over(run)) {
+    status = lcomm_run_progress(run, &here);
+  }
+  if (status == LCOMM_OK && run->admitted && lcomm_run_over(run)) {
+    status = lcomm_flow_end(run);
   }
   if (status != LCOMM_OK) {
     return status;
   }
   *moved |= here;
-  if (lcomm_run_over(operation->run)) {
+  if (run->admitted && lcomm_run_over(run)) {
     *moved = true;
     finish(comm, operation, LCOMM_OK);
   } else if (here) {
@@ -207,15 +214,19 @@ static lcomm_status look_for_missed(lcomm_comm *comm, bool *moved) {
 lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved) {
   enum { MOVES_BETWEEN_LOOKS = 256 };
   bool here = false;
+  lcomm_flow_round round = {{0}};
   lcomm_status status = comm->overslept ? look_for_missed(comm, &here) : LCOMM_OK;
   if (comm->first) {
     lcomm_links_progress(&comm->links);
   }
   status = status == LCOMM_OK ? lcomm_comm_listen(comm) : status;
+  if (status == LCOMM_OK && comm->flow_owed > 0) {
+    status = lcomm_flow_retry(comm);
+  }
   lcomm_operation *operation = comm->first;
   while (operation && status == LCOMM_OK) {
     lcomm_operation *next = operation->next;
-    status = move_one(comm, operation, &here);
+    status = move_one(comm, operation, &round, &here);
     operation = next;
   }
   if (status != LCOMM_OK) {

@@ -56,6 +56,9 @@ static bool waits_for_device(const lcomm_operation *operation) {
 
 /* Has it not moved since, nor since it last did? */
 static bool is_late(const lcomm_comm *comm, const lcomm_operation *operation, double since_s) {
+  if (!operation->run->admitted && operation->run->held_by < 0) {
+    return false; /* it waits for older operations of this rank */
+  }
   double moved_s = operation->moved_s > since_s ? operation->moved_s : since_s;
   return !waits_for_device(operation) && lcomm_clock_s() - moved_s >= comm->timeout_s;
 }

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "libcomm/exec_internal.h"
+#include "libcomm/flow.h"
 #include "libcomm/op.h"
 #include "libcomm/run_device.h"
 
@@ -137,6 +138,7 @@ static lcomm_status make_all(lcomm_run *run) {
   status = status == LCOMM_OK ? make_lossless(run) : status;
   status = status == LCOMM_OK ? make_scratch(run) : status;
   status = status == LCOMM_OK ? make_own_memory(run) : status;
+  status = status == LCOMM_OK ? lcomm_flow_plan(run) : status;
   return status == LCOMM_OK ? make_progress_state(run) : status;
 }
 
@@ -223,6 +225,7 @@ void lcomm_run_destroy(lcomm_run *run) {
   free(run->messages);
   free(run->under_way);
   free(run->quick_sent);
+  free(run->flow_parts);
   lcomm_plan_destroy((lcomm_plan *)run->plan);
   free(run);
 }

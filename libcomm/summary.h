@@ -69,7 +69,7 @@ typedef struct lcomm_summary {
   /* Time during which at least one operation was under way. */
   uint32_t under_way;
   double active_since_s, active_s;
-  uint64_t missed_wakeups; /* as in lcomm_stats */
+  uint64_t missed_wakeups, flow_waits; /* as in lcomm_stats */
   lcomm_summary_about about;
 } lcomm_summary;
 

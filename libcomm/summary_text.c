@@ -76,8 +76,7 @@ static void put_row(lcomm_writer *w, int index, const lcomm_summary_row *row,
 }
 
 /* What the numbers come to, in words. */
-static void put_verdict(lcomm_writer *w, const lcomm_summary_row *sum, double active_s,
-                        uint64_t missed_wakeups) {
+static void put_verdict(lcomm_writer *w, const lcomm_summary_row *sum, double active_s) {
   uint64_t sent = sum->cost.sent_bytes[LCOMM_LINK_NET];
   uint64_t exact = sum->cost.exact_bytes[LCOMM_LINK_NET];
   double ratio = sent > 0 ? (double)exact / (double)sent : 0;
@@ -98,11 +97,19 @@ static void put_verdict(lcomm_writer *w, const lcomm_summary_row *sum, double ac
   double share = active_s > 0 ? sum->wait_s / active_s : 0;
   lcomm_write(w, "; %.0f %% of the %.3f s with an operation under way were spent waiting.\n",
               100 * share, active_s);
-  if (missed_wakeups > 0) {
+}
+
+/* What should not be, or what others are the reason of; nothing when all is well. */
+static void put_remarks(lcomm_writer *w, const lcomm_summary *summary) {
+  if (summary->flow_waits > 0) {
+    lcomm_write(w, "  %llu operations waited until a slower rank had caught up.\n",
+                (unsigned long long)summary->flow_waits);
+  }
+  if (summary->missed_wakeups > 0) {
     lcomm_write(w,
                 "  %llu sleeps ran to their limit while a message was complete: a transport did "
                 "not ring.\n",
-                (unsigned long long)missed_wakeups);
+                (unsigned long long)summary->missed_wakeups);
   }
 }
 
@@ -125,6 +132,7 @@ size_t lcomm_summary_print(const lcomm_summary *summary, double now_s, char *tex
   if (summary->under_way > 0) {
     active_s += now_s - summary->active_since_s;
   }
-  put_verdict(&w, &sum, active_s, summary->missed_wakeups);
+  put_verdict(&w, &sum, active_s);
+  put_remarks(&w, summary);
   return w.length;
 }

@@ -569,6 +569,10 @@ typedef struct lcomm_stats {
   double wait_s;                             /* ... with nothing to do but wait */
   uint64_t missed_wakeups;                   /* sleeps that ran to their limit while a message
                                                 was complete; 0 unless a transport is at fault */
+  uint64_t flow_waits;                       /* operations that waited until a peer had caught up:
+                                                where a rank only sends to a peer, as the root of
+                                                a broadcast does, it is at most 64 operations or
+                                                4 MiB and one operation ahead of it */
 } lcomm_stats;
 
 /* Counters of this rank since creation or the last reset. Not collective. */
