@@ -89,9 +89,9 @@ endif
 # On other processors than x86-64 the scalar table is the only one.
 X86 := $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null))
 OTHER_KERNELS := $(if $(X86),kernels/generic.c,kernels/x86.c kernels/avx%.c)
-# UCX is opened at run time; the build needs its headers only.
+# UCX is opened at run time; the build needs its headers only, and some files not even those.
 HAVE_UCX := $(shell pkg-config --exists ucx 2>/dev/null && echo yes)
-UCX_PART := libcomm/transport/ucx_% libcomm/transport/list.c
+UCX_PART := $(filter-out %/ucx_addresses.c,$(wildcard libcomm/transport/ucx_*.c)) libcomm/transport/list.c
 OTHER_TRANSPORTS := $(if $(HAVE_UCX),libcomm/transport/list_without_ucx.c,$(UCX_PART))
 LIB_SOURCES := $(filter-out $(OTHER_KERNELS),$(wildcard kernels/*.c)) $(wildcard codecs/*.c libcomm/*.c) \
   $(filter-out libcomm/doors/% $(OTHER_TRANSPORTS),$(wildcard libcomm/*/*.c))

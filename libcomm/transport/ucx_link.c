@@ -8,17 +8,16 @@
 #include <string.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/transport/ucx_addresses.h"
 #include "libcomm/transport/ucx_internal.h"
 
-enum { ADDRESS_MAX = 1 << 16 };
 #define MEETING_S 20.0 /* a link that does not answer for so long is none */
 #define UNLINK_S 0.2   /* to cut what is no link */
 
-/* One rank's part of the exchange of addresses, of equal size everywhere. */
+/* What all ranks said of their addresses, see ucx_addresses.h. */
 typedef struct address_book {
-  uint32_t *sizes;
-  unsigned char *addresses; /* `largest` bytes per rank */
-  size_t largest;
+  uint8_t *labels, *rows;
+  size_t width; /* of a row */
 } address_book;
 
 /* -------------------------------------------------------- addresses */
@@ -38,36 +37,31 @@ static bool gather(const lcomm_boot *boot, const void *own, void *all, size_t si
   return boot->allgather(boot->context, own, all, size) == 0;
 }
 
-/* Two allgathers, whatever this rank has. A rank without an address sends
- * size 0. False when the bootstrap or memory failed. */
+/* Two allgathers, whatever this rank has. A rank without an address says so.
+ * False when the bootstrap or memory failed. */
 static bool exchange(const lcomm_boot *boot, const ucp_worker_attr_t *own, address_book *book) {
-  int size = boot->world_size;
-  uint32_t mine = own->address_length <= ADDRESS_MAX ? (uint32_t)own->address_length : 0;
-  book->sizes = calloc((size_t)size, sizeof(*book->sizes));
-  if (!book->sizes || !gather(boot, &mine, book->sizes, sizeof(mine))) {
+  size_t size = (size_t)boot->world_size, length = own->address_length;
+  uint8_t label[LCOMM_UCX_LABEL_SIZE];
+  lcomm_ucx_label_pack(own->address, length, label);
+  book->labels = calloc(size, sizeof(label));
+  if (!book->labels || !gather(boot, label, book->labels, sizeof(label))) {
     return false;
   }
-  book->largest = 1;
-  for (int i = 0; i < size; i++) {
-    if (book->sizes[i] > ADDRESS_MAX) {
-      book->sizes[i] = 0; /* nonsense */
-    }
-    book->largest = book->sizes[i] > book->largest ? book->sizes[i] : book->largest;
+  book->width = lcomm_ucx_addresses_width(book->labels, boot->world_size);
+  uint8_t *row = calloc(1, book->width);
+  book->rows = calloc(size, book->width);
+  bool done = row && book->rows;
+  if (done && length > 0 && length <= book->width) { /* longer: its label was damaged on the way */
+    memcpy(row, own->address, length);
   }
-  unsigned char *padded = calloc(1, book->largest);
-  book->addresses = calloc((size_t)size, book->largest);
-  bool done = padded && book->addresses;
-  if (done && mine > 0) {
-    memcpy(padded, own->address, mine);
-  }
-  done = done && gather(boot, padded, book->addresses, book->largest);
-  free(padded);
+  done = done && gather(boot, row, book->rows, book->width);
+  free(row);
   return done;
 }
 
 static void forget_book(address_book *book) {
-  free(book->sizes);
-  free(book->addresses);
+  free(book->labels);
+  free(book->rows);
 }
 
 /* --------------------------------------------------------- endpoints */
@@ -123,8 +117,9 @@ static void explain(lcomm_ucx_transport *t, int rank) {
   char device[64], what[160];
   const lcomm_ucx_peer *peer = &t->peers[rank];
   name_device(peer, device, sizeof(device));
-  const char *reason = peer->failed == UCS_OK ? "the other side cannot reach this rank"
-                                              : lcomm_ucx.ucs_status_string(peer->failed);
+  const char *reason = peer->failed != UCS_OK ? lcomm_ucx.ucs_status_string(peer->failed)
+                       : peer->endpoint       ? "the other side cannot reach this rank"
+                                              : "it has no address, or a damaged one came";
   snprintf(what, sizeof(what), "no link%s%s: %s; LCOMM_UCX_NET_DEVICES names devices to use",
            device[0] ? " over " : "", device, reason);
   if (t->why[0] == '\0') {
@@ -135,8 +130,9 @@ static void explain(lcomm_ucx_transport *t, int rank) {
 static void connect_all(lcomm_ucx_transport *t, const address_book *book, double timeout_s) {
   double limit_s = timeout_s < MEETING_S ? timeout_s : MEETING_S;
   for (int i = 0; i < t->size; i++) {
-    if (i != t->rank && book->sizes[i] > 0) {
-      connect_to(t, i, book->addresses + (size_t)i * book->largest);
+    const uint8_t *address = lcomm_ucx_address_find(book->labels, book->rows, book->width, i);
+    if (i != t->rank && address) {
+      connect_to(t, i, address);
     }
   }
   lcomm_ucx_meet(t, lcomm_clock_s() + limit_s);

@@ -49,5 +49,6 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"capture", lcomm_fuzz_capture},
     {"trace", lcomm_fuzz_trace},
     {"store", lcomm_fuzz_store},
+    {"ucx_addresses", lcomm_fuzz_ucx_addresses},
     {NULL, NULL},
 };

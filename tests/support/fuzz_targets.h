@@ -18,6 +18,7 @@
 #include "tests/support/fuzz_topk.h"
 #include "tests/support/fuzz_topo.h"
 #include "tests/support/fuzz_trace.h"
+#include "tests/support/fuzz_ucx_addresses.h"
 
 typedef struct lcomm_fuzz_target {
   const char *name;

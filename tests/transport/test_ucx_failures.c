@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
+#include "libcomm/transport/ucx_addresses.h"
 #include "tests/transport/test_ucx.h"
 
 /* ------------------------------------------------------------ a peer that dies */
@@ -130,20 +131,20 @@ static void keep_silent(forked *self) {
   char why[LCOMM_TRANSPORT_WHY_MAX];
   lcomm_ucx_interfaces none = {0}, all_interfaces[2];
   lcomm_ucx_place place;
-  uint32_t sizes[2];
+  uint8_t label[LCOMM_UCX_LABEL_SIZE], labels[2 * LCOMM_UCX_LABEL_SIZE];
   unsigned char reached[2] = {1, 1}, all_reached[4];
   ucp_worker_attr_t own = {.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS};
   bool works = lcomm_ucx_load(why) == LCOMM_OK &&
                lcomm_ucx_place_open("", &place, why) == LCOMM_OK &&
                lcomm_ucx.ucp_worker_query(place.worker, &own) == UCS_OK;
   forked_require(self, works, "%s", why);
-  uint32_t size = (uint32_t)own.address_length;
+  lcomm_ucx_label_pack(own.address, own.address_length, label);
   self->boot.allgather(self->boot.context, &none, all_interfaces, sizeof(none));
-  self->boot.allgather(self->boot.context, &size, sizes, sizeof(size));
-  size_t largest = sizes[0] > sizes[1] ? sizes[0] : sizes[1];
-  unsigned char *padded = calloc(3, largest);
-  memcpy(padded, own.address, size);
-  self->boot.allgather(self->boot.context, padded, padded + largest, largest);
+  self->boot.allgather(self->boot.context, label, labels, sizeof(label));
+  size_t width = lcomm_ucx_addresses_width(labels, 2);
+  unsigned char *padded = calloc(3, width);
+  memcpy(padded, own.address, own.address_length);
+  self->boot.allgather(self->boot.context, padded, padded + width, width);
   self->boot.allgather(self->boot.context, reached, all_reached, sizeof(reached));
   free(padded);
   lcomm_ucx.ucp_worker_release_address(place.worker, own.address);
@@ -171,6 +172,48 @@ static void peer_that_does_not_answer_is_found_at_open(void **state) {
   (void)state;
   skip_without_ucx();
   forked_run(2, open_towards_silence);
+}
+
+/* ------------------------------------------------ a bootstrap that damages bytes */
+
+/* The allgathers of an open: interfaces, labels, addresses, who was reached. */
+enum { LABELS = 1, ADDRESSES = 2 };
+
+static lcomm_boot honest;
+static int gathers, damaged;
+
+/* Of every rank's part in one allgather: a size that is too small, or a byte. */
+static int damaging_allgather(void *context, const void *send, void *receive, size_t size) {
+  int status = honest.allgather(context, send, receive, size);
+  for (int rank = 0; gathers == damaged && rank < honest.world_size; rank++) {
+    unsigned char *part = (unsigned char *)receive + (size_t)rank * size;
+    if (damaged == LABELS) {
+      memcpy(part, (const unsigned char[4]){1, 0, 0, 0}, 4);
+    } else {
+      part[size / 2] ^= 0x40;
+    }
+  }
+  gathers++;
+  return status;
+}
+
+static void open_over_damage(forked *self) {
+  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_transport *t = NULL;
+  honest = self->boot;
+  self->boot.allgather = damaging_allgather;
+  for (damaged = LABELS; damaged <= ADDRESSES; damaged++) {
+    gathers = 0;
+    lcomm_status status = try_open(self, &t, why);
+    forked_require(self, status == LCOMM_ERR_TRANSPORT, "status %d", (int)status);
+    forked_require(self, strstr(why, "a damaged one came") != NULL, "'%s'", why);
+  }
+}
+
+static void damaged_address_is_no_address(void **state) {
+  (void)state;
+  skip_without_ucx();
+  forked_run(2, open_over_damage);
 }
 
 /* -------------------------------------------------------- UCX is not there */
@@ -236,6 +279,7 @@ int main(void) {
       cmocka_unit_test(peer_that_dies_in_the_middle_of_a_message_is_named),
       cmocka_unit_test(close_ends_whatever_is_under_way),
       cmocka_unit_test(peer_that_does_not_answer_is_found_at_open),
+      cmocka_unit_test(damaged_address_is_no_address),
       cmocka_unit_test(missing_library_is_said),
       cmocka_unit_test(library_without_the_functions_is_said),
       cmocka_unit_test(rank_without_the_library_does_not_hold_up_the_others),
