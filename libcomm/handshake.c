@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/base/status.h"
 #include "libcomm/driver.h"
 #include "libcomm/hello.h"
 #include "libcomm/op.h"
@@ -22,69 +23,9 @@ typedef struct making {
   lcomm_hello *all, *mine;
 } making;
 
-/* --------------------------------------------------- judging all answers */
-
 static lcomm_status complain(int rank, const lcomm_identity *identity, lcomm_status status,
                              const char *sentence) {
   return lcomm_error_thread(status, "rank %d (host %.63s): %s", rank, identity->host, sentence);
-}
-
-/* A rank that could not prepare itself stops all; the lowest one is named. */
-static lcomm_status judge_preparations(const lcomm_hello *all, int size, int rank) {
-  char sentence[LCOMM_POLICY_ERROR_MAX + 160];
-  for (int i = 0; i < size; i++) {
-    if (memcmp(all[i].magic, "libcomm", 8) != 0) {
-      snprintf(sentence, sizeof(sentence), "rank %d does not speak libcomm's handshake", i);
-      return complain(rank, &all[rank].identity, LCOMM_ERR_MISMATCH, sentence);
-    }
-  }
-  for (int i = 0; i < size; i++) {
-    if (all[i].status == LCOMM_OK) {
-      continue;
-    }
-    snprintf(sentence, sizeof(sentence), "%.*s", (int)sizeof(all[i].error) - 1, all[i].error);
-    if (i != rank) {
-      snprintf(sentence, sizeof(sentence), "rank %d (host %.63s) reports: %.*s", i,
-               all[i].identity.host, (int)sizeof(all[i].error) - 1, all[i].error);
-    }
-    return complain(rank, &all[rank].identity, (lcomm_status)all[i].status, sentence);
-  }
-  return LCOMM_OK;
-}
-
-/* The first rank that differs from rank 0 is named, with both values. */
-static lcomm_status judge_equality(const lcomm_hello *all, int size, int rank) {
-  char sentence[2 * LCOMM_POLICY_MAX + 160];
-  for (int i = 1; i < size; i++) {
-    if (all[i].version != all[0].version || all[i].wire_version != all[0].wire_version) {
-      snprintf(sentence, sizeof(sentence),
-               "rank 0 runs libcomm %d (wire %d), rank %d runs %d (wire %d); install the same "
-               "libcomm on all hosts",
-               all[0].version, all[0].wire_version, i, all[i].version, all[i].wire_version);
-      return complain(rank, &all[rank].identity, LCOMM_ERR_MISMATCH, sentence);
-    }
-    if (memcmp(all[i].policy, all[0].policy, sizeof(all[0].policy)) != 0) {
-      snprintf(sentence, sizeof(sentence),
-               "the policy of rank 0 is \"%.300s\", that of rank %d is \"%.300s\"; give all ranks "
-               "the same policy",
-               all[0].policy, i, all[i].policy);
-      return complain(rank, &all[rank].identity, LCOMM_ERR_MISMATCH, sentence);
-    }
-    if (all[i].nodes != all[0].nodes) {
-      snprintf(sentence, sizeof(sentence),
-               "rank 0 poses as %d nodes, rank %d as %d; give all ranks the same LCOMM_NODES",
-               all[0].nodes, i, all[i].nodes);
-      return complain(rank, &all[rank].identity, LCOMM_ERR_MISMATCH, sentence);
-    }
-    if (memcmp(all[i].transport, all[0].transport, sizeof(all[0].transport)) != 0) {
-      snprintf(sentence, sizeof(sentence),
-               "the transports of rank 0 are '%.63s', those of rank %d are '%.63s'; give all ranks "
-               "the same LCOMM_TRANSPORT",
-               all[0].transport, i, all[i].transport);
-      return complain(rank, &all[rank].identity, LCOMM_ERR_MISMATCH, sentence);
-    }
-  }
-  return LCOMM_OK;
 }
 
 static lcomm_status make_topology(lcomm_comm *comm, const lcomm_hello *all) {
@@ -117,8 +58,7 @@ static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, ma
   lcomm_hello *all = m->all;
   lcomm_hello_prepare(comm, config, &m->summary, m->mine);
   lcomm_status status = gather(m->boot, m->mine, all, sizeof(*all));
-  status = status == LCOMM_OK ? judge_preparations(all, comm->size, comm->rank) : status;
-  status = status == LCOMM_OK ? judge_equality(all, comm->size, comm->rank) : status;
+  status = status == LCOMM_OK ? lcomm_hello_judge(all, comm->size, comm->rank) : status;
   status = status == LCOMM_OK ? make_topology(comm, all) : status;
   if (status == LCOMM_OK) {
     memcpy(comm->policy_text, m->mine->policy, sizeof(comm->policy_text));
@@ -170,11 +110,11 @@ static lcomm_status agree(lcomm_comm *comm, const making *m, lcomm_status mine) 
   int32_t *all = calloc((size_t)comm->size, sizeof(*all));
   lcomm_status status = all ? gather(m->boot, &own, all, sizeof(own)) : LCOMM_ERR_MEMORY;
   for (int i = 0; status == LCOMM_OK && i < comm->size; i++) {
-    status = (lcomm_status)all[i];
+    char sentence[288], text[LCOMM_STATUS_TEXT_MAX];
+    status = lcomm_status_heard(all[i], text);
     if (status != LCOMM_OK && mine == LCOMM_OK) {
-      char sentence[160];
       snprintf(sentence, sizeof(sentence), "rank %d (host %.63s) could not go on: %s", i,
-               m->all[i].identity.host, lcomm_status_string(status));
+               m->all[i].identity.host, text);
       complain(comm->rank, &m->mine->identity, status, sentence);
     }
   }

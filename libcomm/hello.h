@@ -29,4 +29,11 @@ typedef struct lcomm_hello {
 void lcomm_hello_prepare(lcomm_comm *comm, const lcomm_config *given, lcomm_summary_mode *summary,
                          lcomm_hello *mine);
 
+/* What all ranks have said, in rank order, as it came from them: any bytes. Their
+ * texts are made fit to be shown. LCOMM_OK when all could prepare themselves and were
+ * told the same; else the status, equal on all ranks, and the sentence as the
+ * thread's error, told by `rank`, names the lowest rank that is wrong. Never a
+ * number of a peer that is no status: that is WIRE. */
+lcomm_status lcomm_hello_judge(lcomm_hello *all, int size, int rank);
+
 #endif

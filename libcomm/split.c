@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libcomm/base/env.h"
+#include "libcomm/base/status.h"
 #include "libcomm/driver.h"
 
 /* ----------------------------------------------------------- who is a member */
@@ -99,11 +100,11 @@ static lcomm_status take_mpi(lcomm_split_meeting *m, lcomm_origin *origin) {
     status = LCOMM_ERR_TRANSPORT;
   }
   for (int i = 0; status == LCOMM_OK && i < m->count; i++) {
-    status = (lcomm_status)all[i];
+    char who[96], text[LCOMM_STATUS_TEXT_MAX];
+    status = lcomm_status_heard(all[i], text);
     if (status != LCOMM_OK && mine == LCOMM_OK) {
-      char who[96];
-      lcomm_error_thread(status, "%s got no communicator from MPI",
-                         lcomm_comm_who(m->parent, m->members[i], who, sizeof(who)));
+      lcomm_error_thread(status, "%s got no communicator from MPI: %s",
+                         lcomm_comm_who(m->parent, m->members[i], who, sizeof(who)), text);
     }
   }
   free(all);

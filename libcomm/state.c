@@ -14,6 +14,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "libcomm/base/status.h"
+#include "libcomm/base/text.h"
 #include "libcomm/driver.h"
 
 /* What a rank tells the others of what it has read. Travels as words. */
@@ -174,19 +176,21 @@ static lcomm_status read_all(loading *it) {
 /* The sentence of the first rank that failed, from every rank's mouth. */
 static lcomm_status report(loading *it, int failed) {
   lcomm_comm *comm = it->comm;
-  char who[96];
-  lcomm_status verdict_status = (lcomm_status)it->all[failed].status;
+  char who[96], text[LCOMM_STATUS_TEXT_MAX];
+  lcomm_status verdict_status = lcomm_status_heard(it->all[failed].status, text);
   lcomm_status status = lcomm_broadcast(
       comm, it->placement.why, sizeof(it->placement.why) / sizeof(float), LCOMM_FLOAT32, failed);
   if (status != LCOMM_OK) {
     return status;
   }
-  it->placement.why[sizeof(it->placement.why) - 1] = '\0';
+  lcomm_text_sanitize(it->placement.why, sizeof(it->placement.why));
   if (failed == comm->rank) {
     return lcomm_refuse(comm, verdict_status, "lcomm_state_load: %s", it->placement.why);
   }
+  bool known = (int32_t)verdict_status == it->all[failed].status;
   return lcomm_refuse(comm, verdict_status, "lcomm_state_load: %s reports: %s",
-                      lcomm_comm_who(comm, failed, who, sizeof(who)), it->placement.why);
+                      lcomm_comm_who(comm, failed, who, sizeof(who)),
+                      known ? it->placement.why : text);
 }
 
 static lcomm_status agree(loading *it, lcomm_status mine) {

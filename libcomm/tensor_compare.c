@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/base/text.h"
 #include "libcomm/bucket.h"
 
 /* What is compared, as it is broadcast by rank 0. Multiples of 4 bytes. */
@@ -39,17 +40,20 @@ static const char *describe(const tensor_row *row, char *text, size_t size) {
 
 static lcomm_status compare_rows(lcomm_comm *comm, const tensor_row *rows) {
   char who[96], ours[256], theirs[256];
+  tensor_row other;
   for (size_t i = 0; i < comm->tensor_count; i++) {
     tensor_row mine;
     fill_row(comm->tensors[i], &mine);
     if (memcmp(&mine, &rows[i], sizeof(mine)) == 0) {
       continue;
     }
+    other = rows[i];
+    lcomm_text_sanitize(other.name, sizeof(other.name));
     return lcomm_fail(comm, LCOMM_ERR_MISMATCH,
                       "tensor number %zu is %s here, but %s on %s. All ranks must add the same "
                       "tensors in the same order.",
                       i, describe(&mine, ours, sizeof(ours)),
-                      describe(&rows[i], theirs, sizeof(theirs)),
+                      describe(&other, theirs, sizeof(theirs)),
                       lcomm_comm_who(comm, 0, who, sizeof(who)));
   }
   return LCOMM_OK;

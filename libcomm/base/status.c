@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
+#include "libcomm/base/status.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
 #include "libcomm/include/libcomm_calls.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -46,6 +51,20 @@ const char *lcomm_status_string(lcomm_status status) {
   };
   size_t index = status_index(status);
   return index < COUNT_OF(texts) ? texts[index] : "unknown status";
+}
+
+lcomm_status lcomm_status_heard(int32_t number, char *text) {
+  bool known = number <= 0 && number >= LCOMM_ERR_INTERNAL; /* the last of the list */
+  lcomm_status status = known ? (lcomm_status)number : LCOMM_ERR_WIRE;
+  if (text && known) {
+    snprintf(text, LCOMM_STATUS_TEXT_MAX, "%s", lcomm_status_string(status));
+  } else if (text) {
+    snprintf(text, LCOMM_STATUS_TEXT_MAX,
+             "it answers %d, which is no status; install the same libcomm on all hosts, and check "
+             "the network",
+             (int)number);
+  }
+  return status;
 }
 
 const char *lcomm_call_name(lcomm_call_kind kind) {

@@ -3,7 +3,7 @@
 
 /* Which transport reaches which peer: opening, and what concerns all of them. */
 
-#include "libcomm/transport/links.h"
+#include "libcomm/transport/links_judge.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,14 +69,10 @@ lcomm_status lcomm_links_parse(const char *names, char *why, size_t size) {
 
 /* --------------------------------------------------------------- opening */
 
-/* What a rank says after the transports were opened. */
-typedef struct answer {
-  int32_t lonely; /* a peer without a link, or -1 */
-  char why[LCOMM_LINKS_WHY_MAX];
-} answer;
+typedef lcomm_links_answer answer;
 
 static void find_lonely(const lcomm_links *links, answer *mine) {
-  mine->lonely = -1;
+  mine->lonely = LCOMM_LINKS_COMPLETE;
   for (int peer = links->size - 1; peer >= 0; peer--) {
     if (peer != links->rank && !links->of[peer]) {
       mine->lonely = peer;
@@ -111,27 +107,11 @@ static void open_one(const lcomm_transport_setup *setup, const lcomm_transport_t
   }
 }
 
-/* Everyone's answers: has everybody a link to everybody? The same verdict on
- * all ranks. */
-static bool judge(const lcomm_transport_setup *setup, const answer *all, char *why) {
-  bool complete = true;
-  for (int i = setup->size - 1; i >= 0; i--) {
-    if (all[i].lonely >= 0 && all[i].lonely < setup->size) {
-      complete = false;
-      snprintf(why, LCOMM_LINKS_WHY_MAX,
-               "rank %d (host %.63s) has no link to rank %d (host %.63s): %.300s", i,
-               setup->identities[i].host, all[i].lonely, setup->identities[all[i].lonely].host,
-               all[i].why);
-    }
-  }
-  return complete;
-}
-
 static lcomm_status open_all(const lcomm_transport_setup *setup, const char *names,
                              lcomm_links *links, answer *all, char *why) {
   answer *mine = &all[setup->size];
-  bool complete = setup->size == 1;
-  for (int i = 0; lcomm_transport_list[i] && !complete; i++) {
+  lcomm_status status = setup->size == 1 ? LCOMM_OK : LCOMM_ERR_TRANSPORT;
+  for (int i = 0; lcomm_transport_list[i] && status == LCOMM_ERR_TRANSPORT; i++) {
     if (!is_auto(names) && !lists(names, lcomm_transport_list[i]->name)) {
       continue;
     }
@@ -141,9 +121,9 @@ static lcomm_status open_all(const lcomm_transport_setup *setup, const char *nam
       snprintf(why, LCOMM_LINKS_WHY_MAX, "the bootstrap failed while links were opened");
       return LCOMM_ERR_TRANSPORT;
     }
-    complete = judge(setup, all, why);
+    status = lcomm_links_judge(all, setup->identities, setup->size, why);
   }
-  return complete ? LCOMM_OK : LCOMM_ERR_TRANSPORT;
+  return status;
 }
 
 lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *names,
