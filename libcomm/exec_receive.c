@@ -9,17 +9,31 @@
 #include "codecs/wire.h"
 #include "libcomm/device_loan.h"
 #include "libcomm/exec_internal.h"
+#include "libcomm/header_judge.h"
 
-static lcomm_status disagree(lcomm_run *run, uint32_t index, const char *what, uint64_t theirs,
-                             uint64_t ours) {
+static lcomm_status disagree(lcomm_run *run, uint32_t index, const lcomm_header_verdict *verdict) {
   char peer[96];
   const lcomm_step *step = &run->plan->schedule.steps[index];
   return lcomm_fail(run->comm, LCOMM_ERR_MISMATCH,
                     "%s #%u, step %u: %s sent %s %llu where %llu was expected. All ranks must call "
                     "the same collective with the same count, type and policy.",
                     lcomm_collective_name(run->plan->collective), run->sequence, index,
-                    lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)), what,
-                    (unsigned long long)theirs, (unsigned long long)ours);
+                    lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)),
+                    lcomm_header_field_name(verdict->field), (unsigned long long)verdict->theirs,
+                    (unsigned long long)verdict->ours);
+}
+
+static lcomm_status damaged(lcomm_run *run, uint32_t index, const lcomm_header_verdict *verdict) {
+  char peer[96];
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  return lcomm_fail(run->comm, LCOMM_ERR_WIRE,
+                    "%s #%u, step %u: the header of the message from %s was damaged on its way: "
+                    "its %s is %llu where %llu belongs. Check network and memory of both hosts; "
+                    "check=xxhash in the policy watches over payloads, too.",
+                    lcomm_collective_name(run->plan->collective), run->sequence, index,
+                    lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)),
+                    lcomm_header_field_name(verdict->field), (unsigned long long)verdict->theirs,
+                    (unsigned long long)verdict->ours);
 }
 
 static lcomm_status other_plan(lcomm_run *run, uint32_t index) {
@@ -29,7 +43,7 @@ static lcomm_status other_plan(lcomm_run *run, uint32_t index) {
       run->comm, LCOMM_ERR_MISMATCH,
       "%s%s #%u of %llu elements, step %u: the message from %s belongs to another plan; its count, "
       "type, policy, residual or tensors differ, or an earlier call did. All ranks must call the "
-      "same collective with the same arguments.",
+      "same collective with the same arguments; where they do, the header was damaged on its way.",
       lcomm_collective_name(run->plan->collective),
       lcomm_purpose_text(run->terms.purpose, run->terms.residual, purpose), run->sequence,
       (unsigned long long)run->plan->count, index,
@@ -51,30 +65,22 @@ static lcomm_status check_header(lcomm_run *run, uint32_t index, const lcomm_wir
   const lcomm_step *step = &run->plan->schedule.steps[index];
   const lcomm_slot *slot = &run->plan->schedule.slots[step->slot];
   const lcomm_format *format = lcomm_run_format(run, step->slot);
-  lcomm_wire_header ours = {.flags = run->plan->checksum ? LCOMM_WIRE_CHECKSUM : 0};
-  lcomm_wire_set_format(&ours, format);
-  if (header->sequence != run->sequence) {
-    return disagree(run, index, "operation number", header->sequence, run->sequence);
+  lcomm_header_expected expected = {
+      .header = {.dtype = (uint8_t)run->plan->dtype,
+                 .flags = run->plan->checksum ? LCOMM_WIRE_CHECKSUM : 0,
+                 .parameters = run->parameters,
+                 .sequence = run->sequence,
+                 .count = slot->count,
+                 .payload_size = run->slots[step->slot].wire_capacity},
+      .exact_size = !lcomm_format_is_sparse(format) && !format->zstd};
+  lcomm_wire_set_format(&expected.header, format);
+  lcomm_header_verdict verdict = lcomm_header_judge(header, &expected);
+  if (verdict.status == LCOMM_ERR_WIRE) {
+    return damaged(run, index, &verdict);
   }
-  if (header->count != slot->count) {
-    return disagree(run, index, "element count", header->count, slot->count);
-  }
-  if (header->dtype != (uint8_t)run->plan->dtype) {
-    return disagree(run, index, "data type", header->dtype, (uint64_t)run->plan->dtype);
-  }
-  if (header->codec != ours.codec) {
-    return disagree(run, index, "codec", header->codec, ours.codec);
-  }
-  if (header->flags != ours.flags) {
-    return disagree(run, index, "codec flags", header->flags, ours.flags);
-  }
-  if (header->parameters != run->parameters) {
-    return other_plan(run, index);
-  }
-  size_t capacity = run->slots[step->slot].wire_capacity;
-  bool exact_size = !lcomm_format_is_sparse(format) && !format->zstd;
-  if (header->payload_size > capacity || (exact_size && header->payload_size != capacity)) {
-    return disagree(run, index, "payload bytes", header->payload_size, capacity);
+  if (verdict.status == LCOMM_ERR_MISMATCH) {
+    return verdict.field == LCOMM_HEADER_PARAMETERS ? other_plan(run, index)
+                                                    : disagree(run, index, &verdict);
   }
   return LCOMM_OK;
 }
