@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libcomm/base/text.h"
 #include "libcomm/driver.h"
 #include "libcomm/op.h"
 
@@ -94,7 +95,7 @@ static void hear_error(lcomm_comm *comm, const uint8_t *bytes) {
   char who[96], sentence[LCOMM_ERROR_MAX];
   notice heard;
   memcpy(&heard, bytes, sizeof(heard));
-  heard.text[sizeof(heard.text) - 1] = '\0';
+  lcomm_text_sanitize(heard.text, sizeof(heard.text));
   bool known = heard.status < 0 && heard.status >= LCOMM_ERR_INTERNAL;
   lcomm_comm_who(comm, comm->rank, who, sizeof(who));
   snprintf(sentence, sizeof(sentence), "%s: stopped by %.900s", who, heard.text);

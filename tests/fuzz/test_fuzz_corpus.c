@@ -175,6 +175,7 @@ int main(void) {
       PROPERTY("any_trace_is_read_or_refused", "trace"),
       PROPERTY("any_message_of_a_store_is_read_or_refused", "store"),
       PROPERTY("any_addresses_of_ucx_are_found_whole_or_not_at_all", "ucx_addresses"),
+      PROPERTY("any_notice_of_a_peer_is_heard_or_refused", "notice"),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,5 +50,6 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"trace", lcomm_fuzz_trace},
     {"store", lcomm_fuzz_store},
     {"ucx_addresses", lcomm_fuzz_ucx_addresses},
+    {"notice", lcomm_fuzz_notice},
     {NULL, NULL},
 };

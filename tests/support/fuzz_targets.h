@@ -11,6 +11,7 @@
 #include "tests/support/fuzz_dense.h"
 #include "tests/support/fuzz_idx.h"
 #include "tests/support/fuzz_lossless.h"
+#include "tests/support/fuzz_notice.h"
 #include "tests/support/fuzz_policy.h"
 #include "tests/support/fuzz_sources.h"
 #include "tests/support/fuzz_state.h"

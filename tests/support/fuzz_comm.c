@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "tests/support/fuzz_comm.h"
+
+#include "tests/support/fuzz_promise.h"
+
+static fuzz_link *link_of(lcomm_transport *transport) {
+  return (fuzz_link *)transport;
+}
+
+/* ------------------------------------------------------------- messages */
+
+/* A message on its way: the bytes of a receive, its room. */
+static lcomm_status send_it(lcomm_transport *transport, int peer, uint32_t tag, const void *bytes,
+                            size_t size, lcomm_transfer *transfer) {
+  (void)peer;
+  (void)tag;
+  (void)bytes;
+  (void)size;
+  *transfer = (lcomm_transfer){{0}};
+  return fuzz_u8(link_of(transport)->in) == 255 ? LCOMM_ERR_TRANSPORT : LCOMM_OK;
+}
+
+static lcomm_status receive_it(lcomm_transport *transport, int peer, uint32_t tag, void *bytes,
+                               size_t capacity, lcomm_transfer *transfer) {
+  (void)peer;
+  (void)tag;
+  *transfer = (lcomm_transfer){{(uintptr_t)bytes, capacity}};
+  return fuzz_u8(link_of(transport)->in) == 255 ? LCOMM_ERR_TRANSPORT : LCOMM_OK;
+}
+
+/* One byte: 255 a failure, 254 nothing yet, an even number all bytes, an odd one
+ * fewer. */
+static lcomm_status test_it(lcomm_transport *transport, lcomm_transfer *transfer, bool *over,
+                            size_t *size) {
+  fuzz_link *link = link_of(transport);
+  uint8_t how = fuzz_u8(link->in);
+  uint8_t *bytes = (uint8_t *)(uintptr_t)transfer->opaque[0];
+  size_t capacity = (size_t)transfer->opaque[1];
+  if (how == 255) {
+    return LCOMM_ERR_TRANSPORT;
+  }
+  *over = how != 254;
+  if (*over && bytes) {
+    capacity = how % 2 == 0 || capacity == 0 ? capacity : how % capacity;
+    fuzz_take(link->in, bytes, capacity);
+  }
+  if (*over && bytes && size) {
+    *size = capacity;
+  }
+  return LCOMM_OK;
+}
+
+static void cancel_it(lcomm_transport *transport, lcomm_transfer *transfer) {
+  (void)transport;
+  *transfer = (lcomm_transfer){{0}};
+}
+
+/* -------------------------------------------------------------- notices */
+
+static void tell_it(lcomm_transport *transport, int peer, const void *notice) {
+  (void)peer;
+  int32_t kind;
+  memcpy(&kind, notice, sizeof(kind));
+  fuzz_require(kind > 0, "a notice has a kind");
+  link_of(transport)->told++;
+}
+
+static bool hear_it(lcomm_transport *transport, void *notice) {
+  fuzz_link *link = link_of(transport);
+  if (!link->has_notice) {
+    return false;
+  }
+  memcpy(notice, link->notice, LCOMM_NOTICE_SIZE);
+  link->has_notice = false;
+  return true;
+}
+
+static const char *why_it(const lcomm_transport *transport) {
+  (void)transport;
+  return "the input says so";
+}
+
+/* ------------------------------------------------------------------ both */
+
+lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) {
+  lcomm_comm *comm = fuzz_allocate(sizeof(*comm));
+  memset(link, 0, sizeof(*link));
+  link->table = (lcomm_transport_table){.name = "fuzz",
+                                        .summary = "an input",
+                                        .send = send_it,
+                                        .receive = receive_it,
+                                        .test = test_it,
+                                        .cancel = cancel_it,
+                                        .tell = tell_it,
+                                        .hear = hear_it,
+                                        .why = why_it};
+  link->base.table = &link->table;
+  link->in = in;
+  comm->rank = rank;
+  comm->size = size;
+  comm->timeout_s = 1e6;
+  comm->topo.host = fuzz_allocate((size_t)size * sizeof(*comm->topo.host));
+  comm->links.of = fuzz_allocate((size_t)size * sizeof(lcomm_transport *));
+  for (int peer = 0; peer < size; peer++) {
+    comm->topo.host[peer][0] = 'h';
+    comm->links.of[peer] = peer == rank ? NULL : &link->base;
+  }
+  comm->links.rank = rank;
+  comm->links.size = size;
+  comm->links.open[comm->links.count++] = &link->base;
+  comm->next[LCOMM_SERIES_BUCKETS] = 1;
+  pthread_mutex_init(&comm->lock, NULL);
+  lcomm_ticket_book_init(&comm->tickets);
+  return comm;
+}
+
+void fuzz_comm_free(lcomm_comm *comm) {
+  pthread_mutex_destroy(&comm->lock);
+  free(comm->topo.host);
+  free(comm->links.of);
+  free(comm);
+}
+
+void fuzz_check_text(const char *text, size_t room) {
+  size_t length = strnlen(text, room);
+  fuzz_require(length < room, "a text ends");
+  for (size_t i = 0; i < length; i++) {
+    fuzz_require((unsigned char)text[i] >= 0x20 && text[i] != 0x7f,
+                 "a text has no control characters");
+  }
+}
+
+void fuzz_comm_check(const lcomm_comm *comm) {
+  int status = atomic_load(&comm->status);
+  fuzz_require(status <= 0 && status >= LCOMM_ERR_INTERNAL, "an error is a status");
+  fuzz_check_text(comm->error, sizeof(comm->error));
+  fuzz_require((status == LCOMM_OK) == (comm->error[0] == '\0'), "an error has a sentence");
+}
