@@ -103,7 +103,7 @@ lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *format, ...);
 __attribute__((format(printf, 3, 4))) lcomm_status lcomm_fail(lcomm_comm *comm, lcomm_status status,
                                                               const char *format, ...);
 
-/* Tell one peer, or all: a notice of `size` bytes, at most LCOMM_NOTICE_SIZE. */
+/* Tell one peer something that is no error: a notice of `size` bytes, at most LCOMM_NOTICE_SIZE. */
 void lcomm_comm_tell(lcomm_comm *comm, int peer, const void *notice, size_t size);
 
 /* Hear what peers have to say, and tell them of an abort asked for by another

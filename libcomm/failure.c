@@ -52,6 +52,15 @@ void lcomm_comm_tell(lcomm_comm *comm, int peer, const void *notice_bytes, size_
   }
 }
 
+static void tell_error(lcomm_comm *comm, int peer, const notice *it) {
+  uint8_t bytes[LCOMM_NOTICE_SIZE] = {0};
+  lcomm_transport *link = peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
+  if (link) {
+    memcpy(bytes, it, sizeof(*it));
+    link->table->tell_error(link, peer, bytes);
+  }
+}
+
 static void tell_everyone(lcomm_comm *comm, lcomm_status status, const char *sentence) {
   notice it;
   memset(&it, 0, sizeof(it));
@@ -60,7 +69,7 @@ static void tell_everyone(lcomm_comm *comm, lcomm_status status, const char *sen
   it.status = status;
   snprintf(it.text, sizeof(it.text), "%s", sentence);
   for (int peer = 0; peer < comm->size; peer++) {
-    lcomm_comm_tell(comm, peer, &it, sizeof(it));
+    tell_error(comm, peer, &it);
   }
 }
 

@@ -20,6 +20,9 @@
 
 enum { NOTICE_TAG = LCOMM_TAG_CONTROL | 2, BIG = 1 << 30, NOTICES_MAX = 3, FLUSH_TRIES = 1000 };
 
+/* Places of a peer: NOTICES_MAX for ordinary notices, then one for an error. */
+enum { ERROR_PLACE = NOTICES_MAX, PLACES };
+
 /* A notice that leaves: idle when its request is MPI_REQUEST_NULL. */
 typedef struct outgoing {
   MPI_Request request;
@@ -33,7 +36,7 @@ typedef struct mpi_transport {
   char why[MPI_MAX_ERROR_STRING + 32];
   MPI_Request listening; /* receives the next notice */
   unsigned char heard[LCOMM_NOTICE_SIZE];
-  outgoing *told;        /* NOTICES_MAX per peer */
+  outgoing *told;        /* PLACES per peer */
   double cancel_until_s; /* patience with messages that are no longer wanted; 0: all of it */
   struct mpi_transport *next_left;
 } mpi_transport;
@@ -200,16 +203,30 @@ static bool is_idle(outgoing *notice) {
   return flag != 0;
 }
 
+static outgoing *place_of(mpi_transport *t, int peer, int place) {
+  return &t->told[(size_t)peer * PLACES + (size_t)place];
+}
+
+static void tell_from(mpi_transport *t, int peer, outgoing *notice, const void *bytes) {
+  memcpy(notice->bytes, bytes, sizeof(notice->bytes));
+  PMPI_Isend(notice->bytes, LCOMM_NOTICE_SIZE, MPI_BYTE, peer, NOTICE_TAG, t->comm,
+             &notice->request);
+}
+
 static void mpi_tell(lcomm_transport *transport, int peer, const void *bytes) {
   mpi_transport *t = of(transport);
-  outgoing *first = &t->told[(size_t)peer * NOTICES_MAX];
-  for (outgoing *notice = first; notice < first + NOTICES_MAX; notice++) {
-    if (is_idle(notice)) {
-      memcpy(notice->bytes, bytes, sizeof(notice->bytes));
-      PMPI_Isend(notice->bytes, LCOMM_NOTICE_SIZE, MPI_BYTE, peer, NOTICE_TAG, t->comm,
-                 &notice->request);
+  for (int i = 0; i < NOTICES_MAX; i++) {
+    if (is_idle(place_of(t, peer, i))) {
+      tell_from(t, peer, place_of(t, peer, i), bytes);
       return;
     }
+  }
+}
+
+static void mpi_tell_error(lcomm_transport *transport, int peer, const void *bytes) {
+  outgoing *place = place_of(of(transport), peer, ERROR_PLACE);
+  if (is_idle(place)) {
+    tell_from(of(transport), peer, place, bytes);
   }
 }
 
@@ -242,7 +259,7 @@ static bool mpi_reaches(const lcomm_transport *transport, int peer) {
  * False: MPI may still read one. */
 static bool flush_notices(mpi_transport *t) {
   bool all = true;
-  for (int i = 0; i < t->size * NOTICES_MAX; i++) {
+  for (int i = 0; i < t->size * PLACES; i++) {
     bool idle = false;
     for (int tries = 0; !idle && tries < FLUSH_TRIES; tries++) {
       idle = is_idle(&t->told[i]);
@@ -278,13 +295,13 @@ static bool tags_suffice(void) {
 
 static mpi_transport *make(const lcomm_transport_setup *setup) {
   mpi_transport *t = calloc(1, sizeof(*t));
-  outgoing *told = calloc((size_t)setup->size * NOTICES_MAX, sizeof(*told));
+  outgoing *told = calloc((size_t)setup->size * PLACES, sizeof(*told));
   if (!t || !told) {
     free(told);
     free(t);
     return NULL;
   }
-  for (int i = 0; i < setup->size * NOTICES_MAX; i++) {
+  for (int i = 0; i < setup->size * PLACES; i++) {
     told[i].request = MPI_REQUEST_NULL;
   }
   t->base.table = &lcomm_transport_mpi;
@@ -333,6 +350,7 @@ const lcomm_transport_table lcomm_transport_mpi = {
     .test = mpi_test,
     .cancel = mpi_cancel,
     .tell = mpi_tell,
+    .tell_error = mpi_tell_error,
     .hear = mpi_hear,
     .why = mpi_why,
 };

@@ -76,6 +76,7 @@ int lcomm_shm_arm(lcomm_transport *transport) {
     return LCOMM_ARM_BUSY;
   }
   atomic_store_explicit(&t->segment->sleeping, 1, memory_order_seq_cst);
+  busy = lcomm_shm_has_error(t);
   for (int i = 0; i < t->reached_count; i++) {
     busy |= is_busy(t, t->reached[i]);
   }

@@ -14,7 +14,7 @@
  *   shm_record   messages under way
  *   shm_send     sending, queues, streams
  *   shm_receive  receiving, borrowing; shm_copy: where the bytes come from
- *   shm_progress what has arrived, notices
+ *   shm_progress what has arrived; shm_notice: notices
  *   shm_door     sleeping, waking, and who has ended
  */
 
@@ -195,10 +195,18 @@ void lcomm_shm_drain(lcomm_shm *t, lcomm_shm_peer *peer);
 bool lcomm_shm_peek(lcomm_transport *transport, int peer, uint32_t tag, const void **bytes,
                     size_t *size);
 void lcomm_shm_drop(lcomm_transport *transport, int peer);
+
+/* ---------------------------------------------------------- shm_notice.c */
+
 void lcomm_shm_tell(lcomm_transport *transport, int peer, const void *notice);
+void lcomm_shm_tell_error(lcomm_transport *transport, int peer, const void *notice);
 bool lcomm_shm_hear(lcomm_transport *transport, void *notice);
+/* A notice is in the ring. */
+void lcomm_shm_arrive_notice(lcomm_shm_peer *peer, const unsigned char *data);
 /* Send the notice that waits. True if it could be. */
 bool lcomm_shm_tell_again(lcomm_shm_peer *peer);
+/* Is there an error that hear has not looked for? Sequentially consistent, for arm. */
+bool lcomm_shm_has_error(const lcomm_shm *t);
 
 /* ------------------------------------------------------------ shm_door.c */
 

@@ -20,10 +20,11 @@ enum {
   LCOMM_SHM_INLINE = 4096 + 64, /* longest message that travels in the ring itself */
   LCOMM_SHM_SLOTS = 4096,       /* long messages under way from one rank to another */
   LCOMM_SHM_REGIONS = 256,      /* regions of memory that one rank shares */
+  LCOMM_SHM_ERROR = 1152,       /* bytes of an error notice */
   LCOMM_SHM_TOKEN = 16          /* random bytes by which a segment is known */
 };
 
-#define LCOMM_SHM_MAGIC UINT64_C(0x316d68736d6f636c) /* "lcomshm1" */
+#define LCOMM_SHM_MAGIC UINT64_C(0x326d68736d6f636c) /* "lcomshm2" */
 
 /* Messages longer than this are no messages. */
 #define LCOMM_SHM_LONGEST ((uint64_t)1 << 46)
@@ -77,7 +78,9 @@ typedef struct lcomm_shm_lane {
   alignas(LCOMM_SHM_LINE) _Atomic uint32_t asked;
   alignas(LCOMM_SHM_LINE) _Atomic uint64_t answers[LCOMM_SHM_SLOTS]; /* by the peer */
   alignas(LCOMM_SHM_LINE) unsigned char ring[LCOMM_SHM_RING];        /* by the peer */
-  alignas(LCOMM_SHM_LINE) unsigned char spread[LCOMM_SHM_LINE];
+  /* Written by the peer, once: the notice of an error, whole when has_error is 1. */
+  alignas(LCOMM_SHM_LINE) _Atomic uint32_t has_error;
+  alignas(LCOMM_SHM_LINE) unsigned char error[LCOMM_SHM_ERROR];
 } lcomm_shm_lane;
 _Static_assert(sizeof(lcomm_shm_lane) / LCOMM_SHM_LINE % 2 == 1, "an odd number of lines");
 
@@ -86,6 +89,7 @@ typedef struct lcomm_shm_segment {
   unsigned char token[LCOMM_SHM_TOKEN];
   alignas(LCOMM_SHM_LINE) _Atomic uint32_t sleeping; /* ring the doorbell when you have written */
   alignas(LCOMM_SHM_LINE) _Atomic uint32_t closed;   /* the owner has gone */
+  alignas(LCOMM_SHM_LINE) _Atomic uint32_t errors;   /* grows with each error in a lane */
   lcomm_shm_lane lanes[];                            /* one for each rank of the machine */
 } lcomm_shm_segment;
 

@@ -14,12 +14,6 @@ static const double CHECK_S = 0.01; /* between two looks at the other processes 
 
 /* -------------------------------------------------------------- entries */
 
-static void arrive_notice(lcomm_shm_peer *peer, const unsigned char *data) {
-  if (peer->heard_count < LCOMM_SHM_NOTICES) {
-    memcpy(peer->heard[peer->heard_count++], data, LCOMM_NOTICE_SIZE);
-  }
-}
-
 /* Is the description of a long message possible? It is a copy of our own. */
 static bool is_possible(const lcomm_shm_long *there, uint32_t kind) {
   if (there->size <= LCOMM_SHM_INLINE || there->size > LCOMM_SHM_LONGEST ||
@@ -63,7 +57,7 @@ static bool take(lcomm_shm *t, lcomm_shm_peer *peer, lcomm_shm_entry *entry, uin
     if (size != LCOMM_NOTICE_SIZE) {
       return false;
     }
-    arrive_notice(peer, lcomm_shm_data(entry));
+    lcomm_shm_arrive_notice(peer, lcomm_shm_data(entry));
     return true;
   default:
     return false;
@@ -191,45 +185,4 @@ void lcomm_shm_drop(lcomm_transport *transport, int rank) {
     peer->peeked = false;
     advance(peer, lcomm_shm_span(peer->peeked_size));
   }
-}
-
-/* --------------------------------------------------------------- notices */
-
-static bool tell_now(lcomm_shm_peer *peer, const void *notice) {
-  unsigned char *data = lcomm_shm_reserve(&peer->out, LCOMM_NOTICE_SIZE, 0);
-  if (!data) {
-    return false;
-  }
-  memcpy(data, notice, LCOMM_NOTICE_SIZE);
-  lcomm_shm_publish(&peer->out, LCOMM_SHM_NOTICE, 0, 0, LCOMM_NOTICE_SIZE);
-  lcomm_shm_wake(peer);
-  return true;
-}
-
-void lcomm_shm_tell(lcomm_transport *transport, int rank, const void *notice) {
-  lcomm_shm_peer *peer = lcomm_shm_of(transport)->of[rank];
-  if (!peer || peer->fault != LCOMM_SHM_FINE || peer->telling || tell_now(peer, notice)) {
-    return;
-  }
-  memcpy(peer->told, notice, LCOMM_NOTICE_SIZE);
-  peer->telling = true;
-}
-
-bool lcomm_shm_tell_again(lcomm_shm_peer *peer) {
-  peer->telling = !tell_now(peer, peer->told);
-  return !peer->telling;
-}
-
-bool lcomm_shm_hear(lcomm_transport *transport, void *notice) {
-  lcomm_shm *t = lcomm_shm_of(transport);
-  for (int i = 0; i < t->reached_count; i++) {
-    lcomm_shm_peer *peer = t->reached[i];
-    if (peer->heard_count > 0) {
-      memcpy(notice, peer->heard[0], LCOMM_NOTICE_SIZE);
-      peer->heard_count--;
-      memmove(peer->heard[0], peer->heard[1], peer->heard_count * (size_t)LCOMM_NOTICE_SIZE);
-      return true;
-    }
-  }
-  return false;
 }

@@ -145,6 +145,7 @@ const lcomm_transport_table lcomm_transport_shm = {
     .test = shm_test,
     .cancel = shm_cancel,
     .tell = lcomm_shm_tell,
+    .tell_error = lcomm_shm_tell_error,
     .hear = lcomm_shm_hear,
     .why = shm_why,
     .borrow = lcomm_shm_borrow,

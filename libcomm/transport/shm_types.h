@@ -23,6 +23,8 @@ enum {
   LCOMM_SHM_SPARE = 4096
 };
 
+_Static_assert((int)LCOMM_SHM_ERROR == (int)LCOMM_NOTICE_SIZE, "an error is a notice");
+
 typedef struct lcomm_shm lcomm_shm;
 typedef struct lcomm_shm_peer lcomm_shm_peer;
 typedef struct lcomm_shm_record lcomm_shm_record;
@@ -165,6 +167,7 @@ struct lcomm_shm_peer {
   uint32_t heard_count;
   unsigned char told[LCOMM_NOTICE_SIZE]; /* waits for room */
   bool telling;
+  bool error_told, error_heard; /* the one error of each direction has been */
 };
 
 struct lcomm_shm {
@@ -172,7 +175,8 @@ struct lcomm_shm {
   lcomm_shm_peer **of;      /* per rank; NULL where it does not reach */
   lcomm_shm_peer **reached; /* reached_count of them */
   int reached_count;
-  bool news; /* something has come since the last arm */
+  bool news;            /* something has come since the last arm */
+  uint32_t errors_seen; /* segment->errors when all lanes were last looked at */
   int rank, size;
   double timeout_s;
   lcomm_shm_ways ways;

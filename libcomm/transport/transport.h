@@ -84,6 +84,10 @@ typedef struct lcomm_transport_table {
    * a few are on their way to a peer; one that finds no room is dropped. hear
    * copies one that has arrived and returns true. */
   void (*tell)(lcomm_transport *transport, int peer, const void *notice);
+  /* The same for the notice of an error. Each pair of ranks has a place for one that other
+   * notices cannot take, so the first one is never dropped; later ones may be. hear gives
+   * it before other notices of the same peer where it can. */
+  void (*tell_error)(lcomm_transport *transport, int peer, const void *notice);
   bool (*hear)(lcomm_transport *transport, void *notice);
 
   /* What the last failure was, for people. */

@@ -15,7 +15,8 @@
 #include "libcomm/transport/ucx_devices.h"
 #include "libcomm/transport/ucx_worker.h"
 
-enum { LCOMM_UCX_TELLING_MAX = 4 };
+/* Notices on their way to a peer: ordinary ones, and in the last place an error. */
+enum { LCOMM_UCX_TELLING_MAX = 5, LCOMM_UCX_TELLING_ERROR = LCOMM_UCX_TELLING_MAX - 1 };
 
 /* What our own messages are. */
 typedef enum lcomm_ucx_kind {
@@ -41,7 +42,8 @@ typedef struct lcomm_ucx_peer {
   ucs_status_t failed; /* UCS_OK while the link works */
   bool reached;        /* both sides say so */
   void *telling[LCOMM_UCX_TELLING_MAX];
-  unsigned char *told; /* LCOMM_UCX_TELLING_MAX notices, once one was sent */
+  unsigned char *told;                    /* LCOMM_UCX_TELLING_ERROR notices, once one was sent */
+  unsigned char error[LCOMM_NOTICE_SIZE]; /* that needs no memory when it is told */
   char host[LCOMM_HOST_MAX];
 } lcomm_ucx_peer;
 
@@ -101,6 +103,7 @@ void lcomm_ucx_meet(lcomm_ucx_transport *t, double deadline_s);
 
 void lcomm_ucx_listen(lcomm_ucx_transport *t);
 void lcomm_ucx_tell(lcomm_transport *transport, int peer, const void *notice);
+void lcomm_ucx_tell_error(lcomm_transport *transport, int peer, const void *notice);
 bool lcomm_ucx_hear(lcomm_transport *transport, void *notice);
 
 /* Free the notices on their way to a peer; their bytes must be unused by then. */

@@ -37,35 +37,51 @@ bool lcomm_ucx_hear(lcomm_transport *transport, void *notice) {
   return whole;
 }
 
-/* A place for one more notice to this peer; NULL when there is none. */
-static void **free_place(lcomm_ucx_peer *peer) {
-  for (int i = 0; i < LCOMM_UCX_TELLING_MAX; i++) {
-    if (lcomm_ucx_state(peer->telling[i]) != UCS_INPROGRESS) {
-      lcomm_ucx_release(peer->telling[i]);
-      peer->telling[i] = NULL;
-      return &peer->telling[i];
-    }
+/* Can something be told to this peer? */
+static bool takes_notices(const lcomm_ucx_transport *t, const lcomm_ucx_peer *peer) {
+  return t->place.worker && peer->reached && peer->failed == UCS_OK;
+}
+
+/* Is this place free? What was sent from it is given back. */
+static bool is_free(lcomm_ucx_peer *peer, int place) {
+  if (lcomm_ucx_state(peer->telling[place]) == UCS_INPROGRESS) {
+    return false;
   }
-  return NULL;
+  lcomm_ucx_release(peer->telling[place]);
+  peer->telling[place] = NULL;
+  return true;
+}
+
+static void tell_from(lcomm_ucx_transport *t, int rank, int place, unsigned char *bytes,
+                      const void *notice) {
+  memcpy(bytes, notice, LCOMM_NOTICE_SIZE);
+  t->peers[rank].telling[place] = lcomm_ucx_send(
+      t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_NOTICE), bytes, LCOMM_NOTICE_SIZE);
 }
 
 void lcomm_ucx_tell(lcomm_transport *transport, int rank, const void *notice) {
   lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
   lcomm_ucx_peer *peer = &t->peers[rank];
-  if (!t->place.worker || !peer->reached || peer->failed != UCS_OK) {
+  if (!takes_notices(t, peer)) {
     return;
   }
   if (!peer->told) {
-    peer->told = malloc((size_t)LCOMM_UCX_TELLING_MAX * LCOMM_NOTICE_SIZE);
+    peer->told = malloc((size_t)LCOMM_UCX_TELLING_ERROR * LCOMM_NOTICE_SIZE);
   }
-  void **place = peer->told ? free_place(peer) : NULL;
-  if (!place) {
-    return;
+  for (int i = 0; peer->told && i < LCOMM_UCX_TELLING_ERROR; i++) {
+    if (is_free(peer, i)) {
+      tell_from(t, rank, i, peer->told + (size_t)i * LCOMM_NOTICE_SIZE, notice);
+      return;
+    }
   }
-  unsigned char *bytes = peer->told + (place - peer->telling) * LCOMM_NOTICE_SIZE;
-  memcpy(bytes, notice, LCOMM_NOTICE_SIZE);
-  *place = lcomm_ucx_send(t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_NOTICE), bytes,
-                          LCOMM_NOTICE_SIZE);
+}
+
+void lcomm_ucx_tell_error(lcomm_transport *transport, int rank, const void *notice) {
+  lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
+  lcomm_ucx_peer *peer = &t->peers[rank];
+  if (takes_notices(t, peer) && is_free(peer, LCOMM_UCX_TELLING_ERROR)) {
+    tell_from(t, rank, LCOMM_UCX_TELLING_ERROR, peer->error, notice);
+  }
 }
 
 void lcomm_ucx_tell_free(lcomm_ucx_peer *peer) {

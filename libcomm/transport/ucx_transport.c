@@ -315,6 +315,7 @@ const lcomm_transport_table lcomm_transport_ucx = {
     .test = ucx_test,
     .cancel = ucx_cancel,
     .tell = lcomm_ucx_tell,
+    .tell_error = lcomm_ucx_tell_error,
     .hear = lcomm_ucx_hear,
     .why = ucx_why,
     .takes_devices = ucx_takes_devices,

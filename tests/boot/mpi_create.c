@@ -148,7 +148,7 @@ static void transport_reaches_everybody(void) {
 }
 
 /* Different notices to one peer at once all arrive; too many are dropped, and
- * nobody waits for room. */
+ * nobody waits for room. The notice of an error arrives behind any number. */
 static void few_notices_arrive_and_many_do_not_block(void) {
   enum { FEW = 3, MANY = 2000 };
   MPI_Comm own;
@@ -174,10 +174,17 @@ static void few_notices_arrive_and_many_do_not_block(void) {
   for (int i = 0; i < MANY && mpi_size > 1; i++) {
     t->table->tell(t, (mpi_rank + 1) % mpi_size, notice);
   }
-  MPI_Barrier(MPI_COMM_WORLD);
-  for (int i = 0; i < MANY + 1000; i++) {
-    t->table->hear(t, heard);
+  memset(notice, 255, sizeof(notice));
+  for (int peer = 0; peer < mpi_size; peer++) {
+    if (peer != mpi_rank) {
+      t->table->tell_error(t, peer, notice);
+    }
   }
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int errors = 0; errors < mpi_size - 1;) {
+    errors += t->table->hear(t, heard) && heard[0] == 255;
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
   close_mpi(t, &own);
 }
 

@@ -237,7 +237,12 @@ static void gossip(forked *self) {
   for (int i = 0; i < FLOOD; i++) { /* nobody listens, nobody waits */
     p.v->tell(p.t, (self->rank + 1) % self->size, notice);
   }
+  memset(notice, 'e', sizeof(notice));
+  p.v->tell_error(p.t, (self->rank + 1) % self->size, notice);
   forked_barrier(self);
+  do { /* behind all that was not dropped */
+    hear_one(&p, notice);
+  } while (notice[0] != 'e');
   idle(&p, 0.1);
   close_party(&p);
 }
