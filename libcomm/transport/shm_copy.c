@@ -32,6 +32,13 @@ void lcomm_shm_reach_for(lcomm_shm *t, lcomm_shm_record *record) {
   record->state = record->kind == LCOMM_SHM_BORROW ? LCOMM_SHM_OVER : LCOMM_SHM_COPYING;
 }
 
+/* Read part of a message. The peer is looked at once per message, after its end. */
+static int read_part(const lcomm_shm_record *record, size_t offset, void *bytes, size_t size) {
+  int error = lcomm_shm_read(record->peer, record->there.address + offset, bytes, size);
+  bool ends = offset + size == record->size;
+  return error == 0 && ends && !lcomm_shm_is_alive(record->peer) ? ESRCH : error;
+}
+
 /* The kernel would not read the peer's memory. */
 static lcomm_status blame_read(lcomm_shm *t, lcomm_shm_peer *peer, int error) {
   if (error == ESRCH) {
@@ -49,8 +56,7 @@ lcomm_status lcomm_shm_copy_some(lcomm_shm *t, lcomm_shm_record *record) {
   if (record->view) {
     memcpy(record->bytes + record->done, record->view + record->done, size);
   } else {
-    error = lcomm_shm_read(record->peer, record->there.address + record->done,
-                           record->bytes + record->done, size);
+    error = read_part(record, record->done, record->bytes + record->done, size);
   }
   if (error == EPERM) {
     /* Somebody has forbidden it since we tried: let the sender do it. */
@@ -90,6 +96,6 @@ lcomm_status lcomm_shm_fetch(lcomm_transport *transport, const lcomm_transfer *t
     }
     return LCOMM_OK;
   }
-  int error = lcomm_shm_read(record->peer, record->there.address + offset, bytes, size);
+  int error = read_part(record, offset, bytes, size);
   return error == 0 ? LCOMM_OK : blame_read(t, record->peer, error);
 }

@@ -129,7 +129,8 @@ void lcomm_shm_bounces_free(lcomm_shm *t);
 lcomm_shm_mapping *lcomm_shm_map(lcomm_shm *t, lcomm_shm_peer *peer, const lcomm_shm_long *there);
 void lcomm_shm_unmap(lcomm_shm *t, lcomm_shm_mapping *mapping);
 void lcomm_shm_maps_free(lcomm_shm *t, lcomm_shm_peer *peer);
-/* Read private memory of the peer: 0, or an errno. */
+/* Read private memory of the peer: 0, or an errno. The number of a process that has ended
+ * may be another one's, so what was read counts when lcomm_shm_is_alive says yes after it. */
 int lcomm_shm_read(const lcomm_shm_peer *peer, uint64_t address, void *bytes, size_t size);
 
 /* ------------------------------------------------------------ shm_send.c */

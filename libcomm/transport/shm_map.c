@@ -117,5 +117,5 @@ int lcomm_shm_read(const lcomm_shm_peer *peer, uint64_t address, void *bytes, si
     }
     done += (size_t)got;
   }
-  return lcomm_shm_is_alive(peer) ? 0 : ESRCH;
+  return 0;
 }

@@ -85,7 +85,7 @@ static bool open_door(lcomm_shm_peer *peer, const lcomm_shm_offer *theirs, char 
 static bool try_reading(const lcomm_shm_peer *peer, const lcomm_shm_offer *theirs) {
   unsigned char token[LCOMM_SHM_TOKEN];
   return lcomm_shm_read(peer, theirs->token_address, token, sizeof(token)) == 0 &&
-         memcmp(token, theirs->token, sizeof(token)) == 0;
+         lcomm_shm_is_alive(peer) && memcmp(token, theirs->token, sizeof(token)) == 0;
 }
 
 lcomm_shm_peer *lcomm_shm_peer_meet(lcomm_shm *t, int rank, uint64_t pid,

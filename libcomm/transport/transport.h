@@ -97,9 +97,10 @@ typedef struct lcomm_transport_table {
 
   /* Borrowing: a receive without a buffer. Once test() says that the message
    * is over, its bytes are read where the sender has them: at `view`, or, when
-   * view returns NULL, by fetch, piece by piece. `size` is known beforehand; a
-   * message of another size is an error of test(). The sender's message is not
-   * over before give_back. */
+   * view returns NULL, by fetch, piece by piece, the end of the message last: only
+   * with that piece is it made sure that all of them came from the sender. `size`
+   * is known beforehand; a message of another size is an error of test(). The
+   * sender's message is not over before give_back. */
   lcomm_status (*borrow)(lcomm_transport *transport, int peer, uint32_t tag, size_t size,
                          lcomm_transfer *transfer);
   const void *(*view)(lcomm_transport *transport, const lcomm_transfer *transfer);

@@ -118,6 +118,43 @@ static void a_message_whose_sender_goes_comes_to_an_end(void **state) {
   forked_run_dying(2, 1, leave_in_the_midst);
 }
 
+/* A process whose number another one has now: its pidfd says that it has ended, and reading
+ * goes on to succeed. */
+static void outlive_the_lender(forked *self) {
+  enum { SIZE = 1 << 20, PIECES = 16 };
+  static unsigned char bytes[SIZE];
+  party p = open_party(self);
+  lcomm_transfer transfer;
+  lcomm_shm_ways only_reads = {.single_copy = true};
+  lcomm_shm_set_ways(p.t, &only_reads);
+  if (self->rank == 1) {
+    send_to(&p, 0, TAG, bytes, SIZE, &transfer);
+    together(self);
+    p.v->close(p.t, false);
+    return;
+  }
+  int ended[2];
+  check(&p, p.v->borrow(p.t, 1, TAG, SIZE, &transfer), "borrow");
+  finish(&p, &transfer);
+  forked_require(self, pipe(ended) == 0 && write(ended[1], "", 1) == 1, "no pipe");
+  forked_require(self, dup2(ended[0], lcomm_shm_of(p.t)->of[1]->pidfd) >= 0, "no descriptor");
+  for (size_t i = 0; i < PIECES; i++) {
+    size_t size = SIZE / PIECES, at = i * size;
+    lcomm_status status = p.v->fetch(p.t, &transfer, at, size, bytes + at);
+    forked_require(self, (status != LCOMM_OK) == (i == PIECES - 1), "piece %zu: %s", i,
+                   status == LCOMM_OK ? "fetched" : p.v->why(p.t));
+  }
+  forked_require(self, strstr(p.v->why(p.t), "has ended") != NULL, "said: %s", p.v->why(p.t));
+  p.v->give_back(p.t, &transfer);
+  together(self);
+  p.v->close(p.t, false);
+}
+
+static void a_lender_is_looked_at_once_behind_the_last_piece(void **state) {
+  (void)state;
+  forked_run(2, outlive_the_lender);
+}
+
 static void close_early(forked *self) {
   party p = open_party(self);
   lcomm_transfer received;
@@ -198,6 +235,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_killed_peer_is_named),
       cmocka_unit_test(a_killed_peer_is_named_without_pidfd),
+      cmocka_unit_test(a_lender_is_looked_at_once_behind_the_last_piece),
       cmocka_unit_test(a_message_whose_sender_goes_comes_to_an_end),
       cmocka_unit_test(a_peer_that_closes_is_named_after_its_notice),
       cmocka_unit_test(what_was_sent_arrives_though_its_sender_closes),
