@@ -70,15 +70,10 @@ void lcomm_shm_reap(lcomm_shm *t, lcomm_shm_peer *peer) {
 
 /* -------------------------------------------------------------- the ways */
 
-static bool peer_can_read(const lcomm_shm *t, const lcomm_shm_record *record) {
-  return t->ways.single_copy && record->peer->reads_us;
-}
-
 /* Copy a message to where peers can view it. False when it should not be, or
  * there is no room. */
 static bool copy_out(lcomm_shm *t, lcomm_shm_record *record) {
-  if (record->size >
-      (peer_can_read(t, record) ? t->ways.bounce_beside_read : t->ways.bounce_longest)) {
+  if (record->size > t->ways.bounce_longest) {
     return false;
   }
   record->bounce = lcomm_shm_bounce_get(t, record->size);

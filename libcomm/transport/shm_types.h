@@ -31,12 +31,10 @@ typedef struct lcomm_shm_record lcomm_shm_record;
 
 /* How long messages travel; tests change it to force each way. */
 typedef struct lcomm_shm_ways {
-  /* Private messages up to these sizes are copied to where peers see them: to
-   * a peer that could read them where they are, and to one that could not. */
-  size_t bounce_beside_read, bounce_longest;
-  size_t bounce_total; /* bytes of all such copies */
-  bool single_copy;    /* the receiver may read the sender's private memory */
-  bool views;          /* peers' regions are mapped */
+  size_t bounce_longest; /* private messages up to this are copied to where peers see them */
+  size_t bounce_total;   /* bytes of all such copies */
+  bool single_copy;      /* the receiver may read the sender's private memory */
+  bool views;            /* peers' regions are mapped */
 } lcomm_shm_ways;
 
 /* Why nothing more comes from a peer. */

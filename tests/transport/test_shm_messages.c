@@ -310,6 +310,34 @@ static void a_long_message_is_over_when_it_is_given_back(void **state) {
   forked_run(2, look_for_long);
 }
 
+/* Also where the peer may read it, which takes longer. */
+static void send_private(forked *self) {
+  enum { LARGE = 1 << 20 };
+  static unsigned char bytes[LARGE];
+  party p = open_party(self);
+  for (size_t size = 8192; size <= LARGE; size *= 2) {
+    lcomm_transfer transfer;
+    if (self->rank == 0) {
+      fill(bytes, size, 1);
+      send_to(&p, 1, TAG, bytes, size, &transfer);
+      finish(&p, &transfer);
+      continue;
+    }
+    check(&p, p.v->borrow(p.t, 0, TAG, size, &transfer), "borrow");
+    finish(&p, &transfer);
+    const unsigned char *view = p.v->view(p.t, &transfer);
+    forked_require(self, view != NULL, "%zu bytes must be read", size);
+    require_bytes(&p, view, size, 1, "a copy");
+    p.v->give_back(p.t, &transfer);
+  }
+  close_party(&p);
+}
+
+static void private_messages_up_to_a_mebibyte_can_be_viewed(void **state) {
+  (void)state;
+  forked_run(2, send_private);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(messages_that_were_asked_for_arrive_in_order),
@@ -320,6 +348,7 @@ int main(void) {
       cmocka_unit_test(full_slots_only_delay),
       cmocka_unit_test(a_view_is_the_memory_of_the_sender),
       cmocka_unit_test(a_long_message_is_over_when_it_is_given_back),
+      cmocka_unit_test(private_messages_up_to_a_mebibyte_can_be_viewed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
