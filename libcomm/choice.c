@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "libcomm/driver.h"
+#include "libcomm/entry.h"
 #include "libcomm/plan/judge.h"
 #include "libcomm/plan/policy_match.h"
 
@@ -65,6 +65,10 @@ lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t c
   if (!comm || !sent_bytes || !exact_bytes) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_call_bytes: a pointer is NULL");
   }
+  lcomm_status status = lcomm_check_process(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
   if (!exists(kind, dtype, op)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_call_bytes: there is no call %d with type %d and operation %d",
@@ -78,7 +82,7 @@ lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t c
                         "%s; ask with lasting = 0",
                         lcomm_call_name(kind), lcomm_dtype_name(dtype));
   }
-  lcomm_status status = count_bytes(comm, &request, &sent);
+  status = count_bytes(comm, &request, &sent);
   request.exact = true;
   status = status == LCOMM_OK ? count_bytes(comm, &request, &exact) : status;
   if (status == LCOMM_OK) {
@@ -110,6 +114,9 @@ lcomm_status lcomm_policy_facts_get(const lcomm_comm *comm, lcomm_policy_facts *
 /* Plans that are kept were made for the name of their time. */
 static lcomm_status set_name(lcomm_comm *comm, const char *name) {
   lcomm_status status = (lcomm_status)atomic_load(&comm->status);
+  if (!name) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_name_set: no name was given");
+  }
   if (status != LCOMM_OK) {
     return status;
   }
@@ -131,11 +138,11 @@ lcomm_status lcomm_name_set(lcomm_comm *comm, const char *name) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_name_set: no communicator was given");
   }
-  if (!name) {
-    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_name_set: no name was given");
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
   }
-  lcomm_enter(comm);
-  lcomm_status status = set_name(comm, name);
+  status = set_name(comm, name);
   lcomm_leave(comm);
   return status;
 }

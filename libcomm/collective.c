@@ -6,7 +6,7 @@
 #include "libcomm/collective.h"
 
 #include "libcomm/capture.h"
-#include "libcomm/driver.h"
+#include "libcomm/entry.h"
 #include "libcomm/residual.h"
 #include "libcomm/run_device.h"
 
@@ -86,8 +86,11 @@ lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request 
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given",
                               lcomm_collective_name(call->request.collective));
   }
-  lcomm_enter(comm);
-  lcomm_status status = lcomm_call_check(comm, call, handle);
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = lcomm_call_check(comm, call, handle);
   if (status == LCOMM_OK) {
     status = find_run(comm, call, &run);
   }

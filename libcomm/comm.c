@@ -10,6 +10,7 @@
 #include "libcomm/capture.h"
 #include "libcomm/device_loan.h"
 #include "libcomm/driver.h"
+#include "libcomm/entry.h"
 #include "libcomm/flow.h"
 #include "libcomm/residual.h"
 
@@ -43,10 +44,14 @@ lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats) {
   if (!comm || !stats) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_stats_get: a pointer is NULL");
   }
-  lcomm_enter((lcomm_comm *)(uintptr_t)comm); /* only the lock changes */
+  lcomm_comm *entered = (lcomm_comm *)(uintptr_t)comm; /* only the lock changes */
+  lcomm_status status = lcomm_enter(entered);
+  if (status != LCOMM_OK) {
+    return status;
+  }
   *stats = comm->stats;
   stats->memory_bytes = comm->links.memory_size;
-  lcomm_leave((lcomm_comm *)(uintptr_t)comm);
+  lcomm_leave(entered);
   return LCOMM_OK;
 }
 
@@ -54,7 +59,10 @@ lcomm_status lcomm_stats_reset(lcomm_comm *comm) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_stats_reset: no communicator was given");
   }
-  lcomm_enter(comm);
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
   memset(&comm->stats, 0, sizeof(comm->stats));
   lcomm_leave(comm);
   return LCOMM_OK;
@@ -67,12 +75,16 @@ lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtyp
   if (!comm || (!text && size > 0) || lcomm_dtype_size(dtype) == 0) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_plan_print: bad argument");
   }
+  lcomm_status status = lcomm_check_process(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
   lcomm_plan_request request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
                                 .count = count,
                                 .dtype = dtype,
                                 .name = comm->name,
                                 .lasting = tensor != 0};
-  lcomm_status status =
+  status =
       lcomm_plan_create(&request, &comm->policy, &comm->topo, comm->rank, &plan, why, sizeof(why));
   if (status != LCOMM_OK) {
     return lcomm_refuse(comm, status, "no plan can be made: %s", why);
@@ -130,6 +142,9 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
 lcomm_status lcomm_destroy(lcomm_comm *comm) {
   if (!comm) {
     return LCOMM_OK;
+  }
+  if (lcomm_is_child(comm)) {
+    return lcomm_refuse_child(comm);
   }
   lcomm_driver_stop(comm);
   if (comm->first && atomic_load(&comm->status) == LCOMM_OK) {

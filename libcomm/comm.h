@@ -25,6 +25,8 @@ enum { LCOMM_COMM_NAME_MAX = 128 }; /* with the terminator */
 
 struct lcomm_comm {
   int rank, size;
+  unsigned fork_generation; /* of the process that made it, see base/fork.h */
+  long process;             /* its number, for people */
   lcomm_topo topo;
   lcomm_policy policy;
   char policy_text[LCOMM_POLICY_MAX];

@@ -30,17 +30,4 @@ void lcomm_driver_kick(lcomm_driver *driver);
 /* The lock that guards the communicator's numbers. */
 pthread_mutex_t *lcomm_driver_guard(lcomm_driver *driver);
 
-/* Around everything that a call does with a communicator; may be nested. */
-static inline void lcomm_enter(lcomm_comm *comm) {
-  if (comm->driver) {
-    lcomm_driver_enter(comm->driver);
-  }
-}
-
-static inline void lcomm_leave(lcomm_comm *comm) {
-  if (comm->driver) {
-    lcomm_driver_leave(comm->driver);
-  }
-}
-
 #endif

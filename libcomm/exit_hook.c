@@ -46,11 +46,19 @@ static void run_all(void) {
   pthread_mutex_unlock(&lock);
 }
 
+/* In a forked child: the hooks are its parent's, and a thread that is not there may
+ * have held the lock. */
+static void forget_all(void) {
+  pthread_mutex_init(&lock, NULL);
+  hooks = NULL;
+}
+
 void lcomm_exit_hook_add(lcomm_exit_hook *hook) {
   static bool registered;
   pthread_mutex_lock(&lock);
   if (!registered) {
     registered = atexit(run_all) == 0;
+    pthread_atfork(NULL, NULL, forget_all);
   }
   hook->process = (long)getpid();
   hook->added = true;

@@ -5,9 +5,11 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "libcomm/base/text.h"
 #include "libcomm/driver.h"
+#include "libcomm/entry.h"
 #include "libcomm/op.h"
 
 const char *lcomm_comm_who(const lcomm_comm *comm, int rank, char *text, size_t size) {
@@ -16,7 +18,17 @@ const char *lcomm_comm_who(const lcomm_comm *comm, int rank, char *text, size_t 
 }
 
 const char *lcomm_last_error(const lcomm_comm *comm) {
-  return comm ? comm->error : lcomm_error_thread_text();
+  return comm && !lcomm_is_child(comm) ? comm->error : lcomm_error_thread_text();
+}
+
+lcomm_status lcomm_refuse_child(const lcomm_comm *comm) {
+  char who[96];
+  return lcomm_error_thread(
+      LCOMM_ERR_STATE,
+      "%s: the communicator belongs to process %ld, which made it; this is process %ld, a forked "
+      "child of it, and cannot use or destroy it. Make communicators in the process that uses "
+      "them, after the fork.",
+      lcomm_comm_who(comm, comm->rank, who, sizeof(who)), comm->process, (long)getpid());
 }
 
 lcomm_status lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *format, ...) {
@@ -137,6 +149,9 @@ lcomm_status lcomm_abort(lcomm_comm *comm, const char *reason) {
   char who[96], sentence[LCOMM_ERROR_MAX];
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_abort: no communicator was given");
+  }
+  if (lcomm_is_child(comm)) {
+    return lcomm_refuse_child(comm);
   }
   snprintf(sentence, sizeof(sentence), "%s: aborted by the program: %.800s",
            lcomm_comm_who(comm, comm->rank, who, sizeof(who)),

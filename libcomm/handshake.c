@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "libcomm/base/fork.h"
 #include "libcomm/base/status.h"
 #include "libcomm/driver.h"
 #include "libcomm/hello.h"
@@ -200,6 +202,9 @@ lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
   made->rank = origin->boot.rank;
   made->size = origin->boot.world_size;
   made->origin = *origin;
+  lcomm_fork_watch();
+  made->fork_generation = lcomm_fork_generation;
+  made->process = (long)getpid();
   pthread_mutex_init(&made->lock, NULL);
   made->next[LCOMM_SERIES_BUCKETS] = 1;
   lcomm_ticket_book_init(&made->tickets);

@@ -5,7 +5,7 @@
  * same shape. */
 
 #include "libcomm/bucket.h"
-#include "libcomm/driver.h"
+#include "libcomm/entry.h"
 #include "libcomm/hold.h"
 #include "libcomm/residual.h"
 #include "libcomm/run_device.h"
@@ -142,8 +142,11 @@ lcomm_status lcomm_wait(lcomm_comm *comm, lcomm_request *request) {
   if (!comm || !request) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_wait: a pointer is NULL");
   }
-  lcomm_enter(comm);
-  lcomm_status status = wait_for(comm, request);
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = wait_for(comm, request);
   lcomm_leave(comm);
   return status;
 }
@@ -177,8 +180,11 @@ lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done) {
   if (!comm || !request || !done) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_test: a pointer is NULL");
   }
-  lcomm_enter(comm);
-  lcomm_status status = test(comm, request, done);
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = test(comm, request, done);
   lcomm_leave(comm);
   return status;
 }
@@ -202,8 +208,11 @@ lcomm_status lcomm_progress(lcomm_comm *comm) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_progress: no communicator was given");
   }
-  lcomm_enter(comm);
-  lcomm_status status = progress(comm);
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = progress(comm);
   lcomm_leave(comm);
   return status;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "codecs/residual.h"
-#include "libcomm/driver.h"
+#include "libcomm/entry.h"
 #include "libcomm/exec_internal.h"
 #include "libcomm/warmup.h"
 
@@ -74,8 +74,11 @@ lcomm_status lcomm_residual_create(lcomm_comm *comm, uint64_t count, lcomm_op op
   if (!comm || !residual) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_residual_create: a pointer is NULL");
   }
-  lcomm_enter(comm);
-  lcomm_status status = create(comm, count, op, residual);
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = create(comm, count, op, residual);
   lcomm_leave(comm);
   return status;
 }
@@ -118,8 +121,11 @@ lcomm_status lcomm_residual_destroy(lcomm_residual *residual) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_residual_destroy: no residual was given");
   }
   lcomm_comm *comm = residual->comm;
-  lcomm_enter(comm);
-  lcomm_status status = check_idle(residual, "lcomm_residual_destroy");
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = check_idle(residual, "lcomm_residual_destroy");
   if (status == LCOMM_OK) {
     free_residual(residual);
   }
@@ -285,7 +291,8 @@ lcomm_status lcomm_residual_get(const lcomm_residual *residual, float *values) {
   if (!residual || !values) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_residual_get: a pointer is NULL");
   }
-  lcomm_status status = check_idle(residual, "lcomm_residual_get");
+  lcomm_status status = lcomm_check_process(residual->comm);
+  status = status == LCOMM_OK ? check_idle(residual, "lcomm_residual_get") : status;
   if (status != LCOMM_OK) {
     return status;
   }

@@ -11,6 +11,7 @@
 #include "libcomm/base/env.h"
 #include "libcomm/base/status.h"
 #include "libcomm/driver.h"
+#include "libcomm/entry.h"
 
 /* ----------------------------------------------------------- who is a member */
 
@@ -141,8 +142,8 @@ static lcomm_status make_part(lcomm_split_meeting *m, const lcomm_config *given,
   return status == LCOMM_OK ? LCOMM_OK : report(m->parent, status);
 }
 
-static lcomm_status split(lcomm_comm *comm, wish mine, wish *wishes, const lcomm_config *config,
-                          lcomm_comm **part) {
+static lcomm_status split_by(lcomm_comm *comm, wish mine, wish *wishes, const lcomm_config *config,
+                             lcomm_comm **part) {
   lcomm_split_meeting m = {.parent = comm};
   lcomm_comm *made = NULL;
   lcomm_status status = lcomm_allgather(comm, &mine, wishes, 2, LCOMM_INT32);
@@ -158,11 +159,8 @@ static lcomm_status split(lcomm_comm *comm, wish mine, wish *wishes, const lcomm
   return status;
 }
 
-lcomm_status lcomm_split(lcomm_comm *comm, int color, int key, const lcomm_config *config,
-                         lcomm_comm **part) {
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_split: no communicator was given");
-  }
+static lcomm_status split(lcomm_comm *comm, wish mine, const lcomm_config *config,
+                          lcomm_comm **part) {
   if (!part) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_split: there is no place for the part");
   }
@@ -170,9 +168,21 @@ lcomm_status lcomm_split(lcomm_comm *comm, int color, int key, const lcomm_confi
   if (!wishes) {
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "lcomm_split: out of memory");
   }
-  lcomm_enter(comm);
-  lcomm_status status = split(comm, (wish){.color = color, .key = key}, wishes, config, part);
-  lcomm_leave(comm);
+  lcomm_status status = split_by(comm, mine, wishes, config, part);
   free(wishes);
+  return status;
+}
+
+lcomm_status lcomm_split(lcomm_comm *comm, int color, int key, const lcomm_config *config,
+                         lcomm_comm **part) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_split: no communicator was given");
+  }
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = split(comm, (wish){.color = color, .key = key}, config, part);
+  lcomm_leave(comm);
   return status;
 }

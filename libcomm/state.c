@@ -17,6 +17,7 @@
 #include "libcomm/base/status.h"
 #include "libcomm/base/text.h"
 #include "libcomm/driver.h"
+#include "libcomm/entry.h"
 
 /* What a rank tells the others of what it has read. Travels as words. */
 typedef struct verdict {
@@ -304,8 +305,11 @@ lcomm_status lcomm_state_load(lcomm_comm *comm, const char *folder) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_state_load: no communicator was given");
   }
-  lcomm_enter(comm);
-  lcomm_status status = load_from(comm, folder);
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = load_from(comm, folder);
   lcomm_leave(comm);
   return status;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/driver.h"
+#include "libcomm/entry.h"
 #include "libcomm/state.h"
 
 const char *lcomm_state_file(int rank, int ranks, char name[LCOMM_STATE_FILE_MAX]) {
@@ -149,8 +149,11 @@ lcomm_status lcomm_state_save(lcomm_comm *comm, const char *folder) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_state_save: no communicator was given");
   }
-  lcomm_enter(comm);
-  lcomm_status status = save_to(comm, folder);
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = save_to(comm, folder);
   lcomm_leave(comm);
   return status;
 }

@@ -5,7 +5,7 @@
 
 #include "libcomm/bucket.h"
 #include "libcomm/collective.h"
-#include "libcomm/driver.h"
+#include "libcomm/entry.h"
 #include "libcomm/hold.h"
 #include "libcomm/run_device.h"
 
@@ -50,8 +50,11 @@ static lcomm_status make(lcomm_comm *comm, lcomm_call *call, void *stream) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given", name);
   }
-  lcomm_enter(comm); /* no step of the operation before it is known who waits */
-  lcomm_status status = check_capture(comm, name, stream);
+  lcomm_status status = lcomm_enter(comm); /* no step before it is known who waits */
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = check_capture(comm, name, stream);
   status = status == LCOMM_OK ? lcomm_call_start(comm, call, &request) : status;
   bool left = status == LCOMM_OK && leave_to_stream(comm, call, &request);
   lcomm_leave(comm);
@@ -76,6 +79,10 @@ lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
                               "lcomm_tensor_ready_on_stream: a pointer is NULL");
   }
+  lcomm_status status = lcomm_check_process(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
   if (tensor->count == 0) {
     return lcomm_tensor_ready(comm, tensor);
   }
@@ -85,7 +92,7 @@ lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor
                         "stream is about; use lcomm_tensor_ready",
                         tensor->name);
   }
-  lcomm_status status = check_capture(comm, "lcomm_tensor_ready_on_stream", stream);
+  status = check_capture(comm, "lcomm_tensor_ready_on_stream", stream);
   if (status != LCOMM_OK) {
     return status;
   }

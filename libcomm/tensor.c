@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "libcomm/bucket.h"
-#include "libcomm/driver.h"
+#include "libcomm/entry.h"
 #include "libcomm/place.h"
 
 static lcomm_status check_data(lcomm_comm *comm, const lcomm_tensor *tensor) {
@@ -93,6 +93,10 @@ lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, ui
   if (!comm || !tensor) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_add: a pointer is NULL");
   }
+  lcomm_status status = lcomm_check_process(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
   if (!name || !name[0] || strlen(name) >= sizeof((*tensor)->name)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_tensor_add: a tensor needs a name of 1 to 127 bytes");
@@ -100,7 +104,7 @@ lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, ui
   lcomm_tensor wanted = {
       .data = data, .count = count, .dtype = dtype, .op = op, .before = 1, .after = 1};
   snprintf(wanted.name, sizeof(wanted.name), "%s", name);
-  lcomm_status status = check_new(comm, &wanted);
+  status = check_new(comm, &wanted);
   status = status == LCOMM_OK ? check_place(comm, &wanted) : status;
   if (status != LCOMM_OK) {
     return status;
@@ -125,6 +129,9 @@ lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor, double b
                                 double after) {
   if (!comm || !tensor) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_scale: a pointer is NULL");
+  }
+  if (lcomm_is_child(comm)) {
+    return lcomm_refuse_child(comm);
   }
   if (tensor->dtype == LCOMM_INT32 || tensor->dtype == LCOMM_INT64 ||
       lcomm_plan_op(tensor->op) != LCOMM_SUM) {
@@ -154,7 +161,8 @@ lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
   if (!comm || !tensor) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_ready: a pointer is NULL");
   }
-  lcomm_status status = (lcomm_status)atomic_load(&comm->status);
+  lcomm_status status = lcomm_check_process(comm);
+  status = status == LCOMM_OK ? (lcomm_status)atomic_load(&comm->status) : status;
   if (status != LCOMM_OK) {
     return status;
   }
@@ -220,8 +228,11 @@ lcomm_status lcomm_tensors_wait(lcomm_comm *comm) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensors_wait: no communicator was given");
   }
-  lcomm_enter(comm);
-  lcomm_status status = finish_step(comm);
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = finish_step(comm);
   lcomm_leave(comm);
   return status;
 }
@@ -261,6 +272,9 @@ bool lcomm_tensor_owed(const lcomm_tensor *tensor, float *residual) {
 lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor, float *residual) {
   if (!comm || !tensor || !residual) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_residual: a pointer is NULL");
+  }
+  if (lcomm_is_child(comm)) {
+    return lcomm_refuse_child(comm);
   }
   if (atomic_load(&comm->step_open)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,

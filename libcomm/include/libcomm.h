@@ -48,6 +48,11 @@
  *           MPI_THREAD_SINGLE or FUNNELED all communicators belong to the
  *           main thread, with SERIALIZED one thread at a time is inside
  *           libcomm.
+ *   Fork    A communicator belongs to the process that made it. In a child of
+ *           fork() every call on it, lcomm_destroy() too, returns
+ *           LCOMM_ERR_STATE and touches nothing: no peer, file or memory that
+ *           is shared. lcomm_last_error() in the child says so. A child may
+ *           make communicators of its own.
  *
  * POLICY
  *   A policy is words of the form key=value separated by white space, e.g.
