@@ -51,6 +51,8 @@ lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats) {
   }
   *stats = comm->stats;
   stats->memory_bytes = comm->links.memory_size;
+  stats->run_hits = comm->run_cache.hits;
+  stats->run_misses = comm->run_cache.misses;
   lcomm_leave(entered);
   return LCOMM_OK;
 }
@@ -64,6 +66,7 @@ lcomm_status lcomm_stats_reset(lcomm_comm *comm) {
     return status;
   }
   memset(&comm->stats, 0, sizeof(comm->stats));
+  comm->run_cache.hits = comm->run_cache.misses = 0;
   lcomm_leave(comm);
   return LCOMM_OK;
 }
@@ -108,13 +111,10 @@ static void free_operations(lcomm_comm *comm) {
   lcomm_operation *operation = comm->made;
   while (operation) {
     lcomm_operation *next = operation->next_made;
-    if (!operation->bucket && !operation->residual) {
-      lcomm_run_destroy(operation->run); /* of a request that nobody waited for */
-    }
     free(operation);
     operation = next;
   }
-  free_runs(comm->cached_runs);
+  lcomm_run_cache_free(&comm->run_cache);
   free_runs(comm->retired_runs);
 }
 

@@ -12,6 +12,7 @@
 #include "libcomm/boot/boot.h"
 #include "libcomm/include/libcomm_calls.h"
 #include "libcomm/plan/plan.h"
+#include "libcomm/run_cache.h"
 #include "libcomm/summary.h"
 #include "libcomm/ticket.h"
 #include "libcomm/trace.h"
@@ -68,9 +69,7 @@ struct lcomm_comm {
   bool overslept;                      /* the last sleep ran to its limit: nothing rang */
   lcomm_ticket_book tickets;
 
-  /* Runs of plain calls, kept for the next call of the same shape. */
-  lcomm_run *cached_runs;
-  unsigned cached_run_count;
+  lcomm_run_cache run_cache;            /* of plain calls */
   lcomm_run *retired_runs;              /* to be destroyed, see lcomm_run_retire */
   struct lcomm_device_map *device_maps; /* memory of peers' devices, see device_loan.h */
   unsigned device_works;                /* under way on devices: nobody rings when they are over */

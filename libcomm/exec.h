@@ -87,7 +87,11 @@ struct lcomm_run {
   lcomm_stats stats; /* of this operation */
   double wire_since_s;
 
-  lcomm_run *next; /* in a cache */
+  /* In run_cache.h: runs of the same hash, and by recency. next links retired and
+   * abandoned ones, too. */
+  lcomm_run *next, *newer, *older;
+  uint64_t cache_key, charge;
+  bool in_use;
 };
 
 /* Where the bytes of a slot are. What travels is the header and then `wire`: the

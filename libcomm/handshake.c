@@ -56,6 +56,15 @@ static lcomm_status gather(const lcomm_boot *boot, const void *send, void *recei
                             boot->rank, size);
 }
 
+/* All ranks keep the same runs, see run_cache.h. */
+static uint64_t smallest_cache(const lcomm_hello *all, int size) {
+  uint64_t smallest = UINT64_MAX;
+  for (int i = 0; i < size; i++) {
+    smallest = all[i].run_cache_bytes < smallest ? all[i].run_cache_bytes : smallest;
+  }
+  return smallest;
+}
+
 static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, making *m) {
   lcomm_hello *all = m->all;
   lcomm_hello_prepare(comm, config, &m->summary, m->mine);
@@ -63,6 +72,7 @@ static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, ma
   status = status == LCOMM_OK ? lcomm_hello_judge(all, comm->size, comm->rank) : status;
   status = status == LCOMM_OK ? make_topology(comm, all) : status;
   if (status == LCOMM_OK) {
+    comm->run_cache.limit_bytes = smallest_cache(all, comm->size);
     memcpy(comm->policy_text, m->mine->policy, sizeof(comm->policy_text));
     atomic_store(&comm->named_rules, lcomm_match_named(&comm->policy, comm->name));
   }

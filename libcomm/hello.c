@@ -13,6 +13,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/base/env.h"
 #include "libcomm/capture.h"
+#include "libcomm/plan/number.h"
 
 static const double TIMEOUT_STANDARD_S = 300;
 
@@ -97,6 +98,24 @@ static lcomm_status find_progress(const lcomm_config *config, lcomm_hello *mine)
   return LCOMM_ERR_ARGUMENT;
 }
 
+static lcomm_status find_run_cache(lcomm_hello *mine) {
+  const char *text = lcomm_env_get(LCOMM_ENV_RUN_CACHE);
+  bool overflow = false;
+  mine->run_cache_bytes = LCOMM_RUN_CACHE_STANDARD;
+  if (!text) {
+    return LCOMM_OK;
+  }
+  size_t used = lcomm_read_size(text, strlen(text), &mine->run_cache_bytes, &overflow);
+  if (used > 0 && text[used] == '\0' && !overflow) {
+    return LCOMM_OK;
+  }
+  snprintf(mine->error, sizeof(mine->error),
+           "LCOMM_RUN_CACHE=%.40s is not a number of bytes; K, M and G are powers of 1024, for "
+           "example 256M",
+           text);
+  return LCOMM_ERR_ARGUMENT;
+}
+
 static lcomm_status check_config(const lcomm_config *given, lcomm_hello *mine) {
   if (given && (given->struct_size == 0 || given->struct_size > sizeof(*given))) {
     snprintf(mine->error, sizeof(mine->error),
@@ -133,6 +152,7 @@ static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
   status = status == LCOMM_OK ? find_kernels(comm, mine->error) : status;
   status = status == LCOMM_OK ? find_transport(config, mine) : status;
   status = status == LCOMM_OK ? find_progress(config, mine) : status;
+  status = status == LCOMM_OK ? find_run_cache(mine) : status;
   if (status == LCOMM_OK) {
     status = lcomm_summary_parse(lcomm_env_get(LCOMM_ENV_STATS), summary, mine->error,
                                  sizeof(mine->error));

@@ -17,6 +17,7 @@ typedef struct lcomm_hello {
   int32_t mpi;      /* has a communicator of MPI */
   int32_t traced;
   uint64_t number; /* rank 0's names the communicator */
+  uint64_t run_cache_bytes;
   char error[LCOMM_POLICY_ERROR_MAX];
   char policy[LCOMM_POLICY_MAX];
   char transport[64];

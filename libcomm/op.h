@@ -90,7 +90,7 @@ lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request,
 /* A new one. Errors the same. */
 lcomm_status lcomm_run_make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run);
 
-/* Keep it for the next call of its shape; the one not used for longest goes. */
+/* Of lcomm_run_find: keep it for the next call of its shape. */
 void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run);
 
 /* Destroy a run (NULL ok); one on a device when no stream is held any more, because

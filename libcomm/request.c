@@ -10,20 +10,10 @@
 #include "libcomm/residual.h"
 #include "libcomm/run_device.h"
 
-enum { CACHED_RUNS_MAX = 8 };
-
 /* ------------------------------------------------------------------ runs */
 
 static lcomm_run *take_cached(lcomm_comm *comm, const lcomm_plan_request *request) {
-  for (lcomm_run **link = &comm->cached_runs; *link; link = &(*link)->next) {
-    lcomm_run *run = *link;
-    if (lcomm_plan_fits(run->plan, request)) {
-      *link = run->next;
-      comm->cached_run_count--;
-      return run;
-    }
-  }
-  return NULL;
+  return lcomm_run_cache_take(&comm->run_cache, request, comm->size);
 }
 
 static void destroy_retired(lcomm_comm *comm) {
@@ -44,29 +34,9 @@ void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run) {
   destroy_retired(comm);
 }
 
-/* The one whose last operation began first, which is the same on all ranks. */
-static lcomm_run **find_oldest(lcomm_comm *comm) {
-  lcomm_run **oldest = &comm->cached_runs;
-  for (lcomm_run **link = oldest; *link; link = &(*link)->next) {
-    if ((int32_t)((*link)->sequence - (*oldest)->sequence) < 0) {
-      oldest = link;
-    }
-  }
-  return oldest;
-}
-
 void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run) {
-  run->next = comm->cached_runs;
-  comm->cached_runs = run;
   destroy_retired(comm);
-  if (++comm->cached_run_count <= CACHED_RUNS_MAX) {
-    return;
-  }
-  lcomm_run **link = find_oldest(comm);
-  lcomm_run *oldest = *link;
-  *link = oldest->next;
-  comm->cached_run_count--;
-  lcomm_run_retire(comm, oldest);
+  lcomm_run_cache_put(&comm->run_cache, run);
 }
 
 /* A run on a device is not made before no stream is held, and by then one that was
@@ -85,7 +55,14 @@ static lcomm_run *take_when_nothing_is_held(lcomm_comm *comm, const lcomm_plan_r
 lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
   *run = take_cached(comm, request);
   *run = *run ? *run : take_when_nothing_is_held(comm, request);
-  return *run ? LCOMM_OK : lcomm_run_make(comm, request, run);
+  if (*run) {
+    return LCOMM_OK;
+  }
+  lcomm_status status = lcomm_run_make(comm, request, run);
+  if (status == LCOMM_OK) {
+    lcomm_run_cache_add(&comm->run_cache, *run, request, comm->size);
+  }
+  return status;
 }
 
 lcomm_status lcomm_run_make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {

@@ -39,7 +39,8 @@
  *           to their element. Buffers of one call do not overlap, unless they
  *           are in place as the call says. The library never owns a caller's
  *           buffer. After the first operation of a shape nothing is
- *           allocated on the data path.
+ *           allocated on the data path, as long as the shapes of plain calls
+ *           fit into LCOMM_RUN_CACHE.
  *   Threads One communicator is used by one thread at a time, except for
  *           lcomm_tensor_ready(), lcomm_last_error(), lcomm_abort() and the
  *           functions that take no communicator, which may be called from any
@@ -578,6 +579,8 @@ typedef struct lcomm_stats {
                                                 where a rank only sends to a peer, as the root of
                                                 a broadcast does, it is at most 64 operations or
                                                 4 MiB and one operation ahead of it */
+  uint64_t run_hits;                         /* plain calls of a shape that was kept, */
+  uint64_t run_misses;                       /* and of one that had to be made, LCOMM_RUN_CACHE */
 } lcomm_stats;
 
 /* Counters of this rank since creation or the last reset. Not collective. */

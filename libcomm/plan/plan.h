@@ -94,6 +94,14 @@ void lcomm_plan_destroy(lcomm_plan *plan);
  * exemption, density and segments, is not compared, nor the communicator's name.) */
 bool lcomm_plan_fits(const lcomm_plan *plan, const lcomm_plan_request *request);
 
+/* A hash of what lcomm_plan_fits compares: equal for requests of one shape on `ranks`
+ * ranks. */
+uint64_t lcomm_plan_key(const lcomm_plan_request *request, int ranks);
+
+/* What a run of this plan is charged in a cache, in bytes: about what it holds, the
+ * same on all ranks and wherever their buffers are. */
+uint64_t lcomm_plan_charge(const lcomm_plan *plan);
+
 /* Has a process addresses for the vector of this request? If not, no size
  * computed from its counts means anything. */
 bool lcomm_plan_fits_memory(const lcomm_plan_request *request, int ranks);

@@ -19,6 +19,41 @@ bool lcomm_plan_fits(const lcomm_plan *plan, const lcomm_plan_request *request) 
                                       (size_t)plan->schedule.size * sizeof(uint64_t)) == 0;
 }
 
+/* What is hashed of a request; without padding. An average is a sum: whether a plan
+ * serves both is for lcomm_plan_fits to say. */
+typedef struct key_fields {
+  uint64_t count, parts; /* parts: a hash of the counts of an uneven all-gather */
+  uint32_t collective, dtype, op, root, place, flags;
+} key_fields;
+
+_Static_assert(sizeof(key_fields) == 40, "a key is hashed: it has no padding");
+
+uint64_t lcomm_plan_key(const lcomm_plan_request *request, int ranks) {
+  const uint64_t *parts = request->part_counts;
+  key_fields fields = {
+      .count = request->count,
+      .parts = parts ? XXH3_64bits(parts, (size_t)ranks * sizeof(*parts)) : 0,
+      .collective = (uint32_t)request->collective,
+      .dtype = (uint32_t)request->dtype,
+      .op = (uint32_t)lcomm_plan_op(request->op),
+      .root = (uint32_t)request->root,
+      .place = (uint32_t)request->place,
+      .flags = (request->in_place ? 1u : 0) | (request->lasting ? 2u : 0),
+  };
+  return XXH3_64bits(&fields, sizeof(fields));
+}
+
+/* Payloads of a whole vector, sent and received, of every rank where all give theirs
+ * to all; headers, steps and scratch. */
+uint64_t lcomm_plan_charge(const lcomm_plan *plan) {
+  static const uint64_t FIXED = 32 << 10, STEP = 512;
+  uint64_t vector = plan->vector_count * plan->element_size;
+  bool gathers = plan->collective == LCOMM_COLLECTIVE_ALLREDUCE &&
+                 plan->shape.exchange == LCOMM_EXCHANGE_GATHER;
+  uint64_t vectors = gathers ? (uint64_t)plan->schedule.size : 2;
+  return FIXED + STEP * (uint64_t)plan->schedule.size * plan->shape.chunks + vectors * vector;
+}
+
 /* ------------------------------------------------------------------ hash */
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
