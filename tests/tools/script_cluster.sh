@@ -7,8 +7,10 @@
 set -u
 
 cd "$(dirname "$0")/../.." || exit 2
-# The name is fixed so that a run that broke off is cleaned up by the next one.
-cluster() { tools/cluster --name test "$@"; }
+# One name for each folder of sources: a run that broke off is cleaned up by the next
+# one, and those of others are left alone.
+own=t$(pwd -P | cksum | cut -c 1-9 | tr -dc 0-9)
+cluster() { tools/cluster --name "$own" "$@"; }
 failures=0
 # expect NAME COMMAND...: a property, and a command that holds if it does
 expect() {
@@ -29,7 +31,7 @@ refused_with() { # STATUS COMMAND...
   [ $rc -eq "$status" ]
 }
 
-expect cluster_bad_usage_is_refused refused_with 2 tools/cluster --name test
+expect cluster_bad_usage_is_refused refused_with 2 tools/cluster --name "$own"
 if [ "$(id -u)" -ne 0 ]; then
   expect cluster_without_root_is_refused refused_with 2 cluster up
   echo "SKIP cluster: making hosts takes root"
@@ -45,8 +47,12 @@ if [ $rc -eq 77 ]; then
 fi
 [ $rc -eq 0 ] || echo "$why"
 expect cluster_comes_up test $rc -eq 0
-expect cluster_status_tells_shape test "$(cluster status)" = "cluster test: 2 hosts x 2 slots at 100mbit"
+expect cluster_status_tells_shape test "$(cluster status)" = "cluster $own: 2 hosts x 2 slots at 100mbit"
 expect cluster_bad_rate_is_refused refused_with 2 cluster up --rate fast
+expect cluster_bad_offloads_are_refused refused_with 2 cluster up --offloads some
+# segments TCP may hand over at once
+segments() { cluster exec "$1" ip -d link show eth0 2>/dev/null | sed -nE 's/.*gso_max_segs ([0-9]+).*/\1/p'; }
+expect cluster_offloads_are_on test "$(segments 0)" -gt 1
 
 expect cluster_hosts_have_names_of_their_own \
   test "$(cluster exec 0 hostname) $(cluster exec 1 hostname)" = "host0 host1"
@@ -69,36 +75,49 @@ fi
 
 cluster bytes --reset
 tx() { cluster bytes | awk -v h="$1" '$1 == h { print $2 }'; }
+# column NUMBER: of host0
+column() { cluster bytes | awk -v n="$1" '$1 == "host0" { print $n }'; }
 if [ -x "${BUILD:-none}/tools/allreduce_perf" ]; then
   cluster run -- "$PWD/$BUILD/tools/allreduce_perf" -b 1000000 -n 1 -w 0 -p '' >/dev/null
   # two hosts exchange one whole vector: one megabyte from each, and headers
   sent=$(tx host0)
   expect cluster_counts_bytes_on_the_wire test "$sent" -gt 1000000
   expect cluster_counts_little_else test "$sent" -lt 1300000
+  # a packet has 66 bytes of headers and at most 1448 of payload
+  expect cluster_counts_the_packets_that_a_wire_carries \
+    test "$(($(column 3) * 1514))" -ge "$sent" -a "$((sent - 66 * $(column 3)))" -gt 1000000
+  expect cluster_counts_what_is_received_likewise test "$(column 4)" -gt 1000000 -a "$(($(column 5) * 1514))" -ge "$(column 4)"
+  cluster up --hosts 2 --rate 100mbit --offloads off >/dev/null
+  cluster run -- "$PWD/$BUILD/tools/allreduce_perf" -b 1000000 -n 1 -w 0 -p '' >/dev/null
+  expect cluster_counts_the_same_without_offloads \
+    test "$(column 2)" -gt $((sent * 97 / 100)) -a "$(column 2)" -lt $((sent * 110 / 100))
 else
   echo "SKIP cluster_counts_bytes_on_the_wire: no allreduce_perf in \$BUILD"
 fi
 expect cluster_reset_counts_from_zero test "$(cluster bytes --reset && tx host1)" -lt 1000
 
+cluster up --hosts 2 --rate 100mbit --offloads off >/dev/null
+expect cluster_offloads_go_off_in_place test "$(segments 1)" = 1
 cluster up --hosts 2 --rate 100mbit >/dev/null
+expect cluster_offloads_come_back test "$(segments 1)" -gt 1
 expect cluster_up_again_keeps_hosts cluster exec 0 test -e /dev/shm/libcomm-test
 cluster up --hosts 2 --rate 50mbit >/dev/null
 expect cluster_rate_changes_in_place cluster exec 0 test -e /dev/shm/libcomm-test
-expect cluster_new_rate_holds grep -q 50Mbit <(tc -n lcomm-test-host1 qdisc show dev eth0)
+expect cluster_new_rate_holds grep -q 50Mbit <(tc -n "lcomm-$own-host1" qdisc show dev eth0)
 cluster up --hosts 3 --slots 1 >/dev/null
 expect cluster_grows test "$(cluster exec 2 hostname)" = host2
 
 # what a crash leaves: a namespace gone, a process that lingers
 cluster exec 1 sleep 1000 2>/dev/null &
-until [ -n "$(ip netns pids lcomm-test-host1)" ]; do sleep 0.1; done
-ip netns delete lcomm-test-host2
+until [ -n "$(ip netns pids "lcomm-$own-host1")" ]; do sleep 0.1; done
+ip netns delete "lcomm-$own-host2"
 expect cluster_damage_is_noticed refused_with 1 cluster status
 cluster up --hosts 2 >/dev/null
 expect cluster_up_repairs_damage test "$(cluster status | cut -d' ' -f3)" = 2
 expect cluster_leftover_process_is_killed refused_with 137 wait $!
 cluster down
-expect cluster_down_leaves_no_namespace test -z "$(ip netns list | grep lcomm-test-)"
-expect cluster_down_leaves_no_mount test -z "$(grep libcomm-cluster/test /proc/mounts)"
+expect cluster_down_leaves_no_namespace test -z "$(ip netns list | grep "lcomm-$own-")"
+expect cluster_down_leaves_no_mount test -z "$(grep "libcomm-cluster/$own" /proc/mounts)"
 expect cluster_down_twice_is_fine cluster down
 expect cluster_is_down refused_with 1 cluster status
 exit $((failures > 0))

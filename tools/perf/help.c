@@ -29,6 +29,9 @@ static const char tensors[] =
 static const char more[] =
     "      --overlap SHARE|MSms how much hides behind a computation of SHARE times the\n"
     "                           operation's time, or of MS milliseconds\n"
+    "      --late MSms          in each sample one rank, each in turn, calls MS milliseconds "
+    "after\n"
+    "                           the others; the time is that of the others, from their own calls\n"
     "  -c, --check              compare a result with the exact one and between ranks\n"
     "      --data FILE          use the float32 values of FILE, repeated, instead of built-in\n"
     "                           numbers; %d in its name: one of several files for each rank\n"
@@ -41,7 +44,8 @@ static const char columns[] =
     "Columns: size: of a rank's largest buffer; count: elements as the call takes them; min,\n"
     "med, max: of the slowest rank's time for one operation; algbw: size / med; busbw: algbw\n"
     "times %s; node, net: bytes all ranks sent in one operation, near and far; iface:\n"
-    "bytes of all hosts' interfaces, headers of all layers included; ratio: bytes of the same\n"
+    "bytes of all hosts' interfaces, with the headers of each packet as TCP hands it over, of up\n"
+    "to 64 KiB where the interface cuts it; ratio: bytes of the same\n"
     "messages had they been exact / bytes sent, between nodes if there are several; cpu:\n"
     "processor time of all ranks for one operation; vs mpi: MPI's median time / this one; error:\n"
     "mean squared error over mean square; #wrong: elements that differ between ranks or, for\n"
@@ -92,7 +96,11 @@ void lcomm_perf_help(FILE *file, const lcomm_perf_collective *collective) {
   if (collective->has_root) {
     fputs(stream, file);
   }
-  fputs("Options of other collectives (-o, -r) are taken and not used.\n"
-        "Exit status: 1 results are wrong, 2 bad usage or an operation failed.\n",
-        file);
+  fputs(
+      "Options of other collectives (-o, -r) are taken and not used.\n"
+      "SIGINT and SIGTERM end a run after the samples it is at, with the results so far; a second\n"
+      "one ends it at once.\n"
+      "Exit status: 1 results are wrong, 2 bad usage or an operation failed, 128 + the number of\n"
+      "a signal.\n",
+      file);
 }
