@@ -29,6 +29,10 @@ expect() {
     failures=$((failures + 1))
   fi
 }
+refused_status() { # STATUS COMMAND...
+  "${@:2}"
+  [ $? -eq "$1" ]
+}
 # refused NAME WORD PROGRAM OPTION...: exit code 2, no table, one sentence with the word
 refused() {
   local name=$1 word=$2 rc
@@ -114,6 +118,11 @@ perf allreduce -c -b 64K --overlap 1 --tensors-count 3 --json overlap.json >over
 expect hidden_time_is_a_column test "$(column hidden overlap.txt | grep -cE '^-?[0-9.]+$')" -eq 1
 expect overlapped_sums_are_right grep -qx '# Out of bounds values : 0 OK' overlap.txt
 expect overlap_is_in_json grep -q '"compute_s": .*"both_s": .*"hidden": ' overlap.json
+# the others wait for a rank that comes late, and their time counts
+perf allreduce -c -b 1K --late 30ms --against mpi >late.txt
+expect the_others_wait_for_a_late_rank test \
+  "$(column max late.txt | awk '$1 >= 25000' | wc -l) $(rows late.txt | wc -l)" = "2 2"
+expect late_sums_are_right grep -qx '# Out of bounds values : 0 OK' late.txt
 unset LCOMM_NODES
 perf reduce_scatter -c -b 1K -i 1K -e 3K --no-in-place --batch 5 --json steps.json >steps.txt
 expect sizes_go_on_by_steps test "$(column size steps.txt | tr '\n' ' ')" = "1024 2048 3072 "
@@ -136,13 +145,38 @@ expect through_mpi_is_in_json grep -q '"through": "mpi"' through.json
 
 # without mpirun and MPI: a world of one, and one of two
 expect a_world_of_one_needs_no_launcher "$build/tools/allreduce_perf" --boot env -c -n 2 -b 1K
-export MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 10000)) WORLD_SIZE=2
+port=$((20000 + $$ % 10000))
+while (exec 3<>/dev/tcp/127.0.0.1/$port) 2>/dev/null; do port=$((port + 1)); done # somebody listens
+export MASTER_ADDR=127.0.0.1 MASTER_PORT=$port WORLD_SIZE=2
 RANK=1 timeout -k 5 100 "$build/tools/alltoall_perf" --boot env -c -n 2 -b 1K >other.txt 2>&1 &
 RANK=0 timeout -k 5 100 "$build/tools/alltoall_perf" --boot env -c -n 2 -b 1K >env.txt 2>&1
 expect ranks_meet_without_mpi grep -q '2 ranks on' env.txt
 expect they_get_it_right grep -qx '# Out of bounds values : 0 OK' env.txt
 expect the_other_rank_ends_well wait $!
 expect only_rank_0_shows_the_table test ! -s other.txt
+
+# A signal to one rank: all end in order, with what they measured, statistics and traces.
+endless=("$build/tools/allreduce_perf" --boot env -n 1000000 -b 1M --json stopped.json)
+for rank in 0 1; do
+  RANK=$rank LCOMM_TRACE=$work/trace LCOMM_STATS=exit "${endless[@]}" >"stopped.$rank" 2>"said.$rank" &
+  ranks[rank]=$!
+done
+until grep -q iters stopped.0 || ! kill -0 "${ranks[0]}"; do sleep 0.1; done
+sleep 1
+kill -TERM "${ranks[1]}"
+for rank in 0 1; do
+  wait "${ranks[$rank]}"
+  expect "rank_${rank}_ends_with_the_number_of_the_signal" test $? -eq 143
+  expect "rank_${rank}_leaves_a_whole_trace" test "$(tail -n 1 "trace.$rank")" = "]"
+done
+expect a_stopped_run_says_so grep -q "stopped by a signal" said.0
+expect a_stopped_run_reports_what_it_has test "$(rows stopped.0 | wc -l) $(grep -c '"median_s"' stopped.json)" = "1 1"
+expect a_stopped_run_has_statistics grep -q "statistics of rank 0" said.0
+# The first signal waits for the others, who are not there; the second does not.
+RANK=0 "${endless[@]}" >/dev/null 2>&1 &
+until grep -qs allreduce_perf /proc/$!/comm; do sleep 0.1; done
+while kill -TERM $! 2>/dev/null; do sleep 0.2; done
+expect a_second_signal_ends_at_once refused_status 143 wait $!
 unset MASTER_ADDR MASTER_PORT WORLD_SIZE
 
 # ------------------------------------------------------------------ mistakes
@@ -152,6 +186,8 @@ refused an_unknown_type_is_named int7 alltoall -d int7
 refused a_missing_value_is_told "-b" allgather -b
 refused options_that_fight_are_explained "--overlap" allreduce --against mpi --overlap 1
 refused through_mpi_there_is_no_policy "--policy" allreduce --through mpi -p net=int8
+refused late_ranks_are_no_batch "--late" allreduce --late 5ms --batch 4
+refused lateness_is_a_time "5" allreduce --late 5
 refused tensors_belong_to_all_reduce allreduce_perf broadcast --tensors
 refused a_place_that_cannot_be_written_is_told json reduce_scatter --json there/is/none.json
 exit $((failures > 0))

@@ -182,6 +182,14 @@ static void a_computation_is_a_share_or_a_time(void **state) {
   assert_true(options.overlap_share == 0.0 && options.overlap_s == 20e-3);
 }
 
+static void lateness_is_a_time(void **state) {
+  (void)state;
+  assert_int_equal(parse(""), LCOMM_PERF_RUN);
+  assert_true(options.late_s == 0.0);
+  assert_int_equal(parse("--late 2.5ms"), LCOMM_PERF_RUN);
+  assert_true(options.late_s == 2.5e-3);
+}
+
 static void through_mpi_there_is_no_policy(void **state) {
   (void)state;
   assert_int_equal(parse("--through mpi --against mpi -b 8 -e 64 -c"), LCOMM_PERF_RUN);
@@ -285,6 +293,10 @@ static const struct {
     {LCOMM_PERF_ALLREDUCE, "--overlap 5s", "5s"},
     {LCOMM_PERF_ALLREDUCE, "--overlap 1 --against mpi", "--against"},
     {LCOMM_PERF_ALLREDUCE, "--overlap 1 --batch 2", "--batch"},
+    {LCOMM_PERF_ALLREDUCE, "--late 0ms", "0ms"},
+    {LCOMM_PERF_ALLREDUCE, "--late 5", "5"},
+    {LCOMM_PERF_ALLREDUCE, "--late 5ms --batch 2", "--batch"},
+    {LCOMM_PERF_ALLREDUCE, "--late 5ms --overlap 1", "--late"},
     {LCOMM_PERF_ALLREDUCE, "--data a.f32 -c", "--check"},
     {LCOMM_PERF_ALLREDUCE, "--data a.f32 -d double", "float32"},
     {LCOMM_PERF_ALLREDUCE, "--interface ../../etc", "--interface"},
@@ -332,6 +344,7 @@ int main(void) {
       cmocka_unit_test(sixteen_policies_fit_and_no_more),
       cmocka_unit_test(the_other_options_are_read),
       cmocka_unit_test(a_computation_is_a_share_or_a_time),
+      cmocka_unit_test(lateness_is_a_time),
       cmocka_unit_test(through_mpi_there_is_no_policy),
       cmocka_unit_test(sizes_go_on_by_a_factor_or_by_steps),
       cmocka_unit_test(help_wins),

@@ -20,6 +20,7 @@ typedef struct lcomm_perf_bench {
   lcomm_perf_recording recording; /* of --data; empty: built-in numbers */
   lcomm_perf_report report;       /* of rank 0 */
   uint64_t wrong;
+  int signal; /* that ends the run, on all ranks; 0: none */
 } lcomm_perf_bench;
 
 /* All contenders at one size, in turn, so that what disturbs one disturbs all. */
@@ -48,6 +49,12 @@ void lcomm_perf_expect(lcomm_perf_bench *bench, const lcomm_perf_contender *cont
 /* Compare a contender's result in slot 0 with what it should be. */
 lcomm_perf_difference lcomm_perf_stage_judge(lcomm_perf_stage *stage, const lcomm_perf_bench *bench,
                                              int contender);
+
+/* Has a signal come to any rank? Kept in bench->signal. Collective. */
+int lcomm_perf_is_stopped(lcomm_perf_bench *bench);
+
+/* Sleep until the monotonic clock says so. */
+void lcomm_perf_sleep_until(double time_s);
 
 /* Monotonic wall clock, and processor time of all threads of this process. */
 double lcomm_perf_now_s(void);

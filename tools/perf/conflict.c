@@ -62,6 +62,9 @@ const char *lcomm_perf_options_conflict(const lcomm_perf_options *o) {
   if (o->tensors && (extremes > 0 || !o->in_place)) {
     return "tensors are summed or averaged in place; leave out min, max and --no-in-place";
   }
+  if (o->late_s > 0.0 && (o->overlap || o->batch > 1)) {
+    return "--late measures single operations by themselves; leave out --overlap and --batch";
+  }
   if (o->overlap && (o->against_mpi || o->batch > 0 || o->interface_name != NULL)) {
     return "--overlap measures single operations of libcomm; leave out --against, --batch and "
            "--interface";

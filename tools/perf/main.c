@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "tools/perf/bench.h"
+#include "tools/perf/interrupt.h"
 
-enum { EXIT_OK = 0, EXIT_WRONG = 1, EXIT_USAGE = 2 };
+enum { EXIT_OK = 0, EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
 /* Whether the policies are usable, which should not come out after the first
  * size only, and the number of nodes as libcomm sees them. Without policies it is
@@ -37,6 +38,9 @@ static void measure_sizes(lcomm_perf_bench *bench, lcomm_dtype dtype, lcomm_op o
   uint64_t last = 0;
   for (uint64_t size = o->size_min_bytes; size <= o->size_max_bytes;
        size = lcomm_perf_next_size(o, size)) {
+    if (bench->signal > 0) {
+      return;
+    }
     call.count =
         lcomm_perf_count_of(o->collective, size, lcomm_dtype_size(dtype), bench->world.ranks);
     if (call.count == last) {
@@ -87,6 +91,10 @@ static void run(lcomm_perf_bench *bench, int argc, char **argv) {
     lcomm_perf_world_stop(&bench->world,
                           "the file named by --json is incomplete; is the disk full?");
   }
+  if (bench->world.rank == 0 && bench->signal > 0) {
+    fprintf(stderr, "%s: stopped by a signal (%s); the results above are of the samples so far\n",
+            o->collective->tool, strsignal(bench->signal));
+  }
   lcomm_perf_recording_free(&bench->recording);
 }
 
@@ -116,11 +124,15 @@ int lcomm_perf_main(int argc, char **argv, lcomm_perf_kind kind) {
   if (parse != LCOMM_PERF_RUN) {
     return say(&options, parse, error);
   }
+  lcomm_perf_interrupt_watch();
   lcomm_perf_bench bench;
   memset(&bench, 0, sizeof bench);
   bench.options = &options;
   lcomm_perf_world_begin(&bench.world, &options);
   run(&bench, argc, argv);
   lcomm_perf_world_end(&bench.world);
+  if (bench.signal > 0) {
+    return EXIT_SIGNAL + bench.signal;
+  }
   return bench.wrong > 0 ? EXIT_WRONG : EXIT_OK;
 }

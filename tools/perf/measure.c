@@ -70,12 +70,21 @@ static void run_batch(lcomm_perf_stage *stage, lcomm_perf_bench *bench,
   }
 }
 
-/* The same inputs every time, all ranks starting together. The barriers around
- * the counters keep one rank's first bytes out of another one's last reading. */
+/* --late: each rank in turn. */
+static int comes_late(const lcomm_perf_bench *bench, int round) {
+  const lcomm_perf_options *o = bench->options;
+  int turn = (round + o->warmups) % bench->world.ranks;
+  return o->late_s > 0.0 && bench->world.ranks > 1 && turn == bench->world.rank;
+}
+
+/* The same inputs every time, all ranks starting together, but for the one that
+ * comes late, whose own time does not count. The barriers around the counters keep
+ * one rank's first bytes out of another one's last reading. */
 static void take_sample(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c, int round) {
   lcomm_perf_contender *contender = &stage->contenders[c];
   lcomm_perf_samples *samples = &stage->samples[c];
   int has_interface = bench->options->interface_name != NULL;
+  int is_late = comes_late(bench, round);
   for (int slot = 0;
        is_refilled(stage->call, contender) && slot < slots_used(stage, contender, samples->batch);
        slot++) {
@@ -85,6 +94,9 @@ static void take_sample(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c,
   traffic before = interface_sent(bench);
   if (has_interface) {
     lcomm_perf_world_barrier(&bench->world);
+  }
+  if (is_late) {
+    lcomm_perf_sleep_until(lcomm_perf_now_s() + bench->options->late_s);
   }
   double cpu_begin_s = lcomm_perf_cpu_s();
   double begin_s = lcomm_perf_now_s();
@@ -98,7 +110,7 @@ static void take_sample(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c,
   if (round < 0) {
     return;
   }
-  samples->seconds[round] = seconds / samples->batch;
+  samples->seconds[round] = is_late ? 0.0 : seconds / samples->batch;
   samples->cpu_s += cpu_s;
   samples->interface_bytes += after.bytes - before.bytes;
   samples->interface_packets += after.packets - before.packets;
@@ -125,7 +137,7 @@ static int choose_batch(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c)
   if (bench->options->batch > 0) {
     return bench->options->batch;
   }
-  if (stage->buffers.area_bytes > SMALL_BYTES) {
+  if (stage->buffers.area_bytes > SMALL_BYTES || bench->options->late_s > 0.0) {
     return 1;
   }
   for (int i = 0; i <= PROBES; i++) {
@@ -156,7 +168,7 @@ static void report(lcomm_perf_stage *stage, lcomm_perf_bench *bench) {
                               row)) {
       lcomm_perf_world_stop(&bench->world, "there is no memory for the results");
     }
-    if (bench->options->check) {
+    if (bench->options->check && bench->signal == 0) {
       lcomm_perf_row_judge(&bench->world, stage->samples[c].difference, row);
     }
     bench->wrong += row->wrong;
@@ -170,6 +182,20 @@ static void report(lcomm_perf_stage *stage, lcomm_perf_bench *bench) {
   }
 }
 
+/* A sample of each, in turn; those before the first round warm up. */
+static void take_round(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int round) {
+  for (int c = 0; c < stage->count; c++) {
+    if (round == 0) {
+      count_sample(stage, c, -1);
+    }
+    take_sample(stage, bench, c, round);
+    if (round >= 0) {
+      count_sample(stage, c, round);
+    }
+  }
+}
+
+/* A run that is stopped reports the rounds it made. */
 void lcomm_perf_measure(lcomm_perf_bench *bench, const lcomm_perf_call *call) {
   const lcomm_perf_options *o = bench->options;
   lcomm_perf_stage stage;
@@ -177,20 +203,18 @@ void lcomm_perf_measure(lcomm_perf_bench *bench, const lcomm_perf_call *call) {
   for (int c = 0; c < stage.count; c++) {
     stage.samples[c].batch = choose_batch(&stage, bench, c);
   }
-  for (int round = -o->warmups; round < o->iterations; round++) {
-    for (int c = 0; c < stage.count; c++) {
-      if (round == 0) {
-        count_sample(&stage, c, -1);
-      }
-      take_sample(&stage, bench, c, round);
-      if (round >= 0) {
-        count_sample(&stage, c, round);
-      }
+  int round = -o->warmups;
+  for (; round < o->iterations && !lcomm_perf_is_stopped(bench); round++) {
+    take_round(&stage, bench, round);
+  }
+  for (int c = 0; c < stage.count; c++) {
+    stage.samples[c].count = round;
+    if (o->check && bench->signal == 0) {
+      check(&stage, bench, c);
     }
   }
-  for (int c = 0; o->check && c < stage.count; c++) {
-    check(&stage, bench, c);
+  if (round > 0) {
+    report(&stage, bench);
   }
-  report(&stage, bench);
   lcomm_perf_stage_end(&stage);
 }

@@ -17,6 +17,7 @@ enum {
   OPTION_IN_PLACE,
   OPTION_INTERFACE,
   OPTION_JSON,
+  OPTION_LATE,
   OPTION_NO_IN_PLACE,
   OPTION_OVERLAP,
   OPTION_PERCENTILES,
@@ -48,6 +49,7 @@ static const struct option names[] = {
     {"in-place", no_argument, NULL, OPTION_IN_PLACE},
     {"interface", required_argument, NULL, OPTION_INTERFACE},
     {"json", required_argument, NULL, OPTION_JSON},
+    {"late", required_argument, NULL, OPTION_LATE},
     {"no-in-place", no_argument, NULL, OPTION_NO_IN_PLACE},
     {"overlap", required_argument, NULL, OPTION_OVERLAP},
     {"percentiles", no_argument, NULL, OPTION_PERCENTILES},
@@ -155,6 +157,8 @@ static int apply_word(int option, const char *value, lcomm_perf_options *o) {
     return set_text(&o->interface_name, value) && strchr(value, '/') == NULL && value[0] != '.';
   case OPTION_JSON:
     return set_text(&o->json_path, value);
+  case OPTION_LATE:
+    return lcomm_perf_read_time(value, &o->late_s);
   case OPTION_OVERLAP:
     return lcomm_perf_read_overlap(value, o);
   case OPTION_PROGRESS:

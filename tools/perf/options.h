@@ -45,6 +45,7 @@ typedef struct lcomm_perf_options {
   int overlap;           /* measure what hides behind computation ... */
   double overlap_share;  /* ... of this share of the operation's time, or, if 0, ... */
   double overlap_s;      /* ... of this length */
+  double late_s;         /* in each sample one rank calls so much later; 0: none */
   const char *transport; /* NULL: the library's choice */
   lcomm_progress_mode progress;
   lcomm_perf_boot boot;

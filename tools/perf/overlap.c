@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "tools/perf/bench.h"
 
@@ -21,6 +19,7 @@ typedef struct work {
 
 /* Three times of each round. */
 typedef struct times {
+  int count; /* rounds */
   double *alone_s;
   double *compute_s;
   double *both_s;
@@ -34,10 +33,7 @@ static work make_computation(double seconds) {
 
 /* Until slice i of a computation that began at begin_s is over. */
 static void compute_slice(const work *computation, double begin_s, int i) {
-  double end_s = begin_s + (i + 1) * computation->slice_s, seconds = floor(end_s);
-  struct timespec end = {(time_t)seconds, (long)((end_s - seconds) * 1e9)};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR) {
-  }
+  lcomm_perf_sleep_until(begin_s + (i + 1) * computation->slice_s);
 }
 
 static double time_alone(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c) {
@@ -104,9 +100,9 @@ static work prepare(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c) {
   return make_computation(o->overlap_share * median_s);
 }
 
-static double slowest_median(const lcomm_perf_bench *bench, double *seconds) {
-  lcomm_perf_world_max(&bench->world, seconds, (size_t)bench->options->iterations);
-  return lcomm_perf_median(seconds, bench->options->iterations);
+static double slowest_median(const lcomm_perf_bench *bench, double *seconds, int count) {
+  lcomm_perf_world_max(&bench->world, seconds, (size_t)count);
+  return lcomm_perf_median(seconds, count);
 }
 
 static void report(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c, const times *t) {
@@ -116,11 +112,11 @@ static void report(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c, cons
     lcomm_perf_world_stop(&bench->world, "there is no memory for the results");
   }
   lcomm_perf_overlap *overlap = &row.overlap;
-  overlap->alone_s = slowest_median(bench, t->alone_s);
-  overlap->compute_s = slowest_median(bench, t->compute_s);
-  overlap->both_s = slowest_median(bench, t->both_s);
+  overlap->alone_s = slowest_median(bench, t->alone_s, t->count);
+  overlap->compute_s = slowest_median(bench, t->compute_s, t->count);
+  overlap->both_s = slowest_median(bench, t->both_s, t->count);
   overlap->hidden = lcomm_perf_hidden(overlap->alone_s, overlap->compute_s, overlap->both_s);
-  if (bench->options->check) {
+  if (bench->options->check && t->count == bench->options->iterations) {
     lcomm_perf_row_judge(&bench->world, stage->samples[c].difference, &row);
   }
   bench->wrong += row.wrong;
@@ -133,12 +129,12 @@ static void report(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c, cons
 /* A round of all contenders after the other, like any other measurement. */
 static void take_rounds(lcomm_perf_stage *stage, lcomm_perf_bench *bench, const work *computations,
                         double *values) {
-  int n = bench->options->iterations;
+  int n = bench->options->iterations, rounds = 0;
   times all[LCOMM_PERF_CONTENDERS_MAX];
-  for (int round = 0; round < n; round++) {
+  for (int round = 0; round < n && !lcomm_perf_is_stopped(bench); round++, rounds++) {
     for (int c = 0; c < stage->count; c++) {
       double *own = values + (ptrdiff_t)c * 3 * n;
-      all[c] = (times){own, own + n, own + 2 * n};
+      all[c] = (times){round + 1, own, own + n, own + 2 * n};
       all[c].alone_s[round] = time_alone(stage, bench, c);
       all[c].compute_s[round] = time_computation(bench, &computations[c]);
       all[c].both_s[round] = time_both(stage, bench, c, &computations[c]);
@@ -147,7 +143,7 @@ static void take_rounds(lcomm_perf_stage *stage, lcomm_perf_bench *bench, const 
       }
     }
   }
-  for (int c = 0; c < stage->count; c++) {
+  for (int c = 0; rounds > 0 && c < stage->count; c++) {
     report(stage, bench, c, &all[c]);
   }
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
 #include "tools/perf/bench.h"
+#include "tools/perf/interrupt.h"
 #include "tools/perf/judge.h"
 #include "tools/perf/mpi_call.h"
 
@@ -13,6 +16,20 @@ double lcomm_perf_now_s(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+void lcomm_perf_sleep_until(double time_s) {
+  double seconds = floor(time_s);
+  struct timespec end = {(time_t)seconds, (long)((time_s - seconds) * 1e9)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR) {
+  }
+}
+
+int lcomm_perf_is_stopped(lcomm_perf_bench *bench) {
+  double signal = lcomm_perf_interrupt_signal();
+  lcomm_perf_world_max(&bench->world, &signal, 1);
+  bench->signal = (int)signal;
+  return bench->signal > 0;
 }
 
 static double timeval_s(struct timeval t) {

@@ -104,21 +104,30 @@ int lcomm_perf_read_dtypes(const char *text, lcomm_perf_options *options) {
   return 1;
 }
 
-int lcomm_perf_read_overlap(const char *text, lcomm_perf_options *options) {
+int lcomm_perf_read_time(const char *text, double *seconds) {
   char number[32] = "";
-  double value = 0.0;
+  double ms = 0.0;
   size_t length = strlen(text);
-  int is_time = length > 2 && length < sizeof number && strcmp(text + length - 2, "ms") == 0;
-  if (is_time) {
-    memcpy(number, text, length - 2);
-    number[length - 2] = '\0';
+  if (length <= 2 || length >= sizeof number || strcmp(text + length - 2, "ms") != 0) {
+    return 0;
   }
-  if (!lcomm_perf_read_number(is_time ? number : text, 0.0, &value) || value > 1e6) {
+  memcpy(number, text, length - 2);
+  if (!lcomm_perf_read_number(number, 0.0, &ms) || ms > 1e6) {
+    return 0;
+  }
+  *seconds = ms * 1e-3;
+  return 1;
+}
+
+int lcomm_perf_read_overlap(const char *text, lcomm_perf_options *options) {
+  double share = 0.0, seconds = 0.0;
+  if (!lcomm_perf_read_time(text, &seconds) &&
+      (!lcomm_perf_read_number(text, 0.0, &share) || share > 1e6)) {
     return 0;
   }
   options->overlap = 1;
-  options->overlap_share = is_time ? 0.0 : value;
-  options->overlap_s = is_time ? value * 1e-3 : 0.0;
+  options->overlap_share = share;
+  options->overlap_s = seconds;
   return 1;
 }
 

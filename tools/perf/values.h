@@ -25,6 +25,9 @@ int lcomm_perf_read_ops(const char *text, lcomm_perf_options *options);
 /* A type by the library's name or NCCL's (float, half, double), or all. */
 int lcomm_perf_read_dtypes(const char *text, lcomm_perf_options *options);
 
+/* A time such as 5ms, of up to 1000 s. */
+int lcomm_perf_read_time(const char *text, double *seconds);
+
 /* How long to compute: 0.8 of the operation's time, or 20ms. */
 int lcomm_perf_read_overlap(const char *text, lcomm_perf_options *options);
 
