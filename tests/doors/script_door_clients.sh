@@ -14,10 +14,11 @@ if [ -n "${SAN:-}" ]; then
   echo "SKIP door_clients: programs without sanitizers cannot preload a library with them"
   exit 77
 fi
+limit=${TEST_PART_S:-600} # seconds for a program
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset LCOMM_POLICY LCOMM_DOOR LCOMM_DOOR_CONTROL LCOMM_STATS LCOMM_TRANSPORT
-export LCOMM_NODES=2 LCOMM_TIMEOUT_S=20
+export LCOMM_NODES=2 LCOMM_TIMEOUT_S=${LCOMM_TIMEOUT_S:-60}
 door=$build/libcomm-mpi.so
 failed=0
 
@@ -35,7 +36,7 @@ fail() {
 plain() {
   local name=$1
   shift
-  timeout -k 5 100 tools/build/launch "$@" >"$work/$name.out" 2>"$work/$name.err" </dev/null
+  timeout -k 5 "$limit" tools/build/launch "$@" >"$work/$name.out" 2>"$work/$name.err" </dev/null
 }
 
 # preloaded NAME SETTINGS RANKS PROGRAM...: SETTINGS are words such as LCOMM_POLICY=net=int8

@@ -15,8 +15,7 @@ wrap=()
 [ "${SAN:-}" = thread ] && setarch -R true 2>/dev/null && wrap=(setarch -R)
 unset LCOMM_POLICY LCOMM_DOOR LCOMM_DOOR_CONTROL LCOMM_STATS LCOMM_TRANSPORT LCOMM_NODES LCOMM_HOSTID
 export LCOMM_TIMEOUT_S=${LCOMM_TIMEOUT_S:-60}
-limit=100
-[ -n "${SAN:-}" ] && limit=500
+limit=${TEST_PART_S:-600} # seconds for a program
 failed=0
 
 # start RANKS COMMAND...: output in $work/out

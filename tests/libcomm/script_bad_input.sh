@@ -7,12 +7,13 @@
 set -u
 
 build=${BUILD:?the folder of the programs}
+limit=${TEST_PART_S:-600} # seconds for a program
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # the folder may be given relative to the repository root
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 train=$build/train perf=$build/tools/allreduce_perf
-export LCOMM_TIMEOUT_S=20
+export LCOMM_TIMEOUT_S=${LCOMM_TIMEOUT_S:-60}
 launch=$PWD/tools/build/launch
 failed=0
 
@@ -21,7 +22,7 @@ failed=0
 expect() {
   local name=$1 word=$2 ranks=$3 rc lines
   shift 3
-  timeout -k 5 60 "$@" >"$work/out" 2>&1 </dev/null
+  timeout -k 5 "$limit" "$@" >"$work/out" 2>&1 </dev/null
   rc=$?
   lines=$(grep -c -- "$word" "$work/out")
   if [ $rc -eq 2 ] && [ "$lines" -ge "$ranks" ]; then

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-enum { EXCHANGE_SIZE = 1 << 20, SENTENCE_SIZE = 512, LIMIT_S = 100, FAILED_STATUS = 9 };
+enum { EXCHANGE_SIZE = 1 << 20, SENTENCE_SIZE = 512, LIMIT_S = 600, FAILED_STATUS = 9 };
 
 /* What the processes share. */
 typedef struct forked_area {

@@ -9,6 +9,7 @@ set -u
 build=${BUILD:?the folder of the programs}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 bench=$build/tools/codec_bench
+limit=${TEST_PART_S:-600} # seconds for a program
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 2
@@ -29,7 +30,7 @@ expect() {
 refused() {
   local name=$1 word=$2 rc
   shift 2
-  timeout -k 5 60 "$bench" "$@" >"$work/out" 2>"$work/sentence" </dev/null
+  timeout -k 5 "$limit" "$bench" "$@" >"$work/out" 2>"$work/sentence" </dev/null
   rc=$?
   if [ $rc -eq 2 ] && [ "$(wc -l <"$work/sentence")" -eq 1 ] && [ ! -s "$work/out" ] &&
     grep -q -- "$word" "$work/sentence"; then

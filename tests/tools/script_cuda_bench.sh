@@ -10,6 +10,7 @@ set -u
 build=${BUILD:?the folder of the programs}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 bench=$build/tools/cuda_bench
+limit=${TEST_PART_S:-600} # seconds for a program
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ln -s "$PWD/tools" "$work/tools"
@@ -21,7 +22,7 @@ failures=0
 expect() {
   local name=$1 status=$2 word=$3 rc
   shift 3
-  timeout -k 5 60 "$@" >"$work/out" 2>&1 </dev/null
+  timeout -k 5 "$limit" "$@" >"$work/out" 2>&1 </dev/null
   rc=$?
   if [ $rc -eq "$status" ] && grep -q -- "$word" "$work/out"; then
     echo "PASS $name"

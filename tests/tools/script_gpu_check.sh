@@ -8,6 +8,7 @@
 # shellcheck disable=SC2016,SC2317 # variables of fake programs; conditions called by name
 set -u
 
+limit=${TEST_PART_S:-600} # seconds for a program
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export SCRATCH=$work FAKE=$work/build/fake GPU_CHECK_LIMIT_S=2
@@ -76,7 +77,7 @@ fake programs/cuda_steps <<<'echo "PASS a_thing"; echo "PASS another"'
 # check OPTION...: gpu_check, with what is fake first in PATH
 check() {
   rm -rf out
-  PATH=$work/bin:$PATH timeout -k 5 100 tools/gpu_check --out out "$@" >said 2>&1 </dev/null
+  PATH=$work/bin:$PATH timeout -k 5 "$limit" tools/gpu_check --out out "$@" >said 2>&1 </dev/null
 }
 
 # expect NAME CONDITION...: a command that succeeds
@@ -95,7 +96,7 @@ has() { grep -qE -- "$1" out/results.md; }
 none_left() {
   local pid
   while read -r pid; do
-    for _ in $(seq 50); do
+    for _ in $(seq 600); do
       kill -0 "$pid" || continue 2
       sleep 0.1
     done
@@ -136,7 +137,7 @@ rm no_build
 
 rm -rf out
 PATH=$work/bin:$PATH GPU_CHECK_LIMIT_S=60 tools/gpu_check --out out --only steps-2,calls-2 >said 2>&1 &
-for _ in $(seq 300); do
+for _ in $(seq 3000); do
   grep -q 'PASS a_thing' out/tests.log 2>/dev/null && break
   sleep 0.1
 done

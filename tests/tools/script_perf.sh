@@ -9,6 +9,7 @@ set -u
 build=${BUILD:?the folder of the programs}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 launch=$PWD/tools/build/launch
+limit=${TEST_PART_S:-600} # seconds for a program
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 2
@@ -16,7 +17,7 @@ export LCOMM_TIMEOUT_S=${LCOMM_TIMEOUT_S:-60}
 failures=0
 
 # perf NAME OPTION...: a program on 2 ranks
-perf() { timeout -k 5 100 "$launch" 2 "$build/tools/$1_perf" -n 2 "${@:2}"; }
+perf() { timeout -k 5 "$limit" "$launch" 2 "$build/tools/$1_perf" -n 2 "${@:2}"; }
 
 # expect NAME COMMAND...: a property, and a command that holds if it does
 expect() {
@@ -148,8 +149,8 @@ expect a_world_of_one_needs_no_launcher "$build/tools/allreduce_perf" --boot env
 port=$((20000 + $$ % 10000))
 while (exec 3<>/dev/tcp/127.0.0.1/$port) 2>/dev/null; do port=$((port + 1)); done # somebody listens
 export MASTER_ADDR=127.0.0.1 MASTER_PORT=$port WORLD_SIZE=2
-RANK=1 timeout -k 5 100 "$build/tools/alltoall_perf" --boot env -c -n 2 -b 1K >other.txt 2>&1 &
-RANK=0 timeout -k 5 100 "$build/tools/alltoall_perf" --boot env -c -n 2 -b 1K >env.txt 2>&1
+RANK=1 timeout -k 5 "$limit" "$build/tools/alltoall_perf" --boot env -c -n 2 -b 1K >other.txt 2>&1 &
+RANK=0 timeout -k 5 "$limit" "$build/tools/alltoall_perf" --boot env -c -n 2 -b 1K >env.txt 2>&1
 expect ranks_meet_without_mpi grep -q '2 ranks on' env.txt
 expect they_get_it_right grep -qx '# Out of bounds values : 0 OK' env.txt
 expect the_other_rank_ends_well wait $!

@@ -8,6 +8,7 @@ set -u
 build=${BUILD:?the folder of the programs}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 launch=$PWD/tools/build/launch
+limit=${TEST_PART_S:-600} # seconds for a program
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 2
@@ -24,12 +25,12 @@ expect() {
 }
 # perf VARIABLE=VALUE...: an all-reduce on 2 nodes of 2 ranks, then on 4 nodes, which has a DECODE and copies
 perf() {
-  env LCOMM_NODES=2 "$@" timeout -k 5 100 "$launch" 4 "$build/tools/allreduce_perf" \
+  env LCOMM_NODES=2 "$@" timeout -k 5 "$limit" "$launch" 4 "$build/tools/allreduce_perf" \
     -b 256K -n 2 -p net=int8 --tensors >>out 2>>err </dev/null &&
-    env LCOMM_NODES=4 "$@" timeout -k 5 100 "$launch" 4 "$build/tools/allreduce_perf" \
+    env LCOMM_NODES=4 "$@" timeout -k 5 "$limit" "$launch" 4 "$build/tools/allreduce_perf" \
       -b 256K -n 2 -d float16 -p net=topk:0.01 >>out 2>>err </dev/null
 }
-merge() { timeout -k 5 60 "$build/tools/trace_merge" "$@"; }
+merge() { timeout -k 5 "$limit" "$build/tools/trace_merge" "$@"; }
 # events NAME FILE: how many there are
 events() { grep -c "^{\"name\":\"$1\"" "$2"; }
 

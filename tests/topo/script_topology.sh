@@ -12,6 +12,7 @@ case $build in /*) ;; *) build=$PWD/$build ;; esac
 info=$build/tools/libcomm-info
 launch=$PWD/tools/build/launch
 fixtures=$PWD/tests/topo/fixtures
+limit=${TEST_PART_S:-600} # seconds for a program
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -30,7 +31,7 @@ expect() {
 }
 
 has() { grep -qE -- "$1" "$work/out"; }
-info() { timeout -k 5 60 "$info" "$@" >"$work/out" 2>&1; }
+info() { timeout -k 5 "$limit" "$info" "$@" >"$work/out" 2>&1; }
 refuses() { # LINE OPTION...: exit code 2 and this line
   local line=$1
   shift
@@ -68,7 +69,7 @@ expect a_second_file_is_refused refuses 'unexpected argument' --topology "$work/
 export LCOMM_TIMEOUT_S=${LCOMM_TIMEOUT_S:-60}
 # measure RANKS [VARIABLE=VALUE...]: standard output only, as it would be kept
 measure() {
-  env "${@:2}" timeout -k 5 100 "$launch" "$1" "$info" --measure >"$work/out" 2>"$work/err" </dev/null
+  env "${@:2}" timeout -k 5 "$limit" "$launch" "$1" "$info" --measure >"$work/out" 2>"$work/err" </dev/null
 }
 # measured CLASS...: each has one line of two finite numbers above 0, no other class has one
 measured() {
@@ -99,7 +100,7 @@ expect links_over_mpi_are_measured measure 3 LCOMM_NODES=3 LCOMM_TRANSPORT=mpi L
 expect the_transport_is_named has '^# net +measured between ranks 0 and 1 by mpi$'
 # ranks 1 and 2 on one host, rank 0 on another
 measure_hosts() {
-  env LCOMM_CUDA=off timeout -k 5 100 "$launch" 1 env LCOMM_HOSTID=alpha "$info" --measure \
+  env LCOMM_CUDA=off timeout -k 5 "$limit" "$launch" 1 env LCOMM_HOSTID=alpha "$info" --measure \
     : -np 2 env LCOMM_HOSTID=beta "$info" --measure >"$work/out" 2>"$work/err" </dev/null
 }
 expect a_class_that_rank_0_has_not_is_measured measure_hosts
