@@ -71,8 +71,9 @@ typedef struct lcomm_transport_table {
   void (*progress)(lcomm_transport *transport);
 
   /* *over = true once the message is over, and *size (may be NULL) the bytes
-   * received. Must not be asked again after that. TRANSPORT once the peer is
-   * known to be gone, or sent more than the capacity. */
+   * received. Must not be asked again after that. A message that was sent and is
+   * over reaches the peer without another call on this side. TRANSPORT once the
+   * peer is known to be gone, or sent more than the capacity. */
   lcomm_status (*test)(lcomm_transport *transport, lcomm_transfer *transfer, bool *over,
                        size_t *size);
 

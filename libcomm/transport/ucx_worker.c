@@ -34,8 +34,11 @@
  * two ranks that send each other 2 MiB at a time got 113 of 200 Mbit/s with it
  * and 191 without. UCX's own probes are bytes that wait for an answer, and
  * while such wait the kernel does not probe: a host that vanished would be
- * missed for many minutes. */
-#define FOR_TCP NO_CACHE, "UCX_RNDV_THRESH=inf", "UCX_KEEPALIVE_INTERVAL=inf"
+ * missed for many minutes. And what is sent is never copied by UCX: of a copy it
+ * says that it is sent, and the rest which a full socket did not take waits in
+ * this process until its next call of UCX. Sent without a copy, a message is over
+ * when the socket has all of it. */
+#define FOR_TCP NO_CACHE, "UCX_RNDV_THRESH=inf", "UCX_ZCOPY_THRESH=0", "UCX_KEEPALIVE_INTERVAL=inf"
 #define FOR_ANY "UCX_KEEPALIVE_INTERVAL=2s"
 
 bool lcomm_ucx_assume_devices;
