@@ -34,6 +34,7 @@ struct lcomm_comm {
   char name[LCOMM_COMM_NAME_MAX]; /* lcomm_name_set() */
   _Atomic uint32_t named_rules;   /* of match=, those that ask for no other name */
   double timeout_s;
+  double network_seen_s; /* when check_network() of op_wait.c last looked */
   const lcomm_kernels *kernels;
   lcomm_links links;
   lcomm_origin origin;

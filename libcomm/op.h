@@ -66,7 +66,7 @@ void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status);
 lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag);
 
 /* Has a peer of an operation that only a stream waits for been silent for too long?
- * TIMEOUT then, and all operations are over. */
+ * TIMEOUT then. Is a peer's host out of reach? TRANSPORT. All operations are over then. */
 lcomm_status lcomm_operations_check(lcomm_comm *comm);
 
 /* Where the numbers of an operation go. */

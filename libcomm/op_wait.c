@@ -63,11 +63,31 @@ static bool is_late(const lcomm_comm *comm, const lcomm_operation *operation, do
   return !waits_for_device(operation) && lcomm_clock_s() - moved_s >= comm->timeout_s;
 }
 
+/* Nothing has moved for a while: does the network still reach the hosts of all peers? */
+static lcomm_status check_network(lcomm_comm *comm, double since_s) {
+  static const double PATIENCE_S = 2, EVERY_S = 1;
+  char who[96], why[LCOMM_TRANSPORT_WHY_MAX] = "";
+  const lcomm_operation *oldest = comm->first;
+  double now_s = lcomm_clock_s(), moved_s = oldest ? oldest->moved_s : now_s;
+  moved_s = moved_s > since_s ? moved_s : since_s;
+  if (now_s - moved_s < PATIENCE_S || now_s - comm->network_seen_s < EVERY_S) {
+    return LCOMM_OK;
+  }
+  comm->network_seen_s = now_s;
+  int peer = lcomm_links_unreachable(&comm->links, why);
+  return peer < 0 ? LCOMM_OK
+                  : lcomm_fail(comm, LCOMM_ERR_TRANSPORT,
+                               "%s #%u: the network to %s %s. Is the host on, and its cable in?",
+                               lcomm_collective_name(oldest->run->plan->collective),
+                               oldest->sequence, lcomm_comm_who(comm, peer, who, sizeof(who)), why);
+}
+
 /* The patience counts from the begin of the wait: a rank that computed for a
  * long time between two calls has not made anybody late. */
 static lcomm_status check_deadline(lcomm_comm *comm, double since_s) {
   const lcomm_operation *oldest = comm->first;
-  return oldest && is_late(comm, oldest, since_s) ? give_up(comm, oldest) : LCOMM_OK;
+  return oldest && is_late(comm, oldest, since_s) ? give_up(comm, oldest)
+                                                  : check_network(comm, since_s);
 }
 
 lcomm_status lcomm_operations_check(lcomm_comm *comm) {
@@ -78,7 +98,11 @@ lcomm_status lcomm_operations_check(lcomm_comm *comm) {
       return status;
     }
   }
-  return LCOMM_OK;
+  lcomm_status status = check_network(comm, 0);
+  if (status != LCOMM_OK) {
+    lcomm_operations_cancel(comm, status);
+  }
+  return status;
 }
 
 /* Time with nothing to do is over. */

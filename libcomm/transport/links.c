@@ -183,6 +183,15 @@ bool lcomm_links_hear(lcomm_links *links, void *notice) {
   return false;
 }
 
+int lcomm_links_unreachable(lcomm_links *links, char *why) {
+  int peer = -1;
+  for (int i = 0; i < links->count && peer < 0; i++) {
+    const lcomm_transport_table *table = links->open[i]->table;
+    peer = table->unreachable ? table->unreachable(links->open[i], why) : -1;
+  }
+  return peer;
+}
+
 void lcomm_links_prepare(lcomm_links *links, lcomm_links_nap *nap, int extra) {
   memset(nap, 0, sizeof(*nap));
   if (extra >= 0) {

@@ -45,6 +45,9 @@ bool lcomm_links_use(const lcomm_links *links, const char *name);
 void lcomm_links_progress(lcomm_links *links);
 bool lcomm_links_hear(lcomm_links *links, void *notice);
 
+/* As the function of a transport; the first that any of them finds. */
+int lcomm_links_unreachable(lcomm_links *links, char *why);
+
 /* Memory that local peers can view; plain memory where no transport has any.
  * Aligned to a page, zeroed. NULL when there is none. */
 void *lcomm_links_memory_get(lcomm_links *links, size_t size);

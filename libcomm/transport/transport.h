@@ -130,6 +130,13 @@ typedef struct lcomm_transport_table {
    * sleep; ARM_NEVER: cannot tell. disarm after waking, in any case. */
   int (*arm)(lcomm_transport *transport);
   void (*disarm)(lcomm_transport *transport);
+
+  /* Somebody waits for seconds: the first peer whose host has not answered the
+   * network for many seconds, as if it were off or cut off, or -1. A peer that is
+   * busy or stopped is none. `why` (LCOMM_TRANSPORT_WHY_MAX bytes) is then the rest
+   * of a sentence that begins with "the network to rank 3". Takes about as long as
+   * reading a file of a line per peer. */
+  int (*unreachable)(lcomm_transport *transport, char *why);
 } lcomm_transport_table;
 
 /* Every transport begins with this. */

@@ -98,6 +98,7 @@ void lcomm_ucx_close(lcomm_transport *transport, bool orderly) {
   for (int i = 0; i < t->size; i++) {
     lcomm_ucx_tell_free(&t->peers[i]);
   }
+  free(t->interfaces);
   free(t->peers);
   free(t);
 }

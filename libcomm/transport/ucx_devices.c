@@ -61,6 +61,20 @@ static bool has_address(const interfaces *host, uint32_t address) {
   return false;
 }
 
+/* Do two ranks share a network of their host? */
+static bool are_together(const interfaces *all, int rank, int other) {
+  return memcmp(&all[other], &all[rank], sizeof(all[0])) == 0;
+}
+
+int lcomm_ucx_interfaces_find(const interfaces *all, int size, int rank, uint32_t address) {
+  for (int other = 0; other < size; other++) {
+    if (!are_together(all, rank, other) && has_address(&all[other], address)) {
+      return other;
+    }
+  }
+  return -1;
+}
+
 /* Does the host have another address in this network? */
 static bool is_in_network(const interfaces *host, uint32_t address, uint32_t mask) {
   for (uint32_t i = 0; i < count_of(host); i++) {
@@ -76,8 +90,8 @@ typedef enum rule { IN_ALL_NETWORKS, UNIQUE_ADDRESS } rule;
 static bool passes(rule by, const interfaces *all, int size, int rank, uint32_t entry) {
   uint32_t address = all[rank].entries[entry].address, mask = all[rank].entries[entry].mask;
   for (int other = 0; other < size; other++) {
-    if (memcmp(&all[other], &all[rank], sizeof(all[0])) == 0) {
-      continue; /* the same host */
+    if (are_together(all, rank, other)) {
+      continue;
     }
     if (has_address(&all[other], address) ||
         (by == IN_ALL_NETWORKS && !is_in_network(&all[other], address, mask))) {
@@ -89,7 +103,7 @@ static bool passes(rule by, const interfaces *all, int size, int rank, uint32_t 
 
 static bool has_other_hosts(const interfaces *all, int size, int rank) {
   for (int other = 0; other < size; other++) {
-    if (memcmp(&all[other], &all[rank], sizeof(all[0])) != 0) {
+    if (!are_together(all, rank, other)) {
       return true;
     }
   }

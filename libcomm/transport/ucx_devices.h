@@ -30,6 +30,11 @@ typedef struct lcomm_ucx_names {
 /* Those of this host; none when the system does not say. */
 void lcomm_ucx_interfaces_own(lcomm_ucx_interfaces *own, lcomm_ucx_names *names);
 
+/* The first rank on another host than `rank` whose host has this address (in
+ * network byte order), or -1. */
+int lcomm_ucx_interfaces_find(const lcomm_ucx_interfaces *all, int size, int rank,
+                              uint32_t address);
+
 /* A comma-separated list of the interfaces of `rank` that are in a network
  * with every other host; when there is none, of those whose address no other
  * host has, too. "" leaves the choice to UCX: one host, or nothing is known.

@@ -53,7 +53,8 @@ typedef struct lcomm_ucx_transport {
   int rank, size;
   int event_fd;
   lcomm_ucx_peer *peers;
-  void *listening; /* receives the next notice; NULL or an error: nothing does */
+  lcomm_ucx_interfaces *interfaces; /* per rank; NULL: not known */
+  void *listening;                  /* receives the next notice; NULL or an error: nothing does */
   unsigned char heard[LCOMM_NOTICE_SIZE];
   char why[LCOMM_TRANSPORT_WHY_MAX];
 } lcomm_ucx_transport;
@@ -84,9 +85,10 @@ lcomm_status lcomm_ucx_blame(lcomm_ucx_transport *t, int peer, const char *what)
 
 /* ---------------------------- links to the peers, ucx_link.c, ucx_meet.c */
 
-/* The TCP devices that lead to all other hosts, as lcomm_ucx_devices_choose
- * says it; one allgather, whatever happens. */
-void lcomm_ucx_link_devices(const lcomm_transport_setup *setup, char *devices);
+/* The interfaces of all ranks, to be freed, and the TCP devices that lead to all
+ * other hosts, as lcomm_ucx_devices_choose says it; one allgather, whatever
+ * happens. NULL, and "", when they are not known. */
+lcomm_ucx_interfaces *lcomm_ucx_link_devices(const lcomm_transport_setup *setup, char *devices);
 
 /* Exchange addresses, connect, and find out together which links work;
  * collective. The same number of allgathers whatever happens; t may be NULL
@@ -98,6 +100,10 @@ lcomm_status lcomm_ucx_link_all(lcomm_ucx_transport *t, const lcomm_transport_se
 /* Meet all peers that have an endpoint: `reached` says who answered before the
  * deadline, `failed` why the others did not. */
 void lcomm_ucx_meet(lcomm_ucx_transport *t, double deadline_s);
+
+/* ------------------------------------------ vanished hosts, ucx_silence.c */
+
+int lcomm_ucx_unreachable(lcomm_transport *transport, char *why);
 
 /* ------------------------------------------------ notices, ucx_notice.c */
 

@@ -286,12 +286,14 @@ static lcomm_status ucx_open(const lcomm_transport_setup *setup, lcomm_transport
                              char *why) {
   char link_why[LCOMM_TRANSPORT_WHY_MAX] = "", devices[LCOMM_UCX_DEVICES_MAX];
   lcomm_status status = LCOMM_OK;
-  lcomm_ucx_link_devices(setup, devices);
+  lcomm_ucx_interfaces *interfaces = lcomm_ucx_link_devices(setup, devices);
   lcomm_ucx_transport *t = create(setup, devices, &status, why);
   lcomm_status linked = lcomm_ucx_link_all(t, setup, link_why);
   if (!t) {
+    free(interfaces);
     return status;
   }
+  t->interfaces = interfaces;
   if (linked != LCOMM_OK) {
     memcpy(why, link_why, sizeof(link_why));
     lcomm_ucx_close(&t->base, false);
@@ -321,4 +323,5 @@ const lcomm_transport_table lcomm_transport_ucx = {
     .takes_devices = ucx_takes_devices,
     .arm = ucx_arm,
     .disarm = ucx_disarm,
+    .unreachable = lcomm_ucx_unreachable,
 };
