@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libcomm/base/descriptors.h"
 #include "libcomm/base/fork.h"
 #include "libcomm/base/status.h"
 #include "libcomm/driver.h"
@@ -200,6 +201,7 @@ lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
   if (status != LCOMM_OK) {
     return status;
   }
+  lcomm_descriptors_raise();
   lcomm_comm *made = calloc(1, sizeof(*made));
   making m = {.boot = &origin->boot,
               .all = calloc((size_t)origin->boot.world_size + 1, sizeof(lcomm_hello))};

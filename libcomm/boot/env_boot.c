@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/base/descriptors.h"
 #include "libcomm/base/env.h"
 #include "libcomm/base/error.h"
 #include "libcomm/boot/place.h"
@@ -66,6 +67,7 @@ lcomm_status lcomm_create_env(const lcomm_config *config, lcomm_comm **comm) {
   if (status != LCOMM_OK) {
     return lcomm_error_thread(status, "lcomm_create_env: %s", why);
   }
+  lcomm_descriptors_raise(); /* before the meeting, which takes one for each rank */
   if (place.world_size == 1) {
     return create_alone(config, comm);
   }

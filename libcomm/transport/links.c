@@ -98,8 +98,11 @@ static void open_one(const lcomm_transport_setup *setup, const lcomm_transport_t
       taken++;
     }
   }
+  if (status == LCOMM_OK && why[0] == '\0' && table->why) {
+    snprintf(why, sizeof(why), "%s", table->why(transport));
+  }
   /* Heard only if somebody stays without a link. */
-  note(mine, table->name, status == LCOMM_OK ? "does not reach it" : why);
+  note(mine, table->name, why[0] != '\0' ? why : "does not reach it");
   if (taken > 0) {
     links->open[links->count++] = transport;
   } else if (status == LCOMM_OK) {
@@ -108,12 +111,16 @@ static void open_one(const lcomm_transport_setup *setup, const lcomm_transport_t
 }
 
 static lcomm_status open_all(const lcomm_transport_setup *setup, const char *names,
-                             lcomm_links *links, answer *all, char *why) {
+                             lcomm_links *links, answer *all, lcomm_links_room *rooms, char *why) {
   answer *mine = &all[setup->size];
   lcomm_status status = setup->size == 1 ? LCOMM_OK : LCOMM_ERR_TRANSPORT;
   for (int i = 0; lcomm_transport_list[i] && status == LCOMM_ERR_TRANSPORT; i++) {
     if (!is_auto(names) && !lists(names, lcomm_transport_list[i]->name)) {
       continue;
+    }
+    lcomm_status status = lcomm_links_check_descriptors(setup, lcomm_transport_list[i], rooms, why);
+    if (status != LCOMM_OK) {
+      return status;
     }
     open_one(setup, lcomm_transport_list[i], links, mine);
     find_lonely(links, mine);
@@ -133,11 +140,13 @@ lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *na
   links->size = setup->size;
   links->of = calloc((size_t)setup->size, sizeof(lcomm_transport *));
   answer *all = calloc((size_t)setup->size + 1, sizeof(*all));
+  lcomm_links_room *rooms = calloc((size_t)setup->size, sizeof(*rooms));
   lcomm_status status = LCOMM_ERR_MEMORY;
   snprintf(why, LCOMM_LINKS_WHY_MAX, "out of memory for the links to %d ranks", setup->size);
-  if (links->of && all) {
-    status = open_all(setup, names, links, all, why);
+  if (links->of && all && rooms) {
+    status = open_all(setup, names, links, all, rooms, why);
   }
+  free(rooms);
   free(all);
   if (status != LCOMM_OK) {
     lcomm_links_close(links, true);

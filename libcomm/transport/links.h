@@ -33,10 +33,25 @@ lcomm_status lcomm_links_parse(const char *names, char *why, size_t size);
 /* Open what is needed for every rank to reach every other; collective, the
  * same result on all ranks. `names` as above, equal on all ranks. On failure
  * the sentence in why (LCOMM_LINKS_WHY_MAX bytes) names a pair without a link
- * and what each transport said. TRANSPORT, MEMORY. */
+ * and what each transport said, or the rank that has too few file descriptors.
+ * TRANSPORT, SYSTEM, MEMORY. */
 lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *names,
                               lcomm_links *links, char *why);
 void lcomm_links_close(lcomm_links *links, bool orderly);
+
+/* What a rank says of its file descriptors before a transport is opened. */
+typedef struct lcomm_links_room {
+  int32_t limit, left, needed;
+} lcomm_links_room;
+
+/* Has every rank as many left as the transport needs there? Collective, the same
+ * result on all ranks: a rank that runs out in the middle may be aborted inside
+ * of a library. rooms: one per rank, to work in. On failure the sentence in why
+ * (LCOMM_LINKS_WHY_MAX bytes) names the first rank that lacks some, and what
+ * `ulimit -n` it needs. SYSTEM, TRANSPORT. */
+lcomm_status lcomm_links_check_descriptors(const lcomm_transport_setup *setup,
+                                           const lcomm_transport_table *table,
+                                           lcomm_links_room *rooms, char *why);
 
 /* Is a transport of this name open? */
 bool lcomm_links_use(const lcomm_links *links, const char *name);

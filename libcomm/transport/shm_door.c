@@ -92,7 +92,7 @@ void lcomm_shm_disarm(lcomm_transport *transport) {
   lcomm_shm *t = lcomm_shm_of(transport);
   char bytes[64];
   atomic_store_explicit(&t->segment->sleeping, 0, memory_order_seq_cst);
-  while (read(t->door[0], bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes)) {
+  while (read(t->door, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes)) {
   }
   if (t->timer >= 0) {
     ssize_t ignored = read(t->timer, bytes, sizeof(uint64_t));

@@ -15,6 +15,7 @@
  *   shm_send     sending, queues, streams
  *   shm_receive  receiving, borrowing; shm_copy: where the bytes come from
  *   shm_progress what has arrived; shm_notice: notices
+ *   shm_pidfd    whether a process lives
  *   shm_door     sleeping, waking, and who has ended
  */
 
@@ -84,6 +85,8 @@ void *lcomm_shm_file_map(int file, size_t size, int protection);
 
 lcomm_status lcomm_shm_open(const lcomm_transport_setup *setup, lcomm_transport **transport,
                             char *why);
+/* A bell and a pidfd for each local peer, and a few. */
+int lcomm_shm_descriptors(const lcomm_transport_setup *setup);
 /* Undo any part of open. */
 void lcomm_shm_free(lcomm_shm *t);
 
@@ -97,7 +100,8 @@ typedef struct lcomm_shm_offer {
   int32_t file, door;
 } lcomm_shm_offer;
 
-/* Open what a process offers; NULL, with a phrase in why, when it cannot be. */
+/* Open what a process offers; NULL, with a phrase in why and an errno or 0, when
+ * it cannot be. */
 lcomm_shm_peer *lcomm_shm_peer_meet(lcomm_shm *t, int rank, uint64_t pid,
                                     const lcomm_shm_offer *theirs, char *why);
 void lcomm_shm_peer_free(const lcomm_shm *t, lcomm_shm_peer *peer);
@@ -107,6 +111,13 @@ __attribute__((format(printf, 2, 3))) void lcomm_shm_note(char *why, const char 
 void lcomm_shm_watch_peer(lcomm_shm *t, const lcomm_shm_peer *peer, int index);
 /* Wake up now and then, because there is a peer without a pidfd. */
 void lcomm_shm_watch_by_time(lcomm_shm *t);
+
+/* ----------------------------------------------------------- shm_pidfd.c */
+
+/* A descriptor that is readable once the process has ended; all communicators
+ * of this process share it. -1 with errno. Any thread. */
+int lcomm_shm_pidfd_get(pid_t pid);
+void lcomm_shm_pidfd_put(int pidfd);
 
 /* ------------------------------------------------------------ shm_heap.c */
 

@@ -22,8 +22,9 @@
  * 1 MiB a copy no longer stays in the second-level cache, and reading is as fast. */
 enum { BOUNCE_LONGEST = 1 << 20, BOUNCE_TOTAL = 32 << 20 };
 
-/* What a rank says of a lane: bits. */
-enum { REACHED = 1, READABLE = 2 };
+/* What a rank says of a lane: bits, and above them the errno for which it is not
+ * reached, 0 for other reasons. */
+enum { REACHED = 1, READABLE = 2, FOR_ERROR = 2 };
 
 typedef struct meeting {
   const lcomm_transport_setup *setup;
@@ -35,6 +36,12 @@ typedef struct meeting {
   lcomm_shm_peer **met;    /* per rank; those that could be opened */
   char *why;
 } meeting;
+
+static void close_file(int file) {
+  if (file >= 0) {
+    close(file);
+  }
+}
 
 /* ------------------------------------------------------------------- mine */
 
@@ -56,11 +63,24 @@ static bool create_segment(lcomm_shm *t) {
   return true;
 }
 
+/* A pipe with one descriptor for both of its ends, as peers open it, too. */
+static int open_pipe(void) {
+  int ends[2];
+  if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
+    return -1;
+  }
+  int both = lcomm_shm_file_open(getpid(), ends[0], O_RDWR, LCOMM_SHM_PIPE), error = errno;
+  close(ends[0]);
+  close(ends[1]);
+  errno = error;
+  return both;
+}
+
 static bool create_door(lcomm_shm *t) {
   struct epoll_event event = {.events = EPOLLIN, .data.u64 = UINT64_MAX};
   t->watch = epoll_create1(EPOLL_CLOEXEC);
-  return t->watch >= 0 && pipe2(t->door, O_NONBLOCK | O_CLOEXEC) == 0 &&
-         epoll_ctl(t->watch, EPOLL_CTL_ADD, t->door[0], &event) == 0;
+  t->door = t->watch >= 0 ? open_pipe() : -1;
+  return t->door >= 0 && epoll_ctl(t->watch, EPOLL_CTL_ADD, t->door, &event) == 0;
 }
 
 static void create_own(meeting *m) {
@@ -74,7 +94,7 @@ static void create_own(meeting *m) {
   mine->token_address = (uintptr_t)t->token;
   mine->segment_size = t->segment_size;
   mine->file = t->file;
-  mine->door = t->door[1];
+  mine->door = t->door;
 }
 
 /* ------------------------------------------------------------ the others */
@@ -94,6 +114,8 @@ static void meet_all(meeting *m) {
       lcomm_shm_writer_init(&peer->out, peer->there);
       lcomm_shm_reader_init(&peer->in, peer->here);
       mine[m->lane[rank]] = peer->may_read ? REACHED | READABLE : REACHED;
+    } else {
+      mine[m->lane[rank]] = (unsigned char)(errno << FOR_ERROR & 0xff);
     }
   }
 }
@@ -111,7 +133,8 @@ static void agree(meeting *m) {
     unsigned char theirs =
         m->verdicts[(size_t)rank * (size_t)m->widest + (size_t)m->lane[m->setup->rank]];
     if (!(theirs & REACHED)) {
-      lcomm_shm_note(m->why, "rank %d could not open the memory of rank %d", rank, t->rank);
+      lcomm_shm_note(m->why, "rank %d could not open the memory of rank %d%s%s", rank, t->rank,
+                     theirs ? ": " : "", theirs ? strerror(theirs >> FOR_ERROR) : "");
       lcomm_shm_peer_free(t, peer);
       continue;
     }
@@ -148,7 +171,7 @@ static lcomm_shm *create(const lcomm_transport_setup *setup) {
   t->rank = setup->rank;
   t->size = setup->size;
   t->timeout_s = setup->timeout_s;
-  t->file = t->watch = t->timer = t->door[0] = t->door[1] = -1;
+  t->file = t->watch = t->timer = t->door = -1;
   t->ways = (lcomm_shm_ways){BOUNCE_LONGEST, BOUNCE_TOTAL, true, true};
   t->of = calloc((size_t)setup->size, sizeof(lcomm_shm_peer *));
   t->reached = calloc((size_t)setup->size, sizeof(lcomm_shm_peer *));
@@ -182,11 +205,22 @@ static lcomm_status hold(meeting *m) {
     lcomm_shm_note(m->why, "the bootstrap failed");
     memset(m->verdicts, 0, size * widest);
   }
+  close_file(m->t->file); /* everybody has opened it, or will not */
+  m->t->file = -1;
   agree(m);
   if (m->t->lanes == 1) {
     lcomm_shm_note(m->why, "no other rank is on this machine");
   }
   return broken ? LCOMM_ERR_TRANSPORT : LCOMM_ERR_UNSUPPORTED;
+}
+
+int lcomm_shm_descriptors(const lcomm_transport_setup *setup) {
+  enum { OWN = 4, WHILE_MEETING = 3 }; /* bell, epoll, timer, a region; files being opened */
+  int others = -1;
+  for (int rank = 0; rank < setup->size; rank++) {
+    others += setup->identities[rank].host_hash == setup->identities[setup->rank].host_hash;
+  }
+  return others > 0 ? 2 * others + OWN + WHILE_MEETING : 0;
 }
 
 lcomm_status lcomm_shm_open(const lcomm_transport_setup *setup, lcomm_transport **transport,
@@ -212,12 +246,6 @@ lcomm_status lcomm_shm_open(const lcomm_transport_setup *setup, lcomm_transport 
   return status;
 }
 
-static void close_file(int file) {
-  if (file >= 0) {
-    close(file);
-  }
-}
-
 void lcomm_shm_free(lcomm_shm *t) {
   lcomm_shm_bounces_free(t);
   for (int i = 0; i < t->reached_count; i++) {
@@ -230,8 +258,7 @@ void lcomm_shm_free(lcomm_shm *t) {
     munmap(t->segment, t->segment_size);
   }
   close_file(t->file);
-  close_file(t->door[0]);
-  close_file(t->door[1]);
+  close_file(t->door);
   close_file(t->watch);
   close_file(t->timer);
   free(t->of);

@@ -13,7 +13,6 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -39,9 +38,7 @@ void lcomm_shm_peer_free(const lcomm_shm *t, lcomm_shm_peer *peer) {
   if (peer->door >= 0) {
     close(peer->door);
   }
-  if (peer->pidfd >= 0) {
-    close(peer->pidfd);
-  }
+  lcomm_shm_pidfd_put(peer->pidfd);
   free(peer);
 }
 
@@ -50,11 +47,10 @@ static bool open_segment(const lcomm_shm *t, lcomm_shm_peer *peer, const lcomm_s
                          char *why) {
   int file = lcomm_shm_file_open(peer->pid, theirs->file, O_RDWR, LCOMM_SHM_FILE);
   if (file < 0) {
-    lcomm_shm_note(
-        why,
-        "the memory of rank %d (process %ld) cannot be opened: %s; it may be of another user or "
-        "in another process namespace",
-        peer->rank, (long)peer->pid, strerror(errno));
+    bool foreign = errno != EMFILE && errno != ENFILE;
+    lcomm_shm_note(why, "the memory of rank %d (process %ld) cannot be opened: %s%s", peer->rank,
+                   (long)peer->pid, strerror(errno),
+                   foreign ? "; it may be of another user or in another process namespace" : "");
     return false;
   }
   if (lcomm_shm_file_is_fixed(file, t->segment_size)) {
@@ -65,6 +61,7 @@ static bool open_segment(const lcomm_shm *t, lcomm_shm_peer *peer, const lcomm_s
       memcmp(peer->segment->token, theirs->token, LCOMM_SHM_TOKEN) != 0) {
     lcomm_shm_note(why, "process %ld does not share the memory that rank %d has offered",
                    (long)peer->pid, peer->rank);
+    errno = 0;
     return false;
   }
   return true;
@@ -76,6 +73,7 @@ static bool open_door(lcomm_shm_peer *peer, const lcomm_shm_offer *theirs, char 
   if (peer->door < 0 || fstat(peer->door, &facts) != 0 || !S_ISFIFO(facts.st_mode)) {
     lcomm_shm_note(why, "the doorbell of rank %d (process %ld) cannot be opened: %s", peer->rank,
                    (long)peer->pid, peer->door < 0 ? strerror(errno) : "it is no pipe");
+    errno = peer->door < 0 ? errno : 0;
     return false;
   }
   return true;
@@ -92,11 +90,13 @@ lcomm_shm_peer *lcomm_shm_peer_meet(lcomm_shm *t, int rank, uint64_t pid,
                                     const lcomm_shm_offer *theirs, char *why) {
   if (theirs->segment_size != t->segment_size) {
     lcomm_shm_note(why, "rank %d has no shared memory", rank);
+    errno = 0;
     return NULL;
   }
   lcomm_shm_peer *peer = calloc(1, sizeof(*peer));
   if (!peer) {
     lcomm_shm_note(why, "no memory for rank %d", rank);
+    errno = ENOMEM;
     return NULL;
   }
   peer->rank = rank;
@@ -104,9 +104,11 @@ lcomm_shm_peer *lcomm_shm_peer_meet(lcomm_shm *t, int rank, uint64_t pid,
   peer->door = -1;
   /* First of all: what is opened afterwards belongs to this process, or the
    * token is wrong. */
-  peer->pidfd = (int)syscall(SYS_pidfd_open, peer->pid, 0);
+  peer->pidfd = lcomm_shm_pidfd_get(peer->pid);
   if (!open_segment(t, peer, theirs, why) || !open_door(peer, theirs, why)) {
+    int error = errno;
     lcomm_shm_peer_free(t, peer);
+    errno = error;
     return NULL;
   }
   peer->sleeping = &peer->segment->sleeping;

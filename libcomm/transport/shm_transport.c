@@ -137,6 +137,7 @@ const lcomm_transport_table lcomm_transport_shm = {
     .name = "shm",
     .summary = "memory shared by the processes of one machine",
     .open = lcomm_shm_open,
+    .descriptors = lcomm_shm_descriptors,
     .close = shm_close,
     .reaches = shm_reaches,
     .send = lcomm_shm_send,

@@ -153,7 +153,7 @@ struct lcomm_shm_peer {
 
   int rank;
   pid_t pid;
-  int pidfd;                  /* -1 where there are none */
+  int pidfd;                  /* of shm_pidfd.c; -1 where there are none */
   bool may_read;              /* we may read its private memory */
   bool reads_us;              /* it may read ours */
   lcomm_shm_segment *segment; /* of the peer */
@@ -182,11 +182,11 @@ struct lcomm_shm {
 
   lcomm_shm_segment *segment;
   size_t segment_size;
-  int file; /* of the segment */
+  int file; /* of the segment, until all peers have opened it; else -1 */
   int lanes;
-  int door[2]; /* pipe: read end, write end */
-  int watch;   /* epoll: the door, and the pidfds of peers */
-  int timer;   /* in it too, for peers without a pidfd; else -1 */
+  int door;  /* both ends of a pipe in one descriptor */
+  int watch; /* epoll: the door, and the pidfds of peers */
+  int timer; /* in it too, for peers without a pidfd; else -1 */
   uint32_t until_check;
   double next_check_s;
 

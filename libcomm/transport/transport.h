@@ -53,6 +53,10 @@ typedef struct lcomm_transport_table {
    * bytes) says in a phrase what is missing. UNSUPPORTED, TRANSPORT, MEMORY. */
   lcomm_status (*open)(const lcomm_transport_setup *setup, lcomm_transport **transport, char *why);
 
+  /* How many file descriptors this rank needs at most to open and use the
+   * transport, 0 where it will not be opened anyway. NULL: a few. */
+  int (*descriptors)(const lcomm_transport_setup *setup);
+
   /* Free everything. orderly: no transfer is under way anywhere; otherwise
    * nothing collective may be done and peers may never answer. */
   void (*close)(lcomm_transport *transport, bool orderly);

@@ -83,6 +83,11 @@ void *lcomm_ucx_receive(lcomm_ucx_transport *t, ucp_tag_t tag, ucp_tag_t mask, v
 /* Write a phrase about a peer into t->why; TRANSPORT. */
 lcomm_status lcomm_ucx_blame(lcomm_ucx_transport *t, int peer, const char *what);
 
+/* ------------------------------------ file descriptors, ucx_descriptors.c */
+
+/* As in lcomm_transport_table; 0 where there is no UCX. */
+int lcomm_ucx_descriptors(const lcomm_transport_setup *setup);
+
 /* ---------------------------- links to the peers, ucx_link.c, ucx_meet.c */
 
 /* The interfaces of all ranks, to be freed, and the TCP devices that lead to all

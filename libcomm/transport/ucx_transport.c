@@ -309,6 +309,7 @@ const lcomm_transport_table lcomm_transport_ucx = {
     .name = "ucx",
     .summary = "UCX: InfiniBand, RoCE or TCP between hosts",
     .open = ucx_open,
+    .descriptors = lcomm_ucx_descriptors,
     .close = lcomm_ucx_close,
     .reaches = ucx_reaches,
     .send = ucx_send,

@@ -39,6 +39,8 @@ static struct behaviour {
   bool lends;
   int lent, returned;
   bool has_notice;
+  const char *trouble; /* what open says although it succeeds */
+  int needed[RANKS];   /* file descriptors */
 } behaviours[FAKES];
 
 static const lcomm_transport_table tables[FAKES];
@@ -55,6 +57,9 @@ static lcomm_status open_fake(const lcomm_transport_setup *setup, lcomm_transpor
   made->rank = setup->rank;
   made->number = number;
   it->opened[setup->rank]++;
+  if (it->trouble) {
+    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "%s", it->trouble);
+  }
   *transport = &made->base;
   return LCOMM_OK;
 }
@@ -113,15 +118,28 @@ static int arm(lcomm_transport *transport) {
   return of(transport)->arms;
 }
 
-#define FAKE(label, opener)                                                                        \
+static int descriptors_near(const lcomm_transport_setup *setup) {
+  return behaviours[0].needed[setup->rank];
+}
+
+static int descriptors_middle(const lcomm_transport_setup *setup) {
+  return behaviours[1].needed[setup->rank];
+}
+
+static int descriptors_far(const lcomm_transport_setup *setup) {
+  return behaviours[2].needed[setup->rank];
+}
+
+#define FAKE(label, opener, needs)                                                                 \
   {                                                                                                \
     .name = label, .summary = "of this test", .open = opener, .close = close_fake,                 \
     .reaches = reaches, .progress = progress, .hear = hear, .memory_get = lend,                    \
-    .memory_free = take_back, .arm = arm                                                           \
+    .memory_free = take_back, .arm = arm, .descriptors = needs                                     \
   }
 
-static const lcomm_transport_table tables[FAKES] = {
-    FAKE("near", open_near), FAKE("middle", open_middle), FAKE("far", open_far)};
+static const lcomm_transport_table tables[FAKES] = {FAKE("near", open_near, descriptors_near),
+                                                    FAKE("middle", open_middle, descriptors_middle),
+                                                    FAKE("far", open_far, descriptors_far)};
 
 /* In the place of the library's. */
 const lcomm_transport_table *const lcomm_transport_list[] = {&tables[0], &tables[1], &tables[2],

@@ -119,6 +119,34 @@ static void one_lonely_rank_is_named(void **state) {
   }
 }
 
+static void what_a_transport_says_of_those_it_misses_is_told(void **state) {
+  (void)state;
+  behaviours[0].trouble = "rank 2 cannot be opened: Too many open files";
+  behaviours[2].opens = LCOMM_ERR_TRANSPORT;
+  open_all("auto");
+  for (int rank = 0; rank < RANKS; rank++) {
+    assert_int_equal(ranks[rank].status, LCOMM_ERR_TRANSPORT);
+    assert_non_null(strstr(ranks[rank].why, "near: rank 2 cannot be opened: Too many open files"));
+  }
+}
+
+/* Rank 2 lacks some for the last one, which is not opened anywhere. */
+static void a_rank_with_too_few_file_descriptors_is_named_before_it_runs_out(void **state) {
+  (void)state;
+  behaviours[0].needed[1] = behaviours[2].needed[0] = 1;
+  behaviours[2].needed[2] = 1 << 30;
+  open_all("auto");
+  for (int rank = 0; rank < RANKS; rank++) {
+    assert_int_equal(ranks[rank].status, LCOMM_ERR_SYSTEM);
+    assert_string_equal(ranks[rank].why, ranks[0].why);
+    assert_int_equal(behaviours[0].opened[rank], behaviours[0].closed[rank]);
+    assert_int_equal(behaviours[2].opened[rank], 0);
+  }
+  assert_non_null(strstr(ranks[0].why, "rank 2 (host host1) has too few file descriptors"));
+  assert_non_null(strstr(ranks[0].why, "far among 4 ranks needs 1073741828"));
+  assert_non_null(strstr(ranks[0].why, "`ulimit -n "));
+}
+
 static void a_bootstrap_that_fails_is_an_error(void **state) {
   (void)state;
   allgather_fails = true;
@@ -237,6 +265,8 @@ int main(void) {
       TEST(a_transport_that_cannot_be_opened_is_passed_over),
       TEST(a_pair_without_a_link_stops_all_ranks_with_the_reasons),
       TEST(one_lonely_rank_is_named),
+      TEST(what_a_transport_says_of_those_it_misses_is_told),
+      TEST(a_rank_with_too_few_file_descriptors_is_named_before_it_runs_out),
       TEST(a_bootstrap_that_fails_is_an_error),
       TEST(a_rank_alone_opens_nothing),
       TEST(all_open_transports_are_driven_and_heard),

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tests/support/few_files.h"
 #include "tests/transport/test_shm.h"
 
 /* ------------------------------------------------------ what a process holds */
@@ -85,6 +86,29 @@ static void open_a_thousand_times(forked *self) {
 static void nothing_is_left_after_a_thousand_opens(void **state) {
   (void)state;
   forked_run(2, open_a_thousand_times);
+}
+
+/* A bell and an epoll; for each peer its bell, and once for all communicators a
+ * descriptor that tells its end. */
+static void open_three(forked *self) {
+  party p[3];
+  int before = count_files(), peers = self->size - 1;
+  for (int i = 0; i < 3; i++) {
+    p[i] = open_party(self);
+    int held = count_files() - before, most = (i + 1) * (2 + peers) + peers;
+    forked_require(self, held <= most, "%d communicators hold %d files, not %d", i + 1, held, most);
+  }
+  for (int i = 0; i < 3; i++) {
+    exchange(&p[i], self->rank ^ 1);
+    close_party(&p[i]);
+  }
+  require_nothing_left(self, before);
+}
+
+static void few_files_are_held(void **state) {
+  (void)state;
+  forked_run(2, open_three);
+  forked_run(4, open_three);
 }
 
 static void leave_everything(forked *self) {
@@ -270,6 +294,27 @@ static void a_rank_that_fails_takes_part_in_the_bootstrap(void **state) {
   forked_run(3, run_out_of_files);
 }
 
+/* Rank 1 can make its own memory and open that of rank 0, but not that of rank 2. */
+static void run_out_while_meeting(forked *self) {
+  enum { ENOUGH_FOR_ONE = 5 };
+  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_transport *t = NULL;
+  forked_require(self, self->rank != 1 || leave_files(ENOUGH_FOR_ONE, false), "setrlimit");
+  lcomm_status status = try_open(self, &t, why);
+  forked_require(self, status == LCOMM_OK, "open: %s", why);
+  if (self->rank > 0) {
+    forked_require(self, !lcomm_transport_shm.reaches(t, 3 - self->rank), "it is reached");
+    forked_require(self, strstr(why, "Too many open files") != NULL, "said: %s", why);
+    forked_require(self, strstr(why, "another user") == NULL, "said: %s", why);
+  }
+  lcomm_transport_shm.close(t, true);
+}
+
+static void both_sides_say_why_one_could_not_open_the_other(void **state) {
+  (void)state;
+  forked_run(3, run_out_while_meeting);
+}
+
 /* ---------------------------------------------------------------- memory */
 
 static void use_memory(forked *self) {
@@ -340,12 +385,14 @@ static void regions_come_and_go(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nothing_is_left_after_a_thousand_opens),
+      cmocka_unit_test(few_files_are_held),
       cmocka_unit_test(nothing_is_left_after_a_killed_process),
       cmocka_unit_test(memory_that_was_not_given_back_outlives_the_transport),
       cmocka_unit_test(only_ranks_of_one_machine_meet),
       cmocka_unit_test(what_is_not_what_was_offered_is_refused),
       cmocka_unit_test(files_that_can_become_shorter_are_refused),
       cmocka_unit_test(a_rank_that_fails_takes_part_in_the_bootstrap),
+      cmocka_unit_test(both_sides_say_why_one_could_not_open_the_other),
       cmocka_unit_test(memory_is_zeroed_and_used_again),
       cmocka_unit_test(regions_come_and_go),
   };
