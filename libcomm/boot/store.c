@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include "libcomm/base/descriptors.h"
 #include "libcomm/boot/store_internal.h"
 
 const char *lcomm_store_who(const lcomm_store *store, int rank, char *text, size_t size) {
@@ -50,6 +52,9 @@ static lcomm_status begin(const lcomm_place *place, double timeout_s, lcomm_stor
   for (size_t i = 0; made->peers && i < size; i++) {
     made->peers[i].fd = -1;
   }
+  if (getrandom(&made->process, sizeof(made->process), 0) != (ssize_t)sizeof(made->process)) {
+    made->process = (uint64_t)getpid(); /* a number of its own, if not by lot */
+  }
   lcomm_identity_self(&self);
   memcpy(made->host, self.host, sizeof(made->host));
   snprintf(made->where, sizeof(made->where), "%s port %d", place->address, place->port);
@@ -61,6 +66,23 @@ static lcomm_status begin(const lcomm_place *place, double timeout_s, lcomm_stor
   return LCOMM_OK;
 }
 
+/* At rank 0 one for each rank, and a few: to listen, and for who is no member yet.
+ * Who has too few is told at once what the links will take, too. */
+static lcomm_status check_descriptors(lcomm_store *store) {
+  enum { TO_JOIN = 4, TO_LISTEN = 8, LINKS = 64 };
+  char what[64], text[LCOMM_DESCRIPTORS_TEXT_MAX];
+  int needed = store->rank == 0 ? store->size - 1 + TO_LISTEN : TO_JOIN;
+  int left = lcomm_descriptors_free();
+  if (left >= needed) {
+    return LCOMM_OK;
+  }
+  snprintf(what, sizeof(what), "a meeting of %d ranks", store->size);
+  return lcomm_store_fail(store, LCOMM_ERR_SYSTEM, "it has too few file descriptors: %s",
+                          lcomm_descriptors_lack(lcomm_descriptors_limit(), left, needed,
+                                                 needed + 2 * (store->size - 1) + LINKS, what,
+                                                 text));
+}
+
 lcomm_status lcomm_store_meet(const lcomm_place *place, double timeout_s, lcomm_store **store) {
   lcomm_store *made = NULL;
   lcomm_status status = begin(place, timeout_s, &made);
@@ -68,7 +90,12 @@ lcomm_status lcomm_store_meet(const lcomm_place *place, double timeout_s, lcomm_
     return status;
   }
   made->place = place;
-  status = place->rank == 0 ? lcomm_store_open(made) : lcomm_store_join(made);
+  status = check_descriptors(made);
+  if (place->rank == 0) {
+    status = lcomm_store_open(made); /* tells the others what is missing */
+  } else if (status == LCOMM_OK) {
+    status = lcomm_store_join(made);
+  }
   made->place = NULL;
   if (status != LCOMM_OK) {
     lcomm_store_close(made);

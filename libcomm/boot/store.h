@@ -8,8 +8,9 @@
  * to rank 0, over which allgathers run as a star.
  *
  * Strangers, ranks with another token or world, and ranks that are there
- * already are refused with a reason; none of them disturbs the meeting. Rank 0
- * judges what fails and tells all others, so all return the same sentence. */
+ * already are refused with a reason; none of them disturbs the meeting. A rank
+ * whose connection died greets again, and has its place back. Rank 0 judges what fails and tells
+ * all others, so all return the same sentence. */
 
 #include "libcomm/boot/place.h"
 
@@ -17,7 +18,7 @@ typedef struct lcomm_store lcomm_store;
 
 /* Meet, collectively; place->world_size is at least 2. Errors, with the
  * sentence: TIMEOUT (the ranks that did not come are named), TRANSPORT,
- * MISMATCH (refused), MEMORY. */
+ * MISMATCH (refused), SYSTEM (too few file descriptors), MEMORY. */
 lcomm_status lcomm_store_meet(const lcomm_place *place, double timeout_s, lcomm_store **store);
 
 /* As in lcomm_boot; `store` is an lcomm_store *. Once it has failed it fails. */

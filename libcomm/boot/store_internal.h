@@ -15,6 +15,9 @@
 typedef struct lcomm_store_peer {
   int fd;        /* -1: not here */
   bool was_here; /* and has gone */
+  bool told;     /* why there is no meeting */
+  uint64_t process;
+  uint32_t attempt; /* of its greeting */
   char host[LCOMM_HOST_MAX];
   uint8_t header[LCOMM_STORE_HEADER_SIZE];
   size_t received, sent; /* of the frame in each direction, header included */
@@ -27,6 +30,7 @@ struct lcomm_store {
   char host[LCOMM_HOST_MAX];
   char where[LCOMM_ADDRESS_MAX + 32]; /* "node1 port 29600", for people */
 
+  uint64_t process;    /* drawn by lot */
   lcomm_status status; /* sticky */
   char sentence[LCOMM_ERROR_MAX];
 
@@ -36,6 +40,7 @@ struct lcomm_store {
   double next_wait_s;      /* at rank 0: when to say WAIT again */
 };
 
+/* At once; who has not greeted makes room for newcomers. */
 enum { LCOMM_STORE_VISITORS_MAX = 256 };
 #define LCOMM_STORE_POLLS(size) ((size_t)(size) + LCOMM_LISTEN_MAX + LCOMM_STORE_VISITORS_MAX)
 
@@ -65,6 +70,7 @@ typedef struct lcomm_store_meeting {
   int visitor_count;
   int missing; /* ranks */
   double until_s, accept_from_s;
+  bool starved; /* somebody could not be taken in for lack of file descriptors */
   int refused;
   char refusal[160]; /* the last one */
 } lcomm_store_meeting;
@@ -74,6 +80,12 @@ void lcomm_store_visitor_hear(lcomm_store_meeting *m, lcomm_store_visitor *it);
 void lcomm_store_visitor_mind_time(lcomm_store_meeting *m, lcomm_store_visitor *it);
 void lcomm_store_visitor_part(lcomm_store_visitor *it);
 
+/* A member loses its place; so does, after a check, one that has gone or does not
+ * wait in silence. */
+void lcomm_store_member_lose(lcomm_store_meeting *m, int rank);
+void lcomm_store_member_check(lcomm_store_meeting *m, int rank);
+
+/* After a failure: tells it to all who come. */
 lcomm_status lcomm_store_open(lcomm_store *store);
 
 /* --- rank 0 afterwards (store_serve.c) --- */

@@ -12,7 +12,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/boot/store_internal.h"
 
-static const double GREETING_S = 10;    /* for rank 0 to take notice of us */
+static const double GREETING_S = 10;    /* for rank 0's host to acknowledge a greeting */
 static const double PATIENCE_S = 5;     /* with another job that meets at the same port */
 static const double RETRY_MIN_S = 0.02; /* between attempts to reach rank 0, doubled ... */
 static const double RETRY_MAX_S = 0.5;  /* ... up to this */
@@ -139,6 +139,13 @@ static lcomm_status fail_with_reason(lcomm_store *store, const dialogue *d) {
   return lcomm_store_fail(store, reason.status, "stopped by %.900s", reason.text);
 }
 
+static lcomm_status fail_gone(lcomm_store *store) {
+  return lcomm_store_fail(store, LCOMM_ERR_TRANSPORT,
+                          "rank 0 at %s has gone while the ranks were getting to know each other; "
+                          "its own output may say why",
+                          store->where);
+}
+
 /* What ends a dialogue with the rank 0 that let us in. */
 static lcomm_status fail_with(lcomm_store *store, const dialogue *d, outcome result, bool late) {
   if (result == REFUSED || result == FAILED) {
@@ -156,10 +163,7 @@ static lcomm_status fail_with(lcomm_store *store, const dialogue *d, outcome res
                             "on all hosts",
                             store->where);
   }
-  return lcomm_store_fail(store, LCOMM_ERR_TRANSPORT,
-                          "rank 0 at %s has gone while the ranks were getting to know each other; "
-                          "its own output may say why",
-                          store->where);
+  return fail_gone(store);
 }
 
 lcomm_status lcomm_store_exchange(lcomm_store *store, const void *send, void *receive,
@@ -187,15 +191,18 @@ lcomm_status lcomm_store_exchange(lcomm_store *store, const void *send, void *re
 
 /* --------------------------------------------------------------- meeting */
 
-static void greet(const lcomm_store *store, uint8_t *bytes) {
-  lcomm_store_hello hello = {.rank = (uint32_t)store->rank, .world_size = (uint32_t)store->size};
+static void greet(const lcomm_store *store, unsigned attempt, uint8_t *bytes) {
+  lcomm_store_hello hello = {.rank = (uint32_t)store->rank,
+                             .world_size = (uint32_t)store->size,
+                             .process = store->process,
+                             .attempt = attempt};
   memcpy(hello.host, store->host, sizeof(hello.host));
   memcpy(hello.token, store->place->token, sizeof(hello.token));
   lcomm_store_pack_hello(&hello, bytes);
 }
 
 /* Another job may leave, and a greeting that was late be in time the next time. */
-static bool may_change(const dialogue *d, bool patient) {
+static bool refused_for_now(const dialogue *d, bool patient) {
   lcomm_store_reason reason;
   if (lcomm_store_read_reason(d->reason, (size_t)d->frame.size, &reason) != LCOMM_OK) {
     return false;
@@ -206,30 +213,62 @@ static bool may_change(const dialogue *d, bool patient) {
 /* What is known of the attempts so far. */
 typedef struct attempts {
   double until_s, patience_s;
-  unsigned count;
+  unsigned count, silences; /* attempts; those at which nobody answered */
+  bool was_in;              /* rank 0 has answered one, and then the connection broke */
   char why[LCOMM_SOCKET_WHY_MAX];
 } attempts;
+
+/* How long who listens may be silent: a rank 0 that stands still goes on some time.
+ * Where its name has several addresses, who listens at one of them may be
+ * somebody else: all are tried, longer each time. */
+static double silence_s(const attempts *past, unsigned addresses) {
+  double left_s = past->until_s - lcomm_clock_s();
+  double share_s = GREETING_S;
+  for (unsigned i = 0; addresses > 1 && i < past->silences / addresses && share_s < left_s; i++) {
+    share_s *= 2;
+  }
+  return left_s < 0 ? 0 : addresses == 1 || left_s < share_s ? left_s : share_s;
+}
+
+/* Can another attempt go better? A connection that breaks after rank 0 has answered
+ * is made again once: if rank 0 lives, it answers soon. */
+static bool may_try_again(const dialogue *d, outcome result, attempts *past) {
+  double now_s = lcomm_clock_s();
+  if (result == REFUSED) {
+    return refused_for_now(d, now_s < past->patience_s);
+  }
+  if (!d->heard) {
+    return true;
+  }
+  if (result != BROKEN || past->was_in) {
+    return false;
+  }
+  past->was_in = true;
+  past->until_s = past->until_s < now_s + PATIENCE_S ? past->until_s : now_s + PATIENCE_S;
+  return true;
+}
 
 /* Connect, greet and wait for all to come. False: try again. Otherwise the
  * store's status tells how it went. */
 static bool attempt(lcomm_store *store, attempts *past) {
   uint8_t hello[LCOMM_STORE_HELLO_SIZE];
   bool late = false;
+  unsigned addresses = 1;
   store->fd = lcomm_socket_connect(store->place->address, store->place->port, past->count++,
-                                   past->until_s, past->why);
+                                   past->until_s, &addresses, past->why);
   if (store->fd < 0) {
     return false;
   }
-  greet(store, hello);
+  lcomm_socket_expect(store->fd, GREETING_S);
+  greet(store, past->count, hello);
   dialogue d = {.head = hello, .head_size = sizeof(hello), .answer = LCOMM_STORE_WELCOME};
-  double left_s = past->until_s - lcomm_clock_s();
-  double limit_s = left_s < 0 ? 0 : left_s < GREETING_S ? left_s : GREETING_S;
-  outcome result = converse(store, &d, limit_s, &late);
+  outcome result = converse(store, &d, silence_s(past, addresses), &late);
   if (d.over) {
+    lcomm_socket_expect(store->fd, 0);
     return true;
   }
-  bool again = result == REFUSED ? may_change(&d, lcomm_clock_s() < past->patience_s)
-                                 : !d.heard && result != FAILED;
+  past->silences += late;
+  bool again = may_try_again(&d, result, past);
   if (again) {
     snprintf(past->why, sizeof(past->why), "%s",
              result == REFUSED  ? "another job meets there"
@@ -249,7 +288,11 @@ lcomm_status lcomm_store_join(lcomm_store *store) {
   double patience_s = store->timeout_s / 2 < PATIENCE_S ? store->timeout_s / 2 : PATIENCE_S;
   attempts past = {.until_s = now_s + store->timeout_s, .patience_s = now_s + patience_s};
   while (!attempt(store, &past)) {
-    if (lcomm_clock_s() + pause_s >= past.until_s) {
+    bool over = lcomm_clock_s() + pause_s >= past.until_s;
+    if (over && past.was_in) {
+      return fail_gone(store);
+    }
+    if (over) {
       return lcomm_store_fail(store, LCOMM_ERR_TIMEOUT,
                               "cannot reach rank 0 at MASTER_ADDR %s within %g s: %s. See whether "
                               "rank 0 runs, whether the address and the port are its own and the "

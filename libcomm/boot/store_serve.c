@@ -5,6 +5,7 @@
  * from all at once, then all of it is told to all at once, so a slow rank
  * holds up nobody but itself. */
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -137,7 +138,11 @@ static lcomm_status gather_round(lcomm_store *store, uint8_t *all, size_t size, 
   for (int rank = 1; rank < store->size; rank++) {
     store->polls[rank] = (struct pollfd){.fd = store->peers[rank].fd, .events = POLLIN};
   }
-  int ready = poll(store->polls + 1, (nfds_t)(store->size - 1), lcomm_poll_ms(wake_s));
+  int ready = lcomm_socket_poll(store->polls + 1, store->size - 1, lcomm_poll_ms(wake_s));
+  if (ready < 0) {
+    status = lcomm_store_fail(store, LCOMM_ERR_SYSTEM, "cannot wait for %d sockets: %s",
+                              store->size - 1, strerror(errno));
+  }
   *left = 0;
   for (int rank = 1; status == LCOMM_OK && rank < store->size; rank++) {
     size_t before = store->peers[rank].received;

@@ -41,6 +41,16 @@ lcomm_stream lcomm_socket_write(int fd, const void *bytes, size_t size, size_t *
   return judge(send(fd, (const char *)bytes + *done, size - *done, MSG_NOSIGNAL), done);
 }
 
+int lcomm_socket_poll(struct pollfd *sockets, int count, int wait_ms) {
+  int ready = poll(sockets, (nfds_t)count, wait_ms);
+  return ready < 0 && errno == EINTR ? 0 : ready;
+}
+
+void lcomm_socket_expect(int fd, double acknowledged_s) {
+  unsigned limit_ms = (unsigned)(acknowledged_s * 1000);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof(limit_ms));
+}
+
 /* Small messages leave at once. */
 static void hurry(int fd) {
   int yes = 1;
@@ -232,16 +242,17 @@ static int connect_to(const struct addrinfo *it, double until_s, char *why) {
   return -1;
 }
 
-int lcomm_socket_connect(const char *address, int port, unsigned first, double until_s, char *why) {
-  unsigned count = 0;
+int lcomm_socket_connect(const char *address, int port, unsigned first, double until_s,
+                         unsigned *count, char *why) {
   int fd = -1;
+  *count = 0;
   struct addrinfo *list = resolve(address, port, 0, why);
   for (struct addrinfo *it = list; it; it = it->ai_next) {
-    count++;
+    ++*count;
   }
-  for (unsigned i = 0; i < count && fd < 0; i++) {
+  for (unsigned i = 0; i < *count && fd < 0; i++) {
     const struct addrinfo *it = list;
-    for (unsigned skip = (first + i) % count; skip > 0; skip--) {
+    for (unsigned skip = (first + i) % *count; skip > 0; skip--) {
       it = it->ai_next;
     }
     double limit_s = lcomm_clock_s() + CONNECT_S;

@@ -36,8 +36,17 @@ int lcomm_socket_listen(const char *address, int port, bool one_host, int *fds, 
 int lcomm_socket_accept(int listener, bool *full);
 
 /* Connect to one of the addresses of a host name, beginning with number `first`
- * of them, until `until_s` on lcomm_clock_s. -1 with a phrase in `why`. */
-int lcomm_socket_connect(const char *address, int port, unsigned first, double until_s, char *why);
+ * of them, until `until_s` on lcomm_clock_s; *count: how many there are. -1 with a
+ * phrase in `why`. */
+int lcomm_socket_connect(const char *address, int port, unsigned first, double until_s,
+                         unsigned *count, char *why);
+
+/* The connection breaks when the other host's system acknowledges nothing for so
+ * long; 0: as the system has it. A process that stands still is no reason. */
+void lcomm_socket_expect(int fd, double acknowledged_s);
+
+/* poll(), but 0 when a signal came; -1 with errno. */
+int lcomm_socket_poll(struct pollfd *sockets, int count, int wait_ms);
 
 /* Say no more, and let the other side read what was said: closing while its
  * bytes lie unread here would take back ours. Closes all, within limit_s. */

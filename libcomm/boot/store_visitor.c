@@ -12,11 +12,18 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/boot/store_internal.h"
 
-static const double LEAVE_S = 1; /* for one that was refused to read the reason */
+static const double LEAVE_S = 1;     /* for one that was refused to read the reason */
+static const double VANISHED_S = 20; /* a member whose host acknowledges nothing */
 
 void lcomm_store_visitor_part(lcomm_store_visitor *it) {
   close(it->fd);
   it->fd = -1;
+}
+
+static void leave(lcomm_store_visitor *it) {
+  shutdown(it->fd, SHUT_WR);
+  it->leaving = true;
+  it->until_s = lcomm_clock_s() + LEAVE_S;
 }
 
 static void refuse(lcomm_store_meeting *m, lcomm_store_visitor *it, lcomm_status status,
@@ -26,9 +33,18 @@ static void refuse(lcomm_store_meeting *m, lcomm_store_visitor *it, lcomm_status
   snprintf(m->refusal, sizeof(m->refusal), "%.*s", (int)sizeof(m->refusal) - 1, why);
   m->refused++;
   lcomm_store_say(it->fd, bytes, size);
-  shutdown(it->fd, SHUT_WR);
-  it->leaving = true;
-  it->until_s = lcomm_clock_s() + LEAVE_S;
+  leave(it);
+}
+
+/* There is no meeting: the reason goes to every rank that comes. */
+static void apologize(lcomm_store_meeting *m, lcomm_store_visitor *it, int rank) {
+  uint8_t bytes[LCOMM_STORE_HEADER_SIZE + LCOMM_STORE_REASON_MAX];
+  lcomm_store *store = m->store;
+  size_t size = lcomm_store_pack_reason(LCOMM_STORE_FAILED, store->status, store->sentence, bytes);
+  lcomm_store_say(it->fd, bytes, size);
+  leave(it);
+  m->missing -= !store->peers[rank].told;
+  store->peers[rank].told = true;
 }
 
 static void welcome(lcomm_store_meeting *m, lcomm_store_visitor *it,
@@ -40,11 +56,27 @@ static void welcome(lcomm_store_meeting *m, lcomm_store_visitor *it,
     lcomm_store_visitor_part(it);
     return;
   }
+  lcomm_socket_expect(it->fd, VANISHED_S);
   peer->fd = it->fd;
   peer->was_here = false;
+  peer->process = hello->process;
+  peer->attempt = hello->attempt;
   memcpy(peer->host, hello->host, sizeof(peer->host));
   it->fd = -1;
   m->missing--;
+}
+
+/* Is the place of this rank free? The one that has it may have gone, or greet
+ * again: then its last greeting counts. */
+static bool is_free(lcomm_store_meeting *m, const lcomm_store_hello *hello) {
+  lcomm_store_peer *peer = &m->store->peers[hello->rank];
+  if (peer->fd >= 0 && hello->process == peer->process && hello->attempt > peer->attempt) {
+    lcomm_store_member_lose(m, (int)hello->rank);
+  }
+  if (peer->fd >= 0) {
+    lcomm_store_member_check(m, (int)hello->rank);
+  }
+  return peer->fd < 0;
 }
 
 /* It has said who it is. Nothing is told to those without the token. */
@@ -76,7 +108,11 @@ static void judge(lcomm_store_meeting *m, lcomm_store_visitor *it) {
     refuse(m, it, LCOMM_ERR_MISMATCH, text);
     return;
   }
-  if (m->store->peers[hello.rank].fd >= 0) {
+  if (m->store->status != LCOMM_OK) {
+    apologize(m, it, (int)hello.rank);
+    return;
+  }
+  if (!is_free(m, &hello)) {
     snprintf(text, sizeof(text),
              "rank %u is here already, from host %s; start every rank once, with a number of its "
              "own",
@@ -85,6 +121,18 @@ static void judge(lcomm_store_meeting *m, lcomm_store_visitor *it) {
     return;
   }
   welcome(m, it, &hello);
+}
+
+/* Who has greeted waits. One that has gone meanwhile is no member: another
+ * greeting of the same rank may be on its way. */
+static void greeted(lcomm_store_meeting *m, lcomm_store_visitor *it) {
+  char byte;
+  size_t got = 0;
+  if (lcomm_socket_read(it->fd, &byte, 1, &got) == LCOMM_STREAM_WAITS) {
+    judge(m, it);
+  } else {
+    lcomm_store_visitor_part(it);
+  }
 }
 
 void lcomm_store_visitor_hear(lcomm_store_meeting *m, lcomm_store_visitor *it) {
@@ -99,8 +147,10 @@ void lcomm_store_visitor_hear(lcomm_store_meeting *m, lcomm_store_visitor *it) {
     return;
   } else if (!lcomm_store_begins_hello(it->hello, it->received)) {
     refuse(m, it, LCOMM_ERR_WIRE, "what was sent is not a greeting of libcomm");
+  } else if (!lcomm_store_knows_version(it->hello, it->received)) {
+    refuse(m, it, LCOMM_ERR_UNSUPPORTED, LCOMM_STORE_OTHER_VERSION);
   } else if (it->received == sizeof(it->hello)) {
-    judge(m, it);
+    greeted(m, it);
   }
 }
 

@@ -8,9 +8,18 @@
 static const uint8_t hello_magic[LCOMM_STORE_MAGIC_SIZE] = "lcommtcp";
 static const uint8_t frame_magic[4] = "lcsf";
 
-enum { AT_VERSION = 8, AT_RANK = 12, AT_WORLD = 16, AT_ZERO = 20, AT_HOST = 24, AT_TOKEN = 88 };
+enum {
+  AT_VERSION = 8,
+  AT_RANK = 12,
+  AT_WORLD = 16,
+  AT_ATTEMPT = 20,
+  AT_HOST = 24,
+  AT_PROCESS = 88,
+  AT_TOKEN = 96
+};
 
-_Static_assert(AT_TOKEN == AT_HOST + LCOMM_HOST_MAX, "the token follows the host");
+_Static_assert(AT_PROCESS == AT_HOST + LCOMM_HOST_MAX, "the process follows the host");
+_Static_assert(AT_TOKEN + LCOMM_TOKEN_MAX == LCOMM_STORE_HELLO_SIZE, "the token is the end");
 
 static void put(uint8_t *bytes, uint64_t value, int size) {
   for (int i = 0; i < size; i++) {
@@ -43,13 +52,19 @@ void lcomm_store_pack_hello(const lcomm_store_hello *hello, uint8_t *bytes) {
   put(bytes + AT_VERSION, LCOMM_STORE_VERSION, 4);
   put(bytes + AT_RANK, hello->rank, 4);
   put(bytes + AT_WORLD, hello->world_size, 4);
+  put(bytes + AT_ATTEMPT, hello->attempt, 4);
   memcpy(bytes + AT_HOST, hello->host, strnlen(hello->host, LCOMM_HOST_MAX));
   memcpy(bytes + AT_TOKEN, hello->token, LCOMM_TOKEN_MAX);
+  put(bytes + AT_PROCESS, hello->process, 8);
 }
 
 bool lcomm_store_begins_hello(const uint8_t *bytes, size_t size) {
   size_t known = size < sizeof(hello_magic) ? size : sizeof(hello_magic);
   return memcmp(bytes, hello_magic, known) == 0;
+}
+
+bool lcomm_store_knows_version(const uint8_t *bytes, size_t size) {
+  return size < AT_VERSION + 4 || get(bytes + AT_VERSION, 4) == LCOMM_STORE_VERSION;
 }
 
 lcomm_status lcomm_store_read_hello(const uint8_t *bytes, lcomm_store_hello *hello,
@@ -58,19 +73,17 @@ lcomm_status lcomm_store_read_hello(const uint8_t *bytes, lcomm_store_hello *hel
     *why = "what was sent is not a greeting of libcomm";
     return LCOMM_ERR_WIRE;
   }
-  if (get(bytes + AT_VERSION, 4) != LCOMM_STORE_VERSION) {
-    *why = "another version of libcomm greets; install the same one on all hosts";
+  if (!lcomm_store_knows_version(bytes, LCOMM_STORE_HELLO_SIZE)) {
+    *why = LCOMM_STORE_OTHER_VERSION;
     return LCOMM_ERR_UNSUPPORTED;
-  }
-  if (get(bytes + AT_ZERO, 4) != 0) {
-    *why = "the greeting is damaged";
-    return LCOMM_ERR_WIRE;
   }
   memset(hello, 0, sizeof(*hello));
   hello->rank = (uint32_t)get(bytes + AT_RANK, 4);
   hello->world_size = (uint32_t)get(bytes + AT_WORLD, 4);
   take_text(bytes + AT_HOST, LCOMM_HOST_MAX, hello->host, sizeof(hello->host));
   memcpy(hello->token, bytes + AT_TOKEN, sizeof(hello->token));
+  hello->process = get(bytes + AT_PROCESS, 8);
+  hello->attempt = (uint32_t)get(bytes + AT_ATTEMPT, 4);
   return LCOMM_OK;
 }
 

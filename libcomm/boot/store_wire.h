@@ -11,8 +11,8 @@
  * header, then as many bytes as it says.
  *
  *   HELLO   0 "lcommtcp"   8 version u32   12 rank u32   16 world size u32
- *          20 zero u32    24 host, text, zeros behind it (64 bytes)
- *          88 token, zeros behind it (256 bytes)
+ *          20 attempt u32   24 host, text, zeros behind it (64 bytes)
+ *          88 process u64   96 token, zeros behind it (256 bytes)
  *   header  0 "lcsf"       4 kind u32       8 size u64
  */
 
@@ -25,9 +25,9 @@
 #include "libcomm/topo/topo.h"
 
 enum {
-  LCOMM_STORE_VERSION = 1,
+  LCOMM_STORE_VERSION = 2,
   LCOMM_STORE_MAGIC_SIZE = 8,
-  LCOMM_STORE_HELLO_SIZE = 88 + LCOMM_TOKEN_MAX,
+  LCOMM_STORE_HELLO_SIZE = 96 + LCOMM_TOKEN_MAX,
   LCOMM_STORE_HEADER_SIZE = 16,
   LCOMM_STORE_REASON_MAX = 4 + LCOMM_ERROR_MAX /* of a status and its sentence */
 };
@@ -36,7 +36,12 @@ typedef struct lcomm_store_hello {
   uint32_t rank, world_size;
   char host[LCOMM_HOST_MAX]; /* printable, terminated */
   uint8_t token[LCOMM_TOKEN_MAX];
+  uint64_t process; /* random: who greets again has the same number ... */
+  uint32_t attempt; /* ... and a higher one here */
 } lcomm_store_hello;
+
+#define LCOMM_STORE_OTHER_VERSION                                                                  \
+  "another version of libcomm greets; install the same one on all hosts"
 
 /* The status with which a rank is refused whose token is another one. */
 #define LCOMM_STORE_OTHER_JOB LCOMM_ERR_STATE
@@ -69,8 +74,10 @@ void lcomm_store_pack_frame(lcomm_store_frame frame, uint8_t *bytes);
 size_t lcomm_store_pack_reason(lcomm_store_kind kind, lcomm_status status, const char *text,
                                uint8_t *bytes);
 
-/* Can these first bytes become a HELLO? Looks at as many as there are. */
+/* Can these first bytes become a HELLO, of this version? Both look at as many as
+ * there are. */
 bool lcomm_store_begins_hello(const uint8_t *bytes, size_t size);
+bool lcomm_store_knows_version(const uint8_t *bytes, size_t size);
 
 /* LCOMM_STORE_HELLO_SIZE bytes. WIRE, UNSUPPORTED for another version; a phrase
  * in `why` (static). */

@@ -188,13 +188,20 @@ typedef struct lcomm_config {
 /* Make a communicator. Collective over the ranks of `boot`.
  * Ranks of one host talk through shared memory, others through UCX, or over
  * MPI where it has been initialised by the caller in every rank.
+ * File descriptors: the first communicator of a process raises the soft limit of
+ * open files to the hard one (`ulimit -Hn`), once, for the whole process and what
+ * it starts; a program that relies on select() lowers it again. With shared memory
+ * a communicator holds 3 and one for each other rank of its host, and the process
+ * one more for each of these processes. UCX must find some 30 free, and 2 for each
+ * rank. Where a rank has too few, no communicator is made.
  * boot     not kept after the call; its context must live until the return
  * config   may be NULL for all defaults; not kept
  * comm     receives the communicator, owned by the caller: lcomm_destroy()
  * Errors, the same one on all ranks: ARGUMENT (a bad boot or config),
  * POLICY (with the position in the string), MISMATCH (library or wire version
  * or policy differ between ranks; both values are named), ARGUMENT (a number
- * of nodes that leaves a node without ranks), TRANSPORT, MEMORY. */
+ * of nodes that leaves a node without ranks), TRANSPORT, SYSTEM (too few file
+ * descriptors; the rank, and the `ulimit -n` it needs, are named), MEMORY. */
 LCOMM_API lcomm_status lcomm_create(const lcomm_boot *boot, const lcomm_config *config,
                                     lcomm_comm **comm);
 
@@ -212,6 +219,10 @@ LCOMM_API lcomm_status lcomm_create(const lcomm_boot *boot, const lcomm_config *
  *                     It travels unencrypted
  * LOCAL_RANK is not needed: who shares a host is found out. A process without any of
  * these variables is a world of one.
+ * All waits last up to the time-out (LCOMM_TIMEOUT_S): ranks may start one after the
+ * other, and a rank 0 that is stopped meanwhile is waited for. Strangers, with
+ * however many connections, keep no rank out. Rank 0 takes one more file
+ * descriptor for each rank while they meet.
  * config, comm: as lcomm_create()
  * Errors: as lcomm_create(), ARGUMENT for a variable that is missing or no
  * number, TIMEOUT (the ranks that did not come are named), TRANSPORT. */

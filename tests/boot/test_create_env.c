@@ -13,6 +13,7 @@
 #include "libcomm/base/env.h"
 #include "libcomm/include/libcomm.h"
 #include "tests/boot/crew.h"
+#include "tests/support/few_files.h"
 
 static void set_number(const char *name, int number) {
   char text[16];
@@ -194,6 +195,48 @@ static void rank_that_dies_meanwhile_is_named(void **state) {
   dismiss(&c);
 }
 
+/* ------------------------------------------------------- file descriptors */
+
+/* Two more than its soft limit allows. */
+static void create_with_a_low_soft_limit(const crew *c, int rank, report *mine) {
+  struct rlimit limit;
+  bool low = leave_files(2, false);
+  create_and_sum(c, rank, mine);
+  getrlimit(RLIMIT_NOFILE, &limit);
+  mine->good = mine->good && low && limit.rlim_cur == limit.rlim_max;
+}
+
+static void soft_limit_of_open_files_is_raised(void **state) {
+  (void)state;
+  crew c = new_crew(4, create_with_a_low_soft_limit);
+  run_crew(&c);
+  expect_good(&c);
+  dismiss(&c);
+}
+
+static int files_left;
+
+static void create_with_few_files(const crew *c, int rank, report *mine) {
+  if (rank != 1 || leave_files(files_left, true)) {
+    create_and_sum(c, rank, mine);
+  }
+}
+
+/* Enough for rank 1 to meet the others, not for its links to them. */
+static void too_few_files_are_said_on_all_ranks(void **state) {
+  (void)state;
+  for (files_left = 6; files_left < 16; files_left += 3) {
+    crew c = new_crew(4, create_with_few_files);
+    run_crew(&c);
+    for (int rank = 0; rank < c.size; rank++) {
+      expect_failure(&c.reports[rank], LCOMM_ERR_SYSTEM, "rank 1 (host ");
+      expect_failure(&c.reports[rank], LCOMM_ERR_SYSTEM, "too few file descriptors");
+      expect_failure(&c.reports[rank], LCOMM_ERR_SYSTEM, "`ulimit -n ");
+    }
+    dismiss(&c);
+  }
+}
+
 static void bad_arguments_are_refused(void **state) {
   (void)state;
   lcomm_comm *comm = NULL;
@@ -221,6 +264,8 @@ int main(void) {
       cmocka_unit_test(bad_time_out_of_one_rank_is_said_on_all),
       cmocka_unit_test(missing_rank_is_named),
       cmocka_unit_test(rank_that_dies_meanwhile_is_named),
+      cmocka_unit_test(soft_limit_of_open_files_is_raised),
+      cmocka_unit_test(too_few_files_are_said_on_all_ranks),
       cmocka_unit_test(bad_arguments_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

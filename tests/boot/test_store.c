@@ -15,6 +15,7 @@
 #include <sys/time.h>
 
 #include "tests/boot/crew.h"
+#include "tests/support/few_files.h"
 
 static void ranks_meet_in_any_order_of_arrival(void **state) {
   (void)state;
@@ -50,6 +51,48 @@ static void ranks_wait_as_long_as_rank_0_does(void **state) {
   c.delay_ms[2] = 4600;
   run_crew(&c);
   expect_good(&c);
+  dismiss(&c);
+}
+
+/* The kernel answers for a process that is stopped: the others hear nothing for
+ * longer than any of their attempts should take, and are let in afterwards. */
+static void rank_0_that_stands_still_is_waited_for(void **state) {
+  (void)state;
+  enum { STOPPED_S = 12 };
+  crew c = new_crew(4, meet_and_gather);
+  c.timeout_s = 120;
+  start_member(&c, 0);
+  int fd = call_until_heard(&c);
+  assert_int_equal(kill(c.pids[0], SIGSTOP), 0);
+  for (int rank = 1; rank < c.size; rank++) {
+    start_member(&c, rank);
+  }
+  sleep_ms(STOPPED_S * 1000);
+  assert_int_equal(kill(c.pids[0], SIGCONT), 0);
+  end_crew(&c);
+  close(fd);
+  expect_good(&c);
+  dismiss(&c);
+}
+
+/* Rank 0 may open fewer files than there are ranks. */
+static void meet_with_few_files(const crew *c, int rank, report *mine) {
+  if (rank > 0 || leave_files(c->size - 2, true)) {
+    meet_and_gather(c, rank, mine);
+  }
+}
+
+static void rank_0_with_too_few_files_says_so_on_all(void **state) {
+  (void)state;
+  crew c = new_crew(12, meet_with_few_files);
+  c.delay_ms[3] = 300;
+  run_crew(&c);
+  for (int rank = 0; rank < c.size; rank++) {
+    expect_failure(&c.reports[rank], LCOMM_ERR_SYSTEM, "it has too few file descriptors");
+    expect_failure(&c.reports[rank], LCOMM_ERR_SYSTEM, "a meeting of 12 ranks needs 19");
+    expect_failure(&c.reports[rank], LCOMM_ERR_SYSTEM, "`ulimit -n ");
+    assert_non_null(strstr(c.reports[rank].sentence, "rank 0 (host "));
+  }
   dismiss(&c);
 }
 
@@ -344,6 +387,8 @@ int main(void) {
       cmocka_unit_test(ranks_meet_in_any_order_of_arrival),
       cmocka_unit_test(late_rank_0_is_waited_for),
       cmocka_unit_test(ranks_wait_as_long_as_rank_0_does),
+      cmocka_unit_test(rank_0_that_stands_still_is_waited_for),
+      cmocka_unit_test(rank_0_with_too_few_files_says_so_on_all),
       cmocka_unit_test(missing_ranks_are_named_in_time_on_all),
       cmocka_unit_test(missing_rank_0_is_named_with_its_address),
       cmocka_unit_test(unknown_name_of_rank_0_is_said),

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "tests/boot/crew.h"
+#include "tests/support/few_files.h"
 
 /* Ranks 0 and 1 of a world of 2; rank 1 comes when the strangers are done. */
 static crew begin_meeting(void) {
@@ -56,10 +57,28 @@ static void expect_refusal(int fd, lcomm_status status, const char *words) {
   assert_int_equal(reason.status, status);
 }
 
-static void pack_greeting(const crew *c, uint32_t rank, uint8_t *bytes) {
-  lcomm_store_hello hello = {.rank = rank, .world_size = (uint32_t)c->size, .host = "elsewhere"};
+static void pack_greeting_of(const crew *c, uint32_t rank, uint64_t process, uint32_t attempt,
+                             uint8_t *bytes) {
+  lcomm_store_hello hello = {.rank = rank,
+                             .world_size = (uint32_t)c->size,
+                             .host = "elsewhere",
+                             .process = process,
+                             .attempt = attempt};
   memcpy(hello.token, c->place.token, sizeof(hello.token));
   lcomm_store_pack_hello(&hello, bytes);
+}
+
+static void pack_greeting(const crew *c, uint32_t rank, uint8_t *bytes) {
+  pack_greeting_of(c, rank, 1000, 1, bytes);
+}
+
+/* The greeting was taken: rank 0 says that it waits for the others. */
+static void expect_place(int fd) {
+  uint8_t bytes[LCOMM_STORE_HEADER_SIZE];
+  lcomm_store_frame frame;
+  assert_int_equal(recv(fd, bytes, sizeof(bytes), MSG_WAITALL), sizeof(bytes));
+  assert_int_equal(lcomm_store_read_frame(bytes, &frame), LCOMM_OK);
+  assert_int_equal(frame.kind, LCOMM_STORE_WAIT);
 }
 
 /* --------------------------------------------------------------- strangers */
@@ -129,15 +148,64 @@ static void more_connections_than_there_is_room_for_are_outlived(void **state) {
   }
 }
 
+/* They stay, and are silent: rank 1 comes behind all of them. */
+static void silent_strangers_do_not_lock_a_rank_out(void **state) {
+  (void)state;
+  enum { MANY = 600 };
+  int fds[MANY];
+  lcomm_descriptors_raise();
+  if (lcomm_descriptors_free() < 2 * MANY) {
+    skip();
+  }
+  crew c = begin_meeting();
+  c.timeout_s = 60;
+  fds[0] = call_until_heard(&c);
+  for (int i = 1; i < MANY; i++) {
+    fds[i] = call_in(&c);
+    assert_true(fds[i] >= 0);
+  }
+  end_meeting_well(&c);
+  for (int i = 0; i < MANY; i++) {
+    close(fds[i]);
+  }
+}
+
+/* Rank 0 may open few files, and strangers have more connections than that. */
+static void meet_with_few_files(const crew *c, int rank, report *mine) {
+  if (rank > 0 || leave_files(24, true)) {
+    meet_and_gather(c, rank, mine);
+  }
+}
+
+static void strangers_do_not_use_up_the_file_descriptors(void **state) {
+  (void)state;
+  enum { MANY = 60 };
+  int fds[MANY];
+  crew c = new_crew(4, meet_with_few_files);
+  start_member(&c, 0);
+  fds[0] = call_until_heard(&c);
+  for (int i = 1; i < MANY; i++) {
+    fds[i] = call_in(&c);
+  }
+  start_member(&c, 3);
+  start_member(&c, 2);
+  end_meeting_well(&c);
+  for (int i = 0; i < MANY; i++) {
+    close(fds[i]);
+  }
+}
+
 static void other_versions_are_refused(void **state) {
   (void)state;
   uint8_t greeting[LCOMM_STORE_HELLO_SIZE];
   crew c = begin_meeting();
   pack_greeting(&c, 1, greeting);
   greeting[8]++;
-  int fd = call_until_heard(&c);
+  int fd = call_until_heard(&c), shorter = call_in(&c);
   say(fd, greeting, sizeof(greeting));
   expect_refusal(fd, LCOMM_ERR_UNSUPPORTED, "another version");
+  say(shorter, greeting, 100); /* all that the greeting of that version has */
+  expect_refusal(shorter, LCOMM_ERR_UNSUPPORTED, "another version");
   end_meeting_well(&c);
 }
 
@@ -197,19 +265,68 @@ static void come_as_a_wrong_rank(const crew *c, int member, report *mine) {
 
 static void rank_that_comes_twice_is_refused(void **state) {
   (void)state;
-  uint8_t greeting[LCOMM_STORE_HELLO_SIZE], byte;
+  static const uint64_t processes[] = {1000, 1001};
+  uint8_t greeting[LCOMM_STORE_HELLO_SIZE];
   crew c = new_crew(3, meet_and_gather);
   start_member(&c, 0);
-  pack_greeting(&c, 1, greeting);
+  pack_greeting_of(&c, 1, 1000, 5, greeting);
   int fd = call_until_heard(&c);
   say(fd, greeting, sizeof(greeting));
-  assert_int_equal(recv(fd, &byte, 1, 0), 1); /* it is in */
-  int twin = call_in(&c);
-  say(twin, greeting, sizeof(greeting));
-  expect_refusal(twin, LCOMM_ERR_MISMATCH, "rank 1 is here already, from host elsewhere");
+  expect_place(fd);
+  for (int i = 0; i < 2; i++) { /* an older greeting of the same, and another one */
+    pack_greeting_of(&c, 1, processes[i], i == 0 ? 4 : 6, greeting);
+    int twin = call_in(&c);
+    say(twin, greeting, sizeof(greeting));
+    expect_refusal(twin, LCOMM_ERR_MISMATCH, "rank 1 is here already, from host elsewhere");
+  }
   close(fd); /* and so rank 1 may come again */
   start_member(&c, 2);
   end_meeting_well(&c);
+}
+
+static void rank_that_greets_again_has_its_place(void **state) {
+  (void)state;
+  uint8_t greeting[LCOMM_STORE_HELLO_SIZE], bytes[64];
+  int fds[3];
+  crew c = new_crew(3, meet_and_gather);
+  start_member(&c, 0);
+  for (uint32_t i = 0; i < 3; i++) {
+    pack_greeting_of(&c, 1, 1000, i + 1, greeting);
+    fds[i] = i == 0 ? call_until_heard(&c) : call_in(&c);
+    say(fds[i], greeting, sizeof(greeting));
+    expect_place(fds[i]);
+  }
+  for (int i = 0; i < 2; i++) { /* whose connection nobody needs any more */
+    listen_to_end(fds[i], bytes, sizeof(bytes));
+    close(fds[i]);
+  }
+  close(fds[2]);
+  start_member(&c, 2);
+  end_meeting_well(&c);
+}
+
+/* Rank 0 stands still while a rank greets, gives up, and greets again: then it finds
+ * both greetings, the dead one first. */
+static void greeting_of_the_dead_takes_no_place(void **state) {
+  (void)state;
+  enum { TIMES = 3 };
+  uint8_t greeting[LCOMM_STORE_HELLO_SIZE];
+  crew c = begin_meeting();
+  int fd = call_until_heard(&c);
+  assert_int_equal(kill(c.pids[0], SIGSTOP), 0);
+  for (uint32_t i = 0; i < TIMES; i++) {
+    int dead = call_in(&c);
+    pack_greeting_of(&c, 1, 1000 + i, 1, greeting);
+    say(dead, greeting, sizeof(greeting));
+    close(dead);
+  }
+  start_member(&c, 1);
+  sleep_ms(500); /* for it to greet, most of the time */
+  assert_int_equal(kill(c.pids[0], SIGCONT), 0);
+  end_crew(&c);
+  close(fd);
+  expect_good(&c);
+  dismiss(&c);
 }
 
 static void another_world_or_rank_is_refused(void **state) {
@@ -270,6 +387,14 @@ static void who_is_not_rank_0_is_outlived(void **state) {
   come_after_a_stranger(huge, sizeof(huge));
   lcomm_store_pack_frame((lcomm_store_frame){LCOMM_STORE_FAILED, UINT64_MAX}, huge);
   come_after_a_stranger(huge, sizeof(huge));
+}
+
+/* Rank 0 lets it in, and the connection breaks: not rank 0. */
+static void rank_whose_connection_breaks_comes_again(void **state) {
+  (void)state;
+  uint8_t wait[LCOMM_STORE_HEADER_SIZE];
+  lcomm_store_pack_frame((lcomm_store_frame){LCOMM_STORE_WAIT, 0}, wait);
+  come_after_a_stranger(wait, sizeof(wait));
 }
 
 /* --------------------------------------------- a rank that turns out hostile */
@@ -349,13 +474,18 @@ int main(void) {
       cmocka_unit_test(silent_and_half_open_connections_disturb_nobody),
       cmocka_unit_test(who_says_nothing_is_told_to_leave),
       cmocka_unit_test(more_connections_than_there_is_room_for_are_outlived),
+      cmocka_unit_test(silent_strangers_do_not_lock_a_rank_out),
+      cmocka_unit_test(strangers_do_not_use_up_the_file_descriptors),
       cmocka_unit_test(other_versions_are_refused),
       cmocka_unit_test(who_talks_after_the_greeting_loses_its_place),
       cmocka_unit_test(wrong_token_is_refused),
       cmocka_unit_test(rank_with_a_wrong_token_says_why_it_was_refused),
       cmocka_unit_test(rank_that_comes_twice_is_refused),
+      cmocka_unit_test(rank_that_greets_again_has_its_place),
+      cmocka_unit_test(greeting_of_the_dead_takes_no_place),
       cmocka_unit_test(another_world_or_rank_is_refused),
       cmocka_unit_test(who_is_not_rank_0_is_outlived),
+      cmocka_unit_test(rank_whose_connection_breaks_comes_again),
       cmocka_unit_test(rank_that_sends_nonsense_is_named),
       cmocka_unit_test(rank_0_that_sends_nonsense_is_named),
   };
