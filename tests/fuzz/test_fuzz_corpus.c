@@ -165,6 +165,7 @@ int main(void) {
       PROPERTY("any_dense_payload_decodes_and_any_numbers_encode", "dense"),
       PROPERTY("all_tables_of_kernels_agree_on_any_bytes", "kernels"),
       PROPERTY("any_topk_payload_is_read_or_refused", "topk"),
+      PROPERTY("any_numbers_are_encoded_as_valid_topk_payloads", "topk_encode"),
       PROPERTY("any_lossless_stream_is_read_or_refused", "lossless"),
       PROPERTY("any_saved_state_is_read_or_refused", "state"),
       PROPERTY("any_idx_file_is_read_or_refused", "idx"),

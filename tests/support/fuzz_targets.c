@@ -40,6 +40,7 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"dense", lcomm_fuzz_dense},
     {"kernels", lcomm_fuzz_kernels},
     {"topk", lcomm_fuzz_topk},
+    {"topk_encode", lcomm_fuzz_topk_encode},
     {"lossless", lcomm_fuzz_lossless},
     {"state", lcomm_fuzz_state},
     {"idx", lcomm_fuzz_idx},
