@@ -13,47 +13,21 @@
 #include "libcomm/driver.h"
 #include "libcomm/entry.h"
 
+typedef lcomm_split_wish wish;
+
 /* ----------------------------------------------------------- who is a member */
-
-/* What every rank says; the order among those of a color. */
-typedef struct wish {
-  int32_t color, key;
-} wish;
-
-typedef struct candidate {
-  int32_t key;
-  int rank;
-} candidate;
-
-static int by_key(const void *left, const void *right) {
-  const candidate *a = left, *b = right;
-  if (a->key != b->key) {
-    return a->key < b->key ? -1 : 1;
-  }
-  return a->rank < b->rank ? -1 : 1;
-}
 
 static lcomm_status take_members(lcomm_split_meeting *m, const wish *wishes) {
   const lcomm_comm *parent = m->parent;
   size_t size = (size_t)parent->size;
-  candidate *candidates = calloc(size, sizeof(*candidates));
   m->members = calloc(size, sizeof(*m->members));
   m->messages = calloc(size, sizeof(*m->messages));
-  if (!candidates || !m->members || !m->messages) {
-    free(candidates);
+  if (m->members && m->messages) {
+    m->count = lcomm_split_members(wishes, parent->size, parent->rank, m->members, &m->me);
+  }
+  if (m->count == 0) {
     return lcomm_fail(m->parent, LCOMM_ERR_MEMORY, "lcomm_split: out of memory");
   }
-  for (int rank = 0; rank < parent->size; rank++) {
-    if (wishes[rank].color == wishes[parent->rank].color) {
-      candidates[m->count++] = (candidate){.key = wishes[rank].key, .rank = rank};
-    }
-  }
-  qsort(candidates, (size_t)m->count, sizeof(*candidates), by_key);
-  for (int i = 0; i < m->count; i++) {
-    m->members[i] = candidates[i].rank;
-    m->me = candidates[i].rank == parent->rank ? i : m->me;
-  }
-  free(candidates);
   return LCOMM_OK;
 }
 

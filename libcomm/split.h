@@ -8,6 +8,16 @@
 
 #include "libcomm/op.h"
 
+/* What every rank of the parent says. */
+typedef struct lcomm_split_wish {
+  int32_t color, key;
+} lcomm_split_wish;
+
+/* Of the wishes of `size` ranks, any numbers: the ranks of `rank`'s color, by key,
+ * then by rank. Fills in members (room for `size`) and the place of `rank` among
+ * them; returns how many there are, 0 without memory. */
+int lcomm_split_members(const lcomm_split_wish *wishes, int size, int rank, int *members, int *me);
+
 /* One message between the first member and another. */
 typedef struct lcomm_split_message {
   int peer; /* in the parent */

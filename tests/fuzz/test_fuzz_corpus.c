@@ -177,6 +177,8 @@ int main(void) {
       PROPERTY("any_message_of_a_store_is_read_or_refused", "store"),
       PROPERTY("any_addresses_of_ucx_are_found_whole_or_not_at_all", "ucx_addresses"),
       PROPERTY("any_notice_of_a_peer_is_heard_or_refused", "notice"),
+      PROPERTY("any_greeting_is_judged_alike_by_all_ranks", "handshake"),
+      PROPERTY("any_meeting_of_a_split_comes_to_an_end", "split"),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

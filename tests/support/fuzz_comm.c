@@ -82,6 +82,33 @@ static const char *why_it(const lcomm_transport *transport) {
   return "the input says so";
 }
 
+/* --------------------------------------------------------------- memory */
+
+/* So that what is left behind after a failure is found again. */
+static void *memory_get_it(lcomm_transport *transport, size_t size) {
+  fuzz_link *link = link_of(transport);
+  for (int i = 0; i < FUZZ_MEMORY_MAX; i++) {
+    if (!link->memory[i]) {
+      link->memory[i] = fuzz_allocate(size);
+      return link->memory[i];
+    }
+  }
+  return NULL;
+}
+
+static void memory_free_it(lcomm_transport *transport, void *memory) {
+  fuzz_link *link = link_of(transport);
+  for (int i = 0; i < FUZZ_MEMORY_MAX; i++) {
+    link->memory[i] = link->memory[i] == memory ? NULL : link->memory[i];
+  }
+  free(memory);
+}
+
+static int arm_it(lcomm_transport *transport) {
+  (void)transport;
+  return LCOMM_ARM_BUSY;
+}
+
 /* ------------------------------------------------------------------ both */
 
 lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) {
@@ -95,7 +122,10 @@ lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) 
                                         .cancel = cancel_it,
                                         .tell = tell_it,
                                         .hear = hear_it,
-                                        .why = why_it};
+                                        .why = why_it,
+                                        .memory_get = memory_get_it,
+                                        .memory_free = memory_free_it,
+                                        .arm = arm_it};
   link->base.table = &link->table;
   link->in = in;
   comm->rank = rank;
@@ -117,6 +147,10 @@ lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) 
 }
 
 void fuzz_comm_free(lcomm_comm *comm) {
+  fuzz_link *link = (fuzz_link *)comm->links.open[0];
+  for (int i = 0; i < FUZZ_MEMORY_MAX; i++) {
+    lcomm_links_memory_free(&comm->links, link->memory[i]);
+  }
   pthread_mutex_destroy(&comm->lock);
   free(comm->topo.host);
   free(comm->links.of);

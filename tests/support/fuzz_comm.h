@@ -9,6 +9,8 @@
 #include "libcomm/op.h"
 #include "tests/support/fuzz_bytes.h"
 
+enum { FUZZ_MEMORY_MAX = 64 };
+
 /* The transport to all peers. */
 typedef struct fuzz_link {
   lcomm_transport base;
@@ -17,6 +19,7 @@ typedef struct fuzz_link {
   uint8_t notice[LCOMM_NOTICE_SIZE]; /* the next one to be heard, if has_notice */
   bool has_notice;
   int told;
+  void *memory[FUZZ_MEMORY_MAX]; /* given out */
 } fuzz_link;
 
 /* `size` ranks; messages come from `in`: one byte says how a message goes on, see

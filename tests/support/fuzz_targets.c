@@ -52,5 +52,7 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"store", lcomm_fuzz_store},
     {"ucx_addresses", lcomm_fuzz_ucx_addresses},
     {"notice", lcomm_fuzz_notice},
+    {"handshake", lcomm_fuzz_handshake},
+    {"split", lcomm_fuzz_split},
     {NULL, NULL},
 };

@@ -9,11 +9,13 @@
  * tests/fuzz/test_fuzz_corpus.c runs all of them over tests/fuzz/corpus/NAME. */
 
 #include "tests/support/fuzz_dense.h"
+#include "tests/support/fuzz_handshake.h"
 #include "tests/support/fuzz_idx.h"
 #include "tests/support/fuzz_lossless.h"
 #include "tests/support/fuzz_notice.h"
 #include "tests/support/fuzz_policy.h"
 #include "tests/support/fuzz_sources.h"
+#include "tests/support/fuzz_split.h"
 #include "tests/support/fuzz_state.h"
 #include "tests/support/fuzz_store.h"
 #include "tests/support/fuzz_topk.h"
