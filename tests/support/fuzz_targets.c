@@ -54,5 +54,6 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"notice", lcomm_fuzz_notice},
     {"handshake", lcomm_fuzz_handshake},
     {"split", lcomm_fuzz_split},
+    {"shm", lcomm_fuzz_shm},
     {NULL, NULL},
 };

@@ -14,6 +14,7 @@
 #include "tests/support/fuzz_lossless.h"
 #include "tests/support/fuzz_notice.h"
 #include "tests/support/fuzz_policy.h"
+#include "tests/support/fuzz_shm.h"
 #include "tests/support/fuzz_sources.h"
 #include "tests/support/fuzz_split.h"
 #include "tests/support/fuzz_state.h"
