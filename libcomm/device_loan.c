@@ -7,15 +7,10 @@
 #include <string.h>
 
 #include "libcomm/base/env.h"
+#include "libcomm/device_paper.h"
 #include "libcomm/exec_internal.h"
 #include "libcomm/hold.h"
 #include "libcomm/run_device.h"
-
-/* The beginning of a paper's bytes. */
-typedef struct paper {
-  lcomm_device_ipc memory;
-  uint64_t size; /* of the payload */
-} paper;
 
 /* ------------------------------------------------------------- who can lend */
 
@@ -106,7 +101,7 @@ void lcomm_device_loans_free(lcomm_run *run) {
 bool lcomm_device_lend(lcomm_run *run, uint32_t slot, const void *payload) {
   lcomm_run_device *device = run->device;
   bool own = payload == device->payload[slot]; /* which stays, so its paper does */
-  paper it;
+  lcomm_device_paper it;
   memset(&it, 0, sizeof(it));
   if (!own || !device->own_paper[slot]) {
     if (device->table->ipc_get(payload, &it.memory) != 0) {
@@ -155,9 +150,8 @@ typedef struct lcomm_device_map {
  * allocation that took another's place has another number. */
 static map *find_map(lcomm_comm *comm, int peer, int ordinal, const lcomm_device_ipc *memory) {
   for (map *it = comm->device_maps; it; it = it->next) {
-    if (it->peer == peer && it->ordinal == ordinal && it->memory.allocation == memory->allocation &&
-        it->memory.size == memory->size &&
-        memcmp(it->memory.handle, memory->handle, sizeof(memory->handle)) == 0) {
+    if (it->peer == peer && it->ordinal == ordinal &&
+        lcomm_device_ipc_is_same(&it->memory, memory)) {
       return it;
     }
   }
@@ -175,14 +169,6 @@ static void close_map(map *it) {
   free(it);
 }
 
-/* Do both lie in one place at the peer? Then the older one is gone there. */
-static bool is_gone(const lcomm_device_ipc *older, const lcomm_device_ipc *memory) {
-  bool overlap = older->base - memory->base < memory->size ||
-                 memory->base - older->base < older->size; /* whichever begins later */
-  bool same = memcmp(older->handle, memory->handle, sizeof(memory->handle)) == 0;
-  return older->allocation != memory->allocation && (overlap || same);
-}
-
 /* What is open of a peer's memory that is gone there: its device keeps it until it is
  * closed here. That may wait for the whole device, so not while a stream there waits
  * for us; then it stays. */
@@ -192,7 +178,7 @@ static void close_older(lcomm_comm *comm, int peer, const lcomm_device_ipc *memo
   }
   for (map **link = &comm->device_maps; *link;) {
     map *it = *link;
-    if (it->peer != peer || !is_gone(&it->memory, memory)) {
+    if (it->peer != peer || !lcomm_device_ipc_is_gone(&it->memory, memory)) {
       link = &it->next;
       continue;
     }
@@ -247,12 +233,6 @@ static lcomm_status cannot_read(lcomm_run *run, const lcomm_step *step, int erro
                     lcomm_device_get(NULL)->explain(error));
 }
 
-/* A peer's numbers are checked before they are used. */
-static bool fits(const paper *it, size_t wire_size) {
-  return it->size == wire_size && it->memory.offset <= it->memory.size &&
-         wire_size <= it->memory.size - it->memory.offset;
-}
-
 /* Only kernels of a run on a device can read there, and only what is given back
  * without waiting for a message of ours (find_prompt_slots in run_slots.c). */
 static bool stays_there(const lcomm_run *run, uint32_t slot) {
@@ -275,14 +255,18 @@ lcomm_status lcomm_device_take_paper(lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   lcomm_slot_memory *slot = &run->slots[step->slot];
   const lcomm_device_table *table = lcomm_device_get(NULL);
-  paper it;
+  lcomm_device_paper it;
   lcomm_status status = lcomm_exec_fetch_loan(run, step->slot, 0, sizeof(it), &it);
   if (status != LCOMM_OK) {
     return status;
   }
-  if (!fits(&it, slot->wire_size)) {
-    return lcomm_fail(run->comm, LCOMM_ERR_WIRE, "%s #%u: rank %d lends memory that is no payload",
-                      lcomm_collective_name(run->plan->collective), run->sequence, step->peer);
+  if (!lcomm_device_paper_fits(&it, slot->wire_size)) {
+    char who[96];
+    return lcomm_fail(run->comm, LCOMM_ERR_WIRE,
+                      "%s #%u: %s lends memory of its device that is no payload. Install the same "
+                      "libcomm for all ranks; LCOMM_CUDA_IPC=off sends it through the host.",
+                      lcomm_collective_name(run->plan->collective), run->sequence,
+                      lcomm_comm_who(run->comm, step->peer, who, sizeof(who)));
   }
   int before = 0, ordinal = 0;
   (void)table->current(&before);

@@ -180,6 +180,7 @@ int main(void) {
       PROPERTY("any_greeting_is_judged_alike_by_all_ranks", "handshake"),
       PROPERTY("any_meeting_of_a_split_comes_to_an_end", "split"),
       PROPERTY("any_process_that_shares_memory_is_believed_or_refused", "shm"),
+      PROPERTY("any_paper_of_device_memory_is_believed_or_refused", "paper"),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

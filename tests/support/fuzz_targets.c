@@ -55,5 +55,6 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"handshake", lcomm_fuzz_handshake},
     {"split", lcomm_fuzz_split},
     {"shm", lcomm_fuzz_shm},
+    {"paper", lcomm_fuzz_paper},
     {NULL, NULL},
 };

@@ -13,6 +13,7 @@
 #include "tests/support/fuzz_idx.h"
 #include "tests/support/fuzz_lossless.h"
 #include "tests/support/fuzz_notice.h"
+#include "tests/support/fuzz_paper.h"
 #include "tests/support/fuzz_policy.h"
 #include "tests/support/fuzz_shm.h"
 #include "tests/support/fuzz_sources.h"
