@@ -181,6 +181,7 @@ int main(void) {
       PROPERTY("any_meeting_of_a_split_comes_to_an_end", "split"),
       PROPERTY("any_process_that_shares_memory_is_believed_or_refused", "shm"),
       PROPERTY("any_paper_of_device_memory_is_believed_or_refused", "paper"),
+      PROPERTY("any_greeting_and_control_file_of_the_mpi_door_is_read_or_refused", "door"),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,8 +26,10 @@ typedef struct party {
   lcomm_transport *t;
   const lcomm_transport_table *v;
   lcomm_shm_peer *peer;
-  lcomm_shm_writer out; /* the peer's, into our ring */
-  uint8_t *memory;      /* that peers can view */
+  lcomm_shm_writer out;  /* the peer's, into our ring */
+  lcomm_shm_reader back; /* likewise, of its own ring */
+  lcomm_shm_long known;  /* a long message that we have sent */
+  uint8_t *memory;       /* that peers can view */
   pending pendings[TRANSFERS];
 } party;
 
@@ -71,8 +73,47 @@ static bool open_party(party *p) {
   p->peer = lcomm_shm_of(p->t)->of[PEER];
   fuzz_require(p->peer && p->v->reaches(p->t, PEER), "what is open reaches the peer");
   lcomm_shm_writer_init(&p->out, p->peer->here);
-  p->memory = p->v->memory_get(p->t, MEMORY_SIZE);
+  lcomm_shm_reader_init(&p->back, p->peer->there);
   return true;
+}
+
+/* ------------------------------------------------------- what it has heard */
+
+/* The next entry that we have written to it; its size, or -1. */
+static int hear_entry(party *p, uint32_t *kind, uint32_t *tag, uint32_t *generation,
+                      uint8_t data[LCOMM_SHM_INLINE]) {
+  uint64_t word = lcomm_shm_look(&p->back);
+  size_t size = lcomm_shm_word_size(word);
+  if ((uint32_t)word != lcomm_shm_stamp(p->back.at)) {
+    return -1;
+  }
+  lcomm_shm_entry *entry = lcomm_shm_place(p->back.ring, p->back.at);
+  *kind = lcomm_shm_word_kind(word);
+  if (*kind == LCOMM_SHM_PAD) {
+    lcomm_shm_advance(&p->back, lcomm_shm_left(p->back.at));
+    return -1;
+  }
+  fuzz_require(size <= LCOMM_SHM_INLINE, "we write no entry that is too long");
+  *tag = entry->tag;
+  *generation = entry->generation;
+  memcpy(data, lcomm_shm_data(entry), size);
+  if (size == sizeof(p->known)) {
+    memcpy(&p->known, data, size);
+  }
+  lcomm_shm_advance(&p->back, lcomm_shm_span(size));
+  return (int)size;
+}
+
+/* Send it memory that it can view, so that it knows what a long message is like. */
+static void introduce(party *p) {
+  uint8_t data[LCOMM_SHM_INLINE];
+  uint32_t kind, tag, generation;
+  pending *it = &p->pendings[0];
+  p->memory = p->v->memory_get(p->t, MEMORY_SIZE);
+  if (p->memory) {
+    it->in_use = p->v->send(p->t, PEER, 0, p->memory, MEMORY_SIZE, &it->transfer) == LCOMM_OK;
+    hear_entry(p, &kind, &tag, &generation, data);
+  }
 }
 
 /* ---------------------------------------------------------- what it writes */
@@ -104,24 +145,33 @@ static void write_word(party *p) {
                stamped ? (word & ~(uint64_t)UINT32_MAX) | lcomm_shm_stamp(p->out.head) : word);
 }
 
+static void change(party *p, uint8_t *bytes, size_t size) {
+  for (size_t changes = fuzz_u8(p->in) % 8; size > 0 && changes > 0; changes--) {
+    size_t at = fuzz_u8(p->in) % size;
+    bytes[at] = fuzz_u8(p->in);
+  }
+}
+
 /* A long message as it should be, then some of its bytes changed. */
 static void write_long(party *p) {
-  lcomm_shm *t = lcomm_shm_of(p->t);
   uint32_t kind = LCOMM_SHM_VIEW + fuzz_u8(p->in) % 3, tag = fuzz_u8(p->in) % TAGS;
   uint32_t generation = fuzz_u8(p->in);
-  size_t changes = fuzz_u8(p->in) % 8, size = LCOMM_SHM_INLINE + 1 + fuzz_u16(p->in) % 6000;
-  lcomm_shm_long there = {.size = size, .address = (uintptr_t)p->memory, .slot = generation % 16};
-  if (p->memory && t->regions[0].base) {
-    there.offset = (uint64_t)(p->memory - t->regions[0].base);
-    there.region_size = t->regions[0].size;
-    there.region_generation = t->regions[0].generation;
-    there.file = t->regions[0].file;
-  }
-  for (size_t i = 0; i < changes; i++) {
-    size_t at = fuzz_u8(p->in) % sizeof(there);
-    ((uint8_t *)&there)[at] = fuzz_u8(p->in);
-  }
+  lcomm_shm_long there = p->known;
+  there.slot = generation % 16;
+  there.size = LCOMM_SHM_INLINE + 1 + fuzz_u16(p->in) % 6000;
+  change(p, (uint8_t *)&there, sizeof(there));
   write_entry(p, kind, tag, generation, &there, sizeof(there));
+}
+
+/* What we have sent comes back, changed. */
+static void write_back(party *p) {
+  uint8_t data[LCOMM_SHM_INLINE];
+  uint32_t kind = 0, tag = 0, generation = 0;
+  int size = hear_entry(p, &kind, &tag, &generation, data);
+  if (size >= 0) {
+    change(p, data, (size_t)size);
+    write_entry(p, kind, tag, generation, data, (size_t)size);
+  }
 }
 
 /* A piece of a stream: right, or with any offset. */
@@ -238,7 +288,7 @@ static void sleep_and_wake(party *p) {
 }
 
 static void act(party *p) {
-  switch (fuzz_u8(p->in) % 15) {
+  switch (fuzz_u8(p->in) % 16) {
   case 0:
   case 1:
     write_any_entry(p);
@@ -277,6 +327,9 @@ static void act(party *p) {
   case 13:
     sleep_and_wake(p);
     break;
+  case 15:
+    write_back(p);
+    break;
   default:
     talk(p);
   }
@@ -290,11 +343,13 @@ void lcomm_fuzz_shm(const uint8_t *data, size_t size) {
   if (!open_party(&p)) {
     return;
   }
+  introduce(&p);
   for (int i = 0; i < EVENTS_MAX && in.left > 0; i++) {
     act(&p);
   }
   for (int i = 0; i < TRANSFERS; i++) {
     forget(&p, &p.pendings[i]);
   }
+  p.v->memory_free(p.t, p.memory);
   p.v->close(p.t, false);
 }

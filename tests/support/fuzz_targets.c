@@ -56,5 +56,6 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"split", lcomm_fuzz_split},
     {"shm", lcomm_fuzz_shm},
     {"paper", lcomm_fuzz_paper},
+    {"door", lcomm_fuzz_door},
     {NULL, NULL},
 };

@@ -10,7 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libcomm/base/text.h"
 #include "libcomm/doors/mpi/comms.h"
+#include "libcomm/doors/mpi/words.h"
 
 enum { CALLS_BETWEEN_LOOKS = 16, WORDS_MAX = LCOMM_DOOR_WORDS_MAX };
 
@@ -24,7 +26,6 @@ bool lcomm_door_control_wanted(void) {
   return known == 2;
 }
 
-/* The first line, without the white space around it; "on" when there is none. */
 static void read_words(char *words) {
   const char *path = lcomm_setting("LCOMM_DOOR_CONTROL");
   int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
@@ -32,20 +33,7 @@ static void read_words(char *words) {
   if (file >= 0) {
     close(file);
   }
-  size_t end = length > 0 ? (size_t)length : 0, begin = 0;
-  words[end] = '\0';
-  end = strcspn(words, "\n");
-  while (begin < end && strchr(" \t\r", words[begin])) {
-    begin++;
-  }
-  while (end > begin && strchr(" \t\r", words[end - 1])) {
-    end--;
-  }
-  memmove(words, words + begin, end - begin);
-  words[end - begin] = '\0';
-  if (end == begin) {
-    strcpy(words, "on");
-  }
+  lcomm_door_words_trim(words, length > 0 ? (size_t)length : 0);
 }
 
 /* Every communicator obeys at a call of its own; the same words are said once. */
@@ -120,13 +108,18 @@ static void switch_on(lcomm_door_comm *at) {
 }
 
 static void obey(lcomm_door_comm *at, const char *words) {
-  if (strncmp(words, "policy ", 7) == 0) {
-    at->other_policy |= replace(at, words + 7);
-  } else if (strcmp(words, "off") == 0) {
+  const char *policy = NULL;
+  switch (lcomm_door_words_read(words, &policy)) {
+  case LCOMM_DOOR_WORDS_POLICY:
+    at->other_policy |= replace(at, policy);
+    break;
+  case LCOMM_DOOR_WORDS_OFF:
     switch_off(at);
-  } else if (strcmp(words, "on") == 0) {
+    break;
+  case LCOMM_DOOR_WORDS_ON:
     switch_on(at);
-  } else {
+    break;
+  case LCOMM_DOOR_WORDS_UNKNOWN:
     say(at, "neither on, off nor policy WORDS, ignored: ", words);
   }
 }
@@ -138,6 +131,7 @@ static void look(lcomm_door_comm *at) {
     read_words(words);
   }
   PMPI_Bcast(words, WORDS_MAX, MPI_CHAR, 0, at->comm);
+  lcomm_text_sanitize(words, sizeof(words));
   if (strcmp(words, at->control) != 0) {
     memcpy(at->control, words, sizeof(at->control));
     obey(at, words);

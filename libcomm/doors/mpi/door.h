@@ -19,6 +19,7 @@
 #include <stdbool.h>
 
 #include "libcomm/doors/mpi/lasting.h"
+#include "libcomm/doors/mpi/words.h"
 #include "libcomm_calls.h"
 #include "libcomm_mpi.h"
 
@@ -52,8 +53,6 @@ extern const char lcomm_door_not_blocking[];
 __attribute__((format(printf, 1, 2))) void lcomm_door_say(const char *format, ...);
 
 /* --------------------------------------------------------- a communicator */
-
-enum { LCOMM_DOOR_WORDS_MAX = 1024 };
 
 /* What the door knows of one communicator of the program; it lives as an attribute
  * of it. */

@@ -8,22 +8,8 @@
  * the preload never answers, and a collective call would hang or meet one of the
  * program's. */
 
-#include <stdint.h>
-
 #include "libcomm/doors/mpi/door.h"
-
-enum { LCOMM_DOOR_POLICY_MAX = 1024, LCOMM_DOOR_SENTENCE_MAX = 2600 };
-
-typedef struct lcomm_door_hello {
-  char magic[8];
-  int32_t version, mode;              /* lcomm_door_mode that the rank was told */
-  int32_t level;                      /* what it is allowed of threads */
-  int32_t controlled;                 /* LCOMM_DOOR_CONTROL is set */
-  char policy[LCOMM_DOOR_POLICY_MAX]; /* LCOMM_POLICY */
-} lcomm_door_hello;
-
-/* Fill in magic and version. */
-void lcomm_door_hello_begin(lcomm_door_hello *mine);
+#include "libcomm/doors/mpi/greeting.h"
 
 typedef enum lcomm_door_meeting {
   LCOMM_DOOR_AGREED,

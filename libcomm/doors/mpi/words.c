@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/doors/mpi/words.h"
+
+#include <string.h>
+
+#include "libcomm/base/text.h"
+
+void lcomm_door_words_trim(char *words, size_t length) {
+  size_t begin = 0;
+  words[length] = '\0';
+  size_t end = strcspn(words, "\n");
+  while (begin < end && strchr(" \t\r", words[begin])) {
+    begin++;
+  }
+  while (end > begin && strchr(" \t\r", words[end - 1])) {
+    end--;
+  }
+  memmove(words, words + begin, end - begin);
+  words[end - begin] = '\0';
+  if (end == begin) {
+    strcpy(words, "on");
+  }
+  lcomm_text_sanitize(words, LCOMM_DOOR_WORDS_MAX);
+}
+
+lcomm_door_words lcomm_door_words_read(const char *words, const char **policy) {
+  if (strncmp(words, "policy ", 7) == 0) {
+    *policy = words + 7;
+    return LCOMM_DOOR_WORDS_POLICY;
+  }
+  if (strcmp(words, "off") == 0) {
+    return LCOMM_DOOR_WORDS_OFF;
+  }
+  return strcmp(words, "on") == 0 ? LCOMM_DOOR_WORDS_ON : LCOMM_DOOR_WORDS_UNKNOWN;
+}
