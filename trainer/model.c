@@ -2,6 +2,7 @@
  * Copyright the libcomm authors */
 #include "trainer/model.h"
 
+#include <libcomm.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,9 +112,11 @@ static int allocate_parameters(model *self) {
   size_t weight_offset[MODEL_LAYERS_MAX], bias_offset[MODEL_LAYERS_MAX];
   list_parameters(self, weight_offset, bias_offset);
   self->weights = calloc(self->weight_count, sizeof(float));
-  self->gradients = calloc(self->weight_count, sizeof(float));
-  if (!self->weights || !self->gradients)
+  void *gradients = NULL;
+  if (!self->weights ||
+      lcomm_memory_alloc(self->weight_count * sizeof(float), &gradients) != LCOMM_OK)
     return -1;
+  self->gradients = gradients;
   for (int i = 0; i < self->layer_count; i++) {
     layer *at = &self->layers[i];
     if (!at->name)
@@ -148,7 +151,7 @@ void model_destroy(model *self) {
   free(self->deltas[0]);
   free(self->deltas[1]);
   free(self->weights);
-  free(self->gradients);
+  lcomm_memory_free(self->gradients);
   memset(self, 0, sizeof *self);
 }
 

@@ -28,7 +28,7 @@ typedef struct model {
   int batch_max;
   int classes;
   float *weights;
-  float *gradients;
+  float *gradients; /* of lcomm_memory_alloc(): ranks of a host read them where they are */
   float *activations[MODEL_LAYERS_MAX + 1]; /* [0] is the input */
   float *deltas[2];                         /* gradients of activations, in turn */
 } model;

@@ -40,7 +40,8 @@
  *           are in place as the call says. The library never owns a caller's
  *           buffer. After the first operation of a shape nothing is
  *           allocated on the data path, as long as the shapes of plain calls
- *           fit into LCOMM_RUN_CACHE.
+ *           fit into LCOMM_RUN_CACHE. lcomm_memory_alloc() gives memory that
+ *           is the fastest inside a host.
  *   Threads One communicator is used by one thread at a time, except for
  *           lcomm_tensor_ready(), lcomm_last_error(), lcomm_abort() and the
  *           functions that take no communicator, which may be called from any
@@ -427,6 +428,35 @@ LCOMM_API lcomm_status lcomm_alltoall_on_stream(lcomm_comm *comm, const void *se
                                                 uint64_t count, lcomm_dtype dtype, void *stream);
 LCOMM_API lcomm_status lcomm_broadcast_on_stream(lcomm_comm *comm, void *buffer, uint64_t count,
                                                  lcomm_dtype dtype, int root, void *stream);
+
+/* ---------------------------------------------------------------- memory */
+
+/* Memory of the host that the other ranks of this host can view. Calls take any buffer;
+ * what is sent out of this memory is read where it lies, where other memory is copied first or
+ * read by calls of the kernel. It pays from some 64 KiB on.
+ *
+ * Any part of it may be a buffer of any call, or a tensor, on every communicator of the process,
+ * also one that is made later. Other processes can look into it where they may trace this one
+ * (ranks of one user); they never write to it.
+ *
+ * Both functions may be called from any thread at any time. */
+
+/* size     bytes; 0 is allowed
+ * memory   receives the address: zeroed, aligned to a page (at least 4096), owned by the
+ *          caller until lcomm_memory_free(). It belongs to the process, not to a
+ *          communicator: lcomm_destroy() leaves it as it is. What is never freed lasts as long
+ *          as the process. A forked child sees its parent's, as with MAP_SHARED; it cannot
+ *          free it, and gets memory of its own
+ * Takes whole pages: not for small objects. Where the system gives no such memory, for want
+ * of file descriptors say, it is private memory, which works as well.
+ * Errors: ARGUMENT (memory is NULL), MEMORY; the sentence is lcomm_last_error(NULL). */
+LCOMM_API lcomm_status lcomm_memory_alloc(size_t size, void **memory);
+
+/* Free it. No operation may be using it: those that were started are over, communicators of
+ * its tensors destroyed; after a failure lcomm_destroy() comes first. NULL is allowed.
+ * Errors: ARGUMENT for anything that lcomm_memory_alloc() has not given to this process, or
+ * that was freed before; nothing is done then. */
+LCOMM_API lcomm_status lcomm_memory_free(void *memory);
 
 /* --------------------------------------------------------------- tensors */
 

@@ -30,7 +30,7 @@ lcomm_shm_buffer *lcomm_shm_bounce_get(lcomm_shm *t, size_t size) {
     return NULL;
   }
   bounce = lcomm_shm_head_get(t);
-  void *bytes = bounce ? lcomm_shm_heap_get(t, whole) : NULL;
+  void *bytes = bounce ? lcomm_shm_heap_get(whole) : NULL;
   if (!bytes) {
     if (bounce) {
       bounce->next = t->free_heads;
@@ -51,21 +51,21 @@ void lcomm_shm_bounce_put(lcomm_shm *t, lcomm_shm_buffer *bounce) {
 }
 
 /* The copies that peers were still to look at go as well. */
-static void free_sent(lcomm_shm *t, lcomm_shm_peer *peer) {
+static void free_sent(lcomm_shm_peer *peer) {
   for (int slot = 0; slot < LCOMM_SHM_SLOTS; slot++) {
     if (peer->sends[slot] && peer->sends[slot]->bounce) {
-      lcomm_shm_heap_free(t, peer->sends[slot]->bounce->bytes);
+      lcomm_shm_heap_free(peer->sends[slot]->bounce->bytes);
     }
   }
 }
 
 void lcomm_shm_bounces_free(lcomm_shm *t) {
   for (int i = 0; i < t->reached_count; i++) {
-    free_sent(t, t->reached[i]);
+    free_sent(t->reached[i]);
   }
   for (int class = 0; class < LCOMM_SHM_BOUNCE_CLASSES; class ++) {
     for (lcomm_shm_buffer *bounce = t->bounces[class]; bounce; bounce = bounce->next) {
-      lcomm_shm_heap_free(t, bounce->bytes);
+      lcomm_shm_heap_free(bounce->bytes);
     }
   }
 }

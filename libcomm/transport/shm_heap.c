@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Memory that peers can view. It is cut from regions, each of them a file of
- * its own in which only the pages that were touched exist; so a few file
- * descriptors are enough for any number of pieces, and peers map a region
- * once. What is given back leaves a hole, which reads as zeros. */
+/* The heap is cut from regions, each of them a file of its own in which only the
+ * pages that were touched exist; so a few file descriptors are enough for any
+ * number of pieces, and peers map a region once. What is given back leaves a
+ * hole, which reads as zeros. */
+
+#include "libcomm/transport/shm_heap.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,171 +19,235 @@
 
 enum { REGION_SIZE = 64 << 20, HUGE_PAGE = 2 << 20 };
 
+/* A part of a region, in the order of addresses. */
+typedef struct extent {
+  struct extent *next;
+  size_t offset, size;
+  bool used;
+} extent;
+
+typedef struct region {
+  unsigned char *base; /* NULL: this number is free */
+  size_t size;
+  int file; /* -1: private memory, which nobody views */
+  uint32_t generation;
+  extent *extents;
+} region;
+
+/* `lock` guards the rest. */
+static struct {
+  pthread_mutex_t lock;
+  region regions[LCOMM_SHM_REGIONS];
+  int region_count; /* numbers used so far */
+} heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 static size_t round_up(size_t size, size_t unit) {
   return (size + unit - 1) / unit * unit;
 }
 
+/* ----------------------------------------------------------------- forking */
+
+/* The regions are the parent's. Nothing of them is unmapped: the program may look at them. */
+static void forget_all(void) {
+  static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+  heap.lock = fresh; /* another thread of the parent may have held it */
+  for (int i = 0; i < heap.region_count; i++) {
+    heap.regions[i].base = NULL;
+    while (heap.regions[i].extents) {
+      extent *next = heap.regions[i].extents->next;
+      free(heap.regions[i].extents);
+      heap.regions[i].extents = next;
+    }
+  }
+}
+
+static void forget_when_forked(void) {
+  (void)pthread_atfork(NULL, NULL, forget_all);
+}
+
 /* --------------------------------------------------------------- regions */
 
-static bool create_file(lcomm_shm_region *region) {
-  region->file = lcomm_shm_file_create("libcomm memory", region->size);
-  if (region->file < 0) {
+static bool create_file(region *it) {
+  it->file = lcomm_shm_file_create("libcomm memory", it->size);
+  if (it->file < 0) {
     return false;
   }
-  region->base = lcomm_shm_file_map(region->file, region->size, PROT_READ | PROT_WRITE);
-  if (!region->base) {
-    close(region->file);
-    return false;
+  it->base = lcomm_shm_file_map(it->file, it->size, PROT_READ | PROT_WRITE);
+  if (it->base) {
+    return true;
   }
-  /* Only a wish, heard where the system gives huge pages to shared memory. */
-  (void)madvise(region->base, region->size, MADV_HUGEPAGE);
-  return true;
+  close(it->file);
+  it->file = -1;
+  return false;
+}
+
+/* Where the system has no file for it, any memory will do: it is read or copied then. */
+static bool create_private(region *it) {
+  void *base = mmap(NULL, it->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  it->base = base == MAP_FAILED ? NULL : base;
+  return it->base != NULL;
 }
 
 /* A new region under a free number, all of it one free extent. */
-static lcomm_shm_region *region_create(lcomm_shm *t, size_t size) {
+static region *region_create(size_t size) {
   int number = 0;
-  while (number < t->region_count && t->regions[number].base) {
+  while (number < heap.region_count && heap.regions[number].base) {
     number++;
   }
   if (number == LCOMM_SHM_REGIONS) {
     return NULL;
   }
-  lcomm_shm_region *region = &t->regions[number];
-  lcomm_shm_extent *extent = calloc(1, sizeof(*extent));
-  region->size = round_up(size > REGION_SIZE ? size : REGION_SIZE, HUGE_PAGE);
-  if (!extent || !create_file(region)) {
-    free(extent);
+  region *made = &heap.regions[number];
+  extent *all = calloc(1, sizeof(*all));
+  made->size = round_up(size > REGION_SIZE ? size : REGION_SIZE, HUGE_PAGE);
+  if (!all || (!create_file(made) && !create_private(made))) {
+    free(all);
     return NULL;
   }
-  extent->size = region->size;
-  region->extents = extent;
-  region->generation++;
-  if (number == t->region_count) {
-    t->region_count++;
-  }
-  return region;
+  /* Only a wish, heard where the system gives huge pages. */
+  (void)madvise(made->base, made->size, MADV_HUGEPAGE);
+  all->size = made->size;
+  made->extents = all;
+  made->generation++;
+  heap.region_count += number == heap.region_count;
+  return made;
 }
 
-/* Memory of which a part is in use stays mapped. */
-static void region_destroy(lcomm_shm_region *region) {
-  bool used = false;
-  while (region->extents) {
-    lcomm_shm_extent *next = region->extents->next;
-    used |= region->extents->used;
-    free(region->extents);
-    region->extents = next;
+/* Nothing of it is in use. Peers that still have it mapped keep an empty hull. */
+static void region_destroy(region *it) {
+  munmap(it->base, it->size);
+  if (it->file >= 0) {
+    close(it->file);
   }
-  if (!used) {
-    /* Peers that still have it mapped keep an empty hull. */
-    (void)fallocate(region->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-                    (off_t)region->size);
-    munmap(region->base, region->size);
-  }
-  close(region->file);
-  region->base = NULL;
+  free(it->extents);
+  it->base = NULL;
+  it->extents = NULL;
 }
 
 /* --------------------------------------------------------------- extents */
 
 /* Cut `size` bytes from a free extent; NULL when none is long enough. */
-static void *region_cut(lcomm_shm_region *region, size_t size) {
-  lcomm_shm_extent *extent = region->extents;
-  while (extent && (extent->used || extent->size < size)) {
-    extent = extent->next;
+static void *region_cut(region *from, size_t size) {
+  extent *it = from->extents;
+  while (it && (it->used || it->size < size)) {
+    it = it->next;
   }
-  if (!extent) {
+  if (!it) {
     return NULL;
   }
-  if (extent->size > size) {
-    lcomm_shm_extent *rest = calloc(1, sizeof(*rest));
+  if (it->size > size) {
+    extent *rest = calloc(1, sizeof(*rest));
     if (!rest) {
       return NULL;
     }
-    rest->offset = extent->offset + size;
-    rest->size = extent->size - size;
-    rest->next = extent->next;
-    extent->next = rest;
-    extent->size = size;
+    *rest = (extent){.next = it->next, .offset = it->offset + size, .size = it->size - size};
+    it->next = rest;
+    it->size = size;
   }
-  extent->used = true;
-  return region->base + extent->offset;
+  it->used = true;
+  return from->base + it->offset;
 }
 
 /* Join an extent with those behind it that are free. */
-static void join(lcomm_shm_extent *extent) {
-  while (extent->next && !extent->used && !extent->next->used) {
-    lcomm_shm_extent *next = extent->next;
-    extent->size += next->size;
-    extent->next = next->next;
+static void join(extent *it) {
+  while (it->next && !it->used && !it->next->used) {
+    extent *next = it->next;
+    it->size += next->size;
+    it->next = next->next;
     free(next);
   }
 }
 
-void *lcomm_shm_heap_get(lcomm_shm *t, size_t size) {
-  size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  if (size > LCOMM_SHM_LONGEST) {
-    return NULL;
-  }
-  size_t whole = size > 0 ? round_up(size, page) : page;
-  for (int i = 0; i < t->region_count; i++) {
-    void *memory = t->regions[i].base ? region_cut(&t->regions[i], whole) : NULL;
+static void *get(size_t size) {
+  for (int i = 0; i < heap.region_count; i++) {
+    void *memory = heap.regions[i].base ? region_cut(&heap.regions[i], size) : NULL;
     if (memory) {
       return memory;
     }
   }
-  lcomm_shm_region *region = region_create(t, whole);
-  return region ? region_cut(region, whole) : NULL;
+  region *made = region_create(size);
+  return made ? region_cut(made, size) : NULL;
 }
 
-int lcomm_shm_heap_find(const lcomm_shm *t, const void *bytes, size_t size) {
+void *lcomm_shm_heap_get(size_t size) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  if (size > LCOMM_SHM_LONGEST) {
+    return NULL;
+  }
+  pthread_once(&once, forget_when_forked);
+  pthread_mutex_lock(&heap.lock);
+  void *memory = get(size > 0 ? round_up(size, page) : page);
+  pthread_mutex_unlock(&heap.lock);
+  return memory;
+}
+
+/* ------------------------------------------------------- finding and freeing */
+
+/* The region in which all these bytes lie, or NULL. */
+static region *find(const void *bytes, size_t size) {
   uintptr_t at = (uintptr_t)bytes;
-  for (int i = 0; i < t->region_count; i++) {
-    uintptr_t base = (uintptr_t)t->regions[i].base;
-    if (base && at >= base && at - base < t->regions[i].size &&
-        size <= t->regions[i].size - (at - base)) {
-      return i;
+  for (int i = 0; i < heap.region_count; i++) {
+    region *it = &heap.regions[i];
+    uintptr_t base = (uintptr_t)it->base;
+    if (base && at >= base && at - base < it->size && size <= it->size - (at - base)) {
+      return it;
     }
   }
-  return -1;
+  return NULL;
 }
 
-void lcomm_shm_heap_free(lcomm_shm *t, void *memory) {
-  int number = memory ? lcomm_shm_heap_find(t, memory, 1) : -1;
-  if (number < 0) {
-    return;
+bool lcomm_shm_heap_find(const void *bytes, size_t size, lcomm_shm_address *address) {
+  pthread_mutex_lock(&heap.lock);
+  const region *it = find(bytes, size);
+  bool seen = it && it->file >= 0;
+  if (seen) {
+    *address = (lcomm_shm_address){.offset = (uint64_t)((const unsigned char *)bytes - it->base),
+                                   .region_size = it->size,
+                                   .generation = it->generation,
+                                   .file = it->file,
+                                   .region = (uint16_t)(it - heap.regions)};
   }
-  lcomm_shm_region *region = &t->regions[number];
-  size_t offset = (size_t)((unsigned char *)memory - region->base);
-  lcomm_shm_extent *before = NULL, *extent = region->extents;
-  while (extent && extent->offset != offset) {
-    before = extent;
-    extent = extent->next;
+  pthread_mutex_unlock(&heap.lock);
+  return seen;
+}
+
+static void make_hole(const region *in, const extent *it) {
+  unsigned char *bytes = in->base + it->offset;
+  int left = in->file >= 0 ? fallocate(in->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                       (off_t)it->offset, (off_t)it->size)
+                           : madvise(bytes, it->size, MADV_DONTNEED);
+  if (left != 0) {
+    memset(bytes, 0, it->size);
   }
-  if (!extent || !extent->used) {
-    return;
+}
+
+static bool give_back(void *memory) {
+  region *from = memory ? find(memory, 1) : NULL;
+  size_t offset = from ? (size_t)((unsigned char *)memory - from->base) : 0;
+  extent *before = NULL, *it = from ? from->extents : NULL;
+  while (it && it->offset != offset) {
+    before = it;
+    it = it->next;
   }
-  if (fallocate(region->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
-                (off_t)extent->size) != 0) {
-    memset(memory, 0, extent->size);
+  if (!it || !it->used) {
+    return false;
   }
-  extent->used = false;
-  join(extent);
+  make_hole(from, it);
+  it->used = false;
+  join(it);
   if (before) {
     join(before);
   }
-  /* Regions of the usual size serve again; larger ones were made for one piece. */
-  if (region->size > REGION_SIZE && !region->extents->used && !region->extents->next) {
-    region_destroy(region);
+  if (!from->extents->used && !from->extents->next) {
+    region_destroy(from);
   }
+  return true;
 }
 
-/* Memory that was not given back stays mapped to the end of the process: a
- * failed transfer of another transport may still be at work on it. */
-void lcomm_shm_heap_close(lcomm_shm *t) {
-  for (int i = 0; i < t->region_count; i++) {
-    if (t->regions[i].base) {
-      region_destroy(&t->regions[i]);
-    }
-  }
+bool lcomm_shm_heap_free(void *memory) {
+  pthread_mutex_lock(&heap.lock);
+  bool freed = give_back(memory);
+  pthread_mutex_unlock(&heap.lock);
+  return freed;
 }

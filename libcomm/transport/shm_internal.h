@@ -19,6 +19,7 @@
  *   shm_door     sleeping, waking, and who has ended
  */
 
+#include "libcomm/transport/shm_heap.h"
 #include "libcomm/transport/shm_types.h"
 
 static inline lcomm_shm *lcomm_shm_of(lcomm_transport *transport) {
@@ -118,14 +119,6 @@ void lcomm_shm_watch_by_time(lcomm_shm *t);
  * of this process share it. -1 with errno. Any thread. */
 int lcomm_shm_pidfd_get(pid_t pid);
 void lcomm_shm_pidfd_put(int pidfd);
-
-/* ------------------------------------------------------------ shm_heap.c */
-
-void *lcomm_shm_heap_get(lcomm_shm *t, size_t size);
-void lcomm_shm_heap_free(lcomm_shm *t, void *memory);
-/* The region in which these bytes lie, or -1. */
-int lcomm_shm_heap_find(const lcomm_shm *t, const void *bytes, size_t size);
-void lcomm_shm_heap_close(lcomm_shm *t);
 
 /* ---------------------------------------------------------- shm_bounce.c */
 

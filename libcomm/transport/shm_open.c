@@ -252,7 +252,6 @@ void lcomm_shm_free(lcomm_shm *t) {
     lcomm_shm_maps_free(t, t->reached[i]);
     lcomm_shm_peer_free(t, t->reached[i]);
   }
-  lcomm_shm_heap_close(t);
   lcomm_shm_records_free(t);
   if (t->segment) {
     munmap(t->segment, t->segment_size);

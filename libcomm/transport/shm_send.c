@@ -92,24 +92,22 @@ static bool copy_out(lcomm_shm *t, lcomm_shm_record *record) {
 }
 
 static void describe(lcomm_shm *t, lcomm_shm_record *record, lcomm_shm_long *there) {
-  int number = lcomm_shm_heap_find(t, record->bytes, record->size);
-  if (number < 0 && copy_out(t, record)) {
-    number = lcomm_shm_heap_find(t, record->bytes, record->size);
-  }
+  lcomm_shm_address at = {0};
+  bool seen = lcomm_shm_heap_find(record->bytes, record->size, &at) ||
+              (copy_out(t, record) && lcomm_shm_heap_find(record->bytes, record->size, &at));
   memset(there, 0, sizeof(*there));
   there->size = record->size;
   there->address = (uintptr_t)record->bytes;
   there->slot = record->slot;
-  if (number < 0) {
+  if (!seen) {
     record->way = t->ways.single_copy && record->peer->reads_us ? LCOMM_SHM_READ : LCOMM_SHM_STREAM;
     return;
   }
-  const lcomm_shm_region *region = &t->regions[number];
-  there->offset = (uint64_t)(record->bytes - region->base);
-  there->region_size = region->size;
-  there->region_generation = region->generation;
-  there->file = region->file;
-  there->region = (uint16_t)number;
+  there->offset = at.offset;
+  there->region_size = at.region_size;
+  there->region_generation = at.generation;
+  there->file = at.file;
+  there->region = at.region;
   record->way = LCOMM_SHM_VIEW;
 }
 

@@ -47,21 +47,6 @@ typedef enum lcomm_shm_fault {
   LCOMM_SHM_NO_MEMORY  /* its messages find no memory here */
 } lcomm_shm_fault;
 
-/* A part of a region, in the order of addresses. */
-typedef struct lcomm_shm_extent {
-  struct lcomm_shm_extent *next;
-  size_t offset, size;
-  bool used;
-} lcomm_shm_extent;
-
-typedef struct lcomm_shm_region {
-  unsigned char *base; /* NULL: this number is free */
-  size_t size;
-  int file;
-  uint32_t generation;
-  lcomm_shm_extent *extents;
-} lcomm_shm_region;
-
 /* A peer's region as we see it, read-only. */
 typedef struct lcomm_shm_mapping {
   unsigned char *base;
@@ -190,8 +175,6 @@ struct lcomm_shm {
   uint32_t until_check;
   double next_check_s;
 
-  lcomm_shm_region regions[LCOMM_SHM_REGIONS];
-  int region_count; /* numbers used so far */
   lcomm_shm_buffer *bounces[LCOMM_SHM_BOUNCE_CLASSES];
   size_t bounce_size;
 

@@ -28,15 +28,16 @@ static void publish(const party *p, uint32_t kind, uint32_t tag, uint32_t genera
 
 /* A description that is right, to be spoilt. */
 static lcomm_shm_long right(const party *p) {
-  lcomm_shm *t = lcomm_shm_of(p->t);
+  lcomm_shm_address address;
   unsigned char *memory = p->v->memory_get(p->t, 100000);
-  forked_require(p->self, memory != NULL, "no memory");
+  forked_require(p->self, memory && lcomm_shm_heap_find(memory, 100000, &address), "no memory");
   return (lcomm_shm_long){.size = 100000,
                           .address = (uintptr_t)memory,
-                          .offset = (uint64_t)(memory - t->regions[0].base),
-                          .region_size = t->regions[0].size,
-                          .region_generation = t->regions[0].generation,
-                          .file = t->regions[0].file};
+                          .offset = address.offset,
+                          .region_size = address.region_size,
+                          .region = address.region,
+                          .region_generation = address.generation,
+                          .file = address.file};
 }
 
 /* --------------------------------------------------------------- entries */
