@@ -103,7 +103,8 @@ static void check_parts(lcomm_perf_kind kind, int in_place) {
                                 (lcomm_dtype)d,
                                 (lcomm_op)op,
                                 mpi_size - 1,
-                                in_place};
+                                in_place,
+                                0};
         if (!lcomm_perf_mpi_can(&call)) {
           continue;
         }
@@ -143,7 +144,7 @@ static void a_result_that_differs_is_wrong(void) {
   meet();
   for (int kind = LCOMM_PERF_ALLREDUCE; kind <= LCOMM_PERF_ALLTOALL; kind++) {
     lcomm_perf_call call = {
-        lcomm_perf_collective_of((lcomm_perf_kind)kind), 3000, LCOMM_FLOAT32, LCOMM_SUM, 0, 1};
+        lcomm_perf_collective_of((lcomm_perf_kind)kind), 3000, LCOMM_FLOAT32, LCOMM_SUM, 0, 1, 0};
     uint64_t one = wrong_after(LCOMM_PERF_PMPI, &call, LCOMM_PERF_MPI_PART, spoil_one_rank);
     uint64_t all = wrong_after(LCOMM_PERF_MPI, &call, LCOMM_PERF_MPI_PART, spoil_all_ranks);
     require(one > 0 && all > 0, "%s: %llu and %llu are wrong", call.collective->name,
@@ -175,7 +176,7 @@ static void only_what_is_measured_through_mpi_can_be_taken_over(void) {
   meet();
   for (int kind = LCOMM_PERF_ALLREDUCE; kind <= LCOMM_PERF_ALLTOALL; kind++) {
     lcomm_perf_call call = {
-        lcomm_perf_collective_of((lcomm_perf_kind)kind), 300, LCOMM_FLOAT32, LCOMM_SUM, 0, 1};
+        lcomm_perf_collective_of((lcomm_perf_kind)kind), 300, LCOMM_FLOAT32, LCOMM_SUM, 0, 1, 0};
     lcomm_perf_contender measured = lcomm_perf_contender_through(&call);
     lcomm_perf_contender behind = lcomm_perf_contender_against(&through, &call);
     lcomm_perf_contender as_it_is = lcomm_perf_contender_against(&alone, &call);
@@ -203,7 +204,7 @@ static void through_mpi_the_policy_of_the_environment_says_what_is_exact(void) {
                {"net=int8", LCOMM_FLOAT64, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     lcomm_perf_call call = {
-        lcomm_perf_collective_of(LCOMM_PERF_ALLREDUCE), 300, cases[i].dtype, LCOMM_SUM, 0, 1};
+        lcomm_perf_collective_of(LCOMM_PERF_ALLREDUCE), 300, cases[i].dtype, LCOMM_SUM, 0, 1, 0};
     if (cases[i].policy != NULL) {
       setenv("LCOMM_POLICY", cases[i].policy, 1);
     } else {

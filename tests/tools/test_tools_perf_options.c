@@ -190,6 +190,17 @@ static void lateness_is_a_time(void **state) {
   assert_true(options.late_s == 2.5e-3);
 }
 
+static void buffers_are_of_malloc_or_of_the_library(void **state) {
+  (void)state;
+  assert_int_equal(parse(""), LCOMM_PERF_RUN);
+  assert_false(options.libcomm_memory);
+  assert_int_equal(parse("--memory libcomm"), LCOMM_PERF_RUN);
+  assert_true(options.libcomm_memory);
+  assert_int_equal(parse("--memory malloc"), LCOMM_PERF_RUN);
+  assert_false(options.libcomm_memory);
+  assert_int_equal(parse("--memory mine"), LCOMM_PERF_USAGE);
+}
+
 static void through_mpi_there_is_no_policy(void **state) {
   (void)state;
   assert_int_equal(parse("--through mpi --against mpi -b 8 -e 64 -c"), LCOMM_PERF_RUN);
@@ -345,6 +356,7 @@ int main(void) {
       cmocka_unit_test(the_other_options_are_read),
       cmocka_unit_test(a_computation_is_a_share_or_a_time),
       cmocka_unit_test(lateness_is_a_time),
+      cmocka_unit_test(buffers_are_of_malloc_or_of_the_library),
       cmocka_unit_test(through_mpi_there_is_no_policy),
       cmocka_unit_test(sizes_go_on_by_a_factor_or_by_steps),
       cmocka_unit_test(help_wins),

@@ -19,6 +19,15 @@ static void make_input(const lcomm_perf_buffers *buffers, void *send) {
   }
 }
 
+/* As -R of nccl-tests: buffers that peers read where they are. */
+static void *memory_get(const lcomm_perf_call *call, size_t size) {
+  void *memory = NULL;
+  if (!call->libcomm_memory) {
+    return aligned_alloc(PAGE, (size + PAGE - 1) / PAGE * PAGE);
+  }
+  return lcomm_memory_alloc(size, &memory) == LCOMM_OK ? memory : NULL;
+}
+
 int lcomm_perf_buffers_make(lcomm_perf_buffers *buffers, const lcomm_perf_call *call,
                             const lcomm_perf_input *input, int slots) {
   size_t element = lcomm_dtype_size(call->dtype);
@@ -30,7 +39,7 @@ int lcomm_perf_buffers_make(lcomm_perf_buffers *buffers, const lcomm_perf_call *
   b.slot_bytes = b.area_bytes * (call->in_place ? 1 : 2);
   size_t fitting = SLOTS_BYTES_MAX / b.slot_bytes;
   b.slots = fitting < 1 ? 1 : fitting < (size_t)slots ? (int)fitting : slots;
-  b.memory = aligned_alloc(PAGE, (b.slot_bytes * (size_t)b.slots + PAGE - 1) / PAGE * PAGE);
+  b.memory = memory_get(call, b.slot_bytes * (size_t)b.slots);
   b.copy = b.send_bytes <= COPY_BYTES_MAX ? malloc(b.send_bytes) : NULL;
   if (b.memory == NULL || (b.copy == NULL && b.send_bytes <= COPY_BYTES_MAX)) {
     lcomm_perf_buffers_free(&b);
@@ -47,7 +56,11 @@ int lcomm_perf_buffers_make(lcomm_perf_buffers *buffers, const lcomm_perf_call *
 }
 
 void lcomm_perf_buffers_free(lcomm_perf_buffers *buffers) {
-  free(buffers->memory);
+  if (buffers->call->libcomm_memory) {
+    (void)lcomm_memory_free(buffers->memory);
+  } else {
+    free(buffers->memory);
+  }
   free(buffers->copy);
   buffers->memory = NULL;
   buffers->copy = NULL;

@@ -19,7 +19,7 @@ typedef struct lcomm_perf_input {
 typedef struct lcomm_perf_buffers {
   const lcomm_perf_call *call; /* borrowed */
   lcomm_perf_input input;
-  char *memory; /* owned */
+  char *memory; /* owned; of libcomm when the call says so */
   char *copy;   /* owned: the input, to refill from; NULL: it is made anew */
   size_t send_bytes;
   size_t area_bytes; /* of one buffer of a slot; in place it has one, else two */

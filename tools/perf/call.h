@@ -14,6 +14,7 @@ typedef struct lcomm_perf_call {
   lcomm_op op;
   int root;
   int in_place;
+  int libcomm_memory; /* buffers of lcomm_memory_alloc() */
 } lcomm_perf_call;
 
 /* Where it reads and writes. In place they lie in one buffer: the part that is

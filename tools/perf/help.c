@@ -17,6 +17,8 @@ static const char sizes_and_runs[] =
 static const char ways[] =
     "  -p, --policy POLICY      a policy, '' is exact; may be given up to 16 times (default '')\n"
     "      --transport NAMES    as in LCOMM_TRANSPORT, e.g. auto or shm,mpi\n"
+    "      --memory malloc|libcomm  libcomm: buffers of lcomm_memory_alloc(), as -R of nccl-tests\n"
+    "                           registers them (default malloc)\n"
     "      --progress calls|thread  who moves running operations (default: LCOMM_PROGRESS)\n"
     "      --boot mpi|env       env: the ranks meet through RANK, WORLD_SIZE and MASTER_ADDR, and\n"
     "                           no MPI is used; without them it is a world of one (default mpi)\n";

@@ -56,6 +56,7 @@ void lcomm_perf_json_begin(const lcomm_perf_report *report, int argc, char **arg
   put_text(file, "progress", lcomm_perf_progress_name(o->progress));
   put_text(file, "boot", o->boot == LCOMM_PERF_BOOT_ENV ? "env" : "mpi");
   put_text(file, "through", o->through_mpi ? "mpi" : "libcomm");
+  put_text(file, "memory", o->libcomm_memory ? "libcomm" : "malloc");
   fprintf(file, ", \"in_place\": %s, \"tensors\": %s", o->in_place ? "true" : "false",
           o->tensors ? "true" : "false");
   fprintf(file, ", \"iterations\": %d, \"warmups\": %d, \"version\": %d", o->iterations, o->warmups,

@@ -34,7 +34,7 @@ static int inspect(lcomm_perf_bench *bench) {
  * count as the one before is left out. */
 static void measure_sizes(lcomm_perf_bench *bench, lcomm_dtype dtype, lcomm_op op, int root) {
   const lcomm_perf_options *o = bench->options;
-  lcomm_perf_call call = {o->collective, 0, dtype, op, root, o->in_place};
+  lcomm_perf_call call = {o->collective, 0, dtype, op, root, o->in_place, o->libcomm_memory};
   uint64_t last = 0;
   for (uint64_t size = o->size_min_bytes; size <= o->size_max_bytes;
        size = lcomm_perf_next_size(o, size)) {

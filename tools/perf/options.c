@@ -18,6 +18,7 @@ enum {
   OPTION_INTERFACE,
   OPTION_JSON,
   OPTION_LATE,
+  OPTION_MEMORY,
   OPTION_NO_IN_PLACE,
   OPTION_OVERLAP,
   OPTION_PERCENTILES,
@@ -50,6 +51,7 @@ static const struct option names[] = {
     {"interface", required_argument, NULL, OPTION_INTERFACE},
     {"json", required_argument, NULL, OPTION_JSON},
     {"late", required_argument, NULL, OPTION_LATE},
+    {"memory", required_argument, NULL, OPTION_MEMORY},
     {"no-in-place", no_argument, NULL, OPTION_NO_IN_PLACE},
     {"overlap", required_argument, NULL, OPTION_OVERLAP},
     {"percentiles", no_argument, NULL, OPTION_PERCENTILES},
@@ -159,6 +161,8 @@ static int apply_word(int option, const char *value, lcomm_perf_options *o) {
     return set_text(&o->json_path, value);
   case OPTION_LATE:
     return lcomm_perf_read_time(value, &o->late_s);
+  case OPTION_MEMORY:
+    return read_either(value, "malloc", "libcomm", &o->libcomm_memory);
   case OPTION_OVERLAP:
     return lcomm_perf_read_overlap(value, o);
   case OPTION_PROGRESS:

@@ -36,6 +36,7 @@ typedef struct lcomm_perf_options {
   const char *policies[LCOMM_PERF_POLICIES_MAX];
   int policy_count;
   int in_place;
+  int libcomm_memory;    /* buffers of lcomm_memory_alloc(), else of malloc */
   int against_mpi;       /* measure MPI's call in turn with the others */
   int through_mpi;       /* measure what comes of MPI's call instead of policies */
   int tensors;           /* every policy through the tensor interface */

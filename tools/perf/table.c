@@ -251,9 +251,10 @@ void lcomm_perf_table_begin(const lcomm_perf_report *report) {
   }
   fprintf(out, " warmup iters: %d iters: %d batch: ", o->warmups, o->iterations);
   fprintf(out, o->overlap ? "1" : o->batch > 0 ? "%d" : "auto", o->batch);
-  fprintf(out, " validation: %d transport: %s progress: %s boot: %s through: %s\n#\n", o->check,
-          o->transport != NULL ? o->transport : "default", lcomm_perf_progress_name(o->progress),
-          o->boot == LCOMM_PERF_BOOT_ENV ? "env" : "mpi", o->through_mpi ? "mpi" : "libcomm");
+  fprintf(out, " validation: %d transport: %s progress: %s boot: %s through: %s memory: %s\n#\n",
+          o->check, o->transport != NULL ? o->transport : "default",
+          lcomm_perf_progress_name(o->progress), o->boot == LCOMM_PERF_BOOT_ENV ? "env" : "mpi",
+          o->through_mpi ? "mpi" : "libcomm", o->libcomm_memory ? "libcomm" : "malloc");
   put_header(report);
   fflush(out);
 }
