@@ -13,6 +13,7 @@
 #include "libcomm/op.h"
 
 struct lcomm_tensor {
+  lcomm_comm *comm;
   char name[128];
   void *data;
   uint64_t count;

@@ -22,19 +22,23 @@ typedef struct lcomm_run lcomm_run;             /* exec.h */
 typedef struct lcomm_operation lcomm_operation; /* op.h */
 typedef struct lcomm_bucket lcomm_bucket;       /* bucket.h */
 
-enum { LCOMM_COMM_NAME_MAX = 128 }; /* with the terminator */
+enum { LCOMM_COMM_NAME_MAX = 128, LCOMM_TRANSPORT_NAMES_MAX = 64 }; /* with the terminator */
 
 struct lcomm_comm {
   int rank, size;
   unsigned fork_generation; /* of the process that made it, see base/fork.h */
   long process;             /* its number, for people */
+  unsigned number;          /* of this communicator in its process, from 1, for people */
   lcomm_topo topo;
   lcomm_policy policy;
   char policy_text[LCOMM_POLICY_MAX];
   char name[LCOMM_COMM_NAME_MAX]; /* lcomm_name_set() */
   _Atomic uint32_t named_rules;   /* of match=, those that ask for no other name */
   double timeout_s;
-  double network_seen_s; /* when check_network() of op_wait.c last looked */
+  double network_seen_s;                     /* when check_network() of op_wait.c last looked */
+  char transport[LCOMM_TRANSPORT_NAMES_MAX]; /* as asked for, e.g. "auto" or "shm,mpi" */
+  lcomm_progress_mode progress;              /* likewise, never DEFAULT */
+  bool poses;                                /* as nodes that it was told */
   const lcomm_kernels *kernels;
   lcomm_links links;
   lcomm_origin origin;
@@ -94,6 +98,14 @@ struct lcomm_comm {
 
 /* Name of a rank for people: "rank 3 (host n1)". Returns text. */
 const char *lcomm_comm_who(const lcomm_comm *comm, int rank, char *text, size_t size);
+
+/* A communicator for people: "communicator 2 (rank 0 of 4)", with its name. */
+const char *lcomm_comm_which(const lcomm_comm *comm, char *text, size_t size);
+
+/* `object` (a request, a tensor) belongs to `owner`. ARGUMENT, with a sentence that
+ * names both communicators, where that is not `comm`. */
+lcomm_status lcomm_check_owner(lcomm_comm *comm, const lcomm_comm *owner, const char *call,
+                               const char *object);
 
 /* A mistake of the caller: write the sentence, nothing sticks. Returns status. */
 __attribute__((format(printf, 3, 4))) lcomm_status

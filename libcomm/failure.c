@@ -17,6 +17,25 @@ const char *lcomm_comm_who(const lcomm_comm *comm, int rank, char *text, size_t 
   return text;
 }
 
+const char *lcomm_comm_which(const lcomm_comm *comm, char *text, size_t size) {
+  snprintf(text, size, "communicator %u (rank %d of %d%s%.60s)", comm->number, comm->rank,
+           comm->size, comm->name[0] ? ", named " : "", comm->name);
+  return text;
+}
+
+lcomm_status lcomm_check_owner(lcomm_comm *comm, const lcomm_comm *owner, const char *call,
+                               const char *object) {
+  char here[160], there[160];
+  if (owner == comm) {
+    return LCOMM_OK;
+  }
+  return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                      "%s: the %s belongs to %s of this process and was given to %s; call %s with "
+                      "the communicator that it belongs to",
+                      call, object, lcomm_comm_which(owner, there, sizeof(there)),
+                      lcomm_comm_which(comm, here, sizeof(here)), call);
+}
+
 const char *lcomm_last_error(const lcomm_comm *comm) {
   return comm && !lcomm_is_child(comm) ? comm->error : lcomm_error_thread_text();
 }

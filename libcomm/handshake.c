@@ -195,6 +195,9 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, making *m
   return status;
 }
 
+/* Of communicators in this process. */
+static atomic_uint numbers;
+
 lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
                                lcomm_comm **comm) {
   lcomm_status status = check_boot(origin ? &origin->boot : NULL, comm);
@@ -217,6 +220,7 @@ lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
   lcomm_fork_watch();
   made->fork_generation = lcomm_fork_generation;
   made->process = (long)getpid();
+  made->number = 1 + atomic_fetch_add(&numbers, 1);
   pthread_mutex_init(&made->lock, NULL);
   made->next[LCOMM_SERIES_BUCKETS] = 1;
   lcomm_ticket_book_init(&made->tickets);

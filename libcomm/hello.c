@@ -154,6 +154,9 @@ static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
   status = status == LCOMM_OK ? find_progress(config, mine) : status;
   status = status == LCOMM_OK ? find_run_cache(mine) : status;
   if (status == LCOMM_OK) {
+    memcpy(comm->transport, mine->transport, sizeof(comm->transport));
+    comm->poses = mine->nodes != 0;
+    comm->progress = mine->threaded ? LCOMM_PROGRESS_THREAD : LCOMM_PROGRESS_CALLS;
     status = lcomm_summary_parse(lcomm_env_get(LCOMM_ENV_STATS), summary, mine->error,
                                  sizeof(mine->error));
   }

@@ -20,7 +20,7 @@ typedef struct lcomm_hello {
   uint64_t run_cache_bytes;
   char error[LCOMM_POLICY_ERROR_MAX];
   char policy[LCOMM_POLICY_MAX];
-  char transport[64];
+  char transport[LCOMM_TRANSPORT_NAMES_MAX];
   lcomm_identity identity;
 } lcomm_hello;
 

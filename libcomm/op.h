@@ -24,6 +24,7 @@ struct lcomm_operation {
   uint64_t not_finite;     /* once over: in the result, if a codec was at work */
   double begun_s, moved_s; /* when it began, when it last moved */
   double told_s;           /* when the next rank was told its ticket, 0: never */
+  double tested_s;         /* when a test first found it under way, 0: never */
 
   lcomm_operation_end end;  /* may be NULL */
   void *receive;            /* for end: the caller's buffer, or the bucket */
@@ -65,8 +66,9 @@ void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status);
 /* op_wait.c: wait until *flag is set by a moving operation. */
 lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag);
 
-/* Has a peer of an operation that only a stream waits for been silent for too long?
- * TIMEOUT then. Is a peer's host out of reach? TRANSPORT. All operations are over then. */
+/* Has a peer of an operation that a stream waits for, or that is tested now and then,
+ * been silent for too long? TIMEOUT then. Is a peer's host out of reach? TRANSPORT. All
+ * operations are over then. */
 lcomm_status lcomm_operations_check(lcomm_comm *comm);
 
 /* Where the numbers of an operation go. */

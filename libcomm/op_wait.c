@@ -92,7 +92,8 @@ static lcomm_status check_deadline(lcomm_comm *comm, double since_s) {
 
 lcomm_status lcomm_operations_check(lcomm_comm *comm) {
   for (const lcomm_operation *it = comm->first; it; it = it->next) {
-    if (it->detached && is_late(comm, it, 0)) {
+    bool awaited = it->detached || it->tested_s > 0;
+    if (awaited && is_late(comm, it, it->tested_s)) {
       lcomm_status status = give_up(comm, it);
       lcomm_operations_cancel(comm, status);
       return status;

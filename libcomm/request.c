@@ -4,6 +4,7 @@
 /* What outlives a call: its request, and its run, kept for the next call of the
  * same shape. */
 
+#include "libcomm/base/clock.h"
 #include "libcomm/bucket.h"
 #include "libcomm/entry.h"
 #include "libcomm/hold.h"
@@ -111,6 +112,10 @@ static lcomm_status wait_for(lcomm_comm *comm, lcomm_request *request) {
   if (!operation) {
     return remembered(comm, request);
   }
+  lcomm_status status = lcomm_check_owner(comm, operation->run->comm, "lcomm_wait", "request");
+  if (status != LCOMM_OK) {
+    return status;
+  }
   lcomm_operations_wait(comm, &operation->over); /* its result is the operation's */
   return collect(comm, request);
 }
@@ -140,14 +145,29 @@ static lcomm_status move_on(lcomm_comm *comm) {
   return status;
 }
 
+/* Tests wait, too: the first one that finds nothing begins the patience. */
+static void test_patience(lcomm_comm *comm, lcomm_operation *operation) {
+  if (!(operation->tested_s > 0)) {
+    operation->tested_s = lcomm_clock_s();
+  }
+  (void)lcomm_operations_check(comm); /* what fails ends the operation */
+}
+
 static lcomm_status test(lcomm_comm *comm, lcomm_request *request, int *done) {
   lcomm_operation *operation = request->internal;
   if (!operation) {
     *done = 1;
     return remembered(comm, request);
   }
+  lcomm_status status = lcomm_check_owner(comm, operation->run->comm, "lcomm_test", "request");
+  if (status != LCOMM_OK) {
+    return status;
+  }
   if (!operation->over) {
     (void)move_on(comm); /* what fails ends the operation */
+  }
+  if (!operation->over) {
+    test_patience(comm, operation);
   }
   *done = operation->over;
   return operation->over ? collect(comm, request) : LCOMM_OK;

@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/base/env.h"
 #include "libcomm/base/status.h"
-#include "libcomm/driver.h"
 #include "libcomm/entry.h"
 
 typedef lcomm_split_wish wish;
@@ -33,8 +31,7 @@ static lcomm_status take_members(lcomm_split_meeting *m, const wish *wishes) {
 
 /* -------------------------------------------------------------- the part */
 
-/* LCOMM_NODES is about the whole job. A part of it poses as those of the
- * nodes on which it has ranks. */
+/* A part of ranks that pose as nodes poses as those on which it has ranks. */
 static int count_nodes(const lcomm_split_meeting *m) {
   const lcomm_topo *topo = &m->parent->topo;
   int nodes = 0;
@@ -48,14 +45,24 @@ static int count_nodes(const lcomm_split_meeting *m) {
   return nodes;
 }
 
+/* What the caller does not say is as in the parent. */
 static lcomm_config take_config(const lcomm_split_meeting *m, const lcomm_config *given) {
+  const lcomm_comm *parent = m->parent;
   lcomm_config config = LCOMM_CONFIG_INIT;
   if (given && given->struct_size > 0 && given->struct_size <= sizeof(config)) {
     memcpy(&config, given, given->struct_size);
   } else if (given) {
     config.struct_size = 0; /* is refused on all members */
   }
-  if (config.nodes == 0 && lcomm_env_get(LCOMM_ENV_NODES)) {
+  config.policy = config.policy ? config.policy : parent->policy_text;
+  config.transport = config.transport ? config.transport : parent->transport;
+  if (!(config.timeout_s > 0)) {
+    config.timeout_s = parent->timeout_s;
+  }
+  if (config.progress == LCOMM_PROGRESS_DEFAULT) {
+    config.progress = parent->progress;
+  }
+  if (config.nodes == 0 && parent->poses) {
     config.nodes = count_nodes(m);
   }
   return config;

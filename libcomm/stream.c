@@ -80,6 +80,9 @@ lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor
                               "lcomm_tensor_ready_on_stream: a pointer is NULL");
   }
   lcomm_status status = lcomm_check_process(comm);
+  if (status == LCOMM_OK) {
+    status = lcomm_check_owner(comm, tensor->comm, "lcomm_tensor_ready_on_stream", "tensor");
+  }
   if (status != LCOMM_OK) {
     return status;
   }

@@ -101,8 +101,13 @@ lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, ui
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_tensor_add: a tensor needs a name of 1 to 127 bytes");
   }
-  lcomm_tensor wanted = {
-      .data = data, .count = count, .dtype = dtype, .op = op, .before = 1, .after = 1};
+  lcomm_tensor wanted = {.comm = comm,
+                         .data = data,
+                         .count = count,
+                         .dtype = dtype,
+                         .op = op,
+                         .before = 1,
+                         .after = 1};
   snprintf(wanted.name, sizeof(wanted.name), "%s", name);
   status = check_new(comm, &wanted);
   status = status == LCOMM_OK ? check_place(comm, &wanted) : status;
@@ -120,6 +125,12 @@ lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, ui
   return LCOMM_OK;
 }
 
+/* Calls that take a tensor need no turn. */
+static lcomm_status check_tensor(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
+  lcomm_status status = lcomm_check_process(comm);
+  return status == LCOMM_OK ? lcomm_check_owner(comm, tensor->comm, call, "tensor") : status;
+}
+
 static bool is_factor(const lcomm_tensor *tensor, double factor) {
   double used = tensor->dtype == LCOMM_FLOAT64 ? factor : (double)(float)factor;
   return isfinite(used) && (used < 0 || used > 0);
@@ -130,8 +141,9 @@ lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor, double b
   if (!comm || !tensor) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_scale: a pointer is NULL");
   }
-  if (lcomm_is_child(comm)) {
-    return lcomm_refuse_child(comm);
+  lcomm_status status = check_tensor(comm, tensor, "lcomm_tensor_scale");
+  if (status != LCOMM_OK) {
+    return status;
   }
   if (tensor->dtype == LCOMM_INT32 || tensor->dtype == LCOMM_INT64 ||
       lcomm_plan_op(tensor->op) != LCOMM_SUM) {
@@ -161,7 +173,7 @@ lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
   if (!comm || !tensor) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_ready: a pointer is NULL");
   }
-  lcomm_status status = lcomm_check_process(comm);
+  lcomm_status status = check_tensor(comm, tensor, "lcomm_tensor_ready");
   status = status == LCOMM_OK ? (lcomm_status)atomic_load(&comm->status) : status;
   if (status != LCOMM_OK) {
     return status;
@@ -273,8 +285,9 @@ lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor,
   if (!comm || !tensor || !residual) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_residual: a pointer is NULL");
   }
-  if (lcomm_is_child(comm)) {
-    return lcomm_refuse_child(comm);
+  lcomm_status status = check_tensor(comm, tensor, "lcomm_tensor_residual");
+  if (status != LCOMM_OK) {
+    return status;
   }
   if (atomic_load(&comm->step_open)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,

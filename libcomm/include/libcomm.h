@@ -232,7 +232,9 @@ LCOMM_API lcomm_status lcomm_create_env(const lcomm_config *config, lcomm_comm *
 /* Make communicators over parts of one. Collective over `comm`: ranks that give
  * the same color come together, ordered by key, then by rank in `comm`. A
  * negative color takes no part and receives NULL.
- * config   as lcomm_create(); its policy may differ between colors
+ * config   as lcomm_create(), but what is left at its default is as in `comm`:
+ *          policy, time-out, transports, progress, and whether ranks pose as
+ *          nodes. NULL: all of it. The policy may differ between colors
  * part     receives the new communicator, owned by the caller. It is
  *          independent of `comm`, which may be destroyed before it
  * Errors: as lcomm_create(), and the sticky error of `comm`. */
@@ -375,7 +377,10 @@ LCOMM_API lcomm_status lcomm_progress(lcomm_comm *comm);
 /* test: *done = 1 if the operation is over, else 0; wait: return when it is.
  * Both return the operation's result once it is over. A request that is over
  * may be tested or waited for again and gives the same result until it is
- * reused. Errors: STATE if the request was never started. */
+ * reused. A peer that is silent for the time-out fails the operation: counted from
+ * the begin of the wait, or from the first test that found it under way.
+ * Errors: STATE if the request was never started, ARGUMENT (both are named) if it was
+ * started on another communicator, which then still has it. */
 LCOMM_API lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done);
 LCOMM_API lcomm_status lcomm_wait(lcomm_comm *comm, lcomm_request *request);
 

@@ -263,6 +263,52 @@ static void parts_pose_as_the_nodes_they_are_on(void) {
   require(lcomm_destroy(comm) == LCOMM_OK, "the whole ends well");
 }
 
+/* What a rank of a part goes by. */
+static void require_alike(const lcomm_comm *part, const lcomm_comm *parent) {
+  require(strcmp(lcomm_policy_string(part), lcomm_policy_string(parent)) == 0,
+          "the policy of the part is '%s', not '%s'", lcomm_policy_string(part),
+          lcomm_policy_string(parent));
+  require(part->timeout_s == parent->timeout_s, "its time-out is %g s, not %g s", part->timeout_s,
+          parent->timeout_s);
+  require(strcmp(part->transport, parent->transport) == 0, "its transports are %s, not %s",
+          part->transport, parent->transport);
+  require((part->driver != NULL) == (parent->driver != NULL), "it has a thread: %d, not %d",
+          part->driver != NULL, parent->driver != NULL);
+  require(lcomm_nodes(part) == lcomm_nodes(parent), "it has %d nodes, not %d", lcomm_nodes(part),
+          lcomm_nodes(parent));
+}
+
+static void a_part_is_configured_as_its_parent(void) {
+  lcomm_config config = LCOMM_CONFIG_INIT, own = LCOMM_CONFIG_INIT;
+  lcomm_comm *comm = NULL, *same = NULL, *other = NULL, *grandchild = NULL;
+  config.progress = LCOMM_PROGRESS_THREAD;
+  config.transport = "shm,mpi";
+  config.policy = "net=topk:0.05+ef min=1K warmup=3";
+  config.timeout_s = 17;
+  config.nodes = mpi_size > 1 ? 2 : 1;
+  setenv("LCOMM_POLICY", "net=int4", 1); /* what the parent was not made with */
+  lcomm_status status = lcomm_create_mpi(MPI_COMM_WORLD, &config, &comm);
+  require(status == LCOMM_OK, "no communicator: %s", lcomm_last_error(NULL));
+  if (!comm) {
+    return;
+  }
+  require(lcomm_split(comm, 0, 0, NULL, &same) == LCOMM_OK, "%s", lcomm_last_error(comm));
+  require_alike(same, comm);
+  require(lcomm_split(same, 0, 0, NULL, &grandchild) == LCOMM_OK, "%s", lcomm_last_error(same));
+  require_alike(grandchild, comm);
+  own.policy = "net=bf16";
+  own.timeout_s = 23;
+  own.progress = LCOMM_PROGRESS_CALLS;
+  require(lcomm_split(comm, 0, 0, &own, &other) == LCOMM_OK, "%s", lcomm_last_error(comm));
+  require(strstr(lcomm_policy_string(other), "bf16") && other->timeout_s == 23 && !other->driver,
+          "what is given counts: %s, %g s", lcomm_policy_string(other), other->timeout_s);
+  require(strcmp(other->transport, "shm,mpi") == 0, "and the rest is inherited");
+  unsetenv("LCOMM_POLICY");
+  require(lcomm_destroy(grandchild) == LCOMM_OK && lcomm_destroy(same) == LCOMM_OK &&
+              lcomm_destroy(other) == LCOMM_OK && lcomm_destroy(comm) == LCOMM_OK,
+          "all end well");
+}
+
 static void a_progress_thread_may_run_meanwhile(void) {
   lcomm_config config = LCOMM_CONFIG_INIT;
   lcomm_comm *comm = NULL, *part = NULL;
@@ -399,6 +445,7 @@ int main(int argc, char **argv) {
       {"colors_may_have_policies_of_their_own", colors_may_have_policies_of_their_own},
       {"a_bad_policy_fails_its_color_only", a_bad_policy_fails_its_color_only},
       {"parts_pose_as_the_nodes_they_are_on", parts_pose_as_the_nodes_they_are_on},
+      {"a_part_is_configured_as_its_parent", a_part_is_configured_as_its_parent},
       {"a_progress_thread_may_run_meanwhile", a_progress_thread_may_run_meanwhile},
       {"members_exchange_any_sizes", members_exchange_any_sizes},
       {"silent_member_is_named_by_its_color", silent_member_is_named_by_its_color},
