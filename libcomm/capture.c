@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,10 +142,15 @@ static void write_padding(writer *w) {
 
 static void stop(const lcomm_comm *comm, const char *why) {
   char sentence[LCOMM_FILE_WHY_MAX + 192], who[96];
+  static atomic_flag said = ATOMIC_FLAG_INIT;
   comm->capture->stopped = true;
   snprintf(sentence, sizeof(sentence), "%s: LCOMM_CAPTURE stops here: %s",
            lcomm_comm_who(comm, comm->rank, who, sizeof(who)), why);
-  lcomm_log_error(sentence);
+  if (lcomm_comm_speaks(comm) && !atomic_flag_test_and_set(&said)) {
+    lcomm_log_warning(sentence);
+  } else {
+    lcomm_log_error(sentence);
+  }
 }
 
 /* The header; false when capturing has stopped. */

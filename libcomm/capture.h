@@ -30,8 +30,8 @@
  * applied to what is (lcomm_allreduce_scaled, lcomm_tensor_scale).
  *
  * Capturing never fails an operation: the first file that cannot be written is
- * logged, and this rank captures nothing more. Files that exist are replaced,
- * so communicators that live side by side need folders of their own. Off, it
+ * told as a warning, by one rank of each host, and this rank captures nothing more. Files that
+ * exist are replaced, so communicators that live side by side need folders of their own. Off, it
  * costs one branch. The thread that drives the communicator does the writing.
  */
 

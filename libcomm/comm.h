@@ -107,6 +107,10 @@ const char *lcomm_comm_which(const lcomm_comm *comm, char *text, size_t size);
 lcomm_status lcomm_check_owner(lcomm_comm *comm, const lcomm_comm *owner, const char *call,
                                const char *object);
 
+/* Is it this rank that says what concerns its host? The lowest one there does, so
+ * rank 0 always. */
+bool lcomm_comm_speaks(const lcomm_comm *comm);
+
 /* A mistake of the caller: write the sentence, nothing sticks. Returns status. */
 __attribute__((format(printf, 3, 4))) lcomm_status
 lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *format, ...);

@@ -115,6 +115,9 @@ static void *run_thread(void *argument) {
       break;
     }
     quiet = drive(driver->comm) ? 0 : quiet + 1;
+    if (driver->comm->trace) {
+      lcomm_trace_tick(driver->comm->trace);
+    }
     if (quiet > QUIET_ROUNDS || !driver->comm->first) {
       sleep_a_while(driver, seen);
     }

@@ -36,6 +36,14 @@ lcomm_status lcomm_check_owner(lcomm_comm *comm, const lcomm_comm *owner, const 
                       lcomm_comm_which(comm, here, sizeof(here)), call);
 }
 
+bool lcomm_comm_speaks(const lcomm_comm *comm) {
+  int first = 0;
+  while (strcmp(comm->topo.host[first], comm->topo.host[comm->rank]) != 0) {
+    first++;
+  }
+  return first == comm->rank;
+}
+
 const char *lcomm_last_error(const lcomm_comm *comm) {
   return comm && !lcomm_is_child(comm) ? comm->error : lcomm_error_thread_text();
 }

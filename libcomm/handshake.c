@@ -162,12 +162,34 @@ static lcomm_status check_boot(const lcomm_boot *boot, lcomm_comm *const *comm) 
   return LCOMM_OK;
 }
 
+/* What ranks go on without; rank 0 says it for all. */
+static void tell_lost_traces(const lcomm_comm *comm, const making *m) {
+  char sentence[LCOMM_POLICY_ERROR_MAX + 256];
+  int lost = 0, first = 0;
+  for (int i = comm->size - 1; i >= 0; i--) {
+    bool here = m->all[i].error[0] != '\0';
+    lost += here;
+    first = here ? i : first;
+  }
+  if (comm->rank != 0 || lost == 0) {
+    return;
+  }
+  snprintf(sentence, sizeof(sentence),
+           "rank %d (host %.63s): %.*s. The run goes on without the traces of %d of %d ranks",
+           first, m->all[first].identity.host, (int)sizeof(m->all[first].error) - 1,
+           m->all[first].error, lost, comm->size);
+  lcomm_trace_lost(sentence);
+}
+
 static void begin_trace(lcomm_comm *comm, const making *m) {
   bool *elsewhere = calloc((size_t)comm->size, sizeof(*elsewhere));
   bool everywhere = elsewhere != NULL;
   for (int i = 0; everywhere && i < comm->size; i++) {
     elsewhere[i] = m->all[i].identity.host_hash != m->all[0].identity.host_hash;
     everywhere = m->all[i].traced != 0;
+  }
+  if (lcomm_comm_speaks(comm)) {
+    lcomm_trace_speak(comm->trace);
   }
   lcomm_trace_run(comm->trace, m->all[0].number, comm->topo.node[comm->rank]);
   if (everywhere) {
@@ -182,6 +204,7 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, making *m
   if (status != LCOMM_OK) {
     return status;
   }
+  tell_lost_traces(comm, m);
   if (comm->trace) {
     begin_trace(comm, m);
   }

@@ -163,14 +163,17 @@ static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
   return status;
 }
 
+/* A run goes on without a trace. */
 static lcomm_status open_files(lcomm_comm *comm, lcomm_hello *mine) {
+  mine->error[0] = '\0'; /* nothing so far */
   lcomm_status status = lcomm_capture_create(&comm->capture, mine->error);
-  if (status == LCOMM_OK) {
-    status = lcomm_trace_create(comm->rank, comm->size, mine->identity.host, &comm->trace,
-                                mine->error, sizeof(mine->error));
+  if (status != LCOMM_OK) {
+    return status;
   }
+  status = lcomm_trace_create(comm->rank, comm->size, mine->identity.host, &comm->trace,
+                              mine->error, sizeof(mine->error));
   mine->traced = comm->trace != NULL;
-  return status;
+  return status == LCOMM_ERR_MEMORY ? status : LCOMM_OK;
 }
 
 void lcomm_hello_prepare(lcomm_comm *comm, const lcomm_config *given, lcomm_summary_mode *summary,

@@ -234,6 +234,9 @@ lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved) {
   } else if (!here && comm->first && ++comm->quiet_moves % MOVES_BETWEEN_LOOKS == 0) {
     lcomm_tickets_tell(comm);
   }
+  if (comm->trace) {
+    lcomm_trace_tick(comm->trace);
+  }
   *moved |= here;
   return status;
 }

@@ -6,11 +6,13 @@
 
 #include "libcomm/summary.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/base/write_guard.h"
 
 lcomm_status lcomm_summary_parse(const char *text, lcomm_summary_mode *mode, char *why,
                                  size_t why_size) {
@@ -84,9 +86,11 @@ static void write_table(const lcomm_summary *summary) {
   char text[LCOMM_SUMMARY_TEXT_MAX];
   size_t length = lcomm_summary_print(summary, lcomm_clock_s(), text, sizeof(text));
   length = length < sizeof(text) ? length : sizeof(text) - 1;
+  lcomm_write_guard guard;
+  lcomm_write_guard_begin(&guard);
   fflush(stderr);
   ssize_t written = write(STDERR_FILENO, text, length);
-  (void)written; /* there is nobody to tell */
+  lcomm_write_guard_end(&guard, written < 0 ? errno : 0); /* there is nobody to tell */
 }
 
 static void at_exit(lcomm_exit_hook *hook) {

@@ -6,6 +6,7 @@
 #include "libcomm/trace.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,8 @@ struct lcomm_trace {
   lcomm_trace_origin origin;
   lcomm_trace_file file;
   row_group groups[LCOMM_TRACE_GROUPS];
+  bool speaks;      /* of what is lost, for all ranks of its host */
+  double flushed_s; /* when the file was last brought up to date */
   uint32_t count;
   record records[LCOMM_TRACE_EVENTS_MAX];
 };
@@ -94,10 +97,24 @@ static void complain(const lcomm_trace *trace) {
   snprintf(sentence, sizeof(sentence),
            "rank %d (host %s): LCOMM_TRACE stops here: the file %s cannot be written: %s",
            trace->origin.rank, trace->origin.host, trace->file.path, strerror(trace->file.error));
-  lcomm_log_error(sentence);
+  if (trace->speaks) {
+    lcomm_trace_lost(sentence);
+  } else {
+    lcomm_log_error(sentence);
+  }
+}
+
+void lcomm_trace_lost(const char *sentence) {
+  static atomic_flag said = ATOMIC_FLAG_INIT;
+  if (atomic_flag_test_and_set(&said)) {
+    lcomm_log_error(sentence);
+  } else {
+    lcomm_log_warning(sentence);
+  }
 }
 
 void lcomm_trace_flush(lcomm_trace *trace) {
+  trace->flushed_s = lcomm_clock_s();
   if (trace->file.handle < 0) {
     return;
   }
@@ -135,11 +152,22 @@ static void add_record(lcomm_trace *trace, const lcomm_trace_event *event) {
   r->event.codec = copy_text(r->codec, sizeof(r->codec), event->codec);
 }
 
+static bool is_due(const lcomm_trace *trace, double now_s) {
+  static const double PERIOD_S = 1.0;
+  return trace->count > 0 && now_s - trace->flushed_s >= PERIOD_S;
+}
+
+void lcomm_trace_tick(lcomm_trace *trace) {
+  if (is_due(trace, lcomm_clock_s())) {
+    lcomm_trace_flush(trace);
+  }
+}
+
 void lcomm_trace_add(lcomm_trace *trace, const lcomm_trace_event *event) {
   if (trace->file.handle < 0 || (unsigned)event->kind >= LCOMM_TRACE_KIND_COUNT) {
     return;
   }
-  if (trace->count == LCOMM_TRACE_EVENTS_MAX) {
+  if (trace->count == LCOMM_TRACE_EVENTS_MAX || is_due(trace, event->end_s)) {
     lcomm_trace_event writing = {.kind = LCOMM_TRACE_WRITE, .peer = -1};
     writing.begin_s = lcomm_clock_s();
     lcomm_trace_flush(trace);
@@ -244,8 +272,13 @@ lcomm_status lcomm_trace_create(int rank, int size, const char *host, lcomm_trac
     free(made);
     return status;
   }
+  made->flushed_s = lcomm_clock_s();
   *trace = made;
   return LCOMM_OK;
+}
+
+void lcomm_trace_speak(lcomm_trace *trace) {
+  trace->speaks = true;
 }
 
 /* Closed, since nothing is added after the exit. */

@@ -20,9 +20,11 @@
  * more rows below it as far as events overlap.
  *
  * Off, it costs one branch; on, one copy of about 200 bytes an event. Events
- * go to the file when the memory for EVENTS_MAX of them is full, at
- * lcomm_trace_flush and at the end. A file that can no longer be written is
- * logged and ends the trace, never an operation.
+ * go to the file once a second, by whoever adds one or waits; when the memory for
+ * EVENTS_MAX of them is full; at lcomm_trace_flush and at the end. So a process
+ * that is killed loses the last second, and what came before a computation that
+ * it is in. A file that cannot be written, or no longer, ends the trace, never the
+ * run: the ranks of a host have one that says so, once, as a warning.
  */
 
 #include <pthread.h>
@@ -98,6 +100,18 @@ void lcomm_trace_clock(lcomm_trace *trace, double offset_s, double error_s);
  * whoever adds events, when another thread than the one that calls exit() may;
  * else NULL. It must stay valid until lcomm_trace_destroy. */
 void lcomm_trace_watch(lcomm_trace *trace, pthread_mutex_t *guard);
+
+/* This rank says what is lost for all ranks of its host; without this call it is
+ * logged at level error only. */
+void lcomm_trace_speak(lcomm_trace *trace);
+
+/* A trace that could not be begun or goes on no more: a warning the first time in
+ * this process, an error in the log after that. Any thread. */
+void lcomm_trace_lost(const char *sentence);
+
+/* Bring events to the file that were added more than a second ago. Cheap; called by
+ * the thread that drives the communicator whenever it looks for something to do. */
+void lcomm_trace_tick(lcomm_trace *trace);
 
 /* Add an event when it is over. Called by the thread that drives the
  * communicator. */

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libcomm/base/write_guard.h"
+
 lcomm_status lcomm_trace_file_open(lcomm_trace_file *file) {
   file->size = file->buffer_used = 0;
   file->handle = open(file->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -16,7 +18,7 @@ lcomm_status lcomm_trace_file_open(lcomm_trace_file *file) {
 }
 
 /* 0, or errno. */
-static int write_all(int handle, const char *bytes, size_t size) {
+static int write_parts(int handle, const char *bytes, size_t size) {
   while (size > 0) {
     ssize_t written = write(handle, bytes, size);
     if (written < 0 && errno == EINTR) {
@@ -29,6 +31,14 @@ static int write_all(int handle, const char *bytes, size_t size) {
     size -= (size_t)written;
   }
   return 0;
+}
+
+static int write_all(int handle, const char *bytes, size_t size) {
+  lcomm_write_guard guard;
+  lcomm_write_guard_begin(&guard);
+  int error = write_parts(handle, bytes, size);
+  lcomm_write_guard_end(&guard, error);
+  return error;
 }
 
 /* What is in an ordinary file stays whole lines; elsewhere a reader finds a cut

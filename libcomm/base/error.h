@@ -20,7 +20,9 @@ __attribute__((format(printf, 2, 3))) lcomm_status lcomm_error_thread(lcomm_stat
 /* The calling thread's last error, "" if none. */
 const char *lcomm_error_thread_text(void);
 
-/* One line on standard error if LCOMM_LOG asks for it. */
+/* One line on standard error if LCOMM_LOG asks for it. A warning is what no status
+ * tells, since the program goes on without it; it is said by default. */
+void lcomm_log_warning(const char *sentence);
 void lcomm_log_error(const char *sentence);
 void lcomm_log_info(const char *sentence);
 

@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "libcomm/base/write_guard.h"
+
 static lcomm_status say(char *why, lcomm_status status, const char *path, const char *what,
                         int error) {
   snprintf(why, LCOMM_FILE_WHY_MAX, "%.300s %s: %s", path, what, strerror(error));
@@ -90,9 +92,15 @@ lcomm_status lcomm_file_begin(lcomm_file *file, const char *folder, const char *
 }
 
 static void write_bytes(lcomm_file *file, const void *bytes, size_t size) {
-  if (!file->error && fwrite(bytes, 1, size, file->stream) != size) {
+  lcomm_write_guard guard;
+  if (file->error) {
+    return;
+  }
+  lcomm_write_guard_begin(&guard);
+  if (fwrite(bytes, 1, size, file->stream) != size) {
     file->error = errno ? errno : EIO;
   }
+  lcomm_write_guard_end(&guard, file->error);
 }
 
 void lcomm_file_write(lcomm_file *file, const void *bytes, size_t size) {
@@ -125,9 +133,12 @@ lcomm_status lcomm_file_finish(lcomm_file *file, char *why) {
   put(checksum, XXH3_64bits_digest(file->hash), sizeof(checksum));
   XXH3_freeState(file->hash);
   write_bytes(file, checksum, sizeof(checksum));
+  lcomm_write_guard guard;
+  lcomm_write_guard_begin(&guard);
   remember(file, fflush(file->stream) == 0);
   remember(file, file->error || fsync(fileno(file->stream)) == 0);
   remember(file, fclose(file->stream) == 0);
+  lcomm_write_guard_end(&guard, file->error);
   remember(file, file->error || rename(file->temporary, file->path) == 0);
   if (file->error) {
     unlink(file->temporary);

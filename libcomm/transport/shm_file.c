@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libcomm/base/write_guard.h"
 #include "libcomm/transport/shm_internal.h"
 
 /* No code is run from these files. Kernels before 6.3 do not know the flag,
@@ -22,6 +23,15 @@ enum { MEMFD_NOEXEC_SEAL = 8 };
 /* A file that cannot become shorter cannot be a SIGBUS for whoever maps it. */
 enum { FIXED = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
+/* A limit of file sizes counts here, too. */
+static bool set_size(int file, size_t size) {
+  lcomm_write_guard guard;
+  lcomm_write_guard_begin(&guard);
+  bool good = ftruncate(file, (off_t)size) == 0;
+  lcomm_write_guard_end(&guard, good ? 0 : errno);
+  return good;
+}
+
 int lcomm_shm_file_create(const char *label, size_t size) {
   int file = memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING | MEMFD_NOEXEC_SEAL);
   if (file < 0 && errno == EINVAL) {
@@ -30,8 +40,7 @@ int lcomm_shm_file_create(const char *label, size_t size) {
   if (file < 0) {
     return -1;
   }
-  if (fchmod(file, 0600) != 0 || ftruncate(file, (off_t)size) != 0 ||
-      fcntl(file, F_ADD_SEALS, FIXED) != 0) {
+  if (fchmod(file, 0600) != 0 || !set_size(file, size) || fcntl(file, F_ADD_SEALS, FIXED) != 0) {
     int error = errno;
     close(file);
     errno = error;

@@ -194,11 +194,11 @@ static void events_that_overlap_take_rows_of_their_own(void **state) {
 
 static void more_overlap_than_rows_loses_no_event(void **state) {
   (void)state;
-  lcomm_trace *trace = make_trace("crowd", 0, 2);
   double now_s = lcomm_clock_s();
+  lcomm_trace *trace = make_trace("crowd", 0, 2);
   for (int i = 0; i < 1000; i++) {
     lcomm_trace_event event =
-        make_message(LCOMM_TRACE_RECV, 1, (uint32_t)i, now_s, now_s + 1 + i * 1e-6);
+        make_message(LCOMM_TRACE_RECV, 1, (uint32_t)i, now_s, now_s + 0.5 + i * 1e-6);
     lcomm_trace_add(trace, &event);
   }
   lcomm_trace_destroy(trace);

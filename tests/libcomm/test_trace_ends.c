@@ -41,8 +41,7 @@ static void a_file_that_cannot_be_written_is_a_sentence_at_once(void **state) {
 
 /* A file may not grow past 300000 bytes: as on a disk that is full. */
 static void fill_the_disk(void) {
-  struct rlimit limit = {300000, RLIM_INFINITY};
-  signal(SIGXFSZ, SIG_IGN);
+  struct rlimit limit = {300000, RLIM_INFINITY}; /* whose signal would end the process */
   lcomm_trace *trace = make_trace("small", 0, 1);
   setrlimit(RLIMIT_FSIZE, &limit);
   double now_s = lcomm_clock_s();
@@ -80,6 +79,46 @@ static void what_was_flushed_survives_the_process(void **state) {
   assert_int_equal(text[strlen(text) - 1], '}'); /* an open array, without a comma */
   free(text);
   cJSON *events = read_back("died");
+  assert_int_equal(count_events(events, "encode"), 1);
+  cJSON_Delete(events);
+}
+
+/* Of two events, the second more than a second after the first. */
+static void add_and_die(void) {
+  lcomm_trace *trace = make_trace("slow", 0, 1);
+  double now_s = lcomm_clock_s();
+  lcomm_trace_event first = make_event(LCOMM_TRACE_ENCODE, now_s, now_s);
+  lcomm_trace_event second = make_event(LCOMM_TRACE_DECODE, now_s + 5, now_s + 5);
+  lcomm_trace_add(trace, &first);
+  lcomm_trace_add(trace, &second);
+  _exit(0);
+}
+
+static void an_event_a_second_later_brings_the_others_to_the_file(void **state) {
+  (void)state;
+  in_child(add_and_die);
+  cJSON *events = read_back("slow");
+  assert_int_equal(count_events(events, "encode"), 1);
+  assert_int_equal(count_events(events, "decode"), 0);
+  cJSON_Delete(events);
+}
+
+static void wait_and_die(void) {
+  lcomm_trace *trace = make_trace("waits", 0, 1);
+  lcomm_trace_event event = make_event(LCOMM_TRACE_ENCODE, 1, 2);
+  lcomm_trace_add(trace, &event);
+  for (double end_s = lcomm_clock_s() + 1.1; lcomm_clock_s() < end_s;) {
+    lcomm_trace_tick(trace);
+    usleep(10000);
+  }
+  lcomm_trace_tick(trace);
+  _exit(0);
+}
+
+static void a_wait_of_a_second_brings_events_to_the_file(void **state) {
+  (void)state;
+  in_child(wait_and_die);
+  cJSON *events = read_back("waits");
   assert_int_equal(count_events(events, "encode"), 1);
   cJSON_Delete(events);
 }
@@ -146,6 +185,8 @@ int main(void) {
       IN_FOLDER(a_file_that_cannot_be_written_is_a_sentence_at_once),
       IN_FOLDER(a_full_disk_later_loses_the_rest_of_the_trace_only),
       IN_FOLDER(what_was_flushed_survives_the_process),
+      IN_FOLDER(an_event_a_second_later_brings_the_others_to_the_file),
+      IN_FOLDER(a_wait_of_a_second_brings_events_to_the_file),
       IN_FOLDER(an_exit_without_destroy_completes_the_file),
       IN_FOLDER(an_exit_does_not_wait_for_who_drives_the_communicator),
   };
