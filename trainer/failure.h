@@ -6,7 +6,7 @@
 /* Why the program ends early: one sentence, the exit code, and who says it.
  * Functions of the trainer that can fail return 0 or -1 and fill a failure. */
 
-enum { EXIT_SETUP = 2, EXIT_TRAINING = 3 };
+enum { EXIT_SETUP = 2, EXIT_TRAINING = 3, EXIT_SIGNAL = 128 /* and its number */ };
 
 typedef enum failure_speaker {
   SPEAKER_EACH_RANK, /* the sentence belongs to the rank that failed */

@@ -11,6 +11,7 @@
 #include "trainer/random.h"
 #include "trainer/replicas.h"
 #include "trainer/report.h"
+#include "trainer/stop_signal.h"
 
 /* Ranks tell each other their losses so often; a loss that is not a number
  * ends the run on all ranks at the next such step. */
@@ -44,6 +45,14 @@ static const uint32_t *images_of_step(const session *of, uint64_t step) {
   return of->order + slice * (uint64_t)of->chosen->batch;
 }
 
+/* On all ranks alike. */
+static int check_stop(const stop_signal *asked, failure *why) {
+  if (asked->agreed == 0)
+    return 0;
+  return failure_set_common(why, EXIT_SIGNAL + asked->agreed,
+                            "stopped after a step by a signal: %s", strsignal(asked->agreed));
+}
+
 static int train_step(session *of, uint64_t step_of_epoch, float rate, double *loss, failure *why) {
   int batch = of->chosen->batch;
   dataset_batch(&of->data, &of->data.train, images_of_step(of, step_of_epoch), batch,
@@ -52,13 +61,15 @@ static int train_step(session *of, uint64_t step_of_epoch, float rate, double *l
   *loss =
       loss_cross_entropy(logits, of->labels, batch, DATASET_CLASSES, model_logits_delta(&of->net)) /
       batch;
-  handover gradients = {of, LCOMM_OK};
+  stop_signal stop = {0};
+  handover gradients = {of, stop_signal_ask(of->comm, &stop)};
   model_backward(&of->net, batch, hand_over, &gradients);
   keep_first(&gradients, lcomm_tensors_wait(of->comm));
+  keep_first(&gradients, stop_signal_wait(of->comm, &stop));
   if (peers_check(of->comm, gradients.status, "averaging the gradients", why))
     return -1;
   optimizer_step(&of->optimizer, of->net.weights, of->net.gradients, rate);
-  return 0;
+  return check_stop(&stop, why);
 }
 
 /* Mean of a loss over the ranks; fails on all ranks if it is not finite. */

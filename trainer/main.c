@@ -6,6 +6,7 @@
 #include <libcomm_mpi.h>
 
 #include "trainer/loop.h"
+#include "trainer/stop_signal.h"
 
 /* OpenBLAS has no header of its own everywhere; cblas.h does not name it. */
 void openblas_set_num_threads(int threads);
@@ -59,6 +60,7 @@ static int peer_is_lost(lcomm_status status) {
 
 int main(int argc, char **argv) {
   int level = 0, rank = 0;
+  stop_signal_watch();
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   openblas_set_num_threads(1); /* the ranks are the parallelism */

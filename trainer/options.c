@@ -50,7 +50,9 @@ static const char help_text[] =
     "links between nodes can be tried. `libcomm-info --env` lists all variables.\n"
     "\n"
     "Exit codes: 0 trained; 2 bad option, data or connection; 3 the training failed (loss\n"
-    "not a number, or replicas that differ).\n";
+    "not a number, or replicas that differ); 128 + N stopped by signal N. After SIGINT or\n"
+    "SIGTERM, to one rank or to all, the run ends in order with the step that it is at; a\n"
+    "second one ends it at once.\n";
 
 enum option_letter {
   OPTION_MODEL = 'm',

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+#
+# A training that is stopped by a signal ends in order on all ranks, with statistics,
+# log and traces, also when the signal comes to one of them only.
+set -u
+
+build=${BUILD:?the folder of the programs}
+case $build in /*) ;; *) build=$PWD/$build ;; esac
+launch=$PWD/tools/build/launch
+limit=${TEST_PART_S:-600} # seconds for a program
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 2
+failed=0
+
+# expect NAME COMMAND...: a property, and a command that holds if it does
+expect() {
+  local name=$1
+  shift
+  if "$@" >"$work/why" 2>&1; then
+    echo "PASS $name"
+  else
+    failed=1
+    echo "FAIL $name: $(tail -n 1 "$work/why" | head -c 300)"
+    tail -n 20 out | sed 's/^/  | /'
+  fi
+}
+
+# Each rank says which process it is, and becomes the training.
+printf 'echo $$ >pid.$OMPI_COMM_WORLD_RANK\nexec "$@"\n' >rank
+LCOMM_STATS=exit LCOMM_TRACE=trace timeout -k 5 "$limit" "$launch" 3 sh rank \
+  "$build/train" --model mlp --images 300 --epochs 100000 --log log >out 2>&1 </dev/null &
+run=$!
+until grep -qs '"event":"epoch"' log || ! kill -0 $run 2>/dev/null; do sleep 0.1; done
+kill -TERM "$(cat pid.1)"
+wait $run
+expect a_stopped_training_ends_with_the_number_of_the_signal test $? -eq 143
+expect it_says_why_once test "$(grep -c '^train: stopped after a step by a signal' out)" -eq 1
+expect its_log_says_so grep -q '"event":"failed","exit_code":143' log
+expect it_shows_statistics grep -q 'statistics of rank 0' out
+for rank in 0 1 2; do
+  expect "rank_${rank}_leaves_a_whole_trace" test "$(tail -n 1 "trace.$rank")" = "]"
+done
+exit $failed
