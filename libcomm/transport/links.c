@@ -118,7 +118,7 @@ static lcomm_status open_all(const lcomm_transport_setup *setup, const char *nam
     if (!is_auto(names) && !lists(names, lcomm_transport_list[i]->name)) {
       continue;
     }
-    lcomm_status status = lcomm_links_check_descriptors(setup, lcomm_transport_list[i], rooms, why);
+    status = lcomm_links_check_descriptors(setup, lcomm_transport_list[i], rooms, why);
     if (status != LCOMM_OK) {
       return status;
     }
