@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* More than any GPU has. */
-enum { NVLINKS_MAX = 64 };
+/* More links than any GPU has, and more GPUs than any host. */
+enum { NVLINKS_MAX = 64, INDICES_MAX = 1024 };
 
 typedef struct survey {
   const lcomm_nvml *nvml;
@@ -139,7 +139,7 @@ static void look_at_all(survey *s) {
              s->nvml->explain ? s->nvml->explain(error) : "no reason given");
     return;
   }
-  for (unsigned i = 0; i < count && s->gpus->count < LCOMM_GPUS_MAX; i++) {
+  for (unsigned i = 0; i < count && i < INDICES_MAX && s->gpus->count < LCOMM_GPUS_MAX; i++) {
     add_gpu(s, i);
   }
   for (int i = 0; i < s->gpus->count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-#include "libcomm/topo/sysfs.h"
+#include "libcomm/topo/sysfs_text.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -26,12 +26,10 @@ static void read_line(const char *path, char *line, size_t size) {
   line[strcspn(line, "\n")] = '\0';
 }
 
-/* A number in -1 .. 2^40, -1 for anything else. */
 static int64_t read_number(const char *path) {
-  char line[64], *end = NULL;
+  char line[64];
   read_line(path, line, sizeof(line));
-  long long number = strtoll(line, &end, 10);
-  return end != line && number >= 0 && number <= INT64_C(1) << 40 ? number : -1;
+  return lcomm_sysfs_number(line);
 }
 
 static int read_numa_node(const char *folder) {
@@ -43,30 +41,6 @@ static int read_numa_node(const char *folder) {
 
 /* ------------------------------------------------------------------ places */
 
-/* Begin of the part that starts with a root complex, "pci0000:16". */
-static const char *root_complex(const char *path) {
-  const char *found = path;
-  while ((found = strstr(found, "/pci")) != NULL) {
-    if (strchr("0123456789abcdef", found[4]) && found[4] && strchr(found, ':')) {
-      return found + 1;
-    }
-    found++;
-  }
-  return NULL;
-}
-
-/* The last PCI id in a path: a virtio device, for one, hangs below its own. */
-static lcomm_pci last_pci(const char *path) {
-  lcomm_pci pci = 0;
-  for (const char *part = path; *part;) {
-    size_t length = strcspn(part, "/");
-    lcomm_pci found = lcomm_pci_parse(part, length);
-    pci = found != 0 ? found : pci;
-    part += length + (part[length] == '/');
-  }
-  return pci;
-}
-
 /* The place of what a link in sysfs points to, and its PCI id. */
 static lcomm_pci resolve(const char *link, lcomm_pci_place *place) {
   char real[PATH_MAX];
@@ -75,12 +49,7 @@ static lcomm_pci resolve(const char *link, lcomm_pci_place *place) {
     return 0;
   }
   place->numa_node = read_numa_node(real);
-  const char *path = root_complex(real);
-  if (!path || strlen(path) >= sizeof(place->path)) {
-    return 0;
-  }
-  snprintf(place->path, sizeof(place->path), "%s", path);
-  return last_pci(path);
+  return lcomm_sysfs_path(real, place->path);
 }
 
 void lcomm_sysfs_place(const char *root, lcomm_pci pci, lcomm_pci_place *place) {
@@ -139,29 +108,18 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
   return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static void copy_name(lcomm_nic *nic, const char *name) {
-  snprintf(nic->name, sizeof(nic->name), "%.31s", name);
-  for (char *c = nic->name; *c; c++) {
-    *c = *c > 0x20 && *c < 0x7f ? *c : '?';
-  }
-}
-
-/* "100 Gb/sec (4X EDR)" or "2.5 Gb/sec (1X SDR)" of the first port. */
+/* Of the first port. */
 static int64_t infiniband_speed(const char *folder) {
-  char path[PATH_MAX + 32], line[64], *end = NULL;
+  char path[PATH_MAX + 32], line[64];
   snprintf(path, sizeof(path), "%s/ports/1/rate", folder);
   read_line(path, line, sizeof(line));
-  long gbit_s = strtol(line, &end, 10);
-  bool fits = end != line && gbit_s >= 0 && gbit_s < 1000000;
-  int tenths = fits && end[0] == '.' && end[1] >= '0' && end[1] <= '9' ? end[1] - '0' : 0;
-  end += fits && end[0] == '.' ? 2 : 0;
-  return fits && strncmp(end, " Gb/sec", 7) == 0 ? gbit_s * 1000 + tenths * 100 : -1;
+  return lcomm_sysfs_rate(line);
 }
 
 static bool look_at_nic(const char *folder, const char *name, bool infiniband, lcomm_nic *nic) {
   char path[PATH_MAX + 32];
   *nic = (lcomm_nic){.infiniband = infiniband};
-  copy_name(nic, name);
+  lcomm_sysfs_name(name, nic->name);
   snprintf(path, sizeof(path), "%s/device", folder);
   nic->pci = resolve(path, &nic->place);
   bool has_device = access(path, F_OK) == 0;

@@ -182,6 +182,9 @@ int main(void) {
       PROPERTY("any_process_that_shares_memory_is_believed_or_refused", "shm"),
       PROPERTY("any_paper_of_device_memory_is_believed_or_refused", "paper"),
       PROPERTY("any_greeting_and_control_file_of_the_mpi_door_is_read_or_refused", "door"),
+      PROPERTY("any_text_in_sysfs_is_read_or_nothing", "sysfs"),
+      PROPERTY("any_answers_of_nvml_are_read_or_nothing", "nvml"),
+      PROPERTY("any_variables_of_a_launcher_are_read_or_refused", "launcher"),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,5 +57,8 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"shm", lcomm_fuzz_shm},
     {"paper", lcomm_fuzz_paper},
     {"door", lcomm_fuzz_door},
+    {"sysfs", lcomm_fuzz_sysfs},
+    {"nvml", lcomm_fuzz_nvml},
+    {"launcher", lcomm_fuzz_launcher},
     {NULL, NULL},
 };

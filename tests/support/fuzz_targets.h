@@ -9,9 +9,11 @@
  * tests/fuzz/test_fuzz_corpus.c runs all of them over tests/fuzz/corpus/NAME. */
 
 #include "tests/support/fuzz_dense.h"
+#include "tests/support/fuzz_devices.h"
 #include "tests/support/fuzz_door.h"
 #include "tests/support/fuzz_handshake.h"
 #include "tests/support/fuzz_idx.h"
+#include "tests/support/fuzz_launcher.h"
 #include "tests/support/fuzz_lossless.h"
 #include "tests/support/fuzz_notice.h"
 #include "tests/support/fuzz_paper.h"
