@@ -121,6 +121,7 @@ lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) 
                                         .test = test_it,
                                         .cancel = cancel_it,
                                         .tell = tell_it,
+                                        .tell_error = tell_it,
                                         .hear = hear_it,
                                         .why = why_it,
                                         .memory_get = memory_get_it,
