@@ -185,6 +185,7 @@ int main(void) {
       PROPERTY("any_text_in_sysfs_is_read_or_nothing", "sysfs"),
       PROPERTY("any_answers_of_nvml_are_read_or_nothing", "nvml"),
       PROPERTY("any_variables_of_a_launcher_are_read_or_refused", "launcher"),
+      PROPERTY("any_dialogue_with_a_store_comes_to_an_end", "dialogue"),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,5 +60,6 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"sysfs", lcomm_fuzz_sysfs},
     {"nvml", lcomm_fuzz_nvml},
     {"launcher", lcomm_fuzz_launcher},
+    {"dialogue", lcomm_fuzz_dialogue},
     {NULL, NULL},
 };

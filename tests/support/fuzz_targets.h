@@ -10,6 +10,7 @@
 
 #include "tests/support/fuzz_dense.h"
 #include "tests/support/fuzz_devices.h"
+#include "tests/support/fuzz_dialogue.h"
 #include "tests/support/fuzz_door.h"
 #include "tests/support/fuzz_handshake.h"
 #include "tests/support/fuzz_idx.h"
