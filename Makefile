@@ -102,7 +102,7 @@ CODEC_SOURCES := $(wildcard tools/codec/*.c)
 TRACE_SOURCES := $(wildcard tools/trace/*.c)
 INFO_SOURCES := $(wildcard tools/info/*.c)
 CUDA_BENCH_SOURCES := $(wildcard tools/cuda/*.c)
-DOOR_SOURCES := $(wildcard libcomm/doors/mpi/*.c) libcomm/base/text.c
+DOOR_SOURCES := $(wildcard libcomm/doors/mpi/*.c)
 # What of the door knows nothing of MPI, for tests that run alone.
 DOOR_PARTS := $(filter %/greeting.c %/words.c %/pattern.c %/lasting.c %/watch.c %/report.c %/report_cell.c %/report_text.c,$(DOOR_SOURCES))
 CLIENT_SOURCES := $(wildcard tests/clients/*.c)

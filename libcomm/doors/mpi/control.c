@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libcomm/base/text.h"
 #include "libcomm/doors/mpi/comms.h"
 #include "libcomm/doors/mpi/words.h"
 
@@ -131,7 +130,7 @@ static void look(lcomm_door_comm *at) {
     read_words(words);
   }
   PMPI_Bcast(words, WORDS_MAX, MPI_CHAR, 0, at->comm);
-  lcomm_text_sanitize(words, sizeof(words));
+  lcomm_door_text_sanitize(words, sizeof(words));
   if (strcmp(words, at->control) != 0) {
     memcpy(at->control, words, sizeof(at->control));
     obey(at, words);

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libcomm/base/text.h"
 #include "libcomm/doors/mpi/door.h"
+#include "libcomm/doors/mpi/words.h"
 
 static const char magic_text[8] = "lc-door";
 
@@ -22,7 +22,7 @@ void lcomm_door_verdict_begin(lcomm_door_verdict *mine) {
 }
 
 bool lcomm_door_verdict_take(lcomm_door_verdict *heard) {
-  lcomm_text_sanitize(heard->sentence, sizeof(heard->sentence));
+  lcomm_door_text_sanitize(heard->sentence, sizeof(heard->sentence));
   return memcmp(heard->magic, magic_text, sizeof(magic_text)) == 0;
 }
 
@@ -40,8 +40,8 @@ bool lcomm_door_hello_differs(const lcomm_door_hello *first, const lcomm_door_he
   char ours[LCOMM_DOOR_POLICY_MAX], theirs[LCOMM_DOOR_POLICY_MAX];
   memcpy(ours, first->policy, sizeof(ours));
   memcpy(theirs, other->policy, sizeof(theirs));
-  lcomm_text_sanitize(ours, sizeof(ours));
-  lcomm_text_sanitize(theirs, sizeof(theirs));
+  lcomm_door_text_sanitize(ours, sizeof(ours));
+  lcomm_door_text_sanitize(theirs, sizeof(theirs));
   if (memcmp(other->magic, magic_text, sizeof(magic_text)) != 0 ||
       other->version != first->version) {
     snprintf(sentence, LCOMM_DOOR_SENTENCE_MAX,

@@ -5,7 +5,13 @@
 
 #include <string.h>
 
-#include "libcomm/base/text.h"
+void lcomm_door_text_sanitize(char *bytes, size_t size) {
+  size_t length = strnlen(bytes, size - 1);
+  for (size_t i = 0; i < length; i++) {
+    bytes[i] = (unsigned char)bytes[i] < 0x20 || bytes[i] == 0x7f ? '?' : bytes[i];
+  }
+  memset(bytes + length, 0, size - length);
+}
 
 void lcomm_door_words_trim(char *words, size_t length) {
   size_t begin = 0;
@@ -22,7 +28,7 @@ void lcomm_door_words_trim(char *words, size_t length) {
   if (end == begin) {
     strcpy(words, "on");
   }
-  lcomm_text_sanitize(words, LCOMM_DOOR_WORDS_MAX);
+  lcomm_door_text_sanitize(words, LCOMM_DOOR_WORDS_MAX);
 }
 
 lcomm_door_words lcomm_door_words_read(const char *words, const char **policy) {

@@ -3,7 +3,8 @@
 #ifndef LCOMM_DOORS_MPI_WORDS_H
 #define LCOMM_DOORS_MPI_WORDS_H
 
-/* The words of a control file (control.h). Knows nothing of MPI. */
+/* Texts of other ranks, and the words of a control file (control.h). Knows nothing of
+ * MPI. */
 
 #include <stddef.h>
 
@@ -15,6 +16,10 @@ typedef enum lcomm_door_words {
   LCOMM_DOOR_WORDS_POLICY,
   LCOMM_DOOR_WORDS_UNKNOWN
 } lcomm_door_words;
+
+/* Make any `size` bytes (at least 1) a text, which ends within them and has no control
+ * characters; bytes from 128 up stay, as parts of UTF-8. */
+void lcomm_door_text_sanitize(char *bytes, size_t size);
 
 /* Of a file's first `length` bytes, below LCOMM_DOOR_WORDS_MAX, in a buffer of
  * LCOMM_DOOR_WORDS_MAX: leave the first line as a text, without the white space
