@@ -5,33 +5,20 @@
 
 #include <unistd.h>
 
-#include "libcomm/transport/shm_internal.h"
-#include "tests/support/fuzz_bytes.h"
 #include "tests/support/fuzz_promise.h"
+#include "tests/support/fuzz_shm_party.h"
 
-enum { RANKS = 2, PEER = 1, TRANSFERS = 16, EVENTS_MAX = 200, MEMORY_SIZE = 12000, TAGS = 8 };
+enum {
+  RANKS = FUZZ_SHM_RANKS,
+  PEER = 1,
+  TRANSFERS = FUZZ_SHM_TRANSFERS,
+  TAGS = FUZZ_SHM_TAGS,
+  EVENTS_MAX = 200,
+  MEMORY_SIZE = 12000
+};
 
-/* A message that we wait for, or send. */
-typedef struct pending {
-  bool in_use, borrowed;
-  uint8_t *bytes; /* of exactly `room` */
-  size_t room;
-  lcomm_transfer transfer;
-} pending;
-
-typedef struct party {
-  fuzz_bytes *in;
-  uint8_t how; /* byte 0 */
-  lcomm_identity identities[RANKS];
-  lcomm_transport *t;
-  const lcomm_transport_table *v;
-  lcomm_shm_peer *peer;
-  lcomm_shm_writer out;  /* the peer's, into our ring */
-  lcomm_shm_reader back; /* likewise, of its own ring */
-  lcomm_shm_long known;  /* a long message that we have sent */
-  uint8_t *memory;       /* that peers can view */
-  pending pendings[TRANSFERS];
-} party;
+typedef fuzz_party party;
+typedef fuzz_pending pending;
 
 /* --------------------------------------------------------------- meeting */
 
@@ -77,33 +64,6 @@ static bool open_party(party *p) {
   return true;
 }
 
-/* ------------------------------------------------------- what it has heard */
-
-/* The next entry that we have written to it; its size, or -1. */
-static int hear_entry(party *p, uint32_t *kind, uint32_t *tag, uint32_t *generation,
-                      uint8_t data[LCOMM_SHM_INLINE]) {
-  uint64_t word = lcomm_shm_look(&p->back);
-  size_t size = lcomm_shm_word_size(word);
-  if ((uint32_t)word != lcomm_shm_stamp(p->back.at)) {
-    return -1;
-  }
-  lcomm_shm_entry *entry = lcomm_shm_place(p->back.ring, p->back.at);
-  *kind = lcomm_shm_word_kind(word);
-  if (*kind == LCOMM_SHM_PAD) {
-    lcomm_shm_advance(&p->back, lcomm_shm_left(p->back.at));
-    return -1;
-  }
-  fuzz_require(size <= LCOMM_SHM_INLINE, "we write no entry that is too long");
-  *tag = entry->tag;
-  *generation = entry->generation;
-  memcpy(data, lcomm_shm_data(entry), size);
-  if (size == sizeof(p->known)) {
-    memcpy(&p->known, data, size);
-  }
-  lcomm_shm_advance(&p->back, lcomm_shm_span(size));
-  return (int)size;
-}
-
 /* Send it memory that it can view, so that it knows what a long message is like. */
 static void introduce(party *p) {
   uint8_t data[LCOMM_SHM_INLINE];
@@ -112,91 +72,8 @@ static void introduce(party *p) {
   p->memory = p->v->memory_get(p->t, MEMORY_SIZE);
   if (p->memory) {
     it->in_use = p->v->send(p->t, PEER, 0, p->memory, MEMORY_SIZE, &it->transfer) == LCOMM_OK;
-    hear_entry(p, &kind, &tag, &generation, data);
+    fuzz_shm_hear_entry(p, &kind, &tag, &generation, data);
   }
-}
-
-/* ---------------------------------------------------------- what it writes */
-
-static void write_entry(party *p, uint32_t kind, uint32_t tag, uint32_t generation,
-                        const void *data, size_t size) {
-  unsigned char *place = lcomm_shm_reserve(&p->out, size, 0);
-  if (place) {
-    memcpy(place, data, size);
-    lcomm_shm_publish(&p->out, kind, tag, generation, size);
-    lcomm_shm_prepare(&p->out);
-  }
-}
-
-static void write_any_entry(party *p) {
-  uint8_t data[LCOMM_SHM_INLINE];
-  uint32_t kind = fuzz_u8(p->in) % 12, tag = fuzz_u8(p->in) % TAGS, generation = fuzz_u8(p->in);
-  size_t size = fuzz_u16(p->in) % (sizeof(data) + 1);
-  size = kind == LCOMM_SHM_NOTICE && size > 8 ? (size_t)LCOMM_NOTICE_SIZE : size;
-  fuzz_take(p->in, data, size);
-  write_entry(p, kind, tag, generation, data, size);
-}
-
-static void write_word(party *p) {
-  lcomm_shm_entry *entry = lcomm_shm_place(p->out.ring, p->out.head);
-  uint64_t word = fuzz_u64(p->in);
-  bool stamped = fuzz_u8(p->in) % 2 == 0;
-  atomic_store(&entry->word,
-               stamped ? (word & ~(uint64_t)UINT32_MAX) | lcomm_shm_stamp(p->out.head) : word);
-}
-
-static void change(party *p, uint8_t *bytes, size_t size) {
-  for (size_t changes = fuzz_u8(p->in) % 8; size > 0 && changes > 0; changes--) {
-    size_t at = fuzz_u8(p->in) % size;
-    bytes[at] = fuzz_u8(p->in);
-  }
-}
-
-/* A long message as it should be, then some of its bytes changed. */
-static void write_long(party *p) {
-  uint32_t kind = LCOMM_SHM_VIEW + fuzz_u8(p->in) % 3, tag = fuzz_u8(p->in) % TAGS;
-  uint32_t generation = fuzz_u8(p->in);
-  lcomm_shm_long there = p->known;
-  there.slot = generation % 16;
-  there.size = LCOMM_SHM_INLINE + 1 + fuzz_u16(p->in) % 6000;
-  change(p, (uint8_t *)&there, sizeof(there));
-  write_entry(p, kind, tag, generation, &there, sizeof(there));
-}
-
-/* What we have sent comes back, changed. */
-static void write_back(party *p) {
-  uint8_t data[LCOMM_SHM_INLINE];
-  uint32_t kind = 0, tag = 0, generation = 0;
-  int size = hear_entry(p, &kind, &tag, &generation, data);
-  if (size >= 0) {
-    change(p, data, (size_t)size);
-    write_entry(p, kind, tag, generation, data, (size_t)size);
-  }
-}
-
-/* A piece of a stream: right, or with any offset. */
-static void write_piece(party *p) {
-  uint8_t data[LCOMM_SHM_INLINE];
-  uint32_t slot = fuzz_u8(p->in) % 20, generation = fuzz_u8(p->in);
-  uint64_t offset = (uint64_t)fuzz_u8(p->in) * LCOMM_SHM_PIECE_SIZE;
-  offset = fuzz_u8(p->in) == 255 ? fuzz_u64(p->in) : offset;
-  size_t size = fuzz_u16(p->in) % (LCOMM_SHM_PIECE_SIZE + 1);
-  memcpy(data, &offset, sizeof(offset));
-  fuzz_take(p->in, data + sizeof(offset), size);
-  write_entry(p, LCOMM_SHM_PIECE, slot, generation, data, sizeof(offset) + size);
-}
-
-static void write_answer(party *p) {
-  uint32_t slot = fuzz_u8(p->in) % 16;
-  uint64_t answer = fuzz_u16(p->in);
-  atomic_store(&p->peer->here->answers[slot], answer);
-  atomic_fetch_add(&p->peer->here->asked, 1);
-}
-
-static void write_tail(party *p) {
-  uint8_t how = fuzz_u8(p->in);
-  uint64_t tail = how % 4 == 0 ? fuzz_u64(p->in) : (uint64_t)how * LCOMM_SHM_LINE;
-  atomic_store(&p->peer->there->tail, tail);
 }
 
 /* ------------------------------------------------------------- what we do */
@@ -288,27 +165,8 @@ static void sleep_and_wake(party *p) {
 }
 
 static void act(party *p) {
-  switch (fuzz_u8(p->in) % 16) {
-  case 0:
-  case 1:
-    write_any_entry(p);
-    break;
-  case 2:
-    write_word(p);
-    break;
-  case 3:
-  case 4:
-    write_long(p);
-    break;
-  case 5:
-    write_piece(p);
-    break;
-  case 6:
-    write_answer(p);
-    break;
-  case 7:
-    write_tail(p);
-    break;
+  unsigned what = fuzz_u8(p->in) % 16;
+  switch (what) {
   case 8:
     start(p, LCOMM_SHM_SEND);
     break;
@@ -327,11 +185,11 @@ static void act(party *p) {
   case 13:
     sleep_and_wake(p);
     break;
-  case 15:
-    write_back(p);
+  case 14:
+    talk(p);
     break;
   default:
-    talk(p);
+    fuzz_shm_write(p, what < 8 ? what : 8);
   }
   p->v->progress(p->t);
   test_all(p);
