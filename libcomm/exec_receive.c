@@ -131,7 +131,7 @@ static lcomm_status await_payload(lcomm_run *run, lcomm_message *message) {
     status = wire->table->borrow(wire, step->peer, tag, size, &slot->loan);
   } else {
     status = wire->table->receive(wire, step->peer, tag, lcomm_device_landing(run, step->slot),
-                                  slot->wire_size, &message->payload);
+                                  slot->wire_capacity, &message->payload);
   }
   message->payload_under_way = status == LCOMM_OK;
   return status == LCOMM_OK ? LCOMM_OK : lcomm_exec_transport_failed(run, message->step);
@@ -188,7 +188,7 @@ static lcomm_status accept_second(lcomm_run *run, lcomm_message *message, size_t
     return lcomm_device_take_paper(run, message->step);
   }
   if (size != slot->wire_size) {
-    return malformed(run, message->step, "the payload is shorter than its header says");
+    return malformed(run, message->step, "the length of the payload is not what its header says");
   }
   lcomm_device_landed(run, step->slot);
   return slot->lender ? lcomm_exec_take_loan(run, message->step) : LCOMM_OK;

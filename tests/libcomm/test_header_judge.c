@@ -227,6 +227,8 @@ static void flip_each(forked *self) {
   for (int bit = 0; bit < BITS; bit += 3) {
     sum_with_a_damaged_header(self, "net=int8 min=1", 9000, bit);
     sum_with_a_damaged_header(self, "net=fp16 min=1 check=xxhash", 500, bit);
+    sum_with_a_damaged_header(self, "net=topk:0.5 min=1", 9000, bit);
+    sum_with_a_damaged_header(self, "net=int8+zstd min=1", 15000, bit);
   }
 }
 
