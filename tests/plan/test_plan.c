@@ -49,6 +49,25 @@ static void two_sides_of_a_lossy_dense_codec_quantise_once(void **state) {
   lcomm_plan_destroy(plan);
 }
 
+static void two_sides_of_a_short_exact_sum_take_one_round(void **state) {
+  (void)state;
+  enum { LAST = (32 << 10) / sizeof(float) };
+  static const struct {
+    int ranks, nodes;
+    uint64_t count;
+    lcomm_exchange_kind exchange;
+  } cases[] = {{2, 1, LAST, LCOMM_EXCHANGE_GATHER},         {2, 1, LAST + 1, LCOMM_EXCHANGE_DIRECT},
+               {2, 2, LAST, LCOMM_EXCHANGE_GATHER},         {4, 2, 2 * LAST, LCOMM_EXCHANGE_GATHER},
+               {4, 2, 2 * LAST + 2, LCOMM_EXCHANGE_DIRECT}, {3, 1, LAST, LCOMM_EXCHANGE_DIRECT},
+               {4, 4, LAST, LCOMM_EXCHANGE_DIRECT}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    lcomm_plan *plan =
+        make_plan("net=none", cases[i].ranks, cases[i].nodes, 0, allreduce_of(cases[i].count));
+    assert_int_equal(plan->shape.exchange, cases[i].exchange);
+    lcomm_plan_destroy(plan);
+  }
+}
+
 static void topk_over_many_nodes_is_sparse_and_in_one_chunk(void **state) {
   (void)state;
   lcomm_plan *plan = make_plan("net=topk:0.01+ef", 8, 4, 0, allreduce_of(LARGE));
@@ -226,6 +245,7 @@ static void a_plan_is_printed_with_its_reason(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(two_sides_of_a_lossy_dense_codec_quantise_once),
+      cmocka_unit_test(two_sides_of_a_short_exact_sum_take_one_round),
       cmocka_unit_test(topk_over_many_nodes_is_sparse_and_in_one_chunk),
       cmocka_unit_test(a_dense_topk_result_travels_as_int8),
       cmocka_unit_test(small_calls_are_exact_and_take_one_round),
