@@ -122,8 +122,16 @@ void lcomm_shm_pidfd_put(int pidfd);
 
 /* ---------------------------------------------------------- shm_bounce.c */
 
-/* Memory for a copy that peers can see; NULL when there is no room. */
+/* A copy of these bytes that another send, which is not over, uses already: one more user.
+ * Else NULL. */
+lcomm_shm_buffer *lcomm_shm_bounce_find(const lcomm_shm *t, const unsigned char *bytes,
+                                        size_t size);
+/* Memory for a copy that peers can see, with one user; NULL when there is no room. */
 lcomm_shm_buffer *lcomm_shm_bounce_get(lcomm_shm *t, size_t size);
+/* It holds a copy of these bytes now, which stay as they are while it has users. */
+void lcomm_shm_bounce_offer(lcomm_shm *t, lcomm_shm_buffer *bounce, const unsigned char *bytes,
+                            size_t size);
+/* One user less. */
 void lcomm_shm_bounce_put(lcomm_shm *t, lcomm_shm_buffer *bounce);
 void lcomm_shm_bounces_free(lcomm_shm *t);
 

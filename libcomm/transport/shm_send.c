@@ -76,6 +76,11 @@ static bool copy_out(lcomm_shm *t, lcomm_shm_record *record) {
   if (record->size > t->ways.bounce_longest) {
     return false;
   }
+  record->bounce = lcomm_shm_bounce_find(t, record->bytes, record->size);
+  if (record->bounce) {
+    record->bytes = record->bounce->bytes;
+    return true;
+  }
   record->bounce = lcomm_shm_bounce_get(t, record->size);
   if (!record->bounce) {
     for (int i = 0; i < t->reached_count; i++) {
@@ -87,6 +92,7 @@ static bool copy_out(lcomm_shm *t, lcomm_shm_record *record) {
     return false;
   }
   memcpy(record->bounce->bytes, record->bytes, record->size);
+  lcomm_shm_bounce_offer(t, record->bounce, record->bytes, record->size);
   record->bytes = record->bounce->bytes;
   return true;
 }
@@ -281,6 +287,7 @@ void lcomm_shm_cancel_send(lcomm_shm *t, lcomm_shm_record *record) {
    * stream goes on only where there is a copy. */
   record->detached = true;
   if (record->bounce) {
+    record->bounce->source = NULL; /* its bytes may change from now on */
     return;
   }
   if (record->state == LCOMM_SHM_STREAMING) {

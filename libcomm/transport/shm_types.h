@@ -19,6 +19,7 @@ enum {
   LCOMM_SHM_PIECE_SIZE = 4096,   /* bytes of a piece of a stream */
   LCOMM_SHM_BOUNCE_CLASSES = 10, /* 8 KiB, 16 KiB .. 4 MiB */
   LCOMM_SHM_BOUNCE_SMALLEST = 8192,
+  LCOMM_SHM_BOUNCE_RECENT = 8, /* last copies that serve a send of the same bytes, too */
   /* Kept free in a ring so that notices find room. */
   LCOMM_SHM_SPARE = 4096
 };
@@ -56,12 +57,16 @@ typedef struct lcomm_shm_mapping {
   struct lcomm_shm_mapping *next;
 } lcomm_shm_mapping;
 
-/* A free buffer. */
+/* A buffer: a free one, a gathered message, or the copy of a message that is sent. */
 typedef struct lcomm_shm_buffer {
   struct lcomm_shm_buffer *next;
   struct lcomm_shm_buffer *older; /* among all gathers */
   size_t size;
   void *bytes;
+  /* Of a copy: how many sends use it; of which bytes it is, while these stay as they are. */
+  uint32_t users;
+  const unsigned char *source;
+  size_t source_size;
 } lcomm_shm_buffer;
 
 typedef struct lcomm_shm_list {
@@ -177,6 +182,8 @@ struct lcomm_shm {
 
   lcomm_shm_buffer *bounces[LCOMM_SHM_BOUNCE_CLASSES];
   size_t bounce_size;
+  lcomm_shm_buffer *recent[LCOMM_SHM_BOUNCE_RECENT];
+  uint32_t recent_next;
 
   lcomm_shm_record *free_records;
   lcomm_shm_buffer *free_shorts;  /* for messages from the ring */

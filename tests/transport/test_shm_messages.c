@@ -338,6 +338,42 @@ static void private_messages_up_to_a_mebibyte_can_be_viewed(void **state) {
   forked_run(2, send_private);
 }
 
+/* The same bytes to two peers, again with others, and after a cancelled send of others. */
+static void send_to_two(forked *self) {
+  enum { LARGE = 1 << 20, ROUNDS = 5 };
+  static unsigned char bytes[LARGE];
+  party p = open_party(self);
+  lcomm_transfer first, second, forgotten;
+  for (uint32_t round = 0; round < ROUNDS; round++) {
+    if (self->rank != 0) {
+      together(self);
+      receive_from(&p, 0, TAG, bytes, LARGE, &first);
+      finish(&p, &first);
+      require_bytes(&p, bytes, LARGE, round, "a shared copy");
+      continue;
+    }
+    if (round == ROUNDS - 1) {
+      fill(bytes, LARGE, round + 1);
+      send_to(&p, 1, TAG + 1, bytes, LARGE, &forgotten);
+      p.v->cancel(p.t, &forgotten);
+    }
+    fill(bytes, LARGE, round);
+    send_to(&p, 1, TAG, bytes, LARGE, &first);
+    send_to(&p, 2, TAG, bytes, LARGE, &second);
+    size_t copied = lcomm_shm_of(p.t)->bounce_size, copies = round < ROUNDS - 1 ? 1 : 2;
+    forked_require(self, copied == copies * LARGE, "%zu bytes of copies", copied);
+    together(self);
+    finish(&p, &first);
+    finish(&p, &second);
+  }
+  close_party(&p);
+}
+
+static void sends_of_the_same_bytes_share_a_copy(void **state) {
+  (void)state;
+  forked_run(3, send_to_two);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(messages_that_were_asked_for_arrive_in_order),
@@ -349,6 +385,7 @@ int main(void) {
       cmocka_unit_test(a_view_is_the_memory_of_the_sender),
       cmocka_unit_test(a_long_message_is_over_when_it_is_given_back),
       cmocka_unit_test(private_messages_up_to_a_mebibyte_can_be_viewed),
+      cmocka_unit_test(sends_of_the_same_bytes_share_a_copy),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
