@@ -55,12 +55,9 @@ static void detach(lcomm_comm *comm, lcomm_operation *operation) {
 lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
                                    const lcomm_operation_data *data, lcomm_operation **started) {
   lcomm_operation *operation = take(comm);
-  if (!operation && run->sends_done) { /* peers wait for what cannot go on */
+  if (!operation) { /* peers wait for what cannot go on */
     run->sends_done = false;
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for an operation");
-  }
-  if (!operation) {
-    return lcomm_refuse(comm, LCOMM_ERR_MEMORY, "out of memory for an operation");
   }
   lcomm_operation *made = operation->next_made;
   memset(operation, 0, sizeof(*operation));

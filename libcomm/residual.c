@@ -52,9 +52,8 @@ static lcomm_status create(lcomm_comm *comm, uint64_t count, lcomm_op op,
   lcomm_status status = check_new(comm, count, op);
   lcomm_residual *made = status == LCOMM_OK ? calloc(1, sizeof(*made)) : NULL;
   if (!made) {
-    return status != LCOMM_OK
-               ? status
-               : lcomm_refuse(comm, LCOMM_ERR_MEMORY, "out of memory for a residual");
+    return status != LCOMM_OK ? status
+                              : lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for a residual");
   }
   made->comm = comm;
   made->number = ++comm->residuals_made;
@@ -150,9 +149,9 @@ static lcomm_status make_run(const lcomm_residual *residual, bool exact, double 
 /* Before the first lossy call; other stages of a density warm-up keep it. */
 static lcomm_status prepare_feedback(lcomm_residual *residual, lcomm_run *run) {
   if (!residual->feedback && lcomm_feedback_create(run->plan, 0, &residual->feedback) != LCOMM_OK) {
-    return lcomm_refuse(residual->comm, LCOMM_ERR_MEMORY,
-                        "out of memory for what a residual of %llu elements holds",
-                        (unsigned long long)residual->count);
+    return lcomm_fail(residual->comm, LCOMM_ERR_MEMORY,
+                      "out of memory for what a residual of %llu elements holds",
+                      (unsigned long long)residual->count);
   }
   if (!lcomm_feedback_fits(residual->feedback, run->plan)) {
     return lcomm_fail(residual->comm, LCOMM_ERR_INTERNAL,

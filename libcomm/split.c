@@ -104,6 +104,9 @@ static lcomm_status report(lcomm_comm *parent, lcomm_status status) {
   size_t length = strnlen(lcomm_error_thread_text(), sizeof(text) - 1);
   memcpy(text, lcomm_error_thread_text(), length);
   text[length] = '\0';
+  if (status == LCOMM_ERR_MEMORY) { /* other members may wait for this rank */
+    return lcomm_fail(parent, status, "lcomm_split: %s", text);
+  }
   return lcomm_refuse(parent, status, "lcomm_split: %s", text);
 }
 

@@ -117,7 +117,12 @@ lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, ui
   lcomm_tensor *made = malloc(sizeof(*made));
   if (!made || !make_room(comm)) {
     free(made);
-    return lcomm_refuse(comm, LCOMM_ERR_MEMORY, "out of memory for tensor %s", name);
+    status = lcomm_enter(comm);
+    if (status == LCOMM_OK) { /* other ranks go on with one tensor more */
+      status = lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for tensor %s", name);
+      lcomm_leave(comm);
+    }
+    return status;
   }
   *made = wanted;
   comm->tensors[comm->tensor_count++] = made;

@@ -109,6 +109,7 @@ static void make_different_calls(residual_call usual, residual_call odd, int odd
   lcomm_comm *comm = make_comm("net=int8+ef min=1 warmup=5", two_nodes());
   lcomm_residual_create(comm, COUNT, LCOMM_SUM, &residuals[0]);
   lcomm_residual_create(comm, COUNT, LCOMM_SUM, &residuals[1]);
+  MPI_Barrier(MPI_COMM_WORLD); /* creating one after the difference is found would fail */
   bool is_odd = mpi_rank == mpi_size - 1;
   residual_call call = is_odd ? odd : usual;
   lcomm_status status =
