@@ -10,8 +10,10 @@
 
 #include "libcomm/base/error.h"
 #include "libcomm/boot/boot.h"
+#include "libcomm/fault.h"
 #include "libcomm/include/libcomm_calls.h"
 #include "libcomm/plan/plan.h"
+#include "libcomm/probe.h"
 #include "libcomm/run_cache.h"
 #include "libcomm/summary.h"
 #include "libcomm/ticket.h"
@@ -22,6 +24,11 @@ typedef struct lcomm_run lcomm_run;             /* exec.h */
 typedef struct lcomm_operation lcomm_operation; /* op.h */
 typedef struct lcomm_bucket lcomm_bucket;       /* bucket.h */
 
+/* The process that is a rank. */
+typedef struct lcomm_process {
+  uint64_t host_hash, pid;
+} lcomm_process;
+
 enum { LCOMM_COMM_NAME_MAX = 128, LCOMM_TRANSPORT_NAMES_MAX = 64 }; /* with the terminator */
 
 struct lcomm_comm {
@@ -30,6 +37,7 @@ struct lcomm_comm {
   long process;             /* its number, for people */
   unsigned number;          /* of this communicator in its process, from 1, for people */
   lcomm_topo topo;
+  lcomm_process *processes; /* per rank */
   lcomm_policy policy;
   char policy_text[LCOMM_POLICY_MAX];
   char name[LCOMM_COMM_NAME_MAX]; /* lcomm_name_set() */
@@ -55,6 +63,8 @@ struct lcomm_comm {
   _Atomic int status;
   char error[LCOMM_ERROR_MAX];
   atomic_bool abort_asked; /* lcomm_abort() was called, peers not told yet */
+  lcomm_agreement agreement;
+  lcomm_probes probes;
 
   /* Operations in flight, in the order in which they were started. */
   lcomm_operation *first, *last;
@@ -115,18 +125,33 @@ bool lcomm_comm_speaks(const lcomm_comm *comm);
 __attribute__((format(printf, 3, 4))) lcomm_status
 lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *format, ...);
 
-/* A failure of an operation: make it sticky, log it, tell all peers. The
- * sentence is prefixed with who we are. The first failure wins. Returns the
- * status in force. */
+/* A failure of an operation: tell all peers, agree with them on what is reported
+ * (fault.h), make that sticky and log it. The sentence is prefixed with who we are.
+ * The first failure wins. The caller has the communicator's turn (driver.h). Returns
+ * the status in force. */
 __attribute__((format(printf, 3, 4))) lcomm_status lcomm_fail(lcomm_comm *comm, lcomm_status status,
                                                               const char *format, ...);
+
+/* The same where a peer is the cause. */
+__attribute__((format(printf, 4, 5))) lcomm_status
+lcomm_fail_peer(lcomm_comm *comm, lcomm_status status, int peer, const char *format, ...);
+
+/* Make an error sticky; false when there was one before. Any thread may call it. */
+bool lcomm_comm_stick(lcomm_comm *comm, lcomm_status status, const char *sentence);
 
 /* Tell one peer something that is no error: a notice of `size` bytes, at most LCOMM_NOTICE_SIZE. */
 void lcomm_comm_tell(lcomm_comm *comm, int peer, const void *notice, size_t size);
 
+/* The same of an error; the first one to a peer is never lost. */
+void lcomm_comm_tell_error(lcomm_comm *comm, int peer, const void *notice, size_t size);
+
 /* Hear what peers have to say, and tell them of an abort asked for by another
  * thread. Returns the status in force. */
 lcomm_status lcomm_comm_listen(lcomm_comm *comm);
+
+/* What is kept per rank for the case of a failure; false without memory for all of it. */
+bool lcomm_failure_state_make(lcomm_comm *comm);
+void lcomm_failure_state_free(lcomm_comm *comm);
 
 /* Free everything, also what was made only in part. orderly: no peer waits. */
 void lcomm_comm_free(lcomm_comm *comm, bool orderly);

@@ -70,7 +70,10 @@ static bool drive(lcomm_comm *comm) {
   if (comm->buckets && atomic_load(&comm->step_open) && lcomm_buckets_start(comm) != LCOMM_OK) {
     return false;
   }
-  if (comm->first && lcomm_operations_move(comm, &moved) == LCOMM_OK && !moved) {
+  if (!comm->first) {
+    lcomm_links_progress(&comm->links);
+    lcomm_comm_listen(comm); /* peers that wait ask what this rank does */
+  } else if (lcomm_operations_move(comm, &moved) == LCOMM_OK && !moved) {
     lcomm_operations_check(comm);
   }
   return moved;
@@ -81,6 +84,7 @@ static bool drive(lcomm_comm *comm) {
 static void sleep_a_while(lcomm_driver *driver, unsigned seen) {
   static const double WORK_S = 0.02, IDLE_S = 1.0;
   lcomm_comm *comm = driver->comm;
+  double idle_s = lcomm_probe_interval_s(comm) < IDLE_S ? lcomm_probe_interval_s(comm) : IDLE_S;
   bool working = comm->first != NULL;
   lcomm_links_nap nap = {.watched = {{.fd = driver->bell, .events = POLLIN}}, .count = 1};
   atomic_store(&driver->asleep, true);
@@ -90,7 +94,7 @@ static void sleep_a_while(lcomm_driver *driver, unsigned seen) {
   }
   bool kicked = atomic_load(&driver->events) != seen;
   pthread_mutex_unlock(&driver->lock);
-  bool overslept = !kicked && lcomm_links_doze(&nap, working ? WORK_S : IDLE_S);
+  bool overslept = !kicked && lcomm_links_doze(&nap, working ? WORK_S : idle_s);
   atomic_store(&driver->asleep, false);
   uint64_t rung = 0;
   (void)!read(driver->bell, &rung, sizeof(rung));

@@ -269,17 +269,29 @@ void lcomm_run_cancel(lcomm_run *run) {
   lcomm_exec_give_up(run);
 }
 
-int lcomm_run_awaited(const lcomm_run *run, uint32_t *step, bool *receiving) {
-  int peer = run->held_by;
-  *receiving = false;
-  for (uint32_t i = 0; i < run->message_count; i++) {
-    const lcomm_step *it = &run->plan->schedule.steps[run->under_way[i]];
-    bool receives = it->kind == LCOMM_STEP_RECV;
-    if (peer < 0 || (receives && !*receiving)) {
-      peer = it->peer;
-      *step = run->under_way[i];
-      *receiving = receives;
+static uint32_t add_awaited(lcomm_awaited *list, uint32_t count, uint32_t most, int rank,
+                            uint32_t step) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (list[i].rank == rank) {
+      return count;
     }
   }
-  return peer;
+  if (count < most) {
+    list[count++] = (lcomm_awaited){.rank = rank, .step = step};
+  }
+  return count;
+}
+
+uint32_t lcomm_run_awaits(const lcomm_run *run, lcomm_awaited *list, uint32_t most) {
+  static const lcomm_step_kind order[] = {LCOMM_STEP_RECV, LCOMM_STEP_SEND};
+  uint32_t count = run->held_by >= 0 ? add_awaited(list, 0, most, run->held_by, 0) : 0;
+  for (int kind = 0; kind < 2; kind++) {
+    for (uint32_t i = 0; i < run->message_count; i++) {
+      const lcomm_step *it = &run->plan->schedule.steps[run->under_way[i]];
+      if (it->kind == order[kind]) {
+        count = add_awaited(list, count, most, it->peer, run->under_way[i]);
+      }
+    }
+  }
+  return count;
 }

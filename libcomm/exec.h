@@ -167,8 +167,9 @@ lcomm_status lcomm_run_poll(lcomm_run *run, bool *moved);
 /* Forget all messages under way. */
 void lcomm_run_cancel(lcomm_run *run);
 
-/* For the sentence of a time-out: the first message it waits for, or -1. */
-int lcomm_run_awaited(const lcomm_run *run, uint32_t *step, bool *receiving);
+/* The ranks that it waits for, at most `most` of them: those whose messages have not
+ * come, then those that have not taken ours. Returns their number. */
+uint32_t lcomm_run_awaits(const lcomm_run *run, lcomm_awaited *list, uint32_t most);
 
 /* Inside the executor. */
 static inline const lcomm_format *lcomm_run_format(const lcomm_run *run, uint32_t slot) {

@@ -64,11 +64,11 @@ lcomm_status lcomm_exec_fetch(lcomm_run *run, uint32_t place, size_t offset, siz
     return LCOMM_OK;
   }
   char who[96];
-  return lcomm_fail(run->comm, LCOMM_ERR_TRANSPORT,
-                    "%s #%u: the memory of %s, on this host, cannot be read. %s. Look at its log.",
-                    lcomm_collective_name(run->plan->collective), run->sequence,
-                    lcomm_comm_who(run->comm, slot->lender_rank, who, sizeof(who)),
-                    lender->table->why(lender));
+  return lcomm_fail_peer(
+      run->comm, LCOMM_ERR_TRANSPORT, slot->lender_rank,
+      "%s #%u: the memory of %s, on this host, cannot be read. %s. Look at its log.",
+      lcomm_collective_name(run->plan->collective), run->sequence,
+      lcomm_comm_who(run->comm, slot->lender_rank, who, sizeof(who)), lender->table->why(lender));
 }
 
 static void one_reader_less(lcomm_slot_memory *slot) {

@@ -50,12 +50,13 @@ lcomm_status lcomm_exec_transport_failed(lcomm_run *run, uint32_t index) {
   if (heard != LCOMM_OK) {
     return heard;
   }
-  return lcomm_fail(run->comm, LCOMM_ERR_TRANSPORT,
-                    "%s #%u, step %u: a message %s %s failed. %s. Look at the network and at the "
-                    "peer's log.",
-                    lcomm_collective_name(run->plan->collective), run->sequence, index,
-                    step->kind == LCOMM_STEP_SEND ? "to" : "from",
-                    lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)), why);
+  return lcomm_fail_peer(
+      run->comm, LCOMM_ERR_TRANSPORT, step->peer,
+      "%s #%u, step %u: a message %s %s failed. %s. Look at the network and at the "
+      "peer's log.",
+      lcomm_collective_name(run->plan->collective), run->sequence, index,
+      step->kind == LCOMM_STEP_SEND ? "to" : "from",
+      lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)), why);
 }
 
 static lcomm_link link_class(const lcomm_run *run, const lcomm_step *step) {

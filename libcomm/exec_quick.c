@@ -116,9 +116,11 @@ static lcomm_status send_all(lcomm_run *run, uint32_t sequence, const uint8_t *m
     lcomm_quick_send *sent = &run->quick_sent[peer];
     sent->over = false;
     if (link->table->send(link, peer, tag_of(sequence), mine, size, &sent->transfer) != LCOMM_OK) {
-      return lcomm_fail(comm, LCOMM_ERR_TRANSPORT, "%s #%u: a message cannot be sent. %s.",
-                        lcomm_collective_name(run->plan->collective), sequence,
-                        link->table->why(link));
+      char who[96];
+      return lcomm_fail_peer(comm, LCOMM_ERR_TRANSPORT, peer,
+                             "%s #%u: a message to %s cannot be sent. %s. Look at its log.",
+                             lcomm_collective_name(run->plan->collective), sequence,
+                             lcomm_comm_who(comm, peer, who, sizeof(who)), link->table->why(link));
     }
   }
   run->sends_done = true;

@@ -4,13 +4,35 @@
 /* How errors are kept, told to peers and heard from them. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "libcomm/base/text.h"
 #include "libcomm/driver.h"
 #include "libcomm/entry.h"
 #include "libcomm/op.h"
+
+bool lcomm_failure_state_make(lcomm_comm *comm) {
+  size_t size = (size_t)comm->size;
+  lcomm_agreement *agreement = &comm->agreement;
+  comm->processes = calloc(size, sizeof(*comm->processes));
+  agreement->told = calloc(size, sizeof(bool));
+  agreement->spoke = calloc(size, sizeof(bool));
+  agreement->cleared = calloc(size, sizeof(bool));
+  comm->probes.contacts = calloc(size, sizeof(*comm->probes.contacts));
+  comm->probes.queue = calloc(size, sizeof(int));
+  return comm->processes && agreement->told && agreement->spoke && agreement->cleared &&
+         comm->probes.contacts && comm->probes.queue;
+}
+
+void lcomm_failure_state_free(lcomm_comm *comm) {
+  free(comm->processes);
+  free(comm->agreement.told);
+  free(comm->agreement.spoke);
+  free(comm->agreement.cleared);
+  free(comm->probes.contacts);
+  free(comm->probes.queue);
+}
 
 const char *lcomm_comm_who(const lcomm_comm *comm, int rank, char *text, size_t size) {
   snprintf(text, size, "rank %d (host %s)", rank, comm->topo.host[rank]);
@@ -72,16 +94,6 @@ lcomm_status lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *for
   return status;
 }
 
-/* The notice of an error. */
-typedef struct notice {
-  int32_t kind; /* LCOMM_NOTICE_ERROR */
-  int32_t rank;
-  int32_t status;
-  char text[LCOMM_ERROR_MAX];
-} notice;
-
-_Static_assert(sizeof(notice) <= LCOMM_NOTICE_SIZE, "a notice fits");
-
 void lcomm_comm_tell(lcomm_comm *comm, int peer, const void *notice_bytes, size_t size) {
   uint8_t bytes[LCOMM_NOTICE_SIZE] = {0};
   lcomm_transport *link = peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
@@ -91,29 +103,16 @@ void lcomm_comm_tell(lcomm_comm *comm, int peer, const void *notice_bytes, size_
   }
 }
 
-static void tell_error(lcomm_comm *comm, int peer, const notice *it) {
+void lcomm_comm_tell_error(lcomm_comm *comm, int peer, const void *notice_bytes, size_t size) {
   uint8_t bytes[LCOMM_NOTICE_SIZE] = {0};
   lcomm_transport *link = peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
   if (link) {
-    memcpy(bytes, it, sizeof(*it));
+    memcpy(bytes, notice_bytes, size);
     link->table->tell_error(link, peer, bytes);
   }
 }
 
-static void tell_everyone(lcomm_comm *comm, lcomm_status status, const char *sentence) {
-  notice it;
-  memset(&it, 0, sizeof(it));
-  it.kind = LCOMM_NOTICE_ERROR;
-  it.rank = comm->rank;
-  it.status = status;
-  snprintf(it.text, sizeof(it.text), "%s", sentence);
-  for (int peer = 0; peer < comm->size; peer++) {
-    tell_error(comm, peer, &it);
-  }
-}
-
-/* The first failure wins; false when there was one before. */
-static bool make_sticky(lcomm_comm *comm, lcomm_status status, const char *sentence) {
+bool lcomm_comm_stick(lcomm_comm *comm, lcomm_status status, const char *sentence) {
   pthread_mutex_lock(&comm->lock);
   bool first = atomic_load(&comm->status) == LCOMM_OK;
   if (first) {
@@ -124,39 +123,44 @@ static bool make_sticky(lcomm_comm *comm, lcomm_status status, const char *sente
   return first;
 }
 
-lcomm_status lcomm_fail(lcomm_comm *comm, lcomm_status status, const char *format, ...) {
-  char text[LCOMM_ERROR_MAX - 128], who[96], sentence[LCOMM_ERROR_MAX];
-  va_list arguments;
-  va_start(arguments, format);
+__attribute__((format(printf, 4, 0))) static lcomm_status
+fail(lcomm_comm *comm, lcomm_status status, int culprit, const char *format, va_list arguments) {
+  char text[LCOMM_ERROR_MAX - 128], who[96];
+  lcomm_fault fault = {.status = status, .author = comm->rank, .culprit = culprit};
   vsnprintf(text, sizeof(text), format, arguments);
-  va_end(arguments);
-  snprintf(sentence, sizeof(sentence), "%s: %s", lcomm_comm_who(comm, comm->rank, who, sizeof(who)),
-           text);
-  if (make_sticky(comm, status, sentence)) {
-    lcomm_log_error(sentence);
-    tell_everyone(comm, status, sentence);
-  }
-  return (lcomm_status)atomic_load(&comm->status);
+  snprintf(fault.text, sizeof(fault.text), "%s: %s",
+           lcomm_comm_who(comm, comm->rank, who, sizeof(who)), text);
+  return lcomm_fault_agree(comm, &fault, comm->rank);
 }
 
-static void hear_error(lcomm_comm *comm, const uint8_t *bytes) {
-  char who[96], sentence[LCOMM_ERROR_MAX];
-  notice heard;
-  memcpy(&heard, bytes, sizeof(heard));
-  lcomm_text_sanitize(heard.text, sizeof(heard.text));
-  bool known = heard.status < 0 && heard.status >= LCOMM_ERR_INTERNAL;
-  lcomm_comm_who(comm, comm->rank, who, sizeof(who));
-  snprintf(sentence, sizeof(sentence), "%s: stopped by %.900s", who, heard.text);
-  make_sticky(comm, known ? (lcomm_status)heard.status : LCOMM_ERR_REMOTE, sentence);
+lcomm_status lcomm_fail(lcomm_comm *comm, lcomm_status status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  status = fail(comm, status, LCOMM_NO_CULPRIT, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+lcomm_status lcomm_fail_peer(lcomm_comm *comm, lcomm_status status, int peer, const char *format,
+                             ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  status = fail(comm, status, peer, format, arguments);
+  va_end(arguments);
+  return status;
 }
 
 static void hear_notice(lcomm_comm *comm, const uint8_t *bytes) {
   int32_t kind = 0;
   memcpy(&kind, bytes, sizeof(kind));
   if (kind == LCOMM_NOTICE_ERROR) {
-    hear_error(comm, bytes);
+    lcomm_fault_hear(comm, bytes);
   } else if (kind == LCOMM_NOTICE_TICKET) {
     lcomm_ticket_hear(comm, bytes);
+  } else if (kind == LCOMM_NOTICE_PROBE) {
+    lcomm_probe_hear(comm, bytes);
+  } else if (kind == LCOMM_NOTICE_ANSWER) {
+    lcomm_probe_hear_answer(comm, bytes);
   }
 }
 
@@ -167,7 +171,12 @@ lcomm_status lcomm_comm_listen(lcomm_comm *comm) {
   }
   if (atomic_load_explicit(&comm->abort_asked, memory_order_relaxed) &&
       atomic_exchange(&comm->abort_asked, false)) {
-    tell_everyone(comm, LCOMM_ERR_ABORTED, comm->error);
+    lcomm_fault fault = {
+        .status = LCOMM_ERR_ABORTED, .author = comm->rank, .culprit = LCOMM_NO_CULPRIT};
+    pthread_mutex_lock(&comm->lock);
+    snprintf(fault.text, sizeof(fault.text), "%s", comm->error);
+    pthread_mutex_unlock(&comm->lock);
+    lcomm_fault_tell(comm, &fault);
   }
   return (lcomm_status)atomic_load(&comm->status);
 }
@@ -183,7 +192,7 @@ lcomm_status lcomm_abort(lcomm_comm *comm, const char *reason) {
   snprintf(sentence, sizeof(sentence), "%s: aborted by the program: %.800s",
            lcomm_comm_who(comm, comm->rank, who, sizeof(who)),
            reason && reason[0] ? reason : "no reason given");
-  if (make_sticky(comm, LCOMM_ERR_ABORTED, sentence)) {
+  if (lcomm_comm_stick(comm, LCOMM_ERR_ABORTED, sentence)) {
     atomic_store(&comm->abort_asked, true);
     lcomm_log_error(sentence);
     if (comm->driver) {

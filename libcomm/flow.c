@@ -128,9 +128,10 @@ void lcomm_flow_begin(lcomm_run *run) {
 static lcomm_status link_failed(lcomm_comm *comm, int peer) {
   char who[96];
   const lcomm_transport *link = lcomm_comm_link(comm, peer);
-  return lcomm_fail(comm, LCOMM_ERR_TRANSPORT,
-                    "a credit from or to %s failed: %s. Look at the network and at the peer's log.",
-                    lcomm_comm_who(comm, peer, who, sizeof(who)), link->table->why(link));
+  return lcomm_fail_peer(
+      comm, LCOMM_ERR_TRANSPORT, peer,
+      "a credit from or to %s failed: %s. Look at the network and at the peer's log.",
+      lcomm_comm_who(comm, peer, who, sizeof(who)), link->table->why(link));
 }
 
 /* A credit has come: no less than the last one said, and no more than was begun. */

@@ -198,12 +198,20 @@ static void begin_trace(lcomm_comm *comm, const making *m) {
   free(elsewhere);
 }
 
+static void take_processes(lcomm_comm *comm, const lcomm_hello *all) {
+  for (int i = 0; i < comm->size; i++) {
+    comm->processes[i] = (lcomm_process){all[i].identity.host_hash, all[i].identity.pid};
+  }
+  comm->agreement.listen_s = LCOMM_FAULT_LISTEN_S;
+}
+
 static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, making *m) {
   lcomm_status status = shake_hands(comm, config, m);
   status = status == LCOMM_OK ? open_links(comm, m) : status;
   if (status != LCOMM_OK) {
     return status;
   }
+  take_processes(comm, m->all);
   tell_lost_traces(comm, m);
   if (comm->trace) {
     begin_trace(comm, m);
@@ -231,14 +239,19 @@ lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
   lcomm_comm *made = calloc(1, sizeof(*made));
   making m = {.boot = &origin->boot,
               .all = calloc((size_t)origin->boot.world_size + 1, sizeof(lcomm_hello))};
-  if (!made || !m.all) {
+  if (made) {
+    made->size = origin->boot.world_size;
+  }
+  if (!made || !m.all || !lcomm_failure_state_make(made)) {
+    if (made) {
+      lcomm_failure_state_free(made);
+    }
     free(made);
     free(m.all);
     return lcomm_error_thread(LCOMM_ERR_MEMORY, "rank %d: out of memory", origin->boot.rank);
   }
   m.mine = &m.all[origin->boot.world_size];
   made->rank = origin->boot.rank;
-  made->size = origin->boot.world_size;
   made->origin = *origin;
   lcomm_fork_watch();
   made->fork_generation = lcomm_fork_generation;

@@ -10,7 +10,12 @@
 #include "libcomm/exec.h"
 
 /* What the first word of a notice says. */
-enum { LCOMM_NOTICE_ERROR = 1, LCOMM_NOTICE_TICKET = 2 };
+enum {
+  LCOMM_NOTICE_ERROR = 1,
+  LCOMM_NOTICE_TICKET = 2,
+  LCOMM_NOTICE_PROBE = 3,
+  LCOMM_NOTICE_ANSWER = 4
+};
 
 /* What to do with the vector once the operation is over. */
 typedef void (*lcomm_operation_end)(lcomm_operation *operation);
@@ -50,7 +55,7 @@ typedef struct lcomm_operation_data {
 
 /* Take an operation for `run` and start it. Allocates only when more
  * operations are in flight than ever before. On failure the run is still the
- * caller's. */
+ * caller's. MEMORY, an error of the communicator. */
 lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
                                    const lcomm_operation_data *data, lcomm_operation **operation);
 
@@ -65,6 +70,13 @@ void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status);
 
 /* op_wait.c: wait until *flag is set by a moving operation. */
 lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag);
+
+/* Has an operation that does not move been waited for since `since_s` (or since it last
+ * moved) for too long? Asks peers from half the time-out on. TIMEOUT, MISMATCH: an error
+ * of the communicator now. To be called often by whoever waits. */
+lcomm_status lcomm_operation_check(lcomm_comm *comm, const lcomm_operation *operation,
+                                   double since_s);
+bool lcomm_operation_waits_for_device(const lcomm_operation *operation);
 
 /* Has a peer of an operation that a stream waits for, or that is tested now and then,
  * been silent for too long? TIMEOUT then. Is a peer's host out of reach? TRANSPORT. All

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/diagnose.h"
 #include "libcomm/op.h"
 #include "libcomm/run_device.h"
 
@@ -30,37 +31,11 @@ static bool idle(lcomm_comm *comm, double idle_since_s) {
   return true;
 }
 
-static lcomm_status give_up(lcomm_comm *comm, const lcomm_operation *operation) {
-  uint32_t step = 0;
-  bool receiving = false;
-  char who[96];
-  const char *name = lcomm_collective_name(operation->run->plan->collective);
-  int peer = lcomm_run_awaited(operation->run, &step, &receiving);
-  if (peer < 0) {
-    return lcomm_fail(comm, LCOMM_ERR_INTERNAL, "%s #%u waits for nothing", name,
-                      operation->sequence);
-  }
-  return lcomm_fail(comm, LCOMM_ERR_TIMEOUT,
-                    "%s #%u, step %u: %s %s for %g s. It may be dead, stopped, or in another "
-                    "call. LCOMM_TIMEOUT_S sets the patience.",
-                    name, operation->sequence, step, lcomm_comm_who(comm, peer, who, sizeof(who)),
-                    receiving ? "has sent nothing" : "takes nothing", comm->timeout_s);
-}
-
 /* It is the program's own device that has not come to the call yet, or is at work for
  * it. Peers that it keeps waiting for too long name this rank. */
-static bool waits_for_device(const lcomm_operation *operation) {
+bool lcomm_operation_waits_for_device(const lcomm_operation *operation) {
   const lcomm_run_device *device = operation->run->device;
   return device && (device->work_count > 0 || device->phase == LCOMM_DEVICE_ENDING);
-}
-
-/* Has it not moved since, nor since it last did? */
-static bool is_late(const lcomm_comm *comm, const lcomm_operation *operation, double since_s) {
-  if (!operation->run->admitted && operation->run->held_by < 0) {
-    return false; /* it waits for older operations of this rank */
-  }
-  double moved_s = operation->moved_s > since_s ? operation->moved_s : since_s;
-  return !waits_for_device(operation) && lcomm_clock_s() - moved_s >= comm->timeout_s;
 }
 
 /* Nothing has moved for a while: does the network still reach the hosts of all peers? */
@@ -75,8 +50,9 @@ static lcomm_status check_network(lcomm_comm *comm, double since_s) {
   }
   comm->network_seen_s = now_s;
   int peer = lcomm_links_unreachable(&comm->links, why);
-  return peer < 0 ? LCOMM_OK
-                  : lcomm_fail(comm, LCOMM_ERR_TRANSPORT,
+  return peer < 0
+             ? LCOMM_OK
+             : lcomm_fail_peer(comm, LCOMM_ERR_TRANSPORT, peer,
                                "%s #%u: the network to %s %s. Is the host on, and its cable in?",
                                lcomm_collective_name(oldest->run->plan->collective),
                                oldest->sequence, lcomm_comm_who(comm, peer, who, sizeof(who)), why);
@@ -84,17 +60,27 @@ static lcomm_status check_network(lcomm_comm *comm, double since_s) {
 
 /* The patience counts from the begin of the wait: a rank that computed for a
  * long time between two calls has not made anybody late. */
-static lcomm_status check_deadline(lcomm_comm *comm, double since_s) {
+lcomm_status lcomm_operation_check(lcomm_comm *comm, const lcomm_operation *operation,
+                                   double since_s) {
+  double moved_s = operation->moved_s > since_s ? operation->moved_s : since_s;
+  bool behind_own = !operation->run->admitted && operation->run->held_by < 0;
+  if (behind_own || lcomm_operation_waits_for_device(operation)) {
+    return LCOMM_OK; /* older operations of this rank, or its device, are looked after */
+  }
+  return lcomm_diagnose(comm, operation, lcomm_clock_s() - moved_s);
+}
+
+static lcomm_status check_oldest(lcomm_comm *comm, double since_s) {
   const lcomm_operation *oldest = comm->first;
-  return oldest && is_late(comm, oldest, since_s) ? give_up(comm, oldest)
-                                                  : check_network(comm, since_s);
+  lcomm_status status = oldest ? lcomm_operation_check(comm, oldest, since_s) : LCOMM_OK;
+  return status == LCOMM_OK ? check_network(comm, since_s) : status;
 }
 
 lcomm_status lcomm_operations_check(lcomm_comm *comm) {
   for (const lcomm_operation *it = comm->first; it; it = it->next) {
     bool awaited = it->detached || it->tested_s > 0;
-    if (awaited && is_late(comm, it, it->tested_s)) {
-      lcomm_status status = give_up(comm, it);
+    lcomm_status status = awaited ? lcomm_operation_check(comm, it, it->tested_s) : LCOMM_OK;
+    if (status != LCOMM_OK) {
       lcomm_operations_cancel(comm, status);
       return status;
     }
@@ -146,7 +132,7 @@ lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag) {
     }
     if (idle(comm, idle_since_s)) {
       lcomm_tickets_tell(comm);
-      status = check_deadline(comm, since_s);
+      status = check_oldest(comm, since_s);
     }
     if (status != LCOMM_OK) {
       lcomm_operations_cancel(comm, status);

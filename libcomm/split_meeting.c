@@ -26,8 +26,9 @@ static lcomm_status start(lcomm_split_meeting *m, int member, bool receives, voi
   it->under_way = status == LCOMM_OK;
   if (status != LCOMM_OK) {
     char who[96];
-    return lcomm_fail(m->parent, status, "lcomm_split with %s: %s",
-                      lcomm_comm_who(m->parent, peer, who, sizeof(who)), link->table->why(link));
+    return lcomm_fail_peer(m->parent, status, peer, "lcomm_split with %s: %s",
+                           lcomm_comm_who(m->parent, peer, who, sizeof(who)),
+                           link->table->why(link));
   }
   return LCOMM_OK;
 }
@@ -39,9 +40,9 @@ static lcomm_status look(lcomm_split_meeting *m, lcomm_split_message *it) {
   lcomm_transport *link = lcomm_comm_link(m->parent, it->peer);
   lcomm_status status = link->table->test(link, &it->transfer, &over, it->receives ? &size : NULL);
   if (status != LCOMM_OK) {
-    return lcomm_fail(m->parent, status, "lcomm_split with %s: %s",
-                      lcomm_comm_who(m->parent, it->peer, who, sizeof(who)),
-                      link->table->why(link));
+    return lcomm_fail_peer(m->parent, status, it->peer, "lcomm_split with %s: %s",
+                           lcomm_comm_who(m->parent, it->peer, who, sizeof(who)),
+                           link->table->why(link));
   }
   it->under_way = !over;
   if (over && size != it->size) {
@@ -85,11 +86,12 @@ static lcomm_status give_up(const lcomm_split_meeting *m) {
   while (!it->under_way) {
     it++;
   }
-  return lcomm_fail(m->parent, LCOMM_ERR_TIMEOUT,
-                    "lcomm_split: %s %s for %.0f s. It may be dead, stopped, or in another call. "
-                    "LCOMM_TIMEOUT_S sets the patience.",
-                    lcomm_comm_who(m->parent, it->peer, who, sizeof(who)),
-                    it->receives ? "has sent nothing" : "takes nothing", patience_s(m));
+  return lcomm_fail_peer(
+      m->parent, LCOMM_ERR_TIMEOUT, it->peer,
+      "lcomm_split: %s %s for %.0f s. It may be dead, stopped, or in another call. "
+      "LCOMM_TIMEOUT_S sets the patience.",
+      lcomm_comm_who(m->parent, it->peer, who, sizeof(who)),
+      it->receives ? "has sent nothing" : "takes nothing", patience_s(m));
 }
 
 /* A moment's rest; sleeps when nothing has happened for longer. */

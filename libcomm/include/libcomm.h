@@ -24,8 +24,14 @@
  *           Bad arguments never crash and never touch a buffer.
  *   Sticky  Once an operation failed on a communicator, peers are told, and
  *           every later call on it returns the same error on all ranks.
- *           lcomm_destroy() is then the only useful call. No call waits
- *           longer than the time-out (LCOMM_TIMEOUT_S) without progress.
+ *           lcomm_destroy() is then the only useful call. That is so also when
+ *           one rank alone finds no memory for a collective. No call waits
+ *           longer than the time-out (LCOMM_TIMEOUT_S) without progress, and
+ *           up to a second more to find out with the others whose fault it is:
+ *           all ranks report the same one, which names the rank that is dead,
+ *           stopped or late, or the link or host that is down. A rank that has
+ *           not been inside libcomm for half the time-out, and has no progress
+ *           thread, cannot be told from a stopped one.
  *   Equal   Collectives must be called by all ranks of a communicator in the
  *           same order with the same count, dtype, operation and root. A
  *           difference is detected and named on every rank

@@ -144,6 +144,7 @@ lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) 
   comm->next[LCOMM_SERIES_BUCKETS] = 1;
   pthread_mutex_init(&comm->lock, NULL);
   lcomm_ticket_book_init(&comm->tickets);
+  fuzz_require(lcomm_failure_state_make(comm), "there is memory");
   return comm;
 }
 
@@ -153,6 +154,7 @@ void fuzz_comm_free(lcomm_comm *comm) {
     lcomm_links_memory_free(&comm->links, link->memory[i]);
   }
   pthread_mutex_destroy(&comm->lock);
+  lcomm_failure_state_free(comm);
   free(comm->topo.host);
   free(comm->links.of);
   free(comm);

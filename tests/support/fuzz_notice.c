@@ -68,6 +68,14 @@ static void hear_ticket(lcomm_comm *comm, fuzz_link *link, fuzz_bytes *in) {
   link->has_notice = true;
 }
 
+/* A probe or an answer to one. */
+static void hear_probe(fuzz_link *link, fuzz_bytes *in) {
+  int32_t kind = LCOMM_NOTICE_PROBE + fuzz_u8(in) % 2;
+  memcpy(link->notice, &kind, sizeof(kind));
+  fuzz_take(in, link->notice + sizeof(kind), 120);
+  link->has_notice = true;
+}
+
 static void hear(lcomm_comm *comm, fuzz_link *link) {
   lcomm_status status = lcomm_comm_listen(comm);
   fuzz_require((int)status == atomic_load(&comm->status), "listening returns the error in force");
@@ -88,6 +96,8 @@ void lcomm_fuzz_notice(const uint8_t *data, size_t size) {
     memset(link.notice, 0, sizeof(link.notice));
     if (event == 1) {
       hear_ticket(comm, &link, &in);
+    } else if (event == 2) {
+      hear_probe(&link, &in);
     } else {
       size_t length = fuzz_u16(&in) % (LCOMM_NOTICE_SIZE + 1);
       fuzz_take(&in, link.notice, length);

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /* Byte 0: ranks, byte 1: our own, then events. An event begins with a byte: 0 an
- * operation begins here (fuzz_notice.c: operation), 1 a ticket comes, else a notice of
- * the two bytes of size that follow. */
+ * operation begins here (fuzz_notice.c: operation), 1 a ticket comes, 2 a probe or an answer
+ * to one, else a notice of the two bytes of size that follow. */
 void lcomm_fuzz_notice(const uint8_t *data, size_t size);
 
 #endif
