@@ -12,6 +12,7 @@
 #include "libcomm/driver.h"
 #include "libcomm/entry.h"
 #include "libcomm/flow.h"
+#include "libcomm/lost.h"
 #include "libcomm/residual.h"
 
 /* --------------------------------------------------------------- queries */
@@ -135,6 +136,7 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
   }
   lcomm_capture_free(comm->capture);
   lcomm_topo_free(&comm->topo);
+  lcomm_failure_state_free(comm);
   pthread_mutex_destroy(&comm->lock);
   free(comm);
 }
@@ -150,6 +152,10 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   if (comm->first && atomic_load(&comm->status) == LCOMM_OK) {
     lcomm_fail(comm, LCOMM_ERR_ABORTED,
                "lcomm_destroy was called with operations in flight; wait for them first");
+  }
+  lcomm_fault lost;
+  if (atomic_load(&comm->status) == LCOMM_OK && lcomm_lost_find(comm, &lost)) {
+    (void)lcomm_fault_declare(comm, &lost); /* peers find it by themselves: nobody listens */
   }
   lcomm_status status = lcomm_comm_listen(comm);
   if (status == LCOMM_OK) {

@@ -11,6 +11,7 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/base/text.h"
+#include "libcomm/lost.h"
 #include "libcomm/op.h"
 
 static const double AGAIN_S = 0.05;
@@ -89,6 +90,7 @@ static lcomm_status report(lcomm_comm *comm, const lcomm_fault *fault) {
              lcomm_comm_who(comm, comm->rank, who, sizeof(who)), fault->text);
   }
   if (lcomm_comm_stick(comm, (lcomm_status)fault->status, sentence)) {
+    lcomm_lost_add(comm, fault);
     if (fault->author == comm->rank) {
       lcomm_log_error(sentence);
     }
@@ -162,6 +164,12 @@ lcomm_status lcomm_fault_agree(lcomm_comm *comm, const lcomm_fault *fault, int t
   listen(comm);
   it->running = false;
   return report(comm, &it->fault);
+}
+
+lcomm_status lcomm_fault_declare(lcomm_comm *comm, const lcomm_fault *fault) {
+  lcomm_status status = report(comm, fault);
+  lcomm_fault_tell(comm, fault);
+  return status;
 }
 
 lcomm_status lcomm_fault_hear(lcomm_comm *comm, const void *notice) {

@@ -16,6 +16,7 @@
 #include "libcomm/base/status.h"
 #include "libcomm/driver.h"
 #include "libcomm/hello.h"
+#include "libcomm/lost.h"
 #include "libcomm/op.h"
 #include "libcomm/plan/policy_match.h"
 
@@ -203,6 +204,7 @@ static void take_processes(lcomm_comm *comm, const lcomm_hello *all) {
     comm->processes[i] = (lcomm_process){all[i].identity.host_hash, all[i].identity.pid};
   }
   comm->agreement.listen_s = LCOMM_FAULT_LISTEN_S;
+  lcomm_lost_forget(comm);
 }
 
 static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, making *m) {

@@ -252,6 +252,8 @@ LCOMM_API lcomm_status lcomm_split(lcomm_comm *comm, int color, int key, const l
  * been waited for; if they were not, this is an abort. NULL is allowed.
  * Buffers of operations that failed may be read by a slow peer until the
  * process ends MPI; they are never written after this call returns.
+ * A rank that another communicator of this process has given up, dead or silent
+ * for the time-out, is not waited for again: the error then says so.
  * Returns LCOMM_OK, or the communicator's sticky error. */
 LCOMM_API lcomm_status lcomm_destroy(lcomm_comm *comm);
 
