@@ -222,8 +222,13 @@ LCOMM_API lcomm_status lcomm_create(const lcomm_boot *boot, const lcomm_config *
  *                     when all ranks are on one host. LCOMM_PORT overrides
  *                     MASTER_PORT; under torchrun, which listens there
  *                     itself, the port after it is taken; default 29600
- *   LCOMM_TOKEN       a secret of the job: who connects without it is refused.
- *                     It travels unencrypted
+ *   LCOMM_TOKEN       a secret of the job: who connects to the store without it
+ *                     is refused. It travels unencrypted, and protects the store
+ *                     alone: not the connections that carry data. Those of UCX
+ *                     are refused to other hosts by their addresses while a
+ *                     communicator is made, and to all afterwards; users of the
+ *                     job's hosts, and who can forge addresses or change packets,
+ *                     are kept out by a private network or a firewall only
  * LOCAL_RANK is not needed: who shares a host is found out. A process without any of
  * these variables is a world of one.
  * All waits last up to the time-out (LCOMM_TIMEOUT_S): ranks may start one after the

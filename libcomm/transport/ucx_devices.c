@@ -129,6 +129,8 @@ void lcomm_ucx_devices_choose(const interfaces *all, int size, int rank,
                               const lcomm_ucx_names *names, char *devices) {
   devices[0] = '\0';
   if (!has_other_hosts(all, size, rank)) {
+    bool known = all[rank].count > 0; /* else a host without IPv4 is like all others */
+    snprintf(devices, LCOMM_UCX_DEVICES_MAX, "%s", known ? LOOPBACK : "");
     return;
   }
   list_by(IN_ALL_NETWORKS, all, size, rank, names, devices);

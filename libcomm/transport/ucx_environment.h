@@ -15,10 +15,11 @@
 
 #include <stdbool.h>
 
-/* Show all variables but those that begin with `hidden` (NULL: hide none),
- * then `standard`, strings "NAME=value" ended by NULL: they count where the
- * variable is not set. False when memory ran out; nothing is changed then.
- * lcomm_ucx_environment_leave shows the program's own variables again. */
+/* Show all variables but those that begin with `hidden` (NULL: hide none); those
+ * of the user that begin with LCOMM_ and then `hidden` are shown without LCOMM_,
+ * too, because not all parts of UCX 1.13 read private ones; then `standard`, strings "NAME=value"
+ * ended by NULL: they count where the variable is not set. False when memory ran out; nothing is
+ * changed then. lcomm_ucx_environment_leave shows the program's own variables again. */
 bool lcomm_ucx_environment_enter(const char *hidden, const char *const *standard);
 void lcomm_ucx_environment_leave(void);
 

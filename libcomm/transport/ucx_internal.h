@@ -7,8 +7,8 @@
  * peer. A UCX tag is 64 bits: the sender's rank above the 32 bits of the
  * caller's tag, and one bit that sets our own messages apart.
  *
- * UCX trusts its peers: who can reach the sockets that it opens can disturb or
- * crash it. It belongs into a network of one's own.
+ * UCX trusts its peers: who can connect to the ports that it opens can end the
+ * process. Who can: ucx_listeners.h.
  */
 
 #include "libcomm/transport/transport.h"

@@ -288,6 +288,9 @@ static lcomm_status ucx_open(const lcomm_transport_setup *setup, lcomm_transport
   lcomm_status status = LCOMM_OK;
   lcomm_ucx_interfaces *interfaces = lcomm_ucx_link_devices(setup, devices);
   lcomm_ucx_transport *t = create(setup, devices, &status, why);
+  if (t && interfaces) {
+    lcomm_ucx_listeners_admit(&t->place.listeners, interfaces, setup->size);
+  }
   lcomm_status linked = lcomm_ucx_link_all(t, setup, link_why);
   if (!t) {
     free(interfaces);
@@ -299,6 +302,8 @@ static lcomm_status ucx_open(const lcomm_transport_setup *setup, lcomm_transport
     lcomm_ucx_close(&t->base, false);
     return linked;
   }
+  lcomm_ucx_listeners_close(&t->place.listeners);
+  lcomm_ucx_listeners_dismiss_silent(&t->place.listeners);
   lcomm_ucx_listen(t);
   why[0] = '\0';
   *transport = &t->base;

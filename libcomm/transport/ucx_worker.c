@@ -68,14 +68,32 @@ static lcomm_status context_create(ucp_context_h *context, char *why) {
   return status == UCS_OK ? LCOMM_OK : fail(status, "UCX finds no device it may use", why);
 }
 
+/* The ports that the worker has opened since `before`. */
+static void find_listeners(lcomm_ucx_place *place, const lcomm_ucx_listeners *before) {
+  ucp_worker_attr_t own = {.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS};
+  if (lcomm_ucx.ucp_worker_query(place->worker, &own) == UCS_OK) {
+    lcomm_ucx_listeners_of(before, own.address, own.address_length, &place->listeners);
+    lcomm_ucx.ucp_worker_release_address(place->worker, own.address);
+  }
+}
+
 static lcomm_status worker_create(lcomm_ucx_place *place, char *why) {
+  lcomm_ucx_listeners before;
   ucp_worker_params_t params = {
       .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS,
       .thread_mode = UCS_THREAD_MODE_SERIALIZED,
       .flags = UCP_WORKER_FLAG_IGNORE_REQUEST_LEAK, /* after a failure some never end */
   };
+  bool known = lcomm_ucx_listeners_find(&before);
   ucs_status_t status = lcomm_ucx.ucp_worker_create(place->context, &params, &place->worker);
-  return status == UCS_OK ? LCOMM_OK : fail(status, "UCX cannot open its devices", why);
+  if (status != UCS_OK) {
+    return fail(status, "UCX cannot open its devices", why);
+  }
+  place->listeners.count = 0;
+  if (known) {
+    find_listeners(place, &before);
+  }
+  return LCOMM_OK;
 }
 
 static lcomm_status place_create(lcomm_ucx_place *place, char *why) {

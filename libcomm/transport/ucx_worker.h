@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "libcomm/transport/ucx_api.h"
+#include "libcomm/transport/ucx_listeners.h"
 
 /* For tests on emulated devices: as if UCX knew their memory. */
 extern bool lcomm_ucx_assume_devices;
@@ -22,6 +23,7 @@ typedef struct lcomm_ucx_place {
   ucp_context_h context;
   ucp_worker_h worker; /* NULL when closed */
   bool takes_devices;  /* messages may lie in memory of a CUDA device */
+  lcomm_ucx_listeners listeners;
 } lcomm_ucx_place;
 
 /* After lcomm_ucx_load. `devices` are those to use where TCP is all there is,
