@@ -14,6 +14,7 @@
 #include "libcomm/flow.h"
 #include "libcomm/lost.h"
 #include "libcomm/residual.h"
+#include "libcomm/siblings.h"
 
 /* --------------------------------------------------------------- queries */
 
@@ -148,6 +149,7 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   if (lcomm_is_child(comm)) {
     return lcomm_refuse_child(comm);
   }
+  lcomm_siblings_remove(comm);
   lcomm_driver_stop(comm);
   if (comm->first && atomic_load(&comm->status) == LCOMM_OK) {
     lcomm_fail(comm, LCOMM_ERR_ABORTED,

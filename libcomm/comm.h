@@ -19,6 +19,7 @@
 #include "libcomm/ticket.h"
 #include "libcomm/trace.h"
 #include "libcomm/transport/links.h"
+#include "libcomm/turn.h"
 
 typedef struct lcomm_run lcomm_run;             /* exec.h */
 typedef struct lcomm_operation lcomm_operation; /* op.h */
@@ -56,6 +57,12 @@ struct lcomm_comm {
   struct lcomm_capture *capture; /* capture.h; NULL: off */
   lcomm_trace *trace;            /* NULL: off */
   struct lcomm_driver *driver;   /* driver.h; NULL: calls alone make progress */
+
+  /* Without a driver: whose turn it is, and the others of the process (siblings.h). */
+  lcomm_turn turn;
+  lcomm_comm *sibling_next, *sibling_previous;
+  bool is_sibling;
+  atomic_uint in_flight; /* operations, for a look from outside */
 
   /* Errors. status is sticky; lock guards error and the abort text, which
    * other threads may write. */

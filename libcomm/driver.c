@@ -60,8 +60,7 @@ pthread_mutex_t *lcomm_driver_guard(lcomm_driver *driver) {
 
 /* ------------------------------------------------------------- the thread */
 
-/* One round. True when something moved. */
-static bool drive(lcomm_comm *comm) {
+bool lcomm_drive(lcomm_comm *comm) {
   bool moved = false;
   if (atomic_load(&comm->status) != LCOMM_OK) {
     lcomm_operations_move(comm, &moved); /* cancels what is left */
@@ -118,7 +117,7 @@ static void *run_thread(void *argument) {
     if (atomic_load(&driver->stop)) {
       break;
     }
-    quiet = drive(driver->comm) ? 0 : quiet + 1;
+    quiet = lcomm_drive(driver->comm) ? 0 : quiet + 1;
     if (driver->comm->trace) {
       lcomm_trace_tick(driver->comm->trace);
     }

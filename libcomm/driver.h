@@ -27,6 +27,10 @@ void lcomm_driver_leave(lcomm_driver *driver);
 /* There may be something to do. Any thread, without the lock. */
 void lcomm_driver_kick(lcomm_driver *driver);
 
+/* One round for a communicator whose turn the caller has: start the buckets that are
+ * ready, move its operations. True when something moved. What fails, fails there. */
+bool lcomm_drive(lcomm_comm *comm);
+
 /* The lock that guards the communicator's numbers. */
 pthread_mutex_t *lcomm_driver_guard(lcomm_driver *driver);
 

@@ -30,6 +30,8 @@ __attribute__((warn_unused_result)) static inline lcomm_status lcomm_enter(lcomm
   }
   if (comm->driver) {
     lcomm_driver_enter(comm->driver);
+  } else {
+    lcomm_turn_enter(&comm->turn);
   }
   return LCOMM_OK;
 }
@@ -37,6 +39,8 @@ __attribute__((warn_unused_result)) static inline lcomm_status lcomm_enter(lcomm
 static inline void lcomm_leave(lcomm_comm *comm) {
   if (comm->driver) {
     lcomm_driver_leave(comm->driver);
+  } else {
+    lcomm_turn_leave(&comm->turn);
   }
 }
 

@@ -53,13 +53,8 @@ static void forget_all(void) {
   hooks = NULL;
 }
 
-void lcomm_exit_hook_add(lcomm_exit_hook *hook) {
-  static bool registered;
-  pthread_mutex_lock(&lock);
-  if (!registered) {
-    registered = atexit(run_all) == 0;
-    pthread_atfork(NULL, NULL, forget_all);
-  }
+/* The caller has the lock. */
+static void append(lcomm_exit_hook *hook) {
   hook->process = (long)getpid();
   hook->added = true;
   hook->next = NULL;
@@ -68,6 +63,18 @@ void lcomm_exit_hook_add(lcomm_exit_hook *hook) {
     end = &(*end)->next;
   }
   *end = hook;
+}
+
+void lcomm_exit_hook_add(lcomm_exit_hook *hook) {
+  static bool registered;
+  pthread_mutex_lock(&lock);
+  if (!registered) {
+    registered = atexit(run_all) == 0;
+    pthread_atfork(NULL, NULL, forget_all);
+  }
+  if (!hook->added) {
+    append(hook);
+  }
   pthread_mutex_unlock(&lock);
 }
 

@@ -21,7 +21,8 @@ typedef struct lcomm_exit_hook {
   struct lcomm_exit_hook *next;
 } lcomm_exit_hook;
 
-/* From here on it runs when the process exits, once. Any thread. */
+/* From here on it runs when the process exits, once. One that was added already stays
+ * where it is. Any thread. */
 void lcomm_exit_hook_add(lcomm_exit_hook *hook);
 
 /* It will not run any more. Returns whether it had been added and has not run.

@@ -19,6 +19,7 @@
 #include "libcomm/lost.h"
 #include "libcomm/op.h"
 #include "libcomm/plan/policy_match.h"
+#include "libcomm/siblings.h"
 
 /* What the making of a communicator knows besides the communicator itself. */
 typedef struct making {
@@ -256,6 +257,7 @@ lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
   made->rank = origin->boot.rank;
   made->origin = *origin;
   lcomm_fork_watch();
+  lcomm_turn_prepare();
   made->fork_generation = lcomm_fork_generation;
   made->process = (long)getpid();
   made->number = 1 + atomic_fetch_add(&numbers, 1);
@@ -268,6 +270,9 @@ lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
     made->origin = (lcomm_origin){.boot = origin->boot}; /* the caller's again */
     lcomm_comm_free(made, true);
     return status;
+  }
+  if (!made->driver) {
+    lcomm_siblings_add(made);
   }
   *comm = made;
   return LCOMM_OK;

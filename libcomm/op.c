@@ -28,6 +28,12 @@ static lcomm_operation *take(lcomm_comm *comm) {
   return operation;
 }
 
+/* Written by whoever has the turn; no exchange is needed. */
+static void count_in_flight(lcomm_comm *comm, int change) {
+  unsigned now = atomic_load_explicit(&comm->in_flight, memory_order_relaxed);
+  atomic_store_explicit(&comm->in_flight, now + (unsigned)change, memory_order_relaxed);
+}
+
 static void append(lcomm_comm *comm, lcomm_operation *operation) {
   operation->previous = comm->last;
   operation->next = NULL;
@@ -37,6 +43,7 @@ static void append(lcomm_comm *comm, lcomm_operation *operation) {
     comm->first = operation;
   }
   comm->last = operation;
+  count_in_flight(comm, 1);
 }
 
 static void detach(lcomm_comm *comm, lcomm_operation *operation) {
@@ -50,6 +57,7 @@ static void detach(lcomm_comm *comm, lcomm_operation *operation) {
   } else {
     comm->last = operation->previous;
   }
+  count_in_flight(comm, -1);
 }
 
 lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,

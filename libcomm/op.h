@@ -78,6 +78,10 @@ lcomm_status lcomm_operation_check(lcomm_comm *comm, const lcomm_operation *oper
                                    double since_s);
 bool lcomm_operation_waits_for_device(const lcomm_operation *operation);
 
+/* Sleep until something may have arrived for this communicator, or for another one of
+ * the process that has operations in flight, but no longer than limit_s. */
+void lcomm_comm_sleep(lcomm_comm *comm, double limit_s);
+
 /* Has a peer of an operation that a stream waits for, or that is tested now and then,
  * been silent for too long? TIMEOUT then. Is a peer's host out of reach? TRANSPORT. All
  * operations are over then. */

@@ -9,26 +9,37 @@
 #include "libcomm/diagnose.h"
 #include "libcomm/op.h"
 #include "libcomm/run_device.h"
+#include "libcomm/siblings.h"
 
 /* A rank that has nothing to do looks again at once for a moment, then gives
  * its core away, and sleeps when nothing has moved for longer. With more ranks
- * than processors somebody else needs the core right now. True after a sleep. */
+ * than processors somebody else needs the core right now. Meanwhile other communicators
+ * of the process are moved. True when the deadline is worth a look. */
 static bool idle(lcomm_comm *comm, double idle_since_s) {
   enum { SPINS = 64, SPINS_CROWDED = 4 };
   static const double AWAKE_S = 100e-6, SLEEP_S = 0.05;
   if (comm->quiet_polls < (comm->crowded ? SPINS_CROWDED : SPINS)) {
     return false;
   }
+  bool others_moved = lcomm_siblings_move(comm);
   if (lcomm_clock_s() - idle_since_s < AWAKE_S) {
     sched_yield();
     return false;
   }
+  if (!others_moved) {
+    lcomm_comm_sleep(comm, SLEEP_S);
+  }
+  return true;
+}
+
+void lcomm_comm_sleep(lcomm_comm *comm, double limit_s) {
   lcomm_links_nap nap;
   lcomm_links_prepare(&comm->links, &nap, -1);
   nap.blind |= comm->device_works > 0;
-  comm->overslept = lcomm_links_doze(&nap, SLEEP_S);
+  bool joined = lcomm_siblings_prepare(comm, &nap);
+  comm->overslept = lcomm_links_doze(&nap, limit_s);
   lcomm_links_awake(&comm->links);
-  return true;
+  lcomm_siblings_awake(comm, joined);
 }
 
 /* It is the program's own device that has not come to the call yet, or is at work for

@@ -10,6 +10,7 @@
 #include "libcomm/hold.h"
 #include "libcomm/residual.h"
 #include "libcomm/run_device.h"
+#include "libcomm/siblings.h"
 
 /* ------------------------------------------------------------------ runs */
 
@@ -149,8 +150,10 @@ static lcomm_status move_on(lcomm_comm *comm) {
   return status;
 }
 
-/* Tests wait, too: the first one that finds nothing begins the patience. */
-static void test_patience(lcomm_comm *comm, lcomm_operation *operation) {
+/* Tests wait, too: others are moved meanwhile, and the first test that finds nothing
+ * begins the patience. */
+static void keep_waiting(lcomm_comm *comm, lcomm_operation *operation) {
+  lcomm_siblings_move(comm);
   if (!(operation->tested_s > 0)) {
     operation->tested_s = lcomm_clock_s();
   }
@@ -171,7 +174,7 @@ static lcomm_status test(lcomm_comm *comm, lcomm_request *request, int *done) {
     (void)move_on(comm); /* what fails ends the operation */
   }
   if (!operation->over) {
-    test_patience(comm, operation);
+    keep_waiting(comm, operation);
   }
   *done = operation->over;
   return operation->over ? collect(comm, request) : LCOMM_OK;
@@ -214,6 +217,7 @@ lcomm_status lcomm_progress(lcomm_comm *comm) {
     return status;
   }
   status = progress(comm);
+  lcomm_siblings_move(comm);
   lcomm_leave(comm);
   return status;
 }

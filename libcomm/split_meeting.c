@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/siblings.h"
 
 enum { GATHER_TAG = LCOMM_TAG_CONTROL | 8, SPREAD_TAG = LCOMM_TAG_CONTROL | 9 };
 
@@ -98,14 +99,12 @@ static lcomm_status give_up(const lcomm_split_meeting *m) {
 static void rest(lcomm_comm *comm, unsigned quiet) {
   enum { YIELDS = 32 };
   static const double SLEEP_S = 0.05;
+  bool others_moved = lcomm_siblings_move(comm);
   if (quiet < YIELDS) {
     sched_yield();
-    return;
+  } else if (!others_moved) {
+    lcomm_comm_sleep(comm, SLEEP_S);
   }
-  lcomm_links_nap nap;
-  lcomm_links_prepare(&comm->links, &nap, -1);
-  lcomm_links_doze(&nap, SLEEP_S);
-  lcomm_links_awake(&comm->links);
 }
 
 /* Until all messages are over. Meanwhile the parent's operations move on, and

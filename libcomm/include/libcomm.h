@@ -384,7 +384,10 @@ LCOMM_API lcomm_status lcomm_barrier(lcomm_comm *comm);
 LCOMM_API lcomm_status lcomm_ibarrier(lcomm_comm *comm, lcomm_request *request);
 
 /* Move all running operations forward without waiting. Call it now and then
- * from a long computation so that the wire stays busy. */
+ * from a long computation so that the wire stays busy.
+ * Operations are moved in every communicator of the process while a thread waits, tests
+ * or calls this in one of them, unless another thread is inside a call on it: ranks may
+ * wait for what they have started on several communicators in different orders. */
 LCOMM_API lcomm_status lcomm_progress(lcomm_comm *comm);
 
 /* test: *done = 1 if the operation is over, else 0; wait: return when it is.

@@ -202,31 +202,34 @@ int lcomm_links_unreachable(lcomm_links *links, char *why) {
 }
 
 void lcomm_links_prepare(lcomm_links *links, lcomm_links_nap *nap, int extra) {
-  memset(nap, 0, sizeof(*nap));
+  nap->count = 0;
+  nap->busy = nap->blind = false;
   if (extra >= 0) {
     nap->watched[nap->count++] = (struct pollfd){.fd = extra, .events = POLLIN};
   }
+  lcomm_links_join(links, nap);
+}
+
+void lcomm_links_join(lcomm_links *links, lcomm_links_nap *nap) {
   for (int i = 0; i < links->count; i++) {
     const lcomm_transport_table *table = links->open[i]->table;
     int fd = table->arm ? table->arm(links->open[i]) : LCOMM_ARM_NEVER;
     nap->busy |= fd == LCOMM_ARM_BUSY;
-    nap->blind |= fd == LCOMM_ARM_NEVER;
-    if (fd >= 0) {
+    nap->blind |= fd == LCOMM_ARM_NEVER || nap->count == LCOMM_NAP_MAX;
+    if (fd >= 0 && nap->count < LCOMM_NAP_MAX) {
       nap->watched[nap->count++] = (struct pollfd){.fd = fd, .events = POLLIN};
     }
   }
 }
 
-bool lcomm_links_doze(const lcomm_links_nap *nap, double limit_s) {
+bool lcomm_links_doze(lcomm_links_nap *nap, double limit_s) {
   static const double BLIND_S = 50e-6;
-  struct pollfd watched[LCOMM_LINKS_MAX + 1];
   if (nap->busy) {
     return false;
   }
   double doze_s = nap->blind && limit_s > BLIND_S ? BLIND_S : limit_s;
   struct timespec limit = {(time_t)doze_s, (long)(1e9 * (doze_s - (double)(time_t)doze_s))};
-  memcpy(watched, nap->watched, sizeof(watched));
-  int rang = ppoll(watched, nap->count, &limit, NULL); /* whatever woke us, all is looked at */
+  int rang = ppoll(nap->watched, nap->count, &limit, NULL); /* whatever woke us, all is looked at */
   return rang == 0 && !nap->blind;
 }
 

@@ -13,7 +13,7 @@
 
 #include "libcomm/transport/transport.h"
 
-enum { LCOMM_LINKS_MAX = 4, LCOMM_LINKS_WHY_MAX = 512 };
+enum { LCOMM_LINKS_MAX = 4, LCOMM_LINKS_WHY_MAX = 512, LCOMM_NAP_MAX = 128 };
 
 typedef struct lcomm_links_memory lcomm_links_memory;
 
@@ -75,16 +75,19 @@ void lcomm_links_memory_leave(lcomm_links *links);
 /* Sleeping until something arrives, in three parts, so that a lock need not be
  * held in the middle one: prepare fills a set, doze waits for it for at most
  * `limit_s`, awake ends it. A transport that is busy makes doze return at once;
- * one that cannot tell makes it short. extra: one more file descriptor, or -1.
- * doze is true when it ran to its limit although every transport could have told. */
+ * one that cannot tell makes it short. extra: one more file descriptor, or -1. join
+ * adds other links to a nap that was prepared; where there is no room for them it makes
+ * the nap short. doze is true when it ran to its limit although every transport could
+ * have told. */
 typedef struct lcomm_links_nap {
-  struct pollfd watched[LCOMM_LINKS_MAX + 1];
+  struct pollfd watched[LCOMM_NAP_MAX];
   nfds_t count;
   bool busy, blind;
 } lcomm_links_nap;
 
 void lcomm_links_prepare(lcomm_links *links, lcomm_links_nap *nap, int extra);
-bool lcomm_links_doze(const lcomm_links_nap *nap, double limit_s);
+void lcomm_links_join(lcomm_links *links, lcomm_links_nap *nap);
+bool lcomm_links_doze(lcomm_links_nap *nap, double limit_s);
 void lcomm_links_awake(lcomm_links *links);
 
 #endif
