@@ -102,6 +102,7 @@ CODEC_SOURCES := $(wildcard tools/codec/*.c)
 TRACE_SOURCES := $(wildcard tools/trace/*.c)
 INFO_SOURCES := $(wildcard tools/info/*.c)
 CUDA_BENCH_SOURCES := $(wildcard tools/cuda/*.c)
+SOAK_SOURCES := $(wildcard tools/soak/*.c)
 DOOR_SOURCES := $(wildcard libcomm/doors/mpi/*.c)
 # What of the door knows nothing of MPI, for tests that run alone.
 DOOR_PARTS := $(filter %/greeting.c %/words.c %/pattern.c %/lasting.c %/watch.c %/report.c %/report_cell.c %/report_text.c,$(DOOR_SOURCES))
@@ -208,6 +209,9 @@ $(BUILD)/tools/trace_merge: $(call OBJ,tools/trace_merge.c tools/codec/table.c t
   $(TRACE_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
 	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) -o $@
 
+$(BUILD)/tools/soak_bench: $(call OBJ,tools/soak_bench.c $(SOAK_SOURCES)) $(SAN_OBJECTS) $(ARCHIVE)
+	$(LINK) $(ARCHIVE) $(LIB_LIBS) -o $@
+
 $(BUILD)/tools/libcomm-info: $(call OBJ,tools/libcomm-info.c $(INFO_SOURCES)) $(SAN_OBJECTS) $(ARCHIVE)
 	$(LINK) $(ARCHIVE) $(PUBLIC) $(LIB_LIBS) -o $@
 
@@ -249,7 +253,7 @@ $(CLIENTS): $(BUILD)/tests/clients/%: $(BUILD)/tests/clients/%.c.o
 	$(LINK) $(MPI_LIBS) $(BLAS_LIBS) -lm -o $@
 
 -include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(DOOR_OBJECTS) $(CU_OBJECTS) $(SUPPORT_OBJECTS) \
-  $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES)))
+  $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(SOAK_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES)))
 
 # -------------------------------------------------------------- everyday use
 # deps may install the very packages whose flags were asked for above, so what
