@@ -12,6 +12,7 @@ benchmark=soak
 # shellcheck source=tools/bench/common
 BUILD=$build source tools/bench/common
 export LCOMM_TIMEOUT_S=${LCOMM_TIMEOUT_S:-60}
+export LCOMM_RUN_CACHE=2M # hardly a shape comes twice: at its bound before the middle
 failed=0
 
 # soak NAME RANKS OPTION...
