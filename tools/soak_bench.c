@@ -69,11 +69,12 @@ static int read_options(int argc, char **argv, soak_options *o) {
 
 enum { HELD_MEMORY_KIB, HELD_DESCRIPTORS, HELD_COUNT };
 
+/* Of memory that several processes map, each has its part. */
 static void look(int64_t *held) {
   char line[128];
   long long kib = 0;
-  FILE *file = fopen("/proc/self/status", "r");
-  while (file && fgets(line, sizeof line, file) && sscanf(line, "VmRSS: %lld", &kib) != 1) {
+  FILE *file = fopen("/proc/self/smaps_rollup", "r");
+  while (file && fgets(line, sizeof line, file) && sscanf(line, "Pss: %lld", &kib) != 1) {
   }
   if (file) {
     fclose(file);

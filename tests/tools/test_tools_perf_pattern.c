@@ -27,7 +27,7 @@ static unsigned char sent[RANKS_MAX][RANKS_MAX * COUNT * 8];
 static unsigned char result[RANKS_MAX * COUNT * 8];
 
 static lcomm_perf_call call_of(lcomm_perf_kind kind, lcomm_dtype dtype, lcomm_op op) {
-  return (lcomm_perf_call){lcomm_perf_collective_of(kind), COUNT, dtype, op, 1, 1};
+  return (lcomm_perf_call){lcomm_perf_collective_of(kind), COUNT, dtype, op, 1, 1, 0};
 }
 
 static void send_all(const lcomm_perf_pattern *pattern, const lcomm_perf_call *call) {
