@@ -185,6 +185,12 @@ lcomm_status lcomm_fault_hear(lcomm_comm *comm, const void *notice) {
   }
   bool known = fault->status < 0 && fault->status >= LCOMM_ERR_INTERNAL;
   fault->status = known ? fault->status : LCOMM_ERR_REMOTE;
+  if (fault->text[0] == '\0') {
+    char who[96];
+    snprintf(fault->text, sizeof(fault->text), "%s tells of an error without a sentence: %s",
+             lcomm_comm_who(comm, fault->author, who, sizeof(who)),
+             lcomm_status_string((lcomm_status)fault->status));
+  }
   if (heard.asks && atomic_load(&comm->status) != LCOMM_OK && comm->agreement.found) {
     tell_one(comm, &comm->agreement.fault, heard.teller, 0); /* our first word was lost */
   }
