@@ -28,8 +28,8 @@ static bool listens(int fd) {
          protocol == IPPROTO_TCP;
 }
 
-/* Call `visit` for every open file of this process. */
-static void visit_files(void (*visit)(int fd, void *argument), void *argument) {
+/* Call `visit` for every open file of this process; false when they cannot be told. */
+static bool visit_files(void (*visit)(int fd, void *argument), void *argument) {
   DIR *folder = opendir("/proc/self/fd");
   for (struct dirent *it = folder ? readdir(folder) : NULL; it; it = readdir(folder)) {
     if (it->d_name[0] != '.') {
@@ -39,6 +39,7 @@ static void visit_files(void (*visit)(int fd, void *argument), void *argument) {
   if (folder) {
     closedir(folder);
   }
+  return folder != NULL;
 }
 
 static void note_listener(int fd, void *argument) {
@@ -56,8 +57,7 @@ static void note_listener(int fd, void *argument) {
 
 bool lcomm_ucx_listeners_find(lcomm_ucx_listeners *found) {
   found->count = 0;
-  visit_files(note_listener, found);
-  bool all = found->count <= LCOMM_UCX_LISTENERS_MAX;
+  bool all = visit_files(note_listener, found) && found->count <= LCOMM_UCX_LISTENERS_MAX;
   found->count = all ? found->count : 0;
   return all;
 }
@@ -207,5 +207,5 @@ static void settle(int fd, void *argument) {
 
 void lcomm_ucx_listeners_dismiss_silent(const lcomm_ucx_listeners *own) {
   lcomm_ucx_listeners ports = *own;
-  visit_files(settle, &ports);
+  (void)visit_files(settle, &ports);
 }

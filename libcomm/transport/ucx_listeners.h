@@ -28,8 +28,8 @@ typedef struct lcomm_ucx_listeners {
   } of[LCOMM_UCX_LISTENERS_MAX];
 } lcomm_ucx_listeners;
 
-/* All listening TCP sockets of this process; none, and false, when there are too
- * many. */
+/* All listening TCP sockets of this process; none, and false, when they cannot be
+ * told or are too many. */
 bool lcomm_ucx_listeners_find(lcomm_ucx_listeners *found);
 
 /* Of all that there are now: those that were not there before, and whose port is
