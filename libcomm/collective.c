@@ -90,6 +90,9 @@ lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request 
   if (status != LCOMM_OK) {
     return status;
   }
+  if (!call->waits) {
+    lcomm_expect_overlap(comm);
+  }
   status = lcomm_call_check(comm, call, handle);
   if (status == LCOMM_OK) {
     status = find_run(comm, call, &run);

@@ -54,9 +54,10 @@ struct lcomm_comm {
   bool crowded; /* more ranks than processors on this machine */
   lcomm_stats stats;
   lcomm_summary summary;
-  struct lcomm_capture *capture; /* capture.h; NULL: off */
-  lcomm_trace *trace;            /* NULL: off */
-  struct lcomm_driver *driver;   /* driver.h; NULL: calls alone make progress */
+  struct lcomm_capture *capture;       /* capture.h; NULL: off */
+  lcomm_trace *trace;                  /* NULL: off */
+  struct lcomm_driver *_Atomic driver; /* driver.h; NULL: calls alone make progress */
+  bool wants_driver;                   /* one is started by the first call that does not block */
 
   /* Without a driver: whose turn it is, and the others of the process (siblings.h). */
   lcomm_turn turn;

@@ -16,6 +16,7 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/bucket.h"
+#include "libcomm/siblings.h"
 
 struct lcomm_driver {
   lcomm_comm *comm;
@@ -153,7 +154,20 @@ static void init_lock(lcomm_driver *driver) {
   pthread_mutexattr_destroy(&attributes);
 }
 
-lcomm_status lcomm_driver_start(lcomm_comm *comm, char *why, size_t size) {
+/* The caller's calls have the first turns; the lock is recursive. */
+static void enter_before(lcomm_driver *driver, unsigned depth) {
+  for (unsigned i = 0; i < depth; i++) {
+    lcomm_driver_enter(driver);
+  }
+}
+
+static void leave_again(lcomm_driver *driver, unsigned depth) {
+  for (unsigned i = 0; i < depth; i++) {
+    pthread_mutex_unlock(&driver->lock);
+  }
+}
+
+lcomm_status lcomm_driver_start(lcomm_comm *comm, unsigned depth, char *why, size_t size) {
   lcomm_driver *driver = calloc(1, sizeof(*driver));
   if (!driver) {
     snprintf(why, size, "out of memory for the progress thread");
@@ -162,18 +176,43 @@ lcomm_status lcomm_driver_start(lcomm_comm *comm, char *why, size_t size) {
   driver->comm = comm;
   driver->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   init_lock(driver);
+  enter_before(driver, depth);
   int error = driver->bell < 0 ? errno : create_thread(driver);
   if (error != 0) {
     snprintf(why, size, "the progress thread cannot be started: %s", strerror(error));
     if (driver->bell >= 0) {
       close(driver->bell);
     }
+    leave_again(driver, depth);
     pthread_mutex_destroy(&driver->lock);
     free(driver);
     return LCOMM_ERR_SYSTEM;
   }
   comm->driver = driver;
   return LCOMM_OK;
+}
+
+/* What an exit shows and writes is guarded by the thread's lock from here on. */
+static void guard_exit(lcomm_comm *comm) {
+  pthread_mutex_t *guard = lcomm_driver_guard(comm->driver);
+  lcomm_summary_guard(&comm->summary, guard);
+  if (comm->trace) {
+    lcomm_trace_watch(comm->trace, guard);
+  }
+}
+
+void lcomm_driver_begin(lcomm_comm *comm) {
+  char why[160];
+  unsigned depth = atomic_load_explicit(&comm->turn.depth, memory_order_relaxed);
+  comm->wants_driver = false;
+  lcomm_siblings_remove(comm);
+  if (lcomm_driver_start(comm, depth, why, sizeof(why)) != LCOMM_OK) {
+    lcomm_log_info(why);
+    lcomm_siblings_add(comm);
+    return;
+  }
+  atomic_store_explicit(&comm->turn.depth, 0, memory_order_release);
+  guard_exit(comm);
 }
 
 void lcomm_driver_stop(lcomm_comm *comm) {

@@ -13,8 +13,14 @@
 
 typedef struct lcomm_driver lcomm_driver;
 
-/* Start the thread. MEMORY, SYSTEM with the reason in why. */
-lcomm_status lcomm_driver_start(lcomm_comm *comm, char *why, size_t size);
+/* Start the thread. The caller is inside `depth` calls, which have the first turn.
+ * MEMORY, SYSTEM with the reason in why. */
+lcomm_status lcomm_driver_start(lcomm_comm *comm, unsigned depth, char *why, size_t size);
+
+/* For lcomm_comm.wants_driver: a call that does not block begins; the caller has entered
+ * the communicator, and leaves it as usual. Without a thread calls go on making progress,
+ * which the log says. */
+void lcomm_driver_begin(lcomm_comm *comm);
 
 /* End it; calls may still take turns by its lock, which free frees. Both may be
  * called without a driver, and again. */

@@ -36,6 +36,13 @@ __attribute__((warn_unused_result)) static inline lcomm_status lcomm_enter(lcomm
   return LCOMM_OK;
 }
 
+/* Inside: what comes next does not wait for its operation. */
+static inline void lcomm_expect_overlap(lcomm_comm *comm) {
+  if (comm->wants_driver) {
+    lcomm_driver_begin(comm);
+  }
+}
+
 static inline void lcomm_leave(lcomm_comm *comm) {
   if (comm->driver) {
     lcomm_driver_leave(comm->driver);

@@ -82,6 +82,39 @@ static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, ma
   return status;
 }
 
+static bool allows_driver(const lcomm_comm *comm) {
+  return !lcomm_links_use(&comm->links, "mpi") || lcomm_mpi_allows_threads();
+}
+
+/* In percent; 0 when it cannot be found out. */
+static uint64_t find_share(const lcomm_comm *comm, const making *m) {
+  lcomm_processors *all = calloc((size_t)comm->size, sizeof(*all));
+  for (int i = 0; all && i < comm->size; i++) {
+    all[i] = m->all[i].processors;
+  }
+  uint64_t share = all ? lcomm_processors_share(all, comm->size, comm->rank) : 0;
+  free(all);
+  return share;
+}
+
+/* A thread that shares a processor with the program, or with another rank, costs more
+ * than it hides. All ranks of a machine find the same. */
+static void choose_progress(lcomm_comm *comm, const making *m) {
+  char text[256], who[96];
+  uint64_t share = find_share(comm, m);
+  bool enough = comm->size > 1 && share >= LCOMM_PROCESSORS_ENOUGH;
+  comm->wants_driver = enough && allows_driver(comm);
+  snprintf(text, sizeof(text), "%s: progress %s: %llu.%02llu processors for each rank%s",
+           lcomm_comm_who(comm, comm->rank, who, sizeof(who)),
+           comm->wants_driver ? "by a thread, from the first call that does not block" : "in calls",
+           (unsigned long long)(share / 100), (unsigned long long)(share % 100),
+           enough && !comm->wants_driver ? ", but MPI was not initialised with MPI_THREAD_MULTIPLE"
+                                         : "");
+  if (lcomm_local_rank(comm) == 0) {
+    lcomm_log_info(text);
+  }
+}
+
 /* Links to all peers, on all ranks or on none. */
 static lcomm_status open_links(lcomm_comm *comm, const making *m) {
   char why[LCOMM_LINKS_WHY_MAX];
@@ -107,15 +140,19 @@ static lcomm_status open_links(lcomm_comm *comm, const making *m) {
 
 static lcomm_status start_driver(lcomm_comm *comm, const making *m) {
   char why[160];
-  if (!m->mine->threaded) {
+  if (comm->progress == LCOMM_PROGRESS_AUTO) {
+    choose_progress(comm, m);
     return LCOMM_OK;
   }
-  if (lcomm_links_use(&comm->links, "mpi") && !lcomm_mpi_allows_threads()) {
+  if (comm->progress == LCOMM_PROGRESS_CALLS) {
+    return LCOMM_OK;
+  }
+  if (!allows_driver(comm)) {
     return complain(comm->rank, &m->mine->identity, LCOMM_ERR_UNSUPPORTED,
                     "a progress thread moves messages over MPI only where MPI was initialised "
-                    "with MPI_THREAD_MULTIPLE; do that, or leave LCOMM_PROGRESS at calls");
+                    "with MPI_THREAD_MULTIPLE; do that, or set LCOMM_PROGRESS to auto or calls");
   }
-  lcomm_status status = lcomm_driver_start(comm, why, sizeof(why));
+  lcomm_status status = lcomm_driver_start(comm, 0, why, sizeof(why));
   return status == LCOMM_OK ? LCOMM_OK : complain(comm->rank, &m->mine->identity, status, why);
 }
 

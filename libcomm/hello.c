@@ -80,21 +80,27 @@ static lcomm_status find_transport(const lcomm_config *config, lcomm_hello *mine
 }
 
 static lcomm_status find_progress(const lcomm_config *config, lcomm_hello *mine) {
+  static const char *const names[] = {[LCOMM_PROGRESS_CALLS] = "calls",
+                                      [LCOMM_PROGRESS_THREAD] = "thread",
+                                      [LCOMM_PROGRESS_AUTO] = "auto"};
   const char *text = lcomm_env_get(LCOMM_ENV_PROGRESS);
-  mine->threaded = config->progress == LCOMM_PROGRESS_THREAD;
-  if (config->progress < LCOMM_PROGRESS_DEFAULT || config->progress > LCOMM_PROGRESS_THREAD) {
+  mine->progress = (int32_t)config->progress;
+  if (config->progress < LCOMM_PROGRESS_DEFAULT || config->progress > LCOMM_PROGRESS_AUTO) {
     snprintf(mine->error, sizeof(mine->error), "%d is no progress mode", (int)config->progress);
     return LCOMM_ERR_ARGUMENT;
   }
-  if (config->progress != LCOMM_PROGRESS_DEFAULT || !text || strcmp(text, "calls") == 0) {
+  if (config->progress != LCOMM_PROGRESS_DEFAULT) {
     return LCOMM_OK;
   }
-  mine->threaded = strcmp(text, "thread") == 0;
-  if (mine->threaded) {
+  mine->progress = text ? 0 : LCOMM_PROGRESS_AUTO;
+  for (int i = LCOMM_PROGRESS_CALLS; text && i <= LCOMM_PROGRESS_AUTO; i++) {
+    mine->progress = strcmp(text, names[i]) == 0 ? i : mine->progress;
+  }
+  if (mine->progress > 0) {
     return LCOMM_OK;
   }
-  snprintf(mine->error, sizeof(mine->error), "LCOMM_PROGRESS=%.40s is neither calls nor thread",
-           text);
+  snprintf(mine->error, sizeof(mine->error),
+           "LCOMM_PROGRESS=%.40s is none of auto, calls and thread", text);
   return LCOMM_ERR_ARGUMENT;
 }
 
@@ -156,7 +162,7 @@ static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
   if (status == LCOMM_OK) {
     memcpy(comm->transport, mine->transport, sizeof(comm->transport));
     comm->poses = mine->nodes != 0;
-    comm->progress = mine->threaded ? LCOMM_PROGRESS_THREAD : LCOMM_PROGRESS_CALLS;
+    comm->progress = (lcomm_progress_mode)mine->progress;
     status = lcomm_summary_parse(lcomm_env_get(LCOMM_ENV_STATS), summary, mine->error,
                                  sizeof(mine->error));
   }
@@ -185,6 +191,7 @@ void lcomm_hello_prepare(lcomm_comm *comm, const lcomm_config *given, lcomm_summ
   mine->mpi = comm->origin.mpi != NULL;
   lcomm_identity_self(&mine->identity);
   lcomm_identity_device(&mine->identity);
+  lcomm_processors_self(mine->identity.host_hash, &mine->processors);
   mine->number = draw_number(mine);
   lcomm_status status = check_config(given, mine);
   status = status == LCOMM_OK ? read_settings(comm, &config, summary, mine) : status;

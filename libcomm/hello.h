@@ -6,6 +6,7 @@
 /* What a rank says of itself when a communicator is made. */
 
 #include "libcomm/comm.h"
+#include "libcomm/topo/processors.h"
 
 /* What a rank tells the others. Fixed size, no pointers. */
 typedef struct lcomm_hello {
@@ -13,7 +14,7 @@ typedef struct lcomm_hello {
   int32_t version, wire_version;
   int32_t status; /* of the rank's own preparation */
   int32_t nodes;
-  int32_t threaded; /* has a progress thread, and what MPI allows then */
+  int32_t progress; /* lcomm_progress_mode as asked for, never DEFAULT */
   int32_t mpi;      /* has a communicator of MPI */
   int32_t traced;
   uint64_t number; /* rank 0's names the communicator */
@@ -22,6 +23,7 @@ typedef struct lcomm_hello {
   char policy[LCOMM_POLICY_MAX];
   char transport[LCOMM_TRANSPORT_NAMES_MAX];
   lcomm_identity identity;
+  lcomm_processors processors;
 } lcomm_hello;
 
 /* Read the configuration and the environment, take them over into `comm` and

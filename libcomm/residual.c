@@ -250,10 +250,14 @@ static lcomm_call call_of(lcomm_residual *residual, lcomm_purpose purpose, const
   return call;
 }
 
+static lcomm_status refuse_none(lcomm_purpose purpose) {
+  return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no residual was given", name_of(purpose));
+}
+
 static lcomm_status start(lcomm_residual *residual, lcomm_purpose purpose, const void *send,
                           void *receive, lcomm_request *request) {
   if (!residual) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no residual was given", name_of(purpose));
+    return refuse_none(purpose);
   }
   lcomm_call call = call_of(residual, purpose, send, receive);
   return lcomm_call_start(residual->comm, &call, request);
@@ -261,9 +265,11 @@ static lcomm_status start(lcomm_residual *residual, lcomm_purpose purpose, const
 
 static lcomm_status make(lcomm_residual *residual, lcomm_purpose purpose, const void *send,
                          void *receive) {
-  lcomm_request request = {0};
-  lcomm_status status = start(residual, purpose, send, receive, &request);
-  return status == LCOMM_OK ? lcomm_wait(residual->comm, &request) : status;
+  if (!residual) {
+    return refuse_none(purpose);
+  }
+  lcomm_call call = call_of(residual, purpose, send, receive);
+  return lcomm_call_make(residual->comm, &call);
 }
 
 lcomm_status lcomm_allreduce_lasting(lcomm_residual *residual, const void *send, void *receive) {

@@ -10,12 +10,13 @@
 #include "libcomm/run_device.h"
 
 /* The operation goes on by itself, and the stream waits for it. False when
- * nobody would move it, or the stream cannot wait: then the program has to. So it
+ * nobody would move it, the program did not promise what streams that wait ask of it by
+ * asking for a thread, or the stream cannot wait: then the program has to. So it
  * does for the first operation of a run, which opens memory of peers: that might
  * wait for the stream. */
 static bool leave_to_stream(lcomm_comm *comm, const lcomm_call *call, lcomm_request *request) {
   lcomm_operation *operation = request->internal;
-  if (!comm->driver || !operation || operation->over) {
+  if (!comm->driver || comm->progress != LCOMM_PROGRESS_THREAD || !operation || operation->over) {
     return false;
   }
   const lcomm_run_device *device = operation->run->device;
@@ -47,6 +48,7 @@ static lcomm_status make(lcomm_comm *comm, lcomm_call *call, void *stream) {
   const char *name = lcomm_collective_name(call->request.collective);
   call->on_stream = true;
   call->stream = stream;
+  call->waits = comm && comm->progress != LCOMM_PROGRESS_THREAD;
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given", name);
   }

@@ -108,6 +108,10 @@ void lcomm_summary_open(lcomm_summary *summary, lcomm_summary_mode mode,
   lcomm_exit_hook_add(&summary->hook);
 }
 
+void lcomm_summary_guard(lcomm_summary *summary, pthread_mutex_t *guard) {
+  summary->hook.guard = guard;
+}
+
 void lcomm_summary_close(lcomm_summary *summary) {
   if (lcomm_exit_hook_remove(&summary->hook)) {
     write_table(summary);

@@ -104,6 +104,9 @@ size_t lcomm_summary_print(const lcomm_summary *summary, double now_s, char *tex
 void lcomm_summary_open(lcomm_summary *summary, lcomm_summary_mode mode,
                         const lcomm_summary_about *about, pthread_mutex_t *guard);
 
+/* Another guard from here on; for whoever has the old one. */
+void lcomm_summary_guard(lcomm_summary *summary, pthread_mutex_t *guard);
+
 /* Write the table if it is wanted, once. The caller holds the guard, or nobody
  * else uses it any more. Also for a summary that was never opened (all zeros). */
 void lcomm_summary_close(lcomm_summary *summary);

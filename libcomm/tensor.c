@@ -88,29 +88,15 @@ static bool make_room(lcomm_comm *comm) {
   return true;
 }
 
-lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, uint64_t count,
-                              lcomm_dtype dtype, lcomm_op op, lcomm_tensor **tensor) {
-  if (!comm || !tensor) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_add: a pointer is NULL");
-  }
-  lcomm_status status = lcomm_check_process(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  if (!name || !name[0] || strlen(name) >= sizeof((*tensor)->name)) {
+static lcomm_status add(lcomm_comm *comm, const char *name, lcomm_tensor *wanted,
+                        lcomm_tensor **tensor) {
+  if (!name || !name[0] || strlen(name) >= sizeof(wanted->name)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_tensor_add: a tensor needs a name of 1 to 127 bytes");
   }
-  lcomm_tensor wanted = {.comm = comm,
-                         .data = data,
-                         .count = count,
-                         .dtype = dtype,
-                         .op = op,
-                         .before = 1,
-                         .after = 1};
-  snprintf(wanted.name, sizeof(wanted.name), "%s", name);
-  status = check_new(comm, &wanted);
-  status = status == LCOMM_OK ? check_place(comm, &wanted) : status;
+  snprintf(wanted->name, sizeof(wanted->name), "%s", name);
+  lcomm_status status = check_new(comm, wanted);
+  status = status == LCOMM_OK ? check_place(comm, wanted) : status;
   if (status != LCOMM_OK) {
     return status;
   }
@@ -124,10 +110,34 @@ lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, ui
     }
     return status;
   }
-  *made = wanted;
+  *made = *wanted;
   comm->tensors[comm->tensor_count++] = made;
   *tensor = made;
   return LCOMM_OK;
+}
+
+lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, uint64_t count,
+                              lcomm_dtype dtype, lcomm_op op, lcomm_tensor **tensor) {
+  if (!comm || !tensor) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_add: a pointer is NULL");
+  }
+  lcomm_tensor wanted = {.comm = comm,
+                         .data = data,
+                         .count = count,
+                         .dtype = dtype,
+                         .op = op,
+                         .before = 1,
+                         .after = 1};
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = add(comm, name, &wanted, tensor);
+  if (status == LCOMM_OK) {
+    lcomm_expect_overlap(comm);
+  }
+  lcomm_leave(comm);
+  return status;
 }
 
 /* Calls that take a tensor need no turn. */

@@ -16,6 +16,7 @@
 #include "tools/info/build.h"
 #include "tools/info/measure.h"
 #include "tools/info/options.h"
+#include "tools/info/progress.h"
 #include "tools/info/topology.h"
 
 /* ----------------------------------------------------------------- plans */
@@ -85,6 +86,15 @@ static void print_env(void) {
   }
 }
 
+/* Supposed ranks have no processors. */
+static void print_progress(const info_options *o, uint64_t share) {
+  int size = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (!o->topology_file && o->ranks == 0) {
+    info_print_progress(share, size);
+  }
+}
+
 static int print_all(const info_options *o) {
   char error[LCOMM_POLICY_ERROR_MAX + LCOMM_TOPO_ERROR_MAX]; /* room for either */
   char policy_text[LCOMM_POLICY_MAX];
@@ -93,6 +103,7 @@ static int print_all(const info_options *o) {
   const char *wanted = o->policy ? o->policy : lcomm_env_get(LCOMM_ENV_POLICY);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  uint64_t share = info_processors_share();
   lcomm_status status = info_topology_find(o, &topo, error);
   if (status == LCOMM_OK) {
     status = lcomm_policy_parse(wanted, &policy, error);
@@ -115,6 +126,7 @@ static int print_all(const info_options *o) {
     lcomm_policy_format(&policy, policy_text);
     printf("\npolicy       %s\n", policy_text);
     result = print_plans(o, &policy, &topo);
+    print_progress(o, share);
     printf("\nenvironment\n");
     print_env();
   }

@@ -17,8 +17,9 @@
   X(LCOMM_ENV_UCX_TLS, "LCOMM_UCX_TLS", "^shm,self,cuda,rocm",                                     \
     "transports for UCX, such as tcp or rc; so with all its settings: LCOMM_UCX_X is what "        \
     "UCX_X is to MPI, and UCX_X does not count")                                                   \
-  X(LCOMM_ENV_PROGRESS, "LCOMM_PROGRESS", "calls",                                                 \
-    "calls, or thread: a thread of the library moves operations while the program computes")       \
+  X(LCOMM_ENV_PROGRESS, "LCOMM_PROGRESS", "auto",                                                  \
+    "calls; thread: a thread of the library moves operations while the program computes; auto: "   \
+    "such a thread, from the first call that does not block, where each rank has 2 processors")    \
   X(LCOMM_ENV_RUN_CACHE, "LCOMM_RUN_CACHE", "256M",                                                \
     "memory for plain calls of different shapes, of each communicator: the shape not used for "    \
     "longest is forgotten first and costs a start when it comes again; smallest of all ranks")     \

@@ -171,11 +171,16 @@ typedef struct lcomm_boot {
 
 /* Who moves running operations forward. */
 typedef enum lcomm_progress_mode {
-  LCOMM_PROGRESS_DEFAULT = 0, /* LCOMM_PROGRESS, else calls */
+  LCOMM_PROGRESS_DEFAULT = 0, /* LCOMM_PROGRESS, else auto */
   LCOMM_PROGRESS_CALLS = 1,   /* the program's calls into libcomm */
-  LCOMM_PROGRESS_THREAD = 2   /* a thread of the library as well. Buckets start and move while
+  LCOMM_PROGRESS_THREAD = 2,  /* a thread of the library as well. Buckets start and move while
                                  the program computes. Messages over MPI need
                                  MPI_THREAD_MULTIPLE then; other transports need nothing. */
+  LCOMM_PROGRESS_AUTO = 3     /* a thread on machines with two processors or more for each rank,
+                                 by affinity and control-group quota, and where MPI allows it if
+                                 it is needed; else calls. It is started by the first call that
+                                 does not block, or tensor, so calls that block pay nothing for it,
+                                 and streams never wait for it. LCOMM_LOG=info says which. */
 } lcomm_progress_mode;
 
 /* Options of a communicator. Begin with LCOMM_CONFIG_INIT; what is left at
@@ -421,15 +426,14 @@ LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
  * The calls below are in order with `stream`, a cudaStream_t of the device that the
  * buffers are on (NULL: the default stream; cudaStreamPerThread is allowed): they
  * begin when the stream has come to them, and what is put into the stream after
- * them sees the result. With a progress thread (LCOMM_PROGRESS=thread) they return
- * at once and the stream waits; without one, or on a device whose streams cannot
- * wait for numbers, they return when the result is there. So does the first call of
- * a shape, and one on a stream of the greatest priority. What fails after an early
- * return lets the stream go on, with a result that means nothing, and is returned
- * by the next call on the communicator. Other arguments and errors as those of the
- * calls without a stream; ARGUMENT for buffers on the host, and for a stream that is being
- * captured into a graph: the host takes part in the call. The time-out counts from when
- * the rank's own device has come to the call.
+ * them sees the result. With a progress thread that was asked for (LCOMM_PROGRESS=thread,
+ * not auto) they return at once and the stream waits; without one, or on a device whose streams
+ * cannot wait for numbers, they return when the result is there. So does the first call of a shape,
+ * and one on a stream of the greatest priority. What fails after an early return lets the stream go
+ * on, with a result that means nothing, and is returned by the next call on the communicator. Other
+ * arguments and errors as those of the calls without a stream; ARGUMENT for buffers on the host,
+ * and for a stream that is being captured into a graph: the host takes part in the call. The
+ * time-out counts from when the rank's own device has come to the call.
  *
  * While streams wait, the program must do nothing that waits for the whole device,
  * because that would keep libcomm from it: free or make device or pinned memory, make
