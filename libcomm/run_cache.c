@@ -67,6 +67,7 @@ lcomm_run *lcomm_run_cache_take(lcomm_run_cache *cache, const lcomm_plan_request
     assert(cache->idle_bytes >= run->charge);
     run->in_use = true;
     cache->idle_bytes -= run->charge;
+    cache->idle_count--;
     cache->hits++;
   }
   return run;
@@ -83,9 +84,13 @@ void lcomm_run_cache_add(lcomm_run_cache *cache, lcomm_run *run, const lcomm_pla
   cache->misses++;
 }
 
+static bool is_full(const lcomm_run_cache *cache) {
+  return cache->idle_bytes > cache->limit_bytes || cache->idle_count > LCOMM_RUN_CACHE_IDLE;
+}
+
 static void evict(lcomm_run_cache *cache) {
   lcomm_run *next = NULL;
-  for (lcomm_run *run = cache->oldest; run && cache->idle_bytes > cache->limit_bytes; run = next) {
+  for (lcomm_run *run = cache->oldest; run && is_full(cache); run = next) {
     next = run->newer;
     if (run->in_use || run == cache->newest) {
       continue;
@@ -93,6 +98,7 @@ static void evict(lcomm_run_cache *cache) {
     detach(cache, run);
     forget(cache, run);
     cache->idle_bytes -= run->charge;
+    cache->idle_count--;
     lcomm_run_retire(run->comm, run);
   }
 }
@@ -101,11 +107,12 @@ void lcomm_run_cache_put(lcomm_run_cache *cache, lcomm_run *run) {
   assert(run->in_use);
   run->in_use = false;
   cache->idle_bytes += run->charge;
+  cache->idle_count++;
   if (cache->newest != run) {
     detach(cache, run);
     attach(cache, run);
   }
-  if (cache->idle_bytes > cache->limit_bytes) {
+  if (is_full(cache)) {
     evict(cache);
   }
 }

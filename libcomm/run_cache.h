@@ -5,8 +5,8 @@
 
 /* The runs of plain calls, kept for the next call of the same shape, found by a hash
  * of the request. The cache owns them, those in use, too. LCOMM_RUN_CACHE bounds the
- * bytes of those that are not in use; the one not used for longest goes first, and
- * the last one stays in any case.
+ * bytes of those that are not in use, LCOMM_RUN_CACHE_IDLE their number; the one not
+ * used for longest goes first, and the last one stays in any case.
  *
  * Ranks must keep the same runs, because what peers have opened of each other's
  * devices stays in use with a run. So a run is charged what depends on the shape
@@ -22,7 +22,10 @@
 struct lcomm_comm;
 struct lcomm_run;
 
-enum { LCOMM_RUN_CACHE_HEADS = 256 };
+enum {
+  LCOMM_RUN_CACHE_HEADS = 256,
+  LCOMM_RUN_CACHE_IDLE = 1024, /* the memory of more would be searched for long */
+};
 
 /* Of LCOMM_RUN_CACHE. */
 #define LCOMM_RUN_CACHE_STANDARD (UINT64_C(256) << 20)
@@ -31,6 +34,7 @@ typedef struct lcomm_run_cache {
   struct lcomm_run *heads[LCOMM_RUN_CACHE_HEADS]; /* by hash, linked by next */
   struct lcomm_run *newest, *oldest;              /* by recency, linked by older and newer */
   uint64_t limit_bytes, idle_bytes;
+  uint32_t idle_count;
   uint64_t hits, misses; /* calls that found a run; that had to make one */
 } lcomm_run_cache;
 

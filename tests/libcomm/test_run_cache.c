@@ -174,6 +174,21 @@ static void what_is_kept_stays_within_the_bound(void **state) {
   forked_run(RANKS, stay_within_all);
 }
 
+static void count_them(forked *self) {
+  lcomm_comm *comm = make(self, "", "1G");
+  for (uint64_t shape = 1; shape <= LCOMM_RUN_CACHE_IDLE + 50; shape++) {
+    sum(self, comm, shape);
+  }
+  forked_require(self, comm->run_cache.idle_count == LCOMM_RUN_CACHE_IDLE, "%u runs are kept",
+                 comm->run_cache.idle_count);
+  end(self, comm);
+}
+
+static void what_is_kept_is_bounded_in_number(void **state) {
+  (void)state;
+  forked_run(RANKS, count_them);
+}
+
 static void keep_the_last(forked *self) {
   lcomm_comm *comm = make(self, "", "0");
   for (int i = 0; i < 20; i++) {
@@ -225,6 +240,7 @@ int main(void) {
       cmocka_unit_test(shapes_are_told_apart),
       cmocka_unit_test(operations_of_one_shape_at_once_have_runs_of_their_own),
       cmocka_unit_test(what_is_kept_stays_within_the_bound),
+      cmocka_unit_test(what_is_kept_is_bounded_in_number),
       cmocka_unit_test(one_shape_is_kept_whatever_its_size),
       cmocka_unit_test(all_ranks_take_the_smallest),
       cmocka_unit_test(what_is_no_size_is_named_on_all_ranks),
