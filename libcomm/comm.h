@@ -51,7 +51,7 @@ struct lcomm_comm {
   const lcomm_kernels *kernels;
   lcomm_links links;
   lcomm_origin origin;
-  bool crowded; /* more ranks than processors on this machine */
+  bool crowded; /* a rank of this machine has no processor to itself */
   lcomm_stats stats;
   lcomm_summary summary;
   struct lcomm_capture *capture;       /* capture.h; NULL: off */

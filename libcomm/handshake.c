@@ -99,9 +99,8 @@ static uint64_t find_share(const lcomm_comm *comm, const making *m) {
 
 /* A thread that shares a processor with the program, or with another rank, costs more
  * than it hides. All ranks of a machine find the same. */
-static void choose_progress(lcomm_comm *comm, const making *m) {
+static void choose_progress(lcomm_comm *comm, uint64_t share) {
   char text[256], who[96];
-  uint64_t share = find_share(comm, m);
   bool enough = comm->size > 1 && share >= LCOMM_PROCESSORS_ENOUGH;
   comm->wants_driver = enough && allows_driver(comm);
   snprintf(text, sizeof(text), "%s: progress %s: %llu.%02llu processors for each rank%s",
@@ -133,15 +132,17 @@ static lcomm_status open_links(lcomm_comm *comm, const making *m) {
   snprintf(why, sizeof(why), "out of memory");
   lcomm_status status = identities ? lcomm_links_open(&setup, m->mine->transport, &comm->links, why)
                                    : LCOMM_ERR_MEMORY;
-  comm->crowded = identities && lcomm_topo_is_crowded(identities, comm->size, comm->rank);
   free(identities);
   return status == LCOMM_OK ? LCOMM_OK : complain(comm->rank, &m->mine->identity, status, why);
 }
 
-static lcomm_status start_driver(lcomm_comm *comm, const making *m) {
+/* Who moves operations, and how a rank waits that has no processor to itself. */
+static lcomm_status choose_waiting(lcomm_comm *comm, const making *m) {
   char why[160];
+  uint64_t share = find_share(comm, m);
+  comm->crowded = share < 100;
   if (comm->progress == LCOMM_PROGRESS_AUTO) {
-    choose_progress(comm, m);
+    choose_progress(comm, share);
     return LCOMM_OK;
   }
   if (comm->progress == LCOMM_PROGRESS_CALLS) {
@@ -256,7 +257,7 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, making *m
   if (comm->trace) {
     begin_trace(comm, m);
   }
-  status = agree(comm, m, start_driver(comm, m));
+  status = agree(comm, m, choose_waiting(comm, m));
   if (status == LCOMM_OK) {
     open_summary(comm, m);
   }

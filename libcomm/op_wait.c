@@ -12,8 +12,8 @@
 #include "libcomm/siblings.h"
 
 /* A rank that has nothing to do looks again at once for a moment, then gives
- * its core away, and sleeps when nothing has moved for longer. With more ranks
- * than processors somebody else needs the core right now. Meanwhile other communicators
+ * its core away, and sleeps when nothing has moved for longer. Where ranks share
+ * processors somebody else needs the core right now. Meanwhile other communicators
  * of the process are moved. True when the deadline is worth a look. */
 static bool idle(lcomm_comm *comm, double idle_since_s) {
   enum { SPINS = 64, SPINS_CROWDED = 4 };

@@ -68,11 +68,3 @@ int lcomm_topo_processors(void) {
   int count = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
   return count > 0 ? count : 1;
 }
-
-bool lcomm_topo_is_crowded(const lcomm_identity *identities, int size, int rank) {
-  int here = 0;
-  for (int i = 0; i < size; i++) {
-    here += identities[i].host_hash == identities[rank].host_hash;
-  }
-  return here > lcomm_topo_processors();
-}

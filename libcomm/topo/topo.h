@@ -61,9 +61,6 @@ void lcomm_identity_device(lcomm_identity *identity);
 /* Processors that this process may use, at least 1. */
 int lcomm_topo_processors(void);
 
-/* Are there more ranks on this rank's host than processors? */
-bool lcomm_topo_is_crowded(const lcomm_identity *identities, int size, int rank);
-
 /* What a message of s bytes takes on a link: latency + s / bandwidth. */
 typedef struct lcomm_link_cost {
   double latency_us, bandwidth_gb_s; /* multiples of 0.001 */
