@@ -47,6 +47,15 @@ void lcomm_ucx_sockets_of(int event_fd, lcomm_ucx_socket_visit visit, void *argu
 
 /* ------------------------------------------------------- how a connection is */
 
+static bool is_kept_alive(int fd) {
+  enum { IDLE_MAX_S = LCOMM_UCX_SILENT_S / 2 };
+  int on = 0, idle_s = 0;
+  socklen_t on_size = sizeof(on), idle_size = sizeof(idle_s);
+  return getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &on_size) == 0 && on &&
+         getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, &idle_size) == 0 &&
+         idle_s <= IDLE_MAX_S;
+}
+
 bool lcomm_ucx_connection_read(int fd, lcomm_ucx_connection *connection) {
   enum { ESTABLISHED = 1 };
   struct tcp_info info = {0};
@@ -61,12 +70,17 @@ bool lcomm_ucx_connection_read(int fd, lcomm_ucx_connection *connection) {
                                        .heard_s = 1e-3 * info.tcpi_last_ack_recv,
                                        .unacknowledged = info.tcpi_unacked,
                                        .retransmissions = info.tcpi_retransmits,
-                                       .probes = info.tcpi_probes};
+                                       .probes = info.tcpi_probes,
+                                       .kept_alive = is_kept_alive(fd)};
   return true;
 }
 
+/* Bytes that are not acknowledged may just be on their way; not so when they were
+ * sent several times, nor when the kernel asked before them: it does not count
+ * what an interface without a cable drops. */
 bool lcomm_ucx_connection_is_silent(const lcomm_ucx_connection *connection) {
   enum { RETRANSMISSIONS = 3, PROBES = 2 }; /* one may just be on its way */
-  bool asked = connection->unacknowledged > 0 && connection->retransmissions >= RETRANSMISSIONS;
+  bool asked = connection->unacknowledged > 0 &&
+               (connection->kept_alive || connection->retransmissions >= RETRANSMISSIONS);
   return connection->heard_s >= LCOMM_UCX_SILENT_S && (asked || connection->probes >= PROBES);
 }

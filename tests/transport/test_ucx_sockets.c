@@ -13,7 +13,7 @@
 
 static bool is_silent(double heard_s, unsigned unacknowledged, unsigned retransmissions,
                       unsigned probes) {
-  lcomm_ucx_connection connection = {0, heard_s, unacknowledged, retransmissions, probes};
+  lcomm_ucx_connection connection = {0, heard_s, unacknowledged, retransmissions, probes, false};
   return lcomm_ucx_connection_is_silent(&connection);
 }
 
@@ -22,6 +22,18 @@ static void host_that_leaves_many_questions_open_is_silent(void **state) {
   assert_true(is_silent(8.0, 10, 4, 0)); /* bytes under way */
   assert_true(is_silent(8.0, 0, 0, 3));  /* an idle connection, probed */
   assert_true(is_silent(8.0, 0, 0, 2));  /* no room the last time, probed */
+}
+
+/* Over an interface without a cable nothing is sent again: the first was not sent. */
+static void host_that_is_asked_while_idle_answers_before_bytes_wait(void **state) {
+  (void)state;
+  assert_true(lcomm_ucx_connection_is_silent(
+      &(lcomm_ucx_connection){.heard_s = 8.0, .unacknowledged = 1, .kept_alive = true}));
+  assert_false(lcomm_ucx_connection_is_silent(
+      &(lcomm_ucx_connection){.heard_s = 7.9, .unacknowledged = 1, .kept_alive = true}));
+  /* a full window: the next probe may be minutes away */
+  assert_false(lcomm_ucx_connection_is_silent(
+      &(lcomm_ucx_connection){.heard_s = 100, .probes = 1, .kept_alive = true}));
 }
 
 static void host_that_was_heard_or_not_asked_is_not_silent(void **state) {
@@ -88,6 +100,7 @@ static void address_names_the_first_rank_of_another_host(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(host_that_leaves_many_questions_open_is_silent),
+      cmocka_unit_test(host_that_is_asked_while_idle_answers_before_bytes_wait),
       cmocka_unit_test(host_that_was_heard_or_not_asked_is_not_silent),
       cmocka_unit_test(sockets_to_all_peers_are_found),
       cmocka_unit_test(address_names_the_first_rank_of_another_host),
