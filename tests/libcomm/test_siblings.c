@@ -196,12 +196,14 @@ static void fail_meanwhile(forked *self) {
   lcomm_comm *a = make(self), *b = make(self);
   if (self->rank == 0) {
     fine(self, a, start(self, a, 0, &request), "a start");
+    forked_barrier(self);
     fine(self, b, sum(self, b, 1), "the sum beside a failure");
     check(self, 1);
     lcomm_status status = lcomm_wait(a, &request);
     forked_require(self, status == LCOMM_ERR_ABORTED && strstr(lcomm_last_error(a), "on purpose"),
                    "what failed says %s: %s", lcomm_status_name(status), lcomm_last_error(a));
   } else {
+    forked_barrier(self);
     lcomm_abort(a, "on purpose");
     lcomm_progress(a);
     fine(self, b, sum(self, b, 1), "the sum beside a failure");
