@@ -108,7 +108,8 @@ lcomm_status lcomm_call_make(lcomm_comm *comm, lcomm_call *call) {
   lcomm_request request = {0};
   call->waits = true;
   lcomm_status status = lcomm_call_start(comm, call, &request);
-  return status == LCOMM_OK ? lcomm_wait(comm, &request) : status;
+  bool under_way = request.internal != NULL; /* else it is over, and well, or did not start */
+  return under_way ? lcomm_wait(comm, &request) : status;
 }
 
 /* ------------------------------------------------------------------ sums */

@@ -33,6 +33,7 @@ typedef struct lcomm_process {
 enum { LCOMM_COMM_NAME_MAX = 128, LCOMM_TRANSPORT_NAMES_MAX = 64 }; /* with the terminator */
 
 struct lcomm_comm {
+  lcomm_turn turn; /* without a driver: who is inside; first, beside what all calls read */
   int rank, size;
   unsigned fork_generation; /* of the process that made it, see base/fork.h */
   long process;             /* its number, for people */
@@ -59,8 +60,7 @@ struct lcomm_comm {
   struct lcomm_driver *_Atomic driver; /* driver.h; NULL: calls alone make progress */
   bool wants_driver;                   /* one is started by the first call that does not block */
 
-  /* Without a driver: whose turn it is, and the others of the process (siblings.h). */
-  lcomm_turn turn;
+  /* The others of the process without a driver (siblings.h). */
   lcomm_comm *sibling_next, *sibling_previous;
   bool is_sibling;
   atomic_uint in_flight; /* operations, for a look from outside */
