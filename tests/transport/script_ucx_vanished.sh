@@ -9,9 +9,11 @@ set -u
 
 cd "$(dirname "$0")/../.." || exit 2
 build=${BUILD:-$(make -s print-build)}
-# The name is fixed so that a run that broke off is cleaned up by the next one.
-cluster() { tools/cluster --name vanished "$@"; }
-switch=lcomm-vanished-switch
+# One name for each folder of sources: a run that broke off is cleaned up by the next
+# one, and those of others are left alone.
+own=v$(pwd -P | cksum | cut -c 1-9 | tr -dc 0-9)
+cluster() { tools/cluster --name "$own" "$@"; }
+switch=lcomm-$own-switch
 PATH=$PATH:/usr/sbin:/sbin
 
 if [ "$(id -u)" -ne 0 ]; then
@@ -71,7 +73,7 @@ signal_host() {
   local signal=$1 host pids
   shift
   for host in "$@"; do
-    pids=$(ip netns pids "lcomm-vanished-host$host")
+    pids=$(ip netns pids "lcomm-$own-host$host")
     # shellcheck disable=SC2086 # a list
     [ -z "$pids" ] || kill -"$signal" $pids 2>/dev/null
   done
