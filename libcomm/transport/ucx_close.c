@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/transport/ucx_fork.h"
 #include "libcomm/transport/ucx_internal.h"
 
 #define NOTICES_S 0.25 /* for notices to leave before a link is cut */
@@ -78,6 +79,7 @@ void lcomm_ucx_unlink(lcomm_ucx_transport *t, int rank, double deadline_s) {
 }
 
 void lcomm_ucx_give_up(lcomm_ucx_transport *t) {
+  lcomm_ucx_fork_forget(t->event_fd);
   release_own(t);
   for (int i = 0; i < t->size; i++) {
     if (t->peers[i].endpoint) {
@@ -90,6 +92,7 @@ void lcomm_ucx_give_up(lcomm_ucx_transport *t) {
 void lcomm_ucx_close(lcomm_transport *transport, bool orderly) {
   lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
   if (t->place.worker) {
+    lcomm_ucx_fork_forget(t->event_fd);
     flush_notices(t);
     release_own(t);
     close_endpoints(t, orderly ? 0 : UCP_EP_CLOSE_FLAG_FORCE, orderly ? ORDERLY_S : FORCED_S);

@@ -97,6 +97,20 @@ static void a_killed_rank_of_another_host_is_named(void **state) {
   }
 }
 
+/* Connections that the child inherits would stay open. */
+static void a_killed_rank_of_another_host_whose_child_lives_is_named(void **state) {
+  (void)state;
+  for (int seed = 0; seed < 3; seed++) {
+    run_fault((fault_case){.ranks = 3,
+                           .per_host = 1,
+                           .kind = FAULT_KILLED_PARENT,
+                           .culprit = seed,
+                           .transport = "ucx",
+                           .timeout_s = 600,
+                           .seed = 45 + seed});
+  }
+}
+
 static void a_stopped_rank_of_another_host_is_named(void **state) {
   (void)state;
   for (int seed = 0; seed < 3; seed++) {
@@ -144,6 +158,7 @@ int main(void) {
       cmocka_unit_test(a_late_program_whose_thread_answers_is_named),
       cmocka_unit_test(a_link_that_breaks_is_named_with_both_its_ends),
       cmocka_unit_test(a_killed_rank_of_another_host_is_named),
+      cmocka_unit_test(a_killed_rank_of_another_host_whose_child_lives_is_named),
       cmocka_unit_test(a_stopped_rank_of_another_host_is_named),
       cmocka_unit_test(a_host_that_is_cut_off_is_named_by_both_sides),
       cmocka_unit_test(hosts_that_do_not_hear_each_other_are_both_named),
