@@ -56,6 +56,22 @@ static bool is_kept_alive(int fd) {
          idle_s <= IDLE_MAX_S;
 }
 
+static void keep_alive(int fd, void *argument) {
+  static const int ON = 1, IDLE_S = 4, INTERVAL_S = 2, COUNT = 3; /* as ucx_worker.c has it */
+  (void)argument;
+  if (is_kept_alive(fd)) {
+    return;
+  }
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &IDLE_S, sizeof(IDLE_S));
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &INTERVAL_S, sizeof(INTERVAL_S));
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &COUNT, sizeof(COUNT));
+  (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &ON, sizeof(ON));
+}
+
+void lcomm_ucx_sockets_keep_alive(int event_fd) {
+  lcomm_ucx_sockets_of(event_fd, keep_alive, NULL);
+}
+
 bool lcomm_ucx_connection_read(int fd, lcomm_ucx_connection *connection) {
   enum { ESTABLISHED = 1 };
   struct tcp_info info = {0};

@@ -28,6 +28,11 @@ bool lcomm_ucx_connection_read(int fd, lcomm_ucx_connection *connection);
 
 enum { LCOMM_UCX_SILENT_S = 8 };
 
+/* Have the kernel ask over every idle connection of the worker whether the other host
+ * is there, and end one that does not answer within ten seconds: UCX asks for that
+ * only at one end of some. What is asked for already stays as it is. */
+void lcomm_ucx_sockets_keep_alive(int event_fd);
+
 /* Has the other host not answered for so long, although it was asked several
  * times? A host whose programs are busy or stopped answers: its kernel
  * acknowledges what comes, and says again and again that it has no room. */

@@ -18,6 +18,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/transport/ucx_fork.h"
 #include "libcomm/transport/ucx_internal.h"
+#include "libcomm/transport/ucx_sockets.h"
 
 #define ABANDON_S 0.1 /* for UCX to end what can no longer be ended */
 #define CANCEL_S 1.0  /* for the rest of a message that is no longer wanted */
@@ -305,6 +306,7 @@ static lcomm_status ucx_open(const lcomm_transport_setup *setup, lcomm_transport
   }
   lcomm_ucx_listeners_close(&t->place.listeners);
   lcomm_ucx_listeners_dismiss_silent(&t->place.listeners);
+  lcomm_ucx_sockets_keep_alive(t->event_fd);
   lcomm_ucx_fork_watch(t->event_fd);
   lcomm_ucx_listen(t);
   why[0] = '\0';

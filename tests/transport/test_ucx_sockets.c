@@ -67,6 +67,31 @@ static void look_for_sockets(forked *self) {
   close_party(&p);
 }
 
+static void count_kept_alive(int fd, void *argument) {
+  lcomm_ucx_connection connection;
+  int *found = argument;
+  if (lcomm_ucx_connection_read(fd, &connection)) {
+    found[connection.kept_alive]++;
+  }
+}
+
+static void look_for_keepalive(forked *self) {
+  party p = open_party(self);
+  int found[2] = {0, 0};
+  lcomm_ucx_sockets_of(((lcomm_ucx_transport *)p.t)->event_fd, count_kept_alive, found);
+  forked_require(self, found[false] == 0 && found[true] >= self->size - 1,
+                 "%d connections are kept alive, %d are not", found[true], found[false]);
+  forked_barrier(self);
+  close_party(&p);
+}
+
+/* A host that vanishes while nothing is under way sends nothing, not even an end. */
+static void all_connections_are_kept_alive(void **state) {
+  (void)state;
+  skip_without_ucx();
+  forked_run(4, look_for_keepalive);
+}
+
 static void sockets_to_all_peers_are_found(void **state) {
   (void)state;
   skip_without_ucx();
@@ -103,6 +128,7 @@ int main(void) {
       cmocka_unit_test(host_that_is_asked_while_idle_answers_before_bytes_wait),
       cmocka_unit_test(host_that_was_heard_or_not_asked_is_not_silent),
       cmocka_unit_test(sockets_to_all_peers_are_found),
+      cmocka_unit_test(all_connections_are_kept_alive),
       cmocka_unit_test(address_names_the_first_rank_of_another_host),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
