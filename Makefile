@@ -53,7 +53,8 @@ FOREIGN := $(patsubst -I%,-isystem%,$(MPI_CFLAGS) \
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes \
   -Wmissing-prototypes -Wvla $(if $(WERROR),-Werror)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
-CFLAGS := -std=c11 -D_GNU_SOURCE $(OPT) -g -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
+# Asserts are for sanitizer builds: elsewhere the library ends no process.
+CFLAGS := -std=c11 -D_GNU_SOURCE $(if $(SAN),,-DNDEBUG) $(OPT) -g -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
   $(WARNINGS) $(SANFLAGS) $(EXTRA_CFLAGS)
 CPPFLAGS := -I. -Ilibcomm/include $(FOREIGN)
 LDFLAGS := -pthread $(SANFLAGS) $(if $(SAN),-rdynamic) $(EXTRA_LDFLAGS)

@@ -63,7 +63,7 @@ static uint64_t share_of(const lcomm_processors *all, int size, int rank) {
     of_host += here && all[i].host == mine->host;
   }
   uint64_t share = beside > 0 ? 100 * count_bits(mine) / beside : 0;
-  uint64_t quota = mine->quota_percent / of_host;
+  uint64_t quota = of_host > 0 ? mine->quota_percent / of_host : 0;
   return mine->quota_percent > 0 && quota < share ? quota : share;
 }
 

@@ -37,7 +37,7 @@ static void parse(lcomm_perf_kind kind, int argc, char **argv) {
 
 static lcomm_perf_row row_of(const char *label) {
   lcomm_perf_row row = {
-      .call = {options.collective, 1000, LCOMM_FLOAT32, LCOMM_AVG, 0, 1},
+      .call = {options.collective, 1000, LCOMM_FLOAT32, LCOMM_AVG, 0, 1, 0},
       .label = label,
       .size_bytes = 4000.0,
       .batch = 3,
