@@ -11,18 +11,36 @@
 #include "libcomm/run_device.h"
 #include "libcomm/siblings.h"
 
+/* How long a rank that has nothing to do stays awake: adaptive spinning. To wake up
+ * takes some 50 us, so it pays to stay awake for about as long as waits last now, if
+ * that is not long. Where ranks share processors, others need them. */
+static const double AWAKE_LEAST_S = 20e-6, AWAKE_MOST_S = 1e-3, AWAKE_MOST_CROWDED_S = 100e-6;
+
+static double awake_time_s(const lcomm_comm *comm) {
+  return comm->awake_s > AWAKE_LEAST_S ? comm->awake_s : AWAKE_LEAST_S;
+}
+
+/* A wait is over that lasted so long. */
+static void adapt_awake_time(lcomm_comm *comm, double lasted_s) {
+  double most_s = comm->crowded ? AWAKE_MOST_CROWDED_S : AWAKE_MOST_S;
+  if (lasted_s > most_s) {
+    comm->awake_s /= 2;
+  } else if (lasted_s > awake_time_s(comm)) {
+    comm->awake_s = 2 * lasted_s < most_s ? 2 * lasted_s : most_s;
+  }
+}
+
 /* A rank that has nothing to do looks again at once for a moment, then gives
- * its core away, and sleeps when nothing has moved for longer. Where ranks share
- * processors somebody else needs the core right now. Meanwhile other communicators
- * of the process are moved. True when the deadline is worth a look. */
+ * its core away, and sleeps when nothing has moved for longer. Meanwhile other
+ * communicators of the process are moved. True when the deadline is worth a look. */
 static bool idle(lcomm_comm *comm, double idle_since_s) {
   enum { SPINS = 64, SPINS_CROWDED = 4 };
-  static const double AWAKE_S = 100e-6, SLEEP_S = 0.05;
+  static const double SLEEP_S = 0.05;
   if (comm->quiet_polls < (comm->crowded ? SPINS_CROWDED : SPINS)) {
     return false;
   }
   bool others_moved = lcomm_siblings_move(comm);
-  if (lcomm_clock_s() - idle_since_s < AWAKE_S) {
+  if (lcomm_clock_s() - idle_since_s < awake_time_s(comm)) {
     sched_yield();
     return false;
   }
@@ -106,6 +124,7 @@ lcomm_status lcomm_operations_check(lcomm_comm *comm) {
 /* Time with nothing to do is over. */
 static void count_wait(lcomm_comm *comm, lcomm_summary_row *row, double since_s) {
   double now_s = lcomm_clock_s();
+  adapt_awake_time(comm, now_s - since_s);
   comm->stats.wait_s += now_s - since_s;
   if (row) {
     row->wait_s += now_s - since_s;
