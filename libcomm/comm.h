@@ -87,6 +87,7 @@ struct lcomm_comm {
   uint32_t seed_shift;
   struct lcomm_flow_pair **flow_pairs; /* flow.h: per peer, or NULL; NULL: not needed so far */
   uint32_t flow_owed;                  /* credits that are due and have not left */
+  bool long_wait;                      /* told of to others, see elsewhere.h */
   double awake_s;                      /* how long a rank that waits stays awake */
   uint32_t quiet_polls;                /* polls in a row that moved nothing */
   uint32_t quiet_moves;                /* moves without any movement, all told */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/elsewhere.h"
 
 enum { WITNESSES_MAX = 32 };
 
@@ -75,9 +76,10 @@ static const lcomm_wait_state *state_of(const lcomm_comm *comm, int rank, double
 /* Has a rank been through with an operation? */
 static bool has_passed(const lcomm_wait_state *state, uint32_t sequence) {
   bool same_space = state->sequence % LCOMM_SERIES_COUNT == sequence % LCOMM_SERIES_COUNT;
-  uint32_t reached = state->activity != LCOMM_ACTIVITY_IDLE && same_space
-                         ? state->sequence
-                         : state->next[sequence % LCOMM_SERIES_COUNT];
+  bool in_call =
+      state->activity != LCOMM_ACTIVITY_IDLE && state->activity != LCOMM_ACTIVITY_ELSEWHERE;
+  uint32_t reached =
+      in_call && same_space ? state->sequence : state->next[sequence % LCOMM_SERIES_COUNT];
   return (int32_t)(reached - sequence) > 0;
 }
 
@@ -95,6 +97,8 @@ static lcomm_wait_end end_of(const lcomm_comm *comm, const lcomm_wait_edge *edge
   switch (state->activity) {
   case LCOMM_ACTIVITY_IDLE:
     return has_passed(state, edge->sequence) ? LCOMM_END_PASSED : LCOMM_END_IDLE;
+  case LCOMM_ACTIVITY_ELSEWHERE:
+    return has_passed(state, edge->sequence) ? LCOMM_END_PASSED : LCOMM_END_ELSEWHERE;
   case LCOMM_ACTIVITY_DEVICE:
     return LCOMM_END_DEVICE;
   case LCOMM_ACTIVITY_WORKS:
@@ -181,6 +185,34 @@ static lcomm_witnesses hear_witnesses(const lcomm_comm *comm, int about, double 
 
 /* ------------------------------------------------------------ the verdict */
 
+/* What the end of an edge has said, itself or through others. */
+static const lcomm_wait_state *said_last(const lcomm_comm *comm, const lcomm_wait_edge *edge) {
+  const lcomm_contact *last = contact_of(comm, edge->last);
+  return last->answered_s > 0 ? &last->state : &last->relayed;
+}
+
+int lcomm_diagnose_elsewhere(const lcomm_comm *comm, const lcomm_wait_edge *edge) {
+  const lcomm_wait_state *said = said_last(comm, edge);
+  int rank = comm->size - 1;
+  while (rank >= 0 && (comm->processes[rank].host_hash != said->elsewhere_host ||
+                       comm->processes[rank].pid != said->elsewhere_pid)) {
+    rank--;
+  }
+  return said->elsewhere_pid != 0 ? rank : -1;
+}
+
+/* The process that seems to be the fault, for those who wait in other communicators. */
+static void tell_elsewhere(const lcomm_comm *comm, const lcomm_wait_edge *edge) {
+  lcomm_process it = comm->processes[edge->last];
+  if (edge->end == LCOMM_END_ELSEWHERE) {
+    const lcomm_wait_state *said = said_last(comm, edge);
+    it = (lcomm_process){said->elsewhere_host, said->elsewhere_pid};
+  }
+  if (comm->long_wait && edge->end != LCOMM_END_NONE) {
+    lcomm_elsewhere_tell(comm, it.host_hash, it.pid);
+  }
+}
+
 /* Third ranks need time to ask, too. */
 static bool is_certain(const lcomm_comm *comm, const lcomm_wait_edge *edge,
                        const lcomm_witnesses *said, double now_s) {
@@ -189,14 +221,19 @@ static bool is_certain(const lcomm_comm *comm, const lcomm_wait_edge *edge,
     return said->asked == 0 || said->denied ||
            now_s - last->asked_s >= 3 * lcomm_probe_silence_s(comm);
   }
+  if (edge->end == LCOMM_END_ELSEWHERE) {
+    return said_last(comm, edge)->elsewhere_pid != 0;
+  }
   return edge->end != LCOMM_END_ASKED;
 }
 
 static lcomm_status judge(lcomm_comm *comm, const lcomm_wait_edge *edge, double waited_s,
                           double now_s) {
   static const double LONGER_S = 0.5;
+  /* Who waits in another communicator may have begun to later. */
+  double longer_s = edge->end == LCOMM_END_ELSEWHERE ? comm->timeout_s : LONGER_S;
   lcomm_witnesses said = hear_witnesses(comm, edge->last, now_s);
-  if (waited_s < comm->timeout_s + LONGER_S && !is_certain(comm, edge, &said, now_s)) {
+  if (waited_s < comm->timeout_s + longer_s && !is_certain(comm, edge, &said, now_s)) {
     return LCOMM_OK;
   }
   return lcomm_diagnose_fail(comm, edge, &said);
@@ -216,6 +253,7 @@ lcomm_status lcomm_diagnose(lcomm_comm *comm, const lcomm_operation *operation, 
   if (edge.end == LCOMM_END_SILENT) {
     ask_about(comm, edge.last, now_s);
   }
+  tell_elsewhere(comm, &edge);
   if (waited_s < comm->timeout_s) {
     return LCOMM_OK;
   }

@@ -18,14 +18,15 @@
 /* Ends of the search, the stronger ones later. */
 typedef enum lcomm_wait_end {
   LCOMM_END_NONE,
-  LCOMM_END_CYCLE,  /* all wait for each other */
-  LCOMM_END_WORKS,  /* computes */
-  LCOMM_END_PASSED, /* is through with the operation in which it is awaited */
-  LCOMM_END_DEVICE, /* waits for its device */
-  LCOMM_END_IDLE,   /* answers, but is in no call */
-  LCOMM_END_LINK,   /* is not heard by the rank that awaits it, but by others */
-  LCOMM_END_ASKED,  /* has not answered yet */
-  LCOMM_END_SILENT  /* does not answer */
+  LCOMM_END_CYCLE,     /* all wait for each other */
+  LCOMM_END_WORKS,     /* computes */
+  LCOMM_END_PASSED,    /* is through with the operation in which it is awaited */
+  LCOMM_END_DEVICE,    /* waits for its device */
+  LCOMM_END_IDLE,      /* answers, but is in no call */
+  LCOMM_END_ELSEWHERE, /* likewise, and its program waits in another communicator */
+  LCOMM_END_LINK,      /* is not heard by the rank that awaits it, but by others */
+  LCOMM_END_ASKED,     /* has not answered yet */
+  LCOMM_END_SILENT     /* does not answer */
 } lcomm_wait_end;
 
 /* One rank that waits for another. */
@@ -49,6 +50,10 @@ typedef struct lcomm_witnesses {
 
 /* An operation has not moved for `waited_s`: ask, and at the time-out fail. */
 lcomm_status lcomm_diagnose(lcomm_comm *comm, const lcomm_operation *operation, double waited_s);
+
+/* The rank of the process for which the end of an edge waits in another communicator;
+ * -1: not known, or none of this one. */
+int lcomm_diagnose_elsewhere(const lcomm_comm *comm, const lcomm_wait_edge *edge);
 
 /* diagnose_text.c: make it the communicator's error. */
 lcomm_status lcomm_diagnose_fail(lcomm_comm *comm, const lcomm_wait_edge *edge,

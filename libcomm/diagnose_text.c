@@ -117,6 +117,26 @@ static lcomm_status fail_last(lcomm_comm *comm, const lcomm_wait_edge *edge) {
   }
 }
 
+/* The rank that is awaited is no fault: its program waits in another communicator. */
+static lcomm_status fail_elsewhere(lcomm_comm *comm, const lcomm_wait_edge *edge) {
+  char call[CALL_MAX], who[WHO_MAX];
+  int fault = lcomm_diagnose_elsewhere(comm, edge);
+  name_call(edge, true, call);
+  if (fault < 0) {
+    return lcomm_fail(comm, LCOMM_ERR_TIMEOUT,
+                      "%s: not all ranks have made this call for %g s: a program waits in another "
+                      "communicator, for a process that is not in this one. Look at what failed "
+                      "there. " PATIENCE,
+                      call, comm->timeout_s);
+  }
+  return lcomm_fail_peer(
+      comm, LCOMM_ERR_TIMEOUT, fault,
+      "%s: %s is awaited in another communicator by a program that has not made "
+      "this call for %g s. It is stopped or dead, or its program computes, or is "
+      "in another call. " PATIENCE,
+      call, lcomm_comm_who(comm, fault, who, sizeof(who)), comm->timeout_s);
+}
+
 /* What a rank of a cycle says of itself: its own operation is known here. */
 static lcomm_wait_edge call_of(const lcomm_comm *comm, int rank) {
   lcomm_wait_state mine = lcomm_probe_state(comm, comm->first);
@@ -155,6 +175,8 @@ lcomm_status lcomm_diagnose_fail(lcomm_comm *comm, const lcomm_wait_edge *edge,
     return fail_link(comm, edge);
   case LCOMM_END_CYCLE:
     return fail_cycle(comm, edge);
+  case LCOMM_END_ELSEWHERE:
+    return fail_elsewhere(comm, edge);
   default:
     return fail_last(comm, edge);
   }

@@ -7,6 +7,7 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/diagnose.h"
+#include "libcomm/elsewhere.h"
 #include "libcomm/op.h"
 #include "libcomm/run_device.h"
 #include "libcomm/siblings.h"
@@ -121,6 +122,23 @@ lcomm_status lcomm_operations_check(lcomm_comm *comm) {
   return status;
 }
 
+/* A wait that lasts: ranks that wait for this one in other communicators may ask why. */
+static void tell_long_wait(lcomm_comm *comm, double idle_since_s) {
+  static const double LONG_S = 0.1;
+  if (lcomm_clock_s() - idle_since_s >= LONG_S) {
+    comm->long_wait = true;
+    lcomm_elsewhere_tell(comm, 0, 0);
+    lcomm_siblings_listen(comm);
+  }
+}
+
+static void end_long_wait(lcomm_comm *comm) {
+  if (comm->long_wait) {
+    comm->long_wait = false;
+    lcomm_elsewhere_end(comm);
+  }
+}
+
 /* Time with nothing to do is over. */
 static void count_wait(lcomm_comm *comm, lcomm_summary_row *row, double since_s) {
   double now_s = lcomm_clock_s();
@@ -136,7 +154,7 @@ static void count_wait(lcomm_comm *comm, lcomm_summary_row *row, double since_s)
   }
 }
 
-lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag) {
+static lcomm_status wait_for(lcomm_comm *comm, const bool *flag) {
   double since_s = lcomm_clock_s(), idle_since_s = 0;
   lcomm_summary_row *row = NULL;
   comm->quiet_polls = 0;
@@ -155,6 +173,7 @@ lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag) {
         count_wait(comm, row, idle_since_s);
       }
       comm->quiet_polls = 0;
+      end_long_wait(comm);
       continue;
     }
     if (comm->quiet_polls++ == 0) {
@@ -162,6 +181,7 @@ lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag) {
     }
     if (idle(comm, idle_since_s)) {
       lcomm_tickets_tell(comm);
+      tell_long_wait(comm, idle_since_s);
       status = check_oldest(comm, since_s);
     }
     if (status != LCOMM_OK) {
@@ -170,4 +190,10 @@ lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag) {
     }
   }
   return LCOMM_OK;
+}
+
+lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag) {
+  lcomm_status status = wait_for(comm, flag);
+  end_long_wait(comm);
+  return status;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/elsewhere.h"
 #include "libcomm/op.h"
 
 typedef struct probe {
@@ -62,6 +63,8 @@ static bool is_unanswered(const lcomm_comm *comm, int peer) {
 lcomm_wait_state lcomm_probe_state(const lcomm_comm *comm, const lcomm_operation *operation) {
   lcomm_wait_state state = {.next = {comm->next[0], comm->next[1]}};
   if (!operation) {
+    bool waits = lcomm_elsewhere_find(comm, &state.elsewhere_host, &state.elsewhere_pid);
+    state.activity = waits ? LCOMM_ACTIVITY_ELSEWHERE : LCOMM_ACTIVITY_IDLE;
     return state;
   }
   state.sequence = operation->sequence;
@@ -133,7 +136,7 @@ void lcomm_probe_hear(lcomm_comm *comm, const void *notice) {
 /* What a peer says is believed as far as it can be. */
 static bool is_possible(const lcomm_comm *comm, const lcomm_wait_state *state) {
   bool waits = state->activity == LCOMM_ACTIVITY_WAITS;
-  if (state->activity < LCOMM_ACTIVITY_IDLE || state->activity > LCOMM_ACTIVITY_WORKS ||
+  if (state->activity < LCOMM_ACTIVITY_IDLE || state->activity > LCOMM_ACTIVITY_ELSEWHERE ||
       state->collective < 0 || state->collective >= LCOMM_COLLECTIVE_COUNT ||
       state->awaited_count > LCOMM_AWAITED_MAX || (waits && state->awaited_count == 0)) {
     return false;

@@ -20,10 +20,11 @@ struct lcomm_comm;
 
 /* What a rank is doing. */
 typedef enum lcomm_activity {
-  LCOMM_ACTIVITY_IDLE,   /* no operation is in flight */
-  LCOMM_ACTIVITY_WAITS,  /* the oldest operation waits for a message */
-  LCOMM_ACTIVITY_DEVICE, /* it waits for its own device */
-  LCOMM_ACTIVITY_WORKS   /* it does neither: it computes */
+  LCOMM_ACTIVITY_IDLE,     /* no operation is in flight */
+  LCOMM_ACTIVITY_WAITS,    /* the oldest operation waits for a message */
+  LCOMM_ACTIVITY_DEVICE,   /* it waits for its own device */
+  LCOMM_ACTIVITY_WORKS,    /* it does neither: it computes */
+  LCOMM_ACTIVITY_ELSEWHERE /* as IDLE, and its program waits in another communicator */
 } lcomm_activity;
 
 /* A rank that is waited for. */
@@ -42,6 +43,7 @@ typedef struct lcomm_wait_state {
   uint32_t sequence;  /* its number */
   uint32_t next[2];   /* numbers of the next operations, by sequence space */
   uint32_t awaited_count;
+  uint64_t elsewhere_host, elsewhere_pid;   /* ELSEWHERE: for this process, or pid 0: not known */
   lcomm_awaited awaited[LCOMM_AWAITED_MAX]; /* WAITS: by that operation, all of them */
 } lcomm_wait_state;
 

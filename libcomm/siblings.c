@@ -104,6 +104,19 @@ bool lcomm_siblings_move(lcomm_comm *mine) {
   return moved;
 }
 
+void lcomm_siblings_listen(lcomm_comm *mine) {
+  if (!has_others(mine) || pthread_mutex_trylock(&lock) != 0) {
+    return;
+  }
+  for (lcomm_comm *it = closed ? NULL : first; it; it = it->sibling_next) {
+    if (it != mine && !is_busy(it) && lcomm_turn_try(&it->turn)) {
+      lcomm_drive(it);
+      lcomm_turn_end(&it->turn);
+    }
+  }
+  pthread_mutex_unlock(&lock);
+}
+
 /* ----------------------------------------------------------------- sleeping */
 
 bool lcomm_siblings_prepare(lcomm_comm *mine, lcomm_links_nap *nap) {

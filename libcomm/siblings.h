@@ -22,6 +22,10 @@ void lcomm_siblings_remove(lcomm_comm *comm);
  * does it. */
 bool lcomm_siblings_move(lcomm_comm *mine);
 
+/* Hear what peers of those others say in which nothing is in flight: they may ask what
+ * this process does. */
+void lcomm_siblings_listen(lcomm_comm *mine);
+
 /* Around lcomm_links_doze(): the others' descriptors join the nap. prepare returns
  * whether they did, which awake is told. */
 bool lcomm_siblings_prepare(lcomm_comm *mine, lcomm_links_nap *nap);
