@@ -229,7 +229,7 @@ static bool is_certain(const lcomm_comm *comm, const lcomm_wait_edge *edge,
 
 static lcomm_status judge(lcomm_comm *comm, const lcomm_wait_edge *edge, double waited_s,
                           double now_s) {
-  static const double LONGER_S = 0.5;
+  static const double LONGER_S = 0.4; /* with LCOMM_FAULT_LISTEN_S less than a second */
   /* Who waits in another communicator may have begun to later. */
   double longer_s = edge->end == LCOMM_END_ELSEWHERE ? comm->timeout_s : LONGER_S;
   lcomm_witnesses said = hear_witnesses(comm, edge->last, now_s);
