@@ -57,7 +57,8 @@ static void fill(float *values, uint64_t count) {
 }
 
 static void require_fine(const lcomm_comm *comm, lcomm_status status) {
-  require(status == LCOMM_OK, "%s: %s", lcomm_status_name(status), lcomm_last_error(comm));
+  require(status == LCOMM_OK, "%s: %s", lcomm_status_name(status),
+          status == LCOMM_OK ? "" : lcomm_last_error(comm)); /* it may be gone */
 }
 
 /* --------------------------------------------------------------- all calls */
