@@ -29,7 +29,7 @@ static bool reaches(const lcomm_comm *comm, int peer) {
 }
 
 bool lcomm_device_may_stay(const lcomm_run *run, uint32_t slot) {
-  return !lcomm_exec_is_short(run->plan->slot_bounds[slot]) && !lcomm_run_is_sparse(run, slot) &&
+  return run->plan->slot_bounds[slot] > run->slots[slot].room && !lcomm_run_is_sparse(run, slot) &&
          !lcomm_run_format(run, slot)->zstd && !run->plan->checksum;
 }
 

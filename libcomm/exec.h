@@ -107,6 +107,7 @@ typedef struct lcomm_slot_memory {
   bool encoded; /* by the sum that made its values; its ENCODE has nothing left to do */
 
   /* A payload that is read where its sender has it (transport.h, borrowing). */
+  size_t room;              /* behind its header, for a payload that travels with it */
   bool prompt;              /* nothing that reads it waits for a message of ours to leave */
   bool has_memory;          /* of its own; else it is always borrowed */
   bool received, forwarded; /* it comes by a message; another one sends it on */
@@ -122,7 +123,11 @@ typedef struct lcomm_slot_memory {
 } lcomm_slot_memory;
 
 enum {
-  LCOMM_INLINE_SIZE = 4160, /* a header and a payload up to this size are one message */
+  /* A header and a payload up to this size are one message: over links that lend memory,
+   * where a longer one is read in place, and over others, where a message of its own costs
+   * more than copying 16 KiB. */
+  LCOMM_INLINE_SIZE = 4160,
+  LCOMM_FAR_INLINE_SIZE = 16448,
   /* Long messages a rank has under way between nodes. All ranks visit their
    * peers in rotated order, so a short queue keeps senders and receivers
    * paired; without it several senders crowd one receiver's link. Two, so that

@@ -58,9 +58,14 @@ static inline lcomm_transfer *lcomm_exec_first(const lcomm_run *run, lcomm_messa
   return sent ? &run->quick_sent[step->peer].transfer : &message->first;
 }
 
-/* Does a payload travel in one message with its header? */
-static inline bool lcomm_exec_is_short(size_t payload_size) {
-  return payload_size <= LCOMM_INLINE_SIZE - LCOMM_WIRE_HEADER_SIZE;
+/* The longest payload that travels over `link` in one message with its header. The same
+ * on both sides. */
+static inline size_t lcomm_exec_short_max(const lcomm_transport *link) {
+  return (link->table->borrow ? LCOMM_INLINE_SIZE : LCOMM_FAR_INLINE_SIZE) - LCOMM_WIRE_HEADER_SIZE;
+}
+
+static inline bool lcomm_exec_is_short(const lcomm_transport *link, size_t payload_size) {
+  return payload_size <= lcomm_exec_short_max(link);
 }
 
 /* Part of lcomm_run_create. */

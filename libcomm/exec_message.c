@@ -3,8 +3,8 @@
 
 /* Messages of the executor.
  *
- * What travels for a slot is its header and its payload. Together up to
- * LCOMM_INLINE_SIZE bytes they are one message. Past that the header goes
+ * What travels for a slot is its header and its payload. Together up to 4 or
+ * 16 KiB (lcomm_exec_short_max) they are one message. Past that the header goes
  * alone and the payload follows in a message of its own. The receiver posts
  * both at once, the payload with the slot's capacity: so it arrives where it
  * belongs, in the vector or the slot, and not in a buffer of the transport, and
@@ -77,7 +77,7 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
   const lcomm_slot_memory *slot = &run->slots[step->slot];
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
   size_t first_size = LCOMM_WIRE_HEADER_SIZE;
-  bool together = lcomm_exec_is_short(slot->wire_size);
+  bool together = lcomm_exec_is_short(wire, slot->wire_size);
   count_sent(run, step, slot);
   if (run->sends_done) {
     message->first_over = run->quick_sent[step->peer].over;
@@ -105,9 +105,11 @@ static lcomm_status post_receive(lcomm_run *run, uint32_t index, lcomm_message *
   const lcomm_step *step = &run->plan->schedule.steps[index];
   const lcomm_slot_memory *slot = &run->slots[step->slot];
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
-  lcomm_status status = wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step, 0),
-                                             slot->header, LCOMM_INLINE_SIZE, &message->first);
-  if (status == LCOMM_OK && !wire->table->borrow && !lcomm_exec_is_short(slot->wire_capacity)) {
+  lcomm_status status =
+      wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step, 0), slot->header,
+                           LCOMM_WIRE_HEADER_SIZE + lcomm_exec_short_max(wire), &message->first);
+  if (status == LCOMM_OK && !wire->table->borrow &&
+      !lcomm_exec_is_short(wire, slot->wire_capacity)) {
     status = wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step, 1),
                                   lcomm_device_landing(run, step->slot), slot->wire_capacity,
                                   &message->payload);

@@ -153,10 +153,10 @@ static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t 
     return status;
   }
   slot->wire_size = (size_t)header.payload_size;
-  if (slot->paper && lcomm_exec_is_short(slot->wire_size)) {
+  if (slot->paper && lcomm_exec_is_short(wire, slot->wire_size)) {
     return malformed(run, message->step, "a short payload is lent");
   }
-  if (!lcomm_exec_is_short(slot->wire_size)) {
+  if (!lcomm_exec_is_short(wire, slot->wire_size)) {
     if (size != LCOMM_WIRE_HEADER_SIZE) {
       return malformed(run, message->step, "a long payload does not follow its header");
     }

@@ -12,10 +12,8 @@
  * aligned for any kernel. */
 enum { SLOT_ALIGN = 64, HEADER_OFFSET = SLOT_ALIGN - LCOMM_WIRE_HEADER_SIZE };
 
-static size_t slot_size(size_t payload_capacity) {
-  size_t inline_room = LCOMM_INLINE_SIZE - LCOMM_WIRE_HEADER_SIZE;
-  size_t payload = payload_capacity > inline_room ? payload_capacity : inline_room;
-  return (SLOT_ALIGN + payload + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
+static size_t aligned(size_t payload_size) {
+  return (SLOT_ALIGN + payload_size + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
 }
 
 static bool shares_vector(const lcomm_plan *plan, uint32_t slot) {
@@ -31,7 +29,7 @@ static size_t wire_capacity(const lcomm_run *run, uint32_t slot) {
 
 /* A payload behind the lossless stage has memory of its own. */
 static size_t apart_size(const lcomm_run *run, uint32_t slot) {
-  return lcomm_run_format(run, slot)->zstd ? slot_size(run->plan->slot_bounds[slot]) : 0;
+  return lcomm_run_format(run, slot)->zstd ? aligned(run->plan->slot_bounds[slot]) : 0;
 }
 
 /* What was borrowed goes back when its readers are through. They must not wait
@@ -99,15 +97,36 @@ static void look_at_readers(lcomm_run *run) {
   }
 }
 
-/* Bytes of a slot's own memory behind its header. */
-static size_t own_size(const lcomm_run *run, uint32_t slot) {
-  return run->slots[slot].has_memory ? wire_capacity(run, slot) : 0;
+/* Room for the longest payload that may come or go with its header. A peer whose call
+ * differs may send the longest of all, and is to be named for it. */
+static void make_room(lcomm_run *run) {
+  const lcomm_schedule *schedule = &run->plan->schedule;
+  for (uint32_t i = 0; i < schedule->slot_count; i++) {
+    run->slots[i].room = LCOMM_INLINE_SIZE - LCOMM_WIRE_HEADER_SIZE;
+  }
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    const lcomm_step *step = &schedule->steps[i];
+    if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV) {
+      size_t longest = lcomm_exec_short_max(lcomm_comm_link(run->comm, step->peer));
+      size_t most = step->kind == LCOMM_STEP_SEND ? wire_capacity(run, step->slot) : longest;
+      size_t room = most < longest ? most : longest;
+      size_t *of = &run->slots[step->slot].room;
+      *of = room > *of ? room : *of;
+    }
+  }
+}
+
+/* Bytes of a slot with its header. */
+static size_t slot_size(const lcomm_run *run, uint32_t slot) {
+  size_t own = run->slots[slot].has_memory ? wire_capacity(run, slot) : 0;
+  size_t room = run->slots[slot].room;
+  return aligned(own > room ? own : room);
 }
 
 static lcomm_status make_arena(lcomm_run *run) {
   size_t total = SLOT_ALIGN, tiles = 0, most = 0;
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
-    total += slot_size(own_size(run, i)) + apart_size(run, i);
+    total += slot_size(run, i) + apart_size(run, i);
   }
   for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
     size_t slots = run->plan->schedule.steps[i].slot_count;
@@ -115,7 +134,7 @@ static lcomm_status make_arena(lcomm_run *run) {
   }
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
     bool lent = !run->slots[i].has_memory && !run->slots[i].shares_vector;
-    tiles = lent && !lcomm_exec_is_short(run->plan->slot_bounds[i]) ? most : tiles;
+    tiles = lent && run->plan->slot_bounds[i] > run->slots[i].room ? most : tiles;
   }
   run->arena = run->device ? lcomm_run_device_pinned(run, total)
                            : lcomm_links_memory_get(&run->comm->links, total);
@@ -139,6 +158,7 @@ lcomm_status lcomm_run_make_slots(lcomm_run *run) {
   for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
     run->slots[i].has_memory &= !run->slots[i].shares_vector;
   }
+  make_room(run);
   if (make_arena(run) != LCOMM_OK) {
     return LCOMM_ERR_MEMORY;
   }
@@ -149,7 +169,7 @@ lcomm_status lcomm_run_make_slots(lcomm_run *run) {
     slot->header = place + HEADER_OFFSET;
     slot->wire_capacity = wire_capacity(run, i);
     slot->own_wire = slot->own_payload = slot->has_memory ? place + SLOT_ALIGN : NULL;
-    place += slot_size(own_size(run, i));
+    place += slot_size(run, i);
     if (apart_size(run, i) > 0) {
       slot->own_payload = place;
       place += apart_size(run, i);

@@ -46,12 +46,12 @@ uint64_t lcomm_plan_key(const lcomm_plan_request *request, int ranks) {
 /* Payloads of a whole vector, sent and received, of every rank where all give theirs
  * to all; headers, steps and scratch. */
 uint64_t lcomm_plan_charge(const lcomm_plan *plan) {
-  static const uint64_t FIXED = 32 << 10, STEP = 512;
+  static const uint64_t FIXED = 32 << 10, STEP = 512, ROOM = 8 << 10;
   uint64_t vector = plan->vector_count * plan->element_size;
   bool gathers = plan->collective == LCOMM_COLLECTIVE_ALLREDUCE &&
                  plan->shape.exchange == LCOMM_EXCHANGE_GATHER;
-  uint64_t vectors = gathers ? (uint64_t)plan->schedule.size : 2;
-  return FIXED + STEP * (uint64_t)plan->schedule.size * plan->shape.chunks + vectors * vector;
+  uint64_t ranks = (uint64_t)plan->schedule.size, vectors = gathers ? ranks : 2;
+  return FIXED + (STEP * plan->shape.chunks + ROOM) * ranks + vectors * vector;
 }
 
 /* ------------------------------------------------------------------ hash */
