@@ -88,9 +88,10 @@
  *                 whole bucket                          (default tensor)
  *   bucket=SIZE   tensors are fused into buckets of at most this size, 4K or
  *                 more; a larger tensor is a bucket alone (default 25M)
- *   algo=auto|ring|direct|gather  exchange between the peers of a plan; a
- *                 ring is for exact float32 without +zstd only, direct takes
- *                 its place elsewhere                   (default auto)
+ *   algo=auto|ring|direct|gather|doubling|halving  exchange between the peers
+ *                 of a plan; ring, doubling and halving are for exact float32
+ *                 and integers without +zstd only, direct takes their place
+ *                 elsewhere                             (default auto)
  *   check=none|xxhash  checksum every wire message      (default none)
  *   match=RULE[,RULE...]  plain calls that no rule fits stay exact. A rule is
  *                 TERM[&TERM...], all of which must hold:

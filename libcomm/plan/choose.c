@@ -12,6 +12,7 @@
 
 #include "kernels/stripe.h"
 #include "libcomm/plan/judge.h"
+#include "libcomm/plan/pairs.h"
 #include "libcomm/plan/policy_match.h"
 
 enum {
@@ -19,6 +20,7 @@ enum {
   SMALL_TOTAL_BYTES = 64 << 10, /* ... as long as a rank receives no more than this */
   PAIR_BYTES = 32 << 10,        /* up to here two ranks take one round instead of two */
   LEADERS_GATHER_MAX = 8,       /* nodes whose leaders all tell each other everything */
+  PAIRS_NODES_MIN = 4,          /* from here log2 partners are fewer than all peers */
   RING_HOP_BYTES = 64 << 10,    /* smallest piece that a ring passes on between nodes */
   CHUNK_BYTES = 1 << 20,        /* the last chunk's way through all phases is not overlapped */
   CHUNKS_MAX = 64,
@@ -117,16 +119,54 @@ static bool suits_ring(const lcomm_plan *plan, const lcomm_topo *topo, int ranks
          piece_bytes >= RING_HOP_BYTES;
 }
 
+/* A message between hosts costs a rank some 15 us of its processor over TCP, whatever its
+ * size, so a few partners may beat all peers. Partial sums must travel as they are. */
+static bool suits_pairs(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_stage stage) {
+  return topo->nodes >= PAIRS_NODES_MIN && keeps_sums(plan, stage);
+}
+
+static lcomm_exchange_kind choose_cheapest(lcomm_plan *plan, int ranks, uint64_t size) {
+  lcomm_exchange_kind kind = lcomm_cheapest_exchange(ranks, size);
+  bool pairs = kind == LCOMM_EXCHANGE_DOUBLING || kind == LCOMM_EXCHANGE_HALVING;
+  say(plan, pairs ? "exact sums go from pair to pair" : "a peer or two more cost less than rounds");
+  return kind;
+}
+
+/* What the policy names, if it may act here: partial sums travel with all but two. */
+static bool choose_named(lcomm_plan *plan, lcomm_algorithm wanted, lcomm_stage stage,
+                         lcomm_exchange_kind *kind) {
+  static const struct {
+    lcomm_exchange_kind kind;
+    bool sums_travel;
+    const char *why;
+  } named[] = {
+      [LCOMM_ALGO_RING] = {LCOMM_EXCHANGE_RING, true, "ring by policy"},
+      [LCOMM_ALGO_DIRECT] = {LCOMM_EXCHANGE_DIRECT, false, "direct by policy"},
+      [LCOMM_ALGO_GATHER] = {LCOMM_EXCHANGE_GATHER, false, "gather by policy"},
+      [LCOMM_ALGO_DOUBLING] = {LCOMM_EXCHANGE_DOUBLING, true, "doubling by policy"},
+      [LCOMM_ALGO_HALVING] = {LCOMM_EXCHANGE_HALVING, true, "halving by policy"},
+  };
+  if (wanted == LCOMM_ALGO_AUTO || (named[wanted].sums_travel && !keeps_sums(plan, stage))) {
+    return false;
+  }
+  *kind = named[wanted].kind;
+  say(plan, named[wanted].why);
+  return true;
+}
+
 static lcomm_exchange_kind choose_dense(lcomm_plan *plan, lcomm_algorithm wanted,
                                         const lcomm_topo *topo, int ranks, uint64_t count,
                                         lcomm_stage stage) {
-  if (wanted == LCOMM_ALGO_RING && keeps_sums(plan, stage)) {
-    say(plan, "ring by policy");
+  lcomm_exchange_kind named;
+  if (choose_named(plan, wanted, stage, &named)) {
+    return named;
+  }
+  if (suits_ring(plan, topo, ranks, count, stage)) {
+    say(plan, "long exact pieces between nodes go around a ring");
     return LCOMM_EXCHANGE_RING;
   }
-  if (wanted == LCOMM_ALGO_GATHER || wanted == LCOMM_ALGO_DIRECT) {
-    say(plan, wanted == LCOMM_ALGO_GATHER ? "gather by policy" : "direct by policy");
-    return wanted == LCOMM_ALGO_GATHER ? LCOMM_EXCHANGE_GATHER : LCOMM_EXCHANGE_DIRECT;
+  if (suits_pairs(plan, topo, stage)) {
+    return choose_cheapest(plan, ranks, count * plan->element_size);
   }
   if (is_small(plan, topo->size)) {
     say(plan, "small, one round");
@@ -141,10 +181,6 @@ static lcomm_exchange_kind choose_dense(lcomm_plan *plan, lcomm_algorithm wanted
   if (ranks == 2 && count * plan->element_size <= PAIR_BYTES) {
     say(plan, "two sides, one round");
     return LCOMM_EXCHANGE_GATHER;
-  }
-  if (suits_ring(plan, topo, ranks, count, stage)) {
-    say(plan, "long exact pieces between nodes go around a ring");
-    return LCOMM_EXCHANGE_RING;
   }
   return LCOMM_EXCHANGE_DIRECT;
 }
@@ -181,9 +217,13 @@ static bool suits_leaders(const lcomm_plan *plan, const lcomm_topo *topo) {
 static void choose_leaders(lcomm_plan *plan, const lcomm_topo *topo) {
   bool few = topo->nodes <= LEADERS_GATHER_MAX;
   plan->shape.hierarchical = plan->shape.leaders = true;
-  plan->shape.tells_sum = few;
   plan->shape.exchange = few ? LCOMM_EXCHANGE_GATHER : LCOMM_EXCHANGE_DIRECT;
   say(plan, "small, one rank speaks for its node");
+  if (suits_pairs(plan, topo, LCOMM_STAGE_NET)) {
+    plan->shape.exchange =
+        choose_cheapest(plan, topo->nodes, plan->vector_count * plan->element_size);
+  }
+  plan->shape.tells_sum = plan->shape.exchange != LCOMM_EXCHANGE_DIRECT;
 }
 
 void lcomm_plan_choose(lcomm_plan *plan, const lcomm_plan_request *request,

@@ -162,7 +162,7 @@ static lcomm_status parse_algo(parser *p, span value) {
   int index = lcomm_policy_find_name(value, lcomm_algorithm_names, LCOMM_ALGORITHM_COUNT);
   if (index < 0)
     return lcomm_policy_refuse(&p->in, "unknown algorithm ", value,
-                               "; expected auto, ring, direct or gather");
+                               "; expected auto, ring, direct, gather, doubling or halving");
   p->policy->algorithm = (lcomm_algorithm)index;
   return LCOMM_OK;
 }

@@ -40,7 +40,9 @@ typedef enum lcomm_algorithm {
   LCOMM_ALGO_AUTO,
   LCOMM_ALGO_RING,
   LCOMM_ALGO_DIRECT,
-  LCOMM_ALGO_GATHER
+  LCOMM_ALGO_GATHER,
+  LCOMM_ALGO_DOUBLING,
+  LCOMM_ALGO_HALVING
 } lcomm_algorithm;
 
 /* Numbers from `least` to `most`, both of them allowed. */

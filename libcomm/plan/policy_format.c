@@ -20,8 +20,8 @@ const lcomm_policy lcomm_policy_default = {
 };
 
 const char *const lcomm_scope_names[LCOMM_SCOPE_COUNT] = {"tensor", "bucket"};
-const char *const lcomm_algorithm_names[LCOMM_ALGORITHM_COUNT] = {"auto", "ring", "direct",
-                                                                  "gather"};
+const char *const lcomm_algorithm_names[LCOMM_ALGORITHM_COUNT] = {"auto",   "ring",     "direct",
+                                                                  "gather", "doubling", "halving"};
 
 const char *lcomm_algorithm_name(lcomm_algorithm algorithm) {
   size_t index = (size_t)algorithm;
@@ -150,16 +150,22 @@ static bool ramp_ends(const lcomm_policy *policy) {
   return true;
 }
 
+/* Do ranks add to what they were told, and tell it on? */
+static bool passes_sums_on(lcomm_algorithm algorithm) {
+  return algorithm == LCOMM_ALGO_RING || algorithm == LCOMM_ALGO_DOUBLING ||
+         algorithm == LCOMM_ALGO_HALVING;
+}
+
 const char *lcomm_policy_conflict(const lcomm_policy *policy, const char **key) {
   const lcomm_format *net = &policy->net.format;
   bool sparse = lcomm_format_is_sparse(net), feedback = policy->net.error_feedback;
   *key = "algo";
-  if (policy->algorithm == LCOMM_ALGO_RING && net->codec->id != LCOMM_CODEC_NONE)
-    return "algo=ring cannot carry the lossy codec of net, because a ring would quantise at every "
-           "hop; expected algo=auto, direct or gather, or net=none";
-  if (policy->algorithm == LCOMM_ALGO_RING && net->zstd)
-    return "algo=ring cannot carry net=none+zstd, because a ring must know the size of its "
-           "payloads in advance; expected algo=auto, direct or gather, or net=none";
+  if (passes_sums_on(policy->algorithm) && net->codec->id != LCOMM_CODEC_NONE)
+    return "algo=ring, doubling and halving cannot carry the lossy codec of net, because they "
+           "would quantise at every hop; expected algo=auto, direct or gather, or net=none";
+  if (passes_sums_on(policy->algorithm) && net->zstd)
+    return "algo=ring, doubling and halving cannot carry net=none+zstd, because they must know the "
+           "size of their payloads in advance; expected algo=auto, direct or gather, or net=none";
   *key = "ramp";
   if (policy->ramp_count > 0 && !sparse)
     return "ramp changes the density of top-k, and net is another codec; expected net=topk:DENSITY";

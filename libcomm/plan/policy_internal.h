@@ -12,7 +12,7 @@
 
 enum {
   LCOMM_SCOPE_COUNT = 2,
-  LCOMM_ALGORITHM_COUNT = 4,
+  LCOMM_ALGORITHM_COUNT = 6,
   LCOMM_QUOTE_MAX = 64,      /* a quoted piece of a policy, with the terminator */
   LCOMM_CODEC_TEXT_MAX = 64, /* the longest text of a codec choice, likewise */
   LCOMM_DECIMAL_TEXT_MAX = 48

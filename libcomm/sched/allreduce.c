@@ -127,7 +127,8 @@ static lcomm_status build_hierarchical(lcomm_schedule *schedule, const lcomm_top
   hier h = {.schedule = schedule, .topo = topo, .shape = shape};
   h.node = lcomm_topo_node_group(topo, topo->node[schedule->rank], schedule->rank);
   h.shards = shape->leaders ? 1 : lcomm_topo_smallest_node(topo);
-  h.tells_sum = shape->tells_sum && shape->exchange == LCOMM_EXCHANGE_GATHER;
+  h.tells_sum = !lcomm_exchange_has_results(shape->exchange) ||
+                (shape->tells_sum && shape->exchange == LCOMM_EXCHANGE_GATHER);
   h.rail = malloc((size_t)topo->nodes * sizeof(*h.rail));
   h.results = malloc((size_t)topo->nodes * sizeof(*h.results));
   h.sources = malloc((size_t)h.node.size * sizeof(*h.sources));

@@ -19,9 +19,9 @@ typedef struct lcomm_allreduce_shape {
    * for all of it; fewest messages, for short vectors. Otherwise as many
    * shards as the smallest node has ranks. */
   bool leaders;
-  /* Hierarchical gather only: members tell their node the sum instead of all
+  /* Hierarchical gather: members tell their node the sum instead of all
    * contributions. For exact stages, where the sum loses nothing: the members
-   * keep it as it is. */
+   * keep it as it is. Doubling and halving always do. */
   bool tells_sum;
 } lcomm_allreduce_shape;
 

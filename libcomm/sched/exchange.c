@@ -15,10 +15,16 @@ static const struct {
     [LCOMM_EXCHANGE_GATHER] = {"gather", lcomm_gather_build},
     [LCOMM_EXCHANGE_RING] = {"ring", lcomm_ring_build},
     [LCOMM_EXCHANGE_SPARSE] = {"sparse", lcomm_sparse_build},
+    [LCOMM_EXCHANGE_DOUBLING] = {"doubling", lcomm_doubling_build},
+    [LCOMM_EXCHANGE_HALVING] = {"halving", lcomm_halving_build},
 };
 
 const char *lcomm_exchange_name(lcomm_exchange_kind kind) {
   return kinds[kind].name;
+}
+
+bool lcomm_exchange_has_results(lcomm_exchange_kind kind) {
+  return kind != LCOMM_EXCHANGE_DOUBLING && kind != LCOMM_EXCHANGE_HALVING;
 }
 
 void lcomm_exchange_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
@@ -39,6 +45,8 @@ static lcomm_span result_span(const lcomm_exchange *exchange, int index) {
     return (lcomm_span){exchange->span.first, exchange->span.count, size, (uint32_t)index};
   case LCOMM_EXCHANGE_DIRECT:
   case LCOMM_EXCHANGE_RING:
+  case LCOMM_EXCHANGE_DOUBLING: /* have no results to tell */
+  case LCOMM_EXCHANGE_HALVING:
     break;
   }
   return lcomm_span_piece(exchange->span, size, (uint32_t)index);

@@ -15,6 +15,12 @@
  *           a lossy one would quantise at every hop.
  *   sparse  two-phase over block-cyclic stripes: one selection makes a slot
  *           for every owner; the owner sums and selects again.
+ *   doubling  log2 of the group's size rounds, in each of which pairs tell each
+ *           other all they have. Fewest messages; for short spans. Exact stages
+ *           only. The sum is in the span, in no slot.
+ *   halving   the same pairs, each of which sums one half of what they have in
+ *           common, then all sums back: the bytes of direct, fewer messages.
+ *           For groups of a power of two; others pay two more whole spans.
  */
 
 #include "libcomm/sched/sched.h"
@@ -24,10 +30,15 @@ typedef enum lcomm_exchange_kind {
   LCOMM_EXCHANGE_DIRECT,
   LCOMM_EXCHANGE_GATHER,
   LCOMM_EXCHANGE_RING,
-  LCOMM_EXCHANGE_SPARSE
+  LCOMM_EXCHANGE_SPARSE,
+  LCOMM_EXCHANGE_DOUBLING,
+  LCOMM_EXCHANGE_HALVING
 } lcomm_exchange_kind;
 
 const char *lcomm_exchange_name(lcomm_exchange_kind kind);
+
+/* Are parts of the result in slots that can be told on? Where not, only the span has it. */
+bool lcomm_exchange_has_results(lcomm_exchange_kind kind);
 
 typedef struct lcomm_exchange {
   lcomm_exchange_kind kind;
@@ -62,5 +73,9 @@ void lcomm_gather_build(lcomm_schedule *schedule, const lcomm_exchange *exchange
 void lcomm_ring_build(lcomm_schedule *schedule, const lcomm_exchange *exchange, uint32_t *results);
 void lcomm_sparse_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                         uint32_t *results);
+void lcomm_doubling_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
+                          uint32_t *results);
+void lcomm_halving_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
+                         uint32_t *results);
 
 #endif

@@ -24,6 +24,8 @@ static const char *const policies[] = {
     "net=topk:1 min=1",
     "node=bf16 min=1",
     "net=none algo=ring min=1",
+    "net=none algo=doubling min=1",
+    "net=none algo=halving min=1",
     "net=int8 algo=gather min=1",
     "net=int8 algo=direct min=1 check=xxhash",
     "net=topk:0.6 algo=direct min=1",

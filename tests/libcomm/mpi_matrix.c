@@ -21,6 +21,8 @@ static const codec_case codecs[] = {
     {"net=none+zstd node=none+zstd min=1 check=xxhash", 0, true, false},
     {"net=none min=1 algo=gather", 0, true, false},
     {"net=none min=1 algo=ring", 1e-6, true, false}, /* adds up in the order of the ring */
+    {"net=none min=1 algo=doubling", 1e-6, true, false},
+    {"net=none min=1 algo=halving", 1e-6, true, true},
     {"net=fp16 min=1", 2e-3, false, false},
     {"net=fp16:scale=block min=1", 2e-3, false, false},
     {"net=bf16 min=1", 1.2e-2, false, false},

@@ -59,7 +59,7 @@ static void two_sides_of_a_short_exact_sum_take_one_round(void **state) {
   } cases[] = {{2, 1, LAST, LCOMM_EXCHANGE_GATHER},         {2, 1, LAST + 1, LCOMM_EXCHANGE_DIRECT},
                {2, 2, LAST, LCOMM_EXCHANGE_GATHER},         {4, 2, 2 * LAST, LCOMM_EXCHANGE_GATHER},
                {4, 2, 2 * LAST + 2, LCOMM_EXCHANGE_DIRECT}, {3, 1, LAST, LCOMM_EXCHANGE_DIRECT},
-               {4, 4, LAST, LCOMM_EXCHANGE_DIRECT}};
+               {3, 3, LAST, LCOMM_EXCHANGE_DIRECT}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     lcomm_plan *plan =
         make_plan("net=none", cases[i].ranks, cases[i].nodes, 0, allreduce_of(cases[i].count));
@@ -86,9 +86,9 @@ static void a_dense_topk_result_travels_as_int8(void **state) {
 
 static void small_calls_are_exact_and_take_one_round(void **state) {
   (void)state;
-  static const int nodes[] = {1, 8};
+  static const int ranks[] = {8, 3}, nodes[] = {1, 3};
   for (int i = 0; i < 2; i++) {
-    lcomm_plan *plan = make_plan("net=int8", 8, nodes[i], 0, allreduce_of(1000));
+    lcomm_plan *plan = make_plan("net=int8", ranks[i], nodes[i], 0, allreduce_of(1000));
     assert_int_equal(plan->stages[LCOMM_STAGE_NET].format.codec->id, LCOMM_CODEC_NONE);
     assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_GATHER);
     assert_false(plan->shape.hierarchical);
@@ -99,14 +99,20 @@ static void small_calls_are_exact_and_take_one_round(void **state) {
 /* A message between hosts costs more than all inside them. */
 static void small_exact_calls_between_nodes_have_leaders(void **state) {
   (void)state;
+  static const lcomm_exchange_kind kinds[] = {LCOMM_EXCHANGE_GATHER, LCOMM_EXCHANGE_DOUBLING};
+  for (int i = 0; i < 2; i++) {
+    lcomm_plan *short_plan = make_plan("net=int8", 6 + 2 * i, 3 + i, 0, allreduce_of(1000));
+    assert_int_equal(short_plan->shape.exchange, kinds[i]);
+    assert_true(short_plan->shape.leaders && short_plan->shape.tells_sum);
+    lcomm_plan_destroy(short_plan);
+  }
   lcomm_plan *plan = make_plan("net=int8", 8, 4, 0, allreduce_of(1000));
-  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_GATHER);
-  assert_true(plan->shape.hierarchical && plan->shape.leaders && plan->shape.tells_sum);
+  assert_true(plan->shape.hierarchical);
   assert_non_null(strstr(plan->reason, "speaks for its node"));
   lcomm_plan_destroy(plan);
   plan = make_plan("net=none", 40, 20, 39, allreduce_of(100));
-  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_DIRECT);
-  assert_true(plan->shape.hierarchical && plan->shape.leaders && !plan->shape.tells_sum);
+  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_DOUBLING);
+  assert_true(plan->shape.hierarchical && plan->shape.leaders && plan->shape.tells_sum);
   lcomm_plan_destroy(plan);
   plan = make_plan("net=none", 8, 4, 0, allreduce_of(100000));
   assert_true(plan->shape.hierarchical && !plan->shape.leaders && !plan->shape.tells_sum);
@@ -205,6 +211,9 @@ static void long_exact_sums_between_many_nodes_go_around_a_ring(void **state) {
   assert_true(plan->shape.hierarchical);
   lcomm_plan_destroy(plan);
   plan = make_plan("net=none", 8, 4, 0, allreduce_of(50000));
+  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_HALVING);
+  lcomm_plan_destroy(plan);
+  plan = make_plan("net=none", 10, 5, 0, allreduce_of(50000));
   assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_DIRECT);
   lcomm_plan_destroy(plan);
   plan = make_plan("net=none", 8, 2, 0, allreduce_of(LARGE));

@@ -182,6 +182,9 @@ static void a_ring_with_a_lossy_codec_is_refused(void **state) {
   (void)state;
   expect_refusal("net=int8 algo=ring", 10, "quantise at every hop");
   expect_refusal("algo=ring net=topk:0.1+ef", 1, "quantise at every hop");
+  expect_refusal("net=int8 algo=doubling", 10, "quantise at every hop");
+  expect_refusal("net=bf16 algo=halving", 10, "quantise at every hop");
+  expect_canonical("algo=doubling net=none", "algo=doubling");
   expect_refusal("net=int8+zstd algo=ring", 15, "quantise at every hop");
   expect_canonical("algo=ring net=none", "algo=ring");
   expect_canonical("algo=ring node=int8", "node=int8 algo=ring");
@@ -190,7 +193,8 @@ static void a_ring_with_a_lossy_codec_is_refused(void **state) {
 
 static void a_ring_of_unknown_payload_sizes_is_refused(void **state) {
   (void)state;
-  expect_refusal("net=none+zstd algo=ring", 15, "size of its payloads in advance");
+  expect_refusal("net=none+zstd algo=ring", 15, "size of their payloads in advance");
+  expect_refusal("net=none+zstd algo=halving", 15, "size of their payloads in advance");
   expect_canonical("net=none+zstd algo=direct", "net=none+zstd algo=direct");
 }
 
@@ -481,7 +485,9 @@ static void algorithms_have_names(void **state) {
   assert_string_equal(lcomm_algorithm_name(LCOMM_ALGO_RING), "ring");
   assert_string_equal(lcomm_algorithm_name(LCOMM_ALGO_DIRECT), "direct");
   assert_string_equal(lcomm_algorithm_name(LCOMM_ALGO_GATHER), "gather");
-  assert_string_equal(lcomm_algorithm_name((lcomm_algorithm)4), "unknown algorithm");
+  assert_string_equal(lcomm_algorithm_name(LCOMM_ALGO_DOUBLING), "doubling");
+  assert_string_equal(lcomm_algorithm_name(LCOMM_ALGO_HALVING), "halving");
+  assert_string_equal(lcomm_algorithm_name((lcomm_algorithm)6), "unknown algorithm");
 }
 
 int main(void) {

@@ -102,7 +102,7 @@ static void drop_every_tie(const world_shape *shape, const collective *what) {
 static void results_do_not_depend_on_the_order_of_steps(void **state) {
   (void)state;
   world_shape shape = even_world(3, 2);
-  for (int kind = LCOMM_EXCHANGE_DIRECT; kind <= LCOMM_EXCHANGE_SPARSE; kind++) {
+  for (int kind = LCOMM_EXCHANGE_DIRECT; kind <= LCOMM_EXCHANGE_HALVING; kind++) {
     collective what = sum_of((lcomm_exchange_kind)kind, 300);
     sim_element *first = NULL;
     for (unsigned seed = 1; seed <= 8; seed++) {
@@ -123,9 +123,14 @@ static void every_dependency_is_needed(void **state) {
   (void)state;
   world_shape single = even_world(3, 1), twin = even_world(2, 2);
   collective direct = sum_of(LCOMM_EXCHANGE_DIRECT, 9), gather = sum_of(LCOMM_EXCHANGE_GATHER, 9),
-             ring = sum_of(LCOMM_EXCHANGE_RING, 9), exchange = {ALLTOALL, .count = 2};
+             ring = sum_of(LCOMM_EXCHANGE_RING, 9), exchange = {ALLTOALL, .count = 2},
+             doubling = sum_of(LCOMM_EXCHANGE_DOUBLING, 9),
+             halving = sum_of(LCOMM_EXCHANGE_HALVING, 130);
   drop_every_tie(&single, &direct);
   drop_every_tie(&single, &ring);
+  drop_every_tie(&single, &doubling);
+  drop_every_tie(&single, &halving);
+  drop_every_tie(&twin, &doubling);
   drop_every_tie(&twin, &direct);
   drop_every_tie(&twin, &gather);
   gather.shape.leaders = gather.shape.tells_sum = true;

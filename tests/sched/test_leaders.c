@@ -18,7 +18,7 @@ static collective short_sum(lcomm_exchange_kind kind, bool leaders, bool tells_s
 /* Where members tell the sum, the stage of results is exact: their own sum
  * stays as it is. */
 static void run(const world_shape *shape, const collective *what) {
-  unsigned stride = what->shape.exchange == LCOMM_EXCHANGE_RING ? 7 : 1;
+  unsigned stride = passes_sums_on(what->shape.exchange) ? 7 : 1;
   for (unsigned variant = 0; variant < 8; variant += stride) {
     sim_options options = stride == 1 ? options_of(variant) : exact_options_of(variant);
     options.lossy[LCOMM_STAGE_RESULT] &= !what->shape.tells_sum;
@@ -46,6 +46,8 @@ static void leaders_sum_for_their_nodes(void **state) {
   run_on_all_worlds(short_sum(LCOMM_EXCHANGE_GATHER, true, false));
   run_on_all_worlds(short_sum(LCOMM_EXCHANGE_DIRECT, true, false));
   run_on_all_worlds(short_sum(LCOMM_EXCHANGE_RING, true, false));
+  run_on_all_worlds(short_sum(LCOMM_EXCHANGE_DOUBLING, true, false));
+  run_on_all_worlds(short_sum(LCOMM_EXCHANGE_HALVING, true, true));
 }
 
 static void members_tell_the_sum(void **state) {

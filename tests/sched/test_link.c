@@ -93,8 +93,9 @@ static void random_schedules_link_as_the_reference_says(void **state) {
 
 /* ------------------------------------------------------------ all builders */
 
-static const lcomm_exchange_kind kinds[] = {LCOMM_EXCHANGE_DIRECT, LCOMM_EXCHANGE_GATHER,
-                                            LCOMM_EXCHANGE_RING, LCOMM_EXCHANGE_SPARSE};
+static const lcomm_exchange_kind kinds[] = {LCOMM_EXCHANGE_DIRECT,   LCOMM_EXCHANGE_GATHER,
+                                            LCOMM_EXCHANGE_RING,     LCOMM_EXCHANGE_SPARSE,
+                                            LCOMM_EXCHANGE_DOUBLING, LCOMM_EXCHANGE_HALVING};
 
 static void compare_all_stages(const world_shape *shape, const collective *what) {
   sim_world world;

@@ -6,7 +6,8 @@
 #include "tests/sched/worlds.h"
 
 static const lcomm_exchange_kind dense_kinds[] = {LCOMM_EXCHANGE_DIRECT, LCOMM_EXCHANGE_GATHER,
-                                                  LCOMM_EXCHANGE_RING};
+                                                  LCOMM_EXCHANGE_RING, LCOMM_EXCHANGE_DOUBLING,
+                                                  LCOMM_EXCHANGE_HALVING};
 
 enum { DENSE_KINDS = sizeof(dense_kinds) / sizeof(dense_kinds[0]) };
 
@@ -20,13 +21,13 @@ static collective deep(lcomm_exchange_kind kind, uint64_t count) {
 }
 
 static void run_one(const world_shape *shape, const collective *what, unsigned variant) {
-  bool ring = what->shape.exchange == LCOMM_EXCHANGE_RING; /* never lossy */
-  sim_options options = ring ? exact_options_of(variant) : options_of(variant);
+  bool exact = passes_sums_on(what->shape.exchange);
+  sim_options options = exact ? exact_options_of(variant) : options_of(variant);
   run_allreduce(shape, what, &options);
 }
 
 static void run(const world_shape *shape, collective what) {
-  unsigned stride = what.shape.exchange == LCOMM_EXCHANGE_RING ? 7 : 1;
+  unsigned stride = passes_sums_on(what.shape.exchange) ? 7 : 1;
   for (unsigned variant = 0; variant < 8; variant += stride) {
     run_one(shape, &what, variant);
   }
@@ -48,6 +49,9 @@ static void every_element_is_reduced_once_on_1_to_64_ranks(void **state) {
   collective ring = flat(LCOMM_EXCHANGE_RING, 64 + 5);
   run_one(&largest, &two_phase, 7);
   run_one(&largest, &ring, 7);
+  run(&large, flat(LCOMM_EXCHANGE_DOUBLING, 3 * 64 + 5));
+  run(&large, flat(LCOMM_EXCHANGE_HALVING, 64 * 64 + 5));
+  run(&largest, flat(LCOMM_EXCHANGE_HALVING, 64 * 64 + 5));
 }
 
 static void hierarchical_sums_are_right_on_even_nodes(void **state) {
@@ -83,7 +87,7 @@ static void sparse_stripes_cover_every_element(void **state) {
 static void counts_below_the_number_of_ranks_work(void **state) {
   (void)state;
   for (uint64_t count = 0; count < 5; count++) {
-    for (int kind = LCOMM_EXCHANGE_DIRECT; kind <= LCOMM_EXCHANGE_SPARSE; kind++) {
+    for (int kind = LCOMM_EXCHANGE_DIRECT; kind <= LCOMM_EXCHANGE_HALVING; kind++) {
       world_shape one = even_world(1, 7), three = even_world(3, 3);
       run(&one, flat((lcomm_exchange_kind)kind, count));
       run(&three, deep((lcomm_exchange_kind)kind, count));
@@ -95,19 +99,46 @@ static void chunks_do_not_change_the_result(void **state) {
   (void)state;
   world_shape shape = even_world(3, 2);
   for (uint32_t chunks = 2; chunks <= 5; chunks++) {
-    collective direct = deep(LCOMM_EXCHANGE_DIRECT, 2000), ring = deep(LCOMM_EXCHANGE_RING, 2000);
-    direct.shape.chunks = ring.shape.chunks = chunks;
-    run(&shape, direct);
-    run(&shape, ring);
+    for (size_t k = 0; k < DENSE_KINDS; k++) {
+      collective what = deep(dense_kinds[k], 2000);
+      what.shape.chunks = chunks;
+      run(&shape, what);
+    }
+    collective direct = deep(LCOMM_EXCHANGE_DIRECT, 2000);
+    direct.shape.chunks = chunks;
     run(&uneven_worlds[3], direct);
   }
+}
+
+/* Whole vectors that cross between m nodes, all together: two phases 2(m-1), gather m(m-1),
+ * doubling log2 of the largest power of two p for each of p nodes. Of the others each tells
+ * one node its part, and hears the sum. */
+static uint64_t far_vectors(int nodes, lcomm_exchange_kind kind) {
+  uint64_t m = (uint64_t)nodes, p = 1, rounds = 0;
+  while (p * 2 <= m) {
+    p *= 2;
+    rounds++;
+  }
+  switch (kind) {
+  case LCOMM_EXCHANGE_GATHER:
+    return m * (m - 1);
+  case LCOMM_EXCHANGE_DOUBLING:
+    return p * rounds + 2 * (m - p);
+  case LCOMM_EXCHANGE_HALVING:
+    return 2 * (p - 1) + 2 * (m - p);
+  case LCOMM_EXCHANGE_DIRECT:
+  case LCOMM_EXCHANGE_RING:
+  case LCOMM_EXCHANGE_SPARSE:
+    break;
+  }
+  return 2 * (m - 1);
 }
 
 static void bytes_between_nodes_equal_the_formula(void **state) {
   (void)state;
   static const int nodes[] = {2, 3, 4, 8}, each[] = {4, 2, 2, 2};
   for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
-    for (int kind = LCOMM_EXCHANGE_DIRECT; kind <= LCOMM_EXCHANGE_SPARSE; kind++) {
+    for (int kind = LCOMM_EXCHANGE_DIRECT; kind <= LCOMM_EXCHANGE_HALVING; kind++) {
       char why[256] = "";
       sim_world world;
       sim_options options = exact_options_of(0);
@@ -116,9 +147,8 @@ static void bytes_between_nodes_equal_the_formula(void **state) {
       build_world(&world, &shape, &what);
       sim_fill_contributions(&world);
       assert_int_equal(sim_run(&world, &options, why, sizeof(why)), 0);
-      /* per node, times m nodes: two phases 2(m-1)/m * n, gather (m-1) * n */
-      uint64_t m = (uint64_t)nodes[i], times = kind == LCOMM_EXCHANGE_GATHER ? m : 2;
-      assert_int_equal(world.far_elements, times * (m - 1) * 50000);
+      assert_int_equal(world.far_elements,
+                       far_vectors(nodes[i], (lcomm_exchange_kind)kind) * 50000);
       sim_world_free(&world);
     }
   }

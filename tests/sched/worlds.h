@@ -129,6 +129,12 @@ static inline sim_options exact_options_of(unsigned variant) {
   return options;
 }
 
+/* Do members pass on what they have summed? Such an exchange is never lossy. */
+static inline bool passes_sums_on(lcomm_exchange_kind kind) {
+  return kind == LCOMM_EXCHANGE_RING || kind == LCOMM_EXCHANGE_DOUBLING ||
+         kind == LCOMM_EXCHANGE_HALVING;
+}
+
 /* A hierarchical sum in one chunk. */
 static inline collective sum_of(lcomm_exchange_kind kind, uint64_t count) {
   return (collective){ALLREDUCE, count,

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The exchange of an exact sum between hosts that costs least. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "libcomm/plan/pairs.h"
+
+static const int powers[] = {4, 8, 16, 64, 256, 1024};
+
+enum { POWERS = sizeof(powers) / sizeof(powers[0]), LARGEST = 64 << 20 };
+
+static void the_shortest_sums_of_a_power_of_two_go_by_doubling(void **state) {
+  (void)state;
+  for (int i = 0; i < POWERS; i++) {
+    assert_int_equal(lcomm_cheapest_exchange(powers[i], 4), LCOMM_EXCHANGE_DOUBLING);
+    assert_int_equal(lcomm_cheapest_exchange(powers[i], 1024), LCOMM_EXCHANGE_DOUBLING);
+  }
+}
+
+static void long_sums_of_a_power_of_two_go_by_halving(void **state) {
+  (void)state;
+  for (int i = 0; i < POWERS; i++) {
+    assert_int_equal(lcomm_cheapest_exchange(powers[i], LARGEST), LCOMM_EXCHANGE_HALVING);
+  }
+}
+
+/* Once bytes count more than messages, more bytes never make messages count more. */
+static void a_longer_sum_never_takes_more_bytes_per_element(void **state) {
+  (void)state;
+  for (int i = 0; i < POWERS; i++) {
+    bool halves = false;
+    for (uint64_t size = 4; size <= LARGEST; size *= 2) {
+      lcomm_exchange_kind kind = lcomm_cheapest_exchange(powers[i], size);
+      assert_true(kind == LCOMM_EXCHANGE_DOUBLING || kind == LCOMM_EXCHANGE_HALVING);
+      assert_false(halves && kind == LCOMM_EXCHANGE_DOUBLING);
+      halves = kind == LCOMM_EXCHANGE_HALVING;
+    }
+  }
+}
+
+/* Folding ranks away costs two whole vectors, which direct does not. */
+static void long_sums_of_other_sizes_go_direct(void **state) {
+  (void)state;
+  static const int others[] = {5, 6, 7, 9, 12, 100, 1000};
+  for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+    assert_int_equal(lcomm_cheapest_exchange(others[i], LARGEST), LCOMM_EXCHANGE_DIRECT);
+  }
+}
+
+static void short_sums_of_many_never_tell_all_peers(void **state) {
+  (void)state;
+  for (int ranks = 20; ranks < 2000; ranks += 77) {
+    lcomm_exchange_kind kind = lcomm_cheapest_exchange(ranks, 1024);
+    assert_true(kind == LCOMM_EXCHANGE_DOUBLING || kind == LCOMM_EXCHANGE_HALVING);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_shortest_sums_of_a_power_of_two_go_by_doubling),
+      cmocka_unit_test(long_sums_of_a_power_of_two_go_by_halving),
+      cmocka_unit_test(a_longer_sum_never_takes_more_bytes_per_element),
+      cmocka_unit_test(long_sums_of_other_sizes_go_direct),
+      cmocka_unit_test(short_sums_of_many_never_tell_all_peers),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
