@@ -26,6 +26,7 @@ NP ?= 4#      ranks of make run
 NODES ?= 2#   nodes they pose as
 POLICY ?= net=topk:0.01+ef
 ARGS ?=#      more arguments for the trainer, or for a benchmark
+MPI ?=#       openmpi, mpich or none; empty: what is here, Open MPI first
 T ?=#         make test: only tests whose path contains this
 FUZZ_S ?= 20#  seconds for each fuzzer of make fuzz
 PREFIX ?= /usr/local
@@ -38,8 +39,10 @@ OPT ?= -O3
 # pkg-config is asked silently: before `make deps` has run, or for help, a
 # missing package is no reason for noise. tools/build/config says what is wrong.
 PKG = $(shell pkg-config $(1) $(2) 2>/dev/null)
-MPI_CFLAGS := $(or $(call PKG,--cflags,ompi-c),$(shell mpicc --showme:compile 2>/dev/null))
-MPI_LIBS := $(or $(call PKG,--libs,ompi-c),$(shell mpicc --showme:link 2>/dev/null))
+MPI_NAME := $(or $(shell tools/build/mpi-probe name '$(MPI)'),$(error MPI=$(MPI)))
+MPI_CFLAGS := $(shell tools/build/mpi-probe cflags '$(MPI)')
+MPI_LIBS := $(shell tools/build/mpi-probe libs '$(MPI)')
+HAVE_MPI := $(filter-out none,$(MPI_NAME))
 XXHASH_LIBS := $(or $(call PKG,--libs,libxxhash),-lxxhash)
 ZSTD_LIBS := $(or $(call PKG,--libs,libzstd),-lzstd)
 JSON_LIBS := $(or $(call PKG,--libs,libcjson),-lcjson)
@@ -58,7 +61,7 @@ CFLAGS := -std=c11 -D_GNU_SOURCE $(if $(SAN),,-DNDEBUG) $(OPT) -g -fPIC -fvisibi
   $(WARNINGS) $(SANFLAGS) $(EXTRA_CFLAGS)
 CPPFLAGS := -I. -Ilibcomm/include $(FOREIGN)
 LDFLAGS := -pthread $(SANFLAGS) $(if $(SAN),-rdynamic) $(EXTRA_LDFLAGS)
-LIB_LIBS := $(MPI_LIBS) $(XXHASH_LIBS) $(ZSTD_LIBS) -ldl -lm
+LIB_LIBS := $(XXHASH_LIBS) $(ZSTD_LIBS) -ldl -lm
 # Each table of kernels is compiled for its instruction set, nothing else is.
 AVX2 := -mavx2 -mf16c -mbmi -mbmi2 -mlzcnt -mpopcnt
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl
@@ -72,7 +75,7 @@ NVCCFLAGS := -std=c++17 -O3 -g --fmad=false -ftz=false -prec-div=true -prec-sqrt
   $(if $(WERROR),-Werror all-warnings) -Xcompiler -fPIC,-fvisibility=hidden
 
 BUILD_KEY := $(shell printf '%s\n' "$$($(CC) --version 2>&1 | head -n 1)" '$(CC) $(CFLAGS)' \
-  '$(CPPFLAGS)' '$(LDFLAGS)' '$(AVX512)' '$(NVCC) $(NVCCFLAGS)' | sha256sum | cut -c1-10)
+  '$(CPPFLAGS)' '$(LDFLAGS)' '$(MPI_NAME)' '$(AVX512)' '$(NVCC) $(NVCCFLAGS)' | sha256sum | cut -c1-10)
 BUILD := build/$(BUILD_KEY)
 
 # ------------------------------------------------------------------ sources
@@ -94,14 +97,16 @@ OTHER_KERNELS := $(if $(X86),kernels/generic.c,kernels/x86.c kernels/avx%.c)
 HAVE_UCX := $(shell pkg-config --exists ucx 2>/dev/null && echo yes)
 UCX_PART := $(filter-out %/ucx_addresses.c,$(wildcard libcomm/transport/ucx_*.c)) libcomm/transport/list.c
 OTHER_TRANSPORTS := $(if $(HAVE_UCX),libcomm/transport/list_without_ucx.c,$(UCX_PART))
+# What includes mpi.h is a library of its own, libcomm-with-mpi.so: libcomm.so needs no MPI.
+WITH_MPI_SOURCES := libcomm/boot/mpi_boot.c libcomm/boot/mpi_version.c libcomm/transport/mpi_transport.c
 LIB_SOURCES := $(filter-out $(OTHER_KERNELS),$(wildcard kernels/*.c)) $(wildcard codecs/*.c libcomm/*.c) \
-  $(filter-out libcomm/doors/% $(OTHER_TRANSPORTS),$(wildcard libcomm/*/*.c))
+  $(filter-out libcomm/doors/% $(WITH_MPI_SOURCES) $(OTHER_TRANSPORTS),$(wildcard libcomm/*/*.c))
 TRAINER_SOURCES := $(wildcard trainer/*.c)
 TOOL_SOURCES := $(wildcard tools/*.c)
 PERF_SOURCES := $(wildcard tools/perf/*.c)
 CODEC_SOURCES := $(wildcard tools/codec/*.c)
 TRACE_SOURCES := $(wildcard tools/trace/*.c)
-INFO_SOURCES := $(wildcard tools/info/*.c)
+INFO_SOURCES := $(filter-out tools/info/ranks_$(if $(HAVE_MPI),alone,mpi).c,$(wildcard tools/info/*.c))
 CUDA_BENCH_SOURCES := $(wildcard tools/cuda/*.c)
 SOAK_SOURCES := $(wildcard tools/soak/*.c)
 DOOR_SOURCES := $(wildcard libcomm/doors/mpi/*.c)
@@ -112,11 +117,23 @@ SUPPORT_SOURCES := $(wildcard tests/support/*.c tests/support/emulated/*.c tests
 EMULATED_SOURCES := $(CU_KERNELS) $(wildcard tests/kernels/cuda/*.cu)
 SAN_SOURCES := $(if $(SAN),$(wildcard tests/support/sanitizer/*.c))
 OTHER_TESTS := $(if $(HAVE_UCX),,tests/transport/test_ucx_% tests/libcomm/mpi_device_ucx.c)
+# A build without MPI has neither what speaks MPI nor the tests of that.
+ifeq ($(HAVE_MPI),)
+WITH_MPI_SOURCES :=
+TRAINER_SOURCES :=
+TOOL_SOURCES := $(filter-out %_perf.c,$(TOOL_SOURCES))
+PERF_SOURCES :=
+DOOR_SOURCES :=
+CLIENT_SOURCES :=
+SUPPORT_SOURCES := $(filter-out %property.c tests/support/door_%,$(SUPPORT_SOURCES))
+OTHER_TESTS += $(shell find tests -name 'mpi_*.c')
+endif
 TEST_SOURCES := $(filter-out $(OTHER_TESTS),$(shell find tests -path tests/support -prune -o \( -name 'test_*.c' -o -name 'mpi_*.c' \) -print 2>/dev/null | sort)) \
   $(CU_TESTS)
 
 OBJ = $(addprefix $(BUILD)/,$(addsuffix .o,$(1)))
 LIB_OBJECTS := $(call OBJ,$(LIB_SOURCES))
+WITH_MPI_OBJECTS := $(call OBJ,$(WITH_MPI_SOURCES))
 CU_OBJECTS := $(call OBJ,$(CU_SOURCES))
 EMULATED_OBJECTS := $(patsubst %,$(BUILD)/emulated/%.o,$(EMULATED_SOURCES))
 SUPPORT_OBJECTS := $(call OBJ,$(SUPPORT_SOURCES)) $(EMULATED_OBJECTS)
@@ -127,7 +144,9 @@ TRACE_OBJECTS := $(call OBJ,$(TRACE_SOURCES))
 TRAINER_PARTS := $(call OBJ,$(filter-out trainer/main.c,$(TRAINER_SOURCES)))
 
 LIBRARY := $(BUILD)/libcomm.so
-MPI_DOOR := $(BUILD)/libcomm-mpi.so
+WITH_MPI := $(if $(HAVE_MPI),$(BUILD)/libcomm-with-mpi.so)
+WITH_MPI_ARCHIVE := $(if $(HAVE_MPI),$(BUILD)/libcomm-with-mpi.a)
+MPI_DOOR := $(if $(HAVE_MPI),$(BUILD)/libcomm-mpi.so)
 CUDA_MODULE := $(if $(CU_SOURCES),$(BUILD)/libcomm-cuda.so)
 ARCHIVE := $(BUILD)/libcomm.a
 CLIENTS := $(patsubst %.c,$(BUILD)/%,$(CLIENT_SOURCES))
@@ -138,6 +157,7 @@ TESTS := $(foreach t,$(TEST_SOURCES),$(if $(or $(if $(T),,all),$(findstring $(T)
 VERSION := $(shell awk '/^.define LCOMM_VERSION_(MAJOR|MINOR|PATCH)/ { v = v s $$3; s = "." } \
   END { print v }' libcomm/include/libcomm.h)
 SONAME := libcomm.so.$(firstword $(subst ., ,$(VERSION)))
+WITH_MPI_SONAME := $(SONAME:libcomm.%=libcomm-with-mpi.%)
 
 # Targets that start a build of their own use all processors, unless told.
 SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS))$(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -146,8 +166,10 @@ SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS))$(findstring jobserver,$(MAK
 .PHONY: all programs tests
 all: programs ## build the library, the trainer and the tools (default)
 
-programs: $(ARCHIVE) $(LIBRARY) $(MPI_DOOR) $(CUDA_MODULE) $(TRAIN) $(TOOLS)
+programs: $(ARCHIVE) $(LIBRARY) $(WITH_MPI_ARCHIVE) $(WITH_MPI) $(MPI_DOOR) $(CUDA_MODULE) $(TRAIN) $(TOOLS)
 	@ln -sfn $(BUILD_KEY) build/latest
+	@$(if $(HAVE_MPI),,echo "MPI: $$(tools/build/mpi-probe version '$(MPI)'). Left out: libcomm-with-mpi.so" \
+	  "(lcomm_create_mpi), libcomm-mpi.so, train and the perf tools")
 
 tests: programs $(TESTS) $(CLIENTS) ## build all, tests included
 
@@ -186,10 +208,22 @@ $(BUILD)/$(SONAME): $(LIB_OBJECTS)
 $(LIBRARY): $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
-# Preloaded before MPI: linked with it all the same, because its handles are data of MPI's.
-$(MPI_DOOR): $(DOOR_OBJECTS) $(LIBRARY)
+$(WITH_MPI_ARCHIVE): $(WITH_MPI_OBJECTS)
+	@echo "  AR    $@"
+	@rm -f $@; ar rcs $@ $^
+
+$(BUILD)/$(WITH_MPI_SONAME): $(WITH_MPI_OBJECTS) $(LIBRARY)
 	@echo "  LINK  $@"
-	@$(CC) -shared -Wl,-soname,libcomm-mpi.so $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) $(DOOR_OBJECTS) $(LIBRARY) \
+	@$(CC) -shared -Wl,-soname,$(WITH_MPI_SONAME) $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) $(WITH_MPI_OBJECTS) $(LIBRARY) \
+	  -Wl,-rpath,'$$ORIGIN' $(MPI_LIBS) -o $@
+
+$(BUILD)/libcomm-with-mpi.so: $(BUILD)/$(WITH_MPI_SONAME)
+	@ln -sf $(WITH_MPI_SONAME) $@
+
+# Preloaded before MPI: linked with it all the same, because its handles are data of MPI's.
+$(BUILD)/libcomm-mpi.so: $(DOOR_OBJECTS) $(WITH_MPI) $(LIBRARY)
+	@echo "  LINK  $@"
+	@$(CC) -shared -Wl,-soname,libcomm-mpi.so $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) $(DOOR_OBJECTS) $(WITH_MPI) $(LIBRARY) \
 	  -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' $(MPI_LIBS) -ldl -o $@
 
 # The trainer and the perf tools see only what libcomm.so exports: they prove
@@ -197,11 +231,11 @@ $(MPI_DOOR): $(DOOR_OBJECTS) $(LIBRARY)
 PUBLIC := -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..:$$ORIGIN/../lib'
 LINK = @echo "  LINK  $@"; mkdir -p $(@D); $(CC) $(LDFLAGS) $(filter %.o,$^)
 
-$(BUILD)/train: $(call OBJ,$(TRAINER_SOURCES)) $(SAN_OBJECTS) $(LIBRARY)
-	$(LINK) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) $(BLAS_LIBS) $(ZLIB_LIBS) $(XXHASH_LIBS) -lm -o $@
+$(BUILD)/train: $(call OBJ,$(TRAINER_SOURCES)) $(SAN_OBJECTS) $(WITH_MPI) $(LIBRARY)
+	$(LINK) $(WITH_MPI) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) $(BLAS_LIBS) $(ZLIB_LIBS) $(XXHASH_LIBS) -lm -o $@
 
-$(BUILD)/tools/%_perf: $(BUILD)/tools/%_perf.c.o $(call OBJ,$(PERF_SOURCES)) $(SAN_OBJECTS) $(LIBRARY)
-	$(LINK) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) -lm -o $@
+$(BUILD)/tools/%_perf: $(BUILD)/tools/%_perf.c.o $(call OBJ,$(PERF_SOURCES)) $(SAN_OBJECTS) $(WITH_MPI) $(LIBRARY)
+	$(LINK) $(WITH_MPI) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) -lm -o $@
 
 $(BUILD)/tools/codec_bench: $(call OBJ,tools/codec_bench.c) $(CODEC_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
 	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) -o $@
@@ -213,8 +247,8 @@ $(BUILD)/tools/trace_merge: $(call OBJ,tools/trace_merge.c tools/codec/table.c t
 $(BUILD)/tools/soak_bench: $(call OBJ,tools/soak_bench.c $(SOAK_SOURCES)) $(SAN_OBJECTS) $(ARCHIVE)
 	$(LINK) $(ARCHIVE) $(LIB_LIBS) -o $@
 
-$(BUILD)/tools/libcomm-info: $(call OBJ,tools/libcomm-info.c $(INFO_SOURCES)) $(SAN_OBJECTS) $(ARCHIVE)
-	$(LINK) $(ARCHIVE) $(PUBLIC) $(LIB_LIBS) -o $@
+$(BUILD)/tools/libcomm-info: $(call OBJ,tools/libcomm-info.c $(INFO_SOURCES)) $(SAN_OBJECTS) $(WITH_MPI_ARCHIVE) $(ARCHIVE)
+	$(LINK) $(WITH_MPI_ARCHIVE) $(ARCHIVE) $(PUBLIC) $(MPI_LIBS) $(LIB_LIBS) -o $@
 
 $(BUILD)/tools/cuda_bench: $(call OBJ,tools/cuda_bench.c $(CUDA_BENCH_SOURCES)) $(CODEC_OBJECTS) \
   $(SAN_OBJECTS) $(ARCHIVE)
@@ -233,9 +267,9 @@ $(BUILD)/libtest.a: $(SUPPORT_OBJECTS) $(CODEC_OBJECTS) $(TRACE_OBJECTS) $(call 
 # libcomm-cuda.so is looked for beside whoever opens it; sanitizers look only where
 # the older kind of path says.
 FIND_MODULE := -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/..:$$ORIGIN/../..:$$ORIGIN/../../..'
-TEST_PARTS := $(BUILD)/libtest.a $(SAN_OBJECTS) $(ARCHIVE)
+TEST_PARTS := $(BUILD)/libtest.a $(SAN_OBJECTS) $(WITH_MPI_ARCHIVE) $(ARCHIVE)
 TEST_LINK = $(TEST_PARTS) $(CMOCKA_LIBS) $(JSON_LIBS) -Wl,--as-needed $(BLAS_LIBS) $(ZLIB_LIBS) \
-  $(LIB_LIBS) $(FIND_MODULE) -lstdc++ -o $@
+  $(MPI_LIBS) $(LIB_LIBS) $(FIND_MODULE) -lstdc++ -o $@
 $(FUZZERS): $(BUILD)/%: $(BUILD)/%.c.o $(TEST_PARTS)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -fsanitize=fuzzer $< $(TEST_LINK)
@@ -253,7 +287,7 @@ $(BUILD)/tests/doors/mpi_%: $(BUILD)/tests/doors/mpi_%.c.o $(call OBJ,tests/supp
 $(CLIENTS): $(BUILD)/tests/clients/%: $(BUILD)/tests/clients/%.c.o
 	$(LINK) $(MPI_LIBS) $(BLAS_LIBS) -lm -o $@
 
--include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(DOOR_OBJECTS) $(CU_OBJECTS) $(SUPPORT_OBJECTS) \
+-include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(WITH_MPI_OBJECTS) $(DOOR_OBJECTS) $(CU_OBJECTS) $(SUPPORT_OBJECTS) \
   $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(SOAK_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES)))
 
 # -------------------------------------------------------------- everyday use
@@ -269,7 +303,7 @@ run: deps ## train Fashion-MNIST: NP ranks posing as NODES nodes, POLICY, ARGS
 
 run-built:
 	@tools/build/data --unless-found || echo 'run: going on with the built-in images of the trainer'
-	@LCOMM_NODES='$(NODES)' tools/build/launch '$(NP)' $(BUILD)/train --policy '$(POLICY)' $(ARGS)
+	@MPI='$(MPI_NAME)' LCOMM_NODES='$(NODES)' tools/build/launch '$(NP)' $(BUILD)/train --policy '$(POLICY)' $(ARGS)
 
 test: deps ## build and run all tests: SAN=address,undefined, SAN=thread, T=part of a path
 	@$(SUBMAKE) tests
@@ -280,7 +314,7 @@ test-cuda: deps ## build and run the tests that need a GPU; counted as skipped w
 	@$(MAKE) T=/cuda_ test-built
 
 test-built:
-	@SAN='$(SAN)' HAVE_CUDA='$(HAVE_CUDA)' tests/run $(BUILD) '$(T)'
+	@SAN='$(SAN)' HAVE_CUDA='$(HAVE_CUDA)' MPI='$(MPI_NAME)' tests/run $(BUILD) '$(T)'
 
 # Fuzzers are clang's; their seeds are tests/fuzz/corpus, what they find stays in build/fuzz.
 .PHONY: fuzz fuzz-built
@@ -304,7 +338,7 @@ bench-%: deps ## run the benchmark tools/bench/% (bench-slice)
 .PHONY: bench-built
 bench-built:
 	@mkdir -p build/bench
-	@BUILD=$(BUILD) BENCH_COMMAND='make bench-$(BENCH)$(if $(ARGS), ARGS="$(ARGS)")' tools/bench/$(BENCH) $(ARGS)
+	@BUILD=$(BUILD) MPI='$(MPI_NAME)' BENCH_COMMAND='make bench-$(BENCH)$(if $(ARGS), ARGS="$(ARGS)")' tools/bench/$(BENCH) $(ARGS)
 
 # -------------------------------------------------------------- housekeeping
 .PHONY: check format config help install clean print-build
@@ -315,10 +349,10 @@ format: ## clang-format all sources
 	@tools/build/sources | xargs -r clang-format -i
 
 config: ## say what was found on this machine and what was not, and why
-	@CC='$(CC)' NVCC='$(NVCC)' tools/build/config
+	@CC='$(CC)' NVCC='$(NVCC)' MPI='$(MPI)' tools/build/config
 	@echo
 	@printf '%-12s %s\n' build '$(BUILD)' cflags '$(CFLAGS)' cppflags '$(CPPFLAGS)' \
-	  'lib libs' '$(LIB_LIBS)' 'cuda files' '$(or $(CU_SOURCES),none)'
+	  'lib libs' '$(LIB_LIBS)' 'mpi libs' '$(MPI_LIBS)' 'cuda files' '$(or $(CU_SOURCES),none)'
 
 help: ## this text
 	@echo 'Targets:'
@@ -330,6 +364,7 @@ help: ## this text
 
 install: programs ## install library, headers, pkg-config file and tools: PREFIX= DESTDIR=
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' VERSION='$(VERSION)' SONAME='$(SONAME)' LIB_LIBS='$(LIB_LIBS)' \
+	  MPI_CFLAGS='$(MPI_CFLAGS)' MPI_LIBS='$(MPI_LIBS)' MPI_VERSION="$$(tools/build/mpi-probe version '$(MPI)')" \
 	  tools/build/install $(BUILD)
 
 .PHONY: print-isa-flags

@@ -6,7 +6,6 @@
  * ranks, and what their links cost; with --ranks or --topology a machine that is
  * not there. The parts are in info/. */
 
-#include <mpi.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "tools/info/measure.h"
 #include "tools/info/options.h"
 #include "tools/info/progress.h"
+#include "tools/info/ranks.h"
 #include "tools/info/topology.h"
 
 /* ----------------------------------------------------------------- plans */
@@ -88,10 +88,8 @@ static void print_env(void) {
 
 /* Supposed ranks have no processors. */
 static void print_progress(const info_options *o, uint64_t share) {
-  int size = 1;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (!o->topology_file && o->ranks == 0) {
-    info_print_progress(share, size);
+    info_print_progress(share, info_ranks());
   }
 }
 
@@ -101,8 +99,7 @@ static int print_all(const info_options *o) {
   lcomm_topo topo = {0};
   lcomm_policy policy;
   const char *wanted = o->policy ? o->policy : lcomm_env_get(LCOMM_ENV_POLICY);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  int rank = info_rank();
   uint64_t share = info_processors_share();
   lcomm_status status = info_topology_find(o, &topo, error);
   if (status == LCOMM_OK) {
@@ -144,8 +141,8 @@ int main(int argc, char **argv) {
     print_env();
     return 0;
   }
-  MPI_Init(&argc, &argv);
+  info_ranks_begin(&argc, &argv);
   verdict = o.measure ? info_print_measured(&o) : print_all(&o);
-  MPI_Finalize();
+  info_ranks_end();
   return verdict;
 }

@@ -13,9 +13,10 @@
 
 enum { LCOMM_ERROR_MAX = 1024 };
 
-/* Write the calling thread's error outside any communicator; returns status. */
-__attribute__((format(printf, 2, 3))) lcomm_status lcomm_error_thread(lcomm_status status,
-                                                                      const char *format, ...);
+/* Write the calling thread's error outside any communicator; returns status. Visible to
+ * libcomm-with-mpi.so. */
+LCOMM_API __attribute__((format(printf, 2, 3))) lcomm_status
+lcomm_error_thread(lcomm_status status, const char *format, ...);
 
 /* The calling thread's last error, "" if none. */
 const char *lcomm_error_thread_text(void);

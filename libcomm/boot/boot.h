@@ -25,6 +25,10 @@ typedef struct lcomm_origin {
  * origin over on success; on failure the caller releases it. */
 lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config, lcomm_comm **comm);
 
+/* The same, and on failure the origin is released. For libcomm-with-mpi.so, too. */
+LCOMM_API lcomm_status lcomm_create_over(lcomm_origin *origin, const lcomm_config *config,
+                                         lcomm_comm **comm);
+
 /* An MPI_Comm of the ranks `members` (count of them, numbers in `parent_mpi`, in
  * the order of their new ranks). Collective over them only; communicators that
  * are made at the same time from one parent have different tags. Fills in mpi,

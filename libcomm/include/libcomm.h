@@ -200,7 +200,8 @@ typedef struct lcomm_config {
 
 /* Make a communicator. Collective over the ranks of `boot`.
  * Ranks of one host talk through shared memory, others through UCX, or over
- * MPI where it has been initialised by the caller in every rank.
+ * MPI where it has been initialised by the caller in every rank and the program is linked
+ * with libcomm-with-mpi (libcomm_mpi.h).
  * File descriptors: the first communicator of a process raises the soft limit of
  * open files to the hard one (`ulimit -Hn`), once, for the whole process and what
  * it starts; a program that relies on select() lowers it again. With shared memory

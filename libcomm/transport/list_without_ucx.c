@@ -5,11 +5,11 @@
 
 #include "libcomm/transport/transport.h"
 
-extern const lcomm_transport_table lcomm_transport_shm, lcomm_transport_mpi;
+extern const lcomm_transport_table lcomm_transport_shm, lcomm_transport_mpi_entry;
 
 const lcomm_transport_table *const lcomm_transport_list[] = {
     &lcomm_transport_shm,
-    &lcomm_transport_mpi,
+    &lcomm_transport_mpi_entry,
     NULL,
 };
 

@@ -194,7 +194,7 @@ languages() {
   if ! command -v "$cxx" >/dev/null; then
     skip c++ "no $cxx in PATH"
   elif $cxx -std=c++17 -O2 -DOMPI_SKIP_MPICXX tests/clients/reduce.cc -o "$work/reduce_cc" \
-    $(pkg-config --cflags --libs ompi-c 2>/dev/null || mpicxx --showme) 2>"$work/log"; then
+    $(tools/build/mpi-probe cflags "${MPI:-}") $(tools/build/mpi-probe libs "${MPI:-}") 2>"$work/log"; then
     sums c++ "$work/reduce_cc" -- message doubles
   else
     fail c++_programs_are_exact_without_a_policy "it does not compile" "$work/log"

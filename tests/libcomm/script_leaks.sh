@@ -32,13 +32,13 @@ wrap=()
 # The thread sanitizer of older compilers dislikes strongly randomised addresses.
 [ "${SAN:-}" = thread ] && setarch -R true 2>/dev/null && wrap=(setarch -R)
 
-flags=$(pkg-config --cflags --libs ompi-c 2>/dev/null || echo "$(mpicc --showme:compile) $(mpicc --showme:link)")
+flags="$(tools/build/mpi-probe cflags "${MPI:-}") $(tools/build/mpi-probe libs "${MPI:-}")"
 flags+=" $(pkg-config --libs libxxhash libzstd 2>/dev/null || echo -lxxhash -lzstd)"
 sanitizer=()
 [ -n "${SAN:-}" ] && sanitizer=("-fsanitize=$SAN" -rdynamic tests/support/sanitizer/*.c)
 # shellcheck disable=SC2086 # flags are words
 if ! ${CC:-gcc} -std=c11 -D_GNU_SOURCE -O2 -g -I. -Ilibcomm/include "${sanitizer[@]}" \
-  tests/libcomm/leaks.c tests/support/mpi_property.c tests/support/property.c "$build/libcomm.a" $flags -pthread \
+  tests/libcomm/leaks.c tests/support/mpi_property.c tests/support/property.c "$build/libcomm-with-mpi.a" "$build/libcomm.a" $flags -pthread \
   -ldl -lm ${EXTRA_LDFLAGS:-} -o "$work/leaks" 2>"$work/log"; then
   echo "FAIL leaks: it does not build"
   tail -n 20 "$work/log"

@@ -3,7 +3,6 @@
 
 #include "tools/info/build.h"
 
-#include <mpi.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "libcomm/base/env.h"
 #include "libcomm/transport/transport.h"
 #include "tools/info/device.h"
+#include "tools/info/ranks.h"
 
 static void print_kernels(void) {
   const char *isa = lcomm_env_get(LCOMM_ENV_ISA);
@@ -36,14 +36,10 @@ static void print_kernels(void) {
 }
 
 void info_print_build(void) {
-  char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-  int length = 0;
-  MPI_Get_library_version(mpi, &length);
-  mpi[strcspn(mpi, ",\n")] = '\0';
   const char *ucx = lcomm_ucx_version();
   printf("libcomm %d.%d.%d\n", LCOMM_VERSION_MAJOR, LCOMM_VERSION_MINOR, LCOMM_VERSION_PATCH);
-  printf("\nbuild\n  compiler   %s\n  MPI        %s\n  UCX        %s\n", __VERSION__, mpi,
-         ucx ? ucx : "none that can be loaded");
+  printf("\nbuild\n  compiler   %s\n  MPI        %s\n  UCX        %s\n", __VERSION__,
+         info_mpi_name(), ucx ? ucx : "none that can be loaded");
   printf("\ntransports\n");
   for (int i = 0; lcomm_transport_list[i]; i++) {
     printf("  %-10s %s\n", lcomm_transport_list[i]->name, lcomm_transport_list[i]->summary);

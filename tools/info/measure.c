@@ -4,13 +4,12 @@
 #include "tools/info/measure.h"
 
 #include <math.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "libcomm/device/device.h"
-#include "libcomm/include/libcomm_mpi.h"
 #include "tools/info/measure_device.h"
+#include "tools/info/ranks.h"
 #include "tools/info/topology.h"
 
 enum { TROUBLE = 1 };
@@ -153,11 +152,7 @@ lcomm_status info_measure(lcomm_comm *comm, info_link links[LCOMM_LINK_COUNT]) {
 /* Nothing else in this program chooses a device: the ranks of a host take turns. */
 static void use_device_of_rank(void) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
-  MPI_Comm host = MPI_COMM_NULL;
-  int count = 0, local = 0;
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
-  MPI_Comm_rank(host, &local);
-  MPI_Comm_free(&host);
+  int count = 0, local = info_local_rank();
   if (table && table->count(&count) == 0 && count > 0) {
     (void)table->use(local % count);
   }
@@ -198,7 +193,7 @@ static int give_up(lcomm_comm *comm) {
   fprintf(stderr, "libcomm-info: %s\n", lcomm_last_error(comm));
   fflush(stderr);
   (void)lcomm_destroy(comm);
-  MPI_Abort(MPI_COMM_WORLD, TROUBLE);
+  info_ranks_abort(TROUBLE);
   return TROUBLE;
 }
 
@@ -206,16 +201,14 @@ int info_print_measured(const info_options *o) {
   lcomm_config config = LCOMM_CONFIG_INIT;
   info_link links[LCOMM_LINK_COUNT];
   lcomm_comm *comm = NULL;
-  int size = 1;
   use_device_of_rank();
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (size == 1) {
+  if (info_ranks() == 1) {
     return print_alone(o);
   }
   config.policy = o->policy;
   config.nodes = o->nodes;
   config.progress = LCOMM_PROGRESS_CALLS; /* messages of our own are not the thread's */
-  if (lcomm_create_mpi(MPI_COMM_WORLD, &config, &comm) != LCOMM_OK) {
+  if (info_ranks_join(&config, &comm) != LCOMM_OK) {
     fprintf(stderr, "libcomm-info: %s\n", lcomm_last_error(NULL));
     return INFO_BAD_INPUT;
   }

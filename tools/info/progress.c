@@ -3,28 +3,26 @@
 
 #include "tools/info/progress.h"
 
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "libcomm/topo/processors.h"
 #include "libcomm/topo/topo.h"
+#include "tools/info/ranks.h"
 
 uint64_t info_processors_share(void) {
-  int rank = 0, size = 1;
+  int size = info_ranks();
   lcomm_identity identity;
   lcomm_processors mine;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
   lcomm_identity_self(&identity);
   lcomm_processors_self(identity.host_hash, &mine);
   lcomm_processors *all = calloc((size_t)size, sizeof(*all));
   if (!all) {
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    info_ranks_abort(1);
     return 0;
   }
-  MPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all, sizeof(mine), MPI_BYTE, MPI_COMM_WORLD);
-  uint64_t share = lcomm_processors_share(all, size, rank);
+  info_gather(&mine, all, sizeof(mine));
+  uint64_t share = lcomm_processors_share(all, size, info_rank());
   free(all);
   return share;
 }

@@ -3,12 +3,12 @@
 
 #include "tools/info/topology.h"
 
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "libcomm/base/env.h"
 #include "libcomm/topo/machine.h"
+#include "tools/info/ranks.h"
 
 static char *read_file(const char *path) {
   enum { LARGEST = 16 << 20 };
@@ -35,7 +35,7 @@ static lcomm_status load_topology(const char *path, lcomm_topo *topo, char *erro
 }
 
 lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, char *error) {
-  int size = 1;
+  int size = info_ranks();
   const char *posed = lcomm_env_get(LCOMM_ENV_NODES);
   int nodes = o->nodes;
   if (nodes == 0 && o->ranks == 0 && posed && !info_parse_number(posed, 1, &nodes)) {
@@ -45,7 +45,6 @@ lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, char *e
   if (o->topology_file) {
     return load_topology(o->topology_file, topo, error);
   }
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
   lcomm_identity mine;
   lcomm_identity_self(&mine);
   if (o->ranks == 0) {
@@ -57,7 +56,7 @@ lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, char *e
     snprintf(error, LCOMM_TOPO_ERROR_MAX, "out of memory for %d ranks", count);
     return LCOMM_ERR_MEMORY;
   }
-  MPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all, sizeof(mine), MPI_BYTE, MPI_COMM_WORLD);
+  info_gather(&mine, all, sizeof(mine));
   for (int i = 0; o->ranks > 0 && i < count; i++) {
     all[i] = mine;
   }
