@@ -154,6 +154,9 @@ static void watch_the_end(void) {
 }
 
 void lcomm_door_open(void) {
+  if (lcomm_mpi_other()) {
+    return; /* other_mpi.c has said so */
+  }
   lcomm_door_mode mode = wanted_mode();
   int granted = MPI_THREAD_SINGLE;
   PMPI_Query_thread(&granted);
