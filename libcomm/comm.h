@@ -10,6 +10,7 @@
 
 #include "libcomm/base/error.h"
 #include "libcomm/boot/boot.h"
+#include "libcomm/external.h"
 #include "libcomm/fault.h"
 #include "libcomm/include/libcomm_calls.h"
 #include "libcomm/plan/plan.h"
@@ -52,6 +53,7 @@ struct lcomm_comm {
   const lcomm_kernels *kernels;
   lcomm_links links;
   lcomm_origin origin;
+  lcomm_external_pace external; /* of origin.progress */
   bool crowded; /* a rank of this machine has no processor to itself */
   lcomm_stats stats;
   lcomm_summary summary;

@@ -23,6 +23,7 @@ lcomm_status lcomm_device_pause(lcomm_comm *comm) {
     bool moved = false;
     lcomm_status status = lcomm_operations_move(comm, &moved);
     if (status == LCOMM_OK && !moved) {
+      lcomm_external_progress(&comm->external, &comm->origin, lcomm_clock_s());
       status = lcomm_operations_check(comm);
       nap();
     }

@@ -41,7 +41,9 @@ static bool idle(lcomm_comm *comm, double idle_since_s) {
     return false;
   }
   bool others_moved = lcomm_siblings_move(comm);
-  if (lcomm_clock_s() - idle_since_s < awake_time_s(comm)) {
+  double now_s = lcomm_clock_s();
+  lcomm_external_progress(&comm->external, &comm->origin, now_s);
+  if (now_s - idle_since_s < awake_time_s(comm)) {
     sched_yield();
     return false;
   }
@@ -51,12 +53,27 @@ static bool idle(lcomm_comm *comm, double idle_since_s) {
   return true;
 }
 
+/* In pieces, between which the program's messages in MPI move. True when it ran to its
+ * limit although every transport could have told. */
+static bool doze(lcomm_comm *comm, lcomm_links_nap *nap, double limit_s) {
+  double now_s = lcomm_clock_s(), end_s = now_s + limit_s;
+  while (now_s < end_s) {
+    double piece_s = lcomm_external_limit_s(&comm->external, &comm->origin, now_s, end_s - now_s);
+    if (!lcomm_links_doze(nap, piece_s)) {
+      return false;
+    }
+    now_s = lcomm_clock_s();
+    lcomm_external_progress(&comm->external, &comm->origin, now_s);
+  }
+  return true;
+}
+
 void lcomm_comm_sleep(lcomm_comm *comm, double limit_s) {
   lcomm_links_nap nap;
   lcomm_links_prepare(&comm->links, &nap, -1);
   nap.blind |= comm->device_works > 0;
   bool joined = lcomm_siblings_prepare(comm, &nap);
-  comm->overslept = lcomm_links_doze(&nap, limit_s);
+  comm->overslept = doze(comm, &nap, limit_s);
   lcomm_links_awake(&comm->links);
   lcomm_siblings_awake(comm, joined);
 }
@@ -178,6 +195,7 @@ static lcomm_status wait_for(lcomm_comm *comm, const bool *flag) {
     }
     if (comm->quiet_polls++ == 0) {
       idle_since_s = lcomm_clock_s();
+      lcomm_external_begin(&comm->external, idle_since_s);
     }
     if (idle(comm, idle_since_s)) {
       lcomm_tickets_tell(comm);

@@ -150,10 +150,11 @@ static lcomm_status move_on(lcomm_comm *comm) {
   return status;
 }
 
-/* Tests wait, too: others are moved meanwhile, and the first test that finds nothing
- * begins the patience. */
+/* Tests wait, too: others are moved meanwhile, messages in MPI as well, and the first
+ * test that finds nothing begins the patience. */
 static void keep_waiting(lcomm_comm *comm, lcomm_operation *operation) {
   lcomm_siblings_move(comm);
+  lcomm_external_progress(&comm->external, &comm->origin, lcomm_clock_s());
   if (!(operation->tested_s > 0)) {
     operation->tested_s = lcomm_clock_s();
   }

@@ -16,6 +16,11 @@ typedef struct lcomm_origin {
   lcomm_boot boot; /* its allgather spans all ranks; used while the communicator is made */
   void *mpi;       /* MPI_Comm * of exactly these ranks that is ours alone, NULL without MPI */
 
+  /* Let MPI move the messages that the program has in flight there; returns at once. Any
+   * thread that has the communicator's turn: it does nothing in one that MPI does not allow.
+   * NULL without MPI. See external.h. */
+  void (*progress)(struct lcomm_origin *origin);
+
   /* Frees what it holds; may be NULL. orderly: collective calls are allowed. */
   void (*release)(struct lcomm_origin *origin, bool orderly);
   void *context; /* for release */
@@ -32,7 +37,7 @@ LCOMM_API lcomm_status lcomm_create_over(lcomm_origin *origin, const lcomm_confi
 /* An MPI_Comm of the ranks `members` (count of them, numbers in `parent_mpi`, in
  * the order of their new ranks). Collective over them only; communicators that
  * are made at the same time from one parent have different tags. Fills in mpi,
- * release and context of the origin. TRANSPORT, MEMORY, with the sentence. */
+ * progress, release and context of the origin. TRANSPORT, MEMORY, with the sentence. */
 lcomm_status lcomm_origin_mpi_part(void *parent_mpi, const int *members, int count, int tag,
                                    lcomm_origin *origin);
 

@@ -35,6 +35,25 @@ static int gather_over_mpi(void *context, const void *send, void *receive, size_
 
 /* ------------------------------------------- an MPI_Comm that is ours alone */
 
+/* May the calling thread be inside MPI now? Of several at a time the program has to take
+ * care with MPI_THREAD_SERIALIZED (libcomm.h says so). */
+static bool thread_may_enter(void) {
+  int level = MPI_THREAD_SINGLE, is_main = 0;
+  PMPI_Query_thread(&level);
+  if (level < MPI_THREAD_SERIALIZED) {
+    PMPI_Is_thread_main(&is_main);
+  }
+  return level >= MPI_THREAD_SERIALIZED || is_main;
+}
+
+/* A look for a message to itself, which nobody sends: MPI makes progress in it. */
+static void progress_mpi(lcomm_origin *origin) {
+  int found = 0;
+  if (mpi_is_running() && thread_may_enter()) {
+    PMPI_Iprobe(origin->boot.rank, 0, *(MPI_Comm *)origin->mpi, &found, MPI_STATUS_IGNORE);
+  }
+}
+
 /* After a failure peers may be gone, and MPI_Comm_free is collective: then the
  * communicator stays with MPI. */
 static void release_mpi(lcomm_origin *origin, bool orderly) {
@@ -53,6 +72,7 @@ static lcomm_status hold(lcomm_origin *origin) {
   }
   *own = MPI_COMM_NULL;
   origin->mpi = own;
+  origin->progress = progress_mpi;
   origin->release = release_mpi;
   return LCOMM_OK;
 }
@@ -72,6 +92,7 @@ static lcomm_status group_ranks(MPI_Comm parent, const int *members, int count, 
   PMPI_Group_free(&group);
   PMPI_Group_free(&everyone);
   if (code == MPI_SUCCESS && *(MPI_Comm *)origin->mpi != MPI_COMM_NULL) {
+    PMPI_Comm_set_errhandler(*(MPI_Comm *)origin->mpi, MPI_ERRORS_RETURN);
     return LCOMM_OK;
   }
   drop(origin);
@@ -93,6 +114,7 @@ static lcomm_status group_all(MPI_Comm parent, lcomm_origin *origin) {
   int code = PMPI_Comm_create(parent, everyone, origin->mpi);
   PMPI_Group_free(&everyone);
   if (code == MPI_SUCCESS && *(MPI_Comm *)origin->mpi != MPI_COMM_NULL) {
+    PMPI_Comm_set_errhandler(*(MPI_Comm *)origin->mpi, MPI_ERRORS_RETURN);
     return LCOMM_OK;
   }
   drop(origin);

@@ -55,7 +55,8 @@
  *           far as the MPI library's thread level allows: with
  *           MPI_THREAD_SINGLE or FUNNELED all communicators belong to the
  *           main thread, with SERIALIZED one thread at a time is inside
- *           libcomm.
+ *           libcomm or MPI. Who waits in libcomm lets MPI move messages of
+ *           the program, as who waits in MPI does.
  *   Fork    A communicator belongs to the process that made it. In a child of
  *           fork() every call on it, lcomm_destroy() too, returns
  *           LCOMM_ERR_STATE and touches nothing: no peer, file or memory that
@@ -394,7 +395,9 @@ LCOMM_API lcomm_status lcomm_ibarrier(lcomm_comm *comm, lcomm_request *request);
  * from a long computation so that the wire stays busy.
  * Operations are moved in every communicator of the process while a thread waits, tests
  * or calls this in one of them, unless another thread is inside a call on it: ranks may
- * wait for what they have started on several communicators in different orders. */
+ * wait for what they have started on several communicators in different orders.
+ * Messages that the program has in flight in MPI move while a thread waits or tests in a
+ * communicator that was made while MPI runs. */
 LCOMM_API lcomm_status lcomm_progress(lcomm_comm *comm);
 
 /* test: *done = 1 if the operation is over, else 0; wait: return when it is.

@@ -223,11 +223,23 @@ bool lcomm_door_queue_put(const lcomm_door_call *call, lcomm_door_end end, void 
   return done;
 }
 
+/* A look for a message to itself: MPI makes progress in it. A peer may wait for a message of
+ * the program before it comes to the call that is pending here. */
+static void let_mpi_move(void) {
+  int found = 0;
+  PMPI_Iprobe(0, 0, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
+}
+
 void lcomm_door_drain(lcomm_door_comm *at) {
-  static const long LOOK_AGAIN_NS = 1000000;
+  static const long PAUSE_LEAST_NS = 20000, PAUSE_MOST_NS = 1000000;
+  long pause_ns = PAUSE_LEAST_NS;
   pthread_mutex_lock(&queue.lock);
   while (queue.ready && (at ? atomic_load(&at->pending) > 0 : queue.pending > 0)) {
-    wait_at_most(&queue.ended, LOOK_AGAIN_NS);
+    wait_at_most(&queue.ended, pause_ns);
+    pthread_mutex_unlock(&queue.lock);
+    let_mpi_move();
+    pthread_mutex_lock(&queue.lock);
+    pause_ns = 2 * pause_ns < PAUSE_MOST_NS ? 2 * pause_ns : PAUSE_MOST_NS;
   }
   pthread_mutex_unlock(&queue.lock);
 }
