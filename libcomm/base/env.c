@@ -35,6 +35,11 @@ const char *lcomm_setting(const char *variable) {
       return lcomm_env_get((lcomm_env)i);
     }
   }
+  for (int i = 0; variable && i < LCOMM_LAUNCHER_COUNT; i++) {
+    if (strcmp(lcomm_launcher_table[i].variable, variable) == 0) {
+      return lcomm_launcher_get((lcomm_launcher)i);
+    }
+  }
   return NULL;
 }
 

@@ -48,7 +48,8 @@
     "TCP port of that meeting at rank 0; under torchrun, which uses MASTER_PORT itself, the "      \
     "next one")                                                                                    \
   X(LCOMM_ENV_DOOR, "LCOMM_DOOR", "on",                                                            \
-    "the preloaded libcomm-mpi.so: on, where LCOMM_POLICY is set; blocking: the same, but calls "  \
+    "the preloaded libcomm-mpi.so: on, where LCOMM_POLICY is set; require: the same, and where "   \
+    "the program would run on plain MPI, MPI_Init fails; blocking: as on, but calls "              \
     "that do not block are MPI's, whose thread level stays as asked; off: plain MPI; report: "     \
     "plain MPI, and at the end what would have been compressed and saved")                         \
   X(LCOMM_ENV_DOOR_CONTROL, "LCOMM_DOOR_CONTROL", "none",                                          \

@@ -81,8 +81,9 @@ LCOMM_API lcomm_status lcomm_policy_facts_get(const lcomm_comm *comm, lcomm_poli
  * sticky error. */
 LCOMM_API lcomm_status lcomm_name_set(lcomm_comm *comm, const char *name);
 
-/* The value of one of libcomm's environment variables (`libcomm-info --env`); NULL
- * when it is unset, empty, or none of libcomm's. Any thread. */
+/* The value of one of the environment variables that libcomm reads, its own or a
+ * launcher's (`libcomm-info --env`); NULL when it is unset, empty, or none of them. Any
+ * thread. */
 LCOMM_API const char *lcomm_setting(const char *variable);
 
 /* ------------------------------------- error feedback without tensors */

@@ -31,6 +31,7 @@ static void read_greeting(fuzz_bytes *in) {
     fuzz_require(memcmp(other->magic, first.magic, sizeof(first.magic)) == 0 &&
                      other->version == first.version && other->mode == first.mode &&
                      other->level == first.level && other->controlled == first.controlled &&
+                     other->required == first.required &&
                      strncmp(other->policy, first.policy, sizeof(first.policy)) == 0,
                  "ranks that agree were told the same");
   }
@@ -47,6 +48,25 @@ static void read_verdict(fuzz_bytes *in) {
   fuzz_require(taken == (memcmp(heard->magic, first.magic, sizeof(first.magic)) == 0),
                "a verdict is known by its beginning");
   free(heard);
+}
+
+/* What a name service gives: any text. */
+static void read_word(fuzz_bytes *in) {
+  char text[2 * LCOMM_DOOR_WORD_TEXT_MAX], again[LCOMM_DOOR_WORD_TEXT_MAX];
+  char sentence[LCOMM_DOOR_SENTENCE_MAX];
+  lcomm_door_word word = {.number = 0}, same;
+  text[fuzz_take(in, text, sizeof(text) - 1)] = '\0';
+  if (!lcomm_door_word_read(text, &word)) {
+    return;
+  }
+  fuzz_require((unsigned)word.kind < LCOMM_DOOR_WORD_KINDS && word.number >= 0,
+               "a word has a kind and a number");
+  lcomm_door_word_explain(&word, sentence);
+  fuzz_check_text(sentence, sizeof(sentence));
+  lcomm_door_word_write(&word, again);
+  fuzz_require(lcomm_door_word_read(again, &same) && same.kind == word.kind &&
+                   same.number == word.number,
+               "what is written is read again");
 }
 
 static void read_control_file(fuzz_bytes *in) {
@@ -72,6 +92,8 @@ void lcomm_fuzz_door(const uint8_t *data, size_t size) {
     read_greeting(&in);
   } else if (what == 1) {
     read_verdict(&in);
+  } else if (what == 3) {
+    read_word(&in);
   } else {
     read_control_file(&in);
   }

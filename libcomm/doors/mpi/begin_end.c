@@ -11,7 +11,7 @@ LCOMM_DOOR_API int MPI_Init(int *argc, char ***argv) {
                                         : PMPI_Init_thread(argc, argv, level, &granted);
   if (code == MPI_SUCCESS) {
     lcomm_door_level_to_tell(MPI_THREAD_SINGLE, granted);
-    lcomm_door_open();
+    code = lcomm_door_open();
   }
   return code;
 }
@@ -20,7 +20,7 @@ LCOMM_DOOR_API int MPI_Init_thread(int *argc, char ***argv, int required, int *p
   int code = PMPI_Init_thread(argc, argv, lcomm_door_level_to_ask(required), provided);
   if (code == MPI_SUCCESS) {
     *provided = lcomm_door_level_to_tell(required, *provided);
-    lcomm_door_open();
+    code = lcomm_door_open();
   }
   return code;
 }

@@ -200,11 +200,9 @@ static lcomm_door_comm *new_comm(MPI_Comm comm) {
 
 /* All ranks have the same sentence. */
 static void tell_failure(const lcomm_door_comm *at) {
-  const char *why = lcomm_last_error(NULL);
-  if (at->rank == 0 && at->comm == MPI_COMM_WORLD) {
-    lcomm_door_say("libcomm cannot start: %s. The program runs on plain MPI", why);
-  } else if (at->rank == 0) {
-    lcomm_door_say("a communicator of %d ranks stays plain MPI: %s", at->size, why);
+  if (at->rank == 0 && at->comm != MPI_COMM_WORLD) { /* start.c tells of the world's */
+    lcomm_door_say("a communicator of %d ranks stays plain MPI: %s", at->size,
+                   lcomm_last_error(NULL));
   }
 }
 

@@ -9,7 +9,7 @@
 #include "libcomm/doors/mpi/door.h"
 
 /* Begin: the communicator of the world. Collective over it. False when libcomm
- * cannot start; the sentence was said then. */
+ * cannot start; the sentence is lcomm_last_error(NULL). */
 bool lcomm_door_comms_open(void);
 
 /* End: free what is left, in the order in which it was made. Collective. */

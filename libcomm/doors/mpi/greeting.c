@@ -3,11 +3,65 @@
 
 #include "libcomm/doors/mpi/greeting.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libcomm/doors/mpi/door.h"
 #include "libcomm/doors/mpi/words.h"
+
+/* ------------------------------------------------ words of the name service */
+
+static const char *const words[LCOMM_DOOR_WORD_KINDS] = {[LCOMM_DOOR_HERE] = "here",
+                                                         [LCOMM_DOOR_ALL] = "all",
+                                                         [LCOMM_DOOR_LACKS] = "lacks",
+                                                         [LCOMM_DOOR_DIFFERS] = "differs"};
+
+void lcomm_door_word_write(const lcomm_door_word *word, char *text) {
+  snprintf(text, LCOMM_DOOR_WORD_TEXT_MAX, "%s-%d", words[word->kind], word->number);
+}
+
+/* Digits only, at most INT_MAX. */
+static bool read_number(const char *digits, int *number) {
+  size_t length = strlen(digits);
+  if (length == 0 || length > 10 || strspn(digits, "0123456789") != length) {
+    return false;
+  }
+  long value = strtol(digits, NULL, 10);
+  *number = value <= INT_MAX ? (int)value : 0;
+  return value <= INT_MAX;
+}
+
+bool lcomm_door_word_read(const char *text, lcomm_door_word *word) {
+  for (int kind = 0; kind < LCOMM_DOOR_WORD_KINDS; kind++) {
+    size_t length = strlen(words[kind]);
+    if (strncmp(text, words[kind], length) == 0 && text[length] == '-') {
+      word->kind = (lcomm_door_word_kind)kind;
+      return read_number(text + length + 1, &word->number);
+    }
+  }
+  return false;
+}
+
+void lcomm_door_word_explain(const lcomm_door_word *verdict, char *sentence) {
+  sentence[0] = '\0';
+  if (verdict->kind == LCOMM_DOOR_LACKS) {
+    snprintf(
+        sentence, LCOMM_DOOR_SENTENCE_MAX,
+        "rank %d does not take part: it runs without the preload, without LCOMM_POLICY or with "
+        "LCOMM_DOOR=off. Give all ranks the same environment (mpirun -x LD_PRELOAD -x "
+        "LCOMM_POLICY)",
+        verdict->number);
+  } else if (verdict->kind == LCOMM_DOOR_DIFFERS) {
+    snprintf(sentence, LCOMM_DOOR_SENTENCE_MAX,
+             "rank %d preloads another version of libcomm-mpi.so than rank 0; install the same one "
+             "on all hosts",
+             verdict->number);
+  }
+}
+
+/* --------------------------------------------------------------- greetings */
 
 static const char magic_text[8] = "lc-door";
 
@@ -26,11 +80,14 @@ bool lcomm_door_verdict_take(lcomm_door_verdict *heard) {
   return memcmp(heard->magic, magic_text, sizeof(magic_text)) == 0;
 }
 
-static const char *name_of(int32_t mode) {
+static const char *name_of(int32_t mode, bool required) {
   static const char *const names[] = {[LCOMM_DOOR_SHUT] = "off",
                                       [LCOMM_DOOR_OPEN] = "on",
                                       [LCOMM_DOOR_BLOCKING] = "blocking",
                                       [LCOMM_DOOR_REPORT] = "report"};
+  if (required) {
+    return "require";
+  }
   return mode >= 0 && mode <= LCOMM_DOOR_REPORT ? names[mode] : "unknown";
 }
 
@@ -53,11 +110,11 @@ bool lcomm_door_hello_differs(const lcomm_door_hello *first, const lcomm_door_he
              "LCOMM_POLICY is \"%s\" on rank 0 and \"%s\" on rank %d; give all ranks the same "
              "(mpirun -x LCOMM_POLICY)",
              ours, theirs, rank);
-  } else if (first->mode != other->mode) {
+  } else if (first->mode != other->mode || first->required != other->required) {
     snprintf(sentence, LCOMM_DOOR_SENTENCE_MAX,
-             "the door is %s on rank 0 and %s on rank %d; give all ranks the same LCOMM_DOOR "
+             "LCOMM_DOOR is %s on rank 0 and %s on rank %d; give all ranks the same "
              "(mpirun -x LCOMM_DOOR)",
-             name_of(first->mode), name_of(other->mode), rank);
+             name_of(first->mode, first->required), name_of(other->mode, other->required), rank);
   } else if (first->controlled != other->controlled) {
     snprintf(sentence, LCOMM_DOOR_SENTENCE_MAX,
              "LCOMM_DOOR_CONTROL is set on rank %d and not on rank %d; give it to all ranks or to "

@@ -3,10 +3,8 @@
 #ifndef LCOMM_DOORS_MPI_HELLO_H
 #define LCOMM_DOORS_MPI_HELLO_H
 
-/* The first words between the doors of all ranks, in messages from one rank to another
- * that nobody waits for without end: a rank whose program was started without
- * the preload never answers, and a collective call would hang or meet one of the
- * program's. */
+/* The first words between all ranks: who is there (presence.h), and were all told the
+ * same? */
 
 #include "libcomm/doors/mpi/door.h"
 #include "libcomm/doors/mpi/greeting.h"
@@ -17,10 +15,9 @@ typedef enum lcomm_door_meeting {
   LCOMM_DOOR_UNHEARD  /* rank 0 does not answer */
 } lcomm_door_meeting;
 
-/* Meet all ranks of the world; every rank calls this in MPI_Init. AGREED on all ranks or on
- * none: all are here and were told the same. Otherwise `sentence`
- * (LCOMM_DOOR_SENTENCE_MAX bytes) says what is wrong. wait_s: how long rank 0 waits for the others.
- */
-lcomm_door_meeting lcomm_door_meet(const lcomm_door_hello *mine, double wait_s, char *sentence);
+/* Meet all ranks of the world; every rank that takes part calls this in MPI_Init. AGREED
+ * on all ranks or on none: all are here and were told the same. Otherwise `sentence`
+ * (LCOMM_DOOR_SENTENCE_MAX bytes) says what is wrong. */
+lcomm_door_meeting lcomm_door_meet(const lcomm_door_hello *mine, char *sentence);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "libcomm/doors/mpi/comms.h"
@@ -18,11 +19,10 @@
 
 enum { TABLE_MAX_BYTES = 65536 };
 
-static const double MEETING_S = 20;
-
 static struct {
   int level; /* that the program was told */
   int rank, ranks, nodes;
+  bool required; /* MPI_Init fails where the program would run on plain MPI */
   bool open;
   bool shows; /* this rank prints the table */
   char policy[LCOMM_DOOR_POLICY_MAX];
@@ -35,6 +35,7 @@ static const struct {
   const char *word;
   lcomm_door_mode mode;
 } words[] = {{"on", LCOMM_DOOR_OPEN},
+             {"require", LCOMM_DOOR_OPEN},
              {"off", LCOMM_DOOR_SHUT},
              {"blocking", LCOMM_DOOR_BLOCKING},
              {"report", LCOMM_DOOR_REPORT}};
@@ -51,6 +52,11 @@ static bool read_word(lcomm_door_mode *mode) {
   return !text;
 }
 
+static bool is_required(void) {
+  const char *text = lcomm_setting("LCOMM_DOOR");
+  return text && strcmp(text, "require") == 0;
+}
+
 /* What is asked for. Without a policy there is nothing to do. */
 static lcomm_door_mode wanted_mode(void) {
   lcomm_door_mode mode;
@@ -61,7 +67,10 @@ static lcomm_door_mode wanted_mode(void) {
 static const char *odd_wish(void) {
   lcomm_door_mode mode;
   if (!read_word(&mode)) {
-    return "LCOMM_DOOR is none of on, off, blocking and report";
+    return "LCOMM_DOOR is none of on, require, off, blocking and report";
+  }
+  if (is_required() && !lcomm_setting("LCOMM_POLICY")) {
+    return "there is no LCOMM_POLICY";
   }
   return mode == LCOMM_DOOR_REPORT && !lcomm_setting("LCOMM_POLICY")
              ? "LCOMM_DOOR=report needs a policy to report on; set LCOMM_POLICY"
@@ -84,14 +93,30 @@ int lcomm_door_level(void) {
 
 /* ------------------------------------------------------------------ opening */
 
-static void give_up(const char *why) {
+/* The program may not go on. MPI ends the job at the first rank that says so: the others
+ * have a moment to give their reason, too. */
+static int refuse_to_start(const char *why) {
+  const struct timespec moment = {.tv_sec = 1};
+  lcomm_door_say("rank %d: %s. LCOMM_DOOR=require: the program may not run on plain MPI", door.rank,
+                 why);
+  nanosleep(&moment, NULL);
+  PMPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_OTHER);
+  return MPI_ERR_OTHER;
+}
+
+/* What MPI_Init returns. All ranks have the same reason. */
+static int give_up(const char *why) {
+  if (door.required) {
+    return refuse_to_start(why);
+  }
   if (door.rank == 0) {
     lcomm_door_say("%s. The program runs on plain MPI", why);
   }
+  return MPI_SUCCESS;
 }
 
-/* All ranks are here and want the same. */
-static bool all_agree(lcomm_door_mode mode, int level) {
+/* Are all ranks here, and want the same? *code is what MPI_Init returns where not. */
+static bool all_agree(lcomm_door_mode mode, int level, int *code) {
   char sentence[LCOMM_DOOR_SENTENCE_MAX];
   lcomm_door_hello mine;
   const char *policy = lcomm_setting("LCOMM_POLICY");
@@ -99,10 +124,11 @@ static bool all_agree(lcomm_door_mode mode, int level) {
   mine.mode = (int32_t)mode;
   mine.level = level;
   mine.controlled = lcomm_door_control_wanted();
+  mine.required = door.required;
   snprintf(mine.policy, sizeof(mine.policy), "%s", policy ? policy : "");
-  lcomm_door_meeting meeting = lcomm_door_meet(&mine, MEETING_S, sentence);
-  if (meeting == LCOMM_DOOR_REFUSED) {
-    give_up(sentence);
+  lcomm_door_meeting meeting = lcomm_door_meet(&mine, sentence);
+  if (meeting == LCOMM_DOOR_REFUSED || (meeting == LCOMM_DOOR_UNHEARD && door.required)) {
+    *code = give_up(sentence);
   } else if (meeting == LCOMM_DOOR_UNHEARD && (door.rank & (door.rank - 1)) == 0) {
     /* Ranks 0, 1, 2, 4, 8 ...: not all of them, but some of those that are left. */
     lcomm_door_say("%s. Rank %d runs on plain MPI", sentence, door.rank);
@@ -117,10 +143,21 @@ static void decide_on_table(lcomm_door_mode mode) {
   door.shows = lcomm_door_noting && (door.rank == 0 || (stats && strcmp(stats, "exit:all") == 0));
 }
 
-static void open_for(lcomm_door_mode mode) {
+static const char one_host[] =
+    "all ranks are on one host, where nothing is compressed (LCOMM_NODES=2 lets them pose as two)";
+static const char few_threads[] =
+    "MPI gives no MPI_THREAD_MULTIPLE, so calls that do not block stay MPI's";
+
+static int give_up_on_libcomm(void) {
+  char sentence[LCOMM_DOOR_SENTENCE_MAX];
+  snprintf(sentence, sizeof(sentence), "libcomm cannot start: %s", lcomm_last_error(NULL));
+  lcomm_door_comms_close();
+  return give_up(sentence);
+}
+
+static int open_for(lcomm_door_mode mode) {
   if (!lcomm_door_comms_open()) {
-    lcomm_door_comms_close();
-    return;
+    return give_up_on_libcomm();
   }
   const lcomm_door_comm *world = lcomm_door_find(MPI_COMM_WORLD);
   snprintf(door.policy, sizeof(door.policy), "%s", lcomm_policy_string(world->made));
@@ -128,12 +165,15 @@ static void open_for(lcomm_door_mode mode) {
   door.open = true;
   decide_on_table(mode);
   lcomm_door_least_bytes = lcomm_door_control_wanted() ? 0 : world->facts.min_bytes;
-  if (door.nodes == 1 && !world->facts.inside_nodes && door.rank == 0) {
-    lcomm_door_say(
-        "all ranks are on one host, where nothing is compressed (LCOMM_NODES=2 lets them "
-        "pose as two)");
+  bool useless = door.nodes == 1 && !world->facts.inside_nodes;
+  if (useless && door.required) {
+    return refuse_to_start(one_host);
+  }
+  if (useless && door.rank == 0) {
+    lcomm_door_say("%s", one_host);
   }
   atomic_store(&lcomm_door_mode_now, (int)mode);
+  return MPI_SUCCESS;
 }
 
 /* MPI ends in some way that is not our MPI_Finalize. */
@@ -153,30 +193,34 @@ static void watch_the_end(void) {
   PMPI_Comm_free_keyval(&keyval);
 }
 
-void lcomm_door_open(void) {
+int lcomm_door_open(void) {
   if (lcomm_mpi_other()) {
-    return; /* other_mpi.c has said so */
+    return MPI_SUCCESS; /* other_mpi.c has said so */
   }
   lcomm_door_mode mode = wanted_mode();
-  int granted = MPI_THREAD_SINGLE;
+  int granted = MPI_THREAD_SINGLE, code = MPI_SUCCESS;
+  door.required = is_required();
   PMPI_Query_thread(&granted);
   PMPI_Comm_rank(MPI_COMM_WORLD, &door.rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &door.ranks);
   const char *trouble = odd_wish();
   if (trouble) {
-    give_up(trouble);
+    return give_up(trouble);
   }
-  if (!all_agree(mode, granted) || mode == LCOMM_DOOR_SHUT) {
-    return;
+  if (mode == LCOMM_DOOR_SHUT || !all_agree(mode, granted, &code)) {
+    return code;
+  }
+  if (mode == LCOMM_DOOR_OPEN && granted < MPI_THREAD_MULTIPLE && door.required) {
+    return refuse_to_start(few_threads);
   }
   if (mode == LCOMM_DOOR_OPEN && granted < MPI_THREAD_MULTIPLE) {
     mode = LCOMM_DOOR_BLOCKING;
     if (door.rank == 0) {
-      lcomm_door_say("MPI gives no MPI_THREAD_MULTIPLE, so calls that do not block stay MPI's");
+      lcomm_door_say("%s", few_threads);
     }
   }
   watch_the_end();
-  open_for(mode);
+  return open_for(mode);
 }
 
 /* ---------------------------------------------------------------- the end */

@@ -14,8 +14,9 @@ int lcomm_door_level_to_ask(int wanted);
 /* What the program that wanted a level is told when MPI granted another. */
 int lcomm_door_level_to_tell(int wanted, int granted);
 
-/* MPI has started. Collective over the world. */
-void lcomm_door_open(void);
+/* MPI has started; what MPI_Init returns: not MPI_SUCCESS only with LCOMM_DOOR=require.
+ * Nothing happens without a policy, else collective over the ranks that have one. */
+int lcomm_door_open(void);
 
 /* Before MPI ends; once. */
 void lcomm_door_shut(void);
