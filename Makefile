@@ -103,12 +103,13 @@ LIB_SOURCES := $(filter-out $(OTHER_KERNELS),$(wildcard kernels/*.c)) $(wildcard
   $(filter-out libcomm/doors/% $(WITH_MPI_SOURCES) $(OTHER_TRANSPORTS),$(wildcard libcomm/*/*.c))
 TRAINER_SOURCES := $(wildcard trainer/*.c)
 TOOL_SOURCES := $(wildcard tools/*.c)
-PERF_SOURCES := $(wildcard tools/perf/*.c)
-CODEC_SOURCES := $(wildcard tools/codec/*.c)
-TRACE_SOURCES := $(wildcard tools/trace/*.c)
-INFO_SOURCES := $(filter-out tools/info/ranks_$(if $(HAVE_MPI),alone,mpi).c,$(wildcard tools/info/*.c))
+TOOLS_COMMON := $(wildcard tools/common/*.c)
+PERF_SOURCES := $(wildcard tools/perf/*.c) $(TOOLS_COMMON)
+CODEC_SOURCES := $(wildcard tools/codec/*.c) $(TOOLS_COMMON)
+TRACE_SOURCES := $(wildcard tools/trace/*.c) $(TOOLS_COMMON)
+INFO_SOURCES := $(filter-out tools/info/ranks_$(if $(HAVE_MPI),alone,mpi).c,$(wildcard tools/info/*.c)) $(TOOLS_COMMON)
 CUDA_BENCH_SOURCES := $(wildcard tools/cuda/*.c)
-SOAK_SOURCES := $(wildcard tools/soak/*.c)
+SOAK_SOURCES := $(wildcard tools/soak/*.c) $(TOOLS_COMMON)
 DOOR_SOURCES := $(wildcard libcomm/doors/mpi/*.c)
 # What of the door knows nothing of MPI, for tests that run alone.
 DOOR_PARTS := $(filter %/greeting.c %/words.c %/pattern.c %/lasting.c %/watch.c %/report.c %/report_cell.c %/report_text.c,$(DOOR_SOURCES))
@@ -247,8 +248,9 @@ $(BUILD)/tools/trace_merge: $(call OBJ,tools/trace_merge.c tools/codec/table.c t
 $(BUILD)/tools/soak_bench: $(call OBJ,tools/soak_bench.c $(SOAK_SOURCES)) $(SAN_OBJECTS) $(ARCHIVE)
 	$(LINK) $(ARCHIVE) $(LIB_LIBS) -o $@
 
-$(BUILD)/tools/libcomm-info: $(call OBJ,tools/libcomm-info.c $(INFO_SOURCES)) $(SAN_OBJECTS) $(WITH_MPI_ARCHIVE) $(ARCHIVE)
-	$(LINK) $(WITH_MPI_ARCHIVE) $(ARCHIVE) $(PUBLIC) $(MPI_LIBS) $(LIB_LIBS) -o $@
+$(BUILD)/tools/libcomm-info: $(call OBJ,tools/libcomm-info.c $(INFO_SOURCES) tools/codec/subject.c tools/codec/pages.c) \
+  $(SAN_OBJECTS) $(WITH_MPI_ARCHIVE) $(ARCHIVE)
+	$(LINK) $(WITH_MPI_ARCHIVE) $(ARCHIVE) $(PUBLIC) $(MPI_LIBS) $(LIB_LIBS) $(JSON_LIBS) -o $@
 
 $(BUILD)/tools/cuda_bench: $(call OBJ,tools/cuda_bench.c $(CUDA_BENCH_SOURCES)) $(CODEC_OBJECTS) \
   $(SAN_OBJECTS) $(ARCHIVE)

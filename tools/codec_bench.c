@@ -17,6 +17,7 @@
 #include "tools/codec/report.h"
 #include "tools/codec/speed.h"
 #include "tools/codec/survey.h"
+#include "tools/common/version.h"
 
 enum { EXIT_OK = 0, EXIT_BROKEN = 1, EXIT_USAGE = 2 };
 
@@ -123,6 +124,9 @@ int main(int argc, char **argv) {
   switch (lcomm_bench_options_parse(argc, argv, &options, error)) {
   case LCOMM_BENCH_HELP:
     lcomm_bench_help();
+    return EXIT_OK;
+  case LCOMM_BENCH_VERSION:
+    tools_print_version("codec_bench");
     return EXIT_OK;
   case LCOMM_BENCH_USAGE:
     fprintf(stderr, "codec_bench: %s; see codec_bench --help\n", error);

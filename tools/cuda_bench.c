@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/common/version.h"
 #include "tools/cuda/report.h"
 
 enum { EXIT_OK = 0, EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_NO_DEVICE = 3 };
@@ -65,6 +66,9 @@ int main(int argc, char **argv) {
   switch (lcomm_gpu_options_parse(argc, argv, &options, error)) {
   case LCOMM_GPU_HELP:
     lcomm_gpu_help();
+    return EXIT_OK;
+  case LCOMM_GPU_VERSION:
+    tools_print_version("cuda_bench");
     return EXIT_OK;
   case LCOMM_GPU_USAGE:
     fprintf(stderr, "cuda_bench: %s; see cuda_bench --help\n", error);

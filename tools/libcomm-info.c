@@ -13,10 +13,12 @@
 #include "libcomm/base/env.h"
 #include "libcomm/plan/plan.h"
 #include "tools/info/build.h"
+#include "tools/info/json.h"
 #include "tools/info/measure.h"
 #include "tools/info/options.h"
 #include "tools/info/progress.h"
 #include "tools/info/ranks.h"
+#include "tools/info/speeds.h"
 #include "tools/info/topology.h"
 
 /* ----------------------------------------------------------------- plans */
@@ -42,17 +44,25 @@ static int print_traffic(const info_options *o, const lcomm_policy *policy,
   return 0;
 }
 
+lcomm_plan *info_plan_of(const info_options *o, int size, const lcomm_policy *policy,
+                         const lcomm_topo *topo, char *why, size_t why_size) {
+  lcomm_plan *plan = NULL;
+  lcomm_plan_request request = request_of(o, size);
+  bool made = lcomm_plan_create(&request, policy, topo, o->rank, &plan, why, why_size) == LCOMM_OK;
+  return made ? plan : NULL;
+}
+
 static int print_plans(const info_options *o, const lcomm_policy *policy, const lcomm_topo *topo) {
   for (int i = 0; i < o->size_count; i++) {
     char why[256], text[4096];
-    lcomm_plan *plan = NULL;
-    lcomm_plan_request request = request_of(o, i);
-    if (lcomm_plan_create(&request, policy, topo, o->rank, &plan, why, sizeof(why)) != LCOMM_OK) {
+    lcomm_plan *plan = info_plan_of(o, i, policy, topo, why, sizeof(why));
+    if (!plan) {
       return info_complain("no plan:", why);
     }
-    lcomm_plan_describe(plan, topo, text, sizeof(text));
+    lcomm_codec_speeds speeds = info_codec_speeds(plan);
+    lcomm_plan_describe_timed(plan, topo, &speeds, text, sizeof(text));
     lcomm_plan_destroy(plan);
-    printf("\n%s", text);
+    printf("%s%s", i > 0 || !o->only_plan ? "\n" : "", text);
   }
   return 0;
 }
@@ -93,9 +103,24 @@ static void print_progress(const info_options *o, uint64_t share) {
   }
 }
 
+static int print_screen(const info_options *o, const lcomm_policy *policy, const lcomm_topo *topo,
+                        uint64_t share) {
+  char policy_text[LCOMM_POLICY_MAX];
+  info_print_build();
+  printf("\ntopology     %d rank%s on %d node%s\n", topo->size, topo->size == 1 ? "" : "s",
+         topo->nodes, topo->nodes == 1 ? "" : "s");
+  info_print_ranks(topo);
+  lcomm_policy_format(policy, policy_text);
+  printf("\npolicy       %s\n", policy_text);
+  int result = print_plans(o, policy, topo);
+  print_progress(o, share);
+  printf("\nenvironment\n");
+  print_env();
+  return result;
+}
+
 static int print_all(const info_options *o) {
   char error[LCOMM_POLICY_ERROR_MAX + LCOMM_TOPO_ERROR_MAX]; /* room for either */
-  char policy_text[LCOMM_POLICY_MAX];
   lcomm_topo topo = {0};
   lcomm_policy policy;
   const char *wanted = o->policy ? o->policy : lcomm_env_get(LCOMM_ENV_POLICY);
@@ -115,17 +140,12 @@ static int print_all(const info_options *o) {
     fprintf(stderr, "libcomm-info: %s\n", error);
   } else if (rank == 0 && o->only_topology) {
     result = print_topology(o, &policy, &topo);
-  } else if (rank == 0) {
-    info_print_build();
-    printf("\ntopology     %d rank%s on %d node%s\n", topo.size, topo.size == 1 ? "" : "s",
-           topo.nodes, topo.nodes == 1 ? "" : "s");
-    info_print_ranks(&topo);
-    lcomm_policy_format(&policy, policy_text);
-    printf("\npolicy       %s\n", policy_text);
+  } else if (rank == 0 && o->json) {
+    result = info_print_json(o, &policy, &topo);
+  } else if (rank == 0 && o->only_plan) {
     result = print_plans(o, &policy, &topo);
-    print_progress(o, share);
-    printf("\nenvironment\n");
-    print_env();
+  } else if (rank == 0) {
+    result = print_screen(o, &policy, &topo, share);
   }
   lcomm_topo_free(&topo);
   return result;

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/common/version.h"
 #include "tools/soak/run.h"
 
 enum { EXIT_WRONG = 1, EXIT_TROUBLE = 2, COMPARE_EVERY = 16 };
@@ -24,6 +25,8 @@ static const char usage[] =
     "  --seed N                 of what is random, the same on all ranks (default 1)\n"
     "  --transport NAMES        as in LCOMM_TRANSPORT (default auto)\n"
     "  --progress calls|thread  (default thread)\n"
+    "  --version\n"
+    "  --help\n"
     "Every rank prints `ready` and its process when it begins; rank 0 at the end: operations;\n"
     "wrong, those with a wrong result; drifted, comparisons in which ranks differed; memory_kib\n"
     "and descriptors, of the rank that has most, in the middle and at the end. A rank whose\n"
@@ -37,16 +40,26 @@ typedef struct soak_options {
   lcomm_progress_mode progress;
 } soak_options;
 
-/* 0 if the command line is unusable. */
+/* 0 if the command line is unusable. --version and --help end the program. */
 static int read_options(int argc, char **argv, soak_options *o) {
   static const struct option names[] = {{"operations", required_argument, NULL, 'n'},
                                         {"seed", required_argument, NULL, 's'},
                                         {"transport", required_argument, NULL, 't'},
                                         {"progress", required_argument, NULL, 'p'},
+                                        {"version", no_argument, NULL, 'V'},
+                                        {"help", no_argument, NULL, 'h'},
                                         {NULL, 0, NULL, 0}};
   *o = (soak_options){200000, 1, "auto", LCOMM_PROGRESS_THREAD};
   for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
     char *end = "";
+    if (c == 'V') {
+      tools_print_version("soak_bench");
+      exit(EXIT_SUCCESS);
+    }
+    if (c == 'h') {
+      fputs(usage, stdout);
+      exit(EXIT_SUCCESS);
+    }
     if (c == 'n') {
       o->operations = strtol(optarg, &end, 10);
     } else if (c == 's') {

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tools/common/version.h"
 #include "tools/trace/merge.h"
 #include "tools/trace/report.h"
 
@@ -20,6 +21,7 @@ static const char usage[] =
     "Make one timeline of the files that ranks wrote under LCOMM_TRACE. OUTPUT opens in\n"
     "https://ui.perfetto.dev and in chrome://tracing.\n"
     "  -q, --quiet   no table\n"
+    "      --version\n"
     "  -h, --help\n"
     "Times are those of rank 0's clock. Arrows lead from a send to its receive.\n"
     "Columns: time: from the first event to the last; the shares are of it: encode; on the wire:\n"
@@ -46,11 +48,17 @@ static int complain(int result, const char *why) {
 
 /* 0 to go on, BAD_INPUT, or -1 when all has been said. */
 static int parse_options(int argc, char **argv, work *w) {
-  static const struct option names[] = {
-      {"quiet", no_argument, NULL, 'q'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+  static const struct option names[] = {{"quiet", no_argument, NULL, 'q'},
+                                        {"version", no_argument, NULL, 'V'},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {NULL, 0, NULL, 0}};
   for (int c; (c = getopt_long(argc, argv, "qh", names, NULL)) != -1;) {
     if (c == 'h') {
       fputs(usage, stdout);
+      return -1;
+    }
+    if (c == 'V') {
+      tools_print_version("trace_merge");
       return -1;
     }
     if (c != 'q') {

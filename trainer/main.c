@@ -58,6 +58,14 @@ static int peer_is_lost(lcomm_status status) {
   return status == LCOMM_ERR_TIMEOUT || status == LCOMM_ERR_TRANSPORT;
 }
 
+static void say_asked(const options *chosen) {
+  if (chosen->version)
+    printf("train (libcomm) %d.%d.%d\n", LCOMM_VERSION_MAJOR, LCOMM_VERSION_MINOR,
+           LCOMM_VERSION_PATCH);
+  else
+    fputs(options_help(), stdout);
+}
+
 int main(int argc, char **argv) {
   int level = 0, rank = 0;
   stop_signal_watch();
@@ -69,10 +77,10 @@ int main(int argc, char **argv) {
   lcomm_status status = LCOMM_OK;
   if (options_parse(argc, argv, &chosen, &why))
     say_failure(rank, &why);
-  else if (!chosen.help)
+  else if (!chosen.help && !chosen.version)
     status = train_with_comm(&chosen, rank, &why);
   else if (rank == 0)
-    fputs(options_help(), stdout);
+    say_asked(&chosen);
   fflush(NULL);
   if (peer_is_lost(status))
     MPI_Abort(MPI_COMM_WORLD, EXIT_SETUP);

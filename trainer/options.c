@@ -44,6 +44,7 @@ static const char help_text[] =
     "  --momentum M        momentum of sgd (0.9)\n"
     "  --seed N            of the first weights and the order of the images (1)\n"
     "  --log FILE          write a log, one JSON object per line\n"
+    "  --version           print the version\n"
     "  --help              this text\n"
     "\n"
     "LCOMM_NODES=2 lets the ranks of one machine pose as two nodes, so that a policy for\n"
@@ -66,7 +67,8 @@ enum option_letter {
   OPTION_BATCH = 'b',
   OPTION_IMAGES = 'i',
   OPTION_SEED = 's',
-  OPTION_HELP = 'h'
+  OPTION_HELP = 'h',
+  OPTION_VERSION = 'V'
 };
 
 static const struct option long_options[] = {
@@ -81,6 +83,7 @@ static const struct option long_options[] = {
     {"batch", required_argument, NULL, OPTION_BATCH},
     {"images", required_argument, NULL, OPTION_IMAGES},
     {"seed", required_argument, NULL, OPTION_SEED},
+    {"version", no_argument, NULL, OPTION_VERSION},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
 };
@@ -169,6 +172,9 @@ static int read_option(int letter, options *made, failure *why) {
     return read_images(made, why);
   case OPTION_SEED:
     return read_whole("seed", 0, UINT64_MAX, &made->seed, why);
+  case OPTION_VERSION:
+    made->version = true;
+    return 0;
   default:
     made->help = true;
     return 0;

@@ -21,7 +21,7 @@ typedef struct options {
   int batch;       /* images per rank and step */
   uint32_t images; /* train on the first so many; 0: all */
   uint64_t seed;
-  bool help;
+  bool help, version;
 } options;
 
 /* Returns 0, or -1 with `why`. Texts are views of the arguments. */

@@ -61,7 +61,7 @@ static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
   plan->stages[LCOMM_STAGE_NET] =
       topo->nodes > 1 ? lcomm_judge_codec(&judged, &policy->net) : exact_choice(plan->dtype);
   plan->stages[LCOMM_STAGE_RESULT] = lcomm_judge_codec(&judged, far);
-  const char *why = lcomm_judge_why_exact(&judged, far);
+  const char *why = lcomm_judge_why_plan_exact(&judged, topo);
   snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : "as the policy asks");
   if (plan->moves) { /* as they are, whatever the type */
     for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {

@@ -4,7 +4,7 @@
 /* A plan in words. */
 
 #include "libcomm/base/writer.h"
-#include "libcomm/plan/plan.h"
+#include "libcomm/plan/cost.h"
 
 static void describe_algorithm(lcomm_writer *w, const lcomm_plan *plan, const lcomm_topo *topo) {
   if (topo->size == 1) {
@@ -29,8 +29,17 @@ static void describe_algorithm(lcomm_writer *w, const lcomm_plan *plan, const lc
   lcomm_write(w, "%u chunk%s\n", plan->shape.chunks, plan->shape.chunks == 1 ? "" : "s");
 }
 
-size_t lcomm_plan_describe(const lcomm_plan *plan, const lcomm_topo *topo, char *text,
-                           size_t size) {
+static void describe_time(lcomm_writer *w, const lcomm_plan *plan, const lcomm_topo *topo,
+                          const lcomm_codec_speeds *speeds) {
+  char text[LCOMM_PLAN_TIME_MAX];
+  lcomm_plan_time time = lcomm_plan_predict(plan, topo, speeds);
+  bool silent = speeds || plan->plain;
+  lcomm_write(w, "  predicted   %s%s\n", lcomm_plan_time_format(&time, text),
+              silent ? "" : ", codecs not counted");
+}
+
+size_t lcomm_plan_describe_timed(const lcomm_plan *plan, const lcomm_topo *topo,
+                                 const lcomm_codec_speeds *speeds, char *text, size_t size) {
   static const char *const stage_names[] = {"inside node", "between", "result"};
   lcomm_plan_traffic traffic;
   char name[64];
@@ -53,6 +62,14 @@ size_t lcomm_plan_describe(const lcomm_plan *plan, const lcomm_topo *topo, char 
                   (unsigned long long)traffic.bytes[i], plan->schedule.rank);
     }
   }
+  if (topo->size > 1) {
+    describe_time(&w, plan, topo, speeds);
+  }
   lcomm_write(&w, "  because     %s\n", plan->reason);
   return w.length;
+}
+
+size_t lcomm_plan_describe(const lcomm_plan *plan, const lcomm_topo *topo, char *text,
+                           size_t size) {
+  return lcomm_plan_describe_timed(plan, topo, NULL, text, size);
 }

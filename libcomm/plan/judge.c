@@ -94,10 +94,14 @@ static const char *why_not_sparse(const lcomm_plan_request *request) {
   return request->count >= UINT32_MAX ? "top-k positions are 32-bit" : NULL;
 }
 
+static bool asks_for_nothing(const lcomm_codec_choice *choice) {
+  return choice->format.codec->id == LCOMM_CODEC_NONE && !choice->format.zstd;
+}
+
 const char *lcomm_judge_why_exact(const lcomm_judged *judged, const lcomm_codec_choice *choice) {
   const lcomm_plan_request *request = judged->request;
   const char *never = why_never(request);
-  if (choice->format.codec->id == LCOMM_CODEC_NONE && !choice->format.zstd) {
+  if (asks_for_nothing(choice)) {
     return "the policy asks for no codec";
   }
   if (never) {
@@ -116,6 +120,17 @@ const char *lcomm_judge_why_exact(const lcomm_judged *judged, const lcomm_codec_
     return "error feedback needs a tensor or a residual, this is a plain call";
   }
   return lcomm_format_is_sparse(&choice->format) ? why_not_sparse(request) : NULL;
+}
+
+const char *lcomm_judge_why_plan_exact(const lcomm_judged *judged, const lcomm_topo *topo) {
+  const lcomm_policy *policy = judged->policy;
+  const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
+  if (topo->nodes > 1 || asks_for_nothing(&policy->net) || !asks_for_nothing(&policy->node)) {
+    return lcomm_judge_why_exact(judged, far);
+  }
+  return topo->size < 2 ? "a rank alone sends nothing"
+                        : "there is no link between nodes for net= to act on: all ranks are on one "
+                          "node (LCOMM_NODES=2 poses as two)";
 }
 
 lcomm_codec_choice lcomm_judge_codec(const lcomm_judged *judged, const lcomm_codec_choice *choice) {

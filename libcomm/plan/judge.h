@@ -24,6 +24,10 @@ lcomm_judged lcomm_judge_begin(const lcomm_plan_request *request, const lcomm_po
 /* Why a codec of the policy does not act on the call; NULL when it does. */
 const char *lcomm_judge_why_exact(const lcomm_judged *judged, const lcomm_codec_choice *choice);
 
+/* The same for a whole plan: of the codec between nodes, or on one node of the codec inside it. A
+ * policy for links between nodes that finds none is told so. */
+const char *lcomm_judge_why_plan_exact(const lcomm_judged *judged, const lcomm_topo *topo);
+
 /* What becomes of a codec of the policy: itself, or that of exact elements. */
 lcomm_codec_choice lcomm_judge_codec(const lcomm_judged *judged, const lcomm_codec_choice *choice);
 

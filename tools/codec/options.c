@@ -23,7 +23,8 @@ enum {
   OPTION_THREADS,
   OPTION_JSON,
   OPTION_CSV,
-  OPTION_PLOT
+  OPTION_PLOT,
+  OPTION_VERSION
 };
 
 static const struct option names[] = {{"codec", required_argument, NULL, 'c'},
@@ -45,6 +46,7 @@ static const struct option names[] = {{"codec", required_argument, NULL, 'c'},
                                       {"json", required_argument, NULL, OPTION_JSON},
                                       {"csv", required_argument, NULL, OPTION_CSV},
                                       {"plot", required_argument, NULL, OPTION_PLOT},
+                                      {"version", no_argument, NULL, OPTION_VERSION},
                                       {"help", no_argument, NULL, 'h'},
                                       {NULL, 0, NULL, 0}};
 
@@ -148,6 +150,8 @@ lcomm_bench_parse lcomm_bench_options_parse(int argc, char **argv, lcomm_bench_o
   for (int c; (c = getopt_long(argc, argv, ":c:p:n:h", names, NULL)) != -1;) {
     if (c == 'h')
       return LCOMM_BENCH_HELP;
+    if (c == OPTION_VERSION)
+      return LCOMM_BENCH_VERSION;
     if (c == ':' || c == '?') {
       lcomm_bench_fail(&r, "%s '%s'", c == ':' ? "a value is missing after" : "there is no option",
                        argv[optind - 1]);

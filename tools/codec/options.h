@@ -58,6 +58,7 @@ typedef struct lcomm_bench_options {
 typedef enum lcomm_bench_parse {
   LCOMM_BENCH_RUN,
   LCOMM_BENCH_HELP,
+  LCOMM_BENCH_VERSION,
   LCOMM_BENCH_USAGE
 } lcomm_bench_parse;
 

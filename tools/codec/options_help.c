@@ -46,6 +46,7 @@ static const char measures[] =
     "      --json FILE        everything\n"
     "      --csv FILE         everything, one figure a line\n"
     "      --plot FILE        .png or .svg: rate against distortion, throughput against ratio\n"
+    "      --version\n"
     "  -h, --help\n"
     "\n";
 

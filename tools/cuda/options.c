@@ -18,6 +18,7 @@ enum {
   OPTION_JSON,
   OPTION_CSV,
   OPTION_LIST,
+  OPTION_VERSION,
   DEVICES_MAX = 1024,
   LIMIT_MAX_S = 86400
 };
@@ -35,6 +36,7 @@ static const char usage[] =
     "      --torch[=SCRIPT] top-k by PyTorch, too (default tools/cuda/torch_topk.py)\n"
     "      --json FILE, --csv FILE   written anew after every case\n"
     "      --list           the cases and their targets, without a device\n"
+    "      --version\n"
     "  -h, --help\n"
     "Columns: bytes: what a value costs at the least, read and written; time: of a launch, the\n"
     "median; GB/s: these bytes over the time; copy: the same for the copy; share: how many times\n"
@@ -52,6 +54,7 @@ static const struct option names[] = {{"count", required_argument, NULL, 'n'},
                                       {"json", required_argument, NULL, OPTION_JSON},
                                       {"csv", required_argument, NULL, OPTION_CSV},
                                       {"list", no_argument, NULL, OPTION_LIST},
+                                      {"version", no_argument, NULL, OPTION_VERSION},
                                       {"help", no_argument, NULL, 'h'},
                                       {NULL, 0, NULL, 0}};
 
@@ -135,6 +138,8 @@ lcomm_gpu_parse lcomm_gpu_options_parse(int argc, char **argv, lcomm_gpu_options
   for (int c; (c = getopt_long(argc, argv, ":n:s:l:d:h", names, NULL)) != -1;) {
     if (c == 'h')
       return LCOMM_GPU_HELP;
+    if (c == OPTION_VERSION)
+      return LCOMM_GPU_VERSION;
     if (!apply(options, c, optarg, error))
       return LCOMM_GPU_USAGE;
   }

@@ -18,7 +18,12 @@ typedef struct lcomm_gpu_options {
   bool list; /* say what would be measured, and stop */
 } lcomm_gpu_options;
 
-typedef enum lcomm_gpu_parse { LCOMM_GPU_RUN, LCOMM_GPU_HELP, LCOMM_GPU_USAGE } lcomm_gpu_parse;
+typedef enum lcomm_gpu_parse {
+  LCOMM_GPU_RUN,
+  LCOMM_GPU_HELP,
+  LCOMM_GPU_VERSION,
+  LCOMM_GPU_USAGE
+} lcomm_gpu_parse;
 
 /* Read the command line; strings point into argv. On USAGE `error` (LCOMM_GPU_WHY_MAX
  * bytes) holds one sentence. Changes the order of argv, and getopt's globals. */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/version.h"
+
 static const char usage[] =
     "Usage: libcomm-info [options], alone or under mpirun\n"
     "\n"
@@ -25,7 +27,10 @@ static const char usage[] =
     "cost,\n"
     "                      measured between the first two ranks of each class of link\n"
     "  --load FILE         plan for the topology in FILE\n"
+    "  --plan              print only the plans, with the time they would take\n"
+    "  --json              print all of it, or with --plan the plans, as JSON\n"
     "  --env               print only the environment variables\n"
+    "  --version           print the version\n"
     "  --help              this text\n";
 
 int info_complain(const char *what, const char *value) {
@@ -74,21 +79,17 @@ static bool parse_type(const char *text, lcomm_dtype *dtype) {
 }
 
 int info_parse_options(int argc, char **argv, info_options *o) {
-  static const struct option known[] = {{"policy", required_argument, NULL, 'p'},
-                                        {"size", required_argument, NULL, 's'},
-                                        {"type", required_argument, NULL, 't'},
-                                        {"ranks", required_argument, NULL, 'n'},
-                                        {"nodes", required_argument, NULL, 'm'},
-                                        {"rank", required_argument, NULL, 'r'},
-                                        {"load", required_argument, NULL, 'l'},
-                                        {"topology", optional_argument, NULL, 'T'},
-                                        {"tensor", no_argument, NULL, 'b'},
-                                        {"env", no_argument, NULL, 'e'},
-                                        {"measure", no_argument, NULL, 'M'},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {NULL, 0, NULL, 0}};
+  static const struct option known[] = {
+      {"policy", required_argument, NULL, 'p'}, {"size", required_argument, NULL, 's'},
+      {"type", required_argument, NULL, 't'},   {"ranks", required_argument, NULL, 'n'},
+      {"nodes", required_argument, NULL, 'm'},  {"rank", required_argument, NULL, 'r'},
+      {"load", required_argument, NULL, 'l'},   {"topology", optional_argument, NULL, 'T'},
+      {"tensor", no_argument, NULL, 'b'},       {"env", no_argument, NULL, 'e'},
+      {"measure", no_argument, NULL, 'M'},      {"plan", no_argument, NULL, 'P'},
+      {"json", no_argument, NULL, 'j'},         {"version", no_argument, NULL, 'V'},
+      {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
   parse_sizes("1K,64K,1M,64M", o);
-  for (int c; (c = getopt_long(argc, argv, "p:s:t:n:m:r:l:T::bMeh", known, NULL)) != -1;) {
+  for (int c; (c = getopt_long(argc, argv, "p:s:t:n:m:r:l:T::bMPjVeh", known, NULL)) != -1;) {
     bool good = true;
     switch (c) {
     case 'p':
@@ -127,6 +128,15 @@ int info_parse_options(int argc, char **argv, info_options *o) {
     case 'e':
       o->only_env = true;
       break;
+    case 'P':
+      o->only_plan = true;
+      break;
+    case 'j':
+      o->json = true;
+      break;
+    case 'V':
+      tools_print_version("libcomm-info");
+      return -1;
     case 'h':
       fputs(usage, stdout);
       return -1;
@@ -140,6 +150,12 @@ int info_parse_options(int argc, char **argv, info_options *o) {
   if (o->measure && (o->ranks > 0 || o->topology_file)) {
     return info_complain("only ranks that are there can be measured, not those of",
                          o->topology_file ? o->topology_file : "--ranks");
+  }
+  if (o->json && (o->measure || o->only_topology || o->only_env)) {
+    return info_complain("--json is for plans and for all together, not for",
+                         o->measure         ? "--measure"
+                         : o->only_topology ? "--topology"
+                                            : "--env");
   }
   return optind < argc ? info_complain("unexpected argument", argv[optind]) : 0;
 }

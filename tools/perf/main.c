@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/common/version.h"
 #include "tools/perf/bench.h"
 #include "tools/perf/interrupt.h"
 
@@ -107,13 +108,15 @@ static int say(const lcomm_perf_options *options, lcomm_perf_parse parse, const 
   const char *tool = options->collective->tool;
   if (world.rank == 0 && parse == LCOMM_PERF_HELP) {
     lcomm_perf_help(stdout, options->collective);
+  } else if (world.rank == 0 && parse == LCOMM_PERF_VERSION) {
+    tools_print_version(tool);
   } else if (world.rank == 0) {
     fprintf(stderr, "%s: %s; see %s --help\n", tool, error, tool);
   }
   if (options->boot == LCOMM_PERF_BOOT_MPI) {
     lcomm_perf_world_end(&world);
   }
-  return parse == LCOMM_PERF_HELP ? EXIT_OK : EXIT_USAGE;
+  return parse == LCOMM_PERF_USAGE ? EXIT_USAGE : EXIT_OK;
 }
 
 int lcomm_perf_main(int argc, char **argv, lcomm_perf_kind kind) {

@@ -26,7 +26,8 @@ enum {
   OPTION_TENSOR_COUNT,
   OPTION_TENSORS,
   OPTION_THROUGH,
-  OPTION_TRANSPORT
+  OPTION_TRANSPORT,
+  OPTION_VERSION
 };
 
 static const char letters[] = ":b:e:i:f:n:w:o:d:r:p:c::h";
@@ -42,6 +43,7 @@ static const struct option names[] = {
     {"root", required_argument, NULL, 'r'},
     {"policy", required_argument, NULL, 'p'},
     {"check", optional_argument, NULL, 'c'},
+    {"version", no_argument, NULL, OPTION_VERSION},
     {"help", no_argument, NULL, 'h'},
     {"against", required_argument, NULL, OPTION_AGAINST},
     {"batch", required_argument, NULL, OPTION_BATCH},
@@ -254,6 +256,9 @@ lcomm_perf_parse lcomm_perf_options_parse(int argc, char **argv,
   for (int c; (c = getopt_long(argc, argv, letters, names, NULL)) != -1;) {
     if (c == 'h') {
       return LCOMM_PERF_HELP;
+    }
+    if (c == OPTION_VERSION) {
+      return LCOMM_PERF_VERSION;
     }
     if (c == '?' || c == ':') {
       return refuse_form(c, argv, error, error_size);

@@ -58,6 +58,7 @@ typedef struct lcomm_perf_options {
 typedef enum lcomm_perf_parse {
   LCOMM_PERF_RUN,
   LCOMM_PERF_HELP,
+  LCOMM_PERF_VERSION,
   LCOMM_PERF_USAGE
 } lcomm_perf_parse;
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_PLAN_COST_H
+#define LCOMM_PLAN_COST_H
+
+/* How long an operation of a plan would take, from what links and codecs cost.
+ *
+ * The model. Every link class that the plan uses is a resource that is busy for
+ * bytes / bandwidth, the larger one of what is sent and received; between nodes all
+ * ranks of a node share one network card. Codecs are one more resource. A plan of k
+ * chunks is a pipeline: it takes the busiest resource in full and 1/k of the others,
+ * and for each round one latency of the slowest class in it:
+ *
+ *   time = max(r) + (sum(r) - max(r)) / k + sum over rounds of latency
+ *
+ * Left out: what a message costs besides (of many short messages the latency is the
+ * least), ranks that are late, processors that the ranks share, and that exact sums
+ * inside a node take time besides the bytes' way. So it is near for long vectors, and
+ * rather too short than too long. Payloads of unknown size (top-k, the lossless stage)
+ * count with their bound. */
+
+#include "libcomm/plan/plan.h"
+
+/* Float32 bytes that one core encodes or decodes in a nanosecond (GB/s), by stage;
+ * 0: counts nothing. */
+typedef struct lcomm_codec_speeds {
+  double encode_gb_s[LCOMM_STAGE_COUNT], decode_gb_s[LCOMM_STAGE_COUNT];
+} lcomm_codec_speeds;
+
+typedef struct lcomm_plan_time {
+  double link_us[LCOMM_LINK_COUNT]; /* busy with bytes */
+  double codec_us, latency_us, total_us;
+  bool assumed; /* what one of the links costs is a guess */
+} lcomm_plan_time;
+
+/* The time of the plan's rank. speeds: NULL leaves the codecs out. Pure. */
+lcomm_plan_time lcomm_plan_predict(const lcomm_plan *plan, const lcomm_topo *topo,
+                                   const lcomm_codec_speeds *speeds);
+
+/* In words: "1.93 ms: net 1.72 ms, shm 130 us, codecs 210 us, latency 40 us; links assumed".
+ * Returns text. */
+enum { LCOMM_PLAN_TIME_MAX = 256 };
+const char *lcomm_plan_time_format(const lcomm_plan_time *time, char text[LCOMM_PLAN_TIME_MAX]);
+
+/* lcomm_plan_describe() with the time that codecs of these speeds take. */
+size_t lcomm_plan_describe_timed(const lcomm_plan *plan, const lcomm_topo *topo,
+                                 const lcomm_codec_speeds *speeds, char *text, size_t size);
+
+#endif

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+#
+# What libcomm-info prints for people and for programs, and the version of every program.
+set -u
+
+build=${BUILD:?the folder of the programs}
+case $build in /*) ;; *) build=$PWD/$build ;; esac
+info=$build/tools/libcomm-info
+limit=${TEST_PART_S:-600} # seconds for a program
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+# expect NAME COMMAND...
+expect() {
+  local name=$1
+  shift
+  if "$@"; then
+    echo "PASS $name"
+  else
+    failed=1
+    echo "FAIL $name"
+    head -n 40 "$work/out" | sed 's/^/  | /'
+  fi
+}
+
+has() { grep -qE -- "$1" "$work/out"; }
+info() { timeout -k 5 "$limit" "$info" "$@" >"$work/out" 2>&1; }
+refuses() { # LINE OPTION...: exit code 2 and this line
+  local line=$1
+  shift
+  info "$@"
+  [ $? -eq 2 ] && has "$line"
+}
+
+# -------------------------------------------------------------------- plans
+expect plans_stand_alone info --plan --policy net=int8 --ranks 8 --nodes 2 --size 1M,4M
+expect nothing_stands_around_plans test "$(grep -cE '^(all-reduce of|  |$)' "$work/out")" -eq "$(wc -l <"$work/out")"
+expect one_plan_for_each_size test "$(grep -c '^all-reduce of' "$work/out")" -eq 2
+expect a_plan_says_how_long_it_would_take has '^  predicted   [0-9.]+ (us|ms|s): net .*codecs .*latency .*; links assumed$'
+printf 'node 0 host a ranks 0 1\nnode 1 host b ranks 2 3\nlink shm latency 1 us bandwidth 4 GB/s\nlink net latency 50 us bandwidth 0.125 GB/s\n' >"$work/slow.topo"
+expect measured_links_make_the_prediction info --plan --policy net=none --load "$work/slow.topo" --size 64M
+# 64 MiB between two nodes at 0.125 GB/s: 0.537 s, and the latency
+expect it_is_the_limit_of_the_wire_and_little_more has '^  predicted   (537|538|539|54[0-9]) ms: net 537 ms, .*; links measured$'
+expect no_link_between_nodes_is_said info --plan --policy net=int8 --ranks 8 --size 1M
+expect the_reason_names_it has '^  because +there is no link between nodes for net= to act on'
+
+# --------------------------------------------------------------------- JSON
+json() { # EXPRESSION: of the object `it`
+  python3 -c 'import json, sys
+it = json.load(open(sys.argv[1]))
+sys.exit(not eval(sys.argv[2]))' "$work/out" "$1"
+}
+if command -v python3 >/dev/null 2>&1; then
+  LCOMM_TOKEN=hidden LCOMM_LOG=none info --json --policy net=int8 --ranks 8 --nodes 2
+  expect all_of_it_is_json json 'len(it["plans"]) == 4 and it["topology"]["nodes"] == 2 and it["policy"] == "net=int8"'
+  expect it_has_the_version json 'it["version"].count(".") == 2 and it["build"]["mpi"] != "" and len(it["codecs"]) > 5'
+  expect one_table_of_kernels_is_in_use json 'sum(k["in_use"] for k in it["kernels"]) == 1'
+  expect a_plan_has_bytes_and_time json 'it["plans"][2]["links"]["net"]["bytes"] > 0 and it["plans"][2]["predicted"]["total_us"] > 0'
+  expect longer_vectors_are_predicted_to_take_longer json 'it["plans"][3]["predicted"]["total_us"] > it["plans"][1]["predicted"]["total_us"]'
+  expect variables_that_are_set_are_in_it json '{"variable": "LCOMM_LOG", "value": "none"} in it["environment"]'
+  expect a_secret_is_not_printed json 'all(v["value"] != "hidden" for v in it["environment"])'
+  info --json --plan --load "$work/slow.topo" --size 1M
+  expect plans_alone_are_json_too json '"codecs" not in it and it["topology"]["links"]["net"] == {"latency_us": 50, "bandwidth_gb_s": 0.125, "measured": True}'
+else
+  for name in all_of_it_is_json it_has_the_version one_table_of_kernels_is_in_use a_plan_has_bytes_and_time \
+    longer_vectors_are_predicted_to_take_longer variables_that_are_set_are_in_it a_secret_is_not_printed \
+    plans_alone_are_json_too; do
+    echo "SKIP $name: no Python here"
+  done
+fi
+expect json_of_what_has_none_is_refused refuses '--json is for' --json --env
+
+# ----------------------------------------------------------------- versions
+version=$("$info" --version)
+says_version() { # NAME COMMAND...: the name, and the version of the library, without MPI or a device
+  local name=$1
+  shift
+  timeout -k 5 "$limit" "$@" --version >"$work/out" 2>&1 &&
+    [ "$(cat "$work/out")" = "$name ${version#libcomm-info }" ]
+}
+for program in libcomm-info allreduce_perf reduce_scatter_perf allgather_perf broadcast_perf alltoall_perf \
+  codec_bench cuda_bench soak_bench trace_merge; do
+  expect "version_of_$program" says_version $program "$build/tools/$program"
+done
+expect version_of_train says_version train "$build/train"
+for script in cluster gpu_check bundle; do
+  expect "version_of_$script" says_version $script "tools/$script"
+done
+exit $failed
