@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "libcomm/base/descriptors.h"
+#include "libcomm/base/env.h"
 #include "libcomm/base/fork.h"
 #include "libcomm/base/status.h"
 #include "libcomm/driver.h"
@@ -20,11 +21,13 @@
 #include "libcomm/op.h"
 #include "libcomm/plan/policy_match.h"
 #include "libcomm/siblings.h"
+#include "libcomm/topo/topo_file.h"
 
 /* What the making of a communicator knows besides the communicator itself. */
 typedef struct making {
   const lcomm_boot *boot;
   lcomm_summary_mode summary;
+  lcomm_topo topo_file; /* of LCOMM_TOPO_FILE, or empty */
   lcomm_hello *all, *mine;
 } making;
 
@@ -33,7 +36,19 @@ static lcomm_status complain(int rank, const lcomm_identity *identity, lcomm_sta
   return lcomm_error_thread(status, "rank %d (host %.63s): %s", rank, identity->host, sentence);
 }
 
-static lcomm_status make_topology(lcomm_comm *comm, const lcomm_hello *all) {
+static void say_taken(const lcomm_comm *comm, lcomm_topo_taken taken) {
+  char text[LCOMM_TOPO_NAME_MAX + 160];
+  snprintf(text, sizeof(text), "LCOMM_TOPO_FILE=%.95s: %s", lcomm_env_get(LCOMM_ENV_TOPO_FILE),
+           taken == LCOMM_TOPO_TAKEN_LINKS   ? "what links cost and which devices reach each other"
+           : taken == LCOMM_TOPO_TAKEN_COSTS ? "what links cost"
+                                             : "nothing was measured, so nothing is taken from it");
+  if (comm->rank == 0) {
+    lcomm_log_info(text);
+  }
+}
+
+static lcomm_status make_topology(lcomm_comm *comm, const making *m) {
+  const lcomm_hello *all = m->all;
   char error[LCOMM_TOPO_ERROR_MAX] = "out of memory";
   lcomm_identity *identities = calloc((size_t)comm->size, sizeof(*identities));
   if (!identities) {
@@ -44,6 +59,9 @@ static lcomm_status make_topology(lcomm_comm *comm, const lcomm_hello *all) {
   }
   lcomm_status status = lcomm_topo_create(identities, comm->size, all[0].nodes, &comm->topo, error);
   free(identities);
+  if (status == LCOMM_OK && m->topo_file.size > 0) {
+    say_taken(comm, lcomm_topo_take(&comm->topo, &m->topo_file));
+  }
   return status == LCOMM_OK ? LCOMM_OK
                             : complain(comm->rank, &all[comm->rank].identity, status, error);
 }
@@ -70,10 +88,10 @@ static uint64_t smallest_cache(const lcomm_hello *all, int size) {
 
 static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, making *m) {
   lcomm_hello *all = m->all;
-  lcomm_hello_prepare(comm, config, &m->summary, m->mine);
+  lcomm_hello_prepare(comm, config, &m->summary, &m->topo_file, m->mine);
   lcomm_status status = gather(m->boot, m->mine, all, sizeof(*all));
   status = status == LCOMM_OK ? lcomm_hello_judge(all, comm->size, comm->rank) : status;
-  status = status == LCOMM_OK ? make_topology(comm, all) : status;
+  status = status == LCOMM_OK ? make_topology(comm, m) : status;
   if (status == LCOMM_OK) {
     comm->run_cache.limit_bytes = smallest_cache(all, comm->size);
     memcpy(comm->policy_text, m->mine->policy, sizeof(comm->policy_text));
@@ -303,6 +321,7 @@ lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
   made->next[LCOMM_SERIES_BUCKETS] = 1;
   lcomm_ticket_book_init(&made->tickets);
   status = make(made, config, &m);
+  lcomm_topo_free(&m.topo_file);
   free(m.all);
   if (status != LCOMM_OK) {
     made->origin = (lcomm_origin){.boot = origin->boot}; /* the caller's again */

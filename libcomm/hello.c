@@ -14,6 +14,7 @@
 #include "libcomm/base/env.h"
 #include "libcomm/capture.h"
 #include "libcomm/plan/number.h"
+#include "libcomm/topo/topo_file.h"
 
 static const double TIMEOUT_STANDARD_S = 300;
 
@@ -122,6 +123,24 @@ static lcomm_status find_run_cache(lcomm_hello *mine) {
   return LCOMM_ERR_ARGUMENT;
 }
 
+static lcomm_status read_topology(lcomm_topo *topo, lcomm_hello *mine) {
+  char error[LCOMM_TOPO_ERROR_MAX];
+  const char *path = lcomm_env_get(LCOMM_ENV_TOPO_FILE);
+  if (!path) {
+    return LCOMM_OK;
+  }
+  lcomm_status status = lcomm_topo_file_load(path, topo, error);
+  snprintf(mine->topo_file, sizeof(mine->topo_file), "%s", path);
+  mine->topo_hash = lcomm_topo_hash(topo);
+  if (status != LCOMM_OK) {
+    snprintf(mine->error, sizeof(mine->error),
+             "LCOMM_TOPO_FILE=%.95s: %.300s; `libcomm-info --measure` under mpirun writes such a "
+             "file",
+             path, error);
+  }
+  return status;
+}
+
 static lcomm_status check_config(const lcomm_config *given, lcomm_hello *mine) {
   if (given && (given->struct_size == 0 || given->struct_size > sizeof(*given))) {
     snprintf(mine->error, sizeof(mine->error),
@@ -183,7 +202,7 @@ static lcomm_status open_files(lcomm_comm *comm, lcomm_hello *mine) {
 }
 
 void lcomm_hello_prepare(lcomm_comm *comm, const lcomm_config *given, lcomm_summary_mode *summary,
-                         lcomm_hello *mine) {
+                         lcomm_topo *topo_file, lcomm_hello *mine) {
   lcomm_config config = take_config(given);
   memcpy(mine->magic, "libcomm", 8);
   mine->version = lcomm_version();
@@ -195,6 +214,7 @@ void lcomm_hello_prepare(lcomm_comm *comm, const lcomm_config *given, lcomm_summ
   mine->number = draw_number(mine);
   lcomm_status status = check_config(given, mine);
   status = status == LCOMM_OK ? read_settings(comm, &config, summary, mine) : status;
+  status = status == LCOMM_OK ? read_topology(topo_file, mine) : status;
   status = status == LCOMM_OK ? open_files(comm, mine) : status;
   mine->status = (int32_t)status;
 }

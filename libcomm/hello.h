@@ -8,6 +8,8 @@
 #include "libcomm/comm.h"
 #include "libcomm/topo/processors.h"
 
+enum { LCOMM_TOPO_NAME_MAX = 96 };
+
 /* What a rank tells the others. Fixed size, no pointers. */
 typedef struct lcomm_hello {
   char magic[8];
@@ -22,15 +24,18 @@ typedef struct lcomm_hello {
   char error[LCOMM_POLICY_ERROR_MAX]; /* with LCOMM_OK: why the rank goes on without a trace */
   char policy[LCOMM_POLICY_MAX];
   char transport[LCOMM_TRANSPORT_NAMES_MAX];
+  char topo_file[LCOMM_TOPO_NAME_MAX]; /* LCOMM_TOPO_FILE, for people; "" for none */
+  uint64_t topo_hash;                  /* of what it says; 0: there is none */
   lcomm_identity identity;
   lcomm_processors processors;
 } lcomm_hello;
 
-/* Read the configuration and the environment, take them over into `comm` and
- * *summary, and say in `mine` what the others must know. What goes wrong is said
- * there too, not returned: all ranks judge it together. */
+/* Read the configuration and the environment, take them over into `comm`, *summary and
+ * *topo_file (of LCOMM_TOPO_FILE, else empty; the caller frees it), and say in `mine` what the
+ * others must know. What goes wrong is said there too, not returned: all ranks judge it together.
+ */
 void lcomm_hello_prepare(lcomm_comm *comm, const lcomm_config *given, lcomm_summary_mode *summary,
-                         lcomm_hello *mine);
+                         lcomm_topo *topo_file, lcomm_hello *mine);
 
 /* What all ranks have said, in rank order, as it came from them: any bytes. Their
  * texts are made fit to be shown. LCOMM_OK when all could prepare themselves and were

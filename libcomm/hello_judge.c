@@ -17,6 +17,7 @@ static void sanitize(lcomm_hello *all, int size) {
     lcomm_text_sanitize(it->error, sizeof(it->error));
     lcomm_text_sanitize(it->policy, sizeof(it->policy));
     lcomm_text_sanitize(it->transport, sizeof(it->transport));
+    lcomm_text_sanitize(it->topo_file, sizeof(it->topo_file));
     lcomm_text_sanitize(it->identity.host, sizeof(it->identity.host));
   }
 }
@@ -68,6 +69,14 @@ static lcomm_status judge_equality(const lcomm_hello *all, int size, int rank) {
                "the policy of rank 0 is \"%.300s\", that of rank %d is \"%.300s\"; give all ranks "
                "the same policy",
                all[0].policy, i, all[i].policy);
+      return complain(all, rank, LCOMM_ERR_MISMATCH, sentence);
+    }
+    if (all[i].topo_hash != all[0].topo_hash) {
+      snprintf(sentence, sizeof(sentence),
+               "the measured topology of rank 0 (LCOMM_TOPO_FILE=%s) is not that of rank %d "
+               "(LCOMM_TOPO_FILE=%s); give all ranks the same file, with the same contents on "
+               "every host",
+               all[0].topo_file, i, all[i].topo_file);
       return complain(all, rank, LCOMM_ERR_MISMATCH, sentence);
     }
     if (all[i].nodes != all[0].nodes) {

@@ -10,6 +10,9 @@
   X(LCOMM_ENV_POLICY, "LCOMM_POLICY", "net=none", "policy when the program sets none")             \
   X(LCOMM_ENV_NODES, "LCOMM_NODES", "real hosts", "pose as this many nodes, ranks split evenly")   \
   X(LCOMM_ENV_HOSTID, "LCOMM_HOSTID", "this host", "identity of this rank's host, any text")       \
+  X(LCOMM_ENV_TOPO_FILE, "LCOMM_TOPO_FILE", "none",                                                \
+    "file with what the links cost, as `libcomm-info --measure` prints it: plans predict times "   \
+    "by it; the same on all ranks")                                                                \
   X(LCOMM_ENV_TRANSPORT, "LCOMM_TRANSPORT", "auto",                                                \
     "what carries the bytes: some of shm,ucx,mpi; the first that reaches a peer is taken")         \
   X(LCOMM_ENV_UCX_NET_DEVICES, "LCOMM_UCX_NET_DEVICES", "those that lead to all hosts",            \

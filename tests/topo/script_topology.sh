@@ -92,6 +92,9 @@ expect ranks_that_pose_are_shown has '^node 1 host [^ ]+ ranks 2 3$'
 keep kept
 cp "$work/out" "$work/measured.topo"
 expect measured_links_load_back prints_again "$work/measured.topo"
+LCOMM_TOPO_FILE=$work/measured.topo timeout -k 5 "$limit" "$launch" 4 env LCOMM_NODES=2 "$info" --plan --size 1M >"$work/out" 2>&1
+expect a_run_with_the_file_predicts_by_it has '^  predicted .*net .*; links measured$'
+info --topology "$work/measured.topo"
 expect measured_links_are_no_longer_assumed \
   test "$(grep -cE '^# (shm|net) +latency .* GB/s$' "$work/out")" -eq 2
 expect links_are_measured_without_nodes measure 3 LCOMM_CUDA=off

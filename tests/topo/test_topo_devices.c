@@ -317,11 +317,13 @@ static lcomm_hello hello_with(const lcomm_device_table *current) {
   static lcomm_comm comm;
   lcomm_hello hello;
   lcomm_summary_mode summary;
+  lcomm_topo topo_file = {0};
   memset(&comm, 0, sizeof(comm));
   memset(&hello, 0, sizeof(hello));
   comm.size = 1;
   lcomm_device_replace(current);
-  lcomm_hello_prepare(&comm, NULL, &summary, &hello);
+  lcomm_hello_prepare(&comm, NULL, &summary, &topo_file, &hello);
+  lcomm_topo_free(&topo_file);
   lcomm_device_replace(NULL);
   assert_int_equal(hello.status, LCOMM_OK);
   return hello;

@@ -8,29 +8,18 @@
 
 #include "libcomm/base/env.h"
 #include "libcomm/topo/machine.h"
+#include "libcomm/topo/topo_file.h"
 #include "tools/info/ranks.h"
 
-static char *read_file(const char *path) {
-  enum { LARGEST = 16 << 20 };
-  FILE *file = fopen(path, "rb");
-  char *text = file ? malloc(LARGEST + 1) : NULL;
-  if (text) {
-    text[fread(text, 1, LARGEST, file)] = '\0';
+/* What a run of these ranks would know of its links. */
+static lcomm_status take_measured(lcomm_topo *topo, char *error) {
+  const char *path = lcomm_env_get(LCOMM_ENV_TOPO_FILE);
+  lcomm_topo file;
+  lcomm_status status = path ? lcomm_topo_file_load(path, &file, error) : LCOMM_OK;
+  if (path && status == LCOMM_OK) {
+    (void)lcomm_topo_take(topo, &file);
+    lcomm_topo_free(&file);
   }
-  if (file) {
-    fclose(file);
-  }
-  return text;
-}
-
-static lcomm_status load_topology(const char *path, lcomm_topo *topo, char *error) {
-  char *text = read_file(path);
-  if (!text) {
-    snprintf(error, LCOMM_TOPO_ERROR_MAX, "the topology file %.200s cannot be read", path);
-    return LCOMM_ERR_SYSTEM;
-  }
-  lcomm_status status = lcomm_topo_load(text, topo, error);
-  free(text);
   return status;
 }
 
@@ -43,7 +32,7 @@ lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, char *e
     return LCOMM_ERR_ARGUMENT;
   }
   if (o->topology_file) {
-    return load_topology(o->topology_file, topo, error);
+    return lcomm_topo_file_load(o->topology_file, topo, error);
   }
   lcomm_identity mine;
   lcomm_identity_self(&mine);
@@ -62,7 +51,7 @@ lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, char *e
   }
   lcomm_status status = lcomm_topo_create(all, count, nodes, topo, error);
   free(all);
-  return status;
+  return status == LCOMM_OK && o->ranks == 0 ? take_measured(topo, error) : status;
 }
 
 /* What a function of the library writes into a buffer of the size it asks for. */
