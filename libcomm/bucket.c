@@ -7,6 +7,7 @@
 #include "libcomm/floats.h"
 #include "libcomm/run_device.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +87,23 @@ static lcomm_status make_vector(lcomm_bucket *bucket) {
   return bucket->vector ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
+/* A long name is cut, never inside a character, and never what follows it. */
+static void name_bucket(lcomm_bucket *bucket) {
+  char more[32] = "";
+  const char *name = bucket->tensors[0]->name;
+  size_t length = strlen(name);
+  if (bucket->tensor_count > 1) {
+    snprintf(more, sizeof(more), " and %zu more", bucket->tensor_count - 1);
+  }
+  size_t room = sizeof(bucket->name) - 1 - strlen(more);
+  if (length > room) {
+    for (length = room; length > 0 && ((unsigned char)name[length] & 0xc0) == 0x80;) {
+      length--;
+    }
+  }
+  snprintf(bucket->name, sizeof(bucket->name), "%.*s%s", (int)length, name, more);
+}
+
 lcomm_status lcomm_buckets_make(lcomm_comm *comm) {
   comm->buckets = calloc(comm->tensor_count, sizeof(*comm->buckets));
   lcomm_status status = comm->buckets ? LCOMM_OK : LCOMM_ERR_MEMORY;
@@ -100,6 +118,7 @@ lcomm_status lcomm_buckets_make(lcomm_comm *comm) {
     for (size_t j = 0; j < bucket->tensor_count; j++) {
       bucket->tensors[j]->bucket = bucket;
     }
+    name_bucket(bucket);
     status = make_vector(bucket);
   }
   return status == LCOMM_OK

@@ -54,8 +54,7 @@ static void clip(lcomm_bucket *bucket) {
 }
 
 static void trace_copy(const lcomm_bucket *bucket, double begin_s) {
-  lcomm_copy_trace(bucket->comm, begin_s, bucket->count * bucket->element_size,
-                   bucket->tensors[0]->name);
+  lcomm_copy_trace(bucket->comm, begin_s, bucket->count * bucket->element_size, bucket->name);
 }
 
 void lcomm_bucket_bring_in(lcomm_bucket *bucket) {

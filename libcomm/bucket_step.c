@@ -183,7 +183,7 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
                                .before = lcomm_bucket_factors(bucket),
                                .after = 1,
                                .purpose = LCOMM_PURPOSE_BUCKET,
-                               .name = bucket->tensors[0]->name};
+                               .name = bucket->name};
   status = lcomm_operation_start(comm, run, &data, &operation);
   if (operation) {
     operation->bucket = bucket;

@@ -190,7 +190,12 @@ static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
 
 /* A run goes on without a trace. */
 static lcomm_status open_files(lcomm_comm *comm, lcomm_hello *mine) {
+  lcomm_trace_steps steps;
   mine->error[0] = '\0'; /* nothing so far */
+  if (lcomm_trace_steps_parse(lcomm_env_get(LCOMM_ENV_TRACE_STEPS), &steps, mine->error,
+                              sizeof(mine->error)) != LCOMM_OK) {
+    return LCOMM_ERR_ARGUMENT;
+  }
   lcomm_status status = lcomm_capture_create(&comm->capture, mine->error);
   if (status != LCOMM_OK) {
     return status;

@@ -60,6 +60,15 @@ static void detach(lcomm_comm *comm, lcomm_operation *operation) {
   count_in_flight(comm, -1);
 }
 
+/* For the trace. */
+static void begin_step(lcomm_comm *comm) {
+  if (comm->tensor_count > 0) {
+    lcomm_trace_step(comm->trace, comm->step);
+  } else {
+    lcomm_trace_next_step(comm->trace);
+  }
+}
+
 lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
                                    const lcomm_operation_data *data, lcomm_operation **started) {
   lcomm_operation *operation = take(comm);
@@ -74,6 +83,9 @@ lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
   operation->op = data->op;
   operation->sequence = comm->next[lcomm_purpose_series(data->purpose)];
   operation->begun_s = operation->moved_s = lcomm_clock_s();
+  if (comm->trace) {
+    begin_step(comm);
+  }
   lcomm_run_start(run, data, operation->sequence);
   lcomm_flow_begin(run);
   lcomm_summary_begin(&comm->summary, operation->begun_s);

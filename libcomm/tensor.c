@@ -227,6 +227,9 @@ static void end_step(lcomm_comm *comm) {
   comm->last_not_finite = comm->step_not_finite;
   comm->step_not_finite = 0;
   comm->step++;
+  if (comm->trace) {
+    lcomm_trace_step(comm->trace, comm->step);
+  }
   atomic_store(&comm->step_open, false);
 }
 

@@ -5,6 +5,8 @@
 
 #include "libcomm/trace.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -42,8 +44,11 @@ struct lcomm_trace {
   lcomm_trace_origin origin;
   lcomm_trace_file file;
   row_group groups[LCOMM_TRACE_GROUPS];
-  bool speaks;      /* of what is lost, for all ranks of its host */
-  double flushed_s; /* when the file was last brought up to date */
+  lcomm_trace_steps steps; /* that are wanted */
+  uint64_t next_step;      /* of calls without tensors */
+  bool wanted;             /* the step that runs */
+  bool speaks;             /* of what is lost, for all ranks of its host */
+  double flushed_s;        /* when the file was last brought up to date */
   uint32_t count;
   record records[LCOMM_TRACE_EVENTS_MAX];
 };
@@ -163,8 +168,16 @@ void lcomm_trace_tick(lcomm_trace *trace) {
   }
 }
 
+void lcomm_trace_step(lcomm_trace *trace, uint64_t step) {
+  trace->wanted = step >= trace->steps.first && step <= trace->steps.last;
+}
+
+void lcomm_trace_next_step(lcomm_trace *trace) {
+  lcomm_trace_step(trace, trace->next_step++);
+}
+
 void lcomm_trace_add(lcomm_trace *trace, const lcomm_trace_event *event) {
-  if (trace->file.handle < 0 || (unsigned)event->kind >= LCOMM_TRACE_KIND_COUNT) {
+  if (!trace->wanted || trace->file.handle < 0 || (unsigned)event->kind >= LCOMM_TRACE_KIND_COUNT) {
     return;
   }
   if (trace->count == LCOMM_TRACE_EVENTS_MAX || is_due(trace, event->end_s)) {
@@ -194,6 +207,39 @@ void lcomm_trace_clock(lcomm_trace *trace, double offset_s, double error_s) {
 }
 
 /* ---------------------------------------------------------------- making */
+
+/* A number at *text, which moves behind it. */
+static bool read_step(const char **text, uint64_t *step) {
+  char *end = NULL;
+  errno = 0;
+  *step = strtoull(*text, &end, 10);
+  bool good = isdigit((unsigned char)**text) && errno == 0;
+  *text = end;
+  return good;
+}
+
+lcomm_status lcomm_trace_steps_parse(const char *text, lcomm_trace_steps *steps, char *why,
+                                     size_t why_size) {
+  const char *at = text;
+  *steps = (lcomm_trace_steps){0, UINT64_MAX};
+  if (!text) {
+    return LCOMM_OK;
+  }
+  bool good = read_step(&at, &steps->first);
+  if (good && *at == '\0') {
+    steps->last = steps->first;
+  } else if (good && strcmp(at, "-") != 0) {
+    good = *at++ == '-' && read_step(&at, &steps->last) && *at == '\0';
+  }
+  if (good && steps->first <= steps->last) {
+    return LCOMM_OK;
+  }
+  snprintf(why, why_size,
+           "LCOMM_TRACE_STEPS=%.40s is not a step or a range of steps, counted from 0; for "
+           "example 100-120, 7 or 1000-",
+           text);
+  return LCOMM_ERR_ARGUMENT;
+}
 
 /* Which communicator of the process this is, and under which rank the process
  * is known. */
@@ -255,6 +301,12 @@ lcomm_status lcomm_trace_create(int rank, int size, const char *host, lcomm_trac
   if (!pattern) {
     return LCOMM_OK;
   }
+  lcomm_trace_steps steps;
+  lcomm_status valid =
+      lcomm_trace_steps_parse(lcomm_env_get(LCOMM_ENV_TRACE_STEPS), &steps, why, why_size);
+  if (valid != LCOMM_OK) {
+    return valid;
+  }
   lcomm_trace *made = calloc(1, sizeof(*made));
   if (!made) {
     snprintf(why, why_size, "out of memory for LCOMM_TRACE");
@@ -266,6 +318,8 @@ lcomm_status lcomm_trace_create(int rank, int size, const char *host, lcomm_trac
   for (uint32_t i = 0; i < LCOMM_TRACE_EVENTS_MAX; i++) {
     made->records[i].event.peer = -1; /* the system gives the memory now, not on the data path */
   }
+  made->steps = steps;
+  lcomm_trace_step(made, 0);
   number_communicator(&made->origin);
   lcomm_status status = open_file(made, pattern, why, why_size);
   if (status != LCOMM_OK) {

@@ -85,6 +85,20 @@ typedef struct lcomm_trace_event {
 lcomm_status lcomm_trace_create(int rank, int size, const char *host, lcomm_trace **trace,
                                 char *why, size_t why_size);
 
+/* Read LCOMM_TRACE_STEPS; NULL: all steps. ARGUMENT, with a sentence in `why`. */
+typedef struct lcomm_trace_steps {
+  uint64_t first, last;
+} lcomm_trace_steps;
+lcomm_status lcomm_trace_steps_parse(const char *text, lcomm_trace_steps *steps, char *why,
+                                     size_t why_size);
+
+/* A step begins, counted from 0: from here on events are those of this step. Of a communicator
+ * without tensors each call begins the next step. Before the first of these calls events belong
+ * to step 0. Events of steps that nobody asked for are dropped; a message or an operation that
+ * spans steps belongs to the one in which it ends. */
+void lcomm_trace_step(lcomm_trace *trace, uint64_t step);
+void lcomm_trace_next_step(lcomm_trace *trace);
+
 /* Write what is left and close the array. NULL is allowed. */
 void lcomm_trace_destroy(lcomm_trace *trace);
 

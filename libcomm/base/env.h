@@ -42,6 +42,9 @@
     "which steps LCOMM_CAPTURE is for, counted from 0")                                            \
   X(LCOMM_ENV_TRACE, "LCOMM_TRACE", "none",                                                        \
     "file for this rank's timeline, for Perfetto; %d: the rank, else it is added")                 \
+  X(LCOMM_ENV_TRACE_STEPS, "LCOMM_TRACE_STEPS", "all",                                             \
+    "steps LCOMM_TRACE is for, counted from 0, such as 100-120, 7 or 1000-; of a communicator "    \
+    "without tensors each call is a step")                                                         \
   X(LCOMM_ENV_STATS, "LCOMM_STATS", "none",                                                        \
     "exit: a table of operations, bytes and times at the end, of rank 0; exit:all: of all")        \
   X(LCOMM_ENV_TOKEN, "LCOMM_TOKEN", "the launcher's job id",                                       \
