@@ -256,6 +256,9 @@ $(BUILD)/tools/cuda_bench: $(call OBJ,tools/cuda_bench.c $(CUDA_BENCH_SOURCES)) 
   $(SAN_OBJECTS) $(ARCHIVE)
 	$(LINK) $(ARCHIVE) $(PUBLIC) $(LIB_LIBS) $(JSON_LIBS) -lm -o $@
 
+$(BUILD)/tools/cluster_delay: $(call OBJ,tools/cluster_delay.c $(TOOLS_COMMON)) $(SAN_OBJECTS)
+	$(LINK) -o $@
+
 $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
 	$(LINK) $(ARCHIVE) $(LIB_LIBS) -o $@
 

@@ -38,7 +38,8 @@ if [ "$(id -u)" -ne 0 ]; then
   exit $((failures > 0))
 fi
 
-trap 'cluster down' EXIT
+state_file=$(mktemp)
+trap 'cluster down; rm -f "$state_file"' EXIT
 why=$(cluster up --hosts 2 --rate 100mbit --slots 2 2>&1)
 rc=$?
 if [ $rc -eq 77 ]; then
@@ -106,6 +107,36 @@ expect cluster_rate_changes_in_place cluster exec 0 test -e /dev/shm/libcomm-tes
 expect cluster_new_rate_holds grep -q 50Mbit <(tc -n "lcomm-$own-host1" qdisc show dev eth0)
 cluster up --hosts 3 --slots 1 >/dev/null
 expect cluster_grows test "$(cluster exec 2 hostname)" = host2
+
+# long links: a frame takes its time there, and the wire still counts and carries
+expect cluster_bad_delay_is_refused refused_with 2 cluster up --delay soon
+expect cluster_too_long_a_delay_is_refused refused_with 2 cluster up --delay 11s
+if [ -x "${BUILD:-none}/tools/allreduce_perf" ] && [ -x build/latest/tools/cluster_delay ]; then
+  cluster up --hosts 2 --slots 1 --rate 1gbit --delay 20ms >/dev/null
+  expect cluster_status_tells_the_delay \
+    test "$(cluster status)" = "cluster $own: 2 hosts x 1 slots at 1gbit, 20 ms from host to host"
+  cluster run -- "$PWD/$BUILD/tools/allreduce_perf" -b 8 -n 3 -p '' -c >"$state_file" 2>&1
+  # whoever calls last, somebody waits for a frame that left after its own call
+  expect cluster_frames_take_their_time awk '$1 == 8 { found = 1; bad = $6 < 20000 } END { exit !found || bad }' "$state_file"
+  expect cluster_results_are_right_over_long_links grep -qE '^ +8 .* 0$' "$state_file"
+  cluster bytes --reset
+  cluster run -- "$PWD/$BUILD/tools/allreduce_perf" -b 1000000 -n 1 -w 0 -p '' >/dev/null
+  expect cluster_long_links_count_bytes test "$(tx host0)" -gt 1000000 -a "$(tx host0)" -lt 1300000
+  holder=$(for pid in $(ip netns pids "lcomm-$own-switch"); do
+    [ "$(cat "/proc/$pid/comm")" != cluster_delay ] || echo "$pid"
+  done)
+  kill -KILL "$holder"
+  while kill -0 "$holder" 2>/dev/null && [ -n "$(ip netns pids "lcomm-$own-switch")" ]; do sleep 0.1; done
+  expect cluster_a_lost_delay_is_noticed refused_with 1 cluster status
+  cluster up --hosts 2 --slots 1 --rate 1gbit >/dev/null
+  expect cluster_delay_goes_off test "$(cluster status)" = "cluster $own: 2 hosts x 1 slots at 1gbit"
+else
+  for property in cluster_status_tells_the_delay cluster_frames_take_their_time cluster_results_are_right_over_long_links \
+    cluster_long_links_count_bytes cluster_a_lost_delay_is_noticed cluster_delay_goes_off; do
+    echo "SKIP $property: no allreduce_perf or cluster_delay is built"
+  done
+fi
+cluster up --hosts 3 --slots 1 >/dev/null
 
 # what a crash leaves: a namespace gone, a process that lingers
 cluster exec 1 sleep 1000 2>/dev/null &
