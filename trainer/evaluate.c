@@ -3,6 +3,7 @@
 #include "trainer/evaluate.h"
 
 #include "trainer/loss.h"
+#include "trainer/stop_signal.h"
 
 static int count_batch(session *of, uint32_t first, int batch) {
   /* The order of the training images is drawn anew before each epoch. */
@@ -22,7 +23,8 @@ int evaluate(session *of, double *accuracy, failure *why) {
   uint64_t correct = 0;
   uint32_t end = begin_of_part(of, of->ranks.rank + 1);
   uint32_t batch = (uint32_t)of->chosen->batch;
-  for (uint32_t first = begin_of_part(of, of->ranks.rank); first < end; first += batch)
+  for (uint32_t first = begin_of_part(of, of->ranks.rank); first < end && !stop_signal_noted();
+       first += batch)
     correct += (uint64_t)count_batch(of, first, (int)(end - first < batch ? end - first : batch));
   if (peers_sum(&of->ranks, &correct, 1, why))
     return -1;

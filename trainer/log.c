@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct run_log {
   FILE *file;
@@ -66,8 +67,15 @@ static void put_links(FILE *file, const char *key, const uint64_t *bytes) {
   fputc('}', file);
 }
 
+/* With the time, of the world's clock in UTC: 2026-01-31T23:59:59.999Z. */
 static void put_begin(FILE *file, const char *event) {
-  fprintf(file, "{\"event\":\"%s\"", event);
+  char day[32];
+  struct timespec now;
+  struct tm parts;
+  clock_gettime(CLOCK_REALTIME, &now);
+  gmtime_r(&now.tv_sec, &parts);
+  strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &parts);
+  fprintf(file, "{\"event\":\"%s\",\"time\":\"%s.%03ldZ\"", event, day, now.tv_nsec / 1000000);
 }
 
 /* A line is on disk as soon as it is complete, so a run can be followed. */
@@ -135,10 +143,23 @@ void log_final(run_log *log, const results *run) {
   put_end(log->file);
 }
 
-void log_failed(run_log *log, const failure *what) {
+void log_step(run_log *log, const session *of, double loss, float rate) {
   if (!log)
     return;
-  put_begin(log->file, "failed");
+  put_begin(log->file, "step");
+  put_whole(log->file, "epoch", (uint64_t)of->epoch);
+  put_whole(log->file, "step", of->step);
+  put_real(log->file, "loss", loss);
+  put_real(log->file, "lr", (double)rate);
+  put_end(log->file);
+}
+
+void log_failed(run_log *log, const session *of, const failure *what) {
+  if (!log)
+    return;
+  put_begin(log->file, what->exit_code > EXIT_SIGNAL ? "stopped" : "failed");
+  put_whole(log->file, "epoch", (uint64_t)of->epoch);
+  put_whole(log->file, "step", of->step);
   put_whole(log->file, "exit_code", (uint64_t)what->exit_code);
   put_text(log->file, "message", what->text);
   put_end(log->file);

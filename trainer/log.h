@@ -8,8 +8,9 @@
 #include "trainer/results.h"
 #include "trainer/session.h"
 
-/* The log that programs read: one JSON object per line, "event" says which
- * (config, epoch, final, failed). On rank 0 only; a log that was not asked
+/* The log that programs read: one JSON object per line. "event" says which (config, step,
+ * epoch, final; stopped by a signal; failed), "time" when. Steps count from the start of the
+ * run, those that are done. On rank 0 only; a log that was not asked
  * for is NULL, and all functions accept it. */
 typedef struct run_log run_log;
 
@@ -19,7 +20,9 @@ int log_open(const char *path, run_log **made, failure *why);
 void log_config(run_log *log, const session *of);
 void log_epoch(run_log *log, const results *epoch);
 void log_final(run_log *log, const results *run);
-void log_failed(run_log *log, const failure *what);
+/* The mean loss of the epoch so far, over all ranks. */
+void log_step(run_log *log, const session *of, double loss, float rate);
+void log_failed(run_log *log, const session *of, const failure *what);
 
 /* Returns -1 if something could not be written. */
 int log_close(run_log *log, failure *why);

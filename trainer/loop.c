@@ -53,6 +53,14 @@ static int check_stop(const stop_signal *asked, failure *why) {
                             "stopped after a step by a signal: %s", strsignal(asked->agreed));
 }
 
+/* Between epochs, where no step asks. */
+static int check_stop_now(session *of, failure *why) {
+  stop_signal stop = {0};
+  lcomm_status status = stop_signal_ask(of->comm, &stop);
+  status = status == LCOMM_OK ? stop_signal_wait(of->comm, &stop) : status;
+  return peers_check(of->comm, status, "asking for a signal", why) ? -1 : check_stop(&stop, why);
+}
+
 static int train_step(session *of, uint64_t step_of_epoch, float rate, double *loss, failure *why) {
   int batch = of->chosen->batch;
   dataset_batch(&of->data, &of->data.train, images_of_step(of, step_of_epoch), batch,
@@ -85,7 +93,8 @@ static int share_loss(session *of, int epoch, uint64_t step, double *loss, failu
                             epoch, (unsigned long long)step, (double)of->chosen->rate);
 }
 
-static int train_steps(session *of, int epoch, progress *shown, double *loss, failure *why) {
+static int train_steps(session *of, int epoch, progress *shown, run_log *log, double *loss,
+                       failure *why) {
   uint64_t steps = of->steps_per_epoch;
   uint64_t before = (uint64_t)(epoch - 1) * steps;
   uint64_t all = (uint64_t)of->chosen->epochs * steps;
@@ -95,17 +104,22 @@ static int train_steps(session *of, int epoch, progress *shown, double *loss, fa
     float rate = optimizer_rate(of->chosen->rate, before + step, all);
     if (train_step(of, step, rate, &now, why))
       return -1;
+    of->step = before + step + 1;
     sum += now;
     progress_show(shown, step + 1, now);
     *loss = sum / (double)(step + 1);
     bool check = (step + 1) % CHECK_STEPS == 0 || step + 1 == steps;
-    if (check && share_loss(of, epoch, step + 1, loss, why))
+    if (!check)
+      continue;
+    if (share_loss(of, epoch, step + 1, loss, why))
       return -1;
+    log_step(log, of, *loss, rate);
   }
   return 0;
 }
 
-static int train_epoch(session *of, int epoch, results *made, failure *why) {
+static int train_epoch(session *of, int epoch, run_log *log, results *made, failure *why) {
+  of->epoch = epoch;
   int together = of->ranks.size * of->chosen->batch;
   random_stream random = random_begin(of->chosen->seed, ORDER_STREAM + (uint64_t)epoch);
   random_permutation(&random, of->order, of->data.train.count);
@@ -114,7 +128,7 @@ static int train_epoch(session *of, int epoch, results *made, failure *why) {
   traffic before, after;
   if (traffic_read(of->comm, &before, why))
     return -1;
-  int failed = train_steps(of, epoch, &shown, &made->loss, why);
+  int failed = train_steps(of, epoch, &shown, log, &made->loss, why);
   progress_end(&shown);
   if (failed || traffic_read(of->comm, &after, why))
     return -1;
@@ -131,7 +145,7 @@ static int train_epoch(session *of, int epoch, results *made, failure *why) {
 static int finish_epoch(session *of, int epoch, double began_s, results *made, failure *why) {
   if (replicas_compare(&of->ranks, &of->net, epoch, &made->weights_hash, why))
     return -1;
-  if (evaluate(of, &made->accuracy, why))
+  if (evaluate(of, &made->accuracy, why) || check_stop_now(of, why))
     return -1;
   made->seconds = progress_now_s() - began_s;
   return 0;
@@ -151,7 +165,7 @@ static int run_epochs(session *of, run_log *log, results *run, failure *why) {
   for (int epoch = 1; epoch <= of->chosen->epochs; epoch++) {
     results now = {0};
     double began_s = progress_now_s();
-    if (train_epoch(of, epoch, &now, why) || finish_epoch(of, epoch, began_s, &now, why))
+    if (train_epoch(of, epoch, log, &now, why) || finish_epoch(of, epoch, began_s, &now, why))
       return -1;
     if (of->ranks.rank == 0)
       report_epoch(of, &now);
@@ -170,7 +184,7 @@ int loop_run(session *of, run_log *log, failure *why) {
     report_start(of);
   log_config(log, of);
   if (run_epochs(of, log, &run, why)) {
-    log_failed(log, why);
+    log_failed(log, of, why);
     return -1;
   }
   if (of->ranks.rank == 0)

@@ -52,8 +52,9 @@ static const char help_text[] =
     "\n"
     "Exit codes: 0 trained; 2 bad option, data or connection; 3 the training failed (loss\n"
     "not a number, or replicas that differ); 128 + N stopped by signal N. After SIGINT or\n"
-    "SIGTERM, to one rank or to all, the run ends in order with the step that it is at; a\n"
-    "second one ends it at once.\n";
+    "SIGTERM, to one rank or to all, the run ends in order with the step that it is at and\n"
+    "a last record in the log; a second one ends it at once.\n"
+    "Records of the log have the time and the step; a mean loss stands in every 50th.\n";
 
 enum option_letter {
   OPTION_MODEL = 'm',

@@ -23,6 +23,8 @@ typedef struct session {
   uint32_t *order;                             /* of the training images, in this epoch */
   uint8_t *labels;                             /* of the mini-batch */
   uint64_t steps_per_epoch;
+  int epoch;     /* that runs; 0 before the first */
+  uint64_t step; /* steps that are done since the start of the run */
 } session;
 
 /* Load the data, make the model, give all ranks the weights of rank 0 and

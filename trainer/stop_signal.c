@@ -25,6 +25,10 @@ void stop_signal_watch(void) {
   }
 }
 
+int stop_signal_noted(void) {
+  return noted != 0;
+}
+
 lcomm_status stop_signal_ask(lcomm_comm *comm, stop_signal *asked) {
   asked->mine = noted;
   return lcomm_iallreduce(comm, &asked->mine, &asked->agreed, 1, LCOMM_INT32, LCOMM_MAX,

@@ -11,6 +11,9 @@
 /* From now on the first signal is only noted. What is ignored stays ignored. */
 void stop_signal_watch(void);
 
+/* Has a signal come to this rank? For work that nobody will need then. */
+int stop_signal_noted(void);
+
 /* Do the ranks agree to stop? Begun before the gradients leave and finished after them,
  * the exchange costs a step no waiting. One at a time. */
 typedef struct stop_signal {

@@ -88,9 +88,9 @@ static void bad_options_are_refused_with_what_was_found(void **state) {
 
 static void every_option_is_in_the_help(void **state) {
   (void)state;
-  static const char *const names[] = {"--policy", "--model", "--data",      "--images",
-                                      "--epochs", "--batch", "--optimizer", "--lr",
-                                      "--seed",   "--log",   "--momentum",  "--help"};
+  static const char *const names[] = {
+      "--policy", "--model", "--data", "--images",   "--epochs", "--batch",  "--optimizer",
+      "--lr",     "--seed",  "--log",  "--momentum", "--help",   "--version"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     assert_non_null(strstr(options_help(), names[i]));
 }
