@@ -40,7 +40,7 @@ refused() {
     failures=$((failures + 1))
   fi
 }
-short() { "$bench" -n 2 --size 4K,64K --synthetic layers:20K "$@"; }
+short() { "$bench" --isa all -n 2 --size 4K,64K --synthetic layers:20K "$@"; }
 # lines of a CSV file that begin with the words
 csv_lines() { grep -c "^$1" "$2"; }
 

@@ -51,7 +51,9 @@ static void nothing_given_measures_all_codecs_on_synthetic_values(void **state) 
   assert_int_equal(options.sizes[0], 256 << 10);
   assert_int_equal(options.sizes[1], 256 << 20);
   assert_int_equal(options.threads, 1);
-  assert_true(options.table_count >= 1);
+  assert_int_equal(options.table_count, 1);
+  assert_ptr_equal(options.tables[0], lcomm_kernels_best());
+  assert_int_equal(parse("--isa all"), LCOMM_BENCH_RUN);
   assert_ptr_equal(options.tables[options.table_count - 1], lcomm_kernels_best());
 }
 

@@ -134,6 +134,7 @@ static void put_prediction(writer *w, cJSON *codec, const lcomm_results *results
   lcomm_prediction_case given = lcomm_result_case(results, result);
   char verdict[LCOMM_VERDICT_MAX];
   cJSON *object = add_object(w, codec, "prediction");
+  put_text(w, object, "baseline", lcomm_baseline_name(given.baseline));
   put_number(w, object, "bandwidth_bytes_per_s", given.bandwidth);
   put_number(w, object, "nodes", (double)given.nodes);
   put_number(w, object, "codec_s", p->codec_s);

@@ -16,6 +16,8 @@ enum {
   OPTION_PEERS,
   OPTION_BASELINES,
   OPTION_PREDICT,
+  OPTION_BASELINE,
+  OPTION_EXPORT,
   OPTION_NO_QUALITY,
   OPTION_NO_SPEED,
   OPTION_ISA,
@@ -39,6 +41,8 @@ static const struct option names[] = {{"codec", required_argument, NULL, 'c'},
                                       {"predict", required_argument, NULL, OPTION_PREDICT},
                                       {"no-quality", no_argument, NULL, OPTION_NO_QUALITY},
                                       {"no-speed", no_argument, NULL, OPTION_NO_SPEED},
+                                      {"baseline", required_argument, NULL, OPTION_BASELINE},
+                                      {"export", required_argument, NULL, OPTION_EXPORT},
                                       {"isa", required_argument, NULL, OPTION_ISA},
                                       {"size", required_argument, NULL, OPTION_SIZE},
                                       {"threads", required_argument, NULL, OPTION_THREADS},
@@ -90,6 +94,11 @@ static bool apply(const lcomm_bench_reader *r, int option, const char *value) {
                                  &o->repetitions);
   case OPTION_PREDICT:
     return lcomm_bench_set_prediction(r, value);
+  case OPTION_BASELINE:
+    return lcomm_bench_set_baseline(r, value);
+  case OPTION_EXPORT:
+    o->export_path = value;
+    return true;
   case OPTION_ISA:
     return lcomm_bench_set_tables(r, value);
   case OPTION_SIZE:
@@ -130,7 +139,7 @@ static bool complete(const lcomm_bench_reader *r) {
   if (o->layers != NULL && o->path_count == 0)
     return lcomm_bench_fail(r, "--layers is about files, and no file is given");
   if (o->table_count == 0)
-    lcomm_bench_add_tables(o, NULL);
+    lcomm_bench_add_fastest_table(o);
   return o->codec_count > 0 || lcomm_bench_add_default_codecs(r);
 }
 

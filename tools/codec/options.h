@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "libcomm/plan/policy.h"
+#include "tools/codec/predict.h"
 #include "tools/codec/synthetic.h"
 
 enum {
@@ -49,9 +50,11 @@ typedef struct lcomm_bench_options {
   size_t size_count;
   uint64_t threads, repetitions, peers; /* peers 0: no sums */
 
+  lcomm_baseline baseline;
   double bandwidth; /* of a node in bytes/s, 0: no prediction */
   uint64_t nodes;
 
+  const char *export_path; /* folder for .npy files instead of measuring; NULL: none */
   const char *json_path, *csv_path, *plot_path; /* NULL: none */
 } lcomm_bench_options;
 

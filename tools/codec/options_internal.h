@@ -24,8 +24,10 @@ bool lcomm_bench_add_codec(const lcomm_bench_reader *r, const char *text);
 bool lcomm_bench_add_policy(const lcomm_bench_reader *r, const char *text);
 bool lcomm_bench_add_default_codecs(const lcomm_bench_reader *r);
 
-/* Those of the list that run here; NULL: all that do. */
-void lcomm_bench_add_tables(lcomm_bench_options *options, const char *list);
+/* The table that the library would take. */
+void lcomm_bench_add_fastest_table(lcomm_bench_options *options);
+
+/* Those of the list, or "all" that run here. */
 bool lcomm_bench_set_tables(const lcomm_bench_reader *r, const char *list);
 
 bool lcomm_bench_set_sizes(const lcomm_bench_reader *r, const char *list);
@@ -39,6 +41,7 @@ bool lcomm_bench_set_whole(const lcomm_bench_reader *r, const char *name, const 
 /* Both words after --predict; the second one is taken from argv, behind what
  * getopt has read. */
 bool lcomm_bench_set_prediction(const lcomm_bench_reader *r, const char *bandwidth);
+bool lcomm_bench_set_baseline(const lcomm_bench_reader *r, const char *name);
 bool lcomm_bench_set_plot(const lcomm_bench_reader *r, const char *path);
 
 #endif

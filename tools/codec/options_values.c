@@ -115,7 +115,12 @@ static void add_table(lcomm_bench_options *o, const lcomm_kernels *kernels) {
     o->tables[o->table_count++] = kernels;
 }
 
-void lcomm_bench_add_tables(lcomm_bench_options *o, const char *list) {
+void lcomm_bench_add_fastest_table(lcomm_bench_options *o) {
+  add_table(o, lcomm_kernels_best());
+}
+
+/* NULL: all that run here. */
+static void add_tables(lcomm_bench_options *o, const char *list) {
   o->table_count = 0;
   for (size_t i = 0; lcomm_kernels_list[i] != NULL; i++)
     if (lcomm_kernels_runs(lcomm_kernels_list[i]) &&
@@ -127,6 +132,10 @@ void lcomm_bench_add_tables(lcomm_bench_options *o, const char *list) {
 bool lcomm_bench_set_tables(const lcomm_bench_reader *r, const char *list) {
   char word[LCOMM_UNITS_TEXT_MAX];
   const char *why = "", *text = list;
+  if (strcmp(list, "all") == 0) {
+    add_tables(r->options, NULL);
+    return true;
+  }
   do {
     if (ends_with_comma(list) || !next_word(&text, word, sizeof word))
       return lcomm_bench_fail(r, "'%s' is no list of kernel tables; for example --isa scalar,avx2",
@@ -134,7 +143,7 @@ bool lcomm_bench_set_tables(const lcomm_bench_reader *r, const char *list) {
     if (lcomm_kernels_by_name(word, &why) == NULL)
       return lcomm_bench_fail(r, "--isa %s: %s", word, why);
   } while (*text != '\0');
-  lcomm_bench_add_tables(r->options, list);
+  add_tables(r->options, list);
   return true;
 }
 
@@ -211,6 +220,15 @@ bool lcomm_bench_set_seed(const lcomm_bench_reader *r, const char *text) {
   if (lcomm_units_read_whole(text, 0, UINT64_MAX, &r->options->synthetic.seed))
     return true;
   return lcomm_bench_fail(r, "'%s' is no seed; for example --seed 7", text);
+}
+
+bool lcomm_bench_set_baseline(const lcomm_bench_reader *r, const char *name) {
+  for (int i = LCOMM_BASELINE_BF16; i <= LCOMM_BASELINE_FP32; i++)
+    if (strcmp(name, lcomm_baseline_name((lcomm_baseline)i)) == 0) {
+      r->options->baseline = (lcomm_baseline)i;
+      return true;
+    }
+  return lcomm_bench_fail(r, "'%s' is no baseline; use --baseline fp32 or --baseline bf16", name);
 }
 
 bool lcomm_bench_set_plot(const lcomm_bench_reader *r, const char *path) {

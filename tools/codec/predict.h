@@ -16,19 +16,27 @@
 
 #include <stdint.h>
 
+/* What a codec is compared with: gradients that are sent as they are, as float32, or as bf16. */
+typedef enum lcomm_baseline { LCOMM_BASELINE_BF16, LCOMM_BASELINE_FP32 } lcomm_baseline;
+
+/* "bf16", "fp32". */
+const char *lcomm_baseline_name(lcomm_baseline baseline);
+
 typedef struct lcomm_prediction_case {
   uint64_t count;        /* values */
   double sent_bytes;     /* of all values, encoded */
   double encode, decode; /* bytes of float32 per second; 0: no codec */
   double bandwidth;      /* of a node, bytes per second */
   uint64_t nodes;        /* m >= 2 */
+  lcomm_baseline baseline;
 } lcomm_prediction_case;
 
 typedef struct lcomm_prediction {
   double codec_s, wire_s;
   double sequential_s, pipelined_s;
   double fp32_s, bf16_s; /* exact, the latter with gradients that are bf16 */
-  /* Bandwidths below which the codec beats bf16, bytes per second; 0: it never
+  double baseline_s;     /* one of the two */
+  /* Bandwidths below which the codec beats the baseline, bytes per second; 0: it never
    * does, infinity: it always does. */
   double sequential_pays_below, pipelined_pays_below;
 } lcomm_prediction;

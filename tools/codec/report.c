@@ -25,7 +25,7 @@ static void put_prediction(lcomm_table *table, const lcomm_result *result,
                            const lcomm_prediction_case *given) {
   const lcomm_prediction *prediction = &result->prediction;
   char text[LCOMM_UNITS_TEXT_MAX], verdict[LCOMM_VERDICT_MAX];
-  bool pays = prediction->pipelined_s < prediction->bf16_s;
+  bool pays = prediction->pipelined_s < prediction->baseline_s;
   lcomm_table_put(table, LCOMM_COLOUR_NONE, "%s", result->codec->text);
   lcomm_table_put(table, LCOMM_COLOUR_NONE, "%s", lcomm_units_seconds(prediction->codec_s, text));
   lcomm_table_put(table, LCOMM_COLOUR_NONE, "%s", lcomm_units_seconds(prediction->wire_s, text));
@@ -47,9 +47,9 @@ static void print_baseline(const lcomm_page *p, const lcomm_prediction *predicti
            (unsigned long long)lcomm_dataset_count(p->results->dataset),
            (unsigned long long)o->nodes, lcomm_units_bandwidth(o->bandwidth, bandwidth));
   lcomm_page_title(p, heading);
-  fprintf(p->file, "Exact on the wire: fp32 %s, bf16 %s; the baseline is bf16.\n",
+  fprintf(p->file, "Exact on the wire: fp32 %s, bf16 %s; the baseline is %s.\n",
           lcomm_units_seconds(prediction->fp32_s, fp32),
-          lcomm_units_seconds(prediction->bf16_s, bf16));
+          lcomm_units_seconds(prediction->bf16_s, bf16), lcomm_baseline_name(o->baseline));
 }
 
 static void print_predictions(lcomm_page *p) {
@@ -106,6 +106,9 @@ bool lcomm_report_print(const lcomm_results *results, FILE *file) {
   const lcomm_bench_options *options = results->options;
   lcomm_page p = {.results = results, .file = file, .colours = lcomm_table_colours(file)};
   print_sources(&p);
+  lcomm_page_verdict(&p);
+  if (options->bandwidth > 0.0)
+    print_predictions(&p);
   if (options->quality)
     lcomm_page_quality(&p);
   if (options->per_tensor)
@@ -115,8 +118,6 @@ bool lcomm_report_print(const lcomm_results *results, FILE *file) {
   for (size_t i = 0; options->speed && i < options->size_count; i++)
     lcomm_page_speed(&p, options->sizes[i]);
   lcomm_page_duels(&p);
-  if (options->bandwidth > 0.0)
-    print_predictions(&p);
   print_refusals(&p);
   return !p.failed && fflush(file) == 0 && !ferror(file);
 }

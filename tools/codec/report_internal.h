@@ -23,6 +23,10 @@ void lcomm_page_print(lcomm_page *p, lcomm_table *table);
 
 size_t lcomm_page_codecs(const lcomm_page *p);
 
+/* What to make of all: where does which codec pay? Nothing when no codec's bytes and speeds were
+ * both measured. */
+void lcomm_page_verdict(lcomm_page *p);
+
 void lcomm_page_quality(lcomm_page *p);
 void lcomm_page_tensors(lcomm_page *p);
 void lcomm_page_steps(lcomm_page *p);

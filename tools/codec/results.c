@@ -60,7 +60,20 @@ lcomm_prediction_case lcomm_result_case(const lcomm_results *results, const lcom
                                  .encode = exact ? 0.0 : 1e9 * encode->gb_s.median,
                                  .decode = exact ? 0.0 : 1e9 * decode->gb_s.median,
                                  .bandwidth = results->options->bandwidth,
-                                 .nodes = results->options->nodes};
+                                 .nodes = results->options->nodes,
+                                 .baseline = results->options->baseline};
+}
+
+bool lcomm_result_is_fully_measured(const lcomm_result *result) {
+  return result->quality.count > 0 && lcomm_result_speed(result, LCOMM_OPERATION_ENCODE) != NULL &&
+         lcomm_result_speed(result, LCOMM_OPERATION_DECODE) != NULL;
+}
+
+double lcomm_result_pays_below(const lcomm_results *results, const lcomm_result *result) {
+  lcomm_prediction_case given = lcomm_result_case(results, result);
+  given.bandwidth = 1.0; /* does not matter */
+  given.nodes = given.nodes > 0 ? given.nodes : LCOMM_VERDICT_NODES;
+  return lcomm_predict(&given).pipelined_pays_below;
 }
 
 void lcomm_results_predict(lcomm_results *results) {

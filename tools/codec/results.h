@@ -96,6 +96,15 @@ double lcomm_steps_nmse(const lcomm_steps *steps);
  * them, and the speeds. Speeds are 0 for exact float32, which needs no codec. */
 lcomm_prediction_case lcomm_result_case(const lcomm_results *results, const lcomm_result *result);
 
+/* Were its bytes and its speeds measured? */
+bool lcomm_result_is_fully_measured(const lcomm_result *result);
+
+/* Of a codec that was: the bandwidth of a node's link below which it beats the baseline, in
+ * bytes per second, between the nodes of --predict, else LCOMM_VERDICT_NODES. 0: on none,
+ * infinity: on all. */
+enum { LCOMM_VERDICT_NODES = 4 };
+double lcomm_result_pays_below(const lcomm_results *results, const lcomm_result *result);
+
 /* The predictions the options ask for, from what was measured. */
 void lcomm_results_predict(lcomm_results *results);
 
