@@ -184,7 +184,7 @@ static lcomm_status prepare_exact(lcomm_residual *residual) {
 }
 
 static const char *name_of(lcomm_purpose purpose) {
-  return purpose == LCOMM_PURPOSE_FLUSH ? "lcomm_allreduce_flush" : "lcomm_allreduce_lasting";
+  return purpose == LCOMM_PURPOSE_FLUSH ? "lcomm_allreduce_flush" : "lcomm_allreduce_ef";
 }
 
 lcomm_status lcomm_residual_run(lcomm_residual *residual, const lcomm_call *call, lcomm_run **run) {
@@ -272,12 +272,12 @@ static lcomm_status make(lcomm_residual *residual, lcomm_purpose purpose, const 
   return lcomm_call_make(residual->comm, &call);
 }
 
-lcomm_status lcomm_allreduce_lasting(lcomm_residual *residual, const void *send, void *receive) {
+lcomm_status lcomm_allreduce_ef(lcomm_residual *residual, const void *send, void *receive) {
   return make(residual, LCOMM_PURPOSE_LASTING, send, receive);
 }
 
-lcomm_status lcomm_iallreduce_lasting(lcomm_residual *residual, const void *send, void *receive,
-                                      lcomm_request *request) {
+lcomm_status lcomm_iallreduce_ef(lcomm_residual *residual, const void *send, void *receive,
+                                 lcomm_request *request) {
   return start(residual, LCOMM_PURPOSE_LASTING, send, receive, request);
 }
 

@@ -125,7 +125,7 @@
  *                 values=bf16|int8 (default bf16)
  *   +ef is error feedback, for every codec but none: what a step did not send
  *   is remembered and added to the next. It needs an identity that lasts, so
- *   it acts on tensors and on calls with a residual (lcomm_allreduce_lasting)
+ *   it acts on tensors and on calls with a residual (lcomm_allreduce_ef)
  *   only: plain lcomm_allreduce() calls under a +ef policy stay exact. int4 has it on net unless
  * -ef takes it away. +zstd compresses the payloads once more, without loss. Codecs act on sums
  * (all-reduce, reduce-scatter). All-gather and broadcast are always exact.

@@ -112,10 +112,10 @@ LCOMM_API lcomm_status lcomm_residual_create(lcomm_comm *comm, uint64_t count, l
  * match=, momentum= and clip= do not act here; node= rounds without a residual.
  * Errors: as lcomm_allreduce; ARGUMENT for buffers of a device; STATE while another call
  * with it is under way. */
-LCOMM_API lcomm_status lcomm_allreduce_lasting(lcomm_residual *residual, const void *send,
-                                               void *receive);
-LCOMM_API lcomm_status lcomm_iallreduce_lasting(lcomm_residual *residual, const void *send,
-                                                void *receive, lcomm_request *request);
+LCOMM_API lcomm_status lcomm_allreduce_ef(lcomm_residual *residual, const void *send,
+                                          void *receive);
+LCOMM_API lcomm_status lcomm_iallreduce_ef(lcomm_residual *residual, const void *send,
+                                           void *receive, lcomm_request *request);
 
 /* The exact all-reduce of send plus what all ranks' residuals hold, which is
  * nothing afterwards: nothing is lost when a program goes on without error

@@ -30,7 +30,7 @@ static void call_lasting(layer *l, int step) {
   const float *send = step % 2 ? l->result : l->gradient;
   memcpy(l->result, l->gradient, l->count * sizeof(float));
   memcpy(kept, l->gradient, l->count * sizeof(float));
-  require_fine(l->comm, lcomm_allreduce_lasting(l->residual, send, l->result));
+  require_fine(l->comm, lcomm_allreduce_ef(l->residual, send, l->result));
   require(memcmp(kept, l->gradient, l->count * sizeof(float)) == 0, "what is sent was changed");
 }
 
@@ -169,7 +169,7 @@ static void warm_up_counts_the_calls_of_each_residual(void) {
     require_fine(plain,
                  lcomm_allreduce(plain, l->gradient, exact, COUNT, LCOMM_FLOAT32, LCOMM_SUM));
     require_fine(comm, flushes ? lcomm_allreduce_flush(l->residual, l->gradient, l->result)
-                               : lcomm_allreduce_lasting(l->residual, l->gradient, l->result));
+                               : lcomm_allreduce_ef(l->residual, l->gradient, l->result));
     bool same = memcmp(exact, l->result, sizeof(exact)) == 0;
     require(same == (mpi_size < 2 || (second ? step < 6 : step < 3)), "call %d is %s", step,
             same ? "exact" : "not exact");
@@ -201,7 +201,7 @@ static lcomm_status average(layer *l, int step, bool with_residual) {
   if (!with_residual) {
     return lcomm_allreduce(l->comm, l->gradient, l->result, COUNT, LCOMM_FLOAT32, LCOMM_AVG);
   }
-  return step < 49 ? lcomm_allreduce_lasting(l->residual, l->gradient, l->result)
+  return step < 49 ? lcomm_allreduce_ef(l->residual, l->gradient, l->result)
                    : lcomm_allreduce_flush(l->residual, l->gradient, l->result);
 }
 

@@ -43,9 +43,8 @@ static lcomm_status start_layer(crowd *c, int i, int step) {
   layer *l = &c->layers[i];
   const float *send = i == 1 ? l->result : l->gradient;
   memcpy(l->result, l->gradient, l->count * sizeof(float));
-  return (step + i) % 3 == 2
-             ? lcomm_iallreduce_flush(l->residual, send, l->result, &c->requests[i])
-             : lcomm_iallreduce_lasting(l->residual, send, l->result, &c->requests[i]);
+  return (step + i) % 3 == 2 ? lcomm_iallreduce_flush(l->residual, send, l->result, &c->requests[i])
+                             : lcomm_iallreduce_ef(l->residual, send, l->result, &c->requests[i]);
 }
 
 /* The tensor is ready at another place between the calls on every rank. */
@@ -148,7 +147,7 @@ static void residuals_come_and_go(void) {
     for (int i = 0; i < 3; i++) {
       make_layer(&l[i], comm, (uint64_t)(4000 * i * (1 + round % 2)), LCOMM_SUM); /* 0, too */
       fill_layer(&l[i], round);
-      require_fine(comm, lcomm_allreduce_lasting(l[i].residual, l[i].gradient, l[i].result));
+      require_fine(comm, lcomm_allreduce_ef(l[i].residual, l[i].gradient, l[i].result));
       check_layer(&l[i], "a new residual", round);
       fill_layer(&l[i], round + 100);
       require_fine(comm, lcomm_allreduce_flush(l[i].residual, l[i].gradient, l[i].result));
@@ -173,7 +172,7 @@ static void a_communicator_takes_its_residuals_with_it(void) {
   make_layer(&l, comm, 20000, LCOMM_SUM);
   for (int step = 0; step < 2; step++) {
     fill_layer(&l, step);
-    require_fine(comm, lcomm_allreduce_lasting(l.residual, l.gradient, l.result));
+    require_fine(comm, lcomm_allreduce_ef(l.residual, l.gradient, l.result));
   }
   MPI_Barrier(MPI_COMM_WORLD); /* a rank that hears of the end can make no call */
   if (mpi_rank > 0 || mpi_size < 2) {

@@ -19,8 +19,8 @@ static void a_second_call_is_refused_while_one_is_under_way(void) {
   make_layer(&l, comm, 5000, LCOMM_SUM);
   for (int step = 0; step < 3; step++) {
     fill_layer(&l, step);
-    require_fine(comm, lcomm_iallreduce_lasting(l.residual, l.gradient, l.result, &request));
-    require(lcomm_iallreduce_lasting(l.residual, l.gradient, l.held, &other) == LCOMM_ERR_STATE,
+    require_fine(comm, lcomm_iallreduce_ef(l.residual, l.gradient, l.result, &request));
+    require(lcomm_iallreduce_ef(l.residual, l.gradient, l.held, &other) == LCOMM_ERR_STATE,
             "a second call was taken");
     require(lcomm_allreduce_flush(l.residual, l.gradient, l.held) == LCOMM_ERR_STATE,
             "a flush was taken");
@@ -50,13 +50,13 @@ static void mistakes_are_refused_and_harmless(void) {
       lcomm_residual_create(comm, 5, LCOMM_MIN, &made),
       lcomm_residual_create(comm, 5, (lcomm_op)-1, &made),
       lcomm_residual_create(comm, UINT64_MAX / 4, LCOMM_SUM, &made),
-      lcomm_allreduce_lasting(NULL, l.gradient, l.result),
+      lcomm_allreduce_ef(NULL, l.gradient, l.result),
       lcomm_allreduce_flush(NULL, l.gradient, l.result),
-      lcomm_allreduce_lasting(r, NULL, l.result),
+      lcomm_allreduce_ef(r, NULL, l.result),
       lcomm_allreduce_flush(r, l.gradient, NULL),
-      lcomm_allreduce_lasting(r, l.gradient, l.gradient + 1),
-      lcomm_allreduce_lasting(r, l.gradient, (char *)l.result + 1),
-      lcomm_iallreduce_lasting(r, l.gradient, l.result, NULL),
+      lcomm_allreduce_ef(r, l.gradient, l.gradient + 1),
+      lcomm_allreduce_ef(r, l.gradient, (char *)l.result + 1),
+      lcomm_iallreduce_ef(r, l.gradient, l.result, NULL),
       lcomm_iallreduce_flush(r, l.gradient, l.result, NULL),
       lcomm_residual_get(NULL, l.held),
       lcomm_residual_get(r, NULL),
@@ -68,7 +68,7 @@ static void mistakes_are_refused_and_harmless(void) {
   require(!made, "a residual was made");
   for (int step = 0; step < 2; step++) {
     fill_layer(&l, step);
-    require_fine(comm, lcomm_allreduce_lasting(r, l.gradient, l.result));
+    require_fine(comm, lcomm_allreduce_ef(r, l.gradient, l.result));
     check_layer(&l, "after mistakes", step);
   }
   require_fine(comm, lcomm_destroy(comm));
@@ -85,11 +85,11 @@ static void buffers_of_devices_are_refused(void) {
   require(device->memory_get(COUNT * sizeof(float), &there) == 0, "no memory");
   lcomm_comm *comm = make_comm("net=int8+ef min=1", two_nodes());
   make_layer(&l, comm, COUNT, LCOMM_SUM);
-  require(lcomm_allreduce_lasting(l.residual, there, there) == LCOMM_ERR_ARGUMENT, "it was taken");
+  require(lcomm_allreduce_ef(l.residual, there, there) == LCOMM_ERR_ARGUMENT, "it was taken");
   require(strstr(lcomm_last_error(comm), "on device 0") != NULL, "%s", lcomm_last_error(comm));
   require(lcomm_allreduce_flush(l.residual, there, there) == LCOMM_ERR_ARGUMENT, "a flush");
   fill_layer(&l, 1);
-  require_fine(comm, lcomm_allreduce_lasting(l.residual, l.gradient, l.result));
+  require_fine(comm, lcomm_allreduce_ef(l.residual, l.gradient, l.result));
   check_layer(&l, "after devices", 1);
   require_fine(comm, lcomm_destroy(comm));
   require(device->memory_free(there) == 0, "free");
@@ -133,10 +133,10 @@ static void different_calls_are_named_on_every_rank(void) {
     skip_property("needs 2 ranks");
     return;
   }
-  make_different_calls(lcomm_allreduce_lasting, NULL, 0);
-  make_different_calls(lcomm_allreduce_lasting, lcomm_allreduce_flush, 0);
+  make_different_calls(lcomm_allreduce_ef, NULL, 0);
+  make_different_calls(lcomm_allreduce_ef, lcomm_allreduce_flush, 0);
   make_different_calls(lcomm_allreduce_flush, NULL, 0);
-  make_different_calls(lcomm_allreduce_lasting, lcomm_allreduce_lasting, 1);
+  make_different_calls(lcomm_allreduce_ef, lcomm_allreduce_ef, 1);
 }
 
 int main(int argc, char **argv) {

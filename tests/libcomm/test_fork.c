@@ -123,7 +123,7 @@ static void call_everything(forked *self) {
   REFUSED(lcomm_tensors_wait(c));
   REFUSED(lcomm_tensor_residual(c, h.tensor, v));
   REFUSED(lcomm_residual_create(c, 1, LCOMM_SUM, &residual));
-  REFUSED(lcomm_allreduce_lasting(h.residual, v, v));
+  REFUSED(lcomm_allreduce_ef(h.residual, v, v));
   REFUSED(lcomm_allreduce_flush(h.residual, v, v));
   REFUSED(lcomm_residual_get(h.residual, v));
   REFUSED(lcomm_residual_destroy(h.residual));

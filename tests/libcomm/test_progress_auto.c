@@ -72,7 +72,7 @@ static void block(forked *self, lcomm_comm *comm) {
   fine(self, comm, lcomm_allreduce(comm, values, values, COUNT, LCOMM_FLOAT32, LCOMM_MAX), "a sum");
   fine(self, comm, lcomm_broadcast(comm, values, COUNT, LCOMM_FLOAT32, 0), "a broadcast");
   fine(self, comm, lcomm_residual_create(comm, COUNT, LCOMM_SUM, &residual), "a residual");
-  fine(self, comm, lcomm_allreduce_lasting(residual, values, values), "a sum with it");
+  fine(self, comm, lcomm_allreduce_ef(residual, values, values), "a sum with it");
   fine(self, comm, lcomm_allreduce_flush(residual, values, values), "a flush");
   fine(self, comm, lcomm_split(comm, 0, 0, NULL, &part), "a split");
   forked_require(self, part->progress == LCOMM_PROGRESS_AUTO, "a part is asked for the same");

@@ -73,7 +73,7 @@ static void starve_with_a_residual(forked *self) {
   lcomm_status status = lcomm_residual_create(comm, COUNT, LCOMM_SUM, &residual);
   forked_require(self, status == LCOMM_OK, "%s", lcomm_last_error(comm));
   starve(self);
-  require_memory(self, comm, lcomm_allreduce_lasting(residual, values, values));
+  require_memory(self, comm, lcomm_allreduce_ef(residual, values, values));
   free(values);
 }
 

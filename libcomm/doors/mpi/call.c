@@ -194,7 +194,7 @@ void lcomm_door_done(const lcomm_door_call *call) {
 static lcomm_status begin_sum(const lcomm_door_call *call, lcomm_request *request) {
   lcomm_comm *made = call->home;
   if (call->feedback == LCOMM_DOOR_LASTS) {
-    return lcomm_iallreduce_lasting(call->residual, call->send, call->receive, request);
+    return lcomm_iallreduce_ef(call->residual, call->send, call->receive, request);
   }
   if (call->feedback == LCOMM_DOOR_FLUSHES) {
     return lcomm_iallreduce_flush(call->residual, call->send, call->receive, request);
