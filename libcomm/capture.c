@@ -234,7 +234,7 @@ void lcomm_capture_call(const lcomm_comm *comm, const lcomm_plan *plan, const vo
   lcomm_capture *capture = comm->capture;
   uint64_t bytes = plan->vector_count * lcomm_dtype_size(plan->dtype);
   bool all = plan->collective == LCOMM_COLLECTIVE_ALLREDUCE;
-  if ((!all && plan->collective != LCOMM_COLLECTIVE_REDUCE_SCATTER) || capture->stopped ||
+  if ((!all && !lcomm_collective_scatters(plan->collective)) || capture->stopped ||
       plan->vector_count == 0 || bytes < comm->policy.min_bytes ||
       lcomm_sum_stays_exact(plan->dtype, plan->op)) {
     return;

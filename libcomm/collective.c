@@ -173,6 +173,26 @@ lcomm_status lcomm_reduce_scatter(lcomm_comm *comm, const void *send, void *rece
   return lcomm_call_make(comm, &call);
 }
 
+static lcomm_call uneven_sum_of(const void *send, void *receive, const uint64_t *counts,
+                                lcomm_dtype dtype, lcomm_op op) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_REDUCE_SCATTERV, send, receive, 0, dtype, op);
+  call.request.part_counts = counts;
+  return call;
+}
+
+lcomm_status lcomm_ireduce_scatterv(lcomm_comm *comm, const void *send, void *receive,
+                                    const uint64_t *counts, lcomm_dtype dtype, lcomm_op op,
+                                    lcomm_request *request) {
+  lcomm_call call = uneven_sum_of(send, receive, counts, dtype, op);
+  return lcomm_call_start(comm, &call, request);
+}
+
+lcomm_status lcomm_reduce_scatterv(lcomm_comm *comm, const void *send, void *receive,
+                                   const uint64_t *counts, lcomm_dtype dtype, lcomm_op op) {
+  lcomm_call call = uneven_sum_of(send, receive, counts, dtype, op);
+  return lcomm_call_make(comm, &call);
+}
+
 /* ----------------------------------------------------------------- moves */
 
 static lcomm_call move_of(lcomm_collective collective, const void *send, void *receive,

@@ -9,7 +9,7 @@
 
 typedef struct lcomm_call {
   /* op is as the caller gave it. lcomm_call_check fills in the communicator's name, the
-   * place of the buffers and, of an uneven all-gather, `count`. */
+   * place of the buffers and, of uneven parts, `count`. */
   lcomm_plan_request request;
   const void *send;
   void *receive;
@@ -46,9 +46,6 @@ lcomm_operation_end lcomm_call_end(lcomm_collective collective);
 lcomm_status lcomm_call_bring_in_device(lcomm_run *run, const lcomm_call *call,
                                         lcomm_operation_data *data);
 void lcomm_call_end_device(lcomm_operation *operation);
-
-/* Elements before the part of this rank in the result of an all-gather. */
-uint64_t lcomm_call_elements_before(const lcomm_comm *comm, const lcomm_plan *plan);
 
 /* The same for a call that was done in one go, without an operation. */
 void lcomm_call_finish(const lcomm_run *run, const lcomm_call *call);

@@ -13,7 +13,7 @@
 
 static bool is_sum(const lcomm_call *call) {
   return call->request.collective == LCOMM_COLLECTIVE_ALLREDUCE ||
-         call->request.collective == LCOMM_COLLECTIVE_REDUCE_SCATTER;
+         lcomm_collective_scatters(call->request.collective);
 }
 
 static lcomm_status check_type(lcomm_comm *comm, const lcomm_call *call) {
@@ -74,7 +74,7 @@ static lcomm_status check_factors(lcomm_comm *comm, const lcomm_call *call) {
 static lcomm_status check_counts(lcomm_comm *comm, lcomm_call *call) {
   lcomm_plan_request *request = &call->request;
   const char *name = lcomm_collective_name(request->collective);
-  if (request->collective == LCOMM_COLLECTIVE_ALLGATHERV) {
+  if (lcomm_collective_has_parts(request->collective)) {
     if (!request->part_counts) {
       return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "%s: no counts were given", name);
     }
@@ -102,7 +102,13 @@ typedef struct extent {
 
 static extent extent_of(const lcomm_comm *comm, const lcomm_plan_request *request) {
   uint64_t size = request->count * lcomm_dtype_size(request->dtype);
-  uint64_t ranks = (uint64_t)comm->size, rank = (uint64_t)comm->rank, before = 0;
+  uint64_t ranks = (uint64_t)comm->size, rank = (uint64_t)comm->rank, before = 0, mine = 0;
+  if (lcomm_collective_has_parts(request->collective)) {
+    for (uint64_t i = 0; i < rank; i++) {
+      before += request->part_counts[i] * lcomm_dtype_size(request->dtype);
+    }
+    mine = request->part_counts[rank] * lcomm_dtype_size(request->dtype);
+  }
   switch (request->collective) {
   case LCOMM_COLLECTIVE_REDUCE_SCATTER:
     return (extent){size * ranks, size, 0, size * rank};
@@ -113,10 +119,9 @@ static extent extent_of(const lcomm_comm *comm, const lcomm_plan_request *reques
   case LCOMM_COLLECTIVE_BARRIER:
     return (extent){0, 0, 0, 0};
   case LCOMM_COLLECTIVE_ALLGATHERV:
-    for (uint64_t i = 0; i < rank; i++) {
-      before += request->part_counts[i] * lcomm_dtype_size(request->dtype);
-    }
-    return (extent){request->part_counts[rank] * lcomm_dtype_size(request->dtype), size, before, 0};
+    return (extent){mine, size, before, 0};
+  case LCOMM_COLLECTIVE_REDUCE_SCATTERV:
+    return (extent){size, mine, 0, before};
   default:
     return (extent){size, size, 0, 0};
   }
@@ -151,7 +156,8 @@ static lcomm_status check_buffers(lcomm_comm *comm, const lcomm_call *call) {
                         name, count, lcomm_dtype_size(request->dtype),
                         lcomm_dtype_name(request->dtype));
   }
-  bool in_place = send + size.receive_inside == receive + size.send_inside;
+  bool in_place = send + size.receive_inside == receive + size.send_inside ||
+                  (lcomm_collective_scatters(request->collective) && send == receive);
   if (!in_place && overlap(send, size.send, receive, size.receive)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "%s of %llu elements: the buffers overlap, but not as in place; give two "

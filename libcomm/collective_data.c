@@ -11,26 +11,14 @@
 
 /* ---------------------------------------------------------------- bringing in */
 
-uint64_t lcomm_call_elements_before(const lcomm_comm *comm, const lcomm_plan *plan) {
-  uint64_t before = 0;
-  if (!plan->part_counts) {
-    return plan->count * (uint64_t)comm->rank;
-  }
-  for (int i = 0; i < comm->rank; i++) {
-    before += plan->part_counts[i];
-  }
-  return before;
-}
-
 static void bring_part(const lcomm_comm *comm, const lcomm_plan *plan, const lcomm_call *call) {
-  uint64_t count = plan->part_counts ? plan->part_counts[comm->rank] : plan->count;
-  if (count == 0) {
+  lcomm_span part = lcomm_plan_part(plan, comm->rank);
+  if (part.count == 0) {
     return;
   }
-  uint8_t *place =
-      (uint8_t *)call->receive + lcomm_call_elements_before(comm, plan) * plan->element_size;
+  uint8_t *place = (uint8_t *)call->receive + part.first * plan->element_size;
   if (place != call->send) {
-    memcpy(place, call->send, count * plan->element_size);
+    memcpy(place, call->send, part.count * plan->element_size);
   }
 }
 
@@ -70,6 +58,7 @@ void lcomm_call_bring_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_cal
   switch (plan->collective) {
   case LCOMM_COLLECTIVE_ALLREDUCE:
   case LCOMM_COLLECTIVE_REDUCE_SCATTER:
+  case LCOMM_COLLECTIVE_REDUCE_SCATTERV:
     bring_sum_in(run, call, data->vector);
     break;
   case LCOMM_COLLECTIVE_ALLGATHER:
@@ -86,22 +75,22 @@ void lcomm_call_bring_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_cal
 
 /* -------------------------------------------------------------- bringing out */
 
-/* The result of a sum, from `result` on, to the caller. */
-static void bring_out(const lcomm_run *run, lcomm_op op, const void *result, void *receive) {
+/* The result of a sum, `count` elements from `result` on, to the caller. */
+static void bring_out(const lcomm_run *run, lcomm_op op, const void *result, uint64_t count,
+                      void *receive) {
   const lcomm_plan *plan = run->plan;
   double begin_s = lcomm_copy_begin(run->comm);
-  lcomm_vector_store(run->comm, result, plan->dtype, plan->count, receive);
+  lcomm_vector_store(run->comm, result, plan->dtype, count, receive);
   if (op == LCOMM_AVG) {
-    lcomm_vector_average(run->comm, receive, plan->dtype, plan->count);
+    lcomm_vector_average(run->comm, receive, plan->dtype, count);
   }
   trace_copy(run, begin_s, result, receive);
 }
 
-static void look_through(lcomm_operation *operation, const void *result) {
+static void look_through(lcomm_operation *operation, const void *result, uint64_t count) {
   const lcomm_run *run = operation->run;
   if (lcomm_plan_is_lossy(run->plan)) {
-    operation->not_finite =
-        lcomm_vector_not_finite(run->comm, result, run->plan->dtype, run->plan->count);
+    operation->not_finite = lcomm_vector_not_finite(run->comm, result, run->plan->dtype, count);
     run->comm->stats.not_finite += operation->not_finite;
   }
 }
@@ -109,32 +98,32 @@ static void look_through(lcomm_operation *operation, const void *result) {
 static void end_allreduce(lcomm_operation *operation) {
   const lcomm_run *run = operation->run;
   if (operation->status == LCOMM_OK) {
-    look_through(operation, run->vector);
-    bring_out(run, operation->op, run->vector, operation->receive);
+    look_through(operation, run->vector, run->plan->count);
+    bring_out(run, operation->op, run->vector, run->plan->count, operation->receive);
   }
 }
 
 static void end_reduce_scatter(lcomm_operation *operation) {
   const lcomm_run *run = operation->run;
-  const lcomm_plan *plan = run->plan;
-  if (operation->status != LCOMM_OK || plan->count == 0) {
+  lcomm_span part = lcomm_plan_part(run->plan, run->comm->rank);
+  if (operation->status != LCOMM_OK || part.count == 0) {
     return;
   }
-  uint64_t first = plan->count * (uint64_t)run->comm->rank;
-  const uint8_t *mine = run->own_vector + first * plan->element_size;
-  look_through(operation, mine);
-  bring_out(run, operation->op, mine, operation->receive);
+  const uint8_t *mine = run->own_vector + part.first * run->plan->element_size;
+  look_through(operation, mine, part.count);
+  bring_out(run, operation->op, mine, part.count, operation->receive);
 }
 
 lcomm_operation_end lcomm_call_end(lcomm_collective collective) {
   if (collective == LCOMM_COLLECTIVE_ALLREDUCE) {
     return end_allreduce;
   }
-  return collective == LCOMM_COLLECTIVE_REDUCE_SCATTER ? end_reduce_scatter : NULL;
+  return lcomm_collective_scatters(collective) ? end_reduce_scatter : NULL;
 }
 
 void lcomm_call_finish(const lcomm_run *run, const lcomm_call *call) {
   if (run->plan->collective == LCOMM_COLLECTIVE_ALLREDUCE) {
-    bring_out(run, call->request.op, call->receive, call->receive); /* exact: in its place */
+    /* exact: in its place */
+    bring_out(run, call->request.op, call->receive, run->plan->count, call->receive);
   }
 }

@@ -117,13 +117,12 @@ int lcomm_device_count_not_finite(const lcomm_run_device *device, const void *ve
 
 static int copy_part(const lcomm_run *run, const lcomm_call *call) {
   const lcomm_plan *plan = run->plan;
-  uint64_t count = plan->part_counts ? plan->part_counts[run->comm->rank] : plan->count;
-  uint64_t before = lcomm_call_elements_before(run->comm, plan);
-  uint8_t *place = (uint8_t *)call->receive + before * plan->element_size;
-  if (count == 0 || place == call->send) {
+  lcomm_span part = lcomm_plan_part(plan, run->comm->rank);
+  uint8_t *place = (uint8_t *)call->receive + part.first * plan->element_size;
+  if (part.count == 0 || place == call->send) {
     return 0;
   }
-  return run->device->table->copy(place, call->send, count * plan->element_size,
+  return run->device->table->copy(place, call->send, part.count * plan->element_size,
                                   run->device->stream);
 }
 
@@ -173,6 +172,7 @@ lcomm_status lcomm_call_bring_in_device(lcomm_run *run, const lcomm_call *call,
   switch (error ? LCOMM_COLLECTIVE_BARRIER : plan->collective) {
   case LCOMM_COLLECTIVE_ALLREDUCE:
   case LCOMM_COLLECTIVE_REDUCE_SCATTER:
+  case LCOMM_COLLECTIVE_REDUCE_SCATTERV:
     error = bring_sum(run, call, data->vector);
     break;
   case LCOMM_COLLECTIVE_ALLGATHER:
@@ -191,34 +191,35 @@ lcomm_status lcomm_call_bring_in_device(lcomm_run *run, const lcomm_call *call,
 
 /* ----------------------------------------------------------- bringing out */
 
-static int bring_out(const lcomm_run *run, lcomm_op op, const void *result, void *receive) {
+static int bring_out(const lcomm_run *run, lcomm_op op, const void *result, uint64_t count,
+                     void *receive) {
   const lcomm_plan *plan = run->plan;
   const lcomm_run_device *device = run->device;
   int error = 0;
   if (lcomm_plan_is_lossy(plan)) {
-    error = lcomm_device_count_not_finite(device, result, plan->dtype, plan->count);
+    error = lcomm_device_count_not_finite(device, result, plan->dtype, count);
   }
-  error = error ? error : lcomm_device_store(device, result, plan->dtype, plan->count, receive);
+  error = error ? error : lcomm_device_store(device, result, plan->dtype, count, receive);
   if (op != LCOMM_AVG || error) {
     return error;
   }
-  return lcomm_device_average(device, receive, plan->dtype, plan->count, run->comm->size);
+  return lcomm_device_average(device, receive, plan->dtype, count, run->comm->size);
 }
 
 /* What is enqueued behind the last step. */
 static int begin_end(const lcomm_run *run) {
   const lcomm_plan *plan = run->plan;
-  uint64_t first = plan->count * (uint64_t)run->comm->rank;
+  lcomm_span part = lcomm_plan_part(plan, run->comm->rank);
   *run->device->found_here = 0;
   if (run->device->bucket) {
     return lcomm_bucket_bring_out_device(run);
   }
   if (plan->collective == LCOMM_COLLECTIVE_ALLREDUCE) {
-    return bring_out(run, run->terms.op, run->vector, run->device->receive);
+    return bring_out(run, run->terms.op, run->vector, plan->count, run->device->receive);
   }
-  if (plan->collective == LCOMM_COLLECTIVE_REDUCE_SCATTER && plan->count > 0) {
-    return bring_out(run, run->terms.op, run->own_vector + first * plan->element_size,
-                     run->device->receive);
+  if (lcomm_collective_scatters(plan->collective) && part.count > 0) {
+    return bring_out(run, run->terms.op, run->own_vector + part.first * plan->element_size,
+                     part.count, run->device->receive);
   }
   return 0;
 }

@@ -340,13 +340,29 @@ LCOMM_API lcomm_status lcomm_iallreduce_scaled(lcomm_comm *comm, const void *sen
 /* Reduce-scatter: rank r receives elements r*receive_count .. of the sum.
  * send     size*receive_count elements
  * receive  receive_count elements; in place when it is
- *          send + rank*receive_count; the rest of `send` is not changed
+ *          send + rank*receive_count, or `send` itself; the rest of `send` is not changed
  * Errors as lcomm_allreduce. */
 LCOMM_API lcomm_status lcomm_reduce_scatter(lcomm_comm *comm, const void *send, void *receive,
                                             uint64_t receive_count, lcomm_dtype dtype, lcomm_op op);
 LCOMM_API lcomm_status lcomm_ireduce_scatter(lcomm_comm *comm, const void *send, void *receive,
                                              uint64_t receive_count, lcomm_dtype dtype, lcomm_op op,
                                              lcomm_request *request);
+
+/* Reduce-scatter of uneven parts, as MPI_Reduce_scatter: rank r receives counts[r] elements of
+ * the sum, those behind the parts of the ranks before it.
+ * send     the sum of all counts, in elements
+ * receive  counts[rank] elements; in place when it is where they lie in `send`, or `send`
+ *          itself; the rest of `send` is not changed
+ * counts   one number per rank, 0 allowed, equal on all ranks (else MISMATCH);
+ *          read during the call only
+ * min= and match= of the policy look at the mean of the parts, rounded up.
+ * Errors as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_reduce_scatterv(lcomm_comm *comm, const void *send, void *receive,
+                                             const uint64_t *counts, lcomm_dtype dtype,
+                                             lcomm_op op);
+LCOMM_API lcomm_status lcomm_ireduce_scatterv(lcomm_comm *comm, const void *send, void *receive,
+                                              const uint64_t *counts, lcomm_dtype dtype,
+                                              lcomm_op op, lcomm_request *request);
 
 /* All-gather: receive[r*send_count ..] = send of rank r, exact.
  * send     send_count elements; in place when it is receive + rank*send_count

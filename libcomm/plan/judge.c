@@ -6,11 +6,19 @@
 #include "libcomm/plan/policy_match.h"
 
 static bool sums(lcomm_collective collective) {
-  return collective == LCOMM_COLLECTIVE_ALLREDUCE || collective == LCOMM_COLLECTIVE_REDUCE_SCATTER;
+  return collective == LCOMM_COLLECTIVE_ALLREDUCE || lcomm_collective_scatters(collective);
 }
 
-static uint64_t size_bytes(const lcomm_plan_request *request) {
-  return request->count * lcomm_dtype_size(request->dtype);
+/* As rules count: of one rank's part where there are parts, of uneven ones of their mean,
+ * rounded up; an uneven all-gather counts all of its parts. */
+static uint64_t count_of(const lcomm_plan_request *request, int ranks) {
+  uint64_t all = request->count, size = (uint64_t)ranks;
+  bool mean = request->collective == LCOMM_COLLECTIVE_REDUCE_SCATTERV;
+  return mean ? all / size + (all % size > 0) : all;
+}
+
+static uint64_t size_bytes(const lcomm_plan_request *request, int ranks) {
+  return count_of(request, ranks) * lcomm_dtype_size(request->dtype);
 }
 
 /* ----------------------------------------------------------------- rules */
@@ -21,6 +29,7 @@ static lcomm_call_kind kind_of(lcomm_collective collective) {
   case LCOMM_COLLECTIVE_ALLREDUCE:
     return LCOMM_CALL_ALLREDUCE;
   case LCOMM_COLLECTIVE_REDUCE_SCATTER:
+  case LCOMM_COLLECTIVE_REDUCE_SCATTERV:
     return LCOMM_CALL_REDUCE_SCATTER;
   case LCOMM_COLLECTIVE_ALLGATHER:
   case LCOMM_COLLECTIVE_ALLGATHERV:
@@ -35,7 +44,7 @@ static lcomm_call_kind kind_of(lcomm_collective collective) {
 static bool fits(const lcomm_plan_request *request, lcomm_op op, const lcomm_policy *policy,
                  int ranks, uint32_t named) {
   lcomm_match_call call = {.kind = kind_of(request->collective),
-                           .count = request->count,
+                           .count = count_of(request, ranks),
                            .dtype = request->dtype,
                            .op = op,
                            .ranks = ranks};
@@ -55,6 +64,7 @@ lcomm_judged lcomm_judge_begin(const lcomm_plan_request *request, const lcomm_po
   return (lcomm_judged){
       .request = request,
       .policy = policy,
+      .ranks = ranks,
       .unmatched = why_unmatched(request, request->op, policy, ranks, named),
   };
 }
@@ -86,10 +96,11 @@ static const char *why_never(const lcomm_plan_request *request) {
   return NULL;
 }
 
-/* Top-k selects in whole vectors, and says positions in 32 bits. */
+/* What top-k leaves out of a reduce-scatter is lost without a residual, which tensors are not
+ * for; positions are said in 32 bits. */
 static const char *why_not_sparse(const lcomm_plan_request *request) {
-  if (request->collective == LCOMM_COLLECTIVE_REDUCE_SCATTER) {
-    return "top-k applies to all-reduce only";
+  if (lcomm_collective_scatters(request->collective) && !request->lasting) {
+    return "top-k applies to reduce-scatters with a residual only";
   }
   return request->count >= UINT32_MAX ? "top-k positions are 32-bit" : NULL;
 }
@@ -110,7 +121,7 @@ const char *lcomm_judge_why_exact(const lcomm_judged *judged, const lcomm_codec_
   if (request->exact) {
     return "exact by exemption or warm-up";
   }
-  if (size_bytes(request) < judged->policy->min_bytes) {
+  if (size_bytes(request, judged->ranks) < judged->policy->min_bytes) {
     return "smaller than the policy's min";
   }
   if (judged->unmatched) {
@@ -167,7 +178,8 @@ static const char *why_left(const lcomm_plan_request *request, const lcomm_polic
   if (topo->nodes < 2 && policy->node.format.codec->id == LCOMM_CODEC_NONE) {
     return "its ranks are on one node, where the policy asks for no codec";
   }
-  if (request->count <= LCOMM_VECTOR_SIZE_MAX && size_bytes(request) < policy->min_bytes) {
+  if (request->count <= LCOMM_VECTOR_SIZE_MAX &&
+      size_bytes(request, topo->size) < policy->min_bytes) {
     return "smaller than the policy's min";
   }
   if (!lcomm_plan_fits_memory(request, topo->size)) {
@@ -189,15 +201,18 @@ static bool loses(const lcomm_judged *judged, const lcomm_codec_choice *choice) 
 /* The same of all codecs, for a call that is chosen. */
 static bool is_lossy(const lcomm_plan_request *request, const lcomm_policy *policy,
                      const lcomm_topo *topo) {
-  lcomm_judged judged = {.request = request, .policy = policy};
+  lcomm_judged judged = {.request = request, .policy = policy, .ranks = topo->size};
   return loses(&judged, &policy->node) || (topo->nodes > 1 && loses(&judged, &policy->net));
 }
 
-/* Why a call that is chosen is exact, with a residual, too, if it may have one. */
-static const char *why_chosen_exact(const lcomm_plan_request *lasting, const lcomm_policy *policy,
+/* Why a call that is chosen is exact, with a residual, too, if it may have one: that matters
+ * to codecs with error feedback alone. */
+static const char *why_chosen_exact(const lcomm_plan_request *request,
+                                    const lcomm_plan_request *lasting, const lcomm_policy *policy,
                                     const lcomm_topo *topo) {
-  lcomm_judged judged = {.request = lasting, .policy = policy};
   const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
+  lcomm_judged judged = {
+      .request = far->error_feedback ? lasting : request, .policy = policy, .ranks = topo->size};
   const char *why = lcomm_judge_why_exact(&judged, far);
   if (why) {
     return why;
@@ -223,6 +238,6 @@ lcomm_choice lcomm_judge_choose(const lcomm_plan_request *request, const lcomm_p
   if (residual && is_lossy(&lasting, policy, topo)) {
     return LCOMM_CHOICE_LASTING;
   }
-  *why = why_chosen_exact(&lasting, policy, topo);
+  *why = why_chosen_exact(request, &lasting, policy, topo);
   return LCOMM_CHOICE_EXACT;
 }

@@ -13,6 +13,7 @@
 typedef struct lcomm_judged {
   const lcomm_plan_request *request;
   const lcomm_policy *policy;
+  int ranks;             /* of the communicator */
   const char *unmatched; /* no rule of match= fits it; NULL: one does, or none is needed */
 } lcomm_judged;
 

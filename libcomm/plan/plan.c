@@ -21,6 +21,7 @@ const char *lcomm_collective_name(lcomm_collective collective) {
       [LCOMM_COLLECTIVE_BARRIER] = "barrier",
       [LCOMM_COLLECTIVE_ALLGATHERV] = "uneven all-gather",
       [LCOMM_COLLECTIVE_ALLTOALL] = "all-to-all",
+      [LCOMM_COLLECTIVE_REDUCE_SCATTERV] = "uneven reduce-scatter",
   };
   return (unsigned)collective < sizeof(names) / sizeof(names[0]) ? names[collective] : "unknown";
 }
@@ -92,9 +93,21 @@ static void size_vector(lcomm_plan *plan, int ranks) {
  * a bucket brings a vector. */
 size_t lcomm_plan_vector_size(const lcomm_plan *plan) {
   bool converts = lcomm_dtype_size(plan->dtype) != plan->element_size;
-  bool own = converts || plan->collective == LCOMM_COLLECTIVE_REDUCE_SCATTER ||
-             plan->collective == LCOMM_COLLECTIVE_BARRIER;
-  return own && !plan->lasting ? plan->vector_count * plan->element_size : 0;
+  bool scatters = lcomm_collective_scatters(plan->collective);
+  bool own = converts || plan->collective == LCOMM_COLLECTIVE_BARRIER;
+  return scatters || (own && !plan->lasting) ? plan->vector_count * plan->element_size : 0;
+}
+
+lcomm_span lcomm_plan_part(const lcomm_plan *plan, int rank) {
+  uint64_t first = 0;
+  if (!plan->part_counts) {
+    bool whole = plan->vector_count == plan->count;
+    return lcomm_span_whole(whole ? 0 : plan->count * (uint64_t)rank, plan->count);
+  }
+  for (int i = 0; i < rank; i++) {
+    first += plan->part_counts[i];
+  }
+  return lcomm_span_whole(first, plan->part_counts[rank]);
 }
 
 size_t lcomm_plan_input_size(const lcomm_plan *plan) {
@@ -107,6 +120,8 @@ static lcomm_status build(lcomm_plan *plan, const lcomm_topo *topo) {
     return lcomm_allreduce_build(&plan->schedule, topo, &plan->shape);
   case LCOMM_COLLECTIVE_REDUCE_SCATTER:
     return lcomm_reduce_scatter_build(&plan->schedule, topo, plan->count);
+  case LCOMM_COLLECTIVE_REDUCE_SCATTERV:
+    return lcomm_reduce_scatterv_build(&plan->schedule, topo, plan->part_counts);
   case LCOMM_COLLECTIVE_ALLGATHER:
     return lcomm_allgather_build(&plan->schedule, topo, plan->count);
   case LCOMM_COLLECTIVE_ALLGATHERV:
@@ -125,10 +140,10 @@ static lcomm_status build(lcomm_plan *plan, const lcomm_topo *topo) {
 
 /* ------------------------------------------------------------ the plan */
 
-/* The parts of an uneven all-gather, which must be `count` together. */
+/* Uneven parts, which must be `count` together. */
 static lcomm_status copy_parts(lcomm_plan *plan, const lcomm_plan_request *request, int ranks) {
   uint64_t left = plan->count;
-  if (plan->collective != LCOMM_COLLECTIVE_ALLGATHERV) {
+  if (!lcomm_collective_has_parts(plan->collective)) {
     return LCOMM_OK;
   }
   plan->part_counts = malloc((size_t)ranks * sizeof(*plan->part_counts));

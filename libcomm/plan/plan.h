@@ -21,10 +21,23 @@ typedef enum lcomm_collective {
   LCOMM_COLLECTIVE_BARRIER,
   LCOMM_COLLECTIVE_ALLGATHERV,
   LCOMM_COLLECTIVE_ALLTOALL,
+  LCOMM_COLLECTIVE_REDUCE_SCATTERV,
   LCOMM_COLLECTIVE_COUNT
 } lcomm_collective;
 
 const char *lcomm_collective_name(lcomm_collective collective);
+
+/* Does every rank receive a part of the sum? */
+static inline bool lcomm_collective_scatters(lcomm_collective collective) {
+  return collective == LCOMM_COLLECTIVE_REDUCE_SCATTER ||
+         collective == LCOMM_COLLECTIVE_REDUCE_SCATTERV;
+}
+
+/* Has a request of it the parts of all ranks? */
+static inline bool lcomm_collective_has_parts(lcomm_collective collective) {
+  return collective == LCOMM_COLLECTIVE_ALLGATHERV ||
+         collective == LCOMM_COLLECTIVE_REDUCE_SCATTERV;
+}
 
 /* Bytes of a vector at most: no process has addresses for more. */
 #define LCOMM_VECTOR_SIZE_MAX (UINT64_C(1) << 47)
@@ -33,13 +46,13 @@ typedef struct lcomm_plan_request {
   lcomm_collective collective;
   /* Elements as the caller counts them: of the whole vector for all-reduce
    * and broadcast, of one rank's segment for reduce-scatter, all-gather and
-   * all-to-all, of all parts together for an uneven all-gather. */
+   * all-to-all, of all parts together for uneven ones. */
   uint64_t count;
   lcomm_dtype dtype;
   lcomm_op op;                 /* of sums; an average is a sum here */
   int root;                    /* of a broadcast */
   bool in_place;               /* all-to-all: the send buffer is the receive buffer */
-  const uint64_t *part_counts; /* uneven all-gather: elements of each rank; copied */
+  const uint64_t *part_counts; /* uneven parts: elements of each rank; copied */
   int place;                   /* of the buffers: 0 the host, else a device's ordinal + 1 */
   bool lasting; /* the data has an identity that lasts (a bucket of tensors, a call with a residual)
                  */
@@ -68,7 +81,7 @@ typedef struct lcomm_plan {
                             buffer, those behind are the receive buffer; else 0 */
   bool in_place;         /* as requested; ranks may differ in it */
   int place;             /* likewise */
-  uint64_t *part_counts; /* uneven all-gather, else NULL */
+  uint64_t *part_counts; /* of uneven parts, else NULL */
   bool lasting;          /* as requested */
   bool moves;            /* bytes are moved, not summed; always plain */
   lcomm_codec_choice stages[LCOMM_STAGE_COUNT];
@@ -114,6 +127,10 @@ size_t lcomm_plan_input_size(const lcomm_plan *plan);
 
 /* The operation of a plan: SUM for an average, too, else the operation itself. */
 lcomm_op lcomm_plan_op(lcomm_op op);
+
+/* The part of the vector that a rank gives to an all-gather, or receives of a sum: all of it
+ * for an all-reduce. */
+lcomm_span lcomm_plan_part(const lcomm_plan *plan, int rank);
 
 /* What the vector of a sum of `dtype` is made of: float32 for the 16-bit types,
  * whose arithmetic is done in float32, else the type itself. */

@@ -22,7 +22,7 @@ bool lcomm_plan_fits(const lcomm_plan *plan, const lcomm_plan_request *request) 
 /* What is hashed of a request; without padding. An average is a sum: whether a plan
  * serves both is for lcomm_plan_fits to say. */
 typedef struct key_fields {
-  uint64_t count, parts; /* parts: a hash of the counts of an uneven all-gather */
+  uint64_t count, parts; /* parts: a hash of uneven counts */
   uint32_t collective, dtype, op, root, place, flags;
 } key_fields;
 

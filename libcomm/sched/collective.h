@@ -35,6 +35,11 @@ lcomm_status lcomm_allreduce_build(lcomm_schedule *schedule, const lcomm_topo *t
 lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_topo *topo,
                                         uint64_t count);
 
+/* The same with segments of part_counts[r] elements, one after the other. The schedule has
+ * as many elements as all of them together. */
+lcomm_status lcomm_reduce_scatterv_build(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                         const uint64_t *part_counts);
+
 /* Segment r of `count` elements goes from rank r to everyone, once over each
  * link between nodes, then inside the nodes. */
 lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo,

@@ -17,6 +17,50 @@ static int speaker(const lcomm_topo *topo, int node, int rank) {
   return lcomm_topo_rank(topo, node, topo->local[rank] % topo->node_size[node]);
 }
 
+/* ----------------------------------------------------------------- parts */
+
+/* Part r of the vector is rank r's: elements begins[r] up to begins[r + 1]. */
+static lcomm_span part_of(const uint64_t *begins, int rank) {
+  return lcomm_span_whole(begins[rank], begins[rank + 1] - begins[rank]);
+}
+
+typedef lcomm_status build_function(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                    const uint64_t *begins);
+
+/* ARGUMENT unless the parts fill the vector. */
+static lcomm_status build_of_parts(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                   const uint64_t *part_counts, build_function *build) {
+  uint64_t *begins = malloc(((size_t)topo->size + 1) * sizeof(*begins));
+  if (!begins) {
+    return schedule->status = LCOMM_ERR_MEMORY;
+  }
+  begins[0] = 0;
+  bool fits = true;
+  for (int rank = 0; rank < topo->size; rank++) {
+    fits = fits && part_counts[rank] <= schedule->count - begins[rank];
+    begins[rank + 1] = fits ? begins[rank] + part_counts[rank] : begins[rank];
+  }
+  lcomm_status status = fits && begins[topo->size] == schedule->count
+                            ? build(schedule, topo, begins)
+                            : LCOMM_ERR_ARGUMENT;
+  free(begins);
+  return status;
+}
+
+static lcomm_status build_of_equal_parts(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                         uint64_t count, build_function *build) {
+  uint64_t *part_counts = malloc((size_t)topo->size * sizeof(*part_counts));
+  if (!part_counts) {
+    return schedule->status = LCOMM_ERR_MEMORY;
+  }
+  for (int rank = 0; rank < topo->size; rank++) {
+    part_counts[rank] = count;
+  }
+  lcomm_status status = build_of_parts(schedule, topo, part_counts, build);
+  free(part_counts);
+  return status;
+}
+
 /* ------------------------------------------------------- reduce-scatter */
 
 /* The other nodes' sums of my segment arrive from their speakers; sources has
@@ -35,8 +79,11 @@ static void sum_over_nodes(lcomm_schedule *schedule, const lcomm_topo *topo, lco
 
 /* My node's sum of the segment of `owner`, on the rank that speaks for it. */
 static void sum_in_node(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_group node,
-                        uint64_t count, int owner, uint32_t *sources) {
-  lcomm_span span = lcomm_span_whole((uint64_t)owner * count, count);
+                        const uint64_t *begins, int owner, uint32_t *sources) {
+  lcomm_span span = part_of(begins, owner);
+  if (span.count == 0) {
+    return;
+  }
   int collector = speaker(topo, topo->node[schedule->rank], owner);
   bool mine =
       node.size == 1 || lcomm_collect_build(schedule, node, span, topo->local[collector], sources);
@@ -59,36 +106,43 @@ static void sum_in_node(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_
  * first, of the own one last. The order is the same on all ranks of a node,
  * which numbers the messages alike. */
 static void sum_for_collector(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_group node,
-                              uint64_t count, int collector, uint32_t *sources) {
+                              const uint64_t *begins, int collector, uint32_t *sources) {
   int home = topo->node[schedule->rank];
   for (int i = 1; i <= topo->nodes; i++) {
     int other = (home + i) % topo->nodes;
     for (int local = collector; local < topo->node_size[other]; local += node.size) {
-      sum_in_node(schedule, topo, node, count, lcomm_topo_rank(topo, other, local), sources);
+      sum_in_node(schedule, topo, node, begins, lcomm_topo_rank(topo, other, local), sources);
     }
   }
 }
 
-lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_topo *topo,
-                                        uint64_t count) {
+static lcomm_status build_reduce_scatter(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                         const uint64_t *begins) {
   int me = schedule->rank;
   lcomm_group node = lcomm_topo_node_group(topo, topo->node[me], me);
-  if (count == 0) {
-    return schedule->status;
-  }
   int room = topo->nodes > node.size ? topo->nodes : node.size;
   uint32_t *sources = malloc((size_t)room * sizeof(*sources));
   if (!sources) {
     return schedule->status = LCOMM_ERR_MEMORY;
   }
   for (int i = 1; i <= node.size; i++) {
-    sum_for_collector(schedule, topo, node, count, (node.me + i) % node.size, sources);
+    sum_for_collector(schedule, topo, node, begins, (node.me + i) % node.size, sources);
   }
-  if (topo->nodes > 1) {
-    sum_over_nodes(schedule, topo, lcomm_span_whole((uint64_t)me * count, count), sources);
+  if (topo->nodes > 1 && part_of(begins, me).count > 0) {
+    sum_over_nodes(schedule, topo, part_of(begins, me), sources);
   }
   free(sources);
   return schedule->status;
+}
+
+lcomm_status lcomm_reduce_scatterv_build(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                         const uint64_t *part_counts) {
+  return build_of_parts(schedule, topo, part_counts, build_reduce_scatter);
+}
+
+lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                        uint64_t count) {
+  return build_of_equal_parts(schedule, topo, count, build_reduce_scatter);
 }
 
 /* ------------------------------------------------------------ all-gather */
@@ -97,11 +151,6 @@ static void send_to_node(lcomm_schedule *schedule, lcomm_group node, uint32_t sl
   for (int i = 1; i < node.size; i++) {
     lcomm_schedule_send(schedule, slot, node.ranks[(node.me + i) % node.size]);
   }
-}
-
-/* Part r of the vector is rank r's: elements begins[r] up to begins[r + 1]. */
-static lcomm_span part_of(const uint64_t *begins, int rank) {
-  return lcomm_span_whole(begins[rank], begins[rank + 1] - begins[rank]);
 }
 
 static uint32_t receive_part(lcomm_schedule *schedule, lcomm_span part, int from) {
@@ -164,35 +213,12 @@ static lcomm_status build_allgather(lcomm_schedule *schedule, const lcomm_topo *
 
 lcomm_status lcomm_allgatherv_build(lcomm_schedule *schedule, const lcomm_topo *topo,
                                     const uint64_t *part_counts) {
-  uint64_t *begins = malloc(((size_t)topo->size + 1) * sizeof(*begins));
-  if (!begins) {
-    return schedule->status = LCOMM_ERR_MEMORY;
-  }
-  begins[0] = 0;
-  bool fits = true;
-  for (int rank = 0; rank < topo->size; rank++) {
-    fits = fits && part_counts[rank] <= schedule->count - begins[rank];
-    begins[rank + 1] = fits ? begins[rank] + part_counts[rank] : begins[rank];
-  }
-  lcomm_status status = fits && begins[topo->size] == schedule->count
-                            ? build_allgather(schedule, topo, begins)
-                            : LCOMM_ERR_ARGUMENT;
-  free(begins);
-  return status;
+  return build_of_parts(schedule, topo, part_counts, build_allgather);
 }
 
 lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo,
                                    uint64_t count) {
-  uint64_t *part_counts = malloc((size_t)topo->size * sizeof(*part_counts));
-  if (!part_counts) {
-    return schedule->status = LCOMM_ERR_MEMORY;
-  }
-  for (int rank = 0; rank < topo->size; rank++) {
-    part_counts[rank] = count;
-  }
-  lcomm_status status = lcomm_allgatherv_build(schedule, topo, part_counts);
-  free(part_counts);
-  return status;
+  return build_of_equal_parts(schedule, topo, count, build_allgather);
 }
 
 /* ------------------------------------------------------------- broadcast */

@@ -98,6 +98,9 @@ static void missing_buffers_are_refused(void) {
   REFUSED("NULL", lcomm_alltoall(comm, NULL, NULL, 1, LCOMM_FLOAT16));
   REFUSED("NULL", lcomm_broadcast(comm, NULL, 1, LCOMM_FLOAT16, 0));
   REFUSED("counts", lcomm_allgatherv(comm, left, right, NULL, LCOMM_FLOAT32));
+  REFUSED("counts", lcomm_reduce_scatterv(comm, left, right, NULL, LCOMM_FLOAT32, LCOMM_SUM));
+  REFUSED("NULL", lcomm_reduce_scatterv(comm, NULL, right, parts, LCOMM_FLOAT32, LCOMM_SUM));
+  REFUSED("NULL", lcomm_reduce_scatterv(comm, left, NULL, parts, LCOMM_FLOAT32, LCOMM_SUM));
   REFUSED("NULL", lcomm_allgatherv(comm, NULL, right, parts, LCOMM_FLOAT32));
   REFUSED("NULL", lcomm_allgatherv(comm, left, NULL, parts, LCOMM_FLOAT32));
   memset(parts, 0, sizeof(parts));

@@ -22,7 +22,7 @@ enum {
 };
 
 static union {
-  double widest[ROOM];
+  double widest[ROOM + 1];
   uint8_t bytes[1];
 } send, receive, wanted, before;
 
@@ -124,6 +124,104 @@ static void reduce_scatter_is_exact_for_every_type_and_operation(void) {
   }
 }
 
+/* Uneven parts: none of most ranks, growing ones, all of one rank. */
+static uint64_t part_of(int shape, int rank, uint64_t count) {
+  uint64_t parts[] = {rank % 3 == 1 ? count : 0, count * (uint64_t)(rank + 1) / (uint64_t)mpi_size,
+                      rank == 0 ? count * (uint64_t)mpi_size : 0};
+  return parts[shape];
+}
+
+static void check_uneven(lcomm_comm *comm, lcomm_dtype dtype, lcomm_op op, uint64_t count,
+                         int shape, int layout) {
+  uint64_t parts[RANKS_MAX], all = 0, first = 0;
+  const char *what = describe(dtype, op, count, layout);
+  for (int rank = 0; rank < mpi_size; rank++) {
+    parts[rank] = part_of(shape, rank, count);
+    first = rank == mpi_rank ? all : first;
+    all += parts[rank];
+  }
+  size_t element = lcomm_dtype_size(dtype), size = parts[mpi_rank] * element;
+  model_fill(dtype, &send, mpi_rank, 0, all);
+  memcpy(&before, &send, all * element);
+  model_expect(dtype, op, &wanted, first, parts[mpi_rank]);
+  memset(&receive, 0x5a, size + 1);
+  require(lcomm_reduce_scatterv(comm, &send, size > 0 ? &receive : NULL, parts, dtype, op) ==
+              LCOMM_OK,
+          "%s: %s", what, lcomm_last_error(comm));
+  require(memcmp(&receive, &wanted, size) == 0, "uneven %s, shape %d is wrong", what, shape);
+  require(receive.bytes[size] == 0x5a, "uneven %s wrote behind its part", what);
+  require(memcmp(&send, &before, all * element) == 0, "%s: the send buffer changed", what);
+  for (int in_place = 0; in_place < 2; in_place++) { /* at the part, and as MPI has it */
+    size_t at = in_place == 0 ? first * element : 0;
+    memcpy(&send, &before, all * element);
+    lcomm_request request;
+    lcomm_status status =
+        lcomm_ireduce_scatterv(comm, &send, send.bytes + at, parts, dtype, op, &request);
+    status = status == LCOMM_OK ? lcomm_wait(comm, &request) : status;
+    require(status == LCOMM_OK, "%s: %s", what, lcomm_last_error(comm));
+    require(memcmp(send.bytes + at, &wanted, size) == 0, "uneven %s in place is wrong", what);
+  }
+}
+
+static void uneven_reduce_scatters_are_exact_for_every_type_and_operation(void) {
+  static const char *const policies[] = {"net=none", "net=topk:0.01 min=1 check=xxhash"};
+  for (int i = 0; i < 2 * MODEL_LAYOUTS; i++) {
+    lcomm_comm *comm = model_comm(policies[i % 2], i / 2);
+    for (int k = 0; comm && k < MODEL_TYPES * MODEL_OPS * SEGMENTS; k += 1 + 4 * (i % 2)) {
+      check_uneven(comm, model_types[k / SEGMENTS % MODEL_TYPES],
+                   (lcomm_op)(k / SEGMENTS / MODEL_TYPES), segments[k % SEGMENTS], k / SEGMENTS % 3,
+                   i / 2);
+    }
+    require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+  }
+}
+
+/* As long parts as those of an even one give its bits; uneven ones are within the bound. */
+static void uneven_reduce_scatters_are_compressed_like_even_ones(void) {
+  static float data[ROOM], even[SEGMENT_MAX], uneven[SEGMENT_MAX];
+  uint64_t parts[RANKS_MAX], first = 0, whole = SEGMENT_MAX * (uint64_t)mpi_size;
+  for (int layout = 0; layout < MODEL_LAYOUTS; layout++) {
+    lcomm_comm *comm = model_comm("net=int8 min=8K", layout);
+    if (!comm) {
+      continue;
+    }
+    for (int i = 0; i < mpi_size; i++) {
+      parts[i] = SEGMENT_MAX;
+    }
+    fill_gradient(data, whole, (uint64_t)mpi_rank + 1);
+    require(
+        lcomm_reduce_scatter(comm, data, even, SEGMENT_MAX, LCOMM_FLOAT32, LCOMM_AVG) == LCOMM_OK &&
+            lcomm_reduce_scatterv(comm, data, uneven, parts, LCOMM_FLOAT32, LCOMM_AVG) == LCOMM_OK,
+        "%s", lcomm_last_error(comm));
+    require(memcmp(even, uneven, sizeof(even)) == 0, "layout %d: other bits", layout);
+    first = 0;
+    for (int i = 0; i < mpi_size; i++) { /* their mean is SEGMENT_MAX */
+      parts[i] = i < mpi_size / 2 ? 0 : whole / (uint64_t)(mpi_size - mpi_size / 2);
+      first += i < mpi_rank ? parts[i] : 0;
+    }
+    parts[mpi_size - 1] += whole % (uint64_t)(mpi_size - mpi_size / 2);
+    static float exact[ROOM], got[ROOM];
+    lcomm_stats stats;
+    lcomm_stats_reset(comm);
+    require(lcomm_reduce_scatterv(comm, data, got, parts, LCOMM_FLOAT32, LCOMM_SUM) == LCOMM_OK,
+            "%s", lcomm_last_error(comm));
+    lcomm_stats_get(comm, &stats);
+    require(stats.sent_bytes[LCOMM_LINK_NET] <= stats.exact_bytes[LCOMM_LINK_NET] / 3,
+            "layout %d: sent %llu bytes for %llu", layout,
+            (unsigned long long)stats.sent_bytes[LCOMM_LINK_NET],
+            (unsigned long long)stats.exact_bytes[LCOMM_LINK_NET]);
+    MPI_Allreduce(data, exact, (int)whole, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    double miss = 0, norm = 1e-300;
+    for (uint64_t i = 0; i < parts[mpi_rank]; i++) {
+      double error = (double)got[i] - (double)exact[first + i];
+      miss += error * error;
+      norm += (double)exact[first + i] * (double)exact[first + i];
+    }
+    require(miss <= 1e-3 * norm, "layout %d: error %g", layout, miss / norm);
+    require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+  }
+}
+
 /* ----------------------------------------------------------- special values */
 
 static void integers_wrap_around_and_divide_towards_zero(void) {
@@ -201,6 +299,10 @@ int main(int argc, char **argv) {
       {"some_sums_are_never_compressed", some_sums_are_never_compressed},
       {"reduce_scatter_is_exact_for_every_type_and_operation",
        reduce_scatter_is_exact_for_every_type_and_operation},
+      {"uneven_reduce_scatters_are_exact_for_every_type_and_operation",
+       uneven_reduce_scatters_are_exact_for_every_type_and_operation},
+      {"uneven_reduce_scatters_are_compressed_like_even_ones",
+       uneven_reduce_scatters_are_compressed_like_even_ones},
       {"integers_wrap_around_and_divide_towards_zero",
        integers_wrap_around_and_divide_towards_zero},
       {"a_nan_wins_and_zeros_are_ordered", a_nan_wins_and_zeros_are_ordered},

@@ -32,8 +32,14 @@ static void check_exchanged(const sim_world *world, int rank, uint64_t count, ch
   }
 }
 
-static void check_reduced(const sim_world *world, int rank, uint64_t count) {
-  for (uint64_t i = (uint64_t)rank * count; i < (uint64_t)(rank + 1) * count; i++) {
+static void check_reduced(const sim_world *world, int rank, const collective *what) {
+  bool uneven = what->kind == REDUCE_SCATTERV;
+  uint64_t first = uneven ? 0 : (uint64_t)rank * what->count;
+  for (int i = 0; uneven && i < rank; i++) {
+    first += what->part_counts[i];
+  }
+  uint64_t end = first + (uneven ? what->part_counts[rank] : what->count);
+  for (uint64_t i = first; i < end; i++) {
     double sum = 0;
     for (int from = 0; from < world->size; from++) {
       sum += sim_label(from, i);
@@ -59,7 +65,7 @@ static void check_rank(const sim_world *world, int rank, const collective *what)
     }
     break;
   default:
-    check_reduced(world, rank, what->count);
+    check_reduced(world, rank, what);
     break;
   }
 }
@@ -101,7 +107,7 @@ static void run_one(const world_shape *shape, const collective *what, sim_option
 /* Sums also through lossy stages: their grids keep whole numbers as they are. */
 static void run(const world_shape *shape, collective what) {
   for (unsigned variant = 0; variant < 8; variant++) {
-    if (what.kind == REDUCE_SCATTER) {
+    if (what.kind == REDUCE_SCATTER || what.kind == REDUCE_SCATTERV) {
       run_one(shape, &what, options_of(variant));
     } else if (!(variant & 2)) {
       run_one(shape, &what, exact_options_of(variant));
@@ -139,18 +145,27 @@ static void segments_arrive_everywhere(void **state) {
   run_one(&largest, &(collective){ALLGATHER, .count = 1}, exact_options_of(1));
 }
 
-static void uneven_parts_arrive_everywhere(void **state) {
-  (void)state;
+static void run_uneven(collective_kind kind) {
   uint64_t growing[MOST_RANKS], gaps[MOST_RANKS], last[MOST_RANKS] = {0}, none[MOST_RANKS] = {0};
   for (int i = 0; i < MOST_RANKS; i++) {
     growing[i] = (uint64_t)i;
     gaps[i] = i % 3 == 1 ? 5 : 0;
   }
   last[0] = 7;
-  run_on_all_worlds((collective){ALLGATHERV, .part_counts = growing});
-  run_on_all_worlds((collective){ALLGATHERV, .part_counts = gaps});
-  run_on_all_worlds((collective){ALLGATHERV, .part_counts = last});
-  run_on_all_worlds((collective){ALLGATHERV, .part_counts = none});
+  run_on_all_worlds((collective){kind, .part_counts = growing});
+  run_on_all_worlds((collective){kind, .part_counts = gaps});
+  run_on_all_worlds((collective){kind, .part_counts = last});
+  run_on_all_worlds((collective){kind, .part_counts = none});
+}
+
+static void uneven_parts_arrive_everywhere(void **state) {
+  (void)state;
+  run_uneven(ALLGATHERV);
+}
+
+static void uneven_parts_are_summed_on_their_ranks(void **state) {
+  (void)state;
+  run_uneven(REDUCE_SCATTERV);
 }
 
 static void all_to_all_turns_the_matrix(void **state) {
@@ -187,6 +202,8 @@ static void parts_that_do_not_fill_the_vector_are_refused(void **state) {
   assert_int_equal(lcomm_allgatherv_build(schedule, &world.topo, few), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_allgatherv_build(schedule, &world.topo, many), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_allgatherv_build(schedule, &world.topo, wrapped), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_reduce_scatterv_build(schedule, &world.topo, few), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_reduce_scatterv_build(schedule, &world.topo, many), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 3), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_alltoall_build(schedule, &world.topo, 1), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_alltoall_build(schedule, &world.topo, UINT64_MAX / 3), LCOMM_ERR_ARGUMENT);
@@ -198,6 +215,7 @@ int main(void) {
       cmocka_unit_test(segments_are_summed_on_their_ranks),
       cmocka_unit_test(segments_arrive_everywhere),
       cmocka_unit_test(uneven_parts_arrive_everywhere),
+      cmocka_unit_test(uneven_parts_are_summed_on_their_ranks),
       cmocka_unit_test(all_to_all_turns_the_matrix),
       cmocka_unit_test(every_root_reaches_everyone),
       cmocka_unit_test(parts_that_do_not_fill_the_vector_are_refused),

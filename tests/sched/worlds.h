@@ -36,6 +36,7 @@ enum { UNEVEN_WORLDS = sizeof(uneven_worlds) / sizeof(uneven_worlds[0]) };
 typedef enum collective_kind {
   ALLREDUCE,
   REDUCE_SCATTER,
+  REDUCE_SCATTERV,
   ALLGATHER,
   ALLGATHERV,
   ALLTOALL,
@@ -47,7 +48,7 @@ typedef struct collective {
   collective_kind kind;
   uint64_t count;              /* of a whole vector, or of each segment */
   int root;                    /* of a broadcast */
-  const uint64_t *part_counts; /* of an uneven all-gather */
+  const uint64_t *part_counts; /* of uneven parts */
   lcomm_allreduce_shape shape; /* of an all-reduce */
 } collective;
 
@@ -63,6 +64,7 @@ static inline uint64_t vector_count(const collective *what, int size) {
   case ALLTOALL:
     return what->count * (uint64_t)size * 2;
   case ALLGATHERV:
+  case REDUCE_SCATTERV:
     for (int rank = 0; rank < size; rank++) {
       sum += what->part_counts[rank];
     }
@@ -80,6 +82,8 @@ static inline lcomm_status build_schedule(lcomm_schedule *schedule, const lcomm_
     return lcomm_allreduce_build(schedule, topo, &what->shape);
   case REDUCE_SCATTER:
     return lcomm_reduce_scatter_build(schedule, topo, what->count);
+  case REDUCE_SCATTERV:
+    return lcomm_reduce_scatterv_build(schedule, topo, what->part_counts);
   case ALLGATHER:
     return lcomm_allgather_build(schedule, topo, what->count);
   case ALLGATHERV:

@@ -25,45 +25,63 @@ LCOMM_DOOR_API int MPI_Allreduce(const void *sendbuf, void *recvbuf, int count, 
   return lcomm_door_make(&call);
 }
 
-/* In place the result of every rank belongs to the beginning of the buffer, where
- * others' input lies: MPI has the memory for that. */
 LCOMM_DOOR_API int MPI_Reduce_scatter_block(const void *sendbuf, void *recvbuf, int recvcount,
                                             MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   lcomm_door_call call = {.kind = LCOMM_CALL_REDUCE_SCATTER, .count = (uint64_t)recvcount};
-  if (lcomm_door_is_shut() || recvcount <= 0 || sendbuf == MPI_IN_PLACE ||
-      !lcomm_door_buffers_differ(sendbuf, recvbuf) || !lcomm_door_take(comm, type, op, &call)) {
+  if (lcomm_door_is_shut() || recvcount <= 0 || !lcomm_door_buffers_differ(sendbuf, recvbuf) ||
+      !lcomm_door_take(comm, type, op, &call)) {
     return PMPI_Reduce_scatter_block(sendbuf, recvbuf, recvcount, type, op, comm);
   }
-  call.send = sendbuf;
+  call.send = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
   call.receive = recvbuf;
   return lcomm_door_make(&call);
 }
 
-bool lcomm_door_even(const int counts[], MPI_Comm comm) {
+/* The number of ranks of a communicator that may have parts; 0 if it has none. */
+static int ranks_of(MPI_Comm comm) {
   int size = 0, inter = 0;
-  if (comm == MPI_COMM_NULL || !counts || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS ||
-      inter || PMPI_Comm_size(comm, &size) != MPI_SUCCESS) {
-    return false;
+  if (comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter ||
+      PMPI_Comm_size(comm, &size) != MPI_SUCCESS) {
+    return 0;
   }
-  for (int i = 1; i < size; i++) {
-    if (counts[i] != counts[0]) {
+  return size;
+}
+
+bool lcomm_door_parts(const int counts[], MPI_Comm comm, uint64_t *mean, bool *even) {
+  int size = counts ? ranks_of(comm) : 0;
+  uint64_t sum = 0;
+  *even = true;
+  for (int i = 0; i < size; i++) {
+    if (counts[i] < 0) {
       return false;
     }
+    *even &= counts[i] == counts[0];
+    sum += (uint64_t)counts[i];
   }
-  return counts[0] > 0;
+  *mean = size > 0 ? (sum + (uint64_t)size - 1) / (uint64_t)size : 0;
+  return *mean > 0;
+}
+
+/* A rank whose part is empty may give any receive buffer. The communicator has parts. */
+static bool are_sound(const void *send, const void *receive, const int counts[], MPI_Comm comm) {
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  return lcomm_door_buffers_differ(send, receive) || (send && counts[rank] == 0);
 }
 
 LCOMM_DOOR_API int MPI_Reduce_scatter(const void *sendbuf, void *recvbuf, const int recvcounts[],
                                       MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   lcomm_door_call call = {.kind = LCOMM_CALL_REDUCE_SCATTER};
-  if (!lcomm_door_is_shut() && sendbuf != MPI_IN_PLACE &&
-      lcomm_door_buffers_differ(sendbuf, recvbuf) && lcomm_door_even(recvcounts, comm)) {
-    call.count = (uint64_t)recvcounts[0];
-  }
-  if (call.count == 0 || !lcomm_door_take(comm, type, op, &call)) {
+  bool even = false;
+  if (lcomm_door_is_shut() || !lcomm_door_parts(recvcounts, comm, &call.count, &even) ||
+      !are_sound(sendbuf, recvbuf, recvcounts, comm) || !lcomm_door_take(comm, type, op, &call)) {
     return PMPI_Reduce_scatter(sendbuf, recvbuf, recvcounts, type, op, comm);
   }
-  call.send = sendbuf;
+  for (int i = 0; i < call.at->size && !even; i++) {
+    call.at->parts[i] = (uint64_t)recvcounts[i];
+  }
+  call.part_counts = even ? NULL : call.at->parts;
+  call.send = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
   call.receive = recvbuf;
   return lcomm_door_make(&call);
 }

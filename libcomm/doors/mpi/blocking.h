@@ -10,8 +10,9 @@ static inline bool lcomm_door_buffers_differ(const void *send, const void *recei
   return receive != MPI_IN_PLACE && send != receive;
 }
 
-/* Are the counts of all ranks of an intra-communicator the same, and above 0? MPI requires the
- * array to be equal on all ranks. */
-bool lcomm_door_even(const int counts[], MPI_Comm comm);
+/* The parts of a reduce-scatter on an intra-communicator, whose array MPI requires to be equal on
+ * all ranks: their mean, rounded up, and whether all are of one length. False where MPI shall say
+ * what is wrong, and where there is nothing to do. */
+bool lcomm_door_parts(const int counts[], MPI_Comm comm, uint64_t *mean, bool *even);
 
 #endif

@@ -199,6 +199,10 @@ static lcomm_status begin_sum(const lcomm_door_call *call, lcomm_request *reques
   if (call->feedback == LCOMM_DOOR_FLUSHES) {
     return lcomm_iallreduce_flush(call->residual, call->send, call->receive, request);
   }
+  if (call->kind == LCOMM_CALL_REDUCE_SCATTER && call->part_counts) {
+    return lcomm_ireduce_scatterv(made, call->send, call->receive, call->part_counts, call->dtype,
+                                  call->op, request);
+  }
   if (call->kind == LCOMM_CALL_REDUCE_SCATTER) {
     return lcomm_ireduce_scatter(made, call->send, call->receive, call->count, call->dtype,
                                  call->op, request);

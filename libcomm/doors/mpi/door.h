@@ -61,7 +61,7 @@ typedef struct lcomm_door_comm {
   lcomm_comm *made; /* libcomm's over the same ranks */
   lcomm_policy_facts facts;
   int rank, size;
-  uint64_t *parts;                /* size of them, for the counts of an uneven all-gather */
+  uint64_t *parts;                /* size of them, for the counts of uneven parts */
   bool off;                       /* switched off while the program runs, on all ranks */
   bool failed;                    /* its failure was told */
   pthread_mutex_t lock;           /* held by who is inside libcomm with `made` */
@@ -88,7 +88,7 @@ typedef struct lcomm_door_call {
   const void *send; /* the receive buffer (or its part) where the program gave MPI_IN_PLACE */
   void *receive;
   uint64_t count;              /* as the libcomm call of this kind counts */
-  const uint64_t *part_counts; /* of an uneven all-gather, else NULL */
+  const uint64_t *part_counts; /* of uneven parts, else NULL */
   int root;                    /* LCOMM_CALL_BROADCAST, else 0 */
   lcomm_dtype dtype;
   lcomm_op op;

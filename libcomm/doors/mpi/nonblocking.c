@@ -28,28 +28,25 @@ LCOMM_DOOR_API int MPI_Iallreduce(const void *sendbuf, void *recvbuf, int count,
   return enqueue(&call, sendbuf, recvbuf, request);
 }
 
-/* In place the result of every rank belongs to the beginning of the buffer, where
- * others' input lies: MPI has the memory for that. */
 LCOMM_DOOR_API int MPI_Ireduce_scatter_block(const void *sendbuf, void *recvbuf, int recvcount,
                                              MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                                              MPI_Request *request) {
   lcomm_door_call call = {.kind = LCOMM_CALL_REDUCE_SCATTER, .count = (uint64_t)recvcount};
-  if (lcomm_door_is_shut() || sendbuf == MPI_IN_PLACE ||
-      !is_sound(sendbuf, recvbuf, recvcount, request) ||
+  if (lcomm_door_is_shut() || !is_sound(sendbuf, recvbuf, recvcount, request) ||
       !lcomm_door_take_nonblocking(comm, type, op, &call)) {
     return PMPI_Ireduce_scatter_block(sendbuf, recvbuf, recvcount, type, op, comm, request);
   }
   return enqueue(&call, sendbuf, recvbuf, request);
 }
 
+/* The thread that makes the call would need the counts later, so uneven parts are MPI's. */
 LCOMM_DOOR_API int MPI_Ireduce_scatter(const void *sendbuf, void *recvbuf, const int recvcounts[],
                                        MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                                        MPI_Request *request) {
   lcomm_door_call call = {.kind = LCOMM_CALL_REDUCE_SCATTER};
-  if (!lcomm_door_is_shut() && sendbuf != MPI_IN_PLACE && lcomm_door_even(recvcounts, comm)) {
-    call.count = (uint64_t)recvcounts[0];
-  }
-  if (call.count == 0 || !is_sound(sendbuf, recvbuf, recvcounts[0], request) ||
+  bool even = false;
+  if (lcomm_door_is_shut() || !lcomm_door_parts(recvcounts, comm, &call.count, &even) || !even ||
+      !is_sound(sendbuf, recvbuf, recvcounts[0], request) ||
       !lcomm_door_take_nonblocking(comm, type, op, &call)) {
     return PMPI_Ireduce_scatter(sendbuf, recvbuf, recvcounts, type, op, comm, request);
   }
