@@ -8,6 +8,7 @@
 
 #include "libcomm/collective.h"
 #include "libcomm/copy.h"
+#include "libcomm/residual.h"
 
 /* ---------------------------------------------------------------- bringing in */
 
@@ -95,9 +96,16 @@ static void look_through(lcomm_operation *operation, const void *result, uint64_
   }
 }
 
+static void finish_residual(lcomm_operation *operation, void *result) {
+  if (operation->residual) {
+    lcomm_residual_results(operation->residual, operation->run, result);
+  }
+}
+
 static void end_allreduce(lcomm_operation *operation) {
   const lcomm_run *run = operation->run;
   if (operation->status == LCOMM_OK) {
+    finish_residual(operation, run->vector);
     look_through(operation, run->vector, run->plan->count);
     bring_out(run, operation->op, run->vector, run->plan->count, operation->receive);
   }
@@ -109,7 +117,8 @@ static void end_reduce_scatter(lcomm_operation *operation) {
   if (operation->status != LCOMM_OK || part.count == 0) {
     return;
   }
-  const uint8_t *mine = run->own_vector + part.first * run->plan->element_size;
+  uint8_t *mine = run->own_vector + part.first * run->plan->element_size;
+  finish_residual(operation, mine);
   look_through(operation, mine, part.count);
   bring_out(run, operation->op, mine, part.count, operation->receive);
 }

@@ -38,6 +38,7 @@ struct lcomm_run {
   double factor;                  /* applied when a sum over all ranks is complete */
   lcomm_feedback_state *feedback; /* of bucket or residual, NULL without error feedback */
   uint32_t sequence;              /* number of the operation */
+  uint32_t seed_shift;            /* added to it where it seeds stochastic rounding */
   const char *name;               /* of the data, for traces, or NULL */
 
   /* What ranks compare in every message: the terms. */

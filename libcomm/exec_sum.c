@@ -22,6 +22,44 @@ static void reduce_sparse(lcomm_run *run, const lcomm_step *step, float factor) 
   }
 }
 
+/* Is it a sum of what top-k has selected? */
+static bool is_sparse(const lcomm_run *run, const lcomm_step *step) {
+  const uint32_t *sources = run->plan->schedule.sources + step->sources;
+  uint32_t other = sources[0] == LCOMM_SOURCE_SELF && step->slot_count > 1 ? 1 : 0;
+  return sources[other] != LCOMM_SOURCE_SELF && lcomm_run_is_sparse(run, sources[other]);
+}
+
+/* Selections onto the rank's own part, which is whole. */
+static void add_sparse(lcomm_run *run, const lcomm_step *step, float factor) {
+  const lcomm_kernels *kernels = run->comm->kernels;
+  const uint32_t *sources = run->plan->schedule.sources + step->sources;
+  float *destination = lcomm_run_floats(run, step->span.first);
+  kernels->f32_scale(destination, factor, destination, step->span.count);
+  for (uint32_t i = 0; i < step->slot_count; i++) {
+    if (sources[i] != LCOMM_SOURCE_SELF) {
+      lcomm_topk_add(lcomm_run_format(run, sources[i]), run->slots[sources[i]].payload,
+                     step->span.parts, step->span.part, factor, destination);
+    }
+  }
+}
+
+/* My own part joins unquantised. Its momentum is not masked: it is that of a sum that travels
+ * exactly. */
+static void join(lcomm_run *run, const lcomm_step *step) {
+  const lcomm_kernels *kernels = run->comm->kernels;
+  float *residual = lcomm_run_residual(run, step), *momentum = lcomm_run_momentum(run, step);
+  float *values = lcomm_run_floats(run, step->span.first);
+  if (step->feedback != LCOMM_FEEDBACK_KEEP) {
+    return;
+  }
+  if (momentum) {
+    kernels->f32_momentum(run->feedback->momentum_factor, momentum, values, step->span.count);
+  }
+  if (residual) {
+    lcomm_residual_fold(kernels, values, residual, step->span.count);
+  }
+}
+
 const lcomm_step *lcomm_exec_encode_after(const lcomm_run *run, const lcomm_step *sum) {
   const lcomm_schedule *schedule = &run->plan->schedule;
   if (sum->next_count == 0) {
@@ -101,14 +139,14 @@ lcomm_status lcomm_exec_reduce(lcomm_run *run, const lcomm_step *step) {
   }
   float factor = step->summed ? (float)run->factor : 1.0f;
   const uint32_t *sources = run->plan->schedule.sources + step->sources;
-  if (sources[0] != LCOMM_SOURCE_SELF && lcomm_run_is_sparse(run, sources[0])) {
-    reduce_sparse(run, step, factor);
-    return LCOMM_OK;
+  bool sparse = is_sparse(run, step), has_self = false;
+  for (uint32_t i = 0; i < step->slot_count; i++) {
+    has_self |= sources[i] == LCOMM_SOURCE_SELF;
   }
-  float *residual = lcomm_run_residual(run, step);
-  if (residual && step->feedback == LCOMM_FEEDBACK_KEEP) {
-    lcomm_residual_fold(run->comm->kernels, lcomm_run_floats(run, step->span.first), residual,
-                        step->span.count);
+  join(run, step);
+  if (sparse) {
+    (has_self ? add_sparse : reduce_sparse)(run, step, factor);
+    return LCOMM_OK;
   }
   sum_coded(run, step, factor);
   return LCOMM_OK;

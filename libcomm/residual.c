@@ -3,31 +3,43 @@
 
 #include "libcomm/residual.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/residual.h"
 #include "libcomm/entry.h"
-#include "libcomm/exec_internal.h"
-#include "libcomm/warmup.h"
-
-struct lcomm_residual {
-  lcomm_comm *comm;
-  lcomm_residual *previous, *next; /* in lcomm_comm.residuals */
-  uint64_t number, count;
-  lcomm_op op;
-  uint64_t calls;       /* with error feedback, so far */
-  lcomm_run *run;       /* as the policy says */
-  double density;       /* that it was made for, see lcomm_plan_request */
-  lcomm_run *exact_run; /* of warm-up calls, and of flushes */
-  lcomm_feedback_state
-      *feedback;  /* NULL when the policy keeps none, or before the first lossy call */
-  bool under_way; /* a request of it was not waited for yet */
-};
+#include "libcomm/floats.h"
 
 /* ---------------------------------------------------------- life cycle */
 
-static lcomm_status check_new(lcomm_comm *comm, uint64_t count, lcomm_op op) {
+static bool is_known(const lcomm_comm *comm, const char *name) {
+  for (const lcomm_residual *it = comm->residuals; it; it = it->next) {
+    if (strcmp(it->name, name) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static lcomm_status check_name(lcomm_comm *comm, const char *name) {
+  if (!name) {
+    return LCOMM_OK;
+  }
+  if (!name[0] || strlen(name) >= LCOMM_RESIDUAL_NAME_MAX) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_residual_create: a name has 1 to %d bytes, this one %zu",
+                        LCOMM_RESIDUAL_NAME_MAX - 1, strlen(name));
+  }
+  if (is_known(comm, name)) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_residual_create: there is a residual '%s' already; a name belongs "
+                        "to one residual",
+                        name);
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status check_new(lcomm_comm *comm, const char *name, uint64_t count, lcomm_op op) {
   lcomm_status status = lcomm_comm_listen(comm);
   if (status != LCOMM_OK) {
     return status;
@@ -44,28 +56,68 @@ static lcomm_status check_new(lcomm_comm *comm, uint64_t count, lcomm_op op) {
                         "memory",
                         (unsigned long long)count);
   }
+  return check_name(comm, name);
+}
+
+/* The parts of a reduce-scatter; an all-reduce has none. */
+static lcomm_status copy_parts(lcomm_residual *residual, const uint64_t *counts) {
+  int size = residual->comm->size;
+  residual->result = lcomm_span_whole(0, residual->count);
+  if (!counts) {
+    return LCOMM_OK;
+  }
+  residual->part_counts = malloc((size_t)size * sizeof(*counts));
+  if (!residual->part_counts) {
+    return LCOMM_ERR_MEMORY;
+  }
+  memcpy(residual->part_counts, counts, (size_t)size * sizeof(*counts));
+  for (int i = 0; i < residual->comm->rank; i++) {
+    residual->result.first += counts[i];
+  }
+  residual->result.count = counts[residual->comm->rank];
   return LCOMM_OK;
 }
 
-static lcomm_status create(lcomm_comm *comm, uint64_t count, lcomm_op op,
-                           lcomm_residual **residual) {
-  lcomm_status status = check_new(comm, count, op);
-  lcomm_residual *made = status == LCOMM_OK ? calloc(1, sizeof(*made)) : NULL;
-  if (!made) {
-    return status != LCOMM_OK ? status
-                              : lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for a residual");
+static void link_residual(lcomm_residual *residual) {
+  lcomm_comm *comm = residual->comm;
+  residual->number = ++comm->residuals_made;
+  residual->next = comm->residuals;
+  if (residual->next) {
+    residual->next->previous = residual;
   }
-  made->comm = comm;
-  made->number = ++comm->residuals_made;
-  made->count = count;
-  made->op = op;
-  made->next = comm->residuals;
-  if (made->next) {
-    made->next->previous = made;
+  comm->residuals = residual;
+}
+
+static lcomm_status create(lcomm_comm *comm, const char *name, uint64_t count,
+                           const uint64_t *counts, lcomm_op op, lcomm_residual **residual) {
+  lcomm_status status = check_new(comm, name, count, op);
+  if (status != LCOMM_OK) {
+    return status;
   }
-  comm->residuals = made;
+  lcomm_residual *made = calloc(1, sizeof(*made));
+  if (made) {
+    *made = (lcomm_residual){.comm = comm, .count = count, .op = op};
+    snprintf(made->name, sizeof(made->name), "%s", name ? name : "");
+  }
+  if (!made || copy_parts(made, counts) != LCOMM_OK) {
+    free(made);
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for a residual");
+  }
+  link_residual(made);
   *residual = made;
   return LCOMM_OK;
+}
+
+static lcomm_status enter_and_create(lcomm_comm *comm, const char *name, uint64_t count,
+                                     const uint64_t *counts, lcomm_op op,
+                                     lcomm_residual **residual) {
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = create(comm, name, count, counts, op, residual);
+  lcomm_leave(comm);
+  return status;
 }
 
 lcomm_status lcomm_residual_create(lcomm_comm *comm, uint64_t count, lcomm_op op,
@@ -73,13 +125,29 @@ lcomm_status lcomm_residual_create(lcomm_comm *comm, uint64_t count, lcomm_op op
   if (!comm || !residual) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_residual_create: a pointer is NULL");
   }
-  lcomm_status status = lcomm_enter(comm);
-  if (status != LCOMM_OK) {
-    return status;
+  return enter_and_create(comm, NULL, count, NULL, op, residual);
+}
+
+lcomm_status lcomm_residual_create_named(lcomm_comm *comm, const char *name, uint64_t count,
+                                         lcomm_op op, lcomm_residual **residual) {
+  if (!comm || !name || !residual) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_residual_create_named: a pointer is NULL");
   }
-  status = create(comm, count, op, residual);
-  lcomm_leave(comm);
-  return status;
+  return enter_and_create(comm, name, count, NULL, op, residual);
+}
+
+lcomm_status lcomm_residual_create_scatter(lcomm_comm *comm, const char *name,
+                                           const uint64_t *counts, lcomm_op op,
+                                           lcomm_residual **residual) {
+  if (!comm || !counts || !residual) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
+                              "lcomm_residual_create_scatter: a pointer is NULL");
+  }
+  uint64_t count = 0;
+  for (int i = 0; i < comm->size; i++) {
+    count = counts[i] < UINT64_MAX - count ? count + counts[i] : UINT64_MAX;
+  }
+  return enter_and_create(comm, name, count, counts, op, residual);
 }
 
 static void free_residual(lcomm_residual *residual) {
@@ -95,6 +163,9 @@ static void free_residual(lcomm_residual *residual) {
   lcomm_run_destroy(residual->run);
   lcomm_run_destroy(residual->exact_run);
   lcomm_feedback_free(residual->feedback);
+  lcomm_floats_free(0, residual->velocity);
+  lcomm_floats_free(0, residual->owed);
+  free(residual->part_counts);
   free(residual);
 }
 
@@ -104,7 +175,7 @@ void lcomm_residuals_free(lcomm_comm *comm) {
   }
 }
 
-static lcomm_status check_idle(const lcomm_residual *residual, const char *call) {
+lcomm_status lcomm_residual_check_idle(const lcomm_residual *residual, const char *call) {
   if (!residual->under_way) {
     return LCOMM_OK;
   }
@@ -124,7 +195,7 @@ lcomm_status lcomm_residual_destroy(lcomm_residual *residual) {
   if (status != LCOMM_OK) {
     return status;
   }
-  status = check_idle(residual, "lcomm_residual_destroy");
+  status = lcomm_residual_check_idle(residual, "lcomm_residual_destroy");
   if (status == LCOMM_OK) {
     free_residual(residual);
   }
@@ -132,107 +203,8 @@ lcomm_status lcomm_residual_destroy(lcomm_residual *residual) {
   return status;
 }
 
-/* ------------------------------------------------------------------ runs */
-
-static lcomm_status make_run(const lcomm_residual *residual, bool exact, double density,
-                             lcomm_run **run) {
-  lcomm_plan_request request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
-                                .count = residual->count,
-                                .dtype = LCOMM_FLOAT32,
-                                .op = residual->op,
-                                .lasting = true,
-                                .exact = exact,
-                                .density = density};
-  return lcomm_run_make(residual->comm, &request, run);
-}
-
-/* Before the first lossy call; other stages of a density warm-up keep it. */
-static lcomm_status prepare_feedback(lcomm_residual *residual, lcomm_run *run) {
-  if (!residual->feedback && lcomm_feedback_create(run->plan, 0, &residual->feedback) != LCOMM_OK) {
-    return lcomm_fail(residual->comm, LCOMM_ERR_MEMORY,
-                      "out of memory for what a residual of %llu elements holds",
-                      (unsigned long long)residual->count);
-  }
-  if (!lcomm_feedback_fits(residual->feedback, run->plan)) {
-    return lcomm_fail(residual->comm, LCOMM_ERR_INTERNAL,
-                      "what a residual holds does not fit its plan");
-  }
-  run->feedback = residual->feedback;
-  return LCOMM_OK;
-}
-
-static lcomm_status prepare_lossy(lcomm_residual *residual) {
-  double density = lcomm_warmup_density(&residual->comm->policy, residual->calls);
-  if (residual->run && !(density < residual->density || density > residual->density)) {
-    return LCOMM_OK;
-  }
-  lcomm_run *made = NULL;
-  lcomm_status status = make_run(residual, false, density, &made);
-  status = status == LCOMM_OK ? prepare_feedback(residual, made) : status;
-  if (status != LCOMM_OK) {
-    lcomm_run_destroy(made);
-    return status;
-  }
-  lcomm_run_destroy(residual->run);
-  residual->run = made;
-  residual->density = density;
-  return LCOMM_OK;
-}
-
-static lcomm_status prepare_exact(lcomm_residual *residual) {
-  return residual->exact_run ? LCOMM_OK : make_run(residual, true, 0, &residual->exact_run);
-}
-
-static const char *name_of(lcomm_purpose purpose) {
-  return purpose == LCOMM_PURPOSE_FLUSH ? "lcomm_allreduce_flush" : "lcomm_allreduce_ef";
-}
-
-lcomm_status lcomm_residual_run(lcomm_residual *residual, const lcomm_call *call, lcomm_run **run) {
-  lcomm_status status = check_idle(residual, name_of(call->purpose));
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  if (call->request.place > 0) {
-    return lcomm_refuse(residual->comm, LCOMM_ERR_ARGUMENT,
-                        "%s of %llu elements: the buffers are on device %d, and residuals are for "
-                        "host memory only; give buffers on the host, or make it a tensor",
-                        name_of(call->purpose), (unsigned long long)residual->count,
-                        call->request.place - 1);
-  }
-  bool exact = call->purpose == LCOMM_PURPOSE_FLUSH ||
-               lcomm_warmup_is_exact(&residual->comm->policy, residual->calls);
-  status = exact ? prepare_exact(residual) : prepare_lossy(residual);
-  *run = exact ? residual->exact_run : residual->run;
-  return status;
-}
-
 uint64_t lcomm_residual_number(const lcomm_residual *residual) {
   return residual->number;
-}
-
-/* Each rank adds what it keeps to its contribution, so the sum is complete. The unit of
- * a residual is that of a contribution, of averages too. */
-static void pay(lcomm_residual *residual, lcomm_run *run) {
-  lcomm_feedback_state *feedback = residual->feedback;
-  if (!feedback) {
-    return;
-  }
-  uint32_t environment = lcomm_fp_enter();
-  lcomm_residual_fold(residual->comm->kernels, lcomm_run_floats(run, feedback->first),
-                      feedback->residual, feedback->count);
-  lcomm_fp_leave(environment);
-}
-
-/* What is paid here is lost if the operation fails: the communicator has failed then,
- * and nothing could be sent any more. */
-void lcomm_residual_begin(lcomm_residual *residual, lcomm_operation *operation) {
-  operation->residual = residual;
-  residual->under_way = true;
-  if (operation->run->terms.purpose == LCOMM_PURPOSE_FLUSH) {
-    pay(residual, operation->run);
-  } else {
-    residual->calls++;
-  }
 }
 
 void lcomm_residual_end(lcomm_residual *residual) {
@@ -241,70 +213,123 @@ void lcomm_residual_end(lcomm_residual *residual) {
 
 /* ----------------------------------------------------------------- calls */
 
-static lcomm_call call_of(lcomm_residual *residual, lcomm_purpose purpose, const void *send,
-                          void *receive) {
-  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, residual->count,
-                                  LCOMM_FLOAT32, residual->op);
-  call.purpose = purpose;
-  call.residual = residual;
-  return call;
+/* What a function is for, in which sentences name it. */
+typedef struct function {
+  const char *name;
+  lcomm_collective collective;
+  lcomm_purpose purpose;
+} function;
+
+static const function allreduce_ef = {"lcomm_allreduce_ef", LCOMM_COLLECTIVE_ALLREDUCE,
+                                      LCOMM_PURPOSE_LASTING};
+static const function allreduce_flush = {"lcomm_allreduce_flush", LCOMM_COLLECTIVE_ALLREDUCE,
+                                         LCOMM_PURPOSE_FLUSH};
+static const function scatter_ef = {"lcomm_reduce_scatter_ef", LCOMM_COLLECTIVE_REDUCE_SCATTERV,
+                                    LCOMM_PURPOSE_LASTING};
+static const function scatter_flush = {"lcomm_reduce_scatter_flush",
+                                       LCOMM_COLLECTIVE_REDUCE_SCATTERV, LCOMM_PURPOSE_FLUSH};
+
+static lcomm_status call_of(lcomm_residual *residual, const function *it, const void *send,
+                            void *receive, lcomm_call *call) {
+  if (!residual) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no residual was given", it->name);
+  }
+  bool scatters = it->collective != LCOMM_COLLECTIVE_ALLREDUCE;
+  if (scatters != (residual->part_counts != NULL)) {
+    return lcomm_refuse(residual->comm, LCOMM_ERR_ARGUMENT,
+                        "%s: residual %llu of %llu elements was made for %s", it->name,
+                        (unsigned long long)residual->number, (unsigned long long)residual->count,
+                        scatters ? "all-reduces; make one with lcomm_residual_create_scatter"
+                                 : "reduce-scatters; make one with lcomm_residual_create");
+  }
+  *call =
+      lcomm_call_of(it->collective, send, receive, residual->count, LCOMM_FLOAT32, residual->op);
+  call->request.part_counts = residual->part_counts;
+  call->purpose = it->purpose;
+  call->residual = residual;
+  return LCOMM_OK;
 }
 
-static lcomm_status refuse_none(lcomm_purpose purpose) {
-  return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no residual was given", name_of(purpose));
-}
-
-static lcomm_status start(lcomm_residual *residual, lcomm_purpose purpose, const void *send,
+static lcomm_status start(lcomm_residual *residual, const function *it, const void *send,
                           void *receive, lcomm_request *request) {
-  if (!residual) {
-    return refuse_none(purpose);
-  }
-  lcomm_call call = call_of(residual, purpose, send, receive);
-  return lcomm_call_start(residual->comm, &call, request);
+  lcomm_call call;
+  lcomm_status status = call_of(residual, it, send, receive, &call);
+  return status == LCOMM_OK ? lcomm_call_start(residual->comm, &call, request) : status;
 }
 
-static lcomm_status make(lcomm_residual *residual, lcomm_purpose purpose, const void *send,
+static lcomm_status make(lcomm_residual *residual, const function *it, const void *send,
                          void *receive) {
-  if (!residual) {
-    return refuse_none(purpose);
-  }
-  lcomm_call call = call_of(residual, purpose, send, receive);
-  return lcomm_call_make(residual->comm, &call);
+  lcomm_call call;
+  lcomm_status status = call_of(residual, it, send, receive, &call);
+  return status == LCOMM_OK ? lcomm_call_make(residual->comm, &call) : status;
 }
 
 lcomm_status lcomm_allreduce_ef(lcomm_residual *residual, const void *send, void *receive) {
-  return make(residual, LCOMM_PURPOSE_LASTING, send, receive);
+  return make(residual, &allreduce_ef, send, receive);
 }
 
 lcomm_status lcomm_iallreduce_ef(lcomm_residual *residual, const void *send, void *receive,
                                  lcomm_request *request) {
-  return start(residual, LCOMM_PURPOSE_LASTING, send, receive, request);
+  return start(residual, &allreduce_ef, send, receive, request);
 }
 
 lcomm_status lcomm_allreduce_flush(lcomm_residual *residual, const void *send, void *receive) {
-  return make(residual, LCOMM_PURPOSE_FLUSH, send, receive);
+  return make(residual, &allreduce_flush, send, receive);
 }
 
 lcomm_status lcomm_iallreduce_flush(lcomm_residual *residual, const void *send, void *receive,
                                     lcomm_request *request) {
-  return start(residual, LCOMM_PURPOSE_FLUSH, send, receive, request);
+  return start(residual, &allreduce_flush, send, receive, request);
+}
+
+lcomm_status lcomm_reduce_scatter_ef(lcomm_residual *residual, const void *send, void *receive) {
+  return make(residual, &scatter_ef, send, receive);
+}
+
+lcomm_status lcomm_ireduce_scatter_ef(lcomm_residual *residual, const void *send, void *receive,
+                                      lcomm_request *request) {
+  return start(residual, &scatter_ef, send, receive, request);
+}
+
+lcomm_status lcomm_reduce_scatter_flush(lcomm_residual *residual, const void *send, void *receive) {
+  return make(residual, &scatter_flush, send, receive);
+}
+
+lcomm_status lcomm_ireduce_scatter_flush(lcomm_residual *residual, const void *send, void *receive,
+                                         lcomm_request *request) {
+  return start(residual, &scatter_flush, send, receive, request);
 }
 
 /* --------------------------------------------------------------- looking */
+
+/* What is owed to the next result is the same on all ranks, or on one alone where parts are
+ * received: one rank answers for it, as a residual of its own. */
+static void add_owed(const lcomm_residual *residual, float *values) {
+  bool answers = residual->part_counts || residual->comm->rank == 0;
+  float weight = residual->op == LCOMM_AVG ? (float)residual->comm->size : 1.0f;
+  for (uint64_t i = 0; residual->owed && answers && i < residual->result.count; i++) {
+    values[residual->result.first + i] += weight * residual->owed[i];
+  }
+}
 
 lcomm_status lcomm_residual_get(const lcomm_residual *residual, float *values) {
   if (!residual || !values) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_residual_get: a pointer is NULL");
   }
   lcomm_status status = lcomm_check_process(residual->comm);
-  status = status == LCOMM_OK ? check_idle(residual, "lcomm_residual_get") : status;
+  status = status == LCOMM_OK ? lcomm_residual_check_idle(residual, "lcomm_residual_get") : status;
   if (status != LCOMM_OK) {
     return status;
   }
   const lcomm_feedback_state *feedback = residual->feedback;
   memset(values, 0, residual->count * sizeof(float));
-  if (feedback) {
-    memcpy(values + feedback->first, feedback->residual, feedback->count * sizeof(float));
+  for (int i = 0; i < lcomm_residual_part_count(residual); i++) {
+    lcomm_span part = lcomm_residual_part(residual, feedback, i);
+    if (part.count > 0) {
+      memcpy(values + part.first, feedback->residual + (part.first - feedback->first),
+             part.count * sizeof(float));
+    }
   }
+  add_owed(residual, values);
   return LCOMM_OK;
 }

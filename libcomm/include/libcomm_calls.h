@@ -90,8 +90,12 @@ LCOMM_API const char *lcomm_setting(const char *variable);
 
 /* A plain all-reduce has no memory. A residual gives it one: what a call with it
  * did not send is added to the next call with it. It belongs to a buffer of a
- * fixed length whose meaning stays, such as one layer's gradient. lcomm_state_save() does
- * not hold residuals: flush before a checkpoint. */
+ * fixed length whose meaning stays, such as one layer's gradient.
+ *
+ * A residual with a name is to calls what a tensor is to steps: lcomm_state_save() and
+ * lcomm_state_write() save it, and exempt=, momentum= and clip= of the policy act on its calls.
+ * One without a name is not saved: flush before a checkpoint; and momentum= and clip= leave
+ * its calls alone. */
 typedef struct lcomm_residual lcomm_residual;
 
 /* Make one, with nothing in it. Local call, in the same order on all ranks.
@@ -105,13 +109,34 @@ typedef struct lcomm_residual lcomm_residual;
 LCOMM_API lcomm_status lcomm_residual_create(lcomm_comm *comm, uint64_t count, lcomm_op op,
                                              lcomm_residual **residual);
 
+/* The same with a name.
+ * name   unique among the residuals of the communicator, copied, 1 to 127 bytes, equal on all
+ *        ranks. Tensors have names of their own: a tensor may be called the same
+ * Errors: as lcomm_residual_create, ARGUMENT for a name that is used or has another length. */
+LCOMM_API lcomm_status lcomm_residual_create_named(lcomm_comm *comm, const char *name,
+                                                   uint64_t count, lcomm_op op,
+                                                   lcomm_residual **residual);
+
+/* One for reduce-scatters, as of ZeRO and FSDP.
+ * counts  elements that each rank receives, one number per rank, 0 allowed, equal on all
+ *         ranks; read during the call only. As long ones on all ranks make an even reduce-scatter
+ * name    as above; NULL: none
+ * Memory: float32 for each element whose contributions of the node this rank sums, which is one
+ * of (ranks of the node) elements; twice that with momentum=.
+ * Errors: as lcomm_residual_create_named. */
+LCOMM_API lcomm_status lcomm_residual_create_scatter(lcomm_comm *comm, const char *name,
+                                                     const uint64_t *counts, lcomm_op op,
+                                                     lcomm_residual **residual);
+
 /* lcomm_allreduce() of float32, through the policy's codec with error feedback
  * where the policy asks for it (+ef); what was not sent stays in the residual.
  * One call at a time may be under way with a residual: until its request was waited for, or
  * tested and found over. send, receive: as in lcomm_allreduce, on the host. Of the policy,
- * match=, momentum= and clip= do not act here; node= rounds without a residual.
- * Errors: as lcomm_allreduce; ARGUMENT for buffers of a device; STATE while another call
- * with it is under way. */
+ * match= does not act here, momentum= and clip= where the residual has a name; node= rounds
+ * without a residual. With momentum= the result is that of an optimiser with momentum, whose own
+ * must be 0, in exact calls, too.
+ * Errors: as lcomm_allreduce; ARGUMENT for buffers of a device, and for a residual of
+ * reduce-scatters; STATE while another call with it is under way. */
 LCOMM_API lcomm_status lcomm_allreduce_ef(lcomm_residual *residual, const void *send,
                                           void *receive);
 LCOMM_API lcomm_status lcomm_iallreduce_ef(lcomm_residual *residual, const void *send,
@@ -119,15 +144,33 @@ LCOMM_API lcomm_status lcomm_iallreduce_ef(lcomm_residual *residual, const void 
 
 /* The exact all-reduce of send plus what all ranks' residuals hold, which is
  * nothing afterwards: nothing is lost when a program goes on without error
- * feedback. Otherwise as above. */
+ * feedback. Momentum joins in once more and starts anew, as that of all that is sent does.
+ * Otherwise as above. */
 LCOMM_API lcomm_status lcomm_allreduce_flush(lcomm_residual *residual, const void *send,
                                              void *receive);
 LCOMM_API lcomm_status lcomm_iallreduce_flush(lcomm_residual *residual, const void *send,
                                               void *receive, lcomm_request *request);
 
+/* lcomm_reduce_scatterv() of float32 with error feedback, and the exact one that leaves
+ * nothing: as the two above, with a residual of lcomm_residual_create_scatter().
+ * send     the sum of all counts, in elements
+ * receive  counts[rank] elements; in place as in lcomm_reduce_scatterv
+ * What a rank sends to itself is whole; with net=topk what other nodes send of it is
+ * their largest values, and the rest waits in their residuals. With momentum= the rank's own
+ * part, which is whole, has the momentum of an exact sum. */
+LCOMM_API lcomm_status lcomm_reduce_scatter_ef(lcomm_residual *residual, const void *send,
+                                               void *receive);
+LCOMM_API lcomm_status lcomm_ireduce_scatter_ef(lcomm_residual *residual, const void *send,
+                                                void *receive, lcomm_request *request);
+LCOMM_API lcomm_status lcomm_reduce_scatter_flush(lcomm_residual *residual, const void *send,
+                                                  void *receive);
+LCOMM_API lcomm_status lcomm_ireduce_scatter_flush(lcomm_residual *residual, const void *send,
+                                                   void *receive, lcomm_request *request);
+
 /* The part that lives on this rank: `count` values, zero where it keeps none. The sum
  * over the ranks is what was not applied yet, in units of contributions, also for averages:
  * sum_ranks(send + residual before) == size*average + sum_ranks(residual after).
+ * Of reduce-scatters: the sum of all counts, in the order of `send`.
  * Errors: ARGUMENT, STATE while a call with it is under way. */
 LCOMM_API lcomm_status lcomm_residual_get(const lcomm_residual *residual, float *values);
 

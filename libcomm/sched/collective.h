@@ -40,6 +40,11 @@ lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_to
 lcomm_status lcomm_reduce_scatterv_build(lcomm_schedule *schedule, const lcomm_topo *topo,
                                          const uint64_t *part_counts);
 
+/* The rank of node `node` that sums its contributions to the segment of `owner`: the owner
+ * itself on its own node, elsewhere the one with the same local rank (wrapped around in
+ * smaller nodes). It speaks for that segment of an all-gather, too. */
+int lcomm_reduce_scatter_collector(const lcomm_topo *topo, int node, int owner);
+
 /* Segment r of `count` elements goes from rank r to everyone, once over each
  * link between nodes, then inside the nodes. */
 lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo,

@@ -10,11 +10,12 @@
 
 #include "libcomm/sched/collective.h"
 
-/* The rank of node `node` that speaks for `rank` there: the rank itself on
- * its own node, elsewhere the one with the same local rank (wrapped around
- * in smaller nodes). */
+int lcomm_reduce_scatter_collector(const lcomm_topo *topo, int node, int owner) {
+  return lcomm_topo_rank(topo, node, topo->local[owner] % topo->node_size[node]);
+}
+
 static int speaker(const lcomm_topo *topo, int node, int rank) {
-  return lcomm_topo_rank(topo, node, topo->local[rank] % topo->node_size[node]);
+  return lcomm_reduce_scatter_collector(topo, node, rank);
 }
 
 /* ----------------------------------------------------------------- parts */

@@ -95,12 +95,16 @@ static void a_flush_pays_everything(void) {
 
 /* ---------------------------------------------------------- what tensors do */
 
-static void compare_with_tensor(const char *policy, int nodes, lcomm_op op) {
+/* With a name the residual does all that a tensor does. */
+static void compare_with_tensor(const char *policy, int nodes, lcomm_op op, const char *name) {
   static float data[COUNT], residual[COUNT];
   lcomm_comm *comm = make_comm(policy, nodes);
   lcomm_tensor *tensor = NULL;
   layer l;
   make_layer(&l, comm, COUNT, op);
+  if (name) {
+    require_fine(comm, lcomm_residual_create_named(comm, name, COUNT, op, &l.residual));
+  }
   require_fine(comm, lcomm_tensor_add(comm, "weight", data, COUNT, LCOMM_FLOAT32, op, &tensor));
   for (int step = 0; step < 7; step++) {
     fill_layer(&l, step);
@@ -122,18 +126,36 @@ static void compare_with_tensor(const char *policy, int nodes, lcomm_op op) {
 static void they_give_the_bits_of_a_tensor(void) {
   for (int i = 0; i < POLICIES; i++) {
     if (!strstr(policies[i], "stochastic")) {
-      compare_with_tensor(policies[i], two_nodes(), i % 2 ? LCOMM_SUM : LCOMM_AVG);
-      compare_with_tensor(policies[i], mpi_size, i % 2 ? LCOMM_AVG : LCOMM_SUM);
+      compare_with_tensor(policies[i], two_nodes(), i % 2 ? LCOMM_SUM : LCOMM_AVG, NULL);
+      compare_with_tensor(policies[i], mpi_size, i % 2 ? LCOMM_AVG : LCOMM_SUM, NULL);
     }
   }
-  compare_with_tensor("net=int8 min=1", two_nodes(), LCOMM_SUM);
-  compare_with_tensor("net=int8+ef node=bf16 min=1", two_nodes(), LCOMM_SUM);
-  compare_with_tensor("net=int8+ef min=1G", two_nodes(), LCOMM_SUM);
-  compare_with_tensor("net=int8+ef min=1 match=op=max", two_nodes(), LCOMM_SUM);
+  compare_with_tensor("net=int8 min=1", two_nodes(), LCOMM_SUM, NULL);
+  compare_with_tensor("net=int8+ef node=bf16 min=1", two_nodes(), LCOMM_SUM, NULL);
+  compare_with_tensor("net=int8+ef min=1G", two_nodes(), LCOMM_SUM, NULL);
+  compare_with_tensor("net=int8+ef min=1 match=op=max", two_nodes(), LCOMM_SUM, NULL);
 }
 
-/* Momentum and clipping replace what an optimiser does with tensors. */
-static void momentum_and_clipping_do_not_act(void) {
+static void those_with_a_name_follow_momentum_clip_and_exempt_as_tensors_do(void) {
+  static const char *const named[] = {
+      "net=topk:0.05+ef min=1 momentum=0.9 clip=0.01",
+      "net=topk:0.05+ef min=1 momentum=0.5 warmup=3",
+      "net=topk:k=90+ef min=1 momentum=0.9 warmup=2 ramp=0.25@2,0.05@1 clip=0.02",
+      "net=topk:0.05+ef min=1 momentum=0.9 exempt=w* clip=0.001",
+      "net=topk:0.05+ef min=1G momentum=0.9 clip=0.001",
+      "net=int8+ef min=1 clip=0.005",
+      "net=int8+ef min=1 exempt=*ght",
+  };
+  for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
+    compare_with_tensor(named[i], two_nodes(), LCOMM_AVG, "weight");
+    compare_with_tensor(named[i], mpi_size, LCOMM_SUM, "weight");
+    compare_with_tensor(named[i], 1, LCOMM_AVG, "weight");
+  }
+}
+
+/* Momentum and clipping replace what an optimiser does: not where a residual's meaning is a guess.
+ */
+static void momentum_and_clipping_do_not_act_without_a_name(void) {
   layer with, without;
   lcomm_comm *comm = make_comm("net=topk:0.05+ef min=1 momentum=0.9 clip=0.001", two_nodes());
   lcomm_comm *other = make_comm("net=topk:0.05+ef min=1", two_nodes());
@@ -258,7 +280,10 @@ int main(int argc, char **argv) {
       {"calls_with_a_residual_conserve_the_sum", calls_with_a_residual_conserve_the_sum},
       {"a_flush_pays_everything", a_flush_pays_everything},
       {"they_give_the_bits_of_a_tensor", they_give_the_bits_of_a_tensor},
-      {"momentum_and_clipping_do_not_act", momentum_and_clipping_do_not_act},
+      {"those_with_a_name_follow_momentum_clip_and_exempt_as_tensors_do",
+       those_with_a_name_follow_momentum_clip_and_exempt_as_tensors_do},
+      {"momentum_and_clipping_do_not_act_without_a_name",
+       momentum_and_clipping_do_not_act_without_a_name},
       {"warm_up_counts_the_calls_of_each_residual", warm_up_counts_the_calls_of_each_residual},
       {"training_needs_the_residual", training_needs_the_residual},
   };
