@@ -195,10 +195,7 @@ static const char *refusal(const uint8_t *bytes, size_t size, lcomm_state_header
   return why;
 }
 
-lcomm_status lcomm_state_open(const uint8_t *bytes, size_t size, lcomm_state_header *header,
-                              lcomm_state_reader *reader, const char **why) {
-  lcomm_state_header read;
-  lcomm_state_reader walk;
+static lcomm_status check_begin(const uint8_t *bytes, size_t size, const char **why) {
   if (size < HEADER_FIXED + LCOMM_STATE_CHECKSUM_SIZE) {
     *why = "it is shorter than a header";
     return LCOMM_ERR_WIRE;
@@ -211,6 +208,36 @@ lcomm_status lcomm_state_open(const uint8_t *bytes, size_t size, lcomm_state_hea
     *why = "it is of another version";
     return LCOMM_ERR_UNSUPPORTED;
   }
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_state_block_find(const uint8_t *bytes, size_t size, lcomm_state_block *block,
+                                    const char **why) {
+  lcomm_status status = check_begin(bytes, size, why);
+  if (status != LCOMM_OK)
+    return status;
+  uint64_t whole = get(bytes + 8, 8);
+  if (whole > size || whole < HEADER_FIXED + LCOMM_STATE_CHECKSUM_SIZE) {
+    *why = "it is cut short or too long";
+    return LCOMM_ERR_WIRE;
+  }
+  *block = (lcomm_state_block){.size = (size_t)whole,
+                               .rank = (uint32_t)get(bytes + 24, 4),
+                               .ranks = (uint32_t)get(bytes + 28, 4)};
+  if (block->rank >= block->ranks || block->ranks > INT32_MAX) {
+    *why = "its rank or node is impossible";
+    return LCOMM_ERR_WIRE;
+  }
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_state_open(const uint8_t *bytes, size_t size, lcomm_state_header *header,
+                              lcomm_state_reader *reader, const char **why) {
+  lcomm_state_header read;
+  lcomm_state_reader walk;
+  lcomm_status status = check_begin(bytes, size, why);
+  if (status != LCOMM_OK)
+    return status;
   const char *reason = refusal(bytes, size, &read, &walk);
   if (reason != NULL) {
     *why = reason;

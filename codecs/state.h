@@ -98,6 +98,15 @@ typedef struct lcomm_state_reader {
   uint32_t left; /* tensors */
 } lcomm_state_reader;
 
+/* Files may lie in memory one after the other, as blocks. The size of the first one, and who
+ * saved it; what is inside is for lcomm_state_open to say. Errors as there. */
+typedef struct lcomm_state_block {
+  size_t size;
+  uint32_t rank, ranks;
+} lcomm_state_block;
+lcomm_status lcomm_state_block_find(const uint8_t *bytes, size_t size, lcomm_state_block *block,
+                                    const char **why);
+
 /* Look through a whole file: every size, text and the checksum. The bytes must
  * stay until the last tensor was used. LCOMM_ERR_WIRE, or UNSUPPORTED for
  * another version, and *why then points at a static phrase for people, e.g.

@@ -7,8 +7,6 @@
 
 #include "libcomm/state.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,78 +31,50 @@ _Static_assert(LCOMM_STATE_WHY_MAX % sizeof(float) == 0, "a sentence is whole wo
 
 typedef struct loading {
   lcomm_comm *comm;
-  const char *folder;
+  const char *call; /* for sentences */
+  lcomm_state_source source;
   lcomm_placement placement;
   verdict mine, *all; /* all: one per rank */
 } loading;
 
 /* --------------------------------------------------------------- reading */
 
-static lcomm_status fail(loading *it, lcomm_status status, const char *name, const char *why) {
-  snprintf(it->placement.why, sizeof(it->placement.why), "%.400s/%s: %s", it->folder, name, why);
-  return status;
+static lcomm_status fail(loading *it, lcomm_status status, int rank, const char *phrase) {
+  return lcomm_state_source_fail(&it->source, status, rank, (int)it->mine.ranks, phrase,
+                                 it->placement.why);
 }
 
-static lcomm_status check_header(loading *it, const lcomm_state_header *header, int rank,
-                                 const char *name) {
+static lcomm_status check_header(loading *it, const lcomm_state_header *header, int rank) {
   if (header->rank != (uint32_t)rank || header->ranks != it->mine.ranks) {
-    return fail(it, LCOMM_ERR_WIRE, name, "it was saved by another rank than its name says");
+    return fail(it, LCOMM_ERR_WIRE, rank, "it was saved by another rank than its name says");
   }
   return LCOMM_OK;
 }
 
-/* The bytes are the caller's to free, on success only. */
-static lcomm_status read_file(loading *it, int rank, uint8_t **bytes, lcomm_state_header *header,
-                              lcomm_state_reader *reader) {
-  char name[LCOMM_STATE_FILE_MAX];
-  const char *why = "";
+/* The bytes go back with lcomm_state_source_done, on success only. */
+static lcomm_status read_one(loading *it, int rank, const uint8_t **bytes,
+                             lcomm_state_header *header, lcomm_state_reader *reader) {
+  const char *phrase = "";
   size_t size = 0;
-  lcomm_state_file(rank, (int)it->mine.ranks, name);
-  lcomm_status status = lcomm_file_read(it->folder, name, bytes, &size, it->placement.why);
+  lcomm_status status = lcomm_state_source_take(&it->source, rank, (int)it->mine.ranks, bytes,
+                                                &size, it->placement.why);
   if (status != LCOMM_OK) {
     return status;
   }
-  status = lcomm_state_open(*bytes, size, header, reader, &why);
-  status = status == LCOMM_OK ? check_header(it, header, rank, name) : fail(it, status, name, why);
+  status = lcomm_state_open(*bytes, size, header, reader, &phrase);
+  status = status == LCOMM_OK ? check_header(it, header, rank) : fail(it, status, rank, phrase);
   if (status != LCOMM_OK) {
-    free(*bytes);
+    lcomm_state_source_done(&it->source, *bytes);
   }
   return status;
 }
 
-/* Ranks of the set that a file's name belongs to; 0 when it is no such name. */
-static int ranks_of(const char *name) {
-  char again[LCOMM_STATE_FILE_MAX];
-  int rank = -1, ranks = 0;
-  if (sscanf(name, "rank-%9d-of-%9d.lcs", &rank, &ranks) != 2 || rank < 0 || rank >= ranks) {
-    return 0;
-  }
-  return strcmp(lcomm_state_file(rank, ranks, again), name) == 0 ? ranks : 0;
-}
-
-/* How many ranks saved into the folder. */
+/* How many ranks saved. */
 static lcomm_status find_set(loading *it) {
-  int ranks = 0, other = 0;
-  DIR *folder = opendir(it->folder);
-  if (!folder) {
-    return fail(it, LCOMM_ERR_SYSTEM, "", strerror(errno));
-  }
-  for (struct dirent *entry = readdir(folder); entry && !other; entry = readdir(folder)) {
-    int found = ranks_of(entry->d_name);
-    other = found > 0 && ranks > 0 && found != ranks ? found : 0;
-    ranks = found > 0 ? found : ranks;
-  }
-  closedir(folder);
-  if (ranks == 0) {
-    return fail(it, LCOMM_ERR_SYSTEM, "", "there is no saved state in this folder");
-  }
-  if (other > 0) {
-    return fail(it, LCOMM_ERR_WIRE, "",
-                "files of more than one number of ranks are mixed here; save into a folder of its "
-                "own each time");
-  }
+  int ranks = 0;
+  lcomm_status status = lcomm_state_source_ranks(&it->source, &ranks, it->placement.why);
   it->mine.ranks = (uint32_t)ranks;
-  return LCOMM_OK;
+  return status;
 }
 
 static void tell_header(loading *it, const lcomm_state_header *header) {
@@ -118,12 +88,12 @@ static lcomm_status read_own(loading *it) {
   const lcomm_comm *comm = it->comm;
   lcomm_state_header header;
   lcomm_state_reader reader;
-  uint8_t *bytes = NULL;
+  const uint8_t *bytes = NULL;
   lcomm_status status = find_set(it);
   if (status != LCOMM_OK || it->mine.ranks != (uint32_t)comm->size) {
     return status;
   }
-  status = read_file(it, comm->rank, &bytes, &header, &reader);
+  status = read_one(it, comm->rank, &bytes, &header, &reader);
   if (status != LCOMM_OK) {
     return status;
   }
@@ -132,16 +102,15 @@ static lcomm_status read_own(loading *it) {
               header.node == (uint32_t)comm->topo.node[comm->rank];
   status = lcomm_placement_copy(&it->placement, &reader, &fits);
   it->mine.fits = fits;
-  free(bytes);
+  lcomm_state_source_done(&it->source, bytes);
   return status;
 }
 
 static lcomm_status add_file(loading *it, int rank) {
   lcomm_state_header header;
   lcomm_state_reader reader;
-  char name[LCOMM_STATE_FILE_MAX];
-  uint8_t *bytes = NULL;
-  lcomm_status status = read_file(it, rank, &bytes, &header, &reader);
+  const uint8_t *bytes = NULL;
+  lcomm_status status = read_one(it, rank, &bytes, &header, &reader);
   if (status != LCOMM_OK) {
     return status;
   }
@@ -149,14 +118,13 @@ static lcomm_status add_file(loading *it, int rank) {
     tell_header(it, &header);
   } else if (header.step != it->mine.step || header.nodes != it->mine.nodes ||
              header.sequence != it->mine.sequence) {
-    status = fail(it, LCOMM_ERR_WIRE, lcomm_state_file(rank, (int)header.ranks, name),
-                  "it is not of the same save as the file of rank 0");
+    status = fail(it, LCOMM_ERR_WIRE, rank, "it is not of the same save as that of rank 0");
   }
   if (status == LCOMM_OK) {
     it->mine.digest = XXH3_64bits_withSeed(bytes, (size_t)header.file_size, it->mine.digest);
     status = lcomm_placement_add(&it->placement, &header, &reader);
   }
-  free(bytes);
+  lcomm_state_source_done(&it->source, bytes);
   return status;
 }
 
@@ -186,10 +154,10 @@ static lcomm_status report(loading *it, int failed) {
   }
   lcomm_text_sanitize(it->placement.why, sizeof(it->placement.why));
   if (failed == comm->rank) {
-    return lcomm_refuse(comm, verdict_status, "lcomm_state_load: %s", it->placement.why);
+    return lcomm_refuse(comm, verdict_status, "%s: %s", it->call, it->placement.why);
   }
   bool known = (int32_t)verdict_status == it->all[failed].status;
-  return lcomm_refuse(comm, verdict_status, "lcomm_state_load: %s reports: %s",
+  return lcomm_refuse(comm, verdict_status, "%s: %s reports: %s", it->call,
                       lcomm_comm_who(comm, failed, who, sizeof(who)),
                       known ? it->placement.why : text);
 }
@@ -214,12 +182,14 @@ static lcomm_status judge(loading *it) {
     if (other->ranks != first->ranks || other->step != first->step ||
         other->nodes != first->nodes || other->sequence != first->sequence ||
         other->digest != first->digest) {
-      return lcomm_refuse(
-          it->comm, LCOMM_ERR_MISMATCH,
-          "lcomm_state_load: rank 0 reads step %llu saved by %u ranks in %.400s, rank %d reads "
-          "step %llu saved by %u ranks; the files must be of one save and the same for all ranks",
-          (unsigned long long)first->step, first->ranks, it->folder, rank,
-          (unsigned long long)other->step, other->ranks);
+      return lcomm_refuse(it->comm, LCOMM_ERR_MISMATCH,
+                          "%s: rank 0 reads step %llu saved by %u ranks%s%.400s, rank %d reads "
+                          "step %llu saved by %u ranks; what is read must be of one save and the "
+                          "same for all ranks",
+                          it->call, (unsigned long long)first->step, first->ranks,
+                          it->source.folder ? " in " : "",
+                          it->source.folder ? it->source.folder : "", rank,
+                          (unsigned long long)other->step, other->ranks);
     }
   }
   return LCOMM_OK;
@@ -251,7 +221,7 @@ static lcomm_status place(loading *it) {
     status = lcomm_placement_share(&it->placement);
   }
   if (status != LCOMM_OK) {
-    return lcomm_fail(it->comm, status, "lcomm_state_load: out of memory");
+    return lcomm_fail(it->comm, status, "%s: out of memory", it->call);
   }
   status = agree(it, read_all(it));
   return status == LCOMM_OK ? judge(it) : status;
@@ -262,7 +232,7 @@ static lcomm_status load(loading *it) {
   it->all = calloc((size_t)comm->size, sizeof(*it->all));
   lcomm_status status = it->all ? lcomm_placement_begin(comm, &it->placement) : LCOMM_ERR_MEMORY;
   if (status != LCOMM_OK) {
-    return lcomm_fail(comm, status, "lcomm_state_load: out of memory");
+    return lcomm_fail(comm, status, "%s: out of memory", it->call);
   }
   status = place(it);
   if (status == LCOMM_OK) {
@@ -279,37 +249,49 @@ static lcomm_status prepare(lcomm_comm *comm) {
   return status == LCOMM_OK && !comm->buckets ? lcomm_buckets_make(comm) : status;
 }
 
-static lcomm_status load_from(lcomm_comm *comm, const char *folder) {
+static lcomm_status load_from(loading *it) {
+  lcomm_comm *comm = it->comm;
   lcomm_status status = lcomm_comm_listen(comm);
   if (status != LCOMM_OK) {
     return status;
   }
-  if (!folder || !folder[0]) {
-    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_state_load: no folder was given");
+  if (it->source.folder && !it->source.folder[0]) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "%s: no folder was given", it->call);
   }
   if (atomic_load(&comm->step_open)) {
-    return lcomm_refuse(comm, LCOMM_ERR_STATE,
-                        "lcomm_state_load: a step is under way; call it between the steps");
+    return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is under way; call it between the steps",
+                        it->call);
   }
-  loading it = {.comm = comm, .folder = folder};
   status = prepare(comm);
   if (status == LCOMM_OK) {
-    status = load(&it);
+    status = load(it);
   }
-  lcomm_placement_free(&it.placement);
-  free(it.all);
+  lcomm_placement_free(&it->placement);
+  free(it->all);
   return status;
 }
 
-lcomm_status lcomm_state_load(lcomm_comm *comm, const char *folder) {
+static lcomm_status enter_and_load(lcomm_comm *comm, const char *call,
+                                   const lcomm_state_source *source) {
   if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_state_load: no communicator was given");
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given", call);
   }
   lcomm_status status = lcomm_enter(comm);
   if (status != LCOMM_OK) {
     return status;
   }
-  status = load_from(comm, folder);
+  loading it = {.comm = comm, .call = call, .source = *source};
+  status = load_from(&it);
   lcomm_leave(comm);
   return status;
+}
+
+lcomm_status lcomm_state_load(lcomm_comm *comm, const char *folder) {
+  lcomm_state_source source = {.folder = folder ? folder : ""};
+  return enter_and_load(comm, "lcomm_state_load", &source);
+}
+
+lcomm_status lcomm_state_read(lcomm_comm *comm, const void *bytes, size_t size) {
+  lcomm_state_source source = {.bytes = bytes, .size = bytes ? size : 0};
+  return enter_and_load(comm, "lcomm_state_read", &source);
 }

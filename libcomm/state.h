@@ -4,9 +4,10 @@
 #define LCOMM_STATE_H
 
 /* Saving and loading the error-feedback state, inside; what it promises is in
- * libcomm.h, the bytes are in codecs/state.h. state_save.c writes this rank's
- * file, state.c reads files and brings all ranks to one verdict, state_place.c
- * puts values where they were, state_deal.c deals them anew.
+ * libcomm.h, the bytes are in codecs/state.h. state_write.c has the bytes of this rank,
+ * state_save.c where they go, state_source.c where they come from; state.c reads those of
+ * several ranks and brings all ranks to one verdict, state_place.c puts values where they
+ * were, state_deal.c deals them anew.
  *
  * A *placement* holds what was read until all ranks have agreed; only
  * lcomm_placement_commit changes the communicator, and it cannot fail.
@@ -26,6 +27,44 @@ _Static_assert((int)LCOMM_STATE_WHY_MAX > (int)LCOMM_FILE_WHY_MAX, "a file's com
 
 /* "rank-00001-of-00004.lcs"; returns name. */
 const char *lcomm_state_file(int rank, int ranks, char name[LCOMM_STATE_FILE_MAX]);
+
+/* Ranks of the set that a file's name belongs to; 0 when it is no such name. */
+int lcomm_state_file_ranks(const char *name);
+
+/* Where bytes go: a file that was begun, or memory (file NULL) with room for all. */
+typedef struct lcomm_state_sink {
+  lcomm_file *file;
+  uint8_t *bytes;
+  size_t at;
+} lcomm_state_sink;
+
+/* Memory that the two below need, NULL for none; the caller frees it. MEMORY. */
+lcomm_status lcomm_state_scratch(const lcomm_comm *comm, float **scratch);
+
+/* All bytes of this rank, the checksum included; write all but the checksum. */
+uint64_t lcomm_state_written_size(const lcomm_comm *comm, float *scratch);
+void lcomm_state_write_to(const lcomm_comm *comm, float *scratch, lcomm_state_sink *sink);
+
+/* Where bytes come from: the files of a folder, or blocks in memory of the caller. */
+typedef struct lcomm_state_source {
+  const char *folder; /* NULL: the memory below */
+  const uint8_t *bytes;
+  size_t size;
+} lcomm_state_source;
+
+/* How many ranks saved what is there. On failure a sentence is written into why
+ * (LCOMM_STATE_WHY_MAX bytes), with what it is about. SYSTEM, WIRE, UNSUPPORTED. */
+lcomm_status lcomm_state_source_ranks(const lcomm_state_source *source, int *ranks, char *why);
+
+/* What one of so many ranks saved; lcomm_state_source_done when it was read. Errors likewise,
+ * ARGUMENT for a block that is not there, MEMORY. */
+lcomm_status lcomm_state_source_take(const lcomm_state_source *source, int rank, int ranks,
+                                     const uint8_t **bytes, size_t *size, char *why);
+void lcomm_state_source_done(const lcomm_state_source *source, const uint8_t *bytes);
+
+/* Write "FOLDER/FILE: PHRASE", or the same of a block, into why. Returns status. */
+lcomm_status lcomm_state_source_fail(const lcomm_state_source *source, lcomm_status status,
+                                     int rank, int ranks, const char *phrase, char *why);
 
 typedef struct lcomm_placed_bucket {
   lcomm_feedback_state *feedback; /* what this rank will keep, NULL for nothing */

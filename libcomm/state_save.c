@@ -1,159 +1,170 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Writing this rank's file. */
+/* Saving: into this rank's file of a folder, or into memory of the caller. */
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "libcomm/entry.h"
 #include "libcomm/state.h"
+
+/* ------------------------------------------------------------------ names */
 
 const char *lcomm_state_file(int rank, int ranks, char name[LCOMM_STATE_FILE_MAX]) {
   snprintf(name, LCOMM_STATE_FILE_MAX, "rank-%05d-of-%05d.lcs", rank, ranks);
   return name;
 }
 
-/* What this rank keeps of a tensor, with the memory it lies in. */
-typedef struct portion {
-  lcomm_state_tensor record;
-  const float *residual, *momentum, *velocity;
-} portion;
-
-static void describe_kept(const lcomm_tensor *tensor, portion *it) {
-  const lcomm_feedback_state *feedback = tensor->bucket->feedback;
-  lcomm_kept kept = lcomm_tensor_kept(tensor, feedback);
-  if (kept.n == 0) {
-    return;
+int lcomm_state_file_ranks(const char *name) {
+  char again[LCOMM_STATE_FILE_MAX];
+  int rank = -1, ranks = 0;
+  if (sscanf(name, "rank-%9d-of-%9d.lcs", &rank, &ranks) != 2 || rank < 0 || rank >= ranks) {
+    return 0;
   }
-  it->record.first = kept.first;
-  it->record.n = kept.n;
-  it->record.has_momentum = feedback->momentum != NULL;
-  it->residual = feedback->residual + kept.at;
-  it->momentum = feedback->momentum ? feedback->momentum + kept.at : NULL;
+  return strcmp(lcomm_state_file(rank, ranks, again), name) == 0 ? ranks : 0;
 }
 
-/* `owed` has room for the largest tensor, or is NULL when nothing is owed. */
-static portion describe(const lcomm_tensor *tensor, float *owed) {
-  portion it = {.record = {.dtype = (uint8_t)tensor->dtype,
-                           .op = (uint8_t)tensor->op,
-                           .count = tensor->count}};
-  snprintf(it.record.name, sizeof(it.record.name), "%s", tensor->name);
-  const lcomm_bucket *bucket = tensor->bucket;
-  if (!bucket) {
-    return it;
+/* A file of another number of ranks would make what is saved here unloadable. */
+static lcomm_status check_folder(const lcomm_comm *comm, const char *folder, char *why) {
+  int other = 0;
+  char name[LCOMM_STATE_FILE_MAX] = "";
+  DIR *opened = opendir(folder);
+  if (!opened) { /* whatever is wrong with it, making the file will say */
+    return LCOMM_OK;
   }
-  describe_kept(tensor, &it);
-  if (owed && lcomm_tensor_owed(tensor, owed)) {
-    it.record.first = 0;
-    it.record.n = tensor->count;
-    it.record.has_momentum = false;
-    it.residual = owed;
+  for (struct dirent *entry = readdir(opened); entry && !other; entry = readdir(opened)) {
+    int ranks = lcomm_state_file_ranks(entry->d_name);
+    other = ranks > 0 && ranks != comm->size ? ranks : 0;
+    snprintf(name, sizeof(name), "%.*s", LCOMM_STATE_FILE_MAX - 1, entry->d_name);
   }
-  if (bucket->velocity) {
-    it.record.has_velocity = true;
-    it.velocity = bucket->velocity + tensor->offset;
+  closedir(opened);
+  if (other == 0) {
+    return LCOMM_OK;
   }
-  return it;
+  snprintf(why, LCOMM_FILE_WHY_MAX,
+           "%.300s/%s is there, of a save by %d ranks; these are %d ranks, and files of both could "
+           "not be loaded. Save into a new folder, or remove that save first",
+           folder, name, other, comm->size);
+  return LCOMM_ERR_ARGUMENT;
 }
 
-static void write_header(const lcomm_comm *comm, float *owed, lcomm_file *file) {
-  uint8_t bytes[LCOMM_STATE_HEADER_MAX];
-  lcomm_state_header header = {.step = comm->step,
-                               .rank = (uint32_t)comm->rank,
-                               .ranks = (uint32_t)comm->size,
-                               .nodes = (uint32_t)comm->topo.nodes,
-                               .node = (uint32_t)comm->topo.node[comm->rank],
-                               .sequence = comm->next[LCOMM_SERIES_BUCKETS] + comm->seed_shift,
-                               .tensors = (uint32_t)comm->tensor_count};
-  snprintf(header.policy, sizeof(header.policy), "%s", comm->policy_text);
-  header.file_size = lcomm_state_header_size(&header) + LCOMM_STATE_CHECKSUM_SIZE;
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    portion it = describe(comm->tensors[i], owed);
-    header.file_size += lcomm_state_tensor_size(&it.record);
+/* ------------------------------------------------------------------- both */
+
+/* Between two steps, on a communicator that has not failed. */
+static lcomm_status check_now(lcomm_comm *comm, const char *call) {
+  lcomm_status status = lcomm_comm_listen(comm);
+  if (status == LCOMM_OK && atomic_load(&comm->step_open)) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is under way; call it between the steps",
+                        call);
   }
-  size_t size = lcomm_state_pack_header(&header, bytes);
-  lcomm_file_write(file, bytes, size);
+  return status;
 }
 
-static void write_tensor(const lcomm_tensor *tensor, float *owed, lcomm_file *file) {
-  static const uint8_t zeros[8];
-  uint8_t bytes[LCOMM_STATE_RECORD_MAX];
-  portion it = describe(tensor, owed);
-  size_t size = lcomm_state_pack_record(&it.record, bytes);
-  lcomm_file_write(file, bytes, size);
-  lcomm_file_write(file, it.residual, it.record.n * sizeof(float));
-  if (it.record.has_momentum) {
-    lcomm_file_write(file, it.momentum, it.record.n * sizeof(float));
+/* What is to be done with the scratch that the bytes need. */
+typedef lcomm_status saver(lcomm_comm *comm, void *context, float *scratch, char *why);
+
+static lcomm_status save_now(lcomm_comm *comm, const char *call, saver *save, void *context) {
+  char why[LCOMM_FILE_WHY_MAX] = "out of memory";
+  float *scratch = NULL;
+  lcomm_status status = check_now(comm, call);
+  if (status != LCOMM_OK) {
+    return status;
   }
-  if (it.record.has_velocity) {
-    lcomm_file_write(file, it.velocity, it.record.count * sizeof(float));
+  status = lcomm_state_scratch(comm, &scratch);
+  if (status == LCOMM_OK) {
+    status = save(comm, context, scratch, why);
   }
-  lcomm_file_write(file, zeros, lcomm_state_padding(&it.record));
+  free(scratch);
+  return status == LCOMM_OK ? LCOMM_OK : lcomm_refuse(comm, status, "%s: %s", call, why);
 }
 
-/* Room for what is owed of one tensor at a time. */
-static lcomm_status make_owed(const lcomm_comm *comm, float **owed) {
-  uint64_t most = 0;
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    const lcomm_tensor *tensor = comm->tensors[i];
-    if (tensor->bucket && tensor->bucket->owed && tensor->count > most) {
-      most = tensor->count;
-    }
+static lcomm_status enter_and_save(lcomm_comm *comm, const char *call, saver *save, void *context) {
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
   }
-  *owed = most > 0 ? malloc(most * sizeof(float)) : NULL;
-  return most > 0 && !*owed ? LCOMM_ERR_MEMORY : LCOMM_OK;
+  status = save_now(comm, call, save, context);
+  lcomm_leave(comm);
+  return status;
 }
 
-static lcomm_status save(const lcomm_comm *comm, const char *folder, float *owed, char *why) {
+/* ----------------------------------------------------------------- folders */
+
+static lcomm_status save_file(lcomm_comm *comm, void *context, float *scratch, char *why) {
+  const char *folder = context;
   lcomm_file file;
+  lcomm_state_sink sink = {.file = &file};
   char name[LCOMM_STATE_FILE_MAX];
+  if (!folder || !folder[0]) {
+    snprintf(why, LCOMM_FILE_WHY_MAX, "no folder was given");
+    return LCOMM_ERR_ARGUMENT;
+  }
   lcomm_status status = lcomm_folder_make(folder, why);
+  status = status == LCOMM_OK ? check_folder(comm, folder, why) : status;
   if (status == LCOMM_OK) {
     status = lcomm_file_begin(&file, folder, lcomm_state_file(comm->rank, comm->size, name), why);
   }
   if (status != LCOMM_OK) {
     return status;
   }
-  write_header(comm, owed, &file);
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    write_tensor(comm->tensors[i], owed, &file);
-  }
+  lcomm_state_write_to(comm, scratch, &sink);
   return lcomm_file_finish(&file, why);
-}
-
-static lcomm_status save_to(lcomm_comm *comm, const char *folder) {
-  char why[LCOMM_FILE_WHY_MAX] = "out of memory";
-  float *owed = NULL;
-  lcomm_status status = lcomm_comm_listen(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  if (!folder || !folder[0]) {
-    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_state_save: no folder was given");
-  }
-  if (atomic_load(&comm->step_open)) {
-    return lcomm_refuse(comm, LCOMM_ERR_STATE,
-                        "lcomm_state_save: a step is under way; call it between the steps");
-  }
-  status = make_owed(comm, &owed);
-  if (status == LCOMM_OK) {
-    status = save(comm, folder, owed, why);
-  }
-  free(owed);
-  return status == LCOMM_OK ? LCOMM_OK : lcomm_refuse(comm, status, "lcomm_state_save: %s", why);
 }
 
 lcomm_status lcomm_state_save(lcomm_comm *comm, const char *folder) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_state_save: no communicator was given");
   }
-  lcomm_status status = lcomm_enter(comm);
-  if (status != LCOMM_OK) {
-    return status;
+  return enter_and_save(comm, "lcomm_state_save", save_file, (void *)(uintptr_t)folder);
+}
+
+/* ------------------------------------------------------------------ memory */
+
+typedef struct block {
+  void *bytes;
+  size_t size;
+} block;
+
+static lcomm_status measure(lcomm_comm *comm, void *context, float *scratch, char *why) {
+  uint64_t size = lcomm_state_written_size(comm, scratch);
+  if (size > SIZE_MAX) {
+    snprintf(why, LCOMM_FILE_WHY_MAX, "the state is larger than any memory");
+    return LCOMM_ERR_MEMORY;
   }
-  status = save_to(comm, folder);
-  lcomm_leave(comm);
-  return status;
+  *(size_t *)context = (size_t)size;
+  return LCOMM_OK;
+}
+
+static lcomm_status write_block(lcomm_comm *comm, void *context, float *scratch, char *why) {
+  const block *to = context;
+  lcomm_state_sink sink = {.bytes = to->bytes};
+  uint64_t size = lcomm_state_written_size(comm, scratch);
+  if (to->size < size) {
+    snprintf(why, LCOMM_FILE_WHY_MAX,
+             "%zu bytes are too few for the state, which takes %llu now; ask lcomm_state_size",
+             to->size, (unsigned long long)size);
+    return LCOMM_ERR_ARGUMENT;
+  }
+  lcomm_state_write_to(comm, scratch, &sink);
+  lcomm_state_put_checksum(XXH3_64bits(sink.bytes, sink.at), sink.bytes + sink.at);
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_state_size(lcomm_comm *comm, size_t *size) {
+  if (!comm || !size) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_state_size: a pointer is NULL");
+  }
+  return enter_and_save(comm, "lcomm_state_size", measure, size);
+}
+
+lcomm_status lcomm_state_write(lcomm_comm *comm, void *bytes, size_t size) {
+  if (!comm || !bytes) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_state_write: a pointer is NULL");
+  }
+  block to = {bytes, size};
+  return enter_and_save(comm, "lcomm_state_write", write_block, &to);
 }

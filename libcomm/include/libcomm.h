@@ -589,11 +589,12 @@ LCOMM_API lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tenso
 
 /* Save into `folder`, which is made if need be. Use a new folder each time: a
  * file that exists is replaced, and files of different saves do not go
- * together. A file has its name only once it is whole and on the disk, so a
- * crash leaves a file that is missing, never half a file. Ranks do not wait for
- * each other; the folder is complete when all have returned LCOMM_OK.
- * Errors: ARGUMENT, STATE during a step, SYSTEM (the path and the cause are in
- * lcomm_last_error), MEMORY, or the sticky error. The state is not changed. */
+ * together: a folder with files of another number of ranks is refused. A file has its name only
+ * once it is whole and on the disk, so a crash leaves a file that is missing, never half a file.
+ * Ranks do not wait for each other; the folder is complete when all have returned LCOMM_OK. Errors:
+ * ARGUMENT (also for such a folder; nothing was written then), STATE during a step, SYSTEM (the
+ * path and the cause are in lcomm_last_error), MEMORY, or the sticky error. The state is not
+ * changed. */
 LCOMM_API lcomm_status lcomm_state_save(lcomm_comm *comm, const char *folder);
 
 /* Load what lcomm_state_save() wrote: after all tensors were added, before the
@@ -619,6 +620,30 @@ LCOMM_API lcomm_status lcomm_state_save(lcomm_comm *comm, const char *folder);
  * MISMATCH (ranks read different sets, or have different tensors), MEMORY, or
  * as lcomm_allreduce. */
 LCOMM_API lcomm_status lcomm_state_load(lcomm_comm *comm, const char *folder);
+
+/* The same as bytes, for programs with checkpoints of their own. What a rank writes is one
+ * block: the very bytes of the file that lcomm_state_save() would write, so either can be had
+ * from the other. The three are used between two steps.
+ *
+ * Local calls: size and write. Ranks need not call them together.
+ * size     receives the bytes that the state takes now; it may differ from rank to rank, and
+ *          changes with steps and calls
+ * bytes    memory of the host with room for `size` of them, at any address, owned by the
+ *          caller; as many as lcomm_state_size() says are written, others left alone
+ * Errors: ARGUMENT (also too small a `size`; nothing was written then), STATE during a step,
+ * MEMORY, or the sticky error. */
+LCOMM_API lcomm_status lcomm_state_size(lcomm_comm *comm, size_t *size);
+LCOMM_API lcomm_status lcomm_state_write(lcomm_comm *comm, void *bytes, size_t size);
+
+/* Restore what lcomm_state_write() wrote, as lcomm_state_load() does with files. Collective: all
+ * ranks restore it or none does.
+ * bytes    one block or several, one after the other in any order; not kept, never trusted.
+ *          On as many ranks and nodes as saved, with buckets and parts as they were, each
+ *          rank needs its own block only. Otherwise every rank needs those of all ranks that
+ *          saved
+ * size     bytes in all
+ * Errors: as lcomm_state_load; ARGUMENT also when a block is needed that was not given. */
+LCOMM_API lcomm_status lcomm_state_read(lcomm_comm *comm, const void *bytes, size_t size);
 
 /* ------------------------------------------------------------ statistics */
 

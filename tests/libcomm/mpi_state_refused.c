@@ -152,22 +152,52 @@ static void mixed_sets_are_refused(void) {
   remove_folder(&g);
 }
 
+/* One whose name belongs to another set of files. */
+static void add_stray_file(const folder *f, int ranks) {
+  char path[600];
+  path_of(f, ranks - 1, ranks, path, sizeof(path));
+  FILE *file = mpi_rank == 0 ? fopen(path, "w") : NULL;
+  require(mpi_rank != 0 || file, "cannot make %s", path);
+  if (file) {
+    fclose(file);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void sets_of_different_sizes_in_one_folder_are_refused(void) {
   folder f;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_folder(&f);
   save_steps(&f, BEFORE);
-  if (mpi_rank == 0) {
-    model m;
-    make_model(&m, MPI_COMM_SELF, POLICY, 1);
-    save_model(&m, &f);
-    free_model(&m);
-  }
+  add_stray_file(&f, mpi_size + 1);
   check_refused(&f, LCOMM_ERR_WIRE, "mixed");
   remove_folder(&f);
+}
+
+/* What was there can still be loaded, and so can what is saved elsewhere. */
+static void a_save_into_the_folder_of_other_ranks_is_refused(void) {
+  folder f, g;
+  model m;
+  make_folder(&f);
+  make_folder(&g);
+  if (mpi_rank == 0) {
+    mkdir(f.path, 0777);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  add_stray_file(&f, mpi_size + 1);
+  make_model(&m, MPI_COMM_WORLD, POLICY, two_nodes());
+  run_model(&m, BEFORE);
+  lcomm_status status = lcomm_state_save(m.comm, f.path);
+  require(status == LCOMM_ERR_ARGUMENT, "%s", lcomm_status_name(status));
+  require(strstr(lcomm_last_error(m.comm), "new folder") &&
+              strstr(lcomm_last_error(m.comm), f.path),
+          "%s", lcomm_last_error(m.comm));
+  require(count_files(&f, ".lcs") == 1 && count_files(&f, "tmp") == 0, "a file was written");
+  save_model(&m, &g);
+  save_model(&m, &g); /* over files of as many ranks */
+  load_model(&m, &g);
+  free_model(&m);
+  remove_folder(&f);
+  remove_folder(&g);
 }
 
 static void a_folder_without_a_state_is_refused(void) {
@@ -295,6 +325,8 @@ int main(int argc, char **argv) {
       {"mixed_sets_are_refused", mixed_sets_are_refused},
       {"sets_of_different_sizes_in_one_folder_are_refused",
        sets_of_different_sizes_in_one_folder_are_refused},
+      {"a_save_into_the_folder_of_other_ranks_is_refused",
+       a_save_into_the_folder_of_other_ranks_is_refused},
       {"a_folder_without_a_state_is_refused", a_folder_without_a_state_is_refused},
       {"tensors_that_do_not_match_are_named", tensors_that_do_not_match_are_named},
       {"tensors_are_compared_when_a_state_is_loaded", tensors_are_compared_when_a_state_is_loaded},

@@ -75,18 +75,38 @@ static void read_whole(const uint8_t *bytes, size_t size) {
   fuzz_require(again.at == again.size, "the tensors fill the file");
 }
 
+/* Blocks one after the other: each lies inside the bytes, and the walk ends. */
+static void walk_blocks(const uint8_t *bytes, size_t size) {
+  lcomm_state_block block;
+  const char *why = NULL;
+  while (size > 0) {
+    lcomm_status status = lcomm_state_block_find(bytes, size, &block, &why);
+    if (status != LCOMM_OK) {
+      fuzz_require(why != NULL && why[0] != '\0', "a refusal has a reason");
+      return;
+    }
+    fuzz_require(block.size > 0 && block.size <= size, "a block lies in the bytes");
+    fuzz_require(block.rank < block.ranks, "a rank is one of all");
+    read_whole(bytes, block.size);
+    bytes += block.size;
+    size -= block.size;
+  }
+}
+
 void lcomm_fuzz_state(const uint8_t *data, size_t size) {
   uint8_t *bytes = calloc(size, 1); /* exactly, so that a sanitizer sees one byte too far */
   fuzz_require(bytes != NULL || size == 0, "the test machine has memory");
   if (size > 0)
     memcpy(bytes, data, size);
   read_whole(bytes, size);
+  walk_blocks(bytes, size);
   if (size >= 16 + LCOMM_STATE_CHECKSUM_SIZE) {
     for (int i = 0; i < 8; i++)
       bytes[8 + i] = (uint8_t)((uint64_t)size >> (8 * i));
     size_t end = size - LCOMM_STATE_CHECKSUM_SIZE;
     lcomm_state_put_checksum(XXH3_64bits(bytes, end), bytes + end);
     read_whole(bytes, size);
+    walk_blocks(bytes, size);
   }
   free(bytes);
 }
