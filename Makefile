@@ -298,24 +298,30 @@ $(CLIENTS): $(BUILD)/tests/clients/%: $(BUILD)/tests/clients/%.c.o
 # -------------------------------------------------------------- everyday use
 # deps may install the very packages whose flags were asked for above, so what
 # follows it is another make.
-.PHONY: deps run test test-cuda run-built test-built data
+.PHONY: deps run ranks-are-right test test-cuda run-built test-built data bare-root
 deps: ## install missing packages (Debian, Ubuntu), or say which are missing
 	@tools/build/deps
 
-run: deps ## train Fashion-MNIST: NP ranks posing as NODES nodes, POLICY, ARGS
-	@$(SUBMAKE) all
+deps-%:
+	@tools/build/deps $*
+
+run: ranks-are-right deps-run ## train Fashion-MNIST: NP ranks posing as NODES nodes, POLICY, ARGS
+	+@$(SUBMAKE) all
 	@$(MAKE) run-built
+
+ranks-are-right:
+	@tools/build/launch --check '$(NP)'
 
 run-built:
 	@tools/build/data --unless-found || echo 'run: going on with the built-in images of the trainer'
 	@MPI='$(MPI_NAME)' LCOMM_NODES='$(NODES)' tools/build/launch '$(NP)' $(BUILD)/train --policy '$(POLICY)' $(ARGS)
 
-test: deps ## build and run all tests: SAN=address,undefined, SAN=thread, T=part of a path
-	@$(SUBMAKE) tests
+test: deps-test ## build and run all tests: SAN=address,undefined, SAN=thread, T=part of a path
+	+@$(SUBMAKE) tests
 	@$(MAKE) test-built
 
-test-cuda: deps ## build and run the tests that need a GPU; counted as skipped without one
-	@$(SUBMAKE) T=/cuda_ tests
+test-cuda: deps-test ## build and run the tests that need a GPU; counted as skipped without one
+	+@$(SUBMAKE) T=/cuda_ tests
 	@$(MAKE) T=/cuda_ test-built
 
 test-built:
@@ -323,8 +329,8 @@ test-built:
 
 # Fuzzers are clang's; their seeds are tests/fuzz/corpus, what they find stays in build/fuzz.
 .PHONY: fuzz fuzz-built
-fuzz: deps ## fuzz what reads foreign bytes: FUZZ_S seconds for each fuzzer (clang)
-	@$(SUBMAKE) CC=clang SAN=address,undefined,fuzzer-no-link fuzz-built
+fuzz: deps-fuzz ## fuzz what reads foreign bytes: FUZZ_S seconds for each fuzzer (clang)
+	+@$(SUBMAKE) CC=clang SAN=address,undefined,fuzzer-no-link fuzz-built
 
 fuzz-built: $(FUZZERS)
 	@for fuzzer in $(FUZZERS:$(BUILD)/tests/fuzz/fuzz_%=%); do \
@@ -332,11 +338,14 @@ fuzz-built: $(FUZZERS)
 	  $(BUILD)/tests/fuzz/fuzz_$$fuzzer -max_total_time=$(FUZZ_S) -verbosity=0 -print_final_stats=1 \
 	    -artifact_prefix=build/fuzz/ build/fuzz/$$fuzzer tests/fuzz/corpus/$$fuzzer; done
 
-data: ## download Fashion-MNIST into data/fashion-mnist and check it
+data: deps-data ## download Fashion-MNIST into data/fashion-mnist and check it
 	@tools/build/data
 
-bench-%: deps ## run the benchmark tools/bench/% (bench-slice)
-	@$(SUBMAKE) all
+bare-root: ## run and test in a fresh minimal Debian root: what `deps` forgets is missing there (root, debootstrap)
+	@tools/build/bare-root $(ARGS) || [ $$? -eq 77 ]
+
+bench-%: deps-bench ## run a benchmark of those below, bench-slice say: ARGS
+	+@$(SUBMAKE) all
 	@test -x tools/bench/$* || { echo "make: there is no benchmark tools/bench/$*"; exit 2; }
 	@$(MAKE) BENCH=$* bench-built
 
