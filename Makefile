@@ -100,7 +100,7 @@ OTHER_TRANSPORTS := $(if $(HAVE_UCX),libcomm/transport/list_without_ucx.c,$(UCX_
 # What includes mpi.h is a library of its own, libcomm-with-mpi.so: libcomm.so needs no MPI.
 WITH_MPI_SOURCES := libcomm/boot/mpi_boot.c libcomm/boot/mpi_version.c libcomm/transport/mpi_transport.c
 LIB_SOURCES := $(filter-out $(OTHER_KERNELS),$(wildcard kernels/*.c)) $(wildcard codecs/*.c libcomm/*.c) \
-  $(filter-out libcomm/doors/% $(WITH_MPI_SOURCES) $(OTHER_TRANSPORTS),$(wildcard libcomm/*/*.c))
+  $(filter-out libcomm/doors/% libcomm/examples/% $(WITH_MPI_SOURCES) $(OTHER_TRANSPORTS),$(wildcard libcomm/*/*.c))
 TRAINER_SOURCES := $(wildcard trainer/*.c)
 TOOL_SOURCES := $(wildcard tools/*.c)
 TOOLS_COMMON := $(wildcard tools/common/*.c)
