@@ -74,8 +74,15 @@ GENCODE := $(foreach a,$(CUDA_FOR),-gencode arch=compute_$(a),code=sm_$(a)) \
 NVCCFLAGS := -std=c++17 -O3 -g --fmad=false -ftz=false -prec-div=true -prec-sqrt=true $(GENCODE) \
   $(if $(WERROR),-Werror all-warnings) -Xcompiler -fPIC,-fvisibility=hidden
 
+VERSION := $(shell awk '/^.define LCOMM_VERSION_(MAJOR|MINOR|PATCH)/ { v = v s $$3; s = "." } \
+  END { print v }' libcomm/include/libcomm.h)
+# The binary interface, as libcomm/README.md says: before 1.0 that of a minor version, then of a major one.
+ABI := $(if $(filter 0.%,$(VERSION)),$(basename $(VERSION)),$(firstword $(subst ., ,$(VERSION))))
+SONAME := libcomm.so.$(ABI)
+WITH_MPI_SONAME := $(SONAME:libcomm.%=libcomm-with-mpi.%)
+
 BUILD_KEY := $(shell printf '%s\n' "$$($(CC) --version 2>&1 | head -n 1)" '$(CC) $(CFLAGS)' \
-  '$(CPPFLAGS)' '$(LDFLAGS)' '$(MPI_NAME)' '$(AVX512)' '$(NVCC) $(NVCCFLAGS)' | sha256sum | cut -c1-10)
+  '$(CPPFLAGS)' '$(LDFLAGS)' '$(MPI_NAME)' '$(AVX512)' '$(NVCC) $(NVCCFLAGS)' '$(SONAME)' | sha256sum | cut -c1-10)
 BUILD := build/$(BUILD_KEY)
 
 # ------------------------------------------------------------------ sources
@@ -154,11 +161,6 @@ CLIENTS := $(patsubst %.c,$(BUILD)/%,$(CLIENT_SOURCES))
 TRAIN := $(if $(TRAINER_SOURCES),$(BUILD)/train)
 TOOLS := $(patsubst tools/%.c,$(BUILD)/tools/%,$(TOOL_SOURCES))
 TESTS := $(foreach t,$(TEST_SOURCES),$(if $(or $(if $(T),,all),$(findstring $(T),$t)),$(BUILD)/$(t:.c=)))
-
-VERSION := $(shell awk '/^.define LCOMM_VERSION_(MAJOR|MINOR|PATCH)/ { v = v s $$3; s = "." } \
-  END { print v }' libcomm/include/libcomm.h)
-SONAME := libcomm.so.$(firstword $(subst ., ,$(VERSION)))
-WITH_MPI_SONAME := $(SONAME:libcomm.%=libcomm-with-mpi.%)
 
 # Targets that start a build of their own use all processors, unless told.
 SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS))$(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
