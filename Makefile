@@ -29,8 +29,12 @@ ARGS ?=#      more arguments for the trainer, or for a benchmark
 MPI ?=#       openmpi, mpich or none; empty: what is here, Open MPI first
 T ?=#         make test: only tests whose path contains this
 FUZZ_S ?= 20#  seconds for each fuzzer of make fuzz
-PREFIX ?= /usr/local
-DESTDIR ?=
+PREFIX ?= /usr/local#  make install: an absolute path
+BINDIR ?= $(PREFIX)/bin
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+DATADIR ?= $(PREFIX)/share#  manual pages, completion, examples
+DESTDIR ?=#   before all of them, for those who make packages
 SAN := $(strip $(SAN))
 WERROR := $(strip $(WERROR))
 OPT ?= -O3
@@ -167,7 +171,8 @@ SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS))$(findstring jobserver,$(MAK
 
 # ------------------------------------------------------------------- builds
 .PHONY: all programs tests
-all: programs ## build the library, the trainer and the tools (default)
+all: ## build the library, the trainer and the tools (default)
+	+@$(SUBMAKE) programs
 
 programs: $(ARCHIVE) $(LIBRARY) $(WITH_MPI_ARCHIVE) $(WITH_MPI) $(MPI_DOOR) $(CUDA_MODULE) $(TRAIN) $(TOOLS)
 	@ln -sfn $(BUILD_KEY) build/latest
@@ -231,8 +236,16 @@ $(BUILD)/libcomm-mpi.so: $(DOOR_OBJECTS) $(WITH_MPI) $(LIBRARY)
 
 # The trainer and the perf tools see only what libcomm.so exports: they prove
 # that the public interface is enough. The other tools look inside.
-PUBLIC := -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..:$$ORIGIN/../lib'
+# They find it beside them, above them and, installed, from BINDIR in LIBDIR.
+FROM_BINDIR := $(shell realpath -ms --relative-to='$(BINDIR)' '$(LIBDIR)' 2>/dev/null)
+PUBLIC = -Xlinker -rpath -Xlinker '$$ORIGIN:$$ORIGIN/..:$$ORIGIN/$(FROM_BINDIR)'
 LINK = @echo "  LINK  $@"; mkdir -p $(@D); $(CC) $(LDFLAGS) $(filter %.o,$^)
+
+.PHONY: look-again
+$(BUILD)/from-bindir: look-again
+	@mkdir -p $(@D); [ "$$(cat $@ 2>/dev/null)" = '$(FROM_BINDIR)' ] || echo '$(FROM_BINDIR)' >$@
+
+$(TRAIN) $(TOOLS): $(BUILD)/from-bindir
 
 $(BUILD)/train: $(call OBJ,$(TRAINER_SOURCES)) $(SAN_OBJECTS) $(WITH_MPI) $(LIBRARY)
 	$(LINK) $(WITH_MPI) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) $(BLAS_LIBS) $(ZLIB_LIBS) $(XXHASH_LIBS) -lm -o $@
@@ -357,7 +370,7 @@ bench-built:
 	@BUILD=$(BUILD) MPI='$(MPI_NAME)' BENCH_COMMAND='make bench-$(BENCH)$(if $(ARGS), ARGS="$(ARGS)")' tools/bench/$(BENCH) $(ARGS)
 
 # -------------------------------------------------------------- housekeeping
-.PHONY: check format config help install clean print-build
+.PHONY: check format config help install uninstall clean print-build
 check: ## formatting, analysers, include arrows, exported symbols, headers, wording
 	@CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' CFLAGS='$(CFLAGS)' tools/build/check
 
@@ -377,15 +390,32 @@ help: ## this text
 	@echo 'Variables (make run POLICY=net=int8):'
 	@sed -nE 's/^([A-Z_]+) \?= *([^#]*)(# *(.*))?$$/\1\t\2\t\4/p' Makefile | \
 	  awk -F '\t' '{ printf "  %-11s %-20s %s\n", $$1, $$2, $$3 }'
+	@echo 'Benchmarks (make bench-slice ARGS=train):'
+	@tools/build/benchmarks
 
-install: programs ## install library, headers, pkg-config file and tools: PREFIX= DESTDIR=
-	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' VERSION='$(VERSION)' SONAME='$(SONAME)' LIB_LIBS='$(LIB_LIBS)' \
-	  MPI_CFLAGS='$(MPI_CFLAGS)' MPI_LIBS='$(MPI_LIBS)' MPI_VERSION="$$(tools/build/mpi-probe version '$(MPI)')" \
-	  tools/build/install $(BUILD)
+# Paths travel in the environment, which keeps their spaces.
+install uninstall: export PREFIX := $(PREFIX)
+install uninstall: export BINDIR := $(BINDIR)
+install uninstall: export LIBDIR := $(LIBDIR)
+install uninstall: export INCLUDEDIR := $(INCLUDEDIR)
+install uninstall: export DATADIR := $(DATADIR)
+install uninstall: export DESTDIR := $(DESTDIR)
+install: export VERSION := $(VERSION)
+install: ## install library, tools, headers, manual and examples: PREFIX=, BINDIR=, LIBDIR=, INCLUDEDIR=, DESTDIR=
+	+@tools/build/install --check && $(SUBMAKE) programs
+	@LIBS='$(LIB_LIBS)' MPI_CFLAGS='$(MPI_CFLAGS)' MPI_LIBS='$(MPI_LIBS)' \
+	  MPI_VERSION="$$(tools/build/mpi-probe version '$(MPI)')" tools/build/install $(BUILD)
+
+uninstall: ## remove what make install has installed: PREFIX= and DESTDIR= as they were then
+	@tools/build/uninstall
 
 .PHONY: print-isa-flags
 print-isa-flags:
 	@echo $(call isa_flags,$(FILE))
+
+.PHONY: print-lib-libs
+print-lib-libs:
+	@echo '$(LIB_LIBS)'
 
 print-build: ## print the build folder
 	@echo $(BUILD)
