@@ -8,7 +8,16 @@
 
 static const uint8_t magic[4] = {'L', 'C', 'M', 'S'};
 
-enum { HEADER_FIXED = 56, RECORD_FIXED = 32, FLAG_MOMENTUM = 1, FLAG_VELOCITY = 2, OPERATIONS = 4 };
+enum {
+  HEADER_FIXED = 56,
+  RECORD_FIXED = 32,
+  FLAG_MOMENTUM = 1,
+  FLAG_VELOCITY = 2,
+  FLAG_CALLS = 4,
+  FLAG_SCATTERS = 8,
+  FLAGS_END = 16,
+  OPERATIONS = 4
+};
 
 /* So many values fit into any file, and sums of their bytes into 64 bits. */
 static const uint64_t COUNT_MAX = UINT64_MAX / 64;
@@ -35,12 +44,16 @@ static uint64_t round_up(uint64_t size) {
 static uint64_t values_size(const lcomm_state_tensor *tensor) {
   uint64_t values = tensor->n;
   values += tensor->has_momentum ? tensor->n : 0;
-  values += tensor->has_velocity ? tensor->count : 0;
+  values += tensor->has_velocity ? lcomm_state_velocity_count(tensor) : 0;
   return values * sizeof(float);
 }
 
+static size_t fixed_size(const lcomm_state_tensor *tensor) {
+  return tensor->of_calls ? RECORD_FIXED + 8 : RECORD_FIXED;
+}
+
 static size_t record_size(const lcomm_state_tensor *tensor) {
-  return (size_t)round_up(RECORD_FIXED + strlen(tensor->name));
+  return (size_t)round_up(fixed_size(tensor) + strlen(tensor->name));
 }
 
 size_t lcomm_state_header_size(const lcomm_state_header *header) {
@@ -79,12 +92,16 @@ size_t lcomm_state_pack_record(const lcomm_state_tensor *tensor, uint8_t *bytes)
   put(bytes, length, 4);
   bytes[4] = tensor->dtype;
   bytes[5] = tensor->op;
-  bytes[6] = (uint8_t)((tensor->has_momentum ? FLAG_MOMENTUM : 0) |
-                       (tensor->has_velocity ? FLAG_VELOCITY : 0));
+  bytes[6] =
+      (uint8_t)((tensor->has_momentum ? FLAG_MOMENTUM : 0) |
+                (tensor->has_velocity ? FLAG_VELOCITY : 0) | (tensor->of_calls ? FLAG_CALLS : 0) |
+                (tensor->of_scatters ? FLAG_SCATTERS : 0));
   put(bytes + 8, tensor->count, 8);
   put(bytes + 16, tensor->first, 8);
   put(bytes + 24, tensor->n, 8);
-  memcpy(bytes + RECORD_FIXED, tensor->name, length);
+  if (tensor->of_calls)
+    put(bytes + RECORD_FIXED, tensor->calls, 8);
+  memcpy(bytes + fixed_size(tensor), tensor->name, length);
   return size;
 }
 
@@ -137,6 +154,8 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
   tensor->op = bytes[5];
   tensor->has_momentum = (bytes[6] & FLAG_MOMENTUM) != 0;
   tensor->has_velocity = (bytes[6] & FLAG_VELOCITY) != 0;
+  tensor->of_calls = (bytes[6] & FLAG_CALLS) != 0;
+  tensor->of_scatters = (bytes[6] & FLAG_SCATTERS) != 0;
   tensor->count = get(bytes + 8, 8);
   tensor->first = get(bytes + 16, 8);
   tensor->n = get(bytes + 24, 8);
@@ -144,12 +163,15 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
     return "the name of a tensor has an impossible length";
   if (tensor->dtype > LCOMM_INT64 || tensor->op >= OPERATIONS)
     return "a tensor has an unknown type or operation";
-  if (bytes[6] > (FLAG_MOMENTUM | FLAG_VELOCITY) || bytes[7] != 0)
+  if (bytes[6] >= FLAGS_END || bytes[7] != 0 || (tensor->of_scatters && !tensor->of_calls))
     return "a tensor has an unknown flag";
   if (tensor->count > COUNT_MAX || tensor->first > tensor->count ||
       tensor->n > tensor->count - tensor->first)
     return "a tensor keeps elements that it does not have";
-  reader->at += RECORD_FIXED;
+  if (reader->size - reader->at < fixed_size(tensor))
+    return "it ends inside a tensor";
+  tensor->calls = tensor->of_calls ? get(bytes + RECORD_FIXED, 8) : 0;
+  reader->at += fixed_size(tensor);
   const char *why = take_text(reader, length, tensor->name);
   return why != NULL ? why : take_values(reader, tensor);
 }

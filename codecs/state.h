@@ -26,21 +26,27 @@
  *       56    P policy in force, for people, without a terminator
  *               zeros up to a multiple of 8
  *
- * then for each tensor, in the order in which they were added:
+ * then for each tensor, in the order in which they were added, and after them for each
+ * residual of calls that has a name:
  *        0    4 bytes of the name, L, 1 to 127
  *        4    1 dtype, lcomm_dtype
  *        5    1 operation, 0 sum, 1 average, 2 minimum, 3 maximum
- *        6    1 flags: bit 0 momentum follows, bit 1 velocity follows
+ *        6    1 flags: bit 0 momentum follows, bit 1 velocity follows, bit 2 of calls, bit 3
+ *               of reduce-scatters, with bit 2 only
  *        7    1 zero
  *        8    8 count, elements of the tensor
  *       16    8 first element whose residual this rank keeps
  *       24    8 n, how many elements it keeps; first + n <= count
- *       32    L name, without a terminator, no zero byte
+ *       32    8 calls that were made, with flag bit 2; else this is left out
+ *        .    L name, without a terminator, no zero byte
  *               zeros up to a multiple of 8
  *             n float32 residual
  *             n float32 momentum, with flag bit 0
- *         count float32 velocity, with flag bit 1
+ *         count float32 velocity, with flag bit 1; n of them with flag bit 3
  *               zeros up to a multiple of 8
+ *
+ * A residual of reduce-scatters has a record for each segment that the rank keeps, ascending, or
+ * one with n = 0.
  *
  * and at the end 8 bytes, XXH3-64 of every byte before them.
  */
@@ -56,7 +62,7 @@ enum {
   LCOMM_STATE_POLICY_MAX = 1024, /* with a terminator */
   LCOMM_STATE_NAME_MAX = 128,    /* with a terminator */
   LCOMM_STATE_HEADER_MAX = 56 + LCOMM_STATE_POLICY_MAX,
-  LCOMM_STATE_RECORD_MAX = 32 + LCOMM_STATE_NAME_MAX,
+  LCOMM_STATE_RECORD_MAX = 40 + LCOMM_STATE_NAME_MAX,
   LCOMM_STATE_CHECKSUM_SIZE = 8
 };
 
@@ -66,15 +72,20 @@ typedef struct lcomm_state_header {
   char policy[LCOMM_STATE_POLICY_MAX];
 } lcomm_state_header;
 
-/* One tensor. The values of one that was read are views of the file's bytes:
- * float32 at any address, to be copied by memcpy. */
+/* One tensor, or one residual of calls. The values of one that was read are views of the file's
+ * bytes: float32 at any address, to be copied by memcpy. */
 typedef struct lcomm_state_tensor {
   char name[LCOMM_STATE_NAME_MAX];
   uint8_t dtype, op;
-  bool has_momentum, has_velocity;
-  uint64_t count, first, n;
+  bool has_momentum, has_velocity, of_calls, of_scatters;
+  uint64_t count, first, n, calls;
   const uint8_t *residual, *momentum, *velocity; /* NULL when it has none */
 } lcomm_state_tensor;
+
+/* Values of its velocity, where it has one. */
+static inline uint64_t lcomm_state_velocity_count(const lcomm_state_tensor *tensor) {
+  return tensor->of_scatters ? tensor->n : tensor->count;
+}
 
 /* Bytes of the header with its policy, and of a tensor with its values. */
 size_t lcomm_state_header_size(const lcomm_state_header *header);

@@ -23,7 +23,8 @@ typedef struct verdict {
   uint32_t fits; /* its file was placed as it is */
   uint32_t ranks, nodes, sequence, zero;
   uint64_t step;
-  uint64_t digest; /* of all files, or 0 */
+  uint64_t digest;    /* of all files, or 0 */
+  uint64_t residuals; /* a hash of those that were made here */
 } verdict;
 
 _Static_assert(sizeof(verdict) % sizeof(float) == 0, "a verdict is whole words");
@@ -178,6 +179,14 @@ static lcomm_status agree(loading *it, lcomm_status mine) {
 static lcomm_status judge(loading *it) {
   const verdict *first = &it->all[0];
   for (int rank = 1; rank < it->comm->size; rank++) {
+    if (it->all[rank].residuals != first->residuals) {
+      return lcomm_refuse(it->comm, LCOMM_ERR_MISMATCH,
+                          "%s: rank 0 and rank %d have made other residuals; all ranks make the "
+                          "same ones, with the same names and counts, in the same order",
+                          it->call, rank);
+    }
+  }
+  for (int rank = 1; rank < it->comm->size; rank++) {
     const verdict *other = &it->all[rank];
     if (other->ranks != first->ranks || other->step != first->step ||
         other->nodes != first->nodes || other->sequence != first->sequence ||
@@ -234,6 +243,7 @@ static lcomm_status load(loading *it) {
   if (status != LCOMM_OK) {
     return lcomm_fail(comm, status, "%s: out of memory", it->call);
   }
+  it->mine.residuals = lcomm_placement_hash(comm);
   status = place(it);
   if (status == LCOMM_OK) {
     lcomm_placement_commit(&it->placement);
@@ -246,7 +256,8 @@ static lcomm_status load(loading *it) {
 /* Buckets decide what a rank keeps; they are made by the first step otherwise. */
 static lcomm_status prepare(lcomm_comm *comm) {
   lcomm_status status = lcomm_tensors_compare(comm);
-  return status == LCOMM_OK && !comm->buckets ? lcomm_buckets_make(comm) : status;
+  bool due = status == LCOMM_OK && comm->tensor_count > 0 && !comm->buckets;
+  return due ? lcomm_buckets_make(comm) : status;
 }
 
 static lcomm_status load_from(loading *it) {
@@ -262,7 +273,8 @@ static lcomm_status load_from(loading *it) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is under way; call it between the steps",
                         it->call);
   }
-  status = prepare(comm);
+  status = lcomm_state_check_calls(comm, it->call);
+  status = status == LCOMM_OK ? prepare(comm) : status;
   if (status == LCOMM_OK) {
     status = load(it);
   }

@@ -16,6 +16,7 @@
 #include "codecs/state.h"
 #include "libcomm/base/file.h"
 #include "libcomm/bucket.h"
+#include "libcomm/residual.h"
 
 enum {
   LCOMM_STATE_WHY_MAX = 768, /* a multiple of 4: it travels as words */
@@ -30,6 +31,9 @@ const char *lcomm_state_file(int rank, int ranks, char name[LCOMM_STATE_FILE_MAX
 
 /* Ranks of the set that a file's name belongs to; 0 when it is no such name. */
 int lcomm_state_file_ranks(const char *name);
+
+/* STATE while a call with one of the residuals that have a name is under way. */
+lcomm_status lcomm_state_check_calls(const lcomm_comm *comm, const char *call);
 
 /* Where bytes go: a file that was begun, or memory (file NULL) with room for all. */
 typedef struct lcomm_state_sink {
@@ -66,18 +70,28 @@ void lcomm_state_source_done(const lcomm_state_source *source, const uint8_t *by
 lcomm_status lcomm_state_source_fail(const lcomm_state_source *source, lcomm_status status,
                                      int rank, int ranks, const char *phrase, char *why);
 
-typedef struct lcomm_placed_bucket {
+/* What has a state of its own: a bucket of tensors, or a residual of calls that has a name. */
+typedef struct lcomm_placed {
+  lcomm_bucket *bucket;     /* one of */
+  lcomm_residual *residual; /* both */
+  lcomm_op op;
+  lcomm_span result;              /* elements of the vector that velocity and owed are of */
   lcomm_feedback_state *feedback; /* what this rank will keep, NULL for nothing */
-  bool has_residual;              /* the files hold a residual of one of its tensors */
+  bool has_residual;              /* the files hold a residual of it */
   float *velocity, *owed;         /* as in lcomm_bucket, NULL for none */
-} lcomm_placed_bucket;
+  /* Of a residual: the calls that were made; in the file that is being read, whether it was
+   * there, and the end of what is kept of it so far. */
+  uint64_t calls, end;
+  bool seen;
+} lcomm_placed;
 
 typedef struct lcomm_placement {
   lcomm_comm *comm;
-  lcomm_placed_bucket *buckets; /* as many as comm has */
-  bool *seen;                   /* tensors of the file that is being read */
-  /* First element and number of elements that each rank keeps of each bucket,
-   * bucket after bucket, rank after rank. NULL until lcomm_placement_share. */
+  lcomm_placed *placed; /* `count` of them: the buckets in their order, then the residuals */
+  size_t count;
+  bool *seen; /* tensors of the file that is being read */
+  /* First element and number of elements that each rank keeps of each of them, one after the
+   * other, rank after rank. NULL until lcomm_placement_share. */
   uint64_t *ranges;
   char why[LCOMM_STATE_WHY_MAX]; /* of a failure: one sentence */
 } lcomm_placement;
@@ -103,34 +117,41 @@ lcomm_status lcomm_placement_add(lcomm_placement *placement, const lcomm_state_h
                                  lcomm_state_reader *reader);
 void lcomm_placement_finish(lcomm_placement *placement);
 
-/* Replace the state of the communicator's buckets. */
+/* Replace the state of the communicator's buckets and residuals. */
 void lcomm_placement_commit(lcomm_placement *placement);
 
 /* Parts of the above. */
-
-/* Index of a tensor's bucket. */
-static inline size_t lcomm_placement_bucket(const lcomm_placement *placement,
-                                            const lcomm_tensor *tensor) {
-  return (size_t)(tensor->bucket - placement->comm->buckets);
-}
 
 static inline bool lcomm_placement_has_momentum(const lcomm_placement *placement) {
   return placement->comm->policy.momentum > 0;
 }
 
-/* Make a vector for a bucket, of zeros, unless it has been made. MEMORY. */
-lcomm_status lcomm_placement_vector(lcomm_placement *placement, size_t bucket, float **vector);
+/* Make a vector for a result, of zeros, unless it has been made. MEMORY. */
+lcomm_status lcomm_placement_vector(lcomm_placement *placement, size_t index, float **vector);
 
 bool lcomm_placement_all_zero(const uint8_t *values, uint64_t n);
 
-/* The tensor of a record; NULL for a record without a state. *index is where
- * the search begins, and then where it ended. ARGUMENT, WIRE for a tensor that
- * was seen in this file already. */
-lcomm_status lcomm_placement_match(lcomm_placement *placement, const lcomm_state_tensor *record,
-                                   size_t *index, lcomm_tensor **tensor);
+/* Where a record belongs: its element 0 is element `offset` of the vector. */
+typedef struct lcomm_target {
+  size_t index;         /* of what was placed */
+  lcomm_tensor *tensor; /* NULL: of calls */
+  uint64_t offset;
+  bool ignored; /* a record without a state */
+} lcomm_target;
 
-/* Copy the velocity of a record. MEMORY. */
-lcomm_status lcomm_placement_velocity(lcomm_placement *placement, const lcomm_tensor *tensor,
+/* Find it. *index is where the search among tensors begins, and then where it ended. ARGUMENT,
+ * WIRE for what was seen in this file already. */
+lcomm_status lcomm_placement_match(lcomm_placement *placement, const lcomm_state_tensor *record,
+                                   size_t *index, lcomm_target *target);
+
+/* The next file begins. */
+void lcomm_placement_next_file(lcomm_placement *placement);
+
+/* Copy what belongs to this rank's result of the velocity of a record. MEMORY. */
+lcomm_status lcomm_placement_velocity(lcomm_placement *placement, const lcomm_target *target,
                                       const lcomm_state_tensor *record);
+
+/* A hash of the residuals that have a name, which ranks compare. */
+uint64_t lcomm_placement_hash(const lcomm_comm *comm);
 
 #endif

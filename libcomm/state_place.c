@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "libcomm/floats.h"
 #include "libcomm/state.h"
@@ -18,16 +19,42 @@ static lcomm_status out_of_memory(lcomm_placement *placement) {
   return LCOMM_ERR_MEMORY;
 }
 
+static size_t count_named(const lcomm_comm *comm) {
+  size_t count = 0;
+  for (const lcomm_residual *it = comm->residuals; it; it = it->next) {
+    count += it->name[0] != '\0';
+  }
+  return count;
+}
+
+static void list_all(lcomm_comm *comm, lcomm_placement *placement) {
+  size_t at = 0;
+  for (; at < comm->bucket_count; at++) {
+    lcomm_bucket *bucket = &comm->buckets[at];
+    placement->placed[at] = (lcomm_placed){
+        .bucket = bucket, .op = bucket->op, .result = lcomm_span_whole(0, bucket->count)};
+  }
+  for (lcomm_residual *it = comm->residuals; it; it = it->next) {
+    if (it->name[0]) {
+      placement->placed[at++] = (lcomm_placed){.residual = it, .op = it->op, .result = it->result};
+    }
+  }
+}
+
 lcomm_status lcomm_placement_begin(lcomm_comm *comm, lcomm_placement *placement) {
   memset(placement, 0, sizeof(*placement));
   placement->comm = comm;
-  placement->buckets = calloc(comm->bucket_count + 1, sizeof(*placement->buckets));
+  placement->count = comm->bucket_count + count_named(comm);
+  placement->placed = calloc(placement->count + 1, sizeof(*placement->placed));
   placement->seen = calloc(comm->tensor_count + 1, sizeof(*placement->seen));
-  if (!placement->buckets || !placement->seen) {
+  if (!placement->placed || !placement->seen) {
     return out_of_memory(placement);
   }
-  for (size_t i = 0; i < comm->bucket_count; i++) {
-    lcomm_status status = lcomm_bucket_feedback(&comm->buckets[i], &placement->buckets[i].feedback);
+  list_all(comm, placement);
+  for (size_t i = 0; i < placement->count; i++) {
+    lcomm_placed *it = &placement->placed[i];
+    lcomm_status status = it->bucket ? lcomm_bucket_feedback(it->bucket, &it->feedback)
+                                     : lcomm_residual_feedback(it->residual, &it->feedback);
     if (status != LCOMM_OK) {
       return status;
     }
@@ -35,25 +62,45 @@ lcomm_status lcomm_placement_begin(lcomm_comm *comm, lcomm_placement *placement)
   return LCOMM_OK;
 }
 
+static int place_of(const lcomm_placement *placement, const lcomm_placed *it) {
+  return it->bucket ? placement->comm->tensor_place : 0;
+}
+
 void lcomm_placement_free(lcomm_placement *placement) {
-  int place = placement->comm ? placement->comm->tensor_place : 0;
-  for (size_t i = 0; placement->buckets && i < placement->comm->bucket_count; i++) {
-    lcomm_feedback_free(placement->buckets[i].feedback);
-    lcomm_floats_free(place, placement->buckets[i].velocity);
-    lcomm_floats_free(place, placement->buckets[i].owed);
+  for (size_t i = 0; placement->placed && i < placement->count; i++) {
+    lcomm_placed *it = &placement->placed[i];
+    lcomm_feedback_free(it->feedback);
+    lcomm_floats_free(place_of(placement, it), it->velocity);
+    lcomm_floats_free(place_of(placement, it), it->owed);
   }
-  free(placement->buckets);
+  free(placement->placed);
   free(placement->seen);
   free(placement->ranges);
   memset(placement, 0, sizeof(*placement));
 }
 
-lcomm_status lcomm_placement_vector(lcomm_placement *placement, size_t bucket, float **vector) {
+lcomm_status lcomm_placement_vector(lcomm_placement *placement, size_t index, float **vector) {
+  const lcomm_placed *it = &placement->placed[index];
   if (!*vector) {
-    const lcomm_comm *comm = placement->comm;
-    *vector = lcomm_floats_get(comm->tensor_place, comm->buckets[bucket].count);
+    *vector = lcomm_floats_get(place_of(placement, it), it->result.count);
   }
   return *vector ? LCOMM_OK : out_of_memory(placement);
+}
+
+uint64_t lcomm_placement_hash(const lcomm_comm *comm) {
+  uint64_t hash = 0;
+  for (const lcomm_residual *it = comm->residuals; it; it = it->next) {
+    uint64_t shape[3] = {it->count, (uint64_t)it->op, it->part_counts != NULL};
+    if (!it->name[0]) {
+      continue;
+    }
+    hash = XXH3_64bits_withSeed(it->name, strlen(it->name), hash);
+    hash = XXH3_64bits_withSeed(shape, sizeof(shape), hash);
+    if (it->part_counts) {
+      hash = XXH3_64bits_withSeed(it->part_counts, (size_t)comm->size * sizeof(uint64_t), hash);
+    }
+  }
+  return hash;
 }
 
 /* -------------------------------------------------------------- matching */
@@ -76,12 +123,8 @@ static const char *operation(unsigned op) {
   return op <= LCOMM_MAX ? names[op] : "of an unknown operation";
 }
 
-lcomm_status lcomm_placement_match(lcomm_placement *placement, const lcomm_state_tensor *record,
-                                   size_t *index, lcomm_tensor **tensor) {
-  *tensor = NULL;
-  if (record->n == 0 && !record->has_velocity) {
-    return LCOMM_OK;
-  }
+static lcomm_status match_tensor(lcomm_placement *placement, const lcomm_state_tensor *record,
+                                 size_t *index, lcomm_target *target) {
   lcomm_tensor *found = find_tensor(placement->comm, record->name, index);
   if (!found) {
     snprintf(placement->why, sizeof(placement->why),
@@ -110,8 +153,86 @@ lcomm_status lcomm_placement_match(lcomm_placement *placement, const lcomm_state
     return LCOMM_ERR_WIRE;
   }
   placement->seen[*index] = true;
-  *tensor = found;
+  target->index = (size_t)(found->bucket - placement->comm->buckets);
+  target->tensor = found;
+  target->offset = found->offset;
   return LCOMM_OK;
+}
+
+static const char *kind(bool scatters) {
+  return scatters ? "reduce-scatters" : "all-reduces";
+}
+
+/* The residual of that name; placement->count when there is none. */
+static size_t find_residual(const lcomm_placement *placement, const char *name) {
+  size_t i = placement->comm->bucket_count;
+  while (i < placement->count && strcmp(placement->placed[i].residual->name, name) != 0) {
+    i++;
+  }
+  return i;
+}
+
+/* Its records follow each other, each behind what the one before it keeps. */
+static lcomm_status take_turn(lcomm_placement *placement, const lcomm_state_tensor *record,
+                              lcomm_placed *placed) {
+  if (placed->seen && (record->n == 0 || record->first < placed->end || !record->of_scatters)) {
+    snprintf(placement->why, sizeof(placement->why), "residual %s is twice in one file",
+             record->name);
+    return LCOMM_ERR_WIRE;
+  }
+  placed->seen = true;
+  placed->end = record->first + record->n;
+  placed->calls = record->calls;
+  return LCOMM_OK;
+}
+
+static lcomm_status match_calls(lcomm_placement *placement, const lcomm_state_tensor *record,
+                                lcomm_target *target) {
+  bool empty = record->n == 0 && !record->has_velocity;
+  target->index = find_residual(placement, record->name);
+  if (target->index == placement->count) {
+    target->ignored = empty;
+    snprintf(placement->why, sizeof(placement->why),
+             "residual %s of %llu elements was saved, but has not been made here; make the same "
+             "residuals before loading",
+             record->name, (unsigned long long)record->count);
+    return empty ? LCOMM_OK : LCOMM_ERR_ARGUMENT;
+  }
+  lcomm_placed *placed = &placement->placed[target->index];
+  const lcomm_residual *residual = placed->residual;
+  bool scatters = residual->part_counts != NULL;
+  if (residual->count != record->count || (unsigned)residual->op != record->op ||
+      scatters != record->of_scatters) {
+    snprintf(placement->why, sizeof(placement->why),
+             "residual %s was saved as %llu elements, %s, for %s, but was made here as %llu, %s, "
+             "for %s",
+             record->name, (unsigned long long)record->count, operation(record->op),
+             kind(record->of_scatters), (unsigned long long)residual->count,
+             operation((unsigned)residual->op), kind(scatters));
+    return LCOMM_ERR_ARGUMENT;
+  }
+  return take_turn(placement, record, placed);
+}
+
+lcomm_status lcomm_placement_match(lcomm_placement *placement, const lcomm_state_tensor *record,
+                                   size_t *index, lcomm_target *target) {
+  *target = (lcomm_target){.ignored = false};
+  if (record->of_calls) {
+    return match_calls(placement, record, target);
+  }
+  if (record->n == 0 && !record->has_velocity) {
+    target->ignored = true;
+    return LCOMM_OK;
+  }
+  return match_tensor(placement, record, index, target);
+}
+
+void lcomm_placement_next_file(lcomm_placement *placement) {
+  memset(placement->seen, 0, placement->comm->tensor_count * sizeof(*placement->seen));
+  for (size_t i = 0; i < placement->count; i++) {
+    placement->placed[i].seen = false;
+    placement->placed[i].end = 0;
+  }
 }
 
 /* ------------------------------------------------- the same place as before */
@@ -133,10 +254,27 @@ static bool is_nothing(const lcomm_state_tensor *record) {
          (!record->momentum || lcomm_placement_all_zero(record->momentum, record->n));
 }
 
-static bool copy_kept(lcomm_placed_bucket *placed, const lcomm_tensor *tensor,
+/* Where a record's elements are in what this rank will keep; n is 0 when it keeps others. */
+static lcomm_kept kept_of(const lcomm_placed *placed, const lcomm_target *target,
+                          const lcomm_state_tensor *record) {
+  const lcomm_residual *residual = placed->residual;
+  if (target->tensor) {
+    return lcomm_tensor_kept(target->tensor, placed->feedback);
+  }
+  for (int i = 0; i < lcomm_residual_part_count(residual); i++) {
+    lcomm_span part = lcomm_residual_part(residual, placed->feedback, i);
+    if (part.count > 0 && part.first == record->first) {
+      return (lcomm_kept){part.first, part.count, part.first - placed->feedback->first};
+    }
+  }
+  return (lcomm_kept){0, 0, 0};
+}
+
+static bool copy_kept(lcomm_placed *placed, const lcomm_target *target,
                       const lcomm_state_tensor *record) {
-  lcomm_kept kept = lcomm_tensor_kept(tensor, placed->feedback);
-  if (kept.first != record->first || kept.n != record->n || placed->velocity) {
+  lcomm_kept kept = kept_of(placed, target, record);
+  bool with_velocity = placed->velocity || (record->of_scatters && record->has_velocity);
+  if (kept.first != record->first || kept.n != record->n || with_velocity) {
     return is_nothing(record);
   }
   size_t size = record->n * sizeof(float);
@@ -148,35 +286,47 @@ static bool copy_kept(lcomm_placed_bucket *placed, const lcomm_tensor *tensor,
   return true;
 }
 
-lcomm_status lcomm_placement_velocity(lcomm_placement *placement, const lcomm_tensor *tensor,
+lcomm_status lcomm_placement_velocity(lcomm_placement *placement, const lcomm_target *target,
                                       const lcomm_state_tensor *record) {
-  size_t bucket = lcomm_placement_bucket(placement, tensor);
-  float **velocity = &placement->buckets[bucket].velocity;
-  lcomm_status status = lcomm_placement_vector(placement, bucket, velocity);
-  if (status == LCOMM_OK && record->count > 0) {
-    memcpy(*velocity + tensor->offset, record->velocity, record->count * sizeof(float));
+  lcomm_placed *placed = &placement->placed[target->index];
+  uint64_t first = target->offset + (record->of_scatters ? record->first : 0);
+  uint64_t last = first + lcomm_state_velocity_count(record);
+  uint64_t begin = first > placed->result.first ? first : placed->result.first;
+  uint64_t result_end = placed->result.first + placed->result.count;
+  uint64_t end = last < result_end ? last : result_end;
+  lcomm_status status = lcomm_placement_vector(placement, target->index, &placed->velocity);
+  if (status == LCOMM_OK && begin < end) {
+    memcpy(placed->velocity + (begin - placed->result.first),
+           record->velocity + (begin - first) * sizeof(float), (end - begin) * sizeof(float));
   }
   return status;
+}
+
+/* A part of the momentum of results that is another rank's now has another place. */
+static bool velocity_fits(const lcomm_placed *placed, const lcomm_state_tensor *record) {
+  bool other = record->of_scatters &&
+               (record->first != placed->result.first || record->n != placed->result.count);
+  return !other && !placed->has_residual;
 }
 
 lcomm_status lcomm_placement_copy(lcomm_placement *placement, lcomm_state_reader *reader,
                                   bool *fits) {
   lcomm_state_tensor record;
   lcomm_status status = LCOMM_OK;
-  memset(placement->seen, 0, placement->comm->tensor_count * sizeof(*placement->seen));
+  lcomm_placement_next_file(placement);
   for (size_t i = 0; status == LCOMM_OK && *fits && lcomm_state_next(reader, &record); i++) {
-    lcomm_tensor *tensor = NULL;
-    status = lcomm_placement_match(placement, &record, &i, &tensor);
-    if (status != LCOMM_OK || !tensor) {
+    lcomm_target target;
+    status = lcomm_placement_match(placement, &record, &i, &target);
+    if (status != LCOMM_OK || target.ignored) {
       continue;
     }
-    lcomm_placed_bucket *placed = &placement->buckets[lcomm_placement_bucket(placement, tensor)];
+    lcomm_placed *placed = &placement->placed[target.index];
     if (record.n > 0) {
-      *fits = copy_kept(placed, tensor, &record);
+      *fits = copy_kept(placed, &target, &record);
     }
     if (record.has_velocity && lcomm_placement_has_momentum(placement)) {
-      *fits &= !placed->has_residual;
-      status = lcomm_placement_velocity(placement, tensor, &record);
+      *fits &= velocity_fits(placed, &record);
+      status = lcomm_placement_velocity(placement, &target, &record);
     }
   }
   return status;
@@ -184,20 +334,38 @@ lcomm_status lcomm_placement_copy(lcomm_placement *placement, lcomm_state_reader
 
 /* ------------------------------------------------------------------- end */
 
+static void commit_bucket(lcomm_bucket *bucket, lcomm_placed *placed) {
+  int place = bucket->comm->tensor_place;
+  lcomm_run_retire(bucket->comm, bucket->run); /* the next step makes it again, with the feedback */
+  lcomm_feedback_free(bucket->feedback);
+  lcomm_floats_free(place, bucket->velocity);
+  lcomm_floats_free(place, bucket->owed);
+  bucket->run = NULL;
+  bucket->feedback = placed->has_residual ? placed->feedback : NULL;
+  bucket->velocity = placed->velocity;
+  bucket->owed = placed->owed;
+}
+
+static void commit_residual(lcomm_residual *residual, lcomm_placed *placed) {
+  lcomm_run_destroy(residual->run); /* likewise */
+  lcomm_feedback_free(residual->feedback);
+  lcomm_floats_free(0, residual->velocity);
+  lcomm_floats_free(0, residual->owed);
+  residual->run = NULL;
+  residual->feedback = placed->has_residual ? placed->feedback : NULL;
+  residual->velocity = placed->velocity;
+  residual->owed = placed->owed;
+  residual->calls = placed->calls;
+}
+
 void lcomm_placement_commit(lcomm_placement *placement) {
-  int place = placement->comm->tensor_place;
-  for (size_t i = 0; i < placement->comm->bucket_count; i++) {
-    lcomm_bucket *bucket = &placement->comm->buckets[i];
-    lcomm_placed_bucket *placed = &placement->buckets[i];
-    lcomm_run_retire(bucket->comm,
-                     bucket->run); /* the next step makes it again, with the feedback */
-    lcomm_feedback_free(bucket->feedback);
-    lcomm_floats_free(place, bucket->velocity);
-    lcomm_floats_free(place, bucket->owed);
-    bucket->run = NULL;
-    bucket->feedback = placed->has_residual ? placed->feedback : NULL;
-    bucket->velocity = placed->velocity;
-    bucket->owed = placed->owed;
+  for (size_t i = 0; i < placement->count; i++) {
+    lcomm_placed *placed = &placement->placed[i];
+    if (placed->bucket) {
+      commit_bucket(placed->bucket, placed);
+    } else {
+      commit_residual(placed->residual, placed);
+    }
     placed->feedback = placed->has_residual ? NULL : placed->feedback;
     placed->velocity = placed->owed = NULL;
   }

@@ -54,6 +54,14 @@ static lcomm_status check_folder(const lcomm_comm *comm, const char *folder, cha
 
 /* ------------------------------------------------------------------- both */
 
+lcomm_status lcomm_state_check_calls(const lcomm_comm *comm, const char *call) {
+  lcomm_status status = LCOMM_OK;
+  for (const lcomm_residual *it = comm->residuals; it && status == LCOMM_OK; it = it->next) {
+    status = it->name[0] ? lcomm_residual_check_idle(it, call) : LCOMM_OK;
+  }
+  return status;
+}
+
 /* Between two steps, on a communicator that has not failed. */
 static lcomm_status check_now(lcomm_comm *comm, const char *call) {
   lcomm_status status = lcomm_comm_listen(comm);
@@ -61,7 +69,7 @@ static lcomm_status check_now(lcomm_comm *comm, const char *call) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is under way; call it between the steps",
                         call);
   }
-  return status;
+  return status == LCOMM_OK ? lcomm_state_check_calls(comm, call) : status;
 }
 
 /* What is to be done with the scratch that the bytes need. */

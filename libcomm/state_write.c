@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/residual.h"
 #include "libcomm/state.h"
 
 /* What this rank keeps of a tensor, with the memory it lies in. */
@@ -61,41 +62,107 @@ static void put(lcomm_state_sink *sink, const void *bytes, uint64_t size) {
   }
 }
 
-static lcomm_state_header header_of(const lcomm_comm *comm, float *owed) {
-  lcomm_state_header header = {.step = comm->step,
-                               .rank = (uint32_t)comm->rank,
-                               .ranks = (uint32_t)comm->size,
-                               .nodes = (uint32_t)comm->topo.nodes,
-                               .node = (uint32_t)comm->topo.node[comm->rank],
-                               .sequence = comm->next[LCOMM_SERIES_BUCKETS] + comm->seed_shift,
-                               .tensors = (uint32_t)comm->tensor_count};
-  snprintf(header.policy, sizeof(header.policy), "%s", comm->policy_text);
-  header.file_size = lcomm_state_header_size(&header) + LCOMM_STATE_CHECKSUM_SIZE;
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    portion it = describe(comm->tensors[i], owed);
-    header.file_size += lcomm_state_tensor_size(&it.record);
-  }
-  return header;
-}
-
-static void write_tensor(const lcomm_tensor *tensor, float *owed, lcomm_state_sink *sink) {
+static void write_portion(const portion *it, lcomm_state_sink *sink) {
   static const uint8_t zeros[8];
   uint8_t bytes[LCOMM_STATE_RECORD_MAX];
-  portion it = describe(tensor, owed);
-  size_t size = lcomm_state_pack_record(&it.record, bytes);
+  size_t size = lcomm_state_pack_record(&it->record, bytes);
   put(sink, bytes, size);
-  put(sink, it.residual, it.record.n * sizeof(float));
-  if (it.record.has_momentum) {
-    put(sink, it.momentum, it.record.n * sizeof(float));
+  put(sink, it->residual, it->record.n * sizeof(float));
+  if (it->record.has_momentum) {
+    put(sink, it->momentum, it->record.n * sizeof(float));
   }
-  if (it.record.has_velocity) {
-    put(sink, it.velocity, it.record.count * sizeof(float));
+  if (it->record.has_velocity) {
+    put(sink, it->velocity, lcomm_state_velocity_count(&it->record) * sizeof(float));
   }
-  put(sink, zeros, lcomm_state_padding(&it.record));
+  put(sink, zeros, lcomm_state_padding(&it->record));
 }
 
-/* Room for what is owed of one tensor at a time. */
-lcomm_status lcomm_state_scratch(const lcomm_comm *comm, float **owed) {
+/* ---------------------------------------------------------------- of calls */
+
+static portion begin_calls(const lcomm_residual *residual) {
+  portion it = {.record = {.dtype = LCOMM_FLOAT32,
+                           .op = (uint8_t)residual->op,
+                           .of_calls = true,
+                           .of_scatters = residual->part_counts != NULL,
+                           .calls = residual->calls,
+                           .count = residual->count}};
+  snprintf(it.record.name, sizeof(it.record.name), "%s", residual->name);
+  return it;
+}
+
+static portion describe_part(const lcomm_residual *residual, lcomm_span part) {
+  const lcomm_feedback_state *feedback = residual->feedback;
+  portion it = begin_calls(residual);
+  if (part.count > 0) {
+    it.record.first = part.first;
+    it.record.n = part.count;
+    it.record.has_momentum = feedback->momentum != NULL;
+    it.residual = feedback->residual + (part.first - feedback->first);
+    it.momentum =
+        it.record.has_momentum ? feedback->momentum + (part.first - feedback->first) : NULL;
+  }
+  return it;
+}
+
+/* Without error feedback: what is owed to the result, in units of a residual, and the momentum of
+ * the results. Of an all-reduce one rank answers for what is owed. */
+static portion describe_result(const lcomm_residual *residual, float *scratch) {
+  portion it = begin_calls(residual);
+  bool scatters = residual->part_counts != NULL;
+  float units = residual->op == LCOMM_AVG ? (float)residual->comm->size : 1.0f;
+  if (residual->owed ? scatters || residual->comm->rank == 0 : scatters && residual->velocity) {
+    it.record.first = residual->result.first;
+    it.record.n = residual->result.count;
+    it.residual = scratch;
+    for (uint64_t i = 0; i < it.record.n; i++) {
+      scratch[i] = residual->owed ? units * residual->owed[i] : 0;
+    }
+  }
+  it.record.has_velocity = residual->velocity && (!scatters || residual->result.count > 0);
+  it.velocity = residual->velocity;
+  return it;
+}
+
+typedef void visitor(const portion *it, void *context);
+
+/* All records of a residual, at least one. */
+static void visit_calls(const lcomm_residual *residual, float *scratch, visitor *visit,
+                        void *context) {
+  bool any = false;
+  for (int i = 0; i < lcomm_residual_part_count(residual); i++) {
+    lcomm_span part = lcomm_residual_part(residual, residual->feedback, i);
+    if (part.count > 0) {
+      portion it = describe_part(residual, part);
+      visit(&it, context);
+      any = true;
+    }
+  }
+  if (!any) {
+    portion it = describe_result(residual, scratch);
+    visit(&it, context);
+  }
+}
+
+/* The list has the newest first. */
+static void visit_all_calls(const lcomm_comm *comm, float *scratch, visitor *visit, void *context) {
+  for (const lcomm_residual *it = comm->residuals; it; it = it->next) {
+    if (it->name[0]) {
+      visit_calls(it, scratch, visit, context);
+    }
+  }
+}
+
+/* ------------------------------------------------------------------- whole */
+
+static void visit_all(const lcomm_comm *comm, float *scratch, visitor *visit, void *context) {
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    portion it = describe(comm->tensors[i], scratch);
+    visit(&it, context);
+  }
+  visit_all_calls(comm, scratch, visit, context);
+}
+
+lcomm_status lcomm_state_scratch(const lcomm_comm *comm, float **scratch) {
   uint64_t most = 0;
   for (size_t i = 0; i < comm->tensor_count; i++) {
     const lcomm_tensor *tensor = comm->tensors[i];
@@ -103,8 +170,35 @@ lcomm_status lcomm_state_scratch(const lcomm_comm *comm, float **owed) {
       most = tensor->count;
     }
   }
-  *owed = most > 0 ? malloc(most * sizeof(float)) : NULL;
-  return most > 0 && !*owed ? LCOMM_ERR_MEMORY : LCOMM_OK;
+  for (const lcomm_residual *it = comm->residuals; it; it = it->next) {
+    bool needs = it->name[0] && (it->owed || it->velocity);
+    most = needs && it->result.count > most ? it->result.count : most;
+  }
+  *scratch = most > 0 ? malloc(most * sizeof(float)) : NULL;
+  return most > 0 && !*scratch ? LCOMM_ERR_MEMORY : LCOMM_OK;
+}
+
+static void count_portion(const portion *it, void *context) {
+  lcomm_state_header *header = context;
+  header->file_size += lcomm_state_tensor_size(&it->record);
+  header->tensors++;
+}
+
+static lcomm_state_header header_of(const lcomm_comm *comm, float *scratch) {
+  lcomm_state_header header = {.step = comm->step,
+                               .rank = (uint32_t)comm->rank,
+                               .ranks = (uint32_t)comm->size,
+                               .nodes = (uint32_t)comm->topo.nodes,
+                               .node = (uint32_t)comm->topo.node[comm->rank],
+                               .sequence = comm->next[LCOMM_SERIES_BUCKETS] + comm->seed_shift};
+  snprintf(header.policy, sizeof(header.policy), "%s", comm->policy_text);
+  header.file_size = lcomm_state_header_size(&header) + LCOMM_STATE_CHECKSUM_SIZE;
+  visit_all(comm, scratch, count_portion, &header);
+  return header;
+}
+
+static void write_visited(const portion *it, void *context) {
+  write_portion(it, context);
 }
 
 uint64_t lcomm_state_written_size(const lcomm_comm *comm, float *scratch) {
@@ -116,7 +210,5 @@ void lcomm_state_write_to(const lcomm_comm *comm, float *scratch, lcomm_state_si
   lcomm_state_header header = header_of(comm, scratch);
   size_t size = lcomm_state_pack_header(&header, bytes);
   put(sink, bytes, size);
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    write_tensor(comm->tensors[i], scratch, sink);
-  }
+  visit_all(comm, scratch, write_visited, sink);
 }

@@ -10,7 +10,7 @@
 
 #include "codecs/state.h"
 
-enum { TENSORS = 5, FILE_MAX = 4096 };
+enum { TENSORS = 8, FILE_MAX = 4096 };
 
 typedef struct sample {
   lcomm_state_header header;
@@ -38,7 +38,7 @@ static void append_tensor(sample *s, int i) {
   if (tensor->has_momentum)
     append_values(s, s->values[i][1], tensor->n);
   if (tensor->has_velocity)
-    append_values(s, s->values[i][2], tensor->count);
+    append_values(s, s->values[i][2], lcomm_state_velocity_count(tensor));
   memset(s->bytes + s->size, 0, lcomm_state_padding(tensor));
   s->size += lcomm_state_padding(tensor);
   assert_int_equal(s->size - s->record[i], lcomm_state_tensor_size(tensor));
@@ -63,7 +63,7 @@ static void write_sample(sample *s) {
   fix_checksum(s);
 }
 
-/* One tensor of each kind: residual, with momentum, velocity, all, nothing. */
+/* One tensor of each kind: residual, with momentum, velocity, all, nothing; and calls. */
 static sample *make_sample(void) {
   sample *s = sample_memory(sizeof *s);
   s->header = (lcomm_state_header){.step = 0x0102030405060708u,
@@ -86,6 +86,22 @@ static sample *make_sample(void) {
                                        .first = 2,
                                        .n = 5};
   s->tensors[4] = (lcomm_state_tensor){.name = "x", .count = 1, .first = 1};
+  s->tensors[5] = (lcomm_state_tensor){.name = "call",
+                                       .of_calls = true,
+                                       .has_velocity = true,
+                                       .count = 12,
+                                       .n = 3,
+                                       .calls = 0x0102030405060708u};
+  s->tensors[6] = (lcomm_state_tensor){.name = "shard.one",
+                                       .of_calls = true,
+                                       .of_scatters = true,
+                                       .has_momentum = true,
+                                       .has_velocity = true,
+                                       .count = 1000,
+                                       .first = 900,
+                                       .n = 11,
+                                       .calls = 3};
+  s->tensors[7] = (lcomm_state_tensor){.name = "none", .of_calls = true, .count = 2, .calls = 1};
   fill_values(s);
   write_sample(s);
   return s;
@@ -163,6 +179,9 @@ static void check_tensor(const sample *s, int i, const lcomm_state_tensor *read)
   assert_int_equal(read->count, wanted->count);
   assert_int_equal(read->first, wanted->first);
   assert_int_equal(read->n, wanted->n);
+  assert_int_equal(read->of_calls, wanted->of_calls);
+  assert_int_equal(read->of_scatters, wanted->of_scatters);
+  assert_int_equal(read->calls, wanted->calls);
   assert_int_equal(read->has_momentum, wanted->has_momentum);
   assert_int_equal(read->has_velocity, wanted->has_velocity);
   if (wanted->n > 0)
@@ -174,7 +193,7 @@ static void check_tensor(const sample *s, int i, const lcomm_state_tensor *read)
   else
     assert_null(read->momentum);
   if (wanted->has_velocity)
-    check_values(read->velocity, s->values[i][2], wanted->count);
+    check_values(read->velocity, s->values[i][2], lcomm_state_velocity_count(wanted));
   else
     assert_null(read->velocity);
 }
@@ -257,7 +276,8 @@ static void impossible_numbers_are_refused(void **state) {
       {-1, 48, 4, 1024, "its header is malformed"},
       {-1, 48, 4, 15, "a text in it is malformed"},
       {-1, 48, 4, 17, "a text in it is malformed"},
-      {-1, 48, 4, 1023, "it ends inside a text"},
+      {-1, 48, 4, 1023, "a text in it is malformed"},
+      {7, 0, 4, 127, "it ends inside a text"},
       {-1, 52, 4, 1, "its header is malformed"},
       {0, 0, 4, 0, "the name of a tensor has an impossible length"},
       {0, 0, 4, 128, "the name of a tensor has an impossible length"},
@@ -266,7 +286,10 @@ static void impossible_numbers_are_refused(void **state) {
       {0, 0, 4, 5, "a text in it is malformed"},
       {0, 4, 1, 6, "a tensor has an unknown type or operation"},
       {0, 5, 1, 4, "a tensor has an unknown type or operation"},
-      {0, 6, 1, 4, "a tensor has an unknown flag"},
+      {0, 6, 1, 8, "a tensor has an unknown flag"},
+      {0, 6, 1, 16, "a tensor has an unknown flag"},
+      {0, 6, 1, 4, "a text in it is malformed"},
+      {5, 6, 1, 2, "a text in it is malformed"},
       {0, 7, 1, 1, "a tensor has an unknown flag"},
       {0, 8, 8, 19, "a tensor keeps elements that it does not have"},
       {0, 8, 8, UINT64_MAX / 64 + 1, "a tensor keeps elements that it does not have"},
@@ -276,7 +299,8 @@ static void impossible_numbers_are_refused(void **state) {
       {0, 24, 8, 44, "a tensor keeps elements that it does not have"},
       {1, 8, 8, UINT64_MAX / 64, NULL},
       {2, 8, 8, UINT64_MAX / 64, "it ends inside the values of a tensor"},
-      {4, 6, 1, 2, "it ends inside the values of a tensor"},
+      {4, 6, 1, 2, "its padding is not zero"},
+      {7, 6, 1, 6, "it ends inside the values of a tensor"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     sample *s = make_sample();

@@ -45,8 +45,8 @@ static void expect_tensor(rewriter *self, const lcomm_state_tensor *tensor) {
     skip_values(self, tensor->residual, tensor->n);
   if (tensor->momentum != NULL)
     skip_values(self, tensor->momentum, tensor->n);
-  if (tensor->velocity != NULL && tensor->count > 0)
-    skip_values(self, tensor->velocity, tensor->count);
+  if (tensor->velocity != NULL && lcomm_state_velocity_count(tensor) > 0)
+    skip_values(self, tensor->velocity, lcomm_state_velocity_count(tensor));
   expect(self, zeros, lcomm_state_padding(tensor));
   fuzz_require(self->at - begin == lcomm_state_tensor_size(tensor), "a tensor knows its size");
 }
