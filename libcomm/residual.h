@@ -6,7 +6,7 @@
 /* Residuals: what gives a call that has no name error feedback. A call with one is a
  * plain call in all but this: it has the residual's own run, which keeps the state
  * (feedback.h) from call to call. The residual owns both, as a bucket does. residual.c has
- * their lives and the calls, residual_run.c the runs and what they leave and find.
+ * their lives, residual_calls.c the calls, residual_run.c the runs and what they leave and find.
  *
  * A residual with a name is to calls what a tensor is to steps: exempt=, momentum= and clip=
  * of the policy act on it, and lcomm_state_save() saves it. One without is of a library that

@@ -6,8 +6,8 @@
 /* Saving and loading the error-feedback state, inside; what it promises is in
  * libcomm.h, the bytes are in codecs/state.h. state_write.c has the bytes of this rank,
  * state_save.c where they go, state_source.c where they come from; state.c reads those of
- * several ranks and brings all ranks to one verdict, state_place.c puts values where they
- * were, state_deal.c deals them anew.
+ * several ranks and brings all ranks to one verdict, state_match.c finds what they are of,
+ * state_place.c puts values where they were, state_deal.c deals them anew.
  *
  * A *placement* holds what was read until all ranks have agreed; only
  * lcomm_placement_commit changes the communicator, and it cannot fail.

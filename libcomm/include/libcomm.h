@@ -71,7 +71,7 @@
  *                                                       (default none)
  *   min=SIZE      smaller operations and tensors stay exact; bytes, K, M, G
  *                 are powers of 1024                    (default 64K)
- *   exempt=GLOB[,GLOB...]  tensors whose name matches stay exact
+ *   exempt=GLOB[,GLOB...]  tensors, and residuals, whose name matches stay exact
  *   warmup=STEPS  tensor steps that stay exact at first; with a residual its own
  *                 calls are counted                     (default 0)
  *   ramp=DENSITY@STEPS[,DENSITY@STEPS...]  after the warm-up, top-k keeps
@@ -83,7 +83,8 @@
  *                 float64 sums cannot be tensors then.
  *                 Needs net=topk with +ef               (default none)
  *   clip=NORM     scale each tensor's own gradient down to an L2 norm of at
- *                 most NORM / sqrt(ranks) before it is accumulated,
+ *                 most NORM / sqrt(ranks) before it is accumulated, and what is
+ *                 sent with a residual that has a name,
  *                 0 < NORM <= 1e9; needs net with +ef   (default none)
  *   scope=tensor|bucket  top-k picks its share in every tensor, or over the
  *                 whole bucket                          (default tensor)
@@ -125,8 +126,9 @@
  *                 values=bf16|int8 (default bf16)
  *   +ef is error feedback, for every codec but none: what a step did not send
  *   is remembered and added to the next. It needs an identity that lasts, so
- *   it acts on tensors and on calls with a residual (lcomm_allreduce_ef)
- *   only: plain lcomm_allreduce() calls under a +ef policy stay exact. int4 has it on net unless
+ *   it acts on tensors and on calls with a residual (lcomm_allreduce_ef,
+ *   lcomm_reduce_scatter_ef) only: plain calls under a +ef policy stay exact. Top-k
+ *   acts on reduce-scatters with a residual only. int4 has it on net unless
  * -ef takes it away. +zstd compresses the payloads once more, without loss. Codecs act on sums
  * (all-reduce, reduce-scatter). All-gather and broadcast are always exact.
  *
@@ -579,12 +581,14 @@ LCOMM_API lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tenso
 
 /* What error feedback and momentum correction remember belongs into a
  * checkpoint like the parameters: without it a run that goes on loses what was
- * not sent yet. Save and load are called by all ranks, between two steps.
+ * not sent yet. All ranks save and load, between two steps, with no call under
+ * way that has a residual with a name (else STATE).
  *
- * A saved state is a folder with one file per rank, rank-RRRRR-of-NNNNN.lcs;
- * codecs/state.h has every byte. It holds the step counter, so warm-up and density
- * stages go on where they were, and for every tensor the part of the residual
- * and momentum that the rank keeps.
+ * A saved state is a folder with one file per rank, rank-RRRRR-of-NNNNN.lcs, or
+ * as many blocks of bytes; codecs/state.h has every byte. It holds the step counter and the
+ * number of calls with each residual, so warm-up and density stages go on where they were,
+ * and for every tensor, and every residual with a name (libcomm_calls.h), what this rank keeps
+ * of it: residual and momentum.
  */
 
 /* Save into `folder`, which is made if need be. Use a new folder each time: a
@@ -613,7 +617,9 @@ LCOMM_API lcomm_status lcomm_state_save(lcomm_comm *comm, const char *folder);
  * the next step, and until then lcomm_tensor_residual() shows it on rank 0.
  * The policy may be another one; momentum is dropped by one without.
  * Tensors are matched by name. One with a state must be here, with the same
- * count and operation; its type may differ. One without starts at zero.
+ * count and operation; its type may differ. One without starts at zero. Likewise
+ * residuals with a name, which are made before loading, all-reduces and reduce-scatters each
+ * for themselves; reduce-scatters may have other parts, if these are as long together.
  * Errors: ARGUMENT (also a tensor that is not here or differs), STATE during a
  * step, SYSTEM (a file or the folder cannot be read), WIRE (a file is damaged,
  * or files are not of one set), UNSUPPORTED (another version of the format),
