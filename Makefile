@@ -47,6 +47,8 @@ MPI_NAME := $(or $(shell tools/build/mpi-probe name '$(MPI)'),$(error MPI=$(MPI)
 MPI_CFLAGS := $(shell tools/build/mpi-probe cflags '$(MPI)')
 MPI_LIBS := $(shell tools/build/mpi-probe libs '$(MPI)')
 HAVE_MPI := $(filter-out none,$(MPI_NAME))
+# MPICH's MPI_STATUSES_IGNORE is an address that gcc takes for an array of no length.
+MPI_WARNINGS := $(if $(filter mpich,$(MPI_NAME)),$(if $(findstring clang,$(CC)),,-Wno-stringop-overflow))
 XXHASH_LIBS := $(or $(call PKG,--libs,libxxhash),-lxxhash)
 ZSTD_LIBS := $(or $(call PKG,--libs,libzstd),-lzstd)
 JSON_LIBS := $(or $(call PKG,--libs,libcjson),-lcjson)
@@ -58,7 +60,7 @@ FOREIGN := $(patsubst -I%,-isystem%,$(MPI_CFLAGS) \
   $(call PKG,--cflags,libxxhash libzstd libcjson cmocka openblas zlib) $(call PKG,--cflags,ucx))
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes \
-  -Wmissing-prototypes -Wvla $(if $(WERROR),-Werror)
+  -Wmissing-prototypes -Wvla $(if $(WERROR),-Werror) $(MPI_WARNINGS)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 # Asserts are for sanitizer builds: elsewhere the library ends no process.
 CFLAGS := -std=c11 -D_GNU_SOURCE $(if $(SAN),,-DNDEBUG) $(OPT) -g -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
@@ -121,7 +123,12 @@ TRACE_SOURCES := $(wildcard tools/trace/*.c) $(TOOLS_COMMON)
 INFO_SOURCES := $(filter-out tools/info/ranks_$(if $(HAVE_MPI),alone,mpi).c,$(wildcard tools/info/*.c)) $(TOOLS_COMMON)
 CUDA_BENCH_SOURCES := $(wildcard tools/cuda/*.c)
 SOAK_SOURCES := $(wildcard tools/soak/*.c) $(TOOLS_COMMON)
-DOOR_SOURCES := $(wildcard libcomm/doors/mpi/*.c)
+# MPIs differ in what they have, and in whether their Fortran passes the C functions by.
+MPI_FEATURES := $(shell tools/build/mpi-probe features '$(MPI)')
+OTHER_MPIS := $(if $(filter pcollreq,$(MPI_FEATURES)),,%/init_pcollreq.c) $(if $(filter init,$(MPI_FEATURES)),,%/init_mpi4.c) \
+  $(if $(filter large,$(MPI_FEATURES)),,%/large_counts.c) %/$(if $(filter mpich,$(MPI_NAME)),waiting,waiting_mpich).c $(if $(filter openmpi,$(MPI_NAME)),,%/fortran.c %/fortran_comms.c) \
+  $(if $(filter openmpi,$(MPI_NAME)),$(if $(filter init,$(MPI_FEATURES)),,%/fortran_init.c),%/fortran_init.c)
+DOOR_SOURCES := $(filter-out $(OTHER_MPIS),$(wildcard libcomm/doors/mpi/*.c))
 # What of the door knows nothing of MPI, for tests that run alone.
 DOOR_PARTS := $(filter %/greeting.c %/words.c %/pattern.c %/lasting.c %/watch.c %/report.c %/report_cell.c %/report_text.c,$(DOOR_SOURCES))
 CLIENT_SOURCES := $(wildcard tests/clients/*.c)
@@ -416,6 +423,10 @@ print-isa-flags:
 .PHONY: print-lib-libs
 print-lib-libs:
 	@echo '$(LIB_LIBS)'
+
+.PHONY: print-mpi-sources
+print-mpi-sources: # what is built for one MPI: KIND=with-mpi or interposer
+	@printf '%s\n' $(if $(filter with-mpi,$(KIND)),$(WITH_MPI_SOURCES),$(DOOR_SOURCES))
 
 print-build: ## print the build folder
 	@echo $(BUILD)

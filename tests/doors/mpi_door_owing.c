@@ -8,8 +8,7 @@
 #include <math.h>
 #include <mpi.h>
 
-#include <mpi-ext.h>
-
+#include "tests/doors/door_init.h"
 #include "tests/doors/door_sums.h"
 
 enum { CALLS = 24, COUNT = 5000 };
@@ -52,8 +51,8 @@ static void calls_in_flight_take_turns_with_the_residual(void) {
 static void persistent_requests_have_residuals_of_their_own(void) {
   MPI_Request request;
   sum_call calls[CALLS], call = new_call(COUNT, 1);
-  MPIX_Allreduce_init(call.send, call.receive, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
-                      MPI_INFO_NULL, &request);
+  ALLREDUCE_INIT(call.send, call.receive, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                 &request);
   for (int k = 0; k < CALLS; k++) {
     calls[k] = new_call(COUNT, 1);
     MPI_Start(&request);

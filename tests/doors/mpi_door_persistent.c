@@ -7,10 +7,10 @@
 #include <mpi.h>
 
 #include <malloc.h>
-#include <mpi-ext.h>
 #include <sched.h>
 #include <string.h>
 
+#include "tests/doors/door_init.h"
 #include "tests/doors/door_sums.h"
 
 static void before(void) {
@@ -18,8 +18,8 @@ static void before(void) {
 }
 
 static void init(const sum_call *call, MPI_Comm comm, MPI_Request *request) {
-  MPIX_Allreduce_init(call->send, call->receive, call->count, MPI_FLOAT, MPI_SUM, comm,
-                      MPI_INFO_NULL, request);
+  ALLREDUCE_INIT(call->send, call->receive, call->count, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL,
+                 request);
 }
 
 /* New input for the next start. */
@@ -52,8 +52,8 @@ static void in_place_and_short_ones_work(void) {
     MPI_Request request;
     sum_call call = new_call(count, count);
     memcpy(call.receive, call.send, (size_t)count * sizeof(float));
-    MPIX_Allreduce_init(MPI_IN_PLACE, call.receive, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
-                        MPI_INFO_NULL, &request);
+    ALLREDUCE_INIT(MPI_IN_PLACE, call.receive, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                   MPI_INFO_NULL, &request);
     MPI_Start(&request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     MPI_Request_free(&request);

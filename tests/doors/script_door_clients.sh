@@ -133,14 +133,14 @@ trouble() {
   said a_bad_policy_is_explained_in_one_sentence bad int9
 
   cat >"$work/by_rank" <<'EOF'
-[ "$OMPI_COMM_WORLD_RANK" = 3 ] && export LCOMM_POLICY=net=bf16
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 3 ] && export LCOMM_POLICY=net=bf16
 exec "$@"
 EOF
   preloaded differs LCOMM_POLICY=net=int8 4 sh "$work/by_rank" "${train[@]}"
   expect_same a_policy_that_differs_leaves_plain_mpi differs train $?
   said a_policy_that_differs_is_explained_in_one_sentence differs bf16
 
-  printf '[ "$OMPI_COMM_WORLD_RANK" = "$SPARED" ] || export LD_PRELOAD="%s"\nexec "$@"\n' "$door" >"$work/on_some"
+  printf '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = "$SPARED" ] || export LD_PRELOAD="%s"\nexec "$@"\n' "$door" >"$work/on_some"
   SPARED=1 plain some 4 env LCOMM_POLICY=net=int8 sh "$work/on_some" "${train[@]}"
   expect_same a_rank_without_the_preload_leaves_plain_mpi some train $?
   said a_rank_without_the_preload_is_named some "rank 1"

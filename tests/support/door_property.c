@@ -17,11 +17,11 @@ static int number_of(const char *variable, int otherwise) {
 }
 
 int launched_ranks(void) {
-  return number_of("OMPI_COMM_WORLD_SIZE", 1);
+  return number_of("OMPI_COMM_WORLD_SIZE", number_of("PMI_SIZE", 1));
 }
 
 int launched_rank(void) {
-  return number_of("OMPI_COMM_WORLD_RANK", 0);
+  return number_of("OMPI_COMM_WORLD_RANK", number_of("PMI_RANK", 0));
 }
 
 bool door_is_there(void) {

@@ -6,6 +6,7 @@
  * of it in the thread that waits. Without such a failure they cost one look at a number. */
 
 #include "libcomm/doors/mpi/persistent.h"
+#include "libcomm/doors/mpi/waiting.h"
 
 /* Also makes visible what the thread that ended the call has written. */
 static bool all_well(void) {
@@ -52,7 +53,7 @@ static int tell_several(int code, int count, const int indices[], const MPI_Requ
 }
 
 LCOMM_DOOR_API int MPI_Wait(MPI_Request *request, MPI_Status *status) {
-  return tell_one(PMPI_Wait(request, status), request);
+  return tell_one(lcomm_door_wait(request, status), request);
 }
 
 LCOMM_DOOR_API int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
@@ -61,7 +62,8 @@ LCOMM_DOOR_API int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 }
 
 LCOMM_DOOR_API int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
-  return tell_several(PMPI_Waitall(count, requests, statuses), count, NULL, requests, statuses);
+  return tell_several(lcomm_door_waitall(count, requests, statuses), count, NULL, requests,
+                      statuses);
 }
 
 LCOMM_DOOR_API int MPI_Testall(int count, MPI_Request requests[], int *flag,
@@ -71,7 +73,7 @@ LCOMM_DOOR_API int MPI_Testall(int count, MPI_Request requests[], int *flag,
 }
 
 LCOMM_DOOR_API int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status) {
-  int code = PMPI_Waitany(count, requests, index, status);
+  int code = lcomm_door_waitany(count, requests, index, status);
   return code == MPI_SUCCESS && *index >= 0 ? tell_one(code, &requests[*index]) : code;
 }
 
@@ -83,7 +85,7 @@ LCOMM_DOOR_API int MPI_Testany(int count, MPI_Request requests[], int *index, in
 
 LCOMM_DOOR_API int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[],
                                 MPI_Status statuses[]) {
-  int code = PMPI_Waitsome(count, requests, done, indices, statuses);
+  int code = lcomm_door_waitsome(count, requests, done, indices, statuses);
   return tell_several(code, code == MPI_SUCCESS ? *done : 0, indices, requests, statuses);
 }
 

@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "libcomm/doors/mpi/door_mode.h"
 #include "libcomm/doors/mpi/lasting.h"
 #include "libcomm/doors/mpi/words.h"
 #include "libcomm_calls.h"
@@ -27,13 +28,6 @@
 #define LCOMM_DOOR_API __attribute__((visibility("default")))
 
 /* ------------------------------------------------------------ the whole door */
-
-typedef enum lcomm_door_mode {
-  LCOMM_DOOR_SHUT,     /* no policy, or libcomm could not start: plain MPI */
-  LCOMM_DOOR_OPEN,     /* calls that the policy chooses go to libcomm */
-  LCOMM_DOOR_BLOCKING, /* those of them that block; the others are MPI's */
-  LCOMM_DOOR_REPORT    /* all calls go to MPI; what would be done is counted */
-} lcomm_door_mode;
 
 /* Written while MPI starts and ends, read by every call. */
 extern atomic_int lcomm_door_mode_now;

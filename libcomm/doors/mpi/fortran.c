@@ -2,7 +2,6 @@
  * Copyright the libcomm authors */
 #include "libcomm/doors/mpi/fortran.h"
 
-#include <mpi-ext.h>
 #include <stdlib.h>
 
 /* Collective calls and requests. An MPI has its common blocks under one of these names,
@@ -113,16 +112,6 @@ static void lcomm_door_mpi_ireduce_scatter_block(void *send, void *receive, MPI_
   give(made, request, error, code);
 }
 LCOMM_DOOR_FORTRAN(mpi_ireduce_scatter_block, MPI_IREDUCE_SCATTER_BLOCK)
-
-static void lcomm_door_mpix_allreduce_init(void *send, void *receive, MPI_Fint *count,
-                                           MPI_Fint *type, MPI_Fint *op, MPI_Fint *comm,
-                                           MPI_Fint *info, MPI_Fint *request, MPI_Fint *error) {
-  MPI_Request made;
-  int code =
-      MPIX_Allreduce_init(SEND, RECEIVE, *count, TYPE, OP, COMM, PMPI_Info_f2c(*info), &made);
-  give(made, request, error, code);
-}
-LCOMM_DOOR_FORTRAN(mpix_allreduce_init, MPIX_ALLREDUCE_INIT)
 
 static void lcomm_door_mpi_start(MPI_Fint *request, MPI_Fint *error) {
   MPI_Request started = PMPI_Request_f2c(*request);

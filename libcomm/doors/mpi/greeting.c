@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/doors/mpi/door.h"
+#include "libcomm/doors/mpi/door_mode.h"
 #include "libcomm/doors/mpi/words.h"
+#include "libcomm_calls.h"
 
 /* ------------------------------------------------ words of the name service */
 

@@ -5,8 +5,6 @@
 
 #include "libcomm/doors/mpi/persistent.h"
 
-#include <mpi-ext.h>
-
 #include "libcomm/doors/mpi/blocking.h"
 #include "libcomm/doors/mpi/comms.h"
 #include "libcomm/doors/mpi/note.h"
@@ -61,9 +59,9 @@ static int hand_out(lcomm_door_place *place, const lcomm_door_call *call, MPI_Re
   return code == MPI_SUCCESS ? code : lcomm_door_fail(&place->call, LCOMM_ERR_MEMORY);
 }
 
-LCOMM_DOOR_API int MPIX_Allreduce_init(const void *sendbuf, void *recvbuf, int count,
-                                       MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Info info,
-                                       MPI_Request *request) {
+bool lcomm_door_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count,
+                               MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *request,
+                               int *code) {
   lcomm_door_call call = {.kind = LCOMM_CALL_ALLREDUCE, .count = (uint64_t)count};
   lcomm_choice choice = LCOMM_CHOICE_LEFT;
   const char *why = "";
@@ -74,7 +72,7 @@ LCOMM_DOOR_API int MPIX_Allreduce_init(const void *sendbuf, void *recvbuf, int c
     place = lcomm_door_place_take(&call, choice == LCOMM_CHOICE_LASTING);
   }
   if (!place) {
-    return PMPIX_Allreduce_init(sendbuf, recvbuf, count, type, op, comm, info, request);
+    return false;
   }
   call.send = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
   call.receive = recvbuf;
@@ -82,7 +80,8 @@ LCOMM_DOOR_API int MPIX_Allreduce_init(const void *sendbuf, void *recvbuf, int c
   place->op = op;
   place->choice = choice;
   place->why = why;
-  return hand_out(place, &call, request);
+  *code = hand_out(place, &call, request);
+  return true;
 }
 
 /* ------------------------------------------------------------------ starting */

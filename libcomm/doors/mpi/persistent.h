@@ -39,6 +39,12 @@ extern pthread_mutex_t lcomm_door_places_lock;
  * writes it, so who reads it sees what that call has left. */
 extern atomic_int lcomm_door_untold;
 
+/* A persistent all-reduce, under whatever name this MPI has it. False: it is MPI's, which is
+ * then to be asked with the arguments as they were given. True: *code is what it returns. */
+bool lcomm_door_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count,
+                               MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *request,
+                               int *code);
+
 /* A place for a call (kind, count, dtype, op, at): one that is free on all ranks, or a
  * new one. Collective over call->at. NULL: none on any rank. The call is written into it. */
 lcomm_door_place *lcomm_door_place_take(const lcomm_door_call *call, bool lasting);
