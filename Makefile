@@ -261,7 +261,7 @@ $(BUILD)/tools/%_perf: $(BUILD)/tools/%_perf.c.o $(call OBJ,$(PERF_SOURCES)) $(S
 	$(LINK) $(WITH_MPI) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) -lm -o $@
 
 $(BUILD)/tools/codec_bench: $(call OBJ,tools/codec_bench.c) $(CODEC_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
-	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) -o $@
+	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) $(ZLIB_LIBS) -o $@
 
 $(BUILD)/tools/trace_merge: $(call OBJ,tools/trace_merge.c tools/codec/table.c tools/codec/units.c) \
   $(TRACE_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
@@ -276,7 +276,7 @@ $(BUILD)/tools/libcomm-info: $(call OBJ,tools/libcomm-info.c $(INFO_SOURCES) too
 
 $(BUILD)/tools/cuda_bench: $(call OBJ,tools/cuda_bench.c $(CUDA_BENCH_SOURCES)) $(CODEC_OBJECTS) \
   $(SAN_OBJECTS) $(ARCHIVE)
-	$(LINK) $(ARCHIVE) $(PUBLIC) $(LIB_LIBS) $(JSON_LIBS) -lm -o $@
+	$(LINK) $(ARCHIVE) $(PUBLIC) $(LIB_LIBS) $(JSON_LIBS) $(ZLIB_LIBS) -lm -o $@
 
 $(BUILD)/tools/cluster_delay: $(call OBJ,tools/cluster_delay.c $(TOOLS_COMMON)) $(SAN_OBJECTS)
 	$(LINK) -o $@

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tools/codec/csv.h"
+#include "tools/codec/export.h"
 #include "tools/codec/feedback.h"
 #include "tools/codec/json.h"
 #include "tools/codec/plot.h"
@@ -117,6 +118,15 @@ static int run(const lcomm_bench_options *options, const lcomm_dataset *dataset)
   return result;
 }
 
+static int export(const lcomm_bench_options *options, const lcomm_dataset *dataset) {
+  char error[LCOMM_BENCH_ERROR_MAX];
+  uint64_t files = 0;
+  if (!lcomm_export(dataset, options->export_path, &files, error))
+    return say(EXIT_BROKEN, error);
+  printf("%llu files in %s\n", (unsigned long long)files, options->export_path);
+  return EXIT_OK;
+}
+
 int main(int argc, char **argv) {
   static lcomm_bench_options options;
   char error[LCOMM_BENCH_ERROR_MAX];
@@ -139,7 +149,9 @@ int main(int argc, char **argv) {
   lcomm_dataset dataset;
   if (lcomm_dataset_open(&options, &dataset, error) != LCOMM_OK)
     return say(EXIT_USAGE, error);
-  int result = run(&options, &dataset);
+  for (size_t i = 0; i < dataset.unreadable_count; i++)
+    fprintf(stderr, "codec_bench: left out: %s\n", dataset.unreadable[i]);
+  int result = options.export_path != NULL ? export(&options, &dataset) : run(&options, &dataset);
   lcomm_dataset_close(&dataset);
   return result;
 }

@@ -111,7 +111,8 @@ static bool take_pairs(lcomm_topo *topo, const lcomm_topo *file) {
     return false;
   }
   free(topo->pair_list);
-  topo->pair_list = memcpy(pairs, file->pair_list, size);
+  memcpy(pairs, file->pair_list, size);
+  topo->pair_list = pairs;
   topo->pairs = file->pairs;
   return true;
 }

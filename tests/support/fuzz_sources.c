@@ -76,6 +76,26 @@ void lcomm_fuzz_npy(const uint8_t *data, size_t size) {
   free(bytes);
 }
 
+void lcomm_fuzz_npz(const uint8_t *data, size_t size) {
+  uint8_t *bytes = fuzz_copy(data, size), *unpacked = NULL;
+  size_t unpacked_size = 0;
+  char error[LCOMM_SOURCE_ERROR_MAX] = "";
+  lcomm_source_input input = {"folder/a.npz", bytes, size};
+  lcomm_source_contents contents = {0};
+  lcomm_status status = lcomm_source_parse_npz(&input, &unpacked, &unpacked_size, &contents, error);
+  if (status == LCOMM_OK) {
+    lcomm_source_input values = {input.path, unpacked ? unpacked : bytes,
+                                 unpacked ? unpacked_size : size};
+    check_contents(&contents, &values);
+  } else {
+    check_refusal(status, &input, error);
+    fuzz_require(unpacked == NULL, "what is refused leaves no memory");
+  }
+  free(unpacked);
+  lcomm_source_contents_free(&contents);
+  free(bytes);
+}
+
 void lcomm_fuzz_safetensors(const uint8_t *data, size_t size) {
   uint8_t *bytes = fuzz_copy(data, size);
   run_parser(lcomm_source_parse_safetensors,

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 void lcomm_fuzz_npy(const uint8_t *data, size_t size);
+void lcomm_fuzz_npz(const uint8_t *data, size_t size);
 void lcomm_fuzz_safetensors(const uint8_t *data, size_t size);
 
 /* Two bytes (little-endian), modulo 1024 the number of values of the data file

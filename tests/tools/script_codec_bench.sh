@@ -112,6 +112,53 @@ fi
 mkdir empty
 expect without_gnuplot_there_is_a_sentence test "$(PATH=$work/empty "$bench" --plot a.png 2>&1 | grep -c gnuplot)" -eq 1
 
+# ------------------------------------------------------- verdict and baseline
+"$bench" -n 2 --size 4K,64K --synthetic layers:20K -c none -c bf16 -c int8 >verdict 2>/dev/null
+expect the_verdict_comes_first test "$(grep -nE '^[A-Z]' verdict | head -n 1 | cut -d: -f2-)" = "Verdict: against bf16, between 4 nodes"
+expect float32_never_pays_against_bf16 grep -qE '^none .*never against bf16$' verdict
+expect only_the_fastest_kernels_are_measured test "$(grep -cE '^int8 +encode' verdict)" -eq 2
+"$bench" -n 2 --size 4K --synthetic layers:20K -c bf16 --baseline fp32 --predict 1Mbit 8 >verdict 2>/dev/null
+expect against_float32_bf16_pays_on_a_slow_link grep -qE '^bf16 .*pays: (2|1\.9[0-9]*) times as fast' verdict
+expect the_baseline_is_named grep -qx 'Verdict: against fp32, between 8 nodes' verdict
+refused an_unknown_baseline_is_named int8 --baseline int8
+
+# ------------------------------------------------------- archives and folders
+corpus=$OLDPWD/tests/fuzz/corpus/npz # 40 and 2 values, deflated; one stored and one deflated; damaged
+mkdir archives damaged
+cp "$corpus/seed-01" archives/good.npz
+cp "$corpus/seed-06" archives/mixed.npz
+cp "$corpus/seed-07" archives/bad.npz
+head -c 7 /dev/urandom >archives/worse.f32
+cp archives/bad.npz damaged
+expect a_bad_file_of_a_folder_is_left_out "$bench" --no-speed -c none --csv archives.csv --json archives.json archives
+expect all_arrays_are_tensors test "$("$bench" --no-speed -c none --per-tensor archives 2>/dev/null |
+  grep -cE '^(good|mixed).npz: (weight|bias|s|d) ')" -eq 4
+"$bench" --no-speed -c none archives >left 2>left.sentences
+expect each_bad_file_is_named test "$(grep -c 'left out: .*\(bad.npz\|worse.f32\): ' left)$(wc -l <left.sentences)" = 22
+refused a_folder_of_bad_files_is_refused bad.npz damaged
+refused a_bad_file_by_name_is_refused "wrong checksum" archives/bad.npz
+
+# --------------------------------------------------------------------- export
+"$bench" --export arrays archives/good.npz values.f32 >out.txt 2>&1
+expect tensors_are_exported test "$(cat out.txt)" = "3 files in arrays"
+expect they_are_read_again "$bench" --no-speed -c none arrays
+expect an_exported_array_has_the_values test "$(tail -c 40000 arrays/values.npy | cksum)" = "$(cksum <values.f32)"
+expect it_is_aligned test "$(stat -c %s arrays/values.npy)" -eq 40128
+"$bench" --export arrays values.f32 >out.txt 2>&1
+expect nothing_is_overwritten cmp -s arrays/values.npy arrays/values-2.npy
+expect export_that_cannot_write_says_so test "$("$bench" --export there/is/none values.f32 2>&1 | grep -c 'cannot be written')" -eq 1
+if python3 -c 'import numpy' 2>/dev/null; then
+  expect numpy_reads_what_is_exported python3 -c 'import numpy
+a, b = numpy.load("arrays/values.npy"), numpy.fromfile("values.f32", "<f4")
+assert a.dtype == "<f4" and a.shape == (10000,) and (a == b).all()'
+  expect numpys_archives_are_read python3 -c 'import numpy
+numpy.savez_compressed("n.npz", w=numpy.arange(1000, dtype="<f4"), i=numpy.arange(3))
+numpy.savez("m.npz", w=numpy.arange(1000, dtype="<f2"))'
+  expect numpys_values_arrive test "$("$bench" --no-speed -c none n.npz m.npz 2>/dev/null | grep -cE '^[nm].npz: 1000 values in 1 tensor')" -eq 2
+else
+  echo "SKIP numpys_archives_are_read: there is no numpy"
+fi
+
 refused an_unknown_option_is_named frobnicate --frobnicate
 refused an_unknown_codec_is_named int9 -c int9
 refused a_file_that_is_not_there_is_named missing.f32 missing.f32

@@ -291,9 +291,9 @@ static void the_report_names_every_codec_and_has_no_colours_in_a_file(void **sta
   FILE *file = open_text();
   assert_true(lcomm_report_print(&r->results, file));
   fclose(file);
-  /* accuracy, tensors, three speeds, prediction; int8 has a duel, too */
-  assert_int_equal(count_of(text, "\nint8 "), 6);
-  assert_int_equal(count_of(text, "\ntopk:0.01,values=int8+ef+zstd "), 5);
+  /* verdict, accuracy, tensors, three speeds, prediction; int8 has a duel, too */
+  assert_int_equal(count_of(text, "\nint8 "), 7);
+  assert_int_equal(count_of(text, "\ntopk:0.01,values=int8+ef+zstd "), 6);
   assert_int_equal(count_of(text, "none: it rains\n"), 1);
   assert_int_equal(count_of(text, "snows"), 0);
   assert_int_equal(count_of(text, "\033"), 0);

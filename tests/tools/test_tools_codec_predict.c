@@ -84,6 +84,24 @@ static void more_bytes_than_bf16_never_pay(void **state) {
   assert_true(p.pipelined_s > p.bf16_s);
 }
 
+/* As fast as the baseline at the bandwidth that is named, whichever it is. */
+static void the_baseline_is_what_has_to_be_beaten(void **state) {
+  (void)state;
+  lcomm_prediction_case given = case_of(16.0, 2e9, 1e9, 4);
+  lcomm_prediction p = lcomm_predict(&given);
+  assert_true(p.baseline_s <= p.bf16_s && p.baseline_s >= p.bf16_s);
+  assert_true(p.pipelined_pays_below <= 0.0);
+  given.baseline = LCOMM_BASELINE_FP32;
+  p = lcomm_predict(&given);
+  assert_true(p.baseline_s <= p.fp32_s && p.baseline_s >= p.fp32_s);
+  assert_true(p.pipelined_pays_below > 0.0);
+  for (double off = 0.9; off < 1.2; off += 0.2) {
+    given.bandwidth = off * p.pipelined_pays_below;
+    lcomm_prediction at = lcomm_predict(&given);
+    assert_int_equal(at.pipelined_s < at.fp32_s, off < 1.0);
+  }
+}
+
 static void verdict(double bits, double speed, double bandwidth, const char *words) {
   char text[LCOMM_VERDICT_MAX];
   lcomm_prediction_case given = case_of(bits, speed, bandwidth, 8);
@@ -110,6 +128,7 @@ int main(void) {
       cmocka_unit_test(an_exact_codec_costs_no_time),
       cmocka_unit_test(it_pays_below_its_limit_and_not_above),
       cmocka_unit_test(more_bytes_than_bf16_never_pay),
+      cmocka_unit_test(the_baseline_is_what_has_to_be_beaten),
       cmocka_unit_test(the_verdict_says_why),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

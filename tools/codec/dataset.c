@@ -80,12 +80,44 @@ static lcomm_status open_file(const lcomm_bench_options *options, const char *pa
   return status == LCOMM_OK ? append(dataset, source, error) : status;
 }
 
+static lcomm_status leave_out(lcomm_dataset *dataset, char *error) {
+  char **grown = realloc(dataset->unreadable, (dataset->unreadable_count + 1) * sizeof *grown);
+  if (grown == NULL)
+    return no_memory(error);
+  dataset->unreadable = grown;
+  grown[dataset->unreadable_count] = strdup(error);
+  if (grown[dataset->unreadable_count] == NULL)
+    return no_memory(error);
+  dataset->unreadable_count++;
+  return LCOMM_OK;
+}
+
+/* One bad file does not spoil the others. */
+static lcomm_status open_folder(const lcomm_bench_options *options, const lcomm_source_paths *found,
+                                lcomm_dataset *dataset, char *error) {
+  lcomm_status status = LCOMM_OK, first = LCOMM_OK;
+  size_t before = dataset->source_count, bad = dataset->unreadable_count;
+  for (size_t i = 0; status == LCOMM_OK && i < found->count; i++) {
+    status = open_file(options, found->paths[i], dataset, error);
+    if (status != LCOMM_OK && status != LCOMM_ERR_MEMORY) {
+      first = first == LCOMM_OK ? status : first;
+      status = leave_out(dataset, error);
+    }
+  }
+  if (status != LCOMM_OK || dataset->source_count > before)
+    return status;
+  snprintf(error, LCOMM_BENCH_ERROR_MAX, "%s", dataset->unreadable[bad]);
+  return first;
+}
+
 static lcomm_status open_path(const lcomm_bench_options *options, const char *path,
                               lcomm_dataset *dataset, char *error) {
   lcomm_source_paths found = {0};
   lcomm_status status = lcomm_source_find(path, &found, error);
-  for (size_t i = 0; status == LCOMM_OK && i < found.count; i++)
-    status = open_file(options, found.paths[i], dataset, error);
+  bool itself = status == LCOMM_OK && found.count == 1 && strcmp(found.paths[0], path) == 0;
+  if (status == LCOMM_OK)
+    status = itself ? open_file(options, path, dataset, error)
+                    : open_folder(options, &found, dataset, error);
   lcomm_source_paths_free(&found);
   return status;
 }
@@ -173,6 +205,9 @@ void lcomm_dataset_close(lcomm_dataset *dataset) {
   for (size_t i = 0; i < dataset->source_count; i++)
     lcomm_source_close(dataset->sources[i]);
   free(dataset->sources);
+  for (size_t i = 0; i < dataset->unreadable_count; i++)
+    free(dataset->unreadable[i]);
+  free(dataset->unreadable);
   *dataset = (lcomm_dataset){0};
 }
 

@@ -25,9 +25,12 @@ typedef struct lcomm_dataset {
   size_t source_count, stream_count;
   lcomm_source **sources; /* as they were named; all are owned */
   lcomm_dataset_stream *streams;
+  size_t unreadable_count;
+  char **unreadable; /* a sentence for each file of a folder that could not be read; owned */
 } lcomm_dataset;
 
-/* Open what the options name. On failure `error` (LCOMM_BENCH_ERROR_MAX bytes)
+/* Open what the options name. A bad file of a folder is left out, unless no file of the folder is
+ * good; one that is named itself is a failure. On failure `error` (LCOMM_BENCH_ERROR_MAX bytes)
  * holds a sentence, and there is nothing to close. */
 lcomm_status lcomm_dataset_open(const lcomm_bench_options *options, lcomm_dataset *dataset,
                                 char *error);

@@ -195,6 +195,11 @@ bool lcomm_json_print(const lcomm_results *results, FILE *file) {
   cJSON *sources = add_array(&w, root, "sources");
   for (size_t i = 0; i < results->dataset->source_count; i++)
     put_source(&w, sources, results->dataset->sources[i]);
+  cJSON *unreadable = add_array(&w, root, "left_out");
+  for (size_t i = 0; i < results->dataset->unreadable_count; i++) {
+    cJSON *sentence = cJSON_CreateString(results->dataset->unreadable[i]);
+    w.broken |= !cJSON_AddItemToArray(unreadable, sentence);
+  }
   cJSON *codecs = add_array(&w, root, "codecs");
   for (size_t i = 0; i < results->options->codec_count; i++)
     put_codec(&w, codecs, results, &results->codecs[i]);

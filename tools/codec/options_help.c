@@ -15,8 +15,9 @@ static const char usage[] =
     "  -p, --policy POLICY    the codec that a whole policy has on the network\n"
     "\n"
     "Values\n"
-    "  FILE, FOLDER           .f32 .f16 .bf16 .npy .safetensors, and .lcg, which the library\n"
-    "                         captures; a folder stands for all of them in it\n"
+    "  FILE, FOLDER           .f32 .f16 .bf16 .npy .npz .safetensors, and .lcg, which the\n"
+    "                         library captures; a folder stands for all of them in it, and\n"
+    "                         bad files in it are named and left out\n"
     "      --layers FILE      names and sizes of the tensors in raw and .npy files\n"
     "      --synthetic NAME[:COUNT]  COUNT values of a distribution (default layers:16M, when\n"
     "                         there are no files):\n";

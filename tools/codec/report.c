@@ -95,6 +95,13 @@ static void print_sources(const lcomm_page *p) {
   }
 }
 
+/* The sentences are fit to be shown. */
+static void print_unreadable(const lcomm_page *p) {
+  const lcomm_dataset *dataset = p->results->dataset;
+  for (size_t i = 0; i < dataset->unreadable_count; i++)
+    fprintf(p->file, "left out: %s\n", dataset->unreadable[i]);
+}
+
 static void print_refusals(const lcomm_page *p) {
   for (size_t i = 0; i < lcomm_page_codecs(p); i++)
     if (p->results->codecs[i].refusal[0] != '\0')
@@ -106,6 +113,7 @@ bool lcomm_report_print(const lcomm_results *results, FILE *file) {
   const lcomm_bench_options *options = results->options;
   lcomm_page p = {.results = results, .file = file, .colours = lcomm_table_colours(file)};
   print_sources(&p);
+  print_unreadable(&p);
   lcomm_page_verdict(&p);
   if (options->bandwidth > 0.0)
     print_predictions(&p);

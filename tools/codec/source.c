@@ -17,6 +17,7 @@
 struct lcomm_source {
   char *name;
   lcomm_source_input input; /* mapped; bytes are NULL when the source is synthetic */
+  uint8_t *unpacked;        /* what is read instead, or NULL; owned */
   lcomm_synthetic synthetic;
   lcomm_source_contents contents;
 };
@@ -38,13 +39,14 @@ typedef struct format {
                         char *error);
 } format;
 
-#define EXTENSIONS ".f32, .f16, .bf16, .npy, .safetensors or .lcg"
+#define EXTENSIONS ".f32, .f16, .bf16, .npy, .npz, .safetensors or .lcg"
 
 static const format formats[] = {
     {".f32", NAMES_BESIDE, LCOMM_SOURCE_F32, NULL},
     {".f16", NAMES_BESIDE, LCOMM_SOURCE_F16, NULL},
     {".bf16", NAMES_BESIDE, LCOMM_SOURCE_BF16, NULL},
     {".npy", NAMES_LISTED, 0, lcomm_source_parse_npy},
+    {".npz", NAMES_OWN, 0, NULL},
     {".safetensors", NAMES_OWN, 0, lcomm_source_parse_safetensors},
     {".lcg", NAMES_OWN, 0, lcomm_source_parse_capture},
 };
@@ -98,6 +100,11 @@ static lcomm_status name_tensors(const char *path, const char *layers, naming na
 
 /* ------------------------------------------------------------------ sources */
 
+static lcomm_status parse_archive(lcomm_source *self, char *error) {
+  size_t size = 0;
+  return lcomm_source_parse_npz(&self->input, &self->unpacked, &size, &self->contents, error);
+}
+
 static lcomm_status open_file(lcomm_source *self, const char *path, const char *layers,
                               char *error) {
   const format *as = find_format(path);
@@ -107,9 +114,12 @@ static lcomm_status open_file(lcomm_source *self, const char *path, const char *
   if (as == NULL)
     return lcomm_source_fail(error, LCOMM_ERR_UNSUPPORTED, path,
                              "has the extension \"%s\", expected " EXTENSIONS, extension_of(path));
-  status = as->parse != NULL
-               ? as->parse(&self->input, &self->contents, error)
-               : lcomm_source_parse_raw(&self->input, as->raw, &self->contents, error);
+  if (strcmp(as->extension, ".npz") == 0)
+    status = parse_archive(self, error);
+  else if (as->parse != NULL)
+    status = as->parse(&self->input, &self->contents, error);
+  else
+    status = lcomm_source_parse_raw(&self->input, as->raw, &self->contents, error);
   if (status == LCOMM_OK)
     status = name_tensors(path, layers, as->names, &self->contents, error);
   return status;
@@ -173,6 +183,7 @@ void lcomm_source_close(lcomm_source *self) {
     return;
   lcomm_source_contents_free(&self->contents);
   lcomm_source_unmap(&self->input);
+  free(self->unpacked);
   free(self->name);
   free(self);
 }
@@ -199,6 +210,7 @@ static size_t tensor_at(const lcomm_source_contents *contents, uint64_t index) {
 }
 
 void lcomm_source_read(const lcomm_source *self, uint64_t first, uint64_t n, float *values) {
+  const uint8_t *bytes = self->unpacked != NULL ? self->unpacked : self->input.bytes;
   for (size_t t = tensor_at(&self->contents, first); n > 0; t++) {
     const lcomm_source_tensor *tensor = self->contents.tensors + t;
     uint64_t skipped = first - tensor->first;
@@ -207,7 +219,7 @@ void lcomm_source_read(const lcomm_source *self, uint64_t first, uint64_t n, flo
     if (self->input.bytes == NULL)
       lcomm_synthetic_fill(&self->synthetic, t, tensor->count, skipped, piece, values);
     else
-      lcomm_source_convert(tensor->type, self->input.bytes + at, piece, values);
+      lcomm_source_convert(tensor->type, bytes + at, piece, values);
     first += piece;
     n -= piece;
     values += piece;

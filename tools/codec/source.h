@@ -11,6 +11,7 @@
  *   .f32 .f16 .bf16  raw, little-endian  from a layer list, else one named
  *                                      after the file
  *   .npy           '<f4' '<f2' '<f8'   the same
+ *   .npz           the same            one for each array, named after it
  *   .safetensors   F32 F16 BF16 F64    its own; those of other types are skipped
  *   .lcg           float32             its own; a captured bucket, see CAPTURE
  *
@@ -153,6 +154,11 @@ lcomm_status lcomm_source_parse_raw(const lcomm_source_input *input, lcomm_sourc
                                     lcomm_source_contents *contents, char *error);
 lcomm_status lcomm_source_parse_npy(const lcomm_source_input *input,
                                     lcomm_source_contents *contents, char *error);
+/* An archive of .npy files. Where one is deflated, *unpacked has the bytes of all, and offsets of
+ * tensors count from there; to be freed. Else it is NULL, and they count from the input. */
+lcomm_status lcomm_source_parse_npz(const lcomm_source_input *input, uint8_t **unpacked,
+                                    size_t *unpacked_size, lcomm_source_contents *contents,
+                                    char *error);
 lcomm_status lcomm_source_parse_safetensors(const lcomm_source_input *input,
                                             lcomm_source_contents *contents, char *error);
 lcomm_status lcomm_source_parse_capture(const lcomm_source_input *input,
