@@ -5,6 +5,7 @@
 
 #include "libcomm/bucket.h"
 #include "libcomm/floats.h"
+#include "libcomm/handles.h"
 #include "libcomm/run_device.h"
 
 #include <stdio.h>
@@ -158,6 +159,7 @@ void lcomm_buckets_free(lcomm_comm *comm) {
     if (comm->tensors[i]->event) {
       (void)lcomm_device_get(NULL)->event_destroy(comm->tensors[i]->event);
     }
+    lcomm_handle_remove(comm->tensors[i]);
     free(comm->tensors[i]);
   }
   free(comm->buckets);

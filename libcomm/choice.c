@@ -63,7 +63,7 @@ lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t c
                               uint64_t *exact_bytes) {
   uint64_t sent = 0, exact = 0;
   if (!comm || !sent_bytes || !exact_bytes) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_call_bytes: a pointer is NULL");
+    return lcomm_refuse_null(comm, "lcomm_call_bytes", sent_bytes ? "exact_bytes" : "sent_bytes");
   }
   lcomm_status status = lcomm_check_process(comm);
   if (status != LCOMM_OK) {
@@ -96,7 +96,7 @@ lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t c
 
 lcomm_status lcomm_policy_facts_get(const lcomm_comm *comm, lcomm_policy_facts *facts) {
   if (!comm || !facts) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_policy_facts_get: a pointer is NULL");
+    return lcomm_refuse_null(comm, "lcomm_policy_facts_get", "facts");
   }
   const lcomm_policy *policy = &comm->policy;
   *facts = (lcomm_policy_facts){

@@ -58,7 +58,7 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
   lcomm_operation_data data;
   bool over = false;
   lcomm_status status = bring_in(comm, run, call, &data);
-  data.purpose = call->purpose;
+  data.purpose = call->purpose == LCOMM_PURPOSE_CALL ? comm->inside : call->purpose;
   data.residual = call->residual ? lcomm_residual_number(call->residual) : 0;
   if (status == LCOMM_OK && call->waits && run->quick) {
     status = lcomm_quick_try(run, data.vector, &data, &over);

@@ -44,7 +44,7 @@ const char *lcomm_policy_string(const lcomm_comm *comm) {
 
 lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats) {
   if (!comm || !stats) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_stats_get: a pointer is NULL");
+    return lcomm_refuse_null(comm, "lcomm_stats_get", "stats");
   }
   lcomm_comm *entered = (lcomm_comm *)(uintptr_t)comm; /* only the lock changes */
   lcomm_status status = lcomm_enter(entered);
@@ -77,12 +77,16 @@ lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtyp
                               char *text, size_t size) {
   char why[256];
   lcomm_plan *plan = NULL;
-  if (!comm || (!text && size > 0) || lcomm_dtype_size(dtype) == 0) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_plan_print: bad argument");
+  if (!comm || (!text && size > 0)) {
+    return lcomm_refuse_null(comm, "lcomm_plan_print", "text");
   }
   lcomm_status status = lcomm_check_process(comm);
   if (status != LCOMM_OK) {
     return status;
+  }
+  if (lcomm_dtype_size(dtype) == 0) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_plan_print: %d is no data type",
+                        (int)dtype);
   }
   lcomm_plan_request request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
                                 .count = count,
@@ -160,6 +164,7 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
     (void)lcomm_fault_declare(comm, &lost); /* peers find it by themselves: nobody listens */
   }
   lcomm_status status = lcomm_comm_listen(comm);
+  comm->inside = LCOMM_PURPOSE_DESTROY;
   if (status == LCOMM_OK) {
     status = lcomm_barrier(comm);
   }
@@ -168,6 +173,9 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   }
   bool moved = false;
   lcomm_operations_move(comm, &moved); /* after a failure: cancels what is left */
+  if (status != LCOMM_OK) {
+    lcomm_error_thread_keep(comm->error);
+  }
   lcomm_comm_free(comm, status == LCOMM_OK);
   return status;
 }

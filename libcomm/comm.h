@@ -95,6 +95,9 @@ struct lcomm_comm {
   uint32_t quiet_moves;                /* moves without any movement, all told */
   bool overslept;                      /* the last sleep ran to its limit: nothing rang */
   lcomm_ticket_book tickets;
+  lcomm_purpose inside; /* of the plain operations that a call makes for its own ends */
+  const bool
+      *awaited_over; /* of the operation that the program waits for; NULL: it does not wait */
 
   lcomm_run_cache run_cache;            /* of plain calls */
   lcomm_run *retired_runs;              /* to be destroyed, see lcomm_run_retire */
@@ -137,12 +140,21 @@ bool lcomm_comm_speaks(const lcomm_comm *comm);
 __attribute__((format(printf, 3, 4))) lcomm_status
 lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *format, ...);
 
+/* A pointer that a call needs is NULL: `argument` names it. The sentence is the
+ * communicator's, or the thread's where `comm` itself is NULL. Returns ARGUMENT, STATE in a
+ * forked child. */
+lcomm_status lcomm_refuse_null(const lcomm_comm *comm, const char *call, const char *argument);
+
 /* A failure of an operation: tell all peers, agree with them on what is reported
  * (fault.h), make that sticky and log it. The sentence is prefixed with who we are.
  * The first failure wins. The caller has the communicator's turn (driver.h). Returns
  * the status in force. */
 __attribute__((format(printf, 3, 4))) lcomm_status lcomm_fail(lcomm_comm *comm, lcomm_status status,
                                                               const char *format, ...);
+
+/* The same of what two ranks find alike: `author` is one of them, the same on both. */
+__attribute__((format(printf, 4, 5))) lcomm_status
+lcomm_fail_for(lcomm_comm *comm, lcomm_status status, int author, const char *format, ...);
 
 /* The same where a peer is the cause. */
 __attribute__((format(printf, 4, 5))) lcomm_status

@@ -124,7 +124,8 @@ static int search_from(lcomm_comm *comm, int waiter, const lcomm_wait_state *sta
                             .last = last,
                             .collective = state->collective,
                             .sequence = state->sequence,
-                            .step = state->awaited[i].step};
+                            .step = state->awaited[i].step,
+                            .ticket = state->ticket};
     if (last == comm->rank) {
       continue; /* this rank waits, as is known */
     }

@@ -35,6 +35,7 @@ typedef struct lcomm_wait_edge {
   int waiter, last;
   int32_t collective; /* of the waiter */
   uint32_t sequence, step;
+  lcomm_ticket ticket; /* of the same operation */
 } lcomm_wait_edge;
 
 /* What others say of a rank that does not answer, and of its host. */

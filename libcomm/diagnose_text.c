@@ -11,15 +11,20 @@
 
 #define PATIENCE "LCOMM_TIMEOUT_S sets the patience."
 
-enum { CALL_MAX = 96, WHO_MAX = 96, EVIDENCE_MAX = LCOMM_TRANSPORT_WHY_MAX + 32 };
+enum {
+  CALL_MAX = LCOMM_TICKET_TEXT_MAX + 24,
+  WHO_MAX = 96,
+  EVIDENCE_MAX = LCOMM_TRANSPORT_WHY_MAX + 32
+};
 
-/* "all-reduce #12, step 3" */
+/* "all-reduce #12 of 1,000 float32, step 3" */
 static void name_call(const lcomm_wait_edge *edge, bool with_step, char *text) {
-  const char *name = lcomm_collective_name((lcomm_collective)edge->collective);
+  char call[LCOMM_TICKET_TEXT_MAX];
+  lcomm_ticket_text(&edge->ticket, call);
   if (with_step) {
-    snprintf(text, CALL_MAX, "%s #%u, step %u", name, edge->sequence, edge->step);
+    snprintf(text, CALL_MAX, "%s, step %u", call, edge->step);
   } else {
-    snprintf(text, CALL_MAX, "%s #%u", name, edge->sequence);
+    snprintf(text, CALL_MAX, "%s", call);
   }
 }
 
@@ -141,7 +146,8 @@ static lcomm_status fail_elsewhere(lcomm_comm *comm, const lcomm_wait_edge *edge
 static lcomm_wait_edge call_of(const lcomm_comm *comm, int rank) {
   lcomm_wait_state mine = lcomm_probe_state(comm, comm->first);
   const lcomm_wait_state *said = rank == comm->rank ? &mine : &comm->probes.contacts[rank].state;
-  return (lcomm_wait_edge){.collective = said->collective, .sequence = said->sequence};
+  return (lcomm_wait_edge){
+      .collective = said->collective, .sequence = said->sequence, .ticket = said->ticket};
 }
 
 static lcomm_status fail_cycle(lcomm_comm *comm, const lcomm_wait_edge *edge) {
@@ -151,6 +157,7 @@ static lcomm_status fail_cycle(lcomm_comm *comm, const lcomm_wait_edge *edge) {
   name_call(&theirs, false, last_call);
   lcomm_comm_who(comm, edge->waiter, waiter, sizeof(waiter));
   lcomm_comm_who(comm, edge->last, last, sizeof(last));
+  bool rises = edge->waiter < edge->last;
   bool same_space = edge->sequence % LCOMM_SERIES_COUNT == theirs.sequence % LCOMM_SERIES_COUNT;
   if (same_space && (edge->sequence != theirs.sequence || edge->collective == theirs.collective)) {
     return lcomm_fail(
@@ -160,9 +167,10 @@ static lcomm_status fail_cycle(lcomm_comm *comm, const lcomm_wait_edge *edge) {
         waiter_call, waiter, last, comm->timeout_s);
   }
   return lcomm_fail(comm, LCOMM_ERR_MISMATCH,
-                    "ranks wait for each other in different calls: %s in %s, %s in %s. All ranks "
-                    "must make the same calls in the same order.",
-                    waiter, waiter_call, last, last_call);
+                    "ranks are in different calls: %s is in %s, %s in %s. All ranks must make the "
+                    "same calls in the same order.",
+                    rises ? waiter : last, rises ? waiter_call : last_call, rises ? last : waiter,
+                    rises ? last_call : waiter_call);
 }
 
 lcomm_status lcomm_diagnose_fail(lcomm_comm *comm, const lcomm_wait_edge *edge,

@@ -10,6 +10,7 @@
 #include "libcomm/device_loan.h"
 #include "libcomm/exec_internal.h"
 #include "libcomm/header_judge.h"
+#include "libcomm/op.h"
 
 static lcomm_status disagree(lcomm_run *run, uint32_t index, const lcomm_header_verdict *verdict) {
   char peer[96];
@@ -78,11 +79,13 @@ static lcomm_status check_header(lcomm_run *run, uint32_t index, const lcomm_wir
   if (verdict.status == LCOMM_ERR_WIRE) {
     return damaged(run, index, &verdict);
   }
-  if (verdict.status == LCOMM_ERR_MISMATCH) {
+  lcomm_status status =
+      verdict.status == LCOMM_ERR_MISMATCH ? lcomm_ticket_ask(run, step->peer) : LCOMM_OK;
+  if (status == LCOMM_OK && verdict.status == LCOMM_ERR_MISMATCH) {
     return verdict.field == LCOMM_HEADER_PARAMETERS ? other_plan(run, index)
                                                     : disagree(run, index, &verdict);
   }
-  return LCOMM_OK;
+  return status;
 }
 
 /* All bytes of a slot are there: from wire to payload. */

@@ -94,6 +94,17 @@ lcomm_status lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *for
   return status;
 }
 
+lcomm_status lcomm_refuse_null(const lcomm_comm *comm, const char *call, const char *argument) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given", call);
+  }
+  lcomm_status status = lcomm_check_process(comm);
+  lcomm_comm *refusing = (lcomm_comm *)(uintptr_t)comm; /* only its sentence changes */
+  return status == LCOMM_OK
+             ? lcomm_refuse(refusing, LCOMM_ERR_ARGUMENT, "%s: `%s` is NULL", call, argument)
+             : status;
+}
+
 void lcomm_comm_tell(lcomm_comm *comm, int peer, const void *notice_bytes, size_t size) {
   uint8_t bytes[LCOMM_NOTICE_SIZE] = {0};
   lcomm_transport *link = peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
@@ -123,20 +134,31 @@ bool lcomm_comm_stick(lcomm_comm *comm, lcomm_status status, const char *sentenc
   return first;
 }
 
-__attribute__((format(printf, 4, 0))) static lcomm_status
-fail(lcomm_comm *comm, lcomm_status status, int culprit, const char *format, va_list arguments) {
+/* fault: all but its sentence. */
+__attribute__((format(printf, 3, 0))) static lcomm_status
+fail(lcomm_comm *comm, lcomm_fault fault, const char *format, va_list arguments) {
   char text[LCOMM_ERROR_MAX - 128], who[96];
-  lcomm_fault fault = {.status = status, .author = comm->rank, .culprit = culprit};
   vsnprintf(text, sizeof(text), format, arguments);
   snprintf(fault.text, sizeof(fault.text), "%s: %s",
-           lcomm_comm_who(comm, comm->rank, who, sizeof(who)), text);
+           lcomm_comm_who(comm, fault.author, who, sizeof(who)), text);
   return lcomm_fault_agree(comm, &fault, comm->rank);
 }
 
 lcomm_status lcomm_fail(lcomm_comm *comm, lcomm_status status, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  status = fail(comm, status, LCOMM_NO_CULPRIT, format, arguments);
+  lcomm_fault fault = {.status = status, .author = comm->rank, .culprit = LCOMM_NO_CULPRIT};
+  status = fail(comm, fault, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+lcomm_status lcomm_fail_for(lcomm_comm *comm, lcomm_status status, int author, const char *format,
+                            ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  lcomm_fault fault = {.status = status, .author = author, .culprit = LCOMM_NO_CULPRIT};
+  status = fail(comm, fault, format, arguments);
   va_end(arguments);
   return status;
 }
@@ -145,7 +167,8 @@ lcomm_status lcomm_fail_peer(lcomm_comm *comm, lcomm_status status, int peer, co
                              ...) {
   va_list arguments;
   va_start(arguments, format);
-  status = fail(comm, status, peer, format, arguments);
+  lcomm_fault fault = {.status = status, .author = comm->rank, .culprit = peer};
+  status = fail(comm, fault, format, arguments);
   va_end(arguments);
   return status;
 }

@@ -53,7 +53,10 @@ static bool precedes(const lcomm_agreement *it, const lcomm_fault *a, const lcom
     return b_cleared;
   }
   int left = strength((lcomm_status)a->status), right = strength((lcomm_status)b->status);
-  return left != right ? left > right : a->author < b->author;
+  if (left != right || a->author != b->author) {
+    return left != right ? left > right : a->author < b->author;
+  }
+  return strcmp(a->text, b->text) < 0;
 }
 
 /* --------------------------------------------------------------- telling */

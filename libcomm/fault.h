@@ -31,8 +31,9 @@ typedef struct lcomm_fault {
 
 /* Of two faults the stronger is reported: what a rank found on itself or in bytes that
  * came counts more than a broken link, that more than silence; among equals the lower
- * author. Before that, an accusation of a rank that has told of another fault itself
- * counts less than any other fault: such a rank works. */
+ * author, of one author the sentence that comes first by its bytes. Before that, an
+ * accusation of a rank that has told of another fault itself counts less than any other
+ * fault: such a rank works. */
 /* How long a rank listens to those that have not said anything yet. */
 #define LCOMM_FAULT_LISTEN_S 0.5
 

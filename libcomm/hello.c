@@ -5,6 +5,7 @@
 
 #include "libcomm/hello.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,20 +19,34 @@
 
 static const double TIMEOUT_STANDARD_S = 300;
 
+/* What timeout_s and LCOMM_TIMEOUT_S may be: above 0 and below this. */
+static const double TIMEOUT_BOUND_S = 1e9;
+
 static lcomm_status parse_positive(const char *text, double *value) {
   char *end = NULL;
   *value = strtod(text, &end);
-  return end != text && *end == '\0' && *value > 0 && *value < 1e9 ? LCOMM_OK : LCOMM_ERR_ARGUMENT;
+  return end != text && *end == '\0' && *value > 0 && *value < TIMEOUT_BOUND_S ? LCOMM_OK
+                                                                               : LCOMM_ERR_ARGUMENT;
 }
 
 static lcomm_status find_timeout(const lcomm_config *config, double *timeout_s, char *error) {
   const char *text = lcomm_env_get(LCOMM_ENV_TIMEOUT_S);
-  *timeout_s = config->timeout_s > 0 ? config->timeout_s : TIMEOUT_STANDARD_S;
-  if (config->timeout_s > 0 || !text || parse_positive(text, timeout_s) == LCOMM_OK) {
+  double given_s = config->timeout_s;
+  bool given = given_s < 0 || given_s > 0 || isnan(given_s); /* 0: the environment says */
+  *timeout_s = given ? given_s : TIMEOUT_STANDARD_S;
+  if (given && !(given_s > 0 && given_s < TIMEOUT_BOUND_S)) {
+    snprintf(error, LCOMM_POLICY_ERROR_MAX,
+             "timeout_s of the configuration is %g; it must be above 0 and below %g seconds, or 0 "
+             "for that of LCOMM_TIMEOUT_S",
+             given_s, TIMEOUT_BOUND_S);
+    return LCOMM_ERR_ARGUMENT;
+  }
+  if (given || !text || parse_positive(text, timeout_s) == LCOMM_OK) {
     return LCOMM_OK;
   }
   snprintf(error, LCOMM_POLICY_ERROR_MAX,
-           "LCOMM_TIMEOUT_S=%.40s is not a number of seconds above 0; for example 300", text);
+           "LCOMM_TIMEOUT_S=%.40s is not a number of seconds above 0 and below %g; for example 300",
+           text, TIMEOUT_BOUND_S);
   return LCOMM_ERR_ARGUMENT;
 }
 

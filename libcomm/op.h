@@ -98,6 +98,11 @@ lcomm_status lcomm_ticket_begin(const lcomm_run *run);
 void lcomm_ticket_hear(lcomm_comm *comm, const void *notice);
 void lcomm_ticket_tell(lcomm_comm *comm, lcomm_operation *operation, double now_s);
 
+/* A message of `peer` in this operation is of another call: ask it which. A difference is
+ * the communicator's error then, which is returned; OK when the tickets are equal, or the
+ * peer has not answered within a moment. */
+lcomm_status lcomm_ticket_ask(const lcomm_run *run, int peer);
+
 /* Nothing has moved for a while: is anybody in another call? */
 void lcomm_tickets_tell(lcomm_comm *comm);
 

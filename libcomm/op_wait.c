@@ -211,7 +211,9 @@ static lcomm_status wait_for(lcomm_comm *comm, const bool *flag) {
 }
 
 lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag) {
+  comm->awaited_over = flag;
   lcomm_status status = wait_for(comm, flag);
+  comm->awaited_over = NULL;
   end_long_wait(comm);
   return status;
 }

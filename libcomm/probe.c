@@ -69,6 +69,7 @@ lcomm_wait_state lcomm_probe_state(const lcomm_comm *comm, const lcomm_operation
   }
   state.sequence = operation->sequence;
   state.collective = (int32_t)operation->run->plan->collective;
+  state.ticket = comm->tickets.mine[operation->sequence % LCOMM_TICKETS_KEPT];
   state.awaited_count = lcomm_run_awaits(operation->run, state.awaited, LCOMM_AWAITED_MAX);
   for (uint32_t i = 0; i < state.awaited_count; i++) {
     state.awaited[i].unanswered = is_unanswered(comm, state.awaited[i].rank);

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "libcomm/ticket.h"
+
 struct lcomm_comm;
 
 /* What a rank is doing. */
@@ -39,9 +41,10 @@ enum { LCOMM_AWAITED_MAX = 24 };
 /* What a rank says of itself. */
 typedef struct lcomm_wait_state {
   int32_t activity;
-  int32_t collective; /* of the oldest operation in flight */
-  uint32_t sequence;  /* its number */
-  uint32_t next[2];   /* numbers of the next operations, by sequence space */
+  int32_t collective;  /* of the oldest operation in flight */
+  uint32_t sequence;   /* its number */
+  lcomm_ticket ticket; /* of that operation */
+  uint32_t next[2];    /* numbers of the next operations, by sequence space */
   uint32_t awaited_count;
   uint64_t elsewhere_host, elsewhere_pid;   /* ELSEWHERE: for this process, or pid 0: not known */
   lcomm_awaited awaited[LCOMM_AWAITED_MAX]; /* WAITS: by that operation, all of them */

@@ -5,6 +5,15 @@
 
 #include <stdio.h>
 
+const char *lcomm_purpose_call(lcomm_purpose purpose) {
+  static const char *const calls[] = {
+#define LCOMM_PURPOSE_NAME(id, call) [id] = call,
+      LCOMM_PURPOSE_LIST(LCOMM_PURPOSE_NAME)
+#undef LCOMM_PURPOSE_NAME
+  };
+  return (unsigned)purpose < LCOMM_PURPOSE_COUNT ? calls[purpose] : NULL;
+}
+
 const char *lcomm_purpose_text(lcomm_purpose purpose, uint64_t residual,
                                char text[LCOMM_PURPOSE_TEXT_MAX]) {
   unsigned long long number = residual;

@@ -12,12 +12,27 @@
 
 enum { LCOMM_PURPOSE_TEXT_MAX = 64 };
 
+/* X(id, call): the public call that makes the operation for its own ends, or NULL where the
+ * operation is what the program asked for. */
+#define LCOMM_PURPOSE_LIST(X)                                                                      \
+  X(LCOMM_PURPOSE_CALL, NULL)    /* a plain call */                                                \
+  X(LCOMM_PURPOSE_LASTING, NULL) /* a call with a residual, as the policy says */                  \
+  X(LCOMM_PURPOSE_FLUSH, NULL)   /* the exact call that pays what a residual holds */              \
+  X(LCOMM_PURPOSE_DESTROY, "lcomm_destroy")                                                        \
+  X(LCOMM_PURPOSE_SPLIT, "lcomm_split")                                                            \
+  X(LCOMM_PURPOSE_LOAD, "lcomm_state_load")                                                        \
+  X(LCOMM_PURPOSE_COMPARE, "lcomm_tensors_wait") /* the first one compares the tensors */          \
+  X(LCOMM_PURPOSE_BUCKET, NULL)                  /* tensors of a step */
+
 typedef enum lcomm_purpose {
-  LCOMM_PURPOSE_CALL,    /* a plain call */
-  LCOMM_PURPOSE_LASTING, /* a call with a residual, as the policy says */
-  LCOMM_PURPOSE_FLUSH,   /* the exact call that pays what a residual holds */
-  LCOMM_PURPOSE_BUCKET   /* tensors of a step */
+#define LCOMM_PURPOSE_ENUM(id, call) id,
+  LCOMM_PURPOSE_LIST(LCOMM_PURPOSE_ENUM)
+#undef LCOMM_PURPOSE_ENUM
+      LCOMM_PURPOSE_COUNT
 } lcomm_purpose;
+
+/* "lcomm_destroy", ...; NULL for an operation that the program asked for. Any value is allowed. */
+const char *lcomm_purpose_call(lcomm_purpose purpose);
 
 /* For sentences, behind the name of the collective: "" for a plain call, else words such as
  * " with residual 3" or " of a bucket". Any value is allowed. Returns text. */

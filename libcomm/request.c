@@ -127,7 +127,7 @@ static lcomm_status wait_for(lcomm_comm *comm, lcomm_request *request) {
 
 lcomm_status lcomm_wait(lcomm_comm *comm, lcomm_request *request) {
   if (!comm || !request) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_wait: a pointer is NULL");
+    return lcomm_refuse_null(comm, "lcomm_wait", "request");
   }
   lcomm_status status = lcomm_enter(comm);
   if (status != LCOMM_OK) {
@@ -183,7 +183,7 @@ static lcomm_status test(lcomm_comm *comm, lcomm_request *request, int *done) {
 
 lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done) {
   if (!comm || !request || !done) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_test: a pointer is NULL");
+    return lcomm_refuse_null(comm, "lcomm_test", request ? "done" : "request");
   }
   lcomm_status status = lcomm_enter(comm);
   if (status != LCOMM_OK) {

@@ -9,6 +9,7 @@
 
 #include "libcomm/entry.h"
 #include "libcomm/floats.h"
+#include "libcomm/handles.h"
 
 /* ---------------------------------------------------------- life cycle */
 
@@ -99,7 +100,8 @@ static lcomm_status create(lcomm_comm *comm, const char *name, uint64_t count,
     *made = (lcomm_residual){.comm = comm, .count = count, .op = op};
     snprintf(made->name, sizeof(made->name), "%s", name ? name : "");
   }
-  if (!made || copy_parts(made, counts) != LCOMM_OK) {
+  if (!made || copy_parts(made, counts) != LCOMM_OK || !lcomm_handle_add(made, comm)) {
+    free(made ? made->part_counts : NULL);
     free(made);
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for a residual");
   }
@@ -123,7 +125,7 @@ static lcomm_status enter_and_create(lcomm_comm *comm, const char *name, uint64_
 lcomm_status lcomm_residual_create(lcomm_comm *comm, uint64_t count, lcomm_op op,
                                    lcomm_residual **residual) {
   if (!comm || !residual) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_residual_create: a pointer is NULL");
+    return lcomm_refuse_null(comm, "lcomm_residual_create", "residual");
   }
   return enter_and_create(comm, NULL, count, NULL, op, residual);
 }
@@ -131,7 +133,7 @@ lcomm_status lcomm_residual_create(lcomm_comm *comm, uint64_t count, lcomm_op op
 lcomm_status lcomm_residual_create_named(lcomm_comm *comm, const char *name, uint64_t count,
                                          lcomm_op op, lcomm_residual **residual) {
   if (!comm || !name || !residual) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_residual_create_named: a pointer is NULL");
+    return lcomm_refuse_null(comm, "lcomm_residual_create_named", name ? "residual" : "name");
   }
   return enter_and_create(comm, name, count, NULL, op, residual);
 }
@@ -140,8 +142,7 @@ lcomm_status lcomm_residual_create_scatter(lcomm_comm *comm, const char *name,
                                            const uint64_t *counts, lcomm_op op,
                                            lcomm_residual **residual) {
   if (!comm || !counts || !residual) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
-                              "lcomm_residual_create_scatter: a pointer is NULL");
+    return lcomm_refuse_null(comm, "lcomm_residual_create_scatter", counts ? "residual" : "counts");
   }
   uint64_t count = 0;
   for (int i = 0; i < comm->size; i++) {
@@ -160,6 +161,7 @@ static void free_residual(lcomm_residual *residual) {
   if (residual->next) {
     residual->next->previous = residual->previous;
   }
+  lcomm_handle_remove(residual);
   lcomm_run_destroy(residual->run);
   lcomm_run_destroy(residual->exact_run);
   lcomm_feedback_free(residual->feedback);
@@ -175,6 +177,18 @@ void lcomm_residuals_free(lcomm_comm *comm) {
   }
 }
 
+/* Nothing says on which communicator one that does not live did. */
+lcomm_status lcomm_residual_check_lives(const lcomm_residual *residual, const char *call) {
+  if (residual && lcomm_handle_owner(residual)) {
+    return LCOMM_OK;
+  }
+  return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
+                            residual ? "%s: the residual is none that lives: it was never made, or "
+                                       "it or its communicator was destroyed"
+                                     : "%s: no residual was given",
+                            call);
+}
+
 lcomm_status lcomm_residual_check_idle(const lcomm_residual *residual, const char *call) {
   if (!residual->under_way) {
     return LCOMM_OK;
@@ -187,11 +201,12 @@ lcomm_status lcomm_residual_check_idle(const lcomm_residual *residual, const cha
 }
 
 lcomm_status lcomm_residual_destroy(lcomm_residual *residual) {
-  if (!residual) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_residual_destroy: no residual was given");
+  lcomm_status status = lcomm_residual_check_lives(residual, "lcomm_residual_destroy");
+  if (status != LCOMM_OK) {
+    return status;
   }
   lcomm_comm *comm = residual->comm;
-  lcomm_status status = lcomm_enter(comm);
+  status = lcomm_enter(comm);
   if (status != LCOMM_OK) {
     return status;
   }
@@ -224,10 +239,11 @@ static void add_owed(const lcomm_residual *residual, float *values) {
 }
 
 lcomm_status lcomm_residual_get(const lcomm_residual *residual, float *values) {
-  if (!residual || !values) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_residual_get: a pointer is NULL");
+  lcomm_status status = lcomm_residual_check_lives(residual, "lcomm_residual_get");
+  if (status == LCOMM_OK && !values) {
+    return lcomm_refuse_null(residual->comm, "lcomm_residual_get", "values");
   }
-  lcomm_status status = lcomm_check_process(residual->comm);
+  status = status == LCOMM_OK ? lcomm_check_process(residual->comm) : status;
   status = status == LCOMM_OK ? lcomm_residual_check_idle(residual, "lcomm_residual_get") : status;
   if (status != LCOMM_OK) {
     return status;

@@ -51,6 +51,9 @@ void lcomm_residual_begin(lcomm_residual *residual, lcomm_operation *operation);
 void lcomm_residual_results(lcomm_residual *residual, const lcomm_run *run, void *result);
 void lcomm_residual_end(lcomm_residual *residual);
 
+/* ARGUMENT for one that does not live, NULL, too; `call` is named. */
+lcomm_status lcomm_residual_check_lives(const lcomm_residual *residual, const char *call);
+
 /* STATE while an operation of it is under way; `call` is named. */
 lcomm_status lcomm_residual_check_idle(const lcomm_residual *residual, const char *call);
 

@@ -23,8 +23,9 @@ static const function scatter_flush = {"lcomm_reduce_scatter_flush",
 
 static lcomm_status call_of(lcomm_residual *residual, const function *it, const void *send,
                             void *receive, lcomm_call *call) {
-  if (!residual) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no residual was given", it->name);
+  lcomm_status status = lcomm_residual_check_lives(residual, it->name);
+  if (status != LCOMM_OK) {
+    return status;
   }
   bool scatters = it->collective != LCOMM_COLLECTIVE_ALLREDUCE;
   if (scatters != (residual->part_counts != NULL)) {

@@ -5,6 +5,7 @@
 
 #include "libcomm/split.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +57,8 @@ static lcomm_config take_config(const lcomm_split_meeting *m, const lcomm_config
   }
   config.policy = config.policy ? config.policy : parent->policy_text;
   config.transport = config.transport ? config.transport : parent->transport;
-  if (!(config.timeout_s > 0)) {
+  bool says_timeout = config.timeout_s < 0 || config.timeout_s > 0 || isnan(config.timeout_s);
+  if (!says_timeout) {
     config.timeout_s = parent->timeout_s;
   }
   if (config.progress == LCOMM_PROGRESS_DEFAULT) {
@@ -130,7 +132,9 @@ static lcomm_status split_by(lcomm_comm *comm, wish mine, wish *wishes, const lc
                              lcomm_comm **part) {
   lcomm_split_meeting m = {.parent = comm};
   lcomm_comm *made = NULL;
+  comm->inside = LCOMM_PURPOSE_SPLIT;
   lcomm_status status = lcomm_allgather(comm, &mine, wishes, 2, LCOMM_INT32);
+  comm->inside = LCOMM_PURPOSE_CALL;
   if (status == LCOMM_OK && mine.color >= 0) {
     status = take_members(&m, wishes);
     status = status == LCOMM_OK ? make_part(&m, config, &made) : status;

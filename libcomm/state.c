@@ -293,7 +293,9 @@ static lcomm_status enter_and_load(lcomm_comm *comm, const char *call,
     return status;
   }
   loading it = {.comm = comm, .call = call, .source = *source};
+  comm->inside = LCOMM_PURPOSE_LOAD;
   status = load_from(&it);
+  comm->inside = LCOMM_PURPOSE_CALL;
   lcomm_leave(comm);
   return status;
 }

@@ -6,6 +6,7 @@
 #include "libcomm/bucket.h"
 #include "libcomm/collective.h"
 #include "libcomm/entry.h"
+#include "libcomm/handles.h"
 #include "libcomm/hold.h"
 #include "libcomm/run_device.h"
 
@@ -78,13 +79,9 @@ static int mark(lcomm_tensor *tensor, const lcomm_device_table *table, int ordin
 
 lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor, void *stream) {
   if (!comm || !tensor) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
-                              "lcomm_tensor_ready_on_stream: a pointer is NULL");
+    return lcomm_refuse_null(comm, "lcomm_tensor_ready_on_stream", "tensor");
   }
-  lcomm_status status = lcomm_check_process(comm);
-  if (status == LCOMM_OK) {
-    status = lcomm_check_owner(comm, tensor->comm, "lcomm_tensor_ready_on_stream", "tensor");
-  }
+  lcomm_status status = lcomm_handle_check(comm, tensor, "lcomm_tensor_ready_on_stream", "tensor");
   if (status != LCOMM_OK) {
     return status;
   }

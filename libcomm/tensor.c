@@ -10,13 +10,20 @@
 
 #include "libcomm/bucket.h"
 #include "libcomm/entry.h"
+#include "libcomm/handles.h"
 #include "libcomm/place.h"
 
 static lcomm_status check_data(lcomm_comm *comm, const lcomm_tensor *tensor) {
   size_t element = lcomm_dtype_size(tensor->dtype);
-  if (element == 0 || (unsigned)tensor->op > LCOMM_MAX) {
-    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_tensor_add(%s): bad type or operation",
-                        tensor->name);
+  if (element == 0) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_tensor_add(%s): %d is no data type",
+                        tensor->name, (int)tensor->dtype);
+  }
+  if (tensor->op != LCOMM_SUM && tensor->op != LCOMM_AVG) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_add(%s): %d is no operation of tensors; use LCOMM_SUM or "
+                        "LCOMM_AVG, and lcomm_allreduce for the smallest or largest",
+                        tensor->name, (int)tensor->op);
   }
   if ((!tensor->data && tensor->count > 0) ||
       tensor->count > LCOMM_VECTOR_SIZE_MAX / sizeof(double)) {
@@ -35,6 +42,27 @@ static lcomm_status check_data(lcomm_comm *comm, const lcomm_tensor *tensor) {
                         "lcomm_tensor_add(%s): the policy's momentum is float32, so float64 sums "
                         "cannot have it; add it as float32, or leave momentum to the optimiser",
                         tensor->name);
+  }
+  return LCOMM_OK;
+}
+
+/* The results of two tensors cannot both be in one place. */
+static lcomm_status check_alone(lcomm_comm *comm, const lcomm_tensor *tensor) {
+  uintptr_t begin = (uintptr_t)tensor->data;
+  uint64_t size = tensor->count * lcomm_dtype_size(tensor->dtype);
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    const lcomm_tensor *other = comm->tensors[i];
+    uintptr_t other_begin = (uintptr_t)other->data;
+    uint64_t other_size = other->count * lcomm_dtype_size(other->dtype);
+    bool overlap =
+        begin <= other_begin ? other_begin - begin < size : begin - other_begin < other_size;
+    if (overlap && size > 0 && other_size > 0) {
+      return lcomm_refuse(
+          comm, LCOMM_ERR_ARGUMENT,
+          "lcomm_tensor_add(%s): its buffer overlaps that of tensor %s; each tensor "
+          "needs a buffer of its own",
+          tensor->name, other->name);
+    }
   }
   return LCOMM_OK;
 }
@@ -96,12 +124,13 @@ static lcomm_status add(lcomm_comm *comm, const char *name, lcomm_tensor *wanted
   }
   snprintf(wanted->name, sizeof(wanted->name), "%s", name);
   lcomm_status status = check_new(comm, wanted);
+  status = status == LCOMM_OK ? check_alone(comm, wanted) : status;
   status = status == LCOMM_OK ? check_place(comm, wanted) : status;
   if (status != LCOMM_OK) {
     return status;
   }
   lcomm_tensor *made = malloc(sizeof(*made));
-  if (!made || !make_room(comm)) {
+  if (!made || !make_room(comm) || !lcomm_handle_add(made, comm)) {
     free(made);
     status = lcomm_enter(comm);
     if (status == LCOMM_OK) { /* other ranks go on with one tensor more */
@@ -119,7 +148,7 @@ static lcomm_status add(lcomm_comm *comm, const char *name, lcomm_tensor *wanted
 lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, uint64_t count,
                               lcomm_dtype dtype, lcomm_op op, lcomm_tensor **tensor) {
   if (!comm || !tensor) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_add: a pointer is NULL");
+    return lcomm_refuse_null(comm, "lcomm_tensor_add", "tensor");
   }
   lcomm_tensor wanted = {.comm = comm,
                          .data = data,
@@ -142,8 +171,10 @@ lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, ui
 
 /* Calls that take a tensor need no turn. */
 static lcomm_status check_tensor(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
-  lcomm_status status = lcomm_check_process(comm);
-  return status == LCOMM_OK ? lcomm_check_owner(comm, tensor->comm, call, "tensor") : status;
+  if (!comm || !tensor) {
+    return lcomm_refuse_null(comm, call, "tensor");
+  }
+  return lcomm_handle_check(comm, tensor, call, "tensor");
 }
 
 static bool is_factor(const lcomm_tensor *tensor, double factor) {
@@ -153,9 +184,6 @@ static bool is_factor(const lcomm_tensor *tensor, double factor) {
 
 lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor, double before,
                                 double after) {
-  if (!comm || !tensor) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_scale: a pointer is NULL");
-  }
   lcomm_status status = check_tensor(comm, tensor, "lcomm_tensor_scale");
   if (status != LCOMM_OK) {
     return status;
@@ -185,9 +213,6 @@ lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor, double b
 }
 
 lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
-  if (!comm || !tensor) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_ready: a pointer is NULL");
-  }
   lcomm_status status = check_tensor(comm, tensor, "lcomm_tensor_ready");
   status = status == LCOMM_OK ? (lcomm_status)atomic_load(&comm->status) : status;
   if (status != LCOMM_OK) {
@@ -300,12 +325,12 @@ bool lcomm_tensor_owed(const lcomm_tensor *tensor, float *residual) {
 }
 
 lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor, float *residual) {
-  if (!comm || !tensor || !residual) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_residual: a pointer is NULL");
-  }
   lcomm_status status = check_tensor(comm, tensor, "lcomm_tensor_residual");
   if (status != LCOMM_OK) {
     return status;
+  }
+  if (!residual) {
+    return lcomm_refuse_null(comm, "lcomm_tensor_residual", "residual");
   }
   if (atomic_load(&comm->step_open)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,

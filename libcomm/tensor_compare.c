@@ -88,8 +88,17 @@ static lcomm_status compare(lcomm_comm *comm) {
   return status;
 }
 
+/* Loading a state compares, too: its operations stay its own. */
+static lcomm_status compare_inside(lcomm_comm *comm) {
+  lcomm_purpose before = comm->inside;
+  comm->inside = before == LCOMM_PURPOSE_CALL ? LCOMM_PURPOSE_COMPARE : before;
+  lcomm_status status = compare(comm);
+  comm->inside = before;
+  return status;
+}
+
 lcomm_status lcomm_tensors_compare(lcomm_comm *comm) {
-  lcomm_status status = comm->tensors_compared ? LCOMM_OK : compare(comm);
+  lcomm_status status = comm->tensors_compared ? LCOMM_OK : compare_inside(comm);
   comm->tensors_compared = status == LCOMM_OK;
   return status;
 }

@@ -12,6 +12,13 @@
  * operation: the one in flight, one of the last that are over, or the one that
  * it begins later. So a difference is named on all ranks without a message per
  * operation.
+ *
+ * Two programs may also wait for each other in operations of different series: one in a
+ * call, one for its tensors. A ticket therefore says whether the program waits for the
+ * operation and can begin nothing else meanwhile.
+ *
+ * A rank that receives a message of another call asks its sender for its ticket, so that
+ * the sentence names both calls.
  */
 
 #include <stdbool.h>
@@ -39,7 +46,15 @@ typedef struct lcomm_ticket {
 typedef struct lcomm_ticket_book {
   lcomm_ticket mine[LCOMM_TICKETS_KEPT];
   lcomm_ticket early[LCOMM_TICKETS_KEPT];
-  uint32_t early_count; /* 0: nothing to compare when an operation begins */
+  uint32_t early_count;    /* 0: nothing to compare when an operation begins */
+  int equal_rank;          /* the last rank whose ticket was as ours, */
+  uint32_t equal_sequence; /* and of which operation */
 } lcomm_ticket_book;
+
+enum { LCOMM_TICKET_TEXT_MAX = 160 };
+
+/* For sentences: "all-reduce #8 of 1,000 float32", "lcomm_destroy". Any values are allowed.
+ * Returns text. */
+const char *lcomm_ticket_text(const lcomm_ticket *ticket, char text[LCOMM_TICKET_TEXT_MAX]);
 
 #endif

@@ -26,7 +26,8 @@
   X(LCOMM_ENV_RUN_CACHE, "LCOMM_RUN_CACHE", "256M",                                                \
     "memory for plain calls of different shapes, of each communicator: the shape not used for "    \
     "longest is forgotten first and costs a start when it comes again; smallest of all ranks")     \
-  X(LCOMM_ENV_TIMEOUT_S, "LCOMM_TIMEOUT_S", "300", "seconds without progress until an error")      \
+  X(LCOMM_ENV_TIMEOUT_S, "LCOMM_TIMEOUT_S", "300",                                                 \
+    "seconds without progress until an error, above 0 and below 1e9")                              \
   X(LCOMM_ENV_ISA, "LCOMM_ISA", "the fastest",                                                     \
     "kernels to use: scalar, avx2 or avx512; the results are the same")                            \
   X(LCOMM_ENV_CUDA, "LCOMM_CUDA", "auto",                                                          \

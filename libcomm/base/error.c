@@ -21,6 +21,10 @@ lcomm_status lcomm_error_thread(lcomm_status status, const char *format, ...) {
   return status;
 }
 
+void lcomm_error_thread_keep(const char *sentence) {
+  snprintf(thread_text, sizeof(thread_text), "%s", sentence);
+}
+
 const char *lcomm_error_thread_text(void) {
   return thread_text;
 }

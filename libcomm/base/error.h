@@ -18,6 +18,9 @@ enum { LCOMM_ERROR_MAX = 1024 };
 LCOMM_API __attribute__((format(printf, 2, 3))) lcomm_status
 lcomm_error_thread(lcomm_status status, const char *format, ...);
 
+/* The same of a sentence that was said already: it is not logged again. */
+void lcomm_error_thread_keep(const char *sentence);
+
 /* The calling thread's last error, "" if none. */
 const char *lcomm_error_thread_text(void);
 

@@ -19,3 +19,19 @@ void lcomm_text_sanitize(char *bytes, size_t size) {
   }
   memset(bytes + length, 0, size - length);
 }
+
+const char *lcomm_text_count(uint64_t number, char text[LCOMM_TEXT_COUNT_MAX]) {
+  char digits[LCOMM_TEXT_COUNT_MAX];
+  int at = LCOMM_TEXT_COUNT_MAX - 1, written = 0;
+  digits[at] = '\0';
+  do {
+    if (written > 0 && written % 3 == 0) {
+      digits[--at] = ',';
+    }
+    digits[--at] = (char)('0' + number % 10);
+    number /= 10;
+    written++;
+  } while (number > 0);
+  memcpy(text, digits + at, (size_t)(LCOMM_TEXT_COUNT_MAX - at));
+  return text;
+}

@@ -133,14 +133,15 @@ static lcomm_status read_locality(const launcher *it, lcomm_place *place, char *
 
 static lcomm_status read_address(const launcher *it, lcomm_place *place, char *why) {
   const char *text = lcomm_launcher_get(LCOMM_LAUNCHER_MASTER_ADDR);
-  if (!text && !place->one_host) {
+  bool known = lcomm_launcher_get(it->local) != NULL;
+  if (!text && known && !place->one_host) {
     snprintf(why, LCOMM_PLACE_WHY_MAX,
-             "MASTER_ADDR is not set, and %s does not say that all %d ranks share a host; set it "
-             "to the name or address of rank 0's host, for example MASTER_ADDR=node1, or to "
-             "127.0.0.1 if there is one host only",
+             "MASTER_ADDR is not set, and %s says that not all %d ranks share a host; set it to "
+             "the name or address of rank 0's host, for example MASTER_ADDR=node1",
              name_of(it->local), place->world_size);
     return LCOMM_ERR_ARGUMENT;
   }
+  place->one_host |= !text;
   text = text ? text : "127.0.0.1";
   if (strlen(text) >= sizeof(place->address)) {
     snprintf(why, LCOMM_PLACE_WHY_MAX,
@@ -232,4 +233,11 @@ lcomm_status lcomm_place_find(lcomm_place *place, char *why) {
     status = read_port(place, why);
   }
   return status == LCOMM_OK ? read_token(it, place, why) : status;
+}
+
+const char *lcomm_place_supposed(void) {
+  return lcomm_launcher_get(LCOMM_LAUNCHER_MASTER_ADDR)
+             ? ""
+             : "; MASTER_ADDR is not set, so rank 0 was taken to be on this host: set it to the "
+               "name or address of rank 0's host where there are several";
 }

@@ -21,7 +21,7 @@ enum {
 typedef struct lcomm_place {
   int rank, world_size;
   const char *size_from;           /* the variable that told the world size; NULL: a world of one */
-  bool one_host;                   /* the launcher says that all ranks share a host */
+  bool one_host;                   /* all ranks share a host, as far as is known */
   char address[LCOMM_ADDRESS_MAX]; /* where rank 0 is */
   int port;
   char token[LCOMM_TOKEN_MAX];
@@ -31,5 +31,9 @@ typedef struct lcomm_place {
 /* Read the environment. ARGUMENT, with a sentence in `why` (LCOMM_PLACE_WHY_MAX
  * bytes) that names the variable, its value and what it should be. */
 lcomm_status lcomm_place_find(lcomm_place *place, char *why);
+
+/* For sentences of ranks that do not meet: that MASTER_ADDR is not set, so that all ranks
+ * were taken to be on one host; "" where that is not so. */
+const char *lcomm_place_supposed(void);
 
 #endif

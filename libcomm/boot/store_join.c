@@ -296,8 +296,8 @@ lcomm_status lcomm_store_join(lcomm_store *store) {
       return lcomm_store_fail(store, LCOMM_ERR_TIMEOUT,
                               "cannot reach rank 0 at MASTER_ADDR %s within %g s: %s. See whether "
                               "rank 0 runs, whether the address and the port are its own and the "
-                              "same on all ranks, and whether a firewall lets them through",
-                              store->where, store->timeout_s, past.why);
+                              "same on all ranks, and whether a firewall lets them through%s",
+                              store->where, store->timeout_s, past.why, lcomm_place_supposed());
     }
     poll(NULL, 0, (int)(pause_s * 1000));
     pause_s = pause_s * 2 < RETRY_MAX_S ? pause_s * 2 : RETRY_MAX_S;

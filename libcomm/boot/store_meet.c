@@ -223,11 +223,11 @@ static lcomm_status say_who_is_missing(lcomm_store_meeting *m) {
       store, LCOMM_ERR_TIMEOUT,
       "%d of the %s=%d ranks did not come to %s within %g s: %s%s. See whether they were started, "
       "have the same MASTER_ADDR and port, and can reach it through firewalls; or raise "
-      "LCOMM_TIMEOUT_S%s%s",
+      "LCOMM_TIMEOUT_S%s%s%s",
       m->missing, store->place->size_from, store->size, store->where, store->timeout_s, missing,
       was_here ? " (some came and went again)" : "",
       m->starved ? "; rank 0 had no file descriptor left for more: raise `ulimit -n` there" : "",
-      refused);
+      refused, lcomm_place_supposed());
 }
 
 static void end_meeting(lcomm_store_meeting *m) {

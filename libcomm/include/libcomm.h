@@ -22,6 +22,9 @@
  *           negative code. Outputs are written on success only. The sentence
  *           that says who, what, why and what to do is lcomm_last_error().
  *           Bad arguments never crash and never touch a buffer.
+ *           A pointer that must not be NULL, and the handle of a tensor or
+ *           residual of another communicator, also of one that was destroyed, are
+ *           ARGUMENT.
  *   Sticky  Once an operation failed on a communicator, peers are told, and
  *           every later call on it returns the same error on all ranks.
  *           lcomm_destroy() is then the only useful call. That is so also when
@@ -192,7 +195,7 @@ typedef enum lcomm_progress_mode {
 typedef struct lcomm_config {
   size_t struct_size;    /* sizeof(lcomm_config), set by LCOMM_CONFIG_INIT */
   const char *policy;    /* policy string, copied; NULL: LCOMM_POLICY, else exact */
-  double timeout_s;      /* longest wait without progress; 0: LCOMM_TIMEOUT_S */
+  double timeout_s;      /* longest wait without progress: above 0, below 1e9; 0: LCOMM_TIMEOUT_S */
   int nodes;             /* pose as this many nodes; 0: LCOMM_NODES, else real hosts */
   const char *transport; /* "auto" or names such as "shm,mpi"; NULL: LCOMM_TRANSPORT, else auto */
   lcomm_progress_mode progress; /* who moves running operations */
@@ -229,7 +232,8 @@ LCOMM_API lcomm_status lcomm_create(const lcomm_boot *boot, const lcomm_config *
  *                     (OMPI_COMM_WORLD_RANK, ...), PMI (PMI_RANK, ...) or srun
  *                     (SLURM_PROCID, SLURM_NTASKS)
  *   the store         MASTER_ADDR and MASTER_PORT; MASTER_ADDR may be missing
- *                     when all ranks are on one host. LCOMM_PORT overrides
+ *                     when all ranks are on one host, which they are taken to be
+ *                     where the launcher does not say otherwise. LCOMM_PORT overrides
  *                     MASTER_PORT; under torchrun, which listens there
  *                     itself, the port after it is taken; default 29600
  *   LCOMM_TOKEN       a secret of the job: who connects to the store without it
@@ -269,7 +273,8 @@ LCOMM_API lcomm_status lcomm_split(lcomm_comm *comm, int color, int key, const l
  * process ends MPI; they are never written after this call returns.
  * A rank that another communicator of this process has given up, dead or silent
  * for the time-out, is not waited for again: the error then says so.
- * Returns LCOMM_OK, or the communicator's sticky error. */
+ * Returns LCOMM_OK, or the communicator's sticky error; the sentence is then
+ * lcomm_last_error(NULL). */
 LCOMM_API lcomm_status lcomm_destroy(lcomm_comm *comm);
 
 /* Give up: fail every operation in flight here and on all peers with
@@ -528,8 +533,8 @@ typedef struct lcomm_tensor lcomm_tensor;
  *          caller, must stay valid until lcomm_destroy()
  * op       LCOMM_SUM or LCOMM_AVG
  * tensor   receives a handle that is valid until lcomm_destroy()
- * Errors: ARGUMENT (also a name used twice), STATE once a step has begun,
- * MEMORY. */
+ * Errors: ARGUMENT (also a name used twice, and a buffer that overlaps that of
+ * another tensor), STATE once a step has begun, MEMORY. */
 LCOMM_API lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data,
                                         uint64_t count, lcomm_dtype dtype, lcomm_op op,
                                         lcomm_tensor **tensor);

@@ -43,14 +43,12 @@ static void a_count_that_differs_is_named_on_every_rank(void) {
     if (status == LCOMM_OK) { /* a rank may be done before another one complains */
       status = lcomm_barrier(comm);
     }
-    require_failure(comm, status, LCOMM_ERR_MISMATCH, i == 3 ? "all-reduce" : "element");
+    require_failure(comm, status, LCOMM_ERR_MISMATCH, "float32");
     require(lcomm_barrier(comm) == LCOMM_ERR_MISMATCH, "the error did not stick");
     require(lcomm_destroy(comm) == LCOMM_ERR_MISMATCH, "destroy forgot the error");
   }
 }
 
-/* Either the ticket names the two calls, or a message that was faster shows
- * that they differ; both sentences ask for the same calls on all ranks. */
 static void another_collective_is_an_error_on_every_rank(void) {
   if (alone()) {
     return;
@@ -62,7 +60,7 @@ static void another_collective_is_an_error_on_every_rank(void) {
   if (status == LCOMM_OK) {
     status = lcomm_barrier(comm);
   }
-  require_failure(comm, status, LCOMM_ERR_MISMATCH, "the same c");
+  require_failure(comm, status, LCOMM_ERR_MISMATCH, "the same calls");
   lcomm_destroy(comm);
 }
 

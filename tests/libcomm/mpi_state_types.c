@@ -29,14 +29,14 @@ static void run_step(lcomm_comm *comm, lcomm_tensor *first, lcomm_tensor *second
 }
 
 /* One step of top-k with a factor, saved; `left` is what it did not send. A
- * maximum is by its side. */
+ * sum of integers is by its side. */
 static void save_a_residual(const folder *f) {
   lcomm_comm *comm = make_comm("net=topk:0.01+ef min=1", 2);
   lcomm_tensor *weight = add(comm, "weight", given, LCOMM_FLOAT32, LCOMM_SUM);
-  lcomm_tensor *most = add(comm, "most", whole, LCOMM_INT64, LCOMM_MAX);
+  lcomm_tensor *other = add(comm, "other", whole, LCOMM_INT64, LCOMM_SUM);
   fill_gradient(given, COUNT, (uint64_t)mpi_rank + 1);
   require(lcomm_tensor_scale(comm, weight, 0.5, 1) == LCOMM_OK, "%s", lcomm_last_error(comm));
-  run_step(comm, weight, most);
+  run_step(comm, weight, other);
   require(lcomm_tensor_residual(comm, weight, residual) == LCOMM_OK, "%s", lcomm_last_error(comm));
   for (int i = 0; i < COUNT; i++) {
     total[i] = residual[i];
@@ -53,14 +53,14 @@ static void what_was_left_is_added_to_a_float64_result(void) {
   save_a_residual(&f);
   lcomm_comm *comm = make_comm("net=none", 2);
   lcomm_tensor *weight = add(comm, "weight", wide, LCOMM_FLOAT64, LCOMM_SUM);
-  lcomm_tensor *most = add(comm, "most", whole, LCOMM_INT64, LCOMM_MAX);
+  lcomm_tensor *other = add(comm, "other", whole, LCOMM_INT64, LCOMM_SUM);
   require(lcomm_state_load(comm, f.path) == LCOMM_OK, "%s", lcomm_last_error(comm));
   require(lcomm_tensor_scale(comm, weight, 1, 4) == LCOMM_OK, "%s", lcomm_last_error(comm));
   for (int step = 0; step < 2; step++) {
     for (int i = 0; i < COUNT; i++) {
       wide[i] = 1;
     }
-    run_step(comm, weight, most);
+    run_step(comm, weight, other);
     for (int i = 0; i < COUNT; i++) {
       double wanted = 4 * (mpi_size + (step == 0 ? left[i] : 0));
       require(fabs(wide[i] - wanted) <= 1e-6, "step %d, element %d: %g, not %g", step, i, wide[i],
@@ -78,13 +78,13 @@ static void integers_cannot_take_what_was_left(void) {
   save_a_residual(&f);
   lcomm_comm *comm = make_comm("net=none", 2);
   lcomm_tensor *weight = add(comm, "weight", whole, LCOMM_INT64, LCOMM_SUM);
-  lcomm_tensor *most = add(comm, "most", wide, LCOMM_FLOAT64, LCOMM_MAX);
+  lcomm_tensor *other = add(comm, "other", wide, LCOMM_FLOAT64, LCOMM_SUM);
   require(lcomm_state_load(comm, f.path) == LCOMM_ERR_ARGUMENT, "it was loaded");
   require(strstr(lcomm_last_error(comm), "int64") != NULL, "%s", lcomm_last_error(comm));
   for (int i = 0; i < COUNT; i++) {
     whole[i] = 3;
   }
-  run_step(comm, weight, most);
+  run_step(comm, weight, other);
   require(whole[0] == 3 * mpi_size && whole[COUNT - 1] == 3 * mpi_size, "something was loaded");
   lcomm_destroy(comm);
   remove_folder(&f);
