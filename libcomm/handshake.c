@@ -14,6 +14,7 @@
 #include "libcomm/base/descriptors.h"
 #include "libcomm/base/env.h"
 #include "libcomm/base/fork.h"
+#include "libcomm/base/log.h"
 #include "libcomm/base/status.h"
 #include "libcomm/driver.h"
 #include "libcomm/hello.h"
@@ -206,6 +207,55 @@ static void open_summary(lcomm_comm *comm, const making *m) {
                      comm->driver ? lcomm_driver_guard(comm->driver) : NULL);
 }
 
+/* "ranks 1-3, 6 by shm": of one transport. */
+static void list_peers(const lcomm_comm *comm, const lcomm_transport *link, char *text,
+                       size_t size) {
+  size_t used = 0;
+  text[0] = '\0';
+  for (int peer = 0, last = 0; peer < comm->size && used + 32 < size; peer = last + 1) {
+    last = peer;
+    if (comm->links.of[peer] != link) {
+      continue;
+    }
+    while (last + 1 < comm->size && comm->links.of[last + 1] == link) {
+      last++;
+    }
+    used += (size_t)snprintf(text + used, size - used, last > peer ? "%s%d-%d" : "%s%d",
+                             used > 0 ? ", " : "", peer, last);
+  }
+}
+
+/* What people put into bug reports: this rank's way to each peer. */
+static void tell_links(const lcomm_comm *comm) {
+  char who[96], peers[256], sentence[1024];
+  for (int i = 0; i < comm->links.count && lcomm_log_wants(LCOMM_LOG_INFO); i++) {
+    const lcomm_transport *link = comm->links.open[i];
+    const char *through = link->table->interface ? link->table->interface(link) : "";
+    list_peers(comm, link, peers, sizeof(peers));
+    snprintf(sentence, sizeof(sentence), "%s: communicator %u: to rank%s %s by %s%s%.500s",
+             lcomm_comm_who(comm, comm->rank, who, sizeof(who)), comm->number,
+             strpbrk(peers, ",-") ? "s" : "", peers, link->table->name, through[0] ? " over " : "",
+             through);
+    if (peers[0]) {
+      lcomm_log(LCOMM_LOG_INFO, sentence);
+    }
+  }
+}
+
+/* Rank 0 says what is the same on all. */
+static void tell_whole(const lcomm_comm *comm) {
+  char sentence[LCOMM_POLICY_MAX + 256];
+  if (comm->rank == 0 && lcomm_log_wants(LCOMM_LOG_INFO)) {
+    snprintf(
+        sentence, sizeof(sentence),
+        "libcomm %d.%d.%d: communicator %u of %d ranks on %d nodes, policy \"%s\", kernels %s, "
+        "time-out %g s",
+        LCOMM_VERSION_MAJOR, LCOMM_VERSION_MINOR, LCOMM_VERSION_PATCH, comm->number, comm->size,
+        comm->topo.nodes, comm->policy_text, comm->kernels->name, comm->timeout_s);
+    lcomm_log(LCOMM_LOG_INFO, sentence);
+  }
+}
+
 static lcomm_status check_boot(const lcomm_boot *boot, lcomm_comm *const *comm) {
   if (!boot || !comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_create: a pointer is NULL");
@@ -271,6 +321,8 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, making *m
     return status;
   }
   take_processes(comm, m->all);
+  tell_whole(comm);
+  tell_links(comm);
   tell_lost_traces(comm, m);
   if (comm->trace) {
     begin_trace(comm, m);

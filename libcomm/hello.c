@@ -13,8 +13,10 @@
 #include "codecs/wire.h"
 #include "libcomm/base/clock.h"
 #include "libcomm/base/env.h"
+#include "libcomm/base/log.h"
 #include "libcomm/capture.h"
 #include "libcomm/plan/number.h"
+#include "libcomm/settings.h"
 #include "libcomm/topo/topo_file.h"
 
 static const double TIMEOUT_STANDARD_S = 300;
@@ -183,7 +185,13 @@ static uint64_t draw_number(const lcomm_hello *mine) {
 static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
                                   lcomm_summary_mode *summary, lcomm_hello *mine) {
   const char *policy = config->policy ? config->policy : lcomm_env_get(LCOMM_ENV_POLICY);
-  lcomm_status status = lcomm_policy_parse(policy, &comm->policy, mine->error);
+  lcomm_status status =
+      lcomm_log_begin(comm->rank, mine->identity.host, mine->error, sizeof(mine->error));
+  if (status == LCOMM_OK && comm->rank == 0) {
+    lcomm_settings_warn_unknown();
+  }
+  status = status == LCOMM_OK ? lcomm_settings_check(mine->error, sizeof(mine->error)) : status;
+  status = status == LCOMM_OK ? lcomm_policy_parse(policy, &comm->policy, mine->error) : status;
   if (status == LCOMM_OK) {
     lcomm_policy_format(&comm->policy, mine->policy);
     status = find_timeout(config, &comm->timeout_s, mine->error);

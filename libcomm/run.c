@@ -8,6 +8,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "libcomm/base/log.h"
 #include "libcomm/exec_internal.h"
 #include "libcomm/flow.h"
 #include "libcomm/op.h"
@@ -126,9 +127,9 @@ void lcomm_run_key(lcomm_run *run, const lcomm_operation_data *data) {
 /* One rank's plan is enough to see what all do. */
 static void log_plan(const lcomm_run *run) {
   char text[2048];
-  if (run->comm->rank == 0) {
+  if (run->comm->rank == 0 && lcomm_log_wants(LCOMM_LOG_DEBUG)) {
     lcomm_plan_describe(run->plan, &run->comm->topo, text, sizeof(text));
-    lcomm_log_info(text);
+    lcomm_log(LCOMM_LOG_DEBUG, text);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/base/log.h"
 #include "libcomm/base/text.h"
 #include "libcomm/bucket.h"
 
@@ -102,6 +103,14 @@ static void pass(lcomm_comm *comm, const lcomm_run *run) {
   comm->next[series] += LCOMM_SERIES_COUNT;
 }
 
+static void log_begin(const lcomm_comm *comm, const lcomm_ticket *ticket) {
+  char call[LCOMM_TICKET_TEXT_MAX], who[96], sentence[LCOMM_TICKET_TEXT_MAX + 160];
+  snprintf(sentence, sizeof(sentence), "%s: communicator %u: %s begins",
+           lcomm_comm_who(comm, comm->rank, who, sizeof(who)), comm->number,
+           lcomm_ticket_text(ticket, call));
+  lcomm_log(LCOMM_LOG_TRACE, sentence);
+}
+
 lcomm_status lcomm_ticket_begin(const lcomm_run *run) {
   lcomm_comm *comm = run->comm;
   lcomm_ticket_book *book = &comm->tickets;
@@ -109,6 +118,9 @@ lcomm_status lcomm_ticket_begin(const lcomm_run *run) {
   uint32_t place = ticket.sequence % LCOMM_TICKETS_KEPT;
   pass(comm, run);
   book->mine[place] = ticket;
+  if (lcomm_log_wants(LCOMM_LOG_TRACE)) {
+    log_begin(comm, &ticket);
+  }
   if (book->early_count == 0 || book->early[place].sequence != ticket.sequence ||
       book->early[place].collective == UINT8_MAX) {
     return LCOMM_OK;

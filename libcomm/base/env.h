@@ -34,9 +34,12 @@
     "auto: CUDA devices are used where there are any; off: none is")                               \
   X(LCOMM_ENV_CUDA_IPC, "LCOMM_CUDA_IPC", "auto",                                                  \
     "auto: devices of a host read each other's memory where they can; off: through the host")      \
-  X(LCOMM_ENV_LOG, "LCOMM_LOG", "warning",                                                         \
-    "what is said on standard error: none; warning: what a run goes on without, such as a trace "  \
-    "on a full disk; error: errors, too; info: errors and plans")                                  \
+  X(LCOMM_ENV_LOG, "LCOMM_LOG", "warnings",                                                        \
+    "what is said on standard error: none, error, warn, info, debug or trace, each with those "    \
+    "before it; unset: warnings, but no errors, since calls return them. info: version, and "      \
+    "transport and interface to each peer, for bug reports; debug: plans; trace: operations")      \
+  X(LCOMM_ENV_LOG_FILE, "LCOMM_LOG_FILE", "standard error",                                        \
+    "file that this is appended to; %r in its name: the rank, %h: the host, %p: the process")      \
   X(LCOMM_ENV_CAPTURE, "LCOMM_CAPTURE", "none",                                                    \
     "folder for the gradients of some steps, as this rank saw them")                               \
   X(LCOMM_ENV_CAPTURE_STEPS, "LCOMM_CAPTURE_STEPS", "0,10,100,1000",                               \

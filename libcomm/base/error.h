@@ -24,7 +24,7 @@ void lcomm_error_thread_keep(const char *sentence);
 /* The calling thread's last error, "" if none. */
 const char *lcomm_error_thread_text(void);
 
-/* One line on standard error if LCOMM_LOG asks for it. A warning is what no status
+/* One sentence if LCOMM_LOG asks for it (log.h). A warning is what no status
  * tells, since the program goes on without it; it is said by default. */
 void lcomm_log_warning(const char *sentence);
 void lcomm_log_error(const char *sentence);

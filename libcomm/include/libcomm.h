@@ -163,6 +163,29 @@ LCOMM_API int lcomm_version(void);
 typedef struct lcomm_comm lcomm_comm;
 LCOMM_API const char *lcomm_last_error(const lcomm_comm *comm);
 
+/* What the library says besides the errors it returns. By default warnings go to standard
+ * error: what a run goes on without. LCOMM_LOG names the last of these levels that is
+ * said, LCOMM_LOG_FILE a file for it. */
+typedef enum lcomm_log_level {
+  LCOMM_LOG_NONE = 0,
+  LCOMM_LOG_ERROR = 1, /* the sentences of lcomm_last_error(), as they are written */
+  LCOMM_LOG_WARN = 2,  /* what a run goes on without */
+  LCOMM_LOG_INFO = 3,  /* version, policy, transport and interface to each peer */
+  LCOMM_LOG_DEBUG = 4, /* plans */
+  LCOMM_LOG_TRACE = 5  /* operations, as they begin */
+} lcomm_log_level;
+
+/* context: as given to lcomm_log_set. sentence: without an end of line; valid during the call.
+ * Called by any thread that is inside the library, by several at once too. It must not call
+ * libcomm. */
+typedef void (*lcomm_log_function)(void *context, lcomm_log_level level, const char *sentence);
+
+/* From now on sentences up to `level` go to `function`, whatever LCOMM_LOG says, and nothing
+ * to standard error or LCOMM_LOG_FILE. NULL: as before. A call that another thread is in may
+ * still end in the old function. Any thread. Errors: ARGUMENT for a level that does not exist. */
+LCOMM_API lcomm_status lcomm_log_set(lcomm_log_level level, lcomm_log_function function,
+                                     void *context);
+
 /* --------------------------------------------------------- communicators */
 
 /* How the ranks find each other when MPI does not do it. `allgather` is

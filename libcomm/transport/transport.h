@@ -141,6 +141,9 @@ typedef struct lcomm_transport_table {
    * of a sentence that begins with "the network to rank 3". Takes about as long as
    * reading a file of a line per peer. */
   int (*unreachable)(lcomm_transport *transport, char *why);
+
+  /* The network devices that it sends over, for people; "" when they are not known. */
+  const char *(*interface)(const lcomm_transport *transport);
 } lcomm_transport_table;
 
 /* Every transport begins with this. */

@@ -57,6 +57,7 @@ typedef struct lcomm_ucx_transport {
   void *listening;                  /* receives the next notice; NULL or an error: nothing does */
   unsigned char heard[LCOMM_NOTICE_SIZE];
   char why[LCOMM_TRANSPORT_WHY_MAX];
+  char devices[LCOMM_UCX_DEVICES_MAX]; /* that it was given, for people */
 } lcomm_ucx_transport;
 
 /* ------------------------------------------------- requests, ucx_request.c */

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/base/env.h"
 #include "libcomm/transport/ucx_fork.h"
 #include "libcomm/transport/ucx_internal.h"
 #include "libcomm/transport/ucx_sockets.h"
@@ -284,6 +285,10 @@ static lcomm_ucx_transport *create(const lcomm_transport_setup *setup, const cha
   return t;
 }
 
+static const char *ucx_interface(const lcomm_transport *transport) {
+  return ((const lcomm_ucx_transport *)(const void *)transport)->devices;
+}
+
 static lcomm_status ucx_open(const lcomm_transport_setup *setup, lcomm_transport **transport,
                              char *why) {
   char link_why[LCOMM_TRANSPORT_WHY_MAX] = "", devices[LCOMM_UCX_DEVICES_MAX];
@@ -299,6 +304,8 @@ static lcomm_status ucx_open(const lcomm_transport_setup *setup, lcomm_transport
     return status;
   }
   t->interfaces = interfaces;
+  const char *given = lcomm_env_get(LCOMM_ENV_UCX_NET_DEVICES);
+  snprintf(t->devices, sizeof(t->devices), "%s", given ? given : devices);
   if (linked != LCOMM_OK) {
     memcpy(why, link_why, sizeof(link_why));
     lcomm_ucx_close(&t->base, false);
@@ -330,6 +337,7 @@ const lcomm_transport_table lcomm_transport_ucx = {
     .tell_error = lcomm_ucx_tell_error,
     .hear = lcomm_ucx_hear,
     .why = ucx_why,
+    .interface = ucx_interface,
     .takes_devices = ucx_takes_devices,
     .arm = ucx_arm,
     .disarm = ucx_disarm,

@@ -105,12 +105,27 @@ static int done;
   X(lcomm_tensor_residual, (c, t, received))
 
 /* NULL is an answer's "nothing" here, or is what is asked for; no sentence. */
-static const char *const harmless[] = {
-    "lcomm_version",       "lcomm_last_error",  "lcomm_destroy",       "lcomm_rank",
-    "lcomm_size",          "lcomm_node",        "lcomm_nodes",         "lcomm_local_rank",
-    "lcomm_policy_string", "lcomm_memory_free", "lcomm_link_name",     "lcomm_request_not_finite",
-    "lcomm_choose",        "lcomm_call_name",   "lcomm_setting",       "lcomm_dtype_size",
-    "lcomm_dtype_name",    "lcomm_status_name", "lcomm_status_string", "lcomm_tensors_not_finite"};
+static const char *const harmless[] = {"lcomm_log_set",
+                                       "lcomm_version",
+                                       "lcomm_last_error",
+                                       "lcomm_destroy",
+                                       "lcomm_rank",
+                                       "lcomm_size",
+                                       "lcomm_node",
+                                       "lcomm_nodes",
+                                       "lcomm_local_rank",
+                                       "lcomm_policy_string",
+                                       "lcomm_memory_free",
+                                       "lcomm_link_name",
+                                       "lcomm_request_not_finite",
+                                       "lcomm_choose",
+                                       "lcomm_call_name",
+                                       "lcomm_setting",
+                                       "lcomm_dtype_size",
+                                       "lcomm_dtype_name",
+                                       "lcomm_status_name",
+                                       "lcomm_status_string",
+                                       "lcomm_tensors_not_finite"};
 
 /* Their sentence is the thread's. */
 static const char *const outside[] = {"lcomm_create", "lcomm_create_env", "lcomm_memory_alloc"};

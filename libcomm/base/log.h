@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_BASE_LOG_H
+#define LCOMM_BASE_LOG_H
+
+/* What the library says besides the errors it returns: LCOMM_LOG, LCOMM_LOG_FILE, and
+ * lcomm_log_set() of libcomm.h. Any thread, at any time. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "libcomm/include/libcomm.h"
+
+/* Is anything said at this level? For sentences that take time to make. */
+bool lcomm_log_wants(lcomm_log_level level);
+
+/* One sentence, where it is wanted. */
+void lcomm_log(lcomm_log_level level, const char *sentence);
+
+/* A communicator is made: read the variables again, and open the file of LCOMM_LOG_FILE if
+ * that was not done in this process. ARGUMENT with a sentence in `why` for values that are
+ * none. A file that cannot be opened is said on standard error, which then takes its place. */
+lcomm_status lcomm_log_begin(int rank, const char *host, char *why, size_t size);
+
+/* The path of a pattern: %r the rank, %h the host, %p the process, %% a %. False when it has
+ * another one, or is too long. */
+bool lcomm_log_path(const char *pattern, int rank, const char *host, char *path, size_t size);
+
+#endif
