@@ -322,7 +322,9 @@ LCOMM_API const char *lcomm_policy_string(const lcomm_comm *comm);
 
 typedef enum lcomm_op {
   LCOMM_SUM = 0, /* sum over the ranks; integers wrap around */
-  LCOMM_AVG = 1, /* sum divided by the number of ranks; integers towards zero */
+  LCOMM_AVG = 1, /* sum divided by the number of ranks; integers towards zero. The sum is made
+                    first and may overflow where the average would not: 4 ranks with 2e38 get
+                    Inf. lcomm_allreduce_scaled() with SUM and before = 1/ranks divides first. */
   LCOMM_MIN = 2, /* smallest; a NaN wins over numbers; always exact */
   LCOMM_MAX = 3  /* largest; a NaN wins over numbers; always exact */
 } lcomm_op;
@@ -591,8 +593,9 @@ LCOMM_API lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tens
 LCOMM_API lcomm_status lcomm_tensors_wait(lcomm_comm *comm);
 
 /* How many values of the results of the last finished step were NaN or Inf,
- * over all tensors; the same on all ranks. They are never hidden by a codec: a
- * block that holds one carries it. A loss scaler asks here instead of looking
+ * over all tensors; the same on all ranks. Dense codecs carry all of them; top-k
+ * sends them before all other values, but no more than its k values, so it may count
+ * fewer than there were, never none. A loss scaler asks here instead of looking
  * at every gradient again. 0 for NULL. */
 LCOMM_API uint64_t lcomm_tensors_not_finite(const lcomm_comm *comm);
 
