@@ -22,6 +22,14 @@ static bool stays_exact(const lcomm_comm *comm, const lcomm_tensor *tensor) {
   return bytes < comm->policy.min_bytes || lcomm_policy_exempts(&comm->policy, tensor->name);
 }
 
+/* Buckets on their way: those of the communicator are there until these are whole. */
+typedef struct grouping {
+  lcomm_comm *comm;
+  lcomm_bucket *buckets; /* bucket_count of them */
+  size_t bucket_count;
+  bool *is_new; /* of each bucket: its tensors were not together before */
+} grouping;
+
 static bool has_room(const lcomm_comm *comm, const lcomm_bucket *bucket,
                      const lcomm_tensor *tensor) {
   uint64_t bytes = (bucket->count + tensor->count) * lcomm_dtype_size(bucket->dtype);
@@ -30,35 +38,33 @@ static bool has_room(const lcomm_comm *comm, const lcomm_bucket *bucket,
 
 /* The open bucket of this kind, NULL if there is none with room. Only the
  * newest of a kind is open, so tensors keep their order. */
-static lcomm_bucket *find_open(lcomm_comm *comm, const lcomm_tensor *tensor, bool exact) {
-  for (size_t i = comm->bucket_count; i > 0; i--) {
-    lcomm_bucket *bucket = &comm->buckets[i - 1];
+static lcomm_bucket *find_open(const grouping *it, const lcomm_tensor *tensor, bool exact) {
+  for (size_t i = it->bucket_count; i > 0; i--) {
+    lcomm_bucket *bucket = &it->buckets[i - 1];
     if (bucket->dtype == tensor->dtype && bucket->op == tensor->op && bucket->exact == exact) {
-      return has_room(comm, bucket, tensor) ? bucket : NULL;
+      return has_room(it->comm, bucket, tensor) ? bucket : NULL;
     }
   }
   return NULL;
 }
 
-static lcomm_status add_to_bucket(lcomm_comm *comm, size_t index) {
-  lcomm_tensor *tensor = comm->tensors[index];
-  bool exact = stays_exact(comm, tensor);
-  lcomm_bucket *bucket = find_open(comm, tensor, exact);
+static lcomm_status add_to_bucket(grouping *it, size_t index) {
+  lcomm_tensor *tensor = it->comm->tensors[index];
+  bool exact = stays_exact(it->comm, tensor);
+  lcomm_bucket *bucket = find_open(it, tensor, exact);
   if (!bucket) {
-    bucket = &comm->buckets[comm->bucket_count];
-    memset(bucket, 0, sizeof(*bucket));
-    bucket->tensors = malloc(comm->tensor_count * sizeof(lcomm_tensor *));
+    bucket = &it->buckets[it->bucket_count];
+    bucket->tensors = malloc(it->comm->tensor_count * sizeof(lcomm_tensor *));
     if (!bucket->tensors) {
       return LCOMM_ERR_MEMORY;
     }
-    bucket->comm = comm;
+    bucket->comm = it->comm;
     bucket->dtype = tensor->dtype;
     bucket->element_size = lcomm_dtype_size(lcomm_sum_dtype(tensor->dtype));
     bucket->op = tensor->op;
     bucket->exact = exact;
-    comm->bucket_count++;
+    it->bucket_count++;
   }
-  tensor->offset = bucket->count;
   bucket->count += tensor->count;
   bucket->tensors[bucket->tensor_count++] = tensor;
   bucket->last_tensor = index;
@@ -69,6 +75,20 @@ static int by_last_tensor(const void *a, const void *b) {
   size_t left = ((const lcomm_bucket *)a)->last_tensor;
   size_t right = ((const lcomm_bucket *)b)->last_tensor;
   return (left > right) - (left < right);
+}
+
+static lcomm_status group(grouping *it) {
+  size_t room = it->comm->tensor_count + 1;
+  it->buckets = calloc(room, sizeof(*it->buckets));
+  it->is_new = calloc(room, sizeof(*it->is_new));
+  lcomm_status status = it->buckets && it->is_new ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  for (size_t i = 0; status == LCOMM_OK && i < it->comm->tensor_count; i++) {
+    status = it->comm->tensors[i]->planned ? add_to_bucket(it, i) : LCOMM_OK;
+  }
+  if (status == LCOMM_OK) {
+    qsort(it->buckets, it->bucket_count, sizeof(*it->buckets), by_last_tensor);
+  }
+  return status;
 }
 
 /* A lone tensor is worked on where it is, unless its elements are converted. */
@@ -105,28 +125,6 @@ static void name_bucket(lcomm_bucket *bucket) {
   snprintf(bucket->name, sizeof(bucket->name), "%.*s%s", (int)length, name, more);
 }
 
-lcomm_status lcomm_buckets_make(lcomm_comm *comm) {
-  comm->buckets = calloc(comm->tensor_count, sizeof(*comm->buckets));
-  lcomm_status status = comm->buckets ? LCOMM_OK : LCOMM_ERR_MEMORY;
-  for (size_t i = 0; status == LCOMM_OK && i < comm->tensor_count; i++) {
-    status = add_to_bucket(comm, i);
-  }
-  if (status == LCOMM_OK) {
-    qsort(comm->buckets, comm->bucket_count, sizeof(*comm->buckets), by_last_tensor);
-  }
-  for (size_t i = 0; status == LCOMM_OK && i < comm->bucket_count; i++) {
-    lcomm_bucket *bucket = &comm->buckets[i];
-    for (size_t j = 0; j < bucket->tensor_count; j++) {
-      bucket->tensors[j]->bucket = bucket;
-    }
-    name_bucket(bucket);
-    status = make_vector(bucket);
-  }
-  return status == LCOMM_OK
-             ? LCOMM_OK
-             : lcomm_fail(comm, status, "out of memory for %zu tensors", comm->tensor_count);
-}
-
 /* -------------------------------------------------------------- freeing */
 
 /* A run that was given up may still send from the vector; it keeps it then. */
@@ -160,8 +158,107 @@ void lcomm_buckets_free(lcomm_comm *comm) {
       (void)lcomm_device_get(NULL)->event_destroy(comm->tensors[i]->event);
     }
     lcomm_handle_remove(comm->tensors[i]);
+    lcomm_tensor_state_free(comm->tensors[i]);
     free(comm->tensors[i]);
   }
   free(comm->buckets);
   free(comm->tensors);
+}
+
+/* -------------------------------------------------------------- planning */
+
+/* The state of its tensors first. What is on a device is given back while no stream is
+ * held, as it would wait for those. */
+static lcomm_status dissolve(lcomm_bucket *bucket) {
+  lcomm_comm *comm = bucket->comm;
+  lcomm_status status = LCOMM_OK;
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    status = status == LCOMM_OK ? lcomm_tensor_state_take(bucket->tensors[i]) : status;
+    bucket->tensors[i]->bucket = NULL;
+  }
+  if (comm->tensor_place == 0) {
+    free_bucket(bucket);
+    return status;
+  }
+  lcomm_status paused = lcomm_device_pause(comm);
+  free_bucket(bucket);
+  lcomm_device_resume();
+  return status == LCOMM_OK ? paused : status;
+}
+
+lcomm_status lcomm_buckets_dissolve(lcomm_comm *comm) {
+  lcomm_status status = LCOMM_OK;
+  for (size_t i = 0; i < comm->bucket_count; i++) {
+    lcomm_status here = comm->buckets[i].tensors ? dissolve(&comm->buckets[i]) : LCOMM_OK;
+    status = status == LCOMM_OK ? here : status;
+  }
+  free(comm->buckets);
+  comm->buckets = NULL;
+  comm->bucket_count = comm->buckets_started = 0;
+  return status == LCOMM_OK ? LCOMM_OK
+                            : lcomm_fail(comm, status, "out of memory for the state of %zu tensors",
+                                         comm->tensor_count);
+}
+
+static bool same_tensors(const lcomm_bucket *a, const lcomm_bucket *b) {
+  return a->exact == b->exact && a->tensor_count == b->tensor_count &&
+         memcmp(a->tensors, b->tensors, a->tensor_count * sizeof(lcomm_tensor *)) == 0;
+}
+
+/* Buckets that stay as they are move over. */
+static void keep_same(grouping *it) {
+  for (size_t i = 0; i < it->bucket_count; i++) {
+    lcomm_bucket *now = &it->buckets[i], *before = now->tensors[0]->bucket;
+    it->is_new[i] = !before || !before->tensors || !same_tensors(now, before);
+    if (!it->is_new[i]) {
+      free(now->tensors);
+      *now = *before;
+      before->tensors = NULL;
+    }
+  }
+}
+
+static lcomm_status settle(lcomm_bucket *bucket, bool is_new) {
+  uint64_t offset = 0;
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    bucket->tensors[i]->bucket = bucket;
+    bucket->tensors[i]->offset = offset;
+    offset += bucket->tensors[i]->count;
+  }
+  name_bucket(bucket);
+  return is_new ? make_vector(bucket) : LCOMM_OK;
+}
+
+static lcomm_status replace(grouping *it) {
+  lcomm_comm *comm = it->comm;
+  lcomm_status status = group(it);
+  if (status != LCOMM_OK) {
+    for (size_t i = 0; i < it->bucket_count; i++) {
+      free(it->buckets[i].tensors);
+    }
+    free(it->buckets);
+    return lcomm_fail(comm, status, "out of memory for %zu tensors", comm->tensor_count);
+  }
+  keep_same(it);
+  status = lcomm_buckets_dissolve(comm);
+  comm->buckets = it->buckets;
+  comm->bucket_count = it->bucket_count;
+  for (size_t i = 0; i < comm->bucket_count; i++) {
+    lcomm_status here = settle(&comm->buckets[i], it->is_new[i]);
+    status = status == LCOMM_OK ? here : status;
+  }
+  return status == LCOMM_OK
+             ? LCOMM_OK
+             : lcomm_fail(comm, status, "out of memory for %zu tensors", comm->tensor_count);
+}
+
+lcomm_status lcomm_buckets_plan(lcomm_comm *comm) {
+  grouping it = {.comm = comm};
+  lcomm_status status = replace(&it);
+  if (status == LCOMM_OK && comm->tensors_grouped) {
+    status = lcomm_tensor_states_place(comm, it.is_new);
+  }
+  comm->tensors_grouped |= status == LCOMM_OK;
+  free(it.is_new);
+  return status;
 }

@@ -13,6 +13,14 @@
 #include "libcomm/op.h"
 #include "libcomm/trace.h"
 
+/* Error-feedback state of a tensor that is in no bucket: while it is frozen, and while
+ * buckets are planned anew. All zero: none. */
+typedef struct lcomm_tensor_state {
+  uint64_t first, count;      /* elements whose residual this rank keeps */
+  float *residual, *momentum; /* of those; NULL for none */
+  float *velocity, *owed;     /* of all elements, as in lcomm_bucket; NULL for none */
+} lcomm_tensor_state;
+
 struct lcomm_tensor {
   lcomm_comm *comm;
   char name[128];
@@ -21,11 +29,14 @@ struct lcomm_tensor {
   lcomm_dtype dtype;
   lcomm_op op;
   double before, after; /* factors of the gradient and of the result */
-  lcomm_bucket *bucket; /* once buckets are made */
+  bool frozen;          /* as this rank wants it */
+  bool planned;         /* as all ranks have agreed: it takes part in the steps */
+  lcomm_bucket *bucket; /* of a tensor that is planned, once buckets are made */
   uint64_t offset;      /* in the bucket's vector */
   atomic_bool ready;
   void *event;           /* of its device: a stream has made the gradient; made once */
   atomic_bool on_stream; /* in this step the gradient is there when the event is over */
+  lcomm_tensor_state state;
 };
 
 struct lcomm_bucket {
@@ -51,16 +62,46 @@ struct lcomm_bucket {
   bool over;       /* in this step */
 };
 
-/* Group the tensors; once, before the first step. MEMORY, sticky. */
-lcomm_status lcomm_buckets_make(lcomm_comm *comm);
+/* Do all ranks have the same tensors, frozen ones included, and are buckets made for
+ * them? Nothing starts before. */
+bool lcomm_tensors_are_planned(const lcomm_comm *comm);
 
-/* Start every bucket whose turn it is and whose tensors are ready. */
+/* Compare the tensors and group them into buckets, unless that was done. Collective;
+ * MISMATCH, MEMORY and transport errors, sticky. */
+lcomm_status lcomm_tensors_plan(lcomm_comm *comm);
+
+/* Group the tensors that are planned; between the steps. A bucket that would hold the
+ * same tensors as before stays as it is, the state of others moves. Collective; MEMORY
+ * and transport errors, sticky. */
+lcomm_status lcomm_buckets_plan(lcomm_comm *comm);
+
+/* Take the tensors out of their buckets, with their state. The next lcomm_buckets_plan
+ * groups all of them anew, by the policy of then. MEMORY, sticky. */
+lcomm_status lcomm_buckets_dissolve(lcomm_comm *comm);
+
+/* Parts of these. Move a tensor's state out of its bucket; MEMORY. Put the states of
+ * tensors into buckets that were made for them, the same on all ranks; is_new: of each
+ * bucket. Collective; errors as lcomm_buckets_plan. */
+lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor);
+void lcomm_tensor_state_free(lcomm_tensor *tensor);
+lcomm_status lcomm_tensor_states_place(lcomm_comm *comm, const bool *is_new);
+
+/* A call of the library's own about tensors, numbered among the buckets: ranks whose
+ * tensors differ find out, wherever they are between their other calls. */
+struct lcomm_call;
+lcomm_status lcomm_tensors_call(lcomm_comm *comm, struct lcomm_call *call);
+
+/* Start every bucket whose turn it is and whose tensors are ready; none before all ranks
+ * have agreed on the tensors (lcomm_tensors_plan). */
 lcomm_status lcomm_buckets_start(lcomm_comm *comm);
 
 /* The state as the first lossy step would make it, all zero; *feedback is NULL
  * when this rank keeps none. The bucket does not change. MEMORY and what a plan
  * can fail with, sticky. */
 lcomm_status lcomm_bucket_feedback(lcomm_bucket *bucket, lcomm_feedback_state **feedback);
+
+/* How many ranks keep a residual of one element, where they keep any. Errors likewise. */
+lcomm_status lcomm_bucket_holders(const lcomm_bucket *bucket, int *holders);
 
 /* Bring the tensors of a step in, multiplied and clipped, and the results out.
  * velocity: momentum is still to be added to the sums. */
@@ -87,7 +128,7 @@ void *lcomm_bucket_vector(const lcomm_bucket *bucket);
  * all are 1, else one between 1 and 2 made of a hash of them. */
 double lcomm_bucket_factors(const lcomm_bucket *bucket);
 
-/* Compare the tensors between the ranks, if that was not done yet. Collective;
+/* Compare the tensors between the ranks, unless they agree already. Collective;
  * MISMATCH and transport errors, sticky. */
 lcomm_status lcomm_tensors_compare(lcomm_comm *comm);
 

@@ -160,6 +160,16 @@ lcomm_status lcomm_bucket_feedback(lcomm_bucket *bucket, lcomm_feedback_state **
   return status == LCOMM_OK ? LCOMM_OK : out_of_memory(bucket);
 }
 
+lcomm_status lcomm_bucket_holders(const lcomm_bucket *bucket, int *holders) {
+  lcomm_plan *plan = NULL;
+  lcomm_status status = make_plan(bucket, false, 0, &plan);
+  if (status == LCOMM_OK) {
+    *holders = plan->shape.hierarchical ? bucket->comm->topo.nodes : bucket->comm->size;
+  }
+  lcomm_plan_destroy(plan);
+  return status;
+}
+
 static lcomm_status start_bucket(lcomm_bucket *bucket) {
   lcomm_comm *comm = bucket->comm;
   bool exact = bucket->exact || lcomm_warmup_is_exact(&comm->policy, comm->step);
@@ -193,11 +203,8 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
 }
 
 lcomm_status lcomm_buckets_start(lcomm_comm *comm) {
-  if (!comm->buckets) {
-    lcomm_status status = lcomm_buckets_make(comm);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+  if (!lcomm_tensors_are_planned(comm)) {
+    return LCOMM_OK;
   }
   while (comm->buckets_started < comm->bucket_count &&
          is_ready(&comm->buckets[comm->buckets_started])) {

@@ -118,6 +118,8 @@ struct lcomm_comm {
   uint64_t step_not_finite, last_not_finite; /* in the results of this step and of the last */
   atomic_bool step_open;                     /* a tensor was reported ready since the last wait */
   bool tensors_compared;                     /* between the ranks */
+  bool tensors_grouped;                      /* once at least: there may be state to move */
+  size_t tensors_pending;                    /* added or (un)frozen here, not agreed on yet */
   int tensor_place;                          /* of all tensors, see lcomm_plan_request */
 };
 

@@ -67,7 +67,7 @@ bool lcomm_drive(lcomm_comm *comm) {
     lcomm_operations_move(comm, &moved); /* cancels what is left */
     return false;
   }
-  if (comm->buckets && atomic_load(&comm->step_open) && lcomm_buckets_start(comm) != LCOMM_OK) {
+  if (atomic_load(&comm->step_open) && lcomm_buckets_start(comm) != LCOMM_OK) {
     return false;
   }
   if (!comm->first) {

@@ -166,7 +166,7 @@ lcomm_status lcomm_quick_try(lcomm_run *run, const void *send, const lcomm_opera
   _Alignas(64) uint8_t mine[LCOMM_WIRE_HEADER_SIZE + QUICK_SIZE];
   const void *sources[QUICK_RANKS] = {NULL};
   lcomm_comm *comm = run->comm;
-  uint32_t sequence = comm->next[LCOMM_SERIES_CALLS];
+  uint32_t sequence = comm->next[lcomm_purpose_series(data->purpose)];
   *over = false;
   if (comm->first || comm->tickets.early_count > 0) {
     return LCOMM_OK; /* in order, and seen */

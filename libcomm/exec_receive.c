@@ -13,15 +13,15 @@
 #include "libcomm/op.h"
 
 static lcomm_status disagree(lcomm_run *run, uint32_t index, const lcomm_header_verdict *verdict) {
-  char peer[96];
+  char peer[96], purpose[LCOMM_PURPOSE_TEXT_MAX];
   const lcomm_step *step = &run->plan->schedule.steps[index];
   return lcomm_fail(run->comm, LCOMM_ERR_MISMATCH,
-                    "%s #%u, step %u: %s sent %s %llu where %llu was expected. All ranks must call "
-                    "the same collective with the same count, type and policy.",
-                    lcomm_collective_name(run->plan->collective), run->sequence, index,
-                    lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)),
+                    "%s%s #%u, step %u: %s sent %s %llu where %llu was expected. All ranks must %s",
+                    lcomm_collective_name(run->plan->collective),
+                    lcomm_purpose_text(run->terms.purpose, run->terms.residual, purpose),
+                    run->sequence, index, lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)),
                     lcomm_header_field_name(verdict->field), (unsigned long long)verdict->theirs,
-                    (unsigned long long)verdict->ours);
+                    (unsigned long long)verdict->ours, lcomm_purpose_remedy(run->terms.purpose));
 }
 
 static lcomm_status damaged(lcomm_run *run, uint32_t index, const lcomm_header_verdict *verdict) {

@@ -24,6 +24,14 @@ const char *lcomm_purpose_text(lcomm_purpose purpose, uint64_t residual,
     snprintf(text, LCOMM_PURPOSE_TEXT_MAX, " that flushes residual %llu", number);
   } else if (purpose == LCOMM_PURPOSE_BUCKET) {
     snprintf(text, LCOMM_PURPOSE_TEXT_MAX, " of a bucket");
+  } else if (purpose == LCOMM_PURPOSE_TENSORS) {
+    snprintf(text, LCOMM_PURPOSE_TEXT_MAX, " that compares or plans tensors");
   }
   return text;
+}
+
+const char *lcomm_purpose_remedy(lcomm_purpose purpose) {
+  return lcomm_purpose_series(purpose) == LCOMM_SERIES_BUCKETS
+             ? "add, freeze and unfreeze the same tensors between the same steps."
+             : "call the same collective with the same count, type and policy.";
 }

@@ -22,7 +22,8 @@ enum { LCOMM_PURPOSE_TEXT_MAX = 64 };
   X(LCOMM_PURPOSE_SPLIT, "lcomm_split")                                                            \
   X(LCOMM_PURPOSE_LOAD, "lcomm_state_load")                                                        \
   X(LCOMM_PURPOSE_COMPARE, "lcomm_tensors_wait") /* the first one compares the tensors */          \
-  X(LCOMM_PURPOSE_BUCKET, NULL)                  /* tensors of a step */
+  X(LCOMM_PURPOSE_BUCKET, NULL)                  /* tensors of a step */                           \
+  X(LCOMM_PURPOSE_TENSORS, NULL) /* later: which tensors there are now, and their state */
 
 typedef enum lcomm_purpose {
 #define LCOMM_PURPOSE_ENUM(id, call) id,
@@ -39,8 +40,11 @@ const char *lcomm_purpose_call(lcomm_purpose purpose);
 const char *lcomm_purpose_text(lcomm_purpose purpose, uint64_t residual,
                                char text[LCOMM_PURPOSE_TEXT_MAX]);
 
+/* What all ranks must do alike, for sentences that end with it. */
+const char *lcomm_purpose_remedy(lcomm_purpose purpose);
+
 /* Operations are numbered in series, see lcomm_comm.next: what a program calls is in
- * the same order on all ranks, buckets are so among themselves. */
+ * the same order on all ranks, buckets and what prepares them are so among themselves. */
 typedef enum lcomm_series {
   LCOMM_SERIES_CALLS,   /* even numbers */
   LCOMM_SERIES_BUCKETS, /* odd ones */
@@ -48,7 +52,8 @@ typedef enum lcomm_series {
 } lcomm_series;
 
 static inline lcomm_series lcomm_purpose_series(lcomm_purpose purpose) {
-  return purpose == LCOMM_PURPOSE_BUCKET ? LCOMM_SERIES_BUCKETS : LCOMM_SERIES_CALLS;
+  return purpose == LCOMM_PURPOSE_BUCKET || purpose == LCOMM_PURPOSE_TENSORS ? LCOMM_SERIES_BUCKETS
+                                                                             : LCOMM_SERIES_CALLS;
 }
 
 #endif

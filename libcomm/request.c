@@ -199,8 +199,7 @@ uint64_t lcomm_request_not_finite(const lcomm_request *request) {
 }
 
 static lcomm_status progress(lcomm_comm *comm) {
-  /* The first step waits for lcomm_tensors_wait, which compares the tensors. */
-  if (comm->buckets && atomic_load(&comm->step_open) && atomic_load(&comm->status) == LCOMM_OK) {
+  if (atomic_load(&comm->step_open) && atomic_load(&comm->status) == LCOMM_OK) {
     lcomm_status status = lcomm_buckets_start(comm);
     if (status != LCOMM_OK) {
       return status;

@@ -253,11 +253,18 @@ static lcomm_status load(loading *it) {
   return status;
 }
 
-/* Buckets decide what a rank keeps; they are made by the first step otherwise. */
+/* Buckets decide what a rank keeps; they are made by the next step otherwise. */
 static lcomm_status prepare(lcomm_comm *comm) {
-  lcomm_status status = lcomm_tensors_compare(comm);
-  bool due = status == LCOMM_OK && comm->tensor_count > 0 && !comm->buckets;
-  return due ? lcomm_buckets_make(comm) : status;
+  lcomm_status status = lcomm_tensors_plan(comm);
+  for (size_t i = 0; status == LCOMM_OK && i < comm->tensor_count; i++) {
+    if (comm->tensors[i]->frozen) { /* the same on all ranks */
+      status = lcomm_refuse(comm, LCOMM_ERR_STATE,
+                            "lcomm_state_load: tensor %s is frozen; unfreeze all tensors, load, "
+                            "then freeze them again",
+                            comm->tensors[i]->name);
+    }
+  }
+  return status;
 }
 
 static lcomm_status load_from(loading *it) {

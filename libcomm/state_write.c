@@ -29,6 +29,14 @@ static void describe_kept(const lcomm_tensor *tensor, portion *it) {
   it->momentum = feedback->momentum ? feedback->momentum + kept.at : NULL;
 }
 
+static void describe_frozen(const lcomm_tensor_state *state, portion *it) {
+  it->record.first = state->first;
+  it->record.n = state->count;
+  it->record.has_momentum = state->momentum != NULL;
+  it->residual = state->residual;
+  it->momentum = state->momentum;
+}
+
 /* `owed` has room for the largest tensor, or is NULL when nothing is owed. */
 static portion describe(const lcomm_tensor *tensor, float *owed) {
   portion it = {.record = {.dtype = (uint8_t)tensor->dtype,
@@ -36,20 +44,23 @@ static portion describe(const lcomm_tensor *tensor, float *owed) {
                            .count = tensor->count}};
   snprintf(it.record.name, sizeof(it.record.name), "%s", tensor->name);
   const lcomm_bucket *bucket = tensor->bucket;
-  if (!bucket) {
-    return it;
+  if (bucket) {
+    describe_kept(tensor, &it);
+  } else {
+    describe_frozen(&tensor->state, &it);
   }
-  describe_kept(tensor, &it);
   if (owed && lcomm_tensor_owed(tensor, owed)) {
     it.record.first = 0;
     it.record.n = tensor->count;
     it.record.has_momentum = false;
     it.residual = owed;
   }
-  if (bucket->velocity) {
-    it.record.has_velocity = true;
+  if (bucket && bucket->velocity) {
     it.velocity = bucket->velocity + tensor->offset;
+  } else if (!bucket) {
+    it.velocity = tensor->state.velocity;
   }
+  it.record.has_velocity = it.velocity != NULL;
   return it;
 }
 
@@ -166,7 +177,8 @@ lcomm_status lcomm_state_scratch(const lcomm_comm *comm, float **scratch) {
   uint64_t most = 0;
   for (size_t i = 0; i < comm->tensor_count; i++) {
     const lcomm_tensor *tensor = comm->tensors[i];
-    if (tensor->bucket && tensor->bucket->owed && tensor->count > most) {
+    bool owes = tensor->bucket ? tensor->bucket->owed != NULL : tensor->state.owed != NULL;
+    if (owes && tensor->count > most) {
       most = tensor->count;
     }
   }

@@ -86,10 +86,9 @@ static lcomm_status check_place(lcomm_comm *comm, const lcomm_tensor *tensor) {
 }
 
 static lcomm_status check_new(lcomm_comm *comm, const lcomm_tensor *tensor) {
-  if (comm->buckets || comm->step_open) {
+  if (comm->step_open) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
-                        "lcomm_tensor_add(%s): a step has begun; add all tensors before the first "
-                        "lcomm_tensor_ready",
+                        "lcomm_tensor_add(%s): a step is under way; add tensors between the steps",
                         tensor->name);
   }
   for (size_t i = 0; i < comm->tensor_count; i++) {
@@ -141,6 +140,8 @@ static lcomm_status add(lcomm_comm *comm, const char *name, lcomm_tensor *wanted
   }
   *made = *wanted;
   comm->tensors[comm->tensor_count++] = made;
+  comm->tensors_compared = false;
+  comm->tensors_pending++;
   *tensor = made;
   return LCOMM_OK;
 }
@@ -212,9 +213,29 @@ lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor, double b
   return LCOMM_OK;
 }
 
+static lcomm_status check_takes_part(lcomm_comm *comm, const lcomm_tensor *tensor) {
+  if (tensor->frozen) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_tensor_ready(%s): the tensor is frozen and takes part in no step; "
+                        "call lcomm_tensor_unfreeze on all ranks between two steps",
+                        tensor->name);
+  }
+  if (!tensor->data && tensor->count > 0) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_tensor_ready(%s): the tensor has no buffer; give it one with "
+                        "lcomm_tensor_data_set first",
+                        tensor->name);
+  }
+  return LCOMM_OK;
+}
+
 lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
   lcomm_status status = check_tensor(comm, tensor, "lcomm_tensor_ready");
   status = status == LCOMM_OK ? (lcomm_status)atomic_load(&comm->status) : status;
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = check_takes_part(comm, tensor);
   if (status != LCOMM_OK) {
     return status;
   }
@@ -235,7 +256,7 @@ lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
 
 static lcomm_status check_all_ready(lcomm_comm *comm) {
   for (size_t i = 0; i < comm->tensor_count; i++) {
-    if (!atomic_load(&comm->tensors[i]->ready)) {
+    if (!comm->tensors[i]->frozen && !atomic_load(&comm->tensors[i]->ready)) {
       return lcomm_refuse(comm, LCOMM_ERR_STATE,
                           "lcomm_tensors_wait: tensor %s has not been reported ready in this step",
                           comm->tensors[i]->name);
@@ -265,7 +286,7 @@ static lcomm_status finish_step(lcomm_comm *comm) {
   }
   status = check_all_ready(comm);
   if (status == LCOMM_OK) {
-    status = lcomm_tensors_compare(comm);
+    status = lcomm_tensors_plan(comm);
   }
   if (status == LCOMM_OK) {
     status = lcomm_buckets_start(comm);
@@ -312,14 +333,22 @@ lcomm_kept lcomm_tensor_kept(const lcomm_tensor *tensor, const lcomm_feedback_st
   return kept;
 }
 
-bool lcomm_tensor_owed(const lcomm_tensor *tensor, float *residual) {
+/* What is added to the next results of a tensor, NULL: nothing. */
+static const float *owed_to(const lcomm_tensor *tensor) {
   const lcomm_bucket *bucket = tensor->bucket;
-  if (!bucket || !bucket->owed || bucket->comm->rank != 0) {
+  const float *owed = bucket ? bucket->owed : tensor->state.owed;
+  return owed && bucket ? owed + tensor->offset : owed;
+}
+
+bool lcomm_tensor_owed(const lcomm_tensor *tensor, float *residual) {
+  const lcomm_comm *comm = tensor->comm;
+  const float *owed = owed_to(tensor);
+  if (!owed || comm->rank != 0) {
     return false;
   }
-  float units = bucket->op == LCOMM_AVG ? (float)bucket->comm->size : 1.0f;
+  float units = tensor->op == LCOMM_AVG ? (float)comm->size : 1.0f;
   for (uint64_t i = 0; i < tensor->count; i++) {
-    residual[i] = units * bucket->owed[tensor->offset + i];
+    residual[i] = units * owed[i];
   }
   return true;
 }
@@ -341,9 +370,12 @@ lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor,
   }
   memset(residual, 0, tensor->count * sizeof(float));
   const lcomm_feedback_state *feedback = tensor->bucket ? tensor->bucket->feedback : NULL;
+  const lcomm_tensor_state *state = &tensor->state;
   lcomm_kept kept = lcomm_tensor_kept(tensor, feedback);
   if (kept.n > 0) {
     memcpy(residual + kept.first, feedback->residual + kept.at, kept.n * sizeof(float));
+  } else if (state->residual) {
+    memcpy(residual + state->first, state->residual, state->count * sizeof(float));
   }
   return LCOMM_OK;
 }
