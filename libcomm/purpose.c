@@ -26,6 +26,8 @@ const char *lcomm_purpose_text(lcomm_purpose purpose, uint64_t residual,
     snprintf(text, LCOMM_PURPOSE_TEXT_MAX, " of a bucket");
   } else if (purpose == LCOMM_PURPOSE_TENSORS) {
     snprintf(text, LCOMM_PURPOSE_TEXT_MAX, " that compares or plans tensors");
+  } else if (purpose == LCOMM_PURPOSE_POLICY) {
+    snprintf(text, LCOMM_PURPOSE_TEXT_MAX, " that agrees on a policy");
   }
   return text;
 }

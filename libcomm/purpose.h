@@ -23,7 +23,8 @@ enum { LCOMM_PURPOSE_TEXT_MAX = 64 };
   X(LCOMM_PURPOSE_LOAD, "lcomm_state_load")                                                        \
   X(LCOMM_PURPOSE_COMPARE, "lcomm_tensors_wait") /* the first one compares the tensors */          \
   X(LCOMM_PURPOSE_BUCKET, NULL)                  /* tensors of a step */                           \
-  X(LCOMM_PURPOSE_TENSORS, NULL) /* later: which tensors there are now, and their state */
+  X(LCOMM_PURPOSE_TENSORS, NULL) /* later: which tensors there are now, and their state */         \
+  X(LCOMM_PURPOSE_POLICY, "lcomm_policy_set")
 
 typedef enum lcomm_purpose {
 #define LCOMM_PURPOSE_ENUM(id, call) id,

@@ -36,6 +36,7 @@ struct lcomm_residual {
   lcomm_feedback_state *feedback;
   float *velocity, *owed;
   bool under_way; /* a request of it was not waited for yet */
+  bool pays;      /* by its next call, which is exact: the policy has changed */
 };
 
 /* The run for this call; STATE while another one is under way, ARGUMENT for data that
@@ -71,5 +72,13 @@ lcomm_span lcomm_residual_part(const lcomm_residual *residual, const lcomm_feedb
 
 /* Called by lcomm_destroy. */
 void lcomm_residuals_free(lcomm_comm *comm);
+
+/* Has none a call under way, or a request that was not waited for? */
+bool lcomm_residuals_idle(const lcomm_comm *comm);
+
+/* The policy is another one; none has a call under way. What is kept stays where every rank
+ * keeps the same elements by the new policy; the next call with another residual is exact and
+ * pays what it holds. Collective; MEMORY and transport errors, sticky. */
+lcomm_status lcomm_residuals_follow_policy(lcomm_comm *comm);
 
 #endif

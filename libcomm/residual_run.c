@@ -204,7 +204,7 @@ lcomm_status lcomm_residual_run(lcomm_residual *residual, const lcomm_call *call
                         name, (unsigned long long)residual->count, call->request.place - 1);
   }
   bool flush = call->purpose == LCOMM_PURPOSE_FLUSH;
-  bool exact = flush || lcomm_warmup_is_exact(policy_of(residual), residual->calls);
+  bool exact = flush || residual->pays || lcomm_warmup_is_exact(policy_of(residual), residual->calls);
   status = exact ? prepare_exact(residual, flush) : prepare_lossy(residual);
   *run = exact ? residual->exact_run : residual->run;
   return status;
@@ -262,13 +262,20 @@ void lcomm_residual_begin(lcomm_residual *residual, lcomm_operation *operation) 
   operation->residual = residual;
   residual->under_way = true;
   clip(residual, operation->run);
-  if (operation->run->terms.purpose == LCOMM_PURPOSE_FLUSH) {
+  bool flushes = operation->run->terms.purpose == LCOMM_PURPOSE_FLUSH;
+  if (flushes || residual->pays) {
     pay(residual, operation->run);
-  } else {
+  }
+  if (!flushes) {
     seed(residual, operation->run);
     residual->calls++;
   }
   lcomm_fp_leave(environment);
+  if (residual->pays) {
+    lcomm_feedback_free(residual->feedback);
+    residual->feedback = NULL;
+    residual->pays = false;
+  }
 }
 
 /* A residual that was loaded and that nobody keeps, and the momentum of exact sums; a flush
@@ -291,4 +298,64 @@ void lcomm_residual_results(lcomm_residual *residual, const lcomm_run *run, void
     lcomm_floats_free(0, residual->velocity);
     residual->velocity = NULL;
   }
+}
+
+/* ------------------------------------------------------- another policy */
+
+bool lcomm_residuals_idle(const lcomm_comm *comm) {
+  const lcomm_residual *it = comm->residuals;
+  while (it && !it->under_way) {
+    it = it->next;
+  }
+  return !it;
+}
+
+/* Can what is kept here stay under the new policy? */
+static bool fits_policy(lcomm_residual *residual, const lcomm_plan *plan) {
+  lcomm_feedback_state *feedback = residual->feedback;
+  double momentum = momentum_of(residual);
+  if (!feedback) {
+    return true;
+  }
+  if (!lcomm_feedback_fits(feedback, plan) || (feedback->momentum != NULL) != (momentum > 0)) {
+    return false;
+  }
+  feedback->momentum_factor = (float)momentum;
+  return true;
+}
+
+static lcomm_status look(lcomm_residual *residual, int32_t *leaves) {
+  lcomm_run *run = NULL;
+  lcomm_run_destroy(residual->run);
+  lcomm_run_destroy(residual->exact_run);
+  residual->run = residual->exact_run = NULL;
+  if (!(momentum_of(residual) > 0)) {
+    lcomm_floats_free(0, residual->velocity);
+    residual->velocity = NULL;
+  }
+  lcomm_status status = make_run(residual, false, 0, &run);
+  *leaves = status == LCOMM_OK && !fits_policy(residual, run->plan);
+  lcomm_run_destroy(run);
+  return status;
+}
+
+/* Ranks know residuals by their numbers, which lie close together. */
+lcomm_status lcomm_residuals_follow_policy(lcomm_comm *comm) {
+  uint64_t most = comm->residuals_made;
+  int32_t *leaves = calloc(most + 1, sizeof(*leaves));
+  lcomm_status status = leaves
+                            ? LCOMM_OK
+                            : lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for %llu residuals",
+                                         (unsigned long long)most);
+  for (lcomm_residual *it = comm->residuals; status == LCOMM_OK && it; it = it->next) {
+    status = look(it, &leaves[it->number]);
+  }
+  if (status == LCOMM_OK && most > 0) {
+    status = lcomm_allreduce(comm, leaves, leaves, most + 1, LCOMM_INT32, LCOMM_MAX);
+  }
+  for (lcomm_residual *it = comm->residuals; status == LCOMM_OK && it; it = it->next) {
+    it->pays |= leaves[it->number] != 0;
+  }
+  free(leaves);
+  return status;
 }

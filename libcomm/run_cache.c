@@ -88,18 +88,35 @@ static bool is_full(const lcomm_run_cache *cache) {
   return cache->idle_bytes > cache->limit_bytes || cache->idle_count > LCOMM_RUN_CACHE_IDLE;
 }
 
+static void retire(lcomm_run_cache *cache, lcomm_run *run) {
+  detach(cache, run);
+  forget(cache, run);
+  cache->idle_bytes -= run->charge;
+  cache->idle_count--;
+  lcomm_run_retire(run->comm, run);
+}
+
 static void evict(lcomm_run_cache *cache) {
   lcomm_run *next = NULL;
   for (lcomm_run *run = cache->oldest; run && is_full(cache); run = next) {
     next = run->newer;
-    if (run->in_use || run == cache->newest) {
-      continue;
+    if (!run->in_use && run != cache->newest) {
+      retire(cache, run);
     }
-    detach(cache, run);
-    forget(cache, run);
-    cache->idle_bytes -= run->charge;
-    cache->idle_count--;
-    lcomm_run_retire(run->comm, run);
+  }
+}
+
+bool lcomm_run_cache_is_idle(const lcomm_run_cache *cache) {
+  const lcomm_run *run = cache->newest;
+  while (run && !run->in_use) {
+    run = run->older;
+  }
+  return !run;
+}
+
+void lcomm_run_cache_clear(lcomm_run_cache *cache) {
+  while (cache->newest) {
+    retire(cache, cache->newest);
   }
 }
 

@@ -50,6 +50,12 @@ void lcomm_run_cache_add(lcomm_run_cache *cache, struct lcomm_run *run,
  * (lcomm_run_retire). */
 void lcomm_run_cache_put(lcomm_run_cache *cache, struct lcomm_run *run);
 
+/* Is none of the runs in use, that is, not given back by its request? */
+bool lcomm_run_cache_is_idle(const lcomm_run_cache *cache);
+
+/* Forget all runs, of which none is in use: they were made for another policy. */
+void lcomm_run_cache_clear(lcomm_run_cache *cache);
+
 /* Destroy all runs, those in use as well. */
 void lcomm_run_cache_free(lcomm_run_cache *cache);
 

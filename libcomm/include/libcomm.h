@@ -315,8 +315,29 @@ LCOMM_API int lcomm_node(const lcomm_comm *comm);
 LCOMM_API int lcomm_nodes(const lcomm_comm *comm);
 LCOMM_API int lcomm_local_rank(const lcomm_comm *comm);
 
-/* The policy in force, in canonical form. Valid until lcomm_destroy(). */
+/* The policy in force, in canonical form. Valid until lcomm_policy_set() or
+ * lcomm_destroy(). */
 LCOMM_API const char *lcomm_policy_string(const lcomm_comm *comm);
+
+/* Another policy from here on, for all later calls and steps. Collective; between the steps,
+ * when all operations are over and were waited for. It takes about as long as the first step.
+ * policy   as in lcomm_config, equal on all ranks; "" is the exact one
+ * Plans and buckets are made anew. What tensors remember:
+ *   residual  kept where the new policy has error feedback for the tensor, as
+ *             lcomm_tensor_freeze says; else it is paid out: added to the result of the
+ *             tensor's next step, and until then lcomm_tensor_residual() shows it on rank 0
+ *   momentum  kept where the new policy has momentum=, with its factor; else dropped
+ *   steps     counted on: warmup= and ramp= of the new policy count from the first step of the
+ *             communicator
+ * Residuals of calls (libcomm_calls.h) are kept where every rank keeps the same elements as
+ * before; the next call with another one is exact and pays all that it holds.
+ * A policy that a rank cannot take or that differs between ranks changes nothing: all ranks
+ * return the same error and sentence, and go on with the policy before.
+ * Not while another thread reports tensors ready, or asks lcomm_choose().
+ * Errors: POLICY (with the position), ARGUMENT (NULL; momentum= and a float64 tensor), STATE
+ * (during a step; an operation is under way or was not waited for), MISMATCH (both policies are
+ * named); MEMORY and those of lcomm_allreduce, sticky. */
+LCOMM_API lcomm_status lcomm_policy_set(lcomm_comm *comm, const char *policy);
 
 /* ----------------------------------------------------------- collectives */
 

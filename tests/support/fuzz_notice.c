@@ -35,7 +35,7 @@ static void begin(lcomm_comm *comm, fuzz_bytes *in) {
                      .count = it.count};
   lcomm_run run = {.plan = &plan, .comm = comm, .key = 1};
   run.terms.op = (lcomm_op)(it.op % (LCOMM_MAX + 1));
-  run.terms.purpose = (lcomm_purpose)(it.purpose % (LCOMM_PURPOSE_TENSORS + 1));
+  run.terms.purpose = (lcomm_purpose)(it.purpose % (LCOMM_PURPOSE_POLICY + 1));
   run.terms.residual = it.residual;
   run.sequence = comm->next[lcomm_purpose_series(run.terms.purpose)];
   run.parameters = parameters_of(&it);
