@@ -15,11 +15,13 @@ typedef struct twin {
   lcomm_comm *comm;
   lcomm_tensor *tensors[TENSORS];
   void *data[TENSORS];
+  unsigned frozen; /* a bit for each tensor that takes no part */
 } twin;
 
 static void make_twin(twin *t, const char *policy, int nodes, lcomm_dtype dtype, bool there) {
   char name[16];
   t->comm = make_comm(policy, nodes);
+  t->frozen = 0;
   for (int i = 0; i < TENSORS; i++) {
     size_t size = tensor_counts[i] * lcomm_dtype_size(dtype);
     t->data[i] = there ? on_device(size) : calloc(1, size);
@@ -53,6 +55,9 @@ static void step_twins(twin *host, twin *other, lcomm_dtype dtype, int step, con
     }
     memcpy(host->data[i], values, tensor_counts[i] * element);
     to_device(other->data[i], values, tensor_counts[i] * element);
+    if (host->frozen >> i & 1) {
+      continue;
+    }
     require_fine(host->comm, lcomm_tensor_ready(host->comm, host->tensors[i]));
     require_fine(other->comm, lcomm_tensor_ready(other->comm, other->tensors[i]));
   }
@@ -89,6 +94,50 @@ static void steps_with_error_feedback_have_the_bits_of_the_host(void) {
     make_twin(&other, steps[p], nodes, dtype, true);
     for (int step = 0; step < STEPS; step++) {
       step_twins(&host, &other, dtype, step, steps[p]);
+    }
+    free_twin(&host, false);
+    free_twin(&other, true);
+  }
+}
+
+/* ---------------------------------------------------------------- changes */
+
+static void freeze(twin *t, unsigned frozen) {
+  for (int i = 0; i < TENSORS; i++) {
+    require_fine(t->comm, frozen >> i & 1 ? lcomm_tensor_freeze(t->comm, t->tensors[i])
+                                          : lcomm_tensor_unfreeze(t->comm, t->tensors[i]));
+  }
+  t->frozen = frozen;
+}
+
+static void renew_on_device(twin *t, int i) {
+  check(device->memory_free(t->data[i]));
+  t->data[i] = on_device(tensor_counts[i] * sizeof(float));
+  require_fine(t->comm, lcomm_tensor_data_set(t->comm, t->tensors[i], t->data[i]));
+}
+
+/* Other buffers, frozen tensors and another policy; host memory for a tensor of a device is
+ * refused. */
+static void changes_between_steps_have_the_bits_of_the_host(void) {
+  static const unsigned frozen[STEPS] = {0, 2, 9, 0, 4, 0};
+  static const char *const all[] = {"net=topk:0.02+ef min=1 bucket=24K momentum=0.9",
+                                    "net=int8+ef min=1 bucket=24K"};
+  static float here[LARGEST];
+  for (int nodes = 1; nodes <= mpi_size && nodes <= 2; nodes++) {
+    twin host, other;
+    make_twin(&host, all[0], nodes, LCOMM_FLOAT32, false);
+    make_twin(&other, all[0], nodes, LCOMM_FLOAT32, true);
+    require(lcomm_tensor_data_set(other.comm, other.tensors[0], here) == LCOMM_ERR_ARGUMENT,
+            "host memory was taken for a tensor on a device");
+    for (int step = 0; step < STEPS; step++) {
+      freeze(&host, frozen[step]);
+      freeze(&other, frozen[step]);
+      renew_on_device(&other, step % TENSORS);
+      step_twins(&host, &other, LCOMM_FLOAT32, step, all[step / 3]);
+      if (step % 3 == 2) {
+        require_fine(host.comm, lcomm_policy_set(host.comm, all[1]));
+        require_fine(other.comm, lcomm_policy_set(other.comm, all[1]));
+      }
     }
     free_twin(&host, false);
     free_twin(&other, true);
@@ -202,6 +251,8 @@ static void gradients_may_be_made_by_a_stream(void) {
 #define STEP_PROPERTIES                                                                            \
   {"steps_with_error_feedback_have_the_bits_of_the_host",                                          \
    steps_with_error_feedback_have_the_bits_of_the_host},                                           \
+      {"changes_between_steps_have_the_bits_of_the_host",                                          \
+       changes_between_steps_have_the_bits_of_the_host},                                           \
       {"calls_are_in_order_with_their_stream", calls_are_in_order_with_their_stream},              \
       {"calls_of_many_shapes_may_be_in_flight", calls_of_many_shapes_may_be_in_flight},            \
       {"gradients_may_be_made_by_a_stream", gradients_may_be_made_by_a_stream},
