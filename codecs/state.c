@@ -161,7 +161,7 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
   tensor->n = get(bytes + 24, 8);
   if (length < 1 || length >= LCOMM_STATE_NAME_MAX)
     return "the name of a tensor has an impossible length";
-  if (tensor->dtype > LCOMM_INT64 || tensor->op >= OPERATIONS)
+  if (tensor->dtype > LCOMM_UINT8 || tensor->op >= OPERATIONS)
     return "a tensor has an unknown type or operation";
   if (bytes[6] >= FLAGS_END || bytes[7] != 0 || (tensor->of_scatters && !tensor->of_calls))
     return "a tensor has an unknown flag";

@@ -30,6 +30,8 @@ static bool is_dtype(uint8_t number) {
   case LCOMM_FLOAT64:
   case LCOMM_INT32:
   case LCOMM_INT64:
+  case LCOMM_INT8:
+  case LCOMM_UINT8:
     return true;
   }
   return false;

@@ -95,7 +95,13 @@ typedef struct lcomm_cuda_sum {
 /* Sums, minima and maxima of elements that no codec touches: destination =
  * factor * (source 0 op source 1 ...), sources as in kernels/plain.h. The factor
  * is for float64 only, 1 for integers. */
-typedef enum lcomm_cuda_plain { LCOMM_CUDA_F64, LCOMM_CUDA_I32, LCOMM_CUDA_I64 } lcomm_cuda_plain;
+typedef enum lcomm_cuda_plain {
+  LCOMM_CUDA_F64,
+  LCOMM_CUDA_I32,
+  LCOMM_CUDA_I64,
+  LCOMM_CUDA_I8,
+  LCOMM_CUDA_U8
+} lcomm_cuda_plain;
 
 typedef struct lcomm_cuda_combine {
   const void *const *sources; /* host array of `count` addresses; may be the destination */
@@ -173,6 +179,8 @@ typedef struct lcomm_cuda_kernels {
   /* Divide towards zero. */
   int (*divide_i32)(int32_t *values, int32_t divisor, uint64_t n, void *stream);
   int (*divide_i64)(int64_t *values, int64_t divisor, uint64_t n, void *stream);
+  int (*divide_i8)(int8_t *values, int32_t divisor, uint64_t n, void *stream);
+  int (*divide_u8)(uint8_t *values, int32_t divisor, uint64_t n, void *stream);
   /* Scale n values down so that their Euclidean norm is at most `limit`; `sums` are
    * 1024 doubles of scratch. The order of additions is fixed. */
   int (*clip)(float *values, uint64_t n, double limit, double *sums, void *stream);

@@ -19,6 +19,10 @@ lcomm_plain_kernel lcomm_plain_kernel_of(lcomm_dtype dtype, lcomm_plain_op op) {
     return lcomm_plain_i32[op];
   case LCOMM_INT64:
     return lcomm_plain_i64[op];
+  case LCOMM_INT8:
+    return lcomm_plain_i8[op];
+  case LCOMM_UINT8:
+    return lcomm_plain_u8[op];
   default:
     return NULL;
   }
@@ -41,4 +45,15 @@ void lcomm_plain_divide_i32(int32_t *values, int32_t divisor, size_t n) {
 void lcomm_plain_divide_i64(int64_t *values, int64_t divisor, size_t n) {
   for (size_t i = 0; i < n; i++)
     values[i] /= divisor;
+}
+
+/* A divisor beyond the type's range makes every quotient 0, but for -128 / 128. */
+void lcomm_plain_divide_i8(int8_t *values, int32_t divisor, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    values[i] = (int8_t)(values[i] / divisor);
+}
+
+void lcomm_plain_divide_u8(uint8_t *values, int32_t divisor, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    values[i] = (uint8_t)(values[i] / divisor);
 }

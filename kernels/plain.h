@@ -19,7 +19,7 @@ typedef enum lcomm_plain_op { LCOMM_PLAIN_SUM, LCOMM_PLAIN_MIN, LCOMM_PLAIN_MAX 
 typedef void (*lcomm_plain_kernel)(const void *const *sources, size_t count, void *destination,
                                    size_t n);
 
-/* For float32, float64, int32 and int64; NULL for the 16-bit types, whose
+/* For float32, float64 and the integers; NULL for the 16-bit types, whose
  * arithmetic is done in float32. Sums of float32 have the bits of the kernel
  * table's f32_sum. */
 lcomm_plain_kernel lcomm_plain_kernel_of(lcomm_dtype dtype, lcomm_plain_op op);
@@ -29,5 +29,7 @@ lcomm_plain_kernel lcomm_plain_kernel_of(lcomm_dtype dtype, lcomm_plain_op op);
 void lcomm_plain_scale_f64(double *values, double factor, size_t n);
 void lcomm_plain_divide_i32(int32_t *values, int32_t divisor, size_t n);
 void lcomm_plain_divide_i64(int64_t *values, int64_t divisor, size_t n);
+void lcomm_plain_divide_i8(int8_t *values, int32_t divisor, size_t n);
+void lcomm_plain_divide_u8(uint8_t *values, int32_t divisor, size_t n);
 
 #endif

@@ -14,5 +14,7 @@ extern const lcomm_plain_kernel lcomm_plain_f32[LCOMM_PLAIN_OPS];
 extern const lcomm_plain_kernel lcomm_plain_f64[LCOMM_PLAIN_OPS];
 extern const lcomm_plain_kernel lcomm_plain_i32[LCOMM_PLAIN_OPS];
 extern const lcomm_plain_kernel lcomm_plain_i64[LCOMM_PLAIN_OPS];
+extern const lcomm_plain_kernel lcomm_plain_i8[LCOMM_PLAIN_OPS];
+extern const lcomm_plain_kernel lcomm_plain_u8[LCOMM_PLAIN_OPS];
 
 #endif

@@ -59,7 +59,7 @@ static lcomm_status check_factors(lcomm_comm *comm, const lcomm_call *call) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "%s with factors: only sums and averages have factors", name);
   }
-  if (request->dtype == LCOMM_INT32 || request->dtype == LCOMM_INT64) {
+  if (LCOMM_DTYPE_IS_WHOLE(request->dtype)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "%s with factors: %s elements cannot be multiplied by a factor; use a "
                         "floating-point type",

@@ -91,12 +91,19 @@ int lcomm_device_store(const lcomm_run_device *device, const void *vector, lcomm
 
 int lcomm_device_average(const lcomm_run_device *device, void *vector, lcomm_dtype dtype,
                          uint64_t count, int ranks) {
-  if (dtype == LCOMM_INT32) {
-    return device->table->kernels->divide_i32(vector, ranks, count, device->stream);
+  const lcomm_cuda_kernels *kernels = device->table->kernels;
+  switch (dtype) {
+  case LCOMM_INT32:
+    return kernels->divide_i32(vector, ranks, count, device->stream);
+  case LCOMM_INT64:
+    return kernels->divide_i64(vector, ranks, count, device->stream);
+  case LCOMM_INT8:
+    return kernels->divide_i8(vector, ranks, count, device->stream);
+  case LCOMM_UINT8:
+    return kernels->divide_u8(vector, ranks, count, device->stream);
+  default:
+    return 0;
   }
-  return dtype == LCOMM_INT64
-             ? device->table->kernels->divide_i64(vector, ranks, count, device->stream)
-             : 0;
 }
 
 int lcomm_device_count_not_finite(const lcomm_run_device *device, const void *vector,

@@ -70,6 +70,10 @@ void lcomm_vector_average(const lcomm_comm *comm, void *vector, lcomm_dtype dtyp
     lcomm_plain_divide_i32(vector, comm->size, count);
   } else if (dtype == LCOMM_INT64) {
     lcomm_plain_divide_i64(vector, comm->size, count);
+  } else if (dtype == LCOMM_INT8) {
+    lcomm_plain_divide_i8(vector, comm->size, count);
+  } else if (dtype == LCOMM_UINT8) {
+    lcomm_plain_divide_u8(vector, comm->size, count);
   }
 }
 

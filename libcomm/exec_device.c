@@ -204,17 +204,30 @@ static int gather_sources(lcomm_run *run, const lcomm_step *step, float *own) {
   return 0;
 }
 
+static lcomm_cuda_plain plain_type(lcomm_dtype dtype) {
+  switch (dtype) {
+  case LCOMM_INT32:
+    return LCOMM_CUDA_I32;
+  case LCOMM_INT64:
+    return LCOMM_CUDA_I64;
+  case LCOMM_INT8:
+    return LCOMM_CUDA_I8;
+  case LCOMM_UINT8:
+    return LCOMM_CUDA_U8;
+  default:
+    return LCOMM_CUDA_F64;
+  }
+}
+
 static int combine(lcomm_run *run, const lcomm_step *step, float *destination) {
   bool f64 = run->plan->dtype == LCOMM_FLOAT64;
   lcomm_cuda_combine it = {.sources = run->device->addresses,
                            .count = step->slot_count,
-                           .type =
-                               run->plan->dtype == LCOMM_INT32 ? LCOMM_CUDA_I32 : LCOMM_CUDA_I64,
+                           .type = plain_type(run->plan->dtype),
                            .op = op_of(run),
                            .factor = step->summed && f64 ? run->factor : 1.0,
                            .destination = destination,
                            .n = step->span.count};
-  it.type = f64 ? LCOMM_CUDA_F64 : it.type;
   return run->device->table->kernels->combine(&it, run->device->stream);
 }
 

@@ -43,7 +43,7 @@ static lcomm_status match_tensor(lcomm_placement *placement, const lcomm_state_t
              (unsigned long long)found->count, operation((unsigned)found->op));
     return LCOMM_ERR_ARGUMENT;
   }
-  if (found->dtype == LCOMM_INT32 || found->dtype == LCOMM_INT64) {
+  if (LCOMM_DTYPE_IS_WHOLE(found->dtype)) {
     snprintf(placement->why, sizeof(placement->why),
              "tensor %s was saved with what was not sent yet, but is of %s here, which cannot take "
              "it; add it with a floating-point type",

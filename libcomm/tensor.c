@@ -189,8 +189,7 @@ lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor, double b
   if (status != LCOMM_OK) {
     return status;
   }
-  if (tensor->dtype == LCOMM_INT32 || tensor->dtype == LCOMM_INT64 ||
-      lcomm_plan_op(tensor->op) != LCOMM_SUM) {
+  if (LCOMM_DTYPE_IS_WHOLE(tensor->dtype) || lcomm_plan_op(tensor->op) != LCOMM_SUM) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_tensor_scale(%s): only sums and averages of floating-point types "
                         "have factors",

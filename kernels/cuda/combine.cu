@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Sums, minima and maxima of float64, int32 and int64, and the division of
- * integers, with the rules of kernels/plain.h. Everything is done on bits, so
- * that a NaN is handed on as it is. */
+/* Sums, minima and maxima of float64 and of integers, with the rules of kernels/plain.h. Everything
+ * is done on bits, so that a NaN is handed on as it is. */
 
 #include <grid.cuh>
 
@@ -61,6 +60,26 @@ LCOMM_DEVICE uint32_t i32_max(uint32_t a, uint32_t b) {
   return (int32_t)a > (int32_t)b ? a : b;
 }
 
+LCOMM_DEVICE uint8_t i8_sum(uint8_t a, uint8_t b) {
+  return (uint8_t)(a + b);
+}
+
+LCOMM_DEVICE uint8_t i8_min(uint8_t a, uint8_t b) {
+  return (int8_t)a < (int8_t)b ? a : b;
+}
+
+LCOMM_DEVICE uint8_t i8_max(uint8_t a, uint8_t b) {
+  return (int8_t)a > (int8_t)b ? a : b;
+}
+
+LCOMM_DEVICE uint8_t u8_min(uint8_t a, uint8_t b) {
+  return a < b ? a : b;
+}
+
+LCOMM_DEVICE uint8_t u8_max(uint8_t a, uint8_t b) {
+  return a > b ? a : b;
+}
+
 /* ---------------------------------------------------------------- two units */
 
 LCOMM_DEVICE uint64_t wide(uint32_t low, uint32_t high) {
@@ -84,6 +103,19 @@ LCOMM_DEVICE lcomm_vec4 unit_of_wide(uint64_t first, uint64_t second) {
     return unit;                                                                                   \
   }
 
+#define UNIT_OF_SIXTEEN(op)                                                                        \
+  LCOMM_DEVICE uint32_t op##_four(uint32_t a, uint32_t b) {                                        \
+    uint32_t four = 0;                                                                             \
+    for (uint32_t bits = 0; bits < 32; bits += 8)                                                  \
+      four |= (uint32_t)op((uint8_t)(a >> bits), (uint8_t)(b >> bits)) << bits;                    \
+    return four;                                                                                   \
+  }                                                                                                \
+  LCOMM_DEVICE lcomm_vec4 op##_unit(lcomm_vec4 a, lcomm_vec4 b) {                                  \
+    lcomm_vec4 unit = {op##_four(a.x, b.x), op##_four(a.y, b.y), op##_four(a.z, b.z),              \
+                       op##_four(a.w, b.w)};                                                       \
+    return unit;                                                                                   \
+  }
+
 UNIT_OF_TWO(f64_sum)
 UNIT_OF_TWO(f64_min)
 UNIT_OF_TWO(f64_max)
@@ -93,6 +125,11 @@ UNIT_OF_TWO(i64_max)
 UNIT_OF_FOUR(i32_sum)
 UNIT_OF_FOUR(i32_min)
 UNIT_OF_FOUR(i32_max)
+UNIT_OF_SIXTEEN(i8_sum)
+UNIT_OF_SIXTEEN(i8_min)
+UNIT_OF_SIXTEEN(i8_max)
+UNIT_OF_SIXTEEN(u8_min)
+UNIT_OF_SIXTEEN(u8_max)
 
 /* -------------------------------------------------------------- many arrays */
 
@@ -159,6 +196,11 @@ COMBINE(i64_max, uint64_t, not_scaled, NOT_SCALED)
 COMBINE(i32_sum, uint32_t, not_scaled, NOT_SCALED)
 COMBINE(i32_min, uint32_t, not_scaled, NOT_SCALED)
 COMBINE(i32_max, uint32_t, not_scaled, NOT_SCALED)
+COMBINE(i8_sum, uint8_t, not_scaled, NOT_SCALED)
+COMBINE(i8_min, uint8_t, not_scaled, NOT_SCALED)
+COMBINE(i8_max, uint8_t, not_scaled, NOT_SCALED)
+COMBINE(u8_min, uint8_t, not_scaled, NOT_SCALED)
+COMBINE(u8_max, uint8_t, not_scaled, NOT_SCALED)
 
 static int launch_combine(lcomm_cuda_plain type, lcomm_cuda_op op, void *stream,
                           const combine_args *args) {
@@ -180,8 +222,30 @@ static int launch_combine(lcomm_cuda_plain type, lcomm_cuda_op op, void *stream,
     return LCOMM_LAUNCH(combine_i32_sum, blocks, threads, stream, *args);
   case LCOMM_CUDA_I32 * 3 + LCOMM_CUDA_MIN:
     return LCOMM_LAUNCH(combine_i32_min, blocks, threads, stream, *args);
-  default:
+  case LCOMM_CUDA_I32 * 3 + LCOMM_CUDA_MAX:
     return LCOMM_LAUNCH(combine_i32_max, blocks, threads, stream, *args);
+  case LCOMM_CUDA_I8 * 3 + LCOMM_CUDA_MIN:
+    return LCOMM_LAUNCH(combine_i8_min, blocks, threads, stream, *args);
+  case LCOMM_CUDA_I8 * 3 + LCOMM_CUDA_MAX:
+    return LCOMM_LAUNCH(combine_i8_max, blocks, threads, stream, *args);
+  case LCOMM_CUDA_U8 * 3 + LCOMM_CUDA_MIN:
+    return LCOMM_LAUNCH(combine_u8_min, blocks, threads, stream, *args);
+  case LCOMM_CUDA_U8 * 3 + LCOMM_CUDA_MAX:
+    return LCOMM_LAUNCH(combine_u8_max, blocks, threads, stream, *args);
+  default: /* sums of bytes wrap around alike */
+    return LCOMM_LAUNCH(combine_i8_sum, blocks, threads, stream, *args);
+  }
+}
+
+static uint32_t size_of(lcomm_cuda_plain type) {
+  switch (type) {
+  case LCOMM_CUDA_I32:
+    return 4;
+  case LCOMM_CUDA_I8:
+  case LCOMM_CUDA_U8:
+    return 1;
+  default:
+    return 8;
   }
 }
 
@@ -189,11 +253,11 @@ extern "C" int lcomm_cuda_run_combine(const lcomm_cuda_combine *a, void *stream)
   const void *arrays[LCOMM_CUDA_SOURCES_MAX + 1];
   combine_args args = {{NULL}, a->count, a->destination, a->factor, {0, 0, 0}};
   if (a->count == 0 || a->count > LCOMM_CUDA_SOURCES_MAX || (uint32_t)a->op > LCOMM_CUDA_MAX ||
-      (uint32_t)a->type > LCOMM_CUDA_I64)
+      (uint32_t)a->type > LCOMM_CUDA_U8)
     return LCOMM_CUDA_INVALID_VALUE;
   for (uint32_t s = 0; s < a->count; s++)
     arrays[s] = args.sources[s] = a->sources[s];
   arrays[a->count] = a->destination;
-  args.span = lcomm_span_of(arrays, a->count + 1, a->type == LCOMM_CUDA_I32 ? 4 : 8, a->n);
+  args.span = lcomm_span_of(arrays, a->count + 1, size_of(a->type), a->n);
   return launch_combine(a->type, a->op, stream, &args);
 }

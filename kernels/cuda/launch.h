@@ -18,6 +18,8 @@ int lcomm_cuda_run_combine(const lcomm_cuda_combine *a, void *stream);
 /* Of a divisor above 0. */
 int lcomm_cuda_run_divide_i32(int32_t *values, int32_t divisor, uint64_t n, void *stream);
 int lcomm_cuda_run_divide_i64(int64_t *values, int64_t divisor, uint64_t n, void *stream);
+int lcomm_cuda_run_divide_i8(int8_t *values, int32_t divisor, uint64_t n, void *stream);
+int lcomm_cuda_run_divide_u8(uint8_t *values, int32_t divisor, uint64_t n, void *stream);
 
 int lcomm_cuda_run_fold(float *values, float *residual, uint64_t n, void *stream);
 int lcomm_cuda_run_momentum(float factor, float *momentum, float *gradient, uint64_t n,

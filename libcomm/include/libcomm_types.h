@@ -55,7 +55,12 @@ typedef enum lcomm_status {
   X(LCOMM_BFLOAT16, 2, 2, "bfloat16")                                                              \
   X(LCOMM_FLOAT64, 3, 8, "float64")                                                                \
   X(LCOMM_INT32, 4, 4, "int32")                                                                    \
-  X(LCOMM_INT64, 5, 8, "int64")
+  X(LCOMM_INT64, 5, 8, "int64")                                                                    \
+  X(LCOMM_INT8, 6, 1, "int8")                                                                      \
+  X(LCOMM_UINT8, 7, 1, "uint8")
+
+/* The whole numbers among them: exact, never compressed, without factors. */
+#define LCOMM_DTYPE_IS_WHOLE(dtype) ((dtype) >= LCOMM_INT32 && (dtype) <= LCOMM_UINT8)
 
 typedef enum lcomm_dtype {
 #define LCOMM_DTYPE_ENUM(name, value, size, text) name = value,

@@ -102,7 +102,7 @@ static int is_codec(int value) {
 }
 
 static int is_dtype(int value) {
-  return value <= LCOMM_INT64;
+  return value <= LCOMM_UINT8;
 }
 
 static void wrong_bytes_are_refused_with_a_reason(void **state) {

@@ -80,6 +80,8 @@ static bool never_nan(const void *value) {
 
 INTEGER(i32, int32_t, uint32_t)
 INTEGER(i64, int64_t, uint64_t)
+INTEGER(i8, int8_t, uint8_t)
+INTEGER(u8, uint8_t, uint8_t)
 FLOATING(f32, float, uint32_t, UINT32_C(0x7f800000), UINT32_C(0x00400000))
 FLOATING(f64, double, uint64_t, UINT64_C(0x7ff0000000000000), UINT64_C(0x0008000000000000))
 
@@ -88,6 +90,8 @@ static const type types[] = {
     {"float64", LCOMM_FLOAT64, 8, draw_f64, nan_f64, less_f64, add_f64},
     {"int32", LCOMM_INT32, 4, draw_i32, never_nan, less_i32, add_i32},
     {"int64", LCOMM_INT64, 8, draw_i64, never_nan, less_i64, add_i64},
+    {"int8", LCOMM_INT8, 1, draw_i8, never_nan, less_i8, add_i8},
+    {"uint8", LCOMM_UINT8, 1, draw_u8, never_nan, less_u8, add_u8},
 };
 
 enum { TYPES = sizeof types / sizeof types[0] };

@@ -12,10 +12,11 @@
 #include "kernels/element.h"
 #include "tests/support/mpi_property.h"
 
-enum { MODEL_RANKS = 8, MODEL_TYPES = 6, MODEL_OPS = 4, MODEL_LAYOUTS = 3 };
+enum { MODEL_RANKS = 8, MODEL_TYPES = 8, MODEL_OPS = 4, MODEL_LAYOUTS = 3 };
 
 static const lcomm_dtype model_types[MODEL_TYPES] = {LCOMM_FLOAT32, LCOMM_FLOAT16, LCOMM_BFLOAT16,
-                                                     LCOMM_FLOAT64, LCOMM_INT32,   LCOMM_INT64};
+                                                     LCOMM_FLOAT64, LCOMM_INT32,   LCOMM_INT64,
+                                                     LCOMM_INT8,    LCOMM_UINT8};
 
 /* One node, two even ones, and two uneven ones whose ranks alternate. NULL when
  * there are too few ranks for it. */
@@ -59,6 +60,12 @@ static inline void model_put(lcomm_dtype dtype, void *buffer, uint64_t index, do
   case LCOMM_INT64:
     ((int64_t *)buffer)[index] = (int64_t)value;
     break;
+  case LCOMM_INT8:
+    ((int8_t *)buffer)[index] = (int8_t)value;
+    break;
+  case LCOMM_UINT8:
+    ((uint8_t *)buffer)[index] = (uint8_t)(int)value;
+    break;
   }
 }
 
@@ -71,7 +78,7 @@ static inline void model_fill(lcomm_dtype dtype, void *buffer, int rank, uint64_
 }
 
 static inline double model_average(lcomm_dtype dtype, int sum) {
-  if (dtype == LCOMM_INT32 || dtype == LCOMM_INT64) {
+  if (LCOMM_DTYPE_IS_WHOLE(dtype)) {
     return sum / mpi_size;
   }
   if (dtype == LCOMM_FLOAT64) {
@@ -81,9 +88,10 @@ static inline double model_average(lcomm_dtype dtype, int sum) {
 }
 
 static inline double model_result(lcomm_dtype dtype, lcomm_op op, uint64_t element) {
-  int sum = 0, least = 100, most = -100;
+  int sum = 0, least = 1000, most = -1000;
   for (int rank = 0; rank < mpi_size; rank++) {
     int value = model_value(rank, element);
+    value = dtype == LCOMM_UINT8 ? (uint8_t)value : value;
     sum += value;
     least = value < least ? value : least;
     most = value > most ? value : most;
@@ -91,6 +99,7 @@ static inline double model_result(lcomm_dtype dtype, lcomm_op op, uint64_t eleme
   if (op == LCOMM_MIN || op == LCOMM_MAX) {
     return op == LCOMM_MIN ? least : most;
   }
+  sum = dtype == LCOMM_UINT8 ? (uint8_t)sum : sum; /* wraps around */
   return op == LCOMM_AVG ? model_average(dtype, sum) : sum;
 }
 

@@ -140,7 +140,7 @@ static inline void sums_on_a_device_have_the_bits_of_the_host(void) {
 static inline void every_type_and_operation_has_the_bits_of_the_host(void) {
   lcomm_comm *here = make_comm("net=int8 min=1", most_nodes());
   lcomm_comm *there = make_comm("net=int8 min=1", most_nodes());
-  for (int type = LCOMM_FLOAT32; type <= LCOMM_INT64; type++) {
+  for (int type = LCOMM_FLOAT32; type <= LCOMM_UINT8; type++) {
     for (int op = LCOMM_SUM; op <= LCOMM_MAX; op++) {
       compare(here, there, op % 2 ? ALLREDUCE : SCATTER, 3001, (lcomm_dtype)type, (lcomm_op)op,
               "net=int8");

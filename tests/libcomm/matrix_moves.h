@@ -123,6 +123,12 @@ static inline void put(void *buffer, lcomm_dtype dtype, uint64_t i, int value) {
   case LCOMM_INT64:
     ((int64_t *)buffer)[i] = value;
     break;
+  case LCOMM_INT8:
+    ((int8_t *)buffer)[i] = (int8_t)value;
+    break;
+  case LCOMM_UINT8:
+    ((uint8_t *)buffer)[i] = (uint8_t)value;
+    break;
   }
 }
 

@@ -83,8 +83,7 @@ static void some_sums_are_never_compressed(void) {
   for (int i = 0; i < 3 * MODEL_LAYOUTS; i++) {
     lcomm_comm *comm = model_comm(policies[i / MODEL_LAYOUTS], i % MODEL_LAYOUTS);
     for (int k = 0; comm && k < MODEL_TYPES; k++) {
-      bool always = model_types[k] == LCOMM_FLOAT64 || model_types[k] == LCOMM_INT32 ||
-                    model_types[k] == LCOMM_INT64;
+      bool always = model_types[k] == LCOMM_FLOAT64 || LCOMM_DTYPE_IS_WHOLE(model_types[k]);
       for (int op = always ? LCOMM_SUM : LCOMM_MIN; op <= LCOMM_MAX; op++) {
         check_allreduce(comm, model_types[k], (lcomm_op)op, COUNT_MAX, i % MODEL_LAYOUTS);
       }
@@ -243,6 +242,15 @@ static void integers_wrap_around_and_divide_towards_zero(void) {
     require(lcomm_allreduce(comm, narrow, narrow, 1, LCOMM_INT32, LCOMM_SUM) == LCOMM_OK &&
                 narrow[0] == (int32_t)(uint32_t)sum,
             "int32 gave %d", narrow[0]);
+    int8_t small = (int8_t)(INT8_MAX - mpi_rank);
+    uint8_t byte = (uint8_t)(UINT8_MAX - mpi_rank);
+    int ranks_before = mpi_size * (mpi_size - 1) / 2;
+    require(lcomm_allreduce(comm, &small, &small, 1, LCOMM_INT8, LCOMM_SUM) == LCOMM_OK &&
+                small == (int8_t)(uint8_t)(mpi_size * INT8_MAX - ranks_before),
+            "int8 gave %d", small);
+    require(lcomm_allreduce(comm, &byte, &byte, 1, LCOMM_UINT8, LCOMM_SUM) == LCOMM_OK &&
+                byte == (uint8_t)(mpi_size * UINT8_MAX - ranks_before),
+            "uint8 gave %d", byte);
     require(lcomm_allreduce(comm, narrow + 1, narrow + 1, 1, LCOMM_INT32, LCOMM_AVG) == LCOMM_OK &&
                 narrow[1] == (1 - 2 * mpi_size) / mpi_size,
             "the average is %d", narrow[1]);

@@ -49,7 +49,7 @@ static void run_step(lcomm_comm *comm, lcomm_tensor **tensors, uint64_t step) {
 static void check_results(bool all, uint64_t step, const char *policy) {
   for (int i = 0; i < TENSORS; i++) {
     lcomm_dtype dtype = type_of(i);
-    bool always = dtype == LCOMM_FLOAT64 || dtype == LCOMM_INT32 || dtype == LCOMM_INT64;
+    bool always = dtype == LCOMM_FLOAT64 || LCOMM_DTYPE_IS_WHOLE(dtype);
     model_expect(dtype, op_of(i), wanted, step + (uint64_t)i, count_of(i));
     require((!all && !always) ||
                 memcmp(data[i], wanted, count_of(i) * lcomm_dtype_size(dtype)) == 0,

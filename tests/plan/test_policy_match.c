@@ -51,12 +51,12 @@ static void a_rule_is_of_sums_of_floats_unless_it_says_more(void **state) {
 
 static void all_names_of_types_operations_and_calls_are_known(void **state) {
   (void)state;
-  static const char *const dtypes[] = {"float32", "float16", "bfloat16",
-                                       "float64", "int32",   "int64"};
+  static const char *const dtypes[] = {"float32", "float16", "bfloat16", "float64",
+                                       "int32",   "int64",   "int8",     "uint8"};
   static const char *const ops[] = {"sum", "avg", "min", "max"};
   static const char *const calls[] = {"allreduce", "reduce-scatter", "allgather", "broadcast"};
   char text[64];
-  for (int i = 0; i < 6; i++) {
+  for (int i = 0; i < 8; i++) {
     snprintf(text, sizeof text, "dtype=%s", dtypes[i]);
     assert_int_equal(rule_of(text).dtypes, 1 << i);
     assert_string_equal(lcomm_dtype_name((lcomm_dtype)i), dtypes[i]);
@@ -133,8 +133,8 @@ static void malformed_values_are_refused(void **state) {
   expect_refusal("match=ranks=18446744073709551616", 13, "is no number");
   expect_refusal("match=ranks=", 13, "'' is no number");
   expect_refusal("match=dtype=fp32", 13,
-                 "'fp32' is not known here; expected float32, float16, bfloat16, float64, int32 or "
-                 "int64; for example match=dtype=float32");
+                 "'fp32' is not known here; expected float32, float16, bfloat16, float64, int32, "
+                 "int64, int8 or uint8; for example match=dtype=float32");
   expect_refusal("match=op=mean", 10, "expected sum, avg, min or max; for example match=op=avg");
   expect_refusal("match=op=", 10, "'' is not known here");
   expect_refusal("match=call=alltoall", 12,

@@ -115,8 +115,8 @@ static void all_stands_for_every_operation_and_type(void **state) {
   (void)state;
   assert_int_equal(parse("-o all -d all"), LCOMM_PERF_RUN);
   assert_int_equal(options.op_count, 4);
-  assert_int_equal(options.dtype_count, 6);
-  for (int d = 0; d < 6; d++)
+  assert_int_equal(options.dtype_count, 8);
+  for (int d = 0; d < 8; d++)
     assert_int_equal(options.dtypes[d], d);
   assert_int_equal(parse_for(LCOMM_PERF_ALLGATHER, "-o all"), LCOMM_PERF_RUN);
   assert_int_equal(options.op_count, 1);

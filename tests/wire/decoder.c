@@ -34,7 +34,7 @@ static const char *read_header(const uint8_t *bytes, size_t size, heading *h) {
     return "unknown wire version";
   if (bytes[5] >= CODECS)
     return "unknown codec";
-  if (bytes[6] > 5)
+  if (bytes[6] > 7)
     return "unknown dtype";
   unsigned flags = bytes[7], index = flags / 4 % 4;
   if (flags >= 64)

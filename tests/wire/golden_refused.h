@@ -164,7 +164,7 @@ static const changed_message changed[] = {
     {"refused_version_0", 50, 4, "00", "unknown wire version"},
     {"refused_version_2", 50, 4, "02", "unknown wire version"},
     {"refused_codec_8", 50, 5, "08", "unknown codec"},
-    {"refused_dtype_6", 50, 6, "06", "unknown dtype"},
+    {"refused_dtype_8", 50, 6, "08", "unknown dtype"},
     {"refused_flag_6", 50, 7, "40", "unknown flag"},
     {"refused_flag_7", 50, 7, "80", "unknown flag"},
     {"refused_block_int4", 50, 7, "08", "a block size that the codec does not have"},

@@ -36,7 +36,8 @@ static const char *conflict_through_mpi(const lcomm_perf_options *o) {
 
 const char *lcomm_perf_options_conflict(const lcomm_perf_options *o) {
   int has_16_bits_only = !has_dtype(o, LCOMM_FLOAT32) && !has_dtype(o, LCOMM_FLOAT64) &&
-                         !has_dtype(o, LCOMM_INT32) && !has_dtype(o, LCOMM_INT64);
+                         !has_dtype(o, LCOMM_INT32) && !has_dtype(o, LCOMM_INT64) &&
+                         !has_dtype(o, LCOMM_INT8) && !has_dtype(o, LCOMM_UINT8);
   int extremes = 0;
   for (int i = 0; i < o->op_count; i++) {
     extremes += o->ops[i] == LCOMM_MIN || o->ops[i] == LCOMM_MAX;

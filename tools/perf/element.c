@@ -45,6 +45,10 @@ double lcomm_perf_element(lcomm_dtype dtype, const void *buffer, uint64_t i) {
     return ((const int32_t *)buffer)[i];
   case LCOMM_INT64:
     return (double)((const int64_t *)buffer)[i];
+  case LCOMM_INT8:
+    return ((const int8_t *)buffer)[i];
+  case LCOMM_UINT8:
+    return ((const uint8_t *)buffer)[i];
   default:
     return (double)((const float *)buffer)[i];
   }
@@ -66,6 +70,12 @@ void lcomm_perf_element_set(lcomm_dtype dtype, void *buffer, uint64_t i, double 
     break;
   case LCOMM_INT64:
     ((int64_t *)buffer)[i] = (int64_t)value;
+    break;
+  case LCOMM_INT8:
+    ((int8_t *)buffer)[i] = (int8_t)value;
+    break;
+  case LCOMM_UINT8:
+    ((uint8_t *)buffer)[i] = (uint8_t)value;
     break;
   default:
     ((float *)buffer)[i] = (float)value;

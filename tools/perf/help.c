@@ -8,7 +8,7 @@ static const char sizes_and_runs[] =
     "  -f, --stepfactor NUMBER  from one size to the next, times (default 2)\n"
     "  -i, --stepbytes SIZE     from one size to the next, plus\n"
     "  -d, --datatype TYPE|all  float32 (or float), float16 (half), bfloat16, float64 (double),\n"
-    "                           int32 (int) or int64 (default float32)\n"
+    "                           int32 (int), int64, int8 or uint8 (default float32)\n"
     "  -n, --iters N            timed samples of each case (default 5)\n"
     "  -w, --warmup_iters N     samples before them (default 1)\n"
     "      --batch N            operations in a row that make one sample (default: 1, and for\n"

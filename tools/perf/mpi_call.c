@@ -33,6 +33,10 @@ static MPI_Datatype mpi_type(lcomm_dtype dtype) {
     return MPI_INT32_T;
   case LCOMM_INT64:
     return MPI_INT64_T;
+  case LCOMM_INT8:
+    return MPI_INT8_T;
+  case LCOMM_UINT8:
+    return MPI_UINT8_T;
   default: /* 16 bits, only moved */
     return MPI_UINT16_T;
   }
@@ -151,6 +155,12 @@ static void divide(const lcomm_perf_call *call, void *result) {
       break;
     case LCOMM_INT32:
       ((int32_t *)result)[i] /= ranks;
+      break;
+    case LCOMM_INT8:
+      ((int8_t *)result)[i] = (int8_t)(((int8_t *)result)[i] / ranks);
+      break;
+    case LCOMM_UINT8:
+      ((uint8_t *)result)[i] = (uint8_t)(((uint8_t *)result)[i] / ranks);
       break;
     default:
       ((int64_t *)result)[i] /= ranks;

@@ -13,7 +13,8 @@ static const struct {
   double rounding;
 } types[] = {[LCOMM_FLOAT32] = {24, 0x1p-22}, [LCOMM_FLOAT16] = {11, 0x1p-10},
              [LCOMM_BFLOAT16] = {8, 0x1p-7},  [LCOMM_FLOAT64] = {45, 0x1p-51},
-             [LCOMM_INT32] = {31, 0.0},       [LCOMM_INT64] = {45, 0.0}};
+             [LCOMM_INT32] = {31, 0.0},       [LCOMM_INT64] = {45, 0.0},
+             [LCOMM_INT8] = {7, 0.0},         [LCOMM_UINT8] = {8, 0.0}};
 
 lcomm_perf_pattern lcomm_perf_pattern_make(lcomm_dtype dtype, int ranks) {
   unsigned bits = types[dtype].bits;
@@ -38,7 +39,8 @@ static double value(const lcomm_perf_pattern *pattern, int rank, uint64_t i) {
   uint32_t h = mix((uint32_t)i * 0x9e3779b1u + (uint32_t)(i >> 32) + (uint32_t)rank * 0x7feb352du);
   int32_t mantissa = (int32_t)(h & ((UINT32_C(1) << pattern->mantissa_bits) - 1));
   uint32_t shift = ((h >> 16 & 0x7fff) * pattern->shift_count) >> 15;
-  return (double)(h >> 31 ? -mantissa : mantissa) * (double)(UINT32_C(1) << shift);
+  int is_negative = h >> 31 && pattern->dtype != LCOMM_UINT8;
+  return (double)(is_negative ? -mantissa : mantissa) * (double)(UINT32_C(1) << shift);
 }
 
 void lcomm_perf_pattern_fill(const lcomm_perf_pattern *pattern, int rank, void *buffer,
@@ -59,7 +61,7 @@ static double reduced(const lcomm_perf_pattern *pattern, lcomm_op op, uint64_t i
   if (op != LCOMM_AVG) {
     return result;
   }
-  int is_whole = pattern->dtype == LCOMM_INT32 || pattern->dtype == LCOMM_INT64;
+  int is_whole = LCOMM_DTYPE_IS_WHOLE(pattern->dtype);
   return is_whole ? (double)((int64_t)result / pattern->ranks) : result / pattern->ranks;
 }
 

@@ -44,6 +44,12 @@ static void put(lcomm_dtype dtype, void *values, uint64_t i, double value) {
   case LCOMM_INT64:
     ((int64_t *)values)[i] = (int64_t)value;
     break;
+  case LCOMM_INT8:
+    ((int8_t *)values)[i] = (int8_t)value;
+    break;
+  case LCOMM_UINT8:
+    ((uint8_t *)values)[i] = (uint8_t)(int)value;
+    break;
   }
 }
 
@@ -59,6 +65,10 @@ static double get(lcomm_dtype dtype, const void *values, uint64_t i) {
     return ((const double *)values)[i];
   case LCOMM_INT32:
     return ((const int32_t *)values)[i];
+  case LCOMM_INT8:
+    return ((const int8_t *)values)[i];
+  case LCOMM_UINT8:
+    return ((const uint8_t *)values)[i];
   default:
     return (double)((const int64_t *)values)[i];
   }
@@ -72,7 +82,7 @@ void soak_fill(const soak_call *call, int rank, uint64_t first, uint64_t count, 
 
 /* An average as the library makes it, before it is rounded to the type. */
 static double average(const soak_call *call, int sum) {
-  if (call->dtype == LCOMM_INT32 || call->dtype == LCOMM_INT64) {
+  if (LCOMM_DTYPE_IS_WHOLE(call->dtype)) {
     return sum / call->ranks;
   }
   return call->dtype == LCOMM_FLOAT64 ? sum * (1.0 / call->ranks)

@@ -2,7 +2,8 @@
  * Copyright the libcomm authors */
 
 /* MPI's types and operations in libcomm's words. What is not here goes to MPI:
- * derived types, operations of the program, complex and unsigned numbers. */
+ * derived types, operations of the program, complex numbers, unsigned ones but for those of
+ * 8 bits, and MPI_BYTE, which has no sum, minimum or maximum. */
 
 #include "libcomm/doors/mpi/door.h"
 
@@ -17,6 +18,10 @@ bool lcomm_door_dtype(MPI_Datatype type, lcomm_dtype *dtype) {
   } else if (type == MPI_LONG_LONG || type == MPI_INT64_T || type == MPI_INTEGER8 ||
              (type == MPI_LONG && sizeof(long) == sizeof(int64_t))) {
     *dtype = LCOMM_INT64;
+  } else if (type == MPI_INT8_T || type == MPI_SIGNED_CHAR) {
+    *dtype = LCOMM_INT8;
+  } else if (type == MPI_UINT8_T || type == MPI_UNSIGNED_CHAR) {
+    *dtype = LCOMM_UINT8;
   } else {
     return false;
   }

@@ -18,9 +18,9 @@ typedef struct type {
 } type;
 
 static const type types[] = {
-    {"float64", LCOMM_CUDA_F64, LCOMM_FLOAT64, 8},
-    {"int32", LCOMM_CUDA_I32, LCOMM_INT32, 4},
-    {"int64", LCOMM_CUDA_I64, LCOMM_INT64, 8},
+    {"float64", LCOMM_CUDA_F64, LCOMM_FLOAT64, 8}, {"int32", LCOMM_CUDA_I32, LCOMM_INT32, 4},
+    {"int64", LCOMM_CUDA_I64, LCOMM_INT64, 8},     {"int8", LCOMM_CUDA_I8, LCOMM_INT8, 1},
+    {"uint8", LCOMM_CUDA_U8, LCOMM_UINT8, 1},
 };
 
 enum { TYPES = sizeof types / sizeof types[0] };
@@ -166,7 +166,7 @@ static void what_there_is_not_is_refused(void **state) {
   bad[0].count = 0;
   bad[1].count = LCOMM_CUDA_SOURCES_MAX + 1;
   bad[2].op = (lcomm_cuda_op)3;
-  bad[3].type = (lcomm_cuda_plain)3;
+  bad[3].type = (lcomm_cuda_plain)(LCOMM_CUDA_U8 + 1);
   for (size_t i = 0; i < 4; i++)
     assert_int_equal(lcomm_cuda_run_combine(&bad[i], NULL), LCOMM_CUDA_INVALID_VALUE);
   int32_t narrow = 5;

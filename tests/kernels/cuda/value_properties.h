@@ -112,7 +112,9 @@ typedef struct plain_type {
 
 static const plain_type plain_types[] = {{LCOMM_CUDA_F64, LCOMM_FLOAT64, 8},
                                          {LCOMM_CUDA_I32, LCOMM_INT32, 4},
-                                         {LCOMM_CUDA_I64, LCOMM_INT64, 8}};
+                                         {LCOMM_CUDA_I64, LCOMM_INT64, 8},
+                                         {LCOMM_CUDA_I8, LCOMM_INT8, 1},
+                                         {LCOMM_CUDA_U8, LCOMM_UINT8, 1}};
 
 /* Of float64, only the last source is odd when sums are made: no two NaNs meet. */
 static inline void *plain_source(const plain_type *t, size_t n, bool odd, uint64_t seed) {
