@@ -21,6 +21,10 @@ enum {
 static void name_call(const lcomm_wait_edge *edge, bool with_step, char *text) {
   char call[LCOMM_TICKET_TEXT_MAX];
   lcomm_ticket_text(&edge->ticket, call);
+  char *root = strstr(call, " from rank ");
+  if (root) { /* no rank is named but who is at fault */
+    *root = '\0';
+  }
   if (with_step) {
     snprintf(text, CALL_MAX, "%s, step %u", call, edge->step);
   } else {
