@@ -54,7 +54,7 @@ struct lcomm_comm {
   lcomm_links links;
   lcomm_origin origin;
   lcomm_external_pace external; /* of origin.progress */
-  bool crowded; /* a rank of this machine has no processor to itself */
+  bool crowded;                 /* a rank of this machine has no processor to itself */
   lcomm_stats stats;
   lcomm_summary summary;
   struct lcomm_capture *capture;       /* capture.h; NULL: off */

@@ -7,8 +7,8 @@
 
 static const double PAUSE_LEAST_S = 20e-6, PAUSE_MOST_S = 1e-3;
 
-/* Progress that finds nothing takes about 1 us. */
-static const double MOVED_S = 5e-6;
+/* Progress that finds nothing takes about 1 us, and more on a machine that is busy. */
+static const double MOVED_S = 5e-6, MOVED_TIMES = 4;
 
 /* Short waits that follow each other pay for it once in PAUSE_MOST_S. */
 void lcomm_external_begin(lcomm_external_pace *pace, double now_s) {
@@ -17,15 +17,26 @@ void lcomm_external_begin(lcomm_external_pace *pace, double now_s) {
   pace->next_s = latest_s < soon_s ? latest_s : soon_s;
 }
 
+static bool has_moved(lcomm_external_pace *pace, double took_s) {
+  if (pace->shortest_s <= 0 || took_s < pace->shortest_s) {
+    pace->shortest_s = took_s;
+  }
+  return took_s > MOVED_S && took_s > MOVED_TIMES * pace->shortest_s;
+}
+
+static double within(double pause_s) {
+  pause_s = pause_s > PAUSE_LEAST_S ? pause_s : PAUSE_LEAST_S;
+  return pause_s < PAUSE_MOST_S ? pause_s : PAUSE_MOST_S;
+}
+
+/* By halves, so that one look that was interrupted does not count for much. */
 void lcomm_external_progress(lcomm_external_pace *pace, lcomm_origin *origin, double now_s) {
   if (!origin->progress || now_s < pace->next_s) {
     return;
   }
   origin->progress(origin);
   double end_s = lcomm_clock_s();
-  bool moved = end_s - now_s > MOVED_S;
-  double longer_s = 2 * pace->pause_s < PAUSE_MOST_S ? 2 * pace->pause_s : PAUSE_MOST_S;
-  pace->pause_s = moved || longer_s < PAUSE_LEAST_S ? PAUSE_LEAST_S : longer_s;
+  pace->pause_s = within(has_moved(pace, end_s - now_s) ? pace->pause_s / 2 : pace->pause_s * 2);
   pace->last_s = end_s;
   pace->next_s = end_s + pace->pause_s;
 }

@@ -7,7 +7,8 @@
  * somebody is inside MPI. Who waits in libcomm is not, so it calls the bootstrap's
  * progress function (boot.h) at intervals: a peer may need such a message before it can
  * come to the call that is waited for. The intervals grow from 20 us to 1 ms while nothing
- * moves there, because MPI has no file descriptor to sleep on.
+ * moves there, because MPI has no file descriptor to sleep on. MPI does not say whether anything
+ * moved; progress that takes several times as long as the shortest did is taken for it.
  */
 
 #include "libcomm/boot/boot.h"
@@ -15,6 +16,7 @@
 typedef struct lcomm_external_pace {
   double last_s, next_s; /* when it was made, when it is due */
   double pause_s;        /* between the two */
+  double shortest_s;     /* that it ever took: nothing moved then; 0: not known */
 } lcomm_external_pace;
 
 /* A wait begins that has found nothing to do. */

@@ -65,7 +65,7 @@ static bool doze(lcomm_comm *comm, lcomm_links_nap *nap, double limit_s) {
     now_s = lcomm_clock_s();
     lcomm_external_progress(&comm->external, &comm->origin, now_s);
   }
-  return true;
+  return lcomm_links_doze(nap, 0); /* on a busy machine somebody may have rung meanwhile */
 }
 
 void lcomm_comm_sleep(lcomm_comm *comm, double limit_s) {

@@ -220,7 +220,8 @@ static void waits_for_sums_let_messages_pass(void) {
   MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
   MPI_Waitall(2, message, MPI_STATUSES_IGNORE);
   check_message(LONG, "waits for sums");
-  require(sums[0] == mpi_size && sums[1] == mpi_size && sums[2] == mpi_size, "a sum is wrong");
+  require(sums[0] == (float)mpi_size && sums[1] == (float)mpi_size && sums[2] == (float)mpi_size,
+          "a sum is wrong");
 }
 
 /* A call that blocks waits for those before it. */
@@ -238,7 +239,7 @@ static void calls_behind_pending_sums_let_messages_pass(void) {
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Waitall(2, message, MPI_STATUSES_IGNORE);
   check_message(LONG, "a call behind a pending sum");
-  require(sums[0] == mpi_size && sums[1] == mpi_size, "a sum is wrong");
+  require(sums[0] == (float)mpi_size && sums[1] == (float)mpi_size, "a sum is wrong");
 }
 
 /* --------------------------------------------------------------- halo exchange */

@@ -49,7 +49,7 @@ static void wait_for_rank_0(void) {
 static void sum_once_more(MPI_Comm comm) {
   float one = 1;
   MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_FLOAT, MPI_SUM, comm);
-  require(one == mpi_size, "the next sum is %g", (double)one);
+  require(one == (float)mpi_size, "the next sum is %g", (double)one);
 }
 
 static void freeing_waits_for_nobody(void) {

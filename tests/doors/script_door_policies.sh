@@ -72,7 +72,7 @@ under reports_change_nothing 3 calls LCOMM_POLICY='net=int8 min=0' LCOMM_DOOR=re
 under reports_change_no_sum_of_floats 3 exact LCOMM_POLICY='net=int8 min=0' LCOMM_DOOR=report
 under without_a_policy_sums_are_exact 2 exact LCOMM_POLICY=
 under over_mpi_calls_are_those_of_mpi 3 calls LCOMM_TRANSPORT=mpi
-under over_ucx_messages_in_flight_pass 4 in_flight LCOMM_TRANSPORT=auto LCOMM_NODES= LCOMM_HOSTID=
+under over_ucx_messages_in_flight_pass 4 in_flight LCOMM_TRANSPORT=ucx
 under lossy_calls_let_messages_pass 4 in_flight LCOMM_POLICY='net=int8 min=0'
 under reports_let_messages_pass 2 in_flight LCOMM_DOOR=report
 under blocking_calls_let_messages_pass 4 in_flight LCOMM_DOOR=blocking
