@@ -425,8 +425,9 @@ print-lib-libs:
 	@echo '$(LIB_LIBS)'
 
 .PHONY: print-mpi-sources
-print-mpi-sources: # what is built for one MPI: KIND=with-mpi or interposer
-	@printf '%s\n' $(if $(filter with-mpi,$(KIND)),$(WITH_MPI_SOURCES),$(DOOR_SOURCES))
+print-mpi-sources: # what is built for one MPI: KIND=with-mpi or interposer; KIND=omitted: for others
+	@printf '%s\n' $(if $(filter omitted,$(KIND)),$(filter-out $(DOOR_SOURCES),$(wildcard libcomm/doors/mpi/*.c)), \
+	  $(if $(filter with-mpi,$(KIND)),$(WITH_MPI_SOURCES),$(DOOR_SOURCES)))
 
 print-build: ## print the build folder
 	@echo $(BUILD)

@@ -110,6 +110,15 @@ static void thread_level_is_told(void) {
   require(lcomm_mpi_allows_threads() == (level == MPI_THREAD_MULTIPLE), "level %d", level);
 }
 
+/* Of one name and major version: "Open MPI 4.1.4" and "Open MPI 4.1". */
+static void mpi_is_the_one_that_was_built_for(void) {
+  const char *running = lcomm_mpi_running(), *built_for = lcomm_mpi_built_for();
+  size_t length = strcspn(built_for, "0123456789");
+  require(!lcomm_mpi_other(), "%s", lcomm_mpi_other());
+  require(length > 0 && strncmp(running, built_for, length + 1) == 0, "'%s' and '%s'", running,
+          built_for);
+}
+
 /* ----------------------------------------------------------- the transport */
 
 static lcomm_transport *open_mpi(MPI_Comm *own) {
@@ -245,6 +254,7 @@ int main(int argc, char **argv) {
       {"bootstrap_that_fails_is_an_error", bootstrap_that_fails_is_an_error},
       {"launcher_of_mpi_is_understood", launcher_of_mpi_is_understood},
       {"thread_level_is_told", thread_level_is_told},
+      {"mpi_is_the_one_that_was_built_for", mpi_is_the_one_that_was_built_for},
       {"transport_without_mpi_says_so", transport_without_mpi_says_so},
       {"transport_reaches_everybody", transport_reaches_everybody},
       {"few_notices_arrive_and_many_do_not_block", few_notices_arrive_and_many_do_not_block},

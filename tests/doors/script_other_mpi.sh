@@ -42,6 +42,7 @@ compile() {
   local mpi=$1
   shift
   mkdir -p "$work/$mpi"
+  # shellcheck disable=SC2046 # flags are words
   printf '%s\n' "$@" | xargs -P 2 -I FILE sh -c 'object=$1/$(echo "$2" | tr / _).o
     [ ! -e "$object" ] || exit 0
     shift 2; exec "$@" -o "$object"' sh "$work/$mpi" FILE ${CC:-gcc} -std=c11 -D_GNU_SOURCE -DNDEBUG -fPIC \
@@ -113,7 +114,7 @@ done
 # ------------------------------------------------- the interposer of the other MPI
 
 if [ "$own" = openmpi ]; then
-  before=(-Wl,--no-as-needed "$work/mpich/libcomm-mpi.so" -Wl,-rpath,"$work/mpich:$build")
+  before=('-Wl,--no-as-needed' "$work/mpich/libcomm-mpi.so" "-Wl,-rpath,$work/mpich:$build")
   for test in calls lossy; do
     if ! program mpich $test tests/doors/mpi_door_$test.c "${support[@]}" 2>"$work/out"; then
       fail "tests_of_${test}_build_for_mpich" "they do not"
