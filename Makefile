@@ -400,17 +400,20 @@ help: ## this text
 	@echo 'Benchmarks (make bench-slice ARGS=train):'
 	@tools/build/benchmarks
 
-# Paths travel in the environment, which keeps their spaces.
-install uninstall: export PREFIX := $(PREFIX)
-install uninstall: export BINDIR := $(BINDIR)
-install uninstall: export LIBDIR := $(LIBDIR)
-install uninstall: export INCLUDEDIR := $(INCLUDEDIR)
-install uninstall: export DATADIR := $(DATADIR)
-install uninstall: export DESTDIR := $(DESTDIR)
-install: export VERSION := $(VERSION)
 install: ## install library, tools, headers, manual and examples: PREFIX=, BINDIR=, LIBDIR=, INCLUDEDIR=, DESTDIR=
 	+@tools/build/install --check && $(SUBMAKE) programs
-	@LIBS='$(LIB_LIBS)' MPI_CFLAGS='$(MPI_CFLAGS)' MPI_LIBS='$(MPI_LIBS)' \
+	@$(MAKE) install-built
+
+# Paths travel in the environment, which keeps their spaces.
+.PHONY: install-built
+install install-built uninstall: export PREFIX := $(PREFIX)
+install install-built uninstall: export BINDIR := $(BINDIR)
+install install-built uninstall: export LIBDIR := $(LIBDIR)
+install install-built uninstall: export INCLUDEDIR := $(INCLUDEDIR)
+install install-built uninstall: export DATADIR := $(DATADIR)
+install install-built uninstall: export DESTDIR := $(DESTDIR)
+install-built:
+	@VERSION='$(VERSION)' LIBS='$(LIB_LIBS)' MPI_CFLAGS='$(MPI_CFLAGS)' MPI_LIBS='$(MPI_LIBS)' \
 	  MPI_VERSION="$$(tools/build/mpi-probe version '$(MPI)')" tools/build/install $(BUILD)
 
 uninstall: ## remove what make install has installed: PREFIX= and DESTDIR= as they were then
@@ -419,10 +422,6 @@ uninstall: ## remove what make install has installed: PREFIX= and DESTDIR= as th
 .PHONY: print-isa-flags
 print-isa-flags:
 	@echo $(call isa_flags,$(FILE))
-
-.PHONY: print-lib-libs
-print-lib-libs:
-	@echo '$(LIB_LIBS)'
 
 .PHONY: print-mpi-sources
 print-mpi-sources: # what is built for one MPI: KIND=with-mpi or interposer; KIND=omitted: for others
