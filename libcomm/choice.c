@@ -3,6 +3,9 @@
 
 /* What the policy of a communicator says of calls that were not made yet. */
 
+#include "libcomm/choice.h"
+
+#include <stdio.h>
 #include <string.h>
 
 #include "libcomm/entry.h"
@@ -16,8 +19,8 @@ static bool exists(lcomm_call_kind kind, lcomm_dtype dtype, lcomm_op op) {
          (unsigned)op <= LCOMM_MAX;
 }
 
-static lcomm_plan_request request_of(const lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
-                                     lcomm_dtype dtype, lcomm_op op) {
+static lcomm_plan_request request_of(const lcomm_choice_place *place, lcomm_call_kind kind,
+                                     uint64_t count, lcomm_dtype dtype, lcomm_op op) {
   static const lcomm_collective collectives[LCOMM_CALL_KINDS] = {
       [LCOMM_CALL_ALLREDUCE] = LCOMM_COLLECTIVE_ALLREDUCE,
       [LCOMM_CALL_REDUCE_SCATTER] = LCOMM_COLLECTIVE_REDUCE_SCATTER,
@@ -28,63 +31,78 @@ static lcomm_plan_request request_of(const lcomm_comm *comm, lcomm_call_kind kin
                               .count = count,
                               .dtype = dtype,
                               .op = op,
-                              .name = comm->name};
+                              .name = place->name};
+}
+
+static lcomm_choice_place place_of(const lcomm_comm *comm) {
+  return (lcomm_choice_place){.policy = &comm->policy,
+                              .topo = &comm->topo,
+                              .rank = comm->rank,
+                              .name = comm->name,
+                              .named =
+                                  atomic_load_explicit(&comm->named_rules, memory_order_relaxed)};
+}
+
+lcomm_choice lcomm_choice_of(const lcomm_choice_place *place, lcomm_call_kind kind, uint64_t count,
+                             lcomm_dtype dtype, lcomm_op op, const char **why) {
+  const char *unheard = NULL;
+  why = why ? why : &unheard;
+  *why = "there is no such call";
+  if (!exists(kind, dtype, op)) {
+    return LCOMM_CHOICE_LEFT;
+  }
+  lcomm_plan_request request = request_of(place, kind, count, dtype, op);
+  return lcomm_judge_choose(&request, place->policy, place->topo, place->named, why);
 }
 
 lcomm_choice lcomm_choose(const lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
                           lcomm_dtype dtype, lcomm_op op, const char **why) {
-  const char *unheard = NULL;
-  why = why ? why : &unheard;
-  *why = "there is no such call";
-  if (!comm || !exists(kind, dtype, op)) {
+  if (!comm) {
+    if (why) {
+      *why = "there is no such call";
+    }
     return LCOMM_CHOICE_LEFT;
   }
-  lcomm_plan_request request = request_of(comm, kind, count, dtype, op);
-  uint32_t named = atomic_load_explicit(&comm->named_rules, memory_order_relaxed);
-  return lcomm_judge_choose(&request, &comm->policy, &comm->topo, named, why);
+  lcomm_choice_place place = place_of(comm);
+  return lcomm_choice_of(&place, kind, count, dtype, op, why);
 }
 
-static lcomm_status count_bytes(lcomm_comm *comm, const lcomm_plan_request *request,
-                                uint64_t *bytes) {
+static lcomm_status count_bytes(const lcomm_choice_place *place, const lcomm_plan_request *request,
+                                uint64_t *bytes, char *error) {
   char why[256];
   lcomm_plan *plan = NULL;
   lcomm_status status =
-      lcomm_plan_create(request, &comm->policy, &comm->topo, comm->rank, &plan, why, sizeof(why));
+      lcomm_plan_create(request, place->policy, place->topo, place->rank, &plan, why, sizeof(why));
   if (status != LCOMM_OK) {
-    return lcomm_refuse(comm, status, "lcomm_call_bytes: %s", why);
+    snprintf(error, LCOMM_CHOICE_ERROR_MAX, "lcomm_call_bytes: %s", why);
+    return status;
   }
-  *bytes = lcomm_plan_bytes_between_nodes(plan, &comm->topo);
+  *bytes = lcomm_plan_bytes_between_nodes(plan, place->topo);
   lcomm_plan_destroy(plan);
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
-                              lcomm_dtype dtype, lcomm_op op, int lasting, uint64_t *sent_bytes,
-                              uint64_t *exact_bytes) {
+lcomm_status lcomm_choice_bytes(const lcomm_choice_place *place, const lcomm_choice_call *call,
+                                uint64_t *sent_bytes, uint64_t *exact_bytes, char *error) {
   uint64_t sent = 0, exact = 0;
-  if (!comm || !sent_bytes || !exact_bytes) {
-    return lcomm_refuse_null(comm, "lcomm_call_bytes", sent_bytes ? "exact_bytes" : "sent_bytes");
+  if (!exists(call->kind, call->dtype, call->op)) {
+    snprintf(error, LCOMM_CHOICE_ERROR_MAX,
+             "lcomm_call_bytes: there is no call %d with type %d and operation %d", (int)call->kind,
+             (int)call->dtype, (int)call->op);
+    return LCOMM_ERR_ARGUMENT;
   }
-  lcomm_status status = lcomm_check_process(comm);
-  if (status != LCOMM_OK) {
-    return status;
+  if (call->lasting && (call->kind != LCOMM_CALL_ALLREDUCE || call->dtype != LCOMM_FLOAT32)) {
+    snprintf(error, LCOMM_CHOICE_ERROR_MAX,
+             "lcomm_call_bytes: only all-reduces of float32 have a residual, not %s of %s; ask "
+             "with lasting = 0",
+             lcomm_call_name(call->kind), lcomm_dtype_name(call->dtype));
+    return LCOMM_ERR_ARGUMENT;
   }
-  if (!exists(kind, dtype, op)) {
-    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
-                        "lcomm_call_bytes: there is no call %d with type %d and operation %d",
-                        (int)kind, (int)dtype, (int)op);
-  }
-  lcomm_plan_request request = request_of(comm, kind, count, dtype, op);
-  request.lasting = lasting != 0;
-  if (request.lasting && (kind != LCOMM_CALL_ALLREDUCE || dtype != LCOMM_FLOAT32)) {
-    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
-                        "lcomm_call_bytes: only all-reduces of float32 have a residual, not %s of "
-                        "%s; ask with lasting = 0",
-                        lcomm_call_name(kind), lcomm_dtype_name(dtype));
-  }
-  status = count_bytes(comm, &request, &sent);
+  lcomm_plan_request request = request_of(place, call->kind, call->count, call->dtype, call->op);
+  request.lasting = call->lasting != 0;
+  lcomm_status status = count_bytes(place, &request, &sent, error);
   request.exact = true;
-  status = status == LCOMM_OK ? count_bytes(comm, &request, &exact) : status;
+  status = status == LCOMM_OK ? count_bytes(place, &request, &exact, error) : status;
   if (status == LCOMM_OK) {
     *sent_bytes = sent;
     *exact_bytes = exact;
@@ -92,14 +110,27 @@ lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t c
   return status;
 }
 
+lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
+                              lcomm_dtype dtype, lcomm_op op, int lasting, uint64_t *sent_bytes,
+                              uint64_t *exact_bytes) {
+  char error[LCOMM_CHOICE_ERROR_MAX];
+  if (!comm || !sent_bytes || !exact_bytes) {
+    return lcomm_refuse_null(comm, "lcomm_call_bytes", sent_bytes ? "exact_bytes" : "sent_bytes");
+  }
+  lcomm_status status = lcomm_check_process(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  lcomm_choice_place place = place_of(comm);
+  lcomm_choice_call call = {kind, count, dtype, op, lasting};
+  status = lcomm_choice_bytes(&place, &call, sent_bytes, exact_bytes, error);
+  return status == LCOMM_OK ? LCOMM_OK : lcomm_refuse(comm, status, "%s", error);
+}
+
 /* ----------------------------------------------------------- communicators */
 
-lcomm_status lcomm_policy_facts_get(const lcomm_comm *comm, lcomm_policy_facts *facts) {
-  if (!comm || !facts) {
-    return lcomm_refuse_null(comm, "lcomm_policy_facts_get", "facts");
-  }
-  const lcomm_policy *policy = &comm->policy;
-  *facts = (lcomm_policy_facts){
+lcomm_policy_facts lcomm_choice_facts(const lcomm_policy *policy) {
+  return (lcomm_policy_facts){
       .min_bytes = policy->min_bytes,
       .lossy = policy->net.format.codec->id != LCOMM_CODEC_NONE ||
                policy->node.format.codec->id != LCOMM_CODEC_NONE,
@@ -108,6 +139,13 @@ lcomm_status lcomm_policy_facts_get(const lcomm_comm *comm, lcomm_policy_facts *
       .inside_nodes = policy->node.format.codec->id != LCOMM_CODEC_NONE,
       .step_calls = policy->step_calls,
   };
+}
+
+lcomm_status lcomm_policy_facts_get(const lcomm_comm *comm, lcomm_policy_facts *facts) {
+  if (!comm || !facts) {
+    return lcomm_refuse_null(comm, "lcomm_policy_facts_get", "facts");
+  }
+  *facts = lcomm_choice_facts(&comm->policy);
   return LCOMM_OK;
 }
 

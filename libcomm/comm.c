@@ -38,6 +38,10 @@ int lcomm_local_rank(const lcomm_comm *comm) {
   return comm ? comm->topo.local[comm->rank] : -1;
 }
 
+int lcomm_travels_over(const lcomm_comm *comm, const char *transport) {
+  return comm && transport && lcomm_links_use(&comm->links, transport);
+}
+
 const char *lcomm_policy_string(const lcomm_comm *comm) {
   return comm ? comm->policy_text : "";
 }
@@ -146,6 +150,16 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
   free(comm);
 }
 
+/* From here on nobody but the caller moves it. */
+static void stop(lcomm_comm *comm) {
+  lcomm_siblings_remove(comm);
+  lcomm_driver_stop(comm);
+  if (comm->first && atomic_load(&comm->status) == LCOMM_OK) {
+    lcomm_fail(comm, LCOMM_ERR_ABORTED,
+               "lcomm_destroy was called with operations in flight; wait for them first");
+  }
+}
+
 lcomm_status lcomm_destroy(lcomm_comm *comm) {
   if (!comm) {
     return LCOMM_OK;
@@ -153,12 +167,7 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   if (lcomm_is_child(comm)) {
     return lcomm_refuse_child(comm);
   }
-  lcomm_siblings_remove(comm);
-  lcomm_driver_stop(comm);
-  if (comm->first && atomic_load(&comm->status) == LCOMM_OK) {
-    lcomm_fail(comm, LCOMM_ERR_ABORTED,
-               "lcomm_destroy was called with operations in flight; wait for them first");
-  }
+  stop(comm);
   lcomm_fault lost;
   if (atomic_load(&comm->status) == LCOMM_OK && lcomm_lost_find(comm, &lost)) {
     (void)lcomm_fault_declare(comm, &lost); /* peers find it by themselves: nobody listens */
@@ -178,4 +187,26 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   }
   lcomm_comm_free(comm, status == LCOMM_OK);
   return status;
+}
+
+void lcomm_stats_hide(lcomm_comm *comm) {
+  if (comm && !lcomm_is_child(comm)) {
+    lcomm_summary_hide(&comm->summary);
+  }
+}
+
+void lcomm_retire(lcomm_comm *comm) {
+  if (comm && !lcomm_is_child(comm)) {
+    stop(comm);
+  }
+}
+
+/* No operation is under way anywhere, so links may be cut: at most notices are lost. */
+void lcomm_release(lcomm_comm *comm) {
+  bool moved = false;
+  if (!comm || lcomm_is_child(comm)) {
+    return;
+  }
+  lcomm_operations_move(comm, &moved); /* after a failure: cancels what is left */
+  lcomm_comm_free(comm, false);
 }

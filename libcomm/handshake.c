@@ -147,6 +147,7 @@ static lcomm_status open_links(lcomm_comm *comm, const making *m) {
                                  .identities = identities,
                                  .boot = m->boot,
                                  .mpi = mpi_everywhere ? comm->origin.mpi : NULL,
+                                 .mpi_ranks = comm->origin.mpi_ranks,
                                  .timeout_s = comm->timeout_s};
   snprintf(why, sizeof(why), "out of memory");
   lcomm_status status = identities ? lcomm_links_open(&setup, m->mine->transport, &comm->links, why)

@@ -112,6 +112,10 @@ void lcomm_summary_guard(lcomm_summary *summary, pthread_mutex_t *guard) {
   summary->hook.guard = guard;
 }
 
+void lcomm_summary_hide(lcomm_summary *summary) {
+  (void)lcomm_exit_hook_remove(&summary->hook);
+}
+
 void lcomm_summary_close(lcomm_summary *summary) {
   if (lcomm_exit_hook_remove(&summary->hook)) {
     write_table(summary);

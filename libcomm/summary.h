@@ -107,6 +107,9 @@ void lcomm_summary_open(lcomm_summary *summary, lcomm_summary_mode mode,
 /* Another guard from here on; for whoever has the old one. */
 void lcomm_summary_guard(lcomm_summary *summary, pthread_mutex_t *guard);
 
+/* It was opened, and no table is wanted after all. */
+void lcomm_summary_hide(lcomm_summary *summary);
+
 /* Write the table if it is wanted, once. The caller holds the guard, or nobody
  * else uses it any more. Also for a summary that was never opened (all zeros). */
 void lcomm_summary_close(lcomm_summary *summary);

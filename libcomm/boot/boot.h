@@ -13,8 +13,9 @@
 /* How the ranks of a communicator came together, and what it needs of that
  * later. Owned by the communicator once made. */
 typedef struct lcomm_origin {
-  lcomm_boot boot; /* its allgather spans all ranks; used while the communicator is made */
-  void *mpi;       /* MPI_Comm * of exactly these ranks that is ours alone, NULL without MPI */
+  lcomm_boot boot;      /* its allgather spans all ranks; used while the communicator is made */
+  void *mpi;            /* MPI_Comm * of these ranks that is ours alone, NULL without MPI */
+  const int *mpi_ranks; /* of each rank there; NULL: they are the same. While it is made */
 
   /* Let MPI move the messages that the program has in flight there; returns at once. Any
    * thread that has the communicator's turn: it does nothing in one that MPI does not allow.

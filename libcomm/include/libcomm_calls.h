@@ -81,6 +81,68 @@ LCOMM_API lcomm_status lcomm_policy_facts_get(const lcomm_comm *comm, lcomm_poli
  * sticky error. */
 LCOMM_API lcomm_status lcomm_name_set(lcomm_comm *comm, const char *name);
 
+/* What the policy would say of calls on some ranks of a communicator before they are one:
+ * which of its calls would be chosen, and what they would send. A preview is local: nothing
+ * is exchanged, nothing waits, and every rank that asks about the same ranks gets the same
+ * answers as from lcomm_choose() on a communicator of them. */
+typedef struct lcomm_preview lcomm_preview;
+
+/* members  count ranks of `comm`, in the order of their new ranks; this rank among them
+ * policy   NULL: the one of `comm`; text is copied
+ * preview  receives it, owned by the caller until lcomm_preview_destroy(); it does not need
+ *          `comm` any more
+ * Errors: ARGUMENT, POLICY, MEMORY; the sentence is lcomm_last_error(NULL). */
+LCOMM_API lcomm_status lcomm_preview_create(const lcomm_comm *comm, const int *members, int count,
+                                            const char *policy, lcomm_preview **preview);
+LCOMM_API void lcomm_preview_destroy(lcomm_preview *preview); /* NULL ok */
+
+/* For match=comm=GLOB, as lcomm_name_set(). Not while another thread asks. */
+LCOMM_API void lcomm_preview_name_set(lcomm_preview *preview, const char *name);
+
+/* As lcomm_choose(), lcomm_call_bytes(), lcomm_policy_facts_get(), lcomm_policy_string() and
+ * lcomm_nodes() of a communicator of these ranks. Any thread. */
+LCOMM_API lcomm_choice lcomm_preview_choose(const lcomm_preview *preview, lcomm_call_kind kind,
+                                            uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                            const char **why);
+LCOMM_API lcomm_status lcomm_preview_bytes(const lcomm_preview *preview, lcomm_call_kind kind,
+                                           uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                           int lasting, uint64_t *sent_bytes,
+                                           uint64_t *exact_bytes);
+LCOMM_API void lcomm_preview_facts(const lcomm_preview *preview, lcomm_policy_facts *facts);
+LCOMM_API const char *lcomm_preview_policy(const lcomm_preview *preview);
+LCOMM_API int lcomm_preview_nodes(const lcomm_preview *preview);
+
+/* ------------------------------------- communicators made and freed apart */
+
+/* Make a communicator of some ranks of another one, as lcomm_create() does, over a bootstrap
+ * that is the caller's: nothing is exchanged over `base`, no collective function of MPI is called,
+ * and several parts of the same ranks may be made at a time, by different threads.
+ * base      lives at least as long as the part
+ * members   the part's ranks in `base`, by their new ranks: boot->world_size of them
+ * boot      of the part; used until this returns
+ * mpi       NULL, or an MPI_Comm * of the ranks of `base`, for messages over MPI: nobody else
+ *           sends any on it as long as the part lives; the caller frees it
+ * config    NULL, or what differs: policy and posed nodes are those of `base` else
+ * Errors as lcomm_create(), and ARGUMENT for members that do not exist. */
+LCOMM_API lcomm_status lcomm_create_part(const lcomm_comm *base, const int *members,
+                                         const lcomm_boot *boot, void *mpi,
+                                         const lcomm_config *config, lcomm_comm **part);
+
+/* 1: messages between some of its ranks travel so ("shm", "ucx", "mpi"). Any thread. */
+LCOMM_API int lcomm_travels_over(const lcomm_comm *comm, const char *transport);
+
+/* No table of this communicator is printed at the end (LCOMM_STATS): its owner shows one. */
+LCOMM_API void lcomm_stats_hide(lcomm_comm *comm);
+
+/* lcomm_destroy() waits for all ranks. Who may not wait frees in two steps, both local:
+ * lcomm_retire() when the last operation of this rank is over; nothing may be called with the
+ * communicator after it but lcomm_release(), which frees it and may only be called when all
+ * ranks have retired theirs and said so to each other in some other way. Until then
+ * what peers still read stays. With an operation in flight it fails for all ranks, as in
+ * lcomm_destroy(). NULL ok; a forked child does nothing. */
+LCOMM_API void lcomm_retire(lcomm_comm *comm);
+LCOMM_API void lcomm_release(lcomm_comm *comm);
+
 /* The value of one of the environment variables that libcomm reads, its own or a
  * launcher's (`libcomm-info --env`); NULL when it is unset, empty, or none of them. Any
  * thread. */

@@ -33,6 +33,7 @@ typedef struct mpi_transport {
   lcomm_transport base;
   MPI_Comm comm;
   int rank, size;
+  int *ranks; /* of the peers, in comm */
   char why[MPI_MAX_ERROR_STRING + 32];
   MPI_Request listening; /* receives the next notice */
   unsigned char heard[LCOMM_NOTICE_SIZE];
@@ -110,7 +111,7 @@ static lcomm_status mpi_send(lcomm_transport *transport, int peer, uint32_t tag,
     return status;
   }
   int count = size < BIG ? (int)size : 1;
-  status = check(t, PMPI_Isend(bytes, count, type, peer, (int)tag, t->comm, &request));
+  status = check(t, PMPI_Isend(bytes, count, type, t->ranks[peer], (int)tag, t->comm, &request));
   store(transfer, request);
   transfer->opaque[AT_WAY] = SENDS;
   if (type != MPI_BYTE) {
@@ -129,7 +130,7 @@ static lcomm_status mpi_receive(lcomm_transport *transport, int peer, uint32_t t
     return status;
   }
   int count = capacity < BIG ? (int)capacity : 1;
-  status = check(t, PMPI_Irecv(bytes, count, type, peer, (int)tag, t->comm, &request));
+  status = check(t, PMPI_Irecv(bytes, count, type, t->ranks[peer], (int)tag, t->comm, &request));
   store(transfer, request);
   transfer->opaque[AT_WAY] = RECEIVES;
   if (type != MPI_BYTE) {
@@ -167,8 +168,8 @@ static void forget(MPI_Request *request) {
 }
 
 /* A message whose beginning has come can no longer be cancelled; its end is
- * waited for, so that nothing is written into memory of others later. */
-static void end_receive(mpi_transport *t, MPI_Request *request) {
+ * waited for, so that nothing is written into memory of others later. False: it may be. */
+static bool end_receive(mpi_transport *t, MPI_Request *request) {
   double now_s = lcomm_clock_s();
   int flag = 0;
   t->cancel_until_s = t->cancel_until_s > 0 ? t->cancel_until_s : now_s + CANCEL_S;
@@ -179,12 +180,13 @@ static void end_receive(mpi_transport *t, MPI_Request *request) {
   if (!flag) {
     PMPI_Request_free(request);
   }
+  return flag != 0;
 }
 
 static void mpi_cancel(lcomm_transport *transport, lcomm_transfer *transfer) {
   MPI_Request request = load(transfer);
   if (request != MPI_REQUEST_NULL && transfer->opaque[AT_WAY] == RECEIVES) {
-    end_receive(of(transport), &request);
+    (void)end_receive(of(transport), &request);
   } else {
     forget(&request);
   }
@@ -209,7 +211,7 @@ static outgoing *place_of(mpi_transport *t, int peer, int place) {
 
 static void tell_from(mpi_transport *t, int peer, outgoing *notice, const void *bytes) {
   memcpy(notice->bytes, bytes, sizeof(notice->bytes));
-  PMPI_Isend(notice->bytes, LCOMM_NOTICE_SIZE, MPI_BYTE, peer, NOTICE_TAG, t->comm,
+  PMPI_Isend(notice->bytes, LCOMM_NOTICE_SIZE, MPI_BYTE, t->ranks[peer], NOTICE_TAG, t->comm,
              &notice->request);
 }
 
@@ -272,13 +274,21 @@ static bool flush_notices(mpi_transport *t) {
   return all;
 }
 
+static void discard(mpi_transport *t) {
+  free(t->ranks);
+  free(t->told);
+  free(t);
+}
+
 static void mpi_close(lcomm_transport *transport, bool orderly) {
   mpi_transport *t = of(transport);
   bool flushed = flush_notices(t);
-  forget(&t->listening);
-  if (orderly && flushed) {
-    free(t->told);
-    free(t);
+  (void)orderly; /* what MPI may still touch decides */
+  if (t->listening != MPI_REQUEST_NULL) {
+    flushed &= end_receive(t, &t->listening);
+  }
+  if (flushed) {
+    discard(t);
     return;
   }
   t->next_left = atomic_load(&left_behind);
@@ -296,10 +306,15 @@ static bool tags_suffice(void) {
 static mpi_transport *make(const lcomm_transport_setup *setup) {
   mpi_transport *t = calloc(1, sizeof(*t));
   outgoing *told = calloc((size_t)setup->size * PLACES, sizeof(*told));
-  if (!t || !told) {
+  int *ranks = calloc((size_t)setup->size, sizeof(*ranks));
+  if (!t || !told || !ranks) {
+    free(ranks);
     free(told);
     free(t);
     return NULL;
+  }
+  for (int i = 0; i < setup->size; i++) {
+    ranks[i] = setup->mpi_ranks ? setup->mpi_ranks[i] : i;
   }
   for (int i = 0; i < setup->size * PLACES; i++) {
     told[i].request = MPI_REQUEST_NULL;
@@ -309,6 +324,7 @@ static mpi_transport *make(const lcomm_transport_setup *setup) {
   t->rank = setup->rank;
   t->size = setup->size;
   t->told = told;
+  t->ranks = ranks;
   return t;
 }
 
@@ -331,8 +347,7 @@ static lcomm_status mpi_open(const lcomm_transport_setup *setup, lcomm_transport
   PMPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN);
   if (listen_again(t) != LCOMM_OK) {
     snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "%.200s", t->why);
-    free(t->told);
-    free(t);
+    discard(t);
     return LCOMM_ERR_TRANSPORT;
   }
   *transport = &t->base;

@@ -36,8 +36,9 @@ typedef struct lcomm_transport_setup {
   int rank, size;
   const lcomm_identity *identities; /* per rank; equal host_hash: the same machine */
   const lcomm_boot *boot;           /* its allgather spans all ranks of the communicator */
-  void *mpi;        /* MPI_Comm * of those ranks that is ours alone; NULL without MPI */
-  double timeout_s; /* no wait inside a call may be longer */
+  void *mpi;            /* MPI_Comm * of those ranks that is ours alone; NULL without MPI */
+  const int *mpi_ranks; /* of each rank there; NULL: they are the same */
+  double timeout_s;     /* no wait inside a call may be longer */
 } lcomm_transport_setup;
 
 /* What arm() may answer besides a file descriptor. */
