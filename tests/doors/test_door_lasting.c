@@ -452,6 +452,32 @@ static void calls_without_a_position_are_not_looked_at(void **state) {
   }
 }
 
+/* There is no communicator yet; identities are what they are with one. */
+static void residuals_may_be_made_when_calls_begin(void **state) {
+  lcomm_status status = LCOMM_ERR_INTERNAL;
+  lcomm_residual *first = NULL, *again = NULL;
+  (void)state;
+  lcomm_door_lasting *later = lcomm_door_lasting_create(NULL, 2);
+  while (lcomm_door_lasting_next(later, 5, LCOMM_SUM, &first, &status) != LCOMM_DOOR_LASTS) {
+    assert_int_equal(status, LCOMM_OK);
+  }
+  uint32_t identity = lcomm_door_lasting_identity(later);
+  assert_null(first);
+  assert_int_equal(made, 0);
+  lcomm_comm *comm = (lcomm_comm *)residuals;
+  assert_int_equal(lcomm_door_lasting_residual(later, identity, comm, &first), LCOMM_OK);
+  assert_int_equal(lcomm_door_lasting_residual(later, identity, comm, &again), LCOMM_OK);
+  assert_ptr_equal(first, again);
+  assert_true(made == 1 && first->count == 5);
+  lcomm_door_lasting_next(later, 5, LCOMM_SUM, &first, &status); /* another position */
+  assert_true(lcomm_door_lasting_identity(later) != identity);
+  made_at_most = made;
+  identity = lcomm_door_lasting_identity(later);
+  assert_int_equal(lcomm_door_lasting_residual(later, identity, comm, &first), LCOMM_ERR_MEMORY);
+  lcomm_door_lasting_destroy(later);
+  assert_int_equal(existing, 0);
+}
+
 int main(void) {
 #define PROPERTY(name) cmocka_unit_test_setup_teardown(name, begin, end)
   const struct CMUnitTest tests[] = {
@@ -472,6 +498,7 @@ int main(void) {
       PROPERTY(after_an_end_all_can_begin_again),
       PROPERTY(without_memory_the_status_says_so),
       PROPERTY(nothing_can_be_destroyed),
+      PROPERTY(residuals_may_be_made_when_calls_begin),
       PROPERTY(buffers_in_turn_are_suspected_once),
       PROPERTY(one_buffer_is_not_suspected),
       PROPERTY(a_buffer_that_moved_is_not_suspected),

@@ -249,6 +249,55 @@ static void several_communicators_have_columns(void **state) {
   assert_null(line_of("on "));
 }
 
+/* All without a name, as parts mostly are. */
+static void communicators_are_told_apart_by_their_ranks(void **state) {
+  lcomm_door_note note = lossy;
+  (void)state;
+  note.comm = "unnamed split";
+  note.ranks = 4;
+  note.members = "0-3";
+  lcomm_door_report_note(&note);
+  lcomm_door_report_note(&note);
+  note.members = "0-12:4";
+  lcomm_door_report_note(&note);
+  EXPECT(line_of("call "), "communicator", "ranks", "world ranks");
+  assert_int_equal(lines_with("unnamed split"), 2);
+  assert_int_equal(lines_with("0-12:4"), 1);
+}
+
+static void of_one_communicator_no_ranks_are_listed(void **state) {
+  lcomm_door_note note = lossy;
+  (void)state;
+  note.members = "0-7";
+  lcomm_door_report_note(&note);
+  assert_null(strstr(print(), "world ranks"));
+}
+
+static void ranks_are_written_as_ranges(void **state) {
+  static const int runs[] = {0, 1, 2, 3, 8, 10, 12, 5, 4}, pair[] = {3, 7};
+  char ranks[64], cut[6];
+  (void)state;
+  assert_string_equal(lcomm_door_members_text(runs, 9, ranks, sizeof(ranks)), "0-3,8-12:2,5,4");
+  assert_string_equal(lcomm_door_members_text(pair, 2, ranks, sizeof(ranks)), "3,7");
+  assert_string_equal(lcomm_door_members_text(pair, 0, ranks, sizeof(ranks)), "");
+  assert_string_equal(lcomm_door_members_text(runs, 9, cut, sizeof(cut)), "0-3,8");
+}
+
+static void all_policies_in_force_are_listed(void **state) {
+  lcomm_door_note note = lossy;
+  (void)state;
+  lcomm_door_report_begin("net=int8 min=64K");
+  note.policy = "net=int8 min=64K";
+  lcomm_door_report_note(&note);
+  EXPECT(line_of("policy "), "net=int8 min=64K");
+  note.policy = "net=bf16";
+  lcomm_door_report_note(&note);
+  EXPECT(line_of("policy "), "1: net=int8 min=64K");
+  EXPECT(line_of("2: "), "net=bf16");
+  assert_int_equal(lines_with("lossy, policy 1"), 1);
+  assert_int_equal(lines_with("lossy, policy 2"), 1);
+}
+
 /* Names come from the program, and change under the report. */
 static void names_are_copied_and_cannot_break_the_table(void **state) {
   char comm[400] = "a\nb\033[1mc\x7f", type[400];
@@ -481,6 +530,10 @@ int main(void) {
       PROPERTY(more_than_256_classes_are_counted_together),
       PROPERTY(when_classes_are_used_up_bytes_are_in_proportion),
       PROPERTY(a_clear_forgets_all),
+      PROPERTY(communicators_are_told_apart_by_their_ranks),
+      PROPERTY(of_one_communicator_no_ranks_are_listed),
+      PROPERTY(ranks_are_written_as_ranges),
+      PROPERTY(all_policies_in_force_are_listed),
       PROPERTY(threads_lose_no_call),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 
 #include "libcomm/doors/mpi/comms.h"
 #include "libcomm/doors/mpi/control.h"
+#include "libcomm/doors/mpi/making.h"
 #include "libcomm/doors/mpi/note.h"
 #include "libcomm/doors/mpi/report.h"
 
@@ -34,11 +35,13 @@ static bool translate(MPI_Datatype type, MPI_Op op, lcomm_door_call *call) {
 
 /* ------------------------------------------------------------------ feedback */
 
-/* A new buffer's residual is made here, while the queue's thread may be inside libcomm. */
+/* Its residual is found when the call begins. The queue's thread may be at the others. */
 static void ask(lcomm_door_lasting *lasting, lcomm_door_call *call) {
   pthread_mutex_lock(&call->at->lock);
   call->feedback =
       lcomm_door_lasting_next(lasting, call->count, call->op, &call->residual, &call->status);
+  call->of = lasting;
+  call->identity = lcomm_door_lasting_identity(lasting);
   pthread_mutex_unlock(&call->at->lock);
 }
 
@@ -73,9 +76,9 @@ static bool lasts(lcomm_door_call *call, lcomm_choice *choice, const char **why)
 static bool choose(lcomm_door_call *call, lcomm_choice *choice, const char **why) {
   lcomm_door_comm *at = call->at;
   *choice = LCOMM_CHOICE_LEFT;
-  call->home = at->made;
+  call->home = NULL;
   if (pays(at->owed, call)) {
-    call->home = at->owing;
+    call->home = at->owing.comm;
     *choice = LCOMM_CHOICE_EXACT;
     *why = payment;
     return true;
@@ -97,7 +100,11 @@ static bool choose(lcomm_door_call *call, lcomm_choice *choice, const char **why
     *why = "the communicator's name is agreed on in its first blocking sum";
     return false;
   }
-  *choice = lcomm_choose(at->made, call->kind, call->count, call->dtype, call->op, why);
+  if (at->stays_mpi) {
+    *why = "libcomm could not make a communicator of these ranks";
+    return false;
+  }
+  *choice = lcomm_preview_choose(at->preview, call->kind, call->count, call->dtype, call->op, why);
   if (*choice == LCOMM_CHOICE_LASTING) {
     return lasts(call, choice, why);
   }
@@ -109,7 +116,7 @@ static bool take(MPI_Comm comm, MPI_Datatype type, MPI_Op op, lcomm_door_call *c
   const char *why = "a type or an operation that libcomm does not have";
   bool taken = false;
   if (known) {
-    why = "a communicator inside one node, or one that the door has not seen made";
+    why = "a communicator inside one node, or of several worlds";
     taken = call->at && choose(call, &choice, &why);
   }
   if (lcomm_door_noting) {
@@ -164,7 +171,10 @@ bool lcomm_door_take(MPI_Comm comm, MPI_Datatype type, MPI_Op op, lcomm_door_cal
   if (atomic_load(&call->at->pending) > 0) {
     lcomm_door_drain(call->at); /* operations of a communicator start in order */
   }
-  return true;
+  if (!call->home && !call->at->home.comm) {
+    (void)lcomm_door_make_home(call->at); /* without it the call fails, or: */
+  }
+  return !call->at->stays_mpi || call->home;
 }
 
 bool lcomm_door_take_nonblocking(MPI_Comm comm, MPI_Datatype type, MPI_Op op,
@@ -181,12 +191,18 @@ bool lcomm_door_take_nonblocking(MPI_Comm comm, MPI_Datatype type, MPI_Op op,
   if (!take(comm, type, op, call, known)) {
     return false;
   }
+  if (!call->home && !lcomm_door_begin_home(call->at)) {
+    call->status = LCOMM_ERR_MEMORY;
+  }
+  lcomm_door_use(call->at);
   atomic_fetch_add(&call->at->pending, 1);
   return true;
 }
 
 void lcomm_door_done(const lcomm_door_call *call) {
-  atomic_fetch_sub(&call->at->pending, 1);
+  lcomm_door_comm *at = call->at;
+  atomic_fetch_sub(&at->pending, 1);
+  lcomm_door_unuse(at);
 }
 
 /* ------------------------------------------------------------------ making */
@@ -211,8 +227,20 @@ static lcomm_status begin_sum(const lcomm_door_call *call, lcomm_request *reques
                           request);
 }
 
-lcomm_status lcomm_door_begin(const lcomm_door_call *call, lcomm_request *request) {
-  lcomm_comm *made = call->home;
+/* The residual that was spoken of, made where this is its first call. */
+static lcomm_status find_residual(lcomm_door_call *call) {
+  if (call->feedback == LCOMM_DOOR_PLAIN || !call->of || call->status != LCOMM_OK) {
+    return call->status;
+  }
+  return lcomm_door_lasting_residual(call->of, call->identity, call->home, &call->residual);
+}
+
+lcomm_status lcomm_door_begin(lcomm_door_call *call, lcomm_request *request) {
+  lcomm_comm *made = call->home = call->home ? call->home : call->at->home.comm;
+  if (!made) {
+    return call->at->unmade != LCOMM_OK ? call->at->unmade : LCOMM_ERR_MEMORY;
+  }
+  call->status = find_residual(call);
   if (call->status != LCOMM_OK) {
     lcomm_abort(made, "a rank has no memory for error feedback");
     return call->status;
@@ -241,7 +269,7 @@ void lcomm_door_suspect(const lcomm_door_call *call) {
   }
 }
 
-int lcomm_door_make(const lcomm_door_call *call) {
+int lcomm_door_make(lcomm_door_call *call) {
   lcomm_door_comm *at = call->at;
   lcomm_request request = {0};
   lcomm_door_suspect(call);
@@ -259,9 +287,11 @@ int lcomm_door_fail(const lcomm_door_call *call, lcomm_status status) {
   lcomm_door_comm *at = call->at;
   if (!at->failed) {
     at->failed = true;
-    const char *sentence = lcomm_last_error(call->home);
+    const char *sentence = at->sentence ? at->sentence
+                           : call->home ? lcomm_last_error(call->home)
+                                        : "";
     lcomm_door_say("%s", sentence[0] ? sentence : lcomm_status_string(status));
   }
-  PMPI_Comm_call_errhandler(at->comm, MPI_ERR_OTHER);
+  lcomm_door_ask_handler(at);
   return MPI_ERR_OTHER;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Communicators: made, found, freed. */
+/* Communicators: found, judged, freed. */
 
 #include "libcomm/doors/mpi/comms.h"
 
@@ -9,40 +9,208 @@
 #include <string.h>
 
 #include "libcomm/doors/mpi/control.h"
+#include "libcomm/doors/mpi/leaving.h"
+#include "libcomm/doors/mpi/making.h"
+#include "libcomm/doors/mpi/meeting.h"
 #include "libcomm/doors/mpi/persistent.h"
 #include "libcomm/doors/mpi/queue.h"
+#include "libcomm/doors/mpi/slots.h"
 
-/* All that the door knows, and where the ranks of the world are. */
+/* All that are known, and the world. */
 static struct {
   int keyval;
-  pthread_mutex_t lock; /* guards the list */
+  pthread_mutex_t lock; /* guards both lists */
   lcomm_door_comm *first;
-  int world_size;
-  int *world_nodes; /* of each rank of the world */
-  bool posing;      /* LCOMM_NODES is set */
-} known = {.keyval = MPI_KEYVAL_INVALID, .lock = PTHREAD_MUTEX_INITIALIZER};
+  lcomm_door_comm *unused; /* to be freed by the next who may; by `next` */
+  lcomm_comm *world;
+  MPI_Comm self; /* lends its error handler's place to communicators that are gone */
+  pthread_mutex_t asking;
+} known = {.keyval = MPI_KEYVAL_INVALID,
+           .lock = PTHREAD_MUTEX_INITIALIZER,
+           .self = MPI_COMM_NULL,
+           .asking = PTHREAD_MUTEX_INITIALIZER};
+
+/* The attribute of communicators on which nothing is ever chosen. */
+static char nothing;
+
+lcomm_comm *lcomm_door_world(void) {
+  return known.world;
+}
 
 /* ---------------------------------------------------------------- the list */
 
-static void append(lcomm_door_comm *at) {
+static void add(lcomm_door_comm *at) {
   pthread_mutex_lock(&known.lock);
-  lcomm_door_comm **link = &known.first;
-  while (*link) {
-    link = &(*link)->next;
+  at->next = known.first;
+  if (known.first) {
+    known.first->previous = at;
   }
-  *link = at;
+  known.first = at;
   pthread_mutex_unlock(&known.lock);
 }
 
-static void forget(const lcomm_door_comm *at) {
+static void forget(lcomm_door_comm *at) {
   pthread_mutex_lock(&known.lock);
-  for (lcomm_door_comm **link = &known.first; *link; link = &(*link)->next) {
-    if (*link == at) {
-      *link = at->next;
-      break;
-    }
+  if (at->previous) {
+    at->previous->next = at->next;
+  } else {
+    known.first = at->next;
   }
+  if (at->next) {
+    at->next->previous = at->previous;
+  }
+  at->next = at->previous = NULL;
   pthread_mutex_unlock(&known.lock);
+}
+
+/* ----------------------------------------------------------------- judging */
+
+lcomm_status lcomm_door_comm_judge_by(lcomm_door_comm *at, const char *policy) {
+  lcomm_preview *preview = NULL;
+  lcomm_policy_facts facts;
+  lcomm_status status = lcomm_preview_create(known.world, at->members, at->size, policy, &preview);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  lcomm_preview_facts(preview, &facts);
+  lcomm_door_lasting *lasting =
+      facts.error_feedback ? lcomm_door_lasting_create(NULL, facts.step_calls) : NULL;
+  if (facts.error_feedback && !lasting) {
+    lcomm_preview_destroy(preview);
+    return LCOMM_ERR_MEMORY;
+  }
+  if (at->name_agreed) {
+    lcomm_preview_name_set(preview, at->name);
+  }
+  lcomm_preview_destroy(at->preview);
+  at->preview = preview;
+  at->facts = facts;
+  at->candidate_bytes =
+      facts.min_bytes < at->candidate_bytes ? facts.min_bytes : at->candidate_bytes;
+  at->lasting = lasting;
+  at->home = (lcomm_door_home){.comm = NULL};
+  at->stays_mpi = false;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_door_comm_init(lcomm_door_comm *at, MPI_Comm comm, const int *members, int size,
+                                  int rank, const char *policy) {
+  *at = (lcomm_door_comm){.comm = comm,
+                          .handler = MPI_ERRHANDLER_NULL,
+                          .rank = rank,
+                          .size = size,
+                          .candidate_bytes = UINT64_MAX,
+                          .control = "on"};
+  pthread_mutex_init(&at->lock, NULL);
+  atomic_store(&at->users, 1);
+  at->parts = malloc((size_t)size * sizeof(*at->parts));
+  at->members = malloc((size_t)size * sizeof(*at->members));
+  lcomm_status status = at->parts && at->members ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  if (status == LCOMM_OK) {
+    memcpy(at->members, members, (size_t)size * sizeof(*members));
+    status = lcomm_door_comm_judge_by(at, policy);
+  }
+  if (status != LCOMM_OK) {
+    lcomm_door_comm_clear(at);
+  }
+  return status;
+}
+
+/* Identities go before the communicators that they live in. */
+void lcomm_door_comm_clear(lcomm_door_comm *at) {
+  lcomm_door_lasting_destroy(at->lasting);
+  lcomm_door_lasting_destroy(at->owed);
+  lcomm_door_leave(at, &at->home);
+  lcomm_door_leave(at, &at->owing);
+  lcomm_preview_destroy(at->preview);
+  if (at->handler != MPI_ERRHANDLER_NULL) {
+    PMPI_Errhandler_free(&at->handler);
+  }
+  pthread_mutex_destroy(&at->lock);
+  free(at->sentence);
+  free(at->members);
+  free(at->parts);
+}
+
+/* ----------------------------------------------------------------- finding */
+
+/* The world ranks of an intra-communicator of several; NULL when it is none, has ranks of
+ * other worlds, or memory is short, which *short_of_memory says. */
+static int *find_members(MPI_Comm comm, int *size, bool *short_of_memory) {
+  int inter = 0;
+  PMPI_Comm_test_inter(comm, &inter);
+  PMPI_Comm_size(comm, size);
+  if (inter || *size < 2) {
+    return NULL;
+  }
+  int *ranks = malloc(2 * (size_t)*size * sizeof(*ranks));
+  *short_of_memory = !ranks;
+  if (!ranks) {
+    return NULL;
+  }
+  int *numbers = ranks + *size;
+  bool whole = true;
+  MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  PMPI_Comm_group(comm, &group);
+  PMPI_Comm_group(MPI_COMM_WORLD, &world);
+  for (int i = 0; i < *size; i++) {
+    numbers[i] = i;
+  }
+  PMPI_Group_translate_ranks(group, *size, numbers, world, ranks);
+  PMPI_Group_free(&group);
+  PMPI_Group_free(&world);
+  for (int i = 0; i < *size; i++) {
+    whole &= ranks[i] != MPI_UNDEFINED;
+  }
+  if (!whole) {
+    free(ranks);
+    return NULL;
+  }
+  return ranks;
+}
+
+/* The other ranks go on, so this one cannot. */
+static void give_up(MPI_Comm comm) {
+  lcomm_door_say("out of memory for a communicator");
+  PMPI_Comm_call_errhandler(comm, MPI_ERR_NO_MEM);
+}
+
+/* A call is chosen only between nodes, or where node= compresses, too. */
+static bool is_worth_it(const lcomm_door_comm *at) {
+  return lcomm_preview_nodes(at->preview) > 1 || at->facts.inside_nodes;
+}
+
+static lcomm_door_comm *attach(MPI_Comm comm, lcomm_door_comm *at) {
+  PMPI_Comm_set_attr(comm, known.keyval, at ? (void *)at : (void *)&nothing);
+  if (at) {
+    add(at);
+  }
+  return at;
+}
+
+static lcomm_door_comm *adopt(MPI_Comm comm) {
+  bool short_of_memory = false;
+  int size = 0, rank = 0;
+  int *members = find_members(comm, &size, &short_of_memory);
+  lcomm_door_comm *at = members ? malloc(sizeof(*at)) : NULL;
+  short_of_memory |= members && !at;
+  PMPI_Comm_rank(comm, &rank);
+  if (at && lcomm_door_comm_init(at, comm, members, size, rank, NULL) != LCOMM_OK) {
+    free(at);
+    at = NULL;
+    short_of_memory = true;
+  }
+  free(members);
+  if (at && !is_worth_it(at)) {
+    lcomm_door_comm_clear(at);
+    free(at);
+    at = NULL;
+  }
+  if (short_of_memory) {
+    give_up(comm);
+    return NULL;
+  }
+  return attach(comm, at);
 }
 
 lcomm_door_comm *lcomm_door_find(MPI_Comm comm) {
@@ -52,222 +220,146 @@ lcomm_door_comm *lcomm_door_find(MPI_Comm comm) {
       PMPI_Comm_get_attr(comm, known.keyval, &at, &found) != MPI_SUCCESS) {
     return NULL;
   }
-  return found ? at : NULL;
+  if (!found) {
+    return known.world ? adopt(comm) : NULL;
+  }
+  return at == &nothing ? NULL : at;
 }
 
 /* ----------------------------------------------------------------- freeing */
 
-static void destroy(lcomm_door_comm *at) {
-  if (!at) {
-    return;
-  }
-  lcomm_door_lasting_destroy(at->lasting);
-  lcomm_door_lasting_destroy(at->owed);
-  lcomm_destroy(at->made);
-  lcomm_destroy(at->owing);
-  pthread_mutex_destroy(&at->lock);
-  free(at->parts);
-  free(at);
+void lcomm_door_use(lcomm_door_comm *at) {
+  atomic_fetch_add(&at->users, 1);
 }
 
-/* MPI calls this when the program frees the communicator, on all of its ranks. What
- * is pending on it ends first: MPI frees a communicator when its operations are over. */
+/* Also called from inside of MPI's functions that wait, where nothing is freed. */
+void lcomm_door_unuse(lcomm_door_comm *at) {
+  if (atomic_fetch_sub(&at->users, 1) > 1) {
+    return;
+  }
+  pthread_mutex_lock(&known.lock);
+  at->next = known.unused;
+  known.unused = at;
+  pthread_mutex_unlock(&known.lock);
+}
+
+static void free_unused(void) {
+  pthread_mutex_lock(&known.lock);
+  lcomm_door_comm *at = known.unused, *next = NULL;
+  known.unused = NULL;
+  pthread_mutex_unlock(&known.lock);
+  for (; at; at = next) {
+    next = at->next;
+    lcomm_door_comm_clear(at);
+    free(at);
+  }
+  lcomm_door_sweep();
+}
+
+void lcomm_door_comm_orphan(lcomm_door_comm *at) {
+  pthread_mutex_lock(&known.asking);
+  PMPI_Comm_get_errhandler(at->comm, &at->handler);
+  at->comm = MPI_COMM_NULL;
+  pthread_mutex_unlock(&known.asking);
+}
+
+/* MPI calls this when this rank frees the communicator. Nobody is waited for: calls that are
+ * under way go on, and what fails is told to the error handler all the same. */
 static int freed(MPI_Comm comm, int keyval, void *value, void *extra) {
   lcomm_door_comm *at = value;
   (void)comm;
   (void)keyval;
   (void)extra;
-  lcomm_door_drain(at);
+  if (value == &nothing) {
+    return MPI_SUCCESS;
+  }
+  lcomm_door_home_let_go(at);
   lcomm_door_requests_forget(at);
   lcomm_door_places_forget(at);
   forget(at);
-  destroy(at);
+  lcomm_door_comm_orphan(at);
+  lcomm_door_unuse(at);
+  free_unused();
   return MPI_SUCCESS;
 }
 
+/* The handler is the program's function, which gets a communicator that exists. */
+void lcomm_door_ask_handler(const lcomm_door_comm *at) {
+  pthread_mutex_lock(&known.asking);
+  MPI_Comm comm = at->comm;
+  if (comm == MPI_COMM_NULL) { /* one after the other */
+    PMPI_Comm_set_errhandler(known.self, at->handler);
+    PMPI_Comm_call_errhandler(known.self, MPI_ERR_OTHER);
+  }
+  pthread_mutex_unlock(&known.asking);
+  if (comm != MPI_COMM_NULL) {
+    PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+  }
+}
+
+static lcomm_door_comm *take_first(void) {
+  pthread_mutex_lock(&known.lock);
+  lcomm_door_comm *at = known.first;
+  pthread_mutex_unlock(&known.lock);
+  return at;
+}
+
 void lcomm_door_comms_close(void) {
-  while (known.first) {
-    lcomm_door_comm *at = known.first;
+  lcomm_door_drain(NULL);
+  for (lcomm_door_comm *at = take_first(); at; at = take_first()) {
     PMPI_Comm_delete_attr(at->comm, known.keyval);
   }
+  lcomm_door_requests_forget(NULL);
+  free_unused();
+  lcomm_door_leave_world(&known.world);
   if (known.keyval != MPI_KEYVAL_INVALID) {
     PMPI_Comm_free_keyval(&known.keyval);
   }
-  free(known.world_nodes);
-  known.world_nodes = NULL;
+  lcomm_door_slots_close();
+  lcomm_door_makings_close();
+  if (known.self != MPI_COMM_NULL) {
+    PMPI_Comm_free(&known.self);
+  }
 }
 
-/* ------------------------------------------------------------------ making */
+/* ------------------------------------------------------------------ opening */
 
-/* Collective: all ranks have memory for it, or none goes on. */
-static bool all_have(MPI_Comm comm, bool mine) {
+/* On all ranks, or on none. */
+static bool make_world(void) {
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  config.timeout_s = lcomm_setting("LCOMM_TIMEOUT_S") ? 0 : LCOMM_DOOR_PATIENCE_S;
+  lcomm_status status = lcomm_create_mpi(MPI_COMM_WORLD, &config, &known.world);
+  if (status == LCOMM_OK) {
+    lcomm_stats_hide(known.world);
+    return true;
+  }
+  return false;
+}
+
+const char *lcomm_door_comms_open(void) {
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, freed, &known.keyval, NULL);
+  if (!make_world()) {
+    return lcomm_last_error(NULL);
+  }
+  if (!lcomm_door_makings_open() || !lcomm_door_slots_open()) {
+    return "MPI makes no communicators for libcomm's own messages";
+  }
+  PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &known.self);
+  lcomm_door_comm *at = adopt(MPI_COMM_WORLD);
+  if (at) {
+    at->home.comm = known.world;
+  }
+  return NULL;
+}
+
+/* -------------------------------------------------------------------- names */
+
+/* All ranks of the communicator say the same. */
+static bool all_say(MPI_Comm comm, bool mine) {
   int least = mine;
   PMPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_INT, MPI_MIN, comm);
   return least != 0;
 }
-
-static lcomm_status equip(lcomm_door_comm *at, const lcomm_config *config) {
-  lcomm_comm *made = NULL;
-  lcomm_status status = lcomm_create_mpi(at->comm, config, &made);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  lcomm_policy_facts facts;
-  lcomm_policy_facts_get(made, &facts);
-  lcomm_door_lasting *lasting =
-      facts.error_feedback ? lcomm_door_lasting_create(made, facts.step_calls) : NULL;
-  if (!all_have(at->comm, lasting || !facts.error_feedback)) {
-    lcomm_door_lasting_destroy(lasting);
-    lcomm_destroy(made);
-    return LCOMM_ERR_MEMORY;
-  }
-  at->made = made;
-  at->facts = facts;
-  if (facts.min_bytes < at->candidate_bytes) {
-    at->candidate_bytes = facts.min_bytes;
-  }
-  at->lasting = lasting;
-  if (at->name_agreed) {
-    lcomm_name_set(made, at->name);
-  }
-  return LCOMM_OK;
-}
-
-/* The distinct nodes of the world that the communicator has ranks on; 0 when it has
- * ranks of other worlds. */
-static int count_nodes(MPI_Comm comm, int size) {
-  int nodes = 0, *ranks = malloc(3 * (size_t)size * sizeof(*ranks));
-  if (!ranks) {
-    return 0;
-  }
-  int *in_world = ranks + size, *seen = in_world + size;
-  MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
-  PMPI_Comm_group(comm, &group);
-  PMPI_Comm_group(MPI_COMM_WORLD, &world);
-  for (int i = 0; i < size; i++) {
-    ranks[i] = i;
-  }
-  PMPI_Group_translate_ranks(group, size, ranks, world, in_world);
-  PMPI_Group_free(&group);
-  PMPI_Group_free(&world);
-  for (int i = 0; i < size; i++) {
-    if (in_world[i] == MPI_UNDEFINED) {
-      nodes = 0;
-      break;
-    }
-    int node = known.world_nodes[in_world[i]], j = 0;
-    while (j < nodes && seen[j] != node) {
-      j++;
-    }
-    seen[j] = node;
-    nodes += j == nodes;
-  }
-  free(ranks);
-  return nodes;
-}
-
-/* MPI waits as long as it takes: for a rank that writes a checkpoint, say. */
-static const double PATIENCE_S = 7 * 24 * 3600;
-
-lcomm_status lcomm_door_comm_equip(lcomm_door_comm *at, const char *policy) {
-  lcomm_config config = LCOMM_CONFIG_INIT;
-  config.policy = policy;
-  config.timeout_s = lcomm_setting("LCOMM_TIMEOUT_S") ? 0 : PATIENCE_S;
-  /* LCOMM_NODES is about the whole job; a part poses as those nodes it has ranks on. */
-  if (known.posing && at->comm != MPI_COMM_WORLD) {
-    config.nodes = count_nodes(at->comm, at->size);
-  }
-  return equip(at, &config);
-}
-
-static lcomm_door_comm *new_comm(MPI_Comm comm) {
-  lcomm_door_comm *at = calloc(1, sizeof(*at));
-  if (!at) {
-    return NULL;
-  }
-  at->comm = comm;
-  at->candidate_bytes = UINT64_MAX;
-  PMPI_Comm_rank(comm, &at->rank);
-  PMPI_Comm_size(comm, &at->size);
-  at->parts = malloc((size_t)at->size * sizeof(*at->parts));
-  if (!at->parts) {
-    free(at);
-    return NULL;
-  }
-  pthread_mutex_init(&at->lock, NULL);
-  return at;
-}
-
-/* All ranks have the same sentence. */
-static void tell_failure(const lcomm_door_comm *at) {
-  if (at->rank == 0 && at->comm != MPI_COMM_WORLD) { /* start.c tells of the world's */
-    lcomm_door_say("a communicator of %d ranks stays plain MPI: %s", at->size,
-                   lcomm_last_error(NULL));
-  }
-}
-
-static bool attach(MPI_Comm comm) {
-  lcomm_door_comm *at = new_comm(comm);
-  if (!all_have(comm, at != NULL)) {
-    destroy(at);
-    return false;
-  }
-  lcomm_status status = lcomm_door_comm_equip(at, NULL);
-  if (status != LCOMM_OK) {
-    tell_failure(at);
-    destroy(at);
-    return false;
-  }
-  append(at);
-  PMPI_Comm_set_attr(comm, known.keyval, at);
-  strcpy(at->control, "on");
-  lcomm_door_control_new(at);
-  return true;
-}
-
-/* ------------------------------------------------------------ which, and when */
-
-/* A call is chosen only between nodes, or where node= compresses, too. */
-static bool is_worth_it(MPI_Comm comm) {
-  int inter = 0, size = 0;
-  PMPI_Comm_test_inter(comm, &inter);
-  if (inter) {
-    return false;
-  }
-  PMPI_Comm_size(comm, &size);
-  if (size < 2) {
-    return false;
-  }
-  const lcomm_door_comm *world = lcomm_door_find(MPI_COMM_WORLD);
-  int nodes = count_nodes(comm, size);
-  return world && (nodes > 1 || (nodes == 1 && world->facts.inside_nodes));
-}
-
-void lcomm_door_adopt(MPI_Comm comm) {
-  if (lcomm_door_is_shut() || comm == MPI_COMM_NULL || !known.world_nodes || !is_worth_it(comm)) {
-    return;
-  }
-  (void)attach(comm); /* the reason was told */
-}
-
-static bool learn_nodes(const lcomm_door_comm *world) {
-  int node = lcomm_node(world->made);
-  known.world_nodes = malloc((size_t)world->size * sizeof(int));
-  if (!all_have(MPI_COMM_WORLD, known.world_nodes != NULL)) {
-    return false;
-  }
-  PMPI_Allgather(&node, 1, MPI_INT, known.world_nodes, 1, MPI_INT, MPI_COMM_WORLD);
-  return true;
-}
-
-bool lcomm_door_comms_open(void) {
-  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, freed, &known.keyval, NULL);
-  known.posing = lcomm_setting("LCOMM_NODES") != NULL;
-  const lcomm_door_comm *world = attach(MPI_COMM_WORLD) ? lcomm_door_find(MPI_COMM_WORLD) : NULL;
-  return world && learn_nodes(world);
-}
-
-/* -------------------------------------------------------------------- names */
 
 void lcomm_door_agree_on_name(lcomm_door_comm *at) {
   char mine[MPI_MAX_OBJECT_NAME] = "", first[MPI_MAX_OBJECT_NAME];
@@ -275,9 +367,12 @@ void lcomm_door_agree_on_name(lcomm_door_comm *at) {
   PMPI_Comm_get_name(at->comm, mine, &length);
   memcpy(first, mine, sizeof(first));
   PMPI_Bcast(first, sizeof(first), MPI_CHAR, 0, at->comm);
-  if (all_have(at->comm, strncmp(mine, first, sizeof(first)) == 0)) {
+  if (all_say(at->comm, strncmp(mine, first, sizeof(first)) == 0)) {
     memcpy(at->name, mine, sizeof(at->name));
-    lcomm_name_set(at->made, at->name);
+    lcomm_preview_name_set(at->preview, at->name);
+    if (at->home.comm) {
+      lcomm_name_set(at->home.comm, at->name);
+    }
   } else if (at->rank == 0) {
     lcomm_door_say("the ranks of the communicator that rank 0 calls \"%s\" have different names "
                    "for it, so no rule of match=comm= fits it; give it the same name on all ranks",

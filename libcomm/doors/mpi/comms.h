@@ -3,30 +3,50 @@
 #ifndef LCOMM_DOORS_MPI_COMMS_H
 #define LCOMM_DOORS_MPI_COMMS_H
 
-/* The communicators that the door knows: made with the program's, as attributes of
- * them, and freed with them. */
+/* What is known of the program's communicators: an attribute of each on which a call was looked
+ * at. It comes with the first such call and is local, whoever made the communicator, and in
+ * whatever way; so constructors are MPI's own. libcomm's communicator comes with the first call
+ * that is chosen (making.h), and goes when all ranks are through (leaving.h). */
 
 #include "libcomm/doors/mpi/door.h"
 
-/* Begin: the communicator of the world. Collective over it. False when libcomm
- * cannot start; the sentence is lcomm_last_error(NULL). */
-bool lcomm_door_comms_open(void);
+/* Begin: the communicator of the world, and one of MPI for the making of others. Collective
+ * over it. NULL, or why libcomm cannot start. */
+const char *lcomm_door_comms_open(void);
 
-/* End: free what is left, in the order in which it was made. Collective. */
+/* End: what is pending ends, and what all ranks are through with is freed. */
 void lcomm_door_comms_close(void);
 
-/* A communicator was made by one of MPI's blocking constructors. Collective over
- * it. Communicators that nothing would ever be chosen on stay unknown. */
-void lcomm_door_adopt(MPI_Comm comm);
-
-/* What is known of it; NULL: nothing, MPI alone serves it. */
+/* What is known of it; NULL: nothing is ever chosen on it, MPI alone serves it. Local. */
 lcomm_door_comm *lcomm_door_find(MPI_Comm comm);
 
-/* libcomm's communicator for it, with a policy (NULL: that of LCOMM_POLICY), and what goes with
- * it. Collective; the same verdict on all ranks. The sentence is lcomm_last_error(NULL). */
-lcomm_status lcomm_door_comm_equip(lcomm_door_comm *at, const char *policy);
+/* libcomm's communicator of all ranks. */
+lcomm_comm *lcomm_door_world(void);
+
+/* Begin the state of a communicator of `size` ranks, whose numbers in the world are
+ * `members` (copied), by LCOMM_POLICY or another policy. Local. `at` may be embedded; it is
+ * freed with lcomm_door_comm_clear(). ARGUMENT, MEMORY; the sentence is lcomm_last_error(NULL). */
+lcomm_status lcomm_door_comm_init(lcomm_door_comm *at, MPI_Comm comm, const int *members, int size,
+                                  int rank, const char *policy);
+void lcomm_door_comm_clear(lcomm_door_comm *at);
+
+/* Another policy is in force from here on, NULL: that of LCOMM_POLICY. Local; nothing is pending.
+ * What belonged to the one before, at->home and at->lasting, is the caller's then. On failure
+ * nothing has changed. */
+lcomm_status lcomm_door_comm_judge_by(lcomm_door_comm *at, const char *policy);
 
 /* The names of a communicator's ranks, if they agree on one; blocking. */
 void lcomm_door_agree_on_name(lcomm_door_comm *at);
+
+/* One user more, or less: of the program's communicator there is one until it is freed, and one
+ * of each call that is not over. Without users the state goes. */
+void lcomm_door_use(lcomm_door_comm *at);
+void lcomm_door_unuse(lcomm_door_comm *at);
+
+/* The program's communicator is about to go: its error handler is kept. */
+void lcomm_door_comm_orphan(lcomm_door_comm *at);
+
+/* Ask the error handler of the communicator, also after it was freed. */
+void lcomm_door_ask_handler(const lcomm_door_comm *at);
 
 #endif

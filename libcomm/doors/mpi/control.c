@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "libcomm/doors/mpi/comms.h"
+#include "libcomm/doors/mpi/leaving.h"
 #include "libcomm/doors/mpi/words.h"
 
 enum { CALLS_BETWEEN_LOOKS = 16, WORDS_MAX = LCOMM_DOOR_WORDS_MAX };
@@ -55,9 +56,8 @@ void lcomm_door_control_settle(lcomm_door_comm *at) {
   if (at->owed && lcomm_door_lasting_owing(at->owed) == 0) {
     lcomm_door_drain(at); /* the last payment may still be under way */
     lcomm_door_lasting_destroy(at->owed);
-    lcomm_destroy(at->owing);
+    lcomm_door_leave(at, &at->owing);
     at->owed = NULL;
-    at->owing = NULL;
   }
 }
 
@@ -65,24 +65,24 @@ void lcomm_door_control_settle(lcomm_door_comm *at) {
  * owes has found no call in all that time and is given up. */
 static bool replace(lcomm_door_comm *at, const char *policy) {
   lcomm_door_drain(at);
-  lcomm_comm *made = at->made;
+  lcomm_door_home home = at->home;
   lcomm_door_lasting *lasting = at->lasting;
-  if (lcomm_door_comm_equip(at, policy) != LCOMM_OK) {
+  if (lcomm_door_comm_judge_by(at, policy) != LCOMM_OK) {
     say(at, "the policy stays as it is: ", lcomm_last_error(NULL));
     return false;
   }
   at->off = false;
   lcomm_door_lasting_destroy(at->owed);
-  lcomm_destroy(at->owing);
+  lcomm_door_leave(at, &at->owing);
   at->owed = lasting;
-  at->owing = lasting ? made : NULL;
+  at->owing = home;
   if (lasting) {
     lcomm_door_lasting_end(lasting);
     lcomm_door_control_settle(at);
   } else {
-    lcomm_destroy(made);
+    lcomm_door_leave(at, &at->owing);
   }
-  say(at, "from here on the policy is ", lcomm_policy_string(at->made));
+  say(at, "from here on the policy is ", lcomm_preview_policy(at->preview));
   return true;
 }
 
@@ -102,7 +102,7 @@ static void switch_on(lcomm_door_comm *at) {
     if (at->lasting) {
       lcomm_door_lasting_resume(at->lasting);
     }
-    say(at, "on again, the policy is ", lcomm_policy_string(at->made));
+    say(at, "on again, the policy is ", lcomm_preview_policy(at->preview));
   }
 }
 
@@ -137,17 +137,11 @@ static void look(lcomm_door_comm *at) {
   }
 }
 
-void lcomm_door_control_new(lcomm_door_comm *at) {
-  if (lcomm_door_control_wanted()) {
-    look(at);
-  }
-}
-
 void lcomm_door_control_look(lcomm_door_comm *at) {
   if (at->owed) {
     lcomm_door_control_settle(at);
   }
-  if (lcomm_door_control_wanted() && at->candidates % CALLS_BETWEEN_LOOKS == 0) {
+  if (lcomm_door_control_wanted() && at->candidates % CALLS_BETWEEN_LOOKS == 1) {
     look(at);
   }
 }

@@ -8,9 +8,9 @@
  *   on             as the policy says (also: no file, or an empty one)
  *   off            all calls are MPI's; what error feedback owes is paid first
  *   policy WORDS   another policy
- * Rank 0 of a communicator reads it when the communicator is made and at every 16th
- * blocking sum on it that is long enough for the policy; the ranks agree in that
- * call, so all change at the same one.
+ * Rank 0 of a communicator reads it at the first blocking sum on it that is long enough for
+ * the policy, and at every 16th after it; the ranks agree in that call, so all change at the
+ * same one. Until then LCOMM_POLICY holds.
  */
 
 #include "libcomm/doors/mpi/door.h"
@@ -18,12 +18,10 @@
 /* Is a file named at all? */
 bool lcomm_door_control_wanted(void);
 
-/* A communicator was made; one of its blocking sums begins. Collective over it. */
-void lcomm_door_control_new(lcomm_door_comm *at);
+/* One of its blocking sums begins. Collective over it. */
 void lcomm_door_control_look(lcomm_door_comm *at);
 
-/* Destroy the policy before, when nothing is owed to it any more. Collective, where
- * all ranks have made the same calls. */
+/* Leave what the policy before has made, when nothing is owed to it any more. */
 void lcomm_door_control_settle(lcomm_door_comm *at);
 
 #endif

@@ -48,18 +48,33 @@ __attribute__((format(printf, 1, 2))) void lcomm_door_say(const char *format, ..
 
 /* --------------------------------------------------------- a communicator */
 
-/* What the door knows of one communicator of the program; it lives as an attribute
- * of it. */
+/* A communicator of libcomm, and its number among those of its rank 0 (making.h). */
+typedef struct lcomm_door_home {
+  lcomm_comm *comm; /* NULL: not made yet */
+  uint64_t number;
+  int slot; /* slots.h */
+} lcomm_door_home;
+
+/* What is known of one communicator of the program; it lives as an attribute of it, and
+ * longer while calls are under way. */
 typedef struct lcomm_door_comm {
-  MPI_Comm comm;    /* the program's */
-  lcomm_comm *made; /* libcomm's over the same ranks */
-  lcomm_policy_facts facts;
+  MPI_Comm comm;          /* the program's; MPI_COMM_NULL once it is freed */
+  MPI_Errhandler handler; /* of one that was freed while calls were under way */
   int rank, size;
+  int *members;             /* world ranks */
+  lcomm_preview *preview;   /* what the policy says */
+  lcomm_policy_facts facts; /* likewise */
+  lcomm_door_home home;     /* libcomm's over the same ranks, made with the first chosen call */
+  struct lcomm_door_making *making;
+  lcomm_status unmade;            /* why there is none, found in a call that does not block */
+  bool stays_mpi;                 /* there is none, as all ranks found in a blocking call */
+  char *sentence;                 /* of that, or of what failed; NULL: nothing has */
   uint64_t *parts;                /* size of them, for the counts of uneven parts */
   bool off;                       /* switched off while the program runs, on all ranks */
   bool failed;                    /* its failure was told */
-  pthread_mutex_t lock;           /* held by who is inside libcomm with `made` */
+  pthread_mutex_t lock;           /* held by who is inside libcomm with `home` */
   atomic_int pending;             /* non-blocking and persistent operations that are not over */
+  atomic_int users;               /* see lcomm_door_use() */
   char name[MPI_MAX_OBJECT_NAME]; /* as agreed among the ranks; "" before that */
   bool name_agreed;
   uint64_t candidate_bytes;           /* sums of this length are looked at: the least min= so far */
@@ -68,9 +83,9 @@ typedef struct lcomm_door_comm {
   bool other_policy;                  /* than LCOMM_POLICY, by the control file */
   lcomm_door_lasting *lasting;        /* NULL: no error feedback */
   /* Of the policy before: residuals that are still to be paid. NULL: none. */
-  lcomm_comm *owing;
+  lcomm_door_home owing;
   lcomm_door_lasting *owed;
-  struct lcomm_door_comm *next; /* all of them, in the order of being made */
+  struct lcomm_door_comm *next, *previous; /* all of them */
 } lcomm_door_comm;
 
 /* ------------------------------------------------------------------ a call */
@@ -87,9 +102,11 @@ typedef struct lcomm_door_call {
   lcomm_dtype dtype;
   lcomm_op op;
   lcomm_door_comm *at;
-  lcomm_comm *home; /* where it runs: at->made, or what owes to a policy before */
+  lcomm_comm *home; /* where it runs, NULL: at->home; else what owes to a policy before */
   lcomm_door_feedback feedback;
-  lcomm_residual *residual; /* unless feedback is PLAIN */
+  lcomm_door_lasting *of;   /* unless feedback is PLAIN: the identities, and which one; NULL: of */
+  uint32_t identity;        /* a persistent request, with `residual` already there */
+  lcomm_residual *residual; /* found when the call begins */
   lcomm_status status;      /* of taking it: what cannot be done fails as the call itself would */
 } lcomm_door_call;
 
@@ -111,15 +128,16 @@ bool lcomm_door_take_nonblocking(MPI_Comm comm, MPI_Datatype type, MPI_Op op,
 
 /* Make a blocking call that was taken. MPI_SUCCESS, or what the error handler of the
  * communicator made of the failure. */
-int lcomm_door_make(const lcomm_door_call *call);
+int lcomm_door_make(lcomm_door_call *call);
 
 /* Buffers are given for a call that was just taken: warn, once, when several take turns at
  * its position, because a pattern that was found too short mixes their residuals. Before
  * the next call on the communicator is taken. */
 void lcomm_door_suspect(const lcomm_door_call *call);
 
-/* Start a call that was taken, in the thread of queue.c; at->lock is held. */
-lcomm_status lcomm_door_begin(const lcomm_door_call *call, lcomm_request *request);
+/* Start a call that was taken; at->lock is held, and at->home is made. Fills in home and
+ * residual. */
+lcomm_status lcomm_door_begin(lcomm_door_call *call, lcomm_request *request);
 
 /* A non-blocking call is over: it is no longer pending. */
 void lcomm_door_done(const lcomm_door_call *call);

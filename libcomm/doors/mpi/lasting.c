@@ -41,6 +41,7 @@ struct lcomm_door_lasting {
   uint32_t next_payer; /* the position whose debts are paid first */
   uint32_t *owners;    /* of each position at this time: index of its identity + 1; 0: not known */
   uint32_t periods;    /* length of owners */
+  uint32_t answered;   /* index of the identity of the last answer */
   uint32_t spoken_of;  /* index + 1 of the identity that the last call lasts for, else 0 */
   bool suspected;
 };
@@ -65,7 +66,9 @@ void lcomm_door_lasting_destroy(lcomm_door_lasting *lasting) {
     return;
   }
   for (uint32_t i = 0; i < lasting->count; i++) {
-    lcomm_residual_destroy(lasting->identities[i].residual);
+    if (lasting->identities[i].residual) {
+      lcomm_residual_destroy(lasting->identities[i].residual);
+    }
     free(lasting->identities[i].watch);
   }
   free(lasting->identities);
@@ -139,6 +142,7 @@ static lcomm_door_feedback pay(lcomm_door_lasting *lasting, identity *debtor,
   lasting->owing--;
   lasting->leftover--;
   lasting->next_payer = (debtor->position + 1) % lasting->periods;
+  lasting->answered = (uint32_t)(debtor - lasting->identities);
   *residual = debtor->residual;
   return LCOMM_DOOR_FLUSHES;
 }
@@ -185,7 +189,9 @@ static identity *make(lcomm_door_lasting *lasting, uint64_t count, lcomm_op op,
   }
   identity *one = &lasting->identities[lasting->count];
   *one = (identity){.op = op, .count = count};
-  *status = lcomm_residual_create(lasting->made, count, op, &one->residual);
+  if (lasting->made) {
+    *status = lcomm_residual_create(lasting->made, count, op, &one->residual);
+  }
   if (*status != LCOMM_OK) {
     return NULL;
   }
@@ -219,7 +225,8 @@ static lcomm_door_feedback keep(lcomm_door_lasting *lasting, identity *owner,
                                 lcomm_residual **residual) {
   lasting->owing += !owner->owes;
   owner->owes = true;
-  lasting->spoken_of = (uint32_t)(owner - lasting->identities) + 1;
+  lasting->answered = (uint32_t)(owner - lasting->identities);
+  lasting->spoken_of = lasting->answered + 1;
   *residual = owner->residual;
   return LCOMM_DOOR_LASTS;
 }
@@ -244,6 +251,19 @@ lcomm_door_feedback lcomm_door_lasting_next(lcomm_door_lasting *lasting, uint64_
   identity *owner = first_round ? find_owner(lasting, (uint32_t)position, count, op, status)
                                 : &lasting->identities[lasting->owners[position] - 1];
   return owner ? keep(lasting, owner, residual) : LCOMM_DOOR_PLAIN;
+}
+
+uint32_t lcomm_door_lasting_identity(const lcomm_door_lasting *lasting) {
+  return lasting->answered;
+}
+
+lcomm_status lcomm_door_lasting_residual(lcomm_door_lasting *lasting, uint32_t identity_index,
+                                         lcomm_comm *made, lcomm_residual **residual) {
+  identity *one = &lasting->identities[identity_index];
+  lcomm_status status =
+      one->residual ? LCOMM_OK : lcomm_residual_create(made, one->count, one->op, &one->residual);
+  *residual = one->residual;
+  return status;
 }
 
 /* ------------------------------------------------------------------- looking */

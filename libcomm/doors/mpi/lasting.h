@@ -24,7 +24,8 @@ typedef enum lcomm_door_feedback {
 /* The identities of one communicator. */
 typedef struct lcomm_door_lasting lcomm_door_lasting;
 
-/* made: where the residuals live, longer than the identities. step_calls: of the
+/* made: where the residuals live, longer than the identities; NULL: there is no communicator
+ * yet, and residuals are made by lcomm_door_lasting_residual(). step_calls: of the
  * policy, 0: found out. NULL when memory is short. */
 lcomm_door_lasting *lcomm_door_lasting_create(lcomm_comm *made, uint32_t step_calls);
 
@@ -38,6 +39,15 @@ void lcomm_door_lasting_destroy(lcomm_door_lasting *lasting);
 lcomm_door_feedback lcomm_door_lasting_next(lcomm_door_lasting *lasting, uint64_t count,
                                             lcomm_op op, lcomm_residual **residual,
                                             lcomm_status *status);
+
+/* Which identity the last answer was about. Stays the same as long as the identities live. */
+uint32_t lcomm_door_lasting_identity(const lcomm_door_lasting *lasting);
+
+/* The residual of an identity of identities that were created without a communicator, made in
+ * `made` (always the same one) the first time: in the order of the calls, which is the same on
+ * all ranks. */
+lcomm_status lcomm_door_lasting_residual(lcomm_door_lasting *lasting, uint32_t identity,
+                                         lcomm_comm *made, lcomm_residual **residual);
 
 /* From here on nothing is compressed; calls flush what is owed as they come by. */
 void lcomm_door_lasting_end(lcomm_door_lasting *lasting);

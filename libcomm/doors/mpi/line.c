@@ -5,6 +5,8 @@
 
 #include "libcomm/doors/mpi/line.h"
 
+#include "libcomm/doors/mpi/making.h"
+
 /* As many as libcomm keeps runs for, so that no call makes memory of its own. */
 enum { IN_FLIGHT_MAX = 8 };
 
@@ -55,9 +57,11 @@ void lcomm_door_line_drop(lcomm_door_lines *lines, lcomm_door_line **link) {
 
 /* One call at a time may use a residual. */
 static bool residual_is_busy(const lcomm_door_line *line) {
-  const lcomm_residual *wanted = line->waiting->call.residual;
-  for (const lcomm_door_entry *it = line->first; wanted && it != line->waiting; it = it->next) {
-    if (it->call.residual == wanted) {
+  const lcomm_door_call *wanted = &line->waiting->call;
+  bool has_one = wanted->feedback != LCOMM_DOOR_PLAIN && wanted->of;
+  for (const lcomm_door_entry *it = line->first; has_one && it != line->waiting; it = it->next) {
+    if (it->call.feedback != LCOMM_DOOR_PLAIN && it->call.of == wanted->of &&
+        it->call.identity == wanted->identity) {
       return true;
     }
   }
@@ -104,8 +108,11 @@ bool lcomm_door_line_serve(lcomm_door_line *line, bool *moved, lcomm_door_entry 
   if (pthread_mutex_trylock(&line->at->lock) != 0) {
     return false;
   }
-  *moved |= begin_more(line);
-  *over = take_over(line);
+  lcomm_status made = LCOMM_OK;
+  if (lcomm_door_home_is_made(line->at, &made)) { /* what went wrong, its calls will find */
+    *moved |= begin_more(line);
+    *over = take_over(line);
+  }
   pthread_mutex_unlock(&line->at->lock);
   *moved |= *over != NULL;
   return true;

@@ -5,6 +5,9 @@
 
 #include "libcomm/doors/mpi/note.h"
 
+#include <ctype.h>
+#include <stdio.h>
+
 #include "libcomm/doors/mpi/report.h"
 
 static const char *const functions[LCOMM_CALL_KINDS] = {
@@ -41,17 +44,28 @@ static void add_bytes(const lcomm_door_call *call, lcomm_door_note *note) {
   if (note->choice == LCOMM_CHOICE_LEFT || note->exact_now || lcomm_door_report_known(note)) {
     return;
   }
-  /* A plan is made for it, while the queue's thread may be inside libcomm. */
-  pthread_mutex_lock(&call->at->lock);
   uint64_t parts = call->part_counts ? (uint64_t)call->at->size : 1; /* as if they were even */
-  lcomm_call_bytes(call->home, call->kind, call->count / parts, call->dtype, call->op,
-                   note->choice == LCOMM_CHOICE_LASTING, &note->sent_bytes, &note->exact_bytes);
-  pthread_mutex_unlock(&call->at->lock);
+  lcomm_preview_bytes(call->at->preview, call->kind, call->count / parts, call->dtype, call->op,
+                      note->choice == LCOMM_CHOICE_LASTING, &note->sent_bytes, &note->exact_bytes);
+}
+
+/* The names that Open MPI gives have numbers of its own, which say nothing to people, and make
+ * each copy of a communicator look like another one: "MPI COMMUNICATOR 3 SPLIT FROM 0". */
+static void shorten_name(char name[MPI_MAX_OBJECT_NAME]) {
+  char how[32];
+  if (sscanf(name, "MPI COMMUNICATOR %*d %31s FROM", how) != 1) {
+    return;
+  }
+  for (char *c = how; *c; c++) {
+    *c = (char)tolower((unsigned char)*c);
+  }
+  snprintf(name, MPI_MAX_OBJECT_NAME, "unnamed %s", how);
 }
 
 void lcomm_door_note_call(MPI_Comm comm, MPI_Datatype type, MPI_Op op, const lcomm_door_call *call,
                           lcomm_choice choice, bool taken, const char *why) {
   char name[MPI_MAX_OBJECT_NAME] = "?", type_name[MPI_MAX_OBJECT_NAME] = "";
+  char members[LCOMM_DOOR_MEMBERS_MAX] = "";
   int length = 0, element_size = 0;
   lcomm_door_note note = {.function = functions[call->kind],
                           .type = type_name,
@@ -65,13 +79,18 @@ void lcomm_door_note_call(MPI_Comm comm, MPI_Datatype type, MPI_Op op, const lco
     return; /* MPI will say what is wrong with it */
   }
   PMPI_Comm_get_name(comm, name, &length);
+  shorten_name(name);
   PMPI_Comm_size(comm, &note.ranks);
   PMPI_Type_get_name(type, type_name, &length);
   PMPI_Type_size(type, &element_size);
   if (length == 0) {
     note.type = "derived";
   }
-  note.nodes = call->at ? lcomm_nodes(call->at->made) : 0;
+  if (call->at && note.ranks == call->at->size) {
+    note.members = lcomm_door_members_text(call->at->members, note.ranks, members, sizeof(members));
+    note.policy = lcomm_preview_policy(call->at->preview);
+  }
+  note.nodes = call->at ? lcomm_preview_nodes(call->at->preview) : 0;
   note.size_bytes = call->count * parts_of(call, note.ranks) * (uint64_t)element_size;
   add_bytes(call, &note);
   lcomm_door_report_note(&note);

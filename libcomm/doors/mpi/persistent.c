@@ -16,12 +16,11 @@
 /* Is it libcomm's, and with a residual of its own? By what is equal on all ranks. */
 static bool choose(lcomm_door_call *call, lcomm_choice *choice, const char **why) {
   const lcomm_door_comm *at = call->at;
-  if (at->off || (at->facts.uses_names && !at->name_agreed)) {
+  if (at->off || at->stays_mpi || (at->facts.uses_names && !at->name_agreed)) {
     *why = "switched off, or without an agreed name, when the request was made";
     return false;
   }
-  call->home = at->made;
-  *choice = lcomm_choose(at->made, call->kind, call->count, call->dtype, call->op, why);
+  *choice = lcomm_preview_choose(at->preview, call->kind, call->count, call->dtype, call->op, why);
   return *choice != LCOMM_CHOICE_LEFT &&
          (*choice != LCOMM_CHOICE_LASTING || call->dtype == LCOMM_FLOAT32);
 }
@@ -90,6 +89,9 @@ bool lcomm_door_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count cou
  * error handler would end the job there, it does so here. */
 static void fail_at_once(const lcomm_door_place *place, lcomm_status status) {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (place->own.comm == MPI_COMM_NULL) {
+    return; /* it was freed */
+  }
   PMPI_Comm_get_errhandler(place->own.comm, &handler);
   bool fatal = handler == MPI_ERRORS_ARE_FATAL;
   PMPI_Errhandler_free(&handler);
@@ -111,6 +113,9 @@ static void is_over(void *context, lcomm_status status) {
   atomic_fetch_add(&lcomm_door_untold, failed);
   place->untold = failed ? status : place->untold;
   place->active = false;
+  if (!place->parent) {
+    lcomm_door_place_end(place);
+  }
   if (place->request == MPI_REQUEST_NULL) {
     lcomm_door_place_leave(place); /* the program has freed it meanwhile */
   }
@@ -119,7 +124,7 @@ static void is_over(void *context, lcomm_status status) {
 }
 
 static int start(lcomm_door_place *place, MPI_Request *request) {
-  if (!place->own.made) { /* its communicator was freed */
+  if (!place->own.home.comm) { /* its communicator was freed */
     PMPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_COMM);
     return MPI_ERR_COMM;
   }
@@ -135,9 +140,10 @@ static int start(lcomm_door_place *place, MPI_Request *request) {
   pthread_mutex_lock(&lcomm_door_places_lock);
   place->active = true;
   pthread_mutex_unlock(&lcomm_door_places_lock);
+  lcomm_door_use(&place->own);
   atomic_fetch_add(&place->own.pending, 1);
   if (!lcomm_door_queue_put(&place->call, is_over, place)) {
-    lcomm_abort(place->own.made, "a rank has no memory or no thread for a persistent call");
+    lcomm_abort(place->own.home.comm, "a rank has no memory or no thread for a persistent call");
     is_over(place, LCOMM_ERR_MEMORY);
     lcomm_door_done(&place->call);
   }

@@ -16,8 +16,8 @@
 #include "libcomm/doors/mpi/door.h"
 
 typedef struct lcomm_door_place {
-  lcomm_door_comm own; /* its `made` is the place's alone; NULL when its communicator was freed */
-  lcomm_door_comm *parent; /* the communicator that the request was made on */
+  lcomm_door_comm own; /* its `home` is the place's alone; NULL when its communicator was freed */
+  lcomm_door_comm *parent; /* the communicator that the request was made on; NULL: it was freed */
   lcomm_door_call call;
   MPI_Request request; /* MPI_REQUEST_NULL: nobody's */
   int tag;
@@ -65,8 +65,11 @@ void lcomm_door_place_leave(lcomm_door_place *place);
 /* The communicator on which places talk to themselves. */
 MPI_Comm lcomm_door_places_self(void);
 
-/* The communicator is about to be freed: what is active ends first, and its requests can
- * no longer be started. Collective over it. */
+/* Its communicator was freed, and nothing is active: what it has goes. With the lock. */
+void lcomm_door_place_end(lcomm_door_place *place);
+
+/* The communicator is about to be freed: its requests can no longer be started; those that
+ * are active go on. Local. */
 void lcomm_door_places_forget(const lcomm_door_comm *at);
 
 /* MPI is about to end. */

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "libcomm/doors/mpi/comms.h"
+#include "libcomm/doors/mpi/leaving.h"
+#include "libcomm/doors/mpi/making.h"
 #include "libcomm/doors/mpi/persistent.h"
 
 /* Further requests of a communicator stay MPI's. Tags of MPI go up to 32767 at least. */
@@ -48,25 +50,26 @@ static lcomm_door_place *prepare(lcomm_door_comm *parent) {
   if (!it) {
     return NULL;
   }
-  if (places.self == MPI_COMM_NULL &&
-      PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &places.self) != MPI_SUCCESS) {
+  if ((places.self == MPI_COMM_NULL &&
+       PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &places.self) != MPI_SUCCESS) ||
+      lcomm_door_comm_init(&it->own, parent->comm, parent->members, parent->size, parent->rank,
+                           lcomm_preview_policy(parent->preview)) != LCOMM_OK) {
     free(it);
     return NULL;
   }
+  lcomm_door_lasting_destroy(it->own.lasting); /* its residual is its own */
+  it->own.lasting = NULL;
   it->request = MPI_REQUEST_NULL;
   it->parent = parent;
-  it->own.comm = parent->comm;
-  it->own.rank = parent->rank;
-  it->own.size = parent->size;
   it->own.name_agreed = parent->name_agreed;
   memcpy(it->own.name, parent->name, sizeof(it->own.name));
-  pthread_mutex_init(&it->own.lock, NULL);
+  lcomm_preview_name_set(it->own.preview, it->own.name);
   return it;
 }
 
 static void discard(lcomm_door_place *it) {
   if (it) {
-    pthread_mutex_destroy(&it->own.lock);
+    lcomm_door_comm_clear(&it->own);
     free(it);
   }
 }
@@ -87,7 +90,7 @@ static lcomm_door_place *append(lcomm_door_place *made) {
 /* Of the policy that is in force: the control file may have changed it. */
 static bool is_free(const lcomm_door_place *it, const lcomm_door_comm *parent) {
   return !it->held && !it->own.failed &&
-         strcmp(lcomm_policy_string(it->own.made), lcomm_policy_string(parent->made)) == 0;
+         strcmp(lcomm_preview_policy(it->own.preview), lcomm_preview_policy(parent->preview)) == 0;
 }
 
 /* What a rank has, one bit for each place of the communicator. */
@@ -132,8 +135,7 @@ static lcomm_door_place *find(lcomm_door_comm *parent) {
   PMPI_Allreduce(MPI_IN_PLACE, &all, sizeof(all) / sizeof(uint64_t), MPI_UINT64_T, MPI_BAND,
                  parent->comm);
   lcomm_door_place *old = free_on_all(parent, &all);
-  if (!old && all.has_new &&
-      lcomm_door_comm_equip(&fresh->own, lcomm_policy_string(parent->made)) == LCOMM_OK) {
+  if (!old && all.has_new && lcomm_door_make_home(&fresh->own) == LCOMM_OK) {
     return append(fresh);
   }
   discard(fresh);
@@ -150,7 +152,8 @@ lcomm_door_place *lcomm_door_place_take(const lcomm_door_call *call, bool lastin
   }
   it->call = *call;
   it->call.at = &it->own;
-  it->call.home = it->own.made;
+  it->call.home = it->own.home.comm;
+  it->call.of = NULL;
   it->call.residual = NULL;
   it->call.feedback = LCOMM_DOOR_PLAIN;
   it->code = MPI_SUCCESS;
@@ -158,7 +161,7 @@ lcomm_door_place *lcomm_door_place_take(const lcomm_door_call *call, bool lastin
   if (lasting) {
     it->call.feedback = LCOMM_DOOR_LASTS;
     it->call.status =
-        lcomm_residual_create(it->own.made, call->count, call->op, &it->call.residual);
+        lcomm_residual_create(it->own.home.comm, call->count, call->op, &it->call.residual);
   }
   return it;
 }
@@ -174,17 +177,26 @@ void lcomm_door_place_leave(lcomm_door_place *place) {
 
 /* ------------------------------------------------------------------- freeing */
 
+void lcomm_door_place_end(lcomm_door_place *it) {
+  if (it->call.residual) {
+    lcomm_residual_destroy(it->call.residual);
+    it->call.residual = NULL;
+  }
+  lcomm_door_leave(&it->own, &it->own.home);
+}
+
 /* Failures are told while the communicator is there to ask for its error handler. */
 static void end_place(lcomm_door_place *it) {
-  lcomm_door_drain(&it->own);
   if (it->untold != LCOMM_OK) {
     it->code = lcomm_door_fail(&it->call, it->untold);
   }
-  lcomm_door_lasting_destroy(it->own.lasting);
-  lcomm_destroy(it->own.made);
-  it->own.lasting = NULL;
-  it->own.made = NULL;
+  pthread_mutex_lock(&lcomm_door_places_lock);
+  lcomm_door_comm_orphan(&it->own);
   it->parent = NULL;
+  if (!it->active) {
+    lcomm_door_place_end(it);
+  }
+  pthread_mutex_unlock(&lcomm_door_places_lock);
 }
 
 static lcomm_door_place *first_of(const lcomm_door_comm *at) {
@@ -200,7 +212,7 @@ static void sweep(void) {
   lcomm_door_place **link = &places.first;
   while (*link) {
     lcomm_door_place *it = *link;
-    if (it->parent || it->held) {
+    if (it->parent || it->held || atomic_load(&it->own.users) > 1) {
       link = &it->next;
       continue;
     }

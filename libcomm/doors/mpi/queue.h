@@ -19,8 +19,8 @@ typedef void (*lcomm_door_end)(void *context, lcomm_status status);
  * when memory is short or there can be no thread: nothing was done then. */
 bool lcomm_door_queue_put(const lcomm_door_call *call, lcomm_door_end end, void *context);
 
-/* The communicator is about to be freed, nothing is pending on it: failures on it that the
- * program has not asked for yet are told now, while its error handler is there. request.c */
+/* The communicator (NULL: any) is about to be freed: failures on it that the program has not
+ * asked for yet are told now, while its error handler is there. request.c */
 void lcomm_door_requests_forget(const lcomm_door_comm *at);
 
 /* Memory of requests that is kept for the next ones. request.c */

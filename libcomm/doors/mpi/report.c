@@ -18,6 +18,7 @@ static struct {
   lcomm_door_class classes[LCOMM_DOOR_CLASSES_MAX];
   unsigned count;
   lcomm_door_class others[2]; /* for which no class was left: MPI's, libcomm's */
+  lcomm_door_policies policies;
 } report = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* What waits for a pattern is MPI's like all that is left. */
@@ -33,12 +34,30 @@ static bool is_same_name(const char *kept, const char *name) {
   return strncmp(kept, name, LCOMM_DOOR_NAME_MAX - 1) == 0;
 }
 
+/* 0 is the one of the start. With the lock. */
+static unsigned policy_of(const lcomm_door_note *note) {
+  lcomm_door_policies *all = &report.policies;
+  if (!note->policy || !is_chosen(note)) {
+    return 0;
+  }
+  unsigned i = 0;
+  while (i < all->count && strncmp(all->text[i], note->policy, sizeof(all->text[i]) - 1) != 0) {
+    i++;
+  }
+  if (i == all->count && i < LCOMM_DOOR_POLICIES_MAX) {
+    snprintf(all->text[all->count++], sizeof(all->text[0]), "%s", note->policy);
+  }
+  return i < LCOMM_DOOR_POLICIES_MAX ? i : LCOMM_DOOR_POLICIES_MAX - 1;
+}
+
 /* The same class, if it were not for the count? */
 static bool is_like(const lcomm_door_class *class, const lcomm_door_note *note) {
   return class->choice == note->choice && class->chosen == is_chosen(note) &&
          is_same_text(class->function, note->function) && is_same_text(class->op, note->op) &&
          is_same_text(class->why, note->why) && is_same_name(class->type, note->type) &&
-         is_same_name(class->comm, note->comm);
+         is_same_name(class->comm, note->comm) &&
+         is_same_name(class->members, note->members ? note->members : "") &&
+         class->policy == policy_of(note);
 }
 
 static lcomm_door_class *find(const lcomm_door_note *note) {
@@ -63,6 +82,8 @@ static lcomm_door_class *add_class(const lcomm_door_note *note) {
   class->why = note->why;
   snprintf(class->type, sizeof(class->type), "%s", note->type);
   snprintf(class->comm, sizeof(class->comm), "%s", note->comm);
+  snprintf(class->members, sizeof(class->members), "%s", note->members ? note->members : "");
+  class->policy = policy_of(note);
   return class;
 }
 
@@ -122,6 +143,32 @@ bool lcomm_door_report_known(lcomm_door_note *note) {
   return class != NULL;
 }
 
+/* How many from the first on have the same distance, which is written. */
+static int run_length(const int *members, int count, int *step) {
+  int length = count < 2 ? count : 2;
+  *step = count < 2 ? 1 : members[1] - members[0];
+  while (length < count && members[length] - members[length - 1] == *step) {
+    length++;
+  }
+  return *step > 0 && length > 2 ? length : 1;
+}
+
+const char *lcomm_door_members_text(const int *members, int count, char *text, size_t size) {
+  size_t used = 0;
+  text[0] = '\0';
+  for (int i = 0, step = 1; i < count && used < size - 1;) {
+    int length = run_length(members + i, count - i, &step), last = members[i + length - 1];
+    const char *comma = i > 0 ? "," : "";
+    int put = length == 1 ? snprintf(text + used, size - used, "%s%d", comma, members[i])
+              : step == 1
+                  ? snprintf(text + used, size - used, "%s%d-%d", comma, members[i], last)
+                  : snprintf(text + used, size - used, "%s%d-%d:%d", comma, members[i], last, step);
+    used += put > 0 ? (size_t)put : 0;
+    i += length;
+  }
+  return text;
+}
+
 /* ------------------------------------------------------------------ the table */
 
 size_t lcomm_door_report_print(const lcomm_door_report_about *about, char *text, size_t size) {
@@ -136,9 +183,16 @@ size_t lcomm_door_report_print(const lcomm_door_report_about *about, char *text,
       classes[used++] = &report.others[i];
     }
   }
-  size_t length = lcomm_door_report_format(about, classes, used, text, size);
+  size_t length = lcomm_door_report_format(about, &report.policies, classes, used, text, size);
   pthread_mutex_unlock(&report.lock);
   return length;
+}
+
+void lcomm_door_report_begin(const char *policy) {
+  pthread_mutex_lock(&report.lock);
+  report.policies.count = 1;
+  snprintf(report.policies.text[0], sizeof(report.policies.text[0]), "%s", policy);
+  pthread_mutex_unlock(&report.lock);
 }
 
 void lcomm_door_report_clear(void) {
@@ -146,5 +200,6 @@ void lcomm_door_report_clear(void) {
   report.count = 0;
   memset(report.classes, 0, sizeof(report.classes));
   memset(report.others, 0, sizeof(report.others));
+  memset(&report.policies, 0, sizeof(report.policies));
   pthread_mutex_unlock(&report.lock);
 }

@@ -10,11 +10,17 @@
 enum { NAME_SHOWN = 24 };
 
 static const char *const titles[LCOMM_DOOR_COLUMNS] = {
-    [LCOMM_DOOR_COLUMN_CALL] = "call",   [LCOMM_DOOR_COLUMN_TYPE] = "type",
-    [LCOMM_DOOR_COLUMN_OP] = "op",       [LCOMM_DOOR_COLUMN_COMM] = "communicator",
-    [LCOMM_DOOR_COLUMN_RANKS] = "ranks", [LCOMM_DOOR_COLUMN_ELEMENTS] = "elements",
-    [LCOMM_DOOR_COLUMN_CALLS] = "calls", [LCOMM_DOOR_COLUMN_DATA] = "data",
-    [LCOMM_DOOR_COLUMN_SENT] = "sent",   [LCOMM_DOOR_COLUMN_EXACT] = "exact",
+    [LCOMM_DOOR_COLUMN_CALL] = "call",
+    [LCOMM_DOOR_COLUMN_TYPE] = "type",
+    [LCOMM_DOOR_COLUMN_OP] = "op",
+    [LCOMM_DOOR_COLUMN_COMM] = "communicator",
+    [LCOMM_DOOR_COLUMN_RANKS] = "ranks",
+    [LCOMM_DOOR_COLUMN_MEMBERS] = "world ranks",
+    [LCOMM_DOOR_COLUMN_ELEMENTS] = "elements",
+    [LCOMM_DOOR_COLUMN_CALLS] = "calls",
+    [LCOMM_DOOR_COLUMN_DATA] = "data",
+    [LCOMM_DOOR_COLUMN_SENT] = "sent",
+    [LCOMM_DOOR_COLUMN_EXACT] = "exact",
     [LCOMM_DOOR_COLUMN_RATIO] = "ratio",
 };
 
@@ -93,6 +99,9 @@ const char *lcomm_door_cell(const lcomm_door_class *class, lcomm_door_column col
     break;
   case LCOMM_DOOR_COLUMN_RANKS:
     ranks_text(class, text);
+    break;
+  case LCOMM_DOOR_COLUMN_MEMBERS:
+    name_text(class->members, text);
     break;
   case LCOMM_DOOR_COLUMN_ELEMENTS:
     elements_text(class, text);

@@ -7,12 +7,25 @@
 
 #include "libcomm/doors/mpi/report.h"
 
-enum { LCOMM_DOOR_CLASSES_MAX = 256, LCOMM_DOOR_NAME_MAX = 64 };
+enum {
+  LCOMM_DOOR_CLASSES_MAX = 256,
+  LCOMM_DOOR_NAME_MAX = 64,
+  LCOMM_DOOR_POLICIES_MAX = 8, /* told apart; what comes later counts as the last one */
+  LCOMM_DOOR_POLICY_TEXT_MAX = 512
+};
+
+/* Those that were in force, in the order in which they were seen; the first is that of the
+ * start. */
+typedef struct lcomm_door_policies {
+  char text[LCOMM_DOOR_POLICIES_MAX][LCOMM_DOOR_POLICY_TEXT_MAX];
+  unsigned count;
+} lcomm_door_policies;
 
 /* Calls that are alike. Begins as zeros and one call. */
 typedef struct lcomm_door_class {
   const char *function, *op, *why; /* constants; function NULL: of many kinds */
-  char type[LCOMM_DOOR_NAME_MAX], comm[LCOMM_DOOR_NAME_MAX];
+  char type[LCOMM_DOOR_NAME_MAX], comm[LCOMM_DOOR_NAME_MAX], members[LCOMM_DOOR_NAME_MAX];
+  unsigned policy;  /* of those that are chosen: index */
   int ranks, nodes; /* 0: not known, or not the same in all calls */
   bool chosen;      /* libcomm's, of `count_min` elements each */
   lcomm_choice choice;
@@ -23,7 +36,8 @@ typedef struct lcomm_door_class {
 } lcomm_door_class;
 
 /* The table of these classes, which are sorted. As lcomm_door_report_print(). */
-size_t lcomm_door_report_format(const lcomm_door_report_about *about, lcomm_door_class **classes,
+size_t lcomm_door_report_format(const lcomm_door_report_about *about,
+                                const lcomm_door_policies *policies, lcomm_door_class **classes,
                                 unsigned count, char *text, size_t size);
 
 #endif

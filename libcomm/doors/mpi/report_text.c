@@ -30,6 +30,7 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
 typedef struct table {
   writer w;
   const lcomm_door_report_about *about;
+  const lcomm_door_policies *policies;
   lcomm_door_class **classes;
   unsigned chosen, count;
   int widths[LCOMM_DOOR_COLUMNS]; /* 0: all cells are the same and stand in the heading */
@@ -46,12 +47,21 @@ static void measure(table *t) {
   }
 }
 
+/* Where none is known there is no column. */
+static bool knows_members(const table *t) {
+  bool known = false;
+  for (unsigned i = 0; i < t->count; i++) {
+    known |= t->classes[i]->members[0] != '\0';
+  }
+  return known;
+}
+
 /* One communicator, as most programs have it, needs no columns. */
 static bool is_one_comm(const table *t) {
   for (unsigned i = 0; i < t->count; i++) {
     const lcomm_door_class *class = t->classes[i], *first = t->classes[0];
-    if (strcmp(class->comm, first->comm) != 0 || class->ranks != first->ranks ||
-        class->nodes != first->nodes) {
+    if (strcmp(class->comm, first->comm) != 0 || strcmp(class->members, first->members) != 0 ||
+        class->ranks != first->ranks || class->nodes != first->nodes) {
       return false;
     }
   }
@@ -100,7 +110,11 @@ static void put_chosen(table *t) {
     const lcomm_door_class *class = t->classes[i];
     bool says_why = class->function && class->choice == LCOMM_CHOICE_EXACT && class->why[0];
     put_row(t, class, LCOMM_DOOR_COLUMNS);
-    put(&t->w, "  %s%s%s\n", how_text(class), says_why ? ": " : "", says_why ? class->why : "");
+    put(&t->w, "  %s", how_text(class));
+    if (t->policies->count > 1 && class->function) {
+      put(&t->w, ", policy %u", class->policy + 1);
+    }
+    put(&t->w, "%s%s\n", says_why ? ": " : "", says_why ? class->why : "");
   }
 }
 
@@ -135,6 +149,21 @@ static void put_comm(table *t, const lcomm_door_class *class) {
   }
   put(&t->w, "\n");
   t->widths[LCOMM_DOOR_COLUMN_COMM] = t->widths[LCOMM_DOOR_COLUMN_RANKS] = 0;
+  t->widths[LCOMM_DOOR_COLUMN_MEMBERS] = 0;
+}
+
+/* All that were in force, by number where there are several. */
+static void put_policies(table *t) {
+  const lcomm_door_policies *all = t->policies;
+  const char *first = t->about->policy;
+  if (all->count < 2) {
+    put(&t->w, "  policy  %s\n", first[0] ? first : "exact");
+    return;
+  }
+  for (unsigned i = 0; i < all->count; i++) {
+    put(&t->w, "  %s  %u: %s\n", i == 0 ? "policy" : "      ", i + 1,
+        all->text[i][0] ? all->text[i] : "exact");
+  }
 }
 
 static void put_heading(table *t) {
@@ -145,7 +174,8 @@ static void put_heading(table *t) {
   if (about->nodes > 0) {
     put(&t->w, " on %d node%s", about->nodes, about->nodes == 1 ? "" : "s");
   }
-  put(&t->w, "\n  policy  %s\n", about->policy[0] ? about->policy : "exact");
+  put(&t->w, "\n");
+  put_policies(t);
   if (about->report_only) {
     put(&t->w, "  LCOMM_DOOR=report: nothing was changed, all calls were MPI's\n");
   }
@@ -204,9 +234,14 @@ static int by_weight(const void *a, const void *b) {
   return order ? order : compare(one->calls, other->calls);
 }
 
-size_t lcomm_door_report_format(const lcomm_door_report_about *about, lcomm_door_class **classes,
+size_t lcomm_door_report_format(const lcomm_door_report_about *about,
+                                const lcomm_door_policies *policies, lcomm_door_class **classes,
                                 unsigned count, char *text, size_t size) {
-  table t = {.w = {text, size, 0}, .about = about, .classes = classes, .count = count};
+  table t = {.w = {text, size, 0},
+             .about = about,
+             .policies = policies,
+             .classes = classes,
+             .count = count};
   if (count > 1) {
     qsort(classes, count, sizeof(*classes), by_weight);
   }
@@ -214,6 +249,7 @@ size_t lcomm_door_report_format(const lcomm_door_report_about *about, lcomm_door
     t.chosen++;
   }
   measure(&t);
+  t.widths[LCOMM_DOOR_COLUMN_MEMBERS] = knows_members(&t) ? t.widths[LCOMM_DOOR_COLUMN_MEMBERS] : 0;
   put_heading(&t);
   if (count == 0) {
     put(&t.w, "  No collective call was made that could be libcomm's.\n");

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "libcomm/doors/mpi/comms.h"
 #include "libcomm/doors/mpi/echo.h"
 #include "libcomm/doors/mpi/queue.h"
 
@@ -72,9 +73,11 @@ static int release(void *state) {
   held *it = state;
   pthread_mutex_lock(&all.lock);
   (void)take_untold(it); /* the program did not want to know */
+  lcomm_door_comm *at = it->call.at;
   it->next = all.spare;
   all.spare = it;
   pthread_mutex_unlock(&all.lock);
+  lcomm_door_unuse(at);
   return MPI_SUCCESS;
 }
 
@@ -101,9 +104,17 @@ static void is_over(void *context, lcomm_status status) {
   PMPI_Grequest_complete(request);
 }
 
+/* Where the communicator is in the making, there is none to abort: the others wait for it. */
+static void abort_all(const lcomm_door_call *call, const char *why) {
+  lcomm_comm *home = call->home ? call->home : call->at->home.comm;
+  if (home) {
+    lcomm_abort(home, why);
+  }
+}
+
 /* The other ranks make the call: they must hear that this one does not. */
 static int refuse(const lcomm_door_call *call) {
-  lcomm_abort(call->home, "a rank has no memory for a request");
+  abort_all(call, "a rank has no memory for a request");
   int code = lcomm_door_fail(call, LCOMM_ERR_MEMORY);
   lcomm_door_done(call);
   return code;
@@ -114,16 +125,18 @@ int lcomm_door_enqueue(const lcomm_door_call *call, MPI_Request *request) {
   if (!it) {
     return refuse(call);
   }
+  lcomm_door_use(call->at); /* until the program has heard */
   *it = (held){.call = *call,
                .size_bytes = (MPI_Count)(call->count * lcomm_dtype_size(call->dtype)),
                .code = MPI_ERR_OTHER};
   if (PMPI_Grequest_start(query, release, cancel, it, &it->request) != MPI_SUCCESS) {
     free(it);
+    lcomm_door_unuse(call->at);
     return refuse(call);
   }
   *request = it->request;
   if (!lcomm_door_queue_put(call, is_over, it)) {
-    lcomm_abort(call->home, "a rank has no memory or no thread for a call that does not block");
+    abort_all(call, "a rank has no memory or no thread for a call that does not block");
     is_over(it, LCOMM_ERR_MEMORY);
     lcomm_door_done(call);
   }
@@ -135,7 +148,7 @@ int lcomm_door_enqueue(const lcomm_door_call *call, MPI_Request *request) {
 static held *next_untold(const lcomm_door_comm *at) {
   pthread_mutex_lock(&all.lock);
   held **link = &all.untold;
-  while (*link && (*link)->call.at != at) {
+  while (*link && at && (*link)->call.at != at) {
     link = &(*link)->next;
   }
   held *it = *link;

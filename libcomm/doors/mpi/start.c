@@ -148,24 +148,27 @@ static const char one_host[] =
 static const char few_threads[] =
     "MPI gives no MPI_THREAD_MULTIPLE, so calls that do not block stay MPI's";
 
-static int give_up_on_libcomm(void) {
+static int give_up_on_libcomm(const char *why) {
   char sentence[LCOMM_DOOR_SENTENCE_MAX];
-  snprintf(sentence, sizeof(sentence), "libcomm cannot start: %s", lcomm_last_error(NULL));
+  snprintf(sentence, sizeof(sentence), "libcomm cannot start: %s", why);
   lcomm_door_comms_close();
   return give_up(sentence);
 }
 
 static int open_for(lcomm_door_mode mode) {
-  if (!lcomm_door_comms_open()) {
-    return give_up_on_libcomm();
+  const char *why = lcomm_door_comms_open();
+  if (why) {
+    return give_up_on_libcomm(why);
   }
-  const lcomm_door_comm *world = lcomm_door_find(MPI_COMM_WORLD);
-  snprintf(door.policy, sizeof(door.policy), "%s", lcomm_policy_string(world->made));
-  door.nodes = lcomm_nodes(world->made);
+  lcomm_policy_facts facts;
+  lcomm_policy_facts_get(lcomm_door_world(), &facts);
+  snprintf(door.policy, sizeof(door.policy), "%s", lcomm_policy_string(lcomm_door_world()));
+  door.nodes = lcomm_nodes(lcomm_door_world());
   door.open = true;
+  lcomm_door_report_begin(door.policy);
   decide_on_table(mode);
-  lcomm_door_least_bytes = lcomm_door_control_wanted() ? 0 : world->facts.min_bytes;
-  bool useless = door.nodes == 1 && !world->facts.inside_nodes;
+  lcomm_door_least_bytes = lcomm_door_control_wanted() ? 0 : facts.min_bytes;
+  bool useless = door.nodes == 1 && !facts.inside_nodes;
   if (useless && door.required) {
     return refuse_to_start(one_host);
   }
