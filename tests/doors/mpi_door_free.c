@@ -151,6 +151,21 @@ static void freed_with_sums_under_way_they_end(void) {
   }
 }
 
+static void disconnecting_waits_for_sums_under_way(void) {
+  if (!takes_sums()) {
+    return;
+  }
+  MPI_Comm comm = copy_of_world();
+  MPI_Request request;
+  sum_call call = new_call(COUNT, 13);
+  start(&call, comm, &request);
+  MPI_Comm_disconnect(&comm);
+  require(comm == MPI_COMM_NULL, "it is not null");
+  check(&call, "disconnected");
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  end(&call, "disconnected and waited for");
+}
+
 /* Nobody else has begun the sum when rank 0 has freed the communicator. */
 static void freed_before_the_others_begin_a_sum_it_ends(void) {
   if (!takes_sums()) {
@@ -260,6 +275,7 @@ int main(int argc, char **argv) {
       PROPERTY(each_rank_frees_in_an_order_of_its_own),
       PROPERTY(freed_with_sums_under_way_they_end),
       PROPERTY(freed_before_the_others_begin_a_sum_it_ends),
+      PROPERTY(disconnecting_waits_for_sums_under_way),
       PROPERTY(freed_by_the_attribute_of_another),
       PROPERTY(threads_make_and_free_their_own),
       PROPERTY(never_freed_or_freed_at_the_end),

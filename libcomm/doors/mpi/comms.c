@@ -213,17 +213,23 @@ static lcomm_door_comm *adopt(MPI_Comm comm) {
   return attach(comm, at);
 }
 
-lcomm_door_comm *lcomm_door_find(MPI_Comm comm) {
-  void *at = NULL;
+/* False when nothing is known of it yet. */
+static bool look_up(MPI_Comm comm, lcomm_door_comm **at) {
+  void *value = NULL;
   int found = 0;
+  *at = NULL;
   if (comm == MPI_COMM_NULL || known.keyval == MPI_KEYVAL_INVALID ||
-      PMPI_Comm_get_attr(comm, known.keyval, &at, &found) != MPI_SUCCESS) {
-    return NULL;
+      PMPI_Comm_get_attr(comm, known.keyval, &value, &found) != MPI_SUCCESS) {
+    return true;
   }
-  if (!found) {
-    return known.world ? adopt(comm) : NULL;
-  }
-  return at == &nothing ? NULL : at;
+  *at = found && value != &nothing ? value : NULL;
+  return found != 0;
+}
+
+lcomm_door_comm *lcomm_door_find(MPI_Comm comm) {
+  lcomm_door_comm *at = NULL;
+  bool is_known = look_up(comm, &at);
+  return is_known || !known.world ? at : adopt(comm);
 }
 
 /* ----------------------------------------------------------------- freeing */
@@ -295,6 +301,15 @@ void lcomm_door_ask_handler(const lcomm_door_comm *at) {
   if (comm != MPI_COMM_NULL) {
     PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
   }
+}
+
+/* Unlike freeing, this waits for what is under way. */
+LCOMM_DOOR_API int MPI_Comm_disconnect(MPI_Comm *comm) {
+  lcomm_door_comm *at = NULL;
+  if (!lcomm_door_is_shut() && comm && look_up(*comm, &at) && at) {
+    lcomm_door_drain(at);
+  }
+  return PMPI_Comm_disconnect(comm);
 }
 
 static lcomm_door_comm *take_first(void) {
