@@ -6,9 +6,7 @@
 #include "libcomm/doors/mpi/comms.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "libcomm/doors/mpi/control.h"
 #include "libcomm/doors/mpi/leaving.h"
 #include "libcomm/doors/mpi/making.h"
 #include "libcomm/doors/mpi/meeting.h"
@@ -61,75 +59,6 @@ static void forget(lcomm_door_comm *at) {
   }
   at->next = at->previous = NULL;
   pthread_mutex_unlock(&known.lock);
-}
-
-/* ----------------------------------------------------------------- judging */
-
-lcomm_status lcomm_door_comm_judge_by(lcomm_door_comm *at, const char *policy) {
-  lcomm_preview *preview = NULL;
-  lcomm_policy_facts facts;
-  lcomm_status status = lcomm_preview_create(known.world, at->members, at->size, policy, &preview);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  lcomm_preview_facts(preview, &facts);
-  lcomm_door_lasting *lasting =
-      facts.error_feedback ? lcomm_door_lasting_create(NULL, facts.step_calls) : NULL;
-  if (facts.error_feedback && !lasting) {
-    lcomm_preview_destroy(preview);
-    return LCOMM_ERR_MEMORY;
-  }
-  if (at->name_agreed) {
-    lcomm_preview_name_set(preview, at->name);
-  }
-  lcomm_preview_destroy(at->preview);
-  at->preview = preview;
-  at->facts = facts;
-  at->candidate_bytes =
-      facts.min_bytes < at->candidate_bytes ? facts.min_bytes : at->candidate_bytes;
-  at->lasting = lasting;
-  at->home = (lcomm_door_home){.comm = NULL};
-  at->stays_mpi = false;
-  return LCOMM_OK;
-}
-
-lcomm_status lcomm_door_comm_init(lcomm_door_comm *at, MPI_Comm comm, const int *members, int size,
-                                  int rank, const char *policy) {
-  *at = (lcomm_door_comm){.comm = comm,
-                          .handler = MPI_ERRHANDLER_NULL,
-                          .rank = rank,
-                          .size = size,
-                          .candidate_bytes = UINT64_MAX,
-                          .control = "on"};
-  pthread_mutex_init(&at->lock, NULL);
-  atomic_store(&at->users, 1);
-  at->parts = malloc((size_t)size * sizeof(*at->parts));
-  at->members = malloc((size_t)size * sizeof(*at->members));
-  lcomm_status status = at->parts && at->members ? LCOMM_OK : LCOMM_ERR_MEMORY;
-  if (status == LCOMM_OK) {
-    memcpy(at->members, members, (size_t)size * sizeof(*members));
-    status = lcomm_door_comm_judge_by(at, policy);
-  }
-  if (status != LCOMM_OK) {
-    lcomm_door_comm_clear(at);
-  }
-  return status;
-}
-
-/* Identities go before the communicators that they live in. */
-void lcomm_door_comm_clear(lcomm_door_comm *at) {
-  lcomm_door_lasting_destroy(at->lasting);
-  lcomm_door_lasting_destroy(at->owed);
-  lcomm_door_leave(at, &at->home);
-  lcomm_door_leave(at, &at->owing);
-  lcomm_preview_destroy(at->preview);
-  if (at->handler != MPI_ERRHANDLER_NULL) {
-    PMPI_Errhandler_free(&at->handler);
-  }
-  pthread_mutex_destroy(&at->lock);
-  free(at->sentence);
-  free(at->members);
-  free(at->parts);
 }
 
 /* ----------------------------------------------------------------- finding */
@@ -365,33 +294,4 @@ const char *lcomm_door_comms_open(void) {
     at->home.comm = known.world;
   }
   return NULL;
-}
-
-/* -------------------------------------------------------------------- names */
-
-/* All ranks of the communicator say the same. */
-static bool all_say(MPI_Comm comm, bool mine) {
-  int least = mine;
-  PMPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_INT, MPI_MIN, comm);
-  return least != 0;
-}
-
-void lcomm_door_agree_on_name(lcomm_door_comm *at) {
-  char mine[MPI_MAX_OBJECT_NAME] = "", first[MPI_MAX_OBJECT_NAME];
-  int length = 0;
-  PMPI_Comm_get_name(at->comm, mine, &length);
-  memcpy(first, mine, sizeof(first));
-  PMPI_Bcast(first, sizeof(first), MPI_CHAR, 0, at->comm);
-  if (all_say(at->comm, strncmp(mine, first, sizeof(first)) == 0)) {
-    memcpy(at->name, mine, sizeof(at->name));
-    lcomm_preview_name_set(at->preview, at->name);
-    if (at->home.comm) {
-      lcomm_name_set(at->home.comm, at->name);
-    }
-  } else if (at->rank == 0) {
-    lcomm_door_say("the ranks of the communicator that rank 0 calls \"%s\" have different names "
-                   "for it, so no rule of match=comm= fits it; give it the same name on all ranks",
-                   first);
-  }
-  at->name_agreed = true;
 }
