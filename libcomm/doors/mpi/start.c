@@ -139,6 +139,7 @@ static bool all_agree(lcomm_door_mode mode, int level, int *code) {
 /* A table at the end? LCOMM_STATS was checked when the world's communicator was made. */
 static void decide_on_table(lcomm_door_mode mode) {
   const char *stats = lcomm_setting("LCOMM_STATS");
+  stats = stats && strcmp(stats, "none") == 0 ? NULL : stats;
   lcomm_door_noting = mode == LCOMM_DOOR_REPORT || stats;
   door.shows = lcomm_door_noting && (door.rank == 0 || (stats && strcmp(stats, "exit:all") == 0));
 }
