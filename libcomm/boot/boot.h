@@ -24,7 +24,7 @@ typedef struct lcomm_origin {
 
   /* Frees what it holds; may be NULL. orderly: collective calls are allowed. */
   void (*release)(struct lcomm_origin *origin, bool orderly);
-  void *context; /* for release */
+  void *context; /* for progress and release */
 } lcomm_origin;
 
 /* Make a communicator of the ranks of origin->boot; collective. Takes the

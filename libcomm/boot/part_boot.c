@@ -24,10 +24,19 @@ static lcomm_config take_config(const lcomm_comm *base, const int *members, int 
   return config;
 }
 
+/* A part has no communicator of MPI that it knows to be its own; its base has, and outlives it. */
+static void progress_base(lcomm_origin *origin) {
+  lcomm_comm *base = origin->context;
+  base->origin.progress(&base->origin);
+}
+
 lcomm_status lcomm_create_part(const lcomm_comm *base, const int *members, const lcomm_boot *boot,
                                void *mpi, const lcomm_config *config, lcomm_comm **part) {
   if (!base || !members || !boot || !part) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_create_part: a pointer is NULL");
+    return lcomm_refuse_null(base, "lcomm_create_part",
+                             !members ? "members"
+                             : !boot  ? "boot"
+                                      : "part");
   }
   for (int i = 0; i < boot->world_size; i++) {
     if (members[i] < 0 || members[i] >= base->size) {
@@ -36,7 +45,8 @@ lcomm_status lcomm_create_part(const lcomm_comm *base, const int *members, const
                                 members[i]);
     }
   }
-  lcomm_origin origin = {.boot = *boot, .mpi = mpi, .mpi_ranks = members};
+  lcomm_origin origin = {.boot = *boot, .mpi = mpi, .mpi_ranks = members, .context = (void *)base};
+  origin.progress = base->origin.progress ? progress_base : NULL;
   lcomm_config taken = take_config(base, members, boot->world_size, config);
   return lcomm_comm_create(&origin, &taken, part);
 }
