@@ -59,7 +59,7 @@ static lcomm_status barrier(subject *it) {
 }
 
 static lcomm_status lasting(subject *it) {
-  return lcomm_allreduce_lasting(it->residual, data, received);
+  return lcomm_allreduce_ef(it->residual, data, received);
 }
 
 static lcomm_status flush(subject *it) {

@@ -90,8 +90,8 @@ static int done;
 
 /* Calls with a residual say it in its communicator's sentence, where there is one. */
 #define RESIDUALS(X)                                                                               \
-  X(lcomm_allreduce_lasting, (r, data, received))                                                  \
-  X(lcomm_iallreduce_lasting, (r, data, received, &request))                                       \
+  X(lcomm_allreduce_ef, (r, data, received))                                                  \
+  X(lcomm_iallreduce_ef, (r, data, received, &request))                                       \
   X(lcomm_allreduce_flush, (r, data, received))                                                    \
   X(lcomm_iallreduce_flush, (r, data, received, &request))                                         \
   X(lcomm_residual_get, (r, received))                                                             \
@@ -170,7 +170,7 @@ static void null_is_refused_with_the_communicators_sentence(void **state) {
   assert_int_equal(lcomm_residual_create(c, 4, S, &residual), LCOMM_OK);
   set_thread_error();
   CALLS(IS_REFUSED)
-  is_refused(c, "lcomm_allreduce_lasting", lcomm_allreduce_lasting(residual, NULL, received),
+  is_refused(c, "lcomm_allreduce_ef", lcomm_allreduce_ef(residual, NULL, received),
              "all-reduce");
   is_refused(c, "lcomm_residual_get", lcomm_residual_get(residual, NULL), "lcomm_residual_get");
   assert_int_equal(lcomm_barrier(c), LCOMM_OK);

@@ -30,8 +30,8 @@ typedef struct party {
 } party;
 
 UNUSED static lcomm_status try_open(forked *self, lcomm_transport **t, char *why) {
-  lcomm_transport_setup setup = {self->rank,  self->size, self->identities,
-                                 &self->boot, NULL,       LIMIT_S};
+  lcomm_transport_setup setup = {self->rank, self->size, self->identities, &self->boot,
+                                 NULL,       NULL,       LIMIT_S};
   *t = NULL;
   return lcomm_transport_shm.open(&setup, t, why);
 }

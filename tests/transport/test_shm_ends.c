@@ -211,7 +211,7 @@ static void close_without_reader(forked *self) {
   char why[LCOMM_TRANSPORT_WHY_MAX];
   lcomm_transfer transfer;
   lcomm_transport *t = NULL;
-  lcomm_transport_setup setup = {self->rank, 2, self->identities, &self->boot, NULL, 0.1};
+  lcomm_transport_setup setup = {self->rank, 2, self->identities, &self->boot, NULL, NULL, 0.1};
   forked_require(self, lcomm_transport_shm.open(&setup, &t, why) == LCOMM_OK, "open: %s", why);
   for (int i = 0; self->rank == 0 && i < 100; i++) {
     forked_require(self, t->table->send(t, 1, TAG, bytes, sizeof(bytes), &transfer) == LCOMM_OK,

@@ -54,8 +54,8 @@ UNUSED static void skip_without_ucx(void) {
 }
 
 UNUSED static lcomm_status try_open(forked *self, lcomm_transport **t, char *why) {
-  lcomm_transport_setup setup = {self->rank,  self->size, self->identities,
-                                 &self->boot, NULL,       LIMIT_S};
+  lcomm_transport_setup setup = {self->rank, self->size, self->identities, &self->boot,
+                                 NULL,       NULL,       LIMIT_S};
   *t = NULL;
   why[0] = '\0';
   return lcomm_transport_ucx.open(&setup, t, why);

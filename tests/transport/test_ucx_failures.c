@@ -154,7 +154,7 @@ static void keep_silent(forked *self) {
 static void open_towards_silence(forked *self) {
   char why[LCOMM_TRANSPORT_WHY_MAX] = "";
   lcomm_transport *t = NULL;
-  lcomm_transport_setup setup = {self->rank, 2, self->identities, &self->boot, NULL, 1.5};
+  lcomm_transport_setup setup = {self->rank, 2, self->identities, &self->boot, NULL, NULL, 1.5};
   if (self->rank == 1) {
     keep_silent(self);
     return;
