@@ -66,6 +66,10 @@ struct lcomm_bucket {
  * them? Nothing starts before. */
 bool lcomm_tensors_are_planned(const lcomm_comm *comm);
 
+/* A tensor that a program gives; needs no turn. ARGUMENT for NULL, one that does not live, or one
+ * of another communicator; `call` is named. */
+lcomm_status lcomm_tensor_check(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call);
+
 /* Compare the tensors and group them into buckets, unless that was done. Collective;
  * MISMATCH, MEMORY and transport errors, sticky. */
 lcomm_status lcomm_tensors_plan(lcomm_comm *comm);

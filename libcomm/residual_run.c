@@ -204,7 +204,8 @@ lcomm_status lcomm_residual_run(lcomm_residual *residual, const lcomm_call *call
                         name, (unsigned long long)residual->count, call->request.place - 1);
   }
   bool flush = call->purpose == LCOMM_PURPOSE_FLUSH;
-  bool exact = flush || residual->pays || lcomm_warmup_is_exact(policy_of(residual), residual->calls);
+  bool exact =
+      flush || residual->pays || lcomm_warmup_is_exact(policy_of(residual), residual->calls);
   status = exact ? prepare_exact(residual, flush) : prepare_lossy(residual);
   *run = exact ? residual->exact_run : residual->run;
   return status;

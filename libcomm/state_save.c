@@ -164,14 +164,14 @@ static lcomm_status write_block(lcomm_comm *comm, void *context, float *scratch,
 
 lcomm_status lcomm_state_size(lcomm_comm *comm, size_t *size) {
   if (!comm || !size) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_state_size: a pointer is NULL");
+    return lcomm_refuse_null(comm, "lcomm_state_size", "size");
   }
   return enter_and_save(comm, "lcomm_state_size", measure, size);
 }
 
 lcomm_status lcomm_state_write(lcomm_comm *comm, void *bytes, size_t size) {
   if (!comm || !bytes) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_state_write: a pointer is NULL");
+    return lcomm_refuse_null(comm, "lcomm_state_write", "bytes");
   }
   block to = {bytes, size};
   return enter_and_save(comm, "lcomm_state_write", write_block, &to);

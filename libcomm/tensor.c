@@ -170,8 +170,7 @@ lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, ui
   return status;
 }
 
-/* Calls that take a tensor need no turn. */
-static lcomm_status check_tensor(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
+lcomm_status lcomm_tensor_check(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
   if (!comm || !tensor) {
     return lcomm_refuse_null(comm, call, "tensor");
   }
@@ -185,7 +184,7 @@ static bool is_factor(const lcomm_tensor *tensor, double factor) {
 
 lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor, double before,
                                 double after) {
-  lcomm_status status = check_tensor(comm, tensor, "lcomm_tensor_scale");
+  lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_scale");
   if (status != LCOMM_OK) {
     return status;
   }
@@ -229,7 +228,7 @@ static lcomm_status check_takes_part(lcomm_comm *comm, const lcomm_tensor *tenso
 }
 
 lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
-  lcomm_status status = check_tensor(comm, tensor, "lcomm_tensor_ready");
+  lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_ready");
   status = status == LCOMM_OK ? (lcomm_status)atomic_load(&comm->status) : status;
   if (status != LCOMM_OK) {
     return status;
@@ -353,7 +352,7 @@ bool lcomm_tensor_owed(const lcomm_tensor *tensor, float *residual) {
 }
 
 lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor, float *residual) {
-  lcomm_status status = check_tensor(comm, tensor, "lcomm_tensor_residual");
+  lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_residual");
   if (status != LCOMM_OK) {
     return status;
   }

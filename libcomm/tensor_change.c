@@ -8,11 +8,7 @@
 #include "libcomm/place.h"
 
 static lcomm_status check(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
-  if (!comm || !tensor) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: a pointer is NULL", call);
-  }
-  lcomm_status status = lcomm_check_process(comm);
-  status = status == LCOMM_OK ? lcomm_check_owner(comm, tensor->comm, call, "tensor") : status;
+  lcomm_status status = lcomm_tensor_check(comm, tensor, call);
   return status == LCOMM_OK ? (lcomm_status)atomic_load(&comm->status) : status;
 }
 

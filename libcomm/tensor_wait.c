@@ -27,8 +27,7 @@ static bool is_over(const lcomm_comm *comm, const lcomm_tensor *tensor) {
 
 /* The communicator is well, the tensor is in this step, and its bucket has started if it can. */
 static lcomm_status begin(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
-  lcomm_status status = lcomm_check_owner(comm, tensor->comm, call, "tensor");
-  status = status == LCOMM_OK ? lcomm_comm_listen(comm) : status;
+  lcomm_status status = lcomm_comm_listen(comm);
   if (status != LCOMM_OK) {
     return status;
   }
@@ -57,10 +56,8 @@ static lcomm_status wait_for(lcomm_comm *comm, const lcomm_tensor *tensor) {
 }
 
 lcomm_status lcomm_tensor_wait(lcomm_comm *comm, lcomm_tensor *tensor) {
-  if (!comm || !tensor) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_wait: a pointer is NULL");
-  }
-  lcomm_status status = lcomm_enter(comm);
+  lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_wait");
+  status = status == LCOMM_OK ? lcomm_enter(comm) : status;
   if (status != LCOMM_OK) {
     return status;
   }
@@ -106,10 +103,11 @@ static lcomm_status test(lcomm_comm *comm, const lcomm_tensor *tensor, int *done
 }
 
 lcomm_status lcomm_tensor_test(lcomm_comm *comm, lcomm_tensor *tensor, int *done) {
-  if (!comm || !tensor || !done) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensor_test: a pointer is NULL");
+  if (!comm || !done) {
+    return lcomm_refuse_null(comm, "lcomm_tensor_test", "done");
   }
-  lcomm_status status = lcomm_enter(comm);
+  lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_test");
+  status = status == LCOMM_OK ? lcomm_enter(comm) : status;
   if (status != LCOMM_OK) {
     return status;
   }

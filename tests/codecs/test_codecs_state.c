@@ -284,7 +284,7 @@ static void impossible_numbers_are_refused(void **state) {
       {0, 0, 4, UINT32_MAX, "the name of a tensor has an impossible length"},
       {0, 0, 4, 7, "a text in it is malformed"},
       {0, 0, 4, 5, "a text in it is malformed"},
-      {0, 4, 1, 6, "a tensor has an unknown type or operation"},
+      {0, 4, 1, 8, "a tensor has an unknown type or operation"},
       {0, 5, 1, 4, "a tensor has an unknown type or operation"},
       {0, 6, 1, 8, "a tensor has an unknown flag"},
       {0, 6, 1, 16, "a tensor has an unknown flag"},

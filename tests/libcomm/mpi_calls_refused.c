@@ -86,7 +86,7 @@ static void missing_communicators_are_refused(void) {
   REFUSED("communicator",
           lcomm_allreduce_scaled(NULL, left, right, COUNT, LCOMM_FLOAT32, LCOMM_SUM, 1, 1));
   REFUSED("communicator", lcomm_barrier(NULL));
-  REFUSED("NULL", lcomm_tensor_scale(NULL, NULL, 1, 1));
+  REFUSED("communicator", lcomm_tensor_scale(NULL, NULL, 1, 1));
 }
 
 static void missing_buffers_are_refused(void) {

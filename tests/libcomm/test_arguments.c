@@ -43,6 +43,8 @@ static int done;
   X(lcomm_iallreduce_scaled, (c, data, received, 4, F, S, 1, 1, NULL), "all-reduce")               \
   X(lcomm_reduce_scatter, (c, data, NULL, 4, F, S), "reduce-scatter")                              \
   X(lcomm_ireduce_scatter, (c, data, received, 4, F, S, NULL), "reduce-scatter")                   \
+  X(lcomm_reduce_scatterv, (c, data, received, NULL, F, S), "reduce-scatter")                      \
+  X(lcomm_ireduce_scatterv, (c, data, received, counts, F, S, NULL), "reduce-scatter")             \
   X(lcomm_allgather, (c, NULL, received, 4, F), "all-gather")                                      \
   X(lcomm_iallgather, (c, data, received, 4, F, NULL), "all-gather")                               \
   X(lcomm_allgatherv, (c, data, received, NULL, F), "uneven all-gather")                           \
@@ -71,6 +73,12 @@ static int done;
   X(lcomm_tensor_residual, (c, tensor, NULL), "lcomm_tensor_residual")                             \
   X(lcomm_state_save, (c, NULL), "lcomm_state_save")                                               \
   X(lcomm_state_load, (c, NULL), "lcomm_state_load")                                               \
+  X(lcomm_state_size, (c, NULL), "lcomm_state_size")                                               \
+  X(lcomm_state_write, (c, NULL, 8), "lcomm_state_write")                                          \
+  X(lcomm_state_read, (c, NULL, 8), "lcomm_state_read")                                            \
+  X(lcomm_policy_set, (c, NULL), "lcomm_policy_set")                                               \
+  X(lcomm_tensor_test, (c, tensor, NULL), "lcomm_tensor_test")                                     \
+  X(lcomm_create_part, (c, NULL, NULL, NULL, NULL, &other), "lcomm_create_part")                   \
   X(lcomm_stats_get, (c, NULL), "lcomm_stats_get")                                                 \
   X(lcomm_plan_print, (c, 4, F, 0, NULL, 9), "lcomm_plan_print")                                   \
   X(lcomm_plan_print, (c, 4, (lcomm_dtype)99, 0, text, sizeof(text)), "lcomm_plan_print")          \
@@ -78,7 +86,10 @@ static int done;
   X(lcomm_call_bytes, (c, LCOMM_CALL_ALLREDUCE, 4, F, S, 0, &bytes, NULL), "lcomm_call_bytes")     \
   X(lcomm_policy_facts_get, (c, NULL), "lcomm_policy_facts_get")                                   \
   X(lcomm_name_set, (c, NULL), "lcomm_name_set")                                                   \
-  X(lcomm_residual_create, (c, 4, S, NULL), "lcomm_residual_create")
+  X(lcomm_residual_create, (c, 4, S, NULL), "lcomm_residual_create")                               \
+  X(lcomm_residual_create_named, (c, NULL, 4, S, &residual), "lcomm_residual_create_named")        \
+  X(lcomm_residual_create_named, (c, "r", 4, S, NULL), "lcomm_residual_create_named")              \
+  X(lcomm_residual_create_scatter, (c, NULL, NULL, S, &residual), "lcomm_residual_create_scatter")
 
 /* Calls whose only pointer is the communicator, or that have another way to be right. */
 #define CALLS_WITHOUT(X)                                                                           \
@@ -90,8 +101,12 @@ static int done;
 
 /* Calls with a residual say it in its communicator's sentence, where there is one. */
 #define RESIDUALS(X)                                                                               \
-  X(lcomm_allreduce_ef, (r, data, received))                                                  \
-  X(lcomm_iallreduce_ef, (r, data, received, &request))                                       \
+  X(lcomm_allreduce_ef, (r, data, received))                                                       \
+  X(lcomm_iallreduce_ef, (r, data, received, &request))                                            \
+  X(lcomm_reduce_scatter_ef, (r, data, received))                                                  \
+  X(lcomm_ireduce_scatter_ef, (r, data, received, &request))                                       \
+  X(lcomm_reduce_scatter_flush, (r, data, received))                                               \
+  X(lcomm_ireduce_scatter_flush, (r, data, received, &request))                                    \
   X(lcomm_allreduce_flush, (r, data, received))                                                    \
   X(lcomm_iallreduce_flush, (r, data, received, &request))                                         \
   X(lcomm_residual_get, (r, received))                                                             \
@@ -102,7 +117,12 @@ static int done;
   X(lcomm_tensor_scale, (c, t, 1, 1))                                                              \
   X(lcomm_tensor_ready, (c, t))                                                                    \
   X(lcomm_tensor_ready_on_stream, (c, t, NULL))                                                    \
-  X(lcomm_tensor_residual, (c, t, received))
+  X(lcomm_tensor_residual, (c, t, received))                                                       \
+  X(lcomm_tensor_data_set, (c, t, data))                                                           \
+  X(lcomm_tensor_freeze, (c, t))                                                                   \
+  X(lcomm_tensor_unfreeze, (c, t))                                                                 \
+  X(lcomm_tensor_test, (c, t, &done))                                                              \
+  X(lcomm_tensor_wait, (c, t))
 
 /* NULL is an answer's "nothing" here, or is what is asked for; no sentence. */
 static const char *const harmless[] = {"lcomm_log_set",
@@ -125,10 +145,21 @@ static const char *const harmless[] = {"lcomm_log_set",
                                        "lcomm_dtype_name",
                                        "lcomm_status_name",
                                        "lcomm_status_string",
-                                       "lcomm_tensors_not_finite"};
+                                       "lcomm_tensors_not_finite",
+                                       "lcomm_travels_over",
+                                       "lcomm_stats_hide",
+                                       "lcomm_retire",
+                                       "lcomm_release",
+                                       "lcomm_preview_destroy",
+                                       "lcomm_preview_name_set",
+                                       "lcomm_preview_choose",
+                                       "lcomm_preview_facts",
+                                       "lcomm_preview_policy",
+                                       "lcomm_preview_nodes"};
 
 /* Their sentence is the thread's. */
-static const char *const outside[] = {"lcomm_create", "lcomm_create_env", "lcomm_memory_alloc"};
+static const char *const outside[] = {"lcomm_create", "lcomm_create_env", "lcomm_memory_alloc",
+                                      "lcomm_preview_create", "lcomm_preview_bytes"};
 
 static int gather_alone(void *context, const void *send, void *receive, size_t size) {
   (void)context;
@@ -170,8 +201,7 @@ static void null_is_refused_with_the_communicators_sentence(void **state) {
   assert_int_equal(lcomm_residual_create(c, 4, S, &residual), LCOMM_OK);
   set_thread_error();
   CALLS(IS_REFUSED)
-  is_refused(c, "lcomm_allreduce_ef", lcomm_allreduce_ef(residual, NULL, received),
-             "all-reduce");
+  is_refused(c, "lcomm_allreduce_ef", lcomm_allreduce_ef(residual, NULL, received), "all-reduce");
   is_refused(c, "lcomm_residual_get", lcomm_residual_get(residual, NULL), "lcomm_residual_get");
   assert_int_equal(lcomm_barrier(c), LCOMM_OK);
   assert_int_equal(lcomm_destroy(c), LCOMM_OK);
