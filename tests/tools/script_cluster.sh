@@ -57,10 +57,10 @@ expect cluster_offloads_are_on test "$(segments 0)" -gt 1
 
 expect cluster_hosts_have_names_of_their_own \
   test "$(cluster exec 0 hostname) $(cluster exec 1 hostname)" = "host0 host1"
-cluster exec 0 touch /dev/shm/libcomm-test
-expect cluster_hosts_share_no_memory cluster exec 0 test -e /dev/shm/libcomm-test
-expect cluster_hosts_see_no_other_memory cluster exec 1 test ! -e /dev/shm/libcomm-test
-expect cluster_machine_sees_no_host_memory test ! -e /dev/shm/libcomm-test
+cluster exec 0 touch /dev/shm/libcomm-test-$$
+expect cluster_hosts_share_no_memory cluster exec 0 test -e /dev/shm/libcomm-test-$$
+expect cluster_hosts_see_no_other_memory cluster exec 1 test ! -e /dev/shm/libcomm-test-$$
+expect cluster_machine_sees_no_host_memory test ! -e /dev/shm/libcomm-test-$$
 # no default route, so nothing outside can be reached
 expect cluster_hosts_reach_only_each_other test -z "$(cluster exec 0 ip route show default)"
 
@@ -101,9 +101,9 @@ cluster up --hosts 2 --rate 100mbit --offloads off >/dev/null
 expect cluster_offloads_go_off_in_place test "$(segments 1)" = 1
 cluster up --hosts 2 --rate 100mbit >/dev/null
 expect cluster_offloads_come_back test "$(segments 1)" -gt 1
-expect cluster_up_again_keeps_hosts cluster exec 0 test -e /dev/shm/libcomm-test
+expect cluster_up_again_keeps_hosts cluster exec 0 test -e /dev/shm/libcomm-test-$$
 cluster up --hosts 2 --rate 50mbit >/dev/null
-expect cluster_rate_changes_in_place cluster exec 0 test -e /dev/shm/libcomm-test
+expect cluster_rate_changes_in_place cluster exec 0 test -e /dev/shm/libcomm-test-$$
 expect cluster_new_rate_holds grep -q 50Mbit <(tc -n "lcomm-$own-host1" qdisc show dev eth0)
 cluster up --hosts 3 --slots 1 >/dev/null
 expect cluster_grows test "$(cluster exec 2 hostname)" = host2

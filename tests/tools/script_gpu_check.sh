@@ -43,7 +43,10 @@ case "$*" in
   ;;
 esac
 EOF2
-fake bin/mpirun <<<'exec "${@: -1}"'
+fake bin/mpirun <<'EOF2'
+[ "$1" != --version ] || { echo "mpirun (Open MPI) 4.1.4"; exit; }
+exec "${@: -1}"
+EOF2
 fake bin/ncu <<<'echo "  kernel (1, 1, 1)x(256, 1, 1), Context 1"; echo "    Duration us 12"'
 fake bin/compute-sanitizer <<'EOF2'
 case "$*" in
