@@ -60,7 +60,7 @@ count_of() { column "$1" "$2" | grep -cx -- "$3"; }
 
 # ------------------------------------------------ every type and operation
 
-mpi_rows=(0 32 32 12 12 12)
+mpi_rows=(0 32 32 16 16 16)
 i=0
 for tool in allreduce reduce_scatter allgather broadcast alltoall; do
   i=$((i + 1))
@@ -84,7 +84,7 @@ for tool in ("allreduce", "reduce_scatter", "allgather", "broadcast", "alltoall"
     assert run["tool"] == tool + "_perf" and run["ranks"] == 2 and run["nodes"] >= 1, run["tool"]
     assert run["transport"] and run["progress"] and run["command"][1:3] == ["-n", "2"]
     mine = [r for r in run["results"] if not r["policy"].startswith("MPI_")]
-    assert len(mine) == {"allreduce": 48, "reduce_scatter": 48}.get(tool, 12), (tool, len(mine))
+    assert len(mine) == {"allreduce": 64, "reduce_scatter": 64}.get(tool, 16), (tool, len(mine))
     for r in run["results"]:
         for key in ("size", "count", "batch", "min_s", "p10_s", "median_s", "p90_s", "p99_s",
                     "max_s", "algbw_gb_s", "busbw_gb_s", "cpu_s", "error", "wrong"):
