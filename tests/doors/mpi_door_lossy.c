@@ -104,6 +104,14 @@ static void sums_are_within_the_bound_of_the_codec(void) {
   }
 }
 
+/* MPICH 4.0 copies a part in place onto itself, and aborts. */
+static bool is_mpich(void) {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  return strstr(version, "MPICH") != NULL;
+}
+
 /* Most parts are empty; of a few elements each, their mean decides. */
 static void scattered_sums_of_uneven_parts_are_taken_by_their_mean(void) {
   static const door_function scattered[] = {DOOR_REDUCE_SCATTER, DOOR_IREDUCE_SCATTER};
@@ -113,7 +121,7 @@ static void scattered_sums_of_uneven_parts_are_taken_by_their_mean(void) {
     for (int rank = 0; rank < mpi_size; rank++) {
       call.parts[rank] = rank == owner ? 40 * 4096 * mpi_size : 0;
     }
-    call.in_place = i / 2 % 2;
+    call.in_place = i / 2 % 2 && !is_mpich();
     try_sum(MPI_COMM_WORLD, "world", call);
   }
 }
