@@ -182,9 +182,12 @@ static void report(lcomm_perf_stage *stage, lcomm_perf_bench *bench) {
   }
 }
 
-/* A sample of each, in turn; those before the first round warm up. */
+/* A sample of each, in turn; those before the first round warm up. Every other round goes
+ * backwards, so that none always comes behind the same one: a link that is limited in rate
+ * carries more at once after a pause, and so after one that sends less. */
 static void take_round(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int round) {
-  for (int c = 0; c < stage->count; c++) {
+  for (int i = 0; i < stage->count; i++) {
+    int c = round & 1 ? stage->count - 1 - i : i;
     if (round == 0) {
       count_sample(stage, c, -1);
     }
