@@ -10,10 +10,16 @@ static const double PAUSE_LEAST_S = 20e-6, PAUSE_MOST_S = 1e-3;
 /* Progress that finds nothing takes about 1 us, and more on a machine that is busy. */
 static const double MOVED_S = 5e-6, MOVED_TIMES = 4;
 
-/* Short waits that follow each other pay for it once in PAUSE_MOST_S. */
+static double within(double pause_s) {
+  pause_s = pause_s > PAUSE_LEAST_S ? pause_s : PAUSE_LEAST_S;
+  return pause_s < PAUSE_MOST_S ? pause_s : PAUSE_MOST_S;
+}
+
+/* The pause goes on from wait to wait: where MPI moves nothing, waits soon look seldom, and
+ * where it does, soon. Short waits that follow each other pay for it once in PAUSE_MOST_S. */
 void lcomm_external_begin(lcomm_external_pace *pace, double now_s) {
-  double soon_s = now_s + PAUSE_LEAST_S, latest_s = pace->last_s + PAUSE_MOST_S;
-  pace->pause_s = PAUSE_LEAST_S;
+  pace->pause_s = within(pace->pause_s);
+  double soon_s = now_s + pace->pause_s, latest_s = pace->last_s + PAUSE_MOST_S;
   pace->next_s = latest_s < soon_s ? latest_s : soon_s;
 }
 
@@ -22,11 +28,6 @@ static bool has_moved(lcomm_external_pace *pace, double took_s) {
     pace->shortest_s = took_s;
   }
   return took_s > MOVED_S && took_s > MOVED_TIMES * pace->shortest_s;
-}
-
-static double within(double pause_s) {
-  pause_s = pause_s > PAUSE_LEAST_S ? pause_s : PAUSE_LEAST_S;
-  return pause_s < PAUSE_MOST_S ? pause_s : PAUSE_MOST_S;
 }
 
 /* By halves, so that one look that was interrupted does not count for much. */
