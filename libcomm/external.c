@@ -30,14 +30,14 @@ static bool has_moved(lcomm_external_pace *pace, double took_s) {
   return took_s > MOVED_S && took_s > MOVED_TIMES * pace->shortest_s;
 }
 
-/* By quarters, so that one look that was interrupted does not count for much. */
+/* By halves, so that one look that was interrupted does not count for much. */
 void lcomm_external_progress(lcomm_external_pace *pace, lcomm_origin *origin, double now_s) {
   if (!origin->progress || now_s < pace->next_s) {
     return;
   }
   origin->progress(origin);
   double end_s = lcomm_clock_s();
-  pace->pause_s = within(has_moved(pace, end_s - now_s) ? pace->pause_s / 4 : pace->pause_s * 2);
+  pace->pause_s = within(has_moved(pace, end_s - now_s) ? pace->pause_s / 2 : pace->pause_s * 2);
   pace->last_s = end_s;
   pace->next_s = end_s + pace->pause_s;
 }

@@ -7,8 +7,9 @@
  * somebody is inside MPI. Who waits in libcomm is not, so it calls the bootstrap's
  * progress function (boot.h) at intervals: a peer may need such a message before it can
  * come to the call that is waited for. The intervals grow from 20 us to 8 ms while nothing
- * moves there, from wait to wait, because MPI has no file descriptor to sleep on. MPI does not say whether anything
- * moved; progress that takes several times as long as the shortest did is taken for it.
+ * moves there, from wait to wait, because MPI has no file descriptor to sleep on. MPI does not say
+ * whether anything moved; progress that takes several times as long as the shortest did is taken
+ * for it.
  */
 
 #include "libcomm/boot/boot.h"
