@@ -8,7 +8,7 @@
 static const double PAUSE_LEAST_S = 20e-6, PAUSE_MOST_S = 8e-3;
 
 /* Progress that finds nothing takes about 1 us, and more on a machine that is busy. */
-static const double MOVED_S = 5e-6, MOVED_TIMES = 4;
+static const double MOVED_S = 20e-6, MOVED_TIMES = 4;
 
 static double within(double pause_s) {
   pause_s = pause_s > PAUSE_LEAST_S ? pause_s : PAUSE_LEAST_S;
