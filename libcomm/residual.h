@@ -6,7 +6,8 @@
 /* Residuals: what gives a call that has no name error feedback. A call with one is a
  * plain call in all but this: it has the residual's own run, which keeps the state
  * (feedback.h) from call to call. The residual owns both, as a bucket does. residual.c has
- * their lives, residual_calls.c the calls, residual_run.c the runs and what they leave and find.
+ * their lives, residual_calls.c the calls, residual_run.c the runs and what they leave and find,
+ * residual_policy.c what another policy changes.
  *
  * A residual with a name is to calls what a tensor is to steps: exempt=, momentum= and clip=
  * of the policy act on it, and lcomm_state_save() saves it. One without is of a library that
@@ -42,6 +43,13 @@ struct lcomm_residual {
 /* The run for this call; STATE while another one is under way, ARGUMENT for data that
  * is not on the host, and as lcomm_run_find. */
 lcomm_status lcomm_residual_run(lcomm_residual *residual, const lcomm_call *call, lcomm_run **run);
+
+/* A run by the policy, or an exact one. As lcomm_run_make. */
+lcomm_status lcomm_residual_make_run(const lcomm_residual *residual, bool exact, double density,
+                                     lcomm_run **run);
+
+/* The factor of momentum= for it, 0 without. */
+double lcomm_residual_momentum(const lcomm_residual *residual);
 
 /* The number by which ranks know it. */
 uint64_t lcomm_residual_number(const lcomm_residual *residual);

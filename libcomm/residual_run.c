@@ -22,13 +22,13 @@ static bool is_exempt(const lcomm_residual *residual) {
   return residual->name[0] && lcomm_policy_exempts(policy_of(residual), residual->name);
 }
 
-static double momentum_of(const lcomm_residual *residual) {
+double lcomm_residual_momentum(const lcomm_residual *residual) {
   return residual->name[0] ? policy_of(residual)->momentum : 0;
 }
 
 /* Sums without error feedback get their momentum after the sum. */
 static bool needs_velocity(const lcomm_residual *residual, const lcomm_plan *plan) {
-  return momentum_of(residual) > 0 && !plan->stages[LCOMM_STAGE_NET].error_feedback;
+  return lcomm_residual_momentum(residual) > 0 && !plan->stages[LCOMM_STAGE_NET].error_feedback;
 }
 
 /* ------------------------------------------------------------------ parts */
@@ -70,8 +70,8 @@ static lcomm_plan_request request_of(const lcomm_residual *residual, bool exact,
                               .density = density};
 }
 
-static lcomm_status make_run(const lcomm_residual *residual, bool exact, double density,
-                             lcomm_run **run) {
+lcomm_status lcomm_residual_make_run(const lcomm_residual *residual, bool exact, double density,
+                                     lcomm_run **run) {
   lcomm_plan_request request = request_of(residual, exact, density);
   return lcomm_run_make(residual->comm, &request, run);
 }
@@ -95,7 +95,7 @@ lcomm_status lcomm_residual_feedback(const lcomm_residual *residual,
     return lcomm_fail(comm, status, "no plan can be made for a residual of %llu elements: %s",
                       (unsigned long long)residual->count, why);
   }
-  status = lcomm_feedback_create(plan, momentum_of(residual), feedback);
+  status = lcomm_feedback_create(plan, lcomm_residual_momentum(residual), feedback);
   lcomm_plan_destroy(plan);
   return status == LCOMM_OK ? status : out_of_memory(residual);
 }
@@ -132,7 +132,8 @@ static lcomm_status make_feedback(lcomm_residual *residual, const lcomm_plan *pl
   if (needs_velocity(residual, plan)) {
     return prepare_velocity(residual, plan);
   }
-  if (lcomm_feedback_create(plan, momentum_of(residual), &residual->feedback) != LCOMM_OK) {
+  if (lcomm_feedback_create(plan, lcomm_residual_momentum(residual), &residual->feedback) !=
+      LCOMM_OK) {
     return out_of_memory(residual);
   }
   if (residual->velocity && residual->feedback) {
@@ -164,7 +165,7 @@ static lcomm_status prepare_lossy(lcomm_residual *residual) {
     return LCOMM_OK;
   }
   lcomm_run *made = NULL;
-  lcomm_status status = make_run(residual, false, density, &made);
+  lcomm_status status = lcomm_residual_make_run(residual, false, density, &made);
   status = status == LCOMM_OK ? prepare_feedback(residual, made) : status;
   if (status != LCOMM_OK) {
     lcomm_run_destroy(made);
@@ -177,8 +178,9 @@ static lcomm_status prepare_lossy(lcomm_residual *residual) {
 }
 
 static lcomm_status prepare_exact(lcomm_residual *residual, bool flush) {
-  lcomm_status status =
-      residual->exact_run ? LCOMM_OK : make_run(residual, true, 0, &residual->exact_run);
+  lcomm_status status = residual->exact_run
+                            ? LCOMM_OK
+                            : lcomm_residual_make_run(residual, true, 0, &residual->exact_run);
   return status == LCOMM_OK && !flush ? prepare_velocity(residual, residual->exact_run->plan)
                                       : status;
 }
@@ -287,7 +289,8 @@ void lcomm_residual_results(lcomm_residual *residual, const lcomm_run *run, void
   bool flush = run->terms.purpose == LCOMM_PURPOSE_FLUSH;
   uint32_t environment = lcomm_fp_enter();
   if (residual->velocity && (flush || needs_velocity(residual, run->plan))) {
-    kernels->f32_momentum((float)momentum_of(residual), residual->velocity, result, count);
+    kernels->f32_momentum((float)lcomm_residual_momentum(residual), residual->velocity, result,
+                          count);
   }
   if (residual->owed) {
     lcomm_residual_fold(kernels, result, residual->owed, count);
@@ -299,64 +302,4 @@ void lcomm_residual_results(lcomm_residual *residual, const lcomm_run *run, void
     lcomm_floats_free(0, residual->velocity);
     residual->velocity = NULL;
   }
-}
-
-/* ------------------------------------------------------- another policy */
-
-bool lcomm_residuals_idle(const lcomm_comm *comm) {
-  const lcomm_residual *it = comm->residuals;
-  while (it && !it->under_way) {
-    it = it->next;
-  }
-  return !it;
-}
-
-/* Can what is kept here stay under the new policy? */
-static bool fits_policy(lcomm_residual *residual, const lcomm_plan *plan) {
-  lcomm_feedback_state *feedback = residual->feedback;
-  double momentum = momentum_of(residual);
-  if (!feedback) {
-    return true;
-  }
-  if (!lcomm_feedback_fits(feedback, plan) || (feedback->momentum != NULL) != (momentum > 0)) {
-    return false;
-  }
-  feedback->momentum_factor = (float)momentum;
-  return true;
-}
-
-static lcomm_status look(lcomm_residual *residual, int32_t *leaves) {
-  lcomm_run *run = NULL;
-  lcomm_run_destroy(residual->run);
-  lcomm_run_destroy(residual->exact_run);
-  residual->run = residual->exact_run = NULL;
-  if (!(momentum_of(residual) > 0)) {
-    lcomm_floats_free(0, residual->velocity);
-    residual->velocity = NULL;
-  }
-  lcomm_status status = make_run(residual, false, 0, &run);
-  *leaves = status == LCOMM_OK && !fits_policy(residual, run->plan);
-  lcomm_run_destroy(run);
-  return status;
-}
-
-/* Ranks know residuals by their numbers, which lie close together. */
-lcomm_status lcomm_residuals_follow_policy(lcomm_comm *comm) {
-  uint64_t most = comm->residuals_made;
-  int32_t *leaves = calloc(most + 1, sizeof(*leaves));
-  lcomm_status status = leaves
-                            ? LCOMM_OK
-                            : lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for %llu residuals",
-                                         (unsigned long long)most);
-  for (lcomm_residual *it = comm->residuals; status == LCOMM_OK && it; it = it->next) {
-    status = look(it, &leaves[it->number]);
-  }
-  if (status == LCOMM_OK && most > 0) {
-    status = lcomm_allreduce(comm, leaves, leaves, most + 1, LCOMM_INT32, LCOMM_MAX);
-  }
-  for (lcomm_residual *it = comm->residuals; status == LCOMM_OK && it; it = it->next) {
-    it->pays |= leaves[it->number] != 0;
-  }
-  free(leaves);
-  return status;
 }
