@@ -382,7 +382,7 @@ check: ## formatting, analysers, include arrows, exported symbols, headers, word
 	@CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' CFLAGS='$(CFLAGS)' tools/build/check
 
 format: ## clang-format all sources
-	@tools/build/sources | xargs -r clang-format -i
+	@tools/build/format
 
 config: ## say what was found on this machine and what was not, and why
 	@CC='$(CC)' NVCC='$(NVCC)' MPI='$(MPI)' tools/build/config

@@ -22,8 +22,9 @@ static inline size_t lcomm_block_codes(uint64_t count, size_t block, size_t scal
 static inline void lcomm_block_pad(lcomm_range range, size_t block, size_t scale_size,
                                    uint8_t *payload) {
   size_t scales = lcomm_block_count(range.count, block) * scale_size;
-  if (range.first + range.n == range.count)
+  if (range.first + range.n == range.count) {
     memset(payload + scales, 0, lcomm_block_codes(range.count, block, scale_size) - scales);
+  }
 }
 
 #endif

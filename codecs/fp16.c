@@ -27,8 +27,9 @@ static float power_of_two(int exponent) {
 }
 
 static size_t head_size(const lcomm_format *format, uint64_t count) {
-  if (format->variant == LCOMM_FP16_FIXED)
+  if (format->variant == LCOMM_FP16_FIXED) {
     return count > 0 ? FIXED_HEAD : 0;
+  }
   return format->variant == LCOMM_FP16_BLOCK ? lcomm_block_codes(count, LCOMM_BLOCK, 1) : 0;
 }
 
@@ -38,8 +39,9 @@ static size_t code_offset(const lcomm_format *format, lcomm_range range) {
 
 static float read_factor(const lcomm_format *format, uint64_t count, const uint8_t *payload) {
   float factor = 1.0f;
-  if (format->variant == LCOMM_FP16_FIXED && count > 0)
+  if (format->variant == LCOMM_FP16_FIXED && count > 0) {
     memcpy(&factor, payload, sizeof factor);
+  }
   return factor;
 }
 
@@ -67,32 +69,35 @@ static void encode(const lcomm_format *format, const lcomm_kernels *kernels, con
     return;
   }
   bool fixed = format->variant == LCOMM_FP16_FIXED;
-  if (fixed && range.n > 0) /* with every range, so that each can be decoded by itself */
+  if (fixed && range.n > 0) { /* with every range, so that each can be decoded by itself */
     write_fixed_head(format, payload);
+  }
   kernels->f32_to_f16(source, fixed ? power_of_two(format->exponent) : 1.0f, code, (size_t)range.n);
 }
 
 static void decode(const lcomm_format *format, const lcomm_kernels *kernels, const uint8_t *payload,
                    lcomm_range range, float factor, float *destination) {
   const uint16_t *code = (const uint16_t *)(const void *)(payload + code_offset(format, range));
-  if (format->variant == LCOMM_FP16_BLOCK)
+  if (format->variant == LCOMM_FP16_BLOCK) {
     kernels->f16_block_to_f32(code, payload + range.first / LCOMM_BLOCK, factor, destination,
                               (size_t)range.n);
-  else
+  } else {
     kernels->f16_to_f32(code, factor * read_factor(format, range.count, payload), destination,
                         (size_t)range.n);
+  }
 }
 
 static void accumulate(const lcomm_format *format, const lcomm_kernels *kernels,
                        const uint8_t *payload, lcomm_range range, float factor,
                        float *destination) {
   const uint16_t *code = (const uint16_t *)(const void *)(payload + code_offset(format, range));
-  if (format->variant == LCOMM_FP16_BLOCK)
+  if (format->variant == LCOMM_FP16_BLOCK) {
     kernels->f16_block_add(code, payload + range.first / LCOMM_BLOCK, factor, destination,
                            (size_t)range.n);
-  else
+  } else {
     kernels->f16_add(code, factor * read_factor(format, range.count, payload), destination,
                      (size_t)range.n);
+  }
 }
 
 const lcomm_codec lcomm_codec_fp16 = {

@@ -26,11 +26,12 @@ static void encode(lcomm_fp8 number, const lcomm_format *format, const lcomm_ker
                    const float *source, lcomm_range range, uint64_t seed, uint8_t *payload) {
   uint8_t *code = payload + lcomm_block_codes(range.count, format->block, 1) + range.first;
   uint8_t *scale = payload + range.first / format->block;
-  if (format->stochastic)
+  if (format->stochastic) {
     kernels->f32_to_fp8_stochastic[number](source, format->block, seed, range.first, code, scale,
                                            (size_t)range.n);
-  else
+  } else {
     kernels->f32_to_fp8[number](source, format->block, code, scale, (size_t)range.n);
+  }
   lcomm_block_pad(range, format->block, 1, payload);
 }
 

@@ -56,8 +56,9 @@ static void sum(const lcomm_format *format, const lcomm_kernels *kernels, lcomm_
                 size_t count, lcomm_range range, float factor, float *destination) {
   for (size_t i = 0; i < count; i++) {
     const uint8_t *payload = sources[i].code;
-    if (sources[i].values != NULL)
+    if (sources[i].values) {
       continue;
+    }
     sources[i].scale = (const float *)(const void *)payload;
     sources[i].code = payload + code_offset(format, range.count);
   }

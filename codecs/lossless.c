@@ -27,14 +27,16 @@ static size_t number_size(const lcomm_format *format) {
 }
 
 static size_t codes_size(const lcomm_format *format, uint64_t count) {
-  if (format->codec->id == LCOMM_CODEC_INT4)
+  if (format->codec->id == LCOMM_CODEC_INT4) {
     return (size_t)(count / 2 + count % 2);
+  }
   return (size_t)count * number_size(format);
 }
 
 static size_t planes_size(const lcomm_format *format, size_t payload_bound) {
-  if (lcomm_format_is_sparse(format))
+  if (lcomm_format_is_sparse(format)) {
     return lcomm_lossless_topk_planes(format, payload_bound);
+  }
   return payload_bound;
 }
 
@@ -49,18 +51,20 @@ lcomm_status lcomm_lossless_create(const lcomm_format *format, size_t payload_bo
   size_t contexts = (lcomm_zstd_memory() + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   size_t planes = planes_size(format, payload_bound);
   *lossless = NULL;
-  if (planes < payload_bound || planes > SIZE_MAX / 2)
+  if (planes < payload_bound || planes > SIZE_MAX / 2) {
     return LCOMM_ERR_MEMORY;
+  }
   uint8_t *memory = NULL;
-  if (posix_memalign((void **)&memory, ALIGNMENT, head + contexts + planes) != 0)
+  if (posix_memalign((void **)&memory, ALIGNMENT, head + contexts + planes) != 0) {
     return LCOMM_ERR_MEMORY;
+  }
   lcomm_lossless *made = (lcomm_lossless *)(void *)memory;
   *made = (lcomm_lossless){.format = *format,
                            .zstd = lcomm_zstd_init(memory + head),
                            .payload_bound = payload_bound,
                            .planes = memory + head + contexts,
                            .planes_size = planes};
-  if (made->zstd.compressor == NULL || made->zstd.decompressor == NULL) {
+  if (!made->zstd.compressor || !made->zstd.decompressor) {
     free(memory);
     return LCOMM_ERR_MEMORY;
   }
@@ -75,31 +79,36 @@ void lcomm_lossless_destroy(lcomm_lossless *lossless) {
 /* Where the planes of n numbers of `width` bytes lie, one after the other. */
 static void place_planes(const lcomm_lossless *lossless, size_t width, size_t n,
                          uint8_t *plane[PLANES_MAX]) {
-  for (size_t i = 0; i < width; i++)
+  for (size_t i = 0; i < width; i++) {
     plane[i] = lossless->planes + i * n;
+  }
 }
 
 static uint8_t *encode_codes(const lcomm_lossless *lossless, const lcomm_kernels *kernels,
                              const uint8_t *codes, uint64_t count, uint8_t *stream) {
   uint8_t *plane[PLANES_MAX];
   size_t width = number_size(&lossless->format), n = (size_t)count;
-  if (width == 1)
+  if (width == 1) {
     return lcomm_plane_encode(&lossless->zstd, LCOMM_PLANE_DENSE, codes,
                               codes_size(&lossless->format, count), stream);
+  }
   place_planes(lossless, width, n, plane);
-  if (width == 2)
+  if (width == 2) {
     kernels->split2(codes, plane, n);
-  else
+  } else {
     kernels->split4(codes, plane, n);
-  for (size_t i = width; i > 0; i--)
+  }
+  for (size_t i = width; i > 0; i--) {
     stream = lcomm_plane_encode(&lossless->zstd, LCOMM_PLANE_DENSE, plane[i - 1], n, stream);
+  }
   return stream;
 }
 
 size_t lcomm_lossless_encode(lcomm_lossless *lossless, const lcomm_kernels *kernels,
                              const uint8_t *payload, size_t size, uint64_t count, uint8_t *stream) {
-  if (lcomm_format_is_sparse(&lossless->format))
+  if (lcomm_format_is_sparse(&lossless->format)) {
     return lcomm_lossless_topk_encode(lossless, kernels, payload, stream);
+  }
   size_t head = size - codes_size(&lossless->format, count);
   uint8_t *end = lcomm_plane_encode(&lossless->zstd, LCOMM_PLANE_DENSE, payload, head, stream);
   end = encode_codes(lossless, kernels, payload + head, count, end);
@@ -110,18 +119,22 @@ static const char *decode_codes(const lcomm_lossless *lossless, const lcomm_kern
                                 lcomm_stream *stream, uint64_t count, uint8_t *codes) {
   uint8_t *plane[PLANES_MAX];
   size_t width = number_size(&lossless->format), n = (size_t)count;
-  if (width == 1)
+  if (width == 1) {
     return lcomm_plane_decode(&lossless->zstd, stream, codes, codes_size(&lossless->format, count));
+  }
   place_planes(lossless, width, n, plane);
   const char *wrong = NULL;
-  for (size_t i = width; i > 0 && wrong == NULL; i--)
+  for (size_t i = width; i > 0 && !wrong; i--) {
     wrong = lcomm_plane_decode(&lossless->zstd, stream, plane[i - 1], n);
-  if (wrong != NULL)
+  }
+  if (wrong) {
     return wrong;
-  if (width == 2)
+  }
+  if (width == 2) {
     kernels->join2((const uint8_t *const *)plane, codes, n);
-  else
+  } else {
     kernels->join4((const uint8_t *const *)plane, codes, n);
+  }
   return NULL;
 }
 
@@ -129,19 +142,24 @@ static const char *decode_dense(const lcomm_lossless *lossless, const lcomm_kern
                                 lcomm_stream stream, uint64_t count, uint8_t *payload,
                                 size_t capacity, size_t *payload_size) {
   /* A value takes half a byte at least; only then can its size be computed. */
-  if (count / 2 > capacity)
+  if (count / 2 > capacity) {
     return "more values than there is room for";
+  }
   size_t size = lcomm_payload_size(&lossless->format, count);
-  if (size > capacity || size > lossless->payload_bound)
+  if (size > capacity || size > lossless->payload_bound) {
     return "more values than there is room for";
+  }
   size_t head = size - codes_size(&lossless->format, count);
   const char *wrong = lcomm_plane_decode(&lossless->zstd, &stream, payload, head);
-  if (wrong == NULL)
+  if (!wrong) {
     wrong = decode_codes(lossless, kernels, &stream, count, payload + head);
-  if (wrong == NULL && stream.size > 0)
+  }
+  if (!wrong && stream.size > 0) {
     wrong = "bytes behind the last plane";
-  if (wrong == NULL)
+  }
+  if (!wrong) {
     *payload_size = size;
+  }
   return wrong;
 }
 
@@ -155,9 +173,11 @@ lcomm_status lcomm_lossless_decode(lcomm_lossless *lossless, const lcomm_kernels
           ? lcomm_lossless_topk_decode(lossless, kernels, whole, count, payload, capacity,
                                        payload_size)
           : decode_dense(lossless, kernels, whole, count, payload, capacity, payload_size);
-  if (wrong == NULL)
+  if (!wrong) {
     return LCOMM_OK;
-  if (why != NULL)
+  }
+  if (why) {
     *why = wrong;
+  }
   return LCOMM_ERR_WIRE;
 }

@@ -43,7 +43,7 @@ lcomm_zstd lcomm_zstd_init(void *memory) {
   lcomm_zstd zstd = {.compressor = ZSTD_initStaticCCtx(memory, size),
                      .decompressor =
                          ZSTD_initStaticDCtx((uint8_t *)memory + size, ZSTD_estimateDCtxSize())};
-  if (zstd.compressor != NULL) {
+  if (zstd.compressor) {
     ZSTD_CCtx_setParameter(zstd.compressor, ZSTD_c_contentSizeFlag, 1);
     ZSTD_CCtx_setParameter(zstd.compressor, ZSTD_c_checksumFlag, 0);
   }
@@ -108,30 +108,37 @@ uint8_t *lcomm_plane_encode(const lcomm_zstd *zstd, lcomm_plane_kind kind, const
 /* `size` bytes are one frame, whole and alone, of n bytes. */
 static const char *decompress(const lcomm_zstd *zstd, const uint8_t *frame, size_t size,
                               uint8_t *chunk, size_t n) {
-  if (ZSTD_getFrameContentSize(frame, size) != n)
+  if (ZSTD_getFrameContentSize(frame, size) != n) {
     return "a frame that does not declare the size of its chunk";
-  if (ZSTD_findFrameCompressedSize(frame, size) != size)
+  }
+  if (ZSTD_findFrameCompressedSize(frame, size) != size) {
     return "a frame that does not end with its chunk";
-  if (ZSTD_decompressDCtx(zstd->decompressor, chunk, n, frame, size) != n)
+  }
+  if (ZSTD_decompressDCtx(zstd->decompressor, chunk, n, frame, size) != n) {
     return "a frame that zstd refuses";
+  }
   return NULL;
 }
 
 static const char *decode_chunk(const lcomm_zstd *zstd, lcomm_stream *stream, uint8_t *chunk,
                                 size_t n) {
   uint32_t word;
-  if (stream->size < WORD)
+  if (stream->size < WORD) {
     return "a stream that ends before its planes do";
+  }
   memcpy(&word, stream->bytes, WORD);
   const uint8_t *bytes = stream->bytes + WORD;
   size_t size = word & ~is_frame, left = stream->size - WORD;
-  if (size > left)
+  if (size > left) {
     return "a chunk that is longer than its stream";
+  }
   *stream = (lcomm_stream){bytes + size, left - size};
-  if ((word & is_frame) != 0)
+  if ((word & is_frame) != 0) {
     return decompress(zstd, bytes, size, chunk, n);
-  if (size != n)
+  }
+  if (size != n) {
     return "a stored chunk of another size than its plane has";
+  }
   memcpy(chunk, bytes, n);
   return NULL;
 }
@@ -139,7 +146,7 @@ static const char *decode_chunk(const lcomm_zstd *zstd, lcomm_stream *stream, ui
 const char *lcomm_plane_decode(const lcomm_zstd *zstd, lcomm_stream *stream, uint8_t *plane,
                                size_t size) {
   const char *wrong = NULL;
-  for (size_t n; size > 0 && wrong == NULL; plane += n, size -= n) {
+  for (size_t n; size > 0 && !wrong; plane += n, size -= n) {
     n = chunk_size(size);
     wrong = decode_chunk(zstd, stream, plane, n);
   }

@@ -27,8 +27,9 @@ size_t lcomm_lossless_topk_planes(const lcomm_format *format, size_t payload_bou
 /* Deltas */
 
 static uint8_t *put_delta(uint32_t delta, uint8_t *bytes) {
-  for (; delta >= 0x80; delta >>= 7)
+  for (; delta >= 0x80; delta >>= 7) {
     *bytes++ = (uint8_t)(delta | 0x80);
+  }
   *bytes++ = (uint8_t)delta;
   return bytes;
 }
@@ -37,11 +38,12 @@ static uint8_t *put_delta(uint32_t delta, uint8_t *bytes) {
 static uint8_t *put_deltas(lcomm_topk_reader *reader, uint8_t *bytes) {
   lcomm_topk_block block;
   uint32_t next = 0;
-  for (lcomm_topk_read(reader, &block); block.count > 0; lcomm_topk_read(reader, &block))
+  for (lcomm_topk_read(reader, &block); block.count > 0; lcomm_topk_read(reader, &block)) {
     for (uint32_t i = 0; i < block.count; i++) {
       bytes = put_delta(block.position[i] - next, bytes);
       next = block.position[i] + 1;
     }
+  }
   return bytes;
 }
 
@@ -49,12 +51,14 @@ static uint8_t *put_deltas(lcomm_topk_reader *reader, uint8_t *bytes) {
 static const char *get_delta(lcomm_stream *plane, uint32_t *delta) {
   uint32_t value = 0, shift = 0, byte;
   do {
-    if (plane->size == 0)
+    if (plane->size == 0) {
       return "a delta plane that ends before its entries do";
+    }
     byte = *plane->bytes;
     *plane = (lcomm_stream){plane->bytes + 1, plane->size - 1};
-    if (shift == 7 * (LEB_MAX - 1) && byte > UINT32_MAX >> shift)
+    if (shift == 7 * (LEB_MAX - 1) && byte > UINT32_MAX >> shift) {
       return "a delta of more than 32 bits";
+    }
     value |= (byte & 0x7f) << shift;
     shift += 7;
   } while (byte >= 0x80);
@@ -66,8 +70,9 @@ static const char *get_delta(lcomm_stream *plane, uint32_t *delta) {
 
 static uint32_t width_of(const uint32_t *delta, uint32_t n) {
   uint32_t all = 0;
-  for (uint32_t i = 0; i < n; i++)
+  for (uint32_t i = 0; i < n; i++) {
     all |= delta[i];
+  }
   return all == 0 ? 0 : 32 - (uint32_t)__builtin_clz(all);
 }
 
@@ -81,11 +86,13 @@ static void pack_block(const uint32_t *delta, uint32_t n, uint32_t width, uint8_
   *bytes++ = (uint8_t)width;
   for (uint32_t i = 0; i < n; i++) {
     buffer |= (uint64_t)delta[i] << held;
-    for (held += width; held >= 8; held -= 8, buffer >>= 8)
+    for (held += width; held >= 8; held -= 8, buffer >>= 8) {
       *bytes++ = (uint8_t)buffer;
+    }
   }
-  if (held > 0)
+  if (held > 0) {
     *bytes = (uint8_t)buffer;
+  }
 }
 
 /* `entries` deltas of the plane as packed blocks in `room` bytes; *size
@@ -99,15 +106,18 @@ static const char *pack_deltas(lcomm_stream plane, uint32_t entries, uint64_t co
     n = entries < BLOCK ? entries : BLOCK;
     for (uint32_t i = 0; i < n; i++) {
       const char *wrong = get_delta(&plane, &delta[i]);
-      if (wrong != NULL)
+      if (wrong) {
         return wrong;
+      }
       next += (uint64_t)delta[i] + 1;
     }
-    if (next > count)
+    if (next > count) {
       return "a position outside the view";
+    }
     uint32_t width = width_of(delta, n);
-    if (block_size(n, width) > room - *size)
+    if (block_size(n, width) > room - *size) {
       return "more entries than there is room for";
+    }
     pack_block(delta, n, width, index + *size);
     *size += block_size(n, width);
   }
@@ -139,14 +149,16 @@ static const char *decode_values(const lcomm_lossless *lossless, const lcomm_ker
   if (is_int8(&lossless->format)) {
     size_t scales = lcomm_topk_values_size(&lossless->format, entries) - entries;
     wrong = lcomm_plane_decode(zstd, stream, values, scales);
-    return wrong != NULL ? wrong : lcomm_plane_decode(zstd, stream, values + scales, entries);
+    return wrong ? wrong : lcomm_plane_decode(zstd, stream, values + scales, entries);
   }
   uint8_t *plane[2] = {scratch, scratch + entries};
   wrong = lcomm_plane_decode(zstd, stream, plane[1], entries);
-  if (wrong == NULL)
+  if (!wrong) {
     wrong = lcomm_plane_decode(zstd, stream, plane[0], entries);
-  if (wrong == NULL)
+  }
+  if (!wrong) {
     kernels->join2((const uint8_t *const *)plane, values, entries);
+  }
   return wrong;
 }
 
@@ -170,12 +182,15 @@ size_t lcomm_lossless_topk_encode(const lcomm_lossless *lossless, const lcomm_ke
 static const char *head_refusal(const lcomm_lossless *lossless, const uint32_t head[2],
                                 uint64_t count, size_t capacity) {
   size_t values = lcomm_topk_values_size(&lossless->format, head[0]);
-  if (head[0] > count)
+  if (head[0] > count) {
     return "more entries than elements";
-  if (capacity < WORD || values > capacity - WORD)
+  }
+  if (capacity < WORD || values > capacity - WORD) {
     return "more entries than there is room for";
-  if (head[1] > lossless->planes_size || values > lossless->planes_size - head[1])
+  }
+  if (head[1] > lossless->planes_size || values > lossless->planes_size - head[1]) {
     return "larger planes than those of any payload";
+  }
   return NULL;
 }
 
@@ -183,25 +198,31 @@ const char *lcomm_lossless_topk_decode(const lcomm_lossless *lossless, const lco
                                        lcomm_stream stream, uint64_t count, uint8_t *payload,
                                        size_t capacity, size_t *payload_size) {
   uint32_t head[2];
-  if (stream.size < HEAD)
+  if (stream.size < HEAD) {
     return "a stream that ends in its head";
+  }
   memcpy(head, stream.bytes, sizeof head);
   stream = (lcomm_stream){stream.bytes + HEAD, stream.size - HEAD};
   const char *wrong = head_refusal(lossless, head, count, capacity);
-  if (wrong == NULL)
+  if (!wrong) {
     wrong = lcomm_plane_decode(&lossless->zstd, &stream, lossless->planes, head[1]);
-  if (wrong != NULL)
+  }
+  if (wrong) {
     return wrong;
+  }
   size_t values = lcomm_topk_values_size(&lossless->format, head[0]), index;
   wrong = pack_deltas((lcomm_stream){lossless->planes, head[1]}, head[0], count, payload + WORD,
                       capacity - WORD - values, &index);
-  if (wrong == NULL)
+  if (!wrong) {
     wrong = decode_values(lossless, kernels, &stream, head[0], lossless->planes + head[1],
                           payload + WORD + index);
-  if (wrong == NULL && stream.size > 0)
+  }
+  if (!wrong && stream.size > 0) {
     wrong = "bytes behind the last plane";
-  if (wrong != NULL)
+  }
+  if (wrong) {
     return wrong;
+  }
   memcpy(payload, head, WORD);
   *payload_size = WORD + index + values;
   return NULL;

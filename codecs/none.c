@@ -27,10 +27,11 @@ static void decode(const lcomm_format *format, const lcomm_kernels *kernels, con
                    lcomm_range range, float factor, float *destination) {
   (void)format;
   const float *value = (const float *)(const void *)payload + range.first;
-  if (factor == 1.0f)
+  if (factor == 1.0f) {
     memcpy(destination, value, (size_t)range.n * sizeof *value);
-  else
+  } else {
     kernels->f32_scale(value, factor, destination, (size_t)range.n);
+  }
 }
 
 static void accumulate(const lcomm_format *format, const lcomm_kernels *kernels,

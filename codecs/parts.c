@@ -4,8 +4,9 @@
 #include "codecs/parts.h"
 
 static lcomm_cuda_kind fp16_kind(uint8_t variant) {
-  if (variant == LCOMM_FP16_FIXED)
+  if (variant == LCOMM_FP16_FIXED) {
     return LCOMM_CUDA_F16_FIXED;
+  }
   return variant == LCOMM_FP16_BLOCK ? LCOMM_CUDA_F16_BLOCK : LCOMM_CUDA_F16;
 }
 
@@ -58,6 +59,7 @@ void lcomm_payload_parts(const lcomm_format *format, uint64_t count, uint8_t *pa
                              .stochastic = format->stochastic,
                              .scale = scaled ? payload : NULL,
                              .code = payload + head};
-  if (kind == LCOMM_CUDA_F16_BLOCK)
+  if (kind == LCOMM_CUDA_F16_BLOCK) {
     parts->block = LCOMM_BLOCK;
+  }
 }

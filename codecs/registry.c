@@ -16,31 +16,37 @@ const lcomm_codec *const lcomm_codec_list[] = {
 const lcomm_codec *lcomm_codec_by_name(const char *name, size_t length) {
   for (size_t i = 0; lcomm_codec_list[i] != NULL; i++) {
     const char *known = lcomm_codec_list[i]->name;
-    if (strlen(known) == length && memcmp(known, name, length) == 0)
+    if (strlen(known) == length && memcmp(known, name, length) == 0) {
       return lcomm_codec_list[i];
+    }
   }
   return NULL;
 }
 
 const lcomm_codec *lcomm_codec_by_id(unsigned id) {
-  for (size_t i = 0; lcomm_codec_list[i] != NULL; i++)
-    if ((unsigned)lcomm_codec_list[i]->id == id)
+  for (size_t i = 0; lcomm_codec_list[i] != NULL; i++) {
+    if ((unsigned)lcomm_codec_list[i]->id == id) {
       return lcomm_codec_list[i];
+    }
+  }
   return NULL;
 }
 
 lcomm_format lcomm_format_of(const lcomm_codec *codec) {
   lcomm_format format = {.codec = codec, .block = codec->blocks[0]};
-  if (codec->id == LCOMM_CODEC_TOPK)
+  if (codec->id == LCOMM_CODEC_TOPK) {
     format.density = 0.01;
+  }
   return format;
 }
 
 lcomm_format lcomm_format_exact(lcomm_dtype dtype) {
-  if (dtype == LCOMM_FLOAT16)
+  if (dtype == LCOMM_FLOAT16) {
     return lcomm_format_of(&lcomm_codec_fp16);
-  if (dtype == LCOMM_BFLOAT16)
+  }
+  if (dtype == LCOMM_BFLOAT16) {
     return lcomm_format_of(&lcomm_codec_bf16);
+  }
   return lcomm_format_of(&lcomm_codec_none);
 }
 

@@ -22,14 +22,16 @@ static bool releases(const lcomm_select_input *input) {
 
 static void release_from(const lcomm_select_input *input, const lcomm_entries *entries,
                          size_t begin) {
-  for (size_t i = begin; releases(input) && i < entries->count; i++)
+  for (size_t i = begin; releases(input) && i < entries->count; i++) {
     input->residual[lcomm_select_global(input, entries->position[i])] =
         lcomm_select_bf16_error(entries->value[i]);
+  }
 }
 
 static void take_back(const lcomm_select_input *input, const lcomm_entries *entries) {
-  for (size_t i = 0; releases(input) && i < entries->count; i++)
+  for (size_t i = 0; releases(input) && i < entries->count; i++) {
     input->residual[lcomm_select_global(input, entries->position[i])] = entries->value[i];
+  }
 }
 
 /* The pass */
@@ -44,10 +46,11 @@ size_t lcomm_select_room(uint64_t count, uint64_t kept) {
 /* One bin holds few candidates when their least is known. Where it is not,
  * they have all magnitudes. */
 static void open_histogram(lcomm_rank_histogram *histogram, uint32_t least) {
-  if (least > 1)
+  if (least > 1) {
     lcomm_rank_fine(histogram, least);
-  else
+  } else {
     lcomm_rank_coarse(histogram, least);
+  }
 }
 
 /* A stretch of the arrays that the pass has just been over, still cached. */
@@ -83,8 +86,9 @@ static void release_chunk(const chunk *it, const lcomm_entries *entries, size_t 
       int sent = lcomm_f32_magnitude(value) >= (int32_t)likely;
       left[i] = lcomm_f32_from_bits(lcomm_pick(sent, error, lcomm_f32_bits(value)));
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
       it->residual[entries->position[begin + i] - (uint32_t)it->local] = left[i];
+    }
   }
 }
 
@@ -93,8 +97,8 @@ static chunk chunk_at(const lcomm_select_input *input, uint64_t local, uint64_t 
   uint64_t length = run < CHUNK ? run : CHUNK, global = lcomm_select_global(input, local);
   return (chunk){.local = local,
                  .base = input->base + global,
-                 .acc = (input->residual != NULL ? input->residual : input->base) + global,
-                 .residual = input->residual != NULL ? input->residual + global : NULL,
+                 .acc = (input->residual ? input->residual : input->base) + global,
+                 .residual = input->residual ? input->residual + global : NULL,
                  .length = (size_t)length};
 }
 
@@ -115,8 +119,9 @@ static size_t collect(const lcomm_select_input *input, lcomm_select_span span,
     stored->count += hits < room ? hits : room;
     found += hits;
     fetch(&it, stored, begin, histogram);
-    if (releases(input))
+    if (releases(input)) {
       release_chunk(&it, stored, begin, threshold.likely);
+    }
   }
   return found;
 }
@@ -152,15 +157,17 @@ static void keep_from(const lcomm_select_input *input, lcomm_entries *entries, u
 void lcomm_select_trim(lcomm_entries *entries, size_t kept, uint64_t *key) {
   lcomm_rank_histogram histogram;
   const lcomm_select_input no_residual = {.residual = NULL};
-  if (entries->count <= kept)
+  if (entries->count <= kept) {
     return;
+  }
   if (kept == 0) {
     entries->count = 0;
     return;
   }
   lcomm_rank_coarse(&histogram, 0);
-  for (size_t i = 0; i < entries->count; i++)
+  for (size_t i = 0; i < entries->count; i++) {
     lcomm_rank_count(&histogram, entries->value[i]);
+  }
   uint64_t last = lcomm_rank_nth(&histogram, entries, kept, key);
   keep_from(&no_residual, entries, last, 0, key);
 }
@@ -192,8 +199,9 @@ static outcome attempt(const lcomm_select_input *input, lcomm_select_span span,
     return CHOSEN;
   }
   take_back(input, candidates);
-  if (found > room)
+  if (found > room) {
     return TOO_MANY;
+  }
   return threshold.least > 1 ? TOO_FEW : ONLY_ZEROS;
 }
 
@@ -203,16 +211,19 @@ void lcomm_select_range(const lcomm_select_input *input, uint64_t first, uint64_
   lcomm_entries candidates;
   size_t begin = chosen->count;
   outcome end = attempt(input, span, LCOMM_SELECT_USUAL, chosen, &candidates, key);
-  if (end == CHOSEN)
+  if (end == CHOSEN) {
     return;
+  }
   lcomm_select_input acc = *input; /* is there now */
-  acc.base = input->residual != NULL ? input->residual : input->base;
+  acc.base = input->residual ? input->residual : input->base;
   acc.residual = NULL;
-  if (end == TOO_FEW)
+  if (end == TOO_FEW) {
     end = attempt(&acc, span, LCOMM_SELECT_WIDE, chosen, &candidates, key);
-  if (end == ONLY_ZEROS)
+  }
+  if (end == ONLY_ZEROS) {
     lcomm_select_with_zeros(&acc, span, &candidates, chosen);
-  else if (end != CHOSEN)
+  } else if (end != CHOSEN) {
     lcomm_select_exhaustively(&acc, span, chosen);
+  }
   release_from(input, chosen, begin);
 }

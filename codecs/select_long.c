@@ -37,8 +37,9 @@ static void count_digits(const lcomm_select_input *acc, lcomm_select_span span, 
     const float *value = acc->base + lcomm_select_global(acc, local);
     for (uint64_t i = 0; i < length; i++) {
       uint64_t magnitude = (uint64_t)lcomm_f32_magnitude(value[i]);
-      if (magnitude >> shift >> DIGIT_BITS == prefix)
+      if (magnitude >> shift >> DIGIT_BITS == prefix) {
         histogram[(magnitude >> shift) & ((1u << DIGIT_BITS) - 1)]++;
+      }
     }
   }
 }
@@ -52,8 +53,9 @@ static uint32_t nth_magnitude(const lcomm_select_input *acc, lcomm_select_span s
   for (unsigned digit = DIGITS; digit-- > 0;) {
     count_digits(acc, span, digit * DIGIT_BITS, prefix, histogram);
     uint32_t bin = (1u << DIGIT_BITS) - 1;
-    for (; histogram[bin] < left; bin--)
+    for (; histogram[bin] < left; bin--) {
       left -= histogram[bin];
+    }
     prefix = prefix << DIGIT_BITS | bin;
   }
   *ties = left;
@@ -70,8 +72,9 @@ void lcomm_select_exhaustively(const lcomm_select_input *acc, lcomm_select_span 
     const float *value = acc->base + lcomm_select_global(acc, local);
     for (uint64_t i = 0; i < length; i++) {
       uint32_t magnitude = (uint32_t)lcomm_f32_magnitude(value[i]);
-      if (magnitude < last || (magnitude == last && ties == 0))
+      if (magnitude < last || (magnitude == last && ties == 0)) {
         continue;
+      }
       ties -= magnitude == last;
       lcomm_select_append(chosen, local + i, value[i]);
     }

@@ -25,8 +25,9 @@ void lcomm_rank_fine(lcomm_rank_histogram *histogram, uint32_t low) {
 
 uint32_t lcomm_rank_find(const lcomm_rank_histogram *histogram, uint64_t rank, uint64_t *within) {
   uint32_t bin = LCOMM_RANK_BINS - 1;
-  for (; bin > 0 && histogram->bin[bin] < rank; bin--)
+  for (; bin > 0 && histogram->bin[bin] < rank; bin--) {
     rank -= histogram->bin[bin];
+  }
   *within = rank;
   return bin;
 }
@@ -66,8 +67,9 @@ static void sort_descending(uint64_t *key, size_t n) {
   for (size_t i = 1; i < n; i++) {
     uint64_t moved = key[i];
     size_t j = i;
-    for (; j > 0 && key[j - 1] < moved; j--)
+    for (; j > 0 && key[j - 1] < moved; j--) {
       key[j] = key[j - 1];
+    }
     key[j] = moved;
   }
 }
@@ -109,8 +111,9 @@ enum { GROUP = 32 };
 
 static bool any_in(magnitude_range range, const float value[GROUP]) {
   uint32_t any = 0;
-  for (int i = 0; i < GROUP; i++)
+  for (int i = 0; i < GROUP; i++) {
     any |= is_in(range, value[i]);
+  }
   return any != 0;
 }
 
@@ -119,8 +122,9 @@ static size_t gather(const lcomm_entries *entries, magnitude_range range, uint64
   size_t n = 0;
   for (size_t first = 0, end; first < entries->count; first = end) {
     end = entries->count - first < GROUP ? entries->count : first + GROUP;
-    if (end == first + GROUP && !any_in(range, entries->value + first))
+    if (end == first + GROUP && !any_in(range, entries->value + first)) {
       continue;
+    }
     for (size_t i = first; i < end; i++) {
       key[n] = lcomm_rank_key(entries->value[i], entries->position[i]);
       n += is_in(range, entries->value[i]);

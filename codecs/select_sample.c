@@ -36,16 +36,19 @@ static uint64_t line_place(uint64_t i, uint64_t stratum) {
 
 /* acc of one line. Lines never cross the end of a tile. */
 static void read_line(const lcomm_select_input *input, uint64_t global, float *value) {
-  for (int j = 0; j < LINE; j++)
+  for (int j = 0; j < LINE; j++) {
     value[j] = input->base[global + j];
-  for (int j = 0; input->residual != NULL && j < LINE; j++)
+  }
+  for (int j = 0; input->residual != NULL && j < LINE; j++) {
     value[j] += input->residual[global + j];
+  }
 }
 
 static void prefetch_line(const lcomm_select_input *input, uint64_t global) {
   __builtin_prefetch(input->base + global);
-  if (input->residual != NULL)
+  if (input->residual) {
     __builtin_prefetch(input->residual + global);
+  }
 }
 
 static void take_sample(const lcomm_select_input *input, lcomm_select_span span,
@@ -71,8 +74,9 @@ static uint64_t variance(const lcomm_entries *sample, uint32_t magnitude) {
   uint64_t sum = 0;
   for (size_t i = 0; i < sample->count; i += LINE) {
     uint32_t hits = 0;
-    for (size_t j = i; j < i + LINE; j++)
+    for (size_t j = i; j < i + LINE; j++) {
       hits += lcomm_f32_magnitude(sample->value[j]) >= (int32_t)magnitude;
+    }
     sum += (uint64_t)hits * hits;
   }
   return sum;
@@ -80,15 +84,17 @@ static uint64_t variance(const lcomm_entries *sample, uint32_t magnitude) {
 
 static uint64_t root_up(uint64_t square) {
   uint64_t root = 0;
-  while (root * root < square)
+  while (root * root < square) {
     root++;
+  }
   return root;
 }
 
 static uint32_t magnitude_at(const lcomm_rank_histogram *histogram, const lcomm_entries *sample,
                              uint64_t rank, uint64_t *key) {
-  if (rank > sample->count)
+  if (rank > sample->count) {
     return 1;
+  }
   uint32_t magnitude = (uint32_t)(lcomm_rank_nth(histogram, sample, rank, key) >> 32);
   return magnitude > 0 ? magnitude : 1;
 }
@@ -98,8 +104,9 @@ lcomm_threshold lcomm_select_threshold(const lcomm_select_input *input, lcomm_se
                                        uint64_t *key) {
   uint64_t size = lcomm_select_sample_size(span.count);
   uint64_t expected = span.kept * size / span.count + 1;
-  if (expected >= size)
+  if (expected >= size) {
     return (lcomm_threshold){1, 1};
+  }
   lcomm_rank_histogram histogram;
   lcomm_rank_coarse(&histogram, 0);
   take_sample(input, span, sample, &histogram);

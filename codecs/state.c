@@ -24,14 +24,16 @@ static const uint64_t COUNT_MAX = UINT64_MAX / 64;
 
 /* Byte by byte, so that the format does not depend on the machine. */
 static void put(uint8_t *bytes, uint64_t value, int size) {
-  for (int i = 0; i < size; i++)
+  for (int i = 0; i < size; i++) {
     bytes[i] = (uint8_t)(value >> (8 * i));
+  }
 }
 
 static uint64_t get(const uint8_t *bytes, int size) {
   uint64_t value = 0;
-  for (int i = 0; i < size; i++)
+  for (int i = 0; i < size; i++) {
     value |= (uint64_t)bytes[i] << (8 * i);
+  }
   return value;
 }
 
@@ -99,8 +101,9 @@ size_t lcomm_state_pack_record(const lcomm_state_tensor *tensor, uint8_t *bytes)
   put(bytes + 8, tensor->count, 8);
   put(bytes + 16, tensor->first, 8);
   put(bytes + 24, tensor->n, 8);
-  if (tensor->of_calls)
+  if (tensor->of_calls) {
     put(bytes + RECORD_FIXED, tensor->calls, 8);
+  }
   memcpy(bytes + fixed_size(tensor), tensor->name, length);
   return size;
 }
@@ -114,12 +117,14 @@ void lcomm_state_put_checksum(uint64_t checksum, uint8_t *bytes) {
 /* Takes a text of `length` bytes and the zeros behind it; NULL is good. */
 static const char *take_text(lcomm_state_reader *reader, uint64_t length, char *text) {
   uint64_t padded = round_up(length);
-  if (padded > reader->size - reader->at)
+  if (padded > reader->size - reader->at) {
     return "it ends inside a text";
+  }
   const uint8_t *bytes = reader->bytes + reader->at;
   for (uint64_t i = 0; i < padded; i++) {
-    if ((bytes[i] == 0) != (i >= length))
+    if ((bytes[i] == 0) != (i >= length)) {
       return "a text in it is malformed";
+    }
   }
   memcpy(text, bytes, (size_t)length);
   text[length] = '\0';
@@ -129,25 +134,29 @@ static const char *take_text(lcomm_state_reader *reader, uint64_t length, char *
 
 static const char *take_values(lcomm_state_reader *reader, lcomm_state_tensor *tensor) {
   uint64_t size = values_size(tensor);
-  if (round_up(size) > reader->size - reader->at)
+  if (round_up(size) > reader->size - reader->at) {
     return "it ends inside the values of a tensor";
+  }
   const uint8_t *bytes = reader->bytes + reader->at;
   for (uint64_t i = size; i < round_up(size); i++) {
-    if (bytes[i] != 0)
+    if (bytes[i] != 0) {
       return "its padding is not zero";
+    }
   }
   tensor->residual = tensor->n > 0 ? bytes : NULL;
   tensor->momentum = tensor->n > 0 && tensor->has_momentum ? bytes + 4 * tensor->n : NULL;
   tensor->velocity = NULL;
-  if (tensor->has_velocity)
+  if (tensor->has_velocity) {
     tensor->velocity = bytes + 4 * tensor->n * (tensor->has_momentum ? 2 : 1);
+  }
   reader->at += (size_t)round_up(size);
   return NULL;
 }
 
 static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *tensor) {
-  if (reader->size - reader->at < RECORD_FIXED)
+  if (reader->size - reader->at < RECORD_FIXED) {
     return "it ends inside a tensor";
+  }
   const uint8_t *bytes = reader->bytes + reader->at;
   uint64_t length = get(bytes, 4);
   tensor->dtype = bytes[4];
@@ -159,21 +168,26 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
   tensor->count = get(bytes + 8, 8);
   tensor->first = get(bytes + 16, 8);
   tensor->n = get(bytes + 24, 8);
-  if (length < 1 || length >= LCOMM_STATE_NAME_MAX)
+  if (length < 1 || length >= LCOMM_STATE_NAME_MAX) {
     return "the name of a tensor has an impossible length";
-  if (tensor->dtype > LCOMM_UINT8 || tensor->op >= OPERATIONS)
+  }
+  if (tensor->dtype > LCOMM_UINT8 || tensor->op >= OPERATIONS) {
     return "a tensor has an unknown type or operation";
-  if (bytes[6] >= FLAGS_END || bytes[7] != 0 || (tensor->of_scatters && !tensor->of_calls))
+  }
+  if (bytes[6] >= FLAGS_END || bytes[7] != 0 || (tensor->of_scatters && !tensor->of_calls)) {
     return "a tensor has an unknown flag";
+  }
   if (tensor->count > COUNT_MAX || tensor->first > tensor->count ||
-      tensor->n > tensor->count - tensor->first)
+      tensor->n > tensor->count - tensor->first) {
     return "a tensor keeps elements that it does not have";
-  if (reader->size - reader->at < fixed_size(tensor))
+  }
+  if (reader->size - reader->at < fixed_size(tensor)) {
     return "it ends inside a tensor";
+  }
   tensor->calls = tensor->of_calls ? get(bytes + RECORD_FIXED, 8) : 0;
   reader->at += fixed_size(tensor);
   const char *why = take_text(reader, length, tensor->name);
-  return why != NULL ? why : take_values(reader, tensor);
+  return why ? why : take_values(reader, tensor);
 }
 
 static const char *take_header(lcomm_state_reader *reader, lcomm_state_header *header) {
@@ -190,10 +204,12 @@ static const char *take_header(lcomm_state_reader *reader, lcomm_state_header *h
   };
   uint64_t length = get(bytes + 48, 4);
   if (header->rank >= header->ranks || header->node >= header->nodes ||
-      header->nodes > header->ranks || header->ranks > INT32_MAX)
+      header->nodes > header->ranks || header->ranks > INT32_MAX) {
     return "its rank or node is impossible";
-  if (length >= LCOMM_STATE_POLICY_MAX || get(bytes + 52, 4) != 0)
+  }
+  if (length >= LCOMM_STATE_POLICY_MAX || get(bytes + 52, 4) != 0) {
     return "its header is malformed";
+  }
   reader->at = HEADER_FIXED;
   reader->left = header->tensors;
   return take_text(reader, length, header->policy);
@@ -204,16 +220,20 @@ static const char *refusal(const uint8_t *bytes, size_t size, lcomm_state_header
                            lcomm_state_reader *reader) {
   lcomm_state_tensor tensor;
   *reader = (lcomm_state_reader){.bytes = bytes, .size = size - LCOMM_STATE_CHECKSUM_SIZE};
-  if (get(bytes + 8, 8) != size)
+  if (get(bytes + 8, 8) != size) {
     return "it is cut short or too long";
-  if (get(bytes + reader->size, 8) != XXH3_64bits(bytes, reader->size))
+  }
+  if (get(bytes + reader->size, 8) != XXH3_64bits(bytes, reader->size)) {
     return "its checksum is wrong";
+  }
   const char *why = take_header(reader, header);
   lcomm_state_reader walk = *reader;
-  for (; why == NULL && walk.left > 0; walk.left--)
+  for (; why == NULL && walk.left > 0; walk.left--) {
     why = take_tensor(&walk, &tensor);
-  if (why == NULL && walk.at != walk.size)
+  }
+  if (!why && walk.at != walk.size) {
     why = "bytes follow its last tensor";
+  }
   return why;
 }
 
@@ -236,8 +256,9 @@ static lcomm_status check_begin(const uint8_t *bytes, size_t size, const char **
 lcomm_status lcomm_state_block_find(const uint8_t *bytes, size_t size, lcomm_state_block *block,
                                     const char **why) {
   lcomm_status status = check_begin(bytes, size, why);
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     return status;
+  }
   uint64_t whole = get(bytes + 8, 8);
   if (whole > size || whole < HEADER_FIXED + LCOMM_STATE_CHECKSUM_SIZE) {
     *why = "it is cut short or too long";
@@ -258,10 +279,11 @@ lcomm_status lcomm_state_open(const uint8_t *bytes, size_t size, lcomm_state_hea
   lcomm_state_header read;
   lcomm_state_reader walk;
   lcomm_status status = check_begin(bytes, size, why);
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     return status;
+  }
   const char *reason = refusal(bytes, size, &read, &walk);
-  if (reason != NULL) {
+  if (reason) {
     *why = reason;
     return LCOMM_ERR_WIRE;
   }
@@ -271,8 +293,9 @@ lcomm_status lcomm_state_open(const uint8_t *bytes, size_t size, lcomm_state_hea
 }
 
 bool lcomm_state_next(lcomm_state_reader *reader, lcomm_state_tensor *tensor) {
-  if (reader->left == 0)
+  if (reader->left == 0) {
     return false;
+  }
   reader->left--;
-  return take_tensor(reader, tensor) == NULL;
+  return !take_tensor(reader, tensor);
 }

@@ -23,16 +23,19 @@ const lcomm_codec lcomm_codec_topk = {
 
 uint64_t lcomm_topk_entries(double density, uint64_t count) {
   double wanted = density * (double)count + 0.5;
-  if (count == 0)
+  if (count == 0) {
     return 0;
-  if (!(wanted >= 1.0))
+  }
+  if (!(wanted >= 1.0)) {
     return 1;
+  }
   return wanted >= (double)count ? count : (uint64_t)wanted;
 }
 
 uint64_t lcomm_topk_capacity(uint64_t total, uint32_t outputs, uint64_t part_count) {
-  if (outputs == 1)
+  if (outputs == 1) {
     return total;
+  }
   uint64_t share = total * 5 / ((uint64_t)outputs * 4) + 64;
   return share < part_count ? share : part_count;
 }
@@ -51,32 +54,39 @@ static bool format_is_valid(const lcomm_format *format) {
 /* Of a segment of `elements` of the base array. */
 static double density_of(const lcomm_topk_shape *shape, size_t segment, uint64_t elements) {
   const lcomm_format *format = shape->format;
-  if (shape->segment_densities != NULL)
+  if (shape->segment_densities) {
     return shape->segment_densities[segment];
-  if (format->density != 0.0 || elements == 0)
+  }
+  if (format->density != 0.0 || elements == 0) {
     return format->density;
+  }
   return format->kept < elements ? (double)format->kept / (double)elements : 1.0;
 }
 
 static bool segments_are_valid(const lcomm_topk_shape *shape) {
   uint64_t end = 0;
   for (size_t i = 0; i < shape->segments; end = shape->segment_ends[i++]) {
-    if (shape->segment_ends[i] < end)
+    if (shape->segment_ends[i] < end) {
       return false;
+    }
     uint64_t elements = shape->segment_ends[i] - end;
-    if (elements > 0 && !density_is_valid(density_of(shape, i, elements)))
+    if (elements > 0 && !density_is_valid(density_of(shape, i, elements))) {
       return false;
+    }
   }
   return end == shape->base_count;
 }
 
 static bool shape_is_valid(const lcomm_topk_shape *shape) {
-  if (shape->base_count > UINT32_MAX || shape->parts == 0 || shape->part >= shape->parts)
+  if (shape->base_count > UINT32_MAX || shape->parts == 0 || shape->part >= shape->parts) {
     return false;
-  if (shape->outputs == 0 || (shape->outputs > 1 && shape->parts > 1))
+  }
+  if (shape->outputs == 0 || (shape->outputs > 1 && shape->parts > 1)) {
     return false;
-  if (!format_is_valid(shape->format) || shape->segments == 0 || shape->segment_ends == NULL)
+  }
+  if (!format_is_valid(shape->format) || shape->segments == 0 || !shape->segment_ends) {
     return false;
+  }
   return segments_are_valid(shape);
 }
 
@@ -107,8 +117,9 @@ static void set_segments(lcomm_topk *topk, const lcomm_topk_shape *shape) {
     uint64_t end = lcomm_stripe_count(shape->segment_ends[i], shape->parts, shape->part);
     double density = density_of(shape, i, shape->segment_ends[i] - before);
     uint64_t kept = lcomm_topk_entries(density, end - first);
-    if (kept == 0)
+    if (kept == 0) {
       continue;
+    }
     topk->segment[topk->segments++] =
         (lcomm_topk_segment){.first = first, .count = end - first, .kept = kept};
     topk->total += kept;
@@ -131,25 +142,28 @@ static bool allocate_scratch(lcomm_topk *topk) {
 }
 
 static bool allocate_split(lcomm_topk *topk) {
-  if (topk->outputs == 1)
+  if (topk->outputs == 1) {
     return true;
+  }
   topk->split_end = allocate(topk->outputs, sizeof *topk->split_end);
   return topk->split_end != NULL && allocate_entries(&topk->split, topk->total);
 }
 
 lcomm_status lcomm_topk_create(const lcomm_topk_shape *shape, lcomm_topk **topk) {
-  if (shape == NULL || topk == NULL || !shape_is_valid(shape))
+  if (!shape || !topk || !shape_is_valid(shape)) {
     return LCOMM_ERR_ARGUMENT;
+  }
   lcomm_topk *made = calloc(1, sizeof *made);
-  if (made == NULL)
+  if (!made) {
     return LCOMM_ERR_MEMORY;
+  }
   made->format = *shape->format;
   made->base_count = shape->base_count;
   made->parts = shape->parts;
   made->part = shape->part;
   made->outputs = shape->outputs;
   made->segment = calloc(shape->segments, sizeof *made->segment);
-  if (made->segment == NULL) {
+  if (!made->segment) {
     lcomm_topk_destroy(made);
     return LCOMM_ERR_MEMORY;
   }
@@ -163,8 +177,9 @@ lcomm_status lcomm_topk_create(const lcomm_topk_shape *shape, lcomm_topk **topk)
 }
 
 void lcomm_topk_destroy(lcomm_topk *topk) {
-  if (topk == NULL)
+  if (!topk) {
     return;
+  }
   free(topk->segment);
   free_entries(&topk->chosen);
   free_entries(&topk->split);
@@ -189,8 +204,9 @@ void lcomm_topk_segment_get(const lcomm_topk *topk, size_t segment, uint64_t *co
 
 /* Elements of the view that payload `output` is for. */
 static uint64_t output_count(const lcomm_topk *topk, uint32_t output) {
-  if (topk->outputs > 1)
+  if (topk->outputs > 1) {
     return lcomm_stripe_count(topk->base_count, topk->outputs, output);
+  }
   return lcomm_stripe_count(topk->base_count, topk->parts, topk->part);
 }
 

@@ -14,9 +14,11 @@ void lcomm_topk_add(const lcomm_format *format, const uint8_t *payload, uint32_t
                     uint32_t part, float factor, float *base) {
   lcomm_topk_reader reader = lcomm_topk_open(format, payload);
   lcomm_topk_block block;
-  for (lcomm_topk_read(&reader, &block); block.count > 0; lcomm_topk_read(&reader, &block))
-    for (uint32_t i = 0; i < block.count; i++)
+  for (lcomm_topk_read(&reader, &block); block.count > 0; lcomm_topk_read(&reader, &block)) {
+    for (uint32_t i = 0; i < block.count; i++) {
       base[lcomm_stripe_global(block.position[i], parts, part)] += factor * block.value[i];
+    }
+  }
 }
 
 void lcomm_topk_decode(const lcomm_format *format, const uint8_t *payload, uint64_t base_count,
@@ -51,16 +53,18 @@ static uint32_t cursor_position(const cursor *self) {
 }
 
 static void cursor_next(cursor *self) {
-  if (++self->at < self->block.count)
+  if (++self->at < self->block.count) {
     return;
+  }
   lcomm_topk_read(&self->reader, &self->block);
   self->at = 0;
 }
 
 /* Moves `applied` up to `position`. Was it applied? */
 static bool cursor_meets(cursor *applied, uint32_t position) {
-  while (!cursor_ended(applied) && cursor_position(applied) < position)
+  while (!cursor_ended(applied) && cursor_position(applied) < position) {
     cursor_next(applied);
+  }
   return !cursor_ended(applied) && cursor_position(applied) == position;
 }
 
@@ -74,16 +78,18 @@ static void settled_open(settled *self, const lcomm_format *format, const uint8_
                          const uint8_t *applied) {
   cursor_open(&self->mine, format, sent);
   self->sparse = applied != NULL;
-  if (self->sparse)
+  if (self->sparse) {
     cursor_open(&self->theirs, format, applied);
+  }
 }
 
 static bool settled_next(settled *self, uint32_t *position, float *value) {
   for (; !cursor_ended(&self->mine); cursor_next(&self->mine)) {
     *position = cursor_position(&self->mine);
     *value = self->mine.block.value[self->mine.at];
-    if (self->sparse && !cursor_meets(&self->theirs, *position))
+    if (self->sparse && !cursor_meets(&self->theirs, *position)) {
       continue;
+    }
     cursor_next(&self->mine);
     return true;
   }
@@ -108,6 +114,7 @@ void lcomm_topk_mask(const lcomm_format *format, const uint8_t *sent, const uint
   uint32_t position;
   float value;
   settled_open(&both, format, sent, applied);
-  while (settled_next(&both, &position, &value))
+  while (settled_next(&both, &position, &value)) {
     momentum[lcomm_stripe_global(position, parts, part)] = 0.0f;
+  }
 }

@@ -12,8 +12,9 @@
  * than the one before it, the best is to widen all blocks evenly, and as many
  * as then can be once more. */
 static uint64_t widths_most(uint64_t blocks, uint64_t sum) {
-  if (sum < blocks || blocks == 0)
+  if (sum < blocks || blocks == 0) {
     return blocks == 0 ? 0 : sum;
+  }
   unsigned even = 63 - (unsigned)__builtin_clzll(sum / blocks);
   uint64_t rest = sum - (blocks << even);
   return blocks * (even + 1) + (rest >> even);
@@ -32,8 +33,9 @@ static size_t index_most(uint64_t entries, uint64_t count) {
   uint32_t last = (uint32_t)(entries - full * LCOMM_TOPK_BLOCK);
   for (uint32_t width = 0; width <= 32; width++) {
     uint64_t taken = width == 0 ? 0 : 1ull << (width - 1);
-    if (taken > sum)
+    if (taken > sum) {
       break;
+    }
     uint64_t bytes = 4 * widths_most(full, sum - taken) + (last * width + 7) / 8;
     most = bytes > most ? bytes : most;
   }
@@ -42,7 +44,8 @@ static size_t index_most(uint64_t entries, uint64_t count) {
 
 size_t lcomm_topk_bound(const lcomm_format *format, uint64_t entries, uint64_t count) {
   uint64_t most = entries < count ? entries : count;
-  if (most == 0)
+  if (most == 0) {
     return sizeof(uint32_t);
+  }
   return sizeof(uint32_t) + index_most(most, count) + lcomm_topk_values_size(format, most);
 }

@@ -37,8 +37,9 @@ static void select_view(lcomm_topk *topk, const lcomm_kernels *kernels, const fl
 static size_t tile_run(const lcomm_entries *entries, size_t first) {
   uint32_t tile = entries->position[first] / LCOMM_TILE;
   size_t end = first + 1;
-  while (end < entries->count && entries->position[end] / LCOMM_TILE == tile)
+  while (end < entries->count && entries->position[end] / LCOMM_TILE == tile) {
     end++;
+  }
   return end - first;
 }
 
@@ -62,8 +63,9 @@ static void split_chosen(lcomm_topk *topk) {
     uint32_t shift = first - (uint32_t)lcomm_stripe_local(first, topk->outputs);
     size_t *place = &end[lcomm_stripe_owner(first, topk->outputs)];
     run = tile_run(chosen, i);
-    for (size_t j = i; j < i + run; j++)
+    for (size_t j = i; j < i + run; j++) {
       topk->split.position[*place + j - i] = chosen->position[j] - shift;
+    }
     memcpy(topk->split.value + *place, chosen->value + i, run * sizeof *chosen->value);
     *place += run;
   }
@@ -81,8 +83,9 @@ static uint32_t errors_of(const lcomm_topk *topk, const parcel *it, size_t first
   uint32_t n = left < LCOMM_BLOCK ? (uint32_t)left : LCOMM_BLOCK;
   lcomm_topk_read_values(&topk->format, it->values, (uint32_t)it->sent.count, (uint32_t)first, n,
                          error);
-  for (uint32_t i = 0; i < n; i++)
+  for (uint32_t i = 0; i < n; i++) {
     error[i] = lcomm_error_kept(it->sent.value[first + i], error[i]);
+  }
   return n;
 }
 
@@ -91,8 +94,9 @@ static void release(const lcomm_topk *topk, const parcel *it, float *residual) {
   for (size_t first = 0, n; first < it->sent.count; first += n) {
     const uint32_t *position = it->sent.position + first;
     n = errors_of(topk, it, first, error);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
       residual[lcomm_stripe_global(position[i], it->parts, it->part)] = error[i];
+    }
   }
 }
 
@@ -124,8 +128,9 @@ static void clear_not_finite(const lcomm_topk *topk, float *residual) {
   uint64_t end = lcomm_stripe_count(topk->base_count, topk->parts, topk->part);
   for (uint64_t local = 0; local < end; local++) {
     float *value = residual + lcomm_stripe_global(local, topk->parts, topk->part);
-    if (!lcomm_f32_is_finite(*value))
+    if (!lcomm_f32_is_finite(*value)) {
       *value = 0.0f;
+    }
   }
 }
 
@@ -140,10 +145,12 @@ static lcomm_select_keep early_keep(const lcomm_topk *topk, lcomm_topk_keep keep
  * selecting took from it; returns whether it did. */
 static bool fit(lcomm_topk *topk, parcel *it, float *residual) {
   size_t capacity = (size_t)lcomm_topk_output_capacity(topk, it->part);
-  if (it->sent.count <= capacity)
+  if (it->sent.count <= capacity) {
     return false;
-  for (size_t i = 0; residual != NULL && i < it->sent.count; i++)
+  }
+  for (size_t i = 0; residual != NULL && i < it->sent.count; i++) {
     residual[lcomm_stripe_global(it->sent.position[i], it->parts, it->part)] = it->sent.value[i];
+  }
   lcomm_select_trim(&it->sent, capacity, topk->key);
   return true;
 }
@@ -161,8 +168,9 @@ static void encode_split(lcomm_topk *topk, const lcomm_kernels *kernels, lcomm_t
     first = topk->split_end[output];
     bool late = fit(topk, &it, residual) || early_keep(topk, keep) == LCOMM_SELECT_ACC;
     write_parcel(topk, kernels, &it, payload[output], &size[output]);
-    if (residual != NULL && keep == LCOMM_TOPK_RELEASE && late)
+    if (residual && keep == LCOMM_TOPK_RELEASE && late) {
       release(topk, &it, residual);
+    }
   }
 }
 
@@ -175,20 +183,23 @@ static void encode_whole(const lcomm_topk *topk, const lcomm_kernels *kernels, l
   parcel it = whole_parcel(topk);
   write_parcel(topk, kernels, &it, payload, size);
   bool late = early_keep(topk, keep) == LCOMM_SELECT_ACC;
-  if (residual != NULL && keep == LCOMM_TOPK_RELEASE && late)
+  if (residual && keep == LCOMM_TOPK_RELEASE && late) {
     release(topk, &it, residual);
+  }
 }
 
 void lcomm_topk_encode(lcomm_topk *topk, const lcomm_kernels *kernels, const float *base,
                        float *residual, lcomm_topk_keep keep, uint8_t *const *payload,
                        size_t *size) {
   select_view(topk, kernels, base, residual, early_keep(topk, keep));
-  if (topk->outputs == 1)
+  if (topk->outputs == 1) {
     encode_whole(topk, kernels, keep, residual, payload[0], &size[0]);
-  else
+  } else {
     encode_split(topk, kernels, keep, residual, payload, size);
-  if (residual != NULL && !all_finite(&topk->chosen))
+  }
+  if (residual && !all_finite(&topk->chosen)) {
     clear_not_finite(topk, residual);
+  }
 }
 
 void lcomm_topk_encode_owner(lcomm_topk *topk, const lcomm_kernels *kernels, const float *base,
@@ -196,6 +207,7 @@ void lcomm_topk_encode_owner(lcomm_topk *topk, const lcomm_kernels *kernels, con
   select_view(topk, kernels, base, NULL, LCOMM_SELECT_ACC);
   parcel it = whole_parcel(topk);
   write_parcel(topk, kernels, &it, payload, size);
-  if (residual != NULL)
+  if (residual) {
     release_to_owner(topk, &it, weight, residual);
+  }
 }

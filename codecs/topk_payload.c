@@ -29,16 +29,18 @@ static size_t scales_size(uint64_t entries) {
 }
 
 size_t lcomm_topk_values_size(const lcomm_format *format, uint64_t entries) {
-  if (is_int8(format))
+  if (is_int8(format)) {
     return scales_size(entries) + (size_t)entries;
+  }
   return (size_t)entries * sizeof(uint16_t);
 }
 
 /* Has a code of infinity, which a finite value may not have. */
 static bool has_infinity(const uint16_t code[LCOMM_BLOCK]) {
   uint32_t found = 0;
-  for (uint32_t i = 0; i < LCOMM_BLOCK; i++)
+  for (uint32_t i = 0; i < LCOMM_BLOCK; i++) {
     found |= (code[i] & 0x7fff) == 0x7f80;
+  }
   return found != 0;
 }
 
@@ -50,9 +52,11 @@ static void write_bf16(const lcomm_kernels *kernels, const lcomm_entries *entrie
     const float *value = entries->value + first;
     n = entries->count - first < LCOMM_BLOCK ? entries->count - first : LCOMM_BLOCK;
     kernels->f32_to_bf16(value, code, n);
-    if (has_infinity(code))
-      for (size_t i = 0; i < n; i++)
+    if (has_infinity(code)) {
+      for (size_t i = 0; i < n; i++) {
         code[i] = lcomm_f32_to_bf16_finite(value[i]);
+      }
+    }
     memcpy(values + first * sizeof *code, code, n * sizeof *code);
   }
 }
@@ -82,16 +86,18 @@ static void read_int8(const uint8_t *values, uint32_t entries, uint32_t first, u
   const int8_t *code = (const int8_t *)values + scales_size(entries) + first;
   float scale;
   memcpy(&scale, values + first / LCOMM_BLOCK * sizeof scale, sizeof scale);
-  for (uint32_t i = 0; i < n; i++)
+  for (uint32_t i = 0; i < n; i++) {
     value[i] = scale * (float)code[i];
+  }
 }
 
 void lcomm_topk_read_values(const lcomm_format *format, const uint8_t *values, uint32_t entries,
                             uint32_t first, uint32_t n, float *value) {
-  if (is_int8(format))
+  if (is_int8(format)) {
     read_int8(values, entries, first, n, value);
-  else
+  } else {
     read_bf16(values, first, n, value);
+  }
 }
 
 /* Positions */
@@ -102,8 +108,9 @@ enum { SLACK = 8, ROOM = BLOCK * 4 + SLACK };
 /* Bits of the greatest delta; 0 when all are 0. */
 static uint32_t width_of(const uint32_t delta[BLOCK]) {
   uint32_t all = 0;
-  for (uint32_t i = 0; i < BLOCK; i++)
+  for (uint32_t i = 0; i < BLOCK; i++) {
     all |= delta[i];
+  }
   return all == 0 ? 0 : 32 - (uint32_t)__builtin_clz(all);
 }
 
@@ -114,8 +121,9 @@ static inline void pack_groups(const uint32_t delta[BLOCK], uint32_t width, uint
   uint32_t held = 0;
   for (uint32_t i = 0; i < BLOCK; i += group) {
     uint64_t bits = 0;
-    for (uint32_t j = 0; j < group; j++)
+    for (uint32_t j = 0; j < group; j++) {
       bits |= (uint64_t)delta[i + j] << (j * width);
+    }
     buffer |= bits << held;
     memcpy(bytes, &buffer, sizeof buffer);
     held += group * width;
@@ -127,12 +135,13 @@ static inline void pack_groups(const uint32_t delta[BLOCK], uint32_t width, uint
 
 /* A whole block: 4 * width bytes, and up to SLACK behind them are touched. */
 static void pack(const uint32_t delta[BLOCK], uint32_t width, uint8_t *bytes) {
-  if (width <= 14)
+  if (width <= 14) {
     pack_groups(delta, width, 4, bytes);
-  else if (width <= 28)
+  } else if (width <= 28) {
     pack_groups(delta, width, 2, bytes);
-  else
+  } else {
     pack_groups(delta, width, 1, bytes);
+  }
 }
 
 /* A whole block. Reads up to SLACK bytes behind it. */
@@ -177,8 +186,9 @@ static uint8_t *write_positions(const lcomm_entries *entries, uint8_t *end) {
     const uint32_t *position = entries->position + first;
     uint32_t n = block_length(count - first), delta[BLOCK] = {0};
     delta[0] = position[0] - next;
-    for (uint32_t i = 1; i < n; i++)
+    for (uint32_t i = 1; i < n; i++) {
       delta[i] = position[i] - position[i - 1] - 1;
+    }
     next = position[n - 1] + 1;
     end = write_deltas(delta, n, end);
   }
@@ -190,10 +200,11 @@ size_t lcomm_topk_write(const lcomm_format *format, const lcomm_kernels *kernels
   uint32_t count = (uint32_t)entries->count;
   memcpy(payload, &count, sizeof count);
   uint8_t *values = write_positions(entries, payload + sizeof count);
-  if (is_int8(format))
+  if (is_int8(format)) {
     write_int8(kernels, entries, values);
-  else
+  } else {
     write_bf16(kernels, entries, values);
+  }
   return (size_t)(values - payload) + lcomm_topk_values_size(format, count);
 }
 
@@ -203,16 +214,18 @@ lcomm_topk_reader lcomm_topk_open(const lcomm_format *format, const uint8_t *pay
   lcomm_topk_reader reader = {.format = format, .index = payload + sizeof(uint32_t)};
   memcpy(&reader.entries, payload, sizeof reader.entries);
   reader.values = reader.index;
-  for (uint32_t left = reader.entries; left > 0; left -= block_length(left))
+  for (uint32_t left = reader.entries; left > 0; left -= block_length(left)) {
     reader.values += 1 + packed_size(block_length(left), *reader.values);
+  }
   return reader;
 }
 
 void lcomm_topk_read(lcomm_topk_reader *reader, lcomm_topk_block *block) {
   uint32_t n = block_length(reader->entries - reader->done), delta[BLOCK];
   block->count = n;
-  if (n == 0)
+  if (n == 0) {
     return;
+  }
   uint32_t width = *reader->index++;
   read_deltas(reader->index, n, width, delta);
   reader->index += packed_size(n, width);
@@ -229,8 +242,9 @@ void lcomm_topk_read(lcomm_topk_reader *reader, lcomm_topk_block *block) {
  * is the padding as a part of one. */
 static bool is_narrowest(const uint32_t delta[BLOCK], uint32_t n, uint32_t width) {
   uint32_t rest = 0;
-  for (uint32_t i = n; i < BLOCK; i++)
+  for (uint32_t i = n; i < BLOCK; i++) {
     rest |= delta[i];
+  }
   return rest == 0 && width_of(delta) == width;
 }
 
@@ -243,16 +257,20 @@ static size_t check_positions(const uint8_t *payload, size_t size, uint64_t coun
   for (uint32_t left = entries, n; left > 0; left -= n) {
     uint32_t delta[BLOCK], width = offset < size ? payload[offset++] : UINT32_MAX;
     n = block_length(left);
-    if (width > 32 || packed_size(n, width) > size - offset)
+    if (width > 32 || packed_size(n, width) > size - offset) {
       return 0;
+    }
     read_deltas(payload + offset, n, width, delta);
-    if (!is_narrowest(delta, n, width))
+    if (!is_narrowest(delta, n, width)) {
       return 0;
+    }
     offset += packed_size(n, width);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
       next += (uint64_t)delta[i] + 1;
-    if (next > count)
+    }
+    if (next > count) {
       return 0;
+    }
   }
   return offset;
 }
@@ -260,15 +278,19 @@ static size_t check_positions(const uint8_t *payload, size_t size, uint64_t coun
 lcomm_status lcomm_topk_check(const lcomm_format *format, const uint8_t *payload, size_t size,
                               uint64_t count, uint64_t *entries) {
   uint32_t found;
-  if (size < sizeof found)
+  if (size < sizeof found) {
     return LCOMM_ERR_WIRE;
+  }
   memcpy(&found, payload, sizeof found);
   size_t values = lcomm_topk_values_size(format, found);
-  if (count > UINT32_MAX || found > count || values > size - sizeof found)
+  if (count > UINT32_MAX || found > count || values > size - sizeof found) {
     return LCOMM_ERR_WIRE;
-  if (check_positions(payload, size - values, count, found) != size - values)
+  }
+  if (check_positions(payload, size - values, count, found) != size - values) {
     return LCOMM_ERR_WIRE;
-  if (entries != NULL)
+  }
+  if (entries) {
     *entries = found;
+  }
   return LCOMM_OK;
 }

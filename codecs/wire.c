@@ -11,14 +11,16 @@ static const uint8_t magic[4] = {'L', 'C', 'M', 'W'};
 
 /* Byte by byte, so that the format does not depend on the machine. */
 static void put(uint8_t *bytes, uint64_t value, int size) {
-  for (int i = 0; i < size; i++)
+  for (int i = 0; i < size; i++) {
     bytes[i] = (uint8_t)(value >> (8 * i));
+  }
 }
 
 static uint64_t get(const uint8_t *bytes, int size) {
   uint64_t value = 0;
-  for (int i = 0; i < size; i++)
+  for (int i = 0; i < size; i++) {
     value |= (uint64_t)bytes[i] << (8 * i);
+  }
   return value;
 }
 
@@ -48,15 +50,17 @@ static unsigned variant_of(unsigned flags) {
 }
 
 static bool has_variant(const lcomm_codec *codec, unsigned variant) {
-  if (codec->id == LCOMM_CODEC_FP16)
+  if (codec->id == LCOMM_CODEC_FP16) {
     return variant <= LCOMM_FP16_BLOCK;
+  }
   return variant <= (codec->id == LCOMM_CODEC_TOPK ? LCOMM_TOPK_INT8 : LCOMM_VARIANT_PLAIN);
 }
 
 void lcomm_wire_set_format(lcomm_wire_header *header, const lcomm_format *format) {
   unsigned index = 0, flags = header->flags & LCOMM_WIRE_CHECKSUM;
-  while (index < BLOCK_MASK && format->codec->blocks[index] != format->block)
+  while (index < BLOCK_MASK && format->codec->blocks[index] != format->block) {
     index++;
+  }
   flags |= format->zstd ? LCOMM_WIRE_ZSTD : 0;
   flags |= index << BLOCK_SHIFT | (unsigned)format->variant << VARIANT_SHIFT;
   header->codec = (uint8_t)format->codec->id;
@@ -86,34 +90,44 @@ void lcomm_wire_pack(const lcomm_wire_header *header, uint8_t *bytes) {
 
 /* NULL when the bytes are a header. */
 static const char *refusal(const uint8_t *bytes, size_t size) {
-  if (size < LCOMM_WIRE_HEADER_SIZE)
+  if (size < LCOMM_WIRE_HEADER_SIZE) {
     return "fewer bytes than a header";
-  if (memcmp(bytes, magic, sizeof magic) != 0)
+  }
+  if (memcmp(bytes, magic, sizeof magic) != 0) {
     return "wrong magic";
-  if (bytes[4] != LCOMM_WIRE_VERSION)
+  }
+  if (bytes[4] != LCOMM_WIRE_VERSION) {
     return "unknown wire version";
-  if (lcomm_codec_by_id(bytes[5]) == NULL)
+  }
+  if (!lcomm_codec_by_id(bytes[5])) {
     return "unknown codec";
-  if (!is_dtype(bytes[6]))
+  }
+  if (!is_dtype(bytes[6])) {
     return "unknown dtype";
-  if ((bytes[7] & ~KNOWN_FLAGS) != 0)
+  }
+  if ((bytes[7] & ~KNOWN_FLAGS) != 0) {
     return "unknown flag";
+  }
   const lcomm_codec *codec = lcomm_codec_by_id(bytes[5]);
-  if (block_index(bytes[7]) > 0 && codec->blocks[block_index(bytes[7])] == 0)
+  if (block_index(bytes[7]) > 0 && codec->blocks[block_index(bytes[7])] == 0) {
     return "a block size that the codec does not have";
-  if (!has_variant(codec, variant_of(bytes[7])))
+  }
+  if (!has_variant(codec, variant_of(bytes[7]))) {
     return "a variant that the codec does not have";
-  if ((bytes[7] & LCOMM_WIRE_CHECKSUM) == 0 && get(bytes + 32, 8) != 0)
+  }
+  if ((bytes[7] & LCOMM_WIRE_CHECKSUM) == 0 && get(bytes + 32, 8) != 0) {
     return "a checksum without its flag";
+  }
   return NULL;
 }
 
 lcomm_status lcomm_wire_unpack(const uint8_t *bytes, size_t size, lcomm_wire_header *header,
                                const char **why) {
   const char *reason = refusal(bytes, size);
-  if (reason != NULL) {
-    if (why != NULL)
+  if (reason) {
+    if (why) {
       *why = reason;
+    }
     return LCOMM_ERR_WIRE;
   }
   *header = (lcomm_wire_header){

@@ -31,8 +31,9 @@ LCOMM_AVX2_INLINE __m256i lcomm_avx2_amax(const float *source, size_t block) {
   for (int b = 0; b < LCOMM_AVX2_LANES; b++, source += block) {
     __m256i most = _mm256_setzero_si256();
     for (size_t i = 0; i < block; i += LCOMM_AVX2_STEP) {
-      for (size_t v = i; v < i + LCOMM_AVX2_STEP; v += LCOMM_AVX2_LANES)
+      for (size_t v = i; v < i + LCOMM_AVX2_STEP; v += LCOMM_AVX2_LANES) {
         most = _mm256_max_epi32(most, lcomm_avx2_magnitude(_mm256_loadu_ps(source + v)));
+      }
     }
     amax[b] = most;
   }
@@ -74,8 +75,9 @@ LCOMM_AVX2_INLINE void lcomm_avx2_stream(float *destination, const float *tile, 
   head = head < n ? head : n;
   size_t end = n - (n - head) % LINE;
   memcpy(destination, tile, head * sizeof *tile);
-  for (size_t i = head; i < end; i += LCOMM_AVX2_LANES)
+  for (size_t i = head; i < end; i += LCOMM_AVX2_LANES) {
     _mm256_stream_ps(destination + i, _mm256_loadu_ps(tile + i));
+  }
   memcpy(destination + end, tile + end, (n - end) * sizeof *tile);
 }
 

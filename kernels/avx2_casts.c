@@ -47,8 +47,9 @@ LCOMM_AVX2_INLINE void encode_steps(half_format format, lcomm_avx2_way way, cons
 
 LCOMM_AVX2_INLINE void encode_few(half_format format, const float *source, float factor,
                                   uint16_t *code, size_t first, size_t end) {
-  for (size_t i = first; i < end; i++)
+  for (size_t i = first; i < end; i++) {
     code[i] = format == F16 ? lcomm_f32_to_f16(factor * source[i]) : lcomm_f32_to_bf16(source[i]);
+  }
 }
 
 LCOMM_AVX2_INLINE void encode(half_format format, const float *source, float factor, uint16_t *code,
@@ -66,8 +67,9 @@ LCOMM_AVX2_INLINE void encode(half_format format, const float *source, float fac
 }
 
 LCOMM_AVX2_INLINE __m256 decode_lanes(half_format format, __m128i codes) {
-  if (format == F16)
+  if (format == F16) {
     return _mm256_cvtph_ps(codes);
+  }
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(codes), 16));
 }
 
@@ -76,8 +78,9 @@ LCOMM_AVX2_INLINE void decode_steps(half_format format, lcomm_avx2_way way, cons
   __m256 factors = _mm256_set1_ps(factor);
   for (size_t i = 0; i < n; i += STEP) {
     lcomm_avx2_prefetch(code + i, STEP * sizeof *code);
-    if (way == LCOMM_AVX2_ADD)
+    if (way == LCOMM_AVX2_ADD) {
       lcomm_avx2_prefetch(destination + i, STEP * sizeof *destination);
+    }
     for (size_t v = i; v < i + STEP; v += LANES) {
       __m256 value = decode_lanes(format, _mm_loadu_si128((const __m128i *)(code + v)));
       lcomm_avx2_put_f32(way, destination + v, _mm256_mul_ps(factors, value));

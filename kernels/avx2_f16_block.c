@@ -15,27 +15,31 @@ LCOMM_AVX2_INLINE void encode_tile(lcomm_avx2_way way, const float *source, uint
   for (size_t b = 0; b < LANES; b++, source += BLOCK, code += BLOCK) {
     __m256 factor = _mm256_broadcast_ss(&inverse[b]);
     for (size_t i = 0; i < BLOCK; i += LANES) {
-      if (i % LCOMM_AVX2_STEP == 0)
+      if (i % LCOMM_AVX2_STEP == 0) {
         lcomm_avx2_prefetch_tile(source + i, BLOCK);
+      }
       __m256 value = _mm256_mul_ps(_mm256_loadu_ps(source + i), factor);
       lcomm_avx2_put_half(way, code + i, _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
     }
-    if (scale[b] == LCOMM_E8M0_NAN)
+    if (scale[b] == LCOMM_E8M0_NAN) {
       memset(code, 0, BLOCK * sizeof *code);
+    }
   }
 }
 
 LCOMM_AVX2_INLINE void encode_tiles(lcomm_avx2_way way, const float *source, uint16_t *code,
                                     uint8_t *scale, size_t n) {
-  for (size_t i = 0; i < n; i += TILE, scale += LANES)
+  for (size_t i = 0; i < n; i += TILE, scale += LANES) {
     encode_tile(way, source + i, code + i, scale);
+  }
 }
 
 /* Fewer than eight blocks, the last one short: padded with zeros. */
 static void encode_rest(const float *source, uint16_t *code, uint8_t *scale, size_t first,
                         size_t end) {
-  if (first == end)
+  if (first == end) {
     return;
+  }
   size_t n = end - first;
   float padded[TILE] = {0};
   uint16_t codes[TILE];
@@ -64,8 +68,9 @@ LCOMM_AVX2_INLINE void decode_blocks(lcomm_avx2_way way, const uint16_t *code, c
   for (size_t first = 0; first < n; first += BLOCK, scale++) {
     __m256 scales = _mm256_set1_ps(lcomm_e8m0_to_f32(*scale));
     lcomm_avx2_prefetch(code + first, BLOCK * sizeof *code);
-    if (way == LCOMM_AVX2_ADD)
+    if (way == LCOMM_AVX2_ADD) {
       lcomm_avx2_prefetch(destination + first, BLOCK * sizeof *destination);
+    }
     for (size_t i = first; i < first + BLOCK; i += LANES) {
       __m256 number = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(code + i)));
       __m256 value = _mm256_mul_ps(factors, _mm256_mul_ps(scales, number));
@@ -77,8 +82,9 @@ LCOMM_AVX2_INLINE void decode_blocks(lcomm_avx2_way way, const uint16_t *code, c
 /* Part of the last block. */
 LCOMM_AVX2_INLINE void decode_few(lcomm_avx2_way way, const uint16_t *code, const uint8_t *scale,
                                   float factor, float *destination, size_t first, size_t end) {
-  if (first == end)
+  if (first == end) {
     return;
+  }
   float unit = lcomm_e8m0_to_f32(scale[first / BLOCK]);
   for (size_t i = first; i < end; i++) {
     float value = factor * (unit * lcomm_f16_to_f32(code[i]));

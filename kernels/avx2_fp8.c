@@ -125,8 +125,9 @@ LCOMM_AVX2_INLINE void encode_tile(lcomm_fp8 format, rounding how, lcomm_avx2_wa
       lcomm_avx2_put(way, code + i, encode_step(format, how, source + i, factor, random));
       random.index += STEP;
     }
-    if (scale[b] == LCOMM_E8M0_NAN)
+    if (scale[b] == LCOMM_E8M0_NAN) {
       memset(code, 0, block);
+    }
   }
 }
 
@@ -144,8 +145,9 @@ LCOMM_AVX2_INLINE void encode_tiles(lcomm_fp8 format, rounding how, lcomm_avx2_w
 LCOMM_AVX2_INLINE void encode_rest(lcomm_fp8 format, rounding how, const float *source,
                                    size_t block, random_source random, uint8_t *code,
                                    uint8_t *scale, size_t first, size_t end) {
-  if (first == end)
+  if (first == end) {
     return;
+  }
   size_t n = end - first;
   random.index += (uint32_t)first;
   float padded[TILE] = {0};

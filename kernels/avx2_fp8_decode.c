@@ -14,8 +14,9 @@ enum { STEP = LCOMM_AVX2_STEP, LANES = LCOMM_AVX2_LANES, TILE = LCOMM_AVX2_TILE 
 LCOMM_AVX2_INLINE void decode_few(lcomm_fp8 format, lcomm_avx2_way way, const uint8_t *code,
                                   const uint8_t *scale, size_t block, float factor,
                                   float *destination, size_t first, size_t end) {
-  if (first == end)
+  if (first == end) {
     return;
+  }
   float unit = lcomm_e8m0_to_f32(scale[first / block]);
   for (size_t i = first; i < end; i++) {
     float number = format == LCOMM_E4M3 ? lcomm_e4m3_to_f32(code[i]) : lcomm_e5m2_to_f32(code[i]);
@@ -39,8 +40,9 @@ LCOMM_AVX2_INLINE int holds_nan(lcomm_fp8 format, const uint8_t *code) {
 
 /* Sixteen codes as f16. */
 LCOMM_AVX2_INLINE __m256i widen(lcomm_fp8 format, __m128i codes) {
-  if (format == LCOMM_E5M2)
+  if (format == LCOMM_E5M2) {
     return _mm256_slli_epi16(_mm256_cvtepu8_epi16(codes), 8);
+  }
   __m256i shifted = _mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), 7);
   return _mm256_and_si256(shifted, _mm256_set1_epi16((short)0xbf80));
 }
@@ -69,12 +71,14 @@ LCOMM_AVX2_INLINE void decode_blocks(lcomm_fp8 format, lcomm_avx2_way way, const
     int slow = scale_overflows(format, byte);
     for (size_t i = first; i < first + block; i += STEP) {
       lcomm_avx2_prefetch(code + i, STEP);
-      if (way == LCOMM_AVX2_ADD)
+      if (way == LCOMM_AVX2_ADD) {
         lcomm_avx2_prefetch(destination + i, STEP * sizeof *destination);
-      if (slow || holds_nan(format, code + i))
+      }
+      if (slow || holds_nan(format, code + i)) {
         decode_few(format, way, code, scale, block, factor, destination, i, i + STEP);
-      else
+      } else {
         decode_step(format, way, code + i, _mm256_set1_ps(unit), factors, destination + i);
+      }
     }
   }
 }

@@ -48,19 +48,22 @@ LCOMM_AVX2_INLINE void encode_step(width format, lcomm_avx2_way way, const float
 LCOMM_AVX2_INLINE float encode_not_finite(width format, const float *source, size_t block,
                                           uint8_t *code) {
   int nan = 0;
-  for (size_t i = 0; i < block; i++)
+  for (size_t i = 0; i < block; i++) {
     nan |= lcomm_f32_magnitude(source[i]) > (int32_t)LCOMM_F32_INF_BITS;
+  }
   memset(code, 0, code_size(format, block));
-  if (nan)
+  if (nan) {
     return lcomm_f32_from_bits(LCOMM_F32_NAN_BITS);
+  }
   int most = (int)largest_code(format);
   for (size_t i = 0; i < block; i++) {
     int infinite = !lcomm_f32_is_finite(source[i]);
     int value = !infinite ? 0 : source[i] > 0.0f ? most : -most;
-    if (format == INT8)
+    if (format == INT8) {
       code[i] = (uint8_t)value;
-    else
+    } else {
       code[i / 2] = (uint8_t)(code[i / 2] | (value & 0xf) << (i % 2 * 4));
+    }
   }
   return lcomm_f32_from_bits(LCOMM_F32_INF_BITS);
 }
@@ -97,15 +100,17 @@ LCOMM_AVX2_INLINE void encode_tile(width format, lcomm_avx2_way way, const float
 LCOMM_AVX2_INLINE void encode_tiles(width format, lcomm_avx2_way way, const float *source,
                                     size_t block, uint8_t *code, float *scale, size_t n) {
   size_t tile = LANES * block;
-  for (size_t i = 0; i < n; i += tile, scale += LANES)
+  for (size_t i = 0; i < n; i += tile, scale += LANES) {
     encode_tile(format, way, source + i, block, code + code_size(format, i), scale);
+  }
 }
 
 /* Fewer than eight blocks, the last one short: padded with zeros. */
 LCOMM_AVX2_INLINE void encode_rest(width format, const float *source, size_t block, uint8_t *code,
                                    float *scale, size_t first, size_t end) {
-  if (first == end)
+  if (first == end) {
     return;
+  }
   size_t n = end - first;
   float padded[TILE] = {0}, scales[LANES];
   uint8_t codes[TILE];
@@ -132,8 +137,9 @@ LCOMM_AVX2_INLINE void encode(width format, const float *source, size_t block, u
 /* Eight codes from element i on. Those of int4 are four bytes: each lane moves
  * its own to the top and back, which extends the sign. */
 LCOMM_AVX2_INLINE __m256i get_codes(width format, const uint8_t *code, size_t i) {
-  if (format == INT8)
+  if (format == INT8) {
     return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(code + i)));
+  }
   int32_t nibbles;
   memcpy(&nibbles, code + i / 2, sizeof nibbles);
   __m256i above = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
@@ -157,8 +163,9 @@ LCOMM_AVX2_INLINE void decode_blocks(width format, lcomm_avx2_way way, const uin
     __m256 scales = _mm256_broadcast_ss(scale);
     for (size_t i = first; i < first + block; i += STEP) {
       lcomm_avx2_prefetch(code + code_size(format, i), code_size(format, STEP));
-      if (way == LCOMM_AVX2_ADD)
+      if (way == LCOMM_AVX2_ADD) {
         lcomm_avx2_prefetch(destination + i, STEP * sizeof *destination);
+      }
       decode_step(format, way, code + code_size(format, i), scales, factors, destination + i);
     }
   }
@@ -168,8 +175,9 @@ LCOMM_AVX2_INLINE void decode_blocks(width format, lcomm_avx2_way way, const uin
 LCOMM_AVX2_INLINE void decode_few(width format, lcomm_avx2_way way, const uint8_t *code,
                                   const float *scale, size_t block, float factor,
                                   float *destination, size_t first, size_t end) {
-  if (first == end)
+  if (first == end) {
     return;
+  }
   float unit = scale[first / block];
   for (size_t i = first; i < end; i++) {
     int8_t integer = format == INT8 ? (int8_t)code[i]

@@ -99,44 +99,50 @@ LCOMM_AVX2_INLINE void split_steps(size_t size, lcomm_avx2_way way, const uint8_
                                    uint8_t *const *plane, size_t n) {
   for (size_t i = 0; i < n; i += STEP) {
     lcomm_avx2_prefetch(source + size * i, size * STEP);
-    if (size == 2)
+    if (size == 2) {
       split2_step(way, source, plane, i);
-    else
+    } else {
       split4_step(way, source, plane, i);
+    }
   }
 }
 
 LCOMM_AVX2_INLINE void join_steps(size_t size, lcomm_avx2_way way, const uint8_t *const *plane,
                                   uint8_t *destination, size_t n) {
   for (size_t i = 0; i < n; i += STEP) {
-    for (size_t p = 0; p < size; p++)
+    for (size_t p = 0; p < size; p++) {
       lcomm_avx2_prefetch(plane[p] + i, STEP);
-    if (size == 2)
+    }
+    if (size == 2) {
       join2_step(way, plane, i, destination);
-    else
+    } else {
       join4_step(way, plane, i, destination);
+    }
   }
 }
 
 LCOMM_AVX2_INLINE void split(size_t size, const uint8_t *source, uint8_t *const *plane, size_t n) {
   size_t body = n - n % STEP;
   int aligned = 1;
-  for (size_t p = 0; p < size; p++)
+  for (size_t p = 0; p < size; p++) {
     aligned &= lcomm_avx2_aligned(plane[p]);
+  }
   if (n >= LCOMM_STREAM_COUNT && aligned) {
     split_steps(size, LCOMM_AVX2_STREAM, source, plane, body);
     lcomm_avx2_streamed();
   } else {
     split_steps(size, LCOMM_AVX2_STORE, source, plane, body);
   }
-  if (body == n)
+  if (body == n) {
     return;
+  }
   uint8_t padded[4 * STEP] = {0}, byte[4][STEP];
   uint8_t *const bytes[4] = {byte[0], byte[1], byte[2], byte[3]};
   memcpy(padded, source + size * body, size * (n - body));
   split_steps(size, LCOMM_AVX2_STORE, padded, bytes, STEP);
-  for (size_t p = 0; p < size; p++)
+  for (size_t p = 0; p < size; p++) {
     memcpy(plane[p] + body, byte[p], n - body);
+  }
 }
 
 LCOMM_AVX2_INLINE void join(size_t size, const uint8_t *const *plane, uint8_t *destination,
@@ -148,12 +154,14 @@ LCOMM_AVX2_INLINE void join(size_t size, const uint8_t *const *plane, uint8_t *d
   } else {
     join_steps(size, LCOMM_AVX2_STORE, plane, destination, body);
   }
-  if (body == n)
+  if (body == n) {
     return;
+  }
   uint8_t padded[4 * STEP], byte[4][STEP] = {{0}};
   const uint8_t *const bytes[4] = {byte[0], byte[1], byte[2], byte[3]};
-  for (size_t p = 0; p < size; p++)
+  for (size_t p = 0; p < size; p++) {
     memcpy(byte[p], plane[p] + body, n - body);
+  }
   join_steps(size, LCOMM_AVX2_STORE, bytes, padded, STEP);
   memcpy(destination + size * body, padded, size * (n - body));
 }

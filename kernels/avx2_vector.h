@@ -48,8 +48,9 @@ LCOMM_AVX2_INLINE lcomm_avx2_span lcomm_avx2_cut(const void *destination, size_t
                                                  size_t n) {
   lcomm_avx2_span span = lcomm_avx2_stored(n);
   size_t missing = (size_t)(0 - (uintptr_t)destination) % LCOMM_AVX2_LINE;
-  if (n < LCOMM_STREAM_COUNT || missing % element_size != 0)
+  if (n < LCOMM_STREAM_COUNT || missing % element_size != 0) {
     return span;
+  }
   span.head = missing / element_size;
   span.body = (n - span.head) - (n - span.head) % LCOMM_AVX2_STEP;
   span.way = LCOMM_AVX2_STREAM;
@@ -69,8 +70,9 @@ LCOMM_AVX2_INLINE void lcomm_avx2_streamed(void) {
 /* Ask for the `size` bytes that follow in `ahead` bytes. Integer addresses:
  * they may lie past the end of the array, where a prefetch does nothing. */
 LCOMM_AVX2_INLINE void lcomm_avx2_prefetch_from(const void *address, size_t ahead, size_t size) {
-  for (size_t i = 0; i < size; i += LCOMM_AVX2_LINE)
+  for (size_t i = 0; i < size; i += LCOMM_AVX2_LINE) {
     _mm_prefetch((const char *)((uintptr_t)address + ahead + i), _MM_HINT_T0);
+  }
 }
 
 LCOMM_AVX2_INLINE void lcomm_avx2_prefetch(const void *address, size_t size) {
@@ -78,26 +80,29 @@ LCOMM_AVX2_INLINE void lcomm_avx2_prefetch(const void *address, size_t size) {
 }
 
 LCOMM_AVX2_INLINE void lcomm_avx2_put_f32(lcomm_avx2_way way, float *destination, __m256 value) {
-  if (way == LCOMM_AVX2_STREAM)
+  if (way == LCOMM_AVX2_STREAM) {
     _mm256_stream_ps(destination, value);
-  else if (way == LCOMM_AVX2_ADD)
+  } else if (way == LCOMM_AVX2_ADD) {
     _mm256_storeu_ps(destination, _mm256_add_ps(_mm256_loadu_ps(destination), value));
-  else
+  } else {
     _mm256_storeu_ps(destination, value);
+  }
 }
 
 LCOMM_AVX2_INLINE void lcomm_avx2_put(lcomm_avx2_way way, void *destination, __m256i bytes) {
-  if (way == LCOMM_AVX2_STREAM)
+  if (way == LCOMM_AVX2_STREAM) {
     _mm256_stream_si256(destination, bytes);
-  else
+  } else {
     _mm256_storeu_si256(destination, bytes);
+  }
 }
 
 LCOMM_AVX2_INLINE void lcomm_avx2_put_half(lcomm_avx2_way way, void *destination, __m128i bytes) {
-  if (way == LCOMM_AVX2_STREAM)
+  if (way == LCOMM_AVX2_STREAM) {
     _mm_stream_si128(destination, bytes);
-  else
+  } else {
     _mm_storeu_si128(destination, bytes);
+  }
 }
 
 LCOMM_AVX2_INLINE __m256i lcomm_avx2_get(const void *source) {

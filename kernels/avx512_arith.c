@@ -28,10 +28,12 @@ LCOMM_VECTOR __m512 error_kept(__m512 value, __m512 decoded) {
 LCOMM_VECTOR void scale(lcomm_path path, const float *source, __m512 factor, float *destination,
                         size_t n) {
   size_t i = 0;
-  for (; i + LCOMM_LANES <= n; i += LCOMM_LANES)
+  for (; i + LCOMM_LANES <= n; i += LCOMM_LANES) {
     lcomm_put(path, destination + i, _mm512_mul_ps(factor, _mm512_loadu_ps(source + i)));
-  if (i == n)
+  }
+  if (i == n) {
     return;
+  }
   __mmask16 lanes = lcomm_lanes(n - i);
   __m512 value = _mm512_maskz_loadu_ps(lanes, source + i);
   lcomm_put_lanes(path, destination + i, lanes, _mm512_mul_ps(factor, value));
@@ -62,20 +64,25 @@ enum { SUM_VECTORS = 8 };
 LCOMM_VECTOR void sum_unit(lcomm_path path, const float *const *sources, size_t count, size_t at,
                            float *destination) {
   __m512 sum[SUM_VECTORS];
-  for (size_t v = 0; v < SUM_VECTORS; v++)
+  for (size_t v = 0; v < SUM_VECTORS; v++) {
     sum[v] = _mm512_loadu_ps(sources[0] + at + v * LCOMM_LANES);
-  for (size_t s = 1; s < count; s++)
-    for (size_t v = 0; v < SUM_VECTORS; v++)
+  }
+  for (size_t s = 1; s < count; s++) {
+    for (size_t v = 0; v < SUM_VECTORS; v++) {
       sum[v] = _mm512_add_ps(sum[v], _mm512_loadu_ps(sources[s] + at + v * LCOMM_LANES));
-  for (size_t v = 0; v < SUM_VECTORS; v++)
+    }
+  }
+  for (size_t v = 0; v < SUM_VECTORS; v++) {
     lcomm_put(path, destination + at + v * LCOMM_LANES, sum[v]);
+  }
 }
 
 LCOMM_VECTOR void sum_lanes(const float *const *sources, size_t count, size_t at,
                             float *destination, __mmask16 lanes) {
   __m512 sum = _mm512_maskz_loadu_ps(lanes, sources[0] + at);
-  for (size_t s = 1; s < count; s++)
+  for (size_t s = 1; s < count; s++) {
     sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(lanes, sources[s] + at));
+  }
   _mm512_mask_storeu_ps(destination + at, lanes, sum);
 }
 
@@ -83,16 +90,19 @@ LCOMM_VECTOR void sum_lanes(const float *const *sources, size_t count, size_t at
 LCOMM_VECTOR void sum_range(lcomm_path path, const float *const *sources, size_t count,
                             float *destination, size_t first, size_t n) {
   size_t i = first;
-  for (; i + SUM_VECTORS * LCOMM_LANES <= n; i += SUM_VECTORS * LCOMM_LANES)
+  for (; i + SUM_VECTORS * LCOMM_LANES <= n; i += SUM_VECTORS * LCOMM_LANES) {
     sum_unit(path, sources, count, i, destination);
-  for (; i < n; i += LCOMM_LANES)
+  }
+  for (; i < n; i += LCOMM_LANES) {
     sum_lanes(sources, count, i, destination, lcomm_lanes(n - i));
+  }
 }
 
 void lcomm_avx512_f32_sum(const float *const *sources, size_t count, float *destination, size_t n) {
   bool in_place = false;
-  for (size_t s = 0; s < count; s++)
+  for (size_t s = 0; s < count; s++) {
     in_place |= sources[s] == destination;
+  }
   if (n < LCOMM_STREAM_COUNT || in_place) {
     sum_range(LCOMM_CACHED, sources, count, destination, 0, n);
     return;

@@ -94,8 +94,9 @@ LCOMM_VECTOR __m256i bf16_of(__m512i bits) {
  * half way between two codes, and the even one is taken. */
 LCOMM_VECTOR __m512i bf16_of_pair(__m512i low, __m512i high) {
   const __m512i half = _mm512_set1_epi32(0x8000);
-  if (_mm512_cmp_ps_mask(_mm512_castsi512_ps(low), _mm512_castsi512_ps(high), _CMP_UNORD_Q))
+  if (_mm512_cmp_ps_mask(_mm512_castsi512_ps(low), _mm512_castsi512_ps(high), _CMP_UNORD_Q)) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(bf16_of(low)), bf16_of(high), 1);
+  }
   const __m512i even_words =
       _mm512_set_epi16(62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 26,
                        24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);

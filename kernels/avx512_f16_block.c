@@ -49,8 +49,9 @@ LCOMM_VECTOR void encode(lcomm_path path, const float *source, uint16_t *code, u
     size_t at = i + LCOMM_TILE_MOST <= whole ? i : whole - LCOMM_TILE_MOST;
     encode_tile(path, source + at, code + at, scale + at / LCOMM_BLOCK);
   }
-  if (whole < n)
+  if (whole < n) {
     encode_padded(source + whole, code + whole, scale + whole / LCOMM_BLOCK, n - whole);
+  }
 }
 
 void lcomm_avx512_f32_to_f16_block(const float *source, uint16_t *code, uint8_t *scale, size_t n) {
@@ -85,18 +86,21 @@ LCOMM_VECTOR void decode(lcomm_path path, const uint16_t *code, const uint8_t *s
   size_t whole = n - n % LCOMM_BLOCK;
   for (size_t i = 0; i < whole; i += LCOMM_BLOCK) {
     __m512 scales = _mm512_set1_ps(lcomm_e8m0_to_f32(scale[i / LCOMM_BLOCK]));
-    for (size_t line = i; line < i + LCOMM_BLOCK; line += 32)
+    for (size_t line = i; line < i + LCOMM_BLOCK; line += 32) {
       lcomm_prefetch_codes(path, code + line);
+    }
     for (size_t lane = i; lane < i + LCOMM_BLOCK; lane += LCOMM_LANES) {
       __m512 value = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(code + lane)));
       lcomm_put(path, destination + lane, _mm512_mul_ps(factors, _mm512_mul_ps(scales, value)));
     }
   }
-  if (whole == n)
+  if (whole == n) {
     return;
+  }
   __m512 scales = _mm512_set1_ps(lcomm_e8m0_to_f32(scale[whole / LCOMM_BLOCK]));
-  for (size_t i = whole; i < n; i += LCOMM_LANES)
+  for (size_t i = whole; i < n; i += LCOMM_LANES) {
     decode_lanes(path, code + i, scales, factors, destination + i, lcomm_lanes(n - i));
+  }
 }
 
 void lcomm_avx512_f16_block_to_f32(const uint16_t *code, const uint8_t *scale, float factor,

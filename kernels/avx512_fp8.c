@@ -17,8 +17,9 @@ LCOMM_VECTOR __m512i lcomm_fp8_pack(lcomm_fp8 format, const __m512i sum[LCOMM_FP
                                     const __m512i adjust[2]) {
   const __mmask64 even = 0x5555555555555555u, low = 0x3333333333333333u;
   __m512i code[LCOMM_FP8_VECTORS];
-  for (int i = 0; i < LCOMM_FP8_VECTORS; i++)
+  for (int i = 0; i < LCOMM_FP8_VECTORS; i++) {
     code[i] = lcomm_fp8_place(format, sum[i]);
+  }
   /* From byte 0: code of b, code of a, sign of b, sign of a; then of d and c */
   __m512i ab = merged(code[0], even, code[1], 0x03030101);
   __m512i cd = merged(code[2], even, code[3], 0x03030101);

@@ -81,16 +81,21 @@ LCOMM_VECTOR void lcomm_fp8_round(lcomm_fp8 format, const float *source, const _
   const __m512i above = _mm512_set1_epi32(lcomm_fp8_cut(format) << 23);
   __m512 value[LCOMM_FP8_VECTORS], clamped[LCOMM_FP8_VECTORS];
   __m512i magic[LCOMM_FP8_VECTORS];
-  for (int i = 0; i < LCOMM_FP8_VECTORS; i++)
+  for (int i = 0; i < LCOMM_FP8_VECTORS; i++) {
     value[i] = _mm512_loadu_ps(source + i * LCOMM_LANES);
-  for (int i = 0; i < LCOMM_FP8_VECTORS; i++)
+  }
+  for (int i = 0; i < LCOMM_FP8_VECTORS; i++) {
     clamped[i] = _mm512_range_ps(value[i], floor[i / 2], LARGER_MAGNITUDE);
-  for (int i = 0; i < LCOMM_FP8_VECTORS; i++)
+  }
+  for (int i = 0; i < LCOMM_FP8_VECTORS; i++) {
     magic[i] = _mm512_and_si512(_mm512_castps_si512(clamped[i]), exponent);
-  for (int i = 0; i < LCOMM_FP8_VECTORS; i++)
+  }
+  for (int i = 0; i < LCOMM_FP8_VECTORS; i++) {
     magic[i] = _mm512_add_epi32(magic[i], above);
-  for (int i = 0; i < LCOMM_FP8_VECTORS; i++)
+  }
+  for (int i = 0; i < LCOMM_FP8_VECTORS; i++) {
     sum[i] = _mm512_castps_si512(_mm512_add_ps(value[i], _mm512_castsi512_ps(magic[i])));
+  }
 }
 
 LCOMM_VECTOR void lcomm_fp8_encode_tile(lcomm_fp8 format, lcomm_path path, size_t block,
@@ -106,8 +111,9 @@ LCOMM_VECTOR void lcomm_fp8_encode_tile(lcomm_fp8 format, lcomm_path path, size_
     const __m512 floor[2] = {_mm512_set1_ps(tile.floor[first]), _mm512_set1_ps(tile.floor[second])};
     const __m512i adjust[2] = {_mm512_set1_epi32((int)tile.adjust[first]),
                                _mm512_set1_epi32((int)tile.adjust[second])};
-    for (size_t line = 0; line < LCOMM_FP8_GROUP; line += LCOMM_LANES)
+    for (size_t line = 0; line < LCOMM_FP8_GROUP; line += LCOMM_LANES) {
       lcomm_prefetch(source + i + line, lcomm_tile_size(block) * sizeof *source);
+    }
     __m512i sum[LCOMM_FP8_VECTORS];
     lcomm_fp8_round(format, source + i, floor, sum);
     lcomm_store_bits(path, code + i, lcomm_fp8_pack(format, sum, adjust));
@@ -134,9 +140,10 @@ LCOMM_VECTOR void lcomm_fp8_encode_blocks(lcomm_fp8 format, lcomm_path path, con
     size_t at = i + size <= whole ? i : whole - size;
     lcomm_fp8_encode_tile(format, path, block, source + at, code + at, scale + at / block);
   }
-  if (whole < n)
+  if (whole < n) {
     lcomm_fp8_encode_padded(format, source + whole, block, code + whole, scale + whole / block,
                             n - whole);
+  }
 }
 
 LCOMM_VECTOR void lcomm_fp8_encode(lcomm_fp8 format, lcomm_path path, const float *source,

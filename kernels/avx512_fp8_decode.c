@@ -29,16 +29,18 @@ static inline fp8_factor factor_for(lcomm_fp8 format, float factor) {
   int32_t top = 254 - (format == LCOMM_E4M3 ? LCOMM_E4M3_TOP : LCOMM_E5M2_TOP);
   fp8_factor result = {lcomm_f32_bits(factor) + ((uint32_t)shift << 23), least,
                        most < top ? most : top};
-  if (exponent == 0 || exponent == 255)
+  if (exponent == 0 || exponent == 255) {
     result.most = least - 1;
+  }
   return result;
 }
 
 /* 16 codes, of E4M3 divided by 256 */
 LCOMM_VECTOR __m512 values_at(lcomm_fp8 format, const uint8_t *code) {
   __m128i bytes = _mm_loadu_si128((const __m128i *)code);
-  if (format == LCOMM_E5M2)
+  if (format == LCOMM_E5M2) {
     return _mm512_cvtph_ps(_mm256_slli_epi16(_mm256_cvtepu8_epi16(bytes), 8));
+  }
   __m256i words = _mm256_slli_epi16(_mm256_cvtepi8_epi16(bytes), 7);
   return _mm512_cvtph_ps(_mm256_and_si256(words, _mm256_set1_epi16((short)0xbf80)));
 }
@@ -46,10 +48,12 @@ LCOMM_VECTOR __m512 values_at(lcomm_fp8 format, const uint8_t *code) {
 LCOMM_VECTOR bool is_plain(lcomm_fp8 format, const uint8_t *code, const uint8_t *scale,
                            size_t block, fp8_factor factor) {
   bool plain = true;
-  for (size_t b = 0; b < LCOMM_BLOCK / block; b++)
+  for (size_t b = 0; b < LCOMM_BLOCK / block; b++) {
     plain &= scale[b] >= factor.least && scale[b] <= factor.most;
-  if (format == LCOMM_E5M2)
+  }
+  if (format == LCOMM_E5M2) {
     return plain;
+  }
   const __m512i nan = _mm512_set1_epi8(0x7f);
   __m512i low = _mm512_and_si512(_mm512_loadu_si512(code), nan);
   __m512i high = _mm512_and_si512(_mm512_loadu_si512(code + 64), nan);
@@ -74,10 +78,11 @@ LCOMM_VECTOR void decode_unit(lcomm_fp8 format, lcomm_path path, const uint8_t *
 static void decode_by_scalar(lcomm_fp8 format, lcomm_path path, const uint8_t *code,
                              const uint8_t *scale, size_t block, float factor, float *destination,
                              size_t n) {
-  if (path == LCOMM_ADDED)
+  if (path == LCOMM_ADDED) {
     lcomm_kernels_scalar.fp8_add[format](code, scale, block, factor, destination, n);
-  else
+  } else {
     lcomm_kernels_scalar.fp8_to_f32[format](code, scale, block, factor, destination, n);
+  }
 }
 
 /* Returns how many elements were decoded before the first stretch that is not
@@ -87,8 +92,9 @@ LCOMM_VECTOR size_t decode_plain(lcomm_fp8 format, lcomm_path path, const uint8_
                                  float *destination, size_t n) {
   size_t i = 0;
   for (; i + LCOMM_BLOCK <= n; i += LCOMM_BLOCK) {
-    if (!is_plain(format, code + i, scale + i / block, block, factor))
+    if (!is_plain(format, code + i, scale + i / block, block, factor)) {
       break;
+    }
     lcomm_prefetch_codes(path, code + i);
     lcomm_prefetch_codes(path, code + i + 64);
     decode_unit(format, path, code + i, scale + i / block, block, factor, destination + i);

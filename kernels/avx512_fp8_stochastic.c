@@ -33,8 +33,9 @@ LCOMM_VECTOR __m512i magnitudes_at(lcomm_fp8 format, const float *source, float 
   __m512i offset = _mm512_sub_epi32(smallest, _mm512_set1_epi32(1 << 23));
   __m512i fixed = _mm512_sub_epi32(magnitude, offset);
   fixed = _mm512_mask_cvttps_epi32(fixed, subnormal, units);
-  if (format == LCOMM_E4M3)
+  if (format == LCOMM_E4M3) {
     return _mm512_srli_epi32(_mm512_add_epi32(fixed, _mm512_srli_epi32(random, 12)), 20);
+  }
   return _mm512_srli_epi32(_mm512_add_epi32(fixed, _mm512_srli_epi32(random, 11)), 21);
 }
 
@@ -76,11 +77,13 @@ LCOMM_VECTOR void encode_tile(lcomm_fp8 format, size_t block, const float *sourc
   lcomm_random_key key = lcomm_random_open(at.seed, at.first);
   for (size_t i = 0; i < size; i += 64) {
     uint32_t index = (uint32_t)(at.first + i);
-    if (index == 0)
+    if (index == 0) {
       key = lcomm_random_open(at.seed, at.first + i);
+    }
     const float inverse[2] = {inverses[i / block], inverses[(i + 32) / block]};
-    for (size_t line = 0; line < 64; line += LCOMM_LANES)
+    for (size_t line = 0; line < 64; line += LCOMM_LANES) {
       lcomm_prefetch(source + i + line, size * sizeof *source);
+    }
     _mm512_storeu_si512(code + i, codes_of(format, source + i, inverse, key, index));
   }
 }
@@ -107,9 +110,10 @@ LCOMM_VECTOR void encode_blocks(lcomm_fp8 format, const float *source, size_t bl
     encode_tile(format, block, source + start, here, code + start, scale + start / block);
   }
   random_position rest = {at.seed, at.first + whole};
-  if (whole < n)
+  if (whole < n) {
     encode_padded(format, block, source + whole, rest, code + whole, scale + whole / block,
                   n - whole);
+  }
 }
 
 LCOMM_VECTOR void encode(lcomm_fp8 format, const float *source, size_t block, random_position at,

@@ -18,10 +18,11 @@ LCOMM_VECTOR size_t code_size(integer_format format, size_t count) {
 
 static void encode_by_scalar(integer_format format, const float *source, size_t block,
                              uint8_t *code, float *scale, size_t n) {
-  if (format == INT8)
+  if (format == INT8) {
     lcomm_kernels_scalar.f32_to_int8(source, block, (int8_t *)code, scale, n);
-  else
+  } else {
     lcomm_kernels_scalar.f32_to_int4(source, block, code, scale, n);
+  }
 }
 
 /* 16 codes as dwords */
@@ -63,10 +64,11 @@ LCOMM_VECTOR void block_scales(integer_format format, __m512i amax, float *scale
   __mmask16 used = _mm512_cmpge_epi32_mask(amax, _mm512_set1_epi32(LCOMM_INTEGER_TINY_BITS));
   __m512 largest = _mm512_castsi512_ps(amax);
   __m512 scales = _mm512_maskz_div_ps(used, largest, top);
-  if (lcomm_tile_size(block) / block == LCOMM_TILE_BLOCKS)
+  if (lcomm_tile_size(block) / block == LCOMM_TILE_BLOCKS) {
     _mm512_storeu_ps(scale, scales);
-  else
+  } else {
     _mm256_storeu_ps(scale, _mm512_castps512_ps256(scales));
+  }
   _mm512_storeu_ps(inverses, _mm512_maskz_div_ps(used, top, largest));
 }
 
@@ -82,10 +84,12 @@ LCOMM_VECTOR void encode_tile(integer_format format, lcomm_path path, size_t blo
   block_scales(format, amax, scale, block, inverses);
   for (size_t i = 0; i < size; i += LCOMM_BLOCK) {
     float inverse[4];
-    for (size_t part = 0; part < 4; part++)
+    for (size_t part = 0; part < 4; part++) {
       inverse[part] = inverses[(i + 32 * part) / block];
-    for (size_t line = 0; line < LCOMM_BLOCK; line += LCOMM_LANES)
+    }
+    for (size_t line = 0; line < LCOMM_BLOCK; line += LCOMM_LANES) {
       lcomm_prefetch(source + i + line, size * sizeof *source);
+    }
     if (format == INT4) {
       lcomm_store_bits(path, code + i / 2, int4_codes(source + i, inverse));
       continue;
@@ -115,17 +119,19 @@ LCOMM_VECTOR void encode_blocks(integer_format format, lcomm_path path, const fl
     size_t at = i + size <= whole ? i : whole - size;
     encode_tile(format, path, block, source + at, code + code_size(format, at), scale + at / block);
   }
-  if (whole < n)
+  if (whole < n) {
     encode_padded(format, source + whole, block, code + code_size(format, whole),
                   scale + whole / block, n - whole);
+  }
 }
 
 LCOMM_VECTOR void encode(integer_format format, lcomm_path path, const float *source, size_t block,
                          uint8_t *code, float *scale, size_t n) {
-  if (block == 32)
+  if (block == 32) {
     encode_blocks(format, path, source, 32, code, scale, n);
-  else
+  } else {
     encode_blocks(format, path, source, LCOMM_BLOCK, code, scale, n);
+  }
 }
 
 /* Codes that do not start with a cache line go through a buffer. */
@@ -145,10 +151,11 @@ LCOMM_VECTOR void encode_any(integer_format format, const float *source, size_t 
     encode(format, LCOMM_CACHED, source, block, code, scale, n);
     return;
   }
-  if (lcomm_is_line(code))
+  if (lcomm_is_line(code)) {
     encode(format, LCOMM_STREAMED, source, block, code, scale, n);
-  else
+  } else {
     encode_staged(format, source, block, code, scale, n);
+  }
   _mm_sfence();
 }
 

@@ -12,8 +12,9 @@ LCOMM_VECTOR void int8_unit(lcomm_path path, const int8_t *code, const float *sc
                             __m512 factor, float *destination) {
   /* Read before anything is stored, which might be a scale for all we know. */
   __m512 scales[LCOMM_BLOCK / 32];
-  for (size_t b = 0; b < LCOMM_BLOCK / block; b++)
+  for (size_t b = 0; b < LCOMM_BLOCK / block; b++) {
     scales[b] = _mm512_set1_ps(scale[b]);
+  }
   for (size_t i = 0; i < LCOMM_BLOCK; i += LCOMM_LANES) {
     __m512i codes = _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(code + i)));
     __m512 value = _mm512_mul_ps(scales[i / block], _mm512_cvtepi32_ps(codes));
@@ -30,22 +31,25 @@ LCOMM_VECTOR void int8_blocks(lcomm_path path, const int8_t *code, const float *
     lcomm_prefetch_codes(path, code + i + 64);
     int8_unit(path, code + i, scale + i / block, block, factors, destination + i);
   }
-  if (whole == n)
+  if (whole == n) {
     return;
-  if (path == LCOMM_ADDED)
+  }
+  if (path == LCOMM_ADDED) {
     lcomm_kernels_scalar.int8_add(code + whole, scale + whole / block, block, factor,
                                   destination + whole, n - whole);
-  else
+  } else {
     lcomm_kernels_scalar.int8_to_f32(code + whole, scale + whole / block, block, factor,
                                      destination + whole, n - whole);
+  }
 }
 
 LCOMM_VECTOR void int8_all(lcomm_path path, const int8_t *code, const float *scale, size_t block,
                            float factor, float *destination, size_t n) {
-  if (block == 32)
+  if (block == 32) {
     int8_blocks(path, code, scale, 32, factor, destination, n);
-  else
+  } else {
     int8_blocks(path, code, scale, LCOMM_BLOCK, factor, destination, n);
+  }
 }
 
 void lcomm_avx512_int8_to_f32(const int8_t *code, const float *scale, size_t block, float factor,
@@ -94,8 +98,9 @@ LCOMM_VECTOR void int4_unit(lcomm_path path, const uint8_t *code, const float *s
   /* Read before anything is stored, which might be a scale for all we know. */
   __m512i bytes = _mm512_loadu_si512(code);
   __m512 values[LCOMM_BLOCK / 32];
-  for (size_t b = 0; b < LCOMM_BLOCK / block; b++)
+  for (size_t b = 0; b < LCOMM_BLOCK / block; b++) {
     values[b] = int4_values(scale[b], factor);
+  }
   for (size_t i = 0; i < LCOMM_BLOCK; i += LCOMM_LANES) {
     __m512i nibbles = int4_nibbles(bytes, (int)i / 8);
     lcomm_put(path, destination + i, _mm512_permutexvar_ps(nibbles, values[i / block]));
@@ -110,22 +115,25 @@ LCOMM_VECTOR void int4_blocks(lcomm_path path, const uint8_t *code, const float 
     lcomm_prefetch_codes(path, code + i / 2);
     int4_unit(path, code + i / 2, scale + i / block, block, factors, destination + i);
   }
-  if (whole == n)
+  if (whole == n) {
     return;
-  if (path == LCOMM_ADDED)
+  }
+  if (path == LCOMM_ADDED) {
     lcomm_kernels_scalar.int4_add(code + whole / 2, scale + whole / block, block, factor,
                                   destination + whole, n - whole);
-  else
+  } else {
     lcomm_kernels_scalar.int4_to_f32(code + whole / 2, scale + whole / block, block, factor,
                                      destination + whole, n - whole);
+  }
 }
 
 LCOMM_VECTOR void int4_all(lcomm_path path, const uint8_t *code, const float *scale, size_t block,
                            float factor, float *destination, size_t n) {
-  if (block == 32)
+  if (block == 32) {
     int4_blocks(path, code, scale, 32, factor, destination, n);
-  else
+  } else {
     int4_blocks(path, code, scale, LCOMM_BLOCK, factor, destination, n);
+  }
 }
 
 void lcomm_avx512_int4_to_f32(const uint8_t *code, const float *scale, size_t block, float factor,

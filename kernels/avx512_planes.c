@@ -10,8 +10,9 @@
 /* Are all planes aligned to lines? */
 static bool are_lines(uint8_t *const *plane, size_t planes) {
   bool aligned = true;
-  for (size_t p = 0; p < planes; p++)
+  for (size_t p = 0; p < planes; p++) {
     aligned &= lcomm_is_line(plane[p]);
+  }
   return aligned;
 }
 
@@ -70,8 +71,9 @@ LCOMM_VECTOR void join2_unit(lcomm_path path, const uint8_t *high, const uint8_t
 LCOMM_VECTOR void join2(lcomm_path path, const uint8_t *const plane[2], uint8_t *destination,
                         size_t n) {
   size_t i = 0;
-  for (; i + 64 <= n; i += 64)
+  for (; i + 64 <= n; i += 64) {
     join2_unit(path, plane[0] + i, plane[1] + i, destination + 2 * i);
+  }
   const uint8_t *const rest[2] = {plane[0] + i, plane[1] + i};
   lcomm_kernels_scalar.join2(rest, destination + 2 * i, n - i);
 }
@@ -115,8 +117,9 @@ LCOMM_VECTOR void split4(lcomm_path path, const uint8_t *source, uint8_t *const 
                          size_t n) {
   size_t i = 0;
   for (; i + 64 <= n; i += 64) {
-    for (size_t line = 0; line < 4; line++)
+    for (size_t line = 0; line < 4; line++) {
       lcomm_prefetch(source + 4 * i + line * LCOMM_LINE, LCOMM_AHEAD);
+    }
     split4_unit(path, source + 4 * i, plane, i);
   }
   uint8_t *const rest[4] = {plane[0] + i, plane[1] + i, plane[2] + i, plane[3] + i};
@@ -147,15 +150,17 @@ LCOMM_VECTOR void join4_unit(lcomm_path path, const uint8_t *const plane[4], siz
   const __m512i value[4] = {
       _mm512_unpacklo_epi16(end_low, top_low), _mm512_unpackhi_epi16(end_low, top_low),
       _mm512_unpacklo_epi16(end_high, top_high), _mm512_unpackhi_epi16(end_high, top_high)};
-  for (size_t v = 0; v < 4; v++)
+  for (size_t v = 0; v < 4; v++) {
     lcomm_store_bits(path, destination + v * LCOMM_LINE, _mm512_ror_epi32(value[v], 1));
+  }
 }
 
 LCOMM_VECTOR void join4(lcomm_path path, const uint8_t *const plane[4], uint8_t *destination,
                         size_t n) {
   size_t i = 0;
-  for (; i + 64 <= n; i += 64)
+  for (; i + 64 <= n; i += 64) {
     join4_unit(path, plane, i, destination + 4 * i);
+  }
   const uint8_t *const rest[4] = {plane[0] + i, plane[1] + i, plane[2] + i, plane[3] + i};
   lcomm_kernels_scalar.join4(rest, destination + 4 * i, n - i);
 }

@@ -32,10 +32,11 @@ LCOMM_VECTOR __m512i lcomm_scale_bytes(lcomm_fp8 format, __m512i amax) {
 /* The scale bytes of a tile, from the dwords of a vector */
 LCOMM_VECTOR void lcomm_store_scale_bytes(uint8_t *scale, size_t block, __m512i bytes) {
   __m128i packed = _mm512_cvtepi32_epi8(bytes);
-  if (lcomm_tile_size(block) / block == LCOMM_TILE_BLOCKS)
+  if (lcomm_tile_size(block) / block == LCOMM_TILE_BLOCKS) {
     _mm_storeu_si128((__m128i *)scale, packed);
-  else
+  } else {
     _mm_storel_epi64((__m128i *)scale, packed);
+  }
 }
 
 /* lcomm_e8m0_inverse of 16 bytes */

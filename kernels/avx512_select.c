@@ -17,10 +17,11 @@ typedef struct hit_list {
 LCOMM_VECTOR void append(hit_list *hits, __mmask16 hit, __m512i indices) {
   __m512i packed = _mm512_maskz_compress_epi32(hit, indices);
   size_t found = hits->found;
-  if (found + LCOMM_LANES <= hits->capacity)
+  if (found + LCOMM_LANES <= hits->capacity) {
     _mm512_storeu_si512(hits->index + found, packed);
-  else if (found < hits->capacity)
+  } else if (found < hits->capacity) {
     _mm512_mask_storeu_epi32(hits->index + found, lcomm_lanes(hits->capacity - found), packed);
+  }
   hits->found = found + (size_t)__builtin_popcount(hit);
 }
 
@@ -28,8 +29,9 @@ typedef enum residual_use { NO_RESIDUAL, WITH_RESIDUAL } residual_use;
 
 LCOMM_VECTOR __m512i accumulate(residual_use use, const float *source, float *residual) {
   __m512 value = _mm512_loadu_ps(source);
-  if (use == NO_RESIDUAL)
+  if (use == NO_RESIDUAL) {
     return _mm512_castps_si512(value);
+  }
   value = _mm512_add_ps(value, _mm512_loadu_ps(residual));
   _mm512_storeu_ps(residual, value);
   return _mm512_castps_si512(value);
@@ -38,8 +40,9 @@ LCOMM_VECTOR __m512i accumulate(residual_use use, const float *source, float *re
 LCOMM_VECTOR __m512i accumulate_lanes(residual_use use, const float *source, float *residual,
                                       __mmask16 lanes) {
   __m512 value = _mm512_maskz_loadu_ps(lanes, source);
-  if (use == NO_RESIDUAL)
+  if (use == NO_RESIDUAL) {
     return _mm512_castps_si512(value);
+  }
   value = _mm512_add_ps(value, _mm512_maskz_loadu_ps(lanes, residual));
   _mm512_mask_storeu_ps(residual, lanes, value);
   return _mm512_castps_si512(value);
@@ -61,8 +64,9 @@ LCOMM_VECTOR size_t run(residual_use use, const float *source, float *residual, 
     }
     __m512i most = _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]),
                                     _mm512_max_epi32(magnitude[2], magnitude[3]));
-    if (_mm512_cmpge_epu32_mask(most, threshold) == 0)
+    if (_mm512_cmpge_epu32_mask(most, threshold) == 0) {
       continue;
+    }
     __m512i indices = _mm512_add_epi32(_mm512_set1_epi32((int)(first_index + (uint32_t)i)), lane);
     for (size_t v = 0; v < GROUP; v++) {
       append(&hits, _mm512_cmpge_epu32_mask(magnitude[v], threshold), indices);
@@ -83,7 +87,8 @@ size_t lcomm_avx512_accumulate_select(const float *source, float *residual, size
                                       uint32_t threshold_bits, uint32_t first_index,
                                       uint32_t *index, size_t capacity) {
   hit_list hits = {index, capacity, 0};
-  if (residual == NULL)
+  if (!residual) {
     return run(NO_RESIDUAL, source, NULL, n, threshold_bits, first_index, hits);
+  }
   return run(WITH_RESIDUAL, source, residual, n, threshold_bits, first_index, hits);
 }

@@ -14,8 +14,9 @@ LCOMM_VECTOR __m512i lcomm_fp8_pack(lcomm_fp8 format, const __m512i sum[LCOMM_FP
                                         0x1f1b17130f0b0703, 0x7d7975716d696561, 0x5d5955514d494541,
                                         0x3d3935312d292521, 0x1d1915110d090501);
   __m512i code[LCOMM_FP8_VECTORS];
-  for (int i = 0; i < LCOMM_FP8_VECTORS; i++)
+  for (int i = 0; i < LCOMM_FP8_VECTORS; i++) {
     code[i] = lcomm_fp8_place(format, sum[i]);
+  }
   __m512i first = _mm512_permutex2var_epi8(code[0], pick, code[1]);
   __m512i second = _mm512_permutex2var_epi8(code[2], pick, code[3]);
   __m512i magnitudes = _mm512_shuffle_i64x2(first, second, 0x44);

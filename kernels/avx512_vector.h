@@ -47,25 +47,28 @@ LCOMM_VECTOR __mmask16 lcomm_lanes(size_t left) {
 }
 
 LCOMM_VECTOR void lcomm_store_bits(lcomm_path path, void *destination, __m512i value) {
-  if (path == LCOMM_STREAMED)
+  if (path == LCOMM_STREAMED) {
     _mm512_stream_si512((__m512i *)destination, value);
-  else
+  } else {
     _mm512_storeu_si512(destination, value);
+  }
 }
 
 LCOMM_VECTOR void lcomm_put(lcomm_path path, float *destination, __m512 value) {
-  if (path == LCOMM_STREAMED)
+  if (path == LCOMM_STREAMED) {
     _mm512_stream_ps(destination, value);
-  else if (path == LCOMM_ADDED)
+  } else if (path == LCOMM_ADDED) {
     _mm512_storeu_ps(destination, _mm512_add_ps(_mm512_loadu_ps(destination), value));
-  else
+  } else {
     _mm512_storeu_ps(destination, value);
+  }
 }
 
 LCOMM_VECTOR void lcomm_put_lanes(lcomm_path path, float *destination, __mmask16 lanes,
                                   __m512 value) {
-  if (path == LCOMM_ADDED)
+  if (path == LCOMM_ADDED) {
     value = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, destination), value);
+  }
   _mm512_mask_storeu_ps(destination, lanes, value);
 }
 
@@ -77,8 +80,9 @@ LCOMM_VECTOR void lcomm_prefetch(const void *address, uintptr_t ahead) {
 /* For codes that are decoded: not when adding, where the loads of the destination
  * keep memory busy and more requests only cost (-10 %). */
 LCOMM_VECTOR void lcomm_prefetch_codes(lcomm_path path, const void *code) {
-  if (path != LCOMM_ADDED)
+  if (path != LCOMM_ADDED) {
     lcomm_prefetch(code, LCOMM_AHEAD);
+  }
 }
 
 LCOMM_VECTOR __m512i lcomm_magnitudes(__m512i bits) {
@@ -96,15 +100,18 @@ LCOMM_VECTOR size_t lcomm_tile_size(size_t block) {
  * lanes are a copy. */
 LCOMM_VECTOR __m512i lcomm_max_of_each(const __m512i partial[LCOMM_TILE_BLOCKS], size_t blocks) {
   __m512i pair[8], quad[4], half[2];
-  for (size_t i = 0; i < blocks / 2; i++)
+  for (size_t i = 0; i < blocks / 2; i++) {
     pair[i] = _mm512_max_epi32(_mm512_unpacklo_epi32(partial[2 * i], partial[2 * i + 1]),
                                _mm512_unpackhi_epi32(partial[2 * i], partial[2 * i + 1]));
-  for (size_t i = 0; i < blocks / 4; i++)
+  }
+  for (size_t i = 0; i < blocks / 4; i++) {
     quad[i] = _mm512_max_epi32(_mm512_unpacklo_epi64(pair[2 * i], pair[2 * i + 1]),
                                _mm512_unpackhi_epi64(pair[2 * i], pair[2 * i + 1]));
-  for (size_t i = 0; i < blocks / 8; i++)
+  }
+  for (size_t i = 0; i < blocks / 8; i++) {
     half[i] = _mm512_max_epi32(_mm512_shuffle_i32x4(quad[2 * i], quad[2 * i + 1], 0x88),
                                _mm512_shuffle_i32x4(quad[2 * i], quad[2 * i + 1], 0xdd));
+  }
   size_t last = blocks / 8 - 1;
   return _mm512_max_epi32(_mm512_shuffle_i32x4(half[0], half[last], 0x88),
                           _mm512_shuffle_i32x4(half[0], half[last], 0xdd));
@@ -151,8 +158,9 @@ LCOMM_VECTOR void lcomm_stream_copy(void *destination, const void *source, size_
   size_t head = lcomm_line_head(to, 1, size);
   memcpy(to, from, head);
   size_t i = head;
-  for (; i + LCOMM_LINE <= size; i += LCOMM_LINE)
+  for (; i + LCOMM_LINE <= size; i += LCOMM_LINE) {
     _mm512_stream_si512((__m512i *)(void *)(to + i), _mm512_loadu_si512(from + i));
+  }
   memcpy(to + i, from + i, size - i);
 }
 

@@ -10,9 +10,11 @@
 
 const lcomm_kernels *lcomm_kernels_best(void) {
   const lcomm_kernels *best = lcomm_kernels_list[0];
-  for (size_t i = 1; lcomm_kernels_list[i] != NULL; i++)
-    if (lcomm_kernels_runs(lcomm_kernels_list[i]))
+  for (size_t i = 1; lcomm_kernels_list[i] != NULL; i++) {
+    if (lcomm_kernels_runs(lcomm_kernels_list[i])) {
       best = lcomm_kernels_list[i];
+    }
+  }
   return best;
 }
 
@@ -21,14 +23,17 @@ const lcomm_kernels *lcomm_kernels_by_name(const char *name, const char **why) {
   const char *reason = "this build has no such kernels";
   for (size_t i = 0; lcomm_kernels_list[i] != NULL; i++) {
     const lcomm_kernels *table = lcomm_kernels_list[i];
-    if (strcmp(table->name, name) != 0)
+    if (strcmp(table->name, name) != 0) {
       continue;
-    if (lcomm_kernels_runs(table))
+    }
+    if (lcomm_kernels_runs(table)) {
       found = table;
-    else
+    } else {
       reason = "this processor or system does not support it";
+    }
   }
-  if (found == NULL && why != NULL)
+  if (!found && why) {
     *why = reason;
+  }
   return found;
 }

@@ -155,10 +155,12 @@ enum { LCOMM_E4M3_TOP = 8, LCOMM_E5M2_TOP = 15 };
  * `amax` fits a format with the largest number 1.75 * 2^top. The scale of a block of zeros is 1;
  * NaN and Inf give 255. */
 LCOMM_ELEMENT uint8_t lcomm_e8m0_scale(int32_t amax, int32_t top) {
-  if (amax == 0)
+  if (amax == 0) {
     return LCOMM_E8M0_ONE;
-  if (amax >= (int32_t)LCOMM_F32_INF_BITS)
+  }
+  if (amax >= (int32_t)LCOMM_F32_INF_BITS) {
     return LCOMM_E8M0_NAN;
+  }
   int32_t byte = (amax >> 23) - top + ((amax & 0x7fffff) > 0x600000);
   return (uint8_t)(byte > 0 ? byte : 0);
 }

@@ -8,8 +8,9 @@
 #include "kernels/plain_types.h"
 
 lcomm_plain_kernel lcomm_plain_kernel_of(lcomm_dtype dtype, lcomm_plain_op op) {
-  if ((unsigned)op >= LCOMM_PLAIN_OPS)
+  if ((unsigned)op >= LCOMM_PLAIN_OPS) {
     return NULL;
+  }
   switch (dtype) {
   case LCOMM_FLOAT32:
     return lcomm_plain_f32[op];
@@ -29,8 +30,9 @@ lcomm_plain_kernel lcomm_plain_kernel_of(lcomm_dtype dtype, lcomm_plain_op op) {
 }
 
 void lcomm_plain_scale_f64(double *values, double factor, size_t n) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     values[i] *= factor;
+  }
 }
 
 /* In double precision, which vectors can divide: a quotient that is no integer
@@ -38,22 +40,26 @@ void lcomm_plain_scale_f64(double *values, double factor, size_t n) {
  * 53 bits goes that far. */
 void lcomm_plain_divide_i32(int32_t *values, int32_t divisor, size_t n) {
   double by = divisor;
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     values[i] = (int32_t)(values[i] / by);
+  }
 }
 
 void lcomm_plain_divide_i64(int64_t *values, int64_t divisor, size_t n) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     values[i] /= divisor;
+  }
 }
 
 /* A divisor beyond the type's range makes every quotient 0, but for -128 / 128. */
 void lcomm_plain_divide_i8(int8_t *values, int32_t divisor, size_t n) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     values[i] = (int8_t)(values[i] / divisor);
+  }
 }
 
 void lcomm_plain_divide_u8(uint8_t *values, int32_t divisor, size_t n) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     values[i] = (uint8_t)(values[i] / divisor);
+  }
 }

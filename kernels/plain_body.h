@@ -25,21 +25,24 @@ typedef lcomm_value combination(lcomm_value, lcomm_value);
 PLAIN_INLINE void combine_first(combination *op, const lcomm_value *restrict a,
                                 const lcomm_value *restrict b, lcomm_value *restrict result,
                                 size_t n) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     result[i] = op(a[i], b[i]);
+  }
 }
 
 PLAIN_INLINE void combine_one(combination *op, const lcomm_value *restrict a,
                               lcomm_value *restrict result, size_t n) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     result[i] = op(result[i], a[i]);
+  }
 }
 
 PLAIN_INLINE void combine_three(combination *op, const lcomm_value *restrict a,
                                 const lcomm_value *restrict b, const lcomm_value *restrict c,
                                 lcomm_value *restrict result, size_t n) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     result[i] = op(op(op(result[i], a[i]), b[i]), c[i]);
+  }
 }
 
 PLAIN_INLINE const lcomm_value *values_at(const void *source, size_t first) {
@@ -50,18 +53,21 @@ PLAIN_INLINE void combine_block(combination *op, const void *const *sources, siz
                                 size_t first, lcomm_value *result, size_t n) {
   size_t s = 2;
   combine_first(op, values_at(sources[0], first), values_at(sources[1], first), result, n);
-  for (; s + 3 <= count; s += 3)
+  for (; s + 3 <= count; s += 3) {
     combine_three(op, values_at(sources[s], first), values_at(sources[s + 1], first),
                   values_at(sources[s + 2], first), result, n);
-  for (; s < count; s++)
+  }
+  for (; s < count; s++) {
     combine_one(op, values_at(sources[s], first), result, n);
+  }
 }
 
 PLAIN_INLINE void combine(combination *op, const void *const *sources, size_t count,
                           void *destination, size_t n) {
   lcomm_value result[PLAIN_BLOCK];
-  if (n == 0)
+  if (n == 0) {
     return;
+  }
   if (count == 1) {
     memmove(destination, sources[0], n * sizeof(lcomm_value));
     return;

@@ -18,14 +18,16 @@ enum { LCOMM_PREFETCH_BYTES = 2048, LCOMM_CACHE_LINE = 64 };
 
 static inline void lcomm_prefetch_read(const float *block) {
   uintptr_t ahead = (uintptr_t)block + LCOMM_PREFETCH_BYTES;
-  for (uintptr_t line = 0; line < LCOMM_BLOCK * sizeof *block; line += LCOMM_CACHE_LINE)
+  for (uintptr_t line = 0; line < LCOMM_BLOCK * sizeof *block; line += LCOMM_CACHE_LINE) {
     __builtin_prefetch((const void *)(ahead + line), 0);
+  }
 }
 
 static inline void lcomm_prefetch_write(const float *block) {
   uintptr_t ahead = (uintptr_t)block + LCOMM_PREFETCH_BYTES;
-  for (uintptr_t line = 0; line < LCOMM_BLOCK * sizeof *block; line += LCOMM_CACHE_LINE)
+  for (uintptr_t line = 0; line < LCOMM_BLOCK * sizeof *block; line += LCOMM_CACHE_LINE) {
     __builtin_prefetch((const void *)(ahead + line), 1);
+  }
 }
 
 #endif

@@ -7,21 +7,24 @@
 #include "kernels/scalar.h"
 
 void lcomm_scalar_f32_scale(const float *source, float factor, float *destination, size_t n) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     destination[i] = factor * source[i];
+  }
 }
 
 void lcomm_scalar_f32_add(const float *restrict source, float factor, float *restrict destination,
                           size_t n) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     destination[i] += factor * source[i];
+  }
 }
 
 /* May be called with a source equal to the destination: element i is read
  * before it is written. */
 static void add_pair(const float *left, const float *right, float *destination, size_t n) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     destination[i] = left[i] + right[i];
+  }
 }
 
 /* Elements summed at a time. The partial sum lives on the stack, because a
@@ -29,8 +32,9 @@ static void add_pair(const float *left, const float *right, float *destination, 
 enum { SUM_CHUNK = 512 };
 
 void lcomm_scalar_f32_sum(const float *const *sources, size_t count, float *destination, size_t n) {
-  if (n == 0)
+  if (n == 0) {
     return;
+  }
   if (count == 1) {
     memmove(destination, sources[0], n * sizeof *destination);
     return;
@@ -53,8 +57,9 @@ size_t lcomm_scalar_f32_count_not_finite(const float *source, size_t n) {
   for (size_t first = 0; first < n; first += SUM_CHUNK) {
     size_t end = n - first < SUM_CHUNK ? n : first + SUM_CHUNK;
     uint32_t count = 0;
-    for (size_t i = first; i < end; i++)
+    for (size_t i = first; i < end; i++) {
       count += lcomm_f32_magnitude(source[i]) >= (int32_t)LCOMM_F32_INF_BITS;
+    }
     total += count;
   }
   return total;
@@ -62,8 +67,9 @@ size_t lcomm_scalar_f32_count_not_finite(const float *source, size_t n) {
 
 void lcomm_scalar_f32_keep_error(const float *restrict decoded, float *restrict residual,
                                  size_t n) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     residual[i] = lcomm_error_kept(residual[i], decoded[i]);
+  }
 }
 
 void lcomm_scalar_f32_add_error(const float *restrict source, const float *restrict decoded,

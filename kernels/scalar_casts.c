@@ -16,8 +16,9 @@ void lcomm_scalar_f32_to_f16(const float *restrict source, float factor, uint16_
   for (size_t first = 0; first < n; first += LCOMM_BLOCK) {
     size_t end = block_end(first, n);
     lcomm_prefetch_read(source + first);
-    for (size_t i = first; i < end; i++)
+    for (size_t i = first; i < end; i++) {
       code[i] = lcomm_f32_to_f16(factor * source[i]);
+    }
   }
 }
 
@@ -25,21 +26,24 @@ void lcomm_scalar_f32_to_bf16(const float *restrict source, uint16_t *restrict c
   for (size_t first = 0; first < n; first += LCOMM_BLOCK) {
     size_t end = block_end(first, n);
     lcomm_prefetch_read(source + first);
-    for (size_t i = first; i < end; i++)
+    for (size_t i = first; i < end; i++) {
       code[i] = lcomm_f32_to_bf16(source[i]);
+    }
   }
 }
 
 void lcomm_scalar_f16_to_f32(const uint16_t *restrict code, float factor,
                              float *restrict destination, size_t n) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     destination[i] = factor * lcomm_f16_to_f32(code[i]);
+  }
 }
 
 void lcomm_scalar_bf16_to_f32(const uint16_t *restrict code, float factor,
                               float *restrict destination, size_t n) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     destination[i] = factor * lcomm_bf16_to_f32(code[i]);
+  }
 }
 
 void lcomm_scalar_f16_add(const uint16_t *restrict code, float factor, float *restrict destination,
@@ -47,15 +51,17 @@ void lcomm_scalar_f16_add(const uint16_t *restrict code, float factor, float *re
   for (size_t first = 0; first < n; first += LCOMM_BLOCK) {
     size_t end = block_end(first, n);
     lcomm_prefetch_write(destination + first);
-    for (size_t i = first; i < end; i++)
+    for (size_t i = first; i < end; i++) {
       destination[i] += factor * lcomm_f16_to_f32(code[i]);
+    }
   }
 }
 
 void lcomm_scalar_bf16_add(const uint16_t *restrict code, float factor, float *restrict destination,
                            size_t n) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     destination[i] += factor * lcomm_bf16_to_f32(code[i]);
+  }
 }
 
 /* float16 with a power-of-two scale for each block. */
@@ -72,8 +78,9 @@ static uint8_t encode_block(const float *restrict source, uint16_t *restrict cod
     return scale;
   }
   float inverse = lcomm_e8m0_inverse(scale);
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     code[i] = lcomm_f32_to_f16(source[i] * inverse);
+  }
   return scale;
 }
 
@@ -90,8 +97,9 @@ void lcomm_scalar_f16_block_to_f32(const uint16_t *restrict code, const uint8_t 
   for (size_t first = 0; first < n; first += LCOMM_BLOCK) {
     float unit = lcomm_e8m0_to_f32(scale[first / LCOMM_BLOCK]);
     size_t end = block_end(first, n);
-    for (size_t i = first; i < end; i++)
+    for (size_t i = first; i < end; i++) {
       destination[i] = factor * (unit * lcomm_f16_to_f32(code[i]));
+    }
   }
 }
 
@@ -101,7 +109,8 @@ void lcomm_scalar_f16_block_add(const uint16_t *restrict code, const uint8_t *re
     float unit = lcomm_e8m0_to_f32(scale[first / LCOMM_BLOCK]);
     size_t end = block_end(first, n);
     lcomm_prefetch_write(destination + first);
-    for (size_t i = first; i < end; i++)
+    for (size_t i = first; i < end; i++) {
       destination[i] += factor * (unit * lcomm_f16_to_f32(code[i]));
+    }
   }
 }

@@ -39,18 +39,21 @@ static inline uint8_t encode_block(lcomm_fp8 format, const float *restrict sourc
     return scale;
   }
   float inverse = lcomm_e8m0_inverse(scale);
-  for (size_t i = 0; i < block; i++)
+  for (size_t i = 0; i < block; i++) {
     code[i] = encode_element(format, source[i] * inverse);
+  }
   return scale;
 }
 
 static inline void encode(lcomm_fp8 format, const float *source, size_t block, uint8_t *code,
                           uint8_t *scale, size_t n) {
   size_t blocks = n / block, tail = n % block;
-  for (size_t b = 0; b < blocks; b++)
+  for (size_t b = 0; b < blocks; b++) {
     scale[b] = encode_block(format, source + b * block, block, code + b * block);
-  if (tail == 0)
+  }
+  if (tail == 0) {
     return;
+  }
   float padded[LCOMM_BLOCK] = {0};
   uint8_t codes[LCOMM_BLOCK];
   memcpy(padded, source + blocks * block, tail * sizeof *padded);
@@ -61,12 +64,13 @@ static inline void encode(lcomm_fp8 format, const float *source, size_t block, u
 /* One call for each constant block. */
 static inline void encode_any(lcomm_fp8 format, const float *source, size_t block, uint8_t *code,
                               uint8_t *scale, size_t n) {
-  if (block == 32)
+  if (block == 32) {
     encode(format, source, 32, code, scale, n);
-  else if (block == 64)
+  } else if (block == 64) {
     encode(format, source, 64, code, scale, n);
-  else
+  } else {
     encode(format, source, LCOMM_BLOCK, code, scale, n);
+  }
 }
 
 void lcomm_scalar_f32_to_e4m3(const float *source, size_t block, uint8_t *code, uint8_t *scale,
@@ -92,9 +96,10 @@ static inline uint8_t encode_block_stochastic(lcomm_fp8 format, const float *res
   }
   float inverse = lcomm_e8m0_inverse(scale);
   lcomm_random_key key = lcomm_random_open(seed, first);
-  for (size_t i = 0; i < block; i++)
+  for (size_t i = 0; i < block; i++) {
     code[i] = encode_element_stochastic(format, source[i] * inverse,
                                         lcomm_random_next(key, (uint32_t)first + (uint32_t)i));
+  }
   return scale;
 }
 
@@ -102,11 +107,13 @@ static inline void encode_stochastic(lcomm_fp8 format, const float *source, size
                                      uint64_t seed, uint64_t first, uint8_t *code, uint8_t *scale,
                                      size_t n) {
   size_t blocks = n / block, tail = n % block;
-  for (size_t b = 0; b < blocks; b++)
+  for (size_t b = 0; b < blocks; b++) {
     scale[b] = encode_block_stochastic(format, source + b * block, block, seed, first + b * block,
                                        code + b * block);
-  if (tail == 0)
+  }
+  if (tail == 0) {
     return;
+  }
   float padded[LCOMM_BLOCK] = {0};
   uint8_t codes[LCOMM_BLOCK];
   memcpy(padded, source + blocks * block, tail * sizeof *padded);
@@ -133,8 +140,9 @@ static inline void decode(lcomm_fp8 format, const uint8_t *restrict code,
   for (size_t first = 0; first < n; first += block) {
     float unit = lcomm_e8m0_to_f32(scale[first / block]);
     size_t end = n - first < block ? n : first + block;
-    for (size_t i = first; i < end; i++)
+    for (size_t i = first; i < end; i++) {
       destination[i] = factor * (unit * decode_element(format, code[i]));
+    }
   }
 }
 
@@ -144,10 +152,12 @@ static inline void add(lcomm_fp8 format, const uint8_t *restrict code,
   for (size_t first = 0; first < n; first += block) {
     float unit = lcomm_e8m0_to_f32(scale[first / block]);
     size_t end = n - first < block ? n : first + block;
-    if (first % LCOMM_BLOCK == 0)
+    if (first % LCOMM_BLOCK == 0) {
       lcomm_prefetch_write(destination + first);
-    for (size_t i = first; i < end; i++)
+    }
+    for (size_t i = first; i < end; i++) {
       destination[i] += factor * (unit * decode_element(format, code[i]));
+    }
   }
 }
 

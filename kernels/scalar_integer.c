@@ -26,16 +26,18 @@ static inline float quantise_not_finite(const float *source, size_t block, float
 static inline float quantise(const float *restrict source, size_t block, float top,
                              int8_t *restrict code) {
   int32_t amax = lcomm_block_amax(source, block);
-  if (amax >= (int32_t)LCOMM_F32_INF_BITS)
+  if (amax >= (int32_t)LCOMM_F32_INF_BITS) {
     return quantise_not_finite(source, block, top, code, amax);
+  }
   if (amax < LCOMM_INTEGER_TINY_BITS) {
     memset(code, 0, block);
     return 0.0f;
   }
   float largest = lcomm_f32_from_bits((uint32_t)amax);
   float inverse = top / largest;
-  for (size_t i = 0; i < block; i++)
+  for (size_t i = 0; i < block; i++) {
     code[i] = lcomm_f32_to_int8(source[i] * inverse);
+  }
   return largest / top;
 }
 
@@ -44,10 +46,12 @@ static inline float quantise(const float *restrict source, size_t block, float t
 static inline void encode_int8(const float *source, size_t block, int8_t *code, float *scale,
                                size_t n) {
   size_t blocks = n / block, tail = n % block;
-  for (size_t b = 0; b < blocks; b++)
+  for (size_t b = 0; b < blocks; b++) {
     scale[b] = quantise(source + b * block, block, 127.0f, code + b * block);
-  if (tail == 0)
+  }
+  if (tail == 0) {
     return;
+  }
   float padded[LCOMM_BLOCK] = {0};
   int8_t codes[LCOMM_BLOCK];
   memcpy(padded, source + blocks * block, tail * sizeof *padded);
@@ -57,10 +61,11 @@ static inline void encode_int8(const float *source, size_t block, int8_t *code, 
 
 void lcomm_scalar_f32_to_int8(const float *source, size_t block, int8_t *code, float *scale,
                               size_t n) {
-  if (block == 32)
+  if (block == 32) {
     encode_int8(source, 32, code, scale, n);
-  else
+  } else {
     encode_int8(source, LCOMM_BLOCK, code, scale, n);
+  }
 }
 
 void lcomm_scalar_int8_to_f32(const int8_t *restrict code, const float *restrict scale,
@@ -68,8 +73,9 @@ void lcomm_scalar_int8_to_f32(const int8_t *restrict code, const float *restrict
   for (size_t first = 0; first < n; first += block) {
     float unit = scale[first / block];
     size_t end = n - first < block ? n : first + block;
-    for (size_t i = first; i < end; i++)
+    for (size_t i = first; i < end; i++) {
       destination[i] = factor * (unit * (float)code[i]);
+    }
   }
 }
 
@@ -78,10 +84,12 @@ void lcomm_scalar_int8_add(const int8_t *restrict code, const float *restrict sc
   for (size_t first = 0; first < n; first += block) {
     float unit = scale[first / block];
     size_t end = n - first < block ? n : first + block;
-    if (first % LCOMM_BLOCK == 0)
+    if (first % LCOMM_BLOCK == 0) {
       lcomm_prefetch_write(destination + first);
-    for (size_t i = first; i < end; i++)
+    }
+    for (size_t i = first; i < end; i++) {
       destination[i] += factor * (unit * (float)code[i]);
+    }
   }
 }
 
@@ -90,18 +98,21 @@ void lcomm_scalar_int8_add(const int8_t *restrict code, const float *restrict sc
 static inline float encode_int4_block(const float *source, size_t block, uint8_t *code) {
   int8_t codes[LCOMM_BLOCK];
   float scale = quantise(source, block, 7.0f, codes);
-  for (size_t i = 0; i < block / 2; i++)
+  for (size_t i = 0; i < block / 2; i++) {
     code[i] = lcomm_int4_pack(codes[2 * i], codes[2 * i + 1]);
+  }
   return scale;
 }
 
 static inline void encode_int4(const float *source, size_t block, uint8_t *code, float *scale,
                                size_t n) {
   size_t blocks = n / block, tail = n % block;
-  for (size_t b = 0; b < blocks; b++)
+  for (size_t b = 0; b < blocks; b++) {
     scale[b] = encode_int4_block(source + b * block, block, code + b * block / 2);
-  if (tail == 0)
+  }
+  if (tail == 0) {
     return;
+  }
   float padded[LCOMM_BLOCK] = {0};
   uint8_t codes[LCOMM_BLOCK / 2];
   memcpy(padded, source + blocks * block, tail * sizeof *padded);
@@ -111,10 +122,11 @@ static inline void encode_int4(const float *source, size_t block, uint8_t *code,
 
 void lcomm_scalar_f32_to_int4(const float *source, size_t block, uint8_t *code, float *scale,
                               size_t n) {
-  if (block == 32)
+  if (block == 32) {
     encode_int4(source, 32, code, scale, n);
-  else
+  } else {
     encode_int4(source, LCOMM_BLOCK, code, scale, n);
+  }
 }
 
 static inline float int4_value(const uint8_t *code, size_t i) {
@@ -126,8 +138,9 @@ void lcomm_scalar_int4_to_f32(const uint8_t *restrict code, const float *restric
   for (size_t first = 0; first < n; first += block) {
     float unit = scale[first / block];
     size_t end = n - first < block ? n : first + block;
-    for (size_t i = first; i < end; i++)
+    for (size_t i = first; i < end; i++) {
       destination[i] = factor * (unit * int4_value(code, i));
+    }
   }
 }
 
@@ -136,7 +149,8 @@ void lcomm_scalar_int4_add(const uint8_t *restrict code, const float *restrict s
   for (size_t first = 0; first < n; first += block) {
     float unit = scale[first / block];
     size_t end = n - first < block ? n : first + block;
-    for (size_t i = first; i < end; i++)
+    for (size_t i = first; i < end; i++) {
       destination[i] += factor * (unit * int4_value(code, i));
+    }
   }
 }

@@ -18,27 +18,31 @@ typedef struct hit_list {
 } hit_list;
 
 static void append(hit_list *hits, uint32_t index) {
-  if (hits->found < hits->capacity)
+  if (hits->found < hits->capacity) {
     hits->index[hits->found] = index;
+  }
   hits->found++;
 }
 
 static void accumulate_block(const float *restrict source, float *restrict residual) {
   lcomm_prefetch_write(residual);
-  for (int i = 0; i < BLOCK; i++)
+  for (int i = 0; i < BLOCK; i++) {
     residual[i] = source[i] + residual[i];
+  }
 }
 
 static void select_block(const float *restrict value, int32_t below, uint32_t first_index,
                          hit_list *hits) {
   uint8_t hit[BLOCK];
-  for (int i = 0; i < BLOCK; i++)
+  for (int i = 0; i < BLOCK; i++) {
     hit[i] = lcomm_f32_magnitude(value[i]) > below;
+  }
   for (uint32_t w = 0; w < BLOCK; w += WORD) {
     uint64_t word;
     memcpy(&word, hit + w, sizeof word);
-    for (; word != 0; word &= word - 1)
+    for (; word != 0; word &= word - 1) {
       append(hits, first_index + w + (uint32_t)__builtin_ctzll(word) / WORD);
+    }
   }
 }
 
@@ -46,10 +50,12 @@ static void select_tail(const float *source, float *residual, size_t n, int32_t 
                         uint32_t first_index, hit_list *hits) {
   for (size_t i = 0; i < n; i++) {
     float value = source[i];
-    if (residual != NULL)
+    if (residual) {
       residual[i] = value = source[i] + residual[i];
-    if (lcomm_f32_magnitude(value) > below)
+    }
+    if (lcomm_f32_magnitude(value) > below) {
       append(hits, first_index + (uint32_t)i);
+    }
   }
 }
 
@@ -62,10 +68,10 @@ size_t lcomm_scalar_accumulate_select(const float *source, float *residual, size
   size_t whole = n - n % BLOCK;
   for (size_t i = 0; i < whole; i += BLOCK) {
     lcomm_prefetch_read(source + i);
-    if (residual != NULL)
+    if (residual) {
       accumulate_block(source + i, residual + i);
-    select_block(residual != NULL ? residual + i : source + i, below, first_index + (uint32_t)i,
-                 &hits);
+    }
+    select_block(residual ? residual + i : source + i, below, first_index + (uint32_t)i, &hits);
   }
   select_tail(source + whole, residual != NULL ? residual + whole : NULL, n - whole, below,
               first_index + (uint32_t)whole, &hits);

@@ -14,8 +14,9 @@ static size_t length_at(size_t done, size_t n) {
 }
 
 static void add_plain(const float *restrict values, size_t n, int begins, float *restrict sum) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     sum[i] = begins ? values[i] : sum[i] + values[i];
+  }
 }
 
 static void add_bf16(const uint16_t *restrict code, size_t n, int begins, float *restrict sum) {
@@ -39,10 +40,11 @@ void lcomm_scalar_bf16_sum(const lcomm_source *sources, size_t count, size_t fir
   for (size_t done = 0; done < n; done += LCOMM_BLOCK) {
     size_t length = length_at(done, n);
     for (size_t s = 0; s < count; s++) {
-      if (sources[s].values != NULL)
+      if (sources[s].values) {
         add_plain(sources[s].values + done, length, s == 0, sum);
-      else
+      } else {
         add_bf16((const uint16_t *)sources[s].code + first + done, length, s == 0, sum);
+      }
     }
     lcomm_scalar_f32_scale(sum, factor, destination + done, length);
   }
@@ -54,11 +56,12 @@ void lcomm_scalar_int8_sum(const lcomm_source *sources, size_t count, size_t blo
   for (size_t done = 0; done < n; done += LCOMM_BLOCK) {
     size_t length = length_at(done, n), at = first + done;
     for (size_t s = 0; s < count; s++) {
-      if (sources[s].values != NULL)
+      if (sources[s].values) {
         add_plain(sources[s].values + done, length, s == 0, sum);
-      else
+      } else {
         add_int8((const int8_t *)sources[s].code + at, sources[s].scale + at / block, block, length,
                  s == 0, sum);
+      }
     }
     lcomm_scalar_f32_scale(sum, factor, destination + done, length);
   }

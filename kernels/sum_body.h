@@ -18,8 +18,9 @@ enum { VECTORS = 8, PIECE = VECTORS * WIDTH, AHEAD_BYTES = 256, LINE = 64 };
 
 static inline void ask(const void *next, size_t size) {
   uintptr_t place = (uintptr_t)next + AHEAD_BYTES;
-  for (size_t line = 0; line < size; line += LINE)
+  for (size_t line = 0; line < size; line += LINE) {
     _mm_prefetch((const char *)(place + line), _MM_HINT_T0);
+  }
 }
 
 static inline void begin_or_add(lcomm_vector *sum, lcomm_vector value, size_t source) {
@@ -27,14 +28,16 @@ static inline void begin_or_add(lcomm_vector *sum, lcomm_vector value, size_t so
 }
 
 static inline void add_plain(const float *values, size_t source, lcomm_vector sum[VECTORS]) {
-  for (int v = 0; v < VECTORS; v++)
+  for (int v = 0; v < VECTORS; v++) {
     begin_or_add(&sum[v], plain(values + v * WIDTH), source);
+  }
 }
 
 static inline void add_bf16(const uint16_t *code, size_t source, lcomm_vector sum[VECTORS]) {
   ask(code, PIECE * sizeof *code);
-  for (int v = 0; v < VECTORS; v++)
+  for (int v = 0; v < VECTORS; v++) {
     begin_or_add(&sum[v], from_bf16(code + v * WIDTH), source);
+  }
 }
 
 /* `block` is a constant wherever it is used. */
@@ -49,10 +52,11 @@ static inline void add_int8_block(const int8_t *code, const float *scale, size_t
 
 static inline void add_int8(const int8_t *code, const float *scale, size_t block, size_t source,
                             lcomm_vector sum[VECTORS]) {
-  if (block == 32)
+  if (block == 32) {
     add_int8_block(code, scale, 32, source, sum);
-  else
+  } else {
     add_int8_block(code, scale, LCOMM_BLOCK, source, sum);
+  }
 }
 
 static inline void store(const lcomm_vector sum[VECTORS], float factor, int streams,
@@ -60,10 +64,11 @@ static inline void store(const lcomm_vector sum[VECTORS], float factor, int stre
   lcomm_vector by = broadcast(factor);
   for (int v = 0; v < VECTORS; v++) {
     lcomm_vector scaled = multiply(by, sum[v]);
-    if (streams)
+    if (streams) {
       stream(destination + v * WIDTH, scaled);
-    else
+    } else {
       put(destination + v * WIDTH, scaled);
+    }
   }
 }
 
@@ -74,7 +79,7 @@ static int streams_to(const float *destination, size_t n) {
 /* What is left of an array, element by element. */
 
 static float value_of(const lcomm_source *source, size_t i, float coded) {
-  return source->values != NULL ? source->values[i] : coded;
+  return source->values ? source->values[i] : coded;
 }
 
 static void bf16_rest(const lcomm_source *sources, size_t count, size_t first, float factor,
@@ -82,7 +87,7 @@ static void bf16_rest(const lcomm_source *sources, size_t count, size_t first, f
   float sum = 0.0f;
   for (size_t s = 0; s < count; s++) {
     const uint16_t *code = sources[s].code;
-    float coded = code != NULL ? lcomm_bf16_to_f32(code[first + i]) : 0.0f;
+    float coded = code ? lcomm_bf16_to_f32(code[first + i]) : 0.0f;
     float value = value_of(&sources[s], i, coded);
     sum = s == 0 ? value : sum + value;
   }
@@ -94,8 +99,7 @@ static void int8_rest(const lcomm_source *sources, size_t count, size_t block, s
   float sum = 0.0f;
   for (size_t s = 0; s < count; s++) {
     const int8_t *code = sources[s].code;
-    float coded =
-        code != NULL ? sources[s].scale[(first + i) / block] * (float)code[first + i] : 0.0f;
+    float coded = code ? sources[s].scale[(first + i) / block] * (float)code[first + i] : 0.0f;
     float value = value_of(&sources[s], i, coded);
     sum = s == 0 ? value : sum + value;
   }
@@ -109,15 +113,17 @@ static inline void sum_bf16(const lcomm_source *sources, size_t count, size_t fi
   for (size_t i = 0; i < whole; i += PIECE) {
     lcomm_vector sum[VECTORS] = {broadcast(0.0f)};
     for (size_t s = 0; s < count; s++) {
-      if (sources[s].values != NULL)
+      if (sources[s].values) {
         add_plain(sources[s].values + i, s, sum);
-      else
+      } else {
         add_bf16((const uint16_t *)sources[s].code + first + i, s, sum);
+      }
     }
     store(sum, factor, streams, destination + i);
   }
-  for (size_t i = whole; i < n; i++)
+  for (size_t i = whole; i < n; i++) {
     bf16_rest(sources, count, first, factor, destination, i);
+  }
   _mm_sfence();
 }
 
@@ -129,16 +135,18 @@ static inline void sum_int8(const lcomm_source *sources, size_t count, size_t bl
     lcomm_vector sum[VECTORS] = {broadcast(0.0f)};
     for (size_t s = 0; s < count; s++) {
       size_t at = first + i;
-      if (sources[s].values != NULL)
+      if (sources[s].values) {
         add_plain(sources[s].values + i, s, sum);
-      else
+      } else {
         add_int8((const int8_t *)sources[s].code + at,
                  sources[s].scale + (block == 32 ? at / 32 : at / LCOMM_BLOCK), block, s, sum);
+      }
     }
     store(sum, factor, streams, destination + i);
   }
-  for (size_t i = whole; i < n; i++)
+  for (size_t i = whole; i < n; i++) {
     int8_rest(sources, count, block, first, factor, destination, i);
+  }
   _mm_sfence();
 }
 

@@ -43,16 +43,20 @@ static bool has(unsigned bits, unsigned wanted) {
 
 static level ask(void) {
   unsigned a, b, c, d, extended;
-  if (!__get_cpuid(1, &a, &b, &c, &d) || !has(c, LEAF1_ECX))
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !has(c, LEAF1_ECX)) {
     return LEVEL_NONE;
+  }
   unsigned state = saved_state();
   if (!has(state, STATE_AVX) || !__get_cpuid(0x80000001u, &a, &b, &extended, &d) ||
-      !has(extended, EXTENDED_ECX_LZCNT))
+      !has(extended, EXTENDED_ECX_LZCNT)) {
     return LEVEL_NONE;
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has(b, LEAF7_EBX_AVX2))
+  }
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has(b, LEAF7_EBX_AVX2)) {
     return LEVEL_NONE;
-  if (!has(state, STATE_AVX512) || !has(b, leaf7_ebx_avx512))
+  }
+  if (!has(state, STATE_AVX512) || !has(b, leaf7_ebx_avx512)) {
     return LEVEL_AVX2;
+  }
   return has(c, LEAF7_ECX_VBMI) ? LEVEL_VBMI : LEVEL_AVX512;
 }
 
@@ -60,14 +64,16 @@ static level ask(void) {
  * Threads that ask at the same time get the same answer. */
 static level level_here(void) {
   static _Atomic int known = LEVEL_UNKNOWN;
-  if (known == LEVEL_UNKNOWN)
+  if (known == LEVEL_UNKNOWN) {
     known = (int)ask();
+  }
   return (level)known;
 }
 
 bool lcomm_kernels_runs(const lcomm_kernels *kernels) {
-  if (kernels == &lcomm_kernels_scalar)
+  if (kernels == &lcomm_kernels_scalar) {
     return true;
+  }
   level needed = kernels == &lcomm_kernels_avx2     ? LEVEL_AVX2
                  : kernels == &lcomm_kernels_avx512 ? LEVEL_AVX512
                                                     : LEVEL_VBMI;
@@ -80,12 +86,14 @@ enum { STANDARD = 0x1f80, RECORDS = 0x3f };
 
 uint32_t lcomm_fp_enter(void) {
   uint32_t environment = _mm_getcsr();
-  if ((environment & ~(uint32_t)RECORDS) != STANDARD)
+  if ((environment & ~(uint32_t)RECORDS) != STANDARD) {
     _mm_setcsr(STANDARD);
+  }
   return environment;
 }
 
 void lcomm_fp_leave(uint32_t environment) {
-  if ((environment & ~(uint32_t)RECORDS) != STANDARD)
+  if ((environment & ~(uint32_t)RECORDS) != STANDARD) {
     _mm_setcsr(environment);
+  }
 }

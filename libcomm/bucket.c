@@ -79,14 +79,14 @@ static int by_last_tensor(const void *a, const void *b) {
 
 static lcomm_status group(grouping *it) {
   size_t room = it->comm->tensor_count + 1;
-  it->buckets = calloc(room, sizeof(*it->buckets));
-  it->is_new = calloc(room, sizeof(*it->is_new));
+  it->buckets = calloc(room, sizeof *it->buckets);
+  it->is_new = calloc(room, sizeof *it->is_new);
   lcomm_status status = it->buckets && it->is_new ? LCOMM_OK : LCOMM_ERR_MEMORY;
   for (size_t i = 0; status == LCOMM_OK && i < it->comm->tensor_count; i++) {
     status = it->comm->tensors[i]->planned ? add_to_bucket(it, i) : LCOMM_OK;
   }
   if (status == LCOMM_OK) {
-    qsort(it->buckets, it->bucket_count, sizeof(*it->buckets), by_last_tensor);
+    qsort(it->buckets, it->bucket_count, sizeof *it->buckets, by_last_tensor);
   }
   return status;
 }

@@ -16,7 +16,7 @@ static lcomm_status make_plan(const lcomm_bucket *bucket, bool exact, double den
                               lcomm_plan **plan) {
   lcomm_comm *comm = bucket->comm;
   char why[256];
-  uint64_t *ends = malloc(bucket->tensor_count * sizeof(*ends));
+  uint64_t *ends = malloc(bucket->tensor_count * sizeof *ends);
   if (!ends) {
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for a bucket");
   }

@@ -67,7 +67,7 @@ lcomm_status lcomm_capture_create(lcomm_capture **capture, char *error) {
     return LCOMM_OK;
   }
   steps = steps ? steps : lcomm_env_table[LCOMM_ENV_CAPTURE_STEPS].standard;
-  lcomm_capture *made = calloc(1, sizeof(*made));
+  lcomm_capture *made = calloc(1, sizeof *made);
   if (!made || !(made->folder = strdup(folder))) {
     free(made);
     snprintf(error, LCOMM_POLICY_ERROR_MAX, "out of memory for LCOMM_CAPTURE");

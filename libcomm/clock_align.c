@@ -34,14 +34,14 @@ static bool finish(lcomm_comm *comm, lcomm_transport *link, lcomm_transfer *tran
 static bool send_number(lcomm_comm *comm, int peer, const double *number) {
   lcomm_transport *link = lcomm_comm_link(comm, peer);
   lcomm_transfer transfer;
-  return link->table->send(link, peer, CLOCK_TAG, number, sizeof(*number), &transfer) == LCOMM_OK &&
+  return link->table->send(link, peer, CLOCK_TAG, number, sizeof *number, &transfer) == LCOMM_OK &&
          finish(comm, link, &transfer);
 }
 
 static bool receive_number(lcomm_comm *comm, int peer, double *number) {
   lcomm_transport *link = lcomm_comm_link(comm, peer);
   lcomm_transfer transfer;
-  return link->table->receive(link, peer, CLOCK_TAG, number, sizeof(*number), &transfer) ==
+  return link->table->receive(link, peer, CLOCK_TAG, number, sizeof *number, &transfer) ==
              LCOMM_OK &&
          finish(comm, link, &transfer);
 }

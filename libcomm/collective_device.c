@@ -109,14 +109,14 @@ int lcomm_device_average(const lcomm_run_device *device, void *vector, lcomm_dty
 int lcomm_device_count_not_finite(const lcomm_run_device *device, const void *vector,
                                   lcomm_dtype dtype, uint64_t count) {
   const lcomm_cuda_kernels *kernels = device->table->kernels;
-  int error = device->table->set(device->found, 0, sizeof(*device->found), device->stream);
+  int error = device->table->set(device->found, 0, sizeof *device->found, device->stream);
   if (!error && dtype == LCOMM_FLOAT64) {
     error = kernels->count_not_finite_f64(vector, count, device->found, device->stream);
   } else if (!error && lcomm_sum_dtype(dtype) == LCOMM_FLOAT32) {
     error = kernels->count_not_finite(vector, count, device->found, device->stream);
   }
   return error ? error
-               : device->table->copy(device->found_here, device->found, sizeof(*device->found),
+               : device->table->copy(device->found_here, device->found, sizeof *device->found,
                                      device->stream);
 }
 

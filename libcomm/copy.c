@@ -18,7 +18,7 @@ static void load_f64(const double *buffer, uint64_t count, double factor, double
   for (uint64_t at = 0; at < count; at += SCALE_BLOCK) {
     size_t n = (size_t)(count - at < SCALE_BLOCK ? count - at : SCALE_BLOCK);
     if (vector != buffer) {
-      memcpy(vector + at, buffer + at, n * sizeof(*vector));
+      memcpy(vector + at, buffer + at, n * sizeof *vector);
     }
     lcomm_plain_scale_f64(vector + at, factor, n);
   }

@@ -56,11 +56,11 @@ static void find_lent(lcomm_run *run) {
 lcomm_status lcomm_device_loans_make(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   uint32_t slots = run->plan->schedule.slot_count, lent = 0;
-  device->lends = calloc((size_t)slots + 1, sizeof(*device->lends));
-  device->papers = calloc((size_t)slots + 1, sizeof(*device->papers));
-  device->view = calloc((size_t)slots + 1, sizeof(*device->view));
-  device->direct = calloc((size_t)slots + 1, sizeof(*device->direct));
-  device->own_paper = calloc((size_t)slots + 1, sizeof(*device->own_paper));
+  device->lends = calloc((size_t)slots + 1, sizeof *device->lends);
+  device->papers = calloc((size_t)slots + 1, sizeof *device->papers);
+  device->view = calloc((size_t)slots + 1, sizeof *device->view);
+  device->direct = calloc((size_t)slots + 1, sizeof *device->direct);
+  device->own_paper = calloc((size_t)slots + 1, sizeof *device->own_paper);
   if (!device->direct || !device->own_paper || !device->lends || !device->papers || !device->view) {
     return LCOMM_ERR_MEMORY;
   }
@@ -194,7 +194,7 @@ static int open_map(lcomm_comm *comm, int peer, int ordinal, const lcomm_device_
     return 0;
   }
   close_older(comm, peer, memory);
-  map *made = calloc(1, sizeof(*made));
+  map *made = calloc(1, sizeof *made);
   const lcomm_device_table *table = lcomm_device_get(NULL);
   int error = made ? table->work_stream_create(&made->stream) : -1;
   if (error) {

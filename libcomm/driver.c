@@ -168,7 +168,7 @@ static void leave_again(lcomm_driver *driver, unsigned depth) {
 }
 
 lcomm_status lcomm_driver_start(lcomm_comm *comm, unsigned depth, char *why, size_t size) {
-  lcomm_driver *driver = calloc(1, sizeof(*driver));
+  lcomm_driver *driver = calloc(1, sizeof *driver);
   if (!driver) {
     snprintf(why, size, "out of memory for the progress thread");
     return LCOMM_ERR_MEMORY;

@@ -27,7 +27,7 @@ void lcomm_run_device_leave(const lcomm_run *run, int before) {
 void lcomm_run_device_start(lcomm_run *run) {
   run->device->phase = LCOMM_DEVICE_RUNNING;
   memset(run->device->arrived, 0, run->plan->schedule.slot_count * sizeof(bool));
-  memset(run->device->view, 0, run->plan->schedule.slot_count * sizeof(*run->device->view));
+  memset(run->device->view, 0, run->plan->schedule.slot_count * sizeof *run->device->view);
 }
 
 static lcomm_device_work *add_work(lcomm_run_device *device, uint32_t step) {

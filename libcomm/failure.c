@@ -15,11 +15,11 @@
 bool lcomm_failure_state_make(lcomm_comm *comm) {
   size_t size = (size_t)comm->size;
   lcomm_agreement *agreement = &comm->agreement;
-  comm->processes = calloc(size, sizeof(*comm->processes));
+  comm->processes = calloc(size, sizeof *comm->processes);
   agreement->told = calloc(size, sizeof(bool));
   agreement->spoke = calloc(size, sizeof(bool));
   agreement->cleared = calloc(size, sizeof(bool));
-  comm->probes.contacts = calloc(size, sizeof(*comm->probes.contacts));
+  comm->probes.contacts = calloc(size, sizeof *comm->probes.contacts);
   comm->probes.queue = calloc(size, sizeof(int));
   return comm->processes && agreement->told && agreement->spoke && agreement->cleared &&
          comm->probes.contacts && comm->probes.queue;

@@ -15,7 +15,7 @@ lcomm_status lcomm_feedback_create(const lcomm_plan *plan, double momentum,
   if (!lcomm_plan_feedback(plan, &first, &count) || count == 0) {
     return LCOMM_OK;
   }
-  lcomm_feedback_state *made = calloc(1, sizeof(*made));
+  lcomm_feedback_state *made = calloc(1, sizeof *made);
   if (!made) {
     return LCOMM_ERR_MEMORY;
   }

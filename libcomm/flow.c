@@ -56,10 +56,10 @@ static void add_messages(const lcomm_plan *plan, uint64_t *to, uint64_t *from) {
 
 static lcomm_status make_pair(lcomm_comm *comm, int peer) {
   if (!comm->flow_pairs) {
-    comm->flow_pairs = calloc((size_t)comm->size, sizeof(*comm->flow_pairs));
+    comm->flow_pairs = calloc((size_t)comm->size, sizeof *comm->flow_pairs);
   }
   if (comm->flow_pairs && !comm->flow_pairs[peer]) {
-    comm->flow_pairs[peer] = calloc(1, sizeof(*comm->flow_pairs[peer]));
+    comm->flow_pairs[peer] = calloc(1, sizeof *comm->flow_pairs[peer]);
   }
   return comm->flow_pairs && comm->flow_pairs[peer] ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
@@ -72,7 +72,7 @@ static lcomm_status make_parts(lcomm_run *run, const uint64_t *to, const uint64_
   if (run->flow_part_count == 0) {
     return LCOMM_OK;
   }
-  run->flow_parts = calloc(run->flow_part_count, sizeof(*run->flow_parts));
+  run->flow_parts = calloc(run->flow_part_count, sizeof *run->flow_parts);
   struct lcomm_flow_part *part = run->flow_parts;
   for (int peer = 0; part && status == LCOMM_OK && peer < run->comm->size; peer++) {
     if ((to[peer] > 0) != (from[peer] > 0)) {
@@ -86,7 +86,7 @@ static lcomm_status make_parts(lcomm_run *run, const uint64_t *to, const uint64_
 
 lcomm_status lcomm_flow_plan(lcomm_run *run) {
   size_t size = (size_t)run->comm->size;
-  uint64_t *bytes = calloc(2 * size, sizeof(*bytes));
+  uint64_t *bytes = calloc(2 * size, sizeof *bytes);
   if (!bytes) {
     return LCOMM_ERR_MEMORY;
   }

@@ -48,7 +48,7 @@ static size_t find(const entry *in, size_t size, const void *handle) {
 
 static bool grow(void) {
   size_t size = room > 0 ? 2 * room : 256;
-  entry *bigger = calloc(size, sizeof(*bigger));
+  entry *bigger = calloc(size, sizeof *bigger);
   if (!bigger) {
     return false;
   }

@@ -51,7 +51,7 @@ static void say_taken(const lcomm_comm *comm, lcomm_topo_taken taken) {
 static lcomm_status make_topology(lcomm_comm *comm, const making *m) {
   const lcomm_hello *all = m->all;
   char error[LCOMM_TOPO_ERROR_MAX] = "out of memory";
-  lcomm_identity *identities = calloc((size_t)comm->size, sizeof(*identities));
+  lcomm_identity *identities = calloc((size_t)comm->size, sizeof *identities);
   if (!identities) {
     return complain(comm->rank, &all[comm->rank].identity, LCOMM_ERR_MEMORY, error);
   }
@@ -90,7 +90,7 @@ static uint64_t smallest_cache(const lcomm_hello *all, int size) {
 static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, making *m) {
   lcomm_hello *all = m->all;
   lcomm_hello_prepare(comm, config, &m->summary, &m->topo_file, m->mine);
-  lcomm_status status = gather(m->boot, m->mine, all, sizeof(*all));
+  lcomm_status status = gather(m->boot, m->mine, all, sizeof *all);
   status = status == LCOMM_OK ? lcomm_hello_judge(all, comm->size, comm->rank) : status;
   status = status == LCOMM_OK ? make_topology(comm, m) : status;
   if (status == LCOMM_OK) {
@@ -107,7 +107,7 @@ static bool allows_driver(const lcomm_comm *comm) {
 
 /* In percent; 0 when it cannot be found out. */
 static uint64_t find_share(const lcomm_comm *comm, const making *m) {
-  lcomm_processors *all = calloc((size_t)comm->size, sizeof(*all));
+  lcomm_processors *all = calloc((size_t)comm->size, sizeof *all);
   for (int i = 0; all && i < comm->size; i++) {
     all[i] = m->all[i].processors;
   }
@@ -136,7 +136,7 @@ static void choose_progress(lcomm_comm *comm, uint64_t share) {
 /* Links to all peers, on all ranks or on none. */
 static lcomm_status open_links(lcomm_comm *comm, const making *m) {
   char why[LCOMM_LINKS_WHY_MAX];
-  lcomm_identity *identities = calloc((size_t)comm->size, sizeof(*identities));
+  lcomm_identity *identities = calloc((size_t)comm->size, sizeof *identities);
   bool mpi_everywhere = true;
   for (int i = 0; identities && i < comm->size; i++) {
     identities[i] = m->all[i].identity;
@@ -180,7 +180,7 @@ static lcomm_status choose_waiting(lcomm_comm *comm, const making *m) {
 /* All ranks have come this far, or none goes on. */
 static lcomm_status agree(lcomm_comm *comm, const making *m, lcomm_status mine) {
   int32_t own = (int32_t)mine;
-  int32_t *all = calloc((size_t)comm->size, sizeof(*all));
+  int32_t *all = calloc((size_t)comm->size, sizeof *all);
   lcomm_status status = all ? gather(m->boot, &own, all, sizeof(own)) : LCOMM_ERR_MEMORY;
   for (int i = 0; status == LCOMM_OK && i < comm->size; i++) {
     char sentence[288], text[LCOMM_STATUS_TEXT_MAX];
@@ -291,7 +291,7 @@ static void tell_lost_traces(const lcomm_comm *comm, const making *m) {
 }
 
 static void begin_trace(lcomm_comm *comm, const making *m) {
-  bool *elsewhere = calloc((size_t)comm->size, sizeof(*elsewhere));
+  bool *elsewhere = calloc((size_t)comm->size, sizeof *elsewhere);
   bool everywhere = elsewhere != NULL;
   for (int i = 0; everywhere && i < comm->size; i++) {
     elsewhere[i] = m->all[i].identity.host_hash != m->all[0].identity.host_hash;
@@ -348,7 +348,7 @@ lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
     return status;
   }
   lcomm_descriptors_raise();
-  lcomm_comm *made = calloc(1, sizeof(*made));
+  lcomm_comm *made = calloc(1, sizeof *made);
   making m = {.boot = &origin->boot,
               .all = calloc((size_t)origin->boot.world_size + 1, sizeof(lcomm_hello))};
   if (made) {

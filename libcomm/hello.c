@@ -159,7 +159,7 @@ static lcomm_status read_topology(lcomm_topo *topo, lcomm_hello *mine) {
 }
 
 static lcomm_status check_config(const lcomm_config *given, lcomm_hello *mine) {
-  if (given && (given->struct_size == 0 || given->struct_size > sizeof(*given))) {
+  if (given && (given->struct_size == 0 || given->struct_size > sizeof *given)) {
     snprintf(mine->error, sizeof(mine->error),
              "the configuration was not begun with LCOMM_CONFIG_INIT");
     return LCOMM_ERR_ARGUMENT;

@@ -71,7 +71,7 @@ void lcomm_lost_forget(const lcomm_comm *comm) {
   for (int rank = 0; rank < comm->size; rank++) {
     lost_process *it = comm->processes[rank].pid != 0 ? find(&comm->processes[rank]) : NULL;
     if (it) {
-      memset(it, 0, sizeof(*it));
+      memset(it, 0, sizeof *it);
     }
   }
   pthread_mutex_unlock(&lock);

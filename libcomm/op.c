@@ -20,7 +20,7 @@ static lcomm_operation *take(lcomm_comm *comm) {
     comm->idle = operation->next_idle;
     return operation;
   }
-  operation = calloc(1, sizeof(*operation));
+  operation = calloc(1, sizeof *operation);
   if (operation) {
     operation->next_made = comm->made;
     comm->made = operation;
@@ -77,7 +77,7 @@ lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for an operation");
   }
   lcomm_operation *made = operation->next_made;
-  memset(operation, 0, sizeof(*operation));
+  memset(operation, 0, sizeof *operation);
   operation->next_made = made;
   operation->run = run;
   operation->op = data->op;

@@ -177,7 +177,7 @@ static lcomm_status set(lcomm_comm *comm, const char *policy) {
   if (status != LCOMM_OK) {
     return status;
   }
-  changing *it = calloc(1, sizeof(*it) + (size_t)comm->size * sizeof(wish));
+  changing *it = calloc(1, sizeof *it + (size_t)comm->size * sizeof(wish));
   if (!it) {
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "lcomm_policy_set: out of memory");
   }

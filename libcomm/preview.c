@@ -40,7 +40,7 @@ int lcomm_choice_posed_nodes(const lcomm_comm *comm, const int *members, int cou
 static lcomm_status make_topology(const lcomm_comm *comm, const int *members, int count,
                                   lcomm_topo *topo) {
   char error[LCOMM_TOPO_ERROR_MAX] = "";
-  lcomm_identity *identities = calloc((size_t)count, sizeof(*identities));
+  lcomm_identity *identities = calloc((size_t)count, sizeof *identities);
   if (!identities) {
     return no_memory();
   }
@@ -88,7 +88,7 @@ lcomm_status lcomm_preview_create(const lcomm_comm *comm, const int *members, in
         LCOMM_ERR_ARGUMENT, "lcomm_preview_create: a pointer is NULL, or the members are no ranks "
                             "of the communicator, this one among them");
   }
-  lcomm_preview *made = calloc(1, sizeof(*made));
+  lcomm_preview *made = calloc(1, sizeof *made);
   if (!made) {
     return no_memory();
   }

@@ -67,11 +67,11 @@ static lcomm_status copy_parts(lcomm_residual *residual, const uint64_t *counts)
   if (!counts) {
     return LCOMM_OK;
   }
-  residual->part_counts = malloc((size_t)size * sizeof(*counts));
+  residual->part_counts = malloc((size_t)size * sizeof *counts);
   if (!residual->part_counts) {
     return LCOMM_ERR_MEMORY;
   }
-  memcpy(residual->part_counts, counts, (size_t)size * sizeof(*counts));
+  memcpy(residual->part_counts, counts, (size_t)size * sizeof *counts);
   for (int i = 0; i < residual->comm->rank; i++) {
     residual->result.first += counts[i];
   }
@@ -95,7 +95,7 @@ static lcomm_status create(lcomm_comm *comm, const char *name, uint64_t count,
   if (status != LCOMM_OK) {
     return status;
   }
-  lcomm_residual *made = calloc(1, sizeof(*made));
+  lcomm_residual *made = calloc(1, sizeof *made);
   if (made) {
     *made = (lcomm_residual){.comm = comm, .count = count, .op = op};
     snprintf(made->name, sizeof(made->name), "%s", name ? name : "");

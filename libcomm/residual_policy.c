@@ -48,7 +48,7 @@ static lcomm_status look(lcomm_residual *residual, int32_t *leaves) {
 /* Ranks know residuals by their numbers, which lie close together. */
 lcomm_status lcomm_residuals_follow_policy(lcomm_comm *comm) {
   uint64_t most = comm->residuals_made;
-  int32_t *leaves = calloc(most + 1, sizeof(*leaves));
+  int32_t *leaves = calloc(most + 1, sizeof *leaves);
   lcomm_status status = leaves
                             ? LCOMM_OK
                             : lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for %llu residuals",

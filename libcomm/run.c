@@ -55,7 +55,7 @@ static lcomm_status make_encoder(lcomm_run *run, uint32_t index,
 
 static lcomm_status make_encoders(lcomm_run *run) {
   uint32_t steps = run->plan->schedule.step_count;
-  run->encoders = calloc((size_t)steps + 1, sizeof(*run->encoders));
+  run->encoders = calloc((size_t)steps + 1, sizeof *run->encoders);
   lcomm_segment_scratch scratch;
   if (!run->encoders || lcomm_plan_scratch_make(run->plan, &scratch) != LCOMM_OK) {
     return LCOMM_ERR_MEMORY;
@@ -89,10 +89,10 @@ static lcomm_status make_scratch(lcomm_run *run) {
     size_t slots = run->plan->schedule.steps[i].slot_count;
     most = slots > most ? slots : most;
   }
-  run->encode_payloads = calloc(most, sizeof(*run->encode_payloads));
-  run->encode_sizes = calloc(most, sizeof(*run->encode_sizes));
-  run->reduce_sources = calloc(most, sizeof(*run->reduce_sources));
-  run->reduce_summands = calloc(most, sizeof(*run->reduce_summands));
+  run->encode_payloads = calloc(most, sizeof *run->encode_payloads);
+  run->encode_sizes = calloc(most, sizeof *run->encode_sizes);
+  run->reduce_sources = calloc(most, sizeof *run->reduce_sources);
+  run->reduce_summands = calloc(most, sizeof *run->reduce_summands);
   return run->encode_payloads && run->encode_sizes && run->reduce_sources && run->reduce_summands
              ? LCOMM_OK
              : LCOMM_ERR_MEMORY;
@@ -100,11 +100,11 @@ static lcomm_status make_scratch(lcomm_run *run) {
 
 static lcomm_status make_progress_state(lcomm_run *run) {
   size_t steps = run->plan->schedule.step_count;
-  run->waiting = calloc(steps + 1, sizeof(*run->waiting));
-  run->ready = calloc(steps / 64 + 1, sizeof(*run->ready));
-  run->held = calloc(steps / 64 + 1, sizeof(*run->held));
-  run->messages = calloc(steps + 1, sizeof(*run->messages));
-  run->under_way = calloc(steps + 1, sizeof(*run->under_way));
+  run->waiting = calloc(steps + 1, sizeof *run->waiting);
+  run->ready = calloc(steps / 64 + 1, sizeof *run->ready);
+  run->held = calloc(steps / 64 + 1, sizeof *run->held);
+  run->messages = calloc(steps + 1, sizeof *run->messages);
+  run->under_way = calloc(steps + 1, sizeof *run->under_way);
   return run->waiting && run->ready && run->held && run->messages && run->under_way
              ? LCOMM_OK
              : LCOMM_ERR_MEMORY;
@@ -157,7 +157,7 @@ static lcomm_status make_on_device(lcomm_run *run) {
 }
 
 lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run) {
-  lcomm_run *made = calloc(1, sizeof(*made));
+  lcomm_run *made = calloc(1, sizeof *made);
   if (!made) {
     lcomm_plan_destroy(plan);
     return lcomm_error_thread(LCOMM_ERR_MEMORY, "out of memory for an operation");
@@ -174,7 +174,7 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
     return status;
   }
   made->quick = lcomm_quick_fits(made);
-  made->quick_sent = made->quick ? calloc((size_t)comm->size, sizeof(*made->quick_sent)) : NULL;
+  made->quick_sent = made->quick ? calloc((size_t)comm->size, sizeof *made->quick_sent) : NULL;
   made->quick = made->quick_sent != NULL;
   log_plan(made);
   *run = made;

@@ -34,7 +34,7 @@ static int make_events(lcomm_run_device *device) {
 }
 
 lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
-  lcomm_run_device *device = calloc(1, sizeof(*device));
+  lcomm_run_device *device = calloc(1, sizeof *device);
   run->device = device;
   if (!device) {
     return LCOMM_ERR_MEMORY;
@@ -103,7 +103,7 @@ typedef struct topk_numbers {
 
 static bool read_numbers(const lcomm_topk *encoder, uint32_t outputs, topk_numbers *numbers) {
   size_t segments = lcomm_topk_segments(encoder);
-  uint64_t *all = calloc(2 * segments + outputs + 1, sizeof(*all));
+  uint64_t *all = calloc(2 * segments + outputs + 1, sizeof *all);
   if (!all) {
     return false;
   }
@@ -193,12 +193,12 @@ static bool make_tables(lcomm_run *run) {
     size_t here = schedule->steps[i].slot_count;
     most = here > most ? here : most;
   }
-  device->payload = calloc(slots, sizeof(*device->payload));
-  device->arrived = calloc(slots, sizeof(*device->arrived));
+  device->payload = calloc(slots, sizeof *device->payload);
+  device->arrived = calloc(slots, sizeof *device->arrived);
   device->topk = calloc((size_t)schedule->step_count + 1, sizeof(lcomm_cuda_topk *));
-  device->codes = calloc(most, sizeof(*device->codes));
-  device->addresses = calloc(most, sizeof(*device->addresses));
-  device->outputs = calloc(most, sizeof(*device->outputs));
+  device->codes = calloc(most, sizeof *device->codes);
+  device->addresses = calloc(most, sizeof *device->addresses);
+  device->outputs = calloc(most, sizeof *device->outputs);
   return device->payload && device->arrived && device->topk && device->codes && device->addresses &&
          device->outputs;
 }

@@ -38,7 +38,7 @@ static size_t apart_size(const lcomm_run *run, uint32_t slot) {
  * is like that: the sum overwrites what is sent. */
 static lcomm_status find_prompt_slots(lcomm_run *run) {
   const lcomm_schedule *schedule = &run->plan->schedule;
-  bool *late = calloc((size_t)schedule->step_count + 1, sizeof(*late));
+  bool *late = calloc((size_t)schedule->step_count + 1, sizeof *late);
   if (!late) {
     return LCOMM_ERR_MEMORY;
   }
@@ -144,7 +144,7 @@ static lcomm_status make_arena(lcomm_run *run) {
 
 lcomm_status lcomm_run_make_slots(lcomm_run *run) {
   const lcomm_plan *plan = run->plan;
-  run->slots = calloc((size_t)plan->schedule.slot_count + 1, sizeof(*run->slots));
+  run->slots = calloc((size_t)plan->schedule.slot_count + 1, sizeof *run->slots);
   if (!run->slots) {
     return LCOMM_ERR_MEMORY;
   }

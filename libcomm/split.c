@@ -19,8 +19,8 @@ typedef lcomm_split_wish wish;
 static lcomm_status take_members(lcomm_split_meeting *m, const wish *wishes) {
   const lcomm_comm *parent = m->parent;
   size_t size = (size_t)parent->size;
-  m->members = calloc(size, sizeof(*m->members));
-  m->messages = calloc(size, sizeof(*m->messages));
+  m->members = calloc(size, sizeof *m->members);
+  m->messages = calloc(size, sizeof *m->messages);
   if (m->members && m->messages) {
     m->count = lcomm_split_members(wishes, parent->size, parent->rank, m->members, &m->me);
   }
@@ -77,7 +77,7 @@ static lcomm_status take_mpi(lcomm_split_meeting *m, lcomm_origin *origin) {
   }
   int32_t mine = (int32_t)lcomm_origin_mpi_part(m->parent->origin.mpi, m->members, m->count,
                                                 m->members[0], origin);
-  int32_t *all = calloc((size_t)m->count, sizeof(*all));
+  int32_t *all = calloc((size_t)m->count, sizeof *all);
   lcomm_status status =
       all ? LCOMM_OK : lcomm_fail(m->parent, LCOMM_ERR_MEMORY, "lcomm_split: out of memory");
   if (all && lcomm_split_gather(m, &mine, all, sizeof(mine)) != 0) {
@@ -152,7 +152,7 @@ static lcomm_status split(lcomm_comm *comm, wish mine, const lcomm_config *confi
   if (!part) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_split: there is no place for the part");
   }
-  wish *wishes = calloc((size_t)comm->size, sizeof(*wishes));
+  wish *wishes = calloc((size_t)comm->size, sizeof *wishes);
   if (!wishes) {
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "lcomm_split: out of memory");
   }

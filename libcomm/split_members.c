@@ -22,7 +22,7 @@ static int by_key(const void *left, const void *right) {
 
 int lcomm_split_members(const lcomm_split_wish *wishes, int size, int rank, int *members, int *me) {
   int count = 0;
-  candidate *candidates = calloc((size_t)size, sizeof(*candidates));
+  candidate *candidates = calloc((size_t)size, sizeof *candidates);
   if (!candidates) {
     return 0;
   }
@@ -31,7 +31,7 @@ int lcomm_split_members(const lcomm_split_wish *wishes, int size, int rank, int 
       candidates[count++] = (candidate){.key = wishes[other].key, .rank = other};
     }
   }
-  qsort(candidates, (size_t)count, sizeof(*candidates), by_key);
+  qsort(candidates, (size_t)count, sizeof *candidates, by_key);
   for (int i = 0; i < count; i++) {
     members[i] = candidates[i].rank;
     *me = candidates[i].rank == rank ? i : *me;

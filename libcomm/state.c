@@ -238,7 +238,7 @@ static lcomm_status place(loading *it) {
 
 static lcomm_status load(loading *it) {
   lcomm_comm *comm = it->comm;
-  it->all = calloc((size_t)comm->size, sizeof(*it->all));
+  it->all = calloc((size_t)comm->size, sizeof *it->all);
   lcomm_status status = it->all ? lcomm_placement_begin(comm, &it->placement) : LCOMM_ERR_MEMORY;
   if (status != LCOMM_OK) {
     return lcomm_fail(comm, status, "%s: out of memory", it->call);

@@ -14,8 +14,8 @@
 lcomm_status lcomm_placement_share(lcomm_placement *placement) {
   lcomm_comm *comm = placement->comm;
   size_t ranges = 2 * placement->count;
-  uint64_t *mine = calloc(ranges + 1, sizeof(*mine));
-  placement->ranges = calloc(ranges * (size_t)comm->size + 1, sizeof(*placement->ranges));
+  uint64_t *mine = calloc(ranges + 1, sizeof *mine);
+  placement->ranges = calloc(ranges * (size_t)comm->size + 1, sizeof *placement->ranges);
   if (!mine || !placement->ranges) {
     free(mine);
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for %zu buckets", placement->count);
@@ -26,7 +26,7 @@ lcomm_status lcomm_placement_share(lcomm_placement *placement) {
     mine[2 * i + 1] = feedback ? feedback->count : 0;
   }
   lcomm_status status = lcomm_allgather(comm, mine, placement->ranges,
-                                        ranges * sizeof(*mine) / sizeof(float), LCOMM_FLOAT32);
+                                        ranges * sizeof *mine / sizeof(float), LCOMM_FLOAT32);
   free(mine);
   return status;
 }

@@ -131,7 +131,7 @@ lcomm_status lcomm_placement_match(lcomm_placement *placement, const lcomm_state
 }
 
 void lcomm_placement_next_file(lcomm_placement *placement) {
-  memset(placement->seen, 0, placement->comm->tensor_count * sizeof(*placement->seen));
+  memset(placement->seen, 0, placement->comm->tensor_count * sizeof *placement->seen);
   for (size_t i = 0; i < placement->count; i++) {
     placement->placed[i].seen = false;
     placement->placed[i].end = 0;

@@ -41,11 +41,11 @@ static void list_all(lcomm_comm *comm, lcomm_placement *placement) {
 }
 
 lcomm_status lcomm_placement_begin(lcomm_comm *comm, lcomm_placement *placement) {
-  memset(placement, 0, sizeof(*placement));
+  memset(placement, 0, sizeof *placement);
   placement->comm = comm;
   placement->count = comm->bucket_count + count_named(comm);
-  placement->placed = calloc(placement->count + 1, sizeof(*placement->placed));
-  placement->seen = calloc(comm->tensor_count + 1, sizeof(*placement->seen));
+  placement->placed = calloc(placement->count + 1, sizeof *placement->placed);
+  placement->seen = calloc(comm->tensor_count + 1, sizeof *placement->seen);
   if (!placement->placed || !placement->seen) {
     return out_of_memory(placement);
   }
@@ -75,7 +75,7 @@ void lcomm_placement_free(lcomm_placement *placement) {
   free(placement->placed);
   free(placement->seen);
   free(placement->ranges);
-  memset(placement, 0, sizeof(*placement));
+  memset(placement, 0, sizeof *placement);
 }
 
 lcomm_status lcomm_placement_vector(lcomm_placement *placement, size_t index, float **vector) {

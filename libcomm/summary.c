@@ -69,7 +69,7 @@ void lcomm_summary_add(lcomm_summary *summary, lcomm_summary_row *row,
 }
 
 void lcomm_summary_sum(const lcomm_summary *summary, lcomm_summary_row *sum) {
-  memset(sum, 0, sizeof(*sum));
+  memset(sum, 0, sizeof *sum);
   for (int i = 0; i < LCOMM_SUMMARY_ROWS; i++) {
     const lcomm_summary_row *row = &summary->rows[i];
     sum->operations += row->operations;

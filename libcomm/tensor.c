@@ -128,7 +128,7 @@ static lcomm_status add(lcomm_comm *comm, const char *name, lcomm_tensor *wanted
   if (status != LCOMM_OK) {
     return status;
   }
-  lcomm_tensor *made = malloc(sizeof(*made));
+  lcomm_tensor *made = malloc(sizeof *made);
   if (!made || !make_room(comm) || !lcomm_handle_add(made, comm)) {
     free(made);
     status = lcomm_enter(comm);

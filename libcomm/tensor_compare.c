@@ -20,7 +20,7 @@ typedef struct tensor_row {
 } tensor_row;
 
 static void fill_row(const lcomm_tensor *tensor, tensor_row *row) {
-  memset(row, 0, sizeof(*row));
+  memset(row, 0, sizeof *row);
   snprintf(row->name, sizeof(row->name), "%s", tensor->name);
   row->count = tensor->count;
   row->dtype = (uint32_t)tensor->dtype;
@@ -94,14 +94,14 @@ static lcomm_status compare(lcomm_comm *comm) {
                       comm->tensor_count, (unsigned long long)count,
                       lcomm_comm_who(comm, 0, who, sizeof(who)));
   }
-  tensor_row *rows = calloc(comm->tensor_count + 1, sizeof(*rows));
+  tensor_row *rows = calloc(comm->tensor_count + 1, sizeof *rows);
   if (!rows) {
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for %zu tensors", comm->tensor_count);
   }
   for (size_t i = 0; i < comm->tensor_count; i++) {
     fill_row(comm->tensors[i], &rows[i]);
   }
-  status = broadcast_bytes(comm, rows, comm->tensor_count * sizeof(*rows));
+  status = broadcast_bytes(comm, rows, comm->tensor_count * sizeof *rows);
   if (status == LCOMM_OK) {
     status = compare_rows(comm, rows);
   }

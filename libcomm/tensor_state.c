@@ -126,7 +126,7 @@ static uint64_t overlap(uint64_t first, uint64_t n, uint64_t begin, uint64_t cou
 static lcomm_status sum(placing *it, const lcomm_tensor_state *state, const float *values,
                         uint64_t first, uint64_t n) {
   uint64_t length = 0, from = overlap(first, n, state->first, state->count, &length);
-  memset(it->sums, 0, n * sizeof(*it->sums));
+  memset(it->sums, 0, n * sizeof *it->sums);
   for (uint64_t i = from; values && i < from + length; i++) {
     it->sums[i] = (double)values[first + i - state->first];
   }
@@ -286,8 +286,8 @@ static lcomm_status place_all(placing *it, const bool *is_new) {
 
 lcomm_status lcomm_tensor_states_place(lcomm_comm *comm, const bool *is_new) {
   placing it = {.comm = comm,
-                .tensors = calloc(comm->tensor_count + 1, sizeof(*it.tensors)),
-                .sums = malloc(CHUNK * sizeof(*it.sums))};
+                .tensors = calloc(comm->tensor_count + 1, sizeof *it.tensors),
+                .sums = malloc(CHUNK * sizeof *it.sums)};
   uint32_t environment = lcomm_fp_enter();
   lcomm_status status = it.tensors && it.sums ? place_all(&it, is_new) : out_of_memory(comm);
   lcomm_fp_leave(environment);

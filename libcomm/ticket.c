@@ -87,7 +87,7 @@ static lcomm_status name_both(lcomm_comm *comm, const lcomm_ticket *mine, int pe
 
 static lcomm_status compare(lcomm_comm *comm, const lcomm_ticket *mine, int peer,
                             const lcomm_ticket *other) {
-  if (memcmp(mine, other, sizeof(*mine)) == 0) {
+  if (memcmp(mine, other, sizeof *mine) == 0) {
     comm->tickets.equal_rank = peer;
     comm->tickets.equal_sequence = mine->sequence;
     return LCOMM_OK;
@@ -132,7 +132,7 @@ lcomm_status lcomm_ticket_begin(const lcomm_run *run) {
 }
 
 void lcomm_ticket_book_init(lcomm_ticket_book *book) {
-  memset(book, 0, sizeof(*book));
+  memset(book, 0, sizeof *book);
   book->equal_rank = -1;
   for (uint32_t i = 0; i < LCOMM_TICKETS_KEPT; i++) {
     book->early[i].collective = UINT8_MAX; /* empty */

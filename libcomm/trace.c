@@ -307,7 +307,7 @@ lcomm_status lcomm_trace_create(int rank, int size, const char *host, lcomm_trac
   if (valid != LCOMM_OK) {
     return valid;
   }
-  lcomm_trace *made = calloc(1, sizeof(*made));
+  lcomm_trace *made = calloc(1, sizeof *made);
   if (!made) {
     snprintf(why, why_size, "out of memory for LCOMM_TRACE");
     return LCOMM_ERR_MEMORY;

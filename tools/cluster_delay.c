@@ -127,7 +127,7 @@ static bool is_prompt(const relay *r, const frame *f) {
 }
 
 static void hold(relay *r, const frame *f) {
-  size_t size = sizeof(*f) + f->size;
+  size_t size = sizeof *f + f->size;
   frame *held = r->held_bytes + size <= HELD_MAX ? malloc(size) : NULL;
   if (!held) {
     return;
@@ -173,7 +173,7 @@ static void give_what_is_due(relay *r) {
     frame *f = r->first;
     give(r, f);
     r->first = f->next;
-    r->held_bytes -= sizeof(*f) + f->size;
+    r->held_bytes -= sizeof *f + f->size;
     free(f);
   }
   if (!r->first) {

@@ -29,11 +29,13 @@ static int say(int status, const char *sentence) {
 
 /* Minutes of measuring should not end with a file that cannot be written. */
 static bool can_write(const char *path, char *error) {
-  if (path == NULL)
+  if (!path) {
     return true;
+  }
   FILE *file = fopen(path, "a");
-  if (file != NULL)
+  if (file) {
     return fclose(file) == 0;
+  }
   snprintf(error, LCOMM_BENCH_ERROR_MAX, "'%s' cannot be written: %s", path, strerror(errno));
   return false;
 }
@@ -46,7 +48,7 @@ static bool is_possible(const lcomm_bench_options *options, char *error) {
              (unsigned long long)options->threads, processors);
     return false;
   }
-  if (options->plot_path != NULL && !lcomm_plot_available()) {
+  if (options->plot_path && !lcomm_plot_available()) {
     snprintf(error, LCOMM_BENCH_ERROR_MAX,
              "--plot needs gnuplot, which is not in PATH (Debian: gnuplot-nox)");
     return false;
@@ -62,14 +64,18 @@ static lcomm_status measure(lcomm_results *results) {
                            (options->steps > 0 ? lcomm_feedback_units(results) : 0) +
                            (options->speed ? lcomm_speed_units(results) : 0));
   lcomm_status status = LCOMM_OK;
-  if (options->quality)
+  if (options->quality) {
     status = lcomm_survey_run(results, &progress);
-  if (status == LCOMM_OK && options->steps > 0)
+  }
+  if (status == LCOMM_OK && options->steps > 0) {
     status = lcomm_feedback_run(results, &progress);
-  if (status == LCOMM_OK && options->speed)
+  }
+  if (status == LCOMM_OK && options->speed) {
     status = lcomm_speed_run(results, &progress);
-  if (status == LCOMM_OK && options->bandwidth > 0.0)
+  }
+  if (status == LCOMM_OK && options->bandwidth > 0.0) {
     lcomm_results_predict(results);
+  }
   lcomm_progress_end(&progress);
   return status;
 }
@@ -77,14 +83,17 @@ static lcomm_status measure(lcomm_results *results) {
 typedef bool (*printer)(const lcomm_results *results, FILE *file);
 
 static bool write_file(const lcomm_results *results, const char *path, printer print) {
-  if (path == NULL)
+  if (!path) {
     return true;
+  }
   FILE *file = fopen(path, "w");
   bool good = file != NULL && print(results, file);
-  if (file != NULL && fclose(file) != 0)
+  if (file && fclose(file) != 0) {
     good = false;
-  if (!good)
+  }
+  if (!good) {
     fprintf(stderr, "codec_bench: '%s' is incomplete; is the disk full?\n", path);
+  }
   return good;
 }
 
@@ -93,27 +102,30 @@ static int publish(const lcomm_results *results) {
   bool good = lcomm_report_print(results, stdout);
   good = write_file(results, options->json_path, lcomm_json_print) && good;
   good = write_file(results, options->csv_path, lcomm_csv_print) && good;
-  if (options->plot_path != NULL && !lcomm_plot_draw(results, options->plot_path)) {
+  if (options->plot_path && !lcomm_plot_draw(results, options->plot_path)) {
     fprintf(stderr, "codec_bench: gnuplot could not draw '%s'\n", options->plot_path);
     good = false;
   }
-  for (size_t i = 0; i < options->codec_count; i++)
+  for (size_t i = 0; i < options->codec_count; i++) {
     good = good && results->codecs[i].refusal[0] == '\0';
+  }
   return good ? EXIT_OK : EXIT_BROKEN;
 }
 
 static int run(const lcomm_bench_options *options, const lcomm_dataset *dataset) {
   lcomm_results results;
   lcomm_status status = lcomm_results_create(options, dataset, &results);
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     status = measure(&results);
+  }
   int result = EXIT_BROKEN;
-  if (status == LCOMM_ERR_MEMORY)
+  if (status == LCOMM_ERR_MEMORY) {
     say(result, "there is not enough memory; a smaller --size or fewer --threads need less");
-  else if (status != LCOMM_OK)
+  } else if (status != LCOMM_OK) {
     say(result, lcomm_status_string(status));
-  else
+  } else {
     result = publish(&results);
+  }
   lcomm_results_free(&results);
   return result;
 }
@@ -121,8 +133,9 @@ static int run(const lcomm_bench_options *options, const lcomm_dataset *dataset)
 static int export(const lcomm_bench_options *options, const lcomm_dataset *dataset) {
   char error[LCOMM_BENCH_ERROR_MAX];
   uint64_t files = 0;
-  if (!lcomm_export(dataset, options->export_path, &files, error))
+  if (!lcomm_export(dataset, options->export_path, &files, error)) {
     return say(EXIT_BROKEN, error);
+  }
   printf("%llu files in %s\n", (unsigned long long)files, options->export_path);
   return EXIT_OK;
 }
@@ -144,14 +157,17 @@ int main(int argc, char **argv) {
   case LCOMM_BENCH_RUN:
     break;
   }
-  if (!is_possible(&options, error))
+  if (!is_possible(&options, error)) {
     return say(EXIT_USAGE, error);
+  }
   lcomm_dataset dataset;
-  if (lcomm_dataset_open(&options, &dataset, error) != LCOMM_OK)
+  if (lcomm_dataset_open(&options, &dataset, error) != LCOMM_OK) {
     return say(EXIT_USAGE, error);
-  for (size_t i = 0; i < dataset.unreadable_count; i++)
+  }
+  for (size_t i = 0; i < dataset.unreadable_count; i++) {
     fprintf(stderr, "codec_bench: left out: %s\n", dataset.unreadable[i]);
-  int result = options.export_path != NULL ? export(&options, &dataset) : run(&options, &dataset);
+  }
+  int result = options.export_path ? export(&options, &dataset) : run(&options, &dataset);
   lcomm_dataset_close(&dataset);
   return result;
 }

@@ -19,9 +19,10 @@ static int say(int status, const char *sentence) {
 
 /* A minute of measuring should not end with a file that cannot be written. */
 static bool can_write(const char *path) {
-  FILE *file = path != NULL ? fopen(path, "a") : NULL;
-  if (path == NULL || (file != NULL && fclose(file) == 0))
+  FILE *file = path ? fopen(path, "a") : NULL;
+  if (!path || (file && fclose(file) == 0)) {
     return true;
+  }
   fprintf(stderr, "cuda_bench: '%s' cannot be written: %s\n", path, strerror(errno));
   return false;
 }
@@ -29,14 +30,17 @@ static bool can_write(const char *path) {
 typedef bool (*printer)(const lcomm_gpu_results *results, FILE *file);
 
 static bool write_file(const lcomm_gpu_results *results, const char *path, printer print) {
-  if (path == NULL)
+  if (!path) {
     return true;
+  }
   FILE *file = fopen(path, "w");
   bool good = file != NULL && print(results, file);
-  if (file != NULL && fclose(file) != 0)
+  if (file && fclose(file) != 0) {
     good = false;
-  if (!good)
+  }
+  if (!good) {
     fprintf(stderr, "cuda_bench: '%s' is incomplete; is the disk full?\n", path);
+  }
   return good;
 }
 
@@ -50,10 +54,12 @@ static int run(const lcomm_gpu_options *options) {
   static lcomm_gpu_results results;
   char why[LCOMM_DEVICE_WHY_MAX] = "";
   const lcomm_device_table *table = lcomm_device_get(why);
-  if (table == NULL)
+  if (!table) {
     return say(EXIT_NO_DEVICE, why);
-  if (!lcomm_gpu_bench_run(options, table, write_files, &results))
+  }
+  if (!lcomm_gpu_bench_run(options, table, write_files, &results)) {
     return say(EXIT_WRONG, results.why);
+  }
   bool good = lcomm_gpu_print(&results, stdout);
   good = write_file(&results, options->json_path, lcomm_gpu_json) && good;
   good = write_file(&results, options->csv_path, lcomm_gpu_csv) && good;
@@ -76,9 +82,11 @@ int main(int argc, char **argv) {
   case LCOMM_GPU_RUN:
     break;
   }
-  if (options.list)
+  if (options.list) {
     return lcomm_gpu_list(&options, stdout) ? EXIT_OK : EXIT_WRONG;
-  if (!can_write(options.json_path) || !can_write(options.csv_path))
+  }
+  if (!can_write(options.json_path) || !can_write(options.csv_path)) {
     return EXIT_USAGE;
+  }
   return run(&options);
 }

@@ -99,7 +99,7 @@ static int check_output(const work *w) {
 
 static int survey_files(work *w) {
   char why[LCOMM_TRACE_WHY_MAX] = "out of memory";
-  w->surveys = calloc(w->count, sizeof(*w->surveys));
+  w->surveys = calloc(w->count, sizeof *w->surveys);
   if (!w->surveys) {
     return complain(FAILED, why);
   }

@@ -104,8 +104,9 @@ static point draw_direction(random_stream *random) {
   for (;;) {
     point p = {random_between(random, -1, 1), random_between(random, -1, 1)};
     float length = length_of(p.x, p.y);
-    if (length > 0.1f && length <= 1.0f)
+    if (length > 0.1f && length <= 1.0f) {
       return (point){p.x / length, p.y / length};
+    }
   }
 }
 
@@ -137,12 +138,13 @@ int shapes_draw(uint64_t seed, uint64_t index, uint8_t *pixels) {
   float paper = random_between(&random, 10, 70);
   float contrast = random_between(&random, 60, 180);
   float noise = random_between(&random, 10, 60);
-  for (int row = 0; row < SHAPES_SIDE; row++)
+  for (int row = 0; row < SHAPES_SIDE; row++) {
     for (int column = 0; column < SHAPES_SIDE; column++) {
       float ink = ink_at(label, &at, column, row);
       ink = larger(ink, 0.7f * ink_at(6, &scratch, column, row));
       float value = paper + contrast * ink + noise * random_between(&random, -1, 1);
       pixels[row * SHAPES_SIDE + column] = (uint8_t)smaller(larger(value, 0.0f), 255.0f);
     }
+  }
   return label;
 }

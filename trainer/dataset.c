@@ -24,8 +24,9 @@ typedef char path_text[DATASET_TEXT_SIZE];
 static bool find_file(const char *directory, const char *name, path_text path) {
   for (int i = 0; i < 2; i++) {
     int length = snprintf(path, sizeof(path_text), "%s/%s%s", directory, name, endings[i]);
-    if (length < DATASET_TEXT_SIZE && access(path, F_OK) == 0)
+    if (length < DATASET_TEXT_SIZE && access(path, F_OK) == 0) {
       return true;
+    }
   }
   return false;
 }
@@ -35,8 +36,9 @@ static bool find_folder(const char *place, path_text folder) {
   for (int i = 0; i < 2; i++) {
     int length = snprintf(folder, sizeof(path_text), "%s%s", place, folders[i]);
     if (length < DATASET_TEXT_SIZE && (find_file(folder, "train-images-idx3-ubyte", path) ||
-                                       find_file(folder, "train-labels-idx1-ubyte", path)))
+                                       find_file(folder, "train-labels-idx1-ubyte", path))) {
       return true;
+    }
   }
   return false;
 }
@@ -44,26 +46,30 @@ static bool find_folder(const char *place, path_text folder) {
 static int read_named(const char *folder, const char *name, int dimensions, idx_array *made,
                       failure *why) {
   path_text path;
-  if (!find_file(folder, name, path))
+  if (!find_file(folder, name, path)) {
     return failure_set(why, EXIT_SETUP,
                        "%s holds no %s or %s.gz, a part of the data set; fetch it (make data)",
                        folder, name, name);
+  }
   return idx_read(path, dimensions, made, why);
 }
 
 /* Labels must be as many as the images, and classes that exist. */
 static int check_labels(const char *folder, const char *name, const idx_array *images,
                         const idx_array *labels, failure *why) {
-  if (labels->sizes[0] != images->sizes[0])
+  if (labels->sizes[0] != images->sizes[0]) {
     return failure_set(why, EXIT_SETUP,
                        "%s/%s has %u labels for %u images; the files do not belong together",
                        folder, name, labels->sizes[0], images->sizes[0]);
-  for (uint32_t i = 0; i < labels->sizes[0]; i++)
-    if (labels->bytes[i] >= DATASET_CLASSES)
+  }
+  for (uint32_t i = 0; i < labels->sizes[0]; i++) {
+    if (labels->bytes[i] >= DATASET_CLASSES) {
       return failure_set(why, EXIT_SETUP,
                          "%s/%s: label %u is %u, expected 0 to %d; this is not a data set of %d "
                          "classes",
                          folder, name, i, labels->bytes[i], DATASET_CLASSES - 1, DATASET_CLASSES);
+    }
+  }
   return 0;
 }
 
@@ -87,17 +93,19 @@ static int load_set(const char *folder, const char *prefix, image_set *set, laye
 }
 
 static int check_shapes(const char *folder, layer_shape train, layer_shape test, failure *why) {
-  if (train.height != test.height || train.width != test.width)
+  if (train.height != test.height || train.width != test.width) {
     return failure_set(why, EXIT_SETUP,
                        "%s: training images are %dx%d, test images %dx%d; the files do not belong "
                        "together",
                        folder, train.height, train.width, test.height, test.width);
+  }
   if (train.height < SIDE_MIN || train.height > SIDE_MAX || train.width < SIDE_MIN ||
-      train.width > SIDE_MAX)
+      train.width > SIDE_MAX) {
     return failure_set(
         why, EXIT_SETUP,
         "%s: images are %dx%d, expected %d to %d pixels a side; use another data set", folder,
         train.height, train.width, SIDE_MIN, SIDE_MAX);
+  }
   return 0;
 }
 
@@ -105,8 +113,9 @@ static int load_folder(const char *folder, dataset *made, failure *why) {
   layer_shape test = {0};
   if (load_set(folder, "train", &made->train, &made->shape, why) ||
       load_set(folder, "t10k", &made->test, &test, why) ||
-      check_shapes(folder, made->shape, test, why))
+      check_shapes(folder, made->shape, test, why)) {
     return -1;
+  }
   snprintf(made->where, sizeof made->where, "%s", folder);
   return 0;
 }
@@ -116,28 +125,33 @@ static int draw_set(uint64_t seed, uint64_t first, uint32_t count, image_set *se
   set->count = count;
   set->pixels = malloc(count * image_size);
   set->labels = malloc(count);
-  if (!set->pixels || !set->labels)
+  if (!set->pixels || !set->labels) {
     return failure_set(why, EXIT_SETUP, "no memory for %u built-in images", count);
-  for (uint32_t i = 0; i < count; i++)
+  }
+  for (uint32_t i = 0; i < count; i++) {
     set->labels[i] = (uint8_t)shapes_draw(seed, first + i, set->pixels + i * image_size);
+  }
   return 0;
 }
 
 static int load_built_in(uint64_t seed, dataset *made, failure *why) {
   made->built_in = true;
   made->shape = (layer_shape){1, SHAPES_SIDE, SHAPES_SIDE};
-  if (draw_set(seed, 0, SHAPES_TRAIN, &made->train, why))
+  if (draw_set(seed, 0, SHAPES_TRAIN, &made->train, why)) {
     return -1;
+  }
   return draw_set(seed, SHAPES_TRAIN, SHAPES_TEST, &made->test, why);
 }
 
 static int load_given(const char *source, const char *directory, uint64_t seed, dataset *made,
                       failure *why) {
   path_text folder;
-  if (strcmp(directory, DATASET_BUILT_IN) == 0)
+  if (strcmp(directory, DATASET_BUILT_IN) == 0) {
     return load_built_in(seed, made, why);
-  if (find_folder(directory, folder))
+  }
+  if (find_folder(directory, folder)) {
     return load_folder(folder, made, why);
+  }
   return failure_set(why, EXIT_SETUP,
                      "%s says the data are in %s, but there is no train-images-idx3-ubyte(.gz) in "
                      "it or in its folder fashion-mnist; fetch the data (make data), or leave %s "
@@ -146,15 +160,19 @@ static int load_given(const char *source, const char *directory, uint64_t seed, 
 }
 
 static int load_any(const char *directory, uint64_t seed, dataset *made, failure *why) {
-  if (directory)
+  if (directory) {
     return load_given("--data", directory, seed, made, why);
+  }
   const char *variable = getenv("LCOMM_DATA");
-  if (variable && *variable)
+  if (variable && *variable) {
     return load_given("LCOMM_DATA", variable, seed, made, why);
+  }
   path_text folder;
-  for (size_t i = 0; i < sizeof default_places / sizeof default_places[0]; i++)
-    if (find_folder(default_places[i], folder))
+  for (size_t i = 0; i < sizeof default_places / sizeof default_places[0]; i++) {
+    if (find_folder(default_places[i], folder)) {
       return load_folder(folder, made, why);
+    }
+  }
   return load_built_in(seed, made, why);
 }
 
@@ -162,8 +180,9 @@ static int load_any(const char *directory, uint64_t seed, dataset *made, failure
 static void make_levels(dataset *self) {
   uint64_t counts[256] = {0};
   uint64_t total = self->train.count * (uint64_t)layer_shape_count(self->shape);
-  for (uint64_t i = 0; i < total; i++)
+  for (uint64_t i = 0; i < total; i++) {
     counts[self->train.pixels[i]]++;
+  }
   double sum = 0.0, squares = 0.0;
   for (int value = 0; value < 256; value++) {
     sum += (double)counts[value] * value;
@@ -172,8 +191,9 @@ static void make_levels(dataset *self) {
   double mean = sum / (double)total;
   double variance = squares / (double)total - mean * mean;
   double deviation = variance > 1.0 ? sqrt(variance) : 1.0;
-  for (int value = 0; value < 256; value++)
+  for (int value = 0; value < 256; value++) {
     self->level[value] = (float)((value - mean) / deviation);
+  }
 }
 
 int dataset_load(const char *directory, uint64_t seed, dataset *made, failure *why) {
@@ -195,8 +215,9 @@ void dataset_free(dataset *self) {
 }
 
 void dataset_limit(dataset *self, uint32_t count) {
-  if (count < self->train.count)
+  if (count < self->train.count) {
     self->train.count = count;
+  }
 }
 
 static uint64_t hash_set(const dataset *self, const image_set *set, uint64_t seed) {
@@ -214,8 +235,9 @@ void dataset_batch(const dataset *self, const image_set *set, const uint32_t *or
   size_t image_size = layer_shape_count(self->shape);
   for (int i = 0; i < count; i++) {
     const uint8_t *pixels = set->pixels + order[i] * image_size;
-    for (size_t k = 0; k < image_size; k++)
+    for (size_t k = 0; k < image_size; k++) {
       *images++ = self->level[pixels[k]];
+    }
     labels[i] = set->labels[order[i]];
   }
 }

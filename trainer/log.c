@@ -16,11 +16,13 @@ struct run_log {
 
 int log_open(const char *path, run_log **made, failure *why) {
   *made = NULL;
-  if (!path)
+  if (!path) {
     return 0;
+  }
   run_log *log = malloc(sizeof *log);
-  if (!log)
+  if (!log) {
     return failure_set(why, EXIT_SETUP, "no memory for the log %s", path);
+  }
   log->path = path;
   log->file = fopen(path, "w");
   if (!log->file) {
@@ -37,12 +39,13 @@ int log_open(const char *path, run_log **made, failure *why) {
 static void put_text(FILE *file, const char *key, const char *text) {
   fprintf(file, ",\"%s\":\"", key);
   for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-    if (*at == '"' || *at == '\\')
+    if (*at == '"' || *at == '\\') {
       fprintf(file, "\\%c", *at);
-    else if (*at < 0x20 || *at > 0x7e)
+    } else if (*at < 0x20 || *at > 0x7e) {
       fprintf(file, "\\u%04x", *at);
-    else
+    } else {
       fputc(*at, file);
+    }
   }
   fputc('"', file);
 }
@@ -53,17 +56,19 @@ static void put_whole(FILE *file, const char *key, uint64_t value) {
 
 /* JSON knows no NaN and no infinity. */
 static void put_real(FILE *file, const char *key, double value) {
-  if (isfinite(value))
+  if (isfinite(value)) {
     fprintf(file, ",\"%s\":%.9g", key, value);
-  else
+  } else {
     fprintf(file, ",\"%s\":null", key);
+  }
 }
 
 static void put_links(FILE *file, const char *key, const uint64_t *bytes) {
   fprintf(file, ",\"%s\":{", key);
-  for (int link = 0; link < LCOMM_LINK_COUNT; link++)
+  for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
     fprintf(file, "%s\"%s\":%" PRIu64, link ? "," : "", lcomm_link_name((lcomm_link)link),
             bytes[link]);
+  }
   fputc('}', file);
 }
 
@@ -85,8 +90,9 @@ static void put_end(FILE *file) {
 }
 
 void log_config(run_log *log, const session *of) {
-  if (!log)
+  if (!log) {
     return;
+  }
   FILE *file = log->file;
   const options *chosen = of->chosen;
   put_begin(file, "config");
@@ -128,24 +134,27 @@ static void put_results(FILE *file, const results *what) {
 }
 
 void log_epoch(run_log *log, const results *epoch) {
-  if (!log)
+  if (!log) {
     return;
+  }
   put_begin(log->file, "epoch");
   put_results(log->file, epoch);
   put_end(log->file);
 }
 
 void log_final(run_log *log, const results *run) {
-  if (!log)
+  if (!log) {
     return;
+  }
   put_begin(log->file, "final");
   put_results(log->file, run);
   put_end(log->file);
 }
 
 void log_step(run_log *log, const session *of, double loss, float rate) {
-  if (!log)
+  if (!log) {
     return;
+  }
   put_begin(log->file, "step");
   put_whole(log->file, "epoch", (uint64_t)of->epoch);
   put_whole(log->file, "step", of->step);
@@ -155,8 +164,9 @@ void log_step(run_log *log, const session *of, double loss, float rate) {
 }
 
 void log_failed(run_log *log, const session *of, const failure *what) {
-  if (!log)
+  if (!log) {
     return;
+  }
   put_begin(log->file, what->exit_code > EXIT_SIGNAL ? "stopped" : "failed");
   put_whole(log->file, "epoch", (uint64_t)of->epoch);
   put_whole(log->file, "step", of->step);
@@ -166,12 +176,14 @@ void log_failed(run_log *log, const session *of, const failure *what) {
 }
 
 int log_close(run_log *log, failure *why) {
-  if (!log)
+  if (!log) {
     return 0;
+  }
   int bad = ferror(log->file);
   bad |= fclose(log->file);
-  if (bad)
+  if (bad) {
     failure_set(why, EXIT_SETUP, "the log %s is incomplete; is the disk full?", log->path);
+  }
   free(log);
   return bad ? -1 : 0;
 }

@@ -6,9 +6,11 @@
 
 static int index_of_largest(const float *values, int count) {
   int best = 0;
-  for (int i = 1; i < count; i++)
-    if (values[i] > values[best])
+  for (int i = 1; i < count; i++) {
+    if (values[i] > values[best]) {
       best = i;
+    }
+  }
   return best;
 }
 
@@ -16,8 +18,9 @@ static int index_of_largest(const float *values, int count) {
 static float log_sum_exp(const float *logits, int classes) {
   float largest = logits[index_of_largest(logits, classes)];
   float sum = expf(logits[0] - largest);
-  for (int i = 1; i < classes; i++)
+  for (int i = 1; i < classes; i++) {
     sum += expf(logits[i] - largest);
+  }
   return largest + logf(sum);
 }
 
@@ -29,11 +32,13 @@ double loss_cross_entropy(const float *logits, const uint8_t *labels, int batch,
     const float *row = logits + (long)image * classes;
     float total = log_sum_exp(row, classes);
     loss += (double)(total - row[labels[image]]);
-    if (!delta)
+    if (!delta) {
       continue;
+    }
     float *out = delta + (long)image * classes;
-    for (int i = 0; i < classes; i++)
+    for (int i = 0; i < classes; i++) {
       out[i] = share * expf(row[i] - total);
+    }
     out[labels[image]] -= share;
   }
   return loss;
@@ -41,7 +46,8 @@ double loss_cross_entropy(const float *logits, const uint8_t *labels, int batch,
 
 int loss_count_correct(const float *logits, const uint8_t *labels, int batch, int classes) {
   int correct = 0;
-  for (int image = 0; image < batch; image++)
+  for (int image = 0; image < batch; image++) {
     correct += index_of_largest(logits + (long)image * classes, classes) == labels[image];
+  }
   return correct;
 }

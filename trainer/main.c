@@ -13,23 +13,27 @@ void openblas_set_num_threads(int threads);
 
 /* One write per sentence, so that those of several ranks do not mix. */
 static void say_failure(int rank, const failure *what) {
-  if (what->speaker == SPEAKER_EACH_RANK)
+  if (what->speaker == SPEAKER_EACH_RANK) {
     fprintf(stderr, "train: rank %d: %s\n", rank, what->text);
-  else if (rank == 0)
+  } else if (rank == 0) {
     fprintf(stderr, "train: %s\n", what->text);
+  }
 }
 
 /* The log belongs to rank 0; if it cannot be opened, session_open() makes
  * all ranks stop. */
 static int train(lcomm_comm *comm, const options *chosen, session *of, failure *why) {
   run_log *log = NULL;
-  if (lcomm_rank(comm) == 0)
+  if (lcomm_rank(comm) == 0) {
     log_open(chosen->log, &log, why);
+  }
   int result = session_open(comm, chosen, of, why);
-  if (result == 0)
+  if (result == 0) {
     result = loop_run(of, log, why);
-  if (log_close(log, why))
+  }
+  if (log_close(log, why)) {
     return -1;
+  }
   return result;
 }
 
@@ -45,8 +49,9 @@ static lcomm_status train_with_comm(const options *chosen, int rank, failure *wh
     return status;
   }
   session of;
-  if (train(comm, chosen, &of, why))
+  if (train(comm, chosen, &of, why)) {
     say_failure(rank, why);
+  }
   status = lcomm_destroy(comm);
   session_close(&of);
   return status;
@@ -59,11 +64,12 @@ static int peer_is_lost(lcomm_status status) {
 }
 
 static void say_asked(const options *chosen) {
-  if (chosen->version)
+  if (chosen->version) {
     printf("train (libcomm) %d.%d.%d\n", LCOMM_VERSION_MAJOR, LCOMM_VERSION_MINOR,
            LCOMM_VERSION_PATCH);
-  else
+  } else {
     fputs(options_help(), stdout);
+  }
 }
 
 int main(int argc, char **argv) {
@@ -75,15 +81,17 @@ int main(int argc, char **argv) {
   options chosen;
   failure why = {0};
   lcomm_status status = LCOMM_OK;
-  if (options_parse(argc, argv, &chosen, &why))
+  if (options_parse(argc, argv, &chosen, &why)) {
     say_failure(rank, &why);
-  else if (!chosen.help && !chosen.version)
+  } else if (!chosen.help && !chosen.version) {
     status = train_with_comm(&chosen, rank, &why);
-  else if (rank == 0)
+  } else if (rank == 0) {
     say_asked(&chosen);
+  }
   fflush(NULL);
-  if (peer_is_lost(status))
+  if (peer_is_lost(status)) {
     MPI_Abort(MPI_COMM_WORLD, EXIT_SETUP);
+  }
   MPI_Finalize();
   return why.exit_code;
 }

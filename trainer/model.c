@@ -55,9 +55,11 @@ static const recipe recipes[] = {
 enum { RECIPES = sizeof recipes / sizeof recipes[0] };
 
 static const recipe *find_recipe(const char *name) {
-  for (int i = 0; i < RECIPES; i++)
-    if (strcmp(recipes[i].name, name) == 0)
+  for (int i = 0; i < RECIPES; i++) {
+    if (strcmp(recipes[i].name, name) == 0) {
       return &recipes[i];
+    }
+  }
   return NULL;
 }
 
@@ -82,8 +84,9 @@ static size_t add_parameter(model *self, const char *layer_name, const char *wha
 static void list_parameters(model *self, size_t *weight_offset, size_t *bias_offset) {
   for (int i = self->layer_count - 1; i >= 0; i--) {
     const layer *at = &self->layers[i];
-    if (!at->name)
+    if (!at->name) {
       continue;
+    }
     weight_offset[i] = add_parameter(self, at->name, "weight", at->weight_count);
     bias_offset[i] = add_parameter(self, at->name, "bias", at->bias_count);
   }
@@ -93,12 +96,14 @@ static int allocate_layers(model *self) {
   size_t widest = 0;
   for (int i = 0; i < self->layer_count; i++) {
     layer *at = &self->layers[i];
-    if (at->scratch_size > 0 && !(at->scratch = malloc(at->scratch_size)))
+    if (at->scratch_size > 0 && !(at->scratch = malloc(at->scratch_size))) {
       return -1;
+    }
     size_t count = layer_shape_count(at->out);
     self->activations[i + 1] = malloc(count * (size_t)self->batch_max * sizeof(float));
-    if (!self->activations[i + 1])
+    if (!self->activations[i + 1]) {
       return -1;
+    }
     widest = count > widest ? count : widest;
   }
   size_t in_count = layer_shape_count(self->layers[0].in);
@@ -114,13 +119,15 @@ static int allocate_parameters(model *self) {
   self->weights = calloc(self->weight_count, sizeof(float));
   void *gradients = NULL;
   if (!self->weights ||
-      lcomm_memory_alloc(self->weight_count * sizeof(float), &gradients) != LCOMM_OK)
+      lcomm_memory_alloc(self->weight_count * sizeof(float), &gradients) != LCOMM_OK) {
     return -1;
+  }
   self->gradients = gradients;
   for (int i = 0; i < self->layer_count; i++) {
     layer *at = &self->layers[i];
-    if (!at->name)
+    if (!at->name) {
       continue;
+    }
     at->weight = self->weights + weight_offset[i];
     at->bias = self->weights + bias_offset[i];
     at->weight_gradient = self->gradients + weight_offset[i];
@@ -132,22 +139,26 @@ static int allocate_parameters(model *self) {
 int model_create(const char *name, layer_shape input, int classes, int batch_max, model *made) {
   memset(made, 0, sizeof *made);
   const recipe *found = find_recipe(name);
-  if (!found)
+  if (!found) {
     return -1;
+  }
   made->batch_max = batch_max;
   made->classes = classes;
   found->build(made, input, classes);
-  if (allocate_parameters(made) == 0 && allocate_layers(made) == 0)
+  if (allocate_parameters(made) == 0 && allocate_layers(made) == 0) {
     return 0;
+  }
   model_destroy(made);
   return -1;
 }
 
 void model_destroy(model *self) {
-  for (int i = 0; i < self->layer_count; i++)
+  for (int i = 0; i < self->layer_count; i++) {
     free(self->layers[i].scratch);
-  for (int i = 0; i <= self->layer_count; i++)
+  }
+  for (int i = 0; i <= self->layer_count; i++) {
     free(self->activations[i]);
+  }
   free(self->deltas[0]);
   free(self->deltas[1]);
   free(self->weights);
@@ -158,12 +169,14 @@ void model_destroy(model *self) {
 void model_draw_weights(model *self, uint64_t seed) {
   for (int i = 0; i < self->layer_count; i++) {
     layer *at = &self->layers[i];
-    if (!at->name)
+    if (!at->name) {
       continue;
+    }
     random_stream random = random_begin(seed, (uint64_t)i);
     float bound = sqrtf(6.0f / (float)at->fan_in);
-    for (size_t k = 0; k < at->weight_count; k++)
+    for (size_t k = 0; k < at->weight_count; k++) {
       at->weight[k] = random_between(&random, -bound, bound);
+    }
     memset(at->bias, 0, at->bias_count * sizeof(float));
   }
 }
@@ -192,8 +205,9 @@ void model_backward(model *self, int batch, model_ready *ready, void *context) {
     float *in_delta = i > 0 ? self->deltas[(i - 1) % 2] : NULL;
     at->kind->backward(at, self->activations[i], self->activations[i + 1], self->deltas[i % 2],
                        in_delta, batch);
-    if (!at->name)
+    if (!at->name) {
       continue;
+    }
     ready(context, first_parameter, 2);
     first_parameter += 2;
   }

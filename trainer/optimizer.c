@@ -20,10 +20,12 @@ int optimizer_create(optimizer_kind kind, size_t count, float momentum, optimize
   made->first_remains = 1.0;
   made->second_remains = 1.0;
   made->first = calloc(count, sizeof(float));
-  if (kind == OPTIMIZER_ADAM)
+  if (kind == OPTIMIZER_ADAM) {
     made->second = calloc(count, sizeof(float));
-  if (made->first && (kind != OPTIMIZER_ADAM || made->second))
+  }
+  if (made->first && (kind != OPTIMIZER_ADAM || made->second)) {
     return 0;
+  }
   optimizer_destroy(made);
   return -1;
 }
@@ -59,18 +61,21 @@ static void adam_step(optimizer *self, float *restrict weights, const float *res
 }
 
 void optimizer_step(optimizer *self, float *weights, const float *gradients, float rate) {
-  if (self->kind == OPTIMIZER_ADAM)
+  if (self->kind == OPTIMIZER_ADAM) {
     adam_step(self, weights, gradients, rate);
-  else
+  } else {
     sgd_step(self, weights, gradients, rate);
+  }
 }
 
 float optimizer_rate(float peak, uint64_t step, uint64_t steps) {
   uint64_t warmup = steps / WARMUP_PARTS;
-  if (step < warmup)
+  if (step < warmup) {
     return peak * (float)((double)(step + 1) / (double)(warmup + 1));
-  if (step >= steps)
+  }
+  if (step >= steps) {
     return 0.0f;
+  }
   double t = (double)(step - warmup) / (double)(steps - warmup);
   return peak * (float)(1.0 - t * t * (3.0 - 2.0 * t));
 }

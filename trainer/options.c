@@ -95,10 +95,11 @@ static int read_whole(const char *name, uint64_t least, uint64_t most, uint64_t 
   errno = 0;
   unsigned long long read = strtoull(optarg, &end, 10);
   bool digits = optarg[0] >= '0' && optarg[0] <= '9';
-  if (!digits || *end || errno || read < least || read > most)
+  if (!digits || *end || errno || read < least || read > most) {
     return failure_set_common(why, EXIT_SETUP,
                               "--%s is \"%s\", expected a number from %llu to %llu", name, optarg,
                               (unsigned long long)least, (unsigned long long)most);
+  }
   *value = read;
   return 0;
 }
@@ -106,42 +107,47 @@ static int read_whole(const char *name, uint64_t least, uint64_t most, uint64_t 
 static int read_real(const char *name, float least, float most, float *value, failure *why) {
   char *end = NULL;
   float read = strtof(optarg, &end);
-  if (end == optarg || *end || !(read >= least && read <= most))
+  if (end == optarg || *end || !(read >= least && read <= most)) {
     return failure_set_common(why, EXIT_SETUP, "--%s is \"%s\", expected a number from %g to %g",
                               name, optarg, (double)least, (double)most);
+  }
   *value = read;
   return 0;
 }
 
 static int read_int(const char *name, int most, int *value, failure *why) {
   uint64_t read = 0;
-  if (read_whole(name, 1, (uint64_t)most, &read, why))
+  if (read_whole(name, 1, (uint64_t)most, &read, why)) {
     return -1;
+  }
   *value = (int)read;
   return 0;
 }
 
 static int read_images(options *made, failure *why) {
   uint64_t read = 0;
-  if (read_whole("images", 1, UINT32_MAX, &read, why))
+  if (read_whole("images", 1, UINT32_MAX, &read, why)) {
     return -1;
+  }
   made->images = (uint32_t)read;
   return 0;
 }
 
 static int read_optimizer(options *made, failure *why) {
-  for (int i = OPTIMIZER_SGD; i <= OPTIMIZER_ADAM; i++)
+  for (int i = OPTIMIZER_SGD; i <= OPTIMIZER_ADAM; i++) {
     if (strcmp(optarg, optimizer_names[i]) == 0) {
       made->optimizer = (optimizer_kind)i;
       return 0;
     }
+  }
   return failure_set_common(why, EXIT_SETUP, "--optimizer is \"%s\", expected sgd or adam", optarg);
 }
 
 static int read_model(options *made, failure *why) {
-  if (!model_describe(optarg))
+  if (!model_describe(optarg)) {
     return failure_set_common(why, EXIT_SETUP, "--model is \"%s\", expected one of %s", optarg,
                               model_names());
+  }
   made->model = optarg;
   return 0;
 }
@@ -188,21 +194,26 @@ int options_parse(int argc, char **argv, options *made, failure *why) {
   optind = 0; /* begin anew: the function may be called again */
   int letter;
   while ((letter = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-    if (letter == ':')
+    if (letter == ':') {
       return failure_set_common(why, EXIT_SETUP, "%s needs a value; --help lists the options",
                                 argv[optind - 1]);
-    if (letter == '?')
+    }
+    if (letter == '?') {
       return failure_set_common(why, EXIT_SETUP, "%s is not an option; --help lists the options",
                                 argv[optind - 1]);
-    if (read_option(letter, made, why))
+    }
+    if (read_option(letter, made, why)) {
       return -1;
+    }
   }
-  if (optind < argc)
+  if (optind < argc) {
     return failure_set_common(why, EXIT_SETUP,
                               "\"%s\" is not understood, options begin with --; --help lists them",
                               argv[optind]);
-  if (made->rate == 0.0f)
+  }
+  if (made->rate == 0.0f) {
     made->rate = default_rates[made->optimizer];
+  }
   return 0;
 }
 

@@ -18,14 +18,16 @@ typedef struct writer {
 } writer;
 
 __attribute__((format(printf, 2, 3))) static void say(writer *to, const char *format, ...) {
-  if (to->used >= to->size)
+  if (to->used >= to->size) {
     return;
+  }
   va_list arguments;
   va_start(arguments, format);
   int length = vsnprintf(to->text + to->used, to->size - to->used, format, arguments);
   va_end(arguments);
-  if (length > 0)
+  if (length > 0) {
     to->used += (size_t)length;
+  }
 }
 
 /* The value of `key` in a policy, or `otherwise`. */
@@ -37,8 +39,9 @@ static void find_value(const char *policy, const char *key, const char *otherwis
     size_t blank = strspn(word, " \t\n");
     word += blank;
     size_t length = strcspn(word, " \t\n");
-    if (length > key_length && strncmp(word, key, key_length) == 0 && word[key_length] == '=')
+    if (length > key_length && strncmp(word, key, key_length) == 0 && word[key_length] == '=') {
       snprintf(value, VALUE_SIZE, "%.*s", (int)(length - key_length - 1), word + key_length + 1);
+    }
     word += length;
   }
 }
@@ -70,35 +73,42 @@ static bool has_part(const char *codec, const char *word) {
 }
 
 static void say_kept(writer *to, const char *argument) {
-  if (strncmp(argument, "k=", 2) == 0)
+  if (strncmp(argument, "k=", 2) == 0) {
     say(to, "only the largest %.*s values of each tensor", (int)strspn(argument + 2, "0123456789"),
         argument + 2);
-  else
+  } else {
     say(to, "only the largest %g %% of the values", 100.0 * strtod(argument, NULL));
-  if (has_part(argument, "values=int8"))
+  }
+  if (has_part(argument, "values=int8")) {
     say(to, ", those as 8-bit integers");
+  }
 }
 
 /* NAME[:OPTION,...][+ef][+zstd], as lcomm_policy_string writes it. */
 static void say_codec(writer *to, const char *codec) {
   size_t length = strcspn(codec, ":+-");
   bool known = false;
-  for (size_t i = 0; i < sizeof codec_words / sizeof codec_words[0]; i++)
+  for (size_t i = 0; i < sizeof codec_words / sizeof codec_words[0]; i++) {
     if (strlen(codec_words[i].codec) == length &&
         strncmp(codec, codec_words[i].codec, length) == 0) {
       say(to, "%s", codec_words[i].words);
       known = true;
     }
-  if (strncmp(codec, "topk:", 5) == 0)
+  }
+  if (strncmp(codec, "topk:", 5) == 0) {
     say_kept(to, codec + 5);
-  else if (!known)
+  } else if (!known) {
     say(to, "%s", codec);
-  if (has_part(codec, "stochastic"))
+  }
+  if (has_part(codec, "stochastic")) {
     say(to, ", up or down by chance");
-  if (has_part(codec, "+zstd"))
+  }
+  if (has_part(codec, "+zstd")) {
     say(to, ", then zstd");
-  if (has_part(codec, "+ef"))
+  }
+  if (has_part(codec, "+ef")) {
     say(to, "; the error is made up for later");
+  }
 }
 
 /* fnmatch() would give brackets and backslashes a meaning that policies do
@@ -108,8 +118,9 @@ static bool is_exempt(const char *globs, const char *name) {
   for (const char *at = globs; *at;) {
     size_t length = strcspn(at, ",");
     snprintf(glob, sizeof glob, "%.*s", (int)length, at);
-    if (fnmatch(glob, name, 0) == 0)
+    if (fnmatch(glob, name, 0) == 0) {
       return true;
+    }
     at += length + (at[length] == ',');
   }
   return false;
@@ -130,26 +141,32 @@ static void say_tensors(writer *to, const char *policy, const model *net, const 
   say(to, "%scompressed: ", indent);
   for (int i = 0; i < net->parameter_count; i++) {
     const model_parameter *tensor = &net->parameters[i];
-    if (tensor->count * sizeof(float) < read_size(min) || is_exempt(exempt, tensor->name))
+    if (tensor->count * sizeof(float) < read_size(min) || is_exempt(exempt, tensor->name)) {
       continue;
+    }
     say(to, "%s%s", tensors > 0 ? ", " : "", tensor->name);
     compressed += tensor->count;
     tensors++;
   }
-  if (tensors == 0)
+  if (tensors == 0) {
     say(to, "nothing, all tensors are smaller than min=%s or exempt\n", min);
-  else
+  } else {
     say(to, " (%.0f %% of the values); %d of %d tensors stay exact\n",
         100.0 * (double)compressed / (double)net->weight_count, net->parameter_count - tensors,
         net->parameter_count);
-  if (strcmp(warmup, "0") != 0)
+  }
+  if (strcmp(warmup, "0") != 0) {
     say(to, "%sthe first %s steps are exact\n", indent, warmup);
-  if (ramp[0])
+  }
+  if (ramp[0]) {
     say(to, "%sthe density comes down in stages: %s\n", indent, ramp);
-  if (clip[0])
+  }
+  if (clip[0]) {
     say(to, "%seach tensor of a rank is clipped at norm %s / sqrt(ranks)\n", indent, clip);
-  if (momentum[0])
+  }
+  if (momentum[0]) {
     say(to, "%smomentum %s is kept by libcomm; the optimiser's is off\n", indent, momentum);
+  }
 }
 
 bool policy_keeps_momentum(const char *policy) {
@@ -166,13 +183,15 @@ void policy_words(const char *policy, int nodes, const model *net, const char *i
   find_value(policy, "net", "none", between);
   find_value(policy, "node", "none", inside);
   say(&to, "%sbetween nodes: ", indent);
-  if (nodes > 1)
+  if (nodes > 1) {
     say_codec(&to, between);
-  else
+  } else {
     say(&to, "nothing, all ranks are on one node (LCOMM_NODES=2 lets them pose as two)");
+  }
   say(&to, "\n%sinside a node: ", indent);
   say_codec(&to, inside);
   say(&to, "\n");
-  if ((nodes > 1 && strcmp(between, "none") != 0) || strcmp(inside, "none") != 0)
+  if ((nodes > 1 && strcmp(between, "none") != 0) || strcmp(inside, "none") != 0) {
     say_tensors(&to, policy, net, indent);
+  }
 }

@@ -54,22 +54,26 @@ static void pool_forward(layer *self, const float *in, float *out, int batch) {
   size_t planes = (size_t)self->in.channels * batch;
   size_t step_in = plane_count(self->in);
   size_t step_out = plane_count(self->out);
-  for (size_t i = 0; i < planes; i++)
+  for (size_t i = 0; i < planes; i++) {
     pool_plane(in + i * step_in, out + i * step_out, self->in, self->out);
+  }
 }
 
 static void pool_backward(layer *self, const float *in, const float *out, const float *out_delta,
                           float *in_delta, int batch) {
-  if (!in_delta)
+  if (!in_delta) {
     return;
+  }
   size_t planes = (size_t)self->in.channels * batch;
   size_t step_in = plane_count(self->in);
   size_t step_out = plane_count(self->out);
-  if (self->in.height % 2 || self->in.width % 2)
+  if (self->in.height % 2 || self->in.width % 2) {
     memset(in_delta, 0, planes * step_in * sizeof *in_delta);
-  for (size_t i = 0; i < planes; i++)
+  }
+  for (size_t i = 0; i < planes; i++) {
     unpool_plane(in + i * step_in, out + i * step_out, out_delta + i * step_out,
                  in_delta + i * step_in, self->in, self->out);
+  }
 }
 
 static const layer_kind pool_kind = {pool_forward, pool_backward};

@@ -34,8 +34,9 @@ progress progress_begin(int rank, int epoch, int epochs, uint64_t steps, int ima
 static void show_bar(const progress *self, uint64_t step, double samples_per_s, double left_s) {
   int full = (int)(step * BAR_WIDTH / self->steps);
   printf("\r  epoch %d/%d [", self->epoch, self->epochs);
-  for (int i = 0; i < BAR_WIDTH; i++)
+  for (int i = 0; i < BAR_WIDTH; i++) {
     putchar(i < full ? '#' : '-');
+  }
   printf("] %3d %%  loss %.3f  %.0f samples/s  %.0f s left\x1b[K", (int)(step * 100 / self->steps),
          self->loss, samples_per_s, left_s);
 }
@@ -47,23 +48,27 @@ static void show_line(const progress *self, uint64_t step, double samples_per_s,
 }
 
 void progress_show(progress *self, uint64_t step, double loss) {
-  if (!self->talks)
+  if (!self->talks) {
     return;
+  }
   self->loss = step <= 1 ? loss : LOSS_MEMORY * self->loss + (1.0 - LOSS_MEMORY) * loss;
   double now_s = progress_now_s();
-  if (now_s - self->shown_s < (self->live ? LIVE_PERIOD_S : PLAIN_PERIOD_S))
+  if (now_s - self->shown_s < (self->live ? LIVE_PERIOD_S : PLAIN_PERIOD_S)) {
     return;
+  }
   self->shown_s = now_s;
   double per_step_s = (now_s - self->began_s) / (double)step;
   double left_s = per_step_s * (double)(self->steps - step);
-  if (self->live)
+  if (self->live) {
     show_bar(self, step, self->images_per_step / per_step_s, left_s);
-  else
+  } else {
     show_line(self, step, self->images_per_step / per_step_s, left_s);
+  }
   fflush(stdout);
 }
 
 void progress_end(progress *self) {
-  if (self->live)
+  if (self->live) {
     printf("\r\x1b[K");
+  }
 }

@@ -36,8 +36,9 @@ uint32_t random_below(random_stream *random, uint32_t limit) {
 }
 
 void random_permutation(random_stream *random, uint32_t *order, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++)
+  for (uint32_t i = 0; i < count; i++) {
     order[i] = i;
+  }
   for (uint32_t i = count; i > 1; i--) {
     uint32_t other = random_below(random, i);
     uint32_t kept = order[i - 1];

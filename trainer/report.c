@@ -31,8 +31,9 @@ static const char *with_commas(uint64_t value, char text[COUNT_SIZE]) {
   int length = snprintf(digits, sizeof digits, "%" PRIu64, value);
   int used = 0;
   for (int i = 0; i < length; i++) {
-    if (i > 0 && (length - i) % 3 == 0)
+    if (i > 0 && (length - i) % 3 == 0) {
       text[used++] = ',';
+    }
     text[used++] = digits[i];
   }
   text[used] = '\0';
@@ -48,11 +49,12 @@ static void say_images(const session *of) {
   printf("  images    %s to train, %s to test, %dx%d pixels, %d classes\n",
          with_commas(of->data.train.count, train), with_commas(of->data.test.count, test),
          of->data.shape.height, of->data.shape.width, DATASET_CLASSES);
-  if (of->data.built_in)
+  if (of->data.built_in) {
     printf(INDENT "built-in strokes and shapes, drawn from the seed;\n" INDENT
                   "for real photographs of clothes fetch Fashion-MNIST: make data\n");
-  else
+  } else {
     printf(INDENT "from %s\n", of->data.where);
+  }
 }
 
 static void say_step(const session *of) {
@@ -89,20 +91,24 @@ void report_start(const session *of) {
 
 /* Bytes that left a rank, on the links the table is about. */
 static double table_bytes(const session *of, const uint64_t *bytes) {
-  if (lcomm_nodes(of->comm) > 1)
+  if (lcomm_nodes(of->comm) > 1) {
     return (double)bytes[LCOMM_LINK_NET];
+  }
   uint64_t sum = 0;
-  for (int link = 0; link < LCOMM_LINK_COUNT; link++)
-    if (link != LCOMM_LINK_SELF)
+  for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
+    if (link != LCOMM_LINK_SELF) {
       sum += bytes[link];
+    }
+  }
   return (double)sum;
 }
 
 void report_epoch(const session *of, const results *epoch) {
   char speed[COUNT_SIZE], ratio[COUNT_SIZE] = "-", accuracy[COUNT_SIZE];
   double sent = table_bytes(of, epoch->moved.sent_bytes);
-  if (sent > 0.0)
+  if (sent > 0.0) {
     snprintf(ratio, sizeof ratio, "%.2fx", table_bytes(of, epoch->moved.exact_bytes) / sent);
+  }
   snprintf(accuracy, sizeof accuracy, "%.2f %%", 100.0 * epoch->accuracy);
   printf("%5d %8.4f %14s %10s %17.2f %12s %8.1f\n", epoch->epoch, epoch->loss, accuracy,
          with_commas((uint64_t)epoch->samples_per_s, speed), sent / MEGA, ratio, epoch->seconds);
@@ -118,8 +124,9 @@ static void say_sent(const results *run, lcomm_link link, const char *where) {
 static void say_saving(const results *run, lcomm_link link) {
   double ratio = traffic_ratio(&run->moved, link);
   printf(", float32 would have sent %.2f MB", (double)run->moved.exact_bytes[link] / MEGA);
-  if (ratio >= 1.05)
+  if (ratio >= 1.05) {
     printf(": %s%.1f times less%s", green(), ratio, plain());
+  }
 }
 
 static void say_traffic(const session *of, const results *run) {
@@ -130,13 +137,15 @@ static void say_traffic(const session *of, const results *run) {
     printf("\n");
   }
   for (int link = LCOMM_LINK_SAME_DEVICE; link < LCOMM_LINK_NET; link++) {
-    if (run->moved.sent_bytes[link] == 0)
+    if (run->moved.sent_bytes[link] == 0) {
       continue;
+    }
     char where[COUNT_SIZE];
     snprintf(where, sizeof where, "inside, %s", lcomm_link_name((lcomm_link)link));
     say_sent(run, (lcomm_link)link, where);
-    if (!between_nodes)
+    if (!between_nodes) {
       say_saving(run, (lcomm_link)link);
+    }
     printf("\n");
   }
 }
@@ -146,7 +155,8 @@ void report_end(const session *of, const results *run) {
   printf("  %-14s %s%.2f %%%s of the test images are told correctly\n", "accuracy", green(),
          100.0 * run->accuracy, plain());
   say_traffic(of, run);
-  if (of->ranks.size > 1)
+  if (of->ranks.size > 1) {
     printf("  %-14s identical on all ranks (0x%016" PRIx64 ")\n", "replicas", run->weights_hash);
+  }
   fflush(stdout);
 }

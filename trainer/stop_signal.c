@@ -12,16 +12,18 @@ static volatile sig_atomic_t noted;
 
 static void note(int number) {
   noted = number;
-  for (int i = 0; i < WATCHED; i++)
+  for (int i = 0; i < WATCHED; i++) {
     signal(watched[i], SIG_DFL);
+  }
 }
 
 void stop_signal_watch(void) {
   for (int i = 0; i < WATCHED; i++) {
     struct sigaction now, noting = {.sa_handler = note, .sa_flags = SA_RESTART};
     sigemptyset(&noting.sa_mask);
-    if (sigaction(watched[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+    if (sigaction(watched[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
       sigaction(watched[i], &noting, NULL);
+    }
   }
 }
 

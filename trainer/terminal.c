@@ -11,17 +11,20 @@
  * to; but it has a width only if mpirun's output is a real terminal. */
 bool terminal_is_live(void) {
   struct winsize window = {0};
-  if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0)
+  if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0) {
     return false;
+  }
   return window.ws_col > 0;
 }
 
 bool terminal_has_colours(void) {
   const char *refused = getenv("NO_COLOR");
-  if (refused && *refused)
+  if (refused && *refused) {
     return false;
+  }
   const char *kind = getenv("TERM");
-  if (!kind || strcmp(kind, "dumb") == 0)
+  if (!kind || strcmp(kind, "dumb") == 0) {
     return false;
+  }
   return terminal_is_live();
 }

@@ -28,8 +28,9 @@ static inline lcomm_cuda_kind lcomm_kernel_kind(lcomm_cuda_kind kind) {
 }
 
 static inline uint32_t lcomm_block_shift(const lcomm_cuda_code *code) {
-  if (code->kind == LCOMM_CUDA_F16_BLOCK)
+  if (code->kind == LCOMM_CUDA_F16_BLOCK) {
     return 7;
+  }
   return code->block == 32 ? 5 : code->block == 64 ? 6 : 7;
 }
 
@@ -49,11 +50,13 @@ static inline int lcomm_block_is_known(const lcomm_cuda_code *code) {
 static inline int lcomm_code_is_valid(const lcomm_cuda_code *code) {
   int plain = code->kind == LCOMM_CUDA_F32;
   int scaled = !plain && code->kind != LCOMM_CUDA_F16 && code->kind != LCOMM_CUDA_BF16;
-  if ((unsigned)code->kind >= (unsigned)LCOMM_CUDA_KIND_COUNT || code->code == NULL)
+  if ((unsigned)code->kind >= (unsigned)LCOMM_CUDA_KIND_COUNT || !code->code) {
     return 0;
-  if ((uintptr_t)code->code % (plain ? 4 : 8) != 0 || !lcomm_block_is_known(code))
+  }
+  if ((uintptr_t)code->code % (plain ? 4 : 8) != 0 || !lcomm_block_is_known(code)) {
     return 0;
-  return !scaled || (code->scale != NULL && (uintptr_t)code->scale % 8 == 0);
+  }
+  return !scaled || (code->scale && (uintptr_t)code->scale % 8 == 0);
 }
 
 /* 2^exponent and its inverse are normal numbers. */

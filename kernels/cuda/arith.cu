@@ -128,10 +128,12 @@ LCOMM_DEVICE uint32_t odd_f64(uint32_t bits) {
 
 /* Most often there is nothing to add. */
 LCOMM_DEVICE void add_of_warp(uint32_t count, uint64_t *found) {
-  for (uint32_t mask = LCOMM_WARP / 2; mask; mask /= 2)
+  for (uint32_t mask = LCOMM_WARP / 2; mask; mask /= 2) {
     count += lcomm_shuffle_xor(count, mask);
-  if (lcomm_lane() == 0 && count)
+  }
+  if (lcomm_lane() == 0 && count) {
     lcomm_atomic_add64(found, count);
+  }
 }
 
 LCOMM_KERNEL(count_f32, count_args) {
@@ -140,13 +142,16 @@ LCOMM_KERNEL(count_f32, count_args) {
   uint32_t count = 0;
   lcomm_vec4 v[LCOMM_UNITS];
   for (uint64_t first = lcomm_span_first(); first < a.span.units; first += lcomm_span_step()) {
-    for (uint32_t k = 0; k < LCOMM_UNITS; k++)
+    for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
       v[k] = lcomm_unit_load(units, first + k * LCOMM_SPAN_THREADS, a.span.units);
-    for (uint32_t k = 0; k < LCOMM_UNITS; k++)
+    }
+    for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
       count += odd_f32(v[k].x) + odd_f32(v[k].y) + odd_f32(v[k].z) + odd_f32(v[k].w);
+    }
   }
-  for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step())
+  for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step()) {
     count += odd_f32(lcomm_f32_bits(source[lcomm_loose_index(a.span, sizeof(float), j)]));
+  }
   add_of_warp(count, a.found);
 }
 
@@ -161,13 +166,16 @@ LCOMM_KERNEL(count_f64, count_args) {
   uint32_t count = 0;
   lcomm_vec4 v[LCOMM_UNITS];
   for (uint64_t first = lcomm_span_first(); first < a.span.units; first += lcomm_span_step()) {
-    for (uint32_t k = 0; k < LCOMM_UNITS; k++)
+    for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
       v[k] = lcomm_unit_load(units, first + k * LCOMM_SPAN_THREADS, a.span.units);
-    for (uint32_t k = 0; k < LCOMM_UNITS; k++)
+    }
+    for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
       count += odd_f64(v[k].y) + odd_f64(v[k].w);
+    }
   }
-  for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step())
+  for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step()) {
     count += odd_f64(upper_bits(source[lcomm_loose_index(a.span, sizeof(double), j)]));
+  }
   add_of_warp(count, a.found);
 }
 

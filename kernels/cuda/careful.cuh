@@ -37,14 +37,16 @@ LCOMM_DEVICE float lcomm_greatest(float a, float b) {
 
 /* The number that an operation leaves the other operand as it is with. */
 LCOMM_DEVICE float lcomm_identity(int op) {
-  if (op == LCOMM_CUDA_SUM)
+  if (op == LCOMM_CUDA_SUM) {
     return -0.0f;
+  }
   return lcomm_f32_from_bits(op == LCOMM_CUDA_MIN ? 0x7f800000u : 0xff800000u);
 }
 
 LCOMM_DEVICE float lcomm_careful_op(int op, float a, float b) {
-  if (op == LCOMM_CUDA_SUM)
+  if (op == LCOMM_CUDA_SUM) {
     return lcomm_sum_f32(a, b);
+  }
   return op == LCOMM_CUDA_MIN ? lcomm_least(a, b) : lcomm_greatest(a, b);
 }
 
@@ -72,12 +74,15 @@ LCOMM_DEVICE float lcomm_element_of(int kind, const void *code, uint64_t i) {
 /* The scale of element i; `factor` is part of that of F16. */
 LCOMM_DEVICE float lcomm_unit_of(int kind, const void *scale, uint32_t shift, float factor,
                                  uint64_t i) {
-  if (lcomm_has_byte_scales(kind))
+  if (lcomm_has_byte_scales(kind)) {
     return lcomm_e8m0_to_f32(((const uint8_t *)scale)[i >> shift]);
-  if (lcomm_has_float_scales(kind))
+  }
+  if (lcomm_has_float_scales(kind)) {
     return ((const float *)scale)[i >> shift];
-  if (kind == LCOMM_CUDA_F16 && scale)
+  }
+  if (kind == LCOMM_CUDA_F16 && scale) {
     return lcomm_product_f32(factor, *(const float *)scale);
+  }
   return kind == LCOMM_CUDA_F16 ? factor : 1.0f;
 }
 

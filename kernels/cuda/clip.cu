@@ -37,8 +37,9 @@ LCOMM_DEVICE double sum_of_block(double own, double *partial) {
   partial[thread] = own;
   lcomm_sync_block();
   for (uint32_t width = LCOMM_SPAN_THREADS / 2; width; width /= 2) {
-    if (thread < width)
+    if (thread < width) {
       partial[thread] += partial[thread + width];
+    }
     lcomm_sync_block();
   }
   return partial[0];
@@ -53,8 +54,9 @@ LCOMM_DEVICE double square(uint32_t bits) {
  * additions, wherever they lie. */
 LCOMM_DEVICE lcomm_vec4 values_of_unit(const float *values, uint64_t u, uint64_t n) {
   uint64_t i = 4 * u;
-  if (i + 4 <= n && (uintptr_t)values % LCOMM_UNIT_SIZE == 0)
+  if (i + 4 <= n && (uintptr_t)values % LCOMM_UNIT_SIZE == 0) {
     return lcomm_load4(values + i);
+  }
   lcomm_vec4 bits = {
       i < n ? lcomm_f32_bits(values[i]) : 0, i + 1 < n ? lcomm_f32_bits(values[i + 1]) : 0,
       i + 2 < n ? lcomm_f32_bits(values[i + 2]) : 0, i + 3 < n ? lcomm_f32_bits(values[i + 3]) : 0};
@@ -66,8 +68,9 @@ LCOMM_KERNEL(sum_squares, clip_args) {
   double sum[4] = {0, 0, 0, 0};
   lcomm_vec4 v[LCOMM_UNITS];
   for (uint64_t first = lcomm_span_first(); 4 * first < a.n; first += lcomm_span_step()) {
-    for (uint32_t k = 0; k < LCOMM_UNITS; k++)
+    for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
       v[k] = values_of_unit(a.values, first + k * LCOMM_SPAN_THREADS, a.n);
+    }
     for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
       sum[0] += square(v[k].x);
       sum[1] += square(v[k].y);
@@ -76,19 +79,22 @@ LCOMM_KERNEL(sum_squares, clip_args) {
     }
   }
   double all = sum_of_block(sum[0] + sum[1] + (sum[2] + sum[3]), partial);
-  if (lcomm_thread() == 0)
+  if (lcomm_thread() == 0) {
     a.sums[lcomm_block()] = all;
+  }
 }
 
 /* One block: sums[0] becomes the factor, 1 for nothing to do. */
 LCOMM_KERNEL(choose_factor, clip_args) {
   LCOMM_SHARED double partial[LCOMM_SPAN_THREADS];
   double own = 0;
-  for (uint32_t i = lcomm_thread(); i < a.sum_count; i += LCOMM_SPAN_THREADS)
+  for (uint32_t i = lcomm_thread(); i < a.sum_count; i += LCOMM_SPAN_THREADS) {
     own += a.sums[i];
+  }
   double length = sqrt(sum_of_block(own, partial));
-  if (lcomm_thread() == 0)
+  if (lcomm_thread() == 0) {
     a.sums[0] = length <= DBL_MAX && length > a.limit ? a.limit / length : 1;
+  }
 }
 
 LCOMM_DEVICE uint32_t scaled_bits(float factor, uint32_t bits) {
@@ -98,13 +104,15 @@ LCOMM_DEVICE uint32_t scaled_bits(float factor, uint32_t bits) {
 /* No value is NaN when there is something to scale. */
 LCOMM_KERNEL(scale, clip_args) {
   float factor = (float)a.sums[0];
-  if (factor == 1)
+  if (factor == 1) {
     return;
+  }
   uint8_t *units = (uint8_t *)(a.values + a.span.head);
   lcomm_vec4 v[LCOMM_UNITS];
   for (uint64_t first = lcomm_span_first(); first < a.span.units; first += lcomm_span_step()) {
-    for (uint32_t k = 0; k < LCOMM_UNITS; k++)
+    for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
       v[k] = lcomm_unit_load(units, first + k * LCOMM_SPAN_THREADS, a.span.units);
+    }
     for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
       lcomm_vec4 scaled = {scaled_bits(factor, v[k].x), scaled_bits(factor, v[k].y),
                            scaled_bits(factor, v[k].z), scaled_bits(factor, v[k].w)};
@@ -127,12 +135,15 @@ extern "C" int lcomm_cuda_run_clip(float *values, uint64_t n, double limit, doub
   const void *array = values;
   clip_args args = {values, n,           limit,
                     sums,   sums_for(n), lcomm_span_of(&array, 1, sizeof(float), n)};
-  if (n == 0)
+  if (n == 0) {
     return 0;
+  }
   int error = LCOMM_LAUNCH(sum_squares, args.sum_count, LCOMM_SPAN_THREADS, stream, args);
-  if (error == 0)
+  if (error == 0) {
     error = LCOMM_LAUNCH(choose_factor, 1, LCOMM_SPAN_THREADS, stream, args);
-  if (error == 0)
+  }
+  if (error == 0) {
     error = LCOMM_LAUNCH(scale, lcomm_span_blocks(args.span), LCOMM_SPAN_THREADS, stream, args);
+  }
   return error;
 }

@@ -22,8 +22,9 @@ typedef struct lcomm_coded {
 
 LCOMM_DEVICE void lcomm_store_rest(uint8_t *piece, int bits, int size, lcomm_vec2 word) {
   LCOMM_UNROLL for (int b = 0; b < LCOMM_PIECE * bits / 8; b++) {
-    if (b < size)
+    if (b < size) {
       piece[b] = (uint8_t)((b < 4 ? word.x : word.y) >> 8 * (b % 4));
+    }
   }
 }
 
@@ -38,12 +39,13 @@ LCOMM_DEVICE void lcomm_store_codes(int kind, void *code, const lcomm_place *at,
     return;
   }
   LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
-    if (bits == 16)
+    if (bits == 16) {
       lcomm_store2_once(first + j * step, word[j]);
-    else if (bits == 8)
+    } else if (bits == 8) {
       lcomm_store_4_bytes_once(first + j * step, word[j].x);
-    else
+    } else {
       lcomm_store_2_bytes_once(first + j * step, word[j].x);
+    }
   }
 }
 
@@ -52,8 +54,9 @@ LCOMM_DEVICE void lcomm_store_codes(int kind, void *code, const lcomm_place *at,
 /* No product of a number with a power of two is NaN, and the code of a NaN is the
  * same with and without a multiplication before. */
 LCOMM_DEVICE uint32_t lcomm_half_code(int kind, float up, float value) {
-  if (kind == LCOMM_CUDA_BF16)
+  if (kind == LCOMM_CUDA_BF16) {
     return lcomm_f32_to_bf16(value);
+  }
   return lcomm_f32_to_f16(lcomm_is_nan(value) ? value : up * value);
 }
 
@@ -65,8 +68,9 @@ LCOMM_DEVICE lcomm_vec2 lcomm_half_piece(int kind, float up, const float value[L
     nan |= lcomm_is_nan(value[i]);
   }
   lcomm_vec2 word = kind == LCOMM_CUDA_F16 ? lcomm_f16_codes(scaled) : lcomm_bf16_codes(scaled);
-  if (!nan)
+  if (!nan) {
     return word;
+  }
   uint32_t code[LCOMM_PIECE];
   LCOMM_UNROLL for (int i = 0; i < LCOMM_PIECE; i++) {
     code[i] = lcomm_half_code(kind, up, value[i]);
@@ -94,12 +98,14 @@ LCOMM_DEVICE uint32_t lcomm_stochastic_piece(int kind, const float value[LCOMM_P
 LCOMM_DEVICE lcomm_vec2 lcomm_scaled_piece(int kind, const lcomm_code_args *c, lcomm_random_key key,
                                            uint32_t index, const float value[LCOMM_PIECE]) {
   lcomm_vec2 word = {0, 0};
-  if (kind == LCOMM_CUDA_F16_BLOCK)
+  if (kind == LCOMM_CUDA_F16_BLOCK) {
     return lcomm_f16_codes(value);
-  if (c->stochastic)
+  }
+  if (c->stochastic) {
     word.x = lcomm_stochastic_piece(kind, value, key, index);
-  else
+  } else {
     word.x = kind == LCOMM_CUDA_E4M3 ? lcomm_e4m3_codes(value) : lcomm_e5m2_codes(value);
+  }
   return word;
 }
 
@@ -110,11 +116,13 @@ LCOMM_DEVICE void lcomm_encode_byte_scaled(int kind, const lcomm_code_args *c,
   int32_t amax = lcomm_block_amax(value, lanes);
   uint32_t own = lcomm_e8m0_scale(amax, kind == LCOMM_CUDA_E4M3 ? LCOMM_E4M3_TOP : LCOMM_E5M2_TOP);
   uint64_t block;
-  if (lcomm_writes_scale(lanes, c->shift, at, n, &block))
+  if (lcomm_writes_scale(lanes, c->shift, at, n, &block)) {
     ((uint8_t *)c->scale)[block] = (uint8_t)own;
+  }
   lcomm_random_key key = {0, 0};
-  if (c->stochastic)
+  if (c->stochastic) {
     key = lcomm_random_open(c->seed, at->local);
+  }
   /* All are asked for before the lanes go different ways. */
   uint32_t scale[LCOMM_PIECES];
   LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
@@ -124,8 +132,9 @@ LCOMM_DEVICE void lcomm_encode_byte_scaled(int kind, const lcomm_code_args *c,
     lcomm_vec2 none = {0, 0};
     out->word[j] = none;
     out->unit[j] = lcomm_e8m0_to_f32((uint8_t)scale[j]);
-    if (scale[j] == LCOMM_E8M0_NAN)
+    if (scale[j] == LCOMM_E8M0_NAN) {
       continue;
+    }
     float inverse = lcomm_e8m0_inverse((uint8_t)scale[j]), scaled[LCOMM_PIECE];
     LCOMM_UNROLL for (int i = 0; i < LCOMM_PIECE; i++) {
       scaled[i] = value[4 * j + i] * inverse;
@@ -151,8 +160,9 @@ LCOMM_DEVICE uint32_t lcomm_integer_not_finite(const float value[LCOMM_PIECE], i
   LCOMM_UNROLL for (int i = 0; i < LCOMM_PIECE; i++) {
     int infinite = lcomm_f32_magnitude(value[i]) == (int32_t)LCOMM_F32_INF_BITS;
     uint32_t code = value[i] > 0.0f ? top : 0u - top;
-    if (infinite && amax == (int32_t)LCOMM_F32_INF_BITS)
+    if (infinite && amax == (int32_t)LCOMM_F32_INF_BITS) {
       word |= (code & 0xffu) << 8 * i;
+    }
   }
   return word;
 }
@@ -163,8 +173,9 @@ LCOMM_DEVICE void lcomm_encode_float_scaled(int kind, const lcomm_code_args *c,
   uint32_t top = kind == LCOMM_CUDA_INT8 ? 127 : 7, lanes = lcomm_lanes_of_block(c->shift);
   lcomm_integer_scale own = lcomm_integer_scale_of(lcomm_block_amax(value, lanes), (float)top);
   uint64_t block;
-  if (lcomm_writes_scale(lanes, c->shift, at, n, &block))
+  if (lcomm_writes_scale(lanes, c->shift, at, n, &block)) {
     ((uint32_t *)c->scale)[block] = own.scale;
+  }
   uint32_t inverse[LCOMM_PIECES];
   LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
     uint32_t from = lcomm_lane_of_piece(lanes, j);
@@ -177,8 +188,9 @@ LCOMM_DEVICE void lcomm_encode_float_scaled(int kind, const lcomm_code_args *c,
       scaled[i] = value[4 * j + i] * lcomm_f32_from_bits(inverse[j]);
     }
     uint32_t bytes = lcomm_int8_codes(scaled);
-    if (inverse[j] >= LCOMM_F32_INF_BITS)
+    if (inverse[j] >= LCOMM_F32_INF_BITS) {
       bytes = lcomm_integer_not_finite(value + 4 * j, (int32_t)inverse[j], top);
+    }
     lcomm_vec2 word = {kind == LCOMM_CUDA_INT8 ? bytes : lcomm_int4_word(bytes), 0};
     out->word[j] = word;
   }
@@ -189,14 +201,16 @@ LCOMM_DEVICE void lcomm_encode_float_scaled(int kind, const lcomm_code_args *c,
 /* What belongs to no element: the head of F16_FIXED, and the zeros between
  * scales and codes. */
 LCOMM_DEVICE void lcomm_encode_rest(int kind, const lcomm_code_args *c, uint64_t n) {
-  if (lcomm_block() != 0 || lcomm_thread() != 0 || c->scale == NULL)
+  if (lcomm_block() != 0 || lcomm_thread() != 0 || !c->scale) {
     return;
+  }
   if (kind == LCOMM_CUDA_F16) {
     ((uint32_t *)c->scale)[0] = lcomm_f32_bits(c->down);
     ((uint32_t *)c->scale)[1] = 0;
   }
-  if (!lcomm_has_float_scales(kind) && !lcomm_has_byte_scales(kind))
+  if (!lcomm_has_float_scales(kind) && !lcomm_has_byte_scales(kind)) {
     return;
+  }
   uint64_t blocks = (n + ((uint64_t)1 << c->shift) - 1) >> c->shift;
   LCOMM_ROLLED for (uint64_t b = blocks * (lcomm_has_float_scales(kind) ? 4 : 1); b % 8 != 0; b++) {
     ((uint8_t *)c->scale)[b] = 0;
@@ -211,10 +225,12 @@ LCOMM_DEVICE void lcomm_encode_values(int kind, const lcomm_code_args *c, const 
     lcomm_store_values((float *)c->code, at->local, at, value);
     return;
   }
-  if (lcomm_has_byte_scales(kind))
+  if (lcomm_has_byte_scales(kind)) {
     lcomm_encode_byte_scaled(kind, c, at, n, value, out);
-  if (lcomm_has_float_scales(kind))
+  }
+  if (lcomm_has_float_scales(kind)) {
     lcomm_encode_float_scaled(kind, c, at, n, value, out);
+  }
   if (kind == LCOMM_CUDA_F16 || kind == LCOMM_CUDA_BF16) {
     LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
       out->word[j] = lcomm_half_piece(kind, c->up, value + 4 * j);

@@ -142,8 +142,9 @@ typedef struct combine_args {
 } combine_args;
 
 LCOMM_DEVICE lcomm_vec4 scaled_f64(lcomm_vec4 unit, double factor) {
-  if (factor == 1)
+  if (factor == 1) {
     return unit;
+  }
   return unit_of_wide(f64_product(wide(unit.x, unit.y), factor),
                       f64_product(wide(unit.z, unit.w), factor));
 }
@@ -253,10 +254,12 @@ extern "C" int lcomm_cuda_run_combine(const lcomm_cuda_combine *a, void *stream)
   const void *arrays[LCOMM_CUDA_SOURCES_MAX + 1];
   combine_args args = {{NULL}, a->count, a->destination, a->factor, {0, 0, 0}};
   if (a->count == 0 || a->count > LCOMM_CUDA_SOURCES_MAX || (uint32_t)a->op > LCOMM_CUDA_MAX ||
-      (uint32_t)a->type > LCOMM_CUDA_U8)
+      (uint32_t)a->type > LCOMM_CUDA_U8) {
     return LCOMM_CUDA_INVALID_VALUE;
-  for (uint32_t s = 0; s < a->count; s++)
+  }
+  for (uint32_t s = 0; s < a->count; s++) {
     arrays[s] = args.sources[s] = a->sources[s];
+  }
   arrays[a->count] = a->destination;
   args.span = lcomm_span_of(arrays, a->count + 1, size_of(a->type), a->n);
   return launch_combine(a->type, a->op, stream, &args);

@@ -25,8 +25,9 @@ typedef struct decode_args {
 LCOMM_DEVICE void decode_carefully(int kind, const decode_args *a, const lcomm_place *at) {
   LCOMM_ROLLED for (int e = 0; e < LCOMM_VALUES; e++) {
     int distance = lcomm_distance(e);
-    if (distance >= at->left)
+    if (distance >= at->left) {
       continue;
+    }
     uint64_t i = at->local + (uint64_t)distance;
     float unit = lcomm_unit_of(kind, a->scale, a->shift, a->scale_factor, i);
     float value = lcomm_product_f32(unit, lcomm_element_of(kind, a->code, i));
@@ -43,8 +44,9 @@ LCOMM_DEVICE void store_piece(float *destination, int vectors, int32_t left,
     return;
   }
   LCOMM_UNROLL for (int i = 0; i < LCOMM_PIECE; i++) {
-    if (i < left)
+    if (i < left) {
       destination[i] = value[i];
+    }
   }
 }
 
@@ -55,8 +57,9 @@ LCOMM_DEVICE void decode(int kind, const decode_args *a) {
   lcomm_sum_codes codes;
   lcomm_load_source(kind, a->shift, &source, &at, &codes);
   float scale = lcomm_scale_value(kind, codes.scale), value[LCOMM_PIECE];
-  if (kind == LCOMM_CUDA_F16)
+  if (kind == LCOMM_CUDA_F16) {
     scale = a->scale_factor * scale;
+  }
   LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
     float unit = lcomm_piece_scale(kind, scale, a->shift, j);
     lcomm_piece_values(kind, codes.word[j], unit, value);
@@ -67,8 +70,9 @@ LCOMM_DEVICE void decode(int kind, const decode_args *a) {
     store_piece(a->destination + at.global + j * LCOMM_STEP, vectors, at.left - j * LCOMM_STEP,
                 value);
   }
-  if (nan)
+  if (nan) {
     decode_carefully(kind, a, &at);
+  }
 }
 
 /* ---------------------------------------------------------------- two sources */
@@ -97,12 +101,8 @@ static decode_args decode_args_of(const lcomm_sum_args *sum) {
 }
 
 #define DECODERS(name, kind)                                                                       \
-  LCOMM_KERNEL(decode_##name, decode_args) {                                                       \
-    decode(kind, &a);                                                                              \
-  }                                                                                                \
-  LCOMM_KERNEL(add_##name, lcomm_sum_args) {                                                       \
-    add(kind, &a);                                                                                 \
-  }                                                                                                \
+  LCOMM_KERNEL(decode_##name, decode_args) { decode(kind, &a); }                                   \
+  LCOMM_KERNEL(add_##name, lcomm_sum_args) { add(kind, &a); }                                      \
   static int run_decode_##name(const lcomm_sum_args *args, void *stream) {                         \
     return LCOMM_LAUNCH(decode_##name, lcomm_dense_blocks(args->n), LCOMM_DENSE_THREADS, stream,   \
                         decode_args_of(args));                                                     \

@@ -81,31 +81,35 @@ static divide_args division_of(void *values, uint32_t size, int64_t divisor, uin
 
 extern "C" int lcomm_cuda_run_divide_i32(int32_t *values, int32_t divisor, uint64_t n,
                                          void *stream) {
-  if (divisor <= 0)
+  if (divisor <= 0) {
     return LCOMM_CUDA_INVALID_VALUE;
+  }
   divide_args args = division_of(values, sizeof *values, divisor, n);
   return LCOMM_LAUNCH(divide_i32, lcomm_span_blocks(args.span), LCOMM_SPAN_THREADS, stream, args);
 }
 
 extern "C" int lcomm_cuda_run_divide_i64(int64_t *values, int64_t divisor, uint64_t n,
                                          void *stream) {
-  if (divisor <= 0)
+  if (divisor <= 0) {
     return LCOMM_CUDA_INVALID_VALUE;
+  }
   divide_args args = division_of(values, sizeof *values, divisor, n);
   return LCOMM_LAUNCH(divide_i64, lcomm_span_blocks(args.span), LCOMM_SPAN_THREADS, stream, args);
 }
 
 extern "C" int lcomm_cuda_run_divide_i8(int8_t *values, int32_t divisor, uint64_t n, void *stream) {
-  if (divisor <= 0)
+  if (divisor <= 0) {
     return LCOMM_CUDA_INVALID_VALUE;
+  }
   divide_args args = division_of(values, sizeof *values, divisor, n);
   return LCOMM_LAUNCH(divide_i8, lcomm_span_blocks(args.span), LCOMM_SPAN_THREADS, stream, args);
 }
 
 extern "C" int lcomm_cuda_run_divide_u8(uint8_t *values, int32_t divisor, uint64_t n,
                                         void *stream) {
-  if (divisor <= 0)
+  if (divisor <= 0) {
     return LCOMM_CUDA_INVALID_VALUE;
+  }
   divide_args args = division_of(values, sizeof *values, divisor, n);
   return LCOMM_LAUNCH(divide_u8, lcomm_span_blocks(args.span), LCOMM_SPAN_THREADS, stream, args);
 }

@@ -20,8 +20,9 @@ typedef struct encode_args {
 LCOMM_DEVICE void decode_coded(int kind, const lcomm_coded *coded, const float value[LCOMM_VALUES],
                                float decoded[LCOMM_VALUES]) {
   LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
-    if (kind != LCOMM_CUDA_F32)
+    if (kind != LCOMM_CUDA_F32) {
       lcomm_piece_values(kind, coded->word[j], coded->unit[j], decoded + 4 * j);
+    }
   }
   LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
     decoded[i] = kind == LCOMM_CUDA_F32 ? value[i] : decoded[i];
@@ -33,8 +34,9 @@ LCOMM_DEVICE void decode_coded(int kind, const lcomm_coded *coded, const float v
 LCOMM_DEVICE float residual_after(const encode_args *a, float residual, float value,
                                   float decoded) {
   float kept = lcomm_error_kept(value, decoded);
-  if (a->feedback == LCOMM_CUDA_FEEDBACK_SEND)
+  if (a->feedback == LCOMM_CUDA_FEEDBACK_SEND) {
     return kept;
+  }
   float weighted = a->weight * kept;
   return lcomm_finite_or_zero(residual + weighted);
 }
@@ -44,16 +46,18 @@ LCOMM_DEVICE void encode(int kind, int feeds_back, const encode_args *a) {
   float value[LCOMM_VALUES], residual[LCOMM_VALUES] = {0}, decoded[LCOMM_VALUES];
   lcomm_coded coded;
   lcomm_load_values(a->source, at.global, &at, value);
-  if (feeds_back)
+  if (feeds_back) {
     lcomm_load_values(a->residual, at.global, &at, residual);
+  }
   if (feeds_back && a->feedback == LCOMM_CUDA_FEEDBACK_SEND) {
     LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
       value[i] = lcomm_sum_f32(residual[i], value[i]);
     }
   }
   lcomm_encode_values(kind, &a->code, &at, a->n, value, &coded);
-  if (!feeds_back)
+  if (!feeds_back) {
     return;
+  }
   decode_coded(kind, &coded, value, decoded);
   LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
     residual[i] = residual_after(a, residual[i], value[i], decoded[i]);
@@ -64,12 +68,8 @@ LCOMM_DEVICE void encode(int kind, int feeds_back, const encode_args *a) {
 /* Two kernels for each kind: the one without a residual has half the registers, so
  * that twice as many threads keep the memory busy. */
 #define ENCODERS(name, kind)                                                                       \
-  LCOMM_KERNEL(encode_##name, encode_args) {                                                       \
-    encode(kind, 0, &a);                                                                           \
-  }                                                                                                \
-  LCOMM_KERNEL(encode_back_##name, encode_args) {                                                  \
-    encode(kind, 1, &a);                                                                           \
-  }                                                                                                \
+  LCOMM_KERNEL(encode_##name, encode_args) { encode(kind, 0, &a); }                                \
+  LCOMM_KERNEL(encode_back_##name, encode_args) { encode(kind, 1, &a); }                           \
   static int run_##name(const encode_args *args, void *stream) {                                   \
     uint32_t blocks = lcomm_dense_blocks(args->n), threads = LCOMM_DENSE_THREADS;                  \
     return args->feedback == LCOMM_CUDA_FEEDBACK_NONE                                              \
@@ -114,15 +114,18 @@ static bool array_is_valid(const float *array) {
 }
 
 extern "C" int lcomm_cuda_run_encode(const lcomm_cuda_encode *a, void *stream) {
-  if (a->n == 0)
+  if (a->n == 0) {
     return 0;
+  }
   bool feeds_back = a->feedback != LCOMM_CUDA_FEEDBACK_NONE;
   if ((unsigned)a->feedback >= (unsigned)LCOMM_CUDA_FEEDBACK_COUNT || !array_is_valid(a->source) ||
-      (feeds_back && !array_is_valid(a->residual)))
+      (feeds_back && !array_is_valid(a->residual))) {
     return LCOMM_CUDA_INVALID_VALUE;
+  }
   if (!lcomm_view_is_valid(a->n, a->parts, a->part) || !lcomm_code_is_valid(&a->code) ||
-      !lcomm_exponent_is_valid(&a->code))
+      !lcomm_exponent_is_valid(&a->code)) {
     return LCOMM_CUDA_INVALID_VALUE;
+  }
   encode_args args;
   args.source = a->source;
   args.residual = a->residual;

@@ -71,8 +71,9 @@ __attribute__((weak)) const lcomm_cuda_listed *lcomm_cuda_list; /* one for all f
 
 static inline int lcomm_cuda_launch(const void *kernel, uint32_t blocks, uint32_t threads,
                                     void *stream, void *args) {
-  if (blocks == 0)
+  if (blocks == 0) {
     return 0;
+  }
   return (int)cudaLaunchKernel(kernel, dim3(blocks), dim3(threads), &args, 0, (cudaStream_t)stream);
 }
 

@@ -39,7 +39,7 @@ LCOMM_KERNEL(store_halves, halves_args) {
 }
 
 static bool is_valid(lcomm_cuda_kind kind, const void *halves, const float *values) {
-  return (kind == LCOMM_CUDA_F16 || kind == LCOMM_CUDA_BF16) && halves != NULL && values != NULL &&
+  return (kind == LCOMM_CUDA_F16 || kind == LCOMM_CUDA_BF16) && halves && values &&
          (uintptr_t)halves % sizeof(uint16_t) == 0 && (uintptr_t)values % sizeof(float) == 0;
 }
 
@@ -50,10 +50,12 @@ static uint32_t blocks_for(uint64_t n) {
 
 extern "C" int lcomm_cuda_run_halves_load(lcomm_cuda_kind kind, const void *halves, float factor,
                                           float *destination, uint64_t n, void *stream) {
-  if (n == 0)
+  if (n == 0) {
     return 0;
-  if (!is_valid(kind, halves, destination))
+  }
+  if (!is_valid(kind, halves, destination)) {
     return LCOMM_CUDA_INVALID_VALUE;
+  }
   halves_args args = {(uint16_t *)(uintptr_t)halves, destination, factor, n,
                       kind == LCOMM_CUDA_BF16};
   return LCOMM_LAUNCH(load_halves, blocks_for(n), THREADS, stream, args);
@@ -61,10 +63,12 @@ extern "C" int lcomm_cuda_run_halves_load(lcomm_cuda_kind kind, const void *halv
 
 extern "C" int lcomm_cuda_run_halves_store(lcomm_cuda_kind kind, const float *source, void *halves,
                                            uint64_t n, void *stream) {
-  if (n == 0)
+  if (n == 0) {
     return 0;
-  if (!is_valid(kind, halves, source))
+  }
+  if (!is_valid(kind, halves, source)) {
     return LCOMM_CUDA_INVALID_VALUE;
+  }
   halves_args args = {(uint16_t *)halves, (float *)(uintptr_t)source, 1.0f, n,
                       kind == LCOMM_CUDA_BF16};
   return LCOMM_LAUNCH(store_halves, blocks_for(n), THREADS, stream, args);

@@ -44,8 +44,9 @@ LCOMM_DEVICE uint32_t load_bytes(const uint8_t *plane, uint64_t u, uint64_t unit
 
 LCOMM_DEVICE void split4_unit(const planes_args *a, uint64_t u, lcomm_vec4 v) {
   lcomm_vec4 turned = {rotated_left(v.x), rotated_left(v.y), rotated_left(v.z), rotated_left(v.w)};
-  if (u >= a->span.units)
+  if (u >= a->span.units) {
     return;
+  }
   store_bytes(a->plane[0], u, gathered(turned, 24));
   store_bytes(a->plane[1], u, gathered(turned, 16));
   store_bytes(a->plane[2], u, gathered(turned, 8));
@@ -65,13 +66,16 @@ LCOMM_DEVICE void split4_one(const planes_args *a, uint64_t i) {
 LCOMM_KERNEL(split4, planes_args) {
   lcomm_vec4 v[LCOMM_UNITS];
   for (uint64_t first = lcomm_span_first(); first < a.span.units; first += lcomm_span_step()) {
-    for (uint32_t k = 0; k < LCOMM_UNITS; k++)
+    for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
       v[k] = lcomm_unit_load(a.numbers, first + k * LCOMM_SPAN_THREADS, a.span.units);
-    for (uint32_t k = 0; k < LCOMM_UNITS; k++)
+    }
+    for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
       split4_unit(&a, first + k * LCOMM_SPAN_THREADS, v[k]);
+    }
   }
-  for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step())
+  for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step()) {
     split4_one(&a, lcomm_loose_index(a.span, 4, j));
+  }
 }
 
 /* Of each plane the byte of number `shift` / 8, plane 0 on top. */
@@ -105,8 +109,9 @@ LCOMM_KERNEL(join4, planes_args) {
       lcomm_unit_store(a.numbers, first + k * LCOMM_SPAN_THREADS, a.span.units, unit);
     }
   }
-  for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step())
+  for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step()) {
     join4_one(&a, lcomm_loose_index(a.span, 4, j));
+  }
 }
 
 /* ------------------------------------------------------------------ 2 bytes */
@@ -135,8 +140,9 @@ LCOMM_DEVICE void split2_unit(const planes_args *a, uint64_t u, lcomm_vec4 v) {
   uint32_t x = pair_left(v.x), y = pair_left(v.y), z = pair_left(v.z), w = pair_left(v.w);
   lcomm_vec2 upper = {upper_bytes(x, y), upper_bytes(z, w)};
   lcomm_vec2 lower = {lower_bytes(x, y), lower_bytes(z, w)};
-  if (u >= a->span.units)
+  if (u >= a->span.units) {
     return;
+  }
   lcomm_store2(a->plane[0] + 8 * u, upper);
   lcomm_store2(a->plane[1] + 8 * u, lower);
 }
@@ -150,13 +156,16 @@ LCOMM_DEVICE void split2_one(const planes_args *a, uint64_t i) {
 LCOMM_KERNEL(split2, planes_args) {
   lcomm_vec4 v[LCOMM_UNITS];
   for (uint64_t first = lcomm_span_first(); first < a.span.units; first += lcomm_span_step()) {
-    for (uint32_t k = 0; k < LCOMM_UNITS; k++)
+    for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
       v[k] = lcomm_unit_load(a.numbers, first + k * LCOMM_SPAN_THREADS, a.span.units);
-    for (uint32_t k = 0; k < LCOMM_UNITS; k++)
+    }
+    for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
       split2_unit(&a, first + k * LCOMM_SPAN_THREADS, v[k]);
+    }
   }
-  for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step())
+  for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step()) {
     split2_one(&a, lcomm_loose_index(a.span, 2, j));
+  }
 }
 
 /* Numbers 0 and 1, or 2 and 3, of four whose upper and lower bytes these are. */
@@ -191,8 +200,9 @@ LCOMM_KERNEL(join2, planes_args) {
       lcomm_unit_store(a.numbers, first + k * LCOMM_SPAN_THREADS, a.span.units, unit);
     }
   }
-  for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step())
+  for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step()) {
     join2_one(&a, lcomm_loose_index(a.span, 2, j));
+  }
 }
 
 /* ---------------------------------------------------------------- launching */
@@ -207,8 +217,9 @@ static planes_args planes_of(unsigned width, const uint8_t *numbers, const uint8
     args.plane[p] = (uint8_t *)plane[p];
     astray |= (uintptr_t)plane[p] % numbers_in_unit;
   }
-  if (astray)
+  if (astray) {
     return args;
+  }
   args.span.units = n / numbers_in_unit;
   args.span.loose = n % numbers_in_unit;
   return args;
@@ -216,8 +227,9 @@ static planes_args planes_of(unsigned width, const uint8_t *numbers, const uint8
 
 extern "C" int lcomm_cuda_run_split(unsigned width, const uint8_t *source, uint8_t *const *plane,
                                     uint64_t n, void *stream) {
-  if (width != 2 && width != 4)
+  if (width != 2 && width != 4) {
     return LCOMM_CUDA_INVALID_VALUE;
+  }
   planes_args args = planes_of(width, source, plane, n);
   uint32_t blocks = lcomm_span_blocks(args.span);
   return width == 2 ? LCOMM_LAUNCH(split2, blocks, LCOMM_SPAN_THREADS, stream, args)
@@ -226,8 +238,9 @@ extern "C" int lcomm_cuda_run_split(unsigned width, const uint8_t *source, uint8
 
 extern "C" int lcomm_cuda_run_join(unsigned width, const uint8_t *const *plane,
                                    uint8_t *destination, uint64_t n, void *stream) {
-  if (width != 2 && width != 4)
+  if (width != 2 && width != 4) {
     return LCOMM_CUDA_INVALID_VALUE;
+  }
   planes_args args = planes_of(width, destination, plane, n);
   uint32_t blocks = lcomm_span_blocks(args.span);
   return width == 2 ? LCOMM_LAUNCH(join2, blocks, LCOMM_SPAN_THREADS, stream, args)

@@ -54,8 +54,9 @@ LCOMM_DEVICE int32_t lcomm_block_amax(const float value[LCOMM_VALUES], uint32_t 
   int32_t even = lcomm_exchange(last ? most[2] : most[0], last ? most[0] : most[2], half);
   int32_t next = lcomm_exchange(last ? most[3] : most[1], last ? most[1] : most[3], half);
   int32_t amax = lcomm_exchange(odd ? next : even, odd ? even : next, quarter);
-  for (uint32_t mask = quarter / 2; mask > 0; mask /= 2)
+  for (uint32_t mask = quarter / 2; mask > 0; mask /= 2) {
     amax = lcomm_exchange(amax, amax, mask);
+  }
   return amax;
 }
 

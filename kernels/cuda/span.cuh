@@ -29,12 +29,15 @@ static inline lcomm_span lcomm_span_of(const void *const *arrays, uint32_t count
                                        uint64_t n) {
   lcomm_span span = {0, 0, n};
   uint32_t phase = (uint32_t)((uintptr_t)arrays[0] % LCOMM_UNIT_SIZE);
-  for (uint32_t i = 1; i < count; i++)
-    if ((uintptr_t)arrays[i] % LCOMM_UNIT_SIZE != phase)
+  for (uint32_t i = 1; i < count; i++) {
+    if ((uintptr_t)arrays[i] % LCOMM_UNIT_SIZE != phase) {
       return span;
+    }
+  }
   uint32_t head = (LCOMM_UNIT_SIZE - phase) % LCOMM_UNIT_SIZE / size;
-  if (phase % size || n < head)
+  if (phase % size || n < head) {
     return span;
+  }
   span.head = head;
   span.units = (n - head) / (LCOMM_UNIT_SIZE / size);
   span.loose = n - span.units * (LCOMM_UNIT_SIZE / size);
@@ -79,8 +82,9 @@ LCOMM_DEVICE lcomm_vec4 lcomm_unit_load(const uint8_t *units, uint64_t u, uint64
 }
 
 LCOMM_DEVICE void lcomm_unit_store(uint8_t *units, uint64_t u, uint64_t count, lcomm_vec4 value) {
-  if (u < count)
+  if (u < count) {
     lcomm_store4(units + LCOMM_UNIT_SIZE * u, value);
+  }
 }
 
 #endif

@@ -81,8 +81,9 @@ LCOMM_DEVICE void lcomm_load_plain(const lcomm_sum_source *source, const lcomm_p
 LCOMM_DEVICE void lcomm_source_values(int kind, uint32_t shift, float scale_factor,
                                       const lcomm_sum_codes *codes, float value[LCOMM_VALUES]) {
   float scale = lcomm_scale_value(kind, codes->scale);
-  if (kind == LCOMM_CUDA_F16)
+  if (kind == LCOMM_CUDA_F16) {
     scale = scale_factor * scale;
+  }
   LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
     float unit = lcomm_piece_scale(kind, scale, shift, j);
     lcomm_piece_values(kind, codes->word[j], unit, value + LCOMM_PIECE * j);
@@ -114,8 +115,9 @@ LCOMM_DEVICE void lcomm_sum_plain(const lcomm_sum_args *a, const lcomm_place *at
     lcomm_add_values(total, one);
     lcomm_add_values(total, other);
   }
-  if (s < a->count)
+  if (s < a->count) {
     lcomm_add_plain(a, s, at, total);
+  }
 }
 
 /* Adds the coded sources from s on, up to a plain one or a batch of them, and
@@ -130,8 +132,9 @@ LCOMM_DEVICE uint32_t lcomm_add_coded(int kind, uint32_t shift, uint32_t batch,
   uint32_t others = (uint32_t)(a->plain >> s) | (left < batch ? ~0u << left : 0u);
   uint32_t row = (others & (0u - others)) - 1; /* the bits below the lowest of the others */
   LCOMM_UNROLL for (uint32_t i = 0; i < batch; i++) {
-    if (row & 1u << i)
+    if (row & 1u << i) {
       lcomm_load_source(kind, shift, &a->source[s + i], at, &codes[i]);
+    }
   }
   LCOMM_UNROLL for (uint32_t i = 0; i < batch; i++) {
     if (row & 1u << i) {
@@ -153,10 +156,11 @@ LCOMM_DEVICE void lcomm_sum_coded(int kind, uint32_t shift, uint32_t batch, cons
     s = 1;
   }
   LCOMM_ROLLED while (s < a->count) {
-    if (lcomm_source_is_plain(a, s))
+    if (lcomm_source_is_plain(a, s)) {
       lcomm_add_plain(a, s++, at, total);
-    else
+    } else {
       s += lcomm_add_coded(kind, shift, batch, a, s, at, total);
+    }
   }
 }
 
@@ -172,12 +176,13 @@ LCOMM_DEVICE void lcomm_sum_sources(int kind, const lcomm_sum_args *a, const lco
   lcomm_place whole = *at;
   whole.whole = 1;
   whole.left = LCOMM_SPAN - (int32_t)(lcomm_lane() * LCOMM_PIECE);
-  if (kind == LCOMM_CUDA_F32)
+  if (kind == LCOMM_CUDA_F32) {
     lcomm_sum_plain(a, at, total);
-  else if (at->whole && a->shift == lcomm_standard_shift(kind))
+  } else if (at->whole && a->shift == lcomm_standard_shift(kind)) {
     lcomm_sum_coded(kind, lcomm_standard_shift(kind), lcomm_sum_batch(kind), a, &whole, total);
-  else
+  } else {
     lcomm_sum_coded(kind, a->shift, LCOMM_SUM_BATCH_MIN, a, at, total);
+  }
 }
 
 /* Minimum or maximum, one source at a time. */
@@ -204,16 +209,18 @@ LCOMM_DEVICE void lcomm_pick_sources(int kind, const lcomm_sum_args *a, const lc
 LCOMM_DEVICE float lcomm_careful_source(int kind, const lcomm_sum_args *a, uint32_t source,
                                         uint64_t local, uint64_t global) {
   const lcomm_sum_source *from = &a->source[source];
-  if (kind == LCOMM_CUDA_F32 || lcomm_source_is_plain(a, source))
+  if (kind == LCOMM_CUDA_F32 || lcomm_source_is_plain(a, source)) {
     return ((const float *)from->code)[global];
+  }
   float unit = lcomm_unit_of(kind, from->scale, a->shift, a->scale_factor, local);
   return lcomm_product_f32(unit, lcomm_element_of(kind, from->code, local));
 }
 
 LCOMM_DEVICE float lcomm_careful_total(int kind, const lcomm_sum_args *a, uint64_t local,
                                        uint64_t global) {
-  if (a->copies)
+  if (a->copies) {
     return lcomm_careful_source(kind, a, 0, local, global);
+  }
   float total = lcomm_identity((int)a->op);
   LCOMM_ROLLED for (uint32_t s = 0; s < a->count; s++) {
     total = lcomm_careful_op((int)a->op, total, lcomm_careful_source(kind, a, s, local, global));
@@ -225,8 +232,9 @@ LCOMM_DEVICE void lcomm_total_carefully(int kind, const lcomm_sum_args *a, const
                                         float total[LCOMM_VALUES]) {
   LCOMM_ROLLED for (int e = 0; e < LCOMM_VALUES; e++) {
     int distance = lcomm_distance(e);
-    if (distance >= at->left)
+    if (distance >= at->left) {
       continue;
+    }
     float again = lcomm_careful_total(kind, a, at->local + (uint64_t)distance,
                                       at->global + (uint64_t)distance);
     LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
@@ -245,10 +253,12 @@ LCOMM_DEVICE void lcomm_total_finish(int kind, const lcomm_sum_args *a, const lc
     total[i] = a->op == LCOMM_CUDA_SUM ? a->factor * total[i] : total[i];
     nan |= lcomm_is_nan(total[i]);
   }
-  if (nan)
+  if (nan) {
     lcomm_total_carefully(kind, a, at, total);
-  if (at->whole)
+  }
+  if (at->whole) {
     return;
+  }
   LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
     total[i] = lcomm_distance(i) < at->left ? total[i] : 0.0f;
   }
@@ -259,10 +269,11 @@ LCOMM_DEVICE void lcomm_total_of(int kind, const lcomm_sum_args *a, const lcomm_
   LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
     total[i] = lcomm_identity((int)a->op);
   }
-  if (a->op != LCOMM_CUDA_SUM)
+  if (a->op != LCOMM_CUDA_SUM) {
     lcomm_pick_sources(kind, a, at, total);
-  else
+  } else {
     lcomm_sum_sources(kind, a, at, total);
+  }
   lcomm_total_finish(kind, a, at, total);
 }
 

@@ -130,7 +130,8 @@ static int launch_coded(lcomm_cuda_kind kind, const lcomm_sum_args *args, void *
 
 int lcomm_launch_sum_encode(lcomm_cuda_kind kind, lcomm_cuda_kind encoded,
                             const lcomm_sum_args *args, void *stream) {
-  if (kind == LCOMM_CUDA_F32)
+  if (kind == LCOMM_CUDA_F32) {
     return launch_plain(encoded, args, stream);
+  }
   return kind == encoded ? launch_coded(kind, args, stream) : LCOMM_CUDA_INVALID_VALUE;
 }

@@ -32,22 +32,25 @@ typedef struct apply_args {
 LCOMM_DEVICE uint32_t advanced_before(const lcomm_topk_reading *r,
                                       uint32_t sums[LCOMM_TOPK_WARPS]) {
   uint32_t own = 0, all;
-  for (uint32_t i = lcomm_thread(); i < lcomm_block(); i += LCOMM_TOPK_THREADS)
+  for (uint32_t i = lcomm_thread(); i < lcomm_block(); i += LCOMM_TOPK_THREADS) {
     own += r->mark[i].advance;
+  }
   lcomm_scan_block(own, sums, &all);
   return all;
 }
 
 LCOMM_DEVICE int was_applied(const apply_args *a, uint32_t position) {
-  if (a->applied == NULL)
+  if (!a->applied) {
     return 1;
+  }
   uint32_t begin = 0, end = a->applied_count;
   while (begin < end) {
     uint32_t middle = begin + (end - begin) / 2;
-    if (a->applied[middle] < position)
+    if (a->applied[middle] < position) {
       begin = middle + 1;
-    else
+    } else {
       end = middle;
+    }
   }
   return begin < a->applied_count && a->applied[begin] == position;
 }
@@ -57,18 +60,20 @@ LCOMM_DEVICE void apply(const apply_args *a, uint32_t entry, uint32_t position) 
     a->r.position[entry] = position;
     return;
   }
-  if (position >= a->r.count || !was_applied(a, position))
+  if (position >= a->r.count || !was_applied(a, position)) {
     return;
+  }
   float *place = a->vector + lcomm_topk_global_of(position, a->r.parts, a->r.part);
   if (a->what == APPLY_MASK) {
     *place = 0.0f;
     return;
   }
   float value = lcomm_topk_value(&a->r, entry);
-  if (a->what == APPLY_SETTLE)
+  if (a->what == APPLY_SETTLE) {
     *place = lcomm_error_kept(*place, value);
-  else
+  } else {
     *place = lcomm_sum_f32(*place, lcomm_product_f32(a->factor, value));
+  }
 }
 
 LCOMM_KERNEL(topk_apply, apply_args) {
@@ -89,13 +94,15 @@ LCOMM_KERNEL(topk_apply, apply_args) {
     for (uint32_t i = lcomm_warp(); i < s.found; i += LCOMM_TOPK_WARPS) {
       uint32_t n = lcomm_topk_entries_in(&a.r, s.block + i);
       uint32_t distance = lcomm_topk_distances(&a.r, &s, lcomm_block(), s.begin[i], n);
-      if (lcomm_lane() < n)
+      if (lcomm_lane() < n) {
         apply(&a, (s.block + i) * LCOMM_TOPK_INDEX_BLOCK + lcomm_lane(),
               s.advance[i] + distance - 1);
+      }
     }
     lcomm_sync_block();
-    if (lcomm_thread() == 0)
+    if (lcomm_thread() == 0) {
       s.block += s.found;
+    }
   }
 }
 
@@ -107,8 +114,9 @@ typedef struct clear_args {
 LCOMM_KERNEL(topk_clear, clear_args) {
   for (uint32_t i = lcomm_thread(); i < LCOMM_TILE; i += LCOMM_TOPK_THREADS) {
     uint64_t local = (uint64_t)lcomm_block() * LCOMM_TILE + i;
-    if (local < a.count)
+    if (local < a.count) {
       a.vector[lcomm_topk_global_of((uint32_t)local, a.parts, a.part)] = 0.0f;
+    }
   }
 }
 
@@ -160,21 +168,26 @@ static lcomm_topk_reading reading_of(const lcomm_cuda_sparse *a) {
 
 /* Enough bytes for the entries it is said to have. */
 static int is_valid(const lcomm_cuda_sparse *a) {
-  if (a->base_count > UINT32_MAX || a->entries > UINT32_MAX || a->parts == 0 || a->part >= a->parts)
+  if (a->base_count > UINT32_MAX || a->entries > UINT32_MAX || a->parts == 0 ||
+      a->part >= a->parts) {
     return 0;
+  }
   return a->entries == 0 ||
          a->size > sizeof(uint32_t) + lcomm_topk_value_bytes(a->entries, a->int8);
 }
 
 static int run_on(const lcomm_cuda_sparse *a, apply_args *args, void *stream) {
-  if (!is_valid(a))
+  if (!is_valid(a)) {
     return LCOMM_CUDA_INVALID_VALUE;
-  if (a->entries == 0)
+  }
+  if (a->entries == 0) {
     return 0;
+  }
   args->r = reading_of(a);
   int error = lcomm_cuda_topk_find_marks(&args->r, stream);
-  if (error != 0)
+  if (error != 0) {
     return error;
+  }
   return LCOMM_LAUNCH(topk_apply, args->r.strips, LCOMM_TOPK_THREADS, stream, *args);
 }
 
@@ -189,8 +202,9 @@ extern "C" int lcomm_cuda_run_topk_add(const lcomm_cuda_sparse *a, float factor,
 }
 
 static int clear_view(const lcomm_cuda_sparse *a, float *base, void *stream) {
-  if (a->parts == 1)
+  if (a->parts == 1) {
     return lcomm_cuda_set(base, a->base_count * sizeof *base, stream);
+  }
   uint32_t count = (uint32_t)lcomm_stripe_count(a->base_count, a->parts, a->part);
   clear_args args = {base, count, a->parts, a->part};
   uint32_t tiles = (uint32_t)(((uint64_t)count + LCOMM_TILE - 1) / LCOMM_TILE);
@@ -199,8 +213,9 @@ static int clear_view(const lcomm_cuda_sparse *a, float *base, void *stream) {
 
 extern "C" int lcomm_cuda_run_topk_decode(const lcomm_cuda_sparse *a, float factor, float *base,
                                           void *stream) {
-  if (!is_valid(a))
+  if (!is_valid(a)) {
     return LCOMM_CUDA_INVALID_VALUE;
+  }
   int error = clear_view(a, base, stream);
   return error != 0 ? error : lcomm_cuda_run_topk_add(a, factor, base, stream);
 }
@@ -210,11 +225,12 @@ static int settle(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applie
                   float *vector, void *stream) {
   apply_args args;
   memset(&args, 0, sizeof args);
-  if (applied != NULL) {
+  if (applied) {
     args.what = APPLY_POSITION;
     int error = run_on(applied, &args, stream);
-    if (error != 0 || applied->entries == 0)
+    if (error != 0 || applied->entries == 0) {
       return error;
+    }
     args.applied = args.r.position;
     args.applied_count = args.r.entries;
   }

@@ -18,8 +18,9 @@ typedef struct choose_args {
 /* Most of the time the magnitude says it. */
 LCOMM_DEVICE int is_chosen(const choose_args *a, uint64_t last, float value, uint32_t at) {
   uint32_t magnitude = lcomm_topk_magnitude(value), least = (uint32_t)(last >> 32);
-  if (magnitude != least)
+  if (magnitude != least) {
     return magnitude > least;
+  }
   return lcomm_topk_key(&a->t, value, a->t.position[at]) >= last;
 }
 
@@ -39,8 +40,9 @@ typedef struct piece_args {
 
 LCOMM_DEVICE piece_args piece_of(const choose_args *a, uint32_t piece) {
   piece_args p = {{0, 0}, 0};
-  if (piece >= a->t.pieces)
+  if (piece >= a->t.pieces) {
     return p;
+  }
   p.run = a->t.run[piece];
   p.last = a->t.search[a->t.piece[piece].segment].key;
   return p;
@@ -96,8 +98,9 @@ LCOMM_DEVICE void count_pieces(const choose_args *a, uint32_t first, uint32_t co
         load_rows(a, p[j].run, k, value[j]);
         chosen += count_rows(a, &p[j], k, value[j]);
       }
-      if (lcomm_lane() == 0)
+      if (lcomm_lane() == 0) {
         counts[i + j] = chosen;
+      }
     }
   }
 }
@@ -109,12 +112,15 @@ LCOMM_KERNEL(topk_count, choose_args) {
   count_pieces(&a, first + warp, counts + warp);
   lcomm_sync_block();
   uint32_t before = lcomm_scan_block(own < LCOMM_TOPK_CHUNK ? counts[own] : 0, sums, &all);
-  if (own < LCOMM_TOPK_CHUNK)
+  if (own < LCOMM_TOPK_CHUNK) {
     a.t.before[first + own] = before;
-  if (own == 0)
+  }
+  if (own == 0) {
     a.t.chunk_before[lcomm_block()] = all;
-  if (lcomm_is_last(a.t.ticket, lcomm_blocks(), &last))
+  }
+  if (lcomm_is_last(a.t.ticket, lcomm_blocks(), &last)) {
     lcomm_scan_written(a.t.chunk_before, lcomm_blocks(), sums);
+  }
 }
 
 /* -------------------------------------------------------------------- move */
@@ -131,7 +137,7 @@ LCOMM_DEVICE void move_candidate(const choose_args *a, uint32_t position, float 
   if (chosen) {
     a->t.chosen_position[place] = position_in_output(&a->t, position);
     a->t.chosen_value[place] = value;
-  } else if (a->accumulated != NULL) {
+  } else if (a->accumulated) {
     a->accumulated[lcomm_topk_global(&a->t, position)] = lcomm_finite_or_zero(value);
   }
 }
@@ -152,8 +158,9 @@ LCOMM_DEVICE void move_rows(const choose_args *a, const piece_args *p, uint32_t 
     uint32_t begin = first + r * LCOMM_WARP, bit = 1u << lcomm_lane();
     uint32_t all = chosen_of_row(a, p, begin, value[r]);
     uint32_t before = (uint32_t)__builtin_popcount(all & (bit - 1));
-    if (begin + lcomm_lane() < p->run.count)
+    if (begin + lcomm_lane() < p->run.count) {
       move_candidate(a, position[r], value[r], all & bit, *place + before);
+    }
     *place += (uint32_t)__builtin_popcount(all);
   }
 }
@@ -226,7 +233,7 @@ LCOMM_DEVICE void drop_below(const choose_args *a, const lcomm_topk_entries *ent
     if (fits) {
       position[end + before] = own;
       value[end + before] = what;
-    } else if (is_there && a->accumulated != NULL) {
+    } else if (is_there && a->accumulated) {
       a->accumulated[lcomm_topk_entry_global(&a->t, lcomm_block(), own)] =
           lcomm_finite_or_zero(what);
     }
@@ -238,8 +245,9 @@ LCOMM_DEVICE void drop_below(const choose_args *a, const lcomm_topk_entries *ent
 LCOMM_KERNEL(topk_trim, choose_args) {
   LCOMM_SHARED lcomm_topk_histogram h;
   lcomm_topk_entries entries = lcomm_topk_entries_of(&a.t, lcomm_block());
-  if (entries.count == entries.sent)
+  if (entries.count == entries.sent) {
     return;
+  }
   uint64_t last = entries.sent == 0 ? UINT64_MAX : last_that_fits(&a, &entries, &h);
   drop_below(&a, &entries, last, h.sums);
 }
@@ -247,13 +255,16 @@ LCOMM_KERNEL(topk_trim, choose_args) {
 extern "C" int lcomm_cuda_topk_choose(const lcomm_cuda_topk *topk, const lcomm_topk_job *job,
                                       void *stream) {
   choose_args args = {topk->tables, job->early ? job->accumulated : NULL, {}, topk->steps};
-  for (uint32_t i = 0; i < topk->steps; i++)
+  for (uint32_t i = 0; i < topk->steps; i++) {
     args.step[i] = topk->step[i];
+  }
   uint32_t blocks = lcomm_topk_divide_up(topk->tables.pieces, LCOMM_TOPK_WARPS * MOVED_PIECES);
   int error = LCOMM_LAUNCH(topk_count, topk->chunks, LCOMM_TOPK_THREADS, stream, args);
-  if (error == 0)
+  if (error == 0) {
     error = LCOMM_LAUNCH(topk_move, blocks, LCOMM_TOPK_THREADS, stream, args);
-  if (error == 0 && topk->trims)
+  }
+  if (error == 0 && topk->trims) {
     error = LCOMM_LAUNCH(topk_trim, topk->tables.outputs, LCOMM_TOPK_THREADS, stream, args);
+  }
   return error;
 }

@@ -30,8 +30,9 @@ LCOMM_DEVICE lcomm_topk_entries lcomm_topk_entries_of(const lcomm_topk_tables *t
 /* The element of an entry, in the arrays. */
 LCOMM_DEVICE uint64_t lcomm_topk_entry_global(const lcomm_topk_tables *t, uint32_t output,
                                               uint32_t position) {
-  if (t->outputs > 1)
+  if (t->outputs > 1) {
     return lcomm_topk_global_of(position, t->outputs, output);
+  }
   return lcomm_topk_global(t, position);
 }
 

@@ -38,8 +38,9 @@ LCOMM_DEVICE uint32_t accumulate(const collect_args *a, const lcomm_topk_tile *t
                                  const lcomm_topk_search *search, float value[LCOMM_TOPK_OWN]) {
   float before[LCOMM_TOPK_OWN];
   lcomm_topk_load(a->base, tile, value);
-  if (a->accumulated == NULL)
+  if (!a->accumulated) {
     return search->least;
+  }
   lcomm_topk_load(a->accumulated, tile, before);
   uint32_t least = search->least;
   LCOMM_UNROLL for (uint32_t j = 0; j < LCOMM_TOPK_ROWS; j++) {
@@ -68,8 +69,9 @@ LCOMM_KERNEL(topk_collect, collect_args) {
     a.t.run[lcomm_block()] = run;
   }
   lcomm_sync_block();
-  if (place != LCOMM_TOPK_NOWHERE)
+  if (place != LCOMM_TOPK_NOWHERE) {
     lcomm_topk_stage(&a.t, &tile, value, hits, &order, place, a.accumulated, a.early);
+  }
 }
 
 extern "C" int lcomm_cuda_topk_collect(const lcomm_cuda_topk *topk, const lcomm_topk_job *job,

@@ -66,8 +66,9 @@ static void fill_segments(const lcomm_cuda_topk_shape *shape, lcomm_cuda_segment
     first += segment->count;
     histogram += segment->spans > 1;
     area += segment->capacity;
-    for (uint32_t j = 0; j < segment->spans; j++)
+    for (uint32_t j = 0; j < segment->spans; j++) {
       span_segment[span++] = i;
+    }
   }
 }
 
@@ -80,9 +81,11 @@ static uint32_t piece_first(const lcomm_cuda_segment *segment, uint32_t i) {
 static void fill_pieces(const lcomm_cuda_topk_shape *shape, const lcomm_cuda_segment *segments,
                         lcomm_topk_output *outputs, lcomm_topk_piece *pieces) {
   uint32_t end = 0;
-  for (uint32_t s = 0; s < shape->segments; s++)
-    for (uint32_t i = 0; i < lcomm_topk_pieces_of(&segments[s]); i++)
+  for (uint32_t s = 0; s < shape->segments; s++) {
+    for (uint32_t i = 0; i < lcomm_topk_pieces_of(&segments[s]); i++) {
       outputs[piece_first(&segments[s], i) / LCOMM_TILE % shape->outputs].end_piece++;
+    }
+  }
   for (uint32_t o = 0; o < shape->outputs; o++) {
     uint32_t count = outputs[o].end_piece;
     outputs[o].first_piece = outputs[o].end_piece = end;
@@ -103,8 +106,9 @@ static void fill_outputs(const lcomm_cuda_topk_shape *shape, const lcomm_topk_co
   for (uint32_t o = 0; o < shape->outputs; o++) {
     outputs[o].capacity = lcomm_topk_capacity_of(shape, o, n->chosen);
     outputs[o].first_group = group;
-    for (uint32_t i = 0; i < lcomm_topk_groups_of(outputs[o].capacity); i++)
+    for (uint32_t i = 0; i < lcomm_topk_groups_of(outputs[o].capacity); i++) {
       group_output[group++] = o;
+    }
   }
   outputs[shape->outputs].first_group = group;
 }
@@ -115,8 +119,9 @@ static void set_steps(lcomm_cuda_topk *topk) {
   static const lcomm_topk_step magnitude[LCOMM_TOPK_POSITIONS] = {{52, 11}, {41, 11}, {32, 9}};
   uint32_t bits = 0;
   memcpy(topk->step, magnitude, sizeof magnitude);
-  while (topk->tables.count > 1 && bits < 32 && (topk->tables.count - 1) >> bits != 0)
+  while (topk->tables.count > 1 && bits < 32 && (topk->tables.count - 1) >> bits != 0) {
     bits++;
+  }
   topk->steps = LCOMM_TOPK_POSITIONS;
   for (uint32_t digits = lcomm_topk_divide_up(bits, 11); digits > 0; digits--) {
     uint32_t shift = 11 * (digits - 1);
@@ -152,8 +157,9 @@ static int copy_tables(lcomm_cuda_topk *topk, const lcomm_cuda_topk_shape *shape
                        const lcomm_topk_counts *n, void *memory, size_t size, void *stream) {
   lcomm_topk_tables host;
   topk->copied = calloc(size > 0 ? size : 1, 1);
-  if (topk->copied == NULL)
+  if (!topk->copied) {
     return 1;
+  }
   lay_out(n, topk->copied, &host);
   lcomm_cuda_segment *segments = (lcomm_cuda_segment *)host.segment;
   fill_segments(shape, segments, (uint32_t *)host.span_segment);
@@ -165,24 +171,27 @@ static int copy_tables(lcomm_cuda_topk *topk, const lcomm_cuda_topk_shape *shape
 
 extern "C" size_t lcomm_cuda_run_topk_size(const lcomm_cuda_topk_shape *shape) {
   lcomm_topk_tables none;
-  if (!lcomm_topk_shape_is_valid(shape))
+  if (!lcomm_topk_shape_is_valid(shape)) {
     return 0;
+  }
   lcomm_topk_counts n = lcomm_topk_count_shape(shape);
   return lay_out(&n, NULL, &none).all;
 }
 
 extern "C" lcomm_cuda_topk *lcomm_cuda_run_topk_create(const lcomm_cuda_topk_shape *shape,
                                                        void *memory, void *stream) {
-  if (!lcomm_topk_shape_is_valid(shape))
+  if (!lcomm_topk_shape_is_valid(shape)) {
     return NULL;
+  }
   lcomm_topk_counts n = lcomm_topk_count_shape(shape);
   lcomm_cuda_topk *topk = (lcomm_cuda_topk *)calloc(1, sizeof *topk);
-  if (topk == NULL)
+  if (!topk) {
     return NULL;
+  }
   set_topk(topk, shape, &n);
   layout end = lay_out(&n, memory, &topk->tables);
   topk->output = (lcomm_topk_output *)calloc((size_t)shape->outputs + 1, sizeof *topk->output);
-  if (topk->output == NULL || copy_tables(topk, shape, &n, memory, end.fixed, stream) != 0 ||
+  if (!topk->output || copy_tables(topk, shape, &n, memory, end.fixed, stream) != 0 ||
       lcomm_cuda_set((uint8_t *)memory + end.fixed, end.zero - end.fixed, stream) != 0) {
     lcomm_cuda_run_topk_destroy(topk);
     return NULL;
@@ -191,8 +200,9 @@ extern "C" lcomm_cuda_topk *lcomm_cuda_run_topk_create(const lcomm_cuda_topk_sha
 }
 
 extern "C" void lcomm_cuda_run_topk_destroy(lcomm_cuda_topk *topk) {
-  if (topk == NULL)
+  if (!topk) {
     return;
+  }
   free(topk->output);
   free(topk->copied);
   free(topk);

@@ -20,14 +20,16 @@ typedef struct lcomm_topk_histogram {
 
 /* A barrier follows before anything is counted. */
 LCOMM_DEVICE void lcomm_topk_clear(lcomm_topk_histogram *h) {
-  for (uint32_t i = lcomm_thread(); i < LCOMM_TOPK_BINS; i += LCOMM_TOPK_THREADS)
+  for (uint32_t i = lcomm_thread(); i < LCOMM_TOPK_BINS; i += LCOMM_TOPK_THREADS) {
     h->bin[i] = 0;
+  }
 }
 
 LCOMM_DEVICE void lcomm_topk_count(lcomm_topk_histogram *h, lcomm_topk_step step, uint64_t known,
                                    uint64_t key) {
-  if ((key ^ known) >> (step.shift + step.bits) != 0)
+  if ((key ^ known) >> (step.shift + step.bits) != 0) {
     return;
+  }
   uint32_t digit = (uint32_t)(key >> step.shift) & ((1u << step.bits) - 1);
   lcomm_atomic_add(&h->bin[digit], 1);
 }
@@ -40,15 +42,18 @@ LCOMM_DEVICE int lcomm_topk_gather(const lcomm_topk_tables *t, const lcomm_cuda_
                                    lcomm_topk_histogram *h) {
   enum { OWN = LCOMM_TOPK_BINS / LCOMM_TOPK_THREADS };
   lcomm_sync_block();
-  if (blocks == 1)
+  if (blocks == 1) {
     return 1;
+  }
   uint32_t *all = t->histogram + (uint64_t)segment->histogram * LCOMM_TOPK_BINS, sum[OWN];
   for (uint32_t i = lcomm_thread(); i < LCOMM_TOPK_BINS; i += LCOMM_TOPK_THREADS) {
-    if (h->bin[i] != 0)
+    if (h->bin[i] != 0) {
       lcomm_atomic_add(&all[i], h->bin[i]);
+    }
   }
-  if (!lcomm_is_last(&search->ticket, blocks, &h->last))
+  if (!lcomm_is_last(&search->ticket, blocks, &h->last)) {
     return 0;
+  }
   LCOMM_UNROLL for (uint32_t j = 0; j < OWN; j++) {
     sum[j] = lcomm_read_shared(&all[lcomm_thread() + j * LCOMM_TOPK_THREADS]);
   }
@@ -71,8 +76,9 @@ LCOMM_DEVICE void lcomm_topk_find(lcomm_topk_histogram *h, uint32_t rank) {
   uint32_t before = lcomm_scan_block(sum, h->sums, &all);
   if (before < rank && rank - before <= sum) {
     uint32_t bin = top;
-    for (; h->bin[bin] < rank - before; bin--)
+    for (; h->bin[bin] < rank - before; bin--) {
       before += h->bin[bin];
+    }
     h->digit = bin;
     h->rank = rank - before;
     h->size = h->bin[bin];

@@ -14,15 +14,17 @@
  * hand. An int8 error is known when its block has been written. */
 static void set_rest(lcomm_topk_job *job, const lcomm_cuda_topk *topk,
                      const lcomm_cuda_topk_encode *a) {
-  if (a->residual == NULL)
+  if (!a->residual) {
     return;
+  }
   if (a->owner) {
     job->rest = LCOMM_TOPK_REST_OWNER;
     return;
   }
   job->accumulated = a->residual;
-  if (a->hold)
+  if (a->hold) {
     return;
+  }
   job->early = !topk->int8;
   job->rest = topk->int8 ? LCOMM_TOPK_REST_SENT : LCOMM_TOPK_REST_DONE;
 }
@@ -38,11 +40,14 @@ extern "C" int lcomm_cuda_run_topk_encode(lcomm_cuda_topk *topk, const lcomm_cud
   job.payload_size = a->payload_size;
   set_rest(&job, topk, a);
   int error = lcomm_cuda_topk_sample(topk, &job, stream);
-  if (error == 0)
+  if (error == 0) {
     error = lcomm_cuda_topk_collect(topk, &job, stream);
-  if (error == 0)
+  }
+  if (error == 0) {
     error = lcomm_cuda_topk_search(topk, &job, stream);
-  if (error == 0)
+  }
+  if (error == 0) {
     error = lcomm_cuda_topk_choose(topk, &job, stream);
+  }
   return error != 0 ? error : lcomm_cuda_topk_write(topk, &job, stream);
 }

@@ -8,8 +8,9 @@
 /* --------------------------------------------------------------------- hops */
 
 LCOMM_DEVICE void load_hops(const uint32_t *table, uint32_t count, uint32_t *hops) {
-  for (uint32_t i = lcomm_thread(); i < count * LCOMM_TOPK_HOPS; i += LCOMM_TOPK_THREADS)
+  for (uint32_t i = lcomm_thread(); i < count * LCOMM_TOPK_HOPS; i += LCOMM_TOPK_THREADS) {
     hops[i] = table[i];
+  }
 }
 
 /* Where a way over hops has come to: a byte of a strip, after so many index blocks. */
@@ -30,11 +31,13 @@ LCOMM_KERNEL(topk_hop, lcomm_topk_reading) {
   uint32_t size = lcomm_topk_strip_size(&a, lcomm_block()), blocks = 0;
   lcomm_topk_load_strip(&a, lcomm_block(), byte);
   lcomm_sync_block();
-  if (lcomm_thread() >= LCOMM_TOPK_HOPS)
+  if (lcomm_thread() >= LCOMM_TOPK_HOPS) {
     return;
+  }
   uint32_t at = lcomm_thread();
-  for (; at < size; blocks++)
+  for (; at < size; blocks++) {
     at += 1 + 4 * lcomm_topk_width(byte[at]);
+  }
   uint32_t next = at > LCOMM_TOPK_STRIP ? at - LCOMM_TOPK_STRIP : 0;
   a.hop[(uint64_t)lcomm_block() * LCOMM_TOPK_HOPS + lcomm_thread()] = blocks << 8 | next;
 }
@@ -45,8 +48,9 @@ LCOMM_KERNEL(topk_leap, lcomm_topk_reading) {
   load_hops(a.hop + (uint64_t)lcomm_block() * LCOMM_TOPK_LEAP * LCOMM_TOPK_HOPS, LCOMM_TOPK_LEAP,
             hops);
   lcomm_sync_block();
-  if (lcomm_thread() >= LCOMM_TOPK_HOPS)
+  if (lcomm_thread() >= LCOMM_TOPK_HOPS) {
     return;
+  }
   hop_end end = {lcomm_thread(), 0};
   follow_hops(hops, LCOMM_TOPK_LEAP, &end);
   a.leap[(uint64_t)lcomm_block() * LCOMM_TOPK_HOPS + lcomm_thread()] = end.blocks << 8 | end.next;
@@ -75,8 +79,9 @@ LCOMM_DEVICE void walk(const lcomm_topk_reading *r, const uint32_t *table, uint3
 LCOMM_DEVICE void find_entrance(const lcomm_topk_reading *r, uint32_t *hops, lcomm_topk_strip *s) {
   uint32_t leaps = lcomm_topk_at_most(lcomm_block() / LCOMM_TOPK_LEAP, r->leaps);
   uint32_t strip = leaps * LCOMM_TOPK_LEAP;
-  if (lcomm_thread() == 0)
+  if (lcomm_thread() == 0) {
     s->next = s->block = 0;
+  }
   walk(r, r->leap, leaps, hops, s);
   walk(r, r->hop + (uint64_t)strip * LCOMM_TOPK_HOPS, lcomm_block() - strip, hops, s);
 }
@@ -101,23 +106,28 @@ LCOMM_KERNEL(topk_mark, lcomm_topk_reading) {
     mark.advance += all;
     if (lcomm_thread() == 0) {
       s.block += s.found;
-      if (s.block == a.blocks)
+      if (s.block == a.blocks) {
         set_index_size(&a, &s);
+      }
     }
   }
-  if (lcomm_thread() == 0)
+  if (lcomm_thread() == 0) {
     a.mark[lcomm_block()] = mark;
+  }
 }
 
 /* ------------------------------------------------------------------- launch */
 
 extern "C" int lcomm_cuda_topk_find_marks(const lcomm_topk_reading *r, void *stream) {
   int error = 0;
-  if (r->strips > 1)
+  if (r->strips > 1) {
     error = LCOMM_LAUNCH(topk_hop, r->strips - 1, LCOMM_TOPK_THREADS, stream, *r);
-  if (error == 0)
+  }
+  if (error == 0) {
     error = LCOMM_LAUNCH(topk_leap, r->leaps, LCOMM_TOPK_THREADS, stream, *r);
-  if (error != 0)
+  }
+  if (error != 0) {
     return error;
+  }
   return LCOMM_LAUNCH(topk_mark, r->strips, LCOMM_TOPK_THREADS, stream, *r);
 }

@@ -84,8 +84,9 @@ LCOMM_DEVICE void lcomm_topk_load_strip(const lcomm_topk_reading *r, uint32_t st
                                         uint8_t byte[LCOMM_TOPK_STRIP]) {
   uint64_t first = (uint64_t)strip * LCOMM_TOPK_STRIP;
   uint32_t size = lcomm_topk_strip_size(r, strip);
-  for (uint32_t i = lcomm_thread(); i < LCOMM_TOPK_STRIP; i += LCOMM_TOPK_THREADS)
+  for (uint32_t i = lcomm_thread(); i < LCOMM_TOPK_STRIP; i += LCOMM_TOPK_THREADS) {
     byte[i] = i < size ? r->index[first + i] : 0;
+  }
 }
 
 LCOMM_DEVICE uint32_t lcomm_topk_entries_in(const lcomm_topk_reading *r, uint32_t block) {
@@ -111,8 +112,9 @@ LCOMM_DEVICE uint32_t lcomm_topk_delta(const lcomm_topk_reading *r, const lcomm_
   uint32_t width = lcomm_topk_width(s->byte[begin]), bit = lcomm_lane() * width;
   uint64_t at = (uint64_t)strip * LCOMM_TOPK_STRIP + begin + 1 + bit / 8, bytes = 0;
   LCOMM_UNROLL for (uint32_t i = 0; i < 5; i++) {
-    if (8 * i < bit % 8 + width && at + i < r->limit)
+    if (8 * i < bit % 8 + width && at + i < r->limit) {
       bytes |= (uint64_t)r->index[at + i] << 8 * i;
+    }
   }
   return (uint32_t)(bytes >> bit % 8 & (((uint64_t)1 << width) - 1));
 }
@@ -130,14 +132,16 @@ LCOMM_DEVICE uint32_t lcomm_topk_distances(const lcomm_topk_reading *r, const lc
 LCOMM_DEVICE uint32_t lcomm_topk_next_round(const lcomm_topk_reading *r, uint32_t strip,
                                             lcomm_topk_strip *s) {
   lcomm_sync_block();
-  if (lcomm_thread() == 0)
+  if (lcomm_thread() == 0) {
     lcomm_topk_follow(r, lcomm_topk_strip_size(r, strip), s);
+  }
   lcomm_sync_block();
   for (uint32_t i = lcomm_warp(); i < s->found; i += LCOMM_TOPK_WARPS) {
     uint32_t n = lcomm_topk_entries_in(r, s->block + i);
     uint32_t advance = lcomm_topk_distances(r, s, strip, s->begin[i], n);
-    if (lcomm_lane() == LCOMM_WARP - 1)
+    if (lcomm_lane() == LCOMM_WARP - 1) {
       s->advance[i] = advance;
+    }
   }
   lcomm_sync_block();
   return s->found;
@@ -147,15 +151,17 @@ LCOMM_DEVICE uint32_t lcomm_topk_next_round(const lcomm_topk_reading *r, uint32_
 
 LCOMM_DEVICE uint32_t lcomm_topk_bytes(const lcomm_topk_reading *r, uint64_t at, uint32_t size) {
   uint32_t number = 0;
-  for (uint32_t i = 0; i < size; i++)
+  for (uint32_t i = 0; i < size; i++) {
     number |= at + i < r->readable ? (uint32_t)r->index[at + i] << 8 * i : 0;
+  }
   return number;
 }
 
 LCOMM_DEVICE float lcomm_topk_value(const lcomm_topk_reading *r, uint32_t entry) {
   uint64_t values = *r->index_size;
-  if (!r->int8)
+  if (!r->int8) {
     return lcomm_bf16_to_f32((uint16_t)lcomm_topk_bytes(r, values + (uint64_t)entry * 2, 2));
+  }
   uint64_t scales = ((uint64_t)r->entries + LCOMM_BLOCK - 1) / LCOMM_BLOCK * sizeof(float);
   uint32_t scale = lcomm_topk_bytes(r, values + entry / LCOMM_BLOCK * sizeof(float), 4);
   int8_t code = (int8_t)(uint8_t)lcomm_topk_bytes(r, values + scales + entry, 1);

@@ -35,7 +35,7 @@ LCOMM_DEVICE uint32_t sampled(const sample *s, uint64_t i) {
 }
 
 LCOMM_DEVICE float accumulate(const float *base, const float *accumulated, uint64_t global) {
-  return accumulated == NULL ? base[global] : lcomm_sum_f32(base[global], accumulated[global]);
+  return !accumulated ? base[global] : lcomm_sum_f32(base[global], accumulated[global]);
 }
 
 enum {
@@ -65,8 +65,9 @@ LCOMM_DEVICE void count_sample(const sample_args *a, const lcomm_cuda_segment *s
       value[j] = accumulate(a->base, a->accumulated, lcomm_topk_global(&a->t, local));
     }
     LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
-      if (i + j * LCOMM_TOPK_THREADS < end)
+      if (i + j * LCOMM_TOPK_THREADS < end) {
         lcomm_topk_count(h, a->step, known, (uint64_t)lcomm_topk_magnitude(value[j]) << 32);
+      }
     }
   }
 }
@@ -83,8 +84,9 @@ LCOMM_DEVICE uint32_t threshold(uint64_t key) {
 LCOMM_DEVICE void open_search(const lcomm_cuda_segment *segment, lcomm_topk_search *search) {
   search->found = 0;
   search->placed = 0;
-  if (segment->lines == 0)
+  if (segment->lines == 0) {
     search->least = segment->kept == 0 ? UINT32_MAX : 0;
+  }
 }
 
 /* One step; the sought element is as good as found after the second. */
@@ -92,19 +94,23 @@ LCOMM_KERNEL(topk_sample, sample_args) {
   LCOMM_SHARED lcomm_topk_histogram h;
   const lcomm_cuda_segment *segment = &a.t.segment[a.t.span_segment[lcomm_block()]];
   lcomm_topk_search *search = &a.t.search[a.t.span_segment[lcomm_block()]];
-  if (a.index == 0 && lcomm_block() == segment->first_span && lcomm_thread() == 0)
+  if (a.index == 0 && lcomm_block() == segment->first_span && lcomm_thread() == 0) {
     open_search(segment, search);
-  if (a.index == 0 && lcomm_block() == 0 && lcomm_thread() == 0)
+  }
+  if (a.index == 0 && lcomm_block() == 0 && lcomm_thread() == 0) {
     *a.t.misled = 0;
-  if (lcomm_block() - segment->first_span >= blocks_of(segment))
+  }
+  if (lcomm_block() - segment->first_span >= blocks_of(segment)) {
     return;
+  }
   uint64_t known = a.index == 0 ? 0 : search->key;
   uint32_t rank = a.index == 0 ? segment->rank : search->rank;
   lcomm_topk_clear(&h);
   lcomm_sync_block();
   count_sample(&a, segment, known, &h);
-  if (!lcomm_topk_gather(&a.t, segment, search, blocks_of(segment), &h))
+  if (!lcomm_topk_gather(&a.t, segment, search, blocks_of(segment), &h)) {
     return;
+  }
   lcomm_topk_find(&h, rank);
   if (lcomm_thread() == 0) {
     search->key = known | (uint64_t)h.digit << a.step.shift;
@@ -118,8 +124,9 @@ extern "C" int lcomm_cuda_topk_sample(const lcomm_cuda_topk *topk, const lcomm_t
   for (uint32_t i = 0; i < 2; i++) {
     sample_args args = {topk->tables, job->base, job->accumulated, topk->step[i], i};
     int error = LCOMM_LAUNCH(topk_sample, topk->spans, LCOMM_TOPK_THREADS, stream, args);
-    if (error != 0)
+    if (error != 0) {
       return error;
+    }
   }
   return 0;
 }

@@ -33,8 +33,9 @@ LCOMM_DEVICE uint32_t lcomm_total_of_warp(uint32_t value) {
 LCOMM_DEVICE uint32_t lcomm_scan_block(uint32_t value, uint32_t sums[LCOMM_TOPK_WARPS],
                                        uint32_t *all) {
   uint32_t own = lcomm_scan_warp(value), before = 0, total = 0;
-  if (lcomm_lane() == LCOMM_WARP - 1)
+  if (lcomm_lane() == LCOMM_WARP - 1) {
     sums[lcomm_warp()] = own;
+  }
   lcomm_sync_block();
   LCOMM_UNROLL for (uint32_t i = 0; i < LCOMM_TOPK_WARPS; i++) {
     before += i < lcomm_warp() ? sums[i] : 0;
@@ -53,12 +54,14 @@ LCOMM_DEVICE uint32_t lcomm_is_last(uint32_t *ticket, uint32_t blocks, uint32_t 
   lcomm_sync_block();
   if (lcomm_thread() == 0) {
     *shared = lcomm_atomic_add(ticket, 1) == blocks - 1;
-    if (*shared)
+    if (*shared) {
       *ticket = 0;
+    }
   }
   lcomm_sync_block();
-  if (!*shared)
+  if (!*shared) {
     return 0;
+  }
   lcomm_fence();
   return 1;
 }
@@ -78,8 +81,9 @@ LCOMM_DEVICE uint32_t lcomm_scan_written(uint32_t *number, uint32_t count,
     uint64_t i = first + lcomm_thread();
     uint32_t all, value = i < count ? lcomm_read_shared(&number[i]) : 0;
     uint32_t sum = before + lcomm_scan_block(value, sums, &all);
-    if (i < count)
+    if (i < count) {
       number[i] = sum;
+    }
     before += all;
   }
   return before;

@@ -58,12 +58,15 @@ LCOMM_KERNEL(topk_judge, judge_args) {
   const lcomm_cuda_segment *segment = &a.t.segment[a.t.span_segment[lcomm_block()]];
   lcomm_topk_search *search = &a.t.search[a.t.span_segment[lcomm_block()]];
   int misled = lcomm_topk_misled(segment, search);
-  if (a.accumulated != NULL && misled)
+  if (a.accumulated && misled) {
     take_back(&a.t, segment, search, a.accumulated);
-  if (lcomm_block() != segment->first_span || lcomm_thread() != 0)
+  }
+  if (lcomm_block() != segment->first_span || lcomm_thread() != 0) {
     return;
-  if (misled)
+  }
+  if (misled) {
     lcomm_atomic_or(a.t.misled, 1);
+  }
   begin_search(segment, search);
 }
 
@@ -72,8 +75,9 @@ LCOMM_KERNEL(topk_judge, judge_args) {
 /* Blocks that count for a segment. */
 LCOMM_DEVICE uint32_t blocks_of(const lcomm_cuda_segment *segment,
                                 const lcomm_topk_search *search) {
-  if (lcomm_topk_misled(segment, search))
+  if (lcomm_topk_misled(segment, search)) {
     return segment->spans;
+  }
   uint64_t blocks = ((uint64_t)search->found + BLOCK_CANDIDATES - 1) / BLOCK_CANDIDATES;
   return lcomm_topk_at_most(blocks, segment->spans);
 }
@@ -83,8 +87,9 @@ LCOMM_DEVICE void count_candidate(const search_args *a, uint64_t known, float va
                                   lcomm_topk_histogram *h) {
   uint32_t position = 0;
   if (a->step.shift < 32) {
-    if (lcomm_topk_magnitude(value) != known >> 32)
+    if (lcomm_topk_magnitude(value) != known >> 32) {
       return;
+    }
     position = a->t.position[at];
   }
   lcomm_topk_count(h, a->step, known, lcomm_topk_key(&a->t, value, position));
@@ -105,8 +110,9 @@ LCOMM_DEVICE void count_candidates(const search_args *a, const lcomm_cuda_segmen
     }
     LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
       uint64_t at = first + j * LCOMM_TOPK_THREADS;
-      if (at < end)
+      if (at < end) {
         count_candidate(a, known, value[j], at, h);
+      }
     }
   }
 }
@@ -140,8 +146,9 @@ LCOMM_DEVICE void count_elements(const search_args *a, const lcomm_cuda_segment 
     }
     LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
       uint64_t at = i + j * LCOMM_TOPK_THREADS;
-      if (at < own.end)
+      if (at < own.end) {
         lcomm_topk_count(h, a->step, known, lcomm_topk_key(&a->t, value[j], (uint32_t)at));
+      }
     }
   }
 }
@@ -151,18 +158,21 @@ LCOMM_KERNEL(topk_search, search_args) {
   const lcomm_cuda_segment *segment = &a.t.segment[a.t.span_segment[lcomm_block()]];
   lcomm_topk_search *search = &a.t.search[a.t.span_segment[lcomm_block()]];
   uint32_t blocks = blocks_of(segment, search);
-  if (search->step != a.index || lcomm_block() - segment->first_span >= blocks)
+  if (search->step != a.index || lcomm_block() - segment->first_span >= blocks) {
     return;
+  }
   uint64_t known = search->key;
   uint32_t rank = search->rank;
   lcomm_topk_clear(&h);
   lcomm_sync_block();
-  if (lcomm_topk_misled(segment, search))
+  if (lcomm_topk_misled(segment, search)) {
     count_elements(&a, segment, known, &h);
-  else
+  } else {
     count_candidates(&a, segment, search, known, &h);
-  if (!lcomm_topk_gather(&a.t, segment, search, blocks, &h))
+  }
+  if (!lcomm_topk_gather(&a.t, segment, search, blocks, &h)) {
     return;
+  }
   lcomm_topk_find(&h, rank);
   if (lcomm_thread() == 0) {
     search->key = known | (uint64_t)h.digit << a.step.shift;
@@ -184,8 +194,9 @@ typedef struct recollect_args {
 LCOMM_DEVICE void clear_not_finite(const lcomm_topk_tile *tile, const float value[LCOMM_TOPK_OWN],
                                    float *accumulated) {
   LCOMM_UNROLL for (uint32_t k = 0; k < LCOMM_TOPK_OWN; k++) {
-    if ((tile->mask >> k & 1) && !lcomm_f32_is_finite(value[k]))
+    if ((tile->mask >> k & 1) && !lcomm_f32_is_finite(value[k])) {
       accumulated[tile->global + tile->own + lcomm_topk_distance(k)] = 0.0f;
+    }
   }
 }
 
@@ -212,20 +223,24 @@ LCOMM_DEVICE void recollect(const recollect_args *a, uint32_t i, uint32_t counts
     a->t.run[i] = run;
   }
   lcomm_sync_block();
-  if (a->accumulated != NULL)
+  if (a->accumulated) {
     clear_not_finite(&tile, value, a->accumulated);
-  if (*place != LCOMM_TOPK_NOWHERE)
+  }
+  if (*place != LCOMM_TOPK_NOWHERE) {
     lcomm_topk_stage(&a->t, &tile, value, hits, &order, *place, a->accumulated, a->early);
+  }
 }
 
 LCOMM_KERNEL(topk_recollect, recollect_args) {
   LCOMM_SHARED uint32_t counts[LCOMM_WARP], place;
-  if (*a.t.misled == 0)
+  if (*a.t.misled == 0) {
     return;
+  }
   for (uint32_t i = lcomm_block(); i < a.t.pieces; i += lcomm_blocks()) {
     uint32_t segment = a.t.piece[i].segment;
-    if (lcomm_topk_misled(&a.t.segment[segment], &a.t.search[segment]))
+    if (lcomm_topk_misled(&a.t.segment[segment], &a.t.search[segment])) {
       recollect(&a, i, counts, &place);
+    }
   }
 }
 
@@ -242,13 +257,15 @@ static int search_all(const lcomm_cuda_topk *topk, const float *all, void *strea
 
 extern "C" int lcomm_cuda_topk_search(const lcomm_cuda_topk *topk, const lcomm_topk_job *job,
                                       void *stream) {
-  const float *all = job->accumulated != NULL ? job->accumulated : job->base;
+  const float *all = job->accumulated ? job->accumulated : job->base;
   judge_args judged = {topk->tables, job->accumulated};
   int error = LCOMM_LAUNCH(topk_judge, topk->spans, LCOMM_TOPK_THREADS, stream, judged);
-  if (error == 0)
+  if (error == 0) {
     error = search_all(topk, all, stream);
-  if (error != 0)
+  }
+  if (error != 0) {
     return error;
+  }
   uint32_t blocks = lcomm_topk_at_most(topk->tables.pieces, RECOLLECTING_BLOCKS);
   recollect_args args = {topk->tables, all, job->accumulated, job->early};
   return LCOMM_LAUNCH(topk_recollect, blocks, LCOMM_TOPK_THREADS, stream, args);

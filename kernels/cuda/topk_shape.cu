@@ -14,16 +14,20 @@ uint32_t lcomm_topk_divide_up(uint64_t count, uint32_t unit) {
 }
 
 int lcomm_topk_shape_is_valid(const lcomm_cuda_topk_shape *shape) {
-  if (shape->base_count > UINT32_MAX || shape->parts == 0 || shape->part >= shape->parts)
+  if (shape->base_count > UINT32_MAX || shape->parts == 0 || shape->part >= shape->parts) {
     return 0;
-  if (shape->outputs == 0 || (shape->outputs > 1 && shape->parts > 1))
+  }
+  if (shape->outputs == 0 || (shape->outputs > 1 && shape->parts > 1)) {
     return 0;
+  }
   uint64_t count = 0;
   for (uint32_t i = 0; i < shape->segments; i++) {
-    if (shape->segment_kept[i] > shape->segment_count[i])
+    if (shape->segment_kept[i] > shape->segment_count[i]) {
       return 0;
-    if (shape->segment_count[i] > UINT32_MAX - count)
+    }
+    if (shape->segment_count[i] > UINT32_MAX - count) {
       return 0;
+    }
     count += shape->segment_count[i];
   }
   return count == lcomm_stripe_count(shape->base_count, shape->parts, shape->part);
@@ -33,8 +37,9 @@ int lcomm_topk_shape_is_valid(const lcomm_cuda_topk_shape *shape) {
 
 static uint64_t root_up(uint64_t square) {
   uint64_t root = 0;
-  while (root * root < square)
+  while (root * root < square) {
     root++;
+  }
   return root;
 }
 
@@ -60,15 +65,18 @@ static uint64_t sample_size(uint64_t count) {
 static void set_sample(lcomm_cuda_segment *segment) {
   uint64_t count = segment->count, kept = segment->kept, size = sample_size(count);
   segment->capacity = segment->count;
-  if (kept == 0)
+  if (kept == 0) {
     segment->capacity = 0;
-  if (kept == 0 || count <= SAMPLE_FROM)
+  }
+  if (kept == 0 || count <= SAMPLE_FROM) {
     return;
+  }
   uint64_t expected = kept * size / count;
   uint64_t rank = expected + 7 * root_up(expected) + 2;
   uint64_t most = (rank + 9 * root_up(rank) + 4) * count / size + 1;
-  if (rank > size || most >= count)
+  if (rank > size || most >= count) {
     return;
+  }
   segment->capacity = (uint32_t)most_of(most, kept);
   segment->lines = (uint32_t)(size / LCOMM_TOPK_LINE);
   segment->rank = (uint32_t)rank;
@@ -89,8 +97,9 @@ lcomm_cuda_segment lcomm_topk_segment_of(const lcomm_cuda_topk_shape *shape, uin
 }
 
 uint32_t lcomm_topk_pieces_of(const lcomm_cuda_segment *segment) {
-  if (segment->count == 0)
+  if (segment->count == 0) {
     return 0;
+  }
   uint64_t last = (uint64_t)segment->first + segment->count - 1;
   return (uint32_t)(last / LCOMM_TILE) - segment->first / LCOMM_TILE + 1;
 }
@@ -116,8 +125,9 @@ lcomm_topk_counts lcomm_topk_count_shape(const lcomm_cuda_topk_shape *shape) {
     n.candidates += segment.capacity;
     n.chosen += segment.kept;
   }
-  for (uint32_t o = 0; o < shape->outputs; o++)
+  for (uint32_t o = 0; o < shape->outputs; o++) {
     n.groups += lcomm_topk_groups_of(lcomm_topk_capacity_of(shape, o, n.chosen));
+  }
   n.segments = shape->segments;
   n.outputs = shape->outputs;
   n.chunks = n.pieces / LCOMM_TOPK_CHUNK + 1;

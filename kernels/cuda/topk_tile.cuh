@@ -43,8 +43,9 @@ LCOMM_DEVICE lcomm_topk_tile lcomm_topk_tile_of(const lcomm_topk_tables *t, lcom
   uint32_t end = lcomm_topk_at_most(segment->first + segment->count - tile.local, LCOMM_TILE);
   tile.whole = begin <= warp && warp + LCOMM_TOPK_ROWS * LCOMM_TOPK_ROW_STEP <= end;
   tile.mask = (1u << LCOMM_TOPK_OWN) - 1;
-  if (tile.whole)
+  if (tile.whole) {
     return tile;
+  }
   tile.mask = 0;
   LCOMM_UNROLL for (uint32_t k = 0; k < LCOMM_TOPK_OWN; k++) {
     uint32_t at = tile.own + lcomm_topk_distance(k);
@@ -89,8 +90,9 @@ LCOMM_DEVICE void lcomm_topk_store(float *array, const lcomm_topk_tile *tile,
     return;
   }
   LCOMM_UNROLL for (uint32_t k = 0; k < LCOMM_TOPK_OWN; k++) {
-    if (tile->mask >> k & 1)
+    if (tile->mask >> k & 1) {
       first[lcomm_topk_distance(k)] = value[k];
+    }
   }
 }
 
@@ -136,13 +138,16 @@ enum { LCOMM_TOPK_NOWHERE = UINT32_MAX };
  * store. Of the pieces that do not fit, the first one ends what is stored. */
 LCOMM_DEVICE uint32_t lcomm_topk_claim(const lcomm_cuda_segment *segment, lcomm_topk_search *search,
                                        uint32_t *counter, uint32_t hits) {
-  if (hits == 0)
+  if (hits == 0) {
     return LCOMM_TOPK_NOWHERE;
+  }
   uint32_t before = lcomm_atomic_add(counter, hits);
-  if ((uint64_t)before + hits <= segment->capacity)
+  if ((uint64_t)before + hits <= segment->capacity) {
     return segment->area + before;
-  if (before <= segment->capacity)
+  }
+  if (before <= segment->capacity) {
     search->stored = before;
+  }
   return LCOMM_TOPK_NOWHERE;
 }
 
@@ -155,14 +160,16 @@ LCOMM_DEVICE void lcomm_topk_stage(const lcomm_topk_tables *t, const lcomm_topk_
   LCOMM_UNROLL for (uint32_t j = 0; j < LCOMM_TOPK_ROWS; j++) {
     uint32_t at = place + order->row[j];
     LCOMM_UNROLL for (uint32_t k = 4 * j; k < 4 * j + 4; k++) {
-      if ((hits >> k & 1) == 0)
+      if ((hits >> k & 1) == 0) {
         continue;
+      }
       uint32_t offset = tile->own + lcomm_topk_distance(k);
       t->position[at] = tile->local + offset;
       t->value[at] = value[k];
       at++;
-      if (residual != NULL && (early || !lcomm_f32_is_finite(value[k])))
+      if (residual && (early || !lcomm_f32_is_finite(value[k]))) {
         residual[tile->global + offset] = lcomm_topk_left(value[k], early);
+      }
     }
   }
 }

@@ -60,8 +60,9 @@ LCOMM_DEVICE uint64_t first_of_block(const group *g, uint32_t i) {
 /* The lane's one of block i of the group. */
 LCOMM_DEVICE uint32_t delta_of(const group *g, uint32_t i) {
   uint64_t own = first_of_block(g, i) + lcomm_lane();
-  if (own >= g->count)
+  if (own >= g->count) {
     return 0;
+  }
   uint32_t before = own > 0 ? g->position[own - 1] : UINT32_MAX; /* -1 */
   return g->position[own] - before - 1;
 }
@@ -74,8 +75,9 @@ LCOMM_DEVICE index_block index_block_of(const group *g, uint32_t i, uint32_t del
   LCOMM_UNROLL for (uint32_t mask = LCOMM_WARP / 2; mask > 0; mask /= 2) {
     all |= lcomm_shuffle_xor(all, mask);
   }
-  if (first >= g->count)
+  if (first >= g->count) {
     return block;
+  }
   block.count = lcomm_topk_at_most(g->count - first, LCOMM_TOPK_INDEX_BLOCK);
   block.width = bits_of(all);
   block.size = 1 + (block.count * block.width + 7) / 8;
@@ -96,15 +98,17 @@ LCOMM_DEVICE uint32_t measure(const group *g, uint32_t begin[LCOMM_TOPK_GROUP_BL
     }
     LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
       index_block block = index_block_of(g, i + j, delta[j]);
-      if (lcomm_lane() == 0)
+      if (lcomm_lane() == 0) {
         begin[i + j] = block.size;
+      }
     }
   }
   lcomm_sync_block();
   uint32_t size = own < LCOMM_TOPK_GROUP_BLOCKS ? begin[own] : 0;
   uint32_t before = lcomm_scan_block(size, sums, &all);
-  if (own < LCOMM_TOPK_GROUP_BLOCKS)
+  if (own < LCOMM_TOPK_GROUP_BLOCKS) {
     begin[own] = before;
+  }
   lcomm_sync_block();
   return all;
 }
@@ -117,10 +121,12 @@ LCOMM_KERNEL(topk_measure, write_args) {
   uint32_t capacity = output->capacity > 0 ? output->capacity : 1;
   uint32_t groups = (uint32_t)(((uint64_t)capacity + LCOMM_TOPK_GROUP - 1) / LCOMM_TOPK_GROUP);
   uint32_t size = measure(&g, begin, sums);
-  if (lcomm_thread() == 0)
+  if (lcomm_thread() == 0) {
     a.t.group_before[output->first_group + g.number] = size;
-  if (!lcomm_is_last(&progress->ticket, groups, &last))
+  }
+  if (!lcomm_is_last(&progress->ticket, groups, &last)) {
     return;
+  }
   uint32_t all = lcomm_scan_written(a.t.group_before + output->first_group, groups, sums);
   if (lcomm_thread() == 0) {
     progress->index_size = all;
@@ -134,8 +140,9 @@ LCOMM_DEVICE void write_index_block(const index_block *block, uint32_t words[WOR
                                     uint8_t *bytes) {
   uint32_t lane = lcomm_lane(), bit = lane * block->width;
   words[lane] = 0;
-  if (lane == 0)
+  if (lane == 0) {
     words[WORDS - 1] = 0;
+  }
   lcomm_sync_warp();
   if (lane < block->count) {
     uint64_t shifted = (uint64_t)block->delta << bit % 32;
@@ -143,10 +150,12 @@ LCOMM_DEVICE void write_index_block(const index_block *block, uint32_t words[WOR
     lcomm_atomic_or(&words[bit / 32 + 1], (uint32_t)(shifted >> 32));
   }
   lcomm_sync_warp();
-  if (lane == 0 && block->size > 0)
+  if (lane == 0 && block->size > 0) {
     bytes[0] = (uint8_t)block->width;
-  for (uint32_t i = lane; i + 1 < block->size; i += LCOMM_WARP)
+  }
+  for (uint32_t i = lane; i + 1 < block->size; i += LCOMM_WARP) {
     bytes[1 + i] = (uint8_t)(words[i / 4] >> i % 4 * 8);
+  }
   lcomm_sync_warp();
 }
 
@@ -154,14 +163,16 @@ LCOMM_DEVICE void write_index_block(const index_block *block, uint32_t words[WOR
 
 /* Numbers in a payload lie at any address. */
 LCOMM_DEVICE void put(uint8_t *bytes, uint32_t number, uint32_t size) {
-  for (uint32_t i = 0; i < size; i++)
+  for (uint32_t i = 0; i < size; i++) {
     bytes[i] = (uint8_t)(number >> 8 * i);
+  }
 }
 
 /* What stays of an entry that the receivers decode to `decoded`. */
 LCOMM_DEVICE void keep_error(const write_args *a, const group *g, uint32_t i, float decoded) {
-  if (a->rest == LCOMM_TOPK_REST_DONE)
+  if (a->rest == LCOMM_TOPK_REST_DONE) {
     return;
+  }
   float error = lcomm_error_kept(g->value[i], decoded);
   float *kept = a->residual + lcomm_topk_entry_global(&a->t, g->output, g->position[i]);
   *kept = a->rest == LCOMM_TOPK_REST_SENT ? error : lcomm_finite_or_zero(*kept + a->weight * error);
@@ -184,8 +195,9 @@ LCOMM_DEVICE void write_bf16(const write_args *a, const group *g, uint8_t *value
     LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
       uint64_t i = first + j * LCOMM_TOPK_THREADS;
       uint16_t code = lcomm_f32_to_bf16_finite(value[j]);
-      if (i >= end)
+      if (i >= end) {
         continue;
+      }
       put(values + i * sizeof code, code, sizeof code);
       keep_error(a, g, (uint32_t)i, lcomm_bf16_to_f32(code));
     }
@@ -194,18 +206,22 @@ LCOMM_DEVICE void write_bf16(const write_args *a, const group *g, uint8_t *value
 
 /* Of a block whose largest magnitude is `amax`; see kernels.h. */
 LCOMM_DEVICE float int8_scale(uint32_t amax) {
-  if (amax > LCOMM_F32_INF_BITS)
+  if (amax > LCOMM_F32_INF_BITS) {
     return lcomm_f32_from_bits(LCOMM_F32_NAN_BITS);
-  if (amax == LCOMM_F32_INF_BITS)
+  }
+  if (amax == LCOMM_F32_INF_BITS) {
     return lcomm_f32_from_bits(LCOMM_F32_INF_BITS);
+  }
   return amax < LCOMM_INTEGER_TINY_BITS ? 0.0f : lcomm_f32_from_bits(amax) / 127.0f;
 }
 
 LCOMM_DEVICE int8_t int8_code(float value, uint32_t amax) {
-  if (amax == LCOMM_F32_INF_BITS && !lcomm_f32_is_finite(value))
+  if (amax == LCOMM_F32_INF_BITS && !lcomm_f32_is_finite(value)) {
     return value > 0.0f ? 127 : -127;
-  if (amax >= LCOMM_F32_INF_BITS || amax < LCOMM_INTEGER_TINY_BITS)
+  }
+  if (amax >= LCOMM_F32_INF_BITS || amax < LCOMM_INTEGER_TINY_BITS) {
     return 0;
+  }
   return lcomm_f32_to_int8(value * (127.0f / lcomm_f32_from_bits(amax)));
 }
 
@@ -223,8 +239,9 @@ LCOMM_DEVICE void write_int8_block(const write_args *a, const group *g, uint64_t
     amax = amax > other ? amax : other;
   }
   float scale = int8_scale(amax);
-  if (lcomm_lane() == 0)
+  if (lcomm_lane() == 0) {
     put(values + first / LCOMM_BLOCK * sizeof scale, lcomm_f32_bits(scale), sizeof scale);
+  }
   for (uint64_t i = first + lcomm_lane(); i < first + LCOMM_BLOCK && i < g->count;
        i += LCOMM_WARP) {
     int8_t code = int8_code(g->value[i], amax);
@@ -236,8 +253,9 @@ LCOMM_DEVICE void write_int8_block(const write_args *a, const group *g, uint64_t
 LCOMM_DEVICE void write_int8(const write_args *a, const group *g, uint8_t *values) {
   uint64_t end = end_of_group(g);
   for (uint64_t first = (uint64_t)g->number * LCOMM_TOPK_GROUP + lcomm_warp() * LCOMM_BLOCK;
-       first < end; first += LCOMM_TOPK_WARPS * LCOMM_BLOCK)
+       first < end; first += LCOMM_TOPK_WARPS * LCOMM_BLOCK) {
     write_int8_block(a, g, first, values);
+  }
 }
 
 /* ----------------------------------------------------------------- payload */
@@ -248,10 +266,12 @@ LCOMM_KERNEL(topk_write, write_args) {
   group g = group_of(&a);
   uint8_t *payload = a.payload[g.output - a.first_output], *index = payload + sizeof(uint32_t);
   uint8_t *values = index + a.t.progress[g.output].index_size;
-  if (g.number == 0 && lcomm_thread() == 0)
+  if (g.number == 0 && lcomm_thread() == 0) {
     put(payload, g.count, sizeof g.count);
-  if ((uint64_t)g.number * LCOMM_TOPK_GROUP >= g.count)
+  }
+  if ((uint64_t)g.number * LCOMM_TOPK_GROUP >= g.count) {
     return;
+  }
   index += a.t.group_before[a.first_group + lcomm_block()];
   measure(&g, begin, sums);
   for (uint32_t i = lcomm_warp() * OWN_BLOCKS; i < (lcomm_warp() + 1) * OWN_BLOCKS; i += AHEAD) {
@@ -264,10 +284,11 @@ LCOMM_KERNEL(topk_write, write_args) {
       write_index_block(&block, words[lcomm_warp()], index + begin[i + j]);
     }
   }
-  if (a.int8)
+  if (a.int8) {
     write_int8(&a, &g, values);
-  else
+  } else {
     write_bf16(&a, &g, values);
+  }
 }
 
 /* So many outputs as the arguments of a launch have room for. */

@@ -92,8 +92,9 @@ LCOMM_DEVICE void lcomm_store_values(float *array, uint64_t index, const lcomm_p
     return;
   }
   LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
-    if (lcomm_distance(i) < at->left)
+    if (lcomm_distance(i) < at->left) {
       first[lcomm_distance(i)] = value[i];
+    }
   }
 }
 
@@ -102,8 +103,9 @@ LCOMM_DEVICE void lcomm_store_values(float *array, uint64_t index, const lcomm_p
 /* `kind` is a constant wherever these are used. */
 
 LCOMM_DEVICE int lcomm_code_bits(int kind) {
-  if (kind == LCOMM_CUDA_INT4)
+  if (kind == LCOMM_CUDA_INT4) {
     return 4;
+  }
   return kind == LCOMM_CUDA_E4M3 || kind == LCOMM_CUDA_E5M2 || kind == LCOMM_CUDA_INT8 ? 8 : 16;
 }
 
@@ -146,12 +148,13 @@ LCOMM_DEVICE void lcomm_load_codes(int kind, const void *code, const lcomm_place
   }
   LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
     word[j].y = 0;
-    if (bits == 16)
+    if (bits == 16) {
       word[j] = lcomm_load2_once(first + j * step);
-    else if (bits == 8)
+    } else if (bits == 8) {
       word[j].x = lcomm_load_4_bytes_once(first + j * step);
-    else
+    } else {
       word[j].x = lcomm_load_2_bytes_once(first + j * step);
+    }
   }
 }
 
@@ -161,17 +164,21 @@ LCOMM_DEVICE void lcomm_load_codes(int kind, const void *code, const lcomm_place
 LCOMM_DEVICE uint32_t lcomm_load_scale(int kind, const void *scale, uint32_t shift,
                                        const lcomm_place *at) {
   uint32_t lane = lcomm_lane();
-  if (kind == LCOMM_CUDA_F16)
+  if (kind == LCOMM_CUDA_F16) {
     return scale ? *(const uint32_t *)scale : lcomm_f32_bits(1.0f);
-  if (!lcomm_has_float_scales(kind) && !lcomm_has_byte_scales(kind))
+  }
+  if (!lcomm_has_float_scales(kind) && !lcomm_has_byte_scales(kind)) {
     return 0;
+  }
   /* Of a warp that has all its elements, the number of blocks is known. */
   uint32_t end = LCOMM_SPAN;
-  if (!at->whole)
+  if (!at->whole) {
     end = (uint32_t)(at->left + (int32_t)(lane * LCOMM_PIECE));
+  }
   uint64_t block = ((at->local - lane * LCOMM_PIECE) >> shift) + lane;
-  if (lane << shift >= end)
+  if (lane << shift >= end) {
     return 0;
+  }
   return lcomm_has_float_scales(kind) ? ((const uint32_t *)scale)[block]
                                       : ((const uint8_t *)scale)[block];
 }
@@ -183,8 +190,9 @@ LCOMM_DEVICE float lcomm_scale_value(int kind, uint32_t raw) {
 
 /* That of one piece, from the lane that has it; all lanes take part. */
 LCOMM_DEVICE float lcomm_piece_scale(int kind, float scale, uint32_t shift, int piece) {
-  if (!lcomm_has_float_scales(kind) && !lcomm_has_byte_scales(kind))
+  if (!lcomm_has_float_scales(kind) && !lcomm_has_byte_scales(kind)) {
     return scale;
+  }
   uint32_t first = (uint32_t)(piece * LCOMM_STEP) + lcomm_lane() * LCOMM_PIECE;
   return lcomm_f32_from_bits(lcomm_shuffle(lcomm_f32_bits(scale), first >> shift));
 }
@@ -199,16 +207,17 @@ LCOMM_DEVICE void lcomm_piece_values(int kind, lcomm_vec2 word, float unit,
     value[3] = lcomm_f32_from_bits(word.y & 0xffff0000u);
     return;
   }
-  if (kind == LCOMM_CUDA_E4M3)
+  if (kind == LCOMM_CUDA_E4M3) {
     lcomm_e4m3_values(word.x, value);
-  else if (kind == LCOMM_CUDA_E5M2)
+  } else if (kind == LCOMM_CUDA_E5M2) {
     lcomm_e5m2_values(word.x, value);
-  else if (kind == LCOMM_CUDA_INT8)
+  } else if (kind == LCOMM_CUDA_INT8) {
     lcomm_int8_values(word.x, value);
-  else if (kind == LCOMM_CUDA_INT4)
+  } else if (kind == LCOMM_CUDA_INT4) {
     lcomm_int4_values(word.x, value);
-  else
+  } else {
     lcomm_f16_values(word, value);
+  }
   LCOMM_UNROLL for (int i = 0; i < LCOMM_PIECE; i++) {
     value[i] = unit * value[i];
   }

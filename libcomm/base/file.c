@@ -69,7 +69,7 @@ static lcomm_status join(char *path, const char *folder, const char *name, const
 /* --------------------------------------------------------------- writing */
 
 lcomm_status lcomm_file_begin(lcomm_file *file, const char *folder, const char *name, char *why) {
-  memset(file, 0, sizeof(*file));
+  memset(file, 0, sizeof *file);
   lcomm_status status = join(file->path, folder, name, "", why);
   if (status == LCOMM_OK) {
     status = join(file->temporary, folder, name, ".tmp", why);

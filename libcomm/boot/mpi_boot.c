@@ -66,7 +66,7 @@ static void release_mpi(lcomm_origin *origin, bool orderly) {
 
 /* Room for the handle, filled in before anything collective is done with it. */
 static lcomm_status hold(lcomm_origin *origin) {
-  MPI_Comm *own = malloc(sizeof(*own));
+  MPI_Comm *own = malloc(sizeof *own);
   if (!own) {
     return lcomm_error_thread(LCOMM_ERR_MEMORY, "out of memory for a communicator of MPI");
   }

@@ -37,7 +37,7 @@ static bool share_world(const mpi_place *places, int count, int *members) {
     }
     members[i] = places[i].rank;
   }
-  qsort(members, (size_t)count, sizeof(*members), by_number);
+  qsort(members, (size_t)count, sizeof *members, by_number);
   for (int i = 1; i < count; i++) {
     if (members[i] == members[i - 1]) {
       return false;
@@ -79,8 +79,8 @@ static lcomm_status agree_on_mpi(lcomm_origin *origin, mpi_place *all, int *memb
 
 static lcomm_status find_mpi(lcomm_origin *origin) {
   size_t size = (size_t)origin->boot.world_size;
-  mpi_place *all = calloc(size, sizeof(*all));
-  int *members = calloc(size, sizeof(*members));
+  mpi_place *all = calloc(size, sizeof *all);
+  int *members = calloc(size, sizeof *members);
   lcomm_status status = all && members
                             ? agree_on_mpi(origin, all, members)
                             : lcomm_error_thread(LCOMM_ERR_MEMORY, "lcomm_create: out of memory");

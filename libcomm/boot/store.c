@@ -39,11 +39,11 @@ lcomm_status lcomm_store_fail(lcomm_store *store, lcomm_status status, const cha
 
 static lcomm_status begin(const lcomm_place *place, double timeout_s, lcomm_store **store) {
   lcomm_identity self;
-  lcomm_store *made = calloc(1, sizeof(*made));
+  lcomm_store *made = calloc(1, sizeof *made);
   size_t size = (size_t)place->world_size;
   if (made && place->rank == 0) {
-    made->peers = calloc(size, sizeof(*made->peers));
-    made->polls = calloc(LCOMM_STORE_POLLS(size), sizeof(*made->polls));
+    made->peers = calloc(size, sizeof *made->peers);
+    made->polls = calloc(LCOMM_STORE_POLLS(size), sizeof *made->polls);
   }
   if (!made || (place->rank == 0 && (!made->peers || !made->polls))) {
     lcomm_store_close(made);

@@ -264,7 +264,7 @@ lcomm_status lcomm_store_open(lcomm_store *store) {
   lcomm_store_meeting m = {.store = store,
                            .missing = store->size - 1,
                            .until_s = lcomm_clock_s() + store->timeout_s,
-                           .visitors = calloc(LCOMM_STORE_VISITORS_MAX, sizeof(*m.visitors))};
+                           .visitors = calloc(LCOMM_STORE_VISITORS_MAX, sizeof *m.visitors)};
   if (!m.visitors) {
     return lcomm_store_fail(store, LCOMM_ERR_MEMORY, "out of memory");
   }

@@ -77,7 +77,7 @@ lcomm_status lcomm_store_read_hello(const uint8_t *bytes, lcomm_store_hello *hel
     *why = LCOMM_STORE_OTHER_VERSION;
     return LCOMM_ERR_UNSUPPORTED;
   }
-  memset(hello, 0, sizeof(*hello));
+  memset(hello, 0, sizeof *hello);
   hello->rank = (uint32_t)get(bytes + AT_RANK, 4);
   hello->world_size = (uint32_t)get(bytes + AT_WORLD, 4);
   take_text(bytes + AT_HOST, LCOMM_HOST_MAX, hello->host, sizeof(hello->host));

@@ -75,8 +75,8 @@ unsigned lcomm_judge_equal_ops(const lcomm_plan_request *request, const lcomm_po
   if (lcomm_plan_op(request->op) != LCOMM_SUM) {
     return 1u << request->op;
   }
-  bool sum = why_unmatched(request, LCOMM_SUM, policy, ranks, named) == NULL;
-  bool average = why_unmatched(request, LCOMM_AVG, policy, ranks, named) == NULL;
+  bool sum = !why_unmatched(request, LCOMM_SUM, policy, ranks, named);
+  bool average = !why_unmatched(request, LCOMM_AVG, policy, ranks, named);
   return sum == average ? 1u << LCOMM_SUM | 1u << LCOMM_AVG : 1u << request->op;
 }
 
@@ -195,7 +195,7 @@ static const char *why_left(const lcomm_plan_request *request, const lcomm_polic
 static bool loses(const lcomm_judged *judged, const lcomm_codec_choice *choice) {
   return choice->format.codec->id != LCOMM_CODEC_NONE &&
          !lcomm_judge_is_exact(&choice->format, judged->request->dtype) &&
-         lcomm_judge_why_exact(judged, choice) == NULL;
+         !lcomm_judge_why_exact(judged, choice);
 }
 
 /* The same of all codecs, for a call that is chosen. */

@@ -27,10 +27,11 @@ size_t lcomm_read_integer(const char *text, size_t length, uint64_t *number, boo
   *overflow = false;
   for (; i < length && is_digit(text[i]); i++) {
     uint64_t digit = (uint64_t)(text[i] - '0');
-    if (*number > (UINT64_MAX - digit) / 10)
+    if (*number > (UINT64_MAX - digit) / 10) {
       *overflow = true;
-    else
+    } else {
       *number = *number * 10 + digit;
+    }
   }
   return i;
 }
@@ -39,8 +40,9 @@ size_t lcomm_read_size(const char *text, size_t length, uint64_t *bytes, bool *o
   size_t used = lcomm_read_integer(text, length, bytes, overflow);
   char unit = used > 0 && used < length ? text[used] : '\0';
   unsigned shift = unit == 'K' ? 10 : unit == 'M' ? 20 : unit == 'G' ? 30 : 0;
-  if (*bytes > UINT64_MAX >> shift)
+  if (*bytes > UINT64_MAX >> shift) {
     *overflow = true;
+  }
   *bytes <<= shift;
   return used + (shift > 0);
 }
@@ -77,27 +79,34 @@ static size_t read_mantissa(const char *text, size_t length, decimal *d) {
 static size_t read_exponent(const char *text, size_t length, decimal *d) {
   uint64_t exponent;
   bool overflow;
-  if (length == 0 || (text[0] != 'e' && text[0] != 'E'))
+  if (length == 0 || (text[0] != 'e' && text[0] != 'E')) {
     return 0;
+  }
   size_t sign = length > 1 && (text[1] == '-' || text[1] == '+');
   size_t digits = lcomm_read_integer(text + 1 + sign, length - 1 - sign, &exponent, &overflow);
-  if (digits == 0)
+  if (digits == 0) {
     return 0;
-  if (overflow || exponent > INT32_MAX)
+  }
+  if (overflow || exponent > INT32_MAX) {
     exponent = INT32_MAX;
+  }
   d->places += sign && text[1] == '-' ? (int64_t)exponent : -(int64_t)exponent;
   return 1 + sign + digits;
 }
 
 static double decimal_value(decimal d) {
-  for (; d.places > PLACES_MAX && d.mantissa > 0; d.places--)
+  for (; d.places > PLACES_MAX && d.mantissa > 0; d.places--) {
     d.mantissa = d.mantissa / 10 + (d.places == PLACES_MAX + 1 && d.mantissa % 10 >= 5);
-  if (d.mantissa == 0)
+  }
+  if (d.mantissa == 0) {
     return 0;
-  for (; d.places < 0 && d.mantissa <= LCOMM_DECIMAL_MAX; d.places++)
+  }
+  for (; d.places < 0 && d.mantissa <= LCOMM_DECIMAL_MAX; d.places++) {
     d.mantissa *= 10;
-  if (d.places < 0)
+  }
+  if (d.places < 0) {
     return (double)INFINITY;
+  }
   double value = (double)d.mantissa / powers_of_ten[d.places];
   return value <= LCOMM_DECIMAL_MAX ? value : (double)INFINITY;
 }
@@ -105,8 +114,9 @@ static double decimal_value(decimal d) {
 size_t lcomm_read_decimal(const char *text, size_t length, double *number) {
   decimal d = {0, 0};
   size_t used = read_mantissa(text, length, &d);
-  if (used == 0)
+  if (used == 0) {
     return 0;
+  }
   used += read_exponent(text + used, length - used, &d);
   *number = decimal_value(d);
   return used;
@@ -121,14 +131,16 @@ static void place_point(const char *digits, int count, int exponent, char *text,
     snprintf(text, size, "0.%.*s%s", -exponent - 1, zeros, digits);
     return;
   }
-  if (exponent > 0 && exponent < DIGITS_MAX)
+  if (exponent > 0 && exponent < DIGITS_MAX) {
     before = exponent + 1;
-  else if (exponent != 0)
+  } else if (exponent != 0) {
     snprintf(tail, sizeof tail, "e%d", exponent);
-  if (count > before)
+  }
+  if (count > before) {
     snprintf(text, size, "%.*s.%s%s", before, digits, digits + before, tail);
-  else
+  } else {
     snprintf(text, size, "%s%.*s%s", digits, before - count, zeros, tail);
+  }
 }
 
 /* Only digits and the exponent are taken from printf: its decimal point
@@ -139,12 +151,14 @@ void lcomm_format_decimal(double number, char *text, size_t size) {
   snprintf(raw, sizeof raw, "%.*e", DIGITS_MAX - 1, number);
   const char *at = raw;
   for (; *at != '\0' && *at != 'e'; at++) {
-    if (is_digit(*at) && count < DIGITS_MAX)
+    if (is_digit(*at) && count < DIGITS_MAX) {
       digits[count++] = *at;
+    }
   }
   int exponent = *at == 'e' ? atoi(at + 1) : 0;
-  while (count > 1 && digits[count - 1] == '0')
+  while (count > 1 && digits[count - 1] == '0') {
     count--;
+  }
   digits[count] = '\0';
   place_point(digits, count, exponent, text, size);
 }

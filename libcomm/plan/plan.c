@@ -146,7 +146,7 @@ static lcomm_status copy_parts(lcomm_plan *plan, const lcomm_plan_request *reque
   if (!lcomm_collective_has_parts(plan->collective)) {
     return LCOMM_OK;
   }
-  plan->part_counts = malloc((size_t)ranks * sizeof(*plan->part_counts));
+  plan->part_counts = malloc((size_t)ranks * sizeof *plan->part_counts);
   if (!plan->part_counts) {
     return LCOMM_ERR_MEMORY;
   }
@@ -164,12 +164,11 @@ static lcomm_status copy_segments(lcomm_plan *plan, const lcomm_plan_request *re
   if (request->segments == 0) {
     return LCOMM_OK;
   }
-  plan->segment_ends = malloc(request->segments * sizeof(*plan->segment_ends));
+  plan->segment_ends = malloc(request->segments * sizeof *plan->segment_ends);
   if (!plan->segment_ends) {
     return LCOMM_ERR_MEMORY;
   }
-  memcpy(plan->segment_ends, request->segment_ends,
-         request->segments * sizeof(*plan->segment_ends));
+  memcpy(plan->segment_ends, request->segment_ends, request->segments * sizeof *plan->segment_ends);
   plan->segments = request->segments;
   return LCOMM_OK;
 }
@@ -214,7 +213,7 @@ static lcomm_status fill(lcomm_plan *plan, const lcomm_plan_request *request,
 lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_policy *policy,
                                const lcomm_topo *topo, int rank, lcomm_plan **plan, char *why,
                                size_t size) {
-  lcomm_plan *made = calloc(1, sizeof(*made));
+  lcomm_plan *made = calloc(1, sizeof *made);
   if (!made) {
     snprintf(why, size, "out of memory while planning");
     return LCOMM_ERR_MEMORY;

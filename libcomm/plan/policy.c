@@ -35,12 +35,14 @@ static bool is_space(char c) {
 lcomm_status lcomm_policy_read_size(lcomm_policy_reader *r, lcomm_span value, uint64_t *bytes) {
   bool overflow;
   size_t length = lcomm_read_size(value.text, value.length, bytes, &overflow);
-  if (length == 0 || length < value.length)
+  if (length == 0 || length < value.length) {
     return lcomm_policy_refuse(r, "", value,
                                " is no size; expected digits, then K, M, G or nothing");
-  if (overflow)
+  }
+  if (overflow) {
     return lcomm_policy_refuse(r, "size ", value,
                                " does not fit into 64 bits; expected fewer bytes");
+  }
   return LCOMM_OK;
 }
 
@@ -53,8 +55,9 @@ static double read_decimal(span value) {
 
 int lcomm_policy_find_name(lcomm_span value, const char *const *names, int count) {
   for (int i = 0; i < count; i++) {
-    if (lcomm_span_is(value, names[i]))
+    if (lcomm_span_is(value, names[i])) {
       return i;
+    }
   }
   return -1;
 }
@@ -77,36 +80,42 @@ static lcomm_status parse_exempt(parser *p, span value) {
   lcomm_policy *policy = p->policy;
   for (;;) {
     span glob = lcomm_span_before(value, ",");
-    if (policy->exempt_count == LCOMM_POLICY_EXEMPT_MAX)
+    if (policy->exempt_count == LCOMM_POLICY_EXEMPT_MAX) {
       return lcomm_policy_fail(&p->in, glob.text, "too many patterns; expected at most %d",
                                LCOMM_POLICY_EXEMPT_MAX);
+    }
     lcomm_status status = lcomm_policy_read_glob(&p->in, glob, "GLOB[,GLOB...]",
                                                  policy->exempt[policy->exempt_count++]);
-    if (status != LCOMM_OK || glob.length == value.length)
+    if (status != LCOMM_OK || glob.length == value.length) {
       return status;
+    }
     value = lcomm_span_after(value, glob.length + 1);
   }
 }
 
 static lcomm_status parse_warmup(parser *p, span value) {
-  if (!lcomm_policy_read_whole(value, UINT64_MAX, &p->policy->warmup_steps))
+  if (!lcomm_policy_read_whole(value, UINT64_MAX, &p->policy->warmup_steps)) {
     return lcomm_policy_refuse(&p->in, "", value,
                                " is no number of steps; expected digits, below 2^64");
+  }
   return LCOMM_OK;
 }
 
 static lcomm_status read_stage(parser *p, span text, lcomm_ramp_stage *stage) {
   span share = lcomm_span_before(text, "@"), steps = {text.text + text.length, 0};
-  if (share.length < text.length)
+  if (share.length < text.length) {
     steps = lcomm_span_after(text, share.length + 1);
+  }
   stage->density = read_decimal(share);
-  if (!(stage->density > 0 && stage->density <= 1))
+  if (!(stage->density > 0 && stage->density <= 1)) {
     return lcomm_policy_refuse(
         &p->in, "", share, " is no share of a stage; expected DENSITY@STEPS with 0 < DENSITY <= 1");
-  if (!lcomm_policy_read_whole(steps, UINT64_MAX, &stage->steps) || stage->steps == 0)
+  }
+  if (!lcomm_policy_read_whole(steps, UINT64_MAX, &stage->steps) || stage->steps == 0) {
     return lcomm_policy_refuse(
         &p->in, "", steps,
         " is no number of steps of a stage; expected DENSITY@STEPS with 1 <= STEPS < 2^64");
+  }
   return LCOMM_OK;
 }
 
@@ -114,55 +123,62 @@ static lcomm_status parse_ramp(parser *p, span value) {
   lcomm_policy *policy = p->policy;
   for (;;) {
     span text = lcomm_span_before(value, ",");
-    if (policy->ramp_count == LCOMM_POLICY_RAMP_MAX)
+    if (policy->ramp_count == LCOMM_POLICY_RAMP_MAX) {
       return lcomm_policy_fail(&p->in, text.text, "too many stages; expected at most %d",
                                LCOMM_POLICY_RAMP_MAX);
+    }
     lcomm_status status = read_stage(p, text, &policy->ramp[policy->ramp_count++]);
-    if (status != LCOMM_OK || text.length == value.length)
+    if (status != LCOMM_OK || text.length == value.length) {
       return status;
+    }
     value = lcomm_span_after(value, text.length + 1);
   }
 }
 
 static lcomm_status parse_momentum(parser *p, span value) {
   double momentum = read_decimal(value);
-  if (!(momentum > 0 && momentum < 1))
+  if (!(momentum > 0 && momentum < 1)) {
     return lcomm_policy_refuse(&p->in, "", value,
                                " is no momentum; expected a decimal number with 0 < M < 1");
+  }
   p->policy->momentum = momentum;
   return LCOMM_OK;
 }
 
 static lcomm_status parse_clip(parser *p, span value) {
   double clip = read_decimal(value);
-  if (!(clip > 0 && clip <= LCOMM_DECIMAL_MAX))
+  if (!(clip > 0 && clip <= LCOMM_DECIMAL_MAX)) {
     return lcomm_policy_refuse(&p->in, "", value,
                                " is no norm; expected a decimal number with 0 < NORM <= 1e9");
+  }
   p->policy->clip = clip;
   return LCOMM_OK;
 }
 
 static lcomm_status parse_scope(parser *p, span value) {
   int index = lcomm_policy_find_name(value, lcomm_scope_names, LCOMM_SCOPE_COUNT);
-  if (index < 0)
+  if (index < 0) {
     return lcomm_policy_refuse(&p->in, "unknown scope ", value, "; expected tensor or bucket");
+  }
   p->policy->scope = (lcomm_scope)index;
   return LCOMM_OK;
 }
 
 static lcomm_status parse_bucket(parser *p, span value) {
   lcomm_status status = lcomm_policy_read_size(&p->in, value, &p->policy->bucket_bytes);
-  if (status == LCOMM_OK && p->policy->bucket_bytes < SMALLEST_BUCKET)
+  if (status == LCOMM_OK && p->policy->bucket_bytes < SMALLEST_BUCKET) {
     return lcomm_policy_refuse(&p->in, "bucket ", value,
                                " is too small to fuse tensors; expected at least 4K");
+  }
   return status;
 }
 
 static lcomm_status parse_algo(parser *p, span value) {
   int index = lcomm_policy_find_name(value, lcomm_algorithm_names, LCOMM_ALGORITHM_COUNT);
-  if (index < 0)
+  if (index < 0) {
     return lcomm_policy_refuse(&p->in, "unknown algorithm ", value,
                                "; expected auto, ring, direct, gather, doubling or halving");
+  }
   p->policy->algorithm = (lcomm_algorithm)index;
   return LCOMM_OK;
 }
@@ -170,8 +186,9 @@ static lcomm_status parse_algo(parser *p, span value) {
 static lcomm_status parse_check(parser *p, span value) {
   static const char *const names[] = {"none", "xxhash"};
   int index = lcomm_policy_find_name(value, names, 2);
-  if (index < 0)
+  if (index < 0) {
     return lcomm_policy_refuse(&p->in, "unknown checksum ", value, "; expected none or xxhash");
+  }
   p->policy->checksum = index == 1;
   return LCOMM_OK;
 }
@@ -182,9 +199,10 @@ static lcomm_status parse_match(parser *p, span value) {
 
 static lcomm_status parse_step(parser *p, span value) {
   uint64_t calls = 0;
-  if (!lcomm_policy_read_whole(value, LCOMM_POLICY_STEP_MAX, &calls) || calls == 0)
+  if (!lcomm_policy_read_whole(value, LCOMM_POLICY_STEP_MAX, &calls) || calls == 0) {
     return lcomm_policy_refuse(&p->in, "", value,
                                " is no number of calls of a step; expected digits, from 1 to 4096");
+  }
   p->policy->step_calls = (uint32_t)calls;
   return LCOMM_OK;
 }
@@ -215,8 +233,9 @@ static void use_key(parser *p, const key *k) {
 /* Index of a key, or KEY_COUNT. */
 static int find_key(span name) {
   int index = 0;
-  while (index < KEY_COUNT && !lcomm_span_is(name, keys[index].name))
+  while (index < KEY_COUNT && !lcomm_span_is(name, keys[index].name)) {
     index++;
+  }
   return index;
 }
 
@@ -228,18 +247,21 @@ static lcomm_status parse_word(parser *p, span word) {
   span name = lcomm_span_before(word, "=");
   int index = find_key(name);
   use_key(p, &keys[0]);
-  if (index == KEY_COUNT)
+  if (index == KEY_COUNT) {
     return lcomm_policy_fail(&p->in, word.text, "unknown key %s; %s",
                              lcomm_policy_quote(name, quoted), expected);
+  }
   use_key(p, &keys[index]);
-  if (name.length == word.length)
+  if (name.length == word.length) {
     return lcomm_policy_fail(&p->in, word.text, "key %s has no value; %s",
                              lcomm_policy_quote(name, quoted), expected);
-  if (p->word[index] != NULL)
+  }
+  if (p->word[index]) {
     return lcomm_policy_fail(
         &p->in, word.text,
         "key %s is given a second time, first in column %zu; expected each key once",
         lcomm_policy_quote(name, quoted), (size_t)(p->word[index] - p->in.text) + 1);
+  }
   p->word[index] = word.text;
   return keys[index].parse(p, lcomm_span_after(word, name.length + 1));
 }
@@ -248,7 +270,7 @@ static lcomm_status parse_word(parser *p, span word) {
 static lcomm_status check_whole(parser *p) {
   char text[LCOMM_POLICY_MAX];
   const char *name, *why = lcomm_policy_conflict(p->policy, &name);
-  if (why != NULL) {
+  if (why) {
     int index = find_key((span){name, strlen(name)});
     use_key(p, &keys[index]);
     return lcomm_policy_fail(&p->in, p->word[index], "%s", why);
@@ -256,8 +278,9 @@ static lcomm_status check_whole(parser *p) {
   /* The canonical text can be a little longer than the one that was given;
    * one that fills its buffer may have been cut. */
   lcomm_policy_format(p->policy, text);
-  if (strlen(text) < LCOMM_POLICY_MAX - 1)
+  if (strlen(text) < LCOMM_POLICY_MAX - 1) {
     return LCOMM_OK;
+  }
   p->in.key = "exempt";
   p->in.example = "*.bias";
   return lcomm_policy_fail(&p->in, p->in.text + strlen(p->in.text),
@@ -270,10 +293,12 @@ static lcomm_status parse_words(parser *p, size_t length) {
   lcomm_status status = LCOMM_OK;
   for (size_t i = 0; i < length && status == LCOMM_OK;) {
     size_t end = i;
-    while (end < length && !is_space(p->in.text[end]))
+    while (end < length && !is_space(p->in.text[end])) {
       end++;
-    if (end > i)
+    }
+    if (end > i) {
       status = parse_word(p, (span){p->in.text + i, end - i});
+    }
     i = end + 1;
   }
   return status;
@@ -281,18 +306,21 @@ static lcomm_status parse_words(parser *p, size_t length) {
 
 lcomm_status lcomm_policy_parse(const char *text, lcomm_policy *policy, char *error) {
   lcomm_policy parsed = lcomm_policy_default;
-  parser p = {.in = {.text = text != NULL ? text : "", .error = error}, .policy = &parsed};
+  parser p = {.in = {.text = text ? text : "", .error = error}, .policy = &parsed};
   size_t length = strnlen(p.in.text, LCOMM_POLICY_MAX);
   error[0] = '\0';
   use_key(&p, &keys[0]);
-  if (length == LCOMM_POLICY_MAX)
+  if (length == LCOMM_POLICY_MAX) {
     return lcomm_policy_fail(&p.in, p.in.text + LCOMM_POLICY_MAX - 1,
                              "the policy is too long; expected fewer than %d bytes",
                              LCOMM_POLICY_MAX);
+  }
   lcomm_status status = parse_words(&p, length);
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     status = check_whole(&p);
-  if (status == LCOMM_OK)
+  }
+  if (status == LCOMM_OK) {
     *policy = parsed;
+  }
   return status;
 }

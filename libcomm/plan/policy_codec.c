@@ -37,10 +37,11 @@ static lcomm_status parse_scale(reader *r, span value, lcomm_format *format) {
     return LCOMM_OK;
   }
   if (value.length < 3 || memcmp(value.text, "2^", 2) != 0 ||
-      !lcomm_policy_read_whole(lcomm_span_after(value, negative ? 3 : 2), SCALE_MAX, &number))
+      !lcomm_policy_read_whole(lcomm_span_after(value, negative ? 3 : 2), SCALE_MAX, &number)) {
     return lcomm_policy_fail(
         r, value.text, "%s is no scale; expected scale=block or scale=2^N with -%d <= N <= %d",
         lcomm_policy_quote(value, quoted), SCALE_MAX, SCALE_MAX);
+  }
   format->variant = number == 0 ? LCOMM_VARIANT_PLAIN : LCOMM_FP16_FIXED;
   format->exponent = (int8_t)(negative ? -(int)number : (int)number);
   return LCOMM_OK;
@@ -70,8 +71,9 @@ static lcomm_status parse_stochastic(reader *r, span value, lcomm_format *format
 
 static lcomm_status parse_values(reader *r, span value, lcomm_format *format) {
   bool int8 = lcomm_span_is(value, "int8");
-  if (!int8 && !lcomm_span_is(value, "bf16"))
+  if (!int8 && !lcomm_span_is(value, "bf16")) {
     return lcomm_policy_refuse(r, "", value, " is no format of kept values; expected bf16 or int8");
+  }
   format->variant = int8 ? LCOMM_TOPK_INT8 : LCOMM_VARIANT_PLAIN;
   return LCOMM_OK;
 }
@@ -102,15 +104,18 @@ static bool has_option(const lcomm_codec *codec, int index) {
 static lcomm_status fail_option(reader *r, span name, const lcomm_codec *codec) {
   char quoted[LCOMM_QUOTE_MAX], names[96] = "";
   for (int i = 0; i < OPTION_COUNT; i++) {
-    if (!has_option(codec, i))
+    if (!has_option(codec, i)) {
       continue;
-    if (names[0] == '\0')
+    }
+    if (names[0] == '\0') {
       r->example = options[i].example;
+    }
     append(names, sizeof names, options[i].name, options[i].values);
   }
-  if (names[0] == '\0')
+  if (names[0] == '\0') {
     return lcomm_policy_fail(r, name.text, "codec %s takes no options, found %s; expected %s alone",
                              codec->name, lcomm_policy_quote(name, quoted), codec->name);
+  }
   return lcomm_policy_fail(r, name.text, "codec %s has no option %s; expected %s", codec->name,
                            lcomm_policy_quote(name, quoted), names);
 }
@@ -119,8 +124,9 @@ static lcomm_status fail_option(reader *r, span name, const lcomm_codec *codec) 
  * begins no ending. */
 static span option_value(span s) {
   span value = lcomm_span_before(s, ",+-");
-  if (value.length > 0 && value.length < s.length && value.text[value.length - 1] == '^')
+  if (value.length > 0 && value.length < s.length && value.text[value.length - 1] == '^') {
     value.length += 1 + lcomm_span_before(lcomm_span_after(s, value.length + 1), ",+-").length;
+  }
   return value;
 }
 
@@ -129,25 +135,30 @@ static lcomm_status read_option(reader *r, span *rest, unsigned *seen, lcomm_for
   span name = lcomm_span_before(*rest, "=,+-");
   int index = 0;
   while (index < OPTION_COUNT &&
-         !(has_option(format->codec, index) && lcomm_span_is(name, options[index].name)))
+         !(has_option(format->codec, index) && lcomm_span_is(name, options[index].name))) {
     index++;
-  if (index == OPTION_COUNT)
+  }
+  if (index == OPTION_COUNT) {
     return fail_option(r, name, format->codec);
+  }
   const struct option *option = &options[index];
   r->example = option->example;
-  if ((*seen >> index & 1) != 0)
+  if ((*seen >> index & 1) != 0) {
     return lcomm_policy_fail(
         r, name.text, "option %s is given a second time; expected each option once", option->name);
+  }
   *seen |= 1u << index;
   *rest = lcomm_span_after(*rest, name.length);
   span value = {rest->text, 0};
   bool given = rest->length > 0 && *rest->text == '=';
-  if (given != (option->values[0] != '\0'))
+  if (given != (option->values[0] != '\0')) {
     return lcomm_policy_fail(r, rest->text, "option %s %s; expected %s%s", option->name,
                              given ? "takes no value" : "needs a value", option->name,
                              option->values);
-  if (given)
+  }
+  if (given) {
     value = option_value(lcomm_span_after(*rest, 1));
+  }
   *rest = lcomm_span_after(*rest, value.length + (given ? 1 : 0));
   return option->parse(r, value, format);
 }
@@ -158,29 +169,33 @@ static lcomm_status read_option(reader *r, span *rest, unsigned *seen, lcomm_for
 static lcomm_status read_kept(reader *r, span *rest, lcomm_format *format) {
   char quoted[LCOMM_QUOTE_MAX];
   r->example = "topk:0.01+ef";
-  if (rest->length == 0 || *rest->text != ':')
+  if (rest->length == 0 || *rest->text != ':') {
     return lcomm_policy_fail(r, rest->text,
                              "topk needs the share of values to send; expected topk:DENSITY with 0 "
                              "< DENSITY <= 1, or topk:k=N");
+  }
   span text = lcomm_span_after(*rest, 1);
   format->density = 0;
   if (text.length >= 2 && memcmp(text.text, "k=", 2) == 0) {
     span number = lcomm_span_before(lcomm_span_after(text, 2), ",+-");
     *rest = lcomm_span_after(text, 2 + number.length);
-    if (lcomm_policy_read_whole(number, UINT32_MAX, &format->kept) && format->kept > 0)
+    if (lcomm_policy_read_whole(number, UINT32_MAX, &format->kept) && format->kept > 0) {
       return LCOMM_OK;
+    }
     return lcomm_policy_refuse(r, "", number,
                                " is no number of values to keep; expected digits, 1 <= N < 2^32");
   }
   size_t length = lcomm_read_decimal(text.text, text.length, &format->density);
   *rest = lcomm_span_after(text, length);
-  if (length == 0 || (rest->length > 0 && lcomm_span_before(*rest, ",+-").length > 0))
+  if (length == 0 || (rest->length > 0 && lcomm_span_before(*rest, ",+-").length > 0)) {
     return lcomm_policy_refuse(
         r, "", text, " is no density; expected a decimal number with 0 < DENSITY <= 1, or k=N");
-  if (!(format->density > 0 && format->density <= 1))
+  }
+  if (!(format->density > 0 && format->density <= 1)) {
     return lcomm_policy_fail(r, text.text,
                              "density %s is out of range; expected 0 < DENSITY <= 1, or k=N",
                              lcomm_policy_quote((span){text.text, length}, quoted));
+  }
   return LCOMM_OK;
 }
 
@@ -208,21 +223,24 @@ static lcomm_status read_endings(reader *r, span rest, lcomm_codec_choice *choic
   for (span ending; rest.length > 0; rest = lcomm_span_after(rest, ending.length)) {
     ending = (span){rest.text, 1 + lcomm_span_before(lcomm_span_after(rest, 1), "+-").length};
     bool zstd = lcomm_span_is(ending, "+zstd");
-    if (!zstd && !lcomm_span_is(ending, "+ef") && !lcomm_span_is(ending, "-ef"))
+    if (!zstd && !lcomm_span_is(ending, "+ef") && !lcomm_span_is(ending, "-ef")) {
       return lcomm_policy_refuse(r, "unknown ending ", ending,
                                  " of a codec; expected +ef, -ef, +zstd or nothing");
-    if (zstd ? choice->format.zstd : feedback_said)
+    }
+    if (zstd ? choice->format.zstd : feedback_said) {
       return lcomm_policy_refuse(
           r, "ending ", ending,
           " comes a second time; expected at most one of +ef and -ef, and +zstd once");
+    }
     if (zstd) {
       choice->format.zstd = true;
       continue;
     }
-    if (choice->format.codec->id == LCOMM_CODEC_NONE)
+    if (choice->format.codec->id == LCOMM_CODEC_NONE) {
       return lcomm_policy_fail(r, ending.text,
                                "codec none is exact and leaves no error to feed back; expected "
                                "none, none+zstd, or a lossy codec");
+    }
     feedback_said = true;
     choice->error_feedback = *ending.text == '+';
   }
@@ -244,30 +262,35 @@ lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
   const char *example = r->example;
   span name = lcomm_span_before(value, ":+-"), rest = lcomm_span_after(value, name.length);
   const lcomm_codec *codec = lcomm_codec_by_name(name.text, name.length);
-  if (codec == NULL) {
-    for (const lcomm_codec *const *c = lcomm_codec_list; *c != NULL; c++)
+  if (!codec) {
+    for (const lcomm_codec *const *c = lcomm_codec_list; *c != NULL; c++) {
       append(names, sizeof names, (*c)->name, (*c)->id == LCOMM_CODEC_TOPK ? ":DENSITY" : "");
+    }
     return lcomm_policy_fail(r, name.text, "unknown codec %s; expected one of %s",
                              lcomm_policy_quote(name, quoted), names);
   }
-  if (place == LCOMM_IN_NODE && codec->id == LCOMM_CODEC_TOPK)
+  if (place == LCOMM_IN_NODE && codec->id == LCOMM_CODEC_TOPK) {
     return fail_in_node(r, value, codec->name, "");
+  }
   lcomm_codec_choice read = {lcomm_format_of(codec), false};
   read.error_feedback = place == LCOMM_ON_NET && codec->id == LCOMM_CODEC_INT4;
   lcomm_status status = read_options(r, &rest, &read.format);
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     status = read_endings(r, rest, &read);
-  if (status != LCOMM_OK)
+  }
+  if (status != LCOMM_OK) {
     return status;
+  }
   r->example = example;
-  if (place == LCOMM_IN_NODE && read.error_feedback)
+  if (place == LCOMM_IN_NODE && read.error_feedback) {
     return fail_in_node(r, value, codec->name, "+ef");
+  }
   *choice = read;
   return LCOMM_OK;
 }
 
 lcomm_status lcomm_format_parse(const char *text, lcomm_codec_choice *choice, char *error) {
-  reader r = {.text = text != NULL ? text : "", .example = "int8", .error = error};
+  reader r = {.text = text ? text : "", .example = "int8", .error = error};
   error[0] = '\0';
   return lcomm_policy_read_codec(&r, (span){r.text, strlen(r.text)}, LCOMM_ON_NET, choice);
 }

@@ -40,28 +40,35 @@ static void write_options(lcomm_writer *w, const lcomm_format *format) {
   } else if (lcomm_format_is_sparse(format)) {
     lcomm_write(w, ":k=%llu", (unsigned long long)format->kept);
   }
-  if (format->block != codec->blocks[0])
+  if (format->block != codec->blocks[0]) {
     lcomm_write(w, ":block=%u", format->block);
-  if (format->stochastic)
+  }
+  if (format->stochastic) {
     lcomm_write(w, "%cstochastic", w->length > name_end ? ',' : ':');
-  if (codec->id == LCOMM_CODEC_FP16 && format->variant == LCOMM_FP16_BLOCK)
+  }
+  if (codec->id == LCOMM_CODEC_FP16 && format->variant == LCOMM_FP16_BLOCK) {
     lcomm_write(w, ":scale=block");
-  if (codec->id == LCOMM_CODEC_FP16 && format->variant == LCOMM_FP16_FIXED)
+  }
+  if (codec->id == LCOMM_CODEC_FP16 && format->variant == LCOMM_FP16_FIXED) {
     lcomm_write(w, ":scale=2^%d", format->exponent);
-  if (lcomm_format_is_sparse(format) && format->variant == LCOMM_TOPK_INT8)
+  }
+  if (lcomm_format_is_sparse(format) && format->variant == LCOMM_TOPK_INT8) {
     lcomm_write(w, ",values=int8");
+  }
 }
 
 const char *lcomm_codec_choice_format(const lcomm_codec_choice *choice, char *text, size_t size) {
   lcomm_writer w = lcomm_writer_begin(text, size);
   lcomm_write(&w, "%s", choice->format.codec->name);
   write_options(&w, &choice->format);
-  if (choice->error_feedback)
+  if (choice->error_feedback) {
     lcomm_write(&w, "+ef");
-  else if (choice->format.codec->id == LCOMM_CODEC_INT4)
+  } else if (choice->format.codec->id == LCOMM_CODEC_INT4) {
     lcomm_write(&w, "-ef");
-  if (choice->format.zstd)
+  }
+  if (choice->format.zstd) {
     lcomm_write(&w, "+zstd");
+  }
   return text;
 }
 
@@ -72,8 +79,9 @@ static void write_codec(lcomm_writer *w, const char *key, const lcomm_codec_choi
                         const lcomm_codec_choice *standard) {
   char name[LCOMM_CODEC_TEXT_MAX];
   if (!lcomm_format_equal(&choice->format, &standard->format) ||
-      choice->error_feedback != standard->error_feedback)
+      choice->error_feedback != standard->error_feedback) {
     lcomm_write(w, " %s=%s", key, lcomm_codec_choice_format(choice, name, sizeof name));
+  }
 }
 
 static void write_decimal(lcomm_writer *w, const char *before, double number) {
@@ -92,14 +100,16 @@ static void write_ramp(lcomm_writer *w, const lcomm_policy *policy) {
 void lcomm_policy_write_size(lcomm_writer *w, uint64_t bytes) {
   static const char *const units[] = {"", "K", "M", "G"};
   size_t unit = 0;
-  for (; unit < 3 && bytes != 0 && bytes % 1024 == 0; unit++)
+  for (; unit < 3 && bytes != 0 && bytes % 1024 == 0; unit++) {
     bytes /= 1024;
+  }
   lcomm_write(w, "%llu%s", (unsigned long long)bytes, units[unit]);
 }
 
 static void write_size(lcomm_writer *w, const char *key, uint64_t bytes, uint64_t standard) {
-  if (bytes == standard)
+  if (bytes == standard) {
     return;
+  }
   lcomm_write(w, " %s=", key);
   lcomm_policy_write_size(w, bytes);
 }
@@ -112,28 +122,37 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text) {
   write_codec(&w, "net", &policy->net, &standard->net);
   write_codec(&w, "node", &policy->node, &standard->node);
   write_size(&w, "min", policy->min_bytes, standard->min_bytes);
-  for (unsigned i = 0; i < policy->exempt_count && i < LCOMM_POLICY_EXEMPT_MAX; i++)
+  for (unsigned i = 0; i < policy->exempt_count && i < LCOMM_POLICY_EXEMPT_MAX; i++) {
     lcomm_write(&w, "%s%.*s", i == 0 ? " exempt=" : ",", (int)sizeof policy->exempt[i] - 1,
                 policy->exempt[i]);
-  if (policy->warmup_steps != standard->warmup_steps)
+  }
+  if (policy->warmup_steps != standard->warmup_steps) {
     lcomm_write(&w, " warmup=%llu", (unsigned long long)policy->warmup_steps);
+  }
   write_ramp(&w, policy);
-  if (policy->momentum > 0)
+  if (policy->momentum > 0) {
     write_decimal(&w, " momentum=", policy->momentum);
-  if (policy->clip > 0)
+  }
+  if (policy->clip > 0) {
     write_decimal(&w, " clip=", policy->clip);
-  if (policy->scope != standard->scope)
+  }
+  if (policy->scope != standard->scope) {
     lcomm_write(&w, " scope=%s", lcomm_scope_names[policy->scope]);
+  }
   write_size(&w, "bucket", policy->bucket_bytes, standard->bucket_bytes);
-  if (policy->algorithm != standard->algorithm)
+  if (policy->algorithm != standard->algorithm) {
     lcomm_write(&w, " algo=%s", lcomm_algorithm_name(policy->algorithm));
-  if (policy->checksum != standard->checksum)
+  }
+  if (policy->checksum != standard->checksum) {
     lcomm_write(&w, " check=%s", policy->checksum ? "xxhash" : "none");
+  }
   lcomm_policy_write_match(&w, policy);
-  if (policy->step_calls != standard->step_calls)
+  if (policy->step_calls != standard->step_calls) {
     lcomm_write(&w, " step=%u", policy->step_calls);
-  if (w.length == 0)
+  }
+  if (w.length == 0) {
     lcomm_write(&w, " net=%s", standard->net.format.codec->name);
+  }
   memcpy(text, buffer + 1, LCOMM_POLICY_MAX); /* cut, what does not fit */
 }
 
@@ -143,8 +162,9 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text) {
 static bool ramp_ends(const lcomm_policy *policy) {
   uint64_t steps = policy->warmup_steps;
   for (unsigned i = 0; i < policy->ramp_count && i < LCOMM_POLICY_RAMP_MAX; i++) {
-    if (policy->ramp[i].steps > UINT64_MAX - steps)
+    if (policy->ramp[i].steps > UINT64_MAX - steps) {
       return false;
+    }
     steps += policy->ramp[i].steps;
   }
   return true;
@@ -160,25 +180,31 @@ const char *lcomm_policy_conflict(const lcomm_policy *policy, const char **key) 
   const lcomm_format *net = &policy->net.format;
   bool sparse = lcomm_format_is_sparse(net), feedback = policy->net.error_feedback;
   *key = "algo";
-  if (passes_sums_on(policy->algorithm) && net->codec->id != LCOMM_CODEC_NONE)
+  if (passes_sums_on(policy->algorithm) && net->codec->id != LCOMM_CODEC_NONE) {
     return "algo=ring, doubling and halving cannot carry the lossy codec of net, because they "
            "would quantise at every hop; expected algo=auto, direct or gather, or net=none";
-  if (passes_sums_on(policy->algorithm) && net->zstd)
+  }
+  if (passes_sums_on(policy->algorithm) && net->zstd) {
     return "algo=ring, doubling and halving cannot carry net=none+zstd, because they must know the "
            "size of their payloads in advance; expected algo=auto, direct or gather, or net=none";
+  }
   *key = "ramp";
-  if (policy->ramp_count > 0 && !sparse)
+  if (policy->ramp_count > 0 && !sparse) {
     return "ramp changes the density of top-k, and net is another codec; expected net=topk:DENSITY";
-  if (!ramp_ends(policy))
+  }
+  if (!ramp_ends(policy)) {
     return "the steps of warmup and ramp together do not fit into 64 bits; expected fewer steps";
+  }
   *key = "momentum";
-  if (policy->momentum > 0 && !(sparse && feedback))
+  if (policy->momentum > 0 && !(sparse && feedback)) {
     return "momentum is kept together with what top-k has not sent yet; expected "
            "net=topk:DENSITY+ef";
+  }
   *key = "clip";
-  if (policy->clip > 0 && !feedback)
+  if (policy->clip > 0 && !feedback) {
     return "gradients are clipped where they join what was not sent yet; expected a codec of net "
            "with +ef";
+  }
   return NULL;
 }
 
@@ -191,8 +217,8 @@ lcomm_status lcomm_policy_fail(lcomm_policy_reader *r, const char *at, const cha
   vsnprintf(what, sizeof what, format, arguments);
   va_end(arguments);
   snprintf(r->error, LCOMM_POLICY_ERROR_MAX, "%s, column %zu: %.400s; for example %s%s%s",
-           r->key != NULL ? "policy" : "codec", (size_t)(at - r->text) + 1, what,
-           r->key != NULL ? r->key : "", r->key != NULL ? "=" : "", r->example);
+           r->key ? "policy" : "codec", (size_t)(at - r->text) + 1, what, r->key ? r->key : "",
+           r->key != NULL ? "=" : "", r->example);
   return LCOMM_ERR_POLICY;
 }
 
@@ -205,10 +231,11 @@ const char *lcomm_policy_quote(lcomm_span s, char *out) {
       used += (size_t)snprintf(out + used, LCOMM_QUOTE_MAX - used, "...");
       break;
     }
-    if (byte >= 0x20 && byte < 0x7f)
+    if (byte >= 0x20 && byte < 0x7f) {
       out[used++] = (char)byte;
-    else
+    } else {
       used += (size_t)snprintf(out + used, LCOMM_QUOTE_MAX - used, "\\x%02x", byte);
+    }
   }
   out[used++] = '\'';
   out[used] = '\0';

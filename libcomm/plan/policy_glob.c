@@ -8,18 +8,21 @@
 lcomm_status lcomm_policy_read_glob(lcomm_policy_reader *r, lcomm_span text, const char *shape,
                                     char *glob) {
   char quoted[LCOMM_QUOTE_MAX];
-  if (text.length == 0)
+  if (text.length == 0) {
     return lcomm_policy_fail(r, text.text, "empty pattern; expected %s without empty parts", shape);
-  if (text.length >= LCOMM_POLICY_GLOB_MAX)
+  }
+  if (text.length >= LCOMM_POLICY_GLOB_MAX) {
     return lcomm_policy_fail(r, text.text, "pattern %s has %zu bytes; expected at most %d",
                              lcomm_policy_quote(text, quoted), text.length,
                              LCOMM_POLICY_GLOB_MAX - 1);
+  }
   for (size_t i = 0; i < text.length; i++) {
     unsigned char byte = (unsigned char)text.text[i];
-    if (byte < 0x20 || byte == 0x7f)
+    if (byte < 0x20 || byte == 0x7f) {
       return lcomm_policy_fail(r, text.text + i,
                                "control character in pattern %s; expected printable bytes",
                                lcomm_policy_quote(text, quoted));
+    }
   }
   memset(glob, 0, LCOMM_POLICY_GLOB_MAX);
   memcpy(glob, text.text, text.length);
@@ -37,22 +40,24 @@ bool lcomm_policy_glob_matches(const char *glob, const char *name) {
     } else if (*glob == '?' || *glob == *name) {
       glob++;
       name++;
-    } else if (star != NULL) {
+    } else if (star) {
       glob = star;
       name = ++star_name;
     } else {
       return false;
     }
   }
-  while (*glob == '*')
+  while (*glob == '*') {
     glob++;
+  }
   return *glob == '\0';
 }
 
 bool lcomm_policy_exempts(const lcomm_policy *policy, const char *name) {
   for (unsigned i = 0; i < policy->exempt_count; i++) {
-    if (lcomm_policy_glob_matches(policy->exempt[i], name))
+    if (lcomm_policy_glob_matches(policy->exempt[i], name)) {
       return true;
+    }
   }
   return false;
 }

@@ -35,8 +35,9 @@ static inline bool lcomm_span_is(lcomm_span s, const char *word) {
 /* The leading part of `s` before the first byte of `stops`. */
 static inline lcomm_span lcomm_span_before(lcomm_span s, const char *stops) {
   size_t i = 0;
-  while (i < s.length && (s.text[i] == '\0' || strchr(stops, s.text[i]) == NULL))
+  while (i < s.length && (s.text[i] == '\0' || !strchr(stops, s.text[i]))) {
     i++;
+  }
   return (lcomm_span){s.text, i};
 }
 

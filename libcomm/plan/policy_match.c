@@ -32,8 +32,8 @@ static const char *const call_names[LCOMM_CALL_KINDS] = {
 };
 
 enum {
-  DTYPES = sizeof(dtype_names) / sizeof(*dtype_names),
-  OPS = sizeof(op_names) / sizeof(*op_names),
+  DTYPES = sizeof(dtype_names) / sizeof *dtype_names,
+  OPS = sizeof(op_names) / sizeof *op_names,
   STANDARD_DTYPES = 1 << LCOMM_FLOAT32 | 1 << LCOMM_FLOAT16 | 1 << LCOMM_BFLOAT16,
   STANDARD_OPS = 1 << LCOMM_SUM | 1 << LCOMM_AVG,
   STANDARD_CALLS = 1 << LCOMM_CALL_ALLREDUCE | 1 << LCOMM_CALL_REDUCE_SCATTER
@@ -63,14 +63,17 @@ static lcomm_status read_range(rule_reader *p, int term, span value, sign bounds
   lcomm_bounds *ranges[RANGE_COUNT] = {&p->rule->size_bytes, &p->rule->count, &p->rule->ranks};
   uint64_t number = 0;
   lcomm_status status = LCOMM_OK;
-  if (term == SIZE)
+  if (term == SIZE) {
     status = lcomm_policy_read_size(p->in, value, &number);
-  else if (!lcomm_policy_read_whole(value, UINT64_MAX, &number))
+  } else if (!lcomm_policy_read_whole(value, UINT64_MAX, &number)) {
     status = lcomm_policy_refuse(p->in, "", value, " is no number; expected digits, below 2^64");
-  if ((bounds & AT_LEAST) != 0)
+  }
+  if ((bounds & AT_LEAST) != 0) {
     ranges[term]->least = number;
-  if ((bounds & AT_MOST) != 0)
+  }
+  if ((bounds & AT_MOST) != 0) {
     ranges[term]->most = number;
+  }
   return status;
 }
 
@@ -83,8 +86,9 @@ static lcomm_status read_name(rule_reader *p, span value, const char *const *nam
     return LCOMM_OK;
   }
   lcomm_writer w = lcomm_writer_begin(list, sizeof list);
-  for (int i = 0; i < count; i++)
+  for (int i = 0; i < count; i++) {
     lcomm_write(&w, "%s%s", i == 0 ? "" : i == count - 1 ? " or " : ", ", names[i]);
+  }
   w = lcomm_writer_begin(sentence, sizeof sentence);
   lcomm_write(&w, " is not known here; expected %s", list);
   return lcomm_policy_refuse(p->in, "", value, sentence);
@@ -110,22 +114,26 @@ static lcomm_status read_term(rule_reader *p, span text) {
   span name = lcomm_span_before(text, "<>="), rest = lcomm_span_after(text, name.length);
   int term = lcomm_policy_find_name(name, term_names, TERM_COUNT);
   char first = rest.length > 0 ? *rest.text : '\0', second = rest.length > 1 ? rest.text[1] : '\0';
-  if (term < 0)
+  if (term < 0) {
     return lcomm_policy_refuse(p->in, "unknown term ", name,
                                " of a rule; expected size, count, ranks, dtype, op, call or comm");
+  }
   p->in->example = term_examples[term];
-  if (first != '=' && second != '=')
+  if (first != '=' && second != '=') {
     return lcomm_policy_refuse(
         p->in, "term ", text,
         " does not compare; expected its name, then =, >= or <=, and a value");
-  if (first != '=' && term >= RANGE_COUNT)
+  }
+  if (first != '=' && term >= RANGE_COUNT) {
     return lcomm_policy_refuse(p->in, "term ", text,
                                " asks for an order that names do not have; expected = and a name");
+  }
   sign bounds = first == '=' ? EQUAL : first == '>' ? AT_LEAST : AT_MOST;
-  if ((p->bounds[term] & bounds) != 0)
+  if ((p->bounds[term] & bounds) != 0) {
     return lcomm_policy_refuse(p->in, "term ", text,
                                " says a second time what its rule has said; expected each bound "
                                "and each name once in a rule");
+  }
   p->bounds[term] |= bounds;
   return read_value(p, term, lcomm_span_after(rest, first == '=' ? 1 : 2), bounds);
 }
@@ -139,13 +147,15 @@ static bool is_empty(const lcomm_bounds *range) {
 /* A rule that fits no call is a mistake. */
 static lcomm_status check_rule(rule_reader *p, span text) {
   const lcomm_match_rule *rule = p->rule;
-  if (is_empty(&rule->size_bytes) || is_empty(&rule->count) || is_empty(&rule->ranks))
+  if (is_empty(&rule->size_bytes) || is_empty(&rule->count) || is_empty(&rule->ranks)) {
     return lcomm_policy_refuse(p->in, "no number is within both bounds of rule ", text,
                                "; expected the smaller one after >=");
-  if (p->bounds[OP] != 0 && (rule->calls & STANDARD_CALLS) == 0)
+  }
+  if (p->bounds[OP] != 0 && (rule->calls & STANDARD_CALLS) == 0) {
     return lcomm_policy_refuse(p->in, "rule ", text,
                                " asks for an operation of calls that only move data; expected no "
                                "op, or call=allreduce or reduce-scatter");
+  }
   return LCOMM_OK;
 }
 
@@ -156,8 +166,9 @@ static lcomm_status read_rule(lcomm_policy_reader *r, span text, lcomm_match_rul
   for (span rest = text; status == LCOMM_OK;) {
     span term = lcomm_span_before(rest, "&");
     status = read_term(&p, term);
-    if (term.length == rest.length)
+    if (term.length == rest.length) {
       break;
+    }
     rest = lcomm_span_after(rest, term.length + 1);
   }
   return status == LCOMM_OK ? check_rule(&p, text) : status;
@@ -166,12 +177,14 @@ static lcomm_status read_rule(lcomm_policy_reader *r, span text, lcomm_match_rul
 lcomm_status lcomm_policy_read_match(lcomm_policy_reader *r, span value, lcomm_policy *policy) {
   for (;;) {
     span text = lcomm_span_before(value, ",");
-    if (policy->rule_count == LCOMM_POLICY_RULES_MAX)
+    if (policy->rule_count == LCOMM_POLICY_RULES_MAX) {
       return lcomm_policy_fail(r, text.text, "too many rules; expected at most %d",
                                LCOMM_POLICY_RULES_MAX);
+    }
     lcomm_status status = read_rule(r, text, &policy->rules[policy->rule_count++]);
-    if (status != LCOMM_OK || text.length == value.length)
+    if (status != LCOMM_OK || text.length == value.length) {
       return status;
+    }
     value = lcomm_span_after(value, text.length + 1);
   }
 }
@@ -184,10 +197,11 @@ static void write_term(lcomm_writer *w, size_t start, int term, const char *sign
 }
 
 static void write_number(lcomm_writer *w, int term, uint64_t number) {
-  if (term == SIZE)
+  if (term == SIZE) {
     lcomm_policy_write_size(w, number);
-  else
+  } else {
     lcomm_write(w, "%llu", (unsigned long long)number);
+  }
 }
 
 static void write_range(lcomm_writer *w, size_t start, int term, const lcomm_bounds *range) {
@@ -205,8 +219,9 @@ static void write_range(lcomm_writer *w, size_t start, int term, const lcomm_bou
 static void write_name(lcomm_writer *w, size_t start, int term, const char *const *names,
                        unsigned bits) {
   int index = 0;
-  while (bits >> index > 1)
+  while (bits >> index > 1) {
     index++;
+  }
   write_term(w, start, term, "=");
   lcomm_write(w, "%s", names[index]);
 }
@@ -216,18 +231,22 @@ static void write_rule(lcomm_writer *w, const lcomm_match_rule *rule) {
   write_range(w, start, SIZE, &rule->size_bytes);
   write_range(w, start, COUNT, &rule->count);
   write_range(w, start, RANKS, &rule->ranks);
-  if (rule->dtypes != STANDARD_DTYPES)
+  if (rule->dtypes != STANDARD_DTYPES) {
     write_name(w, start, DTYPE, dtype_names, rule->dtypes);
-  if (rule->ops != STANDARD_OPS)
+  }
+  if (rule->ops != STANDARD_OPS) {
     write_name(w, start, OP, op_names, rule->ops);
-  if (rule->calls != STANDARD_CALLS)
+  }
+  if (rule->calls != STANDARD_CALLS) {
     write_name(w, start, CALL, call_names, rule->calls);
+  }
   if (rule->comm[0] != '\0') {
     write_term(w, start, COMM, "=");
     lcomm_write(w, "%s", rule->comm);
   }
-  if (w->length == start) /* any text for one that asks for nothing */
+  if (w->length == start) { /* any text for one that asks for nothing */
     lcomm_write(w, "size>=0");
+  }
 }
 
 void lcomm_policy_write_match(lcomm_writer *w, const lcomm_policy *policy) {
@@ -243,8 +262,9 @@ uint32_t lcomm_match_named(const lcomm_policy *policy, const char *name) {
   uint32_t named = 0;
   for (unsigned i = 0; i < policy->rule_count; i++) {
     const char *glob = policy->rules[i].comm;
-    if (glob[0] == '\0' || lcomm_policy_glob_matches(glob, name))
+    if (glob[0] == '\0' || lcomm_policy_glob_matches(glob, name)) {
       named |= UINT32_C(1) << i;
+    }
   }
   return named;
 }
@@ -262,16 +282,18 @@ static bool fits(const lcomm_match_rule *rule, const lcomm_match_call *call) {
 
 bool lcomm_match_fits(const lcomm_policy *policy, uint32_t named, const lcomm_match_call *call) {
   for (unsigned i = 0; i < policy->rule_count; i++) {
-    if ((named >> i & 1) != 0 && fits(&policy->rules[i], call))
+    if ((named >> i & 1) != 0 && fits(&policy->rules[i], call)) {
       return true;
+    }
   }
   return false;
 }
 
 bool lcomm_match_uses_names(const lcomm_policy *policy) {
   for (unsigned i = 0; i < policy->rule_count; i++) {
-    if (policy->rules[i].comm[0] != '\0')
+    if (policy->rules[i].comm[0] != '\0') {
       return true;
+    }
   }
   return false;
 }

@@ -32,7 +32,7 @@ uint64_t lcomm_plan_key(const lcomm_plan_request *request, int ranks) {
   const uint64_t *parts = request->part_counts;
   key_fields fields = {
       .count = request->count,
-      .parts = parts ? XXH3_64bits(parts, (size_t)ranks * sizeof(*parts)) : 0,
+      .parts = parts ? XXH3_64bits(parts, (size_t)ranks * sizeof *parts) : 0,
       .collective = (uint32_t)request->collective,
       .dtype = (uint32_t)request->dtype,
       .op = (uint32_t)lcomm_plan_op(request->op),

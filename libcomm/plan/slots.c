@@ -18,8 +18,8 @@ double lcomm_plan_density(const lcomm_plan *plan, lcomm_stage stage, uint64_t fi
 }
 
 lcomm_status lcomm_plan_scratch_make(const lcomm_plan *plan, lcomm_segment_scratch *scratch) {
-  scratch->ends = malloc((plan->segments + 1) * sizeof(*scratch->ends));
-  scratch->densities = malloc((plan->segments + 1) * sizeof(*scratch->densities));
+  scratch->ends = malloc((plan->segments + 1) * sizeof *scratch->ends);
+  scratch->densities = malloc((plan->segments + 1) * sizeof *scratch->densities);
   if (scratch->ends && scratch->densities) {
     return LCOMM_OK;
   }
@@ -142,7 +142,7 @@ static bool can_be_summed(const lcomm_plan *plan) {
 }
 
 lcomm_status lcomm_plan_bound_slots(lcomm_plan *plan) {
-  plan->slot_bounds = calloc((size_t)plan->schedule.slot_count + 1, sizeof(*plan->slot_bounds));
+  plan->slot_bounds = calloc((size_t)plan->schedule.slot_count + 1, sizeof *plan->slot_bounds);
   if (!plan->slot_bounds) {
     return LCOMM_ERR_MEMORY;
   }

@@ -98,7 +98,7 @@ lcomm_status lcomm_plan_traffic_print(const lcomm_plan_request *request, const l
     lcomm_write(&w, "# %d ranks, too many to plan for all of them\n", topo->size);
     return LCOMM_OK;
   }
-  lcomm_plan_traffic *rows = calloc((size_t)topo->size + 1, sizeof(*rows));
+  lcomm_plan_traffic *rows = calloc((size_t)topo->size + 1, sizeof *rows);
   if (!rows) {
     snprintf(why, why_size, "no memory for the traffic of %d ranks", topo->size);
     return LCOMM_ERR_MEMORY;

@@ -129,9 +129,9 @@ static lcomm_status build_hierarchical(lcomm_schedule *schedule, const lcomm_top
   h.shards = shape->leaders ? 1 : lcomm_topo_smallest_node(topo);
   h.tells_sum = !lcomm_exchange_has_results(shape->exchange) ||
                 (shape->tells_sum && shape->exchange == LCOMM_EXCHANGE_GATHER);
-  h.rail = malloc((size_t)topo->nodes * sizeof(*h.rail));
-  h.results = malloc((size_t)topo->nodes * sizeof(*h.results));
-  h.sources = malloc((size_t)h.node.size * sizeof(*h.sources));
+  h.rail = malloc((size_t)topo->nodes * sizeof *h.rail);
+  h.results = malloc((size_t)topo->nodes * sizeof *h.results);
+  h.sources = malloc((size_t)h.node.size * sizeof *h.sources);
   if (!h.rail || !h.results || !h.sources) {
     schedule->status = LCOMM_ERR_MEMORY;
   }
@@ -146,8 +146,8 @@ static lcomm_status build_hierarchical(lcomm_schedule *schedule, const lcomm_top
 
 static lcomm_status build_flat(lcomm_schedule *schedule, const lcomm_topo *topo,
                                const lcomm_allreduce_shape *shape) {
-  int *ranks = malloc((size_t)topo->size * sizeof(*ranks));
-  uint32_t *results = malloc((size_t)topo->size * sizeof(*results));
+  int *ranks = malloc((size_t)topo->size * sizeof *ranks);
+  uint32_t *results = malloc((size_t)topo->size * sizeof *results);
   if (!ranks || !results) {
     schedule->status = LCOMM_ERR_MEMORY;
   }

@@ -33,7 +33,7 @@ static void send_contributions(lcomm_schedule *schedule, const lcomm_exchange *e
 static void sum_my_piece(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                          lcomm_span mine) {
   int size = exchange->group.size, me = exchange->group.me;
-  uint32_t *sources = malloc((size_t)size * sizeof(*sources));
+  uint32_t *sources = malloc((size_t)size * sizeof *sources);
   if (!sources) {
     schedule->status = LCOMM_ERR_MEMORY;
     return;

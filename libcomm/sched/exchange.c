@@ -65,7 +65,7 @@ void lcomm_exchange_forward(lcomm_schedule *schedule, const lcomm_exchange *exch
 static void learn_contributions(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                                 int member) {
   uint32_t size = (uint32_t)exchange->group.size;
-  uint32_t *slots = malloc(size * sizeof(*slots));
+  uint32_t *slots = malloc(size * sizeof *slots);
   if (!slots) {
     schedule->status = LCOMM_ERR_MEMORY;
     return;

@@ -47,7 +47,7 @@ static bool tie_readers(const lcomm_schedule *schedule, uint32_t index, const ui
 }
 
 static bool tie_by_slots(const lcomm_schedule *schedule, lcomm_ties *ties) {
-  uint32_t *writer = malloc(((size_t)schedule->slot_count + 1) * sizeof(*writer));
+  uint32_t *writer = malloc(((size_t)schedule->slot_count + 1) * sizeof *writer);
   bool good = writer;
   for (uint32_t i = 0; good && i < schedule->slot_count; i++) {
     writer[i] = UINT32_MAX;
@@ -87,7 +87,7 @@ static lcomm_use use_of(const lcomm_schedule *schedule, uint32_t index) {
 }
 
 static bool tie_by_vector(const lcomm_schedule *schedule, lcomm_ties *ties) {
-  lcomm_use *uses = malloc(((size_t)schedule->step_count + 1) * sizeof(*uses));
+  lcomm_use *uses = malloc(((size_t)schedule->step_count + 1) * sizeof *uses);
   for (uint32_t i = 0; uses && i < schedule->step_count; i++) {
     uses[i] = use_of(schedule, i);
   }
@@ -98,7 +98,7 @@ static bool tie_by_vector(const lcomm_schedule *schedule, lcomm_ties *ties) {
 
 /* Write the sorted ties into the schedule, each once. */
 static bool write_ties(lcomm_schedule *schedule, const lcomm_ties *ties) {
-  uint32_t *next = ties->count < UINT32_MAX ? malloc((ties->count + 1) * sizeof(*next)) : NULL;
+  uint32_t *next = ties->count < UINT32_MAX ? malloc((ties->count + 1) * sizeof *next) : NULL;
   if (!next) {
     return false;
   }

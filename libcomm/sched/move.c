@@ -31,7 +31,7 @@ typedef lcomm_status build_function(lcomm_schedule *schedule, const lcomm_topo *
 /* ARGUMENT unless the parts fill the vector. */
 static lcomm_status build_of_parts(lcomm_schedule *schedule, const lcomm_topo *topo,
                                    const uint64_t *part_counts, build_function *build) {
-  uint64_t *begins = malloc(((size_t)topo->size + 1) * sizeof(*begins));
+  uint64_t *begins = malloc(((size_t)topo->size + 1) * sizeof *begins);
   if (!begins) {
     return schedule->status = LCOMM_ERR_MEMORY;
   }
@@ -50,7 +50,7 @@ static lcomm_status build_of_parts(lcomm_schedule *schedule, const lcomm_topo *t
 
 static lcomm_status build_of_equal_parts(lcomm_schedule *schedule, const lcomm_topo *topo,
                                          uint64_t count, build_function *build) {
-  uint64_t *part_counts = malloc((size_t)topo->size * sizeof(*part_counts));
+  uint64_t *part_counts = malloc((size_t)topo->size * sizeof *part_counts);
   if (!part_counts) {
     return schedule->status = LCOMM_ERR_MEMORY;
   }
@@ -122,7 +122,7 @@ static lcomm_status build_reduce_scatter(lcomm_schedule *schedule, const lcomm_t
   int me = schedule->rank;
   lcomm_group node = lcomm_topo_node_group(topo, topo->node[me], me);
   int room = topo->nodes > node.size ? topo->nodes : node.size;
-  uint32_t *sources = malloc((size_t)room * sizeof(*sources));
+  uint32_t *sources = malloc((size_t)room * sizeof *sources);
   if (!sources) {
     return schedule->status = LCOMM_ERR_MEMORY;
   }
@@ -271,7 +271,7 @@ lcomm_status lcomm_broadcast_build(lcomm_schedule *schedule, const lcomm_topo *t
     return schedule->status;
   }
   int room = topo->nodes > node.size ? topo->nodes : node.size;
-  int *tree = malloc((size_t)room * sizeof(*tree));
+  int *tree = malloc((size_t)room * sizeof *tree);
   if (!tree) {
     return schedule->status = LCOMM_ERR_MEMORY;
   }

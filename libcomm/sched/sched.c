@@ -12,12 +12,12 @@
 #include "kernels/stripe.h"
 
 lcomm_status lcomm_schedule_init(lcomm_schedule *schedule, int rank, int size, uint64_t count) {
-  memset(schedule, 0, sizeof(*schedule));
+  memset(schedule, 0, sizeof *schedule);
   schedule->rank = rank;
   schedule->size = size;
   schedule->count = count;
-  schedule->sent_to = calloc((size_t)size, sizeof(*schedule->sent_to));
-  schedule->received_from = calloc((size_t)size, sizeof(*schedule->received_from));
+  schedule->sent_to = calloc((size_t)size, sizeof *schedule->sent_to);
+  schedule->received_from = calloc((size_t)size, sizeof *schedule->received_from);
   if (schedule->sent_to && schedule->received_from) {
     return LCOMM_OK;
   }
@@ -32,7 +32,7 @@ void lcomm_schedule_free(lcomm_schedule *schedule) {
   free(schedule->next);
   free(schedule->sent_to);
   free(schedule->received_from);
-  memset(schedule, 0, sizeof(*schedule));
+  memset(schedule, 0, sizeof *schedule);
 }
 
 /* Make room for `more` further elements; false and a sticky error if not. */
@@ -64,7 +64,7 @@ static lcomm_step *add_step(lcomm_schedule *schedule, lcomm_step_kind kind) {
     return &discarded;
   }
   lcomm_step *step = &schedule->steps[schedule->step_count++];
-  memset(step, 0, sizeof(*step));
+  memset(step, 0, sizeof *step);
   step->kind = kind;
   step->peer = -1;
   step->slot = LCOMM_NO_SLOT;
@@ -78,7 +78,7 @@ uint32_t lcomm_schedule_slot(lcomm_schedule *schedule, lcomm_stage stage, uint64
     return 0;
   }
   lcomm_slot *slot = &schedule->slots[schedule->slot_count];
-  memset(slot, 0, sizeof(*slot));
+  memset(slot, 0, sizeof *slot);
   slot->count = count;
   slot->stage = stage;
   return schedule->slot_count++;

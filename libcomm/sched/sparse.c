@@ -24,7 +24,7 @@ static void own_my_stripe(lcomm_schedule *schedule, const lcomm_exchange *exchan
   int size = exchange->group.size, me = exchange->group.me;
   lcomm_span mine = stripe_of(exchange, me);
   uint64_t count = lcomm_span_count(mine);
-  uint32_t *sources = malloc((size_t)size * sizeof(*sources));
+  uint32_t *sources = malloc((size_t)size * sizeof *sources);
   if (!sources) {
     schedule->status = LCOMM_ERR_MEMORY;
     return;

@@ -11,7 +11,7 @@
 bool lcomm_ties_add(lcomm_ties *ties, uint32_t a, uint32_t b) {
   if (ties->count == ties->room) {
     size_t room = ties->room * 2 + 256;
-    lcomm_tie *bigger = realloc(ties->list, room * sizeof(*bigger));
+    lcomm_tie *bigger = realloc(ties->list, room * sizeof *bigger);
     if (!bigger) {
       return false;
     }
@@ -24,8 +24,8 @@ bool lcomm_ties_add(lcomm_ties *ties, uint32_t a, uint32_t b) {
 
 /* Order by `to`, keeping the order of equals, and swap both ends. */
 static bool turn(lcomm_ties *ties, uint32_t step_count) {
-  size_t *place = calloc((size_t)step_count + 1, sizeof(*place));
-  lcomm_tie *turned = malloc((ties->count + 1) * sizeof(*turned));
+  size_t *place = calloc((size_t)step_count + 1, sizeof *place);
+  lcomm_tie *turned = malloc((ties->count + 1) * sizeof *turned);
   bool good = place && turned;
   for (size_t i = 0; good && i < ties->count; i++) {
     place[ties->list[i].to + 1]++;
@@ -87,7 +87,7 @@ bool lcomm_ties_by_overlap(lcomm_ties *ties, lcomm_use *uses, size_t count) {
   }
   open_uses readers = {lists, 0}, writers = {lists + count, 0};
   bool good = true;
-  qsort(uses, count, sizeof(*uses), by_first);
+  qsort(uses, count, sizeof *uses, by_first);
   for (size_t i = 0; good && i < count; i++) {
     const lcomm_use *use = &uses[i];
     if (use->span.count == 0) {

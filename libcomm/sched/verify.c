@@ -164,7 +164,7 @@ static bool check_order(const verdict *v, uint32_t index) {
 }
 
 lcomm_status lcomm_schedule_verify(const lcomm_schedule *schedule, char *why, size_t size) {
-  uint32_t *written = calloc((size_t)schedule->slot_count + 1, sizeof(*written));
+  uint32_t *written = calloc((size_t)schedule->slot_count + 1, sizeof *written);
   if (!written) {
     snprintf(why, size, "out of memory while verifying a schedule");
     return LCOMM_ERR_MEMORY;
@@ -202,7 +202,7 @@ static int by_key(const void *left, const void *right) {
 }
 
 static bool list_messages(const lcomm_schedule *schedule, message_list *messages) {
-  messages->list = malloc(((size_t)schedule->step_count + 1) * sizeof(*messages->list));
+  messages->list = malloc(((size_t)schedule->step_count + 1) * sizeof *messages->list);
   messages->count = 0;
   for (uint32_t i = 0; messages->list && i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
@@ -212,7 +212,7 @@ static bool list_messages(const lcomm_schedule *schedule, message_list *messages
     }
   }
   if (messages->list) {
-    qsort(messages->list, messages->count, sizeof(*messages->list), by_key);
+    qsort(messages->list, messages->count, sizeof *messages->list, by_key);
   }
   return messages->list;
 }
@@ -277,7 +277,7 @@ lcomm_status lcomm_schedule_verify_all(const lcomm_schedule *schedules, int size
       return status;
     }
   }
-  message_list *messages = size > 0 ? calloc((size_t)size, sizeof(*messages)) : NULL;
+  message_list *messages = size > 0 ? calloc((size_t)size, sizeof *messages) : NULL;
   lcomm_status status =
       messages ? verify_messages(schedules, size, messages, why, room) : LCOMM_ERR_MEMORY;
   if (status == LCOMM_ERR_MEMORY) {

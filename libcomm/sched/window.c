@@ -110,7 +110,7 @@ static size_t list_computations(const lcomm_schedule *schedule, const bool *cand
 /* Take back the candidates that another computation stands against. */
 static bool sift(const lcomm_schedule *schedule, const history *slots, bool *candidate) {
   lcomm_ties ties = {0};
-  lcomm_use *uses = malloc(((size_t)schedule->step_count + 1) * sizeof(*uses));
+  lcomm_use *uses = malloc(((size_t)schedule->step_count + 1) * sizeof *uses);
   bool good =
       uses && lcomm_ties_by_overlap(&ties, uses, list_computations(schedule, candidate, uses));
   for (size_t i = 0; good && i < ties.count; i++) {
@@ -150,7 +150,7 @@ static bool choose(lcomm_schedule *schedule, const bool copies[LCOMM_STAGE_COUNT
 }
 
 bool lcomm_schedule_set_windows(lcomm_schedule *schedule, const bool copies[LCOMM_STAGE_COUNT]) {
-  history *slots = malloc(((size_t)schedule->slot_count + 1) * sizeof(*slots));
+  history *slots = malloc(((size_t)schedule->slot_count + 1) * sizeof *slots);
   bool *candidate = malloc((size_t)schedule->step_count + 1);
   bool good = slots && candidate && choose(schedule, copies, slots, candidate);
   free(slots);

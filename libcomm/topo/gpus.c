@@ -158,7 +158,7 @@ static void look_at_all(survey *s) {
 
 void lcomm_gpus_survey(const lcomm_nvml *nvml, lcomm_gpus *gpus) {
   survey s = {.nvml = nvml, .gpus = gpus};
-  memset(gpus, 0, sizeof(*gpus));
+  memset(gpus, 0, sizeof *gpus);
   if (!nvml->init || !nvml->count || !nvml->by_index || !nvml->pci) {
     snprintf(gpus->why, sizeof(gpus->why),
              "NVML lacks the functions that list GPUs; install a newer driver of NVIDIA");

@@ -23,20 +23,24 @@ typedef struct host_facts {
 void lcomm_host_copy(char host[LCOMM_HOST_MAX], const char *name, size_t length) {
   size_t i = 0;
   memset(host, 0, LCOMM_HOST_MAX);
-  for (; i < length && i < LCOMM_HOST_MAX - 1 && name[i] != '\0'; i++)
+  for (; i < length && i < LCOMM_HOST_MAX - 1 && name[i] != '\0'; i++) {
     host[i] = name[i] > 0x20 && name[i] < 0x7f ? name[i] : '?';
-  if (i == 0)
+  }
+  if (i == 0) {
     host[0] = '?';
+  }
 }
 
 static void read_boot_id(char *boot_id, size_t size) {
   int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  if (file < 0)
+  if (file < 0) {
     return;
+  }
   ssize_t got = read(file, boot_id, size);
   close(file);
-  if (got < 0)
+  if (got < 0) {
     memset(boot_id, 0, size);
+  }
 }
 
 void lcomm_identity_self(lcomm_identity *identity) {
@@ -44,7 +48,7 @@ void lcomm_identity_self(lcomm_identity *identity) {
   identity->pid = (uint64_t)getpid();
 
   const char *id = lcomm_env_get(LCOMM_ENV_HOSTID);
-  if (id != NULL) {
+  if (id) {
     lcomm_host_copy(identity->host, id, strlen(id));
     identity->host_hash = XXH3_64bits(id, strlen(id));
     return;
@@ -53,11 +57,13 @@ void lcomm_identity_self(lcomm_identity *identity) {
   host_facts facts;
   struct stat shm;
   memset(&facts, 0, sizeof facts);
-  if (gethostname(facts.name, sizeof facts.name - 1) != 0)
+  if (gethostname(facts.name, sizeof facts.name - 1) != 0) {
     memset(facts.name, 0, sizeof facts.name);
+  }
   read_boot_id(facts.boot_id, sizeof facts.boot_id);
-  if (stat("/dev/shm", &shm) == 0)
+  if (stat("/dev/shm", &shm) == 0) {
     facts.shm_device = (uint64_t)shm.st_dev;
+  }
   lcomm_host_copy(identity->host, facts.name, sizeof facts.name);
   identity->host_hash = XXH3_64bits(&facts, sizeof facts);
 }

@@ -35,7 +35,7 @@ void lcomm_identity_take_device(lcomm_identity *identity, const lcomm_device_tab
   lcomm_device_identity *device = &identity->device;
   lcomm_device_facts facts = {0};
   int number = -1;
-  memset(device, 0, sizeof(*device));
+  memset(device, 0, sizeof *device);
   if (table->current(&number) != 0) {
     return;
   }

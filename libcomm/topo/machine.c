@@ -143,7 +143,7 @@ static void write_matrix(lcomm_writer *w, const machine *m) {
 size_t lcomm_machine_print(const char *sysfs_root, const char *host, const lcomm_gpus *gpus,
                            char *text, size_t size) {
   lcomm_writer w = lcomm_writer_begin(text, size);
-  machine *m = calloc(1, sizeof(*m));
+  machine *m = calloc(1, sizeof *m);
   if (!m) {
     return w.length;
   }

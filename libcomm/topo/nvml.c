@@ -41,7 +41,7 @@ bool lcomm_nvml_open(const char *library, lcomm_nvml *nvml, char *why) {
              reason ? reason : library);
     return false;
   }
-  for (size_t i = 0; i < sizeof(symbols) / sizeof(*symbols); i++) {
+  for (size_t i = 0; i < sizeof(symbols) / sizeof *symbols; i++) {
     void *found = dlsym(handle, symbols[i].name);
     memcpy((char *)nvml + symbols[i].place, &found, sizeof(found));
   }

@@ -27,7 +27,7 @@ static uint64_t find_machine(uint64_t host) {
 
 void lcomm_processors_self(uint64_t host, lcomm_processors *mine) {
   cpu_set_t allowed;
-  memset(mine, 0, sizeof(*mine));
+  memset(mine, 0, sizeof *mine);
   CPU_ZERO(&allowed);
   bool known = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
   for (int i = 0; known && i < LCOMM_PROCESSORS_MAX; i++) {

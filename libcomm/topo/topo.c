@@ -39,16 +39,19 @@ lcomm_status lcomm_topo_reserve(lcomm_topo *topo, int size) {
     lcomm_topo_free(topo);
     return LCOMM_ERR_MEMORY;
   }
-  for (int rank = 0; rank < size; rank++)
+  for (int rank = 0; rank < size; rank++) {
     topo->device[rank] = -1;
-  for (int link = 0; link < LCOMM_LINK_COUNT; link++)
+  }
+  for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
     topo->cost[link] = lcomm_link_cost_assumed((lcomm_link)link);
+  }
   return LCOMM_OK;
 }
 
 void lcomm_topo_free(lcomm_topo *topo) {
-  if (topo == NULL)
+  if (!topo) {
     return;
+  }
   free(topo->node);
   free(topo->local);
   free(topo->node_size);
@@ -63,12 +66,15 @@ void lcomm_topo_free(lcomm_topo *topo) {
 }
 
 void lcomm_topo_index(lcomm_topo *topo) {
-  for (int rank = 0; rank < topo->size; rank++)
+  for (int rank = 0; rank < topo->size; rank++) {
     topo->local[rank] = topo->node_size[topo->node[rank]]++;
-  for (int node = 0; node < topo->nodes; node++)
+  }
+  for (int node = 0; node < topo->nodes; node++) {
     topo->first[node + 1] = topo->first[node] + topo->node_size[node];
-  for (int rank = 0; rank < topo->size; rank++)
+  }
+  for (int rank = 0; rank < topo->size; rank++) {
     topo->members[topo->first[topo->node[rank]] + topo->local[rank]] = rank;
+  }
 }
 
 typedef struct host_of_rank {
@@ -78,26 +84,31 @@ typedef struct host_of_rank {
 
 static int by_hash_then_rank(const void *left, const void *right) {
   const host_of_rank *a = left, *b = right;
-  if (a->hash != b->hash)
+  if (a->hash != b->hash) {
     return a->hash < b->hash ? -1 : 1;
+  }
   return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
 /* Ranks with the same hash form a node. In `order`, room for all ranks, they
  * become neighbours, the lowest rank first. */
 static void group_by_host(const lcomm_identity *identities, host_of_rank *order, lcomm_topo *topo) {
-  for (int rank = 0; rank < topo->size; rank++)
+  for (int rank = 0; rank < topo->size; rank++) {
     order[rank] = (host_of_rank){identities[rank].host_hash, rank};
+  }
   qsort(order, (size_t)topo->size, sizeof *order, by_hash_then_rank);
 
   int *lowest = topo->node; /* of each rank's host, replaced by the node below */
   for (int i = 0, leader = 0; i < topo->size; i++) {
-    if (order[i].hash != order[leader].hash)
+    if (order[i].hash != order[leader].hash) {
       leader = i;
+    }
     lowest[order[i].rank] = order[leader].rank;
   }
-  for (int rank = 0; rank < topo->size; rank++) /* lowest[rank] <= rank: it has its node already */
+  for (int rank = 0; rank < topo->size;
+       rank++) { /* lowest[rank] <= rank: it has its node already */
     topo->node[rank] = lowest[rank] == rank ? topo->nodes++ : topo->node[lowest[rank]];
+  }
 }
 
 static void cut_into_nodes(int nodes, lcomm_topo *topo) {
@@ -105,8 +116,9 @@ static void cut_into_nodes(int nodes, lcomm_topo *topo) {
   int rank = 0;
   for (int node = 0; node < nodes; node++) {
     int end = rank + length + (node < longer);
-    while (rank < end)
+    while (rank < end) {
       topo->node[rank++] = node;
+    }
   }
   topo->nodes = nodes;
 }
@@ -145,20 +157,23 @@ lcomm_status lcomm_topo_create(const lcomm_identity *identities, int size, int f
   *topo = (lcomm_topo){0};
   error[0] = '\0';
   lcomm_status status = check_numbers(size, forced_nodes, error);
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     return status;
+  }
   host_of_rank *order = calloc((size_t)size, sizeof *order);
-  if (order == NULL || lcomm_topo_reserve(topo, size) != LCOMM_OK) {
+  if (!order || lcomm_topo_reserve(topo, size) != LCOMM_OK) {
     free(order);
     return no_memory(size, error);
   }
-  if (forced_nodes > 0)
+  if (forced_nodes > 0) {
     cut_into_nodes(forced_nodes, topo);
-  else
+  } else {
     group_by_host(identities, order, topo);
+  }
   free(order);
-  for (int rank = 0; rank < size; rank++)
+  for (int rank = 0; rank < size; rank++) {
     lcomm_host_copy(topo->host[rank], identities[rank].host, sizeof identities[rank].host);
+  }
   lcomm_topo_index(topo);
   status = lcomm_topo_add_devices(identities, forced_nodes > 0, topo);
   if (status != LCOMM_OK) {
@@ -174,7 +189,8 @@ int lcomm_topo_rank(const lcomm_topo *topo, int node, int local) {
 
 lcomm_group lcomm_topo_node_group(const lcomm_topo *topo, int node, int rank) {
   lcomm_group group = {topo->members + topo->first[node], topo->node_size[node], -1};
-  if (rank >= 0 && rank < topo->size && topo->node[rank] == node)
+  if (rank >= 0 && rank < topo->size && topo->node[rank] == node) {
     group.me = topo->local[rank];
+  }
   return group;
 }

@@ -59,7 +59,7 @@ static int sort_claims(const lcomm_identity *identities, int size, claim *claims
       claims[count++] = (claim){identity->host_hash, &identity->device, rank};
     }
   }
-  qsort(claims, (size_t)count, sizeof(*claims), by_device_then_rank);
+  qsort(claims, (size_t)count, sizeof *claims, by_device_then_rank);
   return count;
 }
 
@@ -160,7 +160,7 @@ static lcomm_status add_pairs(const claim *claims, int count, lcomm_topo *topo) 
   for (int i = 0; i < count; i++) {
     room += claims[i].device->peers;
   }
-  topo->pair_list = calloc(room, sizeof(*topo->pair_list));
+  topo->pair_list = calloc(room, sizeof *topo->pair_list);
   if (!topo->pair_list) {
     return LCOMM_ERR_MEMORY;
   }
@@ -182,7 +182,7 @@ static int by_devices(const void *left, const void *right) {
 
 void lcomm_topo_sort_pairs(lcomm_topo *topo) {
   int kept = 0;
-  qsort(topo->pair_list, (size_t)topo->pairs, sizeof(*topo->pair_list), by_devices);
+  qsort(topo->pair_list, (size_t)topo->pairs, sizeof *topo->pair_list, by_devices);
   for (int i = 0; i < topo->pairs; i++) {
     if (i == 0 || by_devices(&topo->pair_list[i], &topo->pair_list[kept - 1]) != 0) {
       topo->pair_list[kept++] = topo->pair_list[i];
@@ -193,11 +193,11 @@ void lcomm_topo_sort_pairs(lcomm_topo *topo) {
 
 lcomm_status lcomm_topo_add_devices(const lcomm_identity *identities, bool posed,
                                     lcomm_topo *topo) {
-  claim *claims = calloc((size_t)topo->size, sizeof(*claims));
+  claim *claims = calloc((size_t)topo->size, sizeof *claims);
   int count = claims ? sort_claims(identities, topo->size, claims) : 0;
   lcomm_status status = claims ? LCOMM_OK : LCOMM_ERR_MEMORY;
   if (count > 0) {
-    topo->device_list = calloc((size_t)count, sizeof(*topo->device_list));
+    topo->device_list = calloc((size_t)count, sizeof *topo->device_list);
     status = topo->device_list ? LCOMM_OK : LCOMM_ERR_MEMORY;
   }
   if (status == LCOMM_OK && count > 0) {
@@ -214,7 +214,7 @@ lcomm_status lcomm_topo_add_devices(const lcomm_identity *identities, bool posed
 static const lcomm_topo_pair *find_pair(const lcomm_topo *topo, int a, int b) {
   lcomm_topo_pair key = {.first = a < b ? a : b, .second = a < b ? b : a};
   return topo->pairs > 0 ? bsearch(&key, topo->pair_list, (size_t)topo->pairs,
-                                   sizeof(*topo->pair_list), by_devices)
+                                   sizeof *topo->pair_list, by_devices)
                          : NULL;
 }
 

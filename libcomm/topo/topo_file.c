@@ -105,7 +105,7 @@ static bool take_pairs(lcomm_topo *topo, const lcomm_topo *file) {
   if (file->pairs == 0 || topo->pairs > 0 || !describes(file, topo)) {
     return false;
   }
-  size_t size = (size_t)file->pairs * sizeof(*file->pair_list);
+  size_t size = (size_t)file->pairs * sizeof *file->pair_list;
   lcomm_topo_pair *pairs = malloc(size);
   if (!pairs) {
     return false;

@@ -28,8 +28,9 @@ static lcomm_status no_memory(const lcomm_topo_reader *r) {
 
 static lcomm_status load_pci(lcomm_topo_reader *r, lcomm_topo_device *device) {
   lcomm_status status = lcomm_topo_expect(r, "pci");
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     return status;
+  }
   lcomm_topo_word w = lcomm_topo_next(r);
   device->pci = lcomm_pci_parse(w.text, w.length);
   return device->pci != 0 ? LCOMM_OK : lcomm_topo_unexpected(r, w, "a PCI id");
@@ -37,8 +38,9 @@ static lcomm_status load_pci(lcomm_topo_reader *r, lcomm_topo_device *device) {
 
 static lcomm_status load_uuid(lcomm_topo_reader *r, uint8_t uuid[LCOMM_UUID_SIZE]) {
   lcomm_topo_word w = lcomm_topo_next(r);
-  if (lcomm_uuid_parse(w.text, w.length, uuid) && !lcomm_uuid_is_zero(uuid))
+  if (lcomm_uuid_parse(w.text, w.length, uuid) && !lcomm_uuid_is_zero(uuid)) {
     return LCOMM_OK;
+  }
   return lcomm_topo_unexpected(r, w, "a UUID of 32 hexadecimal digits, not all 0,");
 }
 
@@ -46,8 +48,9 @@ static lcomm_status load_number(lcomm_topo_reader *r, int lowest, int highest, i
   char expected[48];
   lcomm_topo_word w = lcomm_topo_next(r);
   *number = lcomm_topo_word_number(w, highest + 1);
-  if (*number >= lowest)
+  if (*number >= lowest) {
     return LCOMM_OK;
+  }
   snprintf(expected, sizeof expected, "a number from %d to %d", lowest, highest);
   return lcomm_topo_unexpected(r, w, expected);
 }
@@ -56,14 +59,16 @@ static lcomm_status load_number(lcomm_topo_reader *r, int lowest, int highest, i
 static lcomm_status load_cluster(lcomm_topo_reader *r, lcomm_topo_device *device) {
   lcomm_status status = load_uuid(r, device->cluster);
   status = status == LCOMM_OK ? lcomm_topo_expect(r, "clique") : status;
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     return status;
+  }
   uint64_t clique = 0;
   lcomm_topo_word w = lcomm_topo_next(r);
   for (size_t i = 0; i < w.length; i++) {
     clique = clique * 10 + (uint64_t)(w.text[i] - '0');
-    if (w.text[i] < '0' || w.text[i] > '9' || clique > UINT32_MAX)
+    if (w.text[i] < '0' || w.text[i] > '9' || clique > UINT32_MAX) {
       return lcomm_topo_unexpected(r, w, "a number below 4294967296");
+    }
   }
   device->clique = (uint32_t)clique;
   return w.length > 0 ? LCOMM_OK : lcomm_topo_unexpected(r, w, "a number below 4294967296");
@@ -89,22 +94,26 @@ static lcomm_status load_facts(lcomm_topo_reader *r, lcomm_topo_device *device) 
     status = load_cluster(r, device);
     w = lcomm_topo_next(r);
   }
-  if (status == LCOMM_OK && !lcomm_topo_word_is(w, "ranks"))
+  if (status == LCOMM_OK && !lcomm_topo_word_is(w, "ranks")) {
     return lcomm_topo_unexpected(r, w, "'ranks'");
+  }
   return status;
 }
 
 static lcomm_status load_device_ranks(lcomm_topo_reader *r, int number, lcomm_topo *topo) {
   for (int count = 0;; count++) {
     lcomm_topo_word w = lcomm_topo_next(r);
-    if (w.length == 0 && count > 0)
+    if (w.length == 0 && count > 0) {
       return LCOMM_OK;
+    }
     int rank = lcomm_topo_word_number(w, topo->size);
-    if (rank < 0)
+    if (rank < 0) {
       return lcomm_topo_unexpected(r, w, "a rank that is on a node");
-    if (topo->device[rank] >= 0)
+    }
+    if (topo->device[rank] >= 0) {
       return lcomm_topo_wrong(r, "rank %d already has device %d; list every rank once", rank,
                               topo->device[rank]);
+    }
     topo->device[rank] = number;
   }
 }
@@ -112,27 +121,33 @@ static lcomm_status load_device_ranks(lcomm_topo_reader *r, int number, lcomm_to
 static lcomm_status load_device(lcomm_topo_reader *r, lcomm_topo *topo) {
   int number;
   r->example = "device 0 pci 0000:3b:00.0 ranks 0 1";
-  if (!topo->device_list) /* every device has a rank of its own */
+  if (!topo->device_list) { /* every device has a rank of its own */
     topo->device_list = calloc((size_t)topo->size, sizeof *topo->device_list);
-  if (!topo->device_list)
+  }
+  if (!topo->device_list) {
     return no_memory(r);
+  }
   lcomm_status status = load_number(r, 0, LCOMM_TOPO_RANKS_MAX - 1, &number);
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     return status;
-  if (number != topo->devices)
+  }
+  if (number != topo->devices) {
     return lcomm_topo_wrong(r,
                             "device %d where device %d is expected; number devices from 0, in "
                             "order, each with a rank",
                             number, topo->devices);
-  if (number == topo->size)
+  }
+  if (number == topo->size) {
     return lcomm_topo_wrong(r, "device %d, but there are only %d ranks; list devices with ranks",
                             number, topo->size);
+  }
   lcomm_topo_device device = {.index = -1};
   status = load_pci(r, &device);
   status = status == LCOMM_OK ? load_facts(r, &device) : status;
   status = status == LCOMM_OK ? load_device_ranks(r, number, topo) : status;
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     topo->device_list[topo->devices++] = device;
+  }
   return status;
 }
 
@@ -142,8 +157,9 @@ static lcomm_status say(lcomm_topo_reader *r, lcomm_topo_pair pair) {
   if (r->said_count == r->said_room) {
     int room = r->said_room > 0 ? 2 * r->said_room : 64;
     lcomm_topo_said *grown = realloc(r->said, (size_t)room * sizeof *grown);
-    if (!grown)
+    if (!grown) {
       return no_memory(r);
+    }
     r->said = grown;
     r->said_room = room;
   }
@@ -159,10 +175,12 @@ static lcomm_status say(lcomm_topo_reader *r, lcomm_topo_pair pair) {
 static lcomm_status take_device(const lcomm_topo_reader *r, lcomm_topo_word w, int first,
                                 const lcomm_topo *topo, int *device) {
   *device = lcomm_topo_word_number(w, topo->devices);
-  if (*device < 0)
+  if (*device < 0) {
     return lcomm_topo_unexpected(r, w, "a device that was listed");
-  if (*device == first)
+  }
+  if (*device == first) {
     return lcomm_topo_wrong(r, "device %d is paired with itself; name two devices", first);
+  }
   return LCOMM_OK;
 }
 
@@ -172,11 +190,13 @@ static lcomm_status load_p2p(lcomm_topo_reader *r, lcomm_topo *topo) {
   lcomm_status status = take_device(r, lcomm_topo_next(r), -1, topo, &first);
   for (int count = 0; status == LCOMM_OK; count++) {
     lcomm_topo_word w = lcomm_topo_next(r);
-    if (w.length == 0 && count > 0)
+    if (w.length == 0 && count > 0) {
       return LCOMM_OK;
+    }
     status = take_device(r, w, first, topo, &second);
-    if (status == LCOMM_OK)
+    if (status == LCOMM_OK) {
       status = say(r, (lcomm_topo_pair){.first = first, .second = second, .p2p = true});
+    }
   }
   return status;
 }
@@ -185,33 +205,40 @@ static lcomm_status load_nvlink(lcomm_topo_reader *r, lcomm_topo *topo) {
   int first, second, links;
   r->example = "nvlink 0 1 links 4";
   lcomm_status status = take_device(r, lcomm_topo_next(r), -1, topo, &first);
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     status = take_device(r, lcomm_topo_next(r), first, topo, &second);
+  }
   status = status == LCOMM_OK ? lcomm_topo_expect(r, "links") : status;
   status = status == LCOMM_OK ? load_number(r, 1, LCOMM_NVLINKS_MAX, &links) : status;
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     status = say(r, (lcomm_topo_pair){.first = first, .second = second, .nvlinks = links});
+  }
   return status;
 }
 
 static int by_pair_kind_and_line(const void *left, const void *right) {
   const lcomm_topo_said *a = left, *b = right;
-  if (a->pair.first != b->pair.first)
+  if (a->pair.first != b->pair.first) {
     return a->pair.first < b->pair.first ? -1 : 1;
-  if (a->pair.second != b->pair.second)
+  }
+  if (a->pair.second != b->pair.second) {
     return a->pair.second < b->pair.second ? -1 : 1;
-  if (a->pair.p2p != b->pair.p2p)
+  }
+  if (a->pair.p2p != b->pair.p2p) {
     return a->pair.p2p ? -1 : 1;
+  }
   return (a->line > b->line) - (a->line < b->line);
 }
 
 lcomm_status lcomm_topo_take_pairs(lcomm_topo_reader *r, lcomm_topo *topo) {
   lcomm_topo_index_devices(topo);
-  if (r->said_count == 0)
+  if (r->said_count == 0) {
     return LCOMM_OK;
+  }
   topo->pair_list = calloc((size_t)r->said_count, sizeof *topo->pair_list);
-  if (!topo->pair_list)
+  if (!topo->pair_list) {
     return no_memory(r);
+  }
   qsort(r->said, (size_t)r->said_count, sizeof *r->said, by_pair_kind_and_line);
   for (int i = 0; i < r->said_count; i++) {
     const lcomm_topo_pair *pair = &r->said[i].pair;
@@ -249,10 +276,12 @@ static lcomm_status load_decimal(lcomm_topo_reader *r, const char *unit, double 
     }
   }
   size_t decimals = point < w.length ? w.length - point - 1 : 0;
-  for (; decimals < 3; decimals++)
+  for (; decimals < 3; decimals++) {
     thousandths *= 10;
-  if (whole == 0 || thousandths > COST_MAX * INT64_C(1000))
+  }
+  if (whole == 0 || thousandths > COST_MAX * INT64_C(1000)) {
     return lcomm_topo_unexpected(r, w, "a number of at most 1000000");
+  }
   *value = (double)thousandths / 1000;
   return lcomm_topo_expect(r, unit);
 }
@@ -261,22 +290,27 @@ static lcomm_status load_cost(lcomm_topo_reader *r, lcomm_topo *topo) {
   r->example = "link net latency 20 us bandwidth 3.125 GB/s";
   lcomm_topo_word w = lcomm_topo_next(r);
   int link = 0;
-  while (link < LCOMM_LINK_COUNT && !lcomm_topo_word_is(w, lcomm_link_name((lcomm_link)link)))
+  while (link < LCOMM_LINK_COUNT && !lcomm_topo_word_is(w, lcomm_link_name((lcomm_link)link))) {
     link++;
-  if (link == LCOMM_LINK_COUNT)
+  }
+  if (link == LCOMM_LINK_COUNT) {
     return lcomm_topo_unexpected(r, w, "a link class");
-  if (!topo->cost[link].assumed)
+  }
+  if (!topo->cost[link].assumed) {
     return lcomm_topo_wrong(r, "what %s links cost was already said; say it once",
                             lcomm_link_name((lcomm_link)link));
+  }
   lcomm_link_cost cost = {0};
   lcomm_status status = lcomm_topo_expect(r, "latency");
   status = status == LCOMM_OK ? load_decimal(r, "us", &cost.latency_us) : status;
   status = status == LCOMM_OK ? lcomm_topo_expect(r, "bandwidth") : status;
   status = status == LCOMM_OK ? load_decimal(r, "GB/s", &cost.bandwidth_gb_s) : status;
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     return status;
-  if (cost.bandwidth_gb_s <= 0)
+  }
+  if (cost.bandwidth_gb_s <= 0) {
     return lcomm_topo_wrong(r, "a bandwidth of 0 moves nothing; use at least 0.001 GB/s");
+  }
   topo->cost[link] = cost;
   return LCOMM_OK;
 }
@@ -290,16 +324,19 @@ lcomm_status lcomm_topo_load_more(lcomm_topo_reader *r, lcomm_topo_word kind, lc
   } kinds[] = {
       {"device", load_device}, {"p2p", load_p2p}, {"nvlink", load_nvlink}, {"link", load_cost}};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-    if (!lcomm_topo_word_is(kind, kinds[i].name))
+    if (!lcomm_topo_word_is(kind, kinds[i].name)) {
       continue;
+    }
     lcomm_status status = kinds[i].load(r, topo);
-    if (status != LCOMM_OK)
+    if (status != LCOMM_OK) {
       return status;
+    }
     lcomm_topo_word rest = lcomm_topo_next(r);
     return rest.length == 0 ? LCOMM_OK : lcomm_topo_unexpected(r, rest, "the end of the line");
   }
-  if (lcomm_topo_word_is(kind, "node"))
+  if (lcomm_topo_word_is(kind, "node")) {
     return lcomm_topo_wrong(r, "a node after devices or links; list all nodes first");
+  }
   r->example = "device 0 pci 0000:3b:00.0 ranks 0 1";
   return lcomm_topo_unexpected(r, kind, "'node', 'device', 'p2p', 'nvlink' or 'link'");
 }

@@ -21,15 +21,18 @@
 /* NAME ranks, after the word host. */
 static lcomm_status load_host(lcomm_topo_reader *r, char host[LCOMM_HOST_MAX]) {
   lcomm_topo_word name = lcomm_topo_next(r);
-  if (name.length == 0)
+  if (name.length == 0) {
     return lcomm_topo_unexpected(r, name, "a host name");
-  if (name.length >= LCOMM_HOST_MAX)
+  }
+  if (name.length >= LCOMM_HOST_MAX) {
     return lcomm_topo_wrong(r, "a host name of %zu bytes is too long; use at most %d", name.length,
                             LCOMM_HOST_MAX - 1);
+  }
   lcomm_host_copy(host, name.text, name.length);
-  if (memcmp(host, name.text, name.length) != 0)
+  if (memcmp(host, name.text, name.length) != 0) {
     return lcomm_topo_wrong(
         r, "host name '%s' has bytes that are not visible ASCII; use another name", host);
+  }
   return lcomm_topo_expect(r, "ranks");
 }
 
@@ -45,14 +48,17 @@ static lcomm_status load_ranks(lcomm_topo_reader *r, const char *host, int node,
       return LCOMM_OK;
     }
     int rank = lcomm_topo_word_number(w, LCOMM_TOPO_RANKS_MAX);
-    if (rank < 0)
+    if (rank < 0) {
       return lcomm_topo_unexpected(r, w, "a rank below 1048576");
-    if (rank >= topo->size)
+    }
+    if (rank >= topo->size) {
       return lcomm_topo_wrong(
           r, "rank %d, but the whole text has too few ranks for that; number them from 0", rank);
-    if (topo->node[rank] != 0)
+    }
+    if (topo->node[rank] != 0) {
       return lcomm_topo_wrong(r, "rank %d is already on node %d; list every rank once", rank,
                               topo->node[rank] - 1);
+    }
     topo->node[rank] = node + 1;
     memcpy(topo->host[rank], host, LCOMM_HOST_MAX);
     r->ranks++;
@@ -64,20 +70,25 @@ static lcomm_status load_node(lcomm_topo_reader *r, lcomm_topo *topo) {
   int node = topo->nodes;
   lcomm_topo_word w = lcomm_topo_next(r);
   int number = lcomm_topo_word_number(w, LCOMM_TOPO_RANKS_MAX);
-  if (number < 0)
+  if (number < 0) {
     return lcomm_topo_unexpected(r, w, "the number of a node");
-  if (number != node)
+  }
+  if (number != node) {
     return lcomm_topo_wrong(r, "node %d where node %d is expected; number nodes from 0, in order",
                             number, node);
+  }
   w = lcomm_topo_next(r);
-  if (!lcomm_topo_word_is(w, "host"))
+  if (!lcomm_topo_word_is(w, "host")) {
     return lcomm_topo_unexpected(r, w, "'host'");
+  }
   while (w.length > 0) {
     lcomm_status status = load_host(r, host);
-    if (status == LCOMM_OK)
+    if (status == LCOMM_OK) {
       status = load_ranks(r, host, node, topo, &w);
-    if (status != LCOMM_OK)
+    }
+    if (status != LCOMM_OK) {
       return status;
+    }
   }
   topo->first[++topo->nodes] = r->line;
   return LCOMM_OK;
@@ -90,10 +101,11 @@ static lcomm_status check_ranks(lcomm_topo_reader *r, lcomm_topo *topo) {
   topo->size = r->ranks;
   for (int rank = 0; rank < topo->size; rank++) {
     int node = topo->node[rank] - 1;
-    if (node < 0)
+    if (node < 0) {
       return lcomm_topo_wrong(r,
                               "rank %d is missing among %d ranks; number ranks from 0 without gaps",
                               rank, topo->size);
+    }
     if (node > nodes) {
       r->line = topo->first[node + 1];
       return lcomm_topo_wrong(
@@ -126,14 +138,17 @@ static lcomm_status load_line(lcomm_topo_reader *r, lcomm_topo *topo, bool *node
     r->at += strcspn(r->at, "\n");
     return LCOMM_OK;
   }
-  if (lcomm_topo_word_is(w, "node") && !*nodes_known)
+  if (lcomm_topo_word_is(w, "node") && !*nodes_known) {
     return load_node(r, topo);
-  if (topo->nodes == 0)
+  }
+  if (topo->nodes == 0) {
     return lcomm_topo_unexpected(r, w, "'node'");
+  }
   if (!*nodes_known) {
     lcomm_status status = close_nodes(r, topo);
-    if (status != LCOMM_OK)
+    if (status != LCOMM_OK) {
       return status;
+    }
     *nodes_known = true;
   }
   return lcomm_topo_load_more(r, w, topo);
@@ -145,15 +160,17 @@ static lcomm_status load_lines(lcomm_topo_reader *r, lcomm_topo *topo) {
   r->example = example;
   while (*r->at != '\0') {
     lcomm_status status = load_line(r, topo, &nodes_known);
-    if (status != LCOMM_OK)
+    if (status != LCOMM_OK) {
       return status;
+    }
     if (*r->at == '\n') {
       r->at++;
       r->line++;
     }
   }
-  if (topo->nodes == 0)
+  if (topo->nodes == 0) {
     return lcomm_topo_unexpected(r, (lcomm_topo_word){r->at, 0}, "'node'");
+  }
   lcomm_status status = nodes_known ? LCOMM_OK : close_nodes(r, topo);
   return status == LCOMM_OK ? lcomm_topo_take_pairs(r, topo) : status;
 }
@@ -183,7 +200,8 @@ lcomm_status lcomm_topo_load(const char *text, lcomm_topo *topo, char *error) {
   lcomm_topo_reader r = {.at = text, .line = 1, .error = error};
   status = load_lines(&r, topo);
   free(r.said);
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     lcomm_topo_free(topo);
+  }
   return status;
 }

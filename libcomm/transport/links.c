@@ -124,7 +124,7 @@ static lcomm_status open_all(const lcomm_transport_setup *setup, const char *nam
     }
     open_one(setup, lcomm_transport_list[i], links, mine);
     find_lonely(links, mine);
-    if (setup->boot->allgather(setup->boot->context, mine, all, sizeof(*mine)) != 0) {
+    if (setup->boot->allgather(setup->boot->context, mine, all, sizeof *mine) != 0) {
       snprintf(why, LCOMM_LINKS_WHY_MAX, "the bootstrap failed while links were opened");
       return LCOMM_ERR_TRANSPORT;
     }
@@ -135,12 +135,12 @@ static lcomm_status open_all(const lcomm_transport_setup *setup, const char *nam
 
 lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *names,
                               lcomm_links *links, char *why) {
-  memset(links, 0, sizeof(*links));
+  memset(links, 0, sizeof *links);
   links->rank = setup->rank;
   links->size = setup->size;
   links->of = calloc((size_t)setup->size, sizeof(lcomm_transport *));
-  answer *all = calloc((size_t)setup->size + 1, sizeof(*all));
-  lcomm_links_room *rooms = calloc((size_t)setup->size, sizeof(*rooms));
+  answer *all = calloc((size_t)setup->size + 1, sizeof *all);
+  lcomm_links_room *rooms = calloc((size_t)setup->size, sizeof *rooms);
   lcomm_status status = LCOMM_ERR_MEMORY;
   snprintf(why, LCOMM_LINKS_WHY_MAX, "out of memory for the links to %d ranks", setup->size);
   if (links->of && all && rooms) {

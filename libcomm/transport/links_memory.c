@@ -42,7 +42,7 @@ static void *get_plain(size_t size) {
 }
 
 void *lcomm_links_memory_get(lcomm_links *links, size_t size) {
-  lcomm_links_memory *entry = calloc(1, sizeof(*entry));
+  lcomm_links_memory *entry = calloc(1, sizeof *entry);
   if (!entry) {
     return NULL;
   }

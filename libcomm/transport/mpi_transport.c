@@ -304,9 +304,9 @@ static bool tags_suffice(void) {
 }
 
 static mpi_transport *make(const lcomm_transport_setup *setup) {
-  mpi_transport *t = calloc(1, sizeof(*t));
-  outgoing *told = calloc((size_t)setup->size * PLACES, sizeof(*told));
-  int *ranks = calloc((size_t)setup->size, sizeof(*ranks));
+  mpi_transport *t = calloc(1, sizeof *t);
+  outgoing *told = calloc((size_t)setup->size * PLACES, sizeof *told);
+  int *ranks = calloc((size_t)setup->size, sizeof *ranks);
   if (!t || !told || !ranks) {
     free(ranks);
     free(told);

@@ -98,7 +98,7 @@ static region *region_create(size_t size) {
     return NULL;
   }
   region *made = &heap.regions[number];
-  extent *all = calloc(1, sizeof(*all));
+  extent *all = calloc(1, sizeof *all);
   made->size = round_up(size > REGION_SIZE ? size : REGION_SIZE, HUGE_PAGE);
   if (!all || (!create_file(made) && !create_private(made))) {
     free(all);
@@ -136,7 +136,7 @@ static void *region_cut(region *from, size_t size) {
     return NULL;
   }
   if (it->size > size) {
-    extent *rest = calloc(1, sizeof(*rest));
+    extent *rest = calloc(1, sizeof *rest);
     if (!rest) {
       return NULL;
     }

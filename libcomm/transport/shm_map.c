@@ -60,7 +60,7 @@ lcomm_shm_mapping *lcomm_shm_map(lcomm_shm *t, lcomm_shm_peer *peer, const lcomm
     mapping->users++;
     return mapping;
   }
-  lcomm_shm_mapping *fresh = calloc(1, sizeof(*fresh));
+  lcomm_shm_mapping *fresh = calloc(1, sizeof *fresh);
   unsigned char *base = fresh ? map_region(peer, there) : NULL;
   if (!base) {
     free(fresh);

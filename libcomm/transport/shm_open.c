@@ -47,7 +47,7 @@ static void close_file(int file) {
 
 static bool create_segment(lcomm_shm *t) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  size_t size = sizeof(*t->segment) + (size_t)t->lanes * sizeof(t->segment->lanes[0]);
+  size_t size = sizeof *t->segment + (size_t)t->lanes * sizeof(t->segment->lanes[0]);
   t->segment_size = (size + page - 1) / page * page;
   int file = lcomm_shm_file_create("libcomm", t->segment_size);
   if (file < 0) {
@@ -163,7 +163,7 @@ static void find_lanes(meeting *m) {
 }
 
 static lcomm_shm *create(const lcomm_transport_setup *setup) {
-  lcomm_shm *t = calloc(1, sizeof(*t));
+  lcomm_shm *t = calloc(1, sizeof *t);
   if (!t) {
     return NULL;
   }

@@ -93,7 +93,7 @@ lcomm_shm_peer *lcomm_shm_peer_meet(lcomm_shm *t, int rank, uint64_t pid,
     errno = 0;
     return NULL;
   }
-  lcomm_shm_peer *peer = calloc(1, sizeof(*peer));
+  lcomm_shm_peer *peer = calloc(1, sizeof *peer);
   if (!peer) {
     lcomm_shm_note(why, "no memory for rank %d", rank);
     errno = ENOMEM;

@@ -36,7 +36,7 @@ static shared_pidfd *find(pid_t pid) {
 }
 
 static shared_pidfd *open_new(pid_t pid) {
-  shared_pidfd *made = calloc(1, sizeof(*made));
+  shared_pidfd *made = calloc(1, sizeof *made);
   if (!made) {
     errno = ENOMEM;
     return NULL;

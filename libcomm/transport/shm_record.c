@@ -33,7 +33,7 @@ static void *slab_get(lcomm_shm *t, size_t size) {
 
 lcomm_shm_record *lcomm_shm_record_get(lcomm_shm *t, lcomm_shm_peer *peer, lcomm_shm_kind kind) {
   if (!t->free_records) {
-    lcomm_shm_record *more = slab_get(t, SLAB_RECORDS * sizeof(*more));
+    lcomm_shm_record *more = slab_get(t, SLAB_RECORDS * sizeof *more);
     for (int i = 0; more && i < SLAB_RECORDS; i++) {
       more[i].next = t->free_records;
       t->free_records = &more[i];
@@ -69,7 +69,7 @@ void lcomm_shm_record_put(lcomm_shm *t, lcomm_shm_record *record) {
 
 lcomm_shm_buffer *lcomm_shm_head_get(lcomm_shm *t) {
   if (!t->free_heads) {
-    lcomm_shm_buffer *more = slab_get(t, SLAB_HEADS * sizeof(*more));
+    lcomm_shm_buffer *more = slab_get(t, SLAB_HEADS * sizeof *more);
     for (int i = 0; more && i < SLAB_HEADS; i++) {
       more[i].next = t->free_heads;
       t->free_heads = &more[i];
@@ -78,7 +78,7 @@ lcomm_shm_buffer *lcomm_shm_head_get(lcomm_shm *t) {
   lcomm_shm_buffer *head = t->free_heads;
   if (head) {
     t->free_heads = head->next;
-    memset(head, 0, sizeof(*head));
+    memset(head, 0, sizeof *head);
   }
   return head;
 }

@@ -6,14 +6,14 @@
 #include <string.h>
 
 void lcomm_shm_writer_init(lcomm_shm_writer *writer, lcomm_shm_lane *lane) {
-  memset(writer, 0, sizeof(*writer));
+  memset(writer, 0, sizeof *writer);
   writer->ring = lane->ring;
   writer->tail = &lane->tail;
   writer->clean = LCOMM_SHM_RING; /* new memory is zero */
 }
 
 void lcomm_shm_reader_init(lcomm_shm_reader *reader, lcomm_shm_lane *lane) {
-  memset(reader, 0, sizeof(*reader));
+  memset(reader, 0, sizeof *reader);
   reader->ring = lane->ring;
   reader->tail = &lane->tail;
 }

@@ -101,7 +101,7 @@ static void describe(lcomm_shm *t, lcomm_shm_record *record, lcomm_shm_long *the
   lcomm_shm_address at = {0};
   bool seen = lcomm_shm_heap_find(record->bytes, record->size, &at) ||
               (copy_out(t, record) && lcomm_shm_heap_find(record->bytes, record->size, &at));
-  memset(there, 0, sizeof(*there));
+  memset(there, 0, sizeof *there);
   there->size = record->size;
   there->address = (uintptr_t)record->bytes;
   there->slot = record->slot;

@@ -24,7 +24,7 @@ static void *close_endpoint(lcomm_ucx_peer *peer, uint32_t flags) {
  * only be cut. */
 static void close_endpoints(lcomm_ucx_transport *t, uint32_t flags, double limit_s) {
   double deadline_s = lcomm_clock_s() + limit_s;
-  void **requests = calloc((size_t)t->size, sizeof(*requests));
+  void **requests = calloc((size_t)t->size, sizeof *requests);
   for (int i = 0; i < t->size; i++) {
     lcomm_ucx_peer *peer = &t->peers[i];
     if (peer->endpoint) {

@@ -30,8 +30,8 @@ static uint32_t address_in(const struct sockaddr *address) {
 
 void lcomm_ucx_interfaces_own(interfaces *own, lcomm_ucx_names *names) {
   struct ifaddrs *list = NULL;
-  memset(own, 0, sizeof(*own));
-  memset(names, 0, sizeof(*names));
+  memset(own, 0, sizeof *own);
+  memset(names, 0, sizeof *names);
   if (getifaddrs(&list) != 0) {
     return;
   }

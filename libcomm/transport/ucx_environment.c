@@ -37,7 +37,7 @@ bool lcomm_ucx_environment_enter(const char *hidden, const char *const *standard
   while (standard[added]) {
     added++;
   }
-  char **list = malloc((2 * old + added + 1) * sizeof(*list));
+  char **list = malloc((2 * old + added + 1) * sizeof *list);
   if (!list) {
     return false;
   }
@@ -52,7 +52,7 @@ bool lcomm_ucx_environment_enter(const char *hidden, const char *const *standard
   }
   /* The first of two equal names is found, so what is set comes first. The
    * strings are only read; `environ` is not const by tradition. */
-  memcpy(list + count, standard, (added + 1) * sizeof(*list));
+  memcpy(list + count, standard, (added + 1) * sizeof *list);
   free(shown);
   shown = list;
   own = environ;

@@ -60,7 +60,7 @@ static void watch_forks(void) {
 
 void lcomm_ucx_fork_watch(int event_fd) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  watched *it = event_fd >= 0 ? malloc(sizeof(*it)) : NULL;
+  watched *it = event_fd >= 0 ? malloc(sizeof *it) : NULL;
   if (!it) {
     return;
   }

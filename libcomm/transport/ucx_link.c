@@ -172,7 +172,7 @@ static bool keep_reached(lcomm_ucx_transport *t) {
 lcomm_ucx_interfaces *lcomm_ucx_link_devices(const lcomm_transport_setup *setup, char *devices) {
   lcomm_ucx_interfaces own;
   lcomm_ucx_names names;
-  lcomm_ucx_interfaces *all = calloc((size_t)setup->size, sizeof(*all));
+  lcomm_ucx_interfaces *all = calloc((size_t)setup->size, sizeof *all);
   devices[0] = '\0';
   lcomm_ucx_interfaces_own(&own, &names);
   if (!all || !gather(setup->boot, &own, all, sizeof(own))) {

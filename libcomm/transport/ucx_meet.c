@@ -119,7 +119,7 @@ static bool go_on_with_all(lcomm_ucx_transport *t, meeting *meetings) {
 
 void lcomm_ucx_meet(lcomm_ucx_transport *t, double deadline_s) {
   const struct timespec idle = {.tv_nsec = IDLE_NS};
-  meeting *meetings = calloc((size_t)t->size, sizeof(*meetings));
+  meeting *meetings = calloc((size_t)t->size, sizeof *meetings);
   if (!meetings) {
     return;
   }

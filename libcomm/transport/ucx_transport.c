@@ -43,7 +43,7 @@ static record load(const lcomm_transfer *transfer) {
 }
 
 static void store(lcomm_transfer *transfer, const record *r) {
-  memcpy(transfer->opaque, r, sizeof(*r));
+  memcpy(transfer->opaque, r, sizeof *r);
 }
 
 static lcomm_ucx_transport *of(lcomm_transport *transport) {
@@ -260,8 +260,8 @@ static lcomm_ucx_transport *create(const lcomm_transport_setup *setup, const cha
   if (*status != LCOMM_OK) {
     return NULL;
   }
-  lcomm_ucx_transport *t = calloc(1, sizeof(*t));
-  lcomm_ucx_peer *peers = calloc((size_t)setup->size, sizeof(*peers));
+  lcomm_ucx_transport *t = calloc(1, sizeof *t);
+  lcomm_ucx_peer *peers = calloc((size_t)setup->size, sizeof *peers);
   snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "out of memory");
   *status = LCOMM_ERR_MEMORY;
   if (t && peers) {

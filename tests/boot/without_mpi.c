@@ -11,7 +11,7 @@
 static int mpi_is_mapped(void) {
   char line[512];
   FILE *maps = fopen("/proc/self/maps", "r");
-  int found = maps == NULL;
+  int found = !maps;
   while (maps && fgets(line, sizeof(line), maps)) {
     found |= strstr(line, "libmpi") != NULL || strstr(line, "libopen-") != NULL;
   }

@@ -36,8 +36,9 @@ static inline size_t dense_formats(lcomm_format list[FORMATS_MAX]) {
   size_t count = 0;
   for (size_t i = 0; lcomm_codec_list[i] != NULL; i++) {
     const lcomm_codec *codec = lcomm_codec_list[i];
-    if (codec->encode == NULL)
+    if (!codec->encode) {
       continue;
+    }
     size_t block = 0;
     do {
       lcomm_format format = lcomm_format_of(codec);

@@ -97,11 +97,13 @@ static inline void make_dense(stage *s, content what, uint64_t n, uint64_t *seed
   s->count = n;
   s->size = lcomm_payload_size(&s->format, n);
   float *value = sample_memory((size_t)n * sizeof *value);
-  for (uint64_t i = 0; i < n; i++)
+  for (uint64_t i = 0; i < n; i++) {
     value[i] = value_of(what, i, seed);
+  }
   lcomm_encode(&s->format, kernels(), value, lcomm_range_whole(n), 1, s->payload);
-  for (size_t i = 0; what == RANDOM && i < s->size; i++)
+  for (size_t i = 0; what == RANDOM && i < s->size; i++) {
     s->payload[i] = (uint8_t)(sample_u64(seed) >> 20);
+  }
   free(value);
 }
 
@@ -113,10 +115,11 @@ static inline void encode(stage *s) {
 
 static inline void make(stage *s, content what, uint64_t n) {
   uint64_t seed = 1 + n * CONTENTS + what;
-  if (lcomm_format_is_sparse(&s->format))
+  if (lcomm_format_is_sparse(&s->format)) {
     make_sparse(s, what, n, &seed);
-  else
+  } else {
     make_dense(s, what, n, &seed);
+  }
   encode(s);
 }
 
@@ -126,8 +129,9 @@ static inline size_t decode(stage *s, const uint8_t *stream, size_t size, size_t
   size_t payload_size = 0;
   uint8_t *exact = sample_memory(size), *room = sample_memory(capacity);
   *why = NULL;
-  if (size > 0)
+  if (size > 0) {
     memcpy(exact, stream, size);
+  }
   lcomm_status status = lcomm_lossless_decode(s->lossless, kernels(), exact, size, s->count, room,
                                               capacity, &payload_size, why);
   if (status == LCOMM_OK) {

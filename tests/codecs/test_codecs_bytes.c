@@ -30,14 +30,17 @@ static void make_gradient(uint64_t step, float *gradient) {
     sample_u64(&random);
     uint32_t layer = i / 200;
     int32_t sum = 0;
-    for (int part = 0; part < 4; part++)
+    for (int part = 0; part < 4; part++) {
       sum += (int32_t)(sample_u64(&random) >> 44) - (1 << 19);
+    }
     uint32_t exponent = layer == 3 ? 1 : layer == 4 ? 60 : 90 + 2 * layer;
     gradient[i] = layer == 7 ? 0.0f : (float)sum * lcomm_f32_from_bits(exponent << 23);
-    if (step % 10 == 9 && i % 997 == 5)
+    if (step % 10 == 9 && i % 997 == 5) {
       gradient[i] = i % 2 ? SAMPLE_INFINITY : -SAMPLE_INFINITY;
-    if (step % 25 == 24 && i == 1234)
+    }
+    if (step % 25 == 24 && i == 1234) {
       gradient[i] = lcomm_f32_from_bits(0xffc12345u);
+    }
   }
 }
 
@@ -69,8 +72,9 @@ static uint64_t digest_dense(const lcomm_kernels *kernels, const lcomm_format *f
     }
   }
   digest = mix(digest, residual, sizeof residual);
-  for (int i = 0; i < SUMMANDS; i++)
+  for (int i = 0; i < SUMMANDS; i++) {
     free(payload[i]);
+  }
   free(result);
   return digest;
 }
@@ -121,14 +125,16 @@ static void name_subject(subject *s) {
 static size_t list_subjects(subject list[SUBJECTS_MAX]) {
   lcomm_format dense[FORMATS_MAX];
   size_t count = dense_formats(dense);
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
     list[i].format = dense[i];
+  }
   for (uint8_t variant = 0; variant <= LCOMM_TOPK_INT8; variant++) {
     list[count].format = lcomm_format_of(&lcomm_codec_topk);
     list[count++].format.variant = variant;
   }
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
     name_subject(&list[i]);
+  }
   return count;
 }
 
@@ -145,11 +151,13 @@ static uint64_t golden_of(const char *name) {
   unsigned long long digest = 0;
   FILE *file = fopen(golden_file, "r");
   assert_non_null(file);
-  while (fgets(line, sizeof line, file) != NULL)
-    if (sscanf(line, "%63s %llx", found, &digest) == 2 && strcmp(found, name) == 0)
+  while (fgets(line, sizeof line, file)) {
+    if (sscanf(line, "%63s %llx", found, &digest) == 2 && strcmp(found, name) == 0) {
       break;
-    else
+    } else {
       digest = 0;
+    }
+  }
   fclose(file);
   return digest;
 }
@@ -165,9 +173,10 @@ static void check_all_tables(void) {
     }
     for (size_t i = 0; i < count; i++) {
       uint64_t digest = digest_of(kernels, &list[i].format);
-      if (digest != golden_of(list[i].name))
+      if (digest != golden_of(list[i].name)) {
         fail_msg("%s kernels, %s: digest %016llx is not the one in %s", kernels->name, list[i].name,
                  (unsigned long long)digest, golden_file);
+      }
     }
   }
 }
@@ -193,9 +202,10 @@ static void an_application_with_flush_to_zero_changes_nothing(void **state) {
 static int print_golden(void) {
   subject list[SUBJECTS_MAX];
   size_t count = list_subjects(list);
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
     printf("%s %016llx\n", list[i].name,
            (unsigned long long)digest_of(&lcomm_kernels_scalar, &list[i].format));
+  }
   return 0;
 }
 
@@ -204,7 +214,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(every_table_gives_the_golden_bytes_over_100_steps),
       cmocka_unit_test(an_application_with_flush_to_zero_changes_nothing),
   };
-  if (argc == 2 && strcmp(argv[1], "--print") == 0)
+  if (argc == 2 && strcmp(argv[1], "--print") == 0) {
     return print_golden();
+  }
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

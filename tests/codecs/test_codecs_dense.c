@@ -20,8 +20,9 @@ static void for_each_dense(void (*check)(const lcomm_format *)) {
   lcomm_format list[FORMATS_MAX];
   size_t count = dense_formats(list);
   assert_true(count == 22);
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
     check(&list[i]);
+  }
 }
 
 enum { SEED = 77 };
@@ -39,8 +40,9 @@ static void decode_all(const lcomm_format *format, const uint8_t *payload, uint6
 
 static float *normal_values(uint64_t count, uint64_t seed, float scale) {
   float *value = sample_memory((size_t)count * sizeof *value);
-  for (uint64_t i = 0; i < count; i++)
+  for (uint64_t i = 0; i < count; i++) {
     value[i] = scale * sample_normal(&seed);
+  }
   return value;
 }
 
@@ -189,13 +191,15 @@ static void stochastic_rounding_is_right_on_average(void **state) {
     lcomm_format format = lcomm_format_of(codecs[c]);
     format.stochastic = true;
     float *source = sample_memory(N * sizeof *source), *value = sample_memory(N * sizeof *value);
-    for (int i = 0; i < N; i++) /* 1.09375 lies between two codes of both formats */
+    for (int i = 0; i < N; i++) { /* 1.09375 lies between two codes of both formats */
       source[i] = i % 128 == 0 ? 400.0f : i % 2 ? 1.09375f : -0.001f;
+    }
     uint8_t *payload = encode_all(&format, source, N);
     decode_all(&format, payload, N, value);
     double sum[2] = {0};
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
       sum[i % 2] += i % 128 == 0 ? 0 : (double)value[i];
+    }
     assert_true(fabs(sum[1] / (N / 2) - 1.09375) < 0.003);
     assert_true(fabs(sum[0] / (N / 2 - N / 128) + 0.001) < 0.0001);
     free(source);
@@ -227,8 +231,9 @@ static double nmse(const lcomm_codec *codec) {
   lcomm_format standard = lcomm_format_of(codec), *format = &standard;
   enum { N = 1 << 18 };
   float *source = normal_values(N, 1, 3e-4f), *value = sample_memory(N * sizeof *value);
-  for (size_t i = 0; i < N; i++) /* rows of different size, as in a gradient */
+  for (size_t i = 0; i < N; i++) { /* rows of different size, as in a gradient */
     source[i] *= (float)(1 + i / 640 % 13);
+  }
   uint8_t *payload = encode_all(format, source, N);
   decode_all(format, payload, N, value);
   double error = 0, power = 0;
@@ -257,8 +262,9 @@ static double error_bound(const lcomm_format *format, double value, double amax)
   double size = fabs(value), stochastic = format->stochastic ? 2 : 1;
   switch (format->codec->id) {
   case LCOMM_CODEC_FP16:
-    if (format->variant == LCOMM_FP16_BLOCK)
+    if (format->variant == LCOMM_FP16_BLOCK) {
       return fmax(ldexp(size, -11), fmax(amax / 28672 * ldexp(1, -25), ldexp(1, -149)));
+    }
     return fmax(ldexp(size, -11), ldexp(1, -25 - format->exponent));
   case LCOMM_CODEC_BF16:
     return fmax(ldexp(size, -8), ldexp(1, -134));
@@ -284,15 +290,17 @@ static void check_bound(const lcomm_format *format) {
   for (int exponent = -148; exponent <= 6; exponent += 6) {
     enum { N = 1000 };
     float *source = normal_values(N, (uint64_t)(exponent + 200), 1.0f), value[N];
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
       source[i] = ldexpf(source[i], exponent);
+    }
     uint8_t *payload = encode_all(format, source, N);
     decode_all(format, payload, N, value);
     for (int i = 0; i < N; i++) {
       double amax = 0;
       int block = block_of(format), first = i / block * block;
-      for (int j = first; j < N && j < first + block; j++)
+      for (int j = first; j < N && j < first + block; j++) {
         amax = fmax(amax, fabs((double)source[j]));
+      }
       double error = fabs((double)value[i] - (double)source[i]);
       assert_true(error <= error_bound(format, (double)source[i], amax));
     }
@@ -314,8 +322,9 @@ static void check_single(const lcomm_format *format) {
     decode_all(format, payload, 1, &value);
     double bound = error_bound(format, (double)values[i], fabs((double)values[i]));
     assert_true(fabs((double)value - (double)values[i]) <= bound);
-    if (values[i] == 0.0f)
+    if (values[i] == 0.0f) {
       assert_true(value == 0.0f);
+    }
     free(payload);
   }
 }
@@ -333,9 +342,11 @@ static void check_not_finite(const lcomm_format *format) {
     uint8_t *payload = encode_all(format, source, 700);
     decode_all(format, payload, 700, value);
     assert_false(isfinite(value[300]));
-    for (int i = 0; i < 700; i++) /* other blocks do not suffer */
-      if (i / block_of(format) != 300 / block_of(format))
+    for (int i = 0; i < 700; i++) { /* other blocks do not suffer */
+      if (i / block_of(format) != 300 / block_of(format)) {
         assert_true(isfinite(value[i]));
+      }
+    }
     free(source);
     free(payload);
   }
@@ -350,8 +361,9 @@ static void check_zero(const lcomm_format *format) {
   float source[300] = {0}, value[300];
   uint8_t *payload = encode_all(format, source, 300);
   decode_all(format, payload, 300, value);
-  for (int i = 0; i < 300; i++)
+  for (int i = 0; i < 300; i++) {
     assert_true(value[i] == 0.0f);
+  }
   free(payload);
 }
 
@@ -364,8 +376,9 @@ static void none_keeps_every_bit(void **state) {
   (void)state;
   uint64_t random = 8;
   float source[1000], value[1000];
-  for (int i = 0; i < 1000; i++)
+  for (int i = 0; i < 1000; i++) {
     source[i] = sample_bits(&random);
+  }
   lcomm_format format = lcomm_format_of(&lcomm_codec_none);
   uint8_t *payload = encode_all(&format, source, 1000);
   decode_all(&format, payload, 1000, value);
@@ -381,8 +394,9 @@ static void check_stable(const lcomm_format *format) {
   decode_all(format, payload, 1000, value);
   uint8_t *second = encode_all(format, value, 1000);
   decode_all(format, second, 1000, again);
-  for (int i = 0; i < 1000; i++)
+  for (int i = 0; i < 1000; i++) {
     assert_true(fabsf(again[i] - value[i]) <= 1e-6f * fabsf(value[i]));
+  }
   free(source);
   free(payload);
   free(second);
@@ -435,8 +449,9 @@ static void check_accumulate(const lcomm_format *format) {
     float *value = sample_memory((size_t)count * 4), *expected = sample_memory((size_t)count * 4);
     uint8_t *payload = encode_all(format, source, count);
     lcomm_decode(format, kernels(), payload, lcomm_range_whole(count), 0.3f, value);
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < count; i++) {
       expected[i] = sum[i] + value[i];
+    }
     lcomm_accumulate(format, kernels(), payload, lcomm_range_whole(count), 0.3f, sum);
     assert_memory_equal(sum, expected, (size_t)count * 4);
     free(source);
@@ -458,8 +473,9 @@ static void check_any_bytes(const lcomm_format *format) {
   size_t size = lcomm_payload_size(format, 333);
   uint8_t *payload = sample_memory(size);
   for (int round = 0; round < 50; round++) {
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++) {
       payload[i] = (uint8_t)(sample_u64(&random) >> 20);
+    }
     decode_all(format, payload, 333, value);
     lcomm_accumulate(format, kernels(), payload, lcomm_range_whole(333), -2.0f, value);
   }

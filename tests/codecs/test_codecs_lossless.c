@@ -6,11 +6,12 @@
 #include "tests/codecs/lossless_stages.h"
 
 static void check_small_counts(stage *s) {
-  for (uint64_t n = 0; n <= 300; n += n < 140 ? 1 : 7)
+  for (uint64_t n = 0; n <= 300; n += n < 140 ? 1 : 7) {
     for (content what = 0; what < CONTENTS; what++) {
       make(s, what, n);
       check_round_trip(s);
     }
+  }
 }
 
 static void short_payloads_survive(void **state) {
@@ -20,11 +21,12 @@ static void short_payloads_survive(void **state) {
 
 static void check_large_counts(stage *s) {
   static const uint64_t counts[] = {4096, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 1};
-  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
     for (content what = 0; what < CONTENTS; what++) {
       make(s, what, counts[i]);
       check_round_trip(s);
     }
+  }
 }
 
 static void payloads_of_several_chunks_survive(void **state) {
@@ -47,7 +49,7 @@ static void payloads_of_a_million_values_survive(void **state) {
 /* Entries 2^width apart: every number of bytes that a delta can take. */
 static void sparse_payloads_survive_at_every_width(void **state) {
   (void)state;
-  for (uint8_t variant = 0; variant < 2; variant++)
+  for (uint8_t variant = 0; variant < 2; variant++) {
     for (uint32_t width = 0; width < 32; width++) {
       lcomm_format format = lcomm_format_of(&lcomm_codec_topk);
       format.variant = variant;
@@ -55,8 +57,9 @@ static void sparse_payloads_survive_at_every_width(void **state) {
       uint32_t position[1000], n = 0;
       float value[1000];
       uint64_t seed = width + 1, step = (uint64_t)1 << width;
-      for (uint64_t next = step; next <= UINT32_MAX && n < 999; next += step, n++)
+      for (uint64_t next = step; next <= UINT32_MAX && n < 999; next += step, n++) {
         position[n] = (uint32_t)next - 1, value[n] = sample_bits(&seed);
+      }
       lcomm_entries entries = {position, value, n};
       s.count = UINT32_MAX;
       s.size = lcomm_topk_write(&format, kernels(), &entries, s.payload);
@@ -64,6 +67,7 @@ static void sparse_payloads_survive_at_every_width(void **state) {
       check_round_trip(&s);
       free_stage(&s);
     }
+  }
 }
 
 /* What the stream is */
@@ -72,8 +76,9 @@ static void check_tables_agree(stage *s) {
   make(s, GRADIENT, 3000);
   uint8_t *other = sample_memory(s->stream_bound);
   for (size_t i = 0; lcomm_kernels_list[i] != NULL; i++) {
-    if (!lcomm_kernels_runs(lcomm_kernels_list[i]))
+    if (!lcomm_kernels_runs(lcomm_kernels_list[i])) {
       continue;
+    }
     size_t size = lcomm_lossless_encode(s->lossless, lcomm_kernels_list[i], s->payload, s->size,
                                         s->count, other);
     assert_int_equal(size, s->stream_size);
@@ -156,8 +161,9 @@ static size_t coded_size(unsigned zeros) {
   stage s = make_stage(lcomm_format_of(&lcomm_codec_fp8e4m3), CHUNK);
   uint64_t seed = 5;
   s.count = CHUNK, s.size = s.bound;
-  for (size_t i = s.size - CHUNK; i < s.size; i++)
+  for (size_t i = s.size - CHUNK; i < s.size; i++) {
     s.payload[i] = (sample_u64(&seed) >> 40) % zeros != 0 ? (uint8_t)(seed >> 20) : 0;
+  }
   encode(&s);
   size_t size = s.stream_size;
   free_stage(&s);
@@ -178,8 +184,9 @@ static void a_plane_is_coded_alike_whatever_stands_before_it(void **state) {
   size_t exponents = s.stream_size - (4 + 20000);
   uint8_t *first = sample_memory(exponents);
   memcpy(first, s.stream + 4 + 20000, exponents);
-  for (size_t i = 0; i < s.size; i += 2)
+  for (size_t i = 0; i < s.size; i += 2) {
     s.payload[i] &= 0x80, s.payload[i + 1] &= 0x7f;
+  }
   encode(&s);
   assert_true(s.stream_size < exponents + 100);
   assert_memory_equal(s.stream + s.stream_size - exponents, first, exponents);
@@ -195,8 +202,9 @@ static void after_a_stored_chunk_seven_are_stored_untried(void **state) {
   s.count = 10 * CHUNK;
   s.size = s.bound;
   size_t head = s.size - 10 * CHUNK;
-  for (size_t i = 0; i < CHUNK; i++)
+  for (size_t i = 0; i < CHUNK; i++) {
     s.payload[head + i] = (uint8_t)(sample_u64(&seed) >> 20);
+  }
   encode(&s);
   assert_in_range(s.stream_size, 8 * CHUNK, 8 * CHUNK + 200);
   check_round_trip(&s);
@@ -209,8 +217,9 @@ static void many_short_payloads_leave_room_for_a_long_one(void **state) {
   stage s = make_stage(lcomm_format_of(&lcomm_codec_bf16), 1 << 17);
   make(&s, GRADIENT, 1 << 17);
   size_t size = s.stream_size;
-  for (int i = 0; i < 1000; i++)
+  for (int i = 0; i < 1000; i++) {
     make(&s, CONSTANT, 100);
+  }
   assert_true(s.stream_size < s.size / 2);
   make(&s, GRADIENT, 1 << 17);
   assert_int_equal(s.stream_size, size);
@@ -248,8 +257,9 @@ static void check_no_allocation(stage *s) {
 
 static void nothing_is_allocated(void **state) {
   (void)state;
-  if (__sanitizer_install_malloc_and_free_hooks == NULL)
+  if (!__sanitizer_install_malloc_and_free_hooks) {
     skip();
+  }
   assert_true(__sanitizer_install_malloc_and_free_hooks(count_allocation, ignore_free) > 0);
   for_each_stage(100000, check_no_allocation);
   assert_true(allocations > 0);

@@ -8,8 +8,9 @@
 static void check_cuts(stage *s) {
   for (content what = 0; what < CONTENTS; what++) {
     make(s, what, 300);
-    for (size_t size = 0; size < s->stream_size; size++)
+    for (size_t size = 0; size < s->stream_size; size++) {
       assert_non_null(refusal(s, s->stream, size));
+    }
     uint8_t *longer = sample_memory(s->stream_size + 1);
     memcpy(longer, s->stream, s->stream_size);
     assert_string_equal(refusal(s, longer, s->stream_size + 1), "bytes behind the last plane");
@@ -29,10 +30,11 @@ static void check_bit_flips(stage *s) {
     for (size_t bit = 0; bit < 8 * s->stream_size; bit++) {
       s->stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
       size_t size = decode(s, s->stream, s->stream_size, s->bound, &why);
-      if (why == NULL && lcomm_format_is_sparse(&s->format))
+      if (!why && lcomm_format_is_sparse(&s->format)) {
         assert_int_equal(lcomm_topk_check(&s->format, s->back, size, s->count, NULL), LCOMM_OK);
-      else if (why == NULL)
+      } else if (!why) {
         assert_int_equal(size, s->size);
+      }
       s->stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
   }
@@ -97,8 +99,9 @@ static void a_chunk_is_one_frame_that_declares_its_size(void **state) {
   ZSTD_freeCCtx(context);
   assert_non_null(frame_refusal(frame, size));
   assert_non_null(frame_refusal("no frame at all", 15));
-  for (size_t i = 0; i < sizeof plane; i++)
+  for (size_t i = 0; i < sizeof plane; i++) {
     plane[i] = (uint8_t)(i * i % 97 / 9);
+  }
   size = ZSTD_compress(frame, sizeof frame, plane, 1000, 1);
   assert_null(frame_refusal(frame, size));
   frame[10] = 0xff; /* behind the headers of the frame and of its block */
@@ -113,8 +116,9 @@ static const char *delta_refusal(uint8_t entries, const uint8_t *delta, uint8_t 
   s.count = UINT64_MAX;
   memcpy(end, delta, n);
   end += n;
-  for (int plane = 0; plane < 2; plane++, end += 4 + entries)
+  for (int plane = 0; plane < 2; plane++, end += 4 + entries) {
     *end = entries;
+  }
   const char *why = refusal(&s, stream, (size_t)(end - stream));
   free_stage(&s);
   return why;
@@ -142,7 +146,7 @@ static void numbers_in_the_head_are_not_believed(void **state) {
   stage s = make_stage(lcomm_format_of(&lcomm_codec_topk), 100);
   make(&s, GRADIENT, 100);
   s.count = UINT32_MAX;
-  for (size_t field = 0; field < 8; field += 4)
+  for (size_t field = 0; field < 8; field += 4) {
     for (uint32_t shift = 0; shift < 32; shift++) {
       uint32_t honest, word = UINT32_MAX >> shift;
       memcpy(&honest, s.stream + field, sizeof honest);
@@ -150,6 +154,7 @@ static void numbers_in_the_head_are_not_believed(void **state) {
       assert_non_null(refusal(&s, s.stream, s.stream_size));
       memcpy(s.stream + field, &honest, sizeof honest);
     }
+  }
   check_round_trip(&s);
   uint32_t planes = (uint32_t)(s.bound + s.bound / 2);
   for (uint32_t size = planes - 100; size <= planes + 1; size += 101) {

@@ -30,7 +30,7 @@ static size_t code_size(lcomm_cuda_kind kind, uint64_t count) {
 
 static void codes_end_where_the_payload_ends(void **state) {
   (void)state;
-  for (size_t f = 0; f < format_count; f++)
+  for (size_t f = 0; f < format_count; f++) {
     for (size_t c = 0; c < COUNTS; c++) {
       size_t size = lcomm_payload_size(&formats[f], counts[c]);
       uint8_t *payload = sample_memory(size);
@@ -39,10 +39,11 @@ static void codes_end_where_the_payload_ends(void **state) {
       uint8_t *code = parts.code;
       assert_true(code + code_size(parts.kind, counts[c]) == payload + size);
       assert_int_equal((code - payload) % 8, 0);
-      assert_true(parts.scale == NULL || parts.scale == payload);
-      assert_true(parts.scale != NULL || code == payload);
+      assert_true(!parts.scale || parts.scale == payload);
+      assert_true(parts.scale || code == payload);
       free(payload);
     }
+  }
 }
 
 static void the_format_is_told(void **state) {
@@ -57,10 +58,12 @@ static void the_format_is_told(void **state) {
     lcomm_cuda_kind kind = kinds[format->codec->id];
     uint64_t payload[2];
     lcomm_cuda_code parts;
-    if (format->variant == LCOMM_FP16_FIXED)
+    if (format->variant == LCOMM_FP16_FIXED) {
       kind = LCOMM_CUDA_F16_FIXED;
-    if (format->variant == LCOMM_FP16_BLOCK)
+    }
+    if (format->variant == LCOMM_FP16_BLOCK) {
       kind = LCOMM_CUDA_F16_BLOCK;
+    }
     lcomm_payload_parts(format, 1, (uint8_t *)payload, &parts);
     assert_int_equal(parts.kind, kind);
     assert_int_equal(parts.block, kind == LCOMM_CUDA_F16_BLOCK ? LCOMM_BLOCK : format->block);
@@ -75,8 +78,9 @@ static void the_format_is_told(void **state) {
 static void first_code_and_first_scale_are_there(void **state) {
   (void)state;
   static float ones[MOST];
-  for (size_t i = 0; i < MOST; i++)
+  for (size_t i = 0; i < MOST; i++) {
     ones[i] = 1.0f;
+  }
   for (size_t f = 0; f < format_count; f++) {
     size_t size = lcomm_payload_size(&formats[f], MOST);
     uint8_t *payload = sample_memory(size);
@@ -86,9 +90,10 @@ static void first_code_and_first_scale_are_there(void **state) {
     size_t one = code_size(parts.kind, 1);
     const uint8_t *code = parts.code, *last = payload + size - one;
     assert_true(code[0] != 0 || code[one - 1] != 0);
-    if (parts.kind != LCOMM_CUDA_INT4)
+    if (parts.kind != LCOMM_CUDA_INT4) {
       assert_memory_equal(code, last, one);
-    assert_true(parts.scale == NULL || payload[0] != 0 || payload[3] != 0);
+    }
+    assert_true(!parts.scale || payload[0] != 0 || payload[3] != 0);
     free(payload);
   }
 }

@@ -34,8 +34,9 @@ static const lcomm_kernels *kernels(void) {
 }
 
 static void fill_normal(float *value, size_t n, uint64_t seed) {
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     value[i] = sample_normal(&seed);
+  }
 }
 
 static void decode(const lcomm_format *format, const uint8_t *payload, float *value) {
@@ -60,8 +61,9 @@ static void sent_and_residual_make_up_what_came_in(void **state) {
         applied[i] += (double)decoded[i];
       }
     }
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
       assert_true(fabs(given[i] - applied[i] - (double)residual[i]) <= 1e-4);
+    }
     free(payload);
   }
 }
@@ -74,14 +76,16 @@ static void payload_is_the_codec_applied_to_the_accumulated_values(void **state)
             *plain = sample_memory(lcomm_payload_size(&lossy[c], N));
     fill_normal(source, N, 1);
     fill_normal(residual, N, 2);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
       acc[i] = source[i] + residual[i];
+    }
     lcomm_encode(&lossy[c], kernels(), acc, all, SEED, plain);
     lcomm_residual_encode(&lossy[c], kernels(), source, residual, all, SEED, payload);
     assert_memory_equal(payload, plain, lcomm_payload_size(&lossy[c], N));
     decode(&lossy[c], payload, decoded);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
       assert_true(residual[i] == acc[i] - decoded[i]);
+    }
     free(payload);
     free(plain);
   }
@@ -125,12 +129,13 @@ static void nan_and_inf_do_not_poison_the_residual(void **state) {
     for (int i = 0; i < N; i++) {
       float acc = source[i] + before[i];
       assert_true(isfinite(residual[i]));
-      if (!isfinite(acc))
+      if (!isfinite(acc)) {
         assert_true(residual[i] == 0.0f && !isfinite(decoded[i]));
-      else if (!isfinite(decoded[i]))
+      } else if (!isfinite(decoded[i])) {
         assert_true(residual[i] == acc);
-      else
+      } else {
         assert_true(residual[i] == acc - decoded[i]);
+      }
     }
     free(payload);
   }
@@ -149,8 +154,9 @@ static void owner_keeps_the_weighted_error(void **state) {
     lcomm_residual_encode_owner(&lossy[c], kernels(), source, residual, 4.0f, all, SEED, payload);
     assert_memory_equal(payload, plain, lcomm_payload_size(&lossy[c], N));
     decode(&lossy[c], payload, decoded);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
       assert_true(residual[i] == before[i] + 4.0f * (source[i] - decoded[i]));
+    }
     free(payload);
     free(plain);
   }
@@ -168,8 +174,9 @@ static void owner_is_not_poisoned_either(void **state) {
     source[300] = SAMPLE_INFINITY;
     residual[600] = SAMPLE_NAN;
     lcomm_residual_encode_owner(&lossy[c], kernels(), source, residual, 2.0f, all, SEED, payload);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
       assert_true(isfinite(residual[i]));
+    }
     assert_true(residual[0] == before[0]);
     assert_true(residual[300] == before[300]);
     assert_true(residual[600] == 0.0f);
@@ -183,8 +190,9 @@ static void fold_hands_the_residual_over(void **state) {
   const float nothing[N] = {0};
   fill_normal(value, N, 1);
   fill_normal(residual, N, 2);
-  for (int i = 0; i < N; i++)
+  for (int i = 0; i < N; i++) {
     expected[i] = value[i] + residual[i];
+  }
   lcomm_residual_fold(kernels(), value, residual, N);
   assert_memory_equal(value, expected, sizeof expected);
   assert_memory_equal(residual, nothing, sizeof nothing);

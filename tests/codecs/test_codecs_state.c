@@ -35,10 +35,12 @@ static void append_tensor(sample *s, int i) {
   s->record[i] = s->size;
   s->size += lcomm_state_pack_record(tensor, s->bytes + s->size);
   append_values(s, s->values[i][0], tensor->n);
-  if (tensor->has_momentum)
+  if (tensor->has_momentum) {
     append_values(s, s->values[i][1], tensor->n);
-  if (tensor->has_velocity)
+  }
+  if (tensor->has_velocity) {
     append_values(s, s->values[i][2], lcomm_state_velocity_count(tensor));
+  }
   memset(s->bytes + s->size, 0, lcomm_state_padding(tensor));
   s->size += lcomm_state_padding(tensor);
   assert_int_equal(s->size - s->record[i], lcomm_state_tensor_size(tensor));
@@ -46,18 +48,21 @@ static void append_tensor(sample *s, int i) {
 
 static void fill_values(sample *s) {
   uint64_t state = 7;
-  for (size_t i = 0; i < sizeof s->values / sizeof(float); i++)
+  for (size_t i = 0; i < sizeof s->values / sizeof(float); i++) {
     (&s->values[0][0][0])[i] = sample_bits(&state);
+  }
 }
 
 static void write_sample(sample *s) {
   s->header.file_size = lcomm_state_header_size(&s->header) + 8;
-  for (int i = 0; i < TENSORS; i++)
+  for (int i = 0; i < TENSORS; i++) {
     s->header.file_size += lcomm_state_tensor_size(&s->tensors[i]);
+  }
   assert_in_range(s->header.file_size, 64, FILE_MAX);
   s->size = lcomm_state_pack_header(&s->header, s->bytes);
-  for (int i = 0; i < TENSORS; i++)
+  for (int i = 0; i < TENSORS; i++) {
     append_tensor(s, i);
+  }
   s->size += 8;
   assert_int_equal(s->size, s->header.file_size);
   fix_checksum(s);
@@ -184,18 +189,21 @@ static void check_tensor(const sample *s, int i, const lcomm_state_tensor *read)
   assert_int_equal(read->calls, wanted->calls);
   assert_int_equal(read->has_momentum, wanted->has_momentum);
   assert_int_equal(read->has_velocity, wanted->has_velocity);
-  if (wanted->n > 0)
+  if (wanted->n > 0) {
     check_values(read->residual, s->values[i][0], wanted->n);
-  else
+  } else {
     assert_null(read->residual);
-  if (wanted->has_momentum)
+  }
+  if (wanted->has_momentum) {
     check_values(read->momentum, s->values[i][1], wanted->n);
-  else
+  } else {
     assert_null(read->momentum);
-  if (wanted->has_velocity)
+  }
+  if (wanted->has_velocity) {
     check_values(read->velocity, s->values[i][2], lcomm_state_velocity_count(wanted));
-  else
+  } else {
     assert_null(read->velocity);
+  }
 }
 
 static void a_file_reads_back_as_it_was_written(void **state) {
@@ -222,9 +230,10 @@ static void a_file_reads_back_as_it_was_written(void **state) {
 static void files_cut_short_or_too_long_are_refused(void **state) {
   (void)state;
   sample *s = make_sample();
-  for (size_t size = 0; size < s->size; size++)
+  for (size_t size = 0; size < s->size; size++) {
     check_refused(s->bytes, size,
                   size < 64 ? "it is shorter than a header" : "it is cut short or too long");
+  }
   s->bytes[s->size] = 0;
   check_refused(s->bytes, s->size + 1, "it is cut short or too long");
   free(s);
@@ -305,14 +314,16 @@ static void impossible_numbers_are_refused(void **state) {
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     sample *s = make_sample();
     size_t at = wrong[i].offset + (wrong[i].tensor < 0 ? 0 : s->record[wrong[i].tensor]);
-    for (int k = 0; k < wrong[i].size; k++)
+    for (int k = 0; k < wrong[i].size; k++) {
       s->bytes[at + (size_t)k] = (uint8_t)(wrong[i].value >> 8 * k);
+    }
     fix_checksum(s);
     const char *why = "";
     lcomm_status status = open_copy(s->bytes, s->size, &why);
     assert_int_equal(status, wrong[i].phrase != NULL ? LCOMM_ERR_WIRE : LCOMM_OK);
-    if (wrong[i].phrase != NULL)
+    if (wrong[i].phrase) {
       assert_string_equal(why, wrong[i].phrase);
+    }
     free(s);
   }
 }

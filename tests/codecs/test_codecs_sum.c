@@ -28,8 +28,9 @@ static void make_peers(const lcomm_format *format, peers *p) {
   uint64_t random = 5;
   for (int i = 0; i < PEERS; i++) {
     p->values[i] = sample_memory(N * sizeof(float));
-    for (int j = 0; j < N; j++)
+    for (int j = 0; j < N; j++) {
       p->values[i][j] = sample_normal(&random);
+    }
     p->payload[i] = sample_memory(lcomm_payload_size(format, N));
     lcomm_encode(format, kernels(), p->values[i], lcomm_range_whole(N), SEED, p->payload[i]);
     p->summand[i] = (lcomm_summand){.format = format, .payload = p->payload[i]};
@@ -48,12 +49,13 @@ static void free_peers(peers *p) {
 static void sum_slowly(const lcomm_format *format, const peers *p, float factor, float *sum) {
   lcomm_range all = lcomm_range_whole(N);
   for (int i = 0; i < PEERS; i++) {
-    if (i == 2)
+    if (i == 2) {
       kernels()->f32_add(p->values[2], 1.0f, sum, N);
-    else if (i == 0)
+    } else if (i == 0) {
       lcomm_decode(format, kernels(), p->payload[i], all, 1.0f, sum);
-    else
+    } else {
       lcomm_accumulate(format, kernels(), p->payload[i], all, 1.0f, sum);
+    }
   }
   kernels()->f32_scale(sum, factor, sum, N);
 }
@@ -63,8 +65,9 @@ static void for_each_format(void (*check)(const lcomm_format *)) {
   size_t count = dense_formats(list);
   for (size_t t = 0; lcomm_kernels_list[t] != NULL; t++) {
     table = lcomm_kernels_list[t];
-    for (size_t i = 0; i < count && lcomm_kernels_runs(table); i++)
+    for (size_t i = 0; i < count && lcomm_kernels_runs(table); i++) {
       check(&list[i]);
+    }
   }
   table = &lcomm_kernels_scalar;
 }

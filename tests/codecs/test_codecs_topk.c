@@ -43,13 +43,15 @@ static void selection_equals_sorting_everything(void **state) {
   (void)state;
   const uint64_t counts[] = {1, 2, 31, 33, 129, 1025, 4095, 4096, 4097, 40000};
   const double densities[] = {0.0001, 0.01, 0.3, 1.0};
-  for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
-    for (size_t d = 0; d < sizeof densities / sizeof *densities; d++)
+  for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+    for (size_t d = 0; d < sizeof densities / sizeof *densities; d++) {
       for (int kind = 0; kind < KINDS; kind++) {
         lcomm_format format = topk_format(densities[d], LCOMM_VARIANT_PLAIN);
         lcomm_topk_shape shape = whole(&counts[c], &format);
         check_shape(&shape, kinds[kind]);
       }
+    }
+  }
 }
 
 /* Peaks that no sample sees, the last ones behind more than there is room for. */
@@ -82,7 +84,7 @@ static size_t select_too_few(const float *source, float *residual, size_t n, uin
 static size_t select_too_few_at_first(const float *source, float *residual, size_t n,
                                       uint32_t threshold, uint32_t first_index, uint32_t *index,
                                       size_t capacity) {
-  uint32_t raised = residual != NULL ? threshold + 0x01000000u : threshold;
+  uint32_t raised = residual ? threshold + 0x01000000u : threshold;
   return lcomm_kernels_scalar.accumulate_select(source, residual, n, raised, first_index, index,
                                                 capacity);
 }
@@ -165,7 +167,7 @@ static void stripes_select_among_their_own_elements(void **state) {
   (void)state;
   const lcomm_format format = topk_format(0.02, LCOMM_VARIANT_PLAIN);
   const uint64_t ends[] = {5000, 5001, 9000, 30011};
-  for (uint32_t part = 0; part < 3; part++)
+  for (uint32_t part = 0; part < 3; part++) {
     for (int kind = 0; kind < KINDS; kind++) {
       lcomm_topk_shape shape = {.base_count = 30011,
                                 .parts = 3,
@@ -176,6 +178,7 @@ static void stripes_select_among_their_own_elements(void **state) {
                                 .segments = 4};
       check_shape(&shape, kinds[kind]);
     }
+  }
 }
 
 /* Part 0 has one tile and one element of the next one. */
@@ -207,7 +210,7 @@ static void outputs_hold_what_fits_largest_first(void **state) {
   (void)state;
   const lcomm_format format = topk_format(0.05, LCOMM_VARIANT_PLAIN);
   const uint64_t ends[] = {7000, 81000};
-  for (uint32_t outputs = 2; outputs <= 5; outputs++)
+  for (uint32_t outputs = 2; outputs <= 5; outputs++) {
     for (int kind = 0; kind < KINDS; kind++) {
       lcomm_topk_shape shape = {.base_count = 81000,
                                 .parts = 1,
@@ -217,6 +220,7 @@ static void outputs_hold_what_fits_largest_first(void **state) {
                                 .segments = 2};
       check_shape(&shape, kinds[kind]);
     }
+  }
 }
 
 static void more_outputs_than_tiles_leave_some_empty(void **state) {
@@ -248,8 +252,9 @@ static void results_do_not_depend_on_history(void **state) {
   for (uint64_t step = 1; step <= 100; step++) {
     fill(base, N, step % 17 == 0 ? rarely_not_finite : normal, step);
     float scale = step % 30 < 15 ? 1.0f : 1e-3f;
-    for (size_t i = 0; i < N; i++)
+    for (size_t i = 0; i < N; i++) {
       base[i] *= step % 41 == 0 ? 1e4f : scale;
+    }
     if (step % 5 == 0) {
       lcomm_topk_destroy(topk);
       topk = make(&shape);

@@ -37,17 +37,21 @@ static void an_empty_payload_is_its_head(void **state) {
 /* Every set of positions there is. */
 static void no_set_of_positions_exceeds_it(void **state) {
   (void)state;
-  for (uint32_t count = 1; count <= 13; count++)
+  for (uint32_t count = 1; count <= 13; count++) {
     for (uint32_t set = 0; set < 1u << count; set++) {
       uint32_t position[16];
       size_t entries = 0;
-      for (uint32_t i = 0; i < count; i++)
-        if (set >> i & 1)
+      for (uint32_t i = 0; i < count; i++) {
+        if (set >> i & 1) {
           position[entries++] = i;
-      for (int variant = 0; variant < VARIANTS; variant++)
+        }
+      }
+      for (int variant = 0; variant < VARIANTS; variant++) {
         assert_true(written(variant, position, entries) <=
                     lcomm_topk_bound(format_of(variant), entries, count));
+      }
     }
+  }
 }
 
 /* Every way to give widths to up to 3 blocks; the deltas sum up to less than
@@ -70,11 +74,14 @@ static size_t most_index_bytes(uint32_t entries, uint64_t count) {
 
 static void it_is_the_best_choice_of_widths(void **state) {
   (void)state;
-  for (uint32_t entries = 1; entries <= 96; entries += entries % 32 == 30 ? 1 : 3)
-    for (uint64_t count = entries; count < 1024; count += 1 + count / 9)
-      for (int variant = 0; variant < VARIANTS; variant++)
+  for (uint32_t entries = 1; entries <= 96; entries += entries % 32 == 30 ? 1 : 3) {
+    for (uint64_t count = entries; count < 1024; count += 1 + count / 9) {
+      for (int variant = 0; variant < VARIANTS; variant++) {
         assert_int_equal(lcomm_topk_bound(format_of(variant), entries, count),
                          4 + most_index_bytes(entries, count) + values_size(variant, entries));
+      }
+    }
+  }
 }
 
 static void it_grows_with_entries_and_count(void **state) {
@@ -82,7 +89,7 @@ static void it_grows_with_entries_and_count(void **state) {
   const uint64_t counts[] = {1,       2,           31,          32,          33,
                              64,      100,         4095,        4096,        65537,
                              1000000, 0x7fffffffu, 0x80000000u, 0xfffffffeu, 0xffffffffu};
-  for (int variant = 0; variant < VARIANTS; variant++)
+  for (int variant = 0; variant < VARIANTS; variant++) {
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
       size_t before = 4;
       for (uint64_t entries = 1; entries <= 5000; entries++) {
@@ -95,6 +102,7 @@ static void it_grows_with_entries_and_count(void **state) {
         before = bound;
       }
     }
+  }
 }
 
 /* Positions with a delta of `wide` at the begin of every block and `other`
@@ -104,8 +112,9 @@ static size_t place_entries(uint32_t *position, size_t entries, uint64_t count, 
   uint64_t next = 0;
   for (size_t i = 0; i < entries; i++) {
     next += i % 32 == 0 ? wide : other;
-    if (next >= count)
+    if (next >= count) {
       return i;
+    }
     position[i] = (uint32_t)next++;
   }
   return entries;
@@ -123,9 +132,11 @@ static void hostile_and_random_payloads_keep_to_it(void **state) {
     size_t entries = 1 + (size_t)(sample_u64(&random) % MOST);
     uint64_t blocks = (entries + 31) / 32, room = count / blocks;
     uint64_t wide = (uint64_t)1 << sample_u64(&random) % 33;
-    if (round % 3 == 0) /* the widest that all blocks can have */
-      for (wide = 1; wide * 2 + 31 < room; wide *= 2)
+    if (round % 3 == 0) { /* the widest that all blocks can have */
+      for (wide = 1; wide * 2 + 31 < room; wide *= 2) {
         ;
+      }
+    }
     uint64_t other = round % 3 == 1 ? wide : sample_u64(&random) % 2;
     size_t placed = place_entries(position, entries, count, wide, other);
     for (int variant = 0; variant < VARIANTS; variant++) {

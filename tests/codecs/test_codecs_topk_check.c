@@ -34,8 +34,9 @@ static void use(const lcomm_format *format, const uint8_t *payload, uint64_t cou
   lcomm_topk_settle(format, payload, payload, 1, 0, value);
   lcomm_topk_decode(format, payload, count, 1, 0, 1.0f, value);
   uint64_t found = 0;
-  for (uint64_t i = 0; i < count; i++)
+  for (uint64_t i = 0; i < count; i++) {
     found += value[i] != 0.0f;
+  }
   assert_true(found <= entries);
   free(value);
 }
@@ -103,8 +104,9 @@ static void random_bytes_are_refused_or_harmless(void **state) {
   for (int round = 0; round < 3000; round++) {
     uint8_t bytes[200];
     size_t size = (size_t)(sample_u64(&random) % sizeof bytes);
-    for (size_t i = 0; i < sizeof bytes; i++)
+    for (size_t i = 0; i < sizeof bytes; i++) {
       bytes[i] = (uint8_t)(sample_u64(&random) >> 20);
+    }
     uint32_t entries = (uint32_t)(sample_u64(&random) % 40);
     memcpy(bytes, &entries, sizeof entries);
     bytes[4] %= 36; /* a likely width */

@@ -28,8 +28,9 @@ static void send_all(const float value[N], float sent[N], float left[N]) {
 
 static float largest_of_block(const float *value, size_t i) {
   float largest = 0.0f;
-  for (size_t j = i / LCOMM_BLOCK * LCOMM_BLOCK; j < N && j / LCOMM_BLOCK == i / LCOMM_BLOCK; j++)
+  for (size_t j = i / LCOMM_BLOCK * LCOMM_BLOCK; j < N && j / LCOMM_BLOCK == i / LCOMM_BLOCK; j++) {
     largest = fmaxf(largest, fabsf(value[j]));
+  }
   return largest;
 }
 
@@ -38,8 +39,9 @@ static void an_error_is_half_a_step_of_its_block_at_most(void **state) {
   float value[N], sent[N], left[N];
   for (uint64_t round = 1; round <= 50; round++) {
     fill(value, N, round % 2 == 0 ? normal : few_levels, round);
-    for (size_t i = 0; i < N; i++)
+    for (size_t i = 0; i < N; i++) {
       value[i] *= ldexpf(1.0f, (int)(round * 4) - 110 + (int)(i / LCOMM_BLOCK));
+    }
     send_all(value, sent, left);
     for (size_t i = 0; i < N; i++) {
       double step = (double)largest_of_block(value, i) / 127.0;
@@ -54,17 +56,20 @@ static void the_largest_of_a_block_is_sent_nearly_exactly(void **state) {
   float value[N], sent[N], left[N];
   fill(value, N, normal, 9);
   send_all(value, sent, left);
-  for (size_t i = 0; i < N; i++)
-    if (fabsf(value[i]) >= largest_of_block(value, i))
+  for (size_t i = 0; i < N; i++) {
+    if (fabsf(value[i]) >= largest_of_block(value, i)) {
       assert_true(fabsf(left[i]) <= fabsf(value[i]) * 2.4e-7f);
+    }
+  }
 }
 
 static void a_tiny_block_is_sent_as_zeros_and_kept(void **state) {
   (void)state;
   float value[N], sent[N], left[N];
   fill(value, N, normal, 10);
-  for (size_t i = 0; i < N; i++)
+  for (size_t i = 0; i < N; i++) {
     value[i] *= ldexpf(1.0f, i < LCOMM_BLOCK ? -130 : 0);
+  }
   send_all(value, sent, left);
   for (size_t i = 0; i < LCOMM_BLOCK; i++) {
     assert_true(sent[i] == 0.0f);
@@ -101,8 +106,9 @@ static void the_largest_float_is_not_lost(void **state) {
   value[3] = 3.4028235e38f;
   send_all(value, sent, left);
   assert_true(isfinite(sent[3]) ? left[3] == value[3] - sent[3] : left[3] == value[3]);
-  for (size_t i = 0; i < N; i++)
+  for (size_t i = 0; i < N; i++) {
     assert_true(isfinite(left[i]));
+  }
 }
 
 /* Scales follow the order of entries, not of elements. */
@@ -116,8 +122,9 @@ static void blocks_are_of_kept_entries(void **state) {
   uint8_t *payload = payload_memory(topk);
   size_t size;
   float *base = sample_memory(MANY * sizeof *base), *sent = sample_memory(MANY * sizeof *sent);
-  for (size_t i = 0; i < MANY; i += EVERY) /* a step of 1, 2, 4, 8 */
+  for (size_t i = 0; i < MANY; i += EVERY) { /* a step of 1, 2, 4, 8 */
     base[i] = ldexpf(i / EVERY % LCOMM_BLOCK == 0 ? 127.0f : 5.0f, (int)(i / EVERY / LCOMM_BLOCK));
+  }
   lcomm_topk_encode(topk, lcomm_kernels_best(), base, NULL, LCOMM_TOPK_HOLD, &payload, &size);
   lcomm_topk_decode(&format, payload, MANY, 1, 0, 1.0f, sent);
   assert_memory_equal(sent, base, MANY * sizeof *base);

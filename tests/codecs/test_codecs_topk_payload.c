@@ -59,8 +59,9 @@ static void consecutive_positions_need_no_bits(void **state) {
   uint32_t position[64];
   float value[64] = {0};
   size_t size;
-  for (uint32_t i = 0; i < 64; i++)
+  for (uint32_t i = 0; i < 64; i++) {
     position[i] = i;
+  }
   uint8_t *payload = write_entries(LCOMM_VARIANT_PLAIN, position, value, 64, &size);
   assert_int_equal(size, 4 + 2 + 2 * 64);
   free(payload);
@@ -84,13 +85,15 @@ static void check_written(int variant, const uint32_t *position, const float *va
   lcomm_topk_reader reader = lcomm_topk_open(format, payload);
   lcomm_topk_block block = {.count = 0};
   for (size_t i = 0; i < count; i++) {
-    if (i % LCOMM_TOPK_BLOCK == 0)
+    if (i % LCOMM_TOPK_BLOCK == 0) {
       lcomm_topk_read(&reader, &block);
+    }
     assert_int_equal(block.position[i % LCOMM_TOPK_BLOCK], position[i]);
     assert_int_equal(slow.entry[i].position, position[i]);
     assert_same_float(block.value[i % LCOMM_TOPK_BLOCK], slow.entry[i].sent);
-    if (variant == LCOMM_VARIANT_PLAIN)
+    if (variant == LCOMM_VARIANT_PLAIN) {
       assert_same_float(slow.entry[i].sent, value[i]);
+    }
   }
   lcomm_topk_read(&reader, &block);
   assert_int_equal(block.count, 0);
@@ -113,8 +116,9 @@ static void every_width_survives_a_round_trip(void **state) {
         position[i] = (uint32_t)next++;
         value[i] = lcomm_bf16_to_f32(lcomm_f32_to_bf16(sample_normal(&random)));
       }
-      if (width == 32)
+      if (width == 32) {
         position[count - 1] = 0xfffffffeu;
+      }
       check_written(LCOMM_VARIANT_PLAIN, position, value, count);
       check_written(LCOMM_TOPK_INT8, position, value, count);
     }
@@ -127,7 +131,7 @@ static void a_wide_delta_may_stand_anywhere(void **state) {
   enum { COUNT = 45 };
   uint32_t position[COUNT];
   float value[COUNT] = {0};
-  for (uint32_t width = 1; width <= 32; width++)
+  for (uint32_t width = 1; width <= 32; width++) {
     for (size_t place = 0; place < COUNT; place++) {
       uint64_t next = 0, wide = width < 32 ? ((uint64_t)1 << width) - 1 : 0xffffff00u;
       for (size_t i = 0; i < COUNT; i++) {
@@ -136,6 +140,7 @@ static void a_wide_delta_may_stand_anywhere(void **state) {
       }
       check_written(LCOMM_VARIANT_PLAIN, position, value, COUNT);
     }
+  }
 }
 
 static void add_scales_and_reaches_only_its_part(void **state) {
@@ -147,8 +152,9 @@ static void add_scales_and_reaches_only_its_part(void **state) {
   uint8_t *payload = write_entries(LCOMM_VARIANT_PLAIN, position, value, 5, &size);
   static float base[N];
   for (uint32_t part = 0; part < 3; part++) {
-    for (size_t i = 0; i < N; i++)
+    for (size_t i = 0; i < N; i++) {
       base[i] = 7.0f;
+    }
     lcomm_topk_decode(format_of(0), payload, N, 3, part, 0.5f, base);
     lcomm_topk_add(format_of(0), payload, 3, part, 2.0f, base);
     size_t next = 0;

@@ -73,8 +73,9 @@ static void steps_add_up_to_the_sum_of_gradients(void **state) {
         applied[i] += (double)sent[i];
       }
     }
-    for (size_t i = 0; i < N; i++)
+    for (size_t i = 0; i < N; i++) {
       assert_true(fabs(given[i] - applied[i] - (double)residual[i]) <= 1e-4);
+    }
     free(payload);
     lcomm_topk_destroy(topk);
   }
@@ -96,8 +97,9 @@ static void settling_a_held_payload_is_releasing_it(void **state) {
     encode(topk, base, residual, LCOMM_TOPK_RELEASE, payload);
     encode(topk, base, before, LCOMM_TOPK_HOLD, payload);
     lcomm_topk_settle(&format, payload, NULL, 2, shape.part, before);
-    for (size_t j = 0; j < N; j++)
+    for (size_t j = 0; j < N; j++) {
       assert_same_float(before[j], residual[j]);
+    }
     free(payload);
     lcomm_topk_destroy(topk);
   }
@@ -112,8 +114,9 @@ static void make_pair(const lcomm_format *format, uint8_t **mine, uint8_t **thei
   *theirs = payload_memory(topk);
   clear();
   fill(base, N, normal, 1);
-  for (size_t i = 0; i < N; i++)
+  for (size_t i = 0; i < N; i++) {
     other[i] = i % 2 == 0 ? base[i] : base[N - 1 - i];
+  }
   encode(topk, base, residual, LCOMM_TOPK_HOLD, *mine);
   encode(topk, other, NULL, LCOMM_TOPK_HOLD, *theirs);
   lcomm_topk_destroy(topk);
@@ -122,11 +125,13 @@ static void make_pair(const lcomm_format *format, uint8_t **mine, uint8_t **thei
 static bool *entries_of(const lcomm_format *format, const uint8_t *payload) {
   bool *is_entry = sample_memory(N * sizeof *is_entry);
   float *mark = sample_memory(N * sizeof *mark);
-  for (size_t i = 0; i < N; i++)
+  for (size_t i = 0; i < N; i++) {
     mark[i] = 1.0f;
+  }
   lcomm_topk_mask(format, payload, NULL, 1, 0, mark);
-  for (size_t i = 0; i < N; i++)
+  for (size_t i = 0; i < N; i++) {
     is_entry[i] = mark[i] == 0.0f;
+  }
   free(mark);
   return is_entry;
 }
@@ -189,8 +194,9 @@ static void mask_reaches_its_part_whatever_was_sent(void **state) {
   uint8_t *payload = payload_memory(topk);
   fill(base, N, all_nan, 1);
   encode(topk, base, NULL, LCOMM_TOPK_HOLD, payload);
-  for (size_t i = 0; i < N; i++)
+  for (size_t i = 0; i < N; i++) {
     other[i] = SAMPLE_NAN;
+  }
   lcomm_topk_mask(&format, payload, NULL, 3, 1, other);
   uint64_t total = lcomm_topk_total(topk);
   for (uint64_t i = 0; i < N; i++) { /* equal magnitudes: the lowest indices */
@@ -213,8 +219,9 @@ static void one_bad_gradient_leaves_no_trace(void **state) {
     encode(topk, base, residual, LCOMM_TOPK_HOLD, payload);
     lcomm_topk_decode(&format, payload, N, 1, 0, 1.0f, sent);
     assert_true(isnan(sent[0])); /* the peers are told */
-    for (size_t i = 0; i < N; i++)
+    for (size_t i = 0; i < N; i++) {
       assert_true(residual[i] == 0.0f);
+    }
     free(payload);
     lcomm_topk_destroy(topk);
   }
@@ -264,8 +271,9 @@ static void owner_keeps_the_weighted_error_of_what_it_sent(void **state) {
     lcomm_topk_encode_owner(topk, lcomm_kernels_best(), base, residual, 4.0f, payload, &size);
     assert_int_equal(size, plain_size);
     assert_memory_equal(payload, plain, size);
-    for (size_t i = 0; i < N; i++)
+    for (size_t i = 0; i < N; i++) {
       other[i] = 1.0f;
+    }
     lcomm_topk_mask(&format, payload, NULL, 2, 1, other);
     lcomm_topk_decode(&format, payload, N, 2, 1, 1.0f, sent);
     for (size_t i = 0; i < N; i++) {

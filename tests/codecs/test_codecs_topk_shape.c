@@ -22,8 +22,9 @@ static void bad_shapes_are_refused(void **state) {
                                  .segment_ends = ends,
                                  .segments = 2};
   lcomm_topk_shape bad[17];
-  for (int i = 0; i < 17; i++)
+  for (int i = 0; i < 17; i++) {
     bad[i] = good;
+  }
   bad[0].base_count = 21;
   bad[1].base_count = (uint64_t)1 << 32;
   bad[2].parts = 0;

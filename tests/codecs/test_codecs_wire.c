@@ -67,8 +67,9 @@ static void short_headers_are_refused(void **state) {
   lcomm_wire_header header = good_header();
   uint8_t bytes[LCOMM_WIRE_HEADER_SIZE];
   lcomm_wire_pack(&header, bytes);
-  for (size_t size = 0; size < sizeof bytes; size++)
+  for (size_t size = 0; size < sizeof bytes; size++) {
     check_refused(bytes, size, "fewer bytes than a header");
+  }
 }
 
 /* Every value of one byte: `accepted` says which are right. */
@@ -78,10 +79,11 @@ static void check_byte(size_t offset, int (*accepted)(int), const char *phrase) 
   lcomm_wire_pack(&header, bytes);
   for (int value = 0; value < 256; value++) {
     bytes[offset] = (uint8_t)value;
-    if (accepted(value))
+    if (accepted(value)) {
       assert_int_equal(lcomm_wire_unpack(bytes, sizeof bytes, &read, NULL), LCOMM_OK);
-    else
+    } else {
       check_refused(bytes, sizeof bytes, phrase);
+    }
   }
 }
 
@@ -145,12 +147,13 @@ static void only_blocks_and_variants_of_the_codec_are_accepted(void **state) {
       header.codec = (uint8_t)id;
       header.flags = (uint8_t)(flags << 2 | LCOMM_WIRE_CHECKSUM);
       lcomm_wire_pack(&header, bytes);
-      if (!has_block(codec, flags & 3))
+      if (!has_block(codec, flags & 3)) {
         check_refused(bytes, sizeof bytes, "a block size that the codec does not have");
-      else if (!has_variant(codec, flags >> 2))
+      } else if (!has_variant(codec, flags >> 2)) {
         check_refused(bytes, sizeof bytes, "a variant that the codec does not have");
-      else
+      } else {
         assert_int_equal(lcomm_wire_unpack(bytes, sizeof bytes, &read, NULL), LCOMM_OK);
+      }
     }
   }
 }

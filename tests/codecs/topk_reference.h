@@ -32,8 +32,9 @@ static inline uint32_t magnitude_of(float value) {
 static inline int by_magnitude(const void *left, const void *right) {
   const entry *a = left, *b = right;
   uint32_t x = magnitude_of(a->acc), y = magnitude_of(b->acc);
-  if (x != y)
+  if (x != y) {
     return x < y ? 1 : -1;
+  }
   return a->global < b->global ? -1 : 1;
 }
 
@@ -44,20 +45,24 @@ static inline int by_place(const void *left, const void *right) {
 
 /* Keep the largest, in order of place. */
 static inline void keep_largest(entry_list *list, size_t kept) {
-  if (list->count == 0)
+  if (list->count == 0) {
     return;
+  }
   qsort(list->entry, list->count, sizeof *list->entry, by_magnitude);
-  if (list->count > kept)
+  if (list->count > kept) {
     list->count = kept;
+  }
   qsort(list->entry, list->count, sizeof *list->entry, by_place);
 }
 
 static inline double reference_density(const lcomm_topk_shape *shape, size_t segment,
                                        uint64_t elements) {
-  if (shape->segment_densities != NULL)
+  if (shape->segment_densities) {
     return shape->segment_densities[segment];
-  if (shape->format->density > 0.0)
+  }
+  if (shape->format->density > 0.0) {
     return shape->format->density;
+  }
   return fmin(1.0, (double)shape->format->kept / (double)elements);
 }
 
@@ -67,9 +72,11 @@ static inline entry_list reference_select(const lcomm_topk_shape *shape, const f
   uint64_t begin = 0;
   for (size_t s = 0; s < shape->segments; begin = shape->segment_ends[s++]) {
     entry_list segment = {.entry = all.entry + all.count};
-    for (uint64_t i = begin; i < shape->segment_ends[s]; i++)
-      if (lcomm_stripe_owner(i, shape->parts) == shape->part)
+    for (uint64_t i = begin; i < shape->segment_ends[s]; i++) {
+      if (lcomm_stripe_owner(i, shape->parts) == shape->part) {
         segment.entry[segment.count++] = (entry){.global = i, .acc = acc[i]};
+      }
+    }
     double density = reference_density(shape, s, shape->segment_ends[s] - begin);
     keep_largest(&segment, (size_t)lcomm_topk_entries(density, segment.count));
     all.count += segment.count;
@@ -80,23 +87,27 @@ static inline entry_list reference_select(const lcomm_topk_shape *shape, const f
 /* What `n` values become in one block of int8. */
 static inline void send_int8(entry *e, size_t n) {
   uint32_t amax = 0;
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     amax = magnitude_of(e[i].acc) > amax ? magnitude_of(e[i].acc) : amax;
+  }
   float largest = lcomm_f32_from_bits(amax), inverse = 127.0f / largest;
   float scale = amax < LCOMM_INTEGER_TINY_BITS ? 0.0f : largest / 127.0f;
   for (size_t i = 0; i < n; i++) {
     float code = scale > 0.0f ? nearbyintf(e[i].acc * inverse) : 0.0f;
-    if (amax >= LCOMM_F32_INF_BITS) /* Inf stays, all others become NaN */
+    if (amax >= LCOMM_F32_INF_BITS) { /* Inf stays, all others become NaN */
       code = isinf(e[i].acc) ? copysignf(127.0f, e[i].acc) : 0.0f;
+    }
     e[i].sent = scale * (code + 0.0f);
   }
 }
 
 static inline void send(const lcomm_format *format, entry_list *list) {
-  for (size_t i = 0; i < list->count; i++)
+  for (size_t i = 0; i < list->count; i++) {
     list->entry[i].sent = lcomm_bf16_to_f32(lcomm_f32_to_bf16_finite(list->entry[i].acc));
-  for (size_t i = 0; format->variant == LCOMM_TOPK_INT8 && i < list->count; i += 128)
+  }
+  for (size_t i = 0; format->variant == LCOMM_TOPK_INT8 && i < list->count; i += 128) {
     send_int8(list->entry + i, list->count - i < 128 ? list->count - i : 128);
+  }
 }
 
 /* What one output must hold. */
@@ -107,8 +118,9 @@ static inline entry_list reference_output(const lcomm_topk_shape *shape, const e
   entry_list mine = {.entry = sample_memory(all->count * sizeof(entry))};
   for (size_t i = 0; i < all->count; i++) {
     entry e = all->entry[i];
-    if (split && lcomm_stripe_owner(e.global, parts) != output)
+    if (split && lcomm_stripe_owner(e.global, parts) != output) {
       continue;
+    }
     e.position = (uint32_t)lcomm_stripe_local(e.global, parts);
     mine.entry[mine.count++] = e;
   }
@@ -152,8 +164,9 @@ static inline entry_list read_payload(const lcomm_format *format, const uint8_t 
     }
     at += ((size_t)n * width + 7) / 8;
   }
-  for (uint32_t i = 0; i < count; i++)
+  for (uint32_t i = 0; i < count; i++) {
     list.entry[i].sent = read_value(format, payload + at, count, i);
+  }
   bool int8 = format->variant == LCOMM_TOPK_INT8;
   assert_int_equal(at + (int8 ? (count + 127) / 128 * 4 + count : 2 * (size_t)count), size);
   return list;
@@ -161,8 +174,9 @@ static inline entry_list read_payload(const lcomm_format *format, const uint8_t 
 
 static inline void assert_same_float(float a, float b) {
   uint32_t x = lcomm_f32_bits(a), y = lcomm_f32_bits(b);
-  if (magnitude_of(a) > LCOMM_F32_INF_BITS && magnitude_of(b) > LCOMM_F32_INF_BITS)
+  if (magnitude_of(a) > LCOMM_F32_INF_BITS && magnitude_of(b) > LCOMM_F32_INF_BITS) {
     return;
+  }
   assert_int_equal(x, y);
 }
 
@@ -173,8 +187,9 @@ static inline float unsent(float acc) {
 
 /* What stays of acc where `sent` was sent for certain. */
 static inline float released(float acc, float sent) {
-  if (magnitude_of(acc) >= LCOMM_F32_INF_BITS)
+  if (magnitude_of(acc) >= LCOMM_F32_INF_BITS) {
     return 0.0f;
+  }
   return magnitude_of(sent) < LCOMM_F32_INF_BITS ? acc - sent : acc;
 }
 
@@ -197,8 +212,9 @@ static inline void check_output(const lcomm_topk *topk, const lcomm_topk_shape *
     const entry *e = &want.entry[i];
     assert_int_equal(got.entry[i].position, e->position);
     assert_same_float(got.entry[i].sent, e->sent);
-    if (keep == LCOMM_TOPK_RELEASE)
+    if (keep == LCOMM_TOPK_RELEASE) {
       expected[e->global] = released(e->acc, e->sent);
+    }
   }
   free(want.entry);
   free(got.entry);
@@ -213,13 +229,14 @@ static inline void check_encode(lcomm_topk *topk, const lcomm_topk_shape *shape,
   float *acc = sample_memory(bytes), *expected = sample_memory(bytes);
   for (size_t i = 0; i < count; i++) {
     bool mine = lcomm_stripe_owner(i, shape->parts) == shape->part;
-    acc[i] = residual != NULL ? base[i] + residual[i] : base[i];
-    expected[i] = mine ? unsent(acc[i]) : residual != NULL ? residual[i] : 0.0f;
+    acc[i] = residual ? base[i] + residual[i] : base[i];
+    expected[i] = mine ? unsent(acc[i]) : residual ? residual[i] : 0.0f;
   }
   uint8_t *payload[8];
   size_t size[8];
-  for (uint32_t o = 0; o < shape->outputs; o++)
+  for (uint32_t o = 0; o < shape->outputs; o++) {
     payload[o] = sample_memory(lcomm_topk_output_bound(topk, o));
+  }
   lcomm_topk_encode(topk, kernels, base, residual, keep, payload, size);
   entry_list all = reference_select(shape, acc);
   assert_int_equal(all.count, lcomm_topk_total(topk));
@@ -227,8 +244,9 @@ static inline void check_encode(lcomm_topk *topk, const lcomm_topk_shape *shape,
     check_output(topk, shape, &all, o, payload[o], size[o], keep, expected);
     free(payload[o]);
   }
-  for (size_t i = 0; residual != NULL && i < count; i++)
+  for (size_t i = 0; residual != NULL && i < count; i++) {
     assert_same_float(residual[i], expected[i]);
+  }
   free(all.entry);
   free(acc);
   free(expected);

@@ -58,8 +58,9 @@ static inline float clustered(uint64_t i, uint64_t *random) {
 
 static inline float rarely_not_finite(uint64_t i, uint64_t *random) {
   uint64_t dice = sample_u64(random) % 3000;
-  if (i % 2 == 0 && dice < 2)
+  if (i % 2 == 0 && dice < 2) {
     return dice == 0 ? SAMPLE_NAN : -SAMPLE_INFINITY;
+  }
   return sample_normal(random);
 }
 
@@ -75,8 +76,9 @@ static value_of *const kinds[] = {normal,    zero,     equal,    few_levels, mos
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static inline void fill(float *value, uint64_t count, value_of *kind, uint64_t seed) {
-  for (uint64_t i = 0; i < count; i++)
+  for (uint64_t i = 0; i < count; i++) {
     value[i] = kind(i, &seed);
+  }
 }
 
 enum { VARIANTS = 2 }; /* LCOMM_VARIANT_PLAIN, LCOMM_TOPK_INT8 */

@@ -136,10 +136,10 @@ static void find_none(forked *self) {
   } else {
     unsetenv("LCOMM_CUDA");
   }
-  forked_require(self, lcomm_device_get(NULL) == NULL, "there is a device");
-  forked_require(self, lcomm_device_get(why) == NULL, "there is a device, after all");
+  forked_require(self, !lcomm_device_get(NULL), "there is a device");
+  forked_require(self, !lcomm_device_get(why), "there is a device, after all");
   unsetenv("LCOMM_CUDA"); /* too late */
-  forked_require(self, lcomm_device_get(again) == NULL, "a device has come");
+  forked_require(self, !lcomm_device_get(again), "a device has come");
   for (int i = 0; i < 2; i++) {
     forked_require(self, strstr(why, expected[i]) != NULL, "'%s' does not say '%s'", why,
                    expected[i]);
@@ -248,7 +248,7 @@ static void find_module(forked *self) {
   lcomm_device_replace(&fake);
   forked_require(self, lcomm_device_get(why) == &fake, "not replaced");
   lcomm_device_replace(NULL);
-  forked_require(self, lcomm_device_get(why) == NULL && strstr(why, "replaced"), "'%s'", why);
+  forked_require(self, !lcomm_device_get(why) && strstr(why, "replaced"), "'%s'", why);
 }
 
 static void module_beside_the_program_is_found(void **state) {

@@ -51,7 +51,7 @@ typedef struct float_int {
 /* Few values, so that many are equal and the index decides. */
 static inline void fill_float_ints(void *bytes, size_t size, uint64_t seed) {
   float_int *values = bytes;
-  for (size_t i = 0; i < size / sizeof(*values); i++) {
+  for (size_t i = 0; i < size / sizeof *values; i++) {
     values[i] = (float_int){(float)draw_below(&seed, 5), draw_below(&seed, 1000)};
   }
 }

@@ -48,5 +48,5 @@ int main(int argc, char **argv) {
        the_thread_level_of_mpi_is_what_was_asked_for},
   };
   return door_property_main_threads(&argc, &argv, before, MPI_THREAD_FUNNELED, properties,
-                                    sizeof(properties) / sizeof(*properties));
+                                    sizeof(properties) / sizeof *properties);
 }

@@ -45,7 +45,7 @@ static void sums_of_the_minimum_are_compressed(void) {
 /* Real numbers: MPI's own order of summation shows in the bits. */
 static void fill_reals(void *bytes, size_t size, uint64_t seed) {
   double *values = bytes;
-  for (size_t i = 0; i < size / sizeof(*values); i++) {
+  for (size_t i = 0; i < size / sizeof *values; i++) {
     values[i] = (double)draw_below(&seed, 1 << 30) / 1e9 - 0.5;
   }
 }

@@ -265,7 +265,9 @@ static void never_freed_or_freed_at_the_end(void) {
 }
 
 #define PROPERTY(name)                                                                             \
-  { #name, name }
+  {                                                                                                \
+#name, name                                                                                    \
+  }
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {

@@ -286,8 +286,8 @@ int main(int argc, char **argv) {
       {"calls_behind_pending_sums_let_messages_pass", calls_behind_pending_sums_let_messages_pass},
       {"halo_exchanges_with_sums_go_on", halo_exchanges_with_sums_go_on},
   };
-  int code = door_property_main(&argc, &argv, before, properties,
-                                sizeof(properties) / sizeof(*properties));
+  int code =
+      door_property_main(&argc, &argv, before, properties, sizeof(properties) / sizeof *properties);
   free(out);
   free(in);
   return code;

@@ -91,5 +91,5 @@ int main(int argc, char **argv) {
       {"a_rank_may_sum_after_its_messages", a_rank_may_sum_after_its_messages},
   };
   return door_property_main_threads(&argc, &argv, before, MPI_THREAD_MULTIPLE, properties,
-                                    sizeof(properties) / sizeof(*properties));
+                                    sizeof(properties) / sizeof *properties);
 }

@@ -203,7 +203,9 @@ static void threads_group_the_same_ranks(void) {
 }
 
 #define PROPERTY(name)                                                                             \
-  { #name, name }
+  {                                                                                                \
+#name, name                                                                                    \
+  }
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {

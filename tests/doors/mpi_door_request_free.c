@@ -183,5 +183,5 @@ int main(int argc, char **argv) {
       {"mpi_ends_with_freed_sums", mpi_ends_with_freed_sums},
   };
   return door_property_main(&argc, &argv, before, properties,
-                            sizeof(properties) / sizeof(*properties));
+                            sizeof(properties) / sizeof *properties);
 }

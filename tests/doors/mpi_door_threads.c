@@ -107,7 +107,7 @@ static void take_level(int *argc, char **argv) {
   for (size_t i = 0; *argc > 1 && i < sizeof(levels) / sizeof(levels[0]); i++) {
     if (strcmp(argv[1], levels[i].name) == 0) {
       asked = levels[i].level;
-      memmove(&argv[1], &argv[2], (size_t)(*argc - 1) * sizeof(*argv));
+      memmove(&argv[1], &argv[2], (size_t)(*argc - 1) * sizeof *argv);
       --*argc;
       return;
     }

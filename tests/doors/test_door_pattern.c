@@ -287,7 +287,7 @@ static uint32_t believed(const uint64_t *calls, uint64_t since, uint32_t needed)
 static void what_is_believed_is_what_is_promised(void **state) {
   (void)state;
   enum { CALLS = 30000 };
-  uint64_t *calls = malloc(CALLS * sizeof(*calls)), seed = 11;
+  uint64_t *calls = malloc(CALLS * sizeof *calls), seed = 11;
   uint64_t broke = 0, begun = 0;
   uint32_t needed = 8, period = 0;
   assert_non_null(calls);

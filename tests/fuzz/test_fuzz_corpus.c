@@ -36,8 +36,9 @@ static input load_file(const char *folder, const char *name) {
   input loaded;
   snprintf(path, sizeof path, "%s/%s", folder, name);
   FILE *file = fopen(path, "rb");
-  if (file == NULL)
+  if (!file) {
     print_error("cannot open %s; run the tests from the root of the sources\n", path);
+  }
   assert_non_null(file);
   loaded.size = fread(buffer, 1, sizeof buffer, file);
   fclose(file);
@@ -60,8 +61,9 @@ static void load_corpus(const char *target, corpus *c) {
   struct dirent **names = NULL;
   snprintf(folder, sizeof folder, "tests/fuzz/corpus/%s", target);
   int count = scandir(folder, &names, is_input, by_bytes);
-  if (count <= 0)
+  if (count <= 0) {
     print_error("no corpus in %s; run the tests from the root of the sources\n", folder);
+  }
   assert_in_range(count, 1, FILES_MAX);
   c->count = (size_t)count;
   for (int i = 0; i < count; i++) {
@@ -87,8 +89,9 @@ static uint8_t random_byte(void) {
 /* Replace `cut` bytes at `at` by `length` bytes of `insert`, if it fits. */
 static void splice(uint8_t *data, size_t *size, size_t at, size_t cut, const uint8_t *insert,
                    size_t length) {
-  if (*size - cut + length > INPUT_MAX)
+  if (*size - cut + length > INPUT_MAX) {
     return;
+  }
   memmove(data + at + length, data + at + cut, *size - at - cut);
   memcpy(data + at, insert, length);
   *size += length - cut;
@@ -100,8 +103,9 @@ static void mutate(uint8_t *data, size_t *size, const input *other) {
   uint8_t byte = random_byte();
   switch (random_below(6)) {
   case 0:
-    if (left > 0)
+    if (left > 0) {
       data[at] ^= (uint8_t)(1u << random_below(8));
+    }
     break;
   case 1:
     splice(data, size, at, left > 0, &byte, 1);
@@ -125,28 +129,32 @@ static void run_target(const char *name) {
   static corpus c;
   static uint8_t data[INPUT_MAX];
   const lcomm_fuzz_target *target = lcomm_fuzz_targets;
-  while (target->name != NULL && strcmp(target->name, name) != 0)
+  while (target->name && strcmp(target->name, name) != 0) {
     target++;
+  }
   assert_non_null(target->name);
   load_corpus(name, &c);
   random_state = 1;
 
   target->run(NULL, 0);
   for (size_t i = 0; i < c.count; i++) {
-    for (size_t size = 0; size <= c.inputs[i].size && size <= 256; size++)
+    for (size_t size = 0; size <= c.inputs[i].size && size <= 256; size++) {
       target->run(c.inputs[i].data, size);
+    }
     target->run(c.inputs[i].data, c.inputs[i].size);
   }
   for (int i = 0; i < MUTATIONS; i++) {
     const input *seed = &c.inputs[random_below(c.count)];
     size_t size = seed->size;
     memcpy(data, seed->data, size);
-    for (size_t times = 1 + random_below(4); times > 0; times--)
+    for (size_t times = 1 + random_below(4); times > 0; times--) {
       mutate(data, &size, &c.inputs[random_below(c.count)]);
+    }
     target->run(data, size);
   }
-  for (size_t i = 0; i < c.count; i++)
+  for (size_t i = 0; i < c.count; i++) {
     free(c.inputs[i].data);
+  }
 }
 
 static void run(void **state) {

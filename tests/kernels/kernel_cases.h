@@ -230,8 +230,9 @@ static void run_select_of(const lcomm_kernels *k, const job *j, float *residual,
   uint64_t found = k->accumulate_select(j->source[0], residual, j->n, threshold, (uint32_t)j->first,
                                         index, j->capacity);
   memcpy(count, &found, sizeof found);
-  for (size_t i = (size_t)found; i < j->capacity; i++)
+  for (size_t i = (size_t)found; i < j->capacity; i++) {
     index[i] = 0;
+  }
 }
 static void run_select(const lcomm_kernels *k, const job *j, void *const *out) {
   run_select_of(k, j, NULL, out[1], out[2]);

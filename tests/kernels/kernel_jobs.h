@@ -30,11 +30,15 @@ static inline workshop *workshop_open(void) {
   workshop *shop = sample_memory(sizeof *shop);
   shop->random = 20;
   size_t running = 0;
-  for (size_t t = 0; lcomm_kernels_list[t] != NULL && running < MOST_TABLES; t++)
-    if (lcomm_kernels_list[t] != &lcomm_kernels_scalar && lcomm_kernels_runs(lcomm_kernels_list[t]))
+  for (size_t t = 0; lcomm_kernels_list[t] != NULL && running < MOST_TABLES; t++) {
+    if (lcomm_kernels_list[t] != &lcomm_kernels_scalar &&
+        lcomm_kernels_runs(lcomm_kernels_list[t])) {
       shop->tables[running++] = lcomm_kernels_list[t];
-  for (kind k = 0; k < KINDS; k++)
+    }
+  }
+  for (kind k = 0; k < KINDS; k++) {
     make_values(k, shop->pool[k], POOL, &shop->random);
+  }
   return shop;
 }
 
@@ -53,8 +57,9 @@ typedef struct area {
 
 static inline area area_make(const kernel_case *c, int o, size_t n, workshop *shop) {
   area a = {NULL, NULL, 0};
-  if (c->out[o].size == 0)
+  if (c->out[o].size == 0) {
     return a;
+  }
   size_t room = n * c->out[o].size + sizeof(uint64_t), offset = sample_u64(&shop->random) % LINE;
   a.size = (GUARD + LINE + room + GUARD + LINE - 1) / LINE * LINE;
   a.memory = aligned_alloc(LINE, a.size);
@@ -68,8 +73,9 @@ static inline area area_make(const kernel_case *c, int o, size_t n, workshop *sh
 /* Another one at the same place of a line, with the same contents. */
 static inline area area_copy(const area *original) {
   area a = *original;
-  if (a.memory == NULL)
+  if (!a.memory) {
     return a;
+  }
   a.memory = aligned_alloc(LINE, a.size);
   assert_non_null(a.memory);
   memcpy(a.memory, original->memory, a.size);
@@ -88,13 +94,15 @@ static inline bool both_nan(const uint8_t *left, const uint8_t *right) {
 /* The first 4 bytes that differ, or -1. */
 static inline ptrdiff_t word_difference(const uint8_t *a, const uint8_t *b, size_t size,
                                         bool any_nan) {
-  if (size == 0 || memcmp(a, b, size) == 0)
+  if (size == 0 || memcmp(a, b, size) == 0) {
     return -1;
+  }
   size_t words = size / sizeof(float);
   for (size_t i = 0; i < words; i++) {
     const uint8_t *left = a + i * sizeof(float), *right = b + i * sizeof(float);
-    if (memcmp(left, right, sizeof(float)) != 0 && !(any_nan && both_nan(left, right)))
+    if (memcmp(left, right, sizeof(float)) != 0 && !(any_nan && both_nan(left, right))) {
       return (ptrdiff_t)i;
+    }
   }
   size_t rest = words * sizeof(float);
   return memcmp(a + rest, b + rest, size - rest) != 0 ? (ptrdiff_t)words : -1;
@@ -136,8 +144,9 @@ static inline const void *input_bytes(inputs *in, int slot, size_t size, size_t 
                                       workshop *shop) {
   uint8_t *byte = input_make(in, slot, size, align, shop);
   uint64_t start = sample_u64(&shop->random);
-  for (size_t i = 0; i < size; i++)
+  for (size_t i = 0; i < size; i++) {
     byte[i] = (uint8_t)(start % 2 ? sample_u64(&shop->random) >> 20 : start / 2 + i);
+  }
   return byte;
 }
 
@@ -157,8 +166,9 @@ static inline uint32_t input_threshold(const float *source, size_t n, workshop *
   static const uint32_t special[] = {0,          1,          0x7f800000, 0x7f800001,
                                      0x7fffffff, 0x80000000, 0xffffffff};
   uint64_t choice = sample_u64(&shop->random) % 16;
-  if (choice < 7 || n == 0)
+  if (choice < 7 || n == 0) {
     return special[choice % 7];
+  }
   return (uint32_t)lcomm_f32_magnitude(source[sample_u64(&shop->random) % n]);
 }
 
@@ -170,8 +180,9 @@ static inline inputs inputs_make(size_t n, size_t block, kind k, workshop *shop)
   inputs in = {.job = {.n = n, .block = block, .seed = random, .hostile_scales = random % 2 == 0}};
   job *j = &in.job;
   j->factor = factors[sample_u64(&shop->random) % 5];
-  for (int s = 0; s < 3; s++)
+  for (int s = 0; s < 3; s++) {
     j->source[s] = input_values(&in, s, n, s == 0 || random % 4 == 0 ? k : KIND_GRADIENT, shop);
+  }
   j->half = input_bytes(&in, 3, n * sizeof *j->half, sizeof *j->half, shop);
   j->code = input_bytes(&in, 4, 4 * n, 1, shop);
   j->scale = input_values(&in, 5, scales, scale_kind, shop);
@@ -184,8 +195,9 @@ static inline inputs inputs_make(size_t n, size_t block, kind k, workshop *shop)
 }
 
 static inline void inputs_free(inputs *in) {
-  for (int o = 0; o < 7; o++)
+  for (int o = 0; o < 7; o++) {
     free(in->owned[o]);
+  }
 }
 
 #endif

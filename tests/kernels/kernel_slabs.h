@@ -30,15 +30,17 @@ static inline size_t slab_room(const kernel_case *c, int o, size_t n) {
 
 static inline size_t slab_need(const kernel_case *c, size_t n) {
   size_t need = 0;
-  for (int o = 0; o < OUTPUTS; o++)
+  for (int o = 0; o < OUTPUTS; o++) {
     need += slab_room(c, o, n);
+  }
   return need;
 }
 
 static inline slabs slabs_open(size_t size) {
   slabs s = {.size = size};
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < 2; i++) {
     s.owned[i] = sample_memory(size + LINE);
+  }
   s.expected = (uint8_t *)(((uintptr_t)s.owned[0] + LINE - 1) / LINE * LINE);
   s.got = (uint8_t *)(((uintptr_t)s.owned[1] + LINE - 1) / LINE * LINE);
   return s;
@@ -69,8 +71,9 @@ static inline int slab_difference(const kernel_case *c, const slabs *s, const jo
   for (int o = 0; o < OUTPUTS; o++) {
     const uint8_t *expected = s->expected + at, *got = s->got + at + slab_offset(place, o);
     size_t size = c->out[o].size == 0 ? 0 : j->n * c->out[o].size + GUARD;
-    if (word_difference(expected, got, size, any_nan_will_do(c, j)) >= 0)
+    if (word_difference(expected, got, size, any_nan_will_do(c, j)) >= 0) {
       return o;
+    }
     at += slab_room(c, o, j->n);
   }
   return -1;
@@ -79,19 +82,23 @@ static inline int slab_difference(const kernel_case *c, const slabs *s, const jo
 /* Every table, and every place in a line. */
 static inline void slabs_compare(const kernel_case *c, const job *j, const slabs *s,
                                  const workshop *shop) {
-  if (slab_need(c, j->n) > s->size)
+  if (slab_need(c, j->n) > s->size) {
     return;
+  }
   slab_run(c, &lcomm_kernels_scalar, j, s->expected, ALL_AT_0);
-  for (size_t t = 0; shop->tables[t] != NULL; t++)
+  for (size_t t = 0; shop->tables[t] != NULL; t++) {
     for (slab_place p = 0; p < SLAB_PLACES; p++) {
-      if (p == FIRST_AT_0 && c->out[1].size == 0)
+      if (p == FIRST_AT_0 && c->out[1].size == 0) {
         continue;
+      }
       slab_run(c, shop->tables[t], j, s->got, p);
       int output = slab_difference(c, s, j, p);
-      if (output >= 0)
+      if (output >= 0) {
         fail_msg("%s, table %s: %zu values, output %d at offset %zu differs", c->name,
                  shop->tables[t]->name, j->n, output, slab_offset(p, output));
+      }
     }
+  }
 }
 
 /* All inputs are the bytes of `value`. */
@@ -101,8 +108,9 @@ static inline job slab_job(const float *value, size_t n) {
            .factor = 0.75f,
            .half = (const uint16_t *)value,
            .hostile_scales = true};
-  for (int s = 0; s < 3; s++)
+  for (int s = 0; s < 3; s++) {
     j.source[s] = value;
+  }
   j.code = j.scale_byte = (const uint8_t *)value;
   j.scale = value;
   j.threshold = 0x3a83126f; /* 0.001 */

@@ -33,10 +33,12 @@ static inline float awkward_value(uint64_t *random) {
                                         0x477ff000, 0x7f7fffff, 0x7f7f8000, 0x7f800000,
                                         0x7f800001, 0x7fc00000, 0x7fa12345, 0x7fffffff};
   uint64_t choice = sample_u64(random) % 64;
-  if (choice < 16)
+  if (choice < 16) {
     return signed_randomly(magnitudes[choice], random);
-  if (choice < 24)
+  }
+  if (choice < 24) {
     return signed_randomly((uint32_t)sample_u64(random) % 0x00800000u, random);
+  }
   return sample_normal(random);
 }
 
@@ -70,16 +72,17 @@ static inline void limit_values(float *value, size_t n, uint64_t *random) {
 
 static inline void make_values(kind k, float *value, size_t n, uint64_t *random) {
   for (size_t i = 0; i < n; i++) {
-    if (k == KIND_BITS)
+    if (k == KIND_BITS) {
       value[i] = sample_bits(random);
-    else if (k == KIND_GRADIENT)
+    } else if (k == KIND_GRADIENT) {
       value[i] = gradient_value(i, random);
-    else if (k == KIND_AWKWARD)
+    } else if (k == KIND_AWKWARD) {
       value[i] = awkward_value(random);
-    else if (k == KIND_TIES)
+    } else if (k == KIND_TIES) {
       value[i] = tie_value(random);
-    else if (i % LCOMM_BLOCK == 0)
+    } else if (i % LCOMM_BLOCK == 0) {
       limit_values(value + i, n - i < LCOMM_BLOCK ? n - i : LCOMM_BLOCK, random);
+    }
   }
 }
 

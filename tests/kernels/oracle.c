@@ -34,10 +34,11 @@ static size_t code_size(format f) {
 static void encode_element(format f, const float *source, uint8_t *code, size_t n) {
   for (size_t i = 0; i < n; i++) {
     uint16_t wide = f == BF16 ? lcomm_f32_to_bf16(source[i]) : lcomm_f32_to_f16(source[i]);
-    if (f == E4M3 || f == E5M2)
+    if (f == E4M3 || f == E5M2) {
       code[i] = f == E4M3 ? lcomm_f32_to_e4m3(source[i]) : lcomm_f32_to_e5m2(source[i]);
-    else
+    } else {
       memcpy(code + 2 * i, &wide, sizeof wide);
+    }
   }
 }
 
@@ -91,15 +92,17 @@ static int encode_all(const lcomm_kernels *kernels, format f) {
   size_t block = LCOMM_BLOCK;
   for (size_t n = 1; n > 0;) {
     n = fread(source, sizeof *source, CHUNK, stdin);
-    if (kernels == NULL)
+    if (!kernels) {
       encode_element(f, source, bytes, n);
-    else if (f == FP16 || f == BF16)
+    } else if (f == FP16 || f == BF16) {
       encode(kernels, f, block, source, bytes, NULL, n);
-    else
+    } else {
       good = good && encode_groups(kernels, f, block, source, bytes, n);
+    }
     good = good && fwrite(bytes, code_size(f), n, stdout) == n;
-    if (code_size(f) == 1) /* the kernels of fp8 have blocks of 128, 64 and 32 */
+    if (code_size(f) == 1) { /* the kernels of fp8 have blocks of 128, 64 and 32 */
       block = block == 32 ? LCOMM_BLOCK : block / 2;
+    }
   }
   return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -144,10 +147,11 @@ static size_t copies_of(format f) {
 
 static void fill_codes(format f, uint16_t *code, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    if (code_size(f) == 2)
+    if (code_size(f) == 2) {
       code[i] = (uint16_t)i;
-    else
+    } else {
       ((uint8_t *)code)[i] = (uint8_t)(i / LCOMM_BLOCK);
+    }
   }
 }
 
@@ -155,8 +159,9 @@ static void fill_codes(format f, uint16_t *code, size_t count) {
 static int write_values(const float *value, size_t count, size_t copies) {
   int good = 1;
   for (size_t i = 0; i < count; i += copies) {
-    for (size_t copy = 1; copy < copies; copy++)
+    for (size_t copy = 1; copy < copies; copy++) {
       good = good && memcmp(&value[i], &value[i + copy], sizeof *value) == 0;
+    }
     good = good && fwrite(&value[i], sizeof *value, 1, stdout) == 1;
   }
   return good;
@@ -171,10 +176,12 @@ static int decode_all(const lcomm_kernels *kernels, format f, unsigned first, un
   fill_codes(f, code, count);
   for (unsigned s = first; s <= last; s++) {
     memset(scale, (int)s, sizeof scale);
-    if (kernels != NULL)
+    if (kernels) {
       decode(kernels, f, code, scale, value, count);
-    for (size_t i = 0; kernels == NULL && i < count; i++)
+    }
+    for (size_t i = 0; kernels == NULL && i < count; i++) {
       value[i] = lcomm_e8m0_to_f32((uint8_t)s) * decode_element(f, (uint16_t)(i / copies));
+    }
     good = write_values(value, count, copies) && good;
   }
   return good ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -196,8 +203,9 @@ static int compare_compiler(const lcomm_kernels *kernels) {
       _Float16 expected = (_Float16)source[i], made;
       memcpy(&made, &code[i], sizeof made);
       int same = memcmp(&made, &expected, sizeof made) == 0;
-      if (!same && (made == made || expected == expected))
+      if (!same && (made == made || expected == expected)) {
         return EXIT_FAILURE;
+      }
     }
   }
   return EXIT_SUCCESS;
@@ -214,12 +222,14 @@ static int compare_compiler(const lcomm_kernels *kernels) {
 static void name_table(size_t index, char name[32]) {
   const lcomm_kernels *const *list = lcomm_kernels_list;
   unsigned number = 1;
-  for (size_t i = 0; i < index; i++)
+  for (size_t i = 0; i < index; i++) {
     number += strcmp(list[i]->name, list[index]->name) == 0;
-  if (number == 1)
+  }
+  if (number == 1) {
     snprintf(name, 32, "%s", list[index]->name);
-  else
+  } else {
     snprintf(name, 32, "%s.%u", list[index]->name, number);
+  }
 }
 
 static int list_tables(void) {
@@ -227,8 +237,9 @@ static int list_tables(void) {
   puts("element");
   for (size_t i = 0; lcomm_kernels_list[i] != NULL; i++) {
     name_table(i, name);
-    if (lcomm_kernels_runs(lcomm_kernels_list[i]))
+    if (lcomm_kernels_runs(lcomm_kernels_list[i])) {
       puts(name);
+    }
   }
   return EXIT_SUCCESS;
 }
@@ -237,16 +248,18 @@ static const lcomm_kernels *table_of(const char *wanted) {
   char name[32];
   for (size_t i = 0; lcomm_kernels_list[i] != NULL; i++) {
     name_table(i, name);
-    if (strcmp(name, wanted) == 0 && lcomm_kernels_runs(lcomm_kernels_list[i]))
+    if (strcmp(name, wanted) == 0 && lcomm_kernels_runs(lcomm_kernels_list[i])) {
       return lcomm_kernels_list[i];
+    }
   }
   return NULL;
 }
 
 static format format_of(const char *name) {
   format f = FP16;
-  while (f < FORMATS && strcmp(names[f], name) != 0)
+  while (f < FORMATS && strcmp(names[f], name) != 0) {
     f++;
+  }
   return f;
 }
 
@@ -257,21 +270,28 @@ static int usage(void) {
 
 int main(int argc, char **argv) {
   const char *what = argc > 1 ? argv[1] : "";
-  if (strcmp(what, "tables") == 0)
+  if (strcmp(what, "tables") == 0) {
     return list_tables();
-  if (argc < 3)
+  }
+  if (argc < 3) {
     return usage();
+  }
   const lcomm_kernels *kernels = table_of(argv[2]);
-  if (kernels == NULL && strcmp(argv[2], "element") != 0)
+  if (!kernels && strcmp(argv[2], "element") != 0) {
     return usage();
-  if (strcmp(what, "compiler") == 0 && kernels != NULL)
+  }
+  if (strcmp(what, "compiler") == 0 && kernels) {
     return compare_compiler(kernels);
+  }
   format f = argc == 4 ? format_of(argv[3]) : FORMATS;
-  if (f == FORMATS)
+  if (f == FORMATS) {
     return usage();
-  if (strcmp(what, "encode") == 0)
+  }
+  if (strcmp(what, "encode") == 0) {
     return encode_all(kernels, f);
-  if (strcmp(what, "decode") == 0)
+  }
+  if (strcmp(what, "decode") == 0) {
     return decode_all(kernels, f, LCOMM_E8M0_ONE, LCOMM_E8M0_ONE);
+  }
   return strcmp(what, "scales") == 0 ? decode_all(kernels, f, 0, 255) : usage();
 }

@@ -26,8 +26,9 @@ static inline uint64_t sample_u64(uint64_t *state) {
 /* Roughly normal, standard deviation 1. */
 static inline float sample_normal(uint64_t *state) {
   double sum = 0;
-  for (int i = 0; i < 12; i++)
+  for (int i = 0; i < 12; i++) {
     sum += (double)(sample_u64(state) >> 11) / 9007199254740992.0;
+  }
   return (float)(sum - 6.0);
 }
 

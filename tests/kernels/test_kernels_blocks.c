@@ -16,8 +16,9 @@ static const lcomm_kernels *kernels(void) {
 
 static double amax_of(const float *value, size_t n) {
   double amax = 0;
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     amax = fmax(amax, fabs((double)value[i]));
+  }
   return amax;
 }
 
@@ -38,8 +39,9 @@ static void int8_error_is_within_half_a_step(void **state) {
     kernels()->int8_to_f32(code, &scale, LCOMM_BLOCK, 1.0f, value, LCOMM_BLOCK);
     assert_true(scale == (float)amax_of(source, LCOMM_BLOCK) / 127.0f);
     assert_int_equal(code[5], -127);
-    for (int i = 0; i < LCOMM_BLOCK; i++)
+    for (int i = 0; i < LCOMM_BLOCK; i++) {
       assert_true(fabs((double)value[i] - (double)source[i]) <= (double)scale * 0.50001);
+    }
   }
 }
 
@@ -61,8 +63,9 @@ static void int8_sends_a_tiny_block_as_zeros(void **state) {
   int8_t code[LCOMM_BLOCK];
   kernels()->f32_to_int8(source, LCOMM_BLOCK, code, &scale, LCOMM_BLOCK);
   assert_true(scale == 0.0f);
-  for (int i = 0; i < LCOMM_BLOCK; i++)
+  for (int i = 0; i < LCOMM_BLOCK; i++) {
     assert_int_equal(code[i], 0);
+  }
   source[7] = ldexpf(1.0f, -119); /* the first that is not tiny */
   kernels()->f32_to_int8(source, LCOMM_BLOCK, code, &scale, LCOMM_BLOCK);
   assert_true(scale >= ldexpf(1.0f, -126));
@@ -76,17 +79,21 @@ static void int8_block_with_nan_or_inf_decodes_to_nothing_finite(void **state) {
     for (size_t n = 129; n <= 256; n += 127) {
       float source[256], scale[2], value[256];
       int8_t code[256];
-      for (int i = 0; i < 256; i++)
+      for (int i = 0; i < 256; i++) {
         source[i] = (float)i;
+      }
       source[n - 1] = bad[b];
       kernels()->f32_to_int8(source, LCOMM_BLOCK, code, scale, n);
       kernels()->int8_to_f32(code, scale, LCOMM_BLOCK, 0.5f, value, n);
-      for (size_t i = 0; i < 128; i++)
+      for (size_t i = 0; i < 128; i++) {
         assert_true(isfinite(value[i]));
-      for (size_t i = 128; i < n; i++)
+      }
+      for (size_t i = 128; i < n; i++) {
         assert_false(isfinite(value[i]));
-      if (b > 0)
+      }
+      if (b > 0) {
         assert_true(value[n - 1] == bad[b] && (n < 130 || isnan(value[130])));
+      }
     }
   }
 }
@@ -102,8 +109,9 @@ static const fp8_format formats[] = {{LCOMM_E4M3, 3, 7, 0x7f}, {LCOMM_E5M2, 2, 1
 
 static double fp8_number(const fp8_format *f, int code) {
   int exponent = code >> f->mantissa_bits, mantissa = code & ((1 << f->mantissa_bits) - 1);
-  if (exponent == 0)
+  if (exponent == 0) {
     return ldexp(mantissa, 1 - f->bias - f->mantissa_bits);
+  }
   return ldexp(mantissa + (1 << f->mantissa_bits), exponent - f->bias - f->mantissa_bits);
 }
 
@@ -112,8 +120,9 @@ static int fp8_nearest(const fp8_format *f, double value) {
   int best = 0;
   for (int code = 1; code < f->finite_codes; code++) {
     double error = fabs(fp8_number(f, code) - value), least = fabs(fp8_number(f, best) - value);
-    if (error < least || (error == least && code % 2 == 0))
+    if (error < least || (error == least && code % 2 == 0)) {
       best = code;
+    }
   }
   return best;
 }
@@ -174,8 +183,9 @@ static void fp8_scale_is_the_smallest_that_fits(void **state) {
       uint8_t code, scale;
       kernels()->f32_to_fp8[formats[f].id](&amax, LCOMM_BLOCK, &code, &scale, 1);
       assert_true((double)amax <= ldexp(most, scale - 127));
-      if (scale > 0)
+      if (scale > 0) {
         assert_true((double)amax > ldexp(most, scale - 128));
+      }
     }
     /* Exactly the largest number still fits, the next float32 does not. */
     float edge = (float)most, above = lcomm_f32_from_bits(lcomm_f32_bits(edge) + 1);
@@ -206,14 +216,16 @@ static void fp8_block_with_nan_or_inf_decodes_to_nan(void **state) {
     for (int b = 0; b < 3; b++) {
       float source[200], value[200];
       uint8_t code[200], scale[2];
-      for (int i = 0; i < 200; i++)
+      for (int i = 0; i < 200; i++) {
         source[i] = (float)i;
+      }
       source[130] = bad[b];
       kernels()->f32_to_fp8[f](source, LCOMM_BLOCK, code, scale, 200);
       assert_int_equal(scale[1], LCOMM_E8M0_NAN);
       kernels()->fp8_to_f32[f](code, scale, LCOMM_BLOCK, 1.0f, value, 200);
-      for (int i = 0; i < 200; i++)
+      for (int i = 0; i < 200; i++) {
         assert_int_equal(isnan(value[i]) != 0, i >= 128);
+      }
     }
   }
 }
@@ -226,9 +238,10 @@ static void fp8_of_subnormals_is_within_a_step(void **state) {
     kernels()->f32_to_fp8[f](source, LCOMM_BLOCK, code, &scale, 4);
     kernels()->fp8_to_f32[f](code, &scale, LCOMM_BLOCK, 1.0f, value, 4);
     assert_int_equal(scale, 0);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
       assert_true(fabs((double)value[i] - (double)source[i]) <=
                   fabs((double)source[i]) / 8 + ldexp(1, -136));
+    }
   }
 }
 
@@ -240,15 +253,17 @@ static void add_is_decode_then_add_for_any_bytes(void **state) {
   float value[N], sum[N], scale[4];
   uint8_t code[N], byte[4];
   for (int round = 0; round < 200; round++) {
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
       code[i] = (uint8_t)(sample_u64(&random) >> 30);
+    }
     for (int b = 0; b < 4; b++) {
       scale[b] = round < 100 ? sample_normal(&random) : sample_bits(&random);
       byte[b] = (uint8_t)(round < 100 ? 120 + b : (int)(sample_u64(&random) & 0xff));
     }
     for (int kind = 0; kind < 3; kind++) {
-      for (int i = 0; i < N; i++)
+      for (int i = 0; i < N; i++) {
         sum[i] = 0.5f;
+      }
       if (kind == 2) {
         kernels()->int8_to_f32((const int8_t *)code, scale, LCOMM_BLOCK, 0.7f, value, N);
         kernels()->int8_add((const int8_t *)code, scale, LCOMM_BLOCK, 0.7f, sum, N);
@@ -270,8 +285,9 @@ static void short_last_block_equals_a_padded_one(void **state) {
   for (size_t n = 1; n <= LCOMM_BLOCK; n++) {
     float source[LCOMM_BLOCK] = {0}, scale[2] = {0};
     uint8_t code[2][LCOMM_BLOCK + 1], byte[2];
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
       source[i] = sample_normal(&random);
+    }
     memset(code, 0xab, sizeof code);
     kernels()->f32_to_int8(source, LCOMM_BLOCK, (int8_t *)code[0], &scale[0], n);
     kernels()->f32_to_int8(source, LCOMM_BLOCK, (int8_t *)code[1], &scale[1], LCOMM_BLOCK);
@@ -295,20 +311,24 @@ static void check_select(const float *source, const float *before, size_t n, uin
                          size_t capacity) {
   float *residual = sample_memory(n * sizeof *residual);
   uint32_t *index = sample_memory((capacity + 1) * sizeof *index);
-  if (n > 0 && before != NULL)
+  if (n > 0 && before) {
     memcpy(residual, before, n * sizeof *residual);
+  }
   index[capacity] = 12345;
   size_t found = kernels()->accumulate_select(source, before != NULL ? residual : NULL, n,
                                               threshold, 1000, index, capacity);
   size_t expected = 0;
   for (size_t i = 0; i < n; i++) {
-    float acc = before != NULL ? source[i] + before[i] : source[i];
-    if (before != NULL)
+    float acc = before ? source[i] + before[i] : source[i];
+    if (before) {
       assert_memory_equal(&acc, &residual[i], sizeof acc);
-    if ((lcomm_f32_bits(acc) & 0x7fffffffu) < threshold)
+    }
+    if ((lcomm_f32_bits(acc) & 0x7fffffffu) < threshold) {
       continue;
-    if (expected < capacity)
+    }
+    if (expected < capacity) {
       assert_int_equal(index[expected], 1000 + i);
+    }
     expected++;
   }
   assert_int_equal(found, expected);

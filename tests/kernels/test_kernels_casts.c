@@ -23,10 +23,12 @@ static double reference_decode(format f, unsigned code) {
   int exponent = (int)(code >> f.mantissa_bits) & top;
   int mantissa = (int)(code & ((1u << f.mantissa_bits) - 1));
   double sign = code >> (f.exponent_bits + f.mantissa_bits) ? -1.0 : 1.0;
-  if (exponent == top)
+  if (exponent == top) {
     return mantissa ? NAN : sign * INFINITY;
-  if (exponent == 0)
+  }
+  if (exponent == 0) {
     return sign * ldexp(mantissa, 1 - bias - f.mantissa_bits);
+  }
   return sign * ldexp(mantissa + (1 << f.mantissa_bits), exponent - bias - f.mantissa_bits);
 }
 
@@ -35,15 +37,18 @@ static unsigned reference_encode(format f, double value) {
   int bias = (1 << (f.exponent_bits - 1)) - 1, top = (1 << f.exponent_bits) - 1;
   unsigned sign = signbit(value) ? 1u << (f.exponent_bits + f.mantissa_bits) : 0;
   unsigned infinity = (unsigned)top << f.mantissa_bits;
-  if (isinf(value))
+  if (isinf(value)) {
     return sign | infinity;
-  if (value == 0.0)
+  }
+  if (value == 0.0) {
     return sign;
+  }
   int exponent;
   frexp(value, &exponent);
   exponent -= 1;
-  if (exponent < 1 - bias)
+  if (exponent < 1 - bias) {
     exponent = 1 - bias;
+  }
   double steps = nearbyint(ldexp(fabs(value), f.mantissa_bits - exponent));
   unsigned code = ((unsigned)(exponent + bias - 1) << f.mantissa_bits) + (unsigned)steps;
   return sign | (code < infinity ? code : infinity);
@@ -64,8 +69,9 @@ static void check_all_codes(format f, encode_kernel *encode, decode_kernel *deco
   uint16_t *code = sample_memory(65536 * sizeof *code),
            *again = sample_memory(65536 * sizeof *again);
   float *value = sample_memory(65536 * sizeof *value);
-  for (unsigned i = 0; i < 65536; i++)
+  for (unsigned i = 0; i < 65536; i++) {
     code[i] = (uint16_t)i;
+  }
   decode(code, 1.0f, value, 65536);
   encode(value, again, 65536);
   for (unsigned i = 0; i < 65536; i++) {
@@ -96,10 +102,11 @@ static void every_bf16_code_survives_a_round_trip(void **state) {
 static void check_value(format f, encode_kernel *encode, float value) {
   uint16_t code;
   encode(&value, &code, 1);
-  if (isnan(value))
+  if (isnan(value)) {
     assert_true(isnan(reference_decode(f, code)));
-  else
+  } else {
     assert_int_equal(code, reference_encode(f, (double)value));
+  }
 }
 
 /* Between each pair of neighbours: the middle, and one float32 to each side. */
@@ -179,18 +186,21 @@ static void every_length_gives_the_same_elements(void **state) {
   enum { MOST = 300 };
   float source[MOST + 1], value[MOST + 2], sum[MOST + 2];
   uint16_t code[MOST + 2];
-  for (size_t i = 0; i <= MOST; i++)
+  for (size_t i = 0; i <= MOST; i++) {
     source[i] = sample_normal(&random);
+  }
   for (size_t n = 0; n <= MOST; n++) {
     memset(code, 0xab, sizeof code);
     kernels()->f32_to_f16(source + 1, 1.0f, code + 1, n);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
       assert_int_equal(code[i + 1], lcomm_f32_to_f16(source[i + 1]));
+    }
     assert_int_equal(code[n + 1], 0xabab);
     kernels()->f32_to_bf16(source + 1, code + 1, n);
     assert_int_equal(code[n + 1], 0xabab);
-    for (size_t i = 0; i < n + 2; i++)
+    for (size_t i = 0; i < n + 2; i++) {
       value[i] = sum[i] = 5.0f;
+    }
     kernels()->bf16_to_f32(code + 1, 0.75f, value + 1, n);
     kernels()->bf16_add(code + 1, 0.75f, sum + 1, n);
     for (size_t i = 0; i < n; i++) {
@@ -213,8 +223,9 @@ static void f16_add_is_decode_then_add(void **state) {
   }
   kernels()->f16_to_f32(code, 0.3f, value, 500);
   kernels()->f16_add(code, 0.3f, sum, 500);
-  for (int i = 0; i < 500; i++)
+  for (int i = 0; i < 500; i++) {
     assert_true(sum[i] == 1.0f + value[i]);
+  }
 }
 
 static void sum_is_in_order_and_may_be_in_place(void **state) {
@@ -224,14 +235,17 @@ static void sum_is_in_order_and_may_be_in_place(void **state) {
   for (size_t place = 0; place < 4; place++) {
     for (size_t count = 1; count <= 4; count++) {
       uint64_t random = 11;
-      for (size_t s = 0; s < 4; s++)
-        for (size_t i = 0; i < N; i++)
+      for (size_t s = 0; s < 4; s++) {
+        for (size_t i = 0; i < N; i++) {
           a[s][i] = sample_normal(&random) * (s == 1 ? 1e6f : 1.0f);
+        }
+      }
       const float *sources[4] = {a[0], a[1], a[2], a[3]};
       for (size_t i = 0; i < N; i++) {
         expected[i] = a[0][i];
-        for (size_t s = 1; s < count; s++)
+        for (size_t s = 1; s < count; s++) {
           expected[i] += a[s][i];
+        }
       }
       kernels()->f32_sum(sources, count, a[place], N);
       assert_memory_equal(a[place], expected, sizeof expected);

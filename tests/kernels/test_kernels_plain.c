@@ -111,14 +111,16 @@ static void combine_two(const type *t, lcomm_plain_op op, const void *a, const v
 static void combine_all(const type *t, lcomm_plain_op op, unsigned char *const *sources,
                         size_t count, size_t i, void *result) {
   memcpy(result, sources[0] + i * t->size, t->size);
-  for (size_t s = 1; s < count; s++)
+  for (size_t s = 1; s < count; s++) {
     combine_two(t, op, result, sources[s] + i * t->size, result);
+  }
 }
 
 /* Of a sum that is NaN, it is open which one. */
 static bool is_right(const type *t, lcomm_plain_op op, const void *got, const void *wanted) {
-  if (op == LCOMM_PLAIN_SUM && t->is_nan(wanted))
+  if (op == LCOMM_PLAIN_SUM && t->is_nan(wanted)) {
     return t->is_nan(got);
+  }
   return memcmp(got, wanted, t->size) == 0;
 }
 
@@ -137,19 +139,24 @@ static void run(const job *j, uint64_t *random) {
   unsigned char *apart = sample_memory(j->n * t->size);
   for (size_t s = 0; s < j->count; s++) {
     sources[s] = sample_memory(j->n * t->size);
-    for (size_t i = 0; i < j->n; i++)
+    for (size_t i = 0; i < j->n; i++) {
       t->draw(random, sources[s] + i * t->size);
+    }
   }
-  for (size_t i = 0; i < j->n; i++)
+  for (size_t i = 0; i < j->n; i++) {
     combine_all(t, j->op, sources, j->count, i, wanted + i * t->size);
+  }
   unsigned char *result = j->destination == NOWHERE ? apart : sources[j->destination];
   lcomm_plain_kernel_of(t->dtype, j->op)((const void *const *)sources, j->count, result, j->n);
-  for (size_t i = 0; i < j->n; i++)
-    if (!is_right(t, j->op, result + i * t->size, wanted + i * t->size))
+  for (size_t i = 0; i < j->n; i++) {
+    if (!is_right(t, j->op, result + i * t->size, wanted + i * t->size)) {
       fail_msg("%s, op %d, %zu sources into %d, element %zu of %zu", t->name, (int)j->op, j->count,
                j->destination, i, j->n);
-  for (size_t s = 0; s < j->count; s++)
+    }
+  }
+  for (size_t s = 0; s < j->count; s++) {
     free(sources[s]);
+  }
   free(wanted);
   free(apart);
 }
@@ -158,21 +165,29 @@ static void every_length_and_number_of_sources_is_right(void **state) {
   (void)state;
   static const size_t lengths[] = {0, 1, 2, 3, 5, 8, 17, 511, 512, 513, 1030};
   uint64_t random = 12345;
-  for (size_t k = 0; k < TYPES; k++)
-    for (int op = LCOMM_PLAIN_SUM; op <= LCOMM_PLAIN_MAX; op++)
-      for (size_t count = 1; count <= MOST_SOURCES; count++)
-        for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++)
+  for (size_t k = 0; k < TYPES; k++) {
+    for (int op = LCOMM_PLAIN_SUM; op <= LCOMM_PLAIN_MAX; op++) {
+      for (size_t count = 1; count <= MOST_SOURCES; count++) {
+        for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++) {
           run(&(job){&types[k], (lcomm_plain_op)op, count, lengths[l], NOWHERE}, &random);
+        }
+      }
+    }
+  }
 }
 
 static void the_destination_may_be_any_source(void **state) {
   (void)state;
   uint64_t random = 777;
-  for (size_t k = 0; k < TYPES; k++)
-    for (int op = LCOMM_PLAIN_SUM; op <= LCOMM_PLAIN_MAX; op++)
-      for (int count = 1; count <= MOST_SOURCES; count++)
-        for (int source = 0; source < count; source++)
+  for (size_t k = 0; k < TYPES; k++) {
+    for (int op = LCOMM_PLAIN_SUM; op <= LCOMM_PLAIN_MAX; op++) {
+      for (int count = 1; count <= MOST_SOURCES; count++) {
+        for (int source = 0; source < count; source++) {
           run(&(job){&types[k], (lcomm_plain_op)op, (size_t)count, 600, source}, &random);
+        }
+      }
+    }
+  }
 }
 
 /* Sources that begin anywhere a vector does not. */
@@ -211,15 +226,16 @@ static void minima_and_maxima_do_not_depend_on_grouping(void **state) {
   (void)state;
   enum { N = 2000, SOURCES = 6 };
   uint64_t random = 31337;
-  for (size_t k = 0; k < TYPES; k++)
+  for (size_t k = 0; k < TYPES; k++) {
     for (int op = LCOMM_PLAIN_MIN; op <= LCOMM_PLAIN_MAX; op++) {
       const type *t = &types[k];
       lcomm_plain_kernel kernel = lcomm_plain_kernel_of(t->dtype, (lcomm_plain_op)op);
       unsigned char *sources[SOURCES], *all = sample_memory(N * t->size);
       for (size_t s = 0; s < SOURCES; s++) {
         sources[s] = sample_memory(N * t->size);
-        for (size_t i = 0; i < N; i++)
+        for (size_t i = 0; i < N; i++) {
           t->draw(&random, sources[s] + i * t->size);
+        }
       }
       kernel((const void *const *)sources, SOURCES, all, N);
       const void *backwards[] = {sources[5], sources[3], sources[1]},
@@ -228,13 +244,17 @@ static void minima_and_maxima_do_not_depend_on_grouping(void **state) {
       kernel(backwards, 3, sources[5], N);
       kernel(rest, 3, sources[4], N);
       kernel(both, 2, sources[5], N);
-      for (size_t i = 0; i < N * t->size; i += t->size)
-        if (!t->is_nan(all + i) || !t->is_nan(sources[5] + i))
+      for (size_t i = 0; i < N * t->size; i += t->size) {
+        if (!t->is_nan(all + i) || !t->is_nan(sources[5] + i)) {
           assert_memory_equal(all + i, sources[5] + i, t->size);
-      for (size_t s = 0; s < SOURCES; s++)
+        }
+      }
+      for (size_t s = 0; s < SOURCES; s++) {
         free(sources[s]);
+      }
       free(all);
     }
+  }
 }
 
 static void float32_sums_are_those_of_the_kernel_table(void **state) {
@@ -245,8 +265,9 @@ static void float32_sums_are_those_of_the_kernel_table(void **state) {
                            *table = sample_memory(N * sizeof *table);
   for (size_t s = 0; s < SOURCES; s++) {
     sources[s] = sample_memory(N * sizeof(float));
-    for (size_t i = 0; i < N; i++)
+    for (size_t i = 0; i < N; i++) {
       sources[s][i] = sample_normal(&random) * (s % 2 ? 1e20f : 1e-20f);
+    }
   }
   for (size_t count = 1; count <= SOURCES; count++) {
     lcomm_plain_kernel_of(LCOMM_FLOAT32, LCOMM_PLAIN_SUM)((const void *const *)sources, count, ours,
@@ -254,8 +275,9 @@ static void float32_sums_are_those_of_the_kernel_table(void **state) {
     lcomm_kernels_best()->f32_sum((const float *const *)sources, count, table, N);
     assert_memory_equal(ours, table, N * sizeof *ours);
   }
-  for (size_t s = 0; s < SOURCES; s++)
+  for (size_t s = 0; s < SOURCES; s++) {
     free(sources[s]);
+  }
   free(ours);
   free(table);
 }
@@ -303,8 +325,9 @@ static void doubles_are_multiplied(void **state) {
   (void)state;
   uint64_t random = 5;
   double *values = sample_memory(VALUES * sizeof *values), was[VALUES];
-  for (size_t i = 0; i < VALUES; i++)
+  for (size_t i = 0; i < VALUES; i++) {
     draw_f64(&random, &was[i]);
+  }
   memcpy(values, was, sizeof was);
   lcomm_plain_scale_f64(values, 1.0 / 3.0, VALUES);
   for (size_t i = 0; i < VALUES; i++) {

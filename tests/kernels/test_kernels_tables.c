@@ -23,16 +23,18 @@ static void compare_tables(const kernel_case *c, const job *j, workshop *shop) {
   run_case(c, &lcomm_kernels_scalar, j, expected);
   for (size_t t = 0; shop->tables[t] != NULL; t++) {
     const lcomm_kernels *table = shop->tables[t];
-    for (int o = 0; o < OUTPUTS; o++)
+    for (int o = 0; o < OUTPUTS; o++) {
       got[o] = area_copy(&before[o]);
+    }
     run_case(c, table, j, got);
     for (int o = 0; o < OUTPUTS; o++) {
       ptrdiff_t at =
           word_difference(expected[o].memory, got[o].memory, got[o].size, any_nan_will_do(c, j));
-      if (at >= 0)
+      if (at >= 0) {
         fail_msg("%s, table %s: n %zu, block %zu, factor %g, output %d differs at word %td of %zu",
                  c->name, table->name, j->n, j->block, (double)j->factor, o, at,
                  got[o].size / sizeof(float));
+      }
       free(got[o].memory);
     }
   }
@@ -56,14 +58,17 @@ static void compare_all(const kernel_case *c, size_t cases, workshop *shop) {
   enum { ROUNDS = 3 };
   static const size_t longer[] = {511,  512,  513,  1023, 1024, 1025,
                                   2047, 2048, 2049, 2171, 4096, MOST_VALUES};
-  for (size_t i = 0; i < cases; i++)
+  for (size_t i = 0; i < cases; i++) {
     for (int round = 0; round < ROUNDS * KINDS; round++) {
       kind k = (kind)(round % KINDS);
-      for (size_t n = 0; n <= 300; n++)
+      for (size_t n = 0; n <= 300; n++) {
         compare_length(&c[i], n, k, shop);
-      for (size_t l = 0; l < COUNT(longer); l++)
+      }
+      for (size_t l = 0; l < COUNT(longer); l++) {
         compare_length(&c[i], longer[l], k, shop);
+      }
     }
+  }
 }
 
 static void every_table_casts_16_bits_as_the_scalar_one_does(void **state) {
@@ -154,13 +159,16 @@ static void every_table_codes_long_arrays_as_the_scalar_one_does(void **state) {
   workshop *shop = *state;
   const size_t n = LCOMM_STREAM_COUNT + 77;
   float *value = sample_memory(n * sizeof *value);
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     value[i] = shop->pool[i / POOL % KINDS][i % POOL];
+  }
   slabs s = slabs_open(5 * n + 16 * LINE);
   job j = slab_job(value, n);
-  for (size_t l = 0; l < COUNT(all_cases); l++)
-    for (size_t i = 0; i < all_cases[l].count; i++)
+  for (size_t l = 0; l < COUNT(all_cases); l++) {
+    for (size_t i = 0; i < all_cases[l].count; i++) {
       slabs_compare(&all_cases[l].cases[i], &j, &s, shop);
+    }
+  }
   slabs_close(&s);
   free(value);
 }
@@ -171,12 +179,14 @@ static FILE *open_gradients(const char *name) {
   const char *folders[] = {getenv("LCOMM_DATA"), "data", "../shared/data"};
   for (size_t f = 0; f < COUNT(folders); f++) {
     char path[4096];
-    if (folders[f] == NULL)
+    if (!folders[f]) {
       continue;
+    }
     snprintf(path, sizeof path, "%s/gradients/%s/step100_worker0.f32", folders[f], name);
     FILE *file = fopen(path, "rb");
-    if (file != NULL)
+    if (file) {
       return file;
+    }
   }
   return NULL;
 }
@@ -187,8 +197,9 @@ static size_t gradient_files(void) {
   size_t found = 0;
   for (size_t g = 0; g < COUNT(gradient_names); g++) {
     FILE *file = open_gradients(gradient_names[g]);
-    if (file == NULL)
+    if (!file) {
       continue;
+    }
     fclose(file);
     found++;
   }
@@ -202,16 +213,19 @@ static void every_table_agrees_on_real_gradients(void **state) {
   slabs s = slabs_open((size_t)16 * MOST + 16 * LINE);
   for (size_t g = 0; g < COUNT(gradient_names); g++) {
     FILE *file = open_gradients(gradient_names[g]);
-    if (file == NULL)
+    if (!file) {
       continue;
+    }
     job j = slab_job(value, fread(value, sizeof *value, MOST, file));
     fclose(file);
-    for (size_t l = 0; l < COUNT(all_cases); l++)
-      for (size_t i = 0; i < all_cases[l].count; i++)
+    for (size_t l = 0; l < COUNT(all_cases); l++) {
+      for (size_t i = 0; i < all_cases[l].count; i++) {
         for (size_t b = 0; all_cases[l].cases[i].blocks[b] != 0; b++) {
           j.block = all_cases[l].cases[i].blocks[b];
           slabs_compare(&all_cases[l].cases[i], &j, &s, shop);
         }
+      }
+    }
   }
   slabs_close(&s);
   free(value);
@@ -229,11 +243,13 @@ static int teardown(void **state) {
 
 /* Counted, and said with the reason. */
 static void report_tables_that_do_not_run(void) {
-  for (size_t t = 0; lcomm_kernels_list[t] != NULL; t++)
-    if (!lcomm_kernels_runs(lcomm_kernels_list[t]))
+  for (size_t t = 0; lcomm_kernels_list[t] != NULL; t++) {
+    if (!lcomm_kernels_runs(lcomm_kernels_list[t])) {
       printf("SKIP table_%zu_agrees_with_the_scalar_one: the processor or the system lacks what "
              "%s needs\n",
              t, lcomm_kernels_list[t]->name);
+    }
+  }
 }
 
 int main(void) {

@@ -28,7 +28,7 @@ static inline void require_fine(const model *m, lcomm_status status) {
 }
 
 static inline void begin_model(model *m, const char *policy, int nodes) {
-  memset(m, 0, sizeof(*m));
+  memset(m, 0, sizeof *m);
   m->comm = make_comm(policy, nodes);
 }
 

@@ -207,15 +207,15 @@ static inline void sixteen_bit_arrays_may_begin_anywhere(void) {
   enum { COUNT = 5001 };
   lcomm_comm *here = make_comm("net=int8 min=1", most_nodes());
   lcomm_comm *there = make_comm("net=int8 min=1", most_nodes());
-  uint16_t *buffer = on_device((COUNT + 1) * sizeof(*buffer));
+  uint16_t *buffer = on_device((COUNT + 1) * sizeof *buffer);
   for (int type = LCOMM_FLOAT16; type <= LCOMM_BFLOAT16; type++) {
     fill(COUNT, (lcomm_dtype)type, 3);
-    to_device(buffer + 1, given, COUNT * sizeof(*buffer));
+    to_device(buffer + 1, given, COUNT * sizeof *buffer);
     require_fine(here, lcomm_allreduce(here, given, given, COUNT, (lcomm_dtype)type, LCOMM_SUM));
     require_fine(
         there, lcomm_allreduce(there, buffer + 1, buffer + 1, COUNT, (lcomm_dtype)type, LCOMM_SUM));
-    from_device(got, buffer + 1, COUNT * sizeof(*buffer));
-    require(memcmp(got, given, COUNT * sizeof(*buffer)) == 0, "%s: the device has other bits",
+    from_device(got, buffer + 1, COUNT * sizeof *buffer);
+    require(memcmp(got, given, COUNT * sizeof *buffer) == 0, "%s: the device has other bits",
             lcomm_dtype_name((lcomm_dtype)type));
   }
   check(device->memory_free(buffer));

@@ -78,7 +78,7 @@ static inline const lcomm_transport_table *whole_of(const lcomm_transport *trans
 static lcomm_status lose_send(lcomm_transport *transport, int peer, uint32_t tag, const void *bytes,
                               size_t size, lcomm_transfer *transfer) {
   if (cut[peer]) {
-    memset(transfer, 0, sizeof(*transfer));
+    memset(transfer, 0, sizeof *transfer);
     transfer->opaque[3] = LOST;
     return LCOMM_OK;
   }

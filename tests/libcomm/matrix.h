@@ -142,7 +142,7 @@ static inline void write_down(uint64_t count, bool replicated, const char *call)
   require(record_count < RECORDS_MAX, "too many records");
   if (record_count < RECORDS_MAX) {
     record *it = &records[record_count++];
-    memset(it, 0, sizeof(*it));
+    memset(it, 0, sizeof *it);
     it->hash = XXH3_64bits(result, count * sizeof(float));
     it->replicated = replicated;
     snprintf(it->what, sizeof(it->what), "%s, %s of %llu", here, call, (unsigned long long)count);

@@ -127,7 +127,7 @@ static void sums_are_within_the_error_of_the_codec(void) {
 
 /* Stochastic rounding draws other numbers in every call. */
 static bool repeats_itself(const char *policy) {
-  return strstr(policy, "stochastic") == NULL;
+  return !strstr(policy, "stochastic");
 }
 
 static void check_in_place(lcomm_comm *comm, const char *policy, int nodes) {

@@ -159,7 +159,7 @@ static void crooked_addresses_are_refused_where_numbers_are_computed(void) {
   lcomm_tensor *tensor = NULL;
   REFUSED("address", lcomm_tensor_add(comm, "odd", (uint8_t *)left + 2, COUNT, LCOMM_INT32,
                                       LCOMM_SUM, &tensor));
-  require(tensor == NULL, "a tensor was made");
+  require(!tensor, "a tensor was made");
   end();
 }
 

@@ -18,7 +18,7 @@ static const uint64_t segments[] = {0, 1, 17, SEGMENT_MAX};
 
 enum {
   COUNTS = sizeof(counts) / sizeof(counts[0]),
-  SEGMENTS = sizeof(segments) / sizeof(*segments)
+  SEGMENTS = sizeof(segments) / sizeof *segments
 };
 
 static union {

@@ -92,7 +92,7 @@ static void *release_later(void *number) {
 static void a_slow_stream_is_no_silent_peer(void) {
   uint32_t *number = NULL;
   driven it = begin_driven(SHORT_PATIENCE_S);
-  check(device->pinned_get(sizeof(*number), (void **)&number));
+  check(device->pinned_get(sizeof *number, (void **)&number));
   __atomic_store_n(number, 0, __ATOMIC_SEQ_CST);
   check(device->wait_value(it.stream, number, 1));
   require_fine(it.comm, sum(&it));

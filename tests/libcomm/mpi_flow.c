@@ -43,7 +43,7 @@ static void finish_broadcasts(lcomm_comm *comm, int32_t *data, uint64_t count, i
 }
 
 static void check_root(uint64_t count, int broadcasts, uint64_t limit) {
-  int32_t *data = calloc(count * (uint64_t)broadcasts, sizeof(*data));
+  int32_t *data = calloc(count * (uint64_t)broadcasts, sizeof *data);
   for (int t = 0; t < transport_count() && data; t++) {
     lcomm_comm *comm = make_nodes(mpi_size, "", transports[t], LCOMM_PROGRESS_CALLS, 30);
     uint64_t ended = ended_alone(comm, data, count, broadcasts);
@@ -107,7 +107,9 @@ static void many_operations_in_flight_from_all_roots_end(void) {
 }
 
 #define PROPERTY(name)                                                                             \
-  { #name, name }
+  {                                                                                                \
+#name, name                                                                                    \
+  }
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {

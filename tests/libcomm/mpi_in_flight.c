@@ -165,5 +165,5 @@ int main(int argc, char **argv) {
       {"with_any_bootstrap_messages_pass", with_any_bootstrap_messages_pass},
   };
   return mpi_property_main_threads(&argc, &argv, properties,
-                                   sizeof(properties) / sizeof(*properties));
+                                   sizeof(properties) / sizeof *properties);
 }

@@ -38,7 +38,7 @@ static void require_sentence(const char *sentence, const char *word) {
   snprintf(who, sizeof(who), "rank %d (host ", mpi_rank);
   require(strncmp(sentence, who, strlen(who)) == 0, "does not say who speaks: %s", sentence);
   require(strstr(sentence, word) != NULL, "no '%s' in: %s", word, sentence);
-  require(strchr(sentence, '\n') == NULL, "more than one line: %s", sentence);
+  require(!strchr(sentence, '\n'), "more than one line: %s", sentence);
 }
 
 static void require_no_comm(const lcomm_config *config, lcomm_status wanted, const char *word) {
@@ -288,7 +288,9 @@ static void different_calls_are_named_on_every_rank_over_ucx(void) {
 }
 
 #define PROPERTY(name)                                                                             \
-  { #name, name }
+  {                                                                                                \
+#name, name                                                                                    \
+  }
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {

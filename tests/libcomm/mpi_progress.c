@@ -212,7 +212,9 @@ static void threads_end_with_their_communicators(void) {
 }
 
 #define PROPERTY(name)                                                                             \
-  { #name, name }
+  {                                                                                                \
+#name, name                                                                                    \
+  }
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {

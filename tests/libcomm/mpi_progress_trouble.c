@@ -145,7 +145,9 @@ static void the_mode_can_be_set_from_outside(void) {
 }
 
 #define PROPERTY(name)                                                                             \
-  { #name, name }
+  {                                                                                                \
+#name, name                                                                                    \
+  }
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {

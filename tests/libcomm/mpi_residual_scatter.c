@@ -43,7 +43,7 @@ typedef struct shards {
 
 static void make_shards(shards *s, lcomm_comm *comm, int shape, lcomm_op op, const char *name) {
   uint64_t count = 0;
-  memset(s, 0, sizeof(*s));
+  memset(s, 0, sizeof *s);
   for (int rank = 0; rank < mpi_size; rank++) {
     s->parts[rank] = part_of(shape, rank);
     s->first = rank == mpi_rank ? count : s->first;

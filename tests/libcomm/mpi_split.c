@@ -69,7 +69,7 @@ static void try_split(lcomm_comm *comm, const int *colors, const int *keys) {
     place += colors[rank] == mine && before;
   }
   lcomm_comm *part = split_well(comm, mine, keys[mpi_rank]);
-  require((part == NULL) == (mine < 0), "color %d gets a part or none", mine);
+  require((!part) == (mine < 0), "color %d gets a part or none", mine);
   double whole = mpi_size * (mpi_size + 1) / 2.0;
   for (int i = 0; i < 3; i++) {
     if (part) {
@@ -232,7 +232,7 @@ static void a_bad_policy_fails_its_color_only(void) {
           lcomm_last_error(comm));
   require(!bad || strstr(lcomm_last_error(comm), "nonsense"), "the reason is said: %s",
           lcomm_last_error(comm));
-  require((part == NULL) == bad, "what failed gives nothing");
+  require((!part) == bad, "what failed gives nothing");
   require_sum(comm, mpi_size * (mpi_size + 1) / 2.0, "the parent, which goes on");
   lcomm_comm *again = split_well(comm, 0, 0);
   require(lcomm_size(again) == mpi_size, "it can be split again");
@@ -332,8 +332,8 @@ static void a_progress_thread_may_run_meanwhile(void) {
  * does not take part. */
 static lcomm_split_meeting meet(lcomm_comm *comm) {
   lcomm_split_meeting m = {.parent = comm};
-  m.members = calloc((size_t)mpi_size, sizeof(*m.members));
-  m.messages = calloc((size_t)mpi_size, sizeof(*m.messages));
+  m.members = calloc((size_t)mpi_size, sizeof *m.members);
+  m.messages = calloc((size_t)mpi_size, sizeof *m.messages);
   for (int rank = mpi_rank % 2; rank < mpi_size; rank += 2) {
     m.me = rank == mpi_rank ? m.count : m.me;
     m.members[m.count++] = rank;

@@ -215,7 +215,7 @@ static void what_is_owed_can_be_saved_again(void) {
  * results, of tensors with a residual and of those without. */
 static void sum_momentum(const model *m, double *momentum) {
   int at = 0;
-  memset(momentum, 0, TOTAL * sizeof(*momentum));
+  memset(momentum, 0, TOTAL * sizeof *momentum);
   for (int t = 0; t < TENSORS; t++) {
     const lcomm_tensor *tensor = m->tensors[t];
     const lcomm_bucket *bucket = tensor->bucket;

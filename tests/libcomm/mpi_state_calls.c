@@ -42,7 +42,7 @@ static void make_calls(calls *c, MPI_Comm ranks, const char *policy, int nodes) 
   uint64_t left = WHOLE;
   config.policy = policy;
   config.nodes = nodes;
-  memset(c, 0, sizeof(*c));
+  memset(c, 0, sizeof *c);
   c->ranks = ranks;
   if (lcomm_create_mpi(ranks, &config, &c->comm) != LCOMM_OK) {
     fprintf(stderr, "cannot make a communicator: %s\n", lcomm_last_error(NULL));
@@ -179,7 +179,7 @@ typedef struct account {
 /* What is yet to be applied, and what momentum will join, as shares of the results. */
 static void add_up(calls *c, account *all) {
   static float values[WHOLE];
-  memset(all, 0, sizeof(*all));
+  memset(all, 0, sizeof *all);
   for (int k = 0; k < CALLS; k++) {
     const lcomm_residual *r = c->residuals[k];
     const lcomm_feedback_state *kept = r->feedback;
@@ -195,7 +195,7 @@ static void add_up(calls *c, account *all) {
           (double)r->velocity[i] / (k == 0 ? c->size : 1); /* all ranks have that of all */
     }
   }
-  MPI_Allreduce(MPI_IN_PLACE, all, sizeof(*all) / sizeof(double), MPI_DOUBLE, MPI_SUM, c->ranks);
+  MPI_Allreduce(MPI_IN_PLACE, all, sizeof *all / sizeof(double), MPI_DOUBLE, MPI_SUM, c->ranks);
 }
 
 static double distance(const double *a, const double *b) {

@@ -233,7 +233,7 @@ static const uint64_t tensor_sizes[TENSORS] = {LARGEST, 3000, 5000, 16000, 100, 
 static inline bool make_model(model *m, const char *policy, const char *transport,
                               lcomm_progress_mode mode) {
   char name[32];
-  memset(m, 0, sizeof(*m));
+  memset(m, 0, sizeof *m);
   m->comm = make_mode(policy, transport, mode, 20);
   for (int i = 0; m->comm && i < TENSORS; i++) {
     m->data[i] = calloc(tensor_sizes[i], sizeof(float));

@@ -36,7 +36,7 @@ static inline void make_ranks(model *m, MPI_Comm ranks, const char *policy, int 
   lcomm_config config = LCOMM_CONFIG_INIT;
   config.policy = policy;
   config.nodes = nodes;
-  memset(m, 0, sizeof(*m));
+  memset(m, 0, sizeof *m);
   m->ranks = ranks;
   if (lcomm_create_mpi(ranks, &config, &m->comm) != LCOMM_OK) {
     fprintf(stderr, "cannot make a communicator: %s\n", lcomm_last_error(NULL));

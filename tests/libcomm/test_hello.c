@@ -57,7 +57,7 @@ static void make(forked *self, liar it, lcomm_status expected, const char *words
   forked_require(self, status == expected, "%d (%s): %s", (int)status, lcomm_status_name(status),
                  sentence);
   forked_require(self, strstr(sentence, words) != NULL, "'%s' is not in: %s", words, sentence);
-  forked_require(self, comm == NULL, "a communicator was made");
+  forked_require(self, !comm, "a communicator was made");
 }
 
 static const int32_t no_status[] = {1, 77, -14, -1000, INT32_MAX, INT32_MIN};

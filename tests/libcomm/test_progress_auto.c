@@ -196,7 +196,7 @@ static void decide(forked *self) {
   forked_require(self, comm->progress == LCOMM_PROGRESS_AUTO, "the default is not auto");
   forked_require(self, comm->wants_driver == (enough && self->size > 1),
                  "a thread is wanted: %d, enough processors: %d", comm->wants_driver, enough);
-  forked_require(self, comm->driver == NULL, "a thread before there is anything to do");
+  forked_require(self, !comm->driver, "a thread before there is anything to do");
   end(self, comm);
 }
 

@@ -58,7 +58,7 @@ static lcomm_comm *make(forked *self, const char *policy) {
 
 /* 16-bit values are summed in a vector of their own. */
 static void starve_in_a_sum(forked *self) {
-  uint16_t *values = calloc(2 * COUNT, sizeof(*values));
+  uint16_t *values = calloc(2 * COUNT, sizeof *values);
   lcomm_comm *comm = make(self, "net=int8 min=1");
   starve(self);
   require_memory(self, comm,

@@ -191,6 +191,8 @@ static inline void in_child(void (*run)(void)) {
 
 /* A test in a folder of its own. */
 #define IN_FOLDER(test)                                                                            \
-  { #test, test, make_folder, remove_folder, NULL }
+  {                                                                                                \
+#test, test, make_folder, remove_folder, NULL                                                  \
+  }
 
 #endif

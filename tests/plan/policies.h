@@ -14,8 +14,9 @@ static inline lcomm_policy parse(const char *text) {
   lcomm_policy policy;
   char error[LCOMM_POLICY_ERROR_MAX];
   lcomm_status status = lcomm_policy_parse(text, &policy, error);
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     print_error("'%s': %s\n", text != NULL ? text : "", error);
+  }
   assert_int_equal(status, LCOMM_OK);
   assert_string_equal(error, "");
   return policy;
@@ -35,8 +36,9 @@ static inline const char *refusal(const char *text) {
   memset(&untouched, 0x5a, sizeof untouched);
   memcpy(&policy, &untouched, sizeof policy);
   lcomm_status status = lcomm_policy_parse(text, &policy, error);
-  if (status != LCOMM_ERR_POLICY)
+  if (status != LCOMM_ERR_POLICY) {
     print_error("'%s' is not refused\n", text);
+  }
   assert_int_equal(status, LCOMM_ERR_POLICY);
   assert_memory_equal(&policy, &untouched, sizeof policy);
   return error;
@@ -46,9 +48,10 @@ static inline void expect_refusal(const char *text, int column, const char *what
   char start[64];
   snprintf(start, sizeof start, "policy, column %d: ", column);
   const char *sentence = refusal(text);
-  if (strncmp(sentence, start, strlen(start)) != 0 || strstr(sentence, what) == NULL ||
-      strstr(sentence, "; for example ") == NULL)
+  if (strncmp(sentence, start, strlen(start)) != 0 || !strstr(sentence, what) ||
+      !strstr(sentence, "; for example ")) {
     print_error("'%s': %s\n", text, sentence);
+  }
   assert_int_equal(strncmp(sentence, start, strlen(start)), 0);
   assert_non_null(strstr(sentence, what));
   assert_non_null(strstr(sentence, "; for example "));

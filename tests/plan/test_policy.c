@@ -120,10 +120,11 @@ static void malformed_numbers_are_refused(void **state) {
   for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
     char text[64];
     snprintf(text, sizeof text, "min=%s", values[i]);
-    if (strcmp(values[i], "1 K") == 0)
+    if (strcmp(values[i], "1 K") == 0) {
       expect_refusal(text, 7, "unknown key 'K'");
-    else
+    } else {
       expect_refusal(text, 5, "is no size");
+    }
   }
   expect_refusal("warmup=1K", 8, "is no number of steps");
   expect_refusal("warmup=", 8, "is no number of steps");
@@ -335,8 +336,9 @@ static void exempt_lists_are_checked(void **state) {
   expect_canonical("exempt=\xc3\xa9=*", "exempt=\xc3\xa9=*");
 
   char text[LCOMM_POLICY_MAX] = "exempt=a";
-  for (int i = 1; i < LCOMM_POLICY_EXEMPT_MAX; i++)
+  for (int i = 1; i < LCOMM_POLICY_EXEMPT_MAX; i++) {
     strcat(text, ",b");
+  }
   assert_int_equal(parse(text).exempt_count, LCOMM_POLICY_EXEMPT_MAX);
   strcat(text, ",c");
   expect_refusal(text, 8 + 2 * LCOMM_POLICY_EXEMPT_MAX, "at most 32");
@@ -352,8 +354,9 @@ static void exempt_lists_are_checked(void **state) {
 /* A policy of exempt patterns only, `length` bytes long. */
 static void fill_with_patterns(char *text, size_t length) {
   strcpy(text, "exempt=");
-  for (size_t i = 7; i < length; i++)
+  for (size_t i = 7; i < length; i++) {
     text[i] = i % 100 == 99 ? ',' : 'x';
+  }
   text[length] = '\0';
 }
 
@@ -361,13 +364,15 @@ static void policies_of_any_length_are_safe(void **state) {
   (void)state;
   char text[2 * LCOMM_POLICY_MAX];
   for (size_t length = LCOMM_POLICY_MAX - 30; length < LCOMM_POLICY_MAX + 10; length++) {
-    if (length % 100 == 0)
+    if (length % 100 == 0) {
       continue; /* would end with a comma */
+    }
     fill_with_patterns(text, length);
-    if (length < LCOMM_POLICY_MAX - 1)
+    if (length < LCOMM_POLICY_MAX - 1) {
       expect_canonical(text, text);
-    else
+    } else {
       assert_non_null(strstr(refusal(text), "too long"));
+    }
   }
   /* the canonical form is longer than the text, and would be cut */
   fill_with_patterns(text, LCOMM_POLICY_MAX - 17);
@@ -413,8 +418,9 @@ static void sentences_never_echo_control_characters(void **state) {
     snprintf(text, sizeof text, forms[i],
              "\x1b[2J\x01\x02\x03\x04\x05\x06\x07\x08\x0e\x7f\xff\xfe"
              "\x1b\x1b\x1b\x1b\x1b\x1b\x1b\x1b\x1b\x1b\x1b\x1b\x1b");
-    for (const char *c = refusal(text); *c != '\0'; c++)
+    for (const char *c = refusal(text); *c != '\0'; c++) {
       assert_true(*c >= 0x20 && *c < 0x7f);
+    }
     assert_non_null(strstr(refusal(text), "\\x1b[2J\\x01"));
     assert_non_null(strstr(refusal(text), "...'"));
   }
@@ -456,8 +462,9 @@ static void globs_match_whole_names(void **state) {
     char text[256];
     snprintf(text, sizeof text, "exempt=zzz,%s", cases[i].glob);
     lcomm_policy policy = parse(text);
-    if (lcomm_policy_exempts(&policy, cases[i].name) != cases[i].matches)
+    if (lcomm_policy_exempts(&policy, cases[i].name) != cases[i].matches) {
       print_error("%s %s\n", cases[i].glob, cases[i].name);
+    }
     assert_int_equal(lcomm_policy_exempts(&policy, cases[i].name), cases[i].matches);
   }
   lcomm_policy none = parse(NULL);
@@ -468,8 +475,9 @@ static void globs_match_whole_names(void **state) {
 static void many_stars_match_in_bounded_work(void **state) {
   (void)state;
   char text[200] = "exempt=", name[128];
-  for (int i = 0; i < 60; i++)
+  for (int i = 0; i < 60; i++) {
     strcat(text, "*a");
+  }
   strcat(text, "b");
   memset(name, 'a', sizeof name - 1);
   name[sizeof name - 1] = '\0';

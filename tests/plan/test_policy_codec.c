@@ -22,8 +22,9 @@ static lcomm_codec_choice parse(const char *text) {
   lcomm_codec_choice choice;
   char error[LCOMM_POLICY_ERROR_MAX];
   lcomm_status status = lcomm_format_parse(text, &choice, error);
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     print_error("'%s': %s\n", text, error);
+  }
   assert_int_equal(status, LCOMM_OK);
   assert_string_equal(error, "");
   return choice;
@@ -48,8 +49,9 @@ static void expect_refusal(const char *text, int column, const char *what) {
   snprintf(start, sizeof start, "codec, column %d: ", column);
   assert_int_equal(lcomm_format_parse(text, &choice, error), LCOMM_ERR_POLICY);
   assert_memory_equal(&choice, &untouched, sizeof choice);
-  if (strncmp(error, start, strlen(start)) != 0 || strstr(error, what) == NULL)
+  if (strncmp(error, start, strlen(start)) != 0 || !strstr(error, what)) {
     print_error("'%s': %s\n", text, error);
+  }
   assert_int_equal(strncmp(error, start, strlen(start)), 0);
   assert_non_null(strstr(error, what));
   assert_non_null(strstr(error, "; for example "));
@@ -74,8 +76,9 @@ static void endings_come_in_any_order_and_are_written_in_one(void **state) {
     char text[64], canonical[64];
     const char *kept = (*codec)->id == LCOMM_CODEC_TOPK ? ":0.5" : "";
     const char *off = (*codec)->id == LCOMM_CODEC_INT4 ? "-ef" : "";
-    if ((*codec)->id == LCOMM_CODEC_NONE)
+    if ((*codec)->id == LCOMM_CODEC_NONE) {
       continue;
+    }
     snprintf(text, sizeof text, "%s%s+zstd+ef", (*codec)->name, kept);
     snprintf(canonical, sizeof canonical, "%s%s+ef+zstd", (*codec)->name, kept);
     lcomm_codec_choice choice = expect(text, canonical);
@@ -381,12 +384,14 @@ static void numbers_survive_their_text(void **state) {
     snprintf(text, sizeof text, "%.*fe%d", (int)(random >> 60), (double)(random >> 11) / 9.1e15,
              9 - (int)((random >> 55) % 29));
     assert_int_equal(lcomm_read_decimal(text, strlen(text), &number), strlen(text));
-    if (number > LCOMM_DECIMAL_MAX)
+    if (number > LCOMM_DECIMAL_MAX) {
       continue;
+    }
     lcomm_format_decimal(number, again, sizeof again);
     assert_int_equal(lcomm_read_decimal(again, strlen(again), &reread), strlen(again));
-    if (number != reread)
+    if (number != reread) {
       print_error("%s is written as %s\n", text, again);
+    }
     assert_true(number == reread);
   }
 }
@@ -419,16 +424,18 @@ static void numbers_are_written_short(void **state) {
 static const char *comma_locale(void) {
   const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR", "nl_NL.UTF-8"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    if (setlocale(LC_ALL, names[i]) != NULL)
+    if (setlocale(LC_ALL, names[i])) {
       return names[i];
+    }
   }
   return NULL;
 }
 
 static void the_locale_does_not_matter(void **state) {
   (void)state;
-  if (comma_locale() == NULL)
+  if (!comma_locale()) {
     skip();
+  }
   expect("topk:1.5e-3+ef", "topk:0.0015+ef");
   expect_refusal("topk:0,01", 6, "out of range");
   setlocale(LC_ALL, "C");

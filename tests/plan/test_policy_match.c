@@ -164,8 +164,9 @@ static void contradictions_are_refused(void **state) {
 static void there_are_at_most_16_rules(void **state) {
   (void)state;
   char text[LCOMM_POLICY_MAX] = "match=size=1";
-  for (int i = 1; i < LCOMM_POLICY_RULES_MAX; i++)
+  for (int i = 1; i < LCOMM_POLICY_RULES_MAX; i++) {
     strcat(text, ",size=1");
+  }
   assert_int_equal(parse(text).rule_count, 16);
   strcat(text, ",size=1");
   expect_refusal(text, 7 + 16 * 7, "too many rules; expected at most 16");
@@ -288,8 +289,9 @@ static void names_are_matched_rule_by_rule(void **state) {
 static void the_last_of_16_rules_counts_like_the_first(void **state) {
   (void)state;
   char text[LCOMM_POLICY_MAX] = "comm=a";
-  for (int i = 1; i < LCOMM_POLICY_RULES_MAX - 1; i++)
+  for (int i = 1; i < LCOMM_POLICY_RULES_MAX - 1; i++) {
     strcat(text, ",comm=a");
+  }
   strcat(text, ",comm=b&count=1000");
   assert_true(fits_named(text, "b", usual()));
   assert_true(fits_named(text, "a", usual()));

@@ -28,10 +28,10 @@ static sim_element *result_of(const world_shape *shape, const collective *what,
   build_world(&world, shape, what);
   if (!run_is_wrong(&world, what, options)) {
     uint64_t count = world.schedules[0].count;
-    result = calloc(count * (uint64_t)world.size, sizeof(*result));
+    result = calloc(count * (uint64_t)world.size, sizeof *result);
     assert_non_null(result);
     for (int rank = 0; rank < world.size; rank++) {
-      memcpy(result + (uint64_t)rank * count, world.vectors[rank], count * sizeof(*result));
+      memcpy(result + (uint64_t)rank * count, world.vectors[rank], count * sizeof *result);
     }
   }
   sim_world_free(&world);
@@ -49,7 +49,7 @@ static bool loss_shows(const world_shape *shape, const collective *what, uint32_
   options.lost_tie = tie + 1;
   for (; !shows && options.seed < 400; options.seed++) {
     sim_element *result = result_of(shape, what, &options);
-    shows = !result || memcmp(result, wanted, elements * sizeof(*result)) != 0;
+    shows = !result || memcmp(result, wanted, elements * sizeof *result) != 0;
     free(result);
   }
   free(wanted);
@@ -110,7 +110,7 @@ static void results_do_not_depend_on_the_order_of_steps(void **state) {
       sim_element *result = result_of(&shape, &what, &options);
       assert_non_null(result);
       first = first ? first : result;
-      assert_memory_equal(result, first, 6 * 300 * sizeof(*result));
+      assert_memory_equal(result, first, 6 * 300 * sizeof *result);
       if (result != first) {
         free(result);
       }

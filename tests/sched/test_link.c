@@ -167,7 +167,7 @@ static void compare_lengths(const world_shape *shape, const collective *small,
     assert_int_equal(left->step_count, right->step_count);
     assert_int_equal(left->next_count, right->next_count);
     assert_int_equal(left->slot_count, right->slot_count);
-    assert_memory_equal(left->next, right->next, left->next_count * sizeof(*left->next));
+    assert_memory_equal(left->next, right->next, left->next_count * sizeof *left->next);
     for (uint32_t i = 0; i < left->step_count; i++) {
       assert_scaled(left->steps[i].span, right->steps[i].span, scale);
     }

@@ -127,7 +127,7 @@ void forked_run_dying(int ranks, int dies, forked_function function) {
   char text[SENTENCE_SIZE + 64] = "";
   assert_in_range(ranks, 1, FORKED_MAX);
   forked_area *area =
-      mmap(NULL, sizeof(*area), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      mmap(NULL, sizeof *area, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_ptr_not_equal(area, MAP_FAILED);
   atomic_store(&area->living, ranks);
   fflush(NULL);
@@ -153,7 +153,7 @@ void forked_run_dying(int ranks, int dies, forked_function function) {
   if (failed > 0 && failed <= ranks) {
     snprintf(text, sizeof(text), "rank %d: %s", failed - 1, area->sentence);
   }
-  munmap(area, sizeof(*area));
+  munmap(area, sizeof *area);
   if (text[0] != '\0') {
     fail_msg("%s", text);
   }

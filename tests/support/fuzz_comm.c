@@ -112,8 +112,8 @@ static int arm_it(lcomm_transport *transport) {
 /* ------------------------------------------------------------------ both */
 
 lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) {
-  lcomm_comm *comm = fuzz_allocate(sizeof(*comm));
-  memset(link, 0, sizeof(*link));
+  lcomm_comm *comm = fuzz_allocate(sizeof *comm);
+  memset(link, 0, sizeof *link);
   link->table = (lcomm_transport_table){.name = "fuzz",
                                         .summary = "an input",
                                         .send = send_it,
@@ -132,7 +132,7 @@ lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) 
   comm->rank = rank;
   comm->size = size;
   comm->timeout_s = 1e6;
-  comm->topo.host = fuzz_allocate((size_t)size * sizeof(*comm->topo.host));
+  comm->topo.host = fuzz_allocate((size_t)size * sizeof *comm->topo.host);
   comm->links.of = fuzz_allocate((size_t)size * sizeof(lcomm_transport *));
   for (int peer = 0; peer < size; peer++) {
     comm->topo.host[peer][0] = 'h';

@@ -25,15 +25,17 @@ typedef struct input {
 /* The bytes over and over, `size` of them. */
 static void *repeat(const uint8_t *data, size_t given, size_t size) {
   uint8_t *bytes = fuzz_allocate(size);
-  for (size_t i = 0; given > 0 && i < size; i++)
+  for (size_t i = 0; given > 0 && i < size; i++) {
     bytes[i] = data[i % given];
+  }
   return bytes;
 }
 
 static bool read_input(const uint8_t *data, size_t size, input *in) {
   lcomm_format formats[FORMATS_MAX];
-  if (size < HEAD)
+  if (size < HEAD) {
     return false;
+  }
   in->format = formats[data[0] % dense_formats(formats)];
   in->count = (data[1] + 256u * data[2]) % 2000;
   in->first = data[3] * (uint64_t)LCOMM_BLOCK;
@@ -62,9 +64,10 @@ static void check_decoding(const input *in, const lcomm_kernels *kernels) {
   fuzz_require(memcmp(whole + in->first, part + in->first, (size_t)rest.n * sizeof *part) == 0,
                "a range decodes as in the whole");
   lcomm_accumulate(&in->format, kernels, in->payload, all, 0.5f, sum);
-  for (uint64_t i = 0; i < in->count; i++)
+  for (uint64_t i = 0; i < in->count; i++) {
     fuzz_require(sum[i] == whole[i] || (isnan(sum[i]) && isnan(whole[i])),
                  "adding to zero is decoding");
+  }
   free(whole);
   free(part);
   free(sum);
@@ -81,11 +84,13 @@ static void check_encoding(const input *in, const lcomm_kernels *kernels) {
   lcomm_encode(&in->format, kernels, in->values, head, SEED, parts);
   fuzz_require(memcmp(whole, parts, in->size) == 0, "ranges give the bytes of the whole");
   lcomm_decode(&in->format, kernels, whole, all, 1.0f, decoded);
-  for (uint64_t i = 0; i < in->count; i++)
+  for (uint64_t i = 0; i < in->count; i++) {
     fuzz_require(isfinite(in->values[i]) || !isfinite(decoded[i]), "NaN and Inf are not lost");
+  }
   lcomm_residual_encode(&in->format, kernels, in->values, residual, all, SEED, parts);
-  for (uint64_t i = 0; i < in->count; i++)
+  for (uint64_t i = 0; i < in->count; i++) {
     fuzz_require(isfinite(residual[i]), "a residual stays finite");
+  }
   free(whole);
   free(parts);
   free(decoded);
@@ -94,8 +99,9 @@ static void check_encoding(const input *in, const lcomm_kernels *kernels) {
 
 void lcomm_fuzz_dense(const uint8_t *data, size_t size) {
   input in;
-  if (!read_input(data, size, &in))
+  if (!read_input(data, size, &in)) {
     return;
+  }
   check_decoding(&in, lcomm_kernels_best());
   check_encoding(&in, lcomm_kernels_best());
   free_input(&in);
@@ -105,9 +111,11 @@ void lcomm_fuzz_dense(const uint8_t *data, size_t size) {
 
 /* Of two NaNs that meet in hostile bytes either may survive. */
 static bool same_values(const float *a, const float *b, uint64_t count) {
-  for (uint64_t i = 0; i < count; i++)
-    if (lcomm_f32_bits(a[i]) != lcomm_f32_bits(b[i]) && !(isnan(a[i]) && isnan(b[i])))
+  for (uint64_t i = 0; i < count; i++) {
+    if (lcomm_f32_bits(a[i]) != lcomm_f32_bits(b[i]) && !(isnan(a[i]) && isnan(b[i]))) {
       return false;
+    }
+  }
   return true;
 }
 
@@ -176,11 +184,13 @@ static void compare_planes(const input *in, const lcomm_kernels *kernels) {
 
 void lcomm_fuzz_kernels(const uint8_t *data, size_t size) {
   input in;
-  if (!read_input(data, size, &in))
+  if (!read_input(data, size, &in)) {
     return;
+  }
   for (size_t t = 1; lcomm_kernels_list[t] != NULL; t++) {
-    if (!lcomm_kernels_runs(lcomm_kernels_list[t]))
+    if (!lcomm_kernels_runs(lcomm_kernels_list[t])) {
       continue;
+    }
     compare_codec(&in, lcomm_kernels_list[t]);
     compare_selection(&in, lcomm_kernels_list[t]);
     compare_planes(&in, lcomm_kernels_list[t]);

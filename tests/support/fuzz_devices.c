@@ -102,7 +102,7 @@ static const char *explain_it(int error) {
                           "then some more, to be sure that it is cut";
 }
 static int count_it(unsigned *count) {
-  return answer(count, sizeof(*count));
+  return answer(count, sizeof *count);
 }
 static int by_index_it(unsigned index, void **device) {
   static char devices[256];
@@ -119,7 +119,7 @@ static int text_it(void *device, char *text, unsigned size) {
 static int pci_it(void *device, lcomm_nvml_pci *pci) {
   (void)device;
   uint8_t what = fuzz_u8(answers);
-  int error = answer(pci, what == 255 ? sizeof(*pci) : 0);
+  int error = answer(pci, what == 255 ? sizeof *pci : 0);
   if (what != 255) {
     snprintf(pci->id, sizeof(pci->id), "00000000:%02X:00.0", what % 8);
   }
@@ -159,11 +159,11 @@ static int p2p_it(void *from, void *to, int capability, int *status) {
   (void)from;
   (void)to;
   (void)capability;
-  return answer(status, sizeof(*status));
+  return answer(status, sizeof *status);
 }
 static int fabric_it(void *device, lcomm_nvml_fabric *fabric) {
   (void)device;
-  return answer(fabric, sizeof(*fabric));
+  return answer(fabric, sizeof *fabric);
 }
 
 static void check_gpus(const lcomm_gpus *gpus) {
@@ -190,7 +190,7 @@ void lcomm_fuzz_nvml(const uint8_t *data, size_t size) {
                      text_it,  text_it,       pci_it,         fields_it, capability_it,
                      state_it, remote_pci_it, remote_type_it, p2p_it,    fabric_it};
   uint8_t missing = fuzz_u8(&in);
-  lcomm_gpus *gpus = fuzz_allocate(sizeof(*gpus));
+  lcomm_gpus *gpus = fuzz_allocate(sizeof *gpus);
   nvml.fields = missing & 1 ? NULL : nvml.fields;
   nvml.nvlink_state = missing & 2 ? NULL : nvml.nvlink_state;
   nvml.nvlink_capability = missing & 4 ? NULL : nvml.nvlink_capability;

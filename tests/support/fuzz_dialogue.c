@@ -43,7 +43,7 @@ static void hush(int fd) {
 /* ----------------------------------------------------------------- stores */
 
 static lcomm_store *make_store(int rank) {
-  lcomm_store *store = fuzz_allocate(sizeof(*store));
+  lcomm_store *store = fuzz_allocate(sizeof *store);
   store->place = &place;
   store->rank = rank;
   store->size = RANKS;
@@ -52,8 +52,8 @@ static lcomm_store *make_store(int rank) {
   store->fd = -1;
   memcpy(store->host, "here", 5);
   memcpy(store->where, "there port 1", 13);
-  store->peers = rank == 0 ? fuzz_allocate(RANKS * sizeof(*store->peers)) : NULL;
-  store->polls = rank == 0 ? fuzz_allocate(LCOMM_STORE_POLLS(RANKS) * sizeof(*store->polls)) : NULL;
+  store->peers = rank == 0 ? fuzz_allocate(RANKS * sizeof *store->peers) : NULL;
+  store->polls = rank == 0 ? fuzz_allocate(LCOMM_STORE_POLLS(RANKS) * sizeof *store->polls) : NULL;
   for (int i = 0; rank == 0 && i < RANKS; i++) {
     store->peers[i].fd = -1;
   }

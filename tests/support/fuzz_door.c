@@ -19,11 +19,11 @@ static void change(fuzz_bytes *in, void *bytes, size_t room) {
 
 static void read_greeting(fuzz_bytes *in) {
   char sentence[LCOMM_DOOR_SENTENCE_MAX] = "";
-  lcomm_door_hello first, *other = fuzz_allocate(sizeof(*other));
+  lcomm_door_hello first, *other = fuzz_allocate(sizeof *other);
   lcomm_door_hello_begin(&first);
   snprintf(first.policy, sizeof(first.policy), "net=int8");
   memcpy(other, &first, sizeof(first));
-  change(in, other, sizeof(*other));
+  change(in, other, sizeof *other);
   bool differs = lcomm_door_hello_differs(&first, other, 7, sentence);
   fuzz_check_text(sentence, sizeof(sentence));
   fuzz_require(differs == (sentence[0] != '\0'), "a difference has a sentence");
@@ -39,10 +39,10 @@ static void read_greeting(fuzz_bytes *in) {
 }
 
 static void read_verdict(fuzz_bytes *in) {
-  lcomm_door_verdict *heard = fuzz_allocate(sizeof(*heard)), first = {.good = 0};
+  lcomm_door_verdict *heard = fuzz_allocate(sizeof *heard), first = {.good = 0};
   lcomm_door_verdict_begin(&first);
   memcpy(heard, &first, sizeof(first));
-  change(in, heard, sizeof(*heard));
+  change(in, heard, sizeof *heard);
   bool taken = lcomm_door_verdict_take(heard);
   fuzz_check_text(heard->sentence, sizeof(heard->sentence));
   fuzz_require(taken == (memcmp(heard->magic, first.magic, sizeof(first.magic)) == 0),

@@ -51,7 +51,7 @@ static void spoil(const world *w, fuzz_bytes *in) {
 
 /* The verdict of one rank. */
 static lcomm_status judge(const world *w, int rank) {
-  lcomm_hello *copy = fuzz_copy(w->hellos, (size_t)w->size * sizeof(*copy));
+  lcomm_hello *copy = fuzz_copy(w->hellos, (size_t)w->size * sizeof *copy);
   lcomm_status status = lcomm_hello_judge(copy, w->size, rank);
   fuzz_require(status <= 0 && status >= LCOMM_ERR_INTERNAL, "a verdict is a status");
   if (status != LCOMM_OK) {
@@ -70,7 +70,7 @@ static lcomm_status judge(const world *w, int rank) {
 
 static void judge_links(const world *w) {
   char why[LCOMM_LINKS_WHY_MAX] = "";
-  lcomm_identity *identities = fuzz_allocate((size_t)w->size * sizeof(*identities));
+  lcomm_identity *identities = fuzz_allocate((size_t)w->size * sizeof *identities);
   bool complete = true;
   for (int i = 0; i < w->size; i++) {
     snprintf(identities[i].host, sizeof(identities[i].host), "n%d", i);
@@ -89,8 +89,8 @@ void lcomm_fuzz_handshake(const uint8_t *data, size_t size) {
   fuzz_bytes in = {data, size};
   world w = {.size = 1 + fuzz_u8(&in) % RANKS_MAX};
   w.rank = fuzz_u8(&in) % w.size;
-  w.hellos = fuzz_allocate((size_t)w.size * sizeof(*w.hellos));
-  w.answers = fuzz_allocate((size_t)w.size * sizeof(*w.answers));
+  w.hellos = fuzz_allocate((size_t)w.size * sizeof *w.hellos);
+  w.answers = fuzz_allocate((size_t)w.size * sizeof *w.answers);
   greet(&w);
   spoil(&w, &in);
   lcomm_status mine = judge(&w, w.rank), theirs = judge(&w, 0);

@@ -51,7 +51,7 @@ static void check_place(const lcomm_place *place) {
 
 void lcomm_fuzz_launcher(const uint8_t *data, size_t size) {
   char *why = fuzz_allocate(LCOMM_PLACE_WHY_MAX);
-  lcomm_place *place = fuzz_allocate(sizeof(*place));
+  lcomm_place *place = fuzz_allocate(sizeof *place);
   clear();
   set_all(data, size);
   lcomm_status status = lcomm_place_find(place, why);

@@ -32,8 +32,9 @@ static lcomm_format choose_format(uint8_t byte) {
   size_t index = byte % (sizeof known / sizeof *known);
   lcomm_format format = lcomm_format_of(known[index].codec);
   format.variant = known[index].variant;
-  if (byte >= 128 && format.codec->blocks[1] != 0)
+  if (byte >= 128 && format.codec->blocks[1] != 0) {
     format.block = format.codec->blocks[1];
+  }
   return format;
 }
 
@@ -44,8 +45,9 @@ static uint8_t *decode(const input *in, const uint8_t *stream, size_t size, size
   const char *why = NULL;
   lcomm_status status = lcomm_lossless_decode(in->lossless, lcomm_kernels_best(), stream, size,
                                               in->count, payload, capacity, payload_size, &why);
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     return payload;
+  }
   fuzz_require(status == LCOMM_ERR_WIRE && why != NULL, "a refused stream has a reason");
   fuzz_require(lcomm_lossless_decode(in->lossless, lcomm_kernels_best(), stream, size, in->count,
                                      payload, capacity, payload_size, NULL) == status,
@@ -55,12 +57,13 @@ static uint8_t *decode(const input *in, const uint8_t *stream, size_t size, size
 }
 
 static void require_valid(const input *in, const uint8_t *payload, size_t size) {
-  if (lcomm_format_is_sparse(&in->format))
+  if (lcomm_format_is_sparse(&in->format)) {
     fuzz_require(lcomm_topk_check(&in->format, payload, size, in->count, NULL) == LCOMM_OK,
                  "a decoded sparse payload is valid");
-  else
+  } else {
     fuzz_require(size == lcomm_payload_size(&in->format, in->count),
                  "a dense payload has its size");
+  }
 }
 
 static void round_trip(const input *in, const uint8_t *payload, size_t size) {
@@ -71,7 +74,7 @@ static void round_trip(const input *in, const uint8_t *payload, size_t size) {
   fuzz_require(stream_size <= bound, "a stream keeps to its bound");
   uint8_t *stream = fuzz_copy(room, stream_size);
   uint8_t *again = decode(in, stream, stream_size, size, &again_size);
-  fuzz_require(again != NULL && again_size == size && memcmp(again, payload, size) == 0,
+  fuzz_require(again && again_size == size && memcmp(again, payload, size) == 0,
                "a payload survives its stream");
   free(again);
   free(stream);
@@ -82,7 +85,7 @@ static void decode_any(const input *in) {
   size_t size = 0;
   uint8_t *stream = fuzz_copy(in->rest, in->size);
   uint8_t *payload = decode(in, stream, in->size, in->capacity, &size);
-  if (payload != NULL) {
+  if (payload) {
     fuzz_require(size <= in->capacity, "a payload keeps to its room");
     require_valid(in, payload, size);
     round_trip(in, payload, size);
@@ -95,8 +98,9 @@ static void decode_any(const input *in) {
 static void dense_payload(const input *in) {
   size_t size = lcomm_payload_size(&in->format, in->count);
   uint8_t *payload = fuzz_allocate(size);
-  for (size_t i = 0; in->size > 0 && i < size; i++)
+  for (size_t i = 0; in->size > 0 && i < size; i++) {
     payload[i] = in->rest[i % in->size];
+  }
   round_trip(in, payload, size);
   free(payload);
 }
@@ -110,8 +114,9 @@ static void sparse_payload(const input *in) {
   for (const uint8_t *at = in->rest; count < most; at += 3, count++) {
     uint32_t bits = (uint32_t)at[1] << 24 | (uint32_t)at[2] << 16;
     next += at[0] < 250 ? at[0] / 4u : (at[0] - 249u) * 1000;
-    if (next >= in->count)
+    if (next >= in->count) {
       break;
+    }
     position[count] = (uint32_t)next++;
     memcpy(&value[count], &bits, sizeof bits);
   }
@@ -124,8 +129,9 @@ static void sparse_payload(const input *in) {
 }
 
 void lcomm_fuzz_lossless(const uint8_t *data, size_t size) {
-  if (size < 4)
+  if (size < 4) {
     return;
+  }
   input in = {.format = choose_format(data[0]),
               .count = data[1] + 256u * data[2],
               .rest = data + 4,
@@ -137,9 +143,10 @@ void lcomm_fuzz_lossless(const uint8_t *data, size_t size) {
   fuzz_require(lcomm_lossless_create(&in.format, in.bound, &in.lossless) == LCOMM_OK,
                "any format has a lossless stage");
   decode_any(&in);
-  if (sparse)
+  if (sparse) {
     sparse_payload(&in);
-  else
+  } else {
     dense_payload(&in);
+  }
   lcomm_lossless_destroy(in.lossless);
 }

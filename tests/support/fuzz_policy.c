@@ -14,8 +14,9 @@
 static char *text_of(const uint8_t *data, size_t size) {
   char *text = calloc(size + 1, 1);
   fuzz_require(text != NULL, "the test machine has memory");
-  if (size > 0)
+  if (size > 0) {
     memcpy(text, data, size);
+  }
   return text;
 }
 
@@ -23,8 +24,9 @@ static void check_sentence(const char *error, const char *start) {
   fuzz_require(memchr(error, '\0', LCOMM_POLICY_ERROR_MAX) != NULL, "a sentence ends");
   fuzz_require(strncmp(error, start, strlen(start)) == 0, "a sentence names the column");
   fuzz_require(strstr(error, "; for example ") != NULL, "a sentence has an example");
-  for (; *error != '\0'; error++)
+  for (; *error != '\0'; error++) {
     fuzz_require(*error >= 0x20 && *error < 0x7f, "a sentence is printable");
+  }
 }
 
 /* ----------------------------------------------------------------- codecs */
@@ -35,8 +37,9 @@ static bool same_choice(const lcomm_codec_choice *a, const lcomm_codec_choice *b
 
 static bool is_block_of(const lcomm_codec *codec, uint16_t block) {
   bool any = codec->blocks[0] == 0 && block == 0;
-  for (const uint16_t *known = codec->blocks; *known != 0; known++)
+  for (const uint16_t *known = codec->blocks; *known != 0; known++) {
     any = any || *known == block;
+  }
   return any;
 }
 
@@ -142,10 +145,11 @@ static void check_equal(const lcomm_policy *a, const lcomm_policy *b) {
                  a->clip > b->clip),
                "decimal numbers survive their text");
   fuzz_require(a->ramp_count == b->ramp_count, "stages survive their text");
-  for (unsigned i = 0; i < a->ramp_count; i++)
+  for (unsigned i = 0; i < a->ramp_count; i++) {
     fuzz_require(memcmp(&a->ramp[i].density, &b->ramp[i].density, sizeof a->ramp[i].density) == 0 &&
                      a->ramp[i].steps == b->ramp[i].steps,
                  "a stage survives its text");
+  }
   fuzz_require(a->scope == b->scope && a->algorithm == b->algorithm && a->checksum == b->checksum,
                "choices survive their text");
   fuzz_require(a->exempt_count == b->exempt_count &&

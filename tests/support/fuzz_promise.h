@@ -20,8 +20,9 @@
 
 /* Aborts, which a fuzzer takes for a finding. */
 static inline void fuzz_require(bool promise, const char *what) {
-  if (promise)
+  if (promise) {
     return;
+  }
   fprintf(stderr, "broken promise: %s\n", what);
   abort();
 }
@@ -36,8 +37,9 @@ static inline void *fuzz_allocate(size_t size) {
 
 static inline void *fuzz_copy(const void *data, size_t size) {
   void *copy = fuzz_allocate(size);
-  if (size > 0)
+  if (size > 0) {
     memcpy(copy, data, size);
+  }
   return copy;
 }
 

@@ -85,7 +85,7 @@ static void forget(party *p, pending *it) {
     p->v->cancel(p->t, &it->transfer);
   }
   free(it->bytes);
-  memset(it, 0, sizeof(*it));
+  memset(it, 0, sizeof *it);
 }
 
 static void start(party *p, int kind) {

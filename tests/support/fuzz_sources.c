@@ -14,9 +14,10 @@ typedef lcomm_status (*parser)(const lcomm_source_input *input, lcomm_source_con
 static void check_text(const char *text, size_t room) {
   size_t length = strnlen(text, room);
   fuzz_require(length > 0 && length < room, "a text is neither empty nor too long");
-  for (size_t i = 0; i < length; i++)
+  for (size_t i = 0; i < length; i++) {
     fuzz_require((unsigned char)text[i] >= 0x20 && text[i] != 0x7f,
                  "a text has no control characters");
+  }
 }
 
 /* ----------------------------------------------------------------- contents */
@@ -60,10 +61,11 @@ static bool run_parser(parser parse, const lcomm_source_input *input) {
   char error[LCOMM_SOURCE_ERROR_MAX] = "";
   lcomm_source_contents contents = {0};
   lcomm_status status = parse(input, &contents, error);
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     check_contents(&contents, input);
-  else
+  } else {
     check_refusal(status, input, error);
+  }
   lcomm_source_contents_free(&contents);
   return status == LCOMM_OK;
 }
@@ -89,7 +91,7 @@ void lcomm_fuzz_npz(const uint8_t *data, size_t size) {
     check_contents(&contents, &values);
   } else {
     check_refusal(status, &input, error);
-    fuzz_require(unpacked == NULL, "what is refused leaves no memory");
+    fuzz_require(!unpacked, "what is refused leaves no memory");
   }
   free(unpacked);
   lcomm_source_contents_free(&contents);
@@ -122,8 +124,9 @@ static void split(parser parse, const lcomm_source_input *list, const lcomm_sour
 void lcomm_fuzz_meta(const uint8_t *data, size_t size) {
   enum { COUNT_MAX = 1024 };
   static const uint8_t zeros[2 * COUNT_MAX];
-  if (size < 2)
+  if (size < 2) {
     return;
+  }
   uint8_t *bytes = fuzz_copy(data + 2, size - 2);
   size_t count = lcomm_source_number(data, 2) % COUNT_MAX + 1;
   lcomm_source_input list = {"list", bytes, size - 2}, file = {"a.f16", zeros, 2 * count};
@@ -140,8 +143,9 @@ void lcomm_fuzz_capture(const uint8_t *data, size_t size) {
     uint64_t checksum = XXH3_64bits(bytes, size - 8);
     bool same = lcomm_source_number(bytes + size - 8, 8) == checksum;
     fuzz_require(same || !good, "a wrong checksum is refused");
-    for (size_t i = 0; i < 8; i++)
+    for (size_t i = 0; i < 8; i++) {
       bytes[size - 8 + i] = (uint8_t)(checksum >> (8 * i));
+    }
     run_parser(lcomm_source_parse_capture, &input);
   }
   free(bytes);

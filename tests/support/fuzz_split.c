@@ -47,8 +47,8 @@ static void gather(lcomm_split_meeting *m, size_t size) {
 
 static void meet(lcomm_comm *comm, const lcomm_split_wish *wishes, size_t size) {
   lcomm_split_meeting m = {.parent = comm};
-  m.members = fuzz_allocate((size_t)comm->size * sizeof(*m.members));
-  m.messages = fuzz_allocate((size_t)comm->size * sizeof(*m.messages));
+  m.members = fuzz_allocate((size_t)comm->size * sizeof *m.members);
+  m.messages = fuzz_allocate((size_t)comm->size * sizeof *m.messages);
   m.count = lcomm_split_members(wishes, comm->size, comm->rank, m.members, &m.me);
   check_members(wishes, comm->size, comm->rank, m.members, m.count, m.me);
   gather(&m, size);

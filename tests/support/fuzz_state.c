@@ -37,16 +37,19 @@ static void expect_tensor(rewriter *self, const lcomm_state_tensor *tensor) {
   fuzz_require(tensor->first <= tensor->count && tensor->n <= tensor->count - tensor->first,
                "a rank keeps only what there is");
   fuzz_require((tensor->residual != NULL) == (tensor->n > 0), "a residual is there or not");
-  fuzz_require(tensor->momentum == NULL || tensor->has_momentum, "a momentum is announced");
+  fuzz_require(!tensor->momentum || tensor->has_momentum, "a momentum is announced");
   fuzz_require((tensor->velocity != NULL) == tensor->has_velocity, "a velocity is announced");
   size_t size = lcomm_state_pack_record(tensor, record);
   expect(self, record, size);
-  if (tensor->residual != NULL)
+  if (tensor->residual) {
     skip_values(self, tensor->residual, tensor->n);
-  if (tensor->momentum != NULL)
+  }
+  if (tensor->momentum) {
     skip_values(self, tensor->momentum, tensor->n);
-  if (tensor->velocity != NULL && lcomm_state_velocity_count(tensor) > 0)
+  }
+  if (tensor->velocity && lcomm_state_velocity_count(tensor) > 0) {
     skip_values(self, tensor->velocity, lcomm_state_velocity_count(tensor));
+  }
   expect(self, zeros, lcomm_state_padding(tensor));
   fuzz_require(self->at - begin == lcomm_state_tensor_size(tensor), "a tensor knows its size");
 }
@@ -60,7 +63,7 @@ static void read_whole(const uint8_t *bytes, size_t size) {
   if (status != LCOMM_OK) {
     fuzz_require(status == LCOMM_ERR_WIRE || status == LCOMM_ERR_UNSUPPORTED,
                  "a refusal has a status");
-    fuzz_require(why != NULL && why[0] != '\0', "a refusal has a reason");
+    fuzz_require(why && why[0] != '\0', "a refusal has a reason");
     return;
   }
   rewriter again = {bytes, size - LCOMM_STATE_CHECKSUM_SIZE, 0};
@@ -82,7 +85,7 @@ static void walk_blocks(const uint8_t *bytes, size_t size) {
   while (size > 0) {
     lcomm_status status = lcomm_state_block_find(bytes, size, &block, &why);
     if (status != LCOMM_OK) {
-      fuzz_require(why != NULL && why[0] != '\0', "a refusal has a reason");
+      fuzz_require(why && why[0] != '\0', "a refusal has a reason");
       return;
     }
     fuzz_require(block.size > 0 && block.size <= size, "a block lies in the bytes");
@@ -95,14 +98,16 @@ static void walk_blocks(const uint8_t *bytes, size_t size) {
 
 void lcomm_fuzz_state(const uint8_t *data, size_t size) {
   uint8_t *bytes = calloc(size, 1); /* exactly, so that a sanitizer sees one byte too far */
-  fuzz_require(bytes != NULL || size == 0, "the test machine has memory");
-  if (size > 0)
+  fuzz_require(bytes || size == 0, "the test machine has memory");
+  if (size > 0) {
     memcpy(bytes, data, size);
+  }
   read_whole(bytes, size);
   walk_blocks(bytes, size);
   if (size >= 16 + LCOMM_STATE_CHECKSUM_SIZE) {
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++) {
       bytes[8 + i] = (uint8_t)((uint64_t)size >> (8 * i));
+    }
     size_t end = size - LCOMM_STATE_CHECKSUM_SIZE;
     lcomm_state_put_checksum(XXH3_64bits(bytes, end), bytes + end);
     read_whole(bytes, size);

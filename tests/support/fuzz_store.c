@@ -9,8 +9,9 @@
 static void check_text(const char *text, size_t room) {
   size_t length = strnlen(text, room);
   fuzz_require(length < room, "a text of a peer ends");
-  for (size_t i = 0; i < length; i++)
+  for (size_t i = 0; i < length; i++) {
     fuzz_require(text[i] >= 0x20 && text[i] < 0x7f, "a text of a peer is printable");
+  }
 }
 
 /* ---------------------------------------------------------------- greeting */
@@ -18,11 +19,13 @@ static void check_text(const char *text, size_t room) {
 static void read_greeting(const uint8_t *data, size_t size) {
   uint8_t *bytes = fuzz_copy(data, size);
   bool begins = lcomm_store_begins_hello(bytes, size);
-  for (size_t i = 0; begins && i < size; i++)
+  for (size_t i = 0; begins && i < size; i++) {
     fuzz_require(lcomm_store_begins_hello(bytes, i), "what begins well did so from the start");
+  }
   free(bytes);
-  if (size < LCOMM_STORE_HELLO_SIZE)
+  if (size < LCOMM_STORE_HELLO_SIZE) {
     return;
+  }
   uint8_t *whole = fuzz_copy(data, LCOMM_STORE_HELLO_SIZE), again[LCOMM_STORE_HELLO_SIZE];
   lcomm_store_hello hello, second;
   const char *why = NULL;
@@ -40,7 +43,7 @@ static void read_greeting(const uint8_t *data, size_t size) {
   } else {
     fuzz_require(status == LCOMM_ERR_WIRE || status == LCOMM_ERR_UNSUPPORTED,
                  "a refusal has a status");
-    fuzz_require(why != NULL && why[0] != '\0', "a refusal has a reason");
+    fuzz_require(why && why[0] != '\0', "a refusal has a reason");
   }
   free(whole);
 }

@@ -31,8 +31,9 @@ FUZZ_UNTRACED static float *make_view(const topk_input *in, float value) {
   bool inside = false;
   for (uint64_t i = 0, end; i < in->base_count;) {
     end = tile_end(in, i, &inside);
-    for (float fill = inside ? value : outside; i < end; i++)
+    for (float fill = inside ? value : outside; i < end; i++) {
       base[i] = fill;
+    }
   }
   return base;
 }
@@ -44,8 +45,9 @@ FUZZ_UNTRACED static uint64_t check_view(const topk_input *in, const float *base
   for (uint64_t i = 0, end; i < in->base_count;) {
     end = tile_end(in, i, &inside);
     uint64_t others = 0;
-    for (float expected = inside ? value : outside; i < end; i++)
+    for (float expected = inside ? value : outside; i < end; i++) {
       others += base[i] != expected;
+    }
     changed += inside ? others : 0;
     spoilt += inside ? 0 : others;
   }
@@ -67,8 +69,9 @@ static void settle_payload(const topk_input *in, const uint8_t *payload) {
 
 FUZZ_UNTRACED static bool are_masked(const topk_input *in, const float *all, const float *both) {
   uint64_t wrong = 0;
-  for (uint64_t i = 0; i < in->base_count; i++)
+  for (uint64_t i = 0; i < in->base_count; i++) {
     wrong += !(all[i] == both[i] && (all[i] == 0.0f || all[i] == 5.0f || all[i] == outside));
+  }
   return wrong == 0;
 }
 
@@ -103,11 +106,12 @@ static void write_again(const topk_input *in, const uint8_t *payload, uint64_t e
                         .value = fuzz_allocate((size_t)entries * sizeof(float))};
   lcomm_topk_reader reader = lcomm_topk_open(&in->format, payload);
   lcomm_topk_block block;
-  for (lcomm_topk_read(&reader, &block); block.count > 0; lcomm_topk_read(&reader, &block))
+  for (lcomm_topk_read(&reader, &block); block.count > 0; lcomm_topk_read(&reader, &block)) {
     for (uint32_t i = 0; i < block.count; i++, read.count++) {
       read.position[read.count] = block.position[i];
       read.value[read.count] = block.value[i];
     }
+  }
   fuzz_require(read.count == entries, "a reader reads all entries");
   size_t size = lcomm_topk_write(&in->format, lcomm_kernels_best(), &read, again);
   size_t index = size - lcomm_topk_values_size(&in->format, entries);
@@ -138,22 +142,25 @@ static float *make_base(const topk_input *in) {
   size_t given = in->size / sizeof(float) * sizeof(float);
   size_t size = (size_t)in->base_count * sizeof(float);
   float *base = fuzz_allocate(size);
-  for (size_t at = 0; given > 0 && at < size; at += given)
+  for (size_t at = 0; given > 0 && at < size; at += given) {
     memcpy((uint8_t *)base + at, in->rest, given < size - at ? given : size - at);
+  }
   return base;
 }
 
 FUZZ_UNTRACED static bool are_finite(const float *values, uint64_t count) {
   uint64_t wrong = 0;
-  for (uint64_t i = 0; i < count; i++)
+  for (uint64_t i = 0; i < count; i++) {
     wrong += values[i] - values[i] != 0.0f;
+  }
   return wrong == 0;
 }
 
 /* The view that a payload of an encoder with this shape stands for. */
 static uint64_t output_count(const lcomm_topk_shape *shape, uint32_t output) {
-  if (shape->outputs > 1)
+  if (shape->outputs > 1) {
     return lcomm_stripe_count(shape->base_count, shape->outputs, output);
+  }
   return lcomm_stripe_count(shape->base_count, shape->parts, shape->part);
 }
 
@@ -177,8 +184,9 @@ enum { OUTPUTS_MAX = 4 };
 static void run_encoder(lcomm_topk *topk, const topk_input *in, const lcomm_topk_shape *shape) {
   uint8_t *payload[OUTPUTS_MAX];
   size_t size[OUTPUTS_MAX];
-  for (uint32_t o = 0; o < shape->outputs; o++)
+  for (uint32_t o = 0; o < shape->outputs; o++) {
     payload[o] = fuzz_allocate(lcomm_topk_output_bound(topk, o));
+  }
   float *base = make_base(in), *residual = fuzz_allocate((size_t)in->base_count * sizeof *residual);
   for (int step = 0; step < 2; step++) {
     lcomm_topk_encode(topk, lcomm_kernels_best(), base, residual,
@@ -190,8 +198,9 @@ static void run_encoder(lcomm_topk *topk, const topk_input *in, const lcomm_topk
     check_outputs(topk, shape, payload, size);
   }
   fuzz_require(are_finite(residual, in->base_count), "a residual stays finite");
-  for (uint32_t o = 0; o < shape->outputs; o++)
+  for (uint32_t o = 0; o < shape->outputs; o++) {
     free(payload[o]);
+  }
   free(base);
   free(residual);
 }
@@ -212,8 +221,9 @@ static void check_encoder(const topk_input *in) {
 }
 
 static bool read_input(const uint8_t *data, size_t size, topk_input *in) {
-  if (size < 4)
+  if (size < 4) {
     return false;
+  }
   *in = (topk_input){.format = lcomm_format_of(&lcomm_codec_topk),
                      .base_count = data[0] + 256u * (data[1] % 80u),
                      .parts = 1 + data[2] % 4u,
@@ -228,8 +238,9 @@ static bool read_input(const uint8_t *data, size_t size, topk_input *in) {
 
 void lcomm_fuzz_topk(const uint8_t *data, size_t size) {
   topk_input in;
-  if (read_input(data, size, &in))
+  if (read_input(data, size, &in)) {
     check_payload(&in);
+  }
 }
 
 /* Long arrays are rare: each element costs more than all else. */
@@ -237,8 +248,9 @@ enum { LONG = 248 };
 
 void lcomm_fuzz_topk_encode(const uint8_t *data, size_t size) {
   topk_input in;
-  if (!read_input(data, size, &in))
+  if (!read_input(data, size, &in)) {
     return;
+  }
   in.base_count = data[0] + 256u * (data[1] < LONG ? data[1] % 4u : 10u * (data[1] - LONG));
   check_encoder(&in);
 }

@@ -8,15 +8,17 @@
 
 static char *text_of(const uint8_t *data, size_t size) {
   char *text = fuzz_allocate(size + 1);
-  if (size > 0)
+  if (size > 0) {
     memcpy(text, data, size);
+  }
   return text;
 }
 
 static bool is_printable(const char *text) {
   for (; *text != '\0'; text++) {
-    if (*text < 0x20 || *text >= 0x7f)
+    if (*text < 0x20 || *text >= 0x7f) {
       return false;
+    }
   }
   return true;
 }
@@ -42,29 +44,34 @@ static void check_link(const lcomm_topo *topo, const lcomm_topo *loaded, int a, 
 static void check_links(const lcomm_topo *topo, const lcomm_topo *loaded) {
   enum { LOOKED_AT = 32 };
   for (int a = 0; a < topo->size && a < LOOKED_AT; a++) {
-    for (int b = 0; b < topo->size && b < LOOKED_AT; b++)
+    for (int b = 0; b < topo->size && b < LOOKED_AT; b++) {
       check_link(topo, loaded, a, b);
+    }
   }
-  for (int rank = 0; rank < topo->size; rank++)
+  for (int rank = 0; rank < topo->size; rank++) {
     fuzz_require(topo->device[rank] == loaded->device[rank] && topo->device[rank] >= -1 &&
                      topo->device[rank] < topo->devices,
                  "the device of every rank survives its text");
-  for (int i = 0; i < topo->devices; i++)
+  }
+  for (int i = 0; i < topo->devices; i++) {
     fuzz_require(topo->device_list[i].ranks > 0 && lcomm_pci_is_valid(topo->device_list[i].pci),
                  "every device has a name and a rank");
-  for (int link = 0; link < LCOMM_LINK_COUNT; link++)
+  }
+  for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
     fuzz_require(topo->cost[link].bandwidth_gb_s > 0 && topo->cost[link].latency_us >= 0 &&
                      topo->cost[link].bandwidth_gb_s == loaded->cost[link].bandwidth_gb_s &&
                      topo->cost[link].latency_us == loaded->cost[link].latency_us,
                  "costs make sense and survive their text");
+  }
 }
 
 static void check_matrix(const lcomm_topo *topo) {
   size_t size = lcomm_topo_matrix(topo, NULL, 0) + 1;
   char *text = fuzz_allocate(size);
   fuzz_require(lcomm_topo_matrix(topo, text, size) == size - 1, "the matrix knows its length");
-  for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1)
+  for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
     fuzz_require(*line == '#' && strchr(line, '\n') != NULL, "a matrix is lines for people");
+  }
   free(text);
 }
 
@@ -78,10 +85,11 @@ static void check_topo(const lcomm_topo *topo) {
   fuzz_require(strcmp(text, again) == 0, "printed topologies print the same again");
   fuzz_require(topo->size == loaded.size && topo->nodes == loaded.nodes,
                "sizes survive their text");
-  for (int rank = 0; rank < topo->size; rank++)
+  for (int rank = 0; rank < topo->size; rank++) {
     fuzz_require(topo->node[rank] == loaded.node[rank] &&
                      memcmp(topo->host[rank], loaded.host[rank], LCOMM_HOST_MAX) == 0,
                  "the place of every rank survives its text");
+  }
   check_links(topo, &loaded);
   for (int node = 0; node < topo->nodes; node++) {
     lcomm_group group = lcomm_topo_node_group(topo, node, lcomm_topo_rank(topo, node, 0));
@@ -112,8 +120,9 @@ static void load_text(const uint8_t *data, size_t size) {
 static void make_likely(lcomm_identity *identity, int rank) {
   lcomm_device_identity *device = &identity->device;
   identity->host_hash %= 8;
-  if (rank % 4 == 3)
+  if (rank % 4 == 3) {
     return;
+  }
   device->pci = device->pci % 8 + lcomm_pci_parse("0:1:0.0", 7);
   memset(device->uuid + 1, 0, sizeof device->uuid - 1);
   memset(device->cluster + 1, 0, sizeof device->cluster - 1);
@@ -136,21 +145,25 @@ static void create_from_peers(const uint8_t *data, size_t size) {
   lcomm_identity identities[RANKS];
   char error[LCOMM_TOPO_ERROR_MAX];
   lcomm_topo topo;
-  if (size < 4)
+  if (size < 4) {
     return;
+  }
   int ranks = data[0] % (RANKS + 1), forced_nodes = (int8_t)data[1] / 4;
   uint8_t *bytes = (uint8_t *)identities;
-  for (size_t i = 0; i < sizeof identities; i++)
+  for (size_t i = 0; i < sizeof identities; i++) {
     bytes[i] = data[3 + i % (size - 3)];
+  }
   for (int rank = 0; rank < ranks; rank++) {
     identities[rank].host_hash %= 8; /* so that hosts repeat */
-    if (data[2] % 2 == 1)
+    if (data[2] % 2 == 1) {
       make_likely(&identities[rank], rank);
+    }
   }
-  if (lcomm_topo_create(identities, ranks, forced_nodes, &topo, error) == LCOMM_OK)
+  if (lcomm_topo_create(identities, ranks, forced_nodes, &topo, error) == LCOMM_OK) {
     check_topo(&topo);
-  else
+  } else {
     fuzz_require(is_printable(error) && error[0] != '\0', "a topology error is a sentence");
+  }
   lcomm_topo_free(&topo);
 }
 

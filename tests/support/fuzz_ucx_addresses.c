@@ -13,14 +13,16 @@ static size_t size_in(const uint8_t *label) {
 
 static void read_book(const uint8_t *data, size_t size, int count) {
   size_t labels_size = (size_t)count * LCOMM_UCX_LABEL_SIZE;
-  if (size < labels_size)
+  if (size < labels_size) {
     return;
+  }
   uint8_t *labels = fuzz_copy(data, labels_size);
   size_t width = lcomm_ucx_addresses_width(labels, count), rest = size - labels_size;
   fuzz_require(width >= 1 && width <= LCOMM_UCX_ADDRESS_MAX, "a row has a size");
   uint8_t *rows = fuzz_allocate((size_t)count * width);
-  if (rest > 0)
+  if (rest > 0) {
     memcpy(rows, data + labels_size, rest < (size_t)count * width ? rest : (size_t)count * width);
+  }
   for (int rank = 0; rank < count; rank++) {
     const uint8_t *found = lcomm_ucx_address_find(labels, rows, width, rank);
     fuzz_require(!found || found == rows + (size_t)rank * width, "an address is in its row");
@@ -48,7 +50,8 @@ static void carry(const uint8_t *data, size_t size) {
 }
 
 void lcomm_fuzz_ucx_addresses(const uint8_t *data, size_t size) {
-  if (size > 0)
+  if (size > 0) {
     read_book(data + 1, size - 1, data[0] % 8 + 1);
+  }
   carry(data, size);
 }

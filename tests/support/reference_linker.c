@@ -149,7 +149,7 @@ static bool ties_by_slot(const lcomm_schedule *schedule, const lcomm_step *a, co
 /* Are the ties of `schedule` those that `windows`, the same schedule with the
  * reference's aliases, asks for? */
 static bool ties_are_alike(const lcomm_schedule *schedule, const lcomm_schedule *windows) {
-  uint32_t *waits = calloc((size_t)schedule->step_count + 1, sizeof(*waits));
+  uint32_t *waits = calloc((size_t)schedule->step_count + 1, sizeof *waits);
   uint32_t place = 0;
   bool alike = waits;
   for (uint32_t i = 0; alike && i < schedule->step_count; i++) {
@@ -170,7 +170,7 @@ static bool ties_are_alike(const lcomm_schedule *schedule, const lcomm_schedule 
 
 bool reference_links_alike(const lcomm_schedule *schedule, const bool copies[LCOMM_STAGE_COUNT]) {
   lcomm_schedule windows = *schedule;
-  windows.slots = calloc((size_t)schedule->slot_count + 1, sizeof(*windows.slots));
+  windows.slots = calloc((size_t)schedule->slot_count + 1, sizeof *windows.slots);
   if (!windows.slots) {
     return false;
   }

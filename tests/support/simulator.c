@@ -87,11 +87,11 @@ static void write_slot(sim_state *s, int rank, uint32_t slot, const sim_element 
   sim_slot *it = &s->ranks[rank].slots[slot];
   uint64_t count = s->world->schedules[rank].slots[slot].count;
   if (it->window) {
-    memmove(it->elements, elements, count * sizeof(*elements));
+    memmove(it->elements, elements, count * sizeof *elements);
   } else {
     free(it->elements);
-    it->elements = calloc(count + 1, sizeof(*elements));
-    memcpy(it->elements, elements, count * sizeof(*elements));
+    it->elements = calloc(count + 1, sizeof *elements);
+    memcpy(it->elements, elements, count * sizeof *elements);
   }
   it->written = true;
 }
@@ -108,7 +108,7 @@ static void run_encode(sim_state *s, int rank, const lcomm_step *step) {
       span.parts = step->slot_count;
       span.part = o;
     }
-    sim_element *made = calloc(slot->count + 1, sizeof(*made));
+    sim_element *made = calloc(slot->count + 1, sizeof *made);
     for (uint64_t i = 0; i < slot->count; i++) {
       made[i] = *vector_at(s, rank, span, i);
       made[i].value = encoded(s, slot->stage, made[i].value);
@@ -135,7 +135,7 @@ static void run_decode(sim_state *s, int rank, uint32_t index, const lcomm_step 
 
 static void run_reduce(sim_state *s, int rank, uint32_t index, const lcomm_step *step) {
   uint64_t count = lcomm_span_count(step->span);
-  sim_element *sum = calloc(count + 1, sizeof(*sum));
+  sim_element *sum = calloc(count + 1, sizeof *sum);
   for (uint32_t k = 0; k < step->slot_count && !s->failed; k++) {
     uint32_t source = s->world->schedules[rank].sources[step->sources + k];
     sim_slot *slot = NULL;
@@ -204,7 +204,7 @@ static void post_send(sim_state *s, int rank, uint32_t index, const lcomm_step *
     s->ranks[rank].far_sends += is_far(s, rank, step);
     return;
   }
-  sim_mail *mail = calloc(1, sizeof(*mail));
+  sim_mail *mail = calloc(1, sizeof *mail);
   mail->from = rank;
   mail->to = step->peer;
   mail->message = step->message;
@@ -355,8 +355,8 @@ static void link_rank(sim_state *s, int rank) {
 static void prepare_rank(sim_state *s, int rank) {
   const lcomm_schedule *schedule = &s->world->schedules[rank];
   sim_rank *it = &s->ranks[rank];
-  it->slots = calloc((size_t)schedule->slot_count + 1, sizeof(*it->slots));
-  it->waiting = calloc((size_t)schedule->step_count + 1, sizeof(*it->waiting));
+  it->slots = calloc((size_t)schedule->slot_count + 1, sizeof *it->slots);
+  it->waiting = calloc((size_t)schedule->step_count + 1, sizeof *it->waiting);
   it->state = calloc((size_t)schedule->step_count + 1, 1);
   it->left = schedule->step_count;
   for (uint32_t i = 0; i < schedule->slot_count; i++) {
@@ -372,7 +372,7 @@ static void prepare_rank(sim_state *s, int rank) {
 }
 
 static void prepare(sim_state *s) {
-  s->ranks = calloc((size_t)s->world->size, sizeof(*s->ranks));
+  s->ranks = calloc((size_t)s->world->size, sizeof *s->ranks);
   for (int rank = 0; rank < s->world->size; rank++) {
     link_rank(s, rank);
     prepare_rank(s, rank);

@@ -12,13 +12,13 @@
 
 int sim_world_make(sim_world *world, const int *node_sizes, int nodes) {
   char error[LCOMM_TOPO_ERROR_MAX];
-  memset(world, 0, sizeof(*world));
+  memset(world, 0, sizeof *world);
   for (int i = 0; i < nodes; i++) {
     world->size += node_sizes[i];
   }
-  lcomm_identity *identities = calloc((size_t)world->size, sizeof(*identities));
-  world->schedules = calloc((size_t)world->size, sizeof(*world->schedules));
-  world->vectors = calloc((size_t)world->size, sizeof(*world->vectors));
+  lcomm_identity *identities = calloc((size_t)world->size, sizeof *identities);
+  world->schedules = calloc((size_t)world->size, sizeof *world->schedules);
+  world->vectors = calloc((size_t)world->size, sizeof *world->vectors);
   for (int node = 0, rank = 0; node < nodes; node++) {
     for (int i = 0; i < node_sizes[node]; i++, rank++) {
       snprintf(identities[rank].host, sizeof(identities[rank].host), "node%d", node);

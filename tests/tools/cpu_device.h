@@ -55,10 +55,12 @@ static int cpu_use(int device) {
 }
 
 static int cpu_memory_get(size_t size, void **memory) {
-  if (size > cpu_trouble.memory_left)
+  if (size > cpu_trouble.memory_left) {
     return 2;
-  if (cpu_trouble.memory_left != SIZE_MAX)
+  }
+  if (cpu_trouble.memory_left != SIZE_MAX) {
     cpu_trouble.memory_left -= size;
+  }
   *memory = aligned_alloc(256, (size + 255) / 256 * 256);
   cpu_blocks++;
   return 0;
@@ -88,8 +90,9 @@ static int cpu_copy(void *destination, const void *source, size_t size, void *st
 
 static int cpu_set(void *memory, int byte, size_t size, void *stream) {
   (void)stream;
-  if (cpu_is_lost)
+  if (cpu_is_lost) {
     return cpu_trouble.launch_error;
+  }
   memset(memory, byte, size);
   return 0;
 }
@@ -100,69 +103,77 @@ static int cpu_encode(const lcomm_cuda_encode *a, void *stream) {
   const lcomm_kernels *k = &lcomm_kernels_scalar;
   const lcomm_cuda_code *c = &a->code;
   (void)stream;
-  if (a->parts != 1 || a->feedback != LCOMM_CUDA_FEEDBACK_NONE)
+  if (a->parts != 1 || a->feedback != LCOMM_CUDA_FEEDBACK_NONE) {
     return 1;
-  if (c->kind == LCOMM_CUDA_F16)
+  }
+  if (c->kind == LCOMM_CUDA_F16) {
     k->f32_to_f16(a->source, 1.0f, c->code, a->n);
-  else if (c->kind == LCOMM_CUDA_BF16)
+  } else if (c->kind == LCOMM_CUDA_BF16) {
     k->f32_to_bf16(a->source, c->code, a->n);
-  else if (c->kind == LCOMM_CUDA_E4M3)
+  } else if (c->kind == LCOMM_CUDA_E4M3) {
     k->f32_to_fp8[LCOMM_E4M3](a->source, c->block, c->code, c->scale, a->n);
-  else if (c->kind == LCOMM_CUDA_INT8)
+  } else if (c->kind == LCOMM_CUDA_INT8) {
     k->f32_to_int8(a->source, c->block, c->code, c->scale, a->n);
-  else
+  } else {
     return 1;
-  if (cpu_trouble.flip > 0 && cpu_trouble.flip <= a->n)
+  }
+  if (cpu_trouble.flip > 0 && cpu_trouble.flip <= a->n) {
     ((uint8_t *)c->code)[cpu_trouble.flip - 1] ^= 1;
+  }
   if (cpu_trouble.good_launches > 0) {
     cpu_trouble.good_launches--;
     return 0;
   }
   cpu_is_lost = cpu_trouble.lost;
-  while (cpu_trouble.hangs)
+  while (cpu_trouble.hangs) {
     pause();
+  }
   return cpu_trouble.launch_error;
 }
 
 static void cpu_add(const lcomm_cuda_code *c, float *destination, uint64_t n) {
   const lcomm_kernels *k = &lcomm_kernels_scalar;
-  if (c->kind == LCOMM_CUDA_F16)
+  if (c->kind == LCOMM_CUDA_F16) {
     k->f16_add(c->code, 1.0f, destination, n);
-  else if (c->kind == LCOMM_CUDA_BF16)
+  } else if (c->kind == LCOMM_CUDA_BF16) {
     k->bf16_add(c->code, 1.0f, destination, n);
-  else if (c->kind == LCOMM_CUDA_E4M3)
+  } else if (c->kind == LCOMM_CUDA_E4M3) {
     k->fp8_add[LCOMM_E4M3](c->code, c->scale, c->block, 1.0f, destination, n);
-  else
+  } else {
     k->int8_add(c->code, c->scale, c->block, 1.0f, destination, n);
+  }
 }
 
 static void cpu_decode(const lcomm_cuda_code *c, float *destination, uint64_t n) {
   const lcomm_kernels *k = &lcomm_kernels_scalar;
-  if (c->kind == LCOMM_CUDA_F32)
+  if (c->kind == LCOMM_CUDA_F32) {
     memmove(destination, c->code, n * sizeof(float));
-  else if (c->kind == LCOMM_CUDA_F16)
+  } else if (c->kind == LCOMM_CUDA_F16) {
     k->f16_to_f32(c->code, 1.0f, destination, n);
-  else if (c->kind == LCOMM_CUDA_BF16)
+  } else if (c->kind == LCOMM_CUDA_BF16) {
     k->bf16_to_f32(c->code, 1.0f, destination, n);
-  else if (c->kind == LCOMM_CUDA_E4M3)
+  } else if (c->kind == LCOMM_CUDA_E4M3) {
     k->fp8_to_f32[LCOMM_E4M3](c->code, c->scale, c->block, 1.0f, destination, n);
-  else
+  } else {
     k->int8_to_f32(c->code, c->scale, c->block, 1.0f, destination, n);
+  }
 }
 
 static int cpu_sum(const lcomm_cuda_sum *a, void *stream) {
   (void)stream;
   cpu_decode(&a->sources[0], a->destination, a->n);
-  for (uint32_t i = 1; i < a->count; i++)
+  for (uint32_t i = 1; i < a->count; i++) {
     cpu_add(&a->sources[i], a->destination, a->n);
+  }
   return 0;
 }
 
 static int cpu_split(unsigned width, const uint8_t *source, uint8_t *const *plane, uint64_t n,
                      void *stream) {
   (void)stream;
-  if (width != 4)
+  if (width != 4) {
     return 1;
+  }
   lcomm_kernels_scalar.split4(source, plane, n);
   return 0;
 }
@@ -193,8 +204,9 @@ static lcomm_cuda_topk *cpu_topk_create(const lcomm_cuda_topk_shape *shape, void
   lcomm_cuda_topk *topk = malloc(sizeof *topk);
   (void)memory;
   (void)stream;
-  if (topk != NULL && lcomm_topk_create(&made, &topk->topk) == LCOMM_OK)
+  if (topk && lcomm_topk_create(&made, &topk->topk) == LCOMM_OK) {
     return topk;
+  }
   free(topk);
   return NULL;
 }

@@ -85,7 +85,7 @@ static uint64_t wrong_after(lcomm_perf_mpi mpi, const lcomm_perf_call *call, uin
   lcomm_perf_place place = lcomm_perf_buffers_place(&buffers, 0);
   lcomm_perf_mpi_call(mpi, call, place, part);
   void *result = lcomm_perf_mpi_result(call, place, part);
-  if (spoil != NULL) {
+  if (spoil) {
     spoil(result);
   }
   lcomm_perf_difference d = total(lcomm_perf_judge(&world, &input.pattern, call, 1, result));
@@ -205,13 +205,13 @@ static void through_mpi_the_policy_of_the_environment_says_what_is_exact(void) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     lcomm_perf_call call = {
         lcomm_perf_collective_of(LCOMM_PERF_ALLREDUCE), 300, cases[i].dtype, LCOMM_SUM, 0, 1, 0};
-    if (cases[i].policy != NULL) {
+    if (cases[i].policy) {
       setenv("LCOMM_POLICY", cases[i].policy, 1);
     } else {
       unsetenv("LCOMM_POLICY");
     }
     require(lcomm_perf_contender_through(&call).is_exact == cases[i].is_exact, "'%s'",
-            cases[i].policy != NULL ? cases[i].policy : "");
+            cases[i].policy ? cases[i].policy : "");
   }
   unsetenv("LCOMM_POLICY");
 }

@@ -41,8 +41,9 @@ static inline void put(bytes *b, const void *data, size_t size) {
 }
 
 static inline void put_number(bytes *b, uint64_t value, size_t size) {
-  for (size_t i = 0; i < size; i++)
+  for (size_t i = 0; i < size; i++) {
     put(b, &(uint8_t){(uint8_t)(value >> (8 * i))}, 1);
+  }
 }
 
 static inline void put_text(bytes *b, const char *text) {
@@ -51,8 +52,9 @@ static inline void put_text(bytes *b, const char *text) {
 
 /* count floats: 0, 1, 2, ... */
 static inline void put_floats(bytes *b, size_t count) {
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
     put(b, &(float){(float)i}, sizeof(float));
+  }
 }
 
 static inline bytes make_npy(int major, const char *header) {
@@ -84,8 +86,9 @@ static inline bytes make_capture(const char *name, uint64_t count) {
   put_number(&b, strlen(name), 4);
   put_text(&b, name);
   put_number(&b, count, 8);
-  while (b.size % 64 != 0)
+  while (b.size % 64 != 0) {
     put_number(&b, 0, 1);
+  }
   return b;
 }
 
@@ -135,15 +138,17 @@ static inline const char *write_text(void **state, const char *name, const char 
 static inline lcomm_source *open_good(const char *path, const char *layers) {
   char error[LCOMM_SOURCE_ERROR_MAX];
   lcomm_source *source = NULL;
-  if (lcomm_source_open(path, layers, &source, error) != LCOMM_OK)
+  if (lcomm_source_open(path, layers, &source, error) != LCOMM_OK) {
     fail_msg("%s", error);
+  }
   return source;
 }
 
 /* The sentence begins with `path` and has `phrase` in it. */
 static inline void check_sentence(const char *error, const char *path, const char *phrase) {
-  if (strncmp(error, path, strlen(path)) != 0 || strstr(error, phrase) == NULL)
+  if (strncmp(error, path, strlen(path)) != 0 || !strstr(error, phrase)) {
     fail_msg("\"%s\" is not about %s and does not say \"%s\"", error, path, phrase);
+  }
 }
 
 static inline void check_refused(const char *path, const char *layers, lcomm_status expected,
@@ -161,7 +166,7 @@ typedef lcomm_status (*parser)(const lcomm_source_input *input, lcomm_source_con
 /* Not cmocka's memory: its guards would hide from a sanitizer one byte too far. */
 static inline lcomm_source_input exact_input(const bytes *b) {
   uint8_t *exact = malloc(b->size);
-  assert_true(exact != NULL || b->size == 0);
+  assert_true(exact || b->size == 0);
   memcpy(exact, b->data, b->size);
   return (lcomm_source_input){"dir/a.bin", exact, b->size};
 }
@@ -172,8 +177,9 @@ static inline void check_unparsed(parser parse, const bytes *b, lcomm_status exp
   lcomm_source_input input = exact_input(b);
   lcomm_source_contents contents = {0};
   lcomm_status status = parse(&input, &contents, error);
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     fail_msg("read, expected to be refused: %s", phrase);
+  }
   check_sentence(error, "dir/a.bin: ", phrase);
   assert_int_equal(status, expected);
   lcomm_source_contents_free(&contents);
@@ -184,8 +190,9 @@ static inline lcomm_source_contents parse_good(parser parse, const bytes *b) {
   char error[LCOMM_SOURCE_ERROR_MAX];
   lcomm_source_input input = exact_input(b);
   lcomm_source_contents contents = {0};
-  if (parse(&input, &contents, error) != LCOMM_OK)
+  if (parse(&input, &contents, error) != LCOMM_OK) {
     fail_msg("%s", error);
+  }
   free((void *)input.bytes);
   return contents;
 }

@@ -92,7 +92,7 @@ static int make_folder(void **state) {
   const char *parent = getenv("TMPDIR");
   snprintf(made->path, sizeof made->path, "%s/dataset-XXXXXX", parent && *parent ? parent : "/tmp");
   *state = made;
-  return mkdtemp(made->path) != NULL ? 0 : -1;
+  return mkdtemp(made->path) ? 0 : -1;
 }
 
 static void file_name(const folder *in, unsigned step, unsigned bucket, unsigned rank, char *path) {
@@ -102,11 +102,12 @@ static void file_name(const folder *in, unsigned step, unsigned bucket, unsigned
 static int remove_folder(void **state) {
   folder *made = *state;
   char path[PATH_SIZE];
-  for (unsigned step = 0; step < 4; step++)
+  for (unsigned step = 0; step < 4; step++) {
     for (unsigned i = 0; i < 4; i++) {
       file_name(made, step, i / 2, i % 2, path);
       unlink(path);
     }
+  }
   int result = rmdir(made->path);
   test_free(made);
   return result;
@@ -147,9 +148,11 @@ static void write_capture(const folder *in, unsigned step, unsigned bucket, unsi
 }
 
 static void write_captures(const folder *in, unsigned steps) {
-  for (unsigned step = 0; step < steps; step++)
-    for (unsigned i = 0; i < 4; i++)
+  for (unsigned step = 0; step < steps; step++) {
+    for (unsigned i = 0; i < 4; i++) {
       write_capture(in, step, i / 2, i % 2, i < 2 ? 1000 : 300);
+    }
+  }
 }
 
 /* Measure these codecs on the folder. */
@@ -172,8 +175,9 @@ static void begin(run *r, const folder *in, const char *const *codecs) {
                      LCOMM_OK);
     snprintf(codec->text, sizeof codec->text, "%s", codecs[r->options.codec_count]);
   }
-  if (lcomm_dataset_open(&r->options, &r->dataset, error) != LCOMM_OK)
+  if (lcomm_dataset_open(&r->options, &r->dataset, error) != LCOMM_OK) {
     fail_msg("%s", error);
+  }
   assert_int_equal(lcomm_results_create(&r->options, &r->dataset, &r->results), LCOMM_OK);
 }
 
@@ -192,8 +196,9 @@ static void captures_of_a_bucket_and_rank_are_steps_of_one_stream(void **state) 
   for (size_t i = 0; i < 4; i++) {
     const lcomm_dataset_stream *stream = &r.dataset.streams[i];
     assert_int_equal(stream->step_count, 3);
-    for (size_t s = 0; s < 3; s++)
+    for (size_t s = 0; s < 3; s++) {
       assert_int_equal(lcomm_source_contents_of(stream->steps[s])->capture.step, s);
+    }
   }
   assert_int_equal(lcomm_dataset_count(&r.dataset), 3 * 2 * 1300);
   end(&r);
@@ -238,8 +243,9 @@ static void a_survey_sees_every_value_of_every_source(void **state) {
     uint64_t count = 0;
     assert_int_equal(result->quality.count, 2 * 2 * 1300);
     assert_int_equal(result->tensor_count, 8);
-    for (size_t t = 0; t < 8; t++)
+    for (size_t t = 0; t < 8; t++) {
       count += result->tensors[t].quality.count;
+    }
     assert_int_equal(count, 2 * 2 * 1300);
     assert_string_equal(result->tensors[0].tensor, "a");
     assert_string_equal(result->tensors[7].tensor, "b");

@@ -38,8 +38,9 @@ static void a_layer_list_names_values_and_gaps(void **state) {
 
 static void a_list_splits_npy_files_of_any_type(void **state) {
   bytes b = make_npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2,2)}");
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
     put(&b, &(double){(double)i}, 8);
+  }
   char path[PATH_SIZE];
   snprintf(path, sizeof path, "%s", write_file(state, "a.npy", &b));
   write_text(state, "meta.json", "no list for .npy files unless asked for");

@@ -31,8 +31,9 @@ static lcomm_bench_parse parse(const char *line) {
   words[0] = (char[]){"codec_bench"};
   for (char *word = strtok(text, " "); word != NULL && count + 1 < WORDS_MAX;
        word = strtok(NULL, " ")) {
-    for (char *c = word; *c != '\0'; c++)
+    for (char *c = word; *c != '\0'; c++) {
       *c = *c == '_' ? ' ' : *c;
+    }
     words[count++] = word;
   }
   words[count] = NULL;
@@ -172,8 +173,9 @@ static void every_mistake_has_a_sentence_that_names_it(void **state) {
                   {"--layers list.txt", "layers"}};
   for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
     assert_int_equal(parse(mistakes[i].line), LCOMM_BENCH_USAGE);
-    if (strstr(error, mistakes[i].word) == NULL)
+    if (!strstr(error, mistakes[i].word)) {
       fail_msg("'%s' is answered with: %s", mistakes[i].line, error);
+    }
   }
 }
 
@@ -182,8 +184,9 @@ static void more_codecs_than_fit_are_refused(void **state) {
   static char name[] = "codec_bench", codec[] = "-cint8";
   static char *words[LCOMM_BENCH_CODECS_MAX + 3];
   words[0] = name;
-  for (int i = 1; i <= LCOMM_BENCH_CODECS_MAX + 1; i++)
+  for (int i = 1; i <= LCOMM_BENCH_CODECS_MAX + 1; i++) {
     words[i] = codec;
+  }
   assert_int_equal(lcomm_bench_options_parse(LCOMM_BENCH_CODECS_MAX + 1, words, &options, error),
                    LCOMM_BENCH_RUN);
   assert_int_equal(lcomm_bench_options_parse(LCOMM_BENCH_CODECS_MAX + 2, words, &options, error),
@@ -201,9 +204,11 @@ static void sizes_have_units_of_1024(void **state) {
   static const char *const wrong[] = {"",        "K",   "-1",  "1.5K",  "1T",
                                       "1Kb",     "1 K", "12B", "4MiBs", "99999999999999999999",
                                       "2000000G"};
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-    if (lcomm_units_read_size(wrong[i], &size))
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    if (lcomm_units_read_size(wrong[i], &size)) {
       fail_msg("'%s' was read as a size", wrong[i]);
+    }
+  }
 }
 
 static void bandwidths_are_bits_or_bytes(void **state) {
@@ -220,9 +225,11 @@ static void bandwidths_are_bits_or_bytes(void **state) {
   }
   static const char *const wrong[] = {"",        "25",   "25G",     "Gbit", "0Gbit",     "-1Gbit",
                                       "25Gbits", "25Gb", "25Gbit/", "nan",  "1e999Gbit", "inf"};
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-    if (lcomm_units_read_bandwidth(wrong[i], &bytes))
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    if (lcomm_units_read_bandwidth(wrong[i], &bytes)) {
       fail_msg("'%s' was read as a bandwidth", wrong[i]);
+    }
+  }
 }
 
 static void numbers_are_written_with_fitting_units(void **state) {

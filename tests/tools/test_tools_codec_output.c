@@ -41,8 +41,9 @@ static FILE *open_text(void) {
 
 static size_t count_of(const char *haystack, const char *needle) {
   size_t count = 0;
-  for (; (haystack = strstr(haystack, needle)) != NULL; haystack += strlen(needle))
+  for (; (haystack = strstr(haystack, needle)) != NULL; haystack += strlen(needle)) {
     count++;
+  }
   return count;
 }
 
@@ -125,8 +126,9 @@ static void labels_of_a_crowd_can_be_read(void **state) {
   for (int i = 0; i < LABELS; i++) {
     assert_true(labels[i].centre.x >= 40.0 && labels[i].centre.x <= 660.0);
     assert_true(labels[i].centre.y >= 7.0 && labels[i].centre.y <= 493.0);
-    for (int k = 0; k < i; k++)
+    for (int k = 0; k < i; k++) {
       assert_false(overlaps(&labels[i], &labels[k]));
+    }
   }
 }
 
@@ -134,8 +136,9 @@ static void labels_at_the_edge_stay_inside(void **state) {
   (void)state;
   lcomm_spot points[4] = {{0.0, 0.0}, {400.0, 0.0}, {0.0, 300.0}, {400.0, 300.0}};
   lcomm_label labels[4];
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
     labels[i] = (lcomm_label){.point = points[i], .width = 100.0, .height = 15.0};
+  }
   lcomm_labels_place(labels, 4, points, 4, 400.0, 300.0);
   for (int i = 0; i < 4; i++) {
     assert_true(labels[i].centre.x >= 50.0 && labels[i].centre.x <= 350.0);
@@ -195,13 +198,16 @@ static int begin(void **state) {
   *state = r;
   if (lcomm_bench_options_parse(14, words, &r->options, error) != LCOMM_BENCH_RUN ||
       lcomm_dataset_open(&r->options, &r->dataset, error) != LCOMM_OK ||
-      lcomm_results_create(&r->options, &r->dataset, &r->results) != LCOMM_OK)
+      lcomm_results_create(&r->options, &r->dataset, &r->results) != LCOMM_OK) {
     return -1;
+  }
   lcomm_progress progress = {.total = 1};
   lcomm_status status = lcomm_survey_run(&r->results, &progress);
-  for (size_t i = 0; i < r->options.codec_count; i++)
-    for (int operation = 0; operation < LCOMM_OPERATIONS; operation++)
+  for (size_t i = 0; i < r->options.codec_count; i++) {
+    for (int operation = 0; operation < LCOMM_OPERATIONS; operation++) {
       add_speed(&r->results.codecs[i], (lcomm_operation)operation, 10.0);
+    }
+  }
   r->results.codecs[0].duels[0] = (lcomm_duel){.name = "sum in one pass",
                                                .rival = "one pass per peer",
                                                .kernels = &lcomm_kernels_scalar,
@@ -238,8 +244,9 @@ static void every_line_of_csv_has_eleven_fields(void **state) {
   FILE *file = open_text();
   assert_true(lcomm_csv_print(&r->results, file));
   fclose(file);
-  for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1)
+  for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
     assert_int_equal(field_count(line), 11);
+  }
   assert_int_equal(count_of(text, "section,codec,source"), 1);
   assert_true(count_of(text, "\naccuracy,int8,,,,,,nmse,,") == 1);
   assert_true(count_of(text, "\"topk:0.01,values=int8+ef+zstd\"") > 10);
@@ -251,8 +258,9 @@ static void every_line_of_csv_has_eleven_fields(void **state) {
 
 static double number_at(const cJSON *object, const char *first, const char *second) {
   const cJSON *item = cJSON_GetObjectItem(object, first);
-  if (second != NULL)
+  if (second) {
     item = cJSON_GetObjectItem(item, second);
+  }
   assert_true(cJSON_IsNumber(item));
   return item->valuedouble;
 }

@@ -28,8 +28,9 @@ static lcomm_prediction_case case_of(double bits, double speed, double bandwidth
 }
 
 static void assert_near(double value, double expected) {
-  if (!(fabs(value / expected - 1.0) < 1e-9))
+  if (!(fabs(value / expected - 1.0) < 1e-9)) {
     fail_msg("%.12g is not %.12g", value, expected);
+  }
 }
 
 static void times_are_those_of_the_two_phase_model(void **state) {
@@ -60,8 +61,8 @@ static void it_pays_below_its_limit_and_not_above(void **state) {
   (void)state;
   static const double bits[] = {0.25, 4.0, 8.25, 11.0, 15.9};
   static const double speeds[] = {0.3e9, 2e9, 10e9};
-  for (size_t b = 0; b < 5; b++)
-    for (size_t s = 0; s < 3; s++)
+  for (size_t b = 0; b < 5; b++) {
+    for (size_t s = 0; s < 3; s++) {
       for (uint64_t nodes = 2; nodes <= 64; nodes *= 2) {
         lcomm_prediction_case given = case_of(bits[b], speeds[s], 1e9, nodes);
         lcomm_prediction p = lcomm_predict(&given);
@@ -74,6 +75,8 @@ static void it_pays_below_its_limit_and_not_above(void **state) {
           assert_int_equal(at.pipelined_s < at.bf16_s, off < 1.0);
         }
       }
+    }
+  }
 }
 
 static void more_bytes_than_bf16_never_pay(void **state) {
@@ -107,8 +110,9 @@ static void verdict(double bits, double speed, double bandwidth, const char *wor
   lcomm_prediction_case given = case_of(bits, speed, bandwidth, 8);
   lcomm_prediction p = lcomm_predict(&given);
   lcomm_predict_verdict(&given, &p, text);
-  if (strstr(text, words) == NULL)
+  if (!strstr(text, words)) {
     fail_msg("not '%s' but '%s'", words, text);
+  }
 }
 
 static void the_verdict_says_why(void **state) {

@@ -23,15 +23,17 @@
 enum { N = 20000 };
 
 static void assert_close(double value, double expected) {
-  if (!(fabs(value - expected) <= 1e-9 * fmax(fabs(expected), 1.0)))
+  if (!(fabs(value - expected) <= 1e-9 * fmax(fabs(expected), 1.0))) {
     fail_msg("%.17g is not %.17g", value, expected);
+  }
 }
 
 static lcomm_codec_choice choice_of(const char *text) {
   lcomm_codec_choice choice;
   char error[LCOMM_POLICY_ERROR_MAX];
-  if (lcomm_format_parse(text, &choice, error) != LCOMM_OK)
+  if (lcomm_format_parse(text, &choice, error) != LCOMM_OK) {
     fail_msg("%s", error);
+  }
   return choice;
 }
 
@@ -122,8 +124,9 @@ static void parts_merge_to_the_whole(void **state) {
   static float given[N], arrived[N];
   fill(given, N, LCOMM_SYNTHETIC_BITS);
   fill(arrived, N, LCOMM_SYNTHETIC_NORMAL);
-  for (int i = 0; i < N; i++)
+  for (int i = 0; i < N; i++) {
     arrived[i] = i % 3 == 0 ? given[i] : i % 5 == 1 ? 0.0f : arrived[i];
+  }
   given[1] = 3.4e38f; /* the largest error lies in the first part */
   arrived[1] = -3.4e38f;
   lcomm_quality whole = {0}, parts = {0};
@@ -148,8 +151,9 @@ static void entropy_of_equal_symbols_is_their_logarithm(void **state) {
   assert_close(lcomm_entropy_bits(counts), 0.0);
   counts[7] = 1000;
   assert_close(lcomm_entropy_bits(counts), 0.0);
-  for (int i = 0; i < 256; i++)
+  for (int i = 0; i < 256; i++) {
     counts[i] = 10;
+  }
   assert_close(lcomm_entropy_bits(counts), 2560.0 * 8.0);
   memset(counts, 0, sizeof counts);
   counts[0] = 75;
@@ -170,8 +174,9 @@ static void positions_of_one_in_a_hundred_take_8_bits(void **state) {
 static void limits_count_codes_and_scales(void **state) {
   (void)state;
   static float values[1024];
-  for (int i = 0; i < 1024; i++)
+  for (int i = 0; i < 1024; i++) {
     values[i] = (i % 2 == 0 ? 1.0f : -1.0f) * (i / 2 % 2 == 0 ? 1.0f : 2.0f);
+  }
   static const char *const names[] = {"none", "bf16",    "fp16",   "fp8e4m3",
                                       "int8", "int4-ef", "topk:1", "topk:1,values=int8"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -180,8 +185,9 @@ static void limits_count_codes_and_scales(void **state) {
     size_t size = lcomm_subject_sizes_of(subject).payload_bytes;
     double bits = lcomm_entropy_payload(lcomm_subject_format(subject),
                                         lcomm_subject_payload(subject), size, 1024);
-    if (fabs(bits - 2048.0) > 1e-6)
+    if (fabs(bits - 2048.0) > 1e-6) {
       fail_msg("%s: limit %g bits", names[i], bits);
+    }
     lcomm_subject_destroy(subject);
   }
 }
@@ -196,8 +202,9 @@ static void no_limit_is_above_the_payload(void **state) {
     size_t size = lcomm_subject_sizes_of(subject).payload_bytes;
     double bits = lcomm_entropy_payload(lcomm_subject_format(subject),
                                         lcomm_subject_payload(subject), size, N);
-    if (!(bits >= 0.0 && bits <= 8.0 * (double)size))
+    if (!(bits >= 0.0 && bits <= 8.0 * (double)size)) {
       fail_msg("%s: limit %g of %zu bytes", codecs[i], bits, size);
+    }
     lcomm_subject_destroy(subject);
   }
 }
@@ -217,10 +224,12 @@ static void every_codec_arrives_as_close_as_it_should(void **state) {
     assert_int_equal(lcomm_subject_decode(subject, lcomm_kernels_best(), arrived), LCOMM_OK);
     lcomm_quality_compare(&q, values, arrived, N);
     lcomm_quality_weigh(&q, subject);
-    if (!(lcomm_quality_nmse(&q) <= most[i]) || q.not_finite_out != 0)
+    if (!(lcomm_quality_nmse(&q) <= most[i]) || q.not_finite_out != 0) {
       fail_msg("%s: NMSE %g", codecs[i], lcomm_quality_nmse(&q));
-    if (lcomm_quality_ratio(&q) < 1.0 && i > 1)
+    }
+    if (lcomm_quality_ratio(&q) < 1.0 && i > 1) {
       fail_msg("%s: ratio %g", codecs[i], lcomm_quality_ratio(&q));
+    }
     lcomm_subject_destroy(subject);
   }
 }
@@ -235,9 +244,11 @@ static void add_is_decode_and_add(void **state) {
     lcomm_subject_decode(subject, lcomm_kernels_best(), once);
     lcomm_subject_decode(subject, lcomm_kernels_best(), twice);
     assert_int_equal(lcomm_subject_add(subject, lcomm_kernels_best(), twice), LCOMM_OK);
-    for (int v = 0; v < N; v++)
-      if (twice[v] < 2.0f * once[v] || twice[v] > 2.0f * once[v])
+    for (int v = 0; v < N; v++) {
+      if (twice[v] < 2.0f * once[v] || twice[v] > 2.0f * once[v]) {
         fail_msg("%s: %g added to itself is %g", codecs[i], (double)once[v], (double)twice[v]);
+      }
+    }
     lcomm_subject_destroy(subject);
   }
 }
@@ -307,8 +318,9 @@ static void all_of_the_coded_positions_are_counted(void **state) {
 static void top_k_keeps_its_share_of_every_segment(void **state) {
   (void)state;
   static float values[N], arrived[N];
-  for (int i = 0; i < N; i++)
+  for (int i = 0; i < N; i++) {
     values[i] = (float)(i + 1) * (i < N / 2 ? 1e-6f : 1.0f);
+  }
   lcomm_codec_choice choice = choice_of("topk:0.01");
   const uint64_t ends[] = {N / 2, N};
   lcomm_subject_shape shape = {.choice = &choice, .count = N, .segment_ends = ends, .segments = 2};
@@ -317,8 +329,9 @@ static void top_k_keeps_its_share_of_every_segment(void **state) {
   lcomm_subject_encode(subject, lcomm_kernels_best(), values, 1);
   lcomm_subject_decode(subject, lcomm_kernels_best(), arrived);
   int kept[2] = {0, 0};
-  for (int i = 0; i < N; i++)
+  for (int i = 0; i < N; i++) {
     kept[i / (N / 2)] += arrived[i] > 0.0f;
+  }
   assert_int_equal(kept[0], 100);
   assert_int_equal(kept[1], 100);
   lcomm_subject_destroy(subject);

@@ -30,8 +30,9 @@ typedef struct lane {
 
 static void note(void *argument, size_t rival) {
   lane *own = argument;
-  if (own->runs < RUNS)
+  if (own->runs < RUNS) {
     own->rival[own->runs] = rival;
+  }
   own->runs++;
 }
 
@@ -49,19 +50,22 @@ static void rivals_take_turns_after_a_warm_up(void **state) {
   assert_int_equal(lcomm_race_run(&race, seconds), LCOMM_OK);
   for (size_t t = 0; t < 2; t++) {
     assert_int_equal(lanes[t].runs, RUNS);
-    for (size_t i = 0; i < RUNS; i++)
+    for (size_t i = 0; i < RUNS; i++) {
       assert_int_equal(lanes[t].rival[i], i / TURNS % RIVALS);
+    }
   }
-  for (size_t i = 0; i < RIVALS * REPETITIONS; i++)
+  for (size_t i = 0; i < RIVALS * REPETITIONS; i++) {
     assert_true(seconds[i] > 0.0);
+  }
 }
 
 /* All runs but the first of each rival take 2 ms at least. */
 static void linger(void *argument, size_t rival) {
   lane *own = argument;
   note(own, rival);
-  if (own->runs > RIVALS)
+  if (own->runs > RIVALS) {
     nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+  }
 }
 
 static void the_warm_up_is_not_counted(void **state) {
@@ -76,8 +80,9 @@ static void the_warm_up_is_not_counted(void **state) {
                      .lanes = pointers,
                      .run = linger};
   assert_int_equal(lcomm_race_run(&race, seconds), LCOMM_OK);
-  for (size_t i = 0; i < RIVALS * REPETITIONS; i++)
+  for (size_t i = 0; i < RIVALS * REPETITIONS; i++) {
     assert_true(seconds[i] >= 0.0019);
+  }
 }
 
 static void a_spread_knows_its_median(void **state) {
@@ -131,8 +136,9 @@ static int ascending(const void *a, const void *b) {
 static void check(const float *values, size_t n, size_t kept) {
   static uint32_t scratch[N], position[N], order[N];
   static float value[N];
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     order[i] = (uint32_t)i;
+  }
   sorted_values = values;
   qsort(order, n, sizeof *order, compare);
   qsort(order, kept, sizeof *order, ascending);
@@ -161,17 +167,20 @@ static void quickselect_keeps_the_largest_in_order(void **state) {
                                            : random};
       values[i] = kinds[kind];
     }
-    for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
+    for (size_t k = 0; k < sizeof kept / sizeof *kept; k++) {
       check(values, N, kept[k]);
+    }
   }
 }
 
 static void quickselect_takes_few_values(void **state) {
   (void)state;
   static const float values[] = {3.0f, -3.0f, 1.0f, 3.0f, 0.0f};
-  for (size_t n = 0; n <= 5; n++)
-    for (size_t kept = 0; kept <= n; kept++)
+  for (size_t n = 0; n <= 5; n++) {
+    for (size_t kept = 0; kept <= n; kept++) {
       check(values, n, kept);
+    }
+  }
 }
 
 static void quickselect_keeps_any_number(void **state) {
@@ -180,10 +189,12 @@ static void quickselect_keeps_any_number(void **state) {
   float values[FEW];
   uint32_t seed = 5;
   for (int trial = 0; trial < 50; trial++) {
-    for (int i = 0; i < FEW; i++)
+    for (int i = 0; i < FEW; i++) {
       values[i] = (float)(next_random(&seed) % (trial % 2 == 0 ? 1000000 : 8)) - 4.0f;
-    for (size_t kept = 0; kept <= FEW; kept++)
+    }
+    for (size_t kept = 0; kept <= FEW; kept++) {
       check(values, FEW, kept);
+    }
   }
 }
 

@@ -10,8 +10,9 @@
 static void float32_is_read_bit_for_bit(void **state) {
   static const uint32_t bits[] = {0x3f800000u, 0x80000000u, 0x7f800001u, 0xffc12345u, 1u};
   bytes b = {0};
-  for (size_t i = 0; i < 5; i++)
+  for (size_t i = 0; i < 5; i++) {
     put_number(&b, bits[i], 4);
+  }
   lcomm_source *source = open_good(write_file(state, "a.F32", &b), NULL);
   uint32_t read[5];
   lcomm_source_read(source, 0, 5, (float *)read);
@@ -30,8 +31,9 @@ static void extensions_tell_the_type(void **state) {
   static const uint16_t codes[] = {0x3c00, 0x3f80, 0xc000};
   for (size_t i = 0; i < 2; i++) {
     bytes b = {0};
-    for (size_t k = 0; k < 3; k++)
+    for (size_t k = 0; k < 3; k++) {
       put_number(&b, codes[k], 2);
+    }
     lcomm_source *source = open_good(write_file(state, cases[i].name, &b), NULL);
     float read[3];
     lcomm_source_read(source, 0, 1, read);
@@ -48,8 +50,9 @@ static double small_float(uint16_t code, int exponent_bits, int mantissa_bits) {
   double magnitude = exponent == 0
                          ? ldexp(mantissa, 1 - bias - mantissa_bits)
                          : ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits);
-  if (exponent == top)
+  if (exponent == top) {
     magnitude = mantissa == 0 ? (double)INFINITY : (double)NAN;
+  }
   return (code & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
@@ -98,8 +101,9 @@ static void any_range_reads_the_same_values(void **state) {
   const char *layers = write_text(state, "list", "a 1\nb 7\nc 20 3\nd 39 1");
   lcomm_source *source = open_good(path, layers);
   lcomm_source_read(source, 0, 40, all);
-  for (size_t i = 0; i < 40; i++)
+  for (size_t i = 0; i < 40; i++) {
     assert_true(all[i] == (float)i);
+  }
   for (size_t first = 0; first < 40; first++) {
     for (size_t n = 0; n <= 40 - first; n++) {
       memset(part, 0xff, sizeof part);
@@ -118,9 +122,10 @@ static lcomm_status add_name(const char *name, size_t size) {
   lcomm_source_input input = {"a", NULL, 0};
   lcomm_source_entry entry = {.name = name, .name_size = size, .count = 1};
   lcomm_status status = lcomm_source_add(&input, &entry, &contents, error);
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     assert_true(strlen(contents.tensors[0].name) == size &&
                 memcmp(contents.tensors[0].name, name, size) == 0);
+  }
   lcomm_source_contents_free(&contents);
   return status;
 }
@@ -158,10 +163,12 @@ static void names_are_utf8_without_control_characters(void **state) {
                                     "\xf0\x9f\x98"};
   char longest[LCOMM_SOURCE_NAME_MAX];
   (void)state;
-  for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+  for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
     assert_int_equal(add_name(good[i], strlen(good[i])), LCOMM_OK);
-  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+  }
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     assert_int_equal(add_name(bad[i], strlen(bad[i])), LCOMM_ERR_WIRE);
+  }
   assert_int_equal(add_name("\xc3\xa9", 1), LCOMM_ERR_WIRE); /* cut inside a character */
   assert_int_equal(add_name("a\0b", 3), LCOMM_ERR_WIRE);
   memset(longest, 'n', sizeof longest);
@@ -252,8 +259,9 @@ static void npy_that_is_not_understood_is_refused(void **state) {
     b = make_npy(1, header);
     check_unparsed(lcomm_source_parse_npy, &b, LCOMM_ERR_WIRE, "header");
   }
-  for (b = make_npy(2, "{}"); b.size > 0; b.size--)
+  for (b = make_npy(2, "{}"); b.size > 0; b.size--) {
     check_unparsed(lcomm_source_parse_npy, &b, LCOMM_ERR_WIRE, "");
+  }
 }
 
 /* ------------------------------------------------------------- safetensors */

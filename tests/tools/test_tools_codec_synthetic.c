@@ -27,8 +27,9 @@ static lcomm_source *open_kind(lcomm_synthetic_kind kind, uint64_t seed, uint64_
   char error[LCOMM_SOURCE_ERROR_MAX];
   lcomm_source *source = NULL;
   lcomm_synthetic synthetic = {.kind = kind, .seed = seed, .count = count};
-  if (lcomm_source_open_synthetic(&synthetic, &source, error) != LCOMM_OK)
+  if (lcomm_source_open_synthetic(&synthetic, &source, error) != LCOMM_OK) {
     fail_msg("%s", error);
+  }
   return source;
 }
 
@@ -48,8 +49,9 @@ typedef struct moments {
 static moments measure(const float *values, size_t n) {
   moments m = {0};
   double squares = 0, fourths = 0;
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     m.mean += (double)values[i] / (double)n;
+  }
   for (size_t i = 0; i < n; i++) {
     double d = (double)values[i] - m.mean;
     squares += d * d;
@@ -63,14 +65,16 @@ static moments measure(const float *values, size_t n) {
 /* Share of values whose magnitude is above `limit`. */
 static double share_above(const float *values, size_t n, double limit) {
   size_t above = 0;
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     above += fabs((double)values[i]) > limit;
+  }
   return (double)above / (double)n;
 }
 
 static void check_near(double value, double expected, double tolerance) {
-  if (!(fabs(value - expected) <= tolerance))
+  if (!(fabs(value - expected) <= tolerance)) {
     fail_msg("%.9g, expected %.9g +- %.3g", value, expected, tolerance);
+  }
 }
 
 /* ------------------------------------------------------------------- tests */
@@ -117,8 +121,9 @@ static void seeds_and_kinds_give_unrelated_values(void **state) {
                      make_values(LCOMM_SYNTHETIC_STUDENT, 1, COUNT), a + 1};
   for (int i = 0; i < 3; i++) {
     double product = 0;
-    for (size_t k = 0; k + 1 < COUNT; k++)
+    for (size_t k = 0; k + 1 < COUNT; k++) {
       product += (double)a[k] * (double)others[i][k];
+    }
     check_near(product / (COUNT * sigma * sigma), 0.0, 5e-3); /* 5 standard errors */
   }
   test_free(others[0]);
@@ -159,15 +164,17 @@ static void distributions_have_their_moments_and_tails(void **state) {
 static void constant_is_constant_and_sparse_is_99_percent_zeros(void **state) {
   (void)state;
   float *constant = make_values(LCOMM_SYNTHETIC_CONSTANT, 3, 1000);
-  for (int i = 0; i < 1000; i++)
+  for (int i = 0; i < 1000; i++) {
     assert_true(constant[i] == 1e-3f);
+  }
   test_free(constant);
   float *sparse = make_values(LCOMM_SYNTHETIC_SPARSE, 3, COUNT);
   double share = share_above(sparse, COUNT, 0.0);
   check_near(share, 0.01, 5e-4);
   check_near(measure(sparse, COUNT).deviation, sigma * sqrt(share), 0.03 * sigma * sqrt(share));
-  for (int i = 0; i < COUNT; i++)
+  for (int i = 0; i < COUNT; i++) {
     assert_false(sparse[i] == 0.0f && signbit(sparse[i]));
+  }
   test_free(sparse);
 }
 
@@ -209,8 +216,9 @@ static void layers_have_many_sizes_and_scales(void **state) {
     const lcomm_source_tensor *tensor = contents->tensors + i;
     assert_int_equal(tensor->first, next);
     next += tensor->count;
-    if (i + 1 < contents->tensor_count)
+    if (i + 1 < contents->tensor_count) {
       assert_in_range(tensor->count, 1024, 16 << 20);
+    }
     uint64_t n = tensor->count < 1024 ? tensor->count : 1024;
     lcomm_source_read(source, tensor->first, n, values);
     double deviation = measure(values, (size_t)n).deviation;

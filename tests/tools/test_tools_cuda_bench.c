@@ -96,8 +96,9 @@ static void odd_counts_are_right_too(void **state) {
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
     options.count = counts[i];
     assert_true(run());
-    for (size_t f = 0; f < results.figure_count; f++)
+    for (size_t f = 0; f < results.figure_count; f++) {
       assert_string_equal(results.figures[f].why, "");
+    }
   }
 }
 
@@ -282,8 +283,9 @@ static void table_counts_what_was_met(void **state) {
   (void)state;
   assert_true(run());
   results.figures[0].verdict = LCOMM_GPU_MET;
-  for (size_t i = 1; i < results.figure_count; i++)
+  for (size_t i = 1; i < results.figure_count; i++) {
     results.figures[i].verdict = LCOMM_GPU_MISSED;
+  }
   assert_non_null(strstr(written(lcomm_gpu_print), "met 1 of 15\n"));
   assert_non_null(strstr(written(lcomm_gpu_print), "top-k 1 % with error feedback"));
 }
@@ -300,8 +302,9 @@ static void torch_is_measured_by_its_script(void **state) {
   options.torch_script = path;
   assert_true(run());
   unlink(path);
-  if (!results.torch.measured)
+  if (!results.torch.measured) {
     skip(); /* no python3 here */
+  }
   assert_true(results.torch.seconds.median > 1.9 && results.torch.seconds.median < 2.1);
   double times = lcomm_gpu_times_torch(&results) * results.figures[0].seconds.median;
   assert_true(times > 1.9 && times < 2.1);
@@ -314,7 +317,7 @@ static lcomm_gpu_parse parse(const char *first, const char *second, char *error)
   char *arguments[] = {program, a, second != NULL ? b : NULL, NULL};
   snprintf(a, sizeof a, "%s", first);
   snprintf(b, sizeof b, "%s", second != NULL ? second : "");
-  return lcomm_gpu_options_parse(second != NULL ? 3 : 2, arguments, &options, error);
+  return lcomm_gpu_options_parse(second ? 3 : 2, arguments, &options, error);
 }
 
 static void options_are_read(void **state) {

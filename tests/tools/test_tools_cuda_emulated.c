@@ -25,8 +25,9 @@ static void measure(uint64_t count) {
   assert_int_equal(emulated_end(), 0); /* all memory and streams were given back */
   assert_true(good);
   assert_int_equal(results.figure_count, lcomm_gpu_case_count);
-  for (size_t i = 0; i < results.figure_count; i++)
+  for (size_t i = 0; i < results.figure_count; i++) {
     assert_string_equal(results.figures[i].why, "");
+  }
 }
 
 static void kernels_make_the_bytes_of_the_host(void **state) {
@@ -37,8 +38,9 @@ static void kernels_make_the_bytes_of_the_host(void **state) {
 static void odd_counts_do_too(void **state) {
   (void)state;
   static const uint64_t counts[] = {1, 127, 129, 4097};
-  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
     measure(counts[i]);
+  }
 }
 
 int main(void) {

@@ -23,8 +23,9 @@ static const lcomm_perf_collective *of(lcomm_perf_kind kind) {
 }
 
 static void is_near(double x, double y) {
-  if (fabs(x - y) > 1e-12 * (1.0 + fabs(y)))
+  if (fabs(x - y) > 1e-12 * (1.0 + fabs(y))) {
     fail_msg("%g is not %g", x, y);
+  }
 }
 
 static void bus_factors_are_those_of_nccl_tests(void **state) {
@@ -59,8 +60,9 @@ static void a_size_is_that_of_the_largest_buffer(void **state) {
   assert_int_equal(lcomm_perf_count_of(of(LCOMM_PERF_REDUCE_SCATTER), 4096, 4, 8), 128);
   assert_int_equal(lcomm_perf_count_of(of(LCOMM_PERF_ALLGATHER), 4096, 2, 8), 256);
   assert_int_equal(lcomm_perf_count_of(of(LCOMM_PERF_ALLTOALL), 4096, 4, 3), 341);
-  for (int kind = LCOMM_PERF_ALLREDUCE; kind <= LCOMM_PERF_ALLTOALL; kind++)
+  for (int kind = LCOMM_PERF_ALLREDUCE; kind <= LCOMM_PERF_ALLTOALL; kind++) {
     assert_int_equal(lcomm_perf_count_of(of((lcomm_perf_kind)kind), 0, 8, 7), 1);
+  }
 }
 
 static void buffers_hold_what_the_calls_need(void **state) {
@@ -166,8 +168,9 @@ static void policies_that_change_nothing_are_known(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     if (lcomm_perf_policy_is_exact(cases[i].policy, 0) != cases[i].is_exact ||
         lcomm_perf_policy_is_exact(cases[i].policy, 1) != cases[i].is_plain_exact ||
-        lcomm_perf_policy_has_feedback(cases[i].policy) != cases[i].has_feedback)
+        lcomm_perf_policy_has_feedback(cases[i].policy) != cases[i].has_feedback) {
       fail_msg("'%s' is taken for another", cases[i].policy);
+    }
   }
 }
 

@@ -32,8 +32,9 @@ static lcomm_perf_parse parse_for(lcomm_perf_kind kind, const char *line) {
   words[0] = (char[]){"perf"};
   for (char *word = strtok(text, " "); word != NULL && count + 1 < WORDS_MAX;
        word = strtok(NULL, " ")) {
-    for (char *c = word; *c != '\0' && word[0] != '-'; c++)
+    for (char *c = word; *c != '\0' && word[0] != '-'; c++) {
       *c = *c == '_' ? ' ' : *c;
+    }
     words[count++] = strcmp(word, "''") == 0 ? word + 2 : word;
   }
   words[count] = NULL;
@@ -116,8 +117,9 @@ static void all_stands_for_every_operation_and_type(void **state) {
   assert_int_equal(parse("-o all -d all"), LCOMM_PERF_RUN);
   assert_int_equal(options.op_count, 4);
   assert_int_equal(options.dtype_count, 8);
-  for (int d = 0; d < 8; d++)
+  for (int d = 0; d < 8; d++) {
     assert_int_equal(options.dtypes[d], d);
+  }
   assert_int_equal(parse_for(LCOMM_PERF_ALLGATHER, "-o all"), LCOMM_PERF_RUN);
   assert_int_equal(options.op_count, 1);
   assert_int_equal(parse_for(LCOMM_PERF_BROADCAST, "-r all"), LCOMM_PERF_RUN);
@@ -148,8 +150,9 @@ static void policies_keep_their_order(void **state) {
 static void sixteen_policies_fit_and_no_more(void **state) {
   char line[400] = "";
   (void)state;
-  for (int p = 0; p < LCOMM_PERF_POLICIES_MAX; p++)
+  for (int p = 0; p < LCOMM_PERF_POLICIES_MAX; p++) {
     strcat(line, "-p net=int8 ");
+  }
   assert_int_equal(parse(line), LCOMM_PERF_RUN);
   assert_int_equal(options.policy_count, LCOMM_PERF_POLICIES_MAX);
   assert_int_equal(parse(strcat(line, "-p net=bf16")), LCOMM_PERF_USAGE);
@@ -249,8 +252,9 @@ static void help_names_what_belongs_to_the_collective(void **state) {
     assert_int_equal(strstr(text, "--op") != NULL, collective->reduces);
     assert_int_equal(strstr(text, "--root") != NULL, collective->has_root);
     assert_int_equal(strstr(text, "--tensors") != NULL, kind == LCOMM_PERF_ALLREDUCE);
-    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n"))
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
       assert_true(strlen(line) <= 100);
+    }
     free(text);
   }
 }
@@ -324,10 +328,12 @@ static const struct {
 static void every_mistake_has_one_sentence_that_names_it(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
-    if (parse_for(mistakes[i].kind, mistakes[i].line) != LCOMM_PERF_USAGE)
+    if (parse_for(mistakes[i].kind, mistakes[i].line) != LCOMM_PERF_USAGE) {
       fail_msg("'%s' was taken", mistakes[i].line);
-    if (strstr(error, mistakes[i].word) == NULL || strchr(error, '\n') != NULL)
+    }
+    if (!strstr(error, mistakes[i].word) || strchr(error, '\n')) {
       fail_msg("'%s' has the sentence '%s'", mistakes[i].line, error);
+    }
   }
 }
 

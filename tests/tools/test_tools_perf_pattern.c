@@ -31,9 +31,10 @@ static lcomm_perf_call call_of(lcomm_perf_kind kind, lcomm_dtype dtype, lcomm_op
 }
 
 static void send_all(const lcomm_perf_pattern *pattern, const lcomm_perf_call *call) {
-  for (int r = 0; r < pattern->ranks; r++)
+  for (int r = 0; r < pattern->ranks; r++) {
     lcomm_perf_pattern_fill(pattern, r, sent[r],
                             lcomm_perf_send_count(call->collective, COUNT, pattern->ranks));
+  }
 }
 
 static double reduce(lcomm_dtype dtype, lcomm_op op, int ranks, uint64_t i) {
@@ -69,12 +70,14 @@ static void do_call(const lcomm_perf_call *call, int ranks, int rank) {
     memcpy(result, sent[call->root], part);
     return;
   case LCOMM_PERF_ALLGATHER:
-    for (int r = 0; r < ranks; r++)
+    for (int r = 0; r < ranks; r++) {
       memcpy(result + r * part, sent[r], part);
+    }
     return;
   case LCOMM_PERF_ALLTOALL:
-    for (int r = 0; r < ranks; r++)
+    for (int r = 0; r < ranks; r++) {
       memcpy(result + r * part, sent[r] + rank * part, part);
+    }
     return;
   default:
     break;
@@ -82,10 +85,11 @@ static void do_call(const lcomm_perf_call *call, int ranks, int rank) {
   uint64_t first = call->collective->kind == LCOMM_PERF_REDUCE_SCATTER ? (uint64_t)rank * COUNT : 0;
   for (uint64_t i = 0; i < count; i++) {
     double x = reduce(call->dtype, call->op, ranks, first + i);
-    if (call->op == LCOMM_AVG)
+    if (call->op == LCOMM_AVG) {
       set_average(call->dtype, i, x, ranks);
-    else
+    } else {
       lcomm_perf_element_set(call->dtype, result, i, x);
+    }
   }
 }
 
@@ -96,10 +100,11 @@ static void check_call(const lcomm_perf_call *call, int ranks) {
   for (int rank = 0; rank < ranks; rank++) {
     do_call(call, ranks, rank);
     lcomm_perf_difference d = lcomm_perf_pattern_compare(&pattern, call, rank, result, 0, count);
-    if (d.wrong != 0 || d.error_square > 1e-6 * d.result_square)
+    if (d.wrong != 0 || d.error_square > 1e-6 * d.result_square) {
       fail_msg("%s of %s, operation %d, rank %d of %d: %llu wrong", call->collective->name,
                lcomm_dtype_name(call->dtype), (int)call->op, rank, ranks,
                (unsigned long long)d.wrong);
+    }
     /* one more, one less, another sign: nothing passes */
     result[7 * lcomm_dtype_size(call->dtype) + lcomm_dtype_size(call->dtype) - 1] ^= 0x40;
     d = lcomm_perf_pattern_compare(&pattern, call, rank, result, 0, count);
@@ -115,8 +120,9 @@ static void every_result_is_known(void **state) {
       for (int op = 0; op < OPS; op++) {
         lcomm_perf_call call = call_of((lcomm_perf_kind)kind, (lcomm_dtype)d, (lcomm_op)op);
         int is_half = call.dtype == LCOMM_FLOAT16 || call.dtype == LCOMM_BFLOAT16;
-        if (is_half && call.op == LCOMM_AVG)
+        if (is_half && call.op == LCOMM_AVG) {
           continue; /* a library has to round them, see below */
+        }
         for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++) {
           call.root = worlds[w] > 1;
           check_call(&call, worlds[w]);
@@ -225,8 +231,9 @@ static void slots_and_two_buffers_do_not_overlap(void **state) {
     unsigned char *kept = malloc(send_bytes);
     assert_non_null(kept);
     memcpy(kept, lcomm_perf_buffers_place(&buffers, 0).send, send_bytes);
-    for (int slot = 0; slot < 3; slot++)
+    for (int slot = 0; slot < 3; slot++) {
       memset(lcomm_perf_buffers_place(&buffers, slot).receive, slot, receive_bytes);
+    }
     for (int slot = 0; slot < 3; slot++) {
       assert_memory_equal(lcomm_perf_buffers_place(&buffers, slot).send, kept, send_bytes);
       assert_int_equal(*(char *)lcomm_perf_buffers_place(&buffers, slot).receive, slot);
@@ -278,8 +285,9 @@ static void recorded_values_are_repeated(void **state) {
   (void)state;
   assert_true(lcomm_perf_buffers_make(&buffers, &call, &input, 1));
   const float *send = lcomm_perf_buffers_place(&buffers, 0).send;
-  for (int i = 0; i < COUNT; i++)
+  for (int i = 0; i < COUNT; i++) {
     assert_true(send[i] == values[i % 3]);
+  }
   lcomm_perf_buffers_free(&buffers);
 }
 

@@ -65,8 +65,9 @@ static void show(int argc, char **argv, const lcomm_perf_row *rows, int count) {
   FILE *file = open_memstream(&table, &table_size);
   assert_non_null(file);
   assert_true(lcomm_perf_report_begin(&report, &options, RANKS, 1, file, argc, argv));
-  for (int i = 0; i < count; i++)
+  for (int i = 0; i < count; i++) {
     lcomm_perf_report_row(&report, &rows[i]);
+  }
   assert_true(lcomm_perf_report_end(&report));
   fclose(file);
 }
@@ -84,8 +85,9 @@ static char *line_of(int i) {
 
 static int words_in(char *line) {
   int words = 0;
-  for (char *word = strtok(line, " "); word != NULL; word = strtok(NULL, " "))
+  for (char *word = strtok(line, " "); word != NULL; word = strtok(NULL, " ")) {
     words++;
+  }
   return words;
 }
 
@@ -102,8 +104,9 @@ static cJSON *read_json(void) {
 
 static double number_of(const cJSON *object, const char *key) {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-  if (!cJSON_IsNumber(item))
+  if (!cJSON_IsNumber(item)) {
     fail_msg("there is no number '%s'", key);
+  }
   return item->valuedouble;
 }
 
@@ -200,8 +203,9 @@ static void json_has_what_the_table_has_and_more(void **state) {
   char *argv[] = {"allreduce_perf", "--json", json_path, "-p", "a \"b\"\\\t"};
   (void)state;
   parse(LCOMM_PERF_ALLREDUCE, 5, argv);
-  for (int i = 0; i < LCOMM_PERF_PHASE_COUNT * RANKS; i++)
+  for (int i = 0; i < LCOMM_PERF_PHASE_COUNT * RANKS; i++) {
     phases[i] = i;
+  }
   lcomm_perf_row rows[] = {row_of("MPI_Allreduce"), row_of("a \"b\"\\\t")};
   rows[1].is_checked = 1;
   rows[1].error = NAN;
@@ -242,8 +246,9 @@ static void each_result_is_one_line_of_json(void **state) {
   show(3, argv, rows, 3);
   FILE *file = fopen(json_path, "r");
   assert_non_null(file);
-  while (fgets(line, sizeof line, file) != NULL)
+  while (fgets(line, sizeof line, file)) {
     results += strstr(line, "\"policy\": ") != NULL && strstr(line, "\"median_s\": ") != NULL;
+  }
   fclose(file);
   assert_int_equal(results, 3);
   assert_string_equal(line, "]}\n");

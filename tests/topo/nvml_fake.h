@@ -70,7 +70,7 @@ static int fake_uuid(void *device, char *uuid, unsigned size) {
 }
 
 static int fake_pci_of(const char *text, lcomm_nvml_pci *pci) {
-  memset(pci, 'x', sizeof(*pci));
+  memset(pci, 'x', sizeof *pci);
   if (!text) {
     return FAKE_ERROR;
   }

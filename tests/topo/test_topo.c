@@ -42,8 +42,9 @@ static lcomm_topo create(const char *hosts, int forced_nodes) {
 
 static void assert_nodes(const lcomm_topo *topo, const char *digits) {
   assert_int_equal(topo->size, strlen(digits));
-  for (int rank = 0; rank < topo->size; rank++)
+  for (int rank = 0; rank < topo->size; rank++) {
     assert_int_equal(topo->node[rank], digits[rank] - '0');
+  }
 }
 
 /* Everything that topo.h says of the tables. */
@@ -61,12 +62,14 @@ static void assert_consistent(const lcomm_topo *topo) {
       assert_int_equal(topo->members[topo->first[node] + local], rank);
       assert_int_equal(topo->node[rank], node);
       assert_int_equal(topo->local[rank], local);
-      if (local > 0)
+      if (local > 0) {
         assert_true(rank > lcomm_topo_rank(topo, node, local - 1));
+      }
     }
   }
-  for (int rank = 0; rank < topo->size; rank++)
-    assert_true(memchr(topo->host[rank], 0, LCOMM_HOST_MAX) != NULL && topo->host[rank][0] != 0);
+  for (int rank = 0; rank < topo->size; rank++) {
+    assert_true(memchr(topo->host[rank], 0, LCOMM_HOST_MAX) && topo->host[rank][0] != 0);
+  }
 }
 
 static void assert_equal(const lcomm_topo *a, const lcomm_topo *b) {
@@ -93,8 +96,9 @@ static void ranks_of_one_host_form_a_node(void **state) {
     lcomm_topo topo = create(cases[i].hosts, 0);
     assert_nodes(&topo, cases[i].nodes);
     assert_consistent(&topo);
-    for (int rank = 0; rank < topo.size; rank++)
+    for (int rank = 0; rank < topo.size; rank++) {
       assert_int_equal(topo.host[rank][0], cases[i].hosts[rank]);
+    }
     lcomm_topo_free(&topo);
   }
 }
@@ -316,8 +320,9 @@ static void malformed_text_is_refused_by_line(void **state) {
     lcomm_topo topo;
     snprintf(start, sizeof start, "topology, line %d: ", cases[i].line);
     assert_int_equal(lcomm_topo_load(cases[i].text, &topo, error), LCOMM_ERR_WIRE);
-    if (strncmp(error, start, strlen(start)) != 0 || strstr(error, cases[i].what) == NULL)
+    if (strncmp(error, start, strlen(start)) != 0 || !strstr(error, cases[i].what)) {
       print_error("case %zu: %s\n", i, error);
+    }
     assert_int_equal(strncmp(error, start, strlen(start)), 0);
     assert_non_null(strstr(error, cases[i].what));
     lcomm_topo_free(&topo); /* is empty */
@@ -357,8 +362,9 @@ static char *text_of_many_ranks(int ranks) {
   char *text = malloc(size);
   assert_non_null(text);
   size_t used = (size_t)snprintf(text, size, "node 0 host a ranks");
-  for (int rank = 0; rank < ranks; rank++)
+  for (int rank = 0; rank < ranks; rank++) {
     used += (size_t)snprintf(text + used, size - used, " %d", rank);
+  }
   return text;
 }
 
@@ -392,8 +398,9 @@ static void an_identity_is_stable_and_has_no_stray_bytes(void **state) {
 
   char name[256] = "";
   assert_int_equal(gethostname(name, sizeof name - 1), 0);
-  if (strlen(name) < LCOMM_HOST_MAX)
+  if (strlen(name) < LCOMM_HOST_MAX) {
     assert_string_equal(a.host, name);
+  }
 
   int status;
   pid_t child = fork();

@@ -276,7 +276,7 @@ static void identities_that_break_their_limits_have_no_device(void **state) {
 /* Of exactly the right size, so that a sanitizer sees a step too far. */
 static void no_peer_is_read_beyond_the_last(void **state) {
   (void)state;
-  lcomm_identity *identity = malloc(sizeof(*identity));
+  lcomm_identity *identity = malloc(sizeof *identity);
   assert_non_null(identity);
   fake_machine(2);
   *identity = identity_on('a', 0);
@@ -363,7 +363,7 @@ static void names_of_devices_are_read_in_any_form(void **state) {
                {"fffffff:ffff:ff", "none"},
                {"0000:3b:00:0", "none"}};
   char text[LCOMM_PCI_TEXT_MAX], back[LCOMM_UUID_TEXT_MAX];
-  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+  for (size_t i = 0; i < sizeof(cases) / sizeof *cases; i++) {
     lcomm_pci pci = lcomm_pci_parse(cases[i].text, strlen(cases[i].text));
     assert_string_equal(lcomm_pci_format(pci, text), cases[i].expected);
     assert_int_equal(lcomm_pci_is_valid(pci), strcmp(cases[i].expected, "none") != 0);

@@ -130,7 +130,7 @@ static void fail_alike(forked *self, const char *name, lcomm_status wanted, cons
   const char *sentence = lcomm_error_thread_text();
   forked_require(self, status == wanted, "%s instead of %s: %s", lcomm_status_name(status),
                  lcomm_status_name(wanted), sentence);
-  forked_require(self, comm == NULL && strstr(sentence, words) != NULL, "'%s' is not in: %s", words,
+  forked_require(self, !comm && strstr(sentence, words) != NULL, "'%s' is not in: %s", words,
                  sentence);
 }
 

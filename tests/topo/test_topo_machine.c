@@ -42,7 +42,7 @@ static void distances_follow_the_common_parent(void **state) {
                {"0000:1b:00.0", "0000:9d:00.0", LCOMM_PCI_SYSTEM},
                {"0000:1b:00.0", "0000:77:00.0", LCOMM_PCI_UNKNOWN},
                {"0000:ff:00.0", "0000:1b:00.0", LCOMM_PCI_UNKNOWN}};
-  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+  for (size_t i = 0; i < sizeof(cases) / sizeof *cases; i++) {
     lcomm_pci_place a = place_of(cases[i].a), b = place_of(cases[i].b);
     assert_int_equal(lcomm_pci_distance_between(&a, &b), cases[i].expected);
     assert_int_equal(lcomm_pci_distance_between(&b, &a), cases[i].expected);

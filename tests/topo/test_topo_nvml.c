@@ -101,7 +101,7 @@ static void links_into_switches_join_all_gpus(void **state) {
               {LCOMM_NVML_REMOTE_SWITCH, NULL},
               {LCOMM_NVML_REMOTE_UNKNOWN, "fffffff:ffff:ff"},
               {LCOMM_NVML_REMOTE_UNKNOWN, NULL}};
-  for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+  for (size_t i = 0; i < sizeof(ends) / sizeof *ends; i++) {
     fake_machine(8);
     fake_switch(18, ends[i].type, ends[i].pci);
     lcomm_gpus gpus = survey_fake();

@@ -11,7 +11,7 @@ enum { LARGE = 1 << 20 };
 
 static const char *const fixtures[] = {"nvswitch.topo", "pairs.topo", "pcie.topo", "mixed.topo",
                                        "domain.topo"};
-enum { FIXTURES = sizeof(fixtures) / sizeof(*fixtures) };
+enum { FIXTURES = sizeof(fixtures) / sizeof *fixtures };
 
 static void expect_links(const char *fixture, const char *const *rows) {
   lcomm_topo topo = topo_of_fixture(fixture);
@@ -119,7 +119,7 @@ static void bytes_are_net_only_between_nodes(void **state) {
       LCOMM_COLLECTIVE_BROADCAST, LCOMM_COLLECTIVE_BARRIER};
   for (int i = 0; i < FIXTURES; i++) {
     lcomm_topo topo = topo_of_fixture(fixtures[i]);
-    for (size_t c = 0; c < sizeof(collectives) / sizeof(*collectives); c++) {
+    for (size_t c = 0; c < sizeof(collectives) / sizeof *collectives; c++) {
       for (int rank = 0; rank < topo.size; rank++) {
         lcomm_plan_request request = request_of(collectives[c], &topo);
         request.count = collectives[c] == LCOMM_COLLECTIVE_BARRIER ? 0 : request.count;

@@ -21,7 +21,7 @@ static const char *without_comments(const char *text) {
 
 static void fixtures_are_printed_as_they_were_loaded(void **state) {
   (void)state;
-  for (size_t i = 0; i < sizeof(fixtures) / sizeof(*fixtures); i++) {
+  for (size_t i = 0; i < sizeof(fixtures) / sizeof *fixtures; i++) {
     char *text = fixture_text(fixtures[i]);
     lcomm_topo topo = topo_of_text(text);
     char *printed = text_of_topo(&topo);
@@ -116,7 +116,7 @@ static void costs_are_read_to_a_thousandth(void **state) {
                {"1000000.001", NULL},
                {"99999999999999999999999", NULL},
                {"nan", NULL}};
-  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+  for (size_t i = 0; i < sizeof(cases) / sizeof *cases; i++) {
     char text[256], expected[256], error[LCOMM_TOPO_ERROR_MAX];
     lcomm_topo topo;
     snprintf(text, sizeof(text), NODES "link net latency %s us bandwidth %s GB/s\n",
@@ -200,12 +200,12 @@ static void malformed_lines_are_refused_by_number(void **state) {
        "what net links cost was already said"},
       {NODES "device 0 pci \x1b[2J ranks 0", 3, "'?[2J' where a PCI id"},
   };
-  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+  for (size_t i = 0; i < sizeof(cases) / sizeof *cases; i++) {
     char error[LCOMM_TOPO_ERROR_MAX] = "", start[64];
     lcomm_topo topo;
     snprintf(start, sizeof(start), "topology, line %d: ", cases[i].line);
     assert_int_equal(lcomm_topo_load(cases[i].text, &topo, error), LCOMM_ERR_WIRE);
-    if (strncmp(error, start, strlen(start)) != 0 || strstr(error, cases[i].what) == NULL) {
+    if (strncmp(error, start, strlen(start)) != 0 || !strstr(error, cases[i].what)) {
       print_error("case %zu: %s\n", i, error);
     }
     assert_int_equal(strncmp(error, start, strlen(start)), 0);
@@ -222,7 +222,7 @@ static void a_matrix_names_every_link_and_loads_back(void **state) {
   assert_true(length < sizeof(text));
   static const char *const words[] = {"same-device", "nvlink", "pcie",           "shm",
                                       "net",         "self",   "3 GB/s, assumed"};
-  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+  for (size_t i = 0; i < sizeof(words) / sizeof *words; i++) {
     assert_non_null(strstr(text, words[i]));
   }
   lcomm_topo_print(&topo, text + length, sizeof(text) - length);

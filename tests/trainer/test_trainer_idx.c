@@ -43,8 +43,9 @@ static const char *file_in(const folder *in, const char *name, char path[PATH_SI
 static int remove_folder(void **state) {
   folder *made = *state;
   char path[PATH_SIZE];
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
     unlink(file_in(made, set_files[i], path));
+  }
   unlink(file_in(made, "file", path));
   int result = rmdir(made->path);
   test_free(made);
@@ -52,31 +53,35 @@ static int remove_folder(void **state) {
 }
 
 static void put_word(uint8_t *to, uint32_t word) {
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
     to[i] = (uint8_t)(word >> (24 - 8 * i));
+  }
 }
 
 /* Header of an IDX file with the given magic and sizes; returns its length. */
 static size_t put_header(uint8_t *to, uint32_t magic, const uint32_t *sizes, int dimensions) {
   put_word(to, magic);
-  for (int i = 0; i < dimensions; i++)
+  for (int i = 0; i < dimensions; i++) {
     put_word(to + 4 + 4 * i, sizes[i]);
+  }
   return 4 + 4 * (size_t)dimensions;
 }
 
 static size_t make_images(uint8_t *to) {
   const uint32_t sizes[] = {IMAGES, SIDE, SIDE};
   size_t header = put_header(to, 0x803, sizes, 3);
-  for (int i = 0; i < BODY; i++)
+  for (int i = 0; i < BODY; i++) {
     to[header + i] = (uint8_t)(i * 7);
+  }
   return header + BODY;
 }
 
 static size_t make_labels(uint8_t *to) {
   const uint32_t sizes[] = {IMAGES};
   size_t header = put_header(to, 0x801, sizes, 1);
-  for (int i = 0; i < IMAGES; i++)
+  for (int i = 0; i < IMAGES; i++) {
     to[header + i] = (uint8_t)(i % 10);
+  }
   return header + IMAGES;
 }
 
@@ -108,8 +113,9 @@ static void assert_refused(const char *path, int dimensions, const char *expecte
   assert_null(read.bytes);
   assert_int_equal(why.exit_code, EXIT_SETUP);
   assert_non_null(strstr(why.text, path));
-  if (!strstr(why.text, expected))
+  if (!strstr(why.text, expected)) {
     fail_msg("\"%s\" does not say \"%s\"", why.text, expected);
+  }
 }
 
 static void assert_images(const char *path) {
@@ -141,8 +147,9 @@ static void a_file_larger_than_the_first_buffer_is_read_whole(void **state) {
   const uint32_t sizes[] = {3000000};
   uint8_t *bytes = test_malloc(3000008);
   size_t header = put_header(bytes, 0x801, sizes, 1);
-  for (size_t i = 0; i < 3000000; i++)
+  for (size_t i = 0; i < 3000000; i++) {
     bytes[header + i] = (uint8_t)(i % 251);
+  }
   write_plain(file_in(*state, "file", path), bytes, header + 3000000);
   idx_array read;
   failure why = {0};
@@ -190,8 +197,9 @@ static void a_gzip_file_with_a_flipped_bit_is_refused_or_equal(void **state) {
     packed[at] ^= 0x10;
     idx_array read;
     failure why = {0};
-    if (idx_read(path, 3, &read, &why))
+    if (idx_read(path, 3, &read, &why)) {
       continue; /* bits of the gzip header may change without harm */
+    }
     assert_memory_equal(read.bytes, bytes + 16, BODY);
     idx_free(&read);
   }
@@ -269,8 +277,9 @@ static void assert_set_refused(const folder *in, const char *expected) {
   failure why = {0};
   assert_int_equal(dataset_load(in->path, 1, &data, &why), -1);
   assert_null(data.train.pixels);
-  if (!strstr(why.text, expected))
+  if (!strstr(why.text, expected)) {
     fail_msg("\"%s\" does not say \"%s\"", why.text, expected);
+  }
 }
 
 static void a_data_set_is_loaded_and_normalised(void **state) {
@@ -285,8 +294,9 @@ static void a_data_set_is_loaded_and_normalised(void **state) {
   float images[BODY];
   uint8_t labels[IMAGES];
   uint32_t order[IMAGES];
-  for (uint32_t i = 0; i < IMAGES; i++)
+  for (uint32_t i = 0; i < IMAGES; i++) {
     order[i] = IMAGES - 1 - i;
+  }
   dataset_batch(&data, &data.train, order, IMAGES, images, labels);
   double sum = 0.0, squares = 0.0;
   for (int i = 0; i < BODY; i++) {

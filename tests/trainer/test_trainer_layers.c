@@ -25,14 +25,16 @@ enum { BATCH = 11 }; /* more than one chunk of a convolution, and a rest */
 #define STEP 0.0625f
 
 static void fill(random_stream *random, float *values, size_t count) {
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
     values[i] = random_between(random, -1.0f, 1.0f);
+  }
 }
 
 /* What a layer must write and not add to. */
 static void fill_nan(float *values, size_t count) {
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
     values[i] = NAN;
+  }
 }
 
 typedef struct bench {
@@ -80,15 +82,17 @@ static void end(bench *b) {
                     b->tested.weight_gradient,
                     b->tested.bias_gradient,
                     b->tested.scratch};
-  for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+  for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) {
     test_free(owned[i]);
+  }
 }
 
 static double objective(bench *b) {
   b->tested.kind->forward(&b->tested, b->in, b->out, BATCH);
   double sum = 0.0;
-  for (size_t i = 0; i < b->out_count; i++)
+  for (size_t i = 0; i < b->out_count; i++) {
     sum += (double)b->out[i] * (double)b->slope[i];
+  }
   return sum;
 }
 
@@ -102,9 +106,10 @@ static void assert_gradient(bench *b, float *values, const float *gradient, size
     double below = objective(b);
     values[i] = kept;
     double expected = (above - below) / (2.0 * (double)STEP);
-    if (!(fabs(expected - (double)gradient[i]) <= 1e-3 * (1.0 + fabs(expected))))
+    if (!(fabs(expected - (double)gradient[i]) <= 1e-3 * (1.0 + fabs(expected)))) {
       fail_msg("gradient %zu of %zu is %g, differences give %g", i, count, (double)gradient[i],
                expected);
+    }
   }
 }
 
@@ -121,22 +126,27 @@ static void convolution_equals_its_definition(void **state) {
   (void)state;
   bench b = begin(conv_layer("c", (layer_shape){2, 5, 7}, 3), 1);
   objective(&b);
-  for (int channel = 0; channel < 3; channel++)
-    for (int image = 0; image < BATCH; image++)
-      for (int y = 0; y < 5; y++)
+  for (int channel = 0; channel < 3; channel++) {
+    for (int image = 0; image < BATCH; image++) {
+      for (int y = 0; y < 5; y++) {
         for (int x = 0; x < 7; x++) {
           double sum = (double)b.tested.bias[channel];
-          for (int from = 0; from < 2; from++)
+          for (int from = 0; from < 2; from++) {
             for (int tap = 0; tap < 9; tap++) {
               int sy = y + tap / 3 - 1, sx = x + tap % 3 - 1;
-              if (sy < 0 || sy >= 5 || sx < 0 || sx >= 7)
+              if (sy < 0 || sy >= 5 || sx < 0 || sx >= 7) {
                 continue;
+              }
               sum += (double)b.tested.weight[(channel * 2 + from) * 9 + tap] *
                      (double)b.in[((from * BATCH + image) * 5 + sy) * 7 + sx];
             }
+          }
           double got = (double)b.out[((channel * BATCH + image) * 5 + y) * 7 + x];
           assert_true(fabs(got - sum) < 1e-5);
         }
+      }
+    }
+  }
   end(&b);
 }
 
@@ -175,10 +185,12 @@ static void dense_gradients_equal_differences(void **state) {
  * and none is near zero. */
 static void spread(bench *b) {
   random_stream random = random_begin(9, 0);
-  for (size_t i = 0; i < b->in_count; i++)
+  for (size_t i = 0; i < b->in_count; i++) {
     b->in[i] = ((float)random_below(&random, 64) - 31.5f) * 4.0f * STEP;
-  for (size_t i = 1; i < b->in_count; i++)
+  }
+  for (size_t i = 1; i < b->in_count; i++) {
     b->in[i] += 0.01f * (float)(i % 3);
+  }
 }
 
 static void pool_takes_the_largest_and_gives_it_the_gradient(void **state) {
@@ -186,8 +198,9 @@ static void pool_takes_the_largest_and_gives_it_the_gradient(void **state) {
   static const layer_shape shapes[] = {{2, 4, 6}, {3, 7, 5}, {1, 2, 2}};
   for (size_t i = 0; i < 3; i++) {
     bench b = begin(pool_layer(shapes[i]), 5);
-    for (size_t k = 0; k < b.in_count; k++) /* all different */
+    for (size_t k = 0; k < b.in_count; k++) { /* all different */
       b.in[k] = 4.0f * STEP * (float)((k * 7919) % 1009);
+    }
     objective(&b);
     assert_true(b.out[0] >= b.in[0]);
     assert_all_gradients(&b);
@@ -198,8 +211,9 @@ static void pool_takes_the_largest_and_gives_it_the_gradient(void **state) {
 static void pool_gives_the_gradient_of_equal_inputs_once(void **state) {
   (void)state;
   bench b = begin(pool_layer((layer_shape){1, 2, 2}), 6);
-  for (size_t i = 0; i < b.in_count; i++)
+  for (size_t i = 0; i < b.in_count; i++) {
     b.in[i] = 0.5f;
+  }
   objective(&b);
   b.tested.kind->backward(&b.tested, b.in, b.out, b.slope, b.in_delta, BATCH);
   for (int image = 0; image < BATCH; image++) {
@@ -230,11 +244,14 @@ static void flatten_puts_the_features_of_an_image_together(void **state) {
   (void)state;
   bench b = begin(flatten_layer((layer_shape){3, 2, 2}), 8);
   objective(&b);
-  for (int image = 0; image < BATCH; image++)
-    for (int channel = 0; channel < 3; channel++)
-      for (int pixel = 0; pixel < 4; pixel++)
+  for (int image = 0; image < BATCH; image++) {
+    for (int channel = 0; channel < 3; channel++) {
+      for (int pixel = 0; pixel < 4; pixel++) {
         assert_true(b.out[image * 12 + channel * 4 + pixel] ==
                     b.in[(channel * BATCH + image) * 4 + pixel]);
+      }
+    }
+  }
   assert_all_gradients(&b);
   end(&b);
 }
@@ -267,8 +284,9 @@ static void loss_gradient_equals_differences_and_sums_to_zero(void **state) {
   }
   for (int image = 0; image < 4; image++) {
     float sum = 0.0f;
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
       sum += delta[image * 5 + i];
+    }
     assert_true(fabsf(sum) < 1e-6f);
   }
 }
@@ -317,8 +335,9 @@ static void assert_model_slope(const char *name) {
   model_draw_weights(&net, 5);
   random_stream random = random_begin(6, 0);
   fill(&random, model_input(&net), BATCH * 130);
-  for (int i = 0; i < BATCH; i++)
+  for (int i = 0; i < BATCH; i++) {
     labels[i] = (uint8_t)random_below(&random, 10);
+  }
   const float *logits = model_forward(&net, BATCH);
   loss_cross_entropy(logits, labels, BATCH, 10, model_logits_delta(&net));
   readiness seen = {&net, 0};
@@ -327,21 +346,26 @@ static void assert_model_slope(const char *name) {
   for (int p = 0; p < net.parameter_count; p++) {
     const model_parameter *at = &net.parameters[p];
     double square = 0.0;
-    for (size_t i = 0; i < at->count; i++)
+    for (size_t i = 0; i < at->count; i++) {
       square += (double)net.gradients[at->offset + i] * (double)net.gradients[at->offset + i];
+    }
     assert_true(square > 0.0);
     float step = (float)(2e-3 / sqrt(square));
-    for (size_t i = 0; i < at->count; i++)
+    for (size_t i = 0; i < at->count; i++) {
       net.weights[at->offset + i] += step * net.gradients[at->offset + i];
+    }
     double above = model_loss(&net, labels);
-    for (size_t i = 0; i < at->count; i++)
+    for (size_t i = 0; i < at->count; i++) {
       net.weights[at->offset + i] -= 2.0f * step * net.gradients[at->offset + i];
+    }
     double below = model_loss(&net, labels);
-    for (size_t i = 0; i < at->count; i++)
+    for (size_t i = 0; i < at->count; i++) {
       net.weights[at->offset + i] += step * net.gradients[at->offset + i];
+    }
     double slope = (above - below) / (2.0 * (double)step);
-    if (fabs(slope - square) > 0.02 * square)
+    if (fabs(slope - square) > 0.02 * square) {
       fail_msg("%s: slope %g, gradient says %g", at->name, slope, square);
+    }
   }
   model_destroy(&net);
 }
@@ -382,8 +406,9 @@ static void a_small_batch_gives_the_logits_of_a_large_one(void **state) {
   fill(&random, model_input(&net), BATCH * 144);
   memcpy(kept, model_forward(&net, 1), sizeof kept);
   const float *logits = model_forward(&net, BATCH);
-  for (int i = 0; i < 10; i++)
+  for (int i = 0; i < 10; i++) {
     assert_true(fabsf(kept[i] - logits[i]) < 1e-4f);
+  }
   model_destroy(&net);
 }
 

@@ -22,8 +22,9 @@ static int parse(options *made, failure *why, char *first, char *second, char *t
   char name[] = "train";
   char *arguments[] = {name, first, second, third, NULL};
   int count = 1;
-  while (arguments[count])
+  while (arguments[count]) {
     count++;
+  }
   return options_parse(count, arguments, made, why);
 }
 
@@ -78,8 +79,9 @@ static void bad_options_are_refused_with_what_was_found(void **state) {
     failure why = {0};
     char text[64];
     strcpy(text, bad[i]);
-    if (parse(&made, &why, text, NULL, NULL) != -1)
+    if (parse(&made, &why, text, NULL, NULL) != -1) {
       fail_msg("%s was accepted", bad[i]);
+    }
     assert_int_equal(why.exit_code, EXIT_SETUP);
     assert_int_equal(why.speaker, SPEAKER_FIRST_RANK);
     assert_true(strlen(why.text) > 10);
@@ -91,8 +93,9 @@ static void every_option_is_in_the_help(void **state) {
   static const char *const names[] = {
       "--policy", "--model", "--data", "--images",   "--epochs", "--batch",  "--optimizer",
       "--lr",     "--seed",  "--log",  "--momentum", "--help",   "--version"};
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     assert_non_null(strstr(options_help(), names[i]));
+  }
 }
 
 /* --------------------------------------------------------- policy in words */
@@ -103,8 +106,9 @@ static void assert_words(const char *policy, int nodes, const char *expected) {
   assert_int_equal(model_create("cnn", (layer_shape){1, 28, 28}, 10, 1, &net), 0);
   policy_words(policy, nodes, &net, "  ", text, sizeof text);
   model_destroy(&net);
-  if (!strstr(text, expected))
+  if (!strstr(text, expected)) {
     fail_msg("\"%s\" does not say \"%s\"", text, expected);
+  }
 }
 
 static void policies_are_told_in_words(void **state) {

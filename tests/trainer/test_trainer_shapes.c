@@ -53,10 +53,12 @@ static void built_in_sets_are_balanced_and_repeatable(void **state) {
   const image_set *sets[] = {&first.train, &first.test};
   for (int i = 0; i < 2; i++) {
     uint32_t seen[SHAPES_CLASSES] = {0};
-    for (uint32_t k = 0; k < sets[i]->count; k++)
+    for (uint32_t k = 0; k < sets[i]->count; k++) {
       seen[sets[i]->labels[k]]++;
-    for (int label = 0; label < SHAPES_CLASSES; label++)
+    }
+    for (int label = 0; label < SHAPES_CLASSES; label++) {
       assert_int_equal(seen[label], sets[i]->count / SHAPES_CLASSES);
+    }
   }
   assert_memory_not_equal(first.train.pixels, first.test.pixels, SIZE);
   dataset_limit(&first, 100);
@@ -79,8 +81,9 @@ static void draw_batch(uint64_t first, float *images, uint8_t *labels) {
   uint8_t pixels[SIZE];
   for (uint64_t i = 0; i < BATCH; i++) {
     labels[i] = (uint8_t)shapes_draw(1, first + i, pixels);
-    for (int k = 0; k < SIZE; k++)
+    for (int k = 0; k < SIZE; k++) {
       images[i * SIZE + k] = ((float)pixels[k] - 80.0f) / 50.0f;
+    }
   }
 }
 

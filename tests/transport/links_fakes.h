@@ -52,7 +52,7 @@ static lcomm_status open_fake(const lcomm_transport_setup *setup, lcomm_transpor
     snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "fake %d is broken", number);
     return it->opens;
   }
-  fake *made = calloc(1, sizeof(*made));
+  fake *made = calloc(1, sizeof *made);
   made->base.table = &tables[number];
   made->rank = setup->rank;
   made->number = number;

@@ -15,7 +15,7 @@ typedef struct batch {
 } batch;
 
 static batch *batch_send(const party *p, const way *w) {
-  batch *b = calloc(1, sizeof(*b));
+  batch *b = calloc(1, sizeof *b);
   forked_require(p->self, b != NULL, "no memory");
   b->way = w;
   p->v->progress(p->t);

@@ -305,7 +305,7 @@ static void run_out_while_meeting(forked *self) {
   if (self->rank > 0) {
     forked_require(self, !lcomm_transport_shm.reaches(t, 3 - self->rank), "it is reached");
     forked_require(self, strstr(why, "Too many open files") != NULL, "said: %s", why);
-    forked_require(self, strstr(why, "another user") == NULL, "said: %s", why);
+    forked_require(self, !strstr(why, "another user"), "said: %s", why);
   }
   lcomm_transport_shm.close(t, true);
 }

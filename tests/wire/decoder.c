@@ -26,19 +26,25 @@ typedef struct heading {
 } heading;
 
 static const char *read_header(const uint8_t *bytes, size_t size, heading *h) {
-  if (size < HEADER)
+  if (size < HEADER) {
     return "fewer bytes than a header";
-  if (memcmp(bytes, "LCMW", 4) != 0)
+  }
+  if (memcmp(bytes, "LCMW", 4) != 0) {
     return "wrong magic";
-  if (bytes[4] != 1)
+  }
+  if (bytes[4] != 1) {
     return "unknown wire version";
-  if (bytes[5] >= CODECS)
+  }
+  if (bytes[5] >= CODECS) {
     return "unknown codec";
-  if (bytes[6] > 7)
+  }
+  if (bytes[6] > 7) {
     return "unknown dtype";
+  }
   unsigned flags = bytes[7], index = flags / 4 % 4;
-  if (flags >= 64)
+  if (flags >= 64) {
     return "unknown flag";
+  }
   *h = (heading){.codec = bytes[5],
                  .block = blocks[bytes[5]][index],
                  .variant = flags / 16 % 4,
@@ -47,10 +53,12 @@ static const char *read_header(const uint8_t *bytes, size_t size, heading *h) {
                  .count = number(bytes + 16, 8),
                  .payload_size = number(bytes + 24, 8),
                  .checksum = number(bytes + 32, 8)};
-  if (index > 0 && h->block == 0)
+  if (index > 0 && h->block == 0) {
     return "a block size that the codec does not have";
-  if (h->variant > last_variant[h->codec])
+  }
+  if (h->variant > last_variant[h->codec]) {
     return "a variant that the codec does not have";
+  }
   return !h->checked && h->checksum != 0 ? "a checksum without its flag" : NULL;
 }
 
@@ -62,11 +70,13 @@ static unsigned block_of(const heading *h) {
 
 /* What stands before the codes of a dense payload. */
 static uint64_t head_size(const heading *h) {
-  if (h->codec == FP16 && h->variant == 1)
+  if (h->codec == FP16 && h->variant == 1) {
     return h->count > 0 ? 8 : 0;
+  }
   int has_scales = (h->codec == FP16 && h->variant == 2) || h->block != 0;
-  if (!has_scales)
+  if (!has_scales) {
     return 0;
+  }
   uint64_t scale = h->codec == INT8 || h->codec == INT4 ? 4 : 1;
   return ceil_div(ceil_div(h->count, block_of(h)) * scale, 8) * 8;
 }
@@ -101,12 +111,15 @@ static double code_value(const heading *h, const uint8_t *codes, uint64_t i) {
 }
 
 static double scale_value(const heading *h, const uint8_t *head, uint64_t i) {
-  if (h->codec == FP16 && h->variant == 1)
+  if (h->codec == FP16 && h->variant == 1) {
     return f32_at(head);
-  if (h->codec == INT8 || h->codec == INT4)
+  }
+  if (h->codec == INT8 || h->codec == INT4) {
     return f32_at(head + i / h->block * 4);
-  if (h->block == 0 && !(h->codec == FP16 && h->variant == 2))
+  }
+  if (h->block == 0 && !(h->codec == FP16 && h->variant == 2)) {
     return 1;
+  }
   uint8_t byte = head[i / block_of(h)];
   return byte == 255 ? NAN : ldexp(1, byte - 127);
 }
@@ -115,8 +128,9 @@ static double scale_value(const heading *h, const uint8_t *head, uint64_t i) {
  * conversion is the one rounding. */
 static void decode_dense(const heading *h, const uint8_t *head, const uint8_t *codes,
                          float *values) {
-  for (uint64_t i = 0; i < h->count; i++)
+  for (uint64_t i = 0; i < h->count; i++) {
     values[i] = (float)(scale_value(h, head, i) * code_value(h, codes, i));
+  }
 }
 
 /* Section 3 */
@@ -132,61 +146,71 @@ static uint64_t values_size(const heading *h, uint64_t entries) {
 }
 
 static double entry_value(const heading *h, const uint8_t *bytes, uint64_t entries, uint64_t i) {
-  if (h->variant == 0)
+  if (h->variant == 0) {
     return ieee_float((unsigned)number(bytes + 2 * i, 2), 8, 7);
+  }
   unsigned code = bytes[scales_size(h, entries) + i];
   return f32_at(bytes + i / 128 * 4) * two_complement(code, 8);
 }
 
 static void add_entries(const heading *h, const uint32_t *positions, uint64_t entries,
                         const uint8_t *bytes, float *values) {
-  for (uint64_t i = 0; i < entries; i++)
+  for (uint64_t i = 0; i < entries; i++) {
     values[positions[i]] += (float)entry_value(h, bytes, entries, i);
+  }
 }
 
 static uint64_t bits_at(const uint8_t *bytes, uint64_t first, unsigned n) {
   uint64_t value = 0;
-  for (uint64_t b = first; b < first + n; b++)
+  for (uint64_t b = first; b < first + n; b++) {
     value |= (uint64_t)(bytes[b / 8] >> b % 8 & 1) << (b - first);
+  }
   return value;
 }
 
 static const char *read_index_block(input *in, unsigned n, uint64_t count, uint64_t *next,
                                     uint32_t *positions) {
-  if (in->left == 0 || in->at[0] > 32)
+  if (in->left == 0 || in->at[0] > 32) {
     return no_topk;
+  }
   unsigned width = in->at[0], size = (n * width + 7) / 8;
   const uint8_t *bytes = in->at + 1;
-  if (size > in->left - 1)
+  if (size > in->left - 1) {
     return no_topk;
+  }
   uint64_t largest = 0;
   for (unsigned i = 0; i < n; i++) {
     uint64_t delta = bits_at(bytes, (uint64_t)i * width, width);
     largest = delta > largest ? delta : largest;
-    if (*next + delta >= count)
+    if (*next + delta >= count) {
       return no_topk;
+    }
     positions[i] = (uint32_t)(*next + delta);
     *next += delta + 1;
   }
-  if (width > 0 && largest >> (width - 1) == 0)
+  if (width > 0 && largest >> (width - 1) == 0) {
     return no_topk;
+  }
   *in = (input){bytes + size, in->left - 1 - size};
   return bits_at(bytes, (uint64_t)n * width, 8 * size - n * width) != 0 ? no_topk : NULL;
 }
 
 static const char *decode_topk(const heading *h, input in, uint32_t *positions, float *values) {
-  if (in.left < 4 || number(in.at, 4) > h->count)
+  if (in.left < 4 || number(in.at, 4) > h->count) {
     return no_topk;
+  }
   uint64_t entries = number(in.at, 4), next = 0;
   in = (input){in.at + 4, in.left - 4};
   for (uint64_t first = 0; first < entries; first += 32) {
     unsigned n = entries - first < 32 ? (unsigned)(entries - first) : 32;
     const char *wrong = read_index_block(&in, n, h->count, &next, positions + first);
-    if (wrong != NULL)
+    if (wrong) {
       return wrong;
+    }
   }
-  if (in.left != values_size(h, entries))
+  if (in.left != values_size(h, entries)) {
     return no_topk;
+  }
   add_entries(h, positions, entries, in.at, values);
   return NULL;
 }
@@ -200,36 +224,45 @@ uint64_t decoder_stripe(uint64_t i, uint32_t p, uint32_t P) {
 static const char *inflate_dense(const heading *h, input in, uint8_t *payload, uint8_t *planes) {
   uint64_t head = head_size(h);
   const char *wrong = decoder_plane(&in, payload, head);
-  if (wrong == NULL && code_size(h->codec) > 1)
+  if (!wrong && code_size(h->codec) > 1) {
     wrong = decoder_numbers(&in, (unsigned)code_size(h->codec), h->count, planes, payload + head);
-  else if (wrong == NULL)
+  } else if (!wrong) {
     wrong = decoder_plane(&in, payload + head, codes_size(h));
-  return wrong == NULL && in.left > 0 ? "bytes behind the last plane" : wrong;
+  }
+  return !wrong && in.left > 0 ? "bytes behind the last plane" : wrong;
 }
 
 static const char *inflate_topk(const heading *h, input in, uint8_t *room, uint32_t *positions,
                                 float *values) {
-  if (in.left < 8)
+  if (in.left < 8) {
     return "a stream that ends in its head";
+  }
   uint64_t entries = number(in.at, 4), deltas = number(in.at + 4, 4);
-  if (entries > h->count)
+  if (entries > h->count) {
     return "more entries than elements";
-  if (deltas > 5 * entries + 64)
+  }
+  if (deltas > 5 * entries + 64) {
     return "larger planes than those of any payload";
+  }
   in = (input){in.at + 8, in.left - 8};
   const char *wrong = decoder_plane(&in, room, deltas);
-  if (wrong == NULL)
+  if (!wrong) {
     wrong = decoder_positions((input){room, deltas}, entries, h->count, positions);
-  if (wrong == NULL && h->variant == 0)
+  }
+  if (!wrong && h->variant == 0) {
     wrong = decoder_numbers(&in, 2, entries, room, room + 2 * entries);
-  else if (wrong == NULL)
+  } else if (!wrong) {
     wrong = decoder_plane(&in, room + 2 * entries, scales_size(h, entries));
-  if (wrong == NULL && h->variant == 1)
+  }
+  if (!wrong && h->variant == 1) {
     wrong = decoder_plane(&in, room + 2 * entries + scales_size(h, entries), entries);
-  if (wrong == NULL && in.left > 0)
+  }
+  if (!wrong && in.left > 0) {
     wrong = "bytes behind the last plane";
-  if (wrong == NULL)
+  }
+  if (!wrong) {
     add_entries(h, positions, entries, room + 2 * entries, values);
+  }
   return wrong;
 }
 
@@ -238,15 +271,18 @@ static const char *inflate_topk(const heading *h, input in, uint8_t *room, uint3
 /* `room` is for 8 bytes a value, twice, and some. */
 static const char *decode_payload(const heading *h, input in, uint8_t *room, float *values) {
   uint32_t *positions = (uint32_t *)(void *)(room + 8 * h->count + 1024);
-  if (h->codec == TOPK && h->lossless)
+  if (h->codec == TOPK && h->lossless) {
     return inflate_topk(h, in, room, positions, values);
-  if (h->codec == TOPK)
+  }
+  if (h->codec == TOPK) {
     return decode_topk(h, in, positions, values);
+  }
   if (h->lossless) {
     uint8_t *planes = room + 8 * h->count + 1024;
     const char *wrong = inflate_dense(h, in, room, planes);
-    if (wrong != NULL)
+    if (wrong) {
       return wrong;
+    }
     in.at = room;
   }
   decode_dense(h, in.at, in.at + head_size(h), values);
@@ -256,32 +292,39 @@ static const char *decode_payload(const heading *h, input in, uint8_t *room, flo
 static const char *check_message(const heading *h, const uint8_t *payload, size_t size) {
   int exact = h->codec != TOPK && !h->lossless;
   int absurd = h->count > (uint64_t)1 << 56; /* sizes could overflow */
-  if (exact && (absurd || h->payload_size != head_size(h) + codes_size(h)))
+  if (exact && (absurd || h->payload_size != head_size(h) + codes_size(h))) {
     return "payload bytes";
-  if (size != h->payload_size)
+  }
+  if (size != h->payload_size) {
     return "its length is not what its header says";
-  if (h->checked && XXH3_64bits(payload, size) != h->checksum)
+  }
+  if (h->checked && XXH3_64bits(payload, size) != h->checksum) {
     return "wrong checksum";
+  }
   return h->count > DECODER_VALUES_MAX ? "more values than there is room for" : NULL;
 }
 
 decoder_message decoder_read(const uint8_t *bytes, size_t size) {
   heading h;
   decoder_message message = {.refusal = read_header(bytes, size, &h)};
-  if (message.refusal == NULL)
+  if (!message.refusal) {
     message.refusal = check_message(&h, bytes + HEADER, size - HEADER);
-  if (message.refusal != NULL)
+  }
+  if (message.refusal) {
     return message;
+  }
   uint8_t *room = calloc(2, (size_t)(8 * h.count + 1024));
   message.values = calloc((size_t)h.count + 1, sizeof(float));
   message.count = h.count;
-  if (room == NULL || message.values == NULL)
+  if (!room || !message.values) {
     abort();
+  }
   message.refusal =
       decode_payload(&h, (input){bytes + HEADER, size - HEADER}, room, message.values);
   free(room);
-  if (message.refusal != NULL)
+  if (message.refusal) {
     decoder_free(&message);
+  }
   return message;
 }
 

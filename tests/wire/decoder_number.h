@@ -12,8 +12,9 @@
 
 static inline uint64_t number(const uint8_t *bytes, int size) {
   uint64_t value = 0;
-  while (size-- > 0)
+  while (size-- > 0) {
     value = value * 256 + bytes[size];
+  }
   return value;
 }
 
@@ -27,16 +28,19 @@ static inline double plain_float(unsigned code, int e, int m) {
   int exponent = (int)(code >> m) & ((1 << e) - 1);
   double mantissa = (double)(code & ((1u << m) - 1));
   double sign = code >> (e + m) ? -1 : 1;
-  if (exponent == 0)
+  if (exponent == 0) {
     return sign * ldexp(mantissa, 1 - bias - m);
+  }
   return sign * ldexp(mantissa + ldexp(1, m), exponent - bias - m);
 }
 
 static inline double ieee_float(unsigned code, int e, int m) {
-  if ((code >> m & ((1u << e) - 1)) != (1u << e) - 1)
+  if ((code >> m & ((1u << e) - 1)) != (1u << e) - 1) {
     return plain_float(code, e, m);
-  if ((code & ((1u << m) - 1)) != 0)
+  }
+  if ((code & ((1u << m) - 1)) != 0) {
     return NAN;
+  }
   return code >> (e + m) ? -INFINITY : INFINITY;
 }
 

@@ -30,8 +30,9 @@ static inline golden_bytes golden_load(const char *name, const char *ending) {
   char path[GOLDEN_PATH_MAX];
   snprintf(path, sizeof path, GOLDEN_FOLDER "%s%s", name, ending);
   FILE *file = fopen(path, "rb");
-  if (file == NULL)
+  if (!file) {
     print_error("cannot open %s; run the tests from the root of the sources\n", path);
+  }
   assert_non_null(file);
   fseek(file, 0, SEEK_END);
   golden_bytes loaded = {.size = (size_t)ftell(file)};
@@ -50,8 +51,9 @@ static inline void golden_add_hex(const char *text, golden_bytes *bytes) {
     bytes->data = realloc(bytes->data, bytes->size + 1);
     assert_non_null(bytes->data);
     bytes->data[bytes->size++] = (uint8_t)byte;
-    if (text[used] != ' ' || text[used + 1] == ' ')
+    if (text[used] != ' ' || text[used + 1] == ' ') {
       break;
+    }
   }
 }
 
@@ -130,8 +132,9 @@ static inline golden_bytes golden_topk(const lcomm_kernels *kernels, const lcomm
 
 static inline golden_bytes golden_payload(const lcomm_kernels *kernels, const lcomm_format *format,
                                           const float *source, uint64_t count) {
-  if (lcomm_format_is_sparse(format))
+  if (lcomm_format_is_sparse(format)) {
     return golden_topk(kernels, format, source, count);
+  }
   golden_bytes payload = {.size = lcomm_payload_size(format, count)};
   payload.data = sample_memory(payload.size);
   memset(payload.data, 0xee, payload.size); /* zeros are to be written */
@@ -147,8 +150,9 @@ static inline golden_bytes golden_seal(lcomm_wire_header header, golden_bytes pa
   header.parameters = GOLDEN_PARAMETERS;
   header.sequence = GOLDEN_SEQUENCE;
   header.payload_size = payload.size;
-  if ((header.flags & LCOMM_WIRE_CHECKSUM) != 0)
+  if ((header.flags & LCOMM_WIRE_CHECKSUM) != 0) {
     header.checksum = lcomm_wire_checksum(payload.data, payload.size);
+  }
   lcomm_wire_pack(&header, message.data);
   memcpy(message.data + LCOMM_WIRE_HEADER_SIZE, payload.data, payload.size);
   free(payload.data);
@@ -173,8 +177,9 @@ static inline golden_bytes golden_encode(const lcomm_kernels *kernels, const gol
   lcomm_format format = golden_format(good);
   lcomm_wire_header header = {.dtype = (uint8_t)good->dtype, .flags = good->flags, .count = count};
   golden_bytes payload = golden_payload(kernels, &format, source, count);
-  if (zstd)
+  if (zstd) {
     payload = golden_deflate(kernels, &format, payload, count);
+  }
   format.zstd = zstd;
   lcomm_wire_set_format(&header, &format);
   return golden_seal(header, payload);
@@ -186,13 +191,16 @@ static inline const char *golden_check(const lcomm_wire_header *header, const lc
                                        const uint8_t *payload, size_t size) {
   bool exact = !lcomm_format_is_sparse(format) && !format->zstd;
   bool absurd = header->count > (uint64_t)1 << 56;
-  if (exact && (absurd || header->payload_size != lcomm_payload_size(format, header->count)))
+  if (exact && (absurd || header->payload_size != lcomm_payload_size(format, header->count))) {
     return "payload bytes";
-  if (header->payload_size != size)
+  }
+  if (header->payload_size != size) {
     return "its length is not what its header says";
+  }
   if ((header->flags & LCOMM_WIRE_CHECKSUM) != 0 &&
-      lcomm_wire_checksum(payload, size) != header->checksum)
+      lcomm_wire_checksum(payload, size) != header->checksum) {
     return "wrong checksum";
+  }
   return NULL;
 }
 
@@ -207,8 +215,9 @@ static inline const char *golden_inflate(const lcomm_kernels *kernels, const lco
   golden_bytes payload = {.data = sample_memory(most)};
   assert_int_equal(lcomm_lossless_create(format, most, &lossless), LCOMM_OK);
   if (lcomm_lossless_decode(lossless, kernels, bytes->data, bytes->size, count, payload.data, most,
-                            &payload.size, &why) != LCOMM_OK)
+                            &payload.size, &why) != LCOMM_OK) {
     payload.size = 0;
+  }
   lcomm_lossless_destroy(lossless);
   free(bytes->data);
   *bytes = payload;
@@ -220,24 +229,28 @@ static inline void golden_values(const lcomm_kernels *kernels, const lcomm_forma
   size_t count = (size_t)message->count;
   message->values = sample_memory(count * sizeof(float));
   memset(message->values, 0xee, count * sizeof(float)); /* all are to be written */
-  if (lcomm_format_is_sparse(format))
+  if (lcomm_format_is_sparse(format)) {
     lcomm_topk_decode(format, payload, count, 1, 0, 1.0f, message->values);
-  else
+  } else {
     lcomm_decode(format, kernels, payload, lcomm_range_whole(count), 1.0f, message->values);
+  }
 }
 
 /* What was refused, if anything, of a message whose header is good. */
 static inline const char *golden_behind(const lcomm_kernels *kernels, const lcomm_format *format,
                                         golden_bytes *payload, decoder_message *message) {
   bool sparse = lcomm_format_is_sparse(format);
-  if (sparse && message->count > DECODER_VALUES_MAX)
+  if (sparse && message->count > DECODER_VALUES_MAX) {
     return "more values than there is room for";
+  }
   const char *why = format->zstd ? golden_inflate(kernels, format, message->count, payload) : NULL;
-  if (why != NULL)
+  if (why) {
     return why;
+  }
   if (sparse &&
-      lcomm_topk_check(format, payload->data, payload->size, message->count, NULL) != LCOMM_OK)
+      lcomm_topk_check(format, payload->data, payload->size, message->count, NULL) != LCOMM_OK) {
     return "not a top-k payload";
+  }
   golden_values(kernels, format, payload->data, message);
   return NULL;
 }
@@ -247,15 +260,17 @@ static inline decoder_message golden_read(const lcomm_kernels *kernels, const ui
                                           size_t size) {
   decoder_message message = {.refusal = NULL};
   lcomm_wire_header header;
-  if (lcomm_wire_unpack(bytes, size, &header, &message.refusal) != LCOMM_OK)
+  if (lcomm_wire_unpack(bytes, size, &header, &message.refusal) != LCOMM_OK) {
     return message;
+  }
   lcomm_format format = lcomm_wire_get_format(&header);
   const uint8_t *behind = bytes + LCOMM_WIRE_HEADER_SIZE;
   size -= LCOMM_WIRE_HEADER_SIZE;
   message.count = header.count;
   message.refusal = golden_check(&header, &format, behind, size);
-  if (message.refusal != NULL)
+  if (message.refusal) {
     return message;
+  }
   golden_bytes payload = {.data = sample_memory(size), .size = size};
   memcpy(payload.data, behind, size);
   message.refusal = golden_behind(kernels, &format, &payload, &message);

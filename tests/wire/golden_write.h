@@ -25,11 +25,14 @@ static inline void write_file(const char *name, const char *ending, const void *
 /* Zeros at the end are left out; every NaN is the same one. */
 static inline void write_values(const char *name, const decoder_message *message) {
   size_t count = (size_t)message->count;
-  while (count > 0 && lcomm_f32_bits(message->values[count - 1]) == 0)
+  while (count > 0 && lcomm_f32_bits(message->values[count - 1]) == 0) {
     count--;
-  for (size_t i = 0; i < count; i++)
-    if (lcomm_f32_magnitude(message->values[i]) > (int32_t)LCOMM_F32_INF_BITS)
+  }
+  for (size_t i = 0; i < count; i++) {
+    if (lcomm_f32_magnitude(message->values[i]) > (int32_t)LCOMM_F32_INF_BITS) {
       message->values[i] = SAMPLE_NAN;
+    }
+  }
   write_file(name, ".f32", message->values, count * sizeof(float));
 }
 
@@ -37,8 +40,9 @@ static inline void write_values(const char *name, const decoder_message *message
 
 static inline float scaled(uint64_t *random, uint32_t exponent) {
   int32_t sum = 0;
-  for (int part = 0; part < 4; part++)
+  for (int part = 0; part < 4; part++) {
     sum += (int32_t)(sample_u64(random) >> 44) - (1 << 19);
+  }
   return (float)sum * lcomm_f32_from_bits(exponent << 23);
 }
 
@@ -84,8 +88,9 @@ static inline void write_sources(void) {
   float source[SOURCE_COUNT], topk[20] = {[2] = 1.0f, [3] = -2.0f, [9] = 0.5f};
   const float int4[] = {7.0f, -4.0f, 0.0f}, fp8[] = {1.0f, -0.5f};
   uint64_t random = 11;
-  for (uint32_t i = 0; i < SOURCE_COUNT; i++)
+  for (uint32_t i = 0; i < SOURCE_COUNT; i++) {
     source[i] = source_value(i, &random);
+  }
   set_edges(source);
   write_file("source", ".in", source, sizeof source);
   write_file("empty", ".in", source, 0);
@@ -106,12 +111,14 @@ static inline void write_good(FILE *index, const golden_good *good, bool zstd) {
   assert_null(read.refusal);
   snprintf(name, sizeof name, "%s%s", good->name, zstd ? "_zstd" : "");
   write_file(name, ".bin", message.data, message.size);
-  if (zstd)
+  if (zstd) {
     fprintf(index, "read %s %s\n", name, good->name);
-  else
+  } else {
     fprintf(index, "same %s %s\n", name, good->source);
-  if (!zstd)
+  }
+  if (!zstd) {
     write_values(name, &read);
+  }
   decoder_free(&read);
   free(source.data);
   free(message.data);
@@ -123,8 +130,9 @@ static inline void write_read(FILE *index, const char *name, lcomm_wire_header h
                               golden_bytes payload) {
   golden_bytes message = golden_seal(header, payload);
   decoder_message read = golden_read(&lcomm_kernels_scalar, message.data, message.size);
-  if (read.refusal != NULL)
+  if (read.refusal) {
     print_error("%s: %s\n", name, read.refusal);
+  }
   assert_null(read.refusal);
   write_file(name, ".bin", message.data, message.size);
   write_values(name, &read);
@@ -143,8 +151,9 @@ static inline void write_bytes(FILE *index, const char *name, uint8_t codec, uin
   size_t size = lcomm_payload_size(&format, count);
   payload.data = realloc(payload.data, size);
   assert_non_null(payload.data);
-  for (size_t i = payload.size; i < size; i++)
+  for (size_t i = payload.size; i < size; i++) {
     payload.data[i] = (uint8_t)(i - payload.size);
+  }
   payload.size = size;
   write_read(index, name, header, payload);
 }
@@ -166,7 +175,7 @@ static inline void write_hand_made(FILE *index) {
     golden_bytes payload = {.data = sample_memory(1)};
     golden_add_hex(it->payload, &payload);
     lcomm_wire_header header = {.codec = it->codec, .flags = it->flags, .count = it->count};
-    if (it->phrase == NULL) {
+    if (!it->phrase) {
       write_read(index, it->name, header, payload);
       continue;
     }
@@ -182,8 +191,9 @@ static inline void write_chunks(FILE *index) {
   const uint64_t count = 140000;
   lcomm_format format = lcomm_format_of(&lcomm_codec_bf16);
   golden_bytes payload = {.data = sample_memory(2 * count), .size = 2 * count};
-  for (size_t i = 0; i < 40; i++)
+  for (size_t i = 0; i < 40; i++) {
     payload.data[i * 5] = (uint8_t)(i + 1);
+  }
   payload = golden_deflate(&lcomm_kernels_scalar, &format, payload, count);
   lcomm_wire_header header = {.count = count, .flags = LCOMM_WIRE_CHECKSUM};
   format.zstd = true;
@@ -198,12 +208,14 @@ static inline void write_changed(FILE *index) {
     golden_bytes message = golden_load("example_int4", ".bin");
     message.data = realloc(message.data, it->size > message.size ? it->size : message.size);
     assert_non_null(message.data);
-    for (size_t at = message.size; at < it->size; at++)
+    for (size_t at = message.size; at < it->size; at++) {
       message.data[at] = 0;
+    }
     golden_bytes with = {.data = NULL};
     golden_add_hex(it->bytes, &with);
-    for (size_t at = 0; at < with.size; at++)
+    for (size_t at = 0; at < with.size; at++) {
       message.data[it->offset + at] = with.data[at];
+    }
     write_file(it->name, ".bin", message.data, it->size);
     fprintf(index, "refuse %s %s\n", it->name, it->phrase);
     free(with.data);

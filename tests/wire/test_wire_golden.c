@@ -39,9 +39,11 @@ static void the_second_decoder_reads_or_refuses_every_message_as_the_index_says(
 /* Encoding */
 
 static const golden_good *good_of(const char *name) {
-  for (size_t i = 0; i < GOLDEN_GOOD; i++)
-    if (strcmp(golden_list[i].name, name) == 0)
+  for (size_t i = 0; i < GOLDEN_GOOD; i++) {
+    if (strcmp(golden_list[i].name, name) == 0) {
       return &golden_list[i];
+    }
+  }
   fail_msg("%s is not in golden_list", name);
   return NULL;
 }
@@ -51,8 +53,9 @@ static void check_encoder(const lcomm_kernels *kernels, const entry *e, golden_b
   golden_bytes made =
       golden_encode(kernels, good_of(e->name), false, (const float *)(const void *)source.data,
                     source.size / sizeof(float));
-  if (made.size != expected.size || memcmp(made.data, expected.data, made.size) != 0)
+  if (made.size != expected.size || memcmp(made.data, expected.data, made.size) != 0) {
     fail_msg("%s kernels, %s: the encoder makes other bytes", kernels->name, e->name);
+  }
   free(source.data);
   free(made.data);
 }
@@ -68,8 +71,9 @@ static void what_this_zstd_makes_is_read_by_the_second_decoder(void **state) {
   golden_bytes source = golden_load("source", ".in");
   uint64_t count = 70000;
   float *values = sample_memory(count * sizeof *values);
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
     memcpy(&values[i], source.data + i * 7 % (source.size / 4) * 4, sizeof *values);
+  }
   for (size_t i = 0; i < GOLDEN_GOOD; i++) {
     golden_good good = golden_list[i];
     good.kept *= 200;
@@ -92,13 +96,16 @@ static void what_this_zstd_makes_is_read_by_the_second_decoder(void **state) {
 static void check_agreement(const char *name, const uint8_t *bytes, size_t size, size_t where) {
   decoder_message theirs = decoder_read(bytes, size);
   decoder_message ours = golden_read(lcomm_kernels_best(), bytes, size);
-  if ((ours.refusal == NULL) != (theirs.refusal == NULL))
+  if ((!ours.refusal) != (!theirs.refusal)) {
     fail_msg("%s, damaged at %zu: the library says \"%s\", the second decoder \"%s\"", name, where,
              ours.refusal ? ours.refusal : "fine", theirs.refusal ? theirs.refusal : "fine");
-  for (size_t i = 0; ours.refusal == NULL && i < ours.count; i++)
-    if (!same_value(ours.values[i], theirs.values[i]))
+  }
+  for (size_t i = 0; ours.refusal == NULL && i < ours.count; i++) {
+    if (!same_value(ours.values[i], theirs.values[i])) {
       fail_msg("%s, damaged at %zu: value %zu is %a or %a", name, where, i, (double)ours.values[i],
                (double)theirs.values[i]);
+    }
+  }
   decoder_free(&ours);
   decoder_free(&theirs);
 }
@@ -111,12 +118,13 @@ static void check_damage(const entry *e, golden_bytes message) {
     message.data[7] ^= LCOMM_WIRE_CHECKSUM;
     memset(message.data + 32, 0, 8);
   }
-  for (size_t at = 0; at < message.size; at += at < 80 ? 1 : step)
+  for (size_t at = 0; at < message.size; at += at < 80 ? 1 : step) {
     for (size_t f = 0; f < sizeof flips; f++) {
       message.data[at] ^= flips[f];
       check_agreement(e->name, message.data, message.size, at);
       message.data[at] ^= flips[f];
     }
+  }
 }
 
 static void both_decoders_agree_on_damaged_messages(void **state) {
@@ -137,8 +145,9 @@ static void check_cuts(const entry *e, golden_bytes message) {
     }
     check_agreement(e->name, cut.data, size, size);
     decoder_message read = golden_read(lcomm_kernels_best(), cut.data, size);
-    if (read.refusal == NULL)
+    if (!read.refusal) {
       fail_msg("%s cut to %zu bytes is read", e->name, size);
+    }
     free(cut.data);
   }
 }
@@ -156,8 +165,9 @@ static bool has_format(unsigned codec, unsigned flags) {
   bool found = false;
   for (size_t i = 0, count = load_index(list); i < count && !found; i++) {
     bool zstd = (flags & LCOMM_WIRE_ZSTD) != 0;
-    if (strcmp(list[i].kind, zstd ? "read" : "same") != 0)
+    if (strcmp(list[i].kind, zstd ? "read" : "same") != 0) {
       continue;
+    }
     golden_bytes message = golden_load(list[i].name, ".bin");
     found = message.data[5] == codec && (message.data[7] & 0xfe) == flags;
     free(message.data);
@@ -169,15 +179,17 @@ static void every_format_that_a_header_can_name_has_golden_messages(void **state
   (void)state;
   lcomm_wire_header header = {.version = LCOMM_WIRE_VERSION}, read;
   uint8_t bytes[LCOMM_WIRE_HEADER_SIZE];
-  for (unsigned codec = 0; codec < 256; codec++)
+  for (unsigned codec = 0; codec < 256; codec++) {
     for (unsigned flags = 0; flags < 256; flags += 2) {
       header.codec = (uint8_t)codec;
       header.flags = (uint8_t)flags;
       lcomm_wire_pack(&header, bytes);
       if (lcomm_wire_unpack(bytes, sizeof bytes, &read, NULL) == LCOMM_OK &&
-          !has_format(codec, flags))
+          !has_format(codec, flags)) {
         fail_msg("no golden message has codec %u and flags 0x%02x", codec, flags);
+      }
     }
+  }
 }
 
 static void every_golden_message_is_in_the_index(void **state) {
@@ -188,14 +200,17 @@ static void every_golden_message_is_in_the_index(void **state) {
   assert_non_null(folder);
   for (struct dirent *file = readdir(folder); file != NULL; file = readdir(folder)) {
     const char *ending = strstr(file->d_name, ".bin");
-    size_t i = 0, length = ending != NULL ? (size_t)(ending - file->d_name) : 0;
-    if (ending == NULL)
+    size_t i = 0, length = ending ? (size_t)(ending - file->d_name) : 0;
+    if (!ending) {
       continue;
+    }
     while (i < count &&
-           (strlen(list[i].name) != length || memcmp(list[i].name, file->d_name, length) != 0))
+           (strlen(list[i].name) != length || memcmp(list[i].name, file->d_name, length) != 0)) {
       i++;
-    if (i == count)
+    }
+    if (i == count) {
       fail_msg("%s is not in the index", file->d_name);
+    }
     found++;
   }
   closedir(folder);
@@ -206,10 +221,12 @@ static void every_golden_message_is_in_the_index(void **state) {
 static size_t check_example(FILE *text, const char *name) {
   char line[LINE_MAX_SIZE];
   golden_bytes expected = golden_load(name, ".bin"), bytes = {.data = NULL};
-  while (fgets(line, sizeof line, text) != NULL && strcmp(line, "```\n") != 0)
+  while (fgets(line, sizeof line, text) && strcmp(line, "```\n") != 0) {
     golden_add_hex(line, &bytes);
-  if (bytes.size != expected.size || memcmp(bytes.data, expected.data, bytes.size) != 0)
+  }
+  if (bytes.size != expected.size || memcmp(bytes.data, expected.data, bytes.size) != 0) {
     fail_msg("%s in codecs/WIRE.md is not the golden message", name);
+  }
   free(bytes.data);
   free(expected.data);
   return 1;
@@ -221,19 +238,24 @@ static void the_examples_of_the_text_are_golden_messages(void **state) {
   size_t examples = 0;
   FILE *text = fopen("codecs/WIRE.md", "r");
   assert_non_null(text);
-  while (fgets(line, sizeof line, text) != NULL)
-    if (sscanf(line, "```hex %63s", name) == 1)
+  while (fgets(line, sizeof line, text)) {
+    if (sscanf(line, "```hex %63s", name) == 1) {
       examples += check_example(text, name);
+    }
+  }
   fclose(text);
   assert_int_equal(examples, 5);
 }
 
 static void stripes_are_those_of_the_text(void **state) {
   (void)state;
-  for (uint32_t parts = 1; parts < 6; parts++)
-    for (uint32_t part = 0; part < parts; part++)
-      for (uint64_t i = 0; i < 30000; i += 31)
+  for (uint32_t parts = 1; parts < 6; parts++) {
+    for (uint32_t part = 0; part < parts; part++) {
+      for (uint64_t i = 0; i < 30000; i += 31) {
         assert_int_equal(decoder_stripe(i, part, parts), lcomm_stripe_global(i, parts, part));
+      }
+    }
+  }
 }
 
 int main(int argc, char **argv) {
@@ -249,7 +271,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(the_examples_of_the_text_are_golden_messages),
       cmocka_unit_test(stripes_are_those_of_the_text),
   };
-  if (argc == 2 && strcmp(argv[1], "--write") == 0)
+  if (argc == 2 && strcmp(argv[1], "--write") == 0) {
     return write_golden();
+  }
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

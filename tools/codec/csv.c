@@ -13,14 +13,15 @@ typedef struct line_head {
 
 /* A field in quotes if it needs them. */
 static void put_field(FILE *file, const char *text) {
-  if (strpbrk(text, ",\"\r\n") == NULL) {
+  if (!strpbrk(text, ",\"\r\n")) {
     fputs(text, file);
     return;
   }
   fputc('"', file);
   for (; *text != '\0'; text++) {
-    if (*text == '"')
+    if (*text == '"') {
       fputc('"', file);
+    }
     fputc(*text, file);
   }
   fputc('"', file);
@@ -33,8 +34,9 @@ static void put_head(const line_head *head, const char *figure) {
     put_field(head->file, fields[i] != NULL ? fields[i] : "");
     fputc(',', head->file);
   }
-  if (head->size_bytes > 0)
+  if (head->size_bytes > 0) {
     fprintf(head->file, "%llu", (unsigned long long)head->size_bytes);
+  }
   fprintf(head->file, ",%s,", figure);
 }
 
@@ -61,8 +63,9 @@ static void put_quality(const line_head *head, const lcomm_quality *q) {
   put_number(head, "flushed_share", lcomm_quality_flushed(q));
   put_number(head, "not_finite_in", (double)q->not_finite_in);
   put_number(head, "not_finite_out", (double)q->not_finite_out);
-  if (q->entries == 0)
+  if (q->entries == 0) {
     return;
+  }
   put_number(head, "entries", (double)q->entries);
   put_number(head, "index_bits", lcomm_quality_index_bits(q));
   put_number(head, "sent_index_bits", lcomm_quality_sent_index_bits(q));
@@ -80,8 +83,9 @@ static void put_speed(FILE *file, const char *codec, const lcomm_speed *speed) {
   put_spread(&head, "memcpy_gb_s", speed->memcpy_gb_s);
   put_spread(&head, "of_memcpy", speed->of_memcpy);
   put_spread(&head, "of_best", speed->of_best);
-  if (speed->floor == NULL)
+  if (!speed->floor) {
     return;
+  }
   put_spread(&head, "floor_gb_s", speed->floor_gb_s);
   put_spread(&head, "of_floor", speed->of_floor);
 }
@@ -122,8 +126,9 @@ static void put_prediction(const line_head *head, const lcomm_prediction *predic
 static void put_codec(FILE *file, const lcomm_result *result) {
   const char *codec = result->codec->text;
   line_head head = {.file = file, .section = "accuracy", .codec = codec};
-  if (result->quality.count > 0)
+  if (result->quality.count > 0) {
     put_quality(&head, &result->quality);
+  }
   for (size_t i = 0; i < result->tensor_count; i++) {
     const lcomm_tensor_quality *tensor = &result->tensors[i];
     head = (line_head){.file = file,
@@ -134,20 +139,25 @@ static void put_codec(FILE *file, const lcomm_result *result) {
     put_quality(&head, &tensor->quality);
   }
   head = (line_head){.file = file, .section = "steps", .codec = codec};
-  if (result->steps.count > 0)
+  if (result->steps.count > 0) {
     put_steps(&head, &result->steps);
-  for (size_t i = 0; i < result->speed_count; i++)
+  }
+  for (size_t i = 0; i < result->speed_count; i++) {
     put_speed(file, codec, &result->speeds[i]);
-  for (size_t i = 0; i < result->duel_count; i++)
+  }
+  for (size_t i = 0; i < result->duel_count; i++) {
     put_duel(file, codec, &result->duels[i]);
+  }
   head.section = "prediction";
-  if (result->prediction.pipelined_s > 0.0)
+  if (result->prediction.pipelined_s > 0.0) {
     put_prediction(&head, &result->prediction);
+  }
 }
 
 bool lcomm_csv_print(const lcomm_results *results, FILE *file) {
   fputs("section,codec,source,tensor,operation,kernels,size_bytes,figure,min,median,max\n", file);
-  for (size_t i = 0; i < results->options->codec_count; i++)
+  for (size_t i = 0; i < results->options->codec_count; i++) {
     put_codec(file, &results->codecs[i]);
+  }
   return fflush(file) == 0 && !ferror(file);
 }

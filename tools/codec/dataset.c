@@ -16,23 +16,26 @@ bool lcomm_dataset_next(const lcomm_source_contents *contents, lcomm_dataset_buc
   const uint64_t most = LCOMM_DATASET_BUCKET_BYTES / sizeof(float);
   lcomm_dataset_bucket next = {.first = bucket->first + bucket->count,
                                .tensor = bucket->tensor + bucket->tensor_count};
-  if (next.first == contents->count)
+  if (next.first == contents->count) {
     return false;
+  }
   /* the last tensor is not at its end when it is taken in pieces */
-  if (next.tensor > 0 && next.first < end_of(&contents->tensors[next.tensor - 1]))
+  if (next.tensor > 0 && next.first < end_of(&contents->tensors[next.tensor - 1])) {
     next.tensor--;
+  }
   const lcomm_source_tensor *tensor = &contents->tensors[next.tensor];
   next.count = end_of(tensor) - next.first;
   next.tensor_count = 1;
-  if (next.count > LCOMM_DATASET_PIECE_MAX)
+  if (next.count > LCOMM_DATASET_PIECE_MAX) {
     next.count = LCOMM_DATASET_PIECE_MAX;
-  else
+  } else {
     for (tensor++; tensor < contents->tensors + contents->tensor_count && next.count <= most &&
                    tensor->count <= most - next.count;
          tensor++) {
       next.count += tensor->count;
       next.tensor_count++;
     }
+  }
   *bucket = next;
   return true;
 }
@@ -40,8 +43,9 @@ bool lcomm_dataset_next(const lcomm_source_contents *contents, lcomm_dataset_buc
 uint64_t lcomm_dataset_buckets(const lcomm_source_contents *contents) {
   lcomm_dataset_bucket bucket = {0};
   uint64_t buckets = 0;
-  while (lcomm_dataset_next(contents, &bucket))
+  while (lcomm_dataset_next(contents, &bucket)) {
     buckets++;
+  }
   return buckets;
 }
 
@@ -64,7 +68,7 @@ static lcomm_status no_memory(char *error) {
 static lcomm_status append(lcomm_dataset *dataset, lcomm_source *source, char *error) {
   lcomm_source **grown =
       realloc(dataset->sources, (dataset->source_count + 1) * sizeof(lcomm_source *));
-  if (grown == NULL) {
+  if (!grown) {
     lcomm_source_close(source);
     return no_memory(error);
   }
@@ -82,12 +86,14 @@ static lcomm_status open_file(const lcomm_bench_options *options, const char *pa
 
 static lcomm_status leave_out(lcomm_dataset *dataset, char *error) {
   char **grown = realloc(dataset->unreadable, (dataset->unreadable_count + 1) * sizeof *grown);
-  if (grown == NULL)
+  if (!grown) {
     return no_memory(error);
+  }
   dataset->unreadable = grown;
   grown[dataset->unreadable_count] = strdup(error);
-  if (grown[dataset->unreadable_count] == NULL)
+  if (!grown[dataset->unreadable_count]) {
     return no_memory(error);
+  }
   dataset->unreadable_count++;
   return LCOMM_OK;
 }
@@ -104,8 +110,9 @@ static lcomm_status open_folder(const lcomm_bench_options *options, const lcomm_
       status = leave_out(dataset, error);
     }
   }
-  if (status != LCOMM_OK || dataset->source_count > before)
+  if (status != LCOMM_OK || dataset->source_count > before) {
     return status;
+  }
   snprintf(error, LCOMM_BENCH_ERROR_MAX, "%s", dataset->unreadable[bad]);
   return first;
 }
@@ -115,9 +122,10 @@ static lcomm_status open_path(const lcomm_bench_options *options, const char *pa
   lcomm_source_paths found = {0};
   lcomm_status status = lcomm_source_find(path, &found, error);
   bool itself = status == LCOMM_OK && found.count == 1 && strcmp(found.paths[0], path) == 0;
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     status = itself ? open_file(options, path, dataset, error)
                     : open_folder(options, &found, dataset, error);
+  }
   lcomm_source_paths_free(&found);
   return status;
 }
@@ -125,10 +133,12 @@ static lcomm_status open_path(const lcomm_bench_options *options, const char *pa
 static lcomm_status open_all(const lcomm_bench_options *options, lcomm_dataset *dataset,
                              char *error) {
   lcomm_status status = LCOMM_OK;
-  for (size_t i = 0; status == LCOMM_OK && i < options->path_count; i++)
+  for (size_t i = 0; status == LCOMM_OK && i < options->path_count; i++) {
     status = open_path(options, options->paths[i], dataset, error);
-  if (status != LCOMM_OK || !options->synthetic_wanted)
+  }
+  if (status != LCOMM_OK || !options->synthetic_wanted) {
     return status;
+  }
   lcomm_source *source = NULL;
   status = lcomm_source_open_synthetic(&options->synthetic, &source, error);
   return status == LCOMM_OK ? append(dataset, source, error) : status;
@@ -137,12 +147,15 @@ static lcomm_status open_all(const lcomm_bench_options *options, lcomm_dataset *
 /* --------------------------------------------------------------- streams */
 
 static bool same_tensors(const lcomm_source_contents *a, const lcomm_source_contents *b) {
-  if (a->tensor_count != b->tensor_count || a->count != b->count)
+  if (a->tensor_count != b->tensor_count || a->count != b->count) {
     return false;
-  for (size_t i = 0; i < a->tensor_count; i++)
+  }
+  for (size_t i = 0; i < a->tensor_count; i++) {
     if (a->tensors[i].count != b->tensors[i].count ||
-        strcmp(a->tensors[i].name, b->tensors[i].name) != 0)
+        strcmp(a->tensors[i].name, b->tensors[i].name) != 0) {
       return false;
+    }
+  }
   return true;
 }
 
@@ -153,13 +166,15 @@ static bool same_stream(const lcomm_source *a, const lcomm_source *b) {
 }
 
 static lcomm_dataset_stream *stream_of(lcomm_dataset *dataset, const lcomm_source *source) {
-  for (size_t i = 0; i < dataset->stream_count; i++)
-    if (same_stream(dataset->streams[i].steps[0], source))
+  for (size_t i = 0; i < dataset->stream_count; i++) {
+    if (same_stream(dataset->streams[i].steps[0], source)) {
       return &dataset->streams[i];
+    }
+  }
   lcomm_dataset_stream *stream = &dataset->streams[dataset->stream_count];
   stream->steps = calloc(dataset->source_count, sizeof(lcomm_source *));
   dataset->stream_count += stream->steps != NULL;
-  return stream->steps != NULL ? stream : NULL;
+  return stream->steps ? stream : NULL;
 }
 
 static uint64_t step_of(const lcomm_source *source) {
@@ -169,19 +184,22 @@ static uint64_t step_of(const lcomm_source *source) {
 /* In its place by step; what came first stays first. */
 static void insert(lcomm_dataset_stream *stream, lcomm_source *source) {
   size_t place = stream->step_count++;
-  for (; place > 0 && step_of(stream->steps[place - 1]) > step_of(source); place--)
+  for (; place > 0 && step_of(stream->steps[place - 1]) > step_of(source); place--) {
     stream->steps[place] = stream->steps[place - 1];
+  }
   stream->steps[place] = source;
 }
 
 static lcomm_status make_streams(lcomm_dataset *dataset, char *error) {
   dataset->streams = calloc(dataset->source_count, sizeof *dataset->streams);
-  if (dataset->streams == NULL)
+  if (!dataset->streams) {
     return no_memory(error);
+  }
   for (size_t i = 0; i < dataset->source_count; i++) {
     lcomm_dataset_stream *stream = stream_of(dataset, dataset->sources[i]);
-    if (stream == NULL)
+    if (!stream) {
       return no_memory(error);
+    }
     insert(stream, dataset->sources[i]);
   }
   return LCOMM_OK;
@@ -191,30 +209,36 @@ lcomm_status lcomm_dataset_open(const lcomm_bench_options *options, lcomm_datase
                                 char *error) {
   *dataset = (lcomm_dataset){0};
   lcomm_status status = open_all(options, dataset, error);
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     status = make_streams(dataset, error);
-  if (status != LCOMM_OK)
+  }
+  if (status != LCOMM_OK) {
     lcomm_dataset_close(dataset);
+  }
   return status;
 }
 
 void lcomm_dataset_close(lcomm_dataset *dataset) {
-  for (size_t i = 0; i < dataset->stream_count; i++)
+  for (size_t i = 0; i < dataset->stream_count; i++) {
     free(dataset->streams[i].steps);
+  }
   free(dataset->streams);
-  for (size_t i = 0; i < dataset->source_count; i++)
+  for (size_t i = 0; i < dataset->source_count; i++) {
     lcomm_source_close(dataset->sources[i]);
+  }
   free(dataset->sources);
-  for (size_t i = 0; i < dataset->unreadable_count; i++)
+  for (size_t i = 0; i < dataset->unreadable_count; i++) {
     free(dataset->unreadable[i]);
+  }
   free(dataset->unreadable);
   *dataset = (lcomm_dataset){0};
 }
 
 uint64_t lcomm_dataset_count(const lcomm_dataset *dataset) {
   uint64_t count = 0;
-  for (size_t i = 0; i < dataset->source_count; i++)
+  for (size_t i = 0; i < dataset->source_count; i++) {
     count += lcomm_source_contents_of(dataset->sources[i])->count;
+  }
   return count;
 }
 
@@ -226,6 +250,7 @@ void lcomm_dataset_fill(const lcomm_dataset *dataset, uint64_t count, float *val
     lcomm_source_read(dataset->sources[i], 0, n, values + done);
     done += n;
   }
-  for (; done < count; done++)
+  for (; done < count; done++) {
     values[done] = values[done - total];
+  }
 }

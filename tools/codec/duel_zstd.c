@@ -33,8 +33,9 @@ static void run_coder(void *argument, size_t rival) {
   }
   c->coded_size[1] =
       ZSTD_compressCCtx(c->zstd, c->stream, c->stream_bound, c->plane, c->plane_size, LEVEL);
-  if (ZSTD_isError(c->coded_size[1]))
+  if (ZSTD_isError(c->coded_size[1])) {
     lane->status = LCOMM_ERR_INTERNAL;
+  }
 }
 
 /* Bytes of a code that has an exponent plane, else 0. */
@@ -51,8 +52,9 @@ static size_t code_size(const lcomm_codec *codec) {
 }
 
 static void destroy_coder(coder *c) {
-  if (c == NULL)
+  if (!c) {
     return;
+  }
   lcomm_pages_free(c->plane, c->plane_size);
   lcomm_pages_free(c->others, c->others_size);
   lcomm_pages_free(c->stream, c->stream_bound);
@@ -74,11 +76,11 @@ static lcomm_status allocate(coder *c, size_t n, size_t width) {
   c->stream = lcomm_pages_alloc(c->stream_bound);
   c->zstd = ZSTD_createCCtx();
   c->memory = malloc(lcomm_zstd_memory());
-  if (c->plane == NULL || c->others == NULL || c->stream == NULL || c->zstd == NULL ||
-      c->memory == NULL)
+  if (!c->plane || !c->others || !c->stream || !c->zstd || !c->memory) {
     return LCOMM_ERR_MEMORY;
+  }
   c->own = lcomm_zstd_init(c->memory);
-  return c->own.compressor != NULL ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  return c->own.compressor ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
 /* The plane of the first n codes of the lane's payload. */
@@ -86,23 +88,26 @@ static lcomm_status create_coder(const lcomm_format *format, size_t n, lcomm_lan
   size_t width = code_size(format->codec);
   coder *c = calloc(1, sizeof *c);
   lane->own = c;
-  lcomm_status status = c != NULL ? allocate(c, n, width) : LCOMM_ERR_MEMORY;
-  if (status != LCOMM_OK)
+  lcomm_status status = c ? allocate(c, n, width) : LCOMM_ERR_MEMORY;
+  if (status != LCOMM_OK) {
     return status;
+  }
   size_t size = lcomm_subject_sizes_of(lane->subject).payload_bytes;
   const uint8_t *codes = lcomm_subject_payload(lane->subject) + size - lane->count * width;
   uint8_t *plane[4] = {c->plane, c->others, c->others + n, c->others + 2 * n};
-  if (width == 2)
+  if (width == 2) {
     lcomm_kernels_best()->split2(codes, plane, n);
-  else
+  } else {
     lcomm_kernels_best()->split4(codes, plane, n);
+  }
   return LCOMM_OK;
 }
 
 static lcomm_status fight(lcomm_lanes *lanes, size_t plane_size, lcomm_result *result) {
   double *seconds = calloc(lanes->repetitions * RIVALS, sizeof *seconds);
-  if (seconds == NULL)
+  if (!seconds) {
     return LCOMM_ERR_MEMORY;
+  }
   lcomm_race race;
   lcomm_status status = lcomm_lanes_race(lanes, NULL, run_coder, RIVALS, &race, seconds);
   if (status == LCOMM_OK) {
@@ -130,12 +135,15 @@ lcomm_status lcomm_duel_zstd(const lcomm_results *results, lcomm_lanes *lanes,
   uint64_t values = lcomm_dataset_count(results->dataset);
   size_t n = values < lanes->lane[0].count ? (size_t)values : lanes->lane[0].count;
   lcomm_status status = LCOMM_OK;
-  if (code_size(format->codec) == 0)
+  if (code_size(format->codec) == 0) {
     return LCOMM_OK;
-  for (size_t i = 0; status == LCOMM_OK && i < lanes->threads; i++)
+  }
+  for (size_t i = 0; status == LCOMM_OK && i < lanes->threads; i++) {
     status = create_coder(format, n, &lanes->lane[i]);
-  if (status == LCOMM_OK)
+  }
+  if (status == LCOMM_OK) {
     status = fight(lanes, n, result);
+  }
   for (size_t i = 0; i < lanes->threads; i++) {
     destroy_coder(lanes->lane[i].own);
     lanes->lane[i].own = NULL;

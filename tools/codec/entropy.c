@@ -23,8 +23,9 @@ double lcomm_entropy_bits(const uint64_t counts[SYMBOLS]) {
 }
 
 double lcomm_entropy_positions(uint64_t kept, uint64_t count) {
-  if (kept == 0 || kept >= count)
+  if (kept == 0 || kept >= count) {
     return 0.0;
+  }
   double n = (double)count, share = (double)kept / n;
   return -n * (share * log2(share) + (1.0 - share) * log1p(-share) / log(2.0));
 }
@@ -32,15 +33,17 @@ double lcomm_entropy_positions(uint64_t kept, uint64_t count) {
 /* Codes of one byte. */
 static double byte_bits(const uint8_t *bytes, size_t n) {
   histogram counts = {0};
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     counts[bytes[i]]++;
+  }
   return lcomm_entropy_bits(counts);
 }
 
 static double nibble_bits(const uint8_t *bytes, size_t n) {
   histogram counts = {0};
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     counts[bytes[i / 2] >> (i % 2 * 4) & 0xf]++;
+  }
   return lcomm_entropy_bits(counts);
 }
 
@@ -62,12 +65,14 @@ static double plane_bits_4(const uint8_t *bytes, size_t n) {
     uint32_t code;
     memcpy(&code, bytes + 4 * i, sizeof code);
     uint32_t turned = code << 1 | code >> 31;
-    for (size_t plane = 0; plane < PLANES_MAX; plane++)
+    for (size_t plane = 0; plane < PLANES_MAX; plane++) {
       counts[plane][turned >> (24 - 8 * plane) & 0xff]++;
+    }
   }
   double bits = 0.0;
-  for (size_t plane = 0; plane < PLANES_MAX; plane++)
+  for (size_t plane = 0; plane < PLANES_MAX; plane++) {
     bits += lcomm_entropy_bits(counts[plane]);
+  }
   return bits;
 }
 
@@ -78,8 +83,9 @@ static double sparse_bits(const lcomm_format *format, const uint8_t *payload, si
   size_t values_size = lcomm_topk_values_size(format, entries);
   const uint8_t *values = payload + size - values_size;
   double bits = lcomm_entropy_positions(entries, count);
-  if (format->variant != LCOMM_TOPK_INT8)
+  if (format->variant != LCOMM_TOPK_INT8) {
     return bits + plane_bits_2(values, entries);
+  }
   size_t scales = values_size - entries;
   return bits + plane_bits_4(values, scales / 4) + byte_bits(values + scales, entries);
 }
@@ -89,10 +95,12 @@ static double fp16_bits(const lcomm_format *format, const uint8_t *payload, size
                         uint64_t count) {
   size_t n = (size_t)count, head = size - 2 * n;
   double bits = plane_bits_2(payload + head, n);
-  if (format->variant == LCOMM_FP16_FIXED)
+  if (format->variant == LCOMM_FP16_FIXED) {
     return bits + 8.0 * (double)head;
-  if (format->variant == LCOMM_FP16_BLOCK)
+  }
+  if (format->variant == LCOMM_FP16_BLOCK) {
     return bits + byte_bits(payload, lcomm_block_count(count, LCOMM_BLOCK));
+  }
   return bits;
 }
 

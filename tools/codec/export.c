@@ -22,14 +22,17 @@ static bool fail(char *error, const char *path, int number) {
 /* The name of a source without its extension, and that of its tensor. */
 static void name_file(const char *source, const char *tensor, char name[NAME_MAX_BYTES]) {
   const char *dot = strrchr(source, '.');
-  int length = (int)(dot != NULL && dot != source ? dot - source : (long)strlen(source));
+  int length = (int)(dot && dot != source ? dot - source : (long)strlen(source));
   bool own = strcmp(source, tensor) != 0; /* a file without names is one tensor of its name */
   snprintf(name, NAME_MAX_BYTES, "%.*s%s%s", length, source, own ? "." : "", own ? tensor : "");
-  for (char *c = name; *c != '\0'; c++)
-    if (!isalnum((unsigned char)*c) && strchr("._-", *c) == NULL)
+  for (char *c = name; *c != '\0'; c++) {
+    if (!isalnum((unsigned char)*c) && !strchr("._-", *c)) {
       *c = '_';
-  if (name[0] == '.')
+    }
+  }
+  if (name[0] == '.') {
     name[0] = '_';
+  }
 }
 
 /* A file that was not there before: none is overwritten. NULL with a sentence. */
@@ -43,10 +46,12 @@ static FILE *create(const char *folder, const char *name, char *error) {
       break;
     }
     int handle = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (handle >= 0)
+    if (handle >= 0) {
       return fdopen(handle, "wb");
-    if (errno != EEXIST)
+    }
+    if (errno != EEXIST) {
       break;
+    }
   }
   fail(error, path, errno);
   return NULL;
@@ -69,8 +74,9 @@ static bool write_values(FILE *file, const lcomm_source *source,
   for (uint64_t done = 0; done < tensor->count;) {
     uint64_t n = tensor->count - done < PIECE ? tensor->count - done : PIECE;
     lcomm_source_read(source, tensor->first + done, n, values);
-    if (fwrite(values, sizeof *values, (size_t)n, file) != n)
+    if (fwrite(values, sizeof *values, (size_t)n, file) != n) {
       return false;
+    }
     done += n;
   }
   return true;
@@ -81,8 +87,9 @@ static bool write_tensor(const lcomm_source *source, const lcomm_source_tensor *
   char name[NAME_MAX_BYTES];
   name_file(lcomm_source_name(source), tensor->name, name);
   FILE *file = create(folder, name, error);
-  if (file == NULL)
+  if (!file) {
     return false;
+  }
   bool good = write_header(file, tensor->count) && write_values(file, source, tensor);
   int number = errno;
   return (fclose(file) == 0 && good) || fail(error, name, number);
@@ -90,13 +97,15 @@ static bool write_tensor(const lcomm_source *source, const lcomm_source_tensor *
 
 bool lcomm_export(const lcomm_dataset *dataset, const char *folder, uint64_t *files, char *error) {
   *files = 0;
-  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+  if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
     return fail(error, folder, errno);
+  }
   for (size_t i = 0; i < dataset->source_count; i++) {
     const lcomm_source_contents *contents = lcomm_source_contents_of(dataset->sources[i]);
     for (size_t t = 0; t < contents->tensor_count; t++) {
-      if (!write_tensor(dataset->sources[i], &contents->tensors[t], folder, error))
+      if (!write_tensor(dataset->sources[i], &contents->tensors[t], folder, error)) {
         return false;
+      }
       ++*files;
     }
   }

@@ -19,8 +19,9 @@ typedef struct journey {
 
 /* What is not finite would be the end of every sum. */
 static void add_up(double *sum, const float *values, uint64_t n) {
-  for (uint64_t i = 0; i < n; i++)
+  for (uint64_t i = 0; i < n; i++) {
     sum[i] += isfinite(values[i]) ? (double)values[i] : 0.0;
+  }
 }
 
 static void judge(const journey *j, lcomm_steps *steps) {
@@ -35,11 +36,13 @@ static void judge(const journey *j, lcomm_steps *steps) {
 static lcomm_status take_step(const journey *j, lcomm_subject *subject, uint64_t step,
                               lcomm_steps *steps) {
   size_t number = (size_t)(step % j->stream->step_count);
-  if (step == 0 || j->stream->step_count > 1)
+  if (step == 0 || j->stream->step_count > 1) {
     lcomm_source_read(j->stream->steps[number], j->bucket.first, j->bucket.count, j->given);
+  }
   lcomm_subject_encode(subject, j->kernels, j->given, step + 1);
-  if (lcomm_subject_decode(subject, j->kernels, j->arrived) != LCOMM_OK)
+  if (lcomm_subject_decode(subject, j->kernels, j->arrived) != LCOMM_OK) {
     return LCOMM_ERR_INTERNAL;
+  }
   add_up(j->exact, j->given, j->bucket.count);
   add_up(j->applied, j->arrived, j->bucket.count);
   steps->sent_bytes += lcomm_subject_sizes_of(subject).sent_bytes;
@@ -59,12 +62,15 @@ static lcomm_status take_steps(const journey *j, lcomm_result *result, uint64_t 
     lcomm_result_refuse(result, "a tensor or bucket is too large for it");
     return LCOMM_OK;
   }
-  for (uint64_t i = 0; i < j->bucket.count; i++)
+  for (uint64_t i = 0; i < j->bucket.count; i++) {
     j->exact[i] = j->applied[i] = 0.0;
-  for (uint64_t step = 0; status == LCOMM_OK && step < steps; step++)
+  }
+  for (uint64_t step = 0; status == LCOMM_OK && step < steps; step++) {
     status = take_step(j, subject, step, &result->steps);
-  if (status == LCOMM_OK)
+  }
+  if (status == LCOMM_OK) {
     judge(j, &result->steps);
+  }
   result->steps.steps = steps;
   lcomm_subject_destroy(subject);
   return status;
@@ -89,8 +95,7 @@ static lcomm_status run_bucket(lcomm_results *results, journey *j, lcomm_progres
   j->exact = lcomm_pages_alloc(2 * size);
   j->applied = lcomm_pages_alloc(2 * size);
   j->ends = ends;
-  if (ends != NULL && j->given != NULL && j->arrived != NULL && j->exact != NULL &&
-      j->applied != NULL) {
+  if (ends && j->given && j->arrived && j->exact && j->applied) {
     lcomm_dataset_ends(lcomm_source_contents_of(j->stream->steps[0]), &j->bucket, ends);
     status = run_codecs(results, j, progress);
   }
@@ -108,8 +113,9 @@ lcomm_status lcomm_feedback_run(lcomm_results *results, lcomm_progress *progress
   for (size_t i = 0; i < results->dataset->stream_count; i++) {
     journey j = {.stream = &results->dataset->streams[i], .kernels = lcomm_kernels_best()};
     const lcomm_source_contents *contents = lcomm_source_contents_of(j.stream->steps[0]);
-    while (status == LCOMM_OK && lcomm_dataset_next(contents, &j.bucket))
+    while (status == LCOMM_OK && lcomm_dataset_next(contents, &j.bucket)) {
       status = run_bucket(results, &j, progress);
+    }
   }
   lcomm_fp_leave(environment);
   return status;
@@ -118,7 +124,8 @@ lcomm_status lcomm_feedback_run(lcomm_results *results, lcomm_progress *progress
 uint64_t lcomm_feedback_units(const lcomm_results *results) {
   uint64_t buckets = 0;
   const lcomm_dataset *dataset = results->dataset;
-  for (size_t i = 0; i < dataset->stream_count; i++)
+  for (size_t i = 0; i < dataset->stream_count; i++) {
     buckets += lcomm_dataset_buckets(lcomm_source_contents_of(dataset->streams[i].steps[0]));
+  }
   return buckets * results->options->codec_count * results->options->steps;
 }

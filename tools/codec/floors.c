@@ -55,10 +55,12 @@ static bool is_added(shape kind) {
 static void run_rest(shape kind, const char *source, char *destination, size_t n) {
   size_t source_size = n * lines_of[kind].reads / 2, size = n * lines_of[kind].writes / 2;
   char folded = 0;
-  for (size_t i = 0; i < source_size; i++)
+  for (size_t i = 0; i < source_size; i++) {
     folded = (char)(folded ^ source[i]);
-  for (size_t i = 0; i < size; i++)
+  }
+  for (size_t i = 0; i < size; i++) {
     destination[i] = (char)(is_added(kind) ? destination[i] ^ folded : folded);
+  }
 }
 
 typedef void (*units_fn)(shape kind, stores how, const char *source, char *destination,
@@ -75,14 +77,17 @@ static void plain_units(shape kind, stores how, const char *source, char *destin
     memcpy(words, source + first * LINE, LINE);
     for (size_t read = first + 1; read < end; read++) {
       memcpy(other, source + read * LINE, LINE);
-      for (size_t i = 0; i < LINE / sizeof *words; i++)
+      for (size_t i = 0; i < LINE / sizeof *words; i++) {
         words[i] ^= other[i];
+      }
     }
     memset(other, 0, LINE);
-    if (how == ADDED)
+    if (how == ADDED) {
       memcpy(other, destination + line * LINE, LINE);
-    for (size_t i = 0; i < LINE / sizeof *words; i++)
+    }
+    for (size_t i = 0; i < LINE / sizeof *words; i++) {
       words[i] ^= other[i];
+    }
     memcpy(destination + line * LINE, words, LINE);
   }
 }
@@ -91,8 +96,9 @@ static void plain_units(shape kind, stores how, const char *source, char *destin
 
 /* Asks for the unit that follows in 2 KiB; it may lie past the end. */
 ALWAYS_INLINE void prefetch_unit(unit_lines lines, const char *source) {
-  for (size_t line = 0; line < lines.reads; line++)
+  for (size_t line = 0; line < lines.reads; line++) {
     _mm_prefetch((const char *)((uintptr_t)source + AHEAD + line * LINE), _MM_HINT_T0);
+  }
 }
 
 /* AVX-512 */
@@ -100,25 +106,30 @@ ALWAYS_INLINE void prefetch_unit(unit_lines lines, const char *source) {
 __attribute__((target("avx512f"))) ALWAYS_INLINE void
 avx512_line(size_t reads, stores how, const char *source, char *destination) {
   __m512i value = _mm512_loadu_si512(source);
-  for (size_t read = 1; read < reads; read++)
+  for (size_t read = 1; read < reads; read++) {
     value = _mm512_xor_si512(value, _mm512_loadu_si512(source + read * LINE));
-  if (how == ADDED)
+  }
+  if (how == ADDED) {
     value = _mm512_xor_si512(value, _mm512_loadu_si512(destination));
-  if (how == STREAMED)
+  }
+  if (how == STREAMED) {
     _mm512_stream_si512((__m512i *)(void *)destination, value);
-  else
+  } else {
     _mm512_storeu_si512((__m512i *)(void *)destination, value);
+  }
 }
 
 __attribute__((target("avx512f"))) ALWAYS_INLINE void
 avx512_loop(shape kind, stores how, const char *source, char *destination, size_t units) {
   const unit_lines lines = lines_of[kind];
   for (size_t u = 0; u < units; u++) {
-    if (how == STREAMED)
+    if (how == STREAMED) {
       prefetch_unit(lines, source);
-    for (size_t line = 0; line < lines.writes; line++)
+    }
+    for (size_t line = 0; line < lines.writes; line++) {
       avx512_line(lines.reads > lines.writes ? lines.reads / lines.writes : 1, how,
                   source + line * lines.reads / lines.writes * LINE, destination + line * LINE);
+    }
     source += lines.reads * LINE;
     destination += lines.writes * LINE;
   }
@@ -126,10 +137,11 @@ avx512_loop(shape kind, stores how, const char *source, char *destination, size_
 
 __attribute__((target("avx512f"))) ALWAYS_INLINE void
 avx512_paths(shape kind, stores how, const char *source, char *destination, size_t units) {
-  if (how == STREAMED)
+  if (how == STREAMED) {
     avx512_loop(kind, STREAMED, source, destination, units);
-  else
+  } else {
     avx512_loop(kind, REGULAR, source, destination, units);
+  }
 }
 
 __attribute__((target("avx512f"))) static void
@@ -178,16 +190,19 @@ avx512_units(shape kind, stores how, const char *source, char *destination, size
 __attribute__((target("avx2"))) ALWAYS_INLINE void
 avx2_half(size_t reads, stores how, const char *source, char *destination) {
   __m256i value = _mm256_loadu_si256((const __m256i *)(const void *)(source));
-  for (size_t read = 1; read < reads; read++)
+  for (size_t read = 1; read < reads; read++) {
     value = _mm256_xor_si256(
         value, _mm256_loadu_si256((const __m256i *)(const void *)(source + read * LINE)));
-  if (how == ADDED)
+  }
+  if (how == ADDED) {
     value =
         _mm256_xor_si256(value, _mm256_loadu_si256((const __m256i *)(const void *)(destination)));
-  if (how == STREAMED)
+  }
+  if (how == STREAMED) {
     _mm256_stream_si256((__m256i *)(void *)destination, value);
-  else
+  } else {
     _mm256_storeu_si256((__m256i *)(void *)destination, value);
+  }
 }
 
 __attribute__((target("avx2"))) ALWAYS_INLINE void
@@ -200,11 +215,13 @@ __attribute__((target("avx2"))) ALWAYS_INLINE void
 avx2_loop(shape kind, stores how, const char *source, char *destination, size_t units) {
   const unit_lines lines = lines_of[kind];
   for (size_t u = 0; u < units; u++) {
-    if (how == STREAMED)
+    if (how == STREAMED) {
       prefetch_unit(lines, source);
-    for (size_t line = 0; line < lines.writes; line++)
+    }
+    for (size_t line = 0; line < lines.writes; line++) {
       avx2_line(lines.reads > lines.writes ? lines.reads / lines.writes : 1, how,
                 source + line * lines.reads / lines.writes * LINE, destination + line * LINE);
+    }
     source += lines.reads * LINE;
     destination += lines.writes * LINE;
   }
@@ -212,10 +229,11 @@ avx2_loop(shape kind, stores how, const char *source, char *destination, size_t 
 
 __attribute__((target("avx2"))) ALWAYS_INLINE void
 avx2_paths(shape kind, stores how, const char *source, char *destination, size_t units) {
-  if (how == STREAMED)
+  if (how == STREAMED) {
     avx2_loop(kind, STREAMED, source, destination, units);
-  else
+  } else {
     avx2_loop(kind, REGULAR, source, destination, units);
+  }
 }
 
 __attribute__((target("avx2"))) static void avx2_units(shape kind, stores how, const char *source,
@@ -268,10 +286,12 @@ typedef struct instructions {
 
 static instructions best(void) {
 #if defined __x86_64__
-  if (__builtin_cpu_supports("avx512f"))
+  if (__builtin_cpu_supports("avx512f")) {
     return (instructions){"avx512", avx512_units};
-  if (__builtin_cpu_supports("avx2"))
+  }
+  if (__builtin_cpu_supports("avx2")) {
     return (instructions){"avx2", avx2_units};
+  }
 #endif
   return (instructions){"plain", plain_units};
 }
@@ -347,9 +367,11 @@ const lcomm_floor lcomm_floors[] = {
 
 const lcomm_floor *lcomm_floor_find(double source_bytes, double destination_bytes,
                                     bool accumulates) {
-  for (const lcomm_floor *floor = lcomm_floors; floor->name != NULL; floor++)
+  for (const lcomm_floor *floor = lcomm_floors; floor->name != NULL; floor++) {
     if (floor->source_bytes == source_bytes && floor->destination_bytes == destination_bytes &&
-        floor->accumulates == accumulates)
+        floor->accumulates == accumulates) {
       return floor;
+    }
+  }
   return NULL;
 }

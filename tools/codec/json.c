@@ -14,40 +14,43 @@ typedef struct writer {
 
 static cJSON *add_object(writer *w, cJSON *parent, const char *key) {
   cJSON *made = cJSON_AddObjectToObject(parent, key);
-  w->broken |= made == NULL;
+  w->broken |= !made;
   return made;
 }
 
 static cJSON *add_array(writer *w, cJSON *parent, const char *key) {
   cJSON *made = cJSON_AddArrayToObject(parent, key);
-  w->broken |= made == NULL;
+  w->broken |= !made;
   return made;
 }
 
 static cJSON *append_object(writer *w, cJSON *array) {
   cJSON *made = cJSON_CreateObject();
-  if (made != NULL && cJSON_AddItemToArray(array, made))
+  if (made && cJSON_AddItemToArray(array, made)) {
     return made;
+  }
   cJSON_Delete(made);
   w->broken = true;
   return NULL;
 }
 
 static void put_number(writer *w, cJSON *object, const char *key, double value) {
-  w->broken |= cJSON_AddNumberToObject(object, key, value) == NULL;
+  w->broken |= !cJSON_AddNumberToObject(object, key, value);
 }
 
 static void put_text(writer *w, cJSON *object, const char *key, const char *text) {
-  w->broken |= cJSON_AddStringToObject(object, key, text) == NULL;
+  w->broken |= !cJSON_AddStringToObject(object, key, text);
 }
 
 /* The name of a file may be anything, in JSON it has to be UTF-8. */
 static void put_file_name(writer *w, cJSON *object, const char *key, const char *text) {
   char clean[1024];
   snprintf(clean, sizeof clean, "%s", text);
-  for (char *c = clean; *c != '\0'; c++)
-    if ((unsigned char)*c >= 0x80)
+  for (char *c = clean; *c != '\0'; c++) {
+    if ((unsigned char)*c >= 0x80) {
       *c = '?';
+    }
+  }
   put_text(w, object, key, clean);
 }
 
@@ -71,8 +74,9 @@ static void put_quality(writer *w, cJSON *object, const lcomm_quality *q) {
   put_number(w, object, "flushed_share", lcomm_quality_flushed(q));
   put_number(w, object, "not_finite_in", (double)q->not_finite_in);
   put_number(w, object, "not_finite_out", (double)q->not_finite_out);
-  if (q->entries == 0)
+  if (q->entries == 0) {
     return;
+  }
   put_number(w, object, "entries", (double)q->entries);
   put_number(w, object, "index_bits", lcomm_quality_index_bits(q));
   put_number(w, object, "sent_index_bits", lcomm_quality_sent_index_bits(q));
@@ -106,8 +110,9 @@ static void put_speed(writer *w, cJSON *array, const lcomm_speed *speed) {
   put_spread(w, object, "memcpy_gb_s", speed->memcpy_gb_s);
   put_spread(w, object, "of_memcpy", speed->of_memcpy);
   put_spread(w, object, "of_best", speed->of_best);
-  if (speed->floor == NULL)
+  if (!speed->floor) {
     return;
+  }
   put_text(w, object, "floor", speed->floor);
   put_spread(w, object, "floor_gb_s", speed->floor_gb_s);
   put_spread(w, object, "of_floor", speed->of_floor);
@@ -151,22 +156,29 @@ static void put_codec(writer *w, cJSON *array, const lcomm_results *results,
                       const lcomm_result *result) {
   cJSON *object = append_object(w, array);
   put_text(w, object, "codec", result->codec->text);
-  if (result->quality.count > 0)
+  if (result->quality.count > 0) {
     put_quality(w, add_object(w, object, "accuracy"), &result->quality);
-  if (result->tensor_count > 0)
+  }
+  if (result->tensor_count > 0) {
     put_tensors(w, object, result);
-  if (result->steps.count > 0)
+  }
+  if (result->steps.count > 0) {
     put_steps(w, object, &result->steps);
+  }
   cJSON *speeds = result->speed_count > 0 ? add_array(w, object, "speed") : NULL;
-  for (size_t i = 0; i < result->speed_count; i++)
+  for (size_t i = 0; i < result->speed_count; i++) {
     put_speed(w, speeds, &result->speeds[i]);
+  }
   cJSON *duels = result->duel_count > 0 ? add_array(w, object, "duels") : NULL;
-  for (size_t i = 0; i < result->duel_count; i++)
+  for (size_t i = 0; i < result->duel_count; i++) {
     put_duel(w, duels, &result->duels[i]);
-  if (result->prediction.pipelined_s > 0.0)
+  }
+  if (result->prediction.pipelined_s > 0.0) {
     put_prediction(w, object, results, result);
-  if (result->refusal[0] != '\0')
+  }
+  if (result->refusal[0] != '\0') {
     put_text(w, object, "refusal", result->refusal);
+  }
 }
 
 static void put_source(writer *w, cJSON *array, const lcomm_source *source) {
@@ -184,8 +196,9 @@ static void put_run(writer *w, cJSON *root, const lcomm_bench_options *options) 
   put_number(w, root, "threads", (double)options->threads);
   put_number(w, root, "repetitions", (double)options->repetitions);
   cJSON *kernels = add_array(w, root, "kernels");
-  for (size_t i = 0; i < options->table_count; i++)
+  for (size_t i = 0; i < options->table_count; i++) {
     w->broken |= !cJSON_AddItemToArray(kernels, cJSON_CreateString(options->tables[i]->name));
+  }
 }
 
 bool lcomm_json_print(const lcomm_results *results, FILE *file) {
@@ -193,16 +206,18 @@ bool lcomm_json_print(const lcomm_results *results, FILE *file) {
   cJSON *root = cJSON_CreateObject();
   put_run(&w, root, results->options);
   cJSON *sources = add_array(&w, root, "sources");
-  for (size_t i = 0; i < results->dataset->source_count; i++)
+  for (size_t i = 0; i < results->dataset->source_count; i++) {
     put_source(&w, sources, results->dataset->sources[i]);
+  }
   cJSON *unreadable = add_array(&w, root, "left_out");
   for (size_t i = 0; i < results->dataset->unreadable_count; i++) {
     cJSON *sentence = cJSON_CreateString(results->dataset->unreadable[i]);
     w.broken |= !cJSON_AddItemToArray(unreadable, sentence);
   }
   cJSON *codecs = add_array(&w, root, "codecs");
-  for (size_t i = 0; i < results->options->codec_count; i++)
+  for (size_t i = 0; i < results->options->codec_count; i++) {
     put_codec(&w, codecs, results, &results->codecs[i]);
+  }
   char *text = w.broken ? NULL : cJSON_Print(root);
   bool good = text != NULL && fputs(text, file) >= 0 && fputc('\n', file) != EOF;
   cJSON_free(text);

@@ -59,9 +59,11 @@ static double cost(const panel *p, size_t number, lcomm_spot centre) {
   const lcomm_label *label = &p->labels[number];
   box own = box_of(label, centre);
   double sum = distance(label, centre) + 100.0 * outside(own, p->width, p->height);
-  for (size_t i = 0; i < p->placed; i++)
-    if (i != number)
+  for (size_t i = 0; i < p->placed; i++) {
+    if (i != number) {
       sum += 4.0 * overlap(own, box_of(&p->labels[i], p->labels[i].centre));
+    }
+  }
   for (size_t i = 0; i < p->point_count; i++) {
     lcomm_spot at = p->points[i];
     sum += 3.0 * overlap(own, (box){at.x - mark, at.x + mark, at.y - mark, at.y + mark});
@@ -86,11 +88,13 @@ static lcomm_spot best_centre(const panel *p, size_t number) {
 void lcomm_labels_place(lcomm_label *labels, size_t count, const lcomm_spot *points,
                         size_t point_count, double panel_width, double panel_height) {
   panel p = {labels, count, 0, points, point_count, panel_width, panel_height};
-  for (size_t round = 0; round < ROUNDS; round++)
+  for (size_t round = 0; round < ROUNDS; round++) {
     for (size_t i = 0; i < count; i++) {
       labels[i].centre = best_centre(&p, i);
       p.placed = p.placed > i ? p.placed : i + 1;
     }
-  for (size_t i = 0; i < count; i++)
+  }
+  for (size_t i = 0; i < count; i++) {
     labels[i].leader = distance(&labels[i], labels[i].centre) > leader_from;
+  }
 }

@@ -14,8 +14,9 @@ static lcomm_status allocate(lcomm_lanes *lanes) {
   size_t size = (size_t)lanes->size_bytes;
   lanes->lane = calloc(lanes->threads, sizeof *lanes->lane);
   lanes->pointers = calloc(lanes->threads, sizeof *lanes->pointers);
-  if (lanes->lane == NULL || lanes->pointers == NULL)
+  if (!lanes->lane || !lanes->pointers) {
     return LCOMM_ERR_MEMORY;
+  }
   for (size_t i = 0; i < lanes->threads; i++) {
     lcomm_lane *lane = &lanes->lane[i];
     lanes->pointers[i] = lane;
@@ -23,8 +24,9 @@ static lcomm_status allocate(lcomm_lanes *lanes) {
     lane->source = lcomm_pages_alloc(size);
     lane->destination = lcomm_pages_alloc(size);
     lane->scratch = lcomm_pages_alloc(size);
-    if (lane->source == NULL || lane->destination == NULL || lane->scratch == NULL)
+    if (!lane->source || !lane->destination || !lane->scratch) {
       return LCOMM_ERR_MEMORY;
+    }
   }
   return LCOMM_OK;
 }
@@ -39,11 +41,13 @@ static void touch(void *argument, size_t rival) {
 
 static lcomm_status fill(lcomm_lanes *lanes, const lcomm_dataset *dataset) {
   float *values = lcomm_pages_alloc((size_t)lanes->size_bytes);
-  if (values == NULL)
+  if (!values) {
     return LCOMM_ERR_MEMORY;
+  }
   lcomm_dataset_fill(dataset, lanes->size_bytes / sizeof(float), values);
-  for (size_t i = 0; i < lanes->threads; i++)
+  for (size_t i = 0; i < lanes->threads; i++) {
     lanes->lane[i].task = values;
+  }
   double seconds;
   lcomm_race race = {.threads = lanes->threads,
                      .rivals = 1,
@@ -62,10 +66,12 @@ lcomm_status lcomm_lanes_create(const lcomm_bench_options *options, const lcomm_
                          .repetitions = (size_t)options->repetitions,
                          .size_bytes = size_bytes};
   lcomm_status status = allocate(lanes);
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     status = fill(lanes, dataset);
-  if (status != LCOMM_OK)
+  }
+  if (status != LCOMM_OK) {
     lcomm_lanes_destroy(lanes);
+  }
   return status;
 }
 
@@ -88,8 +94,9 @@ lcomm_status lcomm_lanes_set_codec(lcomm_lanes *lanes, const lcomm_bench_codec *
     lcomm_lane *lane = &lanes->lane[i];
     lcomm_subject_destroy(lane->subject);
     lane->subject = NULL;
-    if (codec == NULL || status != LCOMM_OK)
+    if (!codec || status != LCOMM_OK) {
       continue;
+    }
     lcomm_subject_shape shape = {.choice = &codec->choice, .count = lane->count};
     status = lcomm_subject_create(&shape, &lane->subject);
   }
@@ -105,11 +112,13 @@ lcomm_status lcomm_lanes_race(lcomm_lanes *lanes, const void *task, lcomm_lane_r
                        .turns = turns > 0 ? turns : 1,
                        .lanes = lanes->pointers,
                        .run = run};
-  for (size_t i = 0; i < lanes->threads; i++)
+  for (size_t i = 0; i < lanes->threads; i++) {
     lanes->lane[i].task = task;
+  }
   lcomm_status status = lcomm_race_run(race, seconds);
-  for (size_t i = 0; status == LCOMM_OK && i < lanes->threads; i++)
+  for (size_t i = 0; status == LCOMM_OK && i < lanes->threads; i++) {
     status = lanes->lane[i].status;
+  }
   return status;
 }
 

@@ -121,25 +121,33 @@ static bool complete(const lcomm_bench_reader *r) {
   lcomm_bench_options *o = r->options;
   o->paths = r->argv + optind;
   o->path_count = (size_t)(r->argc - optind);
-  if (o->path_count == 0)
+  if (o->path_count == 0) {
     o->synthetic_wanted = true;
-  if (!o->quality && !o->speed)
+  }
+  if (!o->quality && !o->speed) {
     return lcomm_bench_fail(r, "--no-quality and --no-speed together leave nothing to measure");
-  if (!o->quality && (o->per_tensor || o->steps > 0))
+  }
+  if (!o->quality && (o->per_tensor || o->steps > 0)) {
     return lcomm_bench_fail(r, "--%s is about accuracy, which --no-quality leaves out",
                             o->per_tensor ? "per-tensor" : "steps");
-  if (!o->speed && (o->peers > 0 || o->baselines))
+  }
+  if (!o->speed && (o->peers > 0 || o->baselines)) {
     return lcomm_bench_fail(r, "--%s is about speed, which --no-speed leaves out",
                             o->peers > 0 ? "peers" : "baselines");
-  if (o->bandwidth > 0.0 && !(o->quality && o->speed))
+  }
+  if (o->bandwidth > 0.0 && !(o->quality && o->speed)) {
     return lcomm_bench_fail(r, "--predict needs both the accuracy and the speed of the codecs");
-  if (o->plot_path != NULL && !o->quality)
+  }
+  if (o->plot_path && !o->quality) {
     return lcomm_bench_fail(
         r, "--plot needs the accuracy of the codecs, which --no-quality leaves out");
-  if (o->layers != NULL && o->path_count == 0)
+  }
+  if (o->layers && o->path_count == 0) {
     return lcomm_bench_fail(r, "--layers is about files, and no file is given");
-  if (o->table_count == 0)
+  }
+  if (o->table_count == 0) {
     lcomm_bench_add_fastest_table(o);
+  }
   return o->codec_count > 0 || lcomm_bench_add_default_codecs(r);
 }
 
@@ -157,17 +165,20 @@ lcomm_bench_parse lcomm_bench_options_parse(int argc, char **argv, lcomm_bench_o
   opterr = 0; /* one sentence of ours */
   optind = 0; /* from the start, whoever called before */
   for (int c; (c = getopt_long(argc, argv, ":c:p:n:h", names, NULL)) != -1;) {
-    if (c == 'h')
+    if (c == 'h') {
       return LCOMM_BENCH_HELP;
-    if (c == OPTION_VERSION)
+    }
+    if (c == OPTION_VERSION) {
       return LCOMM_BENCH_VERSION;
+    }
     if (c == ':' || c == '?') {
       lcomm_bench_fail(&r, "%s '%s'", c == ':' ? "a value is missing after" : "there is no option",
                        argv[optind - 1]);
       return LCOMM_BENCH_USAGE;
     }
-    if (!apply(&r, c, optarg))
+    if (!apply(&r, c, optarg)) {
       return LCOMM_BENCH_USAGE;
+    }
   }
   return complete(&r) ? LCOMM_BENCH_RUN : LCOMM_BENCH_USAGE;
 }

@@ -92,9 +92,10 @@ static const char columns[] =
 
 void lcomm_bench_help(void) {
   fputs(usage, stdout);
-  for (int kind = 0; kind < LCOMM_SYNTHETIC_KINDS; kind++)
+  for (int kind = 0; kind < LCOMM_SYNTHETIC_KINDS; kind++) {
     printf("                           %-9s %s\n", lcomm_synthetic_name((lcomm_synthetic_kind)kind),
            lcomm_synthetic_about((lcomm_synthetic_kind)kind));
+  }
   fputs(measures, stdout);
   fputs(columns, stdout);
 }

@@ -13,23 +13,28 @@ static size_t whole_pages(size_t size) {
 }
 
 void *lcomm_pages_alloc(size_t size) {
-  if (size > SIZE_MAX / 2)
+  if (size > SIZE_MAX / 2) {
     return NULL;
+  }
   size_t wanted = whole_pages(size);
   uint8_t *mapped =
       mmap(NULL, wanted + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED)
+  if (mapped == MAP_FAILED) {
     return NULL;
+  }
   size_t before = (huge_page - (uintptr_t)mapped % huge_page) % huge_page;
-  if (before > 0)
+  if (before > 0) {
     munmap(mapped, before);
-  if (before < huge_page)
+  }
+  if (before < huge_page) {
     munmap(mapped + before + wanted, huge_page - before);
+  }
   madvise(mapped + before, wanted, MADV_HUGEPAGE); /* a wish: small pages do, too */
   return mapped + before;
 }
 
 void lcomm_pages_free(void *memory, size_t size) {
-  if (memory != NULL)
+  if (memory) {
     munmap(memory, whole_pages(size));
+  }
 }

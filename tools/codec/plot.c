@@ -18,8 +18,9 @@ bool lcomm_plot_available(void) {
   for (size_t length; path != NULL; path = path[length] == ':' ? path + length + 1 : NULL) {
     length = strcspn(path, ":");
     snprintf(file, sizeof file, "%.*s/gnuplot", (int)(length < 4000 ? length : 4000), path);
-    if (length > 0 && access(file, X_OK) == 0)
+    if (length > 0 && access(file, X_OK) == 0) {
       return true;
+    }
   }
   return false;
 }
@@ -46,8 +47,9 @@ static const char *colour_of(const lcomm_codec *codec) {
 
 static void add_distortion(const lcomm_result *result, lcomm_panel *panel) {
   double nmse = lcomm_quality_nmse(&result->quality), bits = lcomm_quality_bits(&result->quality);
-  if (!(bits > 0.0) || !isfinite(nmse))
+  if (!(bits > 0.0) || !isfinite(nmse)) {
     return;
+  }
   lcomm_mark mark = {.name = result->codec->text,
                      .colour = colour_of(result->codec->choice.format.codec),
                      .x = bits,
@@ -59,8 +61,9 @@ static void add_throughput(const lcomm_result *result, lcomm_panel *panel) {
   const lcomm_speed *encode = lcomm_result_speed(result, LCOMM_OPERATION_ENCODE);
   const lcomm_speed *decode = lcomm_result_speed(result, LCOMM_OPERATION_DECODE);
   double ratio = lcomm_quality_ratio(&result->quality);
-  if (encode == NULL || decode == NULL || !(ratio > 0.0))
+  if (!encode || !decode || !(ratio > 0.0)) {
     return;
+  }
   lcomm_mark mark = {.name = result->codec->text,
                      .colour = colour_of(result->codec->choice.format.codec),
                      .x = ratio,
@@ -78,8 +81,9 @@ static void draw_distortion(const lcomm_results *results, size_t panels, FILE *s
                        .panels = panels,
                        .canvas_width = (double)(panels * PANEL_WIDTH),
                        .canvas_height = HEIGHT};
-  for (size_t i = 0; i < results->options->codec_count; i++)
+  for (size_t i = 0; i < results->options->codec_count; i++) {
     add_distortion(&results->codecs[i], &panel);
+  }
   lcomm_panel_draw(&panel, script);
 }
 
@@ -100,8 +104,9 @@ static void draw_throughput(const lcomm_results *results, FILE *script) {
       .panels = 2,
       .canvas_width = 2.0 * PANEL_WIDTH,
       .canvas_height = HEIGHT};
-  for (size_t i = 0; i < o->codec_count; i++)
+  for (size_t i = 0; i < o->codec_count; i++) {
     add_throughput(&results->codecs[i], &panel);
+  }
   lcomm_panel_draw(&panel, script);
 }
 
@@ -112,8 +117,9 @@ static void put_title(const lcomm_results *results, FILE *script) {
   int used = snprintf(title, sizeof title, "codec_bench: %llu values of %.80s",
                       (unsigned long long)lcomm_dataset_count(dataset),
                       lcomm_source_name(dataset->sources[0]));
-  if (dataset->source_count > 1 && used > 0 && (size_t)used < sizeof title)
+  if (dataset->source_count > 1 && used > 0 && (size_t)used < sizeof title) {
     snprintf(title + used, sizeof title - (size_t)used, " and %zu more", dataset->source_count - 1);
+  }
   fputs("set multiplot title ", script);
   lcomm_panel_quote(title, script);
   fputs(" font ',15' noenhanced\n", script);
@@ -129,15 +135,17 @@ void lcomm_plot_script(const lcomm_results *results, const char *path, FILE *scr
   fputc('\n', script);
   put_title(results, script);
   draw_distortion(results, panels, script);
-  if (panels == 2)
+  if (panels == 2) {
     draw_throughput(results, script);
+  }
   fputs("unset multiplot\nunset output\n", script);
 }
 
 bool lcomm_plot_draw(const lcomm_results *results, const char *path) {
   FILE *gnuplot = popen("gnuplot", "w");
-  if (gnuplot == NULL)
+  if (!gnuplot) {
     return false;
+  }
   lcomm_plot_script(results, path, gnuplot);
   return pclose(gnuplot) == 0;
 }

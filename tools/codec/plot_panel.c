@@ -25,24 +25,27 @@ typedef struct frame {
 } frame;
 
 void lcomm_panel_add(lcomm_panel *panel, const lcomm_mark *mark) {
-  if (panel->mark_count < LCOMM_BENCH_CODECS_MAX && (mark->y > 0.0 || panel->zero_label != NULL))
+  if (panel->mark_count < LCOMM_BENCH_CODECS_MAX && (mark->y > 0.0 || panel->zero_label)) {
     panel->marks[panel->mark_count++] = *mark;
+  }
 }
 
 void lcomm_panel_quote(const char *text, FILE *script) {
   fputc('\'', script);
   for (; *text != '\0'; text++) {
     unsigned char byte = (unsigned char)*text;
-    if (byte == '\'')
+    if (byte == '\'') {
       fputc('\'', script);
+    }
     fputc(byte < ' ' || byte == 0x7f ? '?' : byte, script);
   }
   fputc('\'', script);
 }
 
 static void widen(double value, double *min, double *max) {
-  if (!(value > 0.0))
+  if (!(value > 0.0)) {
     return;
+  }
   *min = fmin(*min, value);
   *max = fmax(*max, value);
 }
@@ -70,10 +73,12 @@ static frame frame_of(const lcomm_panel *panel) {
     widen(panel->marks[i].y, &f.y_min, &f.y_max);
     widen(panel->marks[i].second, &f.y_min, &f.y_max);
   }
-  if (!(f.y_max > 0.0))
+  if (!(f.y_max > 0.0)) {
     f.y_min = f.y_max = 1e-6; /* nothing but zeros */
-  if (!(f.x_max > 0.0))
+  }
+  if (!(f.x_max > 0.0)) {
     f.x_min = f.x_max = 1.0;
+  }
   pad(&f.x_min, &f.x_max, 0.12, 0.12);
   pad(&f.y_min, &f.y_max, panel->zero_label != NULL ? 0.2 : 0.1, 0.12);
   return f;
@@ -105,12 +110,14 @@ static double y_of(const frame *f, double pixel) {
 static double shift_of(const lcomm_panel *panel, const frame *f, size_t number) {
   const lcomm_mark *mark = &panel->marks[number];
   double own = pixel_of(f, mark->x, mark->y).x, before = 0.0, together = 0.0;
-  if (!(mark->second > 0.0))
+  if (!(mark->second > 0.0)) {
     return 0.0;
+  }
   for (size_t i = 0; i < panel->mark_count; i++) {
     double other = pixel_of(f, panel->marks[i].x, panel->marks[i].y).x;
-    if (fabs(other - own) >= side_by_side)
+    if (fabs(other - own) >= side_by_side) {
       continue;
+    }
     together += 1.0;
     before += other < own || (i < number && other <= own);
   }
@@ -125,10 +132,11 @@ static lcomm_spot spot_of(const lcomm_panel *panel, const frame *f, size_t numbe
 
 /* "8 (exact)" for a point whose y is 0. */
 static void text_of(const lcomm_panel *panel, const lcomm_mark *mark, char *text, size_t size) {
-  if (mark->y > 0.0)
+  if (mark->y > 0.0) {
     snprintf(text, size, "%s", mark->name);
-  else
+  } else {
     snprintf(text, size, "%s (%s)", mark->name, panel->zero_label);
+  }
 }
 
 static void put_axes(const lcomm_panel *panel, const frame *f, FILE *script) {
@@ -152,10 +160,11 @@ static void put_axes(const lcomm_panel *panel, const frame *f, FILE *script) {
       "set xtics (0.004,0.008,0.015,0.03,0.06,0.12,0.25,0.5,1,2,4,8,16,32,64,128,256,512,1024,2048,"
       "4096)\n",
       script);
-  if (f->y_max / f->y_min < 1e4)
+  if (f->y_max / f->y_min < 1e4) {
     fputs("set ytics (0.01,0.02,0.05,0.1,0.2,0.5,1,2,5,10,20,50,100,200,500,1000)\n", script);
-  else
+  } else {
     fputs("set format y '10^{%L}'\n", script);
+  }
 }
 
 /* What labels keep clear of: both points of a mark and the line between them. */
@@ -166,8 +175,9 @@ static size_t put_obstacles(lcomm_spot from, lcomm_spot to, lcomm_spot *points, 
     double part = (double)i / (double)(steps + 1);
     points[count++] = (lcomm_spot){from.x, from.y + part * (to.y - from.y)};
   }
-  if (steps > 0)
+  if (steps > 0) {
     points[count++] = to;
+  }
   return count;
 }
 
@@ -201,8 +211,9 @@ static void put_labels(const lcomm_panel *panel, const frame *f, FILE *script) {
     const lcomm_label *label = &labels[i];
     double x = x_of(f, label->centre.x), y = y_of(f, label->centre.y);
     text_of(panel, &panel->marks[i], text, sizeof text);
-    if (label->leader)
+    if (label->leader) {
       put_leader(f, label, script);
+    }
     fputs("set label ", script);
     lcomm_panel_quote(text, script);
     fprintf(script, " at %.9g,%.9g center noenhanced front tc rgb '%s'\n", x, y,
@@ -223,7 +234,7 @@ static void put_data(const lcomm_panel *panel, const frame *f, FILE *script) {
 }
 
 static void put_plot(const lcomm_panel *panel, FILE *script) {
-  if (panel->second_key == NULL) {
+  if (!panel->second_key) {
     fputs("set key off\nplot $points using 1:2:4 with points pt 7 ps 1.3 lc rgb variable\n",
           script);
     return;

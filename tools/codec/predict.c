@@ -19,8 +19,9 @@ const char *lcomm_baseline_name(lcomm_baseline baseline) {
 }
 
 static double codec_seconds(const lcomm_prediction_case *given, double size) {
-  if (given->encode <= 0.0 || given->decode <= 0.0)
+  if (given->encode <= 0.0 || given->decode <= 0.0) {
     return 0.0;
+  }
   return size * ((1.0 + 1.0 / (double)given->nodes) / given->encode +
                  crossings(given->nodes) / given->decode);
 }
@@ -33,8 +34,9 @@ static double pipelined(double codec, double wire, double chunks) {
  * Below the bandwidth at which codec and wire are as long, the wire is the
  * baseline's and shorter; above, codec + wire/chunks grows against the baseline's. */
 static double pipelined_limit(double codec, double sent, double base, double chunks) {
-  if (codec <= 0.0)
+  if (codec <= 0.0) {
     return sent < base ? (double)INFINITY : 0.0;
+  }
   double wire_bound = (base - sent) / (codec / chunks);
   double codec_bound = (base - sent / chunks) / codec;
   double crossover = sent / codec; /* bandwidth where both take as long */
@@ -56,20 +58,22 @@ lcomm_prediction lcomm_predict(const lcomm_prediction_case *given) {
   p.sequential_s = p.codec_s + p.wire_s;
   p.pipelined_s = pipelined(p.codec_s, p.wire_s, chunks);
   p.pipelined_pays_below = pipelined_limit(p.codec_s, sent, base, chunks);
-  if (p.codec_s > 0.0)
+  if (p.codec_s > 0.0) {
     p.sequential_pays_below = fmax((base - sent) / p.codec_s, 0.0);
-  else
+  } else {
     p.sequential_pays_below = sent < base ? (double)INFINITY : 0.0;
+  }
   return p;
 }
 
 /* Where it would pay, as the end of a sentence. */
 static void limit_words(double limit, const char *baseline, char *text, size_t size) {
   char bandwidth[LCOMM_UNITS_TEXT_MAX];
-  if (limit > 0.0 && isfinite(limit))
+  if (limit > 0.0 && isfinite(limit)) {
     snprintf(text, size, "; pays below %s", lcomm_units_bandwidth(limit, bandwidth));
-  else
+  } else {
     snprintf(text, size, "; sends no fewer bytes than %s", baseline);
+  }
 }
 
 const char *lcomm_predict_verdict(const lcomm_prediction_case *given,

@@ -18,8 +18,9 @@ static double now(void) {
 
 static size_t terminal_columns(void) {
   struct winsize window = {0};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0)
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0) {
     return COLUMNS;
+  }
   return window.ws_col;
 }
 
@@ -33,22 +34,27 @@ void lcomm_progress_line(const lcomm_progress *progress, double seconds, const c
   uint64_t done = progress->done < progress->total ? progress->done : progress->total;
   double share = progress->total > 0 ? (double)done / (double)progress->total : 1.0;
   size_t full = (size_t)(share * BAR);
-  for (size_t i = 0; i < BAR; i++)
+  for (size_t i = 0; i < BAR; i++) {
     bar[i] = i < full ? '#' : '.';
+  }
   bar[BAR] = '\0';
   snprintf(line, size, "[%s] %3.0f %%  %2.0f:%02u  %s", bar, 100.0 * share,
            (double)(uint64_t)(seconds / 60.0), (unsigned)((uint64_t)seconds % 60), what);
-  if (columns > 0 && strlen(line) > columns - 1)
+  if (columns > 0 && strlen(line) > columns - 1) {
     line[columns - 1] = '\0';
-  for (char *c = line; *c != '\0'; c++)
-    if ((unsigned char)*c < ' ' || *c == 0x7f)
+  }
+  for (char *c = line; *c != '\0'; c++) {
+    if ((unsigned char)*c < ' ' || *c == 0x7f) {
       *c = '?';
+    }
+  }
 }
 
 void lcomm_progress_next(const lcomm_progress *progress, const char *what) {
   char line[LINE_MAX_BYTES];
-  if (!progress->shown)
+  if (!progress->shown) {
     return;
+  }
   lcomm_progress_line(progress, now() - progress->begin, what, terminal_columns(), line,
                       sizeof line);
   fprintf(stderr, "\r%s\033[K", line);
@@ -60,6 +66,7 @@ void lcomm_progress_add(lcomm_progress *progress, uint64_t units) {
 }
 
 void lcomm_progress_end(const lcomm_progress *progress) {
-  if (progress->shown)
+  if (progress->shown) {
     fputs("\r\033[K", stderr);
+  }
 }

@@ -16,8 +16,9 @@ void lcomm_quality_compare(lcomm_quality *quality, const float *given, const flo
     sum.not_finite_out += !out_finite;
     sum.not_zero += in < 0.0 || in > 0.0;
     sum.flushed += (in < 0.0 || in > 0.0) && !(out < 0.0 || out > 0.0) && out_finite;
-    if (!in_finite || !out_finite)
+    if (!in_finite || !out_finite) {
       continue;
+    }
     double error = out - in;
     sum.error_square += error * error;
     sum.given_square += in * in;
@@ -79,17 +80,20 @@ double lcomm_quality_limit(const lcomm_quality *quality) {
 }
 
 double lcomm_quality_nmse(const lcomm_quality *quality) {
-  if (quality->given_square > 0.0)
+  if (quality->given_square > 0.0) {
     return quality->error_square / quality->given_square;
+  }
   return quality->error_square > 0.0 ? (double)INFINITY : 0.0;
 }
 
 double lcomm_quality_cosine(const lcomm_quality *quality) {
   double given = quality->given_square, arrived = quality->arrived_square;
-  if (!(given > 0.0) && !(arrived > 0.0))
+  if (!(given > 0.0) && !(arrived > 0.0)) {
     return 1.0;
-  if (!(given > 0.0) || !(arrived > 0.0))
+  }
+  if (!(given > 0.0) || !(arrived > 0.0)) {
     return 0.0;
+  }
   return quality->product / (sqrt(given) * sqrt(arrived));
 }
 

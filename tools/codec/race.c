@@ -41,9 +41,11 @@ static bool pass(gate *g, size_t threads) {
     atomic_fetch_add(&g->round, 1);
     return !atomic_load(&g->broken);
   }
-  for (size_t spin = 0; atomic_load(&g->round) == round && !atomic_load(&g->broken); spin++)
-    if (spin > SPINS)
+  for (size_t spin = 0; atomic_load(&g->round) == round && !atomic_load(&g->broken); spin++) {
+    if (spin > SPINS) {
       sched_yield();
+    }
+  }
   return !atomic_load(&g->broken);
 }
 
@@ -56,22 +58,25 @@ static double now(void) {
 /* The number-th processor this process may use, round and round. */
 static void pin(size_t number) {
   cpu_set_t allowed, one;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
     return;
+  }
   size_t skip = number % (size_t)CPU_COUNT(&allowed);
-  for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+  for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
     if (CPU_ISSET(cpu, &allowed) && skip-- == 0) {
       CPU_ZERO(&one);
       CPU_SET(cpu, &one);
       pthread_setaffinity_np(pthread_self(), sizeof one, &one); /* a wish */
       return;
     }
+  }
 }
 
 size_t lcomm_race_processors(void) {
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
     return 1;
+  }
   return (size_t)CPU_COUNT(&allowed);
 }
 
@@ -82,11 +87,13 @@ static void *run_track(void *argument) {
   pin(t->number);
   uint32_t environment = lcomm_fp_enter();
   for (size_t i = 0; i < (race->repetitions + 1) * race->rivals; i++) {
-    if (!pass(t->gate, race->threads))
+    if (!pass(t->gate, race->threads)) {
       break;
+    }
     t->intervals[i].begin = now();
-    for (uint64_t turn = 0; turn < race->turns; turn++)
+    for (uint64_t turn = 0; turn < race->turns; turn++) {
       race->run(lane, i % race->rivals);
+    }
     t->intervals[i].end = now();
   }
   lcomm_fp_leave(environment);
@@ -96,12 +103,15 @@ static void *run_track(void *argument) {
 static lcomm_status run_all(const lcomm_race *race, track *tracks, pthread_t *threads, gate *g) {
   size_t started = 0;
   while (started < race->threads &&
-         pthread_create(&threads[started], NULL, run_track, &tracks[started]) == 0)
+         pthread_create(&threads[started], NULL, run_track, &tracks[started]) == 0) {
     started++;
-  if (started < race->threads)
+  }
+  if (started < race->threads) {
     atomic_store(&g->broken, true);
-  for (size_t i = 0; i < started; i++)
+  }
+  for (size_t i = 0; i < started; i++) {
     pthread_join(threads[i], NULL);
+  }
   return started == race->threads ? LCOMM_OK : LCOMM_ERR_SYSTEM;
 }
 
@@ -125,12 +135,14 @@ lcomm_status lcomm_race_run(const lcomm_race *race, double *seconds) {
   track *tracks = calloc(race->threads, sizeof *tracks);
   pthread_t *threads = calloc(race->threads, sizeof *threads);
   interval *intervals = calloc(race->threads * per_thread, sizeof *intervals);
-  if (tracks != NULL && threads != NULL && intervals != NULL) {
-    for (size_t i = 0; i < race->threads; i++)
+  if (tracks && threads && intervals) {
+    for (size_t i = 0; i < race->threads; i++) {
       tracks[i] = (track){race, &g, i, intervals + i * per_thread};
+    }
     status = run_all(race, tracks, threads, &g);
-    if (status == LCOMM_OK)
+    if (status == LCOMM_OK) {
       collect(race, tracks, seconds);
+    }
   }
   free(intervals);
   free(threads);
@@ -151,15 +163,17 @@ lcomm_spread lcomm_spread_of(double *values, size_t n) {
 lcomm_spread lcomm_race_rate(const lcomm_race *race, const double *seconds, size_t rival,
                              double amount) {
   double values[LCOMM_RACE_REPETITIONS_MAX] = {0};
-  for (size_t i = 0; i < race->repetitions; i++)
+  for (size_t i = 0; i < race->repetitions; i++) {
     values[i] = amount / seconds[i * race->rivals + rival];
+  }
   return lcomm_spread_of(values, race->repetitions);
 }
 
 lcomm_spread lcomm_race_ratio(const lcomm_race *race, const double *seconds, size_t rival,
                               size_t other) {
   double values[LCOMM_RACE_REPETITIONS_MAX] = {0};
-  for (size_t i = 0; i < race->repetitions; i++)
+  for (size_t i = 0; i < race->repetitions; i++) {
     values[i] = seconds[i * race->rivals + other] / seconds[i * race->rivals + rival];
+  }
   return lcomm_spread_of(values, race->repetitions);
 }

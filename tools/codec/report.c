@@ -11,8 +11,9 @@ void lcomm_page_title(const lcomm_page *p, const char *text) {
 }
 
 void lcomm_page_print(lcomm_page *p, lcomm_table *table) {
-  if (!lcomm_table_print(table, p->file, p->colours))
+  if (!lcomm_table_print(table, p->file, p->colours)) {
     p->failed = true;
+  }
 }
 
 size_t lcomm_page_codecs(const lcomm_page *p) {
@@ -60,15 +61,17 @@ static void print_predictions(lcomm_page *p) {
   const lcomm_prediction *first = NULL;
   for (size_t i = 0; i < lcomm_page_codecs(p); i++) {
     const lcomm_result *result = &p->results->codecs[i];
-    if (!(result->prediction.pipelined_s > 0.0))
+    if (!(result->prediction.pipelined_s > 0.0)) {
       continue;
+    }
     lcomm_prediction_case given = lcomm_result_case(p->results, result);
-    first = first == NULL ? &result->prediction : first;
+    first = !first ? &result->prediction : first;
     lcomm_table_row(&table);
     put_prediction(&table, result, &given);
   }
-  if (first == NULL)
+  if (!first) {
     return;
+  }
   print_baseline(p, first);
   lcomm_page_print(p, &table);
 }
@@ -77,8 +80,9 @@ static void print_predictions(lcomm_page *p) {
 
 /* The name of a file may be anything. */
 static void put_name(FILE *file, const char *name) {
-  for (; *name != '\0'; name++)
+  for (; *name != '\0'; name++) {
     fputc((unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name, file);
+  }
 }
 
 static void print_sources(const lcomm_page *p) {
@@ -88,9 +92,10 @@ static void print_sources(const lcomm_page *p) {
     put_name(p->file, lcomm_source_name(dataset->sources[i]));
     fprintf(p->file, ": %llu values in %zu tensor%s", (unsigned long long)contents->count,
             contents->tensor_count, contents->tensor_count == 1 ? "" : "s");
-    for (size_t s = 0; s < contents->skipped_count; s++)
+    for (size_t s = 0; s < contents->skipped_count; s++) {
       fprintf(p->file, "%s%s (%s)", s == 0 ? "; skipped: " : ", ", contents->skipped[s].name,
               contents->skipped[s].why);
+    }
     fputc('\n', p->file);
   }
 }
@@ -98,15 +103,18 @@ static void print_sources(const lcomm_page *p) {
 /* The sentences are fit to be shown. */
 static void print_unreadable(const lcomm_page *p) {
   const lcomm_dataset *dataset = p->results->dataset;
-  for (size_t i = 0; i < dataset->unreadable_count; i++)
+  for (size_t i = 0; i < dataset->unreadable_count; i++) {
     fprintf(p->file, "left out: %s\n", dataset->unreadable[i]);
+  }
 }
 
 static void print_refusals(const lcomm_page *p) {
-  for (size_t i = 0; i < lcomm_page_codecs(p); i++)
-    if (p->results->codecs[i].refusal[0] != '\0')
+  for (size_t i = 0; i < lcomm_page_codecs(p); i++) {
+    if (p->results->codecs[i].refusal[0] != '\0') {
       fprintf(p->file, "%s: %s\n", p->results->codecs[i].codec->text,
               p->results->codecs[i].refusal);
+    }
+  }
 }
 
 bool lcomm_report_print(const lcomm_results *results, FILE *file) {
@@ -115,16 +123,21 @@ bool lcomm_report_print(const lcomm_results *results, FILE *file) {
   print_sources(&p);
   print_unreadable(&p);
   lcomm_page_verdict(&p);
-  if (options->bandwidth > 0.0)
+  if (options->bandwidth > 0.0) {
     print_predictions(&p);
-  if (options->quality)
+  }
+  if (options->quality) {
     lcomm_page_quality(&p);
-  if (options->per_tensor)
+  }
+  if (options->per_tensor) {
     lcomm_page_tensors(&p);
-  if (options->steps > 0)
+  }
+  if (options->steps > 0) {
     lcomm_page_steps(&p);
-  for (size_t i = 0; options->speed && i < options->size_count; i++)
+  }
+  for (size_t i = 0; options->speed && i < options->size_count; i++) {
     lcomm_page_speed(&p, options->sizes[i]);
+  }
   lcomm_page_duels(&p);
   print_refusals(&p);
   return !p.failed && fflush(file) == 0 && !ferror(file);

@@ -17,11 +17,12 @@ static void put_index(lcomm_table *table, const lcomm_bench_codec *codec,
     lcomm_table_put(table, LCOMM_COLOUR_DIM, "-");
     return;
   }
-  if (codec->choice.format.zstd)
+  if (codec->choice.format.zstd) {
     lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.2f > %.2f", lcomm_quality_index_bits(quality),
                     lcomm_quality_sent_index_bits(quality));
-  else
+  } else {
     lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.2f", lcomm_quality_index_bits(quality));
+  }
   lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.2f", lcomm_quality_entry_bits(quality));
 }
 
@@ -36,11 +37,12 @@ static void put_quality(lcomm_table *table, const lcomm_bench_codec *codec,
   lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.6f", lcomm_quality_cosine(q));
   lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.1e", peak);
   lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.3f", 100.0 * lcomm_quality_flushed(q));
-  if (q->not_finite_in == 0 && q->not_finite_out == 0)
+  if (q->not_finite_in == 0 && q->not_finite_out == 0) {
     lcomm_table_put(table, LCOMM_COLOUR_DIM, "-");
-  else
+  } else {
     lcomm_table_put(table, LCOMM_COLOUR_BAD, "%llu > %llu", (unsigned long long)q->not_finite_in,
                     (unsigned long long)q->not_finite_out);
+  }
   put_index(table, codec, q);
 }
 
@@ -48,8 +50,9 @@ void lcomm_page_quality(lcomm_page *p) {
   lcomm_table table = {.columns = quality_columns, .sides = quality_sides};
   for (size_t i = 0; i < lcomm_page_codecs(p); i++) {
     const lcomm_result *result = &p->results->codecs[i];
-    if (result->quality.count == 0)
+    if (result->quality.count == 0) {
       continue;
+    }
     lcomm_table_row(&table);
     lcomm_table_put(&table, LCOMM_COLOUR_NONE, "%s", result->codec->text);
     put_quality(&table, result->codec, &result->quality);
@@ -69,14 +72,16 @@ void lcomm_page_tensors(lcomm_page *p) {
     for (size_t t = 0; t < result->tensor_count; t++) {
       const lcomm_tensor_quality *tensor = &result->tensors[t];
       lcomm_table_row(&table);
-      if (p->results->dataset->source_count > 1)
+      if (p->results->dataset->source_count > 1) {
         lcomm_table_put(&table, LCOMM_COLOUR_NONE, "%.60s: %s", tensor->source, tensor->tensor);
-      else
+      } else {
         lcomm_table_put(&table, LCOMM_COLOUR_NONE, "%s", tensor->tensor);
+      }
       put_quality(&table, result->codec, &tensor->quality);
     }
-    if (result->tensor_count == 0)
+    if (result->tensor_count == 0) {
       continue;
+    }
     snprintf(heading, sizeof heading, "Each tensor alone, %s", result->codec->text);
     lcomm_page_title(p, heading);
     lcomm_page_print(p, &table);
@@ -89,8 +94,9 @@ void lcomm_page_steps(lcomm_page *p) {
   char heading[64];
   for (size_t i = 0; i < lcomm_page_codecs(p); i++) {
     const lcomm_steps *steps = &p->results->codecs[i].steps;
-    if (steps->count == 0)
+    if (steps->count == 0) {
       continue;
+    }
     double sent = (double)steps->count * (double)steps->steps;
     lcomm_table_row(&table);
     lcomm_table_put(&table, LCOMM_COLOUR_NONE, "%s", p->results->codecs[i].codec->text);

@@ -17,13 +17,14 @@ static void put_speed(lcomm_table *table, const lcomm_result *result, const lcom
   lcomm_table_put(table, LCOMM_COLOUR_DIM, "%.2f", speed->gb_s.min);
   lcomm_table_put(table, LCOMM_COLOUR_BOLD, "%.2f", speed->gb_s.median);
   lcomm_table_put(table, LCOMM_COLOUR_DIM, "%.2f", speed->gb_s.max);
-  if (speed->floor != NULL) {
+  if (speed->floor) {
     lcomm_table_put(table, LCOMM_COLOUR_NONE, "%s", speed->floor);
     lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.2f", speed->floor_gb_s.median);
     lcomm_table_put(table, share_colour(speed->of_floor.median), "%.2f", speed->of_floor.median);
   } else {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
       lcomm_table_put(table, LCOMM_COLOUR_DIM, "-");
+    }
   }
   lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.2f", speed->of_memcpy.median);
   lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.2f", speed->of_best.median);
@@ -39,8 +40,9 @@ void lcomm_page_speed(lcomm_page *p, uint64_t size_bytes) {
   for (size_t i = 0; i < lcomm_page_codecs(p); i++) {
     const lcomm_result *result = &p->results->codecs[i];
     for (size_t s = 0; s < result->speed_count; s++) {
-      if (result->speeds[s].size_bytes != size_bytes)
+      if (result->speeds[s].size_bytes != size_bytes) {
         continue;
+      }
       lcomm_table_row(&table);
       put_speed(&table, result, &result->speeds[s]);
       copy = result->speeds[s].memcpy_gb_s.median;
@@ -54,9 +56,11 @@ void lcomm_page_speed(lcomm_page *p, uint64_t size_bytes) {
 }
 
 static bool has_duels(const lcomm_page *p) {
-  for (size_t i = 0; i < lcomm_page_codecs(p); i++)
-    if (p->results->codecs[i].duel_count > 0)
+  for (size_t i = 0; i < lcomm_page_codecs(p); i++) {
+    if (p->results->codecs[i].duel_count > 0) {
       return true;
+    }
+  }
   return false;
 }
 
@@ -72,8 +76,9 @@ static void put_duel(lcomm_table *table, const lcomm_result *result, const lcomm
   lcomm_table_put(table, LCOMM_COLOUR_DIM, "%.2f", duel->times.min);
   lcomm_table_put(table, LCOMM_COLOUR_BOLD, "%.2f", duel->times.median);
   lcomm_table_put(table, LCOMM_COLOUR_DIM, "%.2f", duel->times.max);
-  if (duel->ratio > 0.0)
+  if (duel->ratio > 0.0) {
     lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.2f, %.2f", duel->ratio, duel->rival_ratio);
+  }
 }
 
 void lcomm_page_duels(lcomm_page *p) {
@@ -82,13 +87,15 @@ void lcomm_page_duels(lcomm_page *p) {
       "size",     "this\n(GB/s)", "other\n(GB/s)", "times as fast:\nmin",
       "\nmedian", "\nmax",        "ratios",        NULL};
   lcomm_table table = {.columns = columns, .sides = "LLLLRRRRRRL"};
-  if (!has_duels(p))
+  if (!has_duels(p)) {
     return;
-  for (size_t i = 0; i < lcomm_page_codecs(p); i++)
+  }
+  for (size_t i = 0; i < lcomm_page_codecs(p); i++) {
     for (size_t d = 0; d < p->results->codecs[i].duel_count; d++) {
       lcomm_table_row(&table);
       put_duel(&table, &p->results->codecs[i], &p->results->codecs[i].duels[d]);
     }
+  }
   lcomm_page_title(p, "Against other ways");
   lcomm_page_print(p, &table);
 }

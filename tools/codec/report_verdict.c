@@ -14,11 +14,12 @@ static bool is_exact(const lcomm_result *result) {
 }
 
 static void put_speed(lcomm_table *table, const lcomm_result *result, lcomm_operation operation) {
-  if (is_exact(result))
+  if (is_exact(result)) {
     lcomm_table_put(table, LCOMM_COLOUR_DIM, "-");
-  else
+  } else {
     lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.2f",
                     lcomm_result_speed(result, operation)->gb_s.median);
+  }
 }
 
 static void put_limit(lcomm_table *table, const lcomm_results *results,
@@ -26,12 +27,13 @@ static void put_limit(lcomm_table *table, const lcomm_results *results,
   const char *baseline = lcomm_baseline_name(results->options->baseline);
   double limit = lcomm_result_pays_below(results, result);
   char text[LCOMM_UNITS_TEXT_MAX];
-  if (limit <= 0.0)
+  if (limit <= 0.0) {
     lcomm_table_put(table, LCOMM_COLOUR_BAD, "never against %s", baseline);
-  else if (!isfinite(limit))
+  } else if (!isfinite(limit)) {
     lcomm_table_put(table, LCOMM_COLOUR_GOOD, "on any link");
-  else
+  } else {
     lcomm_table_put(table, LCOMM_COLOUR_GOOD, "below %s", lcomm_units_bandwidth(limit, text));
+  }
 }
 
 static void put_row(lcomm_table *table, const lcomm_results *results, const lcomm_result *result) {
@@ -58,8 +60,9 @@ void lcomm_page_verdict(lcomm_page *p) {
       rows++;
     }
   }
-  if (rows == 0)
+  if (rows == 0) {
     return;
+  }
   snprintf(heading, sizeof heading, "Verdict: against %s, between %llu nodes",
            lcomm_baseline_name(o->baseline),
            (unsigned long long)(o->nodes > 0 ? o->nodes : LCOMM_VERDICT_NODES));

@@ -12,24 +12,28 @@ lcomm_status lcomm_results_create(const lcomm_bench_options *options, const lcom
   *results = (lcomm_results){.options = options,
                              .dataset = dataset,
                              .codecs = calloc(options->codec_count, sizeof *results->codecs)};
-  if (results->codecs == NULL)
+  if (!results->codecs) {
     return LCOMM_ERR_MEMORY;
-  for (size_t i = 0; i < options->codec_count; i++)
+  }
+  for (size_t i = 0; i < options->codec_count; i++) {
     results->codecs[i].codec = &options->codecs[i];
+  }
   return LCOMM_OK;
 }
 
 void lcomm_results_free(lcomm_results *results) {
-  for (size_t i = 0; results->codecs != NULL && i < results->options->codec_count; i++)
+  for (size_t i = 0; results->codecs != NULL && i < results->options->codec_count; i++) {
     free(results->codecs[i].tensors);
+  }
   free(results->codecs);
   *results = (lcomm_results){0};
 }
 
 void lcomm_result_refuse(lcomm_result *result, const char *format, ...) {
   va_list arguments;
-  if (result->refusal[0] != '\0')
+  if (result->refusal[0] != '\0') {
     return;
+  }
   va_start(arguments, format);
   vsnprintf(result->refusal, sizeof result->refusal, format, arguments);
   va_end(arguments);
@@ -37,16 +41,19 @@ void lcomm_result_refuse(lcomm_result *result, const char *format, ...) {
 
 const lcomm_speed *lcomm_result_speed(const lcomm_result *result, lcomm_operation operation) {
   const lcomm_speed *found = NULL;
-  for (size_t i = 0; i < result->speed_count; i++)
+  for (size_t i = 0; i < result->speed_count; i++) {
     if (result->speeds[i].operation == operation &&
-        (found == NULL || result->speeds[i].size_bytes >= found->size_bytes))
+        (!found || result->speeds[i].size_bytes >= found->size_bytes)) {
       found = &result->speeds[i];
+    }
+  }
   return found;
 }
 
 double lcomm_steps_nmse(const lcomm_steps *steps) {
-  if (steps->exact_square > 0.0)
+  if (steps->exact_square > 0.0) {
     return steps->error_square / steps->exact_square;
+  }
   return steps->error_square > 0.0 ? (double)INFINITY : 0.0;
 }
 
@@ -65,7 +72,7 @@ lcomm_prediction_case lcomm_result_case(const lcomm_results *results, const lcom
 }
 
 bool lcomm_result_is_fully_measured(const lcomm_result *result) {
-  return result->quality.count > 0 && lcomm_result_speed(result, LCOMM_OPERATION_ENCODE) != NULL &&
+  return result->quality.count > 0 && lcomm_result_speed(result, LCOMM_OPERATION_ENCODE) &&
          lcomm_result_speed(result, LCOMM_OPERATION_DECODE) != NULL;
 }
 
@@ -79,8 +86,9 @@ double lcomm_result_pays_below(const lcomm_results *results, const lcomm_result 
 void lcomm_results_predict(lcomm_results *results) {
   for (size_t i = 0; i < results->options->codec_count; i++) {
     lcomm_result *result = &results->codecs[i];
-    if (result->quality.count == 0 || lcomm_result_speed(result, LCOMM_OPERATION_DECODE) == NULL)
+    if (result->quality.count == 0 || !lcomm_result_speed(result, LCOMM_OPERATION_DECODE)) {
       continue;
+    }
     lcomm_prediction_case given = lcomm_result_case(results, result);
     result->prediction = lcomm_predict(&given);
   }

@@ -53,19 +53,20 @@ static const format formats[] = {
 
 static const char *base_name(const char *path) {
   const char *slash = strrchr(path, '/');
-  return slash != NULL ? slash + 1 : path;
+  return slash ? slash + 1 : path;
 }
 
 /* The last dot of the name and what follows; "" when there is none. */
 static const char *extension_of(const char *path) {
   const char *dot = strrchr(base_name(path), '.');
-  return dot != NULL ? dot : "";
+  return dot ? dot : "";
 }
 
 static const format *find_format(const char *path) {
   for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
-    if (strcasecmp(formats[i].extension, extension_of(path)) == 0)
+    if (strcasecmp(formats[i].extension, extension_of(path)) == 0) {
       return formats + i;
+    }
   }
   return NULL;
 }
@@ -76,25 +77,30 @@ static lcomm_status split_by_neighbour(const char *path, lcomm_source_contents *
                                        char *error) {
   char *beside = NULL;
   int folder = (int)(base_name(path) - path);
-  if (asprintf(&beside, "%.*smeta.json", folder, path) < 0)
+  if (asprintf(&beside, "%.*smeta.json", folder, path) < 0) {
     return lcomm_source_fail(error, LCOMM_ERR_MEMORY, path, "no memory for a path");
+  }
   lcomm_status status = LCOMM_OK;
-  if (access(beside, F_OK) == 0)
+  if (access(beside, F_OK) == 0) {
     status = lcomm_source_split_file(beside, contents, error);
+  }
   free(beside);
   return status == LCOMM_ERR_UNSUPPORTED ? LCOMM_OK : status; /* some other meta.json */
 }
 
 static lcomm_status name_tensors(const char *path, const char *layers, naming names,
                                  lcomm_source_contents *contents, char *error) {
-  if (layers != NULL && names == NAMES_OWN)
+  if (layers && names == NAMES_OWN) {
     return lcomm_source_fail(error, LCOMM_ERR_ARGUMENT, path,
                              "names its own tensors, expected no layer list (%s)", layers);
-  if (contents->count == 0)
+  }
+  if (contents->count == 0) {
     return lcomm_source_fail(error, LCOMM_ERR_UNSUPPORTED, path,
                              "holds no floating-point values, expected some");
-  if (layers != NULL)
+  }
+  if (layers) {
     return lcomm_source_split_file(layers, contents, error);
+  }
   return names == NAMES_BESIDE ? split_by_neighbour(path, contents, error) : LCOMM_OK;
 }
 
@@ -109,34 +115,39 @@ static lcomm_status open_file(lcomm_source *self, const char *path, const char *
                               char *error) {
   const format *as = find_format(path);
   lcomm_status status = lcomm_source_map(path, &self->input, error);
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     return status;
-  if (as == NULL)
+  }
+  if (!as) {
     return lcomm_source_fail(error, LCOMM_ERR_UNSUPPORTED, path,
                              "has the extension \"%s\", expected " EXTENSIONS, extension_of(path));
-  if (strcmp(as->extension, ".npz") == 0)
+  }
+  if (strcmp(as->extension, ".npz") == 0) {
     status = parse_archive(self, error);
-  else if (as->parse != NULL)
+  } else if (as->parse) {
     status = as->parse(&self->input, &self->contents, error);
-  else
+  } else {
     status = lcomm_source_parse_raw(&self->input, as->raw, &self->contents, error);
-  if (status == LCOMM_OK)
+  }
+  if (status == LCOMM_OK) {
     status = name_tensors(path, layers, as->names, &self->contents, error);
+  }
   return status;
 }
 
 static lcomm_status finish(lcomm_source *self, lcomm_status status, lcomm_source **source) {
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     *source = self;
-  else
+  } else {
     lcomm_source_close(self);
+  }
   return status;
 }
 
 lcomm_status lcomm_source_open(const char *path, const char *layers, lcomm_source **source,
                                char *error) {
   lcomm_source *self = calloc(1, sizeof *self);
-  if (self == NULL || (self->name = strdup(base_name(path))) == NULL) {
+  if (!self || (self->name = strdup(base_name(path))) == NULL) {
     free(self);
     return lcomm_source_fail(error, LCOMM_ERR_MEMORY, path, "no memory to open it");
   }
@@ -149,14 +160,16 @@ static lcomm_status make_tensors(lcomm_source *self, char *error) {
   for (uint64_t i = 0; left > 0; i++) {
     char name[LCOMM_SOURCE_NAME_MAX];
     uint64_t count = lcomm_synthetic_tensor_count(&self->synthetic, i, left);
-    if (self->synthetic.kind == LCOMM_SYNTHETIC_LAYERS)
+    if (self->synthetic.kind == LCOMM_SYNTHETIC_LAYERS) {
       snprintf(name, sizeof name, "layer-%llu", (unsigned long long)i);
-    else
+    } else {
       snprintf(name, sizeof name, "%s", lcomm_synthetic_name(self->synthetic.kind));
+    }
     lcomm_source_entry entry = {.name = name, .name_size = strlen(name), .count = count};
     lcomm_status status = lcomm_source_add(&nothing, &entry, &self->contents, error);
-    if (status != LCOMM_OK)
+    if (status != LCOMM_OK) {
       return status;
+    }
     left -= count;
   }
   return LCOMM_OK;
@@ -165,12 +178,13 @@ static lcomm_status make_tensors(lcomm_source *self, char *error) {
 lcomm_status lcomm_source_open_synthetic(const lcomm_synthetic *synthetic, lcomm_source **source,
                                          char *error) {
   const char *kind = lcomm_synthetic_name(synthetic->kind);
-  if (synthetic->count < 1 || synthetic->count > LCOMM_SYNTHETIC_COUNT_MAX)
+  if (synthetic->count < 1 || synthetic->count > LCOMM_SYNTHETIC_COUNT_MAX) {
     return lcomm_source_fail(
         error, LCOMM_ERR_ARGUMENT, kind, "cannot have %llu values, expected 1 to %llu",
         (unsigned long long)synthetic->count, (unsigned long long)LCOMM_SYNTHETIC_COUNT_MAX);
+  }
   lcomm_source *self = calloc(1, sizeof *self);
-  if (self == NULL || asprintf(&self->name, "synthetic:%s", kind) < 0) {
+  if (!self || asprintf(&self->name, "synthetic:%s", kind) < 0) {
     free(self);
     return lcomm_source_fail(error, LCOMM_ERR_MEMORY, kind, "no memory to make it");
   }
@@ -179,8 +193,9 @@ lcomm_status lcomm_source_open_synthetic(const lcomm_synthetic *synthetic, lcomm
 }
 
 void lcomm_source_close(lcomm_source *self) {
-  if (self == NULL)
+  if (!self) {
     return;
+  }
   lcomm_source_contents_free(&self->contents);
   lcomm_source_unmap(&self->input);
   free(self->unpacked);
@@ -201,25 +216,27 @@ static size_t tensor_at(const lcomm_source_contents *contents, uint64_t index) {
   size_t low = 0, high = contents->tensor_count;
   while (high - low > 1) {
     size_t middle = low + (high - low) / 2;
-    if (contents->tensors[middle].first <= index)
+    if (contents->tensors[middle].first <= index) {
       low = middle;
-    else
+    } else {
       high = middle;
+    }
   }
   return low;
 }
 
 void lcomm_source_read(const lcomm_source *self, uint64_t first, uint64_t n, float *values) {
-  const uint8_t *bytes = self->unpacked != NULL ? self->unpacked : self->input.bytes;
+  const uint8_t *bytes = self->unpacked ? self->unpacked : self->input.bytes;
   for (size_t t = tensor_at(&self->contents, first); n > 0; t++) {
     const lcomm_source_tensor *tensor = self->contents.tensors + t;
     uint64_t skipped = first - tensor->first;
     uint64_t piece = tensor->count - skipped < n ? tensor->count - skipped : n;
     uint64_t at = tensor->offset + skipped * lcomm_source_type_size(tensor->type);
-    if (self->input.bytes == NULL)
+    if (!self->input.bytes) {
       lcomm_synthetic_fill(&self->synthetic, t, tensor->count, skipped, piece, values);
-    else
+    } else {
       lcomm_source_convert(tensor->type, bytes + at, piece, values);
+    }
     first += piece;
     n -= piece;
     values += piece;
@@ -239,8 +256,9 @@ static int is_known(const struct dirent *entry) {
 static lcomm_status add_path(const char *folder, const char *name, lcomm_source_paths *paths,
                              char *error) {
   bool slash = name[0] != '\0' && folder[strlen(folder) - 1] != '/';
-  if (asprintf(&paths->paths[paths->count], "%s%s%s", folder, slash ? "/" : "", name) < 0)
+  if (asprintf(&paths->paths[paths->count], "%s%s%s", folder, slash ? "/" : "", name) < 0) {
     return lcomm_source_fail(error, LCOMM_ERR_MEMORY, folder, "no memory for its files' names");
+  }
   paths->count++;
   return LCOMM_OK;
 }
@@ -249,11 +267,13 @@ static lcomm_status add_entries(const char *folder, struct dirent **entries, siz
                                 lcomm_source_paths *paths, char *error) {
   bool captures = false;
   lcomm_status status = LCOMM_OK;
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
     captures = captures || is_capture(entries[i]->d_name);
+  }
   for (size_t i = 0; status == LCOMM_OK && i < count; i++) {
-    if (is_capture(entries[i]->d_name) == captures)
+    if (is_capture(entries[i]->d_name) == captures) {
       status = add_path(folder, entries[i]->d_name, paths, error);
+    }
   }
   return status;
 }
@@ -261,20 +281,23 @@ static lcomm_status add_entries(const char *folder, struct dirent **entries, siz
 static lcomm_status find_in_folder(const char *folder, lcomm_source_paths *paths, char *error) {
   struct dirent **entries = NULL;
   int count = scandir(folder, &entries, is_known, versionsort);
-  if (count < 0)
+  if (count < 0) {
     return lcomm_source_fail(error, LCOMM_ERR_SYSTEM, folder, "cannot be listed: %s",
                              strerror(errno));
+  }
   lcomm_status status = LCOMM_OK;
   paths->paths = calloc((size_t)count + 1, sizeof *paths->paths);
-  if (count == 0)
+  if (count == 0) {
     status = lcomm_source_fail(error, LCOMM_ERR_ARGUMENT, folder,
                                "has no files that can be read, expected " EXTENSIONS);
-  else if (paths->paths == NULL)
+  } else if (!paths->paths) {
     status = lcomm_source_fail(error, LCOMM_ERR_MEMORY, folder, "no memory for its files' names");
-  else
+  } else {
     status = add_entries(folder, entries, (size_t)count, paths, error);
-  for (int i = 0; i < count; i++)
+  }
+  for (int i = 0; i < count; i++) {
     free(entries[i]);
+  }
   free(entries);
   return status;
 }
@@ -283,25 +306,29 @@ lcomm_status lcomm_source_find(const char *path, lcomm_source_paths *paths, char
   struct stat found;
   lcomm_source_paths made = {0};
   lcomm_status status = LCOMM_OK;
-  if (stat(path, &found) != 0)
+  if (stat(path, &found) != 0) {
     return lcomm_source_fail(error, LCOMM_ERR_SYSTEM, path, "cannot be opened: %s",
                              strerror(errno));
-  if (S_ISDIR(found.st_mode))
+  }
+  if (S_ISDIR(found.st_mode)) {
     status = find_in_folder(path, &made, error);
-  else if ((made.paths = calloc(1, sizeof *made.paths)) == NULL)
+  } else if ((made.paths = calloc(1, sizeof *made.paths)) == NULL) {
     status = lcomm_source_fail(error, LCOMM_ERR_MEMORY, path, "no memory for its name");
-  else
+  } else {
     status = add_path(path, "", &made, error);
-  if (status == LCOMM_OK)
+  }
+  if (status == LCOMM_OK) {
     *paths = made;
-  else
+  } else {
     lcomm_source_paths_free(&made);
+  }
   return status;
 }
 
 void lcomm_source_paths_free(lcomm_source_paths *paths) {
-  for (size_t i = 0; i < paths->count; i++)
+  for (size_t i = 0; i < paths->count; i++) {
     free(paths->paths[i]);
+  }
   free(paths->paths);
   *paths = (lcomm_source_paths){0};
 }

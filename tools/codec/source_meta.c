@@ -14,31 +14,36 @@
 /* --------------------------------------------------------------------- JSON */
 
 lcomm_status lcomm_source_json(const lcomm_source_input *input, cJSON **tree, char *error) {
-  if (input->size > LCOMM_SOURCE_JSON_MAX)
+  if (input->size > LCOMM_SOURCE_JSON_MAX) {
     return lcomm_source_fail(error, LCOMM_ERR_UNSUPPORTED, input->path,
                              "holds %zu bytes of JSON, at most %d are read", input->size,
                              LCOMM_SOURCE_JSON_MAX);
+  }
   /* A copy that ends with a 0: versions of cJSON before 1.7.18 look one byte
    * past some texts that do not (CVE-2023-53154). */
   char *text = calloc(input->size + 1, 1);
-  if (text == NULL)
+  if (!text) {
     return lcomm_source_fail(error, LCOMM_ERR_MEMORY, input->path, "no memory for its JSON");
-  if (input->size > 0)
+  }
+  if (input->size > 0) {
     memcpy(text, input->bytes, input->size);
+  }
   const char *stopped = text;
   lcomm_status status = LCOMM_OK;
   *tree = cJSON_ParseWithLengthOpts(text, input->size + 1, &stopped, true);
-  if (*tree == NULL)
+  if (!*tree) {
     status =
         lcomm_source_fail(error, LCOMM_ERR_WIRE, input->path, "is no JSON (near byte %zu of %zu)",
                           (size_t)(stopped - text), input->size);
+  }
   free(text);
   return status;
 }
 
 bool lcomm_source_json_whole(const cJSON *item, uint64_t *value) {
-  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0.0 && item->valuedouble <= 0x1p53))
+  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0.0 && item->valuedouble <= 0x1p53)) {
     return false;
+  }
   *value = (uint64_t)item->valuedouble;
   return (double)*value == item->valuedouble;
 }
@@ -57,18 +62,20 @@ static lcomm_status check_list(const lcomm_source_input *input, const lcomm_sour
   const lcomm_source_tensor *before = NULL;
   for (size_t i = 0; i < list->tensor_count; i++) {
     const lcomm_source_tensor *tensor = list->tensors + i;
-    if (tensor->offset > count || tensor->count > count - tensor->offset)
+    if (tensor->offset > count || tensor->count > count - tensor->offset) {
       return lcomm_source_fail(error, LCOMM_ERR_WIRE, input->path,
                                "\"%s\" has %llu values from number %llu on, expected them inside "
                                "the %llu of the data file; --layers names another list",
                                tensor->name, (unsigned long long)tensor->count,
                                (unsigned long long)tensor->offset, (unsigned long long)count);
-    if (before != NULL && tensor->offset < before->offset + before->count)
+    }
+    if (before && tensor->offset < before->offset + before->count) {
       return lcomm_source_fail(error, LCOMM_ERR_WIRE, input->path,
                                "\"%s\" begins at value %llu, expected it behind \"%s\", which ends "
                                "at %llu",
                                tensor->name, (unsigned long long)tensor->offset, before->name,
                                (unsigned long long)(before->offset + before->count));
+    }
     before = tensor;
   }
   return LCOMM_OK;
@@ -79,8 +86,9 @@ static lcomm_status add_gap(const lcomm_source_input *input, const lcomm_source_
                             uint64_t until, lcomm_source_contents *split, char *error) {
   char name[LCOMM_SOURCE_NAME_MAX];
   uint64_t first = split->count;
-  if (first == until)
+  if (first == until) {
     return LCOMM_OK;
+  }
   int size = snprintf(name, sizeof name, "unlisted-%llu", (unsigned long long)first);
   lcomm_source_entry entry = {.name = name,
                               .name_size = (size_t)size,
@@ -102,10 +110,12 @@ static lcomm_status add_listed(const lcomm_source_input *input, const lcomm_sour
                                           tensor->offset * lcomm_source_type_size(whole->type),
                                 .type = whole->type};
     lcomm_status status = add_gap(input, whole, tensor->offset, split, error);
-    if (status == LCOMM_OK)
+    if (status == LCOMM_OK) {
       status = lcomm_source_add(input, &entry, split, error);
-    if (status != LCOMM_OK)
+    }
+    if (status != LCOMM_OK) {
       return status;
+    }
   }
   return add_gap(input, whole, whole->count, split, error);
 }
@@ -114,8 +124,9 @@ static lcomm_status split_by(const lcomm_source_input *input, lcomm_source_conte
                              lcomm_source_contents *contents, char *error) {
   lcomm_source_contents split = {0};
   lcomm_status status = check_list(input, list, contents->count, error);
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     return status;
+  }
   status = add_listed(input, contents->tensors, list, &split, error);
   if (status != LCOMM_OK) {
     lcomm_source_contents_free(&split);
@@ -133,8 +144,9 @@ static lcomm_status split_by(const lcomm_source_input *input, lcomm_source_conte
 /* Sorts the list first; frees it in the end. */
 static lcomm_status split_and_free(const lcomm_source_input *input, lcomm_source_contents *list,
                                    lcomm_source_contents *contents, char *error) {
-  if (list->tensor_count > 0)
+  if (list->tensor_count > 0) {
     qsort(list->tensors, list->tensor_count, sizeof *list->tensors, by_offset);
+  }
   lcomm_status status = split_by(input, list, contents, error);
   lcomm_source_contents_free(list);
   return status;
@@ -147,14 +159,16 @@ static lcomm_status add_layer(const lcomm_source_input *input, const cJSON *laye
   const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(layer, "name"));
   const cJSON *count = cJSON_GetObjectItemCaseSensitive(layer, "numel");
   lcomm_source_entry entry = {.name = name};
-  if (count == NULL)
+  if (!count) {
     count = cJSON_GetObjectItemCaseSensitive(layer, "count");
-  if (name == NULL || !lcomm_source_json_whole(count, &entry.count) ||
-      !lcomm_source_json_whole(cJSON_GetObjectItemCaseSensitive(layer, "offset"), &entry.offset))
+  }
+  if (!name || !lcomm_source_json_whole(count, &entry.count) ||
+      !lcomm_source_json_whole(cJSON_GetObjectItemCaseSensitive(layer, "offset"), &entry.offset)) {
     return lcomm_source_fail(error, LCOMM_ERR_WIRE, input->path,
                              "an entry of \"layers\" (%.40s) has no \"name\", \"offset\" and "
                              "\"numel\", expected a string and two whole numbers",
-                             name != NULL ? name : "nameless");
+                             name ? name : "nameless");
+  }
   entry.name_size = strlen(name);
   return lcomm_source_add(input, &entry, list, error);
 }
@@ -164,22 +178,26 @@ lcomm_status lcomm_source_split_json(const lcomm_source_input *input,
   cJSON *tree = NULL;
   lcomm_source_contents list = {0};
   lcomm_status status = lcomm_source_json(input, &tree, error);
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     return status;
+  }
   const cJSON *layer, *layers = cJSON_GetObjectItemCaseSensitive(tree, "layers");
-  if (layers == NULL)
+  if (!layers) {
     status = lcomm_source_fail(error, LCOMM_ERR_UNSUPPORTED, input->path,
                                "has no \"layers\", expected a list of them");
-  else if (!cJSON_IsArray(layers))
+  } else if (!cJSON_IsArray(layers)) {
     status = lcomm_source_fail(error, LCOMM_ERR_WIRE, input->path,
                                "\"layers\" is no list, expected one of objects");
+  }
   cJSON_ArrayForEach(layer, layers) {
-    if (status == LCOMM_OK)
+    if (status == LCOMM_OK) {
       status = add_layer(input, layer, &list, error);
+    }
   }
   cJSON_Delete(tree);
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     return split_and_free(input, &list, contents, error);
+  }
   lcomm_source_contents_free(&list);
   return status;
 }
@@ -202,15 +220,19 @@ static bool is_space(char c) {
 static size_t cut_line(const char *line, const char *end, word words[WORDS_MAX]) {
   size_t count = 0;
   for (;;) {
-    while (line < end && is_space(*line))
+    while (line < end && is_space(*line)) {
       line++;
-    if (line == end || *line == '#' || count > WORDS_MAX)
+    }
+    if (line == end || *line == '#' || count > WORDS_MAX) {
       return count;
+    }
     const char *begin = line;
-    while (line < end && !is_space(*line))
+    while (line < end && !is_space(*line)) {
       line++;
-    if (count < WORDS_MAX)
+    }
+    if (count < WORDS_MAX) {
       words[count] = (word){begin, (size_t)(line - begin)};
+    }
     count++;
   }
 }
@@ -220,8 +242,9 @@ static bool whole_number(word w, uint64_t *value) {
   *value = 0;
   for (size_t i = 0; i < w.size; i++) {
     if (w.text[i] < '0' || w.text[i] > '9' || __builtin_mul_overflow(*value, 10u, value) ||
-        __builtin_add_overflow(*value, (uint64_t)(w.text[i] - '0'), value))
+        __builtin_add_overflow(*value, (uint64_t)(w.text[i] - '0'), value)) {
       return false;
+    }
   }
   return true;
 }
@@ -232,14 +255,16 @@ static lcomm_status add_line(const lcomm_source_input *input, size_t number, con
                              char *error) {
   lcomm_source_entry entry = {.name = words[0].text, .name_size = words[0].size, .offset = *next};
   bool good = count == 2 || count == 3;
-  if (good && count == 3)
+  if (good && count == 3) {
     good = whole_number(words[1], &entry.offset);
+  }
   if (!good || !whole_number(words[count - 1], &entry.count) ||
-      __builtin_add_overflow(entry.offset, entry.count, next))
+      __builtin_add_overflow(entry.offset, entry.count, next)) {
     return lcomm_source_fail(error, LCOMM_ERR_WIRE, input->path,
                              "line %zu is not `name count` or `name offset count`, expected whole "
                              "numbers below 2^64",
                              number);
+  }
   return lcomm_source_add(input, &entry, list, error);
 }
 
@@ -253,17 +278,19 @@ lcomm_status lcomm_source_split_text(const lcomm_source_input *input,
   for (size_t left = input->size; status == LCOMM_OK && left > 0; line = end) {
     word words[WORDS_MAX];
     const char *newline = memchr(line, '\n', left);
-    size_t size = newline != NULL ? (size_t)(newline - line) : left;
+    size_t size = newline ? (size_t)(newline - line) : left;
     size_t count = cut_line(line, line + size, words);
     number++;
-    if (count > 0)
+    if (count > 0) {
       status = add_line(input, number, words, count, &next, &list, error);
+    }
     size += newline != NULL;
     end = line + size;
     left -= size;
   }
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     return split_and_free(input, &list, contents, error);
+  }
   lcomm_source_contents_free(&list);
   return status;
 }
@@ -279,12 +306,14 @@ lcomm_status lcomm_source_split_file(const char *path, lcomm_source_contents *co
                                      char *error) {
   lcomm_source_input list;
   lcomm_status status = lcomm_source_map(path, &list, error);
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     return status;
-  if (is_json(path))
+  }
+  if (is_json(path)) {
     status = lcomm_source_split_json(&list, contents, error);
-  else
+  } else {
     status = lcomm_source_split_text(&list, contents, error);
+  }
   lcomm_source_unmap(&list);
   return status;
 }

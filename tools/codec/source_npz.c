@@ -67,27 +67,31 @@ static bool find_end(const archive *a, size_t *at) {
   size_t size = a->input->size;
   for (size_t comment = 0; size >= END_SIZE + comment && comment <= COMMENT_MAX; comment++) {
     *at = size - END_SIZE - comment;
-    if (has_mark(a, *at, "PK\5\6") && number(a, *at + 20, 2) == comment)
+    if (has_mark(a, *at, "PK\5\6") && number(a, *at + 20, 2) == comment) {
       return true;
+    }
   }
   return false;
 }
 
 static lcomm_status find_directory(archive *a) {
   size_t end = 0;
-  if (!find_end(a, &end))
+  if (!find_end(a, &end)) {
     return fail(a, "has no end of a ZIP directory, expected a .npz file; it may be cut short");
+  }
   uint64_t size = number(a, end + 12, 4), begin = number(a, end + 16, 4);
   if (end >= LOCATOR_SIZE && has_mark(a, end - LOCATOR_SIZE, "PK\6\7")) { /* more than 4 GiB */
     uint64_t at = number(a, end - LOCATOR_SIZE + 8, 8);
     if (at > end - LOCATOR_SIZE || end - LOCATOR_SIZE - at < END64_SIZE ||
-        !has_mark(a, at, "PK\6\6"))
+        !has_mark(a, at, "PK\6\6")) {
       return fail(a, "has a damaged end of its ZIP64 directory");
+    }
     size = number(a, at + 40, 8);
     begin = number(a, at + 48, 8);
   }
-  if (begin > end || size > end - begin)
+  if (begin > end || size > end - begin) {
     return fail(a, "announces a ZIP directory outside of itself");
+  }
   a->directory = (size_t)begin;
   a->end = (size_t)(begin + size);
   return LCOMM_OK;
@@ -99,16 +103,19 @@ static bool read_extra(const archive *a, size_t at, size_t end, member *m) {
   while (end - at >= 4) {
     uint64_t id = number(a, at, 2), size = number(a, at + 2, 2);
     at += 4;
-    if (size > end - at)
+    if (size > end - at) {
       return false;
+    }
     size_t value = at, stop = at + (size_t)size;
-    for (int i = 0; id == 1 && i < 3; i++)
+    for (int i = 0; id == 1 && i < 3; i++) {
       if (*wide[i] == UINT32_MAX) {
-        if (stop - value < 8)
+        if (stop - value < 8) {
           return false;
+        }
         *wide[i] = number(a, value, 8);
         value += 8;
       }
+    }
     at = stop;
   }
   return true;
@@ -116,13 +123,15 @@ static bool read_extra(const archive *a, size_t at, size_t end, member *m) {
 
 /* The entry at *at, which moves behind it. */
 static lcomm_status read_entry(const archive *a, size_t *at, member *m) {
-  if (a->end - *at < ENTRY_SIZE || !has_mark(a, *at, "PK\1\2"))
+  if (a->end - *at < ENTRY_SIZE || !has_mark(a, *at, "PK\1\2")) {
     return fail(a, "has a damaged ZIP directory");
+  }
   uint64_t names = number(a, *at + 28, 2), extra = number(a, *at + 30, 2);
   uint64_t comment = number(a, *at + 32, 2);
   size_t name = *at + ENTRY_SIZE;
-  if (names + extra + comment > a->end - name)
+  if (names + extra + comment > a->end - name) {
     return fail(a, "has a ZIP directory that ends inside an entry");
+  }
   *m = (member){.name = (const char *)a->input->bytes + name,
                 .name_size = (size_t)names,
                 .flags = number(a, *at + 8, 2),
@@ -140,19 +149,24 @@ static lcomm_status read_entry(const archive *a, size_t *at, member *m) {
 
 static lcomm_status find_bytes(const archive *a, member *m) {
   size_t size = a->input->size;
-  if (m->flags & 1)
+  if (m->flags & 1) {
     return fail_member(a, m, LCOMM_ERR_UNSUPPORTED, "is encrypted");
-  if (m->method != STORED && m->method != DEFLATED)
+  }
+  if (m->method != STORED && m->method != DEFLATED) {
     return fail_member(a, m, LCOMM_ERR_UNSUPPORTED, "is neither stored nor deflated");
-  if (m->offset > size || size - m->offset < LOCAL_SIZE || !has_mark(a, m->offset, "PK\3\4"))
+  }
+  if (m->offset > size || size - m->offset < LOCAL_SIZE || !has_mark(a, m->offset, "PK\3\4")) {
     return fail_member(a, m, LCOMM_ERR_WIRE, "is not where the ZIP directory says");
+  }
   uint64_t begin =
       m->offset + LOCAL_SIZE + number(a, m->offset + 26, 2) + number(a, m->offset + 28, 2);
-  if (begin > size || m->packed > size - begin)
+  if (begin > size || m->packed > size - begin) {
     return fail_member(a, m, LCOMM_ERR_WIRE, "ends behind the file");
+  }
   bool possible = m->method == STORED ? m->size == m->packed : m->size / EXPANSION_MAX <= m->packed;
-  if (!possible)
+  if (!possible) {
     return fail_member(a, m, LCOMM_ERR_WIRE, "announces a size that its bytes cannot have");
+  }
   m->bytes = a->input->bytes + begin;
   return LCOMM_OK;
 }
@@ -166,8 +180,9 @@ static bool is_npy(const member *m) {
 static lcomm_status inflate_member(const archive *a, const member *m, uint8_t *bytes) {
   z_stream stream = {0};
   uint64_t in = 0, out = 0;
-  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) {
     return lcomm_source_fail(a->error, LCOMM_ERR_MEMORY, a->input->path, "no memory to unpack it");
+  }
   int verdict = Z_OK;
   while (verdict == Z_OK) { /* zlib counts in 32 bits */
     uInt room = m->size - out < UINT_MAX / 2 ? (uInt)(m->size - out) : UINT_MAX / 2;
@@ -227,15 +242,19 @@ static lcomm_status measure(archive *a) {
   for (size_t at = a->directory; status == LCOMM_OK && at < a->end;) {
     member m;
     status = read_entry(a, &at, &m);
-    if (status != LCOMM_OK || !is_npy(&m))
+    if (status != LCOMM_OK || !is_npy(&m)) {
       continue;
+    }
     status = find_bytes(a, &m);
     a->deflated |= m.method == DEFLATED;
     a->packed += status == LCOMM_OK ? m.packed : 0;
-    if (status == LCOMM_OK && a->packed > a->input->size) /* a few bytes that unpack to too many */
+    if (status == LCOMM_OK &&
+        a->packed > a->input->size) { /* a few bytes that unpack to too many */
       status = fail(a, "has members that overlap");
-    if (status == LCOMM_OK && __builtin_add_overflow(a->unpacked, m.size, &a->unpacked))
+    }
+    if (status == LCOMM_OK && __builtin_add_overflow(a->unpacked, m.size, &a->unpacked)) {
       status = fail(a, "announces more bytes than there can be");
+    }
   }
   return status;
 }
@@ -246,22 +265,26 @@ static lcomm_status take(const archive *a, uint8_t *unpacked, lcomm_source_conte
   for (size_t at = a->directory; status == LCOMM_OK && at < a->end;) {
     member m;
     status = read_entry(a, &at, &m);
-    if (status != LCOMM_OK || !is_npy(&m))
+    if (status != LCOMM_OK || !is_npy(&m)) {
       continue;
+    }
     status = find_bytes(a, &m);
     const uint8_t *bytes = m.bytes;
-    if (status == LCOMM_OK && unpacked != NULL) {
+    if (status == LCOMM_OK && unpacked) {
       bytes = unpacked + base;
-      if (m.method == DEFLATED)
+      if (m.method == DEFLATED) {
         status = inflate_member(a, &m, unpacked + base);
-      else
+      } else {
         memcpy(unpacked + base, m.bytes, (size_t)m.size);
+      }
     }
-    if (status == LCOMM_OK && !is_whole(&m, bytes))
+    if (status == LCOMM_OK && !is_whole(&m, bytes)) {
       status = fail_member(a, &m, LCOMM_ERR_WIRE, "has a wrong checksum: it is damaged");
-    if (status == LCOMM_OK)
-      status = add_array(a, &m, bytes,
-                         unpacked != NULL ? base : (uint64_t)(m.bytes - a->input->bytes), contents);
+    }
+    if (status == LCOMM_OK) {
+      status = add_array(a, &m, bytes, unpacked ? base : (uint64_t)(m.bytes - a->input->bytes),
+                         contents);
+    }
     base += m.size;
   }
   return status;
@@ -275,15 +298,17 @@ lcomm_status lcomm_source_parse_npz(const lcomm_source_input *input, uint8_t **u
   *unpacked_size = 0;
   lcomm_status status = find_directory(&a);
   status = status == LCOMM_OK ? measure(&a) : status;
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     return status;
+  }
   if (a.deflated) {
     *unpacked = malloc((size_t)a.unpacked + 1);
     *unpacked_size = (size_t)a.unpacked;
-    if (*unpacked == NULL)
+    if (!*unpacked) {
       return lcomm_source_fail(error, LCOMM_ERR_MEMORY, input->path,
                                "no memory for the %llu bytes that it unpacks to",
                                (unsigned long long)a.unpacked);
+    }
   }
   status = take(&a, *unpacked, contents);
   if (status != LCOMM_OK) {

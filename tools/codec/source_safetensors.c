@@ -30,7 +30,7 @@ typedef struct reader {
 
 static const char *text_of(const cJSON *object, const char *key) {
   const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-  return text != NULL ? text : "";
+  return text ? text : "";
 }
 
 /* A sentence about one tensor, its name cut to what is readable. */
@@ -43,10 +43,12 @@ static lcomm_status read_offsets(reader *self, announced *tensor) {
   const cJSON *offsets = cJSON_GetObjectItemCaseSensitive(tensor->item, "data_offsets");
   if (!cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2 ||
       !lcomm_source_json_whole(cJSON_GetArrayItem(offsets, 0), &tensor->begin) ||
-      !lcomm_source_json_whole(cJSON_GetArrayItem(offsets, 1), &tensor->end))
+      !lcomm_source_json_whole(cJSON_GetArrayItem(offsets, 1), &tensor->end)) {
     return fail_tensor(self, tensor, "has no \"data_offsets\" of two whole numbers");
-  if (tensor->begin > tensor->end || tensor->end > self->data_size)
+  }
+  if (tensor->begin > tensor->end || tensor->end > self->data_size) {
     return fail_tensor(self, tensor, "has \"data_offsets\" outside of the file: is it cut short?");
+  }
   return LCOMM_OK;
 }
 
@@ -54,17 +56,20 @@ static lcomm_status read_announced(reader *self, const cJSON *tree) {
   const cJSON *item;
   size_t most = (size_t)cJSON_GetArraySize(tree);
   self->tensors = calloc(most > 0 ? most : 1, sizeof *self->tensors);
-  if (self->tensors == NULL)
+  if (!self->tensors) {
     return lcomm_source_fail(self->error, LCOMM_ERR_MEMORY, self->input->path,
                              "no memory for %zu tensors", most);
+  }
   cJSON_ArrayForEach(item, tree) {
-    if (strcmp(item->string, "__metadata__") == 0)
+    if (strcmp(item->string, "__metadata__") == 0) {
       continue;
+    }
     announced *tensor = self->tensors + self->count++;
     tensor->item = item;
     lcomm_status status = read_offsets(self, tensor);
-    if (status != LCOMM_OK)
+    if (status != LCOMM_OK) {
       return status;
+    }
   }
   return LCOMM_OK;
 }
@@ -76,10 +81,12 @@ static int by_name(const void *a, const void *b) {
 /* Empty tensors come before the one that begins where they are. */
 static int by_place(const void *a, const void *b) {
   const announced *x = a, *y = b;
-  if (x->begin != y->begin)
+  if (x->begin != y->begin) {
     return x->begin < y->begin ? -1 : 1;
-  if (x->end != y->end)
+  }
+  if (x->end != y->end) {
     return x->end < y->end ? -1 : 1;
+  }
   return by_name(a, b);
 }
 
@@ -87,18 +94,21 @@ static lcomm_status check_cover(const reader *self) {
   uint64_t at = 0;
   qsort(self->tensors, self->count, sizeof *self->tensors, by_name);
   for (size_t i = 1; i < self->count; i++) {
-    if (by_name(self->tensors + i - 1, self->tensors + i) == 0)
+    if (by_name(self->tensors + i - 1, self->tensors + i) == 0) {
       return fail_tensor(self, self->tensors + i, "is announced twice");
+    }
   }
   qsort(self->tensors, self->count, sizeof *self->tensors, by_place);
   for (size_t i = 0; i < self->count; i++) {
-    if (self->tensors[i].begin != at)
+    if (self->tensors[i].begin != at) {
       return fail_tensor(self, self->tensors + i,
                          "does not begin where the tensor before it in the data ends");
+    }
     at = self->tensors[i].end;
   }
-  if (at == self->data_size)
+  if (at == self->data_size) {
     return LCOMM_OK;
+  }
   return lcomm_source_fail(self->error, LCOMM_ERR_WIRE, self->input->path,
                            "holds %llu bytes of data, expected the %llu that its tensors cover",
                            (unsigned long long)self->data_size, (unsigned long long)at);
@@ -107,12 +117,14 @@ static lcomm_status check_cover(const reader *self) {
 static bool shape_count(const cJSON *shape, uint64_t *count) {
   const cJSON *length;
   *count = 1;
-  if (!cJSON_IsArray(shape))
+  if (!cJSON_IsArray(shape)) {
     return false;
+  }
   cJSON_ArrayForEach(length, shape) {
     uint64_t whole;
-    if (!lcomm_source_json_whole(length, &whole) || __builtin_mul_overflow(*count, whole, count))
+    if (!lcomm_source_json_whole(length, &whole) || __builtin_mul_overflow(*count, whole, count)) {
       return false;
+    }
   }
   return true;
 }
@@ -126,8 +138,9 @@ static bool find_type(const char *dtype, lcomm_source_type *type) {
                {"BF16", LCOMM_SOURCE_BF16},
                {"F64", LCOMM_SOURCE_F64}};
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-    if (strcmp(known[i].dtype, dtype) != 0)
+    if (strcmp(known[i].dtype, dtype) != 0) {
       continue;
+    }
     *type = known[i].type;
     return true;
   }
@@ -147,47 +160,57 @@ static lcomm_status add_tensor(const reader *self, const announced *tensor,
   lcomm_source_entry entry = {.name = tensor->item->string,
                               .name_size = strlen(tensor->item->string),
                               .offset = self->data + tensor->begin};
-  if (!is_dtype(dtype))
+  if (!is_dtype(dtype)) {
     return fail_tensor(self, tensor, "has no \"dtype\" such as \"F32\"");
-  if (!shape_count(cJSON_GetObjectItemCaseSensitive(tensor->item, "shape"), &entry.count))
+  }
+  if (!shape_count(cJSON_GetObjectItemCaseSensitive(tensor->item, "shape"), &entry.count)) {
     return fail_tensor(self, tensor, "has no \"shape\" of whole numbers");
-  if (!find_type(dtype, &entry.type))
+  }
+  if (!find_type(dtype, &entry.type)) {
     return lcomm_source_skip(self->input, &entry, dtype, contents, self->error);
+  }
   if (__builtin_mul_overflow(entry.count, lcomm_source_type_size(entry.type), &size) ||
-      size != tensor->end - tensor->begin)
+      size != tensor->end - tensor->begin) {
     return fail_tensor(self, tensor, "has a \"shape\" that does not fit its \"data_offsets\"");
+  }
   return lcomm_source_add(self->input, &entry, contents, self->error);
 }
 
 static lcomm_status read_tree(reader *self, const cJSON *tree, lcomm_source_contents *contents) {
-  if (!cJSON_IsObject(tree))
+  if (!cJSON_IsObject(tree)) {
     return lcomm_source_fail(self->error, LCOMM_ERR_WIRE, self->input->path,
                              "its header is no JSON object");
+  }
   lcomm_status status = read_announced(self, tree);
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     status = check_cover(self);
-  for (size_t i = 0; status == LCOMM_OK && i < self->count; i++)
+  }
+  for (size_t i = 0; status == LCOMM_OK && i < self->count; i++) {
     status = add_tensor(self, self->tensors + i, contents);
+  }
   return status;
 }
 
 lcomm_status lcomm_source_parse_safetensors(const lcomm_source_input *input,
                                             lcomm_source_contents *contents, char *error) {
-  if (input->size < LENGTH_SIZE)
+  if (input->size < LENGTH_SIZE) {
     return lcomm_source_fail(error, LCOMM_ERR_WIRE, input->path,
                              "holds %zu bytes, expected a .safetensors file", input->size);
+  }
   uint64_t length = lcomm_source_number(input->bytes, LENGTH_SIZE);
   uint64_t left = input->size - LENGTH_SIZE;
-  if (length > left)
+  if (length > left) {
     return lcomm_source_fail(error, LCOMM_ERR_WIRE, input->path,
                              "announces a header of %llu bytes, expected at most the %llu that "
                              "follow: is it cut short?",
                              (unsigned long long)length, (unsigned long long)left);
+  }
   lcomm_source_input header = {input->path, input->bytes + LENGTH_SIZE, (size_t)length};
   cJSON *tree = NULL;
   lcomm_status status = lcomm_source_json(&header, &tree, error);
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     return status;
+  }
   reader self = {
       .input = input, .error = error, .data = LENGTH_SIZE + length, .data_size = left - length};
   status = read_tree(&self, tree, contents);

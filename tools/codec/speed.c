@@ -33,14 +33,16 @@ enum { RIVAL_MEMCPY, RIVAL_FLOOR };
 
 static void run_codec(lcomm_lane *lane, lcomm_operation operation, const lcomm_kernels *kernels) {
   lcomm_status status = LCOMM_OK;
-  if (operation == LCOMM_OPERATION_ENCODE)
+  if (operation == LCOMM_OPERATION_ENCODE) {
     lcomm_subject_encode(lane->subject, kernels, lane->source, 1);
-  else if (operation == LCOMM_OPERATION_DECODE)
+  } else if (operation == LCOMM_OPERATION_DECODE) {
     status = lcomm_subject_decode(lane->subject, kernels, lane->destination);
-  else
+  } else {
     status = lcomm_subject_add(lane->subject, kernels, lane->destination);
-  if (status != LCOMM_OK)
+  }
+  if (status != LCOMM_OK) {
     lane->status = status;
+  }
 }
 
 static void run_floor(lcomm_lane *lane, const task *t) {
@@ -48,8 +50,9 @@ static void run_floor(lcomm_lane *lane, const task *t) {
   const void *read = lane->source;
   switch (t->kind) {
   case FLOOR_SHAPE:
-    if (t->operation != LCOMM_OPERATION_ENCODE)
+    if (t->operation != LCOMM_OPERATION_ENCODE) {
       read = lcomm_subject_payload(lane->subject);
+    }
     t->floor->run(read, lane->scratch, lane->count);
     return;
   case FLOOR_ADD:
@@ -69,12 +72,13 @@ static void run_floor(lcomm_lane *lane, const task *t) {
 static void run_rival(void *argument, size_t rival) {
   lcomm_lane *lane = argument;
   const task *t = lane->task;
-  if (rival < t->table_count)
+  if (rival < t->table_count) {
     run_codec(lane, t->operation, t->tables[rival]);
-  else if (rival == t->table_count + RIVAL_MEMCPY)
+  } else if (rival == t->table_count + RIVAL_MEMCPY) {
     memcpy(lane->scratch, lane->source, lane->count * sizeof(float));
-  else
+  } else {
     run_floor(lane, t);
+  }
 }
 
 /* Bytes of a code of a dense codec. */
@@ -93,10 +97,11 @@ static double code_bytes(const lcomm_codec *codec) {
 }
 
 static void set_sparse_floor(const lcomm_codec_choice *choice, task *t) {
-  if (t->operation == LCOMM_OPERATION_ENCODE)
+  if (t->operation == LCOMM_OPERATION_ENCODE) {
     t->kind = choice->error_feedback ? FLOOR_ADD : FLOOR_READ;
-  else
+  } else {
     t->kind = t->operation == LCOMM_OPERATION_DECODE ? FLOOR_ZERO : FLOOR_NONE;
+  }
 }
 
 static void set_floor(const lcomm_codec_choice *choice, task *t) {
@@ -105,11 +110,12 @@ static void set_floor(const lcomm_codec_choice *choice, task *t) {
     set_sparse_floor(choice, t);
     return;
   }
-  if (t->operation != LCOMM_OPERATION_ENCODE)
+  if (t->operation != LCOMM_OPERATION_ENCODE) {
     t->floor = lcomm_floor_find(code, 4.0, t->operation == LCOMM_OPERATION_ADD);
-  else if (!choice->error_feedback)
+  } else if (!choice->error_feedback) {
     t->floor = lcomm_floor_find(4.0, code, false);
-  t->kind = t->floor != NULL ? FLOOR_SHAPE : choice->error_feedback ? FLOOR_ADD : FLOOR_NONE;
+  }
+  t->kind = t->floor ? FLOOR_SHAPE : choice->error_feedback ? FLOOR_ADD : FLOOR_NONE;
 }
 
 static const char *floor_name(const task *t) {
@@ -132,8 +138,9 @@ static void note(const task *t, const lcomm_lanes *lanes, const lcomm_race *race
                            .memcpy_gb_s = lcomm_race_rate(race, seconds, copy, gb),
                            .of_memcpy = lcomm_race_ratio(race, seconds, i, copy),
                            .of_best = lcomm_race_ratio(race, seconds, i, t->table_count - 1)};
-    if (speed->floor == NULL)
+    if (!speed->floor) {
       continue;
+    }
     speed->floor_gb_s = lcomm_race_rate(race, seconds, floor, gb);
     speed->of_floor = lcomm_race_ratio(race, seconds, i, floor);
   }
@@ -145,12 +152,14 @@ static lcomm_status race_operation(const lcomm_bench_options *options, lcomm_lan
   set_floor(&result->codec->choice, &t);
   size_t rivals = t.table_count + (t.kind == FLOOR_NONE ? RIVAL_FLOOR : RIVAL_FLOOR + 1);
   double *seconds = calloc(lanes->repetitions * rivals, sizeof *seconds);
-  if (seconds == NULL)
+  if (!seconds) {
     return LCOMM_ERR_MEMORY;
+  }
   lcomm_race race;
   lcomm_status status = lcomm_lanes_race(lanes, &t, run_rival, rivals, &race, seconds);
-  if (status == LCOMM_OK)
+  if (status == LCOMM_OK) {
     note(&t, lanes, &race, seconds, result);
+  }
   free(seconds);
   return status;
 }
@@ -180,10 +189,12 @@ lcomm_status lcomm_speed_run(lcomm_results *results, lcomm_progress *progress) {
   for (size_t i = 0; status == LCOMM_OK && i < options->size_count; i++) {
     lcomm_lanes lanes;
     status = lcomm_lanes_create(options, results->dataset, options->sizes[i], &lanes);
-    if (status != LCOMM_OK)
+    if (status != LCOMM_OK) {
       break;
-    for (size_t c = 0; status == LCOMM_OK && c < options->codec_count; c++)
+    }
+    for (size_t c = 0; status == LCOMM_OK && c < options->codec_count; c++) {
       status = race_codec(results, &lanes, &results->codecs[c], progress);
+    }
     lcomm_lanes_destroy(&lanes);
   }
   return status == LCOMM_ERR_WIRE ? LCOMM_ERR_INTERNAL : status;

@@ -25,8 +25,9 @@ static lcomm_status measure(const lcomm_bench_codec *codec, const view *v, lcomm
                                .segments = whole ? 0 : v->tensors};
   lcomm_subject *subject = NULL;
   lcomm_status status = lcomm_subject_create(&shape, &subject);
-  if (status != LCOMM_OK)
+  if (status != LCOMM_OK) {
     return status;
+  }
   lcomm_subject_encode(subject, v->kernels, v->given, 1);
   status = lcomm_subject_decode(subject, v->kernels, v->arrived);
   if (status == LCOMM_OK) {
@@ -59,12 +60,14 @@ static lcomm_status visit_bucket(lcomm_results *results, const view *v, size_t t
     lcomm_result *result = &results->codecs[i];
     lcomm_progress_next(progress, result->codec->text);
     lcomm_status status = measure(result->codec, v, &result->quality);
-    if (status == LCOMM_OK && result->tensors != NULL)
+    if (status == LCOMM_OK && result->tensors) {
       status = measure_tensors(result->codec, v, result->tensors + tensor);
-    if (status == LCOMM_ERR_ARGUMENT)
+    }
+    if (status == LCOMM_ERR_ARGUMENT) {
       lcomm_result_refuse(result, "a tensor or bucket is too large for it");
-    else if (status != LCOMM_OK)
+    } else if (status != LCOMM_OK) {
       return status;
+    }
     lcomm_progress_add(progress, 1);
   }
   return LCOMM_OK;
@@ -77,7 +80,7 @@ static lcomm_status read_bucket(lcomm_results *results, const lcomm_source *sour
   float *given = lcomm_pages_alloc(size), *arrived = lcomm_pages_alloc(size);
   uint64_t *ends = calloc(bucket->tensor_count, sizeof *ends);
   lcomm_status status = LCOMM_ERR_MEMORY;
-  if (given != NULL && arrived != NULL && ends != NULL) {
+  if (given && arrived && ends) {
     lcomm_dataset_ends(lcomm_source_contents_of(source), bucket, ends);
     lcomm_source_read(source, bucket->first, bucket->count, given);
     view v = {given, arrived, bucket->count, ends, bucket->tensor_count, lcomm_kernels_best()};
@@ -91,8 +94,9 @@ static lcomm_status read_bucket(lcomm_results *results, const lcomm_source *sour
 
 static size_t count_tensors(const lcomm_dataset *dataset) {
   size_t tensors = 0;
-  for (size_t i = 0; i < dataset->source_count; i++)
+  for (size_t i = 0; i < dataset->source_count; i++) {
     tensors += lcomm_source_contents_of(dataset->sources[i])->tensor_count;
+  }
   return tensors;
 }
 
@@ -111,8 +115,9 @@ static lcomm_status make_tensors(lcomm_results *results) {
   for (size_t i = 0; results->options->per_tensor && i < results->options->codec_count; i++) {
     lcomm_result *result = &results->codecs[i];
     result->tensors = calloc(count, sizeof *result->tensors);
-    if (result->tensors == NULL)
+    if (!result->tensors) {
       return LCOMM_ERR_MEMORY;
+    }
     result->tensor_count = count;
     name_tensors(results->dataset, result->tensors);
   }
@@ -127,8 +132,9 @@ lcomm_status lcomm_survey_run(lcomm_results *results, lcomm_progress *progress) 
     const lcomm_source *source = results->dataset->sources[i];
     const lcomm_source_contents *contents = lcomm_source_contents_of(source);
     lcomm_dataset_bucket bucket = {0};
-    while (status == LCOMM_OK && lcomm_dataset_next(contents, &bucket))
+    while (status == LCOMM_OK && lcomm_dataset_next(contents, &bucket)) {
       status = read_bucket(results, source, &bucket, tensor, progress);
+    }
     tensor += contents->tensor_count;
   }
   lcomm_fp_leave(environment);
@@ -137,7 +143,8 @@ lcomm_status lcomm_survey_run(lcomm_results *results, lcomm_progress *progress) 
 
 uint64_t lcomm_survey_units(const lcomm_results *results) {
   uint64_t buckets = 0;
-  for (size_t i = 0; i < results->dataset->source_count; i++)
+  for (size_t i = 0; i < results->dataset->source_count; i++) {
     buckets += lcomm_dataset_buckets(lcomm_source_contents_of(results->dataset->sources[i]));
+  }
   return buckets * results->options->codec_count;
 }

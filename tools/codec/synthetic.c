@@ -84,21 +84,24 @@ static float bits(uint64_t random) {
       0x7f7fffffu, 0xff7fffffu, 0x3f800000u, 0xbf800000u, /* the largest, 1 */
   };
   uint32_t pattern = (uint32_t)random;
-  if (random >> 58 == 0)
+  if (random >> 58 == 0) {
     pattern = special[(random >> 54) & 15];
+  }
   return lcomm_f32_from_bits(pattern);
 }
 
 static void fill_with(float (*value)(uint64_t random), float scale, uint64_t stream, uint64_t first,
                       uint64_t n, float *values) {
-  for (uint64_t i = 0; i < n; i++)
+  for (uint64_t i = 0; i < n; i++) {
     values[i] = scale * value(random_at(stream, first + i));
+  }
 }
 
 /* Without a scale: a multiplication would quieten a signalling NaN. */
 static void fill_bits(uint64_t stream, uint64_t first, uint64_t n, float *values) {
-  for (uint64_t i = 0; i < n; i++)
+  for (uint64_t i = 0; i < n; i++) {
     values[i] = bits(random_at(stream, first + i));
+  }
 }
 
 static void fill_sparse(const lcomm_synthetic *self, uint64_t tensor, uint64_t first, uint64_t n,
@@ -128,15 +131,17 @@ static uint64_t layer_count(const lcomm_synthetic *self, uint64_t layer, uint64_
 
 static uint64_t row_length(uint64_t layer_size) {
   uint64_t length = 1;
-  while (length * length < layer_size)
+  while (length * length < layer_size) {
     length *= 2;
+  }
   return length;
 }
 
 static float mixture_scale(uint64_t random) {
   double u = unit(random);
-  if (u < 0.90)
+  if (u < 0.90) {
     return 1.0f;
+  }
   return u < 0.99 ? 3.0f : 10.0f;
 }
 
@@ -182,8 +187,9 @@ const char *lcomm_synthetic_about(lcomm_synthetic_kind kind) {
 
 bool lcomm_synthetic_by_name(const char *name, lcomm_synthetic_kind *kind) {
   for (int i = 0; i < LCOMM_SYNTHETIC_KINDS; i++) {
-    if (strcmp(kinds[i].name, name) != 0)
+    if (strcmp(kinds[i].name, name) != 0) {
       continue;
+    }
     *kind = (lcomm_synthetic_kind)i;
     return true;
   }
@@ -214,8 +220,9 @@ void lcomm_synthetic_fill(const lcomm_synthetic *self, uint64_t tensor, uint64_t
     fill_sparse(self, tensor, first, n, values);
     return;
   case LCOMM_SYNTHETIC_CONSTANT:
-    for (uint64_t i = 0; i < n; i++)
+    for (uint64_t i = 0; i < n; i++) {
       values[i] = sigma;
+    }
     return;
   case LCOMM_SYNTHETIC_BITS:
     fill_bits(stream, first, n, values);

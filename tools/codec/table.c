@@ -17,8 +17,9 @@ static const char *const codes[] = {[LCOMM_COLOUR_NONE] = "",
 
 static size_t column_count(const lcomm_table *table) {
   size_t columns = 0;
-  while (table->columns[columns] != NULL && columns < LCOMM_TABLE_COLUMNS_MAX)
+  while (table->columns[columns] && columns < LCOMM_TABLE_COLUMNS_MAX) {
     columns++;
+  }
   return columns;
 }
 
@@ -27,7 +28,7 @@ void lcomm_table_row(lcomm_table *table) {
   lcomm_table_cell *grown =
       realloc(table->cells, (table->rows + 1) * columns * sizeof *table->cells);
   table->filled = 0;
-  if (grown == NULL) {
+  if (!grown) {
     table->broken = true;
     return;
   }
@@ -38,15 +39,18 @@ void lcomm_table_row(lcomm_table *table) {
 
 /* UTF-8 stays as it is: names may have it. */
 static void make_printable(char *text) {
-  for (; *text != '\0'; text++)
-    if ((unsigned char)*text < ' ' || *text == 0x7f)
+  for (; *text != '\0'; text++) {
+    if ((unsigned char)*text < ' ' || *text == 0x7f) {
       *text = '?';
+    }
+  }
 }
 
 void lcomm_table_put(lcomm_table *table, lcomm_colour colour, const char *format, ...) {
   size_t columns = column_count(table);
-  if (table->broken || table->rows == 0 || table->filled == columns)
+  if (table->broken || table->rows == 0 || table->filled == columns) {
     return;
+  }
   lcomm_table_cell *cell = &table->cells[(table->rows - 1) * columns + table->filled++];
   va_list arguments;
   va_start(arguments, format);
@@ -59,8 +63,9 @@ void lcomm_table_put(lcomm_table *table, lcomm_colour colour, const char *format
 /* Columns on a terminal: bytes of UTF-8 but those that continue a character. */
 static size_t width_of(const char *text, size_t length) {
   size_t width = 0;
-  for (size_t i = 0; i < length; i++)
+  for (size_t i = 0; i < length; i++) {
     width += ((unsigned char)text[i] & 0xc0) != 0x80;
+  }
   return width;
 }
 
@@ -76,13 +81,16 @@ static void put_text(FILE *file, const char *text, size_t length, size_t width, 
                      const char *code) {
   size_t own = width_of(text, length);
   int pad = own < width ? (int)(width - own) : 0;
-  if (length == 0)
+  if (length == 0) {
     code = "";
-  if (side == 'R')
+  }
+  if (side == 'R') {
     fprintf(file, "%*s", pad, "");
+  }
   fprintf(file, "%s%.*s%s", code, (int)length, text, *code != '\0' ? "\033[0m" : "");
-  if (side != 'R')
+  if (side != 'R') {
     fprintf(file, "%*s", pad, "");
+  }
 }
 
 static size_t column_width(const lcomm_table *table, size_t column, size_t columns) {
@@ -101,9 +109,11 @@ static size_t column_width(const lcomm_table *table, size_t column, size_t colum
 }
 
 static bool has_second_line(const lcomm_table *table, size_t columns) {
-  for (size_t column = 0; column < columns; column++)
-    if (strchr(table->columns[column], '\n') != NULL)
+  for (size_t column = 0; column < columns; column++) {
+    if (strchr(table->columns[column], '\n')) {
       return true;
+    }
+  }
   return false;
 }
 
@@ -124,8 +134,9 @@ static void print_head(const lcomm_table *table, const size_t *widths, size_t co
 
 bool lcomm_table_print(lcomm_table *table, FILE *file, bool colours) {
   size_t columns = column_count(table), widths[LCOMM_TABLE_COLUMNS_MAX];
-  for (size_t column = 0; column < columns; column++)
+  for (size_t column = 0; column < columns; column++) {
     widths[column] = column_width(table, column, columns);
+  }
   print_head(table, widths, columns, file, colours);
   for (size_t row = 0; row < table->rows; row++) {
     for (size_t column = 0; column < columns; column++) {
@@ -145,10 +156,12 @@ bool lcomm_table_print(lcomm_table *table, FILE *file, bool colours) {
 
 bool lcomm_table_colours(FILE *file) {
   const char *refused = getenv("NO_COLOR"), *terminal = getenv("TERM");
-  if (refused != NULL && *refused != '\0')
+  if (refused && *refused != '\0') {
     return false;
-  if (terminal == NULL || strcmp(terminal, "dumb") == 0)
+  }
+  if (!terminal || strcmp(terminal, "dumb") == 0) {
     return false;
+  }
   return isatty(fileno(file)) == 1;
 }
 

@@ -12,8 +12,9 @@
 enum { PIECE = 4 << 20 }; /* values made and sent at a time */
 
 bool lcomm_gpu_good(lcomm_gpu_bed *bed, int error, const char *doing) {
-  if (error == 0)
+  if (error == 0) {
     return true;
+  }
   snprintf(bed->why, sizeof bed->why, "device %d (%s) failed at %s: %s", bed->device,
            bed->facts.name[0] != '\0' ? bed->facts.name : bed->table->name, doing,
            bed->table->explain(error));
@@ -48,8 +49,9 @@ void lcomm_gpu_bed_values(const lcomm_gpu_bed *bed, uint64_t first, uint64_t n, 
 static bool fill_source(lcomm_gpu_bed *bed) {
   float *values = malloc(PIECE * sizeof *values);
   bool good = values != NULL;
-  if (!good)
+  if (!good) {
     snprintf(bed->why, sizeof bed->why, "the host has no memory for %d values", PIECE);
+  }
   uint64_t n = 0;
   for (uint64_t first = 0; good && first < source_count(bed); first += n) {
     n = source_count(bed) - first < PIECE ? source_count(bed) - first : PIECE;
@@ -76,8 +78,9 @@ static bool fill_copy_source(lcomm_gpu_bed *bed) {
 static bool take(lcomm_gpu_bed *bed, size_t size, void **memory) {
   char asked[LCOMM_UNITS_TEXT_MAX], all[LCOMM_UNITS_TEXT_MAX];
   int error = bed->table->memory_get(size, memory);
-  if (error == 0)
+  if (error == 0) {
     return true;
+  }
   *memory = NULL;
   snprintf(bed->why, sizeof bed->why,
            "device %d (%s, %s) has no %s left: %s; a smaller -n needs less", bed->device,
@@ -113,10 +116,12 @@ static bool take_all(lcomm_gpu_bed *bed) {
 
 static bool is_device(lcomm_gpu_bed *bed) {
   int devices = 0;
-  if (!lcomm_gpu_good(bed, bed->table->count(&devices), "counting devices"))
+  if (!lcomm_gpu_good(bed, bed->table->count(&devices), "counting devices")) {
     return false;
-  if (bed->device < devices)
+  }
+  if (bed->device < devices) {
     return true;
+  }
   snprintf(bed->why, sizeof bed->why, "there is no device %d: %s has %d, counted from 0",
            bed->device, bed->table->name, devices);
   return false;
@@ -129,8 +134,9 @@ bool lcomm_gpu_bed_open(lcomm_gpu_bed *bed, const lcomm_device_table *table, int
   if (!is_device(bed) || !lcomm_gpu_good(bed, table->facts(device, &bed->facts), "its facts") ||
       !lcomm_gpu_good(bed, table->use(device), "its first use") ||
       !lcomm_gpu_good(bed, table->stream_create(&bed->stream), "making a stream") ||
-      !lcomm_gpu_good(bed, table->pinned_get(sizeof *bed->pinned, &pinned), "pinning memory"))
+      !lcomm_gpu_good(bed, table->pinned_get(sizeof *bed->pinned, &pinned), "pinning memory")) {
     return false;
+  }
   bed->pinned = pinned;
   return take_all(bed) && fill_source(bed) && fill_copy_source(bed);
 }
@@ -138,13 +144,17 @@ bool lcomm_gpu_bed_open(lcomm_gpu_bed *bed, const lcomm_device_table *table, int
 void lcomm_gpu_bed_close(lcomm_gpu_bed *bed) {
   void *const memory[] = {bed->source, bed->residual,    bed->destination,
                           bed->code,   bed->copy_source, bed->copy_destination};
-  for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
-    if (memory[i] != NULL)
+  for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) {
+    if (memory[i]) {
       bed->table->memory_free(memory[i]);
-  if (bed->pinned != NULL)
+    }
+  }
+  if (bed->pinned) {
     bed->table->pinned_free(bed->pinned);
-  if (bed->stream != NULL)
+  }
+  if (bed->stream) {
     bed->table->stream_destroy(bed->stream);
+  }
   bed->source = bed->residual = bed->destination = NULL;
   bed->code = bed->copy_source = bed->copy_destination = NULL;
   bed->pinned = NULL;

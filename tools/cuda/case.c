@@ -35,10 +35,11 @@ const size_t lcomm_gpu_case_count = sizeof lcomm_gpu_cases / sizeof *lcomm_gpu_c
 
 double lcomm_gpu_case_bytes(const lcomm_gpu_case *what) {
   double coded = 0.0;
-  if (what->format != NULL) {
+  if (what->format) {
     coded = (double)what->format->code_size;
-    if (what->format->scale_size > 0)
+    if (what->format->scale_size > 0) {
       coded += (double)what->format->scale_size / lcomm_format_of(what->format->codec).block;
+    }
   }
   switch (what->operation) {
   case LCOMM_GPU_ENCODE:
@@ -100,8 +101,9 @@ static int launch_add(lcomm_gpu_work *work) {
 
 static int launch_peers(lcomm_gpu_work *work) {
   lcomm_cuda_code sources[LCOMM_GPU_PEERS];
-  for (uint32_t peer = 0; peer < LCOMM_GPU_PEERS; peer++)
+  for (uint32_t peer = 0; peer < LCOMM_GPU_PEERS; peer++) {
     sources[peer] = lcomm_gpu_code(work, peer);
+  }
   return launch_sum(work, sources, LCOMM_GPU_PEERS);
 }
 
@@ -136,15 +138,19 @@ int lcomm_gpu_work_launch(lcomm_gpu_work *work) {
 
 static bool prepare(lcomm_gpu_work *work) {
   uint32_t peers = 0;
-  if (work->what->operation == LCOMM_GPU_TOPK)
+  if (work->what->operation == LCOMM_GPU_TOPK) {
     return lcomm_gpu_topk_create(work->bed, work->bed->count, &work->topk);
-  if (work->what->operation == LCOMM_GPU_SUM)
+  }
+  if (work->what->operation == LCOMM_GPU_SUM) {
     peers = LCOMM_GPU_PEERS;
-  else if (work->what->operation == LCOMM_GPU_DECODE || work->what->operation == LCOMM_GPU_ADD)
+  } else if (work->what->operation == LCOMM_GPU_DECODE || work->what->operation == LCOMM_GPU_ADD) {
     peers = 1;
-  for (uint32_t peer = 0; peer < peers; peer++)
-    if (!lcomm_gpu_good(work->bed, launch_encode(work, peer), "encoding its input"))
+  }
+  for (uint32_t peer = 0; peer < peers; peer++) {
+    if (!lcomm_gpu_good(work->bed, launch_encode(work, peer), "encoding its input")) {
       return false;
+    }
+  }
   return lcomm_gpu_finish(work->bed);
 }
 

@@ -23,15 +23,16 @@ static uint32_t unit_at(const uint8_t *units, size_t i, size_t size) {
 bool lcomm_gpu_same(lcomm_gpu_bed *bed, const char *what, const void *found, const void *wanted,
                     size_t count, size_t size, uint64_t first) {
   uint8_t *fetched = malloc(count * size + 1);
-  if (fetched == NULL) {
+  if (!fetched) {
     snprintf(bed->why, sizeof bed->why, "the host has no memory to compare %s", what);
     return false;
   }
   bool good = lcomm_gpu_copy(bed, fetched, found, count * size);
   if (good && memcmp(fetched, wanted, count * size) != 0) {
     size_t i = 0;
-    while (unit_at(fetched, i, size) == unit_at(wanted, i, size))
+    while (unit_at(fetched, i, size) == unit_at(wanted, i, size)) {
       i++;
+    }
     snprintf(bed->why, sizeof bed->why, "%s: number %llu is 0x%0*x, by the host 0x%0*x", what,
              (unsigned long long)(first + i), (int)(2 * size), unit_at(fetched, i, size),
              (int)(2 * size), unit_at(wanted, i, size));
@@ -66,8 +67,9 @@ static bool sample_make(lcomm_gpu_work *work, uint64_t first, uint64_t n, sample
                 .result = malloc((size_t)n * sizeof *s->result),
                 .payload = malloc(LCOMM_GPU_PEERS * stride),
                 .stride = stride};
-  if (s->values != NULL && s->result != NULL && s->payload != NULL)
+  if (s->values && s->result && s->payload) {
     return true;
+  }
   snprintf(work->bed->why, sizeof work->bed->why, "the host has no memory to check results");
   return false;
 }
@@ -89,8 +91,9 @@ static bool same_code(const sample *s) {
     uint64_t before = s->first / code.block;
     codes += lcomm_block_codes(s->n, code.block, format->scale_size);
     if (!lcomm_gpu_same(work->bed, "a scale", (uint8_t *)code.scale + before * format->scale_size,
-                        s->payload, scales, format->scale_size, before))
+                        s->payload, scales, format->scale_size, before)) {
       return false;
+    }
   }
   return lcomm_gpu_same(work->bed, "a code",
                         (uint8_t *)code.code + (size_t)s->first * format->code_size, codes,
@@ -105,14 +108,16 @@ static bool same_result(const sample *s) {
 static bool same_planes(const sample *s) {
   uint8_t *plane[4];
   bool good = true;
-  for (size_t i = 0; i < 4; i++)
+  for (size_t i = 0; i < 4; i++) {
     plane[i] = s->payload + i * s->stride;
+  }
   lcomm_gpu_bed_values(s->work->bed, s->first, s->n, s->values);
   lcomm_kernels_scalar.split4((const uint8_t *)s->values, plane, (size_t)s->n);
-  for (uint32_t i = 0; i < 4 && good; i++)
+  for (uint32_t i = 0; i < 4 && good; i++) {
     good = lcomm_gpu_same(s->work->bed, "a byte of a plane",
                           lcomm_gpu_plane(s->work->bed, i) + s->first, plane[i], (size_t)s->n, 1,
                           s->first);
+  }
   return good;
 }
 
@@ -130,11 +135,13 @@ static bool same_sum(sample *s, const lcomm_format *format) {
 static bool same_dense(sample *s) {
   lcomm_format format = lcomm_format_of(s->work->what->format->codec);
   lcomm_range all = lcomm_range_whole(s->n);
-  if (s->work->what->operation == LCOMM_GPU_SUM)
+  if (s->work->what->operation == LCOMM_GPU_SUM) {
     return same_sum(s, &format);
+  }
   encode_peer(s, &format, 0);
-  if (s->work->what->operation == LCOMM_GPU_ENCODE)
+  if (s->work->what->operation == LCOMM_GPU_ENCODE) {
     return same_code(s);
+  }
   if (s->work->what->operation == LCOMM_GPU_DECODE) {
     lcomm_decode(&format, &lcomm_kernels_scalar, s->payload, all, 1.0f, s->result);
     return same_result(s);
@@ -147,8 +154,9 @@ static bool same_dense(sample *s) {
 static bool check_sample(lcomm_gpu_work *work, uint64_t first, uint64_t n) {
   sample s = {0};
   bool good = sample_make(work, first, n, &s);
-  if (good)
+  if (good) {
     good = work->what->operation == LCOMM_GPU_SPLIT ? same_planes(&s) : same_dense(&s);
+  }
   sample_free(&s);
   return good;
 }
@@ -173,8 +181,9 @@ static bool check_between(lcomm_gpu_work *work, uint64_t first, uint64_t last) {
   uint64_t room = last > first ? last - first : 0;
   uint64_t stride = room / (BETWEEN + 1) / LCOMM_GPU_PEER_SHIFT * LCOMM_GPU_PEER_SHIFT;
   bool good = true;
-  for (uint64_t i = 1; i <= BETWEEN && stride >= BETWEEN_SAMPLE && good; i++)
+  for (uint64_t i = 1; i <= BETWEEN && stride >= BETWEEN_SAMPLE && good; i++) {
     good = check_sample(work, first + i * stride, BETWEEN_SAMPLE);
+  }
   return good;
 }
 
@@ -182,8 +191,9 @@ bool lcomm_gpu_work_check(lcomm_gpu_work *work) {
   lcomm_gpu_bed *bed = work->bed;
   uint64_t n = bed->count < LCOMM_GPU_SAMPLE ? bed->count : LCOMM_GPU_SAMPLE;
   uint64_t last = (bed->count - n) / LCOMM_GPU_PEER_SHIFT * LCOMM_GPU_PEER_SHIFT;
-  if (work->topk != NULL)
+  if (work->topk) {
     return lcomm_gpu_topk_check(work->topk);
+  }
   return poison(work) && lcomm_gpu_good(bed, lcomm_gpu_work_launch(work), "its launch") &&
          lcomm_gpu_finish(bed) && check_sample(work, 0, n) &&
          (last == 0 || (check_sample(work, last, bed->count - last) &&
@@ -191,5 +201,5 @@ bool lcomm_gpu_work_check(lcomm_gpu_work *work) {
 }
 
 bool lcomm_gpu_work_check_end(lcomm_gpu_work *work) {
-  return work->topk == NULL || lcomm_gpu_topk_check_payload(work->topk);
+  return !work->topk || lcomm_gpu_topk_check_payload(work->topk);
 }

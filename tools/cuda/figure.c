@@ -23,13 +23,15 @@ static void run(void *argument, size_t rival) {
   lane *own = argument;
   lcomm_gpu_bed *bed = own->work->bed;
   const lcomm_device_table *table = bed->table;
-  if (own->broken)
+  if (own->broken) {
     return;
+  }
   int error = table->use(bed->device);
-  for (uint64_t i = 0; i < own->launches && error == 0; i++)
+  for (uint64_t i = 0; i < own->launches && error == 0; i++) {
     error = rival == LAUNCH
                 ? lcomm_gpu_work_launch(own->work)
                 : table->copy(bed->copy_destination, bed->copy_source, own->copy_size, bed->stream);
+  }
   own->broken = !lcomm_gpu_good(bed, error, rival == LAUNCH ? "a launch" : "a copy") ||
                 !lcomm_gpu_finish(bed);
 }
@@ -41,8 +43,9 @@ size_t lcomm_gpu_copy_size(const lcomm_gpu_case *what, uint64_t count) {
 static lcomm_spread launch_seconds(const lcomm_race *race, const double *seconds,
                                    uint64_t launches) {
   double own[LCOMM_RACE_REPETITIONS_MAX];
-  for (size_t i = 0; i < race->repetitions; i++)
+  for (size_t i = 0; i < race->repetitions; i++) {
     own[i] = seconds[i * RIVALS + LAUNCH] / (double)launches;
+  }
   return lcomm_spread_of(own, race->repetitions);
 }
 
@@ -55,9 +58,10 @@ static void fill_in(const lcomm_race *race, const double *seconds, const lane *o
   figure->copy_gb_s =
       lcomm_race_rate(race, seconds, COPY, 2e-9 * (double)own->copy_size * launches);
   figure->of_copy = lcomm_race_ratio(race, seconds, LAUNCH, COPY);
-  if (figure->what->target > 0.0)
+  if (figure->what->target > 0.0) {
     figure->verdict =
         figure->of_copy.median >= figure->what->target ? LCOMM_GPU_MET : LCOMM_GPU_MISSED;
+  }
 }
 
 static bool time_it(lcomm_gpu_work *work, size_t samples, uint64_t launches,
@@ -73,12 +77,13 @@ static bool time_it(lcomm_gpu_work *work, size_t samples, uint64_t launches,
                      .lanes = lanes,
                      .run = run};
   double *seconds = malloc(samples * RIVALS * sizeof *seconds);
-  lcomm_status status = seconds != NULL ? lcomm_race_run(&race, seconds) : LCOMM_ERR_MEMORY;
-  if (status != LCOMM_OK)
+  lcomm_status status = seconds ? lcomm_race_run(&race, seconds) : LCOMM_ERR_MEMORY;
+  if (status != LCOMM_OK) {
     snprintf(work->bed->why, sizeof work->bed->why, "the host cannot time it: %s",
              lcomm_status_string(status));
-  else if (!own.broken)
+  } else if (!own.broken) {
     fill_in(&race, seconds, &own, figure);
+  }
   free(seconds);
   return status == LCOMM_OK && !own.broken;
 }
@@ -86,15 +91,17 @@ static bool time_it(lcomm_gpu_work *work, size_t samples, uint64_t launches,
 /* The kernels alone, for a profiler that looks at each. */
 static bool launch_only(lcomm_gpu_work *work, uint64_t launches) {
   int error = 0;
-  for (uint64_t i = 0; i < launches && error == 0; i++)
+  for (uint64_t i = 0; i < launches && error == 0; i++) {
     error = lcomm_gpu_work_launch(work);
+  }
   return lcomm_gpu_good(work->bed, error, "a launch") && lcomm_gpu_finish(work->bed);
 }
 
 static bool judge(lcomm_gpu_work *work, size_t samples, uint64_t launches,
                   lcomm_gpu_figure *figure) {
-  if (samples == 0)
+  if (samples == 0) {
     return launch_only(work, launches);
+  }
   return lcomm_gpu_work_check(work) && time_it(work, samples, launches, figure) &&
          lcomm_gpu_work_check_end(work);
 }

@@ -15,16 +15,16 @@ typedef struct writer {
 } writer;
 
 static void put_number(writer *w, cJSON *object, const char *key, double value) {
-  w->broken |= cJSON_AddNumberToObject(object, key, value) == NULL;
+  w->broken |= !cJSON_AddNumberToObject(object, key, value);
 }
 
 static void put_text(writer *w, cJSON *object, const char *key, const char *text) {
-  w->broken |= cJSON_AddStringToObject(object, key, text) == NULL;
+  w->broken |= !cJSON_AddStringToObject(object, key, text);
 }
 
 static cJSON *add_object(writer *w, cJSON *parent, const char *key) {
   cJSON *made = cJSON_AddObjectToObject(parent, key);
-  w->broken |= made == NULL;
+  w->broken |= !made;
   return made;
 }
 
@@ -55,8 +55,9 @@ static void put_device(writer *w, cJSON *root, const lcomm_gpu_results *results)
 static void put_figure(writer *w, cJSON *object, const lcomm_gpu_figure *figure) {
   put_text(w, object, "case", figure->what->name);
   put_number(w, object, "bytes_per_value", figure->bytes);
-  if (figure->what->target > 0.0)
+  if (figure->what->target > 0.0) {
     put_number(w, object, "target", figure->what->target);
+  }
   put_text(w, object, "verdict", lcomm_gpu_verdict_name(figure->verdict));
   if (figure->verdict == LCOMM_GPU_WRONG) {
     put_text(w, object, "why", figure->why);
@@ -72,12 +73,14 @@ static void put_torch(writer *w, cJSON *root, const lcomm_gpu_results *results) 
   cJSON *torch = add_object(w, root, "torch");
   double times = lcomm_gpu_times_torch(results);
   put_number(w, torch, "target", LCOMM_GPU_TORCH_TARGET);
-  if (results->torch.measured)
+  if (results->torch.measured) {
     put_spread(w, torch, "seconds", results->torch.seconds);
-  else
+  } else {
     put_text(w, torch, "why", results->torch.why);
-  if (times > 0.0)
+  }
+  if (times > 0.0) {
     put_number(w, torch, "times", times);
+  }
 }
 
 static void put_all(writer *w, cJSON *root, const lcomm_gpu_results *results) {
@@ -95,8 +98,9 @@ static void put_all(writer *w, cJSON *root, const lcomm_gpu_results *results) {
     }
     put_figure(w, made, &results->figures[i]);
   }
-  if (lcomm_gpu_torch_is_over(&results->torch))
+  if (lcomm_gpu_torch_is_over(&results->torch)) {
     put_torch(w, root, results);
+  }
 }
 
 bool lcomm_gpu_json(const lcomm_gpu_results *results, FILE *file) {

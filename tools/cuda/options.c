@@ -59,9 +59,11 @@ static const struct option names[] = {{"count", required_argument, NULL, 'n'},
                                       {NULL, 0, NULL, 0}};
 
 static bool is_known(const char *part) {
-  for (size_t i = 0; i < lcomm_gpu_case_count; i++)
-    if (strstr(lcomm_gpu_cases[i].name, part) != NULL)
+  for (size_t i = 0; i < lcomm_gpu_case_count; i++) {
+    if (strstr(lcomm_gpu_cases[i].name, part)) {
       return true;
+    }
+  }
   return false;
 }
 
@@ -73,24 +75,28 @@ static bool apply_number(lcomm_gpu_options *o, int option, const char *value, ch
   uint64_t device = 0;
   switch (option) {
   case 'n':
-    if (read_count(value, &o->count))
+    if (read_count(value, &o->count)) {
       return true;
+    }
     snprintf(error, LCOMM_GPU_WHY_MAX, "'-n %s' is no number from 1 to 2G", value);
     return false;
   case 's':
-    if (lcomm_units_read_whole(value, 0, LCOMM_RACE_REPETITIONS_MAX, &o->samples))
+    if (lcomm_units_read_whole(value, 0, LCOMM_RACE_REPETITIONS_MAX, &o->samples)) {
       return true;
+    }
     snprintf(error, LCOMM_GPU_WHY_MAX, "'-s %s' is no number from 0 to %d", value,
              LCOMM_RACE_REPETITIONS_MAX);
     return false;
   case 'l':
-    if (lcomm_units_read_whole(value, 1, 1000000, &o->launches))
+    if (lcomm_units_read_whole(value, 1, 1000000, &o->launches)) {
       return true;
+    }
     snprintf(error, LCOMM_GPU_WHY_MAX, "'-l %s' is no number from 1 to 1000000", value);
     return false;
   case OPTION_LIMIT:
-    if (lcomm_units_read_whole(value, 0, LIMIT_MAX_S, &o->limit_s))
+    if (lcomm_units_read_whole(value, 0, LIMIT_MAX_S, &o->limit_s)) {
       return true;
+    }
     snprintf(error, LCOMM_GPU_WHY_MAX, "'--limit %s' is no number of seconds", value);
     return false;
   default: /* 'd' */
@@ -110,7 +116,7 @@ static bool apply(lcomm_gpu_options *o, int option, const char *value, char *err
     snprintf(error, LCOMM_GPU_WHY_MAX, "no case has '%s' in its name; --list names them", value);
     return is_known(value);
   case OPTION_TORCH:
-    o->torch_script = value != NULL ? value : "tools/cuda/torch_topk.py";
+    o->torch_script = value ? value : "tools/cuda/torch_topk.py";
     return true;
   case OPTION_JSON:
     o->json_path = value;
@@ -136,12 +142,15 @@ lcomm_gpu_parse lcomm_gpu_options_parse(int argc, char **argv, lcomm_gpu_options
   opterr = 0;
   optind = 0;
   for (int c; (c = getopt_long(argc, argv, ":n:s:l:d:h", names, NULL)) != -1;) {
-    if (c == 'h')
+    if (c == 'h') {
       return LCOMM_GPU_HELP;
-    if (c == OPTION_VERSION)
+    }
+    if (c == OPTION_VERSION) {
       return LCOMM_GPU_VERSION;
-    if (!apply(options, c, optarg, error))
+    }
+    if (!apply(options, c, optarg, error)) {
       return LCOMM_GPU_USAGE;
+    }
   }
   if (optind < argc) {
     snprintf(error, LCOMM_GPU_WHY_MAX, "'%s' is no option", argv[optind]);

@@ -35,12 +35,14 @@ static bool create_encoder(lcomm_gpu_topk *topk) {
                                  .segment_kept = &topk->kept,
                                  .output_capacity = &topk->kept};
   if (!lcomm_gpu_good(bed, bed->table->memory_get(kernels->topk_size(&shape), &topk->memory),
-                      "taking memory for top-k"))
+                      "taking memory for top-k")) {
     return false;
+  }
   topk->encoder = kernels->topk_create(&shape, topk->memory, bed->stream);
-  if (topk->encoder == NULL)
+  if (!topk->encoder) {
     snprintf(bed->why, sizeof bed->why, "device %d could not make an encoder for top-k of %llu",
              bed->device, (unsigned long long)topk->count);
+  }
   return topk->encoder != NULL;
 }
 
@@ -48,7 +50,7 @@ bool lcomm_gpu_topk_create(lcomm_gpu_bed *bed, uint64_t count, lcomm_gpu_topk **
   lcomm_format format = format_of();
   *topk = NULL;
   lcomm_gpu_topk *made = calloc(1, sizeof *made);
-  if (made == NULL) {
+  if (!made) {
     snprintf(bed->why, sizeof bed->why, "the host has no memory left");
     return false;
   }
@@ -65,12 +67,15 @@ bool lcomm_gpu_topk_create(lcomm_gpu_bed *bed, uint64_t count, lcomm_gpu_topk **
 }
 
 void lcomm_gpu_topk_destroy(lcomm_gpu_topk *topk) {
-  if (topk == NULL)
+  if (!topk) {
     return;
-  if (topk->encoder != NULL)
+  }
+  if (topk->encoder) {
     topk->bed->table->kernels->topk_destroy(topk->encoder);
-  if (topk->memory != NULL)
+  }
+  if (topk->memory) {
     topk->bed->table->memory_free(topk->memory);
+  }
   free(topk);
 }
 
@@ -112,7 +117,7 @@ static bool twin_make(const lcomm_gpu_topk *topk, twin *t) {
   *t = (twin){.values = malloc((size_t)topk->count * sizeof *t->values),
               .residual = calloc((size_t)topk->count, sizeof *t->residual),
               .payload = malloc(topk->bound)};
-  if (t->values == NULL || t->residual == NULL || t->payload == NULL ||
+  if (!t->values || !t->residual || !t->payload ||
       lcomm_topk_create(&shape, &t->topk) != LCOMM_OK) {
     snprintf(topk->bed->why, sizeof topk->bed->why, "the host has no memory for a second top-k");
     return false;
@@ -125,8 +130,9 @@ static bool same_step(lcomm_gpu_topk *topk, twin *t) {
   lcomm_gpu_bed *bed = topk->bed;
   *bed->pinned = 0;
   if (!lcomm_gpu_set(bed, bed->code, 0xff, topk->bound) ||
-      !lcomm_gpu_good(bed, lcomm_gpu_topk_launch(topk), "top-k") || !lcomm_gpu_finish(bed))
+      !lcomm_gpu_good(bed, lcomm_gpu_topk_launch(topk), "top-k") || !lcomm_gpu_finish(bed)) {
     return false;
+  }
   lcomm_topk_encode(t->topk, &lcomm_kernels_scalar, t->values, t->residual, LCOMM_TOPK_RELEASE,
                     &t->payload, &t->size);
   if (*bed->pinned != t->size) {
@@ -143,16 +149,18 @@ static bool same_steps(lcomm_gpu_topk *topk, int steps) {
   lcomm_gpu_bed *bed = topk->bed;
   twin t = {0};
   bool good = twin_make(topk, &t);
-  for (int step = 0; step < steps && good; step++)
+  for (int step = 0; step < steps && good; step++) {
     good = same_step(topk, &t);
+  }
   twin_free(&t);
   return good && lcomm_gpu_set(bed, bed->residual, 0, (size_t)topk->count * sizeof *bed->residual);
 }
 
 bool lcomm_gpu_topk_check(lcomm_gpu_topk *topk) {
   lcomm_gpu_topk *first = NULL;
-  if (topk->count <= LCOMM_GPU_SAMPLE)
+  if (topk->count <= LCOMM_GPU_SAMPLE) {
     return same_steps(topk, STEPS);
+  }
   bool good = lcomm_gpu_topk_create(topk->bed, LCOMM_GPU_SAMPLE, &first) &&
               same_steps(first, STEPS) &&
               (topk->count > HOST_COUNT_MAX || same_steps(topk, STEPS_OF_ALL));
@@ -168,12 +176,14 @@ bool lcomm_gpu_topk_check_payload(lcomm_gpu_topk *topk) {
   bool good = payload != NULL && lcomm_gpu_copy(bed, payload, bed->code, (size_t)size);
   if (good &&
       (lcomm_topk_check(&format, payload, (size_t)size, topk->count, &entries) != LCOMM_OK ||
-       entries != topk->kept))
+       entries != topk->kept)) {
     good = false;
-  if (!good && bed->why[0] == '\0')
+  }
+  if (!good && bed->why[0] == '\0') {
     snprintf(bed->why, sizeof bed->why,
              "top-k: after all launches no payload of %llu entries but %llu bytes with %llu",
              (unsigned long long)topk->kept, (unsigned long long)size, (unsigned long long)entries);
+  }
   free(payload);
   return good;
 }

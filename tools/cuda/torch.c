@@ -17,13 +17,16 @@ enum { NUMBER_MAX = 24, LINE_MAX_BYTES = 256 };
 static int start(char *const *arguments, int pipe_ends[2], pid_t *child) {
   posix_spawn_file_actions_t actions;
   int error = posix_spawn_file_actions_init(&actions);
-  if (error != 0)
+  if (error != 0) {
     return error;
+  }
   error = posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
-  if (error == 0)
+  if (error == 0) {
     error = posix_spawn_file_actions_addclose(&actions, pipe_ends[0]);
-  if (error == 0)
+  }
+  if (error == 0) {
     error = posix_spawnp(child, arguments[0], &actions, NULL, arguments, environ);
+  }
   posix_spawn_file_actions_destroy(&actions);
   return error;
 }
@@ -33,13 +36,15 @@ static void read_line(int file, char *line, size_t size) {
   FILE *stream = fdopen(file, "r");
   char rest[LINE_MAX_BYTES];
   line[0] = '\0';
-  if (stream == NULL) {
+  if (!stream) {
     close(file);
     return;
   }
-  if (fgets(line, (int)size, stream) != NULL)
-    while (fgets(rest, sizeof rest, stream) != NULL)
+  if (fgets(line, (int)size, stream) != NULL) {
+    while (fgets(rest, sizeof rest, stream)) {
       continue;
+    }
+  }
   fclose(stream);
   line[strcspn(line, "\n")] = '\0';
 }
@@ -70,16 +75,19 @@ bool lcomm_gpu_torch_run(lcomm_gpu_torch *torch, uint64_t count, size_t samples,
   if (error == 0) {
     error = start(arguments, ends, &child);
     close(ends[1]);
-    if (error != 0)
+    if (error != 0) {
       close(ends[0]);
+    }
   }
   if (error != 0) {
     snprintf(torch->why, sizeof torch->why, "python3 cannot be started: %s", strerror(error));
     return false;
   }
   read_line(ends[0], line, sizeof line);
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR)
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) {
       return parse(torch, line, -1);
+    }
+  }
   return parse(torch, line, status);
 }

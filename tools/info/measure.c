@@ -98,15 +98,15 @@ static lcomm_status accept(lcomm_comm *comm, report *it, info_link *link) {
 static lcomm_status tell_rank_0(const info_room *room, report *it, info_link *link) {
   lcomm_status status = LCOMM_OK;
   if (room->comm->rank == link->first && link->first != 0) {
-    memcpy(room->out, it, sizeof(*it));
-    return info_send(room, 0, sizeof(*it));
+    memcpy(room->out, it, sizeof *it);
+    return info_send(room, 0, sizeof *it);
   }
   if (room->comm->rank != 0) {
     return LCOMM_OK;
   }
   if (link->first != 0) {
-    status = info_receive(room, link->first, sizeof(*it));
-    memcpy(it, room->in, sizeof(*it));
+    status = info_receive(room, link->first, sizeof *it);
+    memcpy(it, room->in, sizeof *it);
   }
   return status == LCOMM_OK ? accept(room->comm, it, link) : status;
 }

@@ -134,7 +134,7 @@ static int ascending(const void *left, const void *right) {
 }
 
 double info_median(double *values, int count) {
-  qsort(values, (size_t)count, sizeof(*values), ascending);
+  qsort(values, (size_t)count, sizeof *values, ascending);
   return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 

@@ -16,7 +16,7 @@ uint64_t info_processors_share(void) {
   lcomm_processors mine;
   lcomm_identity_self(&identity);
   lcomm_processors_self(identity.host_hash, &mine);
-  lcomm_processors *all = calloc((size_t)size, sizeof(*all));
+  lcomm_processors *all = calloc((size_t)size, sizeof *all);
   if (!all) {
     info_ranks_abort(1);
     return 0;

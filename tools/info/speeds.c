@@ -57,7 +57,7 @@ static void fill(float *values) {
 static void measure(known *it) {
   lcomm_subject_shape shape = {.choice = &it->choice, .count = COUNT};
   lcomm_subject *subject = NULL;
-  float *values = malloc(COUNT * sizeof(*values));
+  float *values = malloc(COUNT * sizeof *values);
   if (values && lcomm_subject_create(&shape, &subject) == LCOMM_OK) {
     fill(values);
     uint32_t environment = lcomm_fp_enter();

@@ -40,7 +40,7 @@ lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, char *e
     lcomm_identity_device(&mine);
   }
   int count = o->ranks > 0 ? o->ranks : size;
-  lcomm_identity *all = calloc((size_t)(count > size ? count : size), sizeof(*all));
+  lcomm_identity *all = calloc((size_t)(count > size ? count : size), sizeof *all);
   if (!all) {
     snprintf(error, LCOMM_TOPO_ERROR_MAX, "out of memory for %d ranks", count);
     return LCOMM_ERR_MEMORY;

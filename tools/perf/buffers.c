@@ -41,11 +41,11 @@ int lcomm_perf_buffers_make(lcomm_perf_buffers *buffers, const lcomm_perf_call *
   b.slots = fitting < 1 ? 1 : fitting < (size_t)slots ? (int)fitting : slots;
   b.memory = memory_get(call, b.slot_bytes * (size_t)b.slots);
   b.copy = b.send_bytes <= COPY_BYTES_MAX ? malloc(b.send_bytes) : NULL;
-  if (b.memory == NULL || (b.copy == NULL && b.send_bytes <= COPY_BYTES_MAX)) {
+  if (!b.memory || (!b.copy && b.send_bytes <= COPY_BYTES_MAX)) {
     lcomm_perf_buffers_free(&b);
     return 0;
   }
-  if (b.copy != NULL) {
+  if (b.copy) {
     make_input(&b, b.copy);
   }
   for (int slot = 0; slot < b.slots; slot++) {
@@ -82,7 +82,7 @@ lcomm_perf_place lcomm_perf_buffers_place(const lcomm_perf_buffers *buffers, int
 
 void lcomm_perf_buffers_refill(const lcomm_perf_buffers *buffers, int slot) {
   void *send = lcomm_perf_buffers_place(buffers, slot).send;
-  if (buffers->copy != NULL) {
+  if (buffers->copy) {
     memcpy(send, buffers->copy, buffers->send_bytes);
   } else {
     make_input(buffers, send);

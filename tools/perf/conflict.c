@@ -24,7 +24,7 @@ static const char *conflict_through_mpi(const lcomm_perf_options *o) {
   if (o->boot == LCOMM_PERF_BOOT_ENV) {
     return "--through mpi needs MPI, which --boot env does without";
   }
-  if (o->policy_count > 0 || o->transport != NULL || o->progress != LCOMM_PROGRESS_DEFAULT) {
+  if (o->policy_count > 0 || o->transport || o->progress != LCOMM_PROGRESS_DEFAULT) {
     return "--through mpi measures what is preloaded, as LCOMM_POLICY, LCOMM_TRANSPORT and "
            "LCOMM_PROGRESS say; leave out --policy, --transport and --progress";
   }
@@ -51,7 +51,7 @@ const char *lcomm_perf_options_conflict(const lcomm_perf_options *o) {
   if ((o->against_mpi || o->through_mpi) && o->collective->reduces && has_16_bits_only) {
     return "MPI sums no float16 and no bfloat16; measure the other types with it";
   }
-  if (o->data_path != NULL && (o->check || o->dtype_count != 1 || !has_dtype(o, LCOMM_FLOAT32))) {
+  if (o->data_path && (o->check || o->dtype_count != 1 || !has_dtype(o, LCOMM_FLOAT32))) {
     return "--data goes with float32 and without --check, which knows the built-in numbers only";
   }
   if (!o->in_place && o->collective->has_root) {
@@ -66,7 +66,7 @@ const char *lcomm_perf_options_conflict(const lcomm_perf_options *o) {
   if (o->late_s > 0.0 && (o->overlap || o->batch > 1)) {
     return "--late measures single operations by themselves; leave out --overlap and --batch";
   }
-  if (o->overlap && (o->against_mpi || o->batch > 0 || o->interface_name != NULL)) {
+  if (o->overlap && (o->against_mpi || o->batch > 0 || o->interface_name)) {
     return "--overlap measures single operations of libcomm; leave out --against, --batch and "
            "--interface";
   }

@@ -65,7 +65,7 @@ static lcomm_status add_tensors(lcomm_perf_contender *contender, const lcomm_per
   size_t element = lcomm_dtype_size(call->dtype);
   uint64_t tensors = (uint64_t)count < call->count ? (uint64_t)count : call->count;
   contender->tensors = calloc(tensors, sizeof *contender->tensors);
-  if (contender->tensors == NULL) {
+  if (!contender->tensors) {
     return failed(contender, "making room for tensors", LCOMM_ERR_MEMORY, error, error_size);
   }
   for (uint64_t i = 0; i < tensors; i++) {
@@ -130,7 +130,7 @@ lcomm_perf_contender lcomm_perf_contender_through(const lcomm_perf_call *call) {
   const char *policy = lcomm_setting("LCOMM_POLICY");
   return (lcomm_perf_contender){.label = call->collective->mpi_name,
                                 .mpi = LCOMM_PERF_MPI,
-                                .is_exact = policy == NULL || !can_be_lossy(call) ||
+                                .is_exact = !policy || !can_be_lossy(call) ||
                                             lcomm_perf_policy_is_exact(policy, 0)};
 }
 
@@ -160,11 +160,11 @@ static lcomm_status run_plain(lcomm_comm *comm, const lcomm_perf_call *call,
 
 lcomm_status lcomm_perf_contender_run(lcomm_perf_contender *contender, const lcomm_perf_call *call,
                                       lcomm_perf_place place) {
-  if (contender->comm == NULL) {
+  if (!contender->comm) {
     lcomm_perf_mpi_call(contender->mpi, call, place, LCOMM_PERF_MPI_PART);
     return LCOMM_OK;
   }
-  if (contender->tensors == NULL) {
+  if (!contender->tensors) {
     return run_plain(contender->comm, call, place);
   }
   lcomm_status status = lcomm_perf_contender_ready(contender, 1.0);
@@ -191,7 +191,7 @@ static lcomm_status start_plain(lcomm_comm *comm, const lcomm_perf_call *call,
 
 lcomm_status lcomm_perf_contender_start(lcomm_perf_contender *contender,
                                         const lcomm_perf_call *call, lcomm_perf_place place) {
-  if (contender->tensors != NULL) {
+  if (contender->tensors) {
     return lcomm_perf_contender_ready(contender, 0.0);
   }
   return start_plain(contender->comm, call, place, &contender->request);
@@ -214,7 +214,7 @@ lcomm_status lcomm_perf_contender_ready(lcomm_perf_contender *contender, double 
 }
 
 lcomm_status lcomm_perf_contender_finish(lcomm_perf_contender *contender) {
-  if (contender->tensors == NULL) {
+  if (!contender->tensors) {
     return lcomm_wait(contender->comm, &contender->request);
   }
   lcomm_status status = lcomm_perf_contender_ready(contender, 1.0);
@@ -224,6 +224,5 @@ lcomm_status lcomm_perf_contender_finish(lcomm_perf_contender *contender) {
 
 const void *lcomm_perf_contender_result(const lcomm_perf_contender *contender,
                                         const lcomm_perf_call *call, lcomm_perf_place place) {
-  return contender->comm != NULL ? place.receive
-                                 : lcomm_perf_mpi_result(call, place, LCOMM_PERF_MPI_PART);
+  return contender->comm ? place.receive : lcomm_perf_mpi_result(call, place, LCOMM_PERF_MPI_PART);
 }

@@ -136,7 +136,7 @@ void lcomm_perf_json_row(const lcomm_perf_report *report, const lcomm_perf_row *
   if (row->times_mpi > 0.0) {
     put_key(file, "times_mpi", row->times_mpi);
   }
-  if (o->interface_name != NULL) {
+  if (o->interface_name) {
     put_count(file, "interface_bytes", row->interface_bytes);
     put_count(file, "interface_packets", row->interface_packets);
   }

@@ -79,8 +79,8 @@ static void run(lcomm_perf_bench *bench, int argc, char **argv) {
   }
   bench->is_host_first = lcomm_perf_world_is_host_first(&bench->world);
   int nodes = inspect(bench);
-  if (o->data_path != NULL && !lcomm_perf_recording_load(&bench->recording, o->data_path,
-                                                         bench->world.rank, error, sizeof error)) {
+  if (o->data_path && !lcomm_perf_recording_load(&bench->recording, o->data_path, bench->world.rank,
+                                                 error, sizeof error)) {
     lcomm_perf_world_stop(&bench->world, error);
   }
   if (bench->world.rank == 0 &&

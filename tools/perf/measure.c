@@ -24,8 +24,8 @@ static double read_counter(lcomm_perf_bench *bench, const char *counter) {
   snprintf(path, sizeof path, "/sys/class/net/%s/statistics/%s", bench->options->interface_name,
            counter);
   FILE *file = fopen(path, "r");
-  int read = file != NULL ? fscanf(file, "%llu", &value) : 0;
-  if (file != NULL) {
+  int read = file ? fscanf(file, "%llu", &value) : 0;
+  if (file) {
     fclose(file);
   }
   if (read != 1) {
@@ -36,7 +36,7 @@ static double read_counter(lcomm_perf_bench *bench, const char *counter) {
 }
 
 static traffic interface_sent(lcomm_perf_bench *bench) {
-  if (bench->options->interface_name == NULL || !bench->is_host_first) {
+  if (!bench->options->interface_name || !bench->is_host_first) {
     return (traffic){0.0, 0.0};
   }
   return (traffic){read_counter(bench, "tx_bytes"), read_counter(bench, "tx_packets")};
@@ -50,7 +50,7 @@ static int is_refilled(const lcomm_perf_call *call, const lcomm_perf_contender *
 
 static int slots_used(const lcomm_perf_stage *stage, const lcomm_perf_contender *contender,
                       int batch) {
-  if (contender->tensors != NULL) {
+  if (contender->tensors) {
     return 1;
   }
   return batch < stage->buffers.slots ? batch : stage->buffers.slots;
@@ -60,7 +60,7 @@ static void run_batch(lcomm_perf_stage *stage, lcomm_perf_bench *bench,
                       lcomm_perf_contender *contender, int batch) {
   int slots = slots_used(stage, contender, batch);
   for (int i = 0; i < batch; i++) {
-    if (i > 0 && contender->tensors != NULL) {
+    if (i > 0 && contender->tensors) {
       lcomm_perf_buffers_refill(&stage->buffers, 0);
     }
     lcomm_perf_expect(
@@ -119,8 +119,7 @@ static void take_sample(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c,
 static void count_sample(lcomm_perf_stage *stage, int c, int round) {
   lcomm_stats now = {0};
   lcomm_perf_samples *samples = &stage->samples[c];
-  if (stage->contenders[c].comm == NULL ||
-      lcomm_stats_get(stage->contenders[c].comm, &now) != LCOMM_OK) {
+  if (!stage->contenders[c].comm || lcomm_stats_get(stage->contenders[c].comm, &now) != LCOMM_OK) {
     return;
   }
   if (round < 0) {

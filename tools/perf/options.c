@@ -86,10 +86,10 @@ static int add_policy(const char *text, lcomm_perf_options *o) {
 /* -c alone, or as nccl-tests has it, with a number of its own. */
 static int read_check(int argc, char **argv, const char *value, lcomm_perf_options *o) {
   int times = 1;
-  if (value == NULL && optind < argc && isdigit((unsigned char)argv[optind][0])) {
+  if (!value && optind < argc && isdigit((unsigned char)argv[optind][0])) {
     value = argv[optind++];
   }
-  if (value != NULL && !lcomm_perf_read_whole(value, 0, &times)) {
+  if (value && !lcomm_perf_read_whole(value, 0, &times)) {
     return 0;
   }
   o->check = times > 0;
@@ -158,7 +158,7 @@ static int apply_word(int option, const char *value, lcomm_perf_options *o) {
   case OPTION_DATA:
     return set_text(&o->data_path, value);
   case OPTION_INTERFACE: /* a name, not a path */
-    return set_text(&o->interface_name, value) && strchr(value, '/') == NULL && value[0] != '.';
+    return set_text(&o->interface_name, value) && !strchr(value, '/') && value[0] != '.';
   case OPTION_JSON:
     return set_text(&o->json_path, value);
   case OPTION_LATE:
@@ -191,7 +191,7 @@ static int apply(int option, int argc, char **argv, lcomm_perf_options *o) {
   if (option < OPTION_AGAINST) {
     return apply_letter(option, optarg, o);
   }
-  if (optarg == NULL) {
+  if (!optarg) {
     apply_flag(option, o);
     return 1;
   }
@@ -220,7 +220,7 @@ static lcomm_perf_parse refuse_form(int trouble, char **argv, char *error, size_
 
 static lcomm_perf_parse finish(lcomm_perf_options *o, char *error, size_t error_size) {
   const char *conflict = lcomm_perf_options_conflict(o);
-  if (conflict != NULL) {
+  if (conflict) {
     return refuse(error, error_size, "%s", conflict);
   }
   if (o->policy_count == 0 && !o->through_mpi) {
@@ -264,7 +264,7 @@ lcomm_perf_parse lcomm_perf_options_parse(int argc, char **argv,
       return refuse_form(c, argv, error, error_size);
     }
     if (!apply(c, argc, argv, o)) {
-      const char *value = optarg != NULL ? optarg : argv[optind - 1];
+      const char *value = optarg ? optarg : argv[optind - 1];
       return refuse(error, error_size, "'%s' is no usable value for %s", value,
                     argv[optind - (value == argv[optind - 1] ? 2 : 1)]);
     }

@@ -153,7 +153,7 @@ void lcomm_perf_measure_overlap(lcomm_perf_bench *bench, const lcomm_perf_call *
   work computations[LCOMM_PERF_CONTENDERS_MAX];
   double *values =
       calloc((size_t)bench->options->iterations * 3 * LCOMM_PERF_CONTENDERS_MAX, sizeof *values);
-  if (values == NULL) {
+  if (!values) {
     lcomm_perf_world_stop(&bench->world, "there is no memory for so many samples");
   }
   lcomm_perf_stage_begin(&stage, bench, call, 1);

@@ -11,16 +11,16 @@ enum { PATH_SIZE = 4096, FILES_MAX = 1 << 16 };
 /* The path with its first %d replaced; returns 0 if it is too long. */
 static int path_of(const char *pattern, int number, char *path) {
   const char *place = strstr(pattern, "%d");
-  int length = place == NULL ? snprintf(path, PATH_SIZE, "%s", pattern)
-                             : snprintf(path, PATH_SIZE, "%.*s%d%s", (int)(place - pattern),
-                                        pattern, number, place + 2);
+  int length = !place ? snprintf(path, PATH_SIZE, "%s", pattern)
+                      : snprintf(path, PATH_SIZE, "%.*s%d%s", (int)(place - pattern), pattern,
+                                 number, place + 2);
   return length > 0 && length < PATH_SIZE;
 }
 
 static int exists(const char *pattern, int number) {
   char path[PATH_SIZE];
   FILE *file = path_of(pattern, number, path) ? fopen(path, "rb") : NULL;
-  if (file != NULL) {
+  if (file) {
     fclose(file);
   }
   return file != NULL;
@@ -28,7 +28,7 @@ static int exists(const char *pattern, int number) {
 
 static int count_files(const char *pattern) {
   int files = 0;
-  while (strstr(pattern, "%d") != NULL && files < FILES_MAX && exists(pattern, files)) {
+  while (strstr(pattern, "%d") && files < FILES_MAX && exists(pattern, files)) {
     files++;
   }
   return files > 0 ? files : 1;
@@ -43,14 +43,14 @@ int lcomm_perf_recording_load(lcomm_perf_recording *recording, const char *path,
     return 0;
   }
   FILE *file = fopen(name, "rb");
-  if (file == NULL) {
+  if (!file) {
     return 0;
   }
   long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
   rewind(file);
   uint64_t count = size > 0 ? (uint64_t)size / sizeof(float) : 0;
   recording->values = count > 0 ? malloc(count * sizeof(float)) : NULL;
-  if (recording->values != NULL) {
+  if (recording->values) {
     recording->count = fread(recording->values, sizeof(float), count, file);
   }
   fclose(file);

@@ -37,9 +37,9 @@ const char *lcomm_perf_redop(const lcomm_perf_row *row) {
 int lcomm_perf_report_begin(lcomm_perf_report *report, const lcomm_perf_options *options, int ranks,
                             int nodes, FILE *table, int argc, char **argv) {
   *report = (lcomm_perf_report){.options = options, .ranks = ranks, .nodes = nodes, .table = table};
-  if (options->json_path != NULL) {
+  if (options->json_path) {
     report->json = fopen(options->json_path, "w");
-    if (report->json == NULL) {
+    if (!report->json) {
       return 0;
     }
     lcomm_perf_json_begin(report, argc, argv);
@@ -62,7 +62,7 @@ static void add_to_average(lcomm_perf_report *report, const lcomm_perf_row *row)
 
 void lcomm_perf_report_row(lcomm_perf_report *report, const lcomm_perf_row *row) {
   lcomm_perf_table_row(report, row);
-  if (report->json != NULL) {
+  if (report->json) {
     lcomm_perf_json_row(report, row);
   }
   add_to_average(report, row);
@@ -72,7 +72,7 @@ void lcomm_perf_report_row(lcomm_perf_report *report, const lcomm_perf_row *row)
 
 int lcomm_perf_report_end(lcomm_perf_report *report) {
   lcomm_perf_table_end(report);
-  if (report->json == NULL) {
+  if (!report->json) {
     return 1;
   }
   lcomm_perf_json_end(report);

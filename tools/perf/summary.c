@@ -113,7 +113,7 @@ static int summarise_phases(const lcomm_perf_world *world, lcomm_perf_samples *s
                             lcomm_perf_row *row) {
   size_t count = (size_t)world->ranks * LCOMM_PERF_PHASE_COUNT;
   row->rank_phases = calloc(count, sizeof *row->rank_phases);
-  if (row->rank_phases == NULL) {
+  if (!row->rank_phases) {
     return 0;
   }
   for (int phase = 0; phase < LCOMM_PERF_PHASE_COUNT; phase++) {

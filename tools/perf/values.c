@@ -25,7 +25,7 @@ int lcomm_perf_read_size(const char *text, uint64_t *size_bytes) {
   unsigned long long value = strtoull(text, &end, 10);
   unsigned shift = 0;
   const char *unit = *end != '\0' ? strchr(units, toupper((unsigned char)*end)) : NULL;
-  if (unit != NULL) {
+  if (unit) {
     shift = 10 * (unsigned)(unit - units + 1);
     end++;
   }

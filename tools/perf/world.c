@@ -42,7 +42,7 @@ void lcomm_perf_world_begin(lcomm_perf_world *world, const lcomm_perf_options *o
 }
 
 void lcomm_perf_world_end(lcomm_perf_world *world) {
-  if (world->control == NULL) {
+  if (!world->control) {
     MPI_Finalize();
     return;
   }
@@ -63,7 +63,7 @@ static void say(const lcomm_perf_world *world, const char *sentence) {
 
 void lcomm_perf_world_stop(lcomm_perf_world *world, const char *sentence) {
   say(world, sentence);
-  if (world->control == NULL) {
+  if (!world->control) {
     MPI_Abort(MPI_COMM_WORLD, EXIT_TROUBLE);
   } else {
     (void)lcomm_abort(world->control, sentence);
@@ -89,7 +89,7 @@ static void expect(const lcomm_perf_world *world, lcomm_status status) {
 }
 
 void lcomm_perf_world_barrier(const lcomm_perf_world *world) {
-  if (world->control == NULL) {
+  if (!world->control) {
     PMPI_Barrier(MPI_COMM_WORLD);
   } else {
     expect(world, lcomm_barrier(world->control));
@@ -100,7 +100,7 @@ static void reduce(const lcomm_perf_world *world, double *values, size_t count, 
                    lcomm_op op) {
   for (size_t at = 0; at < count; at += PIECE) {
     size_t piece = count - at < PIECE ? count - at : PIECE;
-    if (world->control == NULL) {
+    if (!world->control) {
       PMPI_Allreduce(MPI_IN_PLACE, values + at, (int)piece, MPI_DOUBLE, mpi_op, MPI_COMM_WORLD);
     } else {
       expect(world,
@@ -129,7 +129,7 @@ static double name_hash(const char *name) {
 int lcomm_perf_world_is_host_first(const lcomm_perf_world *world) {
   char name[256] = "";
   double *names = calloc((size_t)world->ranks, sizeof *names);
-  if (names == NULL) {
+  if (!names) {
     return world->rank == 0; /* counts too little rather than twice */
   }
   gethostname(name, sizeof name - 1);
@@ -145,7 +145,7 @@ int lcomm_perf_world_is_host_first(const lcomm_perf_world *world) {
 
 lcomm_status lcomm_perf_world_comm(const lcomm_perf_world *world, const lcomm_config *config,
                                    lcomm_comm **comm) {
-  if (world->control == NULL) {
+  if (!world->control) {
     return lcomm_create_mpi(MPI_COMM_WORLD, config, comm);
   }
   return lcomm_split(world->control, 0, world->rank, config, comm);
@@ -153,5 +153,5 @@ lcomm_status lcomm_perf_world_comm(const lcomm_perf_world *world, const lcomm_co
 
 const char *lcomm_perf_world_comm_error(const lcomm_perf_world *world) {
   const char *text = lcomm_last_error(NULL);
-  return text[0] != '\0' || world->control == NULL ? text : lcomm_last_error(world->control);
+  return text[0] != '\0' || !world->control ? text : lcomm_last_error(world->control);
 }

@@ -258,7 +258,7 @@ bool lcomm_trace_item_read(const char *text, size_t length, lcomm_trace_item *it
                            const char **why) {
   const char *end = NULL;
   cJSON *line = cJSON_ParseWithLengthOpts(text, length, &end, 0);
-  memset(item, 0, sizeof(*item));
+  memset(item, 0, sizeof *item);
   *why = "it is no JSON";
   bool good = line && end == text + length && read_line(line, item, why);
   cJSON_Delete(line);

@@ -83,13 +83,13 @@ static void match_group(lcomm_trace_match *match, const lcomm_trace_message *gro
 bool lcomm_trace_match_make(lcomm_trace_messages *messages, const lcomm_trace_survey *surveys,
                             size_t survey_count, lcomm_trace_match *match) {
   lcomm_trace_message *all = messages->all;
-  memset(match, 0, sizeof(*match));
-  match->pairs = malloc((messages->count / 2 + 1) * sizeof(*match->pairs));
+  memset(match, 0, sizeof *match);
+  match->pairs = malloc((messages->count / 2 + 1) * sizeof *match->pairs);
   if (!match->pairs) {
     return false;
   }
   if (messages->count > 0) {
-    qsort(all, messages->count, sizeof(*all), by_key_and_side);
+    qsort(all, messages->count, sizeof *all, by_key_and_side);
   }
   for (size_t first = 0, end = 0; first < messages->count; first = end) {
     while (end < messages->count && by_key(&all[first], &all[end]) == 0) {

@@ -67,7 +67,7 @@ static void make_layout(layout *l, const lcomm_trace_survey *surveys, size_t cou
   static const char *const before[] = {"rank",         "host",        "time", "encode",
                                        "on the\nwire", "decode\nsum", "wait"};
   size_t used = sizeof(before) / sizeof(before[0]);
-  memset(l, 0, sizeof(*l));
+  memset(l, 0, sizeof *l);
   memcpy(l->columns, before, sizeof(before));
   for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
     for (size_t i = 0; i < count; i++) {

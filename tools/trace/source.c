@@ -7,7 +7,7 @@
 #include <string.h>
 
 bool lcomm_trace_source_open(lcomm_trace_source *source, const char *path, char *why) {
-  memset(source, 0, sizeof(*source));
+  memset(source, 0, sizeof *source);
   source->path = path;
   source->file = fopen(path, "rb");
   if (!source->file) {

@@ -9,7 +9,7 @@
 static bool append_message(lcomm_trace_messages *messages, const lcomm_trace_message *message) {
   if (messages->count == messages->room) {
     size_t room = messages->room > 0 ? 2 * messages->room : 1024;
-    lcomm_trace_message *grown = realloc(messages->all, room * sizeof(*grown));
+    lcomm_trace_message *grown = realloc(messages->all, room * sizeof *grown);
     if (!grown) {
       return false;
     }
@@ -103,7 +103,7 @@ static int by_begin(const void *a, const void *b) {
 /* The time that is covered by messages. */
 static int64_t covered(lcomm_trace_message *messages, size_t count) {
   int64_t sum_ns = 0, until_ns = INT64_MIN;
-  qsort(messages, count, sizeof(*messages), by_begin);
+  qsort(messages, count, sizeof *messages, by_begin);
   for (size_t i = 0; i < count; i++) {
     int64_t begin_ns = messages[i].begin_ns > until_ns ? messages[i].begin_ns : until_ns;
     if (messages[i].end_ns > begin_ns) {
@@ -121,7 +121,7 @@ bool lcomm_trace_survey_read(const char *path, size_t index, lcomm_trace_survey 
   lcomm_trace_source source;
   lcomm_trace_item item;
   size_t before = messages->count;
-  memset(survey, 0, sizeof(*survey));
+  memset(survey, 0, sizeof *survey);
   survey->path = path;
   survey->slowest_ns = -1;
   if (!lcomm_trace_source_open(&source, path, why)) {

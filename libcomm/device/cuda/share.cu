@@ -21,7 +21,7 @@ static int ask(const void *pointer, sharing *facts) {
                                  CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
                                  CU_POINTER_ATTRIBUTE_BUFFER_ID};
   void *answers[] = {&facts->context, &facts->can_be_shared, &facts->number};
-  memset(facts, 0, sizeof(*facts));
+  memset(facts, 0, sizeof *facts);
   return (int)lcomm_cuda_driver.pointer_attributes(3, asked, answers,
                                                    (CUdeviceptr)(uintptr_t)pointer);
 }
@@ -47,7 +47,7 @@ static int describe(const void *pointer, lcomm_device_ipc *ipc) {
 int lcomm_cuda_ipc_get(const void *pointer, lcomm_device_ipc *ipc) {
   sharing facts;
   CUcontext popped = NULL;
-  memset(ipc, 0, sizeof(*ipc));
+  memset(ipc, 0, sizeof *ipc);
   int error = ask(pointer, &facts);
   if (error != 0) {
     return error;

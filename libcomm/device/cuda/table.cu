@@ -34,7 +34,7 @@ static bool waits_for_values(int device) {
 
 static int describe(int device, lcomm_device_facts *facts) {
   cudaDeviceProp its;
-  memset(facts, 0, sizeof(*facts));
+  memset(facts, 0, sizeof *facts);
   int error = lcomm_cuda_result(cudaGetDeviceProperties(&its, device));
   if (error != 0) {
     return error;

@@ -19,7 +19,7 @@ __attribute__((constructor)) static void remember_process(void) {
 
 static bool is_first_rank(void) {
   static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
-  for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
+  for (size_t i = 0; i < sizeof(variables) / sizeof *variables; i++) {
     const char *rank = lcomm_setting(variables[i]);
     if (rank) {
       return strcmp(rank, "0") == 0;

@@ -50,11 +50,11 @@ lcomm_status lcomm_door_comm_init(lcomm_door_comm *at, MPI_Comm comm, const int 
                           .control = "on"};
   pthread_mutex_init(&at->lock, NULL);
   atomic_store(&at->users, 1);
-  at->parts = malloc((size_t)size * sizeof(*at->parts));
-  at->members = malloc((size_t)size * sizeof(*at->members));
+  at->parts = malloc((size_t)size * sizeof *at->parts);
+  at->members = malloc((size_t)size * sizeof *at->members);
   lcomm_status status = at->parts && at->members ? LCOMM_OK : LCOMM_ERR_MEMORY;
   if (status == LCOMM_OK) {
-    memcpy(at->members, members, (size_t)size * sizeof(*members));
+    memcpy(at->members, members, (size_t)size * sizeof *members);
     status = lcomm_door_comm_judge_by(at, policy);
   }
   if (status != LCOMM_OK) {

@@ -72,7 +72,7 @@ static int *find_members(MPI_Comm comm, int *size, bool *short_of_memory) {
   if (inter || *size < 2) {
     return NULL;
   }
-  int *ranks = malloc(2 * (size_t)*size * sizeof(*ranks));
+  int *ranks = malloc(2 * (size_t)*size * sizeof *ranks);
   *short_of_memory = !ranks;
   if (!ranks) {
     return NULL;
@@ -121,7 +121,7 @@ static lcomm_door_comm *adopt(MPI_Comm comm) {
   bool short_of_memory = false;
   int size = 0, rank = 0;
   int *members = find_members(comm, &size, &short_of_memory);
-  lcomm_door_comm *at = members ? malloc(sizeof(*at)) : NULL;
+  lcomm_door_comm *at = members ? malloc(sizeof *at) : NULL;
   short_of_memory |= members && !at;
   PMPI_Comm_rank(comm, &rank);
   if (at && lcomm_door_comm_init(at, comm, members, size, rank, NULL) != LCOMM_OK) {

@@ -67,7 +67,7 @@ void lcomm_door_word_explain(const lcomm_door_word *verdict, char *sentence) {
 static const char magic_text[8] = "lc-door";
 
 void lcomm_door_hello_begin(lcomm_door_hello *mine) {
-  memset(mine, 0, sizeof(*mine));
+  memset(mine, 0, sizeof *mine);
   memcpy(mine->magic, magic_text, sizeof(mine->magic));
   mine->version = lcomm_version();
 }

@@ -25,11 +25,11 @@ static void judge(const lcomm_door_hello *all, int size, lcomm_door_verdict *v) 
 /* Every rank is in this call, so collective calls meet nobody else's. */
 static lcomm_door_meeting compare(const lcomm_door_hello *mine, lcomm_door_hello *all, int rank,
                                   int size, lcomm_door_verdict *v) {
-  PMPI_Gather(mine, sizeof(*mine), MPI_BYTE, all, sizeof(*mine), MPI_BYTE, 0, MPI_COMM_WORLD);
+  PMPI_Gather(mine, sizeof *mine, MPI_BYTE, all, sizeof *mine, MPI_BYTE, 0, MPI_COMM_WORLD);
   if (rank == 0) {
     judge(all, size, v);
   }
-  PMPI_Bcast(v, sizeof(*v), MPI_BYTE, 0, MPI_COMM_WORLD);
+  PMPI_Bcast(v, sizeof *v, MPI_BYTE, 0, MPI_COMM_WORLD);
   if (!lcomm_door_verdict_take(v)) {
     snprintf(v->sentence, sizeof(v->sentence),
              "rank 0 preloads another version of libcomm-mpi.so; install the same one on all "
@@ -59,8 +59,8 @@ lcomm_door_meeting lcomm_door_meet(const lcomm_door_hello *mine, char *sentence)
   lcomm_door_meeting meeting = LCOMM_DOOR_UNHEARD; /* the others find this rank missing */
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &size);
-  lcomm_door_verdict *v = calloc(1, sizeof(*v));
-  lcomm_door_hello *all = calloc(rank == 0 ? (size_t)size : 1, sizeof(*all));
+  lcomm_door_verdict *v = calloc(1, sizeof *v);
+  lcomm_door_hello *all = calloc(rank == 0 ? (size_t)size : 1, sizeof *all);
   snprintf(sentence, LCOMM_DOOR_SENTENCE_MAX, "out of memory");
   if (v && all) {
     meeting = meet(mine, all, rank, size, v);

@@ -47,13 +47,13 @@ struct lcomm_door_lasting {
 };
 
 lcomm_door_lasting *lcomm_door_lasting_create(lcomm_comm *made, uint32_t step_calls) {
-  lcomm_door_lasting *lasting = calloc(1, sizeof(*lasting));
+  lcomm_door_lasting *lasting = calloc(1, sizeof *lasting);
   if (!lasting) {
     return NULL;
   }
   lasting->made = made;
   lasting->periods = step_calls > 0 ? step_calls : LCOMM_DOOR_PERIOD_MAX;
-  lasting->owners = calloc(lasting->periods, sizeof(*lasting->owners));
+  lasting->owners = calloc(lasting->periods, sizeof *lasting->owners);
   if (!lcomm_door_pattern_init(&lasting->pattern, step_calls) || !lasting->owners) {
     lcomm_door_lasting_destroy(lasting);
     return NULL;
@@ -84,7 +84,7 @@ static void begin_time(lcomm_door_lasting *lasting, uint32_t next_payer) {
   lasting->time++;
   lasting->leftover = lasting->owing;
   lasting->next_payer = next_payer;
-  memset(lasting->owners, 0, lasting->periods * sizeof(*lasting->owners));
+  memset(lasting->owners, 0, lasting->periods * sizeof *lasting->owners);
 }
 
 /* Position of the call; -1 while no pattern is known. */
@@ -171,7 +171,7 @@ static bool make_room(lcomm_door_lasting *lasting) {
     return true;
   }
   uint32_t room = lasting->room > 0 ? 2 * lasting->room : ROOM_MIN;
-  identity *larger = realloc(lasting->identities, room * sizeof(*larger));
+  identity *larger = realloc(lasting->identities, room * sizeof *larger);
   if (!larger) {
     return false;
   }
@@ -213,7 +213,7 @@ static identity *find_owner(lcomm_door_lasting *lasting, uint32_t position, uint
   owner->position = position;
   owner->time = lasting->time;
   if (owner->watch) {
-    memset(owner->watch, 0, sizeof(*owner->watch));
+    memset(owner->watch, 0, sizeof *owner->watch);
   }
   lasting->owners[position] = (uint32_t)(owner - lasting->identities) + 1;
   return owner;
@@ -287,7 +287,7 @@ bool lcomm_door_lasting_suspects(lcomm_door_lasting *lasting, const void *buffer
   identity *one = &lasting->identities[lasting->spoken_of - 1];
   lasting->spoken_of = 0;
   if (!one->watch) {
-    one->watch = calloc(1, sizeof(*one->watch));
+    one->watch = calloc(1, sizeof *one->watch);
   }
   lasting->suspected = one->watch && lcomm_door_watch_see(one->watch, buffer);
   return lasting->suspected;

@@ -79,7 +79,7 @@ static bool have_all_left(left *it) {
 }
 
 static left *begin(const lcomm_door_comm *at, const lcomm_door_home *home) {
-  left *it = calloc(1, sizeof(*it));
+  left *it = calloc(1, sizeof *it);
   if (!it) {
     return NULL;
   }
@@ -88,7 +88,7 @@ static left *begin(const lcomm_door_comm *at, const lcomm_door_home *home) {
   it->number = home->number;
   it->slot = home->slot;
   it->count = it->first || it->slot ? at->size - 1 : 1;
-  it->peers = malloc((size_t)(it->count + 1) * sizeof(*it->peers));
+  it->peers = malloc((size_t)(it->count + 1) * sizeof *it->peers);
   it->requests = malloc((size_t)(it->count + 1) * sizeof(MPI_Request));
   if (!it->peers || !it->requests) {
     discard(it);
@@ -189,7 +189,7 @@ static void sweep_for_a_moment(void) {
 /* Its number is 0. */
 static void leave_all_ranks(lcomm_comm *world) {
   int size = lcomm_size(world), rank = lcomm_rank(world);
-  int *members = malloc((size_t)size * sizeof(*members));
+  int *members = malloc((size_t)size * sizeof *members);
   for (int i = 0; members && i < size; i++) {
     members[i] = i;
   }

@@ -150,7 +150,7 @@ bool lcomm_door_begin_home(lcomm_door_comm *at) {
   if (is_begun(at)) {
     return true;
   }
-  making *m = calloc(1, sizeof(*m));
+  making *m = calloc(1, sizeof *m);
   if (!m) {
     return false;
   }

@@ -21,12 +21,11 @@ static const char *name_of_op(MPI_Op op) {
   static const struct {
     MPI_Op op;
     const char *name;
-  } * row,
-      rows[] = {{MPI_OP_NULL, ""},      {MPI_SUM, "MPI_SUM"},       {MPI_MIN, "MPI_MIN"},
-                {MPI_MAX, "MPI_MAX"},   {MPI_PROD, "MPI_PROD"},     {MPI_LAND, "MPI_LAND"},
-                {MPI_LOR, "MPI_LOR"},   {MPI_BAND, "MPI_BAND"},     {MPI_BOR, "MPI_BOR"},
-                {MPI_BXOR, "MPI_BXOR"}, {MPI_MINLOC, "MPI_MINLOC"}, {MPI_MAXLOC, "MPI_MAXLOC"}};
-  for (row = rows; row < rows + sizeof(rows) / sizeof(*rows); row++) {
+  } *row, rows[] = {{MPI_OP_NULL, ""},      {MPI_SUM, "MPI_SUM"},       {MPI_MIN, "MPI_MIN"},
+                    {MPI_MAX, "MPI_MAX"},   {MPI_PROD, "MPI_PROD"},     {MPI_LAND, "MPI_LAND"},
+                    {MPI_LOR, "MPI_LOR"},   {MPI_BAND, "MPI_BAND"},     {MPI_BOR, "MPI_BOR"},
+                    {MPI_BXOR, "MPI_BXOR"}, {MPI_MINLOC, "MPI_MINLOC"}, {MPI_MAXLOC, "MPI_MAXLOC"}};
+  for (row = rows; row < rows + sizeof(rows) / sizeof *rows; row++) {
     if (row->op == op) {
       return row->name;
     }

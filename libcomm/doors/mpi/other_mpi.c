@@ -62,7 +62,7 @@ static char **read_command(void) {
     return NULL;
   }
   while (getdelim(&text, &room, '\0', file) >= 0) {
-    char **more = realloc(words, (count + 2) * sizeof(*words));
+    char **more = realloc(words, (count + 2) * sizeof *words);
     if (!more || !(more[count] = strdup(text))) {
       break;
     }
@@ -78,7 +78,7 @@ static char **read_command(void) {
 static bool is_rank_0(void) {
   static const char *const variables[] = {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
                                           "SLURM_PROCID"};
-  for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
+  for (size_t i = 0; i < sizeof(variables) / sizeof *variables; i++) {
     const char *rank = getenv(variables[i]);
     if (rank) {
       return strcmp(rank, "0") == 0;

@@ -29,7 +29,7 @@ static uint32_t counters_length(const lcomm_door_pattern *pattern) {
 bool lcomm_door_pattern_init(lcomm_door_pattern *pattern, uint32_t fixed) {
   *pattern = (lcomm_door_pattern){.needed = NEEDED_MIN, .fixed = fixed};
   size_t length = (size_t)history_length(pattern) + counters_length(pattern);
-  pattern->history = calloc(length, sizeof(*pattern->history));
+  pattern->history = calloc(length, sizeof *pattern->history);
   return pattern->history != NULL;
 }
 

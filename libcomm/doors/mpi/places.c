@@ -46,7 +46,7 @@ lcomm_door_place *lcomm_door_place_of(MPI_Request request) {
 
 /* Locally: memory for a place, and a way to talk to oneself. */
 static lcomm_door_place *prepare(lcomm_door_comm *parent) {
-  lcomm_door_place *it = places.tags <= TAG_MAX ? calloc(1, sizeof(*it)) : NULL;
+  lcomm_door_place *it = places.tags <= TAG_MAX ? calloc(1, sizeof *it) : NULL;
   if (!it) {
     return NULL;
   }

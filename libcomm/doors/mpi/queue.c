@@ -189,7 +189,7 @@ static lcomm_door_entry *take_entry(void) {
     queue.spare = it->next;
     return it;
   }
-  piece *made = calloc(1, sizeof(*made));
+  piece *made = calloc(1, sizeof *made);
   if (!made) {
     return NULL;
   }

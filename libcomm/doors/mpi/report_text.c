@@ -243,7 +243,7 @@ size_t lcomm_door_report_format(const lcomm_door_report_about *about,
              .classes = classes,
              .count = count};
   if (count > 1) {
-    qsort(classes, count, sizeof(*classes), by_weight);
+    qsort(classes, count, sizeof *classes, by_weight);
   }
   while (t.chosen < count && classes[t.chosen]->chosen) {
     t.chosen++;

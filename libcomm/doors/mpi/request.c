@@ -29,7 +29,7 @@ static held *take_spare(void) {
   held *it = all.spare;
   all.spare = it ? it->next : NULL;
   pthread_mutex_unlock(&all.lock);
-  return it ? it : malloc(sizeof(*it));
+  return it ? it : malloc(sizeof *it);
 }
 
 /* Off the list of those that nobody was told of? Whoever takes one off tells it. */

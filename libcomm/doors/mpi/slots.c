@@ -99,7 +99,7 @@ bool lcomm_door_slot_take(lcomm_door_meeting_point *point, int *slot) {
   if (!slots.open) {
     return true;
   }
-  uint64_t *all = calloc((size_t)point->size, sizeof(*all));
+  uint64_t *all = calloc((size_t)point->size, sizeof *all);
   bool here = all != NULL;
   for (uint64_t round = 0; here && *slot == 0 && round < ROUNDS; round++) {
     if (round > SOME) {

@@ -43,7 +43,7 @@ static const struct {
 static bool read_word(lcomm_door_mode *mode) {
   const char *text = lcomm_setting("LCOMM_DOOR");
   *mode = LCOMM_DOOR_OPEN;
-  for (size_t i = 0; text && i < sizeof(words) / sizeof(*words); i++) {
+  for (size_t i = 0; text && i < sizeof(words) / sizeof *words; i++) {
     *mode = words[i].mode;
     if (strcmp(text, words[i].word) == 0) {
       return true;

@@ -19,12 +19,13 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {KERNEL_PROPERTIES(ON_DEVICE), VALUE_PROPERTIES(ON_DEVICE),
                                      TOPK_PROPERTIES(ON_DEVICE), STEP_PROPERTIES(ON_DEVICE)};
   device = lcomm_device_get(why);
-  if (device == NULL) {
+  if (!device) {
     printf("SKIP cuda_kernels: %s\n", why);
     return 0;
   }
   long_count = argc > 1 ? strtoull(argv[1], NULL, 10) : 1 << 21;
-  if (argc > 2)
+  if (argc > 2) {
     cmocka_set_test_filter(argv[2]);
+  }
   return device->use(0) + cmocka_run_group_tests(tests, prepare_kernels, forget_kernels);
 }

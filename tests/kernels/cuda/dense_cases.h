@@ -70,13 +70,15 @@ static inline float *array_copy(const view *v, const float *array, uint64_t n) {
 
 /* The elements of a view in a row, and back. */
 static inline void view_gather(const view *v, const float *array, float *local) {
-  for (uint64_t i = 0; i < view_count(v); i++)
+  for (uint64_t i = 0; i < view_count(v); i++) {
     local[i] = array[lcomm_stripe_global(i, v->parts, v->part)];
+  }
 }
 
 static inline void view_scatter(const view *v, const float *local, float *array) {
-  for (uint64_t i = 0; i < view_count(v); i++)
+  for (uint64_t i = 0; i < view_count(v); i++) {
     array[lcomm_stripe_global(i, v->parts, v->part)] = local[i];
+  }
 }
 
 /* Memory of a payload at an address that is a multiple of 8 but not of 16, full
@@ -109,8 +111,9 @@ static inline void say_case(const lcomm_format *format, const view *v, const cha
 
 static inline void expect_equal_bytes(const void *given, const void *expected, size_t size,
                                       const lcomm_format *format, const view *v, const char *what) {
-  if (memcmp(given, expected, size) != 0)
+  if (memcmp(given, expected, size) != 0) {
     say_case(format, v, what);
+  }
   assert_memory_equal(given, expected, size);
 }
 

@@ -30,12 +30,14 @@ LCOMM_KERNEL(sum_by_barriers, sample_args) {
   partial[own] = a.source[(uint64_t)lcomm_block() * lcomm_threads() + own];
   lcomm_sync_block();
   for (; width < lcomm_threads(); width *= 2) {
-    if (own % (2 * width) == 0 && own + width < lcomm_threads())
+    if (own % (2 * width) == 0 && own + width < lcomm_threads()) {
       partial[own] += partial[own + width];
+    }
     lcomm_sync_block();
   }
-  if (own == 0)
+  if (own == 0) {
     a.result[lcomm_block()] = partial[0];
+  }
 }
 
 extern "C" int grid_sample_sum(const uint32_t *source, uint32_t *result, uint32_t blocks,
@@ -47,16 +49,20 @@ extern "C" int grid_sample_sum(const uint32_t *source, uint32_t *result, uint32_
 LCOMM_KERNEL(sum_by_warps, sample_args) {
   LCOMM_SHARED uint32_t partial[LCOMM_THREADS_MAX / LCOMM_WARP];
   uint32_t sum = a.source[(uint64_t)lcomm_block() * lcomm_threads() + lcomm_thread()];
-  for (uint32_t mask = LCOMM_WARP / 2; mask; mask /= 2)
+  for (uint32_t mask = LCOMM_WARP / 2; mask; mask /= 2) {
     sum += lcomm_shuffle_xor(sum, mask);
-  if (lcomm_lane() == 0)
+  }
+  if (lcomm_lane() == 0) {
     partial[lcomm_warp()] = sum;
+  }
   lcomm_sync_block();
-  if (lcomm_thread() != 0)
+  if (lcomm_thread() != 0) {
     return;
+  }
   sum = 0;
-  for (uint32_t w = 0; w < lcomm_threads() / LCOMM_WARP; w++)
+  for (uint32_t w = 0; w < lcomm_threads() / LCOMM_WARP; w++) {
     sum += partial[w];
+  }
   a.result[lcomm_block()] = sum;
 }
 
@@ -69,8 +75,9 @@ extern "C" int grid_sample_sum_by_warps(const uint32_t *source, uint32_t *result
 LCOMM_KERNEL(exchange, sample_args) {
   LCOMM_SHARED uint32_t seen[LCOMM_THREADS_MAX / LCOMM_WARP];
   uint32_t own = a.source[lcomm_thread()], *result = a.result + 5 * lcomm_thread();
-  if (lcomm_lane() == 0)
+  if (lcomm_lane() == 0) {
     seen[lcomm_warp()] = 0;
+  }
   lcomm_sync_warp();
   lcomm_atomic_add(&seen[lcomm_warp()], 1);
   result[0] = lcomm_shuffle_xor(own, 5);
@@ -96,8 +103,9 @@ typedef struct atomics_args {
 
 LCOMM_KERNEL(atomics, atomics_args) {
   uint64_t i = (uint64_t)lcomm_block() * lcomm_threads() + lcomm_thread();
-  if (i >= a.n)
+  if (i >= a.n) {
     return;
+  }
   lcomm_atomic_add(&a.counts[0], a.source[i]);
   lcomm_atomic_max(&a.counts[1], a.source[i]);
   lcomm_atomic_or(&a.counts[2], a.source[i]);
@@ -164,8 +172,9 @@ typedef struct nan_args {
 } nan_args;
 
 LCOMM_KERNEL(nans, nan_args) {
-  for (uint32_t i = lcomm_thread(); i < a.n; i += lcomm_threads())
+  for (uint32_t i = lcomm_thread(); i < a.n; i += lcomm_threads()) {
     a.result[i] = lcomm_nan_f32(a.a[i], a.b[i]);
+  }
 }
 
 extern "C" int grid_sample_nan(const float *a, const float *b, uint32_t *result, uint32_t n,
@@ -181,8 +190,9 @@ typedef struct nan_f64_args {
 } nan_f64_args;
 
 LCOMM_KERNEL(nans_f64, nan_f64_args) {
-  for (uint32_t i = lcomm_thread(); i < a.n; i += lcomm_threads())
+  for (uint32_t i = lcomm_thread(); i < a.n; i += lcomm_threads()) {
     a.result[i] = lcomm_nan_f64(a.a[i], a.b[i]);
+  }
 }
 
 extern "C" int grid_sample_nan_f64(const double *a, const double *b, uint64_t *result, uint32_t n,
@@ -206,17 +216,19 @@ extern "C" int grid_sample_lacks_barrier(const uint32_t *source, uint32_t *resul
 }
 
 LCOMM_KERNEL(returns_early, sample_args) {
-  if (lcomm_thread() % 64 >= 32)
+  if (lcomm_thread() % 64 >= 32) {
     return;
+  }
   lcomm_sync_block();
   a.result[lcomm_thread()] = 1;
 }
 
 LCOMM_KERNEL(other_barrier, sample_args) {
-  if (lcomm_thread() < 32)
+  if (lcomm_thread() < 32) {
     lcomm_sync_block();
-  else
+  } else {
     lcomm_sync_block();
+  }
   a.result[lcomm_thread()] = 1;
 }
 
@@ -227,10 +239,11 @@ LCOMM_KERNEL(other_shuffle, sample_args) {
 
 LCOMM_KERNEL(barrier_or_shuffle, sample_args) {
   uint32_t own = lcomm_thread();
-  if (own < 33)
+  if (own < 33) {
     lcomm_sync_block();
-  else
+  } else {
     own = lcomm_shuffle_up(own, 1);
+  }
   a.result[lcomm_thread()] = own;
 }
 

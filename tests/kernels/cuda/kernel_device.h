@@ -30,8 +30,9 @@ static float *pool[FILES];
 #define CHECK(call) check(call, #call)
 
 static inline void check(int error, const char *what) {
-  if (error != 0)
+  if (error != 0) {
     fail_msg("%s: %s", what, device->explain(error));
+  }
 }
 
 typedef struct piece {
@@ -49,10 +50,11 @@ static inline void *there(const void *bytes, size_t size, size_t shift) {
   void *memory = NULL;
   uint8_t *image = sample_memory(p.before + size + GUARD);
   memset(image, GUARD_BYTE, p.before + size + GUARD);
-  if (bytes != NULL)
+  if (bytes) {
     memcpy(image + p.before, bytes, size);
-  else
+  } else {
     memset(image + p.before, 0xff, size);
+  }
   CHECK(device->memory_get(p.before + size + GUARD, &memory));
   CHECK(device->copy(memory, image, p.before + size + GUARD, stream));
   free(image);
@@ -78,8 +80,9 @@ static inline void expect_there(const void *address, const void *expected, size_
                                 const char *what) {
   void *found = sample_memory(size);
   get(found, address, size);
-  if (memcmp(found, expected, size) != 0)
+  if (memcmp(found, expected, size) != 0) {
     printf("%s: %zu bytes differ somewhere\n", what, size);
+  }
   assert_memory_equal(found, expected, size);
   free(found);
 }
@@ -92,10 +95,12 @@ static inline void give_back(void) {
     get(guard, p.memory + p.before - GUARD, GUARD);
     get(guard + GUARD, p.memory + p.before + p.size, GUARD);
     CHECK(device->memory_free(p.memory));
-    for (int i = 0; i < 2 * GUARD; i++)
-      if (guard[i] != GUARD_BYTE)
+    for (int i = 0; i < 2 * GUARD; i++) {
+      if (guard[i] != GUARD_BYTE) {
         fail_msg("a kernel wrote %d bytes %s its memory of %zu",
                  i < GUARD ? GUARD - i : i - GUARD + 1, i < GUARD ? "before" : "behind", p.size);
+      }
+    }
   }
 }
 
@@ -105,8 +110,9 @@ static inline bool read_gradients(const char *folder, const char *model, int wor
   char path[4096];
   snprintf(path, sizeof path, "%s/gradients/%s/step100_worker%d.f32", folder, model, worker);
   FILE *file = fopen(path, "rb");
-  if (file == NULL)
+  if (!file) {
     return false;
+  }
   /* Behind the embeddings, most of which are 0. */
   bool read =
       fseek(file, 4 * 400000, SEEK_SET) == 0 && fread(value, sizeof *value, POOL, file) == POOL;
@@ -118,10 +124,12 @@ static inline bool find_gradients(void) {
   const char *folders[] = {getenv("LCOMM_DATA"), "data", "../shared/data"};
   for (size_t f = 0; f < COUNT(folders); f++) {
     bool all = folders[f] != NULL;
-    for (int p = 0; all && p < FILES; p++)
+    for (int p = 0; all && p < FILES; p++) {
       all = read_gradients(folders[f], p < 2 ? "gpt" : "cnn", p % 2, pool[p]);
-    if (all)
+    }
+    if (all) {
       return true;
+    }
   }
   return false;
 }
@@ -130,21 +138,25 @@ static inline int prepare_kernels(void **state) {
   uint64_t random = 3;
   (void)state;
   format_count = dense_formats(formats);
-  for (int p = 0; p < FILES; p++)
+  for (int p = 0; p < FILES; p++) {
     pool[p] = sample_memory(POOL * sizeof **pool);
-  if (find_gradients())
+  }
+  if (find_gradients()) {
     return 0;
+  }
   puts("# made gradients: no gradients/*/step100_worker[01].f32 below LCOMM_DATA, data or "
        "../shared/data");
-  for (int p = 0; p < FILES; p++)
+  for (int p = 0; p < FILES; p++) {
     make_values(KIND_GRADIENT, pool[p], POOL, &random);
+  }
   return 0;
 }
 
 static inline int forget_kernels(void **state) {
   (void)state;
-  for (int p = 0; p < FILES; p++)
+  for (int p = 0; p < FILES; p++) {
     free(pool[p]);
+  }
   return 0;
 }
 

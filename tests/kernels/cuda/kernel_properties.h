@@ -35,8 +35,9 @@ static inline void encode_there(const encoding *e) {
                          .part = e->view->part,
                          .code = parts_of(e->format, n, e->payload_there)};
   a.code.seed = e->seed;
-  if (e->feedback == LCOMM_CUDA_FEEDBACK_NONE)
+  if (e->feedback == LCOMM_CUDA_FEEDBACK_NONE) {
     a.residual = NULL;
+  }
   CHECK(device->kernels->encode(&a, stream));
 }
 
@@ -47,12 +48,13 @@ static inline void encode_here(const encoding *e) {
   float *kept = sample_memory((size_t)n * sizeof *kept);
   view_gather(e->view, e->source, from);
   view_gather(e->view, e->residual, kept);
-  if (e->feedback == LCOMM_CUDA_FEEDBACK_NONE)
+  if (e->feedback == LCOMM_CUDA_FEEDBACK_NONE) {
     lcomm_encode(e->format, scalar, from, all, e->seed, e->payload);
-  else if (e->feedback == LCOMM_CUDA_FEEDBACK_SEND)
+  } else if (e->feedback == LCOMM_CUDA_FEEDBACK_SEND) {
     lcomm_residual_encode(e->format, scalar, from, kept, all, e->seed, e->payload);
-  else
+  } else {
     lcomm_residual_encode_owner(e->format, scalar, from, kept, e->weight, all, e->seed, e->payload);
+  }
   view_scatter(e->view, kept, e->residual);
   free(from);
   free(kept);
@@ -121,29 +123,35 @@ static inline void encode_both(const lcomm_format *format, const view *v,
 
 static void every_length_and_stripe_is_encoded_as_by_the_codecs(void **state) {
   (void)state;
-  for (size_t f = 0; f < format_count; f++)
-    for (size_t i = 0; i < COUNT(views); i++)
+  for (size_t f = 0; f < format_count; f++) {
+    for (size_t i = 0; i < COUNT(views); i++) {
       encode_both(&formats[f], &views[i],
                   (lcomm_cuda_feedback)((f + i) % LCOMM_CUDA_FEEDBACK_COUNT),
                   (kind)((f + 2 * i) % KINDS));
+    }
+  }
 }
 
 static void every_kind_of_value_is_encoded_as_by_the_codecs(void **state) {
   const view v = {4 * LCOMM_BLOCK + 1027, 1, 0, 1};
   (void)state;
-  for (size_t f = 0; f < format_count; f++)
-    for (int k = 0; k < KINDS; k++)
-      for (int feedback = 0; feedback < LCOMM_CUDA_FEEDBACK_COUNT; feedback++)
+  for (size_t f = 0; f < format_count; f++) {
+    for (int k = 0; k < KINDS; k++) {
+      for (int feedback = 0; feedback < LCOMM_CUDA_FEEDBACK_COUNT; feedback++) {
         encode_both(&formats[f], &v, (lcomm_cuda_feedback)feedback, (kind)k);
+      }
+    }
+  }
 }
 
 /* More than the blocks of threads that run at once. */
 static void long_arrays_are_encoded_as_by_the_codecs(void **state) {
   const view v = {long_count + 77, 1, 0, 0}, stripe = {long_count + 4099, 3, 1, 0};
   (void)state;
-  for (size_t f = 0; f < format_count; f++)
+  for (size_t f = 0; f < format_count; f++) {
     encode_both(&formats[f], f % 2 ? &v : &stripe, LCOMM_CUDA_FEEDBACK_SEND,
                 f % 4 ? KIND_GRADIENT : KIND_BITS);
+  }
 }
 
 /* --------------------------------------------------------------------- sums */
@@ -161,11 +169,13 @@ static inline void sum_there(const sum_case *c, const sum_work *w) {
     }
     sources[s] = (lcomm_cuda_code){.kind = LCOMM_CUDA_F32,
                                    .code = there(w->plain[s], base_size(c->view), shift)};
-    if (w->destination == w->plain[s])
+    if (w->destination == w->plain[s]) {
       destination = sources[s].code;
+    }
   }
-  if (destination == NULL)
+  if (!destination) {
     destination = there(w->destination, base_size(c->view), shift);
+  }
   lcomm_cuda_sum a = {.sources = sources,
                       .count = c->count,
                       .op = c->op,
@@ -217,8 +227,8 @@ static const uint32_t source_counts[] = {1, 2, 8};
  * format, so that no two NaNs meet. */
 static void sums_are_those_of_the_codecs(void **state) {
   (void)state;
-  for (size_t f = 0; f < format_count; f++)
-    for (size_t c = 0; c < COUNT(source_counts); c++)
+  for (size_t f = 0; f < format_count; f++) {
+    for (size_t c = 0; c < COUNT(source_counts); c++) {
       for (int m = 0; m < 2 * MIXES; m++) {
         sum_case s = {.format = &formats[f], .count = source_counts[c], .factor = 1.0f / 3.0f};
         s.view = &views[(5 * f + 3 * c + 2 * (size_t)m) % COUNT(views)];
@@ -229,12 +239,14 @@ static void sums_are_those_of_the_codecs(void **state) {
         s.awkward = s.values == KIND_GRADIENT ? 1 + (uint32_t)m % s.count : 0;
         sum_both(&s, sum_here);
       }
+    }
+  }
 }
 
 static void sums_of_gradients_are_those_of_the_codecs(void **state) {
   const view v = {TILE + 4099, 1, 0, 0};
   (void)state;
-  for (size_t f = 0; f < format_count; f++)
+  for (size_t f = 0; f < format_count; f++) {
     for (size_t c = 0; c < COUNT(source_counts); c++) {
       sum_case s = {.format = &formats[f], .view = &v, .count = source_counts[c]};
       s.factor = 1.0f / (float)s.count;
@@ -242,12 +254,13 @@ static void sums_of_gradients_are_those_of_the_codecs(void **state) {
       s.encodes = c > 0;
       sum_both(&s, sum_gradients_here);
     }
+  }
 }
 
 /* Any bits in values, and any bytes in payloads. */
 static void fuzzed_bits_are_summed_as_by_the_codecs(void **state) {
   (void)state;
-  for (size_t f = 0; f < format_count; f++)
+  for (size_t f = 0; f < format_count; f++) {
     for (size_t c = 0; c < COUNT(source_counts); c++) {
       sum_case s = {.format = &formats[f], .count = source_counts[c], .factor = 3.0f};
       s.view = &views[(3 * f + 7 * c) % COUNT(views)];
@@ -256,6 +269,7 @@ static void fuzzed_bits_are_summed_as_by_the_codecs(void **state) {
       s.hostile = true;
       sum_both(&s, sum_here);
     }
+  }
 }
 
 /* As the executor combines minima and maxima, see kernels/plain.h: the first NaN in
@@ -266,8 +280,9 @@ static inline void extremes_here(const sum_case *c, sum_work *w) {
       LCOMM_FLOAT32, c->op == LCOMM_CUDA_MIN ? LCOMM_PLAIN_MIN : LCOMM_PLAIN_MAX);
   const void *both[] = {w->local[0], NULL};
   for (uint32_t s = 0; s < c->count; s++) {
-    if (!source_is_plain(c, s))
+    if (!source_is_plain(c, s)) {
       lcomm_decode(c->format, scalar, w->payload[s], lcomm_range_whole(n), 1.0f, w->local[s]);
+    }
     both[1] = w->local[s];
     combine(both, s == 0 ? 1 : 2, w->local[0], (size_t)n);
   }
@@ -276,7 +291,7 @@ static inline void extremes_here(const sum_case *c, sum_work *w) {
 
 static void minima_and_maxima_are_those_of_plain_kernels(void **state) {
   (void)state;
-  for (size_t f = 0; f < format_count; f++)
+  for (size_t f = 0; f < format_count; f++) {
     for (size_t c = 0; c < COUNT(source_counts); c++) {
       sum_case s = {.format = &formats[f], .count = source_counts[c], .factor = 1.0f};
       s.view = &views[(f + 5 * c) % COUNT(views)];
@@ -285,6 +300,7 @@ static void minima_and_maxima_are_those_of_plain_kernels(void **state) {
       s.op = c % 2 ? LCOMM_CUDA_MIN : LCOMM_CUDA_MAX;
       sum_both(&s, extremes_here);
     }
+  }
 }
 
 #define KERNEL_PROPERTIES(TEST)                                                                    \

@@ -29,10 +29,12 @@ static inline float odd_f32(uint64_t *random) {
   static const uint32_t special[] = {0,          1,          0x007fffff, 0x00800000, 0x7f7fffff,
                                      0x7f800000, 0x7f800005, 0x7fc00000, 0x7fc00009, 0x3f800000};
   uint64_t which = sample_u64(random) % 8;
-  if (which < 3)
+  if (which < 3) {
     return sample_normal(random);
-  if (which < 5)
+  }
+  if (which < 5) {
     return sample_bits(random);
+  }
   uint32_t sign = (uint32_t)(sample_u64(random) >> 40) & 0x80000000u;
   return lcomm_f32_from_bits(special[sample_u64(random) % 10] | sign);
 }
@@ -47,10 +49,12 @@ static inline double odd_f64(uint64_t *random) {
                                      UINT64_C(0x7ff8000000000000),
                                      UINT64_C(0x7ff8000000000009)};
   uint64_t which = sample_u64(random) % 8, drawn = sample_u64(random);
-  if (which < 3)
+  if (which < 3) {
     return (double)sample_normal(random) / 3;
-  if (which < 5)
+  }
+  if (which < 5) {
     return odd_from_bits_f64(drawn);
+  }
   return odd_from_bits_f64(special[sample_u64(random) % 8] | (drawn & UINT64_C(1) << 63));
 }
 

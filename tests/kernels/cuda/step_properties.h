@@ -42,20 +42,23 @@ static inline void train(const lcomm_format *format) {
     encode_there(&owner);
     lcomm_sum(scalar, summands, WORKERS, lcomm_range_whole(v.base), 0.5f, owner.source);
     encode_here(&owner);
-    for (size_t w = 0; w < WORKERS; w++)
+    for (size_t w = 0; w < WORKERS; w++) {
       expect_encoded(&worker[w]);
+    }
     expect_encoded(&owner);
   }
-  for (int w = 0; w < WORKERS; w++)
+  for (int w = 0; w < WORKERS; w++) {
     encoding_close(&worker[w]);
+  }
   encoding_close(&owner);
   give_back();
 }
 
 static void hundred_steps_of_error_feedback_stay_equal(void **state) {
   (void)state;
-  for (size_t f = 0; f < format_count; f++)
+  for (size_t f = 0; f < format_count; f++) {
     train(&formats[f]);
+  }
 }
 
 /* ----------------------------------------------------------- hundred steps */
@@ -68,8 +71,9 @@ static inline void settle_both(topk *t, sparse *other, float *momentum, void *mo
   const sparse *mine = &t->output[0];
   lcomm_cuda_sparse sent = sparse_of(mine, &t->shape), applied;
   const uint8_t *was = other->size > 0 ? other->payload : NULL;
-  if (was != NULL)
+  if (was) {
     applied = sparse_of(other, &t->shape);
+  }
   CHECK(device->kernels->topk_settle(&sent, was ? &applied : NULL, t->residual_there, stream));
   CHECK(device->kernels->topk_mask(&sent, was ? &applied : NULL, momentum_there, stream));
   lcomm_topk_settle(format, mine->payload, was, 1, 0, t->residual);
@@ -146,12 +150,13 @@ static void streams_at_once_give_the_same_bytes(void **state) {
     dense[s] = encoding_made(&formats[s * (format_count - 1) / (STREAMS - 1)], &v,
                              LCOMM_CUDA_FEEDBACK_SEND, KIND_GRADIENT);
   }
-  for (int round = 0; round < ROUNDS; round++)
+  for (int round = 0; round < ROUNDS; round++) {
     for (size_t s = 0; s < STREAMS; s++) {
       stream = streams[s];
       topk_encode_there(&chooser[s], RELEASE);
       encode_there(&dense[s]);
     }
+  }
   for (size_t s = 0; s < STREAMS; s++) {
     stream = streams[s];
     for (int round = 0; round < ROUNDS; round++) {
@@ -165,8 +170,9 @@ static void streams_at_once_give_the_same_bytes(void **state) {
   }
   stream = own;
   give_back();
-  for (size_t s = 0; s < STREAMS; s++)
+  for (size_t s = 0; s < STREAMS; s++) {
     CHECK(device->stream_destroy(streams[s]));
+  }
 }
 
 #define STEP_PROPERTIES(TEST)                                                                      \

@@ -41,8 +41,9 @@ typedef struct sum_work {
 
 /* So are all of a format that does not code: they have the geometry of the view. */
 static inline bool source_is_plain(const sum_case *c, uint32_t s) {
-  if (c->format->codec->id == LCOMM_CODEC_NONE)
+  if (c->format->codec->id == LCOMM_CODEC_NONE) {
     return true;
+  }
   switch (c->mix) {
   case MIX_PLAIN:
     return true;
@@ -59,9 +60,11 @@ static inline void source_values(const sum_case *c, uint32_t s, float *value, ui
                                  uint64_t *random) {
   bool awkward = c->awkward == s + 1;
   make_values(awkward ? KIND_AWKWARD : c->values, value, (size_t)n, random);
-  for (uint64_t i = 0; i < n; i++)
-    if (c->finite && !awkward && !lcomm_f32_is_finite(value[i]))
+  for (uint64_t i = 0; i < n; i++) {
+    if (c->finite && !awkward && !lcomm_f32_is_finite(value[i])) {
       value[i] = 0.0f;
+    }
+  }
 }
 
 static inline void open_source(const sum_case *c, uint32_t s, sum_work *w, uint64_t *random) {
@@ -74,22 +77,26 @@ static inline void open_source(const sum_case *c, uint32_t s, sum_work *w, uint6
   w->payload[s] = payload_open(c->format, n);
   lcomm_encode(c->format, &lcomm_kernels_scalar, w->local[s], lcomm_range_whole(n), SEED,
                w->payload[s]);
-  for (size_t i = 0; c->hostile && i < size; i++)
+  for (size_t i = 0; c->hostile && i < size; i++) {
     w->payload[s][i] = (uint8_t)(sample_u64(random) >> 24);
+  }
 }
 
 /* The destination is the first plain source, where the mix says so. */
 static inline float *destination_of(const sum_case *c, const sum_work *w) {
-  for (uint32_t s = 0; s < c->count; s++)
-    if (source_is_plain(c, s) && (c->mix == MIX_ONE || c->mix == MIX_ALTERNATING))
+  for (uint32_t s = 0; s < c->count; s++) {
+    if (source_is_plain(c, s) && (c->mix == MIX_ONE || c->mix == MIX_ALTERNATING)) {
       return w->plain[s];
+    }
+  }
   return array_open(c->view, c->view->base);
 }
 
 static inline void open_work(const sum_case *c, sum_work *w) {
   uint64_t random = 11 + c->count, n = view_count(c->view);
-  for (uint32_t s = 0; s < c->count; s++)
+  for (uint32_t s = 0; s < c->count; s++) {
     open_source(c, s, w, &random);
+  }
   w->destination = destination_of(c, w);
   w->expected = array_copy(c->view, w->destination, c->view->base);
   w->encoded = payload_open(c->format, n);
@@ -104,8 +111,9 @@ static inline void close_work(const sum_case *c, sum_work *w) {
     free(w->local[s]);
     payload_free(w->payload[s]);
   }
-  if (own)
+  if (own) {
     array_free(c->view, w->destination);
+  }
   array_free(c->view, w->expected);
   payload_free(w->encoded);
   payload_free(w->expected_encoded);
@@ -116,8 +124,9 @@ static inline void run_on_device(const sum_case *c, sum_work *w) {
   lcomm_cuda_code sources[LCOMM_CUDA_SOURCES_MAX], encoded = parts_of(c->format, n, w->encoded);
   for (uint32_t s = 0; s < c->count; s++) {
     sources[s] = parts_of(c->format, n, w->payload[s]);
-    if (source_is_plain(c, s))
+    if (source_is_plain(c, s)) {
       sources[s] = (lcomm_cuda_code){.kind = LCOMM_CUDA_F32, .code = w->plain[s]};
+    }
   }
   lcomm_cuda_sum a = {.sources = sources,
                       .count = c->count,
@@ -139,10 +148,11 @@ static inline void expect_results(const sum_case *c, const sum_work *w) {
     w->destination[i] = both ? w->expected[i] : w->destination[i];
   }
   expect_equal_bytes(w->destination, w->expected, base * sizeof(float), c->format, c->view, "sum");
-  if (c->encodes)
+  if (c->encodes) {
     expect_equal_bytes(w->encoded, w->expected_encoded,
                        lcomm_payload_size(c->format, view_count(c->view)), c->format, c->view,
                        "payload of the sum");
+  }
 }
 
 /* One source is a decode. */
@@ -158,16 +168,19 @@ static inline void decode_by_codec(const sum_case *c, const sum_work *w, float *
 static inline void sum_by_codecs(const sum_case *c, const sum_work *w, float *result) {
   lcomm_range all = lcomm_range_whole(view_count(c->view));
   lcomm_summand summands[LCOMM_CUDA_SOURCES_MAX];
-  for (uint32_t s = 0; s < c->count; s++)
+  for (uint32_t s = 0; s < c->count; s++) {
     summands[s] = (lcomm_summand){.format = c->format,
                                   .payload = source_is_plain(c, s) ? NULL : w->payload[s],
                                   .values = w->local[s]};
-  if (c->count == 1)
+  }
+  if (c->count == 1) {
     decode_by_codec(c, w, result);
-  else
+  } else {
     lcomm_sum(&lcomm_kernels_scalar, summands, c->count, all, c->factor, result);
-  if (c->encodes)
+  }
+  if (c->encodes) {
     lcomm_encode(c->format, &lcomm_kernels_scalar, result, all, SEED, w->expected_encoded);
+  }
 }
 
 static inline void expect_sum_of_codecs(const sum_case *c) {
@@ -191,15 +204,17 @@ static inline void expect_extremes(const sum_case *c) {
   open_work(c, &w);
   for (uint32_t s = 0; s < c->count; s++) {
     const void *both[2] = {result, values};
-    if (source_is_plain(c, s))
+    if (source_is_plain(c, s)) {
       memcpy(values, w.local[s], (size_t)n * sizeof *values);
-    else
+    } else {
       lcomm_decode(c->format, &lcomm_kernels_scalar, w.payload[s], lcomm_range_whole(n), 1.0f,
                    values);
-    if (s == 0)
+    }
+    if (s == 0) {
       memcpy(result, values, (size_t)n * sizeof *values);
-    else
+    } else {
       combine(both, 2, result, (size_t)n);
+    }
   }
   view_scatter(c->view, result, w.expected);
   run_on_device(c, &w);

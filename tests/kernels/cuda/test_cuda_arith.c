@@ -22,8 +22,9 @@ static array draw_array(uint64_t *random, size_t shift, size_t n) {
   array a = {sample_memory((shift + n) * sizeof(float)), NULL, NULL, n};
   a.was = sample_memory(n * sizeof(float));
   a.values = a.memory + shift;
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     a.was[i] = a.values[i] = odd_f32(random);
+  }
   return a;
 }
 
@@ -34,8 +35,9 @@ static void free_array(array a) {
 
 /* Which NaN it is, is open where two meet or one is new. */
 static bool same_f32(float got, float wanted, float left, float right) {
-  if (lcomm_f32_bits(got) == lcomm_f32_bits(wanted))
+  if (lcomm_f32_bits(got) == lcomm_f32_bits(wanted)) {
     return true;
+  }
   return odd_is_nan_f32(got) && odd_is_nan_f32(wanted) &&
          odd_is_nan_f32(left) == odd_is_nan_f32(right);
 }
@@ -49,9 +51,10 @@ static void check_fold(size_t n, size_t left_shift, size_t right_shift) {
   assert_int_equal(lcomm_cuda_run_fold(values.values, residual.values, n, NULL), 0);
   for (size_t i = 0; i < n; i++) {
     float wanted = values.was[i] + residual.was[i];
-    if (!same_f32(values.values[i], wanted, values.was[i], residual.was[i]))
+    if (!same_f32(values.values[i], wanted, values.was[i], residual.was[i])) {
       fail_msg("fold, %zu of %zu, shifted by %zu and %zu: %a + %a gave %a", i, n, left_shift,
                right_shift, values.was[i], residual.was[i], values.values[i]);
+    }
     assert_int_equal(lcomm_f32_bits(residual.values[i]), 0);
   }
   free_array(values);
@@ -60,9 +63,11 @@ static void check_fold(size_t n, size_t left_shift, size_t right_shift) {
 
 static void residuals_are_folded_in_at_any_length_and_place(void **state) {
   (void)state;
-  for (size_t l = 0; l < ODD_LENGTHS; l++)
-    for (size_t shift = 0; shift < 16; shift++)
+  for (size_t l = 0; l < ODD_LENGTHS; l++) {
+    for (size_t shift = 0; shift < 16; shift++) {
       check_fold(odd_lengths[l], shift % 4, shift / 4);
+    }
+  }
 }
 
 /* ----------------------------------------------------------------- momentum */
@@ -76,10 +81,11 @@ static void check_momentum(float factor, size_t n, size_t left_shift, size_t rig
     float kept = momentum.was[i], moved = gradient.was[i];
     lcomm_kernels_scalar.f32_momentum(factor, &kept, &moved, 1);
     if (!same_f32(gradient.values[i], moved, factor * momentum.was[i], gradient.was[i]) ||
-        lcomm_f32_bits(momentum.values[i]) != lcomm_f32_bits(kept))
+        lcomm_f32_bits(momentum.values[i]) != lcomm_f32_bits(kept)) {
       fail_msg("momentum, %zu of %zu, shifted by %zu and %zu: %a and %a gave %a and %a", i, n,
                left_shift, right_shift, momentum.was[i], gradient.was[i], momentum.values[i],
                gradient.values[i]);
+    }
   }
   free_array(momentum);
   free_array(gradient);
@@ -88,10 +94,13 @@ static void check_momentum(float factor, size_t n, size_t left_shift, size_t rig
 static void momentum_has_the_bytes_of_the_scalar_table(void **state) {
   (void)state;
   static const float factors[] = {0.9f, 1, 0, 1e-30f};
-  for (size_t f = 0; f < sizeof factors / sizeof factors[0]; f++)
-    for (size_t l = 0; l < ODD_LENGTHS; l++)
-      for (size_t shift = 0; shift < 16; shift += f ? 5 : 1)
+  for (size_t f = 0; f < sizeof factors / sizeof factors[0]; f++) {
+    for (size_t l = 0; l < ODD_LENGTHS; l++) {
+      for (size_t shift = 0; shift < 16; shift += f ? 5 : 1) {
         check_momentum(factors[f], odd_lengths[l], shift % 4, shift / 4);
+      }
+    }
+  }
 }
 
 /* ---------------------------------------------------------------------- NaN */
@@ -111,8 +120,9 @@ static void one_nan_is_handed_on_and_a_new_one_is_negative(void **state) {
     bool first = odd_is_nan_f32(left[i]), second = odd_is_nan_f32(right[i]);
     uint32_t handed_on = lcomm_f32_bits(first ? left[i] : right[i]) | 0x00400000u;
     assert_int_equal(bits[i], first || second ? handed_on : 0xffc00000u);
-    if (first != second)
+    if (first != second) {
       assert_int_equal(bits[i], lcomm_f32_bits(left[i] + right[i]));
+    }
   }
 }
 
@@ -129,11 +139,12 @@ static void float64_nans_are_handed_on_alike(void **state) {
   assert_int_equal(grid_sample_nan_f64(left, right, bits, N, NULL), 0);
   for (size_t i = 0; i < N; i++) {
     bool first = odd_is_nan_f64(left[i]), second = odd_is_nan_f64(right[i]);
-    if (first || second)
+    if (first || second) {
       assert_true(bits[i] ==
                   (odd_bits_f64(first ? left[i] : right[i]) | UINT64_C(0x0008000000000000)));
-    else
+    } else {
       assert_true(bits[i] == UINT64_C(0xfff8000000000000));
+    }
   }
 }
 
@@ -159,9 +170,11 @@ static void everything_that_is_not_finite_is_counted(void **state) {
   (void)state;
   for (size_t o = 0; o < ODD_ORDERS; o++) {
     lcomm_emulated_order = odd_orders[o];
-    for (size_t l = 0; l < ODD_LENGTHS; l++)
-      for (size_t shift = 0; shift < 4; shift++)
+    for (size_t l = 0; l < ODD_LENGTHS; l++) {
+      for (size_t shift = 0; shift < 4; shift++) {
         check_counts(odd_lengths[l], shift);
+      }
+    }
   }
   lcomm_emulated_order = 0;
 }
@@ -173,15 +186,17 @@ enum { SUMS = 1024 };
 static array draw_usual(size_t shift, size_t n, float size) {
   uint64_t random = 17 + n;
   array a = draw_array(&random, shift, n);
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     a.was[i] = a.values[i] = size * sample_normal(&random);
+  }
   return a;
 }
 
 static long double length_of(const float *values, size_t n) {
   long double sum = 0;
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     sum += (long double)values[i] * (long double)values[i];
+  }
   return sqrtl(sum);
 }
 
@@ -193,12 +208,15 @@ static void check_clip(size_t n, size_t shift, float size, double share) {
   double length = (double)length_of(a.was, n), limit = share * length;
   assert_int_equal(lcomm_cuda_run_clip(a.values, n, limit, sums, NULL), 0);
   lcomm_feedback_clip(&lcomm_kernels_scalar, a.was, n, limit);
-  if (n > 0 && length > 0)
+  if (n > 0 && length > 0) {
     assert_true(fabs(sums[0] / (share < 1 ? share : 1) - 1) < 1e-12);
-  for (size_t i = 0; i < n; i++)
-    if (fabsf(a.values[i] - a.was[i]) > 2e-7f * fabsf(a.was[i]) + 1e-45f)
+  }
+  for (size_t i = 0; i < n; i++) {
+    if (fabsf(a.values[i] - a.was[i]) > 2e-7f * fabsf(a.was[i]) + 1e-45f) {
       fail_msg("clip, %zu of %zu, shifted by %zu: %a in place of %a", i, n, shift, a.values[i],
                a.was[i]);
+    }
+  }
   free(sums);
   free_array(a);
 }
@@ -206,11 +224,12 @@ static void check_clip(size_t n, size_t shift, float size, double share) {
 static void values_are_clipped_to_the_length_that_is_allowed(void **state) {
   (void)state;
   static const float sizes[] = {1, 1e-40f, 1e37f};
-  for (size_t l = 0; l < ODD_LENGTHS; l++)
+  for (size_t l = 0; l < ODD_LENGTHS; l++) {
     for (size_t shift = 0; shift < 4; shift++) {
       check_clip(odd_lengths[l], shift, sizes[l % 3], 0.37);
       check_clip(odd_lengths[l], shift, sizes[shift % 3], 1.01);
     }
+  }
 }
 
 /* More tiles than there are sums. */
@@ -233,7 +252,7 @@ static void values_within_the_limit_keep_their_bytes(void **state) {
 static void what_is_not_finite_is_not_clipped(void **state) {
   (void)state;
   static const uint32_t odd[] = {LCOMM_F32_INF_BITS, LCOMM_F32_NAN_BITS, 0xff800000u, 0x7f800001u};
-  for (size_t k = 0; k < 4; k++)
+  for (size_t k = 0; k < 4; k++) {
     for (size_t place = 0; place < 5000; place += 4999) {
       double *sums = sample_memory(SUMS * sizeof *sums);
       array a = draw_usual(k, 5000, 1);
@@ -245,6 +264,7 @@ static void what_is_not_finite_is_not_clipped(void **state) {
       free(sums);
       free_array(a);
     }
+  }
 }
 
 /* So that all ranks of a plan agree, wherever their arrays lie. */

@@ -31,8 +31,9 @@ static const lcomm_plain_op plain_ops[] = {LCOMM_PLAIN_SUM, LCOMM_PLAIN_MIN, LCO
 static uint64_t draw(uint64_t *random, const type *t) {
   static const uint64_t ends[] = {
       0, 1, UINT64_MAX, INT64_MAX, UINT64_C(1) << 63, INT32_MAX, UINT64_C(1) << 31};
-  if (t->type == LCOMM_CUDA_F64)
+  if (t->type == LCOMM_CUDA_F64) {
     return odd_bits_f64(odd_f64(random));
+  }
   uint64_t drawn = sample_u64(random);
   return sample_u64(random) % 4 ? drawn : ends[drawn % 7];
 }
@@ -66,13 +67,15 @@ static void check_element(const job *j, unsigned char *const *sources, const uns
                           const unsigned char *wanted, size_t i) {
   size_t size = j->t->size;
   double got_f64, wanted_f64;
-  if (memcmp(got + i * size, wanted + i * size, size) == 0)
+  if (memcmp(got + i * size, wanted + i * size, size) == 0) {
     return;
+  }
   if (j->t->type == LCOMM_CUDA_F64 && j->op == LCOMM_CUDA_SUM) {
     memcpy(&got_f64, got + 8 * i, sizeof got_f64);
     memcpy(&wanted_f64, wanted + 8 * i, sizeof wanted_f64);
-    if (odd_is_nan_f64(got_f64) && odd_is_nan_f64(wanted_f64) && is_open(j, sources, i))
+    if (odd_is_nan_f64(got_f64) && odd_is_nan_f64(wanted_f64) && is_open(j, sources, i)) {
       return;
+    }
   }
   fail_msg("%s, op %d, %u sources into %d, shifted by %u and %u, element %zu of %zu", j->t->name,
            (int)j->op, j->count, j->destination, j->shift, j->last_shift, i, j->n);
@@ -99,12 +102,14 @@ static void run(const job *j, uint64_t *random) {
   unsigned char *wanted = sample_memory(bytes);
   lcomm_plain_kernel_of(j->t->dtype, plain_ops[j->op])((const void *const *)was, j->count, wanted,
                                                        j->n);
-  if (j->factor != 1)
+  if (j->factor != 1) {
     lcomm_plain_scale_f64((double *)(void *)wanted, j->factor, j->n);
+  }
   lcomm_cuda_combine a = {sources, j->count, j->t->type, j->op, j->factor, result, j->n};
   assert_int_equal(lcomm_cuda_run_combine(&a, NULL), 0);
-  for (size_t i = 0; i < j->n; i++)
+  for (size_t i = 0; i < j->n; i++) {
     check_element(j, was, result, wanted, i);
+  }
   for (uint32_t s = 0; s <= j->count; s++) {
     free(memory[s] - (s == j->count ? j->last_shift : j->shift) * size);
     free(s < j->count ? was[s] : wanted);
@@ -115,46 +120,60 @@ static void every_length_and_number_of_sources_is_right(void **state) {
   (void)state;
   static const uint32_t counts[] = {1, 2, 3, 4, 5, 8, LCOMM_CUDA_SOURCES_MAX};
   uint64_t random = 12345;
-  for (size_t k = 0; k < TYPES; k++)
-    for (int op = LCOMM_CUDA_SUM; op <= LCOMM_CUDA_MAX; op++)
-      for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
+  for (size_t k = 0; k < TYPES; k++) {
+    for (int op = LCOMM_CUDA_SUM; op <= LCOMM_CUDA_MAX; op++) {
+      for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
         for (size_t l = 0; l < ODD_LENGTHS; l++) {
           size_t n = counts[c] > 8 && odd_lengths[l] > 4100 ? 600 : odd_lengths[l];
           run(&(job){&types[k], (lcomm_cuda_op)op, counts[c], n, NOWHERE, 0, 0, 1}, &random);
         }
+      }
+    }
+  }
 }
 
 static void the_destination_may_be_any_source(void **state) {
   (void)state;
   uint64_t random = 777;
-  for (size_t k = 0; k < TYPES; k++)
-    for (int op = LCOMM_CUDA_SUM; op <= LCOMM_CUDA_MAX; op++)
-      for (uint32_t count = 1; count <= 5; count++)
-        for (uint32_t source = 0; source < count; source++)
+  for (size_t k = 0; k < TYPES; k++) {
+    for (int op = LCOMM_CUDA_SUM; op <= LCOMM_CUDA_MAX; op++) {
+      for (uint32_t count = 1; count <= 5; count++) {
+        for (uint32_t source = 0; source < count; source++) {
           run(&(job){&types[k], (lcomm_cuda_op)op, count, 4500, (int)source, source % 4, 0, 1},
               &random);
+        }
+      }
+    }
+  }
 }
 
 static void any_alignment_of_the_element_works(void **state) {
   (void)state;
   uint64_t random = 99;
-  for (size_t k = 0; k < TYPES; k++)
-    for (int op = LCOMM_CUDA_SUM; op <= LCOMM_CUDA_MAX; op++)
-      for (uint32_t shift = 0; shift < 16; shift++)
-        for (size_t n = 0; n < 12; n++)
+  for (size_t k = 0; k < TYPES; k++) {
+    for (int op = LCOMM_CUDA_SUM; op <= LCOMM_CUDA_MAX; op++) {
+      for (uint32_t shift = 0; shift < 16; shift++) {
+        for (size_t n = 0; n < 12; n++) {
           run(&(job){&types[k], (lcomm_cuda_op)op, 3, n < 8 ? n : 900 + n, NOWHERE, shift % 4,
                      shift / 4, 1},
               &random);
+        }
+      }
+    }
+  }
 }
 
 static void float64_results_are_multiplied(void **state) {
   (void)state;
   static const double factors[] = {1.0 / 3, 0.5, 1e-300, -2};
   uint64_t random = 4;
-  for (int op = LCOMM_CUDA_SUM; op <= LCOMM_CUDA_MAX; op++)
-    for (size_t f = 0; f < 4; f++)
-      for (uint32_t shift = 0; shift < 2; shift++)
+  for (int op = LCOMM_CUDA_SUM; op <= LCOMM_CUDA_MAX; op++) {
+    for (size_t f = 0; f < 4; f++) {
+      for (uint32_t shift = 0; shift < 2; shift++) {
         run(&(job){&types[0], (lcomm_cuda_op)op, 2, 2001, NOWHERE, shift, 0, factors[f]}, &random);
+      }
+    }
+  }
 }
 
 static void what_there_is_not_is_refused(void **state) {
@@ -167,8 +186,9 @@ static void what_there_is_not_is_refused(void **state) {
   bad[1].count = LCOMM_CUDA_SOURCES_MAX + 1;
   bad[2].op = (lcomm_cuda_op)3;
   bad[3].type = (lcomm_cuda_plain)(LCOMM_CUDA_U8 + 1);
-  for (size_t i = 0; i < 4; i++)
+  for (size_t i = 0; i < 4; i++) {
     assert_int_equal(lcomm_cuda_run_combine(&bad[i], NULL), LCOMM_CUDA_INVALID_VALUE);
+  }
   int32_t narrow = 5;
   int64_t wide = 5;
   for (int divisor = -1; divisor <= 0; divisor++) {
@@ -206,9 +226,11 @@ static void check_division(int64_t divisor, size_t n, size_t shift) {
 static void integers_are_divided_towards_zero(void **state) {
   (void)state;
   static const int64_t divisors[] = {1, 2, 3, 7, 1000, INT32_MAX};
-  for (size_t d = 0; d < sizeof divisors / sizeof divisors[0]; d++)
-    for (size_t l = 0; l < ODD_LENGTHS; l++)
+  for (size_t d = 0; d < sizeof divisors / sizeof divisors[0]; d++) {
+    for (size_t l = 0; l < ODD_LENGTHS; l++) {
       check_division(divisors[d], odd_lengths[l], (l + d) % 4);
+    }
+  }
 }
 
 int main(void) {

@@ -32,7 +32,7 @@ static int launch_last_block(lcomm_emulated_kernel *kernel, const void *args, si
 
 /* The address that `bytes` before `memory` would be. */
 static void *moved(const void *memory, uint64_t bytes) {
-  return memory == NULL ? NULL : (void *)((uintptr_t)memory - (uintptr_t)bytes);
+  return !memory ? NULL : (void *)((uintptr_t)memory - (uintptr_t)bytes);
 }
 
 static uint64_t code_bytes(const lcomm_cuda_code *code) {
@@ -56,8 +56,9 @@ static lcomm_cuda_code far_parts(const lcomm_format *format, uint8_t *payload) {
 static void write_rest(const lcomm_format *format, const uint8_t *right, uint8_t *payload) {
   lcomm_cuda_code parts = parts_of(format, REST, payload);
   size_t scales = parts.block == 0 ? 0 : (REST + parts.block - 1) / parts.block;
-  if (parts.kind == LCOMM_CUDA_INT8 || parts.kind == LCOMM_CUDA_INT4)
+  if (parts.kind == LCOMM_CUDA_INT8 || parts.kind == LCOMM_CUDA_INT4) {
     scales *= sizeof(float);
+  }
   size_t head = (size_t)((const uint8_t *)parts.code - payload);
   memcpy(payload + scales, right + scales, head - scales);
 }
@@ -75,9 +76,10 @@ static void encode_right(const lcomm_format *format, const float *source, uint8_
   const lcomm_kernels *scalar = &lcomm_kernels_scalar;
   lcomm_cuda_code parts = parts_of(format, REST, payload);
   lcomm_encode(format, scalar, source, lcomm_range_whole(REST), SEED, payload);
-  if (format->stochastic)
+  if (format->stochastic) {
     scalar->f32_to_fp8_stochastic[parts.kind == LCOMM_CUDA_E4M3 ? LCOMM_E4M3 : LCOMM_E5M2](
         source, format->block, SEED, before, parts.code, parts.scale, REST);
+  }
 }
 
 static void decode_far(const lcomm_format *format, uint8_t *payload, float *destination) {

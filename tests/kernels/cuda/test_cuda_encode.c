@@ -32,10 +32,11 @@ static uint8_t *encode_by_codec(const lcomm_format *format, const view *v,
     return payload;
   }
   view_gather(v, residual, kept);
-  if (feedback == LCOMM_CUDA_FEEDBACK_SEND)
+  if (feedback == LCOMM_CUDA_FEEDBACK_SEND) {
     lcomm_residual_encode(format, scalar, from, kept, all, SEED, payload);
-  else
+  } else {
     lcomm_residual_encode_owner(format, scalar, from, kept, weight, all, SEED, payload);
+  }
   view_scatter(v, kept, residual);
   return payload;
 }
@@ -65,8 +66,8 @@ static void expect_codec_bytes(const lcomm_format *format, const view *v,
 
 static void encode_all_kinds(lcomm_cuda_feedback feedback, float weight, size_t step) {
   uint64_t random = 5;
-  for (size_t f = 0; f < format_count; f++)
-    for (size_t i = f % step; i < COUNT(views); i += step)
+  for (size_t f = 0; f < format_count; f++) {
+    for (size_t i = f % step; i < COUNT(views); i += step) {
       for (int k = 0; k < KINDS; k++) {
         const view *v = &views[i];
         float *source = array_open(v, v->base), *residual = array_open(v, v->base);
@@ -76,6 +77,8 @@ static void encode_all_kinds(lcomm_cuda_feedback feedback, float weight, size_t 
         array_free(v, source);
         array_free(v, residual);
       }
+    }
+  }
 }
 
 static void payloads_are_those_of_the_codecs(void **state) {
@@ -99,7 +102,7 @@ static void residuals_are_not_poisoned(void **state) {
   (void)state;
   const view v = {1500, 1, 0, 0};
   uint64_t random = 8;
-  for (size_t f = 0; f < format_count; f++)
+  for (size_t f = 0; f < format_count; f++) {
     for (int feedback = LCOMM_CUDA_FEEDBACK_SEND; feedback < LCOMM_CUDA_FEEDBACK_COUNT;
          feedback++) {
       float *source = array_open(&v, v.base), *residual = array_open(&v, v.base);
@@ -114,11 +117,13 @@ static void residuals_are_not_poisoned(void **state) {
       expect_codec_bytes(&formats[f], &v, (lcomm_cuda_feedback)feedback,
                          feedback == LCOMM_CUDA_FEEDBACK_OWNER ? SAMPLE_INFINITY : 1.0f, source,
                          residual);
-      for (uint64_t i = 0; i < v.base; i++)
+      for (uint64_t i = 0; i < v.base; i++) {
         assert_true(lcomm_f32_is_finite(residual[i]));
+      }
       array_free(&v, source);
       array_free(&v, residual);
     }
+  }
 }
 
 /* A kernel that lacks a barrier is right in one order only. */
@@ -152,8 +157,9 @@ static lcomm_cuda_encode small_encode(const float *source, float *residual, uint
 
 static void expect_refused(const lcomm_cuda_encode *a, const uint64_t *payload) {
   assert_int_equal(lcomm_cuda_run_encode(a, NULL), LCOMM_CUDA_INVALID_VALUE);
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
     assert_int_equal(payload[i], 0);
+  }
 }
 
 static void what_there_is_not_is_refused(void **state) {
@@ -163,8 +169,9 @@ static void what_there_is_not_is_refused(void **state) {
   const lcomm_cuda_encode good = small_encode(source, NULL, payload);
   lcomm_cuda_encode bad[12];
   size_t count = 0;
-  for (; count < COUNT(bad); count++)
+  for (; count < COUNT(bad); count++) {
     bad[count] = good;
+  }
   bad[0].code.kind = LCOMM_CUDA_KIND_COUNT;
   bad[1].code.block = 48;
   bad[2].code.block = 0;
@@ -178,8 +185,9 @@ static void what_there_is_not_is_refused(void **state) {
   bad[10].n = (uint64_t)1 << 60;
   bad[11].code.kind = LCOMM_CUDA_F16_FIXED;
   bad[11].code.exponent = 127;
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
     expect_refused(&bad[i], payload);
+  }
   assert_int_equal(lcomm_cuda_run_encode(&good, NULL), 0);
   assert_int_equal(((const uint8_t *)payload)[8], 127);
 }

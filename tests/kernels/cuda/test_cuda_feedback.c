@@ -140,8 +140,9 @@ static bool read_gradients(const char *folder, const char *model, int worker, fl
   char path[4096];
   snprintf(path, sizeof path, "%s/gradients/%s/step100_worker%d.f32", folder, model, worker);
   FILE *file = fopen(path, "rb");
-  if (file == NULL)
+  if (!file) {
     return false;
+  }
   /* Behind the embeddings, most of which are 0. */
   bool read =
       fseek(file, 4 * 400000, SEEK_SET) == 0 && fread(value, sizeof *value, POOL, file) == POOL;
@@ -153,10 +154,12 @@ static bool find_gradients(void) {
   const char *folders[] = {getenv("LCOMM_DATA"), "data", "../shared/data"};
   for (size_t f = 0; f < COUNT(folders); f++) {
     bool all = folders[f] != NULL;
-    for (int p = 0; all && p < FILES; p++)
+    for (int p = 0; all && p < FILES; p++) {
       all = read_gradients(folders[f], p < 2 ? "gpt" : "cnn", p % 2, pool[p]);
-    if (all)
+    }
+    if (all) {
       return true;
+    }
   }
   return false;
 }
@@ -169,15 +172,18 @@ static void real_gradients_leave_the_same_residuals(void **state) {
 int main(void) {
   const struct CMUnitTest made[] = {cmocka_unit_test(made_gradients_leave_the_same_residuals)};
   const struct CMUnitTest real[] = {cmocka_unit_test(real_gradients_leave_the_same_residuals)};
-  for (int p = 0; p < FILES; p++)
+  for (int p = 0; p < FILES; p++) {
     pool[p] = sample_memory(POOL * sizeof **pool);
+  }
   int failed = cmocka_run_group_tests(made, NULL, NULL);
-  if (find_gradients())
+  if (find_gradients()) {
     failed += cmocka_run_group_tests(real, NULL, NULL);
-  else
+  } else {
     puts("SKIP real_gradients_leave_the_same_residuals: no gradients/*/step100_worker[01].f32 "
          "below LCOMM_DATA, data or ../shared/data");
-  for (int p = 0; p < FILES; p++)
+  }
+  for (int p = 0; p < FILES; p++) {
     free(pool[p]);
+  }
   return failed;
 }

@@ -22,8 +22,9 @@ enum { ORDERS = sizeof orders / sizeof orders[0] };
 
 static uint32_t *random_words(uint64_t *random, size_t n) {
   uint32_t *words = sample_memory(n * sizeof *words);
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     words[i] = (uint32_t)(sample_u64(random) >> 20);
+  }
   return words;
 }
 
@@ -32,9 +33,11 @@ static void every_thread_knows_its_place(void **state) {
   for (uint32_t threads = 32; threads <= 256; threads += 32) {
     uint32_t blocks = 5, *result = sample_memory(blocks * threads * sizeof *result);
     assert_int_equal(grid_sample_places(result, blocks, threads, NULL), 0);
-    for (uint32_t b = 0; b < blocks; b++)
-      for (uint32_t t = 0; t < threads; t++)
+    for (uint32_t b = 0; b < blocks; b++) {
+      for (uint32_t t = 0; t < threads; t++) {
         assert_int_equal(result[b * threads + t], 1000 * b + t + t % 32 + t / 32);
+      }
+    }
     free(result);
   }
 }
@@ -54,8 +57,9 @@ static void check_sums(uint32_t blocks, uint32_t threads) {
   grid_sample_sum_by_warps(source, by_warps, blocks, threads, NULL);
   for (uint32_t b = 0; b < blocks; b++) {
     uint32_t wanted = 0;
-    for (uint32_t t = 0; t < threads; t++)
+    for (uint32_t t = 0; t < threads; t++) {
       wanted += source[b * threads + t];
+    }
     assert_int_equal(sums[b], wanted);
     assert_int_equal(by_warps[b], wanted);
   }
@@ -68,8 +72,9 @@ static void barriers_and_shuffles_hold_in_every_order(void **state) {
   (void)state;
   for (size_t o = 0; o < ORDERS; o++) {
     lcomm_emulated_order = orders[o];
-    for (uint32_t threads = 32; threads <= 256; threads += 32)
+    for (uint32_t threads = 32; threads <= 256; threads += 32) {
       check_sums(7, threads);
+    }
   }
   lcomm_emulated_order = 0;
 }
@@ -84,8 +89,9 @@ static void lanes_exchange_as_the_instructions_say(void **state) {
     grid_sample_exchange(source, result, THREADS, NULL);
     for (uint32_t t = 0; t < THREADS; t++) {
       uint32_t lane = t % 32, ballot = 0, *warp = source + t - lane, *got = result + 5 * t;
-      for (uint32_t i = 0; i < 32; i++)
+      for (uint32_t i = 0; i < 32; i++) {
         ballot |= warp[i] % 2 << i;
+      }
       assert_int_equal(got[0], warp[lane ^ 5]);
       assert_int_equal(got[1], warp[lane < 3 ? lane : lane - 3]);
       assert_int_equal(got[2], warp[7 * lane % 32]);
@@ -124,8 +130,9 @@ static void vectors_are_copied_whole(void **state) {
   grid_sample_copy(source, copied, source + 4 * N, copied + 4 * N, N, NULL);
   assert_memory_equal(copied, source, 6 * N * sizeof *source);
   assert_int_equal(grid_sample_set(copied + 1, 4 * (6 * N - 2), NULL), 0);
-  for (size_t i = 1; i < 6 * N - 1; i++)
+  for (size_t i = 1; i < 6 * N - 1; i++) {
     assert_int_equal(copied[i], 0);
+  }
   assert_int_equal(copied[0], source[0]);
   assert_int_equal(copied[6 * N - 1], source[6 * N - 1]);
   assert_int_equal(grid_sample_copy_in(copied, source, 4 * 6 * N, NULL), 0);
@@ -140,8 +147,9 @@ static void shared_memory_is_never_left_from_another_block(void **state) {
   uint32_t found[3];
   grid_sample_shared(found, 3, NULL);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < 3; i++) {
     assert_int_equal(found[i], 0xa7a7a7a7u);
+  }
 #endif
 }
 
@@ -178,15 +186,18 @@ static void check_mistake(grid_sample_mistake mistake, const char *const *words)
   }
   close(ends[1]);
   size_t length = 0;
-  for (ssize_t got = 1; got > 0 && length<sizeof text - 1; length += got> 0 ? (size_t)got : 0)
+  for (ssize_t got = 1; got > 0 && length<sizeof text - 1; length += got> 0 ? (size_t)got : 0) {
     got = read(ends[0], text + length, sizeof text - 1 - length);
+  }
   int status = 0;
   close(ends[0]);
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_true(!WIFEXITED(status) || WEXITSTATUS(status) != 0);
-  for (size_t i = 0; words[i]; i++)
-    if (!strstr(text, words[i]))
+  for (size_t i = 0; words[i]; i++) {
+    if (!strstr(text, words[i])) {
       fail_msg("mistake %d: no \"%s\" in: %s", (int)mistake, words[i], text);
+    }
+  }
   free(memory);
 }
 
@@ -242,8 +253,9 @@ static void address_sanitizer_guards_shared_memory(void **state) {
 /* ---------------------------------------------------- several at one time */
 
 static void *sum_often(void *unused) {
-  for (uint32_t i = 0; i < 20; i++)
+  for (uint32_t i = 0; i < 20; i++) {
     check_sums(3, 32 + i % 8 * 32);
+  }
   return unused;
 }
 
@@ -251,10 +263,12 @@ static void threads_of_the_system_may_run_grids_side_by_side(void **state) {
   (void)state;
   enum { RUNNERS = 4 };
   pthread_t runners[RUNNERS];
-  for (int i = 0; i < RUNNERS; i++)
+  for (int i = 0; i < RUNNERS; i++) {
     assert_int_equal(pthread_create(&runners[i], NULL, sum_often, NULL), 0);
-  for (int i = 0; i < RUNNERS; i++)
+  }
+  for (int i = 0; i < RUNNERS; i++) {
     assert_int_equal(pthread_join(runners[i], NULL), 0);
+  }
 }
 
 static struct {

@@ -20,8 +20,9 @@ static int begin(void **state) {
 static int end(void **state) {
   (void)close_stream(state);
   int left = emulated_end();
-  if (left > 0)
+  if (left > 0) {
     print_error("%d objects were left\n", left);
+  }
   return left;
 }
 

@@ -27,15 +27,17 @@ static planes make_planes(unsigned width, size_t shift, size_t n) {
 }
 
 static void free_planes(planes p) {
-  for (unsigned i = 0; i < PLANES_MAX; i++)
+  for (unsigned i = 0; i < PLANES_MAX; i++) {
     free(p.memory[i]);
+  }
 }
 
 static void split_by_table(unsigned width, const uint8_t *source, planes into, size_t n) {
-  if (width == 2)
+  if (width == 2) {
     lcomm_kernels_scalar.split2(source, into.plane, n);
-  else
+  } else {
     lcomm_kernels_scalar.split4(source, into.plane, n);
+  }
 }
 
 static void check(unsigned width, size_t n, size_t shift, size_t plane_shift) {
@@ -43,19 +45,24 @@ static void check(unsigned width, size_t n, size_t shift, size_t plane_shift) {
   uint8_t *memory = sample_memory(shift + width * n), *source = memory + shift;
   uint8_t *back_memory = sample_memory(shift + width * n), *back = back_memory + shift;
   planes got = make_planes(width, plane_shift, n), wanted = make_planes(width, 0, n);
-  for (size_t i = 0; i < width * n; i++)
+  for (size_t i = 0; i < width * n; i++) {
     source[i] = (uint8_t)(sample_u64(&random) >> 30);
+  }
   split_by_table(width, source, wanted, n);
   assert_int_equal(lcomm_cuda_run_split(width, source, got.plane, n, NULL), 0);
-  for (unsigned p = 0; p < width; p++)
-    if (n && memcmp(got.plane[p], wanted.plane[p], n))
+  for (unsigned p = 0; p < width; p++) {
+    if (n && memcmp(got.plane[p], wanted.plane[p], n)) {
       fail_msg("split, %zu numbers of %u bytes at %zu, planes at %zu: plane %u", n, width, shift,
                plane_shift, p);
+    }
+  }
   assert_int_equal(lcomm_cuda_run_join(width, (const uint8_t *const *)got.plane, back, n, NULL), 0);
-  if (n && memcmp(back, source, width * n))
+  if (n && memcmp(back, source, width * n)) {
     fail_msg("join, %zu numbers of %u bytes at %zu, planes at %zu", n, width, shift, plane_shift);
-  for (size_t i = 0; i < shift; i++)
+  }
+  for (size_t i = 0; i < shift; i++) {
     assert_int_equal(back_memory[i], 0);
+  }
   free(memory);
   free(back_memory);
   free_planes(got);
@@ -64,22 +71,25 @@ static void check(unsigned width, size_t n, size_t shift, size_t plane_shift) {
 
 static void every_length_is_split_and_joined(void **state) {
   (void)state;
-  for (size_t l = 0; l < ODD_LENGTHS; l++)
+  for (size_t l = 0; l < ODD_LENGTHS; l++) {
     for (unsigned width = 2; width <= 4; width += 2) {
       check(width, odd_lengths[l], 0, 0);
       check(width, odd_lengths[l], 0, 8);
       check(width, odd_lengths[l], 16, 4);
     }
+  }
 }
 
 static void numbers_and_planes_may_begin_anywhere(void **state) {
   (void)state;
-  for (size_t shift = 0; shift < 17; shift++)
-    for (size_t plane_shift = 0; plane_shift < 9; plane_shift++)
+  for (size_t shift = 0; shift < 17; shift++) {
+    for (size_t plane_shift = 0; plane_shift < 9; plane_shift++) {
       for (unsigned width = 2; width <= 4; width += 2) {
         check(width, 37, shift, plane_shift);
         check(width, 1100, shift, plane_shift);
       }
+    }
+  }
 }
 
 static void other_widths_are_refused(void **state) {

@@ -26,8 +26,8 @@ static const view *view_of(size_t format, size_t turn) {
 static void sums_are_those_of_the_codecs(void **state) {
   (void)state;
   static const uint32_t counts[] = {2, 3, 8, 9};
-  for (size_t f = 0; f < format_count; f++)
-    for (size_t c = 0; c < COUNT(counts); c++)
+  for (size_t f = 0; f < format_count; f++) {
+    for (size_t c = 0; c < COUNT(counts); c++) {
       for (int m = 0; m < MIXES; m++) {
         sum_case s = {.format = &formats[f], .count = counts[c], .factor = 1.0f / 3.0f};
         s.view = view_of(f, c + 2 * (size_t)m);
@@ -35,13 +35,15 @@ static void sums_are_those_of_the_codecs(void **state) {
         s.values = c % 2 ? KIND_TIES : KIND_GRADIENT;
         expect_sum_of_codecs(&s);
       }
+    }
+  }
 }
 
 static void sums_are_encoded_as_by_the_codecs(void **state) {
   (void)state;
   static const uint32_t counts[] = {1, 2, 5, 8};
-  for (size_t f = 0; f < format_count; f++)
-    for (size_t c = 0; c < COUNT(counts); c++)
+  for (size_t f = 0; f < format_count; f++) {
+    for (size_t c = 0; c < COUNT(counts); c++) {
       for (int m = 0; m < MIXES; m++) {
         sum_case s = {.format = &formats[f], .count = counts[c], .factor = 0.125f, .encodes = true};
         s.view = view_of(f, c + 2 * (size_t)m);
@@ -50,6 +52,8 @@ static void sums_are_encoded_as_by_the_codecs(void **state) {
         s.finite = true;
         expect_sum_of_codecs(&s);
       }
+    }
+  }
 }
 
 /* NaN and Inf in source `awkward` of the sum. */
@@ -64,11 +68,15 @@ static void expect_nan_to_go_on(size_t f, mix m, uint32_t count, uint32_t awkwar
 /* No two NaNs meet, so the bytes of each are known. Sums of two may be in place. */
 static void nan_goes_on_with_its_bits(void **state) {
   (void)state;
-  for (size_t f = 0; f < format_count; f++)
-    for (int m = 0; m < MIXES; m++)
-      for (uint32_t count = 2; count <= 3; count++)
-        for (uint32_t awkward = 0; awkward < count; awkward++)
+  for (size_t f = 0; f < format_count; f++) {
+    for (int m = 0; m < MIXES; m++) {
+      for (uint32_t count = 2; count <= 3; count++) {
+        for (uint32_t awkward = 0; awkward < count; awkward++) {
           expect_nan_to_go_on(f, (mix)m, count, awkward);
+        }
+      }
+    }
+  }
 }
 
 /* Infinity times what lies behind the last element would be NaN. */
@@ -87,45 +95,49 @@ static void what_lies_behind_the_last_element_does_not_matter(void **state) {
 static void one_source_is_a_decode(void **state) {
   (void)state;
   static const float factors[] = {1.0f, 0.125f, 1.0f / 3.0f, 1e-38f};
-  for (size_t f = 0; f < format_count; f++)
-    for (size_t c = 0; c < COUNT(factors); c++)
+  for (size_t f = 0; f < format_count; f++) {
+    for (size_t c = 0; c < COUNT(factors); c++) {
       for (int k = 0; k < KINDS; k++) {
         sum_case s = {.format = &formats[f], .count = 1, .factor = factors[c], .mix = MIX_CODED};
         s.view = view_of(f, c + (size_t)k);
         s.values = (kind)k;
         expect_sum_of_codecs(&s);
       }
+    }
+  }
 }
 
 /* Any bytes are a payload. */
 static void hostile_bytes_are_decoded_as_by_the_codecs(void **state) {
   (void)state;
-  for (size_t f = 0; f < format_count; f++)
+  for (size_t f = 0; f < format_count; f++) {
     for (uint32_t count = 1; count <= 4; count += 3) {
       sum_case s = {.format = &formats[f], .count = count, .factor = 3.0f, .mix = MIX_CODED};
       s.view = view_of(f, count);
       s.hostile = true;
       expect_sum_of_codecs(&s);
     }
+  }
 }
 
 static void as_many_as_there_may_be(void **state) {
   (void)state;
   const view v = {700, 1, 0, 0};
-  for (size_t f = 0; f < format_count; f++)
+  for (size_t f = 0; f < format_count; f++) {
     for (int m = 0; m < MIXES; m++) {
       sum_case s = {.format = &formats[f], .view = &v, .factor = 1.0f, .mix = (mix)m};
       s.count = LCOMM_CUDA_SOURCES_MAX;
       s.values = KIND_GRADIENT;
       expect_sum_of_codecs(&s);
     }
+  }
 }
 
 /* The first NaN in the order of the sources wins, with its bits. */
 static void minima_and_maxima_are_those_of_plain_kernels(void **state) {
   (void)state;
-  for (size_t f = 0; f < format_count; f++)
-    for (int m = 0; m < MIXES; m++)
+  for (size_t f = 0; f < format_count; f++) {
+    for (int m = 0; m < MIXES; m++) {
       for (uint32_t count = 1; count <= 5; count += 2) {
         sum_case s = {.format = &formats[f], .count = count, .factor = 1.0f, .mix = (mix)m};
         s.view = view_of(f, count + (size_t)m);
@@ -136,6 +148,8 @@ static void minima_and_maxima_are_those_of_plain_kernels(void **state) {
         s.values = KIND_BITS;
         expect_extremes(&s);
       }
+    }
+  }
 }
 
 /* ------------------------------------------------------------------- refused */
@@ -172,8 +186,9 @@ static void what_there_is_not_is_refused(void **state) {
   bad[3].destination = NULL;
   bad[4].part = 1;
   bad[5].n = UINT64_MAX;
-  for (size_t i = 0; i < COUNT(bad); i++)
+  for (size_t i = 0; i < COUNT(bad); i++) {
     expect_refused(&bad[i], sources, NULL, destination);
+  }
   assert_int_equal(lcomm_cuda_run_sum(&good, NULL), 0);
   assert_true(destination[0] == 0.0f);
 }

@@ -13,8 +13,9 @@ static void no_kernel_is_missing(void **state) {
   void *functions[sizeof lcomm_cuda_kernels_table / sizeof(void *)];
   assert_int_equal(sizeof functions, sizeof lcomm_cuda_kernels_table);
   memcpy(functions, &lcomm_cuda_kernels_table, sizeof functions);
-  for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+  for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
     assert_non_null(functions[i]);
+  }
 }
 
 static void kernels_of_one_type_are_not_mixed_up(void **state) {

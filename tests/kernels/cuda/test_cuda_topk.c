@@ -11,13 +11,16 @@ enum { DENSITIES = sizeof densities / sizeof *densities };
 static void encode_kind(const lcomm_topk_shape *shape, value_of *kind, pair_mode mode) {
   pair p = make_pair(shape);
   fill(p.base, shape->base_count, kind, 7 + shape->base_count);
-  if (mode == RELEASE || mode == HOLD)
+  if (mode == RELEASE || mode == HOLD) {
     fill_residuals(&p, kind == any_bits ? normal : kind, 11);
-  else
+  } else {
     fill_residuals(&p, normal, 11);
-  for (uint64_t i = 0; i < shape->base_count; i++) /* which of two NaNs survives is open */
-    if (!lcomm_f32_is_finite(p.base[i]))
+  }
+  for (uint64_t i = 0; i < shape->base_count; i++) { /* which of two NaNs survives is open */
+    if (!lcomm_f32_is_finite(p.base[i])) {
       p.expected.residual[i] = p.found.residual[i] = 1.0f;
+    }
+  }
   encode_both(&p, mode);
   encode_both(&p, mode);
   free_pair(&p);
@@ -26,13 +29,15 @@ static void encode_kind(const lcomm_topk_shape *shape, value_of *kind, pair_mode
 static void every_kind_of_data_gives_the_same_bytes(void **state) {
   (void)state;
   const uint64_t count = 9001;
-  for (int variant = 0; variant < VARIANTS; variant++)
-    for (int kind = 0; kind < KINDS; kind++)
+  for (int variant = 0; variant < VARIANTS; variant++) {
+    for (int kind = 0; kind < KINDS; kind++) {
       for (int mode = 0; mode < MODES; mode++) {
         const lcomm_format format = topk_format(0.01, variant);
         const lcomm_topk_shape shape = whole(&count, &format);
         encode_kind(&shape, kinds[kind], (pair_mode)mode);
       }
+    }
+  }
 }
 
 /* int8 sends such values as zeros. */
@@ -56,45 +61,50 @@ static void tiny_values_give_the_same_bytes(void **state) {
 /* Enough NaNs for a threshold that is one; no Inf may stay behind. */
 static float often_not_finite(uint64_t i, uint64_t *random) {
   uint64_t dice = sample_u64(random) % 1000;
-  if (i % 2 == 0 && dice < 100)
+  if (i % 2 == 0 && dice < 100) {
     return dice < 80 ? SAMPLE_NAN : SAMPLE_INFINITY;
+  }
   return sample_normal(random);
 }
 
 static void a_step_full_of_nan_leaves_no_trace(void **state) {
   (void)state;
   const uint64_t count = 9001;
-  for (int mode = 0; mode < MODES; mode++)
+  for (int mode = 0; mode < MODES; mode++) {
     for (int variant = 0; variant < VARIANTS; variant++) {
       const lcomm_format format = topk_format(0.01, variant);
       const lcomm_topk_shape shape = whole(&count, &format);
       encode_kind(&shape, often_not_finite, (pair_mode)mode);
     }
+  }
 }
 
 static void every_density_gives_the_same_bytes(void **state) {
   (void)state;
   const uint64_t count = 9001;
   value_of *const chosen[] = {normal, few_levels, mostly_zero, rarely_not_finite};
-  for (int density = 0; density < DENSITIES; density++)
+  for (int density = 0; density < DENSITIES; density++) {
     for (size_t kind = 0; kind < sizeof chosen / sizeof *chosen; kind++) {
       const lcomm_format format = topk_format(densities[density], (int)(kind % 2));
       const lcomm_topk_shape shape = whole(&count, &format);
       encode_kind(&shape, chosen[kind], RELEASE);
     }
+  }
 }
 
 static void every_count_gives_the_same_bytes(void **state) {
   (void)state;
   static const uint64_t counts[] = {0,   1,    2,    31,   32,   33,   127,  128,   129,  255,
                                     256, 1000, 1024, 1025, 4095, 4096, 4097, 12288, 20001};
-  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-    for (int density = 0; density < DENSITIES; density++)
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    for (int density = 0; density < DENSITIES; density++) {
       for (int variant = 0; variant < VARIANTS; variant++) {
         const lcomm_format format = topk_format(densities[density], variant);
         const lcomm_topk_shape shape = whole(&counts[i], &format);
         encode_kind(&shape, normal, (pair_mode)((i + (size_t)density) % MODES));
       }
+    }
+  }
 }
 
 /* Arrays that do not begin at a multiple of 16 bytes. */
@@ -136,7 +146,7 @@ static void segments_are_chosen_from_by_themselves(void **state) {
   static const double density[] = {0.5, 1.0, 0.5,   0.1, 1.0,  0.01, 0.02,
                                    1.0, 0.3, 0.001, 0.9, 0.01, 0.5,  0.2};
   enum { SEGMENTS = sizeof ends / sizeof *ends };
-  for (int variant = 0; variant < VARIANTS; variant++)
+  for (int variant = 0; variant < VARIANTS; variant++) {
     for (int kind = 0; kind < KINDS; kind++) {
       const lcomm_format format = topk_format(0.0, variant);
       const lcomm_topk_shape shape = {.base_count = ends[SEGMENTS - 1],
@@ -148,6 +158,7 @@ static void segments_are_chosen_from_by_themselves(void **state) {
                                       .segments = SEGMENTS};
       encode_kind(&shape, kinds[kind], kind % 2 == 0 ? RELEASE : HOLD);
     }
+  }
 }
 
 /* More than one block searches such a segment. */
@@ -162,8 +173,9 @@ static void long_segments_are_searched_by_many_blocks(void **state) {
                                   .format = &format,
                                   .segment_ends = ends,
                                   .segments = 3};
-  for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++)
+  for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++) {
     encode_kind(&shape, chosen[i], RELEASE);
+  }
 }
 
 /* -------------------------------------------------------------- many steps */
@@ -176,8 +188,9 @@ static void load_gradient(const char *model, unsigned worker, float *value) {
   snprintf(path, sizeof path, "../shared/data/gradients/%s/step100_worker%u.f32", model, worker);
   FILE *file = fopen(path, "rb");
   fill(value, SLICE, clustered, worker + 1);
-  if (file == NULL)
+  if (!file) {
     return;
+  }
   assert_int_equal(fseek(file, 1000000 * (long)sizeof(float), SEEK_SET), 0);
   assert_int_equal(fread(value, sizeof *value, SLICE, file), SLICE);
   fclose(file);
@@ -193,8 +206,9 @@ static void hundred_steps(const char *model, int variant) {
                                   .format = &format,
                                   .segment_ends = ends,
                                   .segments = 3};
-  for (unsigned worker = 0; worker < WORKERS; worker++)
+  for (unsigned worker = 0; worker < WORKERS; worker++) {
     load_gradient(model, worker, gradient[worker]);
+  }
   pair p = make_pair(&shape);
   for (unsigned step = 0; step < 100; step++) {
     memcpy(p.base, gradient[step % WORKERS], SLICE * sizeof *p.base);
@@ -216,8 +230,8 @@ static void order_of_threads_does_not_matter(void **state) {
   (void)state;
   const uint64_t count = 9001;
   value_of *const chosen[] = {normal, equal, mostly_zero, clustered, rarely_not_finite};
-  for (uint64_t order = 1; order <= 2; order++)
-    for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++)
+  for (uint64_t order = 1; order <= 2; order++) {
+    for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++) {
       for (int variant = 0; variant < VARIANTS; variant++) {
         const lcomm_format format = topk_format(0.01, variant);
         const lcomm_topk_shape shape = whole(&count, &format);
@@ -225,6 +239,8 @@ static void order_of_threads_does_not_matter(void **state) {
         encode_kind(&shape, chosen[i], RELEASE);
         lcomm_emulated_order = 0;
       }
+    }
+  }
 }
 
 static void memory_is_a_small_part_of_the_view(void **state) {
@@ -254,8 +270,9 @@ static void bad_shapes_are_refused(void **state) {
                                       .segment_kept = kept,
                                       .output_capacity = capacity};
   lcomm_cuda_topk_shape bad[6];
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     bad[i] = good;
+  }
   bad[0].base_count = 299;
   bad[1].parts = 0;
   bad[2].part = 1;

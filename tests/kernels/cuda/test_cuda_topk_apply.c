@@ -101,25 +101,28 @@ static void every_payload_is_added_and_decoded(void **state) {
   static const geometry geometries[] = {{0, 1, 0},     {1, 1, 0},     {33, 1, 0},    {5000, 1, 0},
                                         {20000, 3, 1}, {20000, 7, 6}, {40000, 1, 0}, {40000, 2, 1}};
   static const double densities[] = {0.001, 0.02, 0.5, 1.0};
-  for (size_t i = 0; i < sizeof geometries / sizeof *geometries; i++)
-    for (size_t j = 0; j < sizeof densities / sizeof *densities; j++)
+  for (size_t i = 0; i < sizeof geometries / sizeof *geometries; i++) {
+    for (size_t j = 0; j < sizeof densities / sizeof *densities; j++) {
       for (int variant = 0; variant < VARIANTS; variant++) {
         sent s = make_sent(geometries[i], densities[j], variant, clustered, i + j + 1);
         add_and_decode(&s, variant == 0 ? 1.0f : 0.125f);
         free_sent(&s);
       }
+    }
+  }
 }
 
 static void every_kind_of_value_is_added_and_decoded(void **state) {
   (void)state;
   const geometry g = {12000, 1, 0};
-  for (int kind = 0; kind < KINDS; kind++)
+  for (int kind = 0; kind < KINDS; kind++) {
     for (int variant = 0; variant < VARIANTS; variant++) {
       sent s = make_sent(g, 0.1, variant, kinds[kind], 5);
       add_and_decode(&s, -3.0f);
       add_and_decode(&s, 0.0f);
       free_sent(&s);
     }
+  }
 }
 
 /* Index blocks of all sizes, many strips of them. */
@@ -155,9 +158,9 @@ static void more_may_be_readable_than_there_is(void **state) {
 /* ---------------------------------------------------------------- settle, mask */
 
 static void settle_and_mask(const sent *mine, const sent *theirs) {
-  lcomm_cuda_sparse a = sparse_of(mine), b = theirs != NULL ? sparse_of(theirs) : a;
-  const lcomm_cuda_sparse *applied = theirs != NULL ? &b : NULL;
-  const uint8_t *payload = theirs != NULL ? theirs->payload : NULL;
+  lcomm_cuda_sparse a = sparse_of(mine), b = theirs ? sparse_of(theirs) : a;
+  const lcomm_cuda_sparse *applied = theirs ? &b : NULL;
+  const uint8_t *payload = theirs ? theirs->payload : NULL;
   vectors v = make_vectors(mine->base_count, normal);
   lcomm_topk_settle(&mine->format, mine->payload, payload, mine->parts, mine->part, v.expected);
   assert_int_equal(lcomm_cuda_run_topk_settle(&a, applied, v.found, NULL), 0);
@@ -173,7 +176,7 @@ static void what_was_sent_and_applied_is_settled_and_masked(void **state) {
   static const geometry geometries[] = {
       {0, 1, 0}, {1, 1, 0}, {40, 1, 0}, {9000, 1, 0}, {50000, 3, 2}};
   static const double densities[] = {0.002, 0.1, 0.9};
-  for (size_t i = 0; i < sizeof geometries / sizeof *geometries; i++)
+  for (size_t i = 0; i < sizeof geometries / sizeof *geometries; i++) {
     for (size_t j = 0; j < 9; j++) {
       int variant = (int)(j % VARIANTS);
       sent mine = make_sent(geometries[i], densities[j / 3], variant, rarely_not_finite, i + 1);
@@ -183,6 +186,7 @@ static void what_was_sent_and_applied_is_settled_and_masked(void **state) {
       free_sent(&mine);
       free_sent(&theirs);
     }
+  }
 }
 
 /* So many strips that they are gone over by leaps, and a rest of them. */
@@ -227,13 +231,16 @@ static void changed_bytes_do_no_harm(void **state) {
     sent s = make_sent(g, round % 2 == 0 ? 0.1 : 0.9, round / 2 % VARIANTS, normal, 4);
     vectors v = make_vectors(g.base_count, normal);
     lcomm_cuda_sparse a = sparse_of(&s);
-    for (int i = 0; i < 1 + round % 30 * 20; i++)
+    for (int i = 0; i < 1 + round % 30 * 20; i++) {
       s.payload[sample_u64(&random) % s.size] = (uint8_t)sample_u64(&random);
+    }
     assert_int_equal(lcomm_cuda_run_topk_add(&a, 1.0f, v.found, NULL), 0);
     assert_int_equal(lcomm_cuda_run_topk_settle(&a, NULL, v.found, NULL), 0);
-    for (uint64_t i = 0; i < g.base_count; i++)
-      if (lcomm_stripe_owner(i, g.parts) != g.part)
+    for (uint64_t i = 0; i < g.base_count; i++) {
+      if (lcomm_stripe_owner(i, g.parts) != g.part) {
         assert_memory_equal(&v.found[i], &v.expected[i], sizeof(float));
+      }
+    }
     free(v.expected);
     free(v.found);
     free_sent(&s);

@@ -26,8 +26,9 @@ static void fill_around_the_sample(pair *p, uint64_t seed) {
     uint64_t hash = (line + 1) * 0x9e3779b97f4a7c15u >> 32;
     uint64_t begin = line * stratum >> 32, end = (line + 1) * stratum >> 32;
     uint64_t first = (begin + (hash * (end - begin) >> 32)) * LCOMM_TOPK_LINE;
-    for (uint64_t i = first; i < first + LCOMM_TOPK_LINE; i++)
+    for (uint64_t i = first; i < first + LCOMM_TOPK_LINE; i++) {
       p->base[i] = inside(i, &seed);
+    }
   }
 }
 
@@ -38,7 +39,7 @@ static float large(uint64_t i, uint64_t *random) {
 static void mislead(uint64_t count, value_of *in_sample, value_of *elsewhere) {
   inside = in_sample;
   outside = elsewhere;
-  for (int variant = 0; variant < VARIANTS; variant++)
+  for (int variant = 0; variant < VARIANTS; variant++) {
     for (int mode = 0; mode < MODES; mode++) {
       const lcomm_format format = topk_format(0.01, variant);
       const lcomm_topk_shape shape = whole(&count, &format);
@@ -52,6 +53,7 @@ static void mislead(uint64_t count, value_of *in_sample, value_of *elsewhere) {
       }
       free_pair(&p);
     }
+  }
 }
 
 static void too_few_candidates_are_no_harm(void **state) {

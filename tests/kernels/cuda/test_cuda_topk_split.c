@@ -31,9 +31,11 @@ static void stripes_give_the_same_bytes(void **state) {
   (void)state;
   static const uint64_t counts[] = {0, 100, 4096, 8192, 16385, 60000};
   static const uint32_t parts[] = {2, 3, 7};
-  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-    for (size_t j = 0; j < sizeof parts / sizeof *parts; j++)
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    for (size_t j = 0; j < sizeof parts / sizeof *parts; j++) {
       encode_stripes(counts[i], parts[j], (pair_mode)((i + j) % MODES), (int)(i + j) % VARIANTS);
+    }
+  }
 }
 
 /* A stripe long enough for a sample that misleads. */
@@ -87,9 +89,11 @@ static void outputs_give_the_same_bytes(void **state) {
   (void)state;
   static const uint64_t counts[] = {0, 1, 4097, 9000, 50000};
   static const uint32_t outputs[] = {2, 3, 8};
-  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-    for (size_t j = 0; j < sizeof outputs / sizeof *outputs; j++)
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    for (size_t j = 0; j < sizeof outputs / sizeof *outputs; j++) {
       split(counts[i], outputs[j], normal, (pair_mode)((i + j) % OWNER), (int)j % VARIANTS, 0.01);
+    }
+  }
 }
 
 /* Nearly all that is large lies in the tiles of one output. */
@@ -104,18 +108,22 @@ static float equal_in_one_output(uint64_t i, uint64_t *random) {
 
 static float not_finite_in_one_output(uint64_t i, uint64_t *random) {
   uint64_t dice = sample_u64(random) % 8;
-  if (i / LCOMM_TILE % 4 == 1 && dice < 2)
+  if (i / LCOMM_TILE % 4 == 1 && dice < 2) {
     return dice == 0 ? SAMPLE_NAN : SAMPLE_INFINITY;
+  }
   return sample_normal(random);
 }
 
 static void what_does_not_fit_stays_in_the_residual(void **state) {
   (void)state;
   value_of *const hard[] = {in_one_output, equal_in_one_output, not_finite_in_one_output};
-  for (size_t i = 0; i < sizeof hard / sizeof *hard; i++)
-    for (int variant = 0; variant < VARIANTS; variant++)
-      for (int mode = 0; mode < OWNER; mode++)
+  for (size_t i = 0; i < sizeof hard / sizeof *hard; i++) {
+    for (int variant = 0; variant < VARIANTS; variant++) {
+      for (int mode = 0; mode < OWNER; mode++) {
         assert_true(split(50000, 4, hard[i], (pair_mode)mode, variant, 0.02) > 0);
+      }
+    }
+  }
 }
 
 /* The arguments of one launch have not room for so many. */

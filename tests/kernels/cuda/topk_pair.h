@@ -56,8 +56,9 @@ static inline void make_device(pair *p) {
     count[i] = p->cpu->segment[i].count;
     kept[i] = p->cpu->segment[i].kept;
   }
-  for (uint32_t o = 0; o < p->shape.outputs; o++)
+  for (uint32_t o = 0; o < p->shape.outputs; o++) {
     capacity[o] = lcomm_topk_output_capacity(p->cpu, o);
+  }
   lcomm_cuda_topk_shape shape = {.base_count = p->shape.base_count,
                                  .parts = p->shape.parts,
                                  .part = p->shape.part,
@@ -77,8 +78,9 @@ static inline void make_device(pair *p) {
 
 static inline void make_side(const pair *p, side *s) {
   s->residual = sample_memory(p->shape.base_count * sizeof *s->residual);
-  for (uint32_t o = 0; o < p->shape.outputs; o++)
+  for (uint32_t o = 0; o < p->shape.outputs; o++) {
     s->payload[o] = sample_memory(lcomm_topk_output_bound(p->cpu, o));
+  }
 }
 
 /* The format in the shape outlives the pair. */
@@ -112,14 +114,16 @@ static inline void encode_expected(pair *p, pair_mode mode) {
   side *s = &p->expected;
   size_t size[OUTPUTS_MAX];
   const lcomm_kernels *kernels = &lcomm_kernels_scalar;
-  if (mode == OWNER)
+  if (mode == OWNER) {
     lcomm_topk_encode_owner(p->cpu, kernels, p->base, s->residual, owner_weight, s->payload[0],
                             size);
-  else
+  } else {
     lcomm_topk_encode(p->cpu, kernels, p->base, mode == NO_RESIDUAL ? NULL : s->residual,
                       mode == HOLD ? LCOMM_TOPK_HOLD : LCOMM_TOPK_RELEASE, s->payload, size);
-  for (uint32_t o = 0; o < p->shape.outputs; o++)
+  }
+  for (uint32_t o = 0; o < p->shape.outputs; o++) {
     s->size[o] = size[o];
+  }
 }
 
 static inline void encode_found(pair *p, pair_mode mode) {

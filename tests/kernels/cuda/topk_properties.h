@@ -47,10 +47,12 @@ static inline sparse sparse_open(uint64_t entries, size_t size) {
 static inline void topk_create_there(topk *t) {
   uint64_t count[SEGMENTS_MAX], kept[SEGMENTS_MAX], capacity[OUTPUTS_MAX];
   size_t segments = lcomm_topk_segments(t->here);
-  for (size_t i = 0; i < segments; i++)
+  for (size_t i = 0; i < segments; i++) {
     lcomm_topk_segment_get(t->here, i, &count[i], &kept[i]);
-  for (uint32_t o = 0; o < t->shape.outputs; o++)
+  }
+  for (uint32_t o = 0; o < t->shape.outputs; o++) {
     capacity[o] = lcomm_topk_output_capacity(t->here, o);
+  }
   lcomm_cuda_topk_shape shape = {.base_count = t->shape.base_count,
                                  .parts = t->shape.parts,
                                  .part = t->shape.part,
@@ -77,9 +79,10 @@ static inline topk topk_open(const lcomm_topk_shape *shape) {
   t.residual = sample_memory(size);
   t.base_there = there(t.base, size, 4);
   t.residual_there = there(t.residual, size, 12);
-  for (uint32_t o = 0; o < shape->outputs; o++)
+  for (uint32_t o = 0; o < shape->outputs; o++) {
     t.output[o] =
         sparse_open(lcomm_topk_output_capacity(t.here, o), lcomm_topk_output_bound(t.here, o));
+  }
   CHECK(device->pinned_get(OUTPUTS_MAX * sizeof *t.size_there, &pinned));
   t.size_there = pinned;
   return t;
@@ -93,16 +96,18 @@ static inline void topk_close(topk *t) {
   lcomm_topk_destroy(t->here);
   free(t->base);
   free(t->residual);
-  for (uint32_t o = 0; o < t->shape.outputs; o++)
+  for (uint32_t o = 0; o < t->shape.outputs; o++) {
     free(t->output[o].payload);
+  }
 }
 
 static const float owner_weight = 0.25f;
 
 static inline void topk_encode_there(topk *t, sending s) {
   uint8_t *payload[OUTPUTS_MAX];
-  for (uint32_t o = 0; o < t->shape.outputs; o++)
+  for (uint32_t o = 0; o < t->shape.outputs; o++) {
     payload[o] = t->output[o].payload_there;
+  }
   put(t->base_there, t->base, (size_t)t->shape.base_count * sizeof *t->base);
   lcomm_cuda_topk_encode a = {.base = t->base_there,
                               .residual = t->residual_there,
@@ -117,15 +122,18 @@ static inline void topk_encode_there(topk *t, sending s) {
 static inline void topk_encode_here(topk *t, sending s) {
   uint8_t *payload[OUTPUTS_MAX];
   size_t size[OUTPUTS_MAX] = {0};
-  for (uint32_t o = 0; o < t->shape.outputs; o++)
+  for (uint32_t o = 0; o < t->shape.outputs; o++) {
     payload[o] = t->output[o].payload;
-  if (s == OWNER)
+  }
+  if (s == OWNER) {
     lcomm_topk_encode_owner(t->here, scalar, t->base, t->residual, owner_weight, payload[0], size);
-  else
+  } else {
     lcomm_topk_encode(t->here, scalar, t->base, t->residual,
                       s == HOLD ? LCOMM_TOPK_HOLD : LCOMM_TOPK_RELEASE, payload, size);
-  for (uint32_t o = 0; o < t->shape.outputs; o++)
+  }
+  for (uint32_t o = 0; o < t->shape.outputs; o++) {
     t->output[o].size = size[o];
+  }
 }
 
 static inline void topk_expect(const topk *t) {
@@ -173,8 +181,8 @@ static inline void encode_shape(const lcomm_topk_shape *shape, kind values, send
 static void every_kind_of_value_is_chosen_from(void **state) {
   static const uint64_t ends[] = {1, 130, 4097, 6001};
   (void)state;
-  for (int variant = 0; variant < 2; variant++)
-    for (int k = 0; k < KINDS; k++)
+  for (int variant = 0; variant < 2; variant++) {
+    for (int k = 0; k < KINDS; k++) {
       for (int s = 0; s < SENDINGS; s++) {
         const lcomm_format format = topk_of(k % 2 ? 0.01 : 0.2, variant);
         const lcomm_topk_shape shape = {.base_count = ends[COUNT(ends) - 1],
@@ -185,6 +193,8 @@ static void every_kind_of_value_is_chosen_from(void **state) {
                                         .segments = COUNT(ends)};
         encode_shape(&shape, (kind)k, (sending)s);
       }
+    }
+  }
 }
 
 static inline void encode_whole(uint64_t count, uint32_t parts, uint32_t outputs, int variant,
@@ -249,8 +259,8 @@ static void receivers_do_what_those_of_the_codec_do(void **state) {
   static const uint64_t counts[] = {0, 1, 33, 5000, 20000, 40000};
   static const double densities[] = {0.001, 0.05, 1.0};
   (void)state;
-  for (size_t i = 0; i < COUNT(counts); i++)
-    for (size_t d = 0; d < COUNT(densities); d++)
+  for (size_t i = 0; i < COUNT(counts); i++) {
+    for (size_t d = 0; d < COUNT(densities); d++) {
       for (int variant = 0; variant < 2; variant++) {
         const lcomm_format format = topk_of(densities[d], variant);
         const uint32_t parts = (i + d) % 3 == 2 ? 3 : 1;
@@ -263,6 +273,8 @@ static void receivers_do_what_those_of_the_codec_do(void **state) {
                                         .segments = 1};
         receive(&shape, variant ? 0.125f : 1.0f / 3.0f);
       }
+    }
+  }
 }
 
 #define TOPK_PROPERTIES(TEST)                                                                      \

@@ -16,8 +16,9 @@ static inline float *odd_array(uint64_t seed, size_t n, float only_finite) {
   float *values = sample_memory(n * sizeof *values);
   for (size_t i = 0; i < n; i++) {
     values[i] = odd_f32(&seed);
-    if (only_finite != 0.0f && !lcomm_f32_is_finite(values[i]))
+    if (only_finite != 0.0f && !lcomm_f32_is_finite(values[i])) {
       values[i] = only_finite;
+    }
   }
   return values;
 }
@@ -44,8 +45,9 @@ static inline void fold_both(size_t turn, size_t n) {
 
 static void residuals_are_folded_in(void **state) {
   (void)state;
-  for (size_t l = 0; l < ODD_LENGTHS; l++)
+  for (size_t l = 0; l < ODD_LENGTHS; l++) {
     fold_both(l * 5, odd_lengths[l]);
+  }
   fold_both(5, long_count);
 }
 
@@ -68,9 +70,11 @@ static inline void momentum_both(size_t turn, float factor, size_t n) {
 static void momentum_is_that_of_the_scalar_table(void **state) {
   static const float factors[] = {0.9f, 1.0f, 0.0f, 1e-30f};
   (void)state;
-  for (size_t f = 0; f < COUNT(factors); f++)
-    for (size_t l = 0; l < ODD_LENGTHS; l++)
+  for (size_t f = 0; f < COUNT(factors); f++) {
+    for (size_t l = 0; l < ODD_LENGTHS; l++) {
       momentum_both(l + 3 * f, factors[f], odd_lengths[l]);
+    }
+  }
   momentum_both(5, 0.9f, long_count);
 }
 
@@ -97,8 +101,9 @@ static inline void count_both(size_t turn, size_t n) {
 
 static void all_that_is_not_finite_is_counted(void **state) {
   (void)state;
-  for (size_t l = 0; l < ODD_LENGTHS; l++)
+  for (size_t l = 0; l < ODD_LENGTHS; l++) {
     count_both(l, odd_lengths[l]);
+  }
   count_both(1, long_count);
 }
 
@@ -145,23 +150,27 @@ static inline void combine_both(const plain_type *t, int op, uint32_t count, siz
                           n};
   CHECK(device->kernels->combine(&a, stream));
   lcomm_plain_kernel_of(t->dtype, ops[op])((const void *const *)sources, count, sources[0], n);
-  if (t->type == LCOMM_CUDA_F64)
+  if (t->type == LCOMM_CUDA_F64) {
     lcomm_plain_scale_f64(sources[0], a.factor, n);
+  }
   expect_there(sources_there[0], sources[0], size, "values that were combined");
-  for (uint32_t s = 0; s < count; s++)
+  for (uint32_t s = 0; s < count; s++) {
     free(sources[s]);
+  }
   give_back();
 }
 
 static void plain_values_are_combined_as_on_the_processor(void **state) {
   static const uint32_t counts[] = {1, 2, 3, 8, LCOMM_CUDA_SOURCES_MAX};
   (void)state;
-  for (size_t t = 0; t < COUNT(plain_types); t++)
-    for (int op = LCOMM_CUDA_SUM; op <= LCOMM_CUDA_MAX; op++)
+  for (size_t t = 0; t < COUNT(plain_types); t++) {
+    for (int op = LCOMM_CUDA_SUM; op <= LCOMM_CUDA_MAX; op++) {
       for (size_t c = 0; c < COUNT(counts); c++) {
         combine_both(&plain_types[t], op, counts[c], odd_lengths[(t + 5 * c) % ODD_LENGTHS]);
         combine_both(&plain_types[t], op, counts[c], 1023 + c);
       }
+    }
+  }
 }
 
 static inline void divide_both(int64_t divisor, size_t n) {
@@ -183,8 +192,9 @@ static inline void divide_both(int64_t divisor, size_t n) {
 static void integers_are_divided_as_on_the_processor(void **state) {
   static const int64_t divisors[] = {1, 3, 1000, INT32_MAX};
   (void)state;
-  for (size_t l = 0; l < ODD_LENGTHS; l++)
+  for (size_t l = 0; l < ODD_LENGTHS; l++) {
     divide_both(divisors[l % 4], odd_lengths[l]);
+  }
 }
 
 /* ---------------------------------------------------- 16-bit values, planes */
@@ -196,9 +206,10 @@ static void every_half_is_loaded_as_on_the_processor(void **state) {
   static uint16_t codes[HALVES];
   static float wanted[HALVES];
   (void)state;
-  for (uint32_t i = 0; i < HALVES; i++)
+  for (uint32_t i = 0; i < HALVES; i++) {
     codes[i] = (uint16_t)i;
-  for (size_t f = 0; f < COUNT(factors); f++)
+  }
+  for (size_t f = 0; f < COUNT(factors); f++) {
     for (int bf16 = 0; bf16 < 2; bf16++) {
       void *codes_there = there(codes, sizeof codes, 2 * f), *got = there(NULL, sizeof wanted, 0);
       CHECK(device->kernels->halves_load(bf16 ? LCOMM_CUDA_BF16 : LCOMM_CUDA_F16, codes_there,
@@ -207,6 +218,7 @@ static void every_half_is_loaded_as_on_the_processor(void **state) {
       expect_there(got, wanted, sizeof wanted, bf16 ? "bf16" : "fp16");
       give_back();
     }
+  }
 }
 
 /* All exponents, and the ties between codes. */
@@ -214,18 +226,20 @@ static void halves_are_stored_as_on_the_processor(void **state) {
   static float values[HALVES];
   static uint16_t wanted[HALVES];
   (void)state;
-  for (uint32_t i = 0; i < HALVES; i++)
+  for (uint32_t i = 0; i < HALVES; i++) {
     values[i] =
         lcomm_f32_from_bits(i << 16 | (i * 2654435761u >> 19 & 0x1fff) | (i % 3 == 0 ? 0x8000 : 0));
+  }
   for (size_t bf16 = 0; bf16 < 2; bf16++) {
     void *values_there = there(values, sizeof values, 4 * bf16);
     void *got = there(NULL, sizeof wanted, 2 + 4 * bf16);
     CHECK(device->kernels->halves_store(bf16 ? LCOMM_CUDA_BF16 : LCOMM_CUDA_F16, values_there, got,
                                         HALVES, stream));
-    if (bf16)
+    if (bf16) {
       scalar->f32_to_bf16(values, wanted, HALVES);
-    else
+    } else {
       scalar->f32_to_f16(values, 1.0f, wanted, HALVES);
+    }
     expect_there(got, wanted, sizeof wanted, bf16 ? "to bf16" : "to fp16");
     give_back();
   }
@@ -234,8 +248,9 @@ static void halves_are_stored_as_on_the_processor(void **state) {
 static inline void planes_both(unsigned width, size_t n, size_t shift) {
   uint8_t *bytes = sample_memory(width * n), *wanted[4] = {NULL}, *planes[4] = {NULL};
   uint64_t random = 31 + n;
-  for (size_t i = 0; i < width * n; i++)
+  for (size_t i = 0; i < width * n; i++) {
     bytes[i] = (uint8_t)(sample_u64(&random) >> 30);
+  }
   void *source = there(bytes, width * n, shift), *back = there(NULL, width * n, shift);
   for (unsigned p = 0; p < width; p++) {
     wanted[p] = sample_memory(n);
@@ -255,9 +270,11 @@ static inline void planes_both(unsigned width, size_t n, size_t shift) {
 
 static void planes_are_split_and_joined_as_on_the_processor(void **state) {
   (void)state;
-  for (size_t l = 0; l < ODD_LENGTHS; l++)
-    for (unsigned width = 2; width <= 4; width += 2)
+  for (size_t l = 0; l < ODD_LENGTHS; l++) {
+    for (unsigned width = 2; width <= 4; width += 2) {
       planes_both(width, odd_lengths[l], l % 5 ? l : 0);
+    }
+  }
 }
 
 /* --------------------------------------------------------------------- clip */
@@ -275,14 +292,18 @@ static void clipping_gives_the_same_bytes_again(void **state) {
   for (size_t run = 0; run < 4; run++) {
     float *clipped = there(values, N * sizeof *values, shift_of(run, 4));
     CHECK(device->kernels->clip(clipped, N, 3, there(NULL, SUMS * sizeof(double), 0), stream));
-    if (run == 0)
+    if (run == 0) {
       get(first, clipped, N * sizeof *values);
+    }
     expect_there(clipped, first, N * sizeof *values, "clipped values");
     give_back();
   }
-  for (size_t i = 0; i < N; i++)
-    if (lcomm_f32_magnitude(first[i] - wanted[i]) > lcomm_f32_magnitude(2e-7f * wanted[i] + 1e-45f))
+  for (size_t i = 0; i < N; i++) {
+    if (lcomm_f32_magnitude(first[i] - wanted[i]) >
+        lcomm_f32_magnitude(2e-7f * wanted[i] + 1e-45f)) {
       fail_msg("clip: %a in place of %a", first[i], wanted[i]);
+    }
+  }
   free(values);
   free(first);
   free(wanted);

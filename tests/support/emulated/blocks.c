@@ -63,13 +63,14 @@ static bool same_state(const actor *a, const actor *b) {
 
 static void print_state(const actor *a, uint32_t first, uint32_t last) {
   fprintf(stderr, "  threads %u to %u ", first, last);
-  if (a->phase == WAITING)
+  if (a->phase == WAITING) {
     fprintf(stderr, "are at %s, %s\n", meeting_names[a->meeting], a->site);
-  else
+  } else {
     fprintf(stderr, "%s\n",
             a->phase == ENDED       ? "have returned"
             : a->phase == UNSTARTED ? "have not begun"
                                     : "run");
+  }
 }
 
 /* End the process: where this kernel hangs, or computes nonsense, on a device. */
@@ -79,8 +80,9 @@ _Noreturn static void give_up(const grid *g, const char *what) {
   fprintf(stderr, "emulated grid: kernel %s, block %u of %u: %s\n", g->name, here->block,
           here->blocks, what);
   for (uint32_t first = 0, i = 1; i <= here->threads; i++) {
-    if (i < here->threads && same_state(&g->actors[first], &g->actors[i]))
+    if (i < here->threads && same_state(&g->actors[first], &g->actors[i])) {
       continue;
+    }
     print_state(&g->actors[first], first, i - 1);
     first = i;
   }
@@ -133,10 +135,12 @@ static void wait_for_others(grid *g) {
 /* Any thread may be the first, also of another warp. */
 static void draw_order(grid *g, uint32_t threads, uint32_t block) {
   uint64_t random = lcomm_emulated_order;
-  for (uint32_t i = 0; i < threads; i++)
+  for (uint32_t i = 0; i < threads; i++) {
     g->order[i] = i;
-  if (random == 0)
+  }
+  if (random == 0) {
     return;
+  }
   random = (random ^ block) * UINT64_C(0x9e3779b97f4a7c15) | 1;
   for (uint32_t i = threads - 1; i > 0; i--) {
     random ^= random << 13;
@@ -152,8 +156,9 @@ static void begin_block(grid *g, uint32_t block) {
   uint32_t threads = lcomm_emulated_here.threads;
   lcomm_emulated_here.block = block;
   g->started = g->ended = g->ready_first = g->ready_count = 0;
-  for (uint32_t i = 0; i < threads; i++)
+  for (uint32_t i = 0; i < threads; i++) {
     g->actors[i].phase = UNSTARTED;
+  }
   draw_order(g, threads, block);
   lcomm_emulated_spoil_shared();
 }
@@ -172,10 +177,12 @@ static void run_threads(void) {
   grid *g = mine;
   lcomm_emulated_place *here = &lcomm_emulated_here;
   for (;;) {
-    while (g->ready_count == 0 && g->started < here->threads)
+    while (g->ready_count == 0 && g->started < here->threads) {
       run_next_thread(g);
-    if (g->ready_count == 0 && g->ended < here->threads)
+    }
+    if (g->ready_count == 0 && g->ended < here->threads) {
       give_up(g, "threads wait for each other, or for some that have returned");
+    }
     if (g->ready_count == 0 && here->block + 1 < here->blocks) {
       begin_block(g, here->block + 1);
       continue;
@@ -189,12 +196,14 @@ static void run_threads(void) {
 
 /* All come to where the first one waits. */
 static void arrive(const grid *g, lcomm_gathering *gathered, uint32_t thread) {
-  if (gathered->arrived++ == 0)
+  if (gathered->arrived++ == 0) {
     gathered->earliest = thread;
+  }
   const actor *self = &g->actors[thread], *other = &g->actors[gathered->earliest];
   if (other->meeting != self->meeting ||
-      (other->site != self->site && strcmp(other->site, self->site) != 0))
+      (other->site != self->site && strcmp(other->site, self->site) != 0)) {
     give_up(g, "threads meet at different places");
+  }
 }
 
 uint32_t lcomm_emulated_meet(lcomm_emulated_meeting meeting, uint32_t value, uint32_t selector,
@@ -219,8 +228,9 @@ uint32_t lcomm_emulated_meet(lcomm_emulated_meeting meeting, uint32_t value, uin
   lcomm_exchange(gathered, meeting);
   for (uint32_t i = first; i < first + count; i++) {
     g->actors[i].phase = RUNNING;
-    if (i != thread)
+    if (i != thread) {
       make_ready(g, i);
+    }
   }
   return gathered->result[lane];
 }
@@ -229,8 +239,9 @@ uint32_t lcomm_emulated_meet(lcomm_emulated_meeting meeting, uint32_t value, uin
 
 static void forget_grid(void *memory) {
   grid *g = memory;
-  for (uint32_t i = 0; i < g->idle_count; i++)
+  for (uint32_t i = 0; i < g->idle_count; i++) {
     lcomm_fiber_destroy(g->idle[i]);
+  }
   free(g);
 }
 
@@ -239,8 +250,9 @@ static void make_key(void) {
 }
 
 static grid *own_grid(void) {
-  if (mine)
+  if (mine) {
     return mine;
+  }
   pthread_once(&grid_key_once, make_key);
   mine = calloc(1, sizeof *mine);
   if (!mine || pthread_setspecific(grid_key, mine) != 0) {
@@ -259,8 +271,9 @@ int lcomm_emulated_run(lcomm_emulated_kernel *kernel, const void *args, uint32_t
             name, blocks, threads, g->busy ? " inside of a kernel" : "");
     abort();
   }
-  if (blocks == 0)
+  if (blocks == 0) {
     return 0;
+  }
   lcomm_emulated_enter_shared();
   g->busy = true;
   g->kernel = kernel;
@@ -284,15 +297,17 @@ static int launch_now(lcomm_emulated_kernel *kernel, const void *args, size_t ar
 
 static int set_now(void *memory, size_t size, void *stream) {
   (void)stream;
-  if (size)
+  if (size) {
     memset(memory, 0, size);
+  }
   return 0;
 }
 
 static int copy_in_now(void *device, const void *host, size_t size, void *stream) {
   (void)stream;
-  if (size)
+  if (size) {
     memcpy(device, host, size);
+  }
   return 0;
 }
 

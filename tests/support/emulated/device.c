@@ -52,7 +52,7 @@ static const char *explain(int error) {
 }
 
 static int facts(int device, lcomm_device_facts *its) {
-  memset(its, 0, sizeof(*its));
+  memset(its, 0, sizeof *its);
   if (device < 0 || device >= emulated.setup.devices) {
     return EMULATED_INVALID_DEVICE;
   }
@@ -125,7 +125,7 @@ static int launch(lcomm_emulated_kernel *kernel, const void *args, size_t args_s
   if (!atomic_load(&loaded[emulated_current()])) {
     emulated_need_no_hold("launching a kernel that is not loaded");
   }
-  launch_task *task = emulated_task_new(sizeof(*task) + args_size, run_launch);
+  launch_task *task = emulated_task_new(sizeof *task + args_size, run_launch);
   if (!task) {
     return EMULATED_OUT_OF_MEMORY;
   }

@@ -58,7 +58,7 @@ static void let_go(mark *m) {
     return;
   }
   if (m->shared) {
-    munmap(m->shared, sizeof(*m->shared));
+    munmap(m->shared, sizeof *m->shared);
   }
   free(m);
 }
@@ -128,7 +128,7 @@ static int mark_record(event *it, int device, uint64_t stream, mark_task *task) 
     task->of = error ? NULL : hold(it->page);
     return error;
   }
-  mark *fresh = calloc(1, sizeof(*fresh));
+  mark *fresh = calloc(1, sizeof *fresh);
   if (!fresh) {
     return EMULATED_OUT_OF_MEMORY;
   }
@@ -141,7 +141,7 @@ static int mark_record(event *it, int device, uint64_t stream, mark_task *task) 
 int emulated_event_record(void *handle, void *stream) {
   int device = emulated_stream_device(stream);
   uint64_t identity = emulated_stream_identity(stream);
-  mark_task *task = emulated_task_new(sizeof(*task), run_record);
+  mark_task *task = emulated_task_new(sizeof *task, run_record);
   if (!task) {
     return EMULATED_OUT_OF_MEMORY;
   }
@@ -157,7 +157,7 @@ int emulated_event_record(void *handle, void *stream) {
 }
 
 int emulated_stream_wait(void *stream, void *handle) {
-  mark_task *task = emulated_task_new(sizeof(*task), run_wait);
+  mark_task *task = emulated_task_new(sizeof *task, run_wait);
   if (!task) {
     return EMULATED_OUT_OF_MEMORY;
   }
@@ -193,7 +193,7 @@ int emulated_event_query(void *handle, bool *over) {
 /* ------------------------------------------------------------ life and death */
 
 static mark *map_page(int file) {
-  mark *page = calloc(1, sizeof(*page));
+  mark *page = calloc(1, sizeof *page);
   void *at =
       page ? mmap(NULL, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
   if (at == MAP_FAILED) {
@@ -214,7 +214,7 @@ static void list(event *it, void **handle) {
 }
 
 int emulated_event_create(bool for_processes, void **handle) {
-  event *it = calloc(1, sizeof(*it));
+  event *it = calloc(1, sizeof *it);
   *handle = NULL;
   if (!it) {
     return EMULATED_OUT_OF_MEMORY;
@@ -300,7 +300,7 @@ int emulated_event_ipc_open(const uint8_t bytes[LCOMM_DEVICE_IPC_SIZE], void **h
   if (file < 0) {
     return error;
   }
-  event *it = calloc(1, sizeof(*it));
+  event *it = calloc(1, sizeof *it);
   mark *page = it && its.size == sizeof(board) ? map_page(file) : NULL;
   if (!page) {
     free(it);

@@ -15,8 +15,9 @@ typedef struct lcomm_gathering {
 
 static inline uint32_t lcomm_ballot_of(const lcomm_gathering *w) {
   uint32_t ballot = 0;
-  for (uint32_t lane = 0; lane < LCOMM_WARP; lane++)
+  for (uint32_t lane = 0; lane < LCOMM_WARP; lane++) {
     ballot |= (uint32_t)(w->value[lane] != 0) << lane;
+  }
   return ballot;
 }
 
@@ -35,10 +36,11 @@ static inline uint32_t lcomm_source_lane(lcomm_emulated_meeting meeting, uint32_
 /* The result of every lane from the values of all. */
 static inline void lcomm_exchange(lcomm_gathering *w, lcomm_emulated_meeting meeting) {
   uint32_t ballot = meeting == LCOMM_MEET_BALLOT ? lcomm_ballot_of(w) : 0;
-  for (uint32_t lane = 0; lane < LCOMM_WARP; lane++)
+  for (uint32_t lane = 0; lane < LCOMM_WARP; lane++) {
     w->result[lane] = meeting == LCOMM_MEET_BALLOT
                           ? ballot
                           : w->value[lcomm_source_lane(meeting, lane, w->selector[lane])];
+  }
 }
 
 #endif

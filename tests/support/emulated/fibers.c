@@ -168,8 +168,9 @@ static void swap(lcomm_fiber *from, lcomm_fiber *to) {
 }
 #else
 static void prepare(lcomm_fiber *fiber) {
-  if (getcontext(&fiber->context) != 0)
+  if (getcontext(&fiber->context) != 0) {
     abort();
+  }
   fiber->context.uc_stack.ss_sp = fiber->memory + GUARD_SIZE;
   fiber->context.uc_stack.ss_size = fiber->size;
   makecontext(&fiber->context, begin, 0);

@@ -15,9 +15,7 @@
 
 #define LCOMM_KERNEL(name, args_type)                                                              \
   static void name(const args_type &a);                                                            \
-  static void enter_##name(const void *args) {                                                     \
-    name(*(const args_type *)args);                                                                \
-  }                                                                                                \
+  static void enter_##name(const void *args) { name(*(const args_type *)args); }                   \
   static inline int launch_##name(uint32_t blocks, uint32_t threads, void *stream,                 \
                                   args_type args) {                                                \
     return blocks == 0 ? 0                                                                         \
@@ -95,9 +93,10 @@ LCOMM_DEVICE uint64_t lcomm_atomic_add64(uint64_t *place, uint64_t value) {
 
 LCOMM_DEVICE uint32_t lcomm_atomic_max(uint32_t *place, uint32_t value) {
   uint32_t was = __atomic_load_n(place, __ATOMIC_RELAXED);
-  while (was < value &&
-         !__atomic_compare_exchange_n(place, &was, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+  while (was < value && !__atomic_compare_exchange_n(place, &was, value, true, __ATOMIC_RELAXED,
+                                                     __ATOMIC_RELAXED)) {
     ;
+  }
   return was;
 }
 
@@ -122,29 +121,33 @@ typedef struct alignas(8) lcomm_vec2 {
 
 LCOMM_DEVICE lcomm_vec4 lcomm_emulated_load4(const void *p, const char *site) {
   lcomm_vec4 value;
-  if ((uintptr_t)p % sizeof value)
+  if ((uintptr_t)p % sizeof value) {
     lcomm_emulated_misaligned(sizeof value, site);
+  }
   memcpy(&value, p, sizeof value);
   return value;
 }
 
 LCOMM_DEVICE void lcomm_emulated_store4(void *p, lcomm_vec4 value, const char *site) {
-  if ((uintptr_t)p % sizeof value)
+  if ((uintptr_t)p % sizeof value) {
     lcomm_emulated_misaligned(sizeof value, site);
+  }
   memcpy(p, &value, sizeof value);
 }
 
 LCOMM_DEVICE lcomm_vec2 lcomm_emulated_load2(const void *p, const char *site) {
   lcomm_vec2 value;
-  if ((uintptr_t)p % sizeof value)
+  if ((uintptr_t)p % sizeof value) {
     lcomm_emulated_misaligned(sizeof value, site);
+  }
   memcpy(&value, p, sizeof value);
   return value;
 }
 
 LCOMM_DEVICE void lcomm_emulated_store2(void *p, lcomm_vec2 value, const char *site) {
-  if ((uintptr_t)p % sizeof value)
+  if ((uintptr_t)p % sizeof value) {
     lcomm_emulated_misaligned(sizeof value, site);
+  }
   memcpy(p, &value, sizeof value);
 }
 

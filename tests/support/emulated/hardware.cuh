@@ -18,15 +18,17 @@
 
 LCOMM_DEVICE uint32_t lcomm_emulated_load_few(const void *p, size_t size, const char *site) {
   uint32_t value = 0;
-  if ((uintptr_t)p % size)
+  if ((uintptr_t)p % size) {
     lcomm_emulated_misaligned(size, site);
+  }
   memcpy(&value, p, size);
   return value;
 }
 
 LCOMM_DEVICE void lcomm_emulated_store_few(void *p, uint32_t value, size_t size, const char *site) {
-  if ((uintptr_t)p % size)
+  if ((uintptr_t)p % size) {
     lcomm_emulated_misaligned(size, site);
+  }
   memcpy(p, &value, size);
 }
 
@@ -50,18 +52,21 @@ LCOMM_DEVICE void lcomm_f16_values(lcomm_vec2 code, float value[4]) {
 }
 
 LCOMM_DEVICE void lcomm_e4m3_values(uint32_t code, float value[4]) {
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
     value[i] = lcomm_emulated_nan(lcomm_e4m3_to_f32((uint8_t)(code >> 8 * i)));
+  }
 }
 
 LCOMM_DEVICE void lcomm_e5m2_values(uint32_t code, float value[4]) {
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
     value[i] = lcomm_emulated_nan(lcomm_e5m2_to_f32((uint8_t)(code >> 8 * i)));
+  }
 }
 
 LCOMM_DEVICE void lcomm_int8_values(uint32_t code, float value[4]) {
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
     value[i] = (float)(int8_t)(uint8_t)(code >> 8 * i);
+  }
 }
 
 LCOMM_DEVICE void lcomm_int4_values(uint32_t code, float value[4]) {
@@ -75,38 +80,43 @@ LCOMM_DEVICE void lcomm_int4_values(uint32_t code, float value[4]) {
 
 LCOMM_DEVICE lcomm_vec2 lcomm_f16_codes(const float value[4]) {
   uint32_t code[4];
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
     code[i] = value[i] != value[i] ? 0x7fffu : lcomm_f32_to_f16(value[i]);
+  }
   lcomm_vec2 both = {code[0] | code[1] << 16, code[2] | code[3] << 16};
   return both;
 }
 
 LCOMM_DEVICE lcomm_vec2 lcomm_bf16_codes(const float value[4]) {
   uint32_t code[4];
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
     code[i] = value[i] != value[i] ? 0x7fffu : lcomm_f32_to_bf16(value[i]);
+  }
   lcomm_vec2 both = {code[0] | code[1] << 16, code[2] | code[3] << 16};
   return both;
 }
 
 LCOMM_DEVICE uint32_t lcomm_e4m3_codes(const float value[4]) {
   uint32_t code = 0;
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
     code |= (uint32_t)lcomm_f32_to_e4m3(value[i]) << 8 * i;
+  }
   return code;
 }
 
 LCOMM_DEVICE uint32_t lcomm_e5m2_codes(const float value[4]) {
   uint32_t code = 0;
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
     code |= (uint32_t)lcomm_f32_to_e5m2(value[i]) << 8 * i;
+  }
   return code;
 }
 
 LCOMM_DEVICE uint32_t lcomm_int8_codes(const float value[4]) {
   uint32_t code = 0;
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
     code |= (uint32_t)(uint8_t)lcomm_f32_to_int8(value[i]) << 8 * i;
+  }
   return code;
 }
 

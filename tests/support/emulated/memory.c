@@ -145,7 +145,7 @@ static bool has_room(lcomm_memory_kind kind, size_t size) {
 }
 
 static void *get(lcomm_memory_kind kind, size_t size, bool can_be_shared) {
-  piece *it = has_room(kind, size) ? calloc(1, sizeof(*it)) : NULL;
+  piece *it = has_room(kind, size) ? calloc(1, sizeof *it) : NULL;
   if (!it) {
     return NULL;
   }
@@ -249,7 +249,7 @@ int emulated_memory_end(void) {
 
 int emulated_ipc_get(const void *pointer, lcomm_device_ipc *ipc) {
   int error = EMULATED_NOT_SUPPORTED;
-  memset(ipc, 0, sizeof(*ipc));
+  memset(ipc, 0, sizeof *ipc);
   emulated_lock();
   const piece *it = find(pointer);
   if (it && it->can_be_shared && !emulated.setup.without_sharing) {
@@ -283,7 +283,7 @@ int emulated_ipc_open(const lcomm_device_ipc *ipc, void **allocation) {
   if (file < 0) {
     return error;
   }
-  piece *it = calloc(1, sizeof(*it));
+  piece *it = calloc(1, sizeof *it);
   bool fits = ipc->size > 0 && ipc->size <= handle.size && handle.device >= 0 &&
               handle.device < emulated.setup.devices;
   if (!it || !fits || is_open(&handle)) {

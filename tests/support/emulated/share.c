@@ -23,7 +23,7 @@ static uint64_t inode_of(int file) {
 }
 
 bool emulated_file_create(size_t size, emulated_handle *handle) {
-  memset(handle, 0, sizeof(*handle));
+  memset(handle, 0, sizeof *handle);
   handle->magic = magic;
   handle->size = size;
   handle->pid = getpid();
@@ -34,7 +34,7 @@ bool emulated_file_create(size_t size, emulated_handle *handle) {
 
 int emulated_file_open(const uint8_t bytes[LCOMM_DEVICE_IPC_SIZE], emulated_handle *handle,
                        int *error) {
-  memcpy(handle, bytes, sizeof(*handle));
+  memcpy(handle, bytes, sizeof *handle);
   *error = EMULATED_INVALID_VALUE;
   if (handle->magic != magic || handle->pid <= 0 || emulated.setup.without_sharing) {
     return -1;

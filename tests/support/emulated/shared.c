@@ -11,8 +11,9 @@ extern unsigned char __start_lcomm_shared[] __attribute__((weak, visibility("hid
 extern unsigned char __stop_lcomm_shared[] __attribute__((weak, visibility("hidden")));
 
 void lcomm_emulated_spoil_shared(void) {
-  if (__start_lcomm_shared)
+  if (__start_lcomm_shared) {
     memset(__start_lcomm_shared, 0xa7, (size_t)(__stop_lcomm_shared - __start_lcomm_shared));
+  }
 }
 
 #ifdef __SANITIZE_THREAD__

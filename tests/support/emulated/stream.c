@@ -95,7 +95,7 @@ static void *serve(void *argument) {
 
 /* With the lock. */
 static stream *start(int device) {
-  stream *s = calloc(1, sizeof(*s));
+  stream *s = calloc(1, sizeof *s);
   if (!s) {
     return NULL;
   }

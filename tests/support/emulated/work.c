@@ -35,7 +35,7 @@ static bool is_of_host(const void *memory, size_t size, int *error) {
 
 static int put_copy(void *destination, const void *source, size_t size, bool reads_now,
                     void *stream) {
-  copy_task *task = emulated_task_new(sizeof(*task) + (reads_now ? size : 0), run_copy);
+  copy_task *task = emulated_task_new(sizeof *task + (reads_now ? size : 0), run_copy);
   if (!task) {
     return EMULATED_OUT_OF_MEMORY;
   }
@@ -93,7 +93,7 @@ int emulated_set(void *memory, int byte, size_t size, void *stream) {
   if (!emulated_holds(LCOMM_MEMORY_KIND_COUNT, memory, size)) {
     return EMULATED_INVALID_VALUE;
   }
-  set_task *task = emulated_task_new(sizeof(*task), run_set);
+  set_task *task = emulated_task_new(sizeof *task, run_set);
   if (!task) {
     return EMULATED_OUT_OF_MEMORY;
   }
@@ -151,11 +151,11 @@ int emulated_wait_value(void *stream, const uint32_t *value, uint32_t least) {
   if (emulated.setup.without_wait_value || emulated_stream_is_work(stream)) {
     return EMULATED_NOT_SUPPORTED;
   }
-  if (!emulated_holds(LCOMM_MEMORY_PINNED, value, sizeof(*value)) ||
-      (uintptr_t)value % sizeof(*value) != 0) {
+  if (!emulated_holds(LCOMM_MEMORY_PINNED, value, sizeof *value) ||
+      (uintptr_t)value % sizeof *value != 0) {
     return EMULATED_INVALID_VALUE;
   }
-  value_task *task = emulated_task_new(sizeof(*task), run_wait_value);
+  value_task *task = emulated_task_new(sizeof *task, run_wait_value);
   if (!task) {
     return EMULATED_OUT_OF_MEMORY;
   }
