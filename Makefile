@@ -108,12 +108,12 @@ X86 := $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null))
 OTHER_KERNELS := $(if $(X86),kernels/generic.c,kernels/x86.c kernels/avx%.c)
 # UCX is opened at run time; the build needs its headers only, and some files not even those.
 HAVE_UCX := $(shell pkg-config --exists ucx 2>/dev/null && echo yes)
-UCX_PART := $(filter-out %/ucx_addresses.c,$(wildcard libcomm/transport/ucx_*.c)) libcomm/transport/list.c
-OTHER_TRANSPORTS := $(if $(HAVE_UCX),libcomm/transport/list_without_ucx.c,$(UCX_PART))
+UCX_PART := $(filter-out %/ucx_addresses.c,$(wildcard libcomm/transport/ucx/*.c)) libcomm/transport/registry.c
+OTHER_TRANSPORTS := $(if $(HAVE_UCX),libcomm/transport/registry_without_ucx.c,$(UCX_PART))
 # What includes mpi.h is a library of its own, libcomm-with-mpi.so: libcomm.so needs no MPI.
-WITH_MPI_SOURCES := libcomm/boot/mpi_boot.c libcomm/boot/mpi_version.c libcomm/transport/mpi_transport.c
-LIB_SOURCES := $(filter-out $(OTHER_KERNELS),$(wildcard kernels/*.c)) $(wildcard codecs/*.c libcomm/*.c) \
-  $(filter-out libcomm/doors/% libcomm/examples/% $(WITH_MPI_SOURCES) $(OTHER_TRANSPORTS),$(wildcard libcomm/*/*.c))
+WITH_MPI_SOURCES := libcomm/bootstrap/mpi_bootstrap.c libcomm/bootstrap/mpi_version.c libcomm/transport/mpi/mpi_transport.c
+LIB_SOURCES := $(filter-out $(OTHER_KERNELS),$(wildcard kernels/*.c)) $(wildcard codecs/*.c) \
+  $(filter-out libcomm/doors/% libcomm/examples/% $(WITH_MPI_SOURCES) $(OTHER_TRANSPORTS),$(wildcard libcomm/*/*.c libcomm/*/*/*.c))
 TRAINER_SOURCES := $(wildcard trainer/*.c)
 TOOL_SOURCES := $(wildcard tools/*.c)
 TOOLS_COMMON := $(wildcard tools/common/*.c)
@@ -135,7 +135,7 @@ CLIENT_SOURCES := $(wildcard tests/clients/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c tests/support/emulated/*.c tests/wire/decoder*.c)
 EMULATED_SOURCES := $(CU_KERNELS) $(wildcard tests/kernels/cuda/*.cu)
 SAN_SOURCES := $(if $(SAN),$(wildcard tests/support/sanitizer/*.c))
-OTHER_TESTS := $(if $(HAVE_UCX),,tests/transport/test_ucx_% tests/libcomm/mpi_device_ucx.c)
+OTHER_TESTS := $(if $(HAVE_UCX),,tests/transport/ucx/test_ucx_% tests/engine/mpi_device_ucx.c)
 # A build without MPI has neither what speaks MPI nor the tests of that.
 ifeq ($(HAVE_MPI),)
 WITH_MPI_SOURCES :=

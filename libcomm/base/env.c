@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/include/libcomm_calls.h"
+#include "libcomm/include/libcomm_interpose.h"
 
 const lcomm_env_entry lcomm_env_table[LCOMM_ENV_COUNT] = {
 #define LCOMM_ENV_ROW(id, variable, standard, help) [id] = {variable, standard, help},

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "libcomm/include/libcomm_calls.h"
+#include "libcomm/include/libcomm_interpose.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -329,7 +329,7 @@ LCOMM_API const char *lcomm_policy_string(const lcomm_comm *comm);
  *   momentum  kept where the new policy has momentum=, with its factor; else dropped
  *   steps     counted on: warmup= and ramp= of the new policy count from the first step of the
  *             communicator
- * Residuals of calls (libcomm_calls.h) are kept where every rank keeps the same elements as
+ * Residuals of calls (libcomm_interpose.h) are kept where every rank keeps the same elements as
  * before; the next call with another one is exact and pays all that it holds.
  * A policy that a rank cannot take or that differs between ranks changes nothing: all ranks
  * return the same error and sentence, and go on with the policy before.
@@ -687,7 +687,7 @@ LCOMM_API lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tenso
  * A saved state is a folder with one file per rank, rank-RRRRR-of-NNNNN.lcs, or
  * as many blocks of bytes; codecs/state.h has every byte. It holds the step counter and the
  * number of calls with each residual, so warm-up and density stages go on where they were,
- * and for every tensor, frozen or not, and every residual with a name (libcomm_calls.h), what
+ * and for every tensor, frozen or not, and every residual with a name (libcomm_interpose.h), what
  * this rank keeps of it: residual and momentum.
  */
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/plan/choose.h"
-#include "libcomm/plan/judge.h"
+#include "libcomm/plan/eligibility.h"
+#include "libcomm/plan/select.h"
 
 const char *lcomm_collective_name(lcomm_collective collective) {
   static const char *const names[] = {

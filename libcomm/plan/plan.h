@@ -11,7 +11,7 @@
 
 #include "codecs/topk.h"
 #include "libcomm/plan/policy.h"
-#include "libcomm/sched/collective.h"
+#include "libcomm/sched/builders.h"
 
 typedef enum lcomm_collective {
   LCOMM_COLLECTIVE_ALLREDUCE,

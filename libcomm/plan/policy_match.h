@@ -5,7 +5,7 @@
 
 /* Which plain calls are the policy's: the rules of match= (libcomm.h, POLICY). */
 
-#include "libcomm/include/libcomm_calls.h"
+#include "libcomm/include/libcomm_interpose.h"
 #include "libcomm/plan/policy.h"
 
 /* A call as rules see it. Its values are ones that exist, and its elements fit into

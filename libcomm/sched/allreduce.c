@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "libcomm/sched/collective.h"
+#include "libcomm/sched/builders.h"
 
 typedef struct hier {
   lcomm_schedule *schedule;

@@ -10,7 +10,7 @@
  * begin the next. Receives come first, so that messages find their place ready.
  */
 
-#include "libcomm/sched/collective.h"
+#include "libcomm/sched/builders.h"
 
 static bool is_all_to_all(const lcomm_schedule *schedule, const lcomm_topo *topo, uint64_t count) {
   uint64_t segments = 2 * (uint64_t)topo->size;

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "libcomm/sched/ties.h"
+#include "libcomm/sched/dependency.h"
 
 uint32_t lcomm_step_read_count(const lcomm_step *step) {
   switch (step->kind) {

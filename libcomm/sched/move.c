@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "libcomm/sched/collective.h"
+#include "libcomm/sched/builders.h"
 
 int lcomm_reduce_scatter_collector(const lcomm_topo *topo, int node, int owner) {
   return lcomm_topo_rank(topo, node, topo->local[owner] % topo->node_size[node]);

@@ -12,7 +12,7 @@
 
 #include "libcomm/base/env.h"
 #include "libcomm/base/error.h"
-#include "libcomm/include/libcomm_calls.h"
+#include "libcomm/include/libcomm_interpose.h"
 
 static void every_status_has_a_name_and_a_text(void **state) {
   (void)state;

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "libcomm/base/log.h"
-#include "libcomm/settings.h"
+#include "libcomm/base/settings.h"
 
 static char heard[8192];
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "libcomm/plan/judge.h"
+#include "libcomm/plan/eligibility.h"
 #include "libcomm/plan/policy_match.h"
 #include "tests/plan/plans.h"
 #include "tests/plan/policies.h"

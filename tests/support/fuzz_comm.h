@@ -6,7 +6,7 @@
 /* A communicator whose peers are an input: what they tell and send is taken from it,
  * what they are told and sent is looked at and forgotten. */
 
-#include "libcomm/op.h"
+#include "libcomm/engine/operation.h"
 #include "tests/support/fuzz_bytes.h"
 
 enum { FUZZ_MEMORY_MAX = 64 };

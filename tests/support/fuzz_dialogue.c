@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "libcomm/boot/store_internal.h"
+#include "libcomm/bootstrap/store/store_internal.h"
 #include "tests/support/fuzz_comm.h"
 #include "tests/support/fuzz_promise.h"
 

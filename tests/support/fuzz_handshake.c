@@ -4,7 +4,7 @@
 #include "tests/support/fuzz_handshake.h"
 
 #include "codecs/wire.h"
-#include "libcomm/hello.h"
+#include "libcomm/comm/handshake.h"
 #include "libcomm/transport/links_judge.h"
 #include "tests/support/fuzz_comm.h"
 #include "tests/support/fuzz_promise.h"

@@ -4,7 +4,7 @@
 #include "tests/support/fuzz_launcher.h"
 
 #include "libcomm/base/env.h"
-#include "libcomm/boot/place.h"
+#include "libcomm/bootstrap/launcher_env.h"
 #include "tests/support/fuzz_promise.h"
 
 enum { OWN = 2, VARIABLES = LCOMM_LAUNCHER_COUNT + OWN, VALUE_MAX = 2048 };

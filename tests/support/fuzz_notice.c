@@ -3,7 +3,7 @@
 
 #include "tests/support/fuzz_notice.h"
 
-#include "libcomm/op.h"
+#include "libcomm/engine/operation.h"
 #include "tests/support/fuzz_comm.h"
 #include "tests/support/fuzz_promise.h"
 

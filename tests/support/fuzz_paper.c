@@ -3,7 +3,7 @@
 
 #include "tests/support/fuzz_paper.h"
 
-#include "libcomm/device_paper.h"
+#include "libcomm/engine/memory_handle.h"
 #include "tests/support/fuzz_bytes.h"
 #include "tests/support/fuzz_promise.h"
 

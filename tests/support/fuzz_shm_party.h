@@ -6,7 +6,7 @@
 /* Between the parts of the fuzz target fuzz_shm.h: we, and a peer that writes what the
  * input says. */
 
-#include "libcomm/transport/shm_internal.h"
+#include "libcomm/transport/shm/shm_internal.h"
 #include "tests/support/fuzz_bytes.h"
 
 enum { FUZZ_SHM_TRANSFERS = 16, FUZZ_SHM_RANKS = 2, FUZZ_SHM_TAGS = 8 };

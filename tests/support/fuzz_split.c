@@ -3,7 +3,7 @@
 
 #include "tests/support/fuzz_split.h"
 
-#include "libcomm/split.h"
+#include "libcomm/comm/split.h"
 #include "tests/support/fuzz_comm.h"
 #include "tests/support/fuzz_promise.h"
 

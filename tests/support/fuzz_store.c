@@ -3,7 +3,7 @@
 
 #include "tests/support/fuzz_store.h"
 
-#include "libcomm/boot/store_wire.h"
+#include "libcomm/bootstrap/store/store_wire.h"
 #include "tests/support/fuzz_promise.h"
 
 static void check_text(const char *text, size_t room) {

@@ -3,7 +3,7 @@
 
 #include "tests/support/fuzz_ucx_addresses.h"
 
-#include "libcomm/transport/ucx_addresses.h"
+#include "libcomm/transport/ucx/ucx_addresses.h"
 #include "tests/support/fuzz_promise.h"
 
 /* The size that a label describes, read once more. */

@@ -5,7 +5,7 @@
 
 /* Properties of libcomm on several ranks, see property.h. */
 
-#include "libcomm/include/libcomm_calls.h"
+#include "libcomm/include/libcomm_interpose.h"
 #include "libcomm/include/libcomm_mpi.h"
 #include "tests/support/property.h"
 

@@ -9,7 +9,7 @@
  * messages are eager (copied when sent) or rendezvous (read from the slot
  * only when both sides are there), so a missing dependency shows. */
 
-#include "libcomm/sched/collective.h"
+#include "libcomm/sched/builders.h"
 
 typedef struct sim_element {
   uint64_t ranks; /* bit per rank that is part of the sum */

@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-#include "libcomm/hello.h"
+#include "libcomm/comm/handshake.h"
 #include "libcomm/topo/identity_device.h"
 #include "tests/topo/nvml_fake.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "libcomm/base/error.h"
-#include "libcomm/comm.h"
+#include "libcomm/engine/engine.h"
 #include "libcomm/topo/topo_file.h"
 #include "tests/support/forked.h"
 

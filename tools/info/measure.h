@@ -5,7 +5,7 @@
 
 /* What the links between the ranks of this run really cost. */
 
-#include "libcomm/comm.h"
+#include "libcomm/engine/engine.h"
 #include "tools/info/options.h"
 
 enum { INFO_REMARK_MAX = 320 };

@@ -7,7 +7,7 @@
  * transport that it uses between them. A failure is one of the communicator: all
  * its ranks hear of it, and lcomm_last_error() is the sentence. */
 
-#include "libcomm/comm.h"
+#include "libcomm/engine/engine.h"
 
 enum { INFO_SHORT_SIZE = 8, INFO_LONG_SIZE = 8 << 20, INFO_PINGS_MAX = 256 };
 

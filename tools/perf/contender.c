@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm_calls.h"
+#include "libcomm_interpose.h"
 
 /* The codec that a word such as net= of a policy names; "" if there is none. */
 static const char *codec_of(const char *policy, const char *key) {

@@ -5,7 +5,7 @@
 
 /* One line of a rank's trace. Every byte of it is doubted. */
 
-#include "libcomm/trace_format.h"
+#include "libcomm/observe/trace_format.h"
 
 typedef enum lcomm_trace_item_kind {
   LCOMM_ITEM_ORIGIN, /* whose trace it is */

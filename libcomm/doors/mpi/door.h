@@ -21,7 +21,7 @@
 #include "libcomm/doors/mpi/door_mode.h"
 #include "libcomm/doors/mpi/lasting.h"
 #include "libcomm/doors/mpi/words.h"
-#include "libcomm_calls.h"
+#include "libcomm_interpose.h"
 #include "libcomm_mpi.h"
 
 /* What MPI looks up must be visible; everything else in the library is not. */

@@ -10,7 +10,7 @@
 
 #include "libcomm/doors/mpi/door_mode.h"
 #include "libcomm/doors/mpi/words.h"
-#include "libcomm_calls.h"
+#include "libcomm_interpose.h"
 
 /* ------------------------------------------------ words of the name service */
 

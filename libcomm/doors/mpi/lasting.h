@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "libcomm_calls.h"
+#include "libcomm_interpose.h"
 
 typedef enum lcomm_door_feedback {
   LCOMM_DOOR_PLAIN,  /* exact, without a residual */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libcomm_calls.h"
+#include "libcomm_interpose.h"
 
 /* One call. Texts are constants but for type, comm, members and policy, which are copied. */
 typedef struct lcomm_door_note {

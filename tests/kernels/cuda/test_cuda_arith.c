@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/launch.h"
 #include "kernels/kernels.h"
-#include "libcomm/feedback.h"
+#include "libcomm/feedback/ef.h"
 #include "tests/kernels/cuda/grid_sample.h"
 
 /* n values from a place `shift` elements behind a multiple of 16 bytes. */

@@ -7,7 +7,7 @@
  * arrays may begin at any element, they do. */
 
 #include "kernels/plain.h"
-#include "libcomm/feedback.h"
+#include "libcomm/feedback/ef.h"
 #include "tests/kernels/cuda/kernel_device.h"
 #include "tests/kernels/cuda/odd_values.h"
 

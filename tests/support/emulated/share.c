@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libcomm/transport/shm_internal.h"
+#include "libcomm/transport/shm/shm_internal.h"
 #include "tests/support/emulated/device_internal.h"
 
 #define LABEL "libcomm-emulated"

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The collective calls of the public interface. */
+
+#include "libcomm/api/collective.h"
+
+#include "libcomm/engine/entry.h"
+#include "libcomm/engine/run_device.h"
+#include "libcomm/observe/capture.h"
+#include "libcomm/tensor/residual.h"
+
+/* Done in one go: the request is over before it was ever under way. */
+static void end_at_once(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
+                        lcomm_request *handle) {
+  lcomm_call_finish(run, call);
+  lcomm_run_keep(comm, run);
+  *handle = (lcomm_request){.generation = 1}; /* see collect() in request.c */
+}
+
+static lcomm_status find_run(lcomm_comm *comm, const lcomm_call *call, lcomm_run **run) {
+  return call->residual ? lcomm_residual_run(call->residual, call, run)
+                        : lcomm_run_find(comm, &call->request, run);
+}
+
+static void give_back(lcomm_comm *comm, const lcomm_call *call, lcomm_run *run) {
+  if (!call->residual) {
+    lcomm_run_keep(comm, run);
+  }
+}
+
+static void follow(lcomm_operation *operation, const lcomm_call *call, lcomm_request *handle) {
+  bool here = !operation->run->device;
+  operation->receive = call->receive;
+  operation->end = here ? lcomm_call_end(call->request.collective) : lcomm_call_end_device;
+  *handle = (lcomm_request){.internal = operation};
+  if (call->residual) {
+    lcomm_residual_begin(call->residual, operation);
+  }
+}
+
+/* Data on devices is not captured. */
+static lcomm_status bring_in(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
+                             lcomm_operation_data *data) {
+  if (run->device) {
+    return lcomm_call_bring_in_device(run, call, data);
+  }
+  lcomm_call_bring_in(comm, run, call, data);
+  if (comm->capture) {
+    lcomm_capture_call(comm, run->plan, data->vector);
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
+                              lcomm_request *handle) {
+  lcomm_operation *operation = NULL;
+  lcomm_operation_data data;
+  bool over = false;
+  lcomm_status status = bring_in(comm, run, call, &data);
+  data.purpose = call->purpose == LCOMM_PURPOSE_CALL ? comm->inside : call->purpose;
+  data.residual = call->residual ? lcomm_residual_number(call->residual) : 0;
+  if (status == LCOMM_OK && call->waits && run->quick) {
+    status = lcomm_quick_try(run, data.vector, &data, &over);
+  }
+  if (over) {
+    end_at_once(comm, run, call, handle);
+    return LCOMM_OK;
+  }
+  if (status == LCOMM_OK) {
+    status = lcomm_operation_start(comm, run, &data, &operation);
+  }
+  if (!operation) {
+    give_back(comm, call, run);
+    return status;
+  }
+  follow(operation, call, handle);
+  bool moved = false;
+  lcomm_operations_move(comm, &moved); /* a failure is the request's to report */
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request *handle) {
+  lcomm_run *run = NULL;
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given",
+                              lcomm_collective_name(call->request.collective));
+  }
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  if (!call->waits) {
+    lcomm_expect_overlap(comm);
+  }
+  status = lcomm_call_check(comm, call, handle);
+  if (status == LCOMM_OK) {
+    status = find_run(comm, call, &run);
+  }
+  if (status == LCOMM_OK) {
+    status = start_run(comm, run, call, handle);
+  }
+  lcomm_leave(comm);
+  return status;
+}
+
+lcomm_status lcomm_call_make(lcomm_comm *comm, lcomm_call *call) {
+  lcomm_request request = {0};
+  call->waits = true;
+  lcomm_status status = lcomm_call_start(comm, call, &request);
+  bool under_way = request.internal != NULL; /* else it is over, and well, or did not start */
+  return under_way ? lcomm_wait(comm, &request) : status;
+}
+
+/* ------------------------------------------------------------------ sums */
+
+lcomm_call lcomm_call_of(lcomm_collective collective, const void *send, void *receive,
+                         uint64_t count, lcomm_dtype dtype, lcomm_op op) {
+  return (lcomm_call){
+      .request = {.collective = collective, .count = count, .dtype = dtype, .op = op},
+      .send = send,
+      .receive = receive,
+      .before = 1,
+      .after = 1};
+}
+
+lcomm_status lcomm_iallreduce(lcomm_comm *comm, const void *send, void *receive, uint64_t count,
+                              lcomm_dtype dtype, lcomm_op op, lcomm_request *request) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, count, dtype, op);
+  return lcomm_call_start(comm, &call, request);
+}
+
+lcomm_status lcomm_allreduce(lcomm_comm *comm, const void *send, void *receive, uint64_t count,
+                             lcomm_dtype dtype, lcomm_op op) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, count, dtype, op);
+  return lcomm_call_make(comm, &call);
+}
+
+static void scale(lcomm_call *call, double before, double after) {
+  call->scaled = true;
+  call->before = before;
+  call->after = after;
+}
+
+lcomm_status lcomm_iallreduce_scaled(lcomm_comm *comm, const void *send, void *receive,
+                                     uint64_t count, lcomm_dtype dtype, lcomm_op op, double before,
+                                     double after, lcomm_request *request) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, count, dtype, op);
+  scale(&call, before, after);
+  return lcomm_call_start(comm, &call, request);
+}
+
+lcomm_status lcomm_allreduce_scaled(lcomm_comm *comm, const void *send, void *receive,
+                                    uint64_t count, lcomm_dtype dtype, lcomm_op op, double before,
+                                    double after) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, count, dtype, op);
+  scale(&call, before, after);
+  return lcomm_call_make(comm, &call);
+}
+
+lcomm_status lcomm_ireduce_scatter(lcomm_comm *comm, const void *send, void *receive,
+                                   uint64_t receive_count, lcomm_dtype dtype, lcomm_op op,
+                                   lcomm_request *request) {
+  lcomm_call call =
+      lcomm_call_of(LCOMM_COLLECTIVE_REDUCE_SCATTER, send, receive, receive_count, dtype, op);
+  return lcomm_call_start(comm, &call, request);
+}
+
+lcomm_status lcomm_reduce_scatter(lcomm_comm *comm, const void *send, void *receive,
+                                  uint64_t receive_count, lcomm_dtype dtype, lcomm_op op) {
+  lcomm_call call =
+      lcomm_call_of(LCOMM_COLLECTIVE_REDUCE_SCATTER, send, receive, receive_count, dtype, op);
+  return lcomm_call_make(comm, &call);
+}
+
+static lcomm_call uneven_sum_of(const void *send, void *receive, const uint64_t *counts,
+                                lcomm_dtype dtype, lcomm_op op) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_REDUCE_SCATTERV, send, receive, 0, dtype, op);
+  call.request.part_counts = counts;
+  return call;
+}
+
+lcomm_status lcomm_ireduce_scatterv(lcomm_comm *comm, const void *send, void *receive,
+                                    const uint64_t *counts, lcomm_dtype dtype, lcomm_op op,
+                                    lcomm_request *request) {
+  lcomm_call call = uneven_sum_of(send, receive, counts, dtype, op);
+  return lcomm_call_start(comm, &call, request);
+}
+
+lcomm_status lcomm_reduce_scatterv(lcomm_comm *comm, const void *send, void *receive,
+                                   const uint64_t *counts, lcomm_dtype dtype, lcomm_op op) {
+  lcomm_call call = uneven_sum_of(send, receive, counts, dtype, op);
+  return lcomm_call_make(comm, &call);
+}
+
+/* ----------------------------------------------------------------- moves */
+
+static lcomm_call move_of(lcomm_collective collective, const void *send, void *receive,
+                          uint64_t count, lcomm_dtype dtype) {
+  return lcomm_call_of(collective, send, receive, count, dtype, LCOMM_SUM);
+}
+
+lcomm_status lcomm_iallgather(lcomm_comm *comm, const void *send, void *receive,
+                              uint64_t send_count, lcomm_dtype dtype, lcomm_request *request) {
+  lcomm_call call = move_of(LCOMM_COLLECTIVE_ALLGATHER, send, receive, send_count, dtype);
+  return lcomm_call_start(comm, &call, request);
+}
+
+lcomm_status lcomm_allgather(lcomm_comm *comm, const void *send, void *receive, uint64_t send_count,
+                             lcomm_dtype dtype) {
+  lcomm_call call = move_of(LCOMM_COLLECTIVE_ALLGATHER, send, receive, send_count, dtype);
+  return lcomm_call_make(comm, &call);
+}
+
+lcomm_status lcomm_iallgatherv(lcomm_comm *comm, const void *send, void *receive,
+                               const uint64_t *counts, lcomm_dtype dtype, lcomm_request *request) {
+  lcomm_call call = move_of(LCOMM_COLLECTIVE_ALLGATHERV, send, receive, 0, dtype);
+  call.request.part_counts = counts;
+  return lcomm_call_start(comm, &call, request);
+}
+
+lcomm_status lcomm_allgatherv(lcomm_comm *comm, const void *send, void *receive,
+                              const uint64_t *counts, lcomm_dtype dtype) {
+  lcomm_call call = move_of(LCOMM_COLLECTIVE_ALLGATHERV, send, receive, 0, dtype);
+  call.request.part_counts = counts;
+  return lcomm_call_make(comm, &call);
+}
+
+lcomm_status lcomm_ialltoall(lcomm_comm *comm, const void *send, void *receive, uint64_t count,
+                             lcomm_dtype dtype, lcomm_request *request) {
+  lcomm_call call = move_of(LCOMM_COLLECTIVE_ALLTOALL, send, receive, count, dtype);
+  call.request.in_place = send == receive;
+  return lcomm_call_start(comm, &call, request);
+}
+
+lcomm_status lcomm_alltoall(lcomm_comm *comm, const void *send, void *receive, uint64_t count,
+                            lcomm_dtype dtype) {
+  lcomm_call call = move_of(LCOMM_COLLECTIVE_ALLTOALL, send, receive, count, dtype);
+  call.request.in_place = send == receive;
+  return lcomm_call_make(comm, &call);
+}
+
+lcomm_status lcomm_ibroadcast(lcomm_comm *comm, void *buffer, uint64_t count, lcomm_dtype dtype,
+                              int root, lcomm_request *request) {
+  lcomm_call call = move_of(LCOMM_COLLECTIVE_BROADCAST, buffer, buffer, count, dtype);
+  call.request.root = root;
+  return lcomm_call_start(comm, &call, request);
+}
+
+lcomm_status lcomm_broadcast(lcomm_comm *comm, void *buffer, uint64_t count, lcomm_dtype dtype,
+                             int root) {
+  lcomm_call call = move_of(LCOMM_COLLECTIVE_BROADCAST, buffer, buffer, count, dtype);
+  call.request.root = root;
+  return lcomm_call_make(comm, &call);
+}
+
+lcomm_status lcomm_ibarrier(lcomm_comm *comm, lcomm_request *request) {
+  lcomm_call call = move_of(LCOMM_COLLECTIVE_BARRIER, NULL, NULL, 0, LCOMM_FLOAT32);
+  return lcomm_call_start(comm, &call, request);
+}
+
+lcomm_status lcomm_barrier(lcomm_comm *comm) {
+  lcomm_call call = move_of(LCOMM_COLLECTIVE_BARRIER, NULL, NULL, 0, LCOMM_FLOAT32);
+  return lcomm_call_make(comm, &call);
+}

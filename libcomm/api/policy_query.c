@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* What the policy of a communicator says of calls that were not made yet. */
+
+#include "libcomm/api/policy_query.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "libcomm/engine/entry.h"
+#include "libcomm/plan/eligibility.h"
+#include "libcomm/plan/policy_match.h"
+
+/* ------------------------------------------------------------------ calls */
+
+static bool exists(lcomm_call_kind kind, lcomm_dtype dtype, lcomm_op op) {
+  return (unsigned)kind < LCOMM_CALL_KINDS && lcomm_dtype_size(dtype) > 0 &&
+         (unsigned)op <= LCOMM_MAX;
+}
+
+static lcomm_plan_request request_of(const lcomm_choice_place *place, lcomm_call_kind kind,
+                                     uint64_t count, lcomm_dtype dtype, lcomm_op op) {
+  static const lcomm_collective collectives[LCOMM_CALL_KINDS] = {
+      [LCOMM_CALL_ALLREDUCE] = LCOMM_COLLECTIVE_ALLREDUCE,
+      [LCOMM_CALL_REDUCE_SCATTER] = LCOMM_COLLECTIVE_REDUCE_SCATTER,
+      [LCOMM_CALL_ALLGATHER] = LCOMM_COLLECTIVE_ALLGATHER,
+      [LCOMM_CALL_BROADCAST] = LCOMM_COLLECTIVE_BROADCAST,
+  };
+  return (lcomm_plan_request){.collective = collectives[kind],
+                              .count = count,
+                              .dtype = dtype,
+                              .op = op,
+                              .name = place->name};
+}
+
+static lcomm_choice_place place_of(const lcomm_comm *comm) {
+  return (lcomm_choice_place){.policy = &comm->policy,
+                              .topo = &comm->topo,
+                              .rank = comm->rank,
+                              .name = comm->name,
+                              .named =
+                                  atomic_load_explicit(&comm->named_rules, memory_order_relaxed)};
+}
+
+lcomm_choice lcomm_choice_of(const lcomm_choice_place *place, lcomm_call_kind kind, uint64_t count,
+                             lcomm_dtype dtype, lcomm_op op, const char **why) {
+  const char *unheard = NULL;
+  why = why ? why : &unheard;
+  *why = "there is no such call";
+  if (!exists(kind, dtype, op)) {
+    return LCOMM_CHOICE_LEFT;
+  }
+  lcomm_plan_request request = request_of(place, kind, count, dtype, op);
+  return lcomm_judge_choose(&request, place->policy, place->topo, place->named, why);
+}
+
+lcomm_choice lcomm_choose(const lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
+                          lcomm_dtype dtype, lcomm_op op, const char **why) {
+  if (!comm) {
+    if (why) {
+      *why = "there is no such call";
+    }
+    return LCOMM_CHOICE_LEFT;
+  }
+  lcomm_choice_place place = place_of(comm);
+  return lcomm_choice_of(&place, kind, count, dtype, op, why);
+}
+
+static lcomm_status count_bytes(const lcomm_choice_place *place, const lcomm_plan_request *request,
+                                uint64_t *bytes, char *error) {
+  char why[256];
+  lcomm_plan *plan = NULL;
+  lcomm_status status =
+      lcomm_plan_create(request, place->policy, place->topo, place->rank, &plan, why, sizeof(why));
+  if (status != LCOMM_OK) {
+    snprintf(error, LCOMM_CHOICE_ERROR_MAX, "lcomm_call_bytes: %s", why);
+    return status;
+  }
+  *bytes = lcomm_plan_bytes_between_nodes(plan, place->topo);
+  lcomm_plan_destroy(plan);
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_choice_bytes(const lcomm_choice_place *place, const lcomm_choice_call *call,
+                                uint64_t *sent_bytes, uint64_t *exact_bytes, char *error) {
+  uint64_t sent = 0, exact = 0;
+  if (!exists(call->kind, call->dtype, call->op)) {
+    snprintf(error, LCOMM_CHOICE_ERROR_MAX,
+             "lcomm_call_bytes: there is no call %d with type %d and operation %d", (int)call->kind,
+             (int)call->dtype, (int)call->op);
+    return LCOMM_ERR_ARGUMENT;
+  }
+  if (call->lasting && (call->kind != LCOMM_CALL_ALLREDUCE || call->dtype != LCOMM_FLOAT32)) {
+    snprintf(error, LCOMM_CHOICE_ERROR_MAX,
+             "lcomm_call_bytes: only all-reduces of float32 have a residual, not %s of %s; ask "
+             "with lasting = 0",
+             lcomm_call_name(call->kind), lcomm_dtype_name(call->dtype));
+    return LCOMM_ERR_ARGUMENT;
+  }
+  lcomm_plan_request request = request_of(place, call->kind, call->count, call->dtype, call->op);
+  request.lasting = call->lasting != 0;
+  lcomm_status status = count_bytes(place, &request, &sent, error);
+  request.exact = true;
+  status = status == LCOMM_OK ? count_bytes(place, &request, &exact, error) : status;
+  if (status == LCOMM_OK) {
+    *sent_bytes = sent;
+    *exact_bytes = exact;
+  }
+  return status;
+}
+
+lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
+                              lcomm_dtype dtype, lcomm_op op, int lasting, uint64_t *sent_bytes,
+                              uint64_t *exact_bytes) {
+  char error[LCOMM_CHOICE_ERROR_MAX];
+  if (!comm || !sent_bytes || !exact_bytes) {
+    return lcomm_refuse_null(comm, "lcomm_call_bytes", sent_bytes ? "exact_bytes" : "sent_bytes");
+  }
+  lcomm_status status = lcomm_check_process(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  lcomm_choice_place place = place_of(comm);
+  lcomm_choice_call call = {kind, count, dtype, op, lasting};
+  status = lcomm_choice_bytes(&place, &call, sent_bytes, exact_bytes, error);
+  return status == LCOMM_OK ? LCOMM_OK : lcomm_refuse(comm, status, "%s", error);
+}
+
+/* ----------------------------------------------------------- communicators */
+
+lcomm_policy_facts lcomm_choice_facts(const lcomm_policy *policy) {
+  return (lcomm_policy_facts){
+      .min_bytes = policy->min_bytes,
+      .lossy = policy->net.format.codec->id != LCOMM_CODEC_NONE ||
+               policy->node.format.codec->id != LCOMM_CODEC_NONE,
+      .error_feedback = policy->net.error_feedback,
+      .uses_names = lcomm_match_uses_names(policy),
+      .inside_nodes = policy->node.format.codec->id != LCOMM_CODEC_NONE,
+      .step_calls = policy->step_calls,
+  };
+}
+
+lcomm_status lcomm_policy_facts_get(const lcomm_comm *comm, lcomm_policy_facts *facts) {
+  if (!comm || !facts) {
+    return lcomm_refuse_null(comm, "lcomm_policy_facts_get", "facts");
+  }
+  *facts = lcomm_choice_facts(&comm->policy);
+  return LCOMM_OK;
+}
+
+/* Plans that are kept were made for the name of their time. */
+static lcomm_status set_name(lcomm_comm *comm, const char *name) {
+  lcomm_status status = (lcomm_status)atomic_load(&comm->status);
+  if (!name) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_name_set: no name was given");
+  }
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  /* A step of tensors, too, begins with a call, which compares them. */
+  if (comm->next[LCOMM_SERIES_CALLS] != 0) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_name_set: the communicator has been used, so its calls were already "
+                        "judged by the name '%s'; name it before its first operation",
+                        comm->name);
+  }
+  size_t length = strnlen(name, sizeof(comm->name) - 1);
+  memset(comm->name, 0, sizeof(comm->name));
+  memcpy(comm->name, name, length);
+  atomic_store(&comm->named_rules, lcomm_match_named(&comm->policy, comm->name));
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_name_set(lcomm_comm *comm, const char *name) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_name_set: no communicator was given");
+  }
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = set_name(comm, name);
+  lcomm_leave(comm);
+  return status;
+}

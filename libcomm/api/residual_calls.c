@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The calls with a residual. */
+
+#include "libcomm/tensor/residual.h"
+
+/* What a function is for, in which sentences name it. */
+typedef struct function {
+  const char *name;
+  lcomm_collective collective;
+  lcomm_purpose purpose;
+} function;
+
+static const function allreduce_ef = {"lcomm_allreduce_ef", LCOMM_COLLECTIVE_ALLREDUCE,
+                                      LCOMM_PURPOSE_LASTING};
+static const function allreduce_flush = {"lcomm_allreduce_flush", LCOMM_COLLECTIVE_ALLREDUCE,
+                                         LCOMM_PURPOSE_FLUSH};
+static const function scatter_ef = {"lcomm_reduce_scatter_ef", LCOMM_COLLECTIVE_REDUCE_SCATTERV,
+                                    LCOMM_PURPOSE_LASTING};
+static const function scatter_flush = {"lcomm_reduce_scatter_flush",
+                                       LCOMM_COLLECTIVE_REDUCE_SCATTERV, LCOMM_PURPOSE_FLUSH};
+
+static lcomm_status call_of(lcomm_residual *residual, const function *it, const void *send,
+                            void *receive, lcomm_call *call) {
+  lcomm_status status = lcomm_residual_check_lives(residual, it->name);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  bool scatters = it->collective != LCOMM_COLLECTIVE_ALLREDUCE;
+  if (scatters != (residual->part_counts != NULL)) {
+    return lcomm_refuse(residual->comm, LCOMM_ERR_ARGUMENT,
+                        "%s: residual %llu of %llu elements was made for %s", it->name,
+                        (unsigned long long)residual->number, (unsigned long long)residual->count,
+                        scatters ? "all-reduces; make one with lcomm_residual_create_scatter"
+                                 : "reduce-scatters; make one with lcomm_residual_create");
+  }
+  *call =
+      lcomm_call_of(it->collective, send, receive, residual->count, LCOMM_FLOAT32, residual->op);
+  call->request.part_counts = residual->part_counts;
+  call->purpose = it->purpose;
+  call->residual = residual;
+  return LCOMM_OK;
+}
+
+static lcomm_status start(lcomm_residual *residual, const function *it, const void *send,
+                          void *receive, lcomm_request *request) {
+  lcomm_call call;
+  lcomm_status status = call_of(residual, it, send, receive, &call);
+  return status == LCOMM_OK ? lcomm_call_start(residual->comm, &call, request) : status;
+}
+
+static lcomm_status make(lcomm_residual *residual, const function *it, const void *send,
+                         void *receive) {
+  lcomm_call call;
+  lcomm_status status = call_of(residual, it, send, receive, &call);
+  return status == LCOMM_OK ? lcomm_call_make(residual->comm, &call) : status;
+}
+
+lcomm_status lcomm_allreduce_ef(lcomm_residual *residual, const void *send, void *receive) {
+  return make(residual, &allreduce_ef, send, receive);
+}
+
+lcomm_status lcomm_iallreduce_ef(lcomm_residual *residual, const void *send, void *receive,
+                                 lcomm_request *request) {
+  return start(residual, &allreduce_ef, send, receive, request);
+}
+
+lcomm_status lcomm_allreduce_flush(lcomm_residual *residual, const void *send, void *receive) {
+  return make(residual, &allreduce_flush, send, receive);
+}
+
+lcomm_status lcomm_iallreduce_flush(lcomm_residual *residual, const void *send, void *receive,
+                                    lcomm_request *request) {
+  return start(residual, &allreduce_flush, send, receive, request);
+}
+
+lcomm_status lcomm_reduce_scatter_ef(lcomm_residual *residual, const void *send, void *receive) {
+  return make(residual, &scatter_ef, send, receive);
+}
+
+lcomm_status lcomm_ireduce_scatter_ef(lcomm_residual *residual, const void *send, void *receive,
+                                      lcomm_request *request) {
+  return start(residual, &scatter_ef, send, receive, request);
+}
+
+lcomm_status lcomm_reduce_scatter_flush(lcomm_residual *residual, const void *send, void *receive) {
+  return make(residual, &scatter_flush, send, receive);
+}
+
+lcomm_status lcomm_ireduce_scatter_flush(lcomm_residual *residual, const void *send, void *receive,
+                                         lcomm_request *request) {
+  return start(residual, &scatter_flush, send, receive, request);
+}

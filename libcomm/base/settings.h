@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_BASE_SETTINGS_H
+#define LCOMM_BASE_SETTINGS_H
+
+/* The variables LCOMM_* as a whole: values that are none, names that are none. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "libcomm/include/libcomm_types.h"
+
+/* Variables that are a choice of words and are read where nothing can be returned. ARGUMENT
+ * with a sentence in `why` that names variable, value and words. */
+lcomm_status lcomm_settings_check(char *why, size_t size);
+
+/* The variable of libcomm whose name is nearest to `name`, NULL when none is near. */
+const char *lcomm_settings_nearest(const char *name);
+
+/* Does libcomm know the variable `name`? Those of UCX with LCOMM_ before their name it does. */
+bool lcomm_settings_known(const char *name);
+
+/* One warning, once in a process, about variables LCOMM_* that nobody reads. */
+void lcomm_settings_warn_unknown(void);
+
+#endif

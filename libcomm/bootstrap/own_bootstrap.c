@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* lcomm_create: callers bring a bootstrap of their own, and MPI is one transport among
+ * others where it runs. */
+
+#include <stdlib.h>
+
+#include "libcomm/base/error.h"
+#include "libcomm/transport/mpi/mpi_table.h"
+
+/* Where a rank is in MPI's world: -1 where MPI does not run. */
+typedef struct mpi_place {
+  int32_t rank, size;
+} mpi_place;
+
+static mpi_place my_place(const lcomm_mpi_table *mpi) {
+  int rank = -1, size = 0;
+  if (mpi) {
+    mpi->place(&rank, &size);
+  }
+  return (mpi_place){.rank = rank, .size = size};
+}
+
+static int by_number(const void *a, const void *b) {
+  int x = *(const int *)a, y = *(const int *)b;
+  return (x > y) - (x < y);
+}
+
+/* Do the ranks have different places in one world? Processes that were started
+ * apart all are rank 0 of worlds of their own. */
+static bool share_world(const mpi_place *places, int count, int *members) {
+  for (int i = 0; i < count; i++) {
+    if (places[i].rank < 0 || places[i].rank >= places[i].size ||
+        places[i].size != places[0].size) {
+      return false;
+    }
+    members[i] = places[i].rank;
+  }
+  qsort(members, (size_t)count, sizeof *members, by_number);
+  for (int i = 1; i < count; i++) {
+    if (members[i] == members[i - 1]) {
+      return false;
+    }
+  }
+  for (int i = 0; i < count; i++) {
+    members[i] = places[i].rank;
+  }
+  return true;
+}
+
+/* What nothing collective was done with. */
+static void drop(lcomm_origin *origin) {
+  if (origin->release) {
+    origin->release(origin, false);
+  }
+}
+
+/* Give the origin an MPI_Comm of the ranks `members`, or none where they do
+ * not share a world: then other transports must do. */
+static lcomm_status agree_on_mpi(lcomm_origin *origin, mpi_place *all, int *members) {
+  const lcomm_mpi_table *mpi = lcomm_mpi_registered();
+  const lcomm_boot *boot = &origin->boot;
+  mpi_place mine = my_place(mpi);
+  if (mine.rank >= 0 && mpi->hold(origin) != LCOMM_OK) {
+    mine.rank = -1;
+  }
+  if (boot->allgather(boot->context, &mine, all, sizeof(mine)) != 0) {
+    drop(origin);
+    return lcomm_error_thread(LCOMM_ERR_TRANSPORT, "lcomm_create: the bootstrap failed on rank %d",
+                              boot->rank);
+  }
+  if (share_world(all, boot->world_size, members)) {
+    return mpi->part_of_world(members, boot->world_size, origin);
+  }
+  drop(origin);
+  return LCOMM_OK;
+}
+
+static lcomm_status find_mpi(lcomm_origin *origin) {
+  size_t size = (size_t)origin->boot.world_size;
+  mpi_place *all = calloc(size, sizeof *all);
+  int *members = calloc(size, sizeof *members);
+  lcomm_status status = all && members
+                            ? agree_on_mpi(origin, all, members)
+                            : lcomm_error_thread(LCOMM_ERR_MEMORY, "lcomm_create: out of memory");
+  free(members);
+  free(all);
+  return status;
+}
+
+lcomm_status lcomm_create_over(lcomm_origin *origin, const lcomm_config *config,
+                               lcomm_comm **comm) {
+  lcomm_status status = lcomm_comm_create(origin, config, comm);
+  if (status != LCOMM_OK && origin->release) {
+    origin->release(origin, true); /* all ranks have come to the same verdict */
+  }
+  return status;
+}
+
+lcomm_status lcomm_create(const lcomm_boot *boot, const lcomm_config *config, lcomm_comm **comm) {
+  if (!boot || !comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_create: a pointer is NULL");
+  }
+  if (boot->world_size < 1 || boot->rank < 0 || boot->rank >= boot->world_size ||
+      !boot->allgather) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
+                              "lcomm_create: rank %d of %d ranks is no place, or there is no "
+                              "allgather function",
+                              boot->rank, boot->world_size);
+  }
+  lcomm_origin origin = {.boot = *boot};
+  lcomm_status status = boot->world_size > 1 ? find_mpi(&origin) : LCOMM_OK;
+  return status == LCOMM_OK ? lcomm_create_over(&origin, config, comm) : status;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* lcomm_create_part: some ranks of a communicator, met by a bootstrap of the caller's. */
+
+#include <string.h>
+
+#include "libcomm/api/policy_query.h"
+#include "libcomm/base/error.h"
+#include "libcomm/engine/engine.h"
+
+static lcomm_config take_config(const lcomm_comm *base, const int *members, int count,
+                                const lcomm_config *given) {
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  if (given && given->struct_size > 0 && given->struct_size <= sizeof(config)) {
+    memcpy(&config, given, given->struct_size);
+  } else if (given) {
+    config.struct_size = 0; /* is refused on all members */
+  }
+  config.policy = config.policy ? config.policy : base->policy_text;
+  if (config.nodes == 0) {
+    config.nodes = lcomm_choice_posed_nodes(base, members, count);
+  }
+  return config;
+}
+
+/* A part has no communicator of MPI that it knows to be its own; its base has, and outlives it. */
+static void progress_base(lcomm_origin *origin) {
+  lcomm_comm *base = origin->context;
+  base->origin.progress(&base->origin);
+}
+
+lcomm_status lcomm_create_part(const lcomm_comm *base, const int *members, const lcomm_boot *boot,
+                               void *mpi, const lcomm_config *config, lcomm_comm **part) {
+  if (!base || !members || !boot || !part) {
+    return lcomm_refuse_null(base, "lcomm_create_part",
+                             !members ? "members"
+                             : !boot  ? "boot"
+                                      : "part");
+  }
+  for (int i = 0; i < boot->world_size; i++) {
+    if (members[i] < 0 || members[i] >= base->size) {
+      return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
+                                "lcomm_create_part: member %d is no rank of the communicator",
+                                members[i]);
+    }
+  }
+  lcomm_origin origin = {.boot = *boot, .mpi = mpi, .mpi_ranks = members, .context = (void *)base};
+  origin.progress = base->origin.progress ? progress_base : NULL;
+  lcomm_config taken = take_config(base, members, boot->world_size, config);
+  return lcomm_comm_create(&origin, &taken, part);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/bootstrap/store/store_wire.h"
+
+#include <string.h>
+
+static const uint8_t hello_magic[LCOMM_STORE_MAGIC_SIZE] = "lcommtcp";
+static const uint8_t frame_magic[4] = "lcsf";
+
+enum {
+  AT_VERSION = 8,
+  AT_RANK = 12,
+  AT_WORLD = 16,
+  AT_ATTEMPT = 20,
+  AT_HOST = 24,
+  AT_PROCESS = 88,
+  AT_TOKEN = 96
+};
+
+_Static_assert(AT_PROCESS == AT_HOST + LCOMM_HOST_MAX, "the process follows the host");
+_Static_assert(AT_TOKEN + LCOMM_TOKEN_MAX == LCOMM_STORE_HELLO_SIZE, "the token is the end");
+
+static void put(uint8_t *bytes, uint64_t value, int size) {
+  for (int i = 0; i < size; i++) {
+    bytes[i] = (uint8_t)(value >> (8 * i));
+  }
+}
+
+static uint64_t get(const uint8_t *bytes, int size) {
+  uint64_t value = 0;
+  for (int i = 0; i < size; i++) {
+    value |= (uint64_t)bytes[i] << (8 * i);
+  }
+  return value;
+}
+
+/* Text of a stranger, fit for people; as much as there is room for. */
+static void take_text(const uint8_t *bytes, size_t size, char *text, size_t room) {
+  size_t length = 0;
+  for (; length < size && length < room - 1 && bytes[length] != 0; length++) {
+    text[length] = (char)(bytes[length] >= 0x20 && bytes[length] < 0x7f ? bytes[length] : '?');
+  }
+  text[length] = '\0';
+}
+
+/* ----------------------------------------------------------------- hello */
+
+void lcomm_store_pack_hello(const lcomm_store_hello *hello, uint8_t *bytes) {
+  memset(bytes, 0, LCOMM_STORE_HELLO_SIZE);
+  memcpy(bytes, hello_magic, sizeof(hello_magic));
+  put(bytes + AT_VERSION, LCOMM_STORE_VERSION, 4);
+  put(bytes + AT_RANK, hello->rank, 4);
+  put(bytes + AT_WORLD, hello->world_size, 4);
+  put(bytes + AT_ATTEMPT, hello->attempt, 4);
+  memcpy(bytes + AT_HOST, hello->host, strnlen(hello->host, LCOMM_HOST_MAX));
+  memcpy(bytes + AT_TOKEN, hello->token, LCOMM_TOKEN_MAX);
+  put(bytes + AT_PROCESS, hello->process, 8);
+}
+
+bool lcomm_store_begins_hello(const uint8_t *bytes, size_t size) {
+  size_t known = size < sizeof(hello_magic) ? size : sizeof(hello_magic);
+  return memcmp(bytes, hello_magic, known) == 0;
+}
+
+bool lcomm_store_knows_version(const uint8_t *bytes, size_t size) {
+  return size < AT_VERSION + 4 || get(bytes + AT_VERSION, 4) == LCOMM_STORE_VERSION;
+}
+
+lcomm_status lcomm_store_read_hello(const uint8_t *bytes, lcomm_store_hello *hello,
+                                    const char **why) {
+  if (!lcomm_store_begins_hello(bytes, LCOMM_STORE_HELLO_SIZE)) {
+    *why = "what was sent is not a greeting of libcomm";
+    return LCOMM_ERR_WIRE;
+  }
+  if (!lcomm_store_knows_version(bytes, LCOMM_STORE_HELLO_SIZE)) {
+    *why = LCOMM_STORE_OTHER_VERSION;
+    return LCOMM_ERR_UNSUPPORTED;
+  }
+  memset(hello, 0, sizeof *hello);
+  hello->rank = (uint32_t)get(bytes + AT_RANK, 4);
+  hello->world_size = (uint32_t)get(bytes + AT_WORLD, 4);
+  take_text(bytes + AT_HOST, LCOMM_HOST_MAX, hello->host, sizeof(hello->host));
+  memcpy(hello->token, bytes + AT_TOKEN, sizeof(hello->token));
+  hello->process = get(bytes + AT_PROCESS, 8);
+  hello->attempt = (uint32_t)get(bytes + AT_ATTEMPT, 4);
+  return LCOMM_OK;
+}
+
+bool lcomm_store_same_token(const uint8_t a[LCOMM_TOKEN_MAX], const uint8_t b[LCOMM_TOKEN_MAX]) {
+  volatile uint8_t difference = 0;
+  for (int i = 0; i < LCOMM_TOKEN_MAX; i++) {
+    difference |= a[i] ^ b[i];
+  }
+  return difference == 0;
+}
+
+/* ---------------------------------------------------------------- frames */
+
+void lcomm_store_pack_frame(lcomm_store_frame frame, uint8_t *bytes) {
+  memcpy(bytes, frame_magic, sizeof(frame_magic));
+  put(bytes + 4, (uint64_t)frame.kind, 4);
+  put(bytes + 8, frame.size, 8);
+}
+
+size_t lcomm_store_pack_reason(lcomm_store_kind kind, lcomm_status status, const char *text,
+                               uint8_t *bytes) {
+  size_t length = strnlen(text, LCOMM_ERROR_MAX - 1), size = 4 + length;
+  lcomm_store_pack_frame((lcomm_store_frame){kind, size}, bytes);
+  put(bytes + LCOMM_STORE_HEADER_SIZE, (uint32_t)status, 4);
+  memcpy(bytes + LCOMM_STORE_HEADER_SIZE + 4, text, length);
+  return LCOMM_STORE_HEADER_SIZE + size;
+}
+
+static bool fits(uint64_t kind, uint64_t size) {
+  switch (kind) {
+  case LCOMM_STORE_WAIT:
+  case LCOMM_STORE_WELCOME:
+    return size == 0;
+  case LCOMM_STORE_REFUSED:
+  case LCOMM_STORE_FAILED:
+    return size >= 4 && size <= LCOMM_STORE_REASON_MAX;
+  case LCOMM_STORE_DATA:
+    return true;
+  default:
+    return false;
+  }
+}
+
+lcomm_status lcomm_store_read_frame(const uint8_t *bytes, lcomm_store_frame *frame) {
+  uint64_t kind = get(bytes + 4, 4), size = get(bytes + 8, 8);
+  if (memcmp(bytes, frame_magic, sizeof(frame_magic)) != 0 || !fits(kind, size)) {
+    return LCOMM_ERR_WIRE;
+  }
+  *frame = (lcomm_store_frame){(lcomm_store_kind)kind, size};
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_store_read_reason(const uint8_t *bytes, size_t size,
+                                     lcomm_store_reason *reason) {
+  if (size < 4 || size > LCOMM_STORE_REASON_MAX) {
+    return LCOMM_ERR_WIRE;
+  }
+  int32_t status = (int32_t)(uint32_t)get(bytes, 4);
+  bool known = status < 0 && status >= LCOMM_ERR_INTERNAL;
+  reason->status = known ? (lcomm_status)status : LCOMM_ERR_REMOTE;
+  take_text(bytes + 4, size - 4, reason->text, sizeof(reason->text));
+  return LCOMM_OK;
+}

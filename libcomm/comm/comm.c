@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The communicator: queries and the end. How it is made: handshake.c. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/engine/device_zcopy.h"
+#include "libcomm/engine/entry.h"
+#include "libcomm/engine/flow.h"
+#include "libcomm/engine/lost_ranks.h"
+#include "libcomm/engine/progress_thread.h"
+#include "libcomm/engine/siblings.h"
+#include "libcomm/observe/capture.h"
+#include "libcomm/tensor/bucket.h"
+#include "libcomm/tensor/residual.h"
+
+/* --------------------------------------------------------------- queries */
+
+int lcomm_rank(const lcomm_comm *comm) {
+  return comm ? comm->rank : -1;
+}
+
+int lcomm_size(const lcomm_comm *comm) {
+  return comm ? comm->size : -1;
+}
+
+int lcomm_node(const lcomm_comm *comm) {
+  return comm ? comm->topo.node[comm->rank] : -1;
+}
+
+int lcomm_nodes(const lcomm_comm *comm) {
+  return comm ? comm->topo.nodes : -1;
+}
+
+int lcomm_local_rank(const lcomm_comm *comm) {
+  return comm ? comm->topo.local[comm->rank] : -1;
+}
+
+int lcomm_travels_over(const lcomm_comm *comm, const char *transport) {
+  return comm && transport && lcomm_links_use(&comm->links, transport);
+}
+
+const char *lcomm_policy_string(const lcomm_comm *comm) {
+  return comm ? comm->policy_text : "";
+}
+
+lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats) {
+  if (!comm || !stats) {
+    return lcomm_refuse_null(comm, "lcomm_stats_get", "stats");
+  }
+  lcomm_comm *entered = (lcomm_comm *)(uintptr_t)comm; /* only the lock changes */
+  lcomm_status status = lcomm_enter(entered);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  *stats = comm->stats;
+  stats->memory_bytes = comm->links.memory_size;
+  stats->run_hits = comm->run_cache.hits;
+  stats->run_misses = comm->run_cache.misses;
+  lcomm_leave(entered);
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_stats_reset(lcomm_comm *comm) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_stats_reset: no communicator was given");
+  }
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  memset(&comm->stats, 0, sizeof(comm->stats));
+  comm->run_cache.hits = comm->run_cache.misses = 0;
+  lcomm_leave(comm);
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtype, int tensor,
+                              char *text, size_t size) {
+  char why[256];
+  lcomm_plan *plan = NULL;
+  if (!comm || (!text && size > 0)) {
+    return lcomm_refuse_null(comm, "lcomm_plan_print", "text");
+  }
+  lcomm_status status = lcomm_check_process(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  if (lcomm_dtype_size(dtype) == 0) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_plan_print: %d is no data type",
+                        (int)dtype);
+  }
+  lcomm_plan_request request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
+                                .count = count,
+                                .dtype = dtype,
+                                .name = comm->name,
+                                .lasting = tensor != 0};
+  status =
+      lcomm_plan_create(&request, &comm->policy, &comm->topo, comm->rank, &plan, why, sizeof(why));
+  if (status != LCOMM_OK) {
+    return lcomm_refuse(comm, status, "no plan can be made: %s", why);
+  }
+  lcomm_plan_describe(plan, &comm->topo, text, size);
+  lcomm_plan_destroy(plan);
+  return LCOMM_OK;
+}
+
+/* --------------------------------------------------------------- the end */
+
+static void free_runs(lcomm_run *run) {
+  while (run) {
+    lcomm_run *next = run->next;
+    lcomm_run_destroy(run);
+    run = next;
+  }
+}
+
+static void free_operations(lcomm_comm *comm) {
+  lcomm_operation *operation = comm->made;
+  while (operation) {
+    lcomm_operation *next = operation->next_made;
+    free(operation);
+    operation = next;
+  }
+  lcomm_run_cache_free(&comm->run_cache);
+  free_runs(comm->retired_runs);
+}
+
+void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
+  lcomm_driver_stop(comm);
+  lcomm_summary_close(&comm->summary);
+  lcomm_trace_destroy(comm->trace);
+  lcomm_driver_free(comm); /* its lock guards the two above */
+  lcomm_device_maps_free(comm);
+  lcomm_buckets_free(comm);
+  lcomm_residuals_free(comm);
+  free_operations(comm);
+  lcomm_flow_cancel(comm);
+  lcomm_links_close(&comm->links, orderly);
+  lcomm_flow_free(comm);
+  if (comm->origin.release) {
+    comm->origin.release(&comm->origin, orderly);
+  }
+  lcomm_capture_free(comm->capture);
+  lcomm_topo_free(&comm->topo);
+  lcomm_failure_state_free(comm);
+  pthread_mutex_destroy(&comm->lock);
+  free(comm);
+}
+
+/* From here on nobody but the caller moves it. */
+static void stop(lcomm_comm *comm) {
+  lcomm_siblings_remove(comm);
+  lcomm_driver_stop(comm);
+  if (comm->first && atomic_load(&comm->status) == LCOMM_OK) {
+    lcomm_fail(comm, LCOMM_ERR_ABORTED,
+               "lcomm_destroy was called with operations in flight; wait for them first");
+  }
+}
+
+lcomm_status lcomm_destroy(lcomm_comm *comm) {
+  if (!comm) {
+    return LCOMM_OK;
+  }
+  if (lcomm_is_child(comm)) {
+    return lcomm_refuse_child(comm);
+  }
+  stop(comm);
+  lcomm_fault lost;
+  if (atomic_load(&comm->status) == LCOMM_OK && lcomm_lost_find(comm, &lost)) {
+    (void)lcomm_fault_declare(comm, &lost); /* peers find it by themselves: nobody listens */
+  }
+  lcomm_status status = lcomm_comm_listen(comm);
+  comm->inside = LCOMM_PURPOSE_DESTROY;
+  if (status == LCOMM_OK) {
+    status = lcomm_barrier(comm);
+  }
+  if (status == LCOMM_OK) {
+    lcomm_flow_drain(comm);
+  }
+  bool moved = false;
+  lcomm_operations_move(comm, &moved); /* after a failure: cancels what is left */
+  if (status != LCOMM_OK) {
+    lcomm_error_thread_keep(comm->error);
+  }
+  lcomm_comm_free(comm, status == LCOMM_OK);
+  return status;
+}
+
+void lcomm_stats_hide(lcomm_comm *comm) {
+  if (comm && !lcomm_is_child(comm)) {
+    lcomm_summary_hide(&comm->summary);
+  }
+}
+
+void lcomm_retire(lcomm_comm *comm) {
+  if (comm && !lcomm_is_child(comm)) {
+    stop(comm);
+  }
+}
+
+/* No operation is under way anywhere, so links may be cut: at most notices are lost. */
+void lcomm_release(lcomm_comm *comm) {
+  bool moved = false;
+  if (!comm || lcomm_is_child(comm)) {
+    return;
+  }
+  lcomm_operations_move(comm, &moved); /* after a failure: cancels what is left */
+  lcomm_comm_free(comm, false);
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* How a communicator is made. Every rank says what it is and what it was
+ * told; all ranks look at all answers and come to the same verdict, so either
+ * all succeed or all return the same error.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libcomm/base/descriptors.h"
+#include "libcomm/base/env.h"
+#include "libcomm/base/fork.h"
+#include "libcomm/base/log.h"
+#include "libcomm/base/status.h"
+#include "libcomm/comm/handshake.h"
+#include "libcomm/engine/lost_ranks.h"
+#include "libcomm/engine/operation.h"
+#include "libcomm/engine/progress_thread.h"
+#include "libcomm/engine/siblings.h"
+#include "libcomm/plan/policy_match.h"
+#include "libcomm/topo/topo_file.h"
+
+/* What the making of a communicator knows besides the communicator itself. */
+typedef struct making {
+  const lcomm_boot *boot;
+  lcomm_summary_mode summary;
+  lcomm_topo topo_file; /* of LCOMM_TOPO_FILE, or empty */
+  lcomm_hello *all, *mine;
+} making;
+
+static lcomm_status complain(int rank, const lcomm_identity *identity, lcomm_status status,
+                             const char *sentence) {
+  return lcomm_error_thread(status, "rank %d (host %.63s): %s", rank, identity->host, sentence);
+}
+
+static void say_taken(const lcomm_comm *comm, lcomm_topo_taken taken) {
+  char text[LCOMM_TOPO_NAME_MAX + 160];
+  snprintf(text, sizeof(text), "LCOMM_TOPO_FILE=%.95s: %s", lcomm_env_get(LCOMM_ENV_TOPO_FILE),
+           taken == LCOMM_TOPO_TAKEN_LINKS   ? "what links cost and which devices reach each other"
+           : taken == LCOMM_TOPO_TAKEN_COSTS ? "what links cost"
+                                             : "nothing was measured, so nothing is taken from it");
+  if (comm->rank == 0) {
+    lcomm_log_info(text);
+  }
+}
+
+static lcomm_status make_topology(lcomm_comm *comm, const making *m) {
+  const lcomm_hello *all = m->all;
+  char error[LCOMM_TOPO_ERROR_MAX] = "out of memory";
+  lcomm_identity *identities = calloc((size_t)comm->size, sizeof *identities);
+  if (!identities) {
+    return complain(comm->rank, &all[comm->rank].identity, LCOMM_ERR_MEMORY, error);
+  }
+  for (int i = 0; i < comm->size; i++) {
+    identities[i] = all[i].identity;
+  }
+  lcomm_status status = lcomm_topo_create(identities, comm->size, all[0].nodes, &comm->topo, error);
+  free(identities);
+  if (status == LCOMM_OK && m->topo_file.size > 0) {
+    say_taken(comm, lcomm_topo_take(&comm->topo, &m->topo_file));
+  }
+  return status == LCOMM_OK ? LCOMM_OK
+                            : complain(comm->rank, &all[comm->rank].identity, status, error);
+}
+
+/* ---------------------------------------------------------------- making */
+
+static lcomm_status gather(const lcomm_boot *boot, const void *send, void *receive, size_t size) {
+  if (boot->allgather(boot->context, send, receive, size) == 0) {
+    return LCOMM_OK;
+  }
+  return lcomm_error_thread(LCOMM_ERR_TRANSPORT,
+                            "rank %d: the bootstrap could not exchange %zu bytes with the others",
+                            boot->rank, size);
+}
+
+/* All ranks keep the same runs, see run_cache.h. */
+static uint64_t smallest_cache(const lcomm_hello *all, int size) {
+  uint64_t smallest = UINT64_MAX;
+  for (int i = 0; i < size; i++) {
+    smallest = all[i].run_cache_bytes < smallest ? all[i].run_cache_bytes : smallest;
+  }
+  return smallest;
+}
+
+static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, making *m) {
+  lcomm_hello *all = m->all;
+  lcomm_hello_prepare(comm, config, &m->summary, &m->topo_file, m->mine);
+  lcomm_status status = gather(m->boot, m->mine, all, sizeof *all);
+  status = status == LCOMM_OK ? lcomm_hello_judge(all, comm->size, comm->rank) : status;
+  status = status == LCOMM_OK ? make_topology(comm, m) : status;
+  if (status == LCOMM_OK) {
+    comm->run_cache.limit_bytes = smallest_cache(all, comm->size);
+    memcpy(comm->policy_text, m->mine->policy, sizeof(comm->policy_text));
+    atomic_store(&comm->named_rules, lcomm_match_named(&comm->policy, comm->name));
+  }
+  return status;
+}
+
+static bool allows_driver(const lcomm_comm *comm) {
+  return !lcomm_links_use(&comm->links, "mpi") || lcomm_mpi_allows_threads();
+}
+
+/* In percent; 0 when it cannot be found out. */
+static uint64_t find_share(const lcomm_comm *comm, const making *m) {
+  lcomm_processors *all = calloc((size_t)comm->size, sizeof *all);
+  for (int i = 0; all && i < comm->size; i++) {
+    all[i] = m->all[i].processors;
+  }
+  uint64_t share = all ? lcomm_processors_share(all, comm->size, comm->rank) : 0;
+  free(all);
+  return share;
+}
+
+/* A thread that shares a processor with the program, or with another rank, costs more
+ * than it hides. All ranks of a machine find the same. */
+static void choose_progress(lcomm_comm *comm, uint64_t share) {
+  char text[256], who[96];
+  bool enough = comm->size > 1 && share >= LCOMM_PROCESSORS_ENOUGH;
+  comm->wants_driver = enough && allows_driver(comm);
+  snprintf(text, sizeof(text), "%s: progress %s: %llu.%02llu processors for each rank%s",
+           lcomm_comm_who(comm, comm->rank, who, sizeof(who)),
+           comm->wants_driver ? "by a thread, from the first call that does not block" : "in calls",
+           (unsigned long long)(share / 100), (unsigned long long)(share % 100),
+           enough && !comm->wants_driver ? ", but MPI was not initialised with MPI_THREAD_MULTIPLE"
+                                         : "");
+  if (lcomm_local_rank(comm) == 0) {
+    lcomm_log_info(text);
+  }
+}
+
+/* Links to all peers, on all ranks or on none. */
+static lcomm_status open_links(lcomm_comm *comm, const making *m) {
+  char why[LCOMM_LINKS_WHY_MAX];
+  lcomm_identity *identities = calloc((size_t)comm->size, sizeof *identities);
+  bool mpi_everywhere = true;
+  for (int i = 0; identities && i < comm->size; i++) {
+    identities[i] = m->all[i].identity;
+    mpi_everywhere &= m->all[i].mpi != 0;
+  }
+  lcomm_transport_setup setup = {.rank = comm->rank,
+                                 .size = comm->size,
+                                 .identities = identities,
+                                 .boot = m->boot,
+                                 .mpi = mpi_everywhere ? comm->origin.mpi : NULL,
+                                 .mpi_ranks = comm->origin.mpi_ranks,
+                                 .timeout_s = comm->timeout_s};
+  snprintf(why, sizeof(why), "out of memory");
+  lcomm_status status = identities ? lcomm_links_open(&setup, m->mine->transport, &comm->links, why)
+                                   : LCOMM_ERR_MEMORY;
+  free(identities);
+  return status == LCOMM_OK ? LCOMM_OK : complain(comm->rank, &m->mine->identity, status, why);
+}
+
+/* Who moves operations, and how a rank waits that has no processor to itself. */
+static lcomm_status choose_waiting(lcomm_comm *comm, const making *m) {
+  char why[160];
+  uint64_t share = find_share(comm, m);
+  comm->crowded = share < 100;
+  if (comm->progress == LCOMM_PROGRESS_AUTO) {
+    choose_progress(comm, share);
+    return LCOMM_OK;
+  }
+  if (comm->progress == LCOMM_PROGRESS_CALLS) {
+    return LCOMM_OK;
+  }
+  if (!allows_driver(comm)) {
+    return complain(comm->rank, &m->mine->identity, LCOMM_ERR_UNSUPPORTED,
+                    "a progress thread moves messages over MPI only where MPI was initialised "
+                    "with MPI_THREAD_MULTIPLE; do that, or set LCOMM_PROGRESS to auto or calls");
+  }
+  lcomm_status status = lcomm_driver_start(comm, 0, why, sizeof(why));
+  return status == LCOMM_OK ? LCOMM_OK : complain(comm->rank, &m->mine->identity, status, why);
+}
+
+/* All ranks have come this far, or none goes on. */
+static lcomm_status agree(lcomm_comm *comm, const making *m, lcomm_status mine) {
+  int32_t own = (int32_t)mine;
+  int32_t *all = calloc((size_t)comm->size, sizeof *all);
+  lcomm_status status = all ? gather(m->boot, &own, all, sizeof(own)) : LCOMM_ERR_MEMORY;
+  for (int i = 0; status == LCOMM_OK && i < comm->size; i++) {
+    char sentence[288], text[LCOMM_STATUS_TEXT_MAX];
+    status = lcomm_status_heard(all[i], text);
+    if (status != LCOMM_OK && mine == LCOMM_OK) {
+      snprintf(sentence, sizeof(sentence), "rank %d (host %.63s) could not go on: %s", i,
+               m->all[i].identity.host, text);
+      complain(comm->rank, &m->mine->identity, status, sentence);
+    }
+  }
+  free(all);
+  return status;
+}
+
+static void open_summary(lcomm_comm *comm, const making *m) {
+  lcomm_summary_about about = {.rank = comm->rank, .size = comm->size, .nodes = comm->topo.nodes};
+  snprintf(about.host, sizeof(about.host), "%s", m->mine->identity.host);
+  snprintf(about.policy, sizeof(about.policy), "%s", comm->policy_text);
+  for (int i = 0; i < comm->links.count; i++) {
+    size_t used = strlen(about.transports);
+    snprintf(about.transports + used, sizeof(about.transports) - used, "%s%s", i > 0 ? ", " : "",
+             comm->links.open[i]->table->name);
+  }
+  lcomm_summary_open(&comm->summary, m->summary, &about,
+                     comm->driver ? lcomm_driver_guard(comm->driver) : NULL);
+}
+
+/* "ranks 1-3, 6 by shm": of one transport. */
+static void list_peers(const lcomm_comm *comm, const lcomm_transport *link, char *text,
+                       size_t size) {
+  size_t used = 0;
+  text[0] = '\0';
+  for (int peer = 0, last = 0; peer < comm->size && used + 32 < size; peer = last + 1) {
+    last = peer;
+    if (comm->links.of[peer] != link) {
+      continue;
+    }
+    while (last + 1 < comm->size && comm->links.of[last + 1] == link) {
+      last++;
+    }
+    used += (size_t)snprintf(text + used, size - used, last > peer ? "%s%d-%d" : "%s%d",
+                             used > 0 ? ", " : "", peer, last);
+  }
+}
+
+/* What people put into bug reports: this rank's way to each peer. */
+static void tell_links(const lcomm_comm *comm) {
+  char who[96], peers[256], sentence[1024];
+  for (int i = 0; i < comm->links.count && lcomm_log_wants(LCOMM_LOG_INFO); i++) {
+    const lcomm_transport *link = comm->links.open[i];
+    const char *through = link->table->interface ? link->table->interface(link) : "";
+    list_peers(comm, link, peers, sizeof(peers));
+    snprintf(sentence, sizeof(sentence), "%s: communicator %u: to rank%s %s by %s%s%.500s",
+             lcomm_comm_who(comm, comm->rank, who, sizeof(who)), comm->number,
+             strpbrk(peers, ",-") ? "s" : "", peers, link->table->name, through[0] ? " over " : "",
+             through);
+    if (peers[0]) {
+      lcomm_log(LCOMM_LOG_INFO, sentence);
+    }
+  }
+}
+
+/* Rank 0 says what is the same on all. */
+static void tell_whole(const lcomm_comm *comm) {
+  char sentence[LCOMM_POLICY_MAX + 256];
+  if (comm->rank == 0 && lcomm_log_wants(LCOMM_LOG_INFO)) {
+    snprintf(
+        sentence, sizeof(sentence),
+        "libcomm %d.%d.%d: communicator %u of %d ranks on %d nodes, policy \"%s\", kernels %s, "
+        "time-out %g s",
+        LCOMM_VERSION_MAJOR, LCOMM_VERSION_MINOR, LCOMM_VERSION_PATCH, comm->number, comm->size,
+        comm->topo.nodes, comm->policy_text, comm->kernels->name, comm->timeout_s);
+    lcomm_log(LCOMM_LOG_INFO, sentence);
+  }
+}
+
+static lcomm_status check_boot(const lcomm_boot *boot, lcomm_comm *const *comm) {
+  if (!boot || !comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_create: a pointer is NULL");
+  }
+  if (boot->world_size < 1 || boot->rank < 0 || boot->rank >= boot->world_size ||
+      !boot->allgather) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
+                              "lcomm_create: rank %d of %d ranks is no place, or there is no "
+                              "allgather function",
+                              boot->rank, boot->world_size);
+  }
+  return LCOMM_OK;
+}
+
+/* What ranks go on without; rank 0 says it for all. */
+static void tell_lost_traces(const lcomm_comm *comm, const making *m) {
+  char sentence[LCOMM_POLICY_ERROR_MAX + 256];
+  int lost = 0, first = 0;
+  for (int i = comm->size - 1; i >= 0; i--) {
+    bool here = m->all[i].error[0] != '\0';
+    lost += here;
+    first = here ? i : first;
+  }
+  if (comm->rank != 0 || lost == 0) {
+    return;
+  }
+  snprintf(sentence, sizeof(sentence),
+           "rank %d (host %.63s): %.*s. The run goes on without the traces of %d of %d ranks",
+           first, m->all[first].identity.host, (int)sizeof(m->all[first].error) - 1,
+           m->all[first].error, lost, comm->size);
+  lcomm_trace_lost(sentence);
+}
+
+static void begin_trace(lcomm_comm *comm, const making *m) {
+  bool *elsewhere = calloc((size_t)comm->size, sizeof *elsewhere);
+  bool everywhere = elsewhere != NULL;
+  for (int i = 0; everywhere && i < comm->size; i++) {
+    elsewhere[i] = m->all[i].identity.host_hash != m->all[0].identity.host_hash;
+    everywhere = m->all[i].traced != 0;
+  }
+  if (lcomm_comm_speaks(comm)) {
+    lcomm_trace_speak(comm->trace);
+  }
+  lcomm_trace_run(comm->trace, m->all[0].number, comm->topo.node[comm->rank]);
+  if (everywhere) {
+    lcomm_clock_align(comm, elsewhere);
+  }
+  free(elsewhere);
+}
+
+static void take_processes(lcomm_comm *comm, const lcomm_hello *all) {
+  for (int i = 0; i < comm->size; i++) {
+    comm->processes[i] = (lcomm_process){all[i].identity.host_hash, all[i].identity.pid};
+  }
+  comm->agreement.listen_s = LCOMM_FAULT_LISTEN_S;
+  lcomm_lost_forget(comm);
+}
+
+static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, making *m) {
+  lcomm_status status = shake_hands(comm, config, m);
+  status = status == LCOMM_OK ? open_links(comm, m) : status;
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  take_processes(comm, m->all);
+  tell_whole(comm);
+  tell_links(comm);
+  tell_lost_traces(comm, m);
+  if (comm->trace) {
+    begin_trace(comm, m);
+  }
+  status = agree(comm, m, choose_waiting(comm, m));
+  if (status == LCOMM_OK) {
+    open_summary(comm, m);
+  }
+  if (status == LCOMM_OK && comm->trace) {
+    lcomm_trace_watch(comm->trace, comm->driver ? lcomm_driver_guard(comm->driver) : NULL);
+  }
+  return status;
+}
+
+/* Of communicators in this process. */
+static atomic_uint numbers;
+
+lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
+                               lcomm_comm **comm) {
+  lcomm_status status = check_boot(origin ? &origin->boot : NULL, comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  lcomm_descriptors_raise();
+  lcomm_comm *made = calloc(1, sizeof *made);
+  making m = {.boot = &origin->boot,
+              .all = calloc((size_t)origin->boot.world_size + 1, sizeof(lcomm_hello))};
+  if (made) {
+    made->size = origin->boot.world_size;
+  }
+  if (!made || !m.all || !lcomm_failure_state_make(made)) {
+    if (made) {
+      lcomm_failure_state_free(made);
+    }
+    free(made);
+    free(m.all);
+    return lcomm_error_thread(LCOMM_ERR_MEMORY, "rank %d: out of memory", origin->boot.rank);
+  }
+  m.mine = &m.all[origin->boot.world_size];
+  made->rank = origin->boot.rank;
+  made->origin = *origin;
+  lcomm_fork_watch();
+  lcomm_turn_prepare();
+  made->fork_generation = lcomm_fork_generation;
+  made->process = (long)getpid();
+  made->number = 1 + atomic_fetch_add(&numbers, 1);
+  pthread_mutex_init(&made->lock, NULL);
+  made->next[LCOMM_SERIES_BUCKETS] = 1;
+  lcomm_ticket_book_init(&made->tickets);
+  status = make(made, config, &m);
+  lcomm_topo_free(&m.topo_file);
+  free(m.all);
+  if (status != LCOMM_OK) {
+    made->origin = (lcomm_origin){.boot = origin->boot}; /* the caller's again */
+    lcomm_comm_free(made, true);
+    return status;
+  }
+  if (!made->driver) {
+    lcomm_siblings_add(made);
+  }
+  *comm = made;
+  return LCOMM_OK;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* What a rank says of itself: its configuration, and what it was told. */
+
+#include "libcomm/comm/handshake.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codecs/wire.h"
+#include "libcomm/base/clock.h"
+#include "libcomm/base/env.h"
+#include "libcomm/base/log.h"
+#include "libcomm/base/settings.h"
+#include "libcomm/observe/capture.h"
+#include "libcomm/plan/number.h"
+#include "libcomm/topo/topo_file.h"
+
+static const double TIMEOUT_STANDARD_S = 300;
+
+/* What timeout_s and LCOMM_TIMEOUT_S may be: above 0 and below this. */
+static const double TIMEOUT_BOUND_S = 1e9;
+
+static lcomm_status parse_positive(const char *text, double *value) {
+  char *end = NULL;
+  *value = strtod(text, &end);
+  return end != text && *end == '\0' && *value > 0 && *value < TIMEOUT_BOUND_S ? LCOMM_OK
+                                                                               : LCOMM_ERR_ARGUMENT;
+}
+
+static lcomm_status find_timeout(const lcomm_config *config, double *timeout_s, char *error) {
+  const char *text = lcomm_env_get(LCOMM_ENV_TIMEOUT_S);
+  double given_s = config->timeout_s;
+  bool given = given_s < 0 || given_s > 0 || isnan(given_s); /* 0: the environment says */
+  *timeout_s = given ? given_s : TIMEOUT_STANDARD_S;
+  if (given && !(given_s > 0 && given_s < TIMEOUT_BOUND_S)) {
+    snprintf(error, LCOMM_POLICY_ERROR_MAX,
+             "timeout_s of the configuration is %g; it must be above 0 and below %g seconds, or 0 "
+             "for that of LCOMM_TIMEOUT_S",
+             given_s, TIMEOUT_BOUND_S);
+    return LCOMM_ERR_ARGUMENT;
+  }
+  if (given || !text || parse_positive(text, timeout_s) == LCOMM_OK) {
+    return LCOMM_OK;
+  }
+  snprintf(error, LCOMM_POLICY_ERROR_MAX,
+           "LCOMM_TIMEOUT_S=%.40s is not a number of seconds above 0 and below %g; for example 300",
+           text, TIMEOUT_BOUND_S);
+  return LCOMM_ERR_ARGUMENT;
+}
+
+static lcomm_status find_nodes(const lcomm_config *config, int32_t *nodes, char *error) {
+  const char *text = lcomm_env_get(LCOMM_ENV_NODES);
+  double value = 0;
+  *nodes = config->nodes;
+  if (config->nodes != 0 || !text) {
+    return LCOMM_OK;
+  }
+  if (parse_positive(text, &value) == LCOMM_OK && value == (double)(int32_t)value) {
+    *nodes = (int32_t)value;
+    return LCOMM_OK;
+  }
+  snprintf(error, LCOMM_POLICY_ERROR_MAX,
+           "LCOMM_NODES=%.40s is not a number of nodes from 1 up; leave it unset to use the real "
+           "hosts",
+           text);
+  return LCOMM_ERR_ARGUMENT;
+}
+
+static lcomm_status find_kernels(lcomm_comm *comm, char *error) {
+  const char *name = lcomm_env_get(LCOMM_ENV_ISA), *why = "";
+  comm->kernels = name ? lcomm_kernels_by_name(name, &why) : lcomm_kernels_best();
+  if (comm->kernels) {
+    return LCOMM_OK;
+  }
+  snprintf(error, LCOMM_POLICY_ERROR_MAX,
+           "LCOMM_ISA=%.40s cannot be used: %s; use scalar, avx2 or avx512, or leave it unset for "
+           "the fastest",
+           name, why);
+  return LCOMM_ERR_UNSUPPORTED;
+}
+
+static lcomm_status find_transport(const lcomm_config *config, lcomm_hello *mine) {
+  const char *names = config->transport ? config->transport : lcomm_env_get(LCOMM_ENV_TRANSPORT);
+  char why[160];
+  names = names ? names : "auto";
+  if (strlen(names) < sizeof(mine->transport) &&
+      lcomm_links_parse(names, why, sizeof(why)) == LCOMM_OK) {
+    snprintf(mine->transport, sizeof(mine->transport), "%s", names);
+    return LCOMM_OK;
+  }
+  snprintf(mine->error, sizeof(mine->error), "the transports '%.80s' (LCOMM_TRANSPORT): %s", names,
+           strlen(names) < sizeof(mine->transport) ? why : "the list is too long");
+  return LCOMM_ERR_ARGUMENT;
+}
+
+static lcomm_status find_progress(const lcomm_config *config, lcomm_hello *mine) {
+  static const char *const names[] = {[LCOMM_PROGRESS_CALLS] = "calls",
+                                      [LCOMM_PROGRESS_THREAD] = "thread",
+                                      [LCOMM_PROGRESS_AUTO] = "auto"};
+  const char *text = lcomm_env_get(LCOMM_ENV_PROGRESS);
+  mine->progress = (int32_t)config->progress;
+  if (config->progress < LCOMM_PROGRESS_DEFAULT || config->progress > LCOMM_PROGRESS_AUTO) {
+    snprintf(mine->error, sizeof(mine->error), "%d is no progress mode", (int)config->progress);
+    return LCOMM_ERR_ARGUMENT;
+  }
+  if (config->progress != LCOMM_PROGRESS_DEFAULT) {
+    return LCOMM_OK;
+  }
+  mine->progress = text ? 0 : LCOMM_PROGRESS_AUTO;
+  for (int i = LCOMM_PROGRESS_CALLS; text && i <= LCOMM_PROGRESS_AUTO; i++) {
+    mine->progress = strcmp(text, names[i]) == 0 ? i : mine->progress;
+  }
+  if (mine->progress > 0) {
+    return LCOMM_OK;
+  }
+  snprintf(mine->error, sizeof(mine->error),
+           "LCOMM_PROGRESS=%.40s is none of auto, calls and thread", text);
+  return LCOMM_ERR_ARGUMENT;
+}
+
+static lcomm_status find_run_cache(lcomm_hello *mine) {
+  const char *text = lcomm_env_get(LCOMM_ENV_RUN_CACHE);
+  bool overflow = false;
+  mine->run_cache_bytes = LCOMM_RUN_CACHE_STANDARD;
+  if (!text) {
+    return LCOMM_OK;
+  }
+  size_t used = lcomm_read_size(text, strlen(text), &mine->run_cache_bytes, &overflow);
+  if (used > 0 && text[used] == '\0' && !overflow) {
+    return LCOMM_OK;
+  }
+  snprintf(mine->error, sizeof(mine->error),
+           "LCOMM_RUN_CACHE=%.40s is not a number of bytes; K, M and G are powers of 1024, for "
+           "example 256M",
+           text);
+  return LCOMM_ERR_ARGUMENT;
+}
+
+static lcomm_status read_topology(lcomm_topo *topo, lcomm_hello *mine) {
+  char error[LCOMM_TOPO_ERROR_MAX];
+  const char *path = lcomm_env_get(LCOMM_ENV_TOPO_FILE);
+  if (!path) {
+    return LCOMM_OK;
+  }
+  lcomm_status status = lcomm_topo_file_load(path, topo, error);
+  snprintf(mine->topo_file, sizeof(mine->topo_file), "%s", path);
+  mine->topo_hash = lcomm_topo_hash(topo);
+  if (status != LCOMM_OK) {
+    snprintf(mine->error, sizeof(mine->error),
+             "LCOMM_TOPO_FILE=%.95s: %.300s; `libcomm-info --measure` under mpirun writes such a "
+             "file",
+             path, error);
+  }
+  return status;
+}
+
+static lcomm_status check_config(const lcomm_config *given, lcomm_hello *mine) {
+  if (given && (given->struct_size == 0 || given->struct_size > sizeof *given)) {
+    snprintf(mine->error, sizeof(mine->error),
+             "the configuration was not begun with LCOMM_CONFIG_INIT");
+    return LCOMM_ERR_ARGUMENT;
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_config take_config(const lcomm_config *config) {
+  lcomm_config taken = LCOMM_CONFIG_INIT;
+  if (config && config->struct_size > 0 && config->struct_size <= sizeof(taken)) {
+    memcpy(&taken, config, config->struct_size);
+  }
+  return taken;
+}
+
+/* The number of a communicator: of the process and the time it was made. */
+static uint64_t draw_number(const lcomm_hello *mine) {
+  uint64_t now_ns = (uint64_t)(lcomm_clock_s() * 1e9);
+  return mine->identity.host_hash ^ mine->identity.pid << 40 ^ now_ns;
+}
+
+/* Everything that can go wrong, in the order in which people look for it. */
+static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
+                                  lcomm_summary_mode *summary, lcomm_hello *mine) {
+  const char *policy = config->policy ? config->policy : lcomm_env_get(LCOMM_ENV_POLICY);
+  lcomm_status status =
+      lcomm_log_begin(comm->rank, mine->identity.host, mine->error, sizeof(mine->error));
+  if (status == LCOMM_OK && comm->rank == 0) {
+    lcomm_settings_warn_unknown();
+  }
+  status = status == LCOMM_OK ? lcomm_settings_check(mine->error, sizeof(mine->error)) : status;
+  status = status == LCOMM_OK ? lcomm_policy_parse(policy, &comm->policy, mine->error) : status;
+  if (status == LCOMM_OK) {
+    lcomm_policy_format(&comm->policy, mine->policy);
+    status = find_timeout(config, &comm->timeout_s, mine->error);
+  }
+  status = status == LCOMM_OK ? find_nodes(config, &mine->nodes, mine->error) : status;
+  status = status == LCOMM_OK ? find_kernels(comm, mine->error) : status;
+  status = status == LCOMM_OK ? find_transport(config, mine) : status;
+  status = status == LCOMM_OK ? find_progress(config, mine) : status;
+  status = status == LCOMM_OK ? find_run_cache(mine) : status;
+  if (status == LCOMM_OK) {
+    memcpy(comm->transport, mine->transport, sizeof(comm->transport));
+    comm->poses = mine->nodes != 0;
+    comm->progress = (lcomm_progress_mode)mine->progress;
+    status = lcomm_summary_parse(lcomm_env_get(LCOMM_ENV_STATS), summary, mine->error,
+                                 sizeof(mine->error));
+  }
+  return status;
+}
+
+/* A run goes on without a trace. */
+static lcomm_status open_files(lcomm_comm *comm, lcomm_hello *mine) {
+  lcomm_trace_steps steps;
+  mine->error[0] = '\0'; /* nothing so far */
+  if (lcomm_trace_steps_parse(lcomm_env_get(LCOMM_ENV_TRACE_STEPS), &steps, mine->error,
+                              sizeof(mine->error)) != LCOMM_OK) {
+    return LCOMM_ERR_ARGUMENT;
+  }
+  lcomm_status status = lcomm_capture_create(&comm->capture, mine->error);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = lcomm_trace_create(comm->rank, comm->size, mine->identity.host, &comm->trace,
+                              mine->error, sizeof(mine->error));
+  mine->traced = comm->trace != NULL;
+  return status == LCOMM_ERR_MEMORY ? status : LCOMM_OK;
+}
+
+void lcomm_hello_prepare(lcomm_comm *comm, const lcomm_config *given, lcomm_summary_mode *summary,
+                         lcomm_topo *topo_file, lcomm_hello *mine) {
+  lcomm_config config = take_config(given);
+  memcpy(mine->magic, "libcomm", 8);
+  mine->version = lcomm_version();
+  mine->wire_version = LCOMM_WIRE_VERSION;
+  mine->mpi = comm->origin.mpi != NULL;
+  lcomm_identity_self(&mine->identity);
+  lcomm_identity_device(&mine->identity);
+  lcomm_processors_self(mine->identity.host_hash, &mine->processors);
+  mine->number = draw_number(mine);
+  lcomm_status status = check_config(given, mine);
+  status = status == LCOMM_OK ? read_settings(comm, &config, summary, mine) : status;
+  status = status == LCOMM_OK ? read_topology(topo_file, mine) : status;
+  status = status == LCOMM_OK ? open_files(comm, mine) : status;
+  mine->status = (int32_t)status;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* What all ranks say of themselves: one verdict, the same on all of them. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "libcomm/base/status.h"
+#include "libcomm/base/text.h"
+#include "libcomm/comm/handshake.h"
+
+/* Everything here came from peers, what this rank says itself included. */
+static void sanitize(lcomm_hello *all, int size) {
+  for (int i = 0; i < size; i++) {
+    lcomm_hello *it = &all[i];
+    lcomm_text_sanitize(it->error, sizeof(it->error));
+    lcomm_text_sanitize(it->policy, sizeof(it->policy));
+    lcomm_text_sanitize(it->transport, sizeof(it->transport));
+    lcomm_text_sanitize(it->topo_file, sizeof(it->topo_file));
+    lcomm_text_sanitize(it->identity.host, sizeof(it->identity.host));
+  }
+}
+
+static lcomm_status complain(const lcomm_hello *all, int rank, lcomm_status status,
+                             const char *sentence) {
+  return lcomm_error_thread(status, "rank %d (host %s): %s", rank, all[rank].identity.host,
+                            sentence);
+}
+
+/* A rank that could not prepare itself stops all; the lowest one is named. */
+static lcomm_status judge_preparations(const lcomm_hello *all, int size, int rank) {
+  char sentence[LCOMM_POLICY_ERROR_MAX + 160], text[LCOMM_STATUS_TEXT_MAX];
+  for (int i = 0; i < size; i++) {
+    if (memcmp(all[i].magic, "libcomm", 8) != 0) {
+      snprintf(sentence, sizeof(sentence), "rank %d does not speak libcomm's handshake", i);
+      return complain(all, rank, LCOMM_ERR_MISMATCH, sentence);
+    }
+  }
+  for (int i = 0; i < size; i++) {
+    lcomm_status status = lcomm_status_heard(all[i].status, text);
+    if (status == LCOMM_OK) {
+      continue;
+    }
+    bool known = (int32_t)status == all[i].status;
+    snprintf(sentence, sizeof(sentence), "%s", all[i].error);
+    if (i != rank || !known) {
+      snprintf(sentence, sizeof(sentence), "rank %d (host %s) reports: %s", i, all[i].identity.host,
+               known ? all[i].error : text);
+    }
+    return complain(all, rank, status, sentence);
+  }
+  return LCOMM_OK;
+}
+
+/* The first rank that differs from rank 0 is named, with both values. */
+static lcomm_status judge_equality(const lcomm_hello *all, int size, int rank) {
+  char sentence[2 * LCOMM_POLICY_MAX + 160];
+  for (int i = 1; i < size; i++) {
+    if (all[i].version != all[0].version || all[i].wire_version != all[0].wire_version) {
+      snprintf(sentence, sizeof(sentence),
+               "rank 0 runs libcomm %d (wire %d), rank %d runs %d (wire %d); install the same "
+               "libcomm on all hosts",
+               all[0].version, all[0].wire_version, i, all[i].version, all[i].wire_version);
+      return complain(all, rank, LCOMM_ERR_MISMATCH, sentence);
+    }
+    if (memcmp(all[i].policy, all[0].policy, sizeof(all[0].policy)) != 0) {
+      snprintf(sentence, sizeof(sentence),
+               "the policy of rank 0 is \"%.300s\", that of rank %d is \"%.300s\"; give all ranks "
+               "the same policy",
+               all[0].policy, i, all[i].policy);
+      return complain(all, rank, LCOMM_ERR_MISMATCH, sentence);
+    }
+    if (all[i].topo_hash != all[0].topo_hash) {
+      snprintf(sentence, sizeof(sentence),
+               "the measured topology of rank 0 (LCOMM_TOPO_FILE=%s) is not that of rank %d "
+               "(LCOMM_TOPO_FILE=%s); give all ranks the same file, with the same contents on "
+               "every host",
+               all[0].topo_file, i, all[i].topo_file);
+      return complain(all, rank, LCOMM_ERR_MISMATCH, sentence);
+    }
+    if (all[i].nodes != all[0].nodes) {
+      snprintf(sentence, sizeof(sentence),
+               "rank 0 poses as %d nodes, rank %d as %d; give all ranks the same LCOMM_NODES",
+               all[0].nodes, i, all[i].nodes);
+      return complain(all, rank, LCOMM_ERR_MISMATCH, sentence);
+    }
+    if (memcmp(all[i].transport, all[0].transport, sizeof(all[0].transport)) != 0) {
+      snprintf(sentence, sizeof(sentence),
+               "the transports of rank 0 are '%.63s', those of rank %d are '%.63s'; give all ranks "
+               "the same LCOMM_TRANSPORT",
+               all[0].transport, i, all[i].transport);
+      return complain(all, rank, LCOMM_ERR_MISMATCH, sentence);
+    }
+  }
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_hello_judge(lcomm_hello *all, int size, int rank) {
+  sanitize(all, size);
+  lcomm_status status = judge_preparations(all, size, rank);
+  return status == LCOMM_OK ? judge_equality(all, size, rank) : status;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Another policy for a communicator that works already: all ranks agree, then change. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "libcomm/api/collective.h"
+#include "libcomm/base/status.h"
+#include "libcomm/base/text.h"
+#include "libcomm/engine/entry.h"
+#include "libcomm/plan/policy_match.h"
+#include "libcomm/tensor/bucket.h"
+#include "libcomm/tensor/residual.h"
+
+/* What a rank tells the others of the policy that it was given. Travels as words. */
+typedef struct wish {
+  int32_t status;
+  uint32_t zero;
+  uint64_t hash; /* of the canonical text */
+} wish;
+
+_Static_assert(sizeof(wish) % sizeof(float) == 0, "a wish is whole words");
+_Static_assert(LCOMM_POLICY_MAX % sizeof(float) == 0, "a policy is whole words");
+_Static_assert(LCOMM_POLICY_ERROR_MAX % sizeof(float) == 0, "a sentence is whole words");
+
+typedef struct changing {
+  lcomm_comm *comm;
+  lcomm_policy policy;
+  char text[LCOMM_POLICY_MAX]; /* canonical */
+  char other[LCOMM_POLICY_MAX];
+  char why[LCOMM_POLICY_ERROR_MAX];
+  wish all[]; /* one per rank */
+} changing;
+
+/* -------------------------------------------------------------- judging */
+
+static lcomm_status reject(changing *it, lcomm_status status, const char *why) {
+  snprintf(it->why, sizeof(it->why), "%s", why);
+  return status;
+}
+
+static lcomm_status check_tensors(changing *it) {
+  for (size_t i = 0; it->policy.momentum > 0 && i < it->comm->tensor_count; i++) {
+    const lcomm_tensor *tensor = it->comm->tensors[i];
+    if (tensor->dtype == LCOMM_FLOAT64 && lcomm_plan_op(tensor->op) == LCOMM_SUM) {
+      snprintf(it->why, sizeof(it->why),
+               "the policy's momentum is float32, so tensor %s, a sum of float64, cannot have it; "
+               "leave momentum to the optimiser",
+               tensor->name);
+      return LCOMM_ERR_ARGUMENT;
+    }
+  }
+  return LCOMM_OK;
+}
+
+/* Can this rank change to it, now? Judged here, told to all. */
+static lcomm_status judge(changing *it, const char *text) {
+  lcomm_comm *comm = it->comm;
+  if (!text) {
+    return reject(it, LCOMM_ERR_ARGUMENT, "no policy was given; \"\" is the exact one");
+  }
+  if (atomic_load(&comm->step_open)) {
+    return reject(it, LCOMM_ERR_STATE, "a step is under way; change the policy between the steps");
+  }
+  if (comm->first || !lcomm_run_cache_is_idle(&comm->run_cache) || !lcomm_residuals_idle(comm)) {
+    return reject(
+        it, LCOMM_ERR_STATE,
+        "an operation is under way, or its request was not waited for; wait for it first");
+  }
+  lcomm_status status = lcomm_policy_parse(text, &it->policy, it->why);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  lcomm_policy_format(&it->policy, it->text);
+  return check_tensors(it);
+}
+
+/* ------------------------------------------------------------- agreeing */
+
+static lcomm_status make_call(lcomm_comm *comm, lcomm_call *call) {
+  call->purpose = LCOMM_PURPOSE_POLICY;
+  return lcomm_call_make(comm, call);
+}
+
+static lcomm_status hear(lcomm_comm *comm, char *text, size_t size, int from) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_BROADCAST, text, text, size / sizeof(float),
+                                  LCOMM_FLOAT32, LCOMM_SUM);
+  call.request.root = from;
+  lcomm_status status = make_call(comm, &call);
+  if (status == LCOMM_OK) {
+    lcomm_text_sanitize(text, size);
+  }
+  return status;
+}
+
+/* The sentence of the first rank that cannot, on all. */
+static lcomm_status report(changing *it, int failed) {
+  char who[96], text[LCOMM_STATUS_TEXT_MAX];
+  int32_t code = it->all[failed].status;
+  lcomm_status verdict = lcomm_status_heard(code, text);
+  lcomm_status status = hear(it->comm, it->why, sizeof(it->why), failed);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  return lcomm_refuse(it->comm, verdict, "lcomm_policy_set: on %s: %s. The policy stays '%s'.",
+                      lcomm_comm_who(it->comm, failed, who, sizeof(who)),
+                      (int32_t)verdict == code ? it->why : text, it->comm->policy_text);
+}
+
+static lcomm_status report_difference(changing *it, int other) {
+  char who[96], first[96];
+  memcpy(it->other, it->text, sizeof(it->other));
+  lcomm_status status = hear(it->comm, it->text, sizeof(it->text), 0);
+  status = status == LCOMM_OK ? hear(it->comm, it->other, sizeof(it->other), other) : status;
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  return lcomm_refuse(it->comm, LCOMM_ERR_MISMATCH,
+                      "lcomm_policy_set: %s gives '%.300s', %s gives '%.300s'; give the same "
+                      "policy on all ranks. It stays '%.300s'.",
+                      lcomm_comm_who(it->comm, 0, first, sizeof(first)), it->text,
+                      lcomm_comm_who(it->comm, other, who, sizeof(who)), it->other,
+                      it->comm->policy_text);
+}
+
+static lcomm_status agree(changing *it, lcomm_status mine) {
+  lcomm_comm *comm = it->comm;
+  wish own = {.status = (int32_t)mine, .hash = XXH3_64bits(it->text, strlen(it->text))};
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLGATHER, &own, it->all,
+                                  sizeof(own) / sizeof(float), LCOMM_FLOAT32, LCOMM_SUM);
+  lcomm_status status = make_call(comm, &call);
+  for (int rank = 0; status == LCOMM_OK && rank < comm->size; rank++) {
+    if (it->all[rank].status != LCOMM_OK) {
+      return report(it, rank);
+    }
+  }
+  for (int rank = 1; status == LCOMM_OK && rank < comm->size; rank++) {
+    if (it->all[rank].hash != it->all[0].hash) {
+      return report_difference(it, rank);
+    }
+  }
+  return status;
+}
+
+/* ------------------------------------------------------------- changing */
+
+/* What cannot be done here fails the communicator. */
+static lcomm_status change(const changing *it) {
+  lcomm_comm *comm = it->comm;
+  bool grouped = comm->buckets != NULL;
+  lcomm_status status = grouped ? lcomm_buckets_dissolve(comm) : LCOMM_OK;
+  lcomm_run_cache_clear(&comm->run_cache);
+  comm->policy = it->policy;
+  memcpy(comm->policy_text, it->text, sizeof(comm->policy_text));
+  atomic_store(&comm->named_rules, lcomm_match_named(&comm->policy, comm->name));
+  snprintf(comm->summary.about.policy, sizeof(comm->summary.about.policy), "%s", it->text);
+  if (status == LCOMM_OK && grouped) {
+    status = lcomm_buckets_plan(comm);
+  }
+  return status == LCOMM_OK ? lcomm_residuals_follow_policy(comm) : status;
+}
+
+static void log_change(const lcomm_comm *comm) {
+  char text[LCOMM_POLICY_MAX + 64];
+  if (comm->rank == 0) {
+    snprintf(text, sizeof(text), "the policy is now '%s'", comm->policy_text);
+    lcomm_log_info(text);
+  }
+}
+
+static lcomm_status set(lcomm_comm *comm, const char *policy) {
+  lcomm_status status = lcomm_comm_listen(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  changing *it = calloc(1, sizeof *it + (size_t)comm->size * sizeof(wish));
+  if (!it) {
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "lcomm_policy_set: out of memory");
+  }
+  it->comm = comm;
+  status = agree(it, judge(it, policy));
+  if (status == LCOMM_OK) {
+    status = change(it);
+  }
+  if (status == LCOMM_OK) {
+    log_change(comm);
+  }
+  free(it);
+  return status;
+}
+
+lcomm_status lcomm_policy_set(lcomm_comm *comm, const char *policy) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_policy_set: no communicator was given");
+  }
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = set(comm, policy);
+  lcomm_leave(comm);
+  return status;
+}

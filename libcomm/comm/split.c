@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* lcomm_split: who comes together with whom, and the making of their part. */
+
+#include "libcomm/comm/split.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/base/status.h"
+#include "libcomm/engine/entry.h"
+
+typedef lcomm_split_wish wish;
+
+/* ----------------------------------------------------------- who is a member */
+
+static lcomm_status take_members(lcomm_split_meeting *m, const wish *wishes) {
+  const lcomm_comm *parent = m->parent;
+  size_t size = (size_t)parent->size;
+  m->members = calloc(size, sizeof *m->members);
+  m->messages = calloc(size, sizeof *m->messages);
+  if (m->members && m->messages) {
+    m->count = lcomm_split_members(wishes, parent->size, parent->rank, m->members, &m->me);
+  }
+  if (m->count == 0) {
+    return lcomm_fail(m->parent, LCOMM_ERR_MEMORY, "lcomm_split: out of memory");
+  }
+  return LCOMM_OK;
+}
+
+/* -------------------------------------------------------------- the part */
+
+/* A part of ranks that pose as nodes poses as those on which it has ranks. */
+static int count_nodes(const lcomm_split_meeting *m) {
+  const lcomm_topo *topo = &m->parent->topo;
+  int nodes = 0;
+  for (int i = 0; i < m->count; i++) {
+    int before = 0;
+    while (topo->node[m->members[before]] != topo->node[m->members[i]]) {
+      before++;
+    }
+    nodes += before == i;
+  }
+  return nodes;
+}
+
+/* What the caller does not say is as in the parent. */
+static lcomm_config take_config(const lcomm_split_meeting *m, const lcomm_config *given) {
+  const lcomm_comm *parent = m->parent;
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  if (given && given->struct_size > 0 && given->struct_size <= sizeof(config)) {
+    memcpy(&config, given, given->struct_size);
+  } else if (given) {
+    config.struct_size = 0; /* is refused on all members */
+  }
+  config.policy = config.policy ? config.policy : parent->policy_text;
+  config.transport = config.transport ? config.transport : parent->transport;
+  bool says_timeout = config.timeout_s < 0 || config.timeout_s > 0 || isnan(config.timeout_s);
+  if (!says_timeout) {
+    config.timeout_s = parent->timeout_s;
+  }
+  if (config.progress == LCOMM_PROGRESS_DEFAULT) {
+    config.progress = parent->progress;
+  }
+  if (config.nodes == 0 && parent->poses) {
+    config.nodes = count_nodes(m);
+  }
+  return config;
+}
+
+/* All members have it, or none keeps it. The tag tells colors apart. */
+static lcomm_status take_mpi(lcomm_split_meeting *m, lcomm_origin *origin) {
+  if (!m->parent->origin.mpi || m->count == 1) {
+    return LCOMM_OK;
+  }
+  int32_t mine = (int32_t)lcomm_origin_mpi_part(m->parent->origin.mpi, m->members, m->count,
+                                                m->members[0], origin);
+  int32_t *all = calloc((size_t)m->count, sizeof *all);
+  lcomm_status status =
+      all ? LCOMM_OK : lcomm_fail(m->parent, LCOMM_ERR_MEMORY, "lcomm_split: out of memory");
+  if (all && lcomm_split_gather(m, &mine, all, sizeof(mine)) != 0) {
+    status = LCOMM_ERR_TRANSPORT;
+  }
+  for (int i = 0; status == LCOMM_OK && i < m->count; i++) {
+    char who[96], text[LCOMM_STATUS_TEXT_MAX];
+    status = lcomm_status_heard(all[i], text);
+    if (status != LCOMM_OK && mine == LCOMM_OK) {
+      lcomm_error_thread(status, "%s got no communicator from MPI: %s",
+                         lcomm_comm_who(m->parent, m->members[i], who, sizeof(who)), text);
+    }
+  }
+  free(all);
+  return status;
+}
+
+/* The sentence of a failure is the parent's own, if it was the parent that
+ * failed; else it came from the making of the part. */
+static lcomm_status report(lcomm_comm *parent, lcomm_status status) {
+  char text[LCOMM_ERROR_MAX - 128];
+  lcomm_status sticky = (lcomm_status)atomic_load(&parent->status);
+  if (sticky != LCOMM_OK) {
+    return sticky;
+  }
+  size_t length = strnlen(lcomm_error_thread_text(), sizeof(text) - 1);
+  memcpy(text, lcomm_error_thread_text(), length);
+  text[length] = '\0';
+  if (status == LCOMM_ERR_MEMORY) { /* other members may wait for this rank */
+    return lcomm_fail(parent, status, "lcomm_split: %s", text);
+  }
+  return lcomm_refuse(parent, status, "lcomm_split: %s", text);
+}
+
+static lcomm_status make_part(lcomm_split_meeting *m, const lcomm_config *given,
+                              lcomm_comm **part) {
+  lcomm_config config = take_config(m, given);
+  lcomm_origin origin = {
+      .boot = {
+          .rank = m->me, .world_size = m->count, .context = m, .allgather = lcomm_split_gather}};
+  lcomm_status status = take_mpi(m, &origin);
+  if (status == LCOMM_OK) {
+    status = lcomm_comm_create(&origin, &config, part);
+  }
+  if (status != LCOMM_OK && origin.release) {
+    origin.release(&origin, atomic_load(&m->parent->status) == LCOMM_OK);
+  }
+  return status == LCOMM_OK ? LCOMM_OK : report(m->parent, status);
+}
+
+static lcomm_status split_by(lcomm_comm *comm, wish mine, wish *wishes, const lcomm_config *config,
+                             lcomm_comm **part) {
+  lcomm_split_meeting m = {.parent = comm};
+  lcomm_comm *made = NULL;
+  comm->inside = LCOMM_PURPOSE_SPLIT;
+  lcomm_status status = lcomm_allgather(comm, &mine, wishes, 2, LCOMM_INT32);
+  comm->inside = LCOMM_PURPOSE_CALL;
+  if (status == LCOMM_OK && mine.color >= 0) {
+    status = take_members(&m, wishes);
+    status = status == LCOMM_OK ? make_part(&m, config, &made) : status;
+  }
+  if (status == LCOMM_OK) {
+    *part = made;
+  }
+  free(m.members);
+  free(m.messages);
+  return status;
+}
+
+static lcomm_status split(lcomm_comm *comm, wish mine, const lcomm_config *config,
+                          lcomm_comm **part) {
+  if (!part) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_split: there is no place for the part");
+  }
+  wish *wishes = calloc((size_t)comm->size, sizeof *wishes);
+  if (!wishes) {
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "lcomm_split: out of memory");
+  }
+  lcomm_status status = split_by(comm, mine, wishes, config, part);
+  free(wishes);
+  return status;
+}
+
+lcomm_status lcomm_split(lcomm_comm *comm, int color, int key, const lcomm_config *config,
+                         lcomm_comm **part) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_split: no communicator was given");
+  }
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = split(comm, (wish){.color = color, .key = key}, config, part);
+  lcomm_leave(comm);
+  return status;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_COMM_SPLIT_H
+#define LCOMM_COMM_SPLIT_H
+
+/* How the ranks of one color exchange bytes before they are a communicator:
+ * over the links of the one that is split. Only they wait for each other. */
+
+#include "libcomm/engine/operation.h"
+
+/* What every rank of the parent says. */
+typedef struct lcomm_split_wish {
+  int32_t color, key;
+} lcomm_split_wish;
+
+/* Of the wishes of `size` ranks, any numbers: the ranks of `rank`'s color, by key,
+ * then by rank. Fills in members (room for `size`) and the place of `rank` among
+ * them; returns how many there are, 0 without memory. */
+int lcomm_split_members(const lcomm_split_wish *wishes, int size, int rank, int *members, int *me);
+
+/* One message between the first member and another. */
+typedef struct lcomm_split_message {
+  int peer; /* in the parent */
+  bool under_way, receives;
+  size_t size;
+  lcomm_transfer transfer;
+} lcomm_split_message;
+
+/* The members of one color. */
+typedef struct lcomm_split_meeting {
+  lcomm_comm *parent;
+  int count, me;
+  int *members;                  /* their ranks in the parent */
+  lcomm_split_message *messages; /* one per member */
+} lcomm_split_meeting;
+
+/* As in lcomm_boot; the context is an lcomm_split_meeting *. What fails here is
+ * a failure of the parent, and what fails elsewhere in the parent ends it. */
+int lcomm_split_gather(void *context, const void *send, void *receive, size_t size);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Times in which no stream is held, for what waits for a whole device. */
+
+#include <time.h>
+
+#include "libcomm/base/clock.h"
+#include "libcomm/device/stream_gate.h"
+#include "libcomm/engine/operation.h"
+#include "libcomm/engine/run_device.h"
+
+static void nap(void) {
+  static const struct timespec moment = {.tv_nsec = 100000};
+  nanosleep(&moment, NULL);
+}
+
+/* Streams of this communicator have its patience here, others' are looked after by
+ * the threads that drive them. */
+lcomm_status lcomm_device_pause(lcomm_comm *comm) {
+  lcomm_hold_pause();
+  while (lcomm_hold_count() > 0) {
+    bool moved = false;
+    lcomm_status status = lcomm_operations_move(comm, &moved);
+    if (status == LCOMM_OK && !moved) {
+      lcomm_external_progress(&comm->external, &comm->origin, lcomm_clock_s());
+      status = lcomm_operations_check(comm);
+      nap();
+    }
+    if (status != LCOMM_OK) {
+      return lcomm_error_thread(status, "%s", lcomm_last_error(comm));
+    }
+  }
+  return LCOMM_OK;
+}
+
+void lcomm_device_resume(void) {
+  lcomm_hold_resume();
+}
+
+void lcomm_device_pause_to_free(void) {
+  static const double PATIENCE_S = 5;
+  double since_s = lcomm_clock_s();
+  lcomm_hold_pause();
+  while (lcomm_hold_count() > 0 && lcomm_clock_s() - since_s < PATIENCE_S) {
+    nap();
+  }
+}

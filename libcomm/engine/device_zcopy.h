@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_ENGINE_DEVICE_ZCOPY_H
+#define LCOMM_ENGINE_DEVICE_ZCOPY_H
+
+/* Payloads that a peer reads where they are, on the device of their sender. In
+ * place of the payload goes a *paper*: a description of the memory, itself lent by
+ * the transport (transport.h, borrowing), so that the sender's message is over when
+ * the receiver gives the paper back, which it does when it has read the payload. A
+ * bit in the header says that a paper follows.
+ *
+ * Ranks lend to ranks of their node whose device can read theirs, by the topology.
+ * LCOMM_CUDA_IPC=off: nobody lends. Memory of pools cannot be shared between
+ * processes; a payload that would lie there is copied first. */
+
+#include "libcomm/engine/exec.h"
+
+/* In the flags of a header (codecs/wire.h), outside the wire format: it never
+ * leaves a host. */
+enum { LCOMM_LENT_FLAG = 0x40, LCOMM_FLAGS_OFFSET = 7 };
+
+/* Longer than any message that a transport takes over at once. */
+enum { LCOMM_PAPER_SIZE = 4352 };
+
+/* Part of lcomm_run_device_make: which slots are lent, and room for their papers. */
+lcomm_status lcomm_device_loans_make(lcomm_run *run);
+void lcomm_device_loans_free(lcomm_run *run);
+
+/* Has this slot's payload no reason to come to the host but to travel? */
+bool lcomm_device_may_stay(const lcomm_run *run, uint32_t slot);
+
+/* device_direct.c: which slots travel from and into memory of the device; part of
+ * lcomm_device_loans_make. Where the payload of a slot is received, and that it
+ * was. */
+void lcomm_device_find_direct(lcomm_run *run);
+void *lcomm_device_landing(const lcomm_run *run, uint32_t slot);
+void lcomm_device_landed(lcomm_run *run, uint32_t slot);
+
+/* The sender: is this slot lent in this operation? Its payload is at `payload` on
+ * the device then. Writes the paper; false when the memory cannot be shared. */
+bool lcomm_device_lend(lcomm_run *run, uint32_t slot, const void *payload);
+
+/* What travels behind the header of a slot: the payload, or its paper. */
+const void *lcomm_device_second_piece(const lcomm_run *run, uint32_t slot, size_t *size);
+
+/* The receiver. Does this header announce a paper? Takes the mark away. False, too,
+ * when the sender is no rank that can lend: the header is malformed then. */
+bool lcomm_device_is_lent(const lcomm_run *run, const lcomm_step *step, uint8_t *header);
+
+/* The paper of a step's slot is there: open the memory, and either leave the
+ * payload there for the run's kernels to read or bring it here. TRANSPORT with the
+ * sentence. */
+lcomm_status lcomm_device_take_paper(lcomm_run *run, uint32_t step);
+
+/* Allocations of peers that are open in this process; part of lcomm_comm_free. */
+void lcomm_device_maps_free(lcomm_comm *comm);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_ENGINE_ENTRY_H
+#define LCOMM_ENGINE_ENTRY_H
+
+/* What every public call does first and last with its communicator. */
+
+#include "libcomm/base/fork.h"
+#include "libcomm/engine/progress_thread.h"
+
+/* Write the sentence for a forked child, in the thread's error: nothing of the
+ * communicator is touched there, its locks included. Returns STATE. */
+lcomm_status lcomm_refuse_child(const lcomm_comm *comm);
+
+/* Is this a forked child of the process that made the communicator? */
+static inline bool lcomm_is_child(const lcomm_comm *comm) {
+  return comm->fork_generation != lcomm_fork_generation;
+}
+
+/* For calls that need no turn. STATE in a forked child. */
+static inline lcomm_status lcomm_check_process(const lcomm_comm *comm) {
+  return lcomm_is_child(comm) ? lcomm_refuse_child(comm) : LCOMM_OK;
+}
+
+/* Around everything that a call does with a communicator; may be nested. STATE in
+ * a forked child, and then there is nothing to leave. */
+__attribute__((warn_unused_result)) static inline lcomm_status lcomm_enter(lcomm_comm *comm) {
+  if (lcomm_is_child(comm)) {
+    return lcomm_refuse_child(comm);
+  }
+  if (comm->driver) {
+    lcomm_driver_enter(comm->driver);
+  } else {
+    lcomm_turn_enter(&comm->turn);
+  }
+  return LCOMM_OK;
+}
+
+/* Inside: what comes next does not wait for its operation. */
+static inline void lcomm_expect_overlap(lcomm_comm *comm) {
+  if (comm->wants_driver) {
+    lcomm_driver_begin(comm);
+  }
+}
+
+static inline void lcomm_leave(lcomm_comm *comm) {
+  if (comm->driver) {
+    lcomm_driver_leave(comm->driver);
+  } else {
+    lcomm_turn_leave(&comm->turn);
+  }
+}
+
+#endif

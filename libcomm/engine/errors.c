@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* How errors are kept, told to peers and heard from them. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libcomm/engine/entry.h"
+#include "libcomm/engine/operation.h"
+#include "libcomm/engine/progress_thread.h"
+
+bool lcomm_failure_state_make(lcomm_comm *comm) {
+  size_t size = (size_t)comm->size;
+  lcomm_agreement *agreement = &comm->agreement;
+  comm->processes = calloc(size, sizeof *comm->processes);
+  agreement->told = calloc(size, sizeof(bool));
+  agreement->spoke = calloc(size, sizeof(bool));
+  agreement->cleared = calloc(size, sizeof(bool));
+  comm->probes.contacts = calloc(size, sizeof *comm->probes.contacts);
+  comm->probes.queue = calloc(size, sizeof(int));
+  return comm->processes && agreement->told && agreement->spoke && agreement->cleared &&
+         comm->probes.contacts && comm->probes.queue;
+}
+
+void lcomm_failure_state_free(lcomm_comm *comm) {
+  free(comm->processes);
+  free(comm->agreement.told);
+  free(comm->agreement.spoke);
+  free(comm->agreement.cleared);
+  free(comm->probes.contacts);
+  free(comm->probes.queue);
+}
+
+const char *lcomm_comm_who(const lcomm_comm *comm, int rank, char *text, size_t size) {
+  snprintf(text, size, "rank %d (host %s)", rank, comm->topo.host[rank]);
+  return text;
+}
+
+const char *lcomm_comm_which(const lcomm_comm *comm, char *text, size_t size) {
+  snprintf(text, size, "communicator %u (rank %d of %d%s%.60s)", comm->number, comm->rank,
+           comm->size, comm->name[0] ? ", named " : "", comm->name);
+  return text;
+}
+
+lcomm_status lcomm_check_owner(lcomm_comm *comm, const lcomm_comm *owner, const char *call,
+                               const char *object) {
+  char here[160], there[160];
+  if (owner == comm) {
+    return LCOMM_OK;
+  }
+  return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                      "%s: the %s belongs to %s of this process and was given to %s; call %s with "
+                      "the communicator that it belongs to",
+                      call, object, lcomm_comm_which(owner, there, sizeof(there)),
+                      lcomm_comm_which(comm, here, sizeof(here)), call);
+}
+
+bool lcomm_comm_speaks(const lcomm_comm *comm) {
+  int first = 0;
+  while (strcmp(comm->topo.host[first], comm->topo.host[comm->rank]) != 0) {
+    first++;
+  }
+  return first == comm->rank;
+}
+
+const char *lcomm_last_error(const lcomm_comm *comm) {
+  return comm && !lcomm_is_child(comm) ? comm->error : lcomm_error_thread_text();
+}
+
+lcomm_status lcomm_refuse_child(const lcomm_comm *comm) {
+  char who[96];
+  return lcomm_error_thread(
+      LCOMM_ERR_STATE,
+      "%s: the communicator belongs to process %ld, which made it; this is process %ld, a forked "
+      "child of it, and cannot use or destroy it. Make communicators in the process that uses "
+      "them, after the fork.",
+      lcomm_comm_who(comm, comm->rank, who, sizeof(who)), comm->process, (long)getpid());
+}
+
+lcomm_status lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *format, ...) {
+  char text[LCOMM_ERROR_MAX - 128], who[96];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  pthread_mutex_lock(&comm->lock);
+  snprintf(comm->error, sizeof(comm->error), "%s: %s",
+           lcomm_comm_who(comm, comm->rank, who, sizeof(who)), text);
+  pthread_mutex_unlock(&comm->lock);
+  lcomm_log_error(comm->error);
+  return status;
+}
+
+lcomm_status lcomm_refuse_null(const lcomm_comm *comm, const char *call, const char *argument) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given", call);
+  }
+  lcomm_status status = lcomm_check_process(comm);
+  lcomm_comm *refusing = (lcomm_comm *)(uintptr_t)comm; /* only its sentence changes */
+  return status == LCOMM_OK
+             ? lcomm_refuse(refusing, LCOMM_ERR_ARGUMENT, "%s: `%s` is NULL", call, argument)
+             : status;
+}
+
+void lcomm_comm_tell(lcomm_comm *comm, int peer, const void *notice_bytes, size_t size) {
+  uint8_t bytes[LCOMM_NOTICE_SIZE] = {0};
+  lcomm_transport *link = peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
+  if (link) {
+    memcpy(bytes, notice_bytes, size);
+    link->table->tell(link, peer, bytes);
+  }
+}
+
+void lcomm_comm_tell_error(lcomm_comm *comm, int peer, const void *notice_bytes, size_t size) {
+  uint8_t bytes[LCOMM_NOTICE_SIZE] = {0};
+  lcomm_transport *link = peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
+  if (link) {
+    memcpy(bytes, notice_bytes, size);
+    link->table->tell_error(link, peer, bytes);
+  }
+}
+
+bool lcomm_comm_stick(lcomm_comm *comm, lcomm_status status, const char *sentence) {
+  pthread_mutex_lock(&comm->lock);
+  bool first = atomic_load(&comm->status) == LCOMM_OK;
+  if (first) {
+    snprintf(comm->error, sizeof(comm->error), "%s", sentence);
+    atomic_store(&comm->status, (int)status);
+  }
+  pthread_mutex_unlock(&comm->lock);
+  return first;
+}
+
+/* fault: all but its sentence. */
+__attribute__((format(printf, 3, 0))) static lcomm_status
+fail(lcomm_comm *comm, lcomm_fault fault, const char *format, va_list arguments) {
+  char text[LCOMM_ERROR_MAX - 128], who[96];
+  vsnprintf(text, sizeof(text), format, arguments);
+  snprintf(fault.text, sizeof(fault.text), "%s: %s",
+           lcomm_comm_who(comm, fault.author, who, sizeof(who)), text);
+  return lcomm_fault_agree(comm, &fault, comm->rank);
+}
+
+lcomm_status lcomm_fail(lcomm_comm *comm, lcomm_status status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  lcomm_fault fault = {.status = status, .author = comm->rank, .culprit = LCOMM_NO_CULPRIT};
+  status = fail(comm, fault, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+lcomm_status lcomm_fail_for(lcomm_comm *comm, lcomm_status status, int author, const char *format,
+                            ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  lcomm_fault fault = {.status = status, .author = author, .culprit = LCOMM_NO_CULPRIT};
+  status = fail(comm, fault, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+lcomm_status lcomm_fail_peer(lcomm_comm *comm, lcomm_status status, int peer, const char *format,
+                             ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  lcomm_fault fault = {.status = status, .author = comm->rank, .culprit = peer};
+  status = fail(comm, fault, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+static void hear_notice(lcomm_comm *comm, const uint8_t *bytes) {
+  int32_t kind = 0;
+  memcpy(&kind, bytes, sizeof(kind));
+  if (kind == LCOMM_NOTICE_ERROR) {
+    lcomm_fault_hear(comm, bytes);
+  } else if (kind == LCOMM_NOTICE_TICKET) {
+    lcomm_ticket_hear(comm, bytes);
+  } else if (kind == LCOMM_NOTICE_PROBE) {
+    lcomm_probe_hear(comm, bytes);
+  } else if (kind == LCOMM_NOTICE_ANSWER) {
+    lcomm_probe_hear_answer(comm, bytes);
+  }
+}
+
+lcomm_status lcomm_comm_listen(lcomm_comm *comm) {
+  uint8_t bytes[LCOMM_NOTICE_SIZE];
+  while (lcomm_links_hear(&comm->links, bytes)) {
+    hear_notice(comm, bytes);
+  }
+  if (atomic_load_explicit(&comm->abort_asked, memory_order_relaxed) &&
+      atomic_exchange(&comm->abort_asked, false)) {
+    lcomm_fault fault = {
+        .status = LCOMM_ERR_ABORTED, .author = comm->rank, .culprit = LCOMM_NO_CULPRIT};
+    pthread_mutex_lock(&comm->lock);
+    snprintf(fault.text, sizeof(fault.text), "%s", comm->error);
+    pthread_mutex_unlock(&comm->lock);
+    lcomm_fault_tell(comm, &fault);
+  }
+  return (lcomm_status)atomic_load(&comm->status);
+}
+
+lcomm_status lcomm_abort(lcomm_comm *comm, const char *reason) {
+  char who[96], sentence[LCOMM_ERROR_MAX];
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_abort: no communicator was given");
+  }
+  if (lcomm_is_child(comm)) {
+    return lcomm_refuse_child(comm);
+  }
+  snprintf(sentence, sizeof(sentence), "%s: aborted by the program: %.800s",
+           lcomm_comm_who(comm, comm->rank, who, sizeof(who)),
+           reason && reason[0] ? reason : "no reason given");
+  if (lcomm_comm_stick(comm, LCOMM_ERR_ABORTED, sentence)) {
+    atomic_store(&comm->abort_asked, true);
+    lcomm_log_error(sentence);
+    if (comm->driver) {
+      lcomm_driver_kick(comm->driver);
+    }
+  }
+  return LCOMM_OK;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The executor: which step is next. */
+
+#include <string.h>
+
+#include "libcomm/base/clock.h"
+#include "libcomm/engine/exec_internal.h"
+#include "libcomm/engine/operation.h"
+#include "libcomm/engine/run_device.h"
+
+static void make_ready(lcomm_run *run, uint32_t step) {
+  run->ready[step / 64] |= UINT64_C(1) << (step % 64);
+  run->ready_first = step < run->ready_first ? step : run->ready_first;
+}
+
+/* A window into the vector begins where this operation's vector is. */
+static void place_slot(lcomm_run *run, uint32_t index) {
+  lcomm_slot_memory *slot = &run->slots[index];
+  slot->encoded = slot->far = false;
+  slot->lender = NULL;
+  slot->lent = slot->paper = false;
+  slot->readers_left = slot->readers;
+  slot->wire = slot->own_wire;
+  slot->payload = slot->own_payload;
+  if (slot->shares_vector) {
+    slot->wire = slot->payload = lcomm_run_at(run, run->plan->schedule.slots[index].alias.first);
+  }
+}
+
+void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t sequence) {
+  const lcomm_schedule *schedule = &run->plan->schedule;
+  run->vector = data->vector;
+  run->input = data->input;
+  run->factor = lcomm_exec_factor(run->comm, data->op, data->after);
+  run->name = data->name;
+  run->sequence = sequence;
+  lcomm_run_key(run, data);
+  memset(&run->stats, 0, sizeof(run->stats));
+  run->left = schedule->step_count;
+  run->message_count = 0;
+  run->net_sends = run->held_count = 0;
+  run->ready_first = schedule->step_count;
+  for (uint32_t i = 0; i < schedule->slot_count; i++) {
+    place_slot(run, i);
+  }
+  if (run->device) {
+    lcomm_run_device_start(run);
+  }
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    run->waiting[i] = schedule->steps[i].waits_for;
+    if (run->waiting[i] == 0) {
+      make_ready(run, i);
+    }
+  }
+}
+
+static void finish_step(lcomm_run *run, uint32_t index) {
+  const lcomm_schedule *schedule = &run->plan->schedule;
+  const lcomm_step *step = &schedule->steps[index];
+  run->left--;
+  for (uint32_t i = 0; i < step->next_count; i++) {
+    uint32_t later = schedule->next[step->next_first + i];
+    if (--run->waiting[later] == 0) {
+      make_ready(run, later);
+    }
+  }
+}
+
+/* The first ready step at or after ready_first; step_count if none. */
+static uint32_t next_ready(lcomm_run *run) {
+  uint32_t steps = run->plan->schedule.step_count;
+  uint32_t word = run->ready_first / 64;
+  for (; word <= steps / 64; word++) {
+    if (run->ready[word]) {
+      run->ready_first = word * 64 + (uint32_t)__builtin_ctzll(run->ready[word]);
+      return run->ready_first;
+    }
+  }
+  run->ready_first = steps;
+  return steps;
+}
+
+static bool is_message(const lcomm_run *run, uint32_t step) {
+  lcomm_step_kind kind = run->plan->schedule.steps[step].kind;
+  return kind == LCOMM_STEP_SEND || kind == LCOMM_STEP_RECV;
+}
+
+/* A long message between nodes, one of the few that may be under way. One that
+ * is read where it lies is not over before all sources of a sum are there, so
+ * it waits for no turn. */
+static bool is_paced(const lcomm_run *run, uint32_t index) {
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  const lcomm_topo *topo = &run->comm->topo;
+  return step->kind == LCOMM_STEP_SEND && run->plan->slot_bounds[step->slot] > LCOMM_INLINE_SIZE &&
+         !lcomm_comm_link(run->comm, step->peer)->table->borrow &&
+         topo->node[run->comm->rank] != topo->node[step->peer];
+}
+
+static void hold(lcomm_run *run, uint32_t step) {
+  run->held[step / 64] |= UINT64_C(1) << (step % 64);
+  run->held_count++;
+}
+
+/* A paced message is over: the first one that was held may go. */
+static void release_held(lcomm_run *run) {
+  run->net_sends--;
+  for (uint32_t word = 0; run->held_count > 0; word++) {
+    if (run->held[word]) {
+      uint32_t step = word * 64 + (uint32_t)__builtin_ctzll(run->held[word]);
+      run->held[word] &= run->held[word] - 1;
+      run->held_count--;
+      make_ready(run, step);
+      return;
+    }
+  }
+}
+
+bool lcomm_run_over(const lcomm_run *run) {
+  return run->left == 0 && (!run->device || run->device->phase == LCOMM_DEVICE_OVER);
+}
+
+static lcomm_status post(lcomm_run *run, uint32_t step, bool paced) {
+  lcomm_message *message = &run->messages[step];
+  run->net_sends += paced;
+  if (run->message_count == 0) {
+    run->wire_since_s = lcomm_clock_s();
+  }
+  lcomm_status status = lcomm_exec_post(run, step, message);
+  if (status == LCOMM_OK) {
+    run->under_way[run->message_count++] = step;
+  }
+  return status;
+}
+
+static lcomm_status compute(lcomm_run *run, uint32_t step) {
+  if (run->device) {
+    return lcomm_run_device_launch(run, step);
+  }
+  lcomm_status status = lcomm_exec_compute(run, step);
+  if (status == LCOMM_OK) {
+    finish_step(run, step);
+  }
+  return status;
+}
+
+/* Post messages and stop after one computation, so that the wire is looked
+ * after between any two of them. */
+static lcomm_status start_ready_steps(lcomm_run *run, bool *moved) {
+  for (uint32_t step = next_ready(run); step < run->plan->schedule.step_count;
+       step = next_ready(run)) {
+    if (run->device && !is_message(run, step) && lcomm_run_device_full(run)) {
+      return LCOMM_OK;
+    }
+    run->ready[step / 64] &= ~(UINT64_C(1) << (step % 64));
+    *moved = true;
+    if (!is_message(run, step)) {
+      return compute(run, step);
+    }
+    bool paced = is_paced(run, step);
+    if (paced && run->net_sends >= LCOMM_NET_SENDS_MAX) {
+      hold(run, step);
+      continue;
+    }
+    lcomm_status status = post(run, step, paced);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+  }
+  return LCOMM_OK;
+}
+
+/* A message is over: what waited for it may run. */
+static void end_message(lcomm_run *run, uint32_t place) {
+  uint32_t step = run->under_way[place];
+  run->under_way[place] = run->under_way[--run->message_count];
+  if (run->message_count == 0) {
+    run->stats.wire_s += lcomm_clock_s() - run->wire_since_s;
+  }
+  if (is_paced(run, step)) {
+    release_held(run);
+  }
+  if (run->comm->trace) {
+    lcomm_exec_trace_message(run, &run->messages[step]);
+  }
+  lcomm_exec_release(run, &run->plan->schedule.steps[step]);
+  finish_step(run, step);
+}
+
+lcomm_status lcomm_run_poll(lcomm_run *run, bool *moved) {
+  for (uint32_t i = 0; i < run->message_count;) {
+    bool over = false;
+    lcomm_status status = lcomm_exec_poll(run, &run->messages[run->under_way[i]], moved, &over);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+    if (over) {
+      *moved = true;
+      end_message(run, i);
+    } else {
+      i++;
+    }
+  }
+  return LCOMM_OK;
+}
+
+/* Computations that are over on the device. */
+static lcomm_status poll_device(lcomm_run *run, bool *moved) {
+  uint32_t step = 0;
+  bool over = false;
+  lcomm_status status = lcomm_run_device_poll(run, &step, &over);
+  while (status == LCOMM_OK && over) {
+    *moved = true;
+    finish_step(run, step);
+    status = lcomm_run_device_poll(run, &step, &over);
+  }
+  return status;
+}
+
+/* A launch does not take its time here: all that are ready are launched. */
+static lcomm_status progress_device(lcomm_run *run, bool *moved) {
+  int before = lcomm_run_device_enter(run);
+  lcomm_status status = poll_device(run, moved);
+  bool here = true;
+  while (here && status == LCOMM_OK) {
+    here = false;
+    status = start_ready_steps(run, &here);
+    *moved |= here;
+  }
+  if (status == LCOMM_OK && run->left == 0) {
+    status = lcomm_run_device_finish(run, moved);
+  }
+  lcomm_run_device_leave(run, before);
+  return status;
+}
+
+lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved) {
+  lcomm_status status = lcomm_run_poll(run, moved);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  return run->device ? progress_device(run, moved) : start_ready_steps(run, moved);
+}
+
+void lcomm_run_cancel(lcomm_run *run) {
+  for (uint32_t i = 0; i < run->message_count; i++) {
+    lcomm_message *message = &run->messages[run->under_way[i]];
+    if (run->comm->trace) {
+      lcomm_exec_trace_message(run, message);
+    }
+    const lcomm_step *step = &run->plan->schedule.steps[message->step];
+    lcomm_transport *link = lcomm_comm_link(run->comm, step->peer);
+    lcomm_slot_memory *slot = &run->slots[step->slot];
+    run->abandoned |= step->kind == LCOMM_STEP_SEND;
+    if (!message->first_over) {
+      link->table->cancel(link, lcomm_exec_first(run, message));
+    }
+    if (message->payload_under_way) {
+      bool borrows = step->kind == LCOMM_STEP_RECV && slot->lender;
+      link->table->cancel(link, borrows ? &slot->loan : &message->payload);
+      slot->lender = borrows ? NULL : slot->lender; /* it never came */
+    }
+  }
+  run->message_count = 0;
+  if (run->device) {
+    lcomm_run_device_cancel(run);
+  }
+  lcomm_exec_give_up(run);
+}
+
+static uint32_t add_awaited(lcomm_awaited *list, uint32_t count, uint32_t most, int rank,
+                            uint32_t step) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (list[i].rank == rank) {
+      return count;
+    }
+  }
+  if (count < most) {
+    list[count++] = (lcomm_awaited){.rank = rank, .step = step};
+  }
+  return count;
+}
+
+uint32_t lcomm_run_awaits(const lcomm_run *run, lcomm_awaited *list, uint32_t most) {
+  static const lcomm_step_kind order[] = {LCOMM_STEP_RECV, LCOMM_STEP_SEND};
+  uint32_t count = run->held_by >= 0 ? add_awaited(list, 0, most, run->held_by, 0) : 0;
+  for (int kind = 0; kind < 2; kind++) {
+    for (uint32_t i = 0; i < run->message_count; i++) {
+      const lcomm_step *it = &run->plan->schedule.steps[run->under_way[i]];
+      if (it->kind == order[kind]) {
+        count = add_awaited(list, count, most, it->peer, run->under_way[i]);
+      }
+    }
+  }
+  return count;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_ENGINE_EXEC_H
+#define LCOMM_ENGINE_EXEC_H
+
+/* The executor: one running instance of a plan. One engine runs every
+ * algorithm over every codec and transport, so there is one place to count,
+ * to time out and to cancel.
+ *
+ * A run owns the memory of its slots and the state of its codecs; everything
+ * is allocated when it is made. Steps whose dependencies are over are done in
+ * program order; messages are posted as soon as they can be.
+ */
+
+#include "codecs/lossless.h"
+#include "codecs/sum.h"
+#include "libcomm/engine/engine.h"
+#include "libcomm/feedback/ef.h"
+
+/* What ranks have to mean alike by an operation, besides the calls before it. */
+typedef struct lcomm_run_terms {
+  uint64_t plan;     /* its hash */
+  uint64_t residual; /* which one, by the order in which they were made; 0: none */
+  double before, after;
+  lcomm_op op;
+  lcomm_purpose purpose;
+} lcomm_run_terms;
+
+_Static_assert(sizeof(lcomm_run_terms) == 40, "terms are hashed: they have no padding");
+
+struct lcomm_run {
+  const lcomm_plan *plan; /* owned */
+  lcomm_comm *comm;
+
+  /* What it works on, set by lcomm_run_start. */
+  uint8_t *vector;                /* elements of plan->element_size bytes */
+  const uint8_t *input;           /* the first plan->input_count of them, or NULL */
+  double factor;                  /* applied when a sum over all ranks is complete */
+  lcomm_feedback_state *feedback; /* of bucket or residual, NULL without error feedback */
+  uint32_t sequence;              /* number of the operation */
+  uint32_t seed_shift;            /* added to it where it seeds stochastic rounding */
+  const char *name;               /* of the data, for traces, or NULL */
+
+  /* What ranks compare in every message: the terms. */
+  lcomm_run_terms terms;
+  uint32_t key, parameters; /* a hash of them, without and with the calls before */
+
+  struct lcomm_run_device *device; /* run_device.h; NULL: all is on the host */
+
+  /* Vector and input of our own, for types that are not float32 and for calls
+   * whose buffers cannot serve; NULL when not needed. */
+  uint8_t *own_vector, *own_input;
+
+  struct lcomm_slot_memory *slots;
+  uint8_t *arena;        /* memory of all slots */
+  lcomm_topk **encoders; /* per step, NULL where the step is no top-k ENCODE */
+  lcomm_lossless *lossless[LCOMM_STAGE_COUNT]; /* NULL where the stage has none */
+
+  /* Scratch of one computation: as many entries as a step has slots. */
+  uint8_t **encode_payloads;
+  size_t *encode_sizes;
+  const void **reduce_sources;
+  lcomm_summand *reduce_summands;
+  uint8_t *tiles; /* for sources that are fetched: LCOMM_FETCH_SIZE bytes each */
+
+  /* Flow control, see flow.h. */
+  struct lcomm_flow_part *flow_parts; /* peers that this rank only sends to, or receives from */
+  uint32_t flow_part_count;
+  bool admitted; /* it may move */
+  int held_by;   /* the peer whose credit it waits for, or -1 */
+
+  /* Progress. */
+  uint32_t *waiting; /* per step: steps it still waits for */
+  uint64_t *ready;   /* bit per step that may run now */
+  uint64_t *held;    /* bit per ready SEND that waits for its turn */
+  uint32_t held_count;
+  uint32_t net_sends;             /* long messages under way between nodes */
+  uint32_t ready_first;           /* no ready step lies before this one */
+  uint32_t left;                  /* steps that are not over */
+  struct lcomm_message *messages; /* one per step that is a message */
+  uint32_t *under_way;            /* those on their way, message_count of them */
+  uint32_t message_count;
+  bool sends_done; /* the messages of the first round have been sent already (exec_quick.c) */
+  struct lcomm_quick_send *quick_sent; /* ... per peer; NULL unless quick */
+  bool quick;                          /* may be tried in one go (exec_quick.c) */
+  bool abandoned;                      /* cancelled with sends under way: memory stays */
+
+  lcomm_stats stats; /* of this operation */
+  double wire_since_s;
+
+  /* In run_cache.h: runs of the same hash, and by recency. next links retired and
+   * abandoned ones, too. */
+  lcomm_run *next, *newer, *older;
+  uint64_t cache_key, charge;
+  bool in_use;
+};
+
+/* Where the bytes of a slot are. What travels is the header and then `wire`: the
+ * payload itself, or what the lossless stage made of it. A slot with memory of
+ * its own has header and wire in one piece. */
+typedef struct lcomm_slot_memory {
+  uint8_t *header; /* LCOMM_WIRE_HEADER_SIZE bytes, then room to inline */
+  uint8_t *wire;
+  size_t wire_size, wire_capacity;
+  uint8_t *payload; /* own memory, or the vector when the slot is an alias */
+  size_t payload_size, capacity;
+  bool shares_vector;
+  bool encoded; /* by the sum that made its values; its ENCODE has nothing left to do */
+
+  /* A payload that is read where its sender has it (transport.h, borrowing). */
+  size_t room;              /* behind its header, for a payload that travels with it */
+  bool prompt;              /* nothing that reads it waits for a message of ours to leave */
+  bool has_memory;          /* of its own; else it is always borrowed */
+  bool received, forwarded; /* it comes by a message; another one sends it on */
+  bool lent;                /* by this rank's device in this operation, see device_loan.h */
+  bool paper;               /* what was borrowed is the paper of such a loan */
+  uint8_t *late_memory;     /* taken for a loan that had to come here, or NULL */
+  uint8_t *own_wire, *own_payload;
+  lcomm_transport *lender; /* while it is borrowed, else NULL */
+  int lender_rank;
+  lcomm_transfer loan;
+  bool far;                       /* only the lender's fetch reaches it */
+  uint32_t readers, readers_left; /* steps that read the slot */
+} lcomm_slot_memory;
+
+enum {
+  /* A header and a payload up to this size are one message: over links that lend memory,
+   * where a longer one is read in place, and over others, where a message of its own costs
+   * more than copying 16 KiB. */
+  LCOMM_INLINE_SIZE = 4160,
+  LCOMM_FAR_INLINE_SIZE = 16448,
+  /* Long messages a rank has under way between nodes. All ranks visit their
+   * peers in rotated order, so a short queue keeps senders and receivers
+   * paired; without it several senders crowd one receiver's link. Two, so that
+   * the next one is there when one ends. */
+  LCOMM_NET_SENDS_MAX = 2,
+  LCOMM_FETCH_SIZE = 128 << 10 /* of a source that is fetched, at a time */
+};
+
+typedef struct lcomm_message {
+  uint32_t step;
+  bool first_over, payload_under_way;
+  lcomm_transfer first, payload;
+  double begun_s; /* for traces */
+} lcomm_message;
+
+/* A message that was sent before its step. */
+typedef struct lcomm_quick_send {
+  lcomm_transfer transfer;
+  bool over;
+} lcomm_quick_send;
+
+/* Make a run for a plan, which it owns from then on, also on failure. MEMORY
+ * (the sentence is in lcomm_error_thread_text). Free with
+ * lcomm_run_destroy (NULL ok). */
+lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run);
+void lcomm_run_destroy(lcomm_run *run);
+
+/* Begin over the data. Nothing is sent yet. */
+struct lcomm_operation_data;
+void lcomm_run_start(lcomm_run *run, const struct lcomm_operation_data *data, uint32_t sequence);
+
+/* Choose what is compared in messages: the plan, and what is to be done with it. */
+void lcomm_run_key(lcomm_run *run, const struct lcomm_operation_data *data);
+
+/* Do what can be done without waiting. *moved is set if anything was. */
+lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved);
+bool lcomm_run_over(const lcomm_run *run);
+
+/* The part of it that takes messages which are over. Starts nothing. */
+lcomm_status lcomm_run_poll(lcomm_run *run, bool *moved);
+
+/* Forget all messages under way. */
+void lcomm_run_cancel(lcomm_run *run);
+
+/* The ranks that it waits for, at most `most` of them: those whose messages have not
+ * come, then those that have not taken ours. Returns their number. */
+uint32_t lcomm_run_awaits(const lcomm_run *run, lcomm_awaited *list, uint32_t most);
+
+/* Inside the executor. */
+static inline const lcomm_format *lcomm_run_format(const lcomm_run *run, uint32_t slot) {
+  return &run->plan->stages[run->plan->schedule.slots[slot].stage].format;
+}
+
+/* Where element `first` of the vector is. */
+static inline uint8_t *lcomm_run_at(const lcomm_run *run, uint64_t first) {
+  const lcomm_plan *plan = run->plan;
+  if (first < plan->input_count) {
+    return (uint8_t *)(uintptr_t)run->input + first * plan->element_size; /* only read */
+  }
+  return run->vector + (first - plan->input_count) * plan->element_size;
+}
+
+static inline float *lcomm_run_floats(const lcomm_run *run, uint64_t first) {
+  return (float *)(void *)lcomm_run_at(run, first);
+}
+
+lcomm_status lcomm_exec_compute(lcomm_run *run, uint32_t step);
+/* Undo the lossless stage of a slot that was received. WIRE, and *why. */
+lcomm_status lcomm_exec_unpack(lcomm_run *run, uint32_t slot, const char **why);
+lcomm_status lcomm_exec_post(lcomm_run *run, uint32_t step, lcomm_message *message);
+/* Look at a message: *moved is set if a piece of it arrived or left, *over once all did. */
+lcomm_status lcomm_exec_poll(lcomm_run *run, lcomm_message *message, bool *moved, bool *over);
+
+/* A step that reads its slots is over: what was borrowed and is not read any
+ * more goes back. give_up: all of it. */
+void lcomm_exec_release(lcomm_run *run, const lcomm_step *step);
+void lcomm_exec_give_up(lcomm_run *run);
+
+/* Part of a borrowed payload that cannot be viewed. TRANSPORT with the sentence. */
+lcomm_status lcomm_exec_fetch(lcomm_run *run, uint32_t slot, size_t offset, size_t size,
+                              void *bytes);
+
+/* Is the whole plan one round of short messages that can be done in one go? */
+bool lcomm_quick_fits(const lcomm_run *run);
+
+/* Try it: *over tells whether the result is in data->vector. If it is not, the
+ * messages are sent, and the operation goes on from there. `send` is this rank's
+ * contribution. */
+lcomm_status lcomm_quick_try(lcomm_run *run, const void *send,
+                             const struct lcomm_operation_data *data, bool *over);
+
+#endif

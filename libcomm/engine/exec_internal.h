@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_ENGINE_EXEC_INTERNAL_H
+#define LCOMM_ENGINE_EXEC_INTERNAL_H
+
+/* What the computations of the executor share. */
+
+#include "codecs/wire.h"
+#include "libcomm/engine/exec.h"
+
+static inline bool lcomm_run_is_sparse(const lcomm_run *run, uint32_t slot) {
+  return lcomm_format_is_sparse(lcomm_run_format(run, slot));
+}
+
+static inline lcomm_stage lcomm_run_stage(const lcomm_run *run, uint32_t slot) {
+  return run->plan->schedule.slots[slot].stage;
+}
+
+/* The residual of a step's span; NULL when the operation keeps none or the
+ * step has no part in error feedback. */
+static inline float *lcomm_run_residual(const lcomm_run *run, const lcomm_step *step) {
+  if (!run->feedback || step->feedback == LCOMM_FEEDBACK_NONE) {
+    return NULL;
+  }
+  return run->feedback->residual + (step->span.first - run->feedback->first);
+}
+
+/* The momentum of a step's span; NULL when there is none. */
+static inline float *lcomm_run_momentum(const lcomm_run *run, const lcomm_step *step) {
+  if (!run->feedback || !run->feedback->momentum || step->feedback == LCOMM_FEEDBACK_NONE) {
+    return NULL;
+  }
+  return run->feedback->momentum + (step->span.first - run->feedback->first);
+}
+
+/* A number of its own for every payload of the communicator, for stochastic
+ * rounding. */
+static inline uint64_t lcomm_run_seed(const lcomm_run *run, uint32_t slot) {
+  bool shifts = run->terms.purpose == LCOMM_PURPOSE_BUCKET;
+  uint32_t number = run->sequence + run->seed_shift + (shifts ? run->comm->seed_shift : 0);
+  return (uint64_t)run->comm->rank << 48 ^ (uint64_t)number << 16 ^ slot;
+}
+
+_Static_assert((int)LCOMM_TRACE_ENCODE == (int)LCOMM_STEP_ENCODE &&
+                   (int)LCOMM_TRACE_REDUCE == (int)LCOMM_STEP_REDUCE,
+               "steps are traced under their own kind");
+
+/* Messages: 14 bits of the operation, 15 of the message, 1 of the piece. */
+static inline uint32_t lcomm_exec_tag(const lcomm_run *run, const lcomm_step *step,
+                                      uint32_t piece) {
+  return (run->sequence & 0x3fff) << 16 | (step->message & (LCOMM_MESSAGES_MAX - 1)) << 1 | piece;
+}
+
+/* The first piece of a message. */
+static inline lcomm_transfer *lcomm_exec_first(const lcomm_run *run, lcomm_message *message) {
+  const lcomm_step *step = &run->plan->schedule.steps[message->step];
+  bool sent = run->sends_done && step->kind == LCOMM_STEP_SEND;
+  return sent ? &run->quick_sent[step->peer].transfer : &message->first;
+}
+
+/* The longest payload that travels over `link` in one message with its header. The same
+ * on both sides. */
+static inline size_t lcomm_exec_short_max(const lcomm_transport *link) {
+  return (link->table->borrow ? LCOMM_INLINE_SIZE : LCOMM_FAR_INLINE_SIZE) - LCOMM_WIRE_HEADER_SIZE;
+}
+
+static inline bool lcomm_exec_is_short(const lcomm_transport *link, size_t payload_size) {
+  return payload_size <= lcomm_exec_short_max(link);
+}
+
+/* Part of lcomm_run_create. */
+lcomm_status lcomm_run_make_slots(lcomm_run *run);
+
+lcomm_status lcomm_exec_poll_receive(lcomm_run *run, lcomm_message *message, bool *moved,
+                                     bool *over);
+lcomm_status lcomm_exec_transport_failed(lcomm_run *run, uint32_t step);
+void lcomm_exec_trace_message(const lcomm_run *run, const lcomm_message *message);
+
+/* Borrowing: may this slot's payload be read where its sender has it; it is
+ * there now. */
+bool lcomm_exec_may_borrow(const lcomm_run *run, uint32_t slot, const lcomm_transport *link);
+lcomm_status lcomm_exec_take_loan(lcomm_run *run, uint32_t step);
+void lcomm_exec_give_back(lcomm_slot_memory *slot);
+/* Part of what was borrowed, viewed or fetched. TRANSPORT with the sentence. */
+lcomm_status lcomm_exec_fetch_loan(lcomm_run *run, uint32_t slot, size_t offset, size_t size,
+                                   void *bytes);
+
+/* Do payloads hold the vector's own elements, without a codec? */
+static inline bool lcomm_run_is_plain(const lcomm_run *run) {
+  return run->plan->plain || run->plan->moves;
+}
+
+/* A payload is complete: the lossless stage, then the header. */
+void lcomm_exec_seal(lcomm_run *run, uint32_t slot);
+
+/* A computation is over: into the statistics, and the trace. */
+void lcomm_exec_count_compute(lcomm_run *run, uint32_t step, double begin_s, double end_s);
+
+/* The ENCODE that waits for nothing but this sum now and reads just its span, so
+ * that its values can be encoded as they are made. NULL when there is none. */
+const lcomm_step *lcomm_exec_encode_after(const lcomm_run *run, const lcomm_step *sum);
+
+/* The REDUCE step: of any plan, and of one without codecs. */
+lcomm_status lcomm_exec_reduce(lcomm_run *run, const lcomm_step *step);
+/* Sum (or minimum, maximum) of elements of a plain plan. */
+void lcomm_exec_add_plain(const lcomm_run *run, const void *const *sources, size_t count,
+                          void *destination, size_t n);
+
+/* What a complete sum is multiplied by: averages are divided here. */
+static inline double lcomm_exec_factor(const lcomm_comm *comm, lcomm_op op, double after) {
+  return op == LCOMM_AVG ? after / comm->size : after;
+}
+
+/* Multiply elements of a plain plan; integers stay as they are. */
+void lcomm_exec_scale(const lcomm_run *run, double factor, void *values, size_t n);
+lcomm_status lcomm_exec_reduce_plain(lcomm_run *run, const lcomm_step *step);
+
+#endif

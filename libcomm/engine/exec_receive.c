@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Messages that arrive: every header is compared with what the plan expects
+ * before any byte of a payload is accepted. */
+
+#include <string.h>
+
+#include "codecs/wire.h"
+#include "libcomm/engine/device_zcopy.h"
+#include "libcomm/engine/exec_internal.h"
+#include "libcomm/engine/header_check.h"
+#include "libcomm/engine/operation.h"
+
+static lcomm_status disagree(lcomm_run *run, uint32_t index, const lcomm_header_verdict *verdict) {
+  char peer[96], purpose[LCOMM_PURPOSE_TEXT_MAX];
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  return lcomm_fail(run->comm, LCOMM_ERR_MISMATCH,
+                    "%s%s #%u, step %u: %s sent %s %llu where %llu was expected. All ranks must %s",
+                    lcomm_collective_name(run->plan->collective),
+                    lcomm_purpose_text(run->terms.purpose, run->terms.residual, purpose),
+                    run->sequence, index, lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)),
+                    lcomm_header_field_name(verdict->field), (unsigned long long)verdict->theirs,
+                    (unsigned long long)verdict->ours, lcomm_purpose_remedy(run->terms.purpose));
+}
+
+static lcomm_status damaged(lcomm_run *run, uint32_t index, const lcomm_header_verdict *verdict) {
+  char peer[96];
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  return lcomm_fail(run->comm, LCOMM_ERR_WIRE,
+                    "%s #%u, step %u: the header of the message from %s was damaged on its way: "
+                    "its %s is %llu where %llu belongs. Check network and memory of both hosts; "
+                    "check=xxhash in the policy watches over payloads, too.",
+                    lcomm_collective_name(run->plan->collective), run->sequence, index,
+                    lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)),
+                    lcomm_header_field_name(verdict->field), (unsigned long long)verdict->theirs,
+                    (unsigned long long)verdict->ours);
+}
+
+static lcomm_status other_plan(lcomm_run *run, uint32_t index) {
+  char peer[96], purpose[LCOMM_PURPOSE_TEXT_MAX];
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  return lcomm_fail(
+      run->comm, LCOMM_ERR_MISMATCH,
+      "%s%s #%u of %llu elements, step %u: the message from %s belongs to another plan; its count, "
+      "type, policy, residual or tensors differ, or an earlier call did. All ranks must call the "
+      "same collective with the same arguments; where they do, the header was damaged on its way.",
+      lcomm_collective_name(run->plan->collective),
+      lcomm_purpose_text(run->terms.purpose, run->terms.residual, purpose), run->sequence,
+      (unsigned long long)run->plan->count, index,
+      lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)));
+}
+
+static lcomm_status malformed(lcomm_run *run, uint32_t index, const char *why) {
+  char peer[96];
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  return lcomm_fail(run->comm, LCOMM_ERR_WIRE,
+                    "%s #%u, step %u: the message from %s is malformed: %s. Check that all ranks "
+                    "run the same libcomm, and the network.",
+                    lcomm_collective_name(run->plan->collective), run->sequence, index,
+                    lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)), why);
+}
+
+/* Compare a header with what the plan expects. */
+static lcomm_status check_header(lcomm_run *run, uint32_t index, const lcomm_wire_header *header) {
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  const lcomm_slot *slot = &run->plan->schedule.slots[step->slot];
+  const lcomm_format *format = lcomm_run_format(run, step->slot);
+  lcomm_header_expected expected = {
+      .header = {.dtype = (uint8_t)run->plan->dtype,
+                 .flags = run->plan->checksum ? LCOMM_WIRE_CHECKSUM : 0,
+                 .parameters = run->parameters,
+                 .sequence = run->sequence,
+                 .count = slot->count,
+                 .payload_size = run->slots[step->slot].wire_capacity},
+      .exact_size = !lcomm_format_is_sparse(format) && !format->zstd};
+  lcomm_wire_set_format(&expected.header, format);
+  lcomm_header_verdict verdict = lcomm_header_judge(header, &expected);
+  if (verdict.status == LCOMM_ERR_WIRE) {
+    return damaged(run, index, &verdict);
+  }
+  lcomm_status status =
+      verdict.status == LCOMM_ERR_MISMATCH ? lcomm_ticket_ask(run, step->peer) : LCOMM_OK;
+  if (status == LCOMM_OK && verdict.status == LCOMM_ERR_MISMATCH) {
+    return verdict.field == LCOMM_HEADER_PARAMETERS ? other_plan(run, index)
+                                                    : disagree(run, index, &verdict);
+  }
+  return status;
+}
+
+/* All bytes of a slot are there: from wire to payload. */
+static lcomm_status accept_payload(lcomm_run *run, uint32_t index,
+                                   const lcomm_wire_header *header) {
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  const lcomm_slot *slot = &run->plan->schedule.slots[step->slot];
+  const lcomm_format *format = lcomm_run_format(run, step->slot);
+  lcomm_slot_memory *memory = &run->slots[step->slot];
+  if ((header->flags & LCOMM_WIRE_CHECKSUM) &&
+      lcomm_wire_checksum(memory->wire, memory->wire_size) != header->checksum) {
+    return malformed(run, index, "wrong checksum");
+  }
+  if (format->zstd) {
+    const char *why = NULL;
+    lcomm_status status = lcomm_exec_unpack(run, step->slot, &why);
+    return status == LCOMM_OK ? LCOMM_OK : malformed(run, index, why);
+  }
+  memory->payload_size = memory->wire_size;
+  if (lcomm_format_is_sparse(format) &&
+      lcomm_topk_check(format, memory->payload, memory->payload_size, slot->count, NULL) !=
+          LCOMM_OK) {
+    return malformed(run, index, "not a top-k payload");
+  }
+  return LCOMM_OK;
+}
+
+static void count_received(lcomm_run *run, uint32_t index) {
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  lcomm_link link = lcomm_topo_link(&run->comm->topo, run->comm->rank, step->peer);
+  run->stats.received_bytes[link] += LCOMM_WIRE_HEADER_SIZE + run->slots[step->slot].wire_size;
+}
+
+/* The payload of a link that lends memory follows: into its place, or to be read
+ * where it is. */
+static lcomm_status await_payload(lcomm_run *run, lcomm_message *message) {
+  const lcomm_step *step = &run->plan->schedule.steps[message->step];
+  lcomm_slot_memory *slot = &run->slots[step->slot];
+  lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
+  uint32_t tag = lcomm_exec_tag(run, step, 1);
+  lcomm_status status = LCOMM_OK;
+  if (slot->paper || lcomm_exec_may_borrow(run, step->slot, wire)) {
+    size_t size = slot->paper ? (size_t)LCOMM_PAPER_SIZE : slot->wire_size;
+    slot->lender = wire;
+    slot->lender_rank = step->peer;
+    status = wire->table->borrow(wire, step->peer, tag, size, &slot->loan);
+  } else {
+    status = wire->table->receive(wire, step->peer, tag, lcomm_device_landing(run, step->slot),
+                                  slot->wire_capacity, &message->payload);
+  }
+  message->payload_under_way = status == LCOMM_OK;
+  return status == LCOMM_OK ? LCOMM_OK : lcomm_exec_transport_failed(run, message->step);
+}
+
+/* The first piece has arrived with `size` bytes. */
+static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t size, bool *over) {
+  const lcomm_step *step = &run->plan->schedule.steps[message->step];
+  lcomm_slot_memory *slot = &run->slots[step->slot];
+  lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
+  lcomm_wire_header header;
+  const char *why = NULL;
+  slot->paper = size == LCOMM_WIRE_HEADER_SIZE && lcomm_device_is_lent(run, step, slot->header);
+  if (lcomm_wire_unpack(slot->header, size, &header, &why) != LCOMM_OK) {
+    return malformed(run, message->step, why);
+  }
+  lcomm_status status = check_header(run, message->step, &header);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  slot->wire_size = (size_t)header.payload_size;
+  if (slot->paper && lcomm_exec_is_short(wire, slot->wire_size)) {
+    return malformed(run, message->step, "a short payload is lent");
+  }
+  if (!lcomm_exec_is_short(wire, slot->wire_size)) {
+    if (size != LCOMM_WIRE_HEADER_SIZE) {
+      return malformed(run, message->step, "a long payload does not follow its header");
+    }
+    return message->payload_under_way ? LCOMM_OK : await_payload(run, message);
+  }
+  if (message->payload_under_way) { /* it came with its header */
+    wire->table->cancel(wire, &message->payload);
+    message->payload_under_way = false;
+  }
+  if (size != LCOMM_WIRE_HEADER_SIZE + slot->wire_size) {
+    return malformed(run, message->step, "its length is not what its header says");
+  }
+  uint8_t *bytes = slot->header + LCOMM_WIRE_HEADER_SIZE;
+  if (!slot->has_memory && !slot->shares_vector) {
+    slot->wire = slot->payload = bytes;
+  } else if (slot->wire != bytes && slot->wire_size > 0) {
+    memcpy(slot->wire, bytes, slot->wire_size);
+  }
+  *over = true;
+  return LCOMM_OK;
+}
+
+/* The payload has arrived with `size` bytes, or can be read. */
+static lcomm_status accept_second(lcomm_run *run, lcomm_message *message, size_t size) {
+  const lcomm_step *step = &run->plan->schedule.steps[message->step];
+  lcomm_slot_memory *slot = &run->slots[step->slot];
+  message->payload_under_way = false;
+  if (slot->paper) {
+    return lcomm_device_take_paper(run, message->step);
+  }
+  if (size != slot->wire_size) {
+    return malformed(run, message->step, "the length of the payload is not what its header says");
+  }
+  lcomm_device_landed(run, step->slot);
+  return slot->lender ? lcomm_exec_take_loan(run, message->step) : LCOMM_OK;
+}
+
+/* The piece that is awaited: the header, then the payload. */
+static lcomm_transfer *awaited(lcomm_run *run, lcomm_message *message) {
+  lcomm_slot_memory *slot = &run->slots[run->plan->schedule.steps[message->step].slot];
+  if (!message->first_over) {
+    return &message->first;
+  }
+  return slot->lender ? &slot->loan : &message->payload;
+}
+
+/* Take what has arrived, piece by piece. *complete once nothing is awaited. */
+static lcomm_status take_pieces(lcomm_run *run, lcomm_message *message, bool *moved,
+                                bool *complete) {
+  const lcomm_step *step = &run->plan->schedule.steps[message->step];
+  lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
+  while (!*complete) {
+    bool arrived = false;
+    size_t size = 0;
+    if (wire->table->test(wire, awaited(run, message), &arrived, &size) != LCOMM_OK) {
+      return lcomm_exec_transport_failed(run, message->step);
+    }
+    if (!arrived) {
+      return LCOMM_OK;
+    }
+    *moved = true;
+    *complete = message->first_over;
+    message->first_over = true;
+    lcomm_status status =
+        *complete ? accept_second(run, message, size) : accept_first(run, message, size, complete);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+  }
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_exec_poll_receive(lcomm_run *run, lcomm_message *message, bool *moved,
+                                     bool *over) {
+  lcomm_status status = take_pieces(run, message, moved, over);
+  if (status != LCOMM_OK || !*over) {
+    return status;
+  }
+  lcomm_wire_header header;
+  uint32_t slot = run->plan->schedule.steps[message->step].slot;
+  lcomm_wire_unpack(run->slots[slot].header, LCOMM_WIRE_HEADER_SIZE, &header, NULL);
+  count_received(run, message->step);
+  return accept_payload(run, message->step, &header);
+}

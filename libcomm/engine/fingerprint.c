@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Tickets: what each rank tells the next one about an operation that waits. */
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "libcomm/base/clock.h"
+#include "libcomm/base/log.h"
+#include "libcomm/base/text.h"
+#include "libcomm/tensor/bucket.h"
+
+static const double PATIENCE_S = 0.02, AGAIN_S = 1.0, ASK_AGAIN_S = 0.05;
+
+enum {
+  ASKS = 1, /* the receiver answers with its own ticket */
+  STUCK = 2 /* the program of the sender begins nothing else until the operation is over */
+};
+
+/* A ticket on its way. */
+typedef struct message {
+  int32_t kind; /* LCOMM_NOTICE_TICKET */
+  int32_t rank;
+  lcomm_ticket ticket;
+  uint32_t flags;
+  uint32_t other_next; /* number of the sender's next operation of the other series */
+} message;
+
+static lcomm_ticket ticket_of(const lcomm_run *run) {
+  const lcomm_plan *plan = run->plan;
+  return (lcomm_ticket){.sequence = run->sequence,
+                        .collective = (uint8_t)plan->collective,
+                        .dtype = (uint8_t)plan->dtype,
+                        .op = (uint8_t)run->terms.op,
+                        .purpose = (uint8_t)run->terms.purpose,
+                        .root = (uint32_t)plan->root,
+                        .parameters = run->parameters,
+                        .count = plan->count,
+                        .residual = run->terms.residual};
+}
+
+static int left_of(const lcomm_comm *comm) {
+  return (comm->rank + comm->size - 1) % comm->size;
+}
+
+const char *lcomm_ticket_text(const lcomm_ticket *it, char text[LCOMM_TICKET_TEXT_MAX]) {
+  static const char *const ops[] = {[LCOMM_SUM] = "",
+                                    [LCOMM_AVG] = ", averaged",
+                                    [LCOMM_MIN] = ", the smallest",
+                                    [LCOMM_MAX] = ", the largest"};
+  char words[LCOMM_PURPOSE_TEXT_MAX], count[LCOMM_TEXT_COUNT_MAX];
+  const char *call = lcomm_purpose_call((lcomm_purpose)it->purpose);
+  const char *name = lcomm_collective_name((lcomm_collective)it->collective);
+  bool bucket = it->purpose == LCOMM_PURPOSE_BUCKET;
+  if (call || it->collective == LCOMM_COLLECTIVE_BARRIER) {
+    snprintf(text, LCOMM_TICKET_TEXT_MAX, call ? "%s" : "%s #%u", call ? call : name, it->sequence);
+    return text;
+  }
+  int used = snprintf(
+      text, LCOMM_TICKET_TEXT_MAX, "%s%s #%u of %s %s%s", bucket ? "bucket" : name,
+      bucket ? " of tensors" : lcomm_purpose_text((lcomm_purpose)it->purpose, it->residual, words),
+      it->sequence, lcomm_text_count(it->count, count), lcomm_dtype_name((lcomm_dtype)it->dtype),
+      it->op <= LCOMM_MAX ? ops[it->op] : "");
+  if (it->collective == LCOMM_COLLECTIVE_BROADCAST) {
+    snprintf(text + used, LCOMM_TICKET_TEXT_MAX - (size_t)used, " from rank %u", it->root);
+  }
+  return text;
+}
+
+/* The same sentence whichever of the two ranks writes it. */
+static lcomm_status name_both(lcomm_comm *comm, const lcomm_ticket *mine, int peer,
+                              const lcomm_ticket *other) {
+  char first[LCOMM_TICKET_TEXT_MAX], second[LCOMM_TICKET_TEXT_MAX], one[96], two[96];
+  bool rises = comm->rank < peer;
+  lcomm_ticket_text(rises ? mine : other, first);
+  lcomm_ticket_text(rises ? other : mine, second);
+  return lcomm_fail_for(
+      comm, LCOMM_ERR_MISMATCH, rises ? comm->rank : peer,
+      "ranks are in different calls: %s is in %s, %s in %s%s. All ranks must make the same calls "
+      "in the same order with the same count and type, with the same residuals and tensors.",
+      lcomm_comm_who(comm, rises ? comm->rank : peer, one, sizeof(one)), first,
+      lcomm_comm_who(comm, rises ? peer : comm->rank, two, sizeof(two)), second,
+      strcmp(first, second) == 0 ? " with other parts or factors, or after other calls" : "");
+}
+
+static lcomm_status compare(lcomm_comm *comm, const lcomm_ticket *mine, int peer,
+                            const lcomm_ticket *other) {
+  if (memcmp(mine, other, sizeof *mine) == 0) {
+    comm->tickets.equal_rank = peer;
+    comm->tickets.equal_sequence = mine->sequence;
+    return LCOMM_OK;
+  }
+  return name_both(comm, mine, peer, other);
+}
+
+/* A call that differed where no message passed shows in the next one. */
+static void pass(lcomm_comm *comm, const lcomm_run *run) {
+  lcomm_series series = lcomm_purpose_series(run->terms.purpose);
+  uint32_t history = comm->history[series];
+  comm->history[series] = ((history << 5 | history >> 27) ^ run->key) * UINT32_C(0x9e3779b1);
+  comm->next[series] += LCOMM_SERIES_COUNT;
+}
+
+static void log_begin(const lcomm_comm *comm, const lcomm_ticket *ticket) {
+  char call[LCOMM_TICKET_TEXT_MAX], who[96], sentence[LCOMM_TICKET_TEXT_MAX + 160];
+  snprintf(sentence, sizeof(sentence), "%s: communicator %u: %s begins",
+           lcomm_comm_who(comm, comm->rank, who, sizeof(who)), comm->number,
+           lcomm_ticket_text(ticket, call));
+  lcomm_log(LCOMM_LOG_TRACE, sentence);
+}
+
+lcomm_status lcomm_ticket_begin(const lcomm_run *run) {
+  lcomm_comm *comm = run->comm;
+  lcomm_ticket_book *book = &comm->tickets;
+  lcomm_ticket ticket = ticket_of(run);
+  uint32_t place = ticket.sequence % LCOMM_TICKETS_KEPT;
+  pass(comm, run);
+  book->mine[place] = ticket;
+  if (lcomm_log_wants(LCOMM_LOG_TRACE)) {
+    log_begin(comm, &ticket);
+  }
+  if (book->early_count == 0 || book->early[place].sequence != ticket.sequence ||
+      book->early[place].collective == UINT8_MAX) {
+    return LCOMM_OK;
+  }
+  lcomm_ticket other = book->early[place];
+  book->early[place].collective = UINT8_MAX;
+  book->early_count--;
+  return compare(comm, &ticket, left_of(comm), &other);
+}
+
+void lcomm_ticket_book_init(lcomm_ticket_book *book) {
+  memset(book, 0, sizeof *book);
+  book->equal_rank = -1;
+  for (uint32_t i = 0; i < LCOMM_TICKETS_KEPT; i++) {
+    book->early[i].collective = UINT8_MAX; /* empty */
+    book->mine[i].sequence = i + 1;        /* no operation of this place has that number */
+  }
+}
+
+static void keep_early(lcomm_ticket_book *book, const lcomm_ticket *ticket) {
+  lcomm_ticket *place = &book->early[ticket->sequence % LCOMM_TICKETS_KEPT];
+  book->early_count += place->collective == UINT8_MAX;
+  *place = *ticket;
+}
+
+/* Can the operation not end here before `rank` has begun it? */
+static bool needs(const lcomm_plan *plan, int rank) {
+  switch (plan->collective) {
+  case LCOMM_COLLECTIVE_BARRIER:
+    return true;
+  case LCOMM_COLLECTIVE_BROADCAST:
+    return plan->count > 0 && plan->root == rank;
+  case LCOMM_COLLECTIVE_ALLGATHERV:
+    return plan->part_counts && plan->part_counts[rank] > 0;
+  default:
+    return plan->count > 0;
+  }
+}
+
+/* Does the program wait for this operation, which needs `rank`, and can nothing of the
+ * other series begin here before it is over? The progress thread begins buckets. */
+static bool is_stuck_in(const lcomm_comm *comm, const lcomm_operation *operation, int rank) {
+  const bool *over = operation->bucket ? &operation->bucket->over : &operation->over;
+  bool begins_buckets = !operation->bucket && comm->driver && comm->buckets;
+  return over == comm->awaited_over && !begins_buckets && needs(operation->run->plan, rank);
+}
+
+/* A rank is stuck in an operation that has not begun here. Is this one stuck in one of the
+ * other series that has not begun there? */
+static void look_for_other_series(lcomm_comm *comm, const message *heard) {
+  for (const lcomm_operation *it = comm->first; it; it = it->next) {
+    bool other_series =
+        it->sequence % LCOMM_SERIES_COUNT != heard->ticket.sequence % LCOMM_SERIES_COUNT;
+    if (other_series && is_stuck_in(comm, it, heard->rank) &&
+        (int32_t)(it->sequence - heard->other_next) >= 0) {
+      (void)name_both(comm, &comm->tickets.mine[it->sequence % LCOMM_TICKETS_KEPT], heard->rank,
+                      &heard->ticket);
+      return;
+    }
+  }
+}
+
+static void tell(lcomm_comm *comm, int peer, uint32_t sequence, uint32_t flags) {
+  message it;
+  memset(&it, 0, sizeof(it));
+  it.kind = LCOMM_NOTICE_TICKET;
+  it.rank = comm->rank;
+  it.ticket = comm->tickets.mine[sequence % LCOMM_TICKETS_KEPT];
+  it.flags = flags;
+  it.other_next = comm->next[(sequence + 1) % LCOMM_SERIES_COUNT];
+  if (it.ticket.sequence == sequence) {
+    lcomm_comm_tell(comm, peer, &it, sizeof(it));
+  }
+}
+
+/* Of an operation that has not begun here. */
+static void hear_early(lcomm_comm *comm, const message *heard) {
+  if (heard->rank != left_of(comm)) {
+    return; /* not for us */
+  }
+  keep_early(&comm->tickets, &heard->ticket);
+  if (heard->flags & STUCK) {
+    look_for_other_series(comm, heard);
+  }
+}
+
+void lcomm_ticket_hear(lcomm_comm *comm, const void *bytes) {
+  message heard;
+  memcpy(&heard, bytes, sizeof(heard));
+  const lcomm_ticket *ticket = &heard.ticket;
+  bool is_peer = heard.rank >= 0 && heard.rank < comm->size && heard.rank != comm->rank;
+  if (!is_peer || ticket->collective >= LCOMM_COLLECTIVE_COUNT || comm->agreement.running) {
+    return; /* while ranks agree on a fault each says once what it knows, and finds no other */
+  }
+  int32_t ahead = (int32_t)(ticket->sequence - comm->next[ticket->sequence % LCOMM_SERIES_COUNT]);
+  if (ahead >= 0 && ahead < LCOMM_TICKETS_KEPT) {
+    hear_early(comm, &heard);
+    return;
+  }
+  const lcomm_ticket *mine = &comm->tickets.mine[ticket->sequence % LCOMM_TICKETS_KEPT];
+  if (ahead < 0 && mine->sequence == ticket->sequence) {
+    lcomm_status status = compare(comm, mine, heard.rank, ticket); /* a difference is an error */
+    if (status == LCOMM_OK && heard.flags & ASKS) {
+      tell(comm, heard.rank, ticket->sequence, 0);
+    }
+  }
+}
+
+void lcomm_ticket_tell(lcomm_comm *comm, lcomm_operation *operation, double now_s) {
+  double since_s =
+      operation->told_s > 0 ? operation->told_s + AGAIN_S : operation->begun_s + PATIENCE_S;
+  if (now_s < since_s) {
+    return;
+  }
+  int right = (comm->rank + 1) % comm->size;
+  tell(comm, right, operation->sequence, is_stuck_in(comm, operation, right) ? STUCK : 0);
+  operation->told_s = now_s;
+}
+
+lcomm_status lcomm_ticket_ask(const lcomm_run *run, int peer) {
+  const struct timespec pause = {.tv_nsec = 200000};
+  lcomm_comm *comm = run->comm;
+  lcomm_ticket_book *book = &comm->tickets;
+  double now_s = lcomm_clock_s(), end_s = now_s + comm->agreement.listen_s, again_s = now_s;
+  lcomm_status status = LCOMM_OK;
+  book->equal_rank = -1;
+  while (status == LCOMM_OK && now_s < end_s &&
+         !(book->equal_rank == peer && book->equal_sequence == run->sequence)) {
+    if (now_s >= again_s) {
+      tell(comm, peer, run->sequence, ASKS);
+      again_s = now_s + ASK_AGAIN_S;
+    } else {
+      nanosleep(&pause, NULL);
+    }
+    lcomm_links_progress(&comm->links);
+    status = lcomm_comm_listen(comm);
+    now_s = lcomm_clock_s();
+  }
+  return status;
+}

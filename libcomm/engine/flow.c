@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/engine/flow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/base/clock.h"
+
+enum { CREDIT_TAG = LCOMM_TAG_CONTROL | 16 };
+
+/* Operations, and the bytes of their messages, since the communicator was made.
+ * A credit is one of these as plain bytes. */
+typedef struct amount {
+  uint64_t operations, bytes;
+} amount;
+
+/* One direction of one series between this rank and a peer. */
+typedef struct way {
+  amount begun;    /* here */
+  amount last_due; /* begun when the last credit became due */
+  amount credited; /* what the receiver has taken, as the last credit says */
+  uint32_t due;    /* credits that have not come; receiver: that have not left */
+  bool under_way;  /* the next of them */
+  amount message;  /* ... its bytes */
+  lcomm_transfer transfer;
+} way;
+
+struct lcomm_flow_pair {
+  way out[LCOMM_SERIES_COUNT], in[LCOMM_SERIES_COUNT];
+};
+
+/* A peer that a plan only sends to, or only receives from. */
+struct lcomm_flow_part {
+  int peer;
+  bool out;
+  uint64_t bytes;
+  bool due;    /* of this operation: a credit at its end */
+  amount with; /* begun, this operation included */
+};
+
+/* ------------------------------------------------------------- the plan */
+
+/* Bytes to and from each peer, by the largest a message can be. */
+static void add_messages(const lcomm_plan *plan, uint64_t *to, uint64_t *from) {
+  const lcomm_schedule *schedule = &plan->schedule;
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    const lcomm_step *step = &schedule->steps[i];
+    if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV) {
+      uint64_t *bytes = step->kind == LCOMM_STEP_SEND ? to : from;
+      bytes[step->peer] += LCOMM_INLINE_SIZE + plan->slot_bounds[step->slot];
+    }
+  }
+}
+
+static lcomm_status make_pair(lcomm_comm *comm, int peer) {
+  if (!comm->flow_pairs) {
+    comm->flow_pairs = calloc((size_t)comm->size, sizeof *comm->flow_pairs);
+  }
+  if (comm->flow_pairs && !comm->flow_pairs[peer]) {
+    comm->flow_pairs[peer] = calloc(1, sizeof *comm->flow_pairs[peer]);
+  }
+  return comm->flow_pairs && comm->flow_pairs[peer] ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
+static lcomm_status make_parts(lcomm_run *run, const uint64_t *to, const uint64_t *from) {
+  lcomm_status status = LCOMM_OK;
+  for (int peer = 0; peer < run->comm->size; peer++) {
+    run->flow_part_count += (to[peer] > 0) != (from[peer] > 0);
+  }
+  if (run->flow_part_count == 0) {
+    return LCOMM_OK;
+  }
+  run->flow_parts = calloc(run->flow_part_count, sizeof *run->flow_parts);
+  struct lcomm_flow_part *part = run->flow_parts;
+  for (int peer = 0; part && status == LCOMM_OK && peer < run->comm->size; peer++) {
+    if ((to[peer] > 0) != (from[peer] > 0)) {
+      *part++ = (struct lcomm_flow_part){
+          .peer = peer, .out = to[peer] > 0, .bytes = to[peer] + from[peer]};
+      status = make_pair(run->comm, peer);
+    }
+  }
+  return run->flow_parts ? status : LCOMM_ERR_MEMORY;
+}
+
+lcomm_status lcomm_flow_plan(lcomm_run *run) {
+  size_t size = (size_t)run->comm->size;
+  uint64_t *bytes = calloc(2 * size, sizeof *bytes);
+  if (!bytes) {
+    return LCOMM_ERR_MEMORY;
+  }
+  add_messages(run->plan, bytes, bytes + size);
+  lcomm_status status = make_parts(run, bytes, bytes + size);
+  free(bytes);
+  return status;
+}
+
+/* --------------------------------------------------------- an operation */
+
+static lcomm_series series_of(const lcomm_run *run) {
+  return lcomm_purpose_series(run->terms.purpose);
+}
+
+static way *way_of(const lcomm_run *run, const struct lcomm_flow_part *part) {
+  struct lcomm_flow_pair *pair = run->comm->flow_pairs[part->peer];
+  return part->out ? &pair->out[series_of(run)] : &pair->in[series_of(run)];
+}
+
+void lcomm_flow_begin(lcomm_run *run) {
+  run->admitted = false;
+  run->held_by = -1;
+  for (uint32_t i = 0; i < run->flow_part_count; i++) {
+    struct lcomm_flow_part *part = &run->flow_parts[i];
+    way *w = way_of(run, part);
+    w->begun.operations++;
+    w->begun.bytes += part->bytes;
+    part->with = w->begun;
+    part->due = w->begun.operations - w->last_due.operations >= LCOMM_FLOW_OPERATIONS / 2 ||
+                w->begun.bytes - w->last_due.bytes >= LCOMM_FLOW_BYTES / 2;
+    if (part->due) {
+      w->last_due = w->begun;
+      w->due += part->out; /* the receiver owes it from the end of the operation on */
+    }
+  }
+}
+
+static lcomm_status link_failed(lcomm_comm *comm, int peer) {
+  char who[96];
+  const lcomm_transport *link = lcomm_comm_link(comm, peer);
+  return lcomm_fail_peer(
+      comm, LCOMM_ERR_TRANSPORT, peer,
+      "a credit from or to %s failed: %s. Look at the network and at the peer's log.",
+      lcomm_comm_who(comm, peer, who, sizeof(who)), link->table->why(link));
+}
+
+/* A credit has come: no less than the last one said, and no more than was begun. */
+static lcomm_status take_credit(lcomm_comm *comm, int peer, way *w, size_t size) {
+  char who[96];
+  amount it = w->message;
+  if (size != sizeof(it) || it.operations < w->credited.operations ||
+      it.operations > w->begun.operations || it.bytes < w->credited.bytes ||
+      it.bytes > w->begun.bytes) {
+    return lcomm_fail(
+        comm, LCOMM_ERR_WIRE,
+        "a credit from %s is malformed. Check that all ranks run the same libcomm, and "
+        "the network.",
+        lcomm_comm_who(comm, peer, who, sizeof(who)));
+  }
+  w->credited = it;
+  w->due--;
+  return LCOMM_OK;
+}
+
+/* Take the credits that have come on a way out. */
+static lcomm_status hear_credits(lcomm_comm *comm, int peer, lcomm_series series) {
+  way *w = &comm->flow_pairs[peer]->out[series];
+  lcomm_transport *link = lcomm_comm_link(comm, peer);
+  while (w->due > 0) {
+    bool over = false;
+    size_t size = 0;
+    lcomm_status status = LCOMM_OK;
+    if (!w->under_way) {
+      status = link->table->receive(link, peer, CREDIT_TAG | series, &w->message,
+                                    sizeof(w->message), &w->transfer);
+      w->under_way = status == LCOMM_OK;
+    }
+    status = status == LCOMM_OK ? link->table->test(link, &w->transfer, &over, &size) : status;
+    if (status != LCOMM_OK) {
+      return link_failed(comm, peer);
+    }
+    if (!over) {
+      return LCOMM_OK;
+    }
+    w->under_way = false;
+    status = take_credit(comm, peer, w, size);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+  }
+  return LCOMM_OK;
+}
+
+/* Is the receiver less than a window behind this operation? Credits of later ones
+ * may be here already. */
+static bool has_credit(const lcomm_run *run, const struct lcomm_flow_part *part) {
+  const way *w = way_of(run, part);
+  amount before = {part->with.operations - 1, part->with.bytes - part->bytes};
+  return !part->out || before.operations <= w->credited.operations ||
+         (before.operations - w->credited.operations < LCOMM_FLOW_OPERATIONS &&
+          before.bytes - w->credited.bytes < LCOMM_FLOW_BYTES);
+}
+
+static lcomm_status ask_for_credit(lcomm_run *run) {
+  bool held = run->held_by >= 0;
+  run->held_by = -1;
+  for (uint32_t i = 0; i < run->flow_part_count; i++) {
+    const struct lcomm_flow_part *part = &run->flow_parts[i];
+    lcomm_status status = LCOMM_OK;
+    if (!has_credit(run, part)) {
+      status = hear_credits(run->comm, part->peer, series_of(run));
+    }
+    if (status != LCOMM_OK) {
+      return status;
+    }
+    if (!has_credit(run, part)) {
+      run->held_by = part->peer;
+      run->comm->stats.flow_waits += !held;
+      run->comm->summary.flow_waits += !held;
+      return LCOMM_OK;
+    }
+  }
+  run->admitted = true;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_flow_admit(lcomm_flow_round *round, lcomm_run *run) {
+  uint32_t *steps = &round->steps[series_of(run)], own = run->plan->schedule.step_count;
+  bool fits = *steps == 0 || *steps + own <= LCOMM_FLOW_STEPS;
+  *steps = *steps + own < LCOMM_FLOW_STEPS ? *steps + own : LCOMM_FLOW_STEPS;
+  if (run->admitted || (!fits && !run->sends_done)) {
+    return LCOMM_OK;
+  }
+  return ask_for_credit(run);
+}
+
+/* ------------------------------------------------------------ the receiver */
+
+/* Send the next credit that is due, if the one before has left. */
+static lcomm_status send_credit(lcomm_comm *comm, int peer, lcomm_series series) {
+  way *w = &comm->flow_pairs[peer]->in[series];
+  lcomm_transport *link = lcomm_comm_link(comm, peer);
+  bool left = true;
+  if (w->under_way && link->table->test(link, &w->transfer, &left, NULL) != LCOMM_OK) {
+    return link_failed(comm, peer);
+  }
+  w->under_way = !left;
+  if (!left || w->due == 0) {
+    return LCOMM_OK;
+  }
+  w->message = w->credited;
+  if (link->table->send(link, peer, CREDIT_TAG | series, &w->message, sizeof(w->message),
+                        &w->transfer) != LCOMM_OK) {
+    return link_failed(comm, peer);
+  }
+  w->under_way = true;
+  w->due--;
+  comm->flow_owed--;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_flow_end(lcomm_run *run) {
+  lcomm_status status = LCOMM_OK;
+  for (uint32_t i = 0; i < run->flow_part_count && status == LCOMM_OK; i++) {
+    const struct lcomm_flow_part *part = &run->flow_parts[i];
+    if (part->due && !part->out) {
+      way *w = way_of(run, part);
+      w->credited = part->with.operations > w->credited.operations ? part->with : w->credited;
+      w->due++;
+      run->comm->flow_owed++;
+      status = send_credit(run->comm, part->peer, series_of(run));
+    }
+  }
+  return status;
+}
+
+lcomm_status lcomm_flow_retry(lcomm_comm *comm) {
+  lcomm_status status = LCOMM_OK;
+  for (int i = 0; i < comm->size * LCOMM_SERIES_COUNT && status == LCOMM_OK; i++) {
+    int peer = i / LCOMM_SERIES_COUNT;
+    if (comm->flow_pairs[peer]) {
+      status = send_credit(comm, peer, (lcomm_series)(i % LCOMM_SERIES_COUNT));
+    }
+  }
+  return status;
+}
+
+/* ----------------------------------------------------------------- the end */
+
+/* All credits on their way from or to a peer. *left is set while there are some. */
+static lcomm_status drain_pair(lcomm_comm *comm, int peer, bool *left) {
+  lcomm_status status = LCOMM_OK;
+  for (int s = 0; s < LCOMM_SERIES_COUNT && status == LCOMM_OK; s++) {
+    const struct lcomm_flow_pair *pair = comm->flow_pairs[peer];
+    status = hear_credits(comm, peer, (lcomm_series)s);
+    status = status == LCOMM_OK ? send_credit(comm, peer, (lcomm_series)s) : status;
+    *left |= pair->out[s].due > 0 || pair->in[s].due > 0 || pair->in[s].under_way;
+  }
+  return status;
+}
+
+static void sleep_a_moment(lcomm_comm *comm) {
+  static const double MOMENT_S = 1e-3;
+  lcomm_links_nap nap;
+  lcomm_links_prepare(&comm->links, &nap, -1);
+  lcomm_links_doze(&nap, MOMENT_S);
+  lcomm_links_awake(&comm->links);
+}
+
+void lcomm_flow_drain(lcomm_comm *comm) {
+  double end_s = lcomm_clock_s() + comm->timeout_s;
+  lcomm_status status = LCOMM_OK;
+  bool left = comm->flow_pairs != NULL;
+  while (left && status == LCOMM_OK && lcomm_clock_s() < end_s) {
+    left = false;
+    lcomm_links_progress(&comm->links);
+    status = lcomm_comm_listen(comm);
+    for (int peer = 0; peer < comm->size && status == LCOMM_OK; peer++) {
+      status = comm->flow_pairs[peer] ? drain_pair(comm, peer, &left) : LCOMM_OK;
+    }
+    if (left && status == LCOMM_OK) {
+      sleep_a_moment(comm);
+    }
+  }
+}
+
+void lcomm_flow_cancel(lcomm_comm *comm) {
+  for (int peer = 0; comm->flow_pairs && peer < comm->size; peer++) {
+    struct lcomm_flow_pair *pair = comm->flow_pairs[peer];
+    lcomm_transport *link = pair ? lcomm_comm_link(comm, peer) : NULL;
+    for (int s = 0; pair && s < 2 * LCOMM_SERIES_COUNT; s++) {
+      way *w = s < LCOMM_SERIES_COUNT ? &pair->out[s] : &pair->in[s - LCOMM_SERIES_COUNT];
+      if (w->under_way) {
+        link->table->cancel(link, &w->transfer);
+        w->under_way = false;
+      }
+    }
+  }
+}
+
+void lcomm_flow_free(lcomm_comm *comm) {
+  for (int peer = 0; comm->flow_pairs && peer < comm->size; peer++) {
+    free(comm->flow_pairs[peer]);
+  }
+  free(comm->flow_pairs);
+  comm->flow_pairs = NULL;
+}

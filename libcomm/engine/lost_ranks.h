@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_ENGINE_LOST_RANKS_H
+#define LCOMM_ENGINE_LOST_RANKS_H
+
+/* Processes that were given up by a communicator of this process: dead, or silent for
+ * the whole time-out. Its other communicators need not wait for them once more when they
+ * are destroyed. Any thread may call these functions. */
+
+#include "libcomm/engine/engine.h"
+
+/* Remember the culprit of a fault, if that is another process that broke off or was
+ * silent. */
+void lcomm_lost_add(const lcomm_comm *comm, const lcomm_fault *fault);
+
+/* Is a rank of this communicator a lost process? Fills in the fault, or returns false. */
+bool lcomm_lost_find(const lcomm_comm *comm, lcomm_fault *fault);
+
+/* The processes of a new communicator have just answered. */
+void lcomm_lost_forget(const lcomm_comm *comm);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Operations: start, move together, end. */
+
+#include "libcomm/engine/operation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/base/clock.h"
+#include "libcomm/device/stream_gate.h"
+#include "libcomm/engine/flow.h"
+
+/* ------------------------------------------------------------ life cycle */
+
+static lcomm_operation *take(lcomm_comm *comm) {
+  lcomm_operation *operation = comm->idle;
+  if (operation) {
+    comm->idle = operation->next_idle;
+    return operation;
+  }
+  operation = calloc(1, sizeof *operation);
+  if (operation) {
+    operation->next_made = comm->made;
+    comm->made = operation;
+  }
+  return operation;
+}
+
+/* Written by whoever has the turn; no exchange is needed. */
+static void count_in_flight(lcomm_comm *comm, int change) {
+  unsigned now = atomic_load_explicit(&comm->in_flight, memory_order_relaxed);
+  atomic_store_explicit(&comm->in_flight, now + (unsigned)change, memory_order_relaxed);
+}
+
+static void append(lcomm_comm *comm, lcomm_operation *operation) {
+  operation->previous = comm->last;
+  operation->next = NULL;
+  if (comm->last) {
+    comm->last->next = operation;
+  } else {
+    comm->first = operation;
+  }
+  comm->last = operation;
+  count_in_flight(comm, 1);
+}
+
+static void detach(lcomm_comm *comm, lcomm_operation *operation) {
+  if (operation->previous) {
+    operation->previous->next = operation->next;
+  } else {
+    comm->first = operation->next;
+  }
+  if (operation->next) {
+    operation->next->previous = operation->previous;
+  } else {
+    comm->last = operation->previous;
+  }
+  count_in_flight(comm, -1);
+}
+
+/* For the trace. */
+static void begin_step(lcomm_comm *comm) {
+  if (comm->tensor_count > 0) {
+    lcomm_trace_step(comm->trace, comm->step);
+  } else {
+    lcomm_trace_next_step(comm->trace);
+  }
+}
+
+lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
+                                   const lcomm_operation_data *data, lcomm_operation **started) {
+  lcomm_operation *operation = take(comm);
+  if (!operation) { /* peers wait for what cannot go on */
+    run->sends_done = false;
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for an operation");
+  }
+  lcomm_operation *made = operation->next_made;
+  memset(operation, 0, sizeof *operation);
+  operation->next_made = made;
+  operation->run = run;
+  operation->op = data->op;
+  operation->sequence = comm->next[lcomm_purpose_series(data->purpose)];
+  operation->begun_s = operation->moved_s = lcomm_clock_s();
+  if (comm->trace) {
+    begin_step(comm);
+  }
+  lcomm_run_start(run, data, operation->sequence);
+  lcomm_flow_begin(run);
+  lcomm_summary_begin(&comm->summary, operation->begun_s);
+  append(comm, operation);
+  *started = operation;
+  return lcomm_ticket_begin(run);
+}
+
+void lcomm_operation_release(lcomm_comm *comm, lcomm_operation *operation) {
+  operation->run = NULL; /* whose it was, it is again */
+  operation->next_idle = comm->idle;
+  comm->idle = operation;
+}
+
+lcomm_summary_row *lcomm_operation_row(lcomm_comm *comm, const lcomm_operation *operation) {
+  const lcomm_run *run = operation->run;
+  return lcomm_summary_find(&comm->summary, run->plan->collective, run->terms.purpose);
+}
+
+/* The operation's numbers go into those of the communicator. */
+static void account(lcomm_comm *comm, const lcomm_operation *operation, double now_s) {
+  const lcomm_run *run = operation->run;
+  const lcomm_plan *plan = run->plan;
+  lcomm_stats *all = &comm->stats;
+  lcomm_summary_cost cost = {.data_bytes = plan->count * lcomm_dtype_size(plan->dtype),
+                             .encode_s = run->stats.encode_s,
+                             .decode_s = run->stats.decode_s,
+                             .wire_s = run->stats.wire_s};
+  for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
+    cost.sent_bytes[link] = run->stats.sent_bytes[link];
+    cost.exact_bytes[link] = run->stats.exact_bytes[link];
+    all->sent_bytes[link] += run->stats.sent_bytes[link];
+    all->exact_bytes[link] += run->stats.exact_bytes[link];
+    all->received_bytes[link] += run->stats.received_bytes[link];
+    all->sent_messages[link] += run->stats.sent_messages[link];
+  }
+  all->encode_s += cost.encode_s;
+  all->decode_s += cost.decode_s;
+  all->wire_s += cost.wire_s;
+  if (operation->status == LCOMM_OK) {
+    all->operations++;
+    lcomm_summary_add(&comm->summary, lcomm_operation_row(comm, operation), &cost,
+                      operation->begun_s, now_s);
+  } else {
+    lcomm_summary_drop(&comm->summary, now_s);
+  }
+}
+
+static void trace_operation(const lcomm_comm *comm, const lcomm_operation *operation,
+                            double now_s) {
+  const lcomm_plan *plan = operation->run->plan;
+  lcomm_trace_event event = {.kind = LCOMM_TRACE_OPERATION,
+                             .begin_s = operation->begun_s,
+                             .end_s = now_s,
+                             .operation = lcomm_collective_name(plan->collective),
+                             .sequence = operation->sequence,
+                             .peer = -1,
+                             .bytes = plan->count * lcomm_dtype_size(plan->dtype),
+                             .name = operation->run->name};
+  lcomm_trace_add(comm->trace, &event);
+}
+
+static void finish(lcomm_comm *comm, lcomm_operation *operation, lcomm_status status) {
+  double now_s = lcomm_clock_s();
+  detach(comm, operation);
+  operation->run->sends_done = false;
+  operation->over = true;
+  operation->status = status;
+  account(comm, operation, now_s);
+  if (comm->trace) {
+    trace_operation(comm, operation, now_s);
+  }
+  if (operation->end) {
+    operation->end(operation);
+  }
+  if (operation->hold) {
+    lcomm_hold_release(operation->hold);
+  }
+  if (operation->detached) {
+    lcomm_run_keep(comm, operation->run);
+    lcomm_operation_release(comm, operation);
+  }
+}
+
+void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status) {
+  bool any = comm->first != NULL;
+  while (comm->first) {
+    lcomm_operation *operation = comm->first;
+    lcomm_run_cancel(operation->run);
+    finish(comm, operation, status);
+  }
+  if (comm->trace && any) {
+    lcomm_trace_flush(comm->trace);
+  }
+}
+
+static lcomm_status move_one(lcomm_comm *comm, lcomm_operation *operation, lcomm_flow_round *round,
+                             bool *moved) {
+  bool here = false;
+  lcomm_run *run = operation->run;
+  lcomm_status status = lcomm_flow_admit(round, run);
+  if (status == LCOMM_OK && run->admitted && !lcomm_run_over(run)) {
+    status = lcomm_run_progress(run, &here);
+  }
+  if (status == LCOMM_OK && run->admitted && lcomm_run_over(run)) {
+    status = lcomm_flow_end(run);
+  }
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  *moved |= here;
+  if (run->admitted && lcomm_run_over(run)) {
+    *moved = true;
+    finish(comm, operation, LCOMM_OK);
+  } else if (here) {
+    operation->moved_s = lcomm_clock_s();
+  }
+  return LCOMM_OK;
+}
+
+void lcomm_tickets_tell(lcomm_comm *comm) {
+  double now_s = lcomm_clock_s();
+  for (lcomm_operation *operation = comm->first; operation; operation = operation->next) {
+    lcomm_ticket_tell(comm, operation, now_s);
+  }
+}
+
+/* A sleep has run to its limit. A message that is over before anything new was
+ * brought in was over while this rank slept: whoever ended it did not ring. */
+static lcomm_status look_for_missed(lcomm_comm *comm, bool *moved) {
+  bool missed = false;
+  lcomm_status status = LCOMM_OK;
+  comm->overslept = false;
+  for (lcomm_operation *it = comm->first; it && status == LCOMM_OK; it = it->next) {
+    status = lcomm_run_poll(it->run, &missed);
+  }
+  comm->stats.missed_wakeups += missed;
+  comm->summary.missed_wakeups += missed;
+  *moved |= missed;
+  return status;
+}
+
+lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved) {
+  enum { MOVES_BETWEEN_LOOKS = 256 };
+  bool here = false;
+  lcomm_flow_round round = {{0}};
+  lcomm_status status = comm->overslept ? look_for_missed(comm, &here) : LCOMM_OK;
+  if (comm->first) {
+    lcomm_links_progress(&comm->links);
+  }
+  status = status == LCOMM_OK ? lcomm_comm_listen(comm) : status;
+  if (status == LCOMM_OK && comm->flow_owed > 0) {
+    status = lcomm_flow_retry(comm);
+  }
+  lcomm_operation *operation = comm->first;
+  while (operation && status == LCOMM_OK) {
+    lcomm_operation *next = operation->next;
+    status = move_one(comm, operation, &round, &here);
+    operation = next;
+  }
+  if (status != LCOMM_OK) {
+    lcomm_operations_cancel(comm, status);
+  } else if (!here && comm->first && ++comm->quiet_moves % MOVES_BETWEEN_LOOKS == 0) {
+    lcomm_tickets_tell(comm);
+  }
+  if (comm->trace) {
+    lcomm_trace_tick(comm->trace);
+  }
+  *moved |= here;
+  return status;
+}

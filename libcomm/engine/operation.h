@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_ENGINE_OPERATION_H
+#define LCOMM_ENGINE_OPERATION_H
+
+/* Operations: collectives on their way. They start in the order of the calls,
+ * which must be the same on all ranks, and all move forward together.
+ */
+
+#include "libcomm/engine/exec.h"
+
+/* What the first word of a notice says. */
+enum {
+  LCOMM_NOTICE_ERROR = 1,
+  LCOMM_NOTICE_TICKET = 2,
+  LCOMM_NOTICE_PROBE = 3,
+  LCOMM_NOTICE_ANSWER = 4
+};
+
+/* What to do with the vector once the operation is over. */
+typedef void (*lcomm_operation_end)(lcomm_operation *operation);
+
+struct lcomm_operation {
+  lcomm_run *run;
+  uint32_t sequence;
+  lcomm_op op;
+  bool over;
+  lcomm_status status;     /* once over */
+  uint64_t not_finite;     /* once over: in the result, if a codec was at work */
+  double begun_s, moved_s; /* when it began, when it last moved */
+  double told_s;           /* when the next rank was told its ticket, 0: never */
+  double tested_s;         /* when a test first found it under way, 0: never */
+
+  lcomm_operation_end end;  /* may be NULL */
+  void *receive;            /* for end: the caller's buffer, or the bucket */
+  lcomm_bucket *bucket;     /* whose run this is, or NULL */
+  lcomm_residual *residual; /* likewise */
+  bool detached;            /* nobody has a request of it: given back by itself when it is over */
+  struct lcomm_hold *hold;  /* hold.h: of the caller's stream that waits for it, or NULL */
+
+  lcomm_operation *next, *next_idle, *next_made;
+  lcomm_operation *previous;
+};
+
+/* What an operation works on. */
+typedef struct lcomm_operation_data {
+  void *vector;      /* plan->vector_count - plan->input_count elements */
+  const void *input; /* plan->input_count elements, or NULL */
+  lcomm_op op;
+  double before, after; /* factors; the caller of the operation has applied `before` */
+  lcomm_purpose purpose;
+  uint64_t residual; /* which one, see lcomm_run_terms */
+  const char *name;  /* of the data, for traces; NULL: none. Stays valid. */
+} lcomm_operation_data;
+
+/* Take an operation for `run` and start it. Allocates only when more
+ * operations are in flight than ever before. On failure the run is still the
+ * caller's. MEMORY, an error of the communicator. */
+lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
+                                   const lcomm_operation_data *data, lcomm_operation **operation);
+
+/* Give an operation that is over back for reuse. */
+void lcomm_operation_release(lcomm_comm *comm, lcomm_operation *operation);
+
+/* Move all operations once; *moved tells whether anything happened. */
+lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved);
+
+/* After a failure nothing is waited for any more: all operations are over. */
+void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status);
+
+/* op_wait.c: wait until *flag is set by a moving operation. */
+lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag);
+
+/* Has an operation that does not move been waited for since `since_s` (or since it last
+ * moved) for too long? Asks peers from half the time-out on. TIMEOUT, MISMATCH: an error
+ * of the communicator now. To be called often by whoever waits. */
+lcomm_status lcomm_operation_check(lcomm_comm *comm, const lcomm_operation *operation,
+                                   double since_s);
+bool lcomm_operation_waits_for_device(const lcomm_operation *operation);
+
+/* Sleep until something may have arrived for this communicator, or for another one of
+ * the process that has operations in flight, but no longer than limit_s. */
+void lcomm_comm_sleep(lcomm_comm *comm, double limit_s);
+
+/* Has a peer of an operation that a stream waits for, or that is tested now and then,
+ * been silent for too long? TIMEOUT then. Is a peer's host out of reach? TRANSPORT. All
+ * operations are over then. */
+lcomm_status lcomm_operations_check(lcomm_comm *comm);
+
+/* Where the numbers of an operation go. */
+lcomm_summary_row *lcomm_operation_row(lcomm_comm *comm, const lcomm_operation *operation);
+
+/* Tickets, see ticket.h: an operation begins; the ticket of the rank before has
+ * come; tell the next rank if it is time. begin returns MISMATCH when the rank
+ * before has told something else already. */
+void lcomm_ticket_book_init(lcomm_ticket_book *book);
+lcomm_status lcomm_ticket_begin(const lcomm_run *run);
+void lcomm_ticket_hear(lcomm_comm *comm, const void *notice);
+void lcomm_ticket_tell(lcomm_comm *comm, lcomm_operation *operation, double now_s);
+
+/* A message of `peer` in this operation is of another call: ask it which. A difference is
+ * the communicator's error then, which is returned; OK when the tickets are equal, or the
+ * peer has not answered within a moment. */
+lcomm_status lcomm_ticket_ask(const lcomm_run *run, int peer);
+
+/* Nothing has moved for a while: is anybody in another call? */
+void lcomm_tickets_tell(lcomm_comm *comm);
+
+/* The run of a plain call: one that is kept from an earlier call of its shape,
+ * or a new one. On failure the sentence is written. ARGUMENT, MEMORY. */
+lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run);
+
+/* A new one. Errors the same. */
+lcomm_status lcomm_run_make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run);
+
+/* Of lcomm_run_find: keep it for the next call of its shape. */
+void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run);
+
+/* Destroy a run (NULL ok); one on a device when no stream is held any more, because
+ * giving its memory back would wait for a stream that waits for us. */
+void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run);
+
+#endif

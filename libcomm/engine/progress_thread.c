@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The progress thread. */
+
+#include "libcomm/engine/progress_thread.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "libcomm/base/clock.h"
+#include "libcomm/engine/siblings.h"
+#include "libcomm/tensor/bucket.h"
+
+struct lcomm_driver {
+  lcomm_comm *comm;
+  pthread_t thread;
+  pthread_mutex_t lock; /* recursive: calls use each other */
+  unsigned depth;       /* of calls that hold it */
+  atomic_uint waiting;  /* calls that want it */
+  atomic_uint events;   /* kicks so far */
+  atomic_bool asleep, stop;
+  bool joined;
+  int bell;
+};
+
+/* ----------------------------------------------------- turns of the calls */
+
+void lcomm_driver_enter(lcomm_driver *driver) {
+  atomic_fetch_add(&driver->waiting, 1);
+  pthread_mutex_lock(&driver->lock);
+  atomic_fetch_sub(&driver->waiting, 1);
+  driver->depth++;
+}
+
+void lcomm_driver_leave(lcomm_driver *driver) {
+  bool kick = --driver->depth == 0 && driver->comm->first;
+  pthread_mutex_unlock(&driver->lock);
+  if (kick) {
+    lcomm_driver_kick(driver);
+  }
+}
+
+void lcomm_driver_kick(lcomm_driver *driver) {
+  uint64_t one = 1;
+  atomic_fetch_add(&driver->events, 1);
+  if (atomic_load(&driver->asleep) && write(driver->bell, &one, sizeof(one)) < 0) {
+    return; /* a bell that is full has rung */
+  }
+}
+
+pthread_mutex_t *lcomm_driver_guard(lcomm_driver *driver) {
+  return &driver->lock;
+}
+
+/* ------------------------------------------------------------- the thread */
+
+bool lcomm_drive(lcomm_comm *comm) {
+  bool moved = false;
+  if (atomic_load(&comm->status) != LCOMM_OK) {
+    lcomm_operations_move(comm, &moved); /* cancels what is left */
+    return false;
+  }
+  if (atomic_load(&comm->step_open) && lcomm_buckets_start(comm) != LCOMM_OK) {
+    return false;
+  }
+  if (!comm->first) {
+    lcomm_links_progress(&comm->links);
+    lcomm_comm_listen(comm); /* peers that wait ask what this rank does */
+  } else if (lcomm_operations_move(comm, &moved) == LCOMM_OK && !moved) {
+    lcomm_operations_check(comm);
+  }
+  return moved;
+}
+
+/* Nothing moves: sleep until a peer, or a call, rings. `seen` is the number of
+ * kicks before the last look. The lock is held at begin and end. */
+static void sleep_a_while(lcomm_driver *driver, unsigned seen) {
+  static const double WORK_S = 0.02, IDLE_S = 1.0;
+  lcomm_comm *comm = driver->comm;
+  double idle_s = lcomm_probe_interval_s(comm) < IDLE_S ? lcomm_probe_interval_s(comm) : IDLE_S;
+  bool working = comm->first != NULL;
+  lcomm_links_nap nap = {.watched = {{.fd = driver->bell, .events = POLLIN}}, .count = 1};
+  atomic_store(&driver->asleep, true);
+  if (working) {
+    lcomm_links_prepare(&comm->links, &nap, driver->bell);
+    nap.blind |= comm->device_works > 0;
+  }
+  bool kicked = atomic_load(&driver->events) != seen;
+  pthread_mutex_unlock(&driver->lock);
+  bool overslept = !kicked && lcomm_links_doze(&nap, working ? WORK_S : idle_s);
+  atomic_store(&driver->asleep, false);
+  uint64_t rung = 0;
+  (void)!read(driver->bell, &rung, sizeof(rung));
+  pthread_mutex_lock(&driver->lock);
+  if (working) {
+    comm->overslept = overslept;
+    lcomm_links_awake(&comm->links);
+  }
+}
+
+static void *run_thread(void *argument) {
+  enum { QUIET_ROUNDS = 32 };
+  lcomm_driver *driver = argument;
+  unsigned quiet = 0;
+  for (;;) {
+    while (atomic_load(&driver->waiting) > 0) {
+      sched_yield(); /* calls go first */
+    }
+    pthread_mutex_lock(&driver->lock);
+    unsigned seen = atomic_load(&driver->events); /* before all that a kick may be about */
+    if (atomic_load(&driver->stop)) {
+      break;
+    }
+    quiet = lcomm_drive(driver->comm) ? 0 : quiet + 1;
+    if (driver->comm->trace) {
+      lcomm_trace_tick(driver->comm->trace);
+    }
+    if (quiet > QUIET_ROUNDS || !driver->comm->first) {
+      sleep_a_while(driver, seen);
+    }
+    pthread_mutex_unlock(&driver->lock);
+    if (quiet > 0) {
+      sched_yield();
+    }
+  }
+  pthread_mutex_unlock(&driver->lock);
+  return NULL;
+}
+
+/* ---------------------------------------------------------- start and end */
+
+/* Signals of the program are handled by its own threads. */
+static int create_thread(lcomm_driver *driver) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = pthread_create(&driver->thread, NULL, run_thread, driver);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return error;
+}
+
+static void init_lock(lcomm_driver *driver) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&driver->lock, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
+/* The caller's calls have the first turns; the lock is recursive. */
+static void enter_before(lcomm_driver *driver, unsigned depth) {
+  for (unsigned i = 0; i < depth; i++) {
+    lcomm_driver_enter(driver);
+  }
+}
+
+static void leave_again(lcomm_driver *driver, unsigned depth) {
+  for (unsigned i = 0; i < depth; i++) {
+    pthread_mutex_unlock(&driver->lock);
+  }
+}
+
+lcomm_status lcomm_driver_start(lcomm_comm *comm, unsigned depth, char *why, size_t size) {
+  lcomm_driver *driver = calloc(1, sizeof *driver);
+  if (!driver) {
+    snprintf(why, size, "out of memory for the progress thread");
+    return LCOMM_ERR_MEMORY;
+  }
+  driver->comm = comm;
+  driver->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  init_lock(driver);
+  enter_before(driver, depth);
+  int error = driver->bell < 0 ? errno : create_thread(driver);
+  if (error != 0) {
+    snprintf(why, size, "the progress thread cannot be started: %s", strerror(error));
+    if (driver->bell >= 0) {
+      close(driver->bell);
+    }
+    leave_again(driver, depth);
+    pthread_mutex_destroy(&driver->lock);
+    free(driver);
+    return LCOMM_ERR_SYSTEM;
+  }
+  comm->driver = driver;
+  return LCOMM_OK;
+}
+
+/* What an exit shows and writes is guarded by the thread's lock from here on. */
+static void guard_exit(lcomm_comm *comm) {
+  pthread_mutex_t *guard = lcomm_driver_guard(comm->driver);
+  lcomm_summary_guard(&comm->summary, guard);
+  if (comm->trace) {
+    lcomm_trace_watch(comm->trace, guard);
+  }
+}
+
+void lcomm_driver_begin(lcomm_comm *comm) {
+  char why[160];
+  unsigned depth = atomic_load_explicit(&comm->turn.depth, memory_order_relaxed);
+  comm->wants_driver = false;
+  lcomm_siblings_remove(comm);
+  if (lcomm_driver_start(comm, depth, why, sizeof(why)) != LCOMM_OK) {
+    lcomm_log_info(why);
+    lcomm_siblings_add(comm);
+    return;
+  }
+  atomic_store_explicit(&comm->turn.depth, 0, memory_order_release);
+  guard_exit(comm);
+}
+
+void lcomm_driver_stop(lcomm_comm *comm) {
+  lcomm_driver *driver = comm->driver;
+  if (!driver || driver->joined) {
+    return;
+  }
+  atomic_store(&driver->stop, true);
+  lcomm_driver_kick(driver);
+  pthread_join(driver->thread, NULL);
+  driver->joined = true;
+}
+
+void lcomm_driver_free(lcomm_comm *comm) {
+  lcomm_driver *driver = comm->driver;
+  if (!driver) {
+    return;
+  }
+  lcomm_driver_stop(comm);
+  comm->driver = NULL;
+  close(driver->bell);
+  pthread_mutex_destroy(&driver->lock);
+  free(driver);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The memory of a run: everything it will need is allocated here; its slots are
+ * made in run_slots.c. */
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "libcomm/base/log.h"
+#include "libcomm/engine/exec_internal.h"
+#include "libcomm/engine/flow.h"
+#include "libcomm/engine/operation.h"
+#include "libcomm/engine/run_device.h"
+
+/* One context for all slots of a stage; they are packed one after another. */
+static lcomm_status make_lossless(lcomm_run *run) {
+  size_t largest[LCOMM_STAGE_COUNT] = {0};
+  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
+    lcomm_stage stage = run->plan->schedule.slots[i].stage;
+    size_t bound = run->plan->slot_bounds[i];
+    largest[stage] = bound > largest[stage] ? bound : largest[stage];
+  }
+  lcomm_status status = LCOMM_OK;
+  for (int i = 0; status == LCOMM_OK && i < LCOMM_STAGE_COUNT; i++) {
+    const lcomm_format *format = &run->plan->stages[i].format;
+    if (format->zstd) {
+      status = lcomm_lossless_create(format, largest[i], &run->lossless[i]);
+    }
+  }
+  return status;
+}
+
+static lcomm_status make_encoder(lcomm_run *run, uint32_t index,
+                                 const lcomm_segment_scratch *scratch) {
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  if (step->kind != LCOMM_STEP_ENCODE) {
+    return LCOMM_OK;
+  }
+  lcomm_stage stage = run->plan->schedule.slots[step->slot].stage;
+  if (!lcomm_format_is_sparse(&run->plan->stages[stage].format)) {
+    return LCOMM_OK;
+  }
+  lcomm_topk_shape shape;
+  lcomm_plan_topk_shape(run->plan, stage, step->span, step->slot_count, scratch, &shape);
+  lcomm_status status = lcomm_topk_create(&shape, &run->encoders[index]);
+  for (uint32_t i = 0; status == LCOMM_OK && i < step->slot_count; i++) {
+    if (lcomm_topk_output_bound(run->encoders[index], i) > run->slots[step->slot + i].capacity) {
+      status = LCOMM_ERR_INTERNAL;
+    }
+  }
+  return status;
+}
+
+static lcomm_status make_encoders(lcomm_run *run) {
+  uint32_t steps = run->plan->schedule.step_count;
+  run->encoders = calloc((size_t)steps + 1, sizeof *run->encoders);
+  lcomm_segment_scratch scratch;
+  if (!run->encoders || lcomm_plan_scratch_make(run->plan, &scratch) != LCOMM_OK) {
+    return LCOMM_ERR_MEMORY;
+  }
+  lcomm_status status = LCOMM_OK;
+  for (uint32_t i = 0; status == LCOMM_OK && i < steps; i++) {
+    status = make_encoder(run, i, &scratch);
+  }
+  lcomm_plan_scratch_free(&scratch);
+  return status;
+}
+
+static bool get_memory(lcomm_run *run, size_t size, uint8_t **memory) {
+  *memory = size > 0 ? lcomm_links_memory_get(&run->comm->links, size) : NULL;
+  return *memory || size == 0;
+}
+
+static lcomm_status make_own_memory(lcomm_run *run) {
+  if (run->device) {
+    return lcomm_run_device_own_memory(run) ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  }
+  return get_memory(run, lcomm_plan_vector_size(run->plan), &run->own_vector) &&
+                 get_memory(run, lcomm_plan_input_size(run->plan), &run->own_input)
+             ? LCOMM_OK
+             : LCOMM_ERR_MEMORY;
+}
+
+static lcomm_status make_scratch(lcomm_run *run) {
+  size_t most = 1;
+  for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
+    size_t slots = run->plan->schedule.steps[i].slot_count;
+    most = slots > most ? slots : most;
+  }
+  run->encode_payloads = calloc(most, sizeof *run->encode_payloads);
+  run->encode_sizes = calloc(most, sizeof *run->encode_sizes);
+  run->reduce_sources = calloc(most, sizeof *run->reduce_sources);
+  run->reduce_summands = calloc(most, sizeof *run->reduce_summands);
+  return run->encode_payloads && run->encode_sizes && run->reduce_sources && run->reduce_summands
+             ? LCOMM_OK
+             : LCOMM_ERR_MEMORY;
+}
+
+static lcomm_status make_progress_state(lcomm_run *run) {
+  size_t steps = run->plan->schedule.step_count;
+  run->waiting = calloc(steps + 1, sizeof *run->waiting);
+  run->ready = calloc(steps / 64 + 1, sizeof *run->ready);
+  run->held = calloc(steps / 64 + 1, sizeof *run->held);
+  run->messages = calloc(steps + 1, sizeof *run->messages);
+  run->under_way = calloc(steps + 1, sizeof *run->under_way);
+  return run->waiting && run->ready && run->held && run->messages && run->under_way
+             ? LCOMM_OK
+             : LCOMM_ERR_MEMORY;
+}
+
+void lcomm_run_key(lcomm_run *run, const lcomm_operation_data *data) {
+  lcomm_run_terms terms = {.plan = run->plan->hash,
+                           .residual = data->residual,
+                           .before = data->before,
+                           .after = data->after,
+                           .op = data->op,
+                           .purpose = data->purpose};
+  if (run->key == 0 || memcmp(&run->terms, &terms, sizeof(terms)) != 0) {
+    run->key = (uint32_t)XXH3_64bits(&terms, sizeof(terms)) | 1;
+    run->terms = terms;
+  }
+  run->parameters = run->key ^ run->comm->history[lcomm_purpose_series(terms.purpose)];
+}
+
+/* One rank's plan is enough to see what all do. */
+static void log_plan(const lcomm_run *run) {
+  char text[2048];
+  if (run->comm->rank == 0 && lcomm_log_wants(LCOMM_LOG_DEBUG)) {
+    lcomm_plan_describe(run->plan, &run->comm->topo, text, sizeof(text));
+    lcomm_log(LCOMM_LOG_DEBUG, text);
+  }
+}
+
+static lcomm_status make_all(lcomm_run *run) {
+  lcomm_status status = lcomm_run_make_slots(run);
+  status = status == LCOMM_OK ? make_encoders(run) : status;
+  status = status == LCOMM_OK ? make_lossless(run) : status;
+  status = status == LCOMM_OK ? make_scratch(run) : status;
+  status = status == LCOMM_OK ? make_own_memory(run) : status;
+  status = status == LCOMM_OK ? lcomm_flow_plan(run) : status;
+  return status == LCOMM_OK ? make_progress_state(run) : status;
+}
+
+static lcomm_status make_on_device(lcomm_run *run) {
+  const lcomm_device_table *table = lcomm_device_get(NULL);
+  int before = 0;
+  (void)table->current(&before);
+  lcomm_status status = lcomm_device_pause(run->comm);
+  status = status == LCOMM_OK ? lcomm_run_device_open(run, run->plan->place - 1) : status;
+  status = status == LCOMM_OK ? make_all(run) : status;
+  status = status == LCOMM_OK ? lcomm_run_device_make(run) : status;
+  lcomm_device_resume();
+  (void)table->use(before);
+  return status;
+}
+
+lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run) {
+  lcomm_run *made = calloc(1, sizeof *made);
+  if (!made) {
+    lcomm_plan_destroy(plan);
+    return lcomm_error_thread(LCOMM_ERR_MEMORY, "out of memory for an operation");
+  }
+  made->plan = plan;
+  made->comm = comm;
+  lcomm_status status = plan->place > 0 ? make_on_device(made) : make_all(made);
+  if (status == LCOMM_ERR_MEMORY) {
+    lcomm_error_thread(status, "no memory for the buffers of %s of %llu elements",
+                       lcomm_collective_name(plan->collective), (unsigned long long)plan->count);
+  }
+  if (status != LCOMM_OK) {
+    lcomm_run_destroy(made); /* and the plan with it */
+    return status;
+  }
+  made->quick = lcomm_quick_fits(made);
+  made->quick_sent = made->quick ? calloc((size_t)comm->size, sizeof *made->quick_sent) : NULL;
+  made->quick = made->quick_sent != NULL;
+  log_plan(made);
+  *run = made;
+  return LCOMM_OK;
+}
+
+/* Runs whose sends were still under way when they were given up. MPI may
+ * still read their slots, so they stay, reachable, to the end of the process. */
+static lcomm_run *_Atomic abandoned_runs;
+
+static void keep_abandoned(lcomm_run *run) {
+  run->next = atomic_load(&abandoned_runs);
+  while (!atomic_compare_exchange_weak(&abandoned_runs, &run->next, run)) {
+  }
+}
+
+void lcomm_run_destroy(lcomm_run *run) {
+  if (!run) {
+    return;
+  }
+  if (run->abandoned) {
+    keep_abandoned(run);
+    return;
+  }
+  for (uint32_t i = 0; run->encoders && i < run->plan->schedule.step_count; i++) {
+    lcomm_topk_destroy(run->encoders[i]);
+  }
+  free(run->encoders);
+  for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
+    lcomm_lossless_destroy(run->lossless[i]);
+  }
+  lcomm_run_device_free(run);
+  lcomm_links *links = &run->comm->links;
+  for (uint32_t i = 0; run->slots && i < run->plan->schedule.slot_count; i++) {
+    lcomm_links_memory_free(links, run->slots[i].late_memory);
+  }
+  lcomm_links_memory_free(links, run->arena);
+  lcomm_links_memory_free(links, run->own_vector);
+  lcomm_links_memory_free(links, run->own_input);
+  free(run->slots);
+  free(run->tiles);
+  free(run->encode_payloads);
+  free(run->encode_sizes);
+  free(run->reduce_sources);
+  free(run->reduce_summands);
+  free(run->waiting);
+  free(run->ready);
+  free(run->held);
+  free(run->messages);
+  free(run->under_way);
+  free(run->quick_sent);
+  free(run->flow_parts);
+  lcomm_plan_destroy((lcomm_plan *)run->plan);
+  free(run);
+}

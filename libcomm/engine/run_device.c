@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* What a run on a device owns there, all of it made with the plan. */
+
+#include "libcomm/engine/run_device.h"
+
+#include <stdlib.h>
+
+#include "libcomm/device/stream_gate.h"
+#include "libcomm/engine/device_zcopy.h"
+#include "libcomm/engine/exec_internal.h"
+
+enum { DEVICE_ALIGN = 256, SCRATCH = 1024 };
+
+static size_t aligned(size_t size) {
+  return (size + DEVICE_ALIGN - 1) / DEVICE_ALIGN * DEVICE_ALIGN;
+}
+
+static lcomm_status explain(const lcomm_run_device *device, const char *what, int error) {
+  return lcomm_error_thread(LCOMM_ERR_SYSTEM, "device %d gives no %s: %s", device->ordinal, what,
+                            device->table->explain(error));
+}
+
+/* Events that are used again and again. */
+static int make_events(lcomm_run_device *device) {
+  const lcomm_device_table *table = device->table;
+  int error = table->event_create(false, &device->begin);
+  error = error ? error : table->event_create(false, &device->end);
+  for (int i = 0; i < LCOMM_DEVICE_WORKS && !error; i++) {
+    error = table->event_create(false, &device->works[i].event);
+  }
+  return error;
+}
+
+lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
+  lcomm_run_device *device = calloc(1, sizeof *device);
+  run->device = device;
+  if (!device) {
+    return LCOMM_ERR_MEMORY;
+  }
+  device->table = lcomm_device_get(NULL);
+  device->ordinal = ordinal;
+  lcomm_device_facts facts = {0};
+  int error = device->table->use(ordinal);
+  error = error ? error : device->table->facts(ordinal, &facts);
+  device->can_hold = facts.waits_for_values;
+  device->can_share = facts.shares_memory;
+  error = error ? error : device->table->work_stream_create(&device->stream);
+  if (error) {
+    return explain(device, "stream", error);
+  }
+  if (run->comm->driver) {
+    lcomm_hold_prepare(device->table);
+  }
+  error = device->table->load();
+  if (error) {
+    return explain(device, "kernels", error);
+  }
+  error = make_events(device);
+  if (error) {
+    return explain(device, "event", error);
+  }
+  error = device->table->pinned_get(sizeof(uint64_t), (void **)&device->found_here);
+  error = error ? error : device->table->memory_get(sizeof(uint64_t), (void **)&device->found);
+  error = error ? error
+                : device->table->memory_get(SCRATCH * sizeof(double), (void **)&device->scratch);
+  return error ? explain(device, "memory", error) : LCOMM_OK;
+}
+
+void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size) {
+  const lcomm_device_table *table = lcomm_device_get(NULL);
+  void *memory = NULL;
+  int before = ordinal;
+  (void)table->current(&before);
+  int error = lcomm_device_pause(comm) == LCOMM_OK ? table->use(ordinal) : -1;
+  error = error ? error : table->memory_get(size, &memory);
+  lcomm_device_resume();
+  (void)table->use(before);
+  return error ? NULL : memory;
+}
+
+void *lcomm_run_device_pinned(lcomm_run *run, size_t size) {
+  void *memory = NULL;
+  return run->device->table->pinned_get(size, &memory) == 0 ? memory : NULL;
+}
+
+static bool get_memory(const lcomm_run *run, size_t size, uint8_t **memory) {
+  return size == 0 || run->device->table->memory_get(size, (void **)memory) == 0;
+}
+
+bool lcomm_run_device_own_memory(lcomm_run *run) {
+  return get_memory(run, lcomm_plan_vector_size(run->plan), &run->own_vector) &&
+         get_memory(run, lcomm_plan_input_size(run->plan), &run->own_input);
+}
+
+/* ---------------------------------------------------------------- top-k */
+
+/* The numbers of an encoder of the host, for one of the device. */
+typedef struct topk_numbers {
+  uint64_t *segment_count, *segment_kept, *capacity;
+} topk_numbers;
+
+static bool read_numbers(const lcomm_topk *encoder, uint32_t outputs, topk_numbers *numbers) {
+  size_t segments = lcomm_topk_segments(encoder);
+  uint64_t *all = calloc(2 * segments + outputs + 1, sizeof *all);
+  if (!all) {
+    return false;
+  }
+  *numbers = (topk_numbers){all, all + segments, all + 2 * segments};
+  for (size_t i = 0; i < segments; i++) {
+    lcomm_topk_segment_get(encoder, i, &numbers->segment_count[i], &numbers->segment_kept[i]);
+  }
+  for (uint32_t i = 0; i < outputs; i++) {
+    numbers->capacity[i] = lcomm_topk_output_capacity(encoder, i);
+  }
+  return true;
+}
+
+static lcomm_cuda_topk_shape shape_of(const lcomm_run *run, uint32_t index,
+                                      const topk_numbers *numbers) {
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  return (lcomm_cuda_topk_shape){.base_count = step->span.count,
+                                 .parts = step->span.parts,
+                                 .part = step->span.part,
+                                 .outputs = step->slot_count,
+                                 .int8 =
+                                     lcomm_run_format(run, step->slot)->variant == LCOMM_TOPK_INT8,
+                                 .segments = (uint32_t)lcomm_topk_segments(run->encoders[index]),
+                                 .segment_count = numbers->segment_count,
+                                 .segment_kept = numbers->segment_kept,
+                                 .output_capacity = numbers->capacity};
+}
+
+/* Bytes of scratch that the encoders need, or, with memory, the encoders. */
+static lcomm_status make_topk(lcomm_run *run, uint32_t index, uint8_t *memory, size_t *size) {
+  const lcomm_cuda_kernels *kernels = run->device->table->kernels;
+  topk_numbers numbers;
+  *size = 0;
+  if (!run->encoders[index]) {
+    return LCOMM_OK;
+  }
+  uint32_t outputs = run->plan->schedule.steps[index].slot_count;
+  if (!read_numbers(run->encoders[index], outputs, &numbers)) {
+    return LCOMM_ERR_MEMORY;
+  }
+  lcomm_cuda_topk_shape shape = shape_of(run, index, &numbers);
+  *size = aligned(kernels->topk_size(&shape));
+  if (memory) {
+    run->device->topk[index] = kernels->topk_create(&shape, memory, run->device->stream);
+  }
+  free(numbers.segment_count);
+  return !memory || run->device->topk[index] ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
+/* --------------------------------------------------------------- memory */
+
+static size_t payloads_size(const lcomm_run *run) {
+  size_t total = 0;
+  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
+    total += aligned(run->plan->slot_bounds[i]);
+  }
+  return total;
+}
+
+/* Scratch for reading any payload of top-k. */
+static size_t sparse_size(const lcomm_run *run) {
+  size_t most = 0;
+  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
+    uint64_t count = run->plan->schedule.slots[i].count, bound = run->plan->slot_bounds[i];
+    if (lcomm_run_is_sparse(run, i)) {
+      uint64_t entries = count < bound ? count : bound; /* each takes a byte and more */
+      size_t size = run->device->table->kernels->topk_scratch(entries, bound);
+      most = size > most ? size : most;
+    }
+  }
+  return aligned(most);
+}
+
+static void place_payloads(lcomm_run *run) {
+  uint8_t *place = run->device->memory;
+  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
+    run->device->payload[i] = place;
+    place += aligned(run->plan->slot_bounds[i]);
+  }
+}
+
+static bool make_tables(lcomm_run *run) {
+  lcomm_run_device *device = run->device;
+  const lcomm_schedule *schedule = &run->plan->schedule;
+  size_t slots = (size_t)schedule->slot_count + 1, most = 1;
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    size_t here = schedule->steps[i].slot_count;
+    most = here > most ? here : most;
+  }
+  device->payload = calloc(slots, sizeof *device->payload);
+  device->arrived = calloc(slots, sizeof *device->arrived);
+  device->topk = calloc((size_t)schedule->step_count + 1, sizeof(lcomm_cuda_topk *));
+  device->codes = calloc(most, sizeof *device->codes);
+  device->addresses = calloc(most, sizeof *device->addresses);
+  device->outputs = calloc(most, sizeof *device->outputs);
+  return device->payload && device->arrived && device->topk && device->codes && device->addresses &&
+         device->outputs;
+}
+
+static lcomm_status each_topk(lcomm_run *run, uint8_t *memory, size_t *total) {
+  lcomm_status status = LCOMM_OK;
+  *total = 0;
+  for (uint32_t i = 0; i < run->plan->schedule.step_count && status == LCOMM_OK; i++) {
+    size_t size = 0;
+    status = make_topk(run, i, memory ? memory + *total : NULL, &size);
+    *total += size;
+  }
+  return status;
+}
+
+/* The encoders of the host have told all they know. */
+static void drop_host_encoders(lcomm_run *run) {
+  for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
+    lcomm_topk_destroy(run->encoders[i]);
+    run->encoders[i] = NULL;
+  }
+}
+
+lcomm_status lcomm_run_device_make(lcomm_run *run) {
+  lcomm_run_device *device = run->device;
+  size_t payloads = payloads_size(run), sparse = sparse_size(run), scratch = 0;
+  if (!make_tables(run) || lcomm_device_loans_make(run) != LCOMM_OK ||
+      each_topk(run, NULL, &scratch) != LCOMM_OK) {
+    return LCOMM_ERR_MEMORY;
+  }
+  size_t slots = (size_t)run->plan->schedule.slot_count + 1;
+  int error = device->table->memory_get(payloads + 2 * sparse + scratch + DEVICE_ALIGN,
+                                        (void **)&device->memory);
+  if (error) {
+    return explain(device, "memory", error);
+  }
+  error = device->table->pinned_get(slots * sizeof(uint64_t), (void **)&device->payload_sizes);
+  if (error) {
+    return explain(device, "pinned memory", error);
+  }
+  place_payloads(run);
+  device->sparse_scratch[0] = device->memory + payloads;
+  device->sparse_scratch[1] = device->memory + payloads + sparse;
+  lcomm_status status = each_topk(run, device->memory + payloads + 2 * sparse, &scratch);
+  drop_host_encoders(run);
+  return status;
+}
+
+static void free_events(lcomm_run_device *device) {
+  void *all[LCOMM_DEVICE_WORKS + 2] = {device->begin, device->end};
+  for (int i = 0; i < LCOMM_DEVICE_WORKS; i++) {
+    all[i + 2] = device->works[i].event;
+  }
+  for (int i = 0; i < LCOMM_DEVICE_WORKS + 2; i++) {
+    if (all[i]) {
+      (void)device->table->event_destroy(all[i]);
+    }
+  }
+}
+
+void lcomm_run_device_free(lcomm_run *run) {
+  lcomm_run_device *device = run->device;
+  if (!device) {
+    return;
+  }
+  const lcomm_device_table *table = device->table;
+  int before = lcomm_run_device_enter(run);
+  lcomm_device_pause_to_free();
+  if (device->stream) {
+    (void)table->stream_finish(device->stream);
+  }
+  for (uint32_t i = 0; device->topk && i < run->plan->schedule.step_count; i++) {
+    table->kernels->topk_destroy(device->topk[i]);
+  }
+  free_events(device);
+  lcomm_device_loans_free(run);
+  (void)table->memory_free(run->own_vector);
+  (void)table->memory_free(run->own_input);
+  (void)table->pinned_free(run->arena);
+  run->own_vector = run->own_input = run->arena = NULL; /* no memory of the links */
+  (void)table->memory_free(device->memory);
+  (void)table->memory_free(device->found);
+  (void)table->memory_free(device->scratch);
+  (void)table->pinned_free(device->payload_sizes);
+  (void)table->pinned_free(device->found_here);
+  if (device->stream) {
+    (void)table->stream_destroy(device->stream);
+  }
+  free(device->payload);
+  free(device->arrived);
+  free(device->topk);
+  free(device->codes);
+  free(device->addresses);
+  free(device->outputs);
+  lcomm_run_device_leave(run, before);
+  free(device);
+  run->device = NULL;
+  lcomm_device_resume();
+}

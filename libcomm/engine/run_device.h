@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_ENGINE_RUN_DEVICE_H
+#define LCOMM_ENGINE_RUN_DEVICE_H
+
+/* A run whose vector is in the memory of a device. Its payloads are made and read
+ * there; what crosses to the host and back are encoded bytes alone, through slots
+ * in pinned memory, which messages leave from and arrive in as ever. So a schedule
+ * does not know of devices, and a rank with its data on a device may meet one with
+ * its data on the host.
+ *
+ * Computations are put into a stream of the run, in the order in which the
+ * schedule allows them, each followed by an event; a step is over when its event
+ * is. Nobody ever waits for the device but with the rest of the operations. */
+
+#include "libcomm/device/device.h"
+#include "libcomm/engine/exec.h"
+
+/* Computations that were put into the stream and are not over. */
+enum { LCOMM_DEVICE_WORKS = 64 };
+
+typedef struct lcomm_device_work {
+  uint32_t step;
+  void *event;
+  double begun_s;
+  bool sizes_known; /* of a top-k: the payloads are on their way to the host */
+} lcomm_device_work;
+
+typedef enum lcomm_device_phase {
+  LCOMM_DEVICE_RUNNING, /* steps are left, or have just ended */
+  LCOMM_DEVICE_ENDING,  /* the result is being brought to the caller */
+  LCOMM_DEVICE_OVER
+} lcomm_device_phase;
+
+typedef struct lcomm_run_device {
+  const lcomm_device_table *table;
+  int ordinal;
+  bool can_hold;  /* its streams can wait for values, see hold.h */
+  bool is_tried;  /* an operation has ended: what it opens at peers is open */
+  bool on_stream; /* the operation is in order with a stream, which may be held */
+  bool can_share; /* its memory can be read by other processes, see device_loan.h */
+  void *stream;
+
+  uint8_t *memory;         /* of the device: all payloads, then scratch of the encoders */
+  uint8_t **payload;       /* of each slot, in it */
+  const uint8_t **view;    /* of each slot: where its sender has it, or NULL */
+  bool *direct;            /* per slot: messages take it from here, or put it here */
+  bool *lends;             /* per slot: it may be lent */
+  bool *own_paper;         /* per slot: the paper is of its payload here */
+  uint8_t **papers;        /* per slot that may be lent, in paper_memory */
+  uint8_t *paper_memory;   /* that peers can view */
+  bool *arrived;           /* per slot: its payload is on the device */
+  lcomm_cuda_topk **topk;  /* per step, NULL where the step is no top-k ENCODE */
+  uint64_t *payload_sizes; /* pinned: what the encoders of top-k made, per slot */
+  void *sparse_scratch[2]; /* of the device: for payloads of top-k that are read */
+  lcomm_cuda_code *codes;  /* scratch of one launch: as many as a step has slots */
+  const void **addresses;
+  uint8_t **outputs;
+
+  lcomm_device_work works[LCOMM_DEVICE_WORKS]; /* a ring, the oldest first */
+  unsigned work_first, work_count;
+
+  /* The end: what comes after the last step. */
+  lcomm_device_phase phase;
+  void *begin, *end;           /* events: the caller's stream has come to the call; all is done */
+  void *receive;               /* the caller's buffer */
+  struct lcomm_bucket *bucket; /* whose data it is; NULL: of a call */
+  double *scratch;             /* of the device: for norms */
+  uint64_t *found;             /* of the device: values that are not finite */
+  uint64_t *found_here;        /* pinned: the same */
+} lcomm_run_device;
+
+/* device_pause.c: wait until no stream of this process is held, and let none be held until
+ * lcomm_device_resume(), which follows even a failure: between the two, memory and
+ * streams can be made and freed. The operations of the communicator go on
+ * meanwhile. TIMEOUT, or what failed. */
+lcomm_status lcomm_device_pause(lcomm_comm *comm);
+void lcomm_device_resume(void);
+/* The same where nothing of the communicator is held any more, and only for a while. */
+void lcomm_device_pause_to_free(void);
+
+/* A vector on device `ordinal`; NULL when memory is short. */
+void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size);
+
+/* Memory, a stream and events for a run on device `ordinal`; part of
+ * lcomm_run_create, before the slots are made. The rest follows when they are.
+ * MEMORY, SYSTEM with a sentence in lcomm_error_thread_text. */
+lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal);
+lcomm_status lcomm_run_device_make(lcomm_run *run);
+void *lcomm_run_device_pinned(lcomm_run *run, size_t size); /* NULL: there is none */
+bool lcomm_run_device_own_memory(lcomm_run *run);
+void lcomm_run_device_free(lcomm_run *run);
+
+/* Launches want the run's device in use, and the program has its own: enter tells
+ * which one that was, for leave. */
+int lcomm_run_device_enter(const lcomm_run *run);
+void lcomm_run_device_leave(const lcomm_run *run, int before);
+
+/* Part of lcomm_run_start. */
+void lcomm_run_device_start(lcomm_run *run);
+
+/* Put a computation into the stream. `full`: there is no room for one now. */
+static inline bool lcomm_run_device_full(const lcomm_run *run) {
+  return run->device->work_count == LCOMM_DEVICE_WORKS;
+}
+lcomm_status lcomm_run_device_launch(lcomm_run *run, uint32_t step);
+
+/* The next step that has become over, if any: *over tells. */
+lcomm_status lcomm_run_device_poll(lcomm_run *run, uint32_t *step, bool *over);
+
+/* All steps are over: bring the result to its place, and see whether it is there.
+ * *moved is set when something happened. */
+lcomm_status lcomm_run_device_finish(lcomm_run *run, bool *moved);
+
+/* Between buffers of callers, of any type, and the vectors that sums are made in,
+ * as copy.h has it for the host, in the run's stream. */
+int lcomm_device_load(const lcomm_run_device *device, const void *buffer, lcomm_dtype dtype,
+                      uint64_t count, double factor, void *vector);
+int lcomm_device_store(const lcomm_run_device *device, const void *vector, lcomm_dtype dtype,
+                       uint64_t count, void *buffer);
+int lcomm_device_average(const lcomm_run_device *device, void *vector, lcomm_dtype dtype,
+                         uint64_t count, int ranks);
+/* Into *found_here, once the stream has come there. */
+int lcomm_device_count_not_finite(const lcomm_run_device *device, const void *vector,
+                                  lcomm_dtype dtype, uint64_t count);
+
+/* Nothing of a run that was given up may touch its memory any more. */
+void lcomm_run_device_cancel(lcomm_run *run);
+
+/* Inside: a call of the table failed. */
+lcomm_status lcomm_run_device_failed(lcomm_run *run, const char *what, int error);
+
+/* Inside: put what a step computes into the stream. The number of a call that
+ * failed, or 0. */
+int lcomm_device_compute(lcomm_run *run, uint32_t step);
+
+/* Inside, of top-k: its ENCODE, the copies that follow it, what follows those, and
+ * what DECODE and REDUCE do with its payloads. The numbers are those of the table. */
+int lcomm_device_encode_sparse(lcomm_run *run, uint32_t step);
+int lcomm_device_fetch_sparse(lcomm_run *run, uint32_t step);
+int lcomm_device_mask_sent(lcomm_run *run, uint32_t step);
+int lcomm_device_decode_sparse(lcomm_run *run, const lcomm_step *step);
+int lcomm_device_settle(lcomm_run *run, const lcomm_step *step);
+int lcomm_device_reduce_sparse(lcomm_run *run, const lcomm_step *step, float factor);
+/* Where the payload of a slot is, as this device sees it. */
+static inline uint8_t *lcomm_device_payload(const lcomm_run *run, uint32_t slot) {
+  const lcomm_run_device *device = run->device;
+  const uint8_t *view = device->view[slot];
+  return view ? (uint8_t *)(uintptr_t)view : device->payload[slot]; /* only read */
+}
+/* The payload of a slot, on the device; it is sent there once. */
+int lcomm_device_need(lcomm_run *run, uint32_t slot);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The slots of a run: how much memory each has, and who reads it. */
+
+#include <stdlib.h>
+
+#include "libcomm/engine/exec_internal.h"
+#include "libcomm/engine/run_device.h"
+
+/* A slot's memory: the header ends at a multiple of 64, so that payloads are
+ * aligned for any kernel. */
+enum { SLOT_ALIGN = 64, HEADER_OFFSET = SLOT_ALIGN - LCOMM_WIRE_HEADER_SIZE };
+
+static size_t aligned(size_t payload_size) {
+  return (SLOT_ALIGN + payload_size + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
+}
+
+static bool shares_vector(const lcomm_plan *plan, uint32_t slot) {
+  return plan->schedule.slots[slot].alias.count > 0;
+}
+
+/* Bytes that travel for slot `slot` at most. */
+static size_t wire_capacity(const lcomm_run *run, uint32_t slot) {
+  const lcomm_format *format = lcomm_run_format(run, slot);
+  size_t bound = run->plan->slot_bounds[slot];
+  return format->zstd ? lcomm_lossless_bound(format, bound) : bound;
+}
+
+/* A payload behind the lossless stage has memory of its own. */
+static size_t apart_size(const lcomm_run *run, uint32_t slot) {
+  return lcomm_run_format(run, slot)->zstd ? aligned(run->plan->slot_bounds[slot]) : 0;
+}
+
+/* What was borrowed goes back when its readers are through. They must not wait
+ * for a message of ours to leave: the lender may have borrowed that one, and
+ * wait for us in the same way. A one-shot exchange of windows into the vector
+ * is like that: the sum overwrites what is sent. */
+static lcomm_status find_prompt_slots(lcomm_run *run) {
+  const lcomm_schedule *schedule = &run->plan->schedule;
+  bool *late = calloc((size_t)schedule->step_count + 1, sizeof *late);
+  if (!late) {
+    return LCOMM_ERR_MEMORY;
+  }
+  for (uint32_t i = 0; i < schedule->slot_count; i++) {
+    run->slots[i].prompt = true;
+  }
+  for (uint32_t i = 0; i < schedule->step_count; i++) { /* in program order */
+    const lcomm_step *step = &schedule->steps[i];
+    bool reads_one = step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_DECODE;
+    if (late[i] && reads_one) {
+      run->slots[step->slot].prompt = false;
+    }
+    for (uint32_t j = 0; late[i] && step->kind == LCOMM_STEP_REDUCE && j < step->slot_count; j++) {
+      uint32_t slot = schedule->sources[step->sources + j];
+      if (slot != LCOMM_SOURCE_SELF) {
+        run->slots[slot].prompt = false;
+      }
+    }
+    for (uint32_t j = 0; j < step->next_count; j++) {
+      late[schedule->next[step->next_first + j]] |= late[i] || step->kind == LCOMM_STEP_SEND;
+    }
+  }
+  free(late);
+  return LCOMM_OK;
+}
+
+/* Who reads a slot, and how it comes here: slots of exact sums that arrive over
+ * a link that lends them need no memory. */
+static void look_at_readers(lcomm_run *run) {
+  const lcomm_schedule *schedule = &run->plan->schedule;
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    const lcomm_step *step = &schedule->steps[i];
+    if (step->kind == LCOMM_STEP_RECV) {
+      run->slots[step->slot].received = true;
+    }
+    if (step->kind == LCOMM_STEP_SEND) {
+      run->slots[step->slot].forwarded = run->slots[step->slot].received;
+    }
+    if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_DECODE) {
+      run->slots[step->slot].readers++;
+      run->slots[step->slot].has_memory = true;
+    }
+    for (uint32_t j = 0; step->kind == LCOMM_STEP_REDUCE && j < step->slot_count; j++) {
+      uint32_t slot = schedule->sources[step->sources + j];
+      if (slot != LCOMM_SOURCE_SELF) {
+        run->slots[slot].readers++;
+      }
+    }
+    bool lent = step->kind == LCOMM_STEP_RECV && run->plan->plain && !run->device &&
+                lcomm_exec_may_borrow(run, step->slot, lcomm_comm_link(run->comm, step->peer));
+    if (step->kind == LCOMM_STEP_ENCODE || (step->kind == LCOMM_STEP_RECV && !lent)) {
+      for (uint32_t j = 0; j < step->slot_count; j++) {
+        run->slots[step->slot + j].has_memory = true;
+      }
+    }
+  }
+}
+
+/* Room for the longest payload that may come or go with its header. A peer whose call
+ * differs may send the longest of all, and is to be named for it. */
+static void make_room(lcomm_run *run) {
+  const lcomm_schedule *schedule = &run->plan->schedule;
+  for (uint32_t i = 0; i < schedule->slot_count; i++) {
+    run->slots[i].room = LCOMM_INLINE_SIZE - LCOMM_WIRE_HEADER_SIZE;
+  }
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    const lcomm_step *step = &schedule->steps[i];
+    if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV) {
+      size_t longest = lcomm_exec_short_max(lcomm_comm_link(run->comm, step->peer));
+      size_t most = step->kind == LCOMM_STEP_SEND ? wire_capacity(run, step->slot) : longest;
+      size_t room = most < longest ? most : longest;
+      size_t *of = &run->slots[step->slot].room;
+      *of = room > *of ? room : *of;
+    }
+  }
+}
+
+/* Bytes of a slot with its header. */
+static size_t slot_size(const lcomm_run *run, uint32_t slot) {
+  size_t own = run->slots[slot].has_memory ? wire_capacity(run, slot) : 0;
+  size_t room = run->slots[slot].room;
+  return aligned(own > room ? own : room);
+}
+
+static lcomm_status make_arena(lcomm_run *run) {
+  size_t total = SLOT_ALIGN, tiles = 0, most = 0;
+  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
+    total += slot_size(run, i) + apart_size(run, i);
+  }
+  for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
+    size_t slots = run->plan->schedule.steps[i].slot_count;
+    most = slots > most ? slots : most;
+  }
+  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
+    bool lent = !run->slots[i].has_memory && !run->slots[i].shares_vector;
+    tiles = lent && run->plan->slot_bounds[i] > run->slots[i].room ? most : tiles;
+  }
+  run->arena = run->device ? lcomm_run_device_pinned(run, total)
+                           : lcomm_links_memory_get(&run->comm->links, total);
+  run->tiles = tiles > 0 ? aligned_alloc(SLOT_ALIGN, tiles * LCOMM_FETCH_SIZE) : NULL;
+  return run->arena && (run->tiles || tiles == 0) ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
+lcomm_status lcomm_run_make_slots(lcomm_run *run) {
+  const lcomm_plan *plan = run->plan;
+  run->slots = calloc((size_t)plan->schedule.slot_count + 1, sizeof *run->slots);
+  if (!run->slots) {
+    return LCOMM_ERR_MEMORY;
+  }
+  for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
+    run->slots[i].shares_vector = !run->device && shares_vector(plan, i);
+  }
+  if (find_prompt_slots(run) != LCOMM_OK) {
+    return LCOMM_ERR_MEMORY;
+  }
+  look_at_readers(run);
+  for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
+    run->slots[i].has_memory &= !run->slots[i].shares_vector;
+  }
+  make_room(run);
+  if (make_arena(run) != LCOMM_OK) {
+    return LCOMM_ERR_MEMORY;
+  }
+  uint8_t *place = run->arena;
+  for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
+    lcomm_slot_memory *slot = &run->slots[i];
+    slot->capacity = plan->slot_bounds[i];
+    slot->header = place + HEADER_OFFSET;
+    slot->wire_capacity = wire_capacity(run, i);
+    slot->own_wire = slot->own_payload = slot->has_memory ? place + SLOT_ALIGN : NULL;
+    place += slot_size(run, i);
+    if (apart_size(run, i) > 0) {
+      slot->own_payload = place;
+      place += apart_size(run, i);
+    }
+    slot->payload = slot->own_payload; /* encoders look at it when they are made */
+  }
+  return LCOMM_OK;
+}

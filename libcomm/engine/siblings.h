@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_ENGINE_SIBLINGS_H
+#define LCOMM_ENGINE_SIBLINGS_H
+
+/* The communicators of this process without a progress thread. Whoever waits in one
+ * communicator moves the others that have operations in flight, and sleeps on the
+ * file descriptors of all: a rank whose peers wait for an operation that it has started
+ * makes progress in it whatever it waits for itself. A communicator whose owner is
+ * inside a call is left to it. What fails in another communicator while it is moved
+ * fails there, and the caller's own operation goes on.
+ */
+
+#include "libcomm/engine/engine.h"
+
+/* From here on it is moved by those who wait elsewhere; from here on not any more, and
+ * nobody is at it when remove returns. remove may be called again. */
+void lcomm_siblings_add(lcomm_comm *comm);
+void lcomm_siblings_remove(lcomm_comm *comm);
+
+/* One round of all others; true when anything moved. Does nothing while another thread
+ * does it. */
+bool lcomm_siblings_move(lcomm_comm *mine);
+
+/* Hear what peers of those others say in which nothing is in flight: they may ask what
+ * this process does. */
+void lcomm_siblings_listen(lcomm_comm *mine);
+
+/* Around lcomm_links_doze(): the others' descriptors join the nap. prepare returns
+ * whether they did, which awake is told. */
+bool lcomm_siblings_prepare(lcomm_comm *mine, lcomm_links_nap *nap);
+void lcomm_siblings_awake(lcomm_comm *mine, bool joined);
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Waiting for operations, with a deadline. */
+
+#include <sched.h>
+
+#include "libcomm/base/clock.h"
+#include "libcomm/engine/diagnose.h"
+#include "libcomm/engine/operation.h"
+#include "libcomm/engine/other_waits.h"
+#include "libcomm/engine/run_device.h"
+#include "libcomm/engine/siblings.h"
+
+/* How long a rank that has nothing to do stays awake: adaptive spinning. To wake up
+ * takes some 50 us, so it pays to stay awake for about as long as waits last now, if
+ * that is not long. Where ranks share processors, others need them. */
+static const double AWAKE_LEAST_S = 20e-6, AWAKE_MOST_S = 1e-3, AWAKE_MOST_CROWDED_S = 100e-6;
+
+static double awake_time_s(const lcomm_comm *comm) {
+  return comm->awake_s > AWAKE_LEAST_S ? comm->awake_s : AWAKE_LEAST_S;
+}
+
+/* A wait is over that lasted so long. */
+static void adapt_awake_time(lcomm_comm *comm, double lasted_s) {
+  double most_s = comm->crowded ? AWAKE_MOST_CROWDED_S : AWAKE_MOST_S;
+  if (lasted_s > most_s) {
+    comm->awake_s /= 2;
+  } else if (lasted_s > awake_time_s(comm)) {
+    comm->awake_s = 2 * lasted_s < most_s ? 2 * lasted_s : most_s;
+  }
+}
+
+/* A rank that has nothing to do looks again at once for a moment, then gives
+ * its core away, and sleeps when nothing has moved for longer. Meanwhile other
+ * communicators of the process are moved. True when the deadline is worth a look. */
+static bool idle(lcomm_comm *comm, double idle_since_s) {
+  enum { SPINS = 64, SPINS_CROWDED = 4 };
+  static const double SLEEP_S = 0.05;
+  if (comm->quiet_polls < (comm->crowded ? SPINS_CROWDED : SPINS)) {
+    return false;
+  }
+  bool others_moved = lcomm_siblings_move(comm);
+  double now_s = lcomm_clock_s();
+  lcomm_external_progress(&comm->external, &comm->origin, now_s);
+  if (now_s - idle_since_s < awake_time_s(comm)) {
+    sched_yield();
+    return false;
+  }
+  if (!others_moved) {
+    lcomm_comm_sleep(comm, SLEEP_S);
+  }
+  return true;
+}
+
+/* In pieces, between which the program's messages in MPI move. True when it ran to its
+ * limit although every transport could have told. */
+static bool doze(lcomm_comm *comm, lcomm_links_nap *nap, double limit_s) {
+  double now_s = lcomm_clock_s(), end_s = now_s + limit_s;
+  while (now_s < end_s) {
+    double piece_s = lcomm_external_limit_s(&comm->external, &comm->origin, now_s, end_s - now_s);
+    if (!lcomm_links_doze(nap, piece_s)) {
+      return false;
+    }
+    now_s = lcomm_clock_s();
+    lcomm_external_progress(&comm->external, &comm->origin, now_s);
+  }
+  return lcomm_links_doze(nap, 0); /* on a busy machine somebody may have rung meanwhile */
+}
+
+void lcomm_comm_sleep(lcomm_comm *comm, double limit_s) {
+  lcomm_links_nap nap;
+  lcomm_links_prepare(&comm->links, &nap, -1);
+  nap.blind |= comm->device_works > 0;
+  bool joined = lcomm_siblings_prepare(comm, &nap);
+  comm->overslept = doze(comm, &nap, limit_s);
+  lcomm_links_awake(&comm->links);
+  lcomm_siblings_awake(comm, joined);
+}
+
+/* It is the program's own device that has not come to the call yet, or is at work for
+ * it. Peers that it keeps waiting for too long name this rank. */
+bool lcomm_operation_waits_for_device(const lcomm_operation *operation) {
+  const lcomm_run_device *device = operation->run->device;
+  return device && (device->work_count > 0 || device->phase == LCOMM_DEVICE_ENDING);
+}
+
+/* Nothing has moved for a while: does the network still reach the hosts of all peers? */
+static lcomm_status check_network(lcomm_comm *comm, double since_s) {
+  static const double PATIENCE_S = 2, EVERY_S = 1;
+  char who[96], why[LCOMM_TRANSPORT_WHY_MAX] = "";
+  const lcomm_operation *oldest = comm->first;
+  double now_s = lcomm_clock_s(), moved_s = oldest ? oldest->moved_s : now_s;
+  moved_s = moved_s > since_s ? moved_s : since_s;
+  if (now_s - moved_s < PATIENCE_S || now_s - comm->network_seen_s < EVERY_S) {
+    return LCOMM_OK;
+  }
+  comm->network_seen_s = now_s;
+  int peer = lcomm_links_unreachable(&comm->links, why);
+  return peer < 0
+             ? LCOMM_OK
+             : lcomm_fail_peer(comm, LCOMM_ERR_TRANSPORT, peer,
+                               "%s #%u: the network to %s %s. Is the host on, and its cable in?",
+                               lcomm_collective_name(oldest->run->plan->collective),
+                               oldest->sequence, lcomm_comm_who(comm, peer, who, sizeof(who)), why);
+}
+
+/* The patience counts from the begin of the wait: a rank that computed for a
+ * long time between two calls has not made anybody late. */
+lcomm_status lcomm_operation_check(lcomm_comm *comm, const lcomm_operation *operation,
+                                   double since_s) {
+  double moved_s = operation->moved_s > since_s ? operation->moved_s : since_s;
+  bool behind_own = !operation->run->admitted && operation->run->held_by < 0;
+  if (behind_own || lcomm_operation_waits_for_device(operation)) {
+    return LCOMM_OK; /* older operations of this rank, or its device, are looked after */
+  }
+  return lcomm_diagnose(comm, operation, lcomm_clock_s() - moved_s);
+}
+
+static lcomm_status check_oldest(lcomm_comm *comm, double since_s) {
+  const lcomm_operation *oldest = comm->first;
+  lcomm_status status = oldest ? lcomm_operation_check(comm, oldest, since_s) : LCOMM_OK;
+  return status == LCOMM_OK ? check_network(comm, since_s) : status;
+}
+
+lcomm_status lcomm_operations_check(lcomm_comm *comm) {
+  for (const lcomm_operation *it = comm->first; it; it = it->next) {
+    bool awaited = it->detached || it->tested_s > 0;
+    lcomm_status status = awaited ? lcomm_operation_check(comm, it, it->tested_s) : LCOMM_OK;
+    if (status != LCOMM_OK) {
+      lcomm_operations_cancel(comm, status);
+      return status;
+    }
+  }
+  lcomm_status status = check_network(comm, 0);
+  if (status != LCOMM_OK) {
+    lcomm_operations_cancel(comm, status);
+  }
+  return status;
+}
+
+/* A wait that lasts: ranks that wait for this one in other communicators may ask why. */
+static void tell_long_wait(lcomm_comm *comm, double idle_since_s) {
+  static const double LONG_S = 0.1;
+  if (lcomm_clock_s() - idle_since_s >= LONG_S) {
+    comm->long_wait = true;
+    lcomm_elsewhere_tell(comm, 0, 0);
+    lcomm_siblings_listen(comm);
+  }
+}
+
+static void end_long_wait(lcomm_comm *comm) {
+  if (comm->long_wait) {
+    comm->long_wait = false;
+    lcomm_elsewhere_end(comm);
+  }
+}
+
+/* Time with nothing to do is over. */
+static void count_wait(lcomm_comm *comm, lcomm_summary_row *row, double since_s) {
+  double now_s = lcomm_clock_s();
+  adapt_awake_time(comm, now_s - since_s);
+  comm->stats.wait_s += now_s - since_s;
+  if (row) {
+    row->wait_s += now_s - since_s;
+  }
+  if (comm->trace) {
+    lcomm_trace_event event = {
+        .kind = LCOMM_TRACE_WAIT, .begin_s = since_s, .end_s = now_s, .peer = -1};
+    lcomm_trace_add(comm->trace, &event);
+  }
+}
+
+static lcomm_status wait_for(lcomm_comm *comm, const bool *flag) {
+  double since_s = lcomm_clock_s(), idle_since_s = 0;
+  lcomm_summary_row *row = NULL;
+  comm->quiet_polls = 0;
+  while (!*flag) {
+    bool moved = false;
+    lcomm_operation *oldest = comm->first;
+    if (comm->quiet_polls == 1) {
+      row = oldest ? lcomm_operation_row(comm, oldest) : NULL;
+    }
+    lcomm_status status = lcomm_operations_move(comm, &moved);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+    if (moved) {
+      if (comm->quiet_polls > 1) {
+        count_wait(comm, row, idle_since_s);
+      }
+      comm->quiet_polls = 0;
+      end_long_wait(comm);
+      continue;
+    }
+    if (comm->quiet_polls++ == 0) {
+      idle_since_s = lcomm_clock_s();
+      lcomm_external_begin(&comm->external, idle_since_s);
+    }
+    if (idle(comm, idle_since_s)) {
+      lcomm_tickets_tell(comm);
+      tell_long_wait(comm, idle_since_s);
+      status = check_oldest(comm, since_s);
+    }
+    if (status != LCOMM_OK) {
+      lcomm_operations_cancel(comm, status);
+      return status;
+    }
+  }
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag) {
+  comm->awaited_over = flag;
+  lcomm_status status = wait_for(comm, flag);
+  comm->awaited_over = NULL;
+  end_long_wait(comm);
+  return status;
+}

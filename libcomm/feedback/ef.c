@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/feedback/ef.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "libcomm/feedback/ef_memory.h"
+
+lcomm_status lcomm_feedback_create(const lcomm_plan *plan, double momentum,
+                                   lcomm_feedback_state **feedback) {
+  uint64_t first = 0, count = 0;
+  *feedback = NULL;
+  if (!lcomm_plan_feedback(plan, &first, &count) || count == 0) {
+    return LCOMM_OK;
+  }
+  lcomm_feedback_state *made = calloc(1, sizeof *made);
+  if (!made) {
+    return LCOMM_ERR_MEMORY;
+  }
+  made->first = first;
+  made->count = count;
+  made->momentum_factor = (float)momentum;
+  made->place = plan->place;
+  made->residual = lcomm_floats_get(plan->place, count);
+  made->momentum = momentum > 0 ? lcomm_floats_get(plan->place, count) : NULL;
+  if (!made->residual || (momentum > 0 && !made->momentum)) {
+    lcomm_feedback_free(made);
+    return LCOMM_ERR_MEMORY;
+  }
+  *feedback = made;
+  return LCOMM_OK;
+}
+
+void lcomm_feedback_free(lcomm_feedback_state *feedback) {
+  if (!feedback) {
+    return;
+  }
+  lcomm_floats_free(feedback->place, feedback->residual);
+  lcomm_floats_free(feedback->place, feedback->momentum);
+  free(feedback);
+}
+
+bool lcomm_feedback_fits(const lcomm_feedback_state *feedback, const lcomm_plan *plan) {
+  uint64_t first = 0, count = 0;
+  lcomm_plan_feedback(plan, &first, &count);
+  return feedback ? feedback->first == first && feedback->count == count : count == 0;
+}
+
+void lcomm_feedback_take_over(lcomm_feedback_state *feedback, const float *velocity, int holders,
+                              float factor) {
+  float share = 1.0f / (factor * (float)holders);
+  for (uint64_t i = 0; i < feedback->count; i++) {
+    feedback->momentum[i] = share * velocity[feedback->first + i];
+  }
+}
+
+/* L2 norm. Several sums, because one alone would wait for every addition. */
+static double norm_of(const float *values, uint64_t n) {
+  enum { SUMS = 8 };
+  double squares[SUMS] = {0}, all = 0;
+  uint64_t whole = n - n % SUMS;
+  for (uint64_t i = 0; i < whole; i += SUMS) {
+    for (int j = 0; j < SUMS; j++) {
+      squares[j] += (double)values[i + j] * (double)values[i + j];
+    }
+  }
+  for (uint64_t i = whole; i < n; i++) {
+    squares[0] += (double)values[i] * (double)values[i];
+  }
+  for (int j = 0; j < SUMS; j++) {
+    all += squares[j];
+  }
+  return sqrt(all);
+}
+
+void lcomm_feedback_clip(const lcomm_kernels *kernels, float *values, uint64_t n, double norm) {
+  double length = norm_of(values, n);
+  if (isfinite(length) && length > norm) {
+    kernels->f32_scale(values, (float)(norm / length), values, (size_t)n);
+  }
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_FEEDBACK_EF_H
+#define LCOMM_FEEDBACK_EF_H
+
+/* The error-feedback state of a bucket on this rank: what was not sent yet of
+ * the elements that this rank looks after, and, with momentum correction, the
+ * momentum of its own part of the gradient. It outlives the plans of a density
+ * warm-up, which change from stage to stage.
+ *
+ * Momentum correction (Lin et al., Deep Gradient Compression, 2018): a rank's
+ * contribution is u = m*u + gradient instead of the gradient, accumulated in
+ * the residual; what is sent and applied leaves the residual and zeroes its
+ * momentum. Sums that travel exactly get the same momentum after the sum, so
+ * every tensor sees one optimiser. The policy's `clip` scales a rank's tensor
+ * down before all of this.
+ */
+
+#include "libcomm/plan/plan.h"
+
+typedef struct lcomm_feedback_state {
+  uint64_t first, count; /* elements of the bucket's vector */
+  float *residual;       /* count of them */
+  float *momentum;       /* count of them, or NULL without momentum correction */
+  float momentum_factor;
+  int place; /* of both, see floats.h */
+} lcomm_feedback_state;
+
+/* State for the buckets of `plan`; *feedback is NULL when it keeps none.
+ * MEMORY. Free with lcomm_feedback_free (NULL ok). */
+lcomm_status lcomm_feedback_create(const lcomm_plan *plan, double momentum,
+                                   lcomm_feedback_state **feedback);
+void lcomm_feedback_free(lcomm_feedback_state *feedback);
+
+/* Does the state belong to the same elements that `plan` wants it for? */
+bool lcomm_feedback_fits(const lcomm_feedback_state *feedback, const lcomm_plan *plan);
+
+/* `velocity` is the momentum of the applied sums, `vector_count` of it, the
+ * same on all ranks: each of the `holders` of an element takes its share. */
+void lcomm_feedback_take_over(lcomm_feedback_state *feedback, const float *velocity, int holders,
+                              float factor);
+
+/* Scale `n` values down to an L2 norm of at most `norm`; NaN and Inf are left
+ * as they are. */
+void lcomm_feedback_clip(const lcomm_kernels *kernels, float *values, uint64_t n, double norm);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/feedback/ef_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/device/device.h"
+
+float *lcomm_floats_get(int place, uint64_t count) {
+  void *memory = NULL;
+  if (place == 0) {
+    return calloc(count + 1, sizeof(float));
+  }
+  if (lcomm_device_get(NULL)->managed_get((count + 1) * sizeof(float), &memory) != 0) {
+    return NULL;
+  }
+  return memset(memory, 0, (count + 1) * sizeof(float));
+}
+
+void lcomm_floats_free(int place, float *floats) {
+  if (place == 0) {
+    free(floats);
+  } else if (floats) {
+    (void)lcomm_device_get(NULL)->memory_free(floats);
+  }
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LIBCOMM_INTERPOSE_H
+#define LIBCOMM_INTERPOSE_H
+
+#include "libcomm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* For libraries that take over the calls of another one, such as libcomm-mpi.so:
+ * which calls the policy means, and error feedback for calls that have no tensor.
+ * Ownership, threads and errors are as libcomm.h says at its beginning. */
+
+/* ------------------------------------------------- which calls, and how */
+
+/* What the policy says of a call, for programs that have another way to make
+ * it, such as the MPI door. Kinds of calls: X(name, text in match=call=). */
+#define LCOMM_CALL_LIST(X)                                                                         \
+  X(LCOMM_CALL_ALLREDUCE, "allreduce")                                                             \
+  X(LCOMM_CALL_REDUCE_SCATTER, "reduce-scatter")                                                   \
+  X(LCOMM_CALL_ALLGATHER, "allgather")                                                             \
+  X(LCOMM_CALL_BROADCAST, "broadcast")
+
+typedef enum lcomm_call_kind {
+#define LCOMM_CALL_ENUM(name, text) name,
+  LCOMM_CALL_LIST(LCOMM_CALL_ENUM)
+#undef LCOMM_CALL_ENUM
+      LCOMM_CALL_KINDS
+} lcomm_call_kind;
+
+LCOMM_API const char *lcomm_call_name(lcomm_call_kind kind);
+
+typedef enum lcomm_choice {
+  LCOMM_CHOICE_LEFT = 0,   /* the policy has nothing to do with it: any MPI would do */
+  LCOMM_CHOICE_EXACT = 1,  /* chosen, and exact: net=none, integers, data that is moved */
+  LCOMM_CHOICE_LOSSY = 2,  /* chosen, and lossy */
+  LCOMM_CHOICE_LASTING = 3 /* chosen, and lossy with a residual (+ef); without one exact */
+} lcomm_choice;
+
+/* Is this plain call one that the policy chooses: on a communicator whose ranks are
+ * on several nodes (or any, when node= names a codec), of at least min= bytes, and
+ * fitting a rule of match=, or a sum of floats of 16 or 32 bits where there is
+ * none? Depends only on its arguments, which are equal on all ranks.
+ * count    as the call of this kind counts; of an uneven all-gather the sum of
+ *          all parts
+ * op       of sums; LCOMM_SUM for data that is moved
+ * why      receives one constant sentence that says why the call is left or
+ *          exact, "" otherwise; may be NULL
+ * Any thread, at any time; never waits, allocates nothing. NULL, or a kind, dtype or
+ * op that does not exist: LEFT. */
+LCOMM_API lcomm_choice lcomm_choose(const lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
+                                    lcomm_dtype dtype, lcomm_op op, const char **why);
+
+/* What such a call sends between nodes, from this rank, payloads only and at most:
+ * as the policy says, and if it were exact: of an all-gather with equal parts, of a
+ * broadcast from rank 0. lasting: 1 with a residual (all-reduces of float32 only), 0
+ * without. Makes a plan for it and forgets it again. Local call.
+ * Errors: ARGUMENT, MEMORY. */
+LCOMM_API lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
+                                        lcomm_dtype dtype, lcomm_op op, int lasting,
+                                        uint64_t *sent_bytes, uint64_t *exact_bytes);
+
+/* What a policy says in numbers. */
+typedef struct lcomm_policy_facts {
+  uint64_t min_bytes;  /* smaller calls are never chosen */
+  int lossy;           /* 1: net or node names a lossy codec */
+  int error_feedback;  /* 1: with +ef */
+  int uses_names;      /* 1: a rule of match= asks for the communicator's name */
+  int inside_nodes;    /* 1: node= names a codec, so calls inside one node are chosen, too */
+  uint32_t step_calls; /* step=, 0 without */
+} lcomm_policy_facts;
+
+/* Of the communicator's policy. Errors: ARGUMENT. Any thread. */
+LCOMM_API lcomm_status lcomm_policy_facts_get(const lcomm_comm *comm, lcomm_policy_facts *facts);
+
+/* Give the communicator a name, for match=comm=GLOB; at first it is "". Local call;
+ * the name must be equal on all ranks. name: copied, at most 127 bytes, longer ones are cut.
+ * Errors: ARGUMENT, STATE after the first operation (lcomm_split is one), or the
+ * sticky error. */
+LCOMM_API lcomm_status lcomm_name_set(lcomm_comm *comm, const char *name);
+
+/* What the policy would say of calls on some ranks of a communicator before they are one:
+ * which of its calls would be chosen, and what they would send. A preview is local: nothing
+ * is exchanged, nothing waits, and every rank that asks about the same ranks gets the same
+ * answers as from lcomm_choose() on a communicator of them. */
+typedef struct lcomm_preview lcomm_preview;
+
+/* members  count ranks of `comm`, in the order of their new ranks; this rank among them
+ * policy   NULL: the one of `comm`; text is copied
+ * preview  receives it, owned by the caller until lcomm_preview_destroy(); it does not need
+ *          `comm` any more
+ * Errors: ARGUMENT, POLICY, MEMORY; the sentence is lcomm_last_error(NULL). */
+LCOMM_API lcomm_status lcomm_preview_create(const lcomm_comm *comm, const int *members, int count,
+                                            const char *policy, lcomm_preview **preview);
+LCOMM_API void lcomm_preview_destroy(lcomm_preview *preview); /* NULL ok */
+
+/* For match=comm=GLOB, as lcomm_name_set(). Not while another thread asks. */
+LCOMM_API void lcomm_preview_name_set(lcomm_preview *preview, const char *name);
+
+/* As lcomm_choose(), lcomm_call_bytes(), lcomm_policy_facts_get(), lcomm_policy_string() and
+ * lcomm_nodes() of a communicator of these ranks. Any thread. */
+LCOMM_API lcomm_choice lcomm_preview_choose(const lcomm_preview *preview, lcomm_call_kind kind,
+                                            uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                            const char **why);
+LCOMM_API lcomm_status lcomm_preview_bytes(const lcomm_preview *preview, lcomm_call_kind kind,
+                                           uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                           int lasting, uint64_t *sent_bytes,
+                                           uint64_t *exact_bytes);
+LCOMM_API void lcomm_preview_facts(const lcomm_preview *preview, lcomm_policy_facts *facts);
+LCOMM_API const char *lcomm_preview_policy(const lcomm_preview *preview);
+LCOMM_API int lcomm_preview_nodes(const lcomm_preview *preview);
+
+/* ------------------------------------- communicators made and freed apart */
+
+/* Make a communicator of some ranks of another one, as lcomm_create() does, over a bootstrap
+ * that is the caller's: nothing is exchanged over `base`, no collective function of MPI is called,
+ * and several parts of the same ranks may be made at a time, by different threads.
+ * base      lives at least as long as the part
+ * members   the part's ranks in `base`, by their new ranks: boot->world_size of them
+ * boot      of the part; used until this returns
+ * mpi       NULL, or an MPI_Comm * of the ranks of `base`, for messages over MPI: nobody else
+ *           sends any on it as long as the part lives; the caller frees it
+ * config    NULL, or what differs: policy and posed nodes are those of `base` else
+ * Errors as lcomm_create(), and ARGUMENT for members that do not exist. */
+LCOMM_API lcomm_status lcomm_create_part(const lcomm_comm *base, const int *members,
+                                         const lcomm_boot *boot, void *mpi,
+                                         const lcomm_config *config, lcomm_comm **part);
+
+/* 1: messages between some of its ranks travel so ("shm", "ucx", "mpi"). Any thread. */
+LCOMM_API int lcomm_travels_over(const lcomm_comm *comm, const char *transport);
+
+/* No table of this communicator is printed at the end (LCOMM_STATS): its owner shows one. */
+LCOMM_API void lcomm_stats_hide(lcomm_comm *comm);
+
+/* lcomm_destroy() waits for all ranks. Who may not wait frees in two steps, both local:
+ * lcomm_retire() when the last operation of this rank is over; nothing may be called with the
+ * communicator after it but lcomm_release(), which frees it and may only be called when all
+ * ranks have retired theirs and said so to each other in some other way. Until then
+ * what peers still read stays. With an operation in flight it fails for all ranks, as in
+ * lcomm_destroy(). NULL ok; a forked child does nothing. */
+LCOMM_API void lcomm_retire(lcomm_comm *comm);
+LCOMM_API void lcomm_release(lcomm_comm *comm);
+
+/* The value of one of the environment variables that libcomm reads, its own or a
+ * launcher's (`libcomm-info --env`); NULL when it is unset, empty, or none of them. Any
+ * thread. */
+LCOMM_API const char *lcomm_setting(const char *variable);
+
+/* ------------------------------------- error feedback without tensors */
+
+/* A plain all-reduce has no memory. A residual gives it one: what a call with it
+ * did not send is added to the next call with it. It belongs to a buffer of a
+ * fixed length whose meaning stays, such as one layer's gradient.
+ *
+ * A residual with a name is to calls what a tensor is to steps: lcomm_state_save() and
+ * lcomm_state_write() save it, and exempt=, momentum= and clip= of the policy act on its calls.
+ * One without a name is not saved: flush before a checkpoint; and momentum= and clip= leave
+ * its calls alone. */
+typedef struct lcomm_residual lcomm_residual;
+
+/* Make one, with nothing in it. Local call, in the same order on all ranks.
+ * count     of float32 elements, the same in every call, on all ranks; 0 is allowed
+ * op        LCOMM_SUM or LCOMM_AVG, likewise
+ * Ranks know a residual by the order in which they make them: a call with another
+ * one is a MISMATCH.
+ * residual  receives it, owned by the communicator: valid until
+ *           lcomm_residual_destroy() or lcomm_destroy()
+ * Errors: ARGUMENT, MEMORY, or the sticky error. */
+LCOMM_API lcomm_status lcomm_residual_create(lcomm_comm *comm, uint64_t count, lcomm_op op,
+                                             lcomm_residual **residual);
+
+/* The same with a name.
+ * name   unique among the residuals of the communicator, copied, 1 to 127 bytes, equal on all
+ *        ranks. Tensors have names of their own: a tensor may be called the same
+ * Errors: as lcomm_residual_create, ARGUMENT for a name that is used or has another length. */
+LCOMM_API lcomm_status lcomm_residual_create_named(lcomm_comm *comm, const char *name,
+                                                   uint64_t count, lcomm_op op,
+                                                   lcomm_residual **residual);
+
+/* One for reduce-scatters, as of ZeRO and FSDP.
+ * counts  elements that each rank receives, one number per rank, 0 allowed, equal on all
+ *         ranks; read during the call only. As long ones on all ranks make an even reduce-scatter
+ * name    as above; NULL: none
+ * Memory: float32 for each element whose contributions of the node this rank sums, which is one
+ * of (ranks of the node) elements; twice that with momentum=.
+ * Errors: as lcomm_residual_create_named. */
+LCOMM_API lcomm_status lcomm_residual_create_scatter(lcomm_comm *comm, const char *name,
+                                                     const uint64_t *counts, lcomm_op op,
+                                                     lcomm_residual **residual);
+
+/* lcomm_allreduce() of float32, through the policy's codec with error feedback
+ * where the policy asks for it (+ef); what was not sent stays in the residual.
+ * One call at a time may be under way with a residual: until its request was waited for, or
+ * tested and found over. send, receive: as in lcomm_allreduce, on the host. Of the policy,
+ * match= does not act here, momentum= and clip= where the residual has a name; node= rounds
+ * without a residual. With momentum= the result is that of an optimiser with momentum, whose own
+ * must be 0, in exact calls, too.
+ * Errors: as lcomm_allreduce; ARGUMENT for buffers of a device, and for a residual of
+ * reduce-scatters; STATE while another call with it is under way. */
+LCOMM_API lcomm_status lcomm_allreduce_ef(lcomm_residual *residual, const void *send,
+                                          void *receive);
+LCOMM_API lcomm_status lcomm_iallreduce_ef(lcomm_residual *residual, const void *send,
+                                           void *receive, lcomm_request *request);
+
+/* The exact all-reduce of send plus what all ranks' residuals hold, which is
+ * nothing afterwards: nothing is lost when a program goes on without error
+ * feedback. Momentum joins in once more and starts anew, as that of all that is sent does.
+ * Otherwise as above. */
+LCOMM_API lcomm_status lcomm_allreduce_flush(lcomm_residual *residual, const void *send,
+                                             void *receive);
+LCOMM_API lcomm_status lcomm_iallreduce_flush(lcomm_residual *residual, const void *send,
+                                              void *receive, lcomm_request *request);
+
+/* lcomm_reduce_scatterv() of float32 with error feedback, and the exact one that leaves
+ * nothing: as the two above, with a residual of lcomm_residual_create_scatter().
+ * send     the sum of all counts, in elements
+ * receive  counts[rank] elements; in place as in lcomm_reduce_scatterv
+ * What a rank sends to itself is whole; with net=topk what other nodes send of it is
+ * their largest values, and the rest waits in their residuals. With momentum= the rank's own
+ * part, which is whole, has the momentum of an exact sum. */
+LCOMM_API lcomm_status lcomm_reduce_scatter_ef(lcomm_residual *residual, const void *send,
+                                               void *receive);
+LCOMM_API lcomm_status lcomm_ireduce_scatter_ef(lcomm_residual *residual, const void *send,
+                                                void *receive, lcomm_request *request);
+LCOMM_API lcomm_status lcomm_reduce_scatter_flush(lcomm_residual *residual, const void *send,
+                                                  void *receive);
+LCOMM_API lcomm_status lcomm_ireduce_scatter_flush(lcomm_residual *residual, const void *send,
+                                                   void *receive, lcomm_request *request);
+
+/* The part that lives on this rank: `count` values, zero where it keeps none. The sum
+ * over the ranks is what was not applied yet, in units of contributions, also for averages:
+ * sum_ranks(send + residual before) == size*average + sum_ranks(residual after).
+ * Of reduce-scatters: the sum of all counts, in the order of `send`.
+ * Errors: ARGUMENT, STATE while a call with it is under way. */
+LCOMM_API lcomm_status lcomm_residual_get(const lcomm_residual *residual, float *values);
+
+/* Forget it, and what it holds. Local call. Errors: ARGUMENT for NULL, STATE while a call
+ * with it is under way. */
+LCOMM_API lcomm_status lcomm_residual_destroy(lcomm_residual *residual);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/observe/capture.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/base/env.h"
+#include "libcomm/base/file.h"
+
+enum {
+  VERSION = 1,
+  ALIGNMENT = 64,
+  NAME_MAX_SIZE = 128,
+  TENSORS_MAX = 1 << 16,
+  STEPS_MAX = 256,
+  SHAPES_MAX = 64,
+  CALLS_FIRST = 900 /* bucket number of the first shape of plain calls */
+};
+
+typedef struct call_shape {
+  lcomm_collective collective;
+  lcomm_dtype dtype;
+  uint64_t count, calls;
+} call_shape;
+
+struct lcomm_capture {
+  char *folder;
+  uint64_t steps[STEPS_MAX];
+  size_t step_count;
+  call_shape shapes[SHAPES_MAX];
+  unsigned shape_count;
+  bool stopped;
+};
+
+/* -------------------------------------------------------------- settings */
+
+static bool parse_steps(const char *text, lcomm_capture *capture) {
+  for (;;) {
+    char *end = NULL;
+    errno = 0;
+    unsigned long long step = strtoull(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || errno != 0 || capture->step_count == STEPS_MAX) {
+      return false;
+    }
+    capture->steps[capture->step_count++] = step;
+    if (*end == '\0') {
+      return true;
+    }
+    if (*end != ',') {
+      return false;
+    }
+    text = end + 1;
+  }
+}
+
+lcomm_status lcomm_capture_create(lcomm_capture **capture, char *error) {
+  const char *folder = lcomm_env_get(LCOMM_ENV_CAPTURE);
+  const char *steps = lcomm_env_get(LCOMM_ENV_CAPTURE_STEPS);
+  *capture = NULL;
+  if (!folder) {
+    return LCOMM_OK;
+  }
+  steps = steps ? steps : lcomm_env_table[LCOMM_ENV_CAPTURE_STEPS].standard;
+  lcomm_capture *made = calloc(1, sizeof *made);
+  if (!made || !(made->folder = strdup(folder))) {
+    free(made);
+    snprintf(error, LCOMM_POLICY_ERROR_MAX, "out of memory for LCOMM_CAPTURE");
+    return LCOMM_ERR_MEMORY;
+  }
+  if (!parse_steps(steps, made)) {
+    lcomm_capture_free(made);
+    snprintf(error, LCOMM_POLICY_ERROR_MAX,
+             "LCOMM_CAPTURE_STEPS=%.40s is not a list of at most %d step numbers; for example "
+             "0,10,100",
+             steps, (int)STEPS_MAX);
+    return LCOMM_ERR_ARGUMENT;
+  }
+  *capture = made;
+  return LCOMM_OK;
+}
+
+void lcomm_capture_free(lcomm_capture *capture) {
+  if (!capture) {
+    return;
+  }
+  free(capture->folder);
+  free(capture);
+}
+
+static bool wants(const lcomm_capture *capture, uint64_t step) {
+  for (size_t i = 0; !capture->stopped && i < capture->step_count; i++) {
+    if (capture->steps[i] == step) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* --------------------------------------------------------------- writing */
+
+/* What a file says of itself. */
+typedef struct caption {
+  uint64_t step;
+  unsigned bucket;
+  uint32_t tensors;
+} caption;
+
+typedef struct writer {
+  lcomm_file file;
+  uint64_t size; /* so far */
+} writer;
+
+static void write_bytes(writer *w, const void *bytes, uint64_t size) {
+  lcomm_file_write(&w->file, bytes, (size_t)size);
+  w->size += size;
+}
+
+static void write_number(writer *w, uint64_t value, int size) {
+  uint8_t bytes[8];
+  for (int i = 0; i < size; i++) {
+    bytes[i] = (uint8_t)(value >> (8 * i));
+  }
+  write_bytes(w, bytes, (uint64_t)size);
+}
+
+static void write_tensor(writer *w, const char *name, uint64_t count) {
+  write_number(w, strlen(name), 4);
+  write_bytes(w, name, strlen(name));
+  write_number(w, count, 8);
+}
+
+static void write_padding(writer *w) {
+  static const uint8_t zeros[ALIGNMENT];
+  write_bytes(w, zeros, (ALIGNMENT - w->size % ALIGNMENT) % ALIGNMENT);
+}
+
+static void stop(const lcomm_comm *comm, const char *why) {
+  char sentence[LCOMM_FILE_WHY_MAX + 192], who[96];
+  static atomic_flag said = ATOMIC_FLAG_INIT;
+  comm->capture->stopped = true;
+  snprintf(sentence, sizeof(sentence), "%s: LCOMM_CAPTURE stops here: %s",
+           lcomm_comm_who(comm, comm->rank, who, sizeof(who)), why);
+  if (lcomm_comm_speaks(comm) && !atomic_flag_test_and_set(&said)) {
+    lcomm_log_warning(sentence);
+  } else {
+    lcomm_log_error(sentence);
+  }
+}
+
+/* The header; false when capturing has stopped. */
+static bool begin(const lcomm_comm *comm, const caption *it, writer *w) {
+  char name[96], why[LCOMM_FILE_WHY_MAX];
+  snprintf(name, sizeof(name), "step%06llu-bucket%03u-rank%04d.lcg", (unsigned long long)it->step,
+           it->bucket, comm->rank);
+  lcomm_status status = lcomm_folder_make(comm->capture->folder, why);
+  if (status == LCOMM_OK) {
+    status = lcomm_file_begin(&w->file, comm->capture->folder, name, why);
+  }
+  if (status != LCOMM_OK) {
+    stop(comm, why);
+    return false;
+  }
+  w->size = 0;
+  write_bytes(w, "LCMG", 4);
+  write_number(w, VERSION, 4);
+  write_number(w, it->step, 8);
+  write_number(w, (uint64_t)comm->rank, 4);
+  write_number(w, (uint64_t)comm->size, 4);
+  write_number(w, (uint64_t)comm->topo.nodes, 4);
+  write_number(w, it->tensors, 4);
+  return true;
+}
+
+/* float32 as it is in memory: every machine libcomm runs on is little-endian. */
+static void finish(const lcomm_comm *comm, writer *w, const void *values, uint64_t count) {
+  char why[LCOMM_FILE_WHY_MAX];
+  write_padding(w);
+  write_bytes(w, values, count * sizeof(float));
+  if (lcomm_file_finish(&w->file, why) != LCOMM_OK) {
+    stop(comm, why);
+  }
+}
+
+/* --------------------------------------------------------------- buckets */
+
+void lcomm_capture_bucket(const lcomm_bucket *bucket) {
+  const lcomm_comm *comm = bucket->comm;
+  size_t number = (size_t)(bucket - comm->buckets);
+  writer w;
+  if (!wants(comm->capture, comm->step) || bucket->count == 0 || number >= CALLS_FIRST ||
+      lcomm_sum_stays_exact(bucket->dtype, bucket->op)) {
+    return;
+  }
+  if (bucket->tensor_count > TENSORS_MAX) {
+    stop(comm, "a bucket has more than 65536 tensors");
+    return;
+  }
+  caption it = {comm->step, (unsigned)number, (uint32_t)bucket->tensor_count};
+  if (!begin(comm, &it, &w)) {
+    return;
+  }
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    write_tensor(&w, bucket->tensors[i]->name, bucket->tensors[i]->count);
+  }
+  finish(comm, &w, bucket->vector ? bucket->vector : bucket->tensors[0]->data, bucket->count);
+}
+
+/* ----------------------------------------------------------- plain calls */
+
+/* The shape of a call; NULL when there are too many. */
+static call_shape *find_shape(lcomm_capture *capture, const lcomm_plan *plan) {
+  for (unsigned i = 0; i < capture->shape_count; i++) {
+    call_shape *shape = &capture->shapes[i];
+    if (shape->collective == plan->collective && shape->dtype == plan->dtype &&
+        shape->count == plan->count) {
+      return shape;
+    }
+  }
+  if (capture->shape_count == SHAPES_MAX) {
+    return NULL;
+  }
+  call_shape *made = &capture->shapes[capture->shape_count++];
+  *made = (call_shape){plan->collective, plan->dtype, plan->count, 0};
+  return made;
+}
+
+void lcomm_capture_call(const lcomm_comm *comm, const lcomm_plan *plan, const void *vector) {
+  lcomm_capture *capture = comm->capture;
+  uint64_t bytes = plan->vector_count * lcomm_dtype_size(plan->dtype);
+  bool all = plan->collective == LCOMM_COLLECTIVE_ALLREDUCE;
+  if ((!all && !lcomm_collective_scatters(plan->collective)) || capture->stopped ||
+      plan->vector_count == 0 || bytes < comm->policy.min_bytes ||
+      lcomm_sum_stays_exact(plan->dtype, plan->op)) {
+    return;
+  }
+  call_shape *shape = find_shape(capture, plan);
+  uint64_t step = shape ? shape->calls++ : 0;
+  writer w;
+  if (!shape || !wants(capture, step)) {
+    return;
+  }
+  caption it = {step, CALLS_FIRST + (unsigned)(shape - capture->shapes), 1};
+  if (!begin(comm, &it, &w)) {
+    return;
+  }
+  char name[NAME_MAX_SIZE];
+  snprintf(name, sizeof(name), "%s-%llu", all ? "allreduce" : "reduce-scatter",
+           (unsigned long long)plan->count);
+  write_tensor(&w, name, plan->vector_count);
+  finish(comm, &w, vector, plan->vector_count);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_OBSERVE_CAPTURE_H
+#define LCOMM_OBSERVE_CAPTURE_H
+
+/* Saving real gradients: with LCOMM_CAPTURE=FOLDER this rank's contributions
+ * to the steps of LCOMM_CAPTURE_STEPS go into files, as they came: before
+ * clipping, momentum and codecs. One file per rank, step and bucket,
+ * stepSSSSSS-bucketBBB-rankRRRR.lcg, little-endian:
+ *
+ *   offset size
+ *        0    4 magic, the bytes 'L' 'C' 'M' 'G'
+ *        4    4 version, 1
+ *        8    8 step
+ *       16    4 rank
+ *       20    4 ranks
+ *       24    4 nodes
+ *       28    4 tensors, 1 to 65536
+ *       32      for each tensor: u32 length of its name (1 to 127), the name,
+ *               u64 count
+ *               zeros up to a multiple of 64 from the start of the file
+ *               the values of all tensors, float32, one after the other
+ *             8 XXH3-64 of every byte before
+ *
+ * Plain all-reduces and reduce-scatters of at least the policy's `min` are
+ * captured, too: calls of one shape are a bucket from number 900 on with one
+ * tensor, "allreduce-COUNT" or "reduce-scatter-COUNT" after the count of the
+ * call, and the step is how many such calls came before. What is never compressed,
+ * minima, maxima, float64 and integers, is not captured. Factors have been
+ * applied to what is (lcomm_allreduce_scaled, lcomm_tensor_scale).
+ *
+ * Capturing never fails an operation: the first file that cannot be written is
+ * told as a warning, by one rank of each host, and this rank captures nothing more. Files that
+ * exist are replaced, so communicators that live side by side need folders of their own. Off, it
+ * costs one branch. The thread that drives the communicator does the writing.
+ */
+
+#include "libcomm/tensor/bucket.h"
+
+typedef struct lcomm_capture lcomm_capture;
+
+/* As the environment says; *capture is NULL when it does not ask for any.
+ * ARGUMENT for a list of steps that is none, MEMORY; the sentence is in `error`
+ * (LCOMM_POLICY_ERROR_MAX bytes). Free with lcomm_capture_free (NULL ok). */
+lcomm_status lcomm_capture_create(lcomm_capture **capture, char *error);
+void lcomm_capture_free(lcomm_capture *capture);
+
+/* comm->capture is set: a bucket whose tensors have just been brought in, and
+ * the vector of a plain call. */
+void lcomm_capture_bucket(const lcomm_bucket *bucket);
+void lcomm_capture_call(const lcomm_comm *comm, const lcomm_plan *plan, const void *vector);
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/plan/eligibility.h"
+
+#include "libcomm/plan/policy_match.h"
+
+static bool sums(lcomm_collective collective) {
+  return collective == LCOMM_COLLECTIVE_ALLREDUCE || lcomm_collective_scatters(collective);
+}
+
+/* As rules count: of one rank's part where there are parts, of uneven ones of their mean,
+ * rounded up; an uneven all-gather counts all of its parts. */
+static uint64_t count_of(const lcomm_plan_request *request, int ranks) {
+  uint64_t all = request->count, size = (uint64_t)ranks;
+  bool mean = request->collective == LCOMM_COLLECTIVE_REDUCE_SCATTERV;
+  return mean ? all / size + (all % size > 0) : all;
+}
+
+static uint64_t size_bytes(const lcomm_plan_request *request, int ranks) {
+  return count_of(request, ranks) * lcomm_dtype_size(request->dtype);
+}
+
+/* ----------------------------------------------------------------- rules */
+
+/* The kind of a collective; LCOMM_CALL_KINDS for those that no rule speaks of. */
+static lcomm_call_kind kind_of(lcomm_collective collective) {
+  switch (collective) {
+  case LCOMM_COLLECTIVE_ALLREDUCE:
+    return LCOMM_CALL_ALLREDUCE;
+  case LCOMM_COLLECTIVE_REDUCE_SCATTER:
+  case LCOMM_COLLECTIVE_REDUCE_SCATTERV:
+    return LCOMM_CALL_REDUCE_SCATTER;
+  case LCOMM_COLLECTIVE_ALLGATHER:
+  case LCOMM_COLLECTIVE_ALLGATHERV:
+    return LCOMM_CALL_ALLGATHER;
+  case LCOMM_COLLECTIVE_BROADCAST:
+    return LCOMM_CALL_BROADCAST;
+  default:
+    return LCOMM_CALL_KINDS;
+  }
+}
+
+static bool fits(const lcomm_plan_request *request, lcomm_op op, const lcomm_policy *policy,
+                 int ranks, uint32_t named) {
+  lcomm_match_call call = {.kind = kind_of(request->collective),
+                           .count = count_of(request, ranks),
+                           .dtype = request->dtype,
+                           .op = op,
+                           .ranks = ranks};
+  return lcomm_match_fits(policy, named, &call);
+}
+
+static const char *why_unmatched(const lcomm_plan_request *request, lcomm_op op,
+                                 const lcomm_policy *policy, int ranks, uint32_t named) {
+  if (policy->rule_count == 0 || request->lasting || fits(request, op, policy, ranks, named)) {
+    return NULL;
+  }
+  return "no rule of the policy's match fits";
+}
+
+lcomm_judged lcomm_judge_begin(const lcomm_plan_request *request, const lcomm_policy *policy,
+                               int ranks, uint32_t named) {
+  return (lcomm_judged){
+      .request = request,
+      .policy = policy,
+      .ranks = ranks,
+      .unmatched = why_unmatched(request, request->op, policy, ranks, named),
+  };
+}
+
+/* Averages are sums to a plan, unless a rule tells them apart. */
+unsigned lcomm_judge_equal_ops(const lcomm_plan_request *request, const lcomm_policy *policy,
+                               int ranks, uint32_t named) {
+  if (lcomm_plan_op(request->op) != LCOMM_SUM) {
+    return 1u << request->op;
+  }
+  bool sum = !why_unmatched(request, LCOMM_SUM, policy, ranks, named);
+  bool average = !why_unmatched(request, LCOMM_AVG, policy, ranks, named);
+  return sum == average ? 1u << LCOMM_SUM | 1u << LCOMM_AVG : 1u << request->op;
+}
+
+/* ---------------------------------------------------------------- codecs */
+
+/* Why no policy compresses such calls; NULL if one may. */
+static const char *why_never(const lcomm_plan_request *request) {
+  if (!sums(request->collective)) {
+    return "only sums are compressed";
+  }
+  if (lcomm_plan_op(request->op) != LCOMM_SUM) {
+    return "minima and maxima are never compressed";
+  }
+  if (lcomm_sum_stays_exact(request->dtype, request->op)) {
+    return "only float32 and the 16-bit types are compressed";
+  }
+  return NULL;
+}
+
+/* What top-k leaves out of a reduce-scatter is lost without a residual, which tensors are not
+ * for; positions are said in 32 bits. */
+static const char *why_not_sparse(const lcomm_plan_request *request) {
+  if (lcomm_collective_scatters(request->collective) && !request->lasting) {
+    return "top-k applies to reduce-scatters with a residual only";
+  }
+  return request->count >= UINT32_MAX ? "top-k positions are 32-bit" : NULL;
+}
+
+static bool asks_for_nothing(const lcomm_codec_choice *choice) {
+  return choice->format.codec->id == LCOMM_CODEC_NONE && !choice->format.zstd;
+}
+
+const char *lcomm_judge_why_exact(const lcomm_judged *judged, const lcomm_codec_choice *choice) {
+  const lcomm_plan_request *request = judged->request;
+  const char *never = why_never(request);
+  if (asks_for_nothing(choice)) {
+    return "the policy asks for no codec";
+  }
+  if (never) {
+    return never;
+  }
+  if (request->exact) {
+    return "exact by exemption or warm-up";
+  }
+  if (size_bytes(request, judged->ranks) < judged->policy->min_bytes) {
+    return "smaller than the policy's min";
+  }
+  if (judged->unmatched) {
+    return judged->unmatched;
+  }
+  if (choice->error_feedback && !request->lasting) {
+    return "error feedback needs a tensor or a residual, this is a plain call";
+  }
+  return lcomm_format_is_sparse(&choice->format) ? why_not_sparse(request) : NULL;
+}
+
+const char *lcomm_judge_why_plan_exact(const lcomm_judged *judged, const lcomm_topo *topo) {
+  const lcomm_policy *policy = judged->policy;
+  const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
+  if (topo->nodes > 1 || asks_for_nothing(&policy->net) || !asks_for_nothing(&policy->node)) {
+    return lcomm_judge_why_exact(judged, far);
+  }
+  return topo->size < 2 ? "a rank alone sends nothing"
+                        : "there is no link between nodes for net= to act on: all ranks are on one "
+                          "node (LCOMM_NODES=2 poses as two)";
+}
+
+lcomm_codec_choice lcomm_judge_codec(const lcomm_judged *judged, const lcomm_codec_choice *choice) {
+  lcomm_codec_choice made = *choice;
+  lcomm_format exact = lcomm_format_exact(judged->request->dtype);
+  if (lcomm_judge_why_exact(judged, choice)) {
+    return (lcomm_codec_choice){.format = exact};
+  }
+  if (lcomm_format_is_sparse(&made.format) && judged->request->density > 0) {
+    made.format.density = judged->request->density;
+    made.format.kept = 0;
+  }
+  if (made.format.codec->id == LCOMM_CODEC_NONE) {
+    /* 16-bit numbers travel as they are, with or without the lossless stage */
+    exact.zstd = made.format.zstd;
+    made.format = exact;
+  }
+  return made;
+}
+
+bool lcomm_judge_is_exact(const lcomm_format *format, lcomm_dtype dtype) {
+  lcomm_format exact = lcomm_format_exact(dtype);
+  return format->codec == exact.codec && format->variant == exact.variant;
+}
+
+/* --------------------------------------------------------------- choosing */
+
+/* Why the policy does not choose a call; NULL when it does. */
+static const char *why_left(const lcomm_plan_request *request, const lcomm_policy *policy,
+                            const lcomm_topo *topo, uint32_t named) {
+  if (topo->size < 2) {
+    return "a rank alone sends nothing";
+  }
+  if (topo->nodes < 2 && policy->node.format.codec->id == LCOMM_CODEC_NONE) {
+    return "its ranks are on one node, where the policy asks for no codec";
+  }
+  if (request->count <= LCOMM_VECTOR_SIZE_MAX &&
+      size_bytes(request, topo->size) < policy->min_bytes) {
+    return "smaller than the policy's min";
+  }
+  if (!lcomm_plan_fits_memory(request, topo->size)) {
+    return "more elements than fit into memory";
+  }
+  if (policy->rule_count == 0) {
+    return why_never(request);
+  }
+  return why_unmatched(request, request->op, policy, topo->size, named);
+}
+
+/* Does a codec of the policy act on the call, and lose something? */
+static bool loses(const lcomm_judged *judged, const lcomm_codec_choice *choice) {
+  return choice->format.codec->id != LCOMM_CODEC_NONE &&
+         !lcomm_judge_is_exact(&choice->format, judged->request->dtype) &&
+         !lcomm_judge_why_exact(judged, choice);
+}
+
+/* The same of all codecs, for a call that is chosen. */
+static bool is_lossy(const lcomm_plan_request *request, const lcomm_policy *policy,
+                     const lcomm_topo *topo) {
+  lcomm_judged judged = {.request = request, .policy = policy, .ranks = topo->size};
+  return loses(&judged, &policy->node) || (topo->nodes > 1 && loses(&judged, &policy->net));
+}
+
+/* Why a call that is chosen is exact, with a residual, too, if it may have one: that matters
+ * to codecs with error feedback alone. */
+static const char *why_chosen_exact(const lcomm_plan_request *request,
+                                    const lcomm_plan_request *lasting, const lcomm_policy *policy,
+                                    const lcomm_topo *topo) {
+  const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
+  lcomm_judged judged = {
+      .request = far->error_feedback ? lasting : request, .policy = policy, .ranks = topo->size};
+  const char *why = lcomm_judge_why_exact(&judged, far);
+  if (why) {
+    return why;
+  }
+  return far->error_feedback ? "error feedback of plain calls is for all-reduces of float32 only"
+                             : "the policy's codec carries such elements as they are";
+}
+
+lcomm_choice lcomm_judge_choose(const lcomm_plan_request *request, const lcomm_policy *policy,
+                                const lcomm_topo *topo, uint32_t named, const char **why) {
+  *why = why_left(request, policy, topo, named);
+  if (*why) {
+    return LCOMM_CHOICE_LEFT;
+  }
+  *why = "";
+  if (is_lossy(request, policy, topo)) {
+    return LCOMM_CHOICE_LOSSY;
+  }
+  lcomm_plan_request lasting = *request;
+  lasting.lasting = true;
+  bool residual =
+      request->collective == LCOMM_COLLECTIVE_ALLREDUCE && request->dtype == LCOMM_FLOAT32;
+  if (residual && is_lossy(&lasting, policy, topo)) {
+    return LCOMM_CHOICE_LASTING;
+  }
+  *why = why_chosen_exact(request, &lasting, policy, topo);
+  return LCOMM_CHOICE_EXACT;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The choices: which codec on which stage (judge.c says which may be), which exchange, how
+ * many chunks.
+ * Every rule depends only on what all ranks know alike. */
+
+#include "libcomm/plan/select.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/stripe.h"
+#include "libcomm/plan/eligibility.h"
+#include "libcomm/plan/pairs.h"
+#include "libcomm/plan/policy_match.h"
+
+enum {
+  SMALL_BYTES = 8 << 10,        /* up to here latency counts, not bytes */
+  SMALL_TOTAL_BYTES = 64 << 10, /* ... as long as a rank receives no more than this */
+  PAIR_BYTES = 32 << 10,        /* up to here two ranks take one round instead of two */
+  LEADERS_GATHER_MAX = 8,       /* nodes whose leaders all tell each other everything */
+  PAIRS_NODES_MIN = 4,          /* from here log2 partners are fewer than all peers */
+  RING_HOP_BYTES = 64 << 10,    /* smallest piece that a ring passes on between nodes */
+  CHUNK_BYTES = 1 << 20,        /* the last chunk's way through all phases is not overlapped */
+  CHUNKS_MAX = 64,
+  CHUNKS_TIMES_RANKS_MAX = 4096 /* every chunk has messages to every rank of the exchange */
+};
+
+/* Above this density a dense int8 result is smaller than a sparse one of 24.3
+ * bits per entry. */
+static const double DENSE_RESULT_DENSITY = 8.25 / 24.3;
+
+static lcomm_codec_choice exact_choice(lcomm_dtype dtype) {
+  return (lcomm_codec_choice){.format = lcomm_format_exact(dtype)};
+}
+
+/* Partial sums travel as they are. Not so for 16-bit buffers: their exact
+ * codec holds every contribution, but rounds a partial sum. */
+static bool keeps_sums(const lcomm_plan *plan, lcomm_stage stage) {
+  const lcomm_format *format = &plan->stages[stage].format;
+  return format->codec->id == LCOMM_CODEC_NONE && !format->zstd;
+}
+
+/* Are all payloads the vector's own elements? */
+static bool is_plain(const lcomm_plan *plan) {
+  bool plain = true;
+  for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
+    plain &= keeps_sums(plan, (lcomm_stage)i);
+  }
+  return plain;
+}
+
+static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
+                          const lcomm_policy *policy, const lcomm_topo *topo) {
+  const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
+  uint32_t named = lcomm_match_named(policy, request->name ? request->name : "");
+  lcomm_judged judged = lcomm_judge_begin(request, policy, topo->size, named);
+  plan->ops = lcomm_judge_equal_ops(request, policy, topo->size, named);
+  plan->stages[LCOMM_STAGE_NODE] = lcomm_judge_codec(&judged, &policy->node);
+  plan->stages[LCOMM_STAGE_NET] =
+      topo->nodes > 1 ? lcomm_judge_codec(&judged, &policy->net) : exact_choice(plan->dtype);
+  plan->stages[LCOMM_STAGE_RESULT] = lcomm_judge_codec(&judged, far);
+  const char *why = lcomm_judge_why_plan_exact(&judged, topo);
+  snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : "as the policy asks");
+  if (plan->moves) { /* as they are, whatever the type */
+    for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
+      plan->stages[i] = exact_choice(LCOMM_FLOAT32);
+    }
+  }
+  plan->plain = is_plain(plan);
+}
+
+/* Ranks that exchange with each other, and elements they exchange. */
+static void exchange_size(const lcomm_plan *plan, const lcomm_topo *topo, int *ranks,
+                          uint64_t *count) {
+  *ranks = plan->shape.hierarchical ? topo->nodes : topo->size;
+  uint64_t shards = plan->shape.hierarchical ? (uint64_t)lcomm_topo_smallest_node(topo) : 1;
+  *count = plan->vector_count / shards;
+}
+
+/* `ranks`: from how many a rank receives everything. */
+static bool is_small(const lcomm_plan *plan, int ranks) {
+  uint64_t bytes = plan->vector_count * plan->element_size;
+  return bytes <= SMALL_BYTES && bytes * (uint64_t)ranks <= SMALL_TOTAL_BYTES;
+}
+
+static void say(lcomm_plan *plan, const char *more) {
+  size_t used = strlen(plan->reason);
+  snprintf(plan->reason + used, sizeof(plan->reason) - used, "; %s", more);
+}
+
+static lcomm_exchange_kind choose_sparse(lcomm_plan *plan, lcomm_algorithm wanted, int ranks,
+                                         uint64_t count) {
+  if (wanted == LCOMM_ALGO_GATHER) {
+    say(plan, "gather by policy");
+    return LCOMM_EXCHANGE_GATHER;
+  }
+  if (wanted == LCOMM_ALGO_AUTO && ranks == 2) {
+    say(plan, "two sides simply swap slots");
+    return LCOMM_EXCHANGE_GATHER;
+  }
+  if (wanted == LCOMM_ALGO_AUTO && count < (uint64_t)ranks * LCOMM_TILE) {
+    say(plan, "too few elements for a tile per owner");
+    return LCOMM_EXCHANGE_GATHER;
+  }
+  return LCOMM_EXCHANGE_SPARSE;
+}
+
+/* A ring keeps one sender and one receiver on every link, where the direct
+ * exchange lets several senders meet at one receiver (measured with 4 nodes:
+ * 1.1 against 1.3 times the limit of the wire). It costs more rounds, so the
+ * pieces must be long; and it would round anything but float32 at every hop. */
+static bool suits_ring(const lcomm_plan *plan, const lcomm_topo *topo, int ranks, uint64_t count,
+                       lcomm_stage stage) {
+  uint64_t piece_bytes = count * plan->element_size / (uint64_t)ranks;
+  return topo->nodes > 2 && keeps_sums(plan, stage) &&
+         lcomm_topo_smallest_node(topo) * topo->nodes == topo->size &&
+         piece_bytes >= RING_HOP_BYTES;
+}
+
+/* A message between hosts costs a rank some 15 us of its processor over TCP, whatever its
+ * size, so a few partners may beat all peers. Partial sums must travel as they are. */
+static bool suits_pairs(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_stage stage) {
+  return topo->nodes >= PAIRS_NODES_MIN && keeps_sums(plan, stage);
+}
+
+static lcomm_exchange_kind choose_cheapest(lcomm_plan *plan, int ranks, uint64_t size) {
+  lcomm_exchange_kind kind = lcomm_cheapest_exchange(ranks, size);
+  bool pairs = kind == LCOMM_EXCHANGE_DOUBLING || kind == LCOMM_EXCHANGE_HALVING;
+  say(plan, pairs ? "exact sums go from pair to pair" : "a peer or two more cost less than rounds");
+  return kind;
+}
+
+/* What the policy names, if it may act here: partial sums travel with all but two. */
+static bool choose_named(lcomm_plan *plan, lcomm_algorithm wanted, lcomm_stage stage,
+                         lcomm_exchange_kind *kind) {
+  static const struct {
+    lcomm_exchange_kind kind;
+    bool sums_travel;
+    const char *why;
+  } named[] = {
+      [LCOMM_ALGO_RING] = {LCOMM_EXCHANGE_RING, true, "ring by policy"},
+      [LCOMM_ALGO_DIRECT] = {LCOMM_EXCHANGE_DIRECT, false, "direct by policy"},
+      [LCOMM_ALGO_GATHER] = {LCOMM_EXCHANGE_GATHER, false, "gather by policy"},
+      [LCOMM_ALGO_DOUBLING] = {LCOMM_EXCHANGE_DOUBLING, true, "doubling by policy"},
+      [LCOMM_ALGO_HALVING] = {LCOMM_EXCHANGE_HALVING, true, "halving by policy"},
+  };
+  if (wanted == LCOMM_ALGO_AUTO || (named[wanted].sums_travel && !keeps_sums(plan, stage))) {
+    return false;
+  }
+  *kind = named[wanted].kind;
+  say(plan, named[wanted].why);
+  return true;
+}
+
+static lcomm_exchange_kind choose_dense(lcomm_plan *plan, lcomm_algorithm wanted,
+                                        const lcomm_topo *topo, int ranks, uint64_t count,
+                                        lcomm_stage stage) {
+  lcomm_exchange_kind named;
+  if (choose_named(plan, wanted, stage, &named)) {
+    return named;
+  }
+  if (suits_ring(plan, topo, ranks, count, stage)) {
+    say(plan, "long exact pieces between nodes go around a ring");
+    return LCOMM_EXCHANGE_RING;
+  }
+  if (suits_pairs(plan, topo, stage)) {
+    return choose_cheapest(plan, ranks, count * plan->element_size);
+  }
+  if (is_small(plan, topo->size)) {
+    say(plan, "small, one round");
+    return LCOMM_EXCHANGE_GATHER;
+  }
+  if (!lcomm_judge_is_exact(&plan->stages[stage].format, plan->dtype) && ranks == 2) {
+    say(plan, "two sides, one quantisation, one round");
+    return LCOMM_EXCHANGE_GATHER;
+  }
+  /* Each sends as many bytes as in two rounds, and sums twice as many: inside a host it
+   * takes four fifths of the time at 16 KiB, and as long at 64 KiB. */
+  if (ranks == 2 && count * plan->element_size <= PAIR_BYTES) {
+    say(plan, "two sides, one round");
+    return LCOMM_EXCHANGE_GATHER;
+  }
+  return LCOMM_EXCHANGE_DIRECT;
+}
+
+static uint32_t choose_chunks(const lcomm_plan *plan, lcomm_stage stage, int ranks,
+                              uint64_t count) {
+  if (lcomm_format_is_sparse(&plan->stages[stage].format)) {
+    return 1; /* one exact selection over the whole shard */
+  }
+  uint64_t chunks = (count * plan->element_size + CHUNK_BYTES - 1) / CHUNK_BYTES;
+  uint64_t most = CHUNKS_TIMES_RANKS_MAX / (uint64_t)ranks;
+  chunks = chunks > CHUNKS_MAX ? CHUNKS_MAX : chunks;
+  chunks = chunks > most ? most : chunks;
+  return chunks > 1 ? (uint32_t)chunks : 1;
+}
+
+static int largest_node(const lcomm_topo *topo) {
+  int largest = 0;
+  for (int i = 0; i < topo->nodes; i++) {
+    largest = topo->node_size[i] > largest ? topo->node_size[i] : largest;
+  }
+  return largest;
+}
+
+/* A message between hosts costs more than all inside them, so one rank of each
+ * node speaks for it. Only where partial results travel as they are: 16-bit sums
+ * would be rounded on the way, where a gather of all ranks rounds them once. */
+static bool suits_leaders(const lcomm_plan *plan, const lcomm_topo *topo) {
+  int leaders = topo->nodes < LEADERS_GATHER_MAX ? topo->nodes : LEADERS_GATHER_MAX;
+  return topo->nodes > 1 && topo->nodes < topo->size && (plan->plain || plan->op != LCOMM_SUM) &&
+         is_small(plan, largest_node(topo) + leaders);
+}
+
+static void choose_leaders(lcomm_plan *plan, const lcomm_topo *topo) {
+  bool few = topo->nodes <= LEADERS_GATHER_MAX;
+  plan->shape.hierarchical = plan->shape.leaders = true;
+  plan->shape.exchange = few ? LCOMM_EXCHANGE_GATHER : LCOMM_EXCHANGE_DIRECT;
+  say(plan, "small, one rank speaks for its node");
+  if (suits_pairs(plan, topo, LCOMM_STAGE_NET)) {
+    plan->shape.exchange =
+        choose_cheapest(plan, topo->nodes, plan->vector_count * plan->element_size);
+  }
+  plan->shape.tells_sum = plan->shape.exchange != LCOMM_EXCHANGE_DIRECT;
+}
+
+void lcomm_plan_choose(lcomm_plan *plan, const lcomm_plan_request *request,
+                       const lcomm_policy *policy, const lcomm_topo *topo) {
+  int ranks = 0;
+  uint64_t count = 0;
+  lcomm_stage stage = topo->nodes > 1 ? LCOMM_STAGE_NET : LCOMM_STAGE_NODE;
+  bool automatic = policy->algorithm == LCOMM_ALGO_AUTO;
+  choose_codecs(plan, request, policy, topo);
+  plan->shape.chunks = 1;
+  if (plan->collective != LCOMM_COLLECTIVE_ALLREDUCE) {
+    return;
+  }
+  if (automatic && suits_leaders(plan, topo)) {
+    choose_leaders(plan, topo);
+    return;
+  }
+  plan->shape.hierarchical =
+      topo->nodes > 1 && topo->nodes < topo->size && !(automatic && is_small(plan, topo->size));
+  exchange_size(plan, topo, &ranks, &count);
+  if (lcomm_format_is_sparse(&plan->stages[stage].format)) {
+    plan->shape.exchange = choose_sparse(plan, policy->algorithm, ranks, count);
+    if (plan->shape.exchange == LCOMM_EXCHANGE_SPARSE &&
+        lcomm_plan_density(plan, stage, 0, plan->vector_count) > DENSE_RESULT_DENSITY) {
+      say(plan, "at this density a dense int8 result is smaller");
+      plan->stages[LCOMM_STAGE_RESULT] =
+          (lcomm_codec_choice){lcomm_format_of(&lcomm_codec_int8), true};
+    }
+  } else {
+    plan->shape.exchange = choose_dense(plan, policy->algorithm, topo, ranks, count, stage);
+  }
+  plan->shape.chunks = choose_chunks(plan, stage, ranks, count);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_PLAN_SELECT_H
+#define LCOMM_PLAN_SELECT_H
+
+#include "libcomm/plan/plan.h"
+
+/* Fill stages, shape and reason of a plan whose request fields are set. */
+void lcomm_plan_choose(lcomm_plan *plan, const lcomm_plan_request *request,
+                       const lcomm_policy *policy, const lcomm_topo *topo);
+
+/* Bound the payload of every slot of the linked schedule. MEMORY. */
+lcomm_status lcomm_plan_bound_slots(lcomm_plan *plan);
+
+/* Over all that ranks must have chosen alike. */
+uint64_t lcomm_plan_hash(const lcomm_plan *plan, const lcomm_policy *policy,
+                         const lcomm_topo *topo);
+
+#endif

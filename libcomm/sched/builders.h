@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_SCHED_BUILDERS_H
+#define LCOMM_SCHED_BUILDERS_H
+
+/* Whole collectives over a topology, made of exchanges and trees. Each adds
+ * the part of schedule->rank to a fresh schedule. ARGUMENT for what cannot be
+ * built, MEMORY. */
+
+#include "libcomm/sched/exchange.h"
+
+typedef struct lcomm_allreduce_shape {
+  lcomm_exchange_kind exchange;
+  /* true: reduce inside each node first, exchange between nodes, then tell
+   * the node. false: one exchange over all ranks. */
+  bool hierarchical;
+  uint32_t chunks; /* pieces that move through the phases independently */
+  /* Hierarchical only. Leaders: one shard, the first rank of each node speaks
+   * for all of it; fewest messages, for short vectors. Otherwise as many
+   * shards as the smallest node has ranks. */
+  bool leaders;
+  /* Hierarchical gather: members tell their node the sum instead of all
+   * contributions. For exact stages, where the sum loses nothing: the members
+   * keep it as it is. Doubling and halving always do. */
+  bool tells_sum;
+} lcomm_allreduce_shape;
+
+/* Hierarchical form: shard s belongs to local rank s of every node, and further
+ * ranks own none. So nodes of any size fit together. */
+lcomm_status lcomm_allreduce_build(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                   const lcomm_allreduce_shape *shape);
+
+/* The vector is size segments of `count` elements; segment r ends up summed
+ * on rank r. Reduced inside each node first. */
+lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                        uint64_t count);
+
+/* The same with segments of part_counts[r] elements, one after the other. The schedule has
+ * as many elements as all of them together. */
+lcomm_status lcomm_reduce_scatterv_build(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                         const uint64_t *part_counts);
+
+/* The rank of node `node` that sums its contributions to the segment of `owner`: the owner
+ * itself on its own node, elsewhere the one with the same local rank (wrapped around in
+ * smaller nodes). It speaks for that segment of an all-gather, too. */
+int lcomm_reduce_scatter_collector(const lcomm_topo *topo, int node, int owner);
+
+/* Segment r of `count` elements goes from rank r to everyone, once over each
+ * link between nodes, then inside the nodes. */
+lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                   uint64_t count);
+
+/* The same with part_counts[r] elements of rank r, one after the other. The
+ * schedule has as many elements as all parts together. */
+lcomm_status lcomm_allgatherv_build(lcomm_schedule *schedule, const lcomm_topo *topo,
+                                    const uint64_t *part_counts);
+
+/* The vector is an input of size segments of `count` elements, then an output
+ * of as many. Segment r of the input goes to rank r; the output's segment s
+ * comes from rank s. Straight from rank to rank, in rotated order; the own
+ * segment by way of a slot. */
+lcomm_status lcomm_alltoall_build(lcomm_schedule *schedule, const lcomm_topo *topo, uint64_t count);
+
+/* Binomial tree over the nodes, then inside each node. */
+lcomm_status lcomm_broadcast_build(lcomm_schedule *schedule, const lcomm_topo *topo, int root);
+
+/* A barrier is an all-reduce of one element: nobody has the sum before all
+ * have sent. The schedule must have one element. */
+lcomm_status lcomm_barrier_build(lcomm_schedule *schedule, const lcomm_topo *topo);
+
+/* Number of shards of the hierarchical form without leaders. */
+int lcomm_topo_smallest_node(const lcomm_topo *topo);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Pairs of steps, found by a sweep over the vector instead of by comparing all
+ * with all: the time goes with the number of uses and of overlaps. */
+
+#include "libcomm/sched/dependency.h"
+
+#include <stdlib.h>
+
+bool lcomm_ties_add(lcomm_ties *ties, uint32_t a, uint32_t b) {
+  if (ties->count == ties->room) {
+    size_t room = ties->room * 2 + 256;
+    lcomm_tie *bigger = realloc(ties->list, room * sizeof *bigger);
+    if (!bigger) {
+      return false;
+    }
+    ties->list = bigger;
+    ties->room = room;
+  }
+  ties->list[ties->count++] = a < b ? (lcomm_tie){a, b} : (lcomm_tie){b, a};
+  return true;
+}
+
+/* Order by `to`, keeping the order of equals, and swap both ends. */
+static bool turn(lcomm_ties *ties, uint32_t step_count) {
+  size_t *place = calloc((size_t)step_count + 1, sizeof *place);
+  lcomm_tie *turned = malloc((ties->count + 1) * sizeof *turned);
+  bool good = place && turned;
+  for (size_t i = 0; good && i < ties->count; i++) {
+    place[ties->list[i].to + 1]++;
+  }
+  for (uint32_t step = 0; good && step < step_count; step++) {
+    place[step + 1] += place[step];
+  }
+  for (size_t i = 0; good && i < ties->count; i++) {
+    lcomm_tie tie = ties->list[i];
+    turned[place[tie.to]++] = (lcomm_tie){tie.to, tie.from};
+  }
+  free(place);
+  if (!good) {
+    free(turned);
+    return false;
+  }
+  free(ties->list);
+  ties->list = turned;
+  ties->room = ties->count + 1;
+  return true;
+}
+
+bool lcomm_ties_sort(lcomm_ties *ties, uint32_t step_count) {
+  return turn(ties, step_count) && turn(ties, step_count);
+}
+
+static int by_first(const void *left, const void *right) {
+  const lcomm_use *a = left, *b = right;
+  return a->span.first < b->span.first ? -1 : a->span.first > b->span.first;
+}
+
+/* Uses that began at or before the place of the sweep. Those that have ended
+ * are thrown out when somebody comes across them. */
+typedef struct open_uses {
+  const lcomm_use **list;
+  size_t count;
+} open_uses;
+
+static bool tie_with(lcomm_ties *ties, open_uses *open, const lcomm_use *use) {
+  for (size_t i = 0; i < open->count;) {
+    const lcomm_use *other = open->list[i];
+    if (other->span.first + other->span.count <= use->span.first) {
+      open->list[i] = open->list[--open->count];
+      continue;
+    }
+    i++;
+    if (lcomm_span_overlap(other->span, use->span) &&
+        !lcomm_ties_add(ties, other->step, use->step)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool lcomm_ties_by_overlap(lcomm_ties *ties, lcomm_use *uses, size_t count) {
+  const lcomm_use **lists = malloc((2 * count + 1) * sizeof(const lcomm_use *));
+  if (!lists) {
+    return false;
+  }
+  open_uses readers = {lists, 0}, writers = {lists + count, 0};
+  bool good = true;
+  qsort(uses, count, sizeof *uses, by_first);
+  for (size_t i = 0; good && i < count; i++) {
+    const lcomm_use *use = &uses[i];
+    if (use->span.count == 0) {
+      continue;
+    }
+    good = tie_with(ties, &writers, use) && (!use->writes || tie_with(ties, &readers, use));
+    open_uses *mine = use->writes ? &writers : &readers;
+    mine->list[mine->count++] = use;
+  }
+  free(lists);
+  return good;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_SCHED_DEPENDENCY_H
+#define LCOMM_SCHED_DEPENDENCY_H
+
+/* Inside the linker: pairs of steps of which the later one waits for the
+ * earlier one, and which steps use the same part of the vector. All functions
+ * return false when memory has run out. */
+
+#include "libcomm/sched/sched.h"
+
+typedef struct lcomm_tie {
+  uint32_t from, to; /* steps, from < to */
+} lcomm_tie;
+
+/* Begins zeroed, ends with free(list). */
+typedef struct lcomm_ties {
+  lcomm_tie *list;
+  size_t count, room;
+} lcomm_ties;
+
+/* Tie two different steps; the order of the arguments does not matter. */
+bool lcomm_ties_add(lcomm_ties *ties, uint32_t a, uint32_t b);
+
+/* Order by from, then by to. The same tie may then be there several times, in
+ * neighbouring places. */
+bool lcomm_ties_sort(lcomm_ties *ties, uint32_t step_count);
+
+/* One step's use of a part of the vector. */
+typedef struct lcomm_use {
+  lcomm_span span;
+  uint32_t step;
+  bool writes; /* false: only reads */
+} lcomm_use;
+
+/* Tie every two uses that overlap, if at least one of them writes. Changes the
+ * order of `uses`. */
+bool lcomm_ties_by_overlap(lcomm_ties *ties, lcomm_use *uses, size_t count);
+
+/* Slots that a step reads: how many, and each. Some may not exist
+ * (LCOMM_NO_SLOT, LCOMM_SOURCE_SELF). */
+uint32_t lcomm_step_read_count(const lcomm_step *step);
+uint32_t lcomm_step_read(const lcomm_schedule *schedule, const lcomm_step *step, uint32_t index);
+
+/* Let slots be windows into the vector where that is safe: fill their alias. */
+bool lcomm_schedule_set_windows(lcomm_schedule *schedule, const bool copies[LCOMM_STAGE_COUNT]);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Buckets: how tensors are grouped. */
+
+#include "libcomm/tensor/bucket.h"
+#include "libcomm/engine/handles.h"
+#include "libcomm/engine/run_device.h"
+#include "libcomm/feedback/ef_memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------- making */
+
+static bool stays_exact(const lcomm_comm *comm, const lcomm_tensor *tensor) {
+  uint64_t bytes = tensor->count * lcomm_dtype_size(tensor->dtype);
+  if (lcomm_sum_stays_exact(tensor->dtype, tensor->op)) {
+    return true;
+  }
+  return bytes < comm->policy.min_bytes || lcomm_policy_exempts(&comm->policy, tensor->name);
+}
+
+/* Buckets on their way: those of the communicator are there until these are whole. */
+typedef struct grouping {
+  lcomm_comm *comm;
+  lcomm_bucket *buckets; /* bucket_count of them */
+  size_t bucket_count;
+  bool *is_new; /* of each bucket: its tensors were not together before */
+} grouping;
+
+static bool has_room(const lcomm_comm *comm, const lcomm_bucket *bucket,
+                     const lcomm_tensor *tensor) {
+  uint64_t bytes = (bucket->count + tensor->count) * lcomm_dtype_size(bucket->dtype);
+  return bytes <= comm->policy.bucket_bytes;
+}
+
+/* The open bucket of this kind, NULL if there is none with room. Only the
+ * newest of a kind is open, so tensors keep their order. */
+static lcomm_bucket *find_open(const grouping *it, const lcomm_tensor *tensor, bool exact) {
+  for (size_t i = it->bucket_count; i > 0; i--) {
+    lcomm_bucket *bucket = &it->buckets[i - 1];
+    if (bucket->dtype == tensor->dtype && bucket->op == tensor->op && bucket->exact == exact) {
+      return has_room(it->comm, bucket, tensor) ? bucket : NULL;
+    }
+  }
+  return NULL;
+}
+
+static lcomm_status add_to_bucket(grouping *it, size_t index) {
+  lcomm_tensor *tensor = it->comm->tensors[index];
+  bool exact = stays_exact(it->comm, tensor);
+  lcomm_bucket *bucket = find_open(it, tensor, exact);
+  if (!bucket) {
+    bucket = &it->buckets[it->bucket_count];
+    bucket->tensors = malloc(it->comm->tensor_count * sizeof(lcomm_tensor *));
+    if (!bucket->tensors) {
+      return LCOMM_ERR_MEMORY;
+    }
+    bucket->comm = it->comm;
+    bucket->dtype = tensor->dtype;
+    bucket->element_size = lcomm_dtype_size(lcomm_sum_dtype(tensor->dtype));
+    bucket->op = tensor->op;
+    bucket->exact = exact;
+    it->bucket_count++;
+  }
+  bucket->count += tensor->count;
+  bucket->tensors[bucket->tensor_count++] = tensor;
+  bucket->last_tensor = index;
+  return LCOMM_OK;
+}
+
+static int by_last_tensor(const void *a, const void *b) {
+  size_t left = ((const lcomm_bucket *)a)->last_tensor;
+  size_t right = ((const lcomm_bucket *)b)->last_tensor;
+  return (left > right) - (left < right);
+}
+
+static lcomm_status group(grouping *it) {
+  size_t room = it->comm->tensor_count + 1;
+  it->buckets = calloc(room, sizeof *it->buckets);
+  it->is_new = calloc(room, sizeof *it->is_new);
+  lcomm_status status = it->buckets && it->is_new ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  for (size_t i = 0; status == LCOMM_OK && i < it->comm->tensor_count; i++) {
+    status = it->comm->tensors[i]->planned ? add_to_bucket(it, i) : LCOMM_OK;
+  }
+  if (status == LCOMM_OK) {
+    qsort(it->buckets, it->bucket_count, sizeof *it->buckets, by_last_tensor);
+  }
+  return status;
+}
+
+/* A lone tensor is worked on where it is, unless its elements are converted. */
+static bool works_in_place(const lcomm_bucket *bucket) {
+  return bucket->tensor_count == 1 && lcomm_sum_dtype(bucket->dtype) == bucket->dtype;
+}
+
+/* On the host, where local peers can read it without a copy. */
+static lcomm_status make_vector(lcomm_bucket *bucket) {
+  size_t size = (bucket->count + 1) * bucket->element_size;
+  if (works_in_place(bucket)) {
+    return LCOMM_OK;
+  }
+  bucket->vector = bucket->comm->tensor_place > 0
+                       ? lcomm_device_vector(bucket->comm, bucket->comm->tensor_place - 1, size)
+                       : lcomm_links_memory_get(&bucket->comm->links, size);
+  return bucket->vector ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
+/* A long name is cut, never inside a character, and never what follows it. */
+static void name_bucket(lcomm_bucket *bucket) {
+  char more[32] = "";
+  const char *name = bucket->tensors[0]->name;
+  size_t length = strlen(name);
+  if (bucket->tensor_count > 1) {
+    snprintf(more, sizeof(more), " and %zu more", bucket->tensor_count - 1);
+  }
+  size_t room = sizeof(bucket->name) - 1 - strlen(more);
+  if (length > room) {
+    for (length = room; length > 0 && ((unsigned char)name[length] & 0xc0) == 0x80;) {
+      length--;
+    }
+  }
+  snprintf(bucket->name, sizeof(bucket->name), "%.*s%s", (int)length, name, more);
+}
+
+/* -------------------------------------------------------------- freeing */
+
+/* A run that was given up may still send from the vector; it keeps it then. */
+static void free_bucket(lcomm_bucket *bucket) {
+  lcomm_run *runs[2] = {bucket->run, bucket->exact_run};
+  for (int i = 0; i < 2; i++) {
+    if (runs[i] && runs[i]->abandoned) {
+      runs[i]->own_vector = bucket->vector;
+      bucket->vector = NULL;
+    }
+    lcomm_run_destroy(runs[i]);
+  }
+  lcomm_feedback_free(bucket->feedback);
+  int place = bucket->comm->tensor_place;
+  lcomm_floats_free(place, bucket->velocity);
+  lcomm_floats_free(place, bucket->owed);
+  if (place > 0) {
+    (void)lcomm_device_get(NULL)->memory_free(bucket->vector);
+  } else {
+    lcomm_links_memory_free(&bucket->comm->links, bucket->vector);
+  }
+  free(bucket->tensors);
+}
+
+void lcomm_buckets_free(lcomm_comm *comm) {
+  for (size_t i = 0; i < comm->bucket_count; i++) {
+    free_bucket(&comm->buckets[i]);
+  }
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    if (comm->tensors[i]->event) {
+      (void)lcomm_device_get(NULL)->event_destroy(comm->tensors[i]->event);
+    }
+    lcomm_handle_remove(comm->tensors[i]);
+    lcomm_tensor_state_free(comm->tensors[i]);
+    free(comm->tensors[i]);
+  }
+  free(comm->buckets);
+  free(comm->tensors);
+}
+
+/* -------------------------------------------------------------- planning */
+
+/* The state of its tensors first. What is on a device is given back while no stream is
+ * held, as it would wait for those. */
+static lcomm_status dissolve(lcomm_bucket *bucket) {
+  lcomm_comm *comm = bucket->comm;
+  lcomm_status status = LCOMM_OK;
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    status = status == LCOMM_OK ? lcomm_tensor_state_take(bucket->tensors[i]) : status;
+    bucket->tensors[i]->bucket = NULL;
+  }
+  if (comm->tensor_place == 0) {
+    free_bucket(bucket);
+    return status;
+  }
+  lcomm_status paused = lcomm_device_pause(comm);
+  free_bucket(bucket);
+  lcomm_device_resume();
+  return status == LCOMM_OK ? paused : status;
+}
+
+lcomm_status lcomm_buckets_dissolve(lcomm_comm *comm) {
+  lcomm_status status = LCOMM_OK;
+  for (size_t i = 0; i < comm->bucket_count; i++) {
+    lcomm_status here = comm->buckets[i].tensors ? dissolve(&comm->buckets[i]) : LCOMM_OK;
+    status = status == LCOMM_OK ? here : status;
+  }
+  free(comm->buckets);
+  comm->buckets = NULL;
+  comm->bucket_count = comm->buckets_started = 0;
+  return status == LCOMM_OK ? LCOMM_OK
+                            : lcomm_fail(comm, status, "out of memory for the state of %zu tensors",
+                                         comm->tensor_count);
+}
+
+static bool same_tensors(const lcomm_bucket *a, const lcomm_bucket *b) {
+  return a->exact == b->exact && a->tensor_count == b->tensor_count &&
+         memcmp(a->tensors, b->tensors, a->tensor_count * sizeof(lcomm_tensor *)) == 0;
+}
+
+/* Buckets that stay as they are move over. */
+static void keep_same(grouping *it) {
+  for (size_t i = 0; i < it->bucket_count; i++) {
+    lcomm_bucket *now = &it->buckets[i], *before = now->tensors[0]->bucket;
+    it->is_new[i] = !before || !before->tensors || !same_tensors(now, before);
+    if (!it->is_new[i]) {
+      free(now->tensors);
+      *now = *before;
+      before->tensors = NULL;
+    }
+  }
+}
+
+static lcomm_status settle(lcomm_bucket *bucket, bool is_new) {
+  uint64_t offset = 0;
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    bucket->tensors[i]->bucket = bucket;
+    bucket->tensors[i]->offset = offset;
+    offset += bucket->tensors[i]->count;
+  }
+  name_bucket(bucket);
+  return is_new ? make_vector(bucket) : LCOMM_OK;
+}
+
+static lcomm_status replace(grouping *it) {
+  lcomm_comm *comm = it->comm;
+  lcomm_status status = group(it);
+  if (status != LCOMM_OK) {
+    for (size_t i = 0; i < it->bucket_count; i++) {
+      free(it->buckets[i].tensors);
+    }
+    free(it->buckets);
+    return lcomm_fail(comm, status, "out of memory for %zu tensors", comm->tensor_count);
+  }
+  keep_same(it);
+  status = lcomm_buckets_dissolve(comm);
+  comm->buckets = it->buckets;
+  comm->bucket_count = it->bucket_count;
+  for (size_t i = 0; i < comm->bucket_count; i++) {
+    lcomm_status here = settle(&comm->buckets[i], it->is_new[i]);
+    status = status == LCOMM_OK ? here : status;
+  }
+  return status == LCOMM_OK
+             ? LCOMM_OK
+             : lcomm_fail(comm, status, "out of memory for %zu tensors", comm->tensor_count);
+}
+
+lcomm_status lcomm_buckets_plan(lcomm_comm *comm) {
+  grouping it = {.comm = comm};
+  lcomm_status status = replace(&it);
+  if (status == LCOMM_OK && comm->tensors_grouped) {
+    status = lcomm_tensor_states_place(comm, it.is_new);
+  }
+  comm->tensors_grouped |= status == LCOMM_OK;
+  free(it.is_new);
+  return status;
+}

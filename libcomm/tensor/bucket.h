@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TENSOR_BUCKET_H
+#define LCOMM_TENSOR_BUCKET_H
+
+/* Buckets: tensors that travel together, and the error-feedback state that
+ * belongs to them. A bucket holds tensors of one data type and operation that
+ * are either all compressed or all exact; the tensors of a bucket follow each
+ * other in the order of lcomm_tensor_add. Buckets start in the order of their
+ * last tensors.
+ */
+
+#include "libcomm/engine/operation.h"
+#include "libcomm/observe/trace.h"
+
+/* Error-feedback state of a tensor that is in no bucket: while it is frozen, and while
+ * buckets are planned anew. All zero: none. */
+typedef struct lcomm_tensor_state {
+  uint64_t first, count;      /* elements whose residual this rank keeps */
+  float *residual, *momentum; /* of those; NULL for none */
+  float *velocity, *owed;     /* of all elements, as in lcomm_bucket; NULL for none */
+} lcomm_tensor_state;
+
+struct lcomm_tensor {
+  lcomm_comm *comm;
+  char name[128];
+  void *data;
+  uint64_t count;
+  lcomm_dtype dtype;
+  lcomm_op op;
+  double before, after; /* factors of the gradient and of the result */
+  bool frozen;          /* as this rank wants it */
+  bool planned;         /* as all ranks have agreed: it takes part in the steps */
+  lcomm_bucket *bucket; /* of a tensor that is planned, once buckets are made */
+  uint64_t offset;      /* in the bucket's vector */
+  atomic_bool ready;
+  void *event;           /* of its device: a stream has made the gradient; made once */
+  atomic_bool on_stream; /* in this step the gradient is there when the event is over */
+  lcomm_tensor_state state;
+};
+
+struct lcomm_bucket {
+  lcomm_comm *comm;
+  lcomm_tensor **tensors; /* tensor_count of them, owned array of views */
+  size_t tensor_count;
+  char name[LCOMM_TRACE_NAME_MAX]; /* of the first tensor, "and 63 more"; for traces */
+  size_t last_tensor;              /* index of the last one in lcomm_comm.tensors */
+  uint64_t count;
+  lcomm_dtype dtype;
+  lcomm_op op;
+  bool exact;           /* never compressed */
+  size_t element_size;  /* of the vector: its elements are lcomm_sum_dtype(dtype) */
+  uint8_t *vector;      /* the tensors one after the other; NULL: the one tensor itself */
+  lcomm_run *run;       /* as the policy says */
+  double density;       /* that it was made for, see lcomm_plan_request */
+  lcomm_run *exact_run; /* exact tensors and warm-up steps */
+  lcomm_feedback_state
+      *feedback;   /* NULL when the policy keeps none, or before the first lossy step */
+  float *velocity; /* momentum of the applied sums of exact steps, or NULL */
+  float *owed;     /* added to the next result, or NULL: a residual that was loaded and
+                      that nobody keeps; the same on all ranks */
+  bool over;       /* in this step */
+};
+
+/* Do all ranks have the same tensors, frozen ones included, and are buckets made for
+ * them? Nothing starts before. */
+bool lcomm_tensors_are_planned(const lcomm_comm *comm);
+
+/* A tensor that a program gives; needs no turn. ARGUMENT for NULL, one that does not live, or one
+ * of another communicator; `call` is named. */
+lcomm_status lcomm_tensor_check(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call);
+
+/* Compare the tensors and group them into buckets, unless that was done. Collective;
+ * MISMATCH, MEMORY and transport errors, sticky. */
+lcomm_status lcomm_tensors_plan(lcomm_comm *comm);
+
+/* Group the tensors that are planned; between the steps. A bucket that would hold the
+ * same tensors as before stays as it is, the state of others moves. Collective; MEMORY
+ * and transport errors, sticky. */
+lcomm_status lcomm_buckets_plan(lcomm_comm *comm);
+
+/* Take the tensors out of their buckets, with their state. The next lcomm_buckets_plan
+ * groups all of them anew, by the policy of then. MEMORY, sticky. */
+lcomm_status lcomm_buckets_dissolve(lcomm_comm *comm);
+
+/* Parts of these. Move a tensor's state out of its bucket; MEMORY. Put the states of
+ * tensors into buckets that were made for them, the same on all ranks; is_new: of each
+ * bucket. Collective; errors as lcomm_buckets_plan. */
+lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor);
+void lcomm_tensor_state_free(lcomm_tensor *tensor);
+lcomm_status lcomm_tensor_states_place(lcomm_comm *comm, const bool *is_new);
+
+/* A call of the library's own about tensors, numbered among the buckets: ranks whose
+ * tensors differ find out, wherever they are between their other calls. */
+struct lcomm_call;
+lcomm_status lcomm_tensors_call(lcomm_comm *comm, struct lcomm_call *call);
+
+/* Start every bucket whose turn it is and whose tensors are ready; none before all ranks
+ * have agreed on the tensors (lcomm_tensors_plan). */
+lcomm_status lcomm_buckets_start(lcomm_comm *comm);
+
+/* The state as the first lossy step would make it, all zero; *feedback is NULL
+ * when this rank keeps none. The bucket does not change. MEMORY and what a plan
+ * can fail with, sticky. */
+lcomm_status lcomm_bucket_feedback(lcomm_bucket *bucket, lcomm_feedback_state **feedback);
+
+/* How many ranks keep a residual of one element, where they keep any. Errors likewise. */
+lcomm_status lcomm_bucket_holders(const lcomm_bucket *bucket, int *holders);
+
+/* Bring the tensors of a step in, multiplied and clipped, and the results out.
+ * velocity: momentum is still to be added to the sums. */
+void lcomm_bucket_bring_in(lcomm_bucket *bucket);
+void lcomm_bucket_bring_out(lcomm_bucket *bucket, bool velocity);
+
+/* The same on a device, in the stream of `run`, which starts or ends. bring_in
+ * fails the communicator; the others give the number of a call that failed. */
+lcomm_status lcomm_bucket_bring_in_device(lcomm_bucket *bucket, lcomm_run *run);
+int lcomm_bucket_bring_out_device(const lcomm_run *run);
+void lcomm_bucket_end_device(lcomm_bucket *bucket, const lcomm_run *run);
+
+/* Sums without error feedback get their momentum after the sum. What is never
+ * compressed (minima, integers) has none. */
+bool lcomm_bucket_needs_velocity(const lcomm_bucket *bucket, const lcomm_run *run);
+
+/* Where a tensor of the bucket is in its vector. */
+void *lcomm_bucket_place(const lcomm_bucket *bucket, size_t index);
+
+/* Where the bucket is worked on. */
+void *lcomm_bucket_vector(const lcomm_bucket *bucket);
+
+/* One number for the factors of all tensors, so that ranks compare them: 1 when
+ * all are 1, else one between 1 and 2 made of a hash of them. */
+double lcomm_bucket_factors(const lcomm_bucket *bucket);
+
+/* Compare the tensors between the ranks, unless they agree already. Collective;
+ * MISMATCH and transport errors, sticky. */
+lcomm_status lcomm_tensors_compare(lcomm_comm *comm);
+
+/* The part of a tensor whose residual is in `feedback` (NULL: none): elements
+ * first .. first+n of the tensor lie at `at` of the residual. */
+typedef struct lcomm_kept {
+  uint64_t first, n, at;
+} lcomm_kept;
+lcomm_kept lcomm_tensor_kept(const lcomm_tensor *tensor, const lcomm_feedback_state *feedback);
+
+/* What is owed to a tensor, as a residual of this rank: writes `count` values.
+ * One rank answers for all; false on the others, and when nothing is owed. */
+bool lcomm_tensor_owed(const lcomm_tensor *tensor, float *residual);
+
+/* Called by lcomm_destroy. */
+void lcomm_buckets_free(lcomm_comm *comm);
+
+#endif

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Loading a saved state. All ranks come to the same verdict twice: after each
+ * has read its own file, which is all there is to do when nothing has moved,
+ * and, when something has, after each has read the files of all. */
+
+#include "libcomm/tensor/checkpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "libcomm/base/status.h"
+#include "libcomm/base/text.h"
+#include "libcomm/engine/entry.h"
+#include "libcomm/engine/progress_thread.h"
+
+/* What a rank tells the others of what it has read. Travels as words. */
+typedef struct verdict {
+  int32_t status;
+  uint32_t fits; /* its file was placed as it is */
+  uint32_t ranks, nodes, sequence, zero;
+  uint64_t step;
+  uint64_t digest;    /* of all files, or 0 */
+  uint64_t residuals; /* a hash of those that were made here */
+} verdict;
+
+_Static_assert(sizeof(verdict) % sizeof(float) == 0, "a verdict is whole words");
+_Static_assert(LCOMM_STATE_WHY_MAX % sizeof(float) == 0, "a sentence is whole words");
+
+typedef struct loading {
+  lcomm_comm *comm;
+  const char *call; /* for sentences */
+  lcomm_state_source source;
+  lcomm_placement placement;
+  verdict mine, *all; /* all: one per rank */
+} loading;
+
+/* --------------------------------------------------------------- reading */
+
+static lcomm_status fail(loading *it, lcomm_status status, int rank, const char *phrase) {
+  return lcomm_state_source_fail(&it->source, status, rank, (int)it->mine.ranks, phrase,
+                                 it->placement.why);
+}
+
+static lcomm_status check_header(loading *it, const lcomm_state_header *header, int rank) {
+  if (header->rank != (uint32_t)rank || header->ranks != it->mine.ranks) {
+    return fail(it, LCOMM_ERR_WIRE, rank, "it was saved by another rank than its name says");
+  }
+  return LCOMM_OK;
+}
+
+/* The bytes go back with lcomm_state_source_done, on success only. */
+static lcomm_status read_one(loading *it, int rank, const uint8_t **bytes,
+                             lcomm_state_header *header, lcomm_state_reader *reader) {
+  const char *phrase = "";
+  size_t size = 0;
+  lcomm_status status = lcomm_state_source_take(&it->source, rank, (int)it->mine.ranks, bytes,
+                                                &size, it->placement.why);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = lcomm_state_open(*bytes, size, header, reader, &phrase);
+  status = status == LCOMM_OK ? check_header(it, header, rank) : fail(it, status, rank, phrase);
+  if (status != LCOMM_OK) {
+    lcomm_state_source_done(&it->source, *bytes);
+  }
+  return status;
+}
+
+/* How many ranks saved. */
+static lcomm_status find_set(loading *it) {
+  int ranks = 0;
+  lcomm_status status = lcomm_state_source_ranks(&it->source, &ranks, it->placement.why);
+  it->mine.ranks = (uint32_t)ranks;
+  return status;
+}
+
+static void tell_header(loading *it, const lcomm_state_header *header) {
+  it->mine.nodes = header->nodes;
+  it->mine.sequence = header->sequence;
+  it->mine.step = header->step;
+}
+
+/* Read what this rank saved, if there are as many ranks as there were. */
+static lcomm_status read_own(loading *it) {
+  const lcomm_comm *comm = it->comm;
+  lcomm_state_header header;
+  lcomm_state_reader reader;
+  const uint8_t *bytes = NULL;
+  lcomm_status status = find_set(it);
+  if (status != LCOMM_OK || it->mine.ranks != (uint32_t)comm->size) {
+    return status;
+  }
+  status = read_one(it, comm->rank, &bytes, &header, &reader);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  tell_header(it, &header);
+  bool fits = header.nodes == (uint32_t)comm->topo.nodes &&
+              header.node == (uint32_t)comm->topo.node[comm->rank];
+  status = lcomm_placement_copy(&it->placement, &reader, &fits);
+  it->mine.fits = fits;
+  lcomm_state_source_done(&it->source, bytes);
+  return status;
+}
+
+static lcomm_status add_file(loading *it, int rank) {
+  lcomm_state_header header;
+  lcomm_state_reader reader;
+  const uint8_t *bytes = NULL;
+  lcomm_status status = read_one(it, rank, &bytes, &header, &reader);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  if (rank == 0) {
+    tell_header(it, &header);
+  } else if (header.step != it->mine.step || header.nodes != it->mine.nodes ||
+             header.sequence != it->mine.sequence) {
+    status = fail(it, LCOMM_ERR_WIRE, rank, "it is not of the same save as that of rank 0");
+  }
+  if (status == LCOMM_OK) {
+    it->mine.digest = XXH3_64bits_withSeed(bytes, (size_t)header.file_size, it->mine.digest);
+    status = lcomm_placement_add(&it->placement, &header, &reader);
+  }
+  lcomm_state_source_done(&it->source, bytes);
+  return status;
+}
+
+/* Read what all ranks saved, one file after the other. */
+static lcomm_status read_all(loading *it) {
+  lcomm_status status = LCOMM_OK;
+  for (int rank = 0; status == LCOMM_OK && rank < (int)it->mine.ranks; rank++) {
+    status = add_file(it, rank);
+  }
+  if (status == LCOMM_OK) {
+    lcomm_placement_finish(&it->placement);
+  }
+  return status;
+}
+
+/* -------------------------------------------------------------- agreeing */
+
+/* The sentence of the first rank that failed, from every rank's mouth. */
+static lcomm_status report(loading *it, int failed) {
+  lcomm_comm *comm = it->comm;
+  char who[96], text[LCOMM_STATUS_TEXT_MAX];
+  lcomm_status verdict_status = lcomm_status_heard(it->all[failed].status, text);
+  lcomm_status status = lcomm_broadcast(
+      comm, it->placement.why, sizeof(it->placement.why) / sizeof(float), LCOMM_FLOAT32, failed);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  lcomm_text_sanitize(it->placement.why, sizeof(it->placement.why));
+  if (failed == comm->rank) {
+    return lcomm_refuse(comm, verdict_status, "%s: %s", it->call, it->placement.why);
+  }
+  bool known = (int32_t)verdict_status == it->all[failed].status;
+  return lcomm_refuse(comm, verdict_status, "%s: %s reports: %s", it->call,
+                      lcomm_comm_who(comm, failed, who, sizeof(who)),
+                      known ? it->placement.why : text);
+}
+
+static lcomm_status agree(loading *it, lcomm_status mine) {
+  it->mine.status = (int32_t)mine;
+  lcomm_status status = lcomm_allgather(it->comm, &it->mine, it->all,
+                                        sizeof(it->mine) / sizeof(float), LCOMM_FLOAT32);
+  for (int rank = 0; status == LCOMM_OK && rank < it->comm->size; rank++) {
+    if (it->all[rank].status != LCOMM_OK) {
+      return report(it, rank);
+    }
+  }
+  return status;
+}
+
+/* All ranks judge by the same numbers, so no further word is needed. */
+static lcomm_status judge(loading *it) {
+  const verdict *first = &it->all[0];
+  for (int rank = 1; rank < it->comm->size; rank++) {
+    if (it->all[rank].residuals != first->residuals) {
+      return lcomm_refuse(it->comm, LCOMM_ERR_MISMATCH,
+                          "%s: rank 0 and rank %d have made other residuals; all ranks make the "
+                          "same ones, with the same names and counts, in the same order",
+                          it->call, rank);
+    }
+  }
+  for (int rank = 1; rank < it->comm->size; rank++) {
+    const verdict *other = &it->all[rank];
+    if (other->ranks != first->ranks || other->step != first->step ||
+        other->nodes != first->nodes || other->sequence != first->sequence ||
+        other->digest != first->digest) {
+      return lcomm_refuse(it->comm, LCOMM_ERR_MISMATCH,
+                          "%s: rank 0 reads step %llu saved by %u ranks%s%.400s, rank %d reads "
+                          "step %llu saved by %u ranks; what is read must be of one save and the "
+                          "same for all ranks",
+                          it->call, (unsigned long long)first->step, first->ranks,
+                          it->source.folder ? " in " : "",
+                          it->source.folder ? it->source.folder : "", rank,
+                          (unsigned long long)other->step, other->ranks);
+    }
+  }
+  return LCOMM_OK;
+}
+
+static bool fits_everywhere(const loading *it) {
+  for (int rank = 0; rank < it->comm->size; rank++) {
+    if (!it->all[rank].fits) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* --------------------------------------------------------------- loading */
+
+/* Each rank's file where it was, or all of them anew. */
+static lcomm_status place(loading *it) {
+  lcomm_status status = agree(it, read_own(it));
+  if (status == LCOMM_OK) {
+    status = judge(it);
+  }
+  if (status != LCOMM_OK || fits_everywhere(it)) {
+    return status;
+  }
+  lcomm_placement_free(&it->placement);
+  status = lcomm_placement_begin(it->comm, &it->placement);
+  if (status == LCOMM_OK) {
+    status = lcomm_placement_share(&it->placement);
+  }
+  if (status != LCOMM_OK) {
+    return lcomm_fail(it->comm, status, "%s: out of memory", it->call);
+  }
+  status = agree(it, read_all(it));
+  return status == LCOMM_OK ? judge(it) : status;
+}
+
+static lcomm_status load(loading *it) {
+  lcomm_comm *comm = it->comm;
+  it->all = calloc((size_t)comm->size, sizeof *it->all);
+  lcomm_status status = it->all ? lcomm_placement_begin(comm, &it->placement) : LCOMM_ERR_MEMORY;
+  if (status != LCOMM_OK) {
+    return lcomm_fail(comm, status, "%s: out of memory", it->call);
+  }
+  it->mine.residuals = lcomm_placement_hash(comm);
+  status = place(it);
+  if (status == LCOMM_OK) {
+    lcomm_placement_commit(&it->placement);
+    comm->step = it->mine.step;
+    comm->seed_shift = it->mine.sequence - comm->next[LCOMM_SERIES_BUCKETS];
+  }
+  return status;
+}
+
+/* Buckets decide what a rank keeps; they are made by the next step otherwise. */
+static lcomm_status prepare(lcomm_comm *comm) {
+  lcomm_status status = lcomm_tensors_plan(comm);
+  for (size_t i = 0; status == LCOMM_OK && i < comm->tensor_count; i++) {
+    if (comm->tensors[i]->frozen) { /* the same on all ranks */
+      status = lcomm_refuse(comm, LCOMM_ERR_STATE,
+                            "lcomm_state_load: tensor %s is frozen; unfreeze all tensors, load, "
+                            "then freeze them again",
+                            comm->tensors[i]->name);
+    }
+  }
+  return status;
+}
+
+static lcomm_status load_from(loading *it) {
+  lcomm_comm *comm = it->comm;
+  lcomm_status status = lcomm_comm_listen(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  if (it->source.folder && !it->source.folder[0]) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "%s: no folder was given", it->call);
+  }
+  if (atomic_load(&comm->step_open)) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is under way; call it between the steps",
+                        it->call);
+  }
+  status = lcomm_state_check_calls(comm, it->call);
+  status = status == LCOMM_OK ? prepare(comm) : status;
+  if (status == LCOMM_OK) {
+    status = load(it);
+  }
+  lcomm_placement_free(&it->placement);
+  free(it->all);
+  return status;
+}
+
+static lcomm_status enter_and_load(lcomm_comm *comm, const char *call,
+                                   const lcomm_state_source *source) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given", call);
+  }
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  loading it = {.comm = comm, .call = call, .source = *source};
+  comm->inside = LCOMM_PURPOSE_LOAD;
+  status = load_from(&it);
+  comm->inside = LCOMM_PURPOSE_CALL;
+  lcomm_leave(comm);
+  return status;
+}
+
+lcomm_status lcomm_state_load(lcomm_comm *comm, const char *folder) {
+  lcomm_state_source source = {.folder = folder ? folder : ""};
+  return enter_and_load(comm, "lcomm_state_load", &source);
+}
+
+lcomm_status lcomm_state_read(lcomm_comm *comm, const void *bytes, size_t size) {
+  lcomm_state_source source = {.bytes = bytes, .size = bytes ? size : 0};
+  return enter_and_load(comm, "lcomm_state_read", &source);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Which tensor or residual a saved record is of. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "libcomm/tensor/checkpoint.h"
+
+/* Files and programs list their tensors in the same order more often than not,
+ * so the search begins where the last one ended. */
+static lcomm_tensor *find_tensor(const lcomm_comm *comm, const char *name, size_t *index) {
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    size_t here = (*index + i) % comm->tensor_count;
+    if (strcmp(comm->tensors[here]->name, name) == 0) {
+      *index = here;
+      return comm->tensors[here];
+    }
+  }
+  return NULL;
+}
+
+static const char *operation(unsigned op) {
+  static const char *const names[] = {"summed", "averaged", "smallest", "largest"};
+  return op <= LCOMM_MAX ? names[op] : "of an unknown operation";
+}
+
+static lcomm_status match_tensor(lcomm_placement *placement, const lcomm_state_tensor *record,
+                                 size_t *index, lcomm_target *target) {
+  lcomm_tensor *found = find_tensor(placement->comm, record->name, index);
+  if (!found) {
+    snprintf(placement->why, sizeof(placement->why),
+             "tensor %s of %llu elements was saved, but has not been added here; add the same "
+             "tensors before loading",
+             record->name, (unsigned long long)record->count);
+    return LCOMM_ERR_ARGUMENT;
+  }
+  if (found->count != record->count || (unsigned)found->op != record->op) {
+    snprintf(placement->why, sizeof(placement->why),
+             "tensor %s was saved as %llu elements, %s, but was added here as %llu, %s",
+             record->name, (unsigned long long)record->count, operation(record->op),
+             (unsigned long long)found->count, operation((unsigned)found->op));
+    return LCOMM_ERR_ARGUMENT;
+  }
+  if (LCOMM_DTYPE_IS_WHOLE(found->dtype)) {
+    snprintf(placement->why, sizeof(placement->why),
+             "tensor %s was saved with what was not sent yet, but is of %s here, which cannot take "
+             "it; add it with a floating-point type",
+             record->name, lcomm_dtype_name(found->dtype));
+    return LCOMM_ERR_ARGUMENT;
+  }
+  if (placement->seen[*index]) {
+    snprintf(placement->why, sizeof(placement->why), "tensor %s is twice in one file",
+             record->name);
+    return LCOMM_ERR_WIRE;
+  }
+  placement->seen[*index] = true;
+  target->index = (size_t)(found->bucket - placement->comm->buckets);
+  target->tensor = found;
+  target->offset = found->offset;
+  return LCOMM_OK;
+}
+
+static const char *kind(bool scatters) {
+  return scatters ? "reduce-scatters" : "all-reduces";
+}
+
+/* The residual of that name; placement->count when there is none. */
+static size_t find_residual(const lcomm_placement *placement, const char *name) {
+  size_t i = placement->comm->bucket_count;
+  while (i < placement->count && strcmp(placement->placed[i].residual->name, name) != 0) {
+    i++;
+  }
+  return i;
+}
+
+/* Its records follow each other, each behind what the one before it keeps. */
+static lcomm_status take_turn(lcomm_placement *placement, const lcomm_state_tensor *record,
+                              lcomm_placed *placed) {
+  if (placed->seen && (record->n == 0 || record->first < placed->end || !record->of_scatters)) {
+    snprintf(placement->why, sizeof(placement->why), "residual %s is twice in one file",
+             record->name);
+    return LCOMM_ERR_WIRE;
+  }
+  placed->seen = true;
+  placed->end = record->first + record->n;
+  placed->calls = record->calls;
+  return LCOMM_OK;
+}
+
+static lcomm_status match_calls(lcomm_placement *placement, const lcomm_state_tensor *record,
+                                lcomm_target *target) {
+  bool empty = record->n == 0 && !record->has_velocity;
+  target->index = find_residual(placement, record->name);
+  if (target->index == placement->count) {
+    target->ignored = empty;
+    snprintf(placement->why, sizeof(placement->why),
+             "residual %s of %llu elements was saved, but has not been made here; make the same "
+             "residuals before loading",
+             record->name, (unsigned long long)record->count);
+    return empty ? LCOMM_OK : LCOMM_ERR_ARGUMENT;
+  }
+  lcomm_placed *placed = &placement->placed[target->index];
+  const lcomm_residual *residual = placed->residual;
+  bool scatters = residual->part_counts != NULL;
+  if (residual->count != record->count || (unsigned)residual->op != record->op ||
+      scatters != record->of_scatters) {
+    snprintf(placement->why, sizeof(placement->why),
+             "residual %s was saved as %llu elements, %s, for %s, but was made here as %llu, %s, "
+             "for %s",
+             record->name, (unsigned long long)record->count, operation(record->op),
+             kind(record->of_scatters), (unsigned long long)residual->count,
+             operation((unsigned)residual->op), kind(scatters));
+    return LCOMM_ERR_ARGUMENT;
+  }
+  return take_turn(placement, record, placed);
+}
+
+lcomm_status lcomm_placement_match(lcomm_placement *placement, const lcomm_state_tensor *record,
+                                   size_t *index, lcomm_target *target) {
+  *target = (lcomm_target){.ignored = false};
+  if (record->of_calls) {
+    return match_calls(placement, record, target);
+  }
+  if (record->n == 0 && !record->has_velocity) {
+    target->ignored = true;
+    return LCOMM_OK;
+  }
+  return match_tensor(placement, record, index, target);
+}
+
+void lcomm_placement_next_file(lcomm_placement *placement) {
+  memset(placement->seen, 0, placement->comm->tensor_count * sizeof *placement->seen);
+  for (size_t i = 0; i < placement->count; i++) {
+    placement->placed[i].seen = false;
+    placement->placed[i].end = 0;
+  }
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Saved values for other ranks, nodes or buckets than there were: dealt anew. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/feedback/ef_memory.h"
+#include "libcomm/tensor/checkpoint.h"
+
+/* --------------------------------------------------------------- holders */
+
+lcomm_status lcomm_placement_share(lcomm_placement *placement) {
+  lcomm_comm *comm = placement->comm;
+  size_t ranges = 2 * placement->count;
+  uint64_t *mine = calloc(ranges + 1, sizeof *mine);
+  placement->ranges = calloc(ranges * (size_t)comm->size + 1, sizeof *placement->ranges);
+  if (!mine || !placement->ranges) {
+    free(mine);
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for %zu buckets", placement->count);
+  }
+  for (size_t i = 0; i < placement->count; i++) {
+    const lcomm_feedback_state *feedback = placement->placed[i].feedback;
+    mine[2 * i] = feedback ? feedback->first : 0;
+    mine[2 * i + 1] = feedback ? feedback->count : 0;
+  }
+  lcomm_status status = lcomm_allgather(comm, mine, placement->ranges,
+                                        ranges * sizeof *mine / sizeof(float), LCOMM_FLOAT32);
+  free(mine);
+  return status;
+}
+
+/* Number of ranks that keep element `at` of a bucket, until *end. */
+static int count_holders(const lcomm_placement *placement, size_t index, uint64_t at,
+                         uint64_t *end) {
+  int holders = 0;
+  for (int rank = 0; rank < placement->comm->size; rank++) {
+    const uint64_t *range = placement->ranges + 2 * ((size_t)rank * placement->count + index);
+    uint64_t last = range[0] + range[1];
+    if (range[1] == 0 || at >= last) {
+      continue;
+    }
+    holders += at >= range[0];
+    uint64_t change = at >= range[0] ? last : range[0];
+    *end = change < *end ? change : *end;
+  }
+  return holders;
+}
+
+static bool is_kept(const lcomm_placement *placement, size_t index) {
+  for (int rank = 0; rank < placement->comm->size; rank++) {
+    if (placement->ranges[2 * ((size_t)rank * placement->count + index) + 1] > 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Of a reduce-scatter every node has one rank that sums its contributions to the segment. */
+static int holder_of_segment(const lcomm_placement *placement, size_t index, uint64_t at,
+                             uint64_t *end) {
+  const lcomm_comm *comm = placement->comm;
+  const uint64_t *parts = placement->placed[index].residual->part_counts;
+  uint64_t segment_end = parts[0];
+  int owner = 0;
+  while (at >= segment_end) {
+    segment_end += parts[++owner];
+  }
+  *end = segment_end < *end ? segment_end : *end;
+  int node = (int)(at / LCOMM_STATE_TILE % (uint64_t)comm->topo.nodes);
+  return is_kept(placement, index) ? lcomm_reduce_scatter_collector(&comm->topo, node, owner) : -1;
+}
+
+/* The rank that is handed elements at .. *end, which is lowered; -1 for none.
+ * The ranks that keep an element take turns by tiles, so that all have a share. */
+static int holder_of(const lcomm_placement *placement, size_t index, uint64_t at, uint64_t *end) {
+  uint64_t tile = at / LCOMM_STATE_TILE, tile_end = (tile + 1) * LCOMM_STATE_TILE;
+  const lcomm_residual *residual = placement->placed[index].residual;
+  *end = tile_end < *end ? tile_end : *end;
+  if (residual && residual->part_counts) {
+    return holder_of_segment(placement, index, at, end);
+  }
+  int holders = count_holders(placement, index, at, end);
+  if (holders == 0) {
+    return -1;
+  }
+  int turn = (int)(tile % (uint64_t)holders);
+  for (int rank = 0;; rank++) {
+    const uint64_t *range = placement->ranges + 2 * ((size_t)rank * placement->count + index);
+    if (at >= range[0] && at - range[0] < range[1] && turn-- == 0) {
+      return rank;
+    }
+  }
+}
+
+/* --------------------------------------------------------------- dealing */
+
+/* sum += factor * values, rounded once. Zeros change nothing. */
+static void add_values(float *sum, const uint8_t *values, uint64_t n, double factor) {
+  for (uint64_t i = 0; i < n; i++) {
+    float value;
+    memcpy(&value, values + i * sizeof(value), sizeof(value));
+    sum[i] = (float)((double)sum[i] + factor * (double)value);
+  }
+}
+
+/* A part of what one old rank kept, in elements of the vector. */
+typedef struct span_values {
+  uint64_t first, n;
+  const uint8_t *residual, *momentum; /* momentum may be NULL */
+} span_values;
+
+/* What of it belongs to this rank's result. */
+static span_values own_values(const span_values *part, lcomm_span result) {
+  uint64_t result_end = result.first + result.count, end = part->first + part->n;
+  uint64_t first = part->first > result.first ? part->first : result.first;
+  end = end < result_end ? end : result_end;
+  size_t skipped = (size_t)(first - part->first) * sizeof(float);
+  if (first >= end) {
+    return (span_values){.n = 0};
+  }
+  return (span_values){.first = first - result.first,
+                       .n = end - first,
+                       .residual = part->residual + skipped,
+                       .momentum = part->momentum ? part->momentum + skipped : NULL};
+}
+
+/* Nobody keeps these elements here: they go into the next result, and their
+ * momentum becomes that of the results. */
+static lcomm_status owe(lcomm_placement *placement, size_t index, const span_values *part,
+                        double factor) {
+  lcomm_placed *placed = &placement->placed[index];
+  span_values own = own_values(part, placed->result);
+  bool owes = own.n > 0 && !lcomm_placement_all_zero(own.residual, own.n);
+  bool moves = own.n > 0 && own.momentum && lcomm_placement_has_momentum(placement);
+  lcomm_status status = owes ? lcomm_placement_vector(placement, index, &placed->owed) : LCOMM_OK;
+  if (status == LCOMM_OK && owes) {
+    add_values(placed->owed + own.first, own.residual, own.n, factor);
+  }
+  if (status == LCOMM_OK && moves) {
+    status = lcomm_placement_vector(placement, index, &placed->velocity);
+  }
+  if (status == LCOMM_OK && moves) {
+    add_values(placed->velocity + own.first, own.momentum, own.n, factor);
+  }
+  return status;
+}
+
+static void keep(lcomm_feedback_state *feedback, const span_values *part, double factor) {
+  uint64_t at = part->first - feedback->first;
+  add_values(feedback->residual + at, part->residual, part->n, factor);
+  if (part->momentum && feedback->momentum) {
+    add_values(feedback->momentum + at, part->momentum, part->n, factor);
+  }
+}
+
+/* Hand out what one old rank kept of a tensor. An average over other ranks
+ * gives a residual another weight, so it is scaled to mean the same. */
+static lcomm_status hand_out(lcomm_placement *placement, const lcomm_target *target,
+                             const lcomm_state_tensor *record, uint32_t old_ranks) {
+  const lcomm_comm *comm = placement->comm;
+  size_t index = target->index;
+  lcomm_placed *placed = &placement->placed[index];
+  double result = placed->op == LCOMM_AVG ? 1.0 / (double)old_ranks : 1.0;
+  double factor = placed->op == LCOMM_AVG ? (double)comm->size / (double)old_ranks : 1.0;
+  uint64_t begin = target->offset + record->first, last = begin + record->n;
+  lcomm_status status = LCOMM_OK;
+  placed->has_residual = true;
+  for (uint64_t at = begin, end = last; status == LCOMM_OK && at < last; at = end, end = last) {
+    int holder = holder_of(placement, index, at, &end);
+    size_t skipped = (size_t)(at - begin) * sizeof(float);
+    span_values part = {.first = at, .n = end - at, .residual = record->residual + skipped};
+    part.momentum = record->momentum ? record->momentum + skipped : NULL;
+    if (holder == comm->rank) {
+      keep(placed->feedback, &part, factor);
+    } else if (holder < 0) {
+      status = owe(placement, index, &part, result);
+    }
+  }
+  return status;
+}
+
+/* Of a reduce-scatter every rank has the velocity of its own part, and zeros as a residual of it;
+ * elsewhere it is equal on all ranks, so one file says it. */
+static bool takes_velocity(const lcomm_placement *placement, const lcomm_state_header *header,
+                           const lcomm_state_tensor *record) {
+  return record->has_velocity && (record->of_scatters || header->rank == 0) &&
+         lcomm_placement_has_momentum(placement);
+}
+
+static bool has_residual(const lcomm_state_tensor *record) {
+  bool only_velocity = record->of_scatters && record->has_velocity &&
+                       lcomm_placement_all_zero(record->residual, record->n);
+  return record->n > 0 && !only_velocity;
+}
+
+lcomm_status lcomm_placement_add(lcomm_placement *placement, const lcomm_state_header *header,
+                                 lcomm_state_reader *reader) {
+  lcomm_state_tensor record;
+  lcomm_status status = LCOMM_OK;
+  uint32_t environment = lcomm_fp_enter();
+  lcomm_placement_next_file(placement);
+  for (size_t i = 0; status == LCOMM_OK && lcomm_state_next(reader, &record); i++) {
+    lcomm_target target;
+    status = lcomm_placement_match(placement, &record, &i, &target);
+    if (status != LCOMM_OK || target.ignored) {
+      continue;
+    }
+    if (has_residual(&record)) {
+      status = hand_out(placement, &target, &record, header->ranks);
+    }
+    if (status == LCOMM_OK && takes_velocity(placement, header, &record)) {
+      status = lcomm_placement_velocity(placement, &target, &record);
+    }
+  }
+  lcomm_fp_leave(environment);
+  return status;
+}
+
+/* ------------------------------------------------------------------- end */
+
+/* What takes up a residual keeps its momentum beside it, so tensors and calls that came
+ * with a velocity hand it in, as at the end of a warm-up. */
+static void take_over(lcomm_placement *placement, size_t index) {
+  lcomm_placed *placed = &placement->placed[index];
+  const lcomm_comm *comm = placement->comm;
+  lcomm_feedback_state *feedback = placed->feedback;
+  bool scatters = placed->residual && placed->residual->part_counts;
+  float units = placed->op == LCOMM_AVG ? (float)comm->size : 1.0f;
+  lcomm_span own = placed->result; /* all that this rank keeps of what it has the velocity of */
+  if (!scatters) {
+    own = lcomm_span_whole(feedback ? feedback->first : 0, feedback ? feedback->count : 0);
+  }
+  uint64_t last = own.first + own.count;
+  for (uint64_t at = own.first, end = last; at < last; at = end, end = last) {
+    int holders = scatters ? 1 : count_holders(placement, index, at, &end);
+    float share = units / (float)holders;
+    for (; feedback->momentum && at < end; at++) {
+      feedback->momentum[at - feedback->first] +=
+          share * placed->velocity[at - placed->result.first];
+    }
+  }
+  lcomm_floats_free(placed->bucket ? comm->tensor_place : 0, placed->velocity);
+  placed->velocity = NULL;
+}
+
+void lcomm_placement_finish(lcomm_placement *placement) {
+  uint32_t environment = lcomm_fp_enter();
+  for (size_t i = 0; i < placement->count; i++) {
+    const lcomm_placed *placed = &placement->placed[i];
+    if (placed->velocity && placed->has_residual && is_kept(placement, i)) {
+      take_over(placement, i);
+    }
+  }
+  lcomm_fp_leave(environment);
+}

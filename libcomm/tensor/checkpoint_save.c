@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Saving: into this rank's file of a folder, or into memory of the caller. */
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "libcomm/engine/entry.h"
+#include "libcomm/tensor/checkpoint.h"
+
+/* ------------------------------------------------------------------ names */
+
+const char *lcomm_state_file(int rank, int ranks, char name[LCOMM_STATE_FILE_MAX]) {
+  snprintf(name, LCOMM_STATE_FILE_MAX, "rank-%05d-of-%05d.lcs", rank, ranks);
+  return name;
+}
+
+int lcomm_state_file_ranks(const char *name) {
+  char again[LCOMM_STATE_FILE_MAX];
+  int rank = -1, ranks = 0;
+  if (sscanf(name, "rank-%9d-of-%9d.lcs", &rank, &ranks) != 2 || rank < 0 || rank >= ranks) {
+    return 0;
+  }
+  return strcmp(lcomm_state_file(rank, ranks, again), name) == 0 ? ranks : 0;
+}
+
+/* A file of another number of ranks would make what is saved here unloadable. */
+static lcomm_status check_folder(const lcomm_comm *comm, const char *folder, char *why) {
+  int other = 0;
+  char name[LCOMM_STATE_FILE_MAX] = "";
+  DIR *opened = opendir(folder);
+  if (!opened) { /* whatever is wrong with it, making the file will say */
+    return LCOMM_OK;
+  }
+  for (struct dirent *entry = readdir(opened); entry && !other; entry = readdir(opened)) {
+    int ranks = lcomm_state_file_ranks(entry->d_name);
+    other = ranks > 0 && ranks != comm->size ? ranks : 0;
+    snprintf(name, sizeof(name), "%.*s", LCOMM_STATE_FILE_MAX - 1, entry->d_name);
+  }
+  closedir(opened);
+  if (other == 0) {
+    return LCOMM_OK;
+  }
+  snprintf(why, LCOMM_FILE_WHY_MAX,
+           "%.300s/%s is there, of a save by %d ranks; these are %d ranks, and files of both could "
+           "not be loaded. Save into a new folder, or remove that save first",
+           folder, name, other, comm->size);
+  return LCOMM_ERR_ARGUMENT;
+}
+
+/* ------------------------------------------------------------------- both */
+
+lcomm_status lcomm_state_check_calls(const lcomm_comm *comm, const char *call) {
+  lcomm_status status = LCOMM_OK;
+  for (const lcomm_residual *it = comm->residuals; it && status == LCOMM_OK; it = it->next) {
+    status = it->name[0] ? lcomm_residual_check_idle(it, call) : LCOMM_OK;
+  }
+  return status;
+}
+
+/* Between two steps, on a communicator that has not failed. */
+static lcomm_status check_now(lcomm_comm *comm, const char *call) {
+  lcomm_status status = lcomm_comm_listen(comm);
+  if (status == LCOMM_OK && atomic_load(&comm->step_open)) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is under way; call it between the steps",
+                        call);
+  }
+  return status == LCOMM_OK ? lcomm_state_check_calls(comm, call) : status;
+}
+
+/* What is to be done with the scratch that the bytes need. */
+typedef lcomm_status saver(lcomm_comm *comm, void *context, float *scratch, char *why);
+
+static lcomm_status save_now(lcomm_comm *comm, const char *call, saver *save, void *context) {
+  char why[LCOMM_FILE_WHY_MAX] = "out of memory";
+  float *scratch = NULL;
+  lcomm_status status = check_now(comm, call);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = lcomm_state_scratch(comm, &scratch);
+  if (status == LCOMM_OK) {
+    status = save(comm, context, scratch, why);
+  }
+  free(scratch);
+  return status == LCOMM_OK ? LCOMM_OK : lcomm_refuse(comm, status, "%s: %s", call, why);
+}
+
+static lcomm_status enter_and_save(lcomm_comm *comm, const char *call, saver *save, void *context) {
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = save_now(comm, call, save, context);
+  lcomm_leave(comm);
+  return status;
+}
+
+/* ----------------------------------------------------------------- folders */
+
+static lcomm_status save_file(lcomm_comm *comm, void *context, float *scratch, char *why) {
+  const char *folder = context;
+  lcomm_file file;
+  lcomm_state_sink sink = {.file = &file};
+  char name[LCOMM_STATE_FILE_MAX];
+  if (!folder || !folder[0]) {
+    snprintf(why, LCOMM_FILE_WHY_MAX, "no folder was given");
+    return LCOMM_ERR_ARGUMENT;
+  }
+  lcomm_status status = lcomm_folder_make(folder, why);
+  status = status == LCOMM_OK ? check_folder(comm, folder, why) : status;
+  if (status == LCOMM_OK) {
+    status = lcomm_file_begin(&file, folder, lcomm_state_file(comm->rank, comm->size, name), why);
+  }
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  lcomm_state_write_to(comm, scratch, &sink);
+  return lcomm_file_finish(&file, why);
+}
+
+lcomm_status lcomm_state_save(lcomm_comm *comm, const char *folder) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_state_save: no communicator was given");
+  }
+  return enter_and_save(comm, "lcomm_state_save", save_file, (void *)(uintptr_t)folder);
+}
+
+/* ------------------------------------------------------------------ memory */
+
+typedef struct block {
+  void *bytes;
+  size_t size;
+} block;
+
+static lcomm_status measure(lcomm_comm *comm, void *context, float *scratch, char *why) {
+  uint64_t size = lcomm_state_written_size(comm, scratch);
+  if (size > SIZE_MAX) {
+    snprintf(why, LCOMM_FILE_WHY_MAX, "the state is larger than any memory");
+    return LCOMM_ERR_MEMORY;
+  }
+  *(size_t *)context = (size_t)size;
+  return LCOMM_OK;
+}
+
+static lcomm_status write_block(lcomm_comm *comm, void *context, float *scratch, char *why) {
+  const block *to = context;
+  lcomm_state_sink sink = {.bytes = to->bytes};
+  uint64_t size = lcomm_state_written_size(comm, scratch);
+  if (to->size < size) {
+    snprintf(why, LCOMM_FILE_WHY_MAX,
+             "%zu bytes are too few for the state, which takes %llu now; ask lcomm_state_size",
+             to->size, (unsigned long long)size);
+    return LCOMM_ERR_ARGUMENT;
+  }
+  lcomm_state_write_to(comm, scratch, &sink);
+  lcomm_state_put_checksum(XXH3_64bits(sink.bytes, sink.at), sink.bytes + sink.at);
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_state_size(lcomm_comm *comm, size_t *size) {
+  if (!comm || !size) {
+    return lcomm_refuse_null(comm, "lcomm_state_size", "size");
+  }
+  return enter_and_save(comm, "lcomm_state_size", measure, size);
+}
+
+lcomm_status lcomm_state_write(lcomm_comm *comm, void *bytes, size_t size) {
+  if (!comm || !bytes) {
+    return lcomm_refuse_null(comm, "lcomm_state_write", "bytes");
+  }
+  block to = {bytes, size};
+  return enter_and_save(comm, "lcomm_state_write", write_block, &to);
+}

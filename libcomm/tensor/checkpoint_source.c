@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Where saved states come from: the files of a folder, or blocks in memory. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/tensor/checkpoint.h"
+
+lcomm_status lcomm_state_source_fail(const lcomm_state_source *source, lcomm_status status,
+                                     int rank, int ranks, const char *phrase, char *why) {
+  char name[LCOMM_STATE_FILE_MAX];
+  if (source->folder) {
+    snprintf(why, LCOMM_STATE_WHY_MAX, "%.400s/%s: %s", source->folder,
+             lcomm_state_file(rank, ranks, name), phrase);
+  } else {
+    snprintf(why, LCOMM_STATE_WHY_MAX, "the block of rank %d of %d: %s", rank, ranks, phrase);
+  }
+  return status;
+}
+
+/* ----------------------------------------------------------------- folders */
+
+static lcomm_status fail_folder(const char *folder, lcomm_status status, const char *phrase,
+                                char *why) {
+  snprintf(why, LCOMM_STATE_WHY_MAX, "%.400s: %s", folder, phrase);
+  return status;
+}
+
+static lcomm_status ranks_of_folder(const char *path, int *ranks, char *why) {
+  int all = 0, other = 0;
+  DIR *folder = opendir(path);
+  if (!folder) {
+    return fail_folder(path, LCOMM_ERR_SYSTEM, strerror(errno), why);
+  }
+  for (struct dirent *entry = readdir(folder); entry && !other; entry = readdir(folder)) {
+    int found = lcomm_state_file_ranks(entry->d_name);
+    other = found > 0 && all > 0 && found != all ? found : 0;
+    all = found > 0 ? found : all;
+  }
+  closedir(folder);
+  if (all == 0) {
+    return fail_folder(path, LCOMM_ERR_SYSTEM, "there is no saved state in this folder", why);
+  }
+  if (other > 0) {
+    return fail_folder(path, LCOMM_ERR_WIRE,
+                       "files of more than one number of ranks are mixed here; remove those of one",
+                       why);
+  }
+  *ranks = all;
+  return LCOMM_OK;
+}
+
+/* ------------------------------------------------------------------ blocks */
+
+typedef struct walk {
+  const uint8_t *bytes;
+  size_t left;
+  lcomm_state_block block;
+  int number; /* of the block, from 1 */
+} walk;
+
+/* The next block; at the end its number is 0. */
+static lcomm_status next_block(walk *it, char *why) {
+  const char *phrase = "";
+  it->bytes += it->block.size;
+  it->left -= it->block.size;
+  it->number++;
+  if (it->left == 0) {
+    it->number = 0;
+    return LCOMM_OK;
+  }
+  lcomm_status status = lcomm_state_block_find(it->bytes, it->left, &it->block, &phrase);
+  if (status != LCOMM_OK) {
+    snprintf(why, LCOMM_STATE_WHY_MAX, "block %d of the bytes: %s", it->number, phrase);
+  }
+  return status;
+}
+
+static lcomm_status ranks_of_blocks(const lcomm_state_source *source, int *ranks, char *why) {
+  walk it = {.bytes = source->bytes, .left = source->size};
+  lcomm_status status = next_block(&it, why);
+  if (status == LCOMM_OK && it.number == 0) {
+    snprintf(why, LCOMM_STATE_WHY_MAX, "no bytes were given");
+    return LCOMM_ERR_WIRE;
+  }
+  *ranks = (int)it.block.ranks;
+  while (status == LCOMM_OK && it.number > 0) {
+    if ((int)it.block.ranks != *ranks) {
+      snprintf(why, LCOMM_STATE_WHY_MAX,
+               "blocks of %d and of %u ranks are mixed; give those of one save", *ranks,
+               it.block.ranks);
+      return LCOMM_ERR_WIRE;
+    }
+    status = next_block(&it, why);
+  }
+  return status;
+}
+
+static lcomm_status take_block(const lcomm_state_source *source, int rank, int ranks,
+                               const uint8_t **bytes, size_t *size, char *why) {
+  walk it = {.bytes = source->bytes, .left = source->size};
+  int given = 0;
+  lcomm_status status = next_block(&it, why);
+  for (; status == LCOMM_OK && it.number > 0; status = next_block(&it, why)) {
+    given = it.number;
+    if ((int)it.block.rank == rank) {
+      *bytes = it.bytes;
+      *size = it.block.size;
+      return LCOMM_OK;
+    }
+  }
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  snprintf(why, LCOMM_STATE_WHY_MAX,
+           "the block of rank %d is not among the %d given; ranks, nodes or buckets are not as "
+           "they were when it was written, so every rank needs the blocks of all %d ranks, one "
+           "after the other",
+           rank, given, ranks);
+  return LCOMM_ERR_ARGUMENT;
+}
+
+/* -------------------------------------------------------------------- both */
+
+lcomm_status lcomm_state_source_ranks(const lcomm_state_source *source, int *ranks, char *why) {
+  return source->folder ? ranks_of_folder(source->folder, ranks, why)
+                        : ranks_of_blocks(source, ranks, why);
+}
+
+lcomm_status lcomm_state_source_take(const lcomm_state_source *source, int rank, int ranks,
+                                     const uint8_t **bytes, size_t *size, char *why) {
+  if (!source->folder) {
+    return take_block(source, rank, ranks, bytes, size, why);
+  }
+  char name[LCOMM_STATE_FILE_MAX];
+  uint8_t *read = NULL;
+  lcomm_state_file(rank, ranks, name);
+  lcomm_status status = lcomm_file_read(source->folder, name, &read, size, why);
+  *bytes = read;
+  return status;
+}
+
+void lcomm_state_source_done(const lcomm_state_source *source, const uint8_t *bytes) {
+  if (source->folder) {
+    free((void *)(uintptr_t)bytes);
+  }
+}

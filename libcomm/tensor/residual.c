@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/tensor/residual.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/engine/entry.h"
+#include "libcomm/engine/handles.h"
+#include "libcomm/feedback/ef_memory.h"
+
+/* ---------------------------------------------------------- life cycle */
+
+static bool is_known(const lcomm_comm *comm, const char *name) {
+  for (const lcomm_residual *it = comm->residuals; it; it = it->next) {
+    if (strcmp(it->name, name) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static lcomm_status check_name(lcomm_comm *comm, const char *name) {
+  if (!name) {
+    return LCOMM_OK;
+  }
+  if (!name[0] || strlen(name) >= LCOMM_RESIDUAL_NAME_MAX) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_residual_create: a name has 1 to %d bytes, this one %zu",
+                        LCOMM_RESIDUAL_NAME_MAX - 1, strlen(name));
+  }
+  if (is_known(comm, name)) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_residual_create: there is a residual '%s' already; a name belongs "
+                        "to one residual",
+                        name);
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status check_new(lcomm_comm *comm, const char *name, uint64_t count, lcomm_op op) {
+  lcomm_status status = lcomm_comm_listen(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  if (op != LCOMM_SUM && op != LCOMM_AVG) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_residual_create: %d is no operation with error feedback; use "
+                        "LCOMM_SUM or LCOMM_AVG",
+                        (int)op);
+  }
+  if (count > LCOMM_VECTOR_SIZE_MAX / sizeof(float)) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_residual_create: %llu float32 elements are more than fits into "
+                        "memory",
+                        (unsigned long long)count);
+  }
+  return check_name(comm, name);
+}
+
+/* The parts of a reduce-scatter; an all-reduce has none. */
+static lcomm_status copy_parts(lcomm_residual *residual, const uint64_t *counts) {
+  int size = residual->comm->size;
+  residual->result = lcomm_span_whole(0, residual->count);
+  if (!counts) {
+    return LCOMM_OK;
+  }
+  residual->part_counts = malloc((size_t)size * sizeof *counts);
+  if (!residual->part_counts) {
+    return LCOMM_ERR_MEMORY;
+  }
+  memcpy(residual->part_counts, counts, (size_t)size * sizeof *counts);
+  for (int i = 0; i < residual->comm->rank; i++) {
+    residual->result.first += counts[i];
+  }
+  residual->result.count = counts[residual->comm->rank];
+  return LCOMM_OK;
+}
+
+static void link_residual(lcomm_residual *residual) {
+  lcomm_comm *comm = residual->comm;
+  residual->number = ++comm->residuals_made;
+  residual->next = comm->residuals;
+  if (residual->next) {
+    residual->next->previous = residual;
+  }
+  comm->residuals = residual;
+}
+
+static lcomm_status create(lcomm_comm *comm, const char *name, uint64_t count,
+                           const uint64_t *counts, lcomm_op op, lcomm_residual **residual) {
+  lcomm_status status = check_new(comm, name, count, op);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  lcomm_residual *made = calloc(1, sizeof *made);
+  if (made) {
+    *made = (lcomm_residual){.comm = comm, .count = count, .op = op};
+    snprintf(made->name, sizeof(made->name), "%s", name ? name : "");
+  }
+  if (!made || copy_parts(made, counts) != LCOMM_OK || !lcomm_handle_add(made, comm)) {
+    free(made ? made->part_counts : NULL);
+    free(made);
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for a residual");
+  }
+  link_residual(made);
+  *residual = made;
+  return LCOMM_OK;
+}
+
+static lcomm_status enter_and_create(lcomm_comm *comm, const char *name, uint64_t count,
+                                     const uint64_t *counts, lcomm_op op,
+                                     lcomm_residual **residual) {
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = create(comm, name, count, counts, op, residual);
+  lcomm_leave(comm);
+  return status;
+}
+
+lcomm_status lcomm_residual_create(lcomm_comm *comm, uint64_t count, lcomm_op op,
+                                   lcomm_residual **residual) {
+  if (!comm || !residual) {
+    return lcomm_refuse_null(comm, "lcomm_residual_create", "residual");
+  }
+  return enter_and_create(comm, NULL, count, NULL, op, residual);
+}
+
+lcomm_status lcomm_residual_create_named(lcomm_comm *comm, const char *name, uint64_t count,
+                                         lcomm_op op, lcomm_residual **residual) {
+  if (!comm || !name || !residual) {
+    return lcomm_refuse_null(comm, "lcomm_residual_create_named", name ? "residual" : "name");
+  }
+  return enter_and_create(comm, name, count, NULL, op, residual);
+}
+
+lcomm_status lcomm_residual_create_scatter(lcomm_comm *comm, const char *name,
+                                           const uint64_t *counts, lcomm_op op,
+                                           lcomm_residual **residual) {
+  if (!comm || !counts || !residual) {
+    return lcomm_refuse_null(comm, "lcomm_residual_create_scatter", counts ? "residual" : "counts");
+  }
+  uint64_t count = 0;
+  for (int i = 0; i < comm->size; i++) {
+    count = counts[i] < UINT64_MAX - count ? count + counts[i] : UINT64_MAX;
+  }
+  return enter_and_create(comm, name, count, counts, op, residual);
+}
+
+static void free_residual(lcomm_residual *residual) {
+  lcomm_comm *comm = residual->comm;
+  if (residual->previous) {
+    residual->previous->next = residual->next;
+  } else {
+    comm->residuals = residual->next;
+  }
+  if (residual->next) {
+    residual->next->previous = residual->previous;
+  }
+  lcomm_handle_remove(residual);
+  lcomm_run_destroy(residual->run);
+  lcomm_run_destroy(residual->exact_run);
+  lcomm_feedback_free(residual->feedback);
+  lcomm_floats_free(0, residual->velocity);
+  lcomm_floats_free(0, residual->owed);
+  free(residual->part_counts);
+  free(residual);
+}
+
+void lcomm_residuals_free(lcomm_comm *comm) {
+  while (comm->residuals) {
+    free_residual(comm->residuals);
+  }
+}
+
+/* Nothing says on which communicator one that does not live did. */
+lcomm_status lcomm_residual_check_lives(const lcomm_residual *residual, const char *call) {
+  if (residual && lcomm_handle_owner(residual)) {
+    return LCOMM_OK;
+  }
+  return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
+                            residual ? "%s: the residual is none that lives: it was never made, or "
+                                       "it or its communicator was destroyed"
+                                     : "%s: no residual was given",
+                            call);
+}
+
+lcomm_status lcomm_residual_check_idle(const lcomm_residual *residual, const char *call) {
+  if (!residual->under_way) {
+    return LCOMM_OK;
+  }
+  return lcomm_refuse(residual->comm, LCOMM_ERR_STATE,
+                      "%s: residual %llu of %llu elements has a call under way; wait for its "
+                      "request first",
+                      call, (unsigned long long)residual->number,
+                      (unsigned long long)residual->count);
+}
+
+lcomm_status lcomm_residual_destroy(lcomm_residual *residual) {
+  lcomm_status status = lcomm_residual_check_lives(residual, "lcomm_residual_destroy");
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  lcomm_comm *comm = residual->comm;
+  status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = lcomm_residual_check_idle(residual, "lcomm_residual_destroy");
+  if (status == LCOMM_OK) {
+    free_residual(residual);
+  }
+  lcomm_leave(comm);
+  return status;
+}
+
+uint64_t lcomm_residual_number(const lcomm_residual *residual) {
+  return residual->number;
+}
+
+void lcomm_residual_end(lcomm_residual *residual) {
+  residual->under_way = false;
+}
+
+/* --------------------------------------------------------------- looking */
+
+/* What is owed to the next result is the same on all ranks, or on one alone where parts are
+ * received: one rank answers for it, as a residual of its own. */
+static void add_owed(const lcomm_residual *residual, float *values) {
+  bool answers = residual->part_counts || residual->comm->rank == 0;
+  float weight = residual->op == LCOMM_AVG ? (float)residual->comm->size : 1.0f;
+  for (uint64_t i = 0; residual->owed && answers && i < residual->result.count; i++) {
+    values[residual->result.first + i] += weight * residual->owed[i];
+  }
+}
+
+lcomm_status lcomm_residual_get(const lcomm_residual *residual, float *values) {
+  lcomm_status status = lcomm_residual_check_lives(residual, "lcomm_residual_get");
+  if (status == LCOMM_OK && !values) {
+    return lcomm_refuse_null(residual->comm, "lcomm_residual_get", "values");
+  }
+  status = status == LCOMM_OK ? lcomm_check_process(residual->comm) : status;
+  status = status == LCOMM_OK ? lcomm_residual_check_idle(residual, "lcomm_residual_get") : status;
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  const lcomm_feedback_state *feedback = residual->feedback;
+  memset(values, 0, residual->count * sizeof(float));
+  for (int i = 0; i < lcomm_residual_part_count(residual); i++) {
+    lcomm_span part = lcomm_residual_part(residual, feedback, i);
+    if (part.count > 0) {
+      memcpy(values + part.first, feedback->residual + (part.first - feedback->first),
+             part.count * sizeof(float));
+    }
+  }
+  add_owed(residual, values);
+  return LCOMM_OK;
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The tensor calls of the public interface. */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/device/memory_location.h"
+#include "libcomm/engine/entry.h"
+#include "libcomm/engine/handles.h"
+#include "libcomm/tensor/bucket.h"
+
+static lcomm_status check_data(lcomm_comm *comm, const lcomm_tensor *tensor) {
+  size_t element = lcomm_dtype_size(tensor->dtype);
+  if (element == 0) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_tensor_add(%s): %d is no data type",
+                        tensor->name, (int)tensor->dtype);
+  }
+  if (tensor->op != LCOMM_SUM && tensor->op != LCOMM_AVG) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_add(%s): %d is no operation of tensors; use LCOMM_SUM or "
+                        "LCOMM_AVG, and lcomm_allreduce for the smallest or largest",
+                        tensor->name, (int)tensor->op);
+  }
+  if ((!tensor->data && tensor->count > 0) ||
+      tensor->count > LCOMM_VECTOR_SIZE_MAX / sizeof(double)) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_add(%s): bad data or count: %llu elements at %p",
+                        tensor->name, (unsigned long long)tensor->count, tensor->data);
+  }
+  if ((uintptr_t)tensor->data % element != 0) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_add(%s): its address is no multiple of the %zu bytes of a %s",
+                        tensor->name, element, lcomm_dtype_name(tensor->dtype));
+  }
+  if (comm->policy.momentum > 0 && tensor->dtype == LCOMM_FLOAT64 &&
+      lcomm_plan_op(tensor->op) == LCOMM_SUM) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_add(%s): the policy's momentum is float32, so float64 sums "
+                        "cannot have it; add it as float32, or leave momentum to the optimiser",
+                        tensor->name);
+  }
+  return LCOMM_OK;
+}
+
+/* The results of two tensors cannot both be in one place. */
+static lcomm_status check_alone(lcomm_comm *comm, const lcomm_tensor *tensor) {
+  uintptr_t begin = (uintptr_t)tensor->data;
+  uint64_t size = tensor->count * lcomm_dtype_size(tensor->dtype);
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    const lcomm_tensor *other = comm->tensors[i];
+    uintptr_t other_begin = (uintptr_t)other->data;
+    uint64_t other_size = other->count * lcomm_dtype_size(other->dtype);
+    bool overlap =
+        begin <= other_begin ? other_begin - begin < size : begin - other_begin < other_size;
+    if (overlap && size > 0 && other_size > 0) {
+      return lcomm_refuse(
+          comm, LCOMM_ERR_ARGUMENT,
+          "lcomm_tensor_add(%s): its buffer overlaps that of tensor %s; each tensor "
+          "needs a buffer of its own",
+          tensor->name, other->name);
+    }
+  }
+  return LCOMM_OK;
+}
+
+/* Buckets are the same on all ranks, whatever is where, so each is in one place. */
+static lcomm_status check_place(lcomm_comm *comm, const lcomm_tensor *tensor) {
+  char one[LCOMM_PLACE_NAME_MAX], other[LCOMM_PLACE_NAME_MAX];
+  int place = lcomm_place_of(tensor->data, tensor->count);
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    const lcomm_tensor *before = comm->tensors[i];
+    if (tensor->count > 0 && before->count > 0 && place != comm->tensor_place) {
+      return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                          "lcomm_tensor_add(%s): it is %s, tensor %s is %s; put all tensors of a "
+                          "communicator into one place",
+                          tensor->name, lcomm_place_name(place, one), before->name,
+                          lcomm_place_name(comm->tensor_place, other));
+    }
+  }
+  comm->tensor_place = place > comm->tensor_place ? place : comm->tensor_place;
+  return LCOMM_OK;
+}
+
+static lcomm_status check_new(lcomm_comm *comm, const lcomm_tensor *tensor) {
+  if (comm->step_open) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_tensor_add(%s): a step is under way; add tensors between the steps",
+                        tensor->name);
+  }
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    if (strcmp(comm->tensors[i]->name, tensor->name) == 0) {
+      return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                          "lcomm_tensor_add(%s): there is a tensor of this name already",
+                          tensor->name);
+    }
+  }
+  return check_data(comm, tensor);
+}
+
+static bool make_room(lcomm_comm *comm) {
+  if (comm->tensor_count < comm->tensor_room) {
+    return true;
+  }
+  size_t room = comm->tensor_room * 2 + 64;
+  lcomm_tensor **bigger = realloc(comm->tensors, room * sizeof(lcomm_tensor *));
+  if (!bigger) {
+    return false;
+  }
+  comm->tensors = bigger;
+  comm->tensor_room = room;
+  return true;
+}
+
+static lcomm_status add(lcomm_comm *comm, const char *name, lcomm_tensor *wanted,
+                        lcomm_tensor **tensor) {
+  if (!name || !name[0] || strlen(name) >= sizeof(wanted->name)) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_add: a tensor needs a name of 1 to 127 bytes");
+  }
+  snprintf(wanted->name, sizeof(wanted->name), "%s", name);
+  lcomm_status status = check_new(comm, wanted);
+  status = status == LCOMM_OK ? check_alone(comm, wanted) : status;
+  status = status == LCOMM_OK ? check_place(comm, wanted) : status;
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  lcomm_tensor *made = malloc(sizeof *made);
+  if (!made || !make_room(comm) || !lcomm_handle_add(made, comm)) {
+    free(made);
+    status = lcomm_enter(comm);
+    if (status == LCOMM_OK) { /* other ranks go on with one tensor more */
+      status = lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for tensor %s", name);
+      lcomm_leave(comm);
+    }
+    return status;
+  }
+  *made = *wanted;
+  comm->tensors[comm->tensor_count++] = made;
+  comm->tensors_compared = false;
+  comm->tensors_pending++;
+  *tensor = made;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, uint64_t count,
+                              lcomm_dtype dtype, lcomm_op op, lcomm_tensor **tensor) {
+  if (!comm || !tensor) {
+    return lcomm_refuse_null(comm, "lcomm_tensor_add", "tensor");
+  }
+  lcomm_tensor wanted = {.comm = comm,
+                         .data = data,
+                         .count = count,
+                         .dtype = dtype,
+                         .op = op,
+                         .before = 1,
+                         .after = 1};
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = add(comm, name, &wanted, tensor);
+  if (status == LCOMM_OK) {
+    lcomm_expect_overlap(comm);
+  }
+  lcomm_leave(comm);
+  return status;
+}
+
+lcomm_status lcomm_tensor_check(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
+  if (!comm || !tensor) {
+    return lcomm_refuse_null(comm, call, "tensor");
+  }
+  return lcomm_handle_check(comm, tensor, call, "tensor");
+}
+
+static bool is_factor(const lcomm_tensor *tensor, double factor) {
+  double used = tensor->dtype == LCOMM_FLOAT64 ? factor : (double)(float)factor;
+  return isfinite(used) && (used < 0 || used > 0);
+}
+
+lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor, double before,
+                                double after) {
+  lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_scale");
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  if (LCOMM_DTYPE_IS_WHOLE(tensor->dtype) || lcomm_plan_op(tensor->op) != LCOMM_SUM) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_scale(%s): only sums and averages of floating-point types "
+                        "have factors",
+                        tensor->name);
+  }
+  if (!is_factor(tensor, before) || !is_factor(tensor, after)) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_scale(%s): the factors are %g and %g; in %s they must be "
+                        "finite and not 0",
+                        tensor->name, before, after,
+                        lcomm_dtype_name(lcomm_sum_dtype(tensor->dtype)));
+  }
+  if (atomic_load(&comm->step_open)) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_tensor_scale(%s): a step is under way; call it between the steps",
+                        tensor->name);
+  }
+  tensor->before = before;
+  tensor->after = after;
+  return LCOMM_OK;
+}
+
+static lcomm_status check_takes_part(lcomm_comm *comm, const lcomm_tensor *tensor) {
+  if (tensor->frozen) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_tensor_ready(%s): the tensor is frozen and takes part in no step; "
+                        "call lcomm_tensor_unfreeze on all ranks between two steps",
+                        tensor->name);
+  }
+  if (!tensor->data && tensor->count > 0) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_tensor_ready(%s): the tensor has no buffer; give it one with "
+                        "lcomm_tensor_data_set first",
+                        tensor->name);
+  }
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
+  lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_ready");
+  status = status == LCOMM_OK ? (lcomm_status)atomic_load(&comm->status) : status;
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = check_takes_part(comm, tensor);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  atomic_store(&comm->step_open, true);
+  if (atomic_exchange(&tensor->ready, true)) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "tensor %s was reported ready twice in one step; call lcomm_tensors_wait "
+                        "between the steps",
+                        tensor->name);
+  }
+  if (comm->driver) {
+    lcomm_driver_kick(comm->driver);
+  }
+  return LCOMM_OK;
+}
+
+/* --------------------------------------------------------------- waiting */
+
+static lcomm_status check_all_ready(lcomm_comm *comm) {
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    if (!comm->tensors[i]->frozen && !atomic_load(&comm->tensors[i]->ready)) {
+      return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                          "lcomm_tensors_wait: tensor %s has not been reported ready in this step",
+                          comm->tensors[i]->name);
+    }
+  }
+  return LCOMM_OK;
+}
+
+static void end_step(lcomm_comm *comm) {
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    atomic_store(&comm->tensors[i]->ready, false);
+  }
+  comm->buckets_started = 0;
+  comm->last_not_finite = comm->step_not_finite;
+  comm->step_not_finite = 0;
+  comm->step++;
+  if (comm->trace) {
+    lcomm_trace_step(comm->trace, comm->step);
+  }
+  atomic_store(&comm->step_open, false);
+}
+
+static lcomm_status finish_step(lcomm_comm *comm) {
+  lcomm_status status = lcomm_comm_listen(comm);
+  if (status != LCOMM_OK || comm->tensor_count == 0) {
+    return status;
+  }
+  status = check_all_ready(comm);
+  if (status == LCOMM_OK) {
+    status = lcomm_tensors_plan(comm);
+  }
+  if (status == LCOMM_OK) {
+    status = lcomm_buckets_start(comm);
+  }
+  for (size_t i = 0; status == LCOMM_OK && i < comm->bucket_count; i++) {
+    status = lcomm_operations_wait(comm, &comm->buckets[i].over);
+  }
+  if (status == LCOMM_OK) {
+    end_step(comm);
+  }
+  return status;
+}
+
+lcomm_status lcomm_tensors_wait(lcomm_comm *comm) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensors_wait: no communicator was given");
+  }
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = finish_step(comm);
+  lcomm_leave(comm);
+  return status;
+}
+
+uint64_t lcomm_tensors_not_finite(const lcomm_comm *comm) {
+  return comm ? comm->last_not_finite : 0;
+}
+
+/* -------------------------------------------------------------- residuals */
+
+lcomm_kept lcomm_tensor_kept(const lcomm_tensor *tensor, const lcomm_feedback_state *feedback) {
+  lcomm_kept kept = {0, 0, 0};
+  if (!feedback) {
+    return kept;
+  }
+  uint64_t begin = feedback->first, end = feedback->first + feedback->count;
+  uint64_t first = tensor->offset > begin ? tensor->offset : begin;
+  uint64_t last = tensor->offset + tensor->count < end ? tensor->offset + tensor->count : end;
+  if (first < last) {
+    kept = (lcomm_kept){first - tensor->offset, last - first, first - begin};
+  }
+  return kept;
+}
+
+/* What is added to the next results of a tensor, NULL: nothing. */
+static const float *owed_to(const lcomm_tensor *tensor) {
+  const lcomm_bucket *bucket = tensor->bucket;
+  const float *owed = bucket ? bucket->owed : tensor->state.owed;
+  return owed && bucket ? owed + tensor->offset : owed;
+}
+
+bool lcomm_tensor_owed(const lcomm_tensor *tensor, float *residual) {
+  const lcomm_comm *comm = tensor->comm;
+  const float *owed = owed_to(tensor);
+  if (!owed || comm->rank != 0) {
+    return false;
+  }
+  float units = tensor->op == LCOMM_AVG ? (float)comm->size : 1.0f;
+  for (uint64_t i = 0; i < tensor->count; i++) {
+    residual[i] = units * owed[i];
+  }
+  return true;
+}
+
+lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor, float *residual) {
+  lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_residual");
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  if (!residual) {
+    return lcomm_refuse_null(comm, "lcomm_tensor_residual", "residual");
+  }
+  if (atomic_load(&comm->step_open)) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_tensor_residual: a step is under way; call it between the steps");
+  }
+  if (lcomm_tensor_owed(tensor, residual)) {
+    return LCOMM_OK;
+  }
+  memset(residual, 0, tensor->count * sizeof(float));
+  const lcomm_feedback_state *feedback = tensor->bucket ? tensor->bucket->feedback : NULL;
+  const lcomm_tensor_state *state = &tensor->state;
+  lcomm_kept kept = lcomm_tensor_kept(tensor, feedback);
+  if (kept.n > 0) {
+    memcpy(residual + kept.first, feedback->residual + kept.at, kept.n * sizeof(float));
+  } else if (state->residual) {
+    memcpy(residual + state->first, state->residual, state->count * sizeof(float));
+  }
+  return LCOMM_OK;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* What changes of a tensor between the steps: its buffer, and whether it takes part. */
+
+#include "libcomm/device/memory_location.h"
+#include "libcomm/engine/entry.h"
+#include "libcomm/tensor/bucket.h"
+
+static lcomm_status check(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
+  lcomm_status status = lcomm_tensor_check(comm, tensor, call);
+  return status == LCOMM_OK ? (lcomm_status)atomic_load(&comm->status) : status;
+}
+
+/* ---------------------------------------------------------------- buffers */
+
+lcomm_status lcomm_tensor_data_set(lcomm_comm *comm, lcomm_tensor *tensor, void *data) {
+  char one[LCOMM_PLACE_NAME_MAX], other[LCOMM_PLACE_NAME_MAX];
+  lcomm_status status = check(comm, tensor, "lcomm_tensor_data_set");
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  if (atomic_load(&tensor->ready)) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_tensor_data_set(%s): the tensor was reported ready, so its buffer "
+                        "is libcomm's until lcomm_tensors_wait has returned; set another one "
+                        "before lcomm_tensor_ready",
+                        tensor->name);
+  }
+  size_t element = lcomm_dtype_size(tensor->dtype);
+  if ((uintptr_t)data % element != 0) {
+    return lcomm_refuse(
+        comm, LCOMM_ERR_ARGUMENT,
+        "lcomm_tensor_data_set(%s): its address is no multiple of the %zu bytes of a %s",
+        tensor->name, element, lcomm_dtype_name(tensor->dtype));
+  }
+  int place = data ? lcomm_place_of(data, tensor->count) : comm->tensor_place;
+  if (tensor->count > 0 && place != comm->tensor_place) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_data_set(%s): the buffer is %s, the tensors of this "
+                        "communicator are %s; give it memory of the same place",
+                        tensor->name, lcomm_place_name(place, one),
+                        lcomm_place_name(comm->tensor_place, other));
+  }
+  tensor->data = data;
+  return LCOMM_OK;
+}
+
+/* --------------------------------------------------------------- freezing */
+
+/* Does this rank want something of the tensor that was not agreed on yet? */
+static size_t is_pending(const lcomm_tensor *tensor) {
+  return tensor->planned == tensor->frozen;
+}
+
+static lcomm_status check_between(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
+  if (!atomic_load(&comm->step_open)) {
+    return LCOMM_OK;
+  }
+  return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                      "%s(%s): a step is under way; call it between the steps", call, tensor->name);
+}
+
+static lcomm_status want(lcomm_comm *comm, lcomm_tensor *tensor, bool frozen, const char *call) {
+  lcomm_status status = check(comm, tensor, call);
+  status = status == LCOMM_OK ? lcomm_enter(comm) : status;
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = check_between(comm, tensor, call);
+  if (status == LCOMM_OK) {
+    comm->tensors_pending -= is_pending(tensor);
+    tensor->frozen = frozen;
+    comm->tensors_pending += is_pending(tensor);
+  }
+  lcomm_leave(comm);
+  return status;
+}
+
+lcomm_status lcomm_tensor_freeze(lcomm_comm *comm, lcomm_tensor *tensor) {
+  return want(comm, tensor, true, "lcomm_tensor_freeze");
+}
+
+lcomm_status lcomm_tensor_unfreeze(lcomm_comm *comm, lcomm_tensor *tensor) {
+  return want(comm, tensor, false, "lcomm_tensor_unfreeze");
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Do all ranks have the same tensors, and the same ones frozen? Asked before the first step,
+ * and again when tensors were added, frozen or unfrozen. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/api/collective.h"
+#include "libcomm/base/text.h"
+#include "libcomm/tensor/bucket.h"
+
+/* What is compared, as it is broadcast by rank 0. Multiples of 4 bytes. */
+typedef struct tensor_row {
+  char name[128];
+  uint64_t count;
+  uint32_t dtype, op, frozen, zero;
+} tensor_row;
+
+static void fill_row(const lcomm_tensor *tensor, tensor_row *row) {
+  memset(row, 0, sizeof *row);
+  snprintf(row->name, sizeof(row->name), "%s", tensor->name);
+  row->count = tensor->count;
+  row->dtype = (uint32_t)tensor->dtype;
+  row->op = (uint32_t)tensor->op;
+  row->frozen = tensor->frozen;
+}
+
+/* Rounding that is seeded by the numbers of buckets goes on as if this had none. */
+lcomm_status lcomm_tensors_call(lcomm_comm *comm, lcomm_call *call) {
+  uint32_t before = comm->next[LCOMM_SERIES_BUCKETS];
+  call->purpose = LCOMM_PURPOSE_TENSORS;
+  lcomm_status status = lcomm_call_make(comm, call);
+  comm->seed_shift -= comm->next[LCOMM_SERIES_BUCKETS] - before;
+  return status;
+}
+
+/* Before the first step it is a call among those of the program, and named as the one that it
+ * is in; later it meets the buckets of ranks that changed nothing. */
+static lcomm_status broadcast_bytes(lcomm_comm *comm, void *bytes, size_t size) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_BROADCAST, bytes, bytes, size / sizeof(float),
+                                  LCOMM_FLOAT32, LCOMM_SUM);
+  if (comm->tensors_grouped) {
+    return lcomm_tensors_call(comm, &call);
+  }
+  call.purpose = comm->inside == LCOMM_PURPOSE_CALL ? LCOMM_PURPOSE_COMPARE : comm->inside;
+  return lcomm_call_make(comm, &call);
+}
+
+/* A row may come from another rank: its numbers may be anything. */
+static const char *describe(const tensor_row *row, char *text, size_t size) {
+  static const char *const operations[] = {"summed", "averaged", "smallest", "largest"};
+  snprintf(text, size, "'%.127s' of %llu %s, %s%s", row->name, (unsigned long long)row->count,
+           lcomm_dtype_name((lcomm_dtype)row->dtype),
+           row->op <= LCOMM_MAX ? operations[row->op] : "unknown operation",
+           row->frozen ? ", frozen" : "");
+  return text;
+}
+
+static lcomm_status compare_rows(lcomm_comm *comm, const tensor_row *rows) {
+  char who[96], ours[256], theirs[256];
+  tensor_row other;
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    tensor_row mine;
+    fill_row(comm->tensors[i], &mine);
+    if (memcmp(&mine, &rows[i], sizeof(mine)) == 0) {
+      continue;
+    }
+    other = rows[i];
+    lcomm_text_sanitize(other.name, sizeof(other.name));
+    return lcomm_fail(comm, LCOMM_ERR_MISMATCH,
+                      "tensor number %zu is %s here, but %s on %s. All ranks must add the same "
+                      "tensors in the same order, and freeze the same ones.",
+                      i, describe(&mine, ours, sizeof(ours)),
+                      describe(&other, theirs, sizeof(theirs)),
+                      lcomm_comm_who(comm, 0, who, sizeof(who)));
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status compare(lcomm_comm *comm) {
+  char who[96];
+  uint64_t count = comm->tensor_count;
+  lcomm_status status = broadcast_bytes(comm, &count, sizeof(count));
+  if (status != LCOMM_OK || comm->size == 1) {
+    return status;
+  }
+  if (count != comm->tensor_count) {
+    return lcomm_fail(comm, LCOMM_ERR_MISMATCH,
+                      "%zu tensors were added here, but %llu on %s. All ranks must add the same "
+                      "tensors in the same order, and freeze the same ones.",
+                      comm->tensor_count, (unsigned long long)count,
+                      lcomm_comm_who(comm, 0, who, sizeof(who)));
+  }
+  tensor_row *rows = calloc(comm->tensor_count + 1, sizeof *rows);
+  if (!rows) {
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for %zu tensors", comm->tensor_count);
+  }
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    fill_row(comm->tensors[i], &rows[i]);
+  }
+  status = broadcast_bytes(comm, rows, comm->tensor_count * sizeof *rows);
+  if (status == LCOMM_OK) {
+    status = compare_rows(comm, rows);
+  }
+  free(rows);
+  return status;
+}
+
+lcomm_status lcomm_tensors_compare(lcomm_comm *comm) {
+  bool same = comm->tensors_compared && comm->tensors_pending == 0;
+  lcomm_status status = same ? LCOMM_OK : compare(comm);
+  comm->tensors_compared = status == LCOMM_OK;
+  return status;
+}
+
+/* -------------------------------------------------------------- planning */
+
+bool lcomm_tensors_are_planned(const lcomm_comm *comm) {
+  return comm->buckets && comm->tensors_compared && comm->tensors_pending == 0;
+}
+
+lcomm_status lcomm_tensors_plan(lcomm_comm *comm) {
+  if (lcomm_tensors_are_planned(comm)) {
+    return LCOMM_OK;
+  }
+  lcomm_status status = lcomm_tensors_compare(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    comm->tensors[i]->planned = !comm->tensors[i]->frozen;
+  }
+  comm->tensors_pending = 0;
+  return lcomm_buckets_plan(comm);
+}

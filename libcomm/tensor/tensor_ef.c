@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The error-feedback state of tensors between two groupings: taken out of the old buckets,
+ * put into the new ones.
+ *
+ * Where every rank keeps the elements of a tensor that it kept before, its residual and
+ * momentum stay bit for bit. Otherwise they are summed over the ranks, in float64, and each
+ * of those that keep an element now takes its share; what nobody keeps any more is owed to
+ * the next result, as lcomm_state_load does it.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/api/collective.h"
+#include "libcomm/feedback/ef_memory.h"
+#include "libcomm/tensor/bucket.h"
+
+/* ---------------------------------------------------------------- taking */
+
+/* *to is NULL where there is nothing to copy. */
+static bool copy(int place, const float *from, uint64_t count, float **to) {
+  *to = from && count > 0 ? lcomm_floats_get(place, count) : NULL;
+  if (*to) {
+    memcpy(*to, from, count * sizeof(float));
+  }
+  return *to || !from || count == 0;
+}
+
+static const float *at(const float *values, uint64_t offset) {
+  return values ? values + offset : NULL;
+}
+
+lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor) {
+  const lcomm_bucket *bucket = tensor->bucket;
+  const lcomm_feedback_state *feedback = bucket->feedback;
+  lcomm_kept kept = lcomm_tensor_kept(tensor, feedback);
+  lcomm_tensor_state *state = &tensor->state;
+  int place = bucket->comm->tensor_place;
+  state->first = kept.first;
+  state->count = kept.n;
+  bool whole =
+      copy(place, feedback ? feedback->residual + kept.at : NULL, kept.n, &state->residual) &&
+      copy(place, feedback ? at(feedback->momentum, kept.at) : NULL, kept.n, &state->momentum) &&
+      copy(place, at(bucket->velocity, tensor->offset), tensor->count, &state->velocity) &&
+      copy(place, at(bucket->owed, tensor->offset), tensor->count, &state->owed);
+  return whole ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
+void lcomm_tensor_state_free(lcomm_tensor *tensor) {
+  lcomm_tensor_state *state = &tensor->state;
+  int place = tensor->comm->tensor_place;
+  lcomm_floats_free(place, state->residual);
+  lcomm_floats_free(place, state->momentum);
+  lcomm_floats_free(place, state->velocity);
+  lcomm_floats_free(place, state->owed);
+  *state = (lcomm_tensor_state){0};
+}
+
+/* --------------------------------------------------------------- placing */
+
+/* What some rank says of a tensor; the ranks take the largest of each. */
+typedef struct facts {
+  int32_t has;   /* it has a residual */
+  int32_t moves; /* it keeps other elements now */
+  int32_t keeps; /* it keeps some now */
+} facts;
+
+enum { FACTS = sizeof(facts) / sizeof(int32_t), CHUNK = 1 << 17 };
+
+typedef struct placing {
+  lcomm_comm *comm;
+  facts *tensors;                 /* bucket after bucket; those in old buckets stay zero */
+  lcomm_feedback_state *feedback; /* of the bucket that is worked on, NULL: this rank keeps none */
+  int holders;                    /* of each of its elements */
+  double *sums;                   /* CHUNK of them */
+} placing;
+
+static lcomm_status out_of_memory(lcomm_comm *comm) {
+  return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for the state of %zu tensors",
+                    comm->tensor_count);
+}
+
+static facts *facts_of(const placing *it, const lcomm_bucket *bucket, size_t index) {
+  size_t before = 0;
+  for (const lcomm_bucket *other = it->comm->buckets; other < bucket; other++) {
+    before += other->tensor_count;
+  }
+  return &it->tensors[before + index];
+}
+
+/* The range that this rank will keep of each tensor, by an empty state. */
+static lcomm_status look(placing *it, lcomm_bucket *bucket) {
+  lcomm_feedback_state *feedback = NULL;
+  lcomm_status status = lcomm_bucket_feedback(bucket, &feedback);
+  for (size_t i = 0; status == LCOMM_OK && i < bucket->tensor_count; i++) {
+    const lcomm_tensor_state *state = &bucket->tensors[i]->state;
+    lcomm_kept kept = lcomm_tensor_kept(bucket->tensors[i], feedback);
+    *facts_of(it, bucket, i) =
+        (facts){.has = state->residual != NULL,
+                .moves = kept.n != state->count || (kept.n > 0 && kept.first != state->first),
+                .keeps = kept.n > 0};
+  }
+  bucket->feedback = feedback; /* for now */
+  return status;
+}
+
+static lcomm_status agree(placing *it) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, it->tensors, it->tensors,
+                                  it->comm->tensor_count * FACTS, LCOMM_INT32, LCOMM_MAX);
+  return lcomm_tensors_call(it->comm, &call);
+}
+
+/* The part of first .. first+n that lies in begin .. begin+count, as an index from first. */
+static uint64_t overlap(uint64_t first, uint64_t n, uint64_t begin, uint64_t count,
+                        uint64_t *length) {
+  uint64_t low = first > begin ? first : begin;
+  uint64_t high = first + n < begin + count ? first + n : begin + count;
+  *length = low < high ? high - low : 0;
+  return low - first;
+}
+
+/* Sum `values`, which this rank has of elements `begin`.. `begin+count` of a tensor, over
+ * the ranks, for elements first .. first+n. */
+static lcomm_status sum(placing *it, const lcomm_tensor_state *state, const float *values,
+                        uint64_t first, uint64_t n) {
+  uint64_t length = 0, from = overlap(first, n, state->first, state->count, &length);
+  memset(it->sums, 0, n * sizeof *it->sums);
+  for (uint64_t i = from; values && i < from + length; i++) {
+    it->sums[i] = (double)values[first + i - state->first];
+  }
+  /* float64 is exact by any policy */
+  lcomm_call call =
+      lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, it->sums, it->sums, n, LCOMM_FLOAT64, LCOMM_SUM);
+  return lcomm_tensors_call(it->comm, &call);
+}
+
+/* Where a sum goes: to those that keep the element, or to what the bucket has of the
+ * results: `kept` and `owed` are residual and owed, or momentum and velocity. */
+static lcomm_status hand_out(placing *it, const lcomm_tensor *tensor, const float *values,
+                             float *kept_values, float *owed) {
+  double share = 1.0 / (double)it->holders;
+  double result = tensor->op == LCOMM_AVG ? 1.0 / (double)it->comm->size : 1.0;
+  lcomm_kept kept = lcomm_tensor_kept(tensor, it->feedback);
+  for (uint64_t first = 0; first < tensor->count; first += CHUNK) {
+    uint64_t n = tensor->count - first < CHUNK ? tensor->count - first : CHUNK;
+    lcomm_status status = sum(it, &tensor->state, values, first, n);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+    uint64_t length = 0, from = overlap(first, n, kept.first, kept.n, &length);
+    for (uint64_t i = from; kept_values && i < from + length; i++) {
+      kept_values[kept.at + first + i - kept.first] = (float)(share * it->sums[i]);
+    }
+    for (uint64_t i = 0; owed && i < n; i++) {
+      owed[tensor->offset + first + i] += (float)(result * it->sums[i]);
+    }
+  }
+  return LCOMM_OK;
+}
+
+static bool vector_for(const lcomm_bucket *bucket, float **vector) {
+  if (!*vector) {
+    *vector = lcomm_floats_get(bucket->comm->tensor_place, bucket->count);
+  }
+  return *vector != NULL;
+}
+
+/* Nobody keeps the tensor's residual any more. */
+static lcomm_status owe(placing *it, lcomm_bucket *bucket, const lcomm_tensor *tensor) {
+  bool momentum = it->comm->policy.momentum > 0;
+  if (!vector_for(bucket, &bucket->owed) || (momentum && !vector_for(bucket, &bucket->velocity))) {
+    return out_of_memory(it->comm);
+  }
+  lcomm_status status = hand_out(it, tensor, tensor->state.residual, NULL, bucket->owed);
+  return status == LCOMM_OK && momentum
+             ? hand_out(it, tensor, tensor->state.momentum, NULL, bucket->velocity)
+             : status;
+}
+
+static lcomm_status move(placing *it, const lcomm_tensor *tensor) {
+  lcomm_feedback_state *feedback = it->feedback;
+  lcomm_status status =
+      hand_out(it, tensor, tensor->state.residual, feedback ? feedback->residual : NULL, NULL);
+  return status == LCOMM_OK && it->comm->policy.momentum > 0
+             ? hand_out(it, tensor, tensor->state.momentum, feedback ? feedback->momentum : NULL,
+                        NULL)
+             : status;
+}
+
+static void copy_kept(placing *it, const lcomm_tensor *tensor) {
+  lcomm_kept kept = lcomm_tensor_kept(tensor, it->feedback);
+  size_t size = kept.n * sizeof(float);
+  if (kept.n > 0 && tensor->state.residual) {
+    memcpy(it->feedback->residual + kept.at, tensor->state.residual, size);
+  }
+  if (kept.n > 0 && tensor->state.momentum && it->feedback->momentum) {
+    memcpy(it->feedback->momentum + kept.at, tensor->state.momentum, size);
+  }
+}
+
+static lcomm_status place_residual(placing *it, lcomm_bucket *bucket, size_t index) {
+  const lcomm_tensor *tensor = bucket->tensors[index];
+  const facts *known = facts_of(it, bucket, index);
+  if (!known->has) {
+    return LCOMM_OK;
+  }
+  if (!known->keeps) {
+    return owe(it, bucket, tensor);
+  }
+  if (known->moves) {
+    return move(it, tensor);
+  }
+  copy_kept(it, tensor);
+  return LCOMM_OK;
+}
+
+/* What is the same on all ranks. */
+static lcomm_status place_results(lcomm_bucket *bucket, const lcomm_tensor *tensor) {
+  const lcomm_tensor_state *state = &tensor->state;
+  float *to = NULL;
+  if (state->velocity && bucket->comm->policy.momentum > 0) {
+    if (!vector_for(bucket, &bucket->velocity)) {
+      return out_of_memory(bucket->comm);
+    }
+    to = bucket->velocity + tensor->offset;
+    memcpy(to, state->velocity, tensor->count * sizeof(float));
+  }
+  if (state->owed) {
+    if (!vector_for(bucket, &bucket->owed)) {
+      return out_of_memory(bucket->comm);
+    }
+    to = bucket->owed + tensor->offset;
+    memcpy(to, state->owed, tensor->count * sizeof(float));
+  }
+  return LCOMM_OK;
+}
+
+/* A bucket that keeps a residual has its momentum beside it. */
+static void take_over(const placing *it, lcomm_bucket *bucket) {
+  float units = bucket->op == LCOMM_AVG ? (float)it->comm->size : 1.0f;
+  lcomm_feedback_state *feedback = it->feedback;
+  for (uint64_t i = 0; feedback && feedback->momentum && i < feedback->count; i++) {
+    feedback->momentum[i] += units / (float)it->holders * bucket->velocity[feedback->first + i];
+  }
+  lcomm_floats_free(it->comm->tensor_place, bucket->velocity);
+  bucket->velocity = NULL;
+}
+
+/* The first lossy step makes the feedback of a bucket, unless it has something to keep. */
+static lcomm_status place_bucket(placing *it, lcomm_bucket *bucket) {
+  bool has = false, keeps = false;
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    has |= facts_of(it, bucket, i)->has;
+    keeps |= facts_of(it, bucket, i)->keeps;
+  }
+  lcomm_status status = has ? lcomm_bucket_holders(bucket, &it->holders) : LCOMM_OK;
+  it->feedback = bucket->feedback;
+  for (size_t i = 0; status == LCOMM_OK && i < bucket->tensor_count; i++) {
+    status = place_results(bucket, bucket->tensors[i]);
+    status = status == LCOMM_OK ? place_residual(it, bucket, i) : status;
+  }
+  if (status == LCOMM_OK && has && keeps && bucket->velocity) {
+    take_over(it, bucket);
+  }
+  if (!has || !keeps) {
+    lcomm_feedback_free(bucket->feedback);
+    bucket->feedback = NULL;
+  }
+  return status;
+}
+
+static lcomm_status place_all(placing *it, const bool *is_new) {
+  lcomm_comm *comm = it->comm;
+  lcomm_status status = LCOMM_OK;
+  for (size_t i = 0; status == LCOMM_OK && i < comm->bucket_count; i++) {
+    status = is_new[i] ? look(it, &comm->buckets[i]) : LCOMM_OK;
+  }
+  status = status == LCOMM_OK ? agree(it) : status;
+  for (size_t i = 0; status == LCOMM_OK && i < comm->bucket_count; i++) {
+    status = is_new[i] ? place_bucket(it, &comm->buckets[i]) : LCOMM_OK;
+  }
+  return status;
+}
+
+lcomm_status lcomm_tensor_states_place(lcomm_comm *comm, const bool *is_new) {
+  placing it = {.comm = comm,
+                .tensors = calloc(comm->tensor_count + 1, sizeof *it.tensors),
+                .sums = malloc(CHUNK * sizeof *it.sums)};
+  uint32_t environment = lcomm_fp_enter();
+  lcomm_status status = it.tensors && it.sums ? place_all(&it, is_new) : out_of_memory(comm);
+  lcomm_fp_leave(environment);
+  for (size_t i = 0; i < comm->tensor_count; i++) {
+    if (comm->tensors[i]->bucket) {
+      lcomm_tensor_state_free(comm->tensors[i]);
+    }
+  }
+  free(it.tensors);
+  free(it.sums);
+  return status;
+}

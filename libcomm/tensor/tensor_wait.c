@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Waiting for one tensor. */
+
+#include "libcomm/base/clock.h"
+#include "libcomm/engine/entry.h"
+#include "libcomm/engine/siblings.h"
+#include "libcomm/tensor/bucket.h"
+
+/* Buckets start in order, so one that has not started yet waits for the first tensor of its
+ * own or of a bucket before it that is not ready. NULL: none does. */
+static const lcomm_tensor *find_missing(const lcomm_comm *comm, const lcomm_tensor *tensor) {
+  for (const lcomm_bucket *it = comm->buckets + comm->buckets_started; it <= tensor->bucket; it++) {
+    for (size_t i = 0; i < it->tensor_count; i++) {
+      if (!atomic_load(&it->tensors[i]->ready)) {
+        return it->tensors[i];
+      }
+    }
+  }
+  return NULL;
+}
+
+static bool is_over(const lcomm_comm *comm, const lcomm_tensor *tensor) {
+  return (size_t)(tensor->bucket - comm->buckets) < comm->buckets_started && tensor->bucket->over;
+}
+
+/* The communicator is well, the tensor is in this step, and its bucket has started if it can. */
+static lcomm_status begin(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
+  lcomm_status status = lcomm_comm_listen(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  if (!atomic_load(&tensor->ready)) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "%s(%s): the tensor has not been reported ready in this step", call,
+                        tensor->name);
+  }
+  status = lcomm_tensors_plan(comm);
+  return status == LCOMM_OK ? lcomm_buckets_start(comm) : status;
+}
+
+static lcomm_status wait_for(lcomm_comm *comm, const lcomm_tensor *tensor) {
+  lcomm_status status = begin(comm, tensor, "lcomm_tensor_wait");
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  const lcomm_tensor *missing = find_missing(comm, tensor);
+  if (missing) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_tensor_wait(%s): its sum starts after that of tensor %s, which has "
+                        "not been reported ready in this step",
+                        tensor->name, missing->name);
+  }
+  return lcomm_operations_wait(comm, &tensor->bucket->over);
+}
+
+lcomm_status lcomm_tensor_wait(lcomm_comm *comm, lcomm_tensor *tensor) {
+  lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_wait");
+  status = status == LCOMM_OK ? lcomm_enter(comm) : status;
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = wait_for(comm, tensor);
+  lcomm_leave(comm);
+  return status;
+}
+
+/* The first test that finds the sum under way begins it. */
+static void begin_patience(lcomm_comm *comm, const lcomm_bucket *bucket) {
+  for (lcomm_operation *it = comm->first; it; it = it->next) {
+    if (it->bucket == bucket && !(it->tested_s > 0)) {
+      it->tested_s = lcomm_clock_s();
+    }
+  }
+}
+
+/* All that can be done now; others are moved meanwhile. */
+static lcomm_status move_on(lcomm_comm *comm, const lcomm_tensor *tensor) {
+  bool moved = true;
+  lcomm_status status = LCOMM_OK;
+  while (moved && status == LCOMM_OK && !is_over(comm, tensor)) {
+    moved = false;
+    status = lcomm_operations_move(comm, &moved);
+  }
+  if (status != LCOMM_OK || is_over(comm, tensor)) {
+    return status;
+  }
+  lcomm_siblings_move(comm);
+  begin_patience(comm, tensor->bucket);
+  return lcomm_operations_check(comm);
+}
+
+static lcomm_status test(lcomm_comm *comm, const lcomm_tensor *tensor, int *done) {
+  lcomm_status status = begin(comm, tensor, "lcomm_tensor_test");
+  if (status == LCOMM_OK && !is_over(comm, tensor)) {
+    status = move_on(comm, tensor);
+  }
+  if (status == LCOMM_OK) {
+    *done = is_over(comm, tensor);
+  }
+  return status;
+}
+
+lcomm_status lcomm_tensor_test(lcomm_comm *comm, lcomm_tensor *tensor, int *done) {
+  if (!comm || !done) {
+    return lcomm_refuse_null(comm, "lcomm_tensor_test", "done");
+  }
+  lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_test");
+  status = status == LCOMM_OK ? lcomm_enter(comm) : status;
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = test(comm, tensor, done);
+  lcomm_leave(comm);
+  return status;
+}

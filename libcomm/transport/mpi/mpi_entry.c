@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* MPI's place in the list of transports. The transport itself is in libcomm-with-mpi.so,
+ * which a program may have loaded; what is opened here is that transport's from then on. */
+
+#include <stdio.h>
+
+#include "libcomm/transport/mpi/mpi_table.h"
+
+static lcomm_status open_registered(const lcomm_transport_setup *setup, lcomm_transport **transport,
+                                    char *why) {
+  const lcomm_mpi_table *mpi = lcomm_mpi_registered();
+  if (!mpi) {
+    snprintf(why, LCOMM_TRANSPORT_WHY_MAX,
+             "the program is not linked with libcomm-with-mpi.so, which libcomm needs for it");
+    return LCOMM_ERR_UNSUPPORTED;
+  }
+  return mpi->transport->open(setup, transport, why);
+}
+
+static void close_opened(lcomm_transport *transport, bool orderly) {
+  transport->table->close(transport, orderly);
+}
+
+static bool opened_reaches(const lcomm_transport *transport, int peer) {
+  return transport->table->reaches(transport, peer);
+}
+
+static const char *why_of_opened(const lcomm_transport *transport) {
+  return transport->table->why(transport);
+}
+
+extern const lcomm_transport_table lcomm_transport_mpi_entry;
+
+const lcomm_transport_table lcomm_transport_mpi_entry = {
+    .name = "mpi",
+    .summary = "MPI point-to-point messages",
+    .open = open_registered,
+    .close = close_opened,
+    .reaches = opened_reaches,
+    .why = why_of_opened,
+};

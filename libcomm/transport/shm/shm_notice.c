@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Notices. Ordinary ones travel in the ring, and a few wait on either side. An
+ * error has a place of its own in the lane, so it needs no room in the ring, no
+ * call of the sender after this one, and no reader that keeps up. */
+
+#include <string.h>
+
+#include "libcomm/transport/shm/shm_internal.h"
+
+/* ----------------------------------------------------------- ordinary ones */
+
+static bool tell_now(lcomm_shm_peer *peer, const void *notice) {
+  unsigned char *data = lcomm_shm_reserve(&peer->out, LCOMM_NOTICE_SIZE, 0);
+  if (!data) {
+    return false;
+  }
+  memcpy(data, notice, LCOMM_NOTICE_SIZE);
+  lcomm_shm_publish(&peer->out, LCOMM_SHM_NOTICE, 0, 0, LCOMM_NOTICE_SIZE);
+  lcomm_shm_wake(peer);
+  return true;
+}
+
+void lcomm_shm_tell(lcomm_transport *transport, int rank, const void *notice) {
+  lcomm_shm_peer *peer = lcomm_shm_of(transport)->of[rank];
+  if (!peer || peer->fault != LCOMM_SHM_FINE || peer->telling || tell_now(peer, notice)) {
+    return;
+  }
+  memcpy(peer->told, notice, LCOMM_NOTICE_SIZE);
+  peer->telling = true;
+}
+
+bool lcomm_shm_tell_again(lcomm_shm_peer *peer) {
+  peer->telling = !tell_now(peer, peer->told);
+  return !peer->telling;
+}
+
+void lcomm_shm_arrive_notice(lcomm_shm_peer *peer, const unsigned char *data) {
+  if (peer->heard_count < LCOMM_SHM_NOTICES) {
+    memcpy(peer->heard[peer->heard_count++], data, LCOMM_NOTICE_SIZE);
+  }
+}
+
+static bool hear_ordinary(lcomm_shm_peer *peer, void *notice) {
+  if (peer->heard_count == 0) {
+    return false;
+  }
+  memcpy(notice, peer->heard[0], LCOMM_NOTICE_SIZE);
+  peer->heard_count--;
+  memmove(peer->heard[0], peer->heard[1], peer->heard_count * (size_t)LCOMM_NOTICE_SIZE);
+  return true;
+}
+
+/* ------------------------------------------------------------------ errors */
+
+/* A peer that was given up may still be there and wait for us. */
+void lcomm_shm_tell_error(lcomm_transport *transport, int rank, const void *notice) {
+  lcomm_shm_peer *peer = lcomm_shm_of(transport)->of[rank];
+  if (!peer || peer->error_told) {
+    return;
+  }
+  peer->error_told = true;
+  memcpy(peer->there->error, notice, LCOMM_NOTICE_SIZE);
+  atomic_store_explicit(&peer->there->has_error, 1, memory_order_release);
+  atomic_fetch_add_explicit(&peer->segment->errors, 1, memory_order_seq_cst);
+  lcomm_shm_wake(peer);
+}
+
+bool lcomm_shm_has_error(const lcomm_shm *t) {
+  return atomic_load_explicit(&t->segment->errors, memory_order_seq_cst) != t->errors_seen;
+}
+
+static bool hear_error(lcomm_shm *t, void *notice) {
+  uint32_t errors = atomic_load_explicit(&t->segment->errors, memory_order_acquire);
+  if (errors == t->errors_seen) {
+    return false;
+  }
+  for (int i = 0; i < t->reached_count; i++) {
+    lcomm_shm_peer *peer = t->reached[i];
+    if (!peer->error_heard &&
+        atomic_load_explicit(&peer->here->has_error, memory_order_acquire) != 0) {
+      peer->error_heard = true;
+      memcpy(notice, peer->here->error, LCOMM_NOTICE_SIZE);
+      return true;
+    }
+  }
+  t->errors_seen = errors;
+  return false;
+}
+
+/* -------------------------------------------------------------------- both */
+
+bool lcomm_shm_hear(lcomm_transport *transport, void *notice) {
+  lcomm_shm *t = lcomm_shm_of(transport);
+  if (hear_error(t, notice)) {
+    return true;
+  }
+  for (int i = 0; i < t->reached_count; i++) {
+    if (hear_ordinary(t->reached[i], notice)) {
+      return true;
+    }
+  }
+  return false;
+}

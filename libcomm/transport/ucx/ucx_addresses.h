@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TRANSPORT_UCX_UCX_ADDRESSES_H
+#define LCOMM_TRANSPORT_UCX_UCX_ADDRESSES_H
+
+/* How the addresses of the ranks are exchanged: first a label of each, of fixed
+ * size, then the addresses themselves, each filled up with zeros to the size of
+ * the largest. UCX reads an address without being told its size, so none comes
+ * to it that is not, byte for byte, what its owner described. A label protects
+ * from damage; it is no proof of who wrote it.
+ *
+ * Pure functions over bytes. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+  LCOMM_UCX_ADDRESS_MAX = 1 << 16, /* bytes of an address */
+  LCOMM_UCX_LABEL_SIZE = 16
+};
+
+/* The label of an address: its size and its checksum. Size 0, and one above the
+ * maximum, say that there is none. */
+void lcomm_ucx_label_pack(const void *address, size_t size, uint8_t *label);
+
+/* The size of each row of addresses: that of the largest which the labels of
+ * `count` ranks describe, at least 1. A damaged label describes none. */
+size_t lcomm_ucx_addresses_width(const uint8_t *labels, int count);
+
+/* The address of `rank` in `rows` of `width` bytes each, in place; NULL when it
+ * has none, or when the row is not what the label describes. */
+const uint8_t *lcomm_ucx_address_find(const uint8_t *labels, const uint8_t *rows, size_t width,
+                                      int rank);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/transport/ucx/ucx_devices.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef lcomm_ucx_interfaces interfaces;
+
+/* The loop-back interface under the name it has on Linux: UCX tells by itself
+ * whether a peer is behind it. */
+#define LOOPBACK "lo"
+
+static bool is_usable(const struct ifaddrs *it) {
+  unsigned wanted = IFF_UP | IFF_RUNNING;
+  return it->ifa_addr && it->ifa_netmask && it->ifa_addr->sa_family == AF_INET &&
+         (it->ifa_flags & wanted) == wanted && !(it->ifa_flags & IFF_LOOPBACK);
+}
+
+static uint32_t address_in(const struct sockaddr *address) {
+  struct sockaddr_in in;
+  memcpy(&in, address, sizeof(in));
+  return in.sin_addr.s_addr;
+}
+
+void lcomm_ucx_interfaces_own(interfaces *own, lcomm_ucx_names *names) {
+  struct ifaddrs *list = NULL;
+  memset(own, 0, sizeof *own);
+  memset(names, 0, sizeof *names);
+  if (getifaddrs(&list) != 0) {
+    return;
+  }
+  for (struct ifaddrs *it = list; it && own->count < LCOMM_UCX_INTERFACES_MAX; it = it->ifa_next) {
+    if (is_usable(it)) {
+      /* "eth0:1" is a second address of eth0 */
+      int length = (int)strcspn(it->ifa_name, ":");
+      snprintf(names->of[own->count], sizeof(names->of[0]), "%.*s", length, it->ifa_name);
+      own->entries[own->count].address = address_in(it->ifa_addr);
+      own->entries[own->count].mask = address_in(it->ifa_netmask);
+      own->count++;
+    }
+  }
+  freeifaddrs(list);
+}
+
+static uint32_t count_of(const interfaces *host) {
+  return host->count < LCOMM_UCX_INTERFACES_MAX ? host->count : LCOMM_UCX_INTERFACES_MAX;
+}
+
+static bool has_address(const interfaces *host, uint32_t address) {
+  for (uint32_t i = 0; i < count_of(host); i++) {
+    if (host->entries[i].address == address) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Do two ranks share a network of their host? */
+static bool are_together(const interfaces *all, int rank, int other) {
+  return memcmp(&all[other], &all[rank], sizeof(all[0])) == 0;
+}
+
+int lcomm_ucx_interfaces_find(const interfaces *all, int size, int rank, uint32_t address) {
+  for (int other = 0; other < size; other++) {
+    if (!are_together(all, rank, other) && has_address(&all[other], address)) {
+      return other;
+    }
+  }
+  return -1;
+}
+
+/* Does the host have another address in this network? */
+static bool is_in_network(const interfaces *host, uint32_t address, uint32_t mask) {
+  for (uint32_t i = 0; i < count_of(host); i++) {
+    if (host->entries[i].address != address && ((host->entries[i].address ^ address) & mask) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+typedef enum rule { IN_ALL_NETWORKS, UNIQUE_ADDRESS } rule;
+
+static bool passes(rule by, const interfaces *all, int size, int rank, uint32_t entry) {
+  uint32_t address = all[rank].entries[entry].address, mask = all[rank].entries[entry].mask;
+  for (int other = 0; other < size; other++) {
+    if (are_together(all, rank, other)) {
+      continue;
+    }
+    if (has_address(&all[other], address) ||
+        (by == IN_ALL_NETWORKS && !is_in_network(&all[other], address, mask))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool has_other_hosts(const interfaces *all, int size, int rank) {
+  for (int other = 0; other < size; other++) {
+    if (!are_together(all, rank, other)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Those that pass, then the loop-back; "" when none passes. */
+static void list_by(rule by, const interfaces *all, int size, int rank,
+                    const lcomm_ucx_names *names, char *devices) {
+  size_t used = 0;
+  devices[0] = '\0';
+  for (uint32_t i = 0; i < count_of(&all[rank]); i++) {
+    if (passes(by, all, size, rank, i) && used + 64 < LCOMM_UCX_DEVICES_MAX) {
+      used += (size_t)snprintf(devices + used, LCOMM_UCX_DEVICES_MAX - used, "%s,", names->of[i]);
+    }
+  }
+  if (used > 0) {
+    snprintf(devices + used, LCOMM_UCX_DEVICES_MAX - used, "%s", LOOPBACK);
+  }
+}
+
+void lcomm_ucx_devices_choose(const interfaces *all, int size, int rank,
+                              const lcomm_ucx_names *names, char *devices) {
+  devices[0] = '\0';
+  if (!has_other_hosts(all, size, rank)) {
+    bool known = all[rank].count > 0; /* else a host without IPv4 is like all others */
+    snprintf(devices, LCOMM_UCX_DEVICES_MAX, "%s", known ? LOOPBACK : "");
+    return;
+  }
+  list_by(IN_ALL_NETWORKS, all, size, rank, names, devices);
+  if (devices[0] == '\0') {
+    list_by(UNIQUE_ADDRESS, all, size, rank, names, devices);
+  }
+}

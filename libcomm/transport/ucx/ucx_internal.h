@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TRANSPORT_UCX_UCX_INTERNAL_H
+#define LCOMM_TRANSPORT_UCX_UCX_INTERNAL_H
+
+/* The inside of the transport over UCX. It is one worker with one endpoint per
+ * peer. A UCX tag is 64 bits: the sender's rank above the 32 bits of the
+ * caller's tag, and one bit that sets our own messages apart.
+ *
+ * UCX trusts its peers: who can connect to the ports that it opens can end the
+ * process. Who can: ucx_listeners.h.
+ */
+
+#include "libcomm/transport/transport.h"
+#include "libcomm/transport/ucx/ucx_devices.h"
+#include "libcomm/transport/ucx/ucx_worker.h"
+
+/* Notices on their way to a peer: ordinary ones, and in the last place an error. */
+enum { LCOMM_UCX_TELLING_MAX = 5, LCOMM_UCX_TELLING_ERROR = LCOMM_UCX_TELLING_MAX - 1 };
+
+/* What our own messages are. */
+typedef enum lcomm_ucx_kind {
+  LCOMM_UCX_HELLO = 1, /* the first message of a link */
+  LCOMM_UCX_SEEN = 2,  /* your hello has come */
+  LCOMM_UCX_NOTICE = 3
+} lcomm_ucx_kind;
+
+#define LCOMM_UCX_TAG_ALL UINT64_MAX
+#define LCOMM_UCX_TAG_OWN (UINT64_C(1) << 63)
+#define LCOMM_UCX_TAG_OWN_ANY (LCOMM_UCX_TAG_OWN | UINT32_MAX) /* a mask: whoever sent it */
+
+static inline ucp_tag_t lcomm_ucx_tag(int source, uint32_t tag) {
+  return (uint64_t)source << 32 | tag;
+}
+
+static inline ucp_tag_t lcomm_ucx_tag_own(int source, lcomm_ucx_kind kind) {
+  return LCOMM_UCX_TAG_OWN | lcomm_ucx_tag(source, (uint32_t)kind);
+}
+
+typedef struct lcomm_ucx_peer {
+  ucp_ep_h endpoint;   /* NULL: none */
+  ucs_status_t failed; /* UCS_OK while the link works */
+  bool reached;        /* both sides say so */
+  void *telling[LCOMM_UCX_TELLING_MAX];
+  unsigned char *told;                    /* LCOMM_UCX_TELLING_ERROR notices, once one was sent */
+  unsigned char error[LCOMM_NOTICE_SIZE]; /* that needs no memory when it is told */
+  char host[LCOMM_HOST_MAX];
+} lcomm_ucx_peer;
+
+typedef struct lcomm_ucx_transport {
+  lcomm_transport base;
+  lcomm_ucx_place place; /* its worker is NULL once the transport had to be given up */
+  int rank, size;
+  int event_fd;
+  lcomm_ucx_peer *peers;
+  lcomm_ucx_interfaces *interfaces; /* per rank; NULL: not known */
+  void *listening;                  /* receives the next notice; NULL or an error: nothing does */
+  unsigned char heard[LCOMM_NOTICE_SIZE];
+  char why[LCOMM_TRANSPORT_WHY_MAX];
+  char devices[LCOMM_UCX_DEVICES_MAX]; /* that it was given, for people */
+} lcomm_ucx_transport;
+
+/* ------------------------------------------------- requests, ucx_request.c */
+
+/* What became of what a call of UCX returned: UCS_INPROGRESS, UCS_OK, an error. */
+ucs_status_t lcomm_ucx_state(void *request);
+
+/* Give a request back in any state; what is under way goes on unseen. */
+void lcomm_ucx_release(void *request);
+
+/* Bring in what has arrived. */
+void lcomm_ucx_progress(lcomm_ucx_transport *t);
+
+/* Make progress until the request is over or the time is; false then. */
+bool lcomm_ucx_wait(lcomm_ucx_transport *t, void *request, double deadline_s);
+
+void *lcomm_ucx_send(lcomm_ucx_transport *t, int peer, ucp_tag_t tag, const void *bytes,
+                     size_t size);
+
+/* A request also when the message is there already, or a coded error. */
+void *lcomm_ucx_receive(lcomm_ucx_transport *t, ucp_tag_t tag, ucp_tag_t mask, void *bytes,
+                        size_t capacity);
+
+/* Write a phrase about a peer into t->why; TRANSPORT. */
+lcomm_status lcomm_ucx_blame(lcomm_ucx_transport *t, int peer, const char *what);
+
+/* ------------------------------------ file descriptors, ucx_descriptors.c */
+
+/* As in lcomm_transport_table; 0 where there is no UCX. */
+int lcomm_ucx_descriptors(const lcomm_transport_setup *setup);
+
+/* ---------------------------- links to the peers, ucx_link.c, ucx_meet.c */
+
+/* The interfaces of all ranks, to be freed, and the TCP devices that lead to all
+ * other hosts, as lcomm_ucx_devices_choose says it; one allgather, whatever
+ * happens. NULL, and "", when they are not known. */
+lcomm_ucx_interfaces *lcomm_ucx_link_devices(const lcomm_transport_setup *setup, char *devices);
+
+/* Exchange addresses, connect, and find out together which links work;
+ * collective. The same number of allgathers whatever happens; t may be NULL
+ * for a rank that cannot take part. TRANSPORT when no peer is reached or the
+ * bootstrap failed, with a phrase in why; MEMORY. */
+lcomm_status lcomm_ucx_link_all(lcomm_ucx_transport *t, const lcomm_transport_setup *setup,
+                                char *why);
+
+/* Meet all peers that have an endpoint: `reached` says who answered before the
+ * deadline, `failed` why the others did not. */
+void lcomm_ucx_meet(lcomm_ucx_transport *t, double deadline_s);
+
+/* ------------------------------------------ vanished hosts, ucx_silence.c */
+
+int lcomm_ucx_unreachable(lcomm_transport *transport, char *why);
+
+/* ------------------------------------------------ notices, ucx_notice.c */
+
+void lcomm_ucx_listen(lcomm_ucx_transport *t);
+void lcomm_ucx_tell(lcomm_transport *transport, int peer, const void *notice);
+void lcomm_ucx_tell_error(lcomm_transport *transport, int peer, const void *notice);
+bool lcomm_ucx_hear(lcomm_transport *transport, void *notice);
+
+/* Free the notices on their way to a peer; their bytes must be unused by then. */
+void lcomm_ucx_tell_free(lcomm_ucx_peer *peer);
+
+/* ------------------------------------------------------ the end, ucx_close.c */
+
+/* Close at once, whatever is under way: from here on UCX neither reads nor
+ * writes any memory of ours. Everything that is asked later fails. */
+void lcomm_ucx_give_up(lcomm_ucx_transport *t);
+
+/* Close the endpoint of one peer; UCX ends what is under way on it. */
+void lcomm_ucx_unlink(lcomm_ucx_transport *t, int peer, double deadline_s);
+
+void lcomm_ucx_close(lcomm_transport *transport, bool orderly);
+
+/* The transport. */
+extern const lcomm_transport_table lcomm_transport_ucx;
+
+#endif

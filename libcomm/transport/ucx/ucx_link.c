@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* How the links come to be: addresses, endpoints, and which of them count. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/base/clock.h"
+#include "libcomm/transport/ucx/ucx_addresses.h"
+#include "libcomm/transport/ucx/ucx_internal.h"
+
+#define MEETING_S 20.0 /* a link that does not answer for so long is none */
+#define UNLINK_S 0.2   /* to cut what is no link */
+
+/* What all ranks said of their addresses, see ucx_addresses.h. */
+typedef struct address_book {
+  uint8_t *labels, *rows;
+  size_t width; /* of a row */
+} address_book;
+
+/* -------------------------------------------------------- addresses */
+
+static bool address_of(lcomm_ucx_transport *t, ucp_worker_attr_t *own, char *why) {
+  own->field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
+  own->address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY;
+  ucs_status_t status = lcomm_ucx.ucp_worker_query(t->place.worker, own);
+  if (status != UCS_OK) {
+    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "UCX has no address: %s",
+             lcomm_ucx.ucs_status_string(status));
+  }
+  return status == UCS_OK;
+}
+
+static bool gather(const lcomm_boot *boot, const void *own, void *all, size_t size) {
+  return boot->allgather(boot->context, own, all, size) == 0;
+}
+
+/* Two allgathers, whatever this rank has. A rank without an address says so.
+ * False when the bootstrap or memory failed. */
+static bool exchange(const lcomm_boot *boot, const ucp_worker_attr_t *own, address_book *book) {
+  size_t size = (size_t)boot->world_size, length = own->address_length;
+  uint8_t label[LCOMM_UCX_LABEL_SIZE];
+  lcomm_ucx_label_pack(own->address, length, label);
+  book->labels = calloc(size, sizeof(label));
+  if (!book->labels || !gather(boot, label, book->labels, sizeof(label))) {
+    return false;
+  }
+  book->width = lcomm_ucx_addresses_width(book->labels, boot->world_size);
+  uint8_t *row = calloc(1, book->width);
+  book->rows = calloc(size, book->width);
+  bool done = row && book->rows;
+  if (done && length > 0 && length <= book->width) { /* longer: its label was damaged on the way */
+    memcpy(row, own->address, length);
+  }
+  done = done && gather(boot, row, book->rows, book->width);
+  free(row);
+  return done;
+}
+
+static void forget_book(address_book *book) {
+  free(book->labels);
+  free(book->rows);
+}
+
+/* --------------------------------------------------------- endpoints */
+
+static void endpoint_failed(void *argument, ucp_ep_h endpoint, ucs_status_t status) {
+  lcomm_ucx_peer *peer = argument;
+  (void)endpoint;
+  if (peer->failed == UCS_OK) {
+    peer->failed = status;
+  }
+}
+
+static void connect_to(lcomm_ucx_transport *t, int rank, const void *address) {
+  lcomm_ucx_peer *peer = &t->peers[rank];
+  ucp_ep_params_t params = {
+      .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                    UCP_EP_PARAM_FIELD_ERR_HANDLER,
+      .address = address,
+      .err_mode = UCP_ERR_HANDLING_MODE_PEER,
+      .err_handler = {.cb = endpoint_failed, .arg = peer},
+  };
+  ucs_status_t status = lcomm_ucx.ucp_ep_create(t->place.worker, &params, &peer->endpoint);
+  if (status != UCS_OK) {
+    peer->endpoint = NULL;
+    peer->failed = status;
+  }
+}
+
+/* The device of a link, such as "tcp/eth0"; "" when UCX does not say. */
+static void name_device(const lcomm_ucx_peer *peer, char *name, size_t size) {
+  char *text = NULL, *found;
+  size_t length = 0;
+  name[0] = '\0';
+  FILE *stream = peer->endpoint ? open_memstream(&text, &length) : NULL;
+  if (!stream) {
+    return;
+  }
+  lcomm_ucx.ucp_ep_print_info(peer->endpoint, stream);
+  fclose(stream);
+  /* a line such as "lane[0]:  1:tcp/eth0.0 md[1] ..." */
+  found = text ? strstr(text, "lane[0]:") : NULL;
+  found = found ? strchr(found + strlen("lane[0]:"), ':') : NULL;
+  if (found) {
+    snprintf(name, size, "%.*s", (int)strcspn(found + 1, ". \n"), found + 1);
+  }
+  free(text);
+}
+
+/* ---------------------------------------------------------- agreement */
+
+/* Remember why a link is none; the first reason is kept. */
+static void explain(lcomm_ucx_transport *t, int rank) {
+  char device[64], what[160];
+  const lcomm_ucx_peer *peer = &t->peers[rank];
+  name_device(peer, device, sizeof(device));
+  const char *reason = peer->failed != UCS_OK ? lcomm_ucx.ucs_status_string(peer->failed)
+                       : peer->endpoint       ? "the other side cannot reach this rank"
+                                              : "it has no address, or a damaged one came";
+  snprintf(what, sizeof(what), "no link%s%s: %s; LCOMM_UCX_NET_DEVICES names devices to use",
+           device[0] ? " over " : "", device, reason);
+  if (t->why[0] == '\0') {
+    lcomm_ucx_blame(t, rank, what);
+  }
+}
+
+static void connect_all(lcomm_ucx_transport *t, const address_book *book, double timeout_s) {
+  double limit_s = timeout_s < MEETING_S ? timeout_s : MEETING_S;
+  for (int i = 0; i < t->size; i++) {
+    const uint8_t *address = lcomm_ucx_address_find(book->labels, book->rows, book->width, i);
+    if (i != t->rank && address) {
+      connect_to(t, i, address);
+    }
+  }
+  lcomm_ucx_meet(t, lcomm_clock_s() + limit_s);
+}
+
+/* Of every pair both must have reached the other. One allgather. */
+static bool agree(lcomm_ucx_transport *t, const lcomm_boot *boot) {
+  int size = boot->world_size;
+  unsigned char *mine = calloc((size_t)size, 1), *all = calloc((size_t)size, (size_t)size);
+  bool done = mine && all;
+  for (int i = 0; done && t && i < size; i++) {
+    mine[i] = t->peers[i].reached;
+  }
+  done = done && gather(boot, mine, all, (size_t)size);
+  for (int i = 0; t && i < size; i++) {
+    t->peers[i].reached = done && mine[i] && all[(size_t)i * (size_t)size + (size_t)t->rank];
+  }
+  free(mine);
+  free(all);
+  return done;
+}
+
+/* Cut what is no link; false when none is left. */
+static bool keep_reached(lcomm_ucx_transport *t) {
+  double deadline_s = lcomm_clock_s() + UNLINK_S;
+  bool any = false;
+  for (int i = 0; i < t->size; i++) {
+    any = any || t->peers[i].reached;
+    if (i != t->rank && !t->peers[i].reached) {
+      explain(t, i);
+      lcomm_ucx_unlink(t, i, deadline_s);
+    }
+  }
+  return any;
+}
+
+lcomm_ucx_interfaces *lcomm_ucx_link_devices(const lcomm_transport_setup *setup, char *devices) {
+  lcomm_ucx_interfaces own;
+  lcomm_ucx_names names;
+  lcomm_ucx_interfaces *all = calloc((size_t)setup->size, sizeof *all);
+  devices[0] = '\0';
+  lcomm_ucx_interfaces_own(&own, &names);
+  if (!all || !gather(setup->boot, &own, all, sizeof(own))) {
+    free(all);
+    return NULL;
+  }
+  lcomm_ucx_devices_choose(all, setup->size, setup->rank, &names, devices);
+  return all;
+}
+
+lcomm_status lcomm_ucx_link_all(lcomm_ucx_transport *t, const lcomm_transport_setup *setup,
+                                char *why) {
+  ucp_worker_attr_t own = {0};
+  address_book book = {0};
+  bool known = t && address_of(t, &own, why);
+  bool done = exchange(setup->boot, &own, &book);
+  if (done && known) {
+    connect_all(t, &book, setup->timeout_s);
+  }
+  if (known) {
+    lcomm_ucx.ucp_worker_release_address(t->place.worker, own.address);
+  }
+  forget_book(&book);
+  done = agree(t, setup->boot) && done;
+  if (!done) {
+    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "the bootstrap failed, or memory ran out");
+    return LCOMM_ERR_TRANSPORT;
+  }
+  if (known && !keep_reached(t)) {
+    memcpy(why, t->why, sizeof(t->why));
+    return LCOMM_ERR_TRANSPORT;
+  }
+  return known ? LCOMM_OK : LCOMM_ERR_TRANSPORT;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Notices: short messages of our own. One receive is always posted for the
+ * next one, from whoever; asking it costs nothing when nobody says anything. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/transport/ucx/ucx_internal.h"
+
+void lcomm_ucx_listen(lcomm_ucx_transport *t) {
+  t->listening = lcomm_ucx_receive(t, lcomm_ucx_tag_own(0, LCOMM_UCX_NOTICE), LCOMM_UCX_TAG_OWN_ANY,
+                                   t->heard, sizeof(t->heard));
+}
+
+bool lcomm_ucx_hear(lcomm_transport *transport, void *notice) {
+  lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
+  ucp_tag_recv_info_t info = {0};
+  if (!t->place.worker) {
+    return false;
+  }
+  if (!UCS_PTR_IS_PTR(t->listening)) { /* memory was short the last time */
+    lcomm_ucx_listen(t);
+    return false;
+  }
+  ucs_status_t status = lcomm_ucx.ucp_tag_recv_request_test(t->listening, &info);
+  if (status == UCS_INPROGRESS) {
+    return false;
+  }
+  bool whole = status == UCS_OK && info.length == LCOMM_NOTICE_SIZE;
+  if (whole) {
+    memcpy(notice, t->heard, LCOMM_NOTICE_SIZE);
+  }
+  lcomm_ucx_release(t->listening);
+  lcomm_ucx_listen(t);
+  return whole;
+}
+
+/* Can something be told to this peer? */
+static bool takes_notices(const lcomm_ucx_transport *t, const lcomm_ucx_peer *peer) {
+  return t->place.worker && peer->reached && peer->failed == UCS_OK;
+}
+
+/* Is this place free? What was sent from it is given back. */
+static bool is_free(lcomm_ucx_peer *peer, int place) {
+  if (lcomm_ucx_state(peer->telling[place]) == UCS_INPROGRESS) {
+    return false;
+  }
+  lcomm_ucx_release(peer->telling[place]);
+  peer->telling[place] = NULL;
+  return true;
+}
+
+static void tell_from(lcomm_ucx_transport *t, int rank, int place, unsigned char *bytes,
+                      const void *notice) {
+  memcpy(bytes, notice, LCOMM_NOTICE_SIZE);
+  t->peers[rank].telling[place] = lcomm_ucx_send(
+      t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_NOTICE), bytes, LCOMM_NOTICE_SIZE);
+}
+
+void lcomm_ucx_tell(lcomm_transport *transport, int rank, const void *notice) {
+  lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
+  lcomm_ucx_peer *peer = &t->peers[rank];
+  if (!takes_notices(t, peer)) {
+    return;
+  }
+  if (!peer->told) {
+    peer->told = malloc((size_t)LCOMM_UCX_TELLING_ERROR * LCOMM_NOTICE_SIZE);
+  }
+  for (int i = 0; peer->told && i < LCOMM_UCX_TELLING_ERROR; i++) {
+    if (is_free(peer, i)) {
+      tell_from(t, rank, i, peer->told + (size_t)i * LCOMM_NOTICE_SIZE, notice);
+      return;
+    }
+  }
+}
+
+void lcomm_ucx_tell_error(lcomm_transport *transport, int rank, const void *notice) {
+  lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
+  lcomm_ucx_peer *peer = &t->peers[rank];
+  if (takes_notices(t, peer) && is_free(peer, LCOMM_UCX_TELLING_ERROR)) {
+    tell_from(t, rank, LCOMM_UCX_TELLING_ERROR, peer->error, notice);
+  }
+}
+
+void lcomm_ucx_tell_free(lcomm_ucx_peer *peer) {
+  free(peer->told);
+  peer->told = NULL;
+}

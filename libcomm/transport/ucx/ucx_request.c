@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Requests of UCX. What a call returns is NULL when all is over already, a
+ * coded error, or a request to be asked and given back. */
+
+#include <stdio.h>
+#include <time.h>
+
+#include "libcomm/base/clock.h"
+#include "libcomm/transport/ucx/ucx_internal.h"
+
+enum { ROUNDS_MAX = 32, IDLE_NS = 50000 };
+
+ucs_status_t lcomm_ucx_state(void *request) {
+  if (!request) {
+    return UCS_OK;
+  }
+  return UCS_PTR_IS_ERR(request) ? UCS_PTR_STATUS(request)
+                                 : lcomm_ucx.ucp_request_check_status(request);
+}
+
+void lcomm_ucx_release(void *request) {
+  if (UCS_PTR_IS_PTR(request)) {
+    lcomm_ucx.ucp_request_free(request);
+  }
+}
+
+void lcomm_ucx_progress(lcomm_ucx_transport *t) {
+  for (int i = 0; i < ROUNDS_MAX && lcomm_ucx.ucp_worker_progress(t->place.worker) > 0; i++) {
+  }
+}
+
+bool lcomm_ucx_wait(lcomm_ucx_transport *t, void *request, double deadline_s) {
+  const struct timespec idle = {.tv_nsec = IDLE_NS};
+  while (lcomm_ucx_state(request) == UCS_INPROGRESS) {
+    unsigned events = lcomm_ucx.ucp_worker_progress(t->place.worker);
+    if (lcomm_clock_s() >= deadline_s) {
+      return lcomm_ucx_state(request) != UCS_INPROGRESS;
+    }
+    if (events == 0) {
+      nanosleep(&idle, NULL);
+    }
+  }
+  return true;
+}
+
+/* Where all memory is the host's, saying so spares UCX the search in its tables. */
+static ucp_request_param_t memory_of(const lcomm_ucx_transport *t) {
+  ucp_request_param_t param = {
+      .op_attr_mask = t->place.takes_devices ? 0 : UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+      .memory_type = UCS_MEMORY_TYPE_HOST,
+  };
+  return param;
+}
+
+void *lcomm_ucx_send(lcomm_ucx_transport *t, int peer, ucp_tag_t tag, const void *bytes,
+                     size_t size) {
+  ucp_request_param_t param = memory_of(t);
+  return lcomm_ucx.ucp_tag_send_nbx(t->peers[peer].endpoint, bytes, size, tag, &param);
+}
+
+void *lcomm_ucx_receive(lcomm_ucx_transport *t, ucp_tag_t tag, ucp_tag_t mask, void *bytes,
+                        size_t capacity) {
+  ucp_request_param_t param = memory_of(t);
+  /* Only a request tells how many bytes came: UCX 1.13 leaves recv_info as it is. */
+  param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  return lcomm_ucx.ucp_tag_recv_nbx(t->place.worker, bytes, capacity, tag, mask, &param);
+}
+
+lcomm_status lcomm_ucx_blame(lcomm_ucx_transport *t, int peer, const char *what) {
+  snprintf(t->why, sizeof(t->why), "rank %d (host %s): %s", peer, t->peers[peer].host, what);
+  return LCOMM_ERR_TRANSPORT;
+}

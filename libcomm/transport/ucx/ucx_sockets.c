@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/transport/ucx/ucx_sockets.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* ---------------------------------------------------------- which there are */
+
+static bool is_tcp(int fd) {
+  int protocol = 0;
+  socklen_t size = sizeof(protocol);
+  return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 && protocol == IPPROTO_TCP;
+}
+
+/* A worker watches its interfaces, and an interface its sockets, each with an
+ * epoll instance; a line of /proc/self/fdinfo for each file that one watches. */
+static void visit_watched(int epoll, int depth, lcomm_ucx_socket_visit visit, void *argument) {
+  char name[64], line[256];
+  int fd = -1;
+  snprintf(name, sizeof(name), "/proc/self/fdinfo/%d", epoll);
+  FILE *file = fopen(name, "re");
+  while (file && fgets(line, sizeof(line), file)) {
+    if (sscanf(line, "tfd: %d", &fd) != 1) {
+      continue;
+    }
+    if (is_tcp(fd)) {
+      visit(fd, argument);
+    } else if (depth > 0) {
+      visit_watched(fd, depth - 1, visit, argument);
+    }
+  }
+  if (file) {
+    fclose(file);
+  }
+}
+
+void lcomm_ucx_sockets_of(int event_fd, lcomm_ucx_socket_visit visit, void *argument) {
+  if (event_fd >= 0) {
+    visit_watched(event_fd, 1, visit, argument);
+  }
+}
+
+/* ------------------------------------------------------- how a connection is */
+
+static bool is_kept_alive(int fd) {
+  enum { IDLE_MAX_S = LCOMM_UCX_SILENT_S / 2 };
+  int on = 0, idle_s = 0;
+  socklen_t on_size = sizeof(on), idle_size = sizeof(idle_s);
+  return getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &on_size) == 0 && on &&
+         getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, &idle_size) == 0 &&
+         idle_s <= IDLE_MAX_S;
+}
+
+static void keep_alive(int fd, void *argument) {
+  static const int ON = 1, IDLE_S = 4, INTERVAL_S = 2, COUNT = 3; /* as ucx_worker.c has it */
+  (void)argument;
+  if (is_kept_alive(fd)) {
+    return;
+  }
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &IDLE_S, sizeof(IDLE_S));
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &INTERVAL_S, sizeof(INTERVAL_S));
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &COUNT, sizeof(COUNT));
+  (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &ON, sizeof(ON));
+}
+
+void lcomm_ucx_sockets_keep_alive(int event_fd) {
+  lcomm_ucx_sockets_of(event_fd, keep_alive, NULL);
+}
+
+bool lcomm_ucx_connection_read(int fd, lcomm_ucx_connection *connection) {
+  enum { ESTABLISHED = 1 };
+  struct tcp_info info = {0};
+  struct sockaddr_in peer = {0};
+  socklen_t info_size = sizeof(info), peer_size = sizeof(peer);
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &info_size) != 0 ||
+      info.tcpi_state != ESTABLISHED ||
+      getpeername(fd, (struct sockaddr *)&peer, &peer_size) != 0 || peer.sin_family != AF_INET) {
+    return false;
+  }
+  *connection = (lcomm_ucx_connection){.peer_address = peer.sin_addr.s_addr,
+                                       .heard_s = 1e-3 * info.tcpi_last_ack_recv,
+                                       .unacknowledged = info.tcpi_unacked,
+                                       .retransmissions = info.tcpi_retransmits,
+                                       .probes = info.tcpi_probes,
+                                       .kept_alive = is_kept_alive(fd)};
+  return true;
+}
+
+/* Bytes that are not acknowledged may just be on their way; not so when they were
+ * sent several times, nor when the kernel asked before them: it does not count
+ * what an interface without a cable drops. */
+bool lcomm_ucx_connection_is_silent(const lcomm_ucx_connection *connection) {
+  enum { RETRANSMISSIONS = 3, PROBES = 2 }; /* one may just be on its way */
+  bool asked = connection->unacknowledged > 0 &&
+               (connection->kept_alive || connection->retransmissions >= RETRANSMISSIONS);
+  return connection->heard_s >= LCOMM_UCX_SILENT_S && (asked || connection->probes >= PROBES);
+}

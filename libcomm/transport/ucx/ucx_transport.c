@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Messages over UCX, for links between hosts: InfiniBand, RoCE or TCP, as UCX
+ * finds them.
+ *
+ * Once a link has failed, all messages of that peer that are not over fail.
+ * The bytes of a cancelled send may still be read, and are never written,
+ * until the transport is closed. A cancelled receive is written no more when
+ * cancel returns; for that a message whose beginning has come is waited for
+ * a moment, and if its end does not come the whole transport is given up.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/base/clock.h"
+#include "libcomm/base/env.h"
+#include "libcomm/transport/ucx/ucx_fork.h"
+#include "libcomm/transport/ucx/ucx_internal.h"
+#include "libcomm/transport/ucx/ucx_sockets.h"
+
+#define ABANDON_S 0.1 /* for UCX to end what can no longer be ended */
+#define CANCEL_S 1.0  /* for the rest of a message that is no longer wanted */
+
+typedef enum record_state { SENDING, RECEIVING, OVER, FAILED } record_state;
+
+/* What a transfer holds. */
+typedef struct record {
+  void *request; /* NULL: none */
+  uint64_t size; /* received, once it is over */
+  int32_t peer;
+  record_state state;
+} record;
+
+_Static_assert(sizeof(record) <= sizeof(lcomm_transfer), "a record fits a transfer");
+
+static record load(const lcomm_transfer *transfer) {
+  record r;
+  memcpy(&r, transfer->opaque, sizeof(r));
+  return r;
+}
+
+static void store(lcomm_transfer *transfer, const record *r) {
+  memcpy(transfer->opaque, r, sizeof *r);
+}
+
+static lcomm_ucx_transport *of(lcomm_transport *transport) {
+  return (lcomm_ucx_transport *)transport;
+}
+
+/* ------------------------------------------------------------- failing */
+
+static lcomm_status link_failed(lcomm_ucx_transport *t, int peer) {
+  char what[96];
+  snprintf(what, sizeof(what), "the connection broke (UCX: %s)",
+           lcomm_ucx.ucs_status_string(t->peers[peer].failed));
+  return lcomm_ucx_blame(t, peer, what);
+}
+
+static lcomm_status request_failed(lcomm_ucx_transport *t, int peer, ucs_status_t status) {
+  if (t->peers[peer].failed != UCS_OK) {
+    return link_failed(t, peer);
+  }
+  return lcomm_ucx_blame(t, peer,
+                         status == UCS_ERR_MESSAGE_TRUNCATED ? "sent more bytes than expected"
+                                                             : lcomm_ucx.ucs_status_string(status));
+}
+
+/* Can a message of this peer be started or go on? */
+static lcomm_status check_link(lcomm_ucx_transport *t, int peer) {
+  if (!t->place.worker) {
+    return LCOMM_ERR_TRANSPORT; /* why says it since it was given up */
+  }
+  if (t->peers[peer].failed != UCS_OK) {
+    return link_failed(t, peer);
+  }
+  return t->peers[peer].endpoint ? LCOMM_OK : lcomm_ucx_blame(t, peer, "there is no link over UCX");
+}
+
+/* ------------------------------------------------------------ messages */
+
+/* Note what UCX made of a message that was started. */
+static lcomm_status started(lcomm_ucx_transport *t, record *r, void *request,
+                            lcomm_transfer *transfer) {
+  lcomm_status status = LCOMM_OK;
+  if (UCS_PTR_IS_ERR(request)) {
+    r->state = FAILED;
+    status = request_failed(t, r->peer, UCS_PTR_STATUS(request));
+  } else if (!request) {
+    r->state = OVER;
+  } else {
+    r->request = request;
+  }
+  store(transfer, r);
+  return status;
+}
+
+static lcomm_status ucx_send(lcomm_transport *transport, int peer, uint32_t tag, const void *bytes,
+                             size_t size, lcomm_transfer *transfer) {
+  lcomm_ucx_transport *t = of(transport);
+  record r = {.size = size, .peer = peer, .state = SENDING};
+  lcomm_status status = check_link(t, peer);
+  if (status != LCOMM_OK) {
+    r.state = FAILED;
+    store(transfer, &r);
+    return status;
+  }
+  return started(t, &r, lcomm_ucx_send(t, peer, lcomm_ucx_tag(t->rank, tag), bytes, size),
+                 transfer);
+}
+
+static lcomm_status ucx_receive(lcomm_transport *transport, int peer, uint32_t tag, void *bytes,
+                                size_t capacity, lcomm_transfer *transfer) {
+  lcomm_ucx_transport *t = of(transport);
+  record r = {.peer = peer, .state = RECEIVING};
+  lcomm_status status = check_link(t, peer);
+  if (status != LCOMM_OK) {
+    r.state = FAILED;
+    store(transfer, &r);
+    return status;
+  }
+  void *request =
+      lcomm_ucx_receive(t, lcomm_ucx_tag(peer, tag), LCOMM_UCX_TAG_ALL, bytes, capacity);
+  return started(t, &r, request, transfer);
+}
+
+static void ucx_progress(lcomm_transport *transport) {
+  lcomm_ucx_transport *t = of(transport);
+  if (t->place.worker) {
+    lcomm_ucx_progress(t);
+  }
+}
+
+static ucs_status_t ask(record *r) {
+  ucp_tag_recv_info_t info = {0};
+  if (r->state == SENDING) {
+    return lcomm_ucx.ucp_request_check_status(r->request);
+  }
+  ucs_status_t status = lcomm_ucx.ucp_tag_recv_request_test(r->request, &info);
+  r->size = info.length;
+  return status;
+}
+
+/* Let go of a request; true when UCX is through with its memory. */
+static bool let_go(lcomm_ucx_transport *t, record *r) {
+  if (r->state == RECEIVING) {
+    lcomm_ucx.ucp_request_cancel(t->place.worker, r->request);
+  }
+  bool over = lcomm_ucx_state(r->request) != UCS_INPROGRESS;
+  if (over || r->state == SENDING) {
+    lcomm_ucx_release(r->request);
+    r->request = NULL;
+  }
+  return over;
+}
+
+/* The message can no longer come to an end. Unless UCX ends it by itself, now
+ * that the link is gone, only a part of it had come, and no more can. */
+static lcomm_status abandon(lcomm_ucx_transport *t, record *r) {
+  if (!let_go(t, r) && r->request) {
+    lcomm_ucx_wait(t, r->request, lcomm_clock_s() + ABANDON_S);
+    lcomm_ucx_release(r->request);
+    r->request = NULL;
+  }
+  r->state = FAILED;
+  return link_failed(t, r->peer);
+}
+
+/* The next state of a message whose request has not been seen to be over. */
+static lcomm_status look(lcomm_ucx_transport *t, record *r) {
+  ucs_status_t status = ask(r);
+  if (status == UCS_INPROGRESS) {
+    return t->peers[r->peer].failed == UCS_OK ? LCOMM_OK : abandon(t, r);
+  }
+  lcomm_ucx_release(r->request);
+  r->request = NULL;
+  r->state = status == UCS_OK ? OVER : FAILED;
+  return status == UCS_OK ? LCOMM_OK : request_failed(t, r->peer, status);
+}
+
+static lcomm_status ucx_test(lcomm_transport *transport, lcomm_transfer *transfer, bool *over,
+                             size_t *size) {
+  lcomm_ucx_transport *t = of(transport);
+  record r = load(transfer);
+  lcomm_status status = LCOMM_OK;
+  *over = false;
+  if (r.request && !t->place.worker) {
+    return LCOMM_ERR_TRANSPORT; /* the request went with the worker */
+  }
+  if (r.request) {
+    status = look(t, &r);
+    store(transfer, &r);
+  }
+  if (status != LCOMM_OK || r.state == FAILED) {
+    return LCOMM_ERR_TRANSPORT;
+  }
+  *over = r.state == OVER;
+  if (*over && size) {
+    *size = r.size;
+  }
+  return LCOMM_OK;
+}
+
+static void ucx_cancel(lcomm_transport *transport, lcomm_transfer *transfer) {
+  lcomm_ucx_transport *t = of(transport);
+  record r = load(transfer);
+  if (r.request && t->place.worker && !let_go(t, &r) && r.request) {
+    bool ended = t->peers[r.peer].failed != UCS_OK ||
+                 lcomm_ucx_wait(t, r.request, lcomm_clock_s() + CANCEL_S);
+    lcomm_ucx_release(r.request);
+    if (!ended) {
+      lcomm_ucx_blame(t, r.peer, "stopped in the middle of a message that is no longer wanted");
+      lcomm_ucx_give_up(t);
+    }
+  }
+  r.request = NULL;
+  r.state = FAILED;
+  store(transfer, &r);
+}
+
+/* ------------------------------------------------------------ sleeping */
+
+static int ucx_arm(lcomm_transport *transport) {
+  lcomm_ucx_transport *t = of(transport);
+  if (!t->place.worker || t->event_fd < 0) {
+    return LCOMM_ARM_NEVER;
+  }
+  ucs_status_t status = lcomm_ucx.ucp_worker_arm(t->place.worker);
+  if (status == UCS_ERR_BUSY) {
+    return LCOMM_ARM_BUSY;
+  }
+  return status == UCS_OK ? t->event_fd : LCOMM_ARM_NEVER;
+}
+
+/* The next progress of UCX finds what came; nothing is to be undone. */
+static void ucx_disarm(lcomm_transport *transport) {
+  (void)transport;
+}
+
+/* -------------------------------------------------- the beginning, others */
+
+static bool ucx_reaches(const lcomm_transport *transport, int peer) {
+  return ((const lcomm_ucx_transport *)transport)->peers[peer].reached;
+}
+
+static const char *ucx_why(const lcomm_transport *transport) {
+  return ((const lcomm_ucx_transport *)transport)->why;
+}
+
+static bool ucx_takes_devices(const lcomm_transport *transport) {
+  return ((const lcomm_ucx_transport *)transport)->place.takes_devices;
+}
+
+/* What needs no peer. NULL on failure, with a phrase in why. */
+static lcomm_ucx_transport *create(const lcomm_transport_setup *setup, const char *devices,
+                                   lcomm_status *status, char *why) {
+  *status = lcomm_ucx_load(why);
+  if (*status != LCOMM_OK) {
+    return NULL;
+  }
+  lcomm_ucx_transport *t = calloc(1, sizeof *t);
+  lcomm_ucx_peer *peers = calloc((size_t)setup->size, sizeof *peers);
+  snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "out of memory");
+  *status = LCOMM_ERR_MEMORY;
+  if (t && peers) {
+    *status = lcomm_ucx_place_open(devices, &t->place, why);
+  }
+  if (*status != LCOMM_OK) {
+    free(peers);
+    free(t);
+    return NULL;
+  }
+  t->base.table = &lcomm_transport_ucx;
+  t->rank = setup->rank;
+  t->size = setup->size;
+  t->peers = peers;
+  if (lcomm_ucx.ucp_worker_get_efd(t->place.worker, &t->event_fd) != UCS_OK) {
+    t->event_fd = -1;
+  }
+  for (int i = 0; i < t->size; i++) {
+    memcpy(peers[i].host, setup->identities[i].host, sizeof(peers[i].host) - 1);
+  }
+  return t;
+}
+
+static const char *ucx_interface(const lcomm_transport *transport) {
+  return ((const lcomm_ucx_transport *)(const void *)transport)->devices;
+}
+
+static lcomm_status ucx_open(const lcomm_transport_setup *setup, lcomm_transport **transport,
+                             char *why) {
+  char link_why[LCOMM_TRANSPORT_WHY_MAX] = "", devices[LCOMM_UCX_DEVICES_MAX];
+  lcomm_status status = LCOMM_OK;
+  lcomm_ucx_interfaces *interfaces = lcomm_ucx_link_devices(setup, devices);
+  lcomm_ucx_transport *t = create(setup, devices, &status, why);
+  if (t && interfaces) {
+    lcomm_ucx_listeners_admit(&t->place.listeners, interfaces, setup->size);
+  }
+  lcomm_status linked = lcomm_ucx_link_all(t, setup, link_why);
+  if (!t) {
+    free(interfaces);
+    return status;
+  }
+  t->interfaces = interfaces;
+  const char *given = lcomm_env_get(LCOMM_ENV_UCX_NET_DEVICES);
+  snprintf(t->devices, sizeof(t->devices), "%s", given ? given : devices);
+  if (linked != LCOMM_OK) {
+    memcpy(why, link_why, sizeof(link_why));
+    lcomm_ucx_close(&t->base, false);
+    return linked;
+  }
+  lcomm_ucx_listeners_close(&t->place.listeners);
+  lcomm_ucx_listeners_dismiss_silent(&t->place.listeners);
+  lcomm_ucx_sockets_keep_alive(t->event_fd);
+  lcomm_ucx_fork_watch(t->event_fd);
+  lcomm_ucx_listen(t);
+  why[0] = '\0';
+  *transport = &t->base;
+  return LCOMM_OK;
+}
+
+const lcomm_transport_table lcomm_transport_ucx = {
+    .name = "ucx",
+    .summary = "UCX: InfiniBand, RoCE or TCP between hosts",
+    .open = ucx_open,
+    .descriptors = lcomm_ucx_descriptors,
+    .close = lcomm_ucx_close,
+    .reaches = ucx_reaches,
+    .send = ucx_send,
+    .receive = ucx_receive,
+    .progress = ucx_progress,
+    .test = ucx_test,
+    .cancel = ucx_cancel,
+    .tell = lcomm_ucx_tell,
+    .tell_error = lcomm_ucx_tell_error,
+    .hear = lcomm_ucx_hear,
+    .why = ucx_why,
+    .interface = ucx_interface,
+    .takes_devices = ucx_takes_devices,
+    .arm = ucx_arm,
+    .disarm = ucx_disarm,
+    .unreachable = lcomm_ucx_unreachable,
+};

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Ranks that lie while a communicator is made: what they say is judged, and all
+ * ranks come to the same verdict. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "libcomm/base/error.h"
+#include "libcomm/base/status.h"
+#include "libcomm/base/text.h"
+#include "libcomm/comm/handshake.h"
+#include "libcomm/transport/links_judge.h"
+#include "tests/support/forked.h"
+
+enum { LIAR = 1 };
+
+/* The bootstrap of the rank that lies: what it says of one size has another number
+ * in it, the `times`-th time. */
+typedef struct liar {
+  lcomm_boot boot;
+  size_t size, offset;
+  int32_t number;
+  int times;
+} liar;
+
+static int lie(void *context, const void *send, void *receive, size_t size) {
+  liar *it = context;
+  uint8_t *bytes = malloc(size + 1);
+  memcpy(bytes, send, size);
+  if (size == it->size && it->times-- == 1) {
+    memcpy(bytes + it->offset, &it->number, sizeof(it->number));
+  }
+  int broken = it->boot.allgather(it->boot.context, bytes, receive, size);
+  free(bytes);
+  return broken;
+}
+
+/* A communicator of three ranks, one of which lies so. */
+static void make(forked *self, liar it, lcomm_status expected, const char *words) {
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  lcomm_comm *comm = NULL;
+  lcomm_boot boot = self->boot;
+  config.transport = "shm";
+  it.boot = self->boot;
+  if (self->rank == LIAR) {
+    boot.context = &it;
+    boot.allgather = lie;
+  }
+  lcomm_status status = lcomm_create(&boot, &config, &comm);
+  const char *sentence = lcomm_error_thread_text();
+  forked_require(self, status == expected, "%d (%s): %s", (int)status, lcomm_status_name(status),
+                 sentence);
+  forked_require(self, strstr(sentence, words) != NULL, "'%s' is not in: %s", words, sentence);
+  forked_require(self, !comm, "a communicator was made");
+}
+
+static const int32_t no_status[] = {1, 77, -14, -1000, INT32_MAX, INT32_MIN};
+
+static void lie_in_greeting(forked *self) {
+  for (size_t i = 0; i < sizeof(no_status) / sizeof(no_status[0]); i++) {
+    make(self,
+         (liar){.size = sizeof(lcomm_hello),
+                .offset = offsetof(lcomm_hello, status),
+                .number = no_status[i],
+                .times = 1},
+         LCOMM_ERR_WIRE, "rank 1 (host");
+  }
+  make(self,
+       (liar){.size = sizeof(lcomm_hello),
+              .offset = offsetof(lcomm_hello, status),
+              .number = LCOMM_ERR_POLICY,
+              .times = 1},
+       LCOMM_ERR_POLICY, "rank ");
+}
+
+static void lie_in_agreement(forked *self) {
+  for (size_t i = 0; i < sizeof(no_status) / sizeof(no_status[0]); i++) {
+    make(self, (liar){.size = sizeof(int32_t), .number = no_status[i], .times = 1}, LCOMM_ERR_WIRE,
+         "rank 1 (host");
+  }
+}
+
+static void lie_about_links(forked *self) {
+  static const int32_t no_peer[] = {-2, 3, 1, 1000, INT32_MIN, INT32_MAX};
+  for (size_t i = 0; i < sizeof(no_peer) / sizeof(no_peer[0]); i++) {
+    make(self, (liar){.size = sizeof(lcomm_links_answer), .number = no_peer[i], .times = 1},
+         LCOMM_ERR_WIRE, "rank 1 (host");
+  }
+}
+
+static void a_number_in_a_greeting_that_is_no_status_is_a_wire_error_everywhere(void **state) {
+  (void)state;
+  forked_run(3, lie_in_greeting);
+}
+
+static void a_number_in_the_agreement_that_is_no_status_is_a_wire_error_everywhere(void **state) {
+  (void)state;
+  forked_run(3, lie_in_agreement);
+}
+
+static void a_link_to_no_peer_is_a_wire_error_everywhere(void **state) {
+  (void)state;
+  forked_run(3, lie_about_links);
+}
+
+static void only_statuses_are_heard(void **state) {
+  char text[LCOMM_STATUS_TEXT_MAX];
+  (void)state;
+  for (int32_t number = -100; number <= 100; number++) {
+    bool known = strcmp(lcomm_status_name((lcomm_status)number), "LCOMM_ERR_UNKNOWN") != 0;
+    lcomm_status heard = lcomm_status_heard(number, text);
+    assert_int_equal(heard, known ? number : LCOMM_ERR_WIRE);
+    assert_int_equal(lcomm_status_heard(number, NULL), heard);
+    assert_true(known ? strcmp(text, lcomm_status_string(heard)) == 0
+                      : strstr(text, "no status") != NULL);
+  }
+  assert_int_equal(lcomm_status_heard(INT32_MIN, text), LCOMM_ERR_WIRE);
+  assert_int_equal(lcomm_status_heard(INT32_MAX, text), LCOMM_ERR_WIRE);
+}
+
+static void a_peers_text_has_an_end_and_no_control_characters(void **state) {
+  char text[8] = "a\x1b[1m\nb", whole[4] = {'a', 'b', 'c', 'd'}, utf8[] = "\xc3\xbc\x7f";
+  (void)state;
+  lcomm_text_sanitize(text, sizeof(text));
+  assert_string_equal(text, "a?[1m b");
+  lcomm_text_sanitize(whole, sizeof(whole));
+  assert_string_equal(whole, "abc");
+  lcomm_text_sanitize(utf8, sizeof(utf8));
+  assert_string_equal(utf8, "\xc3\xbc?");
+  memcpy(text, "x\0yyyyy", sizeof(text));
+  lcomm_text_sanitize(text, sizeof(text));
+  assert_memory_equal(text, "x\0\0\0\0\0\0\0", sizeof(text));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_number_in_a_greeting_that_is_no_status_is_a_wire_error_everywhere),
+      cmocka_unit_test(a_number_in_the_agreement_that_is_no_status_is_a_wire_error_everywhere),
+      cmocka_unit_test(a_link_to_no_peer_is_a_wire_error_everywhere),
+      cmocka_unit_test(only_statuses_are_heard),
+      cmocka_unit_test(a_peers_text_has_an_end_and_no_control_characters),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

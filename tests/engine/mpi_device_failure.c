@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* mpirun: 2 4 */
+
+/* What fails on an emulated device, or while streams wait for what fails. Runs that
+ * are given up keep their memory, so nothing is counted at the end. */
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "tests/engine/on_device.h"
+#include "tests/support/emulated/device.h"
+
+enum { COUNT = 5000 };
+
+/* A communicator and a stream that have made a sum: from then on streams are held. */
+typedef struct driven {
+  lcomm_comm *comm;
+  float *buffer;
+  void *stream;
+} driven;
+
+static lcomm_status sum(const driven *it) {
+  return lcomm_allreduce_on_stream(it->comm, it->buffer, it->buffer, COUNT, LCOMM_FLOAT32,
+                                   LCOMM_SUM, it->stream);
+}
+
+static driven begin_driven(double timeout_s) {
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  config.nodes = 1;
+  config.progress = LCOMM_PROGRESS_THREAD;
+  config.timeout_s = timeout_s;
+  driven it = {make_comm_if_possible(&config), on_device(COUNT * sizeof(float)), NULL};
+  check(device->stream_create(&it.stream));
+  require_fine(it.comm, sum(&it));
+  check(device->stream_finish(it.stream));
+  MPI_Barrier(MPI_COMM_WORLD);
+  return it;
+}
+
+/* Without the call of rank 0, which now makes another one, it can only fail. */
+static void end_driven(driven it, lcomm_status expected) {
+  check(device->stream_finish(it.stream));
+  MPI_Barrier(MPI_COMM_WORLD);
+  lcomm_status status = lcomm_barrier(it.comm);
+  bool fits = status == expected || status == LCOMM_ERR_ABORTED;
+  require(status != LCOMM_OK && (fits || mpi_rank == 0), "%s: %s", lcomm_status_name(status),
+          lcomm_last_error(it.comm));
+  lcomm_destroy(it.comm);
+  check(device->stream_destroy(it.stream));
+  check(device->memory_free(it.buffer));
+}
+
+/* Rank 0 gives up; the streams of the others go on all the same. */
+static void a_failure_lets_streams_go_on(void) {
+  if (mpi_size < 2) {
+    skip_property("needs 2 ranks");
+    return;
+  }
+  driven it = begin_driven(60);
+  if (mpi_rank == 0) {
+    lcomm_abort(it.comm, "no more electricity");
+  } else {
+    (void)sum(&it);
+  }
+  end_driven(it, LCOMM_ERR_ABORTED);
+}
+
+/* Nobody waits in a call, only streams do: they, too, have patience. */
+static void a_silent_peer_lets_streams_go_on(void) {
+  static const double PATIENCE_S = 5;
+  if (mpi_size < 2) {
+    skip_property("needs 2 ranks");
+    return;
+  }
+  driven it = begin_driven(PATIENCE_S);
+  if (mpi_rank > 0) {
+    require_fine(it.comm, sum(&it));
+  }
+  end_driven(it, LCOMM_ERR_TIMEOUT);
+}
+
+static const double SHORT_PATIENCE_S = 2;
+
+static void *release_later(void *number) {
+  usleep((useconds_t)(2 * SHORT_PATIENCE_S * 1e6));
+  __atomic_store_n((uint32_t *)number, 1, __ATOMIC_SEQ_CST);
+  return NULL;
+}
+
+/* A stream that comes to the call late, because of what is in it before, is nobody's fault. */
+static void a_slow_stream_is_no_silent_peer(void) {
+  uint32_t *number = NULL;
+  driven it = begin_driven(SHORT_PATIENCE_S);
+  check(device->pinned_get(sizeof *number, (void **)&number));
+  __atomic_store_n(number, 0, __ATOMIC_SEQ_CST);
+  check(device->wait_value(it.stream, number, 1));
+  require_fine(it.comm, sum(&it));
+  pthread_t releaser;
+  require(pthread_create(&releaser, NULL, release_later, number) == 0, "no thread");
+  /* Another shape: its run is made when no stream is held any more. */
+  require_fine(it.comm, lcomm_allreduce_on_stream(it.comm, it.buffer, it.buffer, COUNT / 2,
+                                                  LCOMM_FLOAT32, LCOMM_SUM, it.stream));
+  pthread_join(releaser, NULL);
+  check(device->stream_finish(it.stream));
+  require_fine(it.comm, lcomm_barrier(it.comm));
+  require_fine(it.comm, lcomm_destroy(it.comm));
+  check(device->pinned_free(number));
+  check(device->stream_destroy(it.stream));
+  check(device->memory_free(it.buffer));
+}
+
+/* A device without memory: the operation is refused, with a sentence, everywhere. */
+static void too_little_memory_is_an_error_with_a_name(void) {
+  enum { LARGE = 3 << 20 };
+  lcomm_comm *comm = make_driven("net=int8", 1, LCOMM_PROGRESS_CALLS);
+  float *buffer = on_device(LARGE * sizeof(float));
+  lcomm_status status = lcomm_allreduce(comm, buffer, buffer, LARGE, LCOMM_FLOAT32, LCOMM_SUM);
+  require(status != LCOMM_OK, "a sum was made without memory");
+  require(lcomm_last_error(comm)[0] != '\0', "there is no sentence");
+  lcomm_destroy(comm);
+  check(device->memory_free(buffer));
+}
+
+/* What a graph would replay is not the operation. */
+static void captured_streams_are_refused(void) {
+  lcomm_comm *comm = make_driven("", 1, LCOMM_PROGRESS_THREAD);
+  float *buffer = on_device(COUNT * sizeof(float));
+  lcomm_tensor *tensor = NULL;
+  void *stream = NULL;
+  check(device->stream_create(&stream));
+  require_fine(comm, lcomm_tensor_add(comm, "g", buffer, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &tensor));
+  emulated_capture(stream, true);
+  require(lcomm_allreduce_on_stream(comm, buffer, buffer, COUNT, LCOMM_FLOAT32, LCOMM_SUM,
+                                    stream) == LCOMM_ERR_ARGUMENT &&
+              strstr(lcomm_last_error(comm), "captured"),
+          "%s", lcomm_last_error(comm));
+  require(lcomm_tensor_ready_on_stream(comm, tensor, stream) == LCOMM_ERR_ARGUMENT &&
+              strstr(lcomm_last_error(comm), "captured"),
+          "%s", lcomm_last_error(comm));
+  emulated_capture(stream, false);
+  require_fine(comm, lcomm_allreduce_on_stream(comm, buffer, buffer, COUNT, LCOMM_FLOAT32,
+                                               LCOMM_SUM, stream));
+  check(device->stream_finish(stream));
+  require_fine(comm, lcomm_destroy(comm));
+  check(device->stream_destroy(stream));
+  check(device->memory_free(buffer));
+}
+
+int main(int argc, char **argv) {
+  static const mpi_property properties[] = {
+      {"captured_streams_are_refused", captured_streams_are_refused},
+      {"a_failure_lets_streams_go_on", a_failure_lets_streams_go_on},
+      {"a_silent_peer_lets_streams_go_on", a_silent_peer_lets_streams_go_on},
+      {"a_slow_stream_is_no_silent_peer", a_slow_stream_is_no_silent_peer},
+      {"too_little_memory_is_an_error_with_a_name", too_little_memory_is_an_error_with_a_name},
+  };
+  emulated_setup setup = {.devices = 1,
+                          .kernels = &lcomm_cuda_kernels_table,
+                          .seed = 5,
+                          .pause_us_max = 50,
+                          .memory_size = 14 << 20};
+  device = emulated_begin(&setup);
+  lcomm_device_replace(device);
+  int failures = mpi_property_main_threads(&argc, &argv, properties,
+                                           sizeof(properties) / sizeof(properties[0]));
+  (void)emulated_end();
+  return failures;
+}

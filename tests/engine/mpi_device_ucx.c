@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* mpirun: 2 3 */
+
+/* Messages from and into memory of devices, over UCX and on an emulated device. */
+
+#include "libcomm/transport/ucx/ucx_worker.h"
+#include "tests/api/device_calls.h"
+#include "tests/support/emulated/device.h"
+
+/* Between ranks that say they are on different hosts, as over a network that reads
+ * and writes memory of devices. */
+static void a_transport_may_take_payloads_from_devices(void) {
+  lcomm_ucx_assume_devices = true;
+  setenv("LCOMM_HOSTID", mpi_rank % 2 == 0 ? "even" : "odd", 1);
+  for (int p = 0; p < POLICIES; p++) {
+    lcomm_config config = LCOMM_CONFIG_INIT;
+    config.policy = policies[p];
+    config.transport = "shm,ucx";
+    lcomm_comm *here = make_comm_if_possible(&config);
+    lcomm_comm *there = here ? make_comm_if_possible(&config) : NULL;
+    for (int f = 0; there && f < FORMS; f++) {
+      compare(here, there, (form)f, f < GATHER ? COUNT_MAX : 9001, LCOMM_FLOAT32, LCOMM_SUM,
+              policies[p]);
+    }
+    lcomm_destroy(here);
+    lcomm_destroy(there);
+  }
+  unsetenv("LCOMM_HOSTID");
+  lcomm_ucx_assume_devices = false;
+}
+
+int main(int argc, char **argv) {
+  static const mpi_property properties[] = {
+      {"a_transport_may_take_payloads_from_devices", a_transport_may_take_payloads_from_devices},
+      {"data_on_devices_meets_data_on_hosts", data_on_devices_meets_data_on_hosts},
+  };
+  emulated_setup setup = {
+      .devices = 1, .kernels = &lcomm_cuda_kernels_table, .seed = 3, .pause_us_max = 50};
+  device = emulated_begin(&setup);
+  lcomm_device_replace(device);
+  return mpi_property_main_threads(&argc, &argv, properties,
+                                   sizeof(properties) / sizeof(properties[0]));
+}

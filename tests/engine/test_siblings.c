@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Several communicators in a process: who waits in one moves the others, whatever
+ * threads do and however the others end. */
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "libcomm/engine/engine.h"
+#include "tests/support/forked.h"
+
+enum { COUNT = 60000, MANY = 12 };
+
+static float values[MANY][COUNT];
+static const char *transport = "shm";
+
+/* Fewer where each takes longer. */
+static int rounds(int most) {
+  return strcmp(transport, "shm") == 0 ? most : most / 10;
+}
+
+static lcomm_comm *make(forked *self) {
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  lcomm_comm *comm = NULL;
+  config.policy = "";
+  config.transport = transport;
+  config.timeout_s = 50;
+  config.progress = LCOMM_PROGRESS_CALLS;
+  lcomm_status status = lcomm_create(&self->boot, &config, &comm);
+  forked_require(self, status == LCOMM_OK, "no communicator: %s", lcomm_last_error(NULL));
+  return comm;
+}
+
+static void fine(forked *self, const lcomm_comm *comm, lcomm_status status, const char *what) {
+  forked_require(self, status == LCOMM_OK, "%s: %s", what, lcomm_last_error(comm));
+}
+
+static void end(forked *self, lcomm_comm *comm) {
+  lcomm_status status = lcomm_destroy(comm);
+  forked_require(self, status == LCOMM_OK, "the end: %s", lcomm_status_name(status));
+}
+
+/* Sums of whole numbers are exact in any order. */
+static void fill(const forked *self, int which) {
+  for (int i = 0; i < COUNT; i++) {
+    values[which][i] = (float)((self->rank + 1) * (1 + (i + which) % 7));
+  }
+}
+
+static void check(forked *self, int which) {
+  float factor = (float)(self->size * (self->size + 1) / 2);
+  for (int i = 0; i < COUNT; i++) {
+    float wanted = factor * (float)(1 + (i + which) % 7);
+    forked_require(self, values[which][i] == wanted, "sum %d, element %d: %g, not %g", which, i,
+                   (double)values[which][i], (double)wanted);
+  }
+}
+
+static lcomm_status start(const forked *self, lcomm_comm *comm, int which, lcomm_request *request) {
+  fill(self, which);
+  return lcomm_iallreduce(comm, values[which], values[which], COUNT, LCOMM_FLOAT32, LCOMM_SUM,
+                          request);
+}
+
+static lcomm_status sum(const forked *self, lcomm_comm *comm, int which) {
+  fill(self, which);
+  return lcomm_allreduce(comm, values[which], values[which], COUNT, LCOMM_FLOAT32, LCOMM_SUM);
+}
+
+/* ------------------------------------------------------------------- orders */
+
+/* All have started in both when anybody waits. */
+static void wait_crosswise(forked *self) {
+  lcomm_request request;
+  lcomm_comm *a = make(self), *b = make(self);
+  for (int round = 0; round < rounds(20); round++) {
+    fine(self, a, start(self, a, 0, &request), "a start");
+    if (self->rank == 0) {
+      fine(self, a, lcomm_wait(a, &request), "the wait, first");
+      fine(self, b, sum(self, b, 1), "the sum, last");
+    } else {
+      fine(self, b, sum(self, b, 1), "the sum, first");
+      fine(self, a, lcomm_wait(a, &request), "the wait, last");
+    }
+    check(self, 0);
+    check(self, 1);
+  }
+  end(self, a);
+  end(self, b);
+}
+
+/* Every rank waits in another order. */
+static void wait_in_any_order(forked *self) {
+  enum { ROUNDS = 6 };
+  lcomm_comm *comms[MANY];
+  lcomm_request requests[MANY];
+  for (int i = 0; i < MANY; i++) {
+    comms[i] = make(self);
+  }
+  for (int round = 0; round < ROUNDS; round++) {
+    for (int i = 0; i < MANY; i++) {
+      fine(self, comms[i], start(self, comms[i], i, &requests[i]), "a start");
+    }
+    for (int i = 0; i < MANY; i++) {
+      int next = (i * 5 + self->rank * 4 + round) % MANY;
+      fine(self, comms[next], lcomm_wait(comms[next], &requests[next]), "a wait");
+      check(self, next);
+    }
+  }
+  for (int i = 0; i < MANY; i++) {
+    end(self, comms[i]);
+  }
+}
+
+static void test_crosswise(forked *self) {
+  int done = 0;
+  lcomm_request one, other;
+  lcomm_comm *a = make(self), *b = make(self);
+  fine(self, a, start(self, a, 0, &one), "a start");
+  fine(self, b, start(self, b, 1, &other), "another");
+  lcomm_comm *first = self->rank == 0 ? a : b, *last = self->rank == 0 ? b : a;
+  while (!done) {
+    fine(self, first, lcomm_test(first, self->rank == 0 ? &one : &other, &done), "a test");
+  }
+  fine(self, last, lcomm_wait(last, self->rank == 0 ? &other : &one), "the wait");
+  check(self, 0);
+  check(self, 1);
+  end(self, a);
+  end(self, b);
+}
+
+/* The making of a part waits, too. */
+static void split_crosswise(forked *self) {
+  lcomm_request request;
+  lcomm_comm *a = make(self), *b = make(self), *part = NULL;
+  fine(self, a, start(self, a, 0, &request), "a start");
+  if (self->rank == 0) {
+    fine(self, a, lcomm_wait(a, &request), "the wait, first");
+  }
+  fine(self, b, lcomm_split(b, 0, 0, NULL, &part), "a split");
+  if (self->rank != 0) {
+    fine(self, a, lcomm_wait(a, &request), "the wait, last");
+  }
+  check(self, 0);
+  end(self, part);
+  end(self, b);
+  end(self, a);
+}
+
+static void on_all_transports(forked_function function) {
+  static const char *const names[] = {"shm", "ucx"};
+  for (int i = 0; i < (lcomm_ucx_version() ? 2 : 1); i++) {
+    transport = names[i];
+    forked_run(2, function);
+    forked_run(3, function);
+  }
+  transport = "shm";
+}
+
+static void ranks_may_wait_crosswise(void **state) {
+  (void)state;
+  on_all_transports(wait_crosswise);
+}
+
+static void ranks_may_wait_in_any_order(void **state) {
+  (void)state;
+  forked_run(2, wait_in_any_order);
+  forked_run(4, wait_in_any_order);
+}
+
+static void ranks_may_test_crosswise(void **state) {
+  (void)state;
+  on_all_transports(test_crosswise);
+}
+
+static void a_split_moves_others(void **state) {
+  (void)state;
+  forked_run(2, split_crosswise);
+}
+
+/* ------------------------------------------------------------------ failures */
+
+/* Rank 0 waits in b when a fails. */
+static void fail_meanwhile(forked *self) {
+  lcomm_request request;
+  lcomm_comm *a = make(self), *b = make(self);
+  if (self->rank == 0) {
+    fine(self, a, start(self, a, 0, &request), "a start");
+    forked_barrier(self);
+    fine(self, b, sum(self, b, 1), "the sum beside a failure");
+    check(self, 1);
+    lcomm_status status = lcomm_wait(a, &request);
+    forked_require(self, status == LCOMM_ERR_ABORTED && strstr(lcomm_last_error(a), "on purpose"),
+                   "what failed says %s: %s", lcomm_status_name(status), lcomm_last_error(a));
+  } else {
+    forked_barrier(self);
+    lcomm_abort(a, "on purpose");
+    lcomm_progress(a);
+    fine(self, b, sum(self, b, 1), "the sum beside a failure");
+  }
+  forked_require(self, lcomm_destroy(a) == LCOMM_ERR_ABORTED, "what failed ends as it failed");
+  fine(self, b, sum(self, b, 1), "another sum");
+  end(self, b);
+}
+
+static void what_fails_meanwhile_fails_alone(void **state) {
+  (void)state;
+  forked_run(2, fail_meanwhile);
+  forked_run(3, fail_meanwhile);
+}
+
+/* Operations of one communicator are under way when another is destroyed. */
+static void destroy_meanwhile(forked *self) {
+  lcomm_request request;
+  lcomm_comm *a = make(self);
+  for (int i = 0; i < 10; i++) {
+    lcomm_comm *b = make(self);
+    fine(self, a, start(self, a, 0, &request), "a start");
+    if (self->rank == 0) {
+      fine(self, a, lcomm_wait(a, &request), "the wait, first");
+      end(self, b);
+    } else {
+      end(self, b);
+      fine(self, a, lcomm_wait(a, &request), "the wait, last");
+    }
+    check(self, 0);
+  }
+  end(self, a);
+}
+
+static void the_end_of_one_moves_others(void **state) {
+  (void)state;
+  forked_run(2, destroy_meanwhile);
+}
+
+/* -------------------------------------------------------------------- sleep */
+
+static double processor_s(void) {
+  struct rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+         1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
+static void sleep_meanwhile(forked *self) {
+  lcomm_request request;
+  lcomm_comm *a = make(self), *b = make(self);
+  fine(self, a, start(self, a, 0, &request), "a start");
+  double before_s = processor_s();
+  if (self->rank == 1) {
+    sleep(2);
+  }
+  fine(self, b, sum(self, b, 1), "the sum");
+  forked_require(self, processor_s() - before_s < 0.5, "2 s of waiting cost %g s of a processor",
+                 processor_s() - before_s);
+  fine(self, a, lcomm_wait(a, &request), "the wait");
+  end(self, a);
+  end(self, b);
+}
+
+static void who_waits_sleeps_whatever_is_in_flight(void **state) {
+  (void)state;
+  forked_run(2, sleep_meanwhile);
+}
+
+/* ------------------------------------------------------------------- threads */
+
+typedef struct worker {
+  forked *self;
+  lcomm_comm *comm;
+  int which;
+  sem_t *begin, *over;
+} worker;
+
+/* The program has a thread that has started something and waits for another thread,
+ * which waits in another communicator. */
+static void *wait_for_the_other(void *argument) {
+  worker *w = argument;
+  lcomm_request request;
+  fine(w->self, w->comm, start(w->self, w->comm, 0, &request), "a start");
+  sem_post(w->begin);
+  if (w->self->rank == 0) {
+    sem_wait(w->over);
+  }
+  fine(w->self, w->comm, lcomm_wait(w->comm, &request), "the wait");
+  if (w->self->rank != 0) {
+    sem_post(w->over);
+  }
+  return NULL;
+}
+
+static void depend_on_a_thread(forked *self) {
+  pthread_t thread;
+  sem_t begin, over;
+  lcomm_comm *a = make(self), *b = make(self);
+  sem_init(&begin, 0, 0);
+  sem_init(&over, 0, 0);
+  worker w = {.self = self, .comm = a, .begin = &begin, .over = &over};
+  pthread_create(&thread, NULL, wait_for_the_other, &w);
+  sem_wait(&begin);
+  if (self->rank != 0) {
+    sem_wait(&over); /* a is over before b begins, here */
+  }
+  fine(self, b, sum(self, b, 1), "the sum");
+  if (self->rank == 0) {
+    sem_post(&over);
+  }
+  pthread_join(thread, NULL);
+  check(self, 0);
+  check(self, 1);
+  end(self, a);
+  end(self, b);
+}
+
+static void a_thread_moves_what_others_have_started(void **state) {
+  (void)state;
+  on_all_transports(depend_on_a_thread);
+}
+
+static void *work_often(void *argument) {
+  worker *w = argument;
+  lcomm_request request;
+  for (int round = 0; round < rounds(150); round++) {
+    fine(w->self, w->comm, start(w->self, w->comm, w->which, &request), "a start");
+    if (round % 3 == w->which % 3) {
+      usleep(200); /* others may move it */
+    }
+    fine(w->self, w->comm, lcomm_wait(w->comm, &request), "a wait");
+    check(w->self, w->which);
+    fine(w->self, w->comm, lcomm_barrier(w->comm), "a barrier");
+  }
+  end(w->self, w->comm);
+  return NULL;
+}
+
+static void work_in_threads(forked *self) {
+  enum { THREADS = 4 };
+  pthread_t threads[THREADS];
+  worker workers[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    workers[i] = (worker){.self = self, .comm = make(self), .which = i};
+  }
+  for (int i = 0; i < THREADS; i++) {
+    pthread_create(&threads[i], NULL, work_often, &workers[i]);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], NULL);
+  }
+}
+
+static void threads_share_a_process_with_a_communicator_each(void **state) {
+  (void)state;
+  on_all_transports(work_in_threads);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(ranks_may_wait_crosswise),
+      cmocka_unit_test(ranks_may_wait_in_any_order),
+      cmocka_unit_test(ranks_may_test_crosswise),
+      cmocka_unit_test(a_split_moves_others),
+      cmocka_unit_test(what_fails_meanwhile_fails_alone),
+      cmocka_unit_test(the_end_of_one_moves_others),
+      cmocka_unit_test(who_waits_sleeps_whatever_is_in_flight),
+      cmocka_unit_test(a_thread_moves_what_others_have_started),
+      cmocka_unit_test(threads_share_a_process_with_a_communicator_each),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors
+ *
+ * mpirun: 2 */
+
+/* Traces of ranks that are still at work: what is in the file before the end. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libcomm/base/clock.h"
+#include "libcomm/engine/engine.h"
+#include "tests/support/mpi_property.h"
+
+static char folder[64];
+
+static void begin(void) {
+  char path[sizeof(folder) + 16];
+  snprintf(folder, sizeof(folder), "/tmp/libcomm-traces-XXXXXX");
+  if (mpi_rank == 0 && !mkdtemp(folder)) {
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  MPI_Bcast(folder, sizeof(folder), MPI_CHAR, 0, MPI_COMM_WORLD);
+  snprintf(path, sizeof(path), "%s/t%%d", folder);
+  setenv("LCOMM_TRACE", path, 1);
+}
+
+/* The file of a rank; `number` counts the communicators of the process. */
+static void name_file(char *path, size_t size, int number, int rank) {
+  if (number == 1) {
+    snprintf(path, size, "%s/t%d", folder, rank);
+  } else {
+    snprintf(path, size, "%s/t%d.%d", folder, number, rank);
+  }
+}
+
+static void end(int number) {
+  char path[sizeof(folder) + 32];
+  name_file(path, sizeof(path), number, mpi_rank);
+  unlink(path);
+  unsetenv("LCOMM_TRACE");
+  MPI_Barrier(MPI_COMM_WORLD);
+  require(mpi_rank != 0 || rmdir(folder) == 0, "nothing else is in the folder of traces");
+}
+
+/* Has the file of rank 0 this event? */
+static bool has_event(int number, const char *event) {
+  char path[sizeof(folder) + 32], line[8192];
+  bool found = false;
+  name_file(path, sizeof(path), number, 0);
+  FILE *file = fopen(path, "r");
+  while (file && !found && fgets(line, sizeof(line), file)) {
+    found = strstr(line, event) != NULL;
+  }
+  if (file) {
+    fclose(file);
+  }
+  return found;
+}
+
+/* Rank 1 comes to the second sum only when it has seen the first in rank 0's file. */
+static void look_into_the_file(lcomm_progress_mode mode, int number) {
+  enum { PATIENCE_S = 60 };
+  static float values[1000];
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  config.progress = mode;
+  config.transport = "shm";
+  begin();
+  lcomm_comm *comm = make_comm_if_possible(&config);
+  for (int call = 0; comm && call < 2; call++) {
+    bool seen = call == 0 || mpi_rank != 1;
+    for (double end_s = lcomm_clock_s() + PATIENCE_S; !seen && lcomm_clock_s() < end_s;) {
+      usleep(10000);
+      seen = has_event(number, "\"name\":\"all-reduce\"");
+    }
+    require(seen, "the first sum is not in the file of a rank that waits for the second");
+    require(lcomm_allreduce(comm, values, values, 1000, LCOMM_FLOAT32, LCOMM_SUM) == LCOMM_OK, "%s",
+            lcomm_last_error(comm));
+  }
+  require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+  MPI_Barrier(MPI_COMM_WORLD);
+  end(number);
+}
+
+static void a_rank_that_waits_writes_what_it_did(void) {
+  look_into_the_file(LCOMM_PROGRESS_CALLS, 1);
+}
+
+static void a_progress_thread_writes_what_it_did(void) {
+  look_into_the_file(LCOMM_PROGRESS_THREAD, 2);
+}
+
+int main(int argc, char **argv) {
+  static const mpi_property properties[] = {
+      {"a_rank_that_waits_writes_what_it_did", a_rank_that_waits_writes_what_it_did},
+      {"a_progress_thread_writes_what_it_did", a_progress_thread_writes_what_it_did},
+  };
+  return mpi_property_main_threads(&argc, &argv, properties,
+                                   sizeof(properties) / sizeof(properties[0]));
+}

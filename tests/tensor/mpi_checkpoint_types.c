@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* mpirun: 2 3 5 */
+
+/* Saved states of tensors whose type is another one when they are loaded. */
+
+#include <math.h>
+
+#include "tests/tensor/checkpoint_model.h"
+
+enum { COUNT = 3000 };
+
+static float given[COUNT], residual[COUNT];
+static double total[COUNT], left[COUNT], wide[COUNT];
+static int64_t whole[COUNT];
+
+static lcomm_tensor *add(lcomm_comm *comm, const char *name, void *data, lcomm_dtype dtype,
+                         lcomm_op op) {
+  lcomm_tensor *tensor = NULL;
+  require(lcomm_tensor_add(comm, name, data, COUNT, dtype, op, &tensor) == LCOMM_OK, "%s",
+          lcomm_last_error(comm));
+  return tensor;
+}
+
+static void run_step(lcomm_comm *comm, lcomm_tensor *first, lcomm_tensor *second) {
+  lcomm_tensor_ready(comm, first);
+  lcomm_tensor_ready(comm, second);
+  require(lcomm_tensors_wait(comm) == LCOMM_OK, "%s", lcomm_last_error(comm));
+}
+
+/* One step of top-k with a factor, saved; `left` is what it did not send. A
+ * sum of integers is by its side. */
+static void save_a_residual(const folder *f) {
+  lcomm_comm *comm = make_comm("net=topk:0.01+ef min=1", 2);
+  lcomm_tensor *weight = add(comm, "weight", given, LCOMM_FLOAT32, LCOMM_SUM);
+  lcomm_tensor *other = add(comm, "other", whole, LCOMM_INT64, LCOMM_SUM);
+  fill_gradient(given, COUNT, (uint64_t)mpi_rank + 1);
+  require(lcomm_tensor_scale(comm, weight, 0.5, 1) == LCOMM_OK, "%s", lcomm_last_error(comm));
+  run_step(comm, weight, other);
+  require(lcomm_tensor_residual(comm, weight, residual) == LCOMM_OK, "%s", lcomm_last_error(comm));
+  for (int i = 0; i < COUNT; i++) {
+    total[i] = residual[i];
+  }
+  MPI_Allreduce(total, left, COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  require(lcomm_state_save(comm, f->path) == LCOMM_OK, "%s", lcomm_last_error(comm));
+  MPI_Barrier(MPI_COMM_WORLD);
+  lcomm_destroy(comm);
+}
+
+static void what_was_left_is_added_to_a_float64_result(void) {
+  folder f;
+  make_folder(&f);
+  save_a_residual(&f);
+  lcomm_comm *comm = make_comm("net=none", 2);
+  lcomm_tensor *weight = add(comm, "weight", wide, LCOMM_FLOAT64, LCOMM_SUM);
+  lcomm_tensor *other = add(comm, "other", whole, LCOMM_INT64, LCOMM_SUM);
+  require(lcomm_state_load(comm, f.path) == LCOMM_OK, "%s", lcomm_last_error(comm));
+  require(lcomm_tensor_scale(comm, weight, 1, 4) == LCOMM_OK, "%s", lcomm_last_error(comm));
+  for (int step = 0; step < 2; step++) {
+    for (int i = 0; i < COUNT; i++) {
+      wide[i] = 1;
+    }
+    run_step(comm, weight, other);
+    for (int i = 0; i < COUNT; i++) {
+      double wanted = 4 * (mpi_size + (step == 0 ? left[i] : 0));
+      require(fabs(wide[i] - wanted) <= 1e-6, "step %d, element %d: %g, not %g", step, i, wide[i],
+              wanted);
+    }
+    require(same_everywhere(wide, sizeof(wide)), "the ranks differ");
+  }
+  lcomm_destroy(comm);
+  remove_folder(&f);
+}
+
+static void integers_cannot_take_what_was_left(void) {
+  folder f;
+  make_folder(&f);
+  save_a_residual(&f);
+  lcomm_comm *comm = make_comm("net=none", 2);
+  lcomm_tensor *weight = add(comm, "weight", whole, LCOMM_INT64, LCOMM_SUM);
+  lcomm_tensor *other = add(comm, "other", wide, LCOMM_FLOAT64, LCOMM_SUM);
+  require(lcomm_state_load(comm, f.path) == LCOMM_ERR_ARGUMENT, "it was loaded");
+  require(strstr(lcomm_last_error(comm), "int64") != NULL, "%s", lcomm_last_error(comm));
+  for (int i = 0; i < COUNT; i++) {
+    whole[i] = 3;
+  }
+  run_step(comm, weight, other);
+  require(whole[0] == 3 * mpi_size && whole[COUNT - 1] == 3 * mpi_size, "something was loaded");
+  lcomm_destroy(comm);
+  remove_folder(&f);
+}
+
+int main(int argc, char **argv) {
+  static const mpi_property properties[] = {
+      {"what_was_left_is_added_to_a_float64_result", what_was_left_is_added_to_a_float64_result},
+      {"integers_cannot_take_what_was_left", integers_cannot_take_what_was_left},
+  };
+  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Peers that are killed, leave in the midst of a message, or close. */
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/transport/shm/test_shm.h"
+
+enum { TAG = 5 };
+
+static void expect_end(const party *p, lcomm_transfer *transfer, const char *said) {
+  for (lcomm_status status = LCOMM_OK; status == LCOMM_OK;) {
+    bool over = false;
+    p->v->progress(p->t);
+    status = p->v->test(p->t, transfer, &over, NULL);
+    forked_require(p->self, !over, "a message was over");
+    struct pollfd bed = {.fd = status == LCOMM_OK ? p->v->arm(p->t) : -1, .events = POLLIN};
+    if (bed.fd >= 0) {
+      forked_require(p->self, poll(&bed, 1, 20000) == 1, "the end did not wake");
+    }
+    p->v->disarm(p->t);
+  }
+  forked_require(p->self, strstr(p->v->why(p->t), said) != NULL, "said: %s", p->v->why(p->t));
+  bool over = false;
+  forked_require(p->self, p->v->test(p->t, transfer, &over, NULL) != LCOMM_OK && !over,
+                 "a failed message did not stay failed");
+  p->v->cancel(p->t, transfer); /* harmless */
+}
+
+static void outlive_the_peer(forked *self, bool with_pidfd) {
+  static unsigned char large[3 << 20], in[100];
+  char said[64];
+  lcomm_transfer sent, received, last;
+  party p = open_party(self);
+  if (self->rank == 1) {
+    send_to(&p, 0, 3, "last words", 11, &sent);
+    struct timespec moment = {0, 50000000};
+    nanosleep(&moment, NULL);
+    forked_die();
+  }
+  if (!with_pidfd) {
+    lcomm_shm *t = lcomm_shm_of(p.t);
+    close(t->of[1]->pidfd);
+    t->of[1]->pidfd = -1;
+    lcomm_shm_watch_by_time(t);
+  }
+  snprintf(said, sizeof(said), "process %ld (rank 1) has ended", (long)self->identities[1].pid);
+  receive_from(&p, 1, TAG, in, sizeof(in), &received);
+  send_to(&p, 1, TAG, large, sizeof(large), &sent);
+  expect_end(&p, &received, said);
+  expect_end(&p, &sent, said);
+  receive_from(&p, 1, 3, in, sizeof(in), &last);
+  finish(&p, &last);
+  forked_require(self, strcmp((char *)in, "last words") == 0, "the last words are lost");
+  forked_require(self,
+                 p.v->send(p.t, 1, TAG, "", 1, &sent) == LCOMM_ERR_TRANSPORT &&
+                     strstr(p.v->why(p.t), said),
+                 "said: %s", p.v->why(p.t));
+  receive_from(&p, 1, TAG, in, sizeof(in), &received);
+  expect_end(&p, &received, said);
+  struct pollfd bed = {.fd = p.v->arm(p.t), .events = POLLIN};
+  while (bed.fd == LCOMM_ARM_BUSY) {
+    bed.fd = p.v->arm(p.t);
+  }
+  forked_require(self, !with_pidfd || poll(&bed, 1, 20) == 0, "the dead keep awake");
+  p.v->disarm(p.t);
+  p.v->close(p.t, false);
+}
+
+static void outlive_with_pidfd(forked *self) {
+  outlive_the_peer(self, true);
+}
+
+/* The process number is no longer anybody's once the parent has seen the end. */
+static void outlive_without_pidfd(forked *self) {
+  outlive_the_peer(self, false);
+}
+
+static void a_killed_peer_is_named(void **state) {
+  (void)state;
+  forked_run_dying(2, 1, outlive_with_pidfd);
+}
+
+static void a_killed_peer_is_named_without_pidfd(void **state) {
+  (void)state;
+  forked_run_dying(2, 1, outlive_without_pidfd);
+}
+
+/* The ways that need the sender alive. */
+static void leave_in_the_midst(forked *self) {
+  enum { SIZE = 4 << 20, LAST = WAYS - 2 };
+  static unsigned char in[SIZE], private[SIZE];
+  for (int w = 4; w <= LAST; w++) {
+    party p = open_party(self);
+    lcomm_transfer transfer;
+    lcomm_shm_set_ways(p.t, &all_ways[w].ways);
+    if (self->rank == 1) {
+      void *out = all_ways[w].shared ? p.v->memory_get(p.t, SIZE) : private;
+      send_to(&p, 0, TAG, out, SIZE, &transfer);
+      together(self);
+      if (w == LAST) {
+        forked_die();
+      }
+    } else {
+      together(self);
+      receive_from(&p, 1, TAG, in, SIZE, &transfer);
+      await(&p, &transfer, NULL); /* ends, well or not */
+    }
+    p.v->close(p.t, false);
+  }
+}
+
+static void a_message_whose_sender_goes_comes_to_an_end(void **state) {
+  (void)state;
+  forked_run_dying(2, 1, leave_in_the_midst);
+}
+
+/* A process whose number another one has now: its pidfd says that it has ended, and reading
+ * goes on to succeed. */
+static void outlive_the_lender(forked *self) {
+  enum { SIZE = 1 << 20, PIECES = 16 };
+  static unsigned char bytes[SIZE];
+  party p = open_party(self);
+  lcomm_transfer transfer;
+  lcomm_shm_ways only_reads = {.single_copy = true};
+  lcomm_shm_set_ways(p.t, &only_reads);
+  if (self->rank == 1) {
+    send_to(&p, 0, TAG, bytes, SIZE, &transfer);
+    together(self);
+    p.v->close(p.t, false);
+    return;
+  }
+  int ended[2];
+  check(&p, p.v->borrow(p.t, 1, TAG, SIZE, &transfer), "borrow");
+  finish(&p, &transfer);
+  forked_require(self, pipe(ended) == 0 && write(ended[1], "", 1) == 1, "no pipe");
+  forked_require(self, dup2(ended[0], lcomm_shm_of(p.t)->of[1]->pidfd) >= 0, "no descriptor");
+  for (size_t i = 0; i < PIECES; i++) {
+    size_t size = SIZE / PIECES, at = i * size;
+    lcomm_status status = p.v->fetch(p.t, &transfer, at, size, bytes + at);
+    forked_require(self, (status != LCOMM_OK) == (i == PIECES - 1), "piece %zu: %s", i,
+                   status == LCOMM_OK ? "fetched" : p.v->why(p.t));
+  }
+  forked_require(self, strstr(p.v->why(p.t), "has ended") != NULL, "said: %s", p.v->why(p.t));
+  p.v->give_back(p.t, &transfer);
+  together(self);
+  p.v->close(p.t, false);
+}
+
+static void a_lender_is_looked_at_once_behind_the_last_piece(void **state) {
+  (void)state;
+  forked_run(2, outlive_the_lender);
+}
+
+static void close_early(forked *self) {
+  party p = open_party(self);
+  lcomm_transfer received;
+  unsigned char in[8];
+  if (self->rank == 1) {
+    unsigned char notice[LCOMM_NOTICE_SIZE] = "farewell";
+    struct timespec moment = {0, 50000000};
+    nanosleep(&moment, NULL);
+    p.v->tell(p.t, 0, notice);
+    p.v->close(p.t, false);
+    forked_barrier(self);
+    return;
+  }
+  unsigned char notice[LCOMM_NOTICE_SIZE];
+  receive_from(&p, 1, TAG, in, 8, &received);
+  expect_end(&p, &received, "has closed its communicator");
+  forked_require(self, p.v->hear(p.t, notice) && strcmp((char *)notice, "farewell") == 0,
+                 "the notice is lost");
+  p.v->close(p.t, false);
+  forked_barrier(self);
+}
+
+static void a_peer_that_closes_is_named_after_its_notice(void **state) {
+  (void)state;
+  forked_run(2, close_early);
+}
+
+/* Short sends are over before they are in the ring; closing puts them there. */
+static void close_at_once(forked *self) {
+  enum { MANY = 100, SIZE = 4000 };
+  static unsigned char bytes[SIZE];
+  lcomm_transfer transfer;
+  party p = open_party(self);
+  for (uint32_t i = 0; self->rank == 0 && i < MANY; i++) {
+    fill(bytes, SIZE, i);
+    send_to(&p, 1, TAG, bytes, SIZE, &transfer);
+  }
+  for (uint32_t i = 0; self->rank == 1 && i < MANY; i++) {
+    receive_from(&p, 0, TAG, bytes, SIZE, &transfer);
+    finish_asleep(&p, &transfer);
+    require_bytes(&p, bytes, SIZE, i, "message");
+  }
+  p.v->close(p.t, true);
+}
+
+static void what_was_sent_arrives_though_its_sender_closes(void **state) {
+  (void)state;
+  forked_run(2, close_at_once);
+}
+
+/* Nobody reads, and closing does not wait for ever. */
+static void close_without_reader(forked *self) {
+  static unsigned char bytes[4000];
+  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_transfer transfer;
+  lcomm_transport *t = NULL;
+  lcomm_transport_setup setup = {self->rank, 2, self->identities, &self->boot, NULL, NULL, 0.1};
+  forked_require(self, lcomm_transport_shm.open(&setup, &t, why) == LCOMM_OK, "open: %s", why);
+  for (int i = 0; self->rank == 0 && i < 100; i++) {
+    forked_require(self, t->table->send(t, 1, TAG, bytes, sizeof(bytes), &transfer) == LCOMM_OK,
+                   "send: %s", t->table->why(t));
+  }
+  if (self->rank == 1) {
+    together(self);
+  }
+  t->table->close(t, true);
+  if (self->rank == 0) {
+    together(self);
+  }
+}
+
+static void closing_does_not_wait_for_ever(void **state) {
+  (void)state;
+  forked_run(2, close_without_reader);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_killed_peer_is_named),
+      cmocka_unit_test(a_killed_peer_is_named_without_pidfd),
+      cmocka_unit_test(a_lender_is_looked_at_once_behind_the_last_piece),
+      cmocka_unit_test(a_message_whose_sender_goes_comes_to_an_end),
+      cmocka_unit_test(a_peer_that_closes_is_named_after_its_notice),
+      cmocka_unit_test(what_was_sent_arrives_though_its_sender_closes),
+      cmocka_unit_test(closing_does_not_wait_for_ever),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

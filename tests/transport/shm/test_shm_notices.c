@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The notice of an error arrives, whatever waits before it. */
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/transport/shm/test_shm.h"
+
+enum { TAG = 7, TICKETS = 20 };
+
+static void tell_text(const party *p, int peer, const char *text) {
+  unsigned char notice[LCOMM_NOTICE_SIZE] = {0};
+  snprintf((char *)notice, sizeof(notice), "%s", text);
+  notice[LCOMM_NOTICE_SIZE - 1] = 'z';
+  p->v->tell_error(p->t, peer, notice);
+}
+
+static void require_text(const party *p, const unsigned char *notice, const char *text) {
+  forked_require(p->self, strcmp((const char *)notice, text) == 0, "heard: %.40s", notice);
+  forked_require(p->self, notice[LCOMM_NOTICE_SIZE - 1] == 'z', "a notice is torn");
+}
+
+static void tell_many(const party *p, int peer) {
+  unsigned char notice[LCOMM_NOTICE_SIZE] = "ticket";
+  for (int i = 0; i < TICKETS; i++) {
+    p->v->tell(p->t, peer, notice);
+  }
+}
+
+/* Everything else that can wait for a reader does. */
+static void tell_behind_all(forked *self) {
+  enum { MANY = 200 };
+  static unsigned char bytes[4000];
+  static lcomm_transfer sent[MANY];
+  unsigned char notice[LCOMM_NOTICE_SIZE];
+  party p = open_party(self);
+  if (self->rank == 0) {
+    tell_many(&p, 1);
+    for (int i = 0; i < MANY; i++) {
+      send_to(&p, 1, TAG, bytes, sizeof(bytes), &sent[i]); /* far more than fits */
+    }
+    tell_many(&p, 1);
+    tell_text(&p, 1, "the disk is full");
+    tell_text(&p, 1, "and more");
+    together(self); /* and makes no progress from here on */
+    together(self);
+    p.v->close(p.t, false);
+    return;
+  }
+  together(self);
+  progress_for(&p, 0.02);
+  forked_require(self, p.v->hear(p.t, notice), "the error is lost");
+  require_text(&p, notice, "the disk is full");
+  for (int heard = 0; p.v->hear(p.t, notice); heard++) {
+    forked_require(self, strcmp((char *)notice, "ticket") == 0, "heard: %.40s", notice);
+    forked_require(self, heard < TICKETS, "notices without an end");
+  }
+  together(self);
+  p.v->close(p.t, false);
+}
+
+static void an_error_is_heard_behind_tickets_and_a_full_ring(void **state) {
+  (void)state;
+  forked_run(2, tell_behind_all);
+}
+
+static void tell_all(forked *self) {
+  enum { ROUNDS = 3 };
+  unsigned char notice[LCOMM_NOTICE_SIZE];
+  bool heard[FORKED_MAX] = {false};
+  char text[32];
+  party p = open_party(self);
+  for (int round = 0; round < ROUNDS; round++) {
+    for (int peer = 0; peer < self->size; peer++) {
+      snprintf(text, sizeof(text), "error %d of rank %d", round, self->rank);
+      if (peer != self->rank) {
+        tell_text(&p, peer, text);
+      }
+    }
+  }
+  together(self);
+  for (int i = 1; i < self->size; i++) {
+    int round = -1, from = -1;
+    forked_require(self, p.v->hear(p.t, notice), "only %d errors came", i - 1);
+    forked_require(self, sscanf((char *)notice, "error %d of rank %d", &round, &from) == 2,
+                   "heard: %.40s", notice);
+    forked_require(self, round == 0, "the first error of rank %d was lost", from);
+    forked_require(self, from >= 0 && from < self->size && !heard[from], "rank %d again", from);
+    heard[from] = true;
+  }
+  forked_require(self, !p.v->hear(p.t, notice), "heard once more: %.40s", notice);
+  close_party(&p);
+}
+
+static void the_first_error_of_every_peer_is_heard_once(void **state) {
+  (void)state;
+  forked_run(2, tell_all);
+  forked_run(5, tell_all);
+}
+
+static void sleep_until_told(forked *self) {
+  unsigned char notice[LCOMM_NOTICE_SIZE];
+  party p = open_party(self);
+  if (self->rank == 0) {
+    struct timespec moment = {0, 50000000};
+    nanosleep(&moment, NULL);
+    tell_text(&p, 1, "wake up");
+    close_party(&p);
+    return;
+  }
+  while (!p.v->hear(p.t, notice)) {
+    p.v->progress(p.t);
+    struct pollfd bed = {.fd = p.v->arm(p.t), .events = POLLIN};
+    if (bed.fd >= 0) {
+      forked_require(self, poll(&bed, 1, 20000) == 1, "the error did not wake");
+    }
+    p.v->disarm(p.t);
+  }
+  require_text(&p, notice, "wake up");
+  close_party(&p);
+}
+
+static void an_error_wakes_who_sleeps(void **state) {
+  (void)state;
+  forked_run(2, sleep_until_told);
+}
+
+static void tell_and_die(forked *self) {
+  unsigned char notice[LCOMM_NOTICE_SIZE], in[8];
+  lcomm_transfer received;
+  lcomm_status status = LCOMM_OK;
+  party p = open_party(self);
+  if (self->rank == 1) {
+    tell_many(&p, 0);
+    tell_text(&p, 0, "no memory");
+    forked_die();
+  }
+  receive_from(&p, 1, TAG, in, sizeof(in), &received);
+  status = await(&p, &received, NULL);
+  forked_require(self, status == LCOMM_ERR_TRANSPORT, "a message of the dead came");
+  forked_require(self, p.v->hear(p.t, notice), "the error is lost");
+  require_text(&p, notice, "no memory");
+  p.v->close(p.t, false);
+}
+
+static void an_error_outlives_its_teller(void **state) {
+  (void)state;
+  forked_run_dying(2, 1, tell_and_die);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(an_error_is_heard_behind_tickets_and_a_full_ring),
+      cmocka_unit_test(the_first_error_of_every_peer_is_heard_once),
+      cmocka_unit_test(an_error_wakes_who_sleeps),
+      cmocka_unit_test(an_error_outlives_its_teller),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Messages read in place, and notices. */
+
+#include "tests/transport/shm/test_shm.h"
+
+enum { TAG = 5 };
+
+/* -------------------------------------------------------- peek and drop */
+
+static bool wait_peek(const party *p, uint32_t tag, const void **bytes, size_t *size) {
+  for (double end_s = lcomm_clock_s() + LIMIT_S; lcomm_clock_s() < end_s; sched_yield()) {
+    if (p->v->peek(p->t, 1 - p->self->rank, tag, bytes, size)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static void peek_at_many(forked *self) {
+  static unsigned char out[LCOMM_SHM_INLINE];
+  party p = open_party(self);
+  for (uint32_t i = 0; i < 3000; i++) {
+    size_t size = (i * 37) % (LCOMM_SHM_INLINE + 1);
+    lcomm_transfer transfer;
+    if (self->rank == 0) {
+      fill(out, size, i);
+      send_to(&p, 1, i, out, size, &transfer);
+      finish(&p, &transfer);
+      continue;
+    }
+    const void *bytes = NULL;
+    size_t there = 0;
+    forked_require(self, wait_peek(&p, i, &bytes, &there) && there == size, "message %u has %zu", i,
+                   there);
+    require_bytes(&p, bytes, size, i, "peek");
+    if (i == 2999) {
+      break;
+    }
+    p.v->drop(p.t, 0);
+  }
+  if (self->rank == 1) {
+    lcomm_transfer last;
+    p.v->progress(p.t); /* takes in what was not dropped */
+    p.v->drop(p.t, 0);
+    receive_from(&p, 0, 2999, out, sizeof(out), &last);
+    finish(&p, &last);
+    require_bytes(&p, out, 2999 * 37 % (LCOMM_SHM_INLINE + 1), 2999, "peeked before");
+  }
+  together_in_progress(&p);
+  close_party(&p);
+}
+
+static void short_messages_are_read_in_place(void **state) {
+  (void)state;
+  forked_run(2, peek_at_many);
+}
+
+/* In the way of a peek: another tag, a long message, somebody who has asked,
+ * an earlier message that was put aside. */
+static void peek_in_vain(forked *self) {
+  static unsigned char large[10000];
+  party p = open_party(self);
+  lcomm_transfer sent[5], received;
+  const void *bytes = NULL;
+  size_t size = 0;
+  unsigned char in[16] = {0};
+  if (self->rank == 0) {
+    send_to(&p, 1, 1, "a", 2, &sent[0]);
+    send_to(&p, 1, 2, "b", 2, &sent[1]);
+    send_to(&p, 1, 2, large, sizeof(large), &sent[2]);
+    together(self);
+    together(self);
+    send_to(&p, 1, 2, "c", 2, &sent[3]);
+    send_to(&p, 1, 3, "d", 2, &sent[4]);
+    together(self);
+    for (int i = 0; i < 5; i++) {
+      finish(&p, &sent[i]);
+    }
+    together_in_progress(&p);
+    close_party(&p);
+    return;
+  }
+  together(self);
+  forked_require(self, !p.v->peek(p.t, 0, 2, &bytes, &size), "a later message was seen");
+  forked_require(self, p.v->peek(p.t, 0, 1, &bytes, &size), "the first one was not seen");
+  p.v->drop(p.t, 0);
+  p.v->drop(p.t, 0); /* once is enough */
+  p.v->progress(p.t);
+  together(self);
+  together(self);
+  forked_require(self, !p.v->peek(p.t, 0, 2, &bytes, &size), "it overtook what was put aside");
+  receive_from(&p, 0, 2, in, 16, &received);
+  finish(&p, &received);
+  forked_require(self, strcmp((char *)in, "b") == 0, "came: %s", (char *)in);
+  receive_from(&p, 0, 2, large, sizeof(large), &received);
+  finish(&p, &received);
+  receive_from(&p, 0, 3, in, 16, &received);
+  forked_require(self, !p.v->peek(p.t, 0, 3, &bytes, &size), "it was taken from who had asked");
+  finish(&p, &received);
+  receive_from(&p, 0, 2, in, 16, &received);
+  finish(&p, &received);
+  forked_require(self, strcmp((char *)in, "c") == 0, "came: %s", (char *)in);
+  together_in_progress(&p);
+  close_party(&p);
+}
+
+static void peeking_overtakes_nothing(void **state) {
+  (void)state;
+  forked_run(2, peek_in_vain);
+}
+
+/* --------------------------------------------------------------- notices */
+
+static void tell_beside_the_queue(forked *self) {
+  enum { MANY = 200 };
+  static unsigned char out[4000], notice[LCOMM_NOTICE_SIZE];
+  static lcomm_transfer sent[MANY];
+  party p = open_party(self);
+  if (self->rank == 0) {
+    for (int i = 0; i < MANY; i++) {
+      send_to(&p, 1, TAG, out, sizeof(out), &sent[i]); /* far more than fits */
+    }
+    for (uint32_t i = 0; i < 20; i++) {
+      fill(notice, sizeof(notice), i);
+      p.v->tell(p.t, 1, notice);
+    }
+    together(self);
+    for (int i = 0; i < MANY; i++) {
+      finish(&p, &sent[i]);
+    }
+  } else {
+    int heard = 0;
+    together(self);
+    forked_require(self, !p.v->hear(p.t, notice), "heard before anything came");
+    for (double end_s = lcomm_clock_s() + LIMIT_S; heard < 2 && lcomm_clock_s() < end_s;) {
+      p.v->progress(p.t);
+      if (p.v->hear(p.t, notice)) {
+        require_bytes(&p, notice, sizeof(notice), (uint32_t)heard++, "notice");
+      }
+    }
+    forked_require(self, heard == 2, "heard %d notices", heard);
+    for (int i = 0; i < MANY; i++) {
+      lcomm_transfer received;
+      receive_from(&p, 0, TAG, out, sizeof(out), &received);
+      finish(&p, &received);
+    }
+    while (p.v->hear(p.t, notice)) {
+      heard++;
+    }
+    forked_require(self, heard <= 20, "heard %d notices", heard);
+  }
+  together_in_progress(&p);
+  close_party(&p);
+}
+
+static void notices_pass_by_a_full_queue(void **state) {
+  (void)state;
+  forked_run(2, tell_beside_the_queue);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(short_messages_are_read_in_place),
+      cmocka_unit_test(peeking_overtakes_nothing),
+      cmocka_unit_test(notices_pass_by_a_full_queue),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

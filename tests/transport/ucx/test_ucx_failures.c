@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/transport/ucx/ucx_addresses.h"
+#include "tests/transport/ucx/test_ucx.h"
+
+/* ------------------------------------------------------------ a peer that dies */
+
+/* Messages with the dead end at once, messages between the living go on. */
+static void go_on_without(party *p, int dead) {
+  lcomm_transfer transfer, other;
+  unsigned char byte = (unsigned char)p->self->rank, got = 255;
+  int alive = 1 - p->self->rank;
+  expect_failure(p, p->v->send(p->t, dead, 1, &byte, 1, &transfer), "rank 2 (host here)", "broke");
+  expect_failure(p, p->v->receive(p->t, dead, 1, &byte, 1, &transfer), "rank 2 (host here)",
+                 "broke");
+  bool over = true;
+  lcomm_status status = p->v->test(p->t, &transfer, &over, NULL);
+  forked_require(p->self, status == LCOMM_ERR_TRANSPORT && !over, "a failed message was tested");
+  p->v->cancel(p->t, &transfer);
+  p->v->tell(p->t, dead, p->self->shared);
+  receive_from(p, alive, 5, &got, 1, &other);
+  send_to(p, alive, 5, &byte, 1, &transfer);
+  expect_end(p, &other, 1);
+  expect_end(p, &transfer, 1);
+  forked_require(p->self, got == alive, "%d from %d", got, alive);
+}
+
+static void close_in_time(party *p) {
+  double before_s = lcomm_clock_s();
+  p->v->close(p->t, false);
+  double took_s = lcomm_clock_s() - before_s;
+  forked_require(p->self, took_s < LIMIT_S / 4, "close took %.1f s", took_s);
+}
+
+static void lose_rank_2(forked *self) {
+  party p = open_party(self);
+  lcomm_transfer small, large, sent;
+  size_t size = 32 << 20;
+  unsigned char *bytes = calloc(1, size), *out = calloc(1, size);
+  forked_barrier(self);
+  if (self->rank == 2) {
+    forked_die();
+  }
+  receive_from(&p, 2, 1, bytes, 100, &small);
+  receive_from(&p, 2, 2, bytes + 100, size - 100, &large);
+  lcomm_status status = p.v->send(p.t, 2, 3, out, size, &sent);
+  expect_failure(&p, finish(&p, &small, NULL), "rank 2 (host here)", "broke");
+  expect_failure(&p, finish(&p, &large, NULL), "rank 2 (host here)", "broke");
+  if (status == LCOMM_OK) {
+    expect_failure(&p, finish(&p, &sent, NULL), "rank 2 (host here)", "broke");
+  }
+  go_on_without(&p, 2);
+  forked_barrier(self);
+  close_in_time(&p);
+  free(bytes);
+  free(out);
+}
+
+static void killed_peer_is_named_and_the_others_go_on(void **state) {
+  (void)state;
+  skip_without_ucx();
+  forked_run_dying(3, 2, lose_rank_2);
+}
+
+/* Dies when a part of its message is with the receiver. */
+static void die_halfway(forked *self) {
+  party p = open_party(self);
+  lcomm_transfer transfer;
+  size_t size = 64 << 20;
+  unsigned char *bytes = malloc(size);
+  memset(bytes, self->rank == 1, size);
+  if (self->rank == 1) {
+    send_to(&p, 0, 1, bytes, size, &transfer);
+    while (self->shared[0] == 0) {
+      doze(1e-3);
+    }
+    forked_die();
+  }
+  receive_from(&p, 1, 1, bytes, size, &transfer);
+  while (bytes[0] == 0) {
+    p.v->progress(p.t);
+  }
+  self->shared[0] = 1;
+  lcomm_status status = finish(&p, &transfer, NULL);
+  bool whole = bytes[size - 1] != 0; /* sockets may have held all of it */
+  if (!whole || status != LCOMM_OK) {
+    expect_failure(&p, status, "rank 1 (host here)", "broke");
+  }
+  close_in_time(&p);
+  free(bytes);
+}
+
+static void peer_that_dies_in_the_middle_of_a_message_is_named(void **state) {
+  (void)state;
+  skip_without_ucx();
+  forked_run_dying(2, 1, die_halfway);
+}
+
+/* Close with messages of all kinds under way, towards peers that do nothing. */
+static void leave_in_a_hurry(forked *self) {
+  enum { MANY = 40 };
+  party p = open_party(self);
+  lcomm_transfer transfers[2 * MANY];
+  size_t size = 2 << 20;
+  unsigned char *out = calloc(1, size), *into = calloc(MANY, size);
+  for (int i = 0; i < MANY; i++) {
+    receive_from(&p, 1 - self->rank, (uint32_t)i, into + (size_t)i * size, size, &transfers[2 * i]);
+    send_to(&p, 1 - self->rank, (uint32_t)i, out, size, &transfers[2 * i + 1]);
+  }
+  for (int i = 0; i < 50; i++) {
+    p.v->progress(p.t);
+  }
+  forked_barrier(self);
+  close_in_time(&p);
+  memset(into, 1, MANY * size);
+  free(out);
+  free(into);
+}
+
+static void close_ends_whatever_is_under_way(void **state) {
+  (void)state;
+  skip_without_ucx();
+  forked_run(2, leave_in_a_hurry);
+}
+
+/* ------------------------------------------------------- a link that is none */
+
+/* Take part in the bootstrap and give a good address, but never answer. */
+static void keep_silent(forked *self) {
+  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_ucx_interfaces none = {0}, all_interfaces[2];
+  lcomm_ucx_place place;
+  uint8_t label[LCOMM_UCX_LABEL_SIZE], labels[2 * LCOMM_UCX_LABEL_SIZE];
+  unsigned char reached[2] = {1, 1}, all_reached[4];
+  ucp_worker_attr_t own = {.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS};
+  bool works = lcomm_ucx_load(why) == LCOMM_OK &&
+               lcomm_ucx_place_open("", &place, why) == LCOMM_OK &&
+               lcomm_ucx.ucp_worker_query(place.worker, &own) == UCS_OK;
+  forked_require(self, works, "%s", why);
+  lcomm_ucx_label_pack(own.address, own.address_length, label);
+  self->boot.allgather(self->boot.context, &none, all_interfaces, sizeof(none));
+  self->boot.allgather(self->boot.context, label, labels, sizeof(label));
+  size_t width = lcomm_ucx_addresses_width(labels, 2);
+  unsigned char *padded = calloc(3, width);
+  memcpy(padded, own.address, own.address_length);
+  self->boot.allgather(self->boot.context, padded, padded + width, width);
+  self->boot.allgather(self->boot.context, reached, all_reached, sizeof(reached));
+  free(padded);
+  lcomm_ucx.ucp_worker_release_address(place.worker, own.address);
+  lcomm_ucx_place_close(&place);
+}
+
+static void open_towards_silence(forked *self) {
+  char why[LCOMM_TRANSPORT_WHY_MAX] = "";
+  lcomm_transport *t = NULL;
+  lcomm_transport_setup setup = {self->rank, 2, self->identities, &self->boot, NULL, NULL, 1.5};
+  if (self->rank == 1) {
+    keep_silent(self);
+    return;
+  }
+  double before_s = lcomm_clock_s();
+  lcomm_status status = lcomm_transport_ucx.open(&setup, &t, why);
+  double took_s = lcomm_clock_s() - before_s;
+  forked_require(self, status == LCOMM_ERR_TRANSPORT, "status %d", (int)status);
+  forked_require(self, strstr(why, "rank 1 (host here): no link over tcp/") != NULL, "'%s'", why);
+  forked_require(self, strstr(why, "LCOMM_UCX_NET_DEVICES") != NULL, "'%s'", why);
+  forked_require(self, took_s < LIMIT_S / 2, "it took %.1f s", took_s);
+}
+
+static void peer_that_does_not_answer_is_found_at_open(void **state) {
+  (void)state;
+  skip_without_ucx();
+  forked_run(2, open_towards_silence);
+}
+
+/* ------------------------------------------------ a bootstrap that damages bytes */
+
+/* The allgathers of an open: interfaces, labels, addresses, who was reached. */
+enum { LABELS = 1, ADDRESSES = 2 };
+
+static lcomm_boot honest;
+static int gathers, damaged;
+
+/* Of every rank's part in one allgather: a size that is too small, or a byte. */
+static int damaging_allgather(void *context, const void *send, void *receive, size_t size) {
+  int status = honest.allgather(context, send, receive, size);
+  for (int rank = 0; gathers == damaged && rank < honest.world_size; rank++) {
+    unsigned char *part = (unsigned char *)receive + (size_t)rank * size;
+    if (damaged == LABELS) {
+      memcpy(part, (const unsigned char[4]){1, 0, 0, 0}, 4);
+    } else {
+      part[size / 2] ^= 0x40;
+    }
+  }
+  gathers++;
+  return status;
+}
+
+static void open_over_damage(forked *self) {
+  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_transport *t = NULL;
+  honest = self->boot;
+  self->boot.allgather = damaging_allgather;
+  for (damaged = LABELS; damaged <= ADDRESSES; damaged++) {
+    gathers = 0;
+    lcomm_status status = try_open(self, &t, why);
+    forked_require(self, status == LCOMM_ERR_TRANSPORT, "status %d", (int)status);
+    forked_require(self, strstr(why, "a damaged one came") != NULL, "'%s'", why);
+  }
+}
+
+static void damaged_address_is_no_address(void **state) {
+  (void)state;
+  skip_without_ucx();
+  forked_run(2, open_over_damage);
+}
+
+/* -------------------------------------------------------- UCX is not there */
+
+static void open_without_library(forked *self) {
+  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_transport *t = NULL;
+  lcomm_ucx_library = "libnothing.so.0";
+  lcomm_status status = try_open(self, &t, why);
+  forked_require(self, status == LCOMM_ERR_UNSUPPORTED, "status %d", (int)status);
+  forked_require(self, strstr(why, "libnothing.so.0 cannot be loaded: ") == why, "'%s'", why);
+  forked_require(self, !lcomm_ucx_version(), "it has a version");
+}
+
+static void missing_library_is_said(void **state) {
+  (void)state;
+  forked_run(2, open_without_library);
+}
+
+/* Not the right library, which has none of the functions. */
+static void open_another_library(forked *self) {
+  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_transport *t = NULL;
+  lcomm_ucx_library = "libm.so.6";
+  lcomm_status status = try_open(self, &t, why);
+  forked_require(self, status == LCOMM_ERR_UNSUPPORTED, "status %d", (int)status);
+  forked_require(self, strstr(why, "has no function ucp_") != NULL, "'%s'", why);
+}
+
+static void library_without_the_functions_is_said(void **state) {
+  (void)state;
+  forked_run(1, open_another_library);
+}
+
+static void open_where_one_has_none(forked *self) {
+  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_transport *t = NULL;
+  if (self->rank == 1) {
+    lcomm_ucx_library = "libnothing.so.0";
+  }
+  lcomm_status status = try_open(self, &t, why);
+  if (self->rank == 1) {
+    forked_require(self, status == LCOMM_ERR_UNSUPPORTED, "status %d", (int)status);
+    return;
+  }
+  forked_require(self, status == LCOMM_OK, "%s", why);
+  for (int peer = 0; peer < 3; peer++) {
+    forked_require(self, lcomm_transport_ucx.reaches(t, peer) == (peer == 2 - self->rank),
+                   "reaches %d", peer);
+  }
+  lcomm_transport_ucx.close(t, true);
+}
+
+static void rank_without_the_library_does_not_hold_up_the_others(void **state) {
+  (void)state;
+  skip_without_ucx();
+  forked_run(3, open_where_one_has_none);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(killed_peer_is_named_and_the_others_go_on),
+      cmocka_unit_test(peer_that_dies_in_the_middle_of_a_message_is_named),
+      cmocka_unit_test(close_ends_whatever_is_under_way),
+      cmocka_unit_test(peer_that_does_not_answer_is_found_at_open),
+      cmocka_unit_test(damaged_address_is_no_address),
+      cmocka_unit_test(missing_library_is_said),
+      cmocka_unit_test(library_without_the_functions_is_said),
+      cmocka_unit_test(rank_without_the_library_does_not_hold_up_the_others),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

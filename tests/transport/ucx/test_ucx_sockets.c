@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The sockets of a worker, and when a host is taken for vanished. What takes
+ * hosts that vanish is in script_ucx_vanished.sh. */
+
+#include <arpa/inet.h>
+
+#include "libcomm/transport/ucx/ucx_sockets.h"
+#include "tests/transport/ucx/test_ucx.h"
+
+/* ------------------------------------------------------------------ silence */
+
+static bool is_silent(double heard_s, unsigned unacknowledged, unsigned retransmissions,
+                      unsigned probes) {
+  lcomm_ucx_connection connection = {0, heard_s, unacknowledged, retransmissions, probes, false};
+  return lcomm_ucx_connection_is_silent(&connection);
+}
+
+static void host_that_leaves_many_questions_open_is_silent(void **state) {
+  (void)state;
+  assert_true(is_silent(8.0, 10, 4, 0)); /* bytes under way */
+  assert_true(is_silent(8.0, 0, 0, 3));  /* an idle connection, probed */
+  assert_true(is_silent(8.0, 0, 0, 2));  /* no room the last time, probed */
+}
+
+/* Over an interface without a cable nothing is sent again: the first was not sent. */
+static void host_that_is_asked_while_idle_answers_before_bytes_wait(void **state) {
+  (void)state;
+  assert_true(lcomm_ucx_connection_is_silent(
+      &(lcomm_ucx_connection){.heard_s = 8.0, .unacknowledged = 1, .kept_alive = true}));
+  assert_false(lcomm_ucx_connection_is_silent(
+      &(lcomm_ucx_connection){.heard_s = 7.9, .unacknowledged = 1, .kept_alive = true}));
+  /* a full window: the next probe may be minutes away */
+  assert_false(lcomm_ucx_connection_is_silent(
+      &(lcomm_ucx_connection){.heard_s = 100, .probes = 1, .kept_alive = true}));
+}
+
+static void host_that_was_heard_or_not_asked_is_not_silent(void **state) {
+  (void)state;
+  assert_false(is_silent(7.9, 10, 4, 3));  /* not for long */
+  assert_false(is_silent(3600, 0, 0, 0));  /* nobody asked */
+  assert_false(is_silent(3600, 0, 0, 1));  /* the next probe of a full window is just on its way */
+  assert_false(is_silent(3600, 10, 0, 0)); /* as are bytes */
+  assert_false(is_silent(3600, 10, 1, 0));
+}
+
+/* -------------------------------------------------------------- which sockets */
+
+static void count(int fd, void *argument) {
+  lcomm_ucx_connection connection;
+  int *found = argument;
+  if (lcomm_ucx_connection_read(fd, &connection) && connection.peer_address != 0) {
+    ++*found;
+  }
+}
+
+static void look_for_sockets(forked *self) {
+  char why[LCOMM_TRANSPORT_WHY_MAX];
+  party p = open_party(self);
+  int found = 0, none = 0;
+  lcomm_ucx_sockets_of(((lcomm_ucx_transport *)p.t)->event_fd, count, &found);
+  lcomm_ucx_sockets_of(-1, count, &none);
+  forked_require(self, found >= self->size - 1, "%d sockets for %d peers", found, self->size - 1);
+  forked_require(self, none == 0, "%d sockets of nothing", none);
+  forked_require(self, p.v->unreachable(p.t, why) < 0, "%s", why);
+  close_party(&p);
+}
+
+static void count_kept_alive(int fd, void *argument) {
+  lcomm_ucx_connection connection;
+  int *found = argument;
+  if (lcomm_ucx_connection_read(fd, &connection)) {
+    found[connection.kept_alive]++;
+  }
+}
+
+static void look_for_keepalive(forked *self) {
+  party p = open_party(self);
+  int found[2] = {0, 0};
+  lcomm_ucx_sockets_of(((lcomm_ucx_transport *)p.t)->event_fd, count_kept_alive, found);
+  forked_require(self, found[false] == 0 && found[true] >= self->size - 1,
+                 "%d connections are kept alive, %d are not", found[true], found[false]);
+  forked_barrier(self);
+  close_party(&p);
+}
+
+/* A host that vanishes while nothing is under way sends nothing, not even an end. */
+static void all_connections_are_kept_alive(void **state) {
+  (void)state;
+  skip_without_ucx();
+  forked_run(4, look_for_keepalive);
+}
+
+static void sockets_to_all_peers_are_found(void **state) {
+  (void)state;
+  skip_without_ucx();
+  forked_run(4, look_for_sockets);
+}
+
+/* ------------------------------------------------------------- whose address */
+
+static lcomm_ucx_interfaces host_with(const char *first, const char *second) {
+  lcomm_ucx_interfaces host = {.count = second ? 2 : 1};
+  host.entries[0].address = inet_addr(first);
+  if (second) {
+    host.entries[1].address = inet_addr(second);
+  }
+  return host;
+}
+
+static void address_names_the_first_rank_of_another_host(void **state) {
+  (void)state;
+  lcomm_ucx_interfaces all[4] = {host_with("10.0.0.1", NULL), host_with("10.0.0.1", NULL),
+                                 host_with("10.0.0.2", "10.1.0.2"),
+                                 host_with("10.0.0.2", "10.1.0.2")};
+  assert_int_equal(lcomm_ucx_interfaces_find(all, 4, 0, inet_addr("10.1.0.2")), 2);
+  assert_int_equal(lcomm_ucx_interfaces_find(all, 4, 3, inet_addr("10.0.0.1")), 0);
+  assert_int_equal(lcomm_ucx_interfaces_find(all, 4, 1, inet_addr("10.0.0.1")), -1);
+  assert_int_equal(lcomm_ucx_interfaces_find(all, 4, 0, inet_addr("10.0.0.3")), -1);
+  all[2].count = UINT32_MAX; /* from a peer */
+  assert_int_equal(lcomm_ucx_interfaces_find(all, 4, 0, inet_addr("10.0.0.3")), -1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(host_that_leaves_many_questions_open_is_silent),
+      cmocka_unit_test(host_that_is_asked_while_idle_answers_before_bytes_wait),
+      cmocka_unit_test(host_that_was_heard_or_not_asked_is_not_silent),
+      cmocka_unit_test(sockets_to_all_peers_are_found),
+      cmocka_unit_test(all_connections_are_kept_alive),
+      cmocka_unit_test(address_names_the_first_rank_of_another_host),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Who may connect to the ports of UCX, and who not. */
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "libcomm/transport/ucx/ucx_listeners.h"
+#include "tests/transport/ucx/test_ucx.h"
+
+enum { REFUSED_MS = 700, ADMITTED_MS = 30000 };
+
+/* A connection from this process to a socket that listens; -1 when none came about
+ * in time. */
+static int knock(int listener, int limit_ms) {
+  struct sockaddr_in address = {0};
+  socklen_t size = sizeof(address), error_size = sizeof(int);
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
+  assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+  assert_true(fd >= 0);
+  (void)connect(fd, (struct sockaddr *)&address, size);
+  struct pollfd one = {.fd = fd, .events = POLLOUT};
+  bool made = poll(&one, 1, limit_ms) == 1 &&
+              getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_size) == 0 && error == 0;
+  if (!made) {
+    close(fd);
+  }
+  return made ? fd : -1;
+}
+
+/* ------------------------------------------------- once all links are made */
+
+/* Nobody gets in: not into the port of a transport, whatever he would say. */
+static void knock_at_all_ports(forked *self) {
+  party p = open_party(self);
+  const lcomm_ucx_listeners *own = &((lcomm_ucx_transport *)p.t)->place.listeners;
+  forked_require(self, own->count > 0, "no port of UCX was found");
+  for (int i = 0; i < own->count; i++) {
+    int fd = knock(own->of[i].fd, REFUSED_MS);
+    forked_require(self, fd < 0, "a stranger got in");
+  }
+  idle(&p, 0.05);
+  unsigned char out = 1, in = 0;
+  lcomm_transfer sent, received;
+  receive_from(&p, 1 - self->rank, 1, &in, 1, &received);
+  send_to(&p, 1 - self->rank, 1, &out, 1, &sent);
+  expect_end(&p, &received, 1);
+  expect_end(&p, &sent, 1);
+  close_party(&p);
+}
+
+static void nobody_gets_in_after_open(void **state) {
+  (void)state;
+  skip_without_ucx();
+  forked_run(2, knock_at_all_ports);
+}
+
+/* On one host nothing but the loop-back is opened. */
+static void look_at_ports(forked *self) {
+  party p = open_party(self);
+  const lcomm_ucx_listeners *own = &((lcomm_ucx_transport *)p.t)->place.listeners;
+  for (int i = 0; i < own->count; i++) {
+    struct sockaddr_in address = {0};
+    socklen_t size = sizeof(address);
+    getsockname(own->of[i].fd, (struct sockaddr *)&address, &size);
+    bool inside = ntohl(address.sin_addr.s_addr) >> 24 == 127;
+    forked_require(self, inside, "%s is open", inet_ntoa(address.sin_addr));
+  }
+  close_party(&p);
+}
+
+static void one_host_opens_no_port_to_others(void **state) {
+  lcomm_ucx_interfaces own;
+  lcomm_ucx_names names;
+  (void)state;
+  skip_without_ucx();
+  lcomm_ucx_interfaces_own(&own, &names);
+  if (own.count == 0) {
+    skip(); /* without a network that is UCX's choice */
+  }
+  forked_run(2, look_at_ports);
+}
+
+/* A firewall can know the ports. */
+static void look_at_range(forked *self) {
+  setenv("LCOMM_UCX_TCP_PORT_RANGE", "42100-42900", 1);
+  party p = open_party(self);
+  const lcomm_ucx_listeners *own = &((lcomm_ucx_transport *)p.t)->place.listeners;
+  forked_require(self, own->count > 0, "no port of UCX was found");
+  for (int i = 0; i < own->count; i++) {
+    struct sockaddr_in address = {0};
+    socklen_t size = sizeof(address);
+    getsockname(own->of[i].fd, (struct sockaddr *)&address, &size);
+    int port = ntohs(address.sin_port);
+    forked_require(self, port >= 42100 && port <= 42900, "port %d", port);
+  }
+  close_party(&p);
+}
+
+static void range_of_ports_is_kept(void **state) {
+  (void)state;
+  skip_without_ucx();
+  forked_run(2, look_at_range);
+}
+
+/* ------------------------------------------------------ while links are made */
+
+/* Has the other side ended the connection, which UCX does when it next looks? */
+static bool is_ended(int fd, const lcomm_ucx_place *place) {
+  double deadline_s = lcomm_clock_s() + LIMIT_S;
+  unsigned char byte;
+  while (lcomm_clock_s() < deadline_s) {
+    lcomm_ucx.ucp_worker_progress(place->worker);
+    if (recv(fd, &byte, 1, MSG_DONTWAIT) == 0) {
+      return true;
+    }
+    doze(1e-3);
+  }
+  return false;
+}
+
+static void open_place(forked *self, lcomm_ucx_place *place) {
+  char why[LCOMM_TRANSPORT_WHY_MAX];
+  bool works = lcomm_ucx_load(why) == LCOMM_OK && lcomm_ucx_place_open("", place, why) == LCOMM_OK;
+  forked_require(self, works, "%s", why);
+}
+
+/* Silent connections do not stay. */
+static void connect_and_say_nothing(forked *self) {
+  enum { MANY = 20 };
+  lcomm_ucx_place place;
+  int fds[MANY];
+  open_place(self, &place);
+  int port = place.listeners.of[0].fd;
+  for (int i = 0; i < MANY; i++) {
+    fds[i] = knock(port, ADMITTED_MS);
+    forked_require(self, fds[i] >= 0, "connection %d was not made", i);
+  }
+  double end_s = lcomm_clock_s() + 1; /* for UCX to take them in */
+  while (lcomm_clock_s() < end_s) {
+    lcomm_ucx.ucp_worker_progress(place.worker);
+  }
+  lcomm_ucx_listeners_close(&place.listeners);
+  lcomm_ucx_listeners_dismiss_silent(&place.listeners);
+  for (int i = 0; i < MANY; i++) {
+    forked_require(self, is_ended(fds[i], &place), "silent connection %d stays", i);
+    close(fds[i]);
+  }
+  lcomm_ucx_place_close(&place);
+}
+
+static void silent_connections_end_when_links_are_made(void **state) {
+  (void)state;
+  skip_without_ucx();
+  forked_run(1, connect_and_say_nothing);
+}
+
+/* Only hosts of the communicator, over an address that is not the loop-back's. */
+static void knock_from_other_hosts(forked *self) {
+  lcomm_ucx_place place;
+  lcomm_ucx_interfaces all[2] = {{.count = 1}};
+  lcomm_ucx_names names;
+  int port = -1;
+  open_place(self, &place);
+  for (int i = 0; i < place.listeners.count; i++) {
+    struct sockaddr_in address = {0};
+    socklen_t size = sizeof(address);
+    getsockname(place.listeners.of[i].fd, (struct sockaddr *)&address, &size);
+    if (ntohl(address.sin_addr.s_addr) >> 24 != 127) {
+      port = place.listeners.of[i].fd;
+    }
+  }
+  if (port >= 0) {
+    all[0].entries[0].address = inet_addr("198.51.100.7");
+    lcomm_ucx_listeners_admit(&place.listeners, all, 1);
+    int fd = knock(port, REFUSED_MS);
+    forked_require(self, fd < 0, "a host that takes no part got in");
+    lcomm_ucx_interfaces_own(&all[1], &names);
+    lcomm_ucx_listeners_admit(&place.listeners, all, 2);
+    fd = knock(port, ADMITTED_MS);
+    forked_require(self, fd >= 0, "a host that takes part did not get in");
+    close(fd);
+  }
+  lcomm_ucx_place_close(&place);
+}
+
+static void only_hosts_that_take_part_get_in(void **state) {
+  (void)state;
+  skip_without_ucx();
+  forked_run(1, knock_from_other_hosts);
+}
+
+/* -------------------------------------------------------------- whose ports */
+
+static void sockets_of_the_program_are_left_alone(void **state) {
+  (void)state;
+  lcomm_ucx_listeners before, own;
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t size = sizeof(address);
+  int older = socket(AF_INET, SOCK_STREAM, 0), newer = socket(AF_INET, SOCK_STREAM, 0);
+  assert_int_equal(bind(older, (struct sockaddr *)&address, size), 0);
+  assert_int_equal(listen(older, 5), 0);
+  assert_true(lcomm_ucx_listeners_find(&before));
+  assert_int_equal(bind(newer, (struct sockaddr *)&address, size), 0);
+  assert_int_equal(listen(newer, 5), 0);
+  getsockname(newer, (struct sockaddr *)&address, &size);
+  lcomm_ucx_listeners_of(&before, "nothing", 7, &own); /* opened meanwhile, by another thread */
+  assert_int_equal(own.count, 0);
+  lcomm_ucx_listeners_of(&before, &address.sin_port, 2, &own);
+  assert_int_equal(own.count, 1);
+  assert_int_equal(own.of[0].fd, newer);
+  /* its number goes to another socket */
+  assert_int_equal(dup2(older, newer), newer);
+  lcomm_ucx_listeners_close(&own);
+  int fd = knock(older, ADMITTED_MS);
+  assert_true(fd >= 0);
+  close(fd);
+  close(older);
+  close(newer);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(nobody_gets_in_after_open),
+      cmocka_unit_test(one_host_opens_no_port_to_others),
+      cmocka_unit_test(range_of_ports_is_kept),
+      cmocka_unit_test(silent_connections_end_when_links_are_made),
+      cmocka_unit_test(only_hosts_that_take_part_get_in),
+      cmocka_unit_test(sockets_of_the_program_are_left_alone),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
