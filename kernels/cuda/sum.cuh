@@ -68,12 +68,12 @@ LCOMM_DEVICE int lcomm_source_is_plain(const lcomm_sum_args *a, uint32_t source)
 }
 
 LCOMM_DEVICE void lcomm_load_source(int kind, uint32_t shift, const lcomm_sum_source *source,
-                                    const lcomm_place *at, lcomm_sum_codes *codes) {
+                                    const lcomm_launcher_env *at, lcomm_sum_codes *codes) {
   lcomm_load_codes(kind, source->code, at, codes->word);
   codes->scale = lcomm_load_scale(kind, source->scale, shift, at);
 }
 
-LCOMM_DEVICE void lcomm_load_plain(const lcomm_sum_source *source, const lcomm_place *at,
+LCOMM_DEVICE void lcomm_load_plain(const lcomm_sum_source *source, const lcomm_launcher_env *at,
                                    float value[LCOMM_VALUES]) {
   lcomm_load_values((const float *)source->code, at->global, at, value);
 }
@@ -98,14 +98,14 @@ LCOMM_DEVICE void lcomm_add_values(float total[LCOMM_VALUES], const float value[
 
 /* --------------------------------------------------------------- all sources */
 
-LCOMM_DEVICE void lcomm_add_plain(const lcomm_sum_args *a, uint32_t source, const lcomm_place *at,
-                                  float total[LCOMM_VALUES]) {
+LCOMM_DEVICE void lcomm_add_plain(const lcomm_sum_args *a, uint32_t source,
+                                  const lcomm_launcher_env *at, float total[LCOMM_VALUES]) {
   float value[LCOMM_VALUES];
   lcomm_load_plain(&a->source[source], at, value);
   lcomm_add_values(total, value);
 }
 
-LCOMM_DEVICE void lcomm_sum_plain(const lcomm_sum_args *a, const lcomm_place *at,
+LCOMM_DEVICE void lcomm_sum_plain(const lcomm_sum_args *a, const lcomm_launcher_env *at,
                                   float total[LCOMM_VALUES]) {
   float one[LCOMM_VALUES], other[LCOMM_VALUES];
   uint32_t s = 0;
@@ -124,8 +124,8 @@ LCOMM_DEVICE void lcomm_sum_plain(const lcomm_sum_args *a, const lcomm_place *at
  * returns how many they were. Nothing else is held beside them: a register that is
  * put away before its load has come makes all further loads wait. */
 LCOMM_DEVICE uint32_t lcomm_add_coded(int kind, uint32_t shift, uint32_t batch,
-                                      const lcomm_sum_args *a, uint32_t s, const lcomm_place *at,
-                                      float total[LCOMM_VALUES]) {
+                                      const lcomm_sum_args *a, uint32_t s,
+                                      const lcomm_launcher_env *at, float total[LCOMM_VALUES]) {
   lcomm_sum_codes codes[LCOMM_SUM_BATCH_MAX];
   float value[LCOMM_VALUES];
   uint32_t left = a->count - s, added = 0;
@@ -149,7 +149,7 @@ LCOMM_DEVICE uint32_t lcomm_add_coded(int kind, uint32_t shift, uint32_t batch,
 /* A plain source that is the first one is the total so far: its loads are on their
  * way together with those of the next ones. */
 LCOMM_DEVICE void lcomm_sum_coded(int kind, uint32_t shift, uint32_t batch, const lcomm_sum_args *a,
-                                  const lcomm_place *at, float total[LCOMM_VALUES]) {
+                                  const lcomm_launcher_env *at, float total[LCOMM_VALUES]) {
   uint32_t s = 0;
   if (lcomm_source_is_plain(a, 0)) {
     lcomm_load_plain(&a->source[0], at, total);
@@ -171,9 +171,9 @@ LCOMM_DEVICE uint32_t lcomm_standard_shift(int kind) {
 
 /* The standard block and a warp that has all its elements have code of their own,
  * without the questions of the other cases. */
-LCOMM_DEVICE void lcomm_sum_sources(int kind, const lcomm_sum_args *a, const lcomm_place *at,
+LCOMM_DEVICE void lcomm_sum_sources(int kind, const lcomm_sum_args *a, const lcomm_launcher_env *at,
                                     float total[LCOMM_VALUES]) {
-  lcomm_place whole = *at;
+  lcomm_launcher_env whole = *at;
   whole.whole = 1;
   whole.left = LCOMM_SPAN - (int32_t)(lcomm_lane() * LCOMM_PIECE);
   if (kind == LCOMM_CUDA_F32) {
@@ -186,8 +186,8 @@ LCOMM_DEVICE void lcomm_sum_sources(int kind, const lcomm_sum_args *a, const lco
 }
 
 /* Minimum or maximum, one source at a time. */
-LCOMM_DEVICE void lcomm_pick_sources(int kind, const lcomm_sum_args *a, const lcomm_place *at,
-                                     float total[LCOMM_VALUES]) {
+LCOMM_DEVICE void lcomm_pick_sources(int kind, const lcomm_sum_args *a,
+                                     const lcomm_launcher_env *at, float total[LCOMM_VALUES]) {
   lcomm_sum_codes codes;
   float value[LCOMM_VALUES];
   LCOMM_ROLLED for (uint32_t s = 0; s < a->count; s++) {
@@ -228,8 +228,8 @@ LCOMM_DEVICE float lcomm_careful_total(int kind, const lcomm_sum_args *a, uint64
   return a->op == LCOMM_CUDA_SUM ? lcomm_product_f32(a->factor, total) : total;
 }
 
-LCOMM_DEVICE void lcomm_total_carefully(int kind, const lcomm_sum_args *a, const lcomm_place *at,
-                                        float total[LCOMM_VALUES]) {
+LCOMM_DEVICE void lcomm_total_carefully(int kind, const lcomm_sum_args *a,
+                                        const lcomm_launcher_env *at, float total[LCOMM_VALUES]) {
   LCOMM_ROLLED for (int e = 0; e < LCOMM_VALUES; e++) {
     int distance = lcomm_distance(e);
     if (distance >= at->left) {
@@ -246,8 +246,8 @@ LCOMM_DEVICE void lcomm_total_carefully(int kind, const lcomm_sum_args *a, const
 /* ------------------------------------------------------------- the 16 totals */
 
 /* From sums, minima or maxima to what is stored; 0 for elements that are not there. */
-LCOMM_DEVICE void lcomm_total_finish(int kind, const lcomm_sum_args *a, const lcomm_place *at,
-                                     float total[LCOMM_VALUES]) {
+LCOMM_DEVICE void lcomm_total_finish(int kind, const lcomm_sum_args *a,
+                                     const lcomm_launcher_env *at, float total[LCOMM_VALUES]) {
   int nan = 0;
   LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
     total[i] = a->op == LCOMM_CUDA_SUM ? a->factor * total[i] : total[i];
@@ -264,7 +264,7 @@ LCOMM_DEVICE void lcomm_total_finish(int kind, const lcomm_sum_args *a, const lc
   }
 }
 
-LCOMM_DEVICE void lcomm_total_of(int kind, const lcomm_sum_args *a, const lcomm_place *at,
+LCOMM_DEVICE void lcomm_total_of(int kind, const lcomm_sum_args *a, const lcomm_launcher_env *at,
                                  float total[LCOMM_VALUES]) {
   LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
     total[i] = lcomm_identity((int)a->op);

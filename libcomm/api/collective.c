@@ -10,7 +10,7 @@
 #include "libcomm/observe/capture.h"
 #include "libcomm/tensor/residual.h"
 
-/* Done in one go: the request is over before it was ever under way. */
+/* Done in one go: the request is over before it was ever in flight. */
 static void end_at_once(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
                         lcomm_request *handle) {
   lcomm_call_finish(run, call);
@@ -40,12 +40,12 @@ static void follow(lcomm_operation *operation, const lcomm_call *call, lcomm_req
 }
 
 /* Data on devices is not captured. */
-static lcomm_status bring_in(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
+static lcomm_status stage_in(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
                              lcomm_operation_data *data) {
   if (run->device) {
-    return lcomm_call_bring_in_device(run, call, data);
+    return lcomm_call_stage_in_device(run, call, data);
   }
-  lcomm_call_bring_in(comm, run, call, data);
+  lcomm_call_stage_in(comm, run, call, data);
   if (comm->capture) {
     lcomm_capture_call(comm, run->plan, data->vector);
   }
@@ -57,11 +57,11 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
   lcomm_operation *operation = NULL;
   lcomm_operation_data data;
   bool over = false;
-  lcomm_status status = bring_in(comm, run, call, &data);
-  data.purpose = call->purpose == LCOMM_PURPOSE_CALL ? comm->inside : call->purpose;
+  lcomm_status status = stage_in(comm, run, call, &data);
+  data.op_kind = call->op_kind == LCOMM_OP_KIND_CALL ? comm->inside : call->op_kind;
   data.residual = call->residual ? lcomm_residual_number(call->residual) : 0;
   if (status == LCOMM_OK && call->waits && run->quick) {
-    status = lcomm_quick_try(run, data.vector, &data, &over);
+    status = lcomm_fastpath_try(run, data.vector, &data, &over);
   }
   if (over) {
     end_at_once(comm, run, call, handle);
@@ -108,8 +108,8 @@ lcomm_status lcomm_call_make(lcomm_comm *comm, lcomm_call *call) {
   lcomm_request request = {0};
   call->waits = true;
   lcomm_status status = lcomm_call_start(comm, call, &request);
-  bool under_way = request.internal != NULL; /* else it is over, and well, or did not start */
-  return under_way ? lcomm_wait(comm, &request) : status;
+  bool in_flight = request.internal != NULL; /* else it is over, and well, or did not start */
+  return in_flight ? lcomm_wait(comm, &request) : status;
 }
 
 /* ------------------------------------------------------------------ sums */

@@ -18,7 +18,7 @@ typedef struct lcomm_call {
   bool waits;     /* the caller waits for the end: it may be tried in one go */
   bool on_stream; /* in order with `stream` of the device that the buffers are on */
   void *stream;
-  lcomm_purpose purpose;
+  lcomm_op_kind op_kind;
   lcomm_residual *residual; /* of a call with one, else NULL */
 } lcomm_call;
 
@@ -35,7 +35,7 @@ lcomm_status lcomm_call_make(lcomm_comm *comm, lcomm_call *call);
 lcomm_status lcomm_call_check(lcomm_comm *comm, lcomm_call *call, const lcomm_request *handle);
 
 /* Bring this rank's data to where `run` works, and say in `data` where that is. */
-void lcomm_call_bring_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_call *call,
+void lcomm_call_stage_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_call *call,
                          lcomm_operation_data *data);
 
 /* What remains to be done at the end of an operation; NULL when the result is in
@@ -43,7 +43,7 @@ void lcomm_call_bring_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_cal
 lcomm_operation_end lcomm_call_end(lcomm_collective collective);
 
 /* Both for a run on a device. On failure the communicator has failed. */
-lcomm_status lcomm_call_bring_in_device(lcomm_run *run, const lcomm_call *call,
+lcomm_status lcomm_call_stage_in_device(lcomm_run *run, const lcomm_call *call,
                                         lcomm_operation_data *data);
 void lcomm_call_end_device(lcomm_operation *operation);
 

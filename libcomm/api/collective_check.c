@@ -172,15 +172,16 @@ static lcomm_status check_buffers(lcomm_comm *comm, const lcomm_call *call) {
 static lcomm_status check_places(lcomm_comm *comm, lcomm_call *call) {
   const char *name = lcomm_collective_name(call->request.collective);
   extent size = extent_of(comm, &call->request);
-  char one[LCOMM_PLACE_NAME_MAX], other[LCOMM_PLACE_NAME_MAX];
-  int send = lcomm_place_of(call->send, size.send);
-  int receive = lcomm_place_of(call->receive, size.receive);
+  char one[LCOMM_MEMORY_LOCATION_NAME_MAX], other[LCOMM_MEMORY_LOCATION_NAME_MAX];
+  int send = lcomm_memory_location_of(call->send, size.send);
+  int receive = lcomm_memory_location_of(call->receive, size.receive);
   if (size.send > 0 && size.receive > 0 && send != receive) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "%s of %llu elements: the send buffer is %s, the receive buffer %s; put "
                         "both into one place",
-                        name, (unsigned long long)call->request.count, lcomm_place_name(send, one),
-                        lcomm_place_name(receive, other));
+                        name, (unsigned long long)call->request.count,
+                        lcomm_memory_location_name(send, one),
+                        lcomm_memory_location_name(receive, other));
   }
   call->request.place = send > receive ? send : receive;
   if (call->on_stream && call->request.place == 0 && (size.send > 0 || size.receive > 0)) {
@@ -193,7 +194,7 @@ static lcomm_status check_places(lcomm_comm *comm, lcomm_call *call) {
 }
 
 lcomm_status lcomm_call_check(lcomm_comm *comm, lcomm_call *call, const lcomm_request *handle) {
-  lcomm_status status = lcomm_comm_listen(comm);
+  lcomm_status status = lcomm_control_receive(comm);
   if (status != LCOMM_OK) {
     return status;
   }

@@ -49,7 +49,7 @@ static void bring_sum_in(const lcomm_run *run, const lcomm_call *call, void *vec
   trace_copy(run, begin_s, call->send, vector);
 }
 
-void lcomm_call_bring_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_call *call,
+void lcomm_call_stage_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_call *call,
                          lcomm_operation_data *data) {
   const lcomm_plan *plan = run->plan;
   *data = (lcomm_operation_data){.vector = run->own_vector ? run->own_vector : call->receive,
@@ -77,7 +77,7 @@ void lcomm_call_bring_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_cal
 /* -------------------------------------------------------------- bringing out */
 
 /* The result of a sum, `count` elements from `result` on, to the caller. */
-static void bring_out(const lcomm_run *run, lcomm_op op, const void *result, uint64_t count,
+static void stage_out(const lcomm_run *run, lcomm_op op, const void *result, uint64_t count,
                       void *receive) {
   const lcomm_plan *plan = run->plan;
   double begin_s = lcomm_copy_begin(run->comm);
@@ -107,7 +107,7 @@ static void end_allreduce(lcomm_operation *operation) {
   if (operation->status == LCOMM_OK) {
     finish_residual(operation, run->vector);
     look_through(operation, run->vector, run->plan->count);
-    bring_out(run, operation->op, run->vector, run->plan->count, operation->receive);
+    stage_out(run, operation->op, run->vector, run->plan->count, operation->receive);
   }
 }
 
@@ -120,7 +120,7 @@ static void end_reduce_scatter(lcomm_operation *operation) {
   uint8_t *mine = run->own_vector + part.first * run->plan->element_size;
   finish_residual(operation, mine);
   look_through(operation, mine, part.count);
-  bring_out(run, operation->op, mine, part.count, operation->receive);
+  stage_out(run, operation->op, mine, part.count, operation->receive);
 }
 
 lcomm_operation_end lcomm_call_end(lcomm_collective collective) {
@@ -133,6 +133,6 @@ lcomm_operation_end lcomm_call_end(lcomm_collective collective) {
 void lcomm_call_finish(const lcomm_run *run, const lcomm_call *call) {
   if (run->plan->collective == LCOMM_COLLECTIVE_ALLREDUCE) {
     /* exact: in its place */
-    bring_out(run, call->request.op, call->receive, run->plan->count, call->receive);
+    stage_out(run, call->request.op, call->receive, run->plan->count, call->receive);
   }
 }

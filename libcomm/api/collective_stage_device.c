@@ -164,7 +164,7 @@ static int follow_stream(const lcomm_run_device *device, void *stream) {
   return error ? error : device->table->stream_wait(device->stream, device->begin);
 }
 
-lcomm_status lcomm_call_bring_in_device(lcomm_run *run, const lcomm_call *call,
+lcomm_status lcomm_call_stage_in_device(lcomm_run *run, const lcomm_call *call,
                                         lcomm_operation_data *data) {
   const lcomm_plan *plan = run->plan;
   *data = (lcomm_operation_data){.vector = run->own_vector ? run->own_vector : call->receive,
@@ -198,7 +198,7 @@ lcomm_status lcomm_call_bring_in_device(lcomm_run *run, const lcomm_call *call,
 
 /* ----------------------------------------------------------- bringing out */
 
-static int bring_out(const lcomm_run *run, lcomm_op op, const void *result, uint64_t count,
+static int stage_out(const lcomm_run *run, lcomm_op op, const void *result, uint64_t count,
                      void *receive) {
   const lcomm_plan *plan = run->plan;
   const lcomm_run_device *device = run->device;
@@ -219,13 +219,13 @@ static int begin_end(const lcomm_run *run) {
   lcomm_span part = lcomm_plan_part(plan, run->comm->rank);
   *run->device->found_here = 0;
   if (run->device->bucket) {
-    return lcomm_bucket_bring_out_device(run);
+    return lcomm_bucket_stage_out_device(run);
   }
   if (plan->collective == LCOMM_COLLECTIVE_ALLREDUCE) {
-    return bring_out(run, run->terms.op, run->vector, plan->count, run->device->receive);
+    return stage_out(run, run->terms.op, run->vector, plan->count, run->device->receive);
   }
   if (lcomm_collective_scatters(plan->collective) && part.count > 0) {
-    return bring_out(run, run->terms.op, run->own_vector + part.first * plan->element_size,
+    return stage_out(run, run->terms.op, run->own_vector + part.first * plan->element_size,
                      part.count, run->device->receive);
   }
   return 0;

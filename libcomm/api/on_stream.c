@@ -17,7 +17,8 @@
  * wait for the stream. */
 static bool leave_to_stream(lcomm_comm *comm, const lcomm_call *call, lcomm_request *request) {
   lcomm_operation *operation = request->internal;
-  if (!comm->driver || comm->progress != LCOMM_PROGRESS_THREAD || !operation || operation->over) {
+  if (!comm->progress_thread || comm->progress != LCOMM_PROGRESS_THREAD || !operation ||
+      operation->over) {
     return false;
   }
   const lcomm_run_device *device = operation->run->device;
@@ -25,9 +26,9 @@ static bool leave_to_stream(lcomm_comm *comm, const lcomm_call *call, lcomm_requ
     return false;
   }
   int before = lcomm_run_device_enter(operation->run);
-  operation->hold = lcomm_hold_stream(device->table, call->stream);
+  operation->gate = lcomm_stream_gate_close(device->table, call->stream);
   lcomm_run_device_leave(operation->run, before);
-  operation->detached = operation->hold != NULL;
+  operation->detached = operation->gate != NULL;
   return operation->detached;
 }
 
@@ -88,7 +89,7 @@ lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor
   if (tensor->count == 0) {
     return lcomm_tensor_ready(comm, tensor);
   }
-  if (comm->tensor_place == 0) {
+  if (comm->tensor_location == 0) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_tensor_ready_on_stream(%s): the tensor is in host memory, which no "
                         "stream is about; use lcomm_tensor_ready",
@@ -99,7 +100,7 @@ lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor
     return status;
   }
   const lcomm_device_table *table = lcomm_device_get(NULL);
-  int error = mark(tensor, table, comm->tensor_place - 1, stream);
+  int error = mark(tensor, table, comm->tensor_location - 1, stream);
   if (error) {
     return lcomm_refuse(comm, LCOMM_ERR_SYSTEM, "lcomm_tensor_ready_on_stream(%s): %s",
                         tensor->name, table->explain(error));

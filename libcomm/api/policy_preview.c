@@ -24,7 +24,7 @@ static lcomm_status no_memory(void) {
   return lcomm_error_thread(LCOMM_ERR_MEMORY, "lcomm_preview_create: out of memory");
 }
 
-int lcomm_choice_posed_nodes(const lcomm_comm *comm, const int *members, int count) {
+int lcomm_policy_query_posed_nodes(const lcomm_comm *comm, const int *members, int count) {
   int nodes = 0;
   for (int i = 0; comm->poses && i < count; i++) {
     int before = 0;
@@ -50,7 +50,7 @@ static lcomm_status make_topology(const lcomm_comm *comm, const int *members, in
     identities[i].pid = comm->processes[members[i]].pid;
   }
   lcomm_status status = lcomm_topo_create(
-      identities, count, lcomm_choice_posed_nodes(comm, members, count), topo, error);
+      identities, count, lcomm_policy_query_posed_nodes(comm, members, count), topo, error);
   free(identities);
   return status == LCOMM_OK ? LCOMM_OK
                             : lcomm_error_thread(status, "lcomm_preview_create: %s", error);
@@ -111,8 +111,8 @@ void lcomm_preview_destroy(lcomm_preview *preview) {
 
 /* -------------------------------------------------------------- questions */
 
-static lcomm_choice_place place_of(const lcomm_preview *preview) {
-  return (lcomm_choice_place){.policy = &preview->policy,
+static lcomm_policy_scope place_of(const lcomm_preview *preview) {
+  return (lcomm_policy_scope){.policy = &preview->policy,
                               .topo = &preview->topo,
                               .rank = preview->rank,
                               .name = preview->name,
@@ -129,32 +129,32 @@ void lcomm_preview_name_set(lcomm_preview *preview, const char *name) {
   preview->named = lcomm_match_named(&preview->policy, preview->name);
 }
 
-lcomm_choice lcomm_preview_choose(const lcomm_preview *preview, lcomm_call_kind kind,
-                                  uint64_t count, lcomm_dtype dtype, lcomm_op op,
-                                  const char **why) {
+lcomm_selection lcomm_preview_query(const lcomm_preview *preview, lcomm_call_kind kind,
+                                    uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                    const char **why) {
   if (!preview) {
-    return lcomm_choose(NULL, kind, count, dtype, op, why);
+    return lcomm_policy_query(NULL, kind, count, dtype, op, why);
   }
-  lcomm_choice_place place = place_of(preview);
-  return lcomm_choice_of(&place, kind, count, dtype, op, why);
+  lcomm_policy_scope place = place_of(preview);
+  return lcomm_policy_query_in(&place, kind, count, dtype, op, why);
 }
 
 lcomm_status lcomm_preview_bytes(const lcomm_preview *preview, lcomm_call_kind kind, uint64_t count,
                                  lcomm_dtype dtype, lcomm_op op, int lasting, uint64_t *sent_bytes,
                                  uint64_t *exact_bytes) {
-  char error[LCOMM_CHOICE_ERROR_MAX];
+  char error[LCOMM_POLICY_QUERY_ERROR_MAX];
   if (!preview || !sent_bytes || !exact_bytes) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_preview_bytes: a pointer is NULL");
   }
-  lcomm_choice_place place = place_of(preview);
-  lcomm_choice_call call = {kind, count, dtype, op, lasting};
-  lcomm_status status = lcomm_choice_bytes(&place, &call, sent_bytes, exact_bytes, error);
+  lcomm_policy_scope place = place_of(preview);
+  lcomm_policy_query_call call = {kind, count, dtype, op, lasting};
+  lcomm_status status = lcomm_policy_query_bytes(&place, &call, sent_bytes, exact_bytes, error);
   return status == LCOMM_OK ? LCOMM_OK : lcomm_error_thread(status, "%s", error);
 }
 
 void lcomm_preview_facts(const lcomm_preview *preview, lcomm_policy_facts *facts) {
   if (preview && facts) {
-    *facts = lcomm_choice_facts(&preview->policy);
+    *facts = lcomm_policy_query_facts(&preview->policy);
   }
 }
 

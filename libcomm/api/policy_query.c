@@ -19,7 +19,7 @@ static bool exists(lcomm_call_kind kind, lcomm_dtype dtype, lcomm_op op) {
          (unsigned)op <= LCOMM_MAX;
 }
 
-static lcomm_plan_request request_of(const lcomm_choice_place *place, lcomm_call_kind kind,
+static lcomm_plan_request request_of(const lcomm_policy_scope *place, lcomm_call_kind kind,
                                      uint64_t count, lcomm_dtype dtype, lcomm_op op) {
   static const lcomm_collective collectives[LCOMM_CALL_KINDS] = {
       [LCOMM_CALL_ALLREDUCE] = LCOMM_COLLECTIVE_ALLREDUCE,
@@ -34,8 +34,8 @@ static lcomm_plan_request request_of(const lcomm_choice_place *place, lcomm_call
                               .name = place->name};
 }
 
-static lcomm_choice_place place_of(const lcomm_comm *comm) {
-  return (lcomm_choice_place){.policy = &comm->policy,
+static lcomm_policy_scope place_of(const lcomm_comm *comm) {
+  return (lcomm_policy_scope){.policy = &comm->policy,
                               .topo = &comm->topo,
                               .rank = comm->rank,
                               .name = comm->name,
@@ -43,38 +43,39 @@ static lcomm_choice_place place_of(const lcomm_comm *comm) {
                                   atomic_load_explicit(&comm->named_rules, memory_order_relaxed)};
 }
 
-lcomm_choice lcomm_choice_of(const lcomm_choice_place *place, lcomm_call_kind kind, uint64_t count,
-                             lcomm_dtype dtype, lcomm_op op, const char **why) {
+lcomm_selection lcomm_policy_query_in(const lcomm_policy_scope *place, lcomm_call_kind kind,
+                                      uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                      const char **why) {
   const char *unheard = NULL;
   why = why ? why : &unheard;
   *why = "there is no such call";
   if (!exists(kind, dtype, op)) {
-    return LCOMM_CHOICE_LEFT;
+    return LCOMM_SELECT_NONE;
   }
   lcomm_plan_request request = request_of(place, kind, count, dtype, op);
-  return lcomm_judge_choose(&request, place->policy, place->topo, place->named, why);
+  return lcomm_eligibility_select(&request, place->policy, place->topo, place->named, why);
 }
 
-lcomm_choice lcomm_choose(const lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
-                          lcomm_dtype dtype, lcomm_op op, const char **why) {
+lcomm_selection lcomm_policy_query(const lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
+                                   lcomm_dtype dtype, lcomm_op op, const char **why) {
   if (!comm) {
     if (why) {
       *why = "there is no such call";
     }
-    return LCOMM_CHOICE_LEFT;
+    return LCOMM_SELECT_NONE;
   }
-  lcomm_choice_place place = place_of(comm);
-  return lcomm_choice_of(&place, kind, count, dtype, op, why);
+  lcomm_policy_scope place = place_of(comm);
+  return lcomm_policy_query_in(&place, kind, count, dtype, op, why);
 }
 
-static lcomm_status count_bytes(const lcomm_choice_place *place, const lcomm_plan_request *request,
+static lcomm_status count_bytes(const lcomm_policy_scope *place, const lcomm_plan_request *request,
                                 uint64_t *bytes, char *error) {
   char why[256];
   lcomm_plan *plan = NULL;
   lcomm_status status =
       lcomm_plan_create(request, place->policy, place->topo, place->rank, &plan, why, sizeof(why));
   if (status != LCOMM_OK) {
-    snprintf(error, LCOMM_CHOICE_ERROR_MAX, "lcomm_call_bytes: %s", why);
+    snprintf(error, LCOMM_POLICY_QUERY_ERROR_MAX, "lcomm_call_bytes: %s", why);
     return status;
   }
   *bytes = lcomm_plan_bytes_between_nodes(plan, place->topo);
@@ -82,17 +83,18 @@ static lcomm_status count_bytes(const lcomm_choice_place *place, const lcomm_pla
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_choice_bytes(const lcomm_choice_place *place, const lcomm_choice_call *call,
-                                uint64_t *sent_bytes, uint64_t *exact_bytes, char *error) {
+lcomm_status lcomm_policy_query_bytes(const lcomm_policy_scope *place,
+                                      const lcomm_policy_query_call *call, uint64_t *sent_bytes,
+                                      uint64_t *exact_bytes, char *error) {
   uint64_t sent = 0, exact = 0;
   if (!exists(call->kind, call->dtype, call->op)) {
-    snprintf(error, LCOMM_CHOICE_ERROR_MAX,
+    snprintf(error, LCOMM_POLICY_QUERY_ERROR_MAX,
              "lcomm_call_bytes: there is no call %d with type %d and operation %d", (int)call->kind,
              (int)call->dtype, (int)call->op);
     return LCOMM_ERR_ARGUMENT;
   }
   if (call->lasting && (call->kind != LCOMM_CALL_ALLREDUCE || call->dtype != LCOMM_FLOAT32)) {
-    snprintf(error, LCOMM_CHOICE_ERROR_MAX,
+    snprintf(error, LCOMM_POLICY_QUERY_ERROR_MAX,
              "lcomm_call_bytes: only all-reduces of float32 have a residual, not %s of %s; ask "
              "with lasting = 0",
              lcomm_call_name(call->kind), lcomm_dtype_name(call->dtype));
@@ -113,7 +115,7 @@ lcomm_status lcomm_choice_bytes(const lcomm_choice_place *place, const lcomm_cho
 lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
                               lcomm_dtype dtype, lcomm_op op, int lasting, uint64_t *sent_bytes,
                               uint64_t *exact_bytes) {
-  char error[LCOMM_CHOICE_ERROR_MAX];
+  char error[LCOMM_POLICY_QUERY_ERROR_MAX];
   if (!comm || !sent_bytes || !exact_bytes) {
     return lcomm_refuse_null(comm, "lcomm_call_bytes", sent_bytes ? "exact_bytes" : "sent_bytes");
   }
@@ -121,15 +123,15 @@ lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t c
   if (status != LCOMM_OK) {
     return status;
   }
-  lcomm_choice_place place = place_of(comm);
-  lcomm_choice_call call = {kind, count, dtype, op, lasting};
-  status = lcomm_choice_bytes(&place, &call, sent_bytes, exact_bytes, error);
+  lcomm_policy_scope place = place_of(comm);
+  lcomm_policy_query_call call = {kind, count, dtype, op, lasting};
+  status = lcomm_policy_query_bytes(&place, &call, sent_bytes, exact_bytes, error);
   return status == LCOMM_OK ? LCOMM_OK : lcomm_refuse(comm, status, "%s", error);
 }
 
 /* ----------------------------------------------------------- communicators */
 
-lcomm_policy_facts lcomm_choice_facts(const lcomm_policy *policy) {
+lcomm_policy_facts lcomm_policy_query_facts(const lcomm_policy *policy) {
   return (lcomm_policy_facts){
       .min_bytes = policy->min_bytes,
       .lossy = policy->net.format.codec->id != LCOMM_CODEC_NONE ||
@@ -145,7 +147,7 @@ lcomm_status lcomm_policy_facts_get(const lcomm_comm *comm, lcomm_policy_facts *
   if (!comm || !facts) {
     return lcomm_refuse_null(comm, "lcomm_policy_facts_get", "facts");
   }
-  *facts = lcomm_choice_facts(&comm->policy);
+  *facts = lcomm_policy_query_facts(&comm->policy);
   return LCOMM_OK;
 }
 
@@ -159,7 +161,7 @@ static lcomm_status set_name(lcomm_comm *comm, const char *name) {
     return status;
   }
   /* A step of tensors, too, begins with a call, which compares them. */
-  if (comm->next[LCOMM_SERIES_CALLS] != 0) {
+  if (comm->next[LCOMM_SEQUENCE_SPACE_CALLS] != 0) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "lcomm_name_set: the communicator has been used, so its calls were already "
                         "judged by the name '%s'; name it before its first operation",

@@ -19,7 +19,7 @@ static lcomm_run *take_cached(lcomm_comm *comm, const lcomm_plan_request *reques
 }
 
 static void destroy_retired(lcomm_comm *comm) {
-  while (comm->retired_runs && lcomm_hold_count() == 0) {
+  while (comm->retired_runs && lcomm_stream_gate_count() == 0) {
     lcomm_run *run = comm->retired_runs;
     comm->retired_runs = run->next;
     lcomm_run_destroy(run);
@@ -42,13 +42,13 @@ void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run) {
 }
 
 /* A run on a device is not made before no stream is held, and by then one that was
- * under way may be there again. So all ranks have the same runs, whoever is faster:
+ * in flight may be there again. So all ranks have the same runs, whoever is faster:
  * what peers have opened of each other stays in use. */
 static lcomm_run *take_when_nothing_is_held(lcomm_comm *comm, const lcomm_plan_request *request) {
-  if (request->place == 0 || lcomm_hold_count() == 0) {
+  if (request->place == 0 || lcomm_stream_gate_count() == 0) {
     return NULL;
   }
-  lcomm_status status = lcomm_device_pause(comm); /* a failure is found again below */
+  lcomm_status status = lcomm_device_quiesce(comm); /* a failure is found again below */
   lcomm_run *run = status == LCOMM_OK ? take_cached(comm, request) : NULL;
   lcomm_device_resume();
   return run;
@@ -154,7 +154,7 @@ static lcomm_status move_on(lcomm_comm *comm) {
  * test that finds nothing begins the patience. */
 static void keep_waiting(lcomm_comm *comm, lcomm_operation *operation) {
   lcomm_siblings_move(comm);
-  lcomm_external_progress(&comm->external, &comm->origin, lcomm_clock_s());
+  lcomm_external_progress(&comm->external, &comm->bootstrap, lcomm_clock_s());
   if (!(operation->tested_s > 0)) {
     operation->tested_s = lcomm_clock_s();
   }

@@ -9,17 +9,17 @@
 typedef struct function {
   const char *name;
   lcomm_collective collective;
-  lcomm_purpose purpose;
+  lcomm_op_kind op_kind;
 } function;
 
 static const function allreduce_ef = {"lcomm_allreduce_ef", LCOMM_COLLECTIVE_ALLREDUCE,
-                                      LCOMM_PURPOSE_LASTING};
+                                      LCOMM_OP_KIND_EF};
 static const function allreduce_flush = {"lcomm_allreduce_flush", LCOMM_COLLECTIVE_ALLREDUCE,
-                                         LCOMM_PURPOSE_FLUSH};
+                                         LCOMM_OP_KIND_FLUSH};
 static const function scatter_ef = {"lcomm_reduce_scatter_ef", LCOMM_COLLECTIVE_REDUCE_SCATTERV,
-                                    LCOMM_PURPOSE_LASTING};
+                                    LCOMM_OP_KIND_EF};
 static const function scatter_flush = {"lcomm_reduce_scatter_flush",
-                                       LCOMM_COLLECTIVE_REDUCE_SCATTERV, LCOMM_PURPOSE_FLUSH};
+                                       LCOMM_COLLECTIVE_REDUCE_SCATTERV, LCOMM_OP_KIND_FLUSH};
 
 static lcomm_status call_of(lcomm_residual *residual, const function *it, const void *send,
                             void *receive, lcomm_call *call) {
@@ -38,7 +38,7 @@ static lcomm_status call_of(lcomm_residual *residual, const function *it, const 
   *call =
       lcomm_call_of(it->collective, send, receive, residual->count, LCOMM_FLOAT32, residual->op);
   call->request.part_counts = residual->part_counts;
-  call->purpose = it->purpose;
+  call->op_kind = it->op_kind;
   call->residual = residual;
   return LCOMM_OK;
 }

@@ -53,7 +53,7 @@ const char *lcomm_status_string(lcomm_status status) {
   return index < COUNT_OF(texts) ? texts[index] : "unknown status";
 }
 
-lcomm_status lcomm_status_heard(int32_t number, char *text) {
+lcomm_status lcomm_status_received(int32_t number, char *text) {
   bool known = number <= 0 && number >= LCOMM_ERR_INTERNAL; /* the last of the list */
   lcomm_status status = known ? (lcomm_status)number : LCOMM_ERR_WIRE;
   if (text && known) {

@@ -36,18 +36,18 @@ static int gather_alone(void *context, const void *send, void *receive, size_t s
 }
 
 static lcomm_status create_alone(const lcomm_config *config, lcomm_comm **comm) {
-  lcomm_boot boot = {.rank = 0, .world_size = 1, .allgather = gather_alone};
+  lcomm_bootstrap boot = {.rank = 0, .world_size = 1, .allgather = gather_alone};
   return lcomm_create(&boot, config, comm);
 }
 
 /* The store knows better than anybody above it why it failed. */
-static lcomm_status create_over(lcomm_store *store, const lcomm_place *place,
+static lcomm_status create_over(lcomm_store *store, const lcomm_launcher_env *place,
                                 const lcomm_config *config, lcomm_comm **comm) {
   const char *sentence = "";
-  lcomm_boot boot = {.rank = place->rank,
-                     .world_size = place->world_size,
-                     .context = store,
-                     .allgather = lcomm_store_allgather};
+  lcomm_bootstrap boot = {.rank = place->rank,
+                          .world_size = place->world_size,
+                          .context = store,
+                          .allgather = lcomm_store_allgather};
   lcomm_status status = lcomm_create(&boot, config, comm);
   lcomm_status failure = lcomm_store_failure(store, &sentence);
   if (status != LCOMM_OK && failure != LCOMM_OK) {
@@ -57,13 +57,13 @@ static lcomm_status create_over(lcomm_store *store, const lcomm_place *place,
 }
 
 lcomm_status lcomm_create_env(const lcomm_config *config, lcomm_comm **comm) {
-  char why[LCOMM_PLACE_WHY_MAX];
-  lcomm_place place;
+  char why[LCOMM_LAUNCHER_ENV_WHY_MAX];
+  lcomm_launcher_env place;
   lcomm_store *store = NULL;
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_create_env: a pointer is NULL");
   }
-  lcomm_status status = lcomm_place_find(&place, why);
+  lcomm_status status = lcomm_launcher_env_read(&place, why);
   if (status != LCOMM_OK) {
     return lcomm_error_thread(status, "lcomm_create_env: %s", why);
   }

@@ -15,10 +15,10 @@ enum {
   LCOMM_TOKEN_MAX = 256,   /* bytes of a token and of the zeros behind it, one at least */
   LCOMM_ADDRESS_MAX = 256, /* of a host's name or address, terminator included */
   LCOMM_PORT_STANDARD = 29600,
-  LCOMM_PLACE_WHY_MAX = 512
+  LCOMM_LAUNCHER_ENV_WHY_MAX = 512
 };
 
-typedef struct lcomm_place {
+typedef struct lcomm_launcher_env {
   int rank, world_size;
   const char *size_from;           /* the variable that told the world size; NULL: a world of one */
   bool one_host;                   /* all ranks share a host, as far as is known */
@@ -26,14 +26,14 @@ typedef struct lcomm_place {
   int port;
   char token[LCOMM_TOKEN_MAX];
   const char *token_from; /* the variable that told the token; NULL: none did */
-} lcomm_place;
+} lcomm_launcher_env;
 
-/* Read the environment. ARGUMENT, with a sentence in `why` (LCOMM_PLACE_WHY_MAX
+/* Read the environment. ARGUMENT, with a sentence in `why` (LCOMM_LAUNCHER_ENV_WHY_MAX
  * bytes) that names the variable, its value and what it should be. */
-lcomm_status lcomm_place_find(lcomm_place *place, char *why);
+lcomm_status lcomm_launcher_env_read(lcomm_launcher_env *place, char *why);
 
 /* For sentences of ranks that do not meet: that MASTER_ADDR is not set, so that all ranks
  * were taken to be on one host; "" where that is not so. */
-const char *lcomm_place_supposed(void);
+const char *lcomm_launcher_env_supposed(void);
 
 #endif

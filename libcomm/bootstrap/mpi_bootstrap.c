@@ -47,84 +47,84 @@ static bool thread_may_enter(void) {
 }
 
 /* A look for a message to itself, which nobody sends: MPI makes progress in it. */
-static void progress_mpi(lcomm_origin *origin) {
+static void progress_mpi(lcomm_bootstrap_object *bootstrap) {
   int found = 0;
   if (mpi_is_running() && thread_may_enter()) {
-    PMPI_Iprobe(origin->boot.rank, 0, *(MPI_Comm *)origin->mpi, &found, MPI_STATUS_IGNORE);
+    PMPI_Iprobe(bootstrap->boot.rank, 0, *(MPI_Comm *)bootstrap->mpi, &found, MPI_STATUS_IGNORE);
   }
 }
 
 /* After a failure peers may be gone, and MPI_Comm_free is collective: then the
  * communicator stays with MPI. */
-static void release_mpi(lcomm_origin *origin, bool orderly) {
+static void release_mpi(lcomm_bootstrap_object *bootstrap, bool orderly) {
   if (orderly && mpi_is_running()) {
-    PMPI_Comm_free(origin->mpi);
+    PMPI_Comm_free(bootstrap->mpi);
   }
-  free(origin->mpi);
-  *origin = (lcomm_origin){.boot = origin->boot};
+  free(bootstrap->mpi);
+  *bootstrap = (lcomm_bootstrap_object){.boot = bootstrap->boot};
 }
 
 /* Room for the handle, filled in before anything collective is done with it. */
-static lcomm_status hold(lcomm_origin *origin) {
+static lcomm_status hold(lcomm_bootstrap_object *bootstrap) {
   MPI_Comm *own = malloc(sizeof *own);
   if (!own) {
     return lcomm_error_thread(LCOMM_ERR_MEMORY, "out of memory for a communicator of MPI");
   }
   *own = MPI_COMM_NULL;
-  origin->mpi = own;
-  origin->progress = progress_mpi;
-  origin->release = release_mpi;
+  bootstrap->mpi = own;
+  bootstrap->progress = progress_mpi;
+  bootstrap->release = release_mpi;
   return LCOMM_OK;
 }
 
-static void drop(lcomm_origin *origin) {
-  free(origin->mpi);
-  *origin = (lcomm_origin){.boot = origin->boot};
+static void drop(lcomm_bootstrap_object *bootstrap) {
+  free(bootstrap->mpi);
+  *bootstrap = (lcomm_bootstrap_object){.boot = bootstrap->boot};
 }
 
 /* Collective over the members only. */
 static lcomm_status group_ranks(MPI_Comm parent, const int *members, int count, int tag,
-                                lcomm_origin *origin) {
+                                lcomm_bootstrap_object *bootstrap) {
   MPI_Group everyone = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
   PMPI_Comm_group(parent, &everyone);
   PMPI_Group_incl(everyone, count, members, &group);
-  int code = PMPI_Comm_create_group(parent, group, tag, origin->mpi);
+  int code = PMPI_Comm_create_group(parent, group, tag, bootstrap->mpi);
   PMPI_Group_free(&group);
   PMPI_Group_free(&everyone);
-  if (code == MPI_SUCCESS && *(MPI_Comm *)origin->mpi != MPI_COMM_NULL) {
-    PMPI_Comm_set_errhandler(*(MPI_Comm *)origin->mpi, MPI_ERRORS_RETURN);
+  if (code == MPI_SUCCESS && *(MPI_Comm *)bootstrap->mpi != MPI_COMM_NULL) {
+    PMPI_Comm_set_errhandler(*(MPI_Comm *)bootstrap->mpi, MPI_ERRORS_RETURN);
     return LCOMM_OK;
   }
-  drop(origin);
+  drop(bootstrap);
   return lcomm_error_thread(LCOMM_ERR_TRANSPORT, "MPI cannot group %d of its ranks", count);
 }
 
 static lcomm_status part(void *parent_mpi, const int *members, int count, int tag,
-                         lcomm_origin *origin) {
-  lcomm_status status = hold(origin);
-  return status == LCOMM_OK ? group_ranks(*(MPI_Comm *)parent_mpi, members, count, tag, origin)
+                         lcomm_bootstrap_object *bootstrap) {
+  lcomm_status status = hold(bootstrap);
+  return status == LCOMM_OK ? group_ranks(*(MPI_Comm *)parent_mpi, members, count, tag, bootstrap)
                             : status;
 }
 
 /* Collective over all ranks of `parent`. Not a duplicate of it: the program's attributes
  * would be copied, by functions of the program, and topologies, too. */
-static lcomm_status group_all(MPI_Comm parent, lcomm_origin *origin) {
+static lcomm_status group_all(MPI_Comm parent, lcomm_bootstrap_object *bootstrap) {
   MPI_Group everyone = MPI_GROUP_NULL;
   PMPI_Comm_group(parent, &everyone);
-  int code = PMPI_Comm_create(parent, everyone, origin->mpi);
+  int code = PMPI_Comm_create(parent, everyone, bootstrap->mpi);
   PMPI_Group_free(&everyone);
-  if (code == MPI_SUCCESS && *(MPI_Comm *)origin->mpi != MPI_COMM_NULL) {
-    PMPI_Comm_set_errhandler(*(MPI_Comm *)origin->mpi, MPI_ERRORS_RETURN);
+  if (code == MPI_SUCCESS && *(MPI_Comm *)bootstrap->mpi != MPI_COMM_NULL) {
+    PMPI_Comm_set_errhandler(*(MPI_Comm *)bootstrap->mpi, MPI_ERRORS_RETURN);
     return LCOMM_OK;
   }
-  drop(origin);
+  drop(bootstrap);
   return lcomm_error_thread(LCOMM_ERR_TRANSPORT,
                             "lcomm_create_mpi: MPI makes no communicator over the same ranks");
 }
 
 lcomm_status lcomm_create_mpi(MPI_Comm mpi_comm, const lcomm_config *config, lcomm_comm **comm) {
   int is_inter = 0;
-  lcomm_origin origin = {.boot = {.allgather = gather_over_mpi}};
+  lcomm_bootstrap_object bootstrap = {.boot = {.allgather = gather_over_mpi}};
   if (lcomm_mpi_other()) {
     return lcomm_error_thread(LCOMM_ERR_UNSUPPORTED, "lcomm_create_mpi: %s", lcomm_mpi_other());
   }
@@ -138,15 +138,15 @@ lcomm_status lcomm_create_mpi(MPI_Comm mpi_comm, const lcomm_config *config, lco
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
                               "lcomm_create_mpi: an inter-communicator has no common ranks");
   }
-  lcomm_status status = hold(&origin);
-  status = status == LCOMM_OK ? group_all(mpi_comm, &origin) : status;
+  lcomm_status status = hold(&bootstrap);
+  status = status == LCOMM_OK ? group_all(mpi_comm, &bootstrap) : status;
   if (status != LCOMM_OK) {
     return status;
   }
-  origin.boot.context = origin.mpi;
-  PMPI_Comm_rank(*(MPI_Comm *)origin.mpi, &origin.boot.rank);
-  PMPI_Comm_size(*(MPI_Comm *)origin.mpi, &origin.boot.world_size);
-  return lcomm_create_over(&origin, config, comm);
+  bootstrap.boot.context = bootstrap.mpi;
+  PMPI_Comm_rank(*(MPI_Comm *)bootstrap.mpi, &bootstrap.boot.rank);
+  PMPI_Comm_size(*(MPI_Comm *)bootstrap.mpi, &bootstrap.boot.world_size);
+  return lcomm_create_over(&bootstrap, config, comm);
 }
 
 /* ------------------------------------------------------------- the table */
@@ -160,8 +160,9 @@ static void place(int *rank, int *size) {
   }
 }
 
-static lcomm_status part_of_world(const int *members, int count, lcomm_origin *origin) {
-  return group_ranks(MPI_COMM_WORLD, members, count, 0, origin);
+static lcomm_status part_of_world(const int *members, int count,
+                                  lcomm_bootstrap_object *bootstrap) {
+  return group_ranks(MPI_COMM_WORLD, members, count, 0, bootstrap);
 }
 
 static const lcomm_mpi_table table = {.version = LCOMM_VERSION_MAJOR * 10000 +

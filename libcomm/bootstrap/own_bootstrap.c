@@ -50,55 +50,56 @@ static bool share_world(const mpi_place *places, int count, int *members) {
 }
 
 /* What nothing collective was done with. */
-static void drop(lcomm_origin *origin) {
-  if (origin->release) {
-    origin->release(origin, false);
+static void drop(lcomm_bootstrap_object *bootstrap) {
+  if (bootstrap->release) {
+    bootstrap->release(bootstrap, false);
   }
 }
 
 /* Give the origin an MPI_Comm of the ranks `members`, or none where they do
  * not share a world: then other transports must do. */
-static lcomm_status agree_on_mpi(lcomm_origin *origin, mpi_place *all, int *members) {
+static lcomm_status agree_on_mpi(lcomm_bootstrap_object *bootstrap, mpi_place *all, int *members) {
   const lcomm_mpi_table *mpi = lcomm_mpi_registered();
-  const lcomm_boot *boot = &origin->boot;
+  const lcomm_bootstrap *boot = &bootstrap->boot;
   mpi_place mine = my_place(mpi);
-  if (mine.rank >= 0 && mpi->hold(origin) != LCOMM_OK) {
+  if (mine.rank >= 0 && mpi->hold(bootstrap) != LCOMM_OK) {
     mine.rank = -1;
   }
   if (boot->allgather(boot->context, &mine, all, sizeof(mine)) != 0) {
-    drop(origin);
+    drop(bootstrap);
     return lcomm_error_thread(LCOMM_ERR_TRANSPORT, "lcomm_create: the bootstrap failed on rank %d",
                               boot->rank);
   }
   if (share_world(all, boot->world_size, members)) {
-    return mpi->part_of_world(members, boot->world_size, origin);
+    return mpi->part_of_world(members, boot->world_size, bootstrap);
   }
-  drop(origin);
+  drop(bootstrap);
   return LCOMM_OK;
 }
 
-static lcomm_status find_mpi(lcomm_origin *origin) {
-  size_t size = (size_t)origin->boot.world_size;
+static lcomm_status find_mpi(lcomm_bootstrap_object *bootstrap) {
+  size_t size = (size_t)bootstrap->boot.world_size;
   mpi_place *all = calloc(size, sizeof *all);
   int *members = calloc(size, sizeof *members);
   lcomm_status status = all && members
-                            ? agree_on_mpi(origin, all, members)
+                            ? agree_on_mpi(bootstrap, all, members)
                             : lcomm_error_thread(LCOMM_ERR_MEMORY, "lcomm_create: out of memory");
   free(members);
   free(all);
   return status;
 }
 
-lcomm_status lcomm_create_over(lcomm_origin *origin, const lcomm_config *config,
+lcomm_status lcomm_create_over(lcomm_bootstrap_object *bootstrap, const lcomm_config *config,
                                lcomm_comm **comm) {
-  lcomm_status status = lcomm_comm_create(origin, config, comm);
-  if (status != LCOMM_OK && origin->release) {
-    origin->release(origin, true); /* all ranks have come to the same verdict */
+  lcomm_status status = lcomm_comm_create(bootstrap, config, comm);
+  if (status != LCOMM_OK && bootstrap->release) {
+    bootstrap->release(bootstrap, true); /* all ranks have come to the same verdict */
   }
   return status;
 }
 
-lcomm_status lcomm_create(const lcomm_boot *boot, const lcomm_config *config, lcomm_comm **comm) {
+lcomm_status lcomm_create(const lcomm_bootstrap *boot, const lcomm_config *config,
+                          lcomm_comm **comm) {
   if (!boot || !comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_create: a pointer is NULL");
   }
@@ -109,7 +110,7 @@ lcomm_status lcomm_create(const lcomm_boot *boot, const lcomm_config *config, lc
                               "allgather function",
                               boot->rank, boot->world_size);
   }
-  lcomm_origin origin = {.boot = *boot};
-  lcomm_status status = boot->world_size > 1 ? find_mpi(&origin) : LCOMM_OK;
-  return status == LCOMM_OK ? lcomm_create_over(&origin, config, comm) : status;
+  lcomm_bootstrap_object bootstrap = {.boot = *boot};
+  lcomm_status status = boot->world_size > 1 ? find_mpi(&bootstrap) : LCOMM_OK;
+  return status == LCOMM_OK ? lcomm_create_over(&bootstrap, config, comm) : status;
 }

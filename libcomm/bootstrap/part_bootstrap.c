@@ -19,19 +19,20 @@ static lcomm_config take_config(const lcomm_comm *base, const int *members, int 
   }
   config.policy = config.policy ? config.policy : base->policy_text;
   if (config.nodes == 0) {
-    config.nodes = lcomm_choice_posed_nodes(base, members, count);
+    config.nodes = lcomm_policy_query_posed_nodes(base, members, count);
   }
   return config;
 }
 
 /* A part has no communicator of MPI that it knows to be its own; its base has, and outlives it. */
-static void progress_base(lcomm_origin *origin) {
-  lcomm_comm *base = origin->context;
-  base->origin.progress(&base->origin);
+static void progress_base(lcomm_bootstrap_object *bootstrap) {
+  lcomm_comm *base = bootstrap->context;
+  base->bootstrap.progress(&base->bootstrap);
 }
 
-lcomm_status lcomm_create_part(const lcomm_comm *base, const int *members, const lcomm_boot *boot,
-                               void *mpi, const lcomm_config *config, lcomm_comm **part) {
+lcomm_status lcomm_create_part(const lcomm_comm *base, const int *members,
+                               const lcomm_bootstrap *boot, void *mpi, const lcomm_config *config,
+                               lcomm_comm **part) {
   if (!base || !members || !boot || !part) {
     return lcomm_refuse_null(base, "lcomm_create_part",
                              !members ? "members"
@@ -45,8 +46,9 @@ lcomm_status lcomm_create_part(const lcomm_comm *base, const int *members, const
                                 members[i]);
     }
   }
-  lcomm_origin origin = {.boot = *boot, .mpi = mpi, .mpi_ranks = members, .context = (void *)base};
-  origin.progress = base->origin.progress ? progress_base : NULL;
+  lcomm_bootstrap_object bootstrap = {
+      .boot = *boot, .mpi = mpi, .mpi_ranks = members, .context = (void *)base};
+  bootstrap.progress = base->bootstrap.progress ? progress_base : NULL;
   lcomm_config taken = take_config(base, members, boot->world_size, config);
-  return lcomm_comm_create(&origin, &taken, part);
+  return lcomm_comm_create(&bootstrap, &taken, part);
 }

@@ -129,10 +129,10 @@ static void free_operations(lcomm_comm *comm) {
 }
 
 void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
-  lcomm_driver_stop(comm);
+  lcomm_progress_thread_stop(comm);
   lcomm_summary_close(&comm->summary);
   lcomm_trace_destroy(comm->trace);
-  lcomm_driver_free(comm); /* its lock guards the two above */
+  lcomm_progress_thread_free(comm); /* its lock guards the two above */
   lcomm_device_maps_free(comm);
   lcomm_buckets_free(comm);
   lcomm_residuals_free(comm);
@@ -140,8 +140,8 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
   lcomm_flow_cancel(comm);
   lcomm_links_close(&comm->links, orderly);
   lcomm_flow_free(comm);
-  if (comm->origin.release) {
-    comm->origin.release(&comm->origin, orderly);
+  if (comm->bootstrap.release) {
+    comm->bootstrap.release(&comm->bootstrap, orderly);
   }
   lcomm_capture_free(comm->capture);
   lcomm_topo_free(&comm->topo);
@@ -153,7 +153,7 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
 /* From here on nobody but the caller moves it. */
 static void stop(lcomm_comm *comm) {
   lcomm_siblings_remove(comm);
-  lcomm_driver_stop(comm);
+  lcomm_progress_thread_stop(comm);
   if (comm->first && atomic_load(&comm->status) == LCOMM_OK) {
     lcomm_fail(comm, LCOMM_ERR_ABORTED,
                "lcomm_destroy was called with operations in flight; wait for them first");
@@ -169,11 +169,11 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   }
   stop(comm);
   lcomm_fault lost;
-  if (atomic_load(&comm->status) == LCOMM_OK && lcomm_lost_find(comm, &lost)) {
+  if (atomic_load(&comm->status) == LCOMM_OK && lcomm_lost_ranks_find(comm, &lost)) {
     (void)lcomm_fault_declare(comm, &lost); /* peers find it by themselves: nobody listens */
   }
-  lcomm_status status = lcomm_comm_listen(comm);
-  comm->inside = LCOMM_PURPOSE_DESTROY;
+  lcomm_status status = lcomm_control_receive(comm);
+  comm->inside = LCOMM_OP_KIND_DESTROY;
   if (status == LCOMM_OK) {
     status = lcomm_barrier(comm);
   }
@@ -201,7 +201,7 @@ void lcomm_retire(lcomm_comm *comm) {
   }
 }
 
-/* No operation is under way anywhere, so links may be cut: at most notices are lost. */
+/* No operation is in flight anywhere, so links may be cut: at most control messages are lost. */
 void lcomm_release(lcomm_comm *comm) {
   bool moved = false;
   if (!comm || lcomm_is_child(comm)) {

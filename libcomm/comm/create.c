@@ -26,10 +26,10 @@
 
 /* What the making of a communicator knows besides the communicator itself. */
 typedef struct making {
-  const lcomm_boot *boot;
+  const lcomm_bootstrap *boot;
   lcomm_summary_mode summary;
   lcomm_topo topo_file; /* of LCOMM_TOPO_FILE, or empty */
-  lcomm_hello *all, *mine;
+  lcomm_handshake *all, *mine;
 } making;
 
 static lcomm_status complain(int rank, const lcomm_identity *identity, lcomm_status status,
@@ -49,7 +49,7 @@ static void say_taken(const lcomm_comm *comm, lcomm_topo_taken taken) {
 }
 
 static lcomm_status make_topology(lcomm_comm *comm, const making *m) {
-  const lcomm_hello *all = m->all;
+  const lcomm_handshake *all = m->all;
   char error[LCOMM_TOPO_ERROR_MAX] = "out of memory";
   lcomm_identity *identities = calloc((size_t)comm->size, sizeof *identities);
   if (!identities) {
@@ -69,7 +69,8 @@ static lcomm_status make_topology(lcomm_comm *comm, const making *m) {
 
 /* ---------------------------------------------------------------- making */
 
-static lcomm_status gather(const lcomm_boot *boot, const void *send, void *receive, size_t size) {
+static lcomm_status gather(const lcomm_bootstrap *boot, const void *send, void *receive,
+                           size_t size) {
   if (boot->allgather(boot->context, send, receive, size) == 0) {
     return LCOMM_OK;
   }
@@ -79,7 +80,7 @@ static lcomm_status gather(const lcomm_boot *boot, const void *send, void *recei
 }
 
 /* All ranks keep the same runs, see run_cache.h. */
-static uint64_t smallest_cache(const lcomm_hello *all, int size) {
+static uint64_t smallest_cache(const lcomm_handshake *all, int size) {
   uint64_t smallest = UINT64_MAX;
   for (int i = 0; i < size; i++) {
     smallest = all[i].run_cache_bytes < smallest ? all[i].run_cache_bytes : smallest;
@@ -88,10 +89,10 @@ static uint64_t smallest_cache(const lcomm_hello *all, int size) {
 }
 
 static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, making *m) {
-  lcomm_hello *all = m->all;
-  lcomm_hello_prepare(comm, config, &m->summary, &m->topo_file, m->mine);
+  lcomm_handshake *all = m->all;
+  lcomm_handshake_prepare(comm, config, &m->summary, &m->topo_file, m->mine);
   lcomm_status status = gather(m->boot, m->mine, all, sizeof *all);
-  status = status == LCOMM_OK ? lcomm_hello_judge(all, comm->size, comm->rank) : status;
+  status = status == LCOMM_OK ? lcomm_handshake_check(all, comm->size, comm->rank) : status;
   status = status == LCOMM_OK ? make_topology(comm, m) : status;
   if (status == LCOMM_OK) {
     comm->run_cache.limit_bytes = smallest_cache(all, comm->size);
@@ -121,13 +122,15 @@ static uint64_t find_share(const lcomm_comm *comm, const making *m) {
 static void choose_progress(lcomm_comm *comm, uint64_t share) {
   char text[256], who[96];
   bool enough = comm->size > 1 && share >= LCOMM_PROCESSORS_ENOUGH;
-  comm->wants_driver = enough && allows_driver(comm);
+  comm->wants_progress_thread = enough && allows_driver(comm);
   snprintf(text, sizeof(text), "%s: progress %s: %llu.%02llu processors for each rank%s",
            lcomm_comm_who(comm, comm->rank, who, sizeof(who)),
-           comm->wants_driver ? "by a thread, from the first call that does not block" : "in calls",
+           comm->wants_progress_thread ? "by a thread, from the first call that does not block"
+                                       : "in calls",
            (unsigned long long)(share / 100), (unsigned long long)(share % 100),
-           enough && !comm->wants_driver ? ", but MPI was not initialised with MPI_THREAD_MULTIPLE"
-                                         : "");
+           enough && !comm->wants_progress_thread
+               ? ", but MPI was not initialised with MPI_THREAD_MULTIPLE"
+               : "");
   if (lcomm_local_rank(comm) == 0) {
     lcomm_log_info(text);
   }
@@ -146,8 +149,8 @@ static lcomm_status open_links(lcomm_comm *comm, const making *m) {
                                  .size = comm->size,
                                  .identities = identities,
                                  .boot = m->boot,
-                                 .mpi = mpi_everywhere ? comm->origin.mpi : NULL,
-                                 .mpi_ranks = comm->origin.mpi_ranks,
+                                 .mpi = mpi_everywhere ? comm->bootstrap.mpi : NULL,
+                                 .mpi_ranks = comm->bootstrap.mpi_ranks,
                                  .timeout_s = comm->timeout_s};
   snprintf(why, sizeof(why), "out of memory");
   lcomm_status status = identities ? lcomm_links_open(&setup, m->mine->transport, &comm->links, why)
@@ -173,7 +176,7 @@ static lcomm_status choose_waiting(lcomm_comm *comm, const making *m) {
                     "a progress thread moves messages over MPI only where MPI was initialised "
                     "with MPI_THREAD_MULTIPLE; do that, or set LCOMM_PROGRESS to auto or calls");
   }
-  lcomm_status status = lcomm_driver_start(comm, 0, why, sizeof(why));
+  lcomm_status status = lcomm_progress_thread_start(comm, 0, why, sizeof(why));
   return status == LCOMM_OK ? LCOMM_OK : complain(comm->rank, &m->mine->identity, status, why);
 }
 
@@ -184,7 +187,7 @@ static lcomm_status agree(lcomm_comm *comm, const making *m, lcomm_status mine) 
   lcomm_status status = all ? gather(m->boot, &own, all, sizeof(own)) : LCOMM_ERR_MEMORY;
   for (int i = 0; status == LCOMM_OK && i < comm->size; i++) {
     char sentence[288], text[LCOMM_STATUS_TEXT_MAX];
-    status = lcomm_status_heard(all[i], text);
+    status = lcomm_status_received(all[i], text);
     if (status != LCOMM_OK && mine == LCOMM_OK) {
       snprintf(sentence, sizeof(sentence), "rank %d (host %.63s) could not go on: %s", i,
                m->all[i].identity.host, text);
@@ -205,7 +208,8 @@ static void open_summary(lcomm_comm *comm, const making *m) {
              comm->links.open[i]->table->name);
   }
   lcomm_summary_open(&comm->summary, m->summary, &about,
-                     comm->driver ? lcomm_driver_guard(comm->driver) : NULL);
+                     comm->progress_thread ? lcomm_progress_thread_guard(comm->progress_thread)
+                                           : NULL);
 }
 
 /* "ranks 1-3, 6 by shm": of one transport. */
@@ -257,7 +261,7 @@ static void tell_whole(const lcomm_comm *comm) {
   }
 }
 
-static lcomm_status check_boot(const lcomm_boot *boot, lcomm_comm *const *comm) {
+static lcomm_status check_boot(const lcomm_bootstrap *boot, lcomm_comm *const *comm) {
   if (!boot || !comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_create: a pointer is NULL");
   }
@@ -307,12 +311,12 @@ static void begin_trace(lcomm_comm *comm, const making *m) {
   free(elsewhere);
 }
 
-static void take_processes(lcomm_comm *comm, const lcomm_hello *all) {
+static void take_processes(lcomm_comm *comm, const lcomm_handshake *all) {
   for (int i = 0; i < comm->size; i++) {
     comm->processes[i] = (lcomm_process){all[i].identity.host_hash, all[i].identity.pid};
   }
   comm->agreement.listen_s = LCOMM_FAULT_LISTEN_S;
-  lcomm_lost_forget(comm);
+  lcomm_lost_ranks_forget(comm);
 }
 
 static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, making *m) {
@@ -333,7 +337,9 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, making *m
     open_summary(comm, m);
   }
   if (status == LCOMM_OK && comm->trace) {
-    lcomm_trace_watch(comm->trace, comm->driver ? lcomm_driver_guard(comm->driver) : NULL);
+    lcomm_trace_watch(comm->trace, comm->progress_thread
+                                       ? lcomm_progress_thread_guard(comm->progress_thread)
+                                       : NULL);
   }
   return status;
 }
@@ -341,18 +347,18 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, making *m
 /* Of communicators in this process. */
 static atomic_uint numbers;
 
-lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
+lcomm_status lcomm_comm_create(lcomm_bootstrap_object *bootstrap, const lcomm_config *config,
                                lcomm_comm **comm) {
-  lcomm_status status = check_boot(origin ? &origin->boot : NULL, comm);
+  lcomm_status status = check_boot(bootstrap ? &bootstrap->boot : NULL, comm);
   if (status != LCOMM_OK) {
     return status;
   }
   lcomm_descriptors_raise();
   lcomm_comm *made = calloc(1, sizeof *made);
-  making m = {.boot = &origin->boot,
-              .all = calloc((size_t)origin->boot.world_size + 1, sizeof(lcomm_hello))};
+  making m = {.boot = &bootstrap->boot,
+              .all = calloc((size_t)bootstrap->boot.world_size + 1, sizeof(lcomm_handshake))};
   if (made) {
-    made->size = origin->boot.world_size;
+    made->size = bootstrap->boot.world_size;
   }
   if (!made || !m.all || !lcomm_failure_state_make(made)) {
     if (made) {
@@ -360,28 +366,28 @@ lcomm_status lcomm_comm_create(lcomm_origin *origin, const lcomm_config *config,
     }
     free(made);
     free(m.all);
-    return lcomm_error_thread(LCOMM_ERR_MEMORY, "rank %d: out of memory", origin->boot.rank);
+    return lcomm_error_thread(LCOMM_ERR_MEMORY, "rank %d: out of memory", bootstrap->boot.rank);
   }
-  m.mine = &m.all[origin->boot.world_size];
-  made->rank = origin->boot.rank;
-  made->origin = *origin;
+  m.mine = &m.all[bootstrap->boot.world_size];
+  made->rank = bootstrap->boot.rank;
+  made->bootstrap = *bootstrap;
   lcomm_fork_watch();
   lcomm_turn_prepare();
   made->fork_generation = lcomm_fork_generation;
   made->process = (long)getpid();
   made->number = 1 + atomic_fetch_add(&numbers, 1);
   pthread_mutex_init(&made->lock, NULL);
-  made->next[LCOMM_SERIES_BUCKETS] = 1;
-  lcomm_ticket_book_init(&made->tickets);
+  made->next[LCOMM_SEQUENCE_SPACE_BUCKETS] = 1;
+  lcomm_fingerprint_book_init(&made->fingerprints);
   status = make(made, config, &m);
   lcomm_topo_free(&m.topo_file);
   free(m.all);
   if (status != LCOMM_OK) {
-    made->origin = (lcomm_origin){.boot = origin->boot}; /* the caller's again */
+    made->bootstrap = (lcomm_bootstrap_object){.boot = bootstrap->boot}; /* the caller's again */
     lcomm_comm_free(made, true);
     return status;
   }
-  if (!made->driver) {
+  if (!made->progress_thread) {
     lcomm_siblings_add(made);
   }
   *comm = made;

@@ -83,7 +83,7 @@ static lcomm_status find_kernels(lcomm_comm *comm, char *error) {
   return LCOMM_ERR_UNSUPPORTED;
 }
 
-static lcomm_status find_transport(const lcomm_config *config, lcomm_hello *mine) {
+static lcomm_status find_transport(const lcomm_config *config, lcomm_handshake *mine) {
   const char *names = config->transport ? config->transport : lcomm_env_get(LCOMM_ENV_TRANSPORT);
   char why[160];
   names = names ? names : "auto";
@@ -97,7 +97,7 @@ static lcomm_status find_transport(const lcomm_config *config, lcomm_hello *mine
   return LCOMM_ERR_ARGUMENT;
 }
 
-static lcomm_status find_progress(const lcomm_config *config, lcomm_hello *mine) {
+static lcomm_status find_progress(const lcomm_config *config, lcomm_handshake *mine) {
   static const char *const names[] = {[LCOMM_PROGRESS_CALLS] = "calls",
                                       [LCOMM_PROGRESS_THREAD] = "thread",
                                       [LCOMM_PROGRESS_AUTO] = "auto"};
@@ -122,7 +122,7 @@ static lcomm_status find_progress(const lcomm_config *config, lcomm_hello *mine)
   return LCOMM_ERR_ARGUMENT;
 }
 
-static lcomm_status find_run_cache(lcomm_hello *mine) {
+static lcomm_status find_run_cache(lcomm_handshake *mine) {
   const char *text = lcomm_env_get(LCOMM_ENV_RUN_CACHE);
   bool overflow = false;
   mine->run_cache_bytes = LCOMM_RUN_CACHE_STANDARD;
@@ -140,7 +140,7 @@ static lcomm_status find_run_cache(lcomm_hello *mine) {
   return LCOMM_ERR_ARGUMENT;
 }
 
-static lcomm_status read_topology(lcomm_topo *topo, lcomm_hello *mine) {
+static lcomm_status read_topology(lcomm_topo *topo, lcomm_handshake *mine) {
   char error[LCOMM_TOPO_ERROR_MAX];
   const char *path = lcomm_env_get(LCOMM_ENV_TOPO_FILE);
   if (!path) {
@@ -158,7 +158,7 @@ static lcomm_status read_topology(lcomm_topo *topo, lcomm_hello *mine) {
   return status;
 }
 
-static lcomm_status check_config(const lcomm_config *given, lcomm_hello *mine) {
+static lcomm_status check_config(const lcomm_config *given, lcomm_handshake *mine) {
   if (given && (given->struct_size == 0 || given->struct_size > sizeof *given)) {
     snprintf(mine->error, sizeof(mine->error),
              "the configuration was not begun with LCOMM_CONFIG_INIT");
@@ -176,14 +176,14 @@ static lcomm_config take_config(const lcomm_config *config) {
 }
 
 /* The number of a communicator: of the process and the time it was made. */
-static uint64_t draw_number(const lcomm_hello *mine) {
+static uint64_t draw_number(const lcomm_handshake *mine) {
   uint64_t now_ns = (uint64_t)(lcomm_clock_s() * 1e9);
   return mine->identity.host_hash ^ mine->identity.pid << 40 ^ now_ns;
 }
 
 /* Everything that can go wrong, in the order in which people look for it. */
 static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
-                                  lcomm_summary_mode *summary, lcomm_hello *mine) {
+                                  lcomm_summary_mode *summary, lcomm_handshake *mine) {
   const char *policy = config->policy ? config->policy : lcomm_env_get(LCOMM_ENV_POLICY);
   lcomm_status status =
       lcomm_log_begin(comm->rank, mine->identity.host, mine->error, sizeof(mine->error));
@@ -212,7 +212,7 @@ static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
 }
 
 /* A run goes on without a trace. */
-static lcomm_status open_files(lcomm_comm *comm, lcomm_hello *mine) {
+static lcomm_status open_files(lcomm_comm *comm, lcomm_handshake *mine) {
   lcomm_trace_steps steps;
   mine->error[0] = '\0'; /* nothing so far */
   if (lcomm_trace_steps_parse(lcomm_env_get(LCOMM_ENV_TRACE_STEPS), &steps, mine->error,
@@ -229,13 +229,14 @@ static lcomm_status open_files(lcomm_comm *comm, lcomm_hello *mine) {
   return status == LCOMM_ERR_MEMORY ? status : LCOMM_OK;
 }
 
-void lcomm_hello_prepare(lcomm_comm *comm, const lcomm_config *given, lcomm_summary_mode *summary,
-                         lcomm_topo *topo_file, lcomm_hello *mine) {
+void lcomm_handshake_prepare(lcomm_comm *comm, const lcomm_config *given,
+                             lcomm_summary_mode *summary, lcomm_topo *topo_file,
+                             lcomm_handshake *mine) {
   lcomm_config config = take_config(given);
   memcpy(mine->magic, "libcomm", 8);
   mine->version = lcomm_version();
   mine->wire_version = LCOMM_WIRE_VERSION;
-  mine->mpi = comm->origin.mpi != NULL;
+  mine->mpi = comm->bootstrap.mpi != NULL;
   lcomm_identity_self(&mine->identity);
   lcomm_identity_device(&mine->identity);
   lcomm_processors_self(mine->identity.host_hash, &mine->processors);

@@ -11,7 +11,7 @@
 enum { LCOMM_TOPO_NAME_MAX = 96 };
 
 /* What a rank tells the others. Fixed size, no pointers. */
-typedef struct lcomm_hello {
+typedef struct lcomm_handshake {
   char magic[8];
   int32_t version, wire_version;
   int32_t status; /* of the rank's own preparation */
@@ -28,20 +28,21 @@ typedef struct lcomm_hello {
   uint64_t topo_hash;                  /* of what it says; 0: there is none */
   lcomm_identity identity;
   lcomm_processors processors;
-} lcomm_hello;
+} lcomm_handshake;
 
 /* Read the configuration and the environment, take them over into `comm`, *summary and
  * *topo_file (of LCOMM_TOPO_FILE, else empty; the caller frees it), and say in `mine` what the
  * others must know. What goes wrong is said there too, not returned: all ranks judge it together.
  */
-void lcomm_hello_prepare(lcomm_comm *comm, const lcomm_config *given, lcomm_summary_mode *summary,
-                         lcomm_topo *topo_file, lcomm_hello *mine);
+void lcomm_handshake_prepare(lcomm_comm *comm, const lcomm_config *given,
+                             lcomm_summary_mode *summary, lcomm_topo *topo_file,
+                             lcomm_handshake *mine);
 
 /* What all ranks have said, in rank order, as it came from them: any bytes. Their
  * texts are made fit to be shown. LCOMM_OK when all could prepare themselves and were
  * told the same; else the status, equal on all ranks, and the sentence as the
  * thread's error, told by `rank`, names the lowest rank that is wrong. Never a
  * number of a peer that is no status: that is WIRE. */
-lcomm_status lcomm_hello_judge(lcomm_hello *all, int size, int rank);
+lcomm_status lcomm_handshake_check(lcomm_handshake *all, int size, int rank);
 
 #endif

@@ -11,9 +11,9 @@
 #include "libcomm/comm/handshake.h"
 
 /* Everything here came from peers, what this rank says itself included. */
-static void sanitize(lcomm_hello *all, int size) {
+static void sanitize(lcomm_handshake *all, int size) {
   for (int i = 0; i < size; i++) {
-    lcomm_hello *it = &all[i];
+    lcomm_handshake *it = &all[i];
     lcomm_text_sanitize(it->error, sizeof(it->error));
     lcomm_text_sanitize(it->policy, sizeof(it->policy));
     lcomm_text_sanitize(it->transport, sizeof(it->transport));
@@ -22,14 +22,14 @@ static void sanitize(lcomm_hello *all, int size) {
   }
 }
 
-static lcomm_status complain(const lcomm_hello *all, int rank, lcomm_status status,
+static lcomm_status complain(const lcomm_handshake *all, int rank, lcomm_status status,
                              const char *sentence) {
   return lcomm_error_thread(status, "rank %d (host %s): %s", rank, all[rank].identity.host,
                             sentence);
 }
 
 /* A rank that could not prepare itself stops all; the lowest one is named. */
-static lcomm_status judge_preparations(const lcomm_hello *all, int size, int rank) {
+static lcomm_status judge_preparations(const lcomm_handshake *all, int size, int rank) {
   char sentence[LCOMM_POLICY_ERROR_MAX + 160], text[LCOMM_STATUS_TEXT_MAX];
   for (int i = 0; i < size; i++) {
     if (memcmp(all[i].magic, "libcomm", 8) != 0) {
@@ -38,7 +38,7 @@ static lcomm_status judge_preparations(const lcomm_hello *all, int size, int ran
     }
   }
   for (int i = 0; i < size; i++) {
-    lcomm_status status = lcomm_status_heard(all[i].status, text);
+    lcomm_status status = lcomm_status_received(all[i].status, text);
     if (status == LCOMM_OK) {
       continue;
     }
@@ -54,7 +54,7 @@ static lcomm_status judge_preparations(const lcomm_hello *all, int size, int ran
 }
 
 /* The first rank that differs from rank 0 is named, with both values. */
-static lcomm_status judge_equality(const lcomm_hello *all, int size, int rank) {
+static lcomm_status judge_equality(const lcomm_handshake *all, int size, int rank) {
   char sentence[2 * LCOMM_POLICY_MAX + 160];
   for (int i = 1; i < size; i++) {
     if (all[i].version != all[0].version || all[i].wire_version != all[0].wire_version) {
@@ -96,7 +96,7 @@ static lcomm_status judge_equality(const lcomm_hello *all, int size, int rank) {
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_hello_judge(lcomm_hello *all, int size, int rank) {
+lcomm_status lcomm_handshake_check(lcomm_handshake *all, int size, int rank) {
   sanitize(all, size);
   lcomm_status status = judge_preparations(all, size, rank);
   return status == LCOMM_OK ? judge_equality(all, size, rank) : status;

@@ -64,12 +64,12 @@ static lcomm_status judge(changing *it, const char *text) {
     return reject(it, LCOMM_ERR_ARGUMENT, "no policy was given; \"\" is the exact one");
   }
   if (atomic_load(&comm->step_open)) {
-    return reject(it, LCOMM_ERR_STATE, "a step is under way; change the policy between the steps");
+    return reject(it, LCOMM_ERR_STATE, "a step is in flight; change the policy between the steps");
   }
   if (comm->first || !lcomm_run_cache_is_idle(&comm->run_cache) || !lcomm_residuals_idle(comm)) {
     return reject(
         it, LCOMM_ERR_STATE,
-        "an operation is under way, or its request was not waited for; wait for it first");
+        "an operation is in flight, or its request was not waited for; wait for it first");
   }
   lcomm_status status = lcomm_policy_parse(text, &it->policy, it->why);
   if (status != LCOMM_OK) {
@@ -82,7 +82,7 @@ static lcomm_status judge(changing *it, const char *text) {
 /* ------------------------------------------------------------- agreeing */
 
 static lcomm_status make_call(lcomm_comm *comm, lcomm_call *call) {
-  call->purpose = LCOMM_PURPOSE_POLICY;
+  call->op_kind = LCOMM_OP_KIND_POLICY;
   return lcomm_call_make(comm, call);
 }
 
@@ -101,7 +101,7 @@ static lcomm_status hear(lcomm_comm *comm, char *text, size_t size, int from) {
 static lcomm_status report(changing *it, int failed) {
   char who[96], text[LCOMM_STATUS_TEXT_MAX];
   int32_t code = it->all[failed].status;
-  lcomm_status verdict = lcomm_status_heard(code, text);
+  lcomm_status verdict = lcomm_status_received(code, text);
   lcomm_status status = hear(it->comm, it->why, sizeof(it->why), failed);
   if (status != LCOMM_OK) {
     return status;
@@ -173,7 +173,7 @@ static void log_change(const lcomm_comm *comm) {
 }
 
 static lcomm_status set(lcomm_comm *comm, const char *policy) {
-  lcomm_status status = lcomm_comm_listen(comm);
+  lcomm_status status = lcomm_control_receive(comm);
   if (status != LCOMM_OK) {
     return status;
   }

@@ -12,11 +12,11 @@
 #include "libcomm/base/status.h"
 #include "libcomm/engine/entry.h"
 
-typedef lcomm_split_wish wish;
+typedef lcomm_split_color_key wish;
 
 /* ----------------------------------------------------------- who is a member */
 
-static lcomm_status take_members(lcomm_split_meeting *m, const wish *wishes) {
+static lcomm_status take_members(lcomm_split_rendezvous *m, const wish *wishes) {
   const lcomm_comm *parent = m->parent;
   size_t size = (size_t)parent->size;
   m->members = calloc(size, sizeof *m->members);
@@ -33,7 +33,7 @@ static lcomm_status take_members(lcomm_split_meeting *m, const wish *wishes) {
 /* -------------------------------------------------------------- the part */
 
 /* A part of ranks that pose as nodes poses as those on which it has ranks. */
-static int count_nodes(const lcomm_split_meeting *m) {
+static int count_nodes(const lcomm_split_rendezvous *m) {
   const lcomm_topo *topo = &m->parent->topo;
   int nodes = 0;
   for (int i = 0; i < m->count; i++) {
@@ -47,7 +47,7 @@ static int count_nodes(const lcomm_split_meeting *m) {
 }
 
 /* What the caller does not say is as in the parent. */
-static lcomm_config take_config(const lcomm_split_meeting *m, const lcomm_config *given) {
+static lcomm_config take_config(const lcomm_split_rendezvous *m, const lcomm_config *given) {
   const lcomm_comm *parent = m->parent;
   lcomm_config config = LCOMM_CONFIG_INIT;
   if (given && given->struct_size > 0 && given->struct_size <= sizeof(config)) {
@@ -71,12 +71,12 @@ static lcomm_config take_config(const lcomm_split_meeting *m, const lcomm_config
 }
 
 /* All members have it, or none keeps it. The tag tells colors apart. */
-static lcomm_status take_mpi(lcomm_split_meeting *m, lcomm_origin *origin) {
-  if (!m->parent->origin.mpi || m->count == 1) {
+static lcomm_status take_mpi(lcomm_split_rendezvous *m, lcomm_bootstrap_object *bootstrap) {
+  if (!m->parent->bootstrap.mpi || m->count == 1) {
     return LCOMM_OK;
   }
-  int32_t mine = (int32_t)lcomm_origin_mpi_part(m->parent->origin.mpi, m->members, m->count,
-                                                m->members[0], origin);
+  int32_t mine = (int32_t)lcomm_bootstrap_mpi_part(m->parent->bootstrap.mpi, m->members, m->count,
+                                                   m->members[0], bootstrap);
   int32_t *all = calloc((size_t)m->count, sizeof *all);
   lcomm_status status =
       all ? LCOMM_OK : lcomm_fail(m->parent, LCOMM_ERR_MEMORY, "lcomm_split: out of memory");
@@ -85,7 +85,7 @@ static lcomm_status take_mpi(lcomm_split_meeting *m, lcomm_origin *origin) {
   }
   for (int i = 0; status == LCOMM_OK && i < m->count; i++) {
     char who[96], text[LCOMM_STATUS_TEXT_MAX];
-    status = lcomm_status_heard(all[i], text);
+    status = lcomm_status_received(all[i], text);
     if (status != LCOMM_OK && mine == LCOMM_OK) {
       lcomm_error_thread(status, "%s got no communicator from MPI: %s",
                          lcomm_comm_who(m->parent, m->members[i], who, sizeof(who)), text);
@@ -112,29 +112,29 @@ static lcomm_status report(lcomm_comm *parent, lcomm_status status) {
   return lcomm_refuse(parent, status, "lcomm_split: %s", text);
 }
 
-static lcomm_status make_part(lcomm_split_meeting *m, const lcomm_config *given,
+static lcomm_status make_part(lcomm_split_rendezvous *m, const lcomm_config *given,
                               lcomm_comm **part) {
   lcomm_config config = take_config(m, given);
-  lcomm_origin origin = {
+  lcomm_bootstrap_object bootstrap = {
       .boot = {
           .rank = m->me, .world_size = m->count, .context = m, .allgather = lcomm_split_gather}};
-  lcomm_status status = take_mpi(m, &origin);
+  lcomm_status status = take_mpi(m, &bootstrap);
   if (status == LCOMM_OK) {
-    status = lcomm_comm_create(&origin, &config, part);
+    status = lcomm_comm_create(&bootstrap, &config, part);
   }
-  if (status != LCOMM_OK && origin.release) {
-    origin.release(&origin, atomic_load(&m->parent->status) == LCOMM_OK);
+  if (status != LCOMM_OK && bootstrap.release) {
+    bootstrap.release(&bootstrap, atomic_load(&m->parent->status) == LCOMM_OK);
   }
   return status == LCOMM_OK ? LCOMM_OK : report(m->parent, status);
 }
 
 static lcomm_status split_by(lcomm_comm *comm, wish mine, wish *wishes, const lcomm_config *config,
                              lcomm_comm **part) {
-  lcomm_split_meeting m = {.parent = comm};
+  lcomm_split_rendezvous m = {.parent = comm};
   lcomm_comm *made = NULL;
-  comm->inside = LCOMM_PURPOSE_SPLIT;
+  comm->inside = LCOMM_OP_KIND_SPLIT;
   lcomm_status status = lcomm_allgather(comm, &mine, wishes, 2, LCOMM_INT32);
-  comm->inside = LCOMM_PURPOSE_CALL;
+  comm->inside = LCOMM_OP_KIND_CALL;
   if (status == LCOMM_OK && mine.color >= 0) {
     status = take_members(&m, wishes);
     status = status == LCOMM_OK ? make_part(&m, config, &made) : status;

@@ -9,32 +9,33 @@
 #include "libcomm/engine/operation.h"
 
 /* What every rank of the parent says. */
-typedef struct lcomm_split_wish {
+typedef struct lcomm_split_color_key {
   int32_t color, key;
-} lcomm_split_wish;
+} lcomm_split_color_key;
 
 /* Of the wishes of `size` ranks, any numbers: the ranks of `rank`'s color, by key,
  * then by rank. Fills in members (room for `size`) and the place of `rank` among
  * them; returns how many there are, 0 without memory. */
-int lcomm_split_members(const lcomm_split_wish *wishes, int size, int rank, int *members, int *me);
+int lcomm_split_members(const lcomm_split_color_key *wishes, int size, int rank, int *members,
+                        int *me);
 
 /* One message between the first member and another. */
 typedef struct lcomm_split_message {
   int peer; /* in the parent */
-  bool under_way, receives;
+  bool in_flight, receives;
   size_t size;
   lcomm_transfer transfer;
 } lcomm_split_message;
 
 /* The members of one color. */
-typedef struct lcomm_split_meeting {
+typedef struct lcomm_split_rendezvous {
   lcomm_comm *parent;
   int count, me;
   int *members;                  /* their ranks in the parent */
   lcomm_split_message *messages; /* one per member */
-} lcomm_split_meeting;
+} lcomm_split_rendezvous;
 
-/* As in lcomm_boot; the context is an lcomm_split_meeting *. What fails here is
+/* As in lcomm_bootstrap; the context is an lcomm_split_rendezvous *. What fails here is
  * a failure of the parent, and what fails elsewhere in the parent ends it. */
 int lcomm_split_gather(void *context, const void *send, void *receive, size_t size);
 

@@ -20,7 +20,8 @@ static int by_key(const void *left, const void *right) {
   return a->rank < b->rank ? -1 : 1;
 }
 
-int lcomm_split_members(const lcomm_split_wish *wishes, int size, int rank, int *members, int *me) {
+int lcomm_split_members(const lcomm_split_color_key *wishes, int size, int rank, int *members,
+                        int *me) {
   int count = 0;
   candidate *candidates = calloc((size_t)size, sizeof *candidates);
   if (!candidates) {

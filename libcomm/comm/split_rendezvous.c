@@ -13,7 +13,7 @@ enum { GATHER_TAG = LCOMM_TAG_CONTROL | 8, SPREAD_TAG = LCOMM_TAG_CONTROL | 9 };
 
 /* -------------------------------------------------------------- messages */
 
-static lcomm_status start(lcomm_split_meeting *m, int member, bool receives, void *bytes,
+static lcomm_status start(lcomm_split_rendezvous *m, int member, bool receives, void *bytes,
                           size_t size) {
   lcomm_split_message *it = &m->messages[member];
   int peer = m->members[member];
@@ -24,7 +24,7 @@ static lcomm_status start(lcomm_split_meeting *m, int member, bool receives, voi
   it->peer = peer;
   it->receives = receives;
   it->size = size;
-  it->under_way = status == LCOMM_OK;
+  it->in_flight = status == LCOMM_OK;
   if (status != LCOMM_OK) {
     char who[96];
     return lcomm_fail_peer(m->parent, status, peer, "lcomm_split with %s: %s",
@@ -34,7 +34,7 @@ static lcomm_status start(lcomm_split_meeting *m, int member, bool receives, voi
   return LCOMM_OK;
 }
 
-static lcomm_status look(lcomm_split_meeting *m, lcomm_split_message *it) {
+static lcomm_status look(lcomm_split_rendezvous *m, lcomm_split_message *it) {
   char who[96];
   bool over = false;
   size_t size = it->size;
@@ -45,7 +45,7 @@ static lcomm_status look(lcomm_split_meeting *m, lcomm_split_message *it) {
                            lcomm_comm_who(m->parent, it->peer, who, sizeof(who)),
                            link->table->why(link));
   }
-  it->under_way = !over;
+  it->in_flight = !over;
   if (over && size != it->size) {
     return lcomm_fail(m->parent, LCOMM_ERR_WIRE,
                       "lcomm_split: %s sends %zu bytes where %zu belong; install the same libcomm "
@@ -55,16 +55,16 @@ static lcomm_status look(lcomm_split_meeting *m, lcomm_split_message *it) {
   return LCOMM_OK;
 }
 
-static lcomm_status look_at_all(lcomm_split_meeting *m, int *left, bool *moved) {
+static lcomm_status look_at_all(lcomm_split_rendezvous *m, int *left, bool *moved) {
   lcomm_status status = LCOMM_OK;
   *left = 0;
   lcomm_links_progress(&m->parent->links);
   for (int i = 0; status == LCOMM_OK && i < m->count; i++) {
     lcomm_split_message *it = &m->messages[i];
-    if (it->under_way) {
+    if (it->in_flight) {
       status = look(m, it);
-      *moved = *moved || !it->under_way;
-      *left += it->under_way;
+      *moved = *moved || !it->in_flight;
+      *left += it->in_flight;
     }
   }
   return status;
@@ -72,7 +72,7 @@ static lcomm_status look_at_all(lcomm_split_meeting *m, int *left, bool *moved) 
 
 /* The first member sees who is late; the others wait a little longer, to hear it
  * from there. */
-static double patience_s(const lcomm_split_meeting *m) {
+static double patience_s(const lcomm_split_rendezvous *m) {
   static const double LONGER_S = 5;
   double timeout_s = m->parent->timeout_s;
   if (m->me == 0) {
@@ -81,10 +81,10 @@ static double patience_s(const lcomm_split_meeting *m) {
   return timeout_s + (timeout_s / 2 < LONGER_S ? timeout_s / 2 : LONGER_S);
 }
 
-static lcomm_status give_up(const lcomm_split_meeting *m) {
+static lcomm_status give_up(const lcomm_split_rendezvous *m) {
   char who[96];
   const lcomm_split_message *it = m->messages;
-  while (!it->under_way) {
+  while (!it->in_flight) {
     it++;
   }
   return lcomm_fail_peer(
@@ -109,7 +109,7 @@ static void rest(lcomm_comm *comm, unsigned quiet) {
 
 /* Until all messages are over. Meanwhile the parent's operations move on, and
  * what fails elsewhere is heard. */
-static lcomm_status wait_for_all(lcomm_split_meeting *m) {
+static lcomm_status wait_for_all(lcomm_split_rendezvous *m) {
   double moved_s = lcomm_clock_s();
   unsigned quiet = 0;
   int left = 1;
@@ -135,13 +135,13 @@ static lcomm_status wait_for_all(lcomm_split_meeting *m) {
   return LCOMM_OK;
 }
 
-static void cancel_all(lcomm_split_meeting *m) {
+static void cancel_all(lcomm_split_rendezvous *m) {
   for (int i = 0; i < m->count; i++) {
     lcomm_split_message *it = &m->messages[i];
-    if (it->under_way) {
+    if (it->in_flight) {
       lcomm_transport *link = lcomm_comm_link(m->parent, it->peer);
       link->table->cancel(link, &it->transfer);
-      it->under_way = false;
+      it->in_flight = false;
     }
   }
 }
@@ -149,7 +149,7 @@ static void cancel_all(lcomm_split_meeting *m) {
 /* -------------------------------------------------------- their bootstrap */
 
 /* To the first member, and from there to all. `all` has this member's bytes. */
-static lcomm_status gather_and_spread(lcomm_split_meeting *m, uint8_t *all, size_t size) {
+static lcomm_status gather_and_spread(lcomm_split_rendezvous *m, uint8_t *all, size_t size) {
   lcomm_status status = LCOMM_OK;
   size_t whole = size * (size_t)m->count;
   if (m->me > 0) {
@@ -171,7 +171,7 @@ static lcomm_status gather_and_spread(lcomm_split_meeting *m, uint8_t *all, size
 /* The bytes travel in memory of the parent, because after a failure a peer may
  * still read them: then they are left to it. */
 int lcomm_split_gather(void *context, const void *send, void *receive, size_t size) {
-  lcomm_split_meeting *m = context;
+  lcomm_split_rendezvous *m = context;
   size_t whole = size * (size_t)m->count;
   if (size == 0) {
     return 0;

@@ -7,7 +7,7 @@
 
 #include "libcomm/device/device.h"
 
-int lcomm_place_of(const void *buffer, uint64_t size) {
+int lcomm_memory_location_of(const void *buffer, uint64_t size) {
   const lcomm_device_table *table = size > 0 ? lcomm_device_in_use() : NULL;
   if (!table) {
     return 0;
@@ -17,10 +17,10 @@ int lcomm_place_of(const void *buffer, uint64_t size) {
   return there && place.device >= 0 ? place.device + 1 : 0;
 }
 
-const char *lcomm_place_name(int place, char text[LCOMM_PLACE_NAME_MAX]) {
+const char *lcomm_memory_location_name(int place, char text[LCOMM_MEMORY_LOCATION_NAME_MAX]) {
   if (place == 0) {
     return "in host memory";
   }
-  snprintf(text, LCOMM_PLACE_NAME_MAX, "on device %d", place - 1);
+  snprintf(text, LCOMM_MEMORY_LOCATION_NAME_MAX, "on device %d", place - 1);
   return text;
 }

@@ -8,12 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LCOMM_PLACE_NAME_MAX = 32 };
+enum { LCOMM_MEMORY_LOCATION_NAME_MAX = 32 };
 
 /* The place of an address; the host for no bytes at all. */
-int lcomm_place_of(const void *buffer, uint64_t size);
+int lcomm_memory_location_of(const void *buffer, uint64_t size);
 
 /* For people: "in host memory", "on device 1". Returns text. */
-const char *lcomm_place_name(int place, char text[LCOMM_PLACE_NAME_MAX]);
+const char *lcomm_memory_location_name(int place, char text[LCOMM_MEMORY_LOCATION_NAME_MAX]);
 
 #endif

@@ -17,7 +17,7 @@ extern const char *lcomm_device_library;
 const struct lcomm_device_module *lcomm_device_module_open(char *why);
 
 /* The table of a module that fits this library and sees a device. NULL: why. */
-const lcomm_device_table *lcomm_device_module_judge(const struct lcomm_device_module *module,
+const lcomm_device_table *lcomm_device_module_check(const struct lcomm_device_module *module,
                                                     char *why);
 
 #endif

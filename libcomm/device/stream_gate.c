@@ -8,31 +8,31 @@
 
 enum { HOLDS = 1024 };
 
-struct lcomm_hold {
+struct lcomm_stream_gate {
   uint32_t value; /* what the stream waits for */
-  lcomm_hold *next_free;
+  lcomm_stream_gate *next_free;
 };
 
 /* Of the process, for one table; a test that replaces the table gets another pool. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static lcomm_hold holds[HOLDS];
-static lcomm_hold *first_free;
+static lcomm_stream_gate holds[HOLDS];
+static lcomm_stream_gate *first_free;
 static uint32_t *numbers; /* pinned: one for each hold */
 static const lcomm_device_table *owner;
 static atomic_uint count;
 static unsigned pauses;
 
-unsigned lcomm_hold_count(void) {
+unsigned lcomm_stream_gate_count(void) {
   return atomic_load(&count);
 }
 
-void lcomm_hold_pause(void) {
+void lcomm_stream_gate_pause(void) {
   pthread_mutex_lock(&lock);
   pauses++;
   pthread_mutex_unlock(&lock);
 }
 
-void lcomm_hold_resume(void) {
+void lcomm_stream_gate_resume(void) {
   pthread_mutex_lock(&lock);
   pauses--;
   pthread_mutex_unlock(&lock);
@@ -50,7 +50,7 @@ static void make_pool(const lcomm_device_table *table) {
   }
 }
 
-void lcomm_hold_prepare(const lcomm_device_table *table) {
+void lcomm_stream_gate_prepare(const lcomm_device_table *table) {
   pthread_mutex_lock(&lock);
   if (owner != table) {
     make_pool(table);
@@ -58,9 +58,9 @@ void lcomm_hold_prepare(const lcomm_device_table *table) {
   pthread_mutex_unlock(&lock);
 }
 
-static lcomm_hold *take(const lcomm_device_table *table) {
+static lcomm_stream_gate *take(const lcomm_device_table *table) {
   pthread_mutex_lock(&lock);
-  lcomm_hold *hold = pauses == 0 && owner == table ? first_free : NULL;
+  lcomm_stream_gate *hold = pauses == 0 && owner == table ? first_free : NULL;
   if (hold) {
     first_free = hold->next_free;
     hold->value++;
@@ -70,7 +70,7 @@ static lcomm_hold *take(const lcomm_device_table *table) {
   return hold;
 }
 
-static void give_back(lcomm_hold *hold) {
+static void give_back(lcomm_stream_gate *hold) {
   pthread_mutex_lock(&lock);
   hold->next_free = first_free;
   first_free = hold;
@@ -78,8 +78,8 @@ static void give_back(lcomm_hold *hold) {
   pthread_mutex_unlock(&lock);
 }
 
-lcomm_hold *lcomm_hold_stream(const lcomm_device_table *table, void *stream) {
-  lcomm_hold *hold = take(table);
+lcomm_stream_gate *lcomm_stream_gate_close(const lcomm_device_table *table, void *stream) {
+  lcomm_stream_gate *hold = take(table);
   if (hold && table->wait_value(stream, &numbers[hold - holds], hold->value) != 0) {
     give_back(hold);
     return NULL;
@@ -87,7 +87,7 @@ lcomm_hold *lcomm_hold_stream(const lcomm_device_table *table, void *stream) {
   return hold;
 }
 
-void lcomm_hold_release(lcomm_hold *hold) {
+void lcomm_stream_gate_open(lcomm_stream_gate *hold) {
   atomic_store_explicit((_Atomic uint32_t *)&numbers[hold - holds], hold->value,
                         memory_order_release);
   give_back(hold);

@@ -10,27 +10,27 @@
 
 #include "libcomm/device/device.h"
 
-typedef struct lcomm_hold lcomm_hold;
+typedef struct lcomm_stream_gate lcomm_stream_gate;
 
 /* Memory for it; the first call for a table may wait for the whole device. Any thread. */
-void lcomm_hold_prepare(const lcomm_device_table *table);
+void lcomm_stream_gate_prepare(const lcomm_device_table *table);
 
 /* Hold `stream`, of a device that can wait for values, from here on; NULL when it
  * cannot be done: too many are held, or nothing was prepared. Any thread. */
-lcomm_hold *lcomm_hold_stream(const lcomm_device_table *table, void *stream);
+lcomm_stream_gate *lcomm_stream_gate_close(const lcomm_device_table *table, void *stream);
 
 /* How many streams of this process are held now. What waits for a whole device, as
  * giving memory back does, waits for them, too, and keeps others from the work that
  * would let them go: see wait_value in device.h. Any thread. */
-unsigned lcomm_hold_count(void);
+unsigned lcomm_stream_gate_count(void);
 
 /* From here to resume no further stream is held: a call that would hold one waits
  * itself. Whoever wants to do such a thing pauses, and waits until none is held.
  * Pauses of several threads add up. Any thread. */
-void lcomm_hold_pause(void);
-void lcomm_hold_resume(void);
+void lcomm_stream_gate_pause(void);
+void lcomm_stream_gate_resume(void);
 
 /* Let it go; whatever became of the operation. Any thread, once. */
-void lcomm_hold_release(lcomm_hold *hold);
+void lcomm_stream_gate_open(lcomm_stream_gate *hold);
 
 #endif

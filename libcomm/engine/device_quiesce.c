@@ -17,13 +17,13 @@ static void nap(void) {
 
 /* Streams of this communicator have its patience here, others' are looked after by
  * the threads that drive them. */
-lcomm_status lcomm_device_pause(lcomm_comm *comm) {
-  lcomm_hold_pause();
-  while (lcomm_hold_count() > 0) {
+lcomm_status lcomm_device_quiesce(lcomm_comm *comm) {
+  lcomm_stream_gate_pause();
+  while (lcomm_stream_gate_count() > 0) {
     bool moved = false;
     lcomm_status status = lcomm_operations_move(comm, &moved);
     if (status == LCOMM_OK && !moved) {
-      lcomm_external_progress(&comm->external, &comm->origin, lcomm_clock_s());
+      lcomm_external_progress(&comm->external, &comm->bootstrap, lcomm_clock_s());
       status = lcomm_operations_check(comm);
       nap();
     }
@@ -35,14 +35,14 @@ lcomm_status lcomm_device_pause(lcomm_comm *comm) {
 }
 
 void lcomm_device_resume(void) {
-  lcomm_hold_resume();
+  lcomm_stream_gate_resume();
 }
 
-void lcomm_device_pause_to_free(void) {
+void lcomm_device_quiesce_to_free(void) {
   static const double PATIENCE_S = 5;
   double since_s = lcomm_clock_s();
-  lcomm_hold_pause();
-  while (lcomm_hold_count() > 0 && lcomm_clock_s() - since_s < PATIENCE_S) {
+  lcomm_stream_gate_pause();
+  while (lcomm_stream_gate_count() > 0 && lcomm_clock_s() - since_s < PATIENCE_S) {
     nap();
   }
 }

@@ -53,15 +53,16 @@ static void find_lent(lcomm_run *run) {
   }
 }
 
-lcomm_status lcomm_device_loans_make(lcomm_run *run) {
+lcomm_status lcomm_device_zcopy_make(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   uint32_t slots = run->plan->schedule.slot_count, lent = 0;
   device->lends = calloc((size_t)slots + 1, sizeof *device->lends);
-  device->papers = calloc((size_t)slots + 1, sizeof *device->papers);
+  device->handles = calloc((size_t)slots + 1, sizeof *device->handles);
   device->view = calloc((size_t)slots + 1, sizeof *device->view);
   device->direct = calloc((size_t)slots + 1, sizeof *device->direct);
-  device->own_paper = calloc((size_t)slots + 1, sizeof *device->own_paper);
-  if (!device->direct || !device->own_paper || !device->lends || !device->papers || !device->view) {
+  device->own_handle = calloc((size_t)slots + 1, sizeof *device->own_handle);
+  if (!device->direct || !device->own_handle || !device->lends || !device->handles ||
+      !device->view) {
     return LCOMM_ERR_MEMORY;
   }
   if (device->can_share && is_wanted()) {
@@ -74,42 +75,43 @@ lcomm_status lcomm_device_loans_make(lcomm_run *run) {
   if (lent == 0) {
     return LCOMM_OK;
   }
-  device->paper_memory = lcomm_links_memory_get(&run->comm->links, (size_t)lent * LCOMM_PAPER_SIZE);
-  if (!device->paper_memory) {
+  device->handle_memory =
+      lcomm_links_memory_get(&run->comm->links, (size_t)lent * LCOMM_MEMORY_HANDLE_SIZE);
+  if (!device->handle_memory) {
     return LCOMM_ERR_MEMORY;
   }
-  uint8_t *place = device->paper_memory;
+  uint8_t *place = device->handle_memory;
   for (uint32_t i = 0; i < slots; i++) {
-    device->papers[i] = device->lends[i] ? place : NULL;
-    place += device->lends[i] ? LCOMM_PAPER_SIZE : 0;
+    device->handles[i] = device->lends[i] ? place : NULL;
+    place += device->lends[i] ? LCOMM_MEMORY_HANDLE_SIZE : 0;
   }
   return LCOMM_OK;
 }
 
-void lcomm_device_loans_free(lcomm_run *run) {
+void lcomm_device_zcopy_free(lcomm_run *run) {
   lcomm_run_device *device = run->device;
-  lcomm_links_memory_free(&run->comm->links, device->paper_memory);
+  lcomm_links_memory_free(&run->comm->links, device->handle_memory);
   free(device->lends);
-  free(device->papers);
+  free(device->handles);
   free(device->view);
   free(device->direct);
-  free(device->own_paper);
+  free(device->own_handle);
 }
 
 /* --------------------------------------------------------------- the sender */
 
-bool lcomm_device_lend(lcomm_run *run, uint32_t slot, const void *payload) {
+bool lcomm_device_send_handle(lcomm_run *run, uint32_t slot, const void *payload) {
   lcomm_run_device *device = run->device;
-  bool own = payload == device->payload[slot]; /* which stays, so its paper does */
-  lcomm_device_paper it;
+  bool own = payload == device->payload[slot]; /* which stays, so its memory handle does */
+  lcomm_memory_handle it;
   memset(&it, 0, sizeof(it));
-  if (!own || !device->own_paper[slot]) {
+  if (!own || !device->own_handle[slot]) {
     if (device->table->ipc_get(payload, &it.memory) != 0) {
       return false;
     }
     it.size = run->slots[slot].payload_size;
-    memcpy(device->papers[slot], &it, sizeof(it));
-    device->own_paper[slot] = own;
+    memcpy(device->handles[slot], &it, sizeof(it));
+    device->own_handle[slot] = own;
   }
   run->slots[slot].lent = true;
   return true;
@@ -117,9 +119,9 @@ bool lcomm_device_lend(lcomm_run *run, uint32_t slot, const void *payload) {
 
 const void *lcomm_device_second_piece(const lcomm_run *run, uint32_t slot, size_t *size) {
   const lcomm_slot_memory *memory = &run->slots[slot];
-  *size = memory->lent ? (size_t)LCOMM_PAPER_SIZE : memory->wire_size;
+  *size = memory->lent ? (size_t)LCOMM_MEMORY_HANDLE_SIZE : memory->wire_size;
   if (memory->lent) {
-    return run->device->papers[slot];
+    return run->device->handles[slot];
   }
   bool direct = run->device && run->device->direct[slot];
   return direct ? lcomm_device_payload(run, slot) : memory->wire;
@@ -127,12 +129,12 @@ const void *lcomm_device_second_piece(const lcomm_run *run, uint32_t slot, size_
 
 /* ------------------------------------------------------------- the receiver */
 
-bool lcomm_device_is_lent(const lcomm_run *run, const lcomm_step *step, uint8_t *header) {
-  bool marked = header[LCOMM_FLAGS_OFFSET] & LCOMM_LENT_FLAG;
+bool lcomm_device_is_zcopy(const lcomm_run *run, const lcomm_step *step, uint8_t *header) {
+  bool marked = header[LCOMM_FLAGS_OFFSET] & LCOMM_ZCOPY_FLAG;
   if (!marked || !reaches(run->comm, step->peer) || !lcomm_device_in_use()) {
     return false;
   }
-  header[LCOMM_FLAGS_OFFSET] &= (uint8_t)~LCOMM_LENT_FLAG;
+  header[LCOMM_FLAGS_OFFSET] &= (uint8_t)~LCOMM_ZCOPY_FLAG;
   return true;
 }
 
@@ -173,7 +175,7 @@ static void close_map(map *it) {
  * closed here. That may wait for the whole device, so not while a stream there waits
  * for us; then it stays. */
 static void close_older(lcomm_comm *comm, int peer, const lcomm_device_ipc *memory) {
-  if (lcomm_hold_count() > 0) {
+  if (lcomm_stream_gate_count() > 0) {
     return;
   }
   for (map **link = &comm->device_maps; *link;) {
@@ -251,16 +253,16 @@ static uint8_t *room_for(lcomm_run *run, uint32_t place) {
   return slot->own_wire;
 }
 
-lcomm_status lcomm_device_take_paper(lcomm_run *run, uint32_t index) {
+lcomm_status lcomm_device_receive_handle(lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   lcomm_slot_memory *slot = &run->slots[step->slot];
   const lcomm_device_table *table = lcomm_device_get(NULL);
-  lcomm_device_paper it;
-  lcomm_status status = lcomm_exec_fetch_loan(run, step->slot, 0, sizeof(it), &it);
+  lcomm_memory_handle it;
+  lcomm_status status = lcomm_exec_get_zcopy(run, step->slot, 0, sizeof(it), &it);
   if (status != LCOMM_OK) {
     return status;
   }
-  if (!lcomm_device_paper_fits(&it, slot->wire_size)) {
+  if (!lcomm_memory_handle_fits(&it, slot->wire_size)) {
     char who[96];
     return lcomm_fail(run->comm, LCOMM_ERR_WIRE,
                       "%s #%u: %s lends memory of its device that is no payload. Install the same "
@@ -282,7 +284,7 @@ lcomm_status lcomm_device_take_paper(lcomm_run *run, uint32_t index) {
     uint8_t *here = room_for(run, step->slot);
     error = here ? table->copy(here, there, slot->wire_size, opened->stream) : -1;
     error = error ? error : table->stream_finish(opened->stream);
-    lcomm_exec_give_back(slot);
+    lcomm_exec_release_zcopy(slot);
   }
   (void)table->use(before);
   return error ? cannot_read(run, step, error) : LCOMM_OK;

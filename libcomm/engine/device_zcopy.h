@@ -4,10 +4,10 @@
 #define LCOMM_ENGINE_DEVICE_ZCOPY_H
 
 /* Payloads that a peer reads where they are, on the device of their sender. In
- * place of the payload goes a *paper*: a description of the memory, itself lent by
+ * place of the payload goes a *memory handle*: a description of the memory, itself lent by
  * the transport (transport.h, borrowing), so that the sender's message is over when
- * the receiver gives the paper back, which it does when it has read the payload. A
- * bit in the header says that a paper follows.
+ * the receiver gives the memory handle back, which it does when it has read the payload. A
+ * bit in the header says that a memory handle follows.
  *
  * Ranks lend to ranks of their node whose device can read theirs, by the topology.
  * LCOMM_CUDA_IPC=off: nobody lends. Memory of pools cannot be shared between
@@ -17,40 +17,40 @@
 
 /* In the flags of a header (codecs/wire.h), outside the wire format: it never
  * leaves a host. */
-enum { LCOMM_LENT_FLAG = 0x40, LCOMM_FLAGS_OFFSET = 7 };
+enum { LCOMM_ZCOPY_FLAG = 0x40, LCOMM_FLAGS_OFFSET = 7 };
 
 /* Longer than any message that a transport takes over at once. */
-enum { LCOMM_PAPER_SIZE = 4352 };
+enum { LCOMM_MEMORY_HANDLE_SIZE = 4352 };
 
-/* Part of lcomm_run_device_make: which slots are lent, and room for their papers. */
-lcomm_status lcomm_device_loans_make(lcomm_run *run);
-void lcomm_device_loans_free(lcomm_run *run);
+/* Part of lcomm_run_device_make: which slots are lent, and room for their memory handles. */
+lcomm_status lcomm_device_zcopy_make(lcomm_run *run);
+void lcomm_device_zcopy_free(lcomm_run *run);
 
 /* Has this slot's payload no reason to come to the host but to travel? */
 bool lcomm_device_may_stay(const lcomm_run *run, uint32_t slot);
 
 /* device_direct.c: which slots travel from and into memory of the device; part of
- * lcomm_device_loans_make. Where the payload of a slot is received, and that it
+ * lcomm_device_zcopy_make. Where the payload of a slot is received, and that it
  * was. */
 void lcomm_device_find_direct(lcomm_run *run);
 void *lcomm_device_landing(const lcomm_run *run, uint32_t slot);
 void lcomm_device_landed(lcomm_run *run, uint32_t slot);
 
 /* The sender: is this slot lent in this operation? Its payload is at `payload` on
- * the device then. Writes the paper; false when the memory cannot be shared. */
-bool lcomm_device_lend(lcomm_run *run, uint32_t slot, const void *payload);
+ * the device then. Writes the memory handle; false when the memory cannot be shared. */
+bool lcomm_device_send_handle(lcomm_run *run, uint32_t slot, const void *payload);
 
-/* What travels behind the header of a slot: the payload, or its paper. */
+/* What travels behind the header of a slot: the payload, or its memory handle. */
 const void *lcomm_device_second_piece(const lcomm_run *run, uint32_t slot, size_t *size);
 
-/* The receiver. Does this header announce a paper? Takes the mark away. False, too,
+/* The receiver. Does this header announce a memory handle? Takes the mark away. False, too,
  * when the sender is no rank that can lend: the header is malformed then. */
-bool lcomm_device_is_lent(const lcomm_run *run, const lcomm_step *step, uint8_t *header);
+bool lcomm_device_is_zcopy(const lcomm_run *run, const lcomm_step *step, uint8_t *header);
 
-/* The paper of a step's slot is there: open the memory, and either leave the
+/* The memory handle of a step's slot is there: open the memory, and either leave the
  * payload there for the run's kernels to read or bring it here. TRANSPORT with the
  * sentence. */
-lcomm_status lcomm_device_take_paper(lcomm_run *run, uint32_t step);
+lcomm_status lcomm_device_receive_handle(lcomm_run *run, uint32_t step);
 
 /* Allocations of peers that are open in this process; part of lcomm_comm_free. */
 void lcomm_device_maps_free(lcomm_comm *comm);

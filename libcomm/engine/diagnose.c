@@ -75,11 +75,12 @@ static const lcomm_wait_state *state_of(const lcomm_comm *comm, int rank, double
 
 /* Has a rank been through with an operation? */
 static bool has_passed(const lcomm_wait_state *state, uint32_t sequence) {
-  bool same_space = state->sequence % LCOMM_SERIES_COUNT == sequence % LCOMM_SERIES_COUNT;
+  bool same_space =
+      state->sequence % LCOMM_SEQUENCE_SPACE_COUNT == sequence % LCOMM_SEQUENCE_SPACE_COUNT;
   bool in_call =
       state->activity != LCOMM_ACTIVITY_IDLE && state->activity != LCOMM_ACTIVITY_ELSEWHERE;
   uint32_t reached =
-      in_call && same_space ? state->sequence : state->next[sequence % LCOMM_SERIES_COUNT];
+      in_call && same_space ? state->sequence : state->next[sequence % LCOMM_SEQUENCE_SPACE_COUNT];
   return (int32_t)(reached - sequence) > 0;
 }
 
@@ -125,7 +126,7 @@ static int search_from(lcomm_comm *comm, int waiter, const lcomm_wait_state *sta
                             .collective = state->collective,
                             .sequence = state->sequence,
                             .step = state->awaited[i].step,
-                            .ticket = state->ticket};
+                            .fingerprint = state->fingerprint};
     if (last == comm->rank) {
       continue; /* this rank waits, as is known */
     }
@@ -192,7 +193,7 @@ static const lcomm_wait_state *said_last(const lcomm_comm *comm, const lcomm_wai
   return last->answered_s > 0 ? &last->state : &last->relayed;
 }
 
-int lcomm_diagnose_elsewhere(const lcomm_comm *comm, const lcomm_wait_edge *edge) {
+int lcomm_diagnose_other_wait(const lcomm_comm *comm, const lcomm_wait_edge *edge) {
   const lcomm_wait_state *said = said_last(comm, edge);
   int rank = comm->size - 1;
   while (rank >= 0 && (comm->processes[rank].host_hash != said->elsewhere_host ||
@@ -210,7 +211,7 @@ static void tell_elsewhere(const lcomm_comm *comm, const lcomm_wait_edge *edge) 
     it = (lcomm_process){said->elsewhere_host, said->elsewhere_pid};
   }
   if (comm->long_wait && edge->end != LCOMM_END_NONE) {
-    lcomm_elsewhere_tell(comm, it.host_hash, it.pid);
+    lcomm_other_waits_add(comm, it.host_hash, it.pid);
   }
 }
 

@@ -35,7 +35,7 @@ typedef struct lcomm_wait_edge {
   int waiter, last;
   int32_t collective; /* of the waiter */
   uint32_t sequence, step;
-  lcomm_ticket ticket; /* of the same operation */
+  lcomm_fingerprint fingerprint; /* of the same operation */
 } lcomm_wait_edge;
 
 /* What others say of a rank that does not answer, and of its host. */
@@ -54,7 +54,7 @@ lcomm_status lcomm_diagnose(lcomm_comm *comm, const lcomm_operation *operation, 
 
 /* The rank of the process for which the end of an edge waits in another communicator;
  * -1: not known, or none of this one. */
-int lcomm_diagnose_elsewhere(const lcomm_comm *comm, const lcomm_wait_edge *edge);
+int lcomm_diagnose_other_wait(const lcomm_comm *comm, const lcomm_wait_edge *edge);
 
 /* diagnose_text.c: make it the communicator's error. */
 lcomm_status lcomm_diagnose_fail(lcomm_comm *comm, const lcomm_wait_edge *edge,

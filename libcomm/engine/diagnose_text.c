@@ -12,15 +12,15 @@
 #define PATIENCE "LCOMM_TIMEOUT_S sets the patience."
 
 enum {
-  CALL_MAX = LCOMM_TICKET_TEXT_MAX + 24,
+  CALL_MAX = LCOMM_FINGERPRINT_TEXT_MAX + 24,
   WHO_MAX = 96,
   EVIDENCE_MAX = LCOMM_TRANSPORT_WHY_MAX + 32
 };
 
 /* "all-reduce #12 of 1,000 float32, step 3" */
 static void name_call(const lcomm_wait_edge *edge, bool with_step, char *text) {
-  char call[LCOMM_TICKET_TEXT_MAX];
-  lcomm_ticket_text(&edge->ticket, call);
+  char call[LCOMM_FINGERPRINT_TEXT_MAX];
+  lcomm_fingerprint_text(&edge->fingerprint, call);
   char *root = strstr(call, " from rank ");
   if (root) { /* no rank is named but who is at fault */
     *root = '\0';
@@ -129,7 +129,7 @@ static lcomm_status fail_last(lcomm_comm *comm, const lcomm_wait_edge *edge) {
 /* The rank that is awaited is no fault: its program waits in another communicator. */
 static lcomm_status fail_elsewhere(lcomm_comm *comm, const lcomm_wait_edge *edge) {
   char call[CALL_MAX], who[WHO_MAX];
-  int fault = lcomm_diagnose_elsewhere(comm, edge);
+  int fault = lcomm_diagnose_other_wait(comm, edge);
   name_call(edge, true, call);
   if (fault < 0) {
     return lcomm_fail(comm, LCOMM_ERR_TIMEOUT,
@@ -151,7 +151,7 @@ static lcomm_wait_edge call_of(const lcomm_comm *comm, int rank) {
   lcomm_wait_state mine = lcomm_probe_state(comm, comm->first);
   const lcomm_wait_state *said = rank == comm->rank ? &mine : &comm->probes.contacts[rank].state;
   return (lcomm_wait_edge){
-      .collective = said->collective, .sequence = said->sequence, .ticket = said->ticket};
+      .collective = said->collective, .sequence = said->sequence, .fingerprint = said->fingerprint};
 }
 
 static lcomm_status fail_cycle(lcomm_comm *comm, const lcomm_wait_edge *edge) {
@@ -162,7 +162,8 @@ static lcomm_status fail_cycle(lcomm_comm *comm, const lcomm_wait_edge *edge) {
   lcomm_comm_who(comm, edge->waiter, waiter, sizeof(waiter));
   lcomm_comm_who(comm, edge->last, last, sizeof(last));
   bool rises = edge->waiter < edge->last;
-  bool same_space = edge->sequence % LCOMM_SERIES_COUNT == theirs.sequence % LCOMM_SERIES_COUNT;
+  bool same_space =
+      edge->sequence % LCOMM_SEQUENCE_SPACE_COUNT == theirs.sequence % LCOMM_SEQUENCE_SPACE_COUNT;
   if (same_space && (edge->sequence != theirs.sequence || edge->collective == theirs.collective)) {
     return lcomm_fail(
         comm, LCOMM_ERR_TIMEOUT,

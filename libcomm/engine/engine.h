@@ -34,7 +34,7 @@ typedef struct lcomm_process {
 enum { LCOMM_COMM_NAME_MAX = 128, LCOMM_TRANSPORT_NAMES_MAX = 64 }; /* with the terminator */
 
 struct lcomm_comm {
-  lcomm_turn turn; /* without a driver: who is inside; first, beside what all calls read */
+  lcomm_turn turn; /* without a progress thread: who is inside; first, beside what all calls read */
   int rank, size;
   unsigned fork_generation; /* of the process that made it, see base/fork.h */
   long process;             /* its number, for people */
@@ -52,17 +52,18 @@ struct lcomm_comm {
   bool poses;                                /* as nodes that it was told */
   const lcomm_kernels *kernels;
   lcomm_links links;
-  lcomm_origin origin;
+  lcomm_bootstrap_object bootstrap;
   lcomm_external_pace external; /* of origin.progress */
   bool crowded;                 /* a rank of this machine has no processor to itself */
   lcomm_stats stats;
   lcomm_summary summary;
-  struct lcomm_capture *capture;       /* capture.h; NULL: off */
-  lcomm_trace *trace;                  /* NULL: off */
-  struct lcomm_driver *_Atomic driver; /* driver.h; NULL: calls alone make progress */
-  bool wants_driver;                   /* one is started by the first call that does not block */
+  struct lcomm_capture *capture; /* capture.h; NULL: off */
+  lcomm_trace *trace;            /* NULL: off */
+  struct lcomm_progress_thread
+      *_Atomic progress_thread; /* progress_thread.h; NULL: calls alone make progress */
+  bool wants_progress_thread;   /* one is started by the first call that does not block */
 
-  /* The others of the process without a driver (siblings.h). */
+  /* The others of the process without a progress thread (siblings.h). */
   lcomm_comm *sibling_next, *sibling_previous;
   bool is_sibling;
   atomic_uint in_flight; /* operations, for a look from outside */
@@ -83,7 +84,7 @@ struct lcomm_comm {
   /* Calls have even numbers, buckets odd ones: buckets start when their tensors are
    * ready, on every rank at another place between the calls. Of each series: the
    * number of the next operation, and a hash of those before it. */
-  uint32_t next[LCOMM_SERIES_COUNT], history[LCOMM_SERIES_COUNT];
+  uint32_t next[LCOMM_SEQUENCE_SPACE_COUNT], history[LCOMM_SEQUENCE_SPACE_COUNT];
   /* What a loaded state adds to the numbers of buckets where they seed stochastic
    * rounding: that goes on as before, but the numbers themselves only grow. */
   uint32_t seed_shift;
@@ -94,15 +95,15 @@ struct lcomm_comm {
   uint32_t quiet_polls;                /* polls in a row that moved nothing */
   uint32_t quiet_moves;                /* moves without any movement, all told */
   bool overslept;                      /* the last sleep ran to its limit: nothing rang */
-  lcomm_ticket_book tickets;
-  lcomm_purpose inside; /* of the plain operations that a call makes for its own ends */
+  lcomm_fingerprint_book fingerprints;
+  lcomm_op_kind inside; /* of the plain operations that a call makes for its own ends */
   const bool
       *awaited_over; /* of the operation that the program waits for; NULL: it does not wait */
 
   lcomm_run_cache run_cache;            /* of plain calls */
   lcomm_run *retired_runs;              /* to be destroyed, see lcomm_run_retire */
   struct lcomm_device_map *device_maps; /* memory of peers' devices, see device_loan.h */
-  unsigned device_works;                /* under way on devices: nobody rings when they are over */
+  unsigned device_works;                /* in flight on devices: nobody rings when they are over */
 
   /* Residuals of calls, see residual.h. */
   lcomm_residual *residuals;
@@ -120,7 +121,7 @@ struct lcomm_comm {
   bool tensors_compared;                     /* between the ranks */
   bool tensors_grouped;                      /* once at least: there may be state to move */
   size_t tensors_pending;                    /* added or (un)frozen here, not agreed on yet */
-  int tensor_place;                          /* of all tensors, see lcomm_plan_request */
+  int tensor_location;                       /* of all tensors, see lcomm_plan_request */
 };
 
 /* Name of a rank for people: "rank 3 (host n1)". Returns text. */
@@ -149,7 +150,7 @@ lcomm_status lcomm_refuse_null(const lcomm_comm *comm, const char *call, const c
 
 /* A failure of an operation: tell all peers, agree with them on what is reported
  * (fault.h), make that sticky and log it. The sentence is prefixed with who we are.
- * The first failure wins. The caller has the communicator's turn (driver.h). Returns
+ * The first failure wins. The caller has the communicator's turn (progress_thread.h). Returns
  * the status in force. */
 __attribute__((format(printf, 3, 4))) lcomm_status lcomm_fail(lcomm_comm *comm, lcomm_status status,
                                                               const char *format, ...);
@@ -165,15 +166,16 @@ lcomm_fail_peer(lcomm_comm *comm, lcomm_status status, int peer, const char *for
 /* Make an error sticky; false when there was one before. Any thread may call it. */
 bool lcomm_comm_stick(lcomm_comm *comm, lcomm_status status, const char *sentence);
 
-/* Tell one peer something that is no error: a notice of `size` bytes, at most LCOMM_NOTICE_SIZE. */
-void lcomm_comm_tell(lcomm_comm *comm, int peer, const void *notice, size_t size);
+/* Tell one peer something that is no error: a control message of `size` bytes, at most
+ * LCOMM_CONTROL_SIZE. */
+void lcomm_control_send(lcomm_comm *comm, int peer, const void *notice, size_t size);
 
 /* The same of an error; the first one to a peer is never lost. */
-void lcomm_comm_tell_error(lcomm_comm *comm, int peer, const void *notice, size_t size);
+void lcomm_control_send_error(lcomm_comm *comm, int peer, const void *notice, size_t size);
 
 /* Hear what peers have to say, and tell them of an abort asked for by another
  * thread. Returns the status in force. */
-lcomm_status lcomm_comm_listen(lcomm_comm *comm);
+lcomm_status lcomm_control_receive(lcomm_comm *comm);
 
 /* What is kept per rank for the case of a failure; false without memory for all of it. */
 bool lcomm_failure_state_make(lcomm_comm *comm);

@@ -28,8 +28,8 @@ __attribute__((warn_unused_result)) static inline lcomm_status lcomm_enter(lcomm
   if (lcomm_is_child(comm)) {
     return lcomm_refuse_child(comm);
   }
-  if (comm->driver) {
-    lcomm_driver_enter(comm->driver);
+  if (comm->progress_thread) {
+    lcomm_progress_thread_enter(comm->progress_thread);
   } else {
     lcomm_turn_enter(&comm->turn);
   }
@@ -38,14 +38,14 @@ __attribute__((warn_unused_result)) static inline lcomm_status lcomm_enter(lcomm
 
 /* Inside: what comes next does not wait for its operation. */
 static inline void lcomm_expect_overlap(lcomm_comm *comm) {
-  if (comm->wants_driver) {
-    lcomm_driver_begin(comm);
+  if (comm->wants_progress_thread) {
+    lcomm_progress_thread_begin(comm);
   }
 }
 
 static inline void lcomm_leave(lcomm_comm *comm) {
-  if (comm->driver) {
-    lcomm_driver_leave(comm->driver);
+  if (comm->progress_thread) {
+    lcomm_progress_thread_leave(comm->progress_thread);
   } else {
     lcomm_turn_leave(&comm->turn);
   }

@@ -105,8 +105,8 @@ lcomm_status lcomm_refuse_null(const lcomm_comm *comm, const char *call, const c
              : status;
 }
 
-void lcomm_comm_tell(lcomm_comm *comm, int peer, const void *notice_bytes, size_t size) {
-  uint8_t bytes[LCOMM_NOTICE_SIZE] = {0};
+void lcomm_control_send(lcomm_comm *comm, int peer, const void *notice_bytes, size_t size) {
+  uint8_t bytes[LCOMM_CONTROL_SIZE] = {0};
   lcomm_transport *link = peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
   if (link) {
     memcpy(bytes, notice_bytes, size);
@@ -114,8 +114,8 @@ void lcomm_comm_tell(lcomm_comm *comm, int peer, const void *notice_bytes, size_
   }
 }
 
-void lcomm_comm_tell_error(lcomm_comm *comm, int peer, const void *notice_bytes, size_t size) {
-  uint8_t bytes[LCOMM_NOTICE_SIZE] = {0};
+void lcomm_control_send_error(lcomm_comm *comm, int peer, const void *notice_bytes, size_t size) {
+  uint8_t bytes[LCOMM_CONTROL_SIZE] = {0};
   lcomm_transport *link = peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
   if (link) {
     memcpy(bytes, notice_bytes, size);
@@ -176,20 +176,20 @@ lcomm_status lcomm_fail_peer(lcomm_comm *comm, lcomm_status status, int peer, co
 static void hear_notice(lcomm_comm *comm, const uint8_t *bytes) {
   int32_t kind = 0;
   memcpy(&kind, bytes, sizeof(kind));
-  if (kind == LCOMM_NOTICE_ERROR) {
-    lcomm_fault_hear(comm, bytes);
-  } else if (kind == LCOMM_NOTICE_TICKET) {
-    lcomm_ticket_hear(comm, bytes);
-  } else if (kind == LCOMM_NOTICE_PROBE) {
-    lcomm_probe_hear(comm, bytes);
-  } else if (kind == LCOMM_NOTICE_ANSWER) {
-    lcomm_probe_hear_answer(comm, bytes);
+  if (kind == LCOMM_CONTROL_ERROR) {
+    lcomm_fault_receive(comm, bytes);
+  } else if (kind == LCOMM_CONTROL_FINGERPRINT) {
+    lcomm_fingerprint_receive(comm, bytes);
+  } else if (kind == LCOMM_CONTROL_PROBE) {
+    lcomm_probe_receive(comm, bytes);
+  } else if (kind == LCOMM_CONTROL_ANSWER) {
+    lcomm_probe_receive_answer(comm, bytes);
   }
 }
 
-lcomm_status lcomm_comm_listen(lcomm_comm *comm) {
-  uint8_t bytes[LCOMM_NOTICE_SIZE];
-  while (lcomm_links_hear(&comm->links, bytes)) {
+lcomm_status lcomm_control_receive(lcomm_comm *comm) {
+  uint8_t bytes[LCOMM_CONTROL_SIZE];
+  while (lcomm_links_control_receive(&comm->links, bytes)) {
     hear_notice(comm, bytes);
   }
   if (atomic_load_explicit(&comm->abort_asked, memory_order_relaxed) &&
@@ -199,7 +199,7 @@ lcomm_status lcomm_comm_listen(lcomm_comm *comm) {
     pthread_mutex_lock(&comm->lock);
     snprintf(fault.text, sizeof(fault.text), "%s", comm->error);
     pthread_mutex_unlock(&comm->lock);
-    lcomm_fault_tell(comm, &fault);
+    lcomm_fault_send(comm, &fault);
   }
   return (lcomm_status)atomic_load(&comm->status);
 }
@@ -218,8 +218,8 @@ lcomm_status lcomm_abort(lcomm_comm *comm, const char *reason) {
   if (lcomm_comm_stick(comm, LCOMM_ERR_ABORTED, sentence)) {
     atomic_store(&comm->abort_asked, true);
     lcomm_log_error(sentence);
-    if (comm->driver) {
-      lcomm_driver_kick(comm->driver);
+    if (comm->progress_thread) {
+      lcomm_progress_thread_wake(comm->progress_thread);
     }
   }
   return LCOMM_OK;

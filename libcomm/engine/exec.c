@@ -20,7 +20,7 @@ static void place_slot(lcomm_run *run, uint32_t index) {
   lcomm_slot_memory *slot = &run->slots[index];
   slot->encoded = slot->far = false;
   slot->lender = NULL;
-  slot->lent = slot->paper = false;
+  slot->lent = slot->handle = false;
   slot->readers_left = slot->readers;
   slot->wire = slot->own_wire;
   slot->payload = slot->own_payload;
@@ -87,7 +87,7 @@ static bool is_message(const lcomm_run *run, uint32_t step) {
   return kind == LCOMM_STEP_SEND || kind == LCOMM_STEP_RECV;
 }
 
-/* A long message between nodes, one of the few that may be under way. One that
+/* A long message between nodes, one of the few that may be in flight. One that
  * is read where it lies is not over before all sources of a sum are there, so
  * it waits for no turn. */
 static bool is_paced(const lcomm_run *run, uint32_t index) {
@@ -129,7 +129,7 @@ static lcomm_status post(lcomm_run *run, uint32_t step, bool paced) {
   }
   lcomm_status status = lcomm_exec_post(run, step, message);
   if (status == LCOMM_OK) {
-    run->under_way[run->message_count++] = step;
+    run->in_flight[run->message_count++] = step;
   }
   return status;
 }
@@ -173,8 +173,8 @@ static lcomm_status start_ready_steps(lcomm_run *run, bool *moved) {
 
 /* A message is over: what waited for it may run. */
 static void end_message(lcomm_run *run, uint32_t place) {
-  uint32_t step = run->under_way[place];
-  run->under_way[place] = run->under_way[--run->message_count];
+  uint32_t step = run->in_flight[place];
+  run->in_flight[place] = run->in_flight[--run->message_count];
   if (run->message_count == 0) {
     run->stats.wire_s += lcomm_clock_s() - run->wire_since_s;
   }
@@ -191,7 +191,7 @@ static void end_message(lcomm_run *run, uint32_t place) {
 lcomm_status lcomm_run_poll(lcomm_run *run, bool *moved) {
   for (uint32_t i = 0; i < run->message_count;) {
     bool over = false;
-    lcomm_status status = lcomm_exec_poll(run, &run->messages[run->under_way[i]], moved, &over);
+    lcomm_status status = lcomm_exec_poll(run, &run->messages[run->in_flight[i]], moved, &over);
     if (status != LCOMM_OK) {
       return status;
     }
@@ -245,7 +245,7 @@ lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved) {
 
 void lcomm_run_cancel(lcomm_run *run) {
   for (uint32_t i = 0; i < run->message_count; i++) {
-    lcomm_message *message = &run->messages[run->under_way[i]];
+    lcomm_message *message = &run->messages[run->in_flight[i]];
     if (run->comm->trace) {
       lcomm_exec_trace_message(run, message);
     }
@@ -287,9 +287,9 @@ uint32_t lcomm_run_awaits(const lcomm_run *run, lcomm_awaited *list, uint32_t mo
   uint32_t count = run->held_by >= 0 ? add_awaited(list, 0, most, run->held_by, 0) : 0;
   for (int kind = 0; kind < 2; kind++) {
     for (uint32_t i = 0; i < run->message_count; i++) {
-      const lcomm_step *it = &run->plan->schedule.steps[run->under_way[i]];
+      const lcomm_step *it = &run->plan->schedule.steps[run->in_flight[i]];
       if (it->kind == order[kind]) {
-        count = add_awaited(list, count, most, it->peer, run->under_way[i]);
+        count = add_awaited(list, count, most, it->peer, run->in_flight[i]);
       }
     }
   }

@@ -23,7 +23,7 @@ typedef struct lcomm_run_terms {
   uint64_t residual; /* which one, by the order in which they were made; 0: none */
   double before, after;
   lcomm_op op;
-  lcomm_purpose purpose;
+  lcomm_op_kind op_kind;
 } lcomm_run_terms;
 
 _Static_assert(sizeof(lcomm_run_terms) == 40, "terms are hashed: they have no padding");
@@ -61,7 +61,7 @@ struct lcomm_run {
   size_t *encode_sizes;
   const void **reduce_sources;
   lcomm_summand *reduce_summands;
-  uint8_t *tiles; /* for sources that are fetched: LCOMM_FETCH_SIZE bytes each */
+  uint8_t *tiles; /* for sources that are fetched: LCOMM_GET_SIZE bytes each */
 
   /* Flow control, see flow.h. */
   struct lcomm_flow_part *flow_parts; /* peers that this rank only sends to, or receives from */
@@ -74,16 +74,16 @@ struct lcomm_run {
   uint64_t *ready;   /* bit per step that may run now */
   uint64_t *held;    /* bit per ready SEND that waits for its turn */
   uint32_t held_count;
-  uint32_t net_sends;             /* long messages under way between nodes */
+  uint32_t net_sends;             /* long messages in flight between nodes */
   uint32_t ready_first;           /* no ready step lies before this one */
   uint32_t left;                  /* steps that are not over */
   struct lcomm_message *messages; /* one per step that is a message */
-  uint32_t *under_way;            /* those on their way, message_count of them */
+  uint32_t *in_flight;            /* those on their way, message_count of them */
   uint32_t message_count;
   bool sends_done; /* the messages of the first round have been sent already (exec_quick.c) */
-  struct lcomm_quick_send *quick_sent; /* ... per peer; NULL unless quick */
-  bool quick;                          /* may be tried in one go (exec_quick.c) */
-  bool abandoned;                      /* cancelled with sends under way: memory stays */
+  struct lcomm_fastpath_send *fastpath_sent; /* ... per peer; NULL unless quick */
+  bool quick;                                /* may be tried in one go (exec_quick.c) */
+  bool abandoned;                            /* cancelled with sends in flight: memory stays */
 
   lcomm_stats stats; /* of this operation */
   double wire_since_s;
@@ -113,7 +113,7 @@ typedef struct lcomm_slot_memory {
   bool has_memory;          /* of its own; else it is always borrowed */
   bool received, forwarded; /* it comes by a message; another one sends it on */
   bool lent;                /* by this rank's device in this operation, see device_loan.h */
-  bool paper;               /* what was borrowed is the paper of such a loan */
+  bool handle;              /* what was borrowed is the memory handle of such a loan */
   uint8_t *late_memory;     /* taken for a loan that had to come here, or NULL */
   uint8_t *own_wire, *own_payload;
   lcomm_transport *lender; /* while it is borrowed, else NULL */
@@ -128,13 +128,13 @@ enum {
    * where a longer one is read in place, and over others, where a message of its own costs
    * more than copying 16 KiB. */
   LCOMM_INLINE_SIZE = 4160,
-  LCOMM_FAR_INLINE_SIZE = 16448,
-  /* Long messages a rank has under way between nodes. All ranks visit their
+  LCOMM_REMOTE_INLINE_SIZE = 16448,
+  /* Long messages a rank has in flight between nodes. All ranks visit their
    * peers in rotated order, so a short queue keeps senders and receivers
    * paired; without it several senders crowd one receiver's link. Two, so that
    * the next one is there when one ends. */
   LCOMM_NET_SENDS_MAX = 2,
-  LCOMM_FETCH_SIZE = 128 << 10 /* of a source that is fetched, at a time */
+  LCOMM_GET_SIZE = 128 << 10 /* of a source that is fetched, at a time */
 };
 
 typedef struct lcomm_message {
@@ -145,10 +145,10 @@ typedef struct lcomm_message {
 } lcomm_message;
 
 /* A message that was sent before its step. */
-typedef struct lcomm_quick_send {
+typedef struct lcomm_fastpath_send {
   lcomm_transfer transfer;
   bool over;
-} lcomm_quick_send;
+} lcomm_fastpath_send;
 
 /* Make a run for a plan, which it owns from then on, also on failure. MEMORY
  * (the sentence is in lcomm_error_thread_text). Free with
@@ -170,7 +170,7 @@ bool lcomm_run_over(const lcomm_run *run);
 /* The part of it that takes messages which are over. Starts nothing. */
 lcomm_status lcomm_run_poll(lcomm_run *run, bool *moved);
 
-/* Forget all messages under way. */
+/* Forget all messages in flight. */
 void lcomm_run_cancel(lcomm_run *run);
 
 /* The ranks that it waits for, at most `most` of them: those whose messages have not
@@ -212,12 +212,12 @@ lcomm_status lcomm_exec_fetch(lcomm_run *run, uint32_t slot, size_t offset, size
                               void *bytes);
 
 /* Is the whole plan one round of short messages that can be done in one go? */
-bool lcomm_quick_fits(const lcomm_run *run);
+bool lcomm_fastpath_fits(const lcomm_run *run);
 
 /* Try it: *over tells whether the result is in data->vector. If it is not, the
  * messages are sent, and the operation goes on from there. `send` is this rank's
  * contribution. */
-lcomm_status lcomm_quick_try(lcomm_run *run, const void *send,
-                             const struct lcomm_operation_data *data, bool *over);
+lcomm_status lcomm_fastpath_try(lcomm_run *run, const void *send,
+                                const struct lcomm_operation_data *data, bool *over);
 
 #endif

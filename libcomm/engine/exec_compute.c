@@ -32,7 +32,7 @@ static bool next_run(lcomm_span span, span_run *run) {
 
 /* ---------------------------------------------------------------- ENCODE */
 
-void lcomm_exec_seal(lcomm_run *run, uint32_t slot) {
+void lcomm_exec_finish_header(lcomm_run *run, uint32_t slot) {
   const lcomm_format *format = lcomm_run_format(run, slot);
   lcomm_slot_memory *memory = &run->slots[slot];
   uint64_t count = run->plan->schedule.slots[slot].count;
@@ -57,7 +57,7 @@ void lcomm_exec_seal(lcomm_run *run, uint32_t slot) {
   }
   lcomm_wire_pack(&header, memory->header);
   if (memory->lent) {
-    memory->header[LCOMM_FLAGS_OFFSET] |= LCOMM_LENT_FLAG;
+    memory->header[LCOMM_FLAGS_OFFSET] |= LCOMM_ZCOPY_FLAG;
   }
 }
 
@@ -133,7 +133,7 @@ static void encode(lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   if (!lcomm_run_is_sparse(run, step->slot)) {
     encode_dense(run, step);
-    lcomm_exec_seal(run, step->slot);
+    lcomm_exec_finish_header(run, step->slot);
     return;
   }
   for (uint32_t i = 0; i < step->slot_count; i++) {
@@ -144,7 +144,7 @@ static void encode(lcomm_run *run, uint32_t index) {
     if (step->feedback != LCOMM_FEEDBACK_OWNER) {
       run->slots[step->slot + i].payload_size = run->encode_sizes[i];
     }
-    lcomm_exec_seal(run, step->slot + i);
+    lcomm_exec_finish_header(run, step->slot + i);
   }
 }
 

@@ -95,7 +95,7 @@ static int keep_here(lcomm_run *run, const lcomm_step *step) {
  * that memory, which could wait for their streams. Ours they have open. */
 static bool may_lend_elements(const lcomm_run *run, const lcomm_step *step) {
   bool kept = run->plan->schedule.slots[step->slot].alias.count > 0;
-  return kept && is_copy(run, step) && !(run->device->on_stream && run->comm->driver);
+  return kept && is_copy(run, step) && !(run->device->on_stream && run->comm->progress_thread);
 }
 
 /* A payload that peers read on this device: the elements, or where payloads are. */
@@ -104,11 +104,11 @@ static int lend(lcomm_run *run, const lcomm_step *step) {
   uint8_t *payload = device->payload[step->slot];
   const uint8_t *elements = lcomm_run_at(run, step->span.first);
   bool copies = is_copy(run, step);
-  if (may_lend_elements(run, step) && lcomm_device_lend(run, step->slot, elements)) {
+  if (may_lend_elements(run, step) && lcomm_device_send_handle(run, step->slot, elements)) {
     device->view[step->slot] = elements; /* for readers of our own */
     return 0;
   }
-  if (!lcomm_device_lend(run, step->slot, payload)) {
+  if (!lcomm_device_send_handle(run, step->slot, payload)) {
     return copy_to_host(run, step, copies ? elements : payload);
   }
   device->view[step->slot] = payload;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Computations of a run that are under way on its device. */
+/* Computations of a run that are in flight on its device. */
 
 #include <string.h>
 
@@ -60,7 +60,7 @@ static bool complete(lcomm_run *run, const lcomm_device_work *work, int *error) 
     return true;
   }
   if (!lcomm_run_is_sparse(run, step->slot)) {
-    lcomm_exec_seal(run, step->slot);
+    lcomm_exec_finish_header(run, step->slot);
     return true;
   }
   if (!work->sizes_known) {
@@ -68,7 +68,7 @@ static bool complete(lcomm_run *run, const lcomm_device_work *work, int *error) 
     return false;
   }
   for (uint32_t i = 0; i < step->slot_count; i++) {
-    lcomm_exec_seal(run, step->slot + i);
+    lcomm_exec_finish_header(run, step->slot + i);
   }
   *error = lcomm_device_mask_sent(run, work->step);
   return true;

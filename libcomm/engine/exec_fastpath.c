@@ -25,7 +25,7 @@ static bool has_one_round(const lcomm_plan *plan) {
          plan->shape.chunks == 1 && plan->vector_count > 0;
 }
 
-bool lcomm_quick_fits(const lcomm_run *run) {
+bool lcomm_fastpath_fits(const lcomm_run *run) {
   const lcomm_comm *comm = run->comm;
   if (run->device || comm->size < 2 || comm->size > QUICK_RANKS || comm->trace ||
       !has_one_round(run->plan) || run->plan->vector_count * run->plan->element_size > QUICK_SIZE) {
@@ -90,7 +90,7 @@ static void sum(const lcomm_run *run, const void *const *sources, int count,
 /* Ranks of a host may pose as nodes: a link is what the topology says. */
 static void count_it(lcomm_comm *comm, const lcomm_run *run, size_t size) {
   lcomm_summary_row *row =
-      lcomm_summary_find(&comm->summary, run->plan->collective, run->terms.purpose);
+      lcomm_summary_find(&comm->summary, run->plan->collective, run->terms.op_kind);
   for (int peer = 0; peer < comm->size; peer++) {
     if (peer == comm->rank) {
       continue;
@@ -113,7 +113,7 @@ static lcomm_status send_all(lcomm_run *run, uint32_t sequence, const uint8_t *m
   for (int i = 1; i < comm->size; i++) {
     int peer = (comm->rank + i) % comm->size;
     lcomm_transport *link = lcomm_comm_link(comm, peer);
-    lcomm_quick_send *sent = &run->quick_sent[peer];
+    lcomm_fastpath_send *sent = &run->fastpath_sent[peer];
     sent->over = false;
     if (link->table->send(link, peer, tag_of(sequence), mine, size, &sent->transfer) != LCOMM_OK) {
       char who[96];
@@ -133,7 +133,7 @@ static bool all_left(lcomm_run *run) {
   bool left = true;
   for (int peer = 0; peer < comm->size; peer++) {
     lcomm_transport *link = lcomm_comm_link(comm, peer);
-    lcomm_quick_send *sent = &run->quick_sent[peer];
+    lcomm_fastpath_send *sent = &run->fastpath_sent[peer];
     if (link && !sent->over &&
         link->table->test(link, &sent->transfer, &sent->over, NULL) != LCOMM_OK) {
       return false;
@@ -161,14 +161,14 @@ static bool look_for_a_moment(lcomm_run *run, uint32_t tag, const uint8_t *mine,
   return missing == 0 && all_left(run);
 }
 
-lcomm_status lcomm_quick_try(lcomm_run *run, const void *send, const lcomm_operation_data *data,
-                             bool *over) {
+lcomm_status lcomm_fastpath_try(lcomm_run *run, const void *send, const lcomm_operation_data *data,
+                                bool *over) {
   _Alignas(64) uint8_t mine[LCOMM_WIRE_HEADER_SIZE + QUICK_SIZE];
   const void *sources[QUICK_RANKS] = {NULL};
   lcomm_comm *comm = run->comm;
-  uint32_t sequence = comm->next[lcomm_purpose_series(data->purpose)];
+  uint32_t sequence = comm->next[lcomm_op_kind_sequence_space(data->op_kind)];
   *over = false;
-  if (comm->first || comm->tickets.early_count > 0) {
+  if (comm->first || comm->fingerprints.early_count > 0) {
     return LCOMM_OK; /* in order, and seen */
   }
   lcomm_run_key(run, data);
@@ -189,11 +189,11 @@ lcomm_status lcomm_quick_try(lcomm_run *run, const void *send, const lcomm_opera
   }
   run->sends_done = false;
   run->sequence = sequence;
-  lcomm_ticket_begin(run); /* no ticket has come early, so it finds nothing */
+  lcomm_fingerprint_begin(run); /* no fingerprint has come early, so it finds nothing */
   count_it(comm, run, size);
   if (late) { /* so late, perhaps, that the others gave up after they had sent */
     lcomm_links_progress(&comm->links);
-    status = lcomm_comm_listen(comm);
+    status = lcomm_control_receive(comm);
   }
   *over = status == LCOMM_OK;
   return status;

@@ -36,7 +36,7 @@ static inline float *lcomm_run_momentum(const lcomm_run *run, const lcomm_step *
 /* A number of its own for every payload of the communicator, for stochastic
  * rounding. */
 static inline uint64_t lcomm_run_seed(const lcomm_run *run, uint32_t slot) {
-  bool shifts = run->terms.purpose == LCOMM_PURPOSE_BUCKET;
+  bool shifts = run->terms.op_kind == LCOMM_OP_KIND_BUCKET;
   uint32_t number = run->sequence + run->seed_shift + (shifts ? run->comm->seed_shift : 0);
   return (uint64_t)run->comm->rank << 48 ^ (uint64_t)number << 16 ^ slot;
 }
@@ -55,13 +55,14 @@ static inline uint32_t lcomm_exec_tag(const lcomm_run *run, const lcomm_step *st
 static inline lcomm_transfer *lcomm_exec_first(const lcomm_run *run, lcomm_message *message) {
   const lcomm_step *step = &run->plan->schedule.steps[message->step];
   bool sent = run->sends_done && step->kind == LCOMM_STEP_SEND;
-  return sent ? &run->quick_sent[step->peer].transfer : &message->first;
+  return sent ? &run->fastpath_sent[step->peer].transfer : &message->first;
 }
 
 /* The longest payload that travels over `link` in one message with its header. The same
  * on both sides. */
 static inline size_t lcomm_exec_short_max(const lcomm_transport *link) {
-  return (link->table->borrow ? LCOMM_INLINE_SIZE : LCOMM_FAR_INLINE_SIZE) - LCOMM_WIRE_HEADER_SIZE;
+  return (link->table->borrow ? LCOMM_INLINE_SIZE : LCOMM_REMOTE_INLINE_SIZE) -
+         LCOMM_WIRE_HEADER_SIZE;
 }
 
 static inline bool lcomm_exec_is_short(const lcomm_transport *link, size_t payload_size) {
@@ -78,12 +79,12 @@ void lcomm_exec_trace_message(const lcomm_run *run, const lcomm_message *message
 
 /* Borrowing: may this slot's payload be read where its sender has it; it is
  * there now. */
-bool lcomm_exec_may_borrow(const lcomm_run *run, uint32_t slot, const lcomm_transport *link);
-lcomm_status lcomm_exec_take_loan(lcomm_run *run, uint32_t step);
-void lcomm_exec_give_back(lcomm_slot_memory *slot);
+bool lcomm_exec_may_zcopy(const lcomm_run *run, uint32_t slot, const lcomm_transport *link);
+lcomm_status lcomm_exec_receive_zcopy(lcomm_run *run, uint32_t step);
+void lcomm_exec_release_zcopy(lcomm_slot_memory *slot);
 /* Part of what was borrowed, viewed or fetched. TRANSPORT with the sentence. */
-lcomm_status lcomm_exec_fetch_loan(lcomm_run *run, uint32_t slot, size_t offset, size_t size,
-                                   void *bytes);
+lcomm_status lcomm_exec_get_zcopy(lcomm_run *run, uint32_t slot, size_t offset, size_t size,
+                                  void *bytes);
 
 /* Do payloads hold the vector's own elements, without a codec? */
 static inline bool lcomm_run_is_plain(const lcomm_run *run) {
@@ -91,7 +92,7 @@ static inline bool lcomm_run_is_plain(const lcomm_run *run) {
 }
 
 /* A payload is complete: the lossless stage, then the header. */
-void lcomm_exec_seal(lcomm_run *run, uint32_t slot);
+void lcomm_exec_finish_header(lcomm_run *run, uint32_t slot);
 
 /* A computation is over: into the statistics, and the trace. */
 void lcomm_exec_count_compute(lcomm_run *run, uint32_t step, double begin_s, double end_s);

@@ -43,7 +43,7 @@ static lcomm_status bring(lcomm_run *run, const lcomm_step *step, uint64_t at, s
     const lcomm_slot_memory *slot = &run->slots[sources[i]];
     run->reduce_sources[i] = slot->payload + at * element;
     if (slot->far) {
-      uint8_t *tile = run->tiles + (size_t)i * LCOMM_FETCH_SIZE;
+      uint8_t *tile = run->tiles + (size_t)i * LCOMM_GET_SIZE;
       run->reduce_sources[i] = tile;
       status = lcomm_exec_fetch(run, sources[i], at * element, n * element, tile);
     }
@@ -83,7 +83,7 @@ static bool any_far(const lcomm_run *run, const lcomm_step *step) {
  * fetched comes in pieces that stay in the second-level cache. */
 lcomm_status lcomm_exec_reduce_plain(lcomm_run *run, const lcomm_step *step) {
   size_t element = run->plan->element_size;
-  uint64_t block = (any_far(run, step) ? LCOMM_FETCH_SIZE : 4 * LCOMM_TILE) / element;
+  uint64_t block = (any_far(run, step) ? LCOMM_GET_SIZE : 4 * LCOMM_TILE) / element;
   lcomm_status status = LCOMM_OK;
   for (uint64_t at = 0; status == LCOMM_OK && at < step->span.count; at += block) {
     uint64_t left = step->span.count - at;

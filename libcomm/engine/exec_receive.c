@@ -13,15 +13,15 @@
 #include "libcomm/engine/operation.h"
 
 static lcomm_status disagree(lcomm_run *run, uint32_t index, const lcomm_header_verdict *verdict) {
-  char peer[96], purpose[LCOMM_PURPOSE_TEXT_MAX];
+  char peer[96], op_kind[LCOMM_OP_KIND_TEXT_MAX];
   const lcomm_step *step = &run->plan->schedule.steps[index];
   return lcomm_fail(run->comm, LCOMM_ERR_MISMATCH,
                     "%s%s #%u, step %u: %s sent %s %llu where %llu was expected. All ranks must %s",
                     lcomm_collective_name(run->plan->collective),
-                    lcomm_purpose_text(run->terms.purpose, run->terms.residual, purpose),
+                    lcomm_op_kind_text(run->terms.op_kind, run->terms.residual, op_kind),
                     run->sequence, index, lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)),
                     lcomm_header_field_name(verdict->field), (unsigned long long)verdict->theirs,
-                    (unsigned long long)verdict->ours, lcomm_purpose_remedy(run->terms.purpose));
+                    (unsigned long long)verdict->ours, lcomm_op_kind_remedy(run->terms.op_kind));
 }
 
 static lcomm_status damaged(lcomm_run *run, uint32_t index, const lcomm_header_verdict *verdict) {
@@ -38,7 +38,7 @@ static lcomm_status damaged(lcomm_run *run, uint32_t index, const lcomm_header_v
 }
 
 static lcomm_status other_plan(lcomm_run *run, uint32_t index) {
-  char peer[96], purpose[LCOMM_PURPOSE_TEXT_MAX];
+  char peer[96], op_kind[LCOMM_OP_KIND_TEXT_MAX];
   const lcomm_step *step = &run->plan->schedule.steps[index];
   return lcomm_fail(
       run->comm, LCOMM_ERR_MISMATCH,
@@ -46,7 +46,7 @@ static lcomm_status other_plan(lcomm_run *run, uint32_t index) {
       "type, policy, residual or tensors differ, or an earlier call did. All ranks must call the "
       "same collective with the same arguments; where they do, the header was damaged on its way.",
       lcomm_collective_name(run->plan->collective),
-      lcomm_purpose_text(run->terms.purpose, run->terms.residual, purpose), run->sequence,
+      lcomm_op_kind_text(run->terms.op_kind, run->terms.residual, op_kind), run->sequence,
       (unsigned long long)run->plan->count, index,
       lcomm_comm_who(run->comm, step->peer, peer, sizeof(peer)));
 }
@@ -75,12 +75,12 @@ static lcomm_status check_header(lcomm_run *run, uint32_t index, const lcomm_wir
                  .payload_size = run->slots[step->slot].wire_capacity},
       .exact_size = !lcomm_format_is_sparse(format) && !format->zstd};
   lcomm_wire_set_format(&expected.header, format);
-  lcomm_header_verdict verdict = lcomm_header_judge(header, &expected);
+  lcomm_header_verdict verdict = lcomm_header_check(header, &expected);
   if (verdict.status == LCOMM_ERR_WIRE) {
     return damaged(run, index, &verdict);
   }
   lcomm_status status =
-      verdict.status == LCOMM_ERR_MISMATCH ? lcomm_ticket_ask(run, step->peer) : LCOMM_OK;
+      verdict.status == LCOMM_ERR_MISMATCH ? lcomm_fingerprint_ask(run, step->peer) : LCOMM_OK;
   if (status == LCOMM_OK && verdict.status == LCOMM_ERR_MISMATCH) {
     return verdict.field == LCOMM_HEADER_PARAMETERS ? other_plan(run, index)
                                                     : disagree(run, index, &verdict);
@@ -127,8 +127,8 @@ static lcomm_status await_payload(lcomm_run *run, lcomm_message *message) {
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
   uint32_t tag = lcomm_exec_tag(run, step, 1);
   lcomm_status status = LCOMM_OK;
-  if (slot->paper || lcomm_exec_may_borrow(run, step->slot, wire)) {
-    size_t size = slot->paper ? (size_t)LCOMM_PAPER_SIZE : slot->wire_size;
+  if (slot->handle || lcomm_exec_may_zcopy(run, step->slot, wire)) {
+    size_t size = slot->handle ? (size_t)LCOMM_MEMORY_HANDLE_SIZE : slot->wire_size;
     slot->lender = wire;
     slot->lender_rank = step->peer;
     status = wire->table->borrow(wire, step->peer, tag, size, &slot->loan);
@@ -147,7 +147,7 @@ static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t 
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
   lcomm_wire_header header;
   const char *why = NULL;
-  slot->paper = size == LCOMM_WIRE_HEADER_SIZE && lcomm_device_is_lent(run, step, slot->header);
+  slot->handle = size == LCOMM_WIRE_HEADER_SIZE && lcomm_device_is_zcopy(run, step, slot->header);
   if (lcomm_wire_unpack(slot->header, size, &header, &why) != LCOMM_OK) {
     return malformed(run, message->step, why);
   }
@@ -156,7 +156,7 @@ static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t 
     return status;
   }
   slot->wire_size = (size_t)header.payload_size;
-  if (slot->paper && lcomm_exec_is_short(wire, slot->wire_size)) {
+  if (slot->handle && lcomm_exec_is_short(wire, slot->wire_size)) {
     return malformed(run, message->step, "a short payload is lent");
   }
   if (!lcomm_exec_is_short(wire, slot->wire_size)) {
@@ -187,14 +187,14 @@ static lcomm_status accept_second(lcomm_run *run, lcomm_message *message, size_t
   const lcomm_step *step = &run->plan->schedule.steps[message->step];
   lcomm_slot_memory *slot = &run->slots[step->slot];
   message->payload_under_way = false;
-  if (slot->paper) {
-    return lcomm_device_take_paper(run, message->step);
+  if (slot->handle) {
+    return lcomm_device_receive_handle(run, message->step);
   }
   if (size != slot->wire_size) {
     return malformed(run, message->step, "the length of the payload is not what its header says");
   }
   lcomm_device_landed(run, step->slot);
-  return slot->lender ? lcomm_exec_take_loan(run, message->step) : LCOMM_OK;
+  return slot->lender ? lcomm_exec_receive_zcopy(run, message->step) : LCOMM_OK;
 }
 
 /* The piece that is awaited: the header, then the payload. */

@@ -30,11 +30,11 @@ static lcomm_status hear_reason(lcomm_comm *comm) {
   static const double PATIENCE_S = 0.05;
   const struct timespec pause = {.tv_nsec = 1000000};
   double end_s = lcomm_clock_s() + PATIENCE_S;
-  lcomm_status status = lcomm_comm_listen(comm);
+  lcomm_status status = lcomm_control_receive(comm);
   while (status == LCOMM_OK && lcomm_clock_s() < end_s) {
     nanosleep(&pause, NULL);
     lcomm_links_progress(&comm->links);
-    status = lcomm_comm_listen(comm);
+    status = lcomm_control_receive(comm);
   }
   return status;
 }
@@ -44,7 +44,7 @@ lcomm_status lcomm_exec_transport_failed(lcomm_run *run, uint32_t index) {
   char peer[96];
   lcomm_transport *link = lcomm_comm_link(run->comm, step->peer);
   char why[LCOMM_TRANSPORT_WHY_MAX];
-  run->abandoned = true; /* a piece may still be under way */
+  run->abandoned = true; /* a piece may still be in flight */
   snprintf(why, sizeof(why), "%s", link->table->why(link));
   lcomm_status heard = hear_reason(run->comm);
   if (heard != LCOMM_OK) {
@@ -80,7 +80,7 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
   bool together = lcomm_exec_is_short(wire, slot->wire_size);
   count_sent(run, step, slot);
   if (run->sends_done) {
-    message->first_over = run->quick_sent[step->peer].over;
+    message->first_over = run->fastpath_sent[step->peer].over;
     return LCOMM_OK;
   }
   if (together) {

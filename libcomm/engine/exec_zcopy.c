@@ -11,14 +11,14 @@
 
 #include "libcomm/engine/exec_internal.h"
 
-bool lcomm_exec_may_borrow(const lcomm_run *run, uint32_t slot, const lcomm_transport *link) {
+bool lcomm_exec_may_zcopy(const lcomm_run *run, uint32_t slot, const lcomm_transport *link) {
   const lcomm_format *format = lcomm_run_format(run, slot);
   return link->table->borrow && !run->device && run->slots[slot].prompt &&
          !run->slots[slot].shares_vector && !run->plan->checksum && !format->zstd &&
          !lcomm_format_is_sparse(format);
 }
 
-void lcomm_exec_give_back(lcomm_slot_memory *slot) {
+void lcomm_exec_release_zcopy(lcomm_slot_memory *slot) {
   slot->lender->table->give_back(slot->lender, &slot->loan);
   slot->lender = NULL;
   slot->far = false;
@@ -26,7 +26,7 @@ void lcomm_exec_give_back(lcomm_slot_memory *slot) {
   slot->payload = slot->own_payload;
 }
 
-lcomm_status lcomm_exec_take_loan(lcomm_run *run, uint32_t index) {
+lcomm_status lcomm_exec_receive_zcopy(lcomm_run *run, uint32_t index) {
   uint32_t place = run->plan->schedule.steps[index].slot;
   lcomm_slot_memory *slot = &run->slots[place];
   const void *view = slot->lender->table->view(slot->lender, &slot->loan);
@@ -40,13 +40,13 @@ lcomm_status lcomm_exec_take_loan(lcomm_run *run, uint32_t index) {
   }
   lcomm_status status = lcomm_exec_fetch(run, place, 0, slot->wire_size, slot->own_wire);
   if (status == LCOMM_OK) {
-    lcomm_exec_give_back(slot);
+    lcomm_exec_release_zcopy(slot);
   }
   return status;
 }
 
-lcomm_status lcomm_exec_fetch_loan(lcomm_run *run, uint32_t place, size_t offset, size_t size,
-                                   void *bytes) {
+lcomm_status lcomm_exec_get_zcopy(lcomm_run *run, uint32_t place, size_t offset, size_t size,
+                                  void *bytes) {
   const lcomm_slot_memory *slot = &run->slots[place];
   const uint8_t *view = slot->lender->table->view(slot->lender, &slot->loan);
   if (!view) {
@@ -73,7 +73,7 @@ lcomm_status lcomm_exec_fetch(lcomm_run *run, uint32_t place, size_t offset, siz
 
 static void one_reader_less(lcomm_slot_memory *slot) {
   if (slot->lender && --slot->readers_left == 0) {
-    lcomm_exec_give_back(slot);
+    lcomm_exec_release_zcopy(slot);
   }
 }
 
@@ -93,7 +93,7 @@ void lcomm_exec_release(lcomm_run *run, const lcomm_step *step) {
 void lcomm_exec_give_up(lcomm_run *run) {
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
     if (run->slots[i].lender) {
-      lcomm_exec_give_back(&run->slots[i]);
+      lcomm_exec_release_zcopy(&run->slots[i]);
     }
   }
 }

@@ -31,21 +31,23 @@ static bool has_moved(lcomm_external_pace *pace, double took_s) {
 }
 
 /* By halves, so that one look that was interrupted does not count for much. */
-void lcomm_external_progress(lcomm_external_pace *pace, lcomm_origin *origin, double now_s) {
-  if (!origin->progress || now_s < pace->next_s) {
+void lcomm_external_progress(lcomm_external_pace *pace, lcomm_bootstrap_object *bootstrap,
+                             double now_s) {
+  if (!bootstrap->progress || now_s < pace->next_s) {
     return;
   }
-  origin->progress(origin);
+  bootstrap->progress(bootstrap);
   double end_s = lcomm_clock_s();
   pace->pause_s = within(has_moved(pace, end_s - now_s) ? pace->pause_s / 2 : pace->pause_s * 2);
   pace->last_s = end_s;
   pace->next_s = end_s + pace->pause_s;
 }
 
-double lcomm_external_limit_s(const lcomm_external_pace *pace, const lcomm_origin *origin,
-                              double now_s, double limit_s) {
+double lcomm_external_limit_s(const lcomm_external_pace *pace,
+                              const lcomm_bootstrap_object *bootstrap, double now_s,
+                              double limit_s) {
   double left_s = pace->next_s - now_s;
-  if (!origin->progress || left_s > limit_s) {
+  if (!bootstrap->progress || left_s > limit_s) {
     return limit_s;
   }
   return left_s > 0 ? left_s : 0;

@@ -24,10 +24,12 @@ typedef struct lcomm_external_pace {
 void lcomm_external_begin(lcomm_external_pace *pace, double now_s);
 
 /* Make progress if it is due. Does nothing without a function for it. */
-void lcomm_external_progress(lcomm_external_pace *pace, lcomm_origin *origin, double now_s);
+void lcomm_external_progress(lcomm_external_pace *pace, lcomm_bootstrap_object *bootstrap,
+                             double now_s);
 
 /* How long may one sleep that wants to sleep for limit_s? */
-double lcomm_external_limit_s(const lcomm_external_pace *pace, const lcomm_origin *origin,
-                              double now_s, double limit_s);
+double lcomm_external_limit_s(const lcomm_external_pace *pace,
+                              const lcomm_bootstrap_object *bootstrap, double now_s,
+                              double limit_s);
 
 #endif

@@ -18,13 +18,13 @@ static const double AGAIN_S = 0.05;
 
 /* The control message. */
 typedef struct message {
-  int32_t kind; /* LCOMM_NOTICE_ERROR */
+  int32_t kind; /* LCOMM_CONTROL_ERROR */
   int32_t teller;
   int32_t asks; /* the teller has not heard from the receiver */
   lcomm_fault fault;
 } message;
 
-_Static_assert(sizeof(message) <= LCOMM_NOTICE_SIZE, "a fault fits a control message");
+_Static_assert(sizeof(message) <= LCOMM_CONTROL_SIZE, "a fault fits a control message");
 
 /* ------------------------------------------------------------ comparison */
 
@@ -64,19 +64,19 @@ static bool precedes(const lcomm_agreement *it, const lcomm_fault *a, const lcom
 static void tell_one(lcomm_comm *comm, const lcomm_fault *fault, int peer, int32_t asks) {
   message it;
   memset(&it, 0, sizeof(it));
-  it.kind = LCOMM_NOTICE_ERROR;
+  it.kind = LCOMM_CONTROL_ERROR;
   it.teller = comm->rank;
   it.asks = asks;
   it.fault = *fault;
   if (!comm->agreement.told[peer]) {
-    lcomm_comm_tell_error(comm, peer, &it, sizeof(it));
+    lcomm_control_send_error(comm, peer, &it, sizeof(it));
     comm->agreement.told[peer] = true;
   } else {
-    lcomm_comm_tell(comm, peer, &it, sizeof(it));
+    lcomm_control_send(comm, peer, &it, sizeof(it));
   }
 }
 
-void lcomm_fault_tell(lcomm_comm *comm, const lcomm_fault *fault) {
+void lcomm_fault_send(lcomm_comm *comm, const lcomm_fault *fault) {
   for (int peer = 0; peer < comm->size; peer++) {
     tell_one(comm, fault, peer, 0);
   }
@@ -93,7 +93,7 @@ static lcomm_status report(lcomm_comm *comm, const lcomm_fault *fault) {
              lcomm_comm_who(comm, comm->rank, who, sizeof(who)), fault->text);
   }
   if (lcomm_comm_stick(comm, (lcomm_status)fault->status, sentence)) {
-    lcomm_lost_add(comm, fault);
+    lcomm_lost_ranks_add(comm, fault);
     if (fault->author == comm->rank) {
       lcomm_log_error(sentence);
     }
@@ -138,7 +138,7 @@ static void listen(lcomm_comm *comm) {
   while (it->news || (!is_complete(comm) && now_s < end_s)) {
     if (it->news) {
       it->news = false;
-      lcomm_fault_tell(comm, &it->fault);
+      lcomm_fault_send(comm, &it->fault);
     } else if (now_s >= again_s) {
       again_s = now_s + AGAIN_S;
       tell_again(comm);
@@ -146,7 +146,7 @@ static void listen(lcomm_comm *comm) {
       nanosleep(&pause, NULL);
     }
     lcomm_links_progress(&comm->links);
-    if (lcomm_comm_listen(comm) != LCOMM_OK) {
+    if (lcomm_control_receive(comm) != LCOMM_OK) {
       return; /* the program has aborted meanwhile */
     }
     now_s = lcomm_clock_s();
@@ -171,11 +171,11 @@ lcomm_status lcomm_fault_agree(lcomm_comm *comm, const lcomm_fault *fault, int t
 
 lcomm_status lcomm_fault_declare(lcomm_comm *comm, const lcomm_fault *fault) {
   lcomm_status status = report(comm, fault);
-  lcomm_fault_tell(comm, fault);
+  lcomm_fault_send(comm, fault);
   return status;
 }
 
-lcomm_status lcomm_fault_hear(lcomm_comm *comm, const void *notice) {
+lcomm_status lcomm_fault_receive(lcomm_comm *comm, const void *notice) {
   message heard;
   memcpy(&heard, notice, sizeof(heard));
   lcomm_fault *fault = &heard.fault;

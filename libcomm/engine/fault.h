@@ -54,13 +54,13 @@ typedef struct lcomm_agreement {
 lcomm_status lcomm_fault_agree(struct lcomm_comm *comm, const lcomm_fault *fault, int teller);
 
 /* The same for a control message. */
-lcomm_status lcomm_fault_hear(struct lcomm_comm *comm, const void *notice);
+lcomm_status lcomm_fault_receive(struct lcomm_comm *comm, const void *notice);
 
 /* Make a fault the communicator's error and tell all, without listening: for what all
  * others find by themselves. */
 lcomm_status lcomm_fault_declare(struct lcomm_comm *comm, const lcomm_fault *fault);
 
 /* Tell all peers. */
-void lcomm_fault_tell(struct lcomm_comm *comm, const lcomm_fault *fault);
+void lcomm_fault_send(struct lcomm_comm *comm, const lcomm_fault *fault);
 
 #endif

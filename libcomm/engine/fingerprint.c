@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Tickets: what each rank tells the next one about an operation that waits. */
+/* Fingerprints: what each rank tells the next one about an operation that waits. */
 
 #include <stdio.h>
 #include <string.h>
@@ -15,67 +15,69 @@
 static const double PATIENCE_S = 0.02, AGAIN_S = 1.0, ASK_AGAIN_S = 0.05;
 
 enum {
-  ASKS = 1, /* the receiver answers with its own ticket */
+  ASKS = 1, /* the receiver answers with its own fingerprint */
   STUCK = 2 /* the program of the sender begins nothing else until the operation is over */
 };
 
-/* A ticket on its way. */
+/* A fingerprint on its way. */
 typedef struct message {
-  int32_t kind; /* LCOMM_NOTICE_TICKET */
+  int32_t kind; /* LCOMM_CONTROL_FINGERPRINT */
   int32_t rank;
-  lcomm_ticket ticket;
+  lcomm_fingerprint fingerprint;
   uint32_t flags;
   uint32_t other_next; /* number of the sender's next operation of the other series */
 } message;
 
-static lcomm_ticket ticket_of(const lcomm_run *run) {
+static lcomm_fingerprint ticket_of(const lcomm_run *run) {
   const lcomm_plan *plan = run->plan;
-  return (lcomm_ticket){.sequence = run->sequence,
-                        .collective = (uint8_t)plan->collective,
-                        .dtype = (uint8_t)plan->dtype,
-                        .op = (uint8_t)run->terms.op,
-                        .purpose = (uint8_t)run->terms.purpose,
-                        .root = (uint32_t)plan->root,
-                        .parameters = run->parameters,
-                        .count = plan->count,
-                        .residual = run->terms.residual};
+  return (lcomm_fingerprint){.sequence = run->sequence,
+                             .collective = (uint8_t)plan->collective,
+                             .dtype = (uint8_t)plan->dtype,
+                             .op = (uint8_t)run->terms.op,
+                             .op_kind = (uint8_t)run->terms.op_kind,
+                             .root = (uint32_t)plan->root,
+                             .parameters = run->parameters,
+                             .count = plan->count,
+                             .residual = run->terms.residual};
 }
 
 static int left_of(const lcomm_comm *comm) {
   return (comm->rank + comm->size - 1) % comm->size;
 }
 
-const char *lcomm_ticket_text(const lcomm_ticket *it, char text[LCOMM_TICKET_TEXT_MAX]) {
+const char *lcomm_fingerprint_text(const lcomm_fingerprint *it,
+                                   char text[LCOMM_FINGERPRINT_TEXT_MAX]) {
   static const char *const ops[] = {[LCOMM_SUM] = "",
                                     [LCOMM_AVG] = ", averaged",
                                     [LCOMM_MIN] = ", the smallest",
                                     [LCOMM_MAX] = ", the largest"};
-  char words[LCOMM_PURPOSE_TEXT_MAX], count[LCOMM_TEXT_COUNT_MAX];
-  const char *call = lcomm_purpose_call((lcomm_purpose)it->purpose);
+  char words[LCOMM_OP_KIND_TEXT_MAX], count[LCOMM_TEXT_COUNT_MAX];
+  const char *call = lcomm_op_kind_call((lcomm_op_kind)it->op_kind);
   const char *name = lcomm_collective_name((lcomm_collective)it->collective);
-  bool bucket = it->purpose == LCOMM_PURPOSE_BUCKET;
+  bool bucket = it->op_kind == LCOMM_OP_KIND_BUCKET;
   if (call || it->collective == LCOMM_COLLECTIVE_BARRIER) {
-    snprintf(text, LCOMM_TICKET_TEXT_MAX, call ? "%s" : "%s #%u", call ? call : name, it->sequence);
+    snprintf(text, LCOMM_FINGERPRINT_TEXT_MAX, call ? "%s" : "%s #%u", call ? call : name,
+             it->sequence);
     return text;
   }
   int used = snprintf(
-      text, LCOMM_TICKET_TEXT_MAX, "%s%s #%u of %s %s%s", bucket ? "bucket" : name,
-      bucket ? " of tensors" : lcomm_purpose_text((lcomm_purpose)it->purpose, it->residual, words),
+      text, LCOMM_FINGERPRINT_TEXT_MAX, "%s%s #%u of %s %s%s", bucket ? "bucket" : name,
+      bucket ? " of tensors" : lcomm_op_kind_text((lcomm_op_kind)it->op_kind, it->residual, words),
       it->sequence, lcomm_text_count(it->count, count), lcomm_dtype_name((lcomm_dtype)it->dtype),
       it->op <= LCOMM_MAX ? ops[it->op] : "");
   if (it->collective == LCOMM_COLLECTIVE_BROADCAST) {
-    snprintf(text + used, LCOMM_TICKET_TEXT_MAX - (size_t)used, " from rank %u", it->root);
+    snprintf(text + used, LCOMM_FINGERPRINT_TEXT_MAX - (size_t)used, " from rank %u", it->root);
   }
   return text;
 }
 
 /* The same sentence whichever of the two ranks writes it. */
-static lcomm_status name_both(lcomm_comm *comm, const lcomm_ticket *mine, int peer,
-                              const lcomm_ticket *other) {
-  char first[LCOMM_TICKET_TEXT_MAX], second[LCOMM_TICKET_TEXT_MAX], one[96], two[96];
+static lcomm_status name_both(lcomm_comm *comm, const lcomm_fingerprint *mine, int peer,
+                              const lcomm_fingerprint *other) {
+  char first[LCOMM_FINGERPRINT_TEXT_MAX], second[LCOMM_FINGERPRINT_TEXT_MAX], one[96], two[96];
   bool rises = comm->rank < peer;
-  lcomm_ticket_text(rises ? mine : other, first);
-  lcomm_ticket_text(rises ? other : mine, second);
+  lcomm_fingerprint_text(rises ? mine : other, first);
+  lcomm_fingerprint_text(rises ? other : mine, second);
   return lcomm_fail_for(
       comm, LCOMM_ERR_MISMATCH, rises ? comm->rank : peer,
       "ranks are in different calls: %s is in %s, %s in %s%s. All ranks must make the same calls "
@@ -85,11 +87,11 @@ static lcomm_status name_both(lcomm_comm *comm, const lcomm_ticket *mine, int pe
       strcmp(first, second) == 0 ? " with other parts or factors, or after other calls" : "");
 }
 
-static lcomm_status compare(lcomm_comm *comm, const lcomm_ticket *mine, int peer,
-                            const lcomm_ticket *other) {
+static lcomm_status compare(lcomm_comm *comm, const lcomm_fingerprint *mine, int peer,
+                            const lcomm_fingerprint *other) {
   if (memcmp(mine, other, sizeof *mine) == 0) {
-    comm->tickets.equal_rank = peer;
-    comm->tickets.equal_sequence = mine->sequence;
+    comm->fingerprints.equal_rank = peer;
+    comm->fingerprints.equal_sequence = mine->sequence;
     return LCOMM_OK;
   }
   return name_both(comm, mine, peer, other);
@@ -97,53 +99,53 @@ static lcomm_status compare(lcomm_comm *comm, const lcomm_ticket *mine, int peer
 
 /* A call that differed where no message passed shows in the next one. */
 static void pass(lcomm_comm *comm, const lcomm_run *run) {
-  lcomm_series series = lcomm_purpose_series(run->terms.purpose);
-  uint32_t history = comm->history[series];
-  comm->history[series] = ((history << 5 | history >> 27) ^ run->key) * UINT32_C(0x9e3779b1);
-  comm->next[series] += LCOMM_SERIES_COUNT;
+  lcomm_sequence_space space = lcomm_op_kind_sequence_space(run->terms.op_kind);
+  uint32_t history = comm->history[space];
+  comm->history[space] = ((history << 5 | history >> 27) ^ run->key) * UINT32_C(0x9e3779b1);
+  comm->next[space] += LCOMM_SEQUENCE_SPACE_COUNT;
 }
 
-static void log_begin(const lcomm_comm *comm, const lcomm_ticket *ticket) {
-  char call[LCOMM_TICKET_TEXT_MAX], who[96], sentence[LCOMM_TICKET_TEXT_MAX + 160];
+static void log_begin(const lcomm_comm *comm, const lcomm_fingerprint *fingerprint) {
+  char call[LCOMM_FINGERPRINT_TEXT_MAX], who[96], sentence[LCOMM_FINGERPRINT_TEXT_MAX + 160];
   snprintf(sentence, sizeof(sentence), "%s: communicator %u: %s begins",
            lcomm_comm_who(comm, comm->rank, who, sizeof(who)), comm->number,
-           lcomm_ticket_text(ticket, call));
+           lcomm_fingerprint_text(fingerprint, call));
   lcomm_log(LCOMM_LOG_TRACE, sentence);
 }
 
-lcomm_status lcomm_ticket_begin(const lcomm_run *run) {
+lcomm_status lcomm_fingerprint_begin(const lcomm_run *run) {
   lcomm_comm *comm = run->comm;
-  lcomm_ticket_book *book = &comm->tickets;
-  lcomm_ticket ticket = ticket_of(run);
-  uint32_t place = ticket.sequence % LCOMM_TICKETS_KEPT;
+  lcomm_fingerprint_book *book = &comm->fingerprints;
+  lcomm_fingerprint fingerprint = ticket_of(run);
+  uint32_t place = fingerprint.sequence % LCOMM_FINGERPRINTS_KEPT;
   pass(comm, run);
-  book->mine[place] = ticket;
+  book->mine[place] = fingerprint;
   if (lcomm_log_wants(LCOMM_LOG_TRACE)) {
-    log_begin(comm, &ticket);
+    log_begin(comm, &fingerprint);
   }
-  if (book->early_count == 0 || book->early[place].sequence != ticket.sequence ||
+  if (book->early_count == 0 || book->early[place].sequence != fingerprint.sequence ||
       book->early[place].collective == UINT8_MAX) {
     return LCOMM_OK;
   }
-  lcomm_ticket other = book->early[place];
+  lcomm_fingerprint other = book->early[place];
   book->early[place].collective = UINT8_MAX;
   book->early_count--;
-  return compare(comm, &ticket, left_of(comm), &other);
+  return compare(comm, &fingerprint, left_of(comm), &other);
 }
 
-void lcomm_ticket_book_init(lcomm_ticket_book *book) {
+void lcomm_fingerprint_book_init(lcomm_fingerprint_book *book) {
   memset(book, 0, sizeof *book);
   book->equal_rank = -1;
-  for (uint32_t i = 0; i < LCOMM_TICKETS_KEPT; i++) {
+  for (uint32_t i = 0; i < LCOMM_FINGERPRINTS_KEPT; i++) {
     book->early[i].collective = UINT8_MAX; /* empty */
     book->mine[i].sequence = i + 1;        /* no operation of this place has that number */
   }
 }
 
-static void keep_early(lcomm_ticket_book *book, const lcomm_ticket *ticket) {
-  lcomm_ticket *place = &book->early[ticket->sequence % LCOMM_TICKETS_KEPT];
+static void keep_early(lcomm_fingerprint_book *book, const lcomm_fingerprint *fingerprint) {
+  lcomm_fingerprint *place = &book->early[fingerprint->sequence % LCOMM_FINGERPRINTS_KEPT];
   book->early_count += place->collective == UINT8_MAX;
-  *place = *ticket;
+  *place = *fingerprint;
 }
 
 /* Can the operation not end here before `rank` has begun it? */
@@ -164,7 +166,7 @@ static bool needs(const lcomm_plan *plan, int rank) {
  * other series begin here before it is over? The progress thread begins buckets. */
 static bool is_stuck_in(const lcomm_comm *comm, const lcomm_operation *operation, int rank) {
   const bool *over = operation->bucket ? &operation->bucket->over : &operation->over;
-  bool begins_buckets = !operation->bucket && comm->driver && comm->buckets;
+  bool begins_buckets = !operation->bucket && comm->progress_thread && comm->buckets;
   return over == comm->awaited_over && !begins_buckets && needs(operation->run->plan, rank);
 }
 
@@ -172,12 +174,12 @@ static bool is_stuck_in(const lcomm_comm *comm, const lcomm_operation *operation
  * other series that has not begun there? */
 static void look_for_other_series(lcomm_comm *comm, const message *heard) {
   for (const lcomm_operation *it = comm->first; it; it = it->next) {
-    bool other_series =
-        it->sequence % LCOMM_SERIES_COUNT != heard->ticket.sequence % LCOMM_SERIES_COUNT;
+    bool other_series = it->sequence % LCOMM_SEQUENCE_SPACE_COUNT !=
+                        heard->fingerprint.sequence % LCOMM_SEQUENCE_SPACE_COUNT;
     if (other_series && is_stuck_in(comm, it, heard->rank) &&
         (int32_t)(it->sequence - heard->other_next) >= 0) {
-      (void)name_both(comm, &comm->tickets.mine[it->sequence % LCOMM_TICKETS_KEPT], heard->rank,
-                      &heard->ticket);
+      (void)name_both(comm, &comm->fingerprints.mine[it->sequence % LCOMM_FINGERPRINTS_KEPT],
+                      heard->rank, &heard->fingerprint);
       return;
     }
   }
@@ -186,13 +188,13 @@ static void look_for_other_series(lcomm_comm *comm, const message *heard) {
 static void tell(lcomm_comm *comm, int peer, uint32_t sequence, uint32_t flags) {
   message it;
   memset(&it, 0, sizeof(it));
-  it.kind = LCOMM_NOTICE_TICKET;
+  it.kind = LCOMM_CONTROL_FINGERPRINT;
   it.rank = comm->rank;
-  it.ticket = comm->tickets.mine[sequence % LCOMM_TICKETS_KEPT];
+  it.fingerprint = comm->fingerprints.mine[sequence % LCOMM_FINGERPRINTS_KEPT];
   it.flags = flags;
-  it.other_next = comm->next[(sequence + 1) % LCOMM_SERIES_COUNT];
-  if (it.ticket.sequence == sequence) {
-    lcomm_comm_tell(comm, peer, &it, sizeof(it));
+  it.other_next = comm->next[(sequence + 1) % LCOMM_SEQUENCE_SPACE_COUNT];
+  if (it.fingerprint.sequence == sequence) {
+    lcomm_control_send(comm, peer, &it, sizeof(it));
   }
 }
 
@@ -201,35 +203,38 @@ static void hear_early(lcomm_comm *comm, const message *heard) {
   if (heard->rank != left_of(comm)) {
     return; /* not for us */
   }
-  keep_early(&comm->tickets, &heard->ticket);
+  keep_early(&comm->fingerprints, &heard->fingerprint);
   if (heard->flags & STUCK) {
     look_for_other_series(comm, heard);
   }
 }
 
-void lcomm_ticket_hear(lcomm_comm *comm, const void *bytes) {
+void lcomm_fingerprint_receive(lcomm_comm *comm, const void *bytes) {
   message heard;
   memcpy(&heard, bytes, sizeof(heard));
-  const lcomm_ticket *ticket = &heard.ticket;
+  const lcomm_fingerprint *fingerprint = &heard.fingerprint;
   bool is_peer = heard.rank >= 0 && heard.rank < comm->size && heard.rank != comm->rank;
-  if (!is_peer || ticket->collective >= LCOMM_COLLECTIVE_COUNT || comm->agreement.running) {
+  if (!is_peer || fingerprint->collective >= LCOMM_COLLECTIVE_COUNT || comm->agreement.running) {
     return; /* while ranks agree on a fault each says once what it knows, and finds no other */
   }
-  int32_t ahead = (int32_t)(ticket->sequence - comm->next[ticket->sequence % LCOMM_SERIES_COUNT]);
-  if (ahead >= 0 && ahead < LCOMM_TICKETS_KEPT) {
+  int32_t ahead = (int32_t)(fingerprint->sequence -
+                            comm->next[fingerprint->sequence % LCOMM_SEQUENCE_SPACE_COUNT]);
+  if (ahead >= 0 && ahead < LCOMM_FINGERPRINTS_KEPT) {
     hear_early(comm, &heard);
     return;
   }
-  const lcomm_ticket *mine = &comm->tickets.mine[ticket->sequence % LCOMM_TICKETS_KEPT];
-  if (ahead < 0 && mine->sequence == ticket->sequence) {
-    lcomm_status status = compare(comm, mine, heard.rank, ticket); /* a difference is an error */
+  const lcomm_fingerprint *mine =
+      &comm->fingerprints.mine[fingerprint->sequence % LCOMM_FINGERPRINTS_KEPT];
+  if (ahead < 0 && mine->sequence == fingerprint->sequence) {
+    lcomm_status status =
+        compare(comm, mine, heard.rank, fingerprint); /* a difference is an error */
     if (status == LCOMM_OK && heard.flags & ASKS) {
-      tell(comm, heard.rank, ticket->sequence, 0);
+      tell(comm, heard.rank, fingerprint->sequence, 0);
     }
   }
 }
 
-void lcomm_ticket_tell(lcomm_comm *comm, lcomm_operation *operation, double now_s) {
+void lcomm_fingerprint_send(lcomm_comm *comm, lcomm_operation *operation, double now_s) {
   double since_s =
       operation->told_s > 0 ? operation->told_s + AGAIN_S : operation->begun_s + PATIENCE_S;
   if (now_s < since_s) {
@@ -240,10 +245,10 @@ void lcomm_ticket_tell(lcomm_comm *comm, lcomm_operation *operation, double now_
   operation->told_s = now_s;
 }
 
-lcomm_status lcomm_ticket_ask(const lcomm_run *run, int peer) {
+lcomm_status lcomm_fingerprint_ask(const lcomm_run *run, int peer) {
   const struct timespec pause = {.tv_nsec = 200000};
   lcomm_comm *comm = run->comm;
-  lcomm_ticket_book *book = &comm->tickets;
+  lcomm_fingerprint_book *book = &comm->fingerprints;
   double now_s = lcomm_clock_s(), end_s = now_s + comm->agreement.listen_s, again_s = now_s;
   lcomm_status status = LCOMM_OK;
   book->equal_rank = -1;
@@ -256,7 +261,7 @@ lcomm_status lcomm_ticket_ask(const lcomm_run *run, int peer) {
       nanosleep(&pause, NULL);
     }
     lcomm_links_progress(&comm->links);
-    status = lcomm_comm_listen(comm);
+    status = lcomm_control_receive(comm);
     now_s = lcomm_clock_s();
   }
   return status;

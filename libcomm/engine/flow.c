@@ -22,13 +22,13 @@ typedef struct way {
   amount last_due; /* begun when the last credit became due */
   amount credited; /* what the receiver has taken, as the last credit says */
   uint32_t due;    /* credits that have not come; receiver: that have not left */
-  bool under_way;  /* the next of them */
+  bool in_flight;  /* the next of them */
   amount message;  /* ... its bytes */
   lcomm_transfer transfer;
 } way;
 
 struct lcomm_flow_pair {
-  way out[LCOMM_SERIES_COUNT], in[LCOMM_SERIES_COUNT];
+  way out[LCOMM_SEQUENCE_SPACE_COUNT], in[LCOMM_SEQUENCE_SPACE_COUNT];
 };
 
 /* A peer that a plan only sends to, or only receives from. */
@@ -98,8 +98,8 @@ lcomm_status lcomm_flow_plan(lcomm_run *run) {
 
 /* --------------------------------------------------------- an operation */
 
-static lcomm_series series_of(const lcomm_run *run) {
-  return lcomm_purpose_series(run->terms.purpose);
+static lcomm_sequence_space series_of(const lcomm_run *run) {
+  return lcomm_op_kind_sequence_space(run->terms.op_kind);
 }
 
 static way *way_of(const lcomm_run *run, const struct lcomm_flow_part *part) {
@@ -153,17 +153,17 @@ static lcomm_status take_credit(lcomm_comm *comm, int peer, way *w, size_t size)
 }
 
 /* Take the credits that have come on a way out. */
-static lcomm_status hear_credits(lcomm_comm *comm, int peer, lcomm_series series) {
-  way *w = &comm->flow_pairs[peer]->out[series];
+static lcomm_status hear_credits(lcomm_comm *comm, int peer, lcomm_sequence_space space) {
+  way *w = &comm->flow_pairs[peer]->out[space];
   lcomm_transport *link = lcomm_comm_link(comm, peer);
   while (w->due > 0) {
     bool over = false;
     size_t size = 0;
     lcomm_status status = LCOMM_OK;
-    if (!w->under_way) {
-      status = link->table->receive(link, peer, CREDIT_TAG | series, &w->message,
-                                    sizeof(w->message), &w->transfer);
-      w->under_way = status == LCOMM_OK;
+    if (!w->in_flight) {
+      status = link->table->receive(link, peer, CREDIT_TAG | space, &w->message, sizeof(w->message),
+                                    &w->transfer);
+      w->in_flight = status == LCOMM_OK;
     }
     status = status == LCOMM_OK ? link->table->test(link, &w->transfer, &over, &size) : status;
     if (status != LCOMM_OK) {
@@ -172,7 +172,7 @@ static lcomm_status hear_credits(lcomm_comm *comm, int peer, lcomm_series series
     if (!over) {
       return LCOMM_OK;
     }
-    w->under_way = false;
+    w->in_flight = false;
     status = take_credit(comm, peer, w, size);
     if (status != LCOMM_OK) {
       return status;
@@ -227,23 +227,23 @@ lcomm_status lcomm_flow_admit(lcomm_flow_round *round, lcomm_run *run) {
 /* ------------------------------------------------------------ the receiver */
 
 /* Send the next credit that is due, if the one before has left. */
-static lcomm_status send_credit(lcomm_comm *comm, int peer, lcomm_series series) {
-  way *w = &comm->flow_pairs[peer]->in[series];
+static lcomm_status send_credit(lcomm_comm *comm, int peer, lcomm_sequence_space space) {
+  way *w = &comm->flow_pairs[peer]->in[space];
   lcomm_transport *link = lcomm_comm_link(comm, peer);
   bool left = true;
-  if (w->under_way && link->table->test(link, &w->transfer, &left, NULL) != LCOMM_OK) {
+  if (w->in_flight && link->table->test(link, &w->transfer, &left, NULL) != LCOMM_OK) {
     return link_failed(comm, peer);
   }
-  w->under_way = !left;
+  w->in_flight = !left;
   if (!left || w->due == 0) {
     return LCOMM_OK;
   }
   w->message = w->credited;
-  if (link->table->send(link, peer, CREDIT_TAG | series, &w->message, sizeof(w->message),
+  if (link->table->send(link, peer, CREDIT_TAG | space, &w->message, sizeof(w->message),
                         &w->transfer) != LCOMM_OK) {
     return link_failed(comm, peer);
   }
-  w->under_way = true;
+  w->in_flight = true;
   w->due--;
   comm->flow_owed--;
   return LCOMM_OK;
@@ -266,10 +266,10 @@ lcomm_status lcomm_flow_end(lcomm_run *run) {
 
 lcomm_status lcomm_flow_retry(lcomm_comm *comm) {
   lcomm_status status = LCOMM_OK;
-  for (int i = 0; i < comm->size * LCOMM_SERIES_COUNT && status == LCOMM_OK; i++) {
-    int peer = i / LCOMM_SERIES_COUNT;
+  for (int i = 0; i < comm->size * LCOMM_SEQUENCE_SPACE_COUNT && status == LCOMM_OK; i++) {
+    int peer = i / LCOMM_SEQUENCE_SPACE_COUNT;
     if (comm->flow_pairs[peer]) {
-      status = send_credit(comm, peer, (lcomm_series)(i % LCOMM_SERIES_COUNT));
+      status = send_credit(comm, peer, (lcomm_sequence_space)(i % LCOMM_SEQUENCE_SPACE_COUNT));
     }
   }
   return status;
@@ -280,11 +280,11 @@ lcomm_status lcomm_flow_retry(lcomm_comm *comm) {
 /* All credits on their way from or to a peer. *left is set while there are some. */
 static lcomm_status drain_pair(lcomm_comm *comm, int peer, bool *left) {
   lcomm_status status = LCOMM_OK;
-  for (int s = 0; s < LCOMM_SERIES_COUNT && status == LCOMM_OK; s++) {
+  for (int s = 0; s < LCOMM_SEQUENCE_SPACE_COUNT && status == LCOMM_OK; s++) {
     const struct lcomm_flow_pair *pair = comm->flow_pairs[peer];
-    status = hear_credits(comm, peer, (lcomm_series)s);
-    status = status == LCOMM_OK ? send_credit(comm, peer, (lcomm_series)s) : status;
-    *left |= pair->out[s].due > 0 || pair->in[s].due > 0 || pair->in[s].under_way;
+    status = hear_credits(comm, peer, (lcomm_sequence_space)s);
+    status = status == LCOMM_OK ? send_credit(comm, peer, (lcomm_sequence_space)s) : status;
+    *left |= pair->out[s].due > 0 || pair->in[s].due > 0 || pair->in[s].in_flight;
   }
   return status;
 }
@@ -304,7 +304,7 @@ void lcomm_flow_drain(lcomm_comm *comm) {
   while (left && status == LCOMM_OK && lcomm_clock_s() < end_s) {
     left = false;
     lcomm_links_progress(&comm->links);
-    status = lcomm_comm_listen(comm);
+    status = lcomm_control_receive(comm);
     for (int peer = 0; peer < comm->size && status == LCOMM_OK; peer++) {
       status = comm->flow_pairs[peer] ? drain_pair(comm, peer, &left) : LCOMM_OK;
     }
@@ -318,11 +318,12 @@ void lcomm_flow_cancel(lcomm_comm *comm) {
   for (int peer = 0; comm->flow_pairs && peer < comm->size; peer++) {
     struct lcomm_flow_pair *pair = comm->flow_pairs[peer];
     lcomm_transport *link = pair ? lcomm_comm_link(comm, peer) : NULL;
-    for (int s = 0; pair && s < 2 * LCOMM_SERIES_COUNT; s++) {
-      way *w = s < LCOMM_SERIES_COUNT ? &pair->out[s] : &pair->in[s - LCOMM_SERIES_COUNT];
-      if (w->under_way) {
+    for (int s = 0; pair && s < 2 * LCOMM_SEQUENCE_SPACE_COUNT; s++) {
+      way *w = s < LCOMM_SEQUENCE_SPACE_COUNT ? &pair->out[s]
+                                              : &pair->in[s - LCOMM_SEQUENCE_SPACE_COUNT];
+      if (w->in_flight) {
         link->table->cancel(link, &w->transfer);
-        w->under_way = false;
+        w->in_flight = false;
       }
     }
   }

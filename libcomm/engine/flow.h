@@ -41,7 +41,7 @@ void lcomm_flow_begin(lcomm_run *run);
  * Sets run->admitted once it may, or run->held_by to the peer whose credit is
  * missing. WIRE for a credit that cannot be. */
 typedef struct lcomm_flow_round {
-  uint32_t steps[LCOMM_SERIES_COUNT];
+  uint32_t steps[LCOMM_SEQUENCE_SPACE_COUNT];
 } lcomm_flow_round;
 
 lcomm_status lcomm_flow_admit(lcomm_flow_round *round, lcomm_run *run);
@@ -57,7 +57,7 @@ lcomm_status lcomm_flow_retry(lcomm_comm *comm);
  * communicator is left. */
 void lcomm_flow_drain(lcomm_comm *comm);
 
-/* Forget messages under way, before the links are closed, and free the rest after it. */
+/* Forget messages in flight, before the links are closed, and free the rest after it. */
 void lcomm_flow_cancel(lcomm_comm *comm);
 void lcomm_flow_free(lcomm_comm *comm);
 

@@ -64,7 +64,7 @@ static lcomm_header_verdict found(const lcomm_wire_header *theirs,
                                 .ours = value_of(&expected->header, field)};
 }
 
-lcomm_header_verdict lcomm_header_judge(const lcomm_wire_header *theirs,
+lcomm_header_verdict lcomm_header_check(const lcomm_wire_header *theirs,
                                         const lcomm_header_expected *expected) {
   lcomm_header_field field = LCOMM_HEADER_SEQUENCE;
   while (field < LCOMM_HEADER_FIELD_COUNT && !differs(theirs, expected, field)) {

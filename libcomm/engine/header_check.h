@@ -50,7 +50,7 @@ typedef struct lcomm_header_verdict {
 } lcomm_header_verdict;
 
 /* theirs: unpacked by lcomm_wire_unpack, so codec, dtype and flags exist. */
-lcomm_header_verdict lcomm_header_judge(const lcomm_wire_header *theirs,
+lcomm_header_verdict lcomm_header_check(const lcomm_wire_header *theirs,
                                         const lcomm_header_expected *expected);
 
 #endif

@@ -29,7 +29,7 @@ static lost_process *find(const lcomm_process *process) {
   return NULL;
 }
 
-void lcomm_lost_add(const lcomm_comm *comm, const lcomm_fault *fault) {
+void lcomm_lost_ranks_add(const lcomm_comm *comm, const lcomm_fault *fault) {
   if (fault->culprit < 0 || fault->culprit == comm->rank ||
       (fault->status != LCOMM_ERR_TRANSPORT && fault->status != LCOMM_ERR_TIMEOUT)) {
     return;
@@ -45,7 +45,7 @@ void lcomm_lost_add(const lcomm_comm *comm, const lcomm_fault *fault) {
   pthread_mutex_unlock(&lock);
 }
 
-bool lcomm_lost_find(const lcomm_comm *comm, lcomm_fault *fault) {
+bool lcomm_lost_ranks_find(const lcomm_comm *comm, lcomm_fault *fault) {
   char who[96], culprit[96];
   bool found = false;
   pthread_mutex_lock(&lock);
@@ -66,7 +66,7 @@ bool lcomm_lost_find(const lcomm_comm *comm, lcomm_fault *fault) {
   return found;
 }
 
-void lcomm_lost_forget(const lcomm_comm *comm) {
+void lcomm_lost_ranks_forget(const lcomm_comm *comm) {
   pthread_mutex_lock(&lock);
   for (int rank = 0; rank < comm->size; rank++) {
     lost_process *it = comm->processes[rank].pid != 0 ? find(&comm->processes[rank]) : NULL;

@@ -11,12 +11,12 @@
 
 /* Remember the culprit of a fault, if that is another process that broke off or was
  * silent. */
-void lcomm_lost_add(const lcomm_comm *comm, const lcomm_fault *fault);
+void lcomm_lost_ranks_add(const lcomm_comm *comm, const lcomm_fault *fault);
 
 /* Is a rank of this communicator a lost process? Fills in the fault, or returns false. */
-bool lcomm_lost_find(const lcomm_comm *comm, lcomm_fault *fault);
+bool lcomm_lost_ranks_find(const lcomm_comm *comm, lcomm_fault *fault);
 
 /* The processes of a new communicator have just answered. */
-void lcomm_lost_forget(const lcomm_comm *comm);
+void lcomm_lost_ranks_forget(const lcomm_comm *comm);
 
 #endif

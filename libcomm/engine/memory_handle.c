@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-bool lcomm_device_paper_fits(const lcomm_device_paper *paper, uint64_t size) {
-  const lcomm_device_ipc *memory = &paper->memory;
-  return paper->size == size && memory->offset <= memory->size &&
+bool lcomm_memory_handle_fits(const lcomm_memory_handle *handle, uint64_t size) {
+  const lcomm_device_ipc *memory = &handle->memory;
+  return handle->size == size && memory->offset <= memory->size &&
          size <= memory->size - memory->offset;
 }
 

@@ -3,19 +3,19 @@
 #ifndef LCOMM_ENGINE_MEMORY_HANDLE_H
 #define LCOMM_ENGINE_MEMORY_HANDLE_H
 
-/* What a paper (device_loan.h) says, and what may be believed of it: all of it came
+/* What a memory handle (device_loan.h) says, and what may be believed of it: all of it came
  * from a peer. */
 
 #include "libcomm/device/device.h"
 
-/* The beginning of a paper's bytes. */
-typedef struct lcomm_device_paper {
+/* The beginning of a memory handle's bytes. */
+typedef struct lcomm_memory_handle {
   lcomm_device_ipc memory;
   uint64_t size; /* of the payload */
-} lcomm_device_paper;
+} lcomm_memory_handle;
 
 /* Is it about a payload of `size` bytes that lies in the memory it describes? */
-bool lcomm_device_paper_fits(const lcomm_device_paper *paper, uint64_t size);
+bool lcomm_memory_handle_fits(const lcomm_memory_handle *handle, uint64_t size);
 
 /* Two pieces of memory of one peer: do they have the same handle, number and size? */
 bool lcomm_device_ipc_is_same(const lcomm_device_ipc *a, const lcomm_device_ipc *b);

@@ -5,35 +5,35 @@
 
 #include <stdio.h>
 
-const char *lcomm_purpose_call(lcomm_purpose purpose) {
+const char *lcomm_op_kind_call(lcomm_op_kind op_kind) {
   static const char *const calls[] = {
-#define LCOMM_PURPOSE_NAME(id, call) [id] = call,
-      LCOMM_PURPOSE_LIST(LCOMM_PURPOSE_NAME)
-#undef LCOMM_PURPOSE_NAME
+#define LCOMM_OP_KIND_NAME(id, call) [id] = call,
+      LCOMM_OP_KIND_LIST(LCOMM_OP_KIND_NAME)
+#undef LCOMM_OP_KIND_NAME
   };
-  return (unsigned)purpose < LCOMM_PURPOSE_COUNT ? calls[purpose] : NULL;
+  return (unsigned)op_kind < LCOMM_OP_KIND_COUNT ? calls[op_kind] : NULL;
 }
 
-const char *lcomm_purpose_text(lcomm_purpose purpose, uint64_t residual,
-                               char text[LCOMM_PURPOSE_TEXT_MAX]) {
+const char *lcomm_op_kind_text(lcomm_op_kind op_kind, uint64_t residual,
+                               char text[LCOMM_OP_KIND_TEXT_MAX]) {
   unsigned long long number = residual;
   text[0] = '\0';
-  if (purpose == LCOMM_PURPOSE_LASTING) {
-    snprintf(text, LCOMM_PURPOSE_TEXT_MAX, " with residual %llu", number);
-  } else if (purpose == LCOMM_PURPOSE_FLUSH) {
-    snprintf(text, LCOMM_PURPOSE_TEXT_MAX, " that flushes residual %llu", number);
-  } else if (purpose == LCOMM_PURPOSE_BUCKET) {
-    snprintf(text, LCOMM_PURPOSE_TEXT_MAX, " of a bucket");
-  } else if (purpose == LCOMM_PURPOSE_TENSORS) {
-    snprintf(text, LCOMM_PURPOSE_TEXT_MAX, " that compares or plans tensors");
-  } else if (purpose == LCOMM_PURPOSE_POLICY) {
-    snprintf(text, LCOMM_PURPOSE_TEXT_MAX, " that agrees on a policy");
+  if (op_kind == LCOMM_OP_KIND_EF) {
+    snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " with residual %llu", number);
+  } else if (op_kind == LCOMM_OP_KIND_FLUSH) {
+    snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " that flushes residual %llu", number);
+  } else if (op_kind == LCOMM_OP_KIND_BUCKET) {
+    snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " of a bucket");
+  } else if (op_kind == LCOMM_OP_KIND_TENSORS) {
+    snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " that compares or plans tensors");
+  } else if (op_kind == LCOMM_OP_KIND_POLICY) {
+    snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " that agrees on a policy");
   }
   return text;
 }
 
-const char *lcomm_purpose_remedy(lcomm_purpose purpose) {
-  return lcomm_purpose_series(purpose) == LCOMM_SERIES_BUCKETS
+const char *lcomm_op_kind_remedy(lcomm_op_kind op_kind) {
+  return lcomm_op_kind_sequence_space(op_kind) == LCOMM_SEQUENCE_SPACE_BUCKETS
              ? "add, freeze and unfreeze the same tensors between the same steps."
              : "call the same collective with the same count, type and policy.";
 }

@@ -81,7 +81,7 @@ lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
   operation->next_made = made;
   operation->run = run;
   operation->op = data->op;
-  operation->sequence = comm->next[lcomm_purpose_series(data->purpose)];
+  operation->sequence = comm->next[lcomm_op_kind_sequence_space(data->op_kind)];
   operation->begun_s = operation->moved_s = lcomm_clock_s();
   if (comm->trace) {
     begin_step(comm);
@@ -91,7 +91,7 @@ lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
   lcomm_summary_begin(&comm->summary, operation->begun_s);
   append(comm, operation);
   *started = operation;
-  return lcomm_ticket_begin(run);
+  return lcomm_fingerprint_begin(run);
 }
 
 void lcomm_operation_release(lcomm_comm *comm, lcomm_operation *operation) {
@@ -102,7 +102,7 @@ void lcomm_operation_release(lcomm_comm *comm, lcomm_operation *operation) {
 
 lcomm_summary_row *lcomm_operation_row(lcomm_comm *comm, const lcomm_operation *operation) {
   const lcomm_run *run = operation->run;
-  return lcomm_summary_find(&comm->summary, run->plan->collective, run->terms.purpose);
+  return lcomm_summary_find(&comm->summary, run->plan->collective, run->terms.op_kind);
 }
 
 /* The operation's numbers go into those of the communicator. */
@@ -161,8 +161,8 @@ static void finish(lcomm_comm *comm, lcomm_operation *operation, lcomm_status st
   if (operation->end) {
     operation->end(operation);
   }
-  if (operation->hold) {
-    lcomm_hold_release(operation->hold);
+  if (operation->gate) {
+    lcomm_stream_gate_open(operation->gate);
   }
   if (operation->detached) {
     lcomm_run_keep(comm, operation->run);
@@ -206,10 +206,10 @@ static lcomm_status move_one(lcomm_comm *comm, lcomm_operation *operation, lcomm
   return LCOMM_OK;
 }
 
-void lcomm_tickets_tell(lcomm_comm *comm) {
+void lcomm_fingerprints_send(lcomm_comm *comm) {
   double now_s = lcomm_clock_s();
   for (lcomm_operation *operation = comm->first; operation; operation = operation->next) {
-    lcomm_ticket_tell(comm, operation, now_s);
+    lcomm_fingerprint_send(comm, operation, now_s);
   }
 }
 
@@ -236,7 +236,7 @@ lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved) {
   if (comm->first) {
     lcomm_links_progress(&comm->links);
   }
-  status = status == LCOMM_OK ? lcomm_comm_listen(comm) : status;
+  status = status == LCOMM_OK ? lcomm_control_receive(comm) : status;
   if (status == LCOMM_OK && comm->flow_owed > 0) {
     status = lcomm_flow_retry(comm);
   }
@@ -249,7 +249,7 @@ lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved) {
   if (status != LCOMM_OK) {
     lcomm_operations_cancel(comm, status);
   } else if (!here && comm->first && ++comm->quiet_moves % MOVES_BETWEEN_LOOKS == 0) {
-    lcomm_tickets_tell(comm);
+    lcomm_fingerprints_send(comm);
   }
   if (comm->trace) {
     lcomm_trace_tick(comm->trace);

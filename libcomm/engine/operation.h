@@ -9,12 +9,12 @@
 
 #include "libcomm/engine/exec.h"
 
-/* What the first word of a notice says. */
+/* What the first word of a control message says. */
 enum {
-  LCOMM_NOTICE_ERROR = 1,
-  LCOMM_NOTICE_TICKET = 2,
-  LCOMM_NOTICE_PROBE = 3,
-  LCOMM_NOTICE_ANSWER = 4
+  LCOMM_CONTROL_ERROR = 1,
+  LCOMM_CONTROL_FINGERPRINT = 2,
+  LCOMM_CONTROL_PROBE = 3,
+  LCOMM_CONTROL_ANSWER = 4
 };
 
 /* What to do with the vector once the operation is over. */
@@ -28,15 +28,15 @@ struct lcomm_operation {
   lcomm_status status;     /* once over */
   uint64_t not_finite;     /* once over: in the result, if a codec was at work */
   double begun_s, moved_s; /* when it began, when it last moved */
-  double told_s;           /* when the next rank was told its ticket, 0: never */
-  double tested_s;         /* when a test first found it under way, 0: never */
+  double told_s;           /* when the next rank was told its fingerprint, 0: never */
+  double tested_s;         /* when a test first found it in flight, 0: never */
 
   lcomm_operation_end end;  /* may be NULL */
   void *receive;            /* for end: the caller's buffer, or the bucket */
   lcomm_bucket *bucket;     /* whose run this is, or NULL */
   lcomm_residual *residual; /* likewise */
   bool detached;            /* nobody has a request of it: given back by itself when it is over */
-  struct lcomm_hold *hold;  /* hold.h: of the caller's stream that waits for it, or NULL */
+  struct lcomm_stream_gate *gate; /* hold.h: of the caller's stream that waits for it, or NULL */
 
   lcomm_operation *next, *next_idle, *next_made;
   lcomm_operation *previous;
@@ -48,7 +48,7 @@ typedef struct lcomm_operation_data {
   const void *input; /* plan->input_count elements, or NULL */
   lcomm_op op;
   double before, after; /* factors; the caller of the operation has applied `before` */
-  lcomm_purpose purpose;
+  lcomm_op_kind op_kind;
   uint64_t residual; /* which one, see lcomm_run_terms */
   const char *name;  /* of the data, for traces; NULL: none. Stays valid. */
 } lcomm_operation_data;
@@ -90,21 +90,21 @@ lcomm_status lcomm_operations_check(lcomm_comm *comm);
 /* Where the numbers of an operation go. */
 lcomm_summary_row *lcomm_operation_row(lcomm_comm *comm, const lcomm_operation *operation);
 
-/* Tickets, see ticket.h: an operation begins; the ticket of the rank before has
+/* Fingerprints, see fingerprint.h: an operation begins; the fingerprint of the rank before has
  * come; tell the next rank if it is time. begin returns MISMATCH when the rank
  * before has told something else already. */
-void lcomm_ticket_book_init(lcomm_ticket_book *book);
-lcomm_status lcomm_ticket_begin(const lcomm_run *run);
-void lcomm_ticket_hear(lcomm_comm *comm, const void *notice);
-void lcomm_ticket_tell(lcomm_comm *comm, lcomm_operation *operation, double now_s);
+void lcomm_fingerprint_book_init(lcomm_fingerprint_book *book);
+lcomm_status lcomm_fingerprint_begin(const lcomm_run *run);
+void lcomm_fingerprint_receive(lcomm_comm *comm, const void *notice);
+void lcomm_fingerprint_send(lcomm_comm *comm, lcomm_operation *operation, double now_s);
 
 /* A message of `peer` in this operation is of another call: ask it which. A difference is
- * the communicator's error then, which is returned; OK when the tickets are equal, or the
+ * the communicator's error then, which is returned; OK when the fingerprints are equal, or the
  * peer has not answered within a moment. */
-lcomm_status lcomm_ticket_ask(const lcomm_run *run, int peer);
+lcomm_status lcomm_fingerprint_ask(const lcomm_run *run, int peer);
 
 /* Nothing has moved for a while: is anybody in another call? */
-void lcomm_tickets_tell(lcomm_comm *comm);
+void lcomm_fingerprints_send(lcomm_comm *comm);
 
 /* The run of a plain call: one that is kept from an earlier call of its shape,
  * or a new one. On failure the sentence is written. ARGUMENT, MEMORY. */

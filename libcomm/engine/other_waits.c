@@ -27,7 +27,7 @@ static wait *place_of(const struct lcomm_comm *comm) {
   return NULL;
 }
 
-void lcomm_elsewhere_tell(const struct lcomm_comm *comm, uint64_t host_hash, uint64_t pid) {
+void lcomm_other_waits_add(const struct lcomm_comm *comm, uint64_t host_hash, uint64_t pid) {
   pthread_mutex_lock(&lock);
   wait *place = place_of(comm);
   bool known = place != NULL;
@@ -38,7 +38,7 @@ void lcomm_elsewhere_tell(const struct lcomm_comm *comm, uint64_t host_hash, uin
   pthread_mutex_unlock(&lock);
 }
 
-void lcomm_elsewhere_end(const struct lcomm_comm *comm) {
+void lcomm_other_waits_remove(const struct lcomm_comm *comm) {
   pthread_mutex_lock(&lock);
   wait *place = place_of(comm);
   if (place) {
@@ -47,7 +47,7 @@ void lcomm_elsewhere_end(const struct lcomm_comm *comm) {
   pthread_mutex_unlock(&lock);
 }
 
-bool lcomm_elsewhere_find(const struct lcomm_comm *comm, uint64_t *host_hash, uint64_t *pid) {
+bool lcomm_other_waits_find(const struct lcomm_comm *comm, uint64_t *host_hash, uint64_t *pid) {
   bool found = false;
   *host_hash = 0;
   *pid = 0;

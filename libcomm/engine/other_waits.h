@@ -14,13 +14,13 @@ struct lcomm_comm;
 
 /* A wait in this communicator goes on; the fault seems to be this process, or pid 0: not
  * known yet. Where more threads wait than there is room for, some are not told of. */
-void lcomm_elsewhere_tell(const struct lcomm_comm *comm, uint64_t host_hash, uint64_t pid);
+void lcomm_other_waits_add(const struct lcomm_comm *comm, uint64_t host_hash, uint64_t pid);
 
 /* The wait is over. */
-void lcomm_elsewhere_end(const struct lcomm_comm *comm);
+void lcomm_other_waits_remove(const struct lcomm_comm *comm);
 
 /* Is there a wait in another communicator than this one? For which process, as far as
  * that is known: pid 0 otherwise. */
-bool lcomm_elsewhere_find(const struct lcomm_comm *comm, uint64_t *host_hash, uint64_t *pid);
+bool lcomm_other_waits_find(const struct lcomm_comm *comm, uint64_t *host_hash, uint64_t *pid);
 
 #endif

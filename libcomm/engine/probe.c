@@ -12,7 +12,7 @@
 #include "libcomm/engine/other_waits.h"
 
 typedef struct probe {
-  int32_t kind; /* LCOMM_NOTICE_PROBE */
+  int32_t kind; /* LCOMM_CONTROL_PROBE */
   int32_t rank;
   int32_t about; /* does this rank answer you? -1: not asked */
   uint32_t round;
@@ -21,7 +21,7 @@ typedef struct probe {
 typedef enum testimony { UNKNOWN, ANSWERS, SILENT } testimony;
 
 typedef struct answer {
-  int32_t kind; /* LCOMM_NOTICE_ANSWER */
+  int32_t kind; /* LCOMM_CONTROL_ANSWER */
   int32_t rank;
   uint32_t round; /* of the probe */
   int32_t about;
@@ -29,7 +29,7 @@ typedef struct answer {
   lcomm_wait_state state, relayed;
 } answer;
 
-_Static_assert(sizeof(answer) <= LCOMM_NOTICE_SIZE, "an answer fits a control message");
+_Static_assert(sizeof(answer) <= LCOMM_CONTROL_SIZE, "an answer fits a control message");
 
 static double clamp(double value, double least, double most) {
   return value < least ? least : value > most ? most : value;
@@ -63,13 +63,13 @@ static bool is_unanswered(const lcomm_comm *comm, int peer) {
 lcomm_wait_state lcomm_probe_state(const lcomm_comm *comm, const lcomm_operation *operation) {
   lcomm_wait_state state = {.next = {comm->next[0], comm->next[1]}};
   if (!operation) {
-    bool waits = lcomm_elsewhere_find(comm, &state.elsewhere_host, &state.elsewhere_pid);
+    bool waits = lcomm_other_waits_find(comm, &state.elsewhere_host, &state.elsewhere_pid);
     state.activity = waits ? LCOMM_ACTIVITY_ELSEWHERE : LCOMM_ACTIVITY_IDLE;
     return state;
   }
   state.sequence = operation->sequence;
   state.collective = (int32_t)operation->run->plan->collective;
-  state.ticket = comm->tickets.mine[operation->sequence % LCOMM_TICKETS_KEPT];
+  state.fingerprint = comm->fingerprints.mine[operation->sequence % LCOMM_FINGERPRINTS_KEPT];
   state.awaited_count = lcomm_run_awaits(operation->run, state.awaited, LCOMM_AWAITED_MAX);
   for (uint32_t i = 0; i < state.awaited_count; i++) {
     state.awaited[i].unanswered = is_unanswered(comm, state.awaited[i].rank);
@@ -84,7 +84,7 @@ lcomm_wait_state lcomm_probe_state(const lcomm_comm *comm, const lcomm_operation
 
 void lcomm_probe_send(lcomm_comm *comm, int peer, int about, double now_s) {
   lcomm_contact *it = &comm->probes.contacts[peer];
-  probe asked = {.kind = LCOMM_NOTICE_PROBE,
+  probe asked = {.kind = LCOMM_CONTROL_PROBE,
                  .rank = comm->rank,
                  .about = about,
                  .round = ++comm->probes.round};
@@ -95,7 +95,7 @@ void lcomm_probe_send(lcomm_comm *comm, int peer, int about, double now_s) {
     it->asked_round = asked.round;
   }
   it->sent_s = now_s;
-  lcomm_comm_tell(comm, peer, &asked, sizeof(asked));
+  lcomm_control_send(comm, peer, &asked, sizeof(asked));
 }
 
 static bool is_peer(const lcomm_comm *comm, int32_t rank) {
@@ -117,13 +117,13 @@ static void testify(lcomm_comm *comm, int about, double now_s, answer *said) {
   }
 }
 
-void lcomm_probe_hear(lcomm_comm *comm, const void *notice) {
+void lcomm_probe_receive(lcomm_comm *comm, const void *notice) {
   probe heard;
   memcpy(&heard, notice, sizeof(heard));
   if (!is_peer(comm, heard.rank)) {
     return;
   }
-  answer said = {.kind = LCOMM_NOTICE_ANSWER,
+  answer said = {.kind = LCOMM_CONTROL_ANSWER,
                  .rank = comm->rank,
                  .round = heard.round,
                  .about = heard.about,
@@ -131,7 +131,7 @@ void lcomm_probe_hear(lcomm_comm *comm, const void *notice) {
   if (is_peer(comm, heard.about) && heard.about != heard.rank) {
     testify(comm, heard.about, lcomm_clock_s(), &said);
   }
-  lcomm_comm_tell(comm, heard.rank, &said, sizeof(said));
+  lcomm_control_send(comm, heard.rank, &said, sizeof(said));
 }
 
 /* What a peer says is believed as far as it can be. */
@@ -150,7 +150,7 @@ static bool is_possible(const lcomm_comm *comm, const lcomm_wait_state *state) {
   return true;
 }
 
-void lcomm_probe_hear_answer(lcomm_comm *comm, const void *notice) {
+void lcomm_probe_receive_answer(lcomm_comm *comm, const void *notice) {
   answer heard;
   memcpy(&heard, notice, sizeof(heard));
   if (!is_peer(comm, heard.rank) || !is_possible(comm, &heard.state)) {

@@ -41,10 +41,10 @@ enum { LCOMM_AWAITED_MAX = 24 };
 /* What a rank says of itself. */
 typedef struct lcomm_wait_state {
   int32_t activity;
-  int32_t collective;  /* of the oldest operation in flight */
-  uint32_t sequence;   /* its number */
-  lcomm_ticket ticket; /* of that operation */
-  uint32_t next[2];    /* numbers of the next operations, by sequence space */
+  int32_t collective;            /* of the oldest operation in flight */
+  uint32_t sequence;             /* its number */
+  lcomm_fingerprint fingerprint; /* of that operation */
+  uint32_t next[2];              /* numbers of the next operations, by sequence space */
   uint32_t awaited_count;
   uint64_t elsewhere_host, elsewhere_pid;   /* ELSEWHERE: for this process, or pid 0: not known */
   lcomm_awaited awaited[LCOMM_AWAITED_MAX]; /* WAITS: by that operation, all of them */
@@ -73,8 +73,8 @@ typedef struct lcomm_probes {
 } lcomm_probes;
 
 /* Control messages of peers. */
-void lcomm_probe_hear(struct lcomm_comm *comm, const void *notice);
-void lcomm_probe_hear_answer(struct lcomm_comm *comm, const void *notice);
+void lcomm_probe_receive(struct lcomm_comm *comm, const void *notice);
+void lcomm_probe_receive_answer(struct lcomm_comm *comm, const void *notice);
 
 /* Ask a rank what it does, and whether `about` answers it (-1: nobody). */
 void lcomm_probe_send(struct lcomm_comm *comm, int peer, int about, double now_s);

@@ -18,7 +18,7 @@
 #include "libcomm/engine/siblings.h"
 #include "libcomm/tensor/bucket.h"
 
-struct lcomm_driver {
+struct lcomm_progress_thread {
   lcomm_comm *comm;
   pthread_t thread;
   pthread_mutex_t lock; /* recursive: calls use each other */
@@ -32,22 +32,22 @@ struct lcomm_driver {
 
 /* ----------------------------------------------------- turns of the calls */
 
-void lcomm_driver_enter(lcomm_driver *driver) {
+void lcomm_progress_thread_enter(lcomm_progress_thread *driver) {
   atomic_fetch_add(&driver->waiting, 1);
   pthread_mutex_lock(&driver->lock);
   atomic_fetch_sub(&driver->waiting, 1);
   driver->depth++;
 }
 
-void lcomm_driver_leave(lcomm_driver *driver) {
+void lcomm_progress_thread_leave(lcomm_progress_thread *driver) {
   bool kick = --driver->depth == 0 && driver->comm->first;
   pthread_mutex_unlock(&driver->lock);
   if (kick) {
-    lcomm_driver_kick(driver);
+    lcomm_progress_thread_wake(driver);
   }
 }
 
-void lcomm_driver_kick(lcomm_driver *driver) {
+void lcomm_progress_thread_wake(lcomm_progress_thread *driver) {
   uint64_t one = 1;
   atomic_fetch_add(&driver->events, 1);
   if (atomic_load(&driver->asleep) && write(driver->bell, &one, sizeof(one)) < 0) {
@@ -55,13 +55,13 @@ void lcomm_driver_kick(lcomm_driver *driver) {
   }
 }
 
-pthread_mutex_t *lcomm_driver_guard(lcomm_driver *driver) {
+pthread_mutex_t *lcomm_progress_thread_guard(lcomm_progress_thread *driver) {
   return &driver->lock;
 }
 
 /* ------------------------------------------------------------- the thread */
 
-bool lcomm_drive(lcomm_comm *comm) {
+bool lcomm_engine_progress(lcomm_comm *comm) {
   bool moved = false;
   if (atomic_load(&comm->status) != LCOMM_OK) {
     lcomm_operations_move(comm, &moved); /* cancels what is left */
@@ -72,7 +72,7 @@ bool lcomm_drive(lcomm_comm *comm) {
   }
   if (!comm->first) {
     lcomm_links_progress(&comm->links);
-    lcomm_comm_listen(comm); /* peers that wait ask what this rank does */
+    lcomm_control_receive(comm); /* peers that wait ask what this rank does */
   } else if (lcomm_operations_move(comm, &moved) == LCOMM_OK && !moved) {
     lcomm_operations_check(comm);
   }
@@ -81,7 +81,7 @@ bool lcomm_drive(lcomm_comm *comm) {
 
 /* Nothing moves: sleep until a peer, or a call, rings. `seen` is the number of
  * kicks before the last look. The lock is held at begin and end. */
-static void sleep_a_while(lcomm_driver *driver, unsigned seen) {
+static void sleep_a_while(lcomm_progress_thread *driver, unsigned seen) {
   static const double WORK_S = 0.02, IDLE_S = 1.0;
   lcomm_comm *comm = driver->comm;
   double idle_s = lcomm_probe_interval_s(comm) < IDLE_S ? lcomm_probe_interval_s(comm) : IDLE_S;
@@ -107,7 +107,7 @@ static void sleep_a_while(lcomm_driver *driver, unsigned seen) {
 
 static void *run_thread(void *argument) {
   enum { QUIET_ROUNDS = 32 };
-  lcomm_driver *driver = argument;
+  lcomm_progress_thread *driver = argument;
   unsigned quiet = 0;
   for (;;) {
     while (atomic_load(&driver->waiting) > 0) {
@@ -118,7 +118,7 @@ static void *run_thread(void *argument) {
     if (atomic_load(&driver->stop)) {
       break;
     }
-    quiet = lcomm_drive(driver->comm) ? 0 : quiet + 1;
+    quiet = lcomm_engine_progress(driver->comm) ? 0 : quiet + 1;
     if (driver->comm->trace) {
       lcomm_trace_tick(driver->comm->trace);
     }
@@ -137,7 +137,7 @@ static void *run_thread(void *argument) {
 /* ---------------------------------------------------------- start and end */
 
 /* Signals of the program are handled by its own threads. */
-static int create_thread(lcomm_driver *driver) {
+static int create_thread(lcomm_progress_thread *driver) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -146,7 +146,7 @@ static int create_thread(lcomm_driver *driver) {
   return error;
 }
 
-static void init_lock(lcomm_driver *driver) {
+static void init_lock(lcomm_progress_thread *driver) {
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
   pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
@@ -155,20 +155,20 @@ static void init_lock(lcomm_driver *driver) {
 }
 
 /* The caller's calls have the first turns; the lock is recursive. */
-static void enter_before(lcomm_driver *driver, unsigned depth) {
+static void enter_before(lcomm_progress_thread *driver, unsigned depth) {
   for (unsigned i = 0; i < depth; i++) {
-    lcomm_driver_enter(driver);
+    lcomm_progress_thread_enter(driver);
   }
 }
 
-static void leave_again(lcomm_driver *driver, unsigned depth) {
+static void leave_again(lcomm_progress_thread *driver, unsigned depth) {
   for (unsigned i = 0; i < depth; i++) {
     pthread_mutex_unlock(&driver->lock);
   }
 }
 
-lcomm_status lcomm_driver_start(lcomm_comm *comm, unsigned depth, char *why, size_t size) {
-  lcomm_driver *driver = calloc(1, sizeof *driver);
+lcomm_status lcomm_progress_thread_start(lcomm_comm *comm, unsigned depth, char *why, size_t size) {
+  lcomm_progress_thread *driver = calloc(1, sizeof *driver);
   if (!driver) {
     snprintf(why, size, "out of memory for the progress thread");
     return LCOMM_ERR_MEMORY;
@@ -188,25 +188,25 @@ lcomm_status lcomm_driver_start(lcomm_comm *comm, unsigned depth, char *why, siz
     free(driver);
     return LCOMM_ERR_SYSTEM;
   }
-  comm->driver = driver;
+  comm->progress_thread = driver;
   return LCOMM_OK;
 }
 
 /* What an exit shows and writes is guarded by the thread's lock from here on. */
 static void guard_exit(lcomm_comm *comm) {
-  pthread_mutex_t *guard = lcomm_driver_guard(comm->driver);
+  pthread_mutex_t *guard = lcomm_progress_thread_guard(comm->progress_thread);
   lcomm_summary_guard(&comm->summary, guard);
   if (comm->trace) {
     lcomm_trace_watch(comm->trace, guard);
   }
 }
 
-void lcomm_driver_begin(lcomm_comm *comm) {
+void lcomm_progress_thread_begin(lcomm_comm *comm) {
   char why[160];
   unsigned depth = atomic_load_explicit(&comm->turn.depth, memory_order_relaxed);
-  comm->wants_driver = false;
+  comm->wants_progress_thread = false;
   lcomm_siblings_remove(comm);
-  if (lcomm_driver_start(comm, depth, why, sizeof(why)) != LCOMM_OK) {
+  if (lcomm_progress_thread_start(comm, depth, why, sizeof(why)) != LCOMM_OK) {
     lcomm_log_info(why);
     lcomm_siblings_add(comm);
     return;
@@ -215,24 +215,24 @@ void lcomm_driver_begin(lcomm_comm *comm) {
   guard_exit(comm);
 }
 
-void lcomm_driver_stop(lcomm_comm *comm) {
-  lcomm_driver *driver = comm->driver;
+void lcomm_progress_thread_stop(lcomm_comm *comm) {
+  lcomm_progress_thread *driver = comm->progress_thread;
   if (!driver || driver->joined) {
     return;
   }
   atomic_store(&driver->stop, true);
-  lcomm_driver_kick(driver);
+  lcomm_progress_thread_wake(driver);
   pthread_join(driver->thread, NULL);
   driver->joined = true;
 }
 
-void lcomm_driver_free(lcomm_comm *comm) {
-  lcomm_driver *driver = comm->driver;
+void lcomm_progress_thread_free(lcomm_comm *comm) {
+  lcomm_progress_thread *driver = comm->progress_thread;
   if (!driver) {
     return;
   }
-  lcomm_driver_stop(comm);
-  comm->driver = NULL;
+  lcomm_progress_thread_stop(comm);
+  comm->progress_thread = NULL;
   close(driver->bell);
   pthread_mutex_destroy(&driver->lock);
   free(driver);

@@ -11,33 +11,33 @@
 
 #include "libcomm/engine/engine.h"
 
-typedef struct lcomm_driver lcomm_driver;
+typedef struct lcomm_progress_thread lcomm_progress_thread;
 
 /* Start the thread. The caller is inside `depth` calls, which have the first turn.
  * MEMORY, SYSTEM with the reason in why. */
-lcomm_status lcomm_driver_start(lcomm_comm *comm, unsigned depth, char *why, size_t size);
+lcomm_status lcomm_progress_thread_start(lcomm_comm *comm, unsigned depth, char *why, size_t size);
 
-/* For lcomm_comm.wants_driver: a call that does not block begins; the caller has entered
+/* For lcomm_comm.wants_progress_thread: a call that does not block begins; the caller has entered
  * the communicator, and leaves it as usual. Without a thread calls go on making progress,
  * which the log says. */
-void lcomm_driver_begin(lcomm_comm *comm);
+void lcomm_progress_thread_begin(lcomm_comm *comm);
 
 /* End it; calls may still take turns by its lock, which free frees. Both may be
- * called without a driver, and again. */
-void lcomm_driver_stop(lcomm_comm *comm);
-void lcomm_driver_free(lcomm_comm *comm);
+ * called without a progress thread, and again. */
+void lcomm_progress_thread_stop(lcomm_comm *comm);
+void lcomm_progress_thread_free(lcomm_comm *comm);
 
-void lcomm_driver_enter(lcomm_driver *driver);
-void lcomm_driver_leave(lcomm_driver *driver);
+void lcomm_progress_thread_enter(lcomm_progress_thread *driver);
+void lcomm_progress_thread_leave(lcomm_progress_thread *driver);
 
 /* There may be something to do. Any thread, without the lock. */
-void lcomm_driver_kick(lcomm_driver *driver);
+void lcomm_progress_thread_wake(lcomm_progress_thread *driver);
 
 /* One round for a communicator whose turn the caller has: start the buckets that are
  * ready, move its operations. True when something moved. What fails, fails there. */
-bool lcomm_drive(lcomm_comm *comm);
+bool lcomm_engine_progress(lcomm_comm *comm);
 
 /* The lock that guards the communicator's numbers. */
-pthread_mutex_t *lcomm_driver_guard(lcomm_driver *driver);
+pthread_mutex_t *lcomm_progress_thread_guard(lcomm_progress_thread *driver);
 
 #endif

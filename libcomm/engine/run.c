@@ -104,8 +104,8 @@ static lcomm_status make_progress_state(lcomm_run *run) {
   run->ready = calloc(steps / 64 + 1, sizeof *run->ready);
   run->held = calloc(steps / 64 + 1, sizeof *run->held);
   run->messages = calloc(steps + 1, sizeof *run->messages);
-  run->under_way = calloc(steps + 1, sizeof *run->under_way);
-  return run->waiting && run->ready && run->held && run->messages && run->under_way
+  run->in_flight = calloc(steps + 1, sizeof *run->in_flight);
+  return run->waiting && run->ready && run->held && run->messages && run->in_flight
              ? LCOMM_OK
              : LCOMM_ERR_MEMORY;
 }
@@ -116,12 +116,12 @@ void lcomm_run_key(lcomm_run *run, const lcomm_operation_data *data) {
                            .before = data->before,
                            .after = data->after,
                            .op = data->op,
-                           .purpose = data->purpose};
+                           .op_kind = data->op_kind};
   if (run->key == 0 || memcmp(&run->terms, &terms, sizeof(terms)) != 0) {
     run->key = (uint32_t)XXH3_64bits(&terms, sizeof(terms)) | 1;
     run->terms = terms;
   }
-  run->parameters = run->key ^ run->comm->history[lcomm_purpose_series(terms.purpose)];
+  run->parameters = run->key ^ run->comm->history[lcomm_op_kind_sequence_space(terms.op_kind)];
 }
 
 /* One rank's plan is enough to see what all do. */
@@ -147,7 +147,7 @@ static lcomm_status make_on_device(lcomm_run *run) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
   int before = 0;
   (void)table->current(&before);
-  lcomm_status status = lcomm_device_pause(run->comm);
+  lcomm_status status = lcomm_device_quiesce(run->comm);
   status = status == LCOMM_OK ? lcomm_run_device_open(run, run->plan->place - 1) : status;
   status = status == LCOMM_OK ? make_all(run) : status;
   status = status == LCOMM_OK ? lcomm_run_device_make(run) : status;
@@ -173,15 +173,16 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
     lcomm_run_destroy(made); /* and the plan with it */
     return status;
   }
-  made->quick = lcomm_quick_fits(made);
-  made->quick_sent = made->quick ? calloc((size_t)comm->size, sizeof *made->quick_sent) : NULL;
-  made->quick = made->quick_sent != NULL;
+  made->quick = lcomm_fastpath_fits(made);
+  made->fastpath_sent =
+      made->quick ? calloc((size_t)comm->size, sizeof *made->fastpath_sent) : NULL;
+  made->quick = made->fastpath_sent != NULL;
   log_plan(made);
   *run = made;
   return LCOMM_OK;
 }
 
-/* Runs whose sends were still under way when they were given up. MPI may
+/* Runs whose sends were still in flight when they were given up. MPI may
  * still read their slots, so they stay, reachable, to the end of the process. */
 static lcomm_run *_Atomic abandoned_runs;
 
@@ -224,8 +225,8 @@ void lcomm_run_destroy(lcomm_run *run) {
   free(run->ready);
   free(run->held);
   free(run->messages);
-  free(run->under_way);
-  free(run->quick_sent);
+  free(run->in_flight);
+  free(run->fastpath_sent);
   free(run->flow_parts);
   lcomm_plan_destroy((lcomm_plan *)run->plan);
   free(run);

@@ -50,8 +50,8 @@ lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
   if (error) {
     return explain(device, "stream", error);
   }
-  if (run->comm->driver) {
-    lcomm_hold_prepare(device->table);
+  if (run->comm->progress_thread) {
+    lcomm_stream_gate_prepare(device->table);
   }
   error = device->table->load();
   if (error) {
@@ -73,7 +73,7 @@ void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size) {
   void *memory = NULL;
   int before = ordinal;
   (void)table->current(&before);
-  int error = lcomm_device_pause(comm) == LCOMM_OK ? table->use(ordinal) : -1;
+  int error = lcomm_device_quiesce(comm) == LCOMM_OK ? table->use(ordinal) : -1;
   error = error ? error : table->memory_get(size, &memory);
   lcomm_device_resume();
   (void)table->use(before);
@@ -225,7 +225,7 @@ static void drop_host_encoders(lcomm_run *run) {
 lcomm_status lcomm_run_device_make(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   size_t payloads = payloads_size(run), sparse = sparse_size(run), scratch = 0;
-  if (!make_tables(run) || lcomm_device_loans_make(run) != LCOMM_OK ||
+  if (!make_tables(run) || lcomm_device_zcopy_make(run) != LCOMM_OK ||
       each_topk(run, NULL, &scratch) != LCOMM_OK) {
     return LCOMM_ERR_MEMORY;
   }
@@ -266,7 +266,7 @@ void lcomm_run_device_free(lcomm_run *run) {
   }
   const lcomm_device_table *table = device->table;
   int before = lcomm_run_device_enter(run);
-  lcomm_device_pause_to_free();
+  lcomm_device_quiesce_to_free();
   if (device->stream) {
     (void)table->stream_finish(device->stream);
   }
@@ -274,7 +274,7 @@ void lcomm_run_device_free(lcomm_run *run) {
     table->kernels->topk_destroy(device->topk[i]);
   }
   free_events(device);
-  lcomm_device_loans_free(run);
+  lcomm_device_zcopy_free(run);
   (void)table->memory_free(run->own_vector);
   (void)table->memory_free(run->own_input);
   (void)table->pinned_free(run->arena);

@@ -46,9 +46,9 @@ typedef struct lcomm_run_device {
   const uint8_t **view;    /* of each slot: where its sender has it, or NULL */
   bool *direct;            /* per slot: messages take it from here, or put it here */
   bool *lends;             /* per slot: it may be lent */
-  bool *own_paper;         /* per slot: the paper is of its payload here */
-  uint8_t **papers;        /* per slot that may be lent, in paper_memory */
-  uint8_t *paper_memory;   /* that peers can view */
+  bool *own_handle;        /* per slot: the memory handle is of its payload here */
+  uint8_t **handles;       /* per slot that may be lent, in handle_memory */
+  uint8_t *handle_memory;  /* that peers can view */
   bool *arrived;           /* per slot: its payload is on the device */
   lcomm_cuda_topk **topk;  /* per step, NULL where the step is no top-k ENCODE */
   uint64_t *payload_sizes; /* pinned: what the encoders of top-k made, per slot */
@@ -74,10 +74,10 @@ typedef struct lcomm_run_device {
  * lcomm_device_resume(), which follows even a failure: between the two, memory and
  * streams can be made and freed. The operations of the communicator go on
  * meanwhile. TIMEOUT, or what failed. */
-lcomm_status lcomm_device_pause(lcomm_comm *comm);
+lcomm_status lcomm_device_quiesce(lcomm_comm *comm);
 void lcomm_device_resume(void);
 /* The same where nothing of the communicator is held any more, and only for a while. */
-void lcomm_device_pause_to_free(void);
+void lcomm_device_quiesce_to_free(void);
 
 /* A vector on device `ordinal`; NULL when memory is short. */
 void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size);

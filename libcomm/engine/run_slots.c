@@ -88,7 +88,7 @@ static void look_at_readers(lcomm_run *run) {
       }
     }
     bool lent = step->kind == LCOMM_STEP_RECV && run->plan->plain && !run->device &&
-                lcomm_exec_may_borrow(run, step->slot, lcomm_comm_link(run->comm, step->peer));
+                lcomm_exec_may_zcopy(run, step->slot, lcomm_comm_link(run->comm, step->peer));
     if (step->kind == LCOMM_STEP_ENCODE || (step->kind == LCOMM_STEP_RECV && !lent)) {
       for (uint32_t j = 0; j < step->slot_count; j++) {
         run->slots[step->slot + j].has_memory = true;
@@ -138,7 +138,7 @@ static lcomm_status make_arena(lcomm_run *run) {
   }
   run->arena = run->device ? lcomm_run_device_pinned(run, total)
                            : lcomm_links_memory_get(&run->comm->links, total);
-  run->tiles = tiles > 0 ? aligned_alloc(SLOT_ALIGN, tiles * LCOMM_FETCH_SIZE) : NULL;
+  run->tiles = tiles > 0 ? aligned_alloc(SLOT_ALIGN, tiles * LCOMM_GET_SIZE) : NULL;
   return run->arena && (run->tiles || tiles == 0) ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 

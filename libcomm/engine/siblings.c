@@ -98,7 +98,7 @@ bool lcomm_siblings_move(lcomm_comm *mine) {
     return false;
   }
   for (lcomm_comm *it = closed ? NULL : take_busy(mine, first); it; it = take_next(mine, it)) {
-    moved |= lcomm_drive(it);
+    moved |= lcomm_engine_progress(it);
   }
   pthread_mutex_unlock(&lock);
   return moved;
@@ -110,7 +110,7 @@ void lcomm_siblings_listen(lcomm_comm *mine) {
   }
   for (lcomm_comm *it = closed ? NULL : first; it; it = it->sibling_next) {
     if (it != mine && !is_busy(it) && lcomm_turn_try(&it->turn)) {
-      lcomm_drive(it);
+      lcomm_engine_progress(it);
       lcomm_turn_end(&it->turn);
     }
   }

@@ -42,7 +42,7 @@ static bool idle(lcomm_comm *comm, double idle_since_s) {
   }
   bool others_moved = lcomm_siblings_move(comm);
   double now_s = lcomm_clock_s();
-  lcomm_external_progress(&comm->external, &comm->origin, now_s);
+  lcomm_external_progress(&comm->external, &comm->bootstrap, now_s);
   if (now_s - idle_since_s < awake_time_s(comm)) {
     sched_yield();
     return false;
@@ -58,12 +58,13 @@ static bool idle(lcomm_comm *comm, double idle_since_s) {
 static bool doze(lcomm_comm *comm, lcomm_links_nap *nap, double limit_s) {
   double now_s = lcomm_clock_s(), end_s = now_s + limit_s;
   while (now_s < end_s) {
-    double piece_s = lcomm_external_limit_s(&comm->external, &comm->origin, now_s, end_s - now_s);
+    double piece_s =
+        lcomm_external_limit_s(&comm->external, &comm->bootstrap, now_s, end_s - now_s);
     if (!lcomm_links_doze(nap, piece_s)) {
       return false;
     }
     now_s = lcomm_clock_s();
-    lcomm_external_progress(&comm->external, &comm->origin, now_s);
+    lcomm_external_progress(&comm->external, &comm->bootstrap, now_s);
   }
   return lcomm_links_doze(nap, 0); /* on a busy machine somebody may have rung meanwhile */
 }
@@ -144,7 +145,7 @@ static void tell_long_wait(lcomm_comm *comm, double idle_since_s) {
   static const double LONG_S = 0.1;
   if (lcomm_clock_s() - idle_since_s >= LONG_S) {
     comm->long_wait = true;
-    lcomm_elsewhere_tell(comm, 0, 0);
+    lcomm_other_waits_add(comm, 0, 0);
     lcomm_siblings_listen(comm);
   }
 }
@@ -152,7 +153,7 @@ static void tell_long_wait(lcomm_comm *comm, double idle_since_s) {
 static void end_long_wait(lcomm_comm *comm) {
   if (comm->long_wait) {
     comm->long_wait = false;
-    lcomm_elsewhere_end(comm);
+    lcomm_other_waits_remove(comm);
   }
 }
 
@@ -198,7 +199,7 @@ static lcomm_status wait_for(lcomm_comm *comm, const bool *flag) {
       lcomm_external_begin(&comm->external, idle_since_s);
     }
     if (idle(comm, idle_since_s)) {
-      lcomm_tickets_tell(comm);
+      lcomm_fingerprints_send(comm);
       tell_long_wait(comm, idle_since_s);
       status = check_oldest(comm, since_s);
     }

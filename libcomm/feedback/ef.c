@@ -23,8 +23,8 @@ lcomm_status lcomm_feedback_create(const lcomm_plan *plan, double momentum,
   made->count = count;
   made->momentum_factor = (float)momentum;
   made->place = plan->place;
-  made->residual = lcomm_floats_get(plan->place, count);
-  made->momentum = momentum > 0 ? lcomm_floats_get(plan->place, count) : NULL;
+  made->residual = lcomm_ef_memory_get(plan->place, count);
+  made->momentum = momentum > 0 ? lcomm_ef_memory_get(plan->place, count) : NULL;
   if (!made->residual || (momentum > 0 && !made->momentum)) {
     lcomm_feedback_free(made);
     return LCOMM_ERR_MEMORY;
@@ -37,8 +37,8 @@ void lcomm_feedback_free(lcomm_feedback_state *feedback) {
   if (!feedback) {
     return;
   }
-  lcomm_floats_free(feedback->place, feedback->residual);
-  lcomm_floats_free(feedback->place, feedback->momentum);
+  lcomm_ef_memory_free(feedback->place, feedback->residual);
+  lcomm_ef_memory_free(feedback->place, feedback->momentum);
   free(feedback);
 }
 

@@ -8,7 +8,7 @@
 
 #include "libcomm/device/device.h"
 
-float *lcomm_floats_get(int place, uint64_t count) {
+float *lcomm_ef_memory_get(int place, uint64_t count) {
   void *memory = NULL;
   if (place == 0) {
     return calloc(count + 1, sizeof(float));
@@ -19,7 +19,7 @@ float *lcomm_floats_get(int place, uint64_t count) {
   return memset(memory, 0, (count + 1) * sizeof(float));
 }
 
-void lcomm_floats_free(int place, float *floats) {
+void lcomm_ef_memory_free(int place, float *floats) {
   if (place == 0) {
     free(floats);
   } else if (floats) {

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* `count` zeros at `place` (lcomm_plan_request.place); NULL when memory is short. */
-float *lcomm_floats_get(int place, uint64_t count);
-void lcomm_floats_free(int place, float *floats); /* NULL ok */
+float *lcomm_ef_memory_get(int place, uint64_t count);
+void lcomm_ef_memory_free(int place, float *floats); /* NULL ok */
 
 #endif

@@ -192,12 +192,12 @@ LCOMM_API lcomm_status lcomm_log_set(lcomm_log_level level, lcomm_log_function f
  * called a few times inside lcomm_create() and never again: it copies `size`
  * bytes from `send` of every rank into `recv` (world_size * size bytes, in
  * rank order) and returns 0, or non-zero on failure. It is collective. */
-typedef struct lcomm_boot {
+typedef struct lcomm_bootstrap {
   int rank;       /* 0 .. world_size-1 */
   int world_size; /* number of ranks, at least 1 */
   void *context;  /* handed to allgather, owned by the caller */
   int (*allgather)(void *context, const void *send, void *recv, size_t size);
-} lcomm_boot;
+} lcomm_bootstrap;
 
 /* Who moves running operations forward. */
 typedef enum lcomm_progress_mode {
@@ -245,7 +245,7 @@ typedef struct lcomm_config {
  * or policy differ between ranks; both values are named), ARGUMENT (a number
  * of nodes that leaves a node without ranks), TRANSPORT, SYSTEM (too few file
  * descriptors; the rank, and the `ulimit -n` it needs, are named), MEMORY. */
-LCOMM_API lcomm_status lcomm_create(const lcomm_boot *boot, const lcomm_config *config,
+LCOMM_API lcomm_status lcomm_create(const lcomm_bootstrap *boot, const lcomm_config *config,
                                     lcomm_comm **comm);
 
 /* Make a communicator without MPI and without a bootstrap of your own: the
@@ -333,9 +333,9 @@ LCOMM_API const char *lcomm_policy_string(const lcomm_comm *comm);
  * before; the next call with another one is exact and pays all that it holds.
  * A policy that a rank cannot take or that differs between ranks changes nothing: all ranks
  * return the same error and sentence, and go on with the policy before.
- * Not while another thread reports tensors ready, or asks lcomm_choose().
+ * Not while another thread reports tensors ready, or asks lcomm_policy_query().
  * Errors: POLICY (with the position), ARGUMENT (NULL; momentum= and a float64 tensor), STATE
- * (during a step; an operation is under way or was not waited for), MISMATCH (both policies are
+ * (during a step; an operation is in flight or was not waited for), MISMATCH (both policies are
  * named); MEMORY and those of lcomm_allreduce, sticky. */
 LCOMM_API lcomm_status lcomm_policy_set(lcomm_comm *comm, const char *policy);
 
@@ -474,7 +474,7 @@ LCOMM_API lcomm_status lcomm_progress(lcomm_comm *comm);
  * Both return the operation's result once it is over. A request that is over
  * may be tested or waited for again and gives the same result until it is
  * reused. A peer that is silent for the time-out fails the operation: counted from
- * the begin of the wait, or from the first test that found it under way.
+ * the begin of the wait, or from the first test that found it in flight.
  * Errors: STATE if the request was never started, ARGUMENT (both are named) if it was
  * started on another communicator, which then still has it. */
 LCOMM_API lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done);
@@ -788,7 +788,7 @@ typedef struct lcomm_stats {
   uint64_t memory_bytes;                     /* of slots and vectors of all plans, now */
   double encode_s;                           /* time in encoders */
   double decode_s;                           /* ... in decoders and sums */
-  double wire_s;                             /* ... with a message of an operation under way,
+  double wire_s;                             /* ... with a message of an operation in flight,
                                                 summed over the operations */
   double wait_s;                             /* ... with nothing to do but wait */
   uint64_t missed_wakeups;                   /* sleeps that ran to their limit while a message

@@ -32,12 +32,12 @@ typedef enum lcomm_call_kind {
 
 LCOMM_API const char *lcomm_call_name(lcomm_call_kind kind);
 
-typedef enum lcomm_choice {
-  LCOMM_CHOICE_LEFT = 0,   /* the policy has nothing to do with it: any MPI would do */
-  LCOMM_CHOICE_EXACT = 1,  /* chosen, and exact: net=none, integers, data that is moved */
-  LCOMM_CHOICE_LOSSY = 2,  /* chosen, and lossy */
-  LCOMM_CHOICE_LASTING = 3 /* chosen, and lossy with a residual (+ef); without one exact */
-} lcomm_choice;
+typedef enum lcomm_selection {
+  LCOMM_SELECT_NONE = 0,  /* the policy has nothing to do with it: any MPI would do */
+  LCOMM_SELECT_EXACT = 1, /* chosen, and exact: net=none, integers, data that is moved */
+  LCOMM_SELECT_LOSSY = 2, /* chosen, and lossy */
+  LCOMM_SELECT_EF = 3     /* chosen, and lossy with a residual (+ef); without one exact */
+} lcomm_selection;
 
 /* Is this plain call one that the policy chooses: on a communicator whose ranks are
  * on several nodes (or any, when node= names a codec), of at least min= bytes, and
@@ -50,8 +50,9 @@ typedef enum lcomm_choice {
  *          exact, "" otherwise; may be NULL
  * Any thread, at any time; never waits, allocates nothing. NULL, or a kind, dtype or
  * op that does not exist: LEFT. */
-LCOMM_API lcomm_choice lcomm_choose(const lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
-                                    lcomm_dtype dtype, lcomm_op op, const char **why);
+LCOMM_API lcomm_selection lcomm_policy_query(const lcomm_comm *comm, lcomm_call_kind kind,
+                                             uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                             const char **why);
 
 /* What such a call sends between nodes, from this rank, payloads only and at most:
  * as the policy says, and if it were exact: of an all-gather with equal parts, of a
@@ -84,7 +85,7 @@ LCOMM_API lcomm_status lcomm_name_set(lcomm_comm *comm, const char *name);
 /* What the policy would say of calls on some ranks of a communicator before they are one:
  * which of its calls would be chosen, and what they would send. A preview is local: nothing
  * is exchanged, nothing waits, and every rank that asks about the same ranks gets the same
- * answers as from lcomm_choose() on a communicator of them. */
+ * answers as from lcomm_policy_query() on a communicator of them. */
 typedef struct lcomm_preview lcomm_preview;
 
 /* members  count ranks of `comm`, in the order of their new ranks; this rank among them
@@ -99,11 +100,11 @@ LCOMM_API void lcomm_preview_destroy(lcomm_preview *preview); /* NULL ok */
 /* For match=comm=GLOB, as lcomm_name_set(). Not while another thread asks. */
 LCOMM_API void lcomm_preview_name_set(lcomm_preview *preview, const char *name);
 
-/* As lcomm_choose(), lcomm_call_bytes(), lcomm_policy_facts_get(), lcomm_policy_string() and
+/* As lcomm_policy_query(), lcomm_call_bytes(), lcomm_policy_facts_get(), lcomm_policy_string() and
  * lcomm_nodes() of a communicator of these ranks. Any thread. */
-LCOMM_API lcomm_choice lcomm_preview_choose(const lcomm_preview *preview, lcomm_call_kind kind,
-                                            uint64_t count, lcomm_dtype dtype, lcomm_op op,
-                                            const char **why);
+LCOMM_API lcomm_selection lcomm_preview_query(const lcomm_preview *preview, lcomm_call_kind kind,
+                                              uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                              const char **why);
 LCOMM_API lcomm_status lcomm_preview_bytes(const lcomm_preview *preview, lcomm_call_kind kind,
                                            uint64_t count, lcomm_dtype dtype, lcomm_op op,
                                            int lasting, uint64_t *sent_bytes,
@@ -125,7 +126,7 @@ LCOMM_API int lcomm_preview_nodes(const lcomm_preview *preview);
  * config    NULL, or what differs: policy and posed nodes are those of `base` else
  * Errors as lcomm_create(), and ARGUMENT for members that do not exist. */
 LCOMM_API lcomm_status lcomm_create_part(const lcomm_comm *base, const int *members,
-                                         const lcomm_boot *boot, void *mpi,
+                                         const lcomm_bootstrap *boot, void *mpi,
                                          const lcomm_config *config, lcomm_comm **part);
 
 /* 1: messages between some of its ranks travel so ("shm", "ucx", "mpi"). Any thread. */
@@ -192,13 +193,13 @@ LCOMM_API lcomm_status lcomm_residual_create_scatter(lcomm_comm *comm, const cha
 
 /* lcomm_allreduce() of float32, through the policy's codec with error feedback
  * where the policy asks for it (+ef); what was not sent stays in the residual.
- * One call at a time may be under way with a residual: until its request was waited for, or
+ * One call at a time may be in flight with a residual: until its request was waited for, or
  * tested and found over. send, receive: as in lcomm_allreduce, on the host. Of the policy,
  * match= does not act here, momentum= and clip= where the residual has a name; node= rounds
  * without a residual. With momentum= the result is that of an optimiser with momentum, whose own
  * must be 0, in exact calls, too.
  * Errors: as lcomm_allreduce; ARGUMENT for buffers of a device, and for a residual of
- * reduce-scatters; STATE while another call with it is under way. */
+ * reduce-scatters; STATE while another call with it is in flight. */
 LCOMM_API lcomm_status lcomm_allreduce_ef(lcomm_residual *residual, const void *send,
                                           void *receive);
 LCOMM_API lcomm_status lcomm_iallreduce_ef(lcomm_residual *residual, const void *send,
@@ -233,11 +234,11 @@ LCOMM_API lcomm_status lcomm_ireduce_scatter_flush(lcomm_residual *residual, con
  * over the ranks is what was not applied yet, in units of contributions, also for averages:
  * sum_ranks(send + residual before) == size*average + sum_ranks(residual after).
  * Of reduce-scatters: the sum of all counts, in the order of `send`.
- * Errors: ARGUMENT, STATE while a call with it is under way. */
+ * Errors: ARGUMENT, STATE while a call with it is in flight. */
 LCOMM_API lcomm_status lcomm_residual_get(const lcomm_residual *residual, float *values);
 
 /* Forget it, and what it holds. Local call. Errors: ARGUMENT for NULL, STATE while a call
- * with it is under way. */
+ * with it is in flight. */
 LCOMM_API lcomm_status lcomm_residual_destroy(lcomm_residual *residual);
 
 #ifdef __cplusplus

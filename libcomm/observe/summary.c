@@ -38,13 +38,13 @@ lcomm_status lcomm_summary_parse(const char *text, lcomm_summary_mode *mode, cha
 /* -------------------------------------------------------------- counting */
 
 void lcomm_summary_begin(lcomm_summary *summary, double now_s) {
-  if (summary->under_way++ == 0) {
+  if (summary->in_flight++ == 0) {
     summary->active_since_s = now_s;
   }
 }
 
 void lcomm_summary_drop(lcomm_summary *summary, double now_s) {
-  if (summary->under_way > 0 && --summary->under_way == 0) {
+  if (summary->in_flight > 0 && --summary->in_flight == 0) {
     summary->active_s += now_s - summary->active_since_s;
   }
 }

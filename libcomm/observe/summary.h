@@ -38,7 +38,7 @@ typedef struct lcomm_summary_cost {
   uint64_t exact_bytes[LCOMM_LINK_COUNT]; /* as in lcomm_stats */
   double encode_s;                        /* in encoders */
   double decode_s;                        /* in decoders and sums */
-  double wire_s;                          /* with a message of it under way */
+  double wire_s;                          /* with a message of it in flight */
 } lcomm_summary_cost;
 
 typedef struct lcomm_summary_row {
@@ -66,8 +66,8 @@ typedef struct lcomm_summary_about {
 typedef struct lcomm_summary {
   lcomm_exit_hook hook; /* the first member: the hook is the summary */
   lcomm_summary_row rows[LCOMM_SUMMARY_ROWS];
-  /* Time during which at least one operation was under way. */
-  uint32_t under_way;
+  /* Time during which at least one operation was in flight. */
+  uint32_t in_flight;
   double active_since_s, active_s;
   uint64_t missed_wakeups, flow_waits; /* as in lcomm_stats */
   lcomm_summary_about about;
@@ -77,8 +77,8 @@ typedef struct lcomm_summary {
  * for a bucket of them. For wait_s, the row of the oldest operation when the wait
  * began; a row stays where it is. */
 static inline lcomm_summary_row *
-lcomm_summary_find(lcomm_summary *summary, lcomm_collective collective, lcomm_purpose purpose) {
-  bool bucket = purpose == LCOMM_PURPOSE_BUCKET;
+lcomm_summary_find(lcomm_summary *summary, lcomm_collective collective, lcomm_op_kind purpose) {
+  bool bucket = purpose == LCOMM_OP_KIND_BUCKET;
   return &summary->rows[bucket ? LCOMM_SUMMARY_TENSORS : (int)collective];
 }
 

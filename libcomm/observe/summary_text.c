@@ -95,7 +95,7 @@ static void put_verdict(lcomm_writer *w, const lcomm_summary_row *sum, double ac
     lcomm_write(w, "  Between nodes as many bytes as exact");
   }
   double share = active_s > 0 ? sum->wait_s / active_s : 0;
-  lcomm_write(w, "; %.0f %% of the %.3f s with an operation under way were spent waiting.\n",
+  lcomm_write(w, "; %.0f %% of the %.3f s with an operation in flight were spent waiting.\n",
               100 * share, active_s);
 }
 
@@ -129,7 +129,7 @@ size_t lcomm_summary_print(const lcomm_summary *summary, double now_s, char *tex
     put_row(&w, LCOMM_SUMMARY_ROWS, &sum, &sum);
   }
   double active_s = summary->active_s;
-  if (summary->under_way > 0) {
+  if (summary->in_flight > 0) {
     active_s += now_s - summary->active_since_s;
   }
   put_verdict(&w, &sum, active_s);

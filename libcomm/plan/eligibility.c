@@ -59,9 +59,9 @@ static const char *why_unmatched(const lcomm_plan_request *request, lcomm_op op,
   return "no rule of the policy's match fits";
 }
 
-lcomm_judged lcomm_judge_begin(const lcomm_plan_request *request, const lcomm_policy *policy,
-                               int ranks, uint32_t named) {
-  return (lcomm_judged){
+lcomm_eligibility lcomm_eligibility_begin(const lcomm_plan_request *request,
+                                          const lcomm_policy *policy, int ranks, uint32_t named) {
+  return (lcomm_eligibility){
       .request = request,
       .policy = policy,
       .ranks = ranks,
@@ -70,8 +70,8 @@ lcomm_judged lcomm_judge_begin(const lcomm_plan_request *request, const lcomm_po
 }
 
 /* Averages are sums to a plan, unless a rule tells them apart. */
-unsigned lcomm_judge_equal_ops(const lcomm_plan_request *request, const lcomm_policy *policy,
-                               int ranks, uint32_t named) {
+unsigned lcomm_eligibility_equal_ops(const lcomm_plan_request *request, const lcomm_policy *policy,
+                                     int ranks, uint32_t named) {
   if (lcomm_plan_op(request->op) != LCOMM_SUM) {
     return 1u << request->op;
   }
@@ -109,7 +109,8 @@ static bool asks_for_nothing(const lcomm_codec_choice *choice) {
   return choice->format.codec->id == LCOMM_CODEC_NONE && !choice->format.zstd;
 }
 
-const char *lcomm_judge_why_exact(const lcomm_judged *judged, const lcomm_codec_choice *choice) {
+const char *lcomm_eligibility_why_exact(const lcomm_eligibility *judged,
+                                        const lcomm_codec_choice *choice) {
   const lcomm_plan_request *request = judged->request;
   const char *never = why_never(request);
   if (asks_for_nothing(choice)) {
@@ -133,21 +134,23 @@ const char *lcomm_judge_why_exact(const lcomm_judged *judged, const lcomm_codec_
   return lcomm_format_is_sparse(&choice->format) ? why_not_sparse(request) : NULL;
 }
 
-const char *lcomm_judge_why_plan_exact(const lcomm_judged *judged, const lcomm_topo *topo) {
+const char *lcomm_eligibility_why_plan_exact(const lcomm_eligibility *judged,
+                                             const lcomm_topo *topo) {
   const lcomm_policy *policy = judged->policy;
   const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
   if (topo->nodes > 1 || asks_for_nothing(&policy->net) || !asks_for_nothing(&policy->node)) {
-    return lcomm_judge_why_exact(judged, far);
+    return lcomm_eligibility_why_exact(judged, far);
   }
   return topo->size < 2 ? "a rank alone sends nothing"
                         : "there is no link between nodes for net= to act on: all ranks are on one "
                           "node (LCOMM_NODES=2 poses as two)";
 }
 
-lcomm_codec_choice lcomm_judge_codec(const lcomm_judged *judged, const lcomm_codec_choice *choice) {
+lcomm_codec_choice lcomm_eligibility_codec(const lcomm_eligibility *judged,
+                                           const lcomm_codec_choice *choice) {
   lcomm_codec_choice made = *choice;
   lcomm_format exact = lcomm_format_exact(judged->request->dtype);
-  if (lcomm_judge_why_exact(judged, choice)) {
+  if (lcomm_eligibility_why_exact(judged, choice)) {
     return (lcomm_codec_choice){.format = exact};
   }
   if (lcomm_format_is_sparse(&made.format) && judged->request->density > 0) {
@@ -162,7 +165,7 @@ lcomm_codec_choice lcomm_judge_codec(const lcomm_judged *judged, const lcomm_cod
   return made;
 }
 
-bool lcomm_judge_is_exact(const lcomm_format *format, lcomm_dtype dtype) {
+bool lcomm_eligibility_is_exact(const lcomm_format *format, lcomm_dtype dtype) {
   lcomm_format exact = lcomm_format_exact(dtype);
   return format->codec == exact.codec && format->variant == exact.variant;
 }
@@ -192,16 +195,16 @@ static const char *why_left(const lcomm_plan_request *request, const lcomm_polic
 }
 
 /* Does a codec of the policy act on the call, and lose something? */
-static bool loses(const lcomm_judged *judged, const lcomm_codec_choice *choice) {
+static bool loses(const lcomm_eligibility *judged, const lcomm_codec_choice *choice) {
   return choice->format.codec->id != LCOMM_CODEC_NONE &&
-         !lcomm_judge_is_exact(&choice->format, judged->request->dtype) &&
-         !lcomm_judge_why_exact(judged, choice);
+         !lcomm_eligibility_is_exact(&choice->format, judged->request->dtype) &&
+         !lcomm_eligibility_why_exact(judged, choice);
 }
 
 /* The same of all codecs, for a call that is chosen. */
 static bool is_lossy(const lcomm_plan_request *request, const lcomm_policy *policy,
                      const lcomm_topo *topo) {
-  lcomm_judged judged = {.request = request, .policy = policy, .ranks = topo->size};
+  lcomm_eligibility judged = {.request = request, .policy = policy, .ranks = topo->size};
   return loses(&judged, &policy->node) || (topo->nodes > 1 && loses(&judged, &policy->net));
 }
 
@@ -211,9 +214,9 @@ static const char *why_chosen_exact(const lcomm_plan_request *request,
                                     const lcomm_plan_request *lasting, const lcomm_policy *policy,
                                     const lcomm_topo *topo) {
   const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
-  lcomm_judged judged = {
+  lcomm_eligibility judged = {
       .request = far->error_feedback ? lasting : request, .policy = policy, .ranks = topo->size};
-  const char *why = lcomm_judge_why_exact(&judged, far);
+  const char *why = lcomm_eligibility_why_exact(&judged, far);
   if (why) {
     return why;
   }
@@ -221,23 +224,24 @@ static const char *why_chosen_exact(const lcomm_plan_request *request,
                              : "the policy's codec carries such elements as they are";
 }
 
-lcomm_choice lcomm_judge_choose(const lcomm_plan_request *request, const lcomm_policy *policy,
-                                const lcomm_topo *topo, uint32_t named, const char **why) {
+lcomm_selection lcomm_eligibility_select(const lcomm_plan_request *request,
+                                         const lcomm_policy *policy, const lcomm_topo *topo,
+                                         uint32_t named, const char **why) {
   *why = why_left(request, policy, topo, named);
   if (*why) {
-    return LCOMM_CHOICE_LEFT;
+    return LCOMM_SELECT_NONE;
   }
   *why = "";
   if (is_lossy(request, policy, topo)) {
-    return LCOMM_CHOICE_LOSSY;
+    return LCOMM_SELECT_LOSSY;
   }
   lcomm_plan_request lasting = *request;
   lasting.lasting = true;
   bool residual =
       request->collective == LCOMM_COLLECTIVE_ALLREDUCE && request->dtype == LCOMM_FLOAT32;
   if (residual && is_lossy(&lasting, policy, topo)) {
-    return LCOMM_CHOICE_LASTING;
+    return LCOMM_SELECT_EF;
   }
   *why = why_chosen_exact(request, &lasting, policy, topo);
-  return LCOMM_CHOICE_EXACT;
+  return LCOMM_SELECT_EXACT;
 }

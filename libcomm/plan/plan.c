@@ -43,7 +43,7 @@ bool lcomm_sum_stays_exact(lcomm_dtype dtype, lcomm_op op) {
 bool lcomm_plan_is_lossy(const lcomm_plan *plan) {
   bool exact = true;
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
-    exact &= lcomm_judge_is_exact(&plan->stages[i].format, plan->dtype);
+    exact &= lcomm_eligibility_is_exact(&plan->stages[i].format, plan->dtype);
   }
   return !exact && !plan->moves;
 }
@@ -197,7 +197,7 @@ static lcomm_status fill(lcomm_plan *plan, const lcomm_plan_request *request,
   if (status != LCOMM_OK) {
     return status;
   }
-  lcomm_plan_choose(plan, request, policy, topo);
+  lcomm_plan_select(plan, request, policy, topo);
   find_copies(plan, copies);
   status = lcomm_schedule_init(&plan->schedule, rank, topo->size, plan->vector_count);
   status = status == LCOMM_OK ? build(plan, topo) : status;

@@ -55,13 +55,13 @@ static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
                           const lcomm_policy *policy, const lcomm_topo *topo) {
   const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
   uint32_t named = lcomm_match_named(policy, request->name ? request->name : "");
-  lcomm_judged judged = lcomm_judge_begin(request, policy, topo->size, named);
-  plan->ops = lcomm_judge_equal_ops(request, policy, topo->size, named);
-  plan->stages[LCOMM_STAGE_NODE] = lcomm_judge_codec(&judged, &policy->node);
+  lcomm_eligibility judged = lcomm_eligibility_begin(request, policy, topo->size, named);
+  plan->ops = lcomm_eligibility_equal_ops(request, policy, topo->size, named);
+  plan->stages[LCOMM_STAGE_NODE] = lcomm_eligibility_codec(&judged, &policy->node);
   plan->stages[LCOMM_STAGE_NET] =
-      topo->nodes > 1 ? lcomm_judge_codec(&judged, &policy->net) : exact_choice(plan->dtype);
-  plan->stages[LCOMM_STAGE_RESULT] = lcomm_judge_codec(&judged, far);
-  const char *why = lcomm_judge_why_plan_exact(&judged, topo);
+      topo->nodes > 1 ? lcomm_eligibility_codec(&judged, &policy->net) : exact_choice(plan->dtype);
+  plan->stages[LCOMM_STAGE_RESULT] = lcomm_eligibility_codec(&judged, far);
+  const char *why = lcomm_eligibility_why_plan_exact(&judged, topo);
   snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : "as the policy asks");
   if (plan->moves) { /* as they are, whatever the type */
     for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
@@ -172,7 +172,7 @@ static lcomm_exchange_kind choose_dense(lcomm_plan *plan, lcomm_algorithm wanted
     say(plan, "small, one round");
     return LCOMM_EXCHANGE_GATHER;
   }
-  if (!lcomm_judge_is_exact(&plan->stages[stage].format, plan->dtype) && ranks == 2) {
+  if (!lcomm_eligibility_is_exact(&plan->stages[stage].format, plan->dtype) && ranks == 2) {
     say(plan, "two sides, one quantisation, one round");
     return LCOMM_EXCHANGE_GATHER;
   }
@@ -226,7 +226,7 @@ static void choose_leaders(lcomm_plan *plan, const lcomm_topo *topo) {
   plan->shape.tells_sum = plan->shape.exchange != LCOMM_EXCHANGE_DIRECT;
 }
 
-void lcomm_plan_choose(lcomm_plan *plan, const lcomm_plan_request *request,
+void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
                        const lcomm_policy *policy, const lcomm_topo *topo) {
   int ranks = 0;
   uint64_t count = 0;

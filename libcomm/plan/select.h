@@ -6,7 +6,7 @@
 #include "libcomm/plan/plan.h"
 
 /* Fill stages, shape and reason of a plan whose request fields are set. */
-void lcomm_plan_choose(lcomm_plan *plan, const lcomm_plan_request *request,
+void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
                        const lcomm_policy *policy, const lcomm_topo *topo);
 
 /* Bound the payload of every slot of the linked schedule. MEMORY. */

@@ -109,16 +109,16 @@ static size_t list_computations(const lcomm_schedule *schedule, const bool *cand
 
 /* Take back the candidates that another computation stands against. */
 static bool sift(const lcomm_schedule *schedule, const history *slots, bool *candidate) {
-  lcomm_ties ties = {0};
+  lcomm_dependencies dependencies = {0};
   lcomm_use *uses = malloc(((size_t)schedule->step_count + 1) * sizeof *uses);
-  bool good =
-      uses && lcomm_ties_by_overlap(&ties, uses, list_computations(schedule, candidate, uses));
-  for (size_t i = 0; good && i < ties.count; i++) {
-    uint32_t a = ties.list[i].from, b = ties.list[i].to;
+  bool good = uses && lcomm_dependencies_by_overlap(&dependencies, uses,
+                                                    list_computations(schedule, candidate, uses));
+  for (size_t i = 0; good && i < dependencies.count; i++) {
+    uint32_t a = dependencies.list[i].from, b = dependencies.list[i].to;
     candidate[a] = candidate[a] && !stands_against(schedule, slots, a, b);
     candidate[b] = candidate[b] && !stands_against(schedule, slots, b, a);
   }
-  free(ties.list);
+  free(dependencies.list);
   free(uses);
   return good;
 }
@@ -149,7 +149,7 @@ static bool choose(lcomm_schedule *schedule, const bool copies[LCOMM_STAGE_COUNT
   return true;
 }
 
-bool lcomm_schedule_set_windows(lcomm_schedule *schedule, const bool copies[LCOMM_STAGE_COUNT]) {
+bool lcomm_schedule_set_aliases(lcomm_schedule *schedule, const bool copies[LCOMM_STAGE_COUNT]) {
   history *slots = malloc(((size_t)schedule->slot_count + 1) * sizeof *slots);
   bool *candidate = malloc((size_t)schedule->step_count + 1);
   bool good = slots && candidate && choose(schedule, copies, slots, candidate);

@@ -8,48 +8,49 @@
 
 #include <stdlib.h>
 
-bool lcomm_ties_add(lcomm_ties *ties, uint32_t a, uint32_t b) {
-  if (ties->count == ties->room) {
-    size_t room = ties->room * 2 + 256;
-    lcomm_tie *bigger = realloc(ties->list, room * sizeof *bigger);
+bool lcomm_dependencies_add(lcomm_dependencies *dependencies, uint32_t a, uint32_t b) {
+  if (dependencies->count == dependencies->room) {
+    size_t room = dependencies->room * 2 + 256;
+    lcomm_dependency *bigger = realloc(dependencies->list, room * sizeof *bigger);
     if (!bigger) {
       return false;
     }
-    ties->list = bigger;
-    ties->room = room;
+    dependencies->list = bigger;
+    dependencies->room = room;
   }
-  ties->list[ties->count++] = a < b ? (lcomm_tie){a, b} : (lcomm_tie){b, a};
+  dependencies->list[dependencies->count++] =
+      a < b ? (lcomm_dependency){a, b} : (lcomm_dependency){b, a};
   return true;
 }
 
 /* Order by `to`, keeping the order of equals, and swap both ends. */
-static bool turn(lcomm_ties *ties, uint32_t step_count) {
+static bool turn(lcomm_dependencies *dependencies, uint32_t step_count) {
   size_t *place = calloc((size_t)step_count + 1, sizeof *place);
-  lcomm_tie *turned = malloc((ties->count + 1) * sizeof *turned);
+  lcomm_dependency *turned = malloc((dependencies->count + 1) * sizeof *turned);
   bool good = place && turned;
-  for (size_t i = 0; good && i < ties->count; i++) {
-    place[ties->list[i].to + 1]++;
+  for (size_t i = 0; good && i < dependencies->count; i++) {
+    place[dependencies->list[i].to + 1]++;
   }
   for (uint32_t step = 0; good && step < step_count; step++) {
     place[step + 1] += place[step];
   }
-  for (size_t i = 0; good && i < ties->count; i++) {
-    lcomm_tie tie = ties->list[i];
-    turned[place[tie.to]++] = (lcomm_tie){tie.to, tie.from};
+  for (size_t i = 0; good && i < dependencies->count; i++) {
+    lcomm_dependency dependency = dependencies->list[i];
+    turned[place[dependency.to]++] = (lcomm_dependency){dependency.to, dependency.from};
   }
   free(place);
   if (!good) {
     free(turned);
     return false;
   }
-  free(ties->list);
-  ties->list = turned;
-  ties->room = ties->count + 1;
+  free(dependencies->list);
+  dependencies->list = turned;
+  dependencies->room = dependencies->count + 1;
   return true;
 }
 
-bool lcomm_ties_sort(lcomm_ties *ties, uint32_t step_count) {
-  return turn(ties, step_count) && turn(ties, step_count);
+bool lcomm_dependencies_sort(lcomm_dependencies *dependencies, uint32_t step_count) {
+  return turn(dependencies, step_count) && turn(dependencies, step_count);
 }
 
 static int by_first(const void *left, const void *right) {
@@ -64,7 +65,7 @@ typedef struct open_uses {
   size_t count;
 } open_uses;
 
-static bool tie_with(lcomm_ties *ties, open_uses *open, const lcomm_use *use) {
+static bool tie_with(lcomm_dependencies *dependencies, open_uses *open, const lcomm_use *use) {
   for (size_t i = 0; i < open->count;) {
     const lcomm_use *other = open->list[i];
     if (other->span.first + other->span.count <= use->span.first) {
@@ -73,14 +74,15 @@ static bool tie_with(lcomm_ties *ties, open_uses *open, const lcomm_use *use) {
     }
     i++;
     if (lcomm_span_overlap(other->span, use->span) &&
-        !lcomm_ties_add(ties, other->step, use->step)) {
+        !lcomm_dependencies_add(dependencies, other->step, use->step)) {
       return false;
     }
   }
   return true;
 }
 
-bool lcomm_ties_by_overlap(lcomm_ties *ties, lcomm_use *uses, size_t count) {
+bool lcomm_dependencies_by_overlap(lcomm_dependencies *dependencies, lcomm_use *uses,
+                                   size_t count) {
   const lcomm_use **lists = malloc((2 * count + 1) * sizeof(const lcomm_use *));
   if (!lists) {
     return false;
@@ -93,7 +95,8 @@ bool lcomm_ties_by_overlap(lcomm_ties *ties, lcomm_use *uses, size_t count) {
     if (use->span.count == 0) {
       continue;
     }
-    good = tie_with(ties, &writers, use) && (!use->writes || tie_with(ties, &readers, use));
+    good = tie_with(dependencies, &writers, use) &&
+           (!use->writes || tie_with(dependencies, &readers, use));
     open_uses *mine = use->writes ? &writers : &readers;
     mine->list[mine->count++] = use;
   }

@@ -9,22 +9,22 @@
 
 #include "libcomm/sched/sched.h"
 
-typedef struct lcomm_tie {
+typedef struct lcomm_dependency {
   uint32_t from, to; /* steps, from < to */
-} lcomm_tie;
+} lcomm_dependency;
 
 /* Begins zeroed, ends with free(list). */
-typedef struct lcomm_ties {
-  lcomm_tie *list;
+typedef struct lcomm_dependencies {
+  lcomm_dependency *list;
   size_t count, room;
-} lcomm_ties;
+} lcomm_dependencies;
 
 /* Tie two different steps; the order of the arguments does not matter. */
-bool lcomm_ties_add(lcomm_ties *ties, uint32_t a, uint32_t b);
+bool lcomm_dependencies_add(lcomm_dependencies *dependencies, uint32_t a, uint32_t b);
 
 /* Order by from, then by to. The same tie may then be there several times, in
  * neighbouring places. */
-bool lcomm_ties_sort(lcomm_ties *ties, uint32_t step_count);
+bool lcomm_dependencies_sort(lcomm_dependencies *dependencies, uint32_t step_count);
 
 /* One step's use of a part of the vector. */
 typedef struct lcomm_use {
@@ -35,7 +35,7 @@ typedef struct lcomm_use {
 
 /* Tie every two uses that overlap, if at least one of them writes. Changes the
  * order of `uses`. */
-bool lcomm_ties_by_overlap(lcomm_ties *ties, lcomm_use *uses, size_t count);
+bool lcomm_dependencies_by_overlap(lcomm_dependencies *dependencies, lcomm_use *uses, size_t count);
 
 /* Slots that a step reads: how many, and each. Some may not exist
  * (LCOMM_NO_SLOT, LCOMM_SOURCE_SELF). */
@@ -43,6 +43,6 @@ uint32_t lcomm_step_read_count(const lcomm_step *step);
 uint32_t lcomm_step_read(const lcomm_schedule *schedule, const lcomm_step *step, uint32_t index);
 
 /* Let slots be windows into the vector where that is safe: fill their alias. */
-bool lcomm_schedule_set_windows(lcomm_schedule *schedule, const bool copies[LCOMM_STAGE_COUNT]);
+bool lcomm_schedule_set_aliases(lcomm_schedule *schedule, const bool copies[LCOMM_STAGE_COUNT]);
 
 #endif

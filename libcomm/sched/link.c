@@ -34,19 +34,19 @@ uint32_t lcomm_step_read(const lcomm_schedule *schedule, const lcomm_step *step,
 
 /* Readers of a slot wait for its writer. There is one, and it comes first. */
 static bool tie_readers(const lcomm_schedule *schedule, uint32_t index, const uint32_t *writer,
-                        lcomm_ties *ties) {
+                        lcomm_dependencies *dependencies) {
   const lcomm_step *step = &schedule->steps[index];
   for (uint32_t i = 0; i < lcomm_step_read_count(step); i++) {
     uint32_t slot = lcomm_step_read(schedule, step, i);
     bool written = slot < schedule->slot_count && writer[slot] < index;
-    if (written && !lcomm_ties_add(ties, writer[slot], index)) {
+    if (written && !lcomm_dependencies_add(dependencies, writer[slot], index)) {
       return false;
     }
   }
   return true;
 }
 
-static bool tie_by_slots(const lcomm_schedule *schedule, lcomm_ties *ties) {
+static bool tie_by_slots(const lcomm_schedule *schedule, lcomm_dependencies *dependencies) {
   uint32_t *writer = malloc(((size_t)schedule->slot_count + 1) * sizeof *writer);
   bool good = writer;
   for (uint32_t i = 0; good && i < schedule->slot_count; i++) {
@@ -60,7 +60,7 @@ static bool tie_by_slots(const lcomm_schedule *schedule, lcomm_ties *ties) {
         writer[step->slot + k] = i;
       }
     }
-    good = tie_readers(schedule, i, writer, ties);
+    good = tie_readers(schedule, i, writer, dependencies);
   }
   free(writer);
   return good;
@@ -86,25 +86,26 @@ static lcomm_use use_of(const lcomm_schedule *schedule, uint32_t index) {
                      step->kind == LCOMM_STEP_RECV};
 }
 
-static bool tie_by_vector(const lcomm_schedule *schedule, lcomm_ties *ties) {
+static bool tie_by_vector(const lcomm_schedule *schedule, lcomm_dependencies *dependencies) {
   lcomm_use *uses = malloc(((size_t)schedule->step_count + 1) * sizeof *uses);
   for (uint32_t i = 0; uses && i < schedule->step_count; i++) {
     uses[i] = use_of(schedule, i);
   }
-  bool good = uses && lcomm_ties_by_overlap(ties, uses, schedule->step_count);
+  bool good = uses && lcomm_dependencies_by_overlap(dependencies, uses, schedule->step_count);
   free(uses);
   return good;
 }
 
 /* Write the sorted ties into the schedule, each once. */
-static bool write_ties(lcomm_schedule *schedule, const lcomm_ties *ties) {
-  uint32_t *next = ties->count < UINT32_MAX ? malloc((ties->count + 1) * sizeof *next) : NULL;
+static bool write_ties(lcomm_schedule *schedule, const lcomm_dependencies *dependencies) {
+  uint32_t *next =
+      dependencies->count < UINT32_MAX ? malloc((dependencies->count + 1) * sizeof *next) : NULL;
   if (!next) {
     return false;
   }
   free(schedule->next);
   schedule->next = next;
-  schedule->next_room = (uint32_t)ties->count + 1;
+  schedule->next_room = (uint32_t)dependencies->count + 1;
   schedule->next_count = 0;
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     schedule->steps[i].waits_for = 0;
@@ -112,9 +113,10 @@ static bool write_ties(lcomm_schedule *schedule, const lcomm_ties *ties) {
   size_t at = 0;
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     schedule->steps[i].next_first = schedule->next_count;
-    for (; at < ties->count && ties->list[at].from == i; at++) {
-      uint32_t later = ties->list[at].to;
-      bool again = at > 0 && ties->list[at - 1].from == i && ties->list[at - 1].to == later;
+    for (; at < dependencies->count && dependencies->list[at].from == i; at++) {
+      uint32_t later = dependencies->list[at].to;
+      bool again =
+          at > 0 && dependencies->list[at - 1].from == i && dependencies->list[at - 1].to == later;
       if (!again) {
         next[schedule->next_count++] = later;
         schedule->steps[later].waits_for++;
@@ -129,10 +131,11 @@ lcomm_status lcomm_schedule_link(lcomm_schedule *schedule, const bool copies[LCO
   if (schedule->status != LCOMM_OK) {
     return schedule->status;
   }
-  lcomm_ties ties = {0};
-  bool good = lcomm_schedule_set_windows(schedule, copies) && tie_by_slots(schedule, &ties) &&
-              tie_by_vector(schedule, &ties) && lcomm_ties_sort(&ties, schedule->step_count) &&
-              write_ties(schedule, &ties);
-  free(ties.list);
+  lcomm_dependencies dependencies = {0};
+  bool good = lcomm_schedule_set_aliases(schedule, copies) &&
+              tie_by_slots(schedule, &dependencies) && tie_by_vector(schedule, &dependencies) &&
+              lcomm_dependencies_sort(&dependencies, schedule->step_count) &&
+              write_ties(schedule, &dependencies);
+  free(dependencies.list);
   return good ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }

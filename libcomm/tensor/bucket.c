@@ -102,8 +102,8 @@ static lcomm_status make_vector(lcomm_bucket *bucket) {
   if (works_in_place(bucket)) {
     return LCOMM_OK;
   }
-  bucket->vector = bucket->comm->tensor_place > 0
-                       ? lcomm_device_vector(bucket->comm, bucket->comm->tensor_place - 1, size)
+  bucket->vector = bucket->comm->tensor_location > 0
+                       ? lcomm_device_vector(bucket->comm, bucket->comm->tensor_location - 1, size)
                        : lcomm_links_memory_get(&bucket->comm->links, size);
   return bucket->vector ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
@@ -138,9 +138,9 @@ static void free_bucket(lcomm_bucket *bucket) {
     lcomm_run_destroy(runs[i]);
   }
   lcomm_feedback_free(bucket->feedback);
-  int place = bucket->comm->tensor_place;
-  lcomm_floats_free(place, bucket->velocity);
-  lcomm_floats_free(place, bucket->owed);
+  int place = bucket->comm->tensor_location;
+  lcomm_ef_memory_free(place, bucket->velocity);
+  lcomm_ef_memory_free(place, bucket->carried);
   if (place > 0) {
     (void)lcomm_device_get(NULL)->memory_free(bucket->vector);
   } else {
@@ -176,11 +176,11 @@ static lcomm_status dissolve(lcomm_bucket *bucket) {
     status = status == LCOMM_OK ? lcomm_tensor_state_take(bucket->tensors[i]) : status;
     bucket->tensors[i]->bucket = NULL;
   }
-  if (comm->tensor_place == 0) {
+  if (comm->tensor_location == 0) {
     free_bucket(bucket);
     return status;
   }
-  lcomm_status paused = lcomm_device_pause(comm);
+  lcomm_status paused = lcomm_device_quiesce(comm);
   free_bucket(bucket);
   lcomm_device_resume();
   return status == LCOMM_OK ? paused : status;
@@ -256,7 +256,7 @@ lcomm_status lcomm_buckets_plan(lcomm_comm *comm) {
   grouping it = {.comm = comm};
   lcomm_status status = replace(&it);
   if (status == LCOMM_OK && comm->tensors_grouped) {
-    status = lcomm_tensor_states_place(comm, it.is_new);
+    status = lcomm_tensor_states_restore(comm, it.is_new);
   }
   comm->tensors_grouped |= status == LCOMM_OK;
   free(it.is_new);

@@ -18,7 +18,7 @@
 typedef struct lcomm_tensor_state {
   uint64_t first, count;      /* elements whose residual this rank keeps */
   float *residual, *momentum; /* of those; NULL for none */
-  float *velocity, *owed;     /* of all elements, as in lcomm_bucket; NULL for none */
+  float *velocity, *carried;  /* of all elements, as in lcomm_bucket; NULL for none */
 } lcomm_tensor_state;
 
 struct lcomm_tensor {
@@ -57,8 +57,8 @@ struct lcomm_bucket {
   lcomm_feedback_state
       *feedback;   /* NULL when the policy keeps none, or before the first lossy step */
   float *velocity; /* momentum of the applied sums of exact steps, or NULL */
-  float *owed;     /* added to the next result, or NULL: a residual that was loaded and
-                      that nobody keeps; the same on all ranks */
+  float *carried;  /* added to the next result, or NULL: a residual that was loaded and
+                   that nobody keeps; the same on all ranks */
   bool over;       /* in this step */
 };
 
@@ -88,7 +88,7 @@ lcomm_status lcomm_buckets_dissolve(lcomm_comm *comm);
  * bucket. Collective; errors as lcomm_buckets_plan. */
 lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor);
 void lcomm_tensor_state_free(lcomm_tensor *tensor);
-lcomm_status lcomm_tensor_states_place(lcomm_comm *comm, const bool *is_new);
+lcomm_status lcomm_tensor_states_restore(lcomm_comm *comm, const bool *is_new);
 
 /* A call of the library's own about tensors, numbered among the buckets: ranks whose
  * tensors differ find out, wherever they are between their other calls. */
@@ -109,13 +109,13 @@ lcomm_status lcomm_bucket_holders(const lcomm_bucket *bucket, int *holders);
 
 /* Bring the tensors of a step in, multiplied and clipped, and the results out.
  * velocity: momentum is still to be added to the sums. */
-void lcomm_bucket_bring_in(lcomm_bucket *bucket);
-void lcomm_bucket_bring_out(lcomm_bucket *bucket, bool velocity);
+void lcomm_bucket_stage_in(lcomm_bucket *bucket);
+void lcomm_bucket_stage_out(lcomm_bucket *bucket, bool velocity);
 
-/* The same on a device, in the stream of `run`, which starts or ends. bring_in
+/* The same on a device, in the stream of `run`, which starts or ends. stage_in
  * fails the communicator; the others give the number of a call that failed. */
-lcomm_status lcomm_bucket_bring_in_device(lcomm_bucket *bucket, lcomm_run *run);
-int lcomm_bucket_bring_out_device(const lcomm_run *run);
+lcomm_status lcomm_bucket_stage_in_device(lcomm_bucket *bucket, lcomm_run *run);
+int lcomm_bucket_stage_out_device(const lcomm_run *run);
 void lcomm_bucket_end_device(lcomm_bucket *bucket, const lcomm_run *run);
 
 /* Sums without error feedback get their momentum after the sum. What is never
@@ -138,14 +138,14 @@ lcomm_status lcomm_tensors_compare(lcomm_comm *comm);
 
 /* The part of a tensor whose residual is in `feedback` (NULL: none): elements
  * first .. first+n of the tensor lie at `at` of the residual. */
-typedef struct lcomm_kept {
+typedef struct lcomm_ef_shard {
   uint64_t first, n, at;
-} lcomm_kept;
-lcomm_kept lcomm_tensor_kept(const lcomm_tensor *tensor, const lcomm_feedback_state *feedback);
+} lcomm_ef_shard;
+lcomm_ef_shard lcomm_tensor_shard(const lcomm_tensor *tensor, const lcomm_feedback_state *feedback);
 
 /* What is owed to a tensor, as a residual of this rank: writes `count` values.
  * One rank answers for all; false on the others, and when nothing is owed. */
-bool lcomm_tensor_owed(const lcomm_tensor *tensor, float *residual);
+bool lcomm_tensor_carried(const lcomm_tensor *tensor, float *residual);
 
 /* Called by lcomm_destroy. */
 void lcomm_buckets_free(lcomm_comm *comm);

@@ -28,7 +28,7 @@ static lcomm_status make_plan(const lcomm_bucket *bucket, bool exact, double den
                                 .count = bucket->count,
                                 .dtype = bucket->dtype,
                                 .op = bucket->op,
-                                .place = comm->tensor_place,
+                                .place = comm->tensor_location,
                                 .lasting = true,
                                 .exact = exact,
                                 .density = density,
@@ -67,7 +67,7 @@ static void end_bucket(lcomm_operation *operation) {
   if (operation->status == LCOMM_OK && operation->run->device) {
     lcomm_bucket_end_device(bucket, operation->run);
   } else if (operation->status == LCOMM_OK) {
-    lcomm_bucket_bring_out(bucket, lcomm_bucket_needs_velocity(bucket, operation->run));
+    lcomm_bucket_stage_out(bucket, lcomm_bucket_needs_velocity(bucket, operation->run));
   }
   bucket->over = true;
   lcomm_operation_release(bucket->comm, operation);
@@ -89,7 +89,7 @@ static lcomm_status out_of_memory(const lcomm_bucket *bucket) {
 
 static lcomm_status prepare_velocity(lcomm_bucket *bucket, const lcomm_run *run) {
   if (lcomm_bucket_needs_velocity(bucket, run) && !bucket->velocity) {
-    bucket->velocity = lcomm_floats_get(bucket->comm->tensor_place, bucket->count);
+    bucket->velocity = lcomm_ef_memory_get(bucket->comm->tensor_location, bucket->count);
     return bucket->velocity ? LCOMM_OK : out_of_memory(bucket);
   }
   return LCOMM_OK;
@@ -117,7 +117,7 @@ static lcomm_status make_feedback(lcomm_bucket *bucket) {
     float factor = bucket->op == LCOMM_AVG ? 1.0f / (float)comm->size : 1.0f;
     lcomm_feedback_take_over(bucket->feedback, bucket->velocity, holders, factor);
   }
-  lcomm_floats_free(comm->tensor_place, bucket->velocity);
+  lcomm_ef_memory_free(comm->tensor_location, bucket->velocity);
   bucket->velocity = NULL;
   return LCOMM_OK;
 }
@@ -179,9 +179,9 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
   }
   lcomm_run *run = exact ? bucket->exact_run : bucket->run;
   if (run->device) {
-    status = lcomm_bucket_bring_in_device(bucket, run);
+    status = lcomm_bucket_stage_in_device(bucket, run);
   } else {
-    lcomm_bucket_bring_in(bucket);
+    lcomm_bucket_stage_in(bucket);
   }
   if (status != LCOMM_OK) {
     return status;
@@ -192,7 +192,7 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
                                .op = bucket->op,
                                .before = lcomm_bucket_factors(bucket),
                                .after = 1,
-                               .purpose = LCOMM_PURPOSE_BUCKET,
+                               .op_kind = LCOMM_OP_KIND_BUCKET,
                                .name = bucket->name};
   status = lcomm_operation_start(comm, run, &data, &operation);
   if (operation) {

@@ -57,7 +57,7 @@ static void trace_copy(const lcomm_bucket *bucket, double begin_s) {
   lcomm_copy_trace(bucket->comm, begin_s, bucket->count * bucket->element_size, bucket->name);
 }
 
-void lcomm_bucket_bring_in(lcomm_bucket *bucket) {
+void lcomm_bucket_stage_in(lcomm_bucket *bucket) {
   double begin_s = lcomm_copy_begin(bucket->comm);
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     const lcomm_tensor *tensor = bucket->tensors[i];
@@ -76,21 +76,21 @@ void lcomm_bucket_bring_in(lcomm_bucket *bucket) {
 /* A loaded residual that nobody keeps any more, the same on all ranks. Integers
  * are owed nothing: lcomm_state_load refuses it. */
 static void pay_owed(lcomm_bucket *bucket) {
-  uint64_t count = bucket->owed ? bucket->count : 0;
+  uint64_t count = bucket->carried ? bucket->count : 0;
   void *vector = lcomm_bucket_vector(bucket);
   if (bucket->dtype == LCOMM_FLOAT64) {
     double *sums = vector;
     for (uint64_t i = 0; i < count; i++) {
-      sums[i] += (double)bucket->owed[i];
+      sums[i] += (double)bucket->carried[i];
     }
   } else if (lcomm_sum_dtype(bucket->dtype) == LCOMM_FLOAT32) {
     float *sums = vector;
     for (uint64_t i = 0; i < count; i++) {
-      sums[i] += bucket->owed[i];
+      sums[i] += bucket->carried[i];
     }
   }
-  lcomm_floats_free(0, bucket->owed);
-  bucket->owed = NULL;
+  lcomm_ef_memory_free(0, bucket->carried);
+  bucket->carried = NULL;
 }
 
 static void add_momentum(lcomm_bucket *bucket) {
@@ -117,7 +117,7 @@ static void finish_sums(lcomm_bucket *bucket, bool velocity) {
   }
 }
 
-void lcomm_bucket_bring_out(lcomm_bucket *bucket, bool velocity) {
+void lcomm_bucket_stage_out(lcomm_bucket *bucket, bool velocity) {
   lcomm_comm *comm = bucket->comm;
   double begin_s = lcomm_copy_begin(bucket->comm);
   finish_sums(bucket, velocity);

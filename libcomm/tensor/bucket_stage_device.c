@@ -31,7 +31,7 @@ static int clip(const lcomm_bucket *bucket, const lcomm_run_device *device, size
       comm->policy.clip / sqrt((double)comm->size), device->scratch, device->stream);
 }
 
-static int bring_in(const lcomm_bucket *bucket, const lcomm_run_device *device) {
+static int stage_in(const lcomm_bucket *bucket, const lcomm_run_device *device) {
   int error = 0;
   for (size_t i = 0; i < bucket->tensor_count && !error; i++) {
     lcomm_tensor *tensor = bucket->tensors[i];
@@ -44,9 +44,9 @@ static int bring_in(const lcomm_bucket *bucket, const lcomm_run_device *device) 
   return error;
 }
 
-lcomm_status lcomm_bucket_bring_in_device(lcomm_bucket *bucket, lcomm_run *run) {
+lcomm_status lcomm_bucket_stage_in_device(lcomm_bucket *bucket, lcomm_run *run) {
   int before = lcomm_run_device_enter(run);
-  int error = bring_in(bucket, run->device);
+  int error = stage_in(bucket, run->device);
   lcomm_run_device_leave(run, before);
   run->device->bucket = bucket;
   run->device->on_stream = false;
@@ -58,7 +58,7 @@ lcomm_status lcomm_bucket_bring_in_device(lcomm_bucket *bucket, lcomm_run *run) 
 /* A loaded residual that nobody keeps any more, the same on all ranks. */
 static int pay_floats(const lcomm_bucket *bucket, const lcomm_run_device *device) {
   lcomm_cuda_code both[2] = {{.kind = LCOMM_CUDA_F32, .code = lcomm_bucket_vector(bucket)},
-                             {.kind = LCOMM_CUDA_F32, .code = bucket->owed}};
+                             {.kind = LCOMM_CUDA_F32, .code = bucket->carried}};
   lcomm_cuda_sum sum = {.sources = both,
                         .count = 2,
                         .op = LCOMM_CUDA_SUM,
@@ -78,7 +78,7 @@ static int pay_doubles(const lcomm_bucket *bucket, const lcomm_run_device *devic
       sums ? device->table->copy(sums, lcomm_bucket_vector(bucket), size, device->stream) : -1;
   error = error ? error : device->table->stream_finish(device->stream);
   for (uint64_t i = 0; i < bucket->count && !error; i++) {
-    sums[i] += (double)bucket->owed[i];
+    sums[i] += (double)bucket->carried[i];
   }
   error =
       error ? error : device->table->copy(lcomm_bucket_vector(bucket), sums, size, device->stream);
@@ -88,7 +88,7 @@ static int pay_doubles(const lcomm_bucket *bucket, const lcomm_run_device *devic
 }
 
 static int pay_owed(const lcomm_bucket *bucket, const lcomm_run_device *device) {
-  if (!bucket->owed) {
+  if (!bucket->carried) {
     return 0;
   }
   if (bucket->dtype == LCOMM_FLOAT64) {
@@ -118,7 +118,7 @@ static int finish_sums(const lcomm_bucket *bucket, const lcomm_run *run) {
   return error;
 }
 
-int lcomm_bucket_bring_out_device(const lcomm_run *run) {
+int lcomm_bucket_stage_out_device(const lcomm_run *run) {
   const lcomm_run_device *device = run->device;
   const lcomm_bucket *bucket = device->bucket;
   int error = finish_sums(bucket, run);
@@ -137,6 +137,6 @@ void lcomm_bucket_end_device(lcomm_bucket *bucket, const lcomm_run *run) {
   lcomm_comm *comm = bucket->comm;
   comm->stats.not_finite += *run->device->found_here;
   comm->step_not_finite += *run->device->found_here;
-  lcomm_floats_free(comm->tensor_place, bucket->owed);
-  bucket->owed = NULL;
+  lcomm_ef_memory_free(comm->tensor_location, bucket->carried);
+  bucket->carried = NULL;
 }

@@ -34,7 +34,7 @@ typedef struct loading {
   lcomm_comm *comm;
   const char *call; /* for sentences */
   lcomm_state_source source;
-  lcomm_placement placement;
+  lcomm_restore restore;
   verdict mine, *all; /* all: one per rank */
 } loading;
 
@@ -42,7 +42,7 @@ typedef struct loading {
 
 static lcomm_status fail(loading *it, lcomm_status status, int rank, const char *phrase) {
   return lcomm_state_source_fail(&it->source, status, rank, (int)it->mine.ranks, phrase,
-                                 it->placement.why);
+                                 it->restore.why);
 }
 
 static lcomm_status check_header(loading *it, const lcomm_state_header *header, int rank) {
@@ -58,7 +58,7 @@ static lcomm_status read_one(loading *it, int rank, const uint8_t **bytes,
   const char *phrase = "";
   size_t size = 0;
   lcomm_status status = lcomm_state_source_take(&it->source, rank, (int)it->mine.ranks, bytes,
-                                                &size, it->placement.why);
+                                                &size, it->restore.why);
   if (status != LCOMM_OK) {
     return status;
   }
@@ -73,7 +73,7 @@ static lcomm_status read_one(loading *it, int rank, const uint8_t **bytes,
 /* How many ranks saved. */
 static lcomm_status find_set(loading *it) {
   int ranks = 0;
-  lcomm_status status = lcomm_state_source_ranks(&it->source, &ranks, it->placement.why);
+  lcomm_status status = lcomm_state_source_ranks(&it->source, &ranks, it->restore.why);
   it->mine.ranks = (uint32_t)ranks;
   return status;
 }
@@ -101,7 +101,7 @@ static lcomm_status read_own(loading *it) {
   tell_header(it, &header);
   bool fits = header.nodes == (uint32_t)comm->topo.nodes &&
               header.node == (uint32_t)comm->topo.node[comm->rank];
-  status = lcomm_placement_copy(&it->placement, &reader, &fits);
+  status = lcomm_restore_copy(&it->restore, &reader, &fits);
   it->mine.fits = fits;
   lcomm_state_source_done(&it->source, bytes);
   return status;
@@ -123,7 +123,7 @@ static lcomm_status add_file(loading *it, int rank) {
   }
   if (status == LCOMM_OK) {
     it->mine.digest = XXH3_64bits_withSeed(bytes, (size_t)header.file_size, it->mine.digest);
-    status = lcomm_placement_add(&it->placement, &header, &reader);
+    status = lcomm_reshard_add(&it->restore, &header, &reader);
   }
   lcomm_state_source_done(&it->source, bytes);
   return status;
@@ -136,7 +136,7 @@ static lcomm_status read_all(loading *it) {
     status = add_file(it, rank);
   }
   if (status == LCOMM_OK) {
-    lcomm_placement_finish(&it->placement);
+    lcomm_restore_finish(&it->restore);
   }
   return status;
 }
@@ -147,20 +147,20 @@ static lcomm_status read_all(loading *it) {
 static lcomm_status report(loading *it, int failed) {
   lcomm_comm *comm = it->comm;
   char who[96], text[LCOMM_STATUS_TEXT_MAX];
-  lcomm_status verdict_status = lcomm_status_heard(it->all[failed].status, text);
+  lcomm_status verdict_status = lcomm_status_received(it->all[failed].status, text);
   lcomm_status status = lcomm_broadcast(
-      comm, it->placement.why, sizeof(it->placement.why) / sizeof(float), LCOMM_FLOAT32, failed);
+      comm, it->restore.why, sizeof(it->restore.why) / sizeof(float), LCOMM_FLOAT32, failed);
   if (status != LCOMM_OK) {
     return status;
   }
-  lcomm_text_sanitize(it->placement.why, sizeof(it->placement.why));
+  lcomm_text_sanitize(it->restore.why, sizeof(it->restore.why));
   if (failed == comm->rank) {
-    return lcomm_refuse(comm, verdict_status, "%s: %s", it->call, it->placement.why);
+    return lcomm_refuse(comm, verdict_status, "%s: %s", it->call, it->restore.why);
   }
   bool known = (int32_t)verdict_status == it->all[failed].status;
   return lcomm_refuse(comm, verdict_status, "%s: %s reports: %s", it->call,
                       lcomm_comm_who(comm, failed, who, sizeof(who)),
-                      known ? it->placement.why : text);
+                      known ? it->restore.why : text);
 }
 
 static lcomm_status agree(loading *it, lcomm_status mine) {
@@ -224,10 +224,10 @@ static lcomm_status place(loading *it) {
   if (status != LCOMM_OK || fits_everywhere(it)) {
     return status;
   }
-  lcomm_placement_free(&it->placement);
-  status = lcomm_placement_begin(it->comm, &it->placement);
+  lcomm_restore_free(&it->restore);
+  status = lcomm_restore_begin(it->comm, &it->restore);
   if (status == LCOMM_OK) {
-    status = lcomm_placement_share(&it->placement);
+    status = lcomm_restore_share(&it->restore);
   }
   if (status != LCOMM_OK) {
     return lcomm_fail(it->comm, status, "%s: out of memory", it->call);
@@ -239,16 +239,16 @@ static lcomm_status place(loading *it) {
 static lcomm_status load(loading *it) {
   lcomm_comm *comm = it->comm;
   it->all = calloc((size_t)comm->size, sizeof *it->all);
-  lcomm_status status = it->all ? lcomm_placement_begin(comm, &it->placement) : LCOMM_ERR_MEMORY;
+  lcomm_status status = it->all ? lcomm_restore_begin(comm, &it->restore) : LCOMM_ERR_MEMORY;
   if (status != LCOMM_OK) {
     return lcomm_fail(comm, status, "%s: out of memory", it->call);
   }
-  it->mine.residuals = lcomm_placement_hash(comm);
+  it->mine.residuals = lcomm_restore_hash(comm);
   status = place(it);
   if (status == LCOMM_OK) {
-    lcomm_placement_commit(&it->placement);
+    lcomm_restore_commit(&it->restore);
     comm->step = it->mine.step;
-    comm->seed_shift = it->mine.sequence - comm->next[LCOMM_SERIES_BUCKETS];
+    comm->seed_shift = it->mine.sequence - comm->next[LCOMM_SEQUENCE_SPACE_BUCKETS];
   }
   return status;
 }
@@ -269,7 +269,7 @@ static lcomm_status prepare(lcomm_comm *comm) {
 
 static lcomm_status load_from(loading *it) {
   lcomm_comm *comm = it->comm;
-  lcomm_status status = lcomm_comm_listen(comm);
+  lcomm_status status = lcomm_control_receive(comm);
   if (status != LCOMM_OK) {
     return status;
   }
@@ -277,7 +277,7 @@ static lcomm_status load_from(loading *it) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "%s: no folder was given", it->call);
   }
   if (atomic_load(&comm->step_open)) {
-    return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is under way; call it between the steps",
+    return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is in flight; call it between the steps",
                         it->call);
   }
   status = lcomm_state_check_calls(comm, it->call);
@@ -285,7 +285,7 @@ static lcomm_status load_from(loading *it) {
   if (status == LCOMM_OK) {
     status = load(it);
   }
-  lcomm_placement_free(&it->placement);
+  lcomm_restore_free(&it->restore);
   free(it->all);
   return status;
 }
@@ -300,9 +300,9 @@ static lcomm_status enter_and_load(lcomm_comm *comm, const char *call,
     return status;
   }
   loading it = {.comm = comm, .call = call, .source = *source};
-  comm->inside = LCOMM_PURPOSE_LOAD;
+  comm->inside = LCOMM_OP_KIND_LOAD;
   status = load_from(&it);
-  comm->inside = LCOMM_PURPOSE_CALL;
+  comm->inside = LCOMM_OP_KIND_CALL;
   lcomm_leave(comm);
   return status;
 }

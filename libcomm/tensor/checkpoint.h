@@ -10,7 +10,7 @@
  * state_place.c puts values where they were, state_deal.c deals them anew.
  *
  * A *placement* holds what was read until all ranks have agreed; only
- * lcomm_placement_commit changes the communicator, and it cannot fail.
+ * lcomm_restore_commit changes the communicator, and it cannot fail.
  */
 
 #include "codecs/state.h"
@@ -32,7 +32,7 @@ const char *lcomm_state_file(int rank, int ranks, char name[LCOMM_STATE_FILE_MAX
 /* Ranks of the set that a file's name belongs to; 0 when it is no such name. */
 int lcomm_state_file_ranks(const char *name);
 
-/* STATE while a call with one of the residuals that have a name is under way. */
+/* STATE while a call with one of the residuals that have a name is in flight. */
 lcomm_status lcomm_state_check_calls(const lcomm_comm *comm, const char *call);
 
 /* Where bytes go: a file that was begun, or memory (file NULL) with room for all. */
@@ -71,65 +71,64 @@ lcomm_status lcomm_state_source_fail(const lcomm_state_source *source, lcomm_sta
                                      int rank, int ranks, const char *phrase, char *why);
 
 /* What has a state of its own: a bucket of tensors, or a residual of calls that has a name. */
-typedef struct lcomm_placed {
+typedef struct lcomm_restored {
   lcomm_bucket *bucket;     /* one of */
   lcomm_residual *residual; /* both */
   lcomm_op op;
   lcomm_span result;              /* elements of the vector that velocity and owed are of */
   lcomm_feedback_state *feedback; /* what this rank will keep, NULL for nothing */
   bool has_residual;              /* the files hold a residual of it */
-  float *velocity, *owed;         /* as in lcomm_bucket, NULL for none */
+  float *velocity, *carried;      /* as in lcomm_bucket, NULL for none */
   /* Of a residual: the calls that were made; in the file that is being read, whether it was
    * there, and the end of what is kept of it so far. */
   uint64_t calls, end;
   bool seen;
-} lcomm_placed;
+} lcomm_restored;
 
-typedef struct lcomm_placement {
+typedef struct lcomm_restore {
   lcomm_comm *comm;
-  lcomm_placed *placed; /* `count` of them: the buckets in their order, then the residuals */
+  lcomm_restored *restored; /* `count` of them: the buckets in their order, then the residuals */
   size_t count;
   bool *seen; /* tensors of the file that is being read */
   /* First element and number of elements that each rank keeps of each of them, one after the
-   * other, rank after rank. NULL until lcomm_placement_share. */
+   * other, rank after rank. NULL until lcomm_restore_share. */
   uint64_t *ranges;
   char why[LCOMM_STATE_WHY_MAX]; /* of a failure: one sentence */
-} lcomm_placement;
+} lcomm_restore;
 
 /* Begin with nothing placed; the buckets are made. Free with
- * lcomm_placement_free, after a failure, too. MEMORY, or a sticky error. */
-lcomm_status lcomm_placement_begin(lcomm_comm *comm, lcomm_placement *placement);
-void lcomm_placement_free(lcomm_placement *placement);
+ * lcomm_restore_free, after a failure, too. MEMORY, or a sticky error. */
+lcomm_status lcomm_restore_begin(lcomm_comm *comm, lcomm_restore *restore);
+void lcomm_restore_free(lcomm_restore *restore);
 
 /* Place the file of this very rank bit for bit. *fits becomes false when it
  * holds something that has another place here. ARGUMENT for a tensor that is
  * not here, MEMORY. */
-lcomm_status lcomm_placement_copy(lcomm_placement *placement, lcomm_state_reader *reader,
-                                  bool *fits);
+lcomm_status lcomm_restore_copy(lcomm_restore *restore, lcomm_state_reader *reader, bool *fits);
 
 /* Tell all ranks what this one will keep. Collective. */
-lcomm_status lcomm_placement_share(lcomm_placement *placement);
+lcomm_status lcomm_restore_share(lcomm_restore *restore);
 
 /* After that: add one rank's file, which `header` belongs to; files in rank
  * order, then finish. Each element is handed to one of the ranks that keep it,
  * or, when nobody does, it is owed. Errors as copy. */
-lcomm_status lcomm_placement_add(lcomm_placement *placement, const lcomm_state_header *header,
-                                 lcomm_state_reader *reader);
-void lcomm_placement_finish(lcomm_placement *placement);
+lcomm_status lcomm_reshard_add(lcomm_restore *restore, const lcomm_state_header *header,
+                               lcomm_state_reader *reader);
+void lcomm_restore_finish(lcomm_restore *restore);
 
 /* Replace the state of the communicator's buckets and residuals. */
-void lcomm_placement_commit(lcomm_placement *placement);
+void lcomm_restore_commit(lcomm_restore *restore);
 
 /* Parts of the above. */
 
-static inline bool lcomm_placement_has_momentum(const lcomm_placement *placement) {
-  return placement->comm->policy.momentum > 0;
+static inline bool lcomm_restore_has_momentum(const lcomm_restore *restore) {
+  return restore->comm->policy.momentum > 0;
 }
 
 /* Make a vector for a result, of zeros, unless it has been made. MEMORY. */
-lcomm_status lcomm_placement_vector(lcomm_placement *placement, size_t index, float **vector);
+lcomm_status lcomm_restore_vector(lcomm_restore *restore, size_t index, float **vector);
 
-bool lcomm_placement_all_zero(const uint8_t *values, uint64_t n);
+bool lcomm_restore_all_zero(const uint8_t *values, uint64_t n);
 
 /* Where a record belongs: its element 0 is element `offset` of the vector. */
 typedef struct lcomm_target {
@@ -141,17 +140,17 @@ typedef struct lcomm_target {
 
 /* Find it. *index is where the search among tensors begins, and then where it ended. ARGUMENT,
  * WIRE for what was seen in this file already. */
-lcomm_status lcomm_placement_match(lcomm_placement *placement, const lcomm_state_tensor *record,
-                                   size_t *index, lcomm_target *target);
+lcomm_status lcomm_restore_match(lcomm_restore *restore, const lcomm_state_tensor *record,
+                                 size_t *index, lcomm_target *target);
 
 /* The next file begins. */
-void lcomm_placement_next_file(lcomm_placement *placement);
+void lcomm_restore_next_file(lcomm_restore *restore);
 
 /* Copy what belongs to this rank's result of the velocity of a record. MEMORY. */
-lcomm_status lcomm_placement_velocity(lcomm_placement *placement, const lcomm_target *target,
-                                      const lcomm_state_tensor *record);
+lcomm_status lcomm_restore_velocity(lcomm_restore *restore, const lcomm_target *target,
+                                    const lcomm_state_tensor *record);
 
 /* A hash of the residuals that have a name, which ranks compare. */
-uint64_t lcomm_placement_hash(const lcomm_comm *comm);
+uint64_t lcomm_restore_hash(const lcomm_comm *comm);
 
 #endif

@@ -26,37 +26,36 @@ static const char *operation(unsigned op) {
   return op <= LCOMM_MAX ? names[op] : "of an unknown operation";
 }
 
-static lcomm_status match_tensor(lcomm_placement *placement, const lcomm_state_tensor *record,
+static lcomm_status match_tensor(lcomm_restore *restore, const lcomm_state_tensor *record,
                                  size_t *index, lcomm_target *target) {
-  lcomm_tensor *found = find_tensor(placement->comm, record->name, index);
+  lcomm_tensor *found = find_tensor(restore->comm, record->name, index);
   if (!found) {
-    snprintf(placement->why, sizeof(placement->why),
+    snprintf(restore->why, sizeof(restore->why),
              "tensor %s of %llu elements was saved, but has not been added here; add the same "
              "tensors before loading",
              record->name, (unsigned long long)record->count);
     return LCOMM_ERR_ARGUMENT;
   }
   if (found->count != record->count || (unsigned)found->op != record->op) {
-    snprintf(placement->why, sizeof(placement->why),
+    snprintf(restore->why, sizeof(restore->why),
              "tensor %s was saved as %llu elements, %s, but was added here as %llu, %s",
              record->name, (unsigned long long)record->count, operation(record->op),
              (unsigned long long)found->count, operation((unsigned)found->op));
     return LCOMM_ERR_ARGUMENT;
   }
   if (LCOMM_DTYPE_IS_WHOLE(found->dtype)) {
-    snprintf(placement->why, sizeof(placement->why),
+    snprintf(restore->why, sizeof(restore->why),
              "tensor %s was saved with what was not sent yet, but is of %s here, which cannot take "
              "it; add it with a floating-point type",
              record->name, lcomm_dtype_name(found->dtype));
     return LCOMM_ERR_ARGUMENT;
   }
-  if (placement->seen[*index]) {
-    snprintf(placement->why, sizeof(placement->why), "tensor %s is twice in one file",
-             record->name);
+  if (restore->seen[*index]) {
+    snprintf(restore->why, sizeof(restore->why), "tensor %s is twice in one file", record->name);
     return LCOMM_ERR_WIRE;
   }
-  placement->seen[*index] = true;
-  target->index = (size_t)(found->bucket - placement->comm->buckets);
+  restore->seen[*index] = true;
+  target->index = (size_t)(found->bucket - restore->comm->buckets);
   target->tensor = found;
   target->offset = found->offset;
   return LCOMM_OK;
@@ -67,20 +66,19 @@ static const char *kind(bool scatters) {
 }
 
 /* The residual of that name; placement->count when there is none. */
-static size_t find_residual(const lcomm_placement *placement, const char *name) {
-  size_t i = placement->comm->bucket_count;
-  while (i < placement->count && strcmp(placement->placed[i].residual->name, name) != 0) {
+static size_t find_residual(const lcomm_restore *restore, const char *name) {
+  size_t i = restore->comm->bucket_count;
+  while (i < restore->count && strcmp(restore->restored[i].residual->name, name) != 0) {
     i++;
   }
   return i;
 }
 
 /* Its records follow each other, each behind what the one before it keeps. */
-static lcomm_status take_turn(lcomm_placement *placement, const lcomm_state_tensor *record,
-                              lcomm_placed *placed) {
+static lcomm_status take_turn(lcomm_restore *restore, const lcomm_state_tensor *record,
+                              lcomm_restored *placed) {
   if (placed->seen && (record->n == 0 || record->first < placed->end || !record->of_scatters)) {
-    snprintf(placement->why, sizeof(placement->why), "residual %s is twice in one file",
-             record->name);
+    snprintf(restore->why, sizeof(restore->why), "residual %s is twice in one file", record->name);
     return LCOMM_ERR_WIRE;
   }
   placed->seen = true;
@@ -89,24 +87,24 @@ static lcomm_status take_turn(lcomm_placement *placement, const lcomm_state_tens
   return LCOMM_OK;
 }
 
-static lcomm_status match_calls(lcomm_placement *placement, const lcomm_state_tensor *record,
+static lcomm_status match_calls(lcomm_restore *restore, const lcomm_state_tensor *record,
                                 lcomm_target *target) {
   bool empty = record->n == 0 && !record->has_velocity;
-  target->index = find_residual(placement, record->name);
-  if (target->index == placement->count) {
+  target->index = find_residual(restore, record->name);
+  if (target->index == restore->count) {
     target->ignored = empty;
-    snprintf(placement->why, sizeof(placement->why),
+    snprintf(restore->why, sizeof(restore->why),
              "residual %s of %llu elements was saved, but has not been made here; make the same "
              "residuals before loading",
              record->name, (unsigned long long)record->count);
     return empty ? LCOMM_OK : LCOMM_ERR_ARGUMENT;
   }
-  lcomm_placed *placed = &placement->placed[target->index];
+  lcomm_restored *placed = &restore->restored[target->index];
   const lcomm_residual *residual = placed->residual;
   bool scatters = residual->part_counts != NULL;
   if (residual->count != record->count || (unsigned)residual->op != record->op ||
       scatters != record->of_scatters) {
-    snprintf(placement->why, sizeof(placement->why),
+    snprintf(restore->why, sizeof(restore->why),
              "residual %s was saved as %llu elements, %s, for %s, but was made here as %llu, %s, "
              "for %s",
              record->name, (unsigned long long)record->count, operation(record->op),
@@ -114,26 +112,26 @@ static lcomm_status match_calls(lcomm_placement *placement, const lcomm_state_te
              operation((unsigned)residual->op), kind(scatters));
     return LCOMM_ERR_ARGUMENT;
   }
-  return take_turn(placement, record, placed);
+  return take_turn(restore, record, placed);
 }
 
-lcomm_status lcomm_placement_match(lcomm_placement *placement, const lcomm_state_tensor *record,
-                                   size_t *index, lcomm_target *target) {
+lcomm_status lcomm_restore_match(lcomm_restore *restore, const lcomm_state_tensor *record,
+                                 size_t *index, lcomm_target *target) {
   *target = (lcomm_target){.ignored = false};
   if (record->of_calls) {
-    return match_calls(placement, record, target);
+    return match_calls(restore, record, target);
   }
   if (record->n == 0 && !record->has_velocity) {
     target->ignored = true;
     return LCOMM_OK;
   }
-  return match_tensor(placement, record, index, target);
+  return match_tensor(restore, record, index, target);
 }
 
-void lcomm_placement_next_file(lcomm_placement *placement) {
-  memset(placement->seen, 0, placement->comm->tensor_count * sizeof *placement->seen);
-  for (size_t i = 0; i < placement->count; i++) {
-    placement->placed[i].seen = false;
-    placement->placed[i].end = 0;
+void lcomm_restore_next_file(lcomm_restore *restore) {
+  memset(restore->seen, 0, restore->comm->tensor_count * sizeof *restore->seen);
+  for (size_t i = 0; i < restore->count; i++) {
+    restore->restored[i].seen = false;
+    restore->restored[i].end = 0;
   }
 }

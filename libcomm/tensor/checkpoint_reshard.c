@@ -11,32 +11,31 @@
 
 /* --------------------------------------------------------------- holders */
 
-lcomm_status lcomm_placement_share(lcomm_placement *placement) {
-  lcomm_comm *comm = placement->comm;
-  size_t ranges = 2 * placement->count;
+lcomm_status lcomm_restore_share(lcomm_restore *restore) {
+  lcomm_comm *comm = restore->comm;
+  size_t ranges = 2 * restore->count;
   uint64_t *mine = calloc(ranges + 1, sizeof *mine);
-  placement->ranges = calloc(ranges * (size_t)comm->size + 1, sizeof *placement->ranges);
-  if (!mine || !placement->ranges) {
+  restore->ranges = calloc(ranges * (size_t)comm->size + 1, sizeof *restore->ranges);
+  if (!mine || !restore->ranges) {
     free(mine);
-    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for %zu buckets", placement->count);
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for %zu buckets", restore->count);
   }
-  for (size_t i = 0; i < placement->count; i++) {
-    const lcomm_feedback_state *feedback = placement->placed[i].feedback;
+  for (size_t i = 0; i < restore->count; i++) {
+    const lcomm_feedback_state *feedback = restore->restored[i].feedback;
     mine[2 * i] = feedback ? feedback->first : 0;
     mine[2 * i + 1] = feedback ? feedback->count : 0;
   }
-  lcomm_status status = lcomm_allgather(comm, mine, placement->ranges,
+  lcomm_status status = lcomm_allgather(comm, mine, restore->ranges,
                                         ranges * sizeof *mine / sizeof(float), LCOMM_FLOAT32);
   free(mine);
   return status;
 }
 
 /* Number of ranks that keep element `at` of a bucket, until *end. */
-static int count_holders(const lcomm_placement *placement, size_t index, uint64_t at,
-                         uint64_t *end) {
+static int count_holders(const lcomm_restore *restore, size_t index, uint64_t at, uint64_t *end) {
   int holders = 0;
-  for (int rank = 0; rank < placement->comm->size; rank++) {
-    const uint64_t *range = placement->ranges + 2 * ((size_t)rank * placement->count + index);
+  for (int rank = 0; rank < restore->comm->size; rank++) {
+    const uint64_t *range = restore->ranges + 2 * ((size_t)rank * restore->count + index);
     uint64_t last = range[0] + range[1];
     if (range[1] == 0 || at >= last) {
       continue;
@@ -48,9 +47,9 @@ static int count_holders(const lcomm_placement *placement, size_t index, uint64_
   return holders;
 }
 
-static bool is_kept(const lcomm_placement *placement, size_t index) {
-  for (int rank = 0; rank < placement->comm->size; rank++) {
-    if (placement->ranges[2 * ((size_t)rank * placement->count + index) + 1] > 0) {
+static bool is_kept(const lcomm_restore *restore, size_t index) {
+  for (int rank = 0; rank < restore->comm->size; rank++) {
+    if (restore->ranges[2 * ((size_t)rank * restore->count + index) + 1] > 0) {
       return true;
     }
   }
@@ -58,10 +57,10 @@ static bool is_kept(const lcomm_placement *placement, size_t index) {
 }
 
 /* Of a reduce-scatter every node has one rank that sums its contributions to the segment. */
-static int holder_of_segment(const lcomm_placement *placement, size_t index, uint64_t at,
+static int holder_of_segment(const lcomm_restore *restore, size_t index, uint64_t at,
                              uint64_t *end) {
-  const lcomm_comm *comm = placement->comm;
-  const uint64_t *parts = placement->placed[index].residual->part_counts;
+  const lcomm_comm *comm = restore->comm;
+  const uint64_t *parts = restore->restored[index].residual->part_counts;
   uint64_t segment_end = parts[0];
   int owner = 0;
   while (at >= segment_end) {
@@ -69,25 +68,25 @@ static int holder_of_segment(const lcomm_placement *placement, size_t index, uin
   }
   *end = segment_end < *end ? segment_end : *end;
   int node = (int)(at / LCOMM_STATE_TILE % (uint64_t)comm->topo.nodes);
-  return is_kept(placement, index) ? lcomm_reduce_scatter_collector(&comm->topo, node, owner) : -1;
+  return is_kept(restore, index) ? lcomm_reduce_scatter_collector(&comm->topo, node, owner) : -1;
 }
 
 /* The rank that is handed elements at .. *end, which is lowered; -1 for none.
  * The ranks that keep an element take turns by tiles, so that all have a share. */
-static int holder_of(const lcomm_placement *placement, size_t index, uint64_t at, uint64_t *end) {
+static int holder_of(const lcomm_restore *restore, size_t index, uint64_t at, uint64_t *end) {
   uint64_t tile = at / LCOMM_STATE_TILE, tile_end = (tile + 1) * LCOMM_STATE_TILE;
-  const lcomm_residual *residual = placement->placed[index].residual;
+  const lcomm_residual *residual = restore->restored[index].residual;
   *end = tile_end < *end ? tile_end : *end;
   if (residual && residual->part_counts) {
-    return holder_of_segment(placement, index, at, end);
+    return holder_of_segment(restore, index, at, end);
   }
-  int holders = count_holders(placement, index, at, end);
+  int holders = count_holders(restore, index, at, end);
   if (holders == 0) {
     return -1;
   }
   int turn = (int)(tile % (uint64_t)holders);
   for (int rank = 0;; rank++) {
-    const uint64_t *range = placement->ranges + 2 * ((size_t)rank * placement->count + index);
+    const uint64_t *range = restore->ranges + 2 * ((size_t)rank * restore->count + index);
     if (at >= range[0] && at - range[0] < range[1] && turn-- == 0) {
       return rank;
     }
@@ -128,18 +127,18 @@ static span_values own_values(const span_values *part, lcomm_span result) {
 
 /* Nobody keeps these elements here: they go into the next result, and their
  * momentum becomes that of the results. */
-static lcomm_status owe(lcomm_placement *placement, size_t index, const span_values *part,
+static lcomm_status owe(lcomm_restore *restore, size_t index, const span_values *part,
                         double factor) {
-  lcomm_placed *placed = &placement->placed[index];
+  lcomm_restored *placed = &restore->restored[index];
   span_values own = own_values(part, placed->result);
-  bool owes = own.n > 0 && !lcomm_placement_all_zero(own.residual, own.n);
-  bool moves = own.n > 0 && own.momentum && lcomm_placement_has_momentum(placement);
-  lcomm_status status = owes ? lcomm_placement_vector(placement, index, &placed->owed) : LCOMM_OK;
+  bool owes = own.n > 0 && !lcomm_restore_all_zero(own.residual, own.n);
+  bool moves = own.n > 0 && own.momentum && lcomm_restore_has_momentum(restore);
+  lcomm_status status = owes ? lcomm_restore_vector(restore, index, &placed->carried) : LCOMM_OK;
   if (status == LCOMM_OK && owes) {
-    add_values(placed->owed + own.first, own.residual, own.n, factor);
+    add_values(placed->carried + own.first, own.residual, own.n, factor);
   }
   if (status == LCOMM_OK && moves) {
-    status = lcomm_placement_vector(placement, index, &placed->velocity);
+    status = lcomm_restore_vector(restore, index, &placed->velocity);
   }
   if (status == LCOMM_OK && moves) {
     add_values(placed->velocity + own.first, own.momentum, own.n, factor);
@@ -157,25 +156,25 @@ static void keep(lcomm_feedback_state *feedback, const span_values *part, double
 
 /* Hand out what one old rank kept of a tensor. An average over other ranks
  * gives a residual another weight, so it is scaled to mean the same. */
-static lcomm_status hand_out(lcomm_placement *placement, const lcomm_target *target,
+static lcomm_status hand_out(lcomm_restore *restore, const lcomm_target *target,
                              const lcomm_state_tensor *record, uint32_t old_ranks) {
-  const lcomm_comm *comm = placement->comm;
+  const lcomm_comm *comm = restore->comm;
   size_t index = target->index;
-  lcomm_placed *placed = &placement->placed[index];
+  lcomm_restored *placed = &restore->restored[index];
   double result = placed->op == LCOMM_AVG ? 1.0 / (double)old_ranks : 1.0;
   double factor = placed->op == LCOMM_AVG ? (double)comm->size / (double)old_ranks : 1.0;
   uint64_t begin = target->offset + record->first, last = begin + record->n;
   lcomm_status status = LCOMM_OK;
   placed->has_residual = true;
   for (uint64_t at = begin, end = last; status == LCOMM_OK && at < last; at = end, end = last) {
-    int holder = holder_of(placement, index, at, &end);
+    int holder = holder_of(restore, index, at, &end);
     size_t skipped = (size_t)(at - begin) * sizeof(float);
     span_values part = {.first = at, .n = end - at, .residual = record->residual + skipped};
     part.momentum = record->momentum ? record->momentum + skipped : NULL;
     if (holder == comm->rank) {
       keep(placed->feedback, &part, factor);
     } else if (holder < 0) {
-      status = owe(placement, index, &part, result);
+      status = owe(restore, index, &part, result);
     }
   }
   return status;
@@ -183,35 +182,35 @@ static lcomm_status hand_out(lcomm_placement *placement, const lcomm_target *tar
 
 /* Of a reduce-scatter every rank has the velocity of its own part, and zeros as a residual of it;
  * elsewhere it is equal on all ranks, so one file says it. */
-static bool takes_velocity(const lcomm_placement *placement, const lcomm_state_header *header,
+static bool takes_velocity(const lcomm_restore *restore, const lcomm_state_header *header,
                            const lcomm_state_tensor *record) {
   return record->has_velocity && (record->of_scatters || header->rank == 0) &&
-         lcomm_placement_has_momentum(placement);
+         lcomm_restore_has_momentum(restore);
 }
 
 static bool has_residual(const lcomm_state_tensor *record) {
   bool only_velocity = record->of_scatters && record->has_velocity &&
-                       lcomm_placement_all_zero(record->residual, record->n);
+                       lcomm_restore_all_zero(record->residual, record->n);
   return record->n > 0 && !only_velocity;
 }
 
-lcomm_status lcomm_placement_add(lcomm_placement *placement, const lcomm_state_header *header,
-                                 lcomm_state_reader *reader) {
+lcomm_status lcomm_reshard_add(lcomm_restore *restore, const lcomm_state_header *header,
+                               lcomm_state_reader *reader) {
   lcomm_state_tensor record;
   lcomm_status status = LCOMM_OK;
   uint32_t environment = lcomm_fp_enter();
-  lcomm_placement_next_file(placement);
+  lcomm_restore_next_file(restore);
   for (size_t i = 0; status == LCOMM_OK && lcomm_state_next(reader, &record); i++) {
     lcomm_target target;
-    status = lcomm_placement_match(placement, &record, &i, &target);
+    status = lcomm_restore_match(restore, &record, &i, &target);
     if (status != LCOMM_OK || target.ignored) {
       continue;
     }
     if (has_residual(&record)) {
-      status = hand_out(placement, &target, &record, header->ranks);
+      status = hand_out(restore, &target, &record, header->ranks);
     }
-    if (status == LCOMM_OK && takes_velocity(placement, header, &record)) {
-      status = lcomm_placement_velocity(placement, &target, &record);
+    if (status == LCOMM_OK && takes_velocity(restore, header, &record)) {
+      status = lcomm_restore_velocity(restore, &target, &record);
     }
   }
   lcomm_fp_leave(environment);
@@ -222,9 +221,9 @@ lcomm_status lcomm_placement_add(lcomm_placement *placement, const lcomm_state_h
 
 /* What takes up a residual keeps its momentum beside it, so tensors and calls that came
  * with a velocity hand it in, as at the end of a warm-up. */
-static void take_over(lcomm_placement *placement, size_t index) {
-  lcomm_placed *placed = &placement->placed[index];
-  const lcomm_comm *comm = placement->comm;
+static void take_over(lcomm_restore *restore, size_t index) {
+  lcomm_restored *placed = &restore->restored[index];
+  const lcomm_comm *comm = restore->comm;
   lcomm_feedback_state *feedback = placed->feedback;
   bool scatters = placed->residual && placed->residual->part_counts;
   float units = placed->op == LCOMM_AVG ? (float)comm->size : 1.0f;
@@ -234,23 +233,23 @@ static void take_over(lcomm_placement *placement, size_t index) {
   }
   uint64_t last = own.first + own.count;
   for (uint64_t at = own.first, end = last; at < last; at = end, end = last) {
-    int holders = scatters ? 1 : count_holders(placement, index, at, &end);
+    int holders = scatters ? 1 : count_holders(restore, index, at, &end);
     float share = units / (float)holders;
     for (; feedback->momentum && at < end; at++) {
       feedback->momentum[at - feedback->first] +=
           share * placed->velocity[at - placed->result.first];
     }
   }
-  lcomm_floats_free(placed->bucket ? comm->tensor_place : 0, placed->velocity);
+  lcomm_ef_memory_free(placed->bucket ? comm->tensor_location : 0, placed->velocity);
   placed->velocity = NULL;
 }
 
-void lcomm_placement_finish(lcomm_placement *placement) {
+void lcomm_restore_finish(lcomm_restore *restore) {
   uint32_t environment = lcomm_fp_enter();
-  for (size_t i = 0; i < placement->count; i++) {
-    const lcomm_placed *placed = &placement->placed[i];
-    if (placed->velocity && placed->has_residual && is_kept(placement, i)) {
-      take_over(placement, i);
+  for (size_t i = 0; i < restore->count; i++) {
+    const lcomm_restored *placed = &restore->restored[i];
+    if (placed->velocity && placed->has_residual && is_kept(restore, i)) {
+      take_over(restore, i);
     }
   }
   lcomm_fp_leave(environment);

@@ -13,8 +13,8 @@
 
 /* ---------------------------------------------------------------- making */
 
-static lcomm_status out_of_memory(lcomm_placement *placement) {
-  snprintf(placement->why, sizeof(placement->why), "out of memory for the saved state");
+static lcomm_status out_of_memory(lcomm_restore *restore) {
+  snprintf(restore->why, sizeof(restore->why), "out of memory for the saved state");
   return LCOMM_ERR_MEMORY;
 }
 
@@ -26,32 +26,33 @@ static size_t count_named(const lcomm_comm *comm) {
   return count;
 }
 
-static void list_all(lcomm_comm *comm, lcomm_placement *placement) {
+static void list_all(lcomm_comm *comm, lcomm_restore *restore) {
   size_t at = 0;
   for (; at < comm->bucket_count; at++) {
     lcomm_bucket *bucket = &comm->buckets[at];
-    placement->placed[at] = (lcomm_placed){
+    restore->restored[at] = (lcomm_restored){
         .bucket = bucket, .op = bucket->op, .result = lcomm_span_whole(0, bucket->count)};
   }
   for (lcomm_residual *it = comm->residuals; it; it = it->next) {
     if (it->name[0]) {
-      placement->placed[at++] = (lcomm_placed){.residual = it, .op = it->op, .result = it->result};
+      restore->restored[at++] =
+          (lcomm_restored){.residual = it, .op = it->op, .result = it->result};
     }
   }
 }
 
-lcomm_status lcomm_placement_begin(lcomm_comm *comm, lcomm_placement *placement) {
-  memset(placement, 0, sizeof *placement);
-  placement->comm = comm;
-  placement->count = comm->bucket_count + count_named(comm);
-  placement->placed = calloc(placement->count + 1, sizeof *placement->placed);
-  placement->seen = calloc(comm->tensor_count + 1, sizeof *placement->seen);
-  if (!placement->placed || !placement->seen) {
-    return out_of_memory(placement);
+lcomm_status lcomm_restore_begin(lcomm_comm *comm, lcomm_restore *restore) {
+  memset(restore, 0, sizeof *restore);
+  restore->comm = comm;
+  restore->count = comm->bucket_count + count_named(comm);
+  restore->restored = calloc(restore->count + 1, sizeof *restore->restored);
+  restore->seen = calloc(comm->tensor_count + 1, sizeof *restore->seen);
+  if (!restore->restored || !restore->seen) {
+    return out_of_memory(restore);
   }
-  list_all(comm, placement);
-  for (size_t i = 0; i < placement->count; i++) {
-    lcomm_placed *it = &placement->placed[i];
+  list_all(comm, restore);
+  for (size_t i = 0; i < restore->count; i++) {
+    lcomm_restored *it = &restore->restored[i];
     lcomm_status status = it->bucket ? lcomm_bucket_feedback(it->bucket, &it->feedback)
                                      : lcomm_residual_feedback(it->residual, &it->feedback);
     if (status != LCOMM_OK) {
@@ -61,32 +62,32 @@ lcomm_status lcomm_placement_begin(lcomm_comm *comm, lcomm_placement *placement)
   return LCOMM_OK;
 }
 
-static int place_of(const lcomm_placement *placement, const lcomm_placed *it) {
-  return it->bucket ? placement->comm->tensor_place : 0;
+static int place_of(const lcomm_restore *restore, const lcomm_restored *it) {
+  return it->bucket ? restore->comm->tensor_location : 0;
 }
 
-void lcomm_placement_free(lcomm_placement *placement) {
-  for (size_t i = 0; placement->placed && i < placement->count; i++) {
-    lcomm_placed *it = &placement->placed[i];
+void lcomm_restore_free(lcomm_restore *restore) {
+  for (size_t i = 0; restore->restored && i < restore->count; i++) {
+    lcomm_restored *it = &restore->restored[i];
     lcomm_feedback_free(it->feedback);
-    lcomm_floats_free(place_of(placement, it), it->velocity);
-    lcomm_floats_free(place_of(placement, it), it->owed);
+    lcomm_ef_memory_free(place_of(restore, it), it->velocity);
+    lcomm_ef_memory_free(place_of(restore, it), it->carried);
   }
-  free(placement->placed);
-  free(placement->seen);
-  free(placement->ranges);
-  memset(placement, 0, sizeof *placement);
+  free(restore->restored);
+  free(restore->seen);
+  free(restore->ranges);
+  memset(restore, 0, sizeof *restore);
 }
 
-lcomm_status lcomm_placement_vector(lcomm_placement *placement, size_t index, float **vector) {
-  const lcomm_placed *it = &placement->placed[index];
+lcomm_status lcomm_restore_vector(lcomm_restore *restore, size_t index, float **vector) {
+  const lcomm_restored *it = &restore->restored[index];
   if (!*vector) {
-    *vector = lcomm_floats_get(place_of(placement, it), it->result.count);
+    *vector = lcomm_ef_memory_get(place_of(restore, it), it->result.count);
   }
-  return *vector ? LCOMM_OK : out_of_memory(placement);
+  return *vector ? LCOMM_OK : out_of_memory(restore);
 }
 
-uint64_t lcomm_placement_hash(const lcomm_comm *comm) {
+uint64_t lcomm_restore_hash(const lcomm_comm *comm) {
   uint64_t hash = 0;
   for (const lcomm_residual *it = comm->residuals; it; it = it->next) {
     uint64_t shape[3] = {it->count, (uint64_t)it->op, it->part_counts != NULL};
@@ -104,7 +105,7 @@ uint64_t lcomm_placement_hash(const lcomm_comm *comm) {
 
 /* ------------------------------------------------- the same place as before */
 
-bool lcomm_placement_all_zero(const uint8_t *values, uint64_t n) {
+bool lcomm_restore_all_zero(const uint8_t *values, uint64_t n) {
   for (uint64_t i = 0; i < n; i++) {
     float value;
     memcpy(&value, values + i * sizeof(value), sizeof(value));
@@ -117,29 +118,29 @@ bool lcomm_placement_all_zero(const uint8_t *values, uint64_t n) {
 
 /* A plan that is exact everywhere leaves its residual zero; it has any place. */
 static bool is_nothing(const lcomm_state_tensor *record) {
-  return lcomm_placement_all_zero(record->residual, record->n) &&
-         (!record->momentum || lcomm_placement_all_zero(record->momentum, record->n));
+  return lcomm_restore_all_zero(record->residual, record->n) &&
+         (!record->momentum || lcomm_restore_all_zero(record->momentum, record->n));
 }
 
 /* Where a record's elements are in what this rank will keep; n is 0 when it keeps others. */
-static lcomm_kept kept_of(const lcomm_placed *placed, const lcomm_target *target,
-                          const lcomm_state_tensor *record) {
+static lcomm_ef_shard kept_of(const lcomm_restored *placed, const lcomm_target *target,
+                              const lcomm_state_tensor *record) {
   const lcomm_residual *residual = placed->residual;
   if (target->tensor) {
-    return lcomm_tensor_kept(target->tensor, placed->feedback);
+    return lcomm_tensor_shard(target->tensor, placed->feedback);
   }
   for (int i = 0; i < lcomm_residual_part_count(residual); i++) {
     lcomm_span part = lcomm_residual_part(residual, placed->feedback, i);
     if (part.count > 0 && part.first == record->first) {
-      return (lcomm_kept){part.first, part.count, part.first - placed->feedback->first};
+      return (lcomm_ef_shard){part.first, part.count, part.first - placed->feedback->first};
     }
   }
-  return (lcomm_kept){0, 0, 0};
+  return (lcomm_ef_shard){0, 0, 0};
 }
 
-static bool copy_kept(lcomm_placed *placed, const lcomm_target *target,
+static bool copy_kept(lcomm_restored *placed, const lcomm_target *target,
                       const lcomm_state_tensor *record) {
-  lcomm_kept kept = kept_of(placed, target, record);
+  lcomm_ef_shard kept = kept_of(placed, target, record);
   bool with_velocity = placed->velocity || (record->of_scatters && record->has_velocity);
   if (kept.first != record->first || kept.n != record->n || with_velocity) {
     return is_nothing(record);
@@ -153,15 +154,15 @@ static bool copy_kept(lcomm_placed *placed, const lcomm_target *target,
   return true;
 }
 
-lcomm_status lcomm_placement_velocity(lcomm_placement *placement, const lcomm_target *target,
-                                      const lcomm_state_tensor *record) {
-  lcomm_placed *placed = &placement->placed[target->index];
+lcomm_status lcomm_restore_velocity(lcomm_restore *restore, const lcomm_target *target,
+                                    const lcomm_state_tensor *record) {
+  lcomm_restored *placed = &restore->restored[target->index];
   uint64_t first = target->offset + (record->of_scatters ? record->first : 0);
   uint64_t last = first + lcomm_state_velocity_count(record);
   uint64_t begin = first > placed->result.first ? first : placed->result.first;
   uint64_t result_end = placed->result.first + placed->result.count;
   uint64_t end = last < result_end ? last : result_end;
-  lcomm_status status = lcomm_placement_vector(placement, target->index, &placed->velocity);
+  lcomm_status status = lcomm_restore_vector(restore, target->index, &placed->velocity);
   if (status == LCOMM_OK && begin < end) {
     memcpy(placed->velocity + (begin - placed->result.first),
            record->velocity + (begin - first) * sizeof(float), (end - begin) * sizeof(float));
@@ -170,30 +171,29 @@ lcomm_status lcomm_placement_velocity(lcomm_placement *placement, const lcomm_ta
 }
 
 /* A part of the momentum of results that is another rank's now has another place. */
-static bool velocity_fits(const lcomm_placed *placed, const lcomm_state_tensor *record) {
+static bool velocity_fits(const lcomm_restored *placed, const lcomm_state_tensor *record) {
   bool other = record->of_scatters &&
                (record->first != placed->result.first || record->n != placed->result.count);
   return !other && !placed->has_residual;
 }
 
-lcomm_status lcomm_placement_copy(lcomm_placement *placement, lcomm_state_reader *reader,
-                                  bool *fits) {
+lcomm_status lcomm_restore_copy(lcomm_restore *restore, lcomm_state_reader *reader, bool *fits) {
   lcomm_state_tensor record;
   lcomm_status status = LCOMM_OK;
-  lcomm_placement_next_file(placement);
+  lcomm_restore_next_file(restore);
   for (size_t i = 0; status == LCOMM_OK && *fits && lcomm_state_next(reader, &record); i++) {
     lcomm_target target;
-    status = lcomm_placement_match(placement, &record, &i, &target);
+    status = lcomm_restore_match(restore, &record, &i, &target);
     if (status != LCOMM_OK || target.ignored) {
       continue;
     }
-    lcomm_placed *placed = &placement->placed[target.index];
+    lcomm_restored *placed = &restore->restored[target.index];
     if (record.n > 0) {
       *fits = copy_kept(placed, &target, &record);
     }
-    if (record.has_velocity && lcomm_placement_has_momentum(placement)) {
+    if (record.has_velocity && lcomm_restore_has_momentum(restore)) {
       *fits &= velocity_fits(placed, &record);
-      status = lcomm_placement_velocity(placement, &target, &record);
+      status = lcomm_restore_velocity(restore, &target, &record);
     }
   }
   return status;
@@ -201,39 +201,39 @@ lcomm_status lcomm_placement_copy(lcomm_placement *placement, lcomm_state_reader
 
 /* ------------------------------------------------------------------- end */
 
-static void commit_bucket(lcomm_bucket *bucket, lcomm_placed *placed) {
-  int place = bucket->comm->tensor_place;
+static void commit_bucket(lcomm_bucket *bucket, lcomm_restored *placed) {
+  int place = bucket->comm->tensor_location;
   lcomm_run_retire(bucket->comm, bucket->run); /* the next step makes it again, with the feedback */
   lcomm_feedback_free(bucket->feedback);
-  lcomm_floats_free(place, bucket->velocity);
-  lcomm_floats_free(place, bucket->owed);
+  lcomm_ef_memory_free(place, bucket->velocity);
+  lcomm_ef_memory_free(place, bucket->carried);
   bucket->run = NULL;
   bucket->feedback = placed->has_residual ? placed->feedback : NULL;
   bucket->velocity = placed->velocity;
-  bucket->owed = placed->owed;
+  bucket->carried = placed->carried;
 }
 
-static void commit_residual(lcomm_residual *residual, lcomm_placed *placed) {
+static void commit_residual(lcomm_residual *residual, lcomm_restored *placed) {
   lcomm_run_destroy(residual->run); /* likewise */
   lcomm_feedback_free(residual->feedback);
-  lcomm_floats_free(0, residual->velocity);
-  lcomm_floats_free(0, residual->owed);
+  lcomm_ef_memory_free(0, residual->velocity);
+  lcomm_ef_memory_free(0, residual->carried);
   residual->run = NULL;
   residual->feedback = placed->has_residual ? placed->feedback : NULL;
   residual->velocity = placed->velocity;
-  residual->owed = placed->owed;
+  residual->carried = placed->carried;
   residual->calls = placed->calls;
 }
 
-void lcomm_placement_commit(lcomm_placement *placement) {
-  for (size_t i = 0; i < placement->count; i++) {
-    lcomm_placed *placed = &placement->placed[i];
+void lcomm_restore_commit(lcomm_restore *restore) {
+  for (size_t i = 0; i < restore->count; i++) {
+    lcomm_restored *placed = &restore->restored[i];
     if (placed->bucket) {
       commit_bucket(placed->bucket, placed);
     } else {
       commit_residual(placed->residual, placed);
     }
     placed->feedback = placed->has_residual ? NULL : placed->feedback;
-    placed->velocity = placed->owed = NULL;
+    placed->velocity = placed->carried = NULL;
   }
 }

@@ -64,9 +64,9 @@ lcomm_status lcomm_state_check_calls(const lcomm_comm *comm, const char *call) {
 
 /* Between two steps, on a communicator that has not failed. */
 static lcomm_status check_now(lcomm_comm *comm, const char *call) {
-  lcomm_status status = lcomm_comm_listen(comm);
+  lcomm_status status = lcomm_control_receive(comm);
   if (status == LCOMM_OK && atomic_load(&comm->step_open)) {
-    return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is under way; call it between the steps",
+    return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is in flight; call it between the steps",
                         call);
   }
   return status == LCOMM_OK ? lcomm_state_check_calls(comm, call) : status;

@@ -18,7 +18,7 @@ typedef struct portion {
 
 static void describe_kept(const lcomm_tensor *tensor, portion *it) {
   const lcomm_feedback_state *feedback = tensor->bucket->feedback;
-  lcomm_kept kept = lcomm_tensor_kept(tensor, feedback);
+  lcomm_ef_shard kept = lcomm_tensor_shard(tensor, feedback);
   if (kept.n == 0) {
     return;
   }
@@ -37,8 +37,8 @@ static void describe_frozen(const lcomm_tensor_state *state, portion *it) {
   it->momentum = state->momentum;
 }
 
-/* `owed` has room for the largest tensor, or is NULL when nothing is owed. */
-static portion describe(const lcomm_tensor *tensor, float *owed) {
+/* `carried` has room for the largest tensor, or is NULL when nothing is carried. */
+static portion describe(const lcomm_tensor *tensor, float *carried) {
   portion it = {.record = {.dtype = (uint8_t)tensor->dtype,
                            .op = (uint8_t)tensor->op,
                            .count = tensor->count}};
@@ -49,11 +49,11 @@ static portion describe(const lcomm_tensor *tensor, float *owed) {
   } else {
     describe_frozen(&tensor->state, &it);
   }
-  if (owed && lcomm_tensor_owed(tensor, owed)) {
+  if (carried && lcomm_tensor_carried(tensor, carried)) {
     it.record.first = 0;
     it.record.n = tensor->count;
     it.record.has_momentum = false;
-    it.residual = owed;
+    it.residual = carried;
   }
   if (bucket && bucket->velocity) {
     it.velocity = bucket->velocity + tensor->offset;
@@ -115,18 +115,18 @@ static portion describe_part(const lcomm_residual *residual, lcomm_span part) {
   return it;
 }
 
-/* Without error feedback: what is owed to the result, in units of a residual, and the momentum of
- * the results. Of an all-reduce one rank answers for what is owed. */
+/* Without error feedback: what is carried to the result, in units of a residual, and the momentum
+ * of the results. Of an all-reduce one rank answers for what is carried. */
 static portion describe_result(const lcomm_residual *residual, float *scratch) {
   portion it = begin_calls(residual);
   bool scatters = residual->part_counts != NULL;
   float units = residual->op == LCOMM_AVG ? (float)residual->comm->size : 1.0f;
-  if (residual->owed ? scatters || residual->comm->rank == 0 : scatters && residual->velocity) {
+  if (residual->carried ? scatters || residual->comm->rank == 0 : scatters && residual->velocity) {
     it.record.first = residual->result.first;
     it.record.n = residual->result.count;
     it.residual = scratch;
     for (uint64_t i = 0; i < it.record.n; i++) {
-      scratch[i] = residual->owed ? units * residual->owed[i] : 0;
+      scratch[i] = residual->carried ? units * residual->carried[i] : 0;
     }
   }
   it.record.has_velocity = residual->velocity && (!scatters || residual->result.count > 0);
@@ -177,13 +177,13 @@ lcomm_status lcomm_state_scratch(const lcomm_comm *comm, float **scratch) {
   uint64_t most = 0;
   for (size_t i = 0; i < comm->tensor_count; i++) {
     const lcomm_tensor *tensor = comm->tensors[i];
-    bool owes = tensor->bucket ? tensor->bucket->owed != NULL : tensor->state.owed != NULL;
+    bool owes = tensor->bucket ? tensor->bucket->carried != NULL : tensor->state.carried != NULL;
     if (owes && tensor->count > most) {
       most = tensor->count;
     }
   }
   for (const lcomm_residual *it = comm->residuals; it; it = it->next) {
-    bool needs = it->name[0] && (it->owed || it->velocity);
+    bool needs = it->name[0] && (it->carried || it->velocity);
     most = needs && it->result.count > most ? it->result.count : most;
   }
   *scratch = most > 0 ? malloc(most * sizeof(float)) : NULL;
@@ -202,7 +202,8 @@ static lcomm_state_header header_of(const lcomm_comm *comm, float *scratch) {
                                .ranks = (uint32_t)comm->size,
                                .nodes = (uint32_t)comm->topo.nodes,
                                .node = (uint32_t)comm->topo.node[comm->rank],
-                               .sequence = comm->next[LCOMM_SERIES_BUCKETS] + comm->seed_shift};
+                               .sequence =
+                                   comm->next[LCOMM_SEQUENCE_SPACE_BUCKETS] + comm->seed_shift};
   snprintf(header.policy, sizeof(header.policy), "%s", comm->policy_text);
   header.file_size = lcomm_state_header_size(&header) + LCOMM_STATE_CHECKSUM_SIZE;
   visit_all(comm, scratch, count_portion, &header);

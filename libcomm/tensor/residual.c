@@ -41,7 +41,7 @@ static lcomm_status check_name(lcomm_comm *comm, const char *name) {
 }
 
 static lcomm_status check_new(lcomm_comm *comm, const char *name, uint64_t count, lcomm_op op) {
-  lcomm_status status = lcomm_comm_listen(comm);
+  lcomm_status status = lcomm_control_receive(comm);
   if (status != LCOMM_OK) {
     return status;
   }
@@ -165,8 +165,8 @@ static void free_residual(lcomm_residual *residual) {
   lcomm_run_destroy(residual->run);
   lcomm_run_destroy(residual->exact_run);
   lcomm_feedback_free(residual->feedback);
-  lcomm_floats_free(0, residual->velocity);
-  lcomm_floats_free(0, residual->owed);
+  lcomm_ef_memory_free(0, residual->velocity);
+  lcomm_ef_memory_free(0, residual->carried);
   free(residual->part_counts);
   free(residual);
 }
@@ -190,11 +190,11 @@ lcomm_status lcomm_residual_check_lives(const lcomm_residual *residual, const ch
 }
 
 lcomm_status lcomm_residual_check_idle(const lcomm_residual *residual, const char *call) {
-  if (!residual->under_way) {
+  if (!residual->in_flight) {
     return LCOMM_OK;
   }
   return lcomm_refuse(residual->comm, LCOMM_ERR_STATE,
-                      "%s: residual %llu of %llu elements has a call under way; wait for its "
+                      "%s: residual %llu of %llu elements has a call in flight; wait for its "
                       "request first",
                       call, (unsigned long long)residual->number,
                       (unsigned long long)residual->count);
@@ -223,7 +223,7 @@ uint64_t lcomm_residual_number(const lcomm_residual *residual) {
 }
 
 void lcomm_residual_end(lcomm_residual *residual) {
-  residual->under_way = false;
+  residual->in_flight = false;
 }
 
 /* --------------------------------------------------------------- looking */
@@ -233,8 +233,8 @@ void lcomm_residual_end(lcomm_residual *residual) {
 static void add_owed(const lcomm_residual *residual, float *values) {
   bool answers = residual->part_counts || residual->comm->rank == 0;
   float weight = residual->op == LCOMM_AVG ? (float)residual->comm->size : 1.0f;
-  for (uint64_t i = 0; residual->owed && answers && i < residual->result.count; i++) {
-    values[residual->result.first + i] += weight * residual->owed[i];
+  for (uint64_t i = 0; residual->carried && answers && i < residual->result.count; i++) {
+    values[residual->result.first + i] += weight * residual->carried[i];
   }
 }
 

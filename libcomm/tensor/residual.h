@@ -35,12 +35,12 @@ struct lcomm_residual {
   lcomm_run *exact_run; /* of warm-up calls, and of flushes */
   /* As in lcomm_bucket; velocity and owed are of `result` only. */
   lcomm_feedback_state *feedback;
-  float *velocity, *owed;
-  bool under_way; /* a request of it was not waited for yet */
+  float *velocity, *carried;
+  bool in_flight; /* a request of it was not waited for yet */
   bool pays;      /* by its next call, which is exact: the policy has changed */
 };
 
-/* The run for this call; STATE while another one is under way, ARGUMENT for data that
+/* The run for this call; STATE while another one is in flight, ARGUMENT for data that
  * is not on the host, and as lcomm_run_find. */
 lcomm_status lcomm_residual_run(lcomm_residual *residual, const lcomm_call *call, lcomm_run **run);
 
@@ -63,7 +63,7 @@ void lcomm_residual_end(lcomm_residual *residual);
 /* ARGUMENT for one that does not live, NULL, too; `call` is named. */
 lcomm_status lcomm_residual_check_lives(const lcomm_residual *residual, const char *call);
 
-/* STATE while an operation of it is under way; `call` is named. */
+/* STATE while an operation of it is in flight; `call` is named. */
 lcomm_status lcomm_residual_check_idle(const lcomm_residual *residual, const char *call);
 
 /* The state as the first lossy call would make it, all zero; *feedback is NULL when this
@@ -81,10 +81,10 @@ lcomm_span lcomm_residual_part(const lcomm_residual *residual, const lcomm_feedb
 /* Called by lcomm_destroy. */
 void lcomm_residuals_free(lcomm_comm *comm);
 
-/* Has none a call under way, or a request that was not waited for? */
+/* Has none a call in flight, or a request that was not waited for? */
 bool lcomm_residuals_idle(const lcomm_comm *comm);
 
-/* The policy is another one; none has a call under way. What is kept stays where every rank
+/* The policy is another one; none has a call in flight. What is kept stays where every rank
  * keeps the same elements by the new policy; the next call with another residual is exact and
  * pays what it holds. Collective; MEMORY and transport errors, sticky. */
 lcomm_status lcomm_residuals_follow_policy(lcomm_comm *comm);

@@ -10,7 +10,7 @@
 
 bool lcomm_residuals_idle(const lcomm_comm *comm) {
   const lcomm_residual *it = comm->residuals;
-  while (it && !it->under_way) {
+  while (it && !it->in_flight) {
     it = it->next;
   }
   return !it;
@@ -36,7 +36,7 @@ static lcomm_status look(lcomm_residual *residual, int32_t *leaves) {
   lcomm_run_destroy(residual->exact_run);
   residual->run = residual->exact_run = NULL;
   if (!(lcomm_residual_momentum(residual) > 0)) {
-    lcomm_floats_free(0, residual->velocity);
+    lcomm_ef_memory_free(0, residual->velocity);
     residual->velocity = NULL;
   }
   lcomm_status status = lcomm_residual_make_run(residual, false, 0, &run);

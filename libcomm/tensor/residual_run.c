@@ -104,7 +104,7 @@ lcomm_status lcomm_residual_feedback(const lcomm_residual *residual,
 
 static lcomm_status prepare_velocity(lcomm_residual *residual, const lcomm_plan *plan) {
   if (needs_velocity(residual, plan) && !residual->velocity) {
-    residual->velocity = lcomm_floats_get(0, residual->result.count);
+    residual->velocity = lcomm_ef_memory_get(0, residual->result.count);
     return residual->velocity ? LCOMM_OK : out_of_memory(residual);
   }
   return LCOMM_OK;
@@ -139,7 +139,7 @@ static lcomm_status make_feedback(lcomm_residual *residual, const lcomm_plan *pl
   if (residual->velocity && residual->feedback) {
     take_over(residual, plan);
   }
-  lcomm_floats_free(0, residual->velocity);
+  lcomm_ef_memory_free(0, residual->velocity);
   residual->velocity = NULL;
   return LCOMM_OK;
 }
@@ -185,8 +185,8 @@ static lcomm_status prepare_exact(lcomm_residual *residual, bool flush) {
                                       : status;
 }
 
-static const char *name_of(const lcomm_residual *residual, lcomm_purpose purpose) {
-  bool flush = purpose == LCOMM_PURPOSE_FLUSH;
+static const char *name_of(const lcomm_residual *residual, lcomm_op_kind op_kind) {
+  bool flush = op_kind == LCOMM_OP_KIND_FLUSH;
   if (residual->part_counts) {
     return flush ? "lcomm_reduce_scatter_flush" : "lcomm_reduce_scatter_ef";
   }
@@ -194,7 +194,7 @@ static const char *name_of(const lcomm_residual *residual, lcomm_purpose purpose
 }
 
 lcomm_status lcomm_residual_run(lcomm_residual *residual, const lcomm_call *call, lcomm_run **run) {
-  const char *name = name_of(residual, call->purpose);
+  const char *name = name_of(residual, call->op_kind);
   lcomm_status status = lcomm_residual_check_idle(residual, name);
   if (status != LCOMM_OK) {
     return status;
@@ -205,7 +205,7 @@ lcomm_status lcomm_residual_run(lcomm_residual *residual, const lcomm_call *call
                         "host memory only; give buffers on the host, or make it a tensor",
                         name, (unsigned long long)residual->count, call->request.place - 1);
   }
-  bool flush = call->purpose == LCOMM_PURPOSE_FLUSH;
+  bool flush = call->op_kind == LCOMM_OP_KIND_FLUSH;
   bool exact =
       flush || residual->pays || lcomm_warmup_is_exact(policy_of(residual), residual->calls);
   status = exact ? prepare_exact(residual, flush) : prepare_lossy(residual);
@@ -263,9 +263,9 @@ static void seed(const lcomm_residual *residual, lcomm_run *run) {
 void lcomm_residual_begin(lcomm_residual *residual, lcomm_operation *operation) {
   uint32_t environment = lcomm_fp_enter();
   operation->residual = residual;
-  residual->under_way = true;
+  residual->in_flight = true;
   clip(residual, operation->run);
-  bool flushes = operation->run->terms.purpose == LCOMM_PURPOSE_FLUSH;
+  bool flushes = operation->run->terms.op_kind == LCOMM_OP_KIND_FLUSH;
   if (flushes || residual->pays) {
     pay(residual, operation->run);
   }
@@ -286,20 +286,20 @@ void lcomm_residual_begin(lcomm_residual *residual, lcomm_operation *operation) 
 void lcomm_residual_results(lcomm_residual *residual, const lcomm_run *run, void *result) {
   const lcomm_kernels *kernels = residual->comm->kernels;
   uint64_t count = residual->result.count;
-  bool flush = run->terms.purpose == LCOMM_PURPOSE_FLUSH;
+  bool flush = run->terms.op_kind == LCOMM_OP_KIND_FLUSH;
   uint32_t environment = lcomm_fp_enter();
   if (residual->velocity && (flush || needs_velocity(residual, run->plan))) {
     kernels->f32_momentum((float)lcomm_residual_momentum(residual), residual->velocity, result,
                           count);
   }
-  if (residual->owed) {
-    lcomm_residual_fold(kernels, result, residual->owed, count);
+  if (residual->carried) {
+    lcomm_residual_fold(kernels, result, residual->carried, count);
   }
   lcomm_fp_leave(environment);
-  lcomm_floats_free(0, residual->owed);
-  residual->owed = NULL;
+  lcomm_ef_memory_free(0, residual->carried);
+  residual->carried = NULL;
   if (flush) {
-    lcomm_floats_free(0, residual->velocity);
+    lcomm_ef_memory_free(0, residual->velocity);
     residual->velocity = NULL;
   }
 }

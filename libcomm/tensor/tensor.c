@@ -69,26 +69,26 @@ static lcomm_status check_alone(lcomm_comm *comm, const lcomm_tensor *tensor) {
 
 /* Buckets are the same on all ranks, whatever is where, so each is in one place. */
 static lcomm_status check_place(lcomm_comm *comm, const lcomm_tensor *tensor) {
-  char one[LCOMM_PLACE_NAME_MAX], other[LCOMM_PLACE_NAME_MAX];
-  int place = lcomm_place_of(tensor->data, tensor->count);
+  char one[LCOMM_MEMORY_LOCATION_NAME_MAX], other[LCOMM_MEMORY_LOCATION_NAME_MAX];
+  int place = lcomm_memory_location_of(tensor->data, tensor->count);
   for (size_t i = 0; i < comm->tensor_count; i++) {
     const lcomm_tensor *before = comm->tensors[i];
-    if (tensor->count > 0 && before->count > 0 && place != comm->tensor_place) {
+    if (tensor->count > 0 && before->count > 0 && place != comm->tensor_location) {
       return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                           "lcomm_tensor_add(%s): it is %s, tensor %s is %s; put all tensors of a "
                           "communicator into one place",
-                          tensor->name, lcomm_place_name(place, one), before->name,
-                          lcomm_place_name(comm->tensor_place, other));
+                          tensor->name, lcomm_memory_location_name(place, one), before->name,
+                          lcomm_memory_location_name(comm->tensor_location, other));
     }
   }
-  comm->tensor_place = place > comm->tensor_place ? place : comm->tensor_place;
+  comm->tensor_location = place > comm->tensor_location ? place : comm->tensor_location;
   return LCOMM_OK;
 }
 
 static lcomm_status check_new(lcomm_comm *comm, const lcomm_tensor *tensor) {
   if (comm->step_open) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
-                        "lcomm_tensor_add(%s): a step is under way; add tensors between the steps",
+                        "lcomm_tensor_add(%s): a step is in flight; add tensors between the steps",
                         tensor->name);
   }
   for (size_t i = 0; i < comm->tensor_count; i++) {
@@ -203,7 +203,7 @@ lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor, double b
   }
   if (atomic_load(&comm->step_open)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
-                        "lcomm_tensor_scale(%s): a step is under way; call it between the steps",
+                        "lcomm_tensor_scale(%s): a step is in flight; call it between the steps",
                         tensor->name);
   }
   tensor->before = before;
@@ -244,8 +244,8 @@ lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
                         "between the steps",
                         tensor->name);
   }
-  if (comm->driver) {
-    lcomm_driver_kick(comm->driver);
+  if (comm->progress_thread) {
+    lcomm_progress_thread_wake(comm->progress_thread);
   }
   return LCOMM_OK;
 }
@@ -278,7 +278,7 @@ static void end_step(lcomm_comm *comm) {
 }
 
 static lcomm_status finish_step(lcomm_comm *comm) {
-  lcomm_status status = lcomm_comm_listen(comm);
+  lcomm_status status = lcomm_control_receive(comm);
   if (status != LCOMM_OK || comm->tensor_count == 0) {
     return status;
   }
@@ -317,8 +317,9 @@ uint64_t lcomm_tensors_not_finite(const lcomm_comm *comm) {
 
 /* -------------------------------------------------------------- residuals */
 
-lcomm_kept lcomm_tensor_kept(const lcomm_tensor *tensor, const lcomm_feedback_state *feedback) {
-  lcomm_kept kept = {0, 0, 0};
+lcomm_ef_shard lcomm_tensor_shard(const lcomm_tensor *tensor,
+                                  const lcomm_feedback_state *feedback) {
+  lcomm_ef_shard kept = {0, 0, 0};
   if (!feedback) {
     return kept;
   }
@@ -326,7 +327,7 @@ lcomm_kept lcomm_tensor_kept(const lcomm_tensor *tensor, const lcomm_feedback_st
   uint64_t first = tensor->offset > begin ? tensor->offset : begin;
   uint64_t last = tensor->offset + tensor->count < end ? tensor->offset + tensor->count : end;
   if (first < last) {
-    kept = (lcomm_kept){first - tensor->offset, last - first, first - begin};
+    kept = (lcomm_ef_shard){first - tensor->offset, last - first, first - begin};
   }
   return kept;
 }
@@ -334,19 +335,19 @@ lcomm_kept lcomm_tensor_kept(const lcomm_tensor *tensor, const lcomm_feedback_st
 /* What is added to the next results of a tensor, NULL: nothing. */
 static const float *owed_to(const lcomm_tensor *tensor) {
   const lcomm_bucket *bucket = tensor->bucket;
-  const float *owed = bucket ? bucket->owed : tensor->state.owed;
-  return owed && bucket ? owed + tensor->offset : owed;
+  const float *carried = bucket ? bucket->carried : tensor->state.carried;
+  return carried && bucket ? carried + tensor->offset : carried;
 }
 
-bool lcomm_tensor_owed(const lcomm_tensor *tensor, float *residual) {
+bool lcomm_tensor_carried(const lcomm_tensor *tensor, float *residual) {
   const lcomm_comm *comm = tensor->comm;
-  const float *owed = owed_to(tensor);
-  if (!owed || comm->rank != 0) {
+  const float *carried = owed_to(tensor);
+  if (!carried || comm->rank != 0) {
     return false;
   }
   float units = tensor->op == LCOMM_AVG ? (float)comm->size : 1.0f;
   for (uint64_t i = 0; i < tensor->count; i++) {
-    residual[i] = units * owed[i];
+    residual[i] = units * carried[i];
   }
   return true;
 }
@@ -361,15 +362,15 @@ lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor,
   }
   if (atomic_load(&comm->step_open)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
-                        "lcomm_tensor_residual: a step is under way; call it between the steps");
+                        "lcomm_tensor_residual: a step is in flight; call it between the steps");
   }
-  if (lcomm_tensor_owed(tensor, residual)) {
+  if (lcomm_tensor_carried(tensor, residual)) {
     return LCOMM_OK;
   }
   memset(residual, 0, tensor->count * sizeof(float));
   const lcomm_feedback_state *feedback = tensor->bucket ? tensor->bucket->feedback : NULL;
   const lcomm_tensor_state *state = &tensor->state;
-  lcomm_kept kept = lcomm_tensor_kept(tensor, feedback);
+  lcomm_ef_shard kept = lcomm_tensor_shard(tensor, feedback);
   if (kept.n > 0) {
     memcpy(residual + kept.first, feedback->residual + kept.at, kept.n * sizeof(float));
   } else if (state->residual) {

@@ -15,7 +15,7 @@ static lcomm_status check(lcomm_comm *comm, const lcomm_tensor *tensor, const ch
 /* ---------------------------------------------------------------- buffers */
 
 lcomm_status lcomm_tensor_data_set(lcomm_comm *comm, lcomm_tensor *tensor, void *data) {
-  char one[LCOMM_PLACE_NAME_MAX], other[LCOMM_PLACE_NAME_MAX];
+  char one[LCOMM_MEMORY_LOCATION_NAME_MAX], other[LCOMM_MEMORY_LOCATION_NAME_MAX];
   lcomm_status status = check(comm, tensor, "lcomm_tensor_data_set");
   if (status != LCOMM_OK) {
     return status;
@@ -34,13 +34,13 @@ lcomm_status lcomm_tensor_data_set(lcomm_comm *comm, lcomm_tensor *tensor, void 
         "lcomm_tensor_data_set(%s): its address is no multiple of the %zu bytes of a %s",
         tensor->name, element, lcomm_dtype_name(tensor->dtype));
   }
-  int place = data ? lcomm_place_of(data, tensor->count) : comm->tensor_place;
-  if (tensor->count > 0 && place != comm->tensor_place) {
+  int place = data ? lcomm_memory_location_of(data, tensor->count) : comm->tensor_location;
+  if (tensor->count > 0 && place != comm->tensor_location) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_tensor_data_set(%s): the buffer is %s, the tensors of this "
                         "communicator are %s; give it memory of the same place",
-                        tensor->name, lcomm_place_name(place, one),
-                        lcomm_place_name(comm->tensor_place, other));
+                        tensor->name, lcomm_memory_location_name(place, one),
+                        lcomm_memory_location_name(comm->tensor_location, other));
   }
   tensor->data = data;
   return LCOMM_OK;
@@ -58,7 +58,7 @@ static lcomm_status check_between(lcomm_comm *comm, const lcomm_tensor *tensor, 
     return LCOMM_OK;
   }
   return lcomm_refuse(comm, LCOMM_ERR_STATE,
-                      "%s(%s): a step is under way; call it between the steps", call, tensor->name);
+                      "%s(%s): a step is in flight; call it between the steps", call, tensor->name);
 }
 
 static lcomm_status want(lcomm_comm *comm, lcomm_tensor *tensor, bool frozen, const char *call) {

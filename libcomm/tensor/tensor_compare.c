@@ -30,10 +30,10 @@ static void fill_row(const lcomm_tensor *tensor, tensor_row *row) {
 
 /* Rounding that is seeded by the numbers of buckets goes on as if this had none. */
 lcomm_status lcomm_tensors_call(lcomm_comm *comm, lcomm_call *call) {
-  uint32_t before = comm->next[LCOMM_SERIES_BUCKETS];
-  call->purpose = LCOMM_PURPOSE_TENSORS;
+  uint32_t before = comm->next[LCOMM_SEQUENCE_SPACE_BUCKETS];
+  call->op_kind = LCOMM_OP_KIND_TENSORS;
   lcomm_status status = lcomm_call_make(comm, call);
-  comm->seed_shift -= comm->next[LCOMM_SERIES_BUCKETS] - before;
+  comm->seed_shift -= comm->next[LCOMM_SEQUENCE_SPACE_BUCKETS] - before;
   return status;
 }
 
@@ -45,7 +45,7 @@ static lcomm_status broadcast_bytes(lcomm_comm *comm, void *bytes, size_t size) 
   if (comm->tensors_grouped) {
     return lcomm_tensors_call(comm, &call);
   }
-  call.purpose = comm->inside == LCOMM_PURPOSE_CALL ? LCOMM_PURPOSE_COMPARE : comm->inside;
+  call.op_kind = comm->inside == LCOMM_OP_KIND_CALL ? LCOMM_OP_KIND_COMPARE : comm->inside;
   return lcomm_call_make(comm, &call);
 }
 

@@ -6,7 +6,7 @@
  *
  * Where every rank keeps the elements of a tensor that it kept before, its residual and
  * momentum stay bit for bit. Otherwise they are summed over the ranks, in float64, and each
- * of those that keep an element now takes its share; what nobody keeps any more is owed to
+ * of those that keep an element now takes its share; what nobody keeps any more is carried to
  * the next result, as lcomm_state_load does it.
  */
 
@@ -21,7 +21,7 @@
 
 /* *to is NULL where there is nothing to copy. */
 static bool copy(int place, const float *from, uint64_t count, float **to) {
-  *to = from && count > 0 ? lcomm_floats_get(place, count) : NULL;
+  *to = from && count > 0 ? lcomm_ef_memory_get(place, count) : NULL;
   if (*to) {
     memcpy(*to, from, count * sizeof(float));
   }
@@ -35,26 +35,26 @@ static const float *at(const float *values, uint64_t offset) {
 lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor) {
   const lcomm_bucket *bucket = tensor->bucket;
   const lcomm_feedback_state *feedback = bucket->feedback;
-  lcomm_kept kept = lcomm_tensor_kept(tensor, feedback);
+  lcomm_ef_shard kept = lcomm_tensor_shard(tensor, feedback);
   lcomm_tensor_state *state = &tensor->state;
-  int place = bucket->comm->tensor_place;
+  int place = bucket->comm->tensor_location;
   state->first = kept.first;
   state->count = kept.n;
   bool whole =
       copy(place, feedback ? feedback->residual + kept.at : NULL, kept.n, &state->residual) &&
       copy(place, feedback ? at(feedback->momentum, kept.at) : NULL, kept.n, &state->momentum) &&
       copy(place, at(bucket->velocity, tensor->offset), tensor->count, &state->velocity) &&
-      copy(place, at(bucket->owed, tensor->offset), tensor->count, &state->owed);
+      copy(place, at(bucket->carried, tensor->offset), tensor->count, &state->carried);
   return whole ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
 void lcomm_tensor_state_free(lcomm_tensor *tensor) {
   lcomm_tensor_state *state = &tensor->state;
-  int place = tensor->comm->tensor_place;
-  lcomm_floats_free(place, state->residual);
-  lcomm_floats_free(place, state->momentum);
-  lcomm_floats_free(place, state->velocity);
-  lcomm_floats_free(place, state->owed);
+  int place = tensor->comm->tensor_location;
+  lcomm_ef_memory_free(place, state->residual);
+  lcomm_ef_memory_free(place, state->momentum);
+  lcomm_ef_memory_free(place, state->velocity);
+  lcomm_ef_memory_free(place, state->carried);
   *state = (lcomm_tensor_state){0};
 }
 
@@ -96,7 +96,7 @@ static lcomm_status look(placing *it, lcomm_bucket *bucket) {
   lcomm_status status = lcomm_bucket_feedback(bucket, &feedback);
   for (size_t i = 0; status == LCOMM_OK && i < bucket->tensor_count; i++) {
     const lcomm_tensor_state *state = &bucket->tensors[i]->state;
-    lcomm_kept kept = lcomm_tensor_kept(bucket->tensors[i], feedback);
+    lcomm_ef_shard kept = lcomm_tensor_shard(bucket->tensors[i], feedback);
     *facts_of(it, bucket, i) =
         (facts){.has = state->residual != NULL,
                 .moves = kept.n != state->count || (kept.n > 0 && kept.first != state->first),
@@ -137,12 +137,12 @@ static lcomm_status sum(placing *it, const lcomm_tensor_state *state, const floa
 }
 
 /* Where a sum goes: to those that keep the element, or to what the bucket has of the
- * results: `kept` and `owed` are residual and owed, or momentum and velocity. */
+ * results: `kept` and `carried` are residual and carried, or momentum and velocity. */
 static lcomm_status hand_out(placing *it, const lcomm_tensor *tensor, const float *values,
-                             float *kept_values, float *owed) {
+                             float *kept_values, float *carried) {
   double share = 1.0 / (double)it->holders;
   double result = tensor->op == LCOMM_AVG ? 1.0 / (double)it->comm->size : 1.0;
-  lcomm_kept kept = lcomm_tensor_kept(tensor, it->feedback);
+  lcomm_ef_shard kept = lcomm_tensor_shard(tensor, it->feedback);
   for (uint64_t first = 0; first < tensor->count; first += CHUNK) {
     uint64_t n = tensor->count - first < CHUNK ? tensor->count - first : CHUNK;
     lcomm_status status = sum(it, &tensor->state, values, first, n);
@@ -153,8 +153,8 @@ static lcomm_status hand_out(placing *it, const lcomm_tensor *tensor, const floa
     for (uint64_t i = from; kept_values && i < from + length; i++) {
       kept_values[kept.at + first + i - kept.first] = (float)(share * it->sums[i]);
     }
-    for (uint64_t i = 0; owed && i < n; i++) {
-      owed[tensor->offset + first + i] += (float)(result * it->sums[i]);
+    for (uint64_t i = 0; carried && i < n; i++) {
+      carried[tensor->offset + first + i] += (float)(result * it->sums[i]);
     }
   }
   return LCOMM_OK;
@@ -162,7 +162,7 @@ static lcomm_status hand_out(placing *it, const lcomm_tensor *tensor, const floa
 
 static bool vector_for(const lcomm_bucket *bucket, float **vector) {
   if (!*vector) {
-    *vector = lcomm_floats_get(bucket->comm->tensor_place, bucket->count);
+    *vector = lcomm_ef_memory_get(bucket->comm->tensor_location, bucket->count);
   }
   return *vector != NULL;
 }
@@ -170,10 +170,11 @@ static bool vector_for(const lcomm_bucket *bucket, float **vector) {
 /* Nobody keeps the tensor's residual any more. */
 static lcomm_status owe(placing *it, lcomm_bucket *bucket, const lcomm_tensor *tensor) {
   bool momentum = it->comm->policy.momentum > 0;
-  if (!vector_for(bucket, &bucket->owed) || (momentum && !vector_for(bucket, &bucket->velocity))) {
+  if (!vector_for(bucket, &bucket->carried) ||
+      (momentum && !vector_for(bucket, &bucket->velocity))) {
     return out_of_memory(it->comm);
   }
-  lcomm_status status = hand_out(it, tensor, tensor->state.residual, NULL, bucket->owed);
+  lcomm_status status = hand_out(it, tensor, tensor->state.residual, NULL, bucket->carried);
   return status == LCOMM_OK && momentum
              ? hand_out(it, tensor, tensor->state.momentum, NULL, bucket->velocity)
              : status;
@@ -190,7 +191,7 @@ static lcomm_status move(placing *it, const lcomm_tensor *tensor) {
 }
 
 static void copy_kept(placing *it, const lcomm_tensor *tensor) {
-  lcomm_kept kept = lcomm_tensor_kept(tensor, it->feedback);
+  lcomm_ef_shard kept = lcomm_tensor_shard(tensor, it->feedback);
   size_t size = kept.n * sizeof(float);
   if (kept.n > 0 && tensor->state.residual) {
     memcpy(it->feedback->residual + kept.at, tensor->state.residual, size);
@@ -227,12 +228,12 @@ static lcomm_status place_results(lcomm_bucket *bucket, const lcomm_tensor *tens
     to = bucket->velocity + tensor->offset;
     memcpy(to, state->velocity, tensor->count * sizeof(float));
   }
-  if (state->owed) {
-    if (!vector_for(bucket, &bucket->owed)) {
+  if (state->carried) {
+    if (!vector_for(bucket, &bucket->carried)) {
       return out_of_memory(bucket->comm);
     }
-    to = bucket->owed + tensor->offset;
-    memcpy(to, state->owed, tensor->count * sizeof(float));
+    to = bucket->carried + tensor->offset;
+    memcpy(to, state->carried, tensor->count * sizeof(float));
   }
   return LCOMM_OK;
 }
@@ -244,7 +245,7 @@ static void take_over(const placing *it, lcomm_bucket *bucket) {
   for (uint64_t i = 0; feedback && feedback->momentum && i < feedback->count; i++) {
     feedback->momentum[i] += units / (float)it->holders * bucket->velocity[feedback->first + i];
   }
-  lcomm_floats_free(it->comm->tensor_place, bucket->velocity);
+  lcomm_ef_memory_free(it->comm->tensor_location, bucket->velocity);
   bucket->velocity = NULL;
 }
 
@@ -284,7 +285,7 @@ static lcomm_status place_all(placing *it, const bool *is_new) {
   return status;
 }
 
-lcomm_status lcomm_tensor_states_place(lcomm_comm *comm, const bool *is_new) {
+lcomm_status lcomm_tensor_states_restore(lcomm_comm *comm, const bool *is_new) {
   placing it = {.comm = comm,
                 .tensors = calloc(comm->tensor_count + 1, sizeof *it.tensors),
                 .sums = malloc(CHUNK * sizeof *it.sums)};

@@ -27,7 +27,7 @@ static bool is_over(const lcomm_comm *comm, const lcomm_tensor *tensor) {
 
 /* The communicator is well, the tensor is in this step, and its bucket has started if it can. */
 static lcomm_status begin(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
-  lcomm_status status = lcomm_comm_listen(comm);
+  lcomm_status status = lcomm_control_receive(comm);
   if (status != LCOMM_OK) {
     return status;
   }
@@ -66,7 +66,7 @@ lcomm_status lcomm_tensor_wait(lcomm_comm *comm, lcomm_tensor *tensor) {
   return status;
 }
 
-/* The first test that finds the sum under way begins it. */
+/* The first test that finds the sum in flight begins it. */
 static void begin_patience(lcomm_comm *comm, const lcomm_bucket *bucket) {
   for (lcomm_operation *it = comm->first; it; it = it->next) {
     if (it->bucket == bucket && !(it->tested_s > 0)) {

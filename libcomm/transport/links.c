@@ -3,7 +3,7 @@
 
 /* Which transport reaches which peer: opening, and what concerns all of them. */
 
-#include "libcomm/transport/links_judge.h"
+#include "libcomm/transport/links_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,7 +128,7 @@ static lcomm_status open_all(const lcomm_transport_setup *setup, const char *nam
       snprintf(why, LCOMM_LINKS_WHY_MAX, "the bootstrap failed while links were opened");
       return LCOMM_ERR_TRANSPORT;
     }
-    status = lcomm_links_judge(all, setup->identities, setup->size, why);
+    status = lcomm_links_check(all, setup->identities, setup->size, why);
   }
   return status;
 }
@@ -183,7 +183,7 @@ void lcomm_links_progress(lcomm_links *links) {
   }
 }
 
-bool lcomm_links_hear(lcomm_links *links, void *notice) {
+bool lcomm_links_control_receive(lcomm_links *links, void *notice) {
   for (int i = 0; i < links->count; i++) {
     if (links->open[i]->table->hear(links->open[i], notice)) {
       return true;

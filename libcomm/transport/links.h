@@ -58,7 +58,7 @@ bool lcomm_links_use(const lcomm_links *links, const char *name);
 
 /* All open transports. */
 void lcomm_links_progress(lcomm_links *links);
-bool lcomm_links_hear(lcomm_links *links, void *notice);
+bool lcomm_links_control_receive(lcomm_links *links, void *notice);
 
 /* As the function of a transport; the first that any of them finds. */
 int lcomm_links_unreachable(lcomm_links *links, char *why);

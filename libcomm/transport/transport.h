@@ -20,7 +20,7 @@
 
 enum {
   LCOMM_TAG_CONTROL = 1 << 30, /* set in tags that are no part of a schedule */
-  LCOMM_NOTICE_SIZE = 1152,    /* bytes of a notice, always */
+  LCOMM_CONTROL_SIZE = 1152,   /* bytes of a control message, always */
   LCOMM_TRANSPORT_WHY_MAX = 256
 };
 
@@ -35,7 +35,7 @@ typedef struct lcomm_transport lcomm_transport;
 typedef struct lcomm_transport_setup {
   int rank, size;
   const lcomm_identity *identities; /* per rank; equal host_hash: the same machine */
-  const lcomm_boot *boot;           /* its allgather spans all ranks of the communicator */
+  const lcomm_bootstrap *boot;      /* its allgather spans all ranks of the communicator */
   void *mpi;            /* MPI_Comm * of those ranks that is ours alone; NULL without MPI */
   const int *mpi_ranks; /* of each rank there; NULL: they are the same */
   double timeout_s;     /* no wait inside a call may be longer */
@@ -58,7 +58,7 @@ typedef struct lcomm_transport_table {
    * transport, 0 where it will not be opened anyway. NULL: a few. */
   int (*descriptors)(const lcomm_transport_setup *setup);
 
-  /* Free everything. orderly: no transfer is under way anywhere; otherwise
+  /* Free everything. orderly: no transfer is in flight anywhere; otherwise
    * nothing collective may be done and peers may never answer. */
   void (*close)(lcomm_transport *transport, bool orderly);
 
@@ -86,13 +86,13 @@ typedef struct lcomm_transport_table {
    * forgotten one was to send may be read until close. */
   void (*cancel)(lcomm_transport *transport, lcomm_transfer *transfer);
 
-  /* Notices: LCOMM_NOTICE_SIZE bytes to one peer, outside all ordering. At most
+  /* Control messages: LCOMM_CONTROL_SIZE bytes to one peer, outside all ordering. At most
    * a few are on their way to a peer; one that finds no room is dropped. hear
    * copies one that has arrived and returns true. */
   void (*tell)(lcomm_transport *transport, int peer, const void *notice);
-  /* The same for the notice of an error. Each pair of ranks has a place for one that other
-   * notices cannot take, so the first one is never dropped; later ones may be. hear gives
-   * it before other notices of the same peer where it can. */
+  /* The same for the control message of an error. Each pair of ranks has a place for one that other
+   * control messages cannot take, so the first one is never dropped; later ones may be. hear gives
+   * it before other control messages of the same peer where it can. */
   void (*tell_error)(lcomm_transport *transport, int peer, const void *notice);
   bool (*hear)(lcomm_transport *transport, void *notice);
 

@@ -186,7 +186,7 @@ static void a_bootstrap_callback_makes_a_communicator(void) {
   lcomm_comm *comm = NULL;
   float value = (float)mpi_rank;
   MPI_Comm_split(MPI_COMM_WORLD, 0, mpi_size - mpi_rank, &turned);
-  lcomm_boot boot = {mpi_size - 1 - mpi_rank, mpi_size, &turned, gather_callback};
+  lcomm_bootstrap boot = {mpi_size - 1 - mpi_rank, mpi_size, &turned, gather_callback};
   require(lcomm_create(&boot, NULL, &comm) == LCOMM_OK, "%s", lcomm_last_error(NULL));
   require(lcomm_rank(comm) == mpi_size - 1 - mpi_rank && lcomm_size(comm) == mpi_size, "rank %d",
           lcomm_rank(comm));

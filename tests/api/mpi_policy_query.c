@@ -2,7 +2,7 @@
  * Copyright the libcomm authors */
 /* mpirun: 1 4 */
 
-/* What lcomm_choose() says of a call is what the call then does. A NaN tells: only sums
+/* What lcomm_policy_query() says of a call is what the call then does. A NaN tells: only sums
  * that go through a lossy codec are looked through for it. */
 
 #include <math.h>
@@ -45,16 +45,17 @@ static bool was_lossy(lcomm_comm *comm, lcomm_call_kind kind, uint64_t count, lc
 static void check_call(lcomm_comm *comm, lcomm_call_kind kind, uint64_t count, lcomm_dtype dtype,
                        lcomm_op op) {
   const char *why = NULL;
-  lcomm_choice choice = lcomm_choose(comm, kind, count, dtype, op, &why);
+  lcomm_selection choice = lcomm_policy_query(comm, kind, count, dtype, op, &why);
   bool lossy = was_lossy(comm, kind, count, dtype, op);
-  bool alone = mpi_size == 1 && choice == LCOMM_CHOICE_LEFT; /* has no codec to go through */
-  require(alone || lossy == (choice == LCOMM_CHOICE_LOSSY),
+  bool alone = mpi_size == 1 && choice == LCOMM_SELECT_NONE; /* has no codec to go through */
+  require(alone || lossy == (choice == LCOMM_SELECT_LOSSY),
           "'%s', %d nodes, %s of %d %s, operation %d: choice %d, %s (%s)",
           lcomm_policy_string(comm), lcomm_nodes(comm), lcomm_call_name(kind), (int)count,
           lcomm_dtype_name(dtype), (int)op, (int)choice, lossy ? "lossy" : "exact", why);
-  require((why[0] == '\0') == (choice == LCOMM_CHOICE_LOSSY || choice == LCOMM_CHOICE_LASTING),
+  require((why[0] == '\0') == (choice == LCOMM_SELECT_LOSSY || choice == LCOMM_SELECT_EF),
           "choice %d because '%s'", (int)choice, why);
-  require(lcomm_choose(comm, kind, count, dtype, op, NULL) == choice, "another choice without why");
+  require(lcomm_policy_query(comm, kind, count, dtype, op, NULL) == choice,
+          "another choice without why");
   require(equal_everywhere(choice), "the ranks choose differently");
 }
 
@@ -92,38 +93,39 @@ static void calls_that_do_not_exist_are_left(void) {
   } bad[] = {{LCOMM_CALL_KINDS, 0, 0}, {-1, 0, 0}, {0, 6, 0}, {0, -1, 0}, {0, 0, 4}, {0, 0, -1}};
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     const char *why = NULL;
-    lcomm_choice choice = lcomm_choose(comm, (lcomm_call_kind)bad[i].kind, COUNT,
-                                       (lcomm_dtype)bad[i].dtype, (lcomm_op)bad[i].op, &why);
-    require(choice == LCOMM_CHOICE_LEFT && why[0] != '\0', "call %d was chosen", (int)i);
+    lcomm_selection choice =
+        lcomm_policy_query(comm, (lcomm_call_kind)bad[i].kind, COUNT, (lcomm_dtype)bad[i].dtype,
+                           (lcomm_op)bad[i].op, &why);
+    require(choice == LCOMM_SELECT_NONE && why[0] != '\0', "call %d was chosen", (int)i);
   }
-  require(lcomm_choose(NULL, LCOMM_CALL_ALLREDUCE, COUNT, LCOMM_FLOAT32, LCOMM_SUM, NULL) ==
-              LCOMM_CHOICE_LEFT,
+  require(lcomm_policy_query(NULL, LCOMM_CALL_ALLREDUCE, COUNT, LCOMM_FLOAT32, LCOMM_SUM, NULL) ==
+              LCOMM_SELECT_NONE,
           "a call without a communicator was chosen");
   lcomm_destroy(comm);
 }
 
 /* ------------------------------------------------------------------- names */
 
-static lcomm_choice choose_sum(const lcomm_comm *comm) {
-  return lcomm_choose(comm, LCOMM_CALL_ALLREDUCE, COUNT, LCOMM_FLOAT32, LCOMM_SUM, NULL);
+static lcomm_selection choose_sum(const lcomm_comm *comm) {
+  return lcomm_policy_query(comm, LCOMM_CALL_ALLREDUCE, COUNT, LCOMM_FLOAT32, LCOMM_SUM, NULL);
 }
 
 static void a_name_counts_until_the_first_operation(void) {
   lcomm_comm *comm = make_comm("net=int8 min=1K match=comm=grad*", mpi_size > 1 ? 2 : 1);
   char text[2048];
   fill();
-  require(choose_sum(comm) == LCOMM_CHOICE_LEFT, "chosen without a name");
+  require(choose_sum(comm) == LCOMM_SELECT_NONE, "chosen without a name");
   require(lcomm_name_set(comm, "gradients") == LCOMM_OK, "%s", lcomm_last_error(comm));
-  require(mpi_size == 1 || choose_sum(comm) == LCOMM_CHOICE_LOSSY, "not chosen by its name");
+  require(mpi_size == 1 || choose_sum(comm) == LCOMM_SELECT_LOSSY, "not chosen by its name");
   require(lcomm_plan_print(comm, COUNT, LCOMM_FLOAT32, 0, text, sizeof(text)) == LCOMM_OK, "%s",
           lcomm_last_error(comm));
   require(mpi_size == 1 || strstr(text, "int8"), "the plan does not know the name: %s", text);
   require(lcomm_name_set(comm, "logits") == LCOMM_OK, "%s", lcomm_last_error(comm));
-  require(choose_sum(comm) == LCOMM_CHOICE_LEFT, "chosen by a former name");
+  require(choose_sum(comm) == LCOMM_SELECT_NONE, "chosen by a former name");
   require(!was_lossy(comm, LCOMM_CALL_ALLREDUCE, COUNT, LCOMM_FLOAT32, LCOMM_SUM), "compressed");
   require(lcomm_name_set(comm, "gradients") == LCOMM_ERR_STATE, "a name was changed too late");
   require(strstr(lcomm_last_error(comm), "logits") != NULL, "%s", lcomm_last_error(comm));
-  require(choose_sum(comm) == LCOMM_CHOICE_LEFT, "chosen by a name that was refused");
+  require(choose_sum(comm) == LCOMM_SELECT_NONE, "chosen by a name that was refused");
   require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
 }
 
@@ -146,7 +148,7 @@ static void long_names_are_cut(void) {
   memset(policy + strlen(policy), 'n', 127);
   comm = make_comm(policy, mpi_size > 1 ? 2 : 1);
   require(lcomm_name_set(comm, name) == LCOMM_OK, "%s", lcomm_last_error(comm));
-  require(mpi_size == 1 || choose_sum(comm) == LCOMM_CHOICE_LOSSY, "the name is not 127 bytes");
+  require(mpi_size == 1 || choose_sum(comm) == LCOMM_SELECT_LOSSY, "the name is not 127 bytes");
   require(lcomm_name_set(comm, NULL) == LCOMM_ERR_ARGUMENT, "no name is a name");
   require(lcomm_name_set(NULL, name) == LCOMM_ERR_ARGUMENT, "named nothing");
   lcomm_destroy(comm);

@@ -138,7 +138,7 @@ static const char *const harmless[] = {"lcomm_log_set",
                                        "lcomm_memory_free",
                                        "lcomm_link_name",
                                        "lcomm_request_not_finite",
-                                       "lcomm_choose",
+                                       "lcomm_policy_query",
                                        "lcomm_call_name",
                                        "lcomm_setting",
                                        "lcomm_dtype_size",
@@ -152,7 +152,7 @@ static const char *const harmless[] = {"lcomm_log_set",
                                        "lcomm_release",
                                        "lcomm_preview_destroy",
                                        "lcomm_preview_name_set",
-                                       "lcomm_preview_choose",
+                                       "lcomm_preview_query",
                                        "lcomm_preview_facts",
                                        "lcomm_preview_policy",
                                        "lcomm_preview_nodes"};
@@ -168,7 +168,7 @@ static int gather_alone(void *context, const void *send, void *receive, size_t s
 }
 
 static lcomm_comm *make_alone(void) {
-  lcomm_boot boot = {.world_size = 1, .allgather = gather_alone};
+  lcomm_bootstrap boot = {.world_size = 1, .allgather = gather_alone};
   lcomm_config config = LCOMM_CONFIG_INIT;
   lcomm_comm *comm = NULL;
   config.transport = "shm";
@@ -273,7 +273,7 @@ static void tensors_are_sums_with_a_buffer_of_their_own(void **state) {
 }
 
 static lcomm_status create_with_timeout(double timeout_s) {
-  lcomm_boot boot = {.world_size = 1, .allgather = gather_alone};
+  lcomm_bootstrap boot = {.world_size = 1, .allgather = gather_alone};
   lcomm_config config = LCOMM_CONFIG_INIT;
   lcomm_comm *comm = NULL;
   config.timeout_s = timeout_s;

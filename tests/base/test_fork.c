@@ -192,7 +192,7 @@ static void go_on_after_a_child(forked *self, lcomm_progress_mode mode) {
   }
   forked_barrier(self);
   lcomm_status status = lcomm_wait(h.comm, &h.request);
-  forked_require(self, status == LCOMM_OK, "what was under way: %s", lcomm_last_error(h.comm));
+  forked_require(self, status == LCOMM_OK, "what was in flight: %s", lcomm_last_error(h.comm));
   sum_often(self);
   status = lcomm_destroy(h.comm);
   forked_require(self, status == LCOMM_OK, "the end: %s", lcomm_status_name(status));

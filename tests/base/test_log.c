@@ -32,7 +32,7 @@ static int gather_alone(void *context, const void *send, void *receive, size_t s
 }
 
 static lcomm_status create_and_destroy(void) {
-  lcomm_boot boot = {.world_size = 1, .allgather = gather_alone};
+  lcomm_bootstrap boot = {.world_size = 1, .allgather = gather_alone};
   lcomm_comm *comm = NULL;
   float value = 1;
   lcomm_status status = lcomm_create(&boot, NULL, &comm);

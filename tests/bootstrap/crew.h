@@ -37,7 +37,7 @@ typedef void (*crew_part)(const crew *c, int member, report *mine);
 struct crew {
   int size;
   crew_part part;
-  lcomm_place place; /* of all; the rank is the member's number */
+  lcomm_launcher_env place; /* of all; the rank is the member's number */
   double timeout_s;
   int delay_ms[CREW_MAX];
   report *reports;
@@ -132,8 +132,8 @@ static inline void expect_failure(const report *r, lcomm_status status, const ch
 
 /* --- what a member does --- */
 
-static inline lcomm_place place_of(const crew *c, int rank) {
-  lcomm_place place = c->place;
+static inline lcomm_launcher_env place_of(const crew *c, int rank) {
+  lcomm_launcher_env place = c->place;
   place.rank = rank;
   return place;
 }
@@ -141,7 +141,7 @@ static inline lcomm_place place_of(const crew *c, int rank) {
 /* NULL with a report when it did not work. */
 static inline lcomm_store *meet(const crew *c, int rank, report *mine) {
   lcomm_store *store = NULL;
-  lcomm_place place = place_of(c, rank);
+  lcomm_launcher_env place = place_of(c, rank);
   mine->status = lcomm_store_meet(&place, c->timeout_s, &store);
   if (mine->status != LCOMM_OK) {
     snprintf(mine->sentence, sizeof(mine->sentence), "%s", lcomm_error_thread_text());

@@ -45,7 +45,7 @@ static void require_sum(lcomm_comm *comm) {
 
 static lcomm_comm *create_backwards(const char *transport) {
   lcomm_config config = LCOMM_CONFIG_INIT;
-  lcomm_boot boot = {
+  lcomm_bootstrap boot = {
       .rank = mpi_size - 1 - mpi_rank, .world_size = mpi_size, .allgather = gather_backwards};
   lcomm_comm *comm = NULL;
   config.transport = transport;
@@ -59,14 +59,14 @@ static void bootstrap_of_others_gives_the_ranks(void) {
   for (int i = 0; i < 3; i++) {
     lcomm_comm *comm = create_backwards(transports[i]);
     require(lcomm_rank(comm) == mpi_size - 1 - mpi_rank, "rank %d", lcomm_rank(comm));
-    require(!comm || mpi_size == 1 || comm->origin.mpi, "MPI is found where it runs");
+    require(!comm || mpi_size == 1 || comm->bootstrap.mpi, "MPI is found where it runs");
     require_sum(comm);
     require(lcomm_destroy(comm) == LCOMM_OK, "it ends well");
   }
 }
 
 static void bootstrap_that_fails_is_an_error(void) {
-  lcomm_boot boot = {.rank = mpi_rank, .world_size = mpi_size + 1, .allgather = gather_never};
+  lcomm_bootstrap boot = {.rank = mpi_rank, .world_size = mpi_size + 1, .allgather = gather_never};
   lcomm_comm *comm = NULL;
   require(lcomm_create(&boot, NULL, &comm) == LCOMM_ERR_TRANSPORT, "%s", lcomm_last_error(NULL));
   require(!comm, "nothing was made");
@@ -156,12 +156,12 @@ static void transport_reaches_everybody(void) {
   close_mpi(t, &own);
 }
 
-/* Different notices to one peer at once all arrive; too many are dropped, and
- * nobody waits for room. The notice of an error arrives behind any number. */
+/* Different control messages to one peer at once all arrive; too many are dropped, and
+ * nobody waits for room. The control message of an error arrives behind any number. */
 static void few_notices_arrive_and_many_do_not_block(void) {
   enum { FEW = 3, MANY = 2000 };
   MPI_Comm own;
-  unsigned char notice[LCOMM_NOTICE_SIZE], heard[LCOMM_NOTICE_SIZE];
+  unsigned char notice[LCOMM_CONTROL_SIZE], heard[LCOMM_CONTROL_SIZE];
   lcomm_transport *t = open_mpi(&own);
   int count = 0, expected = FEW * (mpi_size - 1);
   for (int peer = 0; peer < mpi_size; peer++) {
@@ -174,10 +174,10 @@ static void few_notices_arrive_and_many_do_not_block(void) {
   while (count < expected) {
     if (t->table->hear(t, heard)) {
       count++;
-      whole = whole && heard[0] == heard[LCOMM_NOTICE_SIZE - 1] && heard[0] / 16 != mpi_rank;
+      whole = whole && heard[0] == heard[LCOMM_CONTROL_SIZE - 1] && heard[0] / 16 != mpi_rank;
     }
   }
-  require(whole, "notices arrive as they were told");
+  require(whole, "control messages arrive as they were told");
   require(!t->table->hear(t, heard), "and no more than were told");
   MPI_Barrier(MPI_COMM_WORLD);
   for (int i = 0; i < MANY && mpi_size > 1; i++) {

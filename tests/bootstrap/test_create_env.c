@@ -240,7 +240,7 @@ static void too_few_files_are_said_on_all_ranks(void **state) {
 static void bad_arguments_are_refused(void **state) {
   (void)state;
   lcomm_comm *comm = NULL;
-  lcomm_boot boot = {.rank = 0, .world_size = 2};
+  lcomm_bootstrap boot = {.rank = 0, .world_size = 2};
   assert_int_equal(lcomm_create_env(NULL, NULL), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_create(NULL, NULL, &comm), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_create(&boot, NULL, NULL), LCOMM_ERR_ARGUMENT);

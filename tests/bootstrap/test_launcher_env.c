@@ -22,7 +22,7 @@ enum { SETTINGS_MAX = 12 };
 typedef struct launch {
   const char *name;
   const char *settings[SETTINGS_MAX]; /* NAME=value, ended by NULL */
-  lcomm_place place;
+  lcomm_launcher_env place;
 } launch;
 
 /* A setting that is wrong, and words of the sentence that says so. */
@@ -129,11 +129,11 @@ static void assert_text(const char *got, const char *wanted) {
 static void every_launcher_is_understood(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof(launches) / sizeof(launches[0]); i++) {
-    const lcomm_place *wanted = &launches[i].place;
-    char why[LCOMM_PLACE_WHY_MAX] = "";
-    lcomm_place place;
+    const lcomm_launcher_env *wanted = &launches[i].place;
+    char why[LCOMM_LAUNCHER_ENV_WHY_MAX] = "";
+    lcomm_launcher_env place;
     set(launches[i].settings);
-    lcomm_status status = lcomm_place_find(&place, why);
+    lcomm_status status = lcomm_launcher_env_read(&place, why);
     if (status != LCOMM_OK || place.rank != wanted->rank || place.port != wanted->port) {
       print_error("%s: %s\n", launches[i].name, why);
     }
@@ -178,10 +178,10 @@ static const mistake mistakes[] = {
 static void mistakes_are_named_with_their_value_and_an_example(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
-    char why[LCOMM_PLACE_WHY_MAX] = "";
-    lcomm_place place;
+    char why[LCOMM_LAUNCHER_ENV_WHY_MAX] = "";
+    lcomm_launcher_env place;
     set(mistakes[i].settings);
-    assert_int_equal(lcomm_place_find(&place, why), LCOMM_ERR_ARGUMENT);
+    assert_int_equal(lcomm_launcher_env_read(&place, why), LCOMM_ERR_ARGUMENT);
     for (int k = 0; k < 4 && mistakes[i].words[k]; k++) {
       if (!strstr(why, mistakes[i].words[k])) {
         print_error("no '%s' in: %s\n", mistakes[i].words[k], why);
@@ -196,17 +196,17 @@ static void texts_that_are_too_long_are_refused(void **state) {
   (void)state;
   static const char *const plain[] = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=a", NULL};
   static const char *const variables[] = {"LCOMM_TOKEN", "MASTER_ADDR"};
-  char text[1000], why[LCOMM_PLACE_WHY_MAX];
-  lcomm_place place;
+  char text[1000], why[LCOMM_LAUNCHER_ENV_WHY_MAX];
+  lcomm_launcher_env place;
   memset(text, 'x', sizeof(text));
   text[sizeof(text) - 1] = '\0';
   for (int i = 0; i < 2; i++) {
     set(plain);
     setenv(variables[i], text, 1);
-    assert_int_equal(lcomm_place_find(&place, why), LCOMM_ERR_ARGUMENT);
+    assert_int_equal(lcomm_launcher_env_read(&place, why), LCOMM_ERR_ARGUMENT);
     assert_non_null(strstr(why, variables[i]));
     setenv(variables[i], text + sizeof(text) - 256, 1);
-    assert_int_equal(lcomm_place_find(&place, why), LCOMM_OK);
+    assert_int_equal(lcomm_launcher_env_read(&place, why), LCOMM_OK);
   }
   clear();
 }

@@ -59,13 +59,13 @@ static void expect_refusal(int fd, lcomm_status status, const char *words) {
 
 static void pack_greeting_of(const crew *c, uint32_t rank, uint64_t process, uint32_t attempt,
                              uint8_t *bytes) {
-  lcomm_store_hello hello = {.rank = rank,
-                             .world_size = (uint32_t)c->size,
-                             .host = "elsewhere",
-                             .process = process,
-                             .attempt = attempt};
-  memcpy(hello.token, c->place.token, sizeof(hello.token));
-  lcomm_store_pack_hello(&hello, bytes);
+  lcomm_store_handshake handshake = {.rank = rank,
+                                     .world_size = (uint32_t)c->size,
+                                     .host = "elsewhere",
+                                     .process = process,
+                                     .attempt = attempt};
+  memcpy(handshake.token, c->place.token, sizeof(handshake.token));
+  lcomm_store_pack_handshake(&handshake, bytes);
 }
 
 static void pack_greeting(const crew *c, uint32_t rank, uint8_t *bytes) {
@@ -104,7 +104,7 @@ static void silent_and_half_open_connections_disturb_nobody(void **state) {
   (void)state;
   enum { SILENT = 40 };
   int fds[SILENT];
-  uint8_t greeting[LCOMM_STORE_HELLO_SIZE];
+  uint8_t greeting[LCOMM_STORE_HANDSHAKE_SIZE];
   crew c = begin_meeting();
   pack_greeting(&c, 1, greeting);
   fds[0] = call_until_heard(&c);
@@ -197,7 +197,7 @@ static void strangers_do_not_use_up_the_file_descriptors(void **state) {
 
 static void other_versions_are_refused(void **state) {
   (void)state;
-  uint8_t greeting[LCOMM_STORE_HELLO_SIZE];
+  uint8_t greeting[LCOMM_STORE_HANDSHAKE_SIZE];
   crew c = begin_meeting();
   pack_greeting(&c, 1, greeting);
   greeting[8]++;
@@ -211,7 +211,7 @@ static void other_versions_are_refused(void **state) {
 
 static void who_talks_after_the_greeting_loses_its_place(void **state) {
   (void)state;
-  uint8_t greeting[LCOMM_STORE_HELLO_SIZE + 1] = {0}, bytes[64];
+  uint8_t greeting[LCOMM_STORE_HANDSHAKE_SIZE + 1] = {0}, bytes[64];
   crew c = new_crew(3, meet_and_gather);
   start_member(&c, 0);
   pack_greeting(&c, 1, greeting);
@@ -227,11 +227,11 @@ static void who_talks_after_the_greeting_loses_its_place(void **state) {
 
 static void wrong_token_is_refused(void **state) {
   (void)state;
-  uint8_t greeting[LCOMM_STORE_HELLO_SIZE];
+  uint8_t greeting[LCOMM_STORE_HANDSHAKE_SIZE];
   crew c = begin_meeting();
   for (int at = 0; at < LCOMM_TOKEN_MAX; at += 51) {
     pack_greeting(&c, 1, greeting);
-    greeting[LCOMM_STORE_HELLO_SIZE - LCOMM_TOKEN_MAX + at] ^= 1;
+    greeting[LCOMM_STORE_HANDSHAKE_SIZE - LCOMM_TOKEN_MAX + at] ^= 1;
     int fd = call_until_heard(&c);
     say(fd, greeting, sizeof(greeting));
     expect_refusal(fd, LCOMM_STORE_OTHER_JOB, "which has it from LCOMM_TOKEN");
@@ -266,7 +266,7 @@ static void come_as_a_wrong_rank(const crew *c, int member, report *mine) {
 static void rank_that_comes_twice_is_refused(void **state) {
   (void)state;
   static const uint64_t processes[] = {1000, 1001};
-  uint8_t greeting[LCOMM_STORE_HELLO_SIZE];
+  uint8_t greeting[LCOMM_STORE_HANDSHAKE_SIZE];
   crew c = new_crew(3, meet_and_gather);
   start_member(&c, 0);
   pack_greeting_of(&c, 1, 1000, 5, greeting);
@@ -286,7 +286,7 @@ static void rank_that_comes_twice_is_refused(void **state) {
 
 static void rank_that_greets_again_has_its_place(void **state) {
   (void)state;
-  uint8_t greeting[LCOMM_STORE_HELLO_SIZE], bytes[64];
+  uint8_t greeting[LCOMM_STORE_HANDSHAKE_SIZE], bytes[64];
   int fds[3];
   crew c = new_crew(3, meet_and_gather);
   start_member(&c, 0);
@@ -310,7 +310,7 @@ static void rank_that_greets_again_has_its_place(void **state) {
 static void greeting_of_the_dead_takes_no_place(void **state) {
   (void)state;
   enum { TIMES = 3 };
-  uint8_t greeting[LCOMM_STORE_HELLO_SIZE];
+  uint8_t greeting[LCOMM_STORE_HANDSHAKE_SIZE];
   crew c = begin_meeting();
   int fd = call_until_heard(&c);
   assert_int_equal(kill(c.pids[0], SIGSTOP), 0);
@@ -425,7 +425,7 @@ static void rank_that_sends_nonsense_is_named(void **state) {
 static void expect_answer_refused(const uint8_t *answer, size_t size, lcomm_status status,
                                   const char *words) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-  uint8_t bytes[LCOMM_STORE_HELLO_SIZE], welcome[2 * LCOMM_STORE_HEADER_SIZE];
+  uint8_t bytes[LCOMM_STORE_HANDSHAKE_SIZE], welcome[2 * LCOMM_STORE_HEADER_SIZE];
   crew c = new_crew(2, meet_and_gather);
   start_member(&c, 1);
   int yes = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -220,7 +220,7 @@ static void die_in_the_middle(lcomm_comm *comm) {
 /* 77: these transports are not there. */
 static int run_victim(meeting *m, const char *transport, const char *mode) {
   enum { GOOD = 50, SKIPPED = 77 };
-  lcomm_boot boot = {m->rank, m->ranks, m, gather_in_folder};
+  lcomm_bootstrap boot = {m->rank, m->ranks, m, gather_in_folder};
   lcomm_config config = LCOMM_CONFIG_INIT;
   lcomm_comm *comm = NULL;
   config.transport = transport;

@@ -48,7 +48,7 @@ static lcomm_comm *make_part(const lcomm_comm *base, MPI_Comm half, void *over,
   lcomm_comm *part = NULL;
   lcomm_config config = LCOMM_CONFIG_INIT;
   MPI_Comm_rank(half, &rank);
-  lcomm_boot boot = {
+  lcomm_bootstrap boot = {
       .rank = rank, .world_size = find_members(members), .context = &half, .allgather = gather};
   config.policy = policy;
   config.transport = over ? "mpi" : "shm";
@@ -65,9 +65,10 @@ static void compare_choices(const lcomm_preview *preview, const lcomm_comm *part
   for (int i = 0; i < 4 * 3 * LCOMM_CALL_KINDS; i++) {
     const char *why = NULL, *other = NULL;
     lcomm_call_kind kind = (lcomm_call_kind)(i / 12);
-    lcomm_choice choice =
-        lcomm_preview_choose(preview, kind, counts[i % 4], types[i / 4 % 3], LCOMM_SUM, &why);
-    require(choice == lcomm_choose(part, kind, counts[i % 4], types[i / 4 % 3], LCOMM_SUM, &other),
+    lcomm_selection choice =
+        lcomm_preview_query(preview, kind, counts[i % 4], types[i / 4 % 3], LCOMM_SUM, &why);
+    require(choice ==
+                lcomm_policy_query(part, kind, counts[i % 4], types[i / 4 % 3], LCOMM_SUM, &other),
             "another choice: %s, not %s", why, other);
     require(strcmp(why, other) == 0, "'%s', not '%s'", why, other);
   }

@@ -111,17 +111,17 @@ static void plain_calls_follow_the_policy(void) {
 /* Of calls with a residual: what is kept, or paid by the next call. */
 static void residuals_of_calls_keep_their_accounts(void) {
   enum { COUNT = 20000 };
-  static const char *const series[] = {"net=topk:0.02+ef min=1", "net=topk:0.1+ef min=1",
-                                       "net=none", "net=int4 min=1 algo=direct",
-                                       "net=topk:0.02+ef min=1 algo=gather"};
+  static const char *const space[] = {"net=topk:0.02+ef min=1", "net=topk:0.1+ef min=1", "net=none",
+                                      "net=int4 min=1 algo=direct",
+                                      "net=topk:0.02+ef min=1 algo=gather"};
   static float values[COUNT], kept[COUNT];
   static double gradient[COUNT], before[COUNT], after[COUNT];
-  lcomm_comm *comm = make_comm(series[0], two_nodes());
+  lcomm_comm *comm = make_comm(space[0], two_nodes());
   lcomm_residual *residual = NULL;
   require(lcomm_residual_create(comm, COUNT, LCOMM_SUM, &residual) == LCOMM_OK, "create");
   for (int step = 0; step < 15; step++) {
     if (step % 3 == 0) {
-      require(lcomm_policy_set(comm, series[step / 3]) == LCOMM_OK, "%s", lcomm_last_error(comm));
+      require(lcomm_policy_set(comm, space[step / 3]) == LCOMM_OK, "%s", lcomm_last_error(comm));
     }
     fill_gradient(values, COUNT, (uint64_t)(step + 100 * mpi_rank));
     for (int i = 0; i < COUNT; i++) {
@@ -198,7 +198,7 @@ static void a_policy_is_not_changed_under_way(void) {
   if (last) {
     require_fine(&m, lcomm_tensor_ready(m.comm, m.tensors[0]));
   }
-  check_refused(&m, "net=none", LCOMM_ERR_STATE, "a step is under way");
+  check_refused(&m, "net=none", LCOMM_ERR_STATE, "a step is in flight");
   for (int t = last ? 1 : 0; t < TENSORS; t++) {
     require_fine(&m, lcomm_tensor_ready(m.comm, m.tensors[t]));
   }

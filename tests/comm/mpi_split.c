@@ -272,8 +272,9 @@ static void require_alike(const lcomm_comm *part, const lcomm_comm *parent) {
           parent->timeout_s);
   require(strcmp(part->transport, parent->transport) == 0, "its transports are %s, not %s",
           part->transport, parent->transport);
-  require((part->driver != NULL) == (parent->driver != NULL), "it has a thread: %d, not %d",
-          part->driver != NULL, parent->driver != NULL);
+  require((part->progress_thread != NULL) == (parent->progress_thread != NULL),
+          "it has a thread: %d, not %d", part->progress_thread != NULL,
+          parent->progress_thread != NULL);
   require(lcomm_nodes(part) == lcomm_nodes(parent), "it has %d nodes, not %d", lcomm_nodes(part),
           lcomm_nodes(parent));
 }
@@ -300,7 +301,8 @@ static void a_part_is_configured_as_its_parent(void) {
   own.timeout_s = 23;
   own.progress = LCOMM_PROGRESS_CALLS;
   require(lcomm_split(comm, 0, 0, &own, &other) == LCOMM_OK, "%s", lcomm_last_error(comm));
-  require(strstr(lcomm_policy_string(other), "bf16") && other->timeout_s == 23 && !other->driver,
+  require(strstr(lcomm_policy_string(other), "bf16") && other->timeout_s == 23 &&
+              !other->progress_thread,
           "what is given counts: %s, %g s", lcomm_policy_string(other), other->timeout_s);
   require(strcmp(other->transport, "shm,mpi") == 0, "and the rest is inherited");
   unsetenv("LCOMM_POLICY");
@@ -330,8 +332,8 @@ static void a_progress_thread_may_run_meanwhile(void) {
 
 /* Even and odd ranks as lcomm_split has them, to see what happens when a member
  * does not take part. */
-static lcomm_split_meeting meet(lcomm_comm *comm) {
-  lcomm_split_meeting m = {.parent = comm};
+static lcomm_split_rendezvous meet(lcomm_comm *comm) {
+  lcomm_split_rendezvous m = {.parent = comm};
   m.members = calloc((size_t)mpi_size, sizeof *m.members);
   m.messages = calloc((size_t)mpi_size, sizeof *m.messages);
   for (int rank = mpi_rank % 2; rank < mpi_size; rank += 2) {
@@ -341,7 +343,7 @@ static lcomm_split_meeting meet(lcomm_comm *comm) {
   return m;
 }
 
-static void end(lcomm_split_meeting *m) {
+static void end(lcomm_split_rendezvous *m) {
   free(m->members);
   free(m->messages);
 }
@@ -349,7 +351,7 @@ static void end(lcomm_split_meeting *m) {
 static void members_exchange_any_sizes(void) {
   static const size_t sizes[] = {0, 1, 64, 4096, 300000};
   lcomm_comm *comm = make_over("auto", 0);
-  lcomm_split_meeting m = meet(comm);
+  lcomm_split_rendezvous m = meet(comm);
   for (int i = 0; i < 5; i++) {
     uint8_t *send = malloc(sizes[i] + 1), *all = calloc((size_t)m.count, sizes[i] + 1);
     memset(send, mpi_rank + 1, sizes[i]);
@@ -376,7 +378,7 @@ static void silent_member_is_named_by_its_color(void) {
   }
   for (int i = 0; i < 2; i++) {
     lcomm_comm *comm = make_over(transports[i], 2);
-    lcomm_split_meeting m = meet(comm);
+    lcomm_split_rendezvous m = meet(comm);
     int64_t mine = mpi_rank, all[64];
     if (mpi_rank % 2 == 1) { /* the other color does not wait for rank 2 */
       require(lcomm_split_gather(&m, &mine, all, sizeof(mine)) == 0, "odd ranks meet: %s",
@@ -403,7 +405,7 @@ static void what_fails_elsewhere_ends_the_wait(void) {
     return;
   }
   lcomm_comm *comm = make_over("auto", 60);
-  lcomm_split_meeting m = meet(comm);
+  lcomm_split_rendezvous m = meet(comm);
   int64_t mine = mpi_rank, all[64];
   double begin_s = lcomm_clock_s();
   if (mpi_rank == 2) {

@@ -15,7 +15,7 @@
 #include "libcomm/base/status.h"
 #include "libcomm/base/text.h"
 #include "libcomm/comm/handshake.h"
-#include "libcomm/transport/links_judge.h"
+#include "libcomm/transport/links_check.h"
 #include "tests/support/forked.h"
 
 enum { LIAR = 1 };
@@ -23,7 +23,7 @@ enum { LIAR = 1 };
 /* The bootstrap of the rank that lies: what it says of one size has another number
  * in it, the `times`-th time. */
 typedef struct liar {
-  lcomm_boot boot;
+  lcomm_bootstrap boot;
   size_t size, offset;
   int32_t number;
   int times;
@@ -45,7 +45,7 @@ static int lie(void *context, const void *send, void *receive, size_t size) {
 static void make(forked *self, liar it, lcomm_status expected, const char *words) {
   lcomm_config config = LCOMM_CONFIG_INIT;
   lcomm_comm *comm = NULL;
-  lcomm_boot boot = self->boot;
+  lcomm_bootstrap boot = self->boot;
   config.transport = "shm";
   it.boot = self->boot;
   if (self->rank == LIAR) {
@@ -65,15 +65,15 @@ static const int32_t no_status[] = {1, 77, -14, -1000, INT32_MAX, INT32_MIN};
 static void lie_in_greeting(forked *self) {
   for (size_t i = 0; i < sizeof(no_status) / sizeof(no_status[0]); i++) {
     make(self,
-         (liar){.size = sizeof(lcomm_hello),
-                .offset = offsetof(lcomm_hello, status),
+         (liar){.size = sizeof(lcomm_handshake),
+                .offset = offsetof(lcomm_handshake, status),
                 .number = no_status[i],
                 .times = 1},
          LCOMM_ERR_WIRE, "rank 1 (host");
   }
   make(self,
-       (liar){.size = sizeof(lcomm_hello),
-              .offset = offsetof(lcomm_hello, status),
+       (liar){.size = sizeof(lcomm_handshake),
+              .offset = offsetof(lcomm_handshake, status),
               .number = LCOMM_ERR_POLICY,
               .times = 1},
        LCOMM_ERR_POLICY, "rank ");
@@ -114,14 +114,14 @@ static void only_statuses_are_heard(void **state) {
   (void)state;
   for (int32_t number = -100; number <= 100; number++) {
     bool known = strcmp(lcomm_status_name((lcomm_status)number), "LCOMM_ERR_UNKNOWN") != 0;
-    lcomm_status heard = lcomm_status_heard(number, text);
+    lcomm_status heard = lcomm_status_received(number, text);
     assert_int_equal(heard, known ? number : LCOMM_ERR_WIRE);
-    assert_int_equal(lcomm_status_heard(number, NULL), heard);
+    assert_int_equal(lcomm_status_received(number, NULL), heard);
     assert_true(known ? strcmp(text, lcomm_status_string(heard)) == 0
                       : strstr(text, "no status") != NULL);
   }
-  assert_int_equal(lcomm_status_heard(INT32_MIN, text), LCOMM_ERR_WIRE);
-  assert_int_equal(lcomm_status_heard(INT32_MAX, text), LCOMM_ERR_WIRE);
+  assert_int_equal(lcomm_status_received(INT32_MIN, text), LCOMM_ERR_WIRE);
+  assert_int_equal(lcomm_status_received(INT32_MAX, text), LCOMM_ERR_WIRE);
 }
 
 static void a_peers_text_has_an_end_and_no_control_characters(void **state) {

@@ -51,7 +51,7 @@ static struct lcomm_device_module fitting(void) {
 static void expect_refusal(const struct lcomm_device_module *module, const char *what,
                            const char *remedy) {
   char why[LCOMM_DEVICE_WHY_MAX] = "";
-  assert_null(lcomm_device_module_judge(module, why));
+  assert_null(lcomm_device_module_check(module, why));
   if (!strstr(why, what) || !strstr(why, remedy)) {
     fail_msg("'%s' does not say '%s' and '%s'", why, what, remedy);
   }
@@ -64,7 +64,7 @@ static void module_that_fits_gives_its_table(void **state) {
   (void)state;
   count_error = 0;
   count_result = 2;
-  assert_ptr_equal(lcomm_device_module_judge(&module, why), &fake);
+  assert_ptr_equal(lcomm_device_module_check(&module, why), &fake);
 }
 
 static void module_of_another_build_is_refused(void **state) {
@@ -103,7 +103,7 @@ static void old_driver_is_named_with_both_versions(void **state) {
   driver_version = 12040;
   runtime_version = 13000;
   expect_refusal(&module, "12.4", "13.0");
-  expect_refusal(&module, "update the driver", "build libcomm with CUDA 12");
+  expect_refusal(&module, "update the progress thread", "build libcomm with CUDA 12");
 }
 
 static void other_errors_are_explained_by_the_device(void **state) {

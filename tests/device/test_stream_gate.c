@@ -26,13 +26,13 @@ static void stream_is_held_until_it_is_released(void **state) {
   assert_int_equal(device->stream_create(&stream), 0);
   assert_int_equal(device->event_create(false, &event), 0);
   for (unsigned round = 0; round < 3; round++) {
-    assert_int_equal(lcomm_hold_count(), 0);
-    lcomm_hold *hold = lcomm_hold_stream(device, stream);
+    assert_int_equal(lcomm_stream_gate_count(), 0);
+    lcomm_stream_gate *hold = lcomm_stream_gate_close(device, stream);
     assert_non_null(hold);
-    assert_int_equal(lcomm_hold_count(), 1);
+    assert_int_equal(lcomm_stream_gate_count(), 1);
     assert_int_equal(device->event_record(event, stream), 0);
     assert_false(is_over(event));
-    lcomm_hold_release(hold);
+    lcomm_stream_gate_open(hold);
     assert_int_equal(device->stream_finish(stream), 0);
     assert_true(is_over(event));
   }
@@ -44,20 +44,20 @@ static void nothing_is_held_during_a_pause(void **state) {
   void *stream = NULL;
   (void)state;
   assert_int_equal(device->stream_create(&stream), 0);
-  lcomm_hold *before = lcomm_hold_stream(device, stream);
+  lcomm_stream_gate *before = lcomm_stream_gate_close(device, stream);
   assert_non_null(before);
-  lcomm_hold_pause();
-  lcomm_hold_pause();
-  assert_null(lcomm_hold_stream(device, stream));
-  assert_int_equal(lcomm_hold_count(), 1);
-  lcomm_hold_release(before);
-  assert_int_equal(lcomm_hold_count(), 0);
-  lcomm_hold_resume();
-  assert_null(lcomm_hold_stream(device, stream));
-  lcomm_hold_resume();
-  lcomm_hold *after = lcomm_hold_stream(device, stream);
+  lcomm_stream_gate_pause();
+  lcomm_stream_gate_pause();
+  assert_null(lcomm_stream_gate_close(device, stream));
+  assert_int_equal(lcomm_stream_gate_count(), 1);
+  lcomm_stream_gate_open(before);
+  assert_int_equal(lcomm_stream_gate_count(), 0);
+  lcomm_stream_gate_resume();
+  assert_null(lcomm_stream_gate_close(device, stream));
+  lcomm_stream_gate_resume();
+  lcomm_stream_gate *after = lcomm_stream_gate_close(device, stream);
   assert_non_null(after);
-  lcomm_hold_release(after);
+  lcomm_stream_gate_open(after);
   assert_int_equal(device->stream_finish(stream), 0);
   assert_int_equal(device->stream_destroy(stream), 0);
 }
@@ -67,8 +67,8 @@ static void streams_for_work_are_not_held(void **state) {
   void *stream = NULL;
   (void)state;
   assert_int_equal(device->work_stream_create(&stream), 0);
-  assert_null(lcomm_hold_stream(device, stream));
-  assert_int_equal(lcomm_hold_count(), 0);
+  assert_null(lcomm_stream_gate_close(device, stream));
+  assert_int_equal(lcomm_stream_gate_count(), 0);
   assert_int_equal(device->stream_destroy(stream), 0);
 }
 
@@ -80,7 +80,7 @@ int main(void) {
   };
   static const emulated_setup setup = {.devices = 1};
   device = emulated_begin(&setup);
-  lcomm_hold_prepare(device);
+  lcomm_stream_gate_prepare(device);
   int failures = cmocka_run_group_tests(tests, NULL, NULL);
   (void)emulated_end();
   return failures;

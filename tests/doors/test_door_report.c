@@ -43,14 +43,14 @@ static const lcomm_door_note lossy = {.function = "MPI_Allreduce",
                                       .nodes = 2,
                                       .count = 1 << 20,
                                       .size_bytes = 4 << 20,
-                                      .choice = LCOMM_CHOICE_LOSSY,
+                                      .choice = LCOMM_SELECT_LOSSY,
                                       .why = "",
                                       .sent_bytes = 1 << 20,
                                       .exact_bytes = 4 << 20};
 
 static lcomm_door_note left_to_mpi(uint64_t count, const char *why) {
   lcomm_door_note note = lossy;
-  note.choice = LCOMM_CHOICE_LEFT;
+  note.choice = LCOMM_SELECT_NONE;
   note.count = count;
   note.size_bytes = 4 * count;
   note.sent_bytes = note.exact_bytes = 0;
@@ -157,7 +157,7 @@ static void reasons_stand_once_over_their_calls(void **state) {
 static void what_waits_for_a_pattern_is_left_for_now(void **state) {
   lcomm_door_note note = lossy;
   (void)state;
-  note.choice = LCOMM_CHOICE_LASTING;
+  note.choice = LCOMM_SELECT_EF;
   note.why = "no pattern yet"; /* said of both */
   lcomm_door_report_note(&note);
   note.exact_now = true;
@@ -172,7 +172,7 @@ static void what_waits_for_a_pattern_is_left_for_now(void **state) {
 static void exact_calls_of_libcomm_say_why(void **state) {
   lcomm_door_note note = lossy;
   (void)state;
-  note.choice = LCOMM_CHOICE_EXACT;
+  note.choice = LCOMM_SELECT_EXACT;
   note.why = "net=none";
   note.sent_bytes = note.exact_bytes;
   lcomm_door_report_note(&note);
@@ -324,7 +324,7 @@ static void tables_of_common_calls_fit_into_100_columns(void **state) {
     lcomm_door_note note = lossy;
     note.function = functions[i % 3];
     note.count = (i % 4 ? 100000000 : 0) + (uint64_t)i;
-    note.choice = (lcomm_choice)(i % 4);
+    note.choice = (lcomm_selection)(i % 4);
     note.type = i % 4 ? "MPI_FLOAT" : "MPI_DOUBLE";
     note.why = i % 4 ? "" : "a sum of this type stays exact without a rule of match= that names it";
     lcomm_door_report_note(&note);
@@ -345,7 +345,7 @@ static void columns_are_aligned(void **state) {
   lcomm_door_report_note(&lossy);
   lcomm_door_report_note(&note);
   note.function = "MPI_Reduce_scatter_block";
-  note.choice = LCOMM_CHOICE_LOSSY;
+  note.choice = LCOMM_SELECT_LOSSY;
   lcomm_door_report_note(&note);
   const char *titles = strstr(print(), "  call ");
   assert_non_null(titles);
@@ -397,7 +397,7 @@ static void classes_differ_in_what_they_are_told_apart_by(void **state) {
   notes[2].type = "MPI_REAL";
   notes[3].op = "MPI_MAX";
   notes[4].comm = "other";
-  notes[5].choice = LCOMM_CHOICE_LASTING;
+  notes[5].choice = LCOMM_SELECT_EF;
   notes[6].why = "why";
   notes[7].count++;
   for (int i = 0; i < 8; i++) {

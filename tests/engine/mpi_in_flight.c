@@ -141,7 +141,7 @@ static int gather(void *context, const void *send, void *receive, size_t size) {
 /* A bootstrap of the caller's, in a process where MPI runs. */
 static void with_any_bootstrap_messages_pass(void) {
   MPI_Request requests[2];
-  lcomm_boot boot = {.rank = mpi_rank, .world_size = mpi_size, .allgather = gather};
+  lcomm_bootstrap boot = {.rank = mpi_rank, .world_size = mpi_size, .allgather = gather};
   lcomm_config config = LCOMM_CONFIG_INIT;
   lcomm_comm *comm = NULL;
   config.nodes = 2;

@@ -138,7 +138,7 @@ static void tensors_that_are_ready_in_different_orders_give_the_same_bits(void) 
   }
 }
 
-/* Ranks come to the plain call with different buckets under way. */
+/* Ranks come to the plain call with different buckets in flight. */
 static void plain_calls_during_a_step_do_not_meet_its_buckets(void) {
   for (int t = 0; t < transport_count(); t++) {
     model m;

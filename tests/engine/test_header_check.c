@@ -77,7 +77,7 @@ static lcomm_header_verdict judge(const uint8_t *bytes, const lcomm_header_expec
   if (lcomm_wire_unpack(bytes, LCOMM_WIRE_HEADER_SIZE, &header, NULL) != LCOMM_OK) {
     return (lcomm_header_verdict){.status = LCOMM_ERR_WIRE, .field = LCOMM_HEADER_FIELD_COUNT};
   }
-  return lcomm_header_judge(&header, expected);
+  return lcomm_header_check(&header, expected);
 }
 
 static void flip(uint8_t *bytes, int bit) {
@@ -147,7 +147,7 @@ static void a_header_of_another_call_is_a_mismatch_that_names_what_differs(void 
     for (int j = 0; j < EXPECTATIONS; j++) {
       lcomm_header_expected theirs = expect(&expectations[j], bytes);
       theirs.header.parameters = 0x13579bdf;
-      lcomm_header_verdict verdict = lcomm_header_judge(&theirs.header, &ours);
+      lcomm_header_verdict verdict = lcomm_header_check(&theirs.header, &ours);
       assert_int_equal(verdict.status, LCOMM_ERR_MISMATCH);
       assert_true(verdict.theirs != verdict.ours);
       assert_true(verdict.field != LCOMM_HEADER_PAYLOAD_SIZE);
@@ -165,7 +165,7 @@ static void a_size_that_is_not_that_of_its_count_is_damage(void **state) {
     lcomm_wire_header theirs = ours.header;
     theirs.parameters = 0x13579bdf;
     theirs.payload_size += 3;
-    lcomm_header_verdict verdict = lcomm_header_judge(&theirs, &ours);
+    lcomm_header_verdict verdict = lcomm_header_check(&theirs, &ours);
     assert_int_equal(verdict.status, ours.exact_size ? LCOMM_ERR_WIRE : LCOMM_ERR_MISMATCH);
   }
 }

@@ -38,7 +38,7 @@ static lcomm_comm *make(forked *self, lcomm_progress_mode mode) {
 /* As on a machine with processors to spare. */
 static lcomm_comm *make_wanting(forked *self) {
   lcomm_comm *comm = make(self, LCOMM_PROGRESS_AUTO);
-  comm->wants_driver = true;
+  comm->wants_progress_thread = true;
   return comm;
 }
 
@@ -83,8 +83,8 @@ static void only_block(forked *self) {
   int threads = count_threads();
   lcomm_comm *comm = make_wanting(self);
   block(self, comm);
-  forked_require(self, !comm->driver && count_threads() == threads, "%d threads, then %d", threads,
-                 count_threads());
+  forked_require(self, !comm->progress_thread && count_threads() == threads, "%d threads, then %d",
+                 threads, count_threads());
   end(self, comm);
 }
 
@@ -117,7 +117,8 @@ static void start_one(forked *self) {
   fine(self, comm,
        lcomm_iallreduce(comm, values, values, COUNT, LCOMM_FLOAT32, LCOMM_MAX, &request),
        "a start");
-  forked_require(self, comm->driver != NULL, "the first call that does not block starts no thread");
+  forked_require(self, comm->progress_thread != NULL,
+                 "the first call that does not block starts no thread");
   await_one(self, comm, stats.operations + 1);
   fine(self, comm, lcomm_wait(comm, &request), "the wait");
   forked_require(self, values[COUNT - 1] == (float)(self->size - 1), "the largest is %g",
@@ -138,7 +139,7 @@ static void add_tensors(forked *self) {
   fine(self, comm,
        lcomm_tensor_add(comm, "gradient", gradient, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &tensor),
        "a tensor");
-  forked_require(self, comm->driver != NULL, "a tensor starts no thread");
+  forked_require(self, comm->progress_thread != NULL, "a tensor starts no thread");
   lcomm_stats stats;
   for (int step = 0; step < 3; step++) {
     lcomm_stats_get(comm, &stats);
@@ -194,9 +195,10 @@ static void decide(forked *self) {
   }
   bool enough = lcomm_processors_share(all, self->size, self->rank) >= LCOMM_PROCESSORS_ENOUGH;
   forked_require(self, comm->progress == LCOMM_PROGRESS_AUTO, "the default is not auto");
-  forked_require(self, comm->wants_driver == (enough && self->size > 1),
-                 "a thread is wanted: %d, enough processors: %d", comm->wants_driver, enough);
-  forked_require(self, !comm->driver, "a thread before there is anything to do");
+  forked_require(self, comm->wants_progress_thread == (enough && self->size > 1),
+                 "a thread is wanted: %d, enough processors: %d", comm->wants_progress_thread,
+                 enough);
+  forked_require(self, !comm->progress_thread, "a thread before there is anything to do");
   end(self, comm);
 }
 

@@ -219,7 +219,7 @@ static void what_fails_meanwhile_fails_alone(void **state) {
   forked_run(3, fail_meanwhile);
 }
 
-/* Operations of one communicator are under way when another is destroyed. */
+/* Operations of one communicator are in flight when another is destroyed. */
 static void destroy_meanwhile(forked *self) {
   lcomm_request request;
   lcomm_comm *a = make(self);

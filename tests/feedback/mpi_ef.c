@@ -93,7 +93,7 @@ static void reference_step(reference *r, const float *gradient, int kept, float 
 }
 
 /* One rank per node, and slots that all gather: what every rank sends is
- * applied, as in the paper. */
+ * applied, as in the memory handle. */
 static void momentum_correction_follows_the_paper(void) {
   static model m;
   static reference r;

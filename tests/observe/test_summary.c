@@ -65,7 +65,7 @@ static void known_numbers_make_a_known_table(void **state) {
       "  all                      3   220 MiB    1023 B   1.00  22.0 MiB  12.73     6.000     "
       "0.750     0.375     4.500     0.600\n"
       "  Between nodes 12.7 times fewer bytes than exact; 6 % of the 10.000 s with an operation "
-      "under way were spent waiting.\n");
+      "in flight were spent waiting.\n");
 }
 
 /* The last line for one all-reduce. */
@@ -130,12 +130,11 @@ static void tensors_have_a_row_of_their_own(void **state) {
   (void)state;
   lcomm_summary summary = {0};
   lcomm_collective all = LCOMM_COLLECTIVE_ALLREDUCE;
-  static const lcomm_purpose calls[] = {LCOMM_PURPOSE_CALL, LCOMM_PURPOSE_LASTING,
-                                        LCOMM_PURPOSE_FLUSH};
+  static const lcomm_op_kind calls[] = {LCOMM_OP_KIND_CALL, LCOMM_OP_KIND_EF, LCOMM_OP_KIND_FLUSH};
   for (int i = 0; i < 3; i++) {
     assert_ptr_equal(lcomm_summary_find(&summary, all, calls[i]), &summary.rows[all]);
   }
-  assert_ptr_equal(lcomm_summary_find(&summary, all, LCOMM_PURPOSE_BUCKET),
+  assert_ptr_equal(lcomm_summary_find(&summary, all, LCOMM_OP_KIND_BUCKET),
                    &summary.rows[LCOMM_SUMMARY_TENSORS]);
 }
 

@@ -13,7 +13,7 @@ enum { RANKS = 2, STEPS = 6, COUNT = 1000 };
 
 static lcomm_comm *create(forked *self, const char *name, const char *steps) {
   lcomm_config config = LCOMM_CONFIG_INIT;
-  lcomm_boot boot = self->boot;
+  lcomm_bootstrap boot = self->boot;
   lcomm_comm *comm = NULL;
   config.transport = "shm";
   config.policy = "bucket=12000";
@@ -119,7 +119,7 @@ static void refuse(forked *self) {
   static const char *const bad[] = {"x",     "3-2", "1,2", "-5",
                                     "1-2-3", "1-x", " 1",  "99999999999999999999"};
   lcomm_config config = LCOMM_CONFIG_INIT;
-  lcomm_boot boot = self->boot;
+  lcomm_bootstrap boot = self->boot;
   lcomm_comm *comm = NULL;
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     setenv("LCOMM_TRACE_STEPS", self->rank == 1 ? bad[i] : "1-2", 1);

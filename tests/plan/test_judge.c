@@ -33,12 +33,12 @@ static lcomm_topo topo_of(int ranks, int nodes) {
   return topo;
 }
 
-static lcomm_choice choose(const char *text, int ranks, int nodes,
-                           const lcomm_plan_request *request, const char **why) {
+static lcomm_selection choose(const char *text, int ranks, int nodes,
+                              const lcomm_plan_request *request, const char **why) {
   lcomm_policy policy = parse(text);
   lcomm_topo topo = topo_of(ranks, nodes);
   uint32_t named = lcomm_match_named(&policy, request->name ? request->name : "");
-  lcomm_choice choice = lcomm_judge_choose(request, &policy, &topo, named, why);
+  lcomm_selection choice = lcomm_eligibility_select(request, &policy, &topo, named, why);
   lcomm_topo_free(&topo);
   return choice;
 }
@@ -72,18 +72,18 @@ static const char *const policies[] = {
 static void check(const char *text, int place, lcomm_plan_request request) {
   const char *why = NULL;
   int ranks = places[place].ranks, nodes = places[place].nodes;
-  lcomm_choice choice = choose(text, ranks, nodes, &request, &why);
+  lcomm_selection choice = choose(text, ranks, nodes, &request, &why);
   lcomm_plan_request lasting = request;
   lasting.lasting = true;
   bool plain = is_lossy(text, ranks, nodes, request);
-  bool right = ranks == 1 ? choice == LCOMM_CHOICE_LEFT : plain == (choice == LCOMM_CHOICE_LOSSY);
-  if (choice == LCOMM_CHOICE_LASTING || choice == LCOMM_CHOICE_EXACT) {
+  bool right = ranks == 1 ? choice == LCOMM_SELECT_NONE : plain == (choice == LCOMM_SELECT_LOSSY);
+  if (choice == LCOMM_SELECT_EF || choice == LCOMM_SELECT_EXACT) {
     bool residual =
         request.collective == LCOMM_COLLECTIVE_ALLREDUCE && request.dtype == LCOMM_FLOAT32;
     bool kept = residual && is_lossy(text, ranks, nodes, lasting);
-    right &= kept == (choice == LCOMM_CHOICE_LASTING);
+    right &= kept == (choice == LCOMM_SELECT_EF);
   }
-  right &= (why[0] != '\0') == (choice == LCOMM_CHOICE_LEFT || choice == LCOMM_CHOICE_EXACT);
+  right &= (why[0] != '\0') == (choice == LCOMM_SELECT_NONE || choice == LCOMM_SELECT_EXACT);
   if (!right) {
     fail_msg("'%s', %d ranks, %d nodes, %s of %llu %s, operation %d: choice %d, plan %s (%s)", text,
              ranks, nodes, lcomm_collective_name(request.collective),
@@ -118,7 +118,7 @@ typedef struct example {
   uint64_t count;
   lcomm_dtype dtype;
   lcomm_op op;
-  lcomm_choice choice;
+  lcomm_selection choice;
   const char *why;
 } example;
 
@@ -126,7 +126,7 @@ static void check_examples(const example *examples, size_t count) {
   for (const example *it = examples; it < examples + count; it++) {
     const char *why = NULL;
     lcomm_plan_request request = request_of(collectives[it->kind], it->count, it->dtype, it->op);
-    lcomm_choice choice = choose(it->policy, it->ranks, it->nodes, &request, &why);
+    lcomm_selection choice = choose(it->policy, it->ranks, it->nodes, &request, &why);
     if (choice != it->choice || strcmp(why, it->why) != 0) {
       fail_msg("example %td, '%s': %d '%s'", it - examples, it->policy, choice, why);
     }
@@ -135,10 +135,10 @@ static void check_examples(const example *examples, size_t count) {
 
 #define REDUCE LCOMM_CALL_ALLREDUCE
 #define SCATTER LCOMM_CALL_REDUCE_SCATTER
-#define LEFT LCOMM_CHOICE_LEFT
-#define EXACT LCOMM_CHOICE_EXACT
-#define LOSSY LCOMM_CHOICE_LOSSY
-#define LASTING LCOMM_CHOICE_LASTING
+#define LEFT LCOMM_SELECT_NONE
+#define EXACT LCOMM_SELECT_EXACT
+#define LOSSY LCOMM_SELECT_LOSSY
+#define LASTING LCOMM_SELECT_EF
 #define F32 LCOMM_FLOAT32
 #define SUM LCOMM_SUM
 

@@ -8,16 +8,17 @@
 
 /* Does the later step of this dependency wait for the earlier one by way of
  * others as well? `reached`: scratch, one entry per step. */
-static bool is_implied(const lcomm_schedule *schedule, uint32_t from, uint32_t tie, bool *reached) {
+static bool is_implied(const lcomm_schedule *schedule, uint32_t from, uint32_t dependency,
+                       bool *reached) {
   memset(reached, 0, schedule->step_count);
   for (uint32_t i = from; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
     for (uint32_t k = 0; (i == from || reached[i]) && k < step->next_count; k++) {
       uint32_t place = step->next_first + k;
-      reached[schedule->next[place]] |= place != tie;
+      reached[schedule->next[place]] |= place != dependency;
     }
   }
-  return reached[schedule->next[tie]];
+  return reached[schedule->next[dependency]];
 }
 
 /* The values of all ranks after a run; NULL when it failed. The caller frees. */
@@ -40,13 +41,13 @@ static sim_element *result_of(const world_shape *shape, const collective *what,
 
 /* Dropping a dependency of rank 0 shows in one of many random orders: the run
  * fails, or its sums are made in another order. */
-static bool loss_shows(const world_shape *shape, const collective *what, uint32_t tie,
+static bool loss_shows(const world_shape *shape, const collective *what, uint32_t dependency,
                        size_t elements) {
   sim_options options = {.seed = 1, .held_rank = -1, .rendezvous = true};
   sim_element *wanted = result_of(shape, what, &options);
   bool shows = false;
   assert_non_null(wanted);
-  options.lost_tie = tie + 1;
+  options.lost_tie = dependency + 1;
   for (; !shows && options.seed < 400; options.seed++) {
     sim_element *result = result_of(shape, what, &options);
     shows = !result || memcmp(result, wanted, elements * sizeof *result) != 0;
@@ -83,12 +84,12 @@ static void drop_every_tie(const world_shape *shape, const collective *what) {
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
     for (uint32_t k = 0; k < step->next_count; k++) {
-      uint32_t tie = step->next_first + k, later = schedule->next[tie];
-      if (is_implied(schedule, i, tie, reached) || is_beyond_doubt(schedule, i, later)) {
+      uint32_t dependency = step->next_first + k, later = schedule->next[dependency];
+      if (is_implied(schedule, i, dependency, reached) || is_beyond_doubt(schedule, i, later)) {
         continue;
       }
       dropped++;
-      if (!loss_shows(shape, what, tie, elements)) {
+      if (!loss_shows(shape, what, dependency, elements)) {
         fail_msg("%s: nobody misses that step %u waits for step %u",
                  lcomm_exchange_name(what->shape.exchange), later, i);
       }

@@ -98,7 +98,7 @@ _Noreturn static void live(forked_area *area, int rank, int ranks, forked_functi
   self.size = ranks;
   self.area = area;
   self.shared = area->shared;
-  self.boot = (lcomm_boot){rank, ranks, &self, gather};
+  self.boot = (lcomm_bootstrap){rank, ranks, &self, gather};
   alarm(LIMIT_S);
   lcomm_identity mine;
   memset(&mine, 0, sizeof(mine));

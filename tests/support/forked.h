@@ -17,7 +17,7 @@ enum { FORKED_MAX = 64, FORKED_SHARED = 4096, FORKED_NOBODY = -1 };
 typedef struct forked {
   int rank, size;
   lcomm_identity identities[FORKED_MAX]; /* one machine, the right process numbers */
-  lcomm_boot boot;                       /* an allgather over these processes */
+  lcomm_bootstrap boot;                  /* an allgather over these processes */
   unsigned char *shared;                 /* FORKED_SHARED bytes that all see, zero at first */
   struct forked_area *area;
 } forked;

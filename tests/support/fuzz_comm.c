@@ -57,13 +57,13 @@ static void cancel_it(lcomm_transport *transport, lcomm_transfer *transfer) {
   *transfer = (lcomm_transfer){{0}};
 }
 
-/* -------------------------------------------------------------- notices */
+/* -------------------------------------------------------------- control messages */
 
 static void tell_it(lcomm_transport *transport, int peer, const void *notice) {
   (void)peer;
   int32_t kind;
   memcpy(&kind, notice, sizeof(kind));
-  fuzz_require(kind > 0, "a notice has a kind");
+  fuzz_require(kind > 0, "a control message has a kind");
   link_of(transport)->told++;
 }
 
@@ -72,7 +72,7 @@ static bool hear_it(lcomm_transport *transport, void *notice) {
   if (!link->has_notice) {
     return false;
   }
-  memcpy(notice, link->notice, LCOMM_NOTICE_SIZE);
+  memcpy(notice, link->notice, LCOMM_CONTROL_SIZE);
   link->has_notice = false;
   return true;
 }
@@ -141,9 +141,9 @@ lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) 
   comm->links.rank = rank;
   comm->links.size = size;
   comm->links.open[comm->links.count++] = &link->base;
-  comm->next[LCOMM_SERIES_BUCKETS] = 1;
+  comm->next[LCOMM_SEQUENCE_SPACE_BUCKETS] = 1;
   pthread_mutex_init(&comm->lock, NULL);
-  lcomm_ticket_book_init(&comm->tickets);
+  lcomm_fingerprint_book_init(&comm->fingerprints);
   fuzz_require(lcomm_failure_state_make(comm), "there is memory");
   return comm;
 }

@@ -16,7 +16,7 @@ typedef struct fuzz_link {
   lcomm_transport base;
   lcomm_transport_table table;
   fuzz_bytes *in;
-  uint8_t notice[LCOMM_NOTICE_SIZE]; /* the next one to be heard, if has_notice */
+  uint8_t notice[LCOMM_CONTROL_SIZE]; /* the next one to be heard, if has_notice */
   bool has_notice;
   int told;
   void *memory[FUZZ_MEMORY_MAX]; /* given out */

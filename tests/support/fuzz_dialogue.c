@@ -12,7 +12,7 @@
 
 enum { RANKS = 4, EVENTS_MAX = 64, BYTES_MAX = 4096 };
 
-static lcomm_place place = {
+static lcomm_launcher_env place = {
     .world_size = RANKS, .size_from = "WORLD_SIZE", .token = "token", .token_from = "LCOMM_TOKEN"};
 
 /* Two ends: ours, as a store's sockets are, and the other side's. */
@@ -71,7 +71,7 @@ static void check_store(const lcomm_store *store) {
 /* --------------------------------------------------------------- visitors */
 
 /* Who has not come is missing, and nobody else. */
-static void check_meeting(const lcomm_store_meeting *m) {
+static void check_meeting(const lcomm_store_rendezvous *m) {
   int missing = 0;
   for (int rank = 1; rank < RANKS; rank++) {
     const lcomm_store_peer *peer = &m->store->peers[rank];
@@ -84,17 +84,17 @@ static void check_meeting(const lcomm_store_meeting *m) {
 }
 
 /* Two bytes: which visitor does what, and how much. */
-static void visit(lcomm_store_meeting *m, const ends *others, fuzz_bytes *in) {
+static void visit(lcomm_store_rendezvous *m, const ends *others, fuzz_bytes *in) {
   uint8_t event = fuzz_u8(in), size = fuzz_u8(in);
   int who = event % RANKS;
   lcomm_store_visitor *it = &m->visitors[who];
   if (event / 4 % 4 == 3) {
     hush(others[who].theirs);
   } else {
-    say(in, others[who].theirs, event / 4 % 4 == 2 ? (size_t)LCOMM_STORE_HELLO_SIZE : size);
+    say(in, others[who].theirs, event / 4 % 4 == 2 ? (size_t)LCOMM_STORE_HANDSHAKE_SIZE : size);
   }
   if (it->fd >= 0) {
-    lcomm_store_visitor_hear(m, it);
+    lcomm_store_visitor_receive(m, it);
   }
   it->until_s = event >= 250 ? 0 : it->until_s;
   lcomm_store_visitor_mind_time(m, it);
@@ -105,7 +105,7 @@ static void receive_visitors(fuzz_bytes *in, bool failed) {
   lcomm_store_visitor visitors[RANKS] = {{0}};
   ends others[RANKS];
   lcomm_store *store = make_store(0);
-  lcomm_store_meeting m = {
+  lcomm_store_rendezvous m = {
       .store = store, .visitors = visitors, .visitor_count = RANKS, .missing = RANKS - 1};
   for (int i = 0; i < RANKS; i++) {
     others[i] = connect_ends();

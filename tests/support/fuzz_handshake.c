@@ -5,7 +5,7 @@
 
 #include "codecs/wire.h"
 #include "libcomm/comm/handshake.h"
-#include "libcomm/transport/links_judge.h"
+#include "libcomm/transport/links_check.h"
 #include "tests/support/fuzz_comm.h"
 #include "tests/support/fuzz_promise.h"
 
@@ -13,13 +13,13 @@ enum { RANKS_MAX = 6, CHANGES_MAX = 32 };
 
 typedef struct world {
   int rank, size;
-  lcomm_hello *hellos;         /* per rank */
+  lcomm_handshake *hellos;     /* per rank */
   lcomm_links_answer *answers; /* likewise */
 } world;
 
 static void greet(const world *w) {
   for (int i = 0; i < w->size; i++) {
-    lcomm_hello *it = &w->hellos[i];
+    lcomm_handshake *it = &w->hellos[i];
     memcpy(it->magic, "libcomm", 8);
     it->version = lcomm_version();
     it->wire_version = LCOMM_WIRE_VERSION;
@@ -45,14 +45,15 @@ static void spoil(const world *w, fuzz_bytes *in) {
     int rank = who / 2 % w->size;
     fuzz_take(in, patch, size);
     change(who % 2 == 0 ? (void *)&w->hellos[rank] : (void *)&w->answers[rank],
-           who % 2 == 0 ? sizeof(lcomm_hello) : sizeof(lcomm_links_answer), offset, patch, size);
+           who % 2 == 0 ? sizeof(lcomm_handshake) : sizeof(lcomm_links_answer), offset, patch,
+           size);
   }
 }
 
 /* The verdict of one rank. */
 static lcomm_status judge(const world *w, int rank) {
-  lcomm_hello *copy = fuzz_copy(w->hellos, (size_t)w->size * sizeof *copy);
-  lcomm_status status = lcomm_hello_judge(copy, w->size, rank);
+  lcomm_handshake *copy = fuzz_copy(w->hellos, (size_t)w->size * sizeof *copy);
+  lcomm_status status = lcomm_handshake_check(copy, w->size, rank);
   fuzz_require(status <= 0 && status >= LCOMM_ERR_INTERNAL, "a verdict is a status");
   if (status != LCOMM_OK) {
     fuzz_check_text(lcomm_error_thread_text(), LCOMM_ERROR_MAX);
@@ -76,7 +77,7 @@ static void judge_links(const world *w) {
     snprintf(identities[i].host, sizeof(identities[i].host), "n%d", i);
     complete &= w->answers[i].lonely == LCOMM_LINKS_COMPLETE;
   }
-  lcomm_status status = lcomm_links_judge(w->answers, identities, w->size, why);
+  lcomm_status status = lcomm_links_check(w->answers, identities, w->size, why);
   fuzz_require(complete == (status == LCOMM_OK), "who misses a link is believed");
   fuzz_require(status == LCOMM_OK || status == LCOMM_ERR_TRANSPORT || status == LCOMM_ERR_WIRE,
                "a verdict has its status");

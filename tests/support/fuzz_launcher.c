@@ -35,7 +35,7 @@ static void set_all(const uint8_t *data, size_t size) {
   }
 }
 
-static void check_place(const lcomm_place *place) {
+static void check_place(const lcomm_launcher_env *place) {
   fuzz_require(place->world_size >= 1 && place->world_size <= 1 << 20, "a world has ranks");
   fuzz_require(place->rank >= 0 && place->rank < place->world_size, "a rank is in its world");
   fuzz_require(strnlen(place->address, sizeof(place->address)) < sizeof(place->address) &&
@@ -50,13 +50,14 @@ static void check_place(const lcomm_place *place) {
 }
 
 void lcomm_fuzz_launcher(const uint8_t *data, size_t size) {
-  char *why = fuzz_allocate(LCOMM_PLACE_WHY_MAX);
-  lcomm_place *place = fuzz_allocate(sizeof *place);
+  char *why = fuzz_allocate(LCOMM_LAUNCHER_ENV_WHY_MAX);
+  lcomm_launcher_env *place = fuzz_allocate(sizeof *place);
   clear();
   set_all(data, size);
-  lcomm_status status = lcomm_place_find(place, why);
+  lcomm_status status = lcomm_launcher_env_read(place, why);
   fuzz_require(status == LCOMM_OK || status == LCOMM_ERR_ARGUMENT, "a place is found or refused");
-  fuzz_require(strnlen(why, LCOMM_PLACE_WHY_MAX) < LCOMM_PLACE_WHY_MAX, "a sentence ends");
+  fuzz_require(strnlen(why, LCOMM_LAUNCHER_ENV_WHY_MAX) < LCOMM_LAUNCHER_ENV_WHY_MAX,
+               "a sentence ends");
   fuzz_require((status == LCOMM_OK) == (why[0] == '\0'), "a refusal has a sentence");
   if (status == LCOMM_OK) {
     check_place(place);

@@ -9,16 +9,16 @@
 
 enum { EVENTS_MAX = 64 };
 
-/* What a call and a ticket have in common: 12 bytes of the input. */
+/* What a call and a fingerprint have in common: 12 bytes of the input. */
 typedef struct operation {
-  uint8_t kind, dtype, op, purpose;
+  uint8_t kind, dtype, op, op_kind;
   uint16_t count, root, residual, ahead;
 } operation;
 
-/* A ticket as it travels. */
+/* A fingerprint as it travels. */
 typedef struct message {
   int32_t kind, rank;
-  lcomm_ticket ticket;
+  lcomm_fingerprint fingerprint;
 } message;
 
 /* The parameters follow from the rest, as the hash of a plan does. */
@@ -35,49 +35,49 @@ static void begin(lcomm_comm *comm, fuzz_bytes *in) {
                      .count = it.count};
   lcomm_run run = {.plan = &plan, .comm = comm, .key = 1};
   run.terms.op = (lcomm_op)(it.op % (LCOMM_MAX + 1));
-  run.terms.purpose = (lcomm_purpose)(it.purpose % (LCOMM_PURPOSE_POLICY + 1));
+  run.terms.op_kind = (lcomm_op_kind)(it.op_kind % (LCOMM_OP_KIND_POLICY + 1));
   run.terms.residual = it.residual;
-  run.sequence = comm->next[lcomm_purpose_series(run.terms.purpose)];
+  run.sequence = comm->next[lcomm_op_kind_sequence_space(run.terms.op_kind)];
   run.parameters = parameters_of(&it);
-  uint32_t next = run.sequence + LCOMM_SERIES_COUNT;
-  lcomm_status status = lcomm_ticket_begin(&run);
-  fuzz_require(comm->next[lcomm_purpose_series(run.terms.purpose)] == next,
+  uint32_t next = run.sequence + LCOMM_SEQUENCE_SPACE_COUNT;
+  lcomm_status status = lcomm_fingerprint_begin(&run);
+  fuzz_require(comm->next[lcomm_op_kind_sequence_space(run.terms.op_kind)] == next,
                "an operation has its own number");
   fuzz_require(status == LCOMM_OK || status == (lcomm_status)atomic_load(&comm->status),
                "a difference is the communicator's error");
 }
 
-/* A ticket that is likely to be compared. */
+/* A fingerprint that is likely to be compared. */
 static void hear_ticket(lcomm_comm *comm, fuzz_link *link, fuzz_bytes *in) {
   operation it;
   fuzz_take(in, &it, sizeof(it));
-  uint32_t next = comm->next[it.ahead % LCOMM_SERIES_COUNT];
-  message heard = {
-      .kind = LCOMM_NOTICE_TICKET,
-      .rank = (comm->rank + comm->size - 1) % comm->size,
-      .ticket = {.sequence = next + (uint32_t)((int8_t)(it.ahead >> 8) * LCOMM_SERIES_COUNT),
-                 .collective = it.kind,
-                 .dtype = it.dtype,
-                 .op = it.op,
-                 .purpose = it.purpose,
-                 .root = it.root,
-                 .parameters = parameters_of(&it),
-                 .count = it.count,
-                 .residual = it.residual}};
+  uint32_t next = comm->next[it.ahead % LCOMM_SEQUENCE_SPACE_COUNT];
+  message heard = {.kind = LCOMM_CONTROL_FINGERPRINT,
+                   .rank = (comm->rank + comm->size - 1) % comm->size,
+                   .fingerprint = {.sequence = next + (uint32_t)((int8_t)(it.ahead >> 8) *
+                                                                 LCOMM_SEQUENCE_SPACE_COUNT),
+                                   .collective = it.kind,
+                                   .dtype = it.dtype,
+                                   .op = it.op,
+                                   .op_kind = it.op_kind,
+                                   .root = it.root,
+                                   .parameters = parameters_of(&it),
+                                   .count = it.count,
+                                   .residual = it.residual}};
   memcpy(link->notice, &heard, sizeof(heard));
   link->has_notice = true;
 }
 
 /* A probe or an answer to one. */
 static void hear_probe(fuzz_link *link, fuzz_bytes *in) {
-  int32_t kind = LCOMM_NOTICE_PROBE + fuzz_u8(in) % 2;
+  int32_t kind = LCOMM_CONTROL_PROBE + fuzz_u8(in) % 2;
   memcpy(link->notice, &kind, sizeof(kind));
   fuzz_take(in, link->notice + sizeof(kind), 120);
   link->has_notice = true;
 }
 
 static void hear(lcomm_comm *comm, fuzz_link *link) {
-  lcomm_status status = lcomm_comm_listen(comm);
+  lcomm_status status = lcomm_control_receive(comm);
   fuzz_require((int)status == atomic_load(&comm->status), "listening returns the error in force");
   fuzz_require(!link->has_notice, "all is heard");
 }
@@ -99,13 +99,14 @@ void lcomm_fuzz_notice(const uint8_t *data, size_t size) {
     } else if (event == 2) {
       hear_probe(&link, &in);
     } else {
-      size_t length = fuzz_u16(&in) % (LCOMM_NOTICE_SIZE + 1);
+      size_t length = fuzz_u16(&in) % (LCOMM_CONTROL_SIZE + 1);
       fuzz_take(&in, link.notice, length);
       link.has_notice = true;
     }
     hear(comm, &link);
   }
   fuzz_comm_check(comm);
-  fuzz_require(comm->tickets.early_count <= LCOMM_TICKETS_KEPT, "tickets are counted");
+  fuzz_require(comm->fingerprints.early_count <= LCOMM_FINGERPRINTS_KEPT,
+               "fingerprints are counted");
   fuzz_comm_free(comm);
 }

@@ -31,14 +31,14 @@ static void compare(const lcomm_device_ipc *a, const lcomm_device_ipc *b) {
 void lcomm_fuzz_paper(const uint8_t *data, size_t size) {
   fuzz_bytes in = {data, size};
   uint64_t payload = fuzz_u64(&in);
-  lcomm_device_paper paper;
+  lcomm_memory_handle paper;
   lcomm_device_ipc other;
   fuzz_take(&in, &paper, sizeof(paper));
   fuzz_take(&in, &other, sizeof(other));
-  if (lcomm_device_paper_fits(&paper, payload)) {
+  if (lcomm_memory_handle_fits(&paper, payload)) {
     uint64_t end = paper.memory.offset + payload;
     fuzz_require(end >= payload && end <= paper.memory.size && paper.size == payload,
-                 "a payload lies in the memory of its paper");
+                 "a payload lies in the memory of its memory handle");
   }
   compare(&paper.memory, &other);
   compare(&paper.memory, &paper.memory);

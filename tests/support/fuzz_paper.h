@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Eight bytes: the payload's size; then a paper, then another piece of memory. */
+/* Eight bytes: the payload's size; then a memory handle, then another piece of memory. */
 void lcomm_fuzz_paper(const uint8_t *data, size_t size);
 
 #endif

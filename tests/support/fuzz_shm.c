@@ -47,7 +47,7 @@ static bool open_party(party *p) {
     p->identities[i].pid = (uint64_t)getpid();
   }
   p->identities[PEER].pid = odd > 0 ? odd_pids[odd - 1] : p->identities[PEER].pid;
-  lcomm_boot boot = {.world_size = RANKS, .context = p, .allgather = say_the_same};
+  lcomm_bootstrap boot = {.world_size = RANKS, .context = p, .allgather = say_the_same};
   lcomm_transport_setup setup = {
       .size = RANKS, .identities = p->identities, .boot = &boot, .timeout_s = 1e-3};
   lcomm_status status = lcomm_transport_shm.open(&setup, &p->t, why);
@@ -102,7 +102,7 @@ static void start(party *p, int kind) {
   fuzz_require(status == LCOMM_OK || status == LCOMM_ERR_TRANSPORT || status == LCOMM_ERR_MEMORY,
                "a message starts, or has a status");
   it->in_use = status == LCOMM_OK;
-  it->borrowed = kind == LCOMM_SHM_BORROW;
+  it->borrowed = kind == LCOMM_SHM_ZCOPY;
 }
 
 /* Every byte of what was borrowed can be read. */
@@ -153,7 +153,7 @@ static void peek(party *p) {
 }
 
 static void talk(party *p) {
-  uint8_t notice[LCOMM_NOTICE_SIZE] = {1};
+  uint8_t notice[LCOMM_CONTROL_SIZE] = {1};
   while (p->v->hear(p->t, notice)) {
   }
   p->v->tell(p->t, PEER, notice);
@@ -174,7 +174,7 @@ static void act(party *p) {
     start(p, LCOMM_SHM_RECEIVE);
     break;
   case 10:
-    start(p, LCOMM_SHM_BORROW);
+    start(p, LCOMM_SHM_ZCOPY);
     break;
   case 11:
     forget(p, &p->pendings[fuzz_u8(p->in) % TRANSFERS]);

@@ -50,7 +50,7 @@ static void write_any_entry(fuzz_party *p) {
   uint32_t kind = fuzz_u8(p->in) % 12, tag = fuzz_u8(p->in) % FUZZ_SHM_TAGS,
            generation = fuzz_u8(p->in);
   size_t size = fuzz_u16(p->in) % (sizeof(data) + 1);
-  size = kind == LCOMM_SHM_NOTICE && size > 8 ? (size_t)LCOMM_NOTICE_SIZE : size;
+  size = kind == LCOMM_SHM_CONTROL && size > 8 ? (size_t)LCOMM_CONTROL_SIZE : size;
   fuzz_take(p->in, data, size);
   write_entry(p, kind, tag, generation, data, size);
 }
@@ -72,7 +72,7 @@ static void change(fuzz_party *p, uint8_t *bytes, size_t size) {
 
 /* A long message as it should be, then some of its bytes changed. */
 static void write_long(fuzz_party *p) {
-  uint32_t kind = LCOMM_SHM_VIEW + fuzz_u8(p->in) % 3, tag = fuzz_u8(p->in) % FUZZ_SHM_TAGS;
+  uint32_t kind = LCOMM_SHM_MAPPED + fuzz_u8(p->in) % 3, tag = fuzz_u8(p->in) % FUZZ_SHM_TAGS;
   uint32_t generation = fuzz_u8(p->in);
   lcomm_shm_long there = p->known;
   there.slot = generation % 16;

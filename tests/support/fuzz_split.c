@@ -10,8 +10,8 @@
 enum { RANKS_MAX = 8 };
 
 /* Members are those of one color, once each, in the order of their keys. */
-static void check_members(const lcomm_split_wish *wishes, int size, int rank, const int *members,
-                          int count, int me) {
+static void check_members(const lcomm_split_color_key *wishes, int size, int rank,
+                          const int *members, int count, int me) {
   int same = 0;
   for (int i = 0; i < size; i++) {
     same += wishes[i].color == wishes[rank].color;
@@ -23,14 +23,14 @@ static void check_members(const lcomm_split_wish *wishes, int size, int rank, co
                      wishes[members[i]].color == wishes[rank].color,
                  "members have one color");
     if (i > 0) {
-      const lcomm_split_wish *a = &wishes[members[i - 1]], *b = &wishes[members[i]];
+      const lcomm_split_color_key *a = &wishes[members[i - 1]], *b = &wishes[members[i]];
       fuzz_require(a->key < b->key || (a->key == b->key && members[i - 1] < members[i]),
                    "members are in the order of their keys, then of their ranks");
     }
   }
 }
 
-static void gather(lcomm_split_meeting *m, size_t size) {
+static void gather(lcomm_split_rendezvous *m, size_t size) {
   uint8_t *mine = fuzz_allocate(size), *all = fuzz_allocate(size * (size_t)m->count);
   memset(mine, 0x5a, size);
   int failed = lcomm_split_gather(m, mine, all, size);
@@ -39,14 +39,14 @@ static void gather(lcomm_split_meeting *m, size_t size) {
   fuzz_require(failed || m->me > 0 || memcmp(all, mine, size) == 0,
                "the first member hears itself");
   for (int i = 0; i < m->count; i++) {
-    fuzz_require(!m->messages[i].under_way, "no message is under way any more");
+    fuzz_require(!m->messages[i].in_flight, "no message is in flight any more");
   }
   free(mine);
   free(all);
 }
 
-static void meet(lcomm_comm *comm, const lcomm_split_wish *wishes, size_t size) {
-  lcomm_split_meeting m = {.parent = comm};
+static void meet(lcomm_comm *comm, const lcomm_split_color_key *wishes, size_t size) {
+  lcomm_split_rendezvous m = {.parent = comm};
   m.members = fuzz_allocate((size_t)comm->size * sizeof *m.members);
   m.messages = fuzz_allocate((size_t)comm->size * sizeof *m.messages);
   m.count = lcomm_split_members(wishes, comm->size, comm->rank, m.members, &m.me);
@@ -59,7 +59,7 @@ static void meet(lcomm_comm *comm, const lcomm_split_wish *wishes, size_t size) 
 void lcomm_fuzz_split(const uint8_t *data, size_t size) {
   fuzz_bytes in = {data, size};
   fuzz_link link;
-  lcomm_split_wish wishes[RANKS_MAX];
+  lcomm_split_color_key wishes[RANKS_MAX];
   int ranks = 1 + fuzz_u8(&in) % RANKS_MAX, rank = fuzz_u8(&in) % ranks;
   size_t bytes = fuzz_u8(&in);
   for (int i = 0; i < ranks; i++) {

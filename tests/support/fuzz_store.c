@@ -18,23 +18,23 @@ static void check_text(const char *text, size_t room) {
 
 static void read_greeting(const uint8_t *data, size_t size) {
   uint8_t *bytes = fuzz_copy(data, size);
-  bool begins = lcomm_store_begins_hello(bytes, size);
+  bool begins = lcomm_store_begins_handshake(bytes, size);
   for (size_t i = 0; begins && i < size; i++) {
-    fuzz_require(lcomm_store_begins_hello(bytes, i), "what begins well did so from the start");
+    fuzz_require(lcomm_store_begins_handshake(bytes, i), "what begins well did so from the start");
   }
   free(bytes);
-  if (size < LCOMM_STORE_HELLO_SIZE) {
+  if (size < LCOMM_STORE_HANDSHAKE_SIZE) {
     return;
   }
-  uint8_t *whole = fuzz_copy(data, LCOMM_STORE_HELLO_SIZE), again[LCOMM_STORE_HELLO_SIZE];
-  lcomm_store_hello hello, second;
+  uint8_t *whole = fuzz_copy(data, LCOMM_STORE_HANDSHAKE_SIZE), again[LCOMM_STORE_HANDSHAKE_SIZE];
+  lcomm_store_handshake hello, second;
   const char *why = NULL;
-  lcomm_status status = lcomm_store_read_hello(whole, &hello, &why);
+  lcomm_status status = lcomm_store_read_handshake(whole, &hello, &why);
   if (status == LCOMM_OK) {
     fuzz_require(begins, "a greeting begins like one");
     check_text(hello.host, sizeof hello.host);
-    lcomm_store_pack_hello(&hello, again);
-    fuzz_require(lcomm_store_read_hello(again, &second, &why) == LCOMM_OK &&
+    lcomm_store_pack_handshake(&hello, again);
+    fuzz_require(lcomm_store_read_handshake(again, &second, &why) == LCOMM_OK &&
                      memcmp(&hello, &second, sizeof hello) == 0,
                  "a greeting survives its bytes");
     fuzz_require(lcomm_store_same_token(hello.token, second.token), "a token is like itself");

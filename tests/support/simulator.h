@@ -20,7 +20,7 @@ typedef struct sim_options {
   unsigned seed;
   bool rendezvous;
   bool lossy[LCOMM_STAGE_COUNT]; /* the others are plain copies, aliased */
-  int far_sends_max;             /* between nodes, under way at once per rank; 0: any number */
+  int far_sends_max;             /* between nodes, in flight at once per rank; 0: any number */
   int held_rank;                 /* does nothing until all others are stuck or over; -1: none */
   uint32_t lost_tie;             /* forget this dependency of rank 0, counted from 1; 0: none */
 } sim_options;

@@ -180,7 +180,7 @@ static void calls_are_in_order_with_their_stream(void) {
 }
 
 /* More shapes than are kept for the next call. The second time the last ones are
- * under way at once, and the others have to wait for them: what they need cannot be
+ * in flight at once, and the others have to wait for them: what they need cannot be
  * made while streams are held. */
 static void calls_of_many_shapes_may_be_in_flight(void) {
   enum { SHAPES = 14, LONGEST_CALL = 6000 };

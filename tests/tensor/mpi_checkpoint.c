@@ -129,7 +129,7 @@ static void check_step(model *m, const char *policy, const double *before) {
 
 static void require_nothing_owed(const model *m, const char *policy) {
   for (size_t i = 0; i < m->comm->bucket_count; i++) {
-    require(!m->comm->buckets[i].owed, "%s: an element has no holder", policy);
+    require(!m->comm->buckets[i].carried, "%s: an element has no holder", policy);
   }
 }
 
@@ -220,7 +220,7 @@ static void sum_momentum(const model *m, double *momentum) {
     const lcomm_tensor *tensor = m->tensors[t];
     const lcomm_bucket *bucket = tensor->bucket;
     double weight = ops[t] == LCOMM_AVG ? 1.0 / lcomm_size(m->comm) : 1.0;
-    lcomm_kept kept = lcomm_tensor_kept(tensor, bucket->feedback);
+    lcomm_ef_shard kept = lcomm_tensor_shard(tensor, bucket->feedback);
     for (uint64_t i = 0; i < kept.n; i++) {
       momentum[at + (int)(kept.first + i)] =
           weight * (double)bucket->feedback->momentum[kept.at + i];

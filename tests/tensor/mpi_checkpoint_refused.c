@@ -25,7 +25,7 @@ static void save_steps(const folder *f, int steps) {
   free_model(&m);
 }
 
-/* Load into a model under way: the answer of all ranks names `word`, and the
+/* Load into a model in flight: the answer of all ranks names `word`, and the
  * model goes on as if nothing had been asked. */
 static void check_refused(const folder *f, lcomm_status status, const char *word) {
   model m, undisturbed;

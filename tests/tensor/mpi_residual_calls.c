@@ -164,7 +164,7 @@ static void residuals_come_and_go(void) {
   require_fine(comm, lcomm_destroy(comm));
 }
 
-/* The program gives up with a call under way. */
+/* The program gives up with a call in flight. */
 static void a_communicator_takes_its_residuals_with_it(void) {
   static lcomm_request request;
   layer l;

@@ -35,7 +35,7 @@ typedef struct layer {
   uint64_t count;
   lcomm_op op;
   float *gradient, *result, *held;
-  double *owed, *sum, *after; /* over all ranks: before a call, in it, after it */
+  double *carried, *sum, *after; /* over all ranks: before a call, in it, after it */
 } layer;
 
 static inline void make_layer(layer *l, lcomm_comm *comm, uint64_t count, lcomm_op op) {
@@ -43,7 +43,7 @@ static inline void make_layer(layer *l, lcomm_comm *comm, uint64_t count, lcomm_
   l->gradient = calloc(count + 1, sizeof(float));
   l->result = calloc(count + 1, sizeof(float));
   l->held = calloc(count + 1, sizeof(float));
-  l->owed = calloc(count + 1, sizeof(double));
+  l->carried = calloc(count + 1, sizeof(double));
   l->sum = calloc(count + 1, sizeof(double));
   l->after = calloc(count + 1, sizeof(double));
   require_fine(comm, lcomm_residual_create(comm, count, op, &l->residual));
@@ -54,7 +54,7 @@ static inline void free_layer(layer *l) {
   free(l->gradient);
   free(l->result);
   free(l->held);
-  free(l->owed);
+  free(l->carried);
   free(l->sum);
   free(l->after);
 }
@@ -71,7 +71,7 @@ static inline void check_layer(layer *l, const char *what, int step) {
   require_fine(l->comm, lcomm_residual_get(l->residual, l->held));
   sum_over_ranks(l->held, l->count, l->after);
   for (uint64_t i = 0; i < l->count; i++) {
-    double left = l->sum[i] + l->owed[i];
+    double left = l->sum[i] + l->carried[i];
     double miss = left - (factor * (double)l->result[i] + l->after[i]);
     error += miss * miss;
     norm += left * left;
@@ -80,12 +80,12 @@ static inline void check_layer(layer *l, const char *what, int step) {
           (unsigned long long)l->count, sqrt(error / norm));
   require(same_everywhere(l->result, l->count * sizeof(float)), "%s, call %d: the ranks differ",
           what, step);
-  memcpy(l->owed, l->after, l->count * sizeof(double));
+  memcpy(l->carried, l->after, l->count * sizeof(double));
 }
 
 static inline bool owes_nothing(const layer *l) {
   for (uint64_t i = 0; i < l->count; i++) {
-    if (l->owed[i] != 0 || l->held[i] != 0) {
+    if (l->carried[i] != 0 || l->held[i] != 0) {
       return false;
     }
   }

@@ -142,7 +142,7 @@ static void check(const float *values, size_t n, size_t kept) {
   sorted_values = values;
   qsort(order, n, sizeof *order, compare);
   qsort(order, kept, sizeof *order, ascending);
-  assert_int_equal(lcomm_quickselect(values, n, kept, scratch, position, value), kept);
+  assert_int_equal(lcomm_fastpathselect(values, n, kept, scratch, position, value), kept);
   for (size_t i = 0; i < kept; i++) {
     assert_int_equal(position[i], order[i]);
     assert_memory_equal(&value[i], &values[order[i]], sizeof *value);

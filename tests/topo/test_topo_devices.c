@@ -313,16 +313,16 @@ static void a_peer_that_is_named_often_is_one_pair(void **state) {
 
 /* ------------------------------------------------------------- the hello */
 
-static lcomm_hello hello_with(const lcomm_device_table *current) {
+static lcomm_handshake hello_with(const lcomm_device_table *current) {
   static lcomm_comm comm;
-  lcomm_hello hello;
+  lcomm_handshake hello;
   lcomm_summary_mode summary;
   lcomm_topo topo_file = {0};
   memset(&comm, 0, sizeof(comm));
   memset(&hello, 0, sizeof(hello));
   comm.size = 1;
   lcomm_device_replace(current);
-  lcomm_hello_prepare(&comm, NULL, &summary, &topo_file, &hello);
+  lcomm_handshake_prepare(&comm, NULL, &summary, &topo_file, &hello);
   lcomm_topo_free(&topo_file);
   lcomm_device_replace(NULL);
   assert_int_equal(hello.status, LCOMM_OK);

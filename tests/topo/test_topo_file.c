@@ -44,7 +44,7 @@ static void write_text(const char *name, const char *text) {
 static lcomm_status create(forked *self, const char *name, lcomm_comm **comm) {
   char path[2 * PATH_ROOM];
   lcomm_config config = LCOMM_CONFIG_INIT;
-  lcomm_boot boot = self->boot;
+  lcomm_bootstrap boot = self->boot;
   config.transport = "shm";
   if (name) {
     setenv("LCOMM_TOPO_FILE", path_of(name, path), 1);

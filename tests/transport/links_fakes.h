@@ -98,7 +98,7 @@ static bool hear(lcomm_transport *transport, void *notice) {
   bool had = of(transport)->has_notice;
   of(transport)->has_notice = false;
   if (had) {
-    memset(notice, ((fake *)transport)->number, LCOMM_NOTICE_SIZE);
+    memset(notice, ((fake *)transport)->number, LCOMM_CONTROL_SIZE);
   }
   return had;
 }
@@ -175,7 +175,7 @@ static void *open_one(void *argument) {
   for (int i = 0; i < RANKS; i++) {
     snprintf(identities[i].host, sizeof(identities[i].host), "host%d", i / 2);
   }
-  lcomm_boot boot = {p->rank, RANKS, &p->rank, gather};
+  lcomm_bootstrap boot = {p->rank, RANKS, &p->rank, gather};
   lcomm_transport_setup setup = {
       .rank = p->rank, .size = RANKS, .identities = identities, .boot = &boot, .timeout_s = 1};
   p->status = lcomm_links_open(&setup, p->names, &p->links, p->why);

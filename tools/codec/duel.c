@@ -142,7 +142,7 @@ static void select_plainly(const lcomm_lane *lane, const lcomm_kernels *kernels)
     kernels->f32_add(lane->source, 1.0f, lane->scratch, lane->count);
     values = lane->scratch;
   }
-  size_t found = lcomm_quickselect(values, lane->count, s->kept, s->key, s->position, s->value);
+  size_t found = lcomm_fastpathselect(values, lane->count, s->kept, s->key, s->position, s->value);
   for (size_t i = 0; s->feedback && i < found; i++) {
     lane->scratch[s->position[i]] = 0.0f;
   }

@@ -54,8 +54,8 @@ static uint32_t select_key(uint32_t *key, size_t n, size_t rank) {
   return key[first];
 }
 
-size_t lcomm_quickselect(const float *values, size_t n, size_t kept, uint32_t *scratch,
-                         uint32_t *position, float *value) {
+size_t lcomm_fastpathselect(const float *values, size_t n, size_t kept, uint32_t *scratch,
+                            uint32_t *position, float *value) {
   size_t found = 0, larger = 0;
   if (kept == 0 || n == 0) {
     return 0;

@@ -13,7 +13,7 @@
  * ascending order of position; of equal magnitudes the lower positions are
  * kept. Magnitudes are compared as bits, so NaN is larger than Inf. scratch has
  * room for n. Returns how many were kept. */
-size_t lcomm_quickselect(const float *values, size_t n, size_t kept, uint32_t *scratch,
-                         uint32_t *position, float *value);
+size_t lcomm_fastpathselect(const float *values, size_t n, size_t kept, uint32_t *scratch,
+                            uint32_t *position, float *value);
 
 #endif

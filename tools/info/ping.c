@@ -52,7 +52,7 @@ static lcomm_status broken(lcomm_comm *comm, int peer, lcomm_status status) {
 static lcomm_status look_around(const info_room *room, int peer) {
   char who[96];
   lcomm_comm *comm = room->comm;
-  lcomm_status status = lcomm_comm_listen(comm);
+  lcomm_status status = lcomm_control_receive(comm);
   if (status != LCOMM_OK || lcomm_clock_s() < room->deadline_s) {
     return status;
   }

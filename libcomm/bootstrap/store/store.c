@@ -37,7 +37,7 @@ lcomm_status lcomm_store_fail(lcomm_store *store, lcomm_status status, const cha
   return lcomm_error_thread(status, "%s", store->sentence);
 }
 
-static lcomm_status begin(const lcomm_place *place, double timeout_s, lcomm_store **store) {
+static lcomm_status begin(const lcomm_launcher_env *place, double timeout_s, lcomm_store **store) {
   lcomm_identity self;
   lcomm_store *made = calloc(1, sizeof *made);
   size_t size = (size_t)place->world_size;
@@ -83,7 +83,8 @@ static lcomm_status check_descriptors(lcomm_store *store) {
                                                  text));
 }
 
-lcomm_status lcomm_store_meet(const lcomm_place *place, double timeout_s, lcomm_store **store) {
+lcomm_status lcomm_store_meet(const lcomm_launcher_env *place, double timeout_s,
+                              lcomm_store **store) {
   lcomm_store *made = NULL;
   lcomm_status status = begin(place, timeout_s, &made);
   if (status != LCOMM_OK) {

@@ -19,9 +19,10 @@ typedef struct lcomm_store lcomm_store;
 /* Meet, collectively; place->world_size is at least 2. Errors, with the
  * sentence: TIMEOUT (the ranks that did not come are named), TRANSPORT,
  * MISMATCH (refused), SYSTEM (too few file descriptors), MEMORY. */
-lcomm_status lcomm_store_meet(const lcomm_place *place, double timeout_s, lcomm_store **store);
+lcomm_status lcomm_store_meet(const lcomm_launcher_env *place, double timeout_s,
+                              lcomm_store **store);
 
-/* As in lcomm_boot; `store` is an lcomm_store *. Once it has failed it fails. */
+/* As in lcomm_bootstrap; `store` is an lcomm_store *. Once it has failed it fails. */
 int lcomm_store_allgather(void *store, const void *send, void *receive, size_t size);
 
 /* LCOMM_OK, or what the store failed with; *sentence is valid until close. */

@@ -24,7 +24,7 @@ typedef struct lcomm_store_peer {
 } lcomm_store_peer;
 
 struct lcomm_store {
-  const lcomm_place *place; /* while meeting */
+  const lcomm_launcher_env *place; /* while meeting */
   int rank, size;
   double timeout_s;
   char host[LCOMM_HOST_MAX];
@@ -60,10 +60,10 @@ typedef struct lcomm_store_visitor {
   bool leaving;
   double until_s;
   size_t received;
-  uint8_t hello[LCOMM_STORE_HELLO_SIZE];
+  uint8_t handshake[LCOMM_STORE_HANDSHAKE_SIZE];
 } lcomm_store_visitor;
 
-typedef struct lcomm_store_meeting {
+typedef struct lcomm_store_rendezvous {
   lcomm_store *store;
   int listeners[LCOMM_LISTEN_MAX], listener_count;
   lcomm_store_visitor *visitors;
@@ -73,17 +73,17 @@ typedef struct lcomm_store_meeting {
   bool starved; /* somebody could not be taken in for lack of file descriptors */
   int refused;
   char refusal[160]; /* the last one */
-} lcomm_store_meeting;
+} lcomm_store_rendezvous;
 
 /* Something can be read from it; its time may be up; it goes. */
-void lcomm_store_visitor_hear(lcomm_store_meeting *m, lcomm_store_visitor *it);
-void lcomm_store_visitor_mind_time(lcomm_store_meeting *m, lcomm_store_visitor *it);
+void lcomm_store_visitor_receive(lcomm_store_rendezvous *m, lcomm_store_visitor *it);
+void lcomm_store_visitor_mind_time(lcomm_store_rendezvous *m, lcomm_store_visitor *it);
 void lcomm_store_visitor_part(lcomm_store_visitor *it);
 
 /* A member loses its place; so does, after a check, one that has gone or does not
  * wait in silence. */
-void lcomm_store_member_lose(lcomm_store_meeting *m, int rank);
-void lcomm_store_member_check(lcomm_store_meeting *m, int rank);
+void lcomm_store_member_lose(lcomm_store_rendezvous *m, int rank);
+void lcomm_store_member_check(lcomm_store_rendezvous *m, int rank);
 
 /* After a failure: tells it to all who come. */
 lcomm_status lcomm_store_open(lcomm_store *store);

@@ -23,7 +23,7 @@ typedef struct dialogue {
   size_t head_size, body_size, sent;
   lcomm_store_kind answer;
   uint8_t *receive;
-  size_t size, received; /* of the frame under way, header included */
+  size_t size, received; /* of the frame in flight, header included */
   uint8_t header[LCOMM_STORE_HEADER_SIZE];
   uint8_t reason[LCOMM_STORE_REASON_MAX];
   lcomm_store_frame frame; /* once the header is here */
@@ -192,13 +192,13 @@ lcomm_status lcomm_store_exchange(lcomm_store *store, const void *send, void *re
 /* --------------------------------------------------------------- meeting */
 
 static void greet(const lcomm_store *store, unsigned attempt, uint8_t *bytes) {
-  lcomm_store_hello hello = {.rank = (uint32_t)store->rank,
-                             .world_size = (uint32_t)store->size,
-                             .process = store->process,
-                             .attempt = attempt};
-  memcpy(hello.host, store->host, sizeof(hello.host));
-  memcpy(hello.token, store->place->token, sizeof(hello.token));
-  lcomm_store_pack_hello(&hello, bytes);
+  lcomm_store_handshake handshake = {.rank = (uint32_t)store->rank,
+                                     .world_size = (uint32_t)store->size,
+                                     .process = store->process,
+                                     .attempt = attempt};
+  memcpy(handshake.host, store->host, sizeof(handshake.host));
+  memcpy(handshake.token, store->place->token, sizeof(handshake.token));
+  lcomm_store_pack_handshake(&handshake, bytes);
 }
 
 /* Another job may leave, and a greeting that was late be in time the next time. */
@@ -251,7 +251,7 @@ static bool may_try_again(const dialogue *d, outcome result, attempts *past) {
 /* Connect, greet and wait for all to come. False: try again. Otherwise the
  * store's status tells how it went. */
 static bool attempt(lcomm_store *store, attempts *past) {
-  uint8_t hello[LCOMM_STORE_HELLO_SIZE];
+  uint8_t handshake[LCOMM_STORE_HANDSHAKE_SIZE];
   bool late = false;
   unsigned addresses = 1;
   store->fd = lcomm_socket_connect(store->place->address, store->place->port, past->count++,
@@ -260,8 +260,8 @@ static bool attempt(lcomm_store *store, attempts *past) {
     return false;
   }
   lcomm_socket_expect(store->fd, GREETING_S);
-  greet(store, past->count, hello);
-  dialogue d = {.head = hello, .head_size = sizeof(hello), .answer = LCOMM_STORE_WELCOME};
+  greet(store, past->count, handshake);
+  dialogue d = {.head = handshake, .head_size = sizeof(handshake), .answer = LCOMM_STORE_WELCOME};
   outcome result = converse(store, &d, silence_s(past, addresses), &late);
   if (d.over) {
     lcomm_socket_expect(store->fd, 0);
@@ -297,7 +297,8 @@ lcomm_status lcomm_store_join(lcomm_store *store) {
                               "cannot reach rank 0 at MASTER_ADDR %s within %g s: %s. See whether "
                               "rank 0 runs, whether the address and the port are its own and the "
                               "same on all ranks, and whether a firewall lets them through%s",
-                              store->where, store->timeout_s, past.why, lcomm_place_supposed());
+                              store->where, store->timeout_s, past.why,
+                              lcomm_launcher_env_supposed());
     }
     poll(NULL, 0, (int)(pause_s * 1000));
     pause_s = pause_s * 2 < RETRY_MAX_S ? pause_s * 2 : RETRY_MAX_S;

@@ -26,7 +26,7 @@ static void leave(lcomm_store_visitor *it) {
   it->until_s = lcomm_clock_s() + LEAVE_S;
 }
 
-static void refuse(lcomm_store_meeting *m, lcomm_store_visitor *it, lcomm_status status,
+static void refuse(lcomm_store_rendezvous *m, lcomm_store_visitor *it, lcomm_status status,
                    const char *why) {
   uint8_t bytes[LCOMM_STORE_HEADER_SIZE + LCOMM_STORE_REASON_MAX];
   size_t size = lcomm_store_pack_reason(LCOMM_STORE_REFUSED, status, why, bytes);
@@ -37,7 +37,7 @@ static void refuse(lcomm_store_meeting *m, lcomm_store_visitor *it, lcomm_status
 }
 
 /* There is no meeting: the reason goes to every rank that comes. */
-static void apologize(lcomm_store_meeting *m, lcomm_store_visitor *it, int rank) {
+static void apologize(lcomm_store_rendezvous *m, lcomm_store_visitor *it, int rank) {
   uint8_t bytes[LCOMM_STORE_HEADER_SIZE + LCOMM_STORE_REASON_MAX];
   lcomm_store *store = m->store;
   size_t size = lcomm_store_pack_reason(LCOMM_STORE_FAILED, store->status, store->sentence, bytes);
@@ -47,10 +47,10 @@ static void apologize(lcomm_store_meeting *m, lcomm_store_visitor *it, int rank)
   store->peers[rank].told = true;
 }
 
-static void welcome(lcomm_store_meeting *m, lcomm_store_visitor *it,
-                    const lcomm_store_hello *hello) {
+static void welcome(lcomm_store_rendezvous *m, lcomm_store_visitor *it,
+                    const lcomm_store_handshake *handshake) {
   uint8_t bytes[LCOMM_STORE_HEADER_SIZE];
-  lcomm_store_peer *peer = &m->store->peers[hello->rank];
+  lcomm_store_peer *peer = &m->store->peers[handshake->rank];
   lcomm_store_pack_frame((lcomm_store_frame){LCOMM_STORE_WAIT, 0}, bytes);
   if (!lcomm_store_say(it->fd, bytes, sizeof(bytes))) {
     lcomm_store_visitor_part(it);
@@ -59,38 +59,38 @@ static void welcome(lcomm_store_meeting *m, lcomm_store_visitor *it,
   lcomm_socket_expect(it->fd, VANISHED_S);
   peer->fd = it->fd;
   peer->was_here = false;
-  peer->process = hello->process;
-  peer->attempt = hello->attempt;
-  memcpy(peer->host, hello->host, sizeof(peer->host));
+  peer->process = handshake->process;
+  peer->attempt = handshake->attempt;
+  memcpy(peer->host, handshake->host, sizeof(peer->host));
   it->fd = -1;
   m->missing--;
 }
 
 /* Is the place of this rank free? The one that has it may have gone, or greet
  * again: then its last greeting counts. */
-static bool is_free(lcomm_store_meeting *m, const lcomm_store_hello *hello) {
-  lcomm_store_peer *peer = &m->store->peers[hello->rank];
-  if (peer->fd >= 0 && hello->process == peer->process && hello->attempt > peer->attempt) {
-    lcomm_store_member_lose(m, (int)hello->rank);
+static bool is_free(lcomm_store_rendezvous *m, const lcomm_store_handshake *handshake) {
+  lcomm_store_peer *peer = &m->store->peers[handshake->rank];
+  if (peer->fd >= 0 && handshake->process == peer->process && handshake->attempt > peer->attempt) {
+    lcomm_store_member_lose(m, (int)handshake->rank);
   }
   if (peer->fd >= 0) {
-    lcomm_store_member_check(m, (int)hello->rank);
+    lcomm_store_member_check(m, (int)handshake->rank);
   }
   return peer->fd < 0;
 }
 
 /* It has said who it is. Nothing is told to those without the token. */
-static void judge(lcomm_store_meeting *m, lcomm_store_visitor *it) {
-  const lcomm_place *place = m->store->place;
+static void judge(lcomm_store_rendezvous *m, lcomm_store_visitor *it) {
+  const lcomm_launcher_env *place = m->store->place;
   const char *why = "";
   char text[256];
-  lcomm_store_hello hello;
-  lcomm_status status = lcomm_store_read_hello(it->hello, &hello, &why);
+  lcomm_store_handshake handshake;
+  lcomm_status status = lcomm_store_read_handshake(it->handshake, &handshake, &why);
   if (status != LCOMM_OK) {
     refuse(m, it, status, why);
     return;
   }
-  if (!lcomm_store_same_token(hello.token, (const uint8_t *)place->token)) {
+  if (!lcomm_store_same_token(handshake.token, (const uint8_t *)place->token)) {
     snprintf(text, sizeof(text),
              "the token is not that of rank 0, which has it from %s; it is another job, or "
              "LCOMM_TOKEN has to be the same on all ranks",
@@ -98,34 +98,34 @@ static void judge(lcomm_store_meeting *m, lcomm_store_visitor *it) {
     refuse(m, it, LCOMM_STORE_OTHER_JOB, text);
     return;
   }
-  if (hello.world_size != (uint32_t)place->world_size || hello.rank == 0 ||
-      hello.rank >= hello.world_size) {
+  if (handshake.world_size != (uint32_t)place->world_size || handshake.rank == 0 ||
+      handshake.rank >= handshake.world_size) {
     snprintf(text, sizeof(text),
              "it says it is rank %u of %u, and rank 0 expects ranks 1 to %d of a world of %s=%d; "
              "start all ranks with the same world size and ranks of their own",
-             hello.rank, hello.world_size, place->world_size - 1, place->size_from,
+             handshake.rank, handshake.world_size, place->world_size - 1, place->size_from,
              place->world_size);
     refuse(m, it, LCOMM_ERR_MISMATCH, text);
     return;
   }
   if (m->store->status != LCOMM_OK) {
-    apologize(m, it, (int)hello.rank);
+    apologize(m, it, (int)handshake.rank);
     return;
   }
-  if (!is_free(m, &hello)) {
+  if (!is_free(m, &handshake)) {
     snprintf(text, sizeof(text),
              "rank %u is here already, from host %s; start every rank once, with a number of its "
              "own",
-             hello.rank, m->store->peers[hello.rank].host);
+             handshake.rank, m->store->peers[handshake.rank].host);
     refuse(m, it, LCOMM_ERR_MISMATCH, text);
     return;
   }
-  welcome(m, it, &hello);
+  welcome(m, it, &handshake);
 }
 
 /* Who has greeted waits. One that has gone meanwhile is no member: another
  * greeting of the same rank may be on its way. */
-static void greeted(lcomm_store_meeting *m, lcomm_store_visitor *it) {
+static void greeted(lcomm_store_rendezvous *m, lcomm_store_visitor *it) {
   char byte;
   size_t got = 0;
   if (lcomm_socket_read(it->fd, &byte, 1, &got) == LCOMM_STREAM_WAITS) {
@@ -135,26 +135,26 @@ static void greeted(lcomm_store_meeting *m, lcomm_store_visitor *it) {
   }
 }
 
-void lcomm_store_visitor_hear(lcomm_store_meeting *m, lcomm_store_visitor *it) {
+void lcomm_store_visitor_receive(lcomm_store_rendezvous *m, lcomm_store_visitor *it) {
   uint8_t scrap[1024];
   size_t got = 0;
   lcomm_stream stream =
       it->leaving ? lcomm_socket_read(it->fd, scrap, sizeof(scrap), &got)
-                  : lcomm_socket_read(it->fd, it->hello, sizeof(it->hello), &it->received);
+                  : lcomm_socket_read(it->fd, it->handshake, sizeof(it->handshake), &it->received);
   if (stream == LCOMM_STREAM_GONE) {
     lcomm_store_visitor_part(it);
   } else if (it->leaving || stream == LCOMM_STREAM_WAITS) {
     return;
-  } else if (!lcomm_store_begins_hello(it->hello, it->received)) {
+  } else if (!lcomm_store_begins_handshake(it->handshake, it->received)) {
     refuse(m, it, LCOMM_ERR_WIRE, "what was sent is not a greeting of libcomm");
-  } else if (!lcomm_store_knows_version(it->hello, it->received)) {
+  } else if (!lcomm_store_knows_version(it->handshake, it->received)) {
     refuse(m, it, LCOMM_ERR_UNSUPPORTED, LCOMM_STORE_OTHER_VERSION);
-  } else if (it->received == sizeof(it->hello)) {
+  } else if (it->received == sizeof(it->handshake)) {
     greeted(m, it);
   }
 }
 
-void lcomm_store_visitor_mind_time(lcomm_store_meeting *m, lcomm_store_visitor *it) {
+void lcomm_store_visitor_mind_time(lcomm_store_rendezvous *m, lcomm_store_visitor *it) {
   if (it->fd < 0 || lcomm_clock_s() < it->until_s) {
     return;
   }

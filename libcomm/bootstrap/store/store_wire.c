@@ -19,7 +19,7 @@ enum {
 };
 
 _Static_assert(AT_PROCESS == AT_HOST + LCOMM_HOST_MAX, "the process follows the host");
-_Static_assert(AT_TOKEN + LCOMM_TOKEN_MAX == LCOMM_STORE_HELLO_SIZE, "the token is the end");
+_Static_assert(AT_TOKEN + LCOMM_TOKEN_MAX == LCOMM_STORE_HANDSHAKE_SIZE, "the token is the end");
 
 static void put(uint8_t *bytes, uint64_t value, int size) {
   for (int i = 0; i < size; i++) {
@@ -46,19 +46,19 @@ static void take_text(const uint8_t *bytes, size_t size, char *text, size_t room
 
 /* ----------------------------------------------------------------- hello */
 
-void lcomm_store_pack_hello(const lcomm_store_hello *hello, uint8_t *bytes) {
-  memset(bytes, 0, LCOMM_STORE_HELLO_SIZE);
+void lcomm_store_pack_handshake(const lcomm_store_handshake *handshake, uint8_t *bytes) {
+  memset(bytes, 0, LCOMM_STORE_HANDSHAKE_SIZE);
   memcpy(bytes, hello_magic, sizeof(hello_magic));
   put(bytes + AT_VERSION, LCOMM_STORE_VERSION, 4);
-  put(bytes + AT_RANK, hello->rank, 4);
-  put(bytes + AT_WORLD, hello->world_size, 4);
-  put(bytes + AT_ATTEMPT, hello->attempt, 4);
-  memcpy(bytes + AT_HOST, hello->host, strnlen(hello->host, LCOMM_HOST_MAX));
-  memcpy(bytes + AT_TOKEN, hello->token, LCOMM_TOKEN_MAX);
-  put(bytes + AT_PROCESS, hello->process, 8);
+  put(bytes + AT_RANK, handshake->rank, 4);
+  put(bytes + AT_WORLD, handshake->world_size, 4);
+  put(bytes + AT_ATTEMPT, handshake->attempt, 4);
+  memcpy(bytes + AT_HOST, handshake->host, strnlen(handshake->host, LCOMM_HOST_MAX));
+  memcpy(bytes + AT_TOKEN, handshake->token, LCOMM_TOKEN_MAX);
+  put(bytes + AT_PROCESS, handshake->process, 8);
 }
 
-bool lcomm_store_begins_hello(const uint8_t *bytes, size_t size) {
+bool lcomm_store_begins_handshake(const uint8_t *bytes, size_t size) {
   size_t known = size < sizeof(hello_magic) ? size : sizeof(hello_magic);
   return memcmp(bytes, hello_magic, known) == 0;
 }
@@ -67,23 +67,23 @@ bool lcomm_store_knows_version(const uint8_t *bytes, size_t size) {
   return size < AT_VERSION + 4 || get(bytes + AT_VERSION, 4) == LCOMM_STORE_VERSION;
 }
 
-lcomm_status lcomm_store_read_hello(const uint8_t *bytes, lcomm_store_hello *hello,
-                                    const char **why) {
-  if (!lcomm_store_begins_hello(bytes, LCOMM_STORE_HELLO_SIZE)) {
+lcomm_status lcomm_store_read_handshake(const uint8_t *bytes, lcomm_store_handshake *handshake,
+                                        const char **why) {
+  if (!lcomm_store_begins_handshake(bytes, LCOMM_STORE_HANDSHAKE_SIZE)) {
     *why = "what was sent is not a greeting of libcomm";
     return LCOMM_ERR_WIRE;
   }
-  if (!lcomm_store_knows_version(bytes, LCOMM_STORE_HELLO_SIZE)) {
+  if (!lcomm_store_knows_version(bytes, LCOMM_STORE_HANDSHAKE_SIZE)) {
     *why = LCOMM_STORE_OTHER_VERSION;
     return LCOMM_ERR_UNSUPPORTED;
   }
-  memset(hello, 0, sizeof *hello);
-  hello->rank = (uint32_t)get(bytes + AT_RANK, 4);
-  hello->world_size = (uint32_t)get(bytes + AT_WORLD, 4);
-  take_text(bytes + AT_HOST, LCOMM_HOST_MAX, hello->host, sizeof(hello->host));
-  memcpy(hello->token, bytes + AT_TOKEN, sizeof(hello->token));
-  hello->process = get(bytes + AT_PROCESS, 8);
-  hello->attempt = (uint32_t)get(bytes + AT_ATTEMPT, 4);
+  memset(handshake, 0, sizeof *handshake);
+  handshake->rank = (uint32_t)get(bytes + AT_RANK, 4);
+  handshake->world_size = (uint32_t)get(bytes + AT_WORLD, 4);
+  take_text(bytes + AT_HOST, LCOMM_HOST_MAX, handshake->host, sizeof(handshake->host));
+  memcpy(handshake->token, bytes + AT_TOKEN, sizeof(handshake->token));
+  handshake->process = get(bytes + AT_PROCESS, 8);
+  handshake->attempt = (uint32_t)get(bytes + AT_ATTEMPT, 4);
   return LCOMM_OK;
 }
 

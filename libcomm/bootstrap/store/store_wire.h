@@ -27,18 +27,18 @@
 enum {
   LCOMM_STORE_VERSION = 2,
   LCOMM_STORE_MAGIC_SIZE = 8,
-  LCOMM_STORE_HELLO_SIZE = 96 + LCOMM_TOKEN_MAX,
+  LCOMM_STORE_HANDSHAKE_SIZE = 96 + LCOMM_TOKEN_MAX,
   LCOMM_STORE_HEADER_SIZE = 16,
   LCOMM_STORE_REASON_MAX = 4 + LCOMM_ERROR_MAX /* of a status and its sentence */
 };
 
-typedef struct lcomm_store_hello {
+typedef struct lcomm_store_handshake {
   uint32_t rank, world_size;
   char host[LCOMM_HOST_MAX]; /* printable, terminated */
   uint8_t token[LCOMM_TOKEN_MAX];
   uint64_t process; /* random: who greets again has the same number ... */
   uint32_t attempt; /* ... and a higher one here */
-} lcomm_store_hello;
+} lcomm_store_handshake;
 
 #define LCOMM_STORE_OTHER_VERSION                                                                  \
   "another version of libcomm greets; install the same one on all hosts"
@@ -66,7 +66,7 @@ typedef struct lcomm_store_reason {
   char text[LCOMM_ERROR_MAX]; /* printable, terminated */
 } lcomm_store_reason;
 
-void lcomm_store_pack_hello(const lcomm_store_hello *hello, uint8_t *bytes);
+void lcomm_store_pack_handshake(const lcomm_store_handshake *handshake, uint8_t *bytes);
 void lcomm_store_pack_frame(lcomm_store_frame frame, uint8_t *bytes);
 
 /* Header and reason in one: returns the size, at most LCOMM_STORE_HEADER_SIZE +
@@ -76,13 +76,13 @@ size_t lcomm_store_pack_reason(lcomm_store_kind kind, lcomm_status status, const
 
 /* Can these first bytes become a HELLO, of this version? Both look at as many as
  * there are. */
-bool lcomm_store_begins_hello(const uint8_t *bytes, size_t size);
+bool lcomm_store_begins_handshake(const uint8_t *bytes, size_t size);
 bool lcomm_store_knows_version(const uint8_t *bytes, size_t size);
 
-/* LCOMM_STORE_HELLO_SIZE bytes. WIRE, UNSUPPORTED for another version; a phrase
+/* LCOMM_STORE_HANDSHAKE_SIZE bytes. WIRE, UNSUPPORTED for another version; a phrase
  * in `why` (static). */
-lcomm_status lcomm_store_read_hello(const uint8_t *bytes, lcomm_store_hello *hello,
-                                    const char **why);
+lcomm_status lcomm_store_read_handshake(const uint8_t *bytes, lcomm_store_handshake *handshake,
+                                        const char **why);
 
 /* LCOMM_STORE_HEADER_SIZE bytes. WIRE, also for a size that the kind cannot have. */
 lcomm_status lcomm_store_read_frame(const uint8_t *bytes, lcomm_store_frame *frame);

@@ -59,10 +59,10 @@ static bool pays(lcomm_door_lasting *owed, lcomm_door_call *call) {
 
 static const char no_pattern[] = "error feedback waits until the calls of a step repeat";
 
-static bool lasts(lcomm_door_call *call, lcomm_choice *choice, const char **why) {
+static bool lasts(lcomm_door_call *call, lcomm_selection *choice, const char **why) {
   ask(call->at->lasting, call);
   if (call->feedback == LCOMM_DOOR_FLUSHES) {
-    *choice = LCOMM_CHOICE_EXACT;
+    *choice = LCOMM_SELECT_EXACT;
     *why = payment;
     return true;
   }
@@ -73,18 +73,18 @@ static bool lasts(lcomm_door_call *call, lcomm_choice *choice, const char **why)
 /* ---------------------------------------------------------------- choosing */
 
 /* Is it libcomm's? *why is the reason if not. */
-static bool choose(lcomm_door_call *call, lcomm_choice *choice, const char **why) {
+static bool choose(lcomm_door_call *call, lcomm_selection *choice, const char **why) {
   lcomm_door_comm *at = call->at;
-  *choice = LCOMM_CHOICE_LEFT;
+  *choice = LCOMM_SELECT_NONE;
   call->home = NULL;
   if (pays(at->owed, call)) {
     call->home = at->owing.comm;
-    *choice = LCOMM_CHOICE_EXACT;
+    *choice = LCOMM_SELECT_EXACT;
     *why = payment;
     return true;
   }
   if (at->off && pays(at->lasting, call)) {
-    *choice = LCOMM_CHOICE_EXACT;
+    *choice = LCOMM_SELECT_EXACT;
     *why = payment;
     return true;
   }
@@ -104,15 +104,15 @@ static bool choose(lcomm_door_call *call, lcomm_choice *choice, const char **why
     *why = "libcomm could not make a communicator of these ranks";
     return false;
   }
-  *choice = lcomm_preview_choose(at->preview, call->kind, call->count, call->dtype, call->op, why);
-  if (*choice == LCOMM_CHOICE_LASTING) {
+  *choice = lcomm_preview_query(at->preview, call->kind, call->count, call->dtype, call->op, why);
+  if (*choice == LCOMM_SELECT_EF) {
     return lasts(call, choice, why);
   }
-  return *choice != LCOMM_CHOICE_LEFT;
+  return *choice != LCOMM_SELECT_NONE;
 }
 
 static bool take(MPI_Comm comm, MPI_Datatype type, MPI_Op op, lcomm_door_call *call, bool known) {
-  lcomm_choice choice = LCOMM_CHOICE_LEFT;
+  lcomm_selection choice = LCOMM_SELECT_NONE;
   const char *why = "a type or an operation that libcomm does not have";
   bool taken = false;
   if (known) {
@@ -130,7 +130,7 @@ const char lcomm_door_not_blocking[] = "does not block, and LCOMM_DOOR=blocking"
 static void leave(MPI_Comm comm, MPI_Datatype type, MPI_Op op, const lcomm_door_call *call,
                   const char *why) {
   if (lcomm_door_noting) {
-    lcomm_door_note_call(comm, type, op, call, LCOMM_CHOICE_LEFT, false, why);
+    lcomm_door_note_call(comm, type, op, call, LCOMM_SELECT_NONE, false, why);
   }
 }
 

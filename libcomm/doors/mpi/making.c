@@ -52,10 +52,10 @@ static char *late_text(const lcomm_door_comm *at, int late) {
 
 static lcomm_status create_over(lcomm_door_meeting_point *point, const lcomm_door_comm *at,
                                 lcomm_door_home *home) {
-  lcomm_boot boot = {.rank = at->rank,
-                     .world_size = at->size,
-                     .context = point,
-                     .allgather = lcomm_door_meeting_gather};
+  lcomm_bootstrap boot = {.rank = at->rank,
+                          .world_size = at->size,
+                          .context = point,
+                          .allgather = lcomm_door_meeting_gather};
   lcomm_config config = LCOMM_CONFIG_INIT;
   config.policy = lcomm_preview_policy(at->preview);
   config.timeout_s = lcomm_setting("LCOMM_TIMEOUT_S") ? 0 : LCOMM_DOOR_PATIENCE_S;

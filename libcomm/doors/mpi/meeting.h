@@ -16,7 +16,7 @@ typedef struct lcomm_door_meeting_point {
   int late;        /* world rank of one that did not come in time; -1: none */
 } lcomm_door_meeting_point;
 
-/* As in lcomm_boot; the context is an lcomm_door_meeting_point *. */
+/* As in lcomm_bootstrap; the context is an lcomm_door_meeting_point *. */
 int lcomm_door_meeting_gather(void *context, const void *send, void *receive, size_t size);
 
 /* Wait until requests are over, which MPI_REQUEST_NULL ones are. Returns -1, or, when

@@ -40,12 +40,12 @@ static uint64_t parts_of(const lcomm_door_call *call, int ranks) {
 }
 
 static void add_bytes(const lcomm_door_call *call, lcomm_door_note *note) {
-  if (note->choice == LCOMM_CHOICE_LEFT || note->exact_now || lcomm_door_report_known(note)) {
+  if (note->choice == LCOMM_SELECT_NONE || note->exact_now || lcomm_door_report_known(note)) {
     return;
   }
   uint64_t parts = call->part_counts ? (uint64_t)call->at->size : 1; /* as if they were even */
   lcomm_preview_bytes(call->at->preview, call->kind, call->count / parts, call->dtype, call->op,
-                      note->choice == LCOMM_CHOICE_LASTING, &note->sent_bytes, &note->exact_bytes);
+                      note->choice == LCOMM_SELECT_EF, &note->sent_bytes, &note->exact_bytes);
 }
 
 /* The names that Open MPI gives have numbers of its own, which say nothing to people, and make
@@ -62,7 +62,7 @@ static void shorten_name(char name[MPI_MAX_OBJECT_NAME]) {
 }
 
 void lcomm_door_note_call(MPI_Comm comm, MPI_Datatype type, MPI_Op op, const lcomm_door_call *call,
-                          lcomm_choice choice, bool taken, const char *why) {
+                          lcomm_selection choice, bool taken, const char *why) {
   char name[MPI_MAX_OBJECT_NAME] = "?", type_name[MPI_MAX_OBJECT_NAME] = "";
   char members[LCOMM_DOOR_MEMBERS_MAX] = "";
   int length = 0, element_size = 0;
@@ -72,8 +72,8 @@ void lcomm_door_note_call(MPI_Comm comm, MPI_Datatype type, MPI_Op op, const lco
                           .comm = name,
                           .count = call->count,
                           .choice = choice,
-                          .exact_now = choice == LCOMM_CHOICE_LASTING && !taken,
-                          .why = taken && choice != LCOMM_CHOICE_EXACT ? "" : why};
+                          .exact_now = choice == LCOMM_SELECT_EF && !taken,
+                          .why = taken && choice != LCOMM_SELECT_EXACT ? "" : why};
   if (comm == MPI_COMM_NULL || type == MPI_DATATYPE_NULL) {
     return; /* MPI will say what is wrong with it */
   }

@@ -10,6 +10,6 @@
 /* Note one call. call->at may be NULL, its dtype is meaningless where libcomm does
  * not have the type. taken: it is, or with LCOMM_DOOR=report would be, libcomm's. */
 void lcomm_door_note_call(MPI_Comm comm, MPI_Datatype type, MPI_Op op, const lcomm_door_call *call,
-                          lcomm_choice choice, bool taken, const char *why);
+                          lcomm_selection choice, bool taken, const char *why);
 
 #endif

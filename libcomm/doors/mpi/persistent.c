@@ -14,27 +14,27 @@
 /* ------------------------------------------------------------------- making */
 
 /* Is it libcomm's, and with a residual of its own? By what is equal on all ranks. */
-static bool choose(lcomm_door_call *call, lcomm_choice *choice, const char **why) {
+static bool choose(lcomm_door_call *call, lcomm_selection *choice, const char **why) {
   const lcomm_door_comm *at = call->at;
   if (at->off || at->stays_mpi || (at->facts.uses_names && !at->name_agreed)) {
     *why = "switched off, or without an agreed name, when the request was made";
     return false;
   }
-  *choice = lcomm_preview_choose(at->preview, call->kind, call->count, call->dtype, call->op, why);
-  return *choice != LCOMM_CHOICE_LEFT &&
-         (*choice != LCOMM_CHOICE_LASTING || call->dtype == LCOMM_FLOAT32);
+  *choice = lcomm_preview_query(at->preview, call->kind, call->count, call->dtype, call->op, why);
+  return *choice != LCOMM_SELECT_NONE &&
+         (*choice != LCOMM_SELECT_EF || call->dtype == LCOMM_FLOAT32);
 }
 
 /* A request that is taken is noted at each start. */
 static bool is_taken(MPI_Comm comm, MPI_Datatype type, MPI_Op op, lcomm_door_call *call,
-                     lcomm_choice *choice, const char **why) {
+                     lcomm_selection *choice, const char **why) {
   *why = "a type, an operation or a communicator that libcomm does not have";
   bool known = lcomm_door_dtype(type, &call->dtype) && lcomm_door_op(op, &call->op);
   call->at = lcomm_door_find(comm);
   bool chosen = known && call->at && choose(call, choice, why);
   int mode = atomic_load(&lcomm_door_mode_now);
   if (mode == LCOMM_DOOR_BLOCKING) {
-    *choice = LCOMM_CHOICE_LEFT;
+    *choice = LCOMM_SELECT_NONE;
     *why = lcomm_door_not_blocking;
   }
   bool taken = chosen && mode == LCOMM_DOOR_OPEN;
@@ -62,13 +62,13 @@ bool lcomm_door_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count cou
                                MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *request,
                                int *code) {
   lcomm_door_call call = {.kind = LCOMM_CALL_ALLREDUCE, .count = (uint64_t)count};
-  lcomm_choice choice = LCOMM_CHOICE_LEFT;
+  lcomm_selection choice = LCOMM_SELECT_NONE;
   const char *why = "";
   lcomm_door_place *place = NULL;
   if (!lcomm_door_is_shut() && count > 0 && request &&
       lcomm_door_buffers_differ(sendbuf, recvbuf) &&
       is_taken(comm, type, op, &call, &choice, &why)) {
-    place = lcomm_door_place_take(&call, choice == LCOMM_CHOICE_LASTING);
+    place = lcomm_door_place_take(&call, choice == LCOMM_SELECT_EF);
   }
   if (!place) {
     return false;

@@ -27,7 +27,7 @@ typedef struct lcomm_door_place {
   int code;            /* what it is told then, when its error handler was asked before */
   MPI_Datatype type;   /* and the next three: for the report */
   MPI_Op op;
-  lcomm_choice choice;
+  lcomm_selection choice;
   const char *why;
   struct lcomm_door_place *next;
 } lcomm_door_place;

@@ -23,7 +23,7 @@ static struct {
 
 /* What waits for a pattern is MPI's like all that is left. */
 static bool is_chosen(const lcomm_door_note *note) {
-  return note->choice != LCOMM_CHOICE_LEFT && !note->exact_now;
+  return note->choice != LCOMM_SELECT_NONE && !note->exact_now;
 }
 
 static bool is_same_text(const char *one, const char *other) {

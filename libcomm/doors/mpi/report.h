@@ -25,7 +25,7 @@ typedef struct lcomm_door_note {
   int ranks, nodes;     /* nodes 0: not known */
   uint64_t count;       /* elements */
   uint64_t size_bytes;  /* of all elements, 0: not known */
-  lcomm_choice choice;
+  lcomm_selection choice;
   bool exact_now;  /* chosen with error feedback, and exact while no pattern was known */
   const char *why; /* why it is left or exact, "" otherwise */
   uint64_t sent_bytes, exact_bytes; /* between nodes by this rank, see lcomm_call_bytes */

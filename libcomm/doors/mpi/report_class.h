@@ -28,7 +28,7 @@ typedef struct lcomm_door_class {
   unsigned policy;  /* of those that are chosen: index */
   int ranks, nodes; /* 0: not known, or not the same in all calls */
   bool chosen;      /* libcomm's, of `count_min` elements each */
-  lcomm_choice choice;
+  lcomm_selection choice;
   uint64_t count_min, count_max;
   uint64_t calls;
   uint64_t size_bytes, sent_bytes, exact_bytes; /* of all calls */

@@ -95,10 +95,10 @@ static const char *why_text(const lcomm_door_class *class) {
 }
 
 static const char *how_text(const lcomm_door_class *class) {
-  static const char *const texts[] = {[LCOMM_CHOICE_LEFT] = "left",
-                                      [LCOMM_CHOICE_EXACT] = "exact",
-                                      [LCOMM_CHOICE_LOSSY] = "lossy",
-                                      [LCOMM_CHOICE_LASTING] = "lossy+ef"};
+  static const char *const texts[] = {[LCOMM_SELECT_NONE] = "left",
+                                      [LCOMM_SELECT_EXACT] = "exact",
+                                      [LCOMM_SELECT_LOSSY] = "lossy",
+                                      [LCOMM_SELECT_EF] = "lossy+ef"};
   return class->function ? texts[class->choice] : "various";
 }
 
@@ -108,7 +108,7 @@ static void put_chosen(table *t) {
   put(&t->w, "  how\n");
   for (unsigned i = 0; i < t->chosen; i++) {
     const lcomm_door_class *class = t->classes[i];
-    bool says_why = class->function && class->choice == LCOMM_CHOICE_EXACT && class->why[0];
+    bool says_why = class->function && class->choice == LCOMM_SELECT_EXACT && class->why[0];
     put_row(t, class, LCOMM_DOOR_COLUMNS);
     put(&t->w, "  %s", how_text(class));
     if (t->policies->count > 1 && class->function) {

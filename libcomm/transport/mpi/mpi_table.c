@@ -28,7 +28,7 @@ bool lcomm_mpi_allows_threads(void) {
   return mpi && mpi->allows_threads();
 }
 
-lcomm_status lcomm_origin_mpi_part(void *parent_mpi, const int *members, int count, int tag,
-                                   lcomm_origin *origin) {
-  return lcomm_mpi_registered()->part(parent_mpi, members, count, tag, origin);
+lcomm_status lcomm_bootstrap_mpi_part(void *parent_mpi, const int *members, int count, int tag,
+                                      lcomm_bootstrap_object *bootstrap) {
+  return lcomm_mpi_registered()->part(parent_mpi, members, count, tag, bootstrap);
 }

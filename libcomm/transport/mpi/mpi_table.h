@@ -25,14 +25,14 @@ typedef struct lcomm_mpi_table {
 
   /* Room for an MPI_Comm in the origin, filled in before anything collective is done
    * with it. Its release frees it. MEMORY, with the sentence. */
-  lcomm_status (*hold)(lcomm_origin *origin);
+  lcomm_status (*hold)(lcomm_bootstrap_object *bootstrap);
 
   /* Put an MPI_Comm of these ranks of the world, or of the parent, into that room;
    * collective over them. On failure the room is given back. TRANSPORT, with the
    * sentence. */
-  lcomm_status (*part_of_world)(const int *members, int count, lcomm_origin *origin);
+  lcomm_status (*part_of_world)(const int *members, int count, lcomm_bootstrap_object *bootstrap);
   lcomm_status (*part)(void *parent_mpi, const int *members, int count, int tag,
-                       lcomm_origin *origin);
+                       lcomm_bootstrap_object *bootstrap);
 } lcomm_mpi_table;
 
 /* Before any communicator is made; once in a process. The table must live as long as it.

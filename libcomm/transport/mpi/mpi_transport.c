@@ -20,13 +20,13 @@
 
 enum { NOTICE_TAG = LCOMM_TAG_CONTROL | 2, BIG = 1 << 30, NOTICES_MAX = 3, FLUSH_TRIES = 1000 };
 
-/* Places of a peer: NOTICES_MAX for ordinary notices, then one for an error. */
+/* Places of a peer: NOTICES_MAX for ordinary control messages, then one for an error. */
 enum { ERROR_PLACE = NOTICES_MAX, PLACES };
 
-/* A notice that leaves: idle when its request is MPI_REQUEST_NULL. */
+/* A control message that leaves: idle when its request is MPI_REQUEST_NULL. */
 typedef struct outgoing {
   MPI_Request request;
-  unsigned char bytes[LCOMM_NOTICE_SIZE];
+  unsigned char bytes[LCOMM_CONTROL_SIZE];
 } outgoing;
 
 typedef struct mpi_transport {
@@ -35,8 +35,8 @@ typedef struct mpi_transport {
   int rank, size;
   int *ranks; /* of the peers, in comm */
   char why[MPI_MAX_ERROR_STRING + 32];
-  MPI_Request listening; /* receives the next notice */
-  unsigned char heard[LCOMM_NOTICE_SIZE];
+  MPI_Request listening; /* receives the next control message */
+  unsigned char heard[LCOMM_CONTROL_SIZE];
   outgoing *told;        /* PLACES per peer */
   double cancel_until_s; /* patience with messages that are no longer wanted; 0: all of it */
   struct mpi_transport *next_left;
@@ -44,7 +44,7 @@ typedef struct mpi_transport {
 
 static const double CANCEL_S = 1;
 
-/* Transports closed after a failure: MPI may still read their notices, so
+/* Transports closed after a failure: MPI may still read their control messages, so
  * they stay, reachable, to the end of the process. */
 static mpi_transport *_Atomic left_behind;
 
@@ -194,7 +194,7 @@ static void mpi_cancel(lcomm_transport *transport, lcomm_transfer *transfer) {
 }
 
 static lcomm_status listen_again(mpi_transport *t) {
-  return check(t, PMPI_Irecv(t->heard, LCOMM_NOTICE_SIZE, MPI_BYTE, MPI_ANY_SOURCE, NOTICE_TAG,
+  return check(t, PMPI_Irecv(t->heard, LCOMM_CONTROL_SIZE, MPI_BYTE, MPI_ANY_SOURCE, NOTICE_TAG,
                              t->comm, &t->listening));
 }
 
@@ -211,7 +211,7 @@ static outgoing *place_of(mpi_transport *t, int peer, int place) {
 
 static void tell_from(mpi_transport *t, int peer, outgoing *notice, const void *bytes) {
   memcpy(notice->bytes, bytes, sizeof(notice->bytes));
-  PMPI_Isend(notice->bytes, LCOMM_NOTICE_SIZE, MPI_BYTE, t->ranks[peer], NOTICE_TAG, t->comm,
+  PMPI_Isend(notice->bytes, LCOMM_CONTROL_SIZE, MPI_BYTE, t->ranks[peer], NOTICE_TAG, t->comm,
              &notice->request);
 }
 
@@ -241,9 +241,9 @@ static bool mpi_hear(lcomm_transport *transport, void *notice) {
     return false;
   }
   PMPI_Get_count(&result, MPI_BYTE, &count);
-  memcpy(notice, t->heard, LCOMM_NOTICE_SIZE);
+  memcpy(notice, t->heard, LCOMM_CONTROL_SIZE);
   listen_again(t);
-  return count == LCOMM_NOTICE_SIZE;
+  return count == LCOMM_CONTROL_SIZE;
 }
 
 static const char *mpi_why(const lcomm_transport *transport) {
@@ -257,7 +257,7 @@ static bool mpi_reaches(const lcomm_transport *transport, int peer) {
 
 /* --------------------------------------------------------- open and close */
 
-/* Give notices on their way a moment to leave; a dead peer cannot hold us.
+/* Give control messages on their way a moment to leave; a dead peer cannot hold us.
  * False: MPI may still read one. */
 static bool flush_notices(mpi_transport *t) {
   bool all = true;

@@ -17,7 +17,7 @@ void lcomm_shm_answer(const lcomm_shm_record *record, uint32_t answer) {
 
 void lcomm_shm_reach_for(lcomm_shm *t, lcomm_shm_record *record) {
   lcomm_shm_peer *peer = record->peer;
-  if (record->way == LCOMM_SHM_VIEW) {
+  if (record->way == LCOMM_SHM_MAPPED) {
     record->mapping = t->ways.views ? lcomm_shm_map(t, peer, &record->there) : NULL;
     if (record->mapping) {
       record->view = record->mapping->base + record->there.offset;
@@ -29,7 +29,7 @@ void lcomm_shm_reach_for(lcomm_shm *t, lcomm_shm_record *record) {
     lcomm_shm_ask(t, record);
     return;
   }
-  record->state = record->kind == LCOMM_SHM_BORROW ? LCOMM_SHM_OVER : LCOMM_SHM_COPYING;
+  record->state = record->kind == LCOMM_SHM_ZCOPY ? LCOMM_SHM_OVER : LCOMM_SHM_COPYING;
 }
 
 /* Read part of a message. The peer is looked at once per message, after its end. */
@@ -76,17 +76,17 @@ lcomm_status lcomm_shm_copy_some(lcomm_shm *t, lcomm_shm_record *record) {
   return LCOMM_OK;
 }
 
-const void *lcomm_shm_view(lcomm_transport *transport, const lcomm_transfer *transfer) {
+const void *lcomm_shm_zcopy_map(lcomm_transport *transport, const lcomm_transfer *transfer) {
   (void)transport;
   const lcomm_shm_record *record = lcomm_shm_record_of(transfer);
   return record ? record->view : NULL;
 }
 
-lcomm_status lcomm_shm_fetch(lcomm_transport *transport, const lcomm_transfer *transfer,
-                             size_t offset, size_t size, void *bytes) {
+lcomm_status lcomm_shm_zcopy_get(lcomm_transport *transport, const lcomm_transfer *transfer,
+                                 size_t offset, size_t size, void *bytes) {
   lcomm_shm *t = lcomm_shm_of(transport);
   lcomm_shm_record *record = lcomm_shm_record_of(transfer);
-  if (!record || record->kind != LCOMM_SHM_BORROW || record->state != LCOMM_SHM_OVER ||
+  if (!record || record->kind != LCOMM_SHM_ZCOPY || record->state != LCOMM_SHM_OVER ||
       offset > record->size || size > record->size - offset) {
     return lcomm_shm_fail(t, "there are no %zu bytes at %zu of a borrowed message", size, offset);
   }

@@ -11,10 +11,10 @@
  *   shm_open     meeting the other ranks; shm_peer: one of them
  *   shm_heap     memory that peers can view; shm_bounce: copies in it
  *   shm_map      looking into a peer's memory
- *   shm_record   messages under way
+ *   shm_record   messages in flight
  *   shm_send     sending, queues, streams
  *   shm_receive  receiving, borrowing; shm_copy: where the bytes come from
- *   shm_progress what has arrived; shm_notice: notices
+ *   shm_progress what has arrived; shm_notice: control messages
  *   shm_pidfd    whether a process lives
  *   shm_door     sleeping, waking, and who has ended
  */
@@ -176,8 +176,8 @@ void lcomm_shm_arrive_piece(lcomm_shm *t, lcomm_shm_peer *peer, uint32_t slot, u
 
 lcomm_status lcomm_shm_receive(lcomm_transport *transport, int peer, uint32_t tag, void *bytes,
                                size_t capacity, lcomm_transfer *transfer);
-lcomm_status lcomm_shm_borrow(lcomm_transport *transport, int peer, uint32_t tag, size_t size,
-                              lcomm_transfer *transfer);
+lcomm_status lcomm_shm_zcopy_receive(lcomm_transport *transport, int peer, uint32_t tag,
+                                     size_t size, lcomm_transfer *transfer);
 void lcomm_shm_arrive_short(lcomm_shm *t, lcomm_shm_peer *peer, uint32_t tag,
                             const unsigned char *data, size_t size);
 void lcomm_shm_arrive_long(lcomm_shm *t, lcomm_shm_peer *peer, uint32_t tag, uint32_t way,
@@ -196,9 +196,9 @@ void lcomm_shm_reach_for(lcomm_shm *t, lcomm_shm_record *record);
 lcomm_status lcomm_shm_copy_some(lcomm_shm *t, lcomm_shm_record *record);
 /* Write an answer into the slot of a message. */
 void lcomm_shm_answer(const lcomm_shm_record *record, uint32_t answer);
-const void *lcomm_shm_view(lcomm_transport *transport, const lcomm_transfer *transfer);
-lcomm_status lcomm_shm_fetch(lcomm_transport *transport, const lcomm_transfer *transfer,
-                             size_t offset, size_t size, void *bytes);
+const void *lcomm_shm_zcopy_map(lcomm_transport *transport, const lcomm_transfer *transfer);
+lcomm_status lcomm_shm_zcopy_get(lcomm_transport *transport, const lcomm_transfer *transfer,
+                                 size_t offset, size_t size, void *bytes);
 
 /* -------------------------------------------------------- shm_progress.c */
 
@@ -211,23 +211,23 @@ void lcomm_shm_drop(lcomm_transport *transport, int peer);
 
 /* ---------------------------------------------------------- shm_notice.c */
 
-void lcomm_shm_tell(lcomm_transport *transport, int peer, const void *notice);
-void lcomm_shm_tell_error(lcomm_transport *transport, int peer, const void *notice);
-bool lcomm_shm_hear(lcomm_transport *transport, void *notice);
-/* A notice is in the ring. */
-void lcomm_shm_arrive_notice(lcomm_shm_peer *peer, const unsigned char *data);
-/* Send the notice that waits. True if it could be. */
-bool lcomm_shm_tell_again(lcomm_shm_peer *peer);
+void lcomm_shm_control_send(lcomm_transport *transport, int peer, const void *notice);
+void lcomm_shm_control_send_error(lcomm_transport *transport, int peer, const void *notice);
+bool lcomm_shm_control_receive(lcomm_transport *transport, void *notice);
+/* A control message is in the ring. */
+void lcomm_shm_arrive_control(lcomm_shm_peer *peer, const unsigned char *data);
+/* Send the control message that waits. True if it could be. */
+bool lcomm_shm_control_resend(lcomm_shm_peer *peer);
 /* Is there an error that hear has not looked for? Sequentially consistent, for arm. */
 bool lcomm_shm_has_error(const lcomm_shm *t);
 
 /* ------------------------------------------------------------ shm_door.c */
 
-void lcomm_shm_ring_door(lcomm_shm_peer *peer);
+void lcomm_shm_write_wakeup(lcomm_shm_peer *peer);
 /* After any sequentially consistent store that the peer may wait for. */
 static inline void lcomm_shm_wake(lcomm_shm_peer *peer) {
   if (atomic_load_explicit(peer->sleeping, memory_order_seq_cst) != 0) {
-    lcomm_shm_ring_door(peer);
+    lcomm_shm_write_wakeup(peer);
   }
 }
 int lcomm_shm_arm(lcomm_transport *transport);

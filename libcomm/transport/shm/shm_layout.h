@@ -18,9 +18,9 @@ enum {
   LCOMM_SHM_LINE = 64,          /* bytes of a cache line */
   LCOMM_SHM_RING = 64 * 1024,   /* bytes of a ring */
   LCOMM_SHM_INLINE = 4096 + 64, /* longest message that travels in the ring itself */
-  LCOMM_SHM_SLOTS = 4096,       /* long messages under way from one rank to another */
+  LCOMM_SHM_SLOTS = 4096,       /* long messages in flight from one rank to another */
   LCOMM_SHM_REGIONS = 256,      /* regions of memory that one rank shares */
-  LCOMM_SHM_ERROR = 1152,       /* bytes of an error notice */
+  LCOMM_SHM_ERROR = 1152,       /* bytes of an error control message */
   LCOMM_SHM_TOKEN = 16          /* random bytes by which a segment is known */
 };
 
@@ -32,11 +32,11 @@ enum {
 /* What an entry of a ring is. */
 enum {
   LCOMM_SHM_MESSAGE = 1, /* bytes of a message */
-  LCOMM_SHM_VIEW,        /* lcomm_shm_long: the bytes are in a region of the sender */
+  LCOMM_SHM_MAPPED,      /* lcomm_shm_long: the bytes are in a region of the sender */
   LCOMM_SHM_READ,        /* lcomm_shm_long: in its private memory, which may be read */
   LCOMM_SHM_STREAM,      /* lcomm_shm_long: they are sent in pieces when asked for */
   LCOMM_SHM_PIECE,       /* a piece of those: offset (8 bytes), bytes; tag: the slot */
-  LCOMM_SHM_NOTICE,      /* a notice */
+  LCOMM_SHM_CONTROL,     /* a control message */
   LCOMM_SHM_PAD          /* nothing up to the end of the ring */
 };
 
@@ -78,7 +78,7 @@ typedef struct lcomm_shm_lane {
   alignas(LCOMM_SHM_LINE) _Atomic uint32_t asked;
   alignas(LCOMM_SHM_LINE) _Atomic uint64_t answers[LCOMM_SHM_SLOTS]; /* by the peer */
   alignas(LCOMM_SHM_LINE) unsigned char ring[LCOMM_SHM_RING];        /* by the peer */
-  /* Written by the peer, once: the notice of an error, whole when has_error is 1. */
+  /* Written by the peer, once: the control message of an error, whole when has_error is 1. */
   alignas(LCOMM_SHM_LINE) _Atomic uint32_t has_error;
   alignas(LCOMM_SHM_LINE) unsigned char error[LCOMM_SHM_ERROR];
 } lcomm_shm_lane;

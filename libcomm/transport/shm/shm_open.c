@@ -193,7 +193,7 @@ static bool prepare(meeting *m) {
 }
 
 static lcomm_status hold(meeting *m) {
-  const lcomm_boot *boot = m->setup->boot;
+  const lcomm_bootstrap *boot = m->setup->boot;
   size_t size = (size_t)m->setup->size, widest = (size_t)m->widest;
   create_own(m);
   int broken = boot->allgather(boot->context, &m->offers[size], m->offers, sizeof(lcomm_shm_offer));

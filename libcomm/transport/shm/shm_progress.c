@@ -20,7 +20,7 @@ static bool is_possible(const lcomm_shm_long *there, uint32_t kind) {
       there->slot >= LCOMM_SHM_SLOTS) {
     return false;
   }
-  return kind != LCOMM_SHM_VIEW ||
+  return kind != LCOMM_SHM_MAPPED ||
          (there->region < LCOMM_SHM_REGIONS && there->file >= 0 &&
           there->region_size <= LCOMM_SHM_LONGEST && there->size <= there->region_size &&
           there->offset <= there->region_size - there->size);
@@ -46,18 +46,18 @@ static bool take(lcomm_shm *t, lcomm_shm_peer *peer, lcomm_shm_entry *entry, uin
   case LCOMM_SHM_MESSAGE:
     lcomm_shm_arrive_short(t, peer, entry->tag, lcomm_shm_data(entry), size);
     return true;
-  case LCOMM_SHM_VIEW:
+  case LCOMM_SHM_MAPPED:
   case LCOMM_SHM_READ:
   case LCOMM_SHM_STREAM:
     return size == sizeof(lcomm_shm_long) && take_long(t, peer, entry, kind);
   case LCOMM_SHM_PIECE:
     lcomm_shm_arrive_piece(t, peer, entry->tag, entry->generation, lcomm_shm_data(entry), size);
     return true;
-  case LCOMM_SHM_NOTICE:
-    if (size != LCOMM_NOTICE_SIZE) {
+  case LCOMM_SHM_CONTROL:
+    if (size != LCOMM_CONTROL_SIZE) {
       return false;
     }
-    lcomm_shm_arrive_notice(peer, lcomm_shm_data(entry));
+    lcomm_shm_arrive_control(peer, lcomm_shm_data(entry));
     return true;
   default:
     return false;
@@ -104,7 +104,7 @@ static void push(lcomm_shm *t, lcomm_shm_peer *peer) {
     lcomm_shm_pump(t, peer);
   }
   if (peer->telling) {
-    lcomm_shm_tell_again(peer);
+    lcomm_shm_control_resend(peer);
   }
 }
 

@@ -26,8 +26,8 @@ static bool keep(lcomm_shm *t, lcomm_shm_record *record, const unsigned char *da
 }
 
 static bool has_right_size(const lcomm_shm_record *record) {
-  return record->kind == LCOMM_SHM_BORROW ? record->size == record->capacity
-                                          : record->size <= record->capacity;
+  return record->kind == LCOMM_SHM_ZCOPY ? record->size == record->capacity
+                                         : record->size <= record->capacity;
 }
 
 /* Both sides are in the record: begin what is left to do. */
@@ -159,14 +159,14 @@ lcomm_status lcomm_shm_receive(lcomm_transport *transport, int peer, uint32_t ta
   return ask(lcomm_shm_of(transport), peer, tag, LCOMM_SHM_RECEIVE, bytes, capacity, transfer);
 }
 
-lcomm_status lcomm_shm_borrow(lcomm_transport *transport, int peer, uint32_t tag, size_t size,
-                              lcomm_transfer *transfer) {
-  return ask(lcomm_shm_of(transport), peer, tag, LCOMM_SHM_BORROW, NULL, size, transfer);
+lcomm_status lcomm_shm_zcopy_receive(lcomm_transport *transport, int peer, uint32_t tag,
+                                     size_t size, lcomm_transfer *transfer) {
+  return ask(lcomm_shm_of(transport), peer, tag, LCOMM_SHM_ZCOPY, NULL, size, transfer);
 }
 
 static lcomm_status wrong_size(lcomm_shm *t, const lcomm_shm_record *record) {
   return lcomm_shm_fail(t, "rank %d sent %zu bytes where %s%zu were expected", record->peer->rank,
-                        record->size, record->kind == LCOMM_SHM_BORROW ? "" : "at most ",
+                        record->size, record->kind == LCOMM_SHM_ZCOPY ? "" : "at most ",
                         record->capacity);
 }
 

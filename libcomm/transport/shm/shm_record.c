@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Records of messages under way, buffers, and the lists they are in. Nothing
+/* Records of messages in flight, buffers, and the lists they are in. Nothing
  * is given back to the system before the end, so that there is no allocation
- * once as many messages were under way as ever will be. */
+ * once as many messages were in flight as ever will be. */
 
 #include <stdlib.h>
 #include <string.h>

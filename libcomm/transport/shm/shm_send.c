@@ -114,7 +114,7 @@ static void describe(lcomm_shm *t, lcomm_shm_record *record, lcomm_shm_long *the
   there->region_generation = at.generation;
   there->file = at.file;
   there->region = at.region;
-  record->way = LCOMM_SHM_VIEW;
+  record->way = LCOMM_SHM_MAPPED;
 }
 
 /* Publish a message if there is room for it now. */

@@ -68,7 +68,7 @@ static lcomm_status shm_test(lcomm_transport *transport, lcomm_transfer *transfe
   if (!record) {
     return *over ? LCOMM_OK : LCOMM_ERR_TRANSPORT;
   }
-  bool lent = record->kind == LCOMM_SHM_BORROW;
+  bool lent = record->kind == LCOMM_SHM_ZCOPY;
   lcomm_status status = record->kind == LCOMM_SHM_SEND
                             ? lcomm_shm_test_send(t, record, over)
                             : lcomm_shm_test_receive(t, record, over, size);
@@ -147,13 +147,13 @@ const lcomm_transport_table lcomm_transport_shm = {
     .progress = lcomm_shm_progress,
     .test = shm_test,
     .cancel = shm_cancel,
-    .tell = lcomm_shm_tell,
-    .tell_error = lcomm_shm_tell_error,
-    .hear = lcomm_shm_hear,
+    .tell = lcomm_shm_control_send,
+    .tell_error = lcomm_shm_control_send_error,
+    .hear = lcomm_shm_control_receive,
     .why = shm_why,
-    .borrow = lcomm_shm_borrow,
-    .view = lcomm_shm_view,
-    .fetch = lcomm_shm_fetch,
+    .borrow = lcomm_shm_zcopy_receive,
+    .view = lcomm_shm_zcopy_map,
+    .fetch = lcomm_shm_zcopy_get,
     .give_back = shm_give_back,
     .memory_get = shm_memory_get,
     .memory_free = shm_memory_free,

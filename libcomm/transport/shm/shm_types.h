@@ -13,18 +13,18 @@
 enum {
   LCOMM_SHM_BUCKETS = 32,        /* lists of messages by tag */
   LCOMM_SHM_UNASKED_MAX = 16384, /* messages of one peer that nobody has asked for */
-  LCOMM_SHM_NOTICES = 2,         /* notices of one peer that wait to be heard */
+  LCOMM_SHM_CONTROLS = 2,        /* control messages of one peer that wait to be heard */
   LCOMM_SHM_SMALL = 64,          /* bytes a record has room for */
   LCOMM_SHM_COPY = 1 << 20,      /* bytes that one call copies */
   LCOMM_SHM_PIECE_SIZE = 4096,   /* bytes of a piece of a stream */
   LCOMM_SHM_BOUNCE_CLASSES = 10, /* 8 KiB, 16 KiB .. 4 MiB */
   LCOMM_SHM_BOUNCE_SMALLEST = 8192,
   LCOMM_SHM_BOUNCE_RECENT = 8, /* last copies that serve a send of the same bytes, too */
-  /* Kept free in a ring so that notices find room. */
+  /* Kept free in a ring so that control messages find room. */
   LCOMM_SHM_SPARE = 4096
 };
 
-_Static_assert((int)LCOMM_SHM_ERROR == (int)LCOMM_NOTICE_SIZE, "an error is a notice");
+_Static_assert((int)LCOMM_SHM_ERROR == (int)LCOMM_CONTROL_SIZE, "an error is a control message");
 
 typedef struct lcomm_shm lcomm_shm;
 typedef struct lcomm_shm_peer lcomm_shm_peer;
@@ -76,14 +76,14 @@ typedef struct lcomm_shm_list {
 typedef enum lcomm_shm_kind {
   LCOMM_SHM_SEND,
   LCOMM_SHM_RECEIVE,
-  LCOMM_SHM_BORROW,
+  LCOMM_SHM_ZCOPY,
   LCOMM_SHM_UNASKED /* arrived before it was asked for */
 } lcomm_shm_kind;
 
 typedef enum lcomm_shm_state {
   LCOMM_SHM_QUEUED,    /* a send that waits for room */
   LCOMM_SHM_PUBLISHED, /* a long send; the answer will come */
-  LCOMM_SHM_STREAMING, /* its pieces are under way */
+  LCOMM_SHM_STREAMING, /* its pieces are in flight */
   LCOMM_SHM_POSTED,    /* a receive that waits for its message */
   LCOMM_SHM_COPYING,   /* its message is there and is copied by test */
   LCOMM_SHM_OVER,
@@ -92,7 +92,7 @@ typedef enum lcomm_shm_state {
   LCOMM_SHM_LOST        /* will not come: the peer was given up */
 } lcomm_shm_state;
 
-/* A message under way, on either side. */
+/* A message in flight, on either side. */
 struct lcomm_shm_record {
   lcomm_shm_record *next, *previous;
   lcomm_shm_peer *peer;
@@ -129,7 +129,7 @@ struct lcomm_shm_peer {
   _Atomic uint32_t *sleeping; /* of the peer */
   int door;                   /* written to when it sleeps */
   lcomm_shm_list queue;       /* sends that wait for room, in order */
-  lcomm_shm_list streams;     /* sends whose pieces are under way */
+  lcomm_shm_list streams;     /* sends whose pieces are in flight */
 
   /* Long sends: their slots, as bits and as records. */
   uint64_t used[LCOMM_SHM_SLOTS / 64];
@@ -151,9 +151,9 @@ struct lcomm_shm_peer {
   lcomm_shm_lane *here;       /* its lane in ours */
   lcomm_shm_mapping *mappings[LCOMM_SHM_REGIONS];
 
-  unsigned char heard[LCOMM_SHM_NOTICES][LCOMM_NOTICE_SIZE];
+  unsigned char heard[LCOMM_SHM_CONTROLS][LCOMM_CONTROL_SIZE];
   uint32_t heard_count;
-  unsigned char told[LCOMM_NOTICE_SIZE]; /* waits for room */
+  unsigned char told[LCOMM_CONTROL_SIZE]; /* waits for room */
   bool telling;
   bool error_told, error_heard; /* the one error of each direction has been */
 };

@@ -9,7 +9,7 @@
 #include "libcomm/transport/ucx/ucx_fork.h"
 #include "libcomm/transport/ucx/ucx_internal.h"
 
-#define NOTICES_S 0.25 /* for notices to leave before a link is cut */
+#define NOTICES_S 0.25 /* for control messages to leave before a link is cut */
 #define ORDERLY_S 2.0
 #define FORCED_S 0.5
 
@@ -45,11 +45,11 @@ static void close_endpoints(lcomm_ucx_transport *t, uint32_t flags, double limit
   free(requests);
 }
 
-/* Notices of a failure should leave before the links are cut. */
+/* Control messages of a failure should leave before the links are cut. */
 static void flush_notices(lcomm_ucx_transport *t) {
   double deadline_s = lcomm_clock_s() + NOTICES_S;
   for (int i = 0; i < t->size; i++) {
-    for (int k = 0; k < LCOMM_UCX_TELLING_MAX; k++) {
+    for (int k = 0; k < LCOMM_UCX_CONTROL_MAX; k++) {
       lcomm_ucx_wait(t, t->peers[i].telling[k], deadline_s);
     }
   }
@@ -62,7 +62,7 @@ static void release_own(lcomm_ucx_transport *t) {
   lcomm_ucx_release(t->listening);
   t->listening = NULL;
   for (int i = 0; i < t->size; i++) {
-    for (int k = 0; k < LCOMM_UCX_TELLING_MAX; k++) {
+    for (int k = 0; k < LCOMM_UCX_CONTROL_MAX; k++) {
       lcomm_ucx_release(t->peers[i].telling[k]);
       t->peers[i].telling[k] = NULL;
     }
@@ -99,7 +99,7 @@ void lcomm_ucx_close(lcomm_transport *transport, bool orderly) {
     lcomm_ucx_place_close(&t->place);
   }
   for (int i = 0; i < t->size; i++) {
-    lcomm_ucx_tell_free(&t->peers[i]);
+    lcomm_ucx_control_free(&t->peers[i]);
   }
   free(t->interfaces);
   free(t->peers);

@@ -125,7 +125,7 @@ static void list_by(rule by, const interfaces *all, int size, int rank,
   }
 }
 
-void lcomm_ucx_devices_choose(const interfaces *all, int size, int rank,
+void lcomm_ucx_devices_select(const interfaces *all, int size, int rank,
                               const lcomm_ucx_names *names, char *devices) {
   devices[0] = '\0';
   if (!has_other_hosts(all, size, rank)) {

@@ -39,7 +39,7 @@ int lcomm_ucx_interfaces_find(const lcomm_ucx_interfaces *all, int size, int ran
  * with every other host; when there is none, of those whose address no other
  * host has, too. "" leaves the choice to UCX: one host, or nothing is known.
  * `devices` has LCOMM_UCX_DEVICES_MAX bytes. */
-void lcomm_ucx_devices_choose(const lcomm_ucx_interfaces *all, int size, int rank,
+void lcomm_ucx_devices_select(const lcomm_ucx_interfaces *all, int size, int rank,
                               const lcomm_ucx_names *names, char *devices);
 
 #endif

@@ -15,14 +15,14 @@
 #include "libcomm/transport/ucx/ucx_devices.h"
 #include "libcomm/transport/ucx/ucx_worker.h"
 
-/* Notices on their way to a peer: ordinary ones, and in the last place an error. */
-enum { LCOMM_UCX_TELLING_MAX = 5, LCOMM_UCX_TELLING_ERROR = LCOMM_UCX_TELLING_MAX - 1 };
+/* Control messages on their way to a peer: ordinary ones, and in the last place an error. */
+enum { LCOMM_UCX_CONTROL_MAX = 5, LCOMM_UCX_CONTROL_ERROR = LCOMM_UCX_CONTROL_MAX - 1 };
 
 /* What our own messages are. */
 typedef enum lcomm_ucx_kind {
-  LCOMM_UCX_HELLO = 1, /* the first message of a link */
-  LCOMM_UCX_SEEN = 2,  /* your hello has come */
-  LCOMM_UCX_NOTICE = 3
+  LCOMM_UCX_HANDSHAKE = 1, /* the first message of a link */
+  LCOMM_UCX_SEEN = 2,      /* your hello has come */
+  LCOMM_UCX_CONTROL = 3
 } lcomm_ucx_kind;
 
 #define LCOMM_UCX_TAG_ALL UINT64_MAX
@@ -41,9 +41,9 @@ typedef struct lcomm_ucx_peer {
   ucp_ep_h endpoint;   /* NULL: none */
   ucs_status_t failed; /* UCS_OK while the link works */
   bool reached;        /* both sides say so */
-  void *telling[LCOMM_UCX_TELLING_MAX];
-  unsigned char *told;                    /* LCOMM_UCX_TELLING_ERROR notices, once one was sent */
-  unsigned char error[LCOMM_NOTICE_SIZE]; /* that needs no memory when it is told */
+  void *telling[LCOMM_UCX_CONTROL_MAX];
+  unsigned char *told; /* LCOMM_UCX_CONTROL_ERROR control messages, once one was sent */
+  unsigned char error[LCOMM_CONTROL_SIZE]; /* that needs no memory when it is told */
   char host[LCOMM_HOST_MAX];
 } lcomm_ucx_peer;
 
@@ -54,8 +54,8 @@ typedef struct lcomm_ucx_transport {
   int event_fd;
   lcomm_ucx_peer *peers;
   lcomm_ucx_interfaces *interfaces; /* per rank; NULL: not known */
-  void *listening;                  /* receives the next notice; NULL or an error: nothing does */
-  unsigned char heard[LCOMM_NOTICE_SIZE];
+  void *listening; /* receives the next control message; NULL or an error: nothing does */
+  unsigned char heard[LCOMM_CONTROL_SIZE];
   char why[LCOMM_TRANSPORT_WHY_MAX];
   char devices[LCOMM_UCX_DEVICES_MAX]; /* that it was given, for people */
 } lcomm_ucx_transport;
@@ -65,7 +65,7 @@ typedef struct lcomm_ucx_transport {
 /* What became of what a call of UCX returned: UCS_INPROGRESS, UCS_OK, an error. */
 ucs_status_t lcomm_ucx_state(void *request);
 
-/* Give a request back in any state; what is under way goes on unseen. */
+/* Give a request back in any state; what is in flight goes on unseen. */
 void lcomm_ucx_release(void *request);
 
 /* Bring in what has arrived. */
@@ -92,7 +92,7 @@ int lcomm_ucx_descriptors(const lcomm_transport_setup *setup);
 /* ---------------------------- links to the peers, ucx_link.c, ucx_meet.c */
 
 /* The interfaces of all ranks, to be freed, and the TCP devices that lead to all
- * other hosts, as lcomm_ucx_devices_choose says it; one allgather, whatever
+ * other hosts, as lcomm_ucx_devices_select says it; one allgather, whatever
  * happens. NULL, and "", when they are not known. */
 lcomm_ucx_interfaces *lcomm_ucx_link_devices(const lcomm_transport_setup *setup, char *devices);
 
@@ -111,23 +111,23 @@ void lcomm_ucx_meet(lcomm_ucx_transport *t, double deadline_s);
 
 int lcomm_ucx_unreachable(lcomm_transport *transport, char *why);
 
-/* ------------------------------------------------ notices, ucx_notice.c */
+/* ------------------------------------------------ control messages, ucx_notice.c */
 
 void lcomm_ucx_listen(lcomm_ucx_transport *t);
-void lcomm_ucx_tell(lcomm_transport *transport, int peer, const void *notice);
-void lcomm_ucx_tell_error(lcomm_transport *transport, int peer, const void *notice);
-bool lcomm_ucx_hear(lcomm_transport *transport, void *notice);
+void lcomm_ucx_control_send(lcomm_transport *transport, int peer, const void *notice);
+void lcomm_ucx_control_send_error(lcomm_transport *transport, int peer, const void *notice);
+bool lcomm_ucx_control_receive(lcomm_transport *transport, void *notice);
 
-/* Free the notices on their way to a peer; their bytes must be unused by then. */
-void lcomm_ucx_tell_free(lcomm_ucx_peer *peer);
+/* Free the control messages on their way to a peer; their bytes must be unused by then. */
+void lcomm_ucx_control_free(lcomm_ucx_peer *peer);
 
 /* ------------------------------------------------------ the end, ucx_close.c */
 
-/* Close at once, whatever is under way: from here on UCX neither reads nor
+/* Close at once, whatever is in flight: from here on UCX neither reads nor
  * writes any memory of ours. Everything that is asked later fails. */
 void lcomm_ucx_give_up(lcomm_ucx_transport *t);
 
-/* Close the endpoint of one peer; UCX ends what is under way on it. */
+/* Close the endpoint of one peer; UCX ends what is in flight on it. */
 void lcomm_ucx_unlink(lcomm_ucx_transport *t, int peer, double deadline_s);
 
 void lcomm_ucx_close(lcomm_transport *transport, bool orderly);

@@ -33,13 +33,14 @@ static bool address_of(lcomm_ucx_transport *t, ucp_worker_attr_t *own, char *why
   return status == UCS_OK;
 }
 
-static bool gather(const lcomm_boot *boot, const void *own, void *all, size_t size) {
+static bool gather(const lcomm_bootstrap *boot, const void *own, void *all, size_t size) {
   return boot->allgather(boot->context, own, all, size) == 0;
 }
 
 /* Two allgathers, whatever this rank has. A rank without an address says so.
  * False when the bootstrap or memory failed. */
-static bool exchange(const lcomm_boot *boot, const ucp_worker_attr_t *own, address_book *book) {
+static bool exchange(const lcomm_bootstrap *boot, const ucp_worker_attr_t *own,
+                     address_book *book) {
   size_t size = (size_t)boot->world_size, length = own->address_length;
   uint8_t label[LCOMM_UCX_LABEL_SIZE];
   lcomm_ucx_label_pack(own->address, length, label);
@@ -139,7 +140,7 @@ static void connect_all(lcomm_ucx_transport *t, const address_book *book, double
 }
 
 /* Of every pair both must have reached the other. One allgather. */
-static bool agree(lcomm_ucx_transport *t, const lcomm_boot *boot) {
+static bool agree(lcomm_ucx_transport *t, const lcomm_bootstrap *boot) {
   int size = boot->world_size;
   unsigned char *mine = calloc((size_t)size, 1), *all = calloc((size_t)size, (size_t)size);
   bool done = mine && all;
@@ -179,7 +180,7 @@ lcomm_ucx_interfaces *lcomm_ucx_link_devices(const lcomm_transport_setup *setup,
     free(all);
     return NULL;
   }
-  lcomm_ucx_devices_choose(all, setup->size, setup->rank, &names, devices);
+  lcomm_ucx_devices_select(all, setup->size, setup->rank, &names, devices);
   return all;
 }
 

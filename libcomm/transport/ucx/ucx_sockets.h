@@ -20,7 +20,7 @@ typedef struct lcomm_ucx_connection {
   uint32_t peer_address; /* IPv4, in network byte order */
   double heard_s;        /* the last packet of the other side that acknowledged something */
   unsigned unacknowledged, retransmissions, probes;
-  bool kept_alive; /* while nothing is under way the kernel asks every few seconds */
+  bool kept_alive; /* while nothing is in flight the kernel asks every few seconds */
 } lcomm_ucx_connection;
 
 /* False unless it is an established connection over IPv4. */

@@ -160,7 +160,7 @@ static void close_early(forked *self) {
   lcomm_transfer received;
   unsigned char in[8];
   if (self->rank == 1) {
-    unsigned char notice[LCOMM_NOTICE_SIZE] = "farewell";
+    unsigned char notice[LCOMM_CONTROL_SIZE] = "farewell";
     struct timespec moment = {0, 50000000};
     nanosleep(&moment, NULL);
     p.v->tell(p.t, 0, notice);
@@ -168,11 +168,11 @@ static void close_early(forked *self) {
     forked_barrier(self);
     return;
   }
-  unsigned char notice[LCOMM_NOTICE_SIZE];
+  unsigned char notice[LCOMM_CONTROL_SIZE];
   receive_from(&p, 1, TAG, in, 8, &received);
   expect_end(&p, &received, "has closed its communicator");
   forked_require(self, p.v->hear(p.t, notice) && strcmp((char *)notice, "farewell") == 0,
-                 "the notice is lost");
+                 "the control message is lost");
   p.v->close(p.t, false);
   forked_barrier(self);
 }

@@ -52,10 +52,10 @@ static void kind_zero(const party *p) {
   publish(p, 0, TAG, 0, "12345678", 8);
 }
 static void short_notice(const party *p) {
-  publish(p, LCOMM_SHM_NOTICE, 0, 0, "12345678", 8);
+  publish(p, LCOMM_SHM_CONTROL, 0, 0, "12345678", 8);
 }
 static void short_description(const party *p) {
-  publish(p, LCOMM_SHM_VIEW, TAG, 0, "12345678", 8);
+  publish(p, LCOMM_SHM_MAPPED, TAG, 0, "12345678", 8);
 }
 static void piece_of_nothing(const party *p) {
   publish(p, LCOMM_SHM_PIECE, 3, 0, "12345678abc", 11);
@@ -94,12 +94,12 @@ static void entry_beyond_the_end(const party *p) {
 static void beyond_the_region(const party *p) {
   lcomm_shm_long there = right(p);
   there.offset = there.region_size - there.size + 1;
-  publish(p, LCOMM_SHM_VIEW, TAG, 1, &there, sizeof(there));
+  publish(p, LCOMM_SHM_MAPPED, TAG, 1, &there, sizeof(there));
 }
 static void offset_that_wraps(const party *p) {
   lcomm_shm_long there = right(p);
   there.offset = UINT64_MAX - 10;
-  publish(p, LCOMM_SHM_VIEW, TAG, 1, &there, sizeof(there));
+  publish(p, LCOMM_SHM_MAPPED, TAG, 1, &there, sizeof(there));
 }
 static void size_that_wraps(const party *p) {
   lcomm_shm_long there = right(p);
@@ -114,17 +114,17 @@ static void wild_slot(const party *p) {
 static void wild_region(const party *p) {
   lcomm_shm_long there = right(p);
   there.region = LCOMM_SHM_REGIONS;
-  publish(p, LCOMM_SHM_VIEW, TAG, 1, &there, sizeof(there));
+  publish(p, LCOMM_SHM_MAPPED, TAG, 1, &there, sizeof(there));
 }
 static void negative_file(const party *p) {
   lcomm_shm_long there = right(p);
   there.file = -1;
-  publish(p, LCOMM_SHM_VIEW, TAG, 1, &there, sizeof(there));
+  publish(p, LCOMM_SHM_MAPPED, TAG, 1, &there, sizeof(there));
 }
 static void short_long_message(const party *p) {
   lcomm_shm_long there = right(p);
   there.size = 1;
-  publish(p, LCOMM_SHM_VIEW, TAG, 1, &there, sizeof(there));
+  publish(p, LCOMM_SHM_MAPPED, TAG, 1, &there, sizeof(there));
 }
 /* Two streams in one slot. */
 static void slot_used_twice(const party *p) {
@@ -265,7 +265,7 @@ static void offer_other_files(forked *self) {
       there.region_size = i == 3 ? there.region_size + 4096 : 1 << 20;
       there.offset = 4096;
       fill((unsigned char *)(uintptr_t)there.address, 100000, (uint32_t)i);
-      publish(&p, LCOMM_SHM_VIEW, TAG, 1, &there, sizeof(there));
+      publish(&p, LCOMM_SHM_MAPPED, TAG, 1, &there, sizeof(there));
     } else {
       check(&p, p.v->borrow(p.t, 1, TAG, 100000, &transfer), "borrow");
       finish(&p, &transfer);

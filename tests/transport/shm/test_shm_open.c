@@ -117,7 +117,7 @@ static void leave_everything(forked *self) {
   lcomm_transfer transfers[40];
   party p = open_party(self);
   exchange(&p, 1 - self->rank);
-  /* Under way when it ends: queued, copied, to be read, posted. */
+  /* In flight when it ends: queued, copied, to be read, posted. */
   for (uint32_t i = 0; i < 40; i++) {
     size_t size = i % 3 == 0 ? 4000 : i % 3 == 1 ? 100000 : sizeof(bytes);
     send_to(&p, 1 - self->rank, i, bytes, size, &transfers[i]);

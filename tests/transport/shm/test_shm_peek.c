@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Messages read in place, and notices. */
+/* Messages read in place, and control messages. */
 
 #include "tests/transport/shm/test_shm.h"
 
@@ -111,11 +111,11 @@ static void peeking_overtakes_nothing(void **state) {
   forked_run(2, peek_in_vain);
 }
 
-/* --------------------------------------------------------------- notices */
+/* --------------------------------------------------------------- control messages */
 
 static void tell_beside_the_queue(forked *self) {
   enum { MANY = 200 };
-  static unsigned char out[4000], notice[LCOMM_NOTICE_SIZE];
+  static unsigned char out[4000], notice[LCOMM_CONTROL_SIZE];
   static lcomm_transfer sent[MANY];
   party p = open_party(self);
   if (self->rank == 0) {
@@ -137,10 +137,10 @@ static void tell_beside_the_queue(forked *self) {
     for (double end_s = lcomm_clock_s() + LIMIT_S; heard < 2 && lcomm_clock_s() < end_s;) {
       p.v->progress(p.t);
       if (p.v->hear(p.t, notice)) {
-        require_bytes(&p, notice, sizeof(notice), (uint32_t)heard++, "notice");
+        require_bytes(&p, notice, sizeof(notice), (uint32_t)heard++, "control message");
       }
     }
-    forked_require(self, heard == 2, "heard %d notices", heard);
+    forked_require(self, heard == 2, "heard %d control messages", heard);
     for (int i = 0; i < MANY; i++) {
       lcomm_transfer received;
       receive_from(&p, 0, TAG, out, sizeof(out), &received);
@@ -149,7 +149,7 @@ static void tell_beside_the_queue(forked *self) {
     while (p.v->hear(p.t, notice)) {
       heard++;
     }
-    forked_require(self, heard <= 20, "heard %d notices", heard);
+    forked_require(self, heard <= 20, "heard %d control messages", heard);
   }
   together_in_progress(&p);
   close_party(&p);

@@ -89,7 +89,7 @@ static void run_threads(forked *self) {
     ends[i].self.rank = i;
     ends[i].self.size = ENDS;
     ends[i].self.identities[1] = self->identities[0];
-    ends[i].self.boot = (lcomm_boot){i, ENDS, &ends[i].self, gather};
+    ends[i].self.boot = (lcomm_bootstrap){i, ENDS, &ends[i].self, gather};
   }
   for (int i = 0; i < ENDS; i++) {
     forked_require(self, pthread_create(&ends[i].thread, NULL, live, &ends[i]) == 0, "no thread");

@@ -97,7 +97,7 @@ static void peer_that_dies_in_the_middle_of_a_message_is_named(void **state) {
   forked_run_dying(2, 1, die_halfway);
 }
 
-/* Close with messages of all kinds under way, towards peers that do nothing. */
+/* Close with messages of all kinds in flight, towards peers that do nothing. */
 static void leave_in_a_hurry(forked *self) {
   enum { MANY = 40 };
   party p = open_party(self);
@@ -179,7 +179,7 @@ static void peer_that_does_not_answer_is_found_at_open(void **state) {
 /* The allgathers of an open: interfaces, labels, addresses, who was reached. */
 enum { LABELS = 1, ADDRESSES = 2 };
 
-static lcomm_boot honest;
+static lcomm_bootstrap honest;
 static int gathers, damaged;
 
 /* Of every rank's part in one allgather: a size that is too small, or a byte. */

@@ -212,7 +212,7 @@ static void add(lcomm_ucx_interfaces *host, const char *address, int bits) {
 static const char *choose(const lcomm_ucx_interfaces *all, int size, int rank) {
   static char devices[LCOMM_UCX_DEVICES_MAX];
   lcomm_ucx_names names = {.of = {"eth0", "eth1", "docker0"}};
-  lcomm_ucx_devices_choose(all, size, rank, &names, devices);
+  lcomm_ucx_devices_select(all, size, rank, &names, devices);
   return devices;
 }
 

@@ -199,20 +199,20 @@ static void cancelled_receive_is_never_written_again(void **state) {
   forked_run(2, cancel_late);
 }
 
-/* --------------------------------------------------- notices and sleeping */
+/* --------------------------------------------------- control messages and sleeping */
 
 static void hear_one(const party *p, unsigned char *notice) {
   double deadline_s = lcomm_clock_s() + LIMIT_S;
   while (!p->v->hear(p->t, notice)) {
     p->v->progress(p->t);
-    forked_require(p->self, lcomm_clock_s() < deadline_s, "no notice came");
+    forked_require(p->self, lcomm_clock_s() < deadline_s, "no control message came");
     doze(2e-5);
   }
 }
 
 static void gossip(forked *self) {
   enum { EACH = 2, FLOOD = 500 };
-  unsigned char notice[LCOMM_NOTICE_SIZE], heard[FORKED_MAX] = {0};
+  unsigned char notice[LCOMM_CONTROL_SIZE], heard[FORKED_MAX] = {0};
   party p = open_party(self);
   for (int i = 0; i < EACH * self->size; i++) {
     int peer = i % self->size;
@@ -226,8 +226,8 @@ static void gossip(forked *self) {
     hear_one(&p, notice);
     int from = notice[0] / 10;
     forked_require(self, from < self->size && from != self->rank && notice[0] % 10 < EACH,
-                   "a notice begins with %d", notice[0]);
-    forked_require(self, notice[LCOMM_NOTICE_SIZE - 1] == notice[0], "a notice is torn");
+                   "a control message begins with %d", notice[0]);
+    forked_require(self, notice[LCOMM_CONTROL_SIZE - 1] == notice[0], "a control message is torn");
     heard[from]++;
   }
   for (int i = 0; i < self->size; i++) {

@@ -19,7 +19,7 @@ static bool is_silent(double heard_s, unsigned unacknowledged, unsigned retransm
 
 static void host_that_leaves_many_questions_open_is_silent(void **state) {
   (void)state;
-  assert_true(is_silent(8.0, 10, 4, 0)); /* bytes under way */
+  assert_true(is_silent(8.0, 10, 4, 0)); /* bytes in flight */
   assert_true(is_silent(8.0, 0, 0, 3));  /* an idle connection, probed */
   assert_true(is_silent(8.0, 0, 0, 2));  /* no room the last time, probed */
 }
@@ -85,7 +85,7 @@ static void look_for_keepalive(forked *self) {
   close_party(&p);
 }
 
-/* A host that vanishes while nothing is under way sends nothing, not even an end. */
+/* A host that vanishes while nothing is in flight sends nothing, not even an end. */
 static void all_connections_are_kept_alive(void **state) {
   (void)state;
   skip_without_ucx();

@@ -39,7 +39,7 @@ static void *begin_step(lcomm_ucx_transport *t, int rank, meeting *with) {
   void *request = NULL;
   switch (with->step) {
   case SEND_HELLO:
-    return lcomm_ucx_send(t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_HELLO), NULL, 0);
+    return lcomm_ucx_send(t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_HANDSHAKE), NULL, 0);
   case SEND_SEEN:
     return lcomm_ucx_send(t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_SEEN), NULL, 0);
   case FLUSH_HELLO:
@@ -63,7 +63,7 @@ static void begin_meeting(lcomm_ucx_transport *t, int rank, meeting *with) {
     return;
   }
   for (int i = 0; i < 2; i++) {
-    ucp_tag_t tag = lcomm_ucx_tag_own(rank, i == 0 ? LCOMM_UCX_HELLO : LCOMM_UCX_SEEN);
+    ucp_tag_t tag = lcomm_ucx_tag_own(rank, i == 0 ? LCOMM_UCX_HANDSHAKE : LCOMM_UCX_SEEN);
     with->heard[i] = lcomm_ucx_receive(t, tag, LCOMM_UCX_TAG_ALL, NULL, 0);
   }
   with->step = SEND_HELLO;

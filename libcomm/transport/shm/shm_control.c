@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Notices. Ordinary ones travel in the ring, and a few wait on either side. An
+/* Control messages. Ordinary ones travel in the ring, and a few wait on either side. An
  * error has a place of its own in the lane, so it needs no room in the ring, no
  * call of the sender after this one, and no reader that keeps up. */
 
@@ -12,33 +12,33 @@
 /* ----------------------------------------------------------- ordinary ones */
 
 static bool tell_now(lcomm_shm_peer *peer, const void *notice) {
-  unsigned char *data = lcomm_shm_reserve(&peer->out, LCOMM_NOTICE_SIZE, 0);
+  unsigned char *data = lcomm_shm_reserve(&peer->out, LCOMM_CONTROL_SIZE, 0);
   if (!data) {
     return false;
   }
-  memcpy(data, notice, LCOMM_NOTICE_SIZE);
-  lcomm_shm_publish(&peer->out, LCOMM_SHM_NOTICE, 0, 0, LCOMM_NOTICE_SIZE);
+  memcpy(data, notice, LCOMM_CONTROL_SIZE);
+  lcomm_shm_publish(&peer->out, LCOMM_SHM_CONTROL, 0, 0, LCOMM_CONTROL_SIZE);
   lcomm_shm_wake(peer);
   return true;
 }
 
-void lcomm_shm_tell(lcomm_transport *transport, int rank, const void *notice) {
+void lcomm_shm_control_send(lcomm_transport *transport, int rank, const void *notice) {
   lcomm_shm_peer *peer = lcomm_shm_of(transport)->of[rank];
   if (!peer || peer->fault != LCOMM_SHM_FINE || peer->telling || tell_now(peer, notice)) {
     return;
   }
-  memcpy(peer->told, notice, LCOMM_NOTICE_SIZE);
+  memcpy(peer->told, notice, LCOMM_CONTROL_SIZE);
   peer->telling = true;
 }
 
-bool lcomm_shm_tell_again(lcomm_shm_peer *peer) {
+bool lcomm_shm_control_resend(lcomm_shm_peer *peer) {
   peer->telling = !tell_now(peer, peer->told);
   return !peer->telling;
 }
 
-void lcomm_shm_arrive_notice(lcomm_shm_peer *peer, const unsigned char *data) {
-  if (peer->heard_count < LCOMM_SHM_NOTICES) {
-    memcpy(peer->heard[peer->heard_count++], data, LCOMM_NOTICE_SIZE);
+void lcomm_shm_arrive_control(lcomm_shm_peer *peer, const unsigned char *data) {
+  if (peer->heard_count < LCOMM_SHM_CONTROLS) {
+    memcpy(peer->heard[peer->heard_count++], data, LCOMM_CONTROL_SIZE);
   }
 }
 
@@ -46,22 +46,22 @@ static bool hear_ordinary(lcomm_shm_peer *peer, void *notice) {
   if (peer->heard_count == 0) {
     return false;
   }
-  memcpy(notice, peer->heard[0], LCOMM_NOTICE_SIZE);
+  memcpy(notice, peer->heard[0], LCOMM_CONTROL_SIZE);
   peer->heard_count--;
-  memmove(peer->heard[0], peer->heard[1], peer->heard_count * (size_t)LCOMM_NOTICE_SIZE);
+  memmove(peer->heard[0], peer->heard[1], peer->heard_count * (size_t)LCOMM_CONTROL_SIZE);
   return true;
 }
 
 /* ------------------------------------------------------------------ errors */
 
 /* A peer that was given up may still be there and wait for us. */
-void lcomm_shm_tell_error(lcomm_transport *transport, int rank, const void *notice) {
+void lcomm_shm_control_send_error(lcomm_transport *transport, int rank, const void *notice) {
   lcomm_shm_peer *peer = lcomm_shm_of(transport)->of[rank];
   if (!peer || peer->error_told) {
     return;
   }
   peer->error_told = true;
-  memcpy(peer->there->error, notice, LCOMM_NOTICE_SIZE);
+  memcpy(peer->there->error, notice, LCOMM_CONTROL_SIZE);
   atomic_store_explicit(&peer->there->has_error, 1, memory_order_release);
   atomic_fetch_add_explicit(&peer->segment->errors, 1, memory_order_seq_cst);
   lcomm_shm_wake(peer);
@@ -81,7 +81,7 @@ static bool hear_error(lcomm_shm *t, void *notice) {
     if (!peer->error_heard &&
         atomic_load_explicit(&peer->here->has_error, memory_order_acquire) != 0) {
       peer->error_heard = true;
-      memcpy(notice, peer->here->error, LCOMM_NOTICE_SIZE);
+      memcpy(notice, peer->here->error, LCOMM_CONTROL_SIZE);
       return true;
     }
   }
@@ -91,7 +91,7 @@ static bool hear_error(lcomm_shm *t, void *notice) {
 
 /* -------------------------------------------------------------------- both */
 
-bool lcomm_shm_hear(lcomm_transport *transport, void *notice) {
+bool lcomm_shm_control_receive(lcomm_transport *transport, void *notice) {
   lcomm_shm *t = lcomm_shm_of(transport);
   if (hear_error(t, notice)) {
     return true;

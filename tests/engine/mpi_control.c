@@ -14,7 +14,7 @@
 static float values[100000];
 
 static void *abort_later(void *comm) {
-  usleep(2500000); /* until several tickets have been sent */
+  usleep(2500000); /* until several fingerprints have been sent */
   lcomm_abort(comm, "the disk is full");
   return NULL;
 }
@@ -23,7 +23,7 @@ static lcomm_status sum_values(lcomm_comm *comm) {
   return lcomm_allreduce(comm, values, values, 100000, LCOMM_FLOAT32, LCOMM_SUM);
 }
 
-/* The rank before the late one tells it a ticket every second, then that it has failed. */
+/* The rank before the late one tells it a fingerprint every second, then that it has failed. */
 static lcomm_status abort_while_waiting(lcomm_comm *comm, int late) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, abort_later, comm) != 0) {

@@ -20,7 +20,7 @@
 
 enum { EVENTS = 16 };
 
-void lcomm_shm_ring_door(lcomm_shm_peer *peer) {
+void lcomm_shm_write_wakeup(lcomm_shm_peer *peer) {
   if (atomic_exchange_explicit(peer->sleeping, 0, memory_order_seq_cst) != 0) {
     /* A full pipe wakes as well. It is open for reading too: no SIGPIPE. */
     ssize_t ignored = write(peer->door, "", 1);
@@ -65,7 +65,7 @@ static bool is_busy(lcomm_shm *t, lcomm_shm_peer *peer) {
       return true;
     }
   }
-  return peer->telling && lcomm_shm_tell_again(peer);
+  return peer->telling && lcomm_shm_control_resend(peer);
 }
 
 int lcomm_shm_arm(lcomm_transport *transport) {

@@ -20,7 +20,7 @@ static const double BREATH_S = 0.1; /* before accept is tried again without desc
 
 /* ------------------------------------------------------------- the others */
 
-void lcomm_store_member_lose(lcomm_store_meeting *m, int rank) {
+void lcomm_store_member_lose(lcomm_store_rendezvous *m, int rank) {
   lcomm_store_peer *peer = &m->store->peers[rank];
   close(peer->fd);
   peer->fd = -1;
@@ -28,7 +28,7 @@ void lcomm_store_member_lose(lcomm_store_meeting *m, int rank) {
   m->missing++;
 }
 
-void lcomm_store_member_check(lcomm_store_meeting *m, int rank) {
+void lcomm_store_member_check(lcomm_store_rendezvous *m, int rank) {
   char byte;
   size_t got = 0;
   if (lcomm_socket_read(m->store->peers[rank].fd, &byte, 1, &got) != LCOMM_STREAM_WAITS) {
@@ -36,7 +36,7 @@ void lcomm_store_member_check(lcomm_store_meeting *m, int rank) {
   }
 }
 
-static void forget_those_who_left(lcomm_store_meeting *m) {
+static void forget_those_who_left(lcomm_store_rendezvous *m) {
   int still = 0;
   for (int i = 0; i < m->visitor_count; i++) {
     if (m->visitors[i].fd >= 0) {
@@ -48,7 +48,7 @@ static void forget_those_who_left(lcomm_store_meeting *m) {
 
 /* The visitor that has been here longest without becoming a member goes: ranks
  * greet as soon as they are connected. False: there is none. */
-static bool make_room(lcomm_store_meeting *m) {
+static bool make_room(lcomm_store_rendezvous *m) {
   int before = m->visitor_count;
   forget_those_who_left(m);
   if (m->visitor_count < before) {
@@ -63,7 +63,7 @@ static bool make_room(lcomm_store_meeting *m) {
 }
 
 /* The next one that has connected, or -1. */
-static int take_in(lcomm_store_meeting *m, int listener) {
+static int take_in(lcomm_store_rendezvous *m, int listener) {
   bool full = false;
   if (m->visitor_count == LCOMM_STORE_VISITORS_MAX) {
     make_room(m);
@@ -80,7 +80,7 @@ static int take_in(lcomm_store_meeting *m, int listener) {
 }
 
 /* Some of those who have connected; the others are looked at in between. */
-static void let_in(lcomm_store_meeting *m, int listener) {
+static void let_in(lcomm_store_rendezvous *m, int listener) {
   enum { AT_ONCE = LCOMM_STORE_VISITORS_MAX / 4 };
   for (int i = 0; i < AT_ONCE; i++) {
     int fd = take_in(m, listener);
@@ -89,14 +89,14 @@ static void let_in(lcomm_store_meeting *m, int listener) {
     }
     lcomm_store_visitor *it = &m->visitors[m->visitor_count++];
     *it = (lcomm_store_visitor){.fd = fd, .until_s = lcomm_clock_s() + HELLO_S};
-    lcomm_store_visitor_hear(m, it); /* most have greeted already */
+    lcomm_store_visitor_receive(m, it); /* most have greeted already */
   }
 }
 
 /* ------------------------------------------------------------- one round */
 
 /* Only sockets that there are: poll takes no more than the process may open. */
-static int gather_polls(lcomm_store_meeting *m) {
+static int gather_polls(lcomm_store_rendezvous *m) {
   lcomm_store *store = m->store;
   bool room = lcomm_clock_s() >= m->accept_from_s;
   int count = 0;
@@ -116,7 +116,7 @@ static int gather_polls(lcomm_store_meeting *m) {
 }
 
 /* Members before visitors: a rank that comes again finds its place free. */
-static void look_at_all(lcomm_store_meeting *m) {
+static void look_at_all(lcomm_store_rendezvous *m) {
   lcomm_store *store = m->store;
   int visitors = m->visitor_count;
   const struct pollfd *member = store->polls + visitors + m->listener_count;
@@ -127,7 +127,7 @@ static void look_at_all(lcomm_store_meeting *m) {
   }
   for (int i = 0; i < visitors; i++) {
     if (store->polls[i].revents != 0) {
-      lcomm_store_visitor_hear(m, &m->visitors[i]);
+      lcomm_store_visitor_receive(m, &m->visitors[i]);
     }
   }
   for (int i = 0; i < m->listener_count; i++) {
@@ -137,7 +137,7 @@ static void look_at_all(lcomm_store_meeting *m) {
   }
 }
 
-static lcomm_status take_round(lcomm_store_meeting *m) {
+static lcomm_status take_round(lcomm_store_rendezvous *m) {
   lcomm_store *store = m->store;
   int count = gather_polls(m);
   double wake_s = m->until_s < store->next_wait_s ? m->until_s : store->next_wait_s;
@@ -163,9 +163,9 @@ static lcomm_status take_round(lcomm_store_meeting *m) {
 
 /* ---------------------------------------------------------- the whole */
 
-static lcomm_status listen_to_all(lcomm_store_meeting *m) {
+static lcomm_status listen_to_all(lcomm_store_rendezvous *m) {
   lcomm_store *store = m->store;
-  const lcomm_place *place = store->place;
+  const lcomm_launcher_env *place = store->place;
   char why[LCOMM_SOCKET_WHY_MAX] = "";
   bool in_use = false;
   double patience_s = store->timeout_s / 2 < PORT_S ? store->timeout_s / 2 : PORT_S;
@@ -211,7 +211,7 @@ static bool name_missing(const lcomm_store *store, char *text, size_t size) {
   return was_here;
 }
 
-static lcomm_status say_who_is_missing(lcomm_store_meeting *m) {
+static lcomm_status say_who_is_missing(lcomm_store_rendezvous *m) {
   lcomm_store *store = m->store;
   char missing[160], refused[224] = "";
   bool was_here = name_missing(store, missing, sizeof(missing));
@@ -227,10 +227,10 @@ static lcomm_status say_who_is_missing(lcomm_store_meeting *m) {
       m->missing, store->place->size_from, store->size, store->where, store->timeout_s, missing,
       was_here ? " (some came and went again)" : "",
       m->starved ? "; rank 0 had no file descriptor left for more: raise `ulimit -n` there" : "",
-      refused, lcomm_place_supposed());
+      refused, lcomm_launcher_env_supposed());
 }
 
-static void end_meeting(lcomm_store_meeting *m) {
+static void end_meeting(lcomm_store_rendezvous *m) {
   for (int i = 0; i < m->listener_count; i++) {
     close(m->listeners[i]);
   }
@@ -242,7 +242,7 @@ static void end_meeting(lcomm_store_meeting *m) {
 
 /* Until all are here, the time is up, or poll fails. Where the meeting has failed
  * before it began, all who come are told why. */
-static lcomm_status meet_all(lcomm_store_meeting *m) {
+static lcomm_status meet_all(lcomm_store_rendezvous *m) {
   lcomm_store *store = m->store;
   lcomm_status status = LCOMM_OK;
   while (status == LCOMM_OK && m->missing > 0) {
@@ -261,10 +261,10 @@ static lcomm_status meet_all(lcomm_store_meeting *m) {
 
 lcomm_status lcomm_store_open(lcomm_store *store) {
   uint8_t bytes[LCOMM_STORE_HEADER_SIZE];
-  lcomm_store_meeting m = {.store = store,
-                           .missing = store->size - 1,
-                           .until_s = lcomm_clock_s() + store->timeout_s,
-                           .visitors = calloc(LCOMM_STORE_VISITORS_MAX, sizeof *m.visitors)};
+  lcomm_store_rendezvous m = {.store = store,
+                              .missing = store->size - 1,
+                              .until_s = lcomm_clock_s() + store->timeout_s,
+                              .visitors = calloc(LCOMM_STORE_VISITORS_MAX, sizeof *m.visitors)};
   if (!m.visitors) {
     return lcomm_store_fail(store, LCOMM_ERR_MEMORY, "out of memory");
   }

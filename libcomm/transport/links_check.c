@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-#include "libcomm/transport/links_judge.h"
+#include "libcomm/transport/links_check.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static lcomm_status complain(const lcomm_links_answer *it, int rank,
   return LCOMM_ERR_TRANSPORT;
 }
 
-lcomm_status lcomm_links_judge(const lcomm_links_answer *all, const lcomm_identity *identities,
+lcomm_status lcomm_links_check(const lcomm_links_answer *all, const lcomm_identity *identities,
                                int size, char *why) {
   for (int i = 0; i < size; i++) {
     if (all[i].lonely != LCOMM_LINKS_COMPLETE) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The notice of an error arrives, whatever waits before it. */
+/* The control message of an error arrives, whatever waits before it. */
 
 #include <stdio.h>
 #include <string.h>
@@ -12,19 +12,19 @@
 enum { TAG = 7, TICKETS = 20 };
 
 static void tell_text(const party *p, int peer, const char *text) {
-  unsigned char notice[LCOMM_NOTICE_SIZE] = {0};
+  unsigned char notice[LCOMM_CONTROL_SIZE] = {0};
   snprintf((char *)notice, sizeof(notice), "%s", text);
-  notice[LCOMM_NOTICE_SIZE - 1] = 'z';
+  notice[LCOMM_CONTROL_SIZE - 1] = 'z';
   p->v->tell_error(p->t, peer, notice);
 }
 
 static void require_text(const party *p, const unsigned char *notice, const char *text) {
   forked_require(p->self, strcmp((const char *)notice, text) == 0, "heard: %.40s", notice);
-  forked_require(p->self, notice[LCOMM_NOTICE_SIZE - 1] == 'z', "a notice is torn");
+  forked_require(p->self, notice[LCOMM_CONTROL_SIZE - 1] == 'z', "a control message is torn");
 }
 
 static void tell_many(const party *p, int peer) {
-  unsigned char notice[LCOMM_NOTICE_SIZE] = "ticket";
+  unsigned char notice[LCOMM_CONTROL_SIZE] = "fingerprint";
   for (int i = 0; i < TICKETS; i++) {
     p->v->tell(p->t, peer, notice);
   }
@@ -35,7 +35,7 @@ static void tell_behind_all(forked *self) {
   enum { MANY = 200 };
   static unsigned char bytes[4000];
   static lcomm_transfer sent[MANY];
-  unsigned char notice[LCOMM_NOTICE_SIZE];
+  unsigned char notice[LCOMM_CONTROL_SIZE];
   party p = open_party(self);
   if (self->rank == 0) {
     tell_many(&p, 1);
@@ -55,8 +55,8 @@ static void tell_behind_all(forked *self) {
   forked_require(self, p.v->hear(p.t, notice), "the error is lost");
   require_text(&p, notice, "the disk is full");
   for (int heard = 0; p.v->hear(p.t, notice); heard++) {
-    forked_require(self, strcmp((char *)notice, "ticket") == 0, "heard: %.40s", notice);
-    forked_require(self, heard < TICKETS, "notices without an end");
+    forked_require(self, strcmp((char *)notice, "fingerprint") == 0, "heard: %.40s", notice);
+    forked_require(self, heard < TICKETS, "control messages without an end");
   }
   together(self);
   p.v->close(p.t, false);
@@ -69,7 +69,7 @@ static void an_error_is_heard_behind_tickets_and_a_full_ring(void **state) {
 
 static void tell_all(forked *self) {
   enum { ROUNDS = 3 };
-  unsigned char notice[LCOMM_NOTICE_SIZE];
+  unsigned char notice[LCOMM_CONTROL_SIZE];
   bool heard[FORKED_MAX] = {false};
   char text[32];
   party p = open_party(self);
@@ -102,7 +102,7 @@ static void the_first_error_of_every_peer_is_heard_once(void **state) {
 }
 
 static void sleep_until_told(forked *self) {
-  unsigned char notice[LCOMM_NOTICE_SIZE];
+  unsigned char notice[LCOMM_CONTROL_SIZE];
   party p = open_party(self);
   if (self->rank == 0) {
     struct timespec moment = {0, 50000000};
@@ -129,7 +129,7 @@ static void an_error_wakes_who_sleeps(void **state) {
 }
 
 static void tell_and_die(forked *self) {
-  unsigned char notice[LCOMM_NOTICE_SIZE], in[8];
+  unsigned char notice[LCOMM_CONTROL_SIZE], in[8];
   lcomm_transfer received;
   lcomm_status status = LCOMM_OK;
   party p = open_party(self);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-#ifndef LCOMM_TRANSPORT_LINKS_JUDGE_H
-#define LCOMM_TRANSPORT_LINKS_JUDGE_H
+#ifndef LCOMM_TRANSPORT_LINKS_CHECK_H
+#define LCOMM_TRANSPORT_LINKS_CHECK_H
 
 /* Has everybody a link to everybody? Inside of links.c. */
 
@@ -18,7 +18,7 @@ typedef struct lcomm_links_answer {
 /* The answers of all ranks, any bytes: the same verdict on all of them. TRANSPORT
  * when a pair has no link, WIRE for what is no answer; the sentence in `why`
  * (LCOMM_LINKS_WHY_MAX bytes) names the lowest such rank. The hosts' names are texts. */
-lcomm_status lcomm_links_judge(const lcomm_links_answer *all, const lcomm_identity *identities,
+lcomm_status lcomm_links_check(const lcomm_links_answer *all, const lcomm_identity *identities,
                                int size, char *why);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Notices: short messages of our own. One receive is always posted for the
+/* Control messages: short messages of our own. One receive is always posted for the
  * next one, from whoever; asking it costs nothing when nobody says anything. */
 
 #include <stdlib.h>
@@ -10,11 +10,11 @@
 #include "libcomm/transport/ucx/ucx_internal.h"
 
 void lcomm_ucx_listen(lcomm_ucx_transport *t) {
-  t->listening = lcomm_ucx_receive(t, lcomm_ucx_tag_own(0, LCOMM_UCX_NOTICE), LCOMM_UCX_TAG_OWN_ANY,
-                                   t->heard, sizeof(t->heard));
+  t->listening = lcomm_ucx_receive(t, lcomm_ucx_tag_own(0, LCOMM_UCX_CONTROL),
+                                   LCOMM_UCX_TAG_OWN_ANY, t->heard, sizeof(t->heard));
 }
 
-bool lcomm_ucx_hear(lcomm_transport *transport, void *notice) {
+bool lcomm_ucx_control_receive(lcomm_transport *transport, void *notice) {
   lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
   ucp_tag_recv_info_t info = {0};
   if (!t->place.worker) {
@@ -28,9 +28,9 @@ bool lcomm_ucx_hear(lcomm_transport *transport, void *notice) {
   if (status == UCS_INPROGRESS) {
     return false;
   }
-  bool whole = status == UCS_OK && info.length == LCOMM_NOTICE_SIZE;
+  bool whole = status == UCS_OK && info.length == LCOMM_CONTROL_SIZE;
   if (whole) {
-    memcpy(notice, t->heard, LCOMM_NOTICE_SIZE);
+    memcpy(notice, t->heard, LCOMM_CONTROL_SIZE);
   }
   lcomm_ucx_release(t->listening);
   lcomm_ucx_listen(t);
@@ -54,37 +54,37 @@ static bool is_free(lcomm_ucx_peer *peer, int place) {
 
 static void tell_from(lcomm_ucx_transport *t, int rank, int place, unsigned char *bytes,
                       const void *notice) {
-  memcpy(bytes, notice, LCOMM_NOTICE_SIZE);
+  memcpy(bytes, notice, LCOMM_CONTROL_SIZE);
   t->peers[rank].telling[place] = lcomm_ucx_send(
-      t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_NOTICE), bytes, LCOMM_NOTICE_SIZE);
+      t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_CONTROL), bytes, LCOMM_CONTROL_SIZE);
 }
 
-void lcomm_ucx_tell(lcomm_transport *transport, int rank, const void *notice) {
+void lcomm_ucx_control_send(lcomm_transport *transport, int rank, const void *notice) {
   lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
   lcomm_ucx_peer *peer = &t->peers[rank];
   if (!takes_notices(t, peer)) {
     return;
   }
   if (!peer->told) {
-    peer->told = malloc((size_t)LCOMM_UCX_TELLING_ERROR * LCOMM_NOTICE_SIZE);
+    peer->told = malloc((size_t)LCOMM_UCX_CONTROL_ERROR * LCOMM_CONTROL_SIZE);
   }
-  for (int i = 0; peer->told && i < LCOMM_UCX_TELLING_ERROR; i++) {
+  for (int i = 0; peer->told && i < LCOMM_UCX_CONTROL_ERROR; i++) {
     if (is_free(peer, i)) {
-      tell_from(t, rank, i, peer->told + (size_t)i * LCOMM_NOTICE_SIZE, notice);
+      tell_from(t, rank, i, peer->told + (size_t)i * LCOMM_CONTROL_SIZE, notice);
       return;
     }
   }
 }
 
-void lcomm_ucx_tell_error(lcomm_transport *transport, int rank, const void *notice) {
+void lcomm_ucx_control_send_error(lcomm_transport *transport, int rank, const void *notice) {
   lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
   lcomm_ucx_peer *peer = &t->peers[rank];
-  if (takes_notices(t, peer) && is_free(peer, LCOMM_UCX_TELLING_ERROR)) {
-    tell_from(t, rank, LCOMM_UCX_TELLING_ERROR, peer->error, notice);
+  if (takes_notices(t, peer) && is_free(peer, LCOMM_UCX_CONTROL_ERROR)) {
+    tell_from(t, rank, LCOMM_UCX_CONTROL_ERROR, peer->error, notice);
   }
 }
 
-void lcomm_ucx_tell_free(lcomm_ucx_peer *peer) {
+void lcomm_ucx_control_free(lcomm_ucx_peer *peer) {
   free(peer->told);
   peer->told = NULL;
 }
