@@ -27,7 +27,7 @@ static lcomm_plan_request request_of(const info_options *o, int size) {
   return (lcomm_plan_request){.collective = LCOMM_COLLECTIVE_ALLREDUCE,
                               .count = o->sizes[size] / lcomm_dtype_size(o->dtype),
                               .dtype = o->dtype,
-                              .lasting = o->tensor};
+                              .error_feedback = o->tensor};
 }
 
 static int print_traffic(const info_options *o, const lcomm_policy *policy,

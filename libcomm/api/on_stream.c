@@ -3,7 +3,7 @@
 
 /* Collectives in order with a stream of a device. */
 
-#include "libcomm/api/collective.h"
+#include "libcomm/call/call.h"
 #include "libcomm/device/stream_gate.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/handles.h"
@@ -17,7 +17,7 @@
  * wait for the stream. */
 static bool leave_to_stream(lcomm_comm *comm, const lcomm_call *call, lcomm_request *request) {
   lcomm_operation *operation = request->internal;
-  if (!comm->progress_thread || comm->progress != LCOMM_PROGRESS_THREAD || !operation ||
+  if (!comm->progress_thread || comm->settings.progress != LCOMM_PROGRESS_THREAD || !operation ||
       operation->over) {
     return false;
   }
@@ -50,7 +50,7 @@ static lcomm_status make(lcomm_comm *comm, lcomm_call *call, void *stream) {
   const char *name = lcomm_collective_name(call->request.collective);
   call->on_stream = true;
   call->stream = stream;
-  call->waits = comm && comm->progress != LCOMM_PROGRESS_THREAD;
+  call->waits = comm && comm->settings.progress != LCOMM_PROGRESS_THREAD;
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given", name);
   }
@@ -89,7 +89,7 @@ lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor
   if (tensor->count == 0) {
     return lcomm_tensor_ready(comm, tensor);
   }
-  if (comm->tensor_location == 0) {
+  if (comm->tensors->location == 0) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_tensor_ready_on_stream(%s): the tensor is in host memory, which no "
                         "stream is about; use lcomm_tensor_ready",
@@ -100,7 +100,7 @@ lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor
     return status;
   }
   const lcomm_device_table *table = lcomm_device_get(NULL);
-  int error = mark(tensor, table, comm->tensor_location - 1, stream);
+  int error = mark(tensor, table, comm->tensors->location - 1, stream);
   if (error) {
     return lcomm_refuse(comm, LCOMM_ERR_SYSTEM, "lcomm_tensor_ready_on_stream(%s): %s",
                         tensor->name, table->explain(error));

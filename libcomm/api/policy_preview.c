@@ -26,7 +26,7 @@ static lcomm_status no_memory(void) {
 
 int lcomm_policy_query_posed_nodes(const lcomm_comm *comm, const int *members, int count) {
   int nodes = 0;
-  for (int i = 0; comm->poses && i < count; i++) {
+  for (int i = 0; comm->settings.poses && i < count; i++) {
     int before = 0;
     while (comm->topo.node[members[before]] != comm->topo.node[members[i]]) {
       before++;
@@ -46,8 +46,8 @@ static lcomm_status make_topology(const lcomm_comm *comm, const int *members, in
   }
   for (int i = 0; i < count; i++) {
     memcpy(identities[i].host, comm->topo.host[members[i]], sizeof(identities[i].host));
-    identities[i].host_hash = comm->processes[members[i]].host_hash;
-    identities[i].pid = comm->processes[members[i]].pid;
+    identities[i].host_hash = comm->identity.processes[members[i]].host_hash;
+    identities[i].pid = comm->identity.processes[members[i]].pid;
   }
   lcomm_status status = lcomm_topo_create(
       identities, count, lcomm_policy_query_posed_nodes(comm, members, count), topo, error);
@@ -71,7 +71,7 @@ static lcomm_status fill(lcomm_preview *made, const lcomm_comm *comm, const int 
                          const char *policy) {
   char error[LCOMM_POLICY_ERROR_MAX];
   lcomm_status status =
-      lcomm_policy_parse(policy ? policy : comm->policy_text, &made->policy, error);
+      lcomm_policy_parse(policy ? policy : comm->settings.policy_text, &made->policy, error);
   if (status != LCOMM_OK) {
     return lcomm_error_thread(status, "%s", error);
   }
@@ -140,14 +140,14 @@ lcomm_selection lcomm_preview_query(const lcomm_preview *preview, lcomm_call_kin
 }
 
 lcomm_status lcomm_preview_bytes(const lcomm_preview *preview, lcomm_call_kind kind, uint64_t count,
-                                 lcomm_dtype dtype, lcomm_op op, int lasting, uint64_t *sent_bytes,
-                                 uint64_t *exact_bytes) {
+                                 lcomm_dtype dtype, lcomm_op op, int error_feedback,
+                                 uint64_t *sent_bytes, uint64_t *exact_bytes) {
   char error[LCOMM_POLICY_QUERY_ERROR_MAX];
   if (!preview || !sent_bytes || !exact_bytes) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_preview_bytes: a pointer is NULL");
   }
   lcomm_policy_scope place = place_of(preview);
-  lcomm_policy_query_call call = {kind, count, dtype, op, lasting};
+  lcomm_policy_query_call call = {kind, count, dtype, op, error_feedback};
   lcomm_status status = lcomm_policy_query_bytes(&place, &call, sent_bytes, exact_bytes, error);
   return status == LCOMM_OK ? LCOMM_OK : lcomm_error_thread(status, "%s", error);
 }

@@ -35,12 +35,12 @@ static lcomm_plan_request request_of(const lcomm_policy_scope *place, lcomm_call
 }
 
 static lcomm_policy_scope place_of(const lcomm_comm *comm) {
-  return (lcomm_policy_scope){.policy = &comm->policy,
-                              .topo = &comm->topo,
-                              .rank = comm->rank,
-                              .name = comm->name,
-                              .named =
-                                  atomic_load_explicit(&comm->named_rules, memory_order_relaxed)};
+  return (lcomm_policy_scope){
+      .policy = &comm->settings.policy,
+      .topo = &comm->topo,
+      .rank = comm->rank,
+      .name = comm->identity.name,
+      .named = atomic_load_explicit(&comm->identity.named_rules, memory_order_relaxed)};
 }
 
 lcomm_selection lcomm_policy_query_in(const lcomm_policy_scope *place, lcomm_call_kind kind,
@@ -93,15 +93,16 @@ lcomm_status lcomm_policy_query_bytes(const lcomm_policy_scope *place,
              (int)call->dtype, (int)call->op);
     return LCOMM_ERR_ARGUMENT;
   }
-  if (call->lasting && (call->kind != LCOMM_CALL_ALLREDUCE || call->dtype != LCOMM_FLOAT32)) {
+  if (call->error_feedback &&
+      (call->kind != LCOMM_CALL_ALLREDUCE || call->dtype != LCOMM_FLOAT32)) {
     snprintf(error, LCOMM_POLICY_QUERY_ERROR_MAX,
              "lcomm_call_bytes: only all-reduces of float32 have a residual, not %s of %s; ask "
-             "with lasting = 0",
+             "with error_feedback = 0",
              lcomm_call_name(call->kind), lcomm_dtype_name(call->dtype));
     return LCOMM_ERR_ARGUMENT;
   }
   lcomm_plan_request request = request_of(place, call->kind, call->count, call->dtype, call->op);
-  request.lasting = call->lasting != 0;
+  request.error_feedback = call->error_feedback != 0;
   lcomm_status status = count_bytes(place, &request, &sent, error);
   request.exact = true;
   status = status == LCOMM_OK ? count_bytes(place, &request, &exact, error) : status;
@@ -113,8 +114,8 @@ lcomm_status lcomm_policy_query_bytes(const lcomm_policy_scope *place,
 }
 
 lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
-                              lcomm_dtype dtype, lcomm_op op, int lasting, uint64_t *sent_bytes,
-                              uint64_t *exact_bytes) {
+                              lcomm_dtype dtype, lcomm_op op, int error_feedback,
+                              uint64_t *sent_bytes, uint64_t *exact_bytes) {
   char error[LCOMM_POLICY_QUERY_ERROR_MAX];
   if (!comm || !sent_bytes || !exact_bytes) {
     return lcomm_refuse_null(comm, "lcomm_call_bytes", sent_bytes ? "exact_bytes" : "sent_bytes");
@@ -124,7 +125,7 @@ lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t c
     return status;
   }
   lcomm_policy_scope place = place_of(comm);
-  lcomm_policy_query_call call = {kind, count, dtype, op, lasting};
+  lcomm_policy_query_call call = {kind, count, dtype, op, error_feedback};
   status = lcomm_policy_query_bytes(&place, &call, sent_bytes, exact_bytes, error);
   return status == LCOMM_OK ? LCOMM_OK : lcomm_refuse(comm, status, "%s", error);
 }
@@ -147,13 +148,13 @@ lcomm_status lcomm_policy_facts_get(const lcomm_comm *comm, lcomm_policy_facts *
   if (!comm || !facts) {
     return lcomm_refuse_null(comm, "lcomm_policy_facts_get", "facts");
   }
-  *facts = lcomm_policy_query_facts(&comm->policy);
+  *facts = lcomm_policy_query_facts(&comm->settings.policy);
   return LCOMM_OK;
 }
 
 /* Plans that are kept were made for the name of their time. */
 static lcomm_status set_name(lcomm_comm *comm, const char *name) {
-  lcomm_status status = (lcomm_status)atomic_load(&comm->status);
+  lcomm_status status = (lcomm_status)atomic_load(&comm->errors.status);
   if (!name) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_name_set: no name was given");
   }
@@ -161,16 +162,17 @@ static lcomm_status set_name(lcomm_comm *comm, const char *name) {
     return status;
   }
   /* A step of tensors, too, begins with a call, which compares them. */
-  if (comm->next[LCOMM_SEQUENCE_SPACE_CALLS] != 0) {
+  if (comm->operations.next[LCOMM_SEQUENCE_SPACE_CALLS] != 0) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "lcomm_name_set: the communicator has been used, so its calls were already "
                         "judged by the name '%s'; name it before its first operation",
-                        comm->name);
+                        comm->identity.name);
   }
-  size_t length = strnlen(name, sizeof(comm->name) - 1);
-  memset(comm->name, 0, sizeof(comm->name));
-  memcpy(comm->name, name, length);
-  atomic_store(&comm->named_rules, lcomm_match_named(&comm->policy, comm->name));
+  size_t length = strnlen(name, sizeof(comm->identity.name) - 1);
+  memset(comm->identity.name, 0, sizeof(comm->identity.name));
+  memcpy(comm->identity.name, name, length);
+  atomic_store(&comm->identity.named_rules,
+               lcomm_match_named(&comm->settings.policy, comm->identity.name));
   return LCOMM_OK;
 }
 

@@ -29,7 +29,7 @@ typedef struct lcomm_policy_query_call {
   uint64_t count;
   lcomm_dtype dtype;
   lcomm_op op;
-  int lasting;
+  int error_feedback;
 } lcomm_policy_query_call;
 
 enum { LCOMM_POLICY_QUERY_ERROR_MAX = 384 };

@@ -39,7 +39,9 @@ static lcomm_status call_of(lcomm_residual *residual, const function *it, const 
       lcomm_call_of(it->collective, send, receive, residual->count, LCOMM_FLOAT32, residual->op);
   call->request.part_counts = residual->part_counts;
   call->op_kind = it->op_kind;
-  call->residual = residual;
+  call->keeper = &lcomm_residual_keeper;
+  call->owner = residual;
+  call->residual_number = lcomm_residual_number(residual);
   return LCOMM_OK;
 }
 

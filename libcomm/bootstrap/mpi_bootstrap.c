@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "libcomm/base/error.h"
+#include "libcomm/comm/create.h"
 #include "libcomm/include/libcomm_mpi.h"
 #include "libcomm/transport/mpi/mpi_table.h"
 #include "libcomm/transport/mpi/mpi_transport.h"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "libcomm/base/error.h"
+#include "libcomm/comm/create.h"
 #include "libcomm/transport/mpi/mpi_table.h"
 
 /* Where a rank is in MPI's world: -1 where MPI does not run. */

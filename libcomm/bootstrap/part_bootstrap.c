@@ -7,6 +7,7 @@
 
 #include "libcomm/api/policy_query.h"
 #include "libcomm/base/error.h"
+#include "libcomm/comm/create.h"
 #include "libcomm/engine/engine.h"
 
 static lcomm_config take_config(const lcomm_comm *base, const int *members, int count,
@@ -17,7 +18,7 @@ static lcomm_config take_config(const lcomm_comm *base, const int *members, int 
   } else if (given) {
     config.struct_size = 0; /* is refused on all members */
   }
-  config.policy = config.policy ? config.policy : base->policy_text;
+  config.policy = config.policy ? config.policy : base->settings.policy_text;
   if (config.nodes == 0) {
     config.nodes = lcomm_policy_query_posed_nodes(base, members, count);
   }

@@ -13,7 +13,7 @@
 enum { CLOCK_TAG = LCOMM_TAG_CONTROL | 4, SAMPLES = 16 };
 
 static bool finish(lcomm_comm *comm, lcomm_transport *link, lcomm_transfer *transfer) {
-  double limit_s = lcomm_clock_s() + comm->timeout_s;
+  double limit_s = lcomm_clock_s() + comm->settings.timeout_s;
   bool over = false;
   while (!over) {
     lcomm_links_progress(&comm->links);

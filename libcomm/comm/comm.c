@@ -43,7 +43,7 @@ int lcomm_travels_over(const lcomm_comm *comm, const char *transport) {
 }
 
 const char *lcomm_policy_string(const lcomm_comm *comm) {
-  return comm ? comm->policy_text : "";
+  return comm ? comm->settings.policy_text : "";
 }
 
 lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats) {
@@ -57,8 +57,8 @@ lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats) {
   }
   *stats = comm->stats;
   stats->memory_bytes = comm->links.memory_size;
-  stats->run_hits = comm->run_cache.hits;
-  stats->run_misses = comm->run_cache.misses;
+  stats->run_hits = comm->runs.cache.hits;
+  stats->run_misses = comm->runs.cache.misses;
   lcomm_leave(entered);
   return LCOMM_OK;
 }
@@ -72,7 +72,7 @@ lcomm_status lcomm_stats_reset(lcomm_comm *comm) {
     return status;
   }
   memset(&comm->stats, 0, sizeof(comm->stats));
-  comm->run_cache.hits = comm->run_cache.misses = 0;
+  comm->runs.cache.hits = comm->runs.cache.misses = 0;
   lcomm_leave(comm);
   return LCOMM_OK;
 }
@@ -95,10 +95,10 @@ lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtyp
   lcomm_plan_request request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
                                 .count = count,
                                 .dtype = dtype,
-                                .name = comm->name,
-                                .lasting = tensor != 0};
-  status =
-      lcomm_plan_create(&request, &comm->policy, &comm->topo, comm->rank, &plan, why, sizeof(why));
+                                .name = comm->identity.name,
+                                .error_feedback = tensor != 0};
+  status = lcomm_plan_create(&request, &comm->settings.policy, &comm->topo, comm->rank, &plan, why,
+                             sizeof(why));
   if (status != LCOMM_OK) {
     return lcomm_refuse(comm, status, "no plan can be made: %s", why);
   }
@@ -118,14 +118,14 @@ static void free_runs(lcomm_run *run) {
 }
 
 static void free_operations(lcomm_comm *comm) {
-  lcomm_operation *operation = comm->made;
+  lcomm_operation *operation = comm->operations.made;
   while (operation) {
     lcomm_operation *next = operation->next_made;
     free(operation);
     operation = next;
   }
-  lcomm_run_cache_free(&comm->run_cache);
-  free_runs(comm->retired_runs);
+  lcomm_run_cache_free(&comm->runs.cache);
+  free_runs(comm->runs.retired);
 }
 
 void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
@@ -134,8 +134,8 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
   lcomm_trace_destroy(comm->trace);
   lcomm_progress_thread_free(comm); /* its lock guards the two above */
   lcomm_device_maps_free(comm);
-  lcomm_buckets_free(comm);
-  lcomm_residuals_free(comm);
+  lcomm_tensor_set_free(comm);
+  lcomm_residual_set_free(comm);
   free_operations(comm);
   lcomm_flow_cancel(comm);
   lcomm_links_close(&comm->links, orderly);
@@ -146,7 +146,7 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
   lcomm_capture_free(comm->capture);
   lcomm_topo_free(&comm->topo);
   lcomm_failure_state_free(comm);
-  pthread_mutex_destroy(&comm->lock);
+  pthread_mutex_destroy(&comm->errors.lock);
   free(comm);
 }
 
@@ -154,7 +154,7 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
 static void stop(lcomm_comm *comm) {
   lcomm_siblings_remove(comm);
   lcomm_progress_thread_stop(comm);
-  if (comm->first && atomic_load(&comm->status) == LCOMM_OK) {
+  if (comm->operations.first && atomic_load(&comm->errors.status) == LCOMM_OK) {
     lcomm_fail(comm, LCOMM_ERR_ABORTED,
                "lcomm_destroy was called with operations in flight; wait for them first");
   }
@@ -169,11 +169,11 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   }
   stop(comm);
   lcomm_fault lost;
-  if (atomic_load(&comm->status) == LCOMM_OK && lcomm_lost_ranks_find(comm, &lost)) {
+  if (atomic_load(&comm->errors.status) == LCOMM_OK && lcomm_lost_ranks_find(comm, &lost)) {
     (void)lcomm_fault_declare(comm, &lost); /* peers find it by themselves: nobody listens */
   }
   lcomm_status status = lcomm_control_receive(comm);
-  comm->inside = LCOMM_OP_KIND_DESTROY;
+  comm->operations.inside = LCOMM_OP_KIND_DESTROY;
   if (status == LCOMM_OK) {
     status = lcomm_barrier(comm);
   }
@@ -183,7 +183,7 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   bool moved = false;
   lcomm_operations_move(comm, &moved); /* after a failure: cancels what is left */
   if (status != LCOMM_OK) {
-    lcomm_error_thread_keep(comm->error);
+    lcomm_error_thread_keep(comm->errors.text);
   }
   lcomm_comm_free(comm, status == LCOMM_OK);
   return status;

@@ -16,13 +16,18 @@
 #include "libcomm/base/fork.h"
 #include "libcomm/base/log.h"
 #include "libcomm/base/status.h"
+#include "libcomm/comm/create.h"
 #include "libcomm/comm/handshake.h"
 #include "libcomm/engine/lost_ranks.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/progress_thread.h"
 #include "libcomm/engine/siblings.h"
+#include "libcomm/observe/capture.h"
 #include "libcomm/plan/policy_match.h"
+#include "libcomm/tensor/bucket.h"
+#include "libcomm/tensor/residual.h"
 #include "libcomm/topo/topo_file.h"
+#include "libcomm/transport/mpi/mpi_table.h"
 
 /* What the making of a communicator knows besides the communicator itself. */
 typedef struct making {
@@ -95,9 +100,10 @@ static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, ma
   status = status == LCOMM_OK ? lcomm_handshake_check(all, comm->size, comm->rank) : status;
   status = status == LCOMM_OK ? make_topology(comm, m) : status;
   if (status == LCOMM_OK) {
-    comm->run_cache.limit_bytes = smallest_cache(all, comm->size);
-    memcpy(comm->policy_text, m->mine->policy, sizeof(comm->policy_text));
-    atomic_store(&comm->named_rules, lcomm_match_named(&comm->policy, comm->name));
+    comm->runs.cache.limit_bytes = smallest_cache(all, comm->size);
+    memcpy(comm->settings.policy_text, m->mine->policy, sizeof(comm->settings.policy_text));
+    atomic_store(&comm->identity.named_rules,
+                 lcomm_match_named(&comm->settings.policy, comm->identity.name));
   }
   return status;
 }
@@ -151,7 +157,7 @@ static lcomm_status open_links(lcomm_comm *comm, const making *m) {
                                  .boot = m->boot,
                                  .mpi = mpi_everywhere ? comm->bootstrap.mpi : NULL,
                                  .mpi_ranks = comm->bootstrap.mpi_ranks,
-                                 .timeout_s = comm->timeout_s};
+                                 .timeout_s = comm->settings.timeout_s};
   snprintf(why, sizeof(why), "out of memory");
   lcomm_status status = identities ? lcomm_links_open(&setup, m->mine->transport, &comm->links, why)
                                    : LCOMM_ERR_MEMORY;
@@ -163,12 +169,12 @@ static lcomm_status open_links(lcomm_comm *comm, const making *m) {
 static lcomm_status choose_waiting(lcomm_comm *comm, const making *m) {
   char why[160];
   uint64_t share = find_share(comm, m);
-  comm->crowded = share < 100;
-  if (comm->progress == LCOMM_PROGRESS_AUTO) {
+  comm->waiting.crowded = share < 100;
+  if (comm->settings.progress == LCOMM_PROGRESS_AUTO) {
     choose_progress(comm, share);
     return LCOMM_OK;
   }
-  if (comm->progress == LCOMM_PROGRESS_CALLS) {
+  if (comm->settings.progress == LCOMM_PROGRESS_CALLS) {
     return LCOMM_OK;
   }
   if (!allows_driver(comm)) {
@@ -198,10 +204,19 @@ static lcomm_status agree(lcomm_comm *comm, const making *m, lcomm_status mine) 
   return status;
 }
 
+static void describe_capture(const lcomm_comm *comm) {
+  char who[96];
+  if (comm->capture) {
+    lcomm_capture_describe(comm->capture, comm->rank, comm->size, comm->topo.nodes,
+                           lcomm_comm_who(comm, comm->rank, who, sizeof(who)),
+                           lcomm_comm_speaks(comm));
+  }
+}
+
 static void open_summary(lcomm_comm *comm, const making *m) {
   lcomm_summary_about about = {.rank = comm->rank, .size = comm->size, .nodes = comm->topo.nodes};
   snprintf(about.host, sizeof(about.host), "%s", m->mine->identity.host);
-  snprintf(about.policy, sizeof(about.policy), "%s", comm->policy_text);
+  snprintf(about.policy, sizeof(about.policy), "%s", comm->settings.policy_text);
   for (int i = 0; i < comm->links.count; i++) {
     size_t used = strlen(about.transports);
     snprintf(about.transports + used, sizeof(about.transports) - used, "%s%s", i > 0 ? ", " : "",
@@ -238,7 +253,7 @@ static void tell_links(const lcomm_comm *comm) {
     const char *through = link->table->interface ? link->table->interface(link) : "";
     list_peers(comm, link, peers, sizeof(peers));
     snprintf(sentence, sizeof(sentence), "%s: communicator %u: to rank%s %s by %s%s%.500s",
-             lcomm_comm_who(comm, comm->rank, who, sizeof(who)), comm->number,
+             lcomm_comm_who(comm, comm->rank, who, sizeof(who)), comm->identity.number,
              strpbrk(peers, ",-") ? "s" : "", peers, link->table->name, through[0] ? " over " : "",
              through);
     if (peers[0]) {
@@ -255,8 +270,9 @@ static void tell_whole(const lcomm_comm *comm) {
         sentence, sizeof(sentence),
         "libcomm %d.%d.%d: communicator %u of %d ranks on %d nodes, policy \"%s\", kernels %s, "
         "time-out %g s",
-        LCOMM_VERSION_MAJOR, LCOMM_VERSION_MINOR, LCOMM_VERSION_PATCH, comm->number, comm->size,
-        comm->topo.nodes, comm->policy_text, comm->kernels->name, comm->timeout_s);
+        LCOMM_VERSION_MAJOR, LCOMM_VERSION_MINOR, LCOMM_VERSION_PATCH, comm->identity.number,
+        comm->size, comm->topo.nodes, comm->settings.policy_text, comm->kernels->name,
+        comm->settings.timeout_s);
     lcomm_log(LCOMM_LOG_INFO, sentence);
   }
 }
@@ -313,9 +329,9 @@ static void begin_trace(lcomm_comm *comm, const making *m) {
 
 static void take_processes(lcomm_comm *comm, const lcomm_handshake *all) {
   for (int i = 0; i < comm->size; i++) {
-    comm->processes[i] = (lcomm_process){all[i].identity.host_hash, all[i].identity.pid};
+    comm->identity.processes[i] = (lcomm_process){all[i].identity.host_hash, all[i].identity.pid};
   }
-  comm->agreement.listen_s = LCOMM_FAULT_LISTEN_S;
+  comm->errors.agreement.listen_s = LCOMM_FAULT_LISTEN_S;
   lcomm_lost_ranks_forget(comm);
 }
 
@@ -335,6 +351,7 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, making *m
   status = agree(comm, m, choose_waiting(comm, m));
   if (status == LCOMM_OK) {
     open_summary(comm, m);
+    describe_capture(comm);
   }
   if (status == LCOMM_OK && comm->trace) {
     lcomm_trace_watch(comm->trace, comm->progress_thread
@@ -360,8 +377,11 @@ lcomm_status lcomm_comm_create(lcomm_bootstrap_object *bootstrap, const lcomm_co
   if (made) {
     made->size = bootstrap->boot.world_size;
   }
-  if (!made || !m.all || !lcomm_failure_state_make(made)) {
+  if (!made || !m.all || !lcomm_failure_state_make(made) ||
+      lcomm_tensor_set_make(made) != LCOMM_OK || lcomm_residual_set_make(made) != LCOMM_OK) {
     if (made) {
+      lcomm_residual_set_free(made);
+      lcomm_tensor_set_free(made);
       lcomm_failure_state_free(made);
     }
     free(made);
@@ -373,11 +393,11 @@ lcomm_status lcomm_comm_create(lcomm_bootstrap_object *bootstrap, const lcomm_co
   made->bootstrap = *bootstrap;
   lcomm_fork_watch();
   lcomm_turn_prepare();
-  made->fork_generation = lcomm_fork_generation;
-  made->process = (long)getpid();
-  made->number = 1 + atomic_fetch_add(&numbers, 1);
-  pthread_mutex_init(&made->lock, NULL);
-  made->next[LCOMM_SEQUENCE_SPACE_BUCKETS] = 1;
+  made->identity.fork_generation = lcomm_fork_generation;
+  made->identity.process = (long)getpid();
+  made->identity.number = 1 + atomic_fetch_add(&numbers, 1);
+  pthread_mutex_init(&made->errors.lock, NULL);
+  made->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS] = 1;
   lcomm_fingerprint_book_init(&made->fingerprints);
   status = make(made, config, &m);
   lcomm_topo_free(&m.topo_file);

@@ -191,10 +191,11 @@ static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
     lcomm_settings_warn_unknown();
   }
   status = status == LCOMM_OK ? lcomm_settings_check(mine->error, sizeof(mine->error)) : status;
-  status = status == LCOMM_OK ? lcomm_policy_parse(policy, &comm->policy, mine->error) : status;
+  status =
+      status == LCOMM_OK ? lcomm_policy_parse(policy, &comm->settings.policy, mine->error) : status;
   if (status == LCOMM_OK) {
-    lcomm_policy_format(&comm->policy, mine->policy);
-    status = find_timeout(config, &comm->timeout_s, mine->error);
+    lcomm_policy_format(&comm->settings.policy, mine->policy);
+    status = find_timeout(config, &comm->settings.timeout_s, mine->error);
   }
   status = status == LCOMM_OK ? find_nodes(config, &mine->nodes, mine->error) : status;
   status = status == LCOMM_OK ? find_kernels(comm, mine->error) : status;
@@ -202,9 +203,9 @@ static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
   status = status == LCOMM_OK ? find_progress(config, mine) : status;
   status = status == LCOMM_OK ? find_run_cache(mine) : status;
   if (status == LCOMM_OK) {
-    memcpy(comm->transport, mine->transport, sizeof(comm->transport));
-    comm->poses = mine->nodes != 0;
-    comm->progress = (lcomm_progress_mode)mine->progress;
+    memcpy(comm->settings.transport, mine->transport, sizeof(comm->settings.transport));
+    comm->settings.poses = mine->nodes != 0;
+    comm->settings.progress = (lcomm_progress_mode)mine->progress;
     status = lcomm_summary_parse(lcomm_env_get(LCOMM_ENV_STATS), summary, mine->error,
                                  sizeof(mine->error));
   }

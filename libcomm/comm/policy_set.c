@@ -8,9 +8,9 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "libcomm/api/collective.h"
 #include "libcomm/base/status.h"
 #include "libcomm/base/text.h"
+#include "libcomm/call/call.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/plan/policy_match.h"
 #include "libcomm/tensor/bucket.h"
@@ -44,8 +44,8 @@ static lcomm_status reject(changing *it, lcomm_status status, const char *why) {
 }
 
 static lcomm_status check_tensors(changing *it) {
-  for (size_t i = 0; it->policy.momentum > 0 && i < it->comm->tensor_count; i++) {
-    const lcomm_tensor *tensor = it->comm->tensors[i];
+  for (size_t i = 0; it->policy.momentum > 0 && i < it->comm->tensors->count; i++) {
+    const lcomm_tensor *tensor = it->comm->tensors->list[i];
     if (tensor->dtype == LCOMM_FLOAT64 && lcomm_plan_op(tensor->op) == LCOMM_SUM) {
       snprintf(it->why, sizeof(it->why),
                "the policy's momentum is float32, so tensor %s, a sum of float64, cannot have it; "
@@ -63,10 +63,11 @@ static lcomm_status judge(changing *it, const char *text) {
   if (!text) {
     return reject(it, LCOMM_ERR_ARGUMENT, "no policy was given; \"\" is the exact one");
   }
-  if (atomic_load(&comm->step_open)) {
+  if (atomic_load(&comm->deferred.open)) {
     return reject(it, LCOMM_ERR_STATE, "a step is in flight; change the policy between the steps");
   }
-  if (comm->first || !lcomm_run_cache_is_idle(&comm->run_cache) || !lcomm_residuals_idle(comm)) {
+  if (comm->operations.first || !lcomm_run_cache_is_idle(&comm->runs.cache) ||
+      !lcomm_residuals_idle(comm)) {
     return reject(
         it, LCOMM_ERR_STATE,
         "an operation is in flight, or its request was not waited for; wait for it first");
@@ -108,7 +109,7 @@ static lcomm_status report(changing *it, int failed) {
   }
   return lcomm_refuse(it->comm, verdict, "lcomm_policy_set: on %s: %s. The policy stays '%s'.",
                       lcomm_comm_who(it->comm, failed, who, sizeof(who)),
-                      (int32_t)verdict == code ? it->why : text, it->comm->policy_text);
+                      (int32_t)verdict == code ? it->why : text, it->comm->settings.policy_text);
 }
 
 static lcomm_status report_difference(changing *it, int other) {
@@ -124,7 +125,7 @@ static lcomm_status report_difference(changing *it, int other) {
                       "policy on all ranks. It stays '%.300s'.",
                       lcomm_comm_who(it->comm, 0, first, sizeof(first)), it->text,
                       lcomm_comm_who(it->comm, other, who, sizeof(who)), it->other,
-                      it->comm->policy_text);
+                      it->comm->settings.policy_text);
 }
 
 static lcomm_status agree(changing *it, lcomm_status mine) {
@@ -151,12 +152,13 @@ static lcomm_status agree(changing *it, lcomm_status mine) {
 /* What cannot be done here fails the communicator. */
 static lcomm_status change(const changing *it) {
   lcomm_comm *comm = it->comm;
-  bool grouped = comm->buckets != NULL;
+  bool grouped = comm->tensors->buckets != NULL;
   lcomm_status status = grouped ? lcomm_buckets_dissolve(comm) : LCOMM_OK;
-  lcomm_run_cache_clear(&comm->run_cache);
-  comm->policy = it->policy;
-  memcpy(comm->policy_text, it->text, sizeof(comm->policy_text));
-  atomic_store(&comm->named_rules, lcomm_match_named(&comm->policy, comm->name));
+  lcomm_run_cache_clear(&comm->runs.cache);
+  comm->settings.policy = it->policy;
+  memcpy(comm->settings.policy_text, it->text, sizeof(comm->settings.policy_text));
+  atomic_store(&comm->identity.named_rules,
+               lcomm_match_named(&comm->settings.policy, comm->identity.name));
   snprintf(comm->summary.about.policy, sizeof(comm->summary.about.policy), "%s", it->text);
   if (status == LCOMM_OK && grouped) {
     status = lcomm_buckets_plan(comm);
@@ -167,7 +169,7 @@ static lcomm_status change(const changing *it) {
 static void log_change(const lcomm_comm *comm) {
   char text[LCOMM_POLICY_MAX + 64];
   if (comm->rank == 0) {
-    snprintf(text, sizeof(text), "the policy is now '%s'", comm->policy_text);
+    snprintf(text, sizeof(text), "the policy is now '%s'", comm->settings.policy_text);
     lcomm_log_info(text);
   }
 }

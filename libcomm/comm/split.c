@@ -4,6 +4,8 @@
 /* lcomm_split: who comes together with whom, and the making of their part. */
 
 #include "libcomm/comm/split.h"
+#include "libcomm/comm/create.h"
+#include "libcomm/transport/mpi/mpi_table.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -55,16 +57,16 @@ static lcomm_config take_config(const lcomm_split_rendezvous *m, const lcomm_con
   } else if (given) {
     config.struct_size = 0; /* is refused on all members */
   }
-  config.policy = config.policy ? config.policy : parent->policy_text;
-  config.transport = config.transport ? config.transport : parent->transport;
+  config.policy = config.policy ? config.policy : parent->settings.policy_text;
+  config.transport = config.transport ? config.transport : parent->settings.transport;
   bool says_timeout = config.timeout_s < 0 || config.timeout_s > 0 || isnan(config.timeout_s);
   if (!says_timeout) {
-    config.timeout_s = parent->timeout_s;
+    config.timeout_s = parent->settings.timeout_s;
   }
   if (config.progress == LCOMM_PROGRESS_DEFAULT) {
-    config.progress = parent->progress;
+    config.progress = parent->settings.progress;
   }
-  if (config.nodes == 0 && parent->poses) {
+  if (config.nodes == 0 && parent->settings.poses) {
     config.nodes = count_nodes(m);
   }
   return config;
@@ -99,7 +101,7 @@ static lcomm_status take_mpi(lcomm_split_rendezvous *m, lcomm_bootstrap_object *
  * failed; else it came from the making of the part. */
 static lcomm_status report(lcomm_comm *parent, lcomm_status status) {
   char text[LCOMM_ERROR_MAX - 128];
-  lcomm_status sticky = (lcomm_status)atomic_load(&parent->status);
+  lcomm_status sticky = (lcomm_status)atomic_load(&parent->errors.status);
   if (sticky != LCOMM_OK) {
     return sticky;
   }
@@ -123,7 +125,7 @@ static lcomm_status make_part(lcomm_split_rendezvous *m, const lcomm_config *giv
     status = lcomm_comm_create(&bootstrap, &config, part);
   }
   if (status != LCOMM_OK && bootstrap.release) {
-    bootstrap.release(&bootstrap, atomic_load(&m->parent->status) == LCOMM_OK);
+    bootstrap.release(&bootstrap, atomic_load(&m->parent->errors.status) == LCOMM_OK);
   }
   return status == LCOMM_OK ? LCOMM_OK : report(m->parent, status);
 }
@@ -132,9 +134,9 @@ static lcomm_status split_by(lcomm_comm *comm, wish mine, wish *wishes, const lc
                              lcomm_comm **part) {
   lcomm_split_rendezvous m = {.parent = comm};
   lcomm_comm *made = NULL;
-  comm->inside = LCOMM_OP_KIND_SPLIT;
+  comm->operations.inside = LCOMM_OP_KIND_SPLIT;
   lcomm_status status = lcomm_allgather(comm, &mine, wishes, 2, LCOMM_INT32);
-  comm->inside = LCOMM_OP_KIND_CALL;
+  comm->operations.inside = LCOMM_OP_KIND_CALL;
   if (status == LCOMM_OK && mine.color >= 0) {
     status = take_members(&m, wishes);
     status = status == LCOMM_OK ? make_part(&m, config, &made) : status;

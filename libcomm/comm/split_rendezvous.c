@@ -74,7 +74,7 @@ static lcomm_status look_at_all(lcomm_split_rendezvous *m, int *left, bool *move
  * from there. */
 static double patience_s(const lcomm_split_rendezvous *m) {
   static const double LONGER_S = 5;
-  double timeout_s = m->parent->timeout_s;
+  double timeout_s = m->parent->settings.timeout_s;
   if (m->me == 0) {
     return timeout_s;
   }

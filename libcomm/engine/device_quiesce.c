@@ -23,7 +23,7 @@ lcomm_status lcomm_device_quiesce(lcomm_comm *comm) {
     bool moved = false;
     lcomm_status status = lcomm_operations_move(comm, &moved);
     if (status == LCOMM_OK && !moved) {
-      lcomm_external_progress(&comm->external, &comm->bootstrap, lcomm_clock_s());
+      lcomm_external_progress(&comm->waiting.external, &comm->bootstrap, lcomm_clock_s());
       status = lcomm_operations_check(comm);
       nap();
     }

@@ -151,7 +151,7 @@ typedef struct lcomm_device_map {
 /* Opened once, and kept: a peer's buffers are few and stay where they are. An
  * allocation that took another's place has another number. */
 static map *find_map(lcomm_comm *comm, int peer, int ordinal, const lcomm_device_ipc *memory) {
-  for (map *it = comm->device_maps; it; it = it->next) {
+  for (map *it = comm->runs.device_maps; it; it = it->next) {
     if (it->peer == peer && it->ordinal == ordinal &&
         lcomm_device_ipc_is_same(&it->memory, memory)) {
       return it;
@@ -178,7 +178,7 @@ static void close_older(lcomm_comm *comm, int peer, const lcomm_device_ipc *memo
   if (lcomm_stream_gate_count() > 0) {
     return;
   }
-  for (map **link = &comm->device_maps; *link;) {
+  for (map **link = &comm->runs.device_maps; *link;) {
     map *it = *link;
     if (it->peer != peer || !lcomm_device_ipc_is_gone(&it->memory, memory)) {
       link = &it->next;
@@ -212,15 +212,15 @@ static int open_map(lcomm_comm *comm, int peer, int ordinal, const lcomm_device_
   made->peer = peer;
   made->ordinal = ordinal;
   made->memory = *memory;
-  made->next = comm->device_maps;
-  comm->device_maps = *opened = made;
+  made->next = comm->runs.device_maps;
+  comm->runs.device_maps = *opened = made;
   return 0;
 }
 
 void lcomm_device_maps_free(lcomm_comm *comm) {
-  while (comm->device_maps) {
-    map *it = comm->device_maps;
-    comm->device_maps = it->next;
+  while (comm->runs.device_maps) {
+    map *it = comm->runs.device_maps;
+    comm->runs.device_maps = it->next;
     close_map(it);
   }
 }

@@ -13,11 +13,11 @@
 enum { WITNESSES_MAX = 32 };
 
 static lcomm_contact *contact_of(const lcomm_comm *comm, int rank) {
-  return &comm->probes.contacts[rank];
+  return &comm->errors.probes.contacts[rank];
 }
 
 static bool share_host(const lcomm_comm *comm, int a, int b) {
-  return comm->processes[a].host_hash == comm->processes[b].host_hash;
+  return comm->identity.processes[a].host_hash == comm->identity.processes[b].host_hash;
 }
 
 /* ---------------------------------------------------------------- asking */
@@ -47,10 +47,10 @@ static bool is_witness(const lcomm_comm *comm, int rank, int about) {
 }
 
 static void ask_about(lcomm_comm *comm, int about, double now_s) {
-  if (now_s < comm->probes.next_s) {
+  if (now_s < comm->errors.probes.next_s) {
     return;
   }
-  comm->probes.next_s = now_s + lcomm_probe_interval_s(comm);
+  comm->errors.probes.next_s = now_s + lcomm_probe_interval_s(comm);
   for (int rank = 0; rank < comm->size; rank++) {
     if (is_witness(comm, rank, about)) {
       lcomm_probe_send(comm, rank, about, now_s);
@@ -138,7 +138,7 @@ static int search_from(lcomm_comm *comm, int waiter, const lcomm_wait_state *sta
     const lcomm_wait_state *next = state_of(comm, last, now_s);
     if (!contact_of(comm, last)->visited && next && next->activity == LCOMM_ACTIVITY_WAITS) {
       contact_of(comm, last)->visited = true;
-      comm->probes.queue[count++] = last;
+      comm->errors.probes.queue[count++] = last;
     }
   }
   return count;
@@ -151,7 +151,7 @@ static lcomm_wait_edge search(lcomm_comm *comm, const lcomm_wait_state *mine, do
   }
   int count = search_from(comm, comm->rank, mine, 0, &best, now_s);
   for (int i = 0; i < count; i++) {
-    int rank = comm->probes.queue[i];
+    int rank = comm->errors.probes.queue[i];
     count = search_from(comm, rank, state_of(comm, rank, now_s), count, &best, now_s);
   }
   return best;
@@ -196,8 +196,8 @@ static const lcomm_wait_state *said_last(const lcomm_comm *comm, const lcomm_wai
 int lcomm_diagnose_other_wait(const lcomm_comm *comm, const lcomm_wait_edge *edge) {
   const lcomm_wait_state *said = said_last(comm, edge);
   int rank = comm->size - 1;
-  while (rank >= 0 && (comm->processes[rank].host_hash != said->elsewhere_host ||
-                       comm->processes[rank].pid != said->elsewhere_pid)) {
+  while (rank >= 0 && (comm->identity.processes[rank].host_hash != said->elsewhere_host ||
+                       comm->identity.processes[rank].pid != said->elsewhere_pid)) {
     rank--;
   }
   return said->elsewhere_pid != 0 ? rank : -1;
@@ -205,12 +205,12 @@ int lcomm_diagnose_other_wait(const lcomm_comm *comm, const lcomm_wait_edge *edg
 
 /* The process that seems to be the fault, for those who wait in other communicators. */
 static void tell_elsewhere(const lcomm_comm *comm, const lcomm_wait_edge *edge) {
-  lcomm_process it = comm->processes[edge->last];
+  lcomm_process it = comm->identity.processes[edge->last];
   if (edge->end == LCOMM_END_ELSEWHERE) {
     const lcomm_wait_state *said = said_last(comm, edge);
     it = (lcomm_process){said->elsewhere_host, said->elsewhere_pid};
   }
-  if (comm->long_wait && edge->end != LCOMM_END_NONE) {
+  if (comm->waiting.long_wait && edge->end != LCOMM_END_NONE) {
     lcomm_other_waits_add(comm, it.host_hash, it.pid);
   }
 }
@@ -233,30 +233,30 @@ static lcomm_status judge(lcomm_comm *comm, const lcomm_wait_edge *edge, double 
                           double now_s) {
   static const double LONGER_S = 0.4; /* with LCOMM_FAULT_LISTEN_S less than a second */
   /* Who waits in another communicator may have begun to later. */
-  double longer_s = edge->end == LCOMM_END_ELSEWHERE ? comm->timeout_s : LONGER_S;
+  double longer_s = edge->end == LCOMM_END_ELSEWHERE ? comm->settings.timeout_s : LONGER_S;
   lcomm_witnesses said = hear_witnesses(comm, edge->last, now_s);
-  if (waited_s < comm->timeout_s + longer_s && !is_certain(comm, edge, &said, now_s)) {
+  if (waited_s < comm->settings.timeout_s + longer_s && !is_certain(comm, edge, &said, now_s)) {
     return LCOMM_OK;
   }
   return lcomm_diagnose_fail(comm, edge, &said);
 }
 
 lcomm_status lcomm_diagnose(lcomm_comm *comm, const lcomm_operation *operation, double waited_s) {
-  if (waited_s < comm->timeout_s / 2) {
+  if (waited_s < comm->settings.timeout_s / 2) {
     return LCOMM_OK;
   }
   double now_s = lcomm_clock_s();
-  if (now_s - comm->probes.looked_s > comm->timeout_s / 4) {
+  if (now_s - comm->errors.probes.looked_s > comm->settings.timeout_s / 4) {
     forget(comm);
   }
-  comm->probes.looked_s = now_s;
+  comm->errors.probes.looked_s = now_s;
   lcomm_wait_state mine = lcomm_probe_state(comm, operation);
   lcomm_wait_edge edge = search(comm, &mine, now_s);
   if (edge.end == LCOMM_END_SILENT) {
     ask_about(comm, edge.last, now_s);
   }
   tell_elsewhere(comm, &edge);
-  if (waited_s < comm->timeout_s) {
+  if (waited_s < comm->settings.timeout_s) {
     return LCOMM_OK;
   }
   if (edge.end == LCOMM_END_NONE) {

@@ -37,7 +37,8 @@ static const char *evidence(lcomm_comm *comm, int rank, char *text) {
   char why[LCOMM_TRANSPORT_WHY_MAX];
   int peer = lcomm_links_unreachable(&comm->links, why);
   text[0] = '\0';
-  if (peer >= 0 && comm->processes[peer].host_hash == comm->processes[rank].host_hash) {
+  if (peer >= 0 &&
+      comm->identity.processes[peer].host_hash == comm->identity.processes[rank].host_hash) {
     snprintf(text, EVIDENCE_MAX, " (the network to it %s)", why);
   }
   return text;
@@ -53,7 +54,7 @@ static lcomm_status fail_host(lcomm_comm *comm, const lcomm_wait_edge *edge,
     return lcomm_fail(comm, LCOMM_ERR_TIMEOUT,
                       "%s: host %s hears no other host%s: its network is down, or the ranks of all "
                       "others have been stopped or outside libcomm for %g s. " PATIENCE,
-                      call, ours, why, comm->timeout_s);
+                      call, ours, why, comm->settings.timeout_s);
   }
   if (witnesses->only_far_host) {
     bool rises = comm->rank < edge->last;
@@ -61,12 +62,13 @@ static lcomm_status fail_host(lcomm_comm *comm, const lcomm_wait_edge *edge,
                       "%s: hosts %s and %s do not hear each other%s: one of them or the network "
                       "between them is down, or all ranks of one have been stopped or outside "
                       "libcomm for %g s. " PATIENCE,
-                      call, rises ? ours : theirs, rises ? theirs : ours, why, comm->timeout_s);
+                      call, rises ? ours : theirs, rises ? theirs : ours, why,
+                      comm->settings.timeout_s);
   }
   return lcomm_fail_peer(comm, LCOMM_ERR_TIMEOUT, edge->last,
                          "%s: no rank of host %s answers%s: it or its network is down, or all its "
                          "ranks have been stopped or outside libcomm for %g s. " PATIENCE,
-                         call, theirs, why, comm->timeout_s);
+                         call, theirs, why, comm->settings.timeout_s);
 }
 
 static lcomm_status fail_silent(lcomm_comm *comm, const lcomm_wait_edge *edge,
@@ -81,7 +83,7 @@ static lcomm_status fail_silent(lcomm_comm *comm, const lcomm_wait_edge *edge,
       "%s: %s does not answer%s%s. It is stopped or dead, or its program has "
       "been outside libcomm for %g s%s. " PATIENCE,
       call, lcomm_comm_who(comm, edge->last, who, sizeof(who)), evidence(comm, edge->last, why),
-      witnesses->others_silent ? ", nor does any other rank" : "", comm->timeout_s,
+      witnesses->others_silent ? ", nor does any other rank" : "", comm->settings.timeout_s,
       witnesses->far ? ", or the network of its host is down" : "");
 }
 
@@ -107,22 +109,22 @@ static lcomm_status fail_last(lcomm_comm *comm, const lcomm_wait_edge *edge) {
     return lcomm_fail(comm, LCOMM_ERR_TIMEOUT,
                       "%s: %s is through with this call, but a message between it and %s has not "
                       "come through for %g s. Look at the network between the two. " PATIENCE,
-                      call, who, waiter, comm->timeout_s);
+                      call, who, waiter, comm->settings.timeout_s);
   case LCOMM_END_DEVICE:
     return lcomm_fail_peer(comm, LCOMM_ERR_TIMEOUT, edge->last,
                            "%s: %s answers, but its device has not come to the call, or has been "
                            "at work for it, for %g s. " PATIENCE,
-                           call, who, comm->timeout_s);
+                           call, who, comm->settings.timeout_s);
   case LCOMM_END_WORKS:
     return lcomm_fail_peer(comm, LCOMM_ERR_TIMEOUT, edge->last,
                            "%s: %s answers, but has sent nothing to %s for %g s. " PATIENCE, call,
-                           who, waiter, comm->timeout_s);
+                           who, waiter, comm->settings.timeout_s);
   default:
     return lcomm_fail_peer(
         comm, LCOMM_ERR_TIMEOUT, edge->last,
         "%s: %s answers, but its program has not made this call for %g s. It may "
         "be computing, in another call, or have one call fewer. " PATIENCE,
-        call, who, comm->timeout_s);
+        call, who, comm->settings.timeout_s);
   }
 }
 
@@ -136,20 +138,21 @@ static lcomm_status fail_elsewhere(lcomm_comm *comm, const lcomm_wait_edge *edge
                       "%s: not all ranks have made this call for %g s: a program waits in another "
                       "communicator, for a process that is not in this one. Look at what failed "
                       "there. " PATIENCE,
-                      call, comm->timeout_s);
+                      call, comm->settings.timeout_s);
   }
   return lcomm_fail_peer(
       comm, LCOMM_ERR_TIMEOUT, fault,
       "%s: %s is awaited in another communicator by a program that has not made "
       "this call for %g s. It is stopped or dead, or its program computes, or is "
       "in another call. " PATIENCE,
-      call, lcomm_comm_who(comm, fault, who, sizeof(who)), comm->timeout_s);
+      call, lcomm_comm_who(comm, fault, who, sizeof(who)), comm->settings.timeout_s);
 }
 
 /* What a rank of a cycle says of itself: its own operation is known here. */
 static lcomm_wait_edge call_of(const lcomm_comm *comm, int rank) {
-  lcomm_wait_state mine = lcomm_probe_state(comm, comm->first);
-  const lcomm_wait_state *said = rank == comm->rank ? &mine : &comm->probes.contacts[rank].state;
+  lcomm_wait_state mine = lcomm_probe_state(comm, comm->operations.first);
+  const lcomm_wait_state *said =
+      rank == comm->rank ? &mine : &comm->errors.probes.contacts[rank].state;
   return (lcomm_wait_edge){
       .collective = said->collective, .sequence = said->sequence, .fingerprint = said->fingerprint};
 }
@@ -169,7 +172,7 @@ static lcomm_status fail_cycle(lcomm_comm *comm, const lcomm_wait_edge *edge) {
         comm, LCOMM_ERR_TIMEOUT,
         "%s: %s waits for %s, which answers, but whose message has not come for %g s: "
         "it is lost, or the link between the two is slow. " PATIENCE,
-        waiter_call, waiter, last, comm->timeout_s);
+        waiter_call, waiter, last, comm->settings.timeout_s);
   }
   return lcomm_fail(comm, LCOMM_ERR_MISMATCH,
                     "ranks are in different calls: %s is in %s, %s in %s. All ranks must make the "

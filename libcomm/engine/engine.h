@@ -10,7 +10,6 @@
 
 #include "libcomm/base/error.h"
 #include "libcomm/base/turn.h"
-#include "libcomm/bootstrap/bootstrap.h"
 #include "libcomm/engine/external_progress.h"
 #include "libcomm/engine/fault.h"
 #include "libcomm/engine/fingerprint.h"
@@ -20,11 +19,11 @@
 #include "libcomm/observe/summary.h"
 #include "libcomm/observe/trace.h"
 #include "libcomm/plan/plan.h"
+#include "libcomm/transport/bootstrap_object.h"
 #include "libcomm/transport/links.h"
 
 typedef struct lcomm_run lcomm_run;             /* exec.h */
 typedef struct lcomm_operation lcomm_operation; /* op.h */
-typedef struct lcomm_bucket lcomm_bucket;       /* bucket.h */
 
 /* The process that is a rank. */
 typedef struct lcomm_process {
@@ -33,95 +32,124 @@ typedef struct lcomm_process {
 
 enum { LCOMM_COMM_NAME_MAX = 128, LCOMM_TRANSPORT_NAMES_MAX = 64 }; /* with the terminator */
 
-struct lcomm_comm {
-  lcomm_turn turn; /* without a progress thread: who is inside; first, beside what all calls read */
-  int rank, size;
-  unsigned fork_generation; /* of the process that made it, see base/fork.h */
-  long process;             /* its number, for people */
-  unsigned number;          /* of this communicator in its process, from 1, for people */
-  lcomm_topo topo;
-  lcomm_process *processes; /* per rank */
-  lcomm_policy policy;
-  char policy_text[LCOMM_POLICY_MAX];
+/* Which communicator this is, and of whom. */
+typedef struct lcomm_comm_identity {
+  unsigned fork_generation;       /* of the process that made it, see base/fork.h */
+  long process;                   /* its number, for people */
+  unsigned number;                /* of this communicator in its process, from 1, for people */
+  lcomm_process *processes;       /* per rank */
   char name[LCOMM_COMM_NAME_MAX]; /* lcomm_name_set() */
   _Atomic uint32_t named_rules;   /* of match=, those that ask for no other name */
-  double timeout_s;
-  double network_seen_s;                     /* when check_network() of op_wait.c last looked */
-  char transport[LCOMM_TRANSPORT_NAMES_MAX]; /* as asked for, e.g. "auto" or "shm,mpi" */
-  lcomm_progress_mode progress;              /* likewise, never DEFAULT */
+} lcomm_comm_identity;
+
+/* What its creator asked for. */
+typedef struct lcomm_comm_settings {
+  lcomm_policy policy;
+  char policy_text[LCOMM_POLICY_MAX];
+  char transport[LCOMM_TRANSPORT_NAMES_MAX]; /* e.g. "auto" or "shm,mpi" */
+  lcomm_progress_mode progress;              /* never DEFAULT */
   bool poses;                                /* as nodes that it was told */
-  const lcomm_kernels *kernels;
-  lcomm_links links;
-  lcomm_bootstrap_object bootstrap;
-  lcomm_external_pace external; /* of origin.progress */
+  double timeout_s;
+} lcomm_comm_settings;
+
+/* How this rank waits (wait.c). */
+typedef struct lcomm_waiting {
+  lcomm_external_pace external; /* of the bootstrap's progress function */
+  const bool *awaited_done;     /* of the operation that the program waits for; NULL: it does not */
+  double network_seen_s;        /* when check_network() last looked */
+  double awake_s;               /* how long a rank that waits stays awake */
+  uint32_t quiet_polls;         /* polls in a row that moved nothing */
+  uint32_t quiet_moves;         /* moves without any movement, all told */
+  bool overslept;               /* the last sleep ran to its limit: nothing woke it */
   bool crowded;                 /* a rank of this machine has no processor to itself */
-  lcomm_stats stats;
-  lcomm_summary summary;
-  struct lcomm_capture *capture; /* capture.h; NULL: off */
-  lcomm_trace *trace;            /* NULL: off */
-  struct lcomm_progress_thread
-      *_Atomic progress_thread; /* progress_thread.h; NULL: calls alone make progress */
-  bool wants_progress_thread;   /* one is started by the first call that does not block */
+  bool long_wait;               /* other communicators know of it, see other_waits.h */
+} lcomm_waiting;
 
-  /* The others of the process without a progress thread (siblings.h). */
-  lcomm_comm *sibling_next, *sibling_previous;
-  bool is_sibling;
-  atomic_uint in_flight; /* operations, for a look from outside */
+/* The other communicators of the process without a progress thread (siblings.h). */
+typedef struct lcomm_sibling {
+  lcomm_comm *next, *previous;
+  bool is_listed;
+} lcomm_sibling;
 
-  /* Errors. status is sticky; lock guards error and the abort text, which
-   * other threads may write. */
+/* Errors. status is sticky; lock guards text, which other threads may write. */
+typedef struct lcomm_comm_errors {
   pthread_mutex_t lock;
   _Atomic int status;
-  char error[LCOMM_ERROR_MAX];
-  atomic_bool abort_asked; /* lcomm_abort() was called, peers not told yet */
+  char text[LCOMM_ERROR_MAX];
+  atomic_bool abort_asked; /* lcomm_abort() was called, peers do not know yet */
   lcomm_agreement agreement;
   lcomm_probes probes;
+} lcomm_comm_errors;
 
-  /* Operations in flight, in the order in which they were started. */
+/* Operations in flight, in the order in which they were started (operation.c). */
+typedef struct lcomm_operations {
   lcomm_operation *first, *last;
   lcomm_operation *idle; /* finished ones, for reuse */
   lcomm_operation *made; /* all ever made, for freeing */
+  atomic_uint in_flight; /* how many, for a look from outside */
+  lcomm_op_kind inside;  /* of the plain operations that a call makes for its own ends */
   /* Calls have even numbers, buckets odd ones: buckets start when their tensors are
-   * ready, on every rank at another place between the calls. Of each series: the
+   * ready, on every rank at another place between the calls. Of each sequence space: the
    * number of the next operation, and a hash of those before it. */
   uint32_t next[LCOMM_SEQUENCE_SPACE_COUNT], history[LCOMM_SEQUENCE_SPACE_COUNT];
-  /* What a loaded state adds to the numbers of buckets where they seed stochastic
+  /* What a loaded checkpoint adds to the numbers of buckets where they seed stochastic
    * rounding: that goes on as before, but the numbers themselves only grow. */
   uint32_t seed_shift;
-  struct lcomm_flow_pair **flow_pairs; /* flow.h: per peer, or NULL; NULL: not needed so far */
-  uint32_t flow_owed;                  /* credits that are due and have not left */
-  bool long_wait;                      /* told of to others, see elsewhere.h */
-  double awake_s;                      /* how long a rank that waits stays awake */
-  uint32_t quiet_polls;                /* polls in a row that moved nothing */
-  uint32_t quiet_moves;                /* moves without any movement, all told */
-  bool overslept;                      /* the last sleep ran to its limit: nothing rang */
-  lcomm_fingerprint_book fingerprints;
-  lcomm_op_kind inside; /* of the plain operations that a call makes for its own ends */
-  const bool
-      *awaited_over; /* of the operation that the program waits for; NULL: it does not wait */
+} lcomm_operations;
 
-  lcomm_run_cache run_cache;            /* of plain calls */
-  lcomm_run *retired_runs;              /* to be destroyed, see lcomm_run_retire */
-  struct lcomm_device_map *device_maps; /* memory of peers' devices, see device_loan.h */
-  unsigned device_works;                /* in flight on devices: nobody rings when they are over */
-
-  /* Residuals of calls, see residual.h. */
-  lcomm_residual *residuals;
-  uint64_t residuals_made; /* so far, those that are gone included */
-
-  /* Tensors and their buckets, in order of lcomm_tensor_add. */
-  lcomm_tensor **tensors;
-  size_t tensor_count, tensor_room;
-  lcomm_bucket *buckets;
-  size_t bucket_count;
-  size_t buckets_started; /* in this step */
+/* Operations that start by themselves when their data are there: those of tensors. The room
+ * above says what there is and starts it; the engine calls. */
+typedef struct lcomm_deferred {
+  atomic_bool open;                        /* there may be something to start */
+  lcomm_status (*start)(lcomm_comm *comm); /* what is ready; when `open` is set */
+  bool exists;                             /* the progress thread may begin operations by it */
+  bool counts_steps; /* `step` is that of the program; else each operation is one, for traces */
   uint64_t step;
-  uint64_t step_not_finite, last_not_finite; /* in the results of this step and of the last */
-  atomic_bool step_open;                     /* a tensor was reported ready since the last wait */
-  bool tensors_compared;                     /* between the ranks */
-  bool tensors_grouped;                      /* once at least: there may be state to move */
-  size_t tensors_pending;                    /* added or (un)frozen here, not agreed on yet */
-  int tensor_location;                       /* of all tensors, see lcomm_plan_request */
+} lcomm_deferred;
+
+/* Flow control (flow.h). */
+typedef struct lcomm_flow {
+  struct lcomm_flow_pair **pairs; /* per peer, or NULL; NULL: not needed so far */
+  uint32_t due;                   /* credits that have not left yet */
+} lcomm_flow;
+
+/* Memory of running plans that outlives an operation. */
+typedef struct lcomm_runs {
+  lcomm_run_cache cache;                /* of plain calls */
+  lcomm_run *retired;                   /* to be destroyed, see lcomm_run_retire */
+  struct lcomm_device_map *device_maps; /* memory of peers' devices, see device_zcopy.h */
+  unsigned device_works; /* in flight on devices: nobody wakes us when they are done */
+} lcomm_runs;
+
+struct lcomm_comm {
+  lcomm_turn turn; /* without a progress thread: who is inside; first, beside what all calls read */
+  int rank, size;
+  lcomm_comm_identity identity;
+  lcomm_comm_settings settings;
+  lcomm_topo topo;
+  const lcomm_kernels *kernels;
+  lcomm_links links;
+  lcomm_bootstrap_object bootstrap;
+  lcomm_waiting waiting;
+  lcomm_sibling sibling;
+  lcomm_operations operations;
+  lcomm_deferred deferred;
+  lcomm_flow flow;
+  lcomm_fingerprint_book fingerprints;
+  lcomm_runs runs;
+  lcomm_comm_errors errors;
+  struct lcomm_progress_thread *_Atomic progress_thread; /* NULL: calls alone make progress */
+  bool wants_progress_thread; /* one is started by the first call that does not block */
+
+  /* Observers. */
+  lcomm_stats stats;
+  lcomm_summary summary;
+  lcomm_trace *trace;            /* NULL: off */
+  struct lcomm_capture *capture; /* NULL: off */
+
+  /* What the rooms above keep here; the engine does not look inside. */
+  struct lcomm_tensor_set *tensors;     /* tensor/bucket.h */
+  struct lcomm_residual_set *residuals; /* tensor/residual.h */
 };
 
 /* Name of a rank for people: "rank 3 (host n1)". Returns text. */

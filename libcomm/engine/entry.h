@@ -14,7 +14,7 @@ lcomm_status lcomm_refuse_child(const lcomm_comm *comm);
 
 /* Is this a forked child of the process that made the communicator? */
 static inline bool lcomm_is_child(const lcomm_comm *comm) {
-  return comm->fork_generation != lcomm_fork_generation;
+  return comm->identity.fork_generation != lcomm_fork_generation;
 }
 
 /* For calls that need no turn. STATE in a forked child. */

@@ -14,24 +14,24 @@
 
 bool lcomm_failure_state_make(lcomm_comm *comm) {
   size_t size = (size_t)comm->size;
-  lcomm_agreement *agreement = &comm->agreement;
-  comm->processes = calloc(size, sizeof *comm->processes);
+  lcomm_agreement *agreement = &comm->errors.agreement;
+  comm->identity.processes = calloc(size, sizeof *comm->identity.processes);
   agreement->told = calloc(size, sizeof(bool));
   agreement->spoke = calloc(size, sizeof(bool));
   agreement->cleared = calloc(size, sizeof(bool));
-  comm->probes.contacts = calloc(size, sizeof *comm->probes.contacts);
-  comm->probes.queue = calloc(size, sizeof(int));
-  return comm->processes && agreement->told && agreement->spoke && agreement->cleared &&
-         comm->probes.contacts && comm->probes.queue;
+  comm->errors.probes.contacts = calloc(size, sizeof *comm->errors.probes.contacts);
+  comm->errors.probes.queue = calloc(size, sizeof(int));
+  return comm->identity.processes && agreement->told && agreement->spoke && agreement->cleared &&
+         comm->errors.probes.contacts && comm->errors.probes.queue;
 }
 
 void lcomm_failure_state_free(lcomm_comm *comm) {
-  free(comm->processes);
-  free(comm->agreement.told);
-  free(comm->agreement.spoke);
-  free(comm->agreement.cleared);
-  free(comm->probes.contacts);
-  free(comm->probes.queue);
+  free(comm->identity.processes);
+  free(comm->errors.agreement.told);
+  free(comm->errors.agreement.spoke);
+  free(comm->errors.agreement.cleared);
+  free(comm->errors.probes.contacts);
+  free(comm->errors.probes.queue);
 }
 
 const char *lcomm_comm_who(const lcomm_comm *comm, int rank, char *text, size_t size) {
@@ -40,8 +40,8 @@ const char *lcomm_comm_who(const lcomm_comm *comm, int rank, char *text, size_t 
 }
 
 const char *lcomm_comm_which(const lcomm_comm *comm, char *text, size_t size) {
-  snprintf(text, size, "communicator %u (rank %d of %d%s%.60s)", comm->number, comm->rank,
-           comm->size, comm->name[0] ? ", named " : "", comm->name);
+  snprintf(text, size, "communicator %u (rank %d of %d%s%.60s)", comm->identity.number, comm->rank,
+           comm->size, comm->identity.name[0] ? ", named " : "", comm->identity.name);
   return text;
 }
 
@@ -67,7 +67,7 @@ bool lcomm_comm_speaks(const lcomm_comm *comm) {
 }
 
 const char *lcomm_last_error(const lcomm_comm *comm) {
-  return comm && !lcomm_is_child(comm) ? comm->error : lcomm_error_thread_text();
+  return comm && !lcomm_is_child(comm) ? comm->errors.text : lcomm_error_thread_text();
 }
 
 lcomm_status lcomm_refuse_child(const lcomm_comm *comm) {
@@ -77,7 +77,7 @@ lcomm_status lcomm_refuse_child(const lcomm_comm *comm) {
       "%s: the communicator belongs to process %ld, which made it; this is process %ld, a forked "
       "child of it, and cannot use or destroy it. Make communicators in the process that uses "
       "them, after the fork.",
-      lcomm_comm_who(comm, comm->rank, who, sizeof(who)), comm->process, (long)getpid());
+      lcomm_comm_who(comm, comm->rank, who, sizeof(who)), comm->identity.process, (long)getpid());
 }
 
 lcomm_status lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *format, ...) {
@@ -86,11 +86,11 @@ lcomm_status lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *for
   va_start(arguments, format);
   vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
-  pthread_mutex_lock(&comm->lock);
-  snprintf(comm->error, sizeof(comm->error), "%s: %s",
+  pthread_mutex_lock(&comm->errors.lock);
+  snprintf(comm->errors.text, sizeof(comm->errors.text), "%s: %s",
            lcomm_comm_who(comm, comm->rank, who, sizeof(who)), text);
-  pthread_mutex_unlock(&comm->lock);
-  lcomm_log_error(comm->error);
+  pthread_mutex_unlock(&comm->errors.lock);
+  lcomm_log_error(comm->errors.text);
   return status;
 }
 
@@ -124,13 +124,13 @@ void lcomm_control_send_error(lcomm_comm *comm, int peer, const void *notice_byt
 }
 
 bool lcomm_comm_stick(lcomm_comm *comm, lcomm_status status, const char *sentence) {
-  pthread_mutex_lock(&comm->lock);
-  bool first = atomic_load(&comm->status) == LCOMM_OK;
+  pthread_mutex_lock(&comm->errors.lock);
+  bool first = atomic_load(&comm->errors.status) == LCOMM_OK;
   if (first) {
-    snprintf(comm->error, sizeof(comm->error), "%s", sentence);
-    atomic_store(&comm->status, (int)status);
+    snprintf(comm->errors.text, sizeof(comm->errors.text), "%s", sentence);
+    atomic_store(&comm->errors.status, (int)status);
   }
-  pthread_mutex_unlock(&comm->lock);
+  pthread_mutex_unlock(&comm->errors.lock);
   return first;
 }
 
@@ -192,16 +192,16 @@ lcomm_status lcomm_control_receive(lcomm_comm *comm) {
   while (lcomm_links_control_receive(&comm->links, bytes)) {
     hear_notice(comm, bytes);
   }
-  if (atomic_load_explicit(&comm->abort_asked, memory_order_relaxed) &&
-      atomic_exchange(&comm->abort_asked, false)) {
+  if (atomic_load_explicit(&comm->errors.abort_asked, memory_order_relaxed) &&
+      atomic_exchange(&comm->errors.abort_asked, false)) {
     lcomm_fault fault = {
         .status = LCOMM_ERR_ABORTED, .author = comm->rank, .culprit = LCOMM_NO_CULPRIT};
-    pthread_mutex_lock(&comm->lock);
-    snprintf(fault.text, sizeof(fault.text), "%s", comm->error);
-    pthread_mutex_unlock(&comm->lock);
+    pthread_mutex_lock(&comm->errors.lock);
+    snprintf(fault.text, sizeof(fault.text), "%s", comm->errors.text);
+    pthread_mutex_unlock(&comm->errors.lock);
     lcomm_fault_send(comm, &fault);
   }
-  return (lcomm_status)atomic_load(&comm->status);
+  return (lcomm_status)atomic_load(&comm->errors.status);
 }
 
 lcomm_status lcomm_abort(lcomm_comm *comm, const char *reason) {
@@ -216,7 +216,7 @@ lcomm_status lcomm_abort(lcomm_comm *comm, const char *reason) {
            lcomm_comm_who(comm, comm->rank, who, sizeof(who)),
            reason && reason[0] ? reason : "no reason given");
   if (lcomm_comm_stick(comm, LCOMM_ERR_ABORTED, sentence)) {
-    atomic_store(&comm->abort_asked, true);
+    atomic_store(&comm->errors.abort_asked, true);
     lcomm_log_error(sentence);
     if (comm->progress_thread) {
       lcomm_progress_thread_wake(comm->progress_thread);

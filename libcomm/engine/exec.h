@@ -15,7 +15,7 @@
 #include "codecs/lossless.h"
 #include "codecs/sum.h"
 #include "libcomm/engine/engine.h"
-#include "libcomm/feedback/ef.h"
+#include "libcomm/engine/feedback_state.h"
 
 /* What ranks have to mean alike by an operation, besides the calls before it. */
 typedef struct lcomm_run_terms {

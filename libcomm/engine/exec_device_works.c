@@ -48,7 +48,7 @@ lcomm_status lcomm_run_device_launch(lcomm_run *run, uint32_t index) {
     return lcomm_run_device_failed(run, "a computation", error);
   }
   device->work_count++;
-  run->comm->device_works++;
+  run->comm->runs.device_works++;
   return LCOMM_OK;
 }
 
@@ -80,7 +80,7 @@ static lcomm_device_work take_oldest(lcomm_run *run) {
   lcomm_device_work work = device->works[device->work_first];
   device->work_first = (device->work_first + 1) % LCOMM_DEVICE_WORKS;
   device->work_count--;
-  run->comm->device_works--;
+  run->comm->runs.device_works--;
   return work;
 }
 
@@ -115,7 +115,7 @@ lcomm_status lcomm_run_device_poll(lcomm_run *run, uint32_t *step, bool *over) {
       return lcomm_run_device_failed(run, "a copy", error);
     }
     device->work_count++;
-    run->comm->device_works++;
+    run->comm->runs.device_works++;
   }
   return LCOMM_OK;
 }
@@ -132,6 +132,6 @@ void lcomm_run_device_cancel(lcomm_run *run) {
   }
   if (device->phase == LCOMM_DEVICE_ENDING) {
     device->phase = LCOMM_DEVICE_OVER;
-    run->comm->device_works--;
+    run->comm->runs.device_works--;
   }
 }

@@ -20,7 +20,7 @@ enum { QUICK_SIZE = 4096, QUICK_RANKS = 16, LOOKS = 4000, LOOKS_CROWDED = 40 };
 static bool has_one_round(const lcomm_plan *plan) {
   bool sums = plan->collective == LCOMM_COLLECTIVE_ALLREDUCE ||
               plan->collective == LCOMM_COLLECTIVE_BARRIER;
-  return sums && plan->plain && !plan->lasting && !plan->checksum &&
+  return sums && plan->plain && !plan->error_feedback && !plan->checksum &&
          plan->shape.exchange == LCOMM_EXCHANGE_GATHER && !plan->shape.hierarchical &&
          plan->shape.chunks == 1 && plan->vector_count > 0;
 }
@@ -148,13 +148,13 @@ static bool all_left(lcomm_run *run) {
 static bool look_for_a_moment(lcomm_run *run, uint32_t tag, const uint8_t *mine, size_t size,
                               const void **sources, bool *late) {
   lcomm_comm *comm = run->comm;
-  int missing = comm->size - 1, looks = comm->crowded ? LOOKS_CROWDED : LOOKS;
+  int missing = comm->size - 1, looks = comm->waiting.crowded ? LOOKS_CROWDED : LOOKS;
   for (int i = looks; missing > 0 && i > 0; i--) {
     *late = i == looks;
     if (!look(comm, tag, mine, size, sources, &missing)) {
       return false;
     }
-    if (comm->crowded && missing > 0) {
+    if (comm->waiting.crowded && missing > 0) {
       sched_yield();
     }
   }
@@ -166,9 +166,9 @@ lcomm_status lcomm_fastpath_try(lcomm_run *run, const void *send, const lcomm_op
   _Alignas(64) uint8_t mine[LCOMM_WIRE_HEADER_SIZE + QUICK_SIZE];
   const void *sources[QUICK_RANKS] = {NULL};
   lcomm_comm *comm = run->comm;
-  uint32_t sequence = comm->next[lcomm_op_kind_sequence_space(data->op_kind)];
+  uint32_t sequence = comm->operations.next[lcomm_op_kind_sequence_space(data->op_kind)];
   *over = false;
-  if (comm->first || comm->fingerprints.early_count > 0) {
+  if (comm->operations.first || comm->fingerprints.early_count > 0) {
     return LCOMM_OK; /* in order, and seen */
   }
   lcomm_run_key(run, data);

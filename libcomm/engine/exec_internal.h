@@ -37,7 +37,8 @@ static inline float *lcomm_run_momentum(const lcomm_run *run, const lcomm_step *
  * rounding. */
 static inline uint64_t lcomm_run_seed(const lcomm_run *run, uint32_t slot) {
   bool shifts = run->terms.op_kind == LCOMM_OP_KIND_BUCKET;
-  uint32_t number = run->sequence + run->seed_shift + (shifts ? run->comm->seed_shift : 0);
+  uint32_t number =
+      run->sequence + run->seed_shift + (shifts ? run->comm->operations.seed_shift : 0);
   return (uint64_t)run->comm->rank << 48 ^ (uint64_t)number << 16 ^ slot;
 }
 

@@ -12,7 +12,7 @@
  * for it.
  */
 
-#include "libcomm/bootstrap/bootstrap.h"
+#include "libcomm/transport/bootstrap_object.h"
 
 typedef struct lcomm_external_pace {
   double last_s, next_s; /* when it was made, when it is due */

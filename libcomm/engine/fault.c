@@ -68,9 +68,9 @@ static void tell_one(lcomm_comm *comm, const lcomm_fault *fault, int peer, int32
   it.teller = comm->rank;
   it.asks = asks;
   it.fault = *fault;
-  if (!comm->agreement.told[peer]) {
+  if (!comm->errors.agreement.told[peer]) {
     lcomm_control_send_error(comm, peer, &it, sizeof(it));
-    comm->agreement.told[peer] = true;
+    comm->errors.agreement.told[peer] = true;
   } else {
     lcomm_control_send(comm, peer, &it, sizeof(it));
   }
@@ -98,11 +98,11 @@ static lcomm_status report(lcomm_comm *comm, const lcomm_fault *fault) {
       lcomm_log_error(sentence);
     }
   }
-  return (lcomm_status)atomic_load(&comm->status);
+  return (lcomm_status)atomic_load(&comm->errors.status);
 }
 
 static void take_in(lcomm_comm *comm, const lcomm_fault *fault, int teller) {
-  lcomm_agreement *it = &comm->agreement;
+  lcomm_agreement *it = &comm->errors.agreement;
   it->spoke[teller] = true;
   it->cleared[teller] |= fault->culprit != teller;
   it->cleared[fault->author] |= fault->culprit != fault->author;
@@ -114,7 +114,7 @@ static void take_in(lcomm_comm *comm, const lcomm_fault *fault, int teller) {
 
 /* Has everybody spoken who can be expected to? */
 static bool is_complete(const lcomm_comm *comm) {
-  const lcomm_agreement *it = &comm->agreement;
+  const lcomm_agreement *it = &comm->errors.agreement;
   for (int peer = 0; peer < comm->size; peer++) {
     if (!it->spoke[peer] && peer != it->fault.culprit) {
       return false;
@@ -125,15 +125,15 @@ static bool is_complete(const lcomm_comm *comm) {
 
 static void tell_again(lcomm_comm *comm) {
   for (int peer = 0; peer < comm->size; peer++) {
-    if (!comm->agreement.spoke[peer]) {
-      tell_one(comm, &comm->agreement.fault, peer, 1);
+    if (!comm->errors.agreement.spoke[peer]) {
+      tell_one(comm, &comm->errors.agreement.fault, peer, 1);
     }
   }
 }
 
 static void listen(lcomm_comm *comm) {
   const struct timespec pause = {.tv_nsec = 200000};
-  lcomm_agreement *it = &comm->agreement;
+  lcomm_agreement *it = &comm->errors.agreement;
   double now_s = lcomm_clock_s(), end_s = now_s + it->listen_s, again_s = now_s + AGAIN_S;
   while (it->news || (!is_complete(comm) && now_s < end_s)) {
     if (it->news) {
@@ -154,9 +154,9 @@ static void listen(lcomm_comm *comm) {
 }
 
 lcomm_status lcomm_fault_agree(lcomm_comm *comm, const lcomm_fault *fault, int teller) {
-  lcomm_agreement *it = &comm->agreement;
-  if (atomic_load(&comm->status) != LCOMM_OK) {
-    return (lcomm_status)atomic_load(&comm->status);
+  lcomm_agreement *it = &comm->errors.agreement;
+  if (atomic_load(&comm->errors.status) != LCOMM_OK) {
+    return (lcomm_status)atomic_load(&comm->errors.status);
   }
   it->spoke[comm->rank] = true;
   take_in(comm, fault, teller);
@@ -184,7 +184,7 @@ lcomm_status lcomm_fault_receive(lcomm_comm *comm, const void *notice) {
                fault->author >= 0 && fault->author < comm->size &&
                fault->culprit >= LCOMM_NO_CULPRIT && fault->culprit < comm->size;
   if (!ranks) {
-    return (lcomm_status)atomic_load(&comm->status);
+    return (lcomm_status)atomic_load(&comm->errors.status);
   }
   bool known = fault->status < 0 && fault->status >= LCOMM_ERR_INTERNAL;
   fault->status = known ? fault->status : LCOMM_ERR_REMOTE;
@@ -194,8 +194,8 @@ lcomm_status lcomm_fault_receive(lcomm_comm *comm, const void *notice) {
              lcomm_comm_who(comm, fault->author, who, sizeof(who)),
              lcomm_status_string((lcomm_status)fault->status));
   }
-  if (heard.asks && atomic_load(&comm->status) != LCOMM_OK && comm->agreement.found) {
-    tell_one(comm, &comm->agreement.fault, heard.teller, 0); /* our first word was lost */
+  if (heard.asks && atomic_load(&comm->errors.status) != LCOMM_OK && comm->errors.agreement.found) {
+    tell_one(comm, &comm->errors.agreement.fault, heard.teller, 0); /* our first word was lost */
   }
   return lcomm_fault_agree(comm, fault, heard.teller);
 }

@@ -10,7 +10,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/base/log.h"
 #include "libcomm/base/text.h"
-#include "libcomm/tensor/bucket.h"
+#include "libcomm/engine/operation.h"
 
 static const double PATIENCE_S = 0.02, AGAIN_S = 1.0, ASK_AGAIN_S = 0.05;
 
@@ -100,15 +100,16 @@ static lcomm_status compare(lcomm_comm *comm, const lcomm_fingerprint *mine, int
 /* A call that differed where no message passed shows in the next one. */
 static void pass(lcomm_comm *comm, const lcomm_run *run) {
   lcomm_sequence_space space = lcomm_op_kind_sequence_space(run->terms.op_kind);
-  uint32_t history = comm->history[space];
-  comm->history[space] = ((history << 5 | history >> 27) ^ run->key) * UINT32_C(0x9e3779b1);
-  comm->next[space] += LCOMM_SEQUENCE_SPACE_COUNT;
+  uint32_t history = comm->operations.history[space];
+  comm->operations.history[space] =
+      ((history << 5 | history >> 27) ^ run->key) * UINT32_C(0x9e3779b1);
+  comm->operations.next[space] += LCOMM_SEQUENCE_SPACE_COUNT;
 }
 
 static void log_begin(const lcomm_comm *comm, const lcomm_fingerprint *fingerprint) {
   char call[LCOMM_FINGERPRINT_TEXT_MAX], who[96], sentence[LCOMM_FINGERPRINT_TEXT_MAX + 160];
   snprintf(sentence, sizeof(sentence), "%s: communicator %u: %s begins",
-           lcomm_comm_who(comm, comm->rank, who, sizeof(who)), comm->number,
+           lcomm_comm_who(comm, comm->rank, who, sizeof(who)), comm->identity.number,
            lcomm_fingerprint_text(fingerprint, call));
   lcomm_log(LCOMM_LOG_TRACE, sentence);
 }
@@ -165,15 +166,16 @@ static bool needs(const lcomm_plan *plan, int rank) {
 /* Does the program wait for this operation, which needs `rank`, and can nothing of the
  * other series begin here before it is over? The progress thread begins buckets. */
 static bool is_stuck_in(const lcomm_comm *comm, const lcomm_operation *operation, int rank) {
-  const bool *over = operation->bucket ? &operation->bucket->over : &operation->over;
-  bool begins_buckets = !operation->bucket && comm->progress_thread && comm->buckets;
-  return over == comm->awaited_over && !begins_buckets && needs(operation->run->plan, rank);
+  bool begins_others = operation->run->terms.op_kind != LCOMM_OP_KIND_BUCKET &&
+                       comm->progress_thread && comm->deferred.exists;
+  return operation->awaited == comm->waiting.awaited_done && !begins_others &&
+         needs(operation->run->plan, rank);
 }
 
 /* A rank is stuck in an operation that has not begun here. Is this one stuck in one of the
  * other series that has not begun there? */
 static void look_for_other_series(lcomm_comm *comm, const message *heard) {
-  for (const lcomm_operation *it = comm->first; it; it = it->next) {
+  for (const lcomm_operation *it = comm->operations.first; it; it = it->next) {
     bool other_series = it->sequence % LCOMM_SEQUENCE_SPACE_COUNT !=
                         heard->fingerprint.sequence % LCOMM_SEQUENCE_SPACE_COUNT;
     if (other_series && is_stuck_in(comm, it, heard->rank) &&
@@ -192,7 +194,7 @@ static void tell(lcomm_comm *comm, int peer, uint32_t sequence, uint32_t flags) 
   it.rank = comm->rank;
   it.fingerprint = comm->fingerprints.mine[sequence % LCOMM_FINGERPRINTS_KEPT];
   it.flags = flags;
-  it.other_next = comm->next[(sequence + 1) % LCOMM_SEQUENCE_SPACE_COUNT];
+  it.other_next = comm->operations.next[(sequence + 1) % LCOMM_SEQUENCE_SPACE_COUNT];
   if (it.fingerprint.sequence == sequence) {
     lcomm_control_send(comm, peer, &it, sizeof(it));
   }
@@ -214,11 +216,13 @@ void lcomm_fingerprint_receive(lcomm_comm *comm, const void *bytes) {
   memcpy(&heard, bytes, sizeof(heard));
   const lcomm_fingerprint *fingerprint = &heard.fingerprint;
   bool is_peer = heard.rank >= 0 && heard.rank < comm->size && heard.rank != comm->rank;
-  if (!is_peer || fingerprint->collective >= LCOMM_COLLECTIVE_COUNT || comm->agreement.running) {
+  if (!is_peer || fingerprint->collective >= LCOMM_COLLECTIVE_COUNT ||
+      comm->errors.agreement.running) {
     return; /* while ranks agree on a fault each says once what it knows, and finds no other */
   }
-  int32_t ahead = (int32_t)(fingerprint->sequence -
-                            comm->next[fingerprint->sequence % LCOMM_SEQUENCE_SPACE_COUNT]);
+  int32_t ahead =
+      (int32_t)(fingerprint->sequence -
+                comm->operations.next[fingerprint->sequence % LCOMM_SEQUENCE_SPACE_COUNT]);
   if (ahead >= 0 && ahead < LCOMM_FINGERPRINTS_KEPT) {
     hear_early(comm, &heard);
     return;
@@ -249,7 +253,7 @@ lcomm_status lcomm_fingerprint_ask(const lcomm_run *run, int peer) {
   const struct timespec pause = {.tv_nsec = 200000};
   lcomm_comm *comm = run->comm;
   lcomm_fingerprint_book *book = &comm->fingerprints;
-  double now_s = lcomm_clock_s(), end_s = now_s + comm->agreement.listen_s, again_s = now_s;
+  double now_s = lcomm_clock_s(), end_s = now_s + comm->errors.agreement.listen_s, again_s = now_s;
   lcomm_status status = LCOMM_OK;
   book->equal_rank = -1;
   while (status == LCOMM_OK && now_s < end_s &&

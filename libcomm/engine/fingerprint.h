@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libcomm/engine/op_kind.h"
+#include "libcomm/plan/op_kind.h"
 
 struct lcomm_comm;
 struct lcomm_operation;

@@ -55,13 +55,13 @@ static void add_messages(const lcomm_plan *plan, uint64_t *to, uint64_t *from) {
 }
 
 static lcomm_status make_pair(lcomm_comm *comm, int peer) {
-  if (!comm->flow_pairs) {
-    comm->flow_pairs = calloc((size_t)comm->size, sizeof *comm->flow_pairs);
+  if (!comm->flow.pairs) {
+    comm->flow.pairs = calloc((size_t)comm->size, sizeof *comm->flow.pairs);
   }
-  if (comm->flow_pairs && !comm->flow_pairs[peer]) {
-    comm->flow_pairs[peer] = calloc(1, sizeof *comm->flow_pairs[peer]);
+  if (comm->flow.pairs && !comm->flow.pairs[peer]) {
+    comm->flow.pairs[peer] = calloc(1, sizeof *comm->flow.pairs[peer]);
   }
-  return comm->flow_pairs && comm->flow_pairs[peer] ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  return comm->flow.pairs && comm->flow.pairs[peer] ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
 static lcomm_status make_parts(lcomm_run *run, const uint64_t *to, const uint64_t *from) {
@@ -103,7 +103,7 @@ static lcomm_sequence_space series_of(const lcomm_run *run) {
 }
 
 static way *way_of(const lcomm_run *run, const struct lcomm_flow_part *part) {
-  struct lcomm_flow_pair *pair = run->comm->flow_pairs[part->peer];
+  struct lcomm_flow_pair *pair = run->comm->flow.pairs[part->peer];
   return part->out ? &pair->out[series_of(run)] : &pair->in[series_of(run)];
 }
 
@@ -154,7 +154,7 @@ static lcomm_status take_credit(lcomm_comm *comm, int peer, way *w, size_t size)
 
 /* Take the credits that have come on a way out. */
 static lcomm_status hear_credits(lcomm_comm *comm, int peer, lcomm_sequence_space space) {
-  way *w = &comm->flow_pairs[peer]->out[space];
+  way *w = &comm->flow.pairs[peer]->out[space];
   lcomm_transport *link = lcomm_comm_link(comm, peer);
   while (w->due > 0) {
     bool over = false;
@@ -228,7 +228,7 @@ lcomm_status lcomm_flow_admit(lcomm_flow_round *round, lcomm_run *run) {
 
 /* Send the next credit that is due, if the one before has left. */
 static lcomm_status send_credit(lcomm_comm *comm, int peer, lcomm_sequence_space space) {
-  way *w = &comm->flow_pairs[peer]->in[space];
+  way *w = &comm->flow.pairs[peer]->in[space];
   lcomm_transport *link = lcomm_comm_link(comm, peer);
   bool left = true;
   if (w->in_flight && link->table->test(link, &w->transfer, &left, NULL) != LCOMM_OK) {
@@ -245,7 +245,7 @@ static lcomm_status send_credit(lcomm_comm *comm, int peer, lcomm_sequence_space
   }
   w->in_flight = true;
   w->due--;
-  comm->flow_owed--;
+  comm->flow.due--;
   return LCOMM_OK;
 }
 
@@ -257,7 +257,7 @@ lcomm_status lcomm_flow_end(lcomm_run *run) {
       way *w = way_of(run, part);
       w->credited = part->with.operations > w->credited.operations ? part->with : w->credited;
       w->due++;
-      run->comm->flow_owed++;
+      run->comm->flow.due++;
       status = send_credit(run->comm, part->peer, series_of(run));
     }
   }
@@ -268,7 +268,7 @@ lcomm_status lcomm_flow_retry(lcomm_comm *comm) {
   lcomm_status status = LCOMM_OK;
   for (int i = 0; i < comm->size * LCOMM_SEQUENCE_SPACE_COUNT && status == LCOMM_OK; i++) {
     int peer = i / LCOMM_SEQUENCE_SPACE_COUNT;
-    if (comm->flow_pairs[peer]) {
+    if (comm->flow.pairs[peer]) {
       status = send_credit(comm, peer, (lcomm_sequence_space)(i % LCOMM_SEQUENCE_SPACE_COUNT));
     }
   }
@@ -281,7 +281,7 @@ lcomm_status lcomm_flow_retry(lcomm_comm *comm) {
 static lcomm_status drain_pair(lcomm_comm *comm, int peer, bool *left) {
   lcomm_status status = LCOMM_OK;
   for (int s = 0; s < LCOMM_SEQUENCE_SPACE_COUNT && status == LCOMM_OK; s++) {
-    const struct lcomm_flow_pair *pair = comm->flow_pairs[peer];
+    const struct lcomm_flow_pair *pair = comm->flow.pairs[peer];
     status = hear_credits(comm, peer, (lcomm_sequence_space)s);
     status = status == LCOMM_OK ? send_credit(comm, peer, (lcomm_sequence_space)s) : status;
     *left |= pair->out[s].due > 0 || pair->in[s].due > 0 || pair->in[s].in_flight;
@@ -298,15 +298,15 @@ static void sleep_a_moment(lcomm_comm *comm) {
 }
 
 void lcomm_flow_drain(lcomm_comm *comm) {
-  double end_s = lcomm_clock_s() + comm->timeout_s;
+  double end_s = lcomm_clock_s() + comm->settings.timeout_s;
   lcomm_status status = LCOMM_OK;
-  bool left = comm->flow_pairs != NULL;
+  bool left = comm->flow.pairs != NULL;
   while (left && status == LCOMM_OK && lcomm_clock_s() < end_s) {
     left = false;
     lcomm_links_progress(&comm->links);
     status = lcomm_control_receive(comm);
     for (int peer = 0; peer < comm->size && status == LCOMM_OK; peer++) {
-      status = comm->flow_pairs[peer] ? drain_pair(comm, peer, &left) : LCOMM_OK;
+      status = comm->flow.pairs[peer] ? drain_pair(comm, peer, &left) : LCOMM_OK;
     }
     if (left && status == LCOMM_OK) {
       sleep_a_moment(comm);
@@ -315,8 +315,8 @@ void lcomm_flow_drain(lcomm_comm *comm) {
 }
 
 void lcomm_flow_cancel(lcomm_comm *comm) {
-  for (int peer = 0; comm->flow_pairs && peer < comm->size; peer++) {
-    struct lcomm_flow_pair *pair = comm->flow_pairs[peer];
+  for (int peer = 0; comm->flow.pairs && peer < comm->size; peer++) {
+    struct lcomm_flow_pair *pair = comm->flow.pairs[peer];
     lcomm_transport *link = pair ? lcomm_comm_link(comm, peer) : NULL;
     for (int s = 0; pair && s < 2 * LCOMM_SEQUENCE_SPACE_COUNT; s++) {
       way *w = s < LCOMM_SEQUENCE_SPACE_COUNT ? &pair->out[s]
@@ -330,9 +330,9 @@ void lcomm_flow_cancel(lcomm_comm *comm) {
 }
 
 void lcomm_flow_free(lcomm_comm *comm) {
-  for (int peer = 0; comm->flow_pairs && peer < comm->size; peer++) {
-    free(comm->flow_pairs[peer]);
+  for (int peer = 0; comm->flow.pairs && peer < comm->size; peer++) {
+    free(comm->flow.pairs[peer]);
   }
-  free(comm->flow_pairs);
-  comm->flow_pairs = NULL;
+  free(comm->flow.pairs);
+  comm->flow.pairs = NULL;
 }

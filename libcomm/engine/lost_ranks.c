@@ -34,7 +34,7 @@ void lcomm_lost_ranks_add(const lcomm_comm *comm, const lcomm_fault *fault) {
       (fault->status != LCOMM_ERR_TRANSPORT && fault->status != LCOMM_ERR_TIMEOUT)) {
     return;
   }
-  const lcomm_process *process = &comm->processes[fault->culprit];
+  const lcomm_process *process = &comm->identity.processes[fault->culprit];
   pthread_mutex_lock(&lock);
   if (process->pid != 0 && !find(process)) {
     lost_process *it = &all[next++ % LOST_MAX];
@@ -50,7 +50,7 @@ bool lcomm_lost_ranks_find(const lcomm_comm *comm, lcomm_fault *fault) {
   bool found = false;
   pthread_mutex_lock(&lock);
   for (int rank = 0; !found && rank < comm->size; rank++) {
-    const lcomm_process *process = &comm->processes[rank];
+    const lcomm_process *process = &comm->identity.processes[rank];
     const lost_process *it = process->pid != 0 ? find(process) : NULL;
     found = it && rank != comm->rank;
     if (found) {
@@ -69,7 +69,8 @@ bool lcomm_lost_ranks_find(const lcomm_comm *comm, lcomm_fault *fault) {
 void lcomm_lost_ranks_forget(const lcomm_comm *comm) {
   pthread_mutex_lock(&lock);
   for (int rank = 0; rank < comm->size; rank++) {
-    lost_process *it = comm->processes[rank].pid != 0 ? find(&comm->processes[rank]) : NULL;
+    lost_process *it =
+        comm->identity.processes[rank].pid != 0 ? find(&comm->identity.processes[rank]) : NULL;
     if (it) {
       memset(it, 0, sizeof *it);
     }

@@ -15,34 +15,34 @@
 /* ------------------------------------------------------------ life cycle */
 
 static lcomm_operation *take(lcomm_comm *comm) {
-  lcomm_operation *operation = comm->idle;
+  lcomm_operation *operation = comm->operations.idle;
   if (operation) {
-    comm->idle = operation->next_idle;
+    comm->operations.idle = operation->next_idle;
     return operation;
   }
   operation = calloc(1, sizeof *operation);
   if (operation) {
-    operation->next_made = comm->made;
-    comm->made = operation;
+    operation->next_made = comm->operations.made;
+    comm->operations.made = operation;
   }
   return operation;
 }
 
 /* Written by whoever has the turn; no exchange is needed. */
 static void count_in_flight(lcomm_comm *comm, int change) {
-  unsigned now = atomic_load_explicit(&comm->in_flight, memory_order_relaxed);
-  atomic_store_explicit(&comm->in_flight, now + (unsigned)change, memory_order_relaxed);
+  unsigned now = atomic_load_explicit(&comm->operations.in_flight, memory_order_relaxed);
+  atomic_store_explicit(&comm->operations.in_flight, now + (unsigned)change, memory_order_relaxed);
 }
 
 static void append(lcomm_comm *comm, lcomm_operation *operation) {
-  operation->previous = comm->last;
+  operation->previous = comm->operations.last;
   operation->next = NULL;
-  if (comm->last) {
-    comm->last->next = operation;
+  if (comm->operations.last) {
+    comm->operations.last->next = operation;
   } else {
-    comm->first = operation;
+    comm->operations.first = operation;
   }
-  comm->last = operation;
+  comm->operations.last = operation;
   count_in_flight(comm, 1);
 }
 
@@ -50,20 +50,20 @@ static void detach(lcomm_comm *comm, lcomm_operation *operation) {
   if (operation->previous) {
     operation->previous->next = operation->next;
   } else {
-    comm->first = operation->next;
+    comm->operations.first = operation->next;
   }
   if (operation->next) {
     operation->next->previous = operation->previous;
   } else {
-    comm->last = operation->previous;
+    comm->operations.last = operation->previous;
   }
   count_in_flight(comm, -1);
 }
 
 /* For the trace. */
 static void begin_step(lcomm_comm *comm) {
-  if (comm->tensor_count > 0) {
-    lcomm_trace_step(comm->trace, comm->step);
+  if (comm->deferred.counts_steps) {
+    lcomm_trace_step(comm->trace, comm->deferred.step);
   } else {
     lcomm_trace_next_step(comm->trace);
   }
@@ -80,8 +80,9 @@ lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
   memset(operation, 0, sizeof *operation);
   operation->next_made = made;
   operation->run = run;
+  operation->awaited = &operation->over;
   operation->op = data->op;
-  operation->sequence = comm->next[lcomm_op_kind_sequence_space(data->op_kind)];
+  operation->sequence = comm->operations.next[lcomm_op_kind_sequence_space(data->op_kind)];
   operation->begun_s = operation->moved_s = lcomm_clock_s();
   if (comm->trace) {
     begin_step(comm);
@@ -96,8 +97,8 @@ lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
 
 void lcomm_operation_release(lcomm_comm *comm, lcomm_operation *operation) {
   operation->run = NULL; /* whose it was, it is again */
-  operation->next_idle = comm->idle;
-  comm->idle = operation;
+  operation->next_idle = comm->operations.idle;
+  comm->operations.idle = operation;
 }
 
 lcomm_summary_row *lcomm_operation_row(lcomm_comm *comm, const lcomm_operation *operation) {
@@ -171,9 +172,9 @@ static void finish(lcomm_comm *comm, lcomm_operation *operation, lcomm_status st
 }
 
 void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status) {
-  bool any = comm->first != NULL;
-  while (comm->first) {
-    lcomm_operation *operation = comm->first;
+  bool any = comm->operations.first != NULL;
+  while (comm->operations.first) {
+    lcomm_operation *operation = comm->operations.first;
     lcomm_run_cancel(operation->run);
     finish(comm, operation, status);
   }
@@ -208,7 +209,8 @@ static lcomm_status move_one(lcomm_comm *comm, lcomm_operation *operation, lcomm
 
 void lcomm_fingerprints_send(lcomm_comm *comm) {
   double now_s = lcomm_clock_s();
-  for (lcomm_operation *operation = comm->first; operation; operation = operation->next) {
+  for (lcomm_operation *operation = comm->operations.first; operation;
+       operation = operation->next) {
     lcomm_fingerprint_send(comm, operation, now_s);
   }
 }
@@ -218,8 +220,8 @@ void lcomm_fingerprints_send(lcomm_comm *comm) {
 static lcomm_status look_for_missed(lcomm_comm *comm, bool *moved) {
   bool missed = false;
   lcomm_status status = LCOMM_OK;
-  comm->overslept = false;
-  for (lcomm_operation *it = comm->first; it && status == LCOMM_OK; it = it->next) {
+  comm->waiting.overslept = false;
+  for (lcomm_operation *it = comm->operations.first; it && status == LCOMM_OK; it = it->next) {
     status = lcomm_run_poll(it->run, &missed);
   }
   comm->stats.missed_wakeups += missed;
@@ -232,15 +234,15 @@ lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved) {
   enum { MOVES_BETWEEN_LOOKS = 256 };
   bool here = false;
   lcomm_flow_round round = {{0}};
-  lcomm_status status = comm->overslept ? look_for_missed(comm, &here) : LCOMM_OK;
-  if (comm->first) {
+  lcomm_status status = comm->waiting.overslept ? look_for_missed(comm, &here) : LCOMM_OK;
+  if (comm->operations.first) {
     lcomm_links_progress(&comm->links);
   }
   status = status == LCOMM_OK ? lcomm_control_receive(comm) : status;
-  if (status == LCOMM_OK && comm->flow_owed > 0) {
+  if (status == LCOMM_OK && comm->flow.due > 0) {
     status = lcomm_flow_retry(comm);
   }
-  lcomm_operation *operation = comm->first;
+  lcomm_operation *operation = comm->operations.first;
   while (operation && status == LCOMM_OK) {
     lcomm_operation *next = operation->next;
     status = move_one(comm, operation, &round, &here);
@@ -248,7 +250,8 @@ lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved) {
   }
   if (status != LCOMM_OK) {
     lcomm_operations_cancel(comm, status);
-  } else if (!here && comm->first && ++comm->quiet_moves % MOVES_BETWEEN_LOOKS == 0) {
+  } else if (!here && comm->operations.first &&
+             ++comm->waiting.quiet_moves % MOVES_BETWEEN_LOOKS == 0) {
     lcomm_fingerprints_send(comm);
   }
   if (comm->trace) {

@@ -31,11 +31,14 @@ struct lcomm_operation {
   double told_s;           /* when the next rank was told its fingerprint, 0: never */
   double tested_s;         /* when a test first found it in flight, 0: never */
 
-  lcomm_operation_end end;  /* may be NULL */
-  void *receive;            /* for end: the caller's buffer, or the bucket */
-  lcomm_bucket *bucket;     /* whose run this is, or NULL */
-  lcomm_residual *residual; /* likewise */
-  bool detached;            /* nobody has a request of it: given back by itself when it is over */
+  lcomm_operation_end end; /* may be NULL */
+  void *receive;           /* for end: the caller's buffer, or the bucket */
+  void *owner;             /* for end and collected: a bucket or a residual, or NULL */
+  const bool *awaited; /* set when what the program waits for is there: `over`, or the owner's */
+  /* The sum is complete at `result`, the part of this rank: add what the owner has for it. */
+  void (*amend)(lcomm_operation *operation, void *result);
+  lcomm_operation_end collected; /* its request was waited for; NULL: the run is kept */
+  bool detached; /* nobody has a request of it: given back by itself when it is over */
   struct lcomm_stream_gate *gate; /* hold.h: of the caller's stream that waits for it, or NULL */
 
   lcomm_operation *next, *next_idle, *next_made;

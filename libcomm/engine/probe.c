@@ -36,32 +36,32 @@ static double clamp(double value, double least, double most) {
 }
 
 double lcomm_probe_interval_s(const lcomm_comm *comm) {
-  return clamp(comm->timeout_s / 20, 0.02, 1);
+  return clamp(comm->settings.timeout_s / 20, 0.02, 1);
 }
 
 double lcomm_probe_silence_s(const lcomm_comm *comm) {
-  return clamp(comm->timeout_s / 8, 0.1, 5);
+  return clamp(comm->settings.timeout_s / 8, 0.1, 5);
 }
 
 bool lcomm_probe_is_silent(const lcomm_comm *comm, int peer, double now_s) {
-  const lcomm_contact *it = &comm->probes.contacts[peer];
+  const lcomm_contact *it = &comm->errors.probes.contacts[peer];
   return it->asked_s > 0 && now_s - it->asked_s >= lcomm_probe_silence_s(comm);
 }
 
 bool lcomm_probe_answers(const lcomm_comm *comm, int peer, double now_s) {
-  const lcomm_contact *it = &comm->probes.contacts[peer];
+  const lcomm_contact *it = &comm->errors.probes.contacts[peer];
   return it->answered_s > 0 && !lcomm_probe_is_silent(comm, peer, now_s) &&
          now_s - it->answered_s < 4 * lcomm_probe_silence_s(comm);
 }
 
 /* Longer than the silence that others count, so that a slow answer breaks no link. */
 static bool is_unanswered(const lcomm_comm *comm, int peer) {
-  const lcomm_contact *it = &comm->probes.contacts[peer];
+  const lcomm_contact *it = &comm->errors.probes.contacts[peer];
   return it->asked_s > 0 && lcomm_clock_s() - it->asked_s >= 2 * lcomm_probe_silence_s(comm);
 }
 
 lcomm_wait_state lcomm_probe_state(const lcomm_comm *comm, const lcomm_operation *operation) {
-  lcomm_wait_state state = {.next = {comm->next[0], comm->next[1]}};
+  lcomm_wait_state state = {.next = {comm->operations.next[0], comm->operations.next[1]}};
   if (!operation) {
     bool waits = lcomm_other_waits_find(comm, &state.elsewhere_host, &state.elsewhere_pid);
     state.activity = waits ? LCOMM_ACTIVITY_ELSEWHERE : LCOMM_ACTIVITY_IDLE;
@@ -83,11 +83,11 @@ lcomm_wait_state lcomm_probe_state(const lcomm_comm *comm, const lcomm_operation
 }
 
 void lcomm_probe_send(lcomm_comm *comm, int peer, int about, double now_s) {
-  lcomm_contact *it = &comm->probes.contacts[peer];
+  lcomm_contact *it = &comm->errors.probes.contacts[peer];
   probe asked = {.kind = LCOMM_CONTROL_PROBE,
                  .rank = comm->rank,
                  .about = about,
-                 .round = ++comm->probes.round};
+                 .round = ++comm->errors.probes.round};
   /* Silence counts from the first probe of a series without pauses. */
   bool paused = now_s - it->sent_s > 2 * lcomm_probe_silence_s(comm);
   if (it->asked_s <= 0 || paused) {
@@ -104,7 +104,7 @@ static bool is_peer(const lcomm_comm *comm, int32_t rank) {
 
 /* To say it of a third rank, that one must be asked, too. */
 static void testify(lcomm_comm *comm, int about, double now_s, answer *said) {
-  lcomm_contact *it = &comm->probes.contacts[about];
+  lcomm_contact *it = &comm->errors.probes.contacts[about];
   bool paused = now_s - it->sent_s > 2 * lcomm_probe_silence_s(comm);
   if (!paused && lcomm_probe_is_silent(comm, about, now_s)) {
     said->testimony = SILENT;
@@ -127,7 +127,7 @@ void lcomm_probe_receive(lcomm_comm *comm, const void *notice) {
                  .rank = comm->rank,
                  .round = heard.round,
                  .about = heard.about,
-                 .state = lcomm_probe_state(comm, comm->first)};
+                 .state = lcomm_probe_state(comm, comm->operations.first)};
   if (is_peer(comm, heard.about) && heard.about != heard.rank) {
     testify(comm, heard.about, lcomm_clock_s(), &said);
   }
@@ -157,7 +157,7 @@ void lcomm_probe_receive_answer(lcomm_comm *comm, const void *notice) {
     return;
   }
   double now_s = lcomm_clock_s();
-  lcomm_contact *it = &comm->probes.contacts[heard.rank];
+  lcomm_contact *it = &comm->errors.probes.contacts[heard.rank];
   if (it->asked_s <= 0 || (int32_t)(heard.round - it->asked_round) >= 0) {
     it->asked_s = 0;
     it->answered_s = now_s;
@@ -166,7 +166,7 @@ void lcomm_probe_receive_answer(lcomm_comm *comm, const void *notice) {
   if (!is_peer(comm, heard.about) || heard.about == heard.rank) {
     return;
   }
-  lcomm_contact *third = &comm->probes.contacts[heard.about];
+  lcomm_contact *third = &comm->errors.probes.contacts[heard.about];
   if (heard.testimony == SILENT) {
     third->denied_s = now_s;
   } else if (heard.testimony == ANSWERS && is_possible(comm, &heard.relayed)) {

@@ -4,6 +4,7 @@
 /* The progress thread. */
 
 #include "libcomm/engine/progress_thread.h"
+#include "libcomm/engine/operation.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -16,7 +17,6 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/siblings.h"
-#include "libcomm/tensor/bucket.h"
 
 struct lcomm_progress_thread {
   lcomm_comm *comm;
@@ -40,7 +40,7 @@ void lcomm_progress_thread_enter(lcomm_progress_thread *driver) {
 }
 
 void lcomm_progress_thread_leave(lcomm_progress_thread *driver) {
-  bool kick = --driver->depth == 0 && driver->comm->first;
+  bool kick = --driver->depth == 0 && driver->comm->operations.first;
   pthread_mutex_unlock(&driver->lock);
   if (kick) {
     lcomm_progress_thread_wake(driver);
@@ -63,14 +63,14 @@ pthread_mutex_t *lcomm_progress_thread_guard(lcomm_progress_thread *driver) {
 
 bool lcomm_engine_progress(lcomm_comm *comm) {
   bool moved = false;
-  if (atomic_load(&comm->status) != LCOMM_OK) {
+  if (atomic_load(&comm->errors.status) != LCOMM_OK) {
     lcomm_operations_move(comm, &moved); /* cancels what is left */
     return false;
   }
-  if (atomic_load(&comm->step_open) && lcomm_buckets_start(comm) != LCOMM_OK) {
+  if (atomic_load(&comm->deferred.open) && comm->deferred.start(comm) != LCOMM_OK) {
     return false;
   }
-  if (!comm->first) {
+  if (!comm->operations.first) {
     lcomm_links_progress(&comm->links);
     lcomm_control_receive(comm); /* peers that wait ask what this rank does */
   } else if (lcomm_operations_move(comm, &moved) == LCOMM_OK && !moved) {
@@ -85,12 +85,12 @@ static void sleep_a_while(lcomm_progress_thread *driver, unsigned seen) {
   static const double WORK_S = 0.02, IDLE_S = 1.0;
   lcomm_comm *comm = driver->comm;
   double idle_s = lcomm_probe_interval_s(comm) < IDLE_S ? lcomm_probe_interval_s(comm) : IDLE_S;
-  bool working = comm->first != NULL;
+  bool working = comm->operations.first != NULL;
   lcomm_links_nap nap = {.watched = {{.fd = driver->bell, .events = POLLIN}}, .count = 1};
   atomic_store(&driver->asleep, true);
   if (working) {
     lcomm_links_prepare(&comm->links, &nap, driver->bell);
-    nap.blind |= comm->device_works > 0;
+    nap.blind |= comm->runs.device_works > 0;
   }
   bool kicked = atomic_load(&driver->events) != seen;
   pthread_mutex_unlock(&driver->lock);
@@ -100,7 +100,7 @@ static void sleep_a_while(lcomm_progress_thread *driver, unsigned seen) {
   (void)!read(driver->bell, &rung, sizeof(rung));
   pthread_mutex_lock(&driver->lock);
   if (working) {
-    comm->overslept = overslept;
+    comm->waiting.overslept = overslept;
     lcomm_links_awake(&comm->links);
   }
 }
@@ -122,7 +122,7 @@ static void *run_thread(void *argument) {
     if (driver->comm->trace) {
       lcomm_trace_tick(driver->comm->trace);
     }
-    if (quiet > QUIET_ROUNDS || !driver->comm->first) {
+    if (quiet > QUIET_ROUNDS || !driver->comm->operations.first) {
       sleep_a_while(driver, seen);
     }
     pthread_mutex_unlock(&driver->lock);

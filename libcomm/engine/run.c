@@ -121,7 +121,8 @@ void lcomm_run_key(lcomm_run *run, const lcomm_operation_data *data) {
     run->key = (uint32_t)XXH3_64bits(&terms, sizeof(terms)) | 1;
     run->terms = terms;
   }
-  run->parameters = run->key ^ run->comm->history[lcomm_op_kind_sequence_space(terms.op_kind)];
+  run->parameters =
+      run->key ^ run->comm->operations.history[lcomm_op_kind_sequence_space(terms.op_kind)];
 }
 
 /* One rank's plan is enough to see what all do. */

@@ -62,12 +62,13 @@ typedef struct lcomm_run_device {
 
   /* The end: what comes after the last step. */
   lcomm_device_phase phase;
-  void *begin, *end;           /* events: the caller's stream has come to the call; all is done */
-  void *receive;               /* the caller's buffer */
-  struct lcomm_bucket *bucket; /* whose data it is; NULL: of a call */
-  double *scratch;             /* of the device: for norms */
-  uint64_t *found;             /* of the device: values that are not finite */
-  uint64_t *found_here;        /* pinned: the same */
+  void *begin, *end; /* events: the caller's stream has come to the call; all is done */
+  void *receive;     /* the caller's buffer */
+  int (*stage_out)(const lcomm_run *run); /* enqueues what follows the last step */
+  void *owner;                            /* for stage_out: a bucket, or NULL */
+  double *scratch;                        /* of the device: for norms */
+  uint64_t *found;                        /* of the device: values that are not finite */
+  uint64_t *found_here;                   /* pinned: the same */
 } lcomm_run_device;
 
 /* device_pause.c: wait until no stream of this process is held, and let none be held until

@@ -42,27 +42,27 @@ void lcomm_siblings_add(lcomm_comm *comm) {
   pthread_once(&once, watch_forks);
   lcomm_exit_hook_add(&hook); /* without the lock, which hooks take */
   pthread_mutex_lock(&lock);
-  comm->sibling_previous = NULL;
-  comm->sibling_next = first;
+  comm->sibling.previous = NULL;
+  comm->sibling.next = first;
   if (first) {
-    first->sibling_previous = comm;
+    first->sibling.previous = comm;
   }
   first = comm;
-  comm->is_sibling = true;
+  comm->sibling.is_listed = true;
   atomic_fetch_add(&count, 1);
   pthread_mutex_unlock(&lock);
 }
 
 void lcomm_siblings_remove(lcomm_comm *comm) {
-  if (!comm->is_sibling) {
+  if (!comm->sibling.is_listed) {
     return;
   }
   pthread_mutex_lock(&lock);
-  *(comm->sibling_previous ? &comm->sibling_previous->sibling_next : &first) = comm->sibling_next;
-  if (comm->sibling_next) {
-    comm->sibling_next->sibling_previous = comm->sibling_previous;
+  *(comm->sibling.previous ? &comm->sibling.previous->sibling.next : &first) = comm->sibling.next;
+  if (comm->sibling.next) {
+    comm->sibling.next->sibling.previous = comm->sibling.previous;
   }
-  comm->is_sibling = false;
+  comm->sibling.is_listed = false;
   atomic_fetch_sub(&count, 1);
   pthread_mutex_unlock(&lock);
 }
@@ -70,26 +70,26 @@ void lcomm_siblings_remove(lcomm_comm *comm) {
 /* ------------------------------------------------------------------- others */
 
 static bool has_others(const lcomm_comm *mine) {
-  return atomic_load_explicit(&count, memory_order_relaxed) > (mine->is_sibling ? 1 : 0);
+  return atomic_load_explicit(&count, memory_order_relaxed) > (mine->sibling.is_listed ? 1 : 0);
 }
 
 /* Worth a look? Without its turn this is a hint. */
 static bool is_busy(const lcomm_comm *comm) {
-  return atomic_load_explicit(&comm->in_flight, memory_order_relaxed) > 0 ||
-         atomic_load_explicit(&comm->step_open, memory_order_relaxed);
+  return atomic_load_explicit(&comm->operations.in_flight, memory_order_relaxed) > 0 ||
+         atomic_load_explicit(&comm->deferred.open, memory_order_relaxed);
 }
 
 /* The next busy one, starting with `it`, that nobody is inside of; the caller's turn. */
 static lcomm_comm *take_busy(const lcomm_comm *mine, lcomm_comm *it) {
   while (it && (it == mine || !is_busy(it) || !lcomm_turn_try(&it->turn))) {
-    it = it->sibling_next;
+    it = it->sibling.next;
   }
   return it;
 }
 
 static lcomm_comm *take_next(const lcomm_comm *mine, lcomm_comm *taken) {
   lcomm_turn_end(&taken->turn);
-  return take_busy(mine, taken->sibling_next);
+  return take_busy(mine, taken->sibling.next);
 }
 
 bool lcomm_siblings_move(lcomm_comm *mine) {
@@ -108,7 +108,7 @@ void lcomm_siblings_listen(lcomm_comm *mine) {
   if (!has_others(mine) || pthread_mutex_trylock(&lock) != 0) {
     return;
   }
-  for (lcomm_comm *it = closed ? NULL : first; it; it = it->sibling_next) {
+  for (lcomm_comm *it = closed ? NULL : first; it; it = it->sibling.next) {
     if (it != mine && !is_busy(it) && lcomm_turn_try(&it->turn)) {
       lcomm_engine_progress(it);
       lcomm_turn_end(&it->turn);
@@ -129,7 +129,7 @@ bool lcomm_siblings_prepare(lcomm_comm *mine, lcomm_links_nap *nap) {
   }
   for (lcomm_comm *it = closed ? NULL : take_busy(mine, first); it; it = take_next(mine, it)) {
     lcomm_links_join(&it->links, nap);
-    nap->blind |= it->device_works > 0;
+    nap->blind |= it->runs.device_works > 0;
   }
   sleepers++;
   pthread_mutex_unlock(&lock);

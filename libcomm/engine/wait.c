@@ -18,16 +18,16 @@
 static const double AWAKE_LEAST_S = 20e-6, AWAKE_MOST_S = 1e-3, AWAKE_MOST_CROWDED_S = 100e-6;
 
 static double awake_time_s(const lcomm_comm *comm) {
-  return comm->awake_s > AWAKE_LEAST_S ? comm->awake_s : AWAKE_LEAST_S;
+  return comm->waiting.awake_s > AWAKE_LEAST_S ? comm->waiting.awake_s : AWAKE_LEAST_S;
 }
 
 /* A wait is over that lasted so long. */
 static void adapt_awake_time(lcomm_comm *comm, double lasted_s) {
-  double most_s = comm->crowded ? AWAKE_MOST_CROWDED_S : AWAKE_MOST_S;
+  double most_s = comm->waiting.crowded ? AWAKE_MOST_CROWDED_S : AWAKE_MOST_S;
   if (lasted_s > most_s) {
-    comm->awake_s /= 2;
+    comm->waiting.awake_s /= 2;
   } else if (lasted_s > awake_time_s(comm)) {
-    comm->awake_s = 2 * lasted_s < most_s ? 2 * lasted_s : most_s;
+    comm->waiting.awake_s = 2 * lasted_s < most_s ? 2 * lasted_s : most_s;
   }
 }
 
@@ -37,12 +37,12 @@ static void adapt_awake_time(lcomm_comm *comm, double lasted_s) {
 static bool idle(lcomm_comm *comm, double idle_since_s) {
   enum { SPINS = 64, SPINS_CROWDED = 4 };
   static const double SLEEP_S = 0.05;
-  if (comm->quiet_polls < (comm->crowded ? SPINS_CROWDED : SPINS)) {
+  if (comm->waiting.quiet_polls < (comm->waiting.crowded ? SPINS_CROWDED : SPINS)) {
     return false;
   }
   bool others_moved = lcomm_siblings_move(comm);
   double now_s = lcomm_clock_s();
-  lcomm_external_progress(&comm->external, &comm->bootstrap, now_s);
+  lcomm_external_progress(&comm->waiting.external, &comm->bootstrap, now_s);
   if (now_s - idle_since_s < awake_time_s(comm)) {
     sched_yield();
     return false;
@@ -59,12 +59,12 @@ static bool doze(lcomm_comm *comm, lcomm_links_nap *nap, double limit_s) {
   double now_s = lcomm_clock_s(), end_s = now_s + limit_s;
   while (now_s < end_s) {
     double piece_s =
-        lcomm_external_limit_s(&comm->external, &comm->bootstrap, now_s, end_s - now_s);
+        lcomm_external_limit_s(&comm->waiting.external, &comm->bootstrap, now_s, end_s - now_s);
     if (!lcomm_links_doze(nap, piece_s)) {
       return false;
     }
     now_s = lcomm_clock_s();
-    lcomm_external_progress(&comm->external, &comm->bootstrap, now_s);
+    lcomm_external_progress(&comm->waiting.external, &comm->bootstrap, now_s);
   }
   return lcomm_links_doze(nap, 0); /* on a busy machine somebody may have rung meanwhile */
 }
@@ -72,9 +72,9 @@ static bool doze(lcomm_comm *comm, lcomm_links_nap *nap, double limit_s) {
 void lcomm_comm_sleep(lcomm_comm *comm, double limit_s) {
   lcomm_links_nap nap;
   lcomm_links_prepare(&comm->links, &nap, -1);
-  nap.blind |= comm->device_works > 0;
+  nap.blind |= comm->runs.device_works > 0;
   bool joined = lcomm_siblings_prepare(comm, &nap);
-  comm->overslept = doze(comm, &nap, limit_s);
+  comm->waiting.overslept = doze(comm, &nap, limit_s);
   lcomm_links_awake(&comm->links);
   lcomm_siblings_awake(comm, joined);
 }
@@ -90,13 +90,13 @@ bool lcomm_operation_waits_for_device(const lcomm_operation *operation) {
 static lcomm_status check_network(lcomm_comm *comm, double since_s) {
   static const double PATIENCE_S = 2, EVERY_S = 1;
   char who[96], why[LCOMM_TRANSPORT_WHY_MAX] = "";
-  const lcomm_operation *oldest = comm->first;
+  const lcomm_operation *oldest = comm->operations.first;
   double now_s = lcomm_clock_s(), moved_s = oldest ? oldest->moved_s : now_s;
   moved_s = moved_s > since_s ? moved_s : since_s;
-  if (now_s - moved_s < PATIENCE_S || now_s - comm->network_seen_s < EVERY_S) {
+  if (now_s - moved_s < PATIENCE_S || now_s - comm->waiting.network_seen_s < EVERY_S) {
     return LCOMM_OK;
   }
-  comm->network_seen_s = now_s;
+  comm->waiting.network_seen_s = now_s;
   int peer = lcomm_links_unreachable(&comm->links, why);
   return peer < 0
              ? LCOMM_OK
@@ -119,13 +119,13 @@ lcomm_status lcomm_operation_check(lcomm_comm *comm, const lcomm_operation *oper
 }
 
 static lcomm_status check_oldest(lcomm_comm *comm, double since_s) {
-  const lcomm_operation *oldest = comm->first;
+  const lcomm_operation *oldest = comm->operations.first;
   lcomm_status status = oldest ? lcomm_operation_check(comm, oldest, since_s) : LCOMM_OK;
   return status == LCOMM_OK ? check_network(comm, since_s) : status;
 }
 
 lcomm_status lcomm_operations_check(lcomm_comm *comm) {
-  for (const lcomm_operation *it = comm->first; it; it = it->next) {
+  for (const lcomm_operation *it = comm->operations.first; it; it = it->next) {
     bool awaited = it->detached || it->tested_s > 0;
     lcomm_status status = awaited ? lcomm_operation_check(comm, it, it->tested_s) : LCOMM_OK;
     if (status != LCOMM_OK) {
@@ -144,15 +144,15 @@ lcomm_status lcomm_operations_check(lcomm_comm *comm) {
 static void tell_long_wait(lcomm_comm *comm, double idle_since_s) {
   static const double LONG_S = 0.1;
   if (lcomm_clock_s() - idle_since_s >= LONG_S) {
-    comm->long_wait = true;
+    comm->waiting.long_wait = true;
     lcomm_other_waits_add(comm, 0, 0);
     lcomm_siblings_listen(comm);
   }
 }
 
 static void end_long_wait(lcomm_comm *comm) {
-  if (comm->long_wait) {
-    comm->long_wait = false;
+  if (comm->waiting.long_wait) {
+    comm->waiting.long_wait = false;
     lcomm_other_waits_remove(comm);
   }
 }
@@ -175,11 +175,11 @@ static void count_wait(lcomm_comm *comm, lcomm_summary_row *row, double since_s)
 static lcomm_status wait_for(lcomm_comm *comm, const bool *flag) {
   double since_s = lcomm_clock_s(), idle_since_s = 0;
   lcomm_summary_row *row = NULL;
-  comm->quiet_polls = 0;
+  comm->waiting.quiet_polls = 0;
   while (!*flag) {
     bool moved = false;
-    lcomm_operation *oldest = comm->first;
-    if (comm->quiet_polls == 1) {
+    lcomm_operation *oldest = comm->operations.first;
+    if (comm->waiting.quiet_polls == 1) {
       row = oldest ? lcomm_operation_row(comm, oldest) : NULL;
     }
     lcomm_status status = lcomm_operations_move(comm, &moved);
@@ -187,16 +187,16 @@ static lcomm_status wait_for(lcomm_comm *comm, const bool *flag) {
       return status;
     }
     if (moved) {
-      if (comm->quiet_polls > 1) {
+      if (comm->waiting.quiet_polls > 1) {
         count_wait(comm, row, idle_since_s);
       }
-      comm->quiet_polls = 0;
+      comm->waiting.quiet_polls = 0;
       end_long_wait(comm);
       continue;
     }
-    if (comm->quiet_polls++ == 0) {
+    if (comm->waiting.quiet_polls++ == 0) {
       idle_since_s = lcomm_clock_s();
-      lcomm_external_begin(&comm->external, idle_since_s);
+      lcomm_external_begin(&comm->waiting.external, idle_since_s);
     }
     if (idle(comm, idle_since_s)) {
       lcomm_fingerprints_send(comm);
@@ -212,9 +212,9 @@ static lcomm_status wait_for(lcomm_comm *comm, const bool *flag) {
 }
 
 lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag) {
-  comm->awaited_over = flag;
+  comm->waiting.awaited_done = flag;
   lcomm_status status = wait_for(comm, flag);
-  comm->awaited_over = NULL;
+  comm->waiting.awaited_done = NULL;
   end_long_wait(comm);
   return status;
 }

@@ -22,7 +22,7 @@ lcomm_status lcomm_feedback_create(const lcomm_plan *plan, double momentum,
   made->first = first;
   made->count = count;
   made->momentum_factor = (float)momentum;
-  made->place = plan->place;
+  made->location = plan->place;
   made->residual = lcomm_ef_memory_get(plan->place, count);
   made->momentum = momentum > 0 ? lcomm_ef_memory_get(plan->place, count) : NULL;
   if (!made->residual || (momentum > 0 && !made->momentum)) {
@@ -37,8 +37,8 @@ void lcomm_feedback_free(lcomm_feedback_state *feedback) {
   if (!feedback) {
     return;
   }
-  lcomm_ef_memory_free(feedback->place, feedback->residual);
-  lcomm_ef_memory_free(feedback->place, feedback->momentum);
+  lcomm_ef_memory_free(feedback->location, feedback->residual);
+  lcomm_ef_memory_free(feedback->location, feedback->momentum);
   free(feedback);
 }
 

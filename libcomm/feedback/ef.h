@@ -16,15 +16,8 @@
  * down before all of this.
  */
 
+#include "libcomm/engine/feedback_state.h"
 #include "libcomm/plan/plan.h"
-
-typedef struct lcomm_feedback_state {
-  uint64_t first, count; /* elements of the bucket's vector */
-  float *residual;       /* count of them */
-  float *momentum;       /* count of them, or NULL without momentum correction */
-  float momentum_factor;
-  int place; /* of both, see floats.h */
-} lcomm_feedback_state;
 
 /* State for the buckets of `plan`; *feedback is NULL when it keeps none.
  * MEMORY. Free with lcomm_feedback_free (NULL ok). */

@@ -56,11 +56,11 @@ LCOMM_API lcomm_selection lcomm_policy_query(const lcomm_comm *comm, lcomm_call_
 
 /* What such a call sends between nodes, from this rank, payloads only and at most:
  * as the policy says, and if it were exact: of an all-gather with equal parts, of a
- * broadcast from rank 0. lasting: 1 with a residual (all-reduces of float32 only), 0
+ * broadcast from rank 0. error_feedback: 1 with a residual (all-reduces of float32 only), 0
  * without. Makes a plan for it and forgets it again. Local call.
  * Errors: ARGUMENT, MEMORY. */
 LCOMM_API lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
-                                        lcomm_dtype dtype, lcomm_op op, int lasting,
+                                        lcomm_dtype dtype, lcomm_op op, int error_feedback,
                                         uint64_t *sent_bytes, uint64_t *exact_bytes);
 
 /* What a policy says in numbers. */
@@ -107,7 +107,7 @@ LCOMM_API lcomm_selection lcomm_preview_query(const lcomm_preview *preview, lcom
                                               const char **why);
 LCOMM_API lcomm_status lcomm_preview_bytes(const lcomm_preview *preview, lcomm_call_kind kind,
                                            uint64_t count, lcomm_dtype dtype, lcomm_op op,
-                                           int lasting, uint64_t *sent_bytes,
+                                           int error_feedback, uint64_t *sent_bytes,
                                            uint64_t *exact_bytes);
 LCOMM_API void lcomm_preview_facts(const lcomm_preview *preview, lcomm_policy_facts *facts);
 LCOMM_API const char *lcomm_preview_policy(const lcomm_preview *preview);

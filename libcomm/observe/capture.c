@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "libcomm/base/env.h"
+#include "libcomm/base/error.h"
 #include "libcomm/base/file.h"
 
 enum {
@@ -35,6 +36,9 @@ struct lcomm_capture {
   size_t step_count;
   call_shape shapes[SHAPES_MAX];
   unsigned shape_count;
+  int rank, ranks, nodes;
+  char who[96];
+  bool speaks;
   bool stopped;
 };
 
@@ -83,6 +87,15 @@ lcomm_status lcomm_capture_create(lcomm_capture **capture, char *error) {
   }
   *capture = made;
   return LCOMM_OK;
+}
+
+void lcomm_capture_describe(lcomm_capture *capture, int rank, int ranks, int nodes, const char *who,
+                            bool speaks) {
+  capture->rank = rank;
+  capture->ranks = ranks;
+  capture->nodes = nodes;
+  snprintf(capture->who, sizeof(capture->who), "%s", who);
+  capture->speaks = speaks;
 }
 
 void lcomm_capture_free(lcomm_capture *capture) {
@@ -140,13 +153,12 @@ static void write_padding(writer *w) {
   write_bytes(w, zeros, (ALIGNMENT - w->size % ALIGNMENT) % ALIGNMENT);
 }
 
-static void stop(const lcomm_comm *comm, const char *why) {
-  char sentence[LCOMM_FILE_WHY_MAX + 192], who[96];
+static void stop(lcomm_capture *capture, const char *why) {
+  char sentence[LCOMM_FILE_WHY_MAX + 192];
   static atomic_flag said = ATOMIC_FLAG_INIT;
-  comm->capture->stopped = true;
-  snprintf(sentence, sizeof(sentence), "%s: LCOMM_CAPTURE stops here: %s",
-           lcomm_comm_who(comm, comm->rank, who, sizeof(who)), why);
-  if (lcomm_comm_speaks(comm) && !atomic_flag_test_and_set(&said)) {
+  capture->stopped = true;
+  snprintf(sentence, sizeof(sentence), "%s: LCOMM_CAPTURE stops here: %s", capture->who, why);
+  if (capture->speaks && !atomic_flag_test_and_set(&said)) {
     lcomm_log_warning(sentence);
   } else {
     lcomm_log_error(sentence);
@@ -154,61 +166,61 @@ static void stop(const lcomm_comm *comm, const char *why) {
 }
 
 /* The header; false when capturing has stopped. */
-static bool begin(const lcomm_comm *comm, const caption *it, writer *w) {
+static bool begin(lcomm_capture *capture, const caption *it, writer *w) {
   char name[96], why[LCOMM_FILE_WHY_MAX];
   snprintf(name, sizeof(name), "step%06llu-bucket%03u-rank%04d.lcg", (unsigned long long)it->step,
-           it->bucket, comm->rank);
-  lcomm_status status = lcomm_folder_make(comm->capture->folder, why);
+           it->bucket, capture->rank);
+  lcomm_status status = lcomm_folder_make(capture->folder, why);
   if (status == LCOMM_OK) {
-    status = lcomm_file_begin(&w->file, comm->capture->folder, name, why);
+    status = lcomm_file_begin(&w->file, capture->folder, name, why);
   }
   if (status != LCOMM_OK) {
-    stop(comm, why);
+    stop(capture, why);
     return false;
   }
   w->size = 0;
   write_bytes(w, "LCMG", 4);
   write_number(w, VERSION, 4);
   write_number(w, it->step, 8);
-  write_number(w, (uint64_t)comm->rank, 4);
-  write_number(w, (uint64_t)comm->size, 4);
-  write_number(w, (uint64_t)comm->topo.nodes, 4);
+  write_number(w, (uint64_t)capture->rank, 4);
+  write_number(w, (uint64_t)capture->ranks, 4);
+  write_number(w, (uint64_t)capture->nodes, 4);
   write_number(w, it->tensors, 4);
   return true;
 }
 
 /* float32 as it is in memory: every machine libcomm runs on is little-endian. */
-static void finish(const lcomm_comm *comm, writer *w, const void *values, uint64_t count) {
+static void finish(lcomm_capture *capture, writer *w, const void *values, uint64_t count) {
   char why[LCOMM_FILE_WHY_MAX];
   write_padding(w);
   write_bytes(w, values, count * sizeof(float));
   if (lcomm_file_finish(&w->file, why) != LCOMM_OK) {
-    stop(comm, why);
+    stop(capture, why);
   }
 }
 
 /* --------------------------------------------------------------- buckets */
 
-void lcomm_capture_bucket(const lcomm_bucket *bucket) {
-  const lcomm_comm *comm = bucket->comm;
-  size_t number = (size_t)(bucket - comm->buckets);
+void lcomm_capture_bucket(lcomm_capture *capture, const lcomm_captured_bucket *it) {
   writer w;
-  if (!wants(comm->capture, comm->step) || bucket->count == 0 || number >= CALLS_FIRST ||
-      lcomm_sum_stays_exact(bucket->dtype, bucket->op)) {
+  if (!wants(capture, it->step) || it->count == 0 || it->number >= CALLS_FIRST ||
+      lcomm_sum_stays_exact(it->dtype, it->op)) {
     return;
   }
-  if (bucket->tensor_count > TENSORS_MAX) {
-    stop(comm, "a bucket has more than 65536 tensors");
+  if (it->tensor_count > TENSORS_MAX) {
+    stop(capture, "a bucket has more than 65536 tensors");
     return;
   }
-  caption it = {comm->step, (unsigned)number, (uint32_t)bucket->tensor_count};
-  if (!begin(comm, &it, &w)) {
+  caption said = {it->step, (unsigned)it->number, (uint32_t)it->tensor_count};
+  if (!begin(capture, &said, &w)) {
     return;
   }
-  for (size_t i = 0; i < bucket->tensor_count; i++) {
-    write_tensor(&w, bucket->tensors[i]->name, bucket->tensors[i]->count);
+  for (size_t i = 0; i < it->tensor_count; i++) {
+    uint64_t count = 0;
+    const char *name = it->tensor(it->bucket, i, &count);
+    write_tensor(&w, name, count);
   }
-  finish(comm, &w, bucket->vector ? bucket->vector : bucket->tensors[0]->data, bucket->count);
+  finish(capture, &w, it->values, it->count);
 }
 
 /* ----------------------------------------------------------- plain calls */
@@ -230,12 +242,12 @@ static call_shape *find_shape(lcomm_capture *capture, const lcomm_plan *plan) {
   return made;
 }
 
-void lcomm_capture_call(const lcomm_comm *comm, const lcomm_plan *plan, const void *vector) {
-  lcomm_capture *capture = comm->capture;
+void lcomm_capture_call(lcomm_capture *capture, const lcomm_plan *plan, uint64_t min_bytes,
+                        const void *vector) {
   uint64_t bytes = plan->vector_count * lcomm_dtype_size(plan->dtype);
   bool all = plan->collective == LCOMM_COLLECTIVE_ALLREDUCE;
   if ((!all && !lcomm_collective_scatters(plan->collective)) || capture->stopped ||
-      plan->vector_count == 0 || bytes < comm->policy.min_bytes ||
+      plan->vector_count == 0 || bytes < min_bytes ||
       lcomm_sum_stays_exact(plan->dtype, plan->op)) {
     return;
   }
@@ -246,12 +258,12 @@ void lcomm_capture_call(const lcomm_comm *comm, const lcomm_plan *plan, const vo
     return;
   }
   caption it = {step, CALLS_FIRST + (unsigned)(shape - capture->shapes), 1};
-  if (!begin(comm, &it, &w)) {
+  if (!begin(capture, &it, &w)) {
     return;
   }
   char name[NAME_MAX_SIZE];
   snprintf(name, sizeof(name), "%s-%llu", all ? "allreduce" : "reduce-scatter",
            (unsigned long long)plan->count);
   write_tensor(&w, name, plan->vector_count);
-  finish(comm, &w, vector, plan->vector_count);
+  finish(capture, &w, vector, plan->vector_count);
 }

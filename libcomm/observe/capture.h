@@ -35,7 +35,8 @@
  * costs one branch. The thread that drives the communicator does the writing.
  */
 
-#include "libcomm/tensor/bucket.h"
+#include "libcomm/include/libcomm.h"
+#include "libcomm/plan/plan.h"
 
 typedef struct lcomm_capture lcomm_capture;
 
@@ -45,9 +46,27 @@ typedef struct lcomm_capture lcomm_capture;
 lcomm_status lcomm_capture_create(lcomm_capture **capture, char *error);
 void lcomm_capture_free(lcomm_capture *capture);
 
-/* comm->capture is set: a bucket whose tensors have just been brought in, and
- * the vector of a plain call. */
-void lcomm_capture_bucket(const lcomm_bucket *bucket);
-void lcomm_capture_call(const lcomm_comm *comm, const lcomm_plan *plan, const void *vector);
+/* Of whom it writes; before the first two calls below. who: for sentences, copied. speaks: this
+ * rank says what concerns its host. */
+void lcomm_capture_describe(lcomm_capture *capture, int rank, int ranks, int nodes, const char *who,
+                            bool speaks);
+
+/* A bucket whose tensors have just been staged in. Everything is a view. */
+typedef struct lcomm_captured_bucket {
+  uint64_t step;
+  size_t number, tensor_count;
+  lcomm_dtype dtype;
+  lcomm_op op;
+  uint64_t count; /* of float32 elements at `values` */
+  const void *values;
+  /* Name and count of tensor `index`. */
+  const char *(*tensor)(const void *bucket, size_t index, uint64_t *count);
+  const void *bucket;
+} lcomm_captured_bucket;
+void lcomm_capture_bucket(lcomm_capture *capture, const lcomm_captured_bucket *it);
+
+/* The vector of a plain call; one of fewer than min_bytes is left out. */
+void lcomm_capture_call(lcomm_capture *capture, const lcomm_plan *plan, uint64_t min_bytes,
+                        const void *vector);
 
 #endif

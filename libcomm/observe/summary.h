@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "libcomm/base/exit_hook.h"
-#include "libcomm/engine/op_kind.h"
+#include "libcomm/plan/op_kind.h"
 #include "libcomm/plan/plan.h"
 
 typedef enum lcomm_summary_mode {

@@ -53,7 +53,8 @@ static bool fits(const lcomm_plan_request *request, lcomm_op op, const lcomm_pol
 
 static const char *why_unmatched(const lcomm_plan_request *request, lcomm_op op,
                                  const lcomm_policy *policy, int ranks, uint32_t named) {
-  if (policy->rule_count == 0 || request->lasting || fits(request, op, policy, ranks, named)) {
+  if (policy->rule_count == 0 || request->error_feedback ||
+      fits(request, op, policy, ranks, named)) {
     return NULL;
   }
   return "no rule of the policy's match fits";
@@ -99,7 +100,7 @@ static const char *why_never(const lcomm_plan_request *request) {
 /* What top-k leaves out of a reduce-scatter is lost without a residual, which tensors are not
  * for; positions are said in 32 bits. */
 static const char *why_not_sparse(const lcomm_plan_request *request) {
-  if (lcomm_collective_scatters(request->collective) && !request->lasting) {
+  if (lcomm_collective_scatters(request->collective) && !request->error_feedback) {
     return "top-k applies to reduce-scatters with a residual only";
   }
   return request->count >= UINT32_MAX ? "top-k positions are 32-bit" : NULL;
@@ -128,7 +129,7 @@ const char *lcomm_eligibility_why_exact(const lcomm_eligibility *judged,
   if (judged->unmatched) {
     return judged->unmatched;
   }
-  if (choice->error_feedback && !request->lasting) {
+  if (choice->error_feedback && !request->error_feedback) {
     return "error feedback needs a tensor or a residual, this is a plain call";
   }
   return lcomm_format_is_sparse(&choice->format) ? why_not_sparse(request) : NULL;
@@ -211,11 +212,12 @@ static bool is_lossy(const lcomm_plan_request *request, const lcomm_policy *poli
 /* Why a call that is chosen is exact, with a residual, too, if it may have one: that matters
  * to codecs with error feedback alone. */
 static const char *why_chosen_exact(const lcomm_plan_request *request,
-                                    const lcomm_plan_request *lasting, const lcomm_policy *policy,
-                                    const lcomm_topo *topo) {
+                                    const lcomm_plan_request *error_feedback,
+                                    const lcomm_policy *policy, const lcomm_topo *topo) {
   const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
-  lcomm_eligibility judged = {
-      .request = far->error_feedback ? lasting : request, .policy = policy, .ranks = topo->size};
+  lcomm_eligibility judged = {.request = far->error_feedback ? error_feedback : request,
+                              .policy = policy,
+                              .ranks = topo->size};
   const char *why = lcomm_eligibility_why_exact(&judged, far);
   if (why) {
     return why;
@@ -235,13 +237,13 @@ lcomm_selection lcomm_eligibility_select(const lcomm_plan_request *request,
   if (is_lossy(request, policy, topo)) {
     return LCOMM_SELECT_LOSSY;
   }
-  lcomm_plan_request lasting = *request;
-  lasting.lasting = true;
+  lcomm_plan_request error_feedback = *request;
+  error_feedback.error_feedback = true;
   bool residual =
       request->collective == LCOMM_COLLECTIVE_ALLREDUCE && request->dtype == LCOMM_FLOAT32;
-  if (residual && is_lossy(&lasting, policy, topo)) {
+  if (residual && is_lossy(&error_feedback, policy, topo)) {
     return LCOMM_SELECT_EF;
   }
-  *why = why_chosen_exact(request, &lasting, policy, topo);
+  *why = why_chosen_exact(request, &error_feedback, policy, topo);
   return LCOMM_SELECT_EXACT;
 }

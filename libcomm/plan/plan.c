@@ -95,7 +95,7 @@ size_t lcomm_plan_vector_size(const lcomm_plan *plan) {
   bool converts = lcomm_dtype_size(plan->dtype) != plan->element_size;
   bool scatters = lcomm_collective_scatters(plan->collective);
   bool own = converts || plan->collective == LCOMM_COLLECTIVE_BARRIER;
-  return scatters || (own && !plan->lasting) ? plan->vector_count * plan->element_size : 0;
+  return scatters || (own && !plan->error_feedback) ? plan->vector_count * plan->element_size : 0;
 }
 
 lcomm_span lcomm_plan_part(const lcomm_plan *plan, int rank) {
@@ -225,7 +225,7 @@ lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_po
   made->root = request->root;
   made->in_place = request->in_place;
   made->place = request->place;
-  made->lasting = request->lasting;
+  made->error_feedback = request->error_feedback;
   made->checksum = policy->checksum;
   lcomm_status status = fill(made, request, policy, topo, rank, why, size);
   if (status != LCOMM_OK) {

@@ -54,11 +54,12 @@ typedef struct lcomm_plan_request {
   bool in_place;               /* all-to-all: the send buffer is the receive buffer */
   const uint64_t *part_counts; /* uneven parts: elements of each rank; copied */
   int place;                   /* of the buffers: 0 the host, else a device's ordinal + 1 */
-  bool lasting; /* the data has an identity that lasts (a bucket of tensors, a call with a residual)
-                 */
-  bool exact;   /* whatever the policy says: warm-up, exempt tensors */
-  double density;   /* of top-k in this stage of a density warm-up; 0: the policy's */
-  const char *name; /* of the communicator, for plain calls; NULL: "" */
+  bool error_feedback; /* the data has an identity that lasts (a bucket of tensors, a call with a
+                        * residual)
+                        */
+  bool exact;          /* whatever the policy says: warm-up, exempt tensors */
+  double density;      /* of top-k in this stage of a density warm-up; 0: the policy's */
+  const char *name;    /* of the communicator, for plain calls; NULL: "" */
   /* Where tensors end inside the vector, ascending; for top-k per tensor.
    * Copied. 0 segments: one segment. */
   const uint64_t *segment_ends;
@@ -82,7 +83,7 @@ typedef struct lcomm_plan {
   bool in_place;         /* as requested; ranks may differ in it */
   int place;             /* likewise */
   uint64_t *part_counts; /* of uneven parts, else NULL */
-  bool lasting;          /* as requested */
+  bool error_feedback;   /* as requested */
   bool moves;            /* bytes are moved, not summed; always plain */
   lcomm_codec_choice stages[LCOMM_STAGE_COUNT];
   bool checksum;

@@ -11,7 +11,7 @@
 bool lcomm_plan_fits(const lcomm_plan *plan, const lcomm_plan_request *request) {
   if (plan->collective != request->collective || plan->count != request->count ||
       plan->dtype != request->dtype || (plan->ops >> request->op & 1) == 0 ||
-      plan->root != request->root || plan->lasting != request->lasting ||
+      plan->root != request->root || plan->error_feedback != request->error_feedback ||
       plan->in_place != request->in_place || plan->place != request->place) {
     return false;
   }
@@ -38,7 +38,7 @@ uint64_t lcomm_plan_key(const lcomm_plan_request *request, int ranks) {
       .op = (uint32_t)lcomm_plan_op(request->op),
       .root = (uint32_t)request->root,
       .place = (uint32_t)request->place,
-      .flags = (request->in_place ? 1u : 0) | (request->lasting ? 2u : 0),
+      .flags = (request->in_place ? 1u : 0) | (request->error_feedback ? 2u : 0),
   };
   return XXH3_64bits(&fields, sizeof(fields));
 }
@@ -94,7 +94,7 @@ static uint64_t mix_request(uint64_t hash, const lcomm_plan *plan) {
   hash = mix(hash, (uint64_t)plan->op);
   hash = mix(hash, plan->count);
   hash = mix(hash, (uint64_t)plan->root);
-  return mix(hash, plan->lasting);
+  return mix(hash, plan->error_feedback);
 }
 
 uint64_t lcomm_plan_hash(const lcomm_plan *plan, const lcomm_policy *policy,

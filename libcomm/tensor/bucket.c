@@ -19,7 +19,8 @@ static bool stays_exact(const lcomm_comm *comm, const lcomm_tensor *tensor) {
   if (lcomm_sum_stays_exact(tensor->dtype, tensor->op)) {
     return true;
   }
-  return bytes < comm->policy.min_bytes || lcomm_policy_exempts(&comm->policy, tensor->name);
+  return bytes < comm->settings.policy.min_bytes ||
+         lcomm_policy_exempts(&comm->settings.policy, tensor->name);
 }
 
 /* Buckets on their way: those of the communicator are there until these are whole. */
@@ -33,7 +34,7 @@ typedef struct grouping {
 static bool has_room(const lcomm_comm *comm, const lcomm_bucket *bucket,
                      const lcomm_tensor *tensor) {
   uint64_t bytes = (bucket->count + tensor->count) * lcomm_dtype_size(bucket->dtype);
-  return bytes <= comm->policy.bucket_bytes;
+  return bytes <= comm->settings.policy.bucket_bytes;
 }
 
 /* The open bucket of this kind, NULL if there is none with room. Only the
@@ -49,12 +50,12 @@ static lcomm_bucket *find_open(const grouping *it, const lcomm_tensor *tensor, b
 }
 
 static lcomm_status add_to_bucket(grouping *it, size_t index) {
-  lcomm_tensor *tensor = it->comm->tensors[index];
+  lcomm_tensor *tensor = it->comm->tensors->list[index];
   bool exact = stays_exact(it->comm, tensor);
   lcomm_bucket *bucket = find_open(it, tensor, exact);
   if (!bucket) {
     bucket = &it->buckets[it->bucket_count];
-    bucket->tensors = malloc(it->comm->tensor_count * sizeof(lcomm_tensor *));
+    bucket->tensors = malloc(it->comm->tensors->count * sizeof(lcomm_tensor *));
     if (!bucket->tensors) {
       return LCOMM_ERR_MEMORY;
     }
@@ -78,12 +79,12 @@ static int by_last_tensor(const void *a, const void *b) {
 }
 
 static lcomm_status group(grouping *it) {
-  size_t room = it->comm->tensor_count + 1;
+  size_t room = it->comm->tensors->count + 1;
   it->buckets = calloc(room, sizeof *it->buckets);
   it->is_new = calloc(room, sizeof *it->is_new);
   lcomm_status status = it->buckets && it->is_new ? LCOMM_OK : LCOMM_ERR_MEMORY;
-  for (size_t i = 0; status == LCOMM_OK && i < it->comm->tensor_count; i++) {
-    status = it->comm->tensors[i]->planned ? add_to_bucket(it, i) : LCOMM_OK;
+  for (size_t i = 0; status == LCOMM_OK && i < it->comm->tensors->count; i++) {
+    status = it->comm->tensors->list[i]->planned ? add_to_bucket(it, i) : LCOMM_OK;
   }
   if (status == LCOMM_OK) {
     qsort(it->buckets, it->bucket_count, sizeof *it->buckets, by_last_tensor);
@@ -102,9 +103,10 @@ static lcomm_status make_vector(lcomm_bucket *bucket) {
   if (works_in_place(bucket)) {
     return LCOMM_OK;
   }
-  bucket->vector = bucket->comm->tensor_location > 0
-                       ? lcomm_device_vector(bucket->comm, bucket->comm->tensor_location - 1, size)
-                       : lcomm_links_memory_get(&bucket->comm->links, size);
+  bucket->vector =
+      bucket->comm->tensors->location > 0
+          ? lcomm_device_vector(bucket->comm, bucket->comm->tensors->location - 1, size)
+          : lcomm_links_memory_get(&bucket->comm->links, size);
   return bucket->vector ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
@@ -138,7 +140,7 @@ static void free_bucket(lcomm_bucket *bucket) {
     lcomm_run_destroy(runs[i]);
   }
   lcomm_feedback_free(bucket->feedback);
-  int place = bucket->comm->tensor_location;
+  int place = bucket->comm->tensors->location;
   lcomm_ef_memory_free(place, bucket->velocity);
   lcomm_ef_memory_free(place, bucket->carried);
   if (place > 0) {
@@ -149,20 +151,31 @@ static void free_bucket(lcomm_bucket *bucket) {
   free(bucket->tensors);
 }
 
-void lcomm_buckets_free(lcomm_comm *comm) {
-  for (size_t i = 0; i < comm->bucket_count; i++) {
-    free_bucket(&comm->buckets[i]);
+lcomm_status lcomm_tensor_set_make(lcomm_comm *comm) {
+  comm->deferred.start = lcomm_buckets_start;
+  comm->tensors = calloc(1, sizeof *comm->tensors);
+  return comm->tensors ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
+void lcomm_tensor_set_free(lcomm_comm *comm) {
+  if (!comm->tensors) {
+    return;
   }
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    if (comm->tensors[i]->event) {
-      (void)lcomm_device_get(NULL)->event_destroy(comm->tensors[i]->event);
+  for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
+    free_bucket(&comm->tensors->buckets[i]);
+  }
+  for (size_t i = 0; i < comm->tensors->count; i++) {
+    if (comm->tensors->list[i]->event) {
+      (void)lcomm_device_get(NULL)->event_destroy(comm->tensors->list[i]->event);
     }
-    lcomm_handle_remove(comm->tensors[i]);
-    lcomm_tensor_state_free(comm->tensors[i]);
-    free(comm->tensors[i]);
+    lcomm_handle_remove(comm->tensors->list[i]);
+    lcomm_tensor_state_free(comm->tensors->list[i]);
+    free(comm->tensors->list[i]);
   }
-  free(comm->buckets);
+  free(comm->tensors->buckets);
+  free(comm->tensors->list);
   free(comm->tensors);
+  comm->tensors = NULL;
 }
 
 /* -------------------------------------------------------------- planning */
@@ -176,7 +189,7 @@ static lcomm_status dissolve(lcomm_bucket *bucket) {
     status = status == LCOMM_OK ? lcomm_tensor_state_take(bucket->tensors[i]) : status;
     bucket->tensors[i]->bucket = NULL;
   }
-  if (comm->tensor_location == 0) {
+  if (comm->tensors->location == 0) {
     free_bucket(bucket);
     return status;
   }
@@ -188,16 +201,17 @@ static lcomm_status dissolve(lcomm_bucket *bucket) {
 
 lcomm_status lcomm_buckets_dissolve(lcomm_comm *comm) {
   lcomm_status status = LCOMM_OK;
-  for (size_t i = 0; i < comm->bucket_count; i++) {
-    lcomm_status here = comm->buckets[i].tensors ? dissolve(&comm->buckets[i]) : LCOMM_OK;
+  for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
+    lcomm_status here =
+        comm->tensors->buckets[i].tensors ? dissolve(&comm->tensors->buckets[i]) : LCOMM_OK;
     status = status == LCOMM_OK ? here : status;
   }
-  free(comm->buckets);
-  comm->buckets = NULL;
-  comm->bucket_count = comm->buckets_started = 0;
+  free(comm->tensors->buckets);
+  comm->tensors->buckets = NULL;
+  comm->tensors->bucket_count = comm->tensors->buckets_started = 0;
   return status == LCOMM_OK ? LCOMM_OK
                             : lcomm_fail(comm, status, "out of memory for the state of %zu tensors",
-                                         comm->tensor_count);
+                                         comm->tensors->count);
 }
 
 static bool same_tensors(const lcomm_bucket *a, const lcomm_bucket *b) {
@@ -237,28 +251,29 @@ static lcomm_status replace(grouping *it) {
       free(it->buckets[i].tensors);
     }
     free(it->buckets);
-    return lcomm_fail(comm, status, "out of memory for %zu tensors", comm->tensor_count);
+    return lcomm_fail(comm, status, "out of memory for %zu tensors", comm->tensors->count);
   }
   keep_same(it);
   status = lcomm_buckets_dissolve(comm);
-  comm->buckets = it->buckets;
-  comm->bucket_count = it->bucket_count;
-  for (size_t i = 0; i < comm->bucket_count; i++) {
-    lcomm_status here = settle(&comm->buckets[i], it->is_new[i]);
+  comm->tensors->buckets = it->buckets;
+  comm->tensors->bucket_count = it->bucket_count;
+  comm->deferred.exists = it->buckets != NULL;
+  for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
+    lcomm_status here = settle(&comm->tensors->buckets[i], it->is_new[i]);
     status = status == LCOMM_OK ? here : status;
   }
   return status == LCOMM_OK
              ? LCOMM_OK
-             : lcomm_fail(comm, status, "out of memory for %zu tensors", comm->tensor_count);
+             : lcomm_fail(comm, status, "out of memory for %zu tensors", comm->tensors->count);
 }
 
 lcomm_status lcomm_buckets_plan(lcomm_comm *comm) {
   grouping it = {.comm = comm};
   lcomm_status status = replace(&it);
-  if (status == LCOMM_OK && comm->tensors_grouped) {
+  if (status == LCOMM_OK && comm->tensors->grouped) {
     status = lcomm_tensor_states_restore(comm, it.is_new);
   }
-  comm->tensors_grouped |= status == LCOMM_OK;
+  comm->tensors->grouped |= status == LCOMM_OK;
   free(it.is_new);
   return status;
 }

@@ -11,7 +11,10 @@
  */
 
 #include "libcomm/engine/operation.h"
+#include "libcomm/feedback/ef.h"
 #include "libcomm/observe/trace.h"
+
+typedef struct lcomm_bucket lcomm_bucket;
 
 /* Error-feedback state of a tensor that is in no bucket: while it is frozen, and while
  * buckets are planned anew. All zero: none. */
@@ -61,6 +64,25 @@ struct lcomm_bucket {
                    that nobody keeps; the same on all ranks */
   bool over;       /* in this step */
 };
+
+/* The tensors of a communicator and their buckets, in order of lcomm_tensor_add. The number of
+ * the step and whether one is open are in lcomm_comm.deferred. */
+typedef struct lcomm_tensor_set {
+  lcomm_tensor **list;
+  size_t count, room;
+  lcomm_bucket *buckets;
+  size_t bucket_count;
+  size_t buckets_started;                    /* in this step */
+  uint64_t step_not_finite, last_not_finite; /* in the results of this step and of the last */
+  bool compared;                             /* between the ranks */
+  bool grouped;                              /* once at least: there may be state to move */
+  size_t pending;                            /* added or (un)frozen here, not agreed on yet */
+  int location;                              /* of all tensors, see lcomm_plan_request */
+} lcomm_tensor_set;
+
+/* Part of making and freeing a communicator: an empty set, and the hooks of the engine. MEMORY. */
+lcomm_status lcomm_tensor_set_make(lcomm_comm *comm);
+void lcomm_tensor_set_free(lcomm_comm *comm);
 
 /* Do all ranks have the same tensors, frozen ones included, and are buckets made for
  * them? Nothing starts before. */
@@ -113,9 +135,8 @@ void lcomm_bucket_stage_in(lcomm_bucket *bucket);
 void lcomm_bucket_stage_out(lcomm_bucket *bucket, bool velocity);
 
 /* The same on a device, in the stream of `run`, which starts or ends. stage_in
- * fails the communicator; the others give the number of a call that failed. */
+ * fails the communicator. */
 lcomm_status lcomm_bucket_stage_in_device(lcomm_bucket *bucket, lcomm_run *run);
-int lcomm_bucket_stage_out_device(const lcomm_run *run);
 void lcomm_bucket_end_device(lcomm_bucket *bucket, const lcomm_run *run);
 
 /* Sums without error feedback get their momentum after the sum. What is never
@@ -146,8 +167,5 @@ lcomm_ef_shard lcomm_tensor_shard(const lcomm_tensor *tensor, const lcomm_feedba
 /* What is owed to a tensor, as a residual of this rank: writes `count` values.
  * One rank answers for all; false on the others, and when nothing is owed. */
 bool lcomm_tensor_carried(const lcomm_tensor *tensor, float *residual);
-
-/* Called by lcomm_destroy. */
-void lcomm_buckets_free(lcomm_comm *comm);
 
 #endif

@@ -23,19 +23,19 @@ static lcomm_status make_plan(const lcomm_bucket *bucket, bool exact, double den
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     ends[i] = bucket->tensors[i]->offset + bucket->tensors[i]->count;
   }
-  bool whole = comm->policy.scope == LCOMM_SCOPE_BUCKET;
+  bool whole = comm->settings.policy.scope == LCOMM_SCOPE_BUCKET;
   lcomm_plan_request request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
                                 .count = bucket->count,
                                 .dtype = bucket->dtype,
                                 .op = bucket->op,
-                                .place = comm->tensor_location,
-                                .lasting = true,
+                                .place = comm->tensors->location,
+                                .error_feedback = true,
                                 .exact = exact,
                                 .density = density,
                                 .segment_ends = whole ? &bucket->count : ends,
                                 .segments = whole ? 1 : bucket->tensor_count};
-  lcomm_status status =
-      lcomm_plan_create(&request, &comm->policy, &comm->topo, comm->rank, plan, why, sizeof(why));
+  lcomm_status status = lcomm_plan_create(&request, &comm->settings.policy, &comm->topo, comm->rank,
+                                          plan, why, sizeof(why));
   free(ends);
   if (status != LCOMM_OK) {
     return lcomm_fail(comm, status, "no plan can be made for a bucket of %llu elements: %s",
@@ -56,14 +56,15 @@ static lcomm_status make_run(lcomm_bucket *bucket, bool exact, double density, l
 }
 
 bool lcomm_bucket_needs_velocity(const lcomm_bucket *bucket, const lcomm_run *run) {
-  return bucket->comm->policy.momentum > 0 && !run->plan->stages[LCOMM_STAGE_NET].error_feedback &&
+  return bucket->comm->settings.policy.momentum > 0 &&
+         !run->plan->stages[LCOMM_STAGE_NET].error_feedback &&
          !lcomm_sum_stays_exact(bucket->dtype, bucket->op);
 }
 
 /* -------------------------------------------------------------- starting */
 
 static void end_bucket(lcomm_operation *operation) {
-  lcomm_bucket *bucket = operation->bucket;
+  lcomm_bucket *bucket = operation->owner;
   if (operation->status == LCOMM_OK && operation->run->device) {
     lcomm_bucket_end_device(bucket, operation->run);
   } else if (operation->status == LCOMM_OK) {
@@ -89,7 +90,7 @@ static lcomm_status out_of_memory(const lcomm_bucket *bucket) {
 
 static lcomm_status prepare_velocity(lcomm_bucket *bucket, const lcomm_run *run) {
   if (lcomm_bucket_needs_velocity(bucket, run) && !bucket->velocity) {
-    bucket->velocity = lcomm_ef_memory_get(bucket->comm->tensor_location, bucket->count);
+    bucket->velocity = lcomm_ef_memory_get(bucket->comm->tensors->location, bucket->count);
     return bucket->velocity ? LCOMM_OK : out_of_memory(bucket);
   }
   return LCOMM_OK;
@@ -109,7 +110,7 @@ static lcomm_status make_feedback(lcomm_bucket *bucket) {
   if (lcomm_bucket_needs_velocity(bucket, bucket->run)) {
     return prepare_velocity(bucket, bucket->run);
   }
-  if (lcomm_feedback_create(plan, comm->policy.momentum, &bucket->feedback) != LCOMM_OK) {
+  if (lcomm_feedback_create(plan, comm->settings.policy.momentum, &bucket->feedback) != LCOMM_OK) {
     return out_of_memory(bucket);
   }
   if (bucket->velocity && bucket->feedback) {
@@ -117,7 +118,7 @@ static lcomm_status make_feedback(lcomm_bucket *bucket) {
     float factor = bucket->op == LCOMM_AVG ? 1.0f / (float)comm->size : 1.0f;
     lcomm_feedback_take_over(bucket->feedback, bucket->velocity, holders, factor);
   }
-  lcomm_ef_memory_free(comm->tensor_location, bucket->velocity);
+  lcomm_ef_memory_free(comm->tensors->location, bucket->velocity);
   bucket->velocity = NULL;
   return LCOMM_OK;
 }
@@ -125,7 +126,8 @@ static lcomm_status make_feedback(lcomm_bucket *bucket) {
 /* A run for the density of this step; another stage of a density warm-up takes
  * another plan and keeps the feedback. */
 static lcomm_status prepare_lossy(lcomm_bucket *bucket) {
-  double density = lcomm_warmup_density(&bucket->comm->policy, bucket->comm->step);
+  double density =
+      lcomm_warmup_density(&bucket->comm->settings.policy, bucket->comm->deferred.step);
   if (bucket->run && !(density < bucket->density || density > bucket->density)) {
     return LCOMM_OK;
   }
@@ -154,7 +156,7 @@ lcomm_status lcomm_bucket_feedback(lcomm_bucket *bucket, lcomm_feedback_state **
   }
   lcomm_status status = make_plan(bucket, false, 0, &plan);
   if (status == LCOMM_OK) {
-    status = lcomm_feedback_create(plan, bucket->comm->policy.momentum, feedback);
+    status = lcomm_feedback_create(plan, bucket->comm->settings.policy.momentum, feedback);
   }
   lcomm_plan_destroy(plan);
   return status == LCOMM_OK ? LCOMM_OK : out_of_memory(bucket);
@@ -172,7 +174,7 @@ lcomm_status lcomm_bucket_holders(const lcomm_bucket *bucket, int *holders) {
 
 static lcomm_status start_bucket(lcomm_bucket *bucket) {
   lcomm_comm *comm = bucket->comm;
-  bool exact = bucket->exact || lcomm_warmup_is_exact(&comm->policy, comm->step);
+  bool exact = bucket->exact || lcomm_warmup_is_exact(&comm->settings.policy, comm->deferred.step);
   lcomm_status status = exact ? prepare_exact(bucket) : prepare_lossy(bucket);
   if (status != LCOMM_OK) {
     return status;
@@ -196,7 +198,8 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
                                .name = bucket->name};
   status = lcomm_operation_start(comm, run, &data, &operation);
   if (operation) {
-    operation->bucket = bucket;
+    operation->owner = bucket;
+    operation->awaited = &bucket->over;
     operation->end = end_bucket;
   }
   return status;
@@ -206,13 +209,13 @@ lcomm_status lcomm_buckets_start(lcomm_comm *comm) {
   if (!lcomm_tensors_are_planned(comm)) {
     return LCOMM_OK;
   }
-  while (comm->buckets_started < comm->bucket_count &&
-         is_ready(&comm->buckets[comm->buckets_started])) {
-    lcomm_status status = start_bucket(&comm->buckets[comm->buckets_started]);
+  while (comm->tensors->buckets_started < comm->tensors->bucket_count &&
+         is_ready(&comm->tensors->buckets[comm->tensors->buckets_started])) {
+    lcomm_status status = start_bucket(&comm->tensors->buckets[comm->tensors->buckets_started]);
     if (status != LCOMM_OK) {
       return status;
     }
-    comm->buckets_started++;
+    comm->tensors->buckets_started++;
   }
   return LCOMM_OK;
 }

@@ -42,19 +42,39 @@ double lcomm_bucket_factors(const lcomm_bucket *bucket) {
 /* Each tensor of this rank, before anything is accumulated. */
 static void clip(lcomm_bucket *bucket) {
   const lcomm_comm *comm = bucket->comm;
-  if (bucket->exact || comm->policy.clip <= 0) {
+  if (bucket->exact || comm->settings.policy.clip <= 0) {
     return;
   }
   uint32_t environment = lcomm_fp_enter();
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     lcomm_feedback_clip(comm->kernels, lcomm_bucket_place(bucket, i), bucket->tensors[i]->count,
-                        comm->policy.clip / sqrt((double)comm->size));
+                        comm->settings.policy.clip / sqrt((double)comm->size));
   }
   lcomm_fp_leave(environment);
 }
 
 static void trace_copy(const lcomm_bucket *bucket, double begin_s) {
   lcomm_copy_trace(bucket->comm, begin_s, bucket->count * bucket->element_size, bucket->name);
+}
+
+static const char *captured_tensor(const void *bucket, size_t index, uint64_t *count) {
+  const lcomm_tensor *tensor = ((const lcomm_bucket *)bucket)->tensors[index];
+  *count = tensor->count;
+  return tensor->name;
+}
+
+static void capture(const lcomm_bucket *bucket) {
+  const lcomm_comm *comm = bucket->comm;
+  lcomm_captured_bucket it = {.step = comm->deferred.step,
+                              .number = (size_t)(bucket - comm->tensors->buckets),
+                              .tensor_count = bucket->tensor_count,
+                              .dtype = bucket->dtype,
+                              .op = bucket->op,
+                              .count = bucket->count,
+                              .values = lcomm_bucket_vector(bucket),
+                              .tensor = captured_tensor,
+                              .bucket = bucket};
+  lcomm_capture_bucket(comm->capture, &it);
 }
 
 void lcomm_bucket_stage_in(lcomm_bucket *bucket) {
@@ -65,7 +85,7 @@ void lcomm_bucket_stage_in(lcomm_bucket *bucket) {
                       lcomm_bucket_place(bucket, i));
   }
   if (bucket->comm->capture) {
-    lcomm_capture_bucket(bucket);
+    capture(bucket);
   }
   clip(bucket);
   trace_copy(bucket, begin_s);
@@ -95,7 +115,7 @@ static void pay_owed(lcomm_bucket *bucket) {
 
 static void add_momentum(lcomm_bucket *bucket) {
   const lcomm_comm *comm = bucket->comm;
-  comm->kernels->f32_momentum((float)comm->policy.momentum, bucket->velocity,
+  comm->kernels->f32_momentum((float)comm->settings.policy.momentum, bucket->velocity,
                               lcomm_bucket_vector(bucket), bucket->count);
 }
 
@@ -124,7 +144,7 @@ void lcomm_bucket_stage_out(lcomm_bucket *bucket, bool velocity) {
   uint64_t not_finite =
       lcomm_vector_not_finite(comm, lcomm_bucket_vector(bucket), bucket->dtype, bucket->count);
   comm->stats.not_finite += not_finite;
-  comm->step_not_finite += not_finite;
+  comm->tensors->step_not_finite += not_finite;
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     const lcomm_tensor *tensor = bucket->tensors[i];
     lcomm_vector_store(comm, lcomm_bucket_place(bucket, i), tensor->dtype, tensor->count,

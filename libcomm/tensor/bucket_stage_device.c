@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Data of buckets whose tensors are on a device: what bucket_data.c does on the
+/* Data of buckets whose tensors are on a device: what bucket_stage.c does on the
  * host, in the stream of a run. */
 
 #include <math.h>
@@ -12,48 +12,7 @@
 #include "libcomm/feedback/ef_memory.h"
 #include "libcomm/tensor/bucket.h"
 
-/* ------------------------------------------------------------ bringing in */
-
-/* The gradient is there when the stream that makes it has come to the event. */
-static int follow(const lcomm_run_device *device, lcomm_tensor *tensor) {
-  return atomic_exchange(&tensor->on_stream, false)
-             ? device->table->stream_wait(device->stream, tensor->event)
-             : 0;
-}
-
-static int clip(const lcomm_bucket *bucket, const lcomm_run_device *device, size_t index) {
-  const lcomm_comm *comm = bucket->comm;
-  if (bucket->exact || comm->policy.clip <= 0) {
-    return 0;
-  }
-  return device->table->kernels->clip(
-      lcomm_bucket_place(bucket, index), bucket->tensors[index]->count,
-      comm->policy.clip / sqrt((double)comm->size), device->scratch, device->stream);
-}
-
-static int stage_in(const lcomm_bucket *bucket, const lcomm_run_device *device) {
-  int error = 0;
-  for (size_t i = 0; i < bucket->tensor_count && !error; i++) {
-    lcomm_tensor *tensor = bucket->tensors[i];
-    error = follow(device, tensor);
-    error = error ? error
-                  : lcomm_device_load(device, tensor->data, tensor->dtype, tensor->count,
-                                      tensor->before, lcomm_bucket_place(bucket, i));
-    error = error ? error : clip(bucket, device, i);
-  }
-  return error;
-}
-
-lcomm_status lcomm_bucket_stage_in_device(lcomm_bucket *bucket, lcomm_run *run) {
-  int before = lcomm_run_device_enter(run);
-  int error = stage_in(bucket, run->device);
-  lcomm_run_device_leave(run, before);
-  run->device->bucket = bucket;
-  run->device->on_stream = false;
-  return error ? lcomm_run_device_failed(run, "bringing in a bucket", error) : LCOMM_OK;
-}
-
-/* ----------------------------------------------------------- bringing out */
+/* ----------------------------------------------------------- staging out */
 
 /* A loaded residual that nobody keeps any more, the same on all ranks. */
 static int pay_floats(const lcomm_bucket *bucket, const lcomm_run_device *device) {
@@ -103,8 +62,9 @@ static int finish_sums(const lcomm_bucket *bucket, const lcomm_run *run) {
   void *vector = lcomm_bucket_vector(bucket);
   int error = 0;
   if (lcomm_bucket_needs_velocity(bucket, run)) {
-    error = device->table->kernels->momentum((float)bucket->comm->policy.momentum, bucket->velocity,
-                                             vector, bucket->count, device->stream);
+    error =
+        device->table->kernels->momentum((float)bucket->comm->settings.policy.momentum,
+                                         bucket->velocity, vector, bucket->count, device->stream);
   }
   error = error ? error : pay_owed(bucket, device);
   if (!error && bucket->op == LCOMM_AVG) {
@@ -118,9 +78,9 @@ static int finish_sums(const lcomm_bucket *bucket, const lcomm_run *run) {
   return error;
 }
 
-int lcomm_bucket_stage_out_device(const lcomm_run *run) {
+static int stage_out(const lcomm_run *run) {
   const lcomm_run_device *device = run->device;
-  const lcomm_bucket *bucket = device->bucket;
+  const lcomm_bucket *bucket = device->owner;
   int error = finish_sums(bucket, run);
   error = error ? error
                 : lcomm_device_count_not_finite(device, lcomm_bucket_vector(bucket), bucket->dtype,
@@ -133,10 +93,52 @@ int lcomm_bucket_stage_out_device(const lcomm_run *run) {
   return error;
 }
 
+/* ------------------------------------------------------------ staging in */
+
+/* The gradient is there when the stream that makes it has come to the event. */
+static int follow(const lcomm_run_device *device, lcomm_tensor *tensor) {
+  return atomic_exchange(&tensor->on_stream, false)
+             ? device->table->stream_wait(device->stream, tensor->event)
+             : 0;
+}
+
+static int clip(const lcomm_bucket *bucket, const lcomm_run_device *device, size_t index) {
+  const lcomm_comm *comm = bucket->comm;
+  if (bucket->exact || comm->settings.policy.clip <= 0) {
+    return 0;
+  }
+  return device->table->kernels->clip(
+      lcomm_bucket_place(bucket, index), bucket->tensors[index]->count,
+      comm->settings.policy.clip / sqrt((double)comm->size), device->scratch, device->stream);
+}
+
+static int stage_in(const lcomm_bucket *bucket, const lcomm_run_device *device) {
+  int error = 0;
+  for (size_t i = 0; i < bucket->tensor_count && !error; i++) {
+    lcomm_tensor *tensor = bucket->tensors[i];
+    error = follow(device, tensor);
+    error = error ? error
+                  : lcomm_device_load(device, tensor->data, tensor->dtype, tensor->count,
+                                      tensor->before, lcomm_bucket_place(bucket, i));
+    error = error ? error : clip(bucket, device, i);
+  }
+  return error;
+}
+
+lcomm_status lcomm_bucket_stage_in_device(lcomm_bucket *bucket, lcomm_run *run) {
+  int before = lcomm_run_device_enter(run);
+  int error = stage_in(bucket, run->device);
+  lcomm_run_device_leave(run, before);
+  run->device->owner = bucket;
+  run->device->stage_out = stage_out;
+  run->device->on_stream = false;
+  return error ? lcomm_run_device_failed(run, "bringing in a bucket", error) : LCOMM_OK;
+}
+
 void lcomm_bucket_end_device(lcomm_bucket *bucket, const lcomm_run *run) {
   lcomm_comm *comm = bucket->comm;
   comm->stats.not_finite += *run->device->found_here;
-  comm->step_not_finite += *run->device->found_here;
-  lcomm_ef_memory_free(comm->tensor_location, bucket->carried);
+  comm->tensors->step_not_finite += *run->device->found_here;
+  lcomm_ef_memory_free(comm->tensors->location, bucket->carried);
   bucket->carried = NULL;
 }

@@ -148,8 +148,8 @@ static lcomm_status report(loading *it, int failed) {
   lcomm_comm *comm = it->comm;
   char who[96], text[LCOMM_STATUS_TEXT_MAX];
   lcomm_status verdict_status = lcomm_status_received(it->all[failed].status, text);
-  lcomm_status status = lcomm_broadcast(
-      comm, it->restore.why, sizeof(it->restore.why) / sizeof(float), LCOMM_FLOAT32, failed);
+  lcomm_status status =
+      lcomm_call_broadcast_bytes(comm, it->restore.why, sizeof(it->restore.why), failed);
   if (status != LCOMM_OK) {
     return status;
   }
@@ -165,8 +165,7 @@ static lcomm_status report(loading *it, int failed) {
 
 static lcomm_status agree(loading *it, lcomm_status mine) {
   it->mine.status = (int32_t)mine;
-  lcomm_status status = lcomm_allgather(it->comm, &it->mine, it->all,
-                                        sizeof(it->mine) / sizeof(float), LCOMM_FLOAT32);
+  lcomm_status status = lcomm_call_allgather_bytes(it->comm, &it->mine, it->all, sizeof(it->mine));
   for (int rank = 0; status == LCOMM_OK && rank < it->comm->size; rank++) {
     if (it->all[rank].status != LCOMM_OK) {
       return report(it, rank);
@@ -247,8 +246,9 @@ static lcomm_status load(loading *it) {
   status = place(it);
   if (status == LCOMM_OK) {
     lcomm_restore_commit(&it->restore);
-    comm->step = it->mine.step;
-    comm->seed_shift = it->mine.sequence - comm->next[LCOMM_SEQUENCE_SPACE_BUCKETS];
+    comm->deferred.step = it->mine.step;
+    comm->operations.seed_shift =
+        it->mine.sequence - comm->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS];
   }
   return status;
 }
@@ -256,12 +256,12 @@ static lcomm_status load(loading *it) {
 /* Buckets decide what a rank keeps; they are made by the next step otherwise. */
 static lcomm_status prepare(lcomm_comm *comm) {
   lcomm_status status = lcomm_tensors_plan(comm);
-  for (size_t i = 0; status == LCOMM_OK && i < comm->tensor_count; i++) {
-    if (comm->tensors[i]->frozen) { /* the same on all ranks */
+  for (size_t i = 0; status == LCOMM_OK && i < comm->tensors->count; i++) {
+    if (comm->tensors->list[i]->frozen) { /* the same on all ranks */
       status = lcomm_refuse(comm, LCOMM_ERR_STATE,
                             "lcomm_state_load: tensor %s is frozen; unfreeze all tensors, load, "
                             "then freeze them again",
-                            comm->tensors[i]->name);
+                            comm->tensors->list[i]->name);
     }
   }
   return status;
@@ -276,7 +276,7 @@ static lcomm_status load_from(loading *it) {
   if (it->source.folder && !it->source.folder[0]) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "%s: no folder was given", it->call);
   }
-  if (atomic_load(&comm->step_open)) {
+  if (atomic_load(&comm->deferred.open)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is in flight; call it between the steps",
                         it->call);
   }
@@ -300,9 +300,9 @@ static lcomm_status enter_and_load(lcomm_comm *comm, const char *call,
     return status;
   }
   loading it = {.comm = comm, .call = call, .source = *source};
-  comm->inside = LCOMM_OP_KIND_LOAD;
+  comm->operations.inside = LCOMM_OP_KIND_LOAD;
   status = load_from(&it);
-  comm->inside = LCOMM_OP_KIND_CALL;
+  comm->operations.inside = LCOMM_OP_KIND_CALL;
   lcomm_leave(comm);
   return status;
 }

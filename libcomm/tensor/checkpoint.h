@@ -122,7 +122,7 @@ void lcomm_restore_commit(lcomm_restore *restore);
 /* Parts of the above. */
 
 static inline bool lcomm_restore_has_momentum(const lcomm_restore *restore) {
-  return restore->comm->policy.momentum > 0;
+  return restore->comm->settings.policy.momentum > 0;
 }
 
 /* Make a vector for a result, of zeros, unless it has been made. MEMORY. */

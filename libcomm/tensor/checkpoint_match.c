@@ -11,11 +11,11 @@
 /* Files and programs list their tensors in the same order more often than not,
  * so the search begins where the last one ended. */
 static lcomm_tensor *find_tensor(const lcomm_comm *comm, const char *name, size_t *index) {
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    size_t here = (*index + i) % comm->tensor_count;
-    if (strcmp(comm->tensors[here]->name, name) == 0) {
+  for (size_t i = 0; i < comm->tensors->count; i++) {
+    size_t here = (*index + i) % comm->tensors->count;
+    if (strcmp(comm->tensors->list[here]->name, name) == 0) {
       *index = here;
-      return comm->tensors[here];
+      return comm->tensors->list[here];
     }
   }
   return NULL;
@@ -55,7 +55,7 @@ static lcomm_status match_tensor(lcomm_restore *restore, const lcomm_state_tenso
     return LCOMM_ERR_WIRE;
   }
   restore->seen[*index] = true;
-  target->index = (size_t)(found->bucket - restore->comm->buckets);
+  target->index = (size_t)(found->bucket - restore->comm->tensors->buckets);
   target->tensor = found;
   target->offset = found->offset;
   return LCOMM_OK;
@@ -67,7 +67,7 @@ static const char *kind(bool scatters) {
 
 /* The residual of that name; placement->count when there is none. */
 static size_t find_residual(const lcomm_restore *restore, const char *name) {
-  size_t i = restore->comm->bucket_count;
+  size_t i = restore->comm->tensors->bucket_count;
   while (i < restore->count && strcmp(restore->restored[i].residual->name, name) != 0) {
     i++;
   }
@@ -129,7 +129,7 @@ lcomm_status lcomm_restore_match(lcomm_restore *restore, const lcomm_state_tenso
 }
 
 void lcomm_restore_next_file(lcomm_restore *restore) {
-  memset(restore->seen, 0, restore->comm->tensor_count * sizeof *restore->seen);
+  memset(restore->seen, 0, restore->comm->tensors->count * sizeof *restore->seen);
   for (size_t i = 0; i < restore->count; i++) {
     restore->restored[i].seen = false;
     restore->restored[i].end = 0;

@@ -25,8 +25,8 @@ lcomm_status lcomm_restore_share(lcomm_restore *restore) {
     mine[2 * i] = feedback ? feedback->first : 0;
     mine[2 * i + 1] = feedback ? feedback->count : 0;
   }
-  lcomm_status status = lcomm_allgather(comm, mine, restore->ranges,
-                                        ranges * sizeof *mine / sizeof(float), LCOMM_FLOAT32);
+  lcomm_status status =
+      lcomm_call_allgather_bytes(comm, mine, restore->ranges, ranges * sizeof *mine);
   free(mine);
   return status;
 }
@@ -240,7 +240,7 @@ static void take_over(lcomm_restore *restore, size_t index) {
           share * placed->velocity[at - placed->result.first];
     }
   }
-  lcomm_ef_memory_free(placed->bucket ? comm->tensor_location : 0, placed->velocity);
+  lcomm_ef_memory_free(placed->bucket ? comm->tensors->location : 0, placed->velocity);
   placed->velocity = NULL;
 }
 

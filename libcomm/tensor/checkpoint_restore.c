@@ -20,7 +20,7 @@ static lcomm_status out_of_memory(lcomm_restore *restore) {
 
 static size_t count_named(const lcomm_comm *comm) {
   size_t count = 0;
-  for (const lcomm_residual *it = comm->residuals; it; it = it->next) {
+  for (const lcomm_residual *it = comm->residuals->first; it; it = it->next) {
     count += it->name[0] != '\0';
   }
   return count;
@@ -28,12 +28,12 @@ static size_t count_named(const lcomm_comm *comm) {
 
 static void list_all(lcomm_comm *comm, lcomm_restore *restore) {
   size_t at = 0;
-  for (; at < comm->bucket_count; at++) {
-    lcomm_bucket *bucket = &comm->buckets[at];
+  for (; at < comm->tensors->bucket_count; at++) {
+    lcomm_bucket *bucket = &comm->tensors->buckets[at];
     restore->restored[at] = (lcomm_restored){
         .bucket = bucket, .op = bucket->op, .result = lcomm_span_whole(0, bucket->count)};
   }
-  for (lcomm_residual *it = comm->residuals; it; it = it->next) {
+  for (lcomm_residual *it = comm->residuals->first; it; it = it->next) {
     if (it->name[0]) {
       restore->restored[at++] =
           (lcomm_restored){.residual = it, .op = it->op, .result = it->result};
@@ -44,9 +44,9 @@ static void list_all(lcomm_comm *comm, lcomm_restore *restore) {
 lcomm_status lcomm_restore_begin(lcomm_comm *comm, lcomm_restore *restore) {
   memset(restore, 0, sizeof *restore);
   restore->comm = comm;
-  restore->count = comm->bucket_count + count_named(comm);
+  restore->count = comm->tensors->bucket_count + count_named(comm);
   restore->restored = calloc(restore->count + 1, sizeof *restore->restored);
-  restore->seen = calloc(comm->tensor_count + 1, sizeof *restore->seen);
+  restore->seen = calloc(comm->tensors->count + 1, sizeof *restore->seen);
   if (!restore->restored || !restore->seen) {
     return out_of_memory(restore);
   }
@@ -63,7 +63,7 @@ lcomm_status lcomm_restore_begin(lcomm_comm *comm, lcomm_restore *restore) {
 }
 
 static int place_of(const lcomm_restore *restore, const lcomm_restored *it) {
-  return it->bucket ? restore->comm->tensor_location : 0;
+  return it->bucket ? restore->comm->tensors->location : 0;
 }
 
 void lcomm_restore_free(lcomm_restore *restore) {
@@ -89,7 +89,7 @@ lcomm_status lcomm_restore_vector(lcomm_restore *restore, size_t index, float **
 
 uint64_t lcomm_restore_hash(const lcomm_comm *comm) {
   uint64_t hash = 0;
-  for (const lcomm_residual *it = comm->residuals; it; it = it->next) {
+  for (const lcomm_residual *it = comm->residuals->first; it; it = it->next) {
     uint64_t shape[3] = {it->count, (uint64_t)it->op, it->part_counts != NULL};
     if (!it->name[0]) {
       continue;
@@ -202,7 +202,7 @@ lcomm_status lcomm_restore_copy(lcomm_restore *restore, lcomm_state_reader *read
 /* ------------------------------------------------------------------- end */
 
 static void commit_bucket(lcomm_bucket *bucket, lcomm_restored *placed) {
-  int place = bucket->comm->tensor_location;
+  int place = bucket->comm->tensors->location;
   lcomm_run_retire(bucket->comm, bucket->run); /* the next step makes it again, with the feedback */
   lcomm_feedback_free(bucket->feedback);
   lcomm_ef_memory_free(place, bucket->velocity);

@@ -56,7 +56,7 @@ static lcomm_status check_folder(const lcomm_comm *comm, const char *folder, cha
 
 lcomm_status lcomm_state_check_calls(const lcomm_comm *comm, const char *call) {
   lcomm_status status = LCOMM_OK;
-  for (const lcomm_residual *it = comm->residuals; it && status == LCOMM_OK; it = it->next) {
+  for (const lcomm_residual *it = comm->residuals->first; it && status == LCOMM_OK; it = it->next) {
     status = it->name[0] ? lcomm_residual_check_idle(it, call) : LCOMM_OK;
   }
   return status;
@@ -65,7 +65,7 @@ lcomm_status lcomm_state_check_calls(const lcomm_comm *comm, const char *call) {
 /* Between two steps, on a communicator that has not failed. */
 static lcomm_status check_now(lcomm_comm *comm, const char *call) {
   lcomm_status status = lcomm_control_receive(comm);
-  if (status == LCOMM_OK && atomic_load(&comm->step_open)) {
+  if (status == LCOMM_OK && atomic_load(&comm->deferred.open)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is in flight; call it between the steps",
                         call);
   }

@@ -156,7 +156,7 @@ static void visit_calls(const lcomm_residual *residual, float *scratch, visitor 
 
 /* The list has the newest first. */
 static void visit_all_calls(const lcomm_comm *comm, float *scratch, visitor *visit, void *context) {
-  for (const lcomm_residual *it = comm->residuals; it; it = it->next) {
+  for (const lcomm_residual *it = comm->residuals->first; it; it = it->next) {
     if (it->name[0]) {
       visit_calls(it, scratch, visit, context);
     }
@@ -166,8 +166,8 @@ static void visit_all_calls(const lcomm_comm *comm, float *scratch, visitor *vis
 /* ------------------------------------------------------------------- whole */
 
 static void visit_all(const lcomm_comm *comm, float *scratch, visitor *visit, void *context) {
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    portion it = describe(comm->tensors[i], scratch);
+  for (size_t i = 0; i < comm->tensors->count; i++) {
+    portion it = describe(comm->tensors->list[i], scratch);
     visit(&it, context);
   }
   visit_all_calls(comm, scratch, visit, context);
@@ -175,14 +175,14 @@ static void visit_all(const lcomm_comm *comm, float *scratch, visitor *visit, vo
 
 lcomm_status lcomm_state_scratch(const lcomm_comm *comm, float **scratch) {
   uint64_t most = 0;
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    const lcomm_tensor *tensor = comm->tensors[i];
+  for (size_t i = 0; i < comm->tensors->count; i++) {
+    const lcomm_tensor *tensor = comm->tensors->list[i];
     bool owes = tensor->bucket ? tensor->bucket->carried != NULL : tensor->state.carried != NULL;
     if (owes && tensor->count > most) {
       most = tensor->count;
     }
   }
-  for (const lcomm_residual *it = comm->residuals; it; it = it->next) {
+  for (const lcomm_residual *it = comm->residuals->first; it; it = it->next) {
     bool needs = it->name[0] && (it->carried || it->velocity);
     most = needs && it->result.count > most ? it->result.count : most;
   }
@@ -197,14 +197,14 @@ static void count_portion(const portion *it, void *context) {
 }
 
 static lcomm_state_header header_of(const lcomm_comm *comm, float *scratch) {
-  lcomm_state_header header = {.step = comm->step,
+  lcomm_state_header header = {.step = comm->deferred.step,
                                .rank = (uint32_t)comm->rank,
                                .ranks = (uint32_t)comm->size,
                                .nodes = (uint32_t)comm->topo.nodes,
                                .node = (uint32_t)comm->topo.node[comm->rank],
-                               .sequence =
-                                   comm->next[LCOMM_SEQUENCE_SPACE_BUCKETS] + comm->seed_shift};
-  snprintf(header.policy, sizeof(header.policy), "%s", comm->policy_text);
+                               .sequence = comm->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS] +
+                                           comm->operations.seed_shift};
+  snprintf(header.policy, sizeof(header.policy), "%s", comm->settings.policy_text);
   header.file_size = lcomm_state_header_size(&header) + LCOMM_STATE_CHECKSUM_SIZE;
   visit_all(comm, scratch, count_portion, &header);
   return header;

@@ -14,7 +14,7 @@
 /* ---------------------------------------------------------- life cycle */
 
 static bool is_known(const lcomm_comm *comm, const char *name) {
-  for (const lcomm_residual *it = comm->residuals; it; it = it->next) {
+  for (const lcomm_residual *it = comm->residuals->first; it; it = it->next) {
     if (strcmp(it->name, name) == 0) {
       return true;
     }
@@ -81,12 +81,12 @@ static lcomm_status copy_parts(lcomm_residual *residual, const uint64_t *counts)
 
 static void link_residual(lcomm_residual *residual) {
   lcomm_comm *comm = residual->comm;
-  residual->number = ++comm->residuals_made;
-  residual->next = comm->residuals;
+  residual->number = ++comm->residuals->made;
+  residual->next = comm->residuals->first;
   if (residual->next) {
     residual->next->previous = residual;
   }
-  comm->residuals = residual;
+  comm->residuals->first = residual;
 }
 
 static lcomm_status create(lcomm_comm *comm, const char *name, uint64_t count,
@@ -156,7 +156,7 @@ static void free_residual(lcomm_residual *residual) {
   if (residual->previous) {
     residual->previous->next = residual->next;
   } else {
-    comm->residuals = residual->next;
+    comm->residuals->first = residual->next;
   }
   if (residual->next) {
     residual->next->previous = residual->previous;
@@ -171,10 +171,17 @@ static void free_residual(lcomm_residual *residual) {
   free(residual);
 }
 
-void lcomm_residuals_free(lcomm_comm *comm) {
-  while (comm->residuals) {
-    free_residual(comm->residuals);
+lcomm_status lcomm_residual_set_make(lcomm_comm *comm) {
+  comm->residuals = calloc(1, sizeof *comm->residuals);
+  return comm->residuals ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
+void lcomm_residual_set_free(lcomm_comm *comm) {
+  while (comm->residuals && comm->residuals->first) {
+    free_residual(comm->residuals->first);
   }
+  free(comm->residuals);
+  comm->residuals = NULL;
 }
 
 /* Nothing says on which communicator one that does not live did. */

@@ -17,7 +17,8 @@
  * among them.
  */
 
-#include "libcomm/api/collective.h"
+#include "libcomm/call/call.h"
+#include "libcomm/feedback/ef.h"
 
 enum { LCOMM_RESIDUAL_NAME_MAX = 128 }; /* with the terminator */
 
@@ -40,9 +41,19 @@ struct lcomm_residual {
   bool pays;      /* by its next call, which is exact: the policy has changed */
 };
 
-/* The run for this call; STATE while another one is in flight, ARGUMENT for data that
- * is not on the host, and as lcomm_run_find. */
-lcomm_status lcomm_residual_run(lcomm_residual *residual, const lcomm_call *call, lcomm_run **run);
+/* All residuals of a communicator. */
+typedef struct lcomm_residual_set {
+  lcomm_residual *first;
+  uint64_t made; /* so far, those that are gone included */
+} lcomm_residual_set;
+
+/* Part of making and freeing a communicator. MEMORY. */
+lcomm_status lcomm_residual_set_make(lcomm_comm *comm);
+void lcomm_residual_set_free(lcomm_comm *comm);
+
+/* Of calls with a residual. The run: STATE while another call is in flight, ARGUMENT for data
+ * that is not on the host, and as lcomm_run_find. */
+extern const lcomm_call_keeper lcomm_residual_keeper;
 
 /* A run by the policy, or an exact one. As lcomm_run_make. */
 lcomm_status lcomm_residual_make_run(const lcomm_residual *residual, bool exact, double density,
@@ -54,9 +65,8 @@ double lcomm_residual_momentum(const lcomm_residual *residual);
 /* The number by which ranks know it. */
 uint64_t lcomm_residual_number(const lcomm_residual *residual);
 
-/* An operation of it has been started, and nothing was sent yet; its sum is complete: what it
- * still needs is added to `result`, the part of this rank; its request is over. */
-void lcomm_residual_begin(lcomm_residual *residual, lcomm_operation *operation);
+/* The sum of an operation is complete: what it still needs is added to `result`, the part of this
+ * rank; its request is done. */
 void lcomm_residual_results(lcomm_residual *residual, const lcomm_run *run, void *result);
 void lcomm_residual_end(lcomm_residual *residual);
 
@@ -77,9 +87,6 @@ lcomm_status lcomm_residual_feedback(const lcomm_residual *residual,
 int lcomm_residual_part_count(const lcomm_residual *residual);
 lcomm_span lcomm_residual_part(const lcomm_residual *residual, const lcomm_feedback_state *feedback,
                                int index);
-
-/* Called by lcomm_destroy. */
-void lcomm_residuals_free(lcomm_comm *comm);
 
 /* Has none a call in flight, or a request that was not waited for? */
 bool lcomm_residuals_idle(const lcomm_comm *comm);

@@ -9,7 +9,7 @@
 #include "libcomm/tensor/residual.h"
 
 bool lcomm_residuals_idle(const lcomm_comm *comm) {
-  const lcomm_residual *it = comm->residuals;
+  const lcomm_residual *it = comm->residuals->first;
   while (it && !it->in_flight) {
     it = it->next;
   }
@@ -47,19 +47,21 @@ static lcomm_status look(lcomm_residual *residual, int32_t *leaves) {
 
 /* Ranks know residuals by their numbers, which lie close together. */
 lcomm_status lcomm_residuals_follow_policy(lcomm_comm *comm) {
-  uint64_t most = comm->residuals_made;
+  uint64_t most = comm->residuals->made;
   int32_t *leaves = calloc(most + 1, sizeof *leaves);
   lcomm_status status = leaves
                             ? LCOMM_OK
                             : lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for %llu residuals",
                                          (unsigned long long)most);
-  for (lcomm_residual *it = comm->residuals; status == LCOMM_OK && it; it = it->next) {
+  for (lcomm_residual *it = comm->residuals->first; status == LCOMM_OK && it; it = it->next) {
     status = look(it, &leaves[it->number]);
   }
   if (status == LCOMM_OK && most > 0) {
-    status = lcomm_allreduce(comm, leaves, leaves, most + 1, LCOMM_INT32, LCOMM_MAX);
+    lcomm_call call =
+        lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, leaves, leaves, most + 1, LCOMM_INT32, LCOMM_MAX);
+    status = lcomm_call_make(comm, &call);
   }
-  for (lcomm_residual *it = comm->residuals; status == LCOMM_OK && it; it = it->next) {
+  for (lcomm_residual *it = comm->residuals->first; status == LCOMM_OK && it; it = it->next) {
     it->pays |= leaves[it->number] != 0;
   }
   free(leaves);

@@ -15,7 +15,7 @@
 #include "libcomm/tensor/residual.h"
 
 static const lcomm_policy *policy_of(const lcomm_residual *residual) {
-  return &residual->comm->policy;
+  return &residual->comm->settings.policy;
 }
 
 static bool is_exempt(const lcomm_residual *residual) {
@@ -65,7 +65,7 @@ static lcomm_plan_request request_of(const lcomm_residual *residual, bool exact,
                               .part_counts = residual->part_counts,
                               .dtype = LCOMM_FLOAT32,
                               .op = residual->op,
-                              .lasting = true,
+                              .error_feedback = true,
                               .exact = exact || is_exempt(residual),
                               .density = density};
 }
@@ -89,8 +89,8 @@ lcomm_status lcomm_residual_feedback(const lcomm_residual *residual,
   lcomm_plan *plan = NULL;
   char why[256];
   *feedback = NULL;
-  lcomm_status status =
-      lcomm_plan_create(&request, &comm->policy, &comm->topo, comm->rank, &plan, why, sizeof(why));
+  lcomm_status status = lcomm_plan_create(&request, &comm->settings.policy, &comm->topo, comm->rank,
+                                          &plan, why, sizeof(why));
   if (status != LCOMM_OK) {
     return lcomm_fail(comm, status, "no plan can be made for a residual of %llu elements: %s",
                       (unsigned long long)residual->count, why);
@@ -193,7 +193,8 @@ static const char *name_of(const lcomm_residual *residual, lcomm_op_kind op_kind
   return flush ? "lcomm_allreduce_flush" : "lcomm_allreduce_ef";
 }
 
-lcomm_status lcomm_residual_run(lcomm_residual *residual, const lcomm_call *call, lcomm_run **run) {
+static lcomm_status find_run(void *owner, const lcomm_call *call, lcomm_run **run) {
+  lcomm_residual *residual = owner;
   const char *name = name_of(residual, call->op_kind);
   lcomm_status status = lcomm_residual_check_idle(residual, name);
   if (status != LCOMM_OK) {
@@ -242,12 +243,12 @@ static void clip(const lcomm_residual *residual, lcomm_run *run) {
   const lcomm_comm *comm = residual->comm;
   int parts = lcomm_residual_part_count(residual);
   uint64_t mean = (residual->count + (uint64_t)parts - 1) / (uint64_t)parts;
-  if (!residual->name[0] || comm->policy.clip <= 0 || is_exempt(residual) ||
-      mean * sizeof(float) < comm->policy.min_bytes) {
+  if (!residual->name[0] || comm->settings.policy.clip <= 0 || is_exempt(residual) ||
+      mean * sizeof(float) < comm->settings.policy.min_bytes) {
     return;
   }
   lcomm_feedback_clip(comm->kernels, lcomm_run_floats(run, 0), residual->count,
-                      comm->policy.clip / sqrt((double)comm->size));
+                      comm->settings.policy.clip / sqrt((double)comm->size));
 }
 
 /* Stochastic rounding depends on the name and on how many calls came before, so that a
@@ -258,11 +259,22 @@ static void seed(const lcomm_residual *residual, lcomm_run *run) {
   run->seed_shift = residual->name[0] ? number - run->sequence : 0;
 }
 
+static void amend(lcomm_operation *operation, void *result) {
+  lcomm_residual_results(operation->owner, operation->run, result);
+}
+
+static void collected(lcomm_operation *operation) {
+  lcomm_residual_end(operation->owner);
+}
+
 /* What is paid here is lost if the operation fails: the communicator has failed then,
  * and nothing could be sent any more. */
-void lcomm_residual_begin(lcomm_residual *residual, lcomm_operation *operation) {
+static void begin(void *owner, lcomm_operation *operation) {
+  lcomm_residual *residual = owner;
   uint32_t environment = lcomm_fp_enter();
-  operation->residual = residual;
+  operation->owner = residual;
+  operation->amend = amend;
+  operation->collected = collected;
   residual->in_flight = true;
   clip(residual, operation->run);
   bool flushes = operation->run->terms.op_kind == LCOMM_OP_KIND_FLUSH;
@@ -303,3 +315,5 @@ void lcomm_residual_results(lcomm_residual *residual, const lcomm_run *run, void
     residual->velocity = NULL;
   }
 }
+
+const lcomm_call_keeper lcomm_residual_keeper = {.run = find_run, .begin = begin};

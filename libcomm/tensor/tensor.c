@@ -36,7 +36,7 @@ static lcomm_status check_data(lcomm_comm *comm, const lcomm_tensor *tensor) {
                         "lcomm_tensor_add(%s): its address is no multiple of the %zu bytes of a %s",
                         tensor->name, element, lcomm_dtype_name(tensor->dtype));
   }
-  if (comm->policy.momentum > 0 && tensor->dtype == LCOMM_FLOAT64 &&
+  if (comm->settings.policy.momentum > 0 && tensor->dtype == LCOMM_FLOAT64 &&
       lcomm_plan_op(tensor->op) == LCOMM_SUM) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_tensor_add(%s): the policy's momentum is float32, so float64 sums "
@@ -50,8 +50,8 @@ static lcomm_status check_data(lcomm_comm *comm, const lcomm_tensor *tensor) {
 static lcomm_status check_alone(lcomm_comm *comm, const lcomm_tensor *tensor) {
   uintptr_t begin = (uintptr_t)tensor->data;
   uint64_t size = tensor->count * lcomm_dtype_size(tensor->dtype);
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    const lcomm_tensor *other = comm->tensors[i];
+  for (size_t i = 0; i < comm->tensors->count; i++) {
+    const lcomm_tensor *other = comm->tensors->list[i];
     uintptr_t other_begin = (uintptr_t)other->data;
     uint64_t other_size = other->count * lcomm_dtype_size(other->dtype);
     bool overlap =
@@ -71,28 +71,28 @@ static lcomm_status check_alone(lcomm_comm *comm, const lcomm_tensor *tensor) {
 static lcomm_status check_place(lcomm_comm *comm, const lcomm_tensor *tensor) {
   char one[LCOMM_MEMORY_LOCATION_NAME_MAX], other[LCOMM_MEMORY_LOCATION_NAME_MAX];
   int place = lcomm_memory_location_of(tensor->data, tensor->count);
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    const lcomm_tensor *before = comm->tensors[i];
-    if (tensor->count > 0 && before->count > 0 && place != comm->tensor_location) {
+  for (size_t i = 0; i < comm->tensors->count; i++) {
+    const lcomm_tensor *before = comm->tensors->list[i];
+    if (tensor->count > 0 && before->count > 0 && place != comm->tensors->location) {
       return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                           "lcomm_tensor_add(%s): it is %s, tensor %s is %s; put all tensors of a "
                           "communicator into one place",
                           tensor->name, lcomm_memory_location_name(place, one), before->name,
-                          lcomm_memory_location_name(comm->tensor_location, other));
+                          lcomm_memory_location_name(comm->tensors->location, other));
     }
   }
-  comm->tensor_location = place > comm->tensor_location ? place : comm->tensor_location;
+  comm->tensors->location = place > comm->tensors->location ? place : comm->tensors->location;
   return LCOMM_OK;
 }
 
 static lcomm_status check_new(lcomm_comm *comm, const lcomm_tensor *tensor) {
-  if (comm->step_open) {
+  if (comm->deferred.open) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "lcomm_tensor_add(%s): a step is in flight; add tensors between the steps",
                         tensor->name);
   }
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    if (strcmp(comm->tensors[i]->name, tensor->name) == 0) {
+  for (size_t i = 0; i < comm->tensors->count; i++) {
+    if (strcmp(comm->tensors->list[i]->name, tensor->name) == 0) {
       return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                           "lcomm_tensor_add(%s): there is a tensor of this name already",
                           tensor->name);
@@ -102,16 +102,16 @@ static lcomm_status check_new(lcomm_comm *comm, const lcomm_tensor *tensor) {
 }
 
 static bool make_room(lcomm_comm *comm) {
-  if (comm->tensor_count < comm->tensor_room) {
+  if (comm->tensors->count < comm->tensors->room) {
     return true;
   }
-  size_t room = comm->tensor_room * 2 + 64;
-  lcomm_tensor **bigger = realloc(comm->tensors, room * sizeof(lcomm_tensor *));
+  size_t room = comm->tensors->room * 2 + 64;
+  lcomm_tensor **bigger = realloc(comm->tensors->list, room * sizeof(lcomm_tensor *));
   if (!bigger) {
     return false;
   }
-  comm->tensors = bigger;
-  comm->tensor_room = room;
+  comm->tensors->list = bigger;
+  comm->tensors->room = room;
   return true;
 }
 
@@ -139,9 +139,10 @@ static lcomm_status add(lcomm_comm *comm, const char *name, lcomm_tensor *wanted
     return status;
   }
   *made = *wanted;
-  comm->tensors[comm->tensor_count++] = made;
-  comm->tensors_compared = false;
-  comm->tensors_pending++;
+  comm->tensors->list[comm->tensors->count++] = made;
+  comm->tensors->compared = false;
+  comm->tensors->pending++;
+  comm->deferred.counts_steps = true;
   *tensor = made;
   return LCOMM_OK;
 }
@@ -201,7 +202,7 @@ lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor, double b
                         tensor->name, before, after,
                         lcomm_dtype_name(lcomm_sum_dtype(tensor->dtype)));
   }
-  if (atomic_load(&comm->step_open)) {
+  if (atomic_load(&comm->deferred.open)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "lcomm_tensor_scale(%s): a step is in flight; call it between the steps",
                         tensor->name);
@@ -229,7 +230,7 @@ static lcomm_status check_takes_part(lcomm_comm *comm, const lcomm_tensor *tenso
 
 lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
   lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_ready");
-  status = status == LCOMM_OK ? (lcomm_status)atomic_load(&comm->status) : status;
+  status = status == LCOMM_OK ? (lcomm_status)atomic_load(&comm->errors.status) : status;
   if (status != LCOMM_OK) {
     return status;
   }
@@ -237,7 +238,7 @@ lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
   if (status != LCOMM_OK) {
     return status;
   }
-  atomic_store(&comm->step_open, true);
+  atomic_store(&comm->deferred.open, true);
   if (atomic_exchange(&tensor->ready, true)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "tensor %s was reported ready twice in one step; call lcomm_tensors_wait "
@@ -253,33 +254,33 @@ lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
 /* --------------------------------------------------------------- waiting */
 
 static lcomm_status check_all_ready(lcomm_comm *comm) {
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    if (!comm->tensors[i]->frozen && !atomic_load(&comm->tensors[i]->ready)) {
+  for (size_t i = 0; i < comm->tensors->count; i++) {
+    if (!comm->tensors->list[i]->frozen && !atomic_load(&comm->tensors->list[i]->ready)) {
       return lcomm_refuse(comm, LCOMM_ERR_STATE,
                           "lcomm_tensors_wait: tensor %s has not been reported ready in this step",
-                          comm->tensors[i]->name);
+                          comm->tensors->list[i]->name);
     }
   }
   return LCOMM_OK;
 }
 
 static void end_step(lcomm_comm *comm) {
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    atomic_store(&comm->tensors[i]->ready, false);
+  for (size_t i = 0; i < comm->tensors->count; i++) {
+    atomic_store(&comm->tensors->list[i]->ready, false);
   }
-  comm->buckets_started = 0;
-  comm->last_not_finite = comm->step_not_finite;
-  comm->step_not_finite = 0;
-  comm->step++;
+  comm->tensors->buckets_started = 0;
+  comm->tensors->last_not_finite = comm->tensors->step_not_finite;
+  comm->tensors->step_not_finite = 0;
+  comm->deferred.step++;
   if (comm->trace) {
-    lcomm_trace_step(comm->trace, comm->step);
+    lcomm_trace_step(comm->trace, comm->deferred.step);
   }
-  atomic_store(&comm->step_open, false);
+  atomic_store(&comm->deferred.open, false);
 }
 
 static lcomm_status finish_step(lcomm_comm *comm) {
   lcomm_status status = lcomm_control_receive(comm);
-  if (status != LCOMM_OK || comm->tensor_count == 0) {
+  if (status != LCOMM_OK || comm->tensors->count == 0) {
     return status;
   }
   status = check_all_ready(comm);
@@ -289,8 +290,8 @@ static lcomm_status finish_step(lcomm_comm *comm) {
   if (status == LCOMM_OK) {
     status = lcomm_buckets_start(comm);
   }
-  for (size_t i = 0; status == LCOMM_OK && i < comm->bucket_count; i++) {
-    status = lcomm_operations_wait(comm, &comm->buckets[i].over);
+  for (size_t i = 0; status == LCOMM_OK && i < comm->tensors->bucket_count; i++) {
+    status = lcomm_operations_wait(comm, &comm->tensors->buckets[i].over);
   }
   if (status == LCOMM_OK) {
     end_step(comm);
@@ -312,7 +313,7 @@ lcomm_status lcomm_tensors_wait(lcomm_comm *comm) {
 }
 
 uint64_t lcomm_tensors_not_finite(const lcomm_comm *comm) {
-  return comm ? comm->last_not_finite : 0;
+  return comm ? comm->tensors->last_not_finite : 0;
 }
 
 /* -------------------------------------------------------------- residuals */
@@ -360,7 +361,7 @@ lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor,
   if (!residual) {
     return lcomm_refuse_null(comm, "lcomm_tensor_residual", "residual");
   }
-  if (atomic_load(&comm->step_open)) {
+  if (atomic_load(&comm->deferred.open)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "lcomm_tensor_residual: a step is in flight; call it between the steps");
   }

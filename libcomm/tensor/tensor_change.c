@@ -9,7 +9,7 @@
 
 static lcomm_status check(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
   lcomm_status status = lcomm_tensor_check(comm, tensor, call);
-  return status == LCOMM_OK ? (lcomm_status)atomic_load(&comm->status) : status;
+  return status == LCOMM_OK ? (lcomm_status)atomic_load(&comm->errors.status) : status;
 }
 
 /* ---------------------------------------------------------------- buffers */
@@ -34,13 +34,13 @@ lcomm_status lcomm_tensor_data_set(lcomm_comm *comm, lcomm_tensor *tensor, void 
         "lcomm_tensor_data_set(%s): its address is no multiple of the %zu bytes of a %s",
         tensor->name, element, lcomm_dtype_name(tensor->dtype));
   }
-  int place = data ? lcomm_memory_location_of(data, tensor->count) : comm->tensor_location;
-  if (tensor->count > 0 && place != comm->tensor_location) {
+  int place = data ? lcomm_memory_location_of(data, tensor->count) : comm->tensors->location;
+  if (tensor->count > 0 && place != comm->tensors->location) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_tensor_data_set(%s): the buffer is %s, the tensors of this "
                         "communicator are %s; give it memory of the same place",
                         tensor->name, lcomm_memory_location_name(place, one),
-                        lcomm_memory_location_name(comm->tensor_location, other));
+                        lcomm_memory_location_name(comm->tensors->location, other));
   }
   tensor->data = data;
   return LCOMM_OK;
@@ -54,7 +54,7 @@ static size_t is_pending(const lcomm_tensor *tensor) {
 }
 
 static lcomm_status check_between(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
-  if (!atomic_load(&comm->step_open)) {
+  if (!atomic_load(&comm->deferred.open)) {
     return LCOMM_OK;
   }
   return lcomm_refuse(comm, LCOMM_ERR_STATE,
@@ -69,9 +69,9 @@ static lcomm_status want(lcomm_comm *comm, lcomm_tensor *tensor, bool frozen, co
   }
   status = check_between(comm, tensor, call);
   if (status == LCOMM_OK) {
-    comm->tensors_pending -= is_pending(tensor);
+    comm->tensors->pending -= is_pending(tensor);
     tensor->frozen = frozen;
-    comm->tensors_pending += is_pending(tensor);
+    comm->tensors->pending += is_pending(tensor);
   }
   lcomm_leave(comm);
   return status;

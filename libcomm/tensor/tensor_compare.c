@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/api/collective.h"
 #include "libcomm/base/text.h"
+#include "libcomm/call/call.h"
 #include "libcomm/tensor/bucket.h"
 
 /* What is compared, as it is broadcast by rank 0. Multiples of 4 bytes. */
@@ -30,10 +30,10 @@ static void fill_row(const lcomm_tensor *tensor, tensor_row *row) {
 
 /* Rounding that is seeded by the numbers of buckets goes on as if this had none. */
 lcomm_status lcomm_tensors_call(lcomm_comm *comm, lcomm_call *call) {
-  uint32_t before = comm->next[LCOMM_SEQUENCE_SPACE_BUCKETS];
+  uint32_t before = comm->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS];
   call->op_kind = LCOMM_OP_KIND_TENSORS;
   lcomm_status status = lcomm_call_make(comm, call);
-  comm->seed_shift -= comm->next[LCOMM_SEQUENCE_SPACE_BUCKETS] - before;
+  comm->operations.seed_shift -= comm->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS] - before;
   return status;
 }
 
@@ -42,10 +42,11 @@ lcomm_status lcomm_tensors_call(lcomm_comm *comm, lcomm_call *call) {
 static lcomm_status broadcast_bytes(lcomm_comm *comm, void *bytes, size_t size) {
   lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_BROADCAST, bytes, bytes, size / sizeof(float),
                                   LCOMM_FLOAT32, LCOMM_SUM);
-  if (comm->tensors_grouped) {
+  if (comm->tensors->grouped) {
     return lcomm_tensors_call(comm, &call);
   }
-  call.op_kind = comm->inside == LCOMM_OP_KIND_CALL ? LCOMM_OP_KIND_COMPARE : comm->inside;
+  call.op_kind = comm->operations.inside == LCOMM_OP_KIND_CALL ? LCOMM_OP_KIND_COMPARE
+                                                               : comm->operations.inside;
   return lcomm_call_make(comm, &call);
 }
 
@@ -62,9 +63,9 @@ static const char *describe(const tensor_row *row, char *text, size_t size) {
 static lcomm_status compare_rows(lcomm_comm *comm, const tensor_row *rows) {
   char who[96], ours[256], theirs[256];
   tensor_row other;
-  for (size_t i = 0; i < comm->tensor_count; i++) {
+  for (size_t i = 0; i < comm->tensors->count; i++) {
     tensor_row mine;
-    fill_row(comm->tensors[i], &mine);
+    fill_row(comm->tensors->list[i], &mine);
     if (memcmp(&mine, &rows[i], sizeof(mine)) == 0) {
       continue;
     }
@@ -82,26 +83,27 @@ static lcomm_status compare_rows(lcomm_comm *comm, const tensor_row *rows) {
 
 static lcomm_status compare(lcomm_comm *comm) {
   char who[96];
-  uint64_t count = comm->tensor_count;
+  uint64_t count = comm->tensors->count;
   lcomm_status status = broadcast_bytes(comm, &count, sizeof(count));
   if (status != LCOMM_OK || comm->size == 1) {
     return status;
   }
-  if (count != comm->tensor_count) {
+  if (count != comm->tensors->count) {
     return lcomm_fail(comm, LCOMM_ERR_MISMATCH,
                       "%zu tensors were added here, but %llu on %s. All ranks must add the same "
                       "tensors in the same order, and freeze the same ones.",
-                      comm->tensor_count, (unsigned long long)count,
+                      comm->tensors->count, (unsigned long long)count,
                       lcomm_comm_who(comm, 0, who, sizeof(who)));
   }
-  tensor_row *rows = calloc(comm->tensor_count + 1, sizeof *rows);
+  tensor_row *rows = calloc(comm->tensors->count + 1, sizeof *rows);
   if (!rows) {
-    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for %zu tensors", comm->tensor_count);
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for %zu tensors",
+                      comm->tensors->count);
   }
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    fill_row(comm->tensors[i], &rows[i]);
+  for (size_t i = 0; i < comm->tensors->count; i++) {
+    fill_row(comm->tensors->list[i], &rows[i]);
   }
-  status = broadcast_bytes(comm, rows, comm->tensor_count * sizeof *rows);
+  status = broadcast_bytes(comm, rows, comm->tensors->count * sizeof *rows);
   if (status == LCOMM_OK) {
     status = compare_rows(comm, rows);
   }
@@ -110,16 +112,16 @@ static lcomm_status compare(lcomm_comm *comm) {
 }
 
 lcomm_status lcomm_tensors_compare(lcomm_comm *comm) {
-  bool same = comm->tensors_compared && comm->tensors_pending == 0;
+  bool same = comm->tensors->compared && comm->tensors->pending == 0;
   lcomm_status status = same ? LCOMM_OK : compare(comm);
-  comm->tensors_compared = status == LCOMM_OK;
+  comm->tensors->compared = status == LCOMM_OK;
   return status;
 }
 
 /* -------------------------------------------------------------- planning */
 
 bool lcomm_tensors_are_planned(const lcomm_comm *comm) {
-  return comm->buckets && comm->tensors_compared && comm->tensors_pending == 0;
+  return comm->tensors->buckets && comm->tensors->compared && comm->tensors->pending == 0;
 }
 
 lcomm_status lcomm_tensors_plan(lcomm_comm *comm) {
@@ -130,9 +132,9 @@ lcomm_status lcomm_tensors_plan(lcomm_comm *comm) {
   if (status != LCOMM_OK) {
     return status;
   }
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    comm->tensors[i]->planned = !comm->tensors[i]->frozen;
+  for (size_t i = 0; i < comm->tensors->count; i++) {
+    comm->tensors->list[i]->planned = !comm->tensors->list[i]->frozen;
   }
-  comm->tensors_pending = 0;
+  comm->tensors->pending = 0;
   return lcomm_buckets_plan(comm);
 }

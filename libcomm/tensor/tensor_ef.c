@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/api/collective.h"
+#include "libcomm/call/call.h"
 #include "libcomm/feedback/ef_memory.h"
 #include "libcomm/tensor/bucket.h"
 
@@ -37,7 +37,7 @@ lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor) {
   const lcomm_feedback_state *feedback = bucket->feedback;
   lcomm_ef_shard kept = lcomm_tensor_shard(tensor, feedback);
   lcomm_tensor_state *state = &tensor->state;
-  int place = bucket->comm->tensor_location;
+  int place = bucket->comm->tensors->location;
   state->first = kept.first;
   state->count = kept.n;
   bool whole =
@@ -50,7 +50,7 @@ lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor) {
 
 void lcomm_tensor_state_free(lcomm_tensor *tensor) {
   lcomm_tensor_state *state = &tensor->state;
-  int place = tensor->comm->tensor_location;
+  int place = tensor->comm->tensors->location;
   lcomm_ef_memory_free(place, state->residual);
   lcomm_ef_memory_free(place, state->momentum);
   lcomm_ef_memory_free(place, state->velocity);
@@ -79,12 +79,12 @@ typedef struct placing {
 
 static lcomm_status out_of_memory(lcomm_comm *comm) {
   return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for the state of %zu tensors",
-                    comm->tensor_count);
+                    comm->tensors->count);
 }
 
 static facts *facts_of(const placing *it, const lcomm_bucket *bucket, size_t index) {
   size_t before = 0;
-  for (const lcomm_bucket *other = it->comm->buckets; other < bucket; other++) {
+  for (const lcomm_bucket *other = it->comm->tensors->buckets; other < bucket; other++) {
     before += other->tensor_count;
   }
   return &it->tensors[before + index];
@@ -108,7 +108,7 @@ static lcomm_status look(placing *it, lcomm_bucket *bucket) {
 
 static lcomm_status agree(placing *it) {
   lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, it->tensors, it->tensors,
-                                  it->comm->tensor_count * FACTS, LCOMM_INT32, LCOMM_MAX);
+                                  it->comm->tensors->count * FACTS, LCOMM_INT32, LCOMM_MAX);
   return lcomm_tensors_call(it->comm, &call);
 }
 
@@ -162,14 +162,14 @@ static lcomm_status hand_out(placing *it, const lcomm_tensor *tensor, const floa
 
 static bool vector_for(const lcomm_bucket *bucket, float **vector) {
   if (!*vector) {
-    *vector = lcomm_ef_memory_get(bucket->comm->tensor_location, bucket->count);
+    *vector = lcomm_ef_memory_get(bucket->comm->tensors->location, bucket->count);
   }
   return *vector != NULL;
 }
 
 /* Nobody keeps the tensor's residual any more. */
 static lcomm_status owe(placing *it, lcomm_bucket *bucket, const lcomm_tensor *tensor) {
-  bool momentum = it->comm->policy.momentum > 0;
+  bool momentum = it->comm->settings.policy.momentum > 0;
   if (!vector_for(bucket, &bucket->carried) ||
       (momentum && !vector_for(bucket, &bucket->velocity))) {
     return out_of_memory(it->comm);
@@ -184,7 +184,7 @@ static lcomm_status move(placing *it, const lcomm_tensor *tensor) {
   lcomm_feedback_state *feedback = it->feedback;
   lcomm_status status =
       hand_out(it, tensor, tensor->state.residual, feedback ? feedback->residual : NULL, NULL);
-  return status == LCOMM_OK && it->comm->policy.momentum > 0
+  return status == LCOMM_OK && it->comm->settings.policy.momentum > 0
              ? hand_out(it, tensor, tensor->state.momentum, feedback ? feedback->momentum : NULL,
                         NULL)
              : status;
@@ -221,7 +221,7 @@ static lcomm_status place_residual(placing *it, lcomm_bucket *bucket, size_t ind
 static lcomm_status place_results(lcomm_bucket *bucket, const lcomm_tensor *tensor) {
   const lcomm_tensor_state *state = &tensor->state;
   float *to = NULL;
-  if (state->velocity && bucket->comm->policy.momentum > 0) {
+  if (state->velocity && bucket->comm->settings.policy.momentum > 0) {
     if (!vector_for(bucket, &bucket->velocity)) {
       return out_of_memory(bucket->comm);
     }
@@ -245,7 +245,7 @@ static void take_over(const placing *it, lcomm_bucket *bucket) {
   for (uint64_t i = 0; feedback && feedback->momentum && i < feedback->count; i++) {
     feedback->momentum[i] += units / (float)it->holders * bucket->velocity[feedback->first + i];
   }
-  lcomm_ef_memory_free(it->comm->tensor_location, bucket->velocity);
+  lcomm_ef_memory_free(it->comm->tensors->location, bucket->velocity);
   bucket->velocity = NULL;
 }
 
@@ -275,26 +275,26 @@ static lcomm_status place_bucket(placing *it, lcomm_bucket *bucket) {
 static lcomm_status place_all(placing *it, const bool *is_new) {
   lcomm_comm *comm = it->comm;
   lcomm_status status = LCOMM_OK;
-  for (size_t i = 0; status == LCOMM_OK && i < comm->bucket_count; i++) {
-    status = is_new[i] ? look(it, &comm->buckets[i]) : LCOMM_OK;
+  for (size_t i = 0; status == LCOMM_OK && i < comm->tensors->bucket_count; i++) {
+    status = is_new[i] ? look(it, &comm->tensors->buckets[i]) : LCOMM_OK;
   }
   status = status == LCOMM_OK ? agree(it) : status;
-  for (size_t i = 0; status == LCOMM_OK && i < comm->bucket_count; i++) {
-    status = is_new[i] ? place_bucket(it, &comm->buckets[i]) : LCOMM_OK;
+  for (size_t i = 0; status == LCOMM_OK && i < comm->tensors->bucket_count; i++) {
+    status = is_new[i] ? place_bucket(it, &comm->tensors->buckets[i]) : LCOMM_OK;
   }
   return status;
 }
 
 lcomm_status lcomm_tensor_states_restore(lcomm_comm *comm, const bool *is_new) {
   placing it = {.comm = comm,
-                .tensors = calloc(comm->tensor_count + 1, sizeof *it.tensors),
+                .tensors = calloc(comm->tensors->count + 1, sizeof *it.tensors),
                 .sums = malloc(CHUNK * sizeof *it.sums)};
   uint32_t environment = lcomm_fp_enter();
   lcomm_status status = it.tensors && it.sums ? place_all(&it, is_new) : out_of_memory(comm);
   lcomm_fp_leave(environment);
-  for (size_t i = 0; i < comm->tensor_count; i++) {
-    if (comm->tensors[i]->bucket) {
-      lcomm_tensor_state_free(comm->tensors[i]);
+  for (size_t i = 0; i < comm->tensors->count; i++) {
+    if (comm->tensors->list[i]->bucket) {
+      lcomm_tensor_state_free(comm->tensors->list[i]);
     }
   }
   free(it.tensors);

@@ -11,7 +11,8 @@
 /* Buckets start in order, so one that has not started yet waits for the first tensor of its
  * own or of a bucket before it that is not ready. NULL: none does. */
 static const lcomm_tensor *find_missing(const lcomm_comm *comm, const lcomm_tensor *tensor) {
-  for (const lcomm_bucket *it = comm->buckets + comm->buckets_started; it <= tensor->bucket; it++) {
+  for (const lcomm_bucket *it = comm->tensors->buckets + comm->tensors->buckets_started;
+       it <= tensor->bucket; it++) {
     for (size_t i = 0; i < it->tensor_count; i++) {
       if (!atomic_load(&it->tensors[i]->ready)) {
         return it->tensors[i];
@@ -22,7 +23,8 @@ static const lcomm_tensor *find_missing(const lcomm_comm *comm, const lcomm_tens
 }
 
 static bool is_over(const lcomm_comm *comm, const lcomm_tensor *tensor) {
-  return (size_t)(tensor->bucket - comm->buckets) < comm->buckets_started && tensor->bucket->over;
+  return (size_t)(tensor->bucket - comm->tensors->buckets) < comm->tensors->buckets_started &&
+         tensor->bucket->over;
 }
 
 /* The communicator is well, the tensor is in this step, and its bucket has started if it can. */
@@ -68,8 +70,8 @@ lcomm_status lcomm_tensor_wait(lcomm_comm *comm, lcomm_tensor *tensor) {
 
 /* The first test that finds the sum in flight begins it. */
 static void begin_patience(lcomm_comm *comm, const lcomm_bucket *bucket) {
-  for (lcomm_operation *it = comm->first; it; it = it->next) {
-    if (it->bucket == bucket && !(it->tested_s > 0)) {
+  for (lcomm_operation *it = comm->operations.first; it; it = it->next) {
+    if (it->owner == bucket && !(it->tested_s > 0)) {
       it->tested_s = lcomm_clock_s();
     }
   }

@@ -194,8 +194,9 @@ static inline void peers_read_each_others_devices(void) {
       }
       compare(here, there, ALLREDUCE, COUNT_MAX, LCOMM_FLOAT64, LCOMM_MAX, near[p]);
       compare(here, there, IN_PLACE, COUNT_MAX, LCOMM_BFLOAT16, LCOMM_AVG, near[p]);
-      require(mpi_size == 1 || off == !there->device_maps, "'%s', %s: %s memory of peers is open",
-              near[p], off ? "off" : "auto", there->device_maps ? "some" : "no");
+      require(mpi_size == 1 || off == !there->runs.device_maps,
+              "'%s', %s: %s memory of peers is open", near[p], off ? "off" : "auto",
+              there->runs.device_maps ? "some" : "no");
       lcomm_destroy(here);
       lcomm_destroy(there);
     }

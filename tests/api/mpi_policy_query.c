@@ -200,7 +200,7 @@ static void bytes_of_a_call_are_those_that_it_sends(void) {
   fill_gradient(values, 4 * COUNT, 7);
   for (int p = 0; p < 4; p++) {
     lcomm_comm *comm = make_comm(policies[p], nodes), *plain = make_comm("net=none", nodes);
-    uint64_t sent = 1, exact = 1, lasting = 1, same = 1;
+    uint64_t sent = 1, exact = 1, error_feedback = 1, same = 1;
     const uint64_t count = 4 * COUNT;
     lcomm_status status = lcomm_call_bytes(comm, LCOMM_CALL_ALLREDUCE, count, LCOMM_FLOAT32,
                                            LCOMM_SUM, 0, &sent, &exact);
@@ -211,10 +211,10 @@ static void bytes_of_a_call_are_those_that_it_sends(void) {
     require(mpi_size == 1 || (sent < exact) == (p == 0), "'%s': %d of %d bytes", policies[p],
             (int)sent, (int)exact);
     status = lcomm_call_bytes(comm, LCOMM_CALL_ALLREDUCE, count, LCOMM_FLOAT32, LCOMM_AVG, 1,
-                              &lasting, &same);
+                              &error_feedback, &same);
     require(status == LCOMM_OK && same == exact, "%s", lcomm_last_error(comm));
-    require(mpi_size == 1 || (lasting < exact) == (p != 1), "'%s': %d of %d bytes with a residual",
-            policies[p], (int)lasting, (int)exact);
+    require(mpi_size == 1 || (error_feedback < exact) == (p != 1),
+            "'%s': %d of %d bytes with a residual", policies[p], (int)error_feedback, (int)exact);
     lcomm_destroy(plain);
     lcomm_destroy(comm);
   }
@@ -224,14 +224,14 @@ static void bytes_of_calls_that_cannot_be_are_refused(void) {
   lcomm_comm *comm = make_comm("net=int8+ef", 1);
   uint64_t sent = 7, exact = 7;
   static const struct {
-    int kind, dtype, op, lasting;
+    int kind, dtype, op, error_feedback;
     uint64_t count;
   } bad[] = {{4, 0, 0, 0, 9}, {0, 9, 0, 0, 9}, {0, 0, 4, 0, 9},
              {1, 0, 0, 1, 9}, {0, 3, 0, 1, 9}, {0, 0, 0, 0, UINT64_MAX / 8}};
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     lcomm_status status = lcomm_call_bytes(comm, (lcomm_call_kind)bad[i].kind, bad[i].count,
                                            (lcomm_dtype)bad[i].dtype, (lcomm_op)bad[i].op,
-                                           bad[i].lasting, &sent, &exact);
+                                           bad[i].error_feedback, &sent, &exact);
     require(status == LCOMM_ERR_ARGUMENT && lcomm_last_error(comm)[0] != '\0', "call %d: %s",
             (int)i, lcomm_status_name(status));
   }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "libcomm/engine/engine.h"
+#include "libcomm/transport/mpi/mpi_table.h"
 #include "libcomm/transport/mpi/mpi_transport.h"
 #include "tests/support/mpi_property.h"
 

@@ -6,7 +6,8 @@
  * goes through MPI's ordinary functions, which tools replace as this program does, and
  * communicators of the program are not duplicated. */
 
-#include "libcomm/bootstrap/bootstrap.h"
+#include "libcomm/comm/create.h"
+#include "libcomm/transport/mpi/mpi_table.h"
 #include "tests/support/mpi_property.h"
 
 static int seen; /* ordinary calls while `looking` */

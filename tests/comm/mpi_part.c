@@ -75,11 +75,11 @@ static void compare_choices(const lcomm_preview *preview, const lcomm_comm *part
 }
 
 static void compare_bytes(const lcomm_preview *preview, lcomm_comm *part) {
-  for (int lasting = 0; lasting < 2; lasting++) {
+  for (int error_feedback = 0; error_feedback < 2; error_feedback++) {
     uint64_t sent = 1, exact = 1, sent_there = 2, exact_there = 2;
-    lcomm_preview_bytes(preview, LCOMM_CALL_ALLREDUCE, COUNT, LCOMM_FLOAT32, LCOMM_SUM, lasting,
-                        &sent, &exact);
-    lcomm_call_bytes(part, LCOMM_CALL_ALLREDUCE, COUNT, LCOMM_FLOAT32, LCOMM_SUM, lasting,
+    lcomm_preview_bytes(preview, LCOMM_CALL_ALLREDUCE, COUNT, LCOMM_FLOAT32, LCOMM_SUM,
+                        error_feedback, &sent, &exact);
+    lcomm_call_bytes(part, LCOMM_CALL_ALLREDUCE, COUNT, LCOMM_FLOAT32, LCOMM_SUM, error_feedback,
                      &sent_there, &exact_there);
     require(sent == sent_there && exact == exact_there, "%d and %d bytes, not %d and %d", (int)sent,
             (int)exact, (int)sent_there, (int)exact_there);

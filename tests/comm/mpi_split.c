@@ -268,10 +268,10 @@ static void require_alike(const lcomm_comm *part, const lcomm_comm *parent) {
   require(strcmp(lcomm_policy_string(part), lcomm_policy_string(parent)) == 0,
           "the policy of the part is '%s', not '%s'", lcomm_policy_string(part),
           lcomm_policy_string(parent));
-  require(part->timeout_s == parent->timeout_s, "its time-out is %g s, not %g s", part->timeout_s,
-          parent->timeout_s);
-  require(strcmp(part->transport, parent->transport) == 0, "its transports are %s, not %s",
-          part->transport, parent->transport);
+  require(part->settings.timeout_s == parent->settings.timeout_s, "its time-out is %g s, not %g s",
+          part->settings.timeout_s, parent->settings.timeout_s);
+  require(strcmp(part->settings.transport, parent->settings.transport) == 0,
+          "its transports are %s, not %s", part->settings.transport, parent->settings.transport);
   require((part->progress_thread != NULL) == (parent->progress_thread != NULL),
           "it has a thread: %d, not %d", part->progress_thread != NULL,
           parent->progress_thread != NULL);
@@ -301,10 +301,10 @@ static void a_part_is_configured_as_its_parent(void) {
   own.timeout_s = 23;
   own.progress = LCOMM_PROGRESS_CALLS;
   require(lcomm_split(comm, 0, 0, &own, &other) == LCOMM_OK, "%s", lcomm_last_error(comm));
-  require(strstr(lcomm_policy_string(other), "bf16") && other->timeout_s == 23 &&
+  require(strstr(lcomm_policy_string(other), "bf16") && other->settings.timeout_s == 23 &&
               !other->progress_thread,
-          "what is given counts: %s, %g s", lcomm_policy_string(other), other->timeout_s);
-  require(strcmp(other->transport, "shm,mpi") == 0, "and the rest is inherited");
+          "what is given counts: %s, %g s", lcomm_policy_string(other), other->settings.timeout_s);
+  require(strcmp(other->settings.transport, "shm,mpi") == 0, "and the rest is inherited");
   unsetenv("LCOMM_POLICY");
   require(lcomm_destroy(grandchild) == LCOMM_OK && lcomm_destroy(same) == LCOMM_OK &&
               lcomm_destroy(other) == LCOMM_OK && lcomm_destroy(comm) == LCOMM_OK,

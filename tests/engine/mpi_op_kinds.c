@@ -58,7 +58,7 @@ static lcomm_status barrier(subject *it) {
   return lcomm_barrier(it->comm);
 }
 
-static lcomm_status lasting(subject *it) {
+static lcomm_status error_feedback(subject *it) {
   return lcomm_allreduce_ef(it->residual, data, received);
 }
 
@@ -105,7 +105,7 @@ static const kind kinds[] = {
     {exchange, "in all-to-all #%u of 50 float32"},
     {broadcast, "in broadcast #%u of 30 float32 from rank "},
     {barrier, "in barrier #%u"},
-    {lasting, "in all-reduce with residual 1 #%u of 3,000 float32"},
+    {error_feedback, "in all-reduce with residual 1 #%u of 3,000 float32"},
     {flush, "in all-reduce that flushes residual 1 #%u of 3,000 float32"},
     {split, "in lcomm_split"},
     {load, "in lcomm_state_load"},

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "libcomm/tensor/bucket.h"
 #include "tests/engine/progress_model.h"
 
 /* ------------------------------------------------- while others are asleep */
@@ -60,7 +61,8 @@ static void buckets_start_and_end_during_a_computation(void) {
         report_ready(&m, i);
       }
       /* The first step starts in the wait, where the tensors are compared. */
-      require(step == 0 || await_operations(m.comm, before.operations + m.comm->bucket_count),
+      require(step == 0 ||
+                  await_operations(m.comm, before.operations + m.comm->tensors->bucket_count),
               "over %s, step %d: the buckets do not end by themselves", transports[t], step);
       MPI_Barrier(MPI_COMM_WORLD);
       require_fine(m.comm, lcomm_tensors_wait(m.comm));

@@ -75,7 +75,8 @@ static void block(forked *self, lcomm_comm *comm) {
   fine(self, comm, lcomm_allreduce_ef(residual, values, values), "a sum with it");
   fine(self, comm, lcomm_allreduce_flush(residual, values, values), "a flush");
   fine(self, comm, lcomm_split(comm, 0, 0, NULL, &part), "a split");
-  forked_require(self, part->progress == LCOMM_PROGRESS_AUTO, "a part is asked for the same");
+  forked_require(self, part->settings.progress == LCOMM_PROGRESS_AUTO,
+                 "a part is asked for the same");
   end(self, part);
 }
 
@@ -188,13 +189,13 @@ static void it_starts_while_others_are_moved(void **state) {
 static void decide(forked *self) {
   lcomm_processors all[FORKED_MAX];
   lcomm_comm *comm = make(self, LCOMM_PROGRESS_DEFAULT);
-  lcomm_processors_self(comm->number, &all[self->rank]);
+  lcomm_processors_self(comm->identity.number, &all[self->rank]);
   all[self->rank].host = 1;
   for (int i = 0; i < self->size; i++) {
     all[i] = all[self->rank];
   }
   bool enough = lcomm_processors_share(all, self->size, self->rank) >= LCOMM_PROCESSORS_ENOUGH;
-  forked_require(self, comm->progress == LCOMM_PROGRESS_AUTO, "the default is not auto");
+  forked_require(self, comm->settings.progress == LCOMM_PROGRESS_AUTO, "the default is not auto");
   forked_require(self, comm->wants_progress_thread == (enough && self->size > 1),
                  "a thread is wanted: %d, enough processors: %d", comm->wants_progress_thread,
                  enough);

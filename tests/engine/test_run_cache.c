@@ -136,7 +136,7 @@ static void operations_of_one_shape_at_once_have_runs_of_their_own(void **state)
 /* ---------------------------------------------------------------- the bound */
 
 static void require_bound(forked *self, lcomm_comm *comm, uint64_t one) {
-  const lcomm_run_cache *cache = &comm->run_cache;
+  const lcomm_run_cache *cache = &comm->runs.cache;
   forked_require(self, cache->idle_bytes <= cache->limit_bytes || cache->newest == cache->oldest,
                  "%llu bytes are kept, %llu allowed", (unsigned long long)cache->idle_bytes,
                  (unsigned long long)cache->limit_bytes);
@@ -179,8 +179,8 @@ static void count_them(forked *self) {
   for (uint64_t shape = 1; shape <= LCOMM_RUN_CACHE_IDLE + 50; shape++) {
     sum(self, comm, shape);
   }
-  forked_require(self, comm->run_cache.idle_count == LCOMM_RUN_CACHE_IDLE, "%u runs are kept",
-                 comm->run_cache.idle_count);
+  forked_require(self, comm->runs.cache.idle_count == LCOMM_RUN_CACHE_IDLE, "%u runs are kept",
+                 comm->runs.cache.idle_count);
   end(self, comm);
 }
 
@@ -209,8 +209,8 @@ static void one_shape_is_kept_whatever_its_size(void **state) {
 static void differ(forked *self) {
   static const char *const limits[RANKS] = {"3M", "512K", "1G"};
   lcomm_comm *comm = make(self, "", limits[self->rank]);
-  forked_require(self, comm->run_cache.limit_bytes == 512 << 10, "the limit is %llu",
-                 (unsigned long long)comm->run_cache.limit_bytes);
+  forked_require(self, comm->runs.cache.limit_bytes == 512 << 10, "the limit is %llu",
+                 (unsigned long long)comm->runs.cache.limit_bytes);
   end(self, comm);
 }
 

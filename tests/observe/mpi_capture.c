@@ -114,7 +114,7 @@ static int number_of(const model *m, const lcomm_tensor *tensor) {
 static void check_bucket(const model *m, const folder *f, int step, size_t index) {
   static image wanted;
   static float values[LARGEST];
-  const lcomm_bucket *bucket = &m->comm->buckets[index];
+  const lcomm_bucket *bucket = &m->comm->tensors->buckets[index];
   put_header(&wanted, step, two_nodes(), (uint32_t)bucket->tensor_count);
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     put_tensor(&wanted, bucket->tensors[i]->name, bucket->tensors[i]->count);
@@ -137,12 +137,12 @@ static void check_capture(const char *policy, const char *steps, const int *want
   make_model(&m, MPI_COMM_WORLD, policy, two_nodes());
   run_model(&m, 12);
   for (int i = 0; i < count; i++) {
-    for (size_t b = 0; b < m.comm->bucket_count; b++) {
+    for (size_t b = 0; b < m.comm->tensors->bucket_count; b++) {
       check_bucket(&m, &f, wanted[i], b);
     }
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  int files = count * (int)m.comm->bucket_count * mpi_size;
+  int files = count * (int)m.comm->tensors->bucket_count * mpi_size;
   require(count_files(&f, "") == files, "%d files, not %d", count_files(&f, ""), files);
   free_model(&m);
   ask_nothing();

@@ -73,14 +73,14 @@ static void check(const char *text, int place, lcomm_plan_request request) {
   const char *why = NULL;
   int ranks = places[place].ranks, nodes = places[place].nodes;
   lcomm_selection choice = choose(text, ranks, nodes, &request, &why);
-  lcomm_plan_request lasting = request;
-  lasting.lasting = true;
+  lcomm_plan_request error_feedback = request;
+  error_feedback.error_feedback = true;
   bool plain = is_lossy(text, ranks, nodes, request);
   bool right = ranks == 1 ? choice == LCOMM_SELECT_NONE : plain == (choice == LCOMM_SELECT_LOSSY);
   if (choice == LCOMM_SELECT_EF || choice == LCOMM_SELECT_EXACT) {
     bool residual =
         request.collective == LCOMM_COLLECTIVE_ALLREDUCE && request.dtype == LCOMM_FLOAT32;
-    bool kept = residual && is_lossy(text, ranks, nodes, lasting);
+    bool kept = residual && is_lossy(text, ranks, nodes, error_feedback);
     right &= kept == (choice == LCOMM_SELECT_EF);
   }
   right &= (why[0] != '\0') == (choice == LCOMM_SELECT_NONE || choice == LCOMM_SELECT_EXACT);
@@ -267,7 +267,7 @@ static void tensors_are_compressed_whatever_the_rules_say(void **state) {
   lcomm_plan_request request = sum_of(1 << 20);
   const char policy[] = "net=int8+ef match=size>=1G,comm=x";
   assert_false(is_lossy(policy, 4, 2, request));
-  request.lasting = true;
+  request.error_feedback = true;
   assert_true(is_lossy(policy, 4, 2, request));
 }
 
@@ -303,7 +303,7 @@ static void rules_may_part_sums_from_averages(void **state) {
 static void a_tensors_plan_is_for_sums_and_averages(void **state) {
   (void)state;
   lcomm_plan_request sum = sum_of(1 << 20), average;
-  sum.lasting = true;
+  sum.error_feedback = true;
   average = sum;
   average.op = LCOMM_AVG;
   lcomm_plan *plan = make_plan("net=int8+ef match=op=avg", 4, 2, 0, sum);

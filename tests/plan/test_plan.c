@@ -33,7 +33,7 @@ static lcomm_plan_request allreduce_of(uint64_t count) {
   return (lcomm_plan_request){.collective = LCOMM_COLLECTIVE_ALLREDUCE,
                               .count = count,
                               .dtype = LCOMM_FLOAT32,
-                              .lasting = true};
+                              .error_feedback = true};
 }
 
 enum { LARGE = 10000000 };
@@ -154,7 +154,7 @@ static void error_feedback_needs_data_that_lasts(void **state) {
   (void)state;
   uint64_t first = 0, count = 0;
   lcomm_plan_request plain = allreduce_of(LARGE);
-  plain.lasting = false;
+  plain.error_feedback = false;
   lcomm_plan *plan = make_plan("net=topk:0.01+ef", 8, 4, 0, plain);
   assert_int_equal(plan->stages[LCOMM_STAGE_NET].format.codec->id, LCOMM_CODEC_NONE);
   assert_false(lcomm_plan_feedback(plan, &first, &count));

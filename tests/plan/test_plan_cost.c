@@ -34,7 +34,7 @@ static lcomm_topo topo_of(const world *it) {
 static lcomm_plan *plan_of(const world *it, uint64_t count) {
   lcomm_plan_request request =
       request_of(LCOMM_COLLECTIVE_ALLREDUCE, count, LCOMM_FLOAT32, LCOMM_SUM);
-  request.lasting = true;
+  request.error_feedback = true;
   return make_plan(it->policy, it->ranks, it->nodes, 0, request);
 }
 

@@ -106,7 +106,7 @@ static void memory_is_taken_only_where_buffers_cannot_serve(void **state) {
   plan = make_plan("net=none", 3, 1, 0, request);
   assert_int_equal(lcomm_plan_vector_size(plan), 5 * 4);
   lcomm_plan_destroy(plan);
-  request.lasting = true; /* a bucket brings it */
+  request.error_feedback = true; /* a bucket brings it */
   plan = make_plan("net=none", 3, 1, 0, request);
   assert_int_equal(lcomm_plan_vector_size(plan), 0);
   lcomm_plan_destroy(plan);

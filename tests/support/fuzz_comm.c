@@ -131,7 +131,7 @@ lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) 
   link->in = in;
   comm->rank = rank;
   comm->size = size;
-  comm->timeout_s = 1e6;
+  comm->settings.timeout_s = 1e6;
   comm->topo.host = fuzz_allocate((size_t)size * sizeof *comm->topo.host);
   comm->links.of = fuzz_allocate((size_t)size * sizeof(lcomm_transport *));
   for (int peer = 0; peer < size; peer++) {
@@ -141,8 +141,8 @@ lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) 
   comm->links.rank = rank;
   comm->links.size = size;
   comm->links.open[comm->links.count++] = &link->base;
-  comm->next[LCOMM_SEQUENCE_SPACE_BUCKETS] = 1;
-  pthread_mutex_init(&comm->lock, NULL);
+  comm->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS] = 1;
+  pthread_mutex_init(&comm->errors.lock, NULL);
   lcomm_fingerprint_book_init(&comm->fingerprints);
   fuzz_require(lcomm_failure_state_make(comm), "there is memory");
   return comm;
@@ -153,7 +153,7 @@ void fuzz_comm_free(lcomm_comm *comm) {
   for (int i = 0; i < FUZZ_MEMORY_MAX; i++) {
     lcomm_links_memory_free(&comm->links, link->memory[i]);
   }
-  pthread_mutex_destroy(&comm->lock);
+  pthread_mutex_destroy(&comm->errors.lock);
   lcomm_failure_state_free(comm);
   free(comm->topo.host);
   free(comm->links.of);
@@ -170,8 +170,8 @@ void fuzz_check_text(const char *text, size_t room) {
 }
 
 void fuzz_comm_check(const lcomm_comm *comm) {
-  int status = atomic_load(&comm->status);
+  int status = atomic_load(&comm->errors.status);
   fuzz_require(status <= 0 && status >= LCOMM_ERR_INTERNAL, "an error is a status");
-  fuzz_check_text(comm->error, sizeof(comm->error));
-  fuzz_require((status == LCOMM_OK) == (comm->error[0] == '\0'), "an error has a sentence");
+  fuzz_check_text(comm->errors.text, sizeof(comm->errors.text));
+  fuzz_require((status == LCOMM_OK) == (comm->errors.text[0] == '\0'), "an error has a sentence");
 }

@@ -37,13 +37,13 @@ static void begin(lcomm_comm *comm, fuzz_bytes *in) {
   run.terms.op = (lcomm_op)(it.op % (LCOMM_MAX + 1));
   run.terms.op_kind = (lcomm_op_kind)(it.op_kind % (LCOMM_OP_KIND_POLICY + 1));
   run.terms.residual = it.residual;
-  run.sequence = comm->next[lcomm_op_kind_sequence_space(run.terms.op_kind)];
+  run.sequence = comm->operations.next[lcomm_op_kind_sequence_space(run.terms.op_kind)];
   run.parameters = parameters_of(&it);
   uint32_t next = run.sequence + LCOMM_SEQUENCE_SPACE_COUNT;
   lcomm_status status = lcomm_fingerprint_begin(&run);
-  fuzz_require(comm->next[lcomm_op_kind_sequence_space(run.terms.op_kind)] == next,
+  fuzz_require(comm->operations.next[lcomm_op_kind_sequence_space(run.terms.op_kind)] == next,
                "an operation has its own number");
-  fuzz_require(status == LCOMM_OK || status == (lcomm_status)atomic_load(&comm->status),
+  fuzz_require(status == LCOMM_OK || status == (lcomm_status)atomic_load(&comm->errors.status),
                "a difference is the communicator's error");
 }
 
@@ -51,7 +51,7 @@ static void begin(lcomm_comm *comm, fuzz_bytes *in) {
 static void hear_ticket(lcomm_comm *comm, fuzz_link *link, fuzz_bytes *in) {
   operation it;
   fuzz_take(in, &it, sizeof(it));
-  uint32_t next = comm->next[it.ahead % LCOMM_SEQUENCE_SPACE_COUNT];
+  uint32_t next = comm->operations.next[it.ahead % LCOMM_SEQUENCE_SPACE_COUNT];
   message heard = {.kind = LCOMM_CONTROL_FINGERPRINT,
                    .rank = (comm->rank + comm->size - 1) % comm->size,
                    .fingerprint = {.sequence = next + (uint32_t)((int8_t)(it.ahead >> 8) *
@@ -78,7 +78,8 @@ static void hear_probe(fuzz_link *link, fuzz_bytes *in) {
 
 static void hear(lcomm_comm *comm, fuzz_link *link) {
   lcomm_status status = lcomm_control_receive(comm);
-  fuzz_require((int)status == atomic_load(&comm->status), "listening returns the error in force");
+  fuzz_require((int)status == atomic_load(&comm->errors.status),
+               "listening returns the error in force");
   fuzz_require(!link->has_notice, "all is heard");
 }
 

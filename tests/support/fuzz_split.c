@@ -34,7 +34,7 @@ static void gather(lcomm_split_rendezvous *m, size_t size) {
   uint8_t *mine = fuzz_allocate(size), *all = fuzz_allocate(size * (size_t)m->count);
   memset(mine, 0x5a, size);
   int failed = lcomm_split_gather(m, mine, all, size);
-  lcomm_status status = (lcomm_status)atomic_load(&m->parent->status);
+  lcomm_status status = (lcomm_status)atomic_load(&m->parent->errors.status);
   fuzz_require((failed != 0) == (status != LCOMM_OK), "a failure is the parent's");
   fuzz_require(failed || m->me > 0 || memcmp(all, mine, size) == 0,
                "the first member hears itself");

@@ -128,8 +128,8 @@ static void check_step(model *m, const char *policy, const double *before) {
 }
 
 static void require_nothing_owed(const model *m, const char *policy) {
-  for (size_t i = 0; i < m->comm->bucket_count; i++) {
-    require(!m->comm->buckets[i].carried, "%s: an element has no holder", policy);
+  for (size_t i = 0; i < m->comm->tensors->bucket_count; i++) {
+    require(!m->comm->tensors->buckets[i].carried, "%s: an element has no holder", policy);
   }
 }
 
@@ -246,8 +246,8 @@ static void check_momentum_moves(const char *policy, const char *other, int node
   make_model(&m, MPI_COMM_WORLD, other, nodes);
   load_model(&m, &f);
   sum_momentum(&m, loaded);
-  for (size_t i = 0; i < m.comm->bucket_count; i++) {
-    const lcomm_bucket *bucket = &m.comm->buckets[i];
+  for (size_t i = 0; i < m.comm->tensors->bucket_count; i++) {
+    const lcomm_bucket *bucket = &m.comm->tensors->buckets[i];
     require(!bucket->feedback || !bucket->velocity, "a bucket has its momentum twice");
   }
   require(distance(loaded, saved) <= 1e-6, "%s to %s on %d nodes: lost %g", policy, other, nodes,

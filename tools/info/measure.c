@@ -117,14 +117,14 @@ static lcomm_status measure_class(info_room *room, lcomm_comm *comm, lcomm_link 
                                   info_link *link) {
   report it = {0};
   lcomm_status status = LCOMM_OK;
-  info_room_begin(room, comm->timeout_s * 3 / 4);
+  info_room_begin(room, comm->settings.timeout_s * 3 / 4);
   if (comm->rank == link->first) {
     status = measure_as_first(room, class, link->second, &it);
   } else if (comm->rank == link->second) {
     status = measure_as_second(room, class, link->first);
   }
   status = status == LCOMM_OK ? lcomm_barrier(comm) : status;
-  info_room_begin(room, comm->timeout_s);
+  info_room_begin(room, comm->settings.timeout_s);
   return status == LCOMM_OK ? tell_rank_0(room, &it, link) : status;
 }
 

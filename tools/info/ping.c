@@ -23,7 +23,7 @@ lcomm_status info_room_open(lcomm_comm *comm, info_room *room) {
   }
   memset(room->out, 1, size); /* pages come now, not in the first message */
   room->in = room->out + INFO_LONG_SIZE;
-  info_room_begin(room, comm->timeout_s);
+  info_room_begin(room, comm->settings.timeout_s);
   return LCOMM_OK;
 }
 
@@ -69,7 +69,7 @@ static lcomm_status finish(const info_room *room, int peer, lcomm_transfer *tran
                            size_t *size) {
   enum { POLLS_BETWEEN_LOOKS = 256 };
   lcomm_comm *comm = room->comm;
-  const unsigned spins = comm->crowded ? 4 : 64;
+  const unsigned spins = comm->waiting.crowded ? 4 : 64;
   lcomm_transport *link = lcomm_comm_link(comm, peer);
   lcomm_status status = LCOMM_OK;
   bool over = false;

@@ -7,7 +7,7 @@
  * libcomm-with-mpi.so, which registers it when it is loaded. Between these two libraries,
  * which come from one build; no part of the public interface. */
 
-#include "libcomm/bootstrap/bootstrap.h"
+#include "libcomm/transport/bootstrap_object.h"
 #include "libcomm/transport/transport.h"
 
 typedef struct lcomm_mpi_table {
@@ -41,5 +41,16 @@ LCOMM_API lcomm_status lcomm_mpi_register(const lcomm_mpi_table *table);
 
 /* NULL: libcomm-with-mpi.so is not loaded. */
 const lcomm_mpi_table *lcomm_mpi_registered(void);
+
+/* An MPI_Comm of the ranks `members` (count of them, numbers in `parent_mpi`, in
+ * the order of their new ranks). Collective over them only; communicators that
+ * are made at the same time from one parent have different tags. Fills in mpi,
+ * progress, release and context of the object. TRANSPORT, MEMORY, with the sentence. */
+lcomm_status lcomm_bootstrap_mpi_part(void *parent_mpi, const int *members, int count, int tag,
+                                      lcomm_bootstrap_object *bootstrap);
+
+/* May several threads be inside MPI at once? False when MPI is not running.
+ * Without it a progress thread cannot move messages over MPI. */
+bool lcomm_mpi_allows_threads(void);
 
 #endif

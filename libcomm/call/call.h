@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-#ifndef LCOMM_API_COLLECTIVE_H
-#define LCOMM_API_COLLECTIVE_H
+#ifndef LCOMM_CALL_CALL_H
+#define LCOMM_CALL_CALL_H
 
-/* A collective call: its arguments, and how data comes in and out. */
+/* A collective call: its arguments, how they are checked (call_check.c), how data is staged in
+ * and out (call_stage.c, call_stage_device.c), and its start. request.c waits for its end. */
 
 #include "libcomm/engine/operation.h"
+
+struct lcomm_call;
+
+/* Who keeps a run, and more, from call to call: a residual. */
+typedef struct lcomm_call_keeper {
+  /* The run for this call; errors as lcomm_run_find. */
+  lcomm_status (*run)(void *owner, const struct lcomm_call *call, lcomm_run **run);
+  /* An operation of it has been started, and nothing was sent yet. */
+  void (*begin)(void *owner, lcomm_operation *operation);
+} lcomm_call_keeper;
 
 typedef struct lcomm_call {
   /* op is as the caller gave it. lcomm_call_check fills in the communicator's name, the
@@ -19,7 +30,9 @@ typedef struct lcomm_call {
   bool on_stream; /* in order with `stream` of the device that the buffers are on */
   void *stream;
   lcomm_op_kind op_kind;
-  lcomm_residual *residual; /* of a call with one, else NULL */
+  const lcomm_call_keeper *keeper; /* NULL: the run is kept for the next call of its shape */
+  void *owner;                     /* for the keeper */
+  uint64_t residual_number;        /* by which ranks know the owner, 0: none */
 } lcomm_call;
 
 /* A call without factors; one that moves data has the operation SUM. */
@@ -29,6 +42,12 @@ lcomm_call lcomm_call_of(lcomm_collective collective, const void *send, void *re
 /* Start it; start it and wait for its end. */
 lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request *handle);
 lcomm_status lcomm_call_make(lcomm_comm *comm, lcomm_call *call);
+
+/* Calls of the library's own on host memory, of whole words: `size` is a multiple of 4. Blocking;
+ * errors as of a call. */
+lcomm_status lcomm_call_allgather_bytes(lcomm_comm *comm, const void *send, void *receive,
+                                        size_t size);
+lcomm_status lcomm_call_broadcast_bytes(lcomm_comm *comm, void *bytes, size_t size, int root);
 
 /* Is it one that can be made? If not, the sentence says why; nothing has been
  * written to. ARGUMENT, or the sticky error. */

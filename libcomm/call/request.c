@@ -1,90 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* What outlives a call: its request, and its run, kept for the next call of the
- * same shape. */
+/* Requests: what outlives a call. */
 
 #include "libcomm/base/clock.h"
 #include "libcomm/device/stream_gate.h"
 #include "libcomm/engine/entry.h"
-#include "libcomm/engine/run_device.h"
+#include "libcomm/engine/operation.h"
 #include "libcomm/engine/siblings.h"
-#include "libcomm/tensor/bucket.h"
-#include "libcomm/tensor/residual.h"
-
-/* ------------------------------------------------------------------ runs */
-
-static lcomm_run *take_cached(lcomm_comm *comm, const lcomm_plan_request *request) {
-  return lcomm_run_cache_take(&comm->run_cache, request, comm->size);
-}
-
-static void destroy_retired(lcomm_comm *comm) {
-  while (comm->retired_runs && lcomm_stream_gate_count() == 0) {
-    lcomm_run *run = comm->retired_runs;
-    comm->retired_runs = run->next;
-    lcomm_run_destroy(run);
-  }
-}
-
-void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run) {
-  if (!run || !run->device) {
-    lcomm_run_destroy(run);
-    return;
-  }
-  run->next = comm->retired_runs;
-  comm->retired_runs = run;
-  destroy_retired(comm);
-}
-
-void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run) {
-  destroy_retired(comm);
-  lcomm_run_cache_put(&comm->run_cache, run);
-}
-
-/* A run on a device is not made before no stream is held, and by then one that was
- * in flight may be there again. So all ranks have the same runs, whoever is faster:
- * what peers have opened of each other stays in use. */
-static lcomm_run *take_when_nothing_is_held(lcomm_comm *comm, const lcomm_plan_request *request) {
-  if (request->place == 0 || lcomm_stream_gate_count() == 0) {
-    return NULL;
-  }
-  lcomm_status status = lcomm_device_quiesce(comm); /* a failure is found again below */
-  lcomm_run *run = status == LCOMM_OK ? take_cached(comm, request) : NULL;
-  lcomm_device_resume();
-  return run;
-}
-
-lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
-  *run = take_cached(comm, request);
-  *run = *run ? *run : take_when_nothing_is_held(comm, request);
-  if (*run) {
-    return LCOMM_OK;
-  }
-  lcomm_status status = lcomm_run_make(comm, request, run);
-  if (status == LCOMM_OK) {
-    lcomm_run_cache_add(&comm->run_cache, *run, request, comm->size);
-  }
-  return status;
-}
-
-lcomm_status lcomm_run_make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
-  char why[256];
-  lcomm_plan *plan = NULL;
-  lcomm_status status =
-      lcomm_plan_create(request, &comm->policy, &comm->topo, comm->rank, &plan, why, sizeof(why));
-  if (status == LCOMM_ERR_MEMORY) {
-    return lcomm_fail(comm, status, "%s of %llu elements: %s",
-                      lcomm_collective_name(request->collective),
-                      (unsigned long long)request->count, why);
-  }
-  if (status != LCOMM_OK) { /* the same on all ranks */
-    return lcomm_refuse(comm, status, "%s of %llu elements: %s",
-                        lcomm_collective_name(request->collective),
-                        (unsigned long long)request->count, why);
-  }
-  status = lcomm_run_create(comm, plan, run);
-  return status == LCOMM_OK ? LCOMM_OK : lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
-}
 
 /* -------------------------------------------------------------- requests */
 
@@ -94,8 +17,8 @@ static lcomm_status collect(lcomm_comm *comm, lcomm_request *handle) {
   lcomm_operation *operation = handle->internal;
   lcomm_status status = operation->status;
   handle->not_finite = operation->not_finite;
-  if (operation->residual) {
-    lcomm_residual_end(operation->residual);
+  if (operation->collected) {
+    operation->collected(operation);
   } else {
     lcomm_run_keep(comm, operation->run);
   }
@@ -154,7 +77,7 @@ static lcomm_status move_on(lcomm_comm *comm) {
  * test that finds nothing begins the patience. */
 static void keep_waiting(lcomm_comm *comm, lcomm_operation *operation) {
   lcomm_siblings_move(comm);
-  lcomm_external_progress(&comm->external, &comm->bootstrap, lcomm_clock_s());
+  lcomm_external_progress(&comm->waiting.external, &comm->bootstrap, lcomm_clock_s());
   if (!(operation->tested_s > 0)) {
     operation->tested_s = lcomm_clock_s();
   }
@@ -199,8 +122,8 @@ uint64_t lcomm_request_not_finite(const lcomm_request *request) {
 }
 
 static lcomm_status progress(lcomm_comm *comm) {
-  if (atomic_load(&comm->step_open) && atomic_load(&comm->status) == LCOMM_OK) {
-    lcomm_status status = lcomm_buckets_start(comm);
+  if (atomic_load(&comm->deferred.open) && atomic_load(&comm->errors.status) == LCOMM_OK) {
+    lcomm_status status = comm->deferred.start(comm);
     if (status != LCOMM_OK) {
       return status;
     }

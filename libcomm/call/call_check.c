@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "libcomm/api/collective.h"
+#include "libcomm/call/call.h"
 #include "libcomm/device/memory_location.h"
 
 /* ------------------------------------------------------------------ kinds */
@@ -202,7 +202,7 @@ lcomm_status lcomm_call_check(lcomm_comm *comm, lcomm_call *call, const lcomm_re
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "%s: no request was given",
                         lcomm_collective_name(call->request.collective));
   }
-  call->request.name = comm->name;
+  call->request.name = comm->identity.name;
   status = check_type(comm, call);
   status = status == LCOMM_OK ? check_factors(comm, call) : status;
   status = status == LCOMM_OK ? check_counts(comm, call) : status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-#include "libcomm/engine/op_kind.h"
+#include "libcomm/plan/op_kind.h"
 
 #include <stdio.h>
 

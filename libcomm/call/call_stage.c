@@ -6,9 +6,8 @@
 
 #include <string.h>
 
-#include "libcomm/api/collective.h"
+#include "libcomm/call/call.h"
 #include "libcomm/engine/typed_copy.h"
-#include "libcomm/tensor/residual.h"
 
 /* ---------------------------------------------------------------- bringing in */
 
@@ -96,16 +95,16 @@ static void look_through(lcomm_operation *operation, const void *result, uint64_
   }
 }
 
-static void finish_residual(lcomm_operation *operation, void *result) {
-  if (operation->residual) {
-    lcomm_residual_results(operation->residual, operation->run, result);
+static void amend(lcomm_operation *operation, void *result) {
+  if (operation->amend) {
+    operation->amend(operation, result);
   }
 }
 
 static void end_allreduce(lcomm_operation *operation) {
   const lcomm_run *run = operation->run;
   if (operation->status == LCOMM_OK) {
-    finish_residual(operation, run->vector);
+    amend(operation, run->vector);
     look_through(operation, run->vector, run->plan->count);
     stage_out(run, operation->op, run->vector, run->plan->count, operation->receive);
   }
@@ -118,7 +117,7 @@ static void end_reduce_scatter(lcomm_operation *operation) {
     return;
   }
   uint8_t *mine = run->own_vector + part.first * run->plan->element_size;
-  finish_residual(operation, mine);
+  amend(operation, mine);
   look_through(operation, mine, part.count);
   stage_out(run, operation->op, mine, part.count, operation->receive);
 }

@@ -43,8 +43,9 @@ static void fine(forked *self, lcomm_comm *comm, lcomm_status status, const char
 static void not_here(forked *self, lcomm_comm *here, lcomm_comm *there, lcomm_status status) {
   char one[64], other[64];
   const char *sentence = lcomm_last_error(here);
-  snprintf(one, sizeof(one), "communicator %u (rank %d", here->number, lcomm_rank(here));
-  snprintf(other, sizeof(other), "communicator %u (rank %d", there->number, lcomm_rank(there));
+  snprintf(one, sizeof(one), "communicator %u (rank %d", here->identity.number, lcomm_rank(here));
+  snprintf(other, sizeof(other), "communicator %u (rank %d", there->identity.number,
+           lcomm_rank(there));
   forked_require(self, status == LCOMM_ERR_ARGUMENT, "it is %s: %s", lcomm_status_name(status),
                  sentence);
   forked_require(self, strstr(sentence, one) && strstr(sentence, other), "it says: %s", sentence);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-#ifndef LCOMM_ENGINE_OP_KIND_H
-#define LCOMM_ENGINE_OP_KIND_H
+#ifndef LCOMM_PLAN_OP_KIND_H
+#define LCOMM_PLAN_OP_KIND_H
 
 /* What an operation is made for. Ranks that mean different things by it must find out,
  * so messages and fingerprints compare it. Whether a plan keeps error feedback is another
- * matter (lcomm_plan.lasting): calls with a residual have it, and are calls all the same.
+ * matter (lcomm_plan.error_feedback): calls with a residual have it, and are calls all the same.
  */
 
 #include <stdint.h>

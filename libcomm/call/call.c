@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/call/call.h"
+
+#include "libcomm/engine/entry.h"
+#include "libcomm/engine/run_device.h"
+#include "libcomm/observe/capture.h"
+
+lcomm_call lcomm_call_of(lcomm_collective collective, const void *send, void *receive,
+                         uint64_t count, lcomm_dtype dtype, lcomm_op op) {
+  return (lcomm_call){
+      .request = {.collective = collective, .count = count, .dtype = dtype, .op = op},
+      .send = send,
+      .receive = receive,
+      .before = 1,
+      .after = 1};
+}
+
+/* Done in one go: the request is over before it was ever in flight. */
+static void end_at_once(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
+                        lcomm_request *handle) {
+  lcomm_call_finish(run, call);
+  lcomm_run_keep(comm, run);
+  *handle = (lcomm_request){.generation = 1}; /* see collect() in request.c */
+}
+
+static lcomm_status find_run(lcomm_comm *comm, const lcomm_call *call, lcomm_run **run) {
+  return call->keeper ? call->keeper->run(call->owner, call, run)
+                      : lcomm_run_find(comm, &call->request, run);
+}
+
+static void give_back(lcomm_comm *comm, const lcomm_call *call, lcomm_run *run) {
+  if (!call->keeper) {
+    lcomm_run_keep(comm, run);
+  }
+}
+
+static void follow(lcomm_operation *operation, const lcomm_call *call, lcomm_request *handle) {
+  bool here = !operation->run->device;
+  operation->receive = call->receive;
+  operation->end = here ? lcomm_call_end(call->request.collective) : lcomm_call_end_device;
+  *handle = (lcomm_request){.internal = operation};
+  if (call->keeper) {
+    call->keeper->begin(call->owner, operation);
+  }
+}
+
+/* Data on devices is not captured. */
+static lcomm_status stage_in(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
+                             lcomm_operation_data *data) {
+  if (run->device) {
+    return lcomm_call_stage_in_device(run, call, data);
+  }
+  lcomm_call_stage_in(comm, run, call, data);
+  if (comm->capture) {
+    lcomm_capture_call(comm->capture, run->plan, comm->settings.policy.min_bytes, data->vector);
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
+                              lcomm_request *handle) {
+  lcomm_operation *operation = NULL;
+  lcomm_operation_data data;
+  bool over = false;
+  lcomm_status status = stage_in(comm, run, call, &data);
+  data.op_kind = call->op_kind == LCOMM_OP_KIND_CALL ? comm->operations.inside : call->op_kind;
+  data.residual = call->residual_number;
+  if (status == LCOMM_OK && call->waits && run->quick) {
+    status = lcomm_fastpath_try(run, data.vector, &data, &over);
+  }
+  if (over) {
+    end_at_once(comm, run, call, handle);
+    return LCOMM_OK;
+  }
+  if (status == LCOMM_OK) {
+    status = lcomm_operation_start(comm, run, &data, &operation);
+  }
+  if (!operation) {
+    give_back(comm, call, run);
+    return status;
+  }
+  follow(operation, call, handle);
+  bool moved = false;
+  lcomm_operations_move(comm, &moved); /* a failure is the request's to report */
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request *handle) {
+  lcomm_run *run = NULL;
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given",
+                              lcomm_collective_name(call->request.collective));
+  }
+  lcomm_status status = lcomm_enter(comm);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  if (!call->waits) {
+    lcomm_expect_overlap(comm);
+  }
+  status = lcomm_call_check(comm, call, handle);
+  if (status == LCOMM_OK) {
+    status = find_run(comm, call, &run);
+  }
+  if (status == LCOMM_OK) {
+    status = start_run(comm, run, call, handle);
+  }
+  lcomm_leave(comm);
+  return status;
+}
+
+lcomm_status lcomm_call_make(lcomm_comm *comm, lcomm_call *call) {
+  lcomm_request request = {0};
+  call->waits = true;
+  lcomm_status status = lcomm_call_start(comm, call, &request);
+  bool in_flight = request.internal != NULL; /* else it is over, and well, or did not start */
+  return in_flight ? lcomm_wait(comm, &request) : status;
+}
+
+lcomm_status lcomm_call_allgather_bytes(lcomm_comm *comm, const void *send, void *receive,
+                                        size_t size) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLGATHER, send, receive, size / sizeof(float),
+                                  LCOMM_FLOAT32, LCOMM_SUM);
+  return lcomm_call_make(comm, &call);
+}
+
+lcomm_status lcomm_call_broadcast_bytes(lcomm_comm *comm, void *bytes, size_t size, int root) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_BROADCAST, bytes, bytes, size / sizeof(float),
+                                  LCOMM_FLOAT32, LCOMM_SUM);
+  call.request.root = root;
+  return lcomm_call_make(comm, &call);
+}

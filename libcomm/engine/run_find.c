@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The run of a call: one that was kept from an earlier call of its shape, or a new one; and what
+ * becomes of it afterwards. */
+
+#include "libcomm/base/error.h"
+#include "libcomm/device/stream_gate.h"
+#include "libcomm/engine/operation.h"
+#include "libcomm/engine/run_device.h"
+
+static lcomm_run *take_cached(lcomm_comm *comm, const lcomm_plan_request *request) {
+  return lcomm_run_cache_take(&comm->runs.cache, request, comm->size);
+}
+
+static void destroy_retired(lcomm_comm *comm) {
+  while (comm->runs.retired && lcomm_stream_gate_count() == 0) {
+    lcomm_run *run = comm->runs.retired;
+    comm->runs.retired = run->next;
+    lcomm_run_destroy(run);
+  }
+}
+
+void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run) {
+  if (!run || !run->device) {
+    lcomm_run_destroy(run);
+    return;
+  }
+  run->next = comm->runs.retired;
+  comm->runs.retired = run;
+  destroy_retired(comm);
+}
+
+void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run) {
+  destroy_retired(comm);
+  lcomm_run_cache_put(&comm->runs.cache, run);
+}
+
+/* A run on a device is not made before no stream is held, and by then one that was
+ * in flight may be there again. So all ranks have the same runs, whoever is faster:
+ * what peers have opened of each other stays in use. */
+static lcomm_run *take_when_nothing_is_held(lcomm_comm *comm, const lcomm_plan_request *request) {
+  if (request->place == 0 || lcomm_stream_gate_count() == 0) {
+    return NULL;
+  }
+  lcomm_status status = lcomm_device_quiesce(comm); /* a failure is found again below */
+  lcomm_run *run = status == LCOMM_OK ? take_cached(comm, request) : NULL;
+  lcomm_device_resume();
+  return run;
+}
+
+lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
+  *run = take_cached(comm, request);
+  *run = *run ? *run : take_when_nothing_is_held(comm, request);
+  if (*run) {
+    return LCOMM_OK;
+  }
+  lcomm_status status = lcomm_run_make(comm, request, run);
+  if (status == LCOMM_OK) {
+    lcomm_run_cache_add(&comm->runs.cache, *run, request, comm->size);
+  }
+  return status;
+}
+
+lcomm_status lcomm_run_make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
+  char why[256];
+  lcomm_plan *plan = NULL;
+  lcomm_status status = lcomm_plan_create(request, &comm->settings.policy, &comm->topo, comm->rank,
+                                          &plan, why, sizeof(why));
+  if (status == LCOMM_ERR_MEMORY) {
+    return lcomm_fail(comm, status, "%s of %llu elements: %s",
+                      lcomm_collective_name(request->collective),
+                      (unsigned long long)request->count, why);
+  }
+  if (status != LCOMM_OK) { /* the same on all ranks */
+    return lcomm_refuse(comm, status, "%s of %llu elements: %s",
+                        lcomm_collective_name(request->collective),
+                        (unsigned long long)request->count, why);
+  }
+  status = lcomm_run_create(comm, plan, run);
+  return status == LCOMM_OK ? LCOMM_OK : lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
+}

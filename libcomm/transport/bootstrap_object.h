@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TRANSPORT_BOOTSTRAP_OBJECT_H
+#define LCOMM_TRANSPORT_BOOTSTRAP_OBJECT_H
+
+/* What a bootstrap (libcomm/bootstrap/) hands to the making of a communicator. */
+
+#include <stdbool.h>
+
+#include "libcomm/include/libcomm.h"
+
+/* How the ranks of a communicator came together, and what it needs of that
+ * later. Owned by the communicator once made. */
+typedef struct lcomm_bootstrap_object {
+  lcomm_bootstrap boot; /* its allgather spans all ranks; used while the communicator is made */
+  void *mpi;            /* MPI_Comm * of these ranks that is ours alone, NULL without MPI */
+  const int *mpi_ranks; /* of each rank there; NULL: they are the same. While it is made */
+
+  /* Let MPI move the messages that the program has in flight there; returns at once. Any
+   * thread that has the communicator's turn: it does nothing in one that MPI does not allow.
+   * NULL without MPI. See external_progress.h. */
+  void (*progress)(struct lcomm_bootstrap_object *bootstrap);
+
+  /* Frees what it holds; may be NULL. orderly: collective calls are allowed. */
+  void (*release)(struct lcomm_bootstrap_object *bootstrap, bool orderly);
+  void *context; /* for progress and release */
+} lcomm_bootstrap_object;
+
+#endif
