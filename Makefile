@@ -160,7 +160,7 @@ SAN_OBJECTS := $(call OBJ,$(SAN_SOURCES))
 CODEC_OBJECTS := $(call OBJ,$(CODEC_SOURCES))
 DOOR_OBJECTS := $(call OBJ,$(DOOR_SOURCES))
 TRACE_OBJECTS := $(call OBJ,$(TRACE_SOURCES))
-TRAINER_PARTS := $(call OBJ,$(filter-out trainer/main.c,$(TRAINER_SOURCES)))
+TRAINER_PARTS := $(call OBJ,$(filter-out trainer/train.c,$(TRAINER_SOURCES)))
 
 LIBRARY := $(BUILD)/libcomm.so
 WITH_MPI := $(if $(HAVE_MPI),$(BUILD)/libcomm-with-mpi.so)

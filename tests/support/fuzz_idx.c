@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tests/support/fuzz_promise.h"
-#include "trainer/data_idx.h"
+#include "trainer/train_data.h"
 
 void lcomm_fuzz_idx(const uint8_t *data, size_t size) {
   if (size < 1) {

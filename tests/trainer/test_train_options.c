@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* cmocka.h needs these four first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "trainer/train_options.h"
+
+static int parse(options *made, failure *why, char *first, char *second, char *third) {
+  char name[] = "train";
+  char *arguments[] = {name, first, second, third, NULL};
+  int count = 1;
+  while (arguments[count]) {
+    count++;
+  }
+  return options_parse(count, arguments, made, why);
+}
+
+static void options_have_defaults(void **state) {
+  (void)state;
+  options made;
+  failure why = {0};
+  assert_int_equal(parse(&made, &why, NULL, NULL, NULL), 0);
+  assert_string_equal(made.model, "cnn");
+  assert_null(made.data);
+  assert_null(made.policy);
+  assert_true(made.rate > 0.0f && made.epochs > 0 && made.batch > 0);
+  assert_false(made.help);
+}
+
+static void options_are_read(void **state) {
+  (void)state;
+  options made;
+  failure why = {0};
+  char adam[] = "--optimizer=adam", seed[] = "--seed=18446744073709551615", rate[] = "--lr=0.5";
+  assert_int_equal(parse(&made, &why, adam, seed, rate), 0);
+  assert_int_equal(made.optimizer, OPTIMIZER_ADAM);
+  assert_true(made.seed == UINT64_MAX);
+  assert_true(made.rate == 0.5f);
+}
+
+static void bad_options_are_refused_with_what_was_found(void **state) {
+  (void)state;
+  static const char *const bad[] = {
+      "--epochs=0",
+      "--epochs=-1",
+      "--epochs=1x",
+      "--epochs=",
+      "--lr=nan",
+      "--lr=0",
+      "--lr=-1",
+      "--lr=inf",
+      "--momentum=1",
+      "--batch=99999",
+      "--model=none",
+      "--optimizer=none",
+      "--images=0",
+      "--seed=-1",
+      "--frob",
+      "word",
+      "--epochs",
+      "--batch= 1",
+      "--epochs=99999999999999999999",
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    options made;
+    failure why = {0};
+    char text[64];
+    strcpy(text, bad[i]);
+    if (parse(&made, &why, text, NULL, NULL) != -1) {
+      fail_msg("%s was accepted", bad[i]);
+    }
+    assert_int_equal(why.exit_code, EXIT_SETUP);
+    assert_int_equal(why.speaker, SPEAKER_FIRST_RANK);
+    assert_true(strlen(why.text) > 10);
+  }
+}
+
+static void every_option_is_in_the_help(void **state) {
+  (void)state;
+  static const char *const names[] = {
+      "--policy", "--model", "--data", "--images",   "--epochs", "--batch",  "--optimizer",
+      "--lr",     "--seed",  "--log",  "--momentum", "--help",   "--version"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    assert_non_null(strstr(options_help(), names[i]));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(options_have_defaults),
+      cmocka_unit_test(options_are_read),
+      cmocka_unit_test(bad_options_are_refused_with_what_was_found),
+      cmocka_unit_test(every_option_is_in_the_help),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

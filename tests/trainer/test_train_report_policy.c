@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* cmocka.h needs these four first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "trainer/train_report.h"
+
+static void assert_words(const char *policy, int nodes, const char *expected) {
+  model net;
+  char text[2048];
+  assert_int_equal(model_create("cnn", (layer_shape){1, 28, 28}, 10, 1, &net), 0);
+  policy_words(policy, nodes, &net, "  ", text, sizeof text);
+  model_destroy(&net);
+  if (!strstr(text, expected)) {
+    fail_msg("\"%s\" does not say \"%s\"", text, expected);
+  }
+}
+
+static void policies_are_told_in_words(void **state) {
+  (void)state;
+  assert_words("net=none", 2, "between nodes: exact");
+  assert_words("net=int8", 2, "8-bit integers");
+  assert_words("net=topk:0.01+ef", 2, "largest 1 % of the values");
+  assert_words("net=topk:0.01+ef", 2, "made up for later");
+  assert_words("net=int8", 1, "all ranks are on one node");
+  assert_words("node=bf16", 1, "inside a node: rounded to bfloat16");
+  assert_words("net=int8 warmup=100", 2, "first 100 steps are exact");
+  assert_words("net=later", 2, "between nodes: later");
+  assert_words("net=int4-ef", 2,
+               "between nodes: rounded to 4-bit integers, a sixth of the bytes\n");
+  assert_words("net=int4+ef+zstd", 2, "bytes, then zstd; the error is made up for later");
+  assert_words("net=fp8e5m2:block=32,stochastic", 2, "(e5m2), a quarter of the bytes, up or down");
+  assert_words("net=topk:0.02,values=int8+ef", 2, "2 % of the values, those as 8-bit integers;");
+  assert_words("net=topk:k=500+ef", 2, "largest 500 values of each tensor;");
+  assert_words("net=topk:0.01+ef ramp=0.25@100,0.05@50", 2, "in stages: 0.25@100,0.05@50");
+  assert_words("net=topk:0.01+ef momentum=0.9", 2, "momentum 0.9 is kept by libcomm");
+  assert_words("net=topk:0.01+ef clip=2", 2, "norm 2 / sqrt(ranks)");
+  assert_true(policy_keeps_momentum("net=topk:0.01+ef momentum=0.9"));
+  assert_false(policy_keeps_momentum("net=topk:0.01+ef"));
+}
+
+static void tensors_that_stay_exact_are_counted(void **state) {
+  (void)state;
+  assert_words("net=int8", 2, "compressed: dense1.weight (97 % of the values); 7 of 8");
+  assert_words("net=int8 min=0", 2, "(100 % of the values); 0 of 8");
+  assert_words("net=int8 min=0 exempt=*.bias,conv?.weight", 2,
+               "compressed: dense2.weight, dense1.weight (");
+  assert_words("net=int8 min=1G", 2, "compressed: nothing");
+}
+
+static void words_that_do_not_fit_are_cut(void **state) {
+  (void)state;
+  model net;
+  char text[64];
+  assert_int_equal(model_create("cnn", (layer_shape){1, 28, 28}, 10, 1, &net), 0);
+  for (size_t size = 1; size < 50; size++) {
+    memset(text, 'x', sizeof text);
+    policy_words("net=int8 min=0", 2, &net, "", text, size);
+    assert_true(strlen(text) < size);
+    assert_int_equal(text[size], 'x');
+  }
+  model_destroy(&net);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(policies_are_told_in_words),
+      cmocka_unit_test(tensors_that_stay_exact_are_counted),
+      cmocka_unit_test(words_that_do_not_fit_are_cut),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

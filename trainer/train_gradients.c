@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include "trainer/train_gradients.h"
+
+/* A tensor has a name, a place and a size. The name is what a policy can
+ * exempt (exempt=*.bias), the place must stay until lcomm_destroy(). */
+int gradients_register(gradients *made, lcomm_comm *comm, const model *net, failure *why) {
+  made->comm = comm;
+  for (int i = 0; i < net->parameter_count; i++) {
+    const model_parameter *at = &net->parameters[i];
+    lcomm_status status = lcomm_tensor_add(comm, at->name, net->gradients + at->offset, at->count,
+                                           LCOMM_FLOAT32, LCOMM_AVG, &made->tensors[i]);
+    if (peers_check(comm, status, at->name, why)) {
+      lcomm_abort(comm, why->text);
+      return -1;
+    }
+  }
+  return 0;
+}
+
+lcomm_status first_error(lcomm_status earlier, lcomm_status later) {
+  return earlier == LCOMM_OK ? later : earlier;
+}
+
+void gradients_begin(gradients *self) {
+  self->status = LCOMM_OK;
+}
+
+/* libcomm gathers tensors in buckets and starts a bucket when its last tensor
+ * is ready; lcomm_progress() moves those that are in flight, so that they
+ * travel while backward goes on with the next layer. */
+void gradients_ready(void *context, int first, int count) {
+  gradients *self = context;
+  for (int i = first; i < first + count; i++) {
+    self->status = first_error(self->status, lcomm_tensor_ready(self->comm, self->tensors[i]));
+  }
+  self->status = first_error(self->status, lcomm_progress(self->comm));
+}
+
+lcomm_status gradients_wait(gradients *self) {
+  return first_error(self->status, lcomm_tensors_wait(self->comm));
+}

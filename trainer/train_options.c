@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include "trainer/train_options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/train_model.h"
+
+static const options defaults = {
+    .model = "cnn",
+    .optimizer = OPTIMIZER_SGD,
+    .momentum = 0.9f,
+    .epochs = 4,
+    .batch = 32,
+    .seed = 1,
+};
+
+/* Learning rates that suit both models at the default batch. */
+static const float default_rates[] = {[OPTIMIZER_SGD] = 0.05f, [OPTIMIZER_ADAM] = 0.002f};
+static const char *const optimizer_names[] = {[OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADAM] = "adam"};
+
+static const char help_text[] =
+    "Usage: mpirun -np RANKS train [options]\n"
+    "\n"
+    "Trains an image classifier on all ranks; gradients are averaged by libcomm.\n"
+    "\n"
+    "  --policy POLICY     what libcomm compresses; without it LCOMM_POLICY, else nothing:\n"
+    "                        net=int8               8-bit integers between nodes\n"
+    "                        net=topk:0.01+ef       only the largest 1 % of the values\n"
+    "                        \"net=bf16 min=0\"       small tensors too\n"
+    "  --model NAME        cnn or mlp (cnn)\n"
+    "  --data DIR          folder of the IDX files of Fashion-MNIST or MNIST, plain or\n"
+    "                      gzip; without it LCOMM_DATA, ./data, ../shared/data, else\n"
+    "                      built-in images; \"builtin\" asks for those\n"
+    "  --images N          train on the first N images only (all)\n"
+    "  --epochs N          passes over the training images (4)\n"
+    "  --batch N           images per rank and step (32)\n"
+    "  --optimizer NAME    sgd or adam (sgd)\n"
+    "  --lr RATE           highest learning rate (sgd 0.05, adam 0.002)\n"
+    "  --momentum M        momentum of sgd (0.9)\n"
+    "  --seed N            of the first weights and the order of the images (1)\n"
+    "  --log FILE          write a log, one JSON object per line\n"
+    "  --version           print the version\n"
+    "  --help              this text\n"
+    "\n"
+    "LCOMM_NODES=2 lets the ranks of one machine pose as two nodes, so that a policy for\n"
+    "links between nodes can be tried. `libcomm-info --env` lists all variables.\n"
+    "\n"
+    "Exit codes: 0 trained; 2 bad option, data or connection; 3 the training failed (loss\n"
+    "not a number, or replicas that differ); 128 + N stopped by signal N. After SIGINT or\n"
+    "SIGTERM, to one rank or to all, the run ends in order with the step that it is at and\n"
+    "a last record in the log; a second one ends it at once.\n"
+    "Records of the log have the time and the step; a mean loss stands in every 50th.\n";
+
+static const struct option long_options[] = {
+    {"model", required_argument, NULL, 'm'},
+    {"data", required_argument, NULL, 'd'},
+    {"policy", required_argument, NULL, 'p'},
+    {"log", required_argument, NULL, 'l'},
+    {"optimizer", required_argument, NULL, 'o'},
+    {"lr", required_argument, NULL, 'r'},
+    {"momentum", required_argument, NULL, 'u'},
+    {"epochs", required_argument, NULL, 'e'},
+    {"batch", required_argument, NULL, 'b'},
+    {"images", required_argument, NULL, 'i'},
+    {"seed", required_argument, NULL, 's'},
+    {"version", no_argument, NULL, 'V'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static int read_whole(const char *name, uint64_t least, uint64_t most, uint64_t *value,
+                      failure *why) {
+  char *end = NULL;
+  errno = 0;
+  unsigned long long read = strtoull(optarg, &end, 10);
+  bool digits = optarg[0] >= '0' && optarg[0] <= '9';
+  if (!digits || *end || errno || read < least || read > most) {
+    return failure_set_common(why, EXIT_SETUP,
+                              "--%s is \"%s\", expected a number from %llu to %llu", name, optarg,
+                              (unsigned long long)least, (unsigned long long)most);
+  }
+  *value = read;
+  return 0;
+}
+
+static int read_real(const char *name, float least, float most, float *value, failure *why) {
+  char *end = NULL;
+  float read = strtof(optarg, &end);
+  if (end == optarg || *end || !(read >= least && read <= most)) {
+    return failure_set_common(why, EXIT_SETUP, "--%s is \"%s\", expected a number from %g to %g",
+                              name, optarg, (double)least, (double)most);
+  }
+  *value = read;
+  return 0;
+}
+
+static int read_int(const char *name, int most, int *value, failure *why) {
+  uint64_t read = 0;
+  if (read_whole(name, 1, (uint64_t)most, &read, why)) {
+    return -1;
+  }
+  *value = (int)read;
+  return 0;
+}
+
+static int read_images(options *made, failure *why) {
+  uint64_t read = 0;
+  if (read_whole("images", 1, UINT32_MAX, &read, why)) {
+    return -1;
+  }
+  made->images = (uint32_t)read;
+  return 0;
+}
+
+static int read_optimizer(options *made, failure *why) {
+  for (int i = OPTIMIZER_SGD; i <= OPTIMIZER_ADAM; i++) {
+    if (strcmp(optarg, optimizer_names[i]) == 0) {
+      made->optimizer = (optimizer_kind)i;
+      return 0;
+    }
+  }
+  return failure_set_common(why, EXIT_SETUP, "--optimizer is \"%s\", expected sgd or adam", optarg);
+}
+
+static int read_model(options *made, failure *why) {
+  if (!model_describe(optarg)) {
+    return failure_set_common(why, EXIT_SETUP, "--model is \"%s\", expected one of %s", optarg,
+                              model_names());
+  }
+  made->model = optarg;
+  return 0;
+}
+
+static int read_option(int letter, options *made, failure *why) {
+  switch (letter) {
+  case 'm':
+    return read_model(made, why);
+  case 'd':
+    made->data = optarg;
+    return 0;
+  case 'p':
+    made->policy = optarg;
+    return 0;
+  case 'l':
+    made->log = optarg;
+    return 0;
+  case 'o':
+    return read_optimizer(made, why);
+  case 'r':
+    return read_real("lr", 1e-9f, 1e9f, &made->rate, why);
+  case 'u':
+    return read_real("momentum", 0.0f, 0.9999f, &made->momentum, why);
+  case 'e':
+    return read_int("epochs", 100000, &made->epochs, why);
+  case 'b':
+    return read_int("batch", 4096, &made->batch, why);
+  case 'i':
+    return read_images(made, why);
+  case 's':
+    return read_whole("seed", 0, UINT64_MAX, &made->seed, why);
+  case 'V':
+    made->version = true;
+    return 0;
+  default:
+    made->help = true;
+    return 0;
+  }
+}
+
+int options_parse(int argc, char **argv, options *made, failure *why) {
+  *made = defaults;
+  opterr = 0;
+  optind = 0; /* begin anew: the function may be called again */
+  int letter;
+  while ((letter = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+    if (letter == ':') {
+      return failure_set_common(why, EXIT_SETUP, "%s needs a value; --help lists the options",
+                                argv[optind - 1]);
+    }
+    if (letter == '?') {
+      return failure_set_common(why, EXIT_SETUP, "%s is not an option; --help lists the options",
+                                argv[optind - 1]);
+    }
+    if (read_option(letter, made, why)) {
+      return -1;
+    }
+  }
+  if (optind < argc) {
+    return failure_set_common(why, EXIT_SETUP,
+                              "\"%s\" is not understood, options begin with --; --help lists them",
+                              argv[optind]);
+  }
+  if (made->rate == 0.0f) {
+    made->rate = default_rates[made->optimizer];
+  }
+  return 0;
+}
+
+const char *options_help(void) {
+  return help_text;
+}
+
+const char *optimizer_name(optimizer_kind kind) {
+  return optimizer_names[kind];
+}

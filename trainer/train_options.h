@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef TRAINER_TRAIN_OPTIONS_H
+#define TRAINER_TRAIN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trainer/train_optimizer.h"
+#include "trainer/train_peers.h"
+
+/* The command line. */
+typedef struct options {
+  const char *model;
+  const char *data;   /* NULL: look for it */
+  const char *policy; /* NULL: LCOMM_POLICY, else exact */
+  const char *log;    /* NULL: no log */
+  optimizer_kind optimizer;
+  float rate; /* peak learning rate */
+  float momentum;
+  int epochs;
+  int batch;       /* images per rank and step */
+  uint32_t images; /* train on the first so many; 0: all */
+  uint64_t seed;
+  bool help, version;
+} options;
+
+/* Returns 0, or -1 with `why`. Texts are views of the arguments. */
+int options_parse(int argc, char **argv, options *made, failure *why);
+
+const char *options_help(void);
+
+const char *optimizer_name(optimizer_kind kind);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef TRAINER_TRAIN_REPORT_H
+#define TRAINER_TRAIN_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "trainer/train.h"
+
+/* What people and programs read of a run; rank 0 alone writes it. */
+
+/* What one epoch, or the whole run, has come to; the same on all ranks. */
+typedef struct results {
+  int epoch;             /* 1 for the first; of a run, the last */
+  uint64_t steps;        /* since the start of the run */
+  double loss;           /* mean over the training images of the epoch */
+  double accuracy;       /* on the test images, 0..1 */
+  double samples_per_s;  /* of training, all ranks together */
+  double seconds;        /* with the test */
+  traffic moved;         /* by training, all ranks together */
+  uint64_t weights_hash; /* the same on all ranks, or the run has failed */
+} results;
+
+/* ------------------------------------------------------- screen, for people */
+
+/* What is trained on what, by whom, and what the policy does. */
+void report_start(const training *of);
+
+/* One line of the table. */
+void report_epoch(const training *of, const results *epoch);
+
+/* How the run ended. */
+void report_end(const training *of, const results *run);
+
+/* How far an epoch is: a bar on a terminal, else a plain line now and then. */
+typedef struct progress {
+  const training *of;
+  bool live; /* a bar */
+  double began_s;
+  double shown_s;
+  double loss; /* of recent steps of this rank */
+} progress;
+
+double progress_now_s(void);
+
+progress progress_begin(const training *of);
+
+/* `step` steps of the epoch are done, the last one with this loss. */
+void progress_show(progress *self, uint64_t step, double loss);
+
+/* Take the bar away. */
+void progress_end(progress *self);
+
+/* --------------------------------------------- the policy in words, for people */
+
+/* What a policy does to the gradients of a model: a few lines, each begun with
+ * `indent`. `policy` is in canonical form (lcomm_policy_string). Cuts what
+ * does not fit. */
+void policy_words(const char *policy, int nodes, const model *net, const char *indent, char *text,
+                  size_t size);
+
+/* Does the policy keep the momentum (momentum correction)? The optimiser must
+ * not have one of its own then. */
+bool policy_keeps_momentum(const char *policy);
+
+/* -------------------------------------------------------- log, for programs
+ * One JSON object per line. "event" says which (config, step, epoch, final;
+ * stopped by a signal; failed), "time" when. Steps count from the start of the
+ * run, those that are done. All functions accept a log that is NULL. */
+
+typedef struct run_log run_log;
+
+/* Returns 0 and the log, NULL without a path, or -1 if the file cannot be written. */
+int log_open(const char *path, run_log **made, failure *why);
+
+void log_config(const training *of);
+/* `event` is "epoch" or "final". */
+void log_results(const training *of, const char *event, const results *what);
+/* The mean loss of the epoch so far, over all ranks. */
+void log_step(const training *of, double loss, float rate);
+void log_failed(const training *of, const failure *what);
+
+/* Returns -1 if something could not be written. */
+int log_close(run_log *log, failure *why);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include "trainer/train_report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct run_log {
+  FILE *file;
+  const char *path; /* of the command line, lives as long as the program */
+};
+
+int log_open(const char *path, run_log **made, failure *why) {
+  *made = NULL;
+  if (!path) {
+    return 0;
+  }
+  run_log *log = malloc(sizeof *log);
+  if (!log) {
+    return failure_set(why, EXIT_SETUP, "no memory for the log %s", path);
+  }
+  log->path = path;
+  log->file = fopen(path, "w");
+  if (!log->file) {
+    free(log);
+    return failure_set(why, EXIT_SETUP, "cannot write the log %s: %s; give --log another file",
+                       path, strerror(errno));
+  }
+  *made = log;
+  return 0;
+}
+
+/* Anything but printable ASCII is escaped byte by byte, which is valid JSON
+ * whatever the bytes are. */
+static void put_text(FILE *file, const char *key, const char *text) {
+  fprintf(file, ",\"%s\":\"", key);
+  for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+    if (*at == '"' || *at == '\\') {
+      fprintf(file, "\\%c", *at);
+    } else if (*at < 0x20 || *at > 0x7e) {
+      fprintf(file, "\\u%04x", *at);
+    } else {
+      fputc(*at, file);
+    }
+  }
+  fputc('"', file);
+}
+
+static void put_whole(FILE *file, const char *key, uint64_t value) {
+  fprintf(file, ",\"%s\":%" PRIu64, key, value);
+}
+
+/* JSON knows no NaN and no infinity. */
+static void put_real(FILE *file, const char *key, double value) {
+  if (isfinite(value)) {
+    fprintf(file, ",\"%s\":%.9g", key, value);
+  } else {
+    fprintf(file, ",\"%s\":null", key);
+  }
+}
+
+static void put_links(FILE *file, const char *key, const uint64_t *bytes) {
+  fprintf(file, ",\"%s\":{", key);
+  for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
+    fprintf(file, "%s\"%s\":%" PRIu64, link ? "," : "", lcomm_link_name((lcomm_link)link),
+            bytes[link]);
+  }
+  fputc('}', file);
+}
+
+/* With the time, of the world's clock in UTC: 2026-01-31T23:59:59.999Z. */
+static void put_begin(FILE *file, const char *event) {
+  char day[32];
+  struct timespec now;
+  struct tm parts;
+  clock_gettime(CLOCK_REALTIME, &now);
+  gmtime_r(&now.tv_sec, &parts);
+  strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &parts);
+  fprintf(file, "{\"event\":\"%s\",\"time\":\"%s.%03ldZ\"", event, day, now.tv_nsec / 1000000);
+}
+
+/* A line is on disk as soon as it is complete, so a run can be followed. */
+static void put_end(FILE *file) {
+  fputs("}\n", file);
+  fflush(file);
+}
+
+void log_config(const training *of) {
+  if (!of->log) {
+    return;
+  }
+  FILE *file = of->log->file;
+  const options *chosen = of->chosen;
+  put_begin(file, "config");
+  put_whole(file, "library_version", (uint64_t)lcomm_version());
+  put_text(file, "model", chosen->model);
+  put_whole(file, "weights", of->net.weight_count);
+  put_text(file, "data", of->data.built_in ? DATASET_BUILT_IN : of->data.where);
+  put_whole(file, "train_images", of->data.train.count);
+  put_whole(file, "test_images", of->data.test.count);
+  put_whole(file, "ranks", (uint64_t)of->ranks.size);
+  put_whole(file, "nodes", (uint64_t)lcomm_nodes(of->comm));
+  put_text(file, "policy", lcomm_policy_string(of->comm));
+  put_text(file, "optimizer", optimizer_name(chosen->optimizer));
+  put_real(file, "lr", (double)chosen->rate);
+  put_real(file, "momentum", (double)chosen->momentum);
+  put_whole(file, "batch", (uint64_t)chosen->batch);
+  put_whole(file, "epochs", (uint64_t)chosen->epochs);
+  put_whole(file, "steps_per_epoch", of->steps_per_epoch);
+  put_whole(file, "seed", chosen->seed);
+  put_end(file);
+}
+
+static void put_results(FILE *file, const results *what) {
+  char hash[32];
+  snprintf(hash, sizeof hash, "0x%016" PRIx64, what->weights_hash);
+  put_whole(file, "epoch", (uint64_t)what->epoch);
+  put_whole(file, "steps", what->steps);
+  put_real(file, "loss", what->loss);
+  put_real(file, "accuracy", what->accuracy);
+  put_real(file, "samples_per_s", what->samples_per_s);
+  put_real(file, "seconds", what->seconds);
+  put_links(file, "sent_bytes", what->moved.sent_bytes);
+  put_links(file, "exact_bytes", what->moved.exact_bytes);
+  put_real(file, "net_ratio", traffic_ratio(&what->moved, LCOMM_LINK_NET));
+  put_real(file, "encode_s", 1e-6 * (double)what->moved.encode_us);
+  put_real(file, "decode_s", 1e-6 * (double)what->moved.decode_us);
+  put_real(file, "wait_s", 1e-6 * (double)what->moved.wait_us);
+  put_text(file, "weights_hash", hash);
+}
+
+void log_results(const training *of, const char *event, const results *what) {
+  if (!of->log) {
+    return;
+  }
+  put_begin(of->log->file, event);
+  put_results(of->log->file, what);
+  put_end(of->log->file);
+}
+
+void log_step(const training *of, double loss, float rate) {
+  if (!of->log) {
+    return;
+  }
+  FILE *file = of->log->file;
+  put_begin(file, "step");
+  put_whole(file, "epoch", (uint64_t)of->epoch);
+  put_whole(file, "step", of->step);
+  put_real(file, "loss", loss);
+  put_real(file, "lr", (double)rate);
+  put_end(file);
+}
+
+void log_failed(const training *of, const failure *what) {
+  if (!of->log) {
+    return;
+  }
+  FILE *file = of->log->file;
+  put_begin(file, what->exit_code > EXIT_SIGNAL ? "stopped" : "failed");
+  put_whole(file, "epoch", (uint64_t)of->epoch);
+  put_whole(file, "step", of->step);
+  put_whole(file, "exit_code", (uint64_t)what->exit_code);
+  put_text(file, "message", what->text);
+  put_end(file);
+}
+
+int log_close(run_log *log, failure *why) {
+  if (!log) {
+    return 0;
+  }
+  int bad = ferror(log->file);
+  bad |= fclose(log->file);
+  if (bad) {
+    failure_set(why, EXIT_SETUP, "the log %s is incomplete; is the disk full?", log->path);
+  }
+  free(log);
+  return bad ? -1 : 0;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include "trainer/train_report.h"
+
+#include <fnmatch.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VALUE_SIZE = 1024 };
+
+typedef struct writer {
+  char *text;
+  size_t size;
+  size_t used;
+} writer;
+
+__attribute__((format(printf, 2, 3))) static void say(writer *to, const char *format, ...) {
+  if (to->used >= to->size) {
+    return;
+  }
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(to->text + to->used, to->size - to->used, format, arguments);
+  va_end(arguments);
+  if (length > 0) {
+    to->used += (size_t)length;
+  }
+}
+
+/* The value of `key` in a policy, or `otherwise`. */
+static void find_value(const char *policy, const char *key, const char *otherwise,
+                       char value[VALUE_SIZE]) {
+  size_t key_length = strlen(key);
+  snprintf(value, VALUE_SIZE, "%s", otherwise);
+  for (const char *word = policy; *word;) {
+    size_t blank = strspn(word, " \t\n");
+    word += blank;
+    size_t length = strcspn(word, " \t\n");
+    if (length > key_length && strncmp(word, key, key_length) == 0 && word[key_length] == '=') {
+      snprintf(value, VALUE_SIZE, "%.*s", (int)(length - key_length - 1), word + key_length + 1);
+    }
+    word += length;
+  }
+}
+
+static size_t read_size(const char *text) {
+  char *unit = NULL;
+  unsigned long long value = strtoull(text, &unit, 10);
+  int shift = *unit == 'K' ? 10 : *unit == 'M' ? 20 : *unit == 'G' ? 30 : 0;
+  return (size_t)(value << shift);
+}
+
+static const struct {
+  const char *codec;
+  const char *words;
+} codec_words[] = {
+    {"none", "exact float32"},
+    {"fp16", "rounded to 16-bit floats, half the bytes"},
+    {"bf16", "rounded to bfloat16, half the bytes"},
+    {"fp8e4m3", "rounded to 8-bit floats (e4m3), a quarter of the bytes"},
+    {"fp8e5m2", "rounded to 8-bit floats (e5m2), a quarter of the bytes"},
+    {"int8", "rounded to 8-bit integers, a quarter of the bytes"},
+    {"int4", "rounded to 4-bit integers, a sixth of the bytes"},
+};
+
+/* Is `word` one of the endings or options of the codec? */
+static bool has_part(const char *codec, const char *word) {
+  const char *found = strstr(codec, word);
+  return found && strchr(",+", found[strlen(word)]) != NULL; /* the end, too */
+}
+
+static void say_kept(writer *to, const char *argument) {
+  if (strncmp(argument, "k=", 2) == 0) {
+    say(to, "only the largest %.*s values of each tensor", (int)strspn(argument + 2, "0123456789"),
+        argument + 2);
+  } else {
+    say(to, "only the largest %g %% of the values", 100.0 * strtod(argument, NULL));
+  }
+  if (has_part(argument, "values=int8")) {
+    say(to, ", those as 8-bit integers");
+  }
+}
+
+/* NAME[:OPTION,...][+ef][+zstd], as lcomm_policy_string writes it. */
+static void say_codec(writer *to, const char *codec) {
+  size_t length = strcspn(codec, ":+-");
+  bool known = false;
+  for (size_t i = 0; i < sizeof codec_words / sizeof codec_words[0]; i++) {
+    if (strlen(codec_words[i].codec) == length &&
+        strncmp(codec, codec_words[i].codec, length) == 0) {
+      say(to, "%s", codec_words[i].words);
+      known = true;
+    }
+  }
+  if (strncmp(codec, "topk:", 5) == 0) {
+    say_kept(to, codec + 5);
+  } else if (!known) {
+    say(to, "%s", codec);
+  }
+  if (has_part(codec, "stochastic")) {
+    say(to, ", up or down by chance");
+  }
+  if (has_part(codec, "+zstd")) {
+    say(to, ", then zstd");
+  }
+  if (has_part(codec, "+ef")) {
+    say(to, "; the error is made up for later");
+  }
+}
+
+/* fnmatch() would give brackets and backslashes a meaning that policies do
+ * not know; a name of a tensor of this program has neither. */
+static bool is_exempt(const char *globs, const char *name) {
+  char glob[VALUE_SIZE];
+  for (const char *at = globs; *at;) {
+    size_t length = strcspn(at, ",");
+    snprintf(glob, sizeof glob, "%.*s", (int)length, at);
+    if (fnmatch(glob, name, 0) == 0) {
+      return true;
+    }
+    at += length + (at[length] == ',');
+  }
+  return false;
+}
+
+/* Which tensors a lossy codec acts on, and how much of the gradient that is. */
+static void say_tensors(writer *to, const char *policy, const model *net, const char *indent) {
+  char min[VALUE_SIZE], exempt[VALUE_SIZE], warmup[VALUE_SIZE], ramp[VALUE_SIZE];
+  char momentum[VALUE_SIZE], clip[VALUE_SIZE];
+  find_value(policy, "min", "64K", min);
+  find_value(policy, "exempt", "", exempt);
+  find_value(policy, "warmup", "0", warmup);
+  find_value(policy, "ramp", "", ramp);
+  find_value(policy, "momentum", "", momentum);
+  find_value(policy, "clip", "", clip);
+  size_t compressed = 0;
+  int tensors = 0;
+  say(to, "%scompressed: ", indent);
+  for (int i = 0; i < net->parameter_count; i++) {
+    const model_parameter *tensor = &net->parameters[i];
+    if (tensor->count * sizeof(float) < read_size(min) || is_exempt(exempt, tensor->name)) {
+      continue;
+    }
+    say(to, "%s%s", tensors > 0 ? ", " : "", tensor->name);
+    compressed += tensor->count;
+    tensors++;
+  }
+  if (tensors == 0) {
+    say(to, "nothing, all tensors are smaller than min=%s or exempt\n", min);
+  } else {
+    say(to, " (%.0f %% of the values); %d of %d tensors stay exact\n",
+        100.0 * (double)compressed / (double)net->weight_count, net->parameter_count - tensors,
+        net->parameter_count);
+  }
+  if (strcmp(warmup, "0") != 0) {
+    say(to, "%sthe first %s steps are exact\n", indent, warmup);
+  }
+  if (ramp[0]) {
+    say(to, "%sthe density comes down in stages: %s\n", indent, ramp);
+  }
+  if (clip[0]) {
+    say(to, "%seach tensor of a rank is clipped at norm %s / sqrt(ranks)\n", indent, clip);
+  }
+  if (momentum[0]) {
+    say(to, "%smomentum %s is kept by libcomm; the optimiser's is off\n", indent, momentum);
+  }
+}
+
+bool policy_keeps_momentum(const char *policy) {
+  char momentum[VALUE_SIZE];
+  find_value(policy, "momentum", "", momentum);
+  return momentum[0] != '\0';
+}
+
+void policy_words(const char *policy, int nodes, const model *net, const char *indent, char *text,
+                  size_t size) {
+  writer to = {text, size, 0};
+  text[0] = '\0';
+  char between[VALUE_SIZE], inside[VALUE_SIZE];
+  find_value(policy, "net", "none", between);
+  find_value(policy, "node", "none", inside);
+  say(&to, "%sbetween nodes: ", indent);
+  if (nodes > 1) {
+    say_codec(&to, between);
+  } else {
+    say(&to, "nothing, all ranks are on one node (LCOMM_NODES=2 lets them pose as two)");
+  }
+  say(&to, "\n%sinside a node: ", indent);
+  say_codec(&to, inside);
+  say(&to, "\n");
+  if ((nodes > 1 && strcmp(between, "none") != 0) || strcmp(inside, "none") != 0) {
+    say_tensors(&to, policy, net, indent);
+  }
+}
