@@ -22,11 +22,12 @@
  * Functions return 0, or -1 with a failure in `why`, on all ranks alike: what
  * one rank does alone is followed by an exchange that tells the others. */
 
-/* Ranks tell each other their losses so often; a loss that is not a number
- * ends the run on all ranks at the next such step. */
+/* Every so many steps the ranks exchange their losses; a loss that is not
+ * finite ends the run on all of them. */
 enum { CHECK_STEPS = 50 };
 
-/* Streams of random numbers: images and layers use the small ones. */
+/* Epoch e draws its order from stream ORDER_STREAM + e of the random numbers;
+ * images and layers use the small ones. */
 #define ORDER_STREAM ((uint64_t)1 << 40)
 
 /* OpenBLAS has no header of its own everywhere; cblas.h does not name it. */
@@ -51,7 +52,7 @@ static int plan_steps(training *self, failure *why) {
                      self->data.train.count, self->ranks.size, self->chosen->batch);
 }
 
-/* What a rank does by itself. */
+/* This rank loads its images and makes its model, without the others. */
 static int prepare(training *self, failure *why) {
   const options *chosen = self->chosen;
   if (dataset_load(chosen->data, chosen->seed, &self->data, why)) {
@@ -77,6 +78,7 @@ static int prepare(training *self, failure *why) {
   return self->order && self->labels ? 0 : no_memory(why);
 }
 
+/* All ranks must have the same images. */
 static int compare_data(training *self, failure *why) {
   uint64_t mine = dataset_hash(&self->data);
   const uint64_t *hashes = peers_gather(&self->ranks, &mine, 1, why);
@@ -132,7 +134,7 @@ static void tear_down(training *self) {
 
 /* ----------------------------------------------------------------- one step */
 
-/* Where order holds the images of this rank. The images of a step are the same
+/* The part of the order that this rank works on. The images of a step are the same
  * whatever the number of ranks they are spread over, as long as ranks x batch is. */
 static const uint32_t *images_of_step(const training *self, uint64_t step) {
   uint64_t slice = step * (uint64_t)self->ranks.size + (uint64_t)self->ranks.rank;

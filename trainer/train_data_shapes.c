@@ -7,8 +7,9 @@
 
 #include "trainer/train_random.h"
 
-/* Shapes are made of distances: how far a point is from the ink, negative
- * inside it. Only + - * / and sqrt are used, so all machines agree. */
+/* Each shape is a signed distance function: the distance of a point from the
+ * shape, negative inside it. Only + - * / and sqrt are used, which all
+ * processors round alike. */
 
 typedef struct point {
   float x, y;
@@ -122,7 +123,7 @@ static pose draw_pose(random_stream *random) {
   return made;
 }
 
-static float ink_at(int label, const pose *at, int column, int row) {
+static float coverage_at(int label, const pose *at, int column, int row) {
   float x = ((float)column + 0.5f - at->centre.x) / at->scale;
   float y = ((float)row + 0.5f - at->centre.y) / at->scale;
   point p = {x * at->turn.x + y * at->turn.y, y * at->turn.x - x * at->turn.y};
@@ -134,16 +135,16 @@ int shapes_draw(uint64_t seed, uint64_t index, uint8_t *pixels) {
   random_stream random = random_begin(seed, index);
   int label = (int)(index % SHAPES_CLASSES);
   pose at = draw_pose(&random);
-  pose scratch = draw_pose(&random); /* a thin line that means nothing */
-  scratch.thickness = 0.4f;
-  float paper = random_between(&random, 10, 70);
+  pose distractor = draw_pose(&random); /* a thin line that means nothing */
+  distractor.thickness = 0.4f;
+  float background = random_between(&random, 10, 70);
   float contrast = random_between(&random, 60, 180);
   float noise = random_between(&random, 10, 60);
   for (int row = 0; row < SHAPES_SIDE; row++) {
     for (int column = 0; column < SHAPES_SIDE; column++) {
-      float ink = ink_at(label, &at, column, row);
-      ink = larger(ink, 0.7f * ink_at(6, &scratch, column, row));
-      float value = paper + contrast * ink + noise * random_between(&random, -1, 1);
+      float coverage = coverage_at(label, &at, column, row);
+      coverage = larger(coverage, 0.7f * coverage_at(6, &distractor, column, row));
+      float value = background + contrast * coverage + noise * random_between(&random, -1, 1);
       pixels[row * SHAPES_SIDE + column] = (uint8_t)smaller(larger(value, 0.0f), 255.0f);
     }
   }

@@ -20,26 +20,27 @@ static layer_shape chain(model *self, layer next) {
 }
 
 /* Pooling before relu gives the same values as after it, with a quarter of
- * the work. */
-static void build_cnn(model *self, layer_shape at, int classes) { /* [1][B][28][28] */
-  at = chain(self, conv_layer("conv1", at, 16));                  /* [16][B][28][28] */
-  at = chain(self, pool_layer(at));                               /* [16][B][14][14] */
-  at = chain(self, relu_layer(at));
-  at = chain(self, conv_layer("conv2", at, 32)); /* [32][B][14][14] */
-  at = chain(self, pool_layer(at));              /* [32][B][7][7] */
-  at = chain(self, relu_layer(at));
+ * the work. The input is [1][B][28][28]. */
+static void build_cnn(model *self, layer_shape at, int classes) {
+  at = chain(self, conv_layer("conv1", at, 16));    /* [16][B][28][28], weight [16][9] */
+  at = chain(self, pool_layer(at));                 /* [16][B][14][14] */
+  at = chain(self, relu_layer(at));                 /* [16][B][14][14] */
+  at = chain(self, conv_layer("conv2", at, 32));    /* [32][B][14][14], weight [32][144] */
+  at = chain(self, pool_layer(at));                 /* [32][B][7][7] */
+  at = chain(self, relu_layer(at));                 /* [32][B][7][7] */
   at = chain(self, flatten_layer(at));              /* [B][1568] */
-  at = chain(self, dense_layer("dense1", at, 128)); /* [B][128] */
-  at = chain(self, relu_layer(at));
-  chain(self, dense_layer("dense2", at, classes)); /* [B][10] */
+  at = chain(self, dense_layer("dense1", at, 128)); /* [B][128], weight [128][1568] */
+  at = chain(self, relu_layer(at));                 /* [B][128] */
+  chain(self, dense_layer("dense2", at, classes));  /* [B][10], weight [10][128] */
 }
 
-static void build_mlp(model *self, layer_shape at, int classes) { /* [1][B][28][28] = [B][784] */
-  at = chain(self, dense_layer("dense1", at, 256));               /* [B][256] */
-  at = chain(self, relu_layer(at));
-  at = chain(self, dense_layer("dense2", at, 128)); /* [B][128] */
-  at = chain(self, relu_layer(at));
-  chain(self, dense_layer("dense3", at, classes)); /* [B][10] */
+/* With one channel [1][B][28][28] is [B][784]. */
+static void build_mlp(model *self, layer_shape at, int classes) {
+  at = chain(self, dense_layer("dense1", at, 256)); /* [B][256], weight [256][784] */
+  at = chain(self, relu_layer(at));                 /* [B][256] */
+  at = chain(self, dense_layer("dense2", at, 128)); /* [B][128], weight [128][256] */
+  at = chain(self, relu_layer(at));                 /* [B][128] */
+  chain(self, dense_layer("dense3", at, classes));  /* [B][10], weight [10][128] */
 }
 
 typedef struct recipe {

@@ -218,8 +218,8 @@ static void say_sent(const results *run, lcomm_link link, const char *where) {
   printf("  %-14s %.2f MB sent", where, (double)run->moved.sent_bytes[link] / MEGA);
 }
 
-/* The saving is told where the table told it; messages inside a node are
- * others with every policy, so there is nothing to compare them with. */
+/* Compare with float32. Where there are several nodes, only the links between
+ * them are compared: inside a node a policy changes which messages there are. */
 static void say_saving(const results *run, lcomm_link link) {
   double ratio = traffic_ratio(&run->moved, link);
   printf(", float32 would have sent %.2f MB", (double)run->moved.exact_bytes[link] / MEGA);
