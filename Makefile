@@ -113,7 +113,7 @@ OTHER_TRANSPORTS := $(if $(HAVE_UCX),libcomm/transport/registry_without_ucx.c,$(
 # What includes mpi.h is a library of its own, libcomm-with-mpi.so: libcomm.so needs no MPI.
 WITH_MPI_SOURCES := libcomm/bootstrap/mpi_bootstrap.c libcomm/bootstrap/mpi_version.c libcomm/transport/mpi/mpi_transport.c
 LIB_SOURCES := $(filter-out $(OTHER_KERNELS),$(wildcard kernels/*.c)) $(wildcard codecs/*.c) \
-  $(filter-out libcomm/doors/% libcomm/examples/% $(WITH_MPI_SOURCES) $(OTHER_TRANSPORTS),$(wildcard libcomm/*/*.c libcomm/*/*/*.c))
+  $(filter-out libcomm/interpose/% libcomm/examples/% $(WITH_MPI_SOURCES) $(OTHER_TRANSPORTS),$(wildcard libcomm/*/*.c libcomm/*/*/*.c))
 TRAINER_SOURCES := $(wildcard trainer/*.c)
 TOOL_SOURCES := $(wildcard tools/*.c)
 TOOLS_COMMON := $(wildcard tools/common/*.c)
@@ -128,9 +128,9 @@ MPI_FEATURES := $(shell tools/build/mpi-probe features '$(MPI)')
 OTHER_MPIS := $(if $(filter pcollreq,$(MPI_FEATURES)),,%/init_pcollreq.c) $(if $(filter init,$(MPI_FEATURES)),,%/init_mpi4.c) \
   $(if $(filter large,$(MPI_FEATURES)),,%/large_counts.c) %/$(if $(filter mpich,$(MPI_NAME)),waiting,waiting_mpich).c $(if $(filter openmpi,$(MPI_NAME)),,%/fortran.c %/fortran_comms.c) \
   $(if $(filter openmpi,$(MPI_NAME)),$(if $(filter init,$(MPI_FEATURES)),,%/fortran_init.c),%/fortran_init.c)
-DOOR_SOURCES := $(filter-out $(OTHER_MPIS),$(wildcard libcomm/doors/mpi/*.c))
-# What of the door knows nothing of MPI, for tests that run alone.
-DOOR_PARTS := $(filter %/greeting.c %/words.c %/pattern.c %/lasting.c %/watch.c %/report.c %/report_cell.c %/report_text.c,$(DOOR_SOURCES))
+INTERPOSER_SOURCES := $(filter-out $(OTHER_MPIS),$(wildcard libcomm/interpose/mpi/*.c))
+# What of the interposer knows nothing of MPI, for tests that run alone.
+INTERPOSER_PARTS := $(filter %/greeting.c %/words.c %/pattern.c %/lasting.c %/watch.c %/report.c %/report_cell.c %/report_text.c,$(INTERPOSER_SOURCES))
 CLIENT_SOURCES := $(wildcard tests/clients/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c tests/support/emulated/*.c tests/wire/decoder*.c)
 EMULATED_SOURCES := $(CU_KERNELS) $(wildcard tests/kernels/cuda/*.cu)
@@ -142,9 +142,9 @@ WITH_MPI_SOURCES :=
 TRAINER_SOURCES :=
 TOOL_SOURCES := $(filter-out %_perf.c,$(TOOL_SOURCES))
 PERF_SOURCES :=
-DOOR_SOURCES :=
+INTERPOSER_SOURCES :=
 CLIENT_SOURCES :=
-SUPPORT_SOURCES := $(filter-out %property.c tests/support/door_%,$(SUPPORT_SOURCES))
+SUPPORT_SOURCES := $(filter-out %property.c tests/support/interposer_%,$(SUPPORT_SOURCES))
 OTHER_TESTS += $(shell find tests -name 'mpi_*.c')
 endif
 TEST_SOURCES := $(filter-out $(OTHER_TESTS),$(shell find tests -path tests/support -prune -o \( -name 'test_*.c' -o -name 'mpi_*.c' \) -print 2>/dev/null | sort)) \
@@ -158,14 +158,14 @@ EMULATED_OBJECTS := $(patsubst %,$(BUILD)/emulated/%.o,$(EMULATED_SOURCES))
 SUPPORT_OBJECTS := $(call OBJ,$(SUPPORT_SOURCES)) $(EMULATED_OBJECTS)
 SAN_OBJECTS := $(call OBJ,$(SAN_SOURCES))
 CODEC_OBJECTS := $(call OBJ,$(CODEC_SOURCES))
-DOOR_OBJECTS := $(call OBJ,$(DOOR_SOURCES))
+INTERPOSER_OBJECTS := $(call OBJ,$(INTERPOSER_SOURCES))
 TRACE_OBJECTS := $(call OBJ,$(TRACE_SOURCES))
 TRAINER_PARTS := $(call OBJ,$(filter-out trainer/train.c,$(TRAINER_SOURCES)))
 
 LIBRARY := $(BUILD)/libcomm.so
 WITH_MPI := $(if $(HAVE_MPI),$(BUILD)/libcomm-with-mpi.so)
 WITH_MPI_ARCHIVE := $(if $(HAVE_MPI),$(BUILD)/libcomm-with-mpi.a)
-MPI_DOOR := $(if $(HAVE_MPI),$(BUILD)/libcomm-mpi.so)
+INTERPOSER := $(if $(HAVE_MPI),$(BUILD)/libcomm-mpi.so)
 CUDA_MODULE := $(if $(CU_SOURCES),$(BUILD)/libcomm-cuda.so)
 ARCHIVE := $(BUILD)/libcomm.a
 CLIENTS := $(patsubst %.c,$(BUILD)/%,$(CLIENT_SOURCES))
@@ -181,7 +181,7 @@ SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS))$(findstring jobserver,$(MAK
 all: ## build the library, the trainer and the tools (default)
 	+@$(SUBMAKE) programs
 
-programs: $(ARCHIVE) $(LIBRARY) $(WITH_MPI_ARCHIVE) $(WITH_MPI) $(MPI_DOOR) $(CUDA_MODULE) $(TRAIN) $(TOOLS)
+programs: $(ARCHIVE) $(LIBRARY) $(WITH_MPI_ARCHIVE) $(WITH_MPI) $(INTERPOSER) $(CUDA_MODULE) $(TRAIN) $(TOOLS)
 	@ln -sfn $(BUILD_KEY) build/latest
 	@$(if $(HAVE_MPI),,echo "MPI: $$(tools/build/mpi-probe version '$(MPI)'). Left out: libcomm-with-mpi.so" \
 	  "(lcomm_create_mpi), libcomm-mpi.so, train and the perf tools")
@@ -236,9 +236,9 @@ $(BUILD)/libcomm-with-mpi.so: $(BUILD)/$(WITH_MPI_SONAME)
 	@ln -sf $(WITH_MPI_SONAME) $@
 
 # Preloaded before MPI: linked with it all the same, because its handles are data of MPI's.
-$(BUILD)/libcomm-mpi.so: $(DOOR_OBJECTS) $(WITH_MPI) $(LIBRARY)
+$(BUILD)/libcomm-mpi.so: $(INTERPOSER_OBJECTS) $(WITH_MPI) $(LIBRARY)
 	@echo "  LINK  $@"
-	@$(CC) -shared -Wl,-soname,libcomm-mpi.so $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) $(DOOR_OBJECTS) $(WITH_MPI) $(LIBRARY) \
+	@$(CC) -shared -Wl,-soname,libcomm-mpi.so $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) $(INTERPOSER_OBJECTS) $(WITH_MPI) $(LIBRARY) \
 	  -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' $(MPI_LIBS) -ldl -o $@
 
 # The trainer and the perf tools see only what libcomm.so exports: they prove
@@ -287,7 +287,7 @@ $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
 # Helpers of the tests, and what they look into besides the library: only what a
 # test refers to is linked.
 $(BUILD)/libtest.a: $(SUPPORT_OBJECTS) $(CODEC_OBJECTS) $(TRACE_OBJECTS) $(call OBJ,$(PERF_SOURCES)) \
-  $(call OBJ,$(CUDA_BENCH_SOURCES) $(INFO_SOURCES) $(DOOR_PARTS)) $(TRAINER_PARTS)
+  $(call OBJ,$(CUDA_BENCH_SOURCES) $(INFO_SOURCES) $(INTERPOSER_PARTS)) $(TRAINER_PARTS)
 	@echo "  AR    $@"
 	@rm -f $@; ar rcs $@ $^
 
@@ -305,16 +305,16 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.c.o $(TEST_PARTS)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) $< $(TEST_LINK)
 
-# Programs of the MPI door know nothing of libcomm; the door comes before MPI in the search for names.
-$(BUILD)/tests/doors/mpi_%: $(BUILD)/tests/doors/mpi_%.c.o $(call OBJ,tests/support/property.c $(wildcard tests/support/door_*.c)) \
-  $(SAN_OBJECTS) $(MPI_DOOR)
-	$(LINK) -Wl,--no-as-needed $(MPI_DOOR) -Wl,-rpath,'$$ORIGIN/../..' $(MPI_LIBS) -lm -o $@
+# Programs of the MPI interposer know nothing of libcomm; the interposer comes before MPI in the search for names.
+$(BUILD)/tests/interpose/mpi_%: $(BUILD)/tests/interpose/mpi_%.c.o $(call OBJ,tests/support/property.c $(wildcard tests/support/interposer_*.c)) \
+  $(SAN_OBJECTS) $(INTERPOSER)
+	$(LINK) -Wl,--no-as-needed $(INTERPOSER) -Wl,-rpath,'$$ORIGIN/../..' $(MPI_LIBS) -lm -o $@
 
 # Programs as users write them: plain MPI.
 $(CLIENTS): $(BUILD)/tests/clients/%: $(BUILD)/tests/clients/%.c.o
 	$(LINK) $(MPI_LIBS) $(BLAS_LIBS) -lm -o $@
 
--include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(WITH_MPI_OBJECTS) $(DOOR_OBJECTS) $(CU_OBJECTS) $(SUPPORT_OBJECTS) \
+-include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(WITH_MPI_OBJECTS) $(INTERPOSER_OBJECTS) $(CU_OBJECTS) $(SUPPORT_OBJECTS) \
   $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(SOAK_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES)))
 
 # -------------------------------------------------------------- everyday use
@@ -425,8 +425,8 @@ print-isa-flags:
 
 .PHONY: print-mpi-sources
 print-mpi-sources: # what is built for one MPI: KIND=with-mpi or interposer; KIND=omitted: for others
-	@printf '%s\n' $(if $(filter omitted,$(KIND)),$(filter-out $(DOOR_SOURCES),$(wildcard libcomm/doors/mpi/*.c)), \
-	  $(if $(filter with-mpi,$(KIND)),$(WITH_MPI_SOURCES),$(DOOR_SOURCES)))
+	@printf '%s\n' $(if $(filter omitted,$(KIND)),$(filter-out $(INTERPOSER_SOURCES),$(wildcard libcomm/interpose/mpi/*.c)), \
+	  $(if $(filter with-mpi,$(KIND)),$(WITH_MPI_SOURCES),$(INTERPOSER_SOURCES)))
 
 print-build: ## print the build folder
 	@echo $(BUILD)

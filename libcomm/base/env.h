@@ -57,12 +57,12 @@
   X(LCOMM_ENV_PORT, "LCOMM_PORT", "MASTER_PORT, else 29600",                                       \
     "TCP port of that meeting at rank 0; under torchrun, which uses MASTER_PORT itself, the "      \
     "next one")                                                                                    \
-  X(LCOMM_ENV_DOOR, "LCOMM_DOOR", "on",                                                            \
+  X(LCOMM_ENV_INTERPOSE, "LCOMM_INTERPOSE", "on",                                                  \
     "the preloaded libcomm-mpi.so: on, where LCOMM_POLICY is set; require: the same, and where "   \
     "the program would run on plain MPI, MPI_Init fails; blocking: as on, but calls "              \
     "that do not block are MPI's, whose thread level stays as asked; off: plain MPI; report: "     \
     "plain MPI, and at the end what would have been compressed and saved")                         \
-  X(LCOMM_ENV_DOOR_CONTROL, "LCOMM_DOOR_CONTROL", "none",                                          \
+  X(LCOMM_ENV_INTERPOSE_CONTROL, "LCOMM_INTERPOSE_CONTROL", "none",                                \
     "file that libcomm-mpi.so looks into while the program runs: on, off, or policy WORDS")        \
   X(LCOMM_ENV_DATA, "LCOMM_DATA", "./data", "folder with data sets, for the trainer")
 

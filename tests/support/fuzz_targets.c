@@ -57,7 +57,7 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"split", lcomm_fuzz_split},
     {"shm", lcomm_fuzz_shm},
     {"memory handle", lcomm_fuzz_paper},
-    {"door", lcomm_fuzz_door},
+    {"interposer", lcomm_fuzz_interposer},
     {"sysfs", lcomm_fuzz_sysfs},
     {"nvml", lcomm_fuzz_nvml},
     {"launcher", lcomm_fuzz_launcher},

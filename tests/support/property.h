@@ -9,7 +9,7 @@
  *
  * All of it is in MPI alone, and calls it as PMPI_X: programs that know nothing of
  * libcomm use it, too, and it works where a library between them and MPI is broken.
- * main() comes from mpi_property.h or door_property.h. */
+ * main() comes from mpi_property.h or interposer_property.h. */
 
 #include <mpi.h>
 #include <stdbool.h>
