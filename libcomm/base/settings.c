@@ -80,6 +80,32 @@ const char *lcomm_settings_nearest(const char *name) {
   return nearest;
 }
 
+/* Variables that had another name before. */
+static const struct {
+  const char *former, *now;
+} renamed[] = {{"LCOMM_DOOR", "LCOMM_INTERPOSE"},
+               {"LCOMM_DOOR_CONTROL", "LCOMM_INTERPOSE_CONTROL"}};
+
+const char *lcomm_settings_renamed(const char *name) {
+  for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
+    if (strcmp(renamed[i].former, name) == 0) {
+      return renamed[i].now;
+    }
+  }
+  return NULL;
+}
+
+/* True: the variable had another name before, which the user is told. */
+static bool warn_renamed(const char *name) {
+  const char *now = lcomm_settings_renamed(name);
+  char sentence[4 * NAME_MAX_BYTES];
+  if (now) {
+    snprintf(sentence, sizeof(sentence), "%s is called %s now; %s has no effect", name, now, name);
+    lcomm_log(LCOMM_LOG_WARN, sentence);
+  }
+  return now != NULL;
+}
+
 void lcomm_settings_warn_unknown(void) {
   static atomic_flag done = ATOMIC_FLAG_INIT;
   char sentence[1024] = "", name[NAME_MAX_BYTES];
@@ -89,7 +115,8 @@ void lcomm_settings_warn_unknown(void) {
   }
   for (char **it = environ; it && *it && used + 200 < sizeof(sentence); it++) {
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(*it, "="), *it);
-    if (strncmp(name, "LCOMM_", strlen("LCOMM_")) != 0 || lcomm_settings_known(name)) {
+    if (strncmp(name, "LCOMM_", strlen("LCOMM_")) != 0 || lcomm_settings_known(name) ||
+        warn_renamed(name)) {
       continue;
     }
     const char *nearest = lcomm_settings_nearest(name);

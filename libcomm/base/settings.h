@@ -20,7 +20,11 @@ const char *lcomm_settings_nearest(const char *name);
 /* Does libcomm know the variable `name`? Those of UCX with LCOMM_ before their name it does. */
 bool lcomm_settings_known(const char *name);
 
-/* One warning, once in a process, about variables LCOMM_* that nobody reads. */
+/* What the variable with the former name `name` is called now; NULL when no variable had it. */
+const char *lcomm_settings_renamed(const char *name);
+
+/* One warning, once in a process, about variables LCOMM_* that nobody reads, and one about each
+ * that is set by its former name. */
 void lcomm_settings_warn_unknown(void);
 
 #endif

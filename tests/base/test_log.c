@@ -47,17 +47,22 @@ static void misspelt_variables_are_said_once_with_the_nearest(void **state) {
   (void)state;
   setenv("LCOMM_POLCY", "net=int8", 1);
   setenv("LCOMM_UCX_ANYTHING", "1", 1); /* UCX's */
+  setenv("LCOMM_DOOR", "off", 1);
   heard[0] = '\0';
   lcomm_log_set(LCOMM_LOG_WARN, listen, NULL);
   assert_int_equal(create_and_destroy(), LCOMM_OK);
   assert_int_equal(create_and_destroy(), LCOMM_OK);
   lcomm_log_set(LCOMM_LOG_NONE, NULL, NULL);
   const char *first = strstr(heard, "LCOMM_POLCY (is LCOMM_POLICY meant?)");
+  const char *renamed = strstr(heard, "LCOMM_DOOR is called LCOMM_INTERPOSE now");
+  assert_non_null(renamed);
+  assert_null(strstr(renamed + 1, "LCOMM_DOOR is"));
   assert_non_null(first);
   assert_null(strstr(first + 1, "LCOMM_POLCY"));
   assert_null(strstr(heard, "LCOMM_UCX_ANYTHING"));
   unsetenv("LCOMM_POLCY");
   unsetenv("LCOMM_UCX_ANYTHING");
+  unsetenv("LCOMM_DOOR");
 }
 
 static void the_nearest_name_is_found_where_one_is_near(void **state) {
