@@ -125,12 +125,14 @@ CUDA_BENCH_SOURCES := $(wildcard tools/cuda/*.c)
 SOAK_SOURCES := $(wildcard tools/soak/*.c) $(TOOLS_COMMON)
 # MPIs differ in what they have, and in whether their Fortran passes the C functions by.
 MPI_FEATURES := $(shell tools/build/mpi-probe features '$(MPI)')
-OTHER_MPIS := $(if $(filter pcollreq,$(MPI_FEATURES)),,%/init_pcollreq.c) $(if $(filter init,$(MPI_FEATURES)),,%/init_mpi4.c) \
-  $(if $(filter large,$(MPI_FEATURES)),,%/large_counts.c) %/$(if $(filter mpich,$(MPI_NAME)),waiting,waiting_mpich).c $(if $(filter openmpi,$(MPI_NAME)),,%/fortran.c %/fortran_comms.c) \
-  $(if $(filter openmpi,$(MPI_NAME)),$(if $(filter init,$(MPI_FEATURES)),,%/fortran_init.c),%/fortran_init.c)
+OTHER_MPIS := $(addprefix %/interpose_,$(if $(filter pcollreq,$(MPI_FEATURES)),,persistent_pcollreq.c) \
+  $(if $(filter init,$(MPI_FEATURES)),,persistent_mpi4.c) $(if $(filter large,$(MPI_FEATURES)),,large_counts.c) \
+  $(if $(filter mpich,$(MPI_NAME)),wait.c,wait_mpich.c) $(if $(filter openmpi,$(MPI_NAME)),,fortran.c) \
+  $(if $(filter openmpi,$(MPI_NAME)),$(if $(filter init,$(MPI_FEATURES)),,fortran_persistent.c),fortran_persistent.c))
 INTERPOSER_SOURCES := $(filter-out $(OTHER_MPIS),$(wildcard libcomm/interpose/mpi/*.c))
 # What of the interposer knows nothing of MPI, for tests that run alone.
-INTERPOSER_PARTS := $(filter %/greeting.c %/words.c %/pattern.c %/lasting.c %/watch.c %/report.c %/report_cell.c %/report_text.c,$(INTERPOSER_SOURCES))
+INTERPOSER_PARTS := $(filter $(addprefix %/interpose_,handshake.c pattern.c ef_by_pattern.c report.c report_cell.c report_text.c), \
+  $(INTERPOSER_SOURCES))
 CLIENT_SOURCES := $(wildcard tests/clients/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c tests/support/emulated/*.c tests/wire/decoder*.c)
 EMULATED_SOURCES := $(CU_KERNELS) $(wildcard tests/kernels/cuda/*.cu)

@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-#include "libcomm/interpose/mpi/pattern.h"
+#include "libcomm/interpose/mpi/interpose_pattern.h"
 
 static lcomm_interpose_pattern pattern;
 

@@ -3,8 +3,7 @@
 
 #include "tests/support/fuzz_interposer.h"
 
-#include "libcomm/interpose/mpi/greeting.h"
-#include "libcomm/interpose/mpi/words.h"
+#include "libcomm/interpose/mpi/interpose_handshake.h"
 #include "tests/support/fuzz_comm.h"
 #include "tests/support/fuzz_promise.h"
 
@@ -19,12 +18,12 @@ static void change(fuzz_bytes *in, void *bytes, size_t room) {
 
 static void read_greeting(fuzz_bytes *in) {
   char sentence[LCOMM_INTERPOSE_SENTENCE_MAX] = "";
-  lcomm_interpose_hello first, *other = fuzz_allocate(sizeof *other);
-  lcomm_interpose_hello_begin(&first);
+  lcomm_interpose_handshake first, *other = fuzz_allocate(sizeof *other);
+  lcomm_interpose_handshake_init(&first);
   snprintf(first.policy, sizeof(first.policy), "net=int8");
   memcpy(other, &first, sizeof(first));
   change(in, other, sizeof *other);
-  bool differs = lcomm_interpose_hello_differs(&first, other, 7, sentence);
+  bool differs = lcomm_interpose_handshake_differs(&first, other, 7, sentence);
   fuzz_check_text(sentence, sizeof(sentence));
   fuzz_require(differs == (sentence[0] != '\0'), "a difference has a sentence");
   if (!differs) {
@@ -40,10 +39,10 @@ static void read_greeting(fuzz_bytes *in) {
 
 static void read_verdict(fuzz_bytes *in) {
   lcomm_interpose_verdict *heard = fuzz_allocate(sizeof *heard), first = {.good = 0};
-  lcomm_interpose_verdict_begin(&first);
+  lcomm_interpose_verdict_init(&first);
   memcpy(heard, &first, sizeof(first));
   change(in, heard, sizeof *heard);
-  bool taken = lcomm_interpose_verdict_take(heard);
+  bool taken = lcomm_interpose_verdict_check(heard);
   fuzz_check_text(heard->sentence, sizeof(heard->sentence));
   fuzz_require(taken == (memcmp(heard->magic, first.magic, sizeof(first.magic)) == 0),
                "a verdict is known by its beginning");
@@ -54,33 +53,33 @@ static void read_verdict(fuzz_bytes *in) {
 static void read_word(fuzz_bytes *in) {
   char text[2 * LCOMM_INTERPOSE_WORD_TEXT_MAX], again[LCOMM_INTERPOSE_WORD_TEXT_MAX];
   char sentence[LCOMM_INTERPOSE_SENTENCE_MAX];
-  lcomm_interpose_word word = {.number = 0}, same;
+  lcomm_interpose_presence_word word = {.number = 0}, same;
   text[fuzz_take(in, text, sizeof(text) - 1)] = '\0';
-  if (!lcomm_interpose_word_read(text, &word)) {
+  if (!lcomm_interpose_presence_word_read(text, &word)) {
     return;
   }
   fuzz_require((unsigned)word.kind < LCOMM_INTERPOSE_WORD_KINDS && word.number >= 0,
                "a word has a kind and a number");
-  lcomm_interpose_word_explain(&word, sentence);
+  lcomm_interpose_presence_word_explain(&word, sentence);
   fuzz_check_text(sentence, sizeof(sentence));
-  lcomm_interpose_word_write(&word, again);
-  fuzz_require(lcomm_interpose_word_read(again, &same) && same.kind == word.kind &&
+  lcomm_interpose_presence_word_write(&word, again);
+  fuzz_require(lcomm_interpose_presence_word_read(again, &same) && same.kind == word.kind &&
                    same.number == word.number,
                "what is written is read again");
 }
 
 static void read_control_file(fuzz_bytes *in) {
-  char *words = fuzz_allocate(LCOMM_INTERPOSE_WORDS_MAX), again[LCOMM_INTERPOSE_WORDS_MAX];
+  char *words = fuzz_allocate(LCOMM_INTERPOSE_CONTROL_MAX), again[LCOMM_INTERPOSE_CONTROL_MAX];
   const char *policy = NULL;
-  lcomm_interpose_words_trim(words, fuzz_take(in, words, LCOMM_INTERPOSE_WORDS_MAX - 1));
-  fuzz_check_text(words, LCOMM_INTERPOSE_WORDS_MAX);
+  lcomm_interpose_control_trim(words, fuzz_take(in, words, LCOMM_INTERPOSE_CONTROL_MAX - 1));
+  fuzz_check_text(words, LCOMM_INTERPOSE_CONTROL_MAX);
   size_t length = strlen(words);
   fuzz_require(length > 0 && words[0] != ' ' && words[length - 1] != ' ', "words are trimmed");
   memcpy(again, words, sizeof(again));
-  lcomm_interpose_words_trim(again, length);
+  lcomm_interpose_control_trim(again, length);
   fuzz_require(strcmp(again, words) == 0, "trimmed words stay as they are");
-  lcomm_interpose_words what = lcomm_interpose_words_read(words, &policy);
-  fuzz_require((what == LCOMM_INTERPOSE_WORDS_POLICY) == (policy != NULL), "a policy has words");
+  lcomm_interpose_control_command what = lcomm_interpose_control_parse(words, &policy);
+  fuzz_require((what == LCOMM_INTERPOSE_CONTROL_POLICY) == (policy != NULL), "a policy has words");
   fuzz_require(!policy || (policy > words && policy <= words + length), "they are the file's");
   free(words);
 }

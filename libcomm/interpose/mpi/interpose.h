@@ -3,14 +3,14 @@
 #ifndef LCOMM_INTERPOSE_MPI_INTERPOSE_H
 #define LCOMM_INTERPOSE_MPI_INTERPOSE_H
 
-/* The MPI interposer, libcomm-mpi.so: a library that is preloaded before MPI and takes
- * over those collective calls that the policy chooses. All others go to the
- * PMPI_ function of their name with the arguments that the program gave. This
- * header is between the parts of the interposer.
+/* The MPI interposer, libcomm-mpi.so: a library that is preloaded before MPI. It gives libcomm
+ * those collective calls that the policy chooses, and passes all others to the PMPI_ function of
+ * their name with the arguments that the program gave. All files of the interposer share this
+ * header.
  *
- * Whether a call is taken depends only on what MPI requires to be equal on all
- * ranks: the communicator, the kind of the call, count, type, operation, and how
- * many such calls were made on the communicator before. Never on an address, never on time.
+ * Whether a call is eligible depends only on what MPI requires to be equal on all ranks: the
+ * communicator, the kind of call, count, type, operation, and how many such calls the
+ * communicator has seen. It never depends on an address or on time.
  */
 
 #include <mpi.h>
@@ -18,84 +18,88 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "libcomm/interpose/mpi/interpose_mode.h"
-#include "libcomm/interpose/mpi/lasting.h"
-#include "libcomm/interpose/mpi/words.h"
+#include "libcomm/interpose/mpi/interpose_ef_by_pattern.h"
+#include "libcomm/interpose/mpi/interpose_handshake.h"
 #include "libcomm_interpose.h"
 #include "libcomm_mpi.h"
 
-/* What MPI looks up must be visible; everything else in the library is not. */
+/* MPI functions are exported; the library hides everything else. */
 #define LCOMM_INTERPOSE_API __attribute__((visibility("default")))
 
-/* ------------------------------------------------------------ the whole interposer */
+/* -------------------------------------------------------------- the process */
 
-/* Written while MPI starts and ends, read by every call. */
+/* An lcomm_interpose_mode. MPI_Init and MPI_Finalize write it, every call reads it. */
 extern atomic_int lcomm_interpose_mode_now;
 
-static inline bool lcomm_interpose_is_shut(void) {
+static inline bool lcomm_interpose_is_off(void) {
   return atomic_load_explicit(&lcomm_interpose_mode_now, memory_order_relaxed) ==
-         LCOMM_INTERPOSE_SHUT;
+         LCOMM_INTERPOSE_OFF;
 }
 
-/* No policy of this run ever chooses a shorter call; 0 where that is not known. Set before the
- * first call. */
-extern uint64_t lcomm_interpose_least_bytes;
+/* No policy of this run chooses a shorter call; 0: not known. Set before the first call. */
+extern uint64_t lcomm_interpose_min_bytes;
 
-/* Why calls are left to MPI with LCOMM_INTERPOSE_BLOCKING. */
+/* Why MPI makes a call in mode LCOMM_INTERPOSE_BLOCKING. */
 extern const char lcomm_interpose_not_blocking[];
-
-/* One line on standard error: "libcomm-mpi: ..." */
-__attribute__((format(printf, 1, 2))) void lcomm_interpose_say(const char *format, ...);
 
 /* --------------------------------------------------------- a communicator */
 
-/* A communicator of libcomm, and its number among those of its rank 0 (making.h). */
-typedef struct lcomm_interpose_home {
-  lcomm_comm *comm; /* NULL: not made yet */
-  uint64_t number;
-  int slot; /* slots.h */
-} lcomm_interpose_home;
+/* The libcomm communicator that carries the calls of one MPI communicator. */
+typedef struct lcomm_interpose_backing {
+  lcomm_comm *comm; /* NULL: not created yet */
+  uint64_t number;  /* unique among the backing communicators with the same rank 0 */
+  int channel;      /* interpose_rendezvous.h */
+} lcomm_interpose_backing;
 
-/* What is known of one communicator of the program; it lives as an attribute of it, and
- * longer while calls are under way. */
+/* The policy in force on a communicator. interpose_comm.c writes it. */
+typedef struct lcomm_interpose_policy {
+  lcomm_preview *preview;
+  lcomm_policy_facts facts;
+  uint64_t candidate_bytes; /* the least min= so far: blocking sums from here on are candidates */
+  uint64_t candidates;      /* how many such sums there were */
+  char control[LCOMM_INTERPOSE_CONTROL_MAX]; /* the last command of the control file */
+  bool replaced;                             /* the control file has replaced LCOMM_POLICY */
+  bool off;                                  /* the control file has switched libcomm off */
+} lcomm_interpose_policy;
+
+/* The backing communicator and how its creation went. interpose_context.c writes it. */
+typedef struct lcomm_interpose_context {
+  lcomm_interpose_backing backing;
+  struct lcomm_interpose_init_context *init; /* creation in progress, of a non-blocking call */
+  lcomm_status init_status;                  /* why there is none: all further calls fail */
+  bool plain_mpi;                            /* there is none on any rank: MPI makes all calls */
+  char *sentence;                            /* what failed; NULL: nothing has */
+} lcomm_interpose_context;
+
+/* The state of one MPI communicator. It is an attribute of the communicator, and lives longer
+ * while calls are in flight. */
 typedef struct lcomm_interpose_comm {
-  MPI_Comm comm;          /* the program's; MPI_COMM_NULL once it is freed */
-  MPI_Errhandler handler; /* of one that was freed while calls were under way */
+  MPI_Comm comm;          /* the program's; MPI_COMM_NULL: freed */
+  MPI_Errhandler handler; /* of a freed communicator with calls in flight */
   int rank, size;
-  int *members;              /* world ranks */
-  lcomm_preview *preview;    /* what the policy says */
-  lcomm_policy_facts facts;  /* likewise */
-  lcomm_interpose_home home; /* libcomm's over the same ranks, made with the first chosen call */
-  struct lcomm_interpose_making *making;
-  lcomm_status unmade;            /* why there is none, found in a call that does not block */
-  bool stays_mpi;                 /* there is none, as all ranks found in a blocking call */
-  char *sentence;                 /* of that, or of what failed; NULL: nothing has */
-  uint64_t *parts;                /* size of them, for the counts of uneven parts */
-  bool off;                       /* switched off while the program runs, on all ranks */
-  bool failed;                    /* its failure was told */
-  pthread_mutex_t lock;           /* held by who is inside libcomm with `home` */
-  atomic_int pending;             /* non-blocking and persistent operations that are not over */
-  atomic_int users;               /* see lcomm_interpose_use() */
-  char name[MPI_MAX_OBJECT_NAME]; /* as agreed among the ranks; "" before that */
+  int *members; /* world ranks */
+  lcomm_interpose_policy policy;
+  lcomm_interpose_context context;
+  lcomm_interpose_ef *ef;                 /* NULL: no error feedback */
+  lcomm_interpose_ef *former_ef;          /* of the policy before, to be flushed; NULL: none */
+  lcomm_interpose_backing former_backing; /* where former_ef lives */
+  uint64_t *parts;                        /* `size` counts, for calls of uneven parts */
+  bool failed;                            /* the log has its failure */
+  pthread_mutex_t lock;                   /* held inside libcomm calls on the backing */
+  atomic_int pending;                     /* non-blocking and persistent calls in flight */
+  atomic_int users;                       /* see lcomm_interpose_comm_retain() */
+  char name[MPI_MAX_OBJECT_NAME];         /* as agreed by the ranks */
   bool name_agreed;
-  uint64_t candidate_bytes; /* sums of this length are looked at: the least min= so far */
-  uint64_t candidates;      /* blocking sums so far that were long enough */
-  char control[LCOMM_INTERPOSE_WORDS_MAX]; /* what the control file said last, see control.h */
-  bool other_policy;                       /* than LCOMM_POLICY, by the control file */
-  lcomm_interpose_lasting *lasting;        /* NULL: no error feedback */
-  /* Of the policy before: residuals that are still to be paid. NULL: none. */
-  lcomm_interpose_home owing;
-  lcomm_interpose_lasting *owed;
-  struct lcomm_interpose_comm *next, *previous; /* all of them */
+  struct lcomm_interpose_comm *next, *previous; /* in the table of communicators */
 } lcomm_interpose_comm;
 
 /* ------------------------------------------------------------------ a call */
 
-/* A collective call in libcomm's words. The caller fills in what the program
- * gave; lcomm_interpose_take() the rest. */
+/* A collective call in libcomm's terms. The caller of lcomm_interpose_take() sets kind, count and
+ * root, and the buffers afterwards; interpose_eligibility.c and interpose_call.c set the rest. */
 typedef struct lcomm_interpose_call {
   lcomm_call_kind kind;
-  const void *send; /* the receive buffer (or its part) where the program gave MPI_IN_PLACE */
+  const void *send; /* the receive buffer, or its part, where the program gave MPI_IN_PLACE */
   void *receive;
   uint64_t count;              /* as the libcomm call of this kind counts */
   const uint64_t *part_counts; /* of uneven parts, else NULL */
@@ -103,62 +107,89 @@ typedef struct lcomm_interpose_call {
   lcomm_dtype dtype;
   lcomm_op op;
   lcomm_interpose_comm *at;
-  lcomm_comm *home; /* where it runs, NULL: at->home; else what owes to a policy before */
+  lcomm_comm *comm; /* where it runs; NULL: the backing of `at` */
   lcomm_interpose_feedback feedback;
-  lcomm_interpose_lasting
-      *of;                  /* unless feedback is PLAIN: the identities, and which one; NULL: of */
-  uint32_t identity;        /* a persistent request, with `residual` already there */
-  lcomm_residual *residual; /* found when the call begins */
-  lcomm_status status;      /* of taking it: what cannot be done fails as the call itself would */
+  lcomm_interpose_ef *ef;   /* unless feedback is PLAIN: which residuals; NULL: a persistent call */
+  uint32_t site;            /* of `ef` */
+  lcomm_residual *residual; /* looked up when the call begins */
+  lcomm_status status;      /* of taking it; the call fails with it */
 } lcomm_interpose_call;
 
-/* libcomm's word for MPI's; false when there is none (derived types, operations of
- * the program, ...). */
+static inline bool lcomm_interpose_call_is_sum(const lcomm_interpose_call *call) {
+  return call->kind == LCOMM_CALL_ALLREDUCE || call->kind == LCOMM_CALL_REDUCE_SCATTER;
+}
+
+/* -------------------------------------------------- interpose_eligibility.c */
+
+/* libcomm's type and operation for MPI's; false: libcomm has none. */
 bool lcomm_interpose_dtype(MPI_Datatype type, lcomm_dtype *dtype);
 bool lcomm_interpose_op(MPI_Op op, lcomm_op *own);
 
-/* Is this a call for libcomm? call: kind, count and root are given; on true
- * dtype, op, at, feedback and residual are filled in; the buffers are filled in by
- * the caller then. Counts the call, whatever the answer. The first for blocking
- * calls, in which the ranks may agree on something first; the second for all
- * others. op: MPI_OP_NULL for calls that move data. lcomm_interpose_take() returns when nothing
- * is pending on the communicator; after lcomm_interpose_take_nonblocking() one operation more
- * is, until lcomm_interpose_done(). */
+/* True: libcomm makes this call. False: MPI makes it. Needs kind, count and root; sets dtype, op,
+ * at, feedback, ef, site and status. op: MPI_OP_NULL for calls that move data. Counts the call in
+ * both cases.
+ * A blocking call may agree with the other ranks first, and creates the backing; no call is
+ * pending on the communicator when it returns. A non-blocking call is pending until
+ * lcomm_interpose_call_done(). */
 bool lcomm_interpose_take(MPI_Comm comm, MPI_Datatype type, MPI_Op op, lcomm_interpose_call *call);
 bool lcomm_interpose_take_nonblocking(MPI_Comm comm, MPI_Datatype type, MPI_Op op,
                                       lcomm_interpose_call *call);
 
-/* Make a blocking call that was taken. MPI_SUCCESS, or what the error handler of the
- * communicator made of the failure. */
-int lcomm_interpose_make(lcomm_interpose_call *call);
+/* ---------------------------------------------------------- interpose_call.c */
 
-/* Buffers are given for a call that was just taken: warn, once, when several take turns at
- * its position, because a pattern that was found too short mixes their residuals. Before
- * the next call on the communicator is taken. */
-void lcomm_interpose_suspect(const lcomm_interpose_call *call);
+/* Make a blocking call that was taken. Returns MPI_SUCCESS or what the communicator's error
+ * handler made of the failure. */
+int lcomm_interpose_call_run(lcomm_interpose_call *call);
 
-/* Start a call that was taken; at->lock is held, and at->home is made. Fills in home and
- * residual. */
-lcomm_status lcomm_interpose_begin(lcomm_interpose_call *call, lcomm_request *request);
+/* Start a call that was taken: sets comm and residual. Needs at->lock and the backing. */
+lcomm_status lcomm_interpose_call_begin(lcomm_interpose_call *call, lcomm_request *request);
 
-/* A non-blocking call is over: it is no longer pending. */
-void lcomm_interpose_done(const lcomm_interpose_call *call);
+/* A non-blocking call is no longer pending. */
+void lcomm_interpose_call_done(const lcomm_interpose_call *call);
 
-/* A failure: say the sentence once per communicator, call the communicator's error
- * handler with MPI_ERR_OTHER, return what it returns. */
-int lcomm_interpose_fail(const lcomm_interpose_call *call, lcomm_status status);
+/* Log a warning, once, when several buffers share the call site of a call that was just taken: a
+ * pattern that is too short mixes their residuals. Call it before the next take. */
+void lcomm_interpose_call_check_alias(const lcomm_interpose_call *call);
 
-/* ------------------------------------------------------------ queue.c */
+/* Count a call for the report (interpose_report.h). call->at may be NULL; call->dtype is not read
+ * where libcomm does not have the type. taken: libcomm makes the call, or would with
+ * LCOMM_INTERPOSE=report. */
+void lcomm_interpose_record_call(MPI_Comm comm, MPI_Datatype type, MPI_Op op,
+                                 const lcomm_interpose_call *call, lcomm_selection choice,
+                                 bool taken, const char *why);
 
-/* Give a taken non-blocking call to the queue's thread, which starts and completes
- * the calls of each communicator in order. *request is a generalized request.
- * Returns an MPI error code. */
+/* --------------------------------------------------------- interpose_error.c */
+
+/* Write one line to standard error: "libcomm-mpi: ..." */
+__attribute__((format(printf, 1, 2))) void lcomm_interpose_log(const char *format, ...);
+
+/* A call has failed: log the sentence once per communicator, call the communicator's error handler
+ * with MPI_ERR_OTHER, return what it returns. */
+int lcomm_interpose_call_fail(const lcomm_interpose_call *call, lcomm_status status);
+
+/* The program is about to free its communicator: keep the error handler. */
+void lcomm_interpose_comm_detach(lcomm_interpose_comm *at);
+
+/* The error-handler guard. Open MPI calls the error handler of MPI_COMM_WORLD when a generalized
+ * request fails, which ends the job by default. The handler of the call's communicator has decided
+ * by then, so the guard absorbs this one error. Arm it before the calling thread returns the error
+ * code of a generalized request to MPI. */
+void lcomm_interpose_error_guard_arm(void);
+
+/* Create and free what calls the error handlers of freed communicators. */
+void lcomm_interpose_error_open(void);
+void lcomm_interpose_error_close(void);
+
+/* --------------------------------------------------------- interpose_queue.c */
+
+/* Give a taken non-blocking call to the queue's thread. *request is a generalized request.
+ * Returns an MPI error code. interpose_request.c */
 int lcomm_interpose_enqueue(const lcomm_interpose_call *call, MPI_Request *request);
 
-/* Wait until no operation of `at` is pending; of any. */
+/* Wait until no call of `at` is pending; NULL: of any communicator. */
 void lcomm_interpose_drain(lcomm_interpose_comm *at);
 
-/* End the thread, if it was ever started; nothing is pending. */
+/* End the thread, if there is one; no call is pending. */
 void lcomm_interpose_queue_stop(void);
 
 #endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* How a call that was taken runs, and how calls are recorded for the report. */
+
+#include <ctype.h>
+#include <stdio.h>
+
+#include "libcomm/interpose/mpi/interpose_comm.h"
+#include "libcomm/interpose/mpi/interpose_report.h"
+
+/* ------------------------------------------------------------------ running */
+
+static lcomm_status begin_sum(const lcomm_interpose_call *call, lcomm_request *request) {
+  lcomm_comm *comm = call->comm;
+  if (call->feedback == LCOMM_INTERPOSE_EF) {
+    return lcomm_iallreduce_ef(call->residual, call->send, call->receive, request);
+  }
+  if (call->feedback == LCOMM_INTERPOSE_FLUSH) {
+    return lcomm_iallreduce_flush(call->residual, call->send, call->receive, request);
+  }
+  if (call->kind == LCOMM_CALL_REDUCE_SCATTER && call->part_counts) {
+    return lcomm_ireduce_scatterv(comm, call->send, call->receive, call->part_counts, call->dtype,
+                                  call->op, request);
+  }
+  if (call->kind == LCOMM_CALL_REDUCE_SCATTER) {
+    return lcomm_ireduce_scatter(comm, call->send, call->receive, call->count, call->dtype,
+                                 call->op, request);
+  }
+  return lcomm_iallreduce(comm, call->send, call->receive, call->count, call->dtype, call->op,
+                          request);
+}
+
+/* The first call of a call site creates its residual. */
+static lcomm_status find_residual(lcomm_interpose_call *call) {
+  if (call->feedback == LCOMM_INTERPOSE_PLAIN || !call->ef || call->status != LCOMM_OK) {
+    return call->status;
+  }
+  return lcomm_interpose_ef_residual(call->ef, call->site, call->comm, &call->residual);
+}
+
+lcomm_status lcomm_interpose_call_begin(lcomm_interpose_call *call, lcomm_request *request) {
+  lcomm_interpose_context *context = &call->at->context;
+  lcomm_comm *comm = call->comm = call->comm ? call->comm : context->backing.comm;
+  if (!comm) {
+    return context->init_status != LCOMM_OK ? context->init_status : LCOMM_ERR_MEMORY;
+  }
+  call->status = find_residual(call);
+  if (call->status != LCOMM_OK) {
+    lcomm_abort(comm, "a rank has no memory for error feedback");
+    return call->status;
+  }
+  if (lcomm_interpose_call_is_sum(call)) {
+    return begin_sum(call, request);
+  }
+  if (call->kind == LCOMM_CALL_BROADCAST) {
+    return lcomm_ibroadcast(comm, call->receive, call->count, call->dtype, call->root, request);
+  }
+  if (call->part_counts) {
+    return lcomm_iallgatherv(comm, call->send, call->receive, call->part_counts, call->dtype,
+                             request);
+  }
+  return lcomm_iallgather(comm, call->send, call->receive, call->count, call->dtype, request);
+}
+
+void lcomm_interpose_call_check_alias(const lcomm_interpose_call *call) {
+  lcomm_interpose_comm *at = call->at;
+  if (call->feedback == LCOMM_INTERPOSE_EF && lcomm_interpose_ef_aliased(at->ef, call->send) &&
+      at->rank == 0) {
+    lcomm_interpose_log(
+        "calls of %llu floats at one position of the step use several buffers in turn, "
+        "so their error feedback is mixed; say in the policy with step=N how many "
+        "compressed all-reduces make up a step (%u were found)",
+        (unsigned long long)call->count, lcomm_interpose_ef_period(at->ef));
+  }
+}
+
+int lcomm_interpose_call_run(lcomm_interpose_call *call) {
+  lcomm_interpose_comm *at = call->at;
+  lcomm_request request = {0};
+  lcomm_interpose_call_check_alias(call);
+  pthread_mutex_lock(&at->lock);
+  lcomm_status status = lcomm_interpose_call_begin(call, &request);
+  if (status == LCOMM_OK) {
+    status = lcomm_wait(call->comm, &request);
+  }
+  pthread_mutex_unlock(&at->lock);
+  return status == LCOMM_OK ? MPI_SUCCESS : lcomm_interpose_call_fail(call, status);
+}
+
+void lcomm_interpose_call_done(const lcomm_interpose_call *call) {
+  lcomm_interpose_comm *at = call->at;
+  atomic_fetch_sub(&at->pending, 1);
+  lcomm_interpose_comm_release(at);
+}
+
+/* ---------------------------------------------------------------- recording */
+
+static const char *const functions[LCOMM_CALL_KINDS] = {
+    [LCOMM_CALL_ALLREDUCE] = "MPI_Allreduce",
+    [LCOMM_CALL_REDUCE_SCATTER] = "MPI_Reduce_scatter",
+    [LCOMM_CALL_ALLGATHER] = "MPI_Allgather",
+    [LCOMM_CALL_BROADCAST] = "MPI_Bcast",
+};
+
+static const char *name_of_op(MPI_Op op) {
+  static const struct {
+    MPI_Op op;
+    const char *name;
+  } *row, rows[] = {{MPI_OP_NULL, ""},      {MPI_SUM, "MPI_SUM"},       {MPI_MIN, "MPI_MIN"},
+                    {MPI_MAX, "MPI_MAX"},   {MPI_PROD, "MPI_PROD"},     {MPI_LAND, "MPI_LAND"},
+                    {MPI_LOR, "MPI_LOR"},   {MPI_BAND, "MPI_BAND"},     {MPI_BOR, "MPI_BOR"},
+                    {MPI_BXOR, "MPI_BXOR"}, {MPI_MINLOC, "MPI_MINLOC"}, {MPI_MAXLOC, "MPI_MAXLOC"}};
+  for (row = rows; row < rows + sizeof(rows) / sizeof *rows; row++) {
+    if (row->op == op) {
+      return row->name;
+    }
+  }
+  return "user-defined";
+}
+
+static uint64_t parts_of(const lcomm_interpose_call *call, int ranks) {
+  bool by_rank = call->kind == LCOMM_CALL_REDUCE_SCATTER ||
+                 (call->kind == LCOMM_CALL_ALLGATHER && !call->part_counts);
+  return by_rank ? (uint64_t)ranks : 1;
+}
+
+static void add_bytes(const lcomm_interpose_call *call, lcomm_interpose_record *record) {
+  if (record->choice == LCOMM_SELECT_NONE || record->exact_now ||
+      lcomm_interpose_report_lookup(record)) {
+    return;
+  }
+  uint64_t parts =
+      call->part_counts ? (uint64_t)call->at->size : 1; /* of the mean, where they are uneven */
+  lcomm_preview_bytes(call->at->policy.preview, call->kind, call->count / parts, call->dtype,
+                      call->op, record->choice == LCOMM_SELECT_EF, &record->sent_bytes,
+                      &record->exact_bytes);
+}
+
+/* Shorten names that Open MPI gives, such as "MPI COMMUNICATOR 3 SPLIT FROM 0": their numbers would
+ * make each copy of a communicator a class of its own. */
+static void shorten_name(char name[MPI_MAX_OBJECT_NAME]) {
+  char how[32];
+  if (sscanf(name, "MPI COMMUNICATOR %*d %31s FROM", how) != 1) {
+    return;
+  }
+  for (char *c = how; *c; c++) {
+    *c = (char)tolower((unsigned char)*c);
+  }
+  snprintf(name, MPI_MAX_OBJECT_NAME, "unnamed %s", how);
+}
+
+void lcomm_interpose_record_call(MPI_Comm comm, MPI_Datatype type, MPI_Op op,
+                                 const lcomm_interpose_call *call, lcomm_selection choice,
+                                 bool taken, const char *why) {
+  char name[MPI_MAX_OBJECT_NAME] = "?", type_name[MPI_MAX_OBJECT_NAME] = "";
+  char members[LCOMM_INTERPOSE_MEMBERS_MAX] = "";
+  int length = 0, element_size = 0;
+  lcomm_interpose_record record = {.function = functions[call->kind],
+                                   .type = type_name,
+                                   .op = name_of_op(op),
+                                   .comm = name,
+                                   .count = call->count,
+                                   .choice = choice,
+                                   .exact_now = choice == LCOMM_SELECT_EF && !taken,
+                                   .why = taken && choice != LCOMM_SELECT_EXACT ? "" : why};
+  if (comm == MPI_COMM_NULL || type == MPI_DATATYPE_NULL) {
+    return; /* MPI returns an error */
+  }
+  PMPI_Comm_get_name(comm, name, &length);
+  shorten_name(name);
+  PMPI_Comm_size(comm, &record.ranks);
+  PMPI_Type_get_name(type, type_name, &length);
+  PMPI_Type_size(type, &element_size);
+  if (length == 0) {
+    record.type = "derived";
+  }
+  if (call->at && record.ranks == call->at->size) {
+    record.members =
+        lcomm_interpose_members_text(call->at->members, record.ranks, members, sizeof(members));
+    record.policy = lcomm_preview_policy(call->at->policy.preview);
+  }
+  record.nodes = call->at ? lcomm_preview_nodes(call->at->policy.preview) : 0;
+  record.size_bytes = call->count * parts_of(call, record.ranks) * (uint64_t)element_size;
+  add_bytes(call, &record);
+  lcomm_interpose_report_add(&record);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_INTERPOSE_MPI_INTERPOSE_HANDSHAKE_H
+#define LCOMM_INTERPOSE_MPI_INTERPOSE_HANDSHAKE_H
+
+/* Bytes and texts that the ranks exchange: the handshake of MPI_Init, the words of the name
+ * service, and the command of the control file. Each is checked before it is used. Knows nothing
+ * of MPI. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The modes of the interposer. */
+typedef enum lcomm_interpose_mode {
+  LCOMM_INTERPOSE_OFF,      /* no policy, or libcomm could not start: plain MPI */
+  LCOMM_INTERPOSE_ON,       /* libcomm makes the calls that the policy chooses */
+  LCOMM_INTERPOSE_BLOCKING, /* of them those that block; MPI makes the others */
+  LCOMM_INTERPOSE_REPORT    /* MPI makes all calls; the report says what libcomm would do */
+} lcomm_interpose_mode;
+
+enum {
+  LCOMM_INTERPOSE_POLICY_MAX = 1024, /* sizes with the terminator */
+  LCOMM_INTERPOSE_SENTENCE_MAX = 2600,
+  LCOMM_INTERPOSE_WORD_TEXT_MAX = 32,
+  LCOMM_INTERPOSE_CONTROL_MAX = 1024
+};
+
+/* Turn any `size` bytes (at least 1) into a terminated text without control characters. Bytes
+ * from 128 up stay, as parts of UTF-8. */
+void lcomm_interpose_text_sanitize(char *bytes, size_t size);
+
+/* --------------------------------------------------------------- handshake */
+
+/* What each rank sends to rank 0. */
+typedef struct lcomm_interpose_handshake {
+  char magic[8];
+  int32_t version, mode;                   /* lcomm_interpose_mode of the environment */
+  int32_t level;                           /* thread level of MPI */
+  int32_t controlled;                      /* LCOMM_INTERPOSE_CONTROL is set */
+  char policy[LCOMM_INTERPOSE_POLICY_MAX]; /* LCOMM_POLICY */
+  int32_t required;                        /* LCOMM_INTERPOSE=require */
+} lcomm_interpose_handshake;
+
+/* What rank 0 answers. */
+typedef struct lcomm_interpose_verdict {
+  char magic[8];
+  int32_t good;
+  char sentence[LCOMM_INTERPOSE_SENTENCE_MAX];
+} lcomm_interpose_verdict;
+
+/* Set magic and version. */
+void lcomm_interpose_handshake_init(lcomm_interpose_handshake *mine);
+void lcomm_interpose_verdict_init(lcomm_interpose_verdict *mine);
+
+/* True: the handshake of `rank`, any bytes, differs from that of rank 0; `sentence`
+ * (LCOMM_INTERPOSE_SENTENCE_MAX bytes) says in what. */
+bool lcomm_interpose_handshake_differs(const lcomm_interpose_handshake *first,
+                                       const lcomm_interpose_handshake *other, int rank,
+                                       char *sentence);
+
+/* True: any bytes are a verdict. Its sentence becomes a text. */
+bool lcomm_interpose_verdict_check(lcomm_interpose_verdict *received);
+
+/* ------------------------------------------------ words of the name service */
+
+typedef enum lcomm_interpose_presence_word_kind {
+  LCOMM_INTERPOSE_HERE,    /* a rank runs version `number` */
+  LCOMM_INTERPOSE_ALL,     /* verdict: all `number` ranks are present */
+  LCOMM_INTERPOSE_LACKS,   /* verdict: rank `number` is missing */
+  LCOMM_INTERPOSE_DIFFERS, /* verdict: rank `number` runs another version */
+  LCOMM_INTERPOSE_WORD_KINDS
+} lcomm_interpose_presence_word_kind;
+
+typedef struct lcomm_interpose_presence_word {
+  lcomm_interpose_presence_word_kind kind;
+  int number; /* at least 0 */
+} lcomm_interpose_presence_word;
+
+/* Write a text without white space, such as "lacks-3", of LCOMM_INTERPOSE_WORD_TEXT_MAX bytes. */
+void lcomm_interpose_presence_word_write(const lcomm_interpose_presence_word *word, char *text);
+
+/* False: the text is no such word. */
+bool lcomm_interpose_presence_word_read(const char *text, lcomm_interpose_presence_word *word);
+
+/* Write a verdict as a sentence of LCOMM_INTERPOSE_SENTENCE_MAX bytes; "" when all are present. */
+void lcomm_interpose_presence_word_explain(const lcomm_interpose_presence_word *verdict,
+                                           char *sentence);
+
+/* ------------------------------------------------ command of the control file */
+
+typedef enum lcomm_interpose_control_command {
+  LCOMM_INTERPOSE_CONTROL_ON,
+  LCOMM_INTERPOSE_CONTROL_OFF,
+  LCOMM_INTERPOSE_CONTROL_POLICY,
+  LCOMM_INTERPOSE_CONTROL_UNKNOWN
+} lcomm_interpose_control_command;
+
+/* Reduce the first `length` bytes of a file, below LCOMM_INTERPOSE_CONTROL_MAX, in a buffer of
+ * LCOMM_INTERPOSE_CONTROL_MAX, to the first line as a text without white space around it; "on"
+ * when the line is empty. */
+void lcomm_interpose_control_trim(char *words, size_t length);
+
+/* The command of trimmed words; *policy: what follows "policy ". */
+lcomm_interpose_control_command lcomm_interpose_control_parse(const char *words,
+                                                              const char **policy);
+
+#endif

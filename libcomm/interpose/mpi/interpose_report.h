@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_INTERPOSE_MPI_INTERPOSE_REPORT_H
+#define LCOMM_INTERPOSE_MPI_INTERPOSE_REPORT_H
+
+/* The report at the end: classes of calls, who made them and why, the bytes between nodes, and the
+ * bytes that exact calls would have sent. LCOMM_INTERPOSE=report prints it, and so do
+ * LCOMM_STATS=exit (on rank 0 of the world) and exit:all. Knows nothing of MPI. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libcomm_interpose.h"
+
+/* One call. type, comm, members and policy are copied, the other texts are constants. */
+typedef struct lcomm_interpose_record {
+  const char *function; /* "MPI_Allreduce" */
+  const char *type;     /* "MPI_FLOAT", "derived", ... */
+  const char *op;       /* "MPI_SUM", "user-defined", ...; "" for calls that move data */
+  const char *comm;     /* its name */
+  const char *members;  /* its world ranks, see lcomm_interpose_members_text(); NULL: not known */
+  const char *policy;   /* in force for it; NULL: as at the start */
+  int ranks, nodes;     /* nodes 0: not known */
+  uint64_t count;       /* elements */
+  uint64_t size_bytes;  /* of all elements, 0: not known */
+  lcomm_selection choice;
+  bool exact_now;  /* chosen with error feedback, and exact while no pattern was known */
+  const char *why; /* why it is left or exact, "" otherwise */
+  uint64_t sent_bytes, exact_bytes; /* between nodes by this rank, see lcomm_call_bytes */
+} lcomm_interpose_record;
+
+enum { LCOMM_INTERPOSE_MEMBERS_MAX = 64 }; /* of a text of ranks, with the terminator */
+
+/* Calls are recorded at all. Set once, before the first call. */
+extern bool lcomm_interpose_recording;
+
+/* Count a call. Any thread may. A class has one function, type, operation, communicator name, set
+ * of ranks, choice and reason; a class of libcomm's also one count and policy. There are at most
+ * 256; further ones are counted together. */
+void lcomm_interpose_report_add(const lcomm_interpose_record *record);
+
+/* Set the bytes of a call from its class, so they are computed once. False: the class is new. */
+bool lcomm_interpose_report_lookup(lcomm_interpose_record *record);
+
+typedef struct lcomm_interpose_report_about {
+  bool report_only; /* LCOMM_INTERPOSE=report: MPI made all calls */
+  int rank, ranks, nodes;
+  const char *host, *policy; /* the policy at the start */
+} lcomm_interpose_report_about;
+
+/* Write the report as text, cut to `size` bytes with the terminator. Returns its whole length.
+ * Largest savings first. */
+size_t lcomm_interpose_report_print(const lcomm_interpose_report_about *about, char *text,
+                                    size_t size);
+
+/* Write world ranks as text, cut to `size` bytes: "0-3", "0,2", "0-12:4" for every fourth. Returns
+ * `text`. */
+const char *lcomm_interpose_members_text(const int *members, int count, char *text, size_t size);
+
+/* Set the policy of the start, before the first call. */
+void lcomm_interpose_report_begin(const char *policy);
+
+/* Forget all classes. */
+void lcomm_interpose_report_clear(void);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_INTERPOSE_MPI_INTERPOSE_WAIT_H
+#define LCOMM_INTERPOSE_MPI_INTERPOSE_WAIT_H
+
+/* MPI's waiting functions, for requests that the queue's thread may complete. interpose_wait.c, or
+ * interpose_wait_mpich.c. */
+
+#include "libcomm/interpose/mpi/interpose.h"
+
+int lcomm_interpose_wait(MPI_Request *request, MPI_Status *status);
+int lcomm_interpose_waitall(int count, MPI_Request requests[], MPI_Status statuses[]);
+int lcomm_interpose_waitany(int count, MPI_Request requests[], int *index, MPI_Status *status);
+int lcomm_interpose_waitsome(int count, MPI_Request requests[], int *done, int indices[],
+                             MPI_Status statuses[]);
+
+#endif
