@@ -190,7 +190,7 @@ int main(void) {
       PROPERTY("any_meeting_of_a_split_comes_to_an_end", "split"),
       PROPERTY("any_process_that_shares_memory_is_believed_or_refused", "shm"),
       PROPERTY("any_paper_of_device_memory_is_believed_or_refused", "memory handle"),
-      PROPERTY("any_greeting_and_control_file_of_the_mpi_interposer_is_read_or_refused",
+      PROPERTY("any_handshake_and_control_file_of_the_mpi_interposer_is_read_or_refused",
                "interposer"),
       PROPERTY("any_text_in_sysfs_is_read_or_nothing", "sysfs"),
       PROPERTY("any_answers_of_nvml_are_read_or_nothing", "nvml"),

@@ -142,7 +142,7 @@ static void expect_sum(MPI_Comm comm, float *values, uint64_t seed) {
   MPI_Allreduce(MPI_IN_PLACE, values, MANY, MPI_FLOAT, MPI_SUM, comm);
 }
 
-static void freed_with_a_sum_under_way_it_still_ends(void) {
+static void freed_with_a_sum_in_flight_it_still_ends(void) {
   static float values[MANY], expected[MANY];
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Request request;
@@ -224,7 +224,7 @@ int main(int argc, char **argv) {
       {"communicators_are_known_however_they_were_made",
        communicators_are_known_however_they_were_made},
       {"communicators_end_in_any_order", communicators_end_in_any_order},
-      {"freed_with_a_sum_under_way_it_still_ends", freed_with_a_sum_under_way_it_still_ends},
+      {"freed_with_a_sum_in_flight_it_still_ends", freed_with_a_sum_in_flight_it_still_ends},
       {"disconnecting_ends_it", disconnecting_ends_it},
       {"sums_on_several_start_in_any_order", sums_on_several_start_in_any_order},
       {"parts_make_as_many_sums_as_they_like", parts_make_as_many_sums_as_they_like},

@@ -139,23 +139,23 @@ static void mass_is_kept_over_many_steps(void) {
   end_sums();
 }
 
-static void require_all_paid(const char *when) {
+static void require_all_flushed(const char *when) {
   double alone = error_of(1, 1), together = error_of(0, 2);
   require(alone < 1e-5, "%s: the second buffer is off by %g", when, alone);
   require(together < 1e-5, "%s: the two others are off by %g", when, together);
 }
 
-static void a_changed_pattern_pays_what_is_owed(void) {
+static void a_changed_pattern_flushes_residuals(void) {
   if (!has_feedback()) {
     skip_property("the policy has no error feedback");
     return;
   }
   begin_sums();
   make_steps(20);
-  double owed = error_of(1, 1);
-  require(!is_sparse() || owed > 0.05, "only %g is owed", owed);
+  double carried = error_of(1, 1);
+  require(!is_sparse() || carried > 0.05, "only %g is carried", carried);
   break_pattern();
-  require_all_paid("after the change");
+  require_all_flushed("after the change");
   end_sums();
 }
 
@@ -169,7 +169,7 @@ static void a_pattern_that_comes_back_is_found_again(void) {
     make_steps(25);
     require(!is_sparse() || density_of(1) < 0.25, "round %d: nothing is compressed", round);
     break_pattern();
-    require_all_paid("after a round");
+    require_all_flushed("after a round");
   }
   end_sums();
 }
@@ -231,7 +231,7 @@ static void calls_without_blocking_are_the_same(void) {
   end_sums();
 }
 
-static void switching_off_pays_what_is_owed(void) {
+static void switching_off_flushes_residuals(void) {
   if (!has_feedback()) {
     skip_property("the policy has no error feedback");
     return;
@@ -241,14 +241,14 @@ static void switching_off_pays_what_is_owed(void) {
   tell_interposer("off");
   make_steps(20);
   require(density_of(1) > 0.9, "calls are still compressed");
-  require_all_paid("switched off");
+  require_all_flushed("switched off");
   tell_interposer(NULL);
   make_steps(40);
   require(!is_sparse() || density_of(1) < 0.25, "on again, nothing is compressed");
   end_sums();
 }
 
-static void another_policy_pays_what_is_owed(void) {
+static void another_policy_flushes_residuals(void) {
   if (!has_feedback()) {
     skip_property("the policy has no error feedback");
     return;
@@ -257,7 +257,7 @@ static void another_policy_pays_what_is_owed(void) {
   make_steps(20);
   tell_interposer("policy net=none min=1K");
   make_steps(20);
-  require_all_paid("with an exact policy");
+  require_all_flushed("with an exact policy");
   tell_interposer(NULL);
   end_sums();
 }
@@ -297,13 +297,13 @@ static void buffers_that_take_turns_are_warned_of_once(void) {
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       {"mass_is_kept_over_many_steps", mass_is_kept_over_many_steps},
-      {"a_changed_pattern_pays_what_is_owed", a_changed_pattern_pays_what_is_owed},
+      {"a_changed_pattern_flushes_residuals", a_changed_pattern_flushes_residuals},
       {"a_pattern_that_comes_back_is_found_again", a_pattern_that_comes_back_is_found_again},
       {"calls_without_a_pattern_are_exact", calls_without_a_pattern_are_exact},
       {"small_sums_do_not_break_the_pattern", small_sums_do_not_break_the_pattern},
       {"calls_without_blocking_are_the_same", calls_without_blocking_are_the_same},
-      {"switching_off_pays_what_is_owed", switching_off_pays_what_is_owed},
-      {"another_policy_pays_what_is_owed", another_policy_pays_what_is_owed},
+      {"switching_off_flushes_residuals", switching_off_flushes_residuals},
+      {"another_policy_flushes_residuals", another_policy_flushes_residuals},
       {"buffers_that_take_turns_are_warned_of_once", buffers_that_take_turns_are_warned_of_once},
   };
   return interposer_property_main(&argc, &argv, before, properties,

@@ -3,7 +3,7 @@
 /* mpirun: 1 2 3 8 */
 
 /* Communicators are freed by each rank when it likes: in any order, by any thread, long before
- * the others, with sums under way, in callbacks of attributes, at the end of MPI, or never. */
+ * the others, with sums in flight, in callbacks of attributes, at the end of MPI, or never. */
 
 #include <pthread.h>
 #include <stdio.h>
@@ -117,7 +117,7 @@ static void each_rank_frees_in_an_order_of_its_own(void) {
   sum_on(MPI_COMM_WORLD, 5);
 }
 
-/* ------------------------------------------------------------ sums under way */
+/* ------------------------------------------------------------ sums in flight */
 
 static bool takes_sums(void) {
   if (interposer_is_on() && mpi_size > 1) {
@@ -127,7 +127,7 @@ static bool takes_sums(void) {
   return false;
 }
 
-static void freed_with_sums_under_way_they_end(void) {
+static void freed_with_sums_in_flight_they_end(void) {
   enum { SUMS = 3 };
   if (!takes_sums()) {
     return;
@@ -151,7 +151,7 @@ static void freed_with_sums_under_way_they_end(void) {
   }
 }
 
-static void disconnecting_waits_for_sums_under_way(void) {
+static void disconnecting_waits_for_sums_in_flight(void) {
   if (!takes_sums()) {
     return;
   }
@@ -275,9 +275,9 @@ int main(int argc, char **argv) {
       PROPERTY(each_frees_long_before_the_next),
       PROPERTY(pairs_free_in_a_circle),
       PROPERTY(each_rank_frees_in_an_order_of_its_own),
-      PROPERTY(freed_with_sums_under_way_they_end),
+      PROPERTY(freed_with_sums_in_flight_they_end),
       PROPERTY(freed_before_the_others_begin_a_sum_it_ends),
-      PROPERTY(disconnecting_waits_for_sums_under_way),
+      PROPERTY(disconnecting_waits_for_sums_in_flight),
       PROPERTY(freed_by_the_attribute_of_another),
       PROPERTY(threads_make_and_free_their_own),
       PROPERTY(never_freed_or_freed_at_the_end),

@@ -7,30 +7,11 @@
 # with what they print on plain MPI.
 set -u
 
-cd "$(dirname "$0")/../.." || exit 2
-build=${BUILD:-$(make -s print-build)}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-if [ -n "${SAN:-}" ]; then
-  echo "SKIP interposer_clients: programs without sanitizers cannot preload a library with them"
-  exit 77
-fi
-limit=${TEST_PART_S:-600} # seconds for a program
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-unset LCOMM_POLICY LCOMM_INTERPOSE LCOMM_INTERPOSE_CONTROL LCOMM_STATS LCOMM_TRANSPORT
-export LCOMM_NODES=2 LCOMM_TIMEOUT_S=${LCOMM_TIMEOUT_S:-60}
+# shellcheck source=tests/support/expect.sh
+source "$(dirname "$0")/../support/expect.sh"
+needs_no_sanitizers interposer_clients
+export LCOMM_NODES=2
 interposer=$build/libcomm-mpi.so
-failed=0
-
-pass() { echo "PASS $1"; }
-skip() { echo "SKIP $1: $2"; }
-# fail NAME WHY FILE...: with the files' ends
-fail() {
-  echo "FAIL $1: $2"
-  shift 2
-  tail -n 15 "$@" 2>/dev/null | sed 's/^/  | /'
-  failed=1
-}
 
 # plain NAME RANKS PROGRAM...: on plain MPI; output in NAME.out and NAME.err
 plain() {

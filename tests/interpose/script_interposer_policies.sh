@@ -6,40 +6,22 @@
 # own. A program tells by its environment what must be exact then.
 set -u
 
-cd "$(dirname "$0")/../.." || exit 2
-build=${BUILD:-$(make -s print-build)}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/support/expect.sh
+source "$(dirname "$0")/../support/expect.sh"
 wrap=()
 [ "${SAN:-}" = thread ] && setarch -R true 2>/dev/null && wrap=(setarch -R)
-unset LCOMM_POLICY LCOMM_INTERPOSE LCOMM_INTERPOSE_CONTROL LCOMM_STATS LCOMM_TRANSPORT LCOMM_NODES LCOMM_HOSTID
-export LCOMM_TIMEOUT_S=${LCOMM_TIMEOUT_S:-60}
-limit=${TEST_PART_S:-600} # seconds for a program
-failed=0
 
 # start RANKS COMMAND...: output in $work/out
-start() {
-  local ranks=$1
-  shift
-  timeout -k 5 "$limit" tools/build/launch "$ranks" "${wrap[@]}" "$@" >"$work/out" 2>&1 </dev/null
-}
+start() { launch "$work/out" "$1" "${wrap[@]}" "${@:2}"; }
 
-# fail NAME WHY
-fail() {
-  failed=1
-  echo "FAIL $1: $2"
-  tail -n 15 "$work/out" | sed 's/^/  | /'
-}
-
-# judge NAME STATUS: did all properties hold, and was there one?
-judge() {
+# all_hold NAME STATUS: all properties hold, and there is one
+all_hold() {
   if [ "$2" -ne 0 ]; then
     fail "$1" "exit status $2: $(grep -m 1 '^FAIL ' "$work/out")"
   elif ! grep -q '^PASS ' "$work/out"; then
     fail "$1" "nothing was tried"
   else
-    echo "PASS $1"
+    pass "$1"
     return 0
   fi
   return 1
@@ -50,7 +32,7 @@ under() {
   local name=$1 ranks=$2 program=$build/tests/interpose/mpi_interposer_$3
   shift 3
   start "$ranks" env "$@" "$program"
-  judge "$name" $?
+  all_hold "$name" $?
 }
 
 # The functions of MPI-4 whose counts are MPI_Count do what the others do.
@@ -58,7 +40,7 @@ if tools/build/mpi-probe features "${MPI:-}" | grep -qw large; then
   under large_counts_give_the_bits_of_mpi 3 calls TEST_LARGE_COUNTS=1
   under large_counts_are_compressed 3 lossy TEST_LARGE_COUNTS=1
 else
-  echo "SKIP large_counts: this MPI has no MPI_Allreduce_c"
+  skip large_counts "this MPI has no MPI_Allreduce_c"
 fi
 
 # --------------------------------------------------- the same bits as plain MPI
@@ -91,7 +73,7 @@ under what_is_no_gradient_is_exact_with_topk 3 exact LCOMM_POLICY='net=topk:0.01
 # shellcheck disable=SC2016 # expanded by the shell of the rank
 start 4 bash -c 'LCOMM_NODES= LCOMM_HOSTID=host$((${OMPI_COMM_WORLD_RANK:-$PMI_RANK} / 2)) exec "$0"' \
   "$build/tests/interpose/mpi_interposer_lossy"
-judge hosts_are_nodes $?
+all_hold hosts_are_nodes $?
 
 # ------------------------------------------------------------ error feedback
 
@@ -104,22 +86,22 @@ under reports_keep_no_residual 2 feedback LCOMM_POLICY='net=topk:0.05+ef min=1K'
 
 for level in single funneled serialized multiple; do
   start 2 "$build/tests/interpose/mpi_interposer_threads" "$level"
-  judge "the_thread_level_may_be_$level" $?
+  all_hold "the_thread_level_may_be_$level" $?
 done
 start 2 env LCOMM_POLICY= "$build/tests/interpose/mpi_interposer_threads" funneled
-judge without_a_policy_the_thread_level_is_that_of_mpi $?
+all_hold without_a_policy_the_thread_level_is_that_of_mpi $?
 
 # ------------------------------------------- what is wrong at the start is said once
 
 # plain NAME WORD: all properties hold, and one line of the interposer says WORD
 plain() {
   local lines
-  judge "$1" "$2" >"$work/verdict" || { cat "$work/verdict"; return; }
+  all_hold "$1" "$2" >"$work/verdict" || { cat "$work/verdict"; return; }
   lines=$(grep -c '^libcomm-mpi:' "$work/out")
   if [ "$lines" -ne 1 ] || ! grep '^libcomm-mpi:' "$work/out" | grep -q -- "$3"; then
     fail "$1" "$lines lines of the interposer, and not one with '$3'"
   else
-    echo "PASS $1"
+    pass "$1"
   fi
 }
 
@@ -127,7 +109,7 @@ exact=("$build/tests/interpose/mpi_interposer_calls" every_size)
 start 3 env LCOMM_POLICY=net=nonsense "${exact[@]}"
 plain a_policy_that_is_none_is_said_once $? nonsense
 start 3 env LCOMM_INTERPOSE=ajar "${exact[@]}"
-plain a_interposer_that_is_neither_on_nor_off_is_said_once $? LCOMM_INTERPOSE
+plain a_mode_that_is_none_is_said_once $? LCOMM_INTERPOSE
 start 3 env LCOMM_NODES=7 "${exact[@]}"
 plain nodes_without_ranks_are_said_once $? 7
 start 3 env LCOMM_TRANSPORT=pigeon "${exact[@]}"

@@ -7,34 +7,16 @@
 # tests/clients know nothing of libcomm.
 set -u
 
-cd "$(dirname "$0")/../.." || exit 2
-build=${BUILD:-$(make -s print-build)}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-if [ -n "${SAN:-}" ]; then
-  echo "SKIP interposer_start: programs without sanitizers cannot preload a library with them"
-  exit 77
-fi
-limit=${TEST_PART_S:-600} # seconds for a program
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-unset LCOMM_POLICY LCOMM_INTERPOSE LCOMM_INTERPOSE_CONTROL LCOMM_STATS LCOMM_TRANSPORT
-export LCOMM_NODES=2 LCOMM_TIMEOUT_S=${LCOMM_TIMEOUT_S:-60}
+# shellcheck source=tests/support/expect.sh
+source "$(dirname "$0")/../support/expect.sh"
+needs_no_sanitizers interposer_start
+export LCOMM_NODES=2
 interposer=$build/libcomm-mpi.so
 messages=$build/tests/clients/any_source
 looked_up=$build/tests/clients/looked_up
-failed=0
-
-# fail NAME WHY: with the end of the last program's output
-fail() {
-  echo "FAIL $1: $2"
-  tail -n 15 "$work/out" 2>/dev/null | sed 's/^/  | /'
-  failed=1
-}
 
 # start RANKS COMMAND...: output in $work/out
-start() {
-  timeout -k 5 "$limit" tools/build/launch "$@" >"$work/out" 2>&1 </dev/null
-}
+start() { launch "$work/out" "$@"; }
 
 lines() { grep -c '^libcomm-mpi: ' "$work/out"; }
 
@@ -57,7 +39,7 @@ all_come() {
   elif [ -z "$3" ] && [ "$(lines)" -ne 0 ]; then
     fail "$1" "something is said"
   else
-    echo "PASS $1"
+    pass "$1"
   fi
 }
 
@@ -82,7 +64,7 @@ refused() {
   elif [ "$(grep -c "^libcomm-mpi: rank [0-9]*: .*$4.*require" "$work/out")" -lt "$3" ]; then
     fail "$1" "not $3 ranks say '$4'"
   else
-    echo "PASS $1"
+    pass "$1"
   fi
 }
 
@@ -108,11 +90,11 @@ unset LCOMM_INTERPOSE
 # told NAME STATUS COUNT: so many lines that the preload was passed by
 told() {
   if [ "$2" -eq 77 ]; then
-    echo "SKIP $1: no MPI library to look up"
+    skip "$1" "no MPI library to look up"
   elif [ "$2" -ne 0 ] || [ "$(lines)" -ne "$3" ] || [ "$(grep -c 'past the preload' "$work/out")" -ne "$3" ]; then
     fail "$1" "exit status $2, $(lines) lines"
   else
-    echo "PASS $1"
+    pass "$1"
   fi
 }
 

@@ -7,29 +7,15 @@
 # programs of the other one alone, with one sentence.
 set -u
 
-cd "$(dirname "$0")/../.." || exit 2
-build=$(realpath "${BUILD:-$(make -s print-build)}")
+# shellcheck source=tests/support/expect.sh
+source "$(dirname "$0")/../support/expect.sh"
+needs_no_sanitizers other_mpi
 probe=tools/build/mpi-probe
-if [ -n "${SAN:-}" ]; then
-  echo "SKIP other_mpi: programs without sanitizers cannot preload a library with them"
-  exit 77
-fi
 if [ "$($probe name mpich)" = none ] || [ "$($probe name openmpi)" = none ]; then
-  echo "SKIP other_mpi: it needs Open MPI and MPICH (packages libopenmpi-dev, libmpich-dev)"
+  skip other_mpi "it needs Open MPI and MPICH (packages libopenmpi-dev, libmpich-dev)"
   exit 77
 fi
-limit=${TEST_PART_S:-600} # seconds for a program
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-unset LCOMM_POLICY LCOMM_INTERPOSE LCOMM_INTERPOSE_CONTROL LCOMM_STATS LCOMM_TRANSPORT LCOMM_NODES LD_PRELOAD
-export LCOMM_TIMEOUT_S=${LCOMM_TIMEOUT_S:-60}
-failed=0
-pass() { echo "PASS $1"; }
-fail() {
-  echo "FAIL $1: $2"
-  tail -n 15 "$work/out" | sed 's/^/  | /'
-  failed=1
-}
+unset LD_PRELOAD
 
 # ------------------------------------------------------------------- building
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Which buffer is it, and who pays what is owed. Residuals are counted, not kept:
- * the functions of libcomm that make them are replaced here. */
+/* Call sites, and which calls flush the residuals that they carry. Functions of this file replace
+ * those of libcomm that create and destroy residuals, and count them. */
 
 /* cmocka.h needs these four first. */
 #include <setjmp.h>
@@ -52,16 +52,16 @@ lcomm_status lcomm_residual_destroy(lcomm_residual *residual) {
 
 /* -------------------------------------------------------------------- calls */
 
-static lcomm_interpose_ef *lasting;
+static lcomm_interpose_ef *ef;
 static lcomm_residual *residual; /* of the last call */
 
 static void begin_step(uint32_t step_calls) {
-  lcomm_interpose_ef_destroy(lasting);
+  lcomm_interpose_ef_destroy(ef);
   memset(residuals, 0, sizeof(residuals));
   made = existing = 0;
   made_at_most = RESIDUALS_MAX;
-  lasting = lcomm_interpose_ef_create((lcomm_comm *)residuals, step_calls);
-  assert_non_null(lasting);
+  ef = lcomm_interpose_ef_create((lcomm_comm *)residuals, step_calls);
+  assert_non_null(ef);
 }
 
 static int begin(void **state) {
@@ -72,8 +72,8 @@ static int begin(void **state) {
 
 static int end(void **state) {
   (void)state;
-  lcomm_interpose_ef_destroy(lasting);
-  lasting = NULL;
+  lcomm_interpose_ef_destroy(ef);
+  ef = NULL;
   return existing == 0 ? 0 : -1;
 }
 
@@ -89,8 +89,7 @@ static unsigned holding(void) {
 static lcomm_interpose_feedback call_with(uint64_t count, lcomm_op op) {
   lcomm_status status = LCOMM_ERR_INTERNAL;
   residual = &residuals[0];
-  lcomm_interpose_feedback feedback =
-      lcomm_interpose_ef_next(lasting, count, op, &residual, &status);
+  lcomm_interpose_feedback feedback = lcomm_interpose_ef_next(ef, count, op, &residual, &status);
   assert_int_equal(status, LCOMM_OK);
   if (feedback == LCOMM_INTERPOSE_PLAIN) {
     assert_null(residual);
@@ -100,8 +99,8 @@ static lcomm_interpose_feedback call_with(uint64_t count, lcomm_op op) {
     assert_true(feedback == LCOMM_INTERPOSE_EF || residual->holds);
     residual->holds = feedback == LCOMM_INTERPOSE_EF;
   }
-  assert_int_equal(lcomm_interpose_ef_carrying(lasting), holding());
-  assert_int_equal(lcomm_interpose_ef_sites(lasting), made);
+  assert_int_equal(lcomm_interpose_ef_carrying(ef), holding());
+  assert_int_equal(lcomm_interpose_ef_sites(ef), made);
   return feedback;
 }
 
@@ -110,7 +109,7 @@ static lcomm_interpose_feedback call(char letter) {
   return call_with((uint64_t)letter, LCOMM_SUM);
 }
 
-/* Each call of `letters` has the answer below it: '.' plain, '+' lasts, '-' flushes. */
+/* Each call of `letters` has the answer below it: '.' plain, '+' error feedback, '-' flushes. */
 static void expect(const char *letters, const char *answers) {
   assert_int_equal(strlen(letters), strlen(answers));
   for (; *letters; letters++, answers++) {
@@ -118,17 +117,17 @@ static void expect(const char *letters, const char *answers) {
   }
 }
 
-/* ------------------------------------------------------------------- lasting */
+/* ------------------------------------------------------------------ call sites */
 
 static void calls_are_plain_until_a_pattern_is_known(void **state) {
   (void)state;
   expect("ABCABCAB", "........");
-  assert_int_equal(lcomm_interpose_ef_period(lasting), 0);
-  assert_int_equal(lcomm_interpose_ef_sites(lasting), 0);
+  assert_int_equal(lcomm_interpose_ef_period(ef), 0);
+  assert_int_equal(lcomm_interpose_ef_sites(ef), 0);
   expect("CABCABC", "+++++++");
-  assert_int_equal(lcomm_interpose_ef_period(lasting), 3);
-  assert_int_equal(lcomm_interpose_ef_sites(lasting), 3);
-  assert_int_equal(lcomm_interpose_ef_carrying(lasting), 3);
+  assert_int_equal(lcomm_interpose_ef_period(ef), 3);
+  assert_int_equal(lcomm_interpose_ef_sites(ef), 3);
+  assert_int_equal(lcomm_interpose_ef_carrying(ef), 3);
 }
 
 static void a_position_keeps_its_residual(void **state) {
@@ -151,7 +150,7 @@ static void operations_tell_calls_apart(void **state) {
     assert_int_equal(call_with(7, op) == LCOMM_INTERPOSE_EF, i >= 7);
     assert_true(i < 7 || residual->op == op);
   }
-  assert_int_equal(lcomm_interpose_ef_period(lasting), 2);
+  assert_int_equal(lcomm_interpose_ef_period(ef), 2);
 }
 
 static void a_fixed_step_is_used(void **state) {
@@ -163,28 +162,28 @@ static void a_fixed_step_is_used(void **state) {
   assert_int_equal(made, 300);
 }
 
-/* -------------------------------------------------------------------- paying */
+/* -------------------------------------------------------------------- flushing */
 
-static void a_changed_pattern_is_paid_by_equal_calls(void **state) {
+static void equal_calls_flush_after_a_changed_pattern(void **state) {
   (void)state;
   expect("ABABABABAB", ".......+++");
   expect("CAABDB", ".-.-..");
-  assert_int_equal(lcomm_interpose_ef_carrying(lasting), 0);
+  assert_int_equal(lcomm_interpose_ef_carrying(ef), 0);
 }
 
-static void the_call_that_breaks_the_pattern_pays_too(void **state) {
+static void the_call_that_breaks_the_pattern_flushes_too(void **state) {
   (void)state;
   expect("ABABABABAB", ".......+++");
   expect("BA", "--");
-  assert_int_equal(lcomm_interpose_ef_carrying(lasting), 0);
+  assert_int_equal(lcomm_interpose_ef_carrying(ef), 0);
 }
 
-static void other_counts_and_operations_pay_nothing(void **state) {
+static void other_counts_and_operations_flush_nothing(void **state) {
   (void)state;
   expect("AAAAAAAA", ".......+");
   expect("BC", "..");
   assert_int_equal(call_with('A', LCOMM_AVG), LCOMM_INTERPOSE_PLAIN);
-  assert_int_equal(lcomm_interpose_ef_carrying(lasting), 1);
+  assert_int_equal(lcomm_interpose_ef_carrying(ef), 1);
   expect("A", "-");
 }
 
@@ -202,10 +201,10 @@ static void learn_three(lcomm_residual *of[3]) {
 
 /* A call that is new between two steps, or in the middle of one, leaves the others in
  * their order; so do calls that are missing. */
-static void debts_are_paid_in_the_order_of_the_pattern(void **state) {
+static void residuals_are_flushed_in_the_order_of_the_pattern(void **state) {
   static const struct {
     const char *before, *breaking, *after;
-    int payers[3];
+    int flushed[3];
   } ways[] = {{"B", "x", "AAA", {0, 1, 2}},
               {"BAA", "x", "AAA", {2, 0, 1}},
               {"BA", "B", "AAA", {0, 1, 2}},
@@ -213,7 +212,7 @@ static void debts_are_paid_in_the_order_of_the_pattern(void **state) {
   (void)state;
   for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
     lcomm_residual *of[3];
-    int paid = 0;
+    int flushes = 0;
     begin_step(0);
     learn_three(of);
     for (const char *c = ways[way].before; *c; c++) {
@@ -222,13 +221,13 @@ static void debts_are_paid_in_the_order_of_the_pattern(void **state) {
     assert_int_not_equal(call(*ways[way].breaking), LCOMM_INTERPOSE_EF);
     for (const char *c = ways[way].after; *c; c++) {
       assert_int_equal(call(*c), LCOMM_INTERPOSE_FLUSH);
-      assert_true(*c == 'B' || residual == of[ways[way].payers[paid++]]);
+      assert_true(*c == 'B' || residual == of[ways[way].flushed[flushes++]]);
     }
-    assert_int_equal(paid, 3);
+    assert_int_equal(flushes, 3);
   }
 }
 
-/* The first call of the step is skipped once, so the debt of the third is the next. */
+/* The first call of the step is skipped once, so the residual of the third is the next. */
 static void a_skipped_call_moves_the_order_on(void **state) {
   lcomm_residual *third = NULL;
   (void)state;
@@ -242,21 +241,21 @@ static void a_skipped_call_moves_the_order_on(void **state) {
 
 /* -------------------------------------------------------------- learned again */
 
-static void the_same_pattern_has_the_same_identities_again(void **state) {
+static void the_same_pattern_has_the_same_call_sites_again(void **state) {
   (void)state;
   for (int round = 0; round < 6; round++) {
-    int lasts = 0;
+    int lossy = 0;
     for (int i = 0; i < 3 * 1024; i++) {
-      lasts += call("ABB"[i % 3]) == LCOMM_INTERPOSE_EF;
+      lossy += call("ABB"[i % 3]) == LCOMM_INTERPOSE_EF;
     }
-    assert_true(lasts > 1000);
+    assert_true(lossy > 1000);
     assert_int_equal(made, 3);
     call('A'); /* in between: the next A does not fit */
     call('x');
   }
 }
 
-/* At another place of the step as well: what has paid serves again. */
+/* At another place of the step as well: a flushed call site is reused. */
 static void patterns_that_change_do_not_pile_up_residuals(void **state) {
   static const char *const steps[] = {"ABCD", "BADC", "DDCA", "CABD", "CCBB", "ACDB"};
   (void)state;
@@ -265,43 +264,44 @@ static void patterns_that_change_do_not_pile_up_residuals(void **state) {
     for (int i = 0; i < 4 * 400; i++) {
       call(step[i % 4]);
     }
-    assert_int_equal(lcomm_interpose_ef_period(lasting), 4);
+    assert_int_equal(lcomm_interpose_ef_period(ef), 4);
     call('x');
   }
   assert_true(made <= 4 * 2);
 }
 
-/* Twenty buffers owe, and a pattern is learned that has one call like theirs: the one of its
- * position goes on, the others are paid from the second round on, one a step. */
-static void what_still_owes_goes_on_or_is_paid(void **state) {
+/* Twenty call sites carry residuals, and a pattern is learned that has one call like theirs: the
+ * call site of that position continues, the others are flushed from the second round on, one a
+ * step. */
+static void carried_residuals_continue_or_are_flushed(void **state) {
   (void)state;
   for (int i = 0; i < 20 * 20; i++) {
     call("AAAAAAAAAAAAAAAAAAAB"[i % 20]);
   }
-  assert_int_equal(lcomm_interpose_ef_period(lasting), 20);
-  assert_int_equal(lcomm_interpose_ef_carrying(lasting), 20);
+  assert_int_equal(lcomm_interpose_ef_period(ef), 20);
+  assert_int_equal(lcomm_interpose_ef_carrying(ef), 20);
   int i = 0;
   do {
     call("CCCCCCCCA"[i++ % 9]);
-  } while (lcomm_interpose_ef_period(lasting) == 0);
-  unsigned still = lcomm_interpose_ef_carrying(lasting) - 1; /* the last call was with C or A */
+  } while (lcomm_interpose_ef_period(ef) == 0);
+  unsigned still = lcomm_interpose_ef_carrying(ef) - 1; /* the last call was with C or A */
   assert_in_range(still, 8, 18);
   for (; i % 9 != 8; i++) {
     assert_int_equal(call('C'), LCOMM_INTERPOSE_EF);
   }
-  unsigned before = made, owing = lcomm_interpose_ef_carrying(lasting), flushed = 0;
+  unsigned before = made, carrying = lcomm_interpose_ef_carrying(ef), flushed = 0;
   assert_int_equal(call('A'), LCOMM_INTERPOSE_EF);
   assert_int_equal(made, before);
-  assert_int_equal(lcomm_interpose_ef_carrying(lasting), owing); /* as it did */
+  assert_int_equal(lcomm_interpose_ef_carrying(ef), carrying); /* as before */
   for (i = 0; i < 9 * 40; i++) {
     flushed += call("CCCCCCCCA"[i % 9]) == LCOMM_INTERPOSE_FLUSH;
   }
   assert_in_range(flushed, still - 2, still);
-  assert_int_equal(lcomm_interpose_ef_carrying(lasting), 9 + 1); /* and B's, whom nobody pays */
+  assert_int_equal(lcomm_interpose_ef_carrying(ef), 9 + 1); /* and B's, which no call flushes */
 }
 
-/* A new position does not take over what another buffer owes. */
-static void only_who_has_paid_serves_again(void **state) {
+/* A new position does not reuse a call site that carries a residual. */
+static void only_flushed_call_sites_are_reused(void **state) {
   (void)state;
   for (int i = 0; i < 20 * 20 + 5; i++) {
     call("AAAAAAAAAAAAAAAAAAAB"[i % 20]);
@@ -309,35 +309,35 @@ static void only_who_has_paid_serves_again(void **state) {
   int i = 0;
   do {
     call(i++ % 25 == 23 ? 'A' : 'C');
-  } while (lcomm_interpose_ef_period(lasting) != 25);
+  } while (lcomm_interpose_ef_period(ef) != 25);
   for (; i % 25 != 23; i++) {
     call('C');
   }
-  unsigned owing = lcomm_interpose_ef_carrying(lasting), before = made;
+  unsigned carrying = lcomm_interpose_ef_carrying(ef), before = made;
   assert_int_equal(call('A'), LCOMM_INTERPOSE_EF);
-  assert_int_equal(lcomm_interpose_ef_carrying(lasting), owing + 1);
+  assert_int_equal(lcomm_interpose_ef_carrying(ef), carrying + 1);
   assert_int_equal(made, before);
 }
 
-/* ---------------------------------------------------------------------- ends */
+/* ------------------------------------------------------------------- suspending */
 
-static void after_the_end_calls_are_plain_or_pay(void **state) {
+static void suspended_calls_are_plain_or_flush(void **state) {
   (void)state;
   expect("ABABABABAB", ".......+++");
-  lcomm_interpose_ef_suspend(lasting);
-  assert_int_equal(lcomm_interpose_ef_period(lasting), 0);
-  assert_int_equal(lcomm_interpose_ef_carrying(lasting), 2);
+  lcomm_interpose_ef_suspend(ef);
+  assert_int_equal(lcomm_interpose_ef_period(ef), 0);
+  assert_int_equal(lcomm_interpose_ef_carrying(ef), 2);
   expect("ABABABABABABABABABABABABABABABABABABAB", "--....................................");
-  assert_int_equal(lcomm_interpose_ef_carrying(lasting), 0);
-  lcomm_interpose_ef_suspend(lasting);
+  assert_int_equal(lcomm_interpose_ef_carrying(ef), 0);
+  lcomm_interpose_ef_suspend(ef);
   expect("A", ".");
 }
 
-static void after_an_end_all_can_begin_again(void **state) {
+static void resuming_learns_a_pattern_anew(void **state) {
   (void)state;
   expect("ABABABABAB", ".......+++");
-  lcomm_interpose_ef_suspend(lasting);
-  lcomm_interpose_ef_resume(lasting);
+  lcomm_interpose_ef_suspend(ef);
+  lcomm_interpose_ef_resume(ef);
   expect("ABABABABABABABAB", "--.............+"); /* sixteen are needed after a break */
   expect("ABABABABABABABAB", "++++++++++++++++");
   assert_int_equal(made, 2);
@@ -349,11 +349,11 @@ static void without_memory_the_status_says_so(void **state) {
   expect("ABABABA", ".......");
   made_at_most = 0;
   residual = residuals;
-  assert_int_equal(lcomm_interpose_ef_next(lasting, 'B', LCOMM_SUM, &residual, &status),
+  assert_int_equal(lcomm_interpose_ef_next(ef, 'B', LCOMM_SUM, &residual, &status),
                    LCOMM_INTERPOSE_PLAIN);
   assert_int_equal(status, LCOMM_ERR_MEMORY);
   assert_null(residual);
-  assert_int_equal(lcomm_interpose_ef_carrying(lasting), 0);
+  assert_int_equal(lcomm_interpose_ef_carrying(ef), 0);
   made_at_most = RESIDUALS_MAX;
   expect("ABAB", "++++");
 }
@@ -363,18 +363,17 @@ static void nothing_can_be_destroyed(void **state) {
   lcomm_interpose_ef_destroy(NULL);
 }
 
-/* -------------------------------------------------------------------- suspicion */
+/* --------------------------------------------------------------- alias detector */
 
-/* Calls of one position with buffers in turn; when was suspicion raised? 0: never */
-static int suspected_at(const char *buffers, int calls) {
+/* Calls of one position with buffers in turn. Returns the call that was found aliased; 0: none. */
+static int aliased_at(const char *buffers, int calls) {
   int length = (int)strlen(buffers), at = 0;
   for (int i = 0; i < 7; i++) {
     call('A');
   }
   for (int i = 0; i < calls; i++) {
     assert_int_equal(call('A'), LCOMM_INTERPOSE_EF);
-    if (lcomm_interpose_ef_aliased(lasting,
-                                   (const void *)(4096 * (uintptr_t)buffers[i % length]))) {
+    if (lcomm_interpose_ef_aliased(ef, (const void *)(4096 * (uintptr_t)buffers[i % length]))) {
       assert_int_equal(at, 0); /* once */
       at = i + 1;
     }
@@ -382,45 +381,45 @@ static int suspected_at(const char *buffers, int calls) {
   return at;
 }
 
-static void buffers_in_turn_are_suspected_once(void **state) {
+static void buffers_in_turn_are_found_once(void **state) {
   static const char *const turns[] = {"xy", "xyz", "xxy", "xxxxxxxxxxy", "xyzxy", "xyxyxyz"};
   (void)state;
   for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
     int length = (int)strlen(turns[i]);
     begin_step(0);
-    assert_int_equal(suspected_at(turns[i], 1000), 4 * length > 16 ? 4 * length : 16);
+    assert_int_equal(aliased_at(turns[i], 1000), 4 * length > 16 ? 4 * length : 16);
   }
 }
 
-static void one_buffer_is_not_suspected(void **state) {
+static void one_buffer_is_not_found(void **state) {
   (void)state;
-  assert_int_equal(suspected_at("x", 1000), 0);
+  assert_int_equal(aliased_at("x", 1000), 0);
 }
 
-static void a_buffer_that_moved_is_not_suspected(void **state) {
+static void a_buffer_that_moved_is_not_found(void **state) {
   char buffers[1001] = "";
   (void)state;
   memset(buffers, 'x', 500);
   memset(buffers + 500, 'y', 500);
-  assert_int_equal(suspected_at(buffers, 1000), 0);
+  assert_int_equal(aliased_at(buffers, 1000), 0);
 }
 
-static void new_buffers_every_time_are_not_suspected(void **state) {
+static void new_buffers_every_time_are_not_found(void **state) {
   char buffers[101] = "";
   (void)state;
   for (int i = 0; i < 100; i++) {
     buffers[i] = (char)(i + 1);
   }
-  assert_int_equal(suspected_at(buffers, 1000), 0); /* a hundred in turn are too many */
+  assert_int_equal(aliased_at(buffers, 1000), 0); /* a hundred in turn are too many */
 }
 
 static void turns_up_to_64_are_seen(void **state) {
   for (int length = 2; length <= 66; length++) {
-    lcomm_interpose_alias watch = {0};
+    lcomm_interpose_alias alias = {0};
     int at = 0;
     (void)state;
     for (int i = 0; i < 500 && at == 0; i++) {
-      at = lcomm_interpose_alias_see(&watch, (const void *)(64 * (uintptr_t)(i % length))) ? i + 1
+      at = lcomm_interpose_alias_see(&alias, (const void *)(64 * (uintptr_t)(i % length))) ? i + 1
                                                                                            : 0;
     }
     assert_int_equal(at, length > 64 ? 0 : 4 * length > 16 ? 4 * length : 16);
@@ -429,32 +428,32 @@ static void turns_up_to_64_are_seen(void **state) {
 
 static void after_a_break_looking_begins_again(void **state) {
   (void)state;
-  assert_int_equal(suspected_at("xy", 15), 0);
+  assert_int_equal(aliased_at("xy", 15), 0);
   call('B'); /* sixteen calls are needed to know the pattern again */
   for (int i = 0; i < 9; i++) {
     call('A');
   }
-  assert_int_equal(suspected_at("yx", 15), 0);
+  assert_int_equal(aliased_at("yx", 15), 0);
 }
 
-static void calls_that_pay_are_not_looked_at(void **state) {
+static void calls_that_flush_are_not_looked_at(void **state) {
   (void)state;
-  assert_int_equal(suspected_at("xy", 15), 0);
+  assert_int_equal(aliased_at("xy", 15), 0);
   expect("AB", "+.");
-  assert_false(lcomm_interpose_ef_aliased(lasting, (const void *)(4096 * (uintptr_t)'y')));
+  assert_false(lcomm_interpose_ef_aliased(ef, (const void *)(4096 * (uintptr_t)'y')));
   expect("A", "-");
-  assert_false(lcomm_interpose_ef_aliased(lasting, (const void *)(4096 * (uintptr_t)'y')));
+  assert_false(lcomm_interpose_ef_aliased(ef, (const void *)(4096 * (uintptr_t)'y')));
 }
 
 static void calls_without_a_position_are_not_looked_at(void **state) {
   (void)state;
   for (int i = 0; i < 100; i++) {
     assert_int_equal(call_with((uint64_t)(i * i), LCOMM_SUM), LCOMM_INTERPOSE_PLAIN);
-    assert_false(lcomm_interpose_ef_aliased(lasting, (const void *)(uintptr_t)(i % 2)));
+    assert_false(lcomm_interpose_ef_aliased(ef, (const void *)(uintptr_t)(i % 2)));
   }
 }
 
-/* There is no communicator yet; identities are what they are with one. */
+/* Without a communicator call sites are what they are with one. */
 static void residuals_may_be_made_when_calls_begin(void **state) {
   lcomm_status status = LCOMM_ERR_INTERNAL;
   lcomm_residual *first = NULL, *again = NULL;
@@ -463,19 +462,19 @@ static void residuals_may_be_made_when_calls_begin(void **state) {
   while (lcomm_interpose_ef_next(later, 5, LCOMM_SUM, &first, &status) != LCOMM_INTERPOSE_EF) {
     assert_int_equal(status, LCOMM_OK);
   }
-  uint32_t identity = lcomm_interpose_ef_site(later);
+  uint32_t site = lcomm_interpose_ef_site(later);
   assert_null(first);
   assert_int_equal(made, 0);
   lcomm_comm *comm = (lcomm_comm *)residuals;
-  assert_int_equal(lcomm_interpose_ef_residual(later, identity, comm, &first), LCOMM_OK);
-  assert_int_equal(lcomm_interpose_ef_residual(later, identity, comm, &again), LCOMM_OK);
+  assert_int_equal(lcomm_interpose_ef_residual(later, site, comm, &first), LCOMM_OK);
+  assert_int_equal(lcomm_interpose_ef_residual(later, site, comm, &again), LCOMM_OK);
   assert_ptr_equal(first, again);
   assert_true(made == 1 && first->count == 5);
   lcomm_interpose_ef_next(later, 5, LCOMM_SUM, &first, &status); /* another position */
-  assert_true(lcomm_interpose_ef_site(later) != identity);
+  assert_true(lcomm_interpose_ef_site(later) != site);
   made_at_most = made;
-  identity = lcomm_interpose_ef_site(later);
-  assert_int_equal(lcomm_interpose_ef_residual(later, identity, comm, &first), LCOMM_ERR_MEMORY);
+  site = lcomm_interpose_ef_site(later);
+  assert_int_equal(lcomm_interpose_ef_residual(later, site, comm, &first), LCOMM_ERR_MEMORY);
   lcomm_interpose_ef_destroy(later);
   assert_int_equal(existing, 0);
 }
@@ -487,27 +486,27 @@ int main(void) {
       PROPERTY(a_position_keeps_its_residual),
       PROPERTY(operations_tell_calls_apart),
       PROPERTY(a_fixed_step_is_used),
-      PROPERTY(a_changed_pattern_is_paid_by_equal_calls),
-      PROPERTY(the_call_that_breaks_the_pattern_pays_too),
-      PROPERTY(other_counts_and_operations_pay_nothing),
-      PROPERTY(debts_are_paid_in_the_order_of_the_pattern),
+      PROPERTY(equal_calls_flush_after_a_changed_pattern),
+      PROPERTY(the_call_that_breaks_the_pattern_flushes_too),
+      PROPERTY(other_counts_and_operations_flush_nothing),
+      PROPERTY(residuals_are_flushed_in_the_order_of_the_pattern),
       PROPERTY(a_skipped_call_moves_the_order_on),
-      PROPERTY(the_same_pattern_has_the_same_identities_again),
+      PROPERTY(the_same_pattern_has_the_same_call_sites_again),
       PROPERTY(patterns_that_change_do_not_pile_up_residuals),
-      PROPERTY(what_still_owes_goes_on_or_is_paid),
-      PROPERTY(only_who_has_paid_serves_again),
-      PROPERTY(after_the_end_calls_are_plain_or_pay),
-      PROPERTY(after_an_end_all_can_begin_again),
+      PROPERTY(carried_residuals_continue_or_are_flushed),
+      PROPERTY(only_flushed_call_sites_are_reused),
+      PROPERTY(suspended_calls_are_plain_or_flush),
+      PROPERTY(resuming_learns_a_pattern_anew),
       PROPERTY(without_memory_the_status_says_so),
       PROPERTY(nothing_can_be_destroyed),
       PROPERTY(residuals_may_be_made_when_calls_begin),
-      PROPERTY(buffers_in_turn_are_suspected_once),
-      PROPERTY(one_buffer_is_not_suspected),
-      PROPERTY(a_buffer_that_moved_is_not_suspected),
-      PROPERTY(new_buffers_every_time_are_not_suspected),
+      PROPERTY(buffers_in_turn_are_found_once),
+      PROPERTY(one_buffer_is_not_found),
+      PROPERTY(a_buffer_that_moved_is_not_found),
+      PROPERTY(new_buffers_every_time_are_not_found),
       PROPERTY(turns_up_to_64_are_seen),
       PROPERTY(after_a_break_looking_begins_again),
-      PROPERTY(calls_that_pay_are_not_looked_at),
+      PROPERTY(calls_that_flush_are_not_looked_at),
       PROPERTY(calls_without_a_position_are_not_looked_at),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,19 +49,19 @@ static const lcomm_interpose_record lossy = {.function = "MPI_Allreduce",
                                              .exact_bytes = 4 << 20};
 
 static lcomm_interpose_record left_to_mpi(uint64_t count, const char *why) {
-  lcomm_interpose_record note = lossy;
-  note.choice = LCOMM_SELECT_NONE;
-  note.count = count;
-  note.size_bytes = 4 * count;
-  note.sent_bytes = note.exact_bytes = 0;
-  note.why = why;
-  return note;
+  lcomm_interpose_record record = lossy;
+  record.choice = LCOMM_SELECT_NONE;
+  record.count = count;
+  record.size_bytes = 4 * count;
+  record.sent_bytes = record.exact_bytes = 0;
+  record.why = why;
+  return record;
 }
 
 static void note_of(uint64_t count) {
-  lcomm_interpose_record note = lossy;
-  note.count = count;
-  lcomm_interpose_report_add(&note);
+  lcomm_interpose_record record = lossy;
+  record.count = count;
+  lcomm_interpose_report_add(&record);
 }
 
 /* The line that begins with these words, or NULL; valid until the next call. */
@@ -121,10 +121,10 @@ static void a_row_has_what_was_sent_and_what_exact_would_have(void **state) {
 }
 
 static void of_a_report_it_says_what_would_be(void **state) {
-  lcomm_interpose_record note = left_to_mpi(5, "too small");
+  lcomm_interpose_record record = left_to_mpi(5, "too small");
   (void)state;
   lcomm_interpose_report_add(&lossy);
-  lcomm_interpose_report_add(&note);
+  lcomm_interpose_report_add(&record);
   about.report_only = true;
   EXPECT(print(), "what would become of the calls", "nothing was changed", "would be libcomm's",
          "would be left to MPI: too small", "this rank would send 1.0 MiB instead of 4.0 MiB");
@@ -133,8 +133,8 @@ static void of_a_report_it_says_what_would_be(void **state) {
 static void what_is_left_has_a_range_and_a_reason(void **state) {
   (void)state;
   for (uint64_t count = 3; count <= 700; count++) {
-    lcomm_interpose_record note = left_to_mpi(count, "smaller than min=");
-    lcomm_interpose_report_add(&note);
+    lcomm_interpose_record record = left_to_mpi(count, "smaller than min=");
+    lcomm_interpose_report_add(&record);
   }
   EXPECT(print(), "left to MPI: smaller than min=", "call", "elements", "MPI_Allreduce", " 3..700 ",
          " 698 ", "Nothing went between nodes through libcomm");
@@ -145,9 +145,9 @@ static void reasons_stand_once_over_their_calls(void **state) {
   static const char *const types[] = {"MPI_INT", "MPI_LONG", "MPI_DOUBLE"};
   (void)state;
   for (int i = 0; i < 12; i++) {
-    lcomm_interpose_record note = left_to_mpi(9, i % 2 ? "one reason" : "another reason");
-    note.type = types[i % 3];
-    lcomm_interpose_report_add(&note);
+    lcomm_interpose_record record = left_to_mpi(9, i % 2 ? "one reason" : "another reason");
+    record.type = types[i % 3];
+    lcomm_interpose_report_add(&record);
   }
   assert_int_equal(lines_with("left to MPI: one reason\n"), 1);
   assert_int_equal(lines_with("left to MPI: another reason\n"), 1);
@@ -155,38 +155,38 @@ static void reasons_stand_once_over_their_calls(void **state) {
 }
 
 static void what_waits_for_a_pattern_is_left_for_now(void **state) {
-  lcomm_interpose_record note = lossy;
+  lcomm_interpose_record record = lossy;
   (void)state;
-  note.choice = LCOMM_SELECT_EF;
-  note.why = "no pattern yet"; /* said of both */
-  lcomm_interpose_report_add(&note);
-  note.exact_now = true;
-  note.sent_bytes = note.exact_bytes = 0;
-  lcomm_interpose_report_add(&note);
-  note.count *= 2;
-  lcomm_interpose_report_add(&note);
+  record.choice = LCOMM_SELECT_EF;
+  record.why = "no pattern yet"; /* said of both */
+  lcomm_interpose_report_add(&record);
+  record.exact_now = true;
+  record.sent_bytes = record.exact_bytes = 0;
+  lcomm_interpose_report_add(&record);
+  record.count *= 2;
+  lcomm_interpose_report_add(&record);
   EXPECT(print(), "libcomm's", " lossy+ef\n", "left to MPI: no pattern yet", "1048576..2097152",
          " 2 ", "sent 1.0 MiB instead of 4.0 MiB");
 }
 
 static void exact_calls_of_libcomm_say_why(void **state) {
-  lcomm_interpose_record note = lossy;
+  lcomm_interpose_record record = lossy;
   (void)state;
-  note.choice = LCOMM_SELECT_EXACT;
-  note.why = "net=none";
-  note.sent_bytes = note.exact_bytes;
-  lcomm_interpose_report_add(&note);
+  record.choice = LCOMM_SELECT_EXACT;
+  record.why = "net=none";
+  record.sent_bytes = record.exact_bytes;
+  lcomm_interpose_report_add(&record);
   EXPECT(print(), " 1.00  exact: net=none\n", "sent 4.0 MiB instead of 4.0 MiB.");
 }
 
 static void the_largest_savings_come_first(void **state) {
   (void)state;
   for (uint64_t i = 0; i < 20; i++) {
-    lcomm_interpose_record note = lossy;
-    note.count = 1000 + i;
-    note.sent_bytes = 7 * i % 20 + 1;
-    note.exact_bytes = 41;
-    lcomm_interpose_report_add(&note);
+    lcomm_interpose_record record = lossy;
+    record.count = 1000 + i;
+    record.sent_bytes = 7 * i % 20 + 1;
+    record.exact_bytes = 41;
+    lcomm_interpose_report_add(&record);
   }
   int place[20] = {0}, row = 0;
   const char *at = print();
@@ -202,19 +202,19 @@ static void the_largest_savings_come_first(void **state) {
 }
 
 static void sizes_that_are_not_known_are_not_zero(void **state) {
-  lcomm_interpose_record note = left_to_mpi(7, "a derived type");
+  lcomm_interpose_record record = left_to_mpi(7, "a derived type");
   (void)state;
-  note.size_bytes = 0;
-  lcomm_interpose_report_add(&note);
+  record.size_bytes = 0;
+  lcomm_interpose_report_add(&record);
   EXPECT(line_of("MPI_Allreduce"), " 7 ", " 1 ", " -");
 }
 
 static void data_that_is_moved_has_no_operation(void **state) {
-  lcomm_interpose_record note = left_to_mpi(7, "moved");
+  lcomm_interpose_record record = left_to_mpi(7, "moved");
   (void)state;
-  note.function = "MPI_Bcast";
-  note.op = "";
-  lcomm_interpose_report_add(&note);
+  record.function = "MPI_Bcast";
+  record.op = "";
+  lcomm_interpose_report_add(&record);
   EXPECT(line_of("MPI_Bcast"), "MPI_FLOAT  - ", " 7 ");
 }
 
@@ -228,19 +228,19 @@ static void one_communicator_is_named_in_the_heading(void **state) {
 }
 
 static void several_communicators_have_columns(void **state) {
-  lcomm_interpose_record note = lossy;
+  lcomm_interpose_record record = lossy;
   (void)state;
-  lcomm_interpose_report_add(&note);
-  note.comm = "data parallel";
-  note.ranks = 4;
-  lcomm_interpose_report_add(&note);
-  note.comm = "";
-  note.nodes = 0;
-  lcomm_interpose_report_add(&note);
-  note.ranks = 2; /* another one without a name */
-  lcomm_interpose_report_add(&note);
-  note.comm = "unknown";
-  lcomm_interpose_report_add(&note);
+  lcomm_interpose_report_add(&record);
+  record.comm = "data parallel";
+  record.ranks = 4;
+  lcomm_interpose_report_add(&record);
+  record.comm = "";
+  record.nodes = 0;
+  lcomm_interpose_report_add(&record);
+  record.ranks = 2; /* another one without a name */
+  lcomm_interpose_report_add(&record);
+  record.comm = "unknown";
+  lcomm_interpose_report_add(&record);
   EXPECT(line_of("call "), "communicator", "ranks");
   EXPECT(line_of("MPI_Allreduce  MPI_FLOAT  MPI_SUM  MPI_COMM_WORLD"), " 8 on 2 ");
   EXPECT(line_of("MPI_Allreduce  MPI_FLOAT  MPI_SUM  data parallel"), " 4 on 2 ");
@@ -251,25 +251,25 @@ static void several_communicators_have_columns(void **state) {
 
 /* All without a name, as parts mostly are. */
 static void communicators_are_told_apart_by_their_ranks(void **state) {
-  lcomm_interpose_record note = lossy;
+  lcomm_interpose_record record = lossy;
   (void)state;
-  note.comm = "unnamed split";
-  note.ranks = 4;
-  note.members = "0-3";
-  lcomm_interpose_report_add(&note);
-  lcomm_interpose_report_add(&note);
-  note.members = "0-12:4";
-  lcomm_interpose_report_add(&note);
+  record.comm = "unnamed split";
+  record.ranks = 4;
+  record.members = "0-3";
+  lcomm_interpose_report_add(&record);
+  lcomm_interpose_report_add(&record);
+  record.members = "0-12:4";
+  lcomm_interpose_report_add(&record);
   EXPECT(line_of("call "), "communicator", "ranks", "world ranks");
   assert_int_equal(lines_with("unnamed split"), 2);
   assert_int_equal(lines_with("0-12:4"), 1);
 }
 
 static void of_one_communicator_no_ranks_are_listed(void **state) {
-  lcomm_interpose_record note = lossy;
+  lcomm_interpose_record record = lossy;
   (void)state;
-  note.members = "0-7";
-  lcomm_interpose_report_add(&note);
+  record.members = "0-7";
+  lcomm_interpose_report_add(&record);
   assert_null(strstr(print(), "world ranks"));
 }
 
@@ -285,14 +285,14 @@ static void ranks_are_written_as_ranges(void **state) {
 }
 
 static void all_policies_in_force_are_listed(void **state) {
-  lcomm_interpose_record note = lossy;
+  lcomm_interpose_record record = lossy;
   (void)state;
   lcomm_interpose_report_begin("net=int8 min=64K");
-  note.policy = "net=int8 min=64K";
-  lcomm_interpose_report_add(&note);
+  record.policy = "net=int8 min=64K";
+  lcomm_interpose_report_add(&record);
   EXPECT(line_of("policy "), "net=int8 min=64K");
-  note.policy = "net=bf16";
-  lcomm_interpose_report_add(&note);
+  record.policy = "net=bf16";
+  lcomm_interpose_report_add(&record);
   EXPECT(line_of("policy "), "1: net=int8 min=64K");
   EXPECT(line_of("2: "), "net=bf16");
   assert_int_equal(lines_with("lossy, policy 1"), 1);
@@ -302,14 +302,14 @@ static void all_policies_in_force_are_listed(void **state) {
 /* Names come from the program, and change under the report. */
 static void names_are_copied_and_cannot_break_the_table(void **state) {
   char comm[400] = "a\nb\033[1mc\x7f", type[400];
-  lcomm_interpose_record note = lossy;
+  lcomm_interpose_record record = lossy;
   (void)state;
   memset(type, 'T', sizeof(type) - 1);
   type[sizeof(type) - 1] = '\0';
-  note.comm = comm;
-  note.type = type;
-  lcomm_interpose_report_add(&note);
-  lcomm_interpose_report_add(&note); /* the same class, though it is longer than what is kept */
+  record.comm = comm;
+  record.type = type;
+  lcomm_interpose_report_add(&record);
+  lcomm_interpose_report_add(&record); /* the same class, though it is longer than what is kept */
   strcpy(comm, "x");
   strcpy(type, "y");
   EXPECT(print(), "on      a?b?[1mc?,");
@@ -322,13 +322,14 @@ static void tables_of_common_calls_fit_into_100_columns(void **state) {
   static const char *const functions[] = {"MPI_Allreduce", "MPI_Bcast", "MPI_Iallreduce"};
   (void)state;
   for (int i = 0; i < 60; i++) {
-    lcomm_interpose_record note = lossy;
-    note.function = functions[i % 3];
-    note.count = (i % 4 ? 100000000 : 0) + (uint64_t)i;
-    note.choice = (lcomm_selection)(i % 4);
-    note.type = i % 4 ? "MPI_FLOAT" : "MPI_DOUBLE";
-    note.why = i % 4 ? "" : "a sum of this type stays exact without a rule of match= that names it";
-    lcomm_interpose_report_add(&note);
+    lcomm_interpose_record record = lossy;
+    record.function = functions[i % 3];
+    record.count = (i % 4 ? 100000000 : 0) + (uint64_t)i;
+    record.choice = (lcomm_selection)(i % 4);
+    record.type = i % 4 ? "MPI_FLOAT" : "MPI_DOUBLE";
+    record.why =
+        i % 4 ? "" : "a sum of this type stays exact without a rule of match= that names it";
+    lcomm_interpose_report_add(&record);
   }
   print();
   for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
@@ -340,14 +341,14 @@ static void tables_of_common_calls_fit_into_100_columns(void **state) {
 
 /* Numbers end where their title does, in both tables. */
 static void columns_are_aligned(void **state) {
-  lcomm_interpose_record note = left_to_mpi(1, "small");
+  lcomm_interpose_record record = left_to_mpi(1, "small");
   int rows = 0;
   (void)state;
   lcomm_interpose_report_add(&lossy);
-  lcomm_interpose_report_add(&note);
-  note.function = "MPI_Reduce_scatter_block";
-  note.choice = LCOMM_SELECT_LOSSY;
-  lcomm_interpose_report_add(&note);
+  lcomm_interpose_report_add(&record);
+  record.function = "MPI_Reduce_scatter_block";
+  record.choice = LCOMM_SELECT_LOSSY;
+  lcomm_interpose_report_add(&record);
   const char *titles = strstr(print(), "  call ");
   assert_non_null(titles);
   long end = strstr(titles, "  calls  ") + strlen("  calls") - titles;
@@ -375,16 +376,16 @@ static void a_short_buffer_cuts_the_table(void **state) {
 /* ------------------------------------------------------------------- counting */
 
 static void bytes_of_a_known_class_need_not_be_computed_again(void **state) {
-  lcomm_interpose_record note = lossy;
+  lcomm_interpose_record record = lossy;
   (void)state;
-  note.sent_bytes = note.exact_bytes = 1;
-  assert_false(lcomm_interpose_report_lookup(&note));
-  assert_int_equal(note.sent_bytes, 1);
+  record.sent_bytes = record.exact_bytes = 1;
+  assert_false(lcomm_interpose_report_lookup(&record));
+  assert_int_equal(record.sent_bytes, 1);
   lcomm_interpose_report_add(&lossy);
   lcomm_interpose_report_add(&lossy);
-  assert_true(lcomm_interpose_report_lookup(&note));
-  assert_int_equal(note.sent_bytes, lossy.sent_bytes);
-  assert_int_equal(note.exact_bytes, lossy.exact_bytes);
+  assert_true(lcomm_interpose_report_lookup(&record));
+  assert_int_equal(record.sent_bytes, lossy.sent_bytes);
+  assert_int_equal(record.exact_bytes, lossy.exact_bytes);
 }
 
 /* Each of these alone makes another class. */
@@ -415,12 +416,12 @@ static void classes_differ_in_what_they_are_told_apart_by(void **state) {
 
 static void equal_texts_need_not_be_one(void **state) {
   char function[] = "MPI_Allreduce", op[] = "MPI_SUM";
-  lcomm_interpose_record note = lossy;
+  lcomm_interpose_record record = lossy;
   (void)state;
   lcomm_interpose_report_add(&lossy);
-  note.function = function;
-  note.op = op;
-  assert_true(lcomm_interpose_report_lookup(&note));
+  record.function = function;
+  record.op = op;
+  assert_true(lcomm_interpose_report_lookup(&record));
 }
 
 static void more_than_256_classes_are_counted_together(void **state) {
@@ -429,8 +430,8 @@ static void more_than_256_classes_are_counted_together(void **state) {
     note_of(1000 + i);
   }
   for (int i = 0; i < 30; i++) {
-    lcomm_interpose_record note = left_to_mpi(5, "small");
-    lcomm_interpose_report_add(&note);
+    lcomm_interpose_record record = left_to_mpi(5, "small");
+    lcomm_interpose_report_add(&record);
   }
   assert_int_equal(lines_with("MPI_Allreduce"), CLASSES_MAX);
   EXPECT(line_of("others"), " 1256..1305 ", " 50 ", " 200 MiB ", " 50.0 MiB ", " 200 MiB ",
@@ -441,18 +442,18 @@ static void more_than_256_classes_are_counted_together(void **state) {
 
 /* Computing them for every call would take the time that the program should have. */
 static void when_classes_are_used_up_bytes_are_in_proportion(void **state) {
-  lcomm_interpose_record note = lossy;
+  lcomm_interpose_record record = lossy;
   (void)state;
   note_of(0);
   for (uint64_t i = 1; i < CLASSES_MAX; i++) {
     note_of((1 << 20) - 1 + i);
   }
-  note.count = 3 << 20;
-  assert_true(lcomm_interpose_report_lookup(&note));
-  assert_int_equal(note.sent_bytes, 3 * lossy.sent_bytes);
-  assert_int_equal(note.exact_bytes, 3 * lossy.exact_bytes);
-  note.op = "MPI_MAX"; /* like none */
-  assert_false(lcomm_interpose_report_lookup(&note));
+  record.count = 3 << 20;
+  assert_true(lcomm_interpose_report_lookup(&record));
+  assert_int_equal(record.sent_bytes, 3 * lossy.sent_bytes);
+  assert_int_equal(record.exact_bytes, 3 * lossy.exact_bytes);
+  record.op = "MPI_MAX"; /* like none */
+  assert_false(lcomm_interpose_report_lookup(&record));
 }
 
 static void a_clear_forgets_all(void **state) {
@@ -474,15 +475,15 @@ static void *noting(void *argument) {
   char name[16];
   snprintf(name, sizeof(name), "comm %d", *(int *)argument % 2);
   for (int i = 0; i < CALLS; i++) {
-    lcomm_interpose_record note = lossy;
-    note.comm = name;
-    note.count = (uint64_t)(i % 3);
-    note.sent_bytes = note.exact_bytes = 0;
-    if (lcomm_interpose_report_lookup(&note)) {
-      assert_int_equal(note.sent_bytes, note.count);
+    lcomm_interpose_record record = lossy;
+    record.comm = name;
+    record.count = (uint64_t)(i % 3);
+    record.sent_bytes = record.exact_bytes = 0;
+    if (lcomm_interpose_report_lookup(&record)) {
+      assert_int_equal(record.sent_bytes, record.count);
     }
-    note.sent_bytes = note.count;
-    lcomm_interpose_report_add(&note);
+    record.sent_bytes = record.count;
+    lcomm_interpose_report_add(&record);
   }
   return NULL;
 }

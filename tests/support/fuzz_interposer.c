@@ -16,7 +16,7 @@ static void change(fuzz_bytes *in, void *bytes, size_t room) {
   }
 }
 
-static void read_greeting(fuzz_bytes *in) {
+static void read_handshake(fuzz_bytes *in) {
   char sentence[LCOMM_INTERPOSE_SENTENCE_MAX] = "";
   lcomm_interpose_handshake first, *other = fuzz_allocate(sizeof *other);
   lcomm_interpose_handshake_init(&first);
@@ -38,15 +38,15 @@ static void read_greeting(fuzz_bytes *in) {
 }
 
 static void read_verdict(fuzz_bytes *in) {
-  lcomm_interpose_verdict *heard = fuzz_allocate(sizeof *heard), first = {.good = 0};
+  lcomm_interpose_verdict *received = fuzz_allocate(sizeof *received), first = {.good = 0};
   lcomm_interpose_verdict_init(&first);
-  memcpy(heard, &first, sizeof(first));
-  change(in, heard, sizeof *heard);
-  bool taken = lcomm_interpose_verdict_check(heard);
-  fuzz_check_text(heard->sentence, sizeof(heard->sentence));
-  fuzz_require(taken == (memcmp(heard->magic, first.magic, sizeof(first.magic)) == 0),
+  memcpy(received, &first, sizeof(first));
+  change(in, received, sizeof *received);
+  bool taken = lcomm_interpose_verdict_check(received);
+  fuzz_check_text(received->sentence, sizeof(received->sentence));
+  fuzz_require(taken == (memcmp(received->magic, first.magic, sizeof(first.magic)) == 0),
                "a verdict is known by its beginning");
-  free(heard);
+  free(received);
 }
 
 /* What a name service gives: any text. */
@@ -88,7 +88,7 @@ void lcomm_fuzz_interposer(const uint8_t *data, size_t size) {
   fuzz_bytes in = {data, size};
   uint8_t what = fuzz_u8(&in);
   if (what == 0) {
-    read_greeting(&in);
+    read_handshake(&in);
   } else if (what == 1) {
     read_verdict(&in);
   } else if (what == 3) {

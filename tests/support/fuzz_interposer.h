@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Byte 0: 0 changes of a greeting (two bytes of offset, one of size, so many bytes), 1
+/* Byte 0: 0 changes of a handshake (two bytes of offset, one of size, so many bytes), 1
  * the same of a verdict, else a control file. */
 void lcomm_fuzz_interposer(const uint8_t *data, size_t size);
 

@@ -20,6 +20,14 @@ int lcomm_interpose_run(lcomm_interpose_call *call, const void *send, void *rece
   return lcomm_interpose_call_run(call);
 }
 
+int lcomm_interpose_run_gather(lcomm_interpose_call *call, const void *send, void *receive,
+                               uint64_t before) {
+  if (send == MPI_IN_PLACE) {
+    send = (const char *)receive + before * lcomm_dtype_size(call->dtype);
+  }
+  return lcomm_interpose_run(call, send, receive);
+}
+
 int lcomm_interpose_submit(lcomm_interpose_call *call, const void *send, void *receive,
                            MPI_Request *request) {
   set_buffers(call, send, receive);
@@ -128,9 +136,7 @@ LCOMM_INTERPOSE_API int MPI_Allgather(const void *sendbuf, int sendcount, MPI_Da
       !lcomm_interpose_take(comm, recvtype, MPI_OP_NULL, &call)) {
     return PMPI_Allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
   }
-  uint64_t before = (uint64_t)call.at->rank * call.count;
-  return lcomm_interpose_run(
-      &call, in_place ? lcomm_interpose_element(recvbuf, before, call.dtype) : sendbuf, recvbuf);
+  return lcomm_interpose_run_gather(&call, sendbuf, recvbuf, (uint64_t)call.at->rank * call.count);
 }
 
 /* The sum of all parts when they lie one after the other, else 0. */
@@ -168,9 +174,7 @@ LCOMM_INTERPOSE_API int MPI_Allgatherv(const void *sendbuf, int sendcount, MPI_D
     call.at->parts[i] = (uint64_t)recvcounts[i];
   }
   call.part_counts = call.at->parts;
-  uint64_t before = (uint64_t)displs[call.at->rank];
-  return lcomm_interpose_run(
-      &call, in_place ? lcomm_interpose_element(recvbuf, before, call.dtype) : sendbuf, recvbuf);
+  return lcomm_interpose_run_gather(&call, sendbuf, recvbuf, (uint64_t)displs[call.at->rank]);
 }
 
 /* -------------------------------------------------------- non-blocking sums */

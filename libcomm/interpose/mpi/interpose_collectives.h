@@ -12,17 +12,16 @@ static inline bool lcomm_interpose_buffers_differ(const void *send, const void *
   return receive != MPI_IN_PLACE && send != receive;
 }
 
-/* The address of an element. */
-static inline const void *lcomm_interpose_element(const void *start, uint64_t elements,
-                                                  lcomm_dtype dtype) {
-  return (const char *)start + elements * lcomm_dtype_size(dtype);
-}
-
 /* Set the buffers of a call that was taken, which may be MPI_IN_PLACE, and make it: blocking, or by
  * the queue. Returns an MPI error code. */
 int lcomm_interpose_run(lcomm_interpose_call *call, const void *send, void *receive);
 int lcomm_interpose_submit(lcomm_interpose_call *call, const void *send, void *receive,
                            MPI_Request *request);
+
+/* The same for a blocking allgather. before: elements of the result before this rank's part, which
+ * is in `receive` where `send` is MPI_IN_PLACE. */
+int lcomm_interpose_run_gather(lcomm_interpose_call *call, const void *send, void *receive,
+                               uint64_t before);
 
 /* The number of ranks of an intra-communicator; 0: it is none. */
 int lcomm_interpose_intra_size(MPI_Comm comm);

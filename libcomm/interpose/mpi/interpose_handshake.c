@@ -27,7 +27,7 @@ static void explain_version(int rank, char *sentence) {
 
 /* --------------------------------------------------------------- handshake */
 
-/* The first bytes of a handshake and of a verdict. */
+/* The first bytes of a handshake and of a verdict: fixed, so that all versions recognise them. */
 static const char magic_text[8] = "lc-door";
 
 void lcomm_interpose_handshake_init(lcomm_interpose_handshake *mine) {

@@ -130,9 +130,7 @@ LCOMM_INTERPOSE_API int MPI_Allgather_c(const void *sendbuf, MPI_Count sendcount
       !lcomm_interpose_take(comm, recvtype, MPI_OP_NULL, &call)) {
     return PMPI_Allgather_c(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
   }
-  uint64_t before = (uint64_t)call.at->rank * call.count;
-  return lcomm_interpose_run(
-      &call, in_place ? lcomm_interpose_element(recvbuf, before, call.dtype) : sendbuf, recvbuf);
+  return lcomm_interpose_run_gather(&call, sendbuf, recvbuf, (uint64_t)call.at->rank * call.count);
 }
 
 /* The sum of all parts when they lie one after the other, else 0. */
@@ -167,7 +165,5 @@ LCOMM_INTERPOSE_API int MPI_Allgatherv_c(const void *sendbuf, MPI_Count sendcoun
     call.at->parts[i] = (uint64_t)recvcounts[i];
   }
   call.part_counts = call.at->parts;
-  uint64_t before = (uint64_t)displs[call.at->rank];
-  return lcomm_interpose_run(
-      &call, in_place ? lcomm_interpose_element(recvbuf, before, call.dtype) : sendbuf, recvbuf);
+  return lcomm_interpose_run_gather(&call, sendbuf, recvbuf, (uint64_t)displs[call.at->rank]);
 }

@@ -18,7 +18,7 @@ static void before(void) {
 }
 
 /* What one call does not send comes with the next: over many calls of one input the sums add
- * up to the exact ones, but for what is still owed. */
+ * up to the exact ones, but for the residuals still carried. */
 static void check_all(sum_call *calls, const char *what) {
   double most = mpi_size * 1000.0;
   bool exact = true;

@@ -125,7 +125,7 @@ static void a_first_sum_may_wait_while_another_is_made(void) {
 
 /* ------------------------------------------------------------------- overlap */
 
-static void parts_are_made_while_sums_are_under_way(void) {
+static void parts_are_made_while_sums_are_in_flight(void) {
   MPI_Request requests[COMMS];
   sum_call calls[COMMS];
   for (int i = 0; i < COMMS; i++) {
@@ -214,7 +214,7 @@ int main(int argc, char **argv) {
       PROPERTY(each_rank_is_the_first_of_one),
       PROPERTY(a_first_sum_that_does_not_block_waits_for_nobody),
       PROPERTY(a_first_sum_may_wait_while_another_is_made),
-      PROPERTY(parts_are_made_while_sums_are_under_way),
+      PROPERTY(parts_are_made_while_sums_are_in_flight),
       PROPERTY(copies_that_do_not_block_overlap),
       PROPERTY(threads_group_the_same_ranks),
   };
