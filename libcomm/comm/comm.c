@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/base/clock.h"
 #include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/flow.h"
@@ -160,6 +161,25 @@ static void stop(lcomm_comm *comm) {
   }
 }
 
+/* Ranks that have not noticed yet that all are here may have told this one so: that is heard
+ * before the links are closed. False when a peer does not come along, or has failed. */
+static bool part(lcomm_comm *comm) {
+  static const double MOMENT_S = 1e-3;
+  double end_s = lcomm_clock_s() + comm->timeout_s;
+  bool parted = false;
+  lcomm_links_part(&comm->links);
+  while (!parted && lcomm_clock_s() < end_s) {
+    if (lcomm_control_receive(comm) != LCOMM_OK) {
+      return false;
+    }
+    parted = lcomm_links_parted(&comm->links);
+    if (!parted) {
+      lcomm_comm_sleep(comm, MOMENT_S);
+    }
+  }
+  return parted;
+}
+
 lcomm_status lcomm_destroy(lcomm_comm *comm) {
   if (!comm) {
     return LCOMM_OK;
@@ -177,15 +197,17 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   if (status == LCOMM_OK) {
     status = lcomm_barrier(comm);
   }
+  bool parted = false;
   if (status == LCOMM_OK) {
     lcomm_flow_drain(comm);
+    parted = part(comm);
   }
   bool moved = false;
   lcomm_operations_move(comm, &moved); /* after a failure: cancels what is left */
   if (status != LCOMM_OK) {
     lcomm_error_thread_keep(comm->errors.text);
   }
-  lcomm_comm_free(comm, status == LCOMM_OK);
+  lcomm_comm_free(comm, parted);
   return status;
 }
 

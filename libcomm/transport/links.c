@@ -192,6 +192,24 @@ bool lcomm_links_control_receive(lcomm_links *links, void *notice) {
   return false;
 }
 
+void lcomm_links_part(lcomm_links *links) {
+  for (int peer = 0; peer < links->size; peer++) {
+    lcomm_transport *link = links->of[peer];
+    if (link && link->table->part) {
+      link->table->part(link, peer);
+    }
+  }
+}
+
+bool lcomm_links_parted(lcomm_links *links) {
+  bool parted = true;
+  for (int i = 0; i < links->count; i++) {
+    const lcomm_transport_table *table = links->open[i]->table;
+    parted &= !table->parted || table->parted(links->open[i]);
+  }
+  return parted;
+}
+
 int lcomm_links_unreachable(lcomm_links *links, char *why) {
   int peer = -1;
   for (int i = 0; i < links->count && peer < 0; i++) {

@@ -143,6 +143,12 @@ typedef struct lcomm_transport_table {
    * reading a file of a line per peer. */
   int (*unreachable)(lcomm_transport *transport, char *why);
 
+  /* Before an orderly close where a late control message would reach what is opened next. part:
+   * this rank has told the peer its last control message; later ones are dropped. parted: all of
+   * those peers have said the same and everything that they told has been heard. */
+  void (*part)(lcomm_transport *transport, int peer);
+  bool (*parted)(lcomm_transport *transport);
+
   /* The network devices that it sends over, for people; "" when they are not known. */
   const char *(*interface)(const lcomm_transport *transport);
 } lcomm_transport_table;

@@ -20,8 +20,9 @@
 
 enum { NOTICE_TAG = LCOMM_TAG_CONTROL | 2, BIG = 1 << 30, NOTICES_MAX = 3, FLUSH_TRIES = 1000 };
 
-/* Places of a peer: NOTICES_MAX for ordinary control messages, then one for an error. */
-enum { ERROR_PLACE = NOTICES_MAX, PLACES };
+/* Places of a peer: NOTICES_MAX for ordinary control messages, then one for an error, and one for
+ * the empty message that says that no other control message follows. */
+enum { ERROR_PLACE = NOTICES_MAX, LAST_PLACE, PLACES };
 
 /* A control message that leaves: idle when its request is MPI_REQUEST_NULL. */
 typedef struct outgoing {
@@ -38,6 +39,8 @@ typedef struct mpi_transport {
   MPI_Request listening; /* receives the next control message */
   unsigned char heard[LCOMM_CONTROL_SIZE];
   outgoing *told;        /* PLACES per peer */
+  bool *left;            /* the peers that were told the last control message */
+  int leaving, gone;     /* how many those are, and how many peers have said so themselves */
   double cancel_until_s; /* patience with messages that are no longer wanted; 0: all of it */
   struct mpi_transport *next_left;
 } mpi_transport;
@@ -209,41 +212,70 @@ static outgoing *place_of(mpi_transport *t, int peer, int place) {
   return &t->told[(size_t)peer * PLACES + (size_t)place];
 }
 
-static void tell_from(mpi_transport *t, int peer, outgoing *notice, const void *bytes) {
-  memcpy(notice->bytes, bytes, sizeof(notice->bytes));
-  PMPI_Isend(notice->bytes, LCOMM_CONTROL_SIZE, MPI_BYTE, t->ranks[peer], NOTICE_TAG, t->comm,
-             &notice->request);
+static void tell_from(mpi_transport *t, int peer, outgoing *notice, int size) {
+  PMPI_Isend(notice->bytes, size, MPI_BYTE, t->ranks[peer], NOTICE_TAG, t->comm, &notice->request);
 }
 
-static void mpi_tell(lcomm_transport *transport, int peer, const void *bytes) {
-  mpi_transport *t = of(transport);
-  for (int i = 0; i < NOTICES_MAX; i++) {
-    if (is_idle(place_of(t, peer, i))) {
-      tell_from(t, peer, place_of(t, peer, i), bytes);
+/* Into the first place of these that is idle. */
+static void tell_in(mpi_transport *t, int peer, int first, int end, const void *bytes) {
+  for (int i = first; i < end && !t->left[peer]; i++) {
+    outgoing *place = place_of(t, peer, i);
+    if (is_idle(place)) {
+      memcpy(place->bytes, bytes, sizeof(place->bytes));
+      tell_from(t, peer, place, LCOMM_CONTROL_SIZE);
       return;
     }
   }
 }
 
+static void mpi_tell(lcomm_transport *transport, int peer, const void *bytes) {
+  tell_in(of(transport), peer, 0, NOTICES_MAX, bytes);
+}
+
 static void mpi_tell_error(lcomm_transport *transport, int peer, const void *bytes) {
-  outgoing *place = place_of(of(transport), peer, ERROR_PLACE);
-  if (is_idle(place)) {
-    tell_from(of(transport), peer, place, bytes);
+  tell_in(of(transport), peer, ERROR_PLACE, ERROR_PLACE + 1, bytes);
+}
+
+/* The size of a control message that has arrived, or -1; 0: it was the peer's last. */
+static int hear_any(mpi_transport *t, void *notice) {
+  MPI_Status result;
+  int flag = 0, size = 0;
+  if (t->listening == MPI_REQUEST_NULL || PMPI_Test(&t->listening, &flag, &result) != MPI_SUCCESS ||
+      !flag) {
+    return -1;
   }
+  PMPI_Get_count(&result, MPI_BYTE, &size);
+  memcpy(notice, t->heard, LCOMM_CONTROL_SIZE);
+  listen_again(t);
+  return size;
 }
 
 static bool mpi_hear(lcomm_transport *transport, void *notice) {
   mpi_transport *t = of(transport);
-  MPI_Status result;
-  int flag = 0, count = 0;
-  if (t->listening == MPI_REQUEST_NULL || PMPI_Test(&t->listening, &flag, &result) != MPI_SUCCESS ||
-      !flag) {
-    return false;
+  int size = hear_any(t, notice);
+  while (size == 0) {
+    t->gone++;
+    size = hear_any(t, notice);
   }
-  PMPI_Get_count(&result, MPI_BYTE, &count);
-  memcpy(notice, t->heard, LCOMM_CONTROL_SIZE);
-  listen_again(t);
-  return count == LCOMM_CONTROL_SIZE;
+  return size == LCOMM_CONTROL_SIZE;
+}
+
+/* MPI gives the context of a communicator that was freed to the next one, and while it
+ * makes that, to the one that it is made from: what arrives late would be taken for a
+ * message of those. Control messages of one rank to another arrive in their order, so nothing of a
+ * peer is in flight once its last one was heard. */
+static void mpi_part(lcomm_transport *transport, int peer) {
+  mpi_transport *t = of(transport);
+  if (!t->left[peer]) {
+    t->left[peer] = true;
+    t->leaving++;
+    tell_from(t, peer, place_of(t, peer, LAST_PLACE), 0);
+  }
+}
+
+static bool mpi_parted(lcomm_transport *transport) {
+  const mpi_transport *t = of(transport);
+  return t->gone >= t->leaving;
 }
 
 static const char *mpi_why(const lcomm_transport *transport) {
@@ -277,6 +309,7 @@ static bool flush_notices(mpi_transport *t) {
 static void discard(mpi_transport *t) {
   free(t->ranks);
   free(t->told);
+  free(t->left);
   free(t);
 }
 
@@ -306,9 +339,11 @@ static bool tags_suffice(void) {
 static mpi_transport *make(const lcomm_transport_setup *setup) {
   mpi_transport *t = calloc(1, sizeof *t);
   outgoing *told = calloc((size_t)setup->size * PLACES, sizeof *told);
+  bool *left = calloc((size_t)setup->size, sizeof *left);
   int *ranks = calloc((size_t)setup->size, sizeof *ranks);
-  if (!t || !told || !ranks) {
+  if (!t || !told || !left || !ranks) {
     free(ranks);
+    free(left);
     free(told);
     free(t);
     return NULL;
@@ -324,6 +359,7 @@ static mpi_transport *make(const lcomm_transport_setup *setup) {
   t->rank = setup->rank;
   t->size = setup->size;
   t->told = told;
+  t->left = left;
   t->ranks = ranks;
   return t;
 }
@@ -367,5 +403,7 @@ const lcomm_transport_table lcomm_transport_mpi = {
     .tell = mpi_tell,
     .tell_error = mpi_tell_error,
     .hear = mpi_hear,
+    .part = mpi_part,
+    .parted = mpi_parted,
     .why = mpi_why,
 };
