@@ -122,10 +122,10 @@ typedef struct lcomm_transport_table {
   void *(*memory_get)(lcomm_transport *transport, size_t size);
   void (*memory_free)(lcomm_transport *transport, void *memory);
 
-  /* The next message from `peer` if it has `tag`, is short and lies there
-   * ready: *bytes stays valid until drop takes it away, or progress() takes it
-   * in. False when nothing has come, or something else comes first; progress()
-   * and receive() then find all. */
+  /* The first message from `peer` with `tag` that nobody has asked for, if it is short and
+   * the next to come, or progress() has taken it in: *bytes stays valid until drop takes it
+   * away, or progress(). False when nothing has come, or something else comes first;
+   * progress() and receive() then find all. */
   bool (*peek)(lcomm_transport *transport, int peer, uint32_t tag, const void **bytes,
                size_t *size);
   void (*drop)(lcomm_transport *transport, int peer);

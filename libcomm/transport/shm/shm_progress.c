@@ -113,6 +113,7 @@ void lcomm_shm_progress(lcomm_transport *transport) {
   for (int i = 0; i < t->reached_count; i++) {
     lcomm_shm_peer *peer = t->reached[i];
     peer->peeked = false; /* what was looked at and not dropped comes in as all else */
+    peer->peeked_unasked = NULL;
     if (peer->fault != LCOMM_SHM_FINE) {
       continue;
     }
@@ -139,8 +140,29 @@ void lcomm_shm_progress(lcomm_transport *transport) {
 /* Would a message with this tag go to somebody else first? */
 static bool is_claimed(lcomm_shm_peer *peer, uint32_t tag) {
   return peer->fault != LCOMM_SHM_FINE ||
-         (peer->unasked_count > 0 && lcomm_shm_list_find(peer->unasked, tag)) ||
          (peer->posted_count > 0 && lcomm_shm_list_find(peer->posted, tag));
+}
+
+/* A message that progress() has taken in while this rank waited for another one. Without it
+ * a rank that is once behind would look for every later message where it is no more. */
+static bool peek_unasked(lcomm_shm_peer *peer, lcomm_shm_record *record, const void **bytes,
+                         size_t *size) {
+  if (record->way != LCOMM_SHM_MESSAGE || record->state == LCOMM_SHM_STARVED ||
+      peer->fault != LCOMM_SHM_FINE) {
+    return false;
+  }
+  peer->peeked_unasked = record;
+  *bytes = record->view;
+  *size = record->size;
+  return true;
+}
+
+static void drop_unasked(lcomm_shm *t, lcomm_shm_peer *peer) {
+  lcomm_shm_record *record = peer->peeked_unasked;
+  peer->peeked_unasked = NULL;
+  lcomm_shm_list_remove(lcomm_shm_bucket(peer->unasked, record->tag), record);
+  peer->unasked_count--;
+  lcomm_shm_release(t, record);
 }
 
 /* An entry that peek cannot give: skip the end of the ring, leave all else. */
@@ -159,6 +181,11 @@ bool lcomm_shm_peek(lcomm_transport *transport, int rank, uint32_t tag, const vo
   lcomm_shm_peer *peer = lcomm_shm_of(transport)->of[rank];
   if (!peer) {
     return false;
+  }
+  lcomm_shm_record *unasked =
+      peer->unasked_count > 0 ? lcomm_shm_list_find(peer->unasked, tag) : NULL;
+  if (unasked) {
+    return peek_unasked(peer, unasked, bytes, size);
   }
   uint64_t word = lcomm_shm_look(&peer->in);
   if ((uint32_t)word != lcomm_shm_stamp(peer->in.at)) {
@@ -180,8 +207,11 @@ bool lcomm_shm_peek(lcomm_transport *transport, int rank, uint32_t tag, const vo
 }
 
 void lcomm_shm_drop(lcomm_transport *transport, int rank) {
-  lcomm_shm_peer *peer = lcomm_shm_of(transport)->of[rank];
-  if (peer && peer->peeked) {
+  lcomm_shm *t = lcomm_shm_of(transport);
+  lcomm_shm_peer *peer = t->of[rank];
+  if (peer && peer->peeked_unasked) {
+    drop_unasked(t, peer);
+  } else if (peer && peer->peeked) {
     peer->peeked = false;
     advance(peer, lcomm_shm_span(peer->peeked_size));
   }

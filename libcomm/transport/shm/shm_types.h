@@ -123,6 +123,7 @@ struct lcomm_shm_peer {
   uint32_t posted_count, unasked_count;
   bool peeked; /* the next entry is being looked at in place */
   size_t peeked_size;
+  lcomm_shm_record *peeked_unasked; /* or this message, which progress() has taken in before */
   lcomm_shm_fault fault;
 
   lcomm_shm_writer out;

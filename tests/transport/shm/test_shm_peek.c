@@ -57,6 +57,41 @@ static void short_messages_are_read_in_place(void **state) {
   forked_run(2, peek_at_many);
 }
 
+/* Messages of all sizes that progress() has taken in before, two of each tag. */
+static void peek_at_unasked(forked *self) {
+  enum { TAGS = 40, MANY = 2 * TAGS };
+  static unsigned char out[MANY][LCOMM_SHM_INLINE];
+  party p = open_party(self);
+  lcomm_transfer sent[MANY];
+  for (uint32_t i = 0; self->rank == 0 && i < MANY; i++) {
+    size_t size = i % TAGS * LCOMM_SHM_INLINE / (TAGS - 1);
+    fill(out[i], size, i);
+    send_to(&p, 1, i % TAGS, out[i], size, &sent[i]);
+  }
+  for (uint32_t i = 0; self->rank == 0 && i < MANY; i++) {
+    finish(&p, &sent[i]);
+  }
+  together_in_progress(&p);
+  p.v->progress(p.t);
+  for (uint32_t i = MANY; self->rank == 1 && i-- > 0;) {
+    const void *bytes = NULL;
+    size_t there = 0, size = i % TAGS * LCOMM_SHM_INLINE / (TAGS - 1);
+    uint32_t number = i < TAGS ? i + TAGS : i - TAGS; /* the first of a tag comes first */
+    forked_require(self, wait_peek(&p, i % TAGS, &bytes, &there) && there == size,
+                   "message %u has %zu", number, there);
+    require_bytes(&p, bytes, size, number, "peek");
+    p.v->drop(p.t, 0);
+    p.v->drop(p.t, 0); /* once is enough */
+  }
+  together_in_progress(&p);
+  close_party(&p);
+}
+
+static void messages_that_were_taken_in_are_read_too(void **state) {
+  (void)state;
+  forked_run(2, peek_at_unasked);
+}
+
 /* In the way of a peek: another tag, a long message, somebody who has asked,
  * an earlier message that was put aside. */
 static void peek_in_vain(forked *self) {
@@ -90,10 +125,14 @@ static void peek_in_vain(forked *self) {
   p.v->progress(p.t);
   together(self);
   together(self);
-  forked_require(self, !p.v->peek(p.t, 0, 2, &bytes, &size), "it overtook what was put aside");
+  forked_require(self, p.v->peek(p.t, 0, 2, &bytes, &size) && strcmp(bytes, "b") == 0,
+                 "it overtook what was put aside");
+  p.v->progress(p.t);
+  p.v->drop(p.t, 0); /* progress() has taken it in again */
   receive_from(&p, 0, 2, in, 16, &received);
   finish(&p, &received);
   forked_require(self, strcmp((char *)in, "b") == 0, "came: %s", (char *)in);
+  forked_require(self, !p.v->peek(p.t, 0, 2, &bytes, &size), "it overtook a long one");
   receive_from(&p, 0, 2, large, sizeof(large), &received);
   finish(&p, &received);
   receive_from(&p, 0, 3, in, 16, &received);
@@ -163,6 +202,7 @@ static void notices_pass_by_a_full_queue(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(short_messages_are_read_in_place),
+      cmocka_unit_test(messages_that_were_taken_in_are_read_too),
       cmocka_unit_test(peeking_overtakes_nothing),
       cmocka_unit_test(notices_pass_by_a_full_queue),
   };
