@@ -127,6 +127,7 @@ static void free_operations(lcomm_comm *comm) {
   }
   lcomm_run_cache_free(&comm->runs.cache);
   free_runs(comm->runs.retired);
+  free(comm->runs.tiles);
 }
 
 void lcomm_comm_free(lcomm_comm *comm, bool orderly) {

@@ -61,7 +61,6 @@ struct lcomm_run {
   size_t *encode_sizes;
   const void **reduce_sources;
   lcomm_summand *reduce_summands;
-  uint8_t *tiles; /* for sources that are fetched: LCOMM_GET_SIZE bytes each */
 
   /* Flow control, see flow.h. */
   struct lcomm_flow_part *flow_parts; /* peers that this rank only sends to, or receives from */

@@ -43,7 +43,7 @@ static lcomm_status bring(lcomm_run *run, const lcomm_step *step, uint64_t at, s
     const lcomm_slot_memory *slot = &run->slots[sources[i]];
     run->reduce_sources[i] = slot->payload + at * element;
     if (slot->far) {
-      uint8_t *tile = run->tiles + (size_t)i * LCOMM_GET_SIZE;
+      uint8_t *tile = run->comm->runs.tiles + (size_t)i * LCOMM_GET_SIZE;
       run->reduce_sources[i] = tile;
       status = lcomm_exec_fetch(run, sources[i], at * element, n * element, tile);
     }

@@ -217,7 +217,6 @@ void lcomm_run_destroy(lcomm_run *run) {
   lcomm_links_memory_free(links, run->own_vector);
   lcomm_links_memory_free(links, run->own_input);
   free(run->slots);
-  free(run->tiles);
   free(run->encode_payloads);
   free(run->encode_sizes);
   free(run->reduce_sources);

@@ -123,6 +123,21 @@ static size_t slot_size(const lcomm_run *run, uint32_t slot) {
   return aligned(own > room ? own : room);
 }
 
+/* All runs use the same tiles, each for the time of one computation. */
+static bool make_tiles(lcomm_comm *comm, size_t count) {
+  if (count <= comm->runs.tile_count) {
+    return true;
+  }
+  uint8_t *more = aligned_alloc(SLOT_ALIGN, count * LCOMM_GET_SIZE);
+  if (!more) {
+    return false;
+  }
+  free(comm->runs.tiles);
+  comm->runs.tiles = more;
+  comm->runs.tile_count = count;
+  return true;
+}
+
 static lcomm_status make_arena(lcomm_run *run) {
   size_t total = SLOT_ALIGN, tiles = 0, most = 0;
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
@@ -138,8 +153,7 @@ static lcomm_status make_arena(lcomm_run *run) {
   }
   run->arena = run->device ? lcomm_run_device_pinned(run, total)
                            : lcomm_links_memory_get(&run->comm->links, total);
-  run->tiles = tiles > 0 ? aligned_alloc(SLOT_ALIGN, tiles * LCOMM_GET_SIZE) : NULL;
-  return run->arena && (run->tiles || tiles == 0) ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  return run->arena && make_tiles(run->comm, tiles) ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
 lcomm_status lcomm_run_make_slots(lcomm_run *run) {

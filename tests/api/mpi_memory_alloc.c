@@ -5,6 +5,7 @@
 /* Memory of lcomm_memory_alloc() serves in every call, on every communicator, at any time,
  * and what is sent out of it is not copied. */
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -251,6 +252,40 @@ static void other_threads_take_it_while_calls_run(void) {
   give_back(shared);
 }
 
+static size_t private_bytes(void) {
+  struct mallinfo2 now = mallinfo2();
+  return now.uordblks + now.hblkhd;
+}
+
+static void sum_plain(lcomm_comm *comm, uint64_t count) {
+  static float values[MANY];
+  fill(values, count);
+  require_fine(comm, lcomm_allreduce(comm, values, values, count, LCOMM_FLOAT32, LCOMM_SUM));
+  require(values[count - 1] == summed(count - 1), "%g", values[count - 1]);
+}
+
+/* What a sum works in is one for all shapes; a shape that is kept has no room of its own. */
+static void shapes_that_are_kept_share_what_they_work_in(void) {
+  enum { SHAPES = 40, EACH = 100 << 10 };
+  lcomm_comm *comm = make_over("", 1);
+  lcomm_stats before, after;
+  if (!comm) {
+    return;
+  }
+  sum_plain(comm, MANY / 2);
+  lcomm_stats_get(comm, &before);
+  size_t held = private_bytes();
+  for (uint64_t i = 1; i <= SHAPES; i++) {
+    sum_plain(comm, MANY / 2 + i);
+  }
+  lcomm_stats_get(comm, &after);
+  size_t more = private_bytes() - held;
+  require(after.run_misses == before.run_misses + SHAPES, "the shapes were not kept");
+  require(private_bytes() <= held || more <= (size_t)SHAPES * EACH, "%zu KiB more for %d shapes",
+          more >> 10, SHAPES);
+  require_fine(comm, lcomm_destroy(comm));
+}
+
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       {"every_call_takes_any_part_of_it", every_call_takes_any_part_of_it},
@@ -259,6 +294,8 @@ int main(int argc, char **argv) {
       {"tensors_lie_in_it", tensors_lie_in_it},
       {"mistakes_are_refused_and_named", mistakes_are_refused_and_named},
       {"other_threads_take_it_while_calls_run", other_threads_take_it_while_calls_run},
+      {"shapes_that_are_kept_share_what_they_work_in",
+       shapes_that_are_kept_share_what_they_work_in},
   };
   return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
 }
