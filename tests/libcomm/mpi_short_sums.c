@@ -29,7 +29,8 @@ static void count_receives(lcomm_comm *comm) {
   link->table = &table;
 }
 
-/* The last rank comes when the messages of all others are there and were taken in. */
+/* The last rank comes when the messages of all others are there and were taken in. A fingerprint
+ * that came before its operation, from a rank that waits for long, is looked at step by step. */
 static void sum_last(lcomm_comm *comm, double *values, uint64_t count) {
   lcomm_request request = {0};
   bool last = mpi_rank == mpi_size - 1;
@@ -42,10 +43,11 @@ static void sum_last(lcomm_comm *comm, double *values, uint64_t count) {
   }
   MPI_Barrier(MPI_COMM_WORLD);
   lcomm_links_progress(&comm->links);
+  bool early = comm->tickets.early_count > 0;
   received = 0;
   require_fine(comm, lcomm_allreduce(comm, values, values, count, LCOMM_FLOAT64, LCOMM_SUM));
-  require(received == 0, "sum of %d elements: %u messages were asked for one by one", (int)count,
-          received);
+  require(received == 0 || early, "sum of %d elements: %u messages were asked for one by one",
+          (int)count, received);
 }
 
 static void a_sum_whose_messages_were_taken_in_before_is_done_in_one_go(void) {
