@@ -166,7 +166,7 @@ static void stop(lcomm_comm *comm) {
  * before the links are closed. False when a peer does not come along, or has failed. */
 static bool part(lcomm_comm *comm) {
   static const double MOMENT_S = 1e-3;
-  double end_s = lcomm_clock_s() + comm->timeout_s;
+  double end_s = lcomm_clock_s() + comm->settings.timeout_s;
   bool parted = false;
   lcomm_links_part(&comm->links);
   while (!parted && lcomm_clock_s() < end_s) {
