@@ -201,13 +201,13 @@ $(BUILD)/%.c.o: %.c
 $(BUILD)/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	@echo "  NVCC  $<"
-	@$(NVCC) -Ikernels/cuda -I. -Ilibcomm/include $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	@$(NVCC) -I. -Ilibcomm/include $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 # For tests the kernels are compiled once more, for an emulated grid on the processor.
 $(BUILD)/emulated/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	@echo "  CXX   $<"
-	@$(CXX) $(CXXFLAGS) -Itests/support/emulated -I. -Ilibcomm/include -MMD -MP -c $< -o $@
+	@$(CXX) $(CXXFLAGS) -I. -Ilibcomm/include -include tests/support/emulated/emulated_hardware.cuh -MMD -MP -c $< -o $@
 
 # Opened at run time; only its description of itself is exported.
 $(CUDA_MODULE): $(CU_OBJECTS)

@@ -14,7 +14,7 @@
  * its bytes are. A payload begins at an address that is a multiple of 8, and
  * numbers in it are little-endian, as is every machine libcomm runs on.
  *
- * The sparse codec has an interface of its own, topk.h, and the lossless stage
+ * The sparse codec has an interface of its own, codec_topk.h, and the lossless stage
  * that may follow any codec is lossless.h. WIRE.md has every byte.
  *
  * Callers compute in the standard floating-point environment (lcomm_fp_enter).
@@ -103,7 +103,7 @@ struct lcomm_codec {
 
   /* A sum of `count` sources in one kernel, whose values are plain or whose
    * `code` is a whole payload; it turns them into codes and scales. NULL where
-   * there is no such kernel; sum.h does it another way then. */
+   * there is no such kernel; codec_sum.h does it another way then. */
   void (*sum)(const lcomm_format *format, const lcomm_kernels *kernels, lcomm_source *sources,
               size_t count, lcomm_range range, float factor, float *destination);
 };

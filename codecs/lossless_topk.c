@@ -8,8 +8,8 @@
 
 #include <string.h>
 
+#include "codecs/codec_topk_payload.h"
 #include "codecs/lossless_chunk.h"
-#include "codecs/topk_payload.h"
 
 enum { WORD = sizeof(uint32_t), HEAD = 2 * WORD, LEB_MAX = 5, BLOCK = LCOMM_TOPK_BLOCK };
 
@@ -66,7 +66,7 @@ static const char *get_delta(lcomm_stream *plane, uint32_t *delta) {
   return byte == 0 && shift > 7 ? "a delta that is longer than it need be" : NULL;
 }
 
-/* Packed blocks, as in topk.h */
+/* Packed blocks, as in codec_topk.h */
 
 static uint32_t width_of(const uint32_t *delta, uint32_t n) {
   uint32_t all = 0;

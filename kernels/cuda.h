@@ -54,7 +54,7 @@ typedef struct lcomm_cuda_code {
   void *code; /* F32: the values, n in a row */
 } lcomm_cuda_code;
 
-/* What an encoder does with the rest, see codecs/residual.h. */
+/* What an encoder does with the rest, see codecs/codec_residual.h. */
 typedef enum lcomm_cuda_feedback {
   LCOMM_CUDA_FEEDBACK_NONE,
   LCOMM_CUDA_FEEDBACK_SEND,  /* acc = source + residual; residual = kept(acc, decoded) */
@@ -115,7 +115,7 @@ typedef struct lcomm_cuda_combine {
 
 /* ------------------------------------------------------------------- top-k */
 
-/* As in codecs/topk.h, which says what every step means. */
+/* As in codecs/codec_topk.h, which says what every step means. */
 typedef struct lcomm_cuda_topk_shape {
   uint64_t base_count;
   uint32_t parts, part, outputs;

@@ -12,8 +12,8 @@
  * program order; messages are posted as soon as they can be.
  */
 
+#include "codecs/codec_sum.h"
 #include "codecs/lossless.h"
-#include "codecs/sum.h"
 #include "libcomm/engine/engine.h"
 #include "libcomm/engine/feedback_state.h"
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "codecs/residual.h"
+#include "codecs/codec_residual.h"
 #include "codecs/wire.h"
 #include "kernels/stripe.h"
 #include "libcomm/base/clock.h"

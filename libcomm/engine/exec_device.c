@@ -4,7 +4,7 @@
 /* Computations of the executor on a device: what exec_compute.c and exec_sum.c do
  * on the host, as launches. */
 
-#include "codecs/parts.h"
+#include "codecs/device_layout.h"
 #include "codecs/wire.h"
 #include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/exec_internal.h"

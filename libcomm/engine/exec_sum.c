@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "codecs/residual.h"
+#include "codecs/codec_residual.h"
 #include "kernels/plain.h"
 #include "kernels/stripe.h"
 #include "libcomm/engine/exec_internal.h"

@@ -685,7 +685,7 @@ LCOMM_API lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tenso
  * way that has a residual with a name (else STATE).
  *
  * A saved state is a folder with one file per rank, rank-RRRRR-of-NNNNN.lcs, or
- * as many blocks of bytes; codecs/state.h has every byte. It holds the step counter and the
+ * as many blocks of bytes; codecs/codec_state.h has every byte. It holds the step counter and the
  * number of calls with each residual, so warm-up and density stages go on where they were,
  * and for every tensor, frozen or not, and every residual with a name (libcomm_interpose.h), what
  * this rank keeps of it: residual and momentum.

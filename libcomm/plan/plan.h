@@ -9,7 +9,7 @@
  * policy, and the arguments of the collective.
  */
 
-#include "codecs/topk.h"
+#include "codecs/codec_topk.h"
 #include "libcomm/plan/policy.h"
 #include "libcomm/sched/builders.h"
 

@@ -4,7 +4,7 @@
 #define LCOMM_TENSOR_CHECKPOINT_H
 
 /* Saving and loading the error-feedback state, inside; what it promises is in
- * libcomm.h, the bytes are in codecs/state.h. state_write.c has the bytes of this rank,
+ * libcomm.h, the bytes are in codecs/codec_state.h. state_write.c has the bytes of this rank,
  * state_save.c where they go, state_source.c where they come from; state.c reads those of
  * several ranks and brings all ranks to one verdict, state_match.c finds what they are of,
  * state_place.c puts values where they were, state_deal.c deals them anew.
@@ -13,7 +13,7 @@
  * lcomm_restore_commit changes the communicator, and it cannot fail.
  */
 
-#include "codecs/state.h"
+#include "codecs/codec_state.h"
 #include "libcomm/base/file.h"
 #include "libcomm/tensor/bucket.h"
 #include "libcomm/tensor/residual.h"

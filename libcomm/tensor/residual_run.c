@@ -8,7 +8,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "codecs/residual.h"
+#include "codecs/codec_residual.h"
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/feedback/ef_memory.h"
 #include "libcomm/plan/warmup.h"

@@ -6,7 +6,7 @@
 
 #include "tests/api/device_calls.h"
 
-#include "tests/support/emulated/device.h"
+#include "tests/support/emulated/emulated_device.h"
 
 /* Whatever the properties before it made on the device, they destroyed. */
 static void nothing_is_left_on_the_device(void) {

@@ -6,13 +6,13 @@
 /* Stages of every format with payloads of several contents, for the tests of the
  * lossless stage. */
 
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 #include <zstd.h>
 
+#include "codecs/codec_topk.h"
+#include "codecs/codec_topk_payload.h"
 #include "codecs/lossless.h"
-#include "codecs/topk.h"
-#include "codecs/topk_payload.h"
 #include "tests/codecs/formats.h"
 
 enum { CHUNK = 64 << 10, ALL_MAX = FORMATS_MAX + 2 };

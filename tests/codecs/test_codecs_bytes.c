@@ -7,14 +7,14 @@
  * prints that file anew.
  */
 
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 #include <stdio.h>
 #include <xxhash.h>
 
-#include "codecs/residual.h"
-#include "codecs/sum.h"
-#include "codecs/topk.h"
+#include "codecs/codec_residual.h"
+#include "codecs/codec_sum.h"
+#include "codecs/codec_topk.h"
 #include "tests/codecs/formats.h"
 
 enum { N = 3000, STEPS = 100, SUMMANDS = 3 };

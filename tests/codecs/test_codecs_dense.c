@@ -3,7 +3,7 @@
 
 /* The registry, and the promises every dense codec makes. */
 
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 #include <math.h>
 #include <stdbool.h>

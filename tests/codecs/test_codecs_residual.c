@@ -3,12 +3,12 @@
 
 /* Error feedback of the dense codecs: nothing is lost, nothing is poisoned. */
 
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 #include <math.h>
 #include <stdbool.h>
 
-#include "codecs/residual.h"
+#include "codecs/codec_residual.h"
 #include "tests/codecs/formats.h"
 
 enum { N = 5000 }; /* more than one chunk, a short last block */

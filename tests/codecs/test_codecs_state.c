@@ -3,12 +3,12 @@
 
 /* The bytes of a saved error-feedback state. */
 
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 #include <stdio.h>
 #include <xxhash.h>
 
-#include "codecs/state.h"
+#include "codecs/codec_state.h"
 
 enum { TENSORS = 8, FILE_MAX = 4096 };
 

@@ -3,9 +3,9 @@
 
 /* Sums of many payloads in one pass: the same bits as one pass for each. */
 
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
-#include "codecs/sum.h"
+#include "codecs/codec_sum.h"
 #include "tests/codecs/formats.h"
 
 enum { N = 10000, PEERS = 5, SEED = 3 }; /* several tiles, a short last block */

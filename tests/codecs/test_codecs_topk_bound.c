@@ -3,7 +3,7 @@
 
 /* The bound of a top-k payload: no payload exceeds it, and it is not far off. */
 
-#include "codecs/topk_payload.h"
+#include "codecs/codec_topk_payload.h"
 #include "tests/codecs/topk_samples.h"
 
 static size_t values_size(int variant, uint64_t entries) {

@@ -3,7 +3,7 @@
 
 /* The bytes of a top-k payload: layout and reading. */
 
-#include "codecs/topk_payload.h"
+#include "codecs/codec_topk_payload.h"
 #include "tests/codecs/topk_reference.h"
 #include "tests/codecs/topk_samples.h"
 

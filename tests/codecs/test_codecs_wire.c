@@ -3,7 +3,7 @@
 
 /* The header in front of every payload. */
 
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 #include "codecs/codec.h"
 #include "codecs/wire.h"

@@ -10,9 +10,9 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "codecs/topk.h"
+#include "codecs/codec_topk.h"
 #include "kernels/stripe.h"
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 typedef struct entry {
   uint32_t position; /* local to the output */

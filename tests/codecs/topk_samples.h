@@ -5,8 +5,8 @@
 
 /* Data, formats and encoders for tests of top-k. */
 
-#include "codecs/topk.h"
-#include "tests/kernels/samples.h"
+#include "codecs/codec_topk.h"
+#include "tests/kernels/kernel_samples.h"
 
 /* Data that is hard in one way each. */
 typedef float value_of(uint64_t i, uint64_t *random);

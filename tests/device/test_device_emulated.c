@@ -10,8 +10,8 @@
 
 #include "tests/device/device_order.h"
 #include "tests/device/device_sharing.h"
-#include "tests/support/emulated/blocks.h"
-#include "tests/support/emulated/device.h"
+#include "tests/support/emulated/emulated_blocks.h"
+#include "tests/support/emulated/emulated_device.h"
 
 static emulated_setup setup = {.devices = 3, .memory_size = 16 << 20};
 

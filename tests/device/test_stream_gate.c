@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "libcomm/device/stream_gate.h"
-#include "tests/support/emulated/device.h"
+#include "tests/support/emulated/emulated_device.h"
 
 static const lcomm_device_table *device;
 

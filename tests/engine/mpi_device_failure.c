@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "tests/engine/on_device.h"
-#include "tests/support/emulated/device.h"
+#include "tests/support/emulated/emulated_device.h"
 
 enum { COUNT = 5000 };
 

@@ -6,7 +6,7 @@
 
 #include "libcomm/transport/ucx/ucx_worker.h"
 #include "tests/api/device_calls.h"
-#include "tests/support/emulated/device.h"
+#include "tests/support/emulated/emulated_device.h"
 
 /* Between ranks that say they are on different hosts, as over a network that reads
  * and writes memory of devices. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-#include "tests/support/fuzz_store.h"
 #include "tests/support/fuzz_targets.h"
+#include "tests/support/target_store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   lcomm_fuzz_store(data, size);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-#include "tests/support/fuzz_ucx_addresses.h"
 #include "tests/support/fuzz_targets.h"
+#include "tests/support/target_ucx_addresses.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   lcomm_fuzz_ucx_addresses(data, size);

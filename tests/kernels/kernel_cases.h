@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "kernels/kernels.h"
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 enum { OUTPUTS = 4 };
 

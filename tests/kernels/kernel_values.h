@@ -6,7 +6,7 @@
 /* Kinds of float32 values that kernels meet, or hope never to. */
 
 #include "kernels/kernels.h"
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 typedef enum kind {
   KIND_BITS,     /* any bits */

@@ -3,7 +3,7 @@
 
 /* int8 and fp8 blocks and the selection pass. */
 
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 #include <math.h>
 #include <stdbool.h>

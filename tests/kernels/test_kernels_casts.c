@@ -4,7 +4,7 @@
 /* The 16-bit casts and the float32 arithmetic, against a slow reference in
  * double precision that knows the formats only by their parameters. */
 
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 #include <math.h>
 #include <stdbool.h>

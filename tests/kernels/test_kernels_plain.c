@@ -4,7 +4,7 @@
 /* Plain sums, minima and maxima against a reference that takes one element at
  * a time and follows the rules word by word. */
 
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 #include <math.h>
 #include <stdbool.h>

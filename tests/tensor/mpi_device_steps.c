@@ -6,7 +6,7 @@
 
 #include "tests/tensor/device_steps.h"
 
-#include "tests/support/emulated/device.h"
+#include "tests/support/emulated/emulated_device.h"
 
 /* Whatever the properties before it made on the device, they destroyed. The numbers that streams
  * wait for stay to the end of the process. */

@@ -5,7 +5,7 @@
 /* Calls with a residual that are refused, and those that differ between ranks. */
 
 #include "libcomm/device/device.h"
-#include "tests/support/emulated/device.h"
+#include "tests/support/emulated/emulated_device.h"
 #include "tests/tensor/residuals.h"
 
 enum { COUNT = 5000 };

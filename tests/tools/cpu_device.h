@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codecs/topk.h"
+#include "codecs/codec_topk.h"
 #include "libcomm/device/device.h"
 
 /* What goes wrong; 0: nothing. */

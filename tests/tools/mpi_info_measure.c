@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "libcomm/device/device.h"
-#include "tests/support/emulated/device.h"
+#include "tests/support/emulated/emulated_device.h"
 #include "tests/support/mpi_property.h"
 #include "tools/info/measure.h"
 #include "tools/info/measure_device.h"

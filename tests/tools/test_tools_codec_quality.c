@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/topk_payload.h"
+#include "codecs/codec_topk_payload.h"
 #include "tools/codec/entropy.h"
 #include "tools/codec/quality.h"
 #include "tools/codec/synthetic.h"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/emulated/device.h"
+#include "tests/support/emulated/emulated_device.h"
 #include "tools/cuda/bench.h"
 
 static void measure(uint64_t count) {

@@ -7,12 +7,12 @@
  * numbers from messages by the same checks in the same order as the executor.
  */
 
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 #include <stdio.h>
 
+#include "codecs/codec_topk.h"
 #include "codecs/lossless.h"
-#include "codecs/topk.h"
 #include "codecs/wire.h"
 #include "tests/wire/decoder.h"
 

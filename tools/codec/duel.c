@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "codecs/sum.h"
-#include "codecs/topk.h"
+#include "codecs/codec_sum.h"
+#include "codecs/codec_topk.h"
 #include "tools/codec/duel_zstd.h"
 #include "tools/codec/pages.h"
 #include "tools/codec/quickselect.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "codecs/block.h"
-#include "codecs/topk_payload.h"
+#include "codecs/codec_topk_payload.h"
 
 enum { SYMBOLS = 256, PLANES_MAX = 4 };
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codecs/codec_residual.h"
+#include "codecs/codec_topk.h"
+#include "codecs/codec_topk_payload.h"
 #include "codecs/lossless_chunk.h"
-#include "codecs/residual.h"
-#include "codecs/topk.h"
-#include "codecs/topk_payload.h"
 #include "tools/codec/pages.h"
 
 struct lcomm_subject {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/sum.h"
+#include "codecs/codec_sum.h"
 #include "tools/cuda/work.h"
 
 enum { BETWEEN = 6, BETWEEN_SAMPLE = 16 * LCOMM_GPU_PEER_SHIFT };

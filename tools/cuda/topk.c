@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/topk.h"
+#include "codecs/codec_topk.h"
 #include "tools/cuda/compare.h"
 
 enum { STEPS = 3, STEPS_OF_ALL = 2 };

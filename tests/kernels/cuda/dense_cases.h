@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "codecs/parts.h"
-#include "kernels/cuda/dense.h"
+#include "codecs/device_layout.h"
+#include "kernels/cuda/cuda_dense.h"
 #include "kernels/stripe.h"
 #include "tests/codecs/formats.h"
 

@@ -3,9 +3,9 @@
 
 #include "tests/kernels/cuda/grid_sample.h"
 
-#include <grid.cuh>
+#include "kernels/cuda/cuda_grid.cuh"
 
-#include "kernels/cuda/nan.cuh"
+#include "kernels/cuda/cuda_nan.cuh"
 
 typedef struct sample_args {
   const uint32_t *source;

@@ -3,7 +3,7 @@
 #ifndef LCOMM_TESTS_KERNELS_CUDA_GRID_SAMPLE_H
 #define LCOMM_TESTS_KERNELS_CUDA_GRID_SAMPLE_H
 
-/* Small kernels that use everything that grid.cuh offers, and some that use it
+/* Small kernels that use everything that cuda_grid.cuh offers, and some that use it
  * wrongly. All return 0 or the number of a cudaError_t. */
 
 #include <stdint.h>
@@ -43,7 +43,7 @@ int grid_sample_shared(uint32_t *found, uint32_t blocks, void *stream);
 int grid_sample_set(void *memory, uint64_t size, void *stream);
 int grid_sample_copy_in(void *device, const void *host, uint64_t size, void *stream);
 
-/* The bits of the NaNs that come of a[i] and b[i], by kernels/cuda/nan.cuh. */
+/* The bits of the NaNs that come of a[i] and b[i], by kernels/cuda/cuda_nan.cuh. */
 int grid_sample_nan(const float *a, const float *b, uint32_t *result, uint32_t n, void *stream);
 int grid_sample_nan_f64(const double *a, const double *b, uint64_t *result, uint32_t n,
                         void *stream);

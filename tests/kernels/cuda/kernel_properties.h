@@ -8,7 +8,7 @@
  * works on values as they are, topk_properties.h has top-k,
  * and step_properties.h what goes on for many steps and in several streams. */
 
-#include "codecs/residual.h"
+#include "codecs/codec_residual.h"
 #include "tests/kernels/cuda/kernel_device.h"
 
 /* An encode on both sides. What lies on the host becomes what the codec makes of it. */

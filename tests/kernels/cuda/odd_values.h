@@ -5,11 +5,11 @@
 
 /* Values and lengths that kernels stumble over. */
 
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 #include <stdbool.h>
 
-#include "tests/support/emulated/blocks.h"
+#include "tests/support/emulated/emulated_blocks.h"
 
 static inline uint64_t odd_bits_f64(double value) {
   uint64_t bits;

@@ -3,9 +3,9 @@
 #ifndef LCOMM_TESTS_KERNELS_CUDA_SUM_CASES_H
 #define LCOMM_TESTS_KERNELS_CUDA_SUM_CASES_H
 
-/* One sum on the device and the same by codecs/sum.h. */
+/* One sum on the device and the same by codecs/codec_sum.h. */
 
-#include "codecs/sum.h"
+#include "codecs/codec_sum.h"
 #include "kernels/plain.h"
 #include "tests/kernels/cuda/dense_cases.h"
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/cuda_launch.h"
 #include "kernels/kernels.h"
 #include "libcomm/feedback/ef.h"
 #include "tests/kernels/cuda/grid_sample.h"

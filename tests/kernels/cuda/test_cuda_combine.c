@@ -5,7 +5,7 @@
 
 #include "tests/kernels/cuda/odd_values.h"
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/cuda_launch.h"
 #include "kernels/plain.h"
 
 enum { NOWHERE = -1 };

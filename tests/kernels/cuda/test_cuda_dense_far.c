@@ -7,7 +7,7 @@
 
 #include "tests/kernels/cuda/dense_cases.h"
 
-#include "tests/support/emulated/blocks.h"
+#include "tests/support/emulated/emulated_blocks.h"
 
 enum { REST = 700, FAR_TILES = 5 << 20 };
 

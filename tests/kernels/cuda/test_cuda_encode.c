@@ -5,8 +5,8 @@
 
 #include "tests/kernels/cuda/dense_cases.h"
 
-#include "codecs/residual.h"
-#include "tests/support/emulated/blocks.h"
+#include "codecs/codec_residual.h"
+#include "tests/support/emulated/emulated_blocks.h"
 
 static lcomm_format formats[FORMATS_MAX];
 static size_t format_count;

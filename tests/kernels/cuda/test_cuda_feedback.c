@@ -8,8 +8,8 @@
 
 #include "tests/kernels/cuda/dense_cases.h"
 
-#include "codecs/residual.h"
-#include "codecs/sum.h"
+#include "codecs/codec_residual.h"
+#include "codecs/codec_sum.h"
 
 enum { WORKERS = 2, N = 2700, STEPS = 100, MADE_STEPS = 12, FILES = 4, POOL = 1 << 16 };
 

@@ -4,7 +4,7 @@
 /* The emulated grid does what a device does, and stops where a device would hang
  * or go wrong. */
 
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "tests/kernels/cuda/grid_sample.h"
-#include "tests/support/emulated/blocks.h"
-#include "tests/support/emulated/shared.h"
+#include "tests/support/emulated/emulated_blocks.h"
+#include "tests/support/emulated/emulated_shared.h"
 
 static const uint64_t orders[] = {0, 1, 77, 123456789};
 enum { ORDERS = sizeof orders / sizeof orders[0] };

@@ -7,7 +7,7 @@
 #include "tests/kernels/cuda/step_properties.h"
 #include "tests/kernels/cuda/topk_properties.h"
 #include "tests/kernels/cuda/value_properties.h"
-#include "tests/support/emulated/device.h"
+#include "tests/support/emulated/emulated_device.h"
 
 static emulated_setup setup = {.devices = 1, .kernels = &lcomm_cuda_kernels_table};
 

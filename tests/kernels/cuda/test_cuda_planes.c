@@ -6,7 +6,7 @@
 
 #include "tests/kernels/cuda/odd_values.h"
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/cuda_launch.h"
 #include "kernels/kernels.h"
 
 enum { PLANES_MAX = 4 };

@@ -6,7 +6,7 @@
 
 #include "tests/kernels/cuda/dense_cases.h"
 
-#include "codecs/sum.h"
+#include "codecs/codec_sum.h"
 #include "tests/kernels/cuda/sum_cases.h"
 
 static lcomm_format formats[FORMATS_MAX];

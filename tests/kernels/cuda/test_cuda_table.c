@@ -3,10 +3,10 @@
 
 /* The table of a CUDA device is whole. */
 
-#include "tests/kernels/samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 #include "kernels/cuda.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/cuda_launch.h"
 
 static void no_kernel_is_missing(void **state) {
   (void)state;

@@ -4,7 +4,7 @@
 /* What the receiver of a top-k payload does with it on a device gives the bytes of
  * the CPU, and bytes that change after they were checked do no harm. */
 
-#include "codecs/topk_payload.h"
+#include "codecs/codec_topk_payload.h"
 #include "tests/kernels/cuda/topk_pair.h"
 
 /* A payload, and what a device needs to read it. */
@@ -193,7 +193,7 @@ static void what_was_sent_and_applied_is_settled_and_masked(void **state) {
 static void very_long_payloads_are_read_by_leaps(void **state) {
   (void)state;
   const geometry g = {2300000, 1, 0};
-  const size_t leap = (size_t)32 * 4096; /* LEAP strips, see kernels/cuda/topk_reader.cuh */
+  const size_t leap = (size_t)32 * 4096; /* LEAP strips, see kernels/cuda/cuda_topk_reader.cuh */
   sent s = make_sent(g, 0.4, 0, normal, 1), other = make_sent(g, 0.01, 0, normal, 2);
   assert_in_range(s.size - 2 * s.entries, 2 * leap + 8192, 4 * leap);
   add_and_decode(&s, 1.0f);

@@ -4,7 +4,7 @@
 /* Top-k of a device where the sample misleads: it then has to look at all elements,
  * which decides the time, never the bytes. */
 
-#include "kernels/cuda/topk_tables.cuh"
+#include "kernels/cuda/cuda_topk_tables.cuh"
 #include "tests/kernels/cuda/topk_pair.h"
 
 /* Was the sample of the first segment of no use? */
@@ -16,7 +16,7 @@ static bool was_misled(const pair *p) {
 
 static value_of *inside, *outside;
 
-/* One kind of values in the lines that are sampled (topk_sample.cu), another one
+/* One kind of values in the lines that are sampled (cuda_topk_sample.cu), another one
  * outside of them. */
 static void fill_around_the_sample(pair *p, uint64_t seed) {
   const lcomm_cuda_segment *segment = &p->device->tables.segment[0];

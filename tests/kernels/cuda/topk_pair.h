@@ -9,11 +9,11 @@
 
 #include <stdio.h>
 
-#include "codecs/topk_internal.h"
-#include "kernels/cuda/topk.h"
+#include "codecs/codec_topk_internal.h"
+#include "kernels/cuda/cuda_topk.h"
 #include "kernels/stripe.h"
 #include "tests/codecs/topk_samples.h"
-#include "tests/support/emulated/blocks.h"
+#include "tests/support/emulated/emulated_blocks.h"
 
 enum { OUTPUTS_MAX = 70 };
 

@@ -6,7 +6,7 @@
 /* Top-k of every device: an encoder on each side, and what the
  * receiver does with payloads. */
 
-#include "codecs/topk.h"
+#include "codecs/codec_topk.h"
 #include "tests/kernels/cuda/kernel_properties.h"
 
 enum { OUTPUTS_MAX = 8, SEGMENTS_MAX = 16 };

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* One payload into plain values, or added to them: sums of one and of two sources,
+ * without what sums of more need. Codes are few bytes, so it takes many threads,
+ * and all loads of a thread on their way at once, to keep the memory busy. */
+
+#include "kernels/cuda/cuda_grid.cuh"
+
+#include "kernels/cuda/cuda_sum.cuh"
+
+/* ----------------------------------------------------------------- one source */
+
+/* A thread holds no more than the values of a piece: pieces are stored one by one,
+ * and elements once more where a NaN turned up (no source is the destination). */
+
+typedef struct decode_args {
+  const void *code, *scale;
+  float *destination;
+  uint64_t n;
+  uint32_t parts, part, shift;
+  float factor, scale_factor;
+} decode_args;
+
+LCOMM_DEVICE void decode_carefully(int kind, const decode_args *a, const lcomm_launcher_env *at) {
+  LCOMM_ROLLED for (int e = 0; e < LCOMM_VALUES; e++) {
+    int distance = lcomm_distance(e);
+    if (distance >= at->left) {
+      continue;
+    }
+    uint64_t i = at->local + (uint64_t)distance;
+    float unit = lcomm_unit_of(kind, a->scale, a->shift, a->scale_factor, i);
+    float value = lcomm_product_f32(unit, lcomm_element_of(kind, a->code, i));
+    a->destination[at->global + (uint64_t)distance] = lcomm_product_f32(a->factor, value);
+  }
+}
+
+LCOMM_DEVICE void store_piece(float *destination, int vectors, int32_t left,
+                              const float value[LCOMM_PIECE]) {
+  if (vectors) {
+    lcomm_vec4 v = {lcomm_f32_bits(value[0]), lcomm_f32_bits(value[1]), lcomm_f32_bits(value[2]),
+                    lcomm_f32_bits(value[3])};
+    lcomm_store4_once(destination, v);
+    return;
+  }
+  LCOMM_UNROLL for (int i = 0; i < LCOMM_PIECE; i++) {
+    if (i < left) {
+      destination[i] = value[i];
+    }
+  }
+}
+
+LCOMM_DEVICE void decode(int kind, const decode_args *a) {
+  lcomm_launcher_env at = lcomm_memory_location_of(a->n, a->parts, a->part);
+  int vectors = lcomm_by_vectors(a->destination, &at), nan = 0;
+  lcomm_sum_source source = {a->code, a->scale};
+  lcomm_sum_codes codes;
+  lcomm_load_source(kind, a->shift, &source, &at, &codes);
+  float scale = lcomm_scale_value(kind, codes.scale), value[LCOMM_PIECE];
+  if (kind == LCOMM_CUDA_F16) {
+    scale = a->scale_factor * scale;
+  }
+  LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
+    float unit = lcomm_piece_scale(kind, scale, a->shift, j);
+    lcomm_piece_values(kind, codes.word[j], unit, value);
+    LCOMM_UNROLL for (int i = 0; i < LCOMM_PIECE; i++) {
+      value[i] = a->factor * value[i];
+      nan |= lcomm_is_nan(value[i]);
+    }
+    store_piece(a->destination + at.global + j * LCOMM_STEP, vectors, at.left - j * LCOMM_STEP,
+                value);
+  }
+  if (nan) {
+    decode_carefully(kind, a, &at);
+  }
+}
+
+/* ---------------------------------------------------------------- two sources */
+
+/* Neither order of the two makes another sum, unless it is NaN. */
+LCOMM_DEVICE void add(int kind, const lcomm_sum_args *a) {
+  lcomm_launcher_env at = lcomm_memory_location_of(a->n, a->parts, a->part);
+  uint32_t coded = a->plain & 1 ? 1 : 0;
+  float total[LCOMM_VALUES], value[LCOMM_VALUES];
+  lcomm_sum_codes codes;
+  lcomm_load_source(kind, a->shift, &a->source[coded], &at, &codes);
+  lcomm_load_plain(&a->source[1 - coded], &at, total);
+  lcomm_source_values(kind, a->shift, a->scale_factor, &codes, value);
+  lcomm_add_values(total, value);
+  lcomm_total_finish(kind, a, &at, total);
+  lcomm_store_values(a->destination, at.global, &at, total);
+}
+
+/* ------------------------------------------------------------------ launching */
+
+static decode_args decode_args_of(const lcomm_sum_args *sum) {
+  decode_args args = {
+      sum->source[0].code, sum->source[0].scale, sum->destination, sum->n,           sum->parts,
+      sum->part,           sum->shift,           sum->factor,      sum->scale_factor};
+  return args;
+}
+
+#define DECODERS(name, kind)                                                                       \
+  LCOMM_KERNEL(decode_##name, decode_args) { decode(kind, &a); }                                   \
+  LCOMM_KERNEL(add_##name, lcomm_sum_args) { add(kind, &a); }                                      \
+  static int run_decode_##name(const lcomm_sum_args *args, void *stream) {                         \
+    return LCOMM_LAUNCH(decode_##name, lcomm_dense_blocks(args->n), LCOMM_DENSE_THREADS, stream,   \
+                        decode_args_of(args));                                                     \
+  }                                                                                                \
+  static int run_add_##name(const lcomm_sum_args *args, void *stream) {                            \
+    return LCOMM_LAUNCH(add_##name, lcomm_dense_blocks(args->n), LCOMM_DENSE_THREADS, stream,      \
+                        *args);                                                                    \
+  }
+
+DECODERS(f16, LCOMM_CUDA_F16)
+DECODERS(f16_block, LCOMM_CUDA_F16_BLOCK)
+DECODERS(bf16, LCOMM_CUDA_BF16)
+DECODERS(e4m3, LCOMM_CUDA_E4M3)
+DECODERS(e5m2, LCOMM_CUDA_E5M2)
+DECODERS(int8, LCOMM_CUDA_INT8)
+DECODERS(int4, LCOMM_CUDA_INT4)
+
+int lcomm_launch_decode(lcomm_cuda_kind kind, const lcomm_sum_args *args, void *stream) {
+  switch (kind) {
+  case LCOMM_CUDA_F16:
+    return run_decode_f16(args, stream);
+  case LCOMM_CUDA_F16_BLOCK:
+    return run_decode_f16_block(args, stream);
+  case LCOMM_CUDA_BF16:
+    return run_decode_bf16(args, stream);
+  case LCOMM_CUDA_E4M3:
+    return run_decode_e4m3(args, stream);
+  case LCOMM_CUDA_E5M2:
+    return run_decode_e5m2(args, stream);
+  case LCOMM_CUDA_INT8:
+    return run_decode_int8(args, stream);
+  case LCOMM_CUDA_INT4:
+    return run_decode_int4(args, stream);
+  default:
+    return LCOMM_CUDA_INVALID_VALUE;
+  }
+}
+
+int lcomm_launch_add(lcomm_cuda_kind kind, const lcomm_sum_args *args, void *stream) {
+  switch (kind) {
+  case LCOMM_CUDA_F16:
+    return run_add_f16(args, stream);
+  case LCOMM_CUDA_F16_BLOCK:
+    return run_add_f16_block(args, stream);
+  case LCOMM_CUDA_BF16:
+    return run_add_bf16(args, stream);
+  case LCOMM_CUDA_E4M3:
+    return run_add_e4m3(args, stream);
+  case LCOMM_CUDA_E5M2:
+    return run_add_e5m2(args, stream);
+  case LCOMM_CUDA_INT8:
+    return run_add_int8(args, stream);
+  case LCOMM_CUDA_INT4:
+    return run_add_int4(args, stream);
+  default:
+    return LCOMM_CUDA_INVALID_VALUE;
+  }
+}

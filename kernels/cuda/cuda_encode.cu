@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Plain values into a payload, with or without error feedback. Source and
+ * residual are read once, payload and residual are written once. */
+
+#include "kernels/cuda/cuda_grid.cuh"
+
+#include "kernels/cuda/cuda_codes.cuh"
+
+typedef struct encode_args {
+  const float *source;
+  float *residual;
+  uint64_t n;
+  uint32_t parts, part, feedback;
+  float weight;
+  lcomm_code_args code;
+} encode_args;
+
+LCOMM_DEVICE void decode_coded(int kind, const lcomm_coded *coded, const float value[LCOMM_VALUES],
+                               float decoded[LCOMM_VALUES]) {
+  LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
+    if (kind != LCOMM_CUDA_F32) {
+      lcomm_piece_values(kind, coded->word[j], coded->unit[j], decoded + 4 * j);
+    }
+  }
+  LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
+    decoded[i] = kind == LCOMM_CUDA_F32 ? value[i] : decoded[i];
+  }
+}
+
+/* What was sent in the place of `value` leaves this in the residual. Nothing of
+ * it is NaN, so any NaN of `decoded` does. */
+LCOMM_DEVICE float residual_after(const encode_args *a, float residual, float value,
+                                  float decoded) {
+  float kept = lcomm_error_kept(value, decoded);
+  if (a->feedback == LCOMM_CUDA_FEEDBACK_SEND) {
+    return kept;
+  }
+  float weighted = a->weight * kept;
+  return lcomm_finite_or_zero(residual + weighted);
+}
+
+LCOMM_DEVICE void encode(int kind, int feeds_back, const encode_args *a) {
+  lcomm_launcher_env at = lcomm_memory_location_of(a->n, a->parts, a->part);
+  float value[LCOMM_VALUES], residual[LCOMM_VALUES] = {0}, decoded[LCOMM_VALUES];
+  lcomm_coded coded;
+  lcomm_load_values(a->source, at.global, &at, value);
+  if (feeds_back) {
+    lcomm_load_values(a->residual, at.global, &at, residual);
+  }
+  if (feeds_back && a->feedback == LCOMM_CUDA_FEEDBACK_SEND) {
+    LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
+      value[i] = lcomm_sum_f32(residual[i], value[i]);
+    }
+  }
+  lcomm_encode_values(kind, &a->code, &at, a->n, value, &coded);
+  if (!feeds_back) {
+    return;
+  }
+  decode_coded(kind, &coded, value, decoded);
+  LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
+    residual[i] = residual_after(a, residual[i], value[i], decoded[i]);
+  }
+  lcomm_store_values(a->residual, at.global, &at, residual);
+}
+
+/* Two kernels for each kind: the one without a residual has half the registers, so
+ * that twice as many threads keep the memory busy. */
+#define ENCODERS(name, kind)                                                                       \
+  LCOMM_KERNEL(encode_##name, encode_args) { encode(kind, 0, &a); }                                \
+  LCOMM_KERNEL(encode_back_##name, encode_args) { encode(kind, 1, &a); }                           \
+  static int run_##name(const encode_args *args, void *stream) {                                   \
+    uint32_t blocks = lcomm_dense_blocks(args->n), threads = LCOMM_DENSE_THREADS;                  \
+    return args->feedback == LCOMM_CUDA_FEEDBACK_NONE                                              \
+               ? LCOMM_LAUNCH(encode_##name, blocks, threads, stream, *args)                       \
+               : LCOMM_LAUNCH(encode_back_##name, blocks, threads, stream, *args);                 \
+  }
+
+ENCODERS(f32, LCOMM_CUDA_F32)
+ENCODERS(f16, LCOMM_CUDA_F16)
+ENCODERS(f16_block, LCOMM_CUDA_F16_BLOCK)
+ENCODERS(bf16, LCOMM_CUDA_BF16)
+ENCODERS(e4m3, LCOMM_CUDA_E4M3)
+ENCODERS(e5m2, LCOMM_CUDA_E5M2)
+ENCODERS(int8, LCOMM_CUDA_INT8)
+ENCODERS(int4, LCOMM_CUDA_INT4)
+
+static int launch(lcomm_cuda_kind kind, const encode_args *args, void *stream) {
+  switch (lcomm_kernel_kind(kind)) {
+  case LCOMM_CUDA_F32:
+    return run_f32(args, stream);
+  case LCOMM_CUDA_F16:
+    return run_f16(args, stream);
+  case LCOMM_CUDA_F16_BLOCK:
+    return run_f16_block(args, stream);
+  case LCOMM_CUDA_BF16:
+    return run_bf16(args, stream);
+  case LCOMM_CUDA_E4M3:
+    return run_e4m3(args, stream);
+  case LCOMM_CUDA_E5M2:
+    return run_e5m2(args, stream);
+  case LCOMM_CUDA_INT8:
+    return run_int8(args, stream);
+  case LCOMM_CUDA_INT4:
+    return run_int4(args, stream);
+  default:
+    return LCOMM_CUDA_INVALID_VALUE;
+  }
+}
+
+static bool array_is_valid(const float *array) {
+  return array != NULL && (uintptr_t)array % sizeof *array == 0;
+}
+
+extern "C" int lcomm_cuda_run_encode(const lcomm_cuda_encode *a, void *stream) {
+  if (a->n == 0) {
+    return 0;
+  }
+  bool feeds_back = a->feedback != LCOMM_CUDA_FEEDBACK_NONE;
+  if ((unsigned)a->feedback >= (unsigned)LCOMM_CUDA_FEEDBACK_COUNT || !array_is_valid(a->source) ||
+      (feeds_back && !array_is_valid(a->residual))) {
+    return LCOMM_CUDA_INVALID_VALUE;
+  }
+  if (!lcomm_view_is_valid(a->n, a->parts, a->part) || !lcomm_code_is_valid(&a->code) ||
+      !lcomm_exponent_is_valid(&a->code)) {
+    return LCOMM_CUDA_INVALID_VALUE;
+  }
+  encode_args args;
+  args.source = a->source;
+  args.residual = a->residual;
+  args.n = a->n;
+  args.parts = a->parts;
+  args.part = a->part;
+  args.feedback = (uint32_t)a->feedback;
+  args.weight = a->weight;
+  args.code = lcomm_code_args_of(&a->code);
+  return launch(a->code.kind, &args, stream);
+}

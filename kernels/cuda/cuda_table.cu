@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "kernels/cuda.h"
+#include "kernels/cuda/cuda_dense.h"
+#include "kernels/cuda/cuda_launch.h"
+#include "kernels/cuda/cuda_topk.h"
+
+const lcomm_cuda_kernels lcomm_cuda_kernels_table = {
+    .encode = lcomm_cuda_run_encode,
+    .sum = lcomm_cuda_run_sum,
+    .combine = lcomm_cuda_run_combine,
+    .halves_load = lcomm_cuda_run_halves_load,
+    .halves_store = lcomm_cuda_run_halves_store,
+    .fold = lcomm_cuda_run_fold,
+    .momentum = lcomm_cuda_run_momentum,
+    .count_not_finite = lcomm_cuda_run_count_not_finite,
+    .count_not_finite_f64 = lcomm_cuda_run_count_not_finite_f64,
+    .divide_i32 = lcomm_cuda_run_divide_i32,
+    .divide_i64 = lcomm_cuda_run_divide_i64,
+    .divide_i8 = lcomm_cuda_run_divide_i8,
+    .divide_u8 = lcomm_cuda_run_divide_u8,
+    .clip = lcomm_cuda_run_clip,
+    .split = lcomm_cuda_run_split,
+    .join = lcomm_cuda_run_join,
+    .topk_size = lcomm_cuda_run_topk_size,
+    .topk_create = lcomm_cuda_run_topk_create,
+    .topk_destroy = lcomm_cuda_run_topk_destroy,
+    .topk_encode = lcomm_cuda_run_topk_encode,
+    .topk_scratch = lcomm_cuda_run_topk_scratch,
+    .topk_add = lcomm_cuda_run_topk_add,
+    .topk_decode = lcomm_cuda_run_topk_decode,
+    .topk_settle = lcomm_cuda_run_topk_settle,
+    .topk_mask = lcomm_cuda_run_topk_mask,
+};

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/device/cuda/device_cuda_internal.cuh"
+
+int lcomm_cuda_stream_create(void **stream) {
+  *stream = NULL;
+  return LCOMM_CUDA_ASIDE(cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking));
+}
+
+/* The driver puts streams into a few queues (CUDA_DEVICE_MAX_CONNECTIONS, 8, or 1 for
+ * some programs) and knows nothing of a stream that waits for a value, so it may well
+ * put work behind it that the value waits for. Queues have a priority, so streams of
+ * the highest are in others than those of a program, which are of the lowest, or one
+ * above. A program's of the highest are not held: see lcomm_cuda_wait_value. */
+static int highest_priority(int *priority) {
+  return lcomm_cuda_result(cudaDeviceGetStreamPriorityRange(NULL, priority));
+}
+
+int lcomm_cuda_work_stream_create(void **stream) {
+  int priority = 0;
+  *stream = NULL;
+  int error = highest_priority(&priority);
+  return error ? error
+               : LCOMM_CUDA_ASIDE(cudaStreamCreateWithPriority((cudaStream_t *)stream,
+                                                               cudaStreamNonBlocking, priority));
+}
+
+int lcomm_cuda_stream_destroy(void *stream) {
+  return stream ? LCOMM_CUDA_ASIDE(cudaStreamDestroy((cudaStream_t)stream)) : 0;
+}
+
+int lcomm_cuda_stream_finish(void *stream) {
+  return LCOMM_CUDA_ASIDE(cudaStreamSynchronize((cudaStream_t)stream));
+}
+
+/* The legacy stream is never captured, but cannot be used while another stream that
+ * waits for it is. */
+int lcomm_cuda_stream_captured(void *stream, bool *captured) {
+  enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  int error = lcomm_cuda_result(cudaStreamIsCapturing((cudaStream_t)stream, &status));
+  *captured = status != cudaStreamCaptureStatusNone || error == (int)cudaErrorStreamCaptureImplicit;
+  return *captured ? 0 : error;
+}
+
+int lcomm_cuda_event_create(bool for_processes, void **event) {
+  unsigned flags = cudaEventDisableTiming | (for_processes ? cudaEventInterprocess : 0);
+  *event = NULL;
+  return LCOMM_CUDA_ASIDE(cudaEventCreateWithFlags((cudaEvent_t *)event, flags));
+}
+
+int lcomm_cuda_event_destroy(void *event) {
+  return event ? LCOMM_CUDA_ASIDE(cudaEventDestroy((cudaEvent_t)event)) : 0;
+}
+
+int lcomm_cuda_event_record(void *event, void *stream) {
+  return lcomm_cuda_result(cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream));
+}
+
+int lcomm_cuda_event_query(void *event, bool *over) {
+  int error = LCOMM_CUDA_ASIDE(cudaEventQuery((cudaEvent_t)event));
+  *over = error == (int)cudaSuccess;
+  return error == (int)cudaErrorNotReady ? 0 : error;
+}
+
+int lcomm_cuda_stream_wait(void *stream, void *event) {
+  return lcomm_cuda_result(cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0));
+}
+
+int lcomm_cuda_wait_value(void *stream, const uint32_t *value, uint32_t least) {
+  int ours = 0, its = 0;
+  int error = lcomm_cuda_need_context();
+  error = error ? error : highest_priority(&ours);
+  error = error ? error : lcomm_cuda_result(cudaStreamGetPriority((cudaStream_t)stream, &its));
+  if (error == 0 && its == ours) {
+    return (int)cudaErrorNotSupported; /* it might stop what it waits for */
+  }
+  if (error != 0) {
+    return error;
+  }
+  return (int)lcomm_cuda_driver.wait_value((CUstream)stream, (CUdeviceptr)(uintptr_t)value, least,
+                                           CU_STREAM_WAIT_VALUE_GEQ);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Where the kernels of a device find the parts of a payload: compared with what
+ * the codecs write there. */
+
+#include "tests/kernels/kernel_samples.h"
+
+#include <stdbool.h>
+
+#include "codecs/device_layout.h"
+#include "tests/codecs/formats.h"
+
+static const uint64_t counts[] = {0, 1, 2, 31, 32, 33, 127, 128, 129, 1000, 1025, 4096, 10001};
+enum { COUNTS = sizeof counts / sizeof *counts, MOST = 10001 };
+
+static lcomm_format formats[FORMATS_MAX];
+static size_t format_count;
+
+static int list_formats(void **state) {
+  (void)state;
+  format_count = dense_formats(formats);
+  return 0;
+}
+
+static size_t code_size(lcomm_cuda_kind kind, uint64_t count) {
+  static const unsigned bits[LCOMM_CUDA_KIND_COUNT] = {32, 16, 16, 16, 16, 8, 8, 8, 4};
+  return (size_t)((count * bits[kind] + 7) / 8);
+}
+
+static void codes_end_where_the_payload_ends(void **state) {
+  (void)state;
+  for (size_t f = 0; f < format_count; f++) {
+    for (size_t c = 0; c < COUNTS; c++) {
+      size_t size = lcomm_payload_size(&formats[f], counts[c]);
+      uint8_t *payload = sample_memory(size);
+      lcomm_cuda_code parts;
+      lcomm_payload_parts(&formats[f], counts[c], payload, &parts);
+      uint8_t *code = parts.code;
+      assert_true(code + code_size(parts.kind, counts[c]) == payload + size);
+      assert_int_equal((code - payload) % 8, 0);
+      assert_true(!parts.scale || parts.scale == payload);
+      assert_true(parts.scale || code == payload);
+      free(payload);
+    }
+  }
+}
+
+static void the_format_is_told(void **state) {
+  (void)state;
+  static const lcomm_cuda_kind kinds[] = {
+      [LCOMM_CODEC_NONE] = LCOMM_CUDA_F32,     [LCOMM_CODEC_FP16] = LCOMM_CUDA_F16,
+      [LCOMM_CODEC_BF16] = LCOMM_CUDA_BF16,    [LCOMM_CODEC_FP8E4M3] = LCOMM_CUDA_E4M3,
+      [LCOMM_CODEC_FP8E5M2] = LCOMM_CUDA_E5M2, [LCOMM_CODEC_INT8] = LCOMM_CUDA_INT8,
+      [LCOMM_CODEC_INT4] = LCOMM_CUDA_INT4};
+  for (size_t f = 0; f < format_count; f++) {
+    const lcomm_format *format = &formats[f];
+    lcomm_cuda_kind kind = kinds[format->codec->id];
+    uint64_t payload[2];
+    lcomm_cuda_code parts;
+    if (format->variant == LCOMM_FP16_FIXED) {
+      kind = LCOMM_CUDA_F16_FIXED;
+    }
+    if (format->variant == LCOMM_FP16_BLOCK) {
+      kind = LCOMM_CUDA_F16_BLOCK;
+    }
+    lcomm_payload_parts(format, 1, (uint8_t *)payload, &parts);
+    assert_int_equal(parts.kind, kind);
+    assert_int_equal(parts.block, kind == LCOMM_CUDA_F16_BLOCK ? LCOMM_BLOCK : format->block);
+    assert_int_equal(parts.exponent, format->exponent);
+    assert_int_equal(parts.stochastic, format->stochastic);
+    assert_int_equal(parts.seed, 0);
+    assert_int_equal(parts.scale != NULL, format->block != 0 || format->variant != 0);
+  }
+}
+
+/* 1.0 has a code that is not 0 in every format, and so have all scales. */
+static void first_code_and_first_scale_are_there(void **state) {
+  (void)state;
+  static float ones[MOST];
+  for (size_t i = 0; i < MOST; i++) {
+    ones[i] = 1.0f;
+  }
+  for (size_t f = 0; f < format_count; f++) {
+    size_t size = lcomm_payload_size(&formats[f], MOST);
+    uint8_t *payload = sample_memory(size);
+    lcomm_cuda_code parts;
+    lcomm_payload_parts(&formats[f], MOST, payload, &parts);
+    lcomm_encode(&formats[f], lcomm_kernels_best(), ones, lcomm_range_whole(MOST), 1, payload);
+    size_t one = code_size(parts.kind, 1);
+    const uint8_t *code = parts.code, *last = payload + size - one;
+    assert_true(code[0] != 0 || code[one - 1] != 0);
+    if (parts.kind != LCOMM_CUDA_INT4) {
+      assert_memory_equal(code, last, one);
+    }
+    assert_true(!parts.scale || payload[0] != 0 || payload[3] != 0);
+    free(payload);
+  }
+}
+
+/* An address that nobody may look at. */
+static void memory_is_not_touched(void **state) {
+  (void)state;
+  for (size_t f = 0; f < format_count; f++) {
+    lcomm_cuda_code parts;
+    uintptr_t place = (uintptr_t)1 << 40;
+    lcomm_payload_parts(&formats[f], MOST, (uint8_t *)place, &parts);
+    assert_true((uintptr_t)parts.code >= place);
+    assert_true((uintptr_t)parts.code < place + lcomm_payload_size(&formats[f], MOST));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(codes_end_where_the_payload_ends),
+      cmocka_unit_test(the_format_is_told),
+      cmocka_unit_test(first_code_and_first_scale_are_there),
+      cmocka_unit_test(memory_is_not_touched),
+  };
+  return cmocka_run_group_tests(tests, list_formats, NULL);
+}

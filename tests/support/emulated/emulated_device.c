@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "tests/support/emulated/emulated_device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/emulated/emulated_blocks.h"
+#include "tests/support/emulated/emulated_internal.h"
+
+emulated_world emulated = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static _Thread_local int in_use = LCOMM_DEVICE_NONE;
+static atomic_bool loaded[EMULATED_DEVICES_MAX];
+static lcomm_emulated_hooks hooks_before;
+static lcomm_device_table table;
+
+int emulated_current(void) {
+  return in_use >= 0 && in_use < emulated.setup.devices ? in_use : 0;
+}
+
+/* ---------------------------------------------------------------- questions */
+
+static int count(int *devices) {
+  *devices = emulated.setup.devices;
+  return 0;
+}
+
+static const char *explain(int error) {
+  switch (error) {
+  case 0:
+    return "no error";
+  case EMULATED_INVALID_VALUE:
+    return "invalid argument";
+  case EMULATED_OUT_OF_MEMORY:
+    return "out of memory";
+  case EMULATED_INVALID_DEVICE:
+    return "invalid device ordinal";
+  case EMULATED_INVALID_CONTEXT:
+    return "not in the process that made it";
+  case EMULATED_ALREADY_MAPPED:
+    return "already opened";
+  case EMULATED_INVALID_HANDLE:
+    return "invalid stream or event, or one of another device";
+  case EMULATED_NOT_SUPPORTED:
+    return "operation not supported";
+  default:
+    return "unrecognized error code";
+  }
+}
+
+static int facts(int device, lcomm_device_facts *its) {
+  memset(its, 0, sizeof *its);
+  if (device < 0 || device >= emulated.setup.devices) {
+    return EMULATED_INVALID_DEVICE;
+  }
+  snprintf(its->name, sizeof(its->name), "emulated device %d", device);
+  snprintf(its->pci, sizeof(its->pci), "0000:e%u:00.0", (unsigned)device % 10);
+  memset(its->uuid, 0xe0 + device, sizeof(its->uuid));
+  its->major = 9;
+  its->memory_size = emulated.setup.memory_size;
+  its->waits_for_values = !emulated.setup.without_wait_value;
+  its->shares_memory = !emulated.setup.without_sharing;
+  return 0;
+}
+
+static int version(int *driver, int *runtime) {
+  *driver = *runtime = 13000;
+  return 0;
+}
+
+static int current(int *device) {
+  *device = in_use < 0 ? LCOMM_DEVICE_NONE : emulated_current();
+  return 0;
+}
+
+static int use(int device) {
+  if (device < LCOMM_DEVICE_NONE || device >= emulated.setup.devices) {
+    return EMULATED_INVALID_DEVICE;
+  }
+  in_use = device;
+  return 0;
+}
+
+static int peer_access(int device, int peer, bool *possible) {
+  int devices = emulated.setup.devices;
+  *possible = false;
+  if (device < 0 || device >= devices || peer < 0 || peer >= devices) {
+    return EMULATED_INVALID_DEVICE;
+  }
+  *possible = device == peer || !emulated.setup.without_peers;
+  return 0;
+}
+
+/* ------------------------------------------------------------------ kernels */
+
+typedef struct launch_task {
+  emulated_task base;
+  lcomm_emulated_kernel *kernel;
+  uint32_t blocks, threads;
+  const char *name;
+  /* Aligned as any structure may ask. */
+  _Alignas(max_align_t) unsigned char args[];
+} launch_task;
+
+static void run_launch(emulated_task *base) {
+  launch_task *task = (launch_task *)base;
+  (void)lcomm_emulated_run(task->kernel, task->args, task->blocks, task->threads, task->name);
+}
+
+static int load(void) {
+  emulated_need_no_hold("loading kernels");
+  atomic_store(&loaded[emulated_current()], true);
+  return 0;
+}
+
+/* As on a device, a stream's device must be in use. */
+static int launch(lcomm_emulated_kernel *kernel, const void *args, size_t args_size,
+                  uint32_t blocks, uint32_t threads, void *stream, const char *name) {
+  if (emulated_stream_device(stream) != emulated_current()) {
+    return EMULATED_INVALID_HANDLE;
+  }
+  if (!atomic_load(&loaded[emulated_current()])) {
+    emulated_need_no_hold("launching a kernel that is not loaded");
+  }
+  launch_task *task = emulated_task_new(sizeof *task + args_size, run_launch);
+  if (!task) {
+    return EMULATED_OUT_OF_MEMORY;
+  }
+  task->kernel = kernel;
+  task->blocks = blocks;
+  task->threads = threads;
+  task->name = name;
+  memcpy(task->args, args, args_size);
+  return emulated_put(stream, &task->base);
+}
+
+static int set_zeros(void *memory, size_t size, void *stream) {
+  return emulated_set(memory, 0, size, stream);
+}
+
+/* ------------------------------------------------------------ begin and end */
+
+const lcomm_device_table *emulated_begin(const emulated_setup *setup) {
+  emulated.setup = *setup;
+  emulated.setup.memory_size = setup->memory_size ? setup->memory_size : UINT64_C(1) << 30;
+  emulated.setup.pause_us_max = setup->pause_us_max ? setup->pause_us_max : 200;
+  atomic_store(&emulated.ending, false);
+  for (int i = 0; i < EMULATED_DEVICES_MAX; i++) {
+    atomic_store(&loaded[i], false);
+  }
+  hooks_before = lcomm_emulated;
+  lcomm_emulated = (lcomm_emulated_hooks){launch, set_zeros, emulated_copy_in};
+  table.kernels = setup->kernels;
+  return &table;
+}
+
+int emulated_end(void) {
+  int left = emulated_streams_end();
+  left += emulated_events_end();
+  left += emulated_memory_end();
+  lcomm_emulated = hooks_before;
+  return left;
+}
+
+static int managed_get(size_t size, void **memory) {
+  *memory = size ? emulated_managed_get(size) : NULL;
+  return size && !*memory ? EMULATED_OUT_OF_MEMORY : 0;
+}
+
+static lcomm_device_table table = {
+    .name = "emulated",
+    .count = count,
+    .explain = explain,
+    .facts = facts,
+    .version = version,
+    .current = current,
+    .use = use,
+    .load = load,
+    .place = emulated_place,
+    .memory_get = emulated_memory_get,
+    .memory_free = emulated_memory_free,
+    .managed_get = managed_get,
+    .pinned_get = emulated_pinned_get,
+    .pinned_free = emulated_pinned_free,
+    .stream_create = emulated_stream_create,
+    .work_stream_create = emulated_work_stream_create,
+    .stream_destroy = emulated_stream_destroy,
+    .stream_finish = emulated_stream_finish,
+    .stream_captured = emulated_stream_captured,
+    .event_create = emulated_event_create,
+    .event_destroy = emulated_event_destroy,
+    .event_record = emulated_event_record,
+    .event_query = emulated_event_query,
+    .stream_wait = emulated_stream_wait,
+    .copy = emulated_copy,
+    .set = emulated_set,
+    .wait_value = emulated_wait_value,
+    .ipc_get = emulated_ipc_get,
+    .ipc_open = emulated_ipc_open,
+    .ipc_close = emulated_ipc_close,
+    .event_ipc_get = emulated_event_ipc_get,
+    .event_ipc_open = emulated_event_ipc_open,
+    .peer_access = peer_access,
+};

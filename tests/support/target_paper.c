@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "tests/support/target_paper.h"
+
+#include "libcomm/engine/memory_handle.h"
+#include "tests/support/fuzz_bytes.h"
+#include "tests/support/fuzz_promise.h"
+
+/* Byte by byte: is any address of one in the other? Only short pieces are looked at. */
+static bool overlap(const lcomm_device_ipc *a, const lcomm_device_ipc *b) {
+  for (uint64_t i = 0; i < a->size; i++) {
+    if (a->base + i - b->base < b->size) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static void compare(const lcomm_device_ipc *a, const lcomm_device_ipc *b) {
+  bool same = lcomm_device_ipc_is_same(a, b), gone = lcomm_device_ipc_is_gone(a, b);
+  fuzz_require(lcomm_device_ipc_is_same(b, a) == same && lcomm_device_ipc_is_gone(b, a) == gone,
+               "pieces compare alike from both sides");
+  fuzz_require(!(same && gone), "a piece that is the same is not gone");
+  if (a->size > 0 && a->size <= 256 && b->size > 0 && a->allocation != b->allocation &&
+      memcmp(a->handle, b->handle, sizeof(a->handle)) != 0) {
+    fuzz_require(gone == overlap(a, b), "pieces in one place are found");
+  }
+}
+
+void lcomm_fuzz_paper(const uint8_t *data, size_t size) {
+  fuzz_bytes in = {data, size};
+  uint64_t payload = fuzz_u64(&in);
+  lcomm_memory_handle paper;
+  lcomm_device_ipc other;
+  fuzz_take(&in, &paper, sizeof(paper));
+  fuzz_take(&in, &other, sizeof(other));
+  if (lcomm_memory_handle_fits(&paper, payload)) {
+    uint64_t end = paper.memory.offset + payload;
+    fuzz_require(end >= payload && end <= paper.memory.size && paper.size == payload,
+                 "a payload lies in the memory of its memory handle");
+  }
+  compare(&paper.memory, &other);
+  compare(&paper.memory, &paper.memory);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "tests/support/target_store.h"
+
+#include "libcomm/bootstrap/store/store_wire.h"
+#include "tests/support/fuzz_promise.h"
+
+static void check_text(const char *text, size_t room) {
+  size_t length = strnlen(text, room);
+  fuzz_require(length < room, "a text of a peer ends");
+  for (size_t i = 0; i < length; i++) {
+    fuzz_require(text[i] >= 0x20 && text[i] < 0x7f, "a text of a peer is printable");
+  }
+}
+
+/* ---------------------------------------------------------------- greeting */
+
+static void read_greeting(const uint8_t *data, size_t size) {
+  uint8_t *bytes = fuzz_copy(data, size);
+  bool begins = lcomm_store_begins_handshake(bytes, size);
+  for (size_t i = 0; begins && i < size; i++) {
+    fuzz_require(lcomm_store_begins_handshake(bytes, i), "what begins well did so from the start");
+  }
+  free(bytes);
+  if (size < LCOMM_STORE_HANDSHAKE_SIZE) {
+    return;
+  }
+  uint8_t *whole = fuzz_copy(data, LCOMM_STORE_HANDSHAKE_SIZE), again[LCOMM_STORE_HANDSHAKE_SIZE];
+  lcomm_store_handshake hello, second;
+  const char *why = NULL;
+  lcomm_status status = lcomm_store_read_handshake(whole, &hello, &why);
+  if (status == LCOMM_OK) {
+    fuzz_require(begins, "a greeting begins like one");
+    check_text(hello.host, sizeof hello.host);
+    lcomm_store_pack_handshake(&hello, again);
+    fuzz_require(lcomm_store_read_handshake(again, &second, &why) == LCOMM_OK &&
+                     memcmp(&hello, &second, sizeof hello) == 0,
+                 "a greeting survives its bytes");
+    fuzz_require(lcomm_store_same_token(hello.token, second.token), "a token is like itself");
+    second.token[whole[0] % LCOMM_TOKEN_MAX] ^= (uint8_t)(whole[8] | 1);
+    fuzz_require(!lcomm_store_same_token(hello.token, second.token), "another token is another");
+  } else {
+    fuzz_require(status == LCOMM_ERR_WIRE || status == LCOMM_ERR_UNSUPPORTED,
+                 "a refusal has a status");
+    fuzz_require(why && why[0] != '\0', "a refusal has a reason");
+  }
+  free(whole);
+}
+
+/* ------------------------------------------------------------------ frames */
+
+static void read_reason(const uint8_t *data, size_t size) {
+  uint8_t *bytes = fuzz_copy(data, size);
+  uint8_t packed[LCOMM_STORE_HEADER_SIZE + LCOMM_STORE_REASON_MAX];
+  lcomm_store_reason reason, second;
+  lcomm_store_frame frame;
+  if (lcomm_store_read_reason(bytes, size, &reason) == LCOMM_OK) {
+    check_text(reason.text, sizeof reason.text);
+    fuzz_require(reason.status < 0 && reason.status >= LCOMM_ERR_INTERNAL, "a reason is an error");
+    size_t length = lcomm_store_pack_reason(LCOMM_STORE_FAILED, reason.status, reason.text, packed);
+    fuzz_require(length <= sizeof packed, "a reason fits");
+    fuzz_require(lcomm_store_read_frame(packed, &frame) == LCOMM_OK &&
+                     frame.size == length - LCOMM_STORE_HEADER_SIZE,
+                 "a reason has its header");
+    fuzz_require(lcomm_store_read_reason(packed + LCOMM_STORE_HEADER_SIZE, (size_t)frame.size,
+                                         &second) == LCOMM_OK &&
+                     second.status == reason.status && strcmp(second.text, reason.text) == 0,
+                 "a reason survives its bytes");
+  } else {
+    fuzz_require(size < 4 || size > LCOMM_STORE_REASON_MAX, "a reason of a good size is read");
+  }
+  free(bytes);
+}
+
+/* One frame after the other, as a stream is read. */
+static void read_frames(const uint8_t *data, size_t size) {
+  uint8_t packed[LCOMM_STORE_HEADER_SIZE];
+  lcomm_store_frame frame;
+  while (size >= LCOMM_STORE_HEADER_SIZE) {
+    uint8_t *header = fuzz_copy(data, LCOMM_STORE_HEADER_SIZE);
+    lcomm_status status = lcomm_store_read_frame(header, &frame);
+    if (status == LCOMM_OK) {
+      lcomm_store_pack_frame(frame, packed);
+      fuzz_require(memcmp(packed, header, sizeof packed) == 0, "a header packs to its bytes");
+    }
+    free(header);
+    if (status != LCOMM_OK) {
+      fuzz_require(status == LCOMM_ERR_WIRE, "a refused header has a status");
+      return;
+    }
+    data += LCOMM_STORE_HEADER_SIZE;
+    size -= LCOMM_STORE_HEADER_SIZE;
+    size_t body = frame.size < size ? (size_t)frame.size : size;
+    if (frame.kind == LCOMM_STORE_FAILED || frame.kind == LCOMM_STORE_REFUSED) {
+      fuzz_require(frame.size <= LCOMM_STORE_REASON_MAX, "a reason is short");
+      read_reason(data, body);
+    }
+    data += body;
+    size -= body;
+  }
+}
+
+void lcomm_fuzz_store(const uint8_t *data, size_t size) {
+  read_greeting(data, size);
+  read_frames(data, size);
+  read_reason(data, size);
+}
