@@ -39,7 +39,16 @@ static bool is_dtype(uint8_t number) {
   return false;
 }
 
-enum { BLOCK_SHIFT = 2, BLOCK_MASK = 3, VARIANT_SHIFT = 4, VARIANT_MASK = 3, KNOWN_FLAGS = 0x3f };
+/* Byte 7 of a header, beside LCOMM_WIRE_CHECKSUM and LCOMM_WIRE_ZSTD. */
+enum {
+  FLAGS_OFFSET = 7,
+  BLOCK_SHIFT = 2,
+  BLOCK_MASK = 3,
+  VARIANT_SHIFT = 4,
+  VARIANT_MASK = 3,
+  FORMAT_FLAGS = 0x3f,
+  HANDLE_FLAG = 0x40
+};
 
 static unsigned block_index(unsigned flags) {
   return flags >> BLOCK_SHIFT & BLOCK_MASK;
@@ -80,7 +89,7 @@ void lcomm_wire_pack(const lcomm_wire_header *header, uint8_t *bytes) {
   bytes[4] = header->version;
   bytes[5] = header->codec;
   bytes[6] = header->dtype;
-  bytes[7] = header->flags;
+  bytes[FLAGS_OFFSET] = header->flags;
   put(bytes + 8, header->parameters, 4);
   put(bytes + 12, header->sequence, 4);
   put(bytes + 16, header->count, 8);
@@ -105,17 +114,18 @@ static const char *refusal(const uint8_t *bytes, size_t size) {
   if (!is_dtype(bytes[6])) {
     return "unknown dtype";
   }
-  if ((bytes[7] & ~KNOWN_FLAGS) != 0) {
+  if ((bytes[FLAGS_OFFSET] & ~FORMAT_FLAGS) != 0) {
     return "unknown flag";
   }
   const lcomm_codec *codec = lcomm_codec_by_id(bytes[5]);
-  if (block_index(bytes[7]) > 0 && codec->blocks[block_index(bytes[7])] == 0) {
+  if (block_index(bytes[FLAGS_OFFSET]) > 0 &&
+      codec->blocks[block_index(bytes[FLAGS_OFFSET])] == 0) {
     return "a block size that the codec does not have";
   }
-  if (!has_variant(codec, variant_of(bytes[7]))) {
+  if (!has_variant(codec, variant_of(bytes[FLAGS_OFFSET]))) {
     return "a variant that the codec does not have";
   }
-  if ((bytes[7] & LCOMM_WIRE_CHECKSUM) == 0 && get(bytes + 32, 8) != 0) {
+  if ((bytes[FLAGS_OFFSET] & LCOMM_WIRE_CHECKSUM) == 0 && get(bytes + 32, 8) != 0) {
     return "a checksum without its flag";
   }
   return NULL;
@@ -134,7 +144,7 @@ lcomm_status lcomm_wire_unpack(const uint8_t *bytes, size_t size, lcomm_wire_hea
       .version = bytes[4],
       .codec = bytes[5],
       .dtype = bytes[6],
-      .flags = bytes[7],
+      .flags = bytes[FLAGS_OFFSET],
       .parameters = (uint32_t)get(bytes + 8, 4),
       .sequence = (uint32_t)get(bytes + 12, 4),
       .count = get(bytes + 16, 8),
@@ -142,6 +152,18 @@ lcomm_status lcomm_wire_unpack(const uint8_t *bytes, size_t size, lcomm_wire_hea
       .checksum = get(bytes + 32, 8),
   };
   return LCOMM_OK;
+}
+
+void lcomm_wire_set_handle(uint8_t *bytes) {
+  bytes[FLAGS_OFFSET] |= HANDLE_FLAG;
+}
+
+bool lcomm_wire_has_handle(const uint8_t *bytes) {
+  return (bytes[FLAGS_OFFSET] & HANDLE_FLAG) != 0;
+}
+
+void lcomm_wire_clear_handle(uint8_t *bytes) {
+  bytes[FLAGS_OFFSET] &= (uint8_t)~HANDLE_FLAG;
 }
 
 uint64_t lcomm_wire_checksum(const void *payload, size_t size) {

@@ -15,7 +15,9 @@
  *                 bit 1     the payload went through the lossless stage
  *                 bits 2-3  which of the codec's block sizes, 0 the standard
  *                 bits 4-5  variant of the codec's payload
- *                 other bits are 0
+ *                 bit 6     a memory handle follows in place of the payload,
+ *                           see below; only between processes of one host
+ *                 bit 7     0
  *        8    4 parameters hash: plan and codec parameters of the sender
  *       12    4 operation sequence number
  *       16    8 count, elements the payload stands for
@@ -56,6 +58,14 @@ void lcomm_wire_pack(const lcomm_wire_header *header, uint8_t *bytes);
  * *why (may be NULL) then points at a static phrase for people, e.g. "wrong magic". */
 lcomm_status lcomm_wire_unpack(const uint8_t *bytes, size_t size, lcomm_wire_header *header,
                                const char **why);
+
+/* A receiver that can read the sender's device gets no payload, but a handle of the
+ * memory that holds it. Bit 6 of the flags, in the bytes of a packed header, says so;
+ * every other field describes the payload as if it had been sent. lcomm_wire_unpack
+ * refuses the bit: who accepts handles asks for it and clears it before. */
+void lcomm_wire_set_handle(uint8_t *bytes);
+bool lcomm_wire_has_handle(const uint8_t *bytes);
+void lcomm_wire_clear_handle(uint8_t *bytes);
 
 /* XXH3-64 of a payload. */
 uint64_t lcomm_wire_checksum(const void *payload, size_t size);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codecs/wire.h"
 #include "libcomm/base/env.h"
 #include "libcomm/device/stream_gate.h"
 #include "libcomm/engine/exec_internal.h"
@@ -130,11 +131,10 @@ const void *lcomm_device_second_piece(const lcomm_run *run, uint32_t slot, size_
 /* ------------------------------------------------------------- the receiver */
 
 bool lcomm_device_is_zcopy(const lcomm_run *run, const lcomm_step *step, uint8_t *header) {
-  bool marked = header[LCOMM_FLAGS_OFFSET] & LCOMM_ZCOPY_FLAG;
-  if (!marked || !reaches(run->comm, step->peer) || !lcomm_device_in_use()) {
+  if (!lcomm_wire_has_handle(header) || !reaches(run->comm, step->peer) || !lcomm_device_in_use()) {
     return false;
   }
-  header[LCOMM_FLAGS_OFFSET] &= (uint8_t)~LCOMM_ZCOPY_FLAG;
+  lcomm_wire_clear_handle(header);
   return true;
 }
 

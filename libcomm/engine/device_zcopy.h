@@ -6,18 +6,14 @@
 /* Payloads that a peer reads where they are, on the device of their sender. In
  * place of the payload goes a *memory handle*: a description of the memory, itself lent by
  * the transport (transport.h, borrowing), so that the sender's message is over when
- * the receiver gives the memory handle back, which it does when it has read the payload. A
- * bit in the header says that a memory handle follows.
+ * the receiver gives the memory handle back, which it does when it has read the payload. The
+ * header says that a memory handle follows (lcomm_wire_set_handle).
  *
  * Ranks lend to ranks of their node whose device can read theirs, by the topology.
  * LCOMM_CUDA_IPC=off: nobody lends. Memory of pools cannot be shared between
  * processes; a payload that would lie there is copied first. */
 
 #include "libcomm/engine/exec.h"
-
-/* In the flags of a header (codecs/wire.h), outside the wire format: it never
- * leaves a host. */
-enum { LCOMM_ZCOPY_FLAG = 0x40, LCOMM_FLAGS_OFFSET = 7 };
 
 /* Longer than any message that a transport takes over at once. */
 enum { LCOMM_MEMORY_HANDLE_SIZE = 4352 };

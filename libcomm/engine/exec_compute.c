@@ -57,7 +57,7 @@ void lcomm_exec_finish_header(lcomm_run *run, uint32_t slot) {
   }
   lcomm_wire_pack(&header, memory->header);
   if (memory->lent) {
-    memory->header[LCOMM_FLAGS_OFFSET] |= LCOMM_ZCOPY_FLAG;
+    lcomm_wire_set_handle(memory->header);
   }
 }
 

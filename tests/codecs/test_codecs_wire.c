@@ -206,6 +206,47 @@ static void checksum_is_xxh3(void **state) {
   }
 }
 
+/* Bit 6 of byte 7, whatever the rest says, and nothing else. */
+static void a_handle_is_one_bit_of_the_flags(void **state) {
+  (void)state;
+  for (unsigned flags = 0; flags < 256; flags++) {
+    uint8_t bytes[LCOMM_WIRE_HEADER_SIZE], expected[LCOMM_WIRE_HEADER_SIZE];
+    memset(bytes, 0xa5, sizeof bytes);
+    bytes[7] = (uint8_t)flags;
+    memcpy(expected, bytes, sizeof bytes);
+    assert_int_equal(lcomm_wire_has_handle(bytes), flags >> 6 & 1);
+    lcomm_wire_set_handle(bytes);
+    expected[7] = (uint8_t)(flags | 0x40);
+    assert_true(lcomm_wire_has_handle(bytes));
+    assert_memory_equal(bytes, expected, sizeof bytes);
+    lcomm_wire_clear_handle(bytes);
+    expected[7] = (uint8_t)(flags & 0xbf);
+    assert_false(lcomm_wire_has_handle(bytes));
+    assert_memory_equal(bytes, expected, sizeof bytes);
+  }
+}
+
+/* Who does not ask for a handle refuses it; who cleared the bit reads the header that
+ * the payload would have had. */
+static void unpack_refuses_a_handle_until_it_is_cleared(void **state) {
+  (void)state;
+  uint8_t bytes[LCOMM_WIRE_HEADER_SIZE], again[LCOMM_WIRE_HEADER_SIZE];
+  lcomm_wire_header header = {0}, back;
+  header.version = LCOMM_WIRE_VERSION;
+  header.count = header.payload_size = 7;
+  lcomm_format format = lcomm_format_of(lcomm_codec_by_id(LCOMM_CODEC_FP8E5M2));
+  format.block = 32;
+  lcomm_wire_set_format(&header, &format);
+  lcomm_wire_pack(&header, bytes);
+  memcpy(again, bytes, sizeof bytes);
+  lcomm_wire_set_handle(bytes);
+  check_refused(bytes, sizeof bytes, "unknown flag");
+  lcomm_wire_clear_handle(bytes);
+  assert_int_equal(lcomm_wire_unpack(bytes, sizeof bytes, &back, NULL), LCOMM_OK);
+  assert_int_equal(lcomm_wire_get_format(&back).block, 32);
+  assert_memory_equal(bytes, again, sizeof bytes);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(header_has_the_bytes_the_format_says),
@@ -217,6 +258,8 @@ int main(void) {
       cmocka_unit_test(a_header_tells_the_format),
       cmocka_unit_test(checksum_needs_its_flag),
       cmocka_unit_test(checksum_is_xxh3),
+      cmocka_unit_test(a_handle_is_one_bit_of_the_flags),
+      cmocka_unit_test(unpack_refuses_a_handle_until_it_is_cleared),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
