@@ -35,7 +35,7 @@
 /* What happens to a value that is sent. */
 typedef enum lcomm_topk_keep {
   LCOMM_TOPK_RELEASE, /* residual = acc - sent: it is surely applied */
-  LCOMM_TOPK_HOLD     /* residual = acc, until lcomm_topk_settle() */
+  LCOMM_TOPK_HOLD     /* residual = acc, until lcomm_topk_commit() */
 } lcomm_topk_keep;
 
 /* Number of entries kept of `count`: density * count rounded to nearest, at
@@ -131,10 +131,10 @@ void lcomm_topk_decode(const lcomm_format *format, const uint8_t *payload, uint6
 /* residual[j] = lcomm_error_kept(residual[j], value sent) for every j in
  * `sent` that is also in `applied` (both payloads of the same part and
  * format); applied NULL: for every j in `sent`. */
-void lcomm_topk_settle(const lcomm_format *format, const uint8_t *sent, const uint8_t *applied,
+void lcomm_topk_commit(const lcomm_format *format, const uint8_t *sent, const uint8_t *applied,
                        uint32_t parts, uint32_t part, float *residual);
 
-/* momentum[j] = 0 for every j that lcomm_topk_settle settles: a value that was
+/* momentum[j] = 0 for every j that lcomm_topk_commit commits: a value that was
  * sent starts anew, else its momentum would push in a stale direction
  * (momentum factor masking, Lin et al., Deep Gradient Compression, 2018). */
 void lcomm_topk_mask(const lcomm_format *format, const uint8_t *sent, const uint8_t *applied,

@@ -69,13 +69,13 @@ static bool cursor_meets(cursor *applied, uint32_t position) {
 }
 
 /* What is sent and applied, entry by entry. */
-typedef struct settled {
+typedef struct committed {
   cursor mine, theirs;
   bool sparse; /* else all that was sent was applied */
-} settled;
+} committed;
 
-static void settled_open(settled *self, const lcomm_format *format, const uint8_t *sent,
-                         const uint8_t *applied) {
+static void committed_open(committed *self, const lcomm_format *format, const uint8_t *sent,
+                           const uint8_t *applied) {
   cursor_open(&self->mine, format, sent);
   self->sparse = applied != NULL;
   if (self->sparse) {
@@ -83,7 +83,7 @@ static void settled_open(settled *self, const lcomm_format *format, const uint8_
   }
 }
 
-static bool settled_next(settled *self, uint32_t *position, float *value) {
+static bool committed_next(committed *self, uint32_t *position, float *value) {
   for (; !cursor_ended(&self->mine); cursor_next(&self->mine)) {
     *position = cursor_position(&self->mine);
     *value = self->mine.block.value[self->mine.at];
@@ -96,13 +96,13 @@ static bool settled_next(settled *self, uint32_t *position, float *value) {
   return false;
 }
 
-void lcomm_topk_settle(const lcomm_format *format, const uint8_t *sent, const uint8_t *applied,
+void lcomm_topk_commit(const lcomm_format *format, const uint8_t *sent, const uint8_t *applied,
                        uint32_t parts, uint32_t part, float *residual) {
-  settled both;
+  committed both;
   uint32_t position;
   float value;
-  settled_open(&both, format, sent, applied);
-  while (settled_next(&both, &position, &value)) {
+  committed_open(&both, format, sent, applied);
+  while (committed_next(&both, &position, &value)) {
     float *kept = residual + lcomm_stripe_global(position, parts, part);
     *kept = lcomm_error_kept(*kept, value);
   }
@@ -110,11 +110,11 @@ void lcomm_topk_settle(const lcomm_format *format, const uint8_t *sent, const ui
 
 void lcomm_topk_mask(const lcomm_format *format, const uint8_t *sent, const uint8_t *applied,
                      uint32_t parts, uint32_t part, float *momentum) {
-  settled both;
+  committed both;
   uint32_t position;
   float value;
-  settled_open(&both, format, sent, applied);
-  while (settled_next(&both, &position, &value)) {
+  committed_open(&both, format, sent, applied);
+  while (committed_next(&both, &position, &value)) {
     momentum[lcomm_stripe_global(position, parts, part)] = 0.0f;
   }
 }

@@ -48,18 +48,18 @@ static uint64_t bytes_of_codes(lcomm_cuda_kind kind, uint64_t count) {
   }
 }
 
-void lcomm_payload_parts(const lcomm_format *format, uint64_t count, uint8_t *payload,
-                         lcomm_cuda_code *parts) {
+void lcomm_device_layout(const lcomm_format *format, uint64_t count, uint8_t *payload,
+                         lcomm_cuda_code *layout) {
   lcomm_cuda_kind kind = kind_of(format);
   size_t head = lcomm_payload_size(format, count) - (size_t)bytes_of_codes(kind, count);
   bool scaled = kind != LCOMM_CUDA_F32 && kind != LCOMM_CUDA_F16 && kind != LCOMM_CUDA_BF16;
-  *parts = (lcomm_cuda_code){.kind = kind,
-                             .block = format->block,
-                             .exponent = format->exponent,
-                             .stochastic = format->stochastic,
-                             .scale = scaled ? payload : NULL,
-                             .code = payload + head};
+  *layout = (lcomm_cuda_code){.kind = kind,
+                              .block = format->block,
+                              .exponent = format->exponent,
+                              .stochastic = format->stochastic,
+                              .scale = scaled ? payload : NULL,
+                              .code = payload + head};
   if (kind == LCOMM_CUDA_F16_BLOCK) {
-    parts->block = LCOMM_BLOCK;
+    layout->block = LCOMM_BLOCK;
   }
 }

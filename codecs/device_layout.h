@@ -11,7 +11,7 @@
 /* The parts of a payload of `count` values in a dense format, by the arithmetic of
  * addresses alone: `payload` may lie in the memory of a device. Whoever encodes
  * with stochastic rounding adds the seed, which is 0 at first. */
-void lcomm_payload_parts(const lcomm_format *format, uint64_t count, uint8_t *payload,
-                         lcomm_cuda_code *parts);
+void lcomm_device_layout(const lcomm_format *format, uint64_t count, uint8_t *payload,
+                         lcomm_cuda_code *layout);
 
 #endif

@@ -164,10 +164,10 @@ typedef struct lcomm_cuda_kernels {
   /* 16-bit values of a program (kind F16 or BF16), at any even address, to float32 and
    * back: destination = factor * value; half = RNE(source). Slower than sum and
    * encode, whose codes begin at multiples of 8. */
-  int (*halves_load)(lcomm_cuda_kind kind, const void *halves, float factor, float *destination,
-                     uint64_t n, void *stream);
-  int (*halves_store)(lcomm_cuda_kind kind, const float *source, void *halves, uint64_t n,
-                      void *stream);
+  int (*unaligned16_load)(lcomm_cuda_kind kind, const void *codes, float factor, float *destination,
+                          uint64_t n, void *stream);
+  int (*unaligned16_store)(lcomm_cuda_kind kind, const float *source, void *codes, uint64_t n,
+                           void *stream);
 
   /* lcomm_residual_fold: values += residual; residual = 0. */
   int (*fold)(float *values, float *residual, uint64_t n, void *stream);
@@ -202,8 +202,8 @@ typedef struct lcomm_cuda_kernels {
   int (*topk_add)(const lcomm_cuda_sparse *a, float factor, float *base, void *stream);
   /* Zeros in the view, then topk_add. */
   int (*topk_decode)(const lcomm_cuda_sparse *a, float factor, float *base, void *stream);
-  /* lcomm_topk_settle and lcomm_topk_mask; applied NULL: everything was. */
-  int (*topk_settle)(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applied,
+  /* lcomm_topk_commit and lcomm_topk_mask; applied NULL: everything was. */
+  int (*topk_commit)(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applied,
                      float *residual, void *stream);
   int (*topk_mask)(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applied, float *momentum,
                    void *stream);

@@ -22,7 +22,7 @@ typedef struct decode_args {
   float factor, scale_factor;
 } decode_args;
 
-LCOMM_DEVICE void decode_carefully(int kind, const decode_args *a, const lcomm_launcher_env *at) {
+LCOMM_DEVICE void decode_nan_exact(int kind, const decode_args *a, const lcomm_launcher_env *at) {
   LCOMM_ROLLED for (int e = 0; e < LCOMM_VALUES; e++) {
     int distance = lcomm_distance(e);
     if (distance >= at->left) {
@@ -71,7 +71,7 @@ LCOMM_DEVICE void decode(int kind, const decode_args *a) {
                 value);
   }
   if (nan) {
-    decode_carefully(kind, a, &at);
+    decode_nan_exact(kind, a, &at);
   }
 }
 

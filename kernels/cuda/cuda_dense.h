@@ -17,10 +17,10 @@ extern "C" {
 
 int lcomm_cuda_run_encode(const lcomm_cuda_encode *a, void *stream);
 int lcomm_cuda_run_sum(const lcomm_cuda_sum *a, void *stream);
-int lcomm_cuda_run_halves_load(lcomm_cuda_kind kind, const void *halves, float factor,
-                               float *destination, uint64_t n, void *stream);
-int lcomm_cuda_run_halves_store(lcomm_cuda_kind kind, const float *source, void *halves, uint64_t n,
-                                void *stream);
+int lcomm_cuda_run_unaligned16_load(lcomm_cuda_kind kind, const void *codes, float factor,
+                                    float *destination, uint64_t n, void *stream);
+int lcomm_cuda_run_unaligned16_store(lcomm_cuda_kind kind, const float *source, void *codes,
+                                     uint64_t n, void *stream);
 
 #ifdef __cplusplus
 }

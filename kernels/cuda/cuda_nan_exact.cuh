@@ -43,7 +43,7 @@ LCOMM_DEVICE float lcomm_identity(int op) {
   return lcomm_f32_from_bits(op == LCOMM_CUDA_MIN ? 0x7f800000u : 0xff800000u);
 }
 
-LCOMM_DEVICE float lcomm_careful_op(int op, float a, float b) {
+LCOMM_DEVICE float lcomm_nan_exact_op(int op, float a, float b) {
   if (op == LCOMM_CUDA_SUM) {
     return lcomm_sum_f32(a, b);
   }

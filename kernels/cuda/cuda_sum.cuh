@@ -206,8 +206,8 @@ LCOMM_DEVICE void lcomm_pick_sources(int kind, const lcomm_sum_args *a,
 
 /* ----------------------------------------------------------------- with NaN */
 
-LCOMM_DEVICE float lcomm_careful_source(int kind, const lcomm_sum_args *a, uint32_t source,
-                                        uint64_t local, uint64_t global) {
+LCOMM_DEVICE float lcomm_nan_exact_source(int kind, const lcomm_sum_args *a, uint32_t source,
+                                          uint64_t local, uint64_t global) {
   const lcomm_sum_source *from = &a->source[source];
   if (kind == LCOMM_CUDA_F32 || lcomm_source_is_plain(a, source)) {
     return ((const float *)from->code)[global];
@@ -216,27 +216,28 @@ LCOMM_DEVICE float lcomm_careful_source(int kind, const lcomm_sum_args *a, uint3
   return lcomm_product_f32(unit, lcomm_element_of(kind, from->code, local));
 }
 
-LCOMM_DEVICE float lcomm_careful_total(int kind, const lcomm_sum_args *a, uint64_t local,
-                                       uint64_t global) {
+LCOMM_DEVICE float lcomm_nan_exact_total(int kind, const lcomm_sum_args *a, uint64_t local,
+                                         uint64_t global) {
   if (a->copies) {
-    return lcomm_careful_source(kind, a, 0, local, global);
+    return lcomm_nan_exact_source(kind, a, 0, local, global);
   }
   float total = lcomm_identity((int)a->op);
   LCOMM_ROLLED for (uint32_t s = 0; s < a->count; s++) {
-    total = lcomm_careful_op((int)a->op, total, lcomm_careful_source(kind, a, s, local, global));
+    total =
+        lcomm_nan_exact_op((int)a->op, total, lcomm_nan_exact_source(kind, a, s, local, global));
   }
   return a->op == LCOMM_CUDA_SUM ? lcomm_product_f32(a->factor, total) : total;
 }
 
-LCOMM_DEVICE void lcomm_total_carefully(int kind, const lcomm_sum_args *a,
+LCOMM_DEVICE void lcomm_total_nan_exact(int kind, const lcomm_sum_args *a,
                                         const lcomm_launcher_env *at, float total[LCOMM_VALUES]) {
   LCOMM_ROLLED for (int e = 0; e < LCOMM_VALUES; e++) {
     int distance = lcomm_distance(e);
     if (distance >= at->left) {
       continue;
     }
-    float again = lcomm_careful_total(kind, a, at->local + (uint64_t)distance,
-                                      at->global + (uint64_t)distance);
+    float again = lcomm_nan_exact_total(kind, a, at->local + (uint64_t)distance,
+                                        at->global + (uint64_t)distance);
     LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
       total[i] = i == e ? again : total[i];
     }
@@ -254,7 +255,7 @@ LCOMM_DEVICE void lcomm_total_finish(int kind, const lcomm_sum_args *a,
     nan |= lcomm_is_nan(total[i]);
   }
   if (nan) {
-    lcomm_total_carefully(kind, a, at, total);
+    lcomm_total_nan_exact(kind, a, at, total);
   }
   if (at->whole) {
     return;

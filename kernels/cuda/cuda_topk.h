@@ -20,7 +20,7 @@ int lcomm_cuda_run_topk_encode(lcomm_cuda_topk *topk, const lcomm_cuda_topk_enco
 size_t lcomm_cuda_run_topk_scratch(uint64_t entries, uint64_t size);
 int lcomm_cuda_run_topk_add(const lcomm_cuda_sparse *a, float factor, float *base, void *stream);
 int lcomm_cuda_run_topk_decode(const lcomm_cuda_sparse *a, float factor, float *base, void *stream);
-int lcomm_cuda_run_topk_settle(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applied,
+int lcomm_cuda_run_topk_commit(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applied,
                                float *residual, void *stream);
 int lcomm_cuda_run_topk_mask(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applied,
                              float *momentum, void *stream);

@@ -11,7 +11,7 @@
 /* What is done with each entry. */
 typedef enum apply_what {
   APPLY_ADD,      /* vector += factor * value */
-  APPLY_SETTLE,   /* vector = lcomm_error_kept(vector, value) */
+  APPLY_COMMIT,   /* vector = lcomm_error_kept(vector, value) */
   APPLY_MASK,     /* vector = 0 */
   APPLY_POSITION, /* its position is noted in the scratch */
 } apply_what;
@@ -69,7 +69,7 @@ LCOMM_DEVICE void apply(const apply_args *a, uint32_t entry, uint32_t position) 
     return;
   }
   float value = lcomm_topk_value(&a->r, entry);
-  if (a->what == APPLY_SETTLE) {
+  if (a->what == APPLY_COMMIT) {
     *place = lcomm_error_kept(*place, value);
   } else {
     *place = lcomm_sum_f32(*place, lcomm_product_f32(a->factor, value));
@@ -221,7 +221,7 @@ extern "C" int lcomm_cuda_run_topk_decode(const lcomm_cuda_sparse *a, float fact
 }
 
 /* For every entry that was sent and applied. */
-static int settle(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applied, apply_what what,
+static int commit(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applied, apply_what what,
                   float *vector, void *stream) {
   apply_args args;
   memset(&args, 0, sizeof args);
@@ -239,14 +239,14 @@ static int settle(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applie
   return run_on(sent, &args, stream);
 }
 
-extern "C" int lcomm_cuda_run_topk_settle(const lcomm_cuda_sparse *sent,
+extern "C" int lcomm_cuda_run_topk_commit(const lcomm_cuda_sparse *sent,
                                           const lcomm_cuda_sparse *applied, float *residual,
                                           void *stream) {
-  return settle(sent, applied, APPLY_SETTLE, residual, stream);
+  return commit(sent, applied, APPLY_COMMIT, residual, stream);
 }
 
 extern "C" int lcomm_cuda_run_topk_mask(const lcomm_cuda_sparse *sent,
                                         const lcomm_cuda_sparse *applied, float *momentum,
                                         void *stream) {
-  return settle(sent, applied, APPLY_MASK, momentum, stream);
+  return commit(sent, applied, APPLY_MASK, momentum, stream);
 }

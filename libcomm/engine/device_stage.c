@@ -30,7 +30,7 @@ static int load_floats(const lcomm_run_device *device, const void *buffer, lcomm
                        uint64_t count, double factor, void *vector) {
   lcomm_cuda_code source = values_of(buffer, dtype);
   if (!is_code(&source)) {
-    return device->table->kernels->halves_load(source.kind, buffer, (float)factor, vector, count,
+    return device->table->kernels->unaligned16_load(source.kind, buffer, (float)factor, vector, count,
                                                device->stream);
   }
   lcomm_cuda_sum sum = {.sources = &source,
@@ -81,7 +81,7 @@ int lcomm_device_store(const lcomm_run_device *device, const void *vector, lcomm
   lcomm_cuda_encode encode = {
       .source = vector, .n = count, .parts = 1, .code = values_of(buffer, dtype)};
   if (!is_code(&encode.code)) {
-    return device->table->kernels->halves_store(encode.code.kind, vector, buffer, count,
+    return device->table->kernels->unaligned16_store(encode.code.kind, vector, buffer, count,
                                                 device->stream);
   }
   return device->table->kernels->encode(&encode, device->stream);

@@ -158,7 +158,7 @@ static void settle(lcomm_run *run, const lcomm_step *step) {
   /* A dense result applies everything that was sent. */
   const uint8_t *applied =
       lcomm_run_is_sparse(run, step->slot) ? run->slots[step->slot].payload : NULL;
-  lcomm_topk_settle(lcomm_run_format(run, step->settle), run->slots[step->settle].payload, applied,
+  lcomm_topk_commit(lcomm_run_format(run, step->settle), run->slots[step->settle].payload, applied,
                     step->span.parts, step->span.part, residual);
   float *momentum = lcomm_run_momentum(run, step);
   if (momentum) {

@@ -38,7 +38,7 @@ int lcomm_device_need(lcomm_run *run, uint32_t slot) {
 /* The payload of a slot, taken apart. */
 static lcomm_cuda_code parts_of(const lcomm_run *run, uint32_t slot, uint64_t count) {
   lcomm_cuda_code code;
-  lcomm_payload_parts(lcomm_run_format(run, slot), count, lcomm_device_payload(run, slot), &code);
+  lcomm_device_layout(lcomm_run_format(run, slot), count, lcomm_device_payload(run, slot), &code);
   return code;
 }
 

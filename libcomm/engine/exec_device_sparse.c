@@ -90,7 +90,7 @@ int lcomm_device_settle(lcomm_run *run, const lcomm_step *step) {
   }
   const lcomm_cuda_sparse *both = dense ? NULL : &applied;
   float *momentum = lcomm_run_momentum(run, step);
-  int error = device->table->kernels->topk_settle(&sent, both, lcomm_run_residual(run, step),
+  int error = device->table->kernels->topk_commit(&sent, both, lcomm_run_residual(run, step),
                                                   device->stream);
   if (error || !momentum) {
     return error;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Where the kernels of a device find the parts of a payload: compared with what
+/* Where the kernels of a device find the layout of a payload: compared with what
  * the codecs write there. */
 
 #include "tests/kernels/kernel_samples.h"
@@ -34,13 +34,13 @@ static void codes_end_where_the_payload_ends(void **state) {
     for (size_t c = 0; c < COUNTS; c++) {
       size_t size = lcomm_payload_size(&formats[f], counts[c]);
       uint8_t *payload = sample_memory(size);
-      lcomm_cuda_code parts;
-      lcomm_payload_parts(&formats[f], counts[c], payload, &parts);
-      uint8_t *code = parts.code;
-      assert_true(code + code_size(parts.kind, counts[c]) == payload + size);
+      lcomm_cuda_code layout;
+      lcomm_device_layout(&formats[f], counts[c], payload, &layout);
+      uint8_t *code = layout.code;
+      assert_true(code + code_size(layout.kind, counts[c]) == payload + size);
       assert_int_equal((code - payload) % 8, 0);
-      assert_true(!parts.scale || parts.scale == payload);
-      assert_true(parts.scale || code == payload);
+      assert_true(!layout.scale || layout.scale == payload);
+      assert_true(layout.scale || code == payload);
       free(payload);
     }
   }
@@ -57,20 +57,20 @@ static void the_format_is_told(void **state) {
     const lcomm_format *format = &formats[f];
     lcomm_cuda_kind kind = kinds[format->codec->id];
     uint64_t payload[2];
-    lcomm_cuda_code parts;
+    lcomm_cuda_code layout;
     if (format->variant == LCOMM_FP16_FIXED) {
       kind = LCOMM_CUDA_F16_FIXED;
     }
     if (format->variant == LCOMM_FP16_BLOCK) {
       kind = LCOMM_CUDA_F16_BLOCK;
     }
-    lcomm_payload_parts(format, 1, (uint8_t *)payload, &parts);
-    assert_int_equal(parts.kind, kind);
-    assert_int_equal(parts.block, kind == LCOMM_CUDA_F16_BLOCK ? LCOMM_BLOCK : format->block);
-    assert_int_equal(parts.exponent, format->exponent);
-    assert_int_equal(parts.stochastic, format->stochastic);
-    assert_int_equal(parts.seed, 0);
-    assert_int_equal(parts.scale != NULL, format->block != 0 || format->variant != 0);
+    lcomm_device_layout(format, 1, (uint8_t *)payload, &layout);
+    assert_int_equal(layout.kind, kind);
+    assert_int_equal(layout.block, kind == LCOMM_CUDA_F16_BLOCK ? LCOMM_BLOCK : format->block);
+    assert_int_equal(layout.exponent, format->exponent);
+    assert_int_equal(layout.stochastic, format->stochastic);
+    assert_int_equal(layout.seed, 0);
+    assert_int_equal(layout.scale != NULL, format->block != 0 || format->variant != 0);
   }
 }
 
@@ -84,16 +84,16 @@ static void first_code_and_first_scale_are_there(void **state) {
   for (size_t f = 0; f < format_count; f++) {
     size_t size = lcomm_payload_size(&formats[f], MOST);
     uint8_t *payload = sample_memory(size);
-    lcomm_cuda_code parts;
-    lcomm_payload_parts(&formats[f], MOST, payload, &parts);
+    lcomm_cuda_code layout;
+    lcomm_device_layout(&formats[f], MOST, payload, &layout);
     lcomm_encode(&formats[f], lcomm_kernels_best(), ones, lcomm_range_whole(MOST), 1, payload);
-    size_t one = code_size(parts.kind, 1);
-    const uint8_t *code = parts.code, *last = payload + size - one;
+    size_t one = code_size(layout.kind, 1);
+    const uint8_t *code = layout.code, *last = payload + size - one;
     assert_true(code[0] != 0 || code[one - 1] != 0);
-    if (parts.kind != LCOMM_CUDA_INT4) {
+    if (layout.kind != LCOMM_CUDA_INT4) {
       assert_memory_equal(code, last, one);
     }
-    assert_true(!parts.scale || payload[0] != 0 || payload[3] != 0);
+    assert_true(!layout.scale || payload[0] != 0 || payload[3] != 0);
     free(payload);
   }
 }
@@ -102,11 +102,11 @@ static void first_code_and_first_scale_are_there(void **state) {
 static void memory_is_not_touched(void **state) {
   (void)state;
   for (size_t f = 0; f < format_count; f++) {
-    lcomm_cuda_code parts;
+    lcomm_cuda_code layout;
     uintptr_t place = (uintptr_t)1 << 40;
-    lcomm_payload_parts(&formats[f], MOST, (uint8_t *)place, &parts);
-    assert_true((uintptr_t)parts.code >= place);
-    assert_true((uintptr_t)parts.code < place + lcomm_payload_size(&formats[f], MOST));
+    lcomm_device_layout(&formats[f], MOST, (uint8_t *)place, &layout);
+    assert_true((uintptr_t)layout.code >= place);
+    assert_true((uintptr_t)layout.code < place + lcomm_payload_size(&formats[f], MOST));
   }
 }
 

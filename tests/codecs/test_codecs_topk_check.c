@@ -31,7 +31,7 @@ static void use(const lcomm_format *format, const uint8_t *payload, uint64_t cou
                 uint64_t entries) {
   float *value = sample_memory((size_t)count * sizeof *value);
   lcomm_topk_add(format, payload, 1, 0, 1.0f, value);
-  lcomm_topk_settle(format, payload, payload, 1, 0, value);
+  lcomm_topk_commit(format, payload, payload, 1, 0, value);
   lcomm_topk_decode(format, payload, count, 1, 0, 1.0f, value);
   uint64_t found = 0;
   for (uint64_t i = 0; i < count; i++) {

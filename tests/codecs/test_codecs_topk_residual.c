@@ -96,7 +96,7 @@ static void settling_a_held_payload_is_releasing_it(void **state) {
     memcpy(before, residual, sizeof before);
     encode(topk, base, residual, LCOMM_TOPK_RELEASE, payload);
     encode(topk, base, before, LCOMM_TOPK_HOLD, payload);
-    lcomm_topk_settle(&format, payload, NULL, 2, shape.part, before);
+    lcomm_topk_commit(&format, payload, NULL, 2, shape.part, before);
     for (size_t j = 0; j < N; j++) {
       assert_same_float(before[j], residual[j]);
     }
@@ -136,7 +136,7 @@ static bool *entries_of(const lcomm_format *format, const uint8_t *payload) {
   return is_entry;
 }
 
-static void settle_takes_only_what_was_applied(void **state) {
+static void commit_takes_only_what_was_applied(void **state) {
   (void)state;
   for (int variant = 0; variant < VARIANTS; variant++) {
     const lcomm_format format = topk_format(0.05, variant);
@@ -145,7 +145,7 @@ static void settle_takes_only_what_was_applied(void **state) {
     bool *here = entries_of(&format, mine), *there = entries_of(&format, theirs);
     lcomm_topk_decode(&format, mine, N, 1, 0, 1.0f, sent);
     memcpy(before, residual, sizeof before);
-    lcomm_topk_settle(&format, mine, theirs, 1, 0, residual);
+    lcomm_topk_commit(&format, mine, theirs, 1, 0, residual);
     size_t common = 0;
     for (size_t i = 0; i < N; i++) {
       common += here[i] && there[i];
@@ -157,7 +157,7 @@ static void settle_takes_only_what_was_applied(void **state) {
   }
 }
 
-static void mask_clears_what_settle_settles(void **state) {
+static void mask_clears_what_commit_commits(void **state) {
   (void)state;
   for (int variant = 0; variant < VARIANTS; variant++) {
     const lcomm_format format = topk_format(0.05, variant);
@@ -293,8 +293,8 @@ int main(void) {
       cmocka_unit_test(sent_and_residual_make_up_what_came_in),
       cmocka_unit_test(steps_add_up_to_the_sum_of_gradients),
       cmocka_unit_test(settling_a_held_payload_is_releasing_it),
-      cmocka_unit_test(settle_takes_only_what_was_applied),
-      cmocka_unit_test(mask_clears_what_settle_settles),
+      cmocka_unit_test(commit_takes_only_what_was_applied),
+      cmocka_unit_test(mask_clears_what_commit_commits),
       cmocka_unit_test(mask_reaches_its_part_whatever_was_sent),
       cmocka_unit_test(one_bad_gradient_leaves_no_trace),
       cmocka_unit_test(finite_values_are_never_sent_as_an_infinite_bf16),

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/libcomm/progress_model.h"
+#include "tests/engine/progress_model.h"
 
 static float values[100000];
 

@@ -6,7 +6,7 @@
  * nothing waits for ever because of it. */
 
 #include "libcomm/engine/flow.h"
-#include "tests/libcomm/progress_model.h"
+#include "tests/engine/progress_model.h"
 
 enum { MANY = 1500, PROGRESSES = 300 };
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/libcomm/progress_model.h"
+#include "tests/engine/progress_model.h"
 
 enum { COUNT = 5000, SIZE = 2000000, TAG = 3 };
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/libcomm/progress_model.h"
+#include "tests/engine/progress_model.h"
 
 /* The operation failed with `wanted` on every rank, and the sentence has `word`. */
 static void require_failure(lcomm_comm *comm, lcomm_status got, lcomm_status wanted,

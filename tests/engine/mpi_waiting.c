@@ -4,7 +4,7 @@
 
 /* Waiting: a rank that sleeps is woken by what it waits for. */
 
-#include "tests/libcomm/progress_model.h"
+#include "tests/engine/progress_model.h"
 
 enum { COUNT_MAX = 300000, CALLS = 15, LATE_US = 2000 };
 

@@ -55,14 +55,14 @@ FUZZ_UNTRACED static uint64_t check_view(const topk_input *in, const float *base
   return changed;
 }
 
-static void settle_payload(const topk_input *in, const uint8_t *payload) {
+static void commit_payload(const topk_input *in, const uint8_t *payload) {
   const lcomm_format *format = &in->format;
   float *residual = make_view(in, 0.0f);
   lcomm_topk_add(format, payload, in->parts, in->part, 1.0f, residual);
-  lcomm_topk_settle(format, payload, payload, in->parts, in->part, residual);
+  lcomm_topk_commit(format, payload, payload, in->parts, in->part, residual);
   fuzz_require(check_view(in, residual, 0.0f) == 0,
                "what was sent and applied leaves the residual");
-  lcomm_topk_settle(format, payload, NULL, in->parts, in->part, residual);
+  lcomm_topk_commit(format, payload, NULL, in->parts, in->part, residual);
   check_view(in, residual, 0.0f);
   free(residual);
 }
@@ -93,7 +93,7 @@ static void apply_payload(const topk_input *in, const uint8_t *payload, uint64_t
   lcomm_topk_add(format, payload, in->parts, in->part, 0.5f, base);
   fuzz_require(check_view(in, base, 0.0f) <= entries, "add writes its entries only");
   free(base);
-  settle_payload(in, payload);
+  commit_payload(in, payload);
   mask_payload(in, payload, entries);
 }
 

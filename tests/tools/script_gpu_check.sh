@@ -39,7 +39,7 @@ case "$*" in
   cp programs/cuda_bench "$FAKE/tools/"
   cp programs/cuda_kernels "$FAKE/tests/kernels/cuda/"
   cp programs/cuda_device "$FAKE/tests/device/"
-  cp programs/cuda_calls programs/cuda_steps "$FAKE/tests/libcomm/"
+  cp programs/cuda_calls programs/cuda_steps "$FAKE/tests/api/"
   ;;
 esac
 EOF2

@@ -96,7 +96,7 @@ static inline void payload_free(uint8_t *payload) {
 
 static inline lcomm_cuda_code parts_of(const lcomm_format *format, uint64_t n, uint8_t *payload) {
   lcomm_cuda_code parts;
-  lcomm_payload_parts(format, n, payload, &parts);
+  lcomm_device_layout(format, n, payload, &parts);
   parts.seed = SEED;
   return parts;
 }

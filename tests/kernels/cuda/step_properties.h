@@ -65,8 +65,8 @@ static void hundred_steps_of_error_feedback_stay_equal(void **state) {
 
 enum { SLICE = 2900, TURNS = 3 };
 
-/* What another rank applied of the payload before settles what was sent now. */
-static inline void settle_both(topk *t, sparse *other, float *momentum, void *momentum_there) {
+/* What another rank applied of the payload before commits what was sent now. */
+static inline void commit_both(topk *t, sparse *other, float *momentum, void *momentum_there) {
   const lcomm_format *format = t->shape.format;
   const sparse *mine = &t->output[0];
   lcomm_cuda_sparse sent = sparse_of(mine, &t->shape), applied;
@@ -74,11 +74,11 @@ static inline void settle_both(topk *t, sparse *other, float *momentum, void *mo
   if (was) {
     applied = sparse_of(other, &t->shape);
   }
-  CHECK(device->kernels->topk_settle(&sent, was ? &applied : NULL, t->residual_there, stream));
+  CHECK(device->kernels->topk_commit(&sent, was ? &applied : NULL, t->residual_there, stream));
   CHECK(device->kernels->topk_mask(&sent, was ? &applied : NULL, momentum_there, stream));
-  lcomm_topk_settle(format, mine->payload, was, 1, 0, t->residual);
+  lcomm_topk_commit(format, mine->payload, was, 1, 0, t->residual);
   lcomm_topk_mask(format, mine->payload, was, 1, 0, momentum);
-  expect_there(t->residual_there, t->residual, SLICE * sizeof(float), "settled residual");
+  expect_there(t->residual_there, t->residual, SLICE * sizeof(float), "committed residual");
   expect_there(momentum_there, momentum, SLICE * sizeof(float), "masked momentum");
   memcpy(other->payload, mine->payload, mine->size);
   put(other->payload_there, mine->payload, mine->size);
@@ -105,7 +105,7 @@ static inline void hundred_steps(int variant, const sending *turn) {
     if (turn[step % TURNS] == HOLD) {
       memcpy(momentum, t.base, sizeof momentum);
       put(momentum_there, momentum, sizeof momentum);
-      settle_both(&t, &other, momentum, momentum_there);
+      commit_both(&t, &other, momentum, momentum_there);
     }
   }
   free(other.payload);

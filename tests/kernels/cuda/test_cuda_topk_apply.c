@@ -155,15 +155,15 @@ static void more_may_be_readable_than_there_is(void **state) {
   }
 }
 
-/* ---------------------------------------------------------------- settle, mask */
+/* ---------------------------------------------------------------- commit, mask */
 
-static void settle_and_mask(const sent *mine, const sent *theirs) {
+static void commit_and_mask(const sent *mine, const sent *theirs) {
   lcomm_cuda_sparse a = sparse_of(mine), b = theirs ? sparse_of(theirs) : a;
   const lcomm_cuda_sparse *applied = theirs ? &b : NULL;
   const uint8_t *payload = theirs ? theirs->payload : NULL;
   vectors v = make_vectors(mine->base_count, normal);
-  lcomm_topk_settle(&mine->format, mine->payload, payload, mine->parts, mine->part, v.expected);
-  assert_int_equal(lcomm_cuda_run_topk_settle(&a, applied, v.found, NULL), 0);
+  lcomm_topk_commit(&mine->format, mine->payload, payload, mine->parts, mine->part, v.expected);
+  assert_int_equal(lcomm_cuda_run_topk_commit(&a, applied, v.found, NULL), 0);
   compare_and_free(&v);
   v = make_vectors(mine->base_count, normal);
   lcomm_topk_mask(&mine->format, mine->payload, payload, mine->parts, mine->part, v.expected);
@@ -171,7 +171,7 @@ static void settle_and_mask(const sent *mine, const sent *theirs) {
   compare_and_free(&v);
 }
 
-static void what_was_sent_and_applied_is_settled_and_masked(void **state) {
+static void what_was_sent_and_applied_is_committed_and_masked(void **state) {
   (void)state;
   static const geometry geometries[] = {
       {0, 1, 0}, {1, 1, 0}, {40, 1, 0}, {9000, 1, 0}, {50000, 3, 2}};
@@ -181,8 +181,8 @@ static void what_was_sent_and_applied_is_settled_and_masked(void **state) {
       int variant = (int)(j % VARIANTS);
       sent mine = make_sent(geometries[i], densities[j / 3], variant, rarely_not_finite, i + 1);
       sent theirs = make_sent(geometries[i], densities[j % 3], variant, normal, i + 2);
-      settle_and_mask(&mine, &theirs);
-      settle_and_mask(&mine, NULL);
+      commit_and_mask(&mine, &theirs);
+      commit_and_mask(&mine, NULL);
       free_sent(&mine);
       free_sent(&theirs);
     }
@@ -197,7 +197,7 @@ static void very_long_payloads_are_read_by_leaps(void **state) {
   sent s = make_sent(g, 0.4, 0, normal, 1), other = make_sent(g, 0.01, 0, normal, 2);
   assert_in_range(s.size - 2 * s.entries, 2 * leap + 8192, 4 * leap);
   add_and_decode(&s, 1.0f);
-  settle_and_mask(&other, &s);
+  commit_and_mask(&other, &s);
   free_sent(&other);
   free_sent(&s);
 }
@@ -210,7 +210,7 @@ static void order_of_threads_does_not_matter(void **state) {
     sent theirs = make_sent(g, 0.2, variant, normal, 2);
     for (lcomm_emulated_order = 1; lcomm_emulated_order <= 3; lcomm_emulated_order++) {
       add_and_decode(&mine, 1.0f);
-      settle_and_mask(&mine, &theirs);
+      commit_and_mask(&mine, &theirs);
     }
     lcomm_emulated_order = 0;
     free_sent(&mine);
@@ -235,7 +235,7 @@ static void changed_bytes_do_no_harm(void **state) {
       s.payload[sample_u64(&random) % s.size] = (uint8_t)sample_u64(&random);
     }
     assert_int_equal(lcomm_cuda_run_topk_add(&a, 1.0f, v.found, NULL), 0);
-    assert_int_equal(lcomm_cuda_run_topk_settle(&a, NULL, v.found, NULL), 0);
+    assert_int_equal(lcomm_cuda_run_topk_commit(&a, NULL, v.found, NULL), 0);
     for (uint64_t i = 0; i < g.base_count; i++) {
       if (lcomm_stripe_owner(i, g.parts) != g.part) {
         assert_memory_equal(&v.found[i], &v.expected[i], sizeof(float));
@@ -260,7 +260,7 @@ static void impossible_payloads_are_refused(void **state) {
     a.base_count = i == 3 ? (uint64_t)1 << 32 : a.base_count;
     assert_int_not_equal(lcomm_cuda_run_topk_add(&a, 1.0f, vector, NULL), 0);
     assert_int_not_equal(lcomm_cuda_run_topk_decode(&a, 1.0f, vector, NULL), 0);
-    assert_int_not_equal(lcomm_cuda_run_topk_settle(&a, NULL, vector, NULL), 0);
+    assert_int_not_equal(lcomm_cuda_run_topk_commit(&a, NULL, vector, NULL), 0);
   }
   free_sent(&s);
 }
@@ -272,7 +272,7 @@ int main(void) {
       cmocka_unit_test(long_payloads_are_read_by_many_blocks),
       cmocka_unit_test(very_long_payloads_are_read_by_leaps),
       cmocka_unit_test(more_may_be_readable_than_there_is),
-      cmocka_unit_test(what_was_sent_and_applied_is_settled_and_masked),
+      cmocka_unit_test(what_was_sent_and_applied_is_committed_and_masked),
       cmocka_unit_test(order_of_threads_does_not_matter),
       cmocka_unit_test(changed_bytes_do_no_harm),
       cmocka_unit_test(impossible_payloads_are_refused),

@@ -31,11 +31,11 @@ static void every_pattern_is_read_as_the_host_reads_it(void **state) {
     got[ALL] = 7.0f;
     lcomm_kernels_scalar.f16_to_f32(codes + 1, factors[f], wanted, ALL);
     assert_int_equal(
-        lcomm_cuda_run_halves_load(LCOMM_CUDA_F16, codes + 1, factors[f], got, ALL, NULL), 0);
+        lcomm_cuda_run_unaligned16_load(LCOMM_CUDA_F16, codes + 1, factors[f], got, ALL, NULL), 0);
     assert_memory_equal(got, wanted, sizeof(wanted));
     lcomm_kernels_scalar.bf16_to_f32(codes + 1, factors[f], wanted, ALL);
     assert_int_equal(
-        lcomm_cuda_run_halves_load(LCOMM_CUDA_BF16, codes + 1, factors[f], got, ALL, NULL), 0);
+        lcomm_cuda_run_unaligned16_load(LCOMM_CUDA_BF16, codes + 1, factors[f], got, ALL, NULL), 0);
     assert_memory_equal(got, wanted, sizeof(wanted));
     assert_true(got[ALL] == 7.0f);
   }
@@ -51,33 +51,34 @@ static void every_kind_of_value_is_written_as_the_host_writes_it(void **state) {
   }
   got[ALL + 1] = 0xbeef;
   lcomm_kernels_scalar.f32_to_f16(values, 1.0f, wanted, ALL);
-  assert_int_equal(lcomm_cuda_run_halves_store(LCOMM_CUDA_F16, values, got + 1, ALL, NULL), 0);
+  assert_int_equal(lcomm_cuda_run_unaligned16_store(LCOMM_CUDA_F16, values, got + 1, ALL, NULL), 0);
   assert_memory_equal(got + 1, wanted, sizeof(wanted));
   lcomm_kernels_scalar.f32_to_bf16(values, wanted, ALL);
-  assert_int_equal(lcomm_cuda_run_halves_store(LCOMM_CUDA_BF16, values, got + 1, ALL, NULL), 0);
+  assert_int_equal(lcomm_cuda_run_unaligned16_store(LCOMM_CUDA_BF16, values, got + 1, ALL, NULL),
+                   0);
   assert_memory_equal(got + 1, wanted, sizeof(wanted));
   assert_int_equal(got[ALL + 1], 0xbeef);
 }
 
-static void what_is_no_array_of_halves_is_refused(void **state) {
+static void what_is_no_array_of_16_bit_codes_is_refused(void **state) {
   float value = 1.0f;
   uint16_t half[2] = {0, 0};
   (void)state;
-  assert_int_equal(lcomm_cuda_run_halves_load(LCOMM_CUDA_INT8, half, 1.0f, &value, 1, NULL),
+  assert_int_equal(lcomm_cuda_run_unaligned16_load(LCOMM_CUDA_INT8, half, 1.0f, &value, 1, NULL),
                    LCOMM_CUDA_INVALID_VALUE);
-  assert_int_equal(
-      lcomm_cuda_run_halves_load(LCOMM_CUDA_F16, (const uint8_t *)half + 1, 1.0f, &value, 1, NULL),
-      LCOMM_CUDA_INVALID_VALUE);
-  assert_int_equal(lcomm_cuda_run_halves_store(LCOMM_CUDA_F16, NULL, half, 1, NULL),
+  assert_int_equal(lcomm_cuda_run_unaligned16_load(LCOMM_CUDA_F16, (const uint8_t *)half + 1, 1.0f,
+                                                   &value, 1, NULL),
                    LCOMM_CUDA_INVALID_VALUE);
-  assert_int_equal(lcomm_cuda_run_halves_store(LCOMM_CUDA_F16, NULL, NULL, 0, NULL), 0);
+  assert_int_equal(lcomm_cuda_run_unaligned16_store(LCOMM_CUDA_F16, NULL, half, 1, NULL),
+                   LCOMM_CUDA_INVALID_VALUE);
+  assert_int_equal(lcomm_cuda_run_unaligned16_store(LCOMM_CUDA_F16, NULL, NULL, 0, NULL), 0);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_pattern_is_read_as_the_host_reads_it),
       cmocka_unit_test(every_kind_of_value_is_written_as_the_host_writes_it),
-      cmocka_unit_test(what_is_no_array_of_halves_is_refused),
+      cmocka_unit_test(what_is_no_array_of_16_bit_codes_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

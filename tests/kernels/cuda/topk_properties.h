@@ -240,9 +240,9 @@ static inline void receive(const lcomm_topk_shape *shape, float factor) {
   CHECK(device->kernels->topk_add(&a, factor, vector_there, stream));
   lcomm_topk_add(shape->format, sent->payload, shape->parts, shape->part, factor, vector);
   expect_there(vector_there, vector, size, "sum");
-  CHECK(device->kernels->topk_settle(&a, NULL, vector_there, stream));
-  lcomm_topk_settle(shape->format, sent->payload, NULL, shape->parts, shape->part, vector);
-  expect_there(vector_there, vector, size, "settled");
+  CHECK(device->kernels->topk_commit(&a, NULL, vector_there, stream));
+  lcomm_topk_commit(shape->format, sent->payload, NULL, shape->parts, shape->part, vector);
+  expect_there(vector_there, vector, size, "committed");
   CHECK(device->kernels->topk_mask(&a, NULL, vector_there, stream));
   lcomm_topk_mask(shape->format, sent->payload, NULL, shape->parts, shape->part, vector);
   expect_there(vector_there, vector, size, "masked");

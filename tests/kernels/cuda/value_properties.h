@@ -201,7 +201,7 @@ static void integers_are_divided_as_on_the_processor(void **state) {
 
 enum { HALVES = 65536 };
 
-static void every_half_is_loaded_as_on_the_processor(void **state) {
+static void unaligned16_loads_as_the_processor(void **state) {
   static const float factors[] = {1.0f, -0.37f, 3e38f};
   static uint16_t codes[HALVES];
   static float wanted[HALVES];
@@ -212,8 +212,8 @@ static void every_half_is_loaded_as_on_the_processor(void **state) {
   for (size_t f = 0; f < COUNT(factors); f++) {
     for (int bf16 = 0; bf16 < 2; bf16++) {
       void *codes_there = there(codes, sizeof codes, 2 * f), *got = there(NULL, sizeof wanted, 0);
-      CHECK(device->kernels->halves_load(bf16 ? LCOMM_CUDA_BF16 : LCOMM_CUDA_F16, codes_there,
-                                         factors[f], got, HALVES, stream));
+      CHECK(device->kernels->unaligned16_load(bf16 ? LCOMM_CUDA_BF16 : LCOMM_CUDA_F16, codes_there,
+                                              factors[f], got, HALVES, stream));
       (bf16 ? scalar->bf16_to_f32 : scalar->f16_to_f32)(codes, factors[f], wanted, HALVES);
       expect_there(got, wanted, sizeof wanted, bf16 ? "bf16" : "fp16");
       give_back();
@@ -222,7 +222,7 @@ static void every_half_is_loaded_as_on_the_processor(void **state) {
 }
 
 /* All exponents, and the ties between codes. */
-static void halves_are_stored_as_on_the_processor(void **state) {
+static void unaligned16_stores_as_the_processor(void **state) {
   static float values[HALVES];
   static uint16_t wanted[HALVES];
   (void)state;
@@ -233,8 +233,8 @@ static void halves_are_stored_as_on_the_processor(void **state) {
   for (size_t bf16 = 0; bf16 < 2; bf16++) {
     void *values_there = there(values, sizeof values, 4 * bf16);
     void *got = there(NULL, sizeof wanted, 2 + 4 * bf16);
-    CHECK(device->kernels->halves_store(bf16 ? LCOMM_CUDA_BF16 : LCOMM_CUDA_F16, values_there, got,
-                                        HALVES, stream));
+    CHECK(device->kernels->unaligned16_store(bf16 ? LCOMM_CUDA_BF16 : LCOMM_CUDA_F16, values_there,
+                                             got, HALVES, stream));
     if (bf16) {
       scalar->f32_to_bf16(values, wanted, HALVES);
     } else {
@@ -313,8 +313,8 @@ static void clipping_gives_the_same_bytes_again(void **state) {
   TEST(residuals_are_folded_in), TEST(momentum_is_that_of_the_scalar_table),                       \
       TEST(all_that_is_not_finite_is_counted),                                                     \
       TEST(plain_values_are_combined_as_on_the_processor),                                         \
-      TEST(integers_are_divided_as_on_the_processor),                                              \
-      TEST(every_half_is_loaded_as_on_the_processor), TEST(halves_are_stored_as_on_the_processor), \
+      TEST(integers_are_divided_as_on_the_processor), TEST(unaligned16_loads_as_the_processor),    \
+      TEST(unaligned16_stores_as_the_processor),                                                   \
       TEST(planes_are_split_and_joined_as_on_the_processor),                                       \
       TEST(clipping_gives_the_same_bytes_again)
 
