@@ -6,6 +6,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "codecs/little_endian.h"
+
 static const uint8_t magic[4] = {'L', 'C', 'M', 'S'};
 
 enum {
@@ -21,21 +23,6 @@ enum {
 
 /* So many values fit into any file, and sums of their bytes into 64 bits. */
 static const uint64_t COUNT_MAX = UINT64_MAX / 64;
-
-/* Byte by byte, so that the format does not depend on the machine. */
-static void put(uint8_t *bytes, uint64_t value, int size) {
-  for (int i = 0; i < size; i++) {
-    bytes[i] = (uint8_t)(value >> (8 * i));
-  }
-}
-
-static uint64_t get(const uint8_t *bytes, int size) {
-  uint64_t value = 0;
-  for (int i = 0; i < size; i++) {
-    value |= (uint64_t)bytes[i] << (8 * i);
-  }
-  return value;
-}
 
 static uint64_t round_up(uint64_t size) {
   return (size + 7) / 8 * 8;
@@ -74,16 +61,16 @@ size_t lcomm_state_pack_header(const lcomm_state_header *header, uint8_t *bytes)
   size_t length = strlen(header->policy), size = lcomm_state_header_size(header);
   memset(bytes, 0, size);
   memcpy(bytes, magic, sizeof magic);
-  put(bytes + 4, LCOMM_STATE_VERSION, 4);
-  put(bytes + 8, header->file_size, 8);
-  put(bytes + 16, header->step, 8);
-  put(bytes + 24, header->rank, 4);
-  put(bytes + 28, header->ranks, 4);
-  put(bytes + 32, header->nodes, 4);
-  put(bytes + 36, header->node, 4);
-  put(bytes + 40, header->sequence, 4);
-  put(bytes + 44, header->tensors, 4);
-  put(bytes + 48, length, 4);
+  lcomm_le_put(bytes + 4, LCOMM_STATE_VERSION, 4);
+  lcomm_le_put(bytes + 8, header->file_size, 8);
+  lcomm_le_put(bytes + 16, header->step, 8);
+  lcomm_le_put(bytes + 24, header->rank, 4);
+  lcomm_le_put(bytes + 28, header->ranks, 4);
+  lcomm_le_put(bytes + 32, header->nodes, 4);
+  lcomm_le_put(bytes + 36, header->node, 4);
+  lcomm_le_put(bytes + 40, header->sequence, 4);
+  lcomm_le_put(bytes + 44, header->tensors, 4);
+  lcomm_le_put(bytes + 48, length, 4);
   memcpy(bytes + HEADER_FIXED, header->policy, length);
   return size;
 }
@@ -91,25 +78,25 @@ size_t lcomm_state_pack_header(const lcomm_state_header *header, uint8_t *bytes)
 size_t lcomm_state_pack_record(const lcomm_state_tensor *tensor, uint8_t *bytes) {
   size_t length = strlen(tensor->name), size = record_size(tensor);
   memset(bytes, 0, size);
-  put(bytes, length, 4);
+  lcomm_le_put(bytes, length, 4);
   bytes[4] = tensor->dtype;
   bytes[5] = tensor->op;
   bytes[6] =
       (uint8_t)((tensor->has_momentum ? FLAG_MOMENTUM : 0) |
                 (tensor->has_velocity ? FLAG_VELOCITY : 0) | (tensor->of_calls ? FLAG_CALLS : 0) |
                 (tensor->of_scatters ? FLAG_SCATTERS : 0));
-  put(bytes + 8, tensor->count, 8);
-  put(bytes + 16, tensor->first, 8);
-  put(bytes + 24, tensor->n, 8);
+  lcomm_le_put(bytes + 8, tensor->count, 8);
+  lcomm_le_put(bytes + 16, tensor->first, 8);
+  lcomm_le_put(bytes + 24, tensor->n, 8);
   if (tensor->of_calls) {
-    put(bytes + RECORD_FIXED, tensor->calls, 8);
+    lcomm_le_put(bytes + RECORD_FIXED, tensor->calls, 8);
   }
   memcpy(bytes + fixed_size(tensor), tensor->name, length);
   return size;
 }
 
 void lcomm_state_put_checksum(uint64_t checksum, uint8_t *bytes) {
-  put(bytes, checksum, LCOMM_STATE_CHECKSUM_SIZE);
+  lcomm_le_put(bytes, checksum, LCOMM_STATE_CHECKSUM_SIZE);
 }
 
 /* ------------------------------------------------------------------ reading */
@@ -158,16 +145,16 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
     return "it ends inside a tensor";
   }
   const uint8_t *bytes = reader->bytes + reader->at;
-  uint64_t length = get(bytes, 4);
+  uint64_t length = lcomm_le_get(bytes, 4);
   tensor->dtype = bytes[4];
   tensor->op = bytes[5];
   tensor->has_momentum = (bytes[6] & FLAG_MOMENTUM) != 0;
   tensor->has_velocity = (bytes[6] & FLAG_VELOCITY) != 0;
   tensor->of_calls = (bytes[6] & FLAG_CALLS) != 0;
   tensor->of_scatters = (bytes[6] & FLAG_SCATTERS) != 0;
-  tensor->count = get(bytes + 8, 8);
-  tensor->first = get(bytes + 16, 8);
-  tensor->n = get(bytes + 24, 8);
+  tensor->count = lcomm_le_get(bytes + 8, 8);
+  tensor->first = lcomm_le_get(bytes + 16, 8);
+  tensor->n = lcomm_le_get(bytes + 24, 8);
   if (length < 1 || length >= LCOMM_STATE_NAME_MAX) {
     return "the name of a tensor has an impossible length";
   }
@@ -184,7 +171,7 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
   if (reader->size - reader->at < fixed_size(tensor)) {
     return "it ends inside a tensor";
   }
-  tensor->calls = tensor->of_calls ? get(bytes + RECORD_FIXED, 8) : 0;
+  tensor->calls = tensor->of_calls ? lcomm_le_get(bytes + RECORD_FIXED, 8) : 0;
   reader->at += fixed_size(tensor);
   const char *why = take_text(reader, length, tensor->name);
   return why ? why : take_values(reader, tensor);
@@ -193,21 +180,21 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
 static const char *take_header(lcomm_state_reader *reader, lcomm_state_header *header) {
   const uint8_t *bytes = reader->bytes;
   *header = (lcomm_state_header){
-      .file_size = get(bytes + 8, 8),
-      .step = get(bytes + 16, 8),
-      .rank = (uint32_t)get(bytes + 24, 4),
-      .ranks = (uint32_t)get(bytes + 28, 4),
-      .nodes = (uint32_t)get(bytes + 32, 4),
-      .node = (uint32_t)get(bytes + 36, 4),
-      .sequence = (uint32_t)get(bytes + 40, 4),
-      .tensors = (uint32_t)get(bytes + 44, 4),
+      .file_size = lcomm_le_get(bytes + 8, 8),
+      .step = lcomm_le_get(bytes + 16, 8),
+      .rank = (uint32_t)lcomm_le_get(bytes + 24, 4),
+      .ranks = (uint32_t)lcomm_le_get(bytes + 28, 4),
+      .nodes = (uint32_t)lcomm_le_get(bytes + 32, 4),
+      .node = (uint32_t)lcomm_le_get(bytes + 36, 4),
+      .sequence = (uint32_t)lcomm_le_get(bytes + 40, 4),
+      .tensors = (uint32_t)lcomm_le_get(bytes + 44, 4),
   };
-  uint64_t length = get(bytes + 48, 4);
+  uint64_t length = lcomm_le_get(bytes + 48, 4);
   if (header->rank >= header->ranks || header->node >= header->nodes ||
       header->nodes > header->ranks || header->ranks > INT32_MAX) {
     return "its rank or node is impossible";
   }
-  if (length >= LCOMM_STATE_POLICY_MAX || get(bytes + 52, 4) != 0) {
+  if (length >= LCOMM_STATE_POLICY_MAX || lcomm_le_get(bytes + 52, 4) != 0) {
     return "its header is malformed";
   }
   reader->at = HEADER_FIXED;
@@ -220,10 +207,10 @@ static const char *refusal(const uint8_t *bytes, size_t size, lcomm_state_header
                            lcomm_state_reader *reader) {
   lcomm_state_tensor tensor;
   *reader = (lcomm_state_reader){.bytes = bytes, .size = size - LCOMM_STATE_CHECKSUM_SIZE};
-  if (get(bytes + 8, 8) != size) {
+  if (lcomm_le_get(bytes + 8, 8) != size) {
     return "it is cut short or too long";
   }
-  if (get(bytes + reader->size, 8) != XXH3_64bits(bytes, reader->size)) {
+  if (lcomm_le_get(bytes + reader->size, 8) != XXH3_64bits(bytes, reader->size)) {
     return "its checksum is wrong";
   }
   const char *why = take_header(reader, header);
@@ -246,7 +233,7 @@ static lcomm_status check_begin(const uint8_t *bytes, size_t size, const char **
     *why = "it does not begin with LCMS";
     return LCOMM_ERR_WIRE;
   }
-  if (get(bytes + 4, 4) != LCOMM_STATE_VERSION) {
+  if (lcomm_le_get(bytes + 4, 4) != LCOMM_STATE_VERSION) {
     *why = "it is of another version";
     return LCOMM_ERR_UNSUPPORTED;
   }
@@ -259,14 +246,14 @@ lcomm_status lcomm_state_block_find(const uint8_t *bytes, size_t size, lcomm_sta
   if (status != LCOMM_OK) {
     return status;
   }
-  uint64_t whole = get(bytes + 8, 8);
+  uint64_t whole = lcomm_le_get(bytes + 8, 8);
   if (whole > size || whole < HEADER_FIXED + LCOMM_STATE_CHECKSUM_SIZE) {
     *why = "it is cut short or too long";
     return LCOMM_ERR_WIRE;
   }
   *block = (lcomm_state_block){.size = (size_t)whole,
-                               .rank = (uint32_t)get(bytes + 24, 4),
-                               .ranks = (uint32_t)get(bytes + 28, 4)};
+                               .rank = (uint32_t)lcomm_le_get(bytes + 24, 4),
+                               .ranks = (uint32_t)lcomm_le_get(bytes + 28, 4)};
   if (block->rank >= block->ranks || block->ranks > INT32_MAX) {
     *why = "its rank or node is impossible";
     return LCOMM_ERR_WIRE;

@@ -8,63 +8,53 @@
  *   0..7 bytes     zeros, up to a multiple of 8
  *   count bytes    codes
  *
- * Both formats share everything but the kernel: the functions of this file
- * take the number of the format first, and each codec binds it.
+ * Both codecs share all functions: the format says which of the two numbers it is.
  */
 
 #include "codecs/block.h"
 
+static lcomm_fp8 number_of(const lcomm_format *format) {
+  return format->codec->id == LCOMM_CODEC_FP8E5M2 ? LCOMM_E5M2 : LCOMM_E4M3;
+}
+
 static double bits(const lcomm_format *format) {
   return 8.0 + 8.0 / format->block;
+}
+
+static size_t code_offset(const lcomm_format *format, lcomm_range range) {
+  return lcomm_block_codes(range.count, format->block, 1) + (size_t)range.first;
 }
 
 static size_t size_of(const lcomm_format *format, uint64_t count) {
   return lcomm_block_codes(count, format->block, 1) + (size_t)count;
 }
 
-static void encode(lcomm_fp8 number, const lcomm_format *format, const lcomm_kernels *kernels,
-                   const float *source, lcomm_range range, uint64_t seed, uint8_t *payload) {
-  uint8_t *code = payload + lcomm_block_codes(range.count, format->block, 1) + range.first;
+static void encode(const lcomm_format *format, const lcomm_kernels *kernels, const float *source,
+                   lcomm_range range, uint64_t seed, uint8_t *payload) {
+  uint8_t *code = payload + code_offset(format, range);
   uint8_t *scale = payload + range.first / format->block;
   if (format->stochastic) {
-    kernels->f32_to_fp8_stochastic[number](source, format->block, seed, range.first, code, scale,
-                                           (size_t)range.n);
+    kernels->f32_to_fp8_stochastic[number_of(format)](source, format->block, seed, range.first,
+                                                      code, scale, (size_t)range.n);
   } else {
-    kernels->f32_to_fp8[number](source, format->block, code, scale, (size_t)range.n);
+    kernels->f32_to_fp8[number_of(format)](source, format->block, code, scale, (size_t)range.n);
   }
   lcomm_block_pad(range, format->block, 1, payload);
 }
 
-static void decode(lcomm_fp8 number, const lcomm_format *format, const lcomm_kernels *kernels,
-                   const uint8_t *payload, lcomm_range range, float factor, float *destination) {
-  const uint8_t *code = payload + lcomm_block_codes(range.count, format->block, 1) + range.first;
-  kernels->fp8_to_f32[number](code, payload + range.first / format->block, format->block, factor,
-                              destination, (size_t)range.n);
+static void decode(const lcomm_format *format, const lcomm_kernels *kernels, const uint8_t *payload,
+                   lcomm_range range, float factor, float *destination) {
+  kernels->fp8_to_f32[number_of(format)](payload + code_offset(format, range),
+                                         payload + range.first / format->block, format->block,
+                                         factor, destination, (size_t)range.n);
 }
 
-static void accumulate(lcomm_fp8 number, const lcomm_format *format, const lcomm_kernels *kernels,
+static void accumulate(const lcomm_format *format, const lcomm_kernels *kernels,
                        const uint8_t *payload, lcomm_range range, float factor,
                        float *destination) {
-  const uint8_t *code = payload + lcomm_block_codes(range.count, format->block, 1) + range.first;
-  kernels->fp8_add[number](code, payload + range.first / format->block, format->block, factor,
-                           destination, (size_t)range.n);
-}
-
-static void encode_e4m3(const lcomm_format *format, const lcomm_kernels *kernels,
-                        const float *source, lcomm_range range, uint64_t seed, uint8_t *payload) {
-  encode(LCOMM_E4M3, format, kernels, source, range, seed, payload);
-}
-
-static void decode_e4m3(const lcomm_format *format, const lcomm_kernels *kernels,
-                        const uint8_t *payload, lcomm_range range, float factor,
-                        float *destination) {
-  decode(LCOMM_E4M3, format, kernels, payload, range, factor, destination);
-}
-
-static void accumulate_e4m3(const lcomm_format *format, const lcomm_kernels *kernels,
-                            const uint8_t *payload, lcomm_range range, float factor,
-                            float *destination) {
-  accumulate(LCOMM_E4M3, format, kernels, payload, range, factor, destination);
+  kernels->fp8_add[number_of(format)](payload + code_offset(format, range),
+                                      payload + range.first / format->block, format->block, factor,
+                                      destination, (size_t)range.n);
 }
 
 const lcomm_codec lcomm_codec_fp8e4m3 = {
@@ -74,27 +64,10 @@ const lcomm_codec lcomm_codec_fp8e4m3 = {
     .blocks = {128, 64, 32},
     .bits = bits,
     .size = size_of,
-    .encode = encode_e4m3,
-    .decode = decode_e4m3,
-    .accumulate = accumulate_e4m3,
+    .encode = encode,
+    .decode = decode,
+    .accumulate = accumulate,
 };
-
-static void encode_e5m2(const lcomm_format *format, const lcomm_kernels *kernels,
-                        const float *source, lcomm_range range, uint64_t seed, uint8_t *payload) {
-  encode(LCOMM_E5M2, format, kernels, source, range, seed, payload);
-}
-
-static void decode_e5m2(const lcomm_format *format, const lcomm_kernels *kernels,
-                        const uint8_t *payload, lcomm_range range, float factor,
-                        float *destination) {
-  decode(LCOMM_E5M2, format, kernels, payload, range, factor, destination);
-}
-
-static void accumulate_e5m2(const lcomm_format *format, const lcomm_kernels *kernels,
-                            const uint8_t *payload, lcomm_range range, float factor,
-                            float *destination) {
-  accumulate(LCOMM_E5M2, format, kernels, payload, range, factor, destination);
-}
 
 const lcomm_codec lcomm_codec_fp8e5m2 = {
     .id = LCOMM_CODEC_FP8E5M2,
@@ -103,7 +76,7 @@ const lcomm_codec lcomm_codec_fp8e5m2 = {
     .blocks = {128, 64, 32},
     .bits = bits,
     .size = size_of,
-    .encode = encode_e5m2,
-    .decode = decode_e5m2,
-    .accumulate = accumulate_e5m2,
+    .encode = encode,
+    .decode = decode,
+    .accumulate = accumulate,
 };

@@ -7,22 +7,9 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "codecs/little_endian.h"
+
 static const uint8_t magic[4] = {'L', 'C', 'M', 'W'};
-
-/* Byte by byte, so that the format does not depend on the machine. */
-static void put(uint8_t *bytes, uint64_t value, int size) {
-  for (int i = 0; i < size; i++) {
-    bytes[i] = (uint8_t)(value >> (8 * i));
-  }
-}
-
-static uint64_t get(const uint8_t *bytes, int size) {
-  uint64_t value = 0;
-  for (int i = 0; i < size; i++) {
-    value |= (uint64_t)bytes[i] << (8 * i);
-  }
-  return value;
-}
 
 static bool is_dtype(uint8_t number) {
   switch ((lcomm_dtype)number) {
@@ -90,11 +77,11 @@ void lcomm_wire_pack(const lcomm_wire_header *header, uint8_t *bytes) {
   bytes[5] = header->codec;
   bytes[6] = header->dtype;
   bytes[FLAGS_OFFSET] = header->flags;
-  put(bytes + 8, header->parameters, 4);
-  put(bytes + 12, header->sequence, 4);
-  put(bytes + 16, header->count, 8);
-  put(bytes + 24, header->payload_size, 8);
-  put(bytes + 32, header->checksum, 8);
+  lcomm_le_put(bytes + 8, header->parameters, 4);
+  lcomm_le_put(bytes + 12, header->sequence, 4);
+  lcomm_le_put(bytes + 16, header->count, 8);
+  lcomm_le_put(bytes + 24, header->payload_size, 8);
+  lcomm_le_put(bytes + 32, header->checksum, 8);
 }
 
 /* NULL when the bytes are a header. */
@@ -125,7 +112,7 @@ static const char *refusal(const uint8_t *bytes, size_t size) {
   if (!has_variant(codec, variant_of(bytes[FLAGS_OFFSET]))) {
     return "a variant that the codec does not have";
   }
-  if ((bytes[FLAGS_OFFSET] & LCOMM_WIRE_CHECKSUM) == 0 && get(bytes + 32, 8) != 0) {
+  if ((bytes[FLAGS_OFFSET] & LCOMM_WIRE_CHECKSUM) == 0 && lcomm_le_get(bytes + 32, 8) != 0) {
     return "a checksum without its flag";
   }
   return NULL;
@@ -145,11 +132,11 @@ lcomm_status lcomm_wire_unpack(const uint8_t *bytes, size_t size, lcomm_wire_hea
       .codec = bytes[5],
       .dtype = bytes[6],
       .flags = bytes[FLAGS_OFFSET],
-      .parameters = (uint32_t)get(bytes + 8, 4),
-      .sequence = (uint32_t)get(bytes + 12, 4),
-      .count = get(bytes + 16, 8),
-      .payload_size = get(bytes + 24, 8),
-      .checksum = get(bytes + 32, 8),
+      .parameters = (uint32_t)lcomm_le_get(bytes + 8, 4),
+      .sequence = (uint32_t)lcomm_le_get(bytes + 12, 4),
+      .count = lcomm_le_get(bytes + 16, 8),
+      .payload_size = lcomm_le_get(bytes + 24, 8),
+      .checksum = lcomm_le_get(bytes + 32, 8),
   };
   return LCOMM_OK;
 }

@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Plain int32: sums that wrap around, minima and maxima. */
+/* The plain kernels of int32. */
 
 #include <stdint.h>
 
 typedef int32_t lcomm_value;
+typedef uint32_t lcomm_unsigned;
 
-static inline lcomm_value sum(lcomm_value a, lcomm_value b) {
-  return (lcomm_value)((uint32_t)a + (uint32_t)b);
-}
-
-static inline lcomm_value least(lcomm_value a, lcomm_value b) {
-  return a < b ? a : b;
-}
-
-static inline lcomm_value greatest(lcomm_value a, lcomm_value b) {
-  return a > b ? a : b;
-}
-
-#include "kernels/plain_body.h"
+#include "kernels/plain_integer.h"
 
 const lcomm_plain_kernel lcomm_plain_i32[LCOMM_PLAIN_OPS] = {
     [LCOMM_PLAIN_SUM] = sum_all,

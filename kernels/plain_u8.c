@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Plain uint8: sums that wrap around, minima and maxima. */
+/* The plain kernels of uint8. */
 
 #include <stdint.h>
 
 typedef uint8_t lcomm_value;
+typedef uint8_t lcomm_unsigned;
 
-static inline lcomm_value sum(lcomm_value a, lcomm_value b) {
-  return (lcomm_value)((uint8_t)a + (uint8_t)b);
-}
-
-static inline lcomm_value least(lcomm_value a, lcomm_value b) {
-  return a < b ? a : b;
-}
-
-static inline lcomm_value greatest(lcomm_value a, lcomm_value b) {
-  return a > b ? a : b;
-}
-
-#include "kernels/plain_body.h"
+#include "kernels/plain_integer.h"
 
 const lcomm_plain_kernel lcomm_plain_u8[LCOMM_PLAIN_OPS] = {
     [LCOMM_PLAIN_SUM] = sum_all,

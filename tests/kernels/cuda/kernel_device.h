@@ -11,8 +11,9 @@
 #include "tests/kernels/cuda/sum_cases.h"
 
 #include "libcomm/device/device.h"
+#include "tests/kernels/cuda/recorded_gradients.h"
 
-enum { GUARD = 256, GUARD_BYTE = 0xa7, PIECES_MAX = 512, FILES = 4, POOL = 1 << 16 };
+enum { GUARD = 256, GUARD_BYTE = 0xa7, PIECES_MAX = 512 };
 
 static const lcomm_device_table *device;
 /* Where all work goes; a test may put another one here. */
@@ -106,34 +107,6 @@ static inline void give_back(void) {
 
 /* ---------------------------------------------------------------- gradients */
 
-static inline bool read_gradients(const char *folder, const char *model, int worker, float *value) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/gradients/%s/step100_worker%d.f32", folder, model, worker);
-  FILE *file = fopen(path, "rb");
-  if (!file) {
-    return false;
-  }
-  /* Behind the embeddings, most of which are 0. */
-  bool read =
-      fseek(file, 4 * 400000, SEEK_SET) == 0 && fread(value, sizeof *value, POOL, file) == POOL;
-  fclose(file);
-  return read;
-}
-
-static inline bool find_gradients(void) {
-  const char *folders[] = {getenv("LCOMM_DATA"), "data", "../shared/data"};
-  for (size_t f = 0; f < COUNT(folders); f++) {
-    bool all = folders[f] != NULL;
-    for (int p = 0; all && p < FILES; p++) {
-      all = read_gradients(folders[f], p < 2 ? "gpt" : "cnn", p % 2, pool[p]);
-    }
-    if (all) {
-      return true;
-    }
-  }
-  return false;
-}
-
 static inline int prepare_kernels(void **state) {
   uint64_t random = 3;
   (void)state;
@@ -141,7 +114,7 @@ static inline int prepare_kernels(void **state) {
   for (int p = 0; p < FILES; p++) {
     pool[p] = sample_memory(POOL * sizeof **pool);
   }
-  if (find_gradients()) {
+  if (find_gradients(pool)) {
     return 0;
   }
   puts("# made gradients: no gradients/*/step100_worker[01].f32 below LCOMM_DATA, data or "

@@ -10,8 +10,9 @@
 
 #include "codecs/codec_residual.h"
 #include "codecs/codec_sum.h"
+#include "tests/kernels/cuda/recorded_gradients.h"
 
-enum { WORKERS = 2, N = 2700, STEPS = 100, MADE_STEPS = 12, FILES = 4, POOL = 1 << 16 };
+enum { WORKERS = 2, N = 2700, STEPS = 100, MADE_STEPS = 12 };
 
 static const view whole = {N, 1, 0, 0};
 static const float average = 1.0f / WORKERS;
@@ -136,34 +137,6 @@ static void made_gradients_leave_the_same_residuals(void **state) {
 
 /* ---------------------------------------------------------- real gradients */
 
-static bool read_gradients(const char *folder, const char *model, int worker, float *value) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/gradients/%s/step100_worker%d.f32", folder, model, worker);
-  FILE *file = fopen(path, "rb");
-  if (!file) {
-    return false;
-  }
-  /* Behind the embeddings, most of which are 0. */
-  bool read =
-      fseek(file, 4 * 400000, SEEK_SET) == 0 && fread(value, sizeof *value, POOL, file) == POOL;
-  fclose(file);
-  return read;
-}
-
-static bool find_gradients(void) {
-  const char *folders[] = {getenv("LCOMM_DATA"), "data", "../shared/data"};
-  for (size_t f = 0; f < COUNT(folders); f++) {
-    bool all = folders[f] != NULL;
-    for (int p = 0; all && p < FILES; p++) {
-      all = read_gradients(folders[f], p < 2 ? "gpt" : "cnn", p % 2, pool[p]);
-    }
-    if (all) {
-      return true;
-    }
-  }
-  return false;
-}
-
 static void real_gradients_leave_the_same_residuals(void **state) {
   (void)state;
   train(STEPS);
@@ -176,7 +149,7 @@ int main(void) {
     pool[p] = sample_memory(POOL * sizeof **pool);
   }
   int failed = cmocka_run_group_tests(made, NULL, NULL);
-  if (find_gradients()) {
+  if (find_gradients(pool)) {
     failed += cmocka_run_group_tests(real, NULL, NULL);
   } else {
     puts("SKIP real_gradients_leave_the_same_residuals: no gradients/*/step100_worker[01].f32 "
