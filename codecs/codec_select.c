@@ -36,15 +36,15 @@ static void take_back(const lcomm_select_input *input, const lcomm_entries *entr
 
 /* The pass */
 
-/* For the candidates, and for the sample before. */
+/* The sample is taken first, then the candidates are collected in the same place. */
 size_t lcomm_select_room(uint64_t count, uint64_t kept) {
   uint64_t wanted = 4 * kept + CANDIDATES_LEAST, sample = lcomm_select_sample_size(count);
   wanted = wanted > sample ? wanted : sample;
   return (size_t)(count < wanted ? count : wanted);
 }
 
-/* One bin holds few candidates when their least is known. Where it is not,
- * they have all magnitudes. */
+/* Fine bins, which hold few candidates each, need the least magnitude of the
+ * candidates. Without it the bins have to span all magnitudes. */
 static void open_histogram(lcomm_rank_histogram *histogram, uint32_t least) {
   if (least > 1) {
     lcomm_rank_fine(histogram, least);
@@ -53,7 +53,7 @@ static void open_histogram(lcomm_rank_histogram *histogram, uint32_t least) {
   }
 }
 
-/* A stretch of the arrays that the pass has just been over, still cached. */
+/* A range of the arrays that the pass has just processed, and that is in the cache. */
 typedef struct chunk {
   uint64_t local;
   const float *base, *acc;
@@ -128,9 +128,9 @@ static size_t collect(const lcomm_select_input *input, lcomm_select_span span,
 
 /* Picking from the candidates */
 
-/* Keeps the entries from the key `last` on. Then releases what was kept against
- * expectation, and takes back what was dropped against it; `wrong` has room
- * for all entries. */
+/* Keeps the entries whose key is `last` or greater. The pass has updated residuals
+ * as if the entries from `likely` on were the chosen ones; this corrects those of
+ * entries for which that is wrong. `wrong` has room for all entries. */
 static void keep_from(const lcomm_select_input *input, lcomm_entries *entries, uint64_t last,
                       uint32_t likely, uint64_t *wrong) {
   size_t end = 0, wrongs = 0;

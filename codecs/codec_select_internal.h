@@ -27,14 +27,14 @@ static inline void lcomm_select_append(lcomm_entries *entries, uint64_t position
 /* Elements in the sample of a range of `count`; 0: it is too short for one. */
 uint64_t lcomm_select_sample_size(uint64_t count);
 
-/* Magnitude bits. At least `kept` elements reach `least`, most probably, and
- * about as many `likely`. Never 0: zeros need no search; both are 1 where a
- * sample is of no use. */
+/* Thresholds, as magnitude bits. With high probability at least `kept` elements
+ * reach `least`; about `kept` elements reach `likely`. Never 0, because zeros need
+ * no search; both are 1 where the sample is of no use. */
 typedef struct lcomm_threshold {
   uint32_t least, likely;
 } lcomm_threshold;
 
-/* How improbable it is that fewer reach it. */
+/* The probability that fewer than `kept` elements reach `least`. */
 typedef enum lcomm_select_margin {
   LCOMM_SELECT_USUAL, /* 1 in 1000: searching twice, at times, is cheaper */
   LCOMM_SELECT_WIDE

@@ -106,7 +106,7 @@ static bool is_in(magnitude_range range, float value) {
   return (uint32_t)lcomm_f32_magnitude(value) - range.begin < range.length;
 }
 
-/* A bin holds few of many values: most groups are passed over as a whole. */
+/* A bin holds few of the values, so most groups have none of them and are skipped. */
 enum { GROUP = 32 };
 
 static bool any_in(magnitude_range range, const float value[GROUP]) {

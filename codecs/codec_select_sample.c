@@ -5,9 +5,10 @@
 
 #include "codecs/codec_select_internal.h"
 
-/* A miss costs the same for a whole cache line as for one of its elements, so
- * lines are sampled. Large values flock together in real gradients: sixteen
- * neighbours tell less than sixteen strangers, and how much less is measured.
+/* A cache miss costs the same for a whole line as for one element, so the sample
+ * consists of lines. Large values of gradients are clustered: the elements of a
+ * line are correlated and tell less than as many independent ones. So the variance
+ * between lines is measured.
  */
 enum {
   LINE = 16,          /* elements */

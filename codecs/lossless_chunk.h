@@ -43,7 +43,7 @@ lcomm_zstd lcomm_zstd_init(void *memory);
 size_t lcomm_planes_bound(size_t size, size_t planes);
 
 /* Writes a plane, returns the end. After a chunk that zstd could not make 5 %
- * smaller, the next 7 are stored without trying: like bytes are alike. */
+ * smaller, the next 7 are stored without trying: chunks of a plane compress alike. */
 uint8_t *lcomm_plane_encode(const lcomm_zstd *zstd, lcomm_plane_kind kind, const uint8_t *plane,
                             size_t size, uint8_t *stream);
 

@@ -5,8 +5,8 @@
  * f16, those of E4M3 the middle of an f16 that is 256 times smaller; the
  * processor converts f16. Scales are powers of two: scale * code is exact unless
  * it overflows, and so factor * scale may be multiplied first while it stays
- * normal. A stretch where it does not, or with an E4M3 NaN, is the scalar
- * kernels' business.
+ * normal. The scalar kernels decode the stretches where it does not, and those with
+ * an E4M3 NaN.
  */
 
 #include "kernels/avx512.h"

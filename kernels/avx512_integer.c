@@ -2,8 +2,8 @@
  * Copyright the libcomm authors */
 
 /* AVX-512 kernels for int8 and int4. Blocks go in tiles of 16, whose scales
- * are computed as one vector; a tile that holds a NaN or an infinity is
- * the scalar kernels' business.
+ * are computed as one vector; the scalar kernels encode tiles that hold a
+ * NaN or an infinity.
  */
 
 #include "kernels/avx512.h"

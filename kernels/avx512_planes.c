@@ -2,7 +2,7 @@
  * Copyright the libcomm authors */
 
 /* AVX-512 kernels that split numbers into planes of bytes and join them. 64
- * numbers at a time; what is left is the scalar kernels' business. */
+ * numbers at a time; the scalar kernels process the rest. */
 
 #include "kernels/avx512.h"
 #include "kernels/avx512_vector.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Plain kernels: which one is it, and the loops over one array. */
+/* The plain kernel of a type and an operation, and the loops over one array. */
 
 #include "kernels/plain.h"
 
@@ -35,9 +35,9 @@ void lcomm_plain_scale_f64(double *values, double factor, size_t n) {
   }
 }
 
-/* In double precision, which vectors can divide: a quotient that is no integer
- * is at least 1 / divisor away from one, and no rounding of less than 2^31 to
- * 53 bits goes that far. */
+/* In double precision, for which there are vector divisions. The result is exact: a
+ * quotient that is no integer differs from one by 1 / divisor at least, and rounding a
+ * number below 2^31 to 53 bits changes it by less. */
 void lcomm_plain_divide_i32(int32_t *values, int32_t divisor, size_t n) {
   double by = divisor;
   for (size_t i = 0; i < n; i++) {

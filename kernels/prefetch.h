@@ -3,9 +3,9 @@
 #ifndef LCOMM_KERNELS_PREFETCH_H
 #define LCOMM_KERNELS_PREFETCH_H
 
-/* Ask for the block of float32 that follows in 2 KiB. A kernel with much
+/* Prefetch the block of float32 that lies 2 KiB ahead. A kernel with much
  * arithmetic per element fills the reorder window before the hardware
- * prefetcher sees enough misses; asking doubles or trebles its speed on arrays
+ * prefetcher sees enough misses; prefetching doubles or trebles its speed on arrays
  * that do not fit a cache. Integer addresses, because the block may lie past
  * the end of the array, where a prefetch does nothing.
  */

@@ -4,8 +4,8 @@
 #define LCOMM_KERNELS_SUM_BODY_H
 
 /* Sums of many coded arrays, written once for vectors of any width. VECTORS of
- * them stay in registers while all sources are added to them. Processors do not
- * see so many streams coming, so every source is asked for ahead.
+ * them stay in registers while all sources are added to them. Hardware prefetchers
+ * do not follow so many streams, so every source is prefetched.
  *
  * The file that includes this defines lcomm_vector, WIDTH (its elements) and
  * the functions on vectors: plain, from_bf16, from_int8, add, multiply,

@@ -60,8 +60,8 @@ static level ask(void) {
   return has(c, LEAF7_ECX_VBMI) ? LEVEL_VBMI : LEVEL_AVX512;
 }
 
-/* Asked once: under a hypervisor every question is a trap of microseconds.
- * Threads that ask at the same time get the same answer. */
+/* CPUID is executed once: under a hypervisor it traps, which takes microseconds.
+ * Threads that do so at the same time get the same result. */
 static level level_here(void) {
   static _Atomic int known = LEVEL_UNKNOWN;
   if (known == LEVEL_UNKNOWN) {

@@ -3,8 +3,8 @@
 #ifndef LCOMM_KERNELS_CUDA_CUDA_ARGUMENTS_CUH
 #define LCOMM_KERNELS_CUDA_CUDA_ARGUMENTS_CUH
 
-/* What launchers make of the structures of kernels/cuda.h: checked, and ready for
- * the argument of a kernel. */
+/* From the structures of kernels/cuda.h to the arguments of kernels: launchers check
+ * and convert them. */
 
 #include <stddef.h>
 #include <stdint.h>

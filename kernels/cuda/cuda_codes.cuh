@@ -7,14 +7,14 @@
  * holds. `kind` is a constant wherever these are used, and all lanes of a warp
  * take part.
  *
- * The lanes that share a block find its largest magnitude together, and in a way
- * that leaves each lane with one of the four blocks that its pieces lie in: a
- * quarter of the lanes works out each scale, and the others ask for it.
+ * The lanes that share a block compute its largest magnitude together, so that each
+ * lane ends with one of the four blocks that its pieces lie in: a quarter of the
+ * lanes computes each scale, and the others get it by a shuffle.
  */
 
 #include "kernels/cuda/cuda_scales.cuh"
 
-/* What became of the values, for whoever decodes them at once. */
+/* The encoded values, for kernels that decode them right after. */
 typedef struct lcomm_coded {
   lcomm_vec2 word[LCOMM_PIECES];
   float unit[LCOMM_PIECES];
@@ -146,7 +146,7 @@ LCOMM_DEVICE void lcomm_encode_byte_scaled(int kind, const lcomm_code_args *c,
 
 /* ----------------------------------------------------------------- integers */
 
-/* Four bytes into four halves of one. */
+/* The low four bits of four bytes, into two bytes. */
 LCOMM_DEVICE uint32_t lcomm_int4_word(uint32_t bytes) {
   uint32_t half = bytes & 0x0f0f0f0fu;
   half |= half >> 4;
@@ -198,8 +198,8 @@ LCOMM_DEVICE void lcomm_encode_float_scaled(int kind, const lcomm_code_args *c,
 
 /* ---------------------------------------------------------------- a payload */
 
-/* What belongs to no element: the head of F16_FIXED, and the zeros between
- * scales and codes. */
+/* The bytes of a payload that belong to no element: the head of F16_FIXED, and the
+ * zeros between scales and codes. */
 LCOMM_DEVICE void lcomm_encode_rest(int kind, const lcomm_code_args *c, uint64_t n) {
   if (lcomm_block() != 0 || lcomm_thread() != 0 || !c->scale) {
     return;
@@ -217,7 +217,7 @@ LCOMM_DEVICE void lcomm_encode_rest(int kind, const lcomm_code_args *c, uint64_t
   }
 }
 
-/* Values of elements that are not there are 0. */
+/* Values of elements past the end are 0. */
 LCOMM_DEVICE void lcomm_encode_values(int kind, const lcomm_code_args *c,
                                       const lcomm_launcher_env *at, uint64_t n,
                                       const float value[LCOMM_VALUES], lcomm_coded *out) {

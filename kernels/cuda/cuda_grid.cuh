@@ -38,9 +38,10 @@ typedef struct lcomm_cuda_listed {
 
 __attribute__((weak)) const lcomm_cuda_listed *lcomm_cuda_list; /* one for all files */
 
-/* Not copied to a thread's own memory: an array in it can be indexed at will.
- * LCOMM_KERNEL_BESIDE: with so few registers that `beside` full blocks fit on a
- * multiprocessor, 4 at most, as every device has room for so many threads. */
+/* The argument is a grid constant: it is not copied to local memory, so arrays in it
+ * can be indexed by variables. LCOMM_KERNEL_BESIDE limits registers so that `beside`
+ * full blocks fit on a multiprocessor: 4 at most, because every device has room for so
+ * many threads. */
 #define LCOMM_KERNEL(name, args_type)                                                              \
   LCOMM_BOUND_KERNEL(name, args_type, __launch_bounds__(LCOMM_THREADS_MAX))
 #define LCOMM_KERNEL_BESIDE(name, args_type, beside)                                               \
@@ -76,19 +77,19 @@ static inline int lcomm_cuda_launch(const void *kernel, uint32_t blocks, uint32_
   return (int)cudaLaunchKernel(kernel, dim3(blocks), dim3(threads), &args, 0, (cudaStream_t)stream);
 }
 
-/* Zeros. */
+/* Fill memory with zeros. */
 static inline int lcomm_cuda_set(void *memory, size_t size, void *stream) {
   return size ? (int)cudaMemsetAsync(memory, 0, size, (cudaStream_t)stream) : 0;
 }
 
-/* Host memory that stays until the stream has come past this. */
+/* Copy from host memory, which must not change until the stream has done it. */
 static inline int lcomm_cuda_copy_in(void *device, const void *host, size_t size, void *stream) {
   return size ? (int)cudaMemcpyAsync(device, host, size, cudaMemcpyHostToDevice,
                                      (cudaStream_t)stream)
               : 0;
 }
 
-/* ------------------------------------------------------------ who is asking */
+/* ------------------------------------------------------- thread and block index */
 
 LCOMM_DEVICE uint32_t lcomm_thread(void) {
   return threadIdx.x;
@@ -114,7 +115,7 @@ LCOMM_DEVICE uint32_t lcomm_warp(void) {
   return threadIdx.x / LCOMM_WARP;
 }
 
-/* ----------------------------------------------------------------- together */
+/* --------------------------------------------------------- barriers and shuffles */
 
 /* All threads of the block, or of the warp, take part in each of these, at one
  * place of the source; none may have returned before. */
@@ -174,10 +175,10 @@ LCOMM_DEVICE void lcomm_fence(void) {
 
 /* ------------------------------------------------------------------- memory */
 
-/* 16 and 8 bytes at once, at a multiple of as many. `once`: device memory only,
- * and nobody will read it again soon, so it need not push others out of the
- * caches. Stores are written out, as a compiler may store a structure of floats
- * one by one. */
+/* Vector access: 16 and 8 bytes at once, aligned to their size. `once` is a streaming
+ * access, for device memory only: the data will not be read again soon and is evicted
+ * from the caches first. Stores are written in PTX, because a compiler may split the
+ * store of a structure. */
 
 typedef struct alignas(16) lcomm_vec4 {
   uint32_t x, y, z, w;

@@ -3,10 +3,11 @@
 #ifndef LCOMM_KERNELS_CUDA_CUDA_HARDWARE_CUH
 #define LCOMM_KERNELS_CUDA_CUDA_HARDWARE_CUH
 
-/* Instructions of a device for four neighbours at a time, where they give the
- * bits of kernels/element.h. NaN is the exception: a device has one NaN of its
- * own, so a function says whether its result is right for NaN, and else the
- * caller looks again. Tests replace this header as they do cuda_grid.cuh.
+/* Instructions of a device for four neighbouring elements, where they give the
+ * bits of kernels/element.h. NaN is the exception, because a device has one canonical
+ * NaN: each function says whether its result is right for NaN; where it is not, the
+ * caller repeats the element with cuda_nan_exact.cuh. Tests replace this header as they do
+ * cuda_grid.cuh.
  */
 
 #include "kernels/cuda/cuda_grid.cuh"

@@ -4,9 +4,9 @@
 #define LCOMM_KERNELS_CUDA_CUDA_NAN_CUH
 
 /* Sums and products whose NaNs have the bytes that the scalar table gives on
- * x86-64. A device answers every NaN with one of its own; a processor hands the
- * operand on with its quiet bit set (the first one, when both are NaN), and makes
- * a negative one where there was none before (Inf - Inf, 0 * Inf). */
+ * x86-64. A device returns its canonical NaN for every NaN. A processor returns the
+ * operand with its quiet bit set (the first one, when both are NaN), and a negative
+ * NaN for invalid operations (Inf - Inf, 0 * Inf). */
 
 #include "kernels/cuda/cuda_grid.cuh"
 
@@ -24,7 +24,7 @@ LCOMM_DEVICE double lcomm_f64_from_bits(uint64_t bits) {
   return value;
 }
 
-/* The bits of a NaN that came of `a` and `b`. */
+/* The bits of the NaN that an operation on `a` and `b` gives. */
 LCOMM_DEVICE uint32_t lcomm_nan_f32(float a, float b) {
   uint32_t handed_on = (a != a ? lcomm_f32_bits(a) : lcomm_f32_bits(b)) | 0x00400000u;
   return a != a || b != b ? handed_on : 0xffc00000u;

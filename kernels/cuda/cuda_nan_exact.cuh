@@ -3,15 +3,16 @@
 #ifndef LCOMM_KERNELS_CUDA_CUDA_NAN_EXACT_CUH
 #define LCOMM_KERNELS_CUDA_CUDA_NAN_EXACT_CUH
 
-/* One element at a time with the NaN of a processor (kernels/cuda/cuda_nan.cuh); minima
- * and maxima as kernels/plain.h has them. */
+/* Exact NaN: operations on one element that give the NaN bits of a processor
+ * (kernels/cuda/cuda_nan.cuh), and minima and maxima as kernels/plain.h defines them.
+ * Slow; used again for elements whose fast result is NaN. */
 
 #include "kernels/cuda/cuda_grid.cuh"
 
 #include "kernels/cuda/cuda_nan.cuh"
 #include "kernels/cuda/cuda_values.cuh"
 
-/* A comparison of floats: a device does those of two values at once. */
+/* As a comparison of floats, of which a device does two at once. */
 LCOMM_DEVICE int lcomm_is_nan(float value) {
   return value != value;
 }
@@ -35,7 +36,7 @@ LCOMM_DEVICE float lcomm_greatest(float a, float b) {
   return lcomm_is_nan(a) ? a : greatest;
 }
 
-/* The number that an operation leaves the other operand as it is with. */
+/* The identity element of an operation. */
 LCOMM_DEVICE float lcomm_identity(int op) {
   if (op == LCOMM_CUDA_SUM) {
     return -0.0f;

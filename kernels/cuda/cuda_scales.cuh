@@ -4,9 +4,9 @@
 #define LCOMM_KERNELS_CUDA_CUDA_SCALES_CUH
 
 /* Scales of blocks. A block of 128, 64 or 32 elements is one piece of each of 32,
- * 16 or 8 neighbouring lanes, so these lanes hold pieces of four blocks. The lane
- * of whom one bit chooses between the first and the last two pieces, and another
- * bit between these two, ends up with the maximum of one block.
+ * 16 or 8 neighbouring lanes, so these lanes hold pieces of four blocks. One
+ * bit of a lane's number selects the first or the last two pieces, another bit selects
+ * one of these two: the lane computes the maximum of the block of that piece.
  */
 
 #include "kernels/cuda/cuda_grid.cuh"
@@ -27,13 +27,13 @@ LCOMM_DEVICE int32_t lcomm_exchange(int32_t kept, int32_t given, uint32_t mask) 
   return lcomm_larger(kept, (int32_t)lcomm_shuffle_xor((uint32_t)given, mask));
 }
 
-/* Which of its pieces' blocks a lane has to do with. */
+/* The piece whose block a lane computes. */
 LCOMM_DEVICE int lcomm_piece_of_lane(uint32_t lanes) {
   uint32_t lane = lcomm_lane();
   return (lane & (lanes / 2) ? 2 : 0) + (lane & (lanes / 4) ? 1 : 0);
 }
 
-/* A lane that has to do with the block of this lane's piece. */
+/* A lane that computes the block of this lane's piece. */
 LCOMM_DEVICE uint32_t lcomm_lane_of_piece(uint32_t lanes, int piece) {
   uint32_t first = lcomm_lane() & ~(lanes - 1);
   return first + (piece & 2 ? lanes / 2 : 0) + (piece & 1 ? lanes / 4 : 0);

@@ -3,9 +3,9 @@
 #ifndef LCOMM_KERNELS_CUDA_CUDA_SPAN_CUH
 #define LCOMM_KERNELS_CUDA_CUDA_SPAN_CUH
 
-/* How a kernel walks over arrays of equal length: in units of 16 bytes where all
- * arrays lie alike, and element by element over the rest, which is everything
- * when they do not. A tile is LCOMM_TILE_UNITS units, of which a thread takes
+/* How a kernel iterates over arrays of equal length: in units of 16 bytes where all
+ * arrays have the same alignment, and element by element over the rest, which is
+ * everything when they have not. A tile is LCOMM_TILE_UNITS units, of which a thread takes
  * LCOMM_UNITS, a block apart from each other: so many loads are in flight before
  * the first is waited for, and neighbours read neighbouring memory. */
 
@@ -75,7 +75,7 @@ LCOMM_DEVICE uint64_t lcomm_loose_index(lcomm_span span, uint32_t size, uint64_t
   return j < span.head ? j : j + span.units * (LCOMM_UNIT_SIZE / size);
 }
 
-/* Unit u, zeros when there is none. `units` is the address of unit 0. */
+/* Unit u, or zeros past the end. `units` is the address of unit 0. */
 LCOMM_DEVICE lcomm_vec4 lcomm_unit_load(const uint8_t *units, uint64_t u, uint64_t count) {
   lcomm_vec4 none = {0, 0, 0, 0};
   return u < count ? lcomm_load4(units + LCOMM_UNIT_SIZE * u) : none;

@@ -7,9 +7,9 @@
  * the 16 totals of a thread stay in registers while all sources are added to
  * them, in their order, and each source is read once.
  *
- * A device does not keep the bits of a NaN. A total that is NaN says that there
- * was one; only then a thread goes over its sources again, with care, before it
- * stores anything (a source may be the destination).
+ * A device does not keep the bits of a NaN. If a total is NaN, the thread sums its
+ * sources again by cuda_nan_exact.cuh, before it stores anything (a source may be the
+ * destination).
  */
 
 #include "kernels/cuda/cuda_nan_exact.cuh"
@@ -32,9 +32,8 @@ typedef struct lcomm_sum_args {
   lcomm_code_args encoded;
 } lcomm_sum_args;
 
-/* As LCOMM_KERNEL. Totals and codes together take a third of a multiprocessor's
- * registers for a block if they may, and a quarter is enough where the compiler
- * then puts none of them away. */
+/* As LCOMM_KERNEL. Totals and codes of a block take a third of a multiprocessor's
+ * registers if they may; a quarter is enough where the compiler spills none then. */
 #if __CUDA_ARCH__ >= 900
 #define LCOMM_SUM_KERNEL(name) LCOMM_KERNEL_BESIDE(name, lcomm_sum_args, 4)
 #else
@@ -121,8 +120,8 @@ LCOMM_DEVICE void lcomm_sum_plain(const lcomm_sum_args *a, const lcomm_launcher_
 }
 
 /* Adds the coded sources from s on, up to a plain one or a batch of them, and
- * returns how many they were. Nothing else is held beside them: a register that is
- * put away before its load has come makes all further loads wait. */
+ * returns how many they were. Nothing else is kept in registers: one that is
+ * spilled before its load has completed makes all further loads wait. */
 LCOMM_DEVICE uint32_t lcomm_add_coded(int kind, uint32_t shift, uint32_t batch,
                                       const lcomm_sum_args *a, uint32_t s,
                                       const lcomm_launcher_env *at, float total[LCOMM_VALUES]) {
@@ -146,8 +145,8 @@ LCOMM_DEVICE uint32_t lcomm_add_coded(int kind, uint32_t shift, uint32_t batch,
   return added;
 }
 
-/* A plain source that is the first one is the total so far: its loads are on their
- * way together with those of the next ones. */
+/* A plain source that comes first is the initial total, so that its loads are in
+ * flight together with those of the next sources. */
 LCOMM_DEVICE void lcomm_sum_coded(int kind, uint32_t shift, uint32_t batch, const lcomm_sum_args *a,
                                   const lcomm_launcher_env *at, float total[LCOMM_VALUES]) {
   uint32_t s = 0;
@@ -169,8 +168,8 @@ LCOMM_DEVICE uint32_t lcomm_standard_shift(int kind) {
   return kind == LCOMM_CUDA_INT4 ? 5 : 7;
 }
 
-/* The standard block and a warp that has all its elements have code of their own,
- * without the questions of the other cases. */
+/* Full warps with the standard block size have a specialised path without the
+ * branches of the other cases. */
 LCOMM_DEVICE void lcomm_sum_sources(int kind, const lcomm_sum_args *a, const lcomm_launcher_env *at,
                                     float total[LCOMM_VALUES]) {
   lcomm_launcher_env whole = *at;
@@ -204,7 +203,7 @@ LCOMM_DEVICE void lcomm_pick_sources(int kind, const lcomm_sum_args *a,
   }
 }
 
-/* ----------------------------------------------------------------- with NaN */
+/* ---------------------------------------------------------------- exact NaN */
 
 LCOMM_DEVICE float lcomm_nan_exact_source(int kind, const lcomm_sum_args *a, uint32_t source,
                                           uint64_t local, uint64_t global) {

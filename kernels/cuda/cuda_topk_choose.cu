@@ -15,7 +15,7 @@ typedef struct choose_args {
   uint32_t steps;
 } choose_args;
 
-/* Most of the time the magnitude says it. */
+/* Most often the magnitude decides. */
 LCOMM_DEVICE int is_chosen(const choose_args *a, uint64_t last, float value, uint32_t at) {
   uint32_t magnitude = lcomm_topk_magnitude(value), least = (uint32_t)(last >> 32);
   if (magnitude != least) {

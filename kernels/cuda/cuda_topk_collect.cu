@@ -13,7 +13,7 @@ typedef struct collect_args {
   uint32_t early;
 } collect_args;
 
-/* Seldom is there a NaN, so a row is looked at as a whole. */
+/* NaN is rare, so a row is tested as a whole. */
 LCOMM_DEVICE void add_row(float value[LCOMM_TOPK_ROW], const float before[LCOMM_TOPK_ROW]) {
   float sum[LCOMM_TOPK_ROW];
   int nan = 0;
@@ -31,9 +31,8 @@ LCOMM_DEVICE void add_row(float value[LCOMM_TOPK_ROW], const float before[LCOMM_
   }
 }
 
-/* base, added to what was accumulated before. Returns the least magnitude of the
- * candidates, which is asked for behind the arrays, so that none of these has to
- * wait for it. */
+/* acc = base + residual. Returns the least magnitude of the candidates, which is loaded
+ * after the arrays, so that their loads do not wait for it. */
 LCOMM_DEVICE uint32_t accumulate(const collect_args *a, const lcomm_topk_tile *tile,
                                  const lcomm_topk_search *search, float value[LCOMM_TOPK_OWN]) {
   float before[LCOMM_TOPK_OWN];

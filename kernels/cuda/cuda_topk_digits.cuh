@@ -35,8 +35,8 @@ LCOMM_DEVICE void lcomm_topk_count(lcomm_topk_histogram *h, lcomm_topk_step step
 }
 
 /* Adds up the histograms of the `blocks` that count for a segment; true for the one
- * that has the sum. The segment's own histogram is left zero. The way there and back
- * is long, so a thread asks for all its bins before it looks at the first. */
+ * that has the sum. The segment's own histogram is left zero. A thread
+ * loads all its bins before it uses the first, to hide the latency of memory. */
 LCOMM_DEVICE int lcomm_topk_gather(const lcomm_topk_tables *t, const lcomm_cuda_segment *segment,
                                    lcomm_topk_search *search, uint32_t blocks,
                                    lcomm_topk_histogram *h) {

@@ -15,8 +15,8 @@
  * the sum over the strips before is the position that the first of them counts from
  * (topk_apply).
  *
- * The payload was judged before. If it was not, or is no longer the same, what comes
- * out is of no use, but nothing is read or written that does not belong here.
+ * The payload was checked before. If it was not, or has changed since, the results are
+ * meaningless, but no access leaves the payload and the destination.
  */
 
 #include "kernels/cuda/cuda_topk_view.cuh"

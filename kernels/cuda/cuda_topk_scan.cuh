@@ -3,8 +3,8 @@
 #ifndef LCOMM_KERNELS_CUDA_CUDA_TOPK_SCAN_CUH
 #define LCOMM_KERNELS_CUDA_CUDA_TOPK_SCAN_CUH
 
-/* Running sums over the threads of a warp and of a block, and the number of the
- * block that ends last. All threads take part. */
+/* Prefix sums over the threads of a warp and of a block, and detection of the block
+ * that ends last. All threads take part. */
 
 #include "kernels/cuda/cuda_grid.cuh"
 #include "kernels/cuda/cuda_hardware.cuh"
@@ -46,9 +46,9 @@ LCOMM_DEVICE uint32_t lcomm_scan_block(uint32_t value, uint32_t sums[LCOMM_TOPK_
   return before + own - value;
 }
 
-/* Whether all `blocks` have come here, this one as the last: then it sees what the
- * others wrote before, if it reads with lcomm_read_shared(). The ticket is 0 at
- * first and again for the last. */
+/* Is this the last of `blocks` to come here? Then it sees what the others wrote before,
+ * if it reads with lcomm_read_shared(). The counter `ticket` is 0 at first, and the
+ * last block resets it. */
 LCOMM_DEVICE uint32_t lcomm_is_last(uint32_t *ticket, uint32_t blocks, uint32_t *shared) {
   lcomm_fence();
   lcomm_sync_block();

@@ -58,7 +58,7 @@ LCOMM_DEVICE int lcomm_topk_by_vectors(const float *first, const lcomm_topk_tile
   return tile->whole && (uintptr_t)first % 16 == 0;
 }
 
-/* Elements that are not there are 0. */
+/* Elements past the end are 0. */
 LCOMM_DEVICE void lcomm_topk_load(const float *array, const lcomm_topk_tile *tile,
                                   float value[LCOMM_TOPK_OWN]) {
   const float *first = array + tile->global + tile->own;
@@ -77,7 +77,7 @@ LCOMM_DEVICE void lcomm_topk_load(const float *array, const lcomm_topk_tile *til
   }
 }
 
-/* Candidates are read again soon, and shall stay in the caches while these pass by. */
+/* A streaming access: candidates are read again soon and should stay in the caches. */
 LCOMM_DEVICE void lcomm_topk_store(float *array, const lcomm_topk_tile *tile,
                                    const float value[LCOMM_TOPK_OWN]) {
   float *first = array + tile->global + tile->own;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* 16-bit values that lie where a program put them, one at a time. */
+/* Conversions of 16-bit arrays that are aligned to their elements only, one element at
+ * a time. */
 
 #include "kernels/cuda/cuda_grid.cuh"
 

@@ -62,7 +62,7 @@ LCOMM_DEVICE int lcomm_by_vectors(const void *array, const lcomm_launcher_env *a
 
 /* ------------------------------------------------------------------- values */
 
-/* Elements that are not there are 0. */
+/* Elements past the end are 0. */
 LCOMM_DEVICE void lcomm_load_values(const float *array, uint64_t index,
                                     const lcomm_launcher_env *at, float value[LCOMM_VALUES]) {
   const float *first = array + index;
@@ -136,7 +136,7 @@ LCOMM_DEVICE lcomm_vec2 lcomm_load_rest(const uint8_t *piece, int bits, int size
   return word;
 }
 
-/* The codes of each piece, lowest first; those that are not there are 0. */
+/* The codes of each piece, lowest first; those past the end are 0. */
 LCOMM_DEVICE void lcomm_load_codes(int kind, const void *code, const lcomm_launcher_env *at,
                                    lcomm_vec2 word[LCOMM_PIECES]) {
   int bits = lcomm_code_bits(kind), step = LCOMM_STEP * bits / 8;
@@ -198,7 +198,7 @@ LCOMM_DEVICE float lcomm_piece_scale(int kind, float scale, uint32_t shift, int 
   return lcomm_f32_from_bits(lcomm_shuffle(lcomm_f32_bits(scale), first >> shift));
 }
 
-/* Values of a piece; for NaN, some NaN. `unit` is not looked at for bf16. */
+/* Values of a piece; for NaN, some NaN. bf16 does not use `unit`. */
 LCOMM_DEVICE void lcomm_piece_values(int kind, lcomm_vec2 word, float unit,
                                      float value[LCOMM_PIECE]) {
   if (kind == LCOMM_CUDA_BF16) {
