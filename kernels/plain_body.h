@@ -8,8 +8,8 @@
  * combined with it, three at a time; it is a block apart, because a source may
  * be the destination and because compilers then know that nothing overlaps.
  *
- * The file that includes this defines lcomm_value and the functions of two
- * values: sum, least and greatest.
+ * The file that includes this defines lcomm_value, the functions of two values
+ * sum, least and greatest, and PLAIN_TABLE, the name of the table (plain_types.h).
  */
 
 #include <string.h>
@@ -90,5 +90,11 @@ static void least_of_all(const void *const *sources, size_t count, void *destina
 static void greatest_of_all(const void *const *sources, size_t count, void *destination, size_t n) {
   combine(greatest, sources, count, destination, n);
 }
+
+const lcomm_plain_kernel PLAIN_TABLE[LCOMM_PLAIN_OPS] = {
+    [LCOMM_PLAIN_SUM] = sum_all,
+    [LCOMM_PLAIN_MIN] = least_of_all,
+    [LCOMM_PLAIN_MAX] = greatest_of_all,
+};
 
 #endif

@@ -7,11 +7,6 @@
 
 typedef float lcomm_value;
 typedef uint32_t lcomm_bits;
+#define PLAIN_TABLE lcomm_plain_f32
 
 #include "kernels/plain_float.h"
-
-const lcomm_plain_kernel lcomm_plain_f32[LCOMM_PLAIN_OPS] = {
-    [LCOMM_PLAIN_SUM] = sum_all,
-    [LCOMM_PLAIN_MIN] = least_of_all,
-    [LCOMM_PLAIN_MAX] = greatest_of_all,
-};

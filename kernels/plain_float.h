@@ -4,7 +4,8 @@
 #define LCOMM_KERNELS_PLAIN_FLOAT_H
 
 /* Plain floating-point numbers: sums, minima and maxima. The file that includes
- * this defines lcomm_value, and lcomm_bits, the unsigned integer of its size.
+ * this defines lcomm_value, lcomm_bits, the unsigned integer of its size, and
+ * PLAIN_TABLE (plain_body.h).
  *
  * A minimum is computed in both orders of its operands, each of which is one
  * instruction of a plain processor. The two results differ only for zeros of both

@@ -4,7 +4,8 @@
 #define LCOMM_KERNELS_PLAIN_INTEGER_H
 
 /* Plain integers: sums that wrap around, minima and maxima. The file that includes
- * this defines lcomm_value, and lcomm_unsigned, the unsigned type of its size. */
+ * this defines lcomm_value, lcomm_unsigned, the unsigned type of its size, and PLAIN_TABLE
+ * (plain_body.h). */
 
 static inline lcomm_value sum(lcomm_value a, lcomm_value b) {
   return (lcomm_value)((lcomm_unsigned)a + (lcomm_unsigned)b);
