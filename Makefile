@@ -116,13 +116,13 @@ LIB_SOURCES := $(filter-out $(OTHER_KERNELS),$(wildcard kernels/*.c)) $(wildcard
   $(filter-out libcomm/interpose/% libcomm/examples/% $(WITH_MPI_SOURCES) $(OTHER_TRANSPORTS),$(wildcard libcomm/*/*.c libcomm/*/*/*.c))
 TRAINER_SOURCES := $(wildcard trainer/*.c)
 TOOL_SOURCES := $(wildcard tools/*.c)
-TOOLS_COMMON := $(wildcard tools/common/*.c)
-PERF_SOURCES := $(wildcard tools/perf/*.c) $(TOOLS_COMMON)
-CODEC_SOURCES := $(wildcard tools/codec/*.c) $(TOOLS_COMMON)
-TRACE_SOURCES := $(wildcard tools/trace/*.c) $(TOOLS_COMMON)
-INFO_SOURCES := $(filter-out tools/info/ranks_$(if $(HAVE_MPI),alone,mpi).c,$(wildcard tools/info/*.c)) $(TOOLS_COMMON)
+COMMON_SOURCES := $(wildcard tools/common/*.c)
+PERF_SOURCES := $(wildcard tools/perf/*.c)
+CODEC_SOURCES := $(wildcard tools/codec/*.c)
+TRACE_SOURCES := $(wildcard tools/trace/*.c)
+INFO_SOURCES := $(filter-out tools/info/info_ranks_$(if $(HAVE_MPI),alone,mpi).c,$(wildcard tools/info/*.c))
 CUDA_BENCH_SOURCES := $(wildcard tools/cuda/*.c)
-SOAK_SOURCES := $(wildcard tools/soak/*.c) $(TOOLS_COMMON)
+SOAK_SOURCES := $(wildcard tools/soak/*.c)
 # MPIs differ in what they have, and in whether their Fortran passes the C functions by.
 MPI_FEATURES := $(shell tools/build/mpi-probe features '$(MPI)')
 OTHER_MPIS := $(addprefix %/interpose_,$(if $(filter pcollreq,$(MPI_FEATURES)),,persistent_pcollreq.c) \
@@ -259,29 +259,34 @@ $(TRAIN) $(TOOLS): $(BUILD)/from-bindir
 $(BUILD)/train: $(call OBJ,$(TRAINER_SOURCES)) $(SAN_OBJECTS) $(WITH_MPI) $(LIBRARY)
 	$(LINK) $(WITH_MPI) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) $(BLAS_LIBS) $(ZLIB_LIBS) $(XXHASH_LIBS) -lm -o $@
 
-$(BUILD)/tools/%_perf: $(BUILD)/tools/%_perf.c.o $(call OBJ,$(PERF_SOURCES)) $(SAN_OBJECTS) $(WITH_MPI) $(LIBRARY)
-	$(LINK) $(WITH_MPI) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) -lm -o $@
+# What several programs share: each takes the files of it that it refers to.
+TOOLS_COMMON := $(BUILD)/libtools.a
+$(TOOLS_COMMON): $(call OBJ,$(COMMON_SOURCES))
+	@echo "  AR    $@"
+	@rm -f $@; ar rcs $@ $^
 
-$(BUILD)/tools/codec_bench: $(call OBJ,tools/codec_bench.c) $(CODEC_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
-	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) $(ZLIB_LIBS) -o $@
+$(BUILD)/tools/%_perf: $(BUILD)/tools/%_perf.c.o $(call OBJ,$(PERF_SOURCES)) $(SAN_OBJECTS) $(TOOLS_COMMON) $(WITH_MPI) $(LIBRARY)
+	$(LINK) $(TOOLS_COMMON) $(WITH_MPI) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) -lm -o $@
 
-$(BUILD)/tools/trace_merge: $(call OBJ,tools/trace_merge.c tools/codec/table.c tools/codec/units.c) \
-  $(TRACE_OBJECTS) $(SAN_OBJECTS) $(ARCHIVE)
-	$(LINK) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) -o $@
+$(BUILD)/tools/codec_bench: $(call OBJ,tools/codec_bench.c) $(CODEC_OBJECTS) $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
+	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) $(ZLIB_LIBS) -o $@
 
-$(BUILD)/tools/soak_bench: $(call OBJ,tools/soak_bench.c $(SOAK_SOURCES)) $(SAN_OBJECTS) $(ARCHIVE)
-	$(LINK) $(ARCHIVE) $(LIB_LIBS) -o $@
+$(BUILD)/tools/trace_merge: $(call OBJ,tools/trace_merge.c) $(TRACE_OBJECTS) $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
+	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) -o $@
 
-$(BUILD)/tools/libcomm-info: $(call OBJ,tools/libcomm-info.c $(INFO_SOURCES) tools/codec/subject.c tools/codec/pages.c) \
-  $(SAN_OBJECTS) $(WITH_MPI_ARCHIVE) $(ARCHIVE)
-	$(LINK) $(WITH_MPI_ARCHIVE) $(ARCHIVE) $(PUBLIC) $(MPI_LIBS) $(LIB_LIBS) $(JSON_LIBS) -o $@
+$(BUILD)/tools/soak_bench: $(call OBJ,tools/soak_bench.c $(SOAK_SOURCES)) $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
+	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(LIB_LIBS) -o $@
+
+$(BUILD)/tools/libcomm-info: $(call OBJ,tools/libcomm-info.c $(INFO_SOURCES) tools/codec/codec_under_test.c) \
+  $(SAN_OBJECTS) $(TOOLS_COMMON) $(WITH_MPI_ARCHIVE) $(ARCHIVE)
+	$(LINK) $(TOOLS_COMMON) $(WITH_MPI_ARCHIVE) $(ARCHIVE) $(PUBLIC) $(MPI_LIBS) $(LIB_LIBS) $(JSON_LIBS) -o $@
 
 $(BUILD)/tools/cuda_bench: $(call OBJ,tools/cuda_bench.c $(CUDA_BENCH_SOURCES)) $(CODEC_OBJECTS) \
-  $(SAN_OBJECTS) $(ARCHIVE)
-	$(LINK) $(ARCHIVE) $(PUBLIC) $(LIB_LIBS) $(JSON_LIBS) $(ZLIB_LIBS) -lm -o $@
+  $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
+	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(PUBLIC) $(LIB_LIBS) $(JSON_LIBS) $(ZLIB_LIBS) -lm -o $@
 
-$(BUILD)/tools/cluster_delay: $(call OBJ,tools/cluster_delay.c $(TOOLS_COMMON)) $(SAN_OBJECTS)
-	$(LINK) -o $@
+$(BUILD)/tools/cluster_delay: $(call OBJ,tools/cluster_delay.c) $(SAN_OBJECTS) $(TOOLS_COMMON)
+	$(LINK) $(TOOLS_COMMON) -o $@
 
 $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
 	$(LINK) $(ARCHIVE) $(LIB_LIBS) -o $@
@@ -289,7 +294,7 @@ $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
 # Helpers of the tests, and what they look into besides the library: only what a
 # test refers to is linked.
 $(BUILD)/libtest.a: $(SUPPORT_OBJECTS) $(CODEC_OBJECTS) $(TRACE_OBJECTS) $(call OBJ,$(PERF_SOURCES)) \
-  $(call OBJ,$(CUDA_BENCH_SOURCES) $(INFO_SOURCES) $(INTERPOSER_PARTS)) $(TRAINER_PARTS)
+  $(call OBJ,$(CUDA_BENCH_SOURCES) $(COMMON_SOURCES) $(INFO_SOURCES) $(INTERPOSER_PARTS)) $(TRAINER_PARTS)
 	@echo "  AR    $@"
 	@rm -f $@; ar rcs $@ $^
 

@@ -9,16 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/codec/csv.h"
-#include "tools/codec/export.h"
-#include "tools/codec/feedback.h"
-#include "tools/codec/json.h"
-#include "tools/codec/plot.h"
-#include "tools/codec/race.h"
-#include "tools/codec/report.h"
-#include "tools/codec/speed.h"
-#include "tools/codec/survey.h"
-#include "tools/common/version.h"
+#include "tools/codec/codec_csv.h"
+#include "tools/codec/codec_export.h"
+#include "tools/codec/codec_feedback.h"
+#include "tools/codec/codec_json.h"
+#include "tools/codec/codec_plot.h"
+#include "tools/codec/codec_report.h"
+#include "tools/codec/codec_speed.h"
+#include "tools/codec/codec_survey.h"
+#include "tools/common/tool_timing.h"
+#include "tools/common/tool_version.h"
 
 enum { EXIT_OK = 0, EXIT_BROKEN = 1, EXIT_USAGE = 2 };
 

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/common/version.h"
-#include "tools/cuda/report.h"
+#include "tools/common/tool_version.h"
+#include "tools/cuda/cuda_report.h"
 
 enum { EXIT_OK = 0, EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_NO_DEVICE = 3 };
 

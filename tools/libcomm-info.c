@@ -12,14 +12,14 @@
 
 #include "libcomm/base/env.h"
 #include "libcomm/plan/plan.h"
-#include "tools/info/build.h"
-#include "tools/info/json.h"
-#include "tools/info/measure.h"
-#include "tools/info/options.h"
-#include "tools/info/progress.h"
-#include "tools/info/ranks.h"
-#include "tools/info/speeds.h"
-#include "tools/info/topology.h"
+#include "tools/info/info_build.h"
+#include "tools/info/info_json.h"
+#include "tools/info/info_measure.h"
+#include "tools/info/info_options.h"
+#include "tools/info/info_progress.h"
+#include "tools/info/info_ranks.h"
+#include "tools/info/info_speeds.h"
+#include "tools/info/info_topology.h"
 
 /* ----------------------------------------------------------------- plans */
 

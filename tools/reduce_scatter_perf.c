@@ -5,7 +5,7 @@
  * bytes that travelled and the quality of the results. Uses the public
  * interface only. */
 
-#include "tools/perf/main.h"
+#include "tools/perf/perf_main.h"
 
 int main(int argc, char **argv) {
   return lcomm_perf_main(argc, argv, LCOMM_PERF_REDUCE_SCATTER);

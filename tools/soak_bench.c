@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/common/version.h"
-#include "tools/soak/run.h"
+#include "tools/common/tool_version.h"
+#include "tools/soak/soak_run.h"
 
 enum { EXIT_WRONG = 1, EXIT_TROUBLE = 2, COMPARE_EVERY = 16 };
 

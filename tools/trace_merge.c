@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tools/common/version.h"
-#include "tools/trace/merge.h"
-#include "tools/trace/report.h"
+#include "tools/common/tool_version.h"
+#include "tools/trace/trace_report.h"
+#include "tools/trace/trace_timeline.h"
 
 enum { FAILED = 1, BAD_INPUT = 2 };
 

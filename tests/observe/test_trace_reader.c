@@ -6,7 +6,7 @@
 #include "tests/observe/trace_files.h"
 
 #include "libcomm/observe/trace_format.h"
-#include "tools/trace/survey.h"
+#include "tools/trace/trace_survey.h"
 
 static void require_refusal(const char *text, const char *reason) {
   lcomm_trace_survey survey;

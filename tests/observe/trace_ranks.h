@@ -10,8 +10,8 @@
 #include <math.h>
 
 #include "libcomm/observe/trace_format.h"
-#include "tools/trace/merge.h"
-#include "tools/trace/report.h"
+#include "tools/trace/trace_report.h"
+#include "tools/trace/trace_timeline.h"
 
 enum { FILES_MAX = 8 };
 

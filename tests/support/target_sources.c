@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #include "tests/support/fuzz_promise.h"
-#include "tools/codec/source.h"
+#include "tools/codec/codec_source.h"
 
 typedef lcomm_status (*parser)(const lcomm_source_input *input, lcomm_source_contents *contents,
                                char *error);

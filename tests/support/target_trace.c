@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "tests/support/fuzz_promise.h"
-#include "tools/trace/merge.h"
-#include "tools/trace/report.h"
+#include "tools/trace/trace_report.h"
+#include "tools/trace/trace_timeline.h"
 
 static const char head[] =
     "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":0,\"tid\":0,\"args\":{\"name\":\"x\","

@@ -13,8 +13,8 @@
 #include "libcomm/device/device.h"
 #include "tests/support/emulated/emulated_device.h"
 #include "tests/support/mpi_property.h"
-#include "tools/info/measure.h"
-#include "tools/info/measure_device.h"
+#include "tools/info/info_measure.h"
+#include "tools/info/info_measure_device.h"
 
 static const lcomm_device_table *device;
 static info_link links[LCOMM_LINK_COUNT];

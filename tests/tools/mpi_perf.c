@@ -12,11 +12,11 @@
 #include <string.h>
 
 #include "tests/support/mpi_property.h"
-#include "tools/perf/buffers.h"
-#include "tools/perf/contender.h"
-#include "tools/perf/element.h"
-#include "tools/perf/judge.h"
-#include "tools/perf/mpi_call.h"
+#include "tools/common/tool_element.h"
+#include "tools/perf/perf_backend.h"
+#include "tools/perf/perf_buffers.h"
+#include "tools/perf/perf_check.h"
+#include "tools/perf/perf_mpi_call.h"
 
 enum { DTYPES = 6, OPS = 4 };
 

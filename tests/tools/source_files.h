@@ -22,7 +22,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "tools/codec/source.h"
+#include "tools/codec/codec_source.h"
 
 enum { PATH_SIZE = 512, BYTES_MAX = 4096 };
 

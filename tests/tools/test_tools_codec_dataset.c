@@ -18,9 +18,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "tools/codec/dataset.h"
-#include "tools/codec/feedback.h"
-#include "tools/codec/survey.h"
+#include "tools/codec/codec_dataset.h"
+#include "tools/codec/codec_feedback.h"
+#include "tools/codec/codec_survey.h"
 
 enum { PATH_SIZE = 512, MIB = 1 << 20 };
 

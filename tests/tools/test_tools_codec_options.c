@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/codec/options.h"
-#include "tools/codec/units.h"
+#include "tools/codec/codec_options.h"
+#include "tools/common/tool_units.h"
 
 enum { WORDS_MAX = 80 };
 

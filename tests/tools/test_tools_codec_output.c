@@ -17,15 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/codec/csv.h"
-#include "tools/codec/json.h"
-#include "tools/codec/labels.h"
-#include "tools/codec/plot.h"
-#include "tools/codec/plot_panel.h"
-#include "tools/codec/progress.h"
-#include "tools/codec/report.h"
-#include "tools/codec/survey.h"
-#include "tools/codec/table.h"
+#include "tools/codec/codec_csv.h"
+#include "tools/codec/codec_json.h"
+#include "tools/codec/codec_labels.h"
+#include "tools/codec/codec_plot.h"
+#include "tools/codec/codec_plot_panel.h"
+#include "tools/codec/codec_report.h"
+#include "tools/codec/codec_survey.h"
+#include "tools/common/tool_progress.h"
+#include "tools/common/tool_table.h"
 
 /* A file whose text can be looked at once it is closed. */
 static char *text;

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tools/codec/predict.h"
+#include "tools/codec/codec_predict.h"
 
 enum { VALUES = 100 << 20 };
 

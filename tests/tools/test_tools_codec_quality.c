@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "codecs/codec_topk_payload.h"
-#include "tools/codec/entropy.h"
-#include "tools/codec/quality.h"
-#include "tools/codec/synthetic.h"
+#include "tools/codec/codec_entropy.h"
+#include "tools/codec/codec_quality.h"
+#include "tools/codec/codec_synthetic.h"
 
 enum { N = 20000 };
 

@@ -16,8 +16,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "tools/codec/quickselect.h"
-#include "tools/codec/race.h"
+#include "tools/codec/codec_quickselect.h"
+#include "tools/common/tool_timing.h"
 
 /* -------------------------------------------------------------------- race */
 

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "kernels/element.h"
-#include "tools/codec/source.h"
+#include "tools/codec/codec_source.h"
 
 enum { COUNT = 1 << 20 };
 

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "tests/tools/cpu_device.h"
-#include "tools/cuda/report.h"
+#include "tools/cuda/cuda_report.h"
 
 enum { TEXT_MAX = 1 << 16 };
 

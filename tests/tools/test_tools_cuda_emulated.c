@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "tests/support/emulated/emulated_device.h"
-#include "tools/cuda/bench.h"
+#include "tools/cuda/cuda_run.h"
 
 static void measure(uint64_t count) {
   static lcomm_gpu_results results;

@@ -14,9 +14,9 @@
 
 #include <math.h>
 
-#include "tools/perf/contender.h"
-#include "tools/perf/report.h"
-#include "tools/perf/summary.h"
+#include "tools/perf/perf_backend.h"
+#include "tools/perf/perf_report.h"
+#include "tools/perf/perf_summary.h"
 
 static const lcomm_perf_collective *of(lcomm_perf_kind kind) {
   return lcomm_perf_collective_of(kind);

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/perf/options.h"
-#include "tools/perf/values.h"
+#include "tools/perf/perf_options.h"
+#include "tools/perf/perf_values.h"
 
 enum { WORDS_MAX = 80 };
 

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/perf/buffers.h"
-#include "tools/perf/element.h"
-#include "tools/perf/pattern.h"
+#include "tools/common/tool_element.h"
+#include "tools/perf/perf_buffers.h"
+#include "tools/perf/perf_pattern.h"
 
 enum { RANKS_MAX = 5, COUNT = 300, DTYPES = 6, OPS = 4 };
 

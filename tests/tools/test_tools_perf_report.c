@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/perf/report.h"
+#include "tools/perf/perf_report.h"
 
 enum { RANKS = 2 };
 

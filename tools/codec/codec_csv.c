@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include "tools/codec/codec_csv.h"
+
+#include <string.h>
+
+/* What the figures of some lines have in common. */
+typedef struct line_head {
+  FILE *file;
+  const char *section, *codec, *source, *tensor, *operation, *kernels;
+  uint64_t size_bytes; /* 0: empty */
+} line_head;
+
+/* A field in quotes if it needs them. */
+static void put_field(FILE *file, const char *text) {
+  if (!strpbrk(text, ",\"\r\n")) {
+    fputs(text, file);
+    return;
+  }
+  fputc('"', file);
+  for (; *text != '\0'; text++) {
+    if (*text == '"') {
+      fputc('"', file);
+    }
+    fputc(*text, file);
+  }
+  fputc('"', file);
+}
+
+static void put_head(const line_head *head, const char *figure) {
+  const char *const fields[] = {head->section, head->codec,     head->source,
+                                head->tensor,  head->operation, head->kernels};
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    put_field(head->file, fields[i] != NULL ? fields[i] : "");
+    fputc(',', head->file);
+  }
+  if (head->size_bytes > 0) {
+    fprintf(head->file, "%llu", (unsigned long long)head->size_bytes);
+  }
+  fprintf(head->file, ",%s,", figure);
+}
+
+static void put_number(const line_head *head, const char *figure, double value) {
+  put_head(head, figure);
+  fprintf(head->file, ",%.9g,\n", value);
+}
+
+static void put_spread(const line_head *head, const char *figure, lcomm_spread spread) {
+  put_head(head, figure);
+  fprintf(head->file, "%.9g,%.9g,%.9g\n", spread.min, spread.median, spread.max);
+}
+
+static void put_quality(const line_head *head, const lcomm_quality *q) {
+  put_number(head, "values", (double)q->count);
+  put_number(head, "sent_bytes", (double)q->sent_bytes);
+  put_number(head, "ratio", lcomm_quality_ratio(q));
+  put_number(head, "bits_per_value", lcomm_quality_bits(q));
+  put_number(head, "limit_bits_per_value", lcomm_quality_limit(q));
+  put_number(head, "nmse", lcomm_quality_nmse(q));
+  put_number(head, "cosine", lcomm_quality_cosine(q));
+  put_number(head, "error_max", q->error_max);
+  put_number(head, "given_max", q->given_max);
+  put_number(head, "flushed_share", lcomm_quality_flushed(q));
+  put_number(head, "not_finite_in", (double)q->not_finite_in);
+  put_number(head, "not_finite_out", (double)q->not_finite_out);
+  if (q->entries == 0) {
+    return;
+  }
+  put_number(head, "entries", (double)q->entries);
+  put_number(head, "index_bits", lcomm_quality_index_bits(q));
+  put_number(head, "sent_index_bits", lcomm_quality_sent_index_bits(q));
+  put_number(head, "entry_bits", lcomm_quality_entry_bits(q));
+}
+
+static void put_speed(FILE *file, const char *codec, const lcomm_speed *speed) {
+  line_head head = {.file = file,
+                    .section = "speed",
+                    .codec = codec,
+                    .operation = lcomm_operation_name(speed->operation),
+                    .kernels = speed->kernels->name,
+                    .size_bytes = speed->size_bytes};
+  put_spread(&head, "gb_s", speed->gb_s);
+  put_spread(&head, "memcpy_gb_s", speed->memcpy_gb_s);
+  put_spread(&head, "of_memcpy", speed->of_memcpy);
+  put_spread(&head, "of_best", speed->of_best);
+  if (!speed->floor) {
+    return;
+  }
+  put_spread(&head, "floor_gb_s", speed->floor_gb_s);
+  put_spread(&head, "of_floor", speed->of_floor);
+}
+
+static void put_duel(FILE *file, const char *codec, const lcomm_duel *duel) {
+  line_head head = {.file = file,
+                    .section = "duels",
+                    .codec = codec,
+                    .operation = duel->name,
+                    .kernels = duel->kernels->name,
+                    .size_bytes = duel->size_bytes};
+  put_spread(&head, "gb_s", duel->gb_s);
+  put_spread(&head, "rival_gb_s", duel->rival_gb_s);
+  put_spread(&head, "times", duel->times);
+  if (duel->ratio > 0.0) {
+    put_number(&head, "ratio", duel->ratio);
+    put_number(&head, "rival_ratio", duel->rival_ratio);
+  }
+}
+
+static void put_steps(const line_head *head, const lcomm_steps *steps) {
+  double values = (double)steps->count * (double)steps->steps;
+  put_number(head, "steps", (double)steps->steps);
+  put_number(head, "nmse", lcomm_steps_nmse(steps));
+  put_number(head, "bits_per_value", 8.0 * (double)steps->sent_bytes / values);
+}
+
+static void put_prediction(const line_head *head, const lcomm_prediction *prediction) {
+  put_number(head, "codec_s", prediction->codec_s);
+  put_number(head, "wire_s", prediction->wire_s);
+  put_number(head, "sequential_s", prediction->sequential_s);
+  put_number(head, "pipelined_s", prediction->pipelined_s);
+  put_number(head, "fp32_s", prediction->fp32_s);
+  put_number(head, "bf16_s", prediction->bf16_s);
+  put_number(head, "pays_below_bytes_per_s", prediction->pipelined_pays_below);
+}
+
+static void put_codec(FILE *file, const lcomm_result *result) {
+  const char *codec = result->codec->text;
+  line_head head = {.file = file, .section = "accuracy", .codec = codec};
+  if (result->quality.count > 0) {
+    put_quality(&head, &result->quality);
+  }
+  for (size_t i = 0; i < result->tensor_count; i++) {
+    const lcomm_tensor_quality *tensor = &result->tensors[i];
+    head = (line_head){.file = file,
+                       .section = "tensors",
+                       .codec = codec,
+                       .source = tensor->source,
+                       .tensor = tensor->tensor};
+    put_quality(&head, &tensor->quality);
+  }
+  head = (line_head){.file = file, .section = "steps", .codec = codec};
+  if (result->steps.count > 0) {
+    put_steps(&head, &result->steps);
+  }
+  for (size_t i = 0; i < result->speed_count; i++) {
+    put_speed(file, codec, &result->speeds[i]);
+  }
+  for (size_t i = 0; i < result->duel_count; i++) {
+    put_duel(file, codec, &result->duels[i]);
+  }
+  head.section = "prediction";
+  if (result->prediction.pipelined_s > 0.0) {
+    put_prediction(&head, &result->prediction);
+  }
+}
+
+bool lcomm_csv_print(const lcomm_results *results, FILE *file) {
+  fputs("section,codec,source,tensor,operation,kernels,size_bytes,figure,min,median,max\n", file);
+  for (size_t i = 0; i < results->options->codec_count; i++) {
+    put_codec(file, &results->codecs[i]);
+  }
+  return fflush(file) == 0 && !ferror(file);
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Arrays are cut into units of 128 elements; a unit is `reads` cache lines of
+ * the source and `writes` lines of the destination. Both numbers are constants
+ * wherever the loops are inlined. */
+
+#include "tools/codec/codec_roofline.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+
+#if defined __x86_64__
+#include <immintrin.h>
+#endif
+
+enum { UNIT = 128, LINE = 64, AHEAD = 2048 };
+
+typedef enum shape {
+  R4W2,
+  R4W1,
+  R4W05,
+  R4W4,
+  R2W4,
+  R1W4,
+  R05W4,
+  R2RW4,
+  R1RW4,
+  R05RW4,
+  R4RW4,
+  SHAPES
+} shape;
+
+typedef enum stores { REGULAR, STREAMED, ADDED } stores;
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* Cache lines of a unit */
+typedef struct unit_lines {
+  size_t reads, writes;
+} unit_lines;
+
+static const unit_lines lines_of[SHAPES] = {
+    [R4W2] = {8, 4},  [R4W1] = {8, 2},   [R4W05] = {8, 1}, [R4W4] = {8, 8},
+    [R2W4] = {4, 8},  [R1W4] = {2, 8},   [R05W4] = {1, 8}, [R2RW4] = {4, 8},
+    [R1RW4] = {2, 8}, [R05RW4] = {1, 8}, [R4RW4] = {8, 8}};
+
+static bool is_added(shape kind) {
+  return kind >= R2RW4;
+}
+
+/* What is left after the last unit, byte by byte. */
+static void run_rest(shape kind, const char *source, char *destination, size_t n) {
+  size_t source_size = n * lines_of[kind].reads / 2, size = n * lines_of[kind].writes / 2;
+  char folded = 0;
+  for (size_t i = 0; i < source_size; i++) {
+    folded = (char)(folded ^ source[i]);
+  }
+  for (size_t i = 0; i < size; i++) {
+    destination[i] = (char)(is_added(kind) ? destination[i] ^ folded : folded);
+  }
+}
+
+typedef void (*units_fn)(shape kind, stores how, const char *source, char *destination,
+                         size_t units);
+
+/* Plain C */
+
+static void plain_units(shape kind, stores how, const char *source, char *destination,
+                        size_t units) {
+  size_t reads = lines_of[kind].reads, writes = lines_of[kind].writes;
+  for (size_t line = 0; line < units * writes; line++) {
+    size_t first = line * reads / writes, end = (line + 1) * reads / writes;
+    uint64_t words[LINE / sizeof(uint64_t)], other[LINE / sizeof(uint64_t)];
+    memcpy(words, source + first * LINE, LINE);
+    for (size_t read = first + 1; read < end; read++) {
+      memcpy(other, source + read * LINE, LINE);
+      for (size_t i = 0; i < LINE / sizeof *words; i++) {
+        words[i] ^= other[i];
+      }
+    }
+    memset(other, 0, LINE);
+    if (how == ADDED) {
+      memcpy(other, destination + line * LINE, LINE);
+    }
+    for (size_t i = 0; i < LINE / sizeof *words; i++) {
+      words[i] ^= other[i];
+    }
+    memcpy(destination + line * LINE, words, LINE);
+  }
+}
+
+#if defined __x86_64__
+
+/* Asks for the unit that follows in 2 KiB; it may lie past the end. */
+ALWAYS_INLINE void prefetch_unit(unit_lines lines, const char *source) {
+  for (size_t line = 0; line < lines.reads; line++) {
+    _mm_prefetch((const char *)((uintptr_t)source + AHEAD + line * LINE), _MM_HINT_T0);
+  }
+}
+
+/* AVX-512 */
+
+__attribute__((target("avx512f"))) ALWAYS_INLINE void
+avx512_line(size_t reads, stores how, const char *source, char *destination) {
+  __m512i value = _mm512_loadu_si512(source);
+  for (size_t read = 1; read < reads; read++) {
+    value = _mm512_xor_si512(value, _mm512_loadu_si512(source + read * LINE));
+  }
+  if (how == ADDED) {
+    value = _mm512_xor_si512(value, _mm512_loadu_si512(destination));
+  }
+  if (how == STREAMED) {
+    _mm512_stream_si512((__m512i *)(void *)destination, value);
+  } else {
+    _mm512_storeu_si512((__m512i *)(void *)destination, value);
+  }
+}
+
+__attribute__((target("avx512f"))) ALWAYS_INLINE void
+avx512_loop(shape kind, stores how, const char *source, char *destination, size_t units) {
+  const unit_lines lines = lines_of[kind];
+  for (size_t u = 0; u < units; u++) {
+    if (how == STREAMED) {
+      prefetch_unit(lines, source);
+    }
+    for (size_t line = 0; line < lines.writes; line++) {
+      avx512_line(lines.reads > lines.writes ? lines.reads / lines.writes : 1, how,
+                  source + line * lines.reads / lines.writes * LINE, destination + line * LINE);
+    }
+    source += lines.reads * LINE;
+    destination += lines.writes * LINE;
+  }
+}
+
+__attribute__((target("avx512f"))) ALWAYS_INLINE void
+avx512_paths(shape kind, stores how, const char *source, char *destination, size_t units) {
+  if (how == STREAMED) {
+    avx512_loop(kind, STREAMED, source, destination, units);
+  } else {
+    avx512_loop(kind, REGULAR, source, destination, units);
+  }
+}
+
+__attribute__((target("avx512f"))) static void
+avx512_units(shape kind, stores how, const char *source, char *destination, size_t units) {
+  switch (kind) {
+  case R4W2:
+    avx512_paths(R4W2, how, source, destination, units);
+    return;
+  case R4W1:
+    avx512_paths(R4W1, how, source, destination, units);
+    return;
+  case R4W05:
+    avx512_paths(R4W05, how, source, destination, units);
+    return;
+  case R4W4:
+    avx512_paths(R4W4, how, source, destination, units);
+    return;
+  case R2W4:
+    avx512_paths(R2W4, how, source, destination, units);
+    return;
+  case R1W4:
+    avx512_paths(R1W4, how, source, destination, units);
+    return;
+  case R05W4:
+    avx512_paths(R05W4, how, source, destination, units);
+    return;
+  case R2RW4:
+    avx512_loop(R2RW4, ADDED, source, destination, units);
+    return;
+  case R1RW4:
+    avx512_loop(R1RW4, ADDED, source, destination, units);
+    return;
+  case R05RW4:
+    avx512_loop(R05RW4, ADDED, source, destination, units);
+    return;
+  case R4RW4:
+    avx512_loop(R4RW4, ADDED, source, destination, units);
+    return;
+  case SHAPES:
+    return;
+  }
+}
+
+/* AVX2 */
+
+__attribute__((target("avx2"))) ALWAYS_INLINE void
+avx2_half(size_t reads, stores how, const char *source, char *destination) {
+  __m256i value = _mm256_loadu_si256((const __m256i *)(const void *)(source));
+  for (size_t read = 1; read < reads; read++) {
+    value = _mm256_xor_si256(
+        value, _mm256_loadu_si256((const __m256i *)(const void *)(source + read * LINE)));
+  }
+  if (how == ADDED) {
+    value =
+        _mm256_xor_si256(value, _mm256_loadu_si256((const __m256i *)(const void *)(destination)));
+  }
+  if (how == STREAMED) {
+    _mm256_stream_si256((__m256i *)(void *)destination, value);
+  } else {
+    _mm256_storeu_si256((__m256i *)(void *)destination, value);
+  }
+}
+
+__attribute__((target("avx2"))) ALWAYS_INLINE void
+avx2_line(size_t reads, stores how, const char *source, char *destination) {
+  avx2_half(reads, how, source, destination);
+  avx2_half(reads, how, source + LINE / 2, destination + LINE / 2);
+}
+
+__attribute__((target("avx2"))) ALWAYS_INLINE void
+avx2_loop(shape kind, stores how, const char *source, char *destination, size_t units) {
+  const unit_lines lines = lines_of[kind];
+  for (size_t u = 0; u < units; u++) {
+    if (how == STREAMED) {
+      prefetch_unit(lines, source);
+    }
+    for (size_t line = 0; line < lines.writes; line++) {
+      avx2_line(lines.reads > lines.writes ? lines.reads / lines.writes : 1, how,
+                source + line * lines.reads / lines.writes * LINE, destination + line * LINE);
+    }
+    source += lines.reads * LINE;
+    destination += lines.writes * LINE;
+  }
+}
+
+__attribute__((target("avx2"))) ALWAYS_INLINE void
+avx2_paths(shape kind, stores how, const char *source, char *destination, size_t units) {
+  if (how == STREAMED) {
+    avx2_loop(kind, STREAMED, source, destination, units);
+  } else {
+    avx2_loop(kind, REGULAR, source, destination, units);
+  }
+}
+
+__attribute__((target("avx2"))) static void avx2_units(shape kind, stores how, const char *source,
+                                                       char *destination, size_t units) {
+  switch (kind) {
+  case R4W2:
+    avx2_paths(R4W2, how, source, destination, units);
+    return;
+  case R4W1:
+    avx2_paths(R4W1, how, source, destination, units);
+    return;
+  case R4W05:
+    avx2_paths(R4W05, how, source, destination, units);
+    return;
+  case R4W4:
+    avx2_paths(R4W4, how, source, destination, units);
+    return;
+  case R2W4:
+    avx2_paths(R2W4, how, source, destination, units);
+    return;
+  case R1W4:
+    avx2_paths(R1W4, how, source, destination, units);
+    return;
+  case R05W4:
+    avx2_paths(R05W4, how, source, destination, units);
+    return;
+  case R2RW4:
+    avx2_loop(R2RW4, ADDED, source, destination, units);
+    return;
+  case R1RW4:
+    avx2_loop(R1RW4, ADDED, source, destination, units);
+    return;
+  case R05RW4:
+    avx2_loop(R05RW4, ADDED, source, destination, units);
+    return;
+  case R4RW4:
+    avx2_loop(R4RW4, ADDED, source, destination, units);
+    return;
+  case SHAPES:
+    return;
+  }
+}
+
+#endif
+
+typedef struct instructions {
+  const char *name;
+  units_fn units;
+} instructions;
+
+static instructions best(void) {
+#if defined __x86_64__
+  if (__builtin_cpu_supports("avx512f")) {
+    return (instructions){"avx512", avx512_units};
+  }
+  if (__builtin_cpu_supports("avx2")) {
+    return (instructions){"avx2", avx2_units};
+  }
+#endif
+  return (instructions){"plain", plain_units};
+}
+
+const char *lcomm_floor_instructions(void) {
+  return best().name;
+}
+
+static void run(shape kind, const void *source, void *destination, size_t n) {
+  bool aligned = (uintptr_t)destination % LINE == 0;
+  stores how = n >= LCOMM_STREAM_COUNT && aligned ? STREAMED : REGULAR;
+  size_t units = n / UNIT;
+  best().units(kind, is_added(kind) ? ADDED : how, source, destination, units);
+  run_rest(kind, (const char *)source + units * lines_of[kind].reads * LINE,
+           (char *)destination + units * lines_of[kind].writes * LINE, n % UNIT);
+#if defined __x86_64__
+  _mm_sfence();
+#endif
+}
+
+static void run_r4w2(const void *source, void *destination, size_t n) {
+  run(R4W2, source, destination, n);
+}
+
+static void run_r4w1(const void *source, void *destination, size_t n) {
+  run(R4W1, source, destination, n);
+}
+
+static void run_r4w05(const void *source, void *destination, size_t n) {
+  run(R4W05, source, destination, n);
+}
+
+static void run_r4w4(const void *source, void *destination, size_t n) {
+  run(R4W4, source, destination, n);
+}
+
+static void run_r2w4(const void *source, void *destination, size_t n) {
+  run(R2W4, source, destination, n);
+}
+
+static void run_r1w4(const void *source, void *destination, size_t n) {
+  run(R1W4, source, destination, n);
+}
+
+static void run_r05w4(const void *source, void *destination, size_t n) {
+  run(R05W4, source, destination, n);
+}
+
+static void run_r2rw4(const void *source, void *destination, size_t n) {
+  run(R2RW4, source, destination, n);
+}
+
+static void run_r1rw4(const void *source, void *destination, size_t n) {
+  run(R1RW4, source, destination, n);
+}
+
+static void run_r05rw4(const void *source, void *destination, size_t n) {
+  run(R05RW4, source, destination, n);
+}
+
+static void run_r4rw4(const void *source, void *destination, size_t n) {
+  run(R4RW4, source, destination, n);
+}
+
+const lcomm_floor lcomm_floors[] = {
+    {"r4w2", 4, 2, false, run_r4w2},      {"r4w1", 4, 1, false, run_r4w1},
+    {"r4w0.5", 4, 0.5, false, run_r4w05}, {"r4w4", 4, 4, false, run_r4w4},
+    {"r2w4", 2, 4, false, run_r2w4},      {"r1w4", 1, 4, false, run_r1w4},
+    {"r0.5w4", 0.5, 4, false, run_r05w4}, {"r2rw4", 2, 4, true, run_r2rw4},
+    {"r1rw4", 1, 4, true, run_r1rw4},     {"r0.5rw4", 0.5, 4, true, run_r05rw4},
+    {"r4rw4", 4, 4, true, run_r4rw4},     {NULL, 0, 0, false, NULL},
+};
+
+const lcomm_floor *lcomm_floor_find(double source_bytes, double destination_bytes,
+                                    bool accumulates) {
+  for (const lcomm_floor *floor = lcomm_floors; floor->name != NULL; floor++) {
+    if (floor->source_bytes == source_bytes && floor->destination_bytes == destination_bytes &&
+        floor->accumulates == accumulates) {
+      return floor;
+    }
+  }
+  return NULL;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TOOLS_COMMON_TOOL_ELEMENT_H
+#define LCOMM_TOOLS_COMMON_TOOL_ELEMENT_H
+
+#include <stdint.h>
+
+#include "libcomm.h"
+
+/* Elements of any type as numbers. int64 is exact up to 2^53. */
+double lcomm_perf_element(lcomm_dtype dtype, const void *buffer, uint64_t i);
+
+/* `value` is a whole number that the type holds exactly. */
+void lcomm_perf_element_set(lcomm_dtype dtype, void *buffer, uint64_t i, double value);
+
+#endif

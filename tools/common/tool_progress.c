@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include "tools/common/tool_progress.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BAR = 24, LINE_MAX_BYTES = 512, COLUMNS = 80 };
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static size_t terminal_columns(void) {
+  struct winsize window = {0};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0) {
+    return COLUMNS;
+  }
+  return window.ws_col;
+}
+
+lcomm_progress lcomm_progress_begin(uint64_t total) {
+  return (lcomm_progress){.shown = isatty(STDERR_FILENO) == 1, .total = total, .begin = now()};
+}
+
+void lcomm_progress_line(const lcomm_progress *progress, double seconds, const char *what,
+                         size_t columns, char *line, size_t size) {
+  char bar[BAR + 1];
+  uint64_t done = progress->done < progress->total ? progress->done : progress->total;
+  double share = progress->total > 0 ? (double)done / (double)progress->total : 1.0;
+  size_t full = (size_t)(share * BAR);
+  for (size_t i = 0; i < BAR; i++) {
+    bar[i] = i < full ? '#' : '.';
+  }
+  bar[BAR] = '\0';
+  snprintf(line, size, "[%s] %3.0f %%  %2.0f:%02u  %s", bar, 100.0 * share,
+           (double)(uint64_t)(seconds / 60.0), (unsigned)((uint64_t)seconds % 60), what);
+  if (columns > 0 && strlen(line) > columns - 1) {
+    line[columns - 1] = '\0';
+  }
+  for (char *c = line; *c != '\0'; c++) {
+    if ((unsigned char)*c < ' ' || *c == 0x7f) {
+      *c = '?';
+    }
+  }
+}
+
+void lcomm_progress_next(const lcomm_progress *progress, const char *what) {
+  char line[LINE_MAX_BYTES];
+  if (!progress->shown) {
+    return;
+  }
+  lcomm_progress_line(progress, now() - progress->begin, what, terminal_columns(), line,
+                      sizeof line);
+  fprintf(stderr, "\r%s\033[K", line);
+  fflush(stderr);
+}
+
+void lcomm_progress_add(lcomm_progress *progress, uint64_t units) {
+  progress->done += units;
+}
+
+void lcomm_progress_end(const lcomm_progress *progress) {
+  if (progress->shown) {
+    fputs("\r\033[K", stderr);
+  }
+}

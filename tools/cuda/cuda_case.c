@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include "tools/cuda/cuda_case.h"
+
+#include "kernels/stripe.h"
+#include "tools/cuda/cuda_work.h"
+
+_Static_assert((int)LCOMM_GPU_PEER_SHIFT % (int)LCOMM_TILE == 0, "peers begin as views do");
+
+static const lcomm_gpu_format fp16 = {&lcomm_codec_fp16, LCOMM_CUDA_F16, 2, 0};
+static const lcomm_gpu_format bf16 = {&lcomm_codec_bf16, LCOMM_CUDA_BF16, 2, 0};
+static const lcomm_gpu_format fp8e4m3 = {&lcomm_codec_fp8e4m3, LCOMM_CUDA_E4M3, 1, 1};
+static const lcomm_gpu_format int8 = {&lcomm_codec_int8, LCOMM_CUDA_INT8, 1, sizeof(float)};
+
+const lcomm_gpu_case lcomm_gpu_cases[] = {
+    {"fp32 -> fp16", LCOMM_GPU_ENCODE, &fp16, 0.93},
+    {"fp16 -> fp32", LCOMM_GPU_DECODE, &fp16, 0.93},
+    {"fp32 -> bf16", LCOMM_GPU_ENCODE, &bf16, 0.93},
+    {"bf16 -> fp32", LCOMM_GPU_DECODE, &bf16, 0.93},
+    {"fp32 -> fp8e4m3", LCOMM_GPU_ENCODE, &fp8e4m3, 0.90},
+    {"fp8e4m3 -> fp32", LCOMM_GPU_DECODE, &fp8e4m3, 0.90},
+    {"fp32 -> int8", LCOMM_GPU_ENCODE, &int8, 0.90},
+    {"int8 -> fp32", LCOMM_GPU_DECODE, &int8, 0.90},
+    {"fp16 decoded and added", LCOMM_GPU_ADD, &fp16, 0.92},
+    {"bf16 decoded and added", LCOMM_GPU_ADD, &bf16, 0.92},
+    {"fp8e4m3 decoded and added", LCOMM_GPU_ADD, &fp8e4m3, 0.92},
+    {"int8 decoded and added", LCOMM_GPU_ADD, &int8, 0.92},
+    {"8 peers of fp8e4m3 summed", LCOMM_GPU_SUM, &fp8e4m3, 0.90},
+    {"8 peers of int8 summed", LCOMM_GPU_SUM, &int8, 0.90},
+    {"top-k 1 % with error feedback", LCOMM_GPU_TOPK, NULL, 0.85},
+    {"fp32 split into planes", LCOMM_GPU_SPLIT, NULL, 0.0},
+};
+
+const size_t lcomm_gpu_case_count = sizeof lcomm_gpu_cases / sizeof *lcomm_gpu_cases;
+
+double lcomm_gpu_case_bytes(const lcomm_gpu_case *what) {
+  double coded = 0.0;
+  if (what->format) {
+    coded = (double)what->format->code_size;
+    if (what->format->scale_size > 0) {
+      coded += (double)what->format->scale_size / lcomm_format_of(what->format->codec).block;
+    }
+  }
+  switch (what->operation) {
+  case LCOMM_GPU_ENCODE:
+  case LCOMM_GPU_DECODE:
+    return 4.0 + coded;
+  case LCOMM_GPU_ADD:
+    return 8.0 + coded;
+  case LCOMM_GPU_SUM:
+    return 4.0 + LCOMM_GPU_PEERS * coded;
+  case LCOMM_GPU_TOPK:
+    /* gradient and residual read, residual written; 1 % of 16 bytes: a position and
+     * a value, written and read again on their way into the payload */
+    return 12.0 + 0.01 * 16.0;
+  default: /* LCOMM_GPU_SPLIT */
+    return 8.0;
+  }
+}
+
+/* ---------------------------------------------------------------- launches */
+
+lcomm_cuda_code lcomm_gpu_code(const lcomm_gpu_work *work, uint32_t peer) {
+  const lcomm_gpu_format *format = work->what->format;
+  uint8_t *payload = work->bed->code + peer * work->bed->code_stride;
+  lcomm_cuda_code code = {.kind = format->kind, .code = payload};
+  if (format->scale_size > 0) {
+    code.block = lcomm_format_of(format->codec).block;
+    code.scale = payload;
+    code.code = payload + lcomm_block_codes(work->bed->count, code.block, format->scale_size);
+  }
+  return code;
+}
+
+static int launch_encode(lcomm_gpu_work *work, uint32_t peer) {
+  lcomm_gpu_bed *bed = work->bed;
+  lcomm_cuda_encode encode = {.source = bed->source + peer * (uint64_t)LCOMM_GPU_PEER_SHIFT,
+                              .n = bed->count,
+                              .parts = 1,
+                              .code = lcomm_gpu_code(work, peer)};
+  return bed->table->kernels->encode(&encode, bed->stream);
+}
+
+static int launch_sum(lcomm_gpu_work *work, const lcomm_cuda_code *sources, uint32_t count) {
+  lcomm_gpu_bed *bed = work->bed;
+  lcomm_cuda_sum sum = {.sources = sources,
+                        .count = count,
+                        .op = LCOMM_CUDA_SUM,
+                        .factor = 1.0f,
+                        .destination = bed->destination,
+                        .n = bed->count,
+                        .parts = 1};
+  return bed->table->kernels->sum(&sum, bed->stream);
+}
+
+static int launch_add(lcomm_gpu_work *work) {
+  const lcomm_cuda_code sources[] = {{.kind = LCOMM_CUDA_F32, .code = work->bed->destination},
+                                     lcomm_gpu_code(work, 0)};
+  return launch_sum(work, sources, 2);
+}
+
+static int launch_peers(lcomm_gpu_work *work) {
+  lcomm_cuda_code sources[LCOMM_GPU_PEERS];
+  for (uint32_t peer = 0; peer < LCOMM_GPU_PEERS; peer++) {
+    sources[peer] = lcomm_gpu_code(work, peer);
+  }
+  return launch_sum(work, sources, LCOMM_GPU_PEERS);
+}
+
+static int launch_split(lcomm_gpu_work *work) {
+  lcomm_gpu_bed *bed = work->bed;
+  uint8_t *const planes[] = {lcomm_gpu_plane(bed, 0), lcomm_gpu_plane(bed, 1),
+                             lcomm_gpu_plane(bed, 2), lcomm_gpu_plane(bed, 3)};
+  return bed->table->kernels->split(4, (const uint8_t *)bed->source, planes, bed->count,
+                                    bed->stream);
+}
+
+int lcomm_gpu_work_launch(lcomm_gpu_work *work) {
+  lcomm_cuda_code code;
+  switch (work->what->operation) {
+  case LCOMM_GPU_ENCODE:
+    return launch_encode(work, 0);
+  case LCOMM_GPU_DECODE:
+    code = lcomm_gpu_code(work, 0);
+    return launch_sum(work, &code, 1);
+  case LCOMM_GPU_ADD:
+    return launch_add(work);
+  case LCOMM_GPU_SUM:
+    return launch_peers(work);
+  case LCOMM_GPU_TOPK:
+    return lcomm_gpu_topk_launch(work->topk);
+  default: /* LCOMM_GPU_SPLIT */
+    return launch_split(work);
+  }
+}
+
+/* ------------------------------------------------------------------ inputs */
+
+static bool prepare(lcomm_gpu_work *work) {
+  uint32_t peers = 0;
+  if (work->what->operation == LCOMM_GPU_TOPK) {
+    return lcomm_gpu_topk_create(work->bed, work->bed->count, &work->topk);
+  }
+  if (work->what->operation == LCOMM_GPU_SUM) {
+    peers = LCOMM_GPU_PEERS;
+  } else if (work->what->operation == LCOMM_GPU_DECODE || work->what->operation == LCOMM_GPU_ADD) {
+    peers = 1;
+  }
+  for (uint32_t peer = 0; peer < peers; peer++) {
+    if (!lcomm_gpu_good(work->bed, launch_encode(work, peer), "encoding its input")) {
+      return false;
+    }
+  }
+  return lcomm_gpu_finish(work->bed);
+}
+
+bool lcomm_gpu_work_create(lcomm_gpu_work *work, lcomm_gpu_bed *bed, const lcomm_gpu_case *what) {
+  *work = (lcomm_gpu_work){.bed = bed, .what = what};
+  return prepare(work);
+}
+
+void lcomm_gpu_work_destroy(lcomm_gpu_work *work) {
+  lcomm_gpu_topk_destroy(work->topk);
+  work->topk = NULL;
+}

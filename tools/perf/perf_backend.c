@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include "tools/perf/perf_backend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm_interpose.h"
+
+/* The codec that a word such as net= of a policy names; "" if there is none. */
+static const char *codec_of(const char *policy, const char *key) {
+  size_t length = strlen(key);
+  for (const char *at = policy; (at = strstr(at, key)) != NULL; at += length) {
+    if (at == policy || at[-1] == ' ') {
+      return at + length;
+    }
+  }
+  return "";
+}
+
+/* A lossless stage keeps every bit. */
+static int is_none(const char *codec) {
+  size_t length = strcspn(codec, " +");
+  return length == 0 || (length == 4 && strncmp(codec, "none", 4) == 0);
+}
+
+/* int4 has it unless told otherwise, the others when told. */
+static int has_feedback(const char *codec) {
+  size_t length = strcspn(codec, " ");
+  const char *end = codec + length;
+  int is_int4 = strstr(codec, "int4") == codec;
+  const char *word = strstr(codec, is_int4 ? "-ef" : "+ef");
+  int is_said = word != NULL && word < end;
+  return is_said != is_int4;
+}
+
+int lcomm_perf_policy_has_feedback(const char *policy) {
+  return has_feedback(codec_of(policy, "net="));
+}
+
+int lcomm_perf_policy_is_exact(const char *policy, int is_plain) {
+  const char *net = codec_of(policy, "net=");
+  return is_none(codec_of(policy, "node=")) && (is_none(net) || (is_plain && has_feedback(net)));
+}
+
+/* Codecs act on sums of real numbers of up to 32 bits. */
+static int can_be_lossy(const lcomm_perf_call *call) {
+  int is_sum = call->op == LCOMM_SUM || call->op == LCOMM_AVG;
+  int is_coded =
+      call->dtype == LCOMM_FLOAT32 || call->dtype == LCOMM_FLOAT16 || call->dtype == LCOMM_BFLOAT16;
+  return call->collective->reduces && is_sum && is_coded;
+}
+
+static lcomm_status failed(const lcomm_perf_contender *contender, const char *what,
+                           lcomm_status status, char *error, size_t error_size) {
+  const char *text = lcomm_last_error(contender->comm);
+  snprintf(error, error_size, "%s under policy '%s' failed: %s", what, contender->label,
+           text[0] != '\0' ? text : lcomm_status_string(status));
+  return status;
+}
+
+static lcomm_status add_tensors(lcomm_perf_contender *contender, const lcomm_perf_call *call,
+                                char *buffer, int count, char *error, size_t error_size) {
+  size_t element = lcomm_dtype_size(call->dtype);
+  uint64_t tensors = (uint64_t)count < call->count ? (uint64_t)count : call->count;
+  contender->tensors = calloc(tensors, sizeof *contender->tensors);
+  if (!contender->tensors) {
+    return failed(contender, "making room for tensors", LCOMM_ERR_MEMORY, error, error_size);
+  }
+  for (uint64_t i = 0; i < tensors; i++) {
+    char name[32];
+    uint64_t first =
+        call->count / tensors * i + (i < call->count % tensors ? i : call->count % tensors);
+    uint64_t length = call->count / tensors + (i < call->count % tensors);
+    snprintf(name, sizeof name, "gradient.%llu", (unsigned long long)i);
+    lcomm_status status = lcomm_tensor_add(contender->comm, name, buffer + first * element, length,
+                                           call->dtype, call->op, &contender->tensors[i]);
+    if (status != LCOMM_OK) {
+      return failed(contender, "lcomm_tensor_add", status, error, error_size);
+    }
+    contender->tensor_count++;
+  }
+  return LCOMM_OK;
+}
+
+lcomm_config lcomm_perf_config(const lcomm_perf_options *options, const char *policy) {
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  config.policy = policy;
+  config.transport = options->transport;
+  config.progress = options->progress;
+  return config;
+}
+
+lcomm_status lcomm_perf_contender_make(lcomm_perf_contender *contender,
+                                       const lcomm_perf_world *world,
+                                       const lcomm_perf_options *options, const char *policy,
+                                       const lcomm_perf_call *call, lcomm_perf_place place,
+                                       char *error, size_t error_size) {
+  lcomm_config config = lcomm_perf_config(options, policy);
+  *contender = (lcomm_perf_contender){.label = policy[0] != '\0' ? policy : "exact"};
+  lcomm_status status = lcomm_perf_world_comm(world, &config, &contender->comm);
+  if (status != LCOMM_OK) {
+    contender->comm = NULL;
+    snprintf(error, error_size, "%s", lcomm_perf_world_comm_error(world));
+    return status;
+  }
+  const char *canonical = lcomm_policy_string(contender->comm);
+  int feeds_back = lcomm_perf_policy_has_feedback(canonical) && can_be_lossy(call) &&
+                   call->collective->kind == LCOMM_PERF_ALLREDUCE && call->in_place;
+  int is_plain = !options->tensors && !feeds_back;
+  contender->is_exact = !can_be_lossy(call) || lcomm_perf_policy_is_exact(canonical, is_plain);
+  return is_plain ? LCOMM_OK
+                  : add_tensors(contender, call, place.receive, options->tensor_count, error,
+                                error_size);
+}
+
+/* Measured through MPI, MPI itself has only one name left. */
+lcomm_perf_contender lcomm_perf_contender_against(const lcomm_perf_options *options,
+                                                  const lcomm_perf_call *call) {
+  const lcomm_perf_collective *collective = call->collective;
+  return (lcomm_perf_contender){.label = options->through_mpi ? collective->pmpi_name
+                                                              : collective->mpi_name,
+                                .mpi = options->through_mpi ? LCOMM_PERF_PMPI : LCOMM_PERF_MPI,
+                                .is_baseline = 1,
+                                .is_exact = 1};
+}
+
+lcomm_perf_contender lcomm_perf_contender_through(const lcomm_perf_call *call) {
+  const char *policy = lcomm_setting("LCOMM_POLICY");
+  return (lcomm_perf_contender){.label = call->collective->mpi_name,
+                                .mpi = LCOMM_PERF_MPI,
+                                .is_exact = !policy || !can_be_lossy(call) ||
+                                            lcomm_perf_policy_is_exact(policy, 0)};
+}
+
+void lcomm_perf_contender_destroy(lcomm_perf_contender *contender) {
+  (void)lcomm_destroy(contender->comm); /* what failed was reported already */
+  contender->comm = NULL;
+  free(contender->tensors);
+  contender->tensors = NULL;
+}
+
+static lcomm_status run_plain(lcomm_comm *comm, const lcomm_perf_call *call,
+                              lcomm_perf_place place) {
+  switch (call->collective->kind) {
+  case LCOMM_PERF_ALLREDUCE:
+    return lcomm_allreduce(comm, place.send, place.receive, call->count, call->dtype, call->op);
+  case LCOMM_PERF_REDUCE_SCATTER:
+    return lcomm_reduce_scatter(comm, place.send, place.receive, call->count, call->dtype,
+                                call->op);
+  case LCOMM_PERF_ALLGATHER:
+    return lcomm_allgather(comm, place.send, place.receive, call->count, call->dtype);
+  case LCOMM_PERF_BROADCAST:
+    return lcomm_broadcast(comm, place.receive, call->count, call->dtype, call->root);
+  default:
+    return lcomm_alltoall(comm, place.send, place.receive, call->count, call->dtype);
+  }
+}
+
+lcomm_status lcomm_perf_contender_run(lcomm_perf_contender *contender, const lcomm_perf_call *call,
+                                      lcomm_perf_place place) {
+  if (!contender->comm) {
+    lcomm_perf_mpi_call(contender->mpi, call, place, LCOMM_PERF_MPI_PART);
+    return LCOMM_OK;
+  }
+  if (!contender->tensors) {
+    return run_plain(contender->comm, call, place);
+  }
+  lcomm_status status = lcomm_perf_contender_ready(contender, 1.0);
+  return status == LCOMM_OK ? lcomm_perf_contender_finish(contender) : status;
+}
+
+static lcomm_status start_plain(lcomm_comm *comm, const lcomm_perf_call *call,
+                                lcomm_perf_place place, lcomm_request *request) {
+  switch (call->collective->kind) {
+  case LCOMM_PERF_ALLREDUCE:
+    return lcomm_iallreduce(comm, place.send, place.receive, call->count, call->dtype, call->op,
+                            request);
+  case LCOMM_PERF_REDUCE_SCATTER:
+    return lcomm_ireduce_scatter(comm, place.send, place.receive, call->count, call->dtype,
+                                 call->op, request);
+  case LCOMM_PERF_ALLGATHER:
+    return lcomm_iallgather(comm, place.send, place.receive, call->count, call->dtype, request);
+  case LCOMM_PERF_BROADCAST:
+    return lcomm_ibroadcast(comm, place.receive, call->count, call->dtype, call->root, request);
+  default:
+    return lcomm_ialltoall(comm, place.send, place.receive, call->count, call->dtype, request);
+  }
+}
+
+lcomm_status lcomm_perf_contender_start(lcomm_perf_contender *contender,
+                                        const lcomm_perf_call *call, lcomm_perf_place place) {
+  if (contender->tensors) {
+    return lcomm_perf_contender_ready(contender, 0.0);
+  }
+  return start_plain(contender->comm, call, place, &contender->request);
+}
+
+/* The first tensor is due at the beginning: what came before it is not part of
+ * the computation. */
+lcomm_status lcomm_perf_contender_ready(lcomm_perf_contender *contender, double share) {
+  for (; contender->ready_count < contender->tensor_count; contender->ready_count++) {
+    if (contender->ready_count > share * contender->tensor_count) {
+      return LCOMM_OK;
+    }
+    lcomm_status status =
+        lcomm_tensor_ready(contender->comm, contender->tensors[contender->ready_count]);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+  }
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_perf_contender_finish(lcomm_perf_contender *contender) {
+  if (!contender->tensors) {
+    return lcomm_wait(contender->comm, &contender->request);
+  }
+  lcomm_status status = lcomm_perf_contender_ready(contender, 1.0);
+  contender->ready_count = 0;
+  return status == LCOMM_OK ? lcomm_tensors_wait(contender->comm) : status;
+}
+
+const void *lcomm_perf_contender_result(const lcomm_perf_contender *contender,
+                                        const lcomm_perf_call *call, lcomm_perf_place place) {
+  return contender->comm ? place.receive : lcomm_perf_mpi_result(call, place, LCOMM_PERF_MPI_PART);
+}

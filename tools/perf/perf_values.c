@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include "tools/perf/perf_values.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const op_names[LCOMM_PERF_OPS_MAX] = {
+    [LCOMM_SUM] = "sum", [LCOMM_AVG] = "avg", [LCOMM_MIN] = "min", [LCOMM_MAX] = "max"};
+
+const char *lcomm_perf_op_name(lcomm_op op) {
+  return op_names[op];
+}
+
+int lcomm_perf_read_size(const char *text, uint64_t *size_bytes) {
+  static const char units[] = "KMG";
+  if (!isdigit((unsigned char)text[0])) {
+    return 0;
+  }
+  char *end = NULL;
+  errno = 0;
+  unsigned long long value = strtoull(text, &end, 10);
+  unsigned shift = 0;
+  const char *unit = *end != '\0' ? strchr(units, toupper((unsigned char)*end)) : NULL;
+  if (unit) {
+    shift = 10 * (unsigned)(unit - units + 1);
+    end++;
+  }
+  if (errno != 0 || *end != '\0' || value > (UINT64_C(1) << 50) >> shift) {
+    return 0;
+  }
+  *size_bytes = (uint64_t)value << shift;
+  return 1;
+}
+
+int lcomm_perf_read_whole(const char *text, int least, int *number) {
+  char *end = NULL;
+  errno = 0;
+  long value = strtol(text, &end, 10);
+  if (errno != 0 || end == text || *end != '\0' || value < least || value > 1000000) {
+    return 0;
+  }
+  *number = (int)value;
+  return 1;
+}
+
+int lcomm_perf_read_number(const char *text, double above, double *number) {
+  char *end = NULL;
+  double value = strtod(text, &end);
+  if (end == text || *end != '\0' || !isfinite(value) || value <= above) {
+    return 0;
+  }
+  *number = value;
+  return 1;
+}
+
+int lcomm_perf_read_ops(const char *text, lcomm_perf_options *options) {
+  int is_all = strcmp(text, "all") == 0;
+  int found = 0;
+  lcomm_op ops[LCOMM_PERF_OPS_MAX];
+  for (int op = 0; op < LCOMM_PERF_OPS_MAX; op++) {
+    if (is_all || strcmp(text, op_names[op]) == 0) {
+      ops[found++] = (lcomm_op)op;
+    }
+  }
+  if (found == 0) {
+    return 0;
+  }
+  memcpy(options->ops, ops, sizeof ops[0] * (size_t)found);
+  options->op_count = found;
+  return 1;
+}
+
+/* NCCL's names for types whose name here says the size. */
+static const char *library_name(const char *text) {
+  static const char *const names[][2] = {
+      {"float", "float32"}, {"half", "float16"}, {"double", "float64"}, {"int", "int32"}};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    if (strcmp(text, names[i][0]) == 0) {
+      return names[i][1];
+    }
+  }
+  return text;
+}
+
+int lcomm_perf_read_dtypes(const char *text, lcomm_perf_options *options) {
+  const char *name = library_name(text);
+  int is_all = strcmp(text, "all") == 0;
+  int found = 0;
+  lcomm_dtype dtypes[LCOMM_PERF_DTYPES_MAX];
+  for (int d = 0; d < LCOMM_PERF_DTYPES_MAX && lcomm_dtype_size((lcomm_dtype)d) > 0; d++) {
+    if (is_all || strcmp(name, lcomm_dtype_name((lcomm_dtype)d)) == 0) {
+      dtypes[found++] = (lcomm_dtype)d;
+    }
+  }
+  if (found == 0) {
+    return 0;
+  }
+  memcpy(options->dtypes, dtypes, sizeof dtypes[0] * (size_t)found);
+  options->dtype_count = found;
+  return 1;
+}
+
+int lcomm_perf_read_time(const char *text, double *seconds) {
+  char number[32] = "";
+  double ms = 0.0;
+  size_t length = strlen(text);
+  if (length <= 2 || length >= sizeof number || strcmp(text + length - 2, "ms") != 0) {
+    return 0;
+  }
+  memcpy(number, text, length - 2);
+  if (!lcomm_perf_read_number(number, 0.0, &ms) || ms > 1e6) {
+    return 0;
+  }
+  *seconds = ms * 1e-3;
+  return 1;
+}
+
+int lcomm_perf_read_overlap(const char *text, lcomm_perf_options *options) {
+  double share = 0.0, seconds = 0.0;
+  if (!lcomm_perf_read_time(text, &seconds) &&
+      (!lcomm_perf_read_number(text, 0.0, &share) || share > 1e6)) {
+    return 0;
+  }
+  options->overlap = 1;
+  options->overlap_share = share;
+  options->overlap_s = seconds;
+  return 1;
+}
+
+int lcomm_perf_read_root(const char *text, int *root) {
+  if (strcmp(text, "all") == 0) {
+    *root = LCOMM_PERF_ROOT_ALL;
+    return 1;
+  }
+  return lcomm_perf_read_whole(text, 0, root);
+}
