@@ -254,7 +254,7 @@ static int read_options(int argc, char **argv, relay *r) {
   r->delay_ns = -1;
   for (int c; good && (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
     if (c == 'h' || c == 'V') {
-      c == 'h' ? (void)fputs(usage, stdout) : tools_print_version("cluster_delay");
+      c == 'h' ? (void)fputs(usage, stdout) : tool_print_version("cluster_delay");
       return -1;
     }
     good = c == 'd' ? read_delay(optarg, &r->delay_ns) : c == 'p' && add_port(r, optarg, true);

@@ -41,7 +41,7 @@ static bool can_write(const char *path, char *error) {
 }
 
 static bool is_possible(const lcomm_bench_options *options, char *error) {
-  size_t processors = lcomm_race_processors();
+  size_t processors = tool_timing_processors();
   if (options->threads > processors) {
     snprintf(error, LCOMM_BENCH_ERROR_MAX,
              "--threads %llu: only %zu processors may be used here, and each thread needs its own",
@@ -59,10 +59,10 @@ static bool is_possible(const lcomm_bench_options *options, char *error) {
 
 static lcomm_status measure(lcomm_results *results) {
   const lcomm_bench_options *options = results->options;
-  lcomm_progress progress =
-      lcomm_progress_begin((options->quality ? lcomm_survey_units(results) : 0) +
-                           (options->steps > 0 ? lcomm_feedback_units(results) : 0) +
-                           (options->speed ? lcomm_speed_units(results) : 0));
+  tool_progress progress =
+      tool_progress_begin((options->quality ? lcomm_survey_units(results) : 0) +
+                          (options->steps > 0 ? lcomm_feedback_units(results) : 0) +
+                          (options->speed ? lcomm_speed_units(results) : 0));
   lcomm_status status = LCOMM_OK;
   if (options->quality) {
     status = lcomm_survey_run(results, &progress);
@@ -76,7 +76,7 @@ static lcomm_status measure(lcomm_results *results) {
   if (status == LCOMM_OK && options->bandwidth > 0.0) {
     lcomm_results_predict(results);
   }
-  lcomm_progress_end(&progress);
+  tool_progress_end(&progress);
   return status;
 }
 
@@ -149,7 +149,7 @@ int main(int argc, char **argv) {
     lcomm_bench_help();
     return EXIT_OK;
   case LCOMM_BENCH_VERSION:
-    tools_print_version("codec_bench");
+    tool_print_version("codec_bench");
     return EXIT_OK;
   case LCOMM_BENCH_USAGE:
     fprintf(stderr, "codec_bench: %s; see codec_bench --help\n", error);

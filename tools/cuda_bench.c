@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
     lcomm_gpu_help();
     return EXIT_OK;
   case LCOMM_GPU_VERSION:
-    tools_print_version("cuda_bench");
+    tool_print_version("cuda_bench");
     return EXIT_OK;
   case LCOMM_GPU_USAGE:
     fprintf(stderr, "cuda_bench: %s; see cuda_bench --help\n", error);

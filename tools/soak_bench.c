@@ -53,7 +53,7 @@ static int read_options(int argc, char **argv, soak_options *o) {
   for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
     char *end = "";
     if (c == 'V') {
-      tools_print_version("soak_bench");
+      tool_print_version("soak_bench");
       exit(EXIT_SUCCESS);
     }
     if (c == 'h') {

@@ -58,7 +58,7 @@ static int parse_options(int argc, char **argv, work *w) {
       return -1;
     }
     if (c == 'V') {
-      tools_print_version("trace_merge");
+      tool_print_version("trace_merge");
       return -1;
     }
     if (c != 'q') {

@@ -88,7 +88,7 @@ static uint64_t wrong_after(lcomm_perf_mpi mpi, const lcomm_perf_call *call, uin
   if (spoil) {
     spoil(result);
   }
-  lcomm_perf_difference d = total(lcomm_perf_judge(&world, &input.pattern, call, 1, result));
+  lcomm_perf_difference d = total(lcomm_perf_check_result(&world, &input.pattern, call, 1, result));
   lcomm_perf_buffers_free(&buffers);
   return d.wrong;
 }
@@ -154,8 +154,8 @@ static void a_result_that_differs_is_wrong(void) {
   }
 }
 
-/* How many calls of a contender and of what surrounds it come to who took MPI over. */
-static int taken_over_by(lcomm_perf_contender contender, const lcomm_perf_call *call) {
+/* How many calls of a backend and of what surrounds it come to who took MPI over. */
+static int taken_over_by(lcomm_perf_backend backend, const lcomm_perf_call *call) {
   lcomm_perf_input input = {lcomm_perf_pattern_make(call->dtype, world.ranks), &none, world.rank};
   lcomm_perf_buffers buffers;
   double value = 1.0;
@@ -165,7 +165,7 @@ static int taken_over_by(lcomm_perf_contender contender, const lcomm_perf_call *
   }
   lcomm_perf_world_barrier(&world);
   lcomm_perf_world_sum(&world, &value, 1);
-  lcomm_perf_contender_run(&contender, call, lcomm_perf_buffers_place(&buffers, 0));
+  lcomm_perf_backend_run(&backend, call, lcomm_perf_buffers_place(&buffers, 0));
   lcomm_perf_world_max(&world, &value, 1);
   lcomm_perf_buffers_free(&buffers);
   return taken_over;
@@ -177,9 +177,9 @@ static void only_what_is_measured_through_mpi_can_be_taken_over(void) {
   for (int kind = LCOMM_PERF_ALLREDUCE; kind <= LCOMM_PERF_ALLTOALL; kind++) {
     lcomm_perf_call call = {
         lcomm_perf_collective_of((lcomm_perf_kind)kind), 300, LCOMM_FLOAT32, LCOMM_SUM, 0, 1, 0};
-    lcomm_perf_contender measured = lcomm_perf_contender_through(&call);
-    lcomm_perf_contender behind = lcomm_perf_contender_against(&through, &call);
-    lcomm_perf_contender as_it_is = lcomm_perf_contender_against(&alone, &call);
+    lcomm_perf_backend measured = lcomm_perf_backend_through(&call);
+    lcomm_perf_backend behind = lcomm_perf_backend_against(&through, &call);
+    lcomm_perf_backend as_it_is = lcomm_perf_backend_against(&alone, &call);
     int counts[] = {taken_over_by(measured, &call), taken_over_by(behind, &call),
                     taken_over_by(as_it_is, &call)};
     require(counts[0] == 1 && counts[1] == 0 && counts[2] == 1, "%s: %d, %d and %d calls",
@@ -210,7 +210,7 @@ static void through_mpi_the_policy_of_the_environment_says_what_is_exact(void) {
     } else {
       unsetenv("LCOMM_POLICY");
     }
-    require(lcomm_perf_contender_through(&call).is_exact == cases[i].is_exact, "'%s'",
+    require(lcomm_perf_backend_through(&call).is_exact == cases[i].is_exact, "'%s'",
             cases[i].policy ? cases[i].policy : "");
   }
   unsetenv("LCOMM_POLICY");

@@ -235,7 +235,7 @@ static void a_survey_sees_every_value_of_every_source(void **state) {
   write_captures(*state, 2);
   begin(&r, *state, codecs);
   r.options.per_tensor = true;
-  lcomm_progress progress = {.total = lcomm_survey_units(&r.results)};
+  tool_progress progress = {.total = lcomm_survey_units(&r.results)};
   assert_int_equal(lcomm_survey_run(&r.results, &progress), LCOMM_OK);
   assert_int_equal(progress.done, progress.total);
   for (size_t i = 0; i < 3; i++) {
@@ -273,7 +273,7 @@ static void tensors_are_measured_each_on_its_own_values(void **state) {
   char error[LCOMM_BENCH_ERROR_MAX];
   assert_int_equal(lcomm_dataset_open(&r.options, &r.dataset, error), LCOMM_OK);
   assert_int_equal(lcomm_results_create(&r.options, &r.dataset, &r.results), LCOMM_OK);
-  lcomm_progress progress = {.total = 1};
+  tool_progress progress = {.total = 1};
   assert_int_equal(lcomm_survey_run(&r.results, &progress), LCOMM_OK);
   const lcomm_result *result = &r.results.codecs[1];
   assert_true(result->tensor_count > 3);
@@ -292,7 +292,7 @@ static void error_feedback_keeps_the_sum_of_steps_close(void **state) {
   write_captures(*state, 3);
   begin(&r, *state, codecs);
   r.options.steps = 60;
-  lcomm_progress progress = {.total = lcomm_feedback_units(&r.results)};
+  tool_progress progress = {.total = lcomm_feedback_units(&r.results)};
   assert_int_equal(lcomm_feedback_run(&r.results, &progress), LCOMM_OK);
   assert_int_equal(progress.done, progress.total);
   for (size_t i = 0; i < 5; i++) {

@@ -197,15 +197,15 @@ static void more_codecs_than_fit_are_refused(void **state) {
 static void sizes_have_units_of_1024(void **state) {
   (void)state;
   uint64_t size = 0;
-  assert_true(lcomm_units_read_size("4096", &size) && size == 4096);
-  assert_true(lcomm_units_read_size("3K", &size) && size == 3072);
-  assert_true(lcomm_units_read_size("2MiB", &size) && size == 2 << 20);
-  assert_true(lcomm_units_read_size("1GB", &size) && size == 1 << 30);
+  assert_true(tool_units_read_size("4096", &size) && size == 4096);
+  assert_true(tool_units_read_size("3K", &size) && size == 3072);
+  assert_true(tool_units_read_size("2MiB", &size) && size == 2 << 20);
+  assert_true(tool_units_read_size("1GB", &size) && size == 1 << 30);
   static const char *const wrong[] = {"",        "K",   "-1",  "1.5K",  "1T",
                                       "1Kb",     "1 K", "12B", "4MiBs", "99999999999999999999",
                                       "2000000G"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    if (lcomm_units_read_size(wrong[i], &size)) {
+    if (tool_units_read_size(wrong[i], &size)) {
       fail_msg("'%s' was read as a size", wrong[i]);
     }
   }
@@ -220,13 +220,13 @@ static void bandwidths_are_bits_or_bytes(void **state) {
               {"1.5kB/s", 1500}, {"8bit", 1.0},       {"1Tbit", 1.25e11}};
   double bytes = 0.0;
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-    assert_true(lcomm_units_read_bandwidth(good[i].text, &bytes));
+    assert_true(tool_units_read_bandwidth(good[i].text, &bytes));
     assert_true(bytes > 0.999999 * good[i].bytes && bytes < 1.000001 * good[i].bytes);
   }
   static const char *const wrong[] = {"",        "25",   "25G",     "Gbit", "0Gbit",     "-1Gbit",
                                       "25Gbits", "25Gb", "25Gbit/", "nan",  "1e999Gbit", "inf"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    if (lcomm_units_read_bandwidth(wrong[i], &bytes)) {
+    if (tool_units_read_bandwidth(wrong[i], &bytes)) {
       fail_msg("'%s' was read as a bandwidth", wrong[i]);
     }
   }
@@ -234,16 +234,16 @@ static void bandwidths_are_bits_or_bytes(void **state) {
 
 static void numbers_are_written_with_fitting_units(void **state) {
   (void)state;
-  char text[LCOMM_UNITS_TEXT_MAX];
-  assert_string_equal(lcomm_units_bytes(262144, text), "256 KiB");
-  assert_string_equal(lcomm_units_bytes(1000, text), "1000 B");
-  assert_string_equal(lcomm_units_bytes(UINT64_C(3) << 29, text), "1.5 GiB");
-  assert_string_equal(lcomm_units_bandwidth(3.125e9, text), "25 Gbit/s");
-  assert_string_equal(lcomm_units_bandwidth(25e6, text), "200 Mbit/s");
-  assert_string_equal(lcomm_units_seconds(1.234, text), "1.23 s");
-  assert_string_equal(lcomm_units_seconds(0.0456, text), "45.6 ms");
-  assert_string_equal(lcomm_units_seconds(17e-6, text), "17 us");
-  assert_string_equal(lcomm_units_seconds(0.9999, text), "1 s");
+  char text[TOOL_UNITS_TEXT_MAX];
+  assert_string_equal(tool_units_bytes(262144, text), "256 KiB");
+  assert_string_equal(tool_units_bytes(1000, text), "1000 B");
+  assert_string_equal(tool_units_bytes(UINT64_C(3) << 29, text), "1.5 GiB");
+  assert_string_equal(tool_units_bandwidth(3.125e9, text), "25 Gbit/s");
+  assert_string_equal(tool_units_bandwidth(25e6, text), "200 Mbit/s");
+  assert_string_equal(tool_units_seconds(1.234, text), "1.23 s");
+  assert_string_equal(tool_units_seconds(0.0456, text), "45.6 ms");
+  assert_string_equal(tool_units_seconds(17e-6, text), "17 us");
+  assert_string_equal(tool_units_seconds(0.9999, text), "1 s");
 }
 
 int main(void) {

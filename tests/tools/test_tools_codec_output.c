@@ -51,17 +51,17 @@ static size_t count_of(const char *haystack, const char *needle) {
 
 static void print_table(bool colours) {
   static const char *const columns[] = {"name", "size\n(MB)", "note", NULL};
-  lcomm_table table = {.columns = columns, .sides = "LRL"};
+  tool_table table = {.columns = columns, .sides = "LRL"};
   FILE *file = open_text();
-  lcomm_table_row(&table);
-  lcomm_table_put(&table, LCOMM_COLOUR_NONE, "a\033[31mb");
-  lcomm_table_put(&table, LCOMM_COLOUR_GOOD, "%d", 12345);
-  lcomm_table_put(&table, LCOMM_COLOUR_NONE, "x");
-  lcomm_table_put(&table, LCOMM_COLOUR_NONE, "one too many");
-  lcomm_table_row(&table);
-  lcomm_table_put(&table, LCOMM_COLOUR_NONE, "\xc3\xa4\xc3\xb6");
-  lcomm_table_put(&table, LCOMM_COLOUR_NONE, "7");
-  assert_true(lcomm_table_print(&table, file, colours));
+  tool_table_row(&table);
+  tool_table_put(&table, TOOL_COLOUR_NONE, "a\033[31mb");
+  tool_table_put(&table, TOOL_COLOUR_GOOD, "%d", 12345);
+  tool_table_put(&table, TOOL_COLOUR_NONE, "x");
+  tool_table_put(&table, TOOL_COLOUR_NONE, "one too many");
+  tool_table_row(&table);
+  tool_table_put(&table, TOOL_COLOUR_NONE, "\xc3\xa4\xc3\xb6");
+  tool_table_put(&table, TOOL_COLOUR_NONE, "7");
+  assert_true(tool_table_print(&table, file, colours));
   fclose(file);
 }
 
@@ -80,11 +80,11 @@ static void colours_are_only_where_they_are_wanted(void **state) {
   assert_int_equal(count_of(text, "\033[32m12345\033[0m"), 1);
   setenv("TERM", "xterm", 1);
   setenv("NO_COLOR", "1", 1);
-  assert_false(lcomm_table_colours(stdout));
+  assert_false(tool_table_colours(stdout));
   unsetenv("NO_COLOR");
   FILE *file = tmpfile();
   assert_non_null(file);
-  assert_false(lcomm_table_colours(file));
+  assert_false(tool_table_colours(file));
   fclose(file);
 }
 
@@ -93,16 +93,16 @@ static void colours_are_only_where_they_are_wanted(void **state) {
 static void a_bar_fits_the_terminal(void **state) {
   (void)state;
   char line[512];
-  lcomm_progress progress = {.total = 200, .done = 50};
-  lcomm_progress_line(&progress, 65.0, "int8\nencode", 120, line, sizeof line);
+  tool_progress progress = {.total = 200, .done = 50};
+  tool_progress_line(&progress, 65.0, "int8\nencode", 120, line, sizeof line);
   assert_string_equal(line, "[######..................]  25 %   1:05  int8?encode");
-  lcomm_progress_line(&progress, 65.0, "a long name of a codec", 40, line, sizeof line);
+  tool_progress_line(&progress, 65.0, "a long name of a codec", 40, line, sizeof line);
   assert_int_equal(strlen(line), 39);
   progress.done = 1000;
-  lcomm_progress_line(&progress, 0.0, "", 80, line, sizeof line);
+  tool_progress_line(&progress, 0.0, "", 80, line, sizeof line);
   assert_non_null(strstr(line, "100 %"));
   progress.total = 0;
-  lcomm_progress_line(&progress, 0.0, "", 80, line, sizeof line);
+  tool_progress_line(&progress, 0.0, "", 80, line, sizeof line);
   assert_non_null(strstr(line, "100 %"));
 }
 
@@ -163,15 +163,15 @@ typedef struct run {
 } run;
 
 static void add_speed(lcomm_result *result, lcomm_operation operation, double gb_s) {
-  lcomm_spread spread = {0.5 * gb_s, gb_s, 2.0 * gb_s};
+  tool_spread spread = {0.5 * gb_s, gb_s, 2.0 * gb_s};
   result->speeds[result->speed_count++] = (lcomm_speed){.kernels = &lcomm_kernels_scalar,
                                                         .size_bytes = 4096,
                                                         .operation = operation,
-                                                        .floor = "r4w1",
+                                                        .roofline = "r4w1",
                                                         .gb_s = spread,
-                                                        .floor_gb_s = spread,
+                                                        .roofline_gb_s = spread,
                                                         .memcpy_gb_s = spread,
-                                                        .of_floor = {1.0, 1.0, 1.0},
+                                                        .of_roofline = {1.0, 1.0, 1.0},
                                                         .of_memcpy = {1.0, 1.0, 1.0},
                                                         .of_best = {1.0, 1.0, 1.0}};
 }
@@ -201,19 +201,19 @@ static int begin(void **state) {
       lcomm_results_create(&r->options, &r->dataset, &r->results) != LCOMM_OK) {
     return -1;
   }
-  lcomm_progress progress = {.total = 1};
+  tool_progress progress = {.total = 1};
   lcomm_status status = lcomm_survey_run(&r->results, &progress);
   for (size_t i = 0; i < r->options.codec_count; i++) {
     for (int operation = 0; operation < LCOMM_OPERATIONS; operation++) {
       add_speed(&r->results.codecs[i], (lcomm_operation)operation, 10.0);
     }
   }
-  r->results.codecs[0].duels[0] = (lcomm_duel){.name = "sum in one pass",
-                                               .rival = "one pass per peer",
-                                               .kernels = &lcomm_kernels_scalar,
-                                               .size_bytes = 4096,
-                                               .times = {1.0, 2.0, 3.0}};
-  r->results.codecs[0].duel_count = 1;
+  r->results.codecs[0].comparisons[0] = (lcomm_comparison){.name = "sum in one pass",
+                                                           .other = "one pass per peer",
+                                                           .kernels = &lcomm_kernels_scalar,
+                                                           .size_bytes = 4096,
+                                                           .times = {1.0, 2.0, 3.0}};
+  r->results.codecs[0].comparison_count = 1;
   lcomm_results_predict(&r->results);
   return status == LCOMM_OK ? 0 : -1;
 }
@@ -299,7 +299,7 @@ static void the_report_names_every_codec_and_has_no_colours_in_a_file(void **sta
   FILE *file = open_text();
   assert_true(lcomm_report_print(&r->results, file));
   fclose(file);
-  /* verdict, accuracy, tensors, three speeds, prediction; int8 has a duel, too */
+  /* verdict, accuracy, tensors, three speeds, prediction; int8 has a comparison, too */
   assert_int_equal(count_of(text, "\nint8 "), 7);
   assert_int_equal(count_of(text, "\ntopk:0.01,values=int8+ef+zstd "), 6);
   assert_int_equal(count_of(text, "none: it rains\n"), 1);

@@ -37,12 +37,12 @@ static lcomm_codec_choice choice_of(const char *text) {
   return choice;
 }
 
-static lcomm_subject *make_subject(const char *codec, uint64_t count) {
+static lcomm_under_test *make_tested(const char *codec, uint64_t count) {
   lcomm_codec_choice choice = choice_of(codec);
-  lcomm_subject_shape shape = {.choice = &choice, .count = count};
-  lcomm_subject *subject = NULL;
-  assert_int_equal(lcomm_subject_create(&shape, &subject), LCOMM_OK);
-  return subject;
+  lcomm_under_test_shape shape = {.choice = &choice, .count = count};
+  lcomm_under_test *tested = NULL;
+  assert_int_equal(lcomm_under_test_create(&shape, &tested), LCOMM_OK);
+  return tested;
 }
 
 static void fill(float *values, uint64_t count, lcomm_synthetic_kind kind) {
@@ -180,15 +180,15 @@ static void limits_count_codes_and_scales(void **state) {
   static const char *const names[] = {"none", "bf16",    "fp16",   "fp8e4m3",
                                       "int8", "int4-ef", "topk:1", "topk:1,values=int8"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    lcomm_subject *subject = make_subject(names[i], 1024);
-    lcomm_subject_encode(subject, lcomm_kernels_best(), values, 1);
-    size_t size = lcomm_subject_sizes_of(subject).payload_bytes;
-    double bits = lcomm_entropy_payload(lcomm_subject_format(subject),
-                                        lcomm_subject_payload(subject), size, 1024);
+    lcomm_under_test *tested = make_tested(names[i], 1024);
+    lcomm_under_test_encode(tested, lcomm_kernels_best(), values, 1);
+    size_t size = lcomm_under_test_sizes_of(tested).payload_bytes;
+    double bits = lcomm_entropy_payload(lcomm_under_test_format(tested),
+                                        lcomm_under_test_payload(tested), size, 1024);
     if (fabs(bits - 2048.0) > 1e-6) {
       fail_msg("%s: limit %g bits", names[i], bits);
     }
-    lcomm_subject_destroy(subject);
+    lcomm_under_test_destroy(tested);
   }
 }
 
@@ -197,19 +197,19 @@ static void no_limit_is_above_the_payload(void **state) {
   static float values[N];
   fill(values, N, LCOMM_SYNTHETIC_BITS);
   for (size_t i = 0; i < CODECS; i++) {
-    lcomm_subject *subject = make_subject(codecs[i], N);
-    lcomm_subject_encode(subject, lcomm_kernels_best(), values, 1);
-    size_t size = lcomm_subject_sizes_of(subject).payload_bytes;
-    double bits = lcomm_entropy_payload(lcomm_subject_format(subject),
-                                        lcomm_subject_payload(subject), size, N);
+    lcomm_under_test *tested = make_tested(codecs[i], N);
+    lcomm_under_test_encode(tested, lcomm_kernels_best(), values, 1);
+    size_t size = lcomm_under_test_sizes_of(tested).payload_bytes;
+    double bits = lcomm_entropy_payload(lcomm_under_test_format(tested),
+                                        lcomm_under_test_payload(tested), size, N);
     if (!(bits >= 0.0 && bits <= 8.0 * (double)size)) {
       fail_msg("%s: limit %g of %zu bytes", codecs[i], bits, size);
     }
-    lcomm_subject_destroy(subject);
+    lcomm_under_test_destroy(tested);
   }
 }
 
-/* --------------------------------------------------------------- subjects */
+/* --------------------------------------------------------------- tested */
 
 static void every_codec_arrives_as_close_as_it_should(void **state) {
   (void)state;
@@ -218,19 +218,19 @@ static void every_codec_arrives_as_close_as_it_should(void **state) {
   static const double most[CODECS] = {0.0,  0.0,  1e-5, 1e-6, 1e-6, 1e-5, 2e-3, 4e-3,
                                       2e-4, 1e-4, 2e-2, 2e-2, 0.99, 0.99, 0.99, 0.999};
   for (size_t i = 0; i < CODECS; i++) {
-    lcomm_subject *subject = make_subject(codecs[i], N);
+    lcomm_under_test *tested = make_tested(codecs[i], N);
     lcomm_quality q = {0};
-    lcomm_subject_encode(subject, lcomm_kernels_best(), values, 1);
-    assert_int_equal(lcomm_subject_decode(subject, lcomm_kernels_best(), arrived), LCOMM_OK);
+    lcomm_under_test_encode(tested, lcomm_kernels_best(), values, 1);
+    assert_int_equal(lcomm_under_test_decode(tested, lcomm_kernels_best(), arrived), LCOMM_OK);
     lcomm_quality_compare(&q, values, arrived, N);
-    lcomm_quality_weigh(&q, subject);
+    lcomm_quality_weigh(&q, tested);
     if (!(lcomm_quality_nmse(&q) <= most[i]) || q.not_finite_out != 0) {
       fail_msg("%s: NMSE %g", codecs[i], lcomm_quality_nmse(&q));
     }
     if (lcomm_quality_ratio(&q) < 1.0 && i > 1) {
       fail_msg("%s: ratio %g", codecs[i], lcomm_quality_ratio(&q));
     }
-    lcomm_subject_destroy(subject);
+    lcomm_under_test_destroy(tested);
   }
 }
 
@@ -239,17 +239,17 @@ static void add_is_decode_and_add(void **state) {
   static float values[N], once[N], twice[N];
   fill(values, N, LCOMM_SYNTHETIC_NORMAL);
   for (size_t i = 0; i < CODECS; i++) {
-    lcomm_subject *subject = make_subject(codecs[i], N);
-    lcomm_subject_encode(subject, lcomm_kernels_best(), values, 1);
-    lcomm_subject_decode(subject, lcomm_kernels_best(), once);
-    lcomm_subject_decode(subject, lcomm_kernels_best(), twice);
-    assert_int_equal(lcomm_subject_add(subject, lcomm_kernels_best(), twice), LCOMM_OK);
+    lcomm_under_test *tested = make_tested(codecs[i], N);
+    lcomm_under_test_encode(tested, lcomm_kernels_best(), values, 1);
+    lcomm_under_test_decode(tested, lcomm_kernels_best(), once);
+    lcomm_under_test_decode(tested, lcomm_kernels_best(), twice);
+    assert_int_equal(lcomm_under_test_add(tested, lcomm_kernels_best(), twice), LCOMM_OK);
     for (int v = 0; v < N; v++) {
       if (twice[v] < 2.0f * once[v] || twice[v] > 2.0f * once[v]) {
         fail_msg("%s: %g added to itself is %g", codecs[i], (double)once[v], (double)twice[v]);
       }
     }
-    lcomm_subject_destroy(subject);
+    lcomm_under_test_destroy(tested);
   }
 }
 
@@ -260,17 +260,17 @@ static void reset_forgets_what_was_not_sent(void **state) {
   fill(values, N, LCOMM_SYNTHETIC_NORMAL);
   static const char *const with_feedback[] = {"int8+ef", "topk:0.01+ef", "int4"};
   for (size_t i = 0; i < 3; i++) {
-    lcomm_subject *subject = make_subject(with_feedback[i], N);
-    lcomm_subject_encode(subject, lcomm_kernels_best(), values, 1);
-    lcomm_subject_decode(subject, lcomm_kernels_best(), first);
-    lcomm_subject_encode(subject, lcomm_kernels_best(), values, 1);
-    lcomm_subject_decode(subject, lcomm_kernels_best(), second);
-    lcomm_subject_reset(subject);
-    lcomm_subject_encode(subject, lcomm_kernels_best(), values, 1);
-    lcomm_subject_decode(subject, lcomm_kernels_best(), third);
+    lcomm_under_test *tested = make_tested(with_feedback[i], N);
+    lcomm_under_test_encode(tested, lcomm_kernels_best(), values, 1);
+    lcomm_under_test_decode(tested, lcomm_kernels_best(), first);
+    lcomm_under_test_encode(tested, lcomm_kernels_best(), values, 1);
+    lcomm_under_test_decode(tested, lcomm_kernels_best(), second);
+    lcomm_under_test_reset(tested);
+    lcomm_under_test_encode(tested, lcomm_kernels_best(), values, 1);
+    lcomm_under_test_decode(tested, lcomm_kernels_best(), third);
     assert_memory_not_equal(first, second, sizeof first);
     assert_memory_equal(first, third, sizeof first);
-    lcomm_subject_destroy(subject);
+    lcomm_under_test_destroy(tested);
   }
 }
 
@@ -278,10 +278,10 @@ static void sizes_of_a_sparse_payload_add_up(void **state) {
   (void)state;
   static float values[N];
   fill(values, N, LCOMM_SYNTHETIC_NORMAL);
-  lcomm_subject *plain = make_subject("topk:0.01", N), *coded = make_subject("topk:0.01+zstd", N);
-  lcomm_subject_encode(plain, lcomm_kernels_best(), values, 1);
-  lcomm_subject_encode(coded, lcomm_kernels_best(), values, 1);
-  lcomm_subject_sizes a = lcomm_subject_sizes_of(plain), b = lcomm_subject_sizes_of(coded);
+  lcomm_under_test *plain = make_tested("topk:0.01", N), *coded = make_tested("topk:0.01+zstd", N);
+  lcomm_under_test_encode(plain, lcomm_kernels_best(), values, 1);
+  lcomm_under_test_encode(coded, lcomm_kernels_best(), values, 1);
+  lcomm_under_test_sizes a = lcomm_under_test_sizes_of(plain), b = lcomm_under_test_sizes_of(coded);
   assert_int_equal(a.entries, 200);
   assert_int_equal(a.payload_bytes, 4 + a.index_bytes + 2 * 200);
   assert_int_equal(a.sent_bytes, a.payload_bytes);
@@ -291,8 +291,8 @@ static void sizes_of_a_sparse_payload_add_up(void **state) {
   /* deltas of 7 bits as LEB128, most of them one byte: coded or as they are */
   assert_true(b.sent_index_bytes > 100 && b.sent_index_bytes < 400);
   assert_true(b.sent_bytes > b.sent_index_bytes + 8);
-  lcomm_subject_destroy(plain);
-  lcomm_subject_destroy(coded);
+  lcomm_under_test_destroy(plain);
+  lcomm_under_test_destroy(coded);
 }
 
 /* Distances of 128 to 511 in no order take 8.6 bits each at least. */
@@ -307,11 +307,11 @@ static void all_of_the_coded_positions_are_counted(void **state) {
     position += 128 + (seed >> 12) % 384;
     values[position] = 1.0f;
   }
-  lcomm_subject *subject = make_subject("topk:k=400+zstd", COUNT);
-  lcomm_subject_encode(subject, lcomm_kernels_best(), values, 1);
-  size_t bytes = lcomm_subject_sizes_of(subject).sent_index_bytes;
+  lcomm_under_test *tested = make_tested("topk:k=400+zstd", COUNT);
+  lcomm_under_test_encode(tested, lcomm_kernels_best(), values, 1);
+  size_t bytes = lcomm_under_test_sizes_of(tested).sent_index_bytes;
   assert_true(bytes > KEPT * 86 / 80 && bytes <= 2 * KEPT + 4);
-  lcomm_subject_destroy(subject);
+  lcomm_under_test_destroy(tested);
   free(values);
 }
 
@@ -323,31 +323,32 @@ static void top_k_keeps_its_share_of_every_segment(void **state) {
   }
   lcomm_codec_choice choice = choice_of("topk:0.01");
   const uint64_t ends[] = {N / 2, N};
-  lcomm_subject_shape shape = {.choice = &choice, .count = N, .segment_ends = ends, .segments = 2};
-  lcomm_subject *subject = NULL;
-  assert_int_equal(lcomm_subject_create(&shape, &subject), LCOMM_OK);
-  lcomm_subject_encode(subject, lcomm_kernels_best(), values, 1);
-  lcomm_subject_decode(subject, lcomm_kernels_best(), arrived);
+  lcomm_under_test_shape shape = {
+      .choice = &choice, .count = N, .segment_ends = ends, .segments = 2};
+  lcomm_under_test *tested = NULL;
+  assert_int_equal(lcomm_under_test_create(&shape, &tested), LCOMM_OK);
+  lcomm_under_test_encode(tested, lcomm_kernels_best(), values, 1);
+  lcomm_under_test_decode(tested, lcomm_kernels_best(), arrived);
   int kept[2] = {0, 0};
   for (int i = 0; i < N; i++) {
     kept[i / (N / 2)] += arrived[i] > 0.0f;
   }
   assert_int_equal(kept[0], 100);
   assert_int_equal(kept[1], 100);
-  lcomm_subject_destroy(subject);
+  lcomm_under_test_destroy(tested);
 }
 
 static void a_codec_that_cannot_take_so_many_values_says_so(void **state) {
   (void)state;
   lcomm_codec_choice choice = choice_of("topk:0.01");
-  lcomm_subject *subject = NULL;
-  lcomm_subject_shape none = {.choice = &choice, .count = 0};
-  assert_int_equal(lcomm_subject_create(&none, &subject), LCOMM_ERR_ARGUMENT);
-  assert_null(subject);
-  lcomm_subject_shape many = {.choice = &choice, .count = (uint64_t)1 << 32};
-  assert_int_equal(lcomm_subject_create(&many, &subject), LCOMM_ERR_ARGUMENT);
-  assert_null(subject);
-  lcomm_subject_destroy(NULL);
+  lcomm_under_test *tested = NULL;
+  lcomm_under_test_shape none = {.choice = &choice, .count = 0};
+  assert_int_equal(lcomm_under_test_create(&none, &tested), LCOMM_ERR_ARGUMENT);
+  assert_null(tested);
+  lcomm_under_test_shape many = {.choice = &choice, .count = (uint64_t)1 << 32};
+  assert_int_equal(lcomm_under_test_create(&many, &tested), LCOMM_ERR_ARGUMENT);
+  assert_null(tested);
+  lcomm_under_test_destroy(NULL);
 }
 
 int main(void) {

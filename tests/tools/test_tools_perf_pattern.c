@@ -38,9 +38,9 @@ static void send_all(const lcomm_perf_pattern *pattern, const lcomm_perf_call *c
 }
 
 static double reduce(lcomm_dtype dtype, lcomm_op op, int ranks, uint64_t i) {
-  double x = lcomm_perf_element(dtype, sent[0], i);
+  double x = tool_element(dtype, sent[0], i);
   for (int r = 1; r < ranks; r++) {
-    double y = lcomm_perf_element(dtype, sent[r], i);
+    double y = tool_element(dtype, sent[r], i);
     x = op == LCOMM_MIN ? fmin(x, y) : op == LCOMM_MAX ? fmax(x, y) : x + y;
   }
   return x;
@@ -56,7 +56,7 @@ static void set_average(lcomm_dtype dtype, uint64_t i, double sum, int ranks) {
     ((double *)(void *)result)[i] = sum / ranks;
     break;
   default: /* whole numbers, towards zero */
-    lcomm_perf_element_set(dtype, result, i, trunc(sum / ranks));
+    tool_element_set(dtype, result, i, trunc(sum / ranks));
     break;
   }
 }
@@ -88,7 +88,7 @@ static void do_call(const lcomm_perf_call *call, int ranks, int rank) {
     if (call->op == LCOMM_AVG) {
       set_average(call->dtype, i, x, ranks);
     } else {
-      lcomm_perf_element_set(call->dtype, result, i, x);
+      tool_element_set(call->dtype, result, i, x);
     }
   }
 }
@@ -142,8 +142,8 @@ static void sums_need_no_rounding_in_their_type(void **state) {
         unsigned char element[8];
         double sum = lcomm_perf_pattern_exact(&pattern, &call, 0, i);
         assert_true(fabs(sum) < (call.dtype == LCOMM_INT32 ? 0x1p31 : 0x1p53));
-        lcomm_perf_element_set(call.dtype, element, 0, sum);
-        assert_true(lcomm_perf_element(call.dtype, element, 0) == sum);
+        tool_element_set(call.dtype, element, 0, sum);
+        assert_true(tool_element(call.dtype, element, 0) == sum);
       }
     }
   }

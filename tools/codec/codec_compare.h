@@ -7,7 +7,7 @@
 #include "tools/codec/codec_workers.h"
 
 /* What the options ask to be measured against another way of doing it, for the
- * codec that the lanes have, in turns:
+ * codec that the workers have, in turns:
  *   --peers      dense codecs: the sum of so many payloads in one pass, against
  *                decoding the first one and adding the others one by one
  *   --baselines  top-k: encoding, against quickselect, which with error feedback
@@ -16,6 +16,12 @@
  *                the values by the lossless stage, against zstd level 1 in one
  *                piece (once, at the largest size)
  * MEMORY, SYSTEM. */
-lcomm_status lcomm_duel_run(const lcomm_results *results, lcomm_lanes *lanes, lcomm_result *result);
+lcomm_status lcomm_compare_run(const lcomm_results *results, lcomm_workers *workers,
+                               lcomm_result *result);
+
+/* The lossless stage against zstd level 1, for lcomm_compare_run(); nothing for codecs whose codes
+ * have no exponent plane. MEMORY, SYSTEM. */
+lcomm_status lcomm_compare_zstd(const lcomm_results *results, lcomm_workers *workers,
+                                lcomm_result *result);
 
 #endif

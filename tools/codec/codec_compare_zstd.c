@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-#include "tools/codec/codec_compare_zstd.h"
+#include "tools/codec/codec_compare.h"
 
 #include <stdlib.h>
 #include <zstd.h>
@@ -8,9 +8,9 @@
 #include "codecs/lossless_chunk.h"
 #include "tools/common/tool_pages.h"
 
-enum { LEVEL = 1, RIVALS = 2 };
+enum { LEVEL = 1, VARIANTS = 2 };
 
-/* A lane's plane and both coders; the sizes are those of the last run. */
+/* A worker's plane and both coders; the sizes are those of the last run. */
 typedef struct coder {
   uint8_t *plane, *others; /* the other planes lie there */
   size_t plane_size, others_size;
@@ -19,13 +19,13 @@ typedef struct coder {
   void *memory;
   lcomm_zstd own;
   ZSTD_CCtx *zstd;
-  size_t coded_size[RIVALS];
+  size_t coded_size[VARIANTS];
 } coder;
 
-static void run_coder(void *argument, size_t rival) {
-  lcomm_lane *lane = argument;
-  coder *c = lane->own;
-  if (rival == 0) {
+static void run_coder(void *argument, size_t variant) {
+  lcomm_worker *worker = argument;
+  coder *c = worker->own;
+  if (variant == 0) {
     uint8_t *end =
         lcomm_plane_encode(&c->own, LCOMM_PLANE_DENSE, c->plane, c->plane_size, c->stream);
     c->coded_size[0] = (size_t)(end - c->stream);
@@ -34,7 +34,7 @@ static void run_coder(void *argument, size_t rival) {
   c->coded_size[1] =
       ZSTD_compressCCtx(c->zstd, c->stream, c->stream_bound, c->plane, c->plane_size, LEVEL);
   if (ZSTD_isError(c->coded_size[1])) {
-    lane->status = LCOMM_ERR_INTERNAL;
+    worker->status = LCOMM_ERR_INTERNAL;
   }
 }
 
@@ -55,9 +55,9 @@ static void destroy_coder(coder *c) {
   if (!c) {
     return;
   }
-  lcomm_pages_free(c->plane, c->plane_size);
-  lcomm_pages_free(c->others, c->others_size);
-  lcomm_pages_free(c->stream, c->stream_bound);
+  tool_pages_free(c->plane, c->plane_size);
+  tool_pages_free(c->others, c->others_size);
+  tool_pages_free(c->stream, c->stream_bound);
   ZSTD_freeCCtx(c->zstd);
   free(c->memory);
   free(c);
@@ -71,9 +71,9 @@ static lcomm_status allocate(coder *c, size_t n, size_t width) {
   c->plane_size = n;
   c->others_size = n * (width - 1);
   c->stream_bound = larger(lcomm_planes_bound(n, 1), ZSTD_compressBound(n));
-  c->plane = lcomm_pages_alloc(c->plane_size);
-  c->others = lcomm_pages_alloc(c->others_size);
-  c->stream = lcomm_pages_alloc(c->stream_bound);
+  c->plane = tool_pages_alloc(c->plane_size);
+  c->others = tool_pages_alloc(c->others_size);
+  c->stream = tool_pages_alloc(c->stream_bound);
   c->zstd = ZSTD_createCCtx();
   c->memory = malloc(lcomm_zstd_memory());
   if (!c->plane || !c->others || !c->stream || !c->zstd || !c->memory) {
@@ -83,17 +83,17 @@ static lcomm_status allocate(coder *c, size_t n, size_t width) {
   return c->own.compressor ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
-/* The plane of the first n codes of the lane's payload. */
-static lcomm_status create_coder(const lcomm_format *format, size_t n, lcomm_lane *lane) {
+/* The plane of the first n codes of the worker's payload. */
+static lcomm_status create_coder(const lcomm_format *format, size_t n, lcomm_worker *worker) {
   size_t width = code_size(format->codec);
   coder *c = calloc(1, sizeof *c);
-  lane->own = c;
+  worker->own = c;
   lcomm_status status = c ? allocate(c, n, width) : LCOMM_ERR_MEMORY;
   if (status != LCOMM_OK) {
     return status;
   }
-  size_t size = lcomm_subject_sizes_of(lane->subject).payload_bytes;
-  const uint8_t *codes = lcomm_subject_payload(lane->subject) + size - lane->count * width;
+  size_t size = lcomm_under_test_sizes_of(worker->tested).payload_bytes;
+  const uint8_t *codes = lcomm_under_test_payload(worker->tested) + size - worker->count * width;
   uint8_t *plane[4] = {c->plane, c->others, c->others + n, c->others + 2 * n};
   if (width == 2) {
     lcomm_kernels_best()->split2(codes, plane, n);
@@ -103,50 +103,50 @@ static lcomm_status create_coder(const lcomm_format *format, size_t n, lcomm_lan
   return LCOMM_OK;
 }
 
-static lcomm_status fight(lcomm_lanes *lanes, size_t plane_size, lcomm_result *result) {
-  double *seconds = calloc(lanes->repetitions * RIVALS, sizeof *seconds);
+static lcomm_status time_both(lcomm_workers *workers, size_t plane_size, lcomm_result *result) {
+  double *seconds = calloc(workers->repetitions * VARIANTS, sizeof *seconds);
   if (!seconds) {
     return LCOMM_ERR_MEMORY;
   }
-  lcomm_race race;
-  lcomm_status status = lcomm_lanes_race(lanes, NULL, run_coder, RIVALS, &race, seconds);
+  tool_timing timing;
+  lcomm_status status = lcomm_workers_time(workers, NULL, run_coder, VARIANTS, &timing, seconds);
   if (status == LCOMM_OK) {
-    double gb = 1e-9 * (double)plane_size * (double)lanes->threads;
-    const coder *c = lanes->lane[0].own;
-    result->duels[result->duel_count++] =
-        (lcomm_duel){.name = "exponent plane",
-                     .rival = "zstd level 1",
-                     .kernels = lcomm_kernels_best(),
-                     .size_bytes = plane_size,
-                     .gb_s = lcomm_race_rate(&race, seconds, 0, gb),
-                     .rival_gb_s = lcomm_race_rate(&race, seconds, 1, gb),
-                     .times = lcomm_race_ratio(&race, seconds, 0, 1),
-                     .ratio = (double)plane_size / (double)c->coded_size[0],
-                     .rival_ratio = (double)plane_size / (double)c->coded_size[1]};
+    double gb = 1e-9 * (double)plane_size * (double)workers->threads;
+    const coder *c = workers->worker[0].own;
+    result->comparisons[result->comparison_count++] =
+        (lcomm_comparison){.name = "exponent plane",
+                           .other = "zstd level 1",
+                           .kernels = lcomm_kernels_best(),
+                           .size_bytes = plane_size,
+                           .gb_s = tool_timing_rate(&timing, seconds, 0, gb),
+                           .other_gb_s = tool_timing_rate(&timing, seconds, 1, gb),
+                           .times = tool_timing_ratio(&timing, seconds, 0, 1),
+                           .ratio = (double)plane_size / (double)c->coded_size[0],
+                           .other_ratio = (double)plane_size / (double)c->coded_size[1]};
   }
   free(seconds);
   return status;
 }
 
-lcomm_status lcomm_duel_zstd(const lcomm_results *results, lcomm_lanes *lanes,
-                             lcomm_result *result) {
+lcomm_status lcomm_compare_zstd(const lcomm_results *results, lcomm_workers *workers,
+                                lcomm_result *result) {
   const lcomm_format *format = &result->codec->choice.format;
   /* no value twice: zstd would see the repetition, in life there is none */
   uint64_t values = lcomm_dataset_count(results->dataset);
-  size_t n = values < lanes->lane[0].count ? (size_t)values : lanes->lane[0].count;
+  size_t n = values < workers->worker[0].count ? (size_t)values : workers->worker[0].count;
   lcomm_status status = LCOMM_OK;
   if (code_size(format->codec) == 0) {
     return LCOMM_OK;
   }
-  for (size_t i = 0; status == LCOMM_OK && i < lanes->threads; i++) {
-    status = create_coder(format, n, &lanes->lane[i]);
+  for (size_t i = 0; status == LCOMM_OK && i < workers->threads; i++) {
+    status = create_coder(format, n, &workers->worker[i]);
   }
   if (status == LCOMM_OK) {
-    status = fight(lanes, n, result);
+    status = time_both(workers, n, result);
   }
-  for (size_t i = 0; i < lanes->threads; i++) {
-    destroy_coder(lanes->lane[i].own);
-    lanes->lane[i].own = NULL;
+  for (size_t i = 0; i < workers->threads; i++) {
+    destroy_coder(workers->worker[i].own);
+    workers->worker[i].own = NULL;
   }
   return status;
 }

@@ -45,7 +45,7 @@ static void put_number(const line_head *head, const char *figure, double value) 
   fprintf(head->file, ",%.9g,\n", value);
 }
 
-static void put_spread(const line_head *head, const char *figure, lcomm_spread spread) {
+static void put_spread(const line_head *head, const char *figure, tool_spread spread) {
   put_head(head, figure);
   fprintf(head->file, "%.9g,%.9g,%.9g\n", spread.min, spread.median, spread.max);
 }
@@ -83,26 +83,26 @@ static void put_speed(FILE *file, const char *codec, const lcomm_speed *speed) {
   put_spread(&head, "memcpy_gb_s", speed->memcpy_gb_s);
   put_spread(&head, "of_memcpy", speed->of_memcpy);
   put_spread(&head, "of_best", speed->of_best);
-  if (!speed->floor) {
+  if (!speed->roofline) {
     return;
   }
-  put_spread(&head, "floor_gb_s", speed->floor_gb_s);
-  put_spread(&head, "of_floor", speed->of_floor);
+  put_spread(&head, "floor_gb_s", speed->roofline_gb_s);
+  put_spread(&head, "of_floor", speed->of_roofline);
 }
 
-static void put_duel(FILE *file, const char *codec, const lcomm_duel *duel) {
+static void put_comparison(FILE *file, const char *codec, const lcomm_comparison *comparison) {
   line_head head = {.file = file,
                     .section = "duels",
                     .codec = codec,
-                    .operation = duel->name,
-                    .kernels = duel->kernels->name,
-                    .size_bytes = duel->size_bytes};
-  put_spread(&head, "gb_s", duel->gb_s);
-  put_spread(&head, "rival_gb_s", duel->rival_gb_s);
-  put_spread(&head, "times", duel->times);
-  if (duel->ratio > 0.0) {
-    put_number(&head, "ratio", duel->ratio);
-    put_number(&head, "rival_ratio", duel->rival_ratio);
+                    .operation = comparison->name,
+                    .kernels = comparison->kernels->name,
+                    .size_bytes = comparison->size_bytes};
+  put_spread(&head, "gb_s", comparison->gb_s);
+  put_spread(&head, "rival_gb_s", comparison->other_gb_s);
+  put_spread(&head, "times", comparison->times);
+  if (comparison->ratio > 0.0) {
+    put_number(&head, "ratio", comparison->ratio);
+    put_number(&head, "rival_ratio", comparison->other_ratio);
   }
 }
 
@@ -145,8 +145,8 @@ static void put_codec(FILE *file, const lcomm_result *result) {
   for (size_t i = 0; i < result->speed_count; i++) {
     put_speed(file, codec, &result->speeds[i]);
   }
-  for (size_t i = 0; i < result->duel_count; i++) {
-    put_duel(file, codec, &result->duels[i]);
+  for (size_t i = 0; i < result->comparison_count; i++) {
+    put_comparison(file, codec, &result->comparisons[i]);
   }
   head.section = "prediction";
   if (result->prediction.pipelined_s > 0.0) {

@@ -24,7 +24,7 @@ static void add_up(double *sum, const float *values, uint64_t n) {
   }
 }
 
-static void judge(const journey *j, lcomm_steps *steps) {
+static void add_errors(const journey *j, lcomm_steps *steps) {
   for (uint64_t i = 0; i < j->bucket.count; i++) {
     double error = j->applied[i] - j->exact[i];
     steps->error_square += error * error;
@@ -33,31 +33,31 @@ static void judge(const journey *j, lcomm_steps *steps) {
   steps->count += j->bucket.count;
 }
 
-static lcomm_status take_step(const journey *j, lcomm_subject *subject, uint64_t step,
+static lcomm_status take_step(const journey *j, lcomm_under_test *tested, uint64_t step,
                               lcomm_steps *steps) {
   size_t number = (size_t)(step % j->stream->step_count);
   if (step == 0 || j->stream->step_count > 1) {
     lcomm_source_read(j->stream->steps[number], j->bucket.first, j->bucket.count, j->given);
   }
-  lcomm_subject_encode(subject, j->kernels, j->given, step + 1);
-  if (lcomm_subject_decode(subject, j->kernels, j->arrived) != LCOMM_OK) {
+  lcomm_under_test_encode(tested, j->kernels, j->given, step + 1);
+  if (lcomm_under_test_decode(tested, j->kernels, j->arrived) != LCOMM_OK) {
     return LCOMM_ERR_INTERNAL;
   }
   add_up(j->exact, j->given, j->bucket.count);
   add_up(j->applied, j->arrived, j->bucket.count);
-  steps->sent_bytes += lcomm_subject_sizes_of(subject).sent_bytes;
+  steps->sent_bytes += lcomm_under_test_sizes_of(tested).sent_bytes;
   return LCOMM_OK;
 }
 
 static lcomm_status take_steps(const journey *j, lcomm_result *result, uint64_t steps) {
   const lcomm_bench_codec *codec = result->codec;
-  lcomm_subject_shape shape = {.choice = &codec->choice,
-                               .count = j->bucket.count,
-                               .segment_ends = j->ends,
-                               .segments =
-                                   codec->scope == LCOMM_SCOPE_BUCKET ? 0 : j->bucket.tensor_count};
-  lcomm_subject *subject = NULL;
-  lcomm_status status = lcomm_subject_create(&shape, &subject);
+  lcomm_under_test_shape shape = {
+      .choice = &codec->choice,
+      .count = j->bucket.count,
+      .segment_ends = j->ends,
+      .segments = codec->scope == LCOMM_SCOPE_BUCKET ? 0 : j->bucket.tensor_count};
+  lcomm_under_test *tested = NULL;
+  lcomm_status status = lcomm_under_test_create(&shape, &tested);
   if (status == LCOMM_ERR_ARGUMENT) {
     lcomm_result_refuse(result, "a tensor or bucket is too large for it");
     return LCOMM_OK;
@@ -66,48 +66,48 @@ static lcomm_status take_steps(const journey *j, lcomm_result *result, uint64_t 
     j->exact[i] = j->applied[i] = 0.0;
   }
   for (uint64_t step = 0; status == LCOMM_OK && step < steps; step++) {
-    status = take_step(j, subject, step, &result->steps);
+    status = take_step(j, tested, step, &result->steps);
   }
   if (status == LCOMM_OK) {
-    judge(j, &result->steps);
+    add_errors(j, &result->steps);
   }
   result->steps.steps = steps;
-  lcomm_subject_destroy(subject);
+  lcomm_under_test_destroy(tested);
   return status;
 }
 
-static lcomm_status run_codecs(lcomm_results *results, const journey *j, lcomm_progress *progress) {
+static lcomm_status run_codecs(lcomm_results *results, const journey *j, tool_progress *progress) {
   lcomm_status status = LCOMM_OK;
   for (size_t i = 0; status == LCOMM_OK && i < results->options->codec_count; i++) {
-    lcomm_progress_next(progress, results->codecs[i].codec->text);
+    tool_progress_next(progress, results->codecs[i].codec->text);
     status = take_steps(j, &results->codecs[i], results->options->steps);
-    lcomm_progress_add(progress, results->options->steps);
+    tool_progress_add(progress, results->options->steps);
   }
   return status;
 }
 
-static lcomm_status run_bucket(lcomm_results *results, journey *j, lcomm_progress *progress) {
+static lcomm_status run_bucket(lcomm_results *results, journey *j, tool_progress *progress) {
   size_t size = (size_t)j->bucket.count * sizeof(float);
   uint64_t *ends = calloc(j->bucket.tensor_count, sizeof *ends);
   lcomm_status status = LCOMM_ERR_MEMORY;
-  j->given = lcomm_pages_alloc(size);
-  j->arrived = lcomm_pages_alloc(size);
-  j->exact = lcomm_pages_alloc(2 * size);
-  j->applied = lcomm_pages_alloc(2 * size);
+  j->given = tool_pages_alloc(size);
+  j->arrived = tool_pages_alloc(size);
+  j->exact = tool_pages_alloc(2 * size);
+  j->applied = tool_pages_alloc(2 * size);
   j->ends = ends;
   if (ends && j->given && j->arrived && j->exact && j->applied) {
     lcomm_dataset_ends(lcomm_source_contents_of(j->stream->steps[0]), &j->bucket, ends);
     status = run_codecs(results, j, progress);
   }
-  lcomm_pages_free(j->applied, 2 * size);
-  lcomm_pages_free(j->exact, 2 * size);
-  lcomm_pages_free(j->arrived, size);
-  lcomm_pages_free(j->given, size);
+  tool_pages_free(j->applied, 2 * size);
+  tool_pages_free(j->exact, 2 * size);
+  tool_pages_free(j->arrived, size);
+  tool_pages_free(j->given, size);
   free(ends);
   return status;
 }
 
-lcomm_status lcomm_feedback_run(lcomm_results *results, lcomm_progress *progress) {
+lcomm_status lcomm_feedback_run(lcomm_results *results, tool_progress *progress) {
   lcomm_status status = LCOMM_OK;
   uint32_t environment = lcomm_fp_enter();
   for (size_t i = 0; i < results->dataset->stream_count; i++) {

@@ -13,7 +13,7 @@
  * other one repeats its only step. With error feedback the error stays that of
  * a few steps; without it, it grows with their number. Each step has a seed of
  * its own. Statuses as of lcomm_survey_run. */
-lcomm_status lcomm_feedback_run(lcomm_results *results, lcomm_progress *progress);
+lcomm_status lcomm_feedback_run(lcomm_results *results, tool_progress *progress);
 
 /* Its units of progress. */
 uint64_t lcomm_feedback_units(const lcomm_results *results);

@@ -54,7 +54,7 @@ static void put_file_name(writer *w, cJSON *object, const char *key, const char 
   put_text(w, object, key, clean);
 }
 
-static void put_spread(writer *w, cJSON *object, const char *key, lcomm_spread spread) {
+static void put_spread(writer *w, cJSON *object, const char *key, tool_spread spread) {
   cJSON *inner = add_object(w, object, key);
   put_number(w, inner, "min", spread.min);
   put_number(w, inner, "median", spread.median);
@@ -110,26 +110,26 @@ static void put_speed(writer *w, cJSON *array, const lcomm_speed *speed) {
   put_spread(w, object, "memcpy_gb_s", speed->memcpy_gb_s);
   put_spread(w, object, "of_memcpy", speed->of_memcpy);
   put_spread(w, object, "of_best", speed->of_best);
-  if (!speed->floor) {
+  if (!speed->roofline) {
     return;
   }
-  put_text(w, object, "floor", speed->floor);
-  put_spread(w, object, "floor_gb_s", speed->floor_gb_s);
-  put_spread(w, object, "of_floor", speed->of_floor);
+  put_text(w, object, "floor", speed->roofline);
+  put_spread(w, object, "floor_gb_s", speed->roofline_gb_s);
+  put_spread(w, object, "of_floor", speed->of_roofline);
 }
 
-static void put_duel(writer *w, cJSON *array, const lcomm_duel *duel) {
+static void put_comparison(writer *w, cJSON *array, const lcomm_comparison *comparison) {
   cJSON *object = append_object(w, array);
-  put_text(w, object, "name", duel->name);
-  put_text(w, object, "rival", duel->rival);
-  put_text(w, object, "kernels", duel->kernels->name);
-  put_number(w, object, "size_bytes", (double)duel->size_bytes);
-  put_spread(w, object, "gb_s", duel->gb_s);
-  put_spread(w, object, "rival_gb_s", duel->rival_gb_s);
-  put_spread(w, object, "times", duel->times);
-  if (duel->ratio > 0.0) {
-    put_number(w, object, "ratio", duel->ratio);
-    put_number(w, object, "rival_ratio", duel->rival_ratio);
+  put_text(w, object, "name", comparison->name);
+  put_text(w, object, "rival", comparison->other);
+  put_text(w, object, "kernels", comparison->kernels->name);
+  put_number(w, object, "size_bytes", (double)comparison->size_bytes);
+  put_spread(w, object, "gb_s", comparison->gb_s);
+  put_spread(w, object, "rival_gb_s", comparison->other_gb_s);
+  put_spread(w, object, "times", comparison->times);
+  if (comparison->ratio > 0.0) {
+    put_number(w, object, "ratio", comparison->ratio);
+    put_number(w, object, "rival_ratio", comparison->other_ratio);
   }
 }
 
@@ -169,9 +169,9 @@ static void put_codec(writer *w, cJSON *array, const lcomm_results *results,
   for (size_t i = 0; i < result->speed_count; i++) {
     put_speed(w, speeds, &result->speeds[i]);
   }
-  cJSON *duels = result->duel_count > 0 ? add_array(w, object, "duels") : NULL;
-  for (size_t i = 0; i < result->duel_count; i++) {
-    put_duel(w, duels, &result->duels[i]);
+  cJSON *comparisons = result->comparison_count > 0 ? add_array(w, object, "duels") : NULL;
+  for (size_t i = 0; i < result->comparison_count; i++) {
+    put_comparison(w, comparisons, &result->comparisons[i]);
   }
   if (result->prediction.pipelined_s > 0.0) {
     put_prediction(w, object, results, result);
@@ -192,7 +192,7 @@ static void put_source(writer *w, cJSON *array, const lcomm_source *source) {
 
 static void put_run(writer *w, cJSON *root, const lcomm_bench_options *options) {
   put_text(w, root, "tool", "codec_bench");
-  put_text(w, root, "floors", lcomm_floor_instructions());
+  put_text(w, root, "floors", lcomm_roofline_instructions());
   put_number(w, root, "threads", (double)options->threads);
   put_number(w, root, "repetitions", (double)options->repetitions);
   cJSON *kernels = add_array(w, root, "kernels");

@@ -106,7 +106,7 @@ static bool ends_with_comma(const char *text) {
 }
 
 static bool is_wanted(const char *list, const char *name) {
-  char word[LCOMM_UNITS_TEXT_MAX];
+  char word[TOOL_UNITS_TEXT_MAX];
   while (*list != '\0' && next_word(&list, word, sizeof word)) {
     if (strcmp(word, name) == 0) {
       return true;
@@ -143,7 +143,7 @@ static void add_tables(lcomm_bench_options *o, const char *list) {
 
 /* Tables in their own order, whatever that of the list is. */
 bool lcomm_bench_set_tables(const lcomm_bench_reader *r, const char *list) {
-  char word[LCOMM_UNITS_TEXT_MAX];
+  char word[TOOL_UNITS_TEXT_MAX];
   const char *why = "", *text = list;
   if (strcmp(list, "all") == 0) {
     add_tables(r->options, NULL);
@@ -169,13 +169,13 @@ static int compare_sizes(const void *a, const void *b) {
 
 bool lcomm_bench_set_sizes(const lcomm_bench_reader *r, const char *list) {
   lcomm_bench_options *o = r->options;
-  char word[LCOMM_UNITS_TEXT_MAX];
+  char word[TOOL_UNITS_TEXT_MAX];
   const char *text = list;
   o->size_count = 0;
   do {
     uint64_t size = 0;
     if (ends_with_comma(list) || o->size_count == LCOMM_BENCH_SIZES_MAX ||
-        !next_word(&text, word, sizeof word) || !lcomm_units_read_size(word, &size)) {
+        !next_word(&text, word, sizeof word) || !tool_units_read_size(word, &size)) {
       return lcomm_bench_fail(r, "'%s' is no list of 1 to %d sizes; for example --size 256K,1G",
                               list, LCOMM_BENCH_SIZES_MAX);
     }
@@ -192,7 +192,7 @@ bool lcomm_bench_set_sizes(const lcomm_bench_reader *r, const char *list) {
 
 bool lcomm_bench_set_synthetic(const lcomm_bench_reader *r, const char *text) {
   lcomm_synthetic *synthetic = &r->options->synthetic;
-  char name[LCOMM_UNITS_TEXT_MAX];
+  char name[TOOL_UNITS_TEXT_MAX];
   size_t length = strcspn(text, ":");
   snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), text);
   if (!lcomm_synthetic_by_name(name, &synthetic->kind)) {
@@ -200,7 +200,7 @@ bool lcomm_bench_set_synthetic(const lcomm_bench_reader *r, const char *text) {
                             name);
   }
   uint64_t count = synthetic->count;
-  if (text[length] == ':' && !lcomm_units_read_size(text + length + 1, &count)) {
+  if (text[length] == ':' && !tool_units_read_size(text + length + 1, &count)) {
     return lcomm_bench_fail(r, "'%s' is no number of values; for example --synthetic normal:16M",
                             text + length + 1);
   }
@@ -215,7 +215,7 @@ bool lcomm_bench_set_synthetic(const lcomm_bench_reader *r, const char *text) {
 
 bool lcomm_bench_set_whole(const lcomm_bench_reader *r, const char *name, const char *text,
                            uint64_t most, uint64_t *number) {
-  if (lcomm_units_read_whole(text, 1, most, number)) {
+  if (tool_units_read_whole(text, 1, most, number)) {
     return true;
   }
   return lcomm_bench_fail(r, "'%s' is no whole number from 1 to %llu, as --%s needs one", text,
@@ -224,7 +224,7 @@ bool lcomm_bench_set_whole(const lcomm_bench_reader *r, const char *name, const 
 
 bool lcomm_bench_set_prediction(const lcomm_bench_reader *r, const char *bandwidth) {
   lcomm_bench_options *o = r->options;
-  if (!lcomm_units_read_bandwidth(bandwidth, &o->bandwidth)) {
+  if (!tool_units_read_bandwidth(bandwidth, &o->bandwidth)) {
     return lcomm_bench_fail(r, "'%s' is no bandwidth; for example 200mbit, 25Gbit or 5GB",
                             bandwidth);
   }
@@ -233,7 +233,7 @@ bool lcomm_bench_set_prediction(const lcomm_bench_reader *r, const char *bandwid
                             bandwidth);
   }
   const char *nodes = r->argv[optind++];
-  if (!lcomm_units_read_whole(nodes, 2, 1000000, &o->nodes)) {
+  if (!tool_units_read_whole(nodes, 2, 1000000, &o->nodes)) {
     return lcomm_bench_fail(r, "'%s' is no number of nodes, 2 or more; for example --predict %s 16",
                             nodes, bandwidth);
   }
@@ -241,7 +241,7 @@ bool lcomm_bench_set_prediction(const lcomm_bench_reader *r, const char *bandwid
 }
 
 bool lcomm_bench_set_seed(const lcomm_bench_reader *r, const char *text) {
-  if (lcomm_units_read_whole(text, 0, UINT64_MAX, &r->options->synthetic.seed)) {
+  if (tool_units_read_whole(text, 0, UINT64_MAX, &r->options->synthetic.seed)) {
     return true;
   }
   return lcomm_bench_fail(r, "'%s' is no seed; for example --seed 7", text);

@@ -89,11 +89,10 @@ static void draw_distortion(const lcomm_results *results, size_t panels, FILE *s
 
 static void draw_throughput(const lcomm_results *results, FILE *script) {
   const lcomm_bench_options *o = results->options;
-  char y_label[TITLE_MAX], size[LCOMM_UNITS_TEXT_MAX];
+  char y_label[TITLE_MAX], size[TOOL_UNITS_TEXT_MAX];
   snprintf(y_label, sizeof y_label, "GB/s of float32 (%s, %s, %llu thread%s)",
-           o->tables[o->table_count - 1]->name,
-           lcomm_units_bytes(o->sizes[o->size_count - 1], size), (unsigned long long)o->threads,
-           o->threads == 1 ? "" : "s");
+           o->tables[o->table_count - 1]->name, tool_units_bytes(o->sizes[o->size_count - 1], size),
+           (unsigned long long)o->threads, o->threads == 1 ? "" : "s");
   lcomm_panel panel = {
       .title = "Throughput against ratio",
       .x_label = "compression ratio (float32 bytes / bytes sent), equal ones side by side",

@@ -68,9 +68,9 @@ lcomm_prediction lcomm_predict(const lcomm_prediction_case *given) {
 
 /* Where it would pay, as the end of a sentence. */
 static void limit_words(double limit, const char *baseline, char *text, size_t size) {
-  char bandwidth[LCOMM_UNITS_TEXT_MAX];
+  char bandwidth[TOOL_UNITS_TEXT_MAX];
   if (limit > 0.0 && isfinite(limit)) {
-    snprintf(text, size, "; pays below %s", lcomm_units_bandwidth(limit, bandwidth));
+    snprintf(text, size, "; pays below %s", tool_units_bandwidth(limit, bandwidth));
   } else {
     snprintf(text, size, "; sends no fewer bytes than %s", baseline);
   }

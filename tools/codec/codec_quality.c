@@ -31,16 +31,16 @@ void lcomm_quality_compare(lcomm_quality *quality, const float *given, const flo
   lcomm_quality_merge(quality, &sum);
 }
 
-void lcomm_quality_weigh(lcomm_quality *quality, const lcomm_subject *subject) {
-  lcomm_subject_sizes sizes = lcomm_subject_sizes_of(subject);
+void lcomm_quality_weigh(lcomm_quality *quality, const lcomm_under_test *tested) {
+  lcomm_under_test_sizes sizes = lcomm_under_test_sizes_of(tested);
   quality->payload_bytes += sizes.payload_bytes;
   quality->sent_bytes += sizes.sent_bytes;
   quality->entries += sizes.entries;
   quality->index_bytes += sizes.index_bytes;
   quality->sent_index_bytes += sizes.sent_index_bytes;
   quality->limit_bits +=
-      lcomm_entropy_payload(lcomm_subject_format(subject), lcomm_subject_payload(subject),
-                            sizes.payload_bytes, lcomm_subject_count(subject));
+      lcomm_entropy_payload(lcomm_under_test_format(tested), lcomm_under_test_payload(tested),
+                            sizes.payload_bytes, lcomm_under_test_count(tested));
 }
 
 void lcomm_quality_merge(lcomm_quality *quality, const lcomm_quality *part) {

@@ -17,7 +17,7 @@ typedef struct lcomm_quality {
   uint64_t count;         /* values */
   uint64_t payload_bytes; /* before the lossless stage */
   uint64_t sent_bytes;    /* after it; the same where there is none */
-  double limit_bits;      /* entropy limit of the payloads, entropy.h */
+  double limit_bits;      /* entropy limit of the payloads, codec_entropy.h */
 
   /* of the sparse codec */
   uint64_t entries;
@@ -40,8 +40,8 @@ typedef struct lcomm_quality {
 void lcomm_quality_compare(lcomm_quality *quality, const float *given, const float *arrived,
                            size_t n);
 
-/* Add what the subject has encoded just now to the sums of sizes. */
-void lcomm_quality_weigh(lcomm_quality *quality, const lcomm_subject *subject);
+/* Add what the codec under test has encoded just now to the sums of sizes. */
+void lcomm_quality_weigh(lcomm_quality *quality, const lcomm_under_test *tested);
 
 void lcomm_quality_merge(lcomm_quality *quality, const lcomm_quality *part);
 

@@ -7,11 +7,11 @@
 
 void lcomm_page_title(const lcomm_page *p, const char *text) {
   fputc('\n', p->file);
-  lcomm_table_say(p->file, p->colours, LCOMM_COLOUR_BOLD, text);
+  tool_table_say(p->file, p->colours, TOOL_COLOUR_BOLD, text);
 }
 
-void lcomm_page_print(lcomm_page *p, lcomm_table *table) {
-  if (!lcomm_table_print(table, p->file, p->colours)) {
+void lcomm_page_print(lcomm_page *p, tool_table *table) {
+  if (!tool_table_print(table, p->file, p->colours)) {
     p->failed = true;
   }
 }
@@ -22,42 +22,40 @@ size_t lcomm_page_codecs(const lcomm_page *p) {
 
 /* ------------------------------------------------------------- prediction */
 
-static void put_prediction(lcomm_table *table, const lcomm_result *result,
+static void put_prediction(tool_table *table, const lcomm_result *result,
                            const lcomm_prediction_case *given) {
   const lcomm_prediction *prediction = &result->prediction;
-  char text[LCOMM_UNITS_TEXT_MAX], verdict[LCOMM_VERDICT_MAX];
+  char text[TOOL_UNITS_TEXT_MAX], verdict[LCOMM_VERDICT_MAX];
   bool pays = prediction->pipelined_s < prediction->baseline_s;
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%s", result->codec->text);
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%s", lcomm_units_seconds(prediction->codec_s, text));
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%s", lcomm_units_seconds(prediction->wire_s, text));
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%s",
-                  lcomm_units_seconds(prediction->sequential_s, text));
-  lcomm_table_put(table, LCOMM_COLOUR_BOLD, "%s",
-                  lcomm_units_seconds(prediction->pipelined_s, text));
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.2f", prediction->fp32_s / prediction->pipelined_s);
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.2f", prediction->bf16_s / prediction->pipelined_s);
-  lcomm_table_put(table, pays ? LCOMM_COLOUR_GOOD : LCOMM_COLOUR_BAD, "%s",
-                  lcomm_predict_verdict(given, prediction, verdict));
+  tool_table_put(table, TOOL_COLOUR_NONE, "%s", result->codec->text);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%s", tool_units_seconds(prediction->codec_s, text));
+  tool_table_put(table, TOOL_COLOUR_NONE, "%s", tool_units_seconds(prediction->wire_s, text));
+  tool_table_put(table, TOOL_COLOUR_NONE, "%s", tool_units_seconds(prediction->sequential_s, text));
+  tool_table_put(table, TOOL_COLOUR_BOLD, "%s", tool_units_seconds(prediction->pipelined_s, text));
+  tool_table_put(table, TOOL_COLOUR_NONE, "%.2f", prediction->fp32_s / prediction->pipelined_s);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%.2f", prediction->bf16_s / prediction->pipelined_s);
+  tool_table_put(table, pays ? TOOL_COLOUR_GOOD : TOOL_COLOUR_BAD, "%s",
+                 lcomm_predict_verdict(given, prediction, verdict));
 }
 
 static void print_baseline(const lcomm_page *p, const lcomm_prediction *prediction) {
   const lcomm_bench_options *o = p->results->options;
-  char bandwidth[LCOMM_UNITS_TEXT_MAX], fp32[LCOMM_UNITS_TEXT_MAX], bf16[LCOMM_UNITS_TEXT_MAX];
+  char bandwidth[TOOL_UNITS_TEXT_MAX], fp32[TOOL_UNITS_TEXT_MAX], bf16[TOOL_UNITS_TEXT_MAX];
   char heading[160];
   snprintf(heading, sizeof heading, "Prediction for %llu values on %llu nodes with %s each",
            (unsigned long long)lcomm_dataset_count(p->results->dataset),
-           (unsigned long long)o->nodes, lcomm_units_bandwidth(o->bandwidth, bandwidth));
+           (unsigned long long)o->nodes, tool_units_bandwidth(o->bandwidth, bandwidth));
   lcomm_page_title(p, heading);
   fprintf(p->file, "Exact on the wire: fp32 %s, bf16 %s; the baseline is %s.\n",
-          lcomm_units_seconds(prediction->fp32_s, fp32),
-          lcomm_units_seconds(prediction->bf16_s, bf16), lcomm_baseline_name(o->baseline));
+          tool_units_seconds(prediction->fp32_s, fp32),
+          tool_units_seconds(prediction->bf16_s, bf16), lcomm_baseline_name(o->baseline));
 }
 
 static void print_predictions(lcomm_page *p) {
   static const char *const columns[] = {"codec",        "codec\ntime",    "wire\ntime",
                                         "in\nsequence", "in a\npipeline", "times\nfp32",
                                         "times\nbf16",  "does it pay?",   NULL};
-  lcomm_table table = {.columns = columns, .sides = "LRRRRRRL"};
+  tool_table table = {.columns = columns, .sides = "LRRRRRRL"};
   const lcomm_prediction *first = NULL;
   for (size_t i = 0; i < lcomm_page_codecs(p); i++) {
     const lcomm_result *result = &p->results->codecs[i];
@@ -66,7 +64,7 @@ static void print_predictions(lcomm_page *p) {
     }
     lcomm_prediction_case given = lcomm_result_case(p->results, result);
     first = !first ? &result->prediction : first;
-    lcomm_table_row(&table);
+    tool_table_row(&table);
     put_prediction(&table, result, &given);
   }
   if (!first) {
@@ -119,7 +117,7 @@ static void print_refusals(const lcomm_page *p) {
 
 bool lcomm_report_print(const lcomm_results *results, FILE *file) {
   const lcomm_bench_options *options = results->options;
-  lcomm_page p = {.results = results, .file = file, .colours = lcomm_table_colours(file)};
+  lcomm_page p = {.results = results, .file = file, .colours = tool_table_colours(file)};
   print_sources(&p);
   print_unreadable(&p);
   lcomm_page_verdict(&p);
@@ -138,7 +136,7 @@ bool lcomm_report_print(const lcomm_results *results, FILE *file) {
   for (size_t i = 0; options->speed && i < options->size_count; i++) {
     lcomm_page_speed(&p, options->sizes[i]);
   }
-  lcomm_page_duels(&p);
+  lcomm_page_comparisons(&p);
   print_refusals(&p);
   return !p.failed && fflush(file) == 0 && !ferror(file);
 }

@@ -19,7 +19,7 @@ typedef struct lcomm_page {
 void lcomm_page_title(const lcomm_page *p, const char *text);
 
 /* Prints and frees the table. */
-void lcomm_page_print(lcomm_page *p, lcomm_table *table);
+void lcomm_page_print(lcomm_page *p, tool_table *table);
 
 size_t lcomm_page_codecs(const lcomm_page *p);
 
@@ -35,6 +35,6 @@ void lcomm_page_steps(lcomm_page *p);
 void lcomm_page_speed(lcomm_page *p, uint64_t size_bytes);
 
 /* Nothing when there are none. */
-void lcomm_page_duels(lcomm_page *p);
+void lcomm_page_comparisons(lcomm_page *p);
 
 #endif

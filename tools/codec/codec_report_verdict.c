@@ -13,34 +13,33 @@ static bool is_exact(const lcomm_result *result) {
   return format->codec->id == LCOMM_CODEC_NONE && !format->zstd;
 }
 
-static void put_speed(lcomm_table *table, const lcomm_result *result, lcomm_operation operation) {
+static void put_speed(tool_table *table, const lcomm_result *result, lcomm_operation operation) {
   if (is_exact(result)) {
-    lcomm_table_put(table, LCOMM_COLOUR_DIM, "-");
+    tool_table_put(table, TOOL_COLOUR_DIM, "-");
   } else {
-    lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.2f",
-                    lcomm_result_speed(result, operation)->gb_s.median);
+    tool_table_put(table, TOOL_COLOUR_NONE, "%.2f",
+                   lcomm_result_speed(result, operation)->gb_s.median);
   }
 }
 
-static void put_limit(lcomm_table *table, const lcomm_results *results,
-                      const lcomm_result *result) {
+static void put_limit(tool_table *table, const lcomm_results *results, const lcomm_result *result) {
   const char *baseline = lcomm_baseline_name(results->options->baseline);
   double limit = lcomm_result_pays_below(results, result);
-  char text[LCOMM_UNITS_TEXT_MAX];
+  char text[TOOL_UNITS_TEXT_MAX];
   if (limit <= 0.0) {
-    lcomm_table_put(table, LCOMM_COLOUR_BAD, "never against %s", baseline);
+    tool_table_put(table, TOOL_COLOUR_BAD, "never against %s", baseline);
   } else if (!isfinite(limit)) {
-    lcomm_table_put(table, LCOMM_COLOUR_GOOD, "on any link");
+    tool_table_put(table, TOOL_COLOUR_GOOD, "on any link");
   } else {
-    lcomm_table_put(table, LCOMM_COLOUR_GOOD, "below %s", lcomm_units_bandwidth(limit, text));
+    tool_table_put(table, TOOL_COLOUR_GOOD, "below %s", tool_units_bandwidth(limit, text));
   }
 }
 
-static void put_row(lcomm_table *table, const lcomm_results *results, const lcomm_result *result) {
-  lcomm_table_row(table);
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%s", result->codec->text);
-  lcomm_table_put(table, LCOMM_COLOUR_BOLD, "%.2f", lcomm_quality_ratio(&result->quality));
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.2e", lcomm_quality_nmse(&result->quality));
+static void put_row(tool_table *table, const lcomm_results *results, const lcomm_result *result) {
+  tool_table_row(table);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%s", result->codec->text);
+  tool_table_put(table, TOOL_COLOUR_BOLD, "%.2f", lcomm_quality_ratio(&result->quality));
+  tool_table_put(table, TOOL_COLOUR_NONE, "%.2e", lcomm_quality_nmse(&result->quality));
   put_speed(table, result, LCOMM_OPERATION_ENCODE);
   put_speed(table, result, LCOMM_OPERATION_DECODE);
   put_limit(table, results, result);
@@ -50,7 +49,7 @@ void lcomm_page_verdict(lcomm_page *p) {
   static const char *const columns[] = {"codec",          "ratio",   "NMSE", "encode\n(GB/s)",
                                         "decode\n(GB/s)", "it pays", NULL};
   const lcomm_bench_options *o = p->results->options;
-  lcomm_table table = {.columns = columns, .sides = "LRRRRL"};
+  tool_table table = {.columns = columns, .sides = "LRRRRL"};
   char heading[128];
   size_t rows = 0;
   for (size_t i = 0; i < lcomm_page_codecs(p); i++) {

@@ -3,8 +3,9 @@
 #ifndef LCOMM_TOOLS_CODEC_CODEC_RESULTS_H
 #define LCOMM_TOOLS_CODEC_CODEC_RESULTS_H
 
-/* What was found out, codec by codec: filled by survey.h, feedback.h, speed.h,
- * duel.h and predict.h, printed by report.h, json.h, csv.h and plot.h. */
+/* What was found out, codec by codec: filled by codec_survey.h, codec_feedback.h,
+ * codec_speed.h, codec_compare.h and codec_predict.h, printed by codec_report.h, codec_json.h,
+ * codec_csv.h and codec_plot.h. */
 
 #include "tools/codec/codec_dataset.h"
 #include "tools/codec/codec_options.h"
@@ -36,24 +37,24 @@ typedef struct lcomm_speed {
   const lcomm_kernels *kernels;
   uint64_t size_bytes;
   lcomm_operation operation;
-  const char *floor; /* what it is, NULL: there is none */
-  lcomm_spread gb_s, floor_gb_s, memcpy_gb_s;
-  lcomm_spread of_floor, of_memcpy, of_best; /* as fast as it; best: the last table */
+  const char *roofline; /* what it is, NULL: there is none */
+  tool_spread gb_s, roofline_gb_s, memcpy_gb_s;
+  tool_spread of_roofline, of_memcpy, of_best; /* as fast as it; best: the last table */
 } lcomm_speed;
 
 /* Two ways to the same end. */
-typedef struct lcomm_duel {
-  const char *name, *rival; /* static */
+typedef struct lcomm_comparison {
+  const char *name, *other; /* static */
   const lcomm_kernels *kernels;
   uint64_t size_bytes; /* of float32, or of the plane that zstd codes */
-  lcomm_spread gb_s, rival_gb_s;
-  lcomm_spread times;        /* times as fast as the rival */
-  double ratio, rival_ratio; /* bytes in / bytes out, 0: not what it is about */
-} lcomm_duel;
+  tool_spread gb_s, other_gb_s;
+  tool_spread times;         /* times as fast as the other way */
+  double ratio, other_ratio; /* bytes in / bytes out, 0: not what it is about */
+} lcomm_comparison;
 
 enum {
   LCOMM_SPEEDS_MAX = LCOMM_BENCH_TABLES_MAX * LCOMM_BENCH_SIZES_MAX * LCOMM_OPERATIONS,
-  LCOMM_DUELS_MAX = LCOMM_BENCH_TABLES_MAX * LCOMM_BENCH_SIZES_MAX * 2,
+  LCOMM_COMPARISONS_MAX = LCOMM_BENCH_TABLES_MAX * LCOMM_BENCH_SIZES_MAX * 2,
   LCOMM_REFUSAL_MAX = 160
 };
 
@@ -66,8 +67,8 @@ typedef struct lcomm_result {
   lcomm_steps steps;
   lcomm_speed speeds[LCOMM_SPEEDS_MAX];
   size_t speed_count;
-  lcomm_duel duels[LCOMM_DUELS_MAX];
-  size_t duel_count;
+  lcomm_comparison comparisons[LCOMM_COMPARISONS_MAX];
+  size_t comparison_count;
   lcomm_prediction prediction; /* pipelined_s 0: none */
 } lcomm_result;
 

@@ -296,7 +296,7 @@ static instructions best(void) {
   return (instructions){"plain", plain_units};
 }
 
-const char *lcomm_floor_instructions(void) {
+const char *lcomm_roofline_instructions(void) {
   return best().name;
 }
 
@@ -356,7 +356,7 @@ static void run_r4rw4(const void *source, void *destination, size_t n) {
   run(R4RW4, source, destination, n);
 }
 
-const lcomm_floor lcomm_floors[] = {
+const lcomm_roofline lcomm_rooflines[] = {
     {"r4w2", 4, 2, false, run_r4w2},      {"r4w1", 4, 1, false, run_r4w1},
     {"r4w0.5", 4, 0.5, false, run_r4w05}, {"r4w4", 4, 4, false, run_r4w4},
     {"r2w4", 2, 4, false, run_r2w4},      {"r1w4", 1, 4, false, run_r1w4},
@@ -365,12 +365,12 @@ const lcomm_floor lcomm_floors[] = {
     {"r4rw4", 4, 4, true, run_r4rw4},     {NULL, 0, 0, false, NULL},
 };
 
-const lcomm_floor *lcomm_floor_find(double source_bytes, double destination_bytes,
-                                    bool accumulates) {
-  for (const lcomm_floor *floor = lcomm_floors; floor->name != NULL; floor++) {
-    if (floor->source_bytes == source_bytes && floor->destination_bytes == destination_bytes &&
-        floor->accumulates == accumulates) {
-      return floor;
+const lcomm_roofline *lcomm_roofline_find(double source_bytes, double destination_bytes,
+                                          bool accumulates) {
+  for (const lcomm_roofline *roofline = lcomm_rooflines; roofline->name != NULL; roofline++) {
+    if (roofline->source_bytes == source_bytes &&
+        roofline->destination_bytes == destination_bytes && roofline->accumulates == accumulates) {
+      return roofline;
     }
   }
   return NULL;

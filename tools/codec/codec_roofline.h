@@ -3,21 +3,21 @@
 #ifndef LCOMM_TOOLS_CODEC_CODEC_ROOFLINE_H
 #define LCOMM_TOOLS_CODEC_CODEC_ROOFLINE_H
 
-/* Floors: what a kernel is measured against. A floor reads and writes the same
+/* Rooflines: what a kernel is measured against. A roofline reads and writes the same
  * bytes as a kernel and computes nothing but the exclusive or of what it reads,
  * as fast as one thread of this machine moves memory: with AVX-512, AVX2 or
  * plain C, whichever the processor has, storing past the caches from
- * LCOMM_STREAM_COUNT elements on, as the kernels do. kernel time / floor time
+ * LCOMM_STREAM_COUNT elements on, as the kernels do. kernel time / roofline time
  * says how far a kernel is from the limit, on any machine.
  *
- * Run kernel and floor in turns, in one process, and take the median of the
+ * Run kernel and roofline in turns, in one process, and take the median of the
  * ratios: both then see the same neighbours.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef struct lcomm_floor {
+typedef struct lcomm_roofline {
   const char *name;    /* r4w2: reads 4 bytes and writes 2 for each element; r2rw4: also reads
                           what it overwrites */
   double source_bytes; /* per element */
@@ -26,16 +26,16 @@ typedef struct lcomm_floor {
   /* n elements; every byte of both arrays is touched. The arrays must not
    * overlap. Stores past the caches need a destination aligned to 64 bytes. */
   void (*run)(const void *source, void *destination, size_t n);
-} lcomm_floor;
+} lcomm_roofline;
 
-/* All floors, ended by one without a name. */
-extern const lcomm_floor lcomm_floors[];
+/* All rooflines, ended by one without a name. */
+extern const lcomm_roofline lcomm_rooflines[];
 
-/* The floor of this shape, NULL when there is none. */
-const lcomm_floor *lcomm_floor_find(double source_bytes, double destination_bytes,
-                                    bool accumulates);
+/* The roofline of this shape, NULL when there is none. */
+const lcomm_roofline *lcomm_roofline_find(double source_bytes, double destination_bytes,
+                                          bool accumulates);
 
-/* The instructions that the floors use here: "avx512", "avx2" or "plain". */
-const char *lcomm_floor_instructions(void);
+/* The instructions that the rooflines use here: "avx512", "avx2" or "plain". */
+const char *lcomm_roofline_instructions(void);
 
 #endif

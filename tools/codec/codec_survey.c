@@ -19,22 +19,22 @@ typedef struct view {
 /* Through the codec and back. */
 static lcomm_status measure(const lcomm_bench_codec *codec, const view *v, lcomm_quality *quality) {
   bool whole = codec->scope == LCOMM_SCOPE_BUCKET;
-  lcomm_subject_shape shape = {.choice = &codec->choice,
-                               .count = v->count,
-                               .segment_ends = v->ends,
-                               .segments = whole ? 0 : v->tensors};
-  lcomm_subject *subject = NULL;
-  lcomm_status status = lcomm_subject_create(&shape, &subject);
+  lcomm_under_test_shape shape = {.choice = &codec->choice,
+                                  .count = v->count,
+                                  .segment_ends = v->ends,
+                                  .segments = whole ? 0 : v->tensors};
+  lcomm_under_test *tested = NULL;
+  lcomm_status status = lcomm_under_test_create(&shape, &tested);
   if (status != LCOMM_OK) {
     return status;
   }
-  lcomm_subject_encode(subject, v->kernels, v->given, 1);
-  status = lcomm_subject_decode(subject, v->kernels, v->arrived);
+  lcomm_under_test_encode(tested, v->kernels, v->given, 1);
+  status = lcomm_under_test_decode(tested, v->kernels, v->arrived);
   if (status == LCOMM_OK) {
     lcomm_quality_compare(quality, v->given, v->arrived, (size_t)v->count);
-    lcomm_quality_weigh(quality, subject);
+    lcomm_quality_weigh(quality, tested);
   }
-  lcomm_subject_destroy(subject);
+  lcomm_under_test_destroy(tested);
   return status == LCOMM_OK ? LCOMM_OK : LCOMM_ERR_INTERNAL;
 }
 
@@ -55,10 +55,10 @@ static lcomm_status measure_tensors(const lcomm_bench_codec *codec, const view *
 /* All codecs on one bucket; `tensor` is its first one among those of all
  * sources. */
 static lcomm_status visit_bucket(lcomm_results *results, const view *v, size_t tensor,
-                                 lcomm_progress *progress) {
+                                 tool_progress *progress) {
   for (size_t i = 0; i < results->options->codec_count; i++) {
     lcomm_result *result = &results->codecs[i];
-    lcomm_progress_next(progress, result->codec->text);
+    tool_progress_next(progress, result->codec->text);
     lcomm_status status = measure(result->codec, v, &result->quality);
     if (status == LCOMM_OK && result->tensors) {
       status = measure_tensors(result->codec, v, result->tensors + tensor);
@@ -68,16 +68,16 @@ static lcomm_status visit_bucket(lcomm_results *results, const view *v, size_t t
     } else if (status != LCOMM_OK) {
       return status;
     }
-    lcomm_progress_add(progress, 1);
+    tool_progress_add(progress, 1);
   }
   return LCOMM_OK;
 }
 
 static lcomm_status read_bucket(lcomm_results *results, const lcomm_source *source,
                                 const lcomm_dataset_bucket *bucket, size_t tensor,
-                                lcomm_progress *progress) {
+                                tool_progress *progress) {
   size_t size = (size_t)bucket->count * sizeof(float);
-  float *given = lcomm_pages_alloc(size), *arrived = lcomm_pages_alloc(size);
+  float *given = tool_pages_alloc(size), *arrived = tool_pages_alloc(size);
   uint64_t *ends = calloc(bucket->tensor_count, sizeof *ends);
   lcomm_status status = LCOMM_ERR_MEMORY;
   if (given && arrived && ends) {
@@ -87,8 +87,8 @@ static lcomm_status read_bucket(lcomm_results *results, const lcomm_source *sour
     status = visit_bucket(results, &v, tensor + bucket->tensor, progress);
   }
   free(ends);
-  lcomm_pages_free(arrived, size);
-  lcomm_pages_free(given, size);
+  tool_pages_free(arrived, size);
+  tool_pages_free(given, size);
   return status;
 }
 
@@ -124,7 +124,7 @@ static lcomm_status make_tensors(lcomm_results *results) {
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_survey_run(lcomm_results *results, lcomm_progress *progress) {
+lcomm_status lcomm_survey_run(lcomm_results *results, tool_progress *progress) {
   lcomm_status status = make_tensors(results);
   uint32_t environment = lcomm_fp_enter();
   size_t tensor = 0;

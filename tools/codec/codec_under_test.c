@@ -14,7 +14,7 @@
 #include "codecs/codec_topk_payload.h"
 #include "tools/common/tool_pages.h"
 
-struct lcomm_subject {
+struct lcomm_under_test {
   lcomm_codec_choice choice;
   uint64_t count;
   lcomm_topk *topk;         /* NULL: dense */
@@ -27,65 +27,66 @@ struct lcomm_subject {
   size_t payload_size, stream_size;
 };
 
-static lcomm_status create_topk(lcomm_subject *subject, const lcomm_subject_shape *shape) {
+static lcomm_status create_topk(lcomm_under_test *tested, const lcomm_under_test_shape *shape) {
   lcomm_topk_shape topk = {.base_count = shape->count,
                            .parts = 1,
                            .outputs = 1,
-                           .format = &subject->choice.format,
+                           .format = &tested->choice.format,
                            .segment_ends =
                                shape->segments > 0 ? shape->segment_ends : &shape->count,
                            .segments = shape->segments > 0 ? shape->segments : 1};
-  lcomm_status status = lcomm_topk_create(&topk, &subject->topk);
+  lcomm_status status = lcomm_topk_create(&topk, &tested->topk);
   if (status == LCOMM_OK) {
-    subject->payload_bound = lcomm_topk_output_bound(subject->topk, 0);
+    tested->payload_bound = lcomm_topk_output_bound(tested->topk, 0);
   }
   return status;
 }
 
-static lcomm_status create_lossless(lcomm_subject *subject) {
-  const lcomm_format *format = &subject->choice.format;
-  subject->stream_bound = lcomm_lossless_bound(format, subject->payload_bound);
-  subject->stream = lcomm_pages_alloc(subject->stream_bound);
-  subject->unpacked = lcomm_pages_alloc(subject->payload_bound);
-  if (!subject->stream || !subject->unpacked) {
+static lcomm_status create_lossless(lcomm_under_test *tested) {
+  const lcomm_format *format = &tested->choice.format;
+  tested->stream_bound = lcomm_lossless_bound(format, tested->payload_bound);
+  tested->stream = tool_pages_alloc(tested->stream_bound);
+  tested->unpacked = tool_pages_alloc(tested->payload_bound);
+  if (!tested->stream || !tested->unpacked) {
     return LCOMM_ERR_MEMORY;
   }
-  return lcomm_lossless_create(format, subject->payload_bound, &subject->lossless);
+  return lcomm_lossless_create(format, tested->payload_bound, &tested->lossless);
 }
 
-static size_t residual_size(const lcomm_subject *subject) {
-  return (size_t)subject->count * sizeof *subject->residual;
+static size_t residual_size(const lcomm_under_test *tested) {
+  return (size_t)tested->count * sizeof *tested->residual;
 }
 
-static lcomm_status create_parts(lcomm_subject *subject, const lcomm_subject_shape *shape) {
+static lcomm_status create_parts(lcomm_under_test *tested, const lcomm_under_test_shape *shape) {
   lcomm_status status = LCOMM_OK;
-  if (lcomm_format_is_sparse(&subject->choice.format)) {
-    status = create_topk(subject, shape);
+  if (lcomm_format_is_sparse(&tested->choice.format)) {
+    status = create_topk(tested, shape);
   } else {
-    subject->payload_bound = lcomm_payload_size(&subject->choice.format, shape->count);
+    tested->payload_bound = lcomm_payload_size(&tested->choice.format, shape->count);
   }
   if (status != LCOMM_OK) {
     return status;
   }
-  subject->payload = lcomm_pages_alloc(subject->payload_bound);
-  if (!subject->payload) {
+  tested->payload = tool_pages_alloc(tested->payload_bound);
+  if (!tested->payload) {
     return LCOMM_ERR_MEMORY;
   }
-  if (subject->choice.error_feedback) {
-    subject->residual = lcomm_pages_alloc(residual_size(subject));
-    if (!subject->residual) {
+  if (tested->choice.error_feedback) {
+    tested->residual = tool_pages_alloc(residual_size(tested));
+    if (!tested->residual) {
       return LCOMM_ERR_MEMORY;
     }
   }
-  return subject->choice.format.zstd ? create_lossless(subject) : LCOMM_OK;
+  return tested->choice.format.zstd ? create_lossless(tested) : LCOMM_OK;
 }
 
-lcomm_status lcomm_subject_create(const lcomm_subject_shape *shape, lcomm_subject **subject) {
-  *subject = NULL;
+lcomm_status lcomm_under_test_create(const lcomm_under_test_shape *shape,
+                                     lcomm_under_test **tested) {
+  *tested = NULL;
   if (shape->count == 0 || shape->count > SIZE_MAX / 16) {
     return LCOMM_ERR_ARGUMENT;
   }
-  lcomm_subject *made = calloc(1, sizeof *made);
+  lcomm_under_test *made = calloc(1, sizeof *made);
   if (!made) {
     return LCOMM_ERR_MEMORY;
   }
@@ -93,104 +94,102 @@ lcomm_status lcomm_subject_create(const lcomm_subject_shape *shape, lcomm_subjec
   made->count = shape->count;
   lcomm_status status = create_parts(made, shape);
   if (status == LCOMM_OK) {
-    *subject = made;
+    *tested = made;
   } else {
-    lcomm_subject_destroy(made);
+    lcomm_under_test_destroy(made);
   }
   return status;
 }
 
-void lcomm_subject_destroy(lcomm_subject *subject) {
-  if (!subject) {
+void lcomm_under_test_destroy(lcomm_under_test *tested) {
+  if (!tested) {
     return;
   }
-  lcomm_topk_destroy(subject->topk);
-  lcomm_lossless_destroy(subject->lossless);
-  lcomm_pages_free(subject->residual, residual_size(subject));
-  lcomm_pages_free(subject->payload, subject->payload_bound);
-  lcomm_pages_free(subject->unpacked, subject->payload_bound);
-  lcomm_pages_free(subject->stream, subject->stream_bound);
-  free(subject);
+  lcomm_topk_destroy(tested->topk);
+  lcomm_lossless_destroy(tested->lossless);
+  tool_pages_free(tested->residual, residual_size(tested));
+  tool_pages_free(tested->payload, tested->payload_bound);
+  tool_pages_free(tested->unpacked, tested->payload_bound);
+  tool_pages_free(tested->stream, tested->stream_bound);
+  free(tested);
 }
 
-uint64_t lcomm_subject_count(const lcomm_subject *subject) {
-  return subject->count;
+uint64_t lcomm_under_test_count(const lcomm_under_test *tested) {
+  return tested->count;
 }
 
-const lcomm_format *lcomm_subject_format(const lcomm_subject *subject) {
-  return &subject->choice.format;
+const lcomm_format *lcomm_under_test_format(const lcomm_under_test *tested) {
+  return &tested->choice.format;
 }
 
-const uint8_t *lcomm_subject_payload(const lcomm_subject *subject) {
-  return subject->payload;
+const uint8_t *lcomm_under_test_payload(const lcomm_under_test *tested) {
+  return tested->payload;
 }
 
-void lcomm_subject_reset(lcomm_subject *subject) {
-  if (subject->residual) {
-    memset(subject->residual, 0, residual_size(subject));
+void lcomm_under_test_reset(lcomm_under_test *tested) {
+  if (tested->residual) {
+    memset(tested->residual, 0, residual_size(tested));
   }
 }
 
-void lcomm_subject_encode(lcomm_subject *subject, const lcomm_kernels *kernels, const float *source,
-                          uint64_t seed) {
-  const lcomm_format *format = &subject->choice.format;
-  lcomm_range range = lcomm_range_whole(subject->count);
-  subject->payload_size = subject->payload_bound;
-  if (subject->topk) {
-    lcomm_topk_encode(subject->topk, kernels, source, subject->residual, LCOMM_TOPK_RELEASE,
-                      &subject->payload, &subject->payload_size);
-  } else if (subject->residual) {
-    lcomm_residual_encode(format, kernels, source, subject->residual, range, seed,
-                          subject->payload);
+void lcomm_under_test_encode(lcomm_under_test *tested, const lcomm_kernels *kernels,
+                             const float *source, uint64_t seed) {
+  const lcomm_format *format = &tested->choice.format;
+  lcomm_range range = lcomm_range_whole(tested->count);
+  tested->payload_size = tested->payload_bound;
+  if (tested->topk) {
+    lcomm_topk_encode(tested->topk, kernels, source, tested->residual, LCOMM_TOPK_RELEASE,
+                      &tested->payload, &tested->payload_size);
+  } else if (tested->residual) {
+    lcomm_residual_encode(format, kernels, source, tested->residual, range, seed, tested->payload);
   } else {
-    lcomm_encode(format, kernels, source, range, seed, subject->payload);
+    lcomm_encode(format, kernels, source, range, seed, tested->payload);
   }
-  if (subject->lossless) {
-    subject->stream_size =
-        lcomm_lossless_encode(subject->lossless, kernels, subject->payload, subject->payload_size,
-                              subject->count, subject->stream);
+  if (tested->lossless) {
+    tested->stream_size =
+        lcomm_lossless_encode(tested->lossless, kernels, tested->payload, tested->payload_size,
+                              tested->count, tested->stream);
   }
 }
 
 /* The payload a receiver would read, NULL when the stream is none. */
-static const uint8_t *arrived_payload(lcomm_subject *subject, const lcomm_kernels *kernels) {
+static const uint8_t *arrived_payload(lcomm_under_test *tested, const lcomm_kernels *kernels) {
   size_t size = 0;
-  if (!subject->lossless) {
-    return subject->payload;
+  if (!tested->lossless) {
+    return tested->payload;
   }
   lcomm_status status =
-      lcomm_lossless_decode(subject->lossless, kernels, subject->stream, subject->stream_size,
-                            subject->count, subject->unpacked, subject->payload_bound, &size, NULL);
-  return status == LCOMM_OK && size == subject->payload_size ? subject->unpacked : NULL;
+      lcomm_lossless_decode(tested->lossless, kernels, tested->stream, tested->stream_size,
+                            tested->count, tested->unpacked, tested->payload_bound, &size, NULL);
+  return status == LCOMM_OK && size == tested->payload_size ? tested->unpacked : NULL;
 }
 
-lcomm_status lcomm_subject_decode(lcomm_subject *subject, const lcomm_kernels *kernels,
-                                  float *destination) {
-  const lcomm_format *format = &subject->choice.format;
-  const uint8_t *payload = arrived_payload(subject, kernels);
+lcomm_status lcomm_under_test_decode(lcomm_under_test *tested, const lcomm_kernels *kernels,
+                                     float *destination) {
+  const lcomm_format *format = &tested->choice.format;
+  const uint8_t *payload = arrived_payload(tested, kernels);
   if (!payload) {
     return LCOMM_ERR_WIRE;
   }
-  if (subject->topk) {
-    lcomm_topk_decode(format, payload, subject->count, 1, 0, 1.0f, destination);
+  if (tested->topk) {
+    lcomm_topk_decode(format, payload, tested->count, 1, 0, 1.0f, destination);
   } else {
-    lcomm_decode(format, kernels, payload, lcomm_range_whole(subject->count), 1.0f, destination);
+    lcomm_decode(format, kernels, payload, lcomm_range_whole(tested->count), 1.0f, destination);
   }
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_subject_add(lcomm_subject *subject, const lcomm_kernels *kernels,
-                               float *destination) {
-  const lcomm_format *format = &subject->choice.format;
-  const uint8_t *payload = arrived_payload(subject, kernels);
+lcomm_status lcomm_under_test_add(lcomm_under_test *tested, const lcomm_kernels *kernels,
+                                  float *destination) {
+  const lcomm_format *format = &tested->choice.format;
+  const uint8_t *payload = arrived_payload(tested, kernels);
   if (!payload) {
     return LCOMM_ERR_WIRE;
   }
-  if (subject->topk) {
+  if (tested->topk) {
     lcomm_topk_add(format, payload, 1, 0, 1.0f, destination);
   } else {
-    lcomm_accumulate(format, kernels, payload, lcomm_range_whole(subject->count), 1.0f,
-                     destination);
+    lcomm_accumulate(format, kernels, payload, lcomm_range_whole(tested->count), 1.0f, destination);
   }
   return LCOMM_OK;
 }
@@ -212,16 +211,16 @@ static size_t coded_index_bytes(const uint8_t *stream) {
   return (size_t)(chunk - (stream + 8));
 }
 
-lcomm_subject_sizes lcomm_subject_sizes_of(const lcomm_subject *subject) {
-  bool coded = subject->lossless != NULL;
-  lcomm_subject_sizes sizes = {.payload_bytes = subject->payload_size,
-                               .sent_bytes = coded ? subject->stream_size : subject->payload_size};
-  if (!subject->topk) {
+lcomm_under_test_sizes lcomm_under_test_sizes_of(const lcomm_under_test *tested) {
+  bool coded = tested->lossless != NULL;
+  lcomm_under_test_sizes sizes = {.payload_bytes = tested->payload_size,
+                                  .sent_bytes = coded ? tested->stream_size : tested->payload_size};
+  if (!tested->topk) {
     return sizes;
   }
-  sizes.entries = read_word(subject->payload);
-  size_t values = lcomm_topk_values_size(&subject->choice.format, sizes.entries);
-  sizes.index_bytes = subject->payload_size - sizeof(uint32_t) - values;
-  sizes.sent_index_bytes = coded ? coded_index_bytes(subject->stream) : sizes.index_bytes;
+  sizes.entries = read_word(tested->payload);
+  size_t values = lcomm_topk_values_size(&tested->choice.format, sizes.entries);
+  sizes.index_bytes = tested->payload_size - sizeof(uint32_t) - values;
+  sizes.sent_index_bytes = coded ? coded_index_bytes(tested->stream) : sizes.index_bytes;
   return sizes;
 }

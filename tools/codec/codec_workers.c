@@ -7,121 +7,121 @@
 
 #include "tools/common/tool_pages.h"
 
-/* Bytes that a rival handles in a row, for the clock. */
+/* Bytes that a variant handles in a row, for the clock. */
 static const uint64_t turn_bytes = 16 << 20;
 
-static lcomm_status allocate(lcomm_lanes *lanes) {
-  size_t size = (size_t)lanes->size_bytes;
-  lanes->lane = calloc(lanes->threads, sizeof *lanes->lane);
-  lanes->pointers = calloc(lanes->threads, sizeof *lanes->pointers);
-  if (!lanes->lane || !lanes->pointers) {
+static lcomm_status allocate(lcomm_workers *workers) {
+  size_t size = (size_t)workers->size_bytes;
+  workers->worker = calloc(workers->threads, sizeof *workers->worker);
+  workers->pointers = calloc(workers->threads, sizeof *workers->pointers);
+  if (!workers->worker || !workers->pointers) {
     return LCOMM_ERR_MEMORY;
   }
-  for (size_t i = 0; i < lanes->threads; i++) {
-    lcomm_lane *lane = &lanes->lane[i];
-    lanes->pointers[i] = lane;
-    lane->count = size / sizeof(float);
-    lane->source = lcomm_pages_alloc(size);
-    lane->destination = lcomm_pages_alloc(size);
-    lane->scratch = lcomm_pages_alloc(size);
-    if (!lane->source || !lane->destination || !lane->scratch) {
+  for (size_t i = 0; i < workers->threads; i++) {
+    lcomm_worker *worker = &workers->worker[i];
+    workers->pointers[i] = worker;
+    worker->count = size / sizeof(float);
+    worker->source = tool_pages_alloc(size);
+    worker->destination = tool_pages_alloc(size);
+    worker->scratch = tool_pages_alloc(size);
+    if (!worker->source || !worker->destination || !worker->scratch) {
       return LCOMM_ERR_MEMORY;
     }
   }
   return LCOMM_OK;
 }
 
-static void touch(void *argument, size_t rival) {
-  lcomm_lane *lane = argument;
-  (void)rival;
-  memcpy(lane->source, lane->task, lane->count * sizeof(float));
-  memset(lane->destination, 0, lane->count * sizeof(float));
-  memset(lane->scratch, 0, lane->count * sizeof(float));
+static void touch(void *argument, size_t variant) {
+  lcomm_worker *worker = argument;
+  (void)variant;
+  memcpy(worker->source, worker->task, worker->count * sizeof(float));
+  memset(worker->destination, 0, worker->count * sizeof(float));
+  memset(worker->scratch, 0, worker->count * sizeof(float));
 }
 
-static lcomm_status fill(lcomm_lanes *lanes, const lcomm_dataset *dataset) {
-  float *values = lcomm_pages_alloc((size_t)lanes->size_bytes);
+static lcomm_status fill(lcomm_workers *workers, const lcomm_dataset *dataset) {
+  float *values = tool_pages_alloc((size_t)workers->size_bytes);
   if (!values) {
     return LCOMM_ERR_MEMORY;
   }
-  lcomm_dataset_fill(dataset, lanes->size_bytes / sizeof(float), values);
-  for (size_t i = 0; i < lanes->threads; i++) {
-    lanes->lane[i].task = values;
+  lcomm_dataset_fill(dataset, workers->size_bytes / sizeof(float), values);
+  for (size_t i = 0; i < workers->threads; i++) {
+    workers->worker[i].task = values;
   }
   double seconds;
-  lcomm_race race = {.threads = lanes->threads,
-                     .rivals = 1,
-                     .repetitions = 1,
-                     .turns = 1,
-                     .lanes = lanes->pointers,
-                     .run = touch};
-  lcomm_status status = lcomm_race_run(&race, &seconds);
-  lcomm_pages_free(values, (size_t)lanes->size_bytes);
+  tool_timing timing = {.threads = workers->threads,
+                        .variants = 1,
+                        .repetitions = 1,
+                        .turns = 1,
+                        .workers = workers->pointers,
+                        .run = touch};
+  lcomm_status status = tool_timing_run(&timing, &seconds);
+  tool_pages_free(values, (size_t)workers->size_bytes);
   return status;
 }
 
-lcomm_status lcomm_lanes_create(const lcomm_bench_options *options, const lcomm_dataset *dataset,
-                                uint64_t size_bytes, lcomm_lanes *lanes) {
-  *lanes = (lcomm_lanes){.threads = (size_t)options->threads,
-                         .repetitions = (size_t)options->repetitions,
-                         .size_bytes = size_bytes};
-  lcomm_status status = allocate(lanes);
+lcomm_status lcomm_workers_create(const lcomm_bench_options *options, const lcomm_dataset *dataset,
+                                  uint64_t size_bytes, lcomm_workers *workers) {
+  *workers = (lcomm_workers){.threads = (size_t)options->threads,
+                             .repetitions = (size_t)options->repetitions,
+                             .size_bytes = size_bytes};
+  lcomm_status status = allocate(workers);
   if (status == LCOMM_OK) {
-    status = fill(lanes, dataset);
+    status = fill(workers, dataset);
   }
   if (status != LCOMM_OK) {
-    lcomm_lanes_destroy(lanes);
+    lcomm_workers_destroy(workers);
   }
   return status;
 }
 
-void lcomm_lanes_destroy(lcomm_lanes *lanes) {
-  size_t size = (size_t)lanes->size_bytes;
-  for (size_t i = 0; lanes->lane != NULL && i < lanes->threads; i++) {
-    lcomm_subject_destroy(lanes->lane[i].subject);
-    lcomm_pages_free(lanes->lane[i].source, size);
-    lcomm_pages_free(lanes->lane[i].destination, size);
-    lcomm_pages_free(lanes->lane[i].scratch, size);
+void lcomm_workers_destroy(lcomm_workers *workers) {
+  size_t size = (size_t)workers->size_bytes;
+  for (size_t i = 0; workers->worker != NULL && i < workers->threads; i++) {
+    lcomm_under_test_destroy(workers->worker[i].tested);
+    tool_pages_free(workers->worker[i].source, size);
+    tool_pages_free(workers->worker[i].destination, size);
+    tool_pages_free(workers->worker[i].scratch, size);
   }
-  free(lanes->lane);
-  free(lanes->pointers);
-  *lanes = (lcomm_lanes){0};
+  free(workers->worker);
+  free(workers->pointers);
+  *workers = (lcomm_workers){0};
 }
 
-lcomm_status lcomm_lanes_set_codec(lcomm_lanes *lanes, const lcomm_bench_codec *codec) {
+lcomm_status lcomm_workers_set_codec(lcomm_workers *workers, const lcomm_bench_codec *codec) {
   lcomm_status status = LCOMM_OK;
-  for (size_t i = 0; i < lanes->threads; i++) {
-    lcomm_lane *lane = &lanes->lane[i];
-    lcomm_subject_destroy(lane->subject);
-    lane->subject = NULL;
+  for (size_t i = 0; i < workers->threads; i++) {
+    lcomm_worker *worker = &workers->worker[i];
+    lcomm_under_test_destroy(worker->tested);
+    worker->tested = NULL;
     if (!codec || status != LCOMM_OK) {
       continue;
     }
-    lcomm_subject_shape shape = {.choice = &codec->choice, .count = lane->count};
-    status = lcomm_subject_create(&shape, &lane->subject);
+    lcomm_under_test_shape shape = {.choice = &codec->choice, .count = worker->count};
+    status = lcomm_under_test_create(&shape, &worker->tested);
   }
   return status;
 }
 
-lcomm_status lcomm_lanes_race(lcomm_lanes *lanes, const void *task, lcomm_lane_runner run,
-                              size_t rivals, lcomm_race *race, double *seconds) {
-  uint64_t turns = turn_bytes / lanes->size_bytes;
-  *race = (lcomm_race){.threads = lanes->threads,
-                       .rivals = rivals,
-                       .repetitions = lanes->repetitions,
-                       .turns = turns > 0 ? turns : 1,
-                       .lanes = lanes->pointers,
-                       .run = run};
-  for (size_t i = 0; i < lanes->threads; i++) {
-    lanes->lane[i].task = task;
+lcomm_status lcomm_workers_time(lcomm_workers *workers, const void *task, tool_timing_runner run,
+                                size_t variants, tool_timing *timing, double *seconds) {
+  uint64_t turns = turn_bytes / workers->size_bytes;
+  *timing = (tool_timing){.threads = workers->threads,
+                          .variants = variants,
+                          .repetitions = workers->repetitions,
+                          .turns = turns > 0 ? turns : 1,
+                          .workers = workers->pointers,
+                          .run = run};
+  for (size_t i = 0; i < workers->threads; i++) {
+    workers->worker[i].task = task;
   }
-  lcomm_status status = lcomm_race_run(race, seconds);
-  for (size_t i = 0; status == LCOMM_OK && i < lanes->threads; i++) {
-    status = lanes->lane[i].status;
+  lcomm_status status = tool_timing_run(timing, seconds);
+  for (size_t i = 0; status == LCOMM_OK && i < workers->threads; i++) {
+    status = workers->worker[i].status;
   }
   return status;
 }
 
-double lcomm_lanes_gb(const lcomm_lanes *lanes) {
-  return 1e-9 * (double)lanes->size_bytes * (double)lanes->threads;
+double lcomm_workers_gb(const lcomm_workers *workers) {
+  return 1e-9 * (double)workers->size_bytes * (double)workers->threads;
 }

@@ -3,48 +3,48 @@
 #ifndef LCOMM_TOOLS_CODEC_CODEC_WORKERS_H
 #define LCOMM_TOOLS_CODEC_CODEC_WORKERS_H
 
-/* What each thread of a race works on: buffers of its own, which it was the
+/* What each thread of a timing works on: buffers of its own, which it was the
  * first to touch, so that they lie in memory close to it. */
 
 #include "tools/codec/codec_dataset.h"
 #include "tools/codec/codec_under_test.h"
 #include "tools/common/tool_timing.h"
 
-typedef struct lcomm_lane {
+typedef struct lcomm_worker {
   size_t count; /* values of each buffer */
   float *source, *destination, *scratch;
-  lcomm_subject *subject; /* NULL: no codec yet */
-  lcomm_status status;    /* of what went wrong in a race, OK at first */
-  const void *task;       /* for the runner of a race; the same for all lanes */
-  void *own;              /* for it too, one for each lane */
-} lcomm_lane;
+  lcomm_under_test *tested; /* NULL: no codec yet */
+  lcomm_status status;      /* of what went wrong in a timing, OK at first */
+  const void *task;         /* for the runner of a timing; the same for all workers */
+  void *own;                /* for it too, one for each worker */
+} lcomm_worker;
 
-typedef struct lcomm_lanes {
+typedef struct lcomm_workers {
   size_t threads, repetitions;
-  uint64_t size_bytes; /* of float32 in a buffer */
-  lcomm_lane *lane;    /* owned, one for each thread */
-  void **pointers;     /* to them, for a race */
-} lcomm_lanes;
+  uint64_t size_bytes;  /* of float32 in a buffer */
+  lcomm_worker *worker; /* owned, one for each thread */
+  void **pointers;      /* to them, for a timing */
+} lcomm_workers;
 
 /* Buffers with the values of the dataset. MEMORY, SYSTEM; nothing is left to
  * destroy then. */
-lcomm_status lcomm_lanes_create(const lcomm_bench_options *options, const lcomm_dataset *dataset,
-                                uint64_t size_bytes, lcomm_lanes *lanes);
-void lcomm_lanes_destroy(lcomm_lanes *lanes);
+lcomm_status lcomm_workers_create(const lcomm_bench_options *options, const lcomm_dataset *dataset,
+                                  uint64_t size_bytes, lcomm_workers *workers);
+void lcomm_workers_destroy(lcomm_workers *workers);
 
-/* Give every lane a subject of this codec, after taking away the one it has
- * (codec NULL: only that). Statuses of lcomm_subject_create. */
-lcomm_status lcomm_lanes_set_codec(lcomm_lanes *lanes, const lcomm_bench_codec *codec);
+/* Give every worker a codec under test of this codec, after taking away the one it has
+ * (codec NULL: only that). Statuses of lcomm_under_test_create. */
+lcomm_status lcomm_workers_set_codec(lcomm_workers *workers, const lcomm_bench_codec *codec);
 
-typedef void (*lcomm_lane_runner)(void *lane, size_t rival);
+typedef void (*tool_timing_runner)(void *worker, size_t variant);
 
-/* Race `rivals` ways at `task`. seconds has room for repetitions * rivals
- * numbers; *race is what it takes to read them. Statuses of lcomm_race_run, or
- * that of a lane. */
-lcomm_status lcomm_lanes_race(lcomm_lanes *lanes, const void *task, lcomm_lane_runner run,
-                              size_t rivals, lcomm_race *race, double *seconds);
+/* Timing `variants` ways at `task`. seconds has room for repetitions * variants
+ * numbers; *timing is what it takes to read them. Statuses of tool_timing_run, or
+ * that of a worker. */
+lcomm_status lcomm_workers_time(lcomm_workers *workers, const void *task, tool_timing_runner run,
+                                size_t variants, tool_timing *timing, double *seconds);
 
-/* Bytes / 1e9 of float32 that all lanes hold together. */
-double lcomm_lanes_gb(const lcomm_lanes *lanes);
+/* Bytes / 1e9 of float32 that all workers hold together. */
+double lcomm_workers_gb(const lcomm_workers *workers);
 
 #endif

@@ -33,7 +33,7 @@ static float f16_value(uint16_t h) {
   return h >> 15 ? -x : x;
 }
 
-double lcomm_perf_element(lcomm_dtype dtype, const void *buffer, uint64_t i) {
+double tool_element(lcomm_dtype dtype, const void *buffer, uint64_t i) {
   switch (dtype) {
   case LCOMM_FLOAT16:
     return (double)f16_value(((const uint16_t *)buffer)[i]);
@@ -54,7 +54,7 @@ double lcomm_perf_element(lcomm_dtype dtype, const void *buffer, uint64_t i) {
   }
 }
 
-void lcomm_perf_element_set(lcomm_dtype dtype, void *buffer, uint64_t i, double value) {
+void tool_element_set(lcomm_dtype dtype, void *buffer, uint64_t i, double value) {
   switch (dtype) {
   case LCOMM_FLOAT16:
     ((uint16_t *)buffer)[i] = whole_to_f16((float)value);

@@ -8,9 +8,9 @@
 #include "libcomm.h"
 
 /* Elements of any type as numbers. int64 is exact up to 2^53. */
-double lcomm_perf_element(lcomm_dtype dtype, const void *buffer, uint64_t i);
+double tool_element(lcomm_dtype dtype, const void *buffer, uint64_t i);
 
 /* `value` is a whole number that the type holds exactly. */
-void lcomm_perf_element_set(lcomm_dtype dtype, void *buffer, uint64_t i, double value);
+void tool_element_set(lcomm_dtype dtype, void *buffer, uint64_t i, double value);
 
 #endif

@@ -12,7 +12,7 @@ static size_t whole_pages(size_t size) {
   return size == 0 ? huge_page : (size + huge_page - 1) / huge_page * huge_page;
 }
 
-void *lcomm_pages_alloc(size_t size) {
+void *tool_pages_alloc(size_t size) {
   if (size > SIZE_MAX / 2) {
     return NULL;
   }
@@ -33,7 +33,7 @@ void *lcomm_pages_alloc(size_t size) {
   return mapped + before;
 }
 
-void lcomm_pages_free(void *memory, size_t size) {
+void tool_pages_free(void *memory, size_t size) {
   if (memory) {
     munmap(memory, whole_pages(size));
   }

@@ -24,12 +24,12 @@ static size_t terminal_columns(void) {
   return window.ws_col;
 }
 
-lcomm_progress lcomm_progress_begin(uint64_t total) {
-  return (lcomm_progress){.shown = isatty(STDERR_FILENO) == 1, .total = total, .begin = now()};
+tool_progress tool_progress_begin(uint64_t total) {
+  return (tool_progress){.shown = isatty(STDERR_FILENO) == 1, .total = total, .begin = now()};
 }
 
-void lcomm_progress_line(const lcomm_progress *progress, double seconds, const char *what,
-                         size_t columns, char *line, size_t size) {
+void tool_progress_line(const tool_progress *progress, double seconds, const char *what,
+                        size_t columns, char *line, size_t size) {
   char bar[BAR + 1];
   uint64_t done = progress->done < progress->total ? progress->done : progress->total;
   double share = progress->total > 0 ? (double)done / (double)progress->total : 1.0;
@@ -50,22 +50,22 @@ void lcomm_progress_line(const lcomm_progress *progress, double seconds, const c
   }
 }
 
-void lcomm_progress_next(const lcomm_progress *progress, const char *what) {
+void tool_progress_next(const tool_progress *progress, const char *what) {
   char line[LINE_MAX_BYTES];
   if (!progress->shown) {
     return;
   }
-  lcomm_progress_line(progress, now() - progress->begin, what, terminal_columns(), line,
-                      sizeof line);
+  tool_progress_line(progress, now() - progress->begin, what, terminal_columns(), line,
+                     sizeof line);
   fprintf(stderr, "\r%s\033[K", line);
   fflush(stderr);
 }
 
-void lcomm_progress_add(lcomm_progress *progress, uint64_t units) {
+void tool_progress_add(tool_progress *progress, uint64_t units) {
   progress->done += units;
 }
 
-void lcomm_progress_end(const lcomm_progress *progress) {
+void tool_progress_end(const tool_progress *progress) {
   if (progress->shown) {
     fputs("\r\033[K", stderr);
   }

@@ -10,26 +10,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct lcomm_progress {
+typedef struct tool_progress {
   bool shown;
   uint64_t total, done; /* units of work */
   double begin;         /* seconds of CLOCK_MONOTONIC */
-} lcomm_progress;
+} tool_progress;
 
-lcomm_progress lcomm_progress_begin(uint64_t total);
+tool_progress tool_progress_begin(uint64_t total);
 
 /* Say what comes next. */
-void lcomm_progress_next(const lcomm_progress *progress, const char *what);
+void tool_progress_next(const tool_progress *progress, const char *what);
 
 /* Units that are done. */
-void lcomm_progress_add(lcomm_progress *progress, uint64_t units);
+void tool_progress_add(tool_progress *progress, uint64_t units);
 
 /* Take the bar away. */
-void lcomm_progress_end(const lcomm_progress *progress);
+void tool_progress_end(const tool_progress *progress);
 
 /* The bar's line for a terminal that is `columns` wide, without an end of
  * line: what follows is cut, and no byte of it moves the cursor. */
-void lcomm_progress_line(const lcomm_progress *progress, double seconds, const char *what,
-                         size_t columns, char *line, size_t size);
+void tool_progress_line(const tool_progress *progress, double seconds, const char *what,
+                        size_t columns, char *line, size_t size);
 
 #endif

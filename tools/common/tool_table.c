@@ -9,23 +9,23 @@
 
 enum { HEAD_LINES = 2 };
 
-static const char *const codes[] = {[LCOMM_COLOUR_NONE] = "",
-                                    [LCOMM_COLOUR_BOLD] = "\033[1m",
-                                    [LCOMM_COLOUR_GOOD] = "\033[32m",
-                                    [LCOMM_COLOUR_BAD] = "\033[31m",
-                                    [LCOMM_COLOUR_DIM] = "\033[2m"};
+static const char *const codes[] = {[TOOL_COLOUR_NONE] = "",
+                                    [TOOL_COLOUR_BOLD] = "\033[1m",
+                                    [TOOL_COLOUR_GOOD] = "\033[32m",
+                                    [TOOL_COLOUR_BAD] = "\033[31m",
+                                    [TOOL_COLOUR_DIM] = "\033[2m"};
 
-static size_t column_count(const lcomm_table *table) {
+static size_t column_count(const tool_table *table) {
   size_t columns = 0;
-  while (table->columns[columns] && columns < LCOMM_TABLE_COLUMNS_MAX) {
+  while (table->columns[columns] && columns < TOOL_TABLE_COLUMNS_MAX) {
     columns++;
   }
   return columns;
 }
 
-void lcomm_table_row(lcomm_table *table) {
+void tool_table_row(tool_table *table) {
   size_t columns = column_count(table);
-  lcomm_table_cell *grown =
+  tool_table_cell *grown =
       realloc(table->cells, (table->rows + 1) * columns * sizeof *table->cells);
   table->filled = 0;
   if (!grown) {
@@ -46,12 +46,12 @@ static void make_printable(char *text) {
   }
 }
 
-void lcomm_table_put(lcomm_table *table, lcomm_colour colour, const char *format, ...) {
+void tool_table_put(tool_table *table, tool_colour colour, const char *format, ...) {
   size_t columns = column_count(table);
   if (table->broken || table->rows == 0 || table->filled == columns) {
     return;
   }
-  lcomm_table_cell *cell = &table->cells[(table->rows - 1) * columns + table->filled++];
+  tool_table_cell *cell = &table->cells[(table->rows - 1) * columns + table->filled++];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(cell->text, sizeof cell->text, format, arguments);
@@ -93,7 +93,7 @@ static void put_text(FILE *file, const char *text, size_t length, size_t width, 
   }
 }
 
-static size_t column_width(const lcomm_table *table, size_t column, size_t columns) {
+static size_t column_width(const tool_table *table, size_t column, size_t columns) {
   size_t width = 0, length;
   for (size_t line = 0; line < HEAD_LINES; line++) {
     const char *text = head_line(table->columns[column], line, &length);
@@ -108,7 +108,7 @@ static size_t column_width(const lcomm_table *table, size_t column, size_t colum
   return width;
 }
 
-static bool has_second_line(const lcomm_table *table, size_t columns) {
+static bool has_second_line(const tool_table *table, size_t columns) {
   for (size_t column = 0; column < columns; column++) {
     if (strchr(table->columns[column], '\n')) {
       return true;
@@ -117,7 +117,7 @@ static bool has_second_line(const lcomm_table *table, size_t columns) {
   return false;
 }
 
-static void print_head(const lcomm_table *table, const size_t *widths, size_t columns, FILE *file,
+static void print_head(const tool_table *table, const size_t *widths, size_t columns, FILE *file,
                        bool colours) {
   size_t lines = has_second_line(table, columns) ? HEAD_LINES : 1, length;
   for (size_t line = 0; line < lines; line++) {
@@ -126,25 +126,25 @@ static void print_head(const lcomm_table *table, const size_t *widths, size_t co
       bool last = column + 1 == columns && table->sides[column] != 'R';
       fputs(column > 0 ? "  " : "", file);
       put_text(file, text, length, last ? 0 : widths[column], table->sides[column],
-               codes[colours ? LCOMM_COLOUR_BOLD : LCOMM_COLOUR_NONE]);
+               codes[colours ? TOOL_COLOUR_BOLD : TOOL_COLOUR_NONE]);
     }
     fputc('\n', file);
   }
 }
 
-bool lcomm_table_print(lcomm_table *table, FILE *file, bool colours) {
-  size_t columns = column_count(table), widths[LCOMM_TABLE_COLUMNS_MAX];
+bool tool_table_print(tool_table *table, FILE *file, bool colours) {
+  size_t columns = column_count(table), widths[TOOL_TABLE_COLUMNS_MAX];
   for (size_t column = 0; column < columns; column++) {
     widths[column] = column_width(table, column, columns);
   }
   print_head(table, widths, columns, file, colours);
   for (size_t row = 0; row < table->rows; row++) {
     for (size_t column = 0; column < columns; column++) {
-      const lcomm_table_cell *cell = &table->cells[row * columns + column];
+      const tool_table_cell *cell = &table->cells[row * columns + column];
       bool last = column + 1 == columns && table->sides[column] != 'R';
       fputs(column > 0 ? "  " : "", file);
       put_text(file, cell->text, strlen(cell->text), last ? 0 : widths[column],
-               table->sides[column], codes[colours ? cell->colour : LCOMM_COLOUR_NONE]);
+               table->sides[column], codes[colours ? cell->colour : TOOL_COLOUR_NONE]);
     }
     fputc('\n', file);
   }
@@ -154,7 +154,7 @@ bool lcomm_table_print(lcomm_table *table, FILE *file, bool colours) {
   return !table->broken;
 }
 
-bool lcomm_table_colours(FILE *file) {
+bool tool_table_colours(FILE *file) {
   const char *refused = getenv("NO_COLOR"), *terminal = getenv("TERM");
   if (refused && *refused != '\0') {
     return false;
@@ -165,7 +165,7 @@ bool lcomm_table_colours(FILE *file) {
   return isatty(fileno(file)) == 1;
 }
 
-void lcomm_table_say(FILE *file, bool colours, lcomm_colour colour, const char *text) {
-  const char *code = codes[colours ? colour : LCOMM_COLOUR_NONE];
+void tool_table_say(FILE *file, bool colours, tool_colour colour, const char *text) {
+  const char *code = codes[colours ? colour : TOOL_COLOUR_NONE];
   fprintf(file, "%s%s%s\n", code, text, *code != '\0' ? "\033[0m" : "");
 }

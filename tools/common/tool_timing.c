@@ -25,15 +25,15 @@ typedef struct interval {
 } interval;
 
 typedef struct track {
-  const lcomm_race *race;
+  const tool_timing *timing;
   gate *gate;
   size_t number;       /* of the thread */
-  interval *intervals; /* of this thread, [repetition * rivals + rival], warm-up first */
+  interval *intervals; /* of this thread, [repetition * variants + variant], warm-up first */
 } track;
 
 enum { SPINS = 1000 };
 
-/* Returns false when the race is off. */
+/* Returns false when the timing is off. */
 static bool pass(gate *g, size_t threads) {
   size_t round = atomic_load(&g->round);
   if (atomic_fetch_add(&g->arrived, 1) + 1 == threads) {
@@ -72,7 +72,7 @@ static void pin(size_t number) {
   }
 }
 
-size_t lcomm_race_processors(void) {
+size_t tool_timing_processors(void) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
     return 1;
@@ -82,17 +82,17 @@ size_t lcomm_race_processors(void) {
 
 static void *run_track(void *argument) {
   const track *t = argument;
-  const lcomm_race *race = t->race;
-  void *lane = race->lanes[t->number];
+  const tool_timing *timing = t->timing;
+  void *worker = timing->workers[t->number];
   pin(t->number);
   uint32_t environment = lcomm_fp_enter();
-  for (size_t i = 0; i < (race->repetitions + 1) * race->rivals; i++) {
-    if (!pass(t->gate, race->threads)) {
+  for (size_t i = 0; i < (timing->repetitions + 1) * timing->variants; i++) {
+    if (!pass(t->gate, timing->threads)) {
       break;
     }
     t->intervals[i].begin = now();
-    for (uint64_t turn = 0; turn < race->turns; turn++) {
-      race->run(lane, i % race->rivals);
+    for (uint64_t turn = 0; turn < timing->turns; turn++) {
+      timing->run(worker, i % timing->variants);
     }
     t->intervals[i].end = now();
   }
@@ -100,48 +100,48 @@ static void *run_track(void *argument) {
   return NULL;
 }
 
-static lcomm_status run_all(const lcomm_race *race, track *tracks, pthread_t *threads, gate *g) {
+static lcomm_status run_all(const tool_timing *timing, track *tracks, pthread_t *threads, gate *g) {
   size_t started = 0;
-  while (started < race->threads &&
+  while (started < timing->threads &&
          pthread_create(&threads[started], NULL, run_track, &tracks[started]) == 0) {
     started++;
   }
-  if (started < race->threads) {
+  if (started < timing->threads) {
     atomic_store(&g->broken, true);
   }
   for (size_t i = 0; i < started; i++) {
     pthread_join(threads[i], NULL);
   }
-  return started == race->threads ? LCOMM_OK : LCOMM_ERR_SYSTEM;
+  return started == timing->threads ? LCOMM_OK : LCOMM_ERR_SYSTEM;
 }
 
 /* The warm-up is left out. */
-static void collect(const lcomm_race *race, const track *tracks, double *seconds) {
-  for (size_t i = 0; i < race->repetitions * race->rivals; i++) {
+static void collect(const tool_timing *timing, const track *tracks, double *seconds) {
+  for (size_t i = 0; i < timing->repetitions * timing->variants; i++) {
     double begin = INFINITY, end = -INFINITY;
-    for (size_t t = 0; t < race->threads; t++) {
-      const interval *run = &tracks[t].intervals[race->rivals + i];
+    for (size_t t = 0; t < timing->threads; t++) {
+      const interval *run = &tracks[t].intervals[timing->variants + i];
       begin = fmin(begin, run->begin);
       end = fmax(end, run->end);
     }
-    seconds[i] = fmax((end - begin) / (double)race->turns, 1e-12);
+    seconds[i] = fmax((end - begin) / (double)timing->turns, 1e-12);
   }
 }
 
-lcomm_status lcomm_race_run(const lcomm_race *race, double *seconds) {
-  size_t per_thread = (race->repetitions + 1) * race->rivals;
+lcomm_status tool_timing_run(const tool_timing *timing, double *seconds) {
+  size_t per_thread = (timing->repetitions + 1) * timing->variants;
   gate g = {0};
   lcomm_status status = LCOMM_ERR_MEMORY;
-  track *tracks = calloc(race->threads, sizeof *tracks);
-  pthread_t *threads = calloc(race->threads, sizeof *threads);
-  interval *intervals = calloc(race->threads * per_thread, sizeof *intervals);
+  track *tracks = calloc(timing->threads, sizeof *tracks);
+  pthread_t *threads = calloc(timing->threads, sizeof *threads);
+  interval *intervals = calloc(timing->threads * per_thread, sizeof *intervals);
   if (tracks && threads && intervals) {
-    for (size_t i = 0; i < race->threads; i++) {
-      tracks[i] = (track){race, &g, i, intervals + i * per_thread};
+    for (size_t i = 0; i < timing->threads; i++) {
+      tracks[i] = (track){timing, &g, i, intervals + i * per_thread};
     }
-    status = run_all(race, tracks, threads, &g);
+    status = run_all(timing, tracks, threads, &g);
     if (status == LCOMM_OK) {
-      collect(race, tracks, seconds);
+      collect(timing, tracks, seconds);
     }
   }
   free(intervals);
@@ -155,25 +155,25 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-lcomm_spread lcomm_spread_of(double *values, size_t n) {
+tool_spread tool_spread_of(double *values, size_t n) {
   qsort(values, n, sizeof *values, compare);
-  return (lcomm_spread){values[0], 0.5 * (values[(n - 1) / 2] + values[n / 2]), values[n - 1]};
+  return (tool_spread){values[0], 0.5 * (values[(n - 1) / 2] + values[n / 2]), values[n - 1]};
 }
 
-lcomm_spread lcomm_race_rate(const lcomm_race *race, const double *seconds, size_t rival,
+tool_spread tool_timing_rate(const tool_timing *timing, const double *seconds, size_t variant,
                              double amount) {
-  double values[LCOMM_RACE_REPETITIONS_MAX] = {0};
-  for (size_t i = 0; i < race->repetitions; i++) {
-    values[i] = amount / seconds[i * race->rivals + rival];
+  double values[TOOL_REPETITIONS_MAX] = {0};
+  for (size_t i = 0; i < timing->repetitions; i++) {
+    values[i] = amount / seconds[i * timing->variants + variant];
   }
-  return lcomm_spread_of(values, race->repetitions);
+  return tool_spread_of(values, timing->repetitions);
 }
 
-lcomm_spread lcomm_race_ratio(const lcomm_race *race, const double *seconds, size_t rival,
+tool_spread tool_timing_ratio(const tool_timing *timing, const double *seconds, size_t variant,
                               size_t other) {
-  double values[LCOMM_RACE_REPETITIONS_MAX] = {0};
-  for (size_t i = 0; i < race->repetitions; i++) {
-    values[i] = seconds[i * race->rivals + other] / seconds[i * race->rivals + rival];
+  double values[TOOL_REPETITIONS_MAX] = {0};
+  for (size_t i = 0; i < timing->repetitions; i++) {
+    values[i] = seconds[i * timing->variants + other] / seconds[i * timing->variants + variant];
   }
-  return lcomm_spread_of(values, race->repetitions);
+  return tool_spread_of(values, timing->repetitions);
 }

@@ -12,39 +12,39 @@
 
 #include "libcomm/include/libcomm_types.h"
 
-enum { LCOMM_RACE_REPETITIONS_MAX = 1000 };
+enum { TOOL_REPETITIONS_MAX = 1000 };
 
-typedef struct lcomm_race {
-  size_t threads;     /* each on its own processor, as far as there are enough */
-  size_t rivals;      /* ways, at least 1 */
-  size_t repetitions; /* 1 to LCOMM_RACE_REPETITIONS_MAX; one more comes first and is not counted */
-  uint64_t turns;     /* runs of a rival in a row, for those that are short */
-  void *const *lanes; /* what each thread works on */
-  void (*run)(void *lane, size_t rival); /* in the standard floating-point environment */
-} lcomm_race;
+typedef struct tool_timing {
+  size_t threads;       /* each on its own processor, as far as there are enough */
+  size_t variants;      /* ways, at least 1 */
+  size_t repetitions;   /* 1 to TOOL_REPETITIONS_MAX; one more comes first and is not counted */
+  uint64_t turns;       /* runs of a variant in a row, for those that are short */
+  void *const *workers; /* what each thread works on */
+  void (*run)(void *worker, size_t variant); /* in the standard floating-point environment */
+} tool_timing;
 
-/* seconds[repetition * rivals + rival] = wall time of one run on all threads,
+/* seconds[repetition * variants + variant] = wall time of one run on all threads,
  * from the first that begins to the last that ends. MEMORY; SYSTEM when the
  * threads cannot be started. */
-lcomm_status lcomm_race_run(const lcomm_race *race, double *seconds);
+lcomm_status tool_timing_run(const tool_timing *timing, double *seconds);
 
 /* Processors that threads may be put on. At least 1. */
-size_t lcomm_race_processors(void);
+size_t tool_timing_processors(void);
 
-typedef struct lcomm_spread {
+typedef struct tool_spread {
   double min, median, max; /* all 0: not measured */
-} lcomm_spread;
+} tool_spread;
 
 /* Of n >= 1 numbers, which are sorted. */
-lcomm_spread lcomm_spread_of(double *values, size_t n);
+tool_spread tool_spread_of(double *values, size_t n);
 
-/* Of the rates amount / seconds of a rival. */
-lcomm_spread lcomm_race_rate(const lcomm_race *race, const double *seconds, size_t rival,
+/* Of the rates amount / seconds of a variant. */
+tool_spread tool_timing_rate(const tool_timing *timing, const double *seconds, size_t variant,
                              double amount);
 
 /* Of the ratios, one for each repetition: how many times as fast as `other` a
- * rival was. */
-lcomm_spread lcomm_race_ratio(const lcomm_race *race, const double *seconds, size_t rival,
+ * variant was. */
+tool_spread tool_timing_ratio(const tool_timing *timing, const double *seconds, size_t variant,
                               size_t other);
 
 #endif

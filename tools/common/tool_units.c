@@ -12,7 +12,7 @@
 
 static const uint64_t size_max = UINT64_C(1) << 50;
 
-bool lcomm_units_read_size(const char *text, uint64_t *size) {
+bool tool_units_read_size(const char *text, uint64_t *size) {
   bool overflow = false;
   uint64_t bytes = 0;
   size_t length = lcomm_read_size(text, strlen(text), &bytes, &overflow);
@@ -28,7 +28,7 @@ bool lcomm_units_read_size(const char *text, uint64_t *size) {
   return true;
 }
 
-bool lcomm_units_read_whole(const char *text, uint64_t least, uint64_t most, uint64_t *number) {
+bool tool_units_read_whole(const char *text, uint64_t least, uint64_t most, uint64_t *number) {
   bool overflow = false;
   uint64_t value = 0;
   size_t length = lcomm_read_integer(text, strlen(text), &value, &overflow);
@@ -39,7 +39,7 @@ bool lcomm_units_read_whole(const char *text, uint64_t least, uint64_t most, uin
   return true;
 }
 
-bool lcomm_units_read_bandwidth(const char *text, double *bytes_per_s) {
+bool tool_units_read_bandwidth(const char *text, double *bytes_per_s) {
   static const char prefixes[] = "KMGT";
   double value = 0.0, unit = 1.0;
   size_t length = lcomm_read_decimal(text, strlen(text), &value);
@@ -64,35 +64,35 @@ bool lcomm_units_read_bandwidth(const char *text, double *bytes_per_s) {
   return true;
 }
 
-const char *lcomm_units_bytes(uint64_t size, char text[LCOMM_UNITS_TEXT_MAX]) {
+const char *tool_units_bytes(uint64_t size, char text[TOOL_UNITS_TEXT_MAX]) {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double value = (double)size;
   size_t unit = 0;
   for (; value >= 1024.0 && unit + 1 < sizeof units / sizeof *units; unit++) {
     value /= 1024.0;
   }
-  snprintf(text, LCOMM_UNITS_TEXT_MAX, "%.4g %s", value, units[unit]);
+  snprintf(text, TOOL_UNITS_TEXT_MAX, "%.4g %s", value, units[unit]);
   return text;
 }
 
-const char *lcomm_units_bandwidth(double bytes_per_s, char text[LCOMM_UNITS_TEXT_MAX]) {
+const char *tool_units_bandwidth(double bytes_per_s, char text[TOOL_UNITS_TEXT_MAX]) {
   static const char *const units[] = {"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"};
   double value = 8.0 * bytes_per_s;
   size_t unit = 0;
   for (; value >= 1000.0 && unit + 1 < sizeof units / sizeof *units; unit++) {
     value /= 1000.0;
   }
-  snprintf(text, LCOMM_UNITS_TEXT_MAX, "%.3g %s", value, units[unit]);
+  snprintf(text, TOOL_UNITS_TEXT_MAX, "%.3g %s", value, units[unit]);
   return text;
 }
 
-const char *lcomm_units_seconds(double seconds, char text[LCOMM_UNITS_TEXT_MAX]) {
+const char *tool_units_seconds(double seconds, char text[TOOL_UNITS_TEXT_MAX]) {
   if (seconds >= 0.9995) {
-    snprintf(text, LCOMM_UNITS_TEXT_MAX, seconds < 999.5 ? "%.3g s" : "%.0f s", seconds);
+    snprintf(text, TOOL_UNITS_TEXT_MAX, seconds < 999.5 ? "%.3g s" : "%.0f s", seconds);
   } else if (seconds >= 0.9995e-3) {
-    snprintf(text, LCOMM_UNITS_TEXT_MAX, "%.3g ms", 1e3 * seconds);
+    snprintf(text, TOOL_UNITS_TEXT_MAX, "%.3g ms", 1e3 * seconds);
   } else {
-    snprintf(text, LCOMM_UNITS_TEXT_MAX, "%.3g us", 1e6 * seconds);
+    snprintf(text, TOOL_UNITS_TEXT_MAX, "%.3g us", 1e6 * seconds);
   }
   return text;
 }

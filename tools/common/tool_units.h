@@ -9,27 +9,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LCOMM_UNITS_TEXT_MAX = 32 };
+enum { TOOL_UNITS_TEXT_MAX = 32 };
 
 /* A whole number such as 4096, 256K, 64MiB or 1G, powers of 1024, up to 2^50.
  * All of `text` is read. */
-bool lcomm_units_read_size(const char *text, uint64_t *size);
+bool tool_units_read_size(const char *text, uint64_t *size);
 
 /* A whole number from `least` to `most`. */
-bool lcomm_units_read_whole(const char *text, uint64_t least, uint64_t most, uint64_t *number);
+bool tool_units_read_whole(const char *text, uint64_t least, uint64_t most, uint64_t *number);
 
 /* What a link carries in a second, as bytes: 200mbit, 10Gbit, 25Gbit/s are
  * bits, 5GB, 800MB/s are bytes, powers of 1000; k, M, G, T in either case.
  * "bit" and "B" tell them apart, so one of them has to be there. */
-bool lcomm_units_read_bandwidth(const char *text, double *bytes_per_s);
+bool tool_units_read_bandwidth(const char *text, double *bytes_per_s);
 
 /* "256 KiB", "1.5 GiB". Returns text. */
-const char *lcomm_units_bytes(uint64_t size, char text[LCOMM_UNITS_TEXT_MAX]);
+const char *tool_units_bytes(uint64_t size, char text[TOOL_UNITS_TEXT_MAX]);
 
 /* "25 Gbit/s". Returns text. */
-const char *lcomm_units_bandwidth(double bytes_per_s, char text[LCOMM_UNITS_TEXT_MAX]);
+const char *tool_units_bandwidth(double bytes_per_s, char text[TOOL_UNITS_TEXT_MAX]);
 
 /* "1.23 s", "4.5 ms", "17 us". Returns text. */
-const char *lcomm_units_seconds(double seconds, char text[LCOMM_UNITS_TEXT_MAX]);
+const char *tool_units_seconds(double seconds, char text[TOOL_UNITS_TEXT_MAX]);
 
 #endif

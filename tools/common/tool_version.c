@@ -7,7 +7,7 @@
 
 #include "libcomm/include/libcomm.h"
 
-void tools_print_version(const char *program) {
+void tool_print_version(const char *program) {
   printf("%s (libcomm) %d.%d.%d\n", program, LCOMM_VERSION_MAJOR, LCOMM_VERSION_MINOR,
          LCOMM_VERSION_PATCH);
 }

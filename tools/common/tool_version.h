@@ -4,6 +4,6 @@
 #define LCOMM_TOOLS_COMMON_TOOL_VERSION_H
 
 /* What every program says to --version, on standard output. */
-void tools_print_version(const char *program);
+void tool_print_version(const char *program);
 
 #endif

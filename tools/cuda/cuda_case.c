@@ -62,39 +62,39 @@ double lcomm_gpu_case_bytes(const lcomm_gpu_case *what) {
 
 lcomm_cuda_code lcomm_gpu_code(const lcomm_gpu_work *work, uint32_t peer) {
   const lcomm_gpu_format *format = work->what->format;
-  uint8_t *payload = work->bed->code + peer * work->bed->code_stride;
+  uint8_t *payload = work->fixture->code + peer * work->fixture->code_stride;
   lcomm_cuda_code code = {.kind = format->kind, .code = payload};
   if (format->scale_size > 0) {
     code.block = lcomm_format_of(format->codec).block;
     code.scale = payload;
-    code.code = payload + lcomm_block_codes(work->bed->count, code.block, format->scale_size);
+    code.code = payload + lcomm_block_codes(work->fixture->count, code.block, format->scale_size);
   }
   return code;
 }
 
 static int launch_encode(lcomm_gpu_work *work, uint32_t peer) {
-  lcomm_gpu_bed *bed = work->bed;
-  lcomm_cuda_encode encode = {.source = bed->source + peer * (uint64_t)LCOMM_GPU_PEER_SHIFT,
-                              .n = bed->count,
+  lcomm_gpu_fixture *fixture = work->fixture;
+  lcomm_cuda_encode encode = {.source = fixture->source + peer * (uint64_t)LCOMM_GPU_PEER_SHIFT,
+                              .n = fixture->count,
                               .parts = 1,
                               .code = lcomm_gpu_code(work, peer)};
-  return bed->table->kernels->encode(&encode, bed->stream);
+  return fixture->table->kernels->encode(&encode, fixture->stream);
 }
 
 static int launch_sum(lcomm_gpu_work *work, const lcomm_cuda_code *sources, uint32_t count) {
-  lcomm_gpu_bed *bed = work->bed;
+  lcomm_gpu_fixture *fixture = work->fixture;
   lcomm_cuda_sum sum = {.sources = sources,
                         .count = count,
                         .op = LCOMM_CUDA_SUM,
                         .factor = 1.0f,
-                        .destination = bed->destination,
-                        .n = bed->count,
+                        .destination = fixture->destination,
+                        .n = fixture->count,
                         .parts = 1};
-  return bed->table->kernels->sum(&sum, bed->stream);
+  return fixture->table->kernels->sum(&sum, fixture->stream);
 }
 
 static int launch_add(lcomm_gpu_work *work) {
-  const lcomm_cuda_code sources[] = {{.kind = LCOMM_CUDA_F32, .code = work->bed->destination},
+  const lcomm_cuda_code sources[] = {{.kind = LCOMM_CUDA_F32, .code = work->fixture->destination},
                                      lcomm_gpu_code(work, 0)};
   return launch_sum(work, sources, 2);
 }
@@ -108,11 +108,11 @@ static int launch_peers(lcomm_gpu_work *work) {
 }
 
 static int launch_split(lcomm_gpu_work *work) {
-  lcomm_gpu_bed *bed = work->bed;
-  uint8_t *const planes[] = {lcomm_gpu_plane(bed, 0), lcomm_gpu_plane(bed, 1),
-                             lcomm_gpu_plane(bed, 2), lcomm_gpu_plane(bed, 3)};
-  return bed->table->kernels->split(4, (const uint8_t *)bed->source, planes, bed->count,
-                                    bed->stream);
+  lcomm_gpu_fixture *fixture = work->fixture;
+  uint8_t *const planes[] = {lcomm_gpu_plane(fixture, 0), lcomm_gpu_plane(fixture, 1),
+                             lcomm_gpu_plane(fixture, 2), lcomm_gpu_plane(fixture, 3)};
+  return fixture->table->kernels->split(4, (const uint8_t *)fixture->source, planes, fixture->count,
+                                        fixture->stream);
 }
 
 int lcomm_gpu_work_launch(lcomm_gpu_work *work) {
@@ -139,7 +139,7 @@ int lcomm_gpu_work_launch(lcomm_gpu_work *work) {
 static bool prepare(lcomm_gpu_work *work) {
   uint32_t peers = 0;
   if (work->what->operation == LCOMM_GPU_TOPK) {
-    return lcomm_gpu_topk_create(work->bed, work->bed->count, &work->topk);
+    return lcomm_gpu_topk_create(work->fixture, work->fixture->count, &work->topk);
   }
   if (work->what->operation == LCOMM_GPU_SUM) {
     peers = LCOMM_GPU_PEERS;
@@ -147,15 +147,16 @@ static bool prepare(lcomm_gpu_work *work) {
     peers = 1;
   }
   for (uint32_t peer = 0; peer < peers; peer++) {
-    if (!lcomm_gpu_good(work->bed, launch_encode(work, peer), "encoding its input")) {
+    if (!lcomm_gpu_good(work->fixture, launch_encode(work, peer), "encoding its input")) {
       return false;
     }
   }
-  return lcomm_gpu_finish(work->bed);
+  return lcomm_gpu_finish(work->fixture);
 }
 
-bool lcomm_gpu_work_create(lcomm_gpu_work *work, lcomm_gpu_bed *bed, const lcomm_gpu_case *what) {
-  *work = (lcomm_gpu_work){.bed = bed, .what = what};
+bool lcomm_gpu_work_create(lcomm_gpu_work *work, lcomm_gpu_fixture *fixture,
+                           const lcomm_gpu_case *what) {
+  *work = (lcomm_gpu_work){.fixture = fixture, .what = what};
   return prepare(work);
 }
 

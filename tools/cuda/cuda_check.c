@@ -20,21 +20,21 @@ static uint32_t unit_at(const uint8_t *units, size_t i, size_t size) {
   return unit;
 }
 
-bool lcomm_gpu_same(lcomm_gpu_bed *bed, const char *what, const void *found, const void *wanted,
-                    size_t count, size_t size, uint64_t first) {
+bool lcomm_gpu_same(lcomm_gpu_fixture *fixture, const char *what, const void *found,
+                    const void *wanted, size_t count, size_t size, uint64_t first) {
   uint8_t *fetched = malloc(count * size + 1);
   if (!fetched) {
-    snprintf(bed->why, sizeof bed->why, "the host has no memory to compare %s", what);
+    snprintf(fixture->why, sizeof fixture->why, "the host has no memory to compare %s", what);
     return false;
   }
-  bool good = lcomm_gpu_copy(bed, fetched, found, count * size);
+  bool good = lcomm_gpu_copy(fixture, fetched, found, count * size);
   if (good && memcmp(fetched, wanted, count * size) != 0) {
     size_t i = 0;
     while (unit_at(fetched, i, size) == unit_at(wanted, i, size)) {
       i++;
     }
-    snprintf(bed->why, sizeof bed->why, "%s: number %llu is 0x%0*x, by the host 0x%0*x", what,
-             (unsigned long long)(first + i), (int)(2 * size), unit_at(fetched, i, size),
+    snprintf(fixture->why, sizeof fixture->why, "%s: number %llu is 0x%0*x, by the host 0x%0*x",
+             what, (unsigned long long)(first + i), (int)(2 * size), unit_at(fetched, i, size),
              (int)(2 * size), unit_at(wanted, i, size));
     good = false;
   }
@@ -70,13 +70,14 @@ static bool sample_make(lcomm_gpu_work *work, uint64_t first, uint64_t n, sample
   if (s->values && s->result && s->payload) {
     return true;
   }
-  snprintf(work->bed->why, sizeof work->bed->why, "the host has no memory to check results");
+  snprintf(work->fixture->why, sizeof work->fixture->why,
+           "the host has no memory to check results");
   return false;
 }
 
 static void encode_peer(sample *s, const lcomm_format *format, uint32_t peer) {
-  lcomm_gpu_bed_values(s->work->bed, s->first + peer * (uint64_t)LCOMM_GPU_PEER_SHIFT, s->n,
-                       s->values);
+  lcomm_gpu_fixture_values(s->work->fixture, s->first + peer * (uint64_t)LCOMM_GPU_PEER_SHIFT, s->n,
+                           s->values);
   lcomm_encode(format, &lcomm_kernels_scalar, s->values, lcomm_range_whole(s->n), 0,
                s->payload + peer * s->stride);
 }
@@ -90,19 +91,20 @@ static bool same_code(const sample *s) {
     size_t scales = lcomm_block_count(s->n, code.block);
     uint64_t before = s->first / code.block;
     codes += lcomm_block_codes(s->n, code.block, format->scale_size);
-    if (!lcomm_gpu_same(work->bed, "a scale", (uint8_t *)code.scale + before * format->scale_size,
-                        s->payload, scales, format->scale_size, before)) {
+    if (!lcomm_gpu_same(work->fixture, "a scale",
+                        (uint8_t *)code.scale + before * format->scale_size, s->payload, scales,
+                        format->scale_size, before)) {
       return false;
     }
   }
-  return lcomm_gpu_same(work->bed, "a code",
+  return lcomm_gpu_same(work->fixture, "a code",
                         (uint8_t *)code.code + (size_t)s->first * format->code_size, codes,
                         (size_t)s->n, format->code_size, s->first);
 }
 
 static bool same_result(const sample *s) {
-  return lcomm_gpu_same(s->work->bed, "a result", s->work->bed->destination + s->first, s->result,
-                        (size_t)s->n, sizeof(float), s->first);
+  return lcomm_gpu_same(s->work->fixture, "a result", s->work->fixture->destination + s->first,
+                        s->result, (size_t)s->n, sizeof(float), s->first);
 }
 
 static bool same_planes(const sample *s) {
@@ -111,12 +113,12 @@ static bool same_planes(const sample *s) {
   for (size_t i = 0; i < 4; i++) {
     plane[i] = s->payload + i * s->stride;
   }
-  lcomm_gpu_bed_values(s->work->bed, s->first, s->n, s->values);
+  lcomm_gpu_fixture_values(s->work->fixture, s->first, s->n, s->values);
   lcomm_kernels_scalar.split4((const uint8_t *)s->values, plane, (size_t)s->n);
   for (uint32_t i = 0; i < 4 && good; i++) {
-    good = lcomm_gpu_same(s->work->bed, "a byte of a plane",
-                          lcomm_gpu_plane(s->work->bed, i) + s->first, plane[i], (size_t)s->n, 1,
-                          s->first);
+    good = lcomm_gpu_same(s->work->fixture, "a byte of a plane",
+                          lcomm_gpu_plane(s->work->fixture, i) + s->first, plane[i], (size_t)s->n,
+                          1, s->first);
   }
   return good;
 }
@@ -163,16 +165,16 @@ static bool check_sample(lcomm_gpu_work *work, uint64_t first, uint64_t n) {
 
 /* What a launch writes gets other bytes first; a sum in place begins with the source. */
 static bool poison(lcomm_gpu_work *work) {
-  lcomm_gpu_bed *bed = work->bed;
-  size_t size = (size_t)bed->count * sizeof(float);
+  lcomm_gpu_fixture *fixture = work->fixture;
+  size_t size = (size_t)fixture->count * sizeof(float);
   switch (work->what->operation) {
   case LCOMM_GPU_DECODE:
   case LCOMM_GPU_SUM:
-    return lcomm_gpu_set(bed, bed->destination, 0xff, size);
+    return lcomm_gpu_set(fixture, fixture->destination, 0xff, size);
   case LCOMM_GPU_ADD:
-    return lcomm_gpu_copy(bed, bed->destination, bed->source, size);
+    return lcomm_gpu_copy(fixture, fixture->destination, fixture->source, size);
   default:
-    return lcomm_gpu_set(bed, bed->code, 0xff, LCOMM_GPU_PEERS * bed->code_stride);
+    return lcomm_gpu_set(fixture, fixture->code, 0xff, LCOMM_GPU_PEERS * fixture->code_stride);
   }
 }
 
@@ -188,15 +190,15 @@ static bool check_between(lcomm_gpu_work *work, uint64_t first, uint64_t last) {
 }
 
 bool lcomm_gpu_work_check(lcomm_gpu_work *work) {
-  lcomm_gpu_bed *bed = work->bed;
-  uint64_t n = bed->count < LCOMM_GPU_SAMPLE ? bed->count : LCOMM_GPU_SAMPLE;
-  uint64_t last = (bed->count - n) / LCOMM_GPU_PEER_SHIFT * LCOMM_GPU_PEER_SHIFT;
+  lcomm_gpu_fixture *fixture = work->fixture;
+  uint64_t n = fixture->count < LCOMM_GPU_SAMPLE ? fixture->count : LCOMM_GPU_SAMPLE;
+  uint64_t last = (fixture->count - n) / LCOMM_GPU_PEER_SHIFT * LCOMM_GPU_PEER_SHIFT;
   if (work->topk) {
     return lcomm_gpu_topk_check(work->topk);
   }
-  return poison(work) && lcomm_gpu_good(bed, lcomm_gpu_work_launch(work), "its launch") &&
-         lcomm_gpu_finish(bed) && check_sample(work, 0, n) &&
-         (last == 0 || (check_sample(work, last, bed->count - last) &&
+  return poison(work) && lcomm_gpu_good(fixture, lcomm_gpu_work_launch(work), "its launch") &&
+         lcomm_gpu_finish(fixture) && check_sample(work, 0, n) &&
+         (last == 0 || (check_sample(work, last, fixture->count - last) &&
                         check_between(work, LCOMM_GPU_SAMPLE, last)));
 }
 

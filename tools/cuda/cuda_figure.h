@@ -18,10 +18,10 @@ typedef enum lcomm_gpu_verdict {
 
 typedef struct lcomm_gpu_figure {
   const lcomm_gpu_case *what;
-  double bytes;         /* of a value */
-  lcomm_spread seconds; /* of a launch */
-  lcomm_spread gb_s, copy_gb_s;
-  lcomm_spread of_copy; /* how many times as fast as the copy */
+  double bytes;        /* of a value */
+  tool_spread seconds; /* of a launch */
+  tool_spread gb_s, copy_gb_s;
+  tool_spread of_copy; /* how many times as fast as the copy */
   lcomm_gpu_verdict verdict;
   char why[LCOMM_GPU_WHY_MAX]; /* WRONG */
 } lcomm_gpu_figure;
@@ -31,9 +31,9 @@ typedef struct lcomm_gpu_figure {
 size_t lcomm_gpu_copy_size(const lcomm_gpu_case *what, uint64_t count);
 
 /* Launch the case `launches` times where `samples` is 0. Else check it, then time `samples` (at
- * most LCOMM_RACE_REPETITIONS_MAX) times `launches` launches and as many copies in turn. */
-lcomm_gpu_figure lcomm_gpu_measure(lcomm_gpu_bed *bed, const lcomm_gpu_case *what, size_t samples,
-                                   uint64_t launches);
+ * most TOOL_REPETITIONS_MAX) times `launches` launches and as many copies in turn. */
+lcomm_gpu_figure lcomm_gpu_measure(lcomm_gpu_fixture *fixture, const lcomm_gpu_case *what,
+                                   size_t samples, uint64_t launches);
 
 /* "met", "missed", "", "not measured". */
 const char *lcomm_gpu_verdict_name(lcomm_gpu_verdict verdict);

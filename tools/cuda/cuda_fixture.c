@@ -11,152 +11,161 @@
 
 enum { PIECE = 4 << 20 }; /* values made and sent at a time */
 
-bool lcomm_gpu_good(lcomm_gpu_bed *bed, int error, const char *doing) {
+bool lcomm_gpu_good(lcomm_gpu_fixture *fixture, int error, const char *doing) {
   if (error == 0) {
     return true;
   }
-  snprintf(bed->why, sizeof bed->why, "device %d (%s) failed at %s: %s", bed->device,
-           bed->facts.name[0] != '\0' ? bed->facts.name : bed->table->name, doing,
-           bed->table->explain(error));
+  snprintf(fixture->why, sizeof fixture->why, "device %d (%s) failed at %s: %s", fixture->device,
+           fixture->facts.name[0] != '\0' ? fixture->facts.name : fixture->table->name, doing,
+           fixture->table->explain(error));
   return false;
 }
 
-bool lcomm_gpu_finish(lcomm_gpu_bed *bed) {
-  return lcomm_gpu_good(bed, bed->table->stream_finish(bed->stream), "waiting for its work");
+bool lcomm_gpu_finish(lcomm_gpu_fixture *fixture) {
+  return lcomm_gpu_good(fixture, fixture->table->stream_finish(fixture->stream),
+                        "waiting for its work");
 }
 
-bool lcomm_gpu_copy(lcomm_gpu_bed *bed, void *destination, const void *source, size_t size) {
-  return lcomm_gpu_good(bed, bed->table->copy(destination, source, size, bed->stream), "copying") &&
-         lcomm_gpu_finish(bed);
+bool lcomm_gpu_copy(lcomm_gpu_fixture *fixture, void *destination, const void *source,
+                    size_t size) {
+  return lcomm_gpu_good(fixture, fixture->table->copy(destination, source, size, fixture->stream),
+                        "copying") &&
+         lcomm_gpu_finish(fixture);
 }
 
-bool lcomm_gpu_set(lcomm_gpu_bed *bed, void *memory, int byte, size_t size) {
-  return lcomm_gpu_good(bed, bed->table->set(memory, byte, size, bed->stream), "setting memory") &&
-         lcomm_gpu_finish(bed);
+bool lcomm_gpu_set(lcomm_gpu_fixture *fixture, void *memory, int byte, size_t size) {
+  return lcomm_gpu_good(fixture, fixture->table->set(memory, byte, size, fixture->stream),
+                        "setting memory") &&
+         lcomm_gpu_finish(fixture);
 }
 
 /* ------------------------------------------------------------------ values */
 
-static uint64_t source_count(const lcomm_gpu_bed *bed) {
-  return bed->count + LCOMM_GPU_PEERS * LCOMM_GPU_PEER_SHIFT;
+static uint64_t source_count(const lcomm_gpu_fixture *fixture) {
+  return fixture->count + LCOMM_GPU_PEERS * LCOMM_GPU_PEER_SHIFT;
 }
 
-void lcomm_gpu_bed_values(const lcomm_gpu_bed *bed, uint64_t first, uint64_t n, float *values) {
-  lcomm_synthetic normal = {.kind = LCOMM_SYNTHETIC_NORMAL, .seed = 1, .count = source_count(bed)};
+void lcomm_gpu_fixture_values(const lcomm_gpu_fixture *fixture, uint64_t first, uint64_t n,
+                              float *values) {
+  lcomm_synthetic normal = {
+      .kind = LCOMM_SYNTHETIC_NORMAL, .seed = 1, .count = source_count(fixture)};
   lcomm_synthetic_fill(&normal, 0, normal.count, first, n, values);
 }
 
-static bool fill_source(lcomm_gpu_bed *bed) {
+static bool fill_source(lcomm_gpu_fixture *fixture) {
   float *values = malloc(PIECE * sizeof *values);
   bool good = values != NULL;
   if (!good) {
-    snprintf(bed->why, sizeof bed->why, "the host has no memory for %d values", PIECE);
+    snprintf(fixture->why, sizeof fixture->why, "the host has no memory for %d values", PIECE);
   }
   uint64_t n = 0;
-  for (uint64_t first = 0; good && first < source_count(bed); first += n) {
-    n = source_count(bed) - first < PIECE ? source_count(bed) - first : PIECE;
-    lcomm_gpu_bed_values(bed, first, n, values);
-    good = lcomm_gpu_copy(bed, bed->source + first, values, (size_t)n * sizeof *values);
+  for (uint64_t first = 0; good && first < source_count(fixture); first += n) {
+    n = source_count(fixture) - first < PIECE ? source_count(fixture) - first : PIECE;
+    lcomm_gpu_fixture_values(fixture, first, n, values);
+    good = lcomm_gpu_copy(fixture, fixture->source + first, values, (size_t)n * sizeof *values);
   }
   free(values);
   return good;
 }
 
 /* What is copied are the values, too: a device may move zeros faster. */
-static bool fill_copy_source(lcomm_gpu_bed *bed) {
-  size_t all = (size_t)source_count(bed) * sizeof(float), size = 0;
+static bool fill_copy_source(lcomm_gpu_fixture *fixture) {
+  size_t all = (size_t)source_count(fixture) * sizeof(float), size = 0;
   bool good = true;
-  for (size_t first = 0; good && first < bed->copy_size; first += size) {
-    size = bed->copy_size - first < all ? bed->copy_size - first : all;
-    good = lcomm_gpu_copy(bed, bed->copy_source + first, bed->source, size);
+  for (size_t first = 0; good && first < fixture->copy_size; first += size) {
+    size = fixture->copy_size - first < all ? fixture->copy_size - first : all;
+    good = lcomm_gpu_copy(fixture, fixture->copy_source + first, fixture->source, size);
   }
   return good;
 }
 
 /* ------------------------------------------------------------------ memory */
 
-static bool take(lcomm_gpu_bed *bed, size_t size, void **memory) {
-  char asked[LCOMM_UNITS_TEXT_MAX], all[LCOMM_UNITS_TEXT_MAX];
-  int error = bed->table->memory_get(size, memory);
+static bool take(lcomm_gpu_fixture *fixture, size_t size, void **memory) {
+  char asked[TOOL_UNITS_TEXT_MAX], all[TOOL_UNITS_TEXT_MAX];
+  int error = fixture->table->memory_get(size, memory);
   if (error == 0) {
     return true;
   }
   *memory = NULL;
-  snprintf(bed->why, sizeof bed->why,
-           "device %d (%s, %s) has no %s left: %s; a smaller -n needs less", bed->device,
-           bed->facts.name, lcomm_units_bytes(bed->facts.memory_size, all),
-           lcomm_units_bytes(size, asked), bed->table->explain(error));
+  snprintf(fixture->why, sizeof fixture->why,
+           "device %d (%s, %s) has no %s left: %s; a smaller -n needs less", fixture->device,
+           fixture->facts.name, tool_units_bytes(fixture->facts.memory_size, all),
+           tool_units_bytes(size, asked), fixture->table->explain(error));
   return false;
 }
 
-static bool take_floats(lcomm_gpu_bed *bed, uint64_t count, float **memory) {
+static bool take_floats(lcomm_gpu_fixture *fixture, uint64_t count, float **memory) {
   void *taken = NULL;
-  bool good = take(bed, (size_t)count * sizeof(float), &taken);
+  bool good = take(fixture, (size_t)count * sizeof(float), &taken);
   *memory = taken;
   return good;
 }
 
-static bool take_bytes(lcomm_gpu_bed *bed, size_t size, uint8_t **memory) {
+static bool take_bytes(lcomm_gpu_fixture *fixture, size_t size, uint8_t **memory) {
   void *taken = NULL;
-  bool good = take(bed, size, &taken);
+  bool good = take(fixture, size, &taken);
   *memory = taken;
   return good;
 }
 
-static bool take_all(lcomm_gpu_bed *bed) {
+static bool take_all(lcomm_gpu_fixture *fixture) {
   /* 8 bits and a float32 for each block of 128, and room for padding */
-  bed->code_stride = ((size_t)bed->count + (size_t)bed->count / 32 + 1024) / 256 * 256;
-  return take_floats(bed, source_count(bed), &bed->source) &&
-         take_floats(bed, bed->count, &bed->residual) &&
-         take_floats(bed, bed->count, &bed->destination) &&
-         take_bytes(bed, LCOMM_GPU_PEERS * bed->code_stride, &bed->code) &&
-         take_bytes(bed, bed->copy_size, &bed->copy_source) &&
-         take_bytes(bed, bed->copy_size, &bed->copy_destination);
+  fixture->code_stride = ((size_t)fixture->count + (size_t)fixture->count / 32 + 1024) / 256 * 256;
+  return take_floats(fixture, source_count(fixture), &fixture->source) &&
+         take_floats(fixture, fixture->count, &fixture->residual) &&
+         take_floats(fixture, fixture->count, &fixture->destination) &&
+         take_bytes(fixture, LCOMM_GPU_PEERS * fixture->code_stride, &fixture->code) &&
+         take_bytes(fixture, fixture->copy_size, &fixture->copy_source) &&
+         take_bytes(fixture, fixture->copy_size, &fixture->copy_destination);
 }
 
-static bool is_device(lcomm_gpu_bed *bed) {
+static bool is_device(lcomm_gpu_fixture *fixture) {
   int devices = 0;
-  if (!lcomm_gpu_good(bed, bed->table->count(&devices), "counting devices")) {
+  if (!lcomm_gpu_good(fixture, fixture->table->count(&devices), "counting devices")) {
     return false;
   }
-  if (bed->device < devices) {
+  if (fixture->device < devices) {
     return true;
   }
-  snprintf(bed->why, sizeof bed->why, "there is no device %d: %s has %d, counted from 0",
-           bed->device, bed->table->name, devices);
+  snprintf(fixture->why, sizeof fixture->why, "there is no device %d: %s has %d, counted from 0",
+           fixture->device, fixture->table->name, devices);
   return false;
 }
 
-bool lcomm_gpu_bed_open(lcomm_gpu_bed *bed, const lcomm_device_table *table, int device,
-                        uint64_t count, size_t copy_size) {
-  *bed = (lcomm_gpu_bed){.table = table, .device = device, .count = count, .copy_size = copy_size};
+bool lcomm_gpu_fixture_open(lcomm_gpu_fixture *fixture, const lcomm_device_table *table, int device,
+                            uint64_t count, size_t copy_size) {
+  *fixture =
+      (lcomm_gpu_fixture){.table = table, .device = device, .count = count, .copy_size = copy_size};
   void *pinned = NULL;
-  if (!is_device(bed) || !lcomm_gpu_good(bed, table->facts(device, &bed->facts), "its facts") ||
-      !lcomm_gpu_good(bed, table->use(device), "its first use") ||
-      !lcomm_gpu_good(bed, table->stream_create(&bed->stream), "making a stream") ||
-      !lcomm_gpu_good(bed, table->pinned_get(sizeof *bed->pinned, &pinned), "pinning memory")) {
+  if (!is_device(fixture) ||
+      !lcomm_gpu_good(fixture, table->facts(device, &fixture->facts), "its facts") ||
+      !lcomm_gpu_good(fixture, table->use(device), "its first use") ||
+      !lcomm_gpu_good(fixture, table->stream_create(&fixture->stream), "making a stream") ||
+      !lcomm_gpu_good(fixture, table->pinned_get(sizeof *fixture->pinned, &pinned),
+                      "pinning memory")) {
     return false;
   }
-  bed->pinned = pinned;
-  return take_all(bed) && fill_source(bed) && fill_copy_source(bed);
+  fixture->pinned = pinned;
+  return take_all(fixture) && fill_source(fixture) && fill_copy_source(fixture);
 }
 
-void lcomm_gpu_bed_close(lcomm_gpu_bed *bed) {
-  void *const memory[] = {bed->source, bed->residual,    bed->destination,
-                          bed->code,   bed->copy_source, bed->copy_destination};
+void lcomm_gpu_fixture_close(lcomm_gpu_fixture *fixture) {
+  void *const memory[] = {fixture->source, fixture->residual,    fixture->destination,
+                          fixture->code,   fixture->copy_source, fixture->copy_destination};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) {
     if (memory[i]) {
-      bed->table->memory_free(memory[i]);
+      fixture->table->memory_free(memory[i]);
     }
   }
-  if (bed->pinned) {
-    bed->table->pinned_free(bed->pinned);
+  if (fixture->pinned) {
+    fixture->table->pinned_free(fixture->pinned);
   }
-  if (bed->stream) {
-    bed->table->stream_destroy(bed->stream);
+  if (fixture->stream) {
+    fixture->table->stream_destroy(fixture->stream);
   }
-  bed->source = bed->residual = bed->destination = NULL;
-  bed->code = bed->copy_source = bed->copy_destination = NULL;
-  bed->pinned = NULL;
-  bed->stream = NULL;
+  fixture->source = fixture->residual = fixture->destination = NULL;
+  fixture->code = fixture->copy_source = fixture->copy_destination = NULL;
+  fixture->pinned = NULL;
+  fixture->stream = NULL;
 }

@@ -21,7 +21,7 @@ enum {
 
 #define LCOMM_GPU_COUNT_MAX ((uint64_t)1 << 31) /* top-k counts in 32 bits */
 
-typedef struct lcomm_gpu_bed {
+typedef struct lcomm_gpu_fixture {
   const lcomm_device_table *table;
   int device;
   lcomm_device_facts facts;
@@ -38,23 +38,24 @@ typedef struct lcomm_gpu_bed {
   uint64_t *pinned; /* one number that host and device write and read */
 
   char why[LCOMM_GPU_WHY_MAX]; /* what went wrong, a sentence */
-} lcomm_gpu_bed;
+} lcomm_gpu_fixture;
 
 /* Take memory for `count` values and for copies of copy_size bytes, and fill the
  * source. false: `why` says what to do; close it all the same. */
-bool lcomm_gpu_bed_open(lcomm_gpu_bed *bed, const lcomm_device_table *table, int device,
-                        uint64_t count, size_t copy_size);
-void lcomm_gpu_bed_close(lcomm_gpu_bed *bed);
+bool lcomm_gpu_fixture_open(lcomm_gpu_fixture *fixture, const lcomm_device_table *table, int device,
+                            uint64_t count, size_t copy_size);
+void lcomm_gpu_fixture_close(lcomm_gpu_fixture *fixture);
 
 /* Values [first, first + n) of the source, made by the host. */
-void lcomm_gpu_bed_values(const lcomm_gpu_bed *bed, uint64_t first, uint64_t n, float *values);
+void lcomm_gpu_fixture_values(const lcomm_gpu_fixture *fixture, uint64_t first, uint64_t n,
+                              float *values);
 
 /* Is `error` 0? Else `why` becomes a sentence about what was being done. */
-bool lcomm_gpu_good(lcomm_gpu_bed *bed, int error, const char *doing);
+bool lcomm_gpu_good(lcomm_gpu_fixture *fixture, int error, const char *doing);
 
 /* Copy, set and wait until it is done. false as lcomm_gpu_good(). */
-bool lcomm_gpu_copy(lcomm_gpu_bed *bed, void *destination, const void *source, size_t size);
-bool lcomm_gpu_set(lcomm_gpu_bed *bed, void *memory, int byte, size_t size);
-bool lcomm_gpu_finish(lcomm_gpu_bed *bed);
+bool lcomm_gpu_copy(lcomm_gpu_fixture *fixture, void *destination, const void *source, size_t size);
+bool lcomm_gpu_set(lcomm_gpu_fixture *fixture, void *memory, int byte, size_t size);
+bool lcomm_gpu_finish(lcomm_gpu_fixture *fixture);
 
 #endif

@@ -68,7 +68,7 @@ static bool is_known(const char *part) {
 }
 
 static bool read_count(const char *text, uint64_t *count) {
-  return lcomm_units_read_size(text, count) && *count > 0 && *count <= LCOMM_GPU_COUNT_MAX;
+  return tool_units_read_size(text, count) && *count > 0 && *count <= LCOMM_GPU_COUNT_MAX;
 }
 
 static bool apply_number(lcomm_gpu_options *o, int option, const char *value, char *error) {
@@ -81,26 +81,26 @@ static bool apply_number(lcomm_gpu_options *o, int option, const char *value, ch
     snprintf(error, LCOMM_GPU_WHY_MAX, "'-n %s' is no number from 1 to 2G", value);
     return false;
   case 's':
-    if (lcomm_units_read_whole(value, 0, LCOMM_RACE_REPETITIONS_MAX, &o->samples)) {
+    if (tool_units_read_whole(value, 0, TOOL_REPETITIONS_MAX, &o->samples)) {
       return true;
     }
     snprintf(error, LCOMM_GPU_WHY_MAX, "'-s %s' is no number from 0 to %d", value,
-             LCOMM_RACE_REPETITIONS_MAX);
+             TOOL_REPETITIONS_MAX);
     return false;
   case 'l':
-    if (lcomm_units_read_whole(value, 1, 1000000, &o->launches)) {
+    if (tool_units_read_whole(value, 1, 1000000, &o->launches)) {
       return true;
     }
     snprintf(error, LCOMM_GPU_WHY_MAX, "'-l %s' is no number from 1 to 1000000", value);
     return false;
   case OPTION_LIMIT:
-    if (lcomm_units_read_whole(value, 0, LIMIT_MAX_S, &o->limit_s)) {
+    if (tool_units_read_whole(value, 0, LIMIT_MAX_S, &o->limit_s)) {
       return true;
     }
     snprintf(error, LCOMM_GPU_WHY_MAX, "'--limit %s' is no number of seconds", value);
     return false;
   default: /* 'd' */
-    if (!lcomm_units_read_whole(value, 0, DEVICES_MAX, &device)) {
+    if (!tool_units_read_whole(value, 0, DEVICES_MAX, &device)) {
       snprintf(error, LCOMM_GPU_WHY_MAX, "'-d %s' is no number of a device", value);
       return false;
     }

@@ -15,49 +15,48 @@ static bool is_written(FILE *file) {
 
 /* ------------------------------------------------------------------- table */
 
-static void put_figure(lcomm_table *table, const lcomm_gpu_figure *figure) {
-  char time[LCOMM_UNITS_TEXT_MAX];
-  lcomm_table_row(table);
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%s", figure->what->name);
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.2f", figure->bytes);
+static void put_figure(tool_table *table, const lcomm_gpu_figure *figure) {
+  char time[TOOL_UNITS_TEXT_MAX];
+  tool_table_row(table);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%s", figure->what->name);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%.2f", figure->bytes);
   if (figure->verdict == LCOMM_GPU_WRONG) {
     for (int column = 0; column < 6; column++) {
-      lcomm_table_put(table, LCOMM_COLOUR_NONE, "-");
+      tool_table_put(table, TOOL_COLOUR_NONE, "-");
     }
-    lcomm_table_put(table, LCOMM_COLOUR_BAD, "%s: %.120s", lcomm_gpu_verdict_name(figure->verdict),
-                    figure->why);
+    tool_table_put(table, TOOL_COLOUR_BAD, "%s: %.120s", lcomm_gpu_verdict_name(figure->verdict),
+                   figure->why);
     return;
   }
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%s",
-                  lcomm_units_seconds(figure->seconds.median, time));
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.4g", figure->gb_s.median);
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.4g", figure->copy_gb_s.median);
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.3f", figure->of_copy.median);
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.2f..%.2f", figure->of_copy.min, figure->of_copy.max);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%s", tool_units_seconds(figure->seconds.median, time));
+  tool_table_put(table, TOOL_COLOUR_NONE, "%.4g", figure->gb_s.median);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%.4g", figure->copy_gb_s.median);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%.3f", figure->of_copy.median);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%.2f..%.2f", figure->of_copy.min, figure->of_copy.max);
   if (figure->what->target > 0.0) {
-    lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.2f", figure->what->target);
+    tool_table_put(table, TOOL_COLOUR_NONE, "%.2f", figure->what->target);
   } else {
-    lcomm_table_put(table, LCOMM_COLOUR_NONE, "-");
+    tool_table_put(table, TOOL_COLOUR_NONE, "-");
   }
-  lcomm_table_put(table, figure->verdict == LCOMM_GPU_MET ? LCOMM_COLOUR_GOOD : LCOMM_COLOUR_BAD,
-                  "%s", lcomm_gpu_verdict_name(figure->verdict));
+  tool_table_put(table, figure->verdict == LCOMM_GPU_MET ? TOOL_COLOUR_GOOD : TOOL_COLOUR_BAD, "%s",
+                 lcomm_gpu_verdict_name(figure->verdict));
 }
 
 static void print_head(const lcomm_gpu_results *results, FILE *file) {
   const lcomm_gpu_options *options = results->options;
-  char memory[LCOMM_UNITS_TEXT_MAX];
+  char memory[TOOL_UNITS_TEXT_MAX];
   fprintf(file,
           "%s (compute capability %d.%d, %s, CUDA driver %d.%d, runtime %d.%d)\n"
           "%llu values, %llu launches a sample, %llu samples, medians\n\n",
           results->facts.name, results->facts.major, results->facts.minor,
-          lcomm_units_bytes(results->facts.memory_size, memory), results->driver / 1000,
+          tool_units_bytes(results->facts.memory_size, memory), results->driver / 1000,
           results->driver % 1000 / 10, results->runtime / 1000, results->runtime % 1000 / 10,
           (unsigned long long)options->count, (unsigned long long)options->launches,
           (unsigned long long)options->samples);
 }
 
 static void print_torch(const lcomm_gpu_results *results, FILE *file) {
-  char time[LCOMM_UNITS_TEXT_MAX];
+  char time[TOOL_UNITS_TEXT_MAX];
   double times = lcomm_gpu_times_torch(results);
   if (!lcomm_gpu_torch_is_over(&results->torch)) {
     return;
@@ -66,18 +65,18 @@ static void print_torch(const lcomm_gpu_results *results, FILE *file) {
     fprintf(file, "%s: not measured: %s\n", torch_case, results->torch.why);
   } else if (times > 0.0) {
     fprintf(file, "%s: %s for topk, scatter and residual, %.3g times as long (target %g, %s)\n",
-            torch_case, lcomm_units_seconds(results->torch.seconds.median, time), times,
+            torch_case, tool_units_seconds(results->torch.seconds.median, time), times,
             LCOMM_GPU_TORCH_TARGET, times >= LCOMM_GPU_TORCH_TARGET ? "met" : "missed");
   } else {
     fprintf(file, "%s: %s by torch, nothing to compare with\n", torch_case,
-            lcomm_units_seconds(results->torch.seconds.median, time));
+            tool_units_seconds(results->torch.seconds.median, time));
   }
 }
 
 bool lcomm_gpu_print(const lcomm_gpu_results *results, FILE *file) {
   static const char *const columns[] = {"kernel", "bytes\na value", "time",   "GB/s", "copy\nGB/s",
                                         "share",  "range",          "target", "",     NULL};
-  lcomm_table table = {.columns = columns, .sides = "LRRRRRRRL"};
+  tool_table table = {.columns = columns, .sides = "LRRRRRRRL"};
   size_t targets = 0, met = 0;
   print_head(results, file);
   for (size_t i = 0; i < results->figure_count; i++) {
@@ -85,7 +84,7 @@ bool lcomm_gpu_print(const lcomm_gpu_results *results, FILE *file) {
     targets += results->figures[i].what->target > 0.0;
     met += results->figures[i].verdict == LCOMM_GPU_MET;
   }
-  bool good = lcomm_table_print(&table, file, lcomm_table_colours(file));
+  bool good = tool_table_print(&table, file, tool_table_colours(file));
   print_torch(results, file);
   if (results->lost) {
     fputs("the device is lost to this process: the other cases were not tried\n", file);

@@ -28,7 +28,7 @@ static cJSON *add_object(writer *w, cJSON *parent, const char *key) {
   return made;
 }
 
-static void put_spread(writer *w, cJSON *object, const char *key, lcomm_spread spread) {
+static void put_spread(writer *w, cJSON *object, const char *key, tool_spread spread) {
   cJSON *inner = add_object(w, object, key);
   put_number(w, inner, "min", spread.min);
   put_number(w, inner, "median", spread.median);

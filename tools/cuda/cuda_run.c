@@ -28,52 +28,55 @@ static void expect_an_end(const lcomm_gpu_options *options) {
   alarm((unsigned)options->limit_s);
 }
 
-static void measure_one(lcomm_gpu_bed *bed, const lcomm_gpu_case *what, lcomm_gpu_after *after,
-                        lcomm_gpu_results *results) {
+static void measure_one(lcomm_gpu_fixture *fixture, const lcomm_gpu_case *what,
+                        lcomm_gpu_after *after, lcomm_gpu_results *results) {
   const lcomm_gpu_options *options = results->options;
   expect_an_end(options);
   lcomm_gpu_figure *figure = &results->figures[results->figure_count++];
-  *figure = lcomm_gpu_measure(bed, what, (size_t)options->samples, options->launches);
+  *figure = lcomm_gpu_measure(fixture, what, (size_t)options->samples, options->launches);
   /* After some errors a device refuses this process all that follows. */
-  results->lost = figure->verdict == LCOMM_GPU_WRONG && !lcomm_gpu_set(bed, bed->code, 0, 1);
+  results->lost =
+      figure->verdict == LCOMM_GPU_WRONG && !lcomm_gpu_set(fixture, fixture->code, 0, 1);
   if (after) {
     after(results);
   }
 }
 
-static void measure_all(lcomm_gpu_bed *bed, lcomm_gpu_after *after, lcomm_gpu_results *results) {
-  lcomm_progress progress = lcomm_progress_begin(lcomm_gpu_case_count);
+static void measure_all(lcomm_gpu_fixture *fixture, lcomm_gpu_after *after,
+                        lcomm_gpu_results *results) {
+  tool_progress progress = tool_progress_begin(lcomm_gpu_case_count);
   if (after) {
     after(results);
   }
   for (size_t i = 0; i < lcomm_gpu_case_count && !results->lost; i++) {
     const lcomm_gpu_case *what = &lcomm_gpu_cases[i];
-    lcomm_progress_next(&progress, what->name);
+    tool_progress_next(&progress, what->name);
     if (lcomm_gpu_is_wanted(results->options, what)) {
-      measure_one(bed, what, after, results);
+      measure_one(fixture, what, after, results);
     }
-    lcomm_progress_add(&progress, 1);
+    tool_progress_add(&progress, 1);
   }
-  lcomm_progress_end(&progress);
+  tool_progress_end(&progress);
 }
 
 bool lcomm_gpu_bench_run(const lcomm_gpu_options *options, const lcomm_device_table *table,
                          lcomm_gpu_after *after, lcomm_gpu_results *results) {
-  lcomm_gpu_bed bed;
+  lcomm_gpu_fixture fixture;
   expect_an_end(options);
   *results = (lcomm_gpu_results){.options = options, .torch = {.script = options->torch_script}};
-  bool good = lcomm_gpu_bed_open(&bed, table, options->device, options->count, copy_size(options));
-  results->facts = bed.facts;
+  bool good =
+      lcomm_gpu_fixture_open(&fixture, table, options->device, options->count, copy_size(options));
+  results->facts = fixture.facts;
   if (!good) {
-    memcpy(results->why, bed.why, sizeof results->why);
+    memcpy(results->why, fixture.why, sizeof results->why);
   } else if (table->version(&results->driver, &results->runtime) != 0) {
     results->driver = results->runtime = 0;
   }
   if (good) {
-    measure_all(&bed, after, results);
+    measure_all(&fixture, after, results);
   }
-  lcomm_gpu_bed_close(&bed); /* PyTorch needs the memory */
-  alarm(0);                  /* its script has a limit of its own */
+  lcomm_gpu_fixture_close(&fixture); /* PyTorch needs the memory */
+  alarm(0);                          /* its script has a limit of its own */
   if (good && !results->lost && results->torch.script && options->samples > 0) {
     lcomm_gpu_torch_run(&results->torch, options->count, (size_t)options->samples, options->device);
   }

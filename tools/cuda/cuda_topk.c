@@ -13,7 +13,7 @@ enum { STEPS = 3, STEPS_OF_ALL = 2 };
 #define HOST_COUNT_MAX ((uint64_t)1 << 28) /* the host's copies take 13 bytes a value */
 
 struct lcomm_gpu_topk {
-  lcomm_gpu_bed *bed;
+  lcomm_gpu_fixture *fixture;
   lcomm_cuda_topk *encoder;
   void *memory; /* of the encoder */
   uint64_t count, kept;
@@ -25,8 +25,8 @@ static lcomm_format format_of(void) {
 }
 
 static bool create_encoder(lcomm_gpu_topk *topk) {
-  lcomm_gpu_bed *bed = topk->bed;
-  const lcomm_cuda_kernels *kernels = bed->table->kernels;
+  lcomm_gpu_fixture *fixture = topk->fixture;
+  const lcomm_cuda_kernels *kernels = fixture->table->kernels;
   lcomm_cuda_topk_shape shape = {.base_count = topk->count,
                                  .parts = 1,
                                  .outputs = 1,
@@ -34,31 +34,35 @@ static bool create_encoder(lcomm_gpu_topk *topk) {
                                  .segment_count = &topk->count,
                                  .segment_kept = &topk->kept,
                                  .output_capacity = &topk->kept};
-  if (!lcomm_gpu_good(bed, bed->table->memory_get(kernels->topk_size(&shape), &topk->memory),
+  if (!lcomm_gpu_good(fixture,
+                      fixture->table->memory_get(kernels->topk_size(&shape), &topk->memory),
                       "taking memory for top-k")) {
     return false;
   }
-  topk->encoder = kernels->topk_create(&shape, topk->memory, bed->stream);
+  topk->encoder = kernels->topk_create(&shape, topk->memory, fixture->stream);
   if (!topk->encoder) {
-    snprintf(bed->why, sizeof bed->why, "device %d could not make an encoder for top-k of %llu",
-             bed->device, (unsigned long long)topk->count);
+    snprintf(fixture->why, sizeof fixture->why,
+             "device %d could not make an encoder for top-k of %llu", fixture->device,
+             (unsigned long long)topk->count);
   }
   return topk->encoder != NULL;
 }
 
-bool lcomm_gpu_topk_create(lcomm_gpu_bed *bed, uint64_t count, lcomm_gpu_topk **topk) {
+bool lcomm_gpu_topk_create(lcomm_gpu_fixture *fixture, uint64_t count, lcomm_gpu_topk **topk) {
   lcomm_format format = format_of();
   *topk = NULL;
   lcomm_gpu_topk *made = calloc(1, sizeof *made);
   if (!made) {
-    snprintf(bed->why, sizeof bed->why, "the host has no memory left");
+    snprintf(fixture->why, sizeof fixture->why, "the host has no memory left");
     return false;
   }
   uint64_t kept = lcomm_topk_entries(format.density, count);
-  *made = (lcomm_gpu_topk){
-      .bed = bed, .count = count, .kept = kept, .bound = lcomm_topk_bound(&format, kept, count)};
-  if (create_encoder(made) &&
-      lcomm_gpu_set(bed, bed->residual, 0, (size_t)bed->count * sizeof *bed->residual)) {
+  *made = (lcomm_gpu_topk){.fixture = fixture,
+                           .count = count,
+                           .kept = kept,
+                           .bound = lcomm_topk_bound(&format, kept, count)};
+  if (create_encoder(made) && lcomm_gpu_set(fixture, fixture->residual, 0,
+                                            (size_t)fixture->count * sizeof *fixture->residual)) {
     *topk = made;
     return true;
   }
@@ -71,22 +75,22 @@ void lcomm_gpu_topk_destroy(lcomm_gpu_topk *topk) {
     return;
   }
   if (topk->encoder) {
-    topk->bed->table->kernels->topk_destroy(topk->encoder);
+    topk->fixture->table->kernels->topk_destroy(topk->encoder);
   }
   if (topk->memory) {
-    topk->bed->table->memory_free(topk->memory);
+    topk->fixture->table->memory_free(topk->memory);
   }
   free(topk);
 }
 
 int lcomm_gpu_topk_launch(lcomm_gpu_topk *topk) {
-  lcomm_gpu_bed *bed = topk->bed;
-  uint8_t *const payload[] = {bed->code};
-  lcomm_cuda_topk_encode encode = {.base = bed->source,
-                                   .residual = bed->residual,
+  lcomm_gpu_fixture *fixture = topk->fixture;
+  uint8_t *const payload[] = {fixture->code};
+  lcomm_cuda_topk_encode encode = {.base = fixture->source,
+                                   .residual = fixture->residual,
                                    .payload = payload,
-                                   .payload_size = bed->pinned};
-  return bed->table->kernels->topk_encode(topk->encoder, &encode, bed->stream);
+                                   .payload_size = fixture->pinned};
+  return fixture->table->kernels->topk_encode(topk->encoder, &encode, fixture->stream);
 }
 
 /* ------------------------------------------------------------------ checks */
@@ -119,41 +123,45 @@ static bool twin_make(const lcomm_gpu_topk *topk, twin *t) {
               .payload = malloc(topk->bound)};
   if (!t->values || !t->residual || !t->payload ||
       lcomm_topk_create(&shape, &t->topk) != LCOMM_OK) {
-    snprintf(topk->bed->why, sizeof topk->bed->why, "the host has no memory for a second top-k");
+    snprintf(topk->fixture->why, sizeof topk->fixture->why,
+             "the host has no memory for a second top-k");
     return false;
   }
-  lcomm_gpu_bed_values(topk->bed, 0, topk->count, t->values);
+  lcomm_gpu_fixture_values(topk->fixture, 0, topk->count, t->values);
   return true;
 }
 
 static bool same_step(lcomm_gpu_topk *topk, twin *t) {
-  lcomm_gpu_bed *bed = topk->bed;
-  *bed->pinned = 0;
-  if (!lcomm_gpu_set(bed, bed->code, 0xff, topk->bound) ||
-      !lcomm_gpu_good(bed, lcomm_gpu_topk_launch(topk), "top-k") || !lcomm_gpu_finish(bed)) {
+  lcomm_gpu_fixture *fixture = topk->fixture;
+  *fixture->pinned = 0;
+  if (!lcomm_gpu_set(fixture, fixture->code, 0xff, topk->bound) ||
+      !lcomm_gpu_good(fixture, lcomm_gpu_topk_launch(topk), "top-k") ||
+      !lcomm_gpu_finish(fixture)) {
     return false;
   }
   lcomm_topk_encode(t->topk, &lcomm_kernels_scalar, t->values, t->residual, LCOMM_TOPK_RELEASE,
                     &t->payload, &t->size);
-  if (*bed->pinned != t->size) {
-    snprintf(bed->why, sizeof bed->why, "top-k: a payload of %llu bytes, by the host %zu",
-             (unsigned long long)*bed->pinned, t->size);
+  if (*fixture->pinned != t->size) {
+    snprintf(fixture->why, sizeof fixture->why, "top-k: a payload of %llu bytes, by the host %zu",
+             (unsigned long long)*fixture->pinned, t->size);
     return false;
   }
-  return lcomm_gpu_same(bed, "the payload of top-k", bed->code, t->payload, t->size, 1, 0) &&
-         lcomm_gpu_same(bed, "the residual of top-k", bed->residual, t->residual,
+  return lcomm_gpu_same(fixture, "the payload of top-k", fixture->code, t->payload, t->size, 1,
+                        0) &&
+         lcomm_gpu_same(fixture, "the residual of top-k", fixture->residual, t->residual,
                         (size_t)topk->count, sizeof(float), 0);
 }
 
 static bool same_steps(lcomm_gpu_topk *topk, int steps) {
-  lcomm_gpu_bed *bed = topk->bed;
+  lcomm_gpu_fixture *fixture = topk->fixture;
   twin t = {0};
   bool good = twin_make(topk, &t);
   for (int step = 0; step < steps && good; step++) {
     good = same_step(topk, &t);
   }
   twin_free(&t);
-  return good && lcomm_gpu_set(bed, bed->residual, 0, (size_t)topk->count * sizeof *bed->residual);
+  return good && lcomm_gpu_set(fixture, fixture->residual, 0,
+                               (size_t)topk->count * sizeof *fixture->residual);
 }
 
 bool lcomm_gpu_topk_check(lcomm_gpu_topk *topk) {
@@ -161,7 +169,7 @@ bool lcomm_gpu_topk_check(lcomm_gpu_topk *topk) {
   if (topk->count <= LCOMM_GPU_SAMPLE) {
     return same_steps(topk, STEPS);
   }
-  bool good = lcomm_gpu_topk_create(topk->bed, LCOMM_GPU_SAMPLE, &first) &&
+  bool good = lcomm_gpu_topk_create(topk->fixture, LCOMM_GPU_SAMPLE, &first) &&
               same_steps(first, STEPS) &&
               (topk->count > HOST_COUNT_MAX || same_steps(topk, STEPS_OF_ALL));
   lcomm_gpu_topk_destroy(first);
@@ -169,18 +177,18 @@ bool lcomm_gpu_topk_check(lcomm_gpu_topk *topk) {
 }
 
 bool lcomm_gpu_topk_check_payload(lcomm_gpu_topk *topk) {
-  lcomm_gpu_bed *bed = topk->bed;
+  lcomm_gpu_fixture *fixture = topk->fixture;
   lcomm_format format = format_of();
-  uint64_t size = *bed->pinned, entries = 0;
+  uint64_t size = *fixture->pinned, entries = 0;
   uint8_t *payload = size <= topk->bound ? malloc((size_t)size + 1) : NULL;
-  bool good = payload != NULL && lcomm_gpu_copy(bed, payload, bed->code, (size_t)size);
+  bool good = payload != NULL && lcomm_gpu_copy(fixture, payload, fixture->code, (size_t)size);
   if (good &&
       (lcomm_topk_check(&format, payload, (size_t)size, topk->count, &entries) != LCOMM_OK ||
        entries != topk->kept)) {
     good = false;
   }
-  if (!good && bed->why[0] == '\0') {
-    snprintf(bed->why, sizeof bed->why,
+  if (!good && fixture->why[0] == '\0') {
+    snprintf(fixture->why, sizeof fixture->why,
              "top-k: after all launches no payload of %llu entries but %llu bytes with %llu",
              (unsigned long long)topk->kept, (unsigned long long)size, (unsigned long long)entries);
   }

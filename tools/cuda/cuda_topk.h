@@ -3,15 +3,15 @@
 #ifndef LCOMM_TOOLS_CUDA_CUDA_TOPK_H
 #define LCOMM_TOOLS_CUDA_CUDA_TOPK_H
 
-/* The largest 1 % of a bed's first values with error feedback, as bf16, in one
- * payload at the begin of the bed's codes. */
+/* The largest 1 % of a fixture's first values with error feedback, as bf16, in one
+ * payload at the begin of the fixture's codes. */
 
 #include "tools/cuda/cuda_fixture.h"
 
 typedef struct lcomm_gpu_topk lcomm_gpu_topk;
 
-/* The residual becomes 0. false: the bed's `why` says what failed, *topk is NULL. */
-bool lcomm_gpu_topk_create(lcomm_gpu_bed *bed, uint64_t count, lcomm_gpu_topk **topk);
+/* The residual becomes 0. false: the fixture's `why` says what failed, *topk is NULL. */
+bool lcomm_gpu_topk_create(lcomm_gpu_fixture *fixture, uint64_t count, lcomm_gpu_topk **topk);
 void lcomm_gpu_topk_destroy(lcomm_gpu_topk *topk); /* NULL ok */
 
 /* One step; 0 or an error number of the device. */

@@ -50,7 +50,7 @@ static void read_line(int file, char *line, size_t size) {
 }
 
 static bool parse(lcomm_gpu_torch *torch, const char *line, int status) {
-  lcomm_spread s = {0};
+  tool_spread s = {0};
   bool ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (ended && sscanf(line, "%lf %lf %lf", &s.min, &s.median, &s.max) == 3 && s.min > 0.0) {
     torch->seconds = s;

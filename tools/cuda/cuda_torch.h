@@ -11,7 +11,7 @@
 typedef struct lcomm_gpu_torch {
   const char *script; /* tools/cuda/torch_topk.py; NULL: not wanted */
   bool measured;
-  lcomm_spread seconds; /* of a step */
+  tool_spread seconds; /* of a step */
   char why[LCOMM_GPU_WHY_MAX];
 } lcomm_gpu_torch;
 

@@ -4,7 +4,7 @@
 #define LCOMM_TOOLS_INFO_INFO_MEASURE_DEVICE_H
 
 /* How fast a rank's device reads the memory of a peer's, as operations do it. One
- * rank of a pair lends, the other takes; failures are as in ping.h. That devices
+ * rank of a pair lends, the other takes; failures are as in info_ping.h. That devices
  * cannot read each other is no failure. */
 
 #include "tools/info/info_ping.h"

@@ -135,7 +135,7 @@ int info_parse_options(int argc, char **argv, info_options *o) {
       o->json = true;
       break;
     case 'V':
-      tools_print_version("libcomm-info");
+      tool_print_version("libcomm-info");
       return -1;
     case 'h':
       fputs(usage, stdout);

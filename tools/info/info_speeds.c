@@ -28,15 +28,15 @@ static const lcomm_kernels *kernels_in_use(void) {
 }
 
 /* The fastest of some, for others may use the processor. */
-static double fastest_gb_s(lcomm_subject *subject, float *values, bool encodes) {
+static double fastest_gb_s(lcomm_under_test *tested, float *values, bool encodes) {
   const lcomm_kernels *kernels = kernels_in_use();
   double best_s = 0;
   for (int i = 0; i <= REPETITIONS; i++) { /* the first warms up */
     double begun_s = lcomm_clock_s();
     if (encodes) {
-      lcomm_subject_encode(subject, kernels, values, (uint64_t)i);
+      lcomm_under_test_encode(tested, kernels, values, (uint64_t)i);
     } else {
-      (void)lcomm_subject_decode(subject, kernels, values);
+      (void)lcomm_under_test_decode(tested, kernels, values);
     }
     double taken_s = lcomm_clock_s() - begun_s;
     best_s = i == 1 || (i > 1 && taken_s < best_s) ? taken_s : best_s;
@@ -55,17 +55,17 @@ static void fill(float *values) {
 }
 
 static void measure(known *it) {
-  lcomm_subject_shape shape = {.choice = &it->choice, .count = COUNT};
-  lcomm_subject *subject = NULL;
+  lcomm_under_test_shape shape = {.choice = &it->choice, .count = COUNT};
+  lcomm_under_test *tested = NULL;
   float *values = malloc(COUNT * sizeof *values);
-  if (values && lcomm_subject_create(&shape, &subject) == LCOMM_OK) {
+  if (values && lcomm_under_test_create(&shape, &tested) == LCOMM_OK) {
     fill(values);
     uint32_t environment = lcomm_fp_enter();
-    it->encode_gb_s = fastest_gb_s(subject, values, true);
-    it->decode_gb_s = fastest_gb_s(subject, values, false);
+    it->encode_gb_s = fastest_gb_s(tested, values, true);
+    it->decode_gb_s = fastest_gb_s(tested, values, false);
     lcomm_fp_leave(environment);
   }
-  lcomm_subject_destroy(subject);
+  lcomm_under_test_destroy(tested);
   free(values);
 }
 

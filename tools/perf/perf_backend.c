@@ -52,21 +52,21 @@ static int can_be_lossy(const lcomm_perf_call *call) {
   return call->collective->reduces && is_sum && is_coded;
 }
 
-static lcomm_status failed(const lcomm_perf_contender *contender, const char *what,
-                           lcomm_status status, char *error, size_t error_size) {
-  const char *text = lcomm_last_error(contender->comm);
-  snprintf(error, error_size, "%s under policy '%s' failed: %s", what, contender->label,
+static lcomm_status failed(const lcomm_perf_backend *backend, const char *what, lcomm_status status,
+                           char *error, size_t error_size) {
+  const char *text = lcomm_last_error(backend->comm);
+  snprintf(error, error_size, "%s under policy '%s' failed: %s", what, backend->label,
            text[0] != '\0' ? text : lcomm_status_string(status));
   return status;
 }
 
-static lcomm_status add_tensors(lcomm_perf_contender *contender, const lcomm_perf_call *call,
+static lcomm_status add_tensors(lcomm_perf_backend *backend, const lcomm_perf_call *call,
                                 char *buffer, int count, char *error, size_t error_size) {
   size_t element = lcomm_dtype_size(call->dtype);
   uint64_t tensors = (uint64_t)count < call->count ? (uint64_t)count : call->count;
-  contender->tensors = calloc(tensors, sizeof *contender->tensors);
-  if (!contender->tensors) {
-    return failed(contender, "making room for tensors", LCOMM_ERR_MEMORY, error, error_size);
+  backend->tensors = calloc(tensors, sizeof *backend->tensors);
+  if (!backend->tensors) {
+    return failed(backend, "making room for tensors", LCOMM_ERR_MEMORY, error, error_size);
   }
   for (uint64_t i = 0; i < tensors; i++) {
     char name[32];
@@ -74,12 +74,12 @@ static lcomm_status add_tensors(lcomm_perf_contender *contender, const lcomm_per
         call->count / tensors * i + (i < call->count % tensors ? i : call->count % tensors);
     uint64_t length = call->count / tensors + (i < call->count % tensors);
     snprintf(name, sizeof name, "gradient.%llu", (unsigned long long)i);
-    lcomm_status status = lcomm_tensor_add(contender->comm, name, buffer + first * element, length,
-                                           call->dtype, call->op, &contender->tensors[i]);
+    lcomm_status status = lcomm_tensor_add(backend->comm, name, buffer + first * element, length,
+                                           call->dtype, call->op, &backend->tensors[i]);
     if (status != LCOMM_OK) {
-      return failed(contender, "lcomm_tensor_add", status, error, error_size);
+      return failed(backend, "lcomm_tensor_add", status, error, error_size);
     }
-    contender->tensor_count++;
+    backend->tensor_count++;
   }
   return LCOMM_OK;
 }
@@ -92,53 +92,52 @@ lcomm_config lcomm_perf_config(const lcomm_perf_options *options, const char *po
   return config;
 }
 
-lcomm_status lcomm_perf_contender_make(lcomm_perf_contender *contender,
-                                       const lcomm_perf_world *world,
-                                       const lcomm_perf_options *options, const char *policy,
-                                       const lcomm_perf_call *call, lcomm_perf_place place,
-                                       char *error, size_t error_size) {
+lcomm_status lcomm_perf_backend_make(lcomm_perf_backend *backend, const lcomm_perf_world *world,
+                                     const lcomm_perf_options *options, const char *policy,
+                                     const lcomm_perf_call *call, lcomm_perf_place place,
+                                     char *error, size_t error_size) {
   lcomm_config config = lcomm_perf_config(options, policy);
-  *contender = (lcomm_perf_contender){.label = policy[0] != '\0' ? policy : "exact"};
-  lcomm_status status = lcomm_perf_world_comm(world, &config, &contender->comm);
+  *backend = (lcomm_perf_backend){.label = policy[0] != '\0' ? policy : "exact"};
+  lcomm_status status = lcomm_perf_world_comm(world, &config, &backend->comm);
   if (status != LCOMM_OK) {
-    contender->comm = NULL;
+    backend->comm = NULL;
     snprintf(error, error_size, "%s", lcomm_perf_world_comm_error(world));
     return status;
   }
-  const char *canonical = lcomm_policy_string(contender->comm);
+  const char *canonical = lcomm_policy_string(backend->comm);
   int feeds_back = lcomm_perf_policy_has_feedback(canonical) && can_be_lossy(call) &&
                    call->collective->kind == LCOMM_PERF_ALLREDUCE && call->in_place;
   int is_plain = !options->tensors && !feeds_back;
-  contender->is_exact = !can_be_lossy(call) || lcomm_perf_policy_is_exact(canonical, is_plain);
-  return is_plain ? LCOMM_OK
-                  : add_tensors(contender, call, place.receive, options->tensor_count, error,
-                                error_size);
+  backend->is_exact = !can_be_lossy(call) || lcomm_perf_policy_is_exact(canonical, is_plain);
+  return is_plain
+             ? LCOMM_OK
+             : add_tensors(backend, call, place.receive, options->tensor_count, error, error_size);
 }
 
 /* Measured through MPI, MPI itself has only one name left. */
-lcomm_perf_contender lcomm_perf_contender_against(const lcomm_perf_options *options,
-                                                  const lcomm_perf_call *call) {
+lcomm_perf_backend lcomm_perf_backend_against(const lcomm_perf_options *options,
+                                              const lcomm_perf_call *call) {
   const lcomm_perf_collective *collective = call->collective;
-  return (lcomm_perf_contender){.label = options->through_mpi ? collective->pmpi_name
-                                                              : collective->mpi_name,
-                                .mpi = options->through_mpi ? LCOMM_PERF_PMPI : LCOMM_PERF_MPI,
-                                .is_baseline = 1,
-                                .is_exact = 1};
+  return (lcomm_perf_backend){.label = options->through_mpi ? collective->pmpi_name
+                                                            : collective->mpi_name,
+                              .mpi = options->through_mpi ? LCOMM_PERF_PMPI : LCOMM_PERF_MPI,
+                              .is_baseline = 1,
+                              .is_exact = 1};
 }
 
-lcomm_perf_contender lcomm_perf_contender_through(const lcomm_perf_call *call) {
+lcomm_perf_backend lcomm_perf_backend_through(const lcomm_perf_call *call) {
   const char *policy = lcomm_setting("LCOMM_POLICY");
-  return (lcomm_perf_contender){.label = call->collective->mpi_name,
-                                .mpi = LCOMM_PERF_MPI,
-                                .is_exact = !policy || !can_be_lossy(call) ||
-                                            lcomm_perf_policy_is_exact(policy, 0)};
+  return (lcomm_perf_backend){.label = call->collective->mpi_name,
+                              .mpi = LCOMM_PERF_MPI,
+                              .is_exact = !policy || !can_be_lossy(call) ||
+                                          lcomm_perf_policy_is_exact(policy, 0)};
 }
 
-void lcomm_perf_contender_destroy(lcomm_perf_contender *contender) {
-  (void)lcomm_destroy(contender->comm); /* what failed was reported already */
-  contender->comm = NULL;
-  free(contender->tensors);
-  contender->tensors = NULL;
+void lcomm_perf_backend_destroy(lcomm_perf_backend *backend) {
+  (void)lcomm_destroy(backend->comm); /* what failed was reported already */
+  backend->comm = NULL;
+  free(backend->tensors);
+  backend->tensors = NULL;
 }
 
 static lcomm_status run_plain(lcomm_comm *comm, const lcomm_perf_call *call,
@@ -158,17 +157,17 @@ static lcomm_status run_plain(lcomm_comm *comm, const lcomm_perf_call *call,
   }
 }
 
-lcomm_status lcomm_perf_contender_run(lcomm_perf_contender *contender, const lcomm_perf_call *call,
-                                      lcomm_perf_place place) {
-  if (!contender->comm) {
-    lcomm_perf_mpi_call(contender->mpi, call, place, LCOMM_PERF_MPI_PART);
+lcomm_status lcomm_perf_backend_run(lcomm_perf_backend *backend, const lcomm_perf_call *call,
+                                    lcomm_perf_place place) {
+  if (!backend->comm) {
+    lcomm_perf_mpi_call(backend->mpi, call, place, LCOMM_PERF_MPI_PART);
     return LCOMM_OK;
   }
-  if (!contender->tensors) {
-    return run_plain(contender->comm, call, place);
+  if (!backend->tensors) {
+    return run_plain(backend->comm, call, place);
   }
-  lcomm_status status = lcomm_perf_contender_ready(contender, 1.0);
-  return status == LCOMM_OK ? lcomm_perf_contender_finish(contender) : status;
+  lcomm_status status = lcomm_perf_backend_ready(backend, 1.0);
+  return status == LCOMM_OK ? lcomm_perf_backend_finish(backend) : status;
 }
 
 static lcomm_status start_plain(lcomm_comm *comm, const lcomm_perf_call *call,
@@ -189,23 +188,22 @@ static lcomm_status start_plain(lcomm_comm *comm, const lcomm_perf_call *call,
   }
 }
 
-lcomm_status lcomm_perf_contender_start(lcomm_perf_contender *contender,
-                                        const lcomm_perf_call *call, lcomm_perf_place place) {
-  if (contender->tensors) {
-    return lcomm_perf_contender_ready(contender, 0.0);
+lcomm_status lcomm_perf_backend_start(lcomm_perf_backend *backend, const lcomm_perf_call *call,
+                                      lcomm_perf_place place) {
+  if (backend->tensors) {
+    return lcomm_perf_backend_ready(backend, 0.0);
   }
-  return start_plain(contender->comm, call, place, &contender->request);
+  return start_plain(backend->comm, call, place, &backend->request);
 }
 
 /* The first tensor is due at the beginning: what came before it is not part of
  * the computation. */
-lcomm_status lcomm_perf_contender_ready(lcomm_perf_contender *contender, double share) {
-  for (; contender->ready_count < contender->tensor_count; contender->ready_count++) {
-    if (contender->ready_count > share * contender->tensor_count) {
+lcomm_status lcomm_perf_backend_ready(lcomm_perf_backend *backend, double share) {
+  for (; backend->ready_count < backend->tensor_count; backend->ready_count++) {
+    if (backend->ready_count > share * backend->tensor_count) {
       return LCOMM_OK;
     }
-    lcomm_status status =
-        lcomm_tensor_ready(contender->comm, contender->tensors[contender->ready_count]);
+    lcomm_status status = lcomm_tensor_ready(backend->comm, backend->tensors[backend->ready_count]);
     if (status != LCOMM_OK) {
       return status;
     }
@@ -213,16 +211,16 @@ lcomm_status lcomm_perf_contender_ready(lcomm_perf_contender *contender, double 
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_perf_contender_finish(lcomm_perf_contender *contender) {
-  if (!contender->tensors) {
-    return lcomm_wait(contender->comm, &contender->request);
+lcomm_status lcomm_perf_backend_finish(lcomm_perf_backend *backend) {
+  if (!backend->tensors) {
+    return lcomm_wait(backend->comm, &backend->request);
   }
-  lcomm_status status = lcomm_perf_contender_ready(contender, 1.0);
-  contender->ready_count = 0;
-  return status == LCOMM_OK ? lcomm_tensors_wait(contender->comm) : status;
+  lcomm_status status = lcomm_perf_backend_ready(backend, 1.0);
+  backend->ready_count = 0;
+  return status == LCOMM_OK ? lcomm_tensors_wait(backend->comm) : status;
 }
 
-const void *lcomm_perf_contender_result(const lcomm_perf_contender *contender,
-                                        const lcomm_perf_call *call, lcomm_perf_place place) {
-  return contender->comm ? place.receive : lcomm_perf_mpi_result(call, place, LCOMM_PERF_MPI_PART);
+const void *lcomm_perf_backend_result(const lcomm_perf_backend *backend,
+                                      const lcomm_perf_call *call, lcomm_perf_place place) {
+  return backend->comm ? place.receive : lcomm_perf_mpi_result(call, place, LCOMM_PERF_MPI_PART);
 }

@@ -10,7 +10,7 @@
 #include "tools/perf/perf_report.h"
 #include "tools/perf/perf_world.h"
 
-enum { LCOMM_PERF_CONTENDERS_MAX = LCOMM_PERF_POLICIES_MAX + 1, LCOMM_PERF_ERROR_SIZE = 1024 };
+enum { LCOMM_PERF_BACKENDS_MAX = LCOMM_PERF_POLICIES_MAX + 1, LCOMM_PERF_ERROR_SIZE = 1024 };
 
 /* One run of the program. */
 typedef struct lcomm_perf_bench {
@@ -23,18 +23,18 @@ typedef struct lcomm_perf_bench {
   int signal; /* that ends the run, on all ranks; 0: none */
 } lcomm_perf_bench;
 
-/* All contenders at one size, in turn, so that what disturbs one disturbs all. */
+/* All backends at one size, in turn, so that what disturbs one disturbs all. */
 void lcomm_perf_measure(lcomm_perf_bench *bench, const lcomm_perf_call *call);
 
 /* The same of what hides behind computation. */
 void lcomm_perf_measure_overlap(lcomm_perf_bench *bench, const lcomm_perf_call *call);
 
-/* A size in preparation: memory and contenders. Failures end the program. */
+/* A size in preparation: memory and backends. Failures end the program. */
 typedef struct lcomm_perf_stage {
   const lcomm_perf_call *call;
   lcomm_perf_buffers buffers;
-  lcomm_perf_contender contenders[LCOMM_PERF_CONTENDERS_MAX];
-  lcomm_perf_samples samples[LCOMM_PERF_CONTENDERS_MAX];
+  lcomm_perf_backend backends[LCOMM_PERF_BACKENDS_MAX];
+  lcomm_perf_samples samples[LCOMM_PERF_BACKENDS_MAX];
   int count;
 } lcomm_perf_stage;
 
@@ -42,13 +42,13 @@ void lcomm_perf_stage_begin(lcomm_perf_stage *stage, lcomm_perf_bench *bench,
                             const lcomm_perf_call *call, int slots);
 void lcomm_perf_stage_end(lcomm_perf_stage *stage);
 
-/* Ends the program if an operation of a contender failed; all ranks know. */
-void lcomm_perf_expect(lcomm_perf_bench *bench, const lcomm_perf_contender *contender,
+/* Ends the program if an operation of a backend failed; all ranks know. */
+void lcomm_perf_expect(lcomm_perf_bench *bench, const lcomm_perf_backend *backend,
                        lcomm_status status);
 
-/* Compare a contender's result in slot 0 with what it should be. */
-lcomm_perf_difference lcomm_perf_stage_judge(lcomm_perf_stage *stage, const lcomm_perf_bench *bench,
-                                             int contender);
+/* Compare a backend's result in slot 0 with what it should be. */
+lcomm_perf_difference lcomm_perf_stage_check(lcomm_perf_stage *stage, const lcomm_perf_bench *bench,
+                                             int backend);
 
 /* Has a signal come to any rank? Kept in bench->signal. Collective. */
 int lcomm_perf_is_stopped(lcomm_perf_bench *bench);

@@ -44,29 +44,27 @@ static traffic interface_sent(lcomm_perf_bench *bench) {
 
 /* Sums in place need their input back. Tensors have one buffer, which is
  * filled again between the operations of a batch, as a backward pass would. */
-static int is_refilled(const lcomm_perf_call *call, const lcomm_perf_contender *contender) {
-  return call->in_place || contender->tensors != NULL;
+static int is_refilled(const lcomm_perf_call *call, const lcomm_perf_backend *backend) {
+  return call->in_place || backend->tensors != NULL;
 }
 
-static int slots_used(const lcomm_perf_stage *stage, const lcomm_perf_contender *contender,
-                      int batch) {
-  if (contender->tensors) {
+static int slots_used(const lcomm_perf_stage *stage, const lcomm_perf_backend *backend, int batch) {
+  if (backend->tensors) {
     return 1;
   }
   return batch < stage->buffers.slots ? batch : stage->buffers.slots;
 }
 
-static void run_batch(lcomm_perf_stage *stage, lcomm_perf_bench *bench,
-                      lcomm_perf_contender *contender, int batch) {
-  int slots = slots_used(stage, contender, batch);
+static void run_batch(lcomm_perf_stage *stage, lcomm_perf_bench *bench, lcomm_perf_backend *backend,
+                      int batch) {
+  int slots = slots_used(stage, backend, batch);
   for (int i = 0; i < batch; i++) {
-    if (i > 0 && contender->tensors) {
+    if (i > 0 && backend->tensors) {
       lcomm_perf_buffers_refill(&stage->buffers, 0);
     }
-    lcomm_perf_expect(
-        bench, contender,
-        lcomm_perf_contender_run(contender, stage->call,
-                                 lcomm_perf_buffers_place(&stage->buffers, i % slots)));
+    lcomm_perf_expect(bench, backend,
+                      lcomm_perf_backend_run(backend, stage->call,
+                                             lcomm_perf_buffers_place(&stage->buffers, i % slots)));
   }
 }
 
@@ -81,12 +79,12 @@ static int comes_late(const lcomm_perf_bench *bench, int round) {
  * comes late, whose own time does not count. The barriers around the counters keep
  * one rank's first bytes out of another one's last reading. */
 static void take_sample(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c, int round) {
-  lcomm_perf_contender *contender = &stage->contenders[c];
+  lcomm_perf_backend *backend = &stage->backends[c];
   lcomm_perf_samples *samples = &stage->samples[c];
   int has_interface = bench->options->interface_name != NULL;
   int is_late = comes_late(bench, round);
   for (int slot = 0;
-       is_refilled(stage->call, contender) && slot < slots_used(stage, contender, samples->batch);
+       is_refilled(stage->call, backend) && slot < slots_used(stage, backend, samples->batch);
        slot++) {
     lcomm_perf_buffers_refill(&stage->buffers, slot);
   }
@@ -100,7 +98,7 @@ static void take_sample(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c,
   }
   double cpu_begin_s = lcomm_perf_cpu_s();
   double begin_s = lcomm_perf_now_s();
-  run_batch(stage, bench, contender, samples->batch);
+  run_batch(stage, bench, backend, samples->batch);
   double seconds = lcomm_perf_now_s() - begin_s;
   double cpu_s = lcomm_perf_cpu_s() - cpu_begin_s;
   if (has_interface) {
@@ -119,7 +117,7 @@ static void take_sample(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c,
 static void count_sample(lcomm_perf_stage *stage, int c, int round) {
   lcomm_stats now = {0};
   lcomm_perf_samples *samples = &stage->samples[c];
-  if (!stage->contenders[c].comm || lcomm_stats_get(stage->contenders[c].comm, &now) != LCOMM_OK) {
+  if (!stage->backends[c].comm || lcomm_stats_get(stage->backends[c].comm, &now) != LCOMM_OK) {
     return;
   }
   if (round < 0) {
@@ -142,7 +140,7 @@ static int choose_batch(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c)
   for (int i = 0; i <= PROBES; i++) {
     lcomm_perf_buffers_refill(&stage->buffers, 0);
     double begin_s = lcomm_perf_now_s();
-    run_batch(stage, bench, &stage->contenders[c], 1);
+    run_batch(stage, bench, &stage->backends[c], 1);
     seconds[i] = lcomm_perf_now_s() - begin_s;
   }
   double median_s = lcomm_perf_median(seconds + 1, PROBES);
@@ -154,24 +152,24 @@ static int choose_batch(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c)
 
 static void check(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c) {
   lcomm_perf_buffers_renew(&stage->buffers, 0);
-  run_batch(stage, bench, &stage->contenders[c], 1);
-  stage->samples[c].difference = lcomm_perf_stage_judge(stage, bench, c);
+  run_batch(stage, bench, &stage->backends[c], 1);
+  stage->samples[c].difference = lcomm_perf_stage_check(stage, bench, c);
 }
 
 static void report(lcomm_perf_stage *stage, lcomm_perf_bench *bench) {
-  lcomm_perf_row rows[LCOMM_PERF_CONTENDERS_MAX];
+  lcomm_perf_row rows[LCOMM_PERF_BACKENDS_MAX];
   double mpi_s = 0.0;
   for (int c = 0; c < stage->count; c++) {
     lcomm_perf_row *row = &rows[c];
-    if (!lcomm_perf_summarise(&bench->world, &stage->contenders[c], stage->call, &stage->samples[c],
+    if (!lcomm_perf_summarise(&bench->world, &stage->backends[c], stage->call, &stage->samples[c],
                               row)) {
       lcomm_perf_world_stop(&bench->world, "there is no memory for the results");
     }
     if (bench->options->check && bench->signal == 0) {
-      lcomm_perf_row_judge(&bench->world, stage->samples[c].difference, row);
+      lcomm_perf_row_check(&bench->world, stage->samples[c].difference, row);
     }
     bench->wrong += row->wrong;
-    int is_baseline = stage->contenders[c].is_baseline;
+    int is_baseline = stage->backends[c].is_baseline;
     mpi_s = is_baseline ? row->median_s : mpi_s;
     row->times_mpi = !is_baseline && row->median_s > 0.0 ? mpi_s / row->median_s : 0.0;
     if (bench->world.rank == 0) {

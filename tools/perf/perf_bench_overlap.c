@@ -40,9 +40,9 @@ static double time_alone(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c
   lcomm_perf_buffers_refill(&stage->buffers, 0);
   lcomm_perf_world_barrier(&bench->world);
   double begin_s = lcomm_perf_now_s();
-  lcomm_perf_expect(bench, &stage->contenders[c],
-                    lcomm_perf_contender_run(&stage->contenders[c], stage->call,
-                                             lcomm_perf_buffers_place(&stage->buffers, 0)));
+  lcomm_perf_expect(bench, &stage->backends[c],
+                    lcomm_perf_backend_run(&stage->backends[c], stage->call,
+                                           lcomm_perf_buffers_place(&stage->buffers, 0)));
   return lcomm_perf_now_s() - begin_s;
 }
 
@@ -56,19 +56,19 @@ static double time_computation(lcomm_perf_bench *bench, const work *computation)
 }
 
 static lcomm_status run_both(lcomm_perf_stage *stage, const lcomm_perf_bench *bench,
-                             lcomm_perf_contender *contender, const work *computation) {
+                             lcomm_perf_backend *backend, const work *computation) {
   double begin_s = lcomm_perf_now_s();
   int calls_progress = bench->options->progress != LCOMM_PROGRESS_THREAD;
-  lcomm_status status = lcomm_perf_contender_start(contender, stage->call,
-                                                   lcomm_perf_buffers_place(&stage->buffers, 0));
+  lcomm_status status =
+      lcomm_perf_backend_start(backend, stage->call, lcomm_perf_buffers_place(&stage->buffers, 0));
   for (int i = 0; status == LCOMM_OK && i < computation->slices; i++) {
-    status = lcomm_perf_contender_ready(contender, (double)i / computation->slices);
+    status = lcomm_perf_backend_ready(backend, (double)i / computation->slices);
     if (status == LCOMM_OK && calls_progress) {
-      status = lcomm_progress(contender->comm);
+      status = lcomm_progress(backend->comm);
     }
     compute_slice(computation, begin_s, i);
   }
-  return status == LCOMM_OK ? lcomm_perf_contender_finish(contender) : status;
+  return status == LCOMM_OK ? lcomm_perf_backend_finish(backend) : status;
 }
 
 static double time_both(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c,
@@ -76,12 +76,12 @@ static double time_both(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c,
   lcomm_perf_buffers_renew(&stage->buffers, 0);
   lcomm_perf_world_barrier(&bench->world);
   double begin_s = lcomm_perf_now_s();
-  lcomm_perf_expect(bench, &stage->contenders[c],
-                    run_both(stage, bench, &stage->contenders[c], computation));
+  lcomm_perf_expect(bench, &stage->backends[c],
+                    run_both(stage, bench, &stage->backends[c], computation));
   return lcomm_perf_now_s() - begin_s;
 }
 
-/* The computation of a contender: as long as was asked for, or as its own
+/* The computation of a backend: as long as was asked for, or as its own
  * operation takes, which some runs before tell. The first one makes the plan. */
 static work prepare(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c) {
   const lcomm_perf_options *o = bench->options;
@@ -107,7 +107,7 @@ static double slowest_median(const lcomm_perf_bench *bench, double *seconds, int
 
 static void report(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c, const times *t) {
   lcomm_perf_row row;
-  if (!lcomm_perf_summarise(&bench->world, &stage->contenders[c], stage->call, &stage->samples[c],
+  if (!lcomm_perf_summarise(&bench->world, &stage->backends[c], stage->call, &stage->samples[c],
                             &row)) {
     lcomm_perf_world_stop(&bench->world, "there is no memory for the results");
   }
@@ -117,7 +117,7 @@ static void report(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c, cons
   overlap->both_s = slowest_median(bench, t->both_s, t->count);
   overlap->hidden = lcomm_perf_hidden(overlap->alone_s, overlap->compute_s, overlap->both_s);
   if (bench->options->check && t->count == bench->options->iterations) {
-    lcomm_perf_row_judge(&bench->world, stage->samples[c].difference, &row);
+    lcomm_perf_row_check(&bench->world, stage->samples[c].difference, &row);
   }
   bench->wrong += row.wrong;
   if (bench->world.rank == 0) {
@@ -126,11 +126,11 @@ static void report(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c, cons
   lcomm_perf_row_free(&row);
 }
 
-/* A round of all contenders after the other, like any other measurement. */
+/* A round of all backends after the other, like any other measurement. */
 static void take_rounds(lcomm_perf_stage *stage, lcomm_perf_bench *bench, const work *computations,
                         double *values) {
   int n = bench->options->iterations, rounds = 0;
-  times all[LCOMM_PERF_CONTENDERS_MAX];
+  times all[LCOMM_PERF_BACKENDS_MAX];
   for (int round = 0; round < n && !lcomm_perf_is_stopped(bench); round++, rounds++) {
     for (int c = 0; c < stage->count; c++) {
       double *own = values + (ptrdiff_t)c * 3 * n;
@@ -139,7 +139,7 @@ static void take_rounds(lcomm_perf_stage *stage, lcomm_perf_bench *bench, const 
       all[c].compute_s[round] = time_computation(bench, &computations[c]);
       all[c].both_s[round] = time_both(stage, bench, c, &computations[c]);
       if (bench->options->check && round == n - 1) {
-        stage->samples[c].difference = lcomm_perf_stage_judge(stage, bench, c);
+        stage->samples[c].difference = lcomm_perf_stage_check(stage, bench, c);
       }
     }
   }
@@ -150,9 +150,9 @@ static void take_rounds(lcomm_perf_stage *stage, lcomm_perf_bench *bench, const 
 
 void lcomm_perf_measure_overlap(lcomm_perf_bench *bench, const lcomm_perf_call *call) {
   lcomm_perf_stage stage;
-  work computations[LCOMM_PERF_CONTENDERS_MAX];
+  work computations[LCOMM_PERF_BACKENDS_MAX];
   double *values =
-      calloc((size_t)bench->options->iterations * 3 * LCOMM_PERF_CONTENDERS_MAX, sizeof *values);
+      calloc((size_t)bench->options->iterations * 3 * LCOMM_PERF_BACKENDS_MAX, sizeof *values);
   if (!values) {
     lcomm_perf_world_stop(&bench->world, "there is no memory for so many samples");
   }

@@ -42,33 +42,33 @@ double lcomm_perf_cpu_s(void) {
   return timeval_s(usage.ru_utime) + timeval_s(usage.ru_stime);
 }
 
-void lcomm_perf_expect(lcomm_perf_bench *bench, const lcomm_perf_contender *contender,
+void lcomm_perf_expect(lcomm_perf_bench *bench, const lcomm_perf_backend *backend,
                        lcomm_status status) {
   if (status == LCOMM_OK) {
     return;
   }
   char sentence[LCOMM_PERF_ERROR_SIZE];
-  const char *text = lcomm_last_error(contender->comm);
+  const char *text = lcomm_last_error(backend->comm);
   snprintf(sentence, sizeof sentence, "the %s under policy '%s' failed: %s",
-           bench->options->collective->name, contender->label,
+           bench->options->collective->name, backend->label,
            text[0] != '\0' ? text : lcomm_status_string(status));
   lcomm_perf_world_stop_together(&bench->world, sentence);
 }
 
-static void make_contenders(lcomm_perf_stage *stage, lcomm_perf_bench *bench) {
+static void make_backends(lcomm_perf_stage *stage, lcomm_perf_bench *bench) {
   const lcomm_perf_options *o = bench->options;
   char error[LCOMM_PERF_ERROR_SIZE];
   if (o->against_mpi && lcomm_perf_mpi_can(stage->call)) {
-    stage->contenders[stage->count++] = lcomm_perf_contender_against(o, stage->call);
+    stage->backends[stage->count++] = lcomm_perf_backend_against(o, stage->call);
   }
   if (o->through_mpi && lcomm_perf_mpi_can(stage->call)) {
-    stage->contenders[stage->count++] = lcomm_perf_contender_through(stage->call);
+    stage->backends[stage->count++] = lcomm_perf_backend_through(stage->call);
   }
   for (int p = 0; p < o->policy_count; p++) {
-    lcomm_perf_contender *contender = &stage->contenders[stage->count++];
-    if (lcomm_perf_contender_make(contender, &bench->world, o, o->policies[p], stage->call,
-                                  lcomm_perf_buffers_place(&stage->buffers, 0), error,
-                                  sizeof error) != LCOMM_OK) {
+    lcomm_perf_backend *backend = &stage->backends[stage->count++];
+    if (lcomm_perf_backend_make(backend, &bench->world, o, o->policies[p], stage->call,
+                                lcomm_perf_buffers_place(&stage->buffers, 0), error,
+                                sizeof error) != LCOMM_OK) {
       lcomm_perf_world_stop_together(&bench->world, error);
     }
   }
@@ -83,7 +83,7 @@ void lcomm_perf_stage_begin(lcomm_perf_stage *stage, lcomm_perf_bench *bench,
   if (!lcomm_perf_buffers_make(&stage->buffers, call, &input, slots)) {
     lcomm_perf_world_stop(&bench->world, "there is no memory for buffers of this size");
   }
-  make_contenders(stage, bench);
+  make_backends(stage, bench);
   for (int c = 0; c < stage->count; c++) {
     if (!lcomm_perf_samples_make(&stage->samples[c], bench->options->iterations)) {
       lcomm_perf_world_stop(&bench->world, "there is no memory for so many samples");
@@ -94,15 +94,15 @@ void lcomm_perf_stage_begin(lcomm_perf_stage *stage, lcomm_perf_bench *bench,
 void lcomm_perf_stage_end(lcomm_perf_stage *stage) {
   for (int c = 0; c < stage->count; c++) {
     lcomm_perf_samples_free(&stage->samples[c]);
-    lcomm_perf_contender_destroy(&stage->contenders[c]);
+    lcomm_perf_backend_destroy(&stage->backends[c]);
   }
   lcomm_perf_buffers_free(&stage->buffers);
 }
 
-lcomm_perf_difference lcomm_perf_stage_judge(lcomm_perf_stage *stage, const lcomm_perf_bench *bench,
-                                             int contender) {
-  const lcomm_perf_contender *c = &stage->contenders[contender];
+lcomm_perf_difference lcomm_perf_stage_check(lcomm_perf_stage *stage, const lcomm_perf_bench *bench,
+                                             int backend) {
+  const lcomm_perf_backend *c = &stage->backends[backend];
   lcomm_perf_place place = lcomm_perf_buffers_place(&stage->buffers, 0);
-  return lcomm_perf_judge(&bench->world, &stage->buffers.input.pattern, stage->call, c->is_exact,
-                          lcomm_perf_contender_result(c, stage->call, place));
+  return lcomm_perf_check_result(&bench->world, &stage->buffers.input.pattern, stage->call,
+                                 c->is_exact, lcomm_perf_backend_result(c, stage->call, place));
 }

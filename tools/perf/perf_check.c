@@ -45,10 +45,10 @@ static uint64_t count_unequal(const lcomm_perf_world *world, lcomm_dtype dtype, 
 
 /* Of a result that is alike everywhere each rank compares a part with the exact
  * one: equality makes the parts a whole. */
-lcomm_perf_difference lcomm_perf_judge(const lcomm_perf_world *world,
-                                       const lcomm_perf_pattern *pattern,
-                                       const lcomm_perf_call *call, int is_exact,
-                                       const void *result) {
+lcomm_perf_difference lcomm_perf_check_result(const lcomm_perf_world *world,
+                                              const lcomm_perf_pattern *pattern,
+                                              const lcomm_perf_call *call, int is_exact,
+                                              const void *result) {
   uint64_t count = lcomm_perf_receive_count(call->collective, call->count, world->ranks);
   uint64_t first = 0, end = count;
   if (call->collective->is_alike) {

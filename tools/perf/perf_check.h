@@ -9,9 +9,9 @@
 /* Compare the results of all ranks with each other, where they should be alike,
  * and with the exact one. Collective; the sum of what the ranks return is the
  * verdict. is_exact: differences from the exact result count as wrong. */
-lcomm_perf_difference lcomm_perf_judge(const lcomm_perf_world *world,
-                                       const lcomm_perf_pattern *pattern,
-                                       const lcomm_perf_call *call, int is_exact,
-                                       const void *result);
+lcomm_perf_difference lcomm_perf_check_result(const lcomm_perf_world *world,
+                                              const lcomm_perf_pattern *pattern,
+                                              const lcomm_perf_call *call, int is_exact,
+                                              const void *result);
 
 #endif

@@ -109,7 +109,7 @@ static int say(const lcomm_perf_options *options, lcomm_perf_parse parse, const 
   if (world.rank == 0 && parse == LCOMM_PERF_HELP) {
     lcomm_perf_help(stdout, options->collective);
   } else if (world.rank == 0 && parse == LCOMM_PERF_VERSION) {
-    tools_print_version(tool);
+    tool_print_version(tool);
   } else if (world.rank == 0) {
     fprintf(stderr, "%s: %s; see %s --help\n", tool, error, tool);
   }

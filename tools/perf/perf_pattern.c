@@ -46,7 +46,7 @@ static double value(const lcomm_perf_pattern *pattern, int rank, uint64_t i) {
 void lcomm_perf_pattern_fill(const lcomm_perf_pattern *pattern, int rank, void *buffer,
                              uint64_t count) {
   for (uint64_t i = 0; i < count; i++) {
-    lcomm_perf_element_set(pattern->dtype, buffer, i, value(pattern, rank, i));
+    tool_element_set(pattern->dtype, buffer, i, value(pattern, rank, i));
   }
 }
 
@@ -91,7 +91,7 @@ lcomm_perf_difference lcomm_perf_pattern_compare(const lcomm_perf_pattern *patte
   double tolerance = is_rounded ? types[pattern->dtype].rounding : 0.0;
   for (uint64_t i = first; i < first + count; i++) {
     double exact = lcomm_perf_pattern_exact(pattern, call, rank, i);
-    double error = fabs(lcomm_perf_element(pattern->dtype, result, i) - exact);
+    double error = fabs(tool_element(pattern->dtype, result, i) - exact);
     difference.wrong += !(error <= tolerance * fabs(exact)); /* a NaN is wrong */
     difference.error_square += error * error;
     difference.result_square += exact * exact;

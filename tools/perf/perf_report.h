@@ -9,7 +9,7 @@
 #include "tools/perf/perf_options.h"
 #include "tools/perf/perf_summary.h"
 
-/* The average bus bandwidth of one contender. */
+/* The average bus bandwidth of one backend. */
 typedef struct lcomm_perf_average {
   const char *label;
   double sum_gb_s;

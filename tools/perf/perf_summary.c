@@ -124,15 +124,15 @@ static int summarise_phases(const lcomm_perf_world *world, lcomm_perf_samples *s
   return 1;
 }
 
-int lcomm_perf_summarise(const lcomm_perf_world *world, const lcomm_perf_contender *contender,
+int lcomm_perf_summarise(const lcomm_perf_world *world, const lcomm_perf_backend *backend,
                          const lcomm_perf_call *call, lcomm_perf_samples *samples,
                          lcomm_perf_row *row) {
   uint64_t whole = lcomm_perf_whole_count(call->collective, call->count, world->ranks);
   *row = (lcomm_perf_row){.call = *call,
-                          .label = contender->label,
+                          .label = backend->label,
                           .size_bytes = (double)whole * (double)lcomm_dtype_size(call->dtype),
                           .batch = samples->batch,
-                          .is_libcomm = contender->comm != NULL};
+                          .is_libcomm = backend->comm != NULL};
   summarise_times(world, samples, row);
   summarise_counters(world, samples, row);
   return !row->is_libcomm || summarise_phases(world, samples, row);
@@ -143,7 +143,7 @@ void lcomm_perf_row_free(lcomm_perf_row *row) {
   row->rank_phases = NULL;
 }
 
-void lcomm_perf_row_judge(const lcomm_perf_world *world, lcomm_perf_difference difference,
+void lcomm_perf_row_check(const lcomm_perf_world *world, lcomm_perf_difference difference,
                           lcomm_perf_row *row) {
   double sums[3] = {difference.error_square, difference.result_square, (double)difference.wrong};
   lcomm_perf_world_sum(world, sums, 3);

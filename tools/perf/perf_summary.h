@@ -26,7 +26,7 @@ typedef enum lcomm_perf_phase {
       LCOMM_PERF_PHASE_COUNT
 } lcomm_perf_phase;
 
-/* What one rank saw of one contender at one size. */
+/* What one rank saw of one backend at one size. */
 typedef struct lcomm_perf_samples {
   int batch;                              /* operations in one sample */
   int count;                              /* samples */
@@ -55,7 +55,7 @@ typedef struct lcomm_perf_overlap {
   double hidden; /* 0 to 1, and outside it where times are not exact */
 } lcomm_perf_overlap;
 
-/* One line of the table: one size by one contender, over all ranks. Bytes,
+/* One line of the table: one size by one backend, over all ranks. Bytes,
  * messages and processor time are of one operation of all ranks. */
 typedef struct lcomm_perf_row {
   lcomm_perf_call call;
@@ -80,13 +80,13 @@ typedef struct lcomm_perf_row {
 } lcomm_perf_row;
 
 /* Bring the ranks' samples together. Collective. Returns 0 if there is no memory. */
-int lcomm_perf_summarise(const lcomm_perf_world *world, const lcomm_perf_contender *contender,
+int lcomm_perf_summarise(const lcomm_perf_world *world, const lcomm_perf_backend *backend,
                          const lcomm_perf_call *call, lcomm_perf_samples *samples,
                          lcomm_perf_row *row);
 void lcomm_perf_row_free(lcomm_perf_row *row);
 
 /* A verdict of all ranks' differences for a row. Collective. */
-void lcomm_perf_row_judge(const lcomm_perf_world *world, lcomm_perf_difference difference,
+void lcomm_perf_row_check(const lcomm_perf_world *world, lcomm_perf_difference difference,
                           lcomm_perf_row *row);
 
 /* The value below which `share` of sorted values lie, between two neighbours

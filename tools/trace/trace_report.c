@@ -13,43 +13,43 @@
 
 enum { COLUMNS_MAX = 8 + LCOMM_LINK_COUNT };
 
-static void put_share(lcomm_table *table, double part_ns, double whole_ns) {
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%.1f %%", whole_ns > 0 ? 100 * part_ns / whole_ns : 0);
+static void put_share(tool_table *table, double part_ns, double whole_ns) {
+  tool_table_put(table, TOOL_COLOUR_NONE, "%.1f %%", whole_ns > 0 ? 100 * part_ns / whole_ns : 0);
 }
 
-static void put_slowest(lcomm_table *table, const lcomm_trace_survey *survey) {
-  char text[LCOMM_UNITS_TEXT_MAX];
+static void put_slowest(tool_table *table, const lcomm_trace_survey *survey) {
+  char text[TOOL_UNITS_TEXT_MAX];
   if (survey->slowest_ns < 0) {
-    lcomm_table_put(table, LCOMM_COLOUR_NONE, "-");
+    tool_table_put(table, TOOL_COLOUR_NONE, "-");
     return;
   }
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%s #%u%s%.64s, %s",
-                  survey->slowest[0] ? survey->slowest : "operation", survey->slowest_sequence,
-                  survey->slowest_name[0] ? " " : "", survey->slowest_name,
-                  lcomm_units_seconds((double)survey->slowest_ns * 1e-9, text));
+  tool_table_put(table, TOOL_COLOUR_NONE, "%s #%u%s%.64s, %s",
+                 survey->slowest[0] ? survey->slowest : "operation", survey->slowest_sequence,
+                 survey->slowest_name[0] ? " " : "", survey->slowest_name,
+                 tool_units_seconds((double)survey->slowest_ns * 1e-9, text));
 }
 
-static void put_survey(lcomm_table *table, const lcomm_trace_survey *survey, const bool *links) {
-  char text[LCOMM_UNITS_TEXT_MAX];
+static void put_survey(tool_table *table, const lcomm_trace_survey *survey, const bool *links) {
+  char text[TOOL_UNITS_TEXT_MAX];
   double span_ns = (double)(survey->last_ns - survey->first_ns);
   const double *kind_ns = survey->kind_ns;
-  lcomm_table_row(table);
+  tool_table_row(table);
   if (survey->origin.communicator == 1) {
-    lcomm_table_put(table, LCOMM_COLOUR_NONE, "%d", survey->origin.rank);
+    tool_table_put(table, TOOL_COLOUR_NONE, "%d", survey->origin.rank);
   } else {
-    lcomm_table_put(table, LCOMM_COLOUR_NONE, "%d of comm %u", survey->origin.rank,
-                    survey->origin.communicator);
+    tool_table_put(table, TOOL_COLOUR_NONE, "%d of comm %u", survey->origin.rank,
+                   survey->origin.communicator);
   }
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%s", survey->origin.host);
-  lcomm_table_put(table, LCOMM_COLOUR_NONE, "%s", lcomm_units_seconds(span_ns * 1e-9, text));
+  tool_table_put(table, TOOL_COLOUR_NONE, "%s", survey->origin.host);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%s", tool_units_seconds(span_ns * 1e-9, text));
   put_share(table, kind_ns[LCOMM_TRACE_ENCODE], span_ns);
   put_share(table, (double)survey->wire_ns, span_ns);
   put_share(table, kind_ns[LCOMM_TRACE_DECODE] + kind_ns[LCOMM_TRACE_REDUCE], span_ns);
   put_share(table, kind_ns[LCOMM_TRACE_WAIT], span_ns);
   for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
     if (links[link]) {
-      lcomm_table_put(table, LCOMM_COLOUR_NONE, "%s",
-                      lcomm_units_bytes(survey->sent_bytes[link], text));
+      tool_table_put(table, TOOL_COLOUR_NONE, "%s",
+                     tool_units_bytes(survey->sent_bytes[link], text));
     }
   }
   put_slowest(table, survey);
@@ -88,13 +88,13 @@ bool lcomm_trace_report_table(const lcomm_trace_survey *surveys, size_t count,
                               const lcomm_trace_match *match, FILE *file) {
   layout l;
   make_layout(&l, surveys, count);
-  lcomm_table table = {.columns = l.columns, .sides = l.sides};
+  tool_table table = {.columns = l.columns, .sides = l.sides};
   uint64_t events = 0;
   for (size_t i = 0; i < count; i++) {
     put_survey(&table, &surveys[i], l.links);
     events += surveys[i].events;
   }
-  bool good = lcomm_table_print(&table, file, lcomm_table_colours(file));
+  bool good = tool_table_print(&table, file, tool_table_colours(file));
   fprintf(file, "%llu events, %zu messages with both ends\n", (unsigned long long)events,
           match->pair_count);
   return good;

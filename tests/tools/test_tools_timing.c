@@ -19,68 +19,68 @@
 #include "tools/codec/codec_quickselect.h"
 #include "tools/common/tool_timing.h"
 
-/* -------------------------------------------------------------------- race */
+/* -------------------------------------------------------------------- timing */
 
-enum { RIVALS = 3, REPETITIONS = 4, TURNS = 2, RUNS = RIVALS * (REPETITIONS + 1) * TURNS };
+enum { VARIANTS = 3, REPETITIONS = 4, TURNS = 2, RUNS = VARIANTS * (REPETITIONS + 1) * TURNS };
 
-typedef struct lane {
+typedef struct worker {
   size_t runs;
-  size_t rival[RUNS];
-} lane;
+  size_t variant[RUNS];
+} worker;
 
-static void note(void *argument, size_t rival) {
-  lane *own = argument;
+static void note(void *argument, size_t variant) {
+  worker *own = argument;
   if (own->runs < RUNS) {
-    own->rival[own->runs] = rival;
+    own->variant[own->runs] = variant;
   }
   own->runs++;
 }
 
-static void rivals_take_turns_after_a_warm_up(void **state) {
+static void variants_take_turns_after_a_warm_up(void **state) {
   (void)state;
-  lane lanes[2] = {{0}};
-  void *pointers[] = {&lanes[0], &lanes[1]};
-  double seconds[RIVALS * REPETITIONS];
-  lcomm_race race = {.threads = 2,
-                     .rivals = RIVALS,
-                     .repetitions = REPETITIONS,
-                     .turns = TURNS,
-                     .lanes = pointers,
-                     .run = note};
-  assert_int_equal(lcomm_race_run(&race, seconds), LCOMM_OK);
+  worker workers[2] = {{0}};
+  void *pointers[] = {&workers[0], &workers[1]};
+  double seconds[VARIANTS * REPETITIONS];
+  tool_timing timing = {.threads = 2,
+                        .variants = VARIANTS,
+                        .repetitions = REPETITIONS,
+                        .turns = TURNS,
+                        .workers = pointers,
+                        .run = note};
+  assert_int_equal(tool_timing_run(&timing, seconds), LCOMM_OK);
   for (size_t t = 0; t < 2; t++) {
-    assert_int_equal(lanes[t].runs, RUNS);
+    assert_int_equal(workers[t].runs, RUNS);
     for (size_t i = 0; i < RUNS; i++) {
-      assert_int_equal(lanes[t].rival[i], i / TURNS % RIVALS);
+      assert_int_equal(workers[t].variant[i], i / TURNS % VARIANTS);
     }
   }
-  for (size_t i = 0; i < RIVALS * REPETITIONS; i++) {
+  for (size_t i = 0; i < VARIANTS * REPETITIONS; i++) {
     assert_true(seconds[i] > 0.0);
   }
 }
 
-/* All runs but the first of each rival take 2 ms at least. */
-static void linger(void *argument, size_t rival) {
-  lane *own = argument;
-  note(own, rival);
-  if (own->runs > RIVALS) {
+/* All runs but the first of each variant take 2 ms at least. */
+static void linger(void *argument, size_t variant) {
+  worker *own = argument;
+  note(own, variant);
+  if (own->runs > VARIANTS) {
     nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
   }
 }
 
 static void the_warm_up_is_not_counted(void **state) {
   (void)state;
-  lane own = {0};
+  worker own = {0};
   void *pointers[] = {&own};
-  double seconds[RIVALS * REPETITIONS];
-  lcomm_race race = {.threads = 1,
-                     .rivals = RIVALS,
-                     .repetitions = REPETITIONS,
-                     .turns = 1,
-                     .lanes = pointers,
-                     .run = linger};
-  assert_int_equal(lcomm_race_run(&race, seconds), LCOMM_OK);
-  for (size_t i = 0; i < RIVALS * REPETITIONS; i++) {
+  double seconds[VARIANTS * REPETITIONS];
+  tool_timing timing = {.threads = 1,
+                        .variants = VARIANTS,
+                        .repetitions = REPETITIONS,
+                        .turns = 1,
+                        .workers = pointers,
+                        .run = linger};
+  assert_int_equal(tool_timing_run(&timing, seconds), LCOMM_OK);
+  for (size_t i = 0; i < VARIANTS * REPETITIONS; i++) {
     assert_true(seconds[i] >= 0.0019);
   }
 }
@@ -88,9 +88,9 @@ static void the_warm_up_is_not_counted(void **state) {
 static void a_spread_knows_its_median(void **state) {
   (void)state;
   double odd[] = {5.0, 1.0, 3.0}, even[] = {4.0, 1.0, 3.0, 2.0};
-  lcomm_spread spread = lcomm_spread_of(odd, 3);
+  tool_spread spread = tool_spread_of(odd, 3);
   assert_true(fabs(spread.min - 1.0) + fabs(spread.median - 3.0) + fabs(spread.max - 5.0) < 1e-12);
-  spread = lcomm_spread_of(even, 4);
+  spread = tool_spread_of(even, 4);
   assert_true(fabs(spread.min - 1.0) + fabs(spread.median - 2.5) + fabs(spread.max - 4.0) < 1e-12);
 }
 
@@ -98,10 +98,10 @@ static void ratios_are_taken_of_neighbours(void **state) {
   (void)state;
   /* the machine got twice as slow in the middle: no ratio sees it */
   const double seconds[] = {1.0, 2.0, 2.0, 4.0, 1.0, 2.0};
-  lcomm_race race = {.threads = 1, .rivals = 2, .repetitions = 3, .turns = 1};
-  lcomm_spread ratio = lcomm_race_ratio(&race, seconds, 0, 1);
+  tool_timing timing = {.threads = 1, .variants = 2, .repetitions = 3, .turns = 1};
+  tool_spread ratio = tool_timing_ratio(&timing, seconds, 0, 1);
   assert_true(fabs(ratio.min - 2.0) + fabs(ratio.median - 2.0) + fabs(ratio.max - 2.0) < 1e-12);
-  lcomm_spread rate = lcomm_race_rate(&race, seconds, 1, 8.0);
+  tool_spread rate = tool_timing_rate(&timing, seconds, 1, 8.0);
   assert_true(fabs(rate.min - 2.0) + fabs(rate.median - 4.0) + fabs(rate.max - 4.0) < 1e-12);
 }
 
@@ -200,7 +200,7 @@ static void quickselect_keeps_any_number(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rivals_take_turns_after_a_warm_up),
+      cmocka_unit_test(variants_take_turns_after_a_warm_up),
       cmocka_unit_test(the_warm_up_is_not_counted),
       cmocka_unit_test(a_spread_knows_its_median),
       cmocka_unit_test(ratios_are_taken_of_neighbours),
