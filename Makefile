@@ -266,7 +266,7 @@ $(TOOLS_COMMON): $(call OBJ,$(COMMON_SOURCES))
 	@rm -f $@; ar rcs $@ $^
 
 $(BUILD)/tools/%_perf: $(BUILD)/tools/%_perf.c.o $(call OBJ,$(PERF_SOURCES)) $(SAN_OBJECTS) $(TOOLS_COMMON) $(WITH_MPI) $(LIBRARY)
-	$(LINK) $(TOOLS_COMMON) $(WITH_MPI) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) -lm -o $@
+	$(LINK) $(TOOLS_COMMON) $(WITH_MPI) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) $(JSON_LIBS) -lm -o $@
 
 $(BUILD)/tools/codec_bench: $(call OBJ,tools/codec_bench.c) $(CODEC_OBJECTS) $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
 	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) $(ZLIB_LIBS) -o $@
@@ -286,7 +286,7 @@ $(BUILD)/tools/cuda_bench: $(call OBJ,tools/cuda_bench.c $(CUDA_BENCH_SOURCES)) 
 	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(PUBLIC) $(LIB_LIBS) $(JSON_LIBS) $(ZLIB_LIBS) -lm -o $@
 
 $(BUILD)/tools/cluster_delay: $(call OBJ,tools/cluster_delay.c) $(SAN_OBJECTS) $(TOOLS_COMMON)
-	$(LINK) $(TOOLS_COMMON) -o $@
+	$(LINK) $(TOOLS_COMMON) -lm -o $@
 
 $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
 	$(LINK) $(ARCHIVE) $(LIB_LIBS) -o $@

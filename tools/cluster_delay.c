@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/common/tool_version.h"
+#include "tools/common/tool_options.h"
 
 enum {
   BAD_USAGE = 2,

@@ -17,8 +17,8 @@
 #include "tools/codec/codec_report.h"
 #include "tools/codec/codec_speed.h"
 #include "tools/codec/codec_survey.h"
+#include "tools/common/tool_options.h"
 #include "tools/common/tool_timing.h"
-#include "tools/common/tool_version.h"
 
 enum { EXIT_OK = 0, EXIT_BROKEN = 1, EXIT_USAGE = 2 };
 

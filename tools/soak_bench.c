@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/common/tool_version.h"
+#include "tools/common/tool_options.h"
 #include "tools/soak/soak_run.h"
 
 enum { EXIT_WRONG = 1, EXIT_TROUBLE = 2, COMPARE_EVERY = 16 };

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tools/common/tool_version.h"
+#include "tools/common/tool_options.h"
 #include "tools/trace/trace_report.h"
 #include "tools/trace/trace_timeline.h"
 

@@ -14,6 +14,7 @@
 
 #include <math.h>
 
+#include "tools/common/tool_timing.h"
 #include "tools/perf/perf_backend.h"
 #include "tools/perf/perf_report.h"
 #include "tools/perf/perf_summary.h"
@@ -85,21 +86,21 @@ static void percentiles_lie_between_neighbours(void **state) {
   const double one[] = {7.0};
   const double sorted[] = {1.0, 2.0, 3.0, 4.0, 11.0};
   (void)state;
-  is_near(lcomm_perf_percentile(one, 1, 0.99), 7.0);
-  is_near(lcomm_perf_percentile(sorted, 5, 0.0), 1.0);
-  is_near(lcomm_perf_percentile(sorted, 5, 0.1), 1.4);
-  is_near(lcomm_perf_percentile(sorted, 5, 0.5), 3.0);
-  is_near(lcomm_perf_percentile(sorted, 5, 0.9), 8.2);
-  is_near(lcomm_perf_percentile(sorted, 5, 1.0), 11.0);
-  is_near(lcomm_perf_percentile(sorted, 4, 0.5), 2.5);
+  is_near(tool_percentile(one, 1, 0.99), 7.0);
+  is_near(tool_percentile(sorted, 5, 0.0), 1.0);
+  is_near(tool_percentile(sorted, 5, 0.1), 1.4);
+  is_near(tool_percentile(sorted, 5, 0.5), 3.0);
+  is_near(tool_percentile(sorted, 5, 0.9), 8.2);
+  is_near(tool_percentile(sorted, 5, 1.0), 11.0);
+  is_near(tool_percentile(sorted, 4, 0.5), 2.5);
 }
 
 static void a_median_sorts_first(void **state) {
   double odd[] = {9.0, 1.0, 5.0};
   double even[] = {8.0, 1.0, 2.0, 4.0};
   (void)state;
-  is_near(lcomm_perf_median(odd, 3), 5.0);
-  is_near(lcomm_perf_median(even, 4), 3.0);
+  is_near(tool_median(odd, 3), 5.0);
+  is_near(tool_median(even, 4), 3.0);
   is_near(even[0], 1.0);
   is_near(even[3], 8.0);
 }

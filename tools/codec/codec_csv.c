@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "tools/common/tool_output.h"
+
 /* What the figures of some lines have in common. */
 typedef struct line_head {
   FILE *file;
@@ -13,18 +15,11 @@ typedef struct line_head {
 
 /* A field in quotes if it needs them. */
 static void put_field(FILE *file, const char *text) {
-  if (!strpbrk(text, ",\"\r\n")) {
+  if (strpbrk(text, ",\"\r\n")) {
+    tool_put_quoted(text, file);
+  } else {
     fputs(text, file);
-    return;
   }
-  fputc('"', file);
-  for (; *text != '\0'; text++) {
-    if (*text == '"') {
-      fputc('"', file);
-    }
-    fputc(*text, file);
-  }
-  fputc('"', file);
 }
 
 static void put_head(const line_head *head, const char *figure) {
@@ -51,25 +46,11 @@ static void put_spread(const line_head *head, const char *figure, tool_spread sp
 }
 
 static void put_quality(const line_head *head, const lcomm_quality *q) {
-  put_number(head, "values", (double)q->count);
-  put_number(head, "sent_bytes", (double)q->sent_bytes);
-  put_number(head, "ratio", lcomm_quality_ratio(q));
-  put_number(head, "bits_per_value", lcomm_quality_bits(q));
-  put_number(head, "limit_bits_per_value", lcomm_quality_limit(q));
-  put_number(head, "nmse", lcomm_quality_nmse(q));
-  put_number(head, "cosine", lcomm_quality_cosine(q));
-  put_number(head, "error_max", q->error_max);
-  put_number(head, "given_max", q->given_max);
-  put_number(head, "flushed_share", lcomm_quality_flushed(q));
-  put_number(head, "not_finite_in", (double)q->not_finite_in);
-  put_number(head, "not_finite_out", (double)q->not_finite_out);
-  if (q->entries == 0) {
-    return;
+  lcomm_named_figure figures[LCOMM_QUALITY_FIGURES];
+  size_t count = lcomm_quality_figures(q, figures);
+  for (size_t i = 0; i < count; i++) {
+    put_number(head, figures[i].name, figures[i].value);
   }
-  put_number(head, "entries", (double)q->entries);
-  put_number(head, "index_bits", lcomm_quality_index_bits(q));
-  put_number(head, "sent_index_bits", lcomm_quality_sent_index_bits(q));
-  put_number(head, "entry_bits", lcomm_quality_entry_bits(q));
 }
 
 static void put_speed(FILE *file, const char *codec, const lcomm_speed *speed) {

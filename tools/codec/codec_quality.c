@@ -3,6 +3,7 @@
 #include "tools/codec/codec_quality.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "tools/codec/codec_entropy.h"
 
@@ -111,4 +112,29 @@ double lcomm_quality_sent_index_bits(const lcomm_quality *quality) {
 
 double lcomm_quality_entry_bits(const lcomm_quality *quality) {
   return share(8.0 * (double)quality->sent_bytes, (double)quality->entries);
+}
+
+size_t lcomm_quality_figures(const lcomm_quality *q,
+                             lcomm_named_figure figures[LCOMM_QUALITY_FIGURES]) {
+  const lcomm_named_figure all[LCOMM_QUALITY_FIGURES] = {
+      {"values", (double)q->count},
+      {"sent_bytes", (double)q->sent_bytes},
+      {"ratio", lcomm_quality_ratio(q)},
+      {"bits_per_value", lcomm_quality_bits(q)},
+      {"limit_bits_per_value", lcomm_quality_limit(q)},
+      {"nmse", lcomm_quality_nmse(q)},
+      {"cosine", lcomm_quality_cosine(q)},
+      {"error_max", q->error_max},
+      {"given_max", q->given_max},
+      {"flushed_share", lcomm_quality_flushed(q)},
+      {"not_finite_in", (double)q->not_finite_in},
+      {"not_finite_out", (double)q->not_finite_out},
+      /* of the sparse codec */
+      {"entries", (double)q->entries},
+      {"index_bits", lcomm_quality_index_bits(q)},
+      {"sent_index_bits", lcomm_quality_sent_index_bits(q)},
+      {"entry_bits", lcomm_quality_entry_bits(q)}};
+  enum { OF_ENTRIES = 4 };
+  memcpy(figures, all, sizeof all);
+  return q->entries > 0 ? LCOMM_QUALITY_FIGURES : LCOMM_QUALITY_FIGURES - OF_ENTRIES;
 }

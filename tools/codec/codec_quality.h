@@ -69,4 +69,14 @@ double lcomm_quality_index_bits(const lcomm_quality *quality);
 double lcomm_quality_sent_index_bits(const lcomm_quality *quality);
 double lcomm_quality_entry_bits(const lcomm_quality *quality);
 
+/* All figures with the names that JSON and CSV give them. Returns how many there are. */
+typedef struct lcomm_named_figure {
+  const char *name;
+  double value;
+} lcomm_named_figure;
+
+enum { LCOMM_QUALITY_FIGURES = 16 };
+size_t lcomm_quality_figures(const lcomm_quality *quality,
+                             lcomm_named_figure figures[LCOMM_QUALITY_FIGURES]);
+
 #endif

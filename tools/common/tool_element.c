@@ -17,11 +17,20 @@ static float float_of(uint32_t bits) {
   return x;
 }
 
-/* Whole numbers of at most 11 bits, so neither rounding nor subnormals. */
-static uint16_t whole_to_f16(float x) {
+/* To the nearest, ties to even, as all that converts here. */
+static uint16_t f16_of(float x) {
+  uint32_t sign = bits_of(x) >> 16 & 0x8000, size = bits_of(x) & 0x7fffffff;
+  if (size < UINT32_C(113) << 23) { /* subnormal in 16 bits, or 0 */
+    return (uint16_t)(sign | (uint32_t)lrintf(ldexpf(fabsf(x), 24)));
+  }
+  size += 0xfff + (size >> 13 & 1);
+  return (uint16_t)(sign |
+                    (size >= UINT32_C(143) << 23 ? 0x7c00 : (size - (UINT32_C(112) << 23)) >> 13));
+}
+
+static uint16_t bf16_of(float x) {
   uint32_t bits = bits_of(x);
-  uint32_t sign = bits >> 16 & 0x8000;
-  return (uint16_t)(x == 0.0f ? sign : sign | ((bits & 0x7fffffff) - (UINT32_C(112) << 23)) >> 13);
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 static float f16_value(uint16_t h) {
@@ -57,10 +66,10 @@ double tool_element(lcomm_dtype dtype, const void *buffer, uint64_t i) {
 void tool_element_set(lcomm_dtype dtype, void *buffer, uint64_t i, double value) {
   switch (dtype) {
   case LCOMM_FLOAT16:
-    ((uint16_t *)buffer)[i] = whole_to_f16((float)value);
+    ((uint16_t *)buffer)[i] = f16_of((float)value);
     break;
   case LCOMM_BFLOAT16:
-    ((uint16_t *)buffer)[i] = (uint16_t)(bits_of((float)value) >> 16);
+    ((uint16_t *)buffer)[i] = bf16_of((float)value);
     break;
   case LCOMM_FLOAT64:
     ((double *)buffer)[i] = value;
@@ -75,7 +84,7 @@ void tool_element_set(lcomm_dtype dtype, void *buffer, uint64_t i, double value)
     ((int8_t *)buffer)[i] = (int8_t)value;
     break;
   case LCOMM_UINT8:
-    ((uint8_t *)buffer)[i] = (uint8_t)value;
+    ((uint8_t *)buffer)[i] = (uint8_t)(int)value;
     break;
   default:
     ((float *)buffer)[i] = (float)value;

@@ -5,12 +5,12 @@
 
 #include <stdint.h>
 
-#include "libcomm.h"
+#include "libcomm/include/libcomm.h"
 
 /* Elements of any type as numbers. int64 is exact up to 2^53. */
 double tool_element(lcomm_dtype dtype, const void *buffer, uint64_t i);
 
-/* `value` is a whole number that the type holds exactly. */
+/* A `value` that is no NaN, rounded to the nearest of the type; of whole types one they hold. */
 void tool_element_set(lcomm_dtype dtype, void *buffer, uint64_t i, double value);
 
 #endif

@@ -5,16 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { BAR = 24, LINE_MAX_BYTES = 512, COLUMNS = 80 };
+#include "tools/common/tool_timing.h"
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+enum { BAR = 24, LINE_MAX_BYTES = 512, COLUMNS = 80 };
 
 static size_t terminal_columns(void) {
   struct winsize window = {0};
@@ -25,7 +20,8 @@ static size_t terminal_columns(void) {
 }
 
 tool_progress tool_progress_begin(uint64_t total) {
-  return (tool_progress){.shown = isatty(STDERR_FILENO) == 1, .total = total, .begin = now()};
+  return (tool_progress){
+      .shown = isatty(STDERR_FILENO) == 1, .total = total, .begin = tool_now_s()};
 }
 
 void tool_progress_line(const tool_progress *progress, double seconds, const char *what,
@@ -55,7 +51,7 @@ void tool_progress_next(const tool_progress *progress, const char *what) {
   if (!progress->shown) {
     return;
   }
-  tool_progress_line(progress, now() - progress->begin, what, terminal_columns(), line,
+  tool_progress_line(progress, tool_now_s() - progress->begin, what, terminal_columns(), line,
                      sizeof line);
   fprintf(stderr, "\r%s\033[K", line);
   fflush(stderr);

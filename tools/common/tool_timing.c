@@ -10,31 +10,37 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "kernels/kernels.h"
+double tool_now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ------------------------------------------------------------------ threads */
 
 /* A barrier for threads that own a processor each: nobody sleeps, so all are
  * off at the same moment. */
-typedef struct gate {
+typedef struct barrier {
   atomic_size_t arrived;
   atomic_size_t round;
   atomic_bool broken; /* a thread could not be started: nobody waits */
-} gate;
+} barrier;
 
 typedef struct interval {
   double begin, end;
 } interval;
 
-typedef struct track {
+typedef struct thread_run {
   const tool_timing *timing;
-  gate *gate;
+  barrier *barrier;
   size_t number;       /* of the thread */
   interval *intervals; /* of this thread, [repetition * variants + variant], warm-up first */
-} track;
+} thread_run;
 
 enum { SPINS = 1000 };
 
 /* Returns false when the timing is off. */
-static bool pass(gate *g, size_t threads) {
+static bool pass(barrier *g, size_t threads) {
   size_t round = atomic_load(&g->round);
   if (atomic_fetch_add(&g->arrived, 1) + 1 == threads) {
     atomic_store(&g->arrived, 0);
@@ -47,12 +53,6 @@ static bool pass(gate *g, size_t threads) {
     }
   }
   return !atomic_load(&g->broken);
-}
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* The number-th processor this process may use, round and round. */
@@ -80,30 +80,32 @@ size_t tool_timing_processors(void) {
   return (size_t)CPU_COUNT(&allowed);
 }
 
-static void *run_track(void *argument) {
-  const track *t = argument;
+static void *run_thread(void *argument) {
+  const thread_run *t = argument;
   const tool_timing *timing = t->timing;
   void *worker = timing->workers[t->number];
   pin(t->number);
-  uint32_t environment = lcomm_fp_enter();
+  if (timing->begin) {
+    timing->begin();
+  }
   for (size_t i = 0; i < (timing->repetitions + 1) * timing->variants; i++) {
-    if (!pass(t->gate, timing->threads)) {
+    if (!pass(t->barrier, timing->threads)) {
       break;
     }
-    t->intervals[i].begin = now();
+    t->intervals[i].begin = tool_now_s();
     for (uint64_t turn = 0; turn < timing->turns; turn++) {
       timing->run(worker, i % timing->variants);
     }
-    t->intervals[i].end = now();
+    t->intervals[i].end = tool_now_s();
   }
-  lcomm_fp_leave(environment);
   return NULL;
 }
 
-static lcomm_status run_all(const tool_timing *timing, track *tracks, pthread_t *threads, gate *g) {
+static lcomm_status run_all(const tool_timing *timing, thread_run *runs, pthread_t *threads,
+                            barrier *g) {
   size_t started = 0;
   while (started < timing->threads &&
-         pthread_create(&threads[started], NULL, run_track, &tracks[started]) == 0) {
+         pthread_create(&threads[started], NULL, run_thread, &runs[started]) == 0) {
     started++;
   }
   if (started < timing->threads) {
@@ -116,11 +118,11 @@ static lcomm_status run_all(const tool_timing *timing, track *tracks, pthread_t 
 }
 
 /* The warm-up is left out. */
-static void collect(const tool_timing *timing, const track *tracks, double *seconds) {
+static void collect(const tool_timing *timing, const thread_run *runs, double *seconds) {
   for (size_t i = 0; i < timing->repetitions * timing->variants; i++) {
     double begin = INFINITY, end = -INFINITY;
     for (size_t t = 0; t < timing->threads; t++) {
-      const interval *run = &tracks[t].intervals[timing->variants + i];
+      const interval *run = &runs[t].intervals[timing->variants + i];
       begin = fmin(begin, run->begin);
       end = fmax(end, run->end);
     }
@@ -130,34 +132,49 @@ static void collect(const tool_timing *timing, const track *tracks, double *seco
 
 lcomm_status tool_timing_run(const tool_timing *timing, double *seconds) {
   size_t per_thread = (timing->repetitions + 1) * timing->variants;
-  gate g = {0};
+  barrier g = {0};
   lcomm_status status = LCOMM_ERR_MEMORY;
-  track *tracks = calloc(timing->threads, sizeof *tracks);
+  thread_run *runs = calloc(timing->threads, sizeof *runs);
   pthread_t *threads = calloc(timing->threads, sizeof *threads);
   interval *intervals = calloc(timing->threads * per_thread, sizeof *intervals);
-  if (tracks && threads && intervals) {
+  if (runs && threads && intervals) {
     for (size_t i = 0; i < timing->threads; i++) {
-      tracks[i] = (track){timing, &g, i, intervals + i * per_thread};
+      runs[i] = (thread_run){timing, &g, i, intervals + i * per_thread};
     }
-    status = run_all(timing, tracks, threads, &g);
+    status = run_all(timing, runs, threads, &g);
     if (status == LCOMM_OK) {
-      collect(timing, tracks, seconds);
+      collect(timing, runs, seconds);
     }
   }
   free(intervals);
   free(threads);
-  free(tracks);
+  free(runs);
   return status;
 }
+
+/* ----------------------------------------------------------- what times say */
 
 static int compare(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
 
+double tool_percentile(const double *sorted, size_t n, double share) {
+  double place = share * (double)(n - 1);
+  size_t below = (size_t)place;
+  if (below + 1 >= n) {
+    return sorted[n - 1];
+  }
+  return sorted[below] + (place - (double)below) * (sorted[below + 1] - sorted[below]);
+}
+
+double tool_median(double *values, size_t n) {
+  return tool_spread_of(values, n).median;
+}
+
 tool_spread tool_spread_of(double *values, size_t n) {
   qsort(values, n, sizeof *values, compare);
-  return (tool_spread){values[0], 0.5 * (values[(n - 1) / 2] + values[n / 2]), values[n - 1]};
+  return (tool_spread){values[0], tool_percentile(values, n, 0.5), values[n - 1]};
 }
 
 tool_spread tool_timing_rate(const tool_timing *timing, const double *seconds, size_t variant,

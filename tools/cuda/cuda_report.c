@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "tools/common/tool_output.h"
 #include "tools/common/tool_table.h"
 #include "tools/common/tool_units.h"
 
@@ -95,18 +96,6 @@ bool lcomm_gpu_print(const lcomm_gpu_results *results, FILE *file) {
 
 /* --------------------------------------------------------------------- CSV */
 
-/* Sentences may have commas and quotes. */
-static void put_quoted(const char *text, FILE *file) {
-  fputc('"', file);
-  for (; *text != '\0'; text++) {
-    if (*text == '"') {
-      fputc('"', file);
-    }
-    fputc(*text == '\n' || *text == '\r' ? ' ' : *text, file);
-  }
-  fputs("\"\n", file);
-}
-
 static void put_line(const lcomm_gpu_figure *f, FILE *file) {
   fprintf(file, "%s,", f->what->name);
   if (f->what->target > 0.0) {
@@ -120,7 +109,8 @@ static void put_line(const lcomm_gpu_figure *f, FILE *file) {
             f->of_copy.min, f->of_copy.max, f->bytes, f->seconds.median, f->seconds.min,
             f->seconds.max, f->gb_s.median, f->copy_gb_s.median);
   }
-  put_quoted(f->why, file);
+  tool_put_quoted(f->why, file);
+  fputc('\n', file);
 }
 
 static void put_torch_line(const lcomm_gpu_results *results, FILE *file) {
@@ -134,7 +124,9 @@ static void put_torch_line(const lcomm_gpu_results *results, FILE *file) {
   } else {
     fputs("not measured,,,,,,,,,,", file);
   }
-  put_quoted(torch->measured && times <= 0.0 ? "top-k itself was not measured" : torch->why, file);
+  tool_put_quoted(torch->measured && times <= 0.0 ? "top-k itself was not measured" : torch->why,
+                  file);
+  fputc('\n', file);
 }
 
 bool lcomm_gpu_csv(const lcomm_gpu_results *results, FILE *file) {

@@ -3,7 +3,6 @@
 
 #include "tools/info/info_json.h"
 
-#include <cjson/cJSON.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,210 +11,202 @@
 #include "libcomm/base/env.h"
 #include "libcomm/plan/cost.h"
 #include "libcomm/transport/transport.h"
+#include "tools/common/tool_json.h"
 #include "tools/info/info_speeds.h"
-
-/* cJSON takes NULL where it could not make something: what has no memory is missing, and the
- * whole is not printed. */
-
-static void put_text(cJSON *object, const char *key, const char *text) {
-  cJSON_AddStringToObject(object, key, text ? text : "");
-}
-
-static cJSON *append(cJSON *array) {
-  cJSON *made = cJSON_CreateObject();
-  cJSON_AddItemToArray(array, made);
-  return made;
-}
 
 /* ------------------------------------------------------------------ build */
 
-static void put_version(cJSON *root) {
+static void put_version(tool_json *json, cJSON *root) {
   char text[32];
   snprintf(text, sizeof(text), "%d.%d.%d", LCOMM_VERSION_MAJOR, LCOMM_VERSION_MINOR,
            LCOMM_VERSION_PATCH);
-  put_text(root, "version", text);
+  tool_json_text(json, root, "version", text);
 }
 
-static void put_build(cJSON *root) {
+static void put_build(tool_json *json, cJSON *root) {
   char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
   MPI_Get_library_version(mpi, &length);
   mpi[strcspn(mpi, ",\n")] = '\0';
-  cJSON *build = cJSON_AddObjectToObject(root, "build");
-  put_text(build, "compiler", __VERSION__);
-  put_text(build, "mpi", mpi);
+  cJSON *build = tool_json_object(json, root, "build");
+  tool_json_text(json, build, "compiler", __VERSION__);
+  tool_json_text(json, build, "mpi", mpi);
   const char *ucx = lcomm_ucx_version();
   if (ucx) {
-    put_text(build, "ucx", ucx);
+    tool_json_text(json, build, "ucx", ucx);
   } else {
-    cJSON_AddNullToObject(build, "ucx");
+    tool_json_null(json, build, "ucx");
   }
 }
 
-static void put_parts(cJSON *root) {
-  cJSON *transports = cJSON_AddArrayToObject(root, "transports");
+static void put_parts(tool_json *json, cJSON *root) {
+  cJSON *transports = tool_json_array(json, root, "transports");
   for (int i = 0; lcomm_transport_list[i]; i++) {
-    cJSON *it = append(transports);
-    put_text(it, "name", lcomm_transport_list[i]->name);
-    put_text(it, "summary", lcomm_transport_list[i]->summary);
+    cJSON *it = tool_json_object(json, transports, NULL);
+    tool_json_text(json, it, "name", lcomm_transport_list[i]->name);
+    tool_json_text(json, it, "summary", lcomm_transport_list[i]->summary);
   }
-  cJSON *codecs = cJSON_AddArrayToObject(root, "codecs");
+  cJSON *codecs = tool_json_array(json, root, "codecs");
   for (int i = 0; lcomm_codec_list[i]; i++) {
     lcomm_format format = lcomm_format_of(lcomm_codec_list[i]);
-    cJSON *it = append(codecs);
-    put_text(it, "name", lcomm_codec_list[i]->name);
-    cJSON_AddNumberToObject(it, "bits_per_value", lcomm_format_bits(&format));
-    put_text(it, "summary", lcomm_codec_list[i]->summary);
+    cJSON *it = tool_json_object(json, codecs, NULL);
+    tool_json_text(json, it, "name", lcomm_codec_list[i]->name);
+    tool_json_number(json, it, "bits_per_value", lcomm_format_bits(&format));
+    tool_json_text(json, it, "summary", lcomm_codec_list[i]->summary);
   }
 }
 
-static void put_kernels(cJSON *root) {
+static void put_kernels(tool_json *json, cJSON *root) {
   const char *isa = lcomm_env_get(LCOMM_ENV_ISA);
   const lcomm_kernels *used = isa ? lcomm_kernels_by_name(isa, NULL) : lcomm_kernels_best();
-  cJSON *kernels = cJSON_AddArrayToObject(root, "kernels");
+  cJSON *kernels = tool_json_array(json, root, "kernels");
   for (int i = 0; lcomm_kernels_list[i]; i++) {
     const lcomm_kernels *table = lcomm_kernels_list[i], *next = lcomm_kernels_list[i + 1];
     bool versions = next && strcmp(next->name, table->name) == 0;
     if (versions && lcomm_kernels_runs(next)) {
       continue; /* a better version of the same table */
     }
-    cJSON *it = append(kernels);
-    put_text(it, "name", table->name);
-    cJSON_AddBoolToObject(it, "runs", lcomm_kernels_runs(table));
-    cJSON_AddBoolToObject(it, "in_use", table == used);
+    cJSON *it = tool_json_object(json, kernels, NULL);
+    tool_json_text(json, it, "name", table->name);
+    tool_json_flag(json, it, "runs", lcomm_kernels_runs(table));
+    tool_json_flag(json, it, "in_use", table == used);
     i += versions;
   }
 }
 
-static void put_environment(cJSON *root) {
-  cJSON *environment = cJSON_AddArrayToObject(root, "environment");
+static void put_environment(tool_json *json, cJSON *root) {
+  cJSON *environment = tool_json_array(json, root, "environment");
   for (int i = 0; i < LCOMM_ENV_COUNT; i++) {
     const char *value = lcomm_env_get((lcomm_env)i);
     if (value) {
-      cJSON *it = append(environment);
-      put_text(it, "variable", lcomm_env_table[i].variable);
-      put_text(it, "value", i == LCOMM_ENV_TOKEN ? "set" : value);
+      cJSON *it = tool_json_object(json, environment, NULL);
+      tool_json_text(json, it, "variable", lcomm_env_table[i].variable);
+      tool_json_text(json, it, "value", i == LCOMM_ENV_TOKEN ? "set" : value);
     }
   }
 }
 
 /* --------------------------------------------------------------- topology */
 
-static void put_topology(cJSON *root, const lcomm_topo *topo) {
-  cJSON *it = cJSON_AddObjectToObject(root, "topology");
-  cJSON_AddNumberToObject(it, "ranks", topo->size);
-  cJSON_AddNumberToObject(it, "nodes", topo->nodes);
+static void put_topology(tool_json *json, cJSON *root, const lcomm_topo *topo) {
+  cJSON *it = tool_json_object(json, root, "topology");
+  tool_json_number(json, it, "ranks", topo->size);
+  tool_json_number(json, it, "nodes", topo->nodes);
   size_t length = lcomm_topo_print(topo, NULL, 0);
   char *text = malloc(length + 1);
   if (text) {
     lcomm_topo_print(topo, text, length + 1);
   }
-  put_text(it, "text", text);
+  tool_json_text(json, it, "text", text);
   free(text);
-  cJSON *links = cJSON_AddObjectToObject(it, "links");
+  cJSON *links = tool_json_object(json, it, "links");
   for (int i = LCOMM_LINK_SELF + 1; i < LCOMM_LINK_COUNT; i++) {
-    cJSON *link = cJSON_AddObjectToObject(links, lcomm_link_name((lcomm_link)i));
-    cJSON_AddNumberToObject(link, "latency_us", topo->cost[i].latency_us);
-    cJSON_AddNumberToObject(link, "bandwidth_gb_s", topo->cost[i].bandwidth_gb_s);
-    cJSON_AddBoolToObject(link, "measured", !topo->cost[i].assumed);
+    cJSON *link = tool_json_object(json, links, lcomm_link_name((lcomm_link)i));
+    tool_json_number(json, link, "latency_us", topo->cost[i].latency_us);
+    tool_json_number(json, link, "bandwidth_gb_s", topo->cost[i].bandwidth_gb_s);
+    tool_json_flag(json, link, "measured", !topo->cost[i].assumed);
   }
 }
 
 /* ------------------------------------------------------------------ plans */
 
-static void put_codecs(cJSON *object, const lcomm_plan *plan) {
+static void put_codecs(tool_json *json, cJSON *object, const lcomm_plan *plan) {
   static const char *const keys[LCOMM_STAGE_COUNT] = {"node", "net", "result"};
   char name[64];
-  cJSON *codecs = cJSON_AddObjectToObject(object, "codecs");
+  cJSON *codecs = tool_json_object(json, object, "codecs");
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
-    put_text(codecs, keys[i], lcomm_codec_choice_format(&plan->stages[i], name, sizeof(name)));
+    tool_json_text(json, codecs, keys[i],
+                   lcomm_codec_choice_format(&plan->stages[i], name, sizeof(name)));
   }
 }
 
-static void put_links(cJSON *object, const lcomm_plan *plan, const lcomm_topo *topo) {
+static void put_links(tool_json *json, cJSON *object, const lcomm_plan *plan,
+                      const lcomm_topo *topo) {
   lcomm_plan_traffic traffic;
   lcomm_plan_count(plan, topo, &traffic);
-  cJSON *links = cJSON_AddObjectToObject(object, "links");
+  cJSON *links = tool_json_object(json, object, "links");
   for (int i = 0; i < LCOMM_LINK_COUNT; i++) {
     if (traffic.messages[i] > 0) {
-      cJSON *link = cJSON_AddObjectToObject(links, lcomm_link_name((lcomm_link)i));
-      cJSON_AddNumberToObject(link, "messages", (double)traffic.messages[i]);
-      cJSON_AddNumberToObject(link, "bytes", (double)traffic.bytes[i]);
+      cJSON *link = tool_json_object(json, links, lcomm_link_name((lcomm_link)i));
+      tool_json_number(json, link, "messages", (double)traffic.messages[i]);
+      tool_json_number(json, link, "bytes", (double)traffic.bytes[i]);
     }
   }
 }
 
-static void put_time(cJSON *object, const lcomm_plan *plan, const lcomm_topo *topo) {
+static void put_time(tool_json *json, cJSON *object, const lcomm_plan *plan,
+                     const lcomm_topo *topo) {
   lcomm_codec_speeds speeds = info_codec_speeds(plan);
   lcomm_plan_time time = lcomm_plan_predict(plan, topo, &speeds);
-  cJSON *it = cJSON_AddObjectToObject(object, "predicted");
-  cJSON_AddNumberToObject(it, "total_us", time.total_us);
-  cJSON_AddNumberToObject(it, "codecs_us", time.codec_us);
-  cJSON_AddNumberToObject(it, "latency_us", time.latency_us);
-  cJSON *links = cJSON_AddObjectToObject(it, "links_us");
+  cJSON *it = tool_json_object(json, object, "predicted");
+  tool_json_number(json, it, "total_us", time.total_us);
+  tool_json_number(json, it, "codecs_us", time.codec_us);
+  tool_json_number(json, it, "latency_us", time.latency_us);
+  cJSON *links = tool_json_object(json, it, "links_us");
   for (int i = 0; i < LCOMM_LINK_COUNT; i++) {
     if (time.link_us[i] > 0) {
-      cJSON_AddNumberToObject(links, lcomm_link_name((lcomm_link)i), time.link_us[i]);
+      tool_json_number(json, links, lcomm_link_name((lcomm_link)i), time.link_us[i]);
     }
   }
-  cJSON_AddBoolToObject(it, "links_measured", !time.assumed);
+  tool_json_flag(json, it, "links_measured", !time.assumed);
 }
 
-static void put_plan(cJSON *plans, const lcomm_plan *plan, const lcomm_topo *topo) {
+static void put_plan(tool_json *json, cJSON *plans, const lcomm_plan *plan,
+                     const lcomm_topo *topo) {
   char hash[24];
-  cJSON *it = append(plans);
-  put_text(it, "collective", lcomm_collective_name(plan->collective));
-  cJSON_AddNumberToObject(it, "count", (double)plan->count);
-  put_text(it, "type", lcomm_dtype_name(plan->dtype));
-  cJSON_AddNumberToObject(it, "rank", plan->schedule.rank);
+  cJSON *it = tool_json_object(json, plans, NULL);
+  tool_json_text(json, it, "collective", lcomm_collective_name(plan->collective));
+  tool_json_number(json, it, "count", (double)plan->count);
+  tool_json_text(json, it, "type", lcomm_dtype_name(plan->dtype));
+  tool_json_number(json, it, "rank", plan->schedule.rank);
   snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)plan->hash);
-  put_text(it, "hash", hash);
-  put_text(it, "algorithm", topo->size > 1 ? lcomm_exchange_name(plan->shape.exchange) : "none");
-  cJSON_AddBoolToObject(it, "hierarchical", plan->shape.hierarchical);
-  cJSON_AddNumberToObject(it, "chunks", plan->shape.chunks);
-  put_codecs(it, plan);
-  put_links(it, plan, topo);
-  put_time(it, plan, topo);
-  put_text(it, "because", plan->reason);
+  tool_json_text(json, it, "hash", hash);
+  tool_json_text(json, it, "algorithm",
+                 topo->size > 1 ? lcomm_exchange_name(plan->shape.exchange) : "none");
+  tool_json_flag(json, it, "hierarchical", plan->shape.hierarchical);
+  tool_json_number(json, it, "chunks", plan->shape.chunks);
+  put_codecs(json, it, plan);
+  put_links(json, it, plan, topo);
+  put_time(json, it, plan, topo);
+  tool_json_text(json, it, "because", plan->reason);
 }
 
 /* -------------------------------------------------------------------- all */
 
-static int print(cJSON *root) {
-  char *text = cJSON_Print(root);
-  cJSON_Delete(root);
-  if (!text) {
-    return info_complain("no memory for", "--json");
+static int put_plans(tool_json *json, const info_options *o, const lcomm_policy *policy,
+                     const lcomm_topo *topo) {
+  char why[256];
+  cJSON *plans = tool_json_array(json, json->root, "plans");
+  for (int i = 0; i < o->size_count; i++) {
+    lcomm_plan *plan = info_plan_of(o, i, policy, topo, why, sizeof(why));
+    if (!plan) {
+      return info_complain("no plan:", why);
+    }
+    put_plan(json, plans, plan, topo);
+    lcomm_plan_destroy(plan);
   }
-  puts(text);
-  cJSON_free(text);
   return 0;
 }
 
 int info_print_json(const info_options *o, const lcomm_policy *policy, const lcomm_topo *topo) {
-  char policy_text[LCOMM_POLICY_MAX], why[256];
-  cJSON *root = cJSON_CreateObject();
-  put_version(root);
+  char policy_text[LCOMM_POLICY_MAX];
+  tool_json json = tool_json_begin();
+  put_version(&json, json.root);
   if (!o->only_plan) {
-    put_build(root);
-    put_parts(root);
-    put_kernels(root);
+    put_build(&json, json.root);
+    put_parts(&json, json.root);
+    put_kernels(&json, json.root);
   }
-  put_topology(root, topo);
+  put_topology(&json, json.root, topo);
   lcomm_policy_format(policy, policy_text);
-  put_text(root, "policy", policy_text);
-  cJSON *plans = cJSON_AddArrayToObject(root, "plans");
-  for (int i = 0; i < o->size_count; i++) {
-    lcomm_plan *plan = info_plan_of(o, i, policy, topo, why, sizeof(why));
-    if (!plan) {
-      cJSON_Delete(root);
-      return info_complain("no plan:", why);
-    }
-    put_plan(plans, plan, topo);
-    lcomm_plan_destroy(plan);
+  tool_json_text(&json, json.root, "policy", policy_text);
+  int result = put_plans(&json, o, policy, topo);
+  if (result != 0) {
+    tool_json_drop(&json);
+    return result;
   }
   if (!o->only_plan) {
-    put_environment(root);
+    put_environment(&json, json.root);
   }
-  return print(root);
+  return tool_json_end(&json, stdout) ? 0 : info_complain("no memory for", "--json");
 }

@@ -2,6 +2,7 @@
  * Copyright the libcomm authors */
 
 #include "tools/info/info_measure_device.h"
+#include "tools/common/tool_timing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -105,7 +106,7 @@ static int time_copies(const lcomm_device_table *table, void *here, const void *
     }
     times_s[i < 0 ? 0 : i] = lcomm_clock_s() - begun_s;
   }
-  *taken_s = info_median(times_s, COPIES);
+  *taken_s = tool_median(times_s, COPIES);
   return 0;
 }
 

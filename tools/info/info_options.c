@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/tool_version.h"
+#include "tools/common/tool_options.h"
 
 static const char usage[] =
     "Usage: libcomm-info [options], alone or under mpirun\n"

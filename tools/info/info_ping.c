@@ -2,6 +2,7 @@
  * Copyright the libcomm authors */
 
 #include "tools/info/info_ping.h"
+#include "tools/common/tool_timing.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -128,16 +129,6 @@ lcomm_status info_receive(const info_room *room, int peer, size_t size) {
 
 /* ------------------------------------------------------------- ping-pong */
 
-static int ascending(const void *left, const void *right) {
-  double a = *(const double *)left, b = *(const double *)right;
-  return (a > b) - (a < b);
-}
-
-double info_median(double *values, int count) {
-  qsort(values, (size_t)count, sizeof *values, ascending);
-  return (values[(count - 1) / 2] + values[count / 2]) / 2;
-}
-
 /* The answer finds its receive already there. */
 static lcomm_status there_and_back(const info_room *room, int peer, size_t size) {
   lcomm_transfer answer;
@@ -165,7 +156,7 @@ lcomm_status info_ping(const info_room *room, int peer, const info_pings *pings,
     }
     taken_s[i < 0 ? 0 : i] = lcomm_clock_s() - begun_s;
   }
-  *half_s = info_median(taken_s, count) / 2;
+  *half_s = tool_median(taken_s, (size_t)count) / 2;
   return LCOMM_OK;
 }
 

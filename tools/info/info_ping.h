@@ -40,7 +40,4 @@ typedef struct info_pings {
 lcomm_status info_ping(const info_room *room, int peer, const info_pings *pings, double *half_s);
 lcomm_status info_pong(const info_room *room, int peer, const info_pings *pings);
 
-/* Sorts the values. */
-double info_median(double *values, int count);
-
 #endif

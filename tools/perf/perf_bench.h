@@ -56,8 +56,7 @@ int lcomm_perf_is_stopped(lcomm_perf_bench *bench);
 /* Sleep until the monotonic clock says so. */
 void lcomm_perf_sleep_until(double time_s);
 
-/* Monotonic wall clock, and processor time of all threads of this process. */
-double lcomm_perf_now_s(void);
+/* Processor time of all threads of this process. */
 double lcomm_perf_cpu_s(void);
 
 #endif

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "tools/common/tool_timing.h"
 #include "tools/perf/perf_bench.h"
 
 /* A sample of one small operation would show how well the ranks left the
@@ -94,12 +95,12 @@ static void take_sample(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c,
     lcomm_perf_world_barrier(&bench->world);
   }
   if (is_late) {
-    lcomm_perf_sleep_until(lcomm_perf_now_s() + bench->options->late_s);
+    lcomm_perf_sleep_until(tool_now_s() + bench->options->late_s);
   }
   double cpu_begin_s = lcomm_perf_cpu_s();
-  double begin_s = lcomm_perf_now_s();
+  double begin_s = tool_now_s();
   run_batch(stage, bench, backend, samples->batch);
-  double seconds = lcomm_perf_now_s() - begin_s;
+  double seconds = tool_now_s() - begin_s;
   double cpu_s = lcomm_perf_cpu_s() - cpu_begin_s;
   if (has_interface) {
     lcomm_perf_world_barrier(&bench->world); /* now everybody's bytes have left */
@@ -139,11 +140,11 @@ static int choose_batch(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c)
   }
   for (int i = 0; i <= PROBES; i++) {
     lcomm_perf_buffers_refill(&stage->buffers, 0);
-    double begin_s = lcomm_perf_now_s();
+    double begin_s = tool_now_s();
     run_batch(stage, bench, &stage->backends[c], 1);
-    seconds[i] = lcomm_perf_now_s() - begin_s;
+    seconds[i] = tool_now_s() - begin_s;
   }
-  double median_s = lcomm_perf_median(seconds + 1, PROBES);
+  double median_s = tool_median(seconds + 1, PROBES);
   lcomm_perf_world_max(&bench->world, &median_s, 1);
   double wanted = ceil(SAMPLE_S / fmax(median_s, 1e-9));
   double most = stage->buffers.slots < BATCH_MAX ? stage->buffers.slots : BATCH_MAX;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tools/common/tool_timing.h"
 #include "tools/perf/perf_bench.h"
 
 enum { PROBES = 5 };
@@ -39,25 +40,25 @@ static void compute_slice(const work *computation, double begin_s, int i) {
 static double time_alone(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c) {
   lcomm_perf_buffers_refill(&stage->buffers, 0);
   lcomm_perf_world_barrier(&bench->world);
-  double begin_s = lcomm_perf_now_s();
+  double begin_s = tool_now_s();
   lcomm_perf_expect(bench, &stage->backends[c],
                     lcomm_perf_backend_run(&stage->backends[c], stage->call,
                                            lcomm_perf_buffers_place(&stage->buffers, 0)));
-  return lcomm_perf_now_s() - begin_s;
+  return tool_now_s() - begin_s;
 }
 
 static double time_computation(lcomm_perf_bench *bench, const work *computation) {
   lcomm_perf_world_barrier(&bench->world);
-  double begin_s = lcomm_perf_now_s();
+  double begin_s = tool_now_s();
   for (int i = 0; i < computation->slices; i++) {
     compute_slice(computation, begin_s, i);
   }
-  return lcomm_perf_now_s() - begin_s;
+  return tool_now_s() - begin_s;
 }
 
 static lcomm_status run_both(lcomm_perf_stage *stage, const lcomm_perf_bench *bench,
                              lcomm_perf_backend *backend, const work *computation) {
-  double begin_s = lcomm_perf_now_s();
+  double begin_s = tool_now_s();
   int calls_progress = bench->options->progress != LCOMM_PROGRESS_THREAD;
   lcomm_status status =
       lcomm_perf_backend_start(backend, stage->call, lcomm_perf_buffers_place(&stage->buffers, 0));
@@ -75,10 +76,10 @@ static double time_both(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c,
                         const work *computation) {
   lcomm_perf_buffers_renew(&stage->buffers, 0);
   lcomm_perf_world_barrier(&bench->world);
-  double begin_s = lcomm_perf_now_s();
+  double begin_s = tool_now_s();
   lcomm_perf_expect(bench, &stage->backends[c],
                     run_both(stage, bench, &stage->backends[c], computation));
-  return lcomm_perf_now_s() - begin_s;
+  return tool_now_s() - begin_s;
 }
 
 /* The computation of a backend: as long as was asked for, or as its own
@@ -95,14 +96,14 @@ static work prepare(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c) {
   for (int i = 0; i < PROBES; i++) {
     seconds[i] = time_alone(stage, bench, c);
   }
-  double median_s = lcomm_perf_median(seconds, PROBES);
+  double median_s = tool_median(seconds, PROBES);
   lcomm_perf_world_max(&bench->world, &median_s, 1);
   return make_computation(o->overlap_share * median_s);
 }
 
 static double slowest_median(const lcomm_perf_bench *bench, double *seconds, int count) {
   lcomm_perf_world_max(&bench->world, seconds, (size_t)count);
-  return lcomm_perf_median(seconds, count);
+  return tool_median(seconds, (size_t)count);
 }
 
 static void report(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c, const times *t) {

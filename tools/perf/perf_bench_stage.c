@@ -12,12 +12,6 @@
 #include "tools/perf/perf_interrupt.h"
 #include "tools/perf/perf_mpi_call.h"
 
-double lcomm_perf_now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 void lcomm_perf_sleep_until(double time_s) {
   double seconds = floor(time_s);
   struct timespec end = {(time_t)seconds, (long)((time_s - seconds) * 1e9)};

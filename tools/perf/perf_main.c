@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/common/tool_version.h"
+#include "tools/common/tool_options.h"
 #include "tools/perf/perf_bench.h"
 #include "tools/perf/perf_interrupt.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 #include "tools/perf/perf_summary.h"
+#include "tools/common/tool_timing.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,26 +42,6 @@ void lcomm_perf_samples_count(lcomm_perf_samples *samples, int i, const lcomm_st
   samples->last = *now;
 }
 
-static int compare_doubles(const void *a, const void *b) {
-  double x = *(const double *)a;
-  double y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-double lcomm_perf_percentile(const double *sorted, int count, double share) {
-  double place = share * (count - 1);
-  int below = (int)place;
-  if (below + 1 >= count) {
-    return sorted[count - 1];
-  }
-  return sorted[below] + (place - below) * (sorted[below + 1] - sorted[below]);
-}
-
-double lcomm_perf_median(double *values, int count) {
-  qsort(values, (size_t)count, sizeof *values, compare_doubles);
-  return lcomm_perf_percentile(values, count, 0.5);
-}
-
 double lcomm_perf_hidden(double alone_s, double compute_s, double both_s) {
   return alone_s > 0.0 ? 1.0 - (both_s - compute_s) / alone_s : 0.0;
 }
@@ -71,12 +52,12 @@ static void summarise_times(const lcomm_perf_world *world, lcomm_perf_samples *s
   const double *sorted = samples->seconds;
   int n = samples->count;
   lcomm_perf_world_max(world, samples->seconds, (size_t)n);
-  row->median_s = lcomm_perf_median(samples->seconds, n);
+  row->median_s = tool_median(samples->seconds, (size_t)n);
   row->min_s = sorted[0];
   row->max_s = sorted[n - 1];
-  row->p10_s = lcomm_perf_percentile(sorted, n, 0.10);
-  row->p90_s = lcomm_perf_percentile(sorted, n, 0.90);
-  row->p99_s = lcomm_perf_percentile(sorted, n, 0.99);
+  row->p10_s = tool_percentile(sorted, (size_t)n, 0.10);
+  row->p90_s = tool_percentile(sorted, (size_t)n, 0.90);
+  row->p99_s = tool_percentile(sorted, (size_t)n, 0.99);
 }
 
 static void summarise_counters(const lcomm_perf_world *world, const lcomm_perf_samples *samples,
@@ -118,7 +99,7 @@ static int summarise_phases(const lcomm_perf_world *world, lcomm_perf_samples *s
   }
   for (int phase = 0; phase < LCOMM_PERF_PHASE_COUNT; phase++) {
     row->rank_phases[phase * world->ranks + world->rank] =
-        lcomm_perf_median(samples->phases[phase], samples->count);
+        tool_median(samples->phases[phase], (size_t)samples->count);
   }
   lcomm_perf_world_sum(world, row->rank_phases, count);
   return 1;

@@ -89,13 +89,6 @@ void lcomm_perf_row_free(lcomm_perf_row *row);
 void lcomm_perf_row_check(const lcomm_perf_world *world, lcomm_perf_difference difference,
                           lcomm_perf_row *row);
 
-/* The value below which `share` of sorted values lie, between two neighbours
- * in proportion. */
-double lcomm_perf_percentile(const double *sorted, int count, double share);
-
-/* Sort the values and return the middle one. */
-double lcomm_perf_median(double *values, int count);
-
 /* 1 - (both - compute) / alone. */
 double lcomm_perf_hidden(double alone_s, double compute_s, double both_s);
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/element.h"
+#include "tools/common/tool_element.h"
 
 enum { LARGEST = 7 };
 
@@ -24,59 +24,9 @@ static int value_of(const soak_call *call, int rank, uint64_t i) {
   return (int)(mix(call->key + (uint64_t)rank * 1000003 + i * 7919) % (2 * LARGEST + 1)) - LARGEST;
 }
 
-static void put(lcomm_dtype dtype, void *values, uint64_t i, double value) {
-  switch (dtype) {
-  case LCOMM_FLOAT32:
-    ((float *)values)[i] = (float)value;
-    break;
-  case LCOMM_FLOAT16:
-    ((uint16_t *)values)[i] = lcomm_f32_to_f16((float)value);
-    break;
-  case LCOMM_BFLOAT16:
-    ((uint16_t *)values)[i] = lcomm_f32_to_bf16((float)value);
-    break;
-  case LCOMM_FLOAT64:
-    ((double *)values)[i] = value;
-    break;
-  case LCOMM_INT32:
-    ((int32_t *)values)[i] = (int32_t)value;
-    break;
-  case LCOMM_INT64:
-    ((int64_t *)values)[i] = (int64_t)value;
-    break;
-  case LCOMM_INT8:
-    ((int8_t *)values)[i] = (int8_t)value;
-    break;
-  case LCOMM_UINT8:
-    ((uint8_t *)values)[i] = (uint8_t)(int)value;
-    break;
-  }
-}
-
-static double get(lcomm_dtype dtype, const void *values, uint64_t i) {
-  switch (dtype) {
-  case LCOMM_FLOAT32:
-    return (double)((const float *)values)[i];
-  case LCOMM_FLOAT16:
-    return (double)lcomm_f16_to_f32(((const uint16_t *)values)[i]);
-  case LCOMM_BFLOAT16:
-    return (double)lcomm_bf16_to_f32(((const uint16_t *)values)[i]);
-  case LCOMM_FLOAT64:
-    return ((const double *)values)[i];
-  case LCOMM_INT32:
-    return ((const int32_t *)values)[i];
-  case LCOMM_INT8:
-    return ((const int8_t *)values)[i];
-  case LCOMM_UINT8:
-    return ((const uint8_t *)values)[i];
-  default:
-    return (double)((const int64_t *)values)[i];
-  }
-}
-
 void soak_fill(const soak_call *call, int rank, uint64_t first, uint64_t count, void *values) {
   for (uint64_t i = 0; i < count; i++) {
-    put(call->dtype, values, i, value_of(call, rank, first + i));
+    tool_element_set(call->dtype, values, i, value_of(call, rank, first + i));
   }
 }
 
@@ -102,15 +52,16 @@ static double result_of(const soak_call *call, uint64_t i) {
                   : call->op == LCOMM_AVG ? average(call, sum)
                                           : sum;
   uint64_t rounded;
-  put(call->dtype, &rounded, 0, result);
-  return get(call->dtype, &rounded, 0);
+  tool_element_set(call->dtype, &rounded, 0, result);
+  return tool_element(call->dtype, &rounded, 0);
 }
 
 uint64_t soak_count_wrong(const soak_call *call, uint64_t first, uint64_t count, double tolerance,
                           const void *values) {
   uint64_t wrong = 0;
   for (uint64_t i = 0; i < count; i++) {
-    wrong += !(fabs(get(call->dtype, values, i) - result_of(call, first + i)) <= tolerance);
+    wrong +=
+        !(fabs(tool_element(call->dtype, values, i) - result_of(call, first + i)) <= tolerance);
   }
   return wrong;
 }
@@ -120,7 +71,7 @@ uint64_t soak_count_other(const soak_call *call, int rank, uint64_t first, uint6
   size_t size = lcomm_dtype_size(call->dtype);
   uint64_t other = 0, wanted = 0;
   for (uint64_t i = 0; i < count; i++) {
-    put(call->dtype, &wanted, 0, value_of(call, rank, first + i));
+    tool_element_set(call->dtype, &wanted, 0, value_of(call, rank, first + i));
     other += memcmp(&wanted, (const char *)values + i * size, size) != 0;
   }
   return other;
