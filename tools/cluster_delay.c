@@ -11,7 +11,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <getopt.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/virtio_net.h>
@@ -27,9 +26,9 @@
 #include <unistd.h>
 
 #include "tools/common/tool_options.h"
+#include "tools/common/tool_units.h"
 
 enum {
-  BAD_USAGE = 2,
   PORTS_MAX = 66,
   FRAME_MAX = (1 << 16) + 128, /* with both headers */
   HELD_MAX = 256 << 20,        /* bytes; more are lost, as in any switch */
@@ -236,46 +235,46 @@ static bool add_port(relay *r, const char *name, bool prompt) {
   return r->port[r->ports++].handle >= 0;
 }
 
-static bool read_delay(const char *text, int64_t *delay_ns) {
-  char *end = NULL;
-  double ms = strtod(text, &end);
-  *delay_ns = (int64_t)(ms * 1e6);
-  return end != text && *end == '\0' && ms >= 0 && ms <= DELAY_MAX_MS;
+static bool read_delay(tool_command_line *line, const char *value) {
+  relay *r = line->options;
+  double ms = 0;
+  bool good = tool_units_read_number(value, -1, &ms) && ms >= 0 && ms <= DELAY_MAX_MS;
+  r->delay_ns = (int64_t)(ms * 1e6);
+  return good;
 }
 
-/* 0 to go on, BAD_USAGE, or -1 when all has been said. */
-static int read_options(int argc, char **argv, relay *r) {
-  static const struct option names[] = {{"delay", required_argument, NULL, 'd'},
-                                        {"prompt", required_argument, NULL, 'p'},
-                                        {"version", no_argument, NULL, 'V'},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {NULL, 0, NULL, 0}};
-  bool good = true;
+static bool read_prompt(tool_command_line *line, const char *value) {
+  return add_port(line->options, value, true);
+}
+
+static void help(void) {
+  fputs(usage, stdout);
+}
+
+static tool_parse read_options(tool_command_line *line) {
+  static const tool_option known[] = {
+      TOOL_READ(0, "delay", read_delay), TOOL_READ(0, "prompt", read_prompt), {0}};
+  relay *r = line->options;
   r->delay_ns = -1;
-  for (int c; good && (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
-    if (c == 'h' || c == 'V') {
-      c == 'h' ? (void)fputs(usage, stdout) : tool_print_version("cluster_delay");
-      return -1;
-    }
-    good = c == 'd' ? read_delay(optarg, &r->delay_ns) : c == 'p' && add_port(r, optarg, true);
+  tool_parse parse = tool_options_parse(line, known);
+  if (parse == TOOL_RUN && (r->delay_ns < 0 || line->operand_count == 0)) {
+    tool_refuse(line, "a delay of 0 to %d ms and interfaces are needed", DELAY_MAX_MS);
+    return TOOL_USAGE;
   }
-  if (!good || r->delay_ns < 0 || optind == argc) {
-    fprintf(stderr, "cluster_delay: a delay of 0 to %d ms and interfaces are needed; see --help\n",
-            DELAY_MAX_MS);
-    return BAD_USAGE;
-  }
-  return 0;
+  return parse;
 }
 
 int main(int argc, char **argv) {
   static relay r;
+  char error[TOOL_ERROR_MAX];
+  tool_command_line line = {.argc = argc, .argv = argv, .options = &r, .error = error};
   r.end = &r.first;
-  int verdict = read_options(argc, argv, &r);
-  if (verdict != 0) {
-    return verdict < 0 ? 0 : verdict;
+  tool_parse parse = read_options(&line);
+  if (parse != TOOL_RUN) {
+    return tool_answer("cluster_delay", parse, help, error);
   }
-  for (int i = optind; i < argc; i++) {
-    if (!add_port(&r, argv[i], false)) {
+  for (size_t i = 0; i < line.operand_count; i++) {
+    if (!add_port(&r, line.operands[i], false)) {
       return 1;
     }
   }

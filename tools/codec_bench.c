@@ -4,7 +4,6 @@
 /* Accuracy and speed of gradient codecs on given values: what each one costs
  * and what it does to a gradient. */
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,44 +16,34 @@
 #include "tools/codec/codec_report.h"
 #include "tools/codec/codec_speed.h"
 #include "tools/codec/codec_survey.h"
-#include "tools/common/tool_options.h"
+#include "tools/common/tool_output.h"
 #include "tools/common/tool_timing.h"
+
+static const char program[] = "codec_bench";
 
 enum { EXIT_OK = 0, EXIT_BROKEN = 1, EXIT_USAGE = 2 };
 
 static int say(int status, const char *sentence) {
-  fprintf(stderr, "codec_bench: %s\n", sentence);
+  fprintf(stderr, "%s: %s\n", program, sentence);
   return status;
-}
-
-/* Minutes of measuring should not end with a file that cannot be written. */
-static bool can_write(const char *path, char *error) {
-  if (!path) {
-    return true;
-  }
-  FILE *file = fopen(path, "a");
-  if (file) {
-    return fclose(file) == 0;
-  }
-  snprintf(error, LCOMM_BENCH_ERROR_MAX, "'%s' cannot be written: %s", path, strerror(errno));
-  return false;
 }
 
 static bool is_possible(const lcomm_bench_options *options, char *error) {
   size_t processors = tool_timing_processors();
   if (options->threads > processors) {
-    snprintf(error, LCOMM_BENCH_ERROR_MAX,
+    snprintf(error, TOOL_ERROR_MAX,
              "--threads %llu: only %zu processors may be used here, and each thread needs its own",
              (unsigned long long)options->threads, processors);
     return false;
   }
-  if (options->plot_path && !lcomm_plot_available()) {
-    snprintf(error, LCOMM_BENCH_ERROR_MAX,
+  if (options->files.plot_path && !lcomm_plot_available()) {
+    snprintf(error, TOOL_ERROR_MAX,
              "--plot needs gnuplot, which is not in PATH (Debian: gnuplot-nox)");
     return false;
   }
-  return can_write(options->json_path, error) && can_write(options->csv_path, error) &&
-         can_write(options->plot_path, error);
+  return tool_output_check(options->files.json_path, error) &&
+         tool_output_check(options->files.csv_path, error) &&
+         tool_output_check(options->files.plot_path, error);
 }
 
 static lcomm_status measure(lcomm_results *results) {
@@ -86,24 +75,17 @@ static bool write_file(const lcomm_results *results, const char *path, printer p
   if (!path) {
     return true;
   }
-  FILE *file = fopen(path, "w");
-  bool good = file != NULL && print(results, file);
-  if (file && fclose(file) != 0) {
-    good = false;
-  }
-  if (!good) {
-    fprintf(stderr, "codec_bench: '%s' is incomplete; is the disk full?\n", path);
-  }
-  return good;
+  FILE *file = tool_output_open(path);
+  return tool_output_close(program, path, file, file && print(results, file));
 }
 
 static int publish(const lcomm_results *results) {
   const lcomm_bench_options *options = results->options;
   bool good = lcomm_report_print(results, stdout);
-  good = write_file(results, options->json_path, lcomm_json_print) && good;
-  good = write_file(results, options->csv_path, lcomm_csv_print) && good;
-  if (options->plot_path && !lcomm_plot_draw(results, options->plot_path)) {
-    fprintf(stderr, "codec_bench: gnuplot could not draw '%s'\n", options->plot_path);
+  good = write_file(results, options->files.json_path, lcomm_json_print) && good;
+  good = write_file(results, options->files.csv_path, lcomm_csv_print) && good;
+  if (options->files.plot_path && !lcomm_plot_draw(results, options->files.plot_path)) {
+    fprintf(stderr, "codec_bench: gnuplot could not draw '%s'\n", options->files.plot_path);
     good = false;
   }
   for (size_t i = 0; i < options->codec_count; i++) {
@@ -131,7 +113,7 @@ static int run(const lcomm_bench_options *options, const lcomm_dataset *dataset)
 }
 
 static int export(const lcomm_bench_options *options, const lcomm_dataset *dataset) {
-  char error[LCOMM_BENCH_ERROR_MAX];
+  char error[TOOL_ERROR_MAX];
   uint64_t files = 0;
   if (!lcomm_export(dataset, options->export_path, &files, error)) {
     return say(EXIT_BROKEN, error);
@@ -142,20 +124,11 @@ static int export(const lcomm_bench_options *options, const lcomm_dataset *datas
 
 int main(int argc, char **argv) {
   static lcomm_bench_options options;
-  char error[LCOMM_BENCH_ERROR_MAX];
+  char error[TOOL_ERROR_MAX];
   signal(SIGPIPE, SIG_IGN); /* gnuplot may go away */
-  switch (lcomm_bench_options_parse(argc, argv, &options, error)) {
-  case LCOMM_BENCH_HELP:
-    lcomm_bench_help();
-    return EXIT_OK;
-  case LCOMM_BENCH_VERSION:
-    tool_print_version("codec_bench");
-    return EXIT_OK;
-  case LCOMM_BENCH_USAGE:
-    fprintf(stderr, "codec_bench: %s; see codec_bench --help\n", error);
-    return EXIT_USAGE;
-  case LCOMM_BENCH_RUN:
-    break;
+  tool_parse parse = lcomm_bench_options_parse(argc, argv, &options, error);
+  if (parse != TOOL_RUN) {
+    return tool_answer(program, parse, lcomm_bench_help, error);
   }
   if (!is_possible(&options, error)) {
     return say(EXIT_USAGE, error);

@@ -3,28 +3,19 @@
 
 /* Speed of the kernels of a CUDA device, against what its memory can do. */
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/common/tool_options.h"
+#include "tools/common/tool_output.h"
 #include "tools/cuda/cuda_report.h"
+
+static const char program[] = "cuda_bench";
 
 enum { EXIT_OK = 0, EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_NO_DEVICE = 3 };
 
 static int say(int status, const char *sentence) {
-  fprintf(stderr, "cuda_bench: %s\n", sentence);
+  fprintf(stderr, "%s: %s\n", program, sentence);
   return status;
-}
-
-/* A minute of measuring should not end with a file that cannot be written. */
-static bool can_write(const char *path) {
-  FILE *file = path ? fopen(path, "a") : NULL;
-  if (!path || (file && fclose(file) == 0)) {
-    return true;
-  }
-  fprintf(stderr, "cuda_bench: '%s' cannot be written: %s\n", path, strerror(errno));
-  return false;
 }
 
 typedef bool (*printer)(const lcomm_gpu_results *results, FILE *file);
@@ -33,15 +24,8 @@ static bool write_file(const lcomm_gpu_results *results, const char *path, print
   if (!path) {
     return true;
   }
-  FILE *file = fopen(path, "w");
-  bool good = file != NULL && print(results, file);
-  if (file && fclose(file) != 0) {
-    good = false;
-  }
-  if (!good) {
-    fprintf(stderr, "cuda_bench: '%s' is incomplete; is the disk full?\n", path);
-  }
-  return good;
+  FILE *file = tool_output_open(path);
+  return tool_output_close(program, path, file, file && print(results, file));
 }
 
 /* What a case that hangs, or loses the device, leaves for whoever reads the files. */
@@ -68,25 +52,16 @@ static int run(const lcomm_gpu_options *options) {
 
 int main(int argc, char **argv) {
   lcomm_gpu_options options;
-  char error[LCOMM_GPU_WHY_MAX];
-  switch (lcomm_gpu_options_parse(argc, argv, &options, error)) {
-  case LCOMM_GPU_HELP:
-    lcomm_gpu_help();
-    return EXIT_OK;
-  case LCOMM_GPU_VERSION:
-    tool_print_version("cuda_bench");
-    return EXIT_OK;
-  case LCOMM_GPU_USAGE:
-    fprintf(stderr, "cuda_bench: %s; see cuda_bench --help\n", error);
-    return EXIT_USAGE;
-  case LCOMM_GPU_RUN:
-    break;
+  char error[TOOL_ERROR_MAX];
+  tool_parse parse = lcomm_gpu_options_parse(argc, argv, &options, error);
+  if (parse != TOOL_RUN) {
+    return tool_answer(program, parse, lcomm_gpu_help, error);
   }
   if (options.list) {
     return lcomm_gpu_list(&options, stdout) ? EXIT_OK : EXIT_WRONG;
   }
-  if (!can_write(options.json_path) || !can_write(options.csv_path)) {
-    return EXIT_USAGE;
+  if (!tool_output_check(options.json_path, error) || !tool_output_check(options.csv_path, error)) {
+    return say(EXIT_USAGE, error);
   }
   return run(&options);
 }

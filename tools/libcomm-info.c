@@ -23,7 +23,7 @@
 
 /* ----------------------------------------------------------------- plans */
 
-static lcomm_plan_request request_of(const info_options *o, int size) {
+static lcomm_plan_request request_of(const info_options *o, size_t size) {
   return (lcomm_plan_request){.collective = LCOMM_COLLECTIVE_ALLREDUCE,
                               .count = o->sizes[size] / lcomm_dtype_size(o->dtype),
                               .dtype = o->dtype,
@@ -32,7 +32,7 @@ static lcomm_plan_request request_of(const info_options *o, int size) {
 
 static int print_traffic(const info_options *o, const lcomm_policy *policy,
                          const lcomm_topo *topo) {
-  for (int i = 0; i < o->size_count; i++) {
+  for (size_t i = 0; i < o->size_count; i++) {
     char why[256], text[8192];
     lcomm_plan_request request = request_of(o, i);
     if (lcomm_plan_traffic_print(&request, policy, topo, text, sizeof(text), why, sizeof(why)) !=
@@ -44,7 +44,7 @@ static int print_traffic(const info_options *o, const lcomm_policy *policy,
   return 0;
 }
 
-lcomm_plan *info_plan_of(const info_options *o, int size, const lcomm_policy *policy,
+lcomm_plan *info_plan_of(const info_options *o, size_t size, const lcomm_policy *policy,
                          const lcomm_topo *topo, char *why, size_t why_size) {
   lcomm_plan *plan = NULL;
   lcomm_plan_request request = request_of(o, size);
@@ -53,7 +53,7 @@ lcomm_plan *info_plan_of(const info_options *o, int size, const lcomm_policy *po
 }
 
 static int print_plans(const info_options *o, const lcomm_policy *policy, const lcomm_topo *topo) {
-  for (int i = 0; i < o->size_count; i++) {
+  for (size_t i = 0; i < o->size_count; i++) {
     char why[256], text[4096];
     lcomm_plan *plan = info_plan_of(o, i, policy, topo, why, sizeof(why));
     if (!plan) {

@@ -6,7 +6,6 @@
  * something fails: who is named, and when? */
 
 #include <dirent.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,48 +33,32 @@ static const char usage[] =
     "Exit status: 1 something was wrong, 2 bad usage or an operation failed.\n";
 
 typedef struct soak_options {
-  long operations;
-  uint64_t seed;
+  uint64_t operations, seed;
   const char *transport;
   lcomm_progress_mode progress;
 } soak_options;
 
-/* 0 if the command line is unusable. --version and --help end the program. */
-static int read_options(int argc, char **argv, soak_options *o) {
-  static const struct option names[] = {{"operations", required_argument, NULL, 'n'},
-                                        {"seed", required_argument, NULL, 's'},
-                                        {"transport", required_argument, NULL, 't'},
-                                        {"progress", required_argument, NULL, 'p'},
-                                        {"version", no_argument, NULL, 'V'},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {NULL, 0, NULL, 0}};
+static bool read_progress(tool_command_line *line, const char *value) {
+  soak_options *o = line->options;
+  o->progress = strcmp(value, "calls") == 0 ? LCOMM_PROGRESS_CALLS : LCOMM_PROGRESS_THREAD;
+  return o->progress == LCOMM_PROGRESS_CALLS || strcmp(value, "thread") == 0;
+}
+
+static tool_parse read_options(int argc, char **argv, soak_options *o, char *error) {
+  static const tool_option known[] = {
+      TOOL_WHOLE(0, "operations", offsetof(soak_options, operations), 0, INT64_MAX),
+      TOOL_WHOLE(0, "seed", offsetof(soak_options, seed), 0, UINT64_MAX),
+      TOOL_TEXT(0, "transport", offsetof(soak_options, transport)),
+      TOOL_READ(0, "progress", read_progress),
+      {0}};
+  tool_command_line line = {.argc = argc, .argv = argv, .options = o, .error = error};
   *o = (soak_options){200000, 1, "auto", LCOMM_PROGRESS_THREAD};
-  for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
-    char *end = "";
-    if (c == 'V') {
-      tool_print_version("soak_bench");
-      exit(EXIT_SUCCESS);
-    }
-    if (c == 'h') {
-      fputs(usage, stdout);
-      exit(EXIT_SUCCESS);
-    }
-    if (c == 'n') {
-      o->operations = strtol(optarg, &end, 10);
-    } else if (c == 's') {
-      o->seed = strtoull(optarg, &end, 10);
-    } else if (c == 't') {
-      o->transport = optarg;
-    } else if (c == 'p' && strcmp(optarg, "calls") == 0) {
-      o->progress = LCOMM_PROGRESS_CALLS;
-    } else if (c != 'p' || strcmp(optarg, "thread") != 0) {
-      return 0;
-    }
-    if (*end != '\0' || o->operations < 0) {
-      return 0;
-    }
-  }
-  return optind == argc;
+  tool_parse parse = tool_options_parse(&line, known);
+  return parse == TOOL_RUN && !tool_refuse_operands(&line) ? TOOL_USAGE : parse;
+}
+
+static void help(void) {
+  fputs(usage, stdout);
 }
 
 /* ------------------------------------------------------- what a process has */
@@ -107,7 +90,7 @@ static void look(int64_t *held) {
 
 static lcomm_status work(soak *run, const soak_options *o, int64_t *middle, int64_t *end) {
   lcomm_status status = LCOMM_OK;
-  for (long i = 0; status == LCOMM_OK && (o->operations == 0 || i < o->operations); i++) {
+  for (uint64_t i = 0; status == LCOMM_OK && (o->operations == 0 || i < o->operations); i++) {
     status = soak_step(run);
     if (status == LCOMM_OK && i % COMPARE_EVERY == COMPARE_EVERY - 1) {
       status = soak_compare(run);
@@ -136,8 +119,8 @@ static int report(soak *run, const soak_options *o, const int64_t *middle, const
   }
   if (run->rank == 0) {
     printf(
-        "operations %ld\nwrong %lld\ndrifted %lld\nmemory_kib %lld %lld\ndescriptors %lld %lld\n",
-        o->operations, (long long)counts[0], (long long)counts[1],
+        "operations %llu\nwrong %lld\ndrifted %lld\nmemory_kib %lld %lld\ndescriptors %lld %lld\n",
+        (unsigned long long)o->operations, (long long)counts[0], (long long)counts[1],
         (long long)middle[HELD_MEMORY_KIB], (long long)end[HELD_MEMORY_KIB],
         (long long)middle[HELD_DESCRIPTORS], (long long)end[HELD_DESCRIPTORS]);
   }
@@ -145,12 +128,13 @@ static int report(soak *run, const soak_options *o, const int64_t *middle, const
 }
 
 int main(int argc, char **argv) {
+  char error[TOOL_ERROR_MAX];
   soak_options options;
   soak run;
   int64_t middle[HELD_COUNT] = {0}, end[HELD_COUNT] = {0};
-  if (!read_options(argc, argv, &options)) {
-    fputs(usage, stderr);
-    return EXIT_TROUBLE;
+  tool_parse parse = read_options(argc, argv, &options, error);
+  if (parse != TOOL_RUN) {
+    return tool_answer("soak_bench", parse, help, error);
   }
   lcomm_status status = soak_begin(&run, options.seed, options.transport, options.progress);
   if (status == LCOMM_OK) {

@@ -5,7 +5,6 @@
  * clock, and a table of where the time went. */
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -46,32 +45,27 @@ static int complain(int result, const char *why) {
   return result;
 }
 
+static void help(void) {
+  fputs(usage, stdout);
+}
+
 /* 0 to go on, BAD_INPUT, or -1 when all has been said. */
 static int parse_options(int argc, char **argv, work *w) {
-  static const struct option names[] = {{"quiet", no_argument, NULL, 'q'},
-                                        {"version", no_argument, NULL, 'V'},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {NULL, 0, NULL, 0}};
-  for (int c; (c = getopt_long(argc, argv, "qh", names, NULL)) != -1;) {
-    if (c == 'h') {
-      fputs(usage, stdout);
-      return -1;
-    }
-    if (c == 'V') {
-      tool_print_version("trace_merge");
-      return -1;
-    }
-    if (c != 'q') {
-      return complain(BAD_INPUT, "--help lists the options");
-    }
-    w->quiet = true;
+  static const tool_option known[] = {TOOL_FLAG('q', "quiet", offsetof(work, quiet), true), {0}};
+  char error[TOOL_ERROR_MAX];
+  tool_command_line line = {.argc = argc, .argv = argv, .options = w, .error = error};
+  tool_parse parse = tool_options_parse(&line, known);
+  if (parse == TOOL_RUN && line.operand_count < 2) {
+    tool_refuse(&line, "an output and at least one trace are needed");
+    parse = TOOL_USAGE;
   }
-  if (argc - optind < 2) {
-    return complain(BAD_INPUT, "an output and at least one trace are needed; see --help");
+  if (parse != TOOL_RUN) {
+    int result = tool_answer("trace_merge", parse, help, error);
+    return result == 0 ? -1 : result;
   }
-  w->output = argv[optind];
-  w->files = argv + optind + 1;
-  w->count = (size_t)(argc - optind - 1);
+  w->output = line.operands[0];
+  w->files = line.operands + 1;
+  w->count = line.operand_count - 1;
   return 0;
 }
 

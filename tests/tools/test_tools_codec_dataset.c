@@ -164,7 +164,7 @@ typedef struct run {
 } run;
 
 static void begin(run *r, const folder *in, const char *const *codecs) {
-  char error[LCOMM_BENCH_ERROR_MAX];
+  char error[TOOL_ERROR_MAX];
   memset(r, 0, sizeof *r);
   r->paths[0] = (char *)(uintptr_t)in->path;
   r->options.paths = r->paths;
@@ -270,7 +270,7 @@ static void tensors_are_measured_each_on_its_own_values(void **state) {
   r.options.synthetic_wanted = r.options.per_tensor = true;
   r.options.synthetic =
       (lcomm_synthetic){.kind = LCOMM_SYNTHETIC_LAYERS, .seed = 1, .count = 50000};
-  char error[LCOMM_BENCH_ERROR_MAX];
+  char error[TOOL_ERROR_MAX];
   assert_int_equal(lcomm_dataset_open(&r.options, &r.dataset, error), LCOMM_OK);
   assert_int_equal(lcomm_results_create(&r.options, &r.dataset, &r.results), LCOMM_OK);
   tool_progress progress = {.total = 1};
@@ -312,7 +312,7 @@ static void error_feedback_keeps_the_sum_of_steps_close(void **state) {
 }
 
 static void a_path_that_is_not_there_is_named(void **state) {
-  char error[LCOMM_BENCH_ERROR_MAX], path[PATH_SIZE], *paths[] = {path};
+  char error[TOOL_ERROR_MAX], path[PATH_SIZE], *paths[] = {path};
   lcomm_bench_options *options = test_calloc(1, sizeof *options);
   lcomm_dataset dataset;
   write_captures(*state, 1);

@@ -20,10 +20,10 @@
 enum { WORDS_MAX = 80 };
 
 static lcomm_bench_options options;
-static char error[LCOMM_BENCH_ERROR_MAX];
+static char error[TOOL_ERROR_MAX];
 
 /* Words are cut at blanks; '_' stands for a blank in a word. */
-static lcomm_bench_parse parse(const char *line) {
+static tool_parse parse(const char *line) {
   static char text[4096];
   static char *words[WORDS_MAX];
   int count = 1;
@@ -43,7 +43,7 @@ static lcomm_bench_parse parse(const char *line) {
 
 static void nothing_given_measures_all_codecs_on_synthetic_values(void **state) {
   (void)state;
-  assert_int_equal(parse(""), LCOMM_BENCH_RUN);
+  assert_int_equal(parse(""), TOOL_RUN);
   assert_true(options.codec_count > 10);
   assert_true(options.synthetic_wanted);
   assert_true(options.quality && options.speed && !options.per_tensor && !options.baselines);
@@ -54,14 +54,14 @@ static void nothing_given_measures_all_codecs_on_synthetic_values(void **state) 
   assert_int_equal(options.threads, 1);
   assert_int_equal(options.table_count, 1);
   assert_ptr_equal(options.tables[0], lcomm_kernels_best());
-  assert_int_equal(parse("--isa all"), LCOMM_BENCH_RUN);
+  assert_int_equal(parse("--isa all"), TOOL_RUN);
   assert_ptr_equal(options.tables[options.table_count - 1], lcomm_kernels_best());
 }
 
 static void codecs_are_taken_in_their_order(void **state) {
   (void)state;
   assert_int_equal(parse("-c int8 --codec topk:0.01+ef -c fp8e4m3:block=32,stochastic+ef+zstd"),
-                   LCOMM_BENCH_RUN);
+                   TOOL_RUN);
   assert_int_equal(options.codec_count, 3);
   assert_string_equal(options.codecs[0].text, "int8");
   assert_string_equal(options.codecs[1].text, "topk:0.01+ef");
@@ -71,8 +71,7 @@ static void codecs_are_taken_in_their_order(void **state) {
 
 static void of_a_policy_its_codec_on_the_network_is_taken(void **state) {
   (void)state;
-  assert_int_equal(parse("-p net=topk:0.01+ef_scope=bucket_min=1M --policy net=bf16"),
-                   LCOMM_BENCH_RUN);
+  assert_int_equal(parse("-p net=topk:0.01+ef_scope=bucket_min=1M --policy net=bf16"), TOOL_RUN);
   assert_int_equal(options.codec_count, 2);
   assert_int_equal(options.codecs[0].scope, LCOMM_SCOPE_BUCKET);
   assert_string_equal(options.codecs[0].text, "topk:0.01+ef scope=bucket");
@@ -81,7 +80,7 @@ static void of_a_policy_its_codec_on_the_network_is_taken(void **state) {
 
 static void paths_and_options_come_in_any_order(void **state) {
   (void)state;
-  assert_int_equal(parse("one.f32 --predict 25Gbit 16 two.npy -n 3 three"), LCOMM_BENCH_RUN);
+  assert_int_equal(parse("one.f32 --predict 25Gbit 16 two.npy -n 3 three"), TOOL_RUN);
   assert_int_equal(options.path_count, 3);
   assert_string_equal(options.paths[0], "one.f32");
   assert_string_equal(options.paths[1], "two.npy");
@@ -94,18 +93,18 @@ static void paths_and_options_come_in_any_order(void **state) {
 
 static void a_distribution_can_have_a_count_and_a_seed(void **state) {
   (void)state;
-  assert_int_equal(parse("--synthetic normal:64K --seed 5"), LCOMM_BENCH_RUN);
+  assert_int_equal(parse("--synthetic normal:64K --seed 5"), TOOL_RUN);
   assert_int_equal(options.synthetic.kind, LCOMM_SYNTHETIC_NORMAL);
   assert_int_equal(options.synthetic.count, 65536);
   assert_int_equal(options.synthetic.seed, 5);
-  assert_int_equal(parse("--synthetic bits some.f32"), LCOMM_BENCH_RUN);
+  assert_int_equal(parse("--synthetic bits some.f32"), TOOL_RUN);
   assert_true(options.synthetic_wanted);
   assert_int_equal(options.path_count, 1);
 }
 
 static void sizes_are_sorted_and_whole_pages(void **state) {
   (void)state;
-  assert_int_equal(parse("--size 1G,5000,64KiB"), LCOMM_BENCH_RUN);
+  assert_int_equal(parse("--size 1G,5000,64KiB"), TOOL_RUN);
   assert_int_equal(options.size_count, 3);
   assert_int_equal(options.sizes[0], 4096);
   assert_int_equal(options.sizes[1], 65536);
@@ -114,19 +113,19 @@ static void sizes_are_sorted_and_whole_pages(void **state) {
 
 static void tables_are_taken_in_their_own_order(void **state) {
   (void)state;
-  assert_int_equal(parse("--isa scalar"), LCOMM_BENCH_RUN);
+  assert_int_equal(parse("--isa scalar"), TOOL_RUN);
   assert_int_equal(options.table_count, 1);
   assert_string_equal(options.tables[0]->name, "scalar");
   char list[64];
   snprintf(list, sizeof list, "--isa %s,scalar", lcomm_kernels_best()->name);
-  assert_int_equal(parse(list), LCOMM_BENCH_RUN);
+  assert_int_equal(parse(list), TOOL_RUN);
   assert_string_equal(options.tables[0]->name, "scalar");
   assert_ptr_equal(options.tables[options.table_count - 1], lcomm_kernels_best());
 }
 
 static void help_wins(void **state) {
   (void)state;
-  assert_int_equal(parse("--help --frobnicate"), LCOMM_BENCH_HELP);
+  assert_int_equal(parse("--help --frobnicate"), TOOL_HELP);
 }
 
 static void every_mistake_has_a_sentence_that_names_it(void **state) {
@@ -172,7 +171,7 @@ static void every_mistake_has_a_sentence_that_names_it(void **state) {
                   {"--no-quality --plot a.png", "plot"},
                   {"--layers list.txt", "layers"}};
   for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
-    assert_int_equal(parse(mistakes[i].line), LCOMM_BENCH_USAGE);
+    assert_int_equal(parse(mistakes[i].line), TOOL_USAGE);
     if (!strstr(error, mistakes[i].word)) {
       fail_msg("'%s' is answered with: %s", mistakes[i].line, error);
     }
@@ -188,9 +187,9 @@ static void more_codecs_than_fit_are_refused(void **state) {
     words[i] = codec;
   }
   assert_int_equal(lcomm_bench_options_parse(LCOMM_BENCH_CODECS_MAX + 1, words, &options, error),
-                   LCOMM_BENCH_RUN);
+                   TOOL_RUN);
   assert_int_equal(lcomm_bench_options_parse(LCOMM_BENCH_CODECS_MAX + 2, words, &options, error),
-                   LCOMM_BENCH_USAGE);
+                   TOOL_USAGE);
   assert_non_null(strstr(error, "too many"));
 }
 

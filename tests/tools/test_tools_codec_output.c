@@ -194,9 +194,9 @@ static int begin(void **state) {
                           "4K",
                           NULL};
   run *r = test_calloc(1, sizeof *r);
-  char error[LCOMM_BENCH_ERROR_MAX];
+  char error[TOOL_ERROR_MAX];
   *state = r;
-  if (lcomm_bench_options_parse(14, words, &r->options, error) != LCOMM_BENCH_RUN ||
+  if (lcomm_bench_options_parse(14, words, &r->options, error) != TOOL_RUN ||
       lcomm_dataset_open(&r->options, &r->dataset, error) != LCOMM_OK ||
       lcomm_results_create(&r->options, &r->dataset, &r->results) != LCOMM_OK) {
     return -1;

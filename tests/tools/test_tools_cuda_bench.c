@@ -312,7 +312,7 @@ static void torch_is_measured_by_its_script(void **state) {
 
 /* ----------------------------------------------------------------- options */
 
-static lcomm_gpu_parse parse(const char *first, const char *second, char *error) {
+static tool_parse parse(const char *first, const char *second, char *error) {
   char program[] = "cuda_bench", a[64], b[64];
   char *arguments[] = {program, a, second != NULL ? b : NULL, NULL};
   snprintf(a, sizeof a, "%s", first);
@@ -322,15 +322,15 @@ static lcomm_gpu_parse parse(const char *first, const char *second, char *error)
 
 static void options_are_read(void **state) {
   (void)state;
-  char error[LCOMM_GPU_WHY_MAX];
-  assert_int_equal(parse("-n", "4K", error), LCOMM_GPU_RUN);
+  char error[TOOL_ERROR_MAX];
+  assert_int_equal(parse("-n", "4K", error), TOOL_RUN);
   assert_int_equal(options.count, 4096);
   assert_int_equal(options.samples, 15);
   assert_int_equal(options.launches, 20);
-  assert_int_equal(parse("--torch", NULL, error), LCOMM_GPU_RUN);
+  assert_int_equal(parse("--torch", NULL, error), TOOL_RUN);
   assert_string_equal(options.torch_script, "tools/cuda/torch_topk.py");
   assert_int_equal(options.count, 1 << 28);
-  assert_int_equal(parse("-h", NULL, error), LCOMM_GPU_HELP);
+  assert_int_equal(parse("-h", NULL, error), TOOL_HELP);
 }
 
 static void bad_options_are_refused_with_a_sentence(void **state) {
@@ -338,9 +338,9 @@ static void bad_options_are_refused_with_a_sentence(void **state) {
   static const char *const bad[][2] = {
       {"-n", "0"},  {"-n", "5G"},      {"--limit", "x"}, {"-s", "1001"}, {"-l", "x"},
       {"-d", "-1"}, {"--only", "zip"}, {"--odd", NULL},  {"word", NULL}, {"-n", NULL}};
-  char error[LCOMM_GPU_WHY_MAX];
+  char error[TOOL_ERROR_MAX];
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    assert_int_equal(parse(bad[i][0], bad[i][1], error), LCOMM_GPU_USAGE);
+    assert_int_equal(parse(bad[i][0], bad[i][1], error), TOOL_USAGE);
     assert_true(strlen(error) > 10);
   }
 }

@@ -21,10 +21,10 @@
 enum { WORDS_MAX = 80 };
 
 static lcomm_perf_options options;
-static char error[256];
+static char error[TOOL_ERROR_MAX];
 
 /* Words are cut at blanks; '_' stands for a blank in a word, and '' for none. */
-static lcomm_perf_parse parse_for(lcomm_perf_kind kind, const char *line) {
+static tool_parse parse_for(lcomm_perf_kind kind, const char *line) {
   static char text[4096];
   static char *words[WORDS_MAX];
   int count = 1;
@@ -39,21 +39,20 @@ static lcomm_perf_parse parse_for(lcomm_perf_kind kind, const char *line) {
   }
   words[count] = NULL;
   error[0] = '\0';
-  return lcomm_perf_options_parse(count, words, lcomm_perf_collective_of(kind), &options, error,
-                                  sizeof error);
+  return lcomm_perf_options_parse(count, words, lcomm_perf_collective_of(kind), &options, error);
 }
 
-static lcomm_perf_parse parse(const char *line) {
+static tool_parse parse(const char *line) {
   return parse_for(LCOMM_PERF_ALLREDUCE, line);
 }
 
 static void nothing_given_measures_one_exact_size_in_place(void **state) {
   (void)state;
-  assert_int_equal(parse(""), LCOMM_PERF_RUN);
-  assert_int_equal(options.size_min_bytes, 1 << 20);
-  assert_int_equal(options.size_max_bytes, 1 << 20);
-  assert_int_equal(options.iterations, 5);
-  assert_int_equal(options.warmups, 1);
+  assert_int_equal(parse(""), TOOL_RUN);
+  assert_int_equal(options.sizes.min_bytes, 1 << 20);
+  assert_int_equal(options.sizes.max_bytes, 1 << 20);
+  assert_int_equal(options.sampling.iterations, 5);
+  assert_int_equal(options.sampling.warmups, 1);
   assert_int_equal(options.policy_count, 1);
   assert_string_equal(options.policies[0], "");
   assert_int_equal(options.dtype_count, 1);
@@ -63,17 +62,17 @@ static void nothing_given_measures_one_exact_size_in_place(void **state) {
   assert_true(options.in_place);
   assert_int_equal(options.boot, LCOMM_PERF_BOOT_MPI);
   assert_int_equal(options.progress, LCOMM_PROGRESS_DEFAULT);
-  assert_int_equal(options.batch, 0);
-  assert_false(options.check || options.overlap || options.against_mpi || options.tensors);
+  assert_int_equal(options.sampling.batch, 0);
+  assert_false(options.check || options.overlap.wanted || options.against_mpi || options.tensors);
 }
 
 static void an_all_to_all_has_two_buffers_unless_asked_otherwise(void **state) {
   (void)state;
-  assert_int_equal(parse_for(LCOMM_PERF_ALLTOALL, ""), LCOMM_PERF_RUN);
+  assert_int_equal(parse_for(LCOMM_PERF_ALLTOALL, ""), TOOL_RUN);
   assert_false(options.in_place);
-  assert_int_equal(parse_for(LCOMM_PERF_ALLTOALL, "--in-place"), LCOMM_PERF_RUN);
+  assert_int_equal(parse_for(LCOMM_PERF_ALLTOALL, "--in-place"), TOOL_RUN);
   assert_true(options.in_place);
-  assert_int_equal(parse_for(LCOMM_PERF_ALLGATHER, "--no-in-place"), LCOMM_PERF_RUN);
+  assert_int_equal(parse_for(LCOMM_PERF_ALLGATHER, "--no-in-place"), TOOL_RUN);
   assert_false(options.in_place);
 }
 
@@ -84,12 +83,12 @@ static void letters_and_words_mean_what_they_mean_in_nccl_tests(void **state) {
       "--datatype float64 --check=1 --policy net=int8"};
   (void)state;
   for (int i = 0; i < 2; i++) {
-    assert_int_equal(parse(lines[i]), LCOMM_PERF_RUN);
-    assert_int_equal(options.size_min_bytes, 8);
-    assert_int_equal(options.size_max_bytes, 128 << 20);
-    assert_true(options.factor == 4.0);
-    assert_int_equal(options.iterations, 20);
-    assert_int_equal(options.warmups, 2);
+    assert_int_equal(parse(lines[i]), TOOL_RUN);
+    assert_int_equal(options.sizes.min_bytes, 8);
+    assert_int_equal(options.sizes.max_bytes, 128 << 20);
+    assert_true(options.sizes.factor == 4.0);
+    assert_int_equal(options.sampling.iterations, 20);
+    assert_int_equal(options.sampling.warmups, 2);
     assert_int_equal(options.op_count, 1);
     assert_int_equal(options.ops[0], LCOMM_MAX);
     assert_int_equal(options.dtype_count, 1);
@@ -101,28 +100,28 @@ static void letters_and_words_mean_what_they_mean_in_nccl_tests(void **state) {
 
 static void check_stands_alone_or_has_a_number(void **state) {
   (void)state;
-  assert_int_equal(parse("-c -n 3"), LCOMM_PERF_RUN);
+  assert_int_equal(parse("-c -n 3"), TOOL_RUN);
   assert_true(options.check);
-  assert_int_equal(options.iterations, 3);
-  assert_int_equal(parse("-c 0"), LCOMM_PERF_RUN);
+  assert_int_equal(options.sampling.iterations, 3);
+  assert_int_equal(parse("-c 0"), TOOL_RUN);
   assert_false(options.check);
-  assert_int_equal(parse("-c1"), LCOMM_PERF_RUN);
+  assert_int_equal(parse("-c1"), TOOL_RUN);
   assert_true(options.check);
-  assert_int_equal(parse("-n 3 -c"), LCOMM_PERF_RUN);
+  assert_int_equal(parse("-n 3 -c"), TOOL_RUN);
   assert_true(options.check);
 }
 
 static void all_stands_for_every_operation_and_type(void **state) {
   (void)state;
-  assert_int_equal(parse("-o all -d all"), LCOMM_PERF_RUN);
+  assert_int_equal(parse("-o all -d all"), TOOL_RUN);
   assert_int_equal(options.op_count, 4);
   assert_int_equal(options.dtype_count, 8);
   for (int d = 0; d < 8; d++) {
     assert_int_equal(options.dtypes[d], d);
   }
-  assert_int_equal(parse_for(LCOMM_PERF_ALLGATHER, "-o all"), LCOMM_PERF_RUN);
+  assert_int_equal(parse_for(LCOMM_PERF_ALLGATHER, "-o all"), TOOL_RUN);
   assert_int_equal(options.op_count, 1);
-  assert_int_equal(parse_for(LCOMM_PERF_BROADCAST, "-r all"), LCOMM_PERF_RUN);
+  assert_int_equal(parse_for(LCOMM_PERF_BROADCAST, "-r all"), TOOL_RUN);
   assert_int_equal(options.root, LCOMM_PERF_ROOT_ALL);
 }
 
@@ -133,14 +132,14 @@ static void types_have_the_names_of_both_libraries(void **state) {
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     char line[40];
     snprintf(line, sizeof line, "-d %s", names[i][0]);
-    assert_int_equal(parse(line), LCOMM_PERF_RUN);
+    assert_int_equal(parse(line), TOOL_RUN);
     assert_string_equal(lcomm_dtype_name(options.dtypes[0]), names[i][1]);
   }
 }
 
 static void policies_keep_their_order(void **state) {
   (void)state;
-  assert_int_equal(parse("-p '' -p net=int8 --policy net=topk:0.01+ef_min=0"), LCOMM_PERF_RUN);
+  assert_int_equal(parse("-p '' -p net=int8 --policy net=topk:0.01+ef_min=0"), TOOL_RUN);
   assert_int_equal(options.policy_count, 3);
   assert_string_equal(options.policies[0], "");
   assert_string_equal(options.policies[1], "net=int8");
@@ -153,86 +152,86 @@ static void sixteen_policies_fit_and_no_more(void **state) {
   for (int p = 0; p < LCOMM_PERF_POLICIES_MAX; p++) {
     strcat(line, "-p net=int8 ");
   }
-  assert_int_equal(parse(line), LCOMM_PERF_RUN);
+  assert_int_equal(parse(line), TOOL_RUN);
   assert_int_equal(options.policy_count, LCOMM_PERF_POLICIES_MAX);
-  assert_int_equal(parse(strcat(line, "-p net=bf16")), LCOMM_PERF_USAGE);
+  assert_int_equal(parse(strcat(line, "-p net=bf16")), TOOL_USAGE);
 }
 
 static void the_other_options_are_read(void **state) {
   (void)state;
   assert_int_equal(parse("--transport shm,mpi --progress thread --boot env --batch 7 --json a.json "
                          "--percentiles --tensors-count 3 --interface eth0"),
-                   LCOMM_PERF_RUN);
+                   TOOL_RUN);
   assert_string_equal(options.transport, "shm,mpi");
   assert_int_equal(options.progress, LCOMM_PROGRESS_THREAD);
   assert_int_equal(options.boot, LCOMM_PERF_BOOT_ENV);
-  assert_int_equal(options.batch, 7);
+  assert_int_equal(options.sampling.batch, 7);
   assert_string_equal(options.json_path, "a.json");
   assert_true(options.percentiles);
   assert_true(options.tensors);
   assert_int_equal(options.tensor_count, 3);
   assert_string_equal(options.interface_name, "eth0");
-  assert_int_equal(parse("--progress calls --boot mpi"), LCOMM_PERF_RUN);
+  assert_int_equal(parse("--progress calls --boot mpi"), TOOL_RUN);
   assert_int_equal(options.progress, LCOMM_PROGRESS_CALLS);
 }
 
 static void a_computation_is_a_share_or_a_time(void **state) {
   (void)state;
-  assert_int_equal(parse("--overlap 0.5"), LCOMM_PERF_RUN);
-  assert_true(options.overlap);
-  assert_true(options.overlap_share == 0.5 && options.overlap_s == 0.0);
-  assert_int_equal(parse("--overlap 20ms"), LCOMM_PERF_RUN);
-  assert_true(options.overlap_share == 0.0 && options.overlap_s == 20e-3);
+  assert_int_equal(parse("--overlap 0.5"), TOOL_RUN);
+  assert_true(options.overlap.wanted);
+  assert_true(options.overlap.share == 0.5 && options.overlap.seconds == 0.0);
+  assert_int_equal(parse("--overlap 20ms"), TOOL_RUN);
+  assert_true(options.overlap.share == 0.0 && options.overlap.seconds == 20e-3);
 }
 
 static void lateness_is_a_time(void **state) {
   (void)state;
-  assert_int_equal(parse(""), LCOMM_PERF_RUN);
-  assert_true(options.late_s == 0.0);
-  assert_int_equal(parse("--late 2.5ms"), LCOMM_PERF_RUN);
-  assert_true(options.late_s == 2.5e-3);
+  assert_int_equal(parse(""), TOOL_RUN);
+  assert_true(options.sampling.late_s == 0.0);
+  assert_int_equal(parse("--late 2.5ms"), TOOL_RUN);
+  assert_true(options.sampling.late_s == 2.5e-3);
 }
 
 static void buffers_are_of_malloc_or_of_the_library(void **state) {
   (void)state;
-  assert_int_equal(parse(""), LCOMM_PERF_RUN);
+  assert_int_equal(parse(""), TOOL_RUN);
   assert_false(options.libcomm_memory);
-  assert_int_equal(parse("--memory libcomm"), LCOMM_PERF_RUN);
+  assert_int_equal(parse("--memory libcomm"), TOOL_RUN);
   assert_true(options.libcomm_memory);
-  assert_int_equal(parse("--memory malloc"), LCOMM_PERF_RUN);
+  assert_int_equal(parse("--memory malloc"), TOOL_RUN);
   assert_false(options.libcomm_memory);
-  assert_int_equal(parse("--memory mine"), LCOMM_PERF_USAGE);
+  assert_int_equal(parse("--memory mine"), TOOL_USAGE);
 }
 
 static void through_mpi_there_is_no_policy(void **state) {
   (void)state;
-  assert_int_equal(parse("--through mpi --against mpi -b 8 -e 64 -c"), LCOMM_PERF_RUN);
+  assert_int_equal(parse("--through mpi --against mpi -b 8 -e 64 -c"), TOOL_RUN);
   assert_true(options.through_mpi && options.against_mpi);
   assert_int_equal(options.policy_count, 0);
   assert_int_equal(parse_for(LCOMM_PERF_ALLTOALL, "--through=mpi --json a --percentiles"),
-                   LCOMM_PERF_RUN);
+                   TOOL_RUN);
   assert_true(options.through_mpi);
-  assert_int_equal(parse("--through libcomm"), LCOMM_PERF_RUN);
+  assert_int_equal(parse("--through libcomm"), TOOL_RUN);
   assert_false(options.through_mpi);
   assert_int_equal(options.policy_count, 1);
 }
 
 static void sizes_go_on_by_a_factor_or_by_steps(void **state) {
   (void)state;
-  assert_int_equal(parse("-b 100 -f 1.5"), LCOMM_PERF_RUN);
+  assert_int_equal(parse("-b 100 -f 1.5"), TOOL_RUN);
   assert_int_equal(lcomm_perf_next_size(&options, 100), 150);
   assert_int_equal(lcomm_perf_next_size(&options, 0), 1);
   assert_int_equal(lcomm_perf_next_size(&options, 1), 2);
   assert_true(lcomm_perf_next_size(&options, UINT64_C(1) << 50) > UINT64_C(1) << 50);
-  assert_int_equal(parse("-b 100 -i 4K"), LCOMM_PERF_RUN);
+  assert_int_equal(parse("-b 100 -i 4K"), TOOL_RUN);
   assert_int_equal(lcomm_perf_next_size(&options, 100), 4196);
-  assert_int_equal(parse("-b 6G -e 24G"), LCOMM_PERF_RUN);
-  assert_true(options.size_max_bytes == UINT64_C(24) << 30);
+  assert_int_equal(parse("-b 6G -e 24G"), TOOL_RUN);
+  assert_true(options.sizes.max_bytes == UINT64_C(24) << 30);
 }
 
 static void help_wins(void **state) {
   (void)state;
-  assert_int_equal(parse("-h --frobnicate"), LCOMM_PERF_HELP);
+  assert_int_equal(parse("-h --frobnicate"), TOOL_HELP);
 }
 
 static void help_names_what_belongs_to_the_collective(void **state) {
@@ -328,7 +327,7 @@ static const struct {
 static void every_mistake_has_one_sentence_that_names_it(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
-    if (parse_for(mistakes[i].kind, mistakes[i].line) != LCOMM_PERF_USAGE) {
+    if (parse_for(mistakes[i].kind, mistakes[i].line) != TOOL_USAGE) {
       fail_msg("'%s' was taken", mistakes[i].line);
     }
     if (!strstr(error, mistakes[i].word) || strchr(error, '\n')) {
@@ -339,13 +338,13 @@ static void every_mistake_has_one_sentence_that_names_it(void **state) {
 
 static void mpi_moves_what_it_cannot_sum(void **state) {
   (void)state;
-  assert_int_equal(parse_for(LCOMM_PERF_ALLGATHER, "--against mpi -d half"), LCOMM_PERF_RUN);
-  assert_int_equal(parse("--against mpi -d all"), LCOMM_PERF_RUN);
+  assert_int_equal(parse_for(LCOMM_PERF_ALLGATHER, "--against mpi -d half"), TOOL_RUN);
+  assert_int_equal(parse("--against mpi -d all"), TOOL_RUN);
 }
 
 static void of_a_mistake_the_boot_is_known(void **state) {
   (void)state;
-  assert_int_equal(parse("--boot env --frobnicate"), LCOMM_PERF_USAGE);
+  assert_int_equal(parse("--boot env --frobnicate"), TOOL_USAGE);
   assert_int_equal(options.boot, LCOMM_PERF_BOOT_ENV);
 }
 

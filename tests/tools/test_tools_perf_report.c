@@ -29,10 +29,10 @@ static lcomm_perf_options options;
 static double phases[LCOMM_PERF_PHASE_COUNT * RANKS];
 
 static void parse(lcomm_perf_kind kind, int argc, char **argv) {
-  char error[256];
-  assert_int_equal(lcomm_perf_options_parse(argc, argv, lcomm_perf_collective_of(kind), &options,
-                                            error, sizeof error),
-                   LCOMM_PERF_RUN);
+  char error[TOOL_ERROR_MAX];
+  assert_int_equal(
+      lcomm_perf_options_parse(argc, argv, lcomm_perf_collective_of(kind), &options, error),
+      TOOL_RUN);
 }
 
 static lcomm_perf_row row_of(const char *label) {

@@ -60,7 +60,7 @@ void lcomm_dataset_ends(const lcomm_source_contents *contents, const lcomm_datas
 /* --------------------------------------------------------------- sources */
 
 static lcomm_status no_memory(char *error) {
-  snprintf(error, LCOMM_BENCH_ERROR_MAX, "no memory to list the sources");
+  snprintf(error, TOOL_ERROR_MAX, "no memory to list the sources");
   return LCOMM_ERR_MEMORY;
 }
 
@@ -113,7 +113,7 @@ static lcomm_status open_folder(const lcomm_bench_options *options, const lcomm_
   if (status != LCOMM_OK || dataset->source_count > before) {
     return status;
   }
-  snprintf(error, LCOMM_BENCH_ERROR_MAX, "%s", dataset->unreadable[bad]);
+  snprintf(error, TOOL_ERROR_MAX, "%s", dataset->unreadable[bad]);
   return first;
 }
 

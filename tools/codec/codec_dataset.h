@@ -30,7 +30,7 @@ typedef struct lcomm_dataset {
 } lcomm_dataset;
 
 /* Open what the options name. A bad file of a folder is left out, unless no file of the folder is
- * good; one that is named itself is a failure. On failure `error` (LCOMM_BENCH_ERROR_MAX bytes)
+ * good; one that is named itself is a failure. On failure `error` (TOOL_ERROR_MAX bytes)
  * holds a sentence, and there is nothing to close. */
 lcomm_status lcomm_dataset_open(const lcomm_bench_options *options, lcomm_dataset *dataset,
                                 char *error);

@@ -14,8 +14,7 @@
 enum { PIECE = 1 << 16, NAME_MAX_BYTES = 200, TWINS_MAX = 100000 };
 
 static bool fail(char *error, const char *path, int number) {
-  snprintf(error, LCOMM_BENCH_ERROR_MAX, "'%.600s' cannot be written: %.200s", path,
-           strerror(number));
+  snprintf(error, TOOL_ERROR_MAX, "'%.600s' cannot be written: %.200s", path, strerror(number));
   return false;
 }
 

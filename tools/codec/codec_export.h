@@ -11,7 +11,7 @@
  * or SOURCE.npy where the source names none (version 1.0, one dimension), which numpy.load() reads.
  * The folder is made if it is not there. In names of files what is neither a letter nor a digit nor
  * one of "._-" becomes '_'; where a file of the name is there already, a number follows. *files:
- * how many were written. false with one sentence in `error` (LCOMM_BENCH_ERROR_MAX bytes); files
+ * how many were written. false with one sentence in `error` (TOOL_ERROR_MAX bytes); files
  * written before stay. */
 bool lcomm_export(const lcomm_dataset *dataset, const char *folder, uint64_t *files, char *error);
 

@@ -10,6 +10,7 @@
 #include "libcomm/plan/policy.h"
 #include "tools/codec/codec_predict.h"
 #include "tools/codec/codec_synthetic.h"
+#include "tools/common/tool_options.h"
 
 enum {
   LCOMM_BENCH_CODECS_MAX = 64,
@@ -19,8 +20,7 @@ enum {
   LCOMM_BENCH_REPETITIONS_MAX = 1000,
   LCOMM_BENCH_PEERS_MAX = 64,
   LCOMM_BENCH_STEPS_MAX = 1000000,
-  LCOMM_BENCH_CODEC_TEXT_MAX = 96,
-  LCOMM_BENCH_ERROR_MAX = 1024 /* bytes of an error sentence with its final 0 */
+  LCOMM_BENCH_CODEC_TEXT_MAX = 96
 };
 
 /* One codec to measure. */
@@ -29,6 +29,11 @@ typedef struct lcomm_bench_codec {
   lcomm_scope scope;                     /* where top-k picks its share */
   char text[LCOMM_BENCH_CODEC_TEXT_MAX]; /* canonical, for tables */
 } lcomm_bench_codec;
+
+/* Where the results go besides standard output; NULL: nowhere. */
+typedef struct lcomm_bench_files {
+  const char *json_path, *csv_path, *plot_path;
+} lcomm_bench_files;
 
 /* What the command line asks for. Strings point into argv. */
 typedef struct lcomm_bench_options {
@@ -55,20 +60,13 @@ typedef struct lcomm_bench_options {
   uint64_t nodes;
 
   const char *export_path; /* folder for .npy files instead of measuring; NULL: none */
-  const char *json_path, *csv_path, *plot_path; /* NULL: none */
+  lcomm_bench_files files;
 } lcomm_bench_options;
 
-typedef enum lcomm_bench_parse {
-  LCOMM_BENCH_RUN,
-  LCOMM_BENCH_HELP,
-  LCOMM_BENCH_VERSION,
-  LCOMM_BENCH_USAGE
-} lcomm_bench_parse;
-
-/* Read the command line. On USAGE `error` (LCOMM_BENCH_ERROR_MAX bytes) holds
- * one sentence. Changes the order of argv, and getopt's globals. */
-lcomm_bench_parse lcomm_bench_options_parse(int argc, char **argv, lcomm_bench_options *options,
-                                            char *error);
+/* Read the command line. On USAGE `error` (TOOL_ERROR_MAX bytes) holds
+ * one sentence. Changes the order of argv. */
+tool_parse lcomm_bench_options_parse(int argc, char **argv, lcomm_bench_options *options,
+                                     char *error);
 
 /* Write the text of --help. */
 void lcomm_bench_help(void);

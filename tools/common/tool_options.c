@@ -10,7 +10,7 @@
 #include "libcomm/include/libcomm.h"
 #include "tools/common/tool_units.h"
 
-enum { OPTIONS_MAX = 64, LETTERS_MAX = 3 * OPTIONS_MAX, EXIT_USAGE = 2 };
+enum { OPTIONS_MAX = 64, LETTERS_MAX = 3 * OPTIONS_MAX, SPELLED_MAX = 64, EXIT_USAGE = 2 };
 
 /* What getopt returns: these, or FIRST + the number of an option in the table. */
 enum { HELP = 256, VERSION, FIRST };
@@ -32,7 +32,7 @@ static void add_letter(getopt_table *table, const tool_option *option) {
   strcat(table->letters, text);
 }
 
-/* Options that --help has, it has without a table: -h only where the program gives it away. */
+/* --version and --help are added. */
 static void translate(const tool_option *known, getopt_table *table) {
   static const int arguments[] = {[TOOL_NO_VALUE] = no_argument,
                                   [TOOL_NEEDS_VALUE] = required_argument,
@@ -72,13 +72,30 @@ static bool refuse_form(tool_command_line *line, int trouble) {
   return tool_refuse(line, "there is no option '%s'", word);
 }
 
+/* "-n (--iters)", "--json". Returns text. */
+static const char *spelled(const tool_option *option, char text[SPELLED_MAX]) {
+  if (option->letter != '\0') {
+    snprintf(text, SPELLED_MAX, "-%c (--%s)", option->letter, option->name);
+  } else {
+    snprintf(text, SPELLED_MAX, "--%s", option->name);
+  }
+  return text;
+}
+
+static bool refuse_value(tool_command_line *line, const tool_option *option, const char *value) {
+  char text[SPELLED_MAX];
+  return tool_refuse(line, "'%s' is no usable value for %s", value ? value : "",
+                     spelled(option, text));
+}
+
 static bool set_whole(tool_command_line *line, const tool_option *option, const char *value) {
   uint64_t number = 0;
   char *member = (char *)line->options + option->member;
   if (!tool_units_read_whole(value, option->least, option->most, &number)) {
-    return tool_refuse(line, "'%s' is no whole number from %llu to %llu, as --%s needs one", value,
+    char text[SPELLED_MAX];
+    return tool_refuse(line, "'%s' is no whole number from %llu to %llu, as %s needs one", value,
                        (unsigned long long)option->least, (unsigned long long)option->most,
-                       option->name);
+                       spelled(option, text));
   }
   if (option->kind == TOOL_SETS_INT) {
     *(int *)(void *)member = (int)number;
@@ -86,6 +103,17 @@ static bool set_whole(tool_command_line *line, const tool_option *option, const 
     *(uint64_t *)(void *)member = number;
   }
   return true;
+}
+
+static bool read_by(tool_command_line *line, const tool_option *option, const char *value) {
+  int before = optind;
+  if (option->read(line, value)) {
+    return true;
+  }
+  if (line->error[0] != '\0') {
+    return false;
+  }
+  return refuse_value(line, option, optind == before ? value : line->argv[optind - 1]);
 }
 
 static bool apply(tool_command_line *line, const tool_option *option, const char *value) {
@@ -96,22 +124,13 @@ static bool apply(tool_command_line *line, const tool_option *option, const char
     return true;
   case TOOL_SETS_TEXT:
     *(const char **)(void *)member = value;
-    return true;
+    return strlen(value) >= option->least || refuse_value(line, option, value);
   case TOOL_SETS_WHOLE:
   case TOOL_SETS_INT:
     return set_whole(line, option, value);
-  case TOOL_READS:
-    break;
+  default: /* TOOL_READS */
+    return read_by(line, option, value);
   }
-  int before = optind;
-  if (option->read(line, value)) {
-    return true;
-  }
-  if (line->error[0] == '\0') {
-    value = value || optind == before ? value : line->argv[optind - 1];
-    tool_refuse(line, "'%s' is no usable value for --%s", value ? value : "", option->name);
-  }
-  return false;
 }
 
 static const tool_option *find(const tool_option *known, int returned) {

@@ -42,22 +42,19 @@ typedef struct tool_option {
   tool_reader *read;
 } tool_option;
 
-/* `type` is the program's struct of options. A flag becomes true or false; a text (const char *)
- * points into argv; a whole number (uint64_t or int) lies between two bounds. */
-#define TOOL_FLAG(letter, name, type, member, flag)                                                \
-  { letter, name, TOOL_SETS_FLAG, TOOL_NO_VALUE, offsetof(type, member), flag, 0, 0, NULL }
-#define TOOL_TEXT(letter, name, type, member)                                                      \
-  { letter, name, TOOL_SETS_TEXT, TOOL_NEEDS_VALUE, offsetof(type, member), false, 0, 0, NULL }
-#define TOOL_WHOLE(letter, name, type, member, least, most)                                        \
-  {                                                                                                \
-    letter, name, TOOL_SETS_WHOLE, TOOL_NEEDS_VALUE, offsetof(type, member), false, least, most,   \
-        NULL                                                                                       \
-  }
-#define TOOL_INT(letter, name, type, member, least, most)                                          \
-  {                                                                                                \
-    letter, name, TOOL_SETS_INT, TOOL_NEEDS_VALUE, offsetof(type, member), false, least, most,     \
-        NULL                                                                                       \
-  }
+/* `offset` is that of a member of the program's struct of options. A flag becomes true or false; a
+ * text (const char *) points into argv, a name is a text that is not empty; a whole number
+ * (uint64_t or int) lies between two bounds. */
+#define TOOL_FLAG(letter, name, offset, flag)                                                      \
+  { letter, name, TOOL_SETS_FLAG, TOOL_NO_VALUE, offset, flag, 0, 0, NULL }
+#define TOOL_TEXT(letter, name, offset)                                                            \
+  { letter, name, TOOL_SETS_TEXT, TOOL_NEEDS_VALUE, offset, false, 0, 0, NULL }
+#define TOOL_NAME(letter, name, offset)                                                            \
+  { letter, name, TOOL_SETS_TEXT, TOOL_NEEDS_VALUE, offset, false, 1, 0, NULL }
+#define TOOL_WHOLE(letter, name, offset, least, most)                                              \
+  { letter, name, TOOL_SETS_WHOLE, TOOL_NEEDS_VALUE, offset, false, least, most, NULL }
+#define TOOL_INT(letter, name, offset, least, most)                                                \
+  { letter, name, TOOL_SETS_INT, TOOL_NEEDS_VALUE, offset, false, least, most, NULL }
 #define TOOL_READ(letter, name, read)                                                              \
   { letter, name, TOOL_READS, TOOL_NEEDS_VALUE, 0, false, 0, 0, read }
 #define TOOL_MAY_READ(letter, name, read)                                                          \

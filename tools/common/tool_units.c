@@ -30,7 +30,7 @@ bool tool_units_read_size(const char *text, uint64_t *size) {
   if (!read_digits(&text, &value)) {
     return false;
   }
-  const char *unit = *text != '\0' ? strchr(units, *text) : NULL;
+  const char *unit = *text != '\0' ? strchr(units, toupper((unsigned char)*text)) : NULL;
   unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
   if (unit) {
     text++;

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/common/tool_options.h"
+
 typedef struct lcomm_gpu_options {
   uint64_t count;             /* values */
   uint64_t samples, launches; /* no samples: only launches */
@@ -18,17 +20,9 @@ typedef struct lcomm_gpu_options {
   bool list; /* say what would be measured, and stop */
 } lcomm_gpu_options;
 
-typedef enum lcomm_gpu_parse {
-  LCOMM_GPU_RUN,
-  LCOMM_GPU_HELP,
-  LCOMM_GPU_VERSION,
-  LCOMM_GPU_USAGE
-} lcomm_gpu_parse;
-
-/* Read the command line; strings point into argv. On USAGE `error` (LCOMM_GPU_WHY_MAX
- * bytes) holds one sentence. Changes the order of argv, and getopt's globals. */
-lcomm_gpu_parse lcomm_gpu_options_parse(int argc, char **argv, lcomm_gpu_options *options,
-                                        char *error);
+/* Read the command line; strings point into argv. On USAGE `error` (TOOL_ERROR_MAX
+ * bytes) holds one sentence. Changes the order of argv. */
+tool_parse lcomm_gpu_options_parse(int argc, char **argv, lcomm_gpu_options *options, char *error);
 
 /* Write the text of --help. */
 void lcomm_gpu_help(void);

@@ -177,7 +177,7 @@ static int put_plans(tool_json *json, const info_options *o, const lcomm_policy 
                      const lcomm_topo *topo) {
   char why[256];
   cJSON *plans = tool_json_array(json, json->root, "plans");
-  for (int i = 0; i < o->size_count; i++) {
+  for (size_t i = 0; i < o->size_count; i++) {
     lcomm_plan *plan = info_plan_of(o, i, policy, topo, why, sizeof(why));
     if (!plan) {
       return info_complain("no plan:", why);

@@ -3,13 +3,11 @@
 
 #include "tools/info/info_options.h"
 
-#include <ctype.h>
-#include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/tool_options.h"
+#include "tools/common/tool_units.h"
 
 static const char usage[] =
     "Usage: libcomm-info [options], alone or under mpirun\n"
@@ -38,114 +36,67 @@ int info_complain(const char *what, const char *value) {
   return INFO_BAD_INPUT;
 }
 
-bool info_parse_number(const char *text, int lowest, int *value) {
-  char *end = NULL;
-  long number = strtol(text, &end, 10);
-  *value = (int)number;
-  return end != text && *end == '\0' && number >= lowest && number <= 1 << 20;
+static bool read_sizes(tool_command_line *line, const char *value) {
+  info_options *o = line->options;
+  return tool_units_read_sizes(value, o->sizes, INFO_SIZES_MAX, &o->size_count);
 }
 
-static bool parse_sizes(const char *text, info_options *o) {
-  o->size_count = 0;
-  while (*text) {
-    char *end = NULL;
-    if (!isdigit((unsigned char)*text) || o->size_count == INFO_SIZES_MAX) {
-      return false;
-    }
-    uint64_t size = strtoull(text, &end, 10);
-    int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-    if (size > UINT64_C(1) << 40) {
-      return false;
-    }
-    o->sizes[o->size_count++] = size << shift;
-    text = end + (shift > 0);
-    if (*text == ',') {
-      text++;
-    } else if (*text) {
-      return false;
-    }
-  }
-  return o->size_count > 0;
-}
-
-static bool parse_type(const char *text, lcomm_dtype *dtype) {
+static bool read_type(tool_command_line *line, const char *value) {
+  info_options *o = line->options;
   for (int i = 0; lcomm_dtype_size((lcomm_dtype)i) > 0; i++) {
-    if (strcmp(text, lcomm_dtype_name((lcomm_dtype)i)) == 0) {
-      *dtype = (lcomm_dtype)i;
+    if (strcmp(value, lcomm_dtype_name((lcomm_dtype)i)) == 0) {
+      o->dtype = (lcomm_dtype)i;
       return true;
     }
   }
   return false;
 }
 
+/* The file may stand alone behind the option. */
+static bool read_topology(tool_command_line *line, const char *value) {
+  info_options *o = line->options;
+  const char *next = tool_next_word(line);
+  o->only_topology = true;
+  if (value) {
+    o->topology_file = value;
+  } else if (next && next[0] != '-') {
+    o->topology_file = next;
+    tool_take_word(line);
+  }
+  return true;
+}
+
+#define MEMBER(member) offsetof(info_options, member)
+static const tool_option known[] = {TOOL_TEXT('p', "policy", MEMBER(policy)),
+                                    TOOL_READ('s', "size", read_sizes),
+                                    TOOL_READ('t', "type", read_type),
+                                    TOOL_INT('n', "ranks", MEMBER(ranks), 1, INFO_NUMBER_MAX),
+                                    TOOL_INT('m', "nodes", MEMBER(nodes), 1, INFO_NUMBER_MAX),
+                                    TOOL_INT('r', "rank", MEMBER(rank), 0, INFO_NUMBER_MAX),
+                                    TOOL_TEXT('l', "load", MEMBER(topology_file)),
+                                    TOOL_MAY_READ('T', "topology", read_topology),
+                                    TOOL_FLAG('b', "tensor", MEMBER(tensor), true),
+                                    TOOL_FLAG('e', "env", MEMBER(only_env), true),
+                                    TOOL_FLAG('M', "measure", MEMBER(measure), true),
+                                    TOOL_FLAG('P', "plan", MEMBER(only_plan), true),
+                                    TOOL_FLAG('j', "json", MEMBER(json), true),
+                                    {0}};
+
+static void help(void) {
+  fputs(usage, stdout);
+}
+
 int info_parse_options(int argc, char **argv, info_options *o) {
-  static const struct option known[] = {
-      {"policy", required_argument, NULL, 'p'}, {"size", required_argument, NULL, 's'},
-      {"type", required_argument, NULL, 't'},   {"ranks", required_argument, NULL, 'n'},
-      {"nodes", required_argument, NULL, 'm'},  {"rank", required_argument, NULL, 'r'},
-      {"load", required_argument, NULL, 'l'},   {"topology", optional_argument, NULL, 'T'},
-      {"tensor", no_argument, NULL, 'b'},       {"env", no_argument, NULL, 'e'},
-      {"measure", no_argument, NULL, 'M'},      {"plan", no_argument, NULL, 'P'},
-      {"json", no_argument, NULL, 'j'},         {"version", no_argument, NULL, 'V'},
-      {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
-  parse_sizes("1K,64K,1M,64M", o);
-  for (int c; (c = getopt_long(argc, argv, "p:s:t:n:m:r:l:T::bMPjVeh", known, NULL)) != -1;) {
-    bool good = true;
-    switch (c) {
-    case 'p':
-      o->policy = optarg;
-      break;
-    case 's':
-      good = parse_sizes(optarg, o);
-      break;
-    case 't':
-      good = parse_type(optarg, &o->dtype);
-      break;
-    case 'n':
-      good = info_parse_number(optarg, 1, &o->ranks);
-      break;
-    case 'm':
-      good = info_parse_number(optarg, 1, &o->nodes);
-      break;
-    case 'r':
-      good = info_parse_number(optarg, 0, &o->rank);
-      break;
-    case 'l':
-      o->topology_file = optarg;
-      break;
-    case 'T': /* the file may stand alone behind it */
-      o->only_topology = true;
-      o->topology_file = optarg                                    ? optarg
-                         : optind < argc && argv[optind][0] != '-' ? argv[optind++]
-                                                                   : o->topology_file;
-      break;
-    case 'M':
-      o->measure = true;
-      break;
-    case 'b':
-      o->tensor = true;
-      break;
-    case 'e':
-      o->only_env = true;
-      break;
-    case 'P':
-      o->only_plan = true;
-      break;
-    case 'j':
-      o->json = true;
-      break;
-    case 'V':
-      tool_print_version("libcomm-info");
-      return -1;
-    case 'h':
-      fputs(usage, stdout);
-      return -1;
-    default:
-      return INFO_BAD_INPUT;
-    }
-    if (!good) {
-      return info_complain("cannot use the value", optarg);
-    }
+  char error[TOOL_ERROR_MAX];
+  tool_command_line line = {.argc = argc, .argv = argv, .options = o, .error = error};
+  read_sizes(&line, "1K,64K,1M,64M");
+  tool_parse parse = tool_options_parse(&line, known);
+  if (parse == TOOL_RUN && !tool_refuse_operands(&line)) {
+    parse = TOOL_USAGE;
+  }
+  if (parse != TOOL_RUN) {
+    int result = tool_answer("libcomm-info", parse, help, error);
+    return result == 0 ? -1 : result;
   }
   if (o->measure && (o->ranks > 0 || o->topology_file)) {
     return info_complain("only ranks that are there can be measured, not those of",
@@ -157,5 +108,5 @@ int info_parse_options(int argc, char **argv, info_options *o) {
                          : o->only_topology ? "--topology"
                                             : "--env");
   }
-  return optind < argc ? info_complain("unexpected argument", argv[optind]) : 0;
+  return 0;
 }

@@ -6,26 +6,24 @@
 /* What libcomm-info was asked. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "libcomm/include/libcomm.h"
 
-enum { INFO_BAD_INPUT = 2, INFO_SIZES_MAX = 32 };
+enum { INFO_BAD_INPUT = 2, INFO_SIZES_MAX = 32, INFO_NUMBER_MAX = 1 << 20 };
 
 typedef struct info_options {
   const char *policy, *topology_file;
   int ranks, nodes, rank;
   uint64_t sizes[INFO_SIZES_MAX];
-  int size_count;
+  size_t size_count;
   lcomm_dtype dtype;
   bool tensor, only_env, only_topology, only_plan, json, measure;
 } info_options;
 
 /* 0 to go on, INFO_BAD_INPUT with a sentence, or -1 when all has been said. */
 int info_parse_options(int argc, char **argv, info_options *o);
-
-/* A whole number, lowest..2^20. */
-bool info_parse_number(const char *text, int lowest, int *value);
 
 /* Say what is wrong with an option; INFO_BAD_INPUT. */
 int info_complain(const char *what, const char *value);

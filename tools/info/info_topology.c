@@ -9,6 +9,7 @@
 #include "libcomm/base/env.h"
 #include "libcomm/topo/machine.h"
 #include "libcomm/topo/topo_file.h"
+#include "tools/common/tool_units.h"
 #include "tools/info/info_ranks.h"
 
 /* What a run of these ranks would know of its links. */
@@ -26,8 +27,9 @@ static lcomm_status take_measured(lcomm_topo *topo, char *error) {
 lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, char *error) {
   int size = info_ranks();
   const char *posed = lcomm_env_get(LCOMM_ENV_NODES);
-  int nodes = o->nodes;
-  if (nodes == 0 && o->ranks == 0 && posed && !info_parse_number(posed, 1, &nodes)) {
+  uint64_t nodes = (uint64_t)o->nodes;
+  if (nodes == 0 && o->ranks == 0 && posed &&
+      !tool_units_read_whole(posed, 1, INFO_NUMBER_MAX, &nodes)) {
     snprintf(error, LCOMM_TOPO_ERROR_MAX, "LCOMM_NODES=%.40s is not a number of nodes", posed);
     return LCOMM_ERR_ARGUMENT;
   }
@@ -49,7 +51,7 @@ lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, char *e
   for (int i = 0; o->ranks > 0 && i < count; i++) {
     all[i] = mine;
   }
-  lcomm_status status = lcomm_topo_create(all, count, nodes, topo, error);
+  lcomm_status status = lcomm_topo_create(all, count, (int)nodes, topo, error);
   free(all);
   return status == LCOMM_OK && o->ranks == 0 ? take_measured(topo, error) : status;
 }

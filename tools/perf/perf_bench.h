@@ -10,7 +10,7 @@
 #include "tools/perf/perf_report.h"
 #include "tools/perf/perf_world.h"
 
-enum { LCOMM_PERF_BACKENDS_MAX = LCOMM_PERF_POLICIES_MAX + 1, LCOMM_PERF_ERROR_SIZE = 1024 };
+enum { LCOMM_PERF_BACKENDS_MAX = LCOMM_PERF_POLICIES_MAX + 1 };
 
 /* One run of the program. */
 typedef struct lcomm_perf_bench {

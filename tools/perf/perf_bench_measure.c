@@ -72,8 +72,8 @@ static void run_batch(lcomm_perf_stage *stage, lcomm_perf_bench *bench, lcomm_pe
 /* --late: each rank in turn. */
 static int comes_late(const lcomm_perf_bench *bench, int round) {
   const lcomm_perf_options *o = bench->options;
-  int turn = (round + o->warmups) % bench->world.ranks;
-  return o->late_s > 0.0 && bench->world.ranks > 1 && turn == bench->world.rank;
+  int turn = (round + o->sampling.warmups) % bench->world.ranks;
+  return o->sampling.late_s > 0.0 && bench->world.ranks > 1 && turn == bench->world.rank;
 }
 
 /* The same inputs every time, all ranks starting together, but for the one that
@@ -95,7 +95,7 @@ static void take_sample(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c,
     lcomm_perf_world_barrier(&bench->world);
   }
   if (is_late) {
-    lcomm_perf_sleep_until(tool_now_s() + bench->options->late_s);
+    lcomm_perf_sleep_until(tool_now_s() + bench->options->sampling.late_s);
   }
   double cpu_begin_s = lcomm_perf_cpu_s();
   double begin_s = tool_now_s();
@@ -132,10 +132,10 @@ static void count_sample(lcomm_perf_stage *stage, int c, int round) {
  * makes the plan and does not count. */
 static int choose_batch(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c) {
   double seconds[1 + PROBES];
-  if (bench->options->batch > 0) {
-    return bench->options->batch;
+  if (bench->options->sampling.batch > 0) {
+    return bench->options->sampling.batch;
   }
-  if (stage->buffers.area_bytes > SMALL_BYTES || bench->options->late_s > 0.0) {
+  if (stage->buffers.area_bytes > SMALL_BYTES || bench->options->sampling.late_s > 0.0) {
     return 1;
   }
   for (int i = 0; i <= PROBES; i++) {
@@ -200,12 +200,13 @@ static void take_round(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int rou
 void lcomm_perf_measure(lcomm_perf_bench *bench, const lcomm_perf_call *call) {
   const lcomm_perf_options *o = bench->options;
   lcomm_perf_stage stage;
-  lcomm_perf_stage_begin(&stage, bench, call, o->batch > 0 ? o->batch : BATCH_MAX);
+  lcomm_perf_stage_begin(&stage, bench, call,
+                         o->sampling.batch > 0 ? o->sampling.batch : BATCH_MAX);
   for (int c = 0; c < stage.count; c++) {
     stage.samples[c].batch = choose_batch(&stage, bench, c);
   }
-  int round = -o->warmups;
-  for (; round < o->iterations && !lcomm_perf_is_stopped(bench); round++) {
+  int round = -o->sampling.warmups;
+  for (; round < o->sampling.iterations && !lcomm_perf_is_stopped(bench); round++) {
     take_round(&stage, bench, round);
   }
   for (int c = 0; c < stage.count; c++) {

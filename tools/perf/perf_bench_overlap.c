@@ -87,18 +87,18 @@ static double time_both(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c,
 static work prepare(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c) {
   const lcomm_perf_options *o = bench->options;
   double seconds[PROBES];
-  for (int i = 0; i < o->warmups; i++) {
+  for (int i = 0; i < o->sampling.warmups; i++) {
     (void)time_alone(stage, bench, c);
   }
-  if (o->overlap_s > 0.0) {
-    return make_computation(o->overlap_s);
+  if (o->overlap.seconds > 0.0) {
+    return make_computation(o->overlap.seconds);
   }
   for (int i = 0; i < PROBES; i++) {
     seconds[i] = time_alone(stage, bench, c);
   }
   double median_s = tool_median(seconds, PROBES);
   lcomm_perf_world_max(&bench->world, &median_s, 1);
-  return make_computation(o->overlap_share * median_s);
+  return make_computation(o->overlap.share * median_s);
 }
 
 static double slowest_median(const lcomm_perf_bench *bench, double *seconds, int count) {
@@ -117,7 +117,7 @@ static void report(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c, cons
   overlap->compute_s = slowest_median(bench, t->compute_s, t->count);
   overlap->both_s = slowest_median(bench, t->both_s, t->count);
   overlap->hidden = lcomm_perf_hidden(overlap->alone_s, overlap->compute_s, overlap->both_s);
-  if (bench->options->check && t->count == bench->options->iterations) {
+  if (bench->options->check && t->count == bench->options->sampling.iterations) {
     lcomm_perf_row_check(&bench->world, stage->samples[c].difference, &row);
   }
   bench->wrong += row.wrong;
@@ -130,7 +130,7 @@ static void report(lcomm_perf_stage *stage, lcomm_perf_bench *bench, int c, cons
 /* A round of all backends after the other, like any other measurement. */
 static void take_rounds(lcomm_perf_stage *stage, lcomm_perf_bench *bench, const work *computations,
                         double *values) {
-  int n = bench->options->iterations, rounds = 0;
+  int n = bench->options->sampling.iterations, rounds = 0;
   times all[LCOMM_PERF_BACKENDS_MAX];
   for (int round = 0; round < n && !lcomm_perf_is_stopped(bench); round++, rounds++) {
     for (int c = 0; c < stage->count; c++) {
@@ -152,8 +152,8 @@ static void take_rounds(lcomm_perf_stage *stage, lcomm_perf_bench *bench, const 
 void lcomm_perf_measure_overlap(lcomm_perf_bench *bench, const lcomm_perf_call *call) {
   lcomm_perf_stage stage;
   work computations[LCOMM_PERF_BACKENDS_MAX];
-  double *values =
-      calloc((size_t)bench->options->iterations * 3 * LCOMM_PERF_BACKENDS_MAX, sizeof *values);
+  double *values = calloc((size_t)bench->options->sampling.iterations * 3 * LCOMM_PERF_BACKENDS_MAX,
+                          sizeof *values);
   if (!values) {
     lcomm_perf_world_stop(&bench->world, "there is no memory for so many samples");
   }

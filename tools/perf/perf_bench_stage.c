@@ -41,7 +41,7 @@ void lcomm_perf_expect(lcomm_perf_bench *bench, const lcomm_perf_backend *backen
   if (status == LCOMM_OK) {
     return;
   }
-  char sentence[LCOMM_PERF_ERROR_SIZE];
+  char sentence[TOOL_ERROR_MAX];
   const char *text = lcomm_last_error(backend->comm);
   snprintf(sentence, sizeof sentence, "the %s under policy '%s' failed: %s",
            bench->options->collective->name, backend->label,
@@ -51,7 +51,7 @@ void lcomm_perf_expect(lcomm_perf_bench *bench, const lcomm_perf_backend *backen
 
 static void make_backends(lcomm_perf_stage *stage, lcomm_perf_bench *bench) {
   const lcomm_perf_options *o = bench->options;
-  char error[LCOMM_PERF_ERROR_SIZE];
+  char error[TOOL_ERROR_MAX];
   if (o->against_mpi && lcomm_perf_mpi_can(stage->call)) {
     stage->backends[stage->count++] = lcomm_perf_backend_against(o, stage->call);
   }
@@ -79,7 +79,7 @@ void lcomm_perf_stage_begin(lcomm_perf_stage *stage, lcomm_perf_bench *bench,
   }
   make_backends(stage, bench);
   for (int c = 0; c < stage->count; c++) {
-    if (!lcomm_perf_samples_make(&stage->samples[c], bench->options->iterations)) {
+    if (!lcomm_perf_samples_make(&stage->samples[c], bench->options->sampling.iterations)) {
       lcomm_perf_world_stop(&bench->world, "there is no memory for so many samples");
     }
   }

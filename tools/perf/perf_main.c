@@ -37,7 +37,7 @@ static void measure_sizes(lcomm_perf_bench *bench, lcomm_dtype dtype, lcomm_op o
   const lcomm_perf_options *o = bench->options;
   lcomm_perf_call call = {o->collective, 0, dtype, op, root, o->in_place, o->libcomm_memory};
   uint64_t last = 0;
-  for (uint64_t size = o->size_min_bytes; size <= o->size_max_bytes;
+  for (uint64_t size = o->sizes.min_bytes; size <= o->sizes.max_bytes;
        size = lcomm_perf_next_size(o, size)) {
     if (bench->signal > 0) {
       return;
@@ -48,7 +48,7 @@ static void measure_sizes(lcomm_perf_bench *bench, lcomm_dtype dtype, lcomm_op o
       continue;
     }
     last = call.count;
-    if (o->overlap) {
+    if (o->overlap.wanted) {
       lcomm_perf_measure_overlap(bench, &call);
     } else {
       lcomm_perf_measure(bench, &call);
@@ -73,7 +73,7 @@ static void measure_all(lcomm_perf_bench *bench) {
 
 static void run(lcomm_perf_bench *bench, int argc, char **argv) {
   const lcomm_perf_options *o = bench->options;
-  char error[LCOMM_PERF_ERROR_SIZE];
+  char error[TOOL_ERROR_MAX];
   if (o->collective->has_root && o->root >= bench->world.ranks) {
     lcomm_perf_world_stop_together(&bench->world, "there is no such rank as --root names");
   }
@@ -100,31 +100,29 @@ static void run(lcomm_perf_bench *bench, int argc, char **argv) {
 }
 
 /* Once, by rank 0; without MPI nobody has met yet, and everybody says it. */
-static int say(const lcomm_perf_options *options, lcomm_perf_parse parse, const char *error) {
+static int say(const lcomm_perf_options *options, tool_parse parse, const char *error) {
   lcomm_perf_world world = {.rank = 0};
   if (options->boot == LCOMM_PERF_BOOT_MPI) {
     lcomm_perf_world_begin(&world, options);
   }
   const char *tool = options->collective->tool;
-  if (world.rank == 0 && parse == LCOMM_PERF_HELP) {
+  if (world.rank == 0 && parse == TOOL_HELP) {
     lcomm_perf_help(stdout, options->collective);
-  } else if (world.rank == 0 && parse == LCOMM_PERF_VERSION) {
-    tool_print_version(tool);
   } else if (world.rank == 0) {
-    fprintf(stderr, "%s: %s; see %s --help\n", tool, error, tool);
+    (void)tool_answer(tool, parse, NULL, error);
   }
   if (options->boot == LCOMM_PERF_BOOT_MPI) {
     lcomm_perf_world_end(&world);
   }
-  return parse == LCOMM_PERF_USAGE ? EXIT_USAGE : EXIT_OK;
+  return parse == TOOL_USAGE ? EXIT_USAGE : EXIT_OK;
 }
 
 int lcomm_perf_main(int argc, char **argv, lcomm_perf_kind kind) {
-  char error[LCOMM_PERF_ERROR_SIZE];
+  char error[TOOL_ERROR_MAX];
   lcomm_perf_options options;
-  lcomm_perf_parse parse = lcomm_perf_options_parse(argc, argv, lcomm_perf_collective_of(kind),
-                                                    &options, error, sizeof error);
-  if (parse != LCOMM_PERF_RUN) {
+  tool_parse parse =
+      lcomm_perf_options_parse(argc, argv, lcomm_perf_collective_of(kind), &options, error);
+  if (parse != TOOL_RUN) {
     return say(&options, parse, error);
   }
   lcomm_perf_interrupt_watch();

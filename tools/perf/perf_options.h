@@ -3,11 +3,13 @@
 #ifndef LCOMM_TOOLS_PERF_PERF_OPTIONS_H
 #define LCOMM_TOOLS_PERF_PERF_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "libcomm.h"
+#include "tools/common/tool_options.h"
 #include "tools/perf/perf_collective.h"
 
 enum { LCOMM_PERF_POLICIES_MAX = 16, LCOMM_PERF_DTYPES_MAX = 16, LCOMM_PERF_OPS_MAX = 4 };
@@ -18,16 +20,30 @@ typedef enum lcomm_perf_boot {
   LCOMM_PERF_BOOT_ENV  /* lcomm_create_env() brings them together; MPI is never called */
 } lcomm_perf_boot;
 
+/* From one size to the next: times the factor, or plus the step if that is not 0. */
+typedef struct lcomm_perf_sizes {
+  uint64_t min_bytes, max_bytes, step_bytes;
+  double factor;
+} lcomm_perf_sizes;
+
+typedef struct lcomm_perf_sampling {
+  int iterations, warmups;
+  int batch;     /* operations in a row that are one sample; 0: by their time */
+  double late_s; /* in each sample one rank calls so much later; 0: none */
+} lcomm_perf_sampling;
+
+/* Measure what hides behind a computation. */
+typedef struct lcomm_perf_computation {
+  bool wanted;
+  double share;   /* of the operation's time, or, if 0, ... */
+  double seconds; /* ... of this length */
+} lcomm_perf_computation;
+
 /* What the command line asks for. Strings point into argv. */
 typedef struct lcomm_perf_options {
   const lcomm_perf_collective *collective;
-  uint64_t size_min_bytes;
-  uint64_t size_max_bytes;
-  uint64_t step_bytes; /* next size = size + step; 0: next size = size * factor */
-  double factor;
-  int iterations;
-  int warmups;
-  int batch; /* operations in a row that are one sample; 0: by their time */
+  lcomm_perf_sizes sizes;
+  lcomm_perf_sampling sampling;
   lcomm_op ops[LCOMM_PERF_OPS_MAX];
   int op_count;
   lcomm_dtype dtypes[LCOMM_PERF_DTYPES_MAX];
@@ -35,18 +51,15 @@ typedef struct lcomm_perf_options {
   int root; /* LCOMM_PERF_ROOT_ALL: each rank in turn */
   const char *policies[LCOMM_PERF_POLICIES_MAX];
   int policy_count;
-  int in_place;
-  int libcomm_memory;    /* buffers of lcomm_memory_alloc(), else of malloc */
-  int against_mpi;       /* measure MPI's call in turn with the others */
-  int through_mpi;       /* measure what comes of MPI's call instead of policies */
-  int tensors;           /* every policy through the tensor interface */
-  int tensor_count;      /* the buffer in so many tensors, at least 1 */
-  int check;             /* compare results with the exact ones */
-  int percentiles;       /* columns p10, p90, p99 */
-  int overlap;           /* measure what hides behind computation ... */
-  double overlap_share;  /* ... of this share of the operation's time, or, if 0, ... */
-  double overlap_s;      /* ... of this length */
-  double late_s;         /* in each sample one rank calls so much later; 0: none */
+  bool in_place;
+  bool libcomm_memory; /* buffers of lcomm_memory_alloc(), else of malloc */
+  bool against_mpi;    /* measure MPI's call in turn with the others */
+  bool through_mpi;    /* measure what comes of MPI's call instead of policies */
+  bool tensors;        /* every policy through the tensor interface */
+  int tensor_count;    /* the buffer in so many tensors, at least 1 */
+  bool check;          /* compare results with the exact ones */
+  bool percentiles;    /* columns p10, p90, p99 */
+  lcomm_perf_computation overlap;
   const char *transport; /* NULL: the library's choice */
   lcomm_progress_mode progress;
   lcomm_perf_boot boot;
@@ -55,19 +68,10 @@ typedef struct lcomm_perf_options {
   const char *interface_name; /* NULL: none */
 } lcomm_perf_options;
 
-typedef enum lcomm_perf_parse {
-  LCOMM_PERF_RUN,
-  LCOMM_PERF_HELP,
-  LCOMM_PERF_VERSION,
-  LCOMM_PERF_USAGE
-} lcomm_perf_parse;
-
-/* Read the command line. On LCOMM_PERF_USAGE `error` holds one sentence. What
+/* Read the command line. On TOOL_USAGE `error` (TOOL_ERROR_MAX bytes) holds one sentence. What
  * was read of `boot` is in `options` in any case. */
-lcomm_perf_parse lcomm_perf_options_parse(int argc, char **argv,
-                                          const lcomm_perf_collective *collective,
-                                          lcomm_perf_options *options, char *error,
-                                          size_t error_size);
+tool_parse lcomm_perf_options_parse(int argc, char **argv, const lcomm_perf_collective *collective,
+                                    lcomm_perf_options *options, char *error);
 
 /* Why the options do not go together, in one sentence; NULL if they do. */
 const char *lcomm_perf_options_conflict(const lcomm_perf_options *options);

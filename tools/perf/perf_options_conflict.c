@@ -28,7 +28,7 @@ static const char *conflict_through_mpi(const lcomm_perf_options *o) {
     return "--through mpi measures what is preloaded, as LCOMM_POLICY, LCOMM_TRANSPORT and "
            "LCOMM_PROGRESS say; leave out --policy, --transport and --progress";
   }
-  if (o->tensors || o->overlap) {
+  if (o->tensors || o->overlap.wanted) {
     return "MPI has no tensors and no lcomm_progress; leave out --tensors and --overlap";
   }
   return NULL;
@@ -42,7 +42,7 @@ const char *lcomm_perf_options_conflict(const lcomm_perf_options *o) {
   for (int i = 0; i < o->op_count; i++) {
     extremes += o->ops[i] == LCOMM_MIN || o->ops[i] == LCOMM_MAX;
   }
-  if (o->step_bytes > 0 && o->factor > 0.0) {
+  if (o->sizes.step_bytes > 0 && o->sizes.factor > 0.0) {
     return "--stepbytes and --stepfactor are two ways to the next size; give one";
   }
   if (o->against_mpi && o->boot == LCOMM_PERF_BOOT_ENV) {
@@ -63,10 +63,10 @@ const char *lcomm_perf_options_conflict(const lcomm_perf_options *o) {
   if (o->tensors && (extremes > 0 || !o->in_place)) {
     return "tensors are summed or averaged in place; leave out min, max and --no-in-place";
   }
-  if (o->late_s > 0.0 && (o->overlap || o->batch > 1)) {
+  if (o->sampling.late_s > 0.0 && (o->overlap.wanted || o->sampling.batch > 1)) {
     return "--late measures single operations by themselves; leave out --overlap and --batch";
   }
-  if (o->overlap && (o->against_mpi || o->batch > 0 || o->interface_name)) {
+  if (o->overlap.wanted && (o->against_mpi || o->sampling.batch > 0 || o->interface_name)) {
     return "--overlap measures single operations of libcomm; leave out --against, --batch and "
            "--interface";
   }

@@ -4,9 +4,21 @@
 /* The results as JSON, one line for each: scripts read them with grep, too. */
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "tools/common/tool_json.h"
 #include "tools/perf/perf_report.h"
+
+/* Control characters become blanks: scripts read the results line by line, too. */
+static void put_visible(tool_json *json, cJSON *parent, const char *key, const char *text) {
+  char *copy = strdup(text);
+  for (char *c = copy; c && *c != '\0'; c++) {
+    *c = (unsigned char)*c < ' ' ? ' ' : *c;
+  }
+  tool_json_text(json, parent, key, copy);
+  free(copy);
+}
 
 void lcomm_perf_json_begin(const lcomm_perf_report *report, int argc, char **argv) {
   const lcomm_perf_options *o = report->options;
@@ -27,8 +39,8 @@ void lcomm_perf_json_begin(const lcomm_perf_report *report, int argc, char **arg
   tool_json_text(&json, head, "memory", o->libcomm_memory ? "libcomm" : "malloc");
   tool_json_flag(&json, head, "in_place", o->in_place);
   tool_json_flag(&json, head, "tensors", o->tensors);
-  tool_json_number(&json, head, "iterations", o->iterations);
-  tool_json_number(&json, head, "warmups", o->warmups);
+  tool_json_number(&json, head, "iterations", o->sampling.iterations);
+  tool_json_number(&json, head, "warmups", o->sampling.warmups);
   tool_json_number(&json, head, "version", lcomm_version());
   fputc('{', report->json);
   tool_json_put_members(head, report->json);
@@ -36,7 +48,7 @@ void lcomm_perf_json_begin(const lcomm_perf_report *report, int argc, char **arg
   json = tool_json_begin();
   cJSON *command = tool_json_array(&json, json.root, "command");
   for (int i = 0; i < argc; i++) {
-    tool_json_text(&json, command, NULL, argv[i]);
+    put_visible(&json, command, NULL, argv[i]);
   }
   fputs(",\n", report->json);
   tool_json_put_members(json.root, report->json);
@@ -94,7 +106,7 @@ static void put_overlap(tool_json *json, const lcomm_perf_overlap *overlap) {
 static void put_row(tool_json *json, const lcomm_perf_report *report, const lcomm_perf_row *row) {
   const lcomm_perf_options *o = report->options;
   cJSON *root = json->root;
-  tool_json_text(json, root, "policy", row->label);
+  put_visible(json, root, "policy", row->label);
   tool_json_text(json, root, "dtype", lcomm_dtype_name(row->call.dtype));
   tool_json_text(json, root, "redop", lcomm_perf_redop(row));
   if (o->collective->has_root) {
@@ -103,12 +115,12 @@ static void put_row(tool_json *json, const lcomm_perf_report *report, const lcom
   tool_json_number(json, root, "size", row->size_bytes);
   tool_json_number(json, root, "count", (double)row->call.count);
   tool_json_number(json, root, "batch", row->batch);
-  if (o->overlap) {
+  if (o->overlap.wanted) {
     put_overlap(json, &row->overlap);
   } else {
     put_times(json, row, report->ranks);
   }
-  if (row->is_libcomm && !o->overlap) {
+  if (row->is_libcomm && !o->overlap.wanted) {
     put_counters(json, row, report->ranks);
   }
   if (row->times_mpi > 0.0) {

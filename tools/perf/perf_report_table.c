@@ -158,10 +158,10 @@ static int with_root(const lcomm_perf_options *options) {
   return options->collective->has_root;
 }
 static int with_times(const lcomm_perf_options *options) {
-  return !options->overlap;
+  return !options->overlap.wanted;
 }
 static int with_percentiles(const lcomm_perf_options *options) {
-  return options->percentiles && !options->overlap;
+  return options->percentiles && !options->overlap.wanted;
 }
 static int with_interface(const lcomm_perf_options *options) {
   return options->interface_name != NULL;
@@ -170,7 +170,7 @@ static int with_mpi(const lcomm_perf_options *options) {
   return options->against_mpi;
 }
 static int with_overlap(const lcomm_perf_options *options) {
-  return options->overlap;
+  return options->overlap.wanted;
 }
 
 static const column columns[] = {
@@ -242,15 +242,15 @@ void lcomm_perf_table_begin(const lcomm_perf_report *report) {
           o->collective->name, report->ranks, report->ranks == 1 ? "" : "s", report->nodes,
           report->nodes == 1 ? "" : "s", o->in_place ? "in place" : "out of place",
           lcomm_version() / 10000, lcomm_version() / 100 % 100, lcomm_version() % 100);
-  fprintf(out, "# minbytes %llu maxbytes %llu step: ", (unsigned long long)o->size_min_bytes,
-          (unsigned long long)o->size_max_bytes);
-  if (o->step_bytes > 0) {
-    fprintf(out, "%llu(bytes)", (unsigned long long)o->step_bytes);
+  fprintf(out, "# minbytes %llu maxbytes %llu step: ", (unsigned long long)o->sizes.min_bytes,
+          (unsigned long long)o->sizes.max_bytes);
+  if (o->sizes.step_bytes > 0) {
+    fprintf(out, "%llu(bytes)", (unsigned long long)o->sizes.step_bytes);
   } else {
-    fprintf(out, "%g(factor)", o->factor);
+    fprintf(out, "%g(factor)", o->sizes.factor);
   }
-  fprintf(out, " warmup iters: %d iters: %d batch: ", o->warmups, o->iterations);
-  fprintf(out, o->overlap ? "1" : o->batch > 0 ? "%d" : "auto", o->batch);
+  fprintf(out, " warmup iters: %d iters: %d batch: ", o->sampling.warmups, o->sampling.iterations);
+  fprintf(out, o->overlap.wanted ? "1" : o->sampling.batch > 0 ? "%d" : "auto", o->sampling.batch);
   fprintf(out, " validation: %d transport: %s progress: %s boot: %s through: %s memory: %s\n#\n",
           o->check, o->transport != NULL ? o->transport : "default",
           lcomm_perf_progress_name(o->progress), o->boot == LCOMM_PERF_BOOT_ENV ? "env" : "mpi",
@@ -280,7 +280,7 @@ void lcomm_perf_table_end(const lcomm_perf_report *report) {
   } else {
     fprintf(report->table, "# Out of bounds values : not checked (-c)\n");
   }
-  for (int i = 0; i < report->average_count && !report->options->overlap; i++) {
+  for (int i = 0; i < report->average_count && !report->options->overlap.wanted; i++) {
     const lcomm_perf_average *a = &report->averages[i];
     fprintf(report->table, "# Avg bus bandwidth    : %g GB/s, %s\n", a->sum_gb_s / a->rows,
             a->label);

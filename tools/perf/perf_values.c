@@ -2,10 +2,6 @@
  * Copyright the libcomm authors */
 #include "tools/perf/perf_values.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const op_names[LCOMM_PERF_OPS_MAX] = {
@@ -15,50 +11,20 @@ const char *lcomm_perf_op_name(lcomm_op op) {
   return op_names[op];
 }
 
-int lcomm_perf_read_size(const char *text, uint64_t *size_bytes) {
-  static const char units[] = "KMG";
-  if (!isdigit((unsigned char)text[0])) {
-    return 0;
-  }
-  char *end = NULL;
-  errno = 0;
-  unsigned long long value = strtoull(text, &end, 10);
-  unsigned shift = 0;
-  const char *unit = *end != '\0' ? strchr(units, toupper((unsigned char)*end)) : NULL;
-  if (unit) {
-    shift = 10 * (unsigned)(unit - units + 1);
-    end++;
-  }
-  if (errno != 0 || *end != '\0' || value > (UINT64_C(1) << 50) >> shift) {
-    return 0;
-  }
-  *size_bytes = (uint64_t)value << shift;
-  return 1;
+bool lcomm_perf_read_size(const char *text, uint64_t *size_bytes) {
+  size_t length = strlen(text);
+  return length > 0 && text[length - 1] != 'B' && tool_units_read_size(text, size_bytes);
 }
 
-int lcomm_perf_read_whole(const char *text, int least, int *number) {
-  char *end = NULL;
-  errno = 0;
-  long value = strtol(text, &end, 10);
-  if (errno != 0 || end == text || *end != '\0' || value < least || value > 1000000) {
-    return 0;
-  }
-  *number = (int)value;
-  return 1;
+bool lcomm_perf_read_whole(const char *text, int least, int *number) {
+  uint64_t value = 0;
+  bool good = tool_units_read_whole(text, (uint64_t)least, LCOMM_PERF_NUMBER_MAX, &value);
+  *number = good ? (int)value : *number;
+  return good;
 }
 
-int lcomm_perf_read_number(const char *text, double above, double *number) {
-  char *end = NULL;
-  double value = strtod(text, &end);
-  if (end == text || *end != '\0' || !isfinite(value) || value <= above) {
-    return 0;
-  }
-  *number = value;
-  return 1;
-}
-
-int lcomm_perf_read_ops(const char *text, lcomm_perf_options *options) {
-  int is_all = strcmp(text, "all") == 0;
+bool lcomm_perf_read_ops(const char *text, lcomm_perf_options *options) {
+  bool is_all = strcmp(text, "all") == 0;
   int found = 0;
   lcomm_op ops[LCOMM_PERF_OPS_MAX];
   for (int op = 0; op < LCOMM_PERF_OPS_MAX; op++) {
@@ -67,11 +33,11 @@ int lcomm_perf_read_ops(const char *text, lcomm_perf_options *options) {
     }
   }
   if (found == 0) {
-    return 0;
+    return false;
   }
   memcpy(options->ops, ops, sizeof ops[0] * (size_t)found);
   options->op_count = found;
-  return 1;
+  return true;
 }
 
 /* NCCL's names for types whose name here says the size. */
@@ -86,9 +52,9 @@ static const char *library_name(const char *text) {
   return text;
 }
 
-int lcomm_perf_read_dtypes(const char *text, lcomm_perf_options *options) {
+bool lcomm_perf_read_dtypes(const char *text, lcomm_perf_options *options) {
   const char *name = library_name(text);
-  int is_all = strcmp(text, "all") == 0;
+  bool is_all = strcmp(text, "all") == 0;
   int found = 0;
   lcomm_dtype dtypes[LCOMM_PERF_DTYPES_MAX];
   for (int d = 0; d < LCOMM_PERF_DTYPES_MAX && lcomm_dtype_size((lcomm_dtype)d) > 0; d++) {
@@ -97,44 +63,42 @@ int lcomm_perf_read_dtypes(const char *text, lcomm_perf_options *options) {
     }
   }
   if (found == 0) {
-    return 0;
+    return false;
   }
   memcpy(options->dtypes, dtypes, sizeof dtypes[0] * (size_t)found);
   options->dtype_count = found;
-  return 1;
+  return true;
 }
 
-int lcomm_perf_read_time(const char *text, double *seconds) {
+bool lcomm_perf_read_time(const char *text, double *seconds) {
   char number[32] = "";
   double ms = 0.0;
   size_t length = strlen(text);
   if (length <= 2 || length >= sizeof number || strcmp(text + length - 2, "ms") != 0) {
-    return 0;
+    return false;
   }
   memcpy(number, text, length - 2);
-  if (!lcomm_perf_read_number(number, 0.0, &ms) || ms > 1e6) {
-    return 0;
+  if (!tool_units_read_number(number, 0.0, &ms) || ms > 1e6) {
+    return false;
   }
   *seconds = ms * 1e-3;
-  return 1;
+  return true;
 }
 
-int lcomm_perf_read_overlap(const char *text, lcomm_perf_options *options) {
+bool lcomm_perf_read_overlap(const char *text, lcomm_perf_computation *computation) {
   double share = 0.0, seconds = 0.0;
   if (!lcomm_perf_read_time(text, &seconds) &&
-      (!lcomm_perf_read_number(text, 0.0, &share) || share > 1e6)) {
-    return 0;
+      (!tool_units_read_number(text, 0.0, &share) || share > 1e6)) {
+    return false;
   }
-  options->overlap = 1;
-  options->overlap_share = share;
-  options->overlap_s = seconds;
-  return 1;
+  *computation = (lcomm_perf_computation){true, share, seconds};
+  return true;
 }
 
-int lcomm_perf_read_root(const char *text, int *root) {
+bool lcomm_perf_read_root(const char *text, int *root) {
   if (strcmp(text, "all") == 0) {
     *root = LCOMM_PERF_ROOT_ALL;
-    return 1;
+    return true;
   }
   return lcomm_perf_read_whole(text, 0, root);
 }

@@ -5,33 +5,32 @@
 
 #include <stdint.h>
 
+#include "tools/common/tool_units.h"
 #include "tools/perf/perf_options.h"
 
-/* Values on the command line. All return 0, and change nothing, for a text
+/* Values on the command line. All return false, and change nothing, for a text
  * that is no such value. */
 
 /* A number of bytes such as 64K, powers of 1024, up to 2^50. */
-int lcomm_perf_read_size(const char *text, uint64_t *size_bytes);
+bool lcomm_perf_read_size(const char *text, uint64_t *size_bytes);
 
-/* A whole number from `least` to a million. */
-int lcomm_perf_read_whole(const char *text, int least, int *number);
-
-/* A finite number above `above`. */
-int lcomm_perf_read_number(const char *text, double above, double *number);
+/* A whole number from `least`. */
+enum { LCOMM_PERF_NUMBER_MAX = 1000000 };
+bool lcomm_perf_read_whole(const char *text, int least, int *number);
 
 /* sum, avg, min, max or all. */
-int lcomm_perf_read_ops(const char *text, lcomm_perf_options *options);
+bool lcomm_perf_read_ops(const char *text, lcomm_perf_options *options);
 
 /* A type by the library's name or NCCL's (float, half, double), or all. */
-int lcomm_perf_read_dtypes(const char *text, lcomm_perf_options *options);
+bool lcomm_perf_read_dtypes(const char *text, lcomm_perf_options *options);
 
 /* A time such as 5ms, of up to 1000 s. */
-int lcomm_perf_read_time(const char *text, double *seconds);
+bool lcomm_perf_read_time(const char *text, double *seconds);
 
 /* How long to compute: 0.8 of the operation's time, or 20ms. */
-int lcomm_perf_read_overlap(const char *text, lcomm_perf_options *options);
+bool lcomm_perf_read_overlap(const char *text, lcomm_perf_computation *computation);
 
 /* A rank, or all. */
-int lcomm_perf_read_root(const char *text, int *root);
+bool lcomm_perf_read_root(const char *text, int *root);
 
 #endif
