@@ -7,8 +7,8 @@
 # with what they print on plain MPI.
 set -u
 
-# shellcheck source=tests/support/expect.sh
-source "$(dirname "$0")/../support/expect.sh"
+# shellcheck source=tests/support/interposer_script.sh
+source "$(dirname "$0")/../support/interposer_script.sh"
 needs_no_sanitizers interposer_clients
 export LCOMM_NODES=2
 interposer=$build/libcomm-mpi.so

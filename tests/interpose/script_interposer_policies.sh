@@ -6,8 +6,8 @@
 # own. A program tells by its environment what must be exact then.
 set -u
 
-# shellcheck source=tests/support/expect.sh
-source "$(dirname "$0")/../support/expect.sh"
+# shellcheck source=tests/support/interposer_script.sh
+source "$(dirname "$0")/../support/interposer_script.sh"
 wrap=()
 [ "${SAN:-}" = thread ] && setarch -R true 2>/dev/null && wrap=(setarch -R)
 

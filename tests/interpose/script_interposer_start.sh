@@ -7,8 +7,8 @@
 # tests/clients know nothing of libcomm.
 set -u
 
-# shellcheck source=tests/support/expect.sh
-source "$(dirname "$0")/../support/expect.sh"
+# shellcheck source=tests/support/interposer_script.sh
+source "$(dirname "$0")/../support/interposer_script.sh"
 needs_no_sanitizers interposer_start
 export LCOMM_NODES=2
 interposer=$build/libcomm-mpi.so

@@ -6,8 +6,8 @@
 # program has made.
 set -u
 
-# shellcheck source=tests/support/expect.sh
-source "$(dirname "$0")/../support/expect.sh"
+# shellcheck source=tests/support/interposer_script.sh
+source "$(dirname "$0")/../support/interposer_script.sh"
 
 # tables NAME EXPECTED STATS: of 3 ranks that make many communicators
 tables() {

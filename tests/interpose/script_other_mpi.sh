@@ -7,8 +7,8 @@
 # programs of the other one alone, with one sentence.
 set -u
 
-# shellcheck source=tests/support/expect.sh
-source "$(dirname "$0")/../support/expect.sh"
+# shellcheck source=tests/support/interposer_script.sh
+source "$(dirname "$0")/../support/interposer_script.sh"
 needs_no_sanitizers other_mpi
 probe=tools/build/mpi-probe
 if [ "$($probe name mpich)" = none ] || [ "$($probe name openmpi)" = none ]; then

@@ -1,57 +1,42 @@
-#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the libcomm authors
+# shellcheck shell=bash
 #
-# What test scripts share: `source "$(dirname "$0")/../support/expect.sh"` at their beginning.
-# Goes to the root of the repository and sets build, the absolute path of the build folder;
-# limit, seconds for a program; work, a folder that is removed at the end; failed, the exit
-# status. Unsets libcomm's settings, so that each test says what it needs.
-# Environment: BUILD, SAN, TEST_PART_S, LCOMM_TIMEOUT_S, as tests/run sets them.
-# shellcheck disable=SC2034 # used by those who source this
+# What test scripts share; they source it. Each property is one line, PASS, FAIL or SKIP, its name
+# and the reason. BUILD is the folder of the programs.
 
-cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
-build=$(realpath "${BUILD:-$(make -s print-build)}")
-limit=${TEST_PART_S:-600}
+build=${BUILD:-build/latest}
+case $build in /*) ;; *) build=$PWD/$build ;; esac
+# shellcheck disable=SC2034 # for the scripts
+launch=$PWD/tools/build/launch limit=${TEST_PART_S:-600} # seconds for a program
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-failed=0
-unset LCOMM_POLICY LCOMM_INTERPOSE LCOMM_INTERPOSE_CONTROL LCOMM_STATS LCOMM_TRANSPORT LCOMM_NODES LCOMM_HOSTID
-export LCOMM_TIMEOUT_S=${LCOMM_TIMEOUT_S:-60}
+failures=0
 
 pass() { echo "PASS $1"; }
 skip() { echo "SKIP $1: $2"; }
-
-# fail NAME WHY [FILE...]: with the ends of the files, $work/out if none is named
-fail() {
-  local name=$1 why=$2
-  shift 2
-  [ $# -gt 0 ] || set -- "$work/out"
-  echo "FAIL $name: $why"
-  tail -n 15 "$@" 2>/dev/null | sed 's/^/  | /'
-  failed=1
+fail() { # NAME REASON
+  echo "FAIL $1: $2"
+  failures=$((failures + 1))
 }
 
-# expect NAME WHY COMMAND...: a property holds if the command succeeds; WHY says what it means if not
+# What else a script shows after a FAIL; for scripts to define.
+show_more() { :; }
+
+# expect NAME COMMAND...: a property, and a command that holds if it does
 expect() {
-  local name=$1 why=$2
-  shift 2
-  if "$@"; then
+  local name=$1
+  shift
+  if "$@" >"$work/why" 2>&1; then
     pass "$name"
   else
-    fail "$name" "$why"
+    fail "$name" "$(tail -n 3 "$work/why" | tr '\n' ' ' | head -c 300)"
+    show_more
   fi
 }
 
-# needs_no_sanitizers NAME: ends a sanitizer build's test as a skip
-needs_no_sanitizers() {
-  [ -n "${SAN:-}" ] || return 0
-  skip "$1" "programs without sanitizers cannot preload a library with them"
-  exit 77
-}
-
-# launch OUT COMMAND...: tools/build/launch COMMAND within the limit; output and errors in OUT
-launch() {
-  local out=$1
-  shift
-  timeout -k 5 "$limit" tools/build/launch "$@" >"$out" 2>&1 </dev/null
+# ends_with STATUS COMMAND...: it ends with this exit status
+ends_with() {
+  "${@:2}"
+  [ $? -eq "$1" ]
 }

@@ -6,40 +6,22 @@
 # and nothing left behind.
 set -u
 
+. "$(dirname "$0")/../support/expect.sh"
 cd "$(dirname "$0")/../.." || exit 2
 # One name for each folder of sources: a run that broke off is cleaned up by the next
 # one, and those of others are left alone.
 own=t$(pwd -P | cksum | cut -c 1-9 | tr -dc 0-9)
 cluster() { tools/cluster --name "$own" "$@"; }
-failures=0
-# expect NAME COMMAND...: a property, and a command that holds if it does
-expect() {
-  local name=$1
-  shift
-  if "$@"; then
-    echo "PASS $name"
-  else
-    echo "FAIL $name"
-    failures=$((failures + 1))
-  fi
-}
-refused_with() { # STATUS COMMAND...
-  local status=$1 rc
-  shift
-  "$@" >/dev/null 2>&1
-  rc=$?
-  [ $rc -eq "$status" ]
-}
 
-expect cluster_bad_usage_is_refused refused_with 2 tools/cluster --name "$own"
+expect cluster_bad_usage_is_refused ends_with 2 tools/cluster --name "$own"
 if [ "$(id -u)" -ne 0 ]; then
-  expect cluster_without_root_is_refused refused_with 2 cluster up
+  expect cluster_without_root_is_refused ends_with 2 cluster up
   echo "SKIP cluster: making hosts takes root"
   exit $((failures > 0))
 fi
 
 state_file=$(mktemp)
-trap 'cluster down; rm -f "$state_file"' EXIT
+trap 'cluster down; rm -rf "$state_file" "$work"' EXIT
 why=$(cluster up --hosts 2 --rate 100mbit --slots 2 2>&1)
 rc=$?
 if [ $rc -eq 77 ]; then
@@ -49,8 +31,8 @@ fi
 [ $rc -eq 0 ] || echo "$why"
 expect cluster_comes_up test $rc -eq 0
 expect cluster_status_tells_shape test "$(cluster status)" = "cluster $own: 2 hosts x 2 slots at 100mbit"
-expect cluster_bad_rate_is_refused refused_with 2 cluster up --rate fast
-expect cluster_bad_offloads_are_refused refused_with 2 cluster up --offloads some
+expect cluster_bad_rate_is_refused ends_with 2 cluster up --rate fast
+expect cluster_bad_offloads_are_refused ends_with 2 cluster up --offloads some
 # segments TCP may hand over at once
 segments() { cluster exec "$1" ip -d link show eth0 2>/dev/null | sed -nE 's/.*gso_max_segs ([0-9]+).*/\1/p'; }
 expect cluster_offloads_are_on test "$(segments 0)" -gt 1
@@ -69,7 +51,7 @@ if command -v mpirun >/dev/null; then
   expect cluster_runs_slots_on_every_host test "$names" = "host0 host0 host1 host1 "
   first=$(cluster run -np 2 -- hostname | sort | tr '\n' ' ')
   expect cluster_ranks_of_a_host_are_adjacent test "$first" = "host0 host0 "
-  expect cluster_status_of_the_program_is_passed_on refused_with 3 cluster run -np 1 -- sh -c 'exit 3'
+  expect cluster_status_of_the_program_is_passed_on ends_with 3 cluster run -np 1 -- sh -c 'exit 3'
 else
   echo "SKIP cluster_run: there is no mpirun"
 fi
@@ -109,8 +91,8 @@ cluster up --hosts 3 --slots 1 >/dev/null
 expect cluster_grows test "$(cluster exec 2 hostname)" = host2
 
 # long links: a frame takes its time there, and the wire still counts and carries
-expect cluster_bad_delay_is_refused refused_with 2 cluster up --delay soon
-expect cluster_too_long_a_delay_is_refused refused_with 2 cluster up --delay 11s
+expect cluster_bad_delay_is_refused ends_with 2 cluster up --delay soon
+expect cluster_too_long_a_delay_is_refused ends_with 2 cluster up --delay 11s
 if [ -x "${BUILD:-none}/tools/allreduce_perf" ] && [ -x build/latest/tools/cluster_delay ]; then
   cluster up --hosts 2 --slots 1 --rate 1gbit --delay 20ms >/dev/null
   expect cluster_status_tells_the_delay \
@@ -127,7 +109,7 @@ if [ -x "${BUILD:-none}/tools/allreduce_perf" ] && [ -x build/latest/tools/clust
   done)
   kill -KILL "$holder"
   while kill -0 "$holder" 2>/dev/null && [ -n "$(ip netns pids "lcomm-$own-switch")" ]; do sleep 0.1; done
-  expect cluster_a_lost_delay_is_noticed refused_with 1 cluster status
+  expect cluster_a_lost_delay_is_noticed ends_with 1 cluster status
   cluster up --hosts 2 --slots 1 --rate 1gbit >/dev/null
   expect cluster_delay_goes_off test "$(cluster status)" = "cluster $own: 2 hosts x 1 slots at 1gbit"
 else
@@ -142,13 +124,13 @@ cluster up --hosts 3 --slots 1 >/dev/null
 cluster exec 1 sleep 1000 2>/dev/null &
 until [ -n "$(ip netns pids "lcomm-$own-host1")" ]; do sleep 0.1; done
 ip netns delete "lcomm-$own-host2"
-expect cluster_damage_is_noticed refused_with 1 cluster status
+expect cluster_damage_is_noticed ends_with 1 cluster status
 cluster up --hosts 2 >/dev/null
 expect cluster_up_repairs_damage test "$(cluster status | cut -d' ' -f3)" = 2
-expect cluster_leftover_process_is_killed refused_with 137 wait $!
+expect cluster_leftover_process_is_killed ends_with 137 wait $!
 cluster down
 expect cluster_down_leaves_no_namespace test -z "$(ip netns list | grep "lcomm-$own-")"
 expect cluster_down_leaves_no_mount test -z "$(grep "libcomm-cluster/$own" /proc/mounts)"
 expect cluster_down_twice_is_fine cluster down
-expect cluster_is_down refused_with 1 cluster status
+expect cluster_is_down ends_with 1 cluster status
 exit $((failures > 0))

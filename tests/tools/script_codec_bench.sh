@@ -6,26 +6,10 @@
 # end with exit code 2 and a sentence.
 set -u
 
-build=${BUILD:?the folder of the programs}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
+. "$(dirname "$0")/../support/expect.sh"
 bench=$build/tools/codec_bench
-limit=${TEST_PART_S:-600} # seconds for a program
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 2
-failures=0
 
-# expect NAME COMMAND...: a property, and a command that holds if it does
-expect() {
-  local name=$1
-  shift
-  if "$@" >"$work/why" 2>&1; then
-    echo "PASS $name"
-  else
-    echo "FAIL $name: $(tail -n 1 "$work/why")"
-    failures=$((failures + 1))
-  fi
-}
 # refused NAME WORD OPTION...: exit code 2, and one sentence with the word
 refused() {
   local name=$1 word=$2 rc
@@ -34,10 +18,9 @@ refused() {
   rc=$?
   if [ $rc -eq 2 ] && [ "$(wc -l <"$work/sentence")" -eq 1 ] && [ ! -s "$work/out" ] &&
     grep -q -- "$word" "$work/sentence"; then
-    echo "PASS $name"
+    pass "$name"
   else
-    echo "FAIL $name: exit code $rc: $(head -c 300 "$work/sentence")"
-    failures=$((failures + 1))
+    fail "$name" "exit code $rc: $(head -c 300 "$work/sentence")"
   fi
 }
 short() { "$bench" --isa all -n 2 --size 4K,64K --synthetic layers:20K "$@"; }

@@ -7,41 +7,35 @@
 # benchmark makes of cases that take the program with them.
 set -u
 
-build=${BUILD:?the folder of the programs}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
+. "$(dirname "$0")/../support/expect.sh"
 bench=$build/tools/cuda_bench
-limit=${TEST_PART_S:-600} # seconds for a program
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 ln -s "$PWD/tools" "$work/tools"
 cd "$work" || exit 2
 export LCOMM_CUDA=off
-failures=0
 
-# expect NAME STATUS WORD COMMAND...: exit status, and a word in what it prints
-expect() {
+# answers NAME STATUS WORD COMMAND...: exit status, and a word in what it prints
+answers() {
   local name=$1 status=$2 word=$3 rc
   shift 3
   timeout -k 5 "$limit" "$@" >"$work/out" 2>&1 </dev/null
   rc=$?
   if [ $rc -eq "$status" ] && grep -q -- "$word" "$work/out"; then
-    echo "PASS $name"
+    pass "$name"
   else
-    echo "FAIL $name: exit status $rc: $(head -c 300 "$work/out" | tr '\n' ' ')"
-    failures=$((failures + 1))
+    fail "$name" "exit status $rc: $(head -c 300 "$work/out" | tr '\n' ' ')"
   fi
 }
 
-expect no_device_is_a_skip_with_a_reason 3 "LCOMM_CUDA=off" "$bench" -n 1K
-expect the_reason_is_one_sentence 0 "^1$" bash -c "'$bench' -n 1K 2>&1 | wc -l"
-expect cases_are_listed_without_a_device 0 "^8 peers of int8 summed,0.9$" "$bench" --list
-expect bad_usage_is_refused 2 "'-n 0' is no number" "$bench" -n 0
-expect file_that_cannot_be_written_is_refused 2 "cannot be written" "$bench" --json no/such/folder/x
+answers no_device_is_a_skip_with_a_reason 3 "LCOMM_CUDA=off" "$bench" -n 1K
+answers the_reason_is_one_sentence 0 "^1$" bash -c "'$bench' -n 1K 2>&1 | wc -l"
+answers cases_are_listed_without_a_device 0 "^8 peers of int8 summed,0.9$" "$bench" --list
+answers bad_usage_is_refused 2 "'-n 0' is no number" "$bench" -n 0
+answers file_that_cannot_be_written_is_refused 2 "cannot be written" "$bench" --json no/such/folder/x
 
-BUILD=$build expect benchmark_lists_what_it_could_not_measure 0 "^met 0 of 16$" tools/bench/cuda
-expect every_line_says_why 0 "^16$" grep -c "not measured  LCOMM_CUDA=off\|not measured: LCOMM_CUDA=off" build/bench/cuda.json
-expect no_figures_are_left_behind 0 "^cuda.json$" ls build/bench
-BUILD=$build expect benchmark_refuses_bad_options 2 "is no number" tools/bench/cuda -n 0
+BUILD=$build answers benchmark_lists_what_it_could_not_measure 0 "^met 0 of 16$" tools/bench/cuda
+answers every_line_says_why 0 "^16$" grep -c "not measured  LCOMM_CUDA=off\|not measured: LCOMM_CUDA=off" build/bench/cuda.json
+answers no_figures_are_left_behind 0 "^cuda.json$" ls build/bench
+BUILD=$build answers benchmark_refuses_bad_options 2 "is no number" tools/bench/cuda -n 0
 
 # A program that dies in its second case, and hangs in the third when that is alone.
 mkdir -p fake/tools
@@ -63,14 +57,14 @@ top-k) echo 'top-k against torch,5,met,7,,,,2e-2,1e-2,3e-2,,,""' >>"$csv" ;;
 esac
 EOF
 chmod +x fake/tools/cuda_bench
-BUILD=$work/fake BENCH_LIMIT_S=7 expect case_that_dies_is_a_failure 1 "^met 2 of 4$" tools/bench/cuda
-expect case_that_dies_is_told 0 "^1$" grep -c '^dies,0.9,not measured,,,,,,,,,,"the program died of signal 11"$' build/bench/cuda.csv
-expect case_that_hangs_is_told 0 "^1$" grep -c '^hangs,0.9,not measured,,,,,,,,,,"no end within 7 s"$' build/bench/cuda.csv
-expect others_have_their_figures_in_order 0 "^first,dies,hangs,last,top-k against torch$" \
+BUILD=$work/fake BENCH_LIMIT_S=7 answers case_that_dies_is_a_failure 1 "^met 2 of 4$" tools/bench/cuda
+answers case_that_dies_is_told 0 "^1$" grep -c '^dies,0.9,not measured,,,,,,,,,,"the program died of signal 11"$' build/bench/cuda.csv
+answers case_that_hangs_is_told 0 "^1$" grep -c '^hangs,0.9,not measured,,,,,,,,,,"no end within 7 s"$' build/bench/cuda.csv
+answers others_have_their_figures_in_order 0 "^first,dies,hangs,last,top-k against torch$" \
   bash -c "sed 1d build/bench/cuda.csv | cut -d, -f1 | paste -sd,"
-expect table_has_all_of_them 0 "PyTorch takes 20 ms (10 to 30) for its top-k, 7 times" \
+answers table_has_all_of_them 0 "PyTorch takes 20 ms (10 to 30) for its top-k, 7 times" \
   grep -A 99 "^| hangs | - | - | - | - | - | >= 0.9 | not measured |" build/bench/cuda.md
 
-expect gpu_check_refuses_unknown_options 2 "usage: gpu_check" tools/gpu_check --odd 1
-expect gpu_check_refuses_a_bundle_that_is_not_there 2 "cannot be read" tools/gpu_check --bundle no/such/file
+answers gpu_check_refuses_unknown_options 2 "usage: gpu_check" tools/gpu_check --odd 1
+answers gpu_check_refuses_a_bundle_that_is_not_there 2 "cannot be read" tools/gpu_check --bundle no/such/file
 exit $((failures > 0))

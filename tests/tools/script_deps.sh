@@ -6,23 +6,11 @@
 # with: a PATH of its own, to which deps adds the folders sbin.
 set -u
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../support/expect.sh"
 mkdir "$work/bin"
 for tool in bash env id; do
   ln -s "$(type -P $tool)" "$work/bin/$tool"
 done
-
-# expect NAME COMMAND...: a property, and a command that holds if it does
-expect() {
-  local name=$1
-  shift
-  if "$@" >"$work/why" 2>&1; then
-    echo "PASS $name"
-  else
-    echo "FAIL $name: $(tail -n 1 "$work/why" | head -c 300)"
-  fi
-}
 
 lacks() { PATH=$work/bin "$BASH" tools/build/deps "$@" >"$work/said" 2>&1; }
 names() { grep -qx "  $1" "$work/said"; }

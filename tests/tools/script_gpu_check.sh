@@ -8,14 +8,12 @@
 # shellcheck disable=SC2016,SC2317 # variables of fake programs; conditions called by name
 set -u
 
-limit=${TEST_PART_S:-600} # seconds for a program
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../support/expect.sh"
+show_more() { tail -n 30 said | tr '\n' ' ' | cut -c1-900 | sed 's/^/  | /'; }
 export SCRATCH=$work FAKE=$work/build/fake GPU_CHECK_LIMIT_S=2
 mkdir -p "$work"/{bin,build,programs}
 ln -s "$PWD/tools" "$PWD/tests" "$work"
 cd "$work" || exit 2
-failures=0
 
 # fake NAME: a program from standard input
 fake() {
@@ -83,17 +81,6 @@ check() {
   PATH=$work/bin:$PATH timeout -k 5 "$limit" tools/gpu_check --out out "$@" >said 2>&1 </dev/null
 }
 
-# expect NAME CONDITION...: a command that succeeds
-expect() {
-  local name=$1
-  shift
-  if "$@" >/dev/null 2>&1; then
-    echo "PASS $name"
-  else
-    echo "FAIL $name: $(tail -n 30 said | tr '\n' ' ' | cut -c1-900)"
-    failures=$((failures + 1))
-  fi
-}
 has() { grep -qE -- "$1" out/results.md; }
 # A process that was killed is there until its parent, or whoever took that one's place, has seen it.
 none_left() {

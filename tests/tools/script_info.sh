@@ -5,26 +5,9 @@
 # What libcomm-info prints for people and for programs, and the version of every program.
 set -u
 
-build=${BUILD:?the folder of the programs}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
+. "$(dirname "$0")/../support/expect.sh"
+show_more() { head -n 40 "$work/out" | sed 's/^/  | /'; }
 info=$build/tools/libcomm-info
-limit=${TEST_PART_S:-600} # seconds for a program
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-# expect NAME COMMAND...
-expect() {
-  local name=$1
-  shift
-  if "$@"; then
-    echo "PASS $name"
-  else
-    failed=1
-    echo "FAIL $name"
-    head -n 40 "$work/out" | sed 's/^/  | /'
-  fi
-}
 
 has() { grep -qE -- "$1" "$work/out"; }
 info() { timeout -k 5 "$limit" "$info" "$@" >"$work/out" 2>&1; }
@@ -89,4 +72,4 @@ expect version_of_train says_version train "$build/train"
 for script in cluster gpu_check bundle; do
   expect "version_of_$script" says_version $script "tools/$script"
 done
-exit $failed
+exit $((failures > 0))

@@ -6,26 +6,11 @@
 # programs find it by pkg-config and by CMake, and that make uninstall leaves nothing.
 set -u
 
-build=${BUILD:?the folder of the programs}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-limit=${TEST_PART_S:-600} # seconds for a program
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../support/expect.sh"
 prefix='/opt/lib comm'
 dest="$work/a dest"
 there=$dest$prefix
 
-# expect NAME COMMAND...: a property, and a command that holds if it does
-expect() {
-  local name=$1
-  shift
-  if "$@" >"$work/why" 2>&1; then
-    echo "PASS $name"
-  else
-    echo "FAIL $name: $(tail -n 3 "$work/why" | tr '\n' ' ' | head -c 300)"
-  fi
-}
-skip() { echo "SKIP $1: $2"; }
 fails() { ! "$@"; }
 
 version=$(sed -nE 's/^#define LCOMM_VERSION_(MAJOR|MINOR|PATCH) //p' libcomm/include/libcomm.h | paste -sd .)

@@ -5,19 +5,7 @@
 # What make does without being told, and what it says of itself.
 set -u
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-# expect NAME COMMAND...: a property, and a command that holds if it does
-expect() {
-  local name=$1
-  shift
-  if "$@" >"$work/why" 2>&1; then
-    echo "PASS $name"
-  else
-    echo "FAIL $name: $(tail -n 1 "$work/why" | head -c 300)"
-  fi
-}
+. "$(dirname "$0")/../support/expect.sh"
 
 # As from a shell, not as a part of the make that started this test.
 plain() { env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make NVCC=none "$@"; }

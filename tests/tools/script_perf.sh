@@ -6,34 +6,13 @@
 # and the JSON file say so, mistakes end with exit code 2 and a sentence.
 set -u
 
-build=${BUILD:?the folder of the programs}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-launch=$PWD/tools/build/launch
-limit=${TEST_PART_S:-600} # seconds for a program
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../support/expect.sh"
 cd "$work" || exit 2
 export LCOMM_TIMEOUT_S=${LCOMM_TIMEOUT_S:-60}
-failures=0
 
 # perf NAME OPTION...: a program on 2 ranks
 perf() { timeout -k 5 "$limit" "$launch" 2 "$build/tools/$1_perf" -n 2 "${@:2}"; }
 
-# expect NAME COMMAND...: a property, and a command that holds if it does
-expect() {
-  local name=$1
-  shift
-  if "$@" >"$work/why" 2>&1; then
-    echo "PASS $name"
-  else
-    echo "FAIL $name: $(tail -n 1 "$work/why")"
-    failures=$((failures + 1))
-  fi
-}
-refused_status() { # STATUS COMMAND...
-  "${@:2}"
-  [ $? -eq "$1" ]
-}
 # refused NAME WORD PROGRAM OPTION...: exit code 2, no table, one sentence with the word
 refused() {
   local name=$1 word=$2 rc
@@ -42,10 +21,9 @@ refused() {
   rc=$?
   if [ $rc -eq 2 ] && [ ! -s "$work/out" ] &&
     [ "$(grep -c "^$1_perf: .*$word" "$work/sentence")" -eq 1 ]; then
-    echo "PASS $name"
+    pass "$name"
   else
-    echo "FAIL $name: exit code $rc: $(grep "_perf: " "$work/sentence" | head -c 300)"
-    failures=$((failures + 1))
+    fail "$name" "exit code $rc: $(grep "_perf: " "$work/sentence" | head -c 300)"
   fi
 }
 # rows TABLE: its lines that are no header; column TITLE TABLE: what stands
@@ -177,7 +155,7 @@ expect a_stopped_run_has_statistics grep -q "statistics of rank 0" said.0
 RANK=0 "${endless[@]}" >/dev/null 2>&1 &
 until grep -qs allreduce_perf /proc/$!/comm; do sleep 0.1; done
 while kill -TERM $! 2>/dev/null; do sleep 0.2; done
-expect a_second_signal_ends_at_once refused_status 143 wait $!
+expect a_second_signal_ends_at_once ends_with 143 wait $!
 unset MASTER_ADDR MASTER_PORT WORLD_SIZE
 
 # ------------------------------------------------------------------ mistakes

@@ -5,24 +5,9 @@
 # LCOMM_TRACE, trace_merge and LCOMM_STATS from end to end, on four ranks.
 set -u
 
-build=${BUILD:?the folder of the programs}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-launch=$PWD/tools/build/launch
-limit=${TEST_PART_S:-600} # seconds for a program
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../support/expect.sh"
 cd "$work" || exit 2
 
-# expect NAME COMMAND...: a property, and a command that holds if it does
-expect() {
-  local name=$1
-  shift
-  if "$@" >"$work/why" 2>&1; then
-    echo "PASS $name"
-  else
-    echo "FAIL $name: $(tail -n 1 "$work/why" | head -c 300)"
-  fi
-}
 # perf VARIABLE=VALUE...: an all-reduce on 2 nodes of 2 ranks, then on 4 nodes, which has a DECODE and copies
 perf() {
   env LCOMM_NODES=2 "$@" timeout -k 5 "$limit" "$launch" 4 "$build/tools/allreduce_perf" \
@@ -73,11 +58,11 @@ refused() {
   shift 2
   : >err
   if "$@" >out 2>>err; then
-    echo "FAIL $name: it did not fail"
+    fail "$name" "it did not fail"
   elif grep -q -- "$word" err; then
-    echo "PASS $name"
+    pass "$name"
   else
-    echo "FAIL $name: $(tail -n 1 err | head -c 300)"
+    fail "$name" "$(tail -n 1 err | head -c 300)"
   fi
 }
 refused a_forgotten_output_destroys_no_trace "first argument is the output" merge traces/t.0 traces/t.1
@@ -85,16 +70,15 @@ refused a_merged_file_is_not_merged_again "whose trace" merge again.json merged.
 refused a_missing_trace_is_named "traces/t.77 cannot be opened" merge again.json traces/t.77
 refused an_unknown_kind_of_statistics_is_named "LCOMM_STATS=often" perf LCOMM_STATS=often
 
-
 # What cannot be written is said once, by default, and the run goes on.
 # said NAME WORDS VARIABLE=VALUE...
 said() {
   local name=$1 words=$2
   : >err
   if perf "${@:3}" && [ "$(grep -c "^libcomm: rank 0 .*$words" err)" -eq 2 ] && [ "$(grep -c '^libcomm: ' err)" -eq 2 ]; then
-    echo "PASS $name" # twice: perf is two runs
+    pass "$name" # twice: perf is two runs
   else
-    echo "FAIL $name: $(grep -c '^libcomm: ' err) lines: $(tail -n 1 err | head -c 300)"
+    fail "$name" "$(grep -c '^libcomm: ' err) lines: $(tail -n 1 err | head -c 300)"
   fi
 }
 for rank in 0 1 2 3; do ln -s /dev/full "full.$rank"; done

@@ -7,28 +7,10 @@
 # not judged, only that there are some.
 set -u
 
-build=${BUILD:?the folder of the programs}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
+. "$(dirname "$0")/../support/expect.sh"
+show_more() { head -n 40 "$work/out" | sed 's/^/  | /'; }
 info=$build/tools/libcomm-info
-launch=$PWD/tools/build/launch
 fixtures=$PWD/tests/topo/fixtures
-limit=${TEST_PART_S:-600} # seconds for a program
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-# expect NAME COMMAND...
-expect() {
-  local name=$1
-  shift
-  if "$@"; then
-    echo "PASS $name"
-  else
-    failed=1
-    echo "FAIL $name"
-    head -n 40 "$work/out" | sed 's/^/  | /'
-  fi
-}
 
 has() { grep -qE -- "$1" "$work/out"; }
 info() { timeout -k 5 "$limit" "$info" "$@" >"$work/out" 2>&1; }
@@ -122,7 +104,7 @@ if ! command -v "${CC:-cc}" >/dev/null 2>&1; then
   for name in gpus_of_a_driver_are_shown pairs_of_gpus_are_in_the_matrix; do
     echo "SKIP $name: no C compiler here"
   done
-  exit $failed
+  exit $((failures > 0))
 fi
 cat >"$work/nvml.c" <<'END'
 #include <stdio.h>
@@ -157,4 +139,4 @@ LD_LIBRARY_PATH=$work${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} info --topology
 expect gpus_of_a_driver_are_shown \
   has '^# gpu1 +Pretended, 0000:31:00.0(, NUMA node [0-9]+)?, 6 NVLinks to GPUs$'
 expect pairs_of_gpus_are_in_the_matrix has '^# gpu0 +- +nvlink\*6'
-exit $failed
+exit $((failures > 0))

@@ -6,27 +6,9 @@
 # log and traces, also when the signal comes to one of them only.
 set -u
 
-build=${BUILD:?the folder of the programs}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-launch=$PWD/tools/build/launch
-limit=${TEST_PART_S:-600} # seconds for a program
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../support/expect.sh"
+show_more() { tail -n 20 out | sed 's/^/  | /'; }
 cd "$work" || exit 2
-failed=0
-
-# expect NAME COMMAND...: a property, and a command that holds if it does
-expect() {
-  local name=$1
-  shift
-  if "$@" >"$work/why" 2>&1; then
-    echo "PASS $name"
-  else
-    failed=1
-    echo "FAIL $name: $(tail -n 1 "$work/why" | head -c 300)"
-    tail -n 20 out | sed 's/^/  | /'
-  fi
-}
 
 # Each rank says which process it is, and becomes the training.
 printf 'echo $$ >pid.$OMPI_COMM_WORLD_RANK\nexec "$@"\n' >rank
@@ -59,4 +41,4 @@ expect its_last_record_says_when_and_where \
 expect every_record_has_a_time test "$(grep -cvE '^[{]"event":"[a-z]+","time":"[0-9T:.-]+Z",' log)" -eq 0
 steps=$(sed -nE 's/^[{]"event":"step".*"step":([0-9]+),.*/\1/p' log)
 expect steps_are_in_the_log_in_order test -n "$steps" -a "$steps" = "$(sort -n <<<"$steps")"
-exit $failed
+exit $((failures > 0))

@@ -7,6 +7,8 @@
 # stopped, with all windows full, is not blamed. On hosts of tools/cluster.
 set -u
 
+. "$(dirname "$0")/../support/expect.sh"
+show_more() { tail -n 5 "$work"/out.*; }
 cd "$(dirname "$0")/../.." || exit 2
 build=${BUILD:-$(make -s print-build)}
 # One name for each folder of sources: a run that broke off is cleaned up by the next
@@ -20,7 +22,6 @@ if [ "$(id -u)" -ne 0 ]; then
   echo "SKIP vanished: making hosts takes root"
   exit 0
 fi
-work=$(mktemp -d)
 ranks=()
 trap 'cluster down; rm -rf "$work"' EXIT # ends the ranks
 why=$(cluster up --hosts 3 --rate 100mbit --slots 1 2>&1)
@@ -28,19 +29,6 @@ if [ $? -ne 0 ]; then
   echo "SKIP vanished: $why"
   exit 0
 fi
-
-failures=0
-expect() { # NAME COMMAND...
-  local name=$1
-  shift
-  if "$@"; then
-    echo "PASS $name"
-  else
-    echo "FAIL $name"
-    tail -n 5 "$work"/out.*
-    failures=$((failures + 1))
-  fi
-}
 
 # start PROGRESS: three ranks that sum for ever, with a patience of ten minutes
 start() {
