@@ -16,7 +16,6 @@
 #include "tools/info/info_json.h"
 #include "tools/info/info_measure.h"
 #include "tools/info/info_options.h"
-#include "tools/info/info_progress.h"
 #include "tools/info/info_ranks.h"
 #include "tools/info/info_speeds.h"
 #include "tools/info/info_topology.h"

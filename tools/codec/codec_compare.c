@@ -23,6 +23,10 @@ typedef struct pairing {
   tool_timing_runner run;
   size_t variants, other; /* all of them; number of the first of the other way */
   size_t stride;
+  /* What `run` needs besides, in worker->own; freed also when it could not all be made. */
+  lcomm_status (*create)(const lcomm_bench_options *options, const lcomm_codec_choice *choice,
+                         lcomm_worker *worker);
+  void (*destroy)(void *own);
 } pairing;
 
 static lcomm_status time_both(const lcomm_bench_options *options, lcomm_workers *workers,
@@ -47,6 +51,22 @@ static lcomm_status time_both(const lcomm_bench_options *options, lcomm_workers 
                            .times = tool_timing_ratio(&timing, seconds, i, other)};
   }
   free(seconds);
+  return status;
+}
+
+static lcomm_status compare(const lcomm_bench_options *options, lcomm_workers *workers,
+                            const pairing *c, lcomm_result *result) {
+  lcomm_status status = LCOMM_OK;
+  for (size_t i = 0; status == LCOMM_OK && i < workers->threads; i++) {
+    status = c->create(options, &result->codec->choice, &workers->worker[i]);
+  }
+  if (status == LCOMM_OK) {
+    status = time_both(options, workers, c, result);
+  }
+  for (size_t i = 0; i < workers->threads; i++) {
+    c->destroy(workers->worker[i].own);
+    workers->worker[i].own = NULL;
+  }
   return status;
 }
 
@@ -81,28 +101,29 @@ static void run_sum(void *argument, size_t variant) {
   }
 }
 
-static void destroy_peers(peers *p) {
+static void destroy_peers(void *own) {
+  peers *p = own;
   for (size_t i = 0; p != NULL && i < p->count; i++) {
     lcomm_under_test_destroy(p->tested[i]);
   }
   free(p);
 }
 
-static lcomm_status create_peers(const lcomm_bench_codec *codec, uint64_t count,
-                                 lcomm_worker *worker) {
-  lcomm_codec_choice plain = {.format = codec->choice.format};
+static lcomm_status create_peers(const lcomm_bench_options *options,
+                                 const lcomm_codec_choice *choice, lcomm_worker *worker) {
+  lcomm_codec_choice plain = {.format = choice->format};
   lcomm_under_test_shape shape = {.choice = &plain, .count = worker->count};
   peers *p = calloc(1, sizeof *p);
   worker->own = p;
   lcomm_status status = p ? LCOMM_OK : LCOMM_ERR_MEMORY;
-  for (size_t i = 0; status == LCOMM_OK && i < count; i++) {
+  for (size_t i = 0; status == LCOMM_OK && i < options->peers; i++) {
     status = lcomm_under_test_create(&shape, &p->tested[i]);
     if (status != LCOMM_OK) {
       return status;
     }
     p->count++;
     lcomm_under_test_encode(p->tested[i], lcomm_kernels_best(), worker->source, i);
-    p->summand[i] = (lcomm_summand){.format = &codec->choice.format,
+    p->summand[i] = (lcomm_summand){.format = &choice->format,
                                     .payload = lcomm_under_test_payload(p->tested[i])};
   }
   return status;
@@ -111,19 +132,9 @@ static lcomm_status create_peers(const lcomm_bench_codec *codec, uint64_t count,
 static lcomm_status sum_peers(const lcomm_bench_options *options, lcomm_workers *workers,
                               lcomm_result *result) {
   size_t tables = options->table_count;
-  pairing c = {"sum in one pass", "one pass per peer", run_sum, 2 * tables, tables, 1};
-  lcomm_status status = LCOMM_OK;
-  for (size_t i = 0; status == LCOMM_OK && i < workers->threads; i++) {
-    status = create_peers(result->codec, options->peers, &workers->worker[i]);
-  }
-  if (status == LCOMM_OK) {
-    status = time_both(options, workers, &c, result);
-  }
-  for (size_t i = 0; i < workers->threads; i++) {
-    destroy_peers(workers->worker[i].own);
-    workers->worker[i].own = NULL;
-  }
-  return status;
+  pairing c = {"sum in one pass", "one pass per peer", run_sum, 2 * tables, tables, 1,
+               create_peers,      destroy_peers};
+  return compare(options, workers, &c, result);
 }
 
 /* ---------------------------------------------------------------------- top-k */
@@ -160,7 +171,8 @@ static void run_topk(void *argument, size_t variant) {
   }
 }
 
-static void destroy_selector(selector *s) {
+static void destroy_selector(void *own) {
+  selector *s = own;
   if (!s) {
     return;
   }
@@ -170,7 +182,9 @@ static void destroy_selector(selector *s) {
   free(s);
 }
 
-static lcomm_status create_selector(const lcomm_codec_choice *choice, lcomm_worker *worker) {
+static lcomm_status create_selector(const lcomm_bench_options *options,
+                                    const lcomm_codec_choice *choice, lcomm_worker *worker) {
+  (void)options;
   const lcomm_format *format = &choice->format;
   selector *s = calloc(1, sizeof *s);
   worker->own = s;
@@ -194,19 +208,9 @@ static lcomm_status create_selector(const lcomm_codec_choice *choice, lcomm_work
 static lcomm_status against_quickselect(const lcomm_bench_options *options, lcomm_workers *workers,
                                         lcomm_result *result) {
   size_t tables = options->table_count;
-  pairing c = {"top-k", "quickselect", run_topk, tables + 1, tables, 0};
-  lcomm_status status = LCOMM_OK;
-  for (size_t i = 0; status == LCOMM_OK && i < workers->threads; i++) {
-    status = create_selector(&result->codec->choice, &workers->worker[i]);
-  }
-  if (status == LCOMM_OK) {
-    status = time_both(options, workers, &c, result);
-  }
-  for (size_t i = 0; i < workers->threads; i++) {
-    destroy_selector(workers->worker[i].own);
-    workers->worker[i].own = NULL;
-  }
-  return status;
+  pairing c = {"top-k", "quickselect",   run_topk,        tables + 1, tables,
+               0,       create_selector, destroy_selector};
+  return compare(options, workers, &c, result);
 }
 
 lcomm_status lcomm_compare_run(const lcomm_results *results, lcomm_workers *workers,

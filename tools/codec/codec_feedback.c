@@ -7,15 +7,15 @@
 
 #include "tools/common/tool_pages.h"
 
-/* One bucket of a stream on its way through the steps. */
-typedef struct journey {
+/* One bucket of a stream through all steps. */
+typedef struct bucket_run {
   const lcomm_dataset_stream *stream;
   lcomm_dataset_bucket bucket;
   const uint64_t *ends;
   float *given, *arrived;
   double *exact, *applied; /* sums over the steps */
   const lcomm_kernels *kernels;
-} journey;
+} bucket_run;
 
 /* What is not finite would be the end of every sum. */
 static void add_up(double *sum, const float *values, uint64_t n) {
@@ -24,7 +24,7 @@ static void add_up(double *sum, const float *values, uint64_t n) {
   }
 }
 
-static void add_errors(const journey *j, lcomm_steps *steps) {
+static void add_errors(const bucket_run *j, lcomm_steps *steps) {
   for (uint64_t i = 0; i < j->bucket.count; i++) {
     double error = j->applied[i] - j->exact[i];
     steps->error_square += error * error;
@@ -33,7 +33,7 @@ static void add_errors(const journey *j, lcomm_steps *steps) {
   steps->count += j->bucket.count;
 }
 
-static lcomm_status take_step(const journey *j, lcomm_under_test *tested, uint64_t step,
+static lcomm_status take_step(const bucket_run *j, lcomm_under_test *tested, uint64_t step,
                               lcomm_steps *steps) {
   size_t number = (size_t)(step % j->stream->step_count);
   if (step == 0 || j->stream->step_count > 1) {
@@ -49,7 +49,7 @@ static lcomm_status take_step(const journey *j, lcomm_under_test *tested, uint64
   return LCOMM_OK;
 }
 
-static lcomm_status take_steps(const journey *j, lcomm_result *result, uint64_t steps) {
+static lcomm_status take_steps(const bucket_run *j, lcomm_result *result, uint64_t steps) {
   const lcomm_bench_codec *codec = result->codec;
   lcomm_under_test_shape shape = {
       .choice = &codec->choice,
@@ -76,7 +76,8 @@ static lcomm_status take_steps(const journey *j, lcomm_result *result, uint64_t 
   return status;
 }
 
-static lcomm_status run_codecs(lcomm_results *results, const journey *j, tool_progress *progress) {
+static lcomm_status run_codecs(lcomm_results *results, const bucket_run *j,
+                               tool_progress *progress) {
   lcomm_status status = LCOMM_OK;
   for (size_t i = 0; status == LCOMM_OK && i < results->options->codec_count; i++) {
     tool_progress_next(progress, results->codecs[i].codec->text);
@@ -86,7 +87,7 @@ static lcomm_status run_codecs(lcomm_results *results, const journey *j, tool_pr
   return status;
 }
 
-static lcomm_status run_bucket(lcomm_results *results, journey *j, tool_progress *progress) {
+static lcomm_status run_bucket(lcomm_results *results, bucket_run *j, tool_progress *progress) {
   size_t size = (size_t)j->bucket.count * sizeof(float);
   uint64_t *ends = calloc(j->bucket.tensor_count, sizeof *ends);
   lcomm_status status = LCOMM_ERR_MEMORY;
@@ -111,7 +112,7 @@ lcomm_status lcomm_feedback_run(lcomm_results *results, tool_progress *progress)
   lcomm_status status = LCOMM_OK;
   uint32_t environment = lcomm_fp_enter();
   for (size_t i = 0; i < results->dataset->stream_count; i++) {
-    journey j = {.stream = &results->dataset->streams[i], .kernels = lcomm_kernels_best()};
+    bucket_run j = {.stream = &results->dataset->streams[i], .kernels = lcomm_kernels_best()};
     const lcomm_source_contents *contents = lcomm_source_contents_of(j.stream->steps[0]);
     while (status == LCOMM_OK && lcomm_dataset_next(contents, &j.bucket)) {
       status = run_bucket(results, &j, progress);

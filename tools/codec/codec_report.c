@@ -2,7 +2,6 @@
  * Copyright the libcomm authors */
 #include "tools/codec/codec_report.h"
 
-#include "tools/codec/codec_report_internal.h"
 #include "tools/common/tool_units.h"
 
 void lcomm_page_title(const lcomm_page *p, const char *text) {

@@ -3,7 +3,7 @@
 
 /* The tables of accuracy. */
 
-#include "tools/codec/codec_report_internal.h"
+#include "tools/codec/codec_report.h"
 
 static const char *const quality_columns[] = {
     "codec",      "values",       "ratio",    "bits\n/value",  "limit\n/value", "NMSE", "cosine",

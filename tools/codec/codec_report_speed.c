@@ -3,7 +3,7 @@
 
 /* The tables of speed. */
 
-#include "tools/codec/codec_report_internal.h"
+#include "tools/codec/codec_report.h"
 #include "tools/common/tool_units.h"
 
 static tool_colour share_colour(double share) {

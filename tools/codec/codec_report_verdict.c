@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "tools/codec/codec_report_internal.h"
+#include "tools/codec/codec_report.h"
 #include "tools/common/tool_units.h"
 
 static bool is_exact(const lcomm_result *result) {

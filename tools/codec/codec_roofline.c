@@ -300,7 +300,9 @@ const char *lcomm_roofline_instructions(void) {
   return best().name;
 }
 
-static void run(shape kind, const void *source, void *destination, size_t n) {
+void lcomm_roofline_run(const lcomm_roofline *roofline, const void *source, void *destination,
+                        size_t n) {
+  shape kind = (shape)(roofline - lcomm_rooflines);
   bool aligned = (uintptr_t)destination % LINE == 0;
   stores how = n >= LCOMM_STREAM_COUNT && aligned ? STREAMED : REGULAR;
   size_t units = n / UNIT;
@@ -312,57 +314,13 @@ static void run(shape kind, const void *source, void *destination, size_t n) {
 #endif
 }
 
-static void run_r4w2(const void *source, void *destination, size_t n) {
-  run(R4W2, source, destination, n);
-}
-
-static void run_r4w1(const void *source, void *destination, size_t n) {
-  run(R4W1, source, destination, n);
-}
-
-static void run_r4w05(const void *source, void *destination, size_t n) {
-  run(R4W05, source, destination, n);
-}
-
-static void run_r4w4(const void *source, void *destination, size_t n) {
-  run(R4W4, source, destination, n);
-}
-
-static void run_r2w4(const void *source, void *destination, size_t n) {
-  run(R2W4, source, destination, n);
-}
-
-static void run_r1w4(const void *source, void *destination, size_t n) {
-  run(R1W4, source, destination, n);
-}
-
-static void run_r05w4(const void *source, void *destination, size_t n) {
-  run(R05W4, source, destination, n);
-}
-
-static void run_r2rw4(const void *source, void *destination, size_t n) {
-  run(R2RW4, source, destination, n);
-}
-
-static void run_r1rw4(const void *source, void *destination, size_t n) {
-  run(R1RW4, source, destination, n);
-}
-
-static void run_r05rw4(const void *source, void *destination, size_t n) {
-  run(R05RW4, source, destination, n);
-}
-
-static void run_r4rw4(const void *source, void *destination, size_t n) {
-  run(R4RW4, source, destination, n);
-}
-
 const lcomm_roofline lcomm_rooflines[] = {
-    {"r4w2", 4, 2, false, run_r4w2},      {"r4w1", 4, 1, false, run_r4w1},
-    {"r4w0.5", 4, 0.5, false, run_r4w05}, {"r4w4", 4, 4, false, run_r4w4},
-    {"r2w4", 2, 4, false, run_r2w4},      {"r1w4", 1, 4, false, run_r1w4},
-    {"r0.5w4", 0.5, 4, false, run_r05w4}, {"r2rw4", 2, 4, true, run_r2rw4},
-    {"r1rw4", 1, 4, true, run_r1rw4},     {"r0.5rw4", 0.5, 4, true, run_r05rw4},
-    {"r4rw4", 4, 4, true, run_r4rw4},     {NULL, 0, 0, false, NULL},
+    [R4W2] = {"r4w2", 4, 2, false},      [R4W1] = {"r4w1", 4, 1, false},
+    [R4W05] = {"r4w0.5", 4, 0.5, false}, [R4W4] = {"r4w4", 4, 4, false},
+    [R2W4] = {"r2w4", 2, 4, false},      [R1W4] = {"r1w4", 1, 4, false},
+    [R05W4] = {"r0.5w4", 0.5, 4, false}, [R2RW4] = {"r2rw4", 2, 4, true},
+    [R1RW4] = {"r1rw4", 1, 4, true},     [R05RW4] = {"r0.5rw4", 0.5, 4, true},
+    [R4RW4] = {"r4rw4", 4, 4, true},     [SHAPES] = {NULL, 0, 0, false},
 };
 
 const lcomm_roofline *lcomm_roofline_find(double source_bytes, double destination_bytes,

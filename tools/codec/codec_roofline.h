@@ -23,10 +23,12 @@ typedef struct lcomm_roofline {
   double source_bytes; /* per element */
   double destination_bytes;
   bool accumulates;
-  /* n elements; every byte of both arrays is touched. The arrays must not
-   * overlap. Stores past the caches need a destination aligned to 64 bytes. */
-  void (*run)(const void *source, void *destination, size_t n);
 } lcomm_roofline;
+
+/* n elements; every byte of both arrays is touched. The arrays must not overlap. Stores past the
+ * caches need a destination aligned to 64 bytes. */
+void lcomm_roofline_run(const lcomm_roofline *roofline, const void *source, void *destination,
+                        size_t n);
 
 /* All rooflines, ended by one without a name. */
 extern const lcomm_roofline lcomm_rooflines[];

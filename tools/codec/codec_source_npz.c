@@ -236,56 +236,57 @@ static lcomm_status add_array(const archive *a, const member *m, const uint8_t *
 
 /* ------------------------------------------------------------------- walk */
 
+/* The next array at or behind *at, and its bytes. false at the end, or when *status says why. */
+static bool next_array(const archive *a, size_t *at, member *m, lcomm_status *status) {
+  while (*status == LCOMM_OK && *at < a->end) {
+    *status = read_entry(a, at, m);
+    if (*status == LCOMM_OK && is_npy(m)) {
+      *status = find_bytes(a, m);
+      return *status == LCOMM_OK;
+    }
+  }
+  return false;
+}
+
 /* All members once, to know what is there. */
 static lcomm_status measure(archive *a) {
   lcomm_status status = LCOMM_OK;
-  for (size_t at = a->directory; status == LCOMM_OK && at < a->end;) {
-    member m;
-    status = read_entry(a, &at, &m);
-    if (status != LCOMM_OK || !is_npy(&m)) {
-      continue;
-    }
-    status = find_bytes(a, &m);
+  size_t at = a->directory;
+  for (member m; next_array(a, &at, &m, &status);) {
     a->deflated |= m.method == DEFLATED;
-    a->packed += status == LCOMM_OK ? m.packed : 0;
-    if (status == LCOMM_OK &&
-        a->packed > a->input->size) { /* a few bytes that unpack to too many */
-      status = fail(a, "has members that overlap");
+    a->packed += m.packed;
+    if (a->packed > a->input->size) { /* a few bytes that unpack to too many */
+      return fail(a, "has members that overlap");
     }
-    if (status == LCOMM_OK && __builtin_add_overflow(a->unpacked, m.size, &a->unpacked)) {
-      status = fail(a, "announces more bytes than there can be");
+    if (__builtin_add_overflow(a->unpacked, m.size, &a->unpacked)) {
+      return fail(a, "announces more bytes than there can be");
     }
   }
   return status;
 }
 
+static lcomm_status take_array(const archive *a, const member *m, uint8_t *unpacked, uint64_t base,
+                               lcomm_source_contents *contents) {
+  const uint8_t *bytes = unpacked ? unpacked + base : m->bytes;
+  lcomm_status status = LCOMM_OK;
+  if (unpacked && m->method == DEFLATED) {
+    status = inflate_member(a, m, unpacked + base);
+  } else if (unpacked) {
+    memcpy(unpacked + base, m->bytes, (size_t)m->size);
+  }
+  if (status == LCOMM_OK && !is_whole(m, bytes)) {
+    status = fail_member(a, m, LCOMM_ERR_WIRE, "has a wrong checksum: it is damaged");
+  }
+  uint64_t offset = unpacked ? base : (uint64_t)(m->bytes - a->input->bytes);
+  return status == LCOMM_OK ? add_array(a, m, bytes, offset, contents) : status;
+}
+
 static lcomm_status take(const archive *a, uint8_t *unpacked, lcomm_source_contents *contents) {
   lcomm_status status = LCOMM_OK;
+  size_t at = a->directory;
   uint64_t base = 0;
-  for (size_t at = a->directory; status == LCOMM_OK && at < a->end;) {
-    member m;
-    status = read_entry(a, &at, &m);
-    if (status != LCOMM_OK || !is_npy(&m)) {
-      continue;
-    }
-    status = find_bytes(a, &m);
-    const uint8_t *bytes = m.bytes;
-    if (status == LCOMM_OK && unpacked) {
-      bytes = unpacked + base;
-      if (m.method == DEFLATED) {
-        status = inflate_member(a, &m, unpacked + base);
-      } else {
-        memcpy(unpacked + base, m.bytes, (size_t)m.size);
-      }
-    }
-    if (status == LCOMM_OK && !is_whole(&m, bytes)) {
-      status = fail_member(a, &m, LCOMM_ERR_WIRE, "has a wrong checksum: it is damaged");
-    }
-    if (status == LCOMM_OK) {
-      status = add_array(a, &m, bytes, unpacked ? base : (uint64_t)(m.bytes - a->input->bytes),
-                         contents);
-    }
-    base += m.size;
+  for (member m; status == LCOMM_OK && next_array(a, &at, &m, &status); base += m.size) {
+    status = take_array(a, &m, unpacked, base, contents);
   }
   return status;
 }

@@ -54,7 +54,7 @@ static void run_roofline(lcomm_worker *worker, const task *t) {
     if (t->operation != LCOMM_OPERATION_ENCODE) {
       read = lcomm_under_test_payload(worker->tested);
     }
-    t->roofline->run(read, worker->scratch, worker->count);
+    lcomm_roofline_run(t->roofline, read, worker->scratch, worker->count);
     return;
   case ROOFLINE_ADD:
     best->f32_add(worker->source, 1.0f, worker->scratch, worker->count);

@@ -5,13 +5,16 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "codecs/codec.h"
 #include "kernels/kernels.h"
 #include "libcomm/base/env.h"
+#include "libcomm/device/device.h"
+#include "libcomm/topo/processors.h"
+#include "libcomm/topo/topo.h"
 #include "libcomm/transport/transport.h"
-#include "tools/info/info_device.h"
 #include "tools/info/info_ranks.h"
 
 static void print_kernels(void) {
@@ -35,6 +38,39 @@ static void print_kernels(void) {
   }
 }
 
+static void print_one(const lcomm_device_table *table, int ordinal) {
+  lcomm_device_facts facts;
+  int error = table->facts(ordinal, &facts);
+  if (error != 0) {
+    printf("  %s:%-5d says nothing of itself: %s\n", table->name, ordinal, table->explain(error));
+    return;
+  }
+  printf("  %s:%-5d %s at %s, %.1f GiB, compute capability %d.%d%s%s\n", table->name, ordinal,
+         facts.name, facts.pci, (double)facts.memory_size / (1 << 30), facts.major, facts.minor,
+         facts.waits_for_values ? "" : ", cannot wait for values",
+         facts.shares_memory ? "" : ", cannot share memory");
+}
+
+static void print_device(void) {
+  char why[LCOMM_DEVICE_WHY_MAX];
+  const lcomm_device_table *table = lcomm_device_get(why);
+  int count = 0, driver = 0, runtime = 0;
+  printf("\ndevice\n");
+  if (!table) {
+    printf("  %-10s off: %s\n", "CUDA", why);
+    return;
+  }
+  if (table->version(&driver, &runtime) == 0) {
+    printf("  %-10s on: driver %d.%d, runtime %d.%d\n", "CUDA", driver / 1000, driver % 1000 / 10,
+           runtime / 1000, runtime % 1000 / 10);
+  }
+  if (table->count(&count) == 0) {
+    for (int i = 0; i < count; i++) {
+      print_one(table, i);
+    }
+  }
+}
+
 void info_print_build(void) {
   const char *ucx = lcomm_ucx_version();
   printf("libcomm %d.%d.%d\n", LCOMM_VERSION_MAJOR, LCOMM_VERSION_MINOR, LCOMM_VERSION_PATCH);
@@ -52,5 +88,33 @@ void info_print_build(void) {
     printf("%10.2f  %s\n", lcomm_format_bits(&format), codec->summary);
   }
   print_kernels();
-  info_print_device();
+  print_device();
+}
+
+/* -------------------------------------------------------------- progress */
+
+uint64_t info_processors_share(void) {
+  int size = info_ranks();
+  lcomm_identity identity;
+  lcomm_processors mine;
+  lcomm_identity_self(&identity);
+  lcomm_processors_self(identity.host_hash, &mine);
+  lcomm_processors *all = calloc((size_t)size, sizeof *all);
+  if (!all) {
+    info_ranks_abort(1);
+    return 0;
+  }
+  info_gather(&mine, all, sizeof(mine));
+  uint64_t share = lcomm_processors_share(all, size, info_rank());
+  free(all);
+  return share;
+}
+
+void info_print_progress(uint64_t share, int ranks) {
+  bool thread = ranks > 1 && share >= LCOMM_PROCESSORS_ENOUGH;
+  printf("\nprogress     auto: %s; %llu.%02llu processors for each rank, a thread needs 2\n",
+         thread      ? "by a thread, from the first call that does not block"
+         : ranks > 1 ? "in calls"
+                     : "in calls, as a single rank has nobody to wait for",
+         (unsigned long long)(share / 100), (unsigned long long)(share % 100));
 }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "libcomm.h"
-#include "tools/perf/perf_call.h"
+#include "tools/perf/perf_collective.h"
 #include "tools/perf/perf_mpi_call.h"
 #include "tools/perf/perf_options.h"
 #include "tools/perf/perf_world.h"

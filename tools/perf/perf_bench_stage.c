@@ -9,8 +9,8 @@
 
 #include "tools/perf/perf_bench.h"
 #include "tools/perf/perf_check.h"
-#include "tools/perf/perf_interrupt.h"
 #include "tools/perf/perf_mpi_call.h"
+#include "tools/perf/perf_world.h"
 
 void lcomm_perf_sleep_until(double time_s) {
   double seconds = floor(time_s);

@@ -3,7 +3,7 @@
 #ifndef LCOMM_TOOLS_PERF_PERF_BUFFERS_H
 #define LCOMM_TOOLS_PERF_PERF_BUFFERS_H
 
-#include "tools/perf/perf_call.h"
+#include "tools/perf/perf_collective.h"
 #include "tools/perf/perf_pattern.h"
 #include "tools/perf/perf_recording.h"
 

@@ -7,7 +7,7 @@
 
 #include "tools/common/tool_options.h"
 #include "tools/perf/perf_bench.h"
-#include "tools/perf/perf_interrupt.h"
+#include "tools/perf/perf_world.h"
 
 enum { EXIT_OK = 0, EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 

@@ -3,7 +3,7 @@
 #ifndef LCOMM_TOOLS_PERF_PERF_MPI_CALL_H
 #define LCOMM_TOOLS_PERF_PERF_MPI_CALL_H
 
-#include "tools/perf/perf_call.h"
+#include "tools/perf/perf_collective.h"
 
 /* MPI counts in int: no MPI call sees more elements than this in one count. */
 #define LCOMM_PERF_MPI_PART (UINT64_C(1) << 30)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "libcomm.h"
-#include "tools/perf/perf_call.h"
+#include "tools/perf/perf_collective.h"
 
 /* Inputs whose sum over the ranks is exact in the element type: whole numbers
  * with random mantissas and exponents, so that they are spread over magnitudes

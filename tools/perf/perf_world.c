@@ -3,6 +3,7 @@
 #include "tools/perf/perf_world.h"
 
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,4 +155,32 @@ lcomm_status lcomm_perf_world_comm(const lcomm_perf_world *world, const lcomm_co
 const char *lcomm_perf_world_comm_error(const lcomm_perf_world *world) {
   const char *text = lcomm_last_error(NULL);
   return text[0] != '\0' || !world->control ? text : lcomm_last_error(world->control);
+}
+
+/* ----------------------------------------------------------------- signals */
+
+static const int watched[] = {SIGINT, SIGTERM};
+enum { WATCHED = sizeof watched / sizeof watched[0] };
+
+static volatile sig_atomic_t noted;
+
+static void note(int number) {
+  noted = number;
+  for (int i = 0; i < WATCHED; i++) {
+    signal(watched[i], SIG_DFL);
+  }
+}
+
+void lcomm_perf_interrupt_watch(void) {
+  for (int i = 0; i < WATCHED; i++) {
+    struct sigaction now, noting = {.sa_handler = note, .sa_flags = SA_RESTART};
+    sigemptyset(&noting.sa_mask);
+    if (sigaction(watched[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
+      sigaction(watched[i], &noting, NULL);
+    }
+  }
+}
+
+int lcomm_perf_interrupt_signal(void) {
+  return noted;
 }

@@ -44,4 +44,11 @@ const char *lcomm_perf_world_comm_error(const lcomm_perf_world *world);
 _Noreturn void lcomm_perf_world_stop(lcomm_perf_world *world, const char *sentence);
 _Noreturn void lcomm_perf_world_stop_together(lcomm_perf_world *world, const char *sentence);
 
+/* From now on the first SIGINT or SIGTERM is only noted; a second one ends the
+ * process at once. What is ignored stays ignored. */
+void lcomm_perf_interrupt_watch(void);
+
+/* The signal that came to this process; 0: none. */
+int lcomm_perf_interrupt_signal(void);
+
 #endif
