@@ -28,7 +28,7 @@ static bool write_file(const lcomm_gpu_results *results, const char *path, print
   return tool_output_close(program, path, file, file && print(results, file));
 }
 
-/* What a case that hangs, or loses the device, leaves for whoever reads the files. */
+/* Called after each case, so that the files have all results before a case that hangs. */
 static void write_files(const lcomm_gpu_results *results) {
   (void)write_file(results, results->options->json_path, lcomm_gpu_json);
   (void)write_file(results, results->options->csv_path, lcomm_gpu_csv);

@@ -74,7 +74,7 @@ static bool is_file(const char *path) {
   return stat(path, &found) == 0 && S_ISREG(found.st_mode);
 }
 
-/* Forgetting the output would destroy the first trace. */
+/* A user who leaves the output out names a trace as the output, which would be overwritten. */
 static int check_output(const work *w) {
   lcomm_trace_source source;
   lcomm_trace_item item;

@@ -131,7 +131,7 @@ static lcomm_status time_both(lcomm_workers *workers, size_t plane_size, lcomm_r
 lcomm_status lcomm_compare_zstd(const lcomm_results *results, lcomm_workers *workers,
                                 lcomm_result *result) {
   const lcomm_format *format = &result->codec->choice.format;
-  /* no value twice: zstd would see the repetition, in life there is none */
+  /* each value once: zstd would compress the repetition, which a gradient does not have */
   uint64_t values = lcomm_dataset_count(results->dataset);
   size_t n = values < workers->worker[0].count ? (size_t)values : workers->worker[0].count;
   lcomm_status status = LCOMM_OK;

@@ -11,8 +11,8 @@
  * says how far a kernel is from the limit, on any machine.
  *
  * Run kernel and roofline in turns, in one process, and take the median of the
- * ratios: both then see the same neighbours.
- */
+ * ratios: other load then disturbs both alike. What codec_bench prints calls the
+ * roofline a floor. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 #ifndef LCOMM_TOOLS_CODEC_CODEC_UNDER_TEST_H
 #define LCOMM_TOOLS_CODEC_CODEC_UNDER_TEST_H
 
-/* One codec choice at work on vectors of one length: dense or sparse, with or
+/* The codec under test: one codec choice on vectors of one length, dense or sparse, with or
  * without the lossless stage, with or without error feedback, behind one
  * interface. It owns the memory that takes: payload, stream, residual. One
  * thread at a time, in the standard floating-point environment. */
@@ -58,7 +58,7 @@ typedef struct lcomm_under_test_sizes {
 
 lcomm_under_test_sizes lcomm_under_test_sizes_of(const lcomm_under_test *tested);
 
-/* Forget what was not sent. */
+/* Set the carried residual to 0. */
 void lcomm_under_test_reset(lcomm_under_test *tested);
 
 #endif

@@ -40,7 +40,7 @@ static void touch(void *argument, size_t variant) {
   memset(worker->scratch, 0, worker->count * sizeof(float));
 }
 
-/* Threads of a timing end with it, so nobody leaves it. */
+/* The threads of a timing end with it, so they need not restore the environment. */
 static void enter_standard_environment(void) {
   (void)lcomm_fp_enter();
 }

@@ -36,7 +36,7 @@ void lcomm_workers_destroy(lcomm_workers *workers);
  * (codec NULL: only that). Statuses of lcomm_under_test_create. */
 lcomm_status lcomm_workers_set_codec(lcomm_workers *workers, const lcomm_bench_codec *codec);
 
-/* Timing `variants` ways at `task`. seconds has room for repetitions * variants
+/* Time `variants` variants of `task` in turn. seconds has room for repetitions * variants
  * numbers; *timing is what it takes to read them. Statuses of tool_timing_run, or
  * that of a worker. */
 lcomm_status lcomm_workers_time(lcomm_workers *workers, const void *task, tool_timing_runner run,

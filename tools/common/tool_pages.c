@@ -29,7 +29,7 @@ void *tool_pages_alloc(size_t size) {
   if (before < huge_page) {
     munmap(mapped + before + wanted, huge_page - before);
   }
-  madvise(mapped + before, wanted, MADV_HUGEPAGE); /* a wish: small pages do, too */
+  madvise(mapped + before, wanted, MADV_HUGEPAGE); /* a hint; small pages work, too */
   return mapped + before;
 }
 

@@ -18,12 +18,11 @@ double tool_now_s(void) {
 
 /* ------------------------------------------------------------------ threads */
 
-/* A barrier for threads that own a processor each: nobody sleeps, so all are
- * off at the same moment. */
+/* A barrier that spins: threads with a processor each leave it at the same moment. */
 typedef struct barrier {
   atomic_size_t arrived;
   atomic_size_t round;
-  atomic_bool broken; /* a thread could not be started: nobody waits */
+  atomic_bool broken; /* a thread could not be started: the others do not wait */
 } barrier;
 
 typedef struct interval {
@@ -39,7 +38,7 @@ typedef struct thread_run {
 
 enum { SPINS = 1000 };
 
-/* Returns false when the timing is off. */
+/* false when the timing is given up. */
 static bool pass(barrier *g, size_t threads) {
   size_t round = atomic_load(&g->round);
   if (atomic_fetch_add(&g->arrived, 1) + 1 == threads) {
@@ -66,7 +65,7 @@ static void pin(size_t number) {
     if (CPU_ISSET(cpu, &allowed) && skip-- == 0) {
       CPU_ZERO(&one);
       CPU_SET(cpu, &one);
-      pthread_setaffinity_np(pthread_self(), sizeof one, &one); /* a wish */
+      pthread_setaffinity_np(pthread_self(), sizeof one, &one); /* a hint */
       return;
     }
   }

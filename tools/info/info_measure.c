@@ -17,7 +17,7 @@ enum { TROUBLE = 1 };
 static const info_pings short_pings = {.size = INFO_SHORT_SIZE, .warm_up = 20, .count = 200};
 static const info_pings long_pings = {.size = INFO_LONG_SIZE, .warm_up = 2, .count = 10};
 
-/* What the first rank of a pair tells rank 0. */
+/* What the first rank of a pair sends to rank 0. */
 typedef struct report {
   double latency_us, bandwidth_gb_s;
   char remark[INFO_REMARK_MAX];
@@ -53,7 +53,7 @@ static lcomm_status measure_as_first(const info_room *room, lcomm_link link, int
   lcomm_status status = info_ping(room, peer, &short_pings, &short_s);
   status = status == LCOMM_OK ? info_ping(room, peer, &long_pings, &long_s) : status;
   if (status == LCOMM_OK && is_between_devices(link)) {
-    status = info_device_take(room, peer, &copy_s, why);
+    status = info_device_read(room, peer, &copy_s, why);
   }
   it->latency_us = short_s * 1e6;
   it->bandwidth_gb_s = INFO_LONG_SIZE / (copy_s > 0 ? copy_s : long_s) / 1e9;
@@ -69,7 +69,7 @@ static lcomm_status measure_as_first(const info_room *room, lcomm_link link, int
 static lcomm_status measure_as_second(const info_room *room, lcomm_link link, int peer) {
   lcomm_status status = info_pong(room, peer, &short_pings);
   status = status == LCOMM_OK ? info_pong(room, peer, &long_pings) : status;
-  return status == LCOMM_OK && is_between_devices(link) ? info_device_lend(room, peer) : status;
+  return status == LCOMM_OK && is_between_devices(link) ? info_device_export(room, peer) : status;
 }
 
 /* ---------------------------------------------------------------- to all */
@@ -95,7 +95,7 @@ static lcomm_status accept(lcomm_comm *comm, report *it, info_link *link) {
   return LCOMM_OK;
 }
 
-static lcomm_status tell_rank_0(const info_room *room, report *it, info_link *link) {
+static lcomm_status send_to_rank_0(const info_room *room, report *it, info_link *link) {
   lcomm_status status = LCOMM_OK;
   if (room->comm->rank == link->first && link->first != 0) {
     memcpy(room->out, it, sizeof *it);
@@ -111,8 +111,8 @@ static lcomm_status tell_rank_0(const info_room *room, report *it, info_link *li
   return status == LCOMM_OK ? accept(room->comm, it, link) : status;
 }
 
-/* One class: two ranks work, and no other disturbs them. The two lose patience
- * before those that wait for them, for they know whom to name. */
+/* One class: two ranks measure, the others wait in a barrier. The time-out of the two is shorter
+ * than that of the others, because they know which rank to name. */
 static lcomm_status measure_class(info_room *room, lcomm_comm *comm, lcomm_link class,
                                   info_link *link) {
   report it = {0};
@@ -124,8 +124,8 @@ static lcomm_status measure_class(info_room *room, lcomm_comm *comm, lcomm_link 
     status = measure_as_second(room, class, link->first);
   }
   status = status == LCOMM_OK ? lcomm_barrier(comm) : status;
-  info_room_begin(room, comm->settings.timeout_s);
-  return status == LCOMM_OK ? tell_rank_0(room, &it, link) : status;
+  info_room_begin(room, comm->timeout_s);
+  return status == LCOMM_OK ? send_to_rank_0(room, &it, link) : status;
 }
 
 lcomm_status info_measure(lcomm_comm *comm, info_link links[LCOMM_LINK_COUNT]) {

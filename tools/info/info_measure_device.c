@@ -13,9 +13,9 @@
 
 enum { WARM_UP = 2, COPIES = 10 };
 
-/* What the lender sends. */
+/* What the exporting rank sends. */
 typedef struct offer {
-  int32_t good;           /* 0: nothing to lend, */
+  int32_t good;           /* 0: no memory is exported, */
   char why[INFO_WHY_MAX]; /* because of this */
   lcomm_device_ipc memory;
 } offer;
@@ -29,7 +29,7 @@ void info_make_visible(char *text, size_t size) {
   }
 }
 
-/* The table of this rank's device, or why it reads and lends nothing. */
+/* The table of this rank's device, or why it neither reads nor exports. */
 static const lcomm_device_table *usable(const lcomm_comm *comm, int peer, char *why) {
   const char *mode = lcomm_env_get(LCOMM_ENV_CUDA_IPC);
   const lcomm_device_table *table = lcomm_device_in_use();
@@ -51,9 +51,9 @@ static void cannot(char *why, const lcomm_comm *comm, const char *what,
            table->explain(error));
 }
 
-/* ------------------------------------------------------------- the lender */
+/* ------------------------------------------------------------------ export */
 
-/* Memory to lend, described in the offer; NULL with the reason in it. */
+/* Memory to export, described in the offer; NULL with the reason in it. */
 static void *make_offer(const lcomm_comm *comm, const lcomm_device_table *table, offer *it) {
   void *memory = NULL;
   int error = table->memory_get(INFO_LONG_SIZE, &memory);
@@ -73,7 +73,7 @@ static void *make_offer(const lcomm_comm *comm, const lcomm_device_table *table,
   return memory;
 }
 
-lcomm_status info_device_lend(const info_room *room, int peer) {
+lcomm_status info_device_export(const info_room *room, int peer) {
   offer it;
   memset(&it, 0, sizeof(it));
   const lcomm_device_table *table = usable(room->comm, peer, it.why);
@@ -87,7 +87,7 @@ lcomm_status info_device_lend(const info_room *room, int peer) {
   return status;
 }
 
-/* -------------------------------------------------------------- the taker */
+/* -------------------------------------------------------------------- read */
 
 /* A peer's numbers are checked before they are used. */
 static bool fits(const lcomm_device_ipc *memory) {
@@ -144,7 +144,7 @@ static void take(const lcomm_comm *comm, const lcomm_device_table *table,
   (void)table->ipc_close(allocation);
 }
 
-lcomm_status info_device_take(const info_room *room, int peer, double *taken_s, char *why) {
+lcomm_status info_device_read(const info_room *room, int peer, double *taken_s, char *why) {
   offer it;
   *taken_s = 0;
   lcomm_status status = info_receive(room, peer, sizeof(it));

@@ -17,7 +17,7 @@ typedef struct lcomm_perf_input {
 /* The memory of one call, several times over: a sum in place spoils its input,
  * so each operation of a batch has a slot of its own, filled beforehand. */
 typedef struct lcomm_perf_buffers {
-  const lcomm_perf_call *call; /* borrowed */
+  const lcomm_perf_call *call; /* not owned */
   lcomm_perf_input input;
   char *memory; /* owned; of libcomm when the call says so */
   char *copy;   /* owned: the input, to refill from; NULL: it is made anew */
