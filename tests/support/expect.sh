@@ -1,6 +1,6 @@
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the libcomm authors
-# shellcheck shell=bash
 #
 # What test scripts share; they source it. Each property is one line, PASS, FAIL or SKIP, its name
 # and the reason. BUILD is the folder of the programs.

@@ -6,6 +6,7 @@
 # and nothing left behind.
 set -u
 
+# shellcheck source=tests/support/expect.sh
 . "$(dirname "$0")/../support/expect.sh"
 cd "$(dirname "$0")/../.." || exit 2
 # One name for each folder of sources: a run that broke off is cleaned up by the next

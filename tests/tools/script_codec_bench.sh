@@ -6,6 +6,7 @@
 # end with exit code 2 and a sentence.
 set -u
 
+# shellcheck source=tests/support/expect.sh
 . "$(dirname "$0")/../support/expect.sh"
 bench=$build/tools/codec_bench
 cd "$work" || exit 2

@@ -7,6 +7,7 @@
 # benchmark makes of cases that take the program with them.
 set -u
 
+# shellcheck source=tests/support/expect.sh
 . "$(dirname "$0")/../support/expect.sh"
 bench=$build/tools/cuda_bench
 ln -s "$PWD/tools" "$work/tools"

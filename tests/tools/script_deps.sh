@@ -6,6 +6,7 @@
 # with: a PATH of its own, to which deps adds the folders sbin.
 set -u
 
+# shellcheck source=tests/support/expect.sh
 . "$(dirname "$0")/../support/expect.sh"
 mkdir "$work/bin"
 for tool in bash env id; do

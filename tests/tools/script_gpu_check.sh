@@ -8,6 +8,7 @@
 # shellcheck disable=SC2016,SC2317 # variables of fake programs; conditions called by name
 set -u
 
+# shellcheck source=tests/support/expect.sh
 . "$(dirname "$0")/../support/expect.sh"
 show_more() { tail -n 30 said | tr '\n' ' ' | cut -c1-900 | sed 's/^/  | /'; }
 export SCRATCH=$work FAKE=$work/build/fake GPU_CHECK_LIMIT_S=2

@@ -5,6 +5,7 @@
 # What libcomm-info prints for people and for programs, and the version of every program.
 set -u
 
+# shellcheck source=tests/support/expect.sh
 . "$(dirname "$0")/../support/expect.sh"
 show_more() { head -n 40 "$work/out" | sed 's/^/  | /'; }
 info=$build/tools/libcomm-info

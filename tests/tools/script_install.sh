@@ -6,6 +6,7 @@
 # programs find it by pkg-config and by CMake, and that make uninstall leaves nothing.
 set -u
 
+# shellcheck source=tests/support/expect.sh
 . "$(dirname "$0")/../support/expect.sh"
 prefix='/opt/lib comm'
 dest="$work/a dest"

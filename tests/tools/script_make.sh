@@ -5,6 +5,7 @@
 # What make does without being told, and what it says of itself.
 set -u
 
+# shellcheck source=tests/support/expect.sh
 . "$(dirname "$0")/../support/expect.sh"
 
 # As from a shell, not as a part of the make that started this test.

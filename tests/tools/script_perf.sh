@@ -6,6 +6,7 @@
 # and the JSON file say so, mistakes end with exit code 2 and a sentence.
 set -u
 
+# shellcheck source=tests/support/expect.sh
 . "$(dirname "$0")/../support/expect.sh"
 cd "$work" || exit 2
 export LCOMM_TIMEOUT_S=${LCOMM_TIMEOUT_S:-60}

@@ -5,6 +5,7 @@
 # LCOMM_TRACE, trace_merge and LCOMM_STATS from end to end, on four ranks.
 set -u
 
+# shellcheck source=tests/support/expect.sh
 . "$(dirname "$0")/../support/expect.sh"
 cd "$work" || exit 2
 

@@ -7,6 +7,7 @@
 # not judged, only that there are some.
 set -u
 
+# shellcheck source=tests/support/expect.sh
 . "$(dirname "$0")/../support/expect.sh"
 show_more() { head -n 40 "$work/out" | sed 's/^/  | /'; }
 info=$build/tools/libcomm-info

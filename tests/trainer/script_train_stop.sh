@@ -6,6 +6,7 @@
 # log and traces, also when the signal comes to one of them only.
 set -u
 
+# shellcheck source=tests/support/expect.sh
 . "$(dirname "$0")/../support/expect.sh"
 show_more() { tail -n 20 out | sed 's/^/  | /'; }
 cd "$work" || exit 2

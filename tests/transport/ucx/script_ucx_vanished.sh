@@ -7,6 +7,7 @@
 # stopped, with all windows full, is not blamed. On hosts of tools/cluster.
 set -u
 
+# shellcheck source=tests/support/expect.sh
 . "$(dirname "$0")/../support/expect.sh"
 show_more() { tail -n 5 "$work"/out.*; }
 cd "$(dirname "$0")/../.." || exit 2
