@@ -64,7 +64,7 @@ static bool refuse_form(tool_command_line *line, int trouble) {
     return tool_refuse(line, "a value is missing after '%s'", word);
   }
   if (optopt >= HELP) {
-    return tool_refuse(line, "the option of '%s' takes no value", word);
+    return tool_refuse(line, "the option takes no value: '%s'", word);
   }
   if (optopt > 0) {
     return tool_refuse(line, "there is no option '-%c'", optopt);
