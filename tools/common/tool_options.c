@@ -170,7 +170,8 @@ tool_parse tool_options_parse(tool_command_line *line, const tool_option *known)
 }
 
 bool tool_refuse_operands(tool_command_line *line) {
-  return line->operand_count == 0 || tool_refuse(line, "'%s' is no option", line->operands[0]);
+  return line->operand_count == 0 ||
+         tool_refuse(line, "unexpected argument '%s'", line->operands[0]);
 }
 
 const char *tool_next_word(const tool_command_line *line) {
