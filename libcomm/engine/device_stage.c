@@ -30,8 +30,8 @@ static int load_floats(const lcomm_run_device *device, const void *buffer, lcomm
                        uint64_t count, double factor, void *vector) {
   lcomm_cuda_code source = values_of(buffer, dtype);
   if (!is_code(&source)) {
-    return device->table->kernels->unaligned16_load(source.kind, buffer, (float)factor, vector, count,
-                                               device->stream);
+    return device->table->kernels->unaligned16_load(source.kind, buffer, (float)factor, vector,
+                                                    count, device->stream);
   }
   lcomm_cuda_sum sum = {.sources = &source,
                         .count = 1,
@@ -82,7 +82,7 @@ int lcomm_device_store(const lcomm_run_device *device, const void *vector, lcomm
       .source = vector, .n = count, .parts = 1, .code = values_of(buffer, dtype)};
   if (!is_code(&encode.code)) {
     return device->table->kernels->unaligned16_store(encode.code.kind, vector, buffer, count,
-                                                device->stream);
+                                                     device->stream);
   }
   return device->table->kernels->encode(&encode, device->stream);
 }

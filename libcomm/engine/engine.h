@@ -115,10 +115,10 @@ typedef struct lcomm_flow {
 
 /* Memory of running plans that outlives an operation. */
 typedef struct lcomm_runs {
-  lcomm_run_cache cache;                /* of plain calls */
-  lcomm_run *retired;                   /* to be destroyed, see lcomm_run_retire */
-  uint8_t *tiles;    /* scratch of one sum: LCOMM_GET_SIZE bytes of each source that is got */
-  size_t tile_count; /* as many as any run so far has needed */
+  lcomm_run_cache cache; /* of plain calls */
+  lcomm_run *retired;    /* to be destroyed, see lcomm_run_retire */
+  uint8_t *tiles;        /* scratch of one sum: LCOMM_GET_SIZE bytes of each source that is got */
+  size_t tile_count;     /* as many as any run so far has needed */
   struct lcomm_device_map *device_maps; /* memory of peers' devices, see device_zcopy.h */
   unsigned device_works; /* in flight on devices: nobody wakes us when they are done */
 } lcomm_runs;

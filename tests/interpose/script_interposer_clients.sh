@@ -52,7 +52,7 @@ expect_same() {
 
 # ---------------------------------------------------------------- the training
 
-train=("$build/tests/clients/train" --hidden 128 --batch 4 --steps 16 --warmup 4 --check)
+train=("$build/tests/clients/client_train" --hidden 128 --batch 4 --steps 16 --warmup 4 --check)
 
 training() {
   local status
@@ -201,7 +201,7 @@ find_python() {
 }
 
 python() {
-  local python script=(tests/clients/train.py --hidden 128 --batch 4 --steps 16 --warmup 4)
+  local python script=(tests/clients/client_train.py --hidden 128 --batch 4 --steps 16 --warmup 4)
   python=$(find_python)
   if [ -z "$python" ]; then
     skip mpi4py "no Python with mpi4py and numpy (packages python3-mpi4py, python3-numpy)"

@@ -34,11 +34,12 @@ case "$*" in
 *print-build*) echo build/fake ;;
 *tests*)
   [ ! -e "$SCRATCH/no_build" ] || { echo "x.c:1: error: no such thing"; exit 2; }
-  mkdir -p "$FAKE"/tools "$FAKE"/tests/{kernels/cuda,libcomm,device}
+  mkdir -p "$FAKE"/tools "$FAKE"/tests/{kernels/cuda,api,tensor,device}
   cp programs/cuda_bench "$FAKE/tools/"
   cp programs/cuda_kernels "$FAKE/tests/kernels/cuda/"
   cp programs/cuda_device "$FAKE/tests/device/"
-  cp programs/cuda_calls programs/cuda_steps "$FAKE/tests/api/"
+  cp programs/cuda_calls "$FAKE/tests/api/"
+  cp programs/cuda_steps "$FAKE/tests/tensor/"
   ;;
 esac
 EOF2

@@ -9,9 +9,6 @@
 #include "codecs/codec_topk.h"
 #include "codecs/codec_topk_payload.h"
 #include "codecs/lossless_chunk.h"
-#include "codecs/codec_residual.h"
-#include "codecs/codec_topk.h"
-#include "codecs/codec_topk_payload.h"
 #include "tools/common/tool_pages.h"
 
 struct lcomm_under_test {

@@ -8,7 +8,7 @@
 #include "codecs/block.h"
 #include "tools/cuda/cuda_case.h"
 #include "tools/cuda/cuda_fixture.h"
-#include "tools/cuda/cuda_topk.h"
+#include "tools/cuda/cuda_topk_bench.h"
 
 typedef struct lcomm_gpu_work {
   lcomm_gpu_fixture *fixture;

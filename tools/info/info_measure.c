@@ -124,7 +124,7 @@ static lcomm_status measure_class(info_room *room, lcomm_comm *comm, lcomm_link 
     status = measure_as_second(room, class, link->first);
   }
   status = status == LCOMM_OK ? lcomm_barrier(comm) : status;
-  info_room_begin(room, comm->timeout_s);
+  info_room_begin(room, comm->settings.timeout_s);
   return status == LCOMM_OK ? send_to_rank_0(room, &it, link) : status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-#include "tools/cuda/cuda_topk.h"
+#include "tools/cuda/cuda_topk_bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>

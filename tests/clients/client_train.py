@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the libcomm authors
 #
-# The training of train.c in mpi4py and numpy: a network of two hidden layers, SGD with
+# The training of client_train.c in mpi4py and numpy: a network of two hidden layers, SGD with
 # momentum, in every step one all-reduce for the gradients of each layer and one for the loss.
 import argparse
 import time

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-#ifndef LCOMM_TOOLS_CUDA_CUDA_TOPK_H
-#define LCOMM_TOOLS_CUDA_CUDA_TOPK_H
+#ifndef LCOMM_TOOLS_CUDA_CUDA_TOPK_BENCH_H
+#define LCOMM_TOOLS_CUDA_CUDA_TOPK_BENCH_H
 
 /* The largest 1 % of a fixture's first values with error feedback, as bf16, in one
  * payload at the begin of the fixture's codes. */
