@@ -21,36 +21,36 @@ lcomm_shm_buffer *lcomm_shm_bounce_get(lcomm_shm *t, size_t size) {
   if (class >= LCOMM_SHM_BOUNCE_CLASSES) {
     return NULL;
   }
-  lcomm_shm_buffer *bounce = t->bounces[class];
+  lcomm_shm_buffer *bounce = t->memory.bounces[class];
   if (bounce) {
-    t->bounces[class] = bounce->next;
+    t->memory.bounces[class] = bounce->next;
     bounce->users = 1;
     return bounce;
   }
   size_t whole = (size_t)LCOMM_SHM_BOUNCE_SMALLEST << class;
-  if (whole > t->ways.bounce_total || t->bounce_size > t->ways.bounce_total - whole) {
+  if (whole > t->ways.bounce_total || t->memory.bounce_size > t->ways.bounce_total - whole) {
     return NULL;
   }
   bounce = lcomm_shm_head_get(t);
   void *bytes = bounce ? lcomm_shm_heap_get(whole) : NULL;
   if (!bytes) {
     if (bounce) {
-      bounce->next = t->free_heads;
-      t->free_heads = bounce;
+      bounce->next = t->memory.free_heads;
+      t->memory.free_heads = bounce;
     }
     return NULL;
   }
   bounce->bytes = bytes;
   bounce->size = whole;
   bounce->users = 1;
-  t->bounce_size += whole;
+  t->memory.bounce_size += whole;
   return bounce;
 }
 
 lcomm_shm_buffer *lcomm_shm_bounce_find(const lcomm_shm *t, const unsigned char *bytes,
                                         size_t size) {
   for (int i = 0; i < LCOMM_SHM_BOUNCE_RECENT; i++) {
-    lcomm_shm_buffer *bounce = t->recent[i];
+    lcomm_shm_buffer *bounce = t->memory.recent[i];
     if (bounce && bounce->source == bytes && bounce->source_size == size) {
       bounce->users++;
       return bounce;
@@ -63,7 +63,7 @@ void lcomm_shm_bounce_offer(lcomm_shm *t, lcomm_shm_buffer *bounce, const unsign
                             size_t size) {
   bounce->source = bytes;
   bounce->source_size = size;
-  t->recent[t->recent_next++ % LCOMM_SHM_BOUNCE_RECENT] = bounce;
+  t->memory.recent[t->memory.recent_next++ % LCOMM_SHM_BOUNCE_RECENT] = bounce;
 }
 
 void lcomm_shm_bounce_put(lcomm_shm *t, lcomm_shm_buffer *bounce) {
@@ -71,18 +71,18 @@ void lcomm_shm_bounce_put(lcomm_shm *t, lcomm_shm_buffer *bounce) {
     return;
   }
   for (int i = 0; i < LCOMM_SHM_BOUNCE_RECENT; i++) {
-    t->recent[i] = t->recent[i] == bounce ? NULL : t->recent[i];
+    t->memory.recent[i] = t->memory.recent[i] == bounce ? NULL : t->memory.recent[i];
   }
   int class = class_of(bounce->size);
   bounce->source = NULL;
-  bounce->next = t->bounces[class];
-  t->bounces[class] = bounce;
+  bounce->next = t->memory.bounces[class];
+  t->memory.bounces[class] = bounce;
 }
 
 /* The copies that peers were still to look at go as well. */
 static void free_sent(lcomm_shm_peer *peer) {
   for (int slot = 0; slot < LCOMM_SHM_SLOTS; slot++) {
-    lcomm_shm_buffer *bounce = peer->sends[slot] ? peer->sends[slot]->bounce : NULL;
+    lcomm_shm_buffer *bounce = peer->sends.records[slot] ? peer->sends.records[slot]->bounce : NULL;
     if (bounce && --bounce->users == 0) {
       lcomm_shm_heap_free(bounce->bytes);
     }
@@ -94,7 +94,7 @@ void lcomm_shm_bounces_free(lcomm_shm *t) {
     free_sent(t->reached[i]);
   }
   for (int class = 0; class < LCOMM_SHM_BOUNCE_CLASSES; class ++) {
-    for (lcomm_shm_buffer *bounce = t->bounces[class]; bounce; bounce = bounce->next) {
+    for (lcomm_shm_buffer *bounce = t->memory.bounces[class]; bounce; bounce = bounce->next) {
       lcomm_shm_heap_free(bounce->bytes);
     }
   }

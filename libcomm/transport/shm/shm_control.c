@@ -24,31 +24,31 @@ static bool tell_now(lcomm_shm_peer *peer, const void *notice) {
 
 void lcomm_shm_control_send(lcomm_transport *transport, int rank, const void *notice) {
   lcomm_shm_peer *peer = lcomm_shm_of(transport)->of[rank];
-  if (!peer || peer->fault != LCOMM_SHM_FINE || peer->telling || tell_now(peer, notice)) {
+  if (!peer || peer->fault != LCOMM_SHM_FINE || peer->control.waits || tell_now(peer, notice)) {
     return;
   }
-  memcpy(peer->told, notice, LCOMM_CONTROL_SIZE);
-  peer->telling = true;
+  memcpy(peer->control.waiting, notice, LCOMM_CONTROL_SIZE);
+  peer->control.waits = true;
 }
 
 bool lcomm_shm_control_resend(lcomm_shm_peer *peer) {
-  peer->telling = !tell_now(peer, peer->told);
-  return !peer->telling;
+  peer->control.waits = !tell_now(peer, peer->control.waiting);
+  return !peer->control.waits;
 }
 
 void lcomm_shm_arrive_control(lcomm_shm_peer *peer, const unsigned char *data) {
-  if (peer->heard_count < LCOMM_SHM_CONTROLS) {
-    memcpy(peer->heard[peer->heard_count++], data, LCOMM_CONTROL_SIZE);
+  if (peer->control.received_count < LCOMM_SHM_CONTROLS) {
+    memcpy(peer->control.received[peer->control.received_count++], data, LCOMM_CONTROL_SIZE);
   }
 }
 
 static bool hear_ordinary(lcomm_shm_peer *peer, void *notice) {
-  if (peer->heard_count == 0) {
+  if (peer->control.received_count == 0) {
     return false;
   }
-  memcpy(notice, peer->heard[0], LCOMM_CONTROL_SIZE);
-  peer->heard_count--;
-  memmove(peer->heard[0], peer->heard[1], peer->heard_count * (size_t)LCOMM_CONTROL_SIZE);
+  memcpy(notice, peer->control.received[0], LCOMM_CONTROL_SIZE);
+  peer->control.received_count--;
+  memmove(peer->control.received[0], peer->control.received[1], peer->control.received_count * (size_t)LCOMM_CONTROL_SIZE);
   return true;
 }
 
@@ -57,10 +57,10 @@ static bool hear_ordinary(lcomm_shm_peer *peer, void *notice) {
 /* A peer that was given up may still be there and wait for us. */
 void lcomm_shm_control_send_error(lcomm_transport *transport, int rank, const void *notice) {
   lcomm_shm_peer *peer = lcomm_shm_of(transport)->of[rank];
-  if (!peer || peer->error_told) {
+  if (!peer || peer->control.error_sent) {
     return;
   }
-  peer->error_told = true;
+  peer->control.error_sent = true;
   memcpy(peer->there->error, notice, LCOMM_CONTROL_SIZE);
   atomic_store_explicit(&peer->there->has_error, 1, memory_order_release);
   atomic_fetch_add_explicit(&peer->segment->errors, 1, memory_order_seq_cst);
@@ -78,9 +78,9 @@ static bool hear_error(lcomm_shm *t, void *notice) {
   }
   for (int i = 0; i < t->reached_count; i++) {
     lcomm_shm_peer *peer = t->reached[i];
-    if (!peer->error_heard &&
+    if (!peer->control.error_received &&
         atomic_load_explicit(&peer->here->has_error, memory_order_acquire) != 0) {
-      peer->error_heard = true;
+      peer->control.error_received = true;
       memcpy(notice, peer->here->error, LCOMM_CONTROL_SIZE);
       return true;
     }

@@ -98,7 +98,7 @@ typedef struct lcomm_shm_offer {
   unsigned char token[LCOMM_SHM_TOKEN];
   uint64_t token_address; /* of the same bytes in private memory */
   uint64_t segment_size;  /* 0: there is none */
-  int32_t file, door;
+  int32_t file, pipe;
 } lcomm_shm_offer;
 
 /* Open what a process offers; NULL, with a phrase in why and an errno or 0, when

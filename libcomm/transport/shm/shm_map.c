@@ -48,8 +48,8 @@ static void retire(lcomm_shm *t, lcomm_shm_mapping *mapping) {
     return;
   }
   mapping->stale = true;
-  mapping->next = t->stale;
-  t->stale = mapping;
+  mapping->next = t->memory.stale;
+  t->memory.stale = mapping;
 }
 
 lcomm_shm_mapping *lcomm_shm_map(lcomm_shm *t, lcomm_shm_peer *peer, const lcomm_shm_long *there) {
@@ -81,7 +81,7 @@ void lcomm_shm_unmap(lcomm_shm *t, lcomm_shm_mapping *mapping) {
   if (--mapping->users > 0 || !mapping->stale) {
     return;
   }
-  lcomm_shm_mapping **at = &t->stale;
+  lcomm_shm_mapping **at = &t->memory.stale;
   while (*at != mapping) {
     at = &(*at)->next;
   }
@@ -96,10 +96,10 @@ void lcomm_shm_maps_free(lcomm_shm *t, lcomm_shm_peer *peer) {
       peer->mappings[i] = NULL;
     }
   }
-  while (t->stale) {
-    lcomm_shm_mapping *next = t->stale->next;
-    drop_mapping(t->stale);
-    t->stale = next;
+  while (t->memory.stale) {
+    lcomm_shm_mapping *next = t->memory.stale->next;
+    drop_mapping(t->memory.stale);
+    t->memory.stale = next;
   }
 }
 

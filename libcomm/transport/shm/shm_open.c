@@ -78,9 +78,9 @@ static int open_pipe(void) {
 
 static bool create_door(lcomm_shm *t) {
   struct epoll_event event = {.events = EPOLLIN, .data.u64 = UINT64_MAX};
-  t->watch = epoll_create1(EPOLL_CLOEXEC);
-  t->door = t->watch >= 0 ? open_pipe() : -1;
-  return t->door >= 0 && epoll_ctl(t->watch, EPOLL_CTL_ADD, t->door, &event) == 0;
+  t->wakeup.epoll = epoll_create1(EPOLL_CLOEXEC);
+  t->wakeup.pipe = t->wakeup.epoll >= 0 ? open_pipe() : -1;
+  return t->wakeup.pipe >= 0 && epoll_ctl(t->wakeup.epoll, EPOLL_CTL_ADD, t->wakeup.pipe, &event) == 0;
 }
 
 static void create_own(meeting *m) {
@@ -94,7 +94,7 @@ static void create_own(meeting *m) {
   mine->token_address = (uintptr_t)t->token;
   mine->segment_size = t->segment_size;
   mine->file = t->file;
-  mine->door = t->door;
+  mine->pipe = t->wakeup.pipe;
 }
 
 /* ------------------------------------------------------------ the others */
@@ -171,7 +171,7 @@ static lcomm_shm *create(const lcomm_transport_setup *setup) {
   t->rank = setup->rank;
   t->size = setup->size;
   t->timeout_s = setup->timeout_s;
-  t->file = t->watch = t->timer = t->door = -1;
+  t->file = t->wakeup.epoll = t->wakeup.timer = t->wakeup.pipe = -1;
   t->ways = (lcomm_shm_ways){BOUNCE_LONGEST, BOUNCE_TOTAL, true, true};
   t->of = calloc((size_t)setup->size, sizeof(lcomm_shm_peer *));
   t->reached = calloc((size_t)setup->size, sizeof(lcomm_shm_peer *));
@@ -257,9 +257,9 @@ void lcomm_shm_free(lcomm_shm *t) {
     munmap(t->segment, t->segment_size);
   }
   close_file(t->file);
-  close_file(t->door);
-  close_file(t->watch);
-  close_file(t->timer);
+  close_file(t->wakeup.pipe);
+  close_file(t->wakeup.epoll);
+  close_file(t->wakeup.timer);
   free(t->of);
   free(t->reached);
   free(t);

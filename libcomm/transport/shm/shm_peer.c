@@ -35,8 +35,8 @@ void lcomm_shm_peer_free(const lcomm_shm *t, lcomm_shm_peer *peer) {
   if (peer->segment) {
     munmap(peer->segment, t->segment_size);
   }
-  if (peer->door >= 0) {
-    close(peer->door);
+  if (peer->pipe >= 0) {
+    close(peer->pipe);
   }
   lcomm_shm_pidfd_put(peer->pidfd);
   free(peer);
@@ -69,11 +69,11 @@ static bool open_segment(const lcomm_shm *t, lcomm_shm_peer *peer, const lcomm_s
 
 static bool open_door(lcomm_shm_peer *peer, const lcomm_shm_offer *theirs, char *why) {
   struct stat facts;
-  peer->door = lcomm_shm_file_open(peer->pid, theirs->door, O_RDWR, LCOMM_SHM_PIPE);
-  if (peer->door < 0 || fstat(peer->door, &facts) != 0 || !S_ISFIFO(facts.st_mode)) {
+  peer->pipe = lcomm_shm_file_open(peer->pid, theirs->pipe, O_RDWR, LCOMM_SHM_PIPE);
+  if (peer->pipe < 0 || fstat(peer->pipe, &facts) != 0 || !S_ISFIFO(facts.st_mode)) {
     lcomm_shm_note(why, "the doorbell of rank %d (process %ld) cannot be opened: %s", peer->rank,
-                   (long)peer->pid, peer->door < 0 ? strerror(errno) : "it is no pipe");
-    errno = peer->door < 0 ? errno : 0;
+                   (long)peer->pid, peer->pipe < 0 ? strerror(errno) : "it is no pipe");
+    errno = peer->pipe < 0 ? errno : 0;
     return false;
   }
   return true;
@@ -101,7 +101,7 @@ lcomm_shm_peer *lcomm_shm_peer_meet(lcomm_shm *t, int rank, uint64_t pid,
   }
   peer->rank = rank;
   peer->pid = (pid_t)pid;
-  peer->door = -1;
+  peer->pipe = -1;
   /* First of all: what is opened afterwards belongs to this process, or the
    * token is wrong. */
   peer->pidfd = lcomm_shm_pidfd_get(peer->pid);
@@ -121,7 +121,7 @@ lcomm_shm_peer *lcomm_shm_peer_meet(lcomm_shm *t, int rank, uint64_t pid,
 /* Be woken when the peer ends. */
 void lcomm_shm_watch_peer(lcomm_shm *t, const lcomm_shm_peer *peer, int index) {
   struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uint64_t)index};
-  if (peer->pidfd >= 0 && epoll_ctl(t->watch, EPOLL_CTL_ADD, peer->pidfd, &event) == 0) {
+  if (peer->pidfd >= 0 && epoll_ctl(t->wakeup.epoll, EPOLL_CTL_ADD, peer->pidfd, &event) == 0) {
     return;
   }
   lcomm_shm_watch_by_time(t);
@@ -130,12 +130,12 @@ void lcomm_shm_watch_peer(lcomm_shm *t, const lcomm_shm_peer *peer, int index) {
 void lcomm_shm_watch_by_time(lcomm_shm *t) {
   static const struct itimerspec often = {{0, 100000000}, {0, 100000000}};
   struct epoll_event event = {.events = EPOLLIN, .data.u64 = UINT64_MAX};
-  if (t->timer >= 0) {
+  if (t->wakeup.timer >= 0) {
     return;
   }
-  t->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-  if (t->timer >= 0) {
-    timerfd_settime(t->timer, 0, &often, NULL);
-    epoll_ctl(t->watch, EPOLL_CTL_ADD, t->timer, &event);
+  t->wakeup.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+  if (t->wakeup.timer >= 0) {
+    timerfd_settime(t->wakeup.timer, 0, &often, NULL);
+    epoll_ctl(t->wakeup.epoll, EPOLL_CTL_ADD, t->wakeup.timer, &event);
   }
 }

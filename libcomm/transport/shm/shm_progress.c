@@ -99,11 +99,11 @@ static void push(lcomm_shm *t, lcomm_shm_peer *peer) {
   if (peer->queue.first) {
     lcomm_shm_flush(t, peer);
   }
-  if (peer->used_count > 0) {
+  if (peer->sends.used_count > 0) {
     lcomm_shm_begin_streams(t, peer);
     lcomm_shm_pump(t, peer);
   }
-  if (peer->telling) {
+  if (peer->control.waits) {
     lcomm_shm_control_resend(peer);
   }
 }
@@ -112,25 +112,25 @@ void lcomm_shm_progress(lcomm_transport *transport) {
   lcomm_shm *t = lcomm_shm_of(transport);
   for (int i = 0; i < t->reached_count; i++) {
     lcomm_shm_peer *peer = t->reached[i];
-    peer->peeked = false; /* what was looked at and not dropped comes in as all else */
-    peer->peeked_unasked = NULL;
+    peer->peek.active = false; /* what was looked at and not dropped comes in as all else */
+    peer->peek.unasked = NULL;
     if (peer->fault != LCOMM_SHM_FINE) {
       continue;
     }
     if ((uint32_t)lcomm_shm_look(&peer->in) != 0) {
       lcomm_shm_drain(t, peer);
     }
-    if (peer->used_count > 0 || peer->queue.first || peer->telling) {
+    if (peer->sends.used_count > 0 || peer->queue.first || peer->control.waits) {
       push(t, peer);
     }
   }
-  if (t->until_check-- > 0) {
+  if (t->wakeup.until_check-- > 0) {
     return;
   }
-  t->until_check = CHECK_CALLS;
+  t->wakeup.until_check = CHECK_CALLS;
   double now_s = lcomm_clock_s();
-  if (now_s >= t->next_check_s) {
-    t->next_check_s = now_s + CHECK_S;
+  if (now_s >= t->wakeup.next_check_s) {
+    t->wakeup.next_check_s = now_s + CHECK_S;
     lcomm_shm_check_peers(t);
   }
 }
@@ -151,15 +151,15 @@ static bool peek_unasked(lcomm_shm_peer *peer, lcomm_shm_record *record, const v
       peer->fault != LCOMM_SHM_FINE) {
     return false;
   }
-  peer->peeked_unasked = record;
+  peer->peek.unasked = record;
   *bytes = record->view;
   *size = record->size;
   return true;
 }
 
 static void drop_unasked(lcomm_shm *t, lcomm_shm_peer *peer) {
-  lcomm_shm_record *record = peer->peeked_unasked;
-  peer->peeked_unasked = NULL;
+  lcomm_shm_record *record = peer->peek.unasked;
+  peer->peek.unasked = NULL;
   lcomm_shm_list_remove(lcomm_shm_bucket(peer->unasked, record->tag), record);
   peer->unasked_count--;
   lcomm_shm_release(t, record);
@@ -199,20 +199,20 @@ bool lcomm_shm_peek(lcomm_transport *transport, int rank, uint32_t tag, const vo
       is_claimed(peer, tag)) {
     return false;
   }
-  peer->peeked = true;
+  peer->peek.active = true;
   *bytes = lcomm_shm_data(entry);
   *size = lcomm_shm_word_size(word);
-  peer->peeked_size = *size;
+  peer->peek.size = *size;
   return true;
 }
 
 void lcomm_shm_drop(lcomm_transport *transport, int rank) {
   lcomm_shm *t = lcomm_shm_of(transport);
   lcomm_shm_peer *peer = t->of[rank];
-  if (peer && peer->peeked_unasked) {
+  if (peer && peer->peek.unasked) {
     drop_unasked(t, peer);
-  } else if (peer && peer->peeked) {
-    peer->peeked = false;
-    advance(peer, lcomm_shm_span(peer->peeked_size));
+  } else if (peer && peer->peek.active) {
+    peer->peek.active = false;
+    advance(peer, lcomm_shm_span(peer->peek.size));
   }
 }

@@ -130,7 +130,7 @@ static lcomm_status ask(lcomm_shm *t, int rank, uint32_t tag, lcomm_shm_kind kin
       peer->unasked_count > 0 ? lcomm_shm_list_find(peer->unasked, tag) : NULL;
   bool is_there = record != NULL;
   if (is_there) {
-    peer->peeked_unasked = NULL;
+    peer->peek.unasked = NULL;
     lcomm_shm_list_remove(lcomm_shm_bucket(peer->unasked, tag), record);
     peer->unasked_count--;
   } else {

@@ -24,26 +24,26 @@ static void *slab_get(lcomm_shm *t, size_t size) {
   if (!slab) {
     return NULL;
   }
-  slab->next = t->slabs;
-  t->slabs = slab;
+  slab->next = t->memory.slabs;
+  t->memory.slabs = slab;
   return slab + 1;
 }
 
 /* --------------------------------------------------------------- records */
 
 lcomm_shm_record *lcomm_shm_record_get(lcomm_shm *t, lcomm_shm_peer *peer, lcomm_shm_kind kind) {
-  if (!t->free_records) {
+  if (!t->memory.free_records) {
     lcomm_shm_record *more = slab_get(t, SLAB_RECORDS * sizeof *more);
     for (int i = 0; more && i < SLAB_RECORDS; i++) {
-      more[i].next = t->free_records;
-      t->free_records = &more[i];
+      more[i].next = t->memory.free_records;
+      t->memory.free_records = &more[i];
     }
   }
-  lcomm_shm_record *record = t->free_records;
+  lcomm_shm_record *record = t->memory.free_records;
   if (!record) {
     return NULL;
   }
-  t->free_records = record->next;
+  t->memory.free_records = record->next;
   memset(record, 0, offsetof(lcomm_shm_record, there));
   record->peer = peer;
   record->kind = kind;
@@ -52,7 +52,7 @@ lcomm_shm_record *lcomm_shm_record_get(lcomm_shm *t, lcomm_shm_peer *peer, lcomm
 
 /* Where a buffer of messages goes when it is no longer used. */
 static void buffer_put(lcomm_shm *t, lcomm_shm_buffer *buffer) {
-  lcomm_shm_buffer **pool = buffer->size == LCOMM_SHM_INLINE ? &t->free_shorts : &t->free_gathers;
+  lcomm_shm_buffer **pool = buffer->size == LCOMM_SHM_INLINE ? &t->memory.free_shorts : &t->memory.free_gathers;
   buffer->next = *pool;
   *pool = buffer;
 }
@@ -61,30 +61,30 @@ void lcomm_shm_record_put(lcomm_shm *t, lcomm_shm_record *record) {
   if (record->own) {
     buffer_put(t, record->own);
   }
-  record->next = t->free_records;
-  t->free_records = record;
+  record->next = t->memory.free_records;
+  t->memory.free_records = record;
 }
 
 /* --------------------------------------------------------------- buffers */
 
 lcomm_shm_buffer *lcomm_shm_head_get(lcomm_shm *t) {
-  if (!t->free_heads) {
+  if (!t->memory.free_heads) {
     lcomm_shm_buffer *more = slab_get(t, SLAB_HEADS * sizeof *more);
     for (int i = 0; more && i < SLAB_HEADS; i++) {
-      more[i].next = t->free_heads;
-      t->free_heads = &more[i];
+      more[i].next = t->memory.free_heads;
+      t->memory.free_heads = &more[i];
     }
   }
-  lcomm_shm_buffer *head = t->free_heads;
+  lcomm_shm_buffer *head = t->memory.free_heads;
   if (head) {
-    t->free_heads = head->next;
+    t->memory.free_heads = head->next;
     memset(head, 0, sizeof *head);
   }
   return head;
 }
 
 lcomm_shm_buffer *lcomm_shm_short_get(lcomm_shm *t) {
-  if (!t->free_shorts) {
+  if (!t->memory.free_shorts) {
     unsigned char *bytes = slab_get(t, SLAB_SHORTS * (size_t)LCOMM_SHM_INLINE);
     for (int i = 0; bytes && i < SLAB_SHORTS; i++) {
       lcomm_shm_buffer *buffer = lcomm_shm_head_get(t);
@@ -96,9 +96,9 @@ lcomm_shm_buffer *lcomm_shm_short_get(lcomm_shm *t) {
       buffer_put(t, buffer);
     }
   }
-  lcomm_shm_buffer *buffer = t->free_shorts;
+  lcomm_shm_buffer *buffer = t->memory.free_shorts;
   if (buffer) {
-    t->free_shorts = buffer->next;
+    t->memory.free_shorts = buffer->next;
   }
   return buffer;
 }
@@ -106,7 +106,7 @@ lcomm_shm_buffer *lcomm_shm_short_get(lcomm_shm *t) {
 /* The smallest free buffer that is long enough, unlinked. */
 static lcomm_shm_buffer *best_gather(lcomm_shm *t, size_t size) {
   lcomm_shm_buffer **best = NULL;
-  for (lcomm_shm_buffer **at = &t->free_gathers; *at; at = &(*at)->next) {
+  for (lcomm_shm_buffer **at = &t->memory.free_gathers; *at; at = &(*at)->next) {
     if ((*at)->size >= size && (!best || (*at)->size < (*best)->size)) {
       best = at;
     }
@@ -122,8 +122,8 @@ static lcomm_shm_buffer *best_gather(lcomm_shm *t, size_t size) {
 static lcomm_shm_buffer *gather_head(lcomm_shm *t) {
   lcomm_shm_buffer *head = lcomm_shm_head_get(t);
   if (head) {
-    head->older = t->gathers;
-    t->gathers = head;
+    head->older = t->memory.gathers;
+    t->memory.gathers = head;
   }
   return head;
 }
@@ -135,31 +135,31 @@ lcomm_shm_buffer *lcomm_shm_gather_get(lcomm_shm *t, size_t size) {
   }
   /* One that is too short makes way, so that growing messages do not leave a
    * trail of memory. */
-  buffer = t->free_gathers ? t->free_gathers : gather_head(t);
+  buffer = t->memory.free_gathers ? t->memory.free_gathers : gather_head(t);
   if (!buffer) {
     return NULL;
   }
-  t->free_gathers = buffer->next;
+  t->memory.free_gathers = buffer->next;
   free(buffer->bytes);
   buffer->size = (size + LCOMM_SHM_LINE - 1) & ~(size_t)(LCOMM_SHM_LINE - 1);
   buffer->bytes = aligned_alloc(LCOMM_SHM_LINE, buffer->size);
   if (!buffer->bytes) {
     buffer->size = 0;
-    buffer->next = t->free_gathers;
-    t->free_gathers = buffer;
+    buffer->next = t->memory.free_gathers;
+    t->memory.free_gathers = buffer;
     return NULL;
   }
   return buffer;
 }
 
 void lcomm_shm_records_free(lcomm_shm *t) {
-  for (lcomm_shm_buffer *buffer = t->gathers; buffer; buffer = buffer->older) {
+  for (lcomm_shm_buffer *buffer = t->memory.gathers; buffer; buffer = buffer->older) {
     free(buffer->bytes);
   }
-  while (t->slabs) {
-    struct lcomm_shm_slab *next = t->slabs->next;
-    free(t->slabs);
-    t->slabs = next;
+  while (t->memory.slabs) {
+    struct lcomm_shm_slab *next = t->memory.slabs->next;
+    free(t->memory.slabs);
+    t->memory.slabs = next;
   }
 }
 

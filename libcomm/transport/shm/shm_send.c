@@ -29,22 +29,22 @@ bool lcomm_shm_is_answered(const lcomm_shm_record *record) {
 /* There is a free slot. */
 static void take_slot(lcomm_shm_peer *peer, lcomm_shm_record *record) {
   int word = 0;
-  while (~peer->used[word] == 0) {
+  while (~peer->sends.used[word] == 0) {
     word++;
   }
-  int bit = __builtin_ctzll(~peer->used[word]);
-  peer->used[word] |= UINT64_C(1) << bit;
-  peer->used_count++;
+  int bit = __builtin_ctzll(~peer->sends.used[word]);
+  peer->sends.used[word] |= UINT64_C(1) << bit;
+  peer->sends.used_count++;
   record->slot = (uint16_t)(64 * word + bit);
-  record->generation = ++peer->generations[record->slot];
-  peer->sends[record->slot] = record;
+  record->generation = ++peer->sends.generations[record->slot];
+  peer->sends.records[record->slot] = record;
 }
 
 void lcomm_shm_end_send(lcomm_shm *t, lcomm_shm_record *record) {
   lcomm_shm_peer *peer = record->peer;
-  peer->used[record->slot / 64] &= ~(UINT64_C(1) << record->slot % 64);
-  peer->used_count--;
-  peer->sends[record->slot] = NULL;
+  peer->sends.used[record->slot / 64] &= ~(UINT64_C(1) << record->slot % 64);
+  peer->sends.used_count--;
+  peer->sends.records[record->slot] = NULL;
   if (record->bounce) {
     lcomm_shm_bounce_put(t, record->bounce);
     record->bounce = NULL;
@@ -56,10 +56,10 @@ void lcomm_shm_end_send(lcomm_shm *t, lcomm_shm_record *record) {
 }
 
 void lcomm_shm_reap(lcomm_shm *t, lcomm_shm_peer *peer) {
-  uint32_t left = peer->used_count;
+  uint32_t left = peer->sends.used_count;
   for (int i = 0; left > 0; i++) {
-    for (uint64_t bits = peer->used[i]; bits; bits &= bits - 1, left--) {
-      lcomm_shm_record *record = peer->sends[64 * i + __builtin_ctzll(bits)];
+    for (uint64_t bits = peer->sends.used[i]; bits; bits &= bits - 1, left--) {
+      lcomm_shm_record *record = peer->sends.records[64 * i + __builtin_ctzll(bits)];
       if (record->state == LCOMM_SHM_PUBLISHED && lcomm_shm_is_answered(record)) {
         t->news |= !record->detached;
         lcomm_shm_end_send(t, record);
@@ -135,10 +135,10 @@ static bool try_short(lcomm_shm_record *record) {
 static bool try_long(lcomm_shm *t, lcomm_shm_record *record) {
   lcomm_shm_peer *peer = record->peer;
   lcomm_shm_long there;
-  if (peer->used_count == LCOMM_SHM_SLOTS) {
+  if (peer->sends.used_count == LCOMM_SHM_SLOTS) {
     lcomm_shm_reap(t, peer);
   }
-  unsigned char *data = peer->used_count < LCOMM_SHM_SLOTS
+  unsigned char *data = peer->sends.used_count < LCOMM_SHM_SLOTS
                             ? lcomm_shm_reserve(&peer->out, sizeof(there), LCOMM_SHM_SPARE)
                             : NULL;
   if (!data) {

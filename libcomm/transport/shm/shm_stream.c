@@ -26,15 +26,15 @@ static bool wants_stream(const lcomm_shm_record *record) {
 
 void lcomm_shm_begin_streams(lcomm_shm *t, lcomm_shm_peer *peer) {
   uint32_t asked = atomic_load_explicit(&peer->here->asked, memory_order_seq_cst);
-  if (asked == peer->asked_seen) {
+  if (asked == peer->sends.asked_seen) {
     return;
   }
   t->news = true;
-  peer->asked_seen = asked;
-  uint32_t left = peer->used_count;
+  peer->sends.asked_seen = asked;
+  uint32_t left = peer->sends.used_count;
   for (int i = 0; left > 0; i++) {
-    for (uint64_t bits = peer->used[i]; bits; bits &= bits - 1, left--) {
-      lcomm_shm_record *record = peer->sends[64 * i + __builtin_ctzll(bits)];
+    for (uint64_t bits = peer->sends.used[i]; bits; bits &= bits - 1, left--) {
+      lcomm_shm_record *record = peer->sends.records[64 * i + __builtin_ctzll(bits)];
       if (wants_stream(record)) {
         record->state = LCOMM_SHM_STREAMING;
         lcomm_shm_list_add(&peer->streams, record);

@@ -118,27 +118,44 @@ struct lcomm_shm_record {
   };
 };
 
+/* The next message, while the caller looks at it in place. */
+typedef struct lcomm_shm_peeked {
+  bool active;
+  size_t size;
+  lcomm_shm_record *unasked; /* it lies here, progress() has taken it in before; NULL: in the ring */
+} lcomm_shm_peeked;
+
+/* Long sends to a peer: their slots, as bits and as records. */
+typedef struct lcomm_shm_sends {
+  uint64_t used[LCOMM_SHM_SLOTS / 64];
+  uint32_t used_count;
+  uint32_t asked_seen;
+  lcomm_shm_record *records[LCOMM_SHM_SLOTS];
+  uint32_t generations[LCOMM_SHM_SLOTS];
+} lcomm_shm_sends;
+
+/* Control messages of a pair. */
+typedef struct lcomm_shm_pair_control {
+  unsigned char received[LCOMM_SHM_CONTROLS][LCOMM_CONTROL_SIZE];
+  uint32_t received_count;
+  unsigned char waiting[LCOMM_CONTROL_SIZE]; /* for room in the ring */
+  bool waits;
+  bool error_sent, error_received; /* the one error of each direction has been */
+} lcomm_shm_pair_control;
+
 struct lcomm_shm_peer {
   lcomm_shm_reader in;
   uint32_t posted_count, unasked_count;
-  bool peeked; /* the next entry is being looked at in place */
-  size_t peeked_size;
-  lcomm_shm_record *peeked_unasked; /* or this message, which progress() has taken in before */
+  lcomm_shm_peeked peek;
   lcomm_shm_fault fault;
 
   lcomm_shm_writer out;
   _Atomic uint32_t *sleeping; /* of the peer */
-  int door;                   /* written to when it sleeps */
+  int pipe;                   /* of the peer, written to when it sleeps */
   lcomm_shm_list queue;       /* sends that wait for room, in order */
   lcomm_shm_list streams;     /* sends whose pieces are in flight */
 
-  /* Long sends: their slots, as bits and as records. */
-  uint64_t used[LCOMM_SHM_SLOTS / 64];
-  uint32_t used_count;
-  uint32_t asked_seen;
-  lcomm_shm_record *sends[LCOMM_SHM_SLOTS];
-  uint32_t generations[LCOMM_SHM_SLOTS];
-
+  lcomm_shm_sends sends;
   lcomm_shm_record *incoming[LCOMM_SHM_SLOTS]; /* streams of the peer, by its slot */
   lcomm_shm_list posted[LCOMM_SHM_BUCKETS], unasked[LCOMM_SHM_BUCKETS];
 
@@ -151,13 +168,32 @@ struct lcomm_shm_peer {
   lcomm_shm_lane *there;      /* our lane in it */
   lcomm_shm_lane *here;       /* its lane in ours */
   lcomm_shm_mapping *mappings[LCOMM_SHM_REGIONS];
-
-  unsigned char heard[LCOMM_SHM_CONTROLS][LCOMM_CONTROL_SIZE];
-  uint32_t heard_count;
-  unsigned char told[LCOMM_CONTROL_SIZE]; /* waits for room */
-  bool telling;
-  bool error_told, error_heard; /* the one error of each direction has been */
+  lcomm_shm_pair_control control;
 };
+
+/* How this rank is woken. */
+typedef struct lcomm_shm_wakeup {
+  int pipe;  /* both ends in one descriptor */
+  int epoll; /* of the pipe, and the pidfds of peers */
+  int timer; /* in it too, for peers without a pidfd; else -1 */
+  uint32_t until_check;
+  double next_check_s;
+} lcomm_shm_wakeup;
+
+/* Records and buffers, in use and free. */
+typedef struct lcomm_shm_memory {
+  lcomm_shm_buffer *bounces[LCOMM_SHM_BOUNCE_CLASSES];
+  size_t bounce_size;
+  lcomm_shm_buffer *recent[LCOMM_SHM_BOUNCE_RECENT];
+  uint32_t recent_next;
+  lcomm_shm_record *free_records;
+  lcomm_shm_buffer *free_shorts;  /* for messages from the ring */
+  lcomm_shm_buffer *free_gathers; /* for long ones that came in pieces */
+  lcomm_shm_buffer *gathers;      /* all of those, used or free */
+  lcomm_shm_buffer *free_heads;   /* without bytes */
+  lcomm_shm_mapping *stale;       /* old mappings that are still used */
+  struct lcomm_shm_slab *slabs;   /* what records and buffers are cut from */
+} lcomm_shm_memory;
 
 struct lcomm_shm {
   lcomm_transport base;
@@ -175,24 +211,8 @@ struct lcomm_shm {
   size_t segment_size;
   int file; /* of the segment, until all peers have opened it; else -1 */
   int lanes;
-  int door;  /* both ends of a pipe in one descriptor */
-  int watch; /* epoll: the door, and the pidfds of peers */
-  int timer; /* in it too, for peers without a pidfd; else -1 */
-  uint32_t until_check;
-  double next_check_s;
-
-  lcomm_shm_buffer *bounces[LCOMM_SHM_BOUNCE_CLASSES];
-  size_t bounce_size;
-  lcomm_shm_buffer *recent[LCOMM_SHM_BOUNCE_RECENT];
-  uint32_t recent_next;
-
-  lcomm_shm_record *free_records;
-  lcomm_shm_buffer *free_shorts;  /* for messages from the ring */
-  lcomm_shm_buffer *free_gathers; /* for long ones that came in pieces */
-  lcomm_shm_buffer *gathers;      /* all of those, used or free */
-  lcomm_shm_buffer *free_heads;   /* without bytes */
-  lcomm_shm_mapping *stale;       /* old mappings that are still used */
-  struct lcomm_shm_slab *slabs;   /* what records and buffers are cut from */
+  lcomm_shm_wakeup wakeup;
+  lcomm_shm_memory memory;
   unsigned char token[LCOMM_SHM_TOKEN];
 };
 

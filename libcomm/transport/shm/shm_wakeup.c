@@ -23,7 +23,7 @@ enum { EVENTS = 16 };
 void lcomm_shm_write_wakeup(lcomm_shm_peer *peer) {
   if (atomic_exchange_explicit(peer->sleeping, 0, memory_order_seq_cst) != 0) {
     /* A full pipe wakes as well. It is open for reading too: no SIGPIPE. */
-    ssize_t ignored = write(peer->door, "", 1);
+    ssize_t ignored = write(peer->pipe, "", 1);
     (void)ignored;
   }
 }
@@ -33,10 +33,10 @@ void lcomm_shm_write_wakeup(lcomm_shm_peer *peer) {
 /* Was a long send answered whose transfer arm has not yet spoken of? */
 static bool finds_answer(lcomm_shm_peer *peer) {
   bool found = false;
-  uint32_t left = peer->used_count;
+  uint32_t left = peer->sends.used_count;
   for (int i = 0; left > 0; i++) {
-    for (uint64_t bits = peer->used[i]; bits; bits &= bits - 1, left--) {
-      lcomm_shm_record *record = peer->sends[64 * i + __builtin_ctzll(bits)];
+    for (uint64_t bits = peer->sends.used[i]; bits; bits &= bits - 1, left--) {
+      lcomm_shm_record *record = peer->sends.records[64 * i + __builtin_ctzll(bits)];
       if (!record->noticed && !record->detached && lcomm_shm_is_answered(record)) {
         record->noticed = true;
         found = true;
@@ -59,13 +59,13 @@ static bool is_busy(lcomm_shm *t, lcomm_shm_peer *peer) {
   if (peer->queue.first && lcomm_shm_flush(t, peer)) {
     return true;
   }
-  if (peer->used_count > 0) {
+  if (peer->sends.used_count > 0) {
     lcomm_shm_begin_streams(t, peer);
     if (lcomm_shm_pump(t, peer) || finds_answer(peer)) {
       return true;
     }
   }
-  return peer->telling && lcomm_shm_control_resend(peer);
+  return peer->control.waits && lcomm_shm_control_resend(peer);
 }
 
 int lcomm_shm_arm(lcomm_transport *transport) {
@@ -85,17 +85,17 @@ int lcomm_shm_arm(lcomm_transport *transport) {
     atomic_store_explicit(&t->segment->sleeping, 0, memory_order_seq_cst);
     return LCOMM_ARM_BUSY;
   }
-  return t->watch;
+  return t->wakeup.epoll;
 }
 
 void lcomm_shm_disarm(lcomm_transport *transport) {
   lcomm_shm *t = lcomm_shm_of(transport);
   char bytes[64];
   atomic_store_explicit(&t->segment->sleeping, 0, memory_order_seq_cst);
-  while (read(t->door, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes)) {
+  while (read(t->wakeup.pipe, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes)) {
   }
-  if (t->timer >= 0) {
-    ssize_t ignored = read(t->timer, bytes, sizeof(uint64_t));
+  if (t->wakeup.timer >= 0) {
+    ssize_t ignored = read(t->wakeup.timer, bytes, sizeof(uint64_t));
     (void)ignored;
   }
   lcomm_shm_check_peers(t);
@@ -119,13 +119,13 @@ void lcomm_shm_give_up(lcomm_shm *t, lcomm_shm_peer *peer, lcomm_shm_fault fault
   t->news = true;
   if (peer->pidfd >= 0) {
     /* An end is readable for ever; who is given up must not wake us. */
-    epoll_ctl(t->watch, EPOLL_CTL_DEL, peer->pidfd, NULL);
+    epoll_ctl(t->wakeup.epoll, EPOLL_CTL_DEL, peer->pidfd, NULL);
   }
 }
 
 /* What a peer wrote before its end is still taken in. */
 static void bury(lcomm_shm *t, lcomm_shm_peer *peer, lcomm_shm_fault fault) {
-  if (peer->peeked) {
+  if (peer->peek.active) {
     return; /* found again next time */
   }
   lcomm_shm_drain(t, peer);
@@ -148,7 +148,7 @@ static void bury_closed(lcomm_shm *t) {
 
 void lcomm_shm_check_peers(lcomm_shm *t) {
   struct epoll_event events[EVENTS];
-  int count = epoll_wait(t->watch, events, EVENTS, 0);
+  int count = epoll_wait(t->wakeup.epoll, events, EVENTS, 0);
   bury_closed(t);
   for (int i = 0; i < count; i++) {
     uint64_t index = events[i].data.u64;

@@ -360,7 +360,7 @@ static void send_to_two(forked *self) {
     fill(bytes, LARGE, round);
     send_to(&p, 1, TAG, bytes, LARGE, &first);
     send_to(&p, 2, TAG, bytes, LARGE, &second);
-    size_t copied = lcomm_shm_of(p.t)->bounce_size, copies = round < ROUNDS - 1 ? 1 : 2;
+    size_t copied = lcomm_shm_of(p.t)->memory.bounce_size, copies = round < ROUNDS - 1 ? 1 : 2;
     forked_require(self, copied == copies * LARGE, "%zu bytes of copies", copied);
     together(self);
     finish(&p, &first);

@@ -220,7 +220,7 @@ static void forge_no_file(forked *self, lcomm_shm_offer *offer) {
 }
 static void forge_door(forked *self, lcomm_shm_offer *offer) {
   (void)self;
-  offer->door = offer->file;
+  offer->pipe = offer->file;
 }
 static void forge_size(forked *self, lcomm_shm_offer *offer) {
   (void)self;
