@@ -21,21 +21,22 @@ static size_t size_of(const lcomm_format *format, uint64_t count) {
 static void encode(const lcomm_format *format, const lcomm_kernels *kernels, const float *source,
                    lcomm_range range, uint64_t seed, uint8_t *payload) {
   (void)format, (void)seed;
-  kernels->f32_to_bf16(source, (uint16_t *)payload + range.first, (size_t)range.n);
+  kernels->half.f32_to_bf16(source, (uint16_t *)payload + range.first, (size_t)range.n);
 }
 
 static void decode(const lcomm_format *format, const lcomm_kernels *kernels, const uint8_t *payload,
                    lcomm_range range, float factor, float *destination) {
   (void)format;
-  kernels->bf16_to_f32((const uint16_t *)payload + range.first, factor, destination,
-                       (size_t)range.n);
+  kernels->half.bf16_to_f32((const uint16_t *)payload + range.first, factor, destination,
+                            (size_t)range.n);
 }
 
 static void accumulate(const lcomm_format *format, const lcomm_kernels *kernels,
                        const uint8_t *payload, lcomm_range range, float factor,
                        float *destination) {
   (void)format;
-  kernels->bf16_add((const uint16_t *)payload + range.first, factor, destination, (size_t)range.n);
+  kernels->half.bf16_add((const uint16_t *)payload + range.first, factor, destination,
+                         (size_t)range.n);
 }
 
 static void sum(const lcomm_format *format, const lcomm_kernels *kernels, lcomm_source *sources,

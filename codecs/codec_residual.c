@@ -24,7 +24,7 @@ void lcomm_residual_encode(const lcomm_format *format, const lcomm_kernels *kern
     kernels->f32_add(source + done, 1.0f, acc, (size_t)piece.n);
     lcomm_encode(format, kernels, acc, piece, seed, payload);
     lcomm_decode(format, kernels, payload, piece, 1.0f, decoded);
-    kernels->f32_keep_error(decoded, acc, (size_t)piece.n);
+    kernels->ef.f32_keep_error(decoded, acc, (size_t)piece.n);
   }
 }
 
@@ -36,7 +36,7 @@ void lcomm_residual_encode_owner(const lcomm_format *format, const lcomm_kernels
     lcomm_range piece = piece_of(range, done);
     lcomm_encode(format, kernels, source + done, piece, seed, payload);
     lcomm_decode(format, kernels, payload, piece, 1.0f, decoded);
-    kernels->f32_add_error(source + done, decoded, weight, residual + done, (size_t)piece.n);
+    kernels->ef.f32_add_error(source + done, decoded, weight, residual + done, (size_t)piece.n);
   }
 }
 

@@ -114,8 +114,8 @@ static size_t collect(const lcomm_select_input *input, lcomm_select_span span,
     it = chunk_at(input, local, end);
     size_t begin = stored->count, room = capacity - begin;
     size_t hits =
-        input->kernels->accumulate_select(it.base, it.residual, it.length, threshold.least,
-                                          (uint32_t)local, stored->position + begin, room);
+        input->kernels->ef.accumulate_select(it.base, it.residual, it.length, threshold.least,
+                                             (uint32_t)local, stored->position + begin, room);
     stored->count += hits < room ? hits : room;
     found += hits;
     fetch(&it, stored, begin, histogram);

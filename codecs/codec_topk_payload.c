@@ -51,7 +51,7 @@ static void write_bf16(const lcomm_kernels *kernels, const lcomm_entries *entrie
   for (size_t first = 0, n; first < entries->count; first += n) {
     const float *value = entries->value + first;
     n = entries->count - first < LCOMM_BLOCK ? entries->count - first : LCOMM_BLOCK;
-    kernels->f32_to_bf16(value, code, n);
+    kernels->half.f32_to_bf16(value, code, n);
     if (has_infinity(code)) {
       for (size_t i = 0; i < n; i++) {
         code[i] = lcomm_f32_to_bf16_finite(value[i]);

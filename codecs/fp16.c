@@ -64,7 +64,8 @@ static void encode(const lcomm_format *format, const lcomm_kernels *kernels, con
   (void)seed;
   uint16_t *code = (uint16_t *)(void *)(payload + code_offset(format, range));
   if (format->variant == LCOMM_FP16_BLOCK) {
-    kernels->f32_to_f16_block(source, code, payload + range.first / LCOMM_BLOCK, (size_t)range.n);
+    kernels->f16_block.f32_to_f16_block(source, code, payload + range.first / LCOMM_BLOCK,
+                                        (size_t)range.n);
     lcomm_block_pad(range, LCOMM_BLOCK, 1, payload);
     return;
   }
@@ -72,18 +73,19 @@ static void encode(const lcomm_format *format, const lcomm_kernels *kernels, con
   if (fixed && range.n > 0) { /* with every range, so that each can be decoded by itself */
     write_fixed_head(format, payload);
   }
-  kernels->f32_to_f16(source, fixed ? power_of_two(format->exponent) : 1.0f, code, (size_t)range.n);
+  kernels->half.f32_to_f16(source, fixed ? power_of_two(format->exponent) : 1.0f, code,
+                           (size_t)range.n);
 }
 
 static void decode(const lcomm_format *format, const lcomm_kernels *kernels, const uint8_t *payload,
                    lcomm_range range, float factor, float *destination) {
   const uint16_t *code = (const uint16_t *)(const void *)(payload + code_offset(format, range));
   if (format->variant == LCOMM_FP16_BLOCK) {
-    kernels->f16_block_to_f32(code, payload + range.first / LCOMM_BLOCK, factor, destination,
-                              (size_t)range.n);
+    kernels->f16_block.f16_block_to_f32(code, payload + range.first / LCOMM_BLOCK, factor,
+                                        destination, (size_t)range.n);
   } else {
-    kernels->f16_to_f32(code, factor * read_factor(format, range.count, payload), destination,
-                        (size_t)range.n);
+    kernels->half.f16_to_f32(code, factor * read_factor(format, range.count, payload), destination,
+                             (size_t)range.n);
   }
 }
 
@@ -92,11 +94,11 @@ static void accumulate(const lcomm_format *format, const lcomm_kernels *kernels,
                        float *destination) {
   const uint16_t *code = (const uint16_t *)(const void *)(payload + code_offset(format, range));
   if (format->variant == LCOMM_FP16_BLOCK) {
-    kernels->f16_block_add(code, payload + range.first / LCOMM_BLOCK, factor, destination,
-                           (size_t)range.n);
+    kernels->f16_block.f16_block_add(code, payload + range.first / LCOMM_BLOCK, factor, destination,
+                                     (size_t)range.n);
   } else {
-    kernels->f16_add(code, factor * read_factor(format, range.count, payload), destination,
-                     (size_t)range.n);
+    kernels->half.f16_add(code, factor * read_factor(format, range.count, payload), destination,
+                          (size_t)range.n);
   }
 }
 

@@ -94,9 +94,9 @@ static uint8_t *encode_codes(const lcomm_lossless *lossless, const lcomm_kernels
   }
   place_planes(lossless, width, n, plane);
   if (width == 2) {
-    kernels->split2(codes, plane, n);
+    kernels->planes.split2(codes, plane, n);
   } else {
-    kernels->split4(codes, plane, n);
+    kernels->planes.split4(codes, plane, n);
   }
   for (size_t i = width; i > 0; i--) {
     stream = lcomm_plane_encode(&lossless->zstd, LCOMM_PLANE_DENSE, plane[i - 1], n, stream);
@@ -131,9 +131,9 @@ static const char *decode_codes(const lcomm_lossless *lossless, const lcomm_kern
     return wrong;
   }
   if (width == 2) {
-    kernels->join2((const uint8_t *const *)plane, codes, n);
+    kernels->planes.join2((const uint8_t *const *)plane, codes, n);
   } else {
-    kernels->join4((const uint8_t *const *)plane, codes, n);
+    kernels->planes.join4((const uint8_t *const *)plane, codes, n);
   }
   return NULL;
 }

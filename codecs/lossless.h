@@ -25,7 +25,7 @@
  *                      values by split2: planes 1, 0; or int8 values: scales;
  *                      codes
  *
- * Planes of 2- and 4-byte numbers are those of lcomm_kernels.split2, split4.
+ * Planes of 2- and 4-byte numbers are those of lcomm_kernels.planes.split2, split4.
  * Every valid payload, a sparse one too, comes back byte for byte.
  */
 

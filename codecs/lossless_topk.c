@@ -136,7 +136,7 @@ static uint8_t *encode_values(const lcomm_lossless *lossless, const lcomm_kernel
     return lcomm_plane_encode(zstd, LCOMM_PLANE_CODES, values + scales, entries, stream);
   }
   uint8_t *plane[2] = {scratch, scratch + entries};
-  kernels->split2(values, plane, entries);
+  kernels->planes.split2(values, plane, entries);
   stream = lcomm_plane_encode(zstd, LCOMM_PLANE_MANTISSAS, plane[1], entries, stream);
   return lcomm_plane_encode(zstd, LCOMM_PLANE_REPEATS, plane[0], entries, stream);
 }
@@ -157,7 +157,7 @@ static const char *decode_values(const lcomm_lossless *lossless, const lcomm_ker
     wrong = lcomm_plane_decode(zstd, stream, plane[0], entries);
   }
   if (!wrong) {
-    kernels->join2((const uint8_t *const *)plane, values, entries);
+    kernels->planes.join2((const uint8_t *const *)plane, values, entries);
   }
   return wrong;
 }

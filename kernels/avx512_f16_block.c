@@ -15,7 +15,7 @@ LCOMM_VECTOR void encode_tile(lcomm_path path, const float *source, uint16_t *co
                               uint8_t *scale) {
   __m512i bytes = lcomm_scale_bytes(LCOMM_E5M2, lcomm_block_maxima(source, LCOMM_BLOCK));
   if (_mm512_cmpeq_epi32_mask(bytes, _mm512_set1_epi32(LCOMM_E8M0_NAN))) {
-    lcomm_kernels_scalar.f32_to_f16_block(source, code, scale, LCOMM_TILE_MOST);
+    lcomm_kernels_scalar.f16_block.f32_to_f16_block(source, code, scale, LCOMM_TILE_MOST);
     return;
   }
   float inverses[LCOMM_TILE_BLOCKS];

@@ -43,7 +43,7 @@ LCOMM_VECTOR void split2(lcomm_path path, const uint8_t *source, uint8_t *const 
     split2_unit(path, source + 2 * i, plane[0] + i, plane[1] + i);
   }
   uint8_t *const rest[2] = {plane[0] + i, plane[1] + i};
-  lcomm_kernels_scalar.split2(source + 2 * i, rest, n - i);
+  lcomm_kernels_scalar.planes.split2(source + 2 * i, rest, n - i);
 }
 
 void lcomm_avx512_split2(const uint8_t *source, uint8_t *const plane[2], size_t n) {
@@ -75,7 +75,7 @@ LCOMM_VECTOR void join2(lcomm_path path, const uint8_t *const plane[2], uint8_t 
     join2_unit(path, plane[0] + i, plane[1] + i, destination + 2 * i);
   }
   const uint8_t *const rest[2] = {plane[0] + i, plane[1] + i};
-  lcomm_kernels_scalar.join2(rest, destination + 2 * i, n - i);
+  lcomm_kernels_scalar.planes.join2(rest, destination + 2 * i, n - i);
 }
 
 void lcomm_avx512_join2(const uint8_t *const plane[2], uint8_t *destination, size_t n) {
@@ -123,7 +123,7 @@ LCOMM_VECTOR void split4(lcomm_path path, const uint8_t *source, uint8_t *const 
     split4_unit(path, source + 4 * i, plane, i);
   }
   uint8_t *const rest[4] = {plane[0] + i, plane[1] + i, plane[2] + i, plane[3] + i};
-  lcomm_kernels_scalar.split4(source + 4 * i, rest, n - i);
+  lcomm_kernels_scalar.planes.split4(source + 4 * i, rest, n - i);
 }
 
 void lcomm_avx512_split4(const uint8_t *source, uint8_t *const plane[4], size_t n) {
@@ -162,7 +162,7 @@ LCOMM_VECTOR void join4(lcomm_path path, const uint8_t *const plane[4], uint8_t 
     join4_unit(path, plane, i, destination + 4 * i);
   }
   const uint8_t *const rest[4] = {plane[0] + i, plane[1] + i, plane[2] + i, plane[3] + i};
-  lcomm_kernels_scalar.join4(rest, destination + 4 * i, n - i);
+  lcomm_kernels_scalar.planes.join4(rest, destination + 4 * i, n - i);
 }
 
 void lcomm_avx512_join4(const uint8_t *const plane[4], uint8_t *destination, size_t n) {

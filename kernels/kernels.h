@@ -41,9 +41,7 @@ typedef struct lcomm_source {
   const float *scale;  /* and of scales, where the format has some */
 } lcomm_source;
 
-typedef struct lcomm_kernels {
-  const char *name;
-
+typedef struct lcomm_kernels_half {
   /* float32 -> 16 bit, round to nearest even; NaN stays NaN (quiet).
    * f16: code = RNE(factor * value), two roundings. */
   void (*f32_to_f16)(const float *source, float factor, uint16_t *code, size_t n);
@@ -54,6 +52,61 @@ typedef struct lcomm_kernels {
   /* destination += factor * value, two roundings (never fused) */
   void (*f16_add)(const uint16_t *code, float factor, float *destination, size_t n);
   void (*bf16_add)(const uint16_t *code, float factor, float *destination, size_t n);
+} lcomm_kernels_half;
+
+typedef struct lcomm_kernels_f16_block {
+  /* f16 with E8M0 scales for blocks of LCOMM_BLOCK: the scale of E5M2, whose
+   * range f16 shares; code = RNE(value / scale). */
+  void (*f32_to_f16_block)(const float *source, uint16_t *code, uint8_t *scale, size_t n);
+  void (*f16_block_to_f32)(const uint16_t *code, const uint8_t *scale, float factor,
+                           float *destination, size_t n);
+  void (*f16_block_add)(const uint16_t *code, const uint8_t *scale, float factor,
+                        float *destination, size_t n);
+} lcomm_kernels_f16_block;
+
+typedef struct lcomm_kernels_ef {
+  /* Error feedback. kept(v, d) is what is kept of v after d was sent in its
+   * place: v - d, but v where d is not finite, and 0 where v is not.
+   *   f32_keep_error  residual = kept(residual, decoded)
+   *   f32_add_error   residual = residual + weight * kept(source, decoded),
+   *                   0 where that is not finite
+   *   f32_momentum    momentum = factor * momentum + gradient (two roundings),
+   *                   0 where that is not finite; gradient = the same before
+   *                   the 0 */
+  void (*f32_keep_error)(const float *decoded, float *residual, size_t n);
+  void (*f32_add_error)(const float *source, const float *decoded, float weight, float *residual,
+                        size_t n);
+  void (*f32_momentum)(float factor, float *momentum, float *gradient, size_t n);
+
+  /* One pass of top-k: for i in 0..n-1
+   *   a = source[i] (+ residual[i] when residual is not NULL, and
+   *   residual[i] = a); when the magnitude bits of a (bits & 0x7fffffff) are
+   *   >= threshold_bits, append first_index + i to index.
+   * Stores at most `capacity` indices, returns how many there would have been.
+   * Entries of index below `capacity` that were not stored may be overwritten. */
+  size_t (*accumulate_select)(const float *source, float *residual, size_t n,
+                              uint32_t threshold_bits, uint32_t first_index, uint32_t *index,
+                              size_t capacity);
+} lcomm_kernels_ef;
+
+typedef struct lcomm_kernels_planes {
+  /* Byte planes for the lossless stage. Each of n little-endian numbers of 2
+   * or 4 bytes is rotated left by one bit, so that a float's exponent is the
+   * top byte and its sign the lowest bit; plane[0] receives the top bytes,
+   * plane[1] the next ones, and so on. join undoes split. Bytes of the numbers
+   * may have any address. */
+  void (*split2)(const uint8_t *source, uint8_t *const plane[2], size_t n);
+  void (*split4)(const uint8_t *source, uint8_t *const plane[4], size_t n);
+  void (*join2)(const uint8_t *const plane[2], uint8_t *destination, size_t n);
+  void (*join4)(const uint8_t *const plane[4], uint8_t *destination, size_t n);
+} lcomm_kernels_planes;
+
+typedef struct lcomm_kernels {
+  const char *name;
+  lcomm_kernels_half half;           /* 16 bit */
+  lcomm_kernels_f16_block f16_block; /* 16 bit with scales of blocks */
+  lcomm_kernels_ef ef;               /* error feedback, top-k */
+  lcomm_kernels_planes planes;       /* for the lossless stage */
 
   /* Formats with one scale for each `block` elements; the last block may be
    * short. A decoded value is factor * (scale * code), two roundings; `add`
@@ -96,14 +149,6 @@ typedef struct lcomm_kernels {
   void (*fp8_add[LCOMM_FP8_COUNT])(const uint8_t *code, const uint8_t *scale, size_t block,
                                    float factor, float *destination, size_t n);
 
-  /* f16 with E8M0 scales for blocks of LCOMM_BLOCK: the scale of E5M2, whose
-   * range f16 shares; code = RNE(value / scale). */
-  void (*f32_to_f16_block)(const float *source, uint16_t *code, uint8_t *scale, size_t n);
-  void (*f16_block_to_f32)(const uint16_t *code, const uint8_t *scale, float factor,
-                           float *destination, size_t n);
-  void (*f16_block_add)(const uint16_t *code, const uint8_t *scale, float factor,
-                        float *destination, size_t n);
-
   /* destination = factor * source; may be equal */
   void (*f32_scale)(const float *source, float factor, float *destination, size_t n);
   /* destination += factor * source, two roundings */
@@ -122,38 +167,6 @@ typedef struct lcomm_kernels {
   /* How many values are NaN or Inf. */
   size_t (*f32_count_not_finite)(const float *source, size_t n);
 
-  /* Error feedback. kept(v, d) is what is kept of v after d was sent in its
-   * place: v - d, but v where d is not finite, and 0 where v is not.
-   *   f32_keep_error  residual = kept(residual, decoded)
-   *   f32_add_error   residual = residual + weight * kept(source, decoded),
-   *                   0 where that is not finite
-   *   f32_momentum    momentum = factor * momentum + gradient (two roundings),
-   *                   0 where that is not finite; gradient = the same before
-   *                   the 0 */
-  void (*f32_keep_error)(const float *decoded, float *residual, size_t n);
-  void (*f32_add_error)(const float *source, const float *decoded, float weight, float *residual,
-                        size_t n);
-  void (*f32_momentum)(float factor, float *momentum, float *gradient, size_t n);
-
-  /* One pass of top-k: for i in 0..n-1
-   *   a = source[i] (+ residual[i] when residual is not NULL, and
-   *   residual[i] = a); when the magnitude bits of a (bits & 0x7fffffff) are
-   *   >= threshold_bits, append first_index + i to index.
-   * Stores at most `capacity` indices, returns how many there would have been.
-   * Entries of index below `capacity` that were not stored may be overwritten. */
-  size_t (*accumulate_select)(const float *source, float *residual, size_t n,
-                              uint32_t threshold_bits, uint32_t first_index, uint32_t *index,
-                              size_t capacity);
-
-  /* Byte planes for the lossless stage. Each of n little-endian numbers of 2
-   * or 4 bytes is rotated left by one bit, so that a float's exponent is the
-   * top byte and its sign the lowest bit; plane[0] receives the top bytes,
-   * plane[1] the next ones, and so on. join undoes split. Bytes of the numbers
-   * may have any address. */
-  void (*split2)(const uint8_t *source, uint8_t *const plane[2], size_t n);
-  void (*split4)(const uint8_t *source, uint8_t *const plane[4], size_t n);
-  void (*join2)(const uint8_t *const plane[2], uint8_t *destination, size_t n);
-  void (*join4)(const uint8_t *const plane[4], uint8_t *destination, size_t n);
 } lcomm_kernels;
 
 extern const lcomm_kernels lcomm_kernels_scalar;

@@ -116,8 +116,8 @@ static void encode_sparse(lcomm_run *run, uint32_t index) {
   }
   float *momentum = lcomm_run_momentum(run, step);
   if (momentum) { /* the vector is overwritten by the result later on */
-    kernels->f32_momentum(run->feedback->momentum_factor, momentum,
-                          lcomm_run_floats(run, step->span.first), step->span.count);
+    kernels->ef.f32_momentum(run->feedback->momentum_factor, momentum,
+                             lcomm_run_floats(run, step->span.first), step->span.count);
   }
   lcomm_topk_keep keep =
       step->feedback == LCOMM_FEEDBACK_HOLD ? LCOMM_TOPK_HOLD : LCOMM_TOPK_RELEASE;

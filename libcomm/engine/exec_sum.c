@@ -53,7 +53,7 @@ static void join(lcomm_run *run, const lcomm_step *step) {
     return;
   }
   if (momentum) {
-    kernels->f32_momentum(run->feedback->momentum_factor, momentum, values, step->span.count);
+    kernels->ef.f32_momentum(run->feedback->momentum_factor, momentum, values, step->span.count);
   }
   if (residual) {
     lcomm_residual_fold(kernels, values, residual, step->span.count);

@@ -115,8 +115,8 @@ static void pay_owed(lcomm_bucket *bucket) {
 
 static void add_momentum(lcomm_bucket *bucket) {
   const lcomm_comm *comm = bucket->comm;
-  comm->kernels->f32_momentum((float)comm->settings.policy.momentum, bucket->velocity,
-                              lcomm_bucket_vector(bucket), bucket->count);
+  comm->kernels->ef.f32_momentum((float)comm->settings.policy.momentum, bucket->velocity,
+                                 lcomm_bucket_vector(bucket), bucket->count);
 }
 
 /* What the sums still need. */

@@ -301,8 +301,8 @@ void lcomm_residual_results(lcomm_residual *residual, const lcomm_run *run, void
   bool flush = run->terms.op_kind == LCOMM_OP_KIND_FLUSH;
   uint32_t environment = lcomm_fp_enter();
   if (residual->velocity && (flush || needs_velocity(residual, run->plan))) {
-    kernels->f32_momentum((float)lcomm_residual_momentum(residual), residual->velocity, result,
-                          count);
+    kernels->ef.f32_momentum((float)lcomm_residual_momentum(residual), residual->velocity, result,
+                             count);
   }
   if (residual->carried) {
     lcomm_residual_fold(kernels, result, residual->carried, count);

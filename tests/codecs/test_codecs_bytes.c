@@ -97,7 +97,7 @@ static uint64_t digest_sparse(const lcomm_kernels *kernels, const lcomm_format *
   memset(momentum, 0, sizeof momentum);
   for (uint64_t step = 0; step < STEPS; step++) {
     make_gradient(step, gradient);
-    kernels->f32_momentum(0.9f, momentum, gradient, N);
+    kernels->ef.f32_momentum(0.9f, momentum, gradient, N);
     lcomm_topk_encode(topk, kernels, gradient, residual, LCOMM_TOPK_RELEASE, &payload, &size);
     lcomm_topk_mask(format, payload, NULL, 1, 0, momentum);
     lcomm_topk_decode(format, payload, N, 1, 0, 0.25f, sum);

@@ -77,16 +77,16 @@ static void selection_survives_a_flood_of_equal_values(void **state) {
  * high finds too few, at the first attempt or ever. */
 static size_t select_too_few(const float *source, float *residual, size_t n, uint32_t threshold,
                              uint32_t first_index, uint32_t *index, size_t capacity) {
-  return lcomm_kernels_scalar.accumulate_select(source, residual, n, threshold + 0x01000000u,
-                                                first_index, index, capacity);
+  return lcomm_kernels_scalar.ef.accumulate_select(source, residual, n, threshold + 0x01000000u,
+                                                   first_index, index, capacity);
 }
 
 static size_t select_too_few_at_first(const float *source, float *residual, size_t n,
                                       uint32_t threshold, uint32_t first_index, uint32_t *index,
                                       size_t capacity) {
   uint32_t raised = residual ? threshold + 0x01000000u : threshold;
-  return lcomm_kernels_scalar.accumulate_select(source, residual, n, raised, first_index, index,
-                                                capacity);
+  return lcomm_kernels_scalar.ef.accumulate_select(source, residual, n, raised, first_index, index,
+                                                   capacity);
 }
 
 static void a_misleading_sample_changes_nothing(void **state) {
@@ -94,8 +94,8 @@ static void a_misleading_sample_changes_nothing(void **state) {
   const lcomm_format format = topk_format(0.01, LCOMM_VARIANT_PLAIN);
   const uint64_t ends[] = {3000, 61000};
   lcomm_kernels too_few = lcomm_kernels_scalar, at_first = too_few;
-  too_few.accumulate_select = select_too_few;
-  at_first.accumulate_select = select_too_few_at_first;
+  too_few.ef.accumulate_select = select_too_few;
+  at_first.ef.accumulate_select = select_too_few_at_first;
   for (uint32_t parts = 1; parts <= 2; parts++) {
     lcomm_topk_shape shape = {.base_count = 61000,
                               .parts = parts,

@@ -49,22 +49,22 @@ typedef struct kernel_case {
 /* 16 bits */
 
 static void run_f32_to_f16(const lcomm_kernels *k, const job *j, void *const *out) {
-  k->f32_to_f16(j->source[0], j->factor, out[0], j->n);
+  k->half.f32_to_f16(j->source[0], j->factor, out[0], j->n);
 }
 static void run_f32_to_bf16(const lcomm_kernels *k, const job *j, void *const *out) {
-  k->f32_to_bf16(j->source[0], out[0], j->n);
+  k->half.f32_to_bf16(j->source[0], out[0], j->n);
 }
 static void run_f16_to_f32(const lcomm_kernels *k, const job *j, void *const *out) {
-  k->f16_to_f32(j->half, j->factor, out[0], j->n);
+  k->half.f16_to_f32(j->half, j->factor, out[0], j->n);
 }
 static void run_bf16_to_f32(const lcomm_kernels *k, const job *j, void *const *out) {
-  k->bf16_to_f32(j->half, j->factor, out[0], j->n);
+  k->half.bf16_to_f32(j->half, j->factor, out[0], j->n);
 }
 static void run_f16_add(const lcomm_kernels *k, const job *j, void *const *out) {
-  k->f16_add(j->half, j->factor, out[0], j->n);
+  k->half.f16_add(j->half, j->factor, out[0], j->n);
 }
 static void run_bf16_add(const lcomm_kernels *k, const job *j, void *const *out) {
-  k->bf16_add(j->half, j->factor, out[0], j->n);
+  k->half.bf16_add(j->half, j->factor, out[0], j->n);
 }
 
 static const kernel_case cases_16_bits[] = {
@@ -155,13 +155,13 @@ static const kernel_case cases_fp8_decode[] = {
 /* f16 in blocks */
 
 static void run_f32_to_f16_block(const lcomm_kernels *k, const job *j, void *const *out) {
-  k->f32_to_f16_block(j->source[0], out[0], out[1], j->n);
+  k->f16_block.f32_to_f16_block(j->source[0], out[0], out[1], j->n);
 }
 static void run_f16_block_to_f32(const lcomm_kernels *k, const job *j, void *const *out) {
-  k->f16_block_to_f32(j->half, j->scale_byte, j->factor, out[0], j->n);
+  k->f16_block.f16_block_to_f32(j->half, j->scale_byte, j->factor, out[0], j->n);
 }
 static void run_f16_block_add(const lcomm_kernels *k, const job *j, void *const *out) {
-  k->f16_block_add(j->half, j->scale_byte, j->factor, out[0], j->n);
+  k->f16_block.f16_block_add(j->half, j->scale_byte, j->factor, out[0], j->n);
 }
 
 static const kernel_case cases_f16_block[] = {
@@ -196,13 +196,13 @@ static void run_count(const lcomm_kernels *k, const job *j, void *const *out) {
   memcpy(out[0], &count, sizeof count);
 }
 static void run_keep_error(const lcomm_kernels *k, const job *j, void *const *out) {
-  k->f32_keep_error(j->source[0], out[0], j->n);
+  k->ef.f32_keep_error(j->source[0], out[0], j->n);
 }
 static void run_add_error(const lcomm_kernels *k, const job *j, void *const *out) {
-  k->f32_add_error(j->source[0], j->source[1], j->factor, out[0], j->n);
+  k->ef.f32_add_error(j->source[0], j->source[1], j->factor, out[0], j->n);
 }
 static void run_momentum(const lcomm_kernels *k, const job *j, void *const *out) {
-  k->f32_momentum(j->factor, out[0], out[1], j->n);
+  k->ef.f32_momentum(j->factor, out[0], out[1], j->n);
 }
 
 static const kernel_case cases_arithmetic[] = {
@@ -227,8 +227,8 @@ static void run_select_of(const lcomm_kernels *k, const job *j, float *residual,
                           void *count) {
   bool quiet_nan = j->threshold > LCOMM_F32_NAN_BITS && j->threshold <= 0x7fffffffu;
   uint32_t threshold = residual != NULL && quiet_nan ? LCOMM_F32_NAN_BITS : j->threshold;
-  uint64_t found = k->accumulate_select(j->source[0], residual, j->n, threshold, (uint32_t)j->first,
-                                        index, j->capacity);
+  uint64_t found = k->ef.accumulate_select(j->source[0], residual, j->n, threshold,
+                                           (uint32_t)j->first, index, j->capacity);
   memcpy(count, &found, sizeof found);
   for (size_t i = (size_t)found; i < j->capacity; i++) {
     index[i] = 0;
@@ -250,19 +250,19 @@ static const kernel_case cases_select[] = {
 
 static void run_split2(const lcomm_kernels *k, const job *j, void *const *out) {
   uint8_t *const plane[2] = {out[0], out[1]};
-  k->split2(j->code, plane, j->n);
+  k->planes.split2(j->code, plane, j->n);
 }
 static void run_split4(const lcomm_kernels *k, const job *j, void *const *out) {
   uint8_t *const plane[4] = {out[0], out[1], out[2], out[3]};
-  k->split4(j->code, plane, j->n);
+  k->planes.split4(j->code, plane, j->n);
 }
 static void run_join2(const lcomm_kernels *k, const job *j, void *const *out) {
   const uint8_t *const plane[2] = {j->code, j->code + j->n};
-  k->join2(plane, out[0], j->n);
+  k->planes.join2(plane, out[0], j->n);
 }
 static void run_join4(const lcomm_kernels *k, const job *j, void *const *out) {
   const uint8_t *c = j->code, *const plane[4] = {c, c + j->n, c + 2 * j->n, c + 3 * j->n};
-  k->join4(plane, out[0], j->n);
+  k->planes.join4(plane, out[0], j->n);
 }
 
 static const kernel_case cases_planes[] = {

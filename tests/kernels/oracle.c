@@ -47,13 +47,13 @@ static void encode(const lcomm_kernels *kernels, format f, size_t block, const f
   uint16_t *wide = (uint16_t *)(void *)code;
   switch (f) {
   case FP16:
-    kernels->f32_to_f16(source, 1.0f, wide, n);
+    kernels->half.f32_to_f16(source, 1.0f, wide, n);
     break;
   case BF16:
-    kernels->f32_to_bf16(source, wide, n);
+    kernels->half.f32_to_bf16(source, wide, n);
     break;
   case FP16_BLOCK:
-    kernels->f32_to_f16_block(source, wide, scale, n);
+    kernels->f16_block.f32_to_f16_block(source, wide, scale, n);
     break;
   default:
     kernels->f32_to_fp8[f == E4M3 ? LCOMM_E4M3 : LCOMM_E5M2](source, block, code, scale, n);
@@ -125,13 +125,13 @@ static void decode(const lcomm_kernels *kernels, format f, const uint16_t *wide,
   const uint8_t *code = (const uint8_t *)wide;
   switch (f) {
   case FP16:
-    kernels->f16_to_f32(wide, 1.0f, value, n);
+    kernels->half.f16_to_f32(wide, 1.0f, value, n);
     break;
   case BF16:
-    kernels->bf16_to_f32(wide, 1.0f, value, n);
+    kernels->half.bf16_to_f32(wide, 1.0f, value, n);
     break;
   case FP16_BLOCK:
-    kernels->f16_block_to_f32(wide, scale, 1.0f, value, n);
+    kernels->f16_block.f16_block_to_f32(wide, scale, 1.0f, value, n);
     break;
   default:
     kernels->fp8_to_f32[f == E4M3 ? LCOMM_E4M3 : LCOMM_E5M2](code, scale, LCOMM_BLOCK, 1.0f, value,
@@ -198,7 +198,7 @@ static int compare_compiler(const lcomm_kernels *kernels) {
       random = random * 6364136223846793005u + 1442695040888963407u;
       source[i] = lcomm_f32_from_bits((uint32_t)(random >> 32));
     }
-    kernels->f32_to_f16(source, 1.0f, code, N);
+    kernels->half.f32_to_f16(source, 1.0f, code, N);
     for (size_t i = 0; i < N; i++) {
       _Float16 expected = (_Float16)source[i], made;
       memcpy(&made, &code[i], sizeof made);

@@ -315,8 +315,8 @@ static void check_select(const float *source, const float *before, size_t n, uin
     memcpy(residual, before, n * sizeof *residual);
   }
   index[capacity] = 12345;
-  size_t found = kernels()->accumulate_select(source, before != NULL ? residual : NULL, n,
-                                              threshold, 1000, index, capacity);
+  size_t found = kernels()->ef.accumulate_select(source, before != NULL ? residual : NULL, n,
+                                                 threshold, 1000, index, capacity);
   size_t expected = 0;
   for (size_t i = 0; i < n; i++) {
     float acc = before ? source[i] + before[i] : source[i];

@@ -62,7 +62,7 @@ typedef void encode_kernel(const float *, uint16_t *, size_t);
 typedef void decode_kernel(const uint16_t *, float, float *, size_t);
 
 static void encode_f16(const float *source, uint16_t *code, size_t n) {
-  kernels()->f32_to_f16(source, 1.0f, code, n);
+  kernels()->half.f32_to_f16(source, 1.0f, code, n);
 }
 
 static void check_all_codes(format f, encode_kernel *encode, decode_kernel *decode) {
@@ -91,12 +91,12 @@ static void check_all_codes(format f, encode_kernel *encode, decode_kernel *deco
 
 static void every_f16_code_survives_a_round_trip(void **state) {
   (void)state;
-  check_all_codes(f16, encode_f16, kernels()->f16_to_f32);
+  check_all_codes(f16, encode_f16, kernels()->half.f16_to_f32);
 }
 
 static void every_bf16_code_survives_a_round_trip(void **state) {
   (void)state;
-  check_all_codes(bf16, kernels()->f32_to_bf16, kernels()->bf16_to_f32);
+  check_all_codes(bf16, kernels()->half.f32_to_bf16, kernels()->half.bf16_to_f32);
 }
 
 static void check_value(format f, encode_kernel *encode, float value) {
@@ -129,7 +129,7 @@ static void f16_rounds_to_nearest_even(void **state) {
 
 static void bf16_rounds_to_nearest_even(void **state) {
   (void)state;
-  check_ties(bf16, kernels()->f32_to_bf16);
+  check_ties(bf16, kernels()->half.f32_to_bf16);
 }
 
 static void casts_agree_with_the_reference_for_any_bits(void **state) {
@@ -138,7 +138,7 @@ static void casts_agree_with_the_reference_for_any_bits(void **state) {
   for (int i = 0; i < 200000; i++) {
     float value = sample_bits(&random);
     check_value(f16, encode_f16, value);
-    check_value(bf16, kernels()->f32_to_bf16, value);
+    check_value(bf16, kernels()->half.f32_to_bf16, value);
   }
 }
 
@@ -148,7 +148,7 @@ static void the_border_of_infinity_is_where_the_formats_say(void **state) {
                           3.3895314e38f, 3.3961775e38f, 3.4028235e38f};
   for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
     check_value(f16, encode_f16, values[i]);
-    check_value(bf16, kernels()->f32_to_bf16, values[i]);
+    check_value(bf16, kernels()->half.f32_to_bf16, values[i]);
   }
   assert_int_equal(lcomm_f32_to_f16(65519.996f), 0x7bff);
   assert_int_equal(lcomm_f32_to_f16(65520.0f), 0x7c00);
@@ -160,8 +160,8 @@ static void nan_keeps_sign_and_becomes_quiet(void **state) {
   for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
     float value = lcomm_f32_from_bits(patterns[i]);
     uint16_t half, brain;
-    kernels()->f32_to_f16(&value, 1.0f, &half, 1);
-    kernels()->f32_to_bf16(&value, &brain, 1);
+    kernels()->half.f32_to_f16(&value, 1.0f, &half, 1);
+    kernels()->half.f32_to_bf16(&value, &brain, 1);
     assert_int_equal(half & 0x7e00, 0x7e00);
     assert_int_equal(brain & 0x7fc0, 0x7fc0);
     assert_int_equal(half >> 15, patterns[i] >> 31);
@@ -191,18 +191,18 @@ static void every_length_gives_the_same_elements(void **state) {
   }
   for (size_t n = 0; n <= MOST; n++) {
     memset(code, 0xab, sizeof code);
-    kernels()->f32_to_f16(source + 1, 1.0f, code + 1, n);
+    kernels()->half.f32_to_f16(source + 1, 1.0f, code + 1, n);
     for (size_t i = 0; i < n; i++) {
       assert_int_equal(code[i + 1], lcomm_f32_to_f16(source[i + 1]));
     }
     assert_int_equal(code[n + 1], 0xabab);
-    kernels()->f32_to_bf16(source + 1, code + 1, n);
+    kernels()->half.f32_to_bf16(source + 1, code + 1, n);
     assert_int_equal(code[n + 1], 0xabab);
     for (size_t i = 0; i < n + 2; i++) {
       value[i] = sum[i] = 5.0f;
     }
-    kernels()->bf16_to_f32(code + 1, 0.75f, value + 1, n);
-    kernels()->bf16_add(code + 1, 0.75f, sum + 1, n);
+    kernels()->half.bf16_to_f32(code + 1, 0.75f, value + 1, n);
+    kernels()->half.bf16_add(code + 1, 0.75f, sum + 1, n);
     for (size_t i = 0; i < n; i++) {
       assert_true(value[i + 1] == 0.75f * lcomm_bf16_to_f32(lcomm_f32_to_bf16(source[i + 1])));
       assert_true(sum[i + 1] == 5.0f + value[i + 1]);
@@ -221,8 +221,8 @@ static void f16_add_is_decode_then_add(void **state) {
     code[i] = (code[i] & 0x7c00) == 0x7c00 ? 0 : code[i];
     sum[i] = 1.0f;
   }
-  kernels()->f16_to_f32(code, 0.3f, value, 500);
-  kernels()->f16_add(code, 0.3f, sum, 500);
+  kernels()->half.f16_to_f32(code, 0.3f, value, 500);
+  kernels()->half.f16_add(code, 0.3f, sum, 500);
   for (int i = 0; i < 500; i++) {
     assert_true(sum[i] == 1.0f + value[i]);
   }

@@ -124,11 +124,11 @@ static void joined_planes_are_what_was_split(void **state) {
       uint8_t plane[4][300], joined[4 * 300];
       uint8_t *const to[4] = {plane[0], plane[1], plane[2], plane[3]};
       const uint8_t *const from[4] = {plane[0], plane[1], plane[2], plane[3]};
-      table->split4(in.job.code, to, n);
-      table->join4(from, joined, n);
+      table->planes.split4(in.job.code, to, n);
+      table->planes.join4(from, joined, n);
       assert_memory_equal(joined, in.job.code, 4 * n);
-      table->split2(in.job.code, to, n);
-      table->join2(from, joined, n);
+      table->planes.split2(in.job.code, to, n);
+      table->planes.join2(from, joined, n);
       assert_memory_equal(joined, in.job.code, 2 * n);
       inputs_free(&in);
     }

@@ -150,7 +150,8 @@ static void compare_selection(const input *in, const lcomm_kernels *kernels) {
   for (int t = 0; t < 2; t++) {
     index[t] = fuzz_allocate((n + 1) * sizeof **index);
     residual[t] = array(in);
-    found[t] = tables[t]->accumulate_select(in->values, residual[t], n, threshold, 7, index[t], n);
+    found[t] =
+        tables[t]->ef.accumulate_select(in->values, residual[t], n, threshold, 7, index[t], n);
   }
   fuzz_require(found[0] == found[1] && memcmp(index[0], index[1], found[0] * sizeof **index) == 0 &&
                    memcmp(residual[0], residual[1], n * sizeof **residual) == 0,
@@ -167,15 +168,15 @@ static void compare_planes(const input *in, const lcomm_kernels *kernels) {
   uint8_t *const first[4] = {one, one + n, one + 2 * n, one + 3 * n};
   uint8_t *const second[4] = {two, two + n, two + 2 * n, two + 3 * n};
   const uint8_t *source = (const uint8_t *)in->values;
-  lcomm_kernels_scalar.split4(source, first, n);
-  kernels->split4(source, second, n);
+  lcomm_kernels_scalar.planes.split4(source, first, n);
+  kernels->planes.split4(source, second, n);
   fuzz_require(memcmp(one, two, size) == 0, "all tables split alike");
-  kernels->join4((const uint8_t *const *)second, back, n);
+  kernels->planes.join4((const uint8_t *const *)second, back, n);
   fuzz_require(memcmp(back, source, size) == 0, "joining undoes splitting");
-  lcomm_kernels_scalar.split2(source, first, n);
-  kernels->split2(source, second, n);
+  lcomm_kernels_scalar.planes.split2(source, first, n);
+  kernels->planes.split2(source, second, n);
   fuzz_require(memcmp(one, two, 2 * n) == 0, "all tables split 2-byte numbers alike");
-  kernels->join2((const uint8_t *const *)second, back, n);
+  kernels->planes.join2((const uint8_t *const *)second, back, n);
   fuzz_require(memcmp(back, source, 2 * n) == 0, "joining undoes splitting of 2-byte numbers");
   free(one);
   free(two);

@@ -107,9 +107,9 @@ static int cpu_encode(const lcomm_cuda_encode *a, void *stream) {
     return 1;
   }
   if (c->kind == LCOMM_CUDA_F16) {
-    k->f32_to_f16(a->source, 1.0f, c->code, a->n);
+    k->half.f32_to_f16(a->source, 1.0f, c->code, a->n);
   } else if (c->kind == LCOMM_CUDA_BF16) {
-    k->f32_to_bf16(a->source, c->code, a->n);
+    k->half.f32_to_bf16(a->source, c->code, a->n);
   } else if (c->kind == LCOMM_CUDA_E4M3) {
     k->f32_to_fp8[LCOMM_E4M3](a->source, c->block, c->code, c->scale, a->n);
   } else if (c->kind == LCOMM_CUDA_INT8) {
@@ -134,9 +134,9 @@ static int cpu_encode(const lcomm_cuda_encode *a, void *stream) {
 static void cpu_add(const lcomm_cuda_code *c, float *destination, uint64_t n) {
   const lcomm_kernels *k = &lcomm_kernels_scalar;
   if (c->kind == LCOMM_CUDA_F16) {
-    k->f16_add(c->code, 1.0f, destination, n);
+    k->half.f16_add(c->code, 1.0f, destination, n);
   } else if (c->kind == LCOMM_CUDA_BF16) {
-    k->bf16_add(c->code, 1.0f, destination, n);
+    k->half.bf16_add(c->code, 1.0f, destination, n);
   } else if (c->kind == LCOMM_CUDA_E4M3) {
     k->fp8_add[LCOMM_E4M3](c->code, c->scale, c->block, 1.0f, destination, n);
   } else {
@@ -149,9 +149,9 @@ static void cpu_decode(const lcomm_cuda_code *c, float *destination, uint64_t n)
   if (c->kind == LCOMM_CUDA_F32) {
     memmove(destination, c->code, n * sizeof(float));
   } else if (c->kind == LCOMM_CUDA_F16) {
-    k->f16_to_f32(c->code, 1.0f, destination, n);
+    k->half.f16_to_f32(c->code, 1.0f, destination, n);
   } else if (c->kind == LCOMM_CUDA_BF16) {
-    k->bf16_to_f32(c->code, 1.0f, destination, n);
+    k->half.bf16_to_f32(c->code, 1.0f, destination, n);
   } else if (c->kind == LCOMM_CUDA_E4M3) {
     k->fp8_to_f32[LCOMM_E4M3](c->code, c->scale, c->block, 1.0f, destination, n);
   } else {
@@ -174,7 +174,7 @@ static int cpu_split(unsigned width, const uint8_t *source, uint8_t *const *plan
   if (width != 4) {
     return 1;
   }
-  lcomm_kernels_scalar.split4(source, plane, n);
+  lcomm_kernels_scalar.planes.split4(source, plane, n);
   return 0;
 }
 

@@ -96,9 +96,9 @@ static lcomm_status create_coder(const lcomm_format *format, size_t n, lcomm_wor
   const uint8_t *codes = lcomm_under_test_payload(worker->tested) + size - worker->count * width;
   uint8_t *plane[4] = {c->plane, c->others, c->others + n, c->others + 2 * n};
   if (width == 2) {
-    lcomm_kernels_best()->split2(codes, plane, n);
+    lcomm_kernels_best()->planes.split2(codes, plane, n);
   } else {
-    lcomm_kernels_best()->split4(codes, plane, n);
+    lcomm_kernels_best()->planes.split4(codes, plane, n);
   }
   return LCOMM_OK;
 }

@@ -114,7 +114,7 @@ static bool same_planes(const sample *s) {
     plane[i] = s->payload + i * s->stride;
   }
   lcomm_gpu_fixture_values(s->work->fixture, s->first, s->n, s->values);
-  lcomm_kernels_scalar.split4((const uint8_t *)s->values, plane, (size_t)s->n);
+  lcomm_kernels_scalar.planes.split4((const uint8_t *)s->values, plane, (size_t)s->n);
   for (uint32_t i = 0; i < 4 && good; i++) {
     good = lcomm_gpu_same(s->work->fixture, "a byte of a plane",
                           lcomm_gpu_plane(s->work->fixture, i) + s->first, plane[i], (size_t)s->n,

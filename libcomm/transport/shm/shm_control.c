@@ -48,7 +48,8 @@ static bool hear_ordinary(lcomm_shm_peer *peer, void *notice) {
   }
   memcpy(notice, peer->control.received[0], LCOMM_CONTROL_SIZE);
   peer->control.received_count--;
-  memmove(peer->control.received[0], peer->control.received[1], peer->control.received_count * (size_t)LCOMM_CONTROL_SIZE);
+  memmove(peer->control.received[0], peer->control.received[1],
+          peer->control.received_count * (size_t)LCOMM_CONTROL_SIZE);
   return true;
 }
 

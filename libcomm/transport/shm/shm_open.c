@@ -80,7 +80,8 @@ static bool create_door(lcomm_shm *t) {
   struct epoll_event event = {.events = EPOLLIN, .data.u64 = UINT64_MAX};
   t->wakeup.epoll = epoll_create1(EPOLL_CLOEXEC);
   t->wakeup.pipe = t->wakeup.epoll >= 0 ? open_pipe() : -1;
-  return t->wakeup.pipe >= 0 && epoll_ctl(t->wakeup.epoll, EPOLL_CTL_ADD, t->wakeup.pipe, &event) == 0;
+  return t->wakeup.pipe >= 0 &&
+         epoll_ctl(t->wakeup.epoll, EPOLL_CTL_ADD, t->wakeup.pipe, &event) == 0;
 }
 
 static void create_own(meeting *m) {

@@ -52,7 +52,8 @@ lcomm_shm_record *lcomm_shm_record_get(lcomm_shm *t, lcomm_shm_peer *peer, lcomm
 
 /* Where a buffer of messages goes when it is no longer used. */
 static void buffer_put(lcomm_shm *t, lcomm_shm_buffer *buffer) {
-  lcomm_shm_buffer **pool = buffer->size == LCOMM_SHM_INLINE ? &t->memory.free_shorts : &t->memory.free_gathers;
+  lcomm_shm_buffer **pool =
+      buffer->size == LCOMM_SHM_INLINE ? &t->memory.free_shorts : &t->memory.free_gathers;
   buffer->next = *pool;
   *pool = buffer;
 }

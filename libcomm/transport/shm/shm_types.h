@@ -122,7 +122,8 @@ struct lcomm_shm_record {
 typedef struct lcomm_shm_peeked {
   bool active;
   size_t size;
-  lcomm_shm_record *unasked; /* it lies here, progress() has taken it in before; NULL: in the ring */
+  lcomm_shm_record
+      *unasked; /* it lies here, progress() has taken it in before; NULL: in the ring */
 } lcomm_shm_peeked;
 
 /* Long sends to a peer: their slots, as bits and as records. */

@@ -79,7 +79,7 @@ static void check_momentum(float factor, size_t n, size_t left_shift, size_t rig
   assert_int_equal(lcomm_cuda_run_momentum(factor, momentum.values, gradient.values, n, NULL), 0);
   for (size_t i = 0; i < n; i++) {
     float kept = momentum.was[i], moved = gradient.was[i];
-    lcomm_kernels_scalar.f32_momentum(factor, &kept, &moved, 1);
+    lcomm_kernels_scalar.ef.f32_momentum(factor, &kept, &moved, 1);
     if (!same_f32(gradient.values[i], moved, factor * momentum.was[i], gradient.was[i]) ||
         lcomm_f32_bits(momentum.values[i]) != lcomm_f32_bits(kept)) {
       fail_msg("momentum, %zu of %zu, shifted by %zu and %zu: %a and %a gave %a and %a", i, n,

@@ -34,9 +34,9 @@ static void free_planes(planes p) {
 
 static void split_by_table(unsigned width, const uint8_t *source, planes into, size_t n) {
   if (width == 2) {
-    lcomm_kernels_scalar.split2(source, into.plane, n);
+    lcomm_kernels_scalar.planes.split2(source, into.plane, n);
   } else {
-    lcomm_kernels_scalar.split4(source, into.plane, n);
+    lcomm_kernels_scalar.planes.split4(source, into.plane, n);
   }
 }
 

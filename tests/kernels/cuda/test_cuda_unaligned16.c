@@ -29,11 +29,11 @@ static void every_pattern_is_read_as_the_host_reads_it(void **state) {
   }
   for (size_t f = 0; f < sizeof(factors) / sizeof(factors[0]); f++) {
     got[ALL] = 7.0f;
-    lcomm_kernels_scalar.f16_to_f32(codes + 1, factors[f], wanted, ALL);
+    lcomm_kernels_scalar.half.f16_to_f32(codes + 1, factors[f], wanted, ALL);
     assert_int_equal(
         lcomm_cuda_run_unaligned16_load(LCOMM_CUDA_F16, codes + 1, factors[f], got, ALL, NULL), 0);
     assert_memory_equal(got, wanted, sizeof(wanted));
-    lcomm_kernels_scalar.bf16_to_f32(codes + 1, factors[f], wanted, ALL);
+    lcomm_kernels_scalar.half.bf16_to_f32(codes + 1, factors[f], wanted, ALL);
     assert_int_equal(
         lcomm_cuda_run_unaligned16_load(LCOMM_CUDA_BF16, codes + 1, factors[f], got, ALL, NULL), 0);
     assert_memory_equal(got, wanted, sizeof(wanted));
@@ -50,10 +50,10 @@ static void every_kind_of_value_is_written_as_the_host_writes_it(void **state) {
     memcpy(&values[i], &bits, sizeof(bits));
   }
   got[ALL + 1] = 0xbeef;
-  lcomm_kernels_scalar.f32_to_f16(values, 1.0f, wanted, ALL);
+  lcomm_kernels_scalar.half.f32_to_f16(values, 1.0f, wanted, ALL);
   assert_int_equal(lcomm_cuda_run_unaligned16_store(LCOMM_CUDA_F16, values, got + 1, ALL, NULL), 0);
   assert_memory_equal(got + 1, wanted, sizeof(wanted));
-  lcomm_kernels_scalar.f32_to_bf16(values, wanted, ALL);
+  lcomm_kernels_scalar.half.f32_to_bf16(values, wanted, ALL);
   assert_int_equal(lcomm_cuda_run_unaligned16_store(LCOMM_CUDA_BF16, values, got + 1, ALL, NULL),
                    0);
   assert_memory_equal(got + 1, wanted, sizeof(wanted));

@@ -59,7 +59,7 @@ static inline void momentum_both(size_t turn, float factor, size_t n) {
   void *momentum_there = there(momentum, size, shift_of(turn, 4));
   void *moved_there = there(moved, size, shift_of(turn / 4, 4));
   CHECK(device->kernels->momentum(factor, momentum_there, moved_there, n, stream));
-  scalar->f32_momentum(factor, momentum, moved, n);
+  scalar->ef.f32_momentum(factor, momentum, moved, n);
   expect_there(momentum_there, momentum, size, "momentum");
   expect_there(moved_there, moved, size, "gradient with momentum");
   free(momentum);
@@ -214,7 +214,8 @@ static void unaligned16_loads_as_the_processor(void **state) {
       void *codes_there = there(codes, sizeof codes, 2 * f), *got = there(NULL, sizeof wanted, 0);
       CHECK(device->kernels->unaligned16_load(bf16 ? LCOMM_CUDA_BF16 : LCOMM_CUDA_F16, codes_there,
                                               factors[f], got, HALVES, stream));
-      (bf16 ? scalar->bf16_to_f32 : scalar->f16_to_f32)(codes, factors[f], wanted, HALVES);
+      (bf16 ? scalar->half.bf16_to_f32 : scalar->half.f16_to_f32)(codes, factors[f], wanted,
+                                                                  HALVES);
       expect_there(got, wanted, sizeof wanted, bf16 ? "bf16" : "fp16");
       give_back();
     }
@@ -236,9 +237,9 @@ static void unaligned16_stores_as_the_processor(void **state) {
     CHECK(device->kernels->unaligned16_store(bf16 ? LCOMM_CUDA_BF16 : LCOMM_CUDA_F16, values_there,
                                              got, HALVES, stream));
     if (bf16) {
-      scalar->f32_to_bf16(values, wanted, HALVES);
+      scalar->half.f32_to_bf16(values, wanted, HALVES);
     } else {
-      scalar->f32_to_f16(values, 1.0f, wanted, HALVES);
+      scalar->half.f32_to_f16(values, 1.0f, wanted, HALVES);
     }
     expect_there(got, wanted, sizeof wanted, bf16 ? "to bf16" : "to fp16");
     give_back();
@@ -256,7 +257,7 @@ static inline void planes_both(unsigned width, size_t n, size_t shift) {
     wanted[p] = sample_memory(n);
     planes[p] = there(NULL, n, shift * p);
   }
-  (width == 2 ? scalar->split2 : scalar->split4)(bytes, wanted, n);
+  (width == 2 ? scalar->planes.split2 : scalar->planes.split4)(bytes, wanted, n);
   CHECK(device->kernels->split(width, source, planes, n, stream));
   CHECK(device->kernels->join(width, (const uint8_t *const *)planes, back, n, stream));
   for (unsigned p = 0; p < width; p++) {
