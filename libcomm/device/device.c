@@ -62,7 +62,7 @@ static int read_loads(struct dl_phdr_info *info, size_t size, void *loads) {
   return 1; /* the first object tells */
 }
 
-/* Whoever has an address of a device has loaded the progress thread. To look for it takes
+/* Whoever has an address of a device has loaded the driver. To look for it takes
  * some 20 us, so that is done only when a library was loaded since the last look;
  * to see that takes 20 ns. */
 static bool driver_is_loaded(void) {

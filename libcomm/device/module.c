@@ -88,7 +88,7 @@ const struct lcomm_device_module *lcomm_device_module_open(char *why) {
     explain(why, "%s has no %s, so it is not libcomm's: remove it, or install libcomm anew",
             lcomm_device_library, symbol);
   }
-  return module; /* never unloaded: the progress thread has threads and handlers of exit */
+  return module; /* never unloaded: the driver has threads and handlers of exit */
 }
 
 /* -------------------------------------------------------------- judging */

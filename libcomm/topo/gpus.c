@@ -152,7 +152,7 @@ static void look_at_all(survey *s) {
   }
   if (s->gpus->count == 0) {
     snprintf(s->gpus->why, sizeof(s->gpus->why),
-             "the progress thread shows no GPU to this process; see what the container or job was "
+             "the driver shows no GPU to this process; see what the container or job was "
              "given");
   }
 }

@@ -137,7 +137,7 @@ static void write_matrix(lcomm_writer *w, const machine *m) {
   }
   lcomm_write(w,
               "\n# nvlink*N: N NVLinks from here; else the way over PCIe: switch, root complex, "
-              "socket, system;\n# '!': the progress thread lets these GPUs not read and write each "
+              "socket, system;\n# '!': the driver lets these GPUs not read and write each "
               "other\n");
 }
 

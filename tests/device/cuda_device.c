@@ -17,7 +17,7 @@ static int sharing_close(void) {
   return 0;
 }
 
-/* Not at the start of the program: what the progress thread has begun does not survive the
+/* Not at the start of the program: what the driver has begun does not survive the
  * forks of the first tests. */
 static int open_device(void **state) {
   (void)state;

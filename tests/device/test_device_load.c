@@ -103,7 +103,7 @@ static void old_driver_is_named_with_both_versions(void **state) {
   driver_version = 12040;
   runtime_version = 13000;
   expect_refusal(&module, "12.4", "13.0");
-  expect_refusal(&module, "update the progress thread", "build libcomm with CUDA 12");
+  expect_refusal(&module, "update the driver", "build libcomm with CUDA 12");
 }
 
 static void other_errors_are_explained_by_the_device(void **state) {

@@ -59,21 +59,21 @@ static void cancel_it(lcomm_transport *transport, lcomm_transfer *transfer) {
 
 /* -------------------------------------------------------------- control messages */
 
-static void tell_it(lcomm_transport *transport, int peer, const void *notice) {
+static void tell_it(lcomm_transport *transport, int peer, const void *control) {
   (void)peer;
   int32_t kind;
-  memcpy(&kind, notice, sizeof(kind));
+  memcpy(&kind, control, sizeof(kind));
   fuzz_require(kind > 0, "a control message has a kind");
   link_of(transport)->told++;
 }
 
-static bool hear_it(lcomm_transport *transport, void *notice) {
+static bool hear_it(lcomm_transport *transport, void *control) {
   fuzz_link *link = link_of(transport);
-  if (!link->has_notice) {
+  if (!link->has_control) {
     return false;
   }
-  memcpy(notice, link->notice, LCOMM_CONTROL_SIZE);
-  link->has_notice = false;
+  memcpy(control, link->control, LCOMM_CONTROL_SIZE);
+  link->has_control = false;
   return true;
 }
 

@@ -16,8 +16,8 @@ typedef struct fuzz_link {
   lcomm_transport base;
   lcomm_transport_table table;
   fuzz_bytes *in;
-  uint8_t notice[LCOMM_CONTROL_SIZE]; /* the next one to be heard, if has_notice */
-  bool has_notice;
+  uint8_t control[LCOMM_CONTROL_SIZE]; /* the next one to be heard, if has_control */
+  bool has_control;
   int told;
   void *memory[FUZZ_MEMORY_MAX]; /* given out */
 } fuzz_link;

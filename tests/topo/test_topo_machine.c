@@ -147,7 +147,7 @@ static void a_machine_without_gpus_says_why(void **state) {
   lcomm_gpus_survey(&fake_nvml, &gpus);
   size_t needed = lcomm_machine_print(root, "alpha", &gpus, text, sizeof(text));
   assert_true(all_lines_are_comments(text));
-  assert_line(text, "# no GPU      the progress thread shows no GPU to this process; ");
+  assert_line(text, "# no GPU      the driver shows no GPU to this process; ");
   assert_int_equal(lcomm_machine_print(root, "alpha", &gpus, tiny, sizeof(tiny)), needed);
   assert_int_equal(strlen(tiny), sizeof(tiny) - 1);
   lcomm_machine_print("/nonexistent", "alpha", &gpus, text, sizeof(text));

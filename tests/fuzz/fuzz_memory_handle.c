@@ -2,9 +2,8 @@
  * Copyright the libcomm authors */
 
 #include "tests/support/fuzz_targets.h"
-#include "tests/support/target_notice.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  lcomm_fuzz_notice(data, size);
+  lcomm_fuzz_memory_handle(data, size);
   return 0;
 }

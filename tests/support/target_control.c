@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-#include "tests/support/target_notice.h"
+#include "tests/support/target_control.h"
 
 #include "libcomm/engine/operation.h"
 #include "tests/support/fuzz_comm.h"
@@ -64,26 +64,26 @@ static void hear_ticket(lcomm_comm *comm, fuzz_link *link, fuzz_bytes *in) {
                                    .parameters = parameters_of(&it),
                                    .count = it.count,
                                    .residual = it.residual}};
-  memcpy(link->notice, &heard, sizeof(heard));
-  link->has_notice = true;
+  memcpy(link->control, &heard, sizeof(heard));
+  link->has_control = true;
 }
 
 /* A probe or an answer to one. */
 static void hear_probe(fuzz_link *link, fuzz_bytes *in) {
   int32_t kind = LCOMM_CONTROL_PROBE + fuzz_u8(in) % 2;
-  memcpy(link->notice, &kind, sizeof(kind));
-  fuzz_take(in, link->notice + sizeof(kind), 120);
-  link->has_notice = true;
+  memcpy(link->control, &kind, sizeof(kind));
+  fuzz_take(in, link->control + sizeof(kind), 120);
+  link->has_control = true;
 }
 
 static void hear(lcomm_comm *comm, fuzz_link *link) {
   lcomm_status status = lcomm_control_receive(comm);
   fuzz_require((int)status == atomic_load(&comm->errors.status),
                "listening returns the error in force");
-  fuzz_require(!link->has_notice, "all is heard");
+  fuzz_require(!link->has_control, "all is heard");
 }
 
-void lcomm_fuzz_notice(const uint8_t *data, size_t size) {
+void lcomm_fuzz_control(const uint8_t *data, size_t size) {
   fuzz_bytes in = {data, size};
   fuzz_link link;
   int ranks = 2 + fuzz_u8(&in) % 4, rank = fuzz_u8(&in) % ranks;
@@ -94,15 +94,15 @@ void lcomm_fuzz_notice(const uint8_t *data, size_t size) {
       begin(comm, &in);
       continue;
     }
-    memset(link.notice, 0, sizeof(link.notice));
+    memset(link.control, 0, sizeof(link.control));
     if (event == 1) {
       hear_ticket(comm, &link, &in);
     } else if (event == 2) {
       hear_probe(&link, &in);
     } else {
       size_t length = fuzz_u16(&in) % (LCOMM_CONTROL_SIZE + 1);
-      fuzz_take(&in, link.notice, length);
-      link.has_notice = true;
+      fuzz_take(&in, link.control, length);
+      link.has_control = true;
     }
     hear(comm, &link);
   }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-#include "tests/support/target_paper.h"
+#include "tests/support/target_memory_handle.h"
 
 #include "libcomm/engine/memory_handle.h"
 #include "tests/support/fuzz_bytes.h"
@@ -28,18 +28,18 @@ static void compare(const lcomm_device_ipc *a, const lcomm_device_ipc *b) {
   }
 }
 
-void lcomm_fuzz_paper(const uint8_t *data, size_t size) {
+void lcomm_fuzz_memory_handle(const uint8_t *data, size_t size) {
   fuzz_bytes in = {data, size};
   uint64_t payload = fuzz_u64(&in);
-  lcomm_memory_handle paper;
+  lcomm_memory_handle handle;
   lcomm_device_ipc other;
-  fuzz_take(&in, &paper, sizeof(paper));
+  fuzz_take(&in, &handle, sizeof(handle));
   fuzz_take(&in, &other, sizeof(other));
-  if (lcomm_memory_handle_fits(&paper, payload)) {
-    uint64_t end = paper.memory.offset + payload;
-    fuzz_require(end >= payload && end <= paper.memory.size && paper.size == payload,
+  if (lcomm_memory_handle_fits(&handle, payload)) {
+    uint64_t end = handle.memory.offset + payload;
+    fuzz_require(end >= payload && end <= handle.memory.size && handle.size == payload,
                  "a payload lies in the memory of its memory handle");
   }
-  compare(&paper.memory, &other);
-  compare(&paper.memory, &paper.memory);
+  compare(&handle.memory, &other);
+  compare(&handle.memory, &handle.memory);
 }

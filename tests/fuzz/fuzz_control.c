@@ -2,8 +2,9 @@
  * Copyright the libcomm authors */
 
 #include "tests/support/fuzz_targets.h"
+#include "tests/support/target_control.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  lcomm_fuzz_paper(data, size);
+  lcomm_fuzz_control(data, size);
   return 0;
 }
