@@ -34,22 +34,22 @@ LCOMM_API const char *lcomm_call_name(lcomm_call_kind kind);
 
 typedef enum lcomm_selection {
   LCOMM_SELECT_NONE = 0,  /* the policy has nothing to do with it: any MPI would do */
-  LCOMM_SELECT_EXACT = 1, /* chosen, and exact: net=none, integers, data that is moved */
-  LCOMM_SELECT_LOSSY = 2, /* chosen, and lossy */
-  LCOMM_SELECT_EF = 3     /* chosen, and lossy with a residual (+ef); without one exact */
+  LCOMM_SELECT_EXACT = 1, /* selected, and exact: net=none, integers, data that is moved */
+  LCOMM_SELECT_LOSSY = 2, /* selected, and lossy */
+  LCOMM_SELECT_EF = 3     /* selected, and lossy with a residual (+ef); without one exact */
 } lcomm_selection;
 
-/* Is this plain call one that the policy chooses: on a communicator whose ranks are
+/* Is this plain call one that the policy selects: on a communicator whose ranks are
  * on several nodes (or any, when node= names a codec), of at least min= bytes, and
  * fitting a rule of match=, or a sum of floats of 16 or 32 bits where there is
  * none? Depends only on its arguments, which are equal on all ranks.
  * count    as the call of this kind counts; of an uneven all-gather the sum of
  *          all parts
  * op       of sums; LCOMM_SUM for data that is moved
- * why      receives one constant sentence that says why the call is left or
- *          exact, "" otherwise; may be NULL
+ * why      receives one constant sentence that says why the call is not
+ *          selected, or exact, "" otherwise; may be NULL
  * Any thread, at any time; never waits, allocates nothing. NULL, or a kind, dtype or
- * op that does not exist: LEFT. */
+ * op that does not exist: NONE. */
 LCOMM_API lcomm_selection lcomm_policy_query(const lcomm_comm *comm, lcomm_call_kind kind,
                                              uint64_t count, lcomm_dtype dtype, lcomm_op op,
                                              const char **why);
@@ -65,11 +65,11 @@ LCOMM_API lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, 
 
 /* What a policy says in numbers. */
 typedef struct lcomm_policy_facts {
-  uint64_t min_bytes;  /* smaller calls are never chosen */
+  uint64_t min_bytes;  /* smaller calls are never selected */
   int lossy;           /* 1: net or node names a lossy codec */
   int error_feedback;  /* 1: with +ef */
   int uses_names;      /* 1: a rule of match= asks for the communicator's name */
-  int inside_nodes;    /* 1: node= names a codec, so calls inside one node are chosen, too */
+  int inside_nodes;    /* 1: node= names a codec, so calls inside one node are selected, too */
   uint32_t step_calls; /* step=, 0 without */
 } lcomm_policy_facts;
 
@@ -83,7 +83,7 @@ LCOMM_API lcomm_status lcomm_policy_facts_get(const lcomm_comm *comm, lcomm_poli
 LCOMM_API lcomm_status lcomm_name_set(lcomm_comm *comm, const char *name);
 
 /* What the policy would say of calls on some ranks of a communicator before they are one:
- * which of its calls would be chosen, and what they would send. A preview is local: nothing
+ * which of its calls would be selected, and what they would send. A preview is local: nothing
  * is exchanged, nothing waits, and every rank that asks about the same ranks gets the same
  * answers as from lcomm_policy_query() on a communicator of them. */
 typedef struct lcomm_preview lcomm_preview;

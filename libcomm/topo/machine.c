@@ -135,10 +135,9 @@ static void write_matrix(lcomm_writer *w, const machine *m) {
       lcomm_write(w, " %*s", CELL_WIDTH, cell);
     }
   }
-  lcomm_write(w,
-              "\n# nvlink*N: N NVLinks from here; else the way over PCIe: switch, root complex, "
-              "socket, system;\n# '!': the driver lets these GPUs not read and write each "
-              "other\n");
+  lcomm_write(w, "\n# nvlink*N: N NVLinks from here; else the way over PCIe: switch, root complex, "
+                 "socket, system;\n# '!': the driver lets these GPUs not read and write each "
+                 "other\n");
 }
 
 size_t lcomm_machine_print(const char *sysfs_root, const char *host, const lcomm_gpus *gpus,

@@ -136,7 +136,9 @@ static void every_call_takes_any_part_of_it(void) {
 
 /* Bytes of copies that were made for messages. */
 static size_t copied(const lcomm_comm *comm) {
-  return lcomm_links_use(&comm->links, "shm") ? ((lcomm_shm *)comm->links.open[0])->memory.bounce_size : 0;
+  return lcomm_links_use(&comm->links, "shm")
+             ? ((lcomm_shm *)comm->links.open[0])->memory.bounce_size
+             : 0;
 }
 
 static void what_is_sent_out_of_it_is_not_copied(void) {

@@ -8,6 +8,7 @@
  * rest. tests/fuzz/fuzz_NAME.c gives one target to libFuzzer, and
  * tests/fuzz/test_fuzz_corpus.c runs all of them over tests/fuzz/corpus/NAME. */
 
+#include "tests/support/target_control.h"
 #include "tests/support/target_dense.h"
 #include "tests/support/target_devices.h"
 #include "tests/support/target_dialogue.h"
@@ -16,7 +17,6 @@
 #include "tests/support/target_interposer.h"
 #include "tests/support/target_launcher.h"
 #include "tests/support/target_lossless.h"
-#include "tests/support/target_control.h"
 #include "tests/support/target_memory_handle.h"
 #include "tests/support/target_policy.h"
 #include "tests/support/target_shm.h"
