@@ -18,14 +18,14 @@ enum { LCOMM_ERROR_MAX = 1024 };
 LCOMM_API __attribute__((format(printf, 2, 3))) lcomm_status
 lcomm_error_thread(lcomm_status status, const char *format, ...);
 
-/* The same of a sentence that was said already: it is not logged again. */
+/* The same for a sentence that was logged already: it is not logged again. */
 void lcomm_error_thread_keep(const char *sentence);
 
 /* The calling thread's last error, "" if none. */
 const char *lcomm_error_thread_text(void);
 
-/* One sentence if LCOMM_LOG asks for it (log.h). A warning is what no status
- * tells, since the program goes on without it; it is said by default. */
+/* Log one sentence if LCOMM_LOG asks for its level (log.h). A warning reports what no status
+ * reports, because the program goes on; it is logged by default. */
 void lcomm_log_warning(const char *sentence);
 void lcomm_log_error(const char *sentence);
 void lcomm_log_info(const char *sentence);

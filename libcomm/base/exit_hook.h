@@ -3,10 +3,9 @@
 #ifndef LCOMM_BASE_EXIT_HOOK_H
 #define LCOMM_BASE_EXIT_HOOK_H
 
-/* What a communicator still has to say when the process exits without
- * destroying it. A hook is embedded in what it belongs to. Hooks run in the
- * order of being added, in the process that added them only: not in a child
- * that was forked and exits, too. */
+/* Exit hooks: what a communicator writes when the process exits without lcomm_destroy(). A hook is
+ * a member of the struct that it belongs to. Hooks run in the order in which they were added, and
+ * only in the process that added them: not in a forked child that exits. */
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -21,12 +20,12 @@ typedef struct lcomm_exit_hook {
   struct lcomm_exit_hook *next;
 } lcomm_exit_hook;
 
-/* From here on it runs when the process exits, once. One that was added already stays
- * where it is. Any thread. */
+/* Add a hook: it runs once, when the process exits. A hook that was added already keeps its
+ * position. Any thread. */
 void lcomm_exit_hook_add(lcomm_exit_hook *hook);
 
-/* It will not run any more. Returns whether it had been added and has not run.
- * A hook of zeros may be removed. Any thread. */
+/* Remove a hook: it does not run any more. Returns whether it had been added and has not run. A
+ * hook of zeros may be removed. Any thread. */
 bool lcomm_exit_hook_remove(lcomm_exit_hook *hook);
 
 #endif

@@ -3,10 +3,9 @@
 #ifndef LCOMM_BASE_FILE_H
 #define LCOMM_BASE_FILE_H
 
-/* Files that are there whole or not at all: written under a temporary name,
- * brought to the disk and then renamed, with an XXH3-64 of all bytes at their
- * end. What goes wrong is said in `why`, a buffer of LCOMM_FILE_WHY_MAX bytes:
- * one phrase with the path and the cause. */
+/* Atomic files: written under a temporary name, flushed to the disk, then renamed, with an XXH3-64
+ * of all bytes at their end. So a file is complete or absent. Functions that fail write one phrase
+ * with the path and the cause into `why`, a buffer of LCOMM_FILE_WHY_MAX bytes. */
 
 #include <stdint.h>
 #include <stdio.h>

@@ -3,15 +3,15 @@
 #ifndef LCOMM_BASE_FORK_H
 #define LCOMM_BASE_FORK_H
 
-/* Forked children. A child of fork() inherits memory and descriptors of its parent,
- * but not its threads, and its peers know nothing of it. What must not be used there
- * remembers the generation in which it was made and compares. */
+/* Forked children. A child of fork() inherits memory and descriptors of its parent, but not its
+ * threads, and its peers know nothing of it. An object that must not be used there stores the
+ * generation in which it was made and compares it. */
 
 /* How many forks lie between this process and the one that called lcomm_fork_watch()
  * first. Changes only inside fork(), in the child, so reading needs no lock. */
 extern unsigned lcomm_fork_generation;
 
-/* From here on forks are counted. Any thread, any number of times. */
+/* Begin to count forks. Any thread, any number of times. */
 void lcomm_fork_watch(void);
 
 #endif

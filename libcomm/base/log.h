@@ -3,23 +3,24 @@
 #ifndef LCOMM_BASE_LOG_H
 #define LCOMM_BASE_LOG_H
 
-/* What the library says besides the errors it returns: LCOMM_LOG, LCOMM_LOG_FILE, and
- * lcomm_log_set() of libcomm.h. Any thread, at any time. */
+/* The log: what the library reports besides the errors it returns. LCOMM_LOG, LCOMM_LOG_FILE and
+ * lcomm_log_set() of libcomm.h configure it. Any thread, at any time. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "libcomm/include/libcomm.h"
 
-/* Is anything said at this level? For sentences that take time to make. */
+/* Is this level logged? For sentences that take time to make. */
 bool lcomm_log_wants(lcomm_log_level level);
 
-/* One sentence, where it is wanted. */
+/* Log one sentence if its level is logged. */
 void lcomm_log(lcomm_log_level level, const char *sentence);
 
-/* A communicator is made: read the variables again, and open the file of LCOMM_LOG_FILE if
- * that was not done in this process. ARGUMENT with a sentence in `why` for values that are
- * none. A file that cannot be opened is said on standard error, which then takes its place. */
+/* Begin the log of a new communicator: read the variables again, and open the file of
+ * LCOMM_LOG_FILE if that was not done in this process. ARGUMENT with a sentence in `why` for values
+ * that are none. If the file cannot be opened, a sentence on standard error says so, and the log
+ * goes there. */
 lcomm_status lcomm_log_begin(int rank, const char *host, char *why, size_t size);
 
 /* The path of a pattern: %r the rank, %h the host, %p the process, %% a %. False when it has

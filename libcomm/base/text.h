@@ -3,7 +3,7 @@
 #ifndef LCOMM_BASE_TEXT_H
 #define LCOMM_BASE_TEXT_H
 
-/* Texts that are shown to people, also those that come from peers. */
+/* Texts for people, some of which come from peers. */
 
 #include <stddef.h>
 #include <stdint.h>

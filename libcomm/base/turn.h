@@ -3,12 +3,12 @@
 #ifndef LCOMM_BASE_TURN_H
 #define LCOMM_BASE_TURN_H
 
-/* A lock that costs its owner nothing: a biased lock. The owner is whoever makes the
- * calls on a communicator, one thread at a time; it stores its depth and looks for a
- * claim. A guest, which moves the communicator while it waits in another one, stores a
- * claim and looks at the depth. At least one of the two sees the other, because the
- * guest makes all threads of the process pass a memory barrier in between
- * (membarrier(2)); where the system cannot, the owner's store is a barrier itself.
+/* A biased lock: its owner pays a store and a load. The owner is whoever makes the calls on a
+ * communicator, one thread at a time; it stores its depth and looks for a claim. A guest, which
+ * moves the communicator while it waits in another one, stores a claim and looks at the depth. At
+ * least one of the two sees the other, because the guest makes all threads of the process pass a
+ * memory barrier in between (membarrier(2)); where the system cannot, the owner's store is a
+ * barrier itself.
  */
 
 #include <stdatomic.h>

@@ -3,7 +3,7 @@
 #ifndef LCOMM_BASE_WRITER_H
 #define LCOMM_BASE_WRITER_H
 
-/* Text into a buffer that may be too small. */
+/* Formatted text into a buffer of fixed size; the length that it would need is counted. */
 
 #include <stddef.h>
 
