@@ -3,9 +3,9 @@
 #ifndef LCOMM_SCHED_DEPENDENCY_H
 #define LCOMM_SCHED_DEPENDENCY_H
 
-/* Inside the linker: pairs of steps of which the later one waits for the
- * earlier one, and which steps use the same part of the vector. All functions
- * return false when memory has run out. */
+/* Dependencies, for the linker: pairs of steps of which the later one waits for the earlier one,
+ * found from the parts of the vector that steps use. All functions return false when memory has run
+ * out. */
 
 #include "libcomm/sched/sched.h"
 
@@ -19,11 +19,10 @@ typedef struct lcomm_dependencies {
   size_t count, room;
 } lcomm_dependencies;
 
-/* Tie two different steps; the order of the arguments does not matter. */
+/* Add a dependency between two different steps; the order of the arguments does not matter. */
 bool lcomm_dependencies_add(lcomm_dependencies *dependencies, uint32_t a, uint32_t b);
 
-/* Order by from, then by to. The same tie may then be there several times, in
- * neighbouring places. */
+/* Order by from, then by to. A dependency may then occur several times, in neighbouring entries. */
 bool lcomm_dependencies_sort(lcomm_dependencies *dependencies, uint32_t step_count);
 
 /* One step's use of a part of the vector. */
@@ -33,7 +32,7 @@ typedef struct lcomm_use {
   bool writes; /* false: only reads */
 } lcomm_use;
 
-/* Tie every two uses that overlap, if at least one of them writes. Changes the
+/* Add a dependency for every two uses that overlap, if at least one of them writes. Changes the
  * order of `uses`. */
 bool lcomm_dependencies_by_overlap(lcomm_dependencies *dependencies, lcomm_use *uses, size_t count);
 
@@ -42,7 +41,7 @@ bool lcomm_dependencies_by_overlap(lcomm_dependencies *dependencies, lcomm_use *
 uint32_t lcomm_step_read_count(const lcomm_step *step);
 uint32_t lcomm_step_read(const lcomm_schedule *schedule, const lcomm_step *step, uint32_t index);
 
-/* Let slots be windows into the vector where that is safe: fill their alias. */
+/* Make slots aliases of parts of the vector where that is safe: fill in their alias. */
 bool lcomm_schedule_set_aliases(lcomm_schedule *schedule, const bool copies[LCOMM_STAGE_COUNT]);
 
 #endif

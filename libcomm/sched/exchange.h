@@ -3,8 +3,8 @@
 #ifndef LCOMM_SCHED_EXCHANGE_H
 #define LCOMM_SCHED_EXCHANGE_H
 
-/* Exchanges: all-reduce of one contiguous span over one group. They are the
- * bricks of the flat and hierarchical collectives.
+/* Exchanges: all-reduce of one contiguous span over one group. Flat and hierarchical collectives
+ * are built of them.
  *
  *   direct  two-phase: everyone sends piece p to its owner p, the owner sums
  *           in group order with its own piece unquantised, encodes once and
@@ -15,8 +15,8 @@
  *           a lossy one would quantise at every hop.
  *   sparse  two-phase over block-cyclic stripes: one selection makes a slot
  *           for every owner; the owner sums and selects again.
- *   doubling  log2 of the group's size rounds, in each of which pairs tell each
- *           other all they have. Fewest messages; for short spans. Exact stages
+ *   doubling  log2 of the group's size rounds, in each of which pairs exchange
+ *           all they have. Fewest messages; for short spans. Exact stages
  *           only. The sum is in the span, in no slot.
  *   halving   the same pairs, each of which sums one half of what they have in
  *           common, then all sums back: the bytes of direct, fewer messages.
@@ -37,7 +37,7 @@ typedef enum lcomm_exchange_kind {
 
 const char *lcomm_exchange_name(lcomm_exchange_kind kind);
 
-/* Are parts of the result in slots that can be told on? Where not, only the span has it. */
+/* Are parts of the result in slots that can be forwarded? If not, only the span has it. */
 bool lcomm_exchange_has_results(lcomm_exchange_kind kind);
 
 typedef struct lcomm_exchange {
@@ -47,14 +47,14 @@ typedef struct lcomm_exchange {
   lcomm_stage stage; /* of the contributions */
 } lcomm_exchange;
 
-/* Add my part of the exchange. results[i] (group.size entries) receives the
- * slot that holds part i of the result, LCOMM_NO_SLOT where that part is
- * empty; with these a member can tell a bystander the result. */
+/* Add my part of the exchange. results[i] (group.size entries) receives the slot that holds part i
+ * of the result, LCOMM_NO_SLOT where that part is empty; with these a member can forward the result
+ * to a bystander. */
 void lcomm_exchange_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                           uint32_t *results);
 
-/* A member hands the result to a bystander, and the bystander's side of it.
- * Both need the same exchange; the bystander's has group.me == -1. */
+/* Forward the result to a bystander, a rank outside the group; learn is the bystander's side. Both
+ * need the same exchange; the bystander's has group.me == -1. */
 void lcomm_exchange_forward(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                             const uint32_t *results, int bystander);
 void lcomm_exchange_learn(lcomm_schedule *schedule, const lcomm_exchange *exchange, int member);
