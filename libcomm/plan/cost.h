@@ -15,9 +15,9 @@
  *
  * Left out: what a message costs besides (of many short messages the latency is the
  * least), ranks that are late, processors that the ranks share, and that exact sums
- * inside a node take time besides the bytes' way. So it is near for long vectors, and
- * rather too short than too long. Payloads of unknown size (top-k, the lossless stage)
- * count with their bound. */
+ * inside a node take time besides the bytes' way. So it is close for long vectors, and too short
+ * rather than too long. Payloads of unknown size (top-k, the lossless stage) count with their
+ * bound. */
 
 #include "libcomm/plan/plan.h"
 

@@ -3,8 +3,8 @@
 #ifndef LCOMM_PLAN_ELIGIBILITY_H
 #define LCOMM_PLAN_ELIGIBILITY_H
 
-/* What the policy says of one call: whether a codec acts on it, and if not, why. Plans and
- * lcomm_policy_query() ask here, so that they say the same. */
+/* Eligibility: whether a codec of the policy acts on a call, and if not, why. Plans and
+ * lcomm_policy_query() use the same functions, so they give the same answer. */
 
 #include "libcomm/include/libcomm_interpose.h"
 #include "libcomm/plan/plan.h"
@@ -17,8 +17,8 @@ typedef struct lcomm_eligibility {
   const char *unmatched; /* no rule of match= fits it; NULL: one does, or none is needed */
 } lcomm_eligibility;
 
-/* Begin with a call on a communicator of so many ranks; `named` as lcomm_match_named() says.
- * What lasts has been chosen by its caller. */
+/* Begin with a call on a communicator of so many ranks; `named` as lcomm_match_named() says. match=
+ * does not act on tensors and residuals, which their caller has selected. */
 lcomm_eligibility lcomm_eligibility_begin(const lcomm_plan_request *request,
                                           const lcomm_policy *policy, int ranks, uint32_t named);
 
@@ -26,12 +26,12 @@ lcomm_eligibility lcomm_eligibility_begin(const lcomm_plan_request *request,
 const char *lcomm_eligibility_why_exact(const lcomm_eligibility *judged,
                                         const lcomm_codec_choice *choice);
 
-/* The same for a whole plan: of the codec between nodes, or on one node of the codec inside it. A
- * policy for links between nodes that finds none is told so. */
+/* The same for a whole plan: of the codec between nodes, or on one node of the codec inside it.
+ * Where a policy for links between nodes finds no such link, that is the reason. */
 const char *lcomm_eligibility_why_plan_exact(const lcomm_eligibility *judged,
                                              const lcomm_topo *topo);
 
-/* What becomes of a codec of the policy: itself, or that of exact elements. */
+/* The codec that is used: the policy's, or the exact one. */
 lcomm_codec_choice lcomm_eligibility_codec(const lcomm_eligibility *judged,
                                            const lcomm_codec_choice *choice);
 

@@ -3,9 +3,10 @@
 #ifndef LCOMM_PLAN_OP_KIND_H
 #define LCOMM_PLAN_OP_KIND_H
 
-/* What an operation is made for. Ranks that mean different things by it must find out,
- * so messages and fingerprints compare it. Whether a plan keeps error feedback is another
- * matter (lcomm_plan.error_feedback): calls with a residual have it, and are calls all the same.
+/* Op kinds: what an operation is made for. Messages and fingerprints carry the op kind, so that
+ * ranks whose operations serve different calls find out. Whether a plan keeps error feedback is
+ * another matter (lcomm_plan.error_feedback): calls with a residual have it, and are calls all the
+ * same.
  */
 
 #include <stdint.h>
@@ -17,7 +18,7 @@ enum { LCOMM_OP_KIND_TEXT_MAX = 64 };
 #define LCOMM_OP_KIND_LIST(X)                                                                      \
   X(LCOMM_OP_KIND_CALL, NULL)  /* a plain call */                                                  \
   X(LCOMM_OP_KIND_EF, NULL)    /* a call with a residual, as the policy says */                    \
-  X(LCOMM_OP_KIND_FLUSH, NULL) /* the exact call that pays what a residual holds */                \
+  X(LCOMM_OP_KIND_FLUSH, NULL) /* the exact call that flushes a residual */                        \
   X(LCOMM_OP_KIND_DESTROY, "lcomm_destroy")                                                        \
   X(LCOMM_OP_KIND_SPLIT, "lcomm_split")                                                            \
   X(LCOMM_OP_KIND_LOAD, "lcomm_state_load")                                                        \
@@ -44,8 +45,9 @@ const char *lcomm_op_kind_text(lcomm_op_kind op_kind, uint64_t residual,
 /* What all ranks must do alike, for sentences that end with it. */
 const char *lcomm_op_kind_remedy(lcomm_op_kind op_kind);
 
-/* Operations are numbered in series, see lcomm_comm.next: what a program calls is in
- * the same order on all ranks, buckets and what prepares them are so among themselves. */
+/* Sequence spaces: operations are numbered in two of them, see lcomm_operations.next. The calls of
+ * a program come in the same order on all ranks; so do, among themselves, buckets and what prepares
+ * them. */
 typedef enum lcomm_sequence_space {
   LCOMM_SEQUENCE_SPACE_CALLS,   /* even numbers */
   LCOMM_SEQUENCE_SPACE_BUCKETS, /* odd ones */

@@ -3,10 +3,9 @@
 #ifndef LCOMM_PLAN_PLAN_H
 #define LCOMM_PLAN_PLAN_H
 
-/* A plan is a choice: which schedule, which codec for each stage, how many
- * chunks. It is made once for a shape, never changes, and is the same on all
- * ranks because it depends only on what they agreed on: the topology, the
- * policy, and the arguments of the collective.
+/* A plan: which schedule, which codec for each stage, how many chunks. It is made once for a shape
+ * and never changes. It is the same on all ranks because it depends only on what is equal on all
+ * ranks: the topology, the policy, and the arguments of the collective.
  */
 
 #include "codecs/codec_topk.h"
@@ -33,7 +32,7 @@ static inline bool lcomm_collective_scatters(lcomm_collective collective) {
          collective == LCOMM_COLLECTIVE_REDUCE_SCATTERV;
 }
 
-/* Has a request of it the parts of all ranks? */
+/* Does a request of it have a count for each rank? */
 static inline bool lcomm_collective_has_parts(lcomm_collective collective) {
   return collective == LCOMM_COLLECTIVE_ALLGATHERV ||
          collective == LCOMM_COLLECTIVE_REDUCE_SCATTERV;
@@ -96,9 +95,9 @@ typedef struct lcomm_plan {
   char reason[192]; /* why this one, for people */
 } lcomm_plan;
 
-/* Choose, build, link and verify. `rank` is the rank whose schedule is made.
- * On failure a sentence is written into why (size bytes).
- * ARGUMENT, MEMORY, INTERNAL. Free with lcomm_plan_destroy (NULL ok). */
+/* Select, build, link and verify. `rank` is the rank whose schedule is made. On failure a sentence
+ * is written into why (size bytes). ARGUMENT, MEMORY, INTERNAL. Free with lcomm_plan_destroy (NULL
+ * ok). */
 lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_policy *policy,
                                const lcomm_topo *topo, int rank, lcomm_plan **plan, char *why,
                                size_t size);

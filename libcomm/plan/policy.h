@@ -3,8 +3,8 @@
 #ifndef LCOMM_PLAN_POLICY_H
 #define LCOMM_PLAN_POLICY_H
 
-/* The policy grammar: one parser for every door, the trainer and the tools.
- * The words are described in libcomm.h under POLICY.
+/* The policy grammar: one parser for the library, its interposers, the trainer and the tools. The
+ * words are described in libcomm.h under POLICY.
  */
 
 #include <stdbool.h>

@@ -12,7 +12,7 @@ void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
 /* Bound the payload of every slot of the linked schedule. MEMORY. */
 lcomm_status lcomm_plan_bound_slots(lcomm_plan *plan);
 
-/* Over all that ranks must have chosen alike. */
+/* The hash of a plan: over everything that must be equal on all ranks. */
 uint64_t lcomm_plan_hash(const lcomm_plan *plan, const lcomm_policy *policy,
                          const lcomm_topo *topo);
 
