@@ -3,7 +3,7 @@
 #ifndef LCOMM_OBSERVE_CAPTURE_H
 #define LCOMM_OBSERVE_CAPTURE_H
 
-/* Saving real gradients: with LCOMM_CAPTURE=FOLDER this rank's contributions
+/* Captures, the gradients of a run: with LCOMM_CAPTURE=FOLDER this rank's contributions
  * to the steps of LCOMM_CAPTURE_STEPS go into files, as they came: before
  * clipping, momentum and codecs. One file per rank, step and bucket,
  * stepSSSSSS-bucketBBB-rankRRRR.lcg, little-endian:
@@ -32,7 +32,7 @@
  * Capturing never fails an operation: the first file that cannot be written is
  * told as a warning, by one rank of each host, and this rank captures nothing more. Files that
  * exist are replaced, so communicators that live side by side need folders of their own. Off, it
- * costs one branch. The thread that drives the communicator does the writing.
+ * costs one branch. The thread that makes progress does the writing.
  */
 
 #include "libcomm/include/libcomm.h"
@@ -46,8 +46,8 @@ typedef struct lcomm_capture lcomm_capture;
 lcomm_status lcomm_capture_create(lcomm_capture **capture, char *error);
 void lcomm_capture_free(lcomm_capture *capture);
 
-/* Of whom it writes; before the first two calls below. who: for sentences, copied. speaks: this
- * rank says what concerns its host. */
+/* Set whose gradients these are; before the first of the two calls below. who: for sentences,
+ * copied. speaks: this rank logs what concerns its host. */
 void lcomm_capture_describe(lcomm_capture *capture, int rank, int ranks, int nodes, const char *who,
                             bool speaks);
 

@@ -3,13 +3,13 @@
 #ifndef LCOMM_OBSERVE_SUMMARY_H
 #define LCOMM_OBSERVE_SUMMARY_H
 
-/* Statistics by collective, and the table of them that LCOMM_STATS=exit (rank 0)
- * or LCOMM_STATS=exit:all (every rank) asks for at the end of a communicator,
- * on standard error. Each rank shows its own numbers: nothing is exchanged.
+/* Statistics by collective, and the table of them that LCOMM_STATS=exit (rank 0) or
+ * LCOMM_STATS=exit:all (every rank) asks for at the end of a communicator, on standard error. Each
+ * rank shows its own numbers: nothing is exchanged.
  *
- * The numbers are kept whether a table is wanted or not, and lcomm_stats_reset
- * leaves them: the table is about the whole life of the communicator. The thread
- * that drives it changes them.
+ * The numbers are kept whether a table is wanted or not, and lcomm_stats_reset leaves them: the
+ * table is about the whole life of the communicator. The thread that makes progress on it changes
+ * them.
  */
 
 #include <stdbool.h>
@@ -55,7 +55,7 @@ enum {
   LCOMM_SUMMARY_TRANSPORTS_MAX = 64
 };
 
-/* What the heading says. */
+/* The heading of the table. */
 typedef struct lcomm_summary_about {
   int rank, size, nodes;
   char host[LCOMM_HOST_MAX];

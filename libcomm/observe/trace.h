@@ -3,28 +3,24 @@
 #ifndef LCOMM_OBSERVE_TRACE_H
 #define LCOMM_OBSERVE_TRACE_H
 
-/* Timelines: with LCOMM_TRACE=FILE every rank writes what it did and when to
- * FILE.RANK (or RANK takes the place of %d in FILE), as trace events that
- * Perfetto and chrome://tracing show. tools/trace_merge makes one file of those
- * of all ranks, on one clock.
+/* Traces: with LCOMM_TRACE=FILE every rank writes what it did, and when, to FILE.RANK (or RANK
+ * takes the place of %d in FILE), as trace events that Perfetto and chrome://tracing show.
+ * tools/trace_merge makes one file of those of all ranks, on one clock.
  *
- * A process may have several communicators. Each has a file of its own: from
- * the second one on the name has C.RANK instead of RANK, C counting the
- * communicators of the process, and RANK always the rank in the first one, so
- * that parts of a split communicator do not meet in one file.
+ * A process may have several communicators. Each has a file of its own: from the second one on
+ * the name has C.RANK instead of RANK, C counting the communicators of the process, and RANK always
+ * the rank in the first one, so that parts of a split communicator do not meet in one file.
  *
- * The file is a JSON array with one event a line. A process that dies leaves
- * the array open, which viewers accept. Rows in the viewer: a process per rank,
- * in it one row for operations as a whole, one for computations, one for
- * waiting, and one for the sends and the receives of each link class, each with
- * more rows below it as far as events overlap.
+ * The file is a JSON array with one event a line. A process that dies leaves the array open,
+ * which viewers accept. Rows in the viewer: a process per rank, in it one row for operations as a
+ * whole, one for computations, one for waiting, and one for the sends and the receives of each link
+ * class, each with more rows below it as far as events overlap.
  *
- * Off, it costs one branch; on, one copy of about 200 bytes an event. Events
- * go to the file once a second, by whoever adds one or waits; when the memory for
- * EVENTS_MAX of them is full; at lcomm_trace_flush and at the end. So a process
- * that is killed loses the last second, and what came before a computation that
- * it is in. A file that cannot be written, or no longer, ends the trace, never the
- * run: the ranks of a host have one that says so, once, as a warning.
+ * Off, it costs one branch; on, one copy of about 200 bytes an event. Events go to the file once
+ * a second, by whoever adds one or waits; when the memory for EVENTS_MAX of them is full; at
+ * lcomm_trace_flush and at the end. So a process that is killed loses the last second, and what
+ * came before a computation that it is in. A file that cannot be written, or no longer, ends the
+ * trace, never the run: the ranks of a host have one that says so, once, as a warning.
  */
 
 #include <pthread.h>
@@ -115,20 +111,19 @@ void lcomm_trace_clock(lcomm_trace *trace, double offset_s, double error_s);
  * else NULL. It must stay valid until lcomm_trace_destroy. */
 void lcomm_trace_watch(lcomm_trace *trace, pthread_mutex_t *guard);
 
-/* This rank says what is lost for all ranks of its host; without this call it is
- * logged at level error only. */
+/* This rank warns of lost traces for all ranks of its host; without this call a loss is logged at
+ * level error only. */
 void lcomm_trace_speak(lcomm_trace *trace);
 
 /* A trace that could not be begun or goes on no more: a warning the first time in
  * this process, an error in the log after that. Any thread. */
 void lcomm_trace_lost(const char *sentence);
 
-/* Bring events to the file that were added more than a second ago. Cheap; called by
- * the thread that drives the communicator whenever it looks for something to do. */
+/* Bring events to the file that were added more than a second ago. Cheap; called by the thread that
+ * makes progress on the communicator, in each round. */
 void lcomm_trace_tick(lcomm_trace *trace);
 
-/* Add an event when it is over. Called by the thread that drives the
- * communicator. */
+/* Add an event that has ended. Called by the thread that makes progress on the communicator. */
 void lcomm_trace_add(lcomm_trace *trace, const lcomm_trace_event *event);
 
 /* Bring all events to the file, because the process may not live much longer:
