@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* How far rank 0's clock is from ours, for traces: a few ping-pongs with every
- * rank on another host, one rank after the other. What goes wrong here shows in
- * the first operation; the trace then has the clocks as they are. */
+/* Clock offsets, for traces: rank 0 exchanges a few ping-pongs with every rank on another host, one
+ * rank after the other. An error here shows again in the first operation; the trace then has the
+ * clocks as they are. */
 
 #include <sched.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The communicator: queries and the end. How it is made: handshake.c. */
+/* The communicator: queries and the end. How it is made: create.c. */
 
 #include <stdlib.h>
 #include <string.h>

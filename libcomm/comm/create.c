@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* How a communicator is made. Every rank says what it is and what it was
- * told; all ranks look at all answers and come to the same verdict, so either
- * all succeed or all return the same error.
+/* Making a communicator. Every rank sends a handshake; all ranks check all handshakes and come to
+ * the same verdict, so either all succeed or all return the same error.
  */
 
 #include <stdio.h>

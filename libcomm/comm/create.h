@@ -3,7 +3,7 @@
 #ifndef LCOMM_COMM_CREATE_H
 #define LCOMM_COMM_CREATE_H
 
-/* The making of a communicator, for all bootstraps and for lcomm_split(). */
+/* Making a communicator, for all bootstraps and for lcomm_split(). */
 
 #include "libcomm/transport/bootstrap_object.h"
 

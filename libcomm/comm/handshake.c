@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* What a rank says of itself: its configuration, and what it was told. */
+/* The handshake of this rank: its configuration and its environment. */
 
 #include "libcomm/comm/handshake.h"
 

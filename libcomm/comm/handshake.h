@@ -3,14 +3,14 @@
 #ifndef LCOMM_COMM_HANDSHAKE_H
 #define LCOMM_COMM_HANDSHAKE_H
 
-/* What a rank says of itself when a communicator is made. */
+/* The handshake: what each rank sends to all others while a communicator is made. */
 
 #include "libcomm/engine/engine.h"
 #include "libcomm/topo/processors.h"
 
 enum { LCOMM_TOPO_NAME_MAX = 96 };
 
-/* What a rank tells the others. Fixed size, no pointers. */
+/* The message. Fixed size, no pointers. */
 typedef struct lcomm_handshake {
   char magic[8];
   int32_t version, wire_version;
@@ -30,19 +30,19 @@ typedef struct lcomm_handshake {
   lcomm_processors processors;
 } lcomm_handshake;
 
-/* Read the configuration and the environment, take them over into `comm`, *summary and
- * *topo_file (of LCOMM_TOPO_FILE, else empty; the caller frees it), and say in `mine` what the
- * others must know. What goes wrong is said there too, not returned: all ranks judge it together.
+/* Read the configuration and the environment, store them in `comm`, *summary and *topo_file (of
+ * LCOMM_TOPO_FILE, else empty; the caller frees it), and write into `mine` what the others must
+ * know. An error is written there too, not returned, so that all ranks come to one verdict.
  */
 void lcomm_handshake_prepare(lcomm_comm *comm, const lcomm_config *given,
                              lcomm_summary_mode *summary, lcomm_topo *topo_file,
                              lcomm_handshake *mine);
 
-/* What all ranks have said, in rank order, as it came from them: any bytes. Their
- * texts are made fit to be shown. LCOMM_OK when all could prepare themselves and were
- * told the same; else the status, equal on all ranks, and the sentence as the
- * thread's error, told by `rank`, names the lowest rank that is wrong. Never a
- * number of a peer that is no status: that is WIRE. */
+/* Check the handshakes of all ranks, in rank order; they may hold any bytes. Texts in them are made
+ * fit to be shown. LCOMM_OK when every rank has prepared itself and all have the same
+ * configuration; else the status, equal on all ranks, and the sentence as the thread's error, in
+ * the words of `rank`, names the lowest rank that is wrong. A number of a peer that is no status is
+ * WIRE. */
 lcomm_status lcomm_handshake_check(lcomm_handshake *all, int size, int rank);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* What all ranks say of themselves: one verdict, the same on all of them. */
+/* The handshakes of all ranks: one verdict, the same on all ranks. */
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Another policy for a communicator that works already: all ranks agree, then change. */
+/* lcomm_policy_set(): all ranks agree on another policy, then change to it. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "libcomm/tensor/bucket.h"
 #include "libcomm/tensor/residual.h"
 
-/* What a rank tells the others of the policy that it was given. Travels as words. */
+/* What a rank sends about the policy that it was given. Travels as words. */
 typedef struct wish {
   int32_t status;
   uint32_t zero;
@@ -57,7 +57,7 @@ static lcomm_status check_tensors(changing *it) {
   return LCOMM_OK;
 }
 
-/* Can this rank change to it, now? Judged here, told to all. */
+/* Can this rank change to the policy now? Decided here, sent to all. */
 static lcomm_status judge(changing *it, const char *text) {
   lcomm_comm *comm = it->comm;
   if (!text) {

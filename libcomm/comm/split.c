@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* lcomm_split: who comes together with whom, and the making of their part. */
+/* lcomm_split(): which ranks belong together, and making their communicator. */
 
 #include "libcomm/comm/split.h"
 #include "libcomm/comm/create.h"

@@ -3,19 +3,19 @@
 #ifndef LCOMM_COMM_SPLIT_H
 #define LCOMM_COMM_SPLIT_H
 
-/* How the ranks of one color exchange bytes before they are a communicator:
- * over the links of the one that is split. Only they wait for each other. */
+/* The rendezvous of a split: the ranks of one color exchange bytes over the links of the parent
+ * before they are a communicator. Only they wait for each other. */
 
 #include "libcomm/engine/operation.h"
 
-/* What every rank of the parent says. */
+/* What every rank of the parent sends. */
 typedef struct lcomm_split_color_key {
   int32_t color, key;
 } lcomm_split_color_key;
 
-/* Of the wishes of `size` ranks, any numbers: the ranks of `rank`'s color, by key,
- * then by rank. Fills in members (room for `size`) and the place of `rank` among
- * them; returns how many there are, 0 without memory. */
+/* From the colors and keys of `size` ranks (any numbers), find the ranks of `rank`'s color, ordered
+ * by key, then by rank. Fills in members (room for `size`) and the position of `rank` among them;
+ * returns how many there are, 0 without memory. */
 int lcomm_split_members(const lcomm_split_color_key *wishes, int size, int rank, int *members,
                         int *me);
 
@@ -35,8 +35,8 @@ typedef struct lcomm_split_rendezvous {
   lcomm_split_message *messages; /* one per member */
 } lcomm_split_rendezvous;
 
-/* As in lcomm_bootstrap; the context is an lcomm_split_rendezvous *. What fails here is
- * a failure of the parent, and what fails elsewhere in the parent ends it. */
+/* The all-gather of lcomm_bootstrap; the context is an lcomm_split_rendezvous *. An error here is a
+ * failure of the parent, and a failure of the parent ends it. */
 int lcomm_split_gather(void *context, const void *send, void *receive, size_t size);
 
 #endif

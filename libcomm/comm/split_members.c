@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Who comes together with whom, and in which order. */
+/* Which ranks belong together, by color, and in which order, by key. */
 
 #include <stdlib.h>
 
