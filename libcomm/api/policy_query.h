@@ -3,8 +3,8 @@
 #ifndef LCOMM_API_POLICY_QUERY_H
 #define LCOMM_API_POLICY_QUERY_H
 
-/* What a policy says of a call on given ranks: of a communicator (choice.c), or of ranks that
- * are none yet (preview.c). */
+/* What a policy says of a call on given ranks: of a communicator (policy_query.c), or of ranks that
+ * are no communicator yet (policy_preview.c). */
 
 #include "libcomm/include/libcomm_interpose.h"
 #include "libcomm/plan/plan.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Data of collective calls whose buffers are on a device: what collective_stage.c
- * does on the host, in the stream of the run. */
+/* Data of collective calls whose buffers are on a device: what call_stage.c does on the host, in
+ * the stream of the run. */
 
 #include "libcomm/call/call.h"
 #include "libcomm/engine/run_device.h"

@@ -52,7 +52,7 @@ lcomm_store_fail(lcomm_store *store, lcomm_status status, const char *format, ..
 /* Names of ranks for people. */
 const char *lcomm_store_who(const lcomm_store *store, int rank, char *text, size_t size);
 
-/* --- rank 0 while it meets (store_meet.c, store_visitor.c) --- */
+/* --- rank 0 while it meets (store_rendezvous.c, store_visitor.c) --- */
 
 /* Somebody who came to the meeting and is no member yet. */
 typedef struct lcomm_store_visitor {

@@ -14,9 +14,9 @@
  *   shm_record   messages in flight
  *   shm_send     sending, queues, streams
  *   shm_receive  receiving, borrowing; shm_copy: where the bytes come from
- *   shm_progress what has arrived; shm_notice: control messages
+ *   shm_progress what has arrived; shm_control: control messages
  *   shm_pidfd    whether a process lives
- *   shm_door     sleeping, waking, and who has ended
+ *   shm_wakeup   sleeping, waking, and who has ended
  */
 
 #include "libcomm/transport/shm/shm_heap.h"
@@ -209,7 +209,7 @@ bool lcomm_shm_peek(lcomm_transport *transport, int peer, uint32_t tag, const vo
                     size_t *size);
 void lcomm_shm_drop(lcomm_transport *transport, int peer);
 
-/* ---------------------------------------------------------- shm_notice.c */
+/* --------------------------------------------------------- shm_control.c */
 
 void lcomm_shm_control_send(lcomm_transport *transport, int peer, const void *notice);
 void lcomm_shm_control_send_error(lcomm_transport *transport, int peer, const void *notice);
@@ -221,7 +221,7 @@ bool lcomm_shm_control_resend(lcomm_shm_peer *peer);
 /* Is there an error that hear has not looked for? Sequentially consistent, for arm. */
 bool lcomm_shm_has_error(const lcomm_shm *t);
 
-/* ------------------------------------------------------------ shm_door.c */
+/* ---------------------------------------------------------- shm_wakeup.c */
 
 void lcomm_shm_write_wakeup(lcomm_shm_peer *peer);
 /* After any sequentially consistent store that the peer may wait for. */

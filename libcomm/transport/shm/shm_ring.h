@@ -107,7 +107,7 @@ static inline void lcomm_shm_clear(lcomm_shm_writer *writer, uint64_t from, uint
 }
 
 /* Publish what was written at the place that reserve gave. The store is
- * sequentially consistent for the sake of the doorbell (shm_door.c). */
+ * sequentially consistent because sleeping and waking need it (shm_wakeup.c). */
 static inline void lcomm_shm_publish(lcomm_shm_writer *writer, uint32_t kind, uint32_t tag,
                                      uint32_t generation, size_t size) {
   lcomm_shm_entry *entry = lcomm_shm_place(writer->ring, writer->head);

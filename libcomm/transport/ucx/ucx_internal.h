@@ -89,7 +89,7 @@ lcomm_status lcomm_ucx_blame(lcomm_ucx_transport *t, int peer, const char *what)
 /* As in lcomm_transport_table; 0 where there is no UCX. */
 int lcomm_ucx_descriptors(const lcomm_transport_setup *setup);
 
-/* ---------------------------- links to the peers, ucx_link.c, ucx_meet.c */
+/* ---------------------------- links to the peers, ucx_link.c, ucx_wireup.c */
 
 /* The interfaces of all ranks, to be freed, and the TCP devices that lead to all
  * other hosts, as lcomm_ucx_devices_select says it; one allgather, whatever
@@ -111,7 +111,7 @@ void lcomm_ucx_meet(lcomm_ucx_transport *t, double deadline_s);
 
 int lcomm_ucx_unreachable(lcomm_transport *transport, char *why);
 
-/* ------------------------------------------------ control messages, ucx_notice.c */
+/* ------------------------------------------------ control messages, ucx_control.c */
 
 void lcomm_ucx_listen(lcomm_ucx_transport *t);
 void lcomm_ucx_control_send(lcomm_transport *transport, int peer, const void *notice);
