@@ -3,14 +3,13 @@
 #ifndef LCOMM_ENGINE_DIAGNOSE_H
 #define LCOMM_ENGINE_DIAGNOSE_H
 
-/* Why an operation does not move.
+/* Diagnosis of a time-out: why an operation does not move.
  *
- * From half the time-out on a rank that waits asks all ranks that it awaits what they
- * wait for, and so on (probe.h): an operation needs all messages that it waits for, so
- * one rank that is stuck is enough to stop it. The search ends at ranks that do not
- * answer, that answer but wait for nobody, at two that do not hear each other, or has
- * gone around. At the time-out that end is the fault, not the rank that happens to be
- * awaited.
+ * From half the time-out on a rank that waits asks all ranks that it awaits what they wait for, and
+ * so on (probe.h): an operation needs all messages that it waits for, so one rank that is stuck is
+ * enough to stop it. The search ends at ranks that do not answer, that answer but wait for nobody,
+ * at two that do not hear each other, or has gone around. At the time-out that end is the fault,
+ * not the rank that happens to be awaited.
  */
 
 #include "libcomm/engine/operation.h"
@@ -38,7 +37,7 @@ typedef struct lcomm_wait_edge {
   lcomm_fingerprint fingerprint; /* of the same operation */
 } lcomm_wait_edge;
 
-/* What others say of a rank that does not answer, and of its host. */
+/* What other ranks answer about a rank that does not answer, and about its host. */
 typedef struct lcomm_witnesses {
   int asked, answered;
   bool denied;        /* one says that the rank does not answer it either */

@@ -3,7 +3,7 @@
 #ifndef LCOMM_ENGINE_ENGINE_H
 #define LCOMM_ENGINE_ENGINE_H
 
-/* The inside of a communicator, shared by the files of this folder only. */
+/* The engine's part of a communicator, for this folder and the rooms above. */
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,7 +23,7 @@
 #include "libcomm/transport/links.h"
 
 typedef struct lcomm_run lcomm_run;             /* exec.h */
-typedef struct lcomm_operation lcomm_operation; /* op.h */
+typedef struct lcomm_operation lcomm_operation; /* operation.h */
 
 /* The process that is a rank. */
 typedef struct lcomm_process {
@@ -52,7 +52,7 @@ typedef struct lcomm_comm_settings {
   double timeout_s;
 } lcomm_comm_settings;
 
-/* How this rank waits (wait.c). */
+/* The state of waiting (wait.c). */
 typedef struct lcomm_waiting {
   lcomm_external_pace external; /* of the bootstrap's progress function */
   const bool *awaited_done;     /* of the operation that the program waits for; NULL: it does not */
@@ -97,8 +97,8 @@ typedef struct lcomm_operations {
   uint32_t seed_shift;
 } lcomm_operations;
 
-/* Operations that start by themselves when their data are there: those of tensors. The room
- * above says what there is and starts it; the engine calls. */
+/* Deferred operations start when their data are ready: those of tensors. The room above sets the
+ * hook, the engine calls it. */
 typedef struct lcomm_deferred {
   atomic_bool open;                        /* there may be something to start */
   lcomm_status (*start)(lcomm_comm *comm); /* what is ready; when `open` is set */
@@ -165,11 +165,10 @@ const char *lcomm_comm_which(const lcomm_comm *comm, char *text, size_t size);
 lcomm_status lcomm_check_owner(lcomm_comm *comm, const lcomm_comm *owner, const char *call,
                                const char *object);
 
-/* Is it this rank that says what concerns its host? The lowest one there does, so
- * rank 0 always. */
+/* Does this rank log what concerns its host? The lowest rank of each host does. */
 bool lcomm_comm_speaks(const lcomm_comm *comm);
 
-/* A mistake of the caller: write the sentence, nothing sticks. Returns status. */
+/* Refuse a call for a mistake of the caller: write the sentence; not sticky. Returns status. */
 __attribute__((format(printf, 3, 4))) lcomm_status
 lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *format, ...);
 
@@ -178,45 +177,43 @@ lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *format, ...);
  * forked child. */
 lcomm_status lcomm_refuse_null(const lcomm_comm *comm, const char *call, const char *argument);
 
-/* A failure of an operation: tell all peers, agree with them on what is reported
- * (fault.h), make that sticky and log it. The sentence is prefixed with who we are.
- * The first failure wins. The caller has the communicator's turn (progress_thread.h). Returns
- * the status in force. */
+/* Fail an operation: tell all peers, agree with them on the fault (fault.h), make it sticky and log
+ * it. The sentence begins with this rank and its host. The first failure wins. The caller has the
+ * communicator's turn (progress_thread.h). Returns the status in force. */
 __attribute__((format(printf, 3, 4))) lcomm_status lcomm_fail(lcomm_comm *comm, lcomm_status status,
                                                               const char *format, ...);
 
-/* The same of what two ranks find alike: `author` is one of them, the same on both. */
+/* The same for a fault that two ranks find alike: `author` is one of them, the same on both. */
 __attribute__((format(printf, 4, 5))) lcomm_status
 lcomm_fail_for(lcomm_comm *comm, lcomm_status status, int author, const char *format, ...);
 
-/* The same where a peer is the cause. */
+/* The same for a fault of a peer. */
 __attribute__((format(printf, 4, 5))) lcomm_status
 lcomm_fail_peer(lcomm_comm *comm, lcomm_status status, int peer, const char *format, ...);
 
 /* Make an error sticky; false when there was one before. Any thread may call it. */
 bool lcomm_comm_stick(lcomm_comm *comm, lcomm_status status, const char *sentence);
 
-/* Tell one peer something that is no error: a control message of `size` bytes, at most
- * LCOMM_CONTROL_SIZE. */
+/* Send a control message that is no error: `size` bytes, at most LCOMM_CONTROL_SIZE. */
 void lcomm_control_send(lcomm_comm *comm, int peer, const void *notice, size_t size);
 
-/* The same of an error; the first one to a peer is never lost. */
+/* Send the control message of an error; the first one to a peer is never lost. */
 void lcomm_control_send_error(lcomm_comm *comm, int peer, const void *notice, size_t size);
 
-/* Hear what peers have to say, and tell them of an abort asked for by another
- * thread. Returns the status in force. */
+/* Receive control messages, and tell peers of an abort that another thread asked for. Returns the
+ * status in force. */
 lcomm_status lcomm_control_receive(lcomm_comm *comm);
 
-/* What is kept per rank for the case of a failure; false without memory for all of it. */
+/* Make the memory that a failure needs, per rank; false without memory for all of it. */
 bool lcomm_failure_state_make(lcomm_comm *comm);
 void lcomm_failure_state_free(lcomm_comm *comm);
 
-/* Free everything, also what was made only in part. orderly: no peer waits. */
+/* Free a communicator, also one that was made only in part. orderly: no peer waits. */
 void lcomm_comm_free(lcomm_comm *comm, bool orderly);
 
-/* Measure for the trace how far rank 0's clock is ahead. elsewhere: per rank,
- * whether it has another clock than rank 0. Collective; between the making of
- * the links and the first operation, when all ranks trace. */
+/* Measure the offset of rank 0's clock, for the trace. elsewhere: per rank, whether it has another
+ * clock than rank 0. Collective; between the making of the links and the first operation, when all
+ * ranks trace. */
 void lcomm_clock_align(lcomm_comm *comm, const bool *elsewhere);
 
 /* The transport of a peer. */

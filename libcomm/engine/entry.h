@@ -3,7 +3,7 @@
 #ifndef LCOMM_ENGINE_ENTRY_H
 #define LCOMM_ENGINE_ENTRY_H
 
-/* What every public call does first and last with its communicator. */
+/* Entry and exit of every public call: check the process, take the turn, give it up. */
 
 #include "libcomm/base/fork.h"
 #include "libcomm/engine/progress_thread.h"
@@ -36,7 +36,7 @@ __attribute__((warn_unused_result)) static inline lcomm_status lcomm_enter(lcomm
   return LCOMM_OK;
 }
 
-/* Inside: what comes next does not wait for its operation. */
+/* Inside: the call that follows does not block. */
 static inline void lcomm_expect_overlap(lcomm_comm *comm) {
   if (comm->wants_progress_thread) {
     lcomm_progress_thread_begin(comm);

@@ -5,12 +5,11 @@
 
 /* A fault: why a communicator fails, found by one rank and reported alike by all.
  *
- * Several ranks may find faults at the same moment, of which some are only
- * consequences of others. So a rank that finds one, or is told of one, tells all
- * others, listens for a moment to what they found, and only then reports the
- * strongest fault. Every rank says once what it knows, so all have seen every
- * fault and report the same one. A rank that says nothing delays the report by
- * at most half a second.
+ * Several ranks may find faults at the same moment, of which some are only consequences of others.
+ * So a rank that finds one, or is told of one, tells all others, listens for a moment to what they
+ * found, and only then reports the strongest fault. Every rank says once what it knows, so all have
+ * seen every fault and report the same one. A rank that sends nothing delays the report by at most
+ * half a second.
  */
 
 #include <stdbool.h>
@@ -22,6 +21,10 @@ struct lcomm_comm;
 
 enum { LCOMM_NO_CULPRIT = -1 };
 
+/* Of two faults the stronger is reported. The order: what a rank found on itself or in bytes that
+ * came, then a broken link, then silence; among equals the lower author; of one author the sentence
+ * that comes first by its bytes. An accusation of a rank that has told of another fault itself
+ * counts less than any other fault: such a rank works. */
 typedef struct lcomm_fault {
   int32_t status;
   int32_t author;             /* the rank that found it */
@@ -29,12 +32,7 @@ typedef struct lcomm_fault {
   char text[LCOMM_ERROR_MAX]; /* a sentence that begins with the author */
 } lcomm_fault;
 
-/* Of two faults the stronger is reported: what a rank found on itself or in bytes that
- * came counts more than a broken link, that more than silence; among equals the lower
- * author, of one author the sentence that comes first by its bytes. Before that, an
- * accusation of a rank that has told of another fault itself counts less than any other
- * fault: such a rank works. */
-/* How long a rank listens to those that have not said anything yet. */
+/* How long a rank waits for ranks that have not sent what they know. */
 #define LCOMM_FAULT_LISTEN_S 0.5
 
 typedef struct lcomm_agreement {
@@ -48,9 +46,9 @@ typedef struct lcomm_agreement {
   bool *cleared; /* per rank: it has told of a fault that is not its own */
 } lcomm_agreement;
 
-/* Take in a fault that this rank (teller == its own) or a peer knows of, agree with
- * the others, and make the result the communicator's error. Within the moment of
- * listening it only takes in. Returns the status in force. */
+/* Agree on a fault that this rank (teller == its own) or a peer reports, and make the result the
+ * communicator's error. While an agreement runs, the fault only joins it. Returns the status in
+ * force. */
 lcomm_status lcomm_fault_agree(struct lcomm_comm *comm, const lcomm_fault *fault, int teller);
 
 /* The same for a control message. */

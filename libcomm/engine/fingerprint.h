@@ -3,22 +3,20 @@
 #ifndef LCOMM_ENGINE_FINGERPRINT_H
 #define LCOMM_ENGINE_FINGERPRINT_H
 
-/* Fingerprints: what a rank says it is doing in an operation.
+/* Fingerprints: what a rank is doing in an operation, as it tells other ranks.
  *
- * Messages of an operation carry a hash of its plan, so ranks that make
- * different calls find out as soon as one message passes between them. When
- * none does, somebody waits. A rank that has waited for a moment therefore
- * tells the next rank its fingerprint, which compares it with its own for the same
- * operation: the one in flight, one of the last that are over, or the one that
- * it begins later. So a difference is named on all ranks without a message per
- * operation.
+ * Messages of an operation carry a hash of its plan, so ranks that make different calls find out as
+ * soon as one message passes between them. When none does, somebody waits. A rank that has waited
+ * for a moment therefore tells the next rank its fingerprint, which compares it with its own for
+ * the same operation: the one in flight, one of the last that are over, or the one that it begins
+ * later. So a difference is named on all ranks without a message per operation.
  *
- * Two programs may also wait for each other in operations of different series: one in a
- * call, one for its tensors. A fingerprint therefore says whether the program waits for the
- * operation and can begin nothing else meanwhile.
+ * Two programs may also wait for each other in different sequence spaces: one in a call, one for
+ * its tensors. A fingerprint therefore says whether the program waits for the operation and can
+ * begin nothing else meanwhile.
  *
- * A rank that receives a message of another call asks its sender for its fingerprint, so that
- * the sentence names both calls.
+ * A rank that receives a message of another call asks its sender for its fingerprint, so that the
+ * sentence names both calls.
  */
 
 #include <stdbool.h>

@@ -5,21 +5,20 @@
 
 /* Flow control: how far a rank may be ahead of its peers.
  *
- * Most operations cannot end here before every peer has begun them. Those in which
- * a rank sends to a peer and receives nothing from it can: the root of a broadcast
- * would fill the memory of a slow receiver. For them a sender needs credit. Both
- * sides count such operations and their bytes, per pair and series; after every
- * LCOMM_FLOW_OPERATIONS / 2 operations or LCOMM_FLOW_BYTES / 2 bytes the receiver
- * sends a credit with what it has taken, and a sender that is a whole window ahead
- * of the last credit waits. So a receiver holds at most LCOMM_FLOW_BYTES and one
- * operation of each peer that it has not asked for.
+ * Most operations cannot end here before every peer has begun them. Those in which a rank sends to
+ * a peer and receives nothing from it can: the root of a broadcast would fill the memory of a slow
+ * receiver. For them a sender needs credit. Both sides count such operations and their bytes, per
+ * pair and sequence space; after every LCOMM_FLOW_OPERATIONS / 2 operations or LCOMM_FLOW_BYTES / 2
+ * bytes the receiver sends a credit with what it has taken, and a sender that is a whole window
+ * ahead of the last credit waits. So a receiver holds at most LCOMM_FLOW_BYTES and one operation of
+ * each peer that it has not asked for.
  *
- * Operations that were begun and not waited for are bounded, too: within a series
- * only the oldest ones move, up to LCOMM_FLOW_STEPS steps.
+ * Operations that were begun and not waited for are bounded, too: within a sequence space only the
+ * oldest ones move, up to LCOMM_FLOW_STEPS steps.
  *
- * Neither can block for ever. The oldest unfinished operation of a series is the
- * oldest on every rank, all credits of those before it have been sent, and they
- * are worth more than half a window.
+ * Neither can block for ever. The oldest unfinished operation of a sequence space is the oldest on
+ * every rank, all credits of those before it have been sent, and they are worth more than half a
+ * window.
  */
 
 #include "libcomm/engine/operation.h"
@@ -27,14 +26,14 @@
 enum {
   LCOMM_FLOW_OPERATIONS = 64,
   LCOMM_FLOW_BYTES = 4 << 20,
-  LCOMM_FLOW_STEPS = 4096, /* of all operations of a series that move at once */
+  LCOMM_FLOW_STEPS = 4096, /* of all operations of a sequence space that move at once */
 };
 
 /* Part of lcomm_run_create and lcomm_run_destroy: the peers that this plan only
  * sends to, or only receives from. MEMORY. */
 lcomm_status lcomm_flow_plan(lcomm_run *run);
 
-/* An operation begins: count it. In the order of its series. */
+/* Count an operation that begins. In the order of its sequence space. */
 void lcomm_flow_begin(lcomm_run *run);
 
 /* One round of moves over all operations, the oldest first: may this one move?
@@ -46,7 +45,7 @@ typedef struct lcomm_flow_round {
 
 lcomm_status lcomm_flow_admit(lcomm_flow_round *round, lcomm_run *run);
 
-/* It has ended well: send the credits that are due with it. */
+/* Send the credits that are due with an operation that has succeeded. */
 lcomm_status lcomm_flow_end(lcomm_run *run);
 
 /* Send credits that could not leave earlier. */

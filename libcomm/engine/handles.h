@@ -3,10 +3,9 @@
 #ifndef LCOMM_ENGINE_HANDLES_H
 #define LCOMM_ENGINE_HANDLES_H
 
-/* The handles that programs hold of tensors and residuals: which of them live, and to
- * which communicator they belong. A handle that a program gives is looked up here before
- * anything of it is read, so one of a communicator that was destroyed is refused and not
- * followed. Any thread, at any time. */
+/* Handles of tensors and residuals: which of them live, and to which communicator they belong. A
+ * handle that a program gives is looked up here before anything of it is read, so one of a
+ * communicator that was destroyed is refused and not followed. Any thread, at any time. */
 
 #include <stdbool.h>
 
@@ -14,10 +13,10 @@
 
 struct lcomm_comm;
 
-/* A handle is made; false without memory for it. */
+/* Register a handle; false without memory for it. */
 bool lcomm_handle_add(const void *handle, const struct lcomm_comm *owner);
 
-/* It is freed; one that was never added is allowed. */
+/* Remove a handle; one that was never added is allowed. */
 void lcomm_handle_remove(const void *handle);
 
 /* The communicator of a handle that lives, else NULL. */

@@ -3,14 +3,14 @@
 #ifndef LCOMM_ENGINE_HEADER_CHECK_H
 #define LCOMM_ENGINE_HEADER_CHECK_H
 
-/* A header that is not the expected one: is it of another call, or was it damaged on
- * its way?
+/* The check of a header that is not the expected one: does it belong to another call, or was it
+ * damaged on its way?
  *
- * Its parameters are a hash of the plan, the operation and all calls before, so those
- * of another call differ from ours in about half of their bits, and in no more than
- * LCOMM_HEADER_NEAR_BITS once in eight million calls. A header whose parameters are
- * so near to ours is of our call: what else differs in it was damaged. So was a header
- * whose payload size cannot be that of its own count. */
+ * Its parameters are a hash of the plan, the operation and all calls before, so those of another
+ * call differ from ours in about half of their bits, and in no more than LCOMM_HEADER_NEAR_BITS
+ * once in eight million calls. A header whose parameters are so near to ours is of our call: what
+ * else differs in it was damaged. So was a header whose payload size cannot be that of its own
+ * count. */
 
 #include <stdbool.h>
 

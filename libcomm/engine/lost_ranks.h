@@ -3,9 +3,9 @@
 #ifndef LCOMM_ENGINE_LOST_RANKS_H
 #define LCOMM_ENGINE_LOST_RANKS_H
 
-/* Processes that were given up by a communicator of this process: dead, or silent for
- * the whole time-out. Its other communicators need not wait for them once more when they
- * are destroyed. Any thread may call these functions. */
+/* Lost ranks: processes that a communicator of this process has given up, because they are dead or
+ * were silent for the whole time-out. Its other communicators need not wait for them again when
+ * they are destroyed. Any thread may call these functions. */
 
 #include "libcomm/engine/engine.h"
 
@@ -16,7 +16,7 @@ void lcomm_lost_ranks_add(const lcomm_comm *comm, const lcomm_fault *fault);
 /* Is a rank of this communicator a lost process? Fills in the fault, or returns false. */
 bool lcomm_lost_ranks_find(const lcomm_comm *comm, lcomm_fault *fault);
 
-/* The processes of a new communicator have just answered. */
+/* Forget the processes of a new communicator: they have just answered. */
 void lcomm_lost_ranks_forget(const lcomm_comm *comm);
 
 #endif

@@ -3,13 +3,13 @@
 #ifndef LCOMM_ENGINE_OPERATION_H
 #define LCOMM_ENGINE_OPERATION_H
 
-/* Operations: collectives on their way. They start in the order of the calls,
- * which must be the same on all ranks, and all move forward together.
+/* Operations: collectives in flight. They start in the order of the calls, which must be the same
+ * on all ranks, and progress together.
  */
 
 #include "libcomm/engine/exec.h"
 
-/* What the first word of a control message says. */
+/* The kinds of control messages: their first word. */
 enum {
   LCOMM_CONTROL_ERROR = 1,
   LCOMM_CONTROL_FINGERPRINT = 2,
@@ -17,7 +17,7 @@ enum {
   LCOMM_CONTROL_ANSWER = 4
 };
 
-/* What to do with the vector once the operation is over. */
+/* A callback of an operation that is done. */
 typedef void (*lcomm_operation_end)(lcomm_operation *operation);
 
 struct lcomm_operation {
@@ -35,11 +35,11 @@ struct lcomm_operation {
   void *receive;           /* for end: the caller's buffer, or the bucket */
   void *owner;             /* for end and collected: a bucket or a residual, or NULL */
   const bool *awaited; /* set when what the program waits for is there: `over`, or the owner's */
-  /* The sum is complete at `result`, the part of this rank: add what the owner has for it. */
+  /* The sum is complete at `result`, the part of this rank: the owner adds to it. */
   void (*amend)(lcomm_operation *operation, void *result);
   lcomm_operation_end collected; /* its request was waited for; NULL: the run is kept */
   bool detached; /* nobody has a request of it: given back by itself when it is over */
-  struct lcomm_stream_gate *gate; /* hold.h: of the caller's stream that waits for it, or NULL */
+  struct lcomm_stream_gate *gate; /* of the caller's stream that waits for it, or NULL */
 
   lcomm_operation *next, *next_idle, *next_made;
   lcomm_operation *previous;
@@ -62,16 +62,16 @@ typedef struct lcomm_operation_data {
 lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
                                    const lcomm_operation_data *data, lcomm_operation **operation);
 
-/* Give an operation that is over back for reuse. */
+/* Release an operation that is done, for reuse. */
 void lcomm_operation_release(lcomm_comm *comm, lcomm_operation *operation);
 
-/* Move all operations once; *moved tells whether anything happened. */
+/* Make progress on all operations once; *moved tells whether anything happened. */
 lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved);
 
 /* After a failure nothing is waited for any more: all operations are over. */
 void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status);
 
-/* op_wait.c: wait until *flag is set by a moving operation. */
+/* wait.c: wait until an operation in flight sets *flag. */
 lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag);
 
 /* Has an operation that does not move been waited for since `since_s` (or since it last
@@ -90,12 +90,12 @@ void lcomm_comm_sleep(lcomm_comm *comm, double limit_s);
  * operations are over then. */
 lcomm_status lcomm_operations_check(lcomm_comm *comm);
 
-/* Where the numbers of an operation go. */
+/* The row of the statistics to which an operation is added. */
 lcomm_summary_row *lcomm_operation_row(lcomm_comm *comm, const lcomm_operation *operation);
 
-/* Fingerprints, see fingerprint.h: an operation begins; the fingerprint of the rank before has
- * come; tell the next rank if it is time. begin returns MISMATCH when the rank
- * before has told something else already. */
+/* Fingerprints, see fingerprint.h. begin: an operation begins; MISMATCH when the rank before has
+ * sent another fingerprint already. receive: the fingerprint of the rank before has come. send:
+ * tell the next rank if it is time. */
 void lcomm_fingerprint_book_init(lcomm_fingerprint_book *book);
 lcomm_status lcomm_fingerprint_begin(const lcomm_run *run);
 void lcomm_fingerprint_receive(lcomm_comm *comm, const void *notice);
@@ -106,21 +106,21 @@ void lcomm_fingerprint_send(lcomm_comm *comm, lcomm_operation *operation, double
  * peer has not answered within a moment. */
 lcomm_status lcomm_fingerprint_ask(const lcomm_run *run, int peer);
 
-/* Nothing has moved for a while: is anybody in another call? */
+/* Send the fingerprints that are due, because nothing has moved for a while. */
 void lcomm_fingerprints_send(lcomm_comm *comm);
 
 /* The run of a plain call: one that is kept from an earlier call of its shape,
  * or a new one. On failure the sentence is written. ARGUMENT, MEMORY. */
 lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run);
 
-/* A new one. Errors the same. */
+/* Make a new run. Errors as lcomm_run_find. */
 lcomm_status lcomm_run_make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run);
 
-/* Of lcomm_run_find: keep it for the next call of its shape. */
+/* Give a run of lcomm_run_find back: it is kept for the next call of its shape. */
 void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run);
 
-/* Destroy a run (NULL ok); one on a device when no stream is held any more, because
- * giving its memory back would wait for a stream that waits for us. */
+/* Destroy a run (NULL ok); one on a device when all stream gates are open, because freeing its
+ * memory would wait for a stream that waits for us. */
 void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run);
 
 #endif

@@ -3,9 +3,9 @@
 #ifndef LCOMM_ENGINE_OTHER_WAITS_H
 #define LCOMM_ENGINE_OTHER_WAITS_H
 
-/* What the threads of this process wait for, and in which communicator. A rank that is
- * awaited in one communicator may itself wait in another: it says so to those that
- * probe it (probe.h), else they would take it for the fault. Any thread. */
+/* Waits of this process: what its threads wait for, and in which communicator. A rank that is
+ * awaited in one communicator may itself wait in another: it says so to those that probe it
+ * (probe.h), else they would find it at fault. Any thread. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,10 +3,10 @@
 #ifndef LCOMM_ENGINE_PROGRESS_THREAD_H
 #define LCOMM_ENGINE_PROGRESS_THREAD_H
 
-/* The progress thread of a communicator: it starts buckets whose tensors are
- * ready and moves operations while the program computes. Calls of the program
- * and the thread take turns by one lock; a call never waits for more than one
- * round of the thread. Without a thread there is no lock.
+/* The progress thread of a communicator: it starts deferred operations and makes progress on all
+ * operations while the program computes. Calls of the program and the thread take turns by one
+ * lock; a call never waits for more than one round of the thread. Without a thread there is no
+ * lock.
  */
 
 #include "libcomm/engine/engine.h"
@@ -30,14 +30,14 @@ void lcomm_progress_thread_free(lcomm_comm *comm);
 void lcomm_progress_thread_enter(lcomm_progress_thread *driver);
 void lcomm_progress_thread_leave(lcomm_progress_thread *driver);
 
-/* There may be something to do. Any thread, without the lock. */
+/* Wake the thread: there may be something to do. Any thread, without the lock. */
 void lcomm_progress_thread_wake(lcomm_progress_thread *driver);
 
-/* One round for a communicator whose turn the caller has: start the buckets that are
- * ready, move its operations. True when something moved. What fails, fails there. */
+/* One round for a communicator whose turn the caller has: start deferred operations that are ready,
+ * make progress on all. True when something moved. A failure is that communicator's. */
 bool lcomm_engine_progress(lcomm_comm *comm);
 
-/* The lock that guards the communicator's numbers. */
+/* The lock that guards the communicator's statistics. */
 pthread_mutex_t *lcomm_progress_thread_guard(lcomm_progress_thread *driver);
 
 #endif

@@ -3,15 +3,14 @@
 #ifndef LCOMM_ENGINE_RUN_CACHE_H
 #define LCOMM_ENGINE_RUN_CACHE_H
 
-/* The runs of plain calls, kept for the next call of the same shape, found by a hash
- * of the request. The cache owns them, those in use, too. LCOMM_RUN_CACHE bounds the
- * bytes of those that are not in use, LCOMM_RUN_CACHE_IDLE their number; the one not
- * used for longest goes first, and the last one stays in any case.
+/* The cache of runs of plain calls, kept for the next call of the same shape and found by a hash of
+ * the request. The cache owns them, those in use, too. LCOMM_RUN_CACHE bounds the bytes of those
+ * that are not in use, LCOMM_RUN_CACHE_IDLE their number; the one not used for longest goes first,
+ * and the last one stays in any case.
  *
- * Ranks must keep the same runs, because what peers have opened of each other's
- * devices stays in use with a run. So a run is charged what depends on the shape
- * only (lcomm_plan_charge), recency is the number of a run's last operation, and the
- * limit is the smallest of all ranks. */
+ * Ranks must keep the same runs, because what peers have opened of each other's devices stays in
+ * use with a run. So a run is charged what depends on the shape only (lcomm_plan_charge), recency
+ * is the number of a run's last operation, and the limit is the smallest of all ranks. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +26,7 @@ enum {
   LCOMM_RUN_CACHE_IDLE = 1024, /* the memory of more would be searched for long */
 };
 
-/* Of LCOMM_RUN_CACHE. */
+/* The default of LCOMM_RUN_CACHE, in bytes. */
 #define LCOMM_RUN_CACHE_STANDARD (UINT64_C(256) << 20)
 
 typedef struct lcomm_run_cache {
@@ -38,15 +37,15 @@ typedef struct lcomm_run_cache {
   uint64_t hits, misses; /* calls that found a run; that had to make one */
 } lcomm_run_cache;
 
-/* A run that fits and is not in use; it is from here on. NULL when there is none. */
+/* Take a run that fits and is not in use; NULL when there is none. */
 struct lcomm_run *lcomm_run_cache_take(lcomm_run_cache *cache, const lcomm_plan_request *request,
                                        int ranks);
 
-/* A new run, which is in use. */
+/* Add a new run, which is in use. */
 void lcomm_run_cache_add(lcomm_run_cache *cache, struct lcomm_run *run,
                          const lcomm_plan_request *request, int ranks);
 
-/* It is not in use any more. What goes beyond the limit now is retired
+/* Give a run back, which is not in use any more. What exceeds the limit is retired
  * (lcomm_run_retire). */
 void lcomm_run_cache_put(lcomm_run_cache *cache, struct lcomm_run *run);
 

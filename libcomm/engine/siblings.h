@@ -3,18 +3,17 @@
 #ifndef LCOMM_ENGINE_SIBLINGS_H
 #define LCOMM_ENGINE_SIBLINGS_H
 
-/* The communicators of this process without a progress thread. Whoever waits in one
- * communicator moves the others that have operations in flight, and sleeps on the
- * file descriptors of all: a rank whose peers wait for an operation that it has started
- * makes progress in it whatever it waits for itself. A communicator whose owner is
- * inside a call is left to it. What fails in another communicator while it is moved
- * fails there, and the caller's own operation goes on.
+/* Siblings: the communicators of this process without a progress thread. Whoever waits in one
+ * communicator moves the others that have operations in flight, and sleeps on the file descriptors
+ * of all: a rank whose peers wait for an operation that it has started makes progress in it
+ * whatever it waits for itself. A communicator whose owner is inside a call is left to it. A
+ * failure in another communicator is that communicator's, and the caller's own operation goes on.
  */
 
 #include "libcomm/engine/engine.h"
 
-/* From here on it is moved by those who wait elsewhere; from here on not any more, and
- * nobody is at it when remove returns. remove may be called again. */
+/* Add a communicator to those that waiting threads move; remove it: no other thread moves it when
+ * remove returns. remove may be called again. */
 void lcomm_siblings_add(lcomm_comm *comm);
 void lcomm_siblings_remove(lcomm_comm *comm);
 
@@ -22,8 +21,8 @@ void lcomm_siblings_remove(lcomm_comm *comm);
  * does it. */
 bool lcomm_siblings_move(lcomm_comm *mine);
 
-/* Hear what peers of those others say in which nothing is in flight: they may ask what
- * this process does. */
+/* Receive control messages of those others in which nothing is in flight: their peers may probe
+ * this process. */
 void lcomm_siblings_listen(lcomm_comm *mine);
 
 /* Around lcomm_links_doze(): the others' descriptors join the nap. prepare returns

@@ -3,9 +3,9 @@
 #ifndef LCOMM_ENGINE_TYPED_COPY_H
 #define LCOMM_ENGINE_TYPED_COPY_H
 
-/* Between buffers of callers, of any data type, and the vectors that sums are
- * made in: their elements are lcomm_sum_dtype(dtype). Pointers may be NULL when
- * `count` is 0. A factor of 1 changes no bit; integers have no other.
+/* Copies between callers' buffers, of any data type, and vectors, whose elements are
+ * lcomm_sum_dtype(dtype). Pointers may be NULL when `count` is 0. A factor of 1 changes no bit;
+ * integers have no other.
  */
 
 #include "libcomm/base/clock.h"
@@ -20,7 +20,7 @@ static inline bool lcomm_factor_is_one(double factor) {
 void lcomm_vector_load(const lcomm_comm *comm, const void *buffer, lcomm_dtype dtype,
                        uint64_t count, double factor, void *vector);
 
-/* The way back. */
+/* buffer[i] = vector[i], converted. */
 void lcomm_vector_store(const lcomm_comm *comm, const void *vector, lcomm_dtype dtype,
                         uint64_t count, void *buffer);
 
@@ -36,8 +36,8 @@ static inline double lcomm_copy_begin(const lcomm_comm *comm) {
   return comm->trace ? lcomm_clock_s() : 0.0;
 }
 
-/* What was copied since begin_s, for the trace if there is one: `bytes` of the
- * data called `name` (NULL: none). */
+/* Add a copy to the trace, if there is one: begun at begin_s, `bytes` of the data called `name`
+ * (NULL: none). */
 void lcomm_copy_trace(const lcomm_comm *comm, double begin_s, uint64_t bytes, const char *name);
 
 /* How many elements are NaN or Inf. */
