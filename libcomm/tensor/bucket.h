@@ -105,15 +105,15 @@ lcomm_status lcomm_buckets_plan(lcomm_comm *comm);
  * groups all of them anew, by the policy of then. MEMORY, sticky. */
 lcomm_status lcomm_buckets_dissolve(lcomm_comm *comm);
 
-/* Parts of these. Move a tensor's state out of its bucket; MEMORY. Put the states of
- * tensors into buckets that were made for them, the same on all ranks; is_new: of each
- * bucket. Collective; errors as lcomm_buckets_plan. */
+/* Parts of these. Move a tensor's state out of its bucket; MEMORY. Put the states of tensors back
+ * into buckets that were made for them, the same on all ranks; is_new: of each bucket. Collective;
+ * errors as lcomm_buckets_plan. */
 lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor);
 void lcomm_tensor_state_free(lcomm_tensor *tensor);
 lcomm_status lcomm_tensor_states_restore(lcomm_comm *comm, const bool *is_new);
 
-/* A call of the library's own about tensors, numbered among the buckets: ranks whose
- * tensors differ find out, wherever they are between their other calls. */
+/* Make a call of the library's own about tensors, in the sequence space of the buckets: so ranks
+ * whose tensors differ find out, wherever they are between their other calls. */
 struct lcomm_call;
 lcomm_status lcomm_tensors_call(lcomm_comm *comm, struct lcomm_call *call);
 

@@ -17,7 +17,7 @@
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/progress_thread.h"
 
-/* What a rank tells the others of what it has read. Travels as words. */
+/* What a rank sends to the others about what it has read. Travels as words. */
 typedef struct verdict {
   int32_t status;
   uint32_t fits; /* its file was placed as it is */
@@ -52,7 +52,7 @@ static lcomm_status check_header(loading *it, const lcomm_state_header *header, 
   return LCOMM_OK;
 }
 
-/* The bytes go back with lcomm_state_source_done, on success only. */
+/* The caller releases the bytes with lcomm_state_source_done, on success only. */
 static lcomm_status read_one(loading *it, int rank, const uint8_t **bytes,
                              lcomm_state_header *header, lcomm_state_reader *reader) {
   const char *phrase = "";
@@ -143,7 +143,7 @@ static lcomm_status read_all(loading *it) {
 
 /* -------------------------------------------------------------- agreeing */
 
-/* The sentence of the first rank that failed, from every rank's mouth. */
+/* The error of the first rank that failed, on every rank. */
 static lcomm_status report(loading *it, int failed) {
   lcomm_comm *comm = it->comm;
   char who[96], text[LCOMM_STATUS_TEXT_MAX];
@@ -174,7 +174,7 @@ static lcomm_status agree(loading *it, lcomm_status mine) {
   return status;
 }
 
-/* All ranks judge by the same numbers, so no further word is needed. */
+/* All ranks decide by the same numbers, so no further exchange is needed. */
 static lcomm_status judge(loading *it) {
   const verdict *first = &it->all[0];
   for (int rank = 1; rank < it->comm->size; rank++) {

@@ -9,8 +9,8 @@
  * several ranks and brings all ranks to one verdict, state_match.c finds what they are of,
  * state_place.c puts values where they were, state_deal.c deals them anew.
  *
- * A *placement* holds what was read until all ranks have agreed; only
- * lcomm_restore_commit changes the communicator, and it cannot fail.
+ * An lcomm_restore holds what was read until all ranks have agreed; only lcomm_restore_commit
+ * changes the communicator, and it cannot fail.
  */
 
 #include "codecs/codec_state.h"
@@ -125,12 +125,12 @@ static inline bool lcomm_restore_has_momentum(const lcomm_restore *restore) {
   return restore->comm->settings.policy.momentum > 0;
 }
 
-/* Make a vector for a result, of zeros, unless it has been made. MEMORY. */
+/* Make a vector of zeros for a result, unless it has been made. MEMORY. */
 lcomm_status lcomm_restore_vector(lcomm_restore *restore, size_t index, float **vector);
 
 bool lcomm_restore_all_zero(const uint8_t *values, uint64_t n);
 
-/* Where a record belongs: its element 0 is element `offset` of the vector. */
+/* The target of a record: its element 0 is element `offset` of the vector. */
 typedef struct lcomm_target {
   size_t index;         /* of what was placed */
   lcomm_tensor *tensor; /* NULL: of calls */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Saving: into this rank's file of a folder, or into memory of the caller. */
+/* Saving a state: into this rank's file of a folder, or into memory of the caller. */
 
 #include <dirent.h>
 #include <stdio.h>

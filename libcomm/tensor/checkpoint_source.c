@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Where saved states come from: the files of a folder, or blocks in memory. */
+/* Sources of saved states: the files of a folder, or blocks in memory. */
 
 #include <dirent.h>
 #include <errno.h>

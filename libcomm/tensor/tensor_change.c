@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* What changes of a tensor between the steps: its buffer, and whether it takes part. */
+/* Changes of a tensor between steps: its buffer, and whether it takes part. */
 
 #include "libcomm/device/memory_location.h"
 #include "libcomm/engine/entry.h"
@@ -48,7 +48,7 @@ lcomm_status lcomm_tensor_data_set(lcomm_comm *comm, lcomm_tensor *tensor, void 
 
 /* --------------------------------------------------------------- freezing */
 
-/* Does this rank want something of the tensor that was not agreed on yet? */
+/* Is there a change of the tensor on this rank that the ranks have not agreed on yet? */
 static size_t is_pending(const lcomm_tensor *tensor) {
   return tensor->planned == tensor->frozen;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Do all ranks have the same tensors, and the same ones frozen? Asked before the first step,
- * and again when tensors were added, frozen or unfrozen. */
+/* The comparison of tensors: do all ranks have the same ones, and the same ones frozen? Made before
+ * the first step, and again when tensors were added, frozen or unfrozen. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "libcomm/call/call.h"
 #include "libcomm/tensor/bucket.h"
 
-/* What is compared, as it is broadcast by rank 0. Multiples of 4 bytes. */
+/* What is compared, as rank 0 broadcasts it. Multiples of 4 bytes. */
 typedef struct tensor_row {
   char name[128];
   uint64_t count;
@@ -28,7 +28,7 @@ static void fill_row(const lcomm_tensor *tensor, tensor_row *row) {
   row->frozen = tensor->frozen;
 }
 
-/* Rounding that is seeded by the numbers of buckets goes on as if this had none. */
+/* The number of this call does not count in the seeds of stochastic rounding. */
 lcomm_status lcomm_tensors_call(lcomm_comm *comm, lcomm_call *call) {
   uint32_t before = comm->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS];
   call->op_kind = LCOMM_OP_KIND_TENSORS;
@@ -37,8 +37,9 @@ lcomm_status lcomm_tensors_call(lcomm_comm *comm, lcomm_call *call) {
   return status;
 }
 
-/* Before the first step it is a call among those of the program, and named as the one that it
- * is in; later it meets the buckets of ranks that changed nothing. */
+/* Before the first step the comparison is in the sequence space of calls, under the name of the
+ * public call that makes it; later it is in that of buckets, because ranks that changed nothing
+ * start theirs. */
 static lcomm_status broadcast_bytes(lcomm_comm *comm, void *bytes, size_t size) {
   lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_BROADCAST, bytes, bytes, size / sizeof(float),
                                   LCOMM_FLOAT32, LCOMM_SUM);

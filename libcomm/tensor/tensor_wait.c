@@ -27,7 +27,8 @@ static bool is_over(const lcomm_comm *comm, const lcomm_tensor *tensor) {
          tensor->bucket->over;
 }
 
-/* The communicator is well, the tensor is in this step, and its bucket has started if it can. */
+/* Check that the communicator has not failed and that the tensor is in this step; start its bucket
+ * if it can start. */
 static lcomm_status begin(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
   lcomm_status status = lcomm_control_receive(comm);
   if (status != LCOMM_OK) {
@@ -68,7 +69,7 @@ lcomm_status lcomm_tensor_wait(lcomm_comm *comm, lcomm_tensor *tensor) {
   return status;
 }
 
-/* The first test that finds the sum in flight begins it. */
+/* The first test that finds the sum in flight stores the time from which the time-out counts. */
 static void begin_patience(lcomm_comm *comm, const lcomm_bucket *bucket) {
   for (lcomm_operation *it = comm->operations.first; it; it = it->next) {
     if (it->owner == bucket && !(it->tested_s > 0)) {
@@ -77,7 +78,7 @@ static void begin_patience(lcomm_comm *comm, const lcomm_bucket *bucket) {
   }
 }
 
-/* All that can be done now; others are moved meanwhile. */
+/* Make all progress that is possible now, in other communicators, too. */
 static lcomm_status move_on(lcomm_comm *comm, const lcomm_tensor *tensor) {
   bool moved = true;
   lcomm_status status = LCOMM_OK;
