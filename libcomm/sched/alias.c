@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Which slots may be windows into the vector. Where the payload of a stage is
+/* Aliases: slots that share memory with a part of the vector. Where the payload of a stage is
  * a plain copy, a slot made by ENCODE or consumed by DECODE need not exist
  * apart from the vector, if
  *   - all computations with the slot are on one and the same span, so that
@@ -66,7 +66,7 @@ static void note_writes(const lcomm_schedule *schedule, history *slots, uint32_t
   }
 }
 
-/* Could the slot of this step be a window at the step's span? */
+/* Could the slot of this step be an alias of the step's span? */
 static bool is_candidate(const lcomm_schedule *schedule, const history *slots,
                          const bool copies[LCOMM_STAGE_COUNT], const lcomm_step *step) {
   bool converts = step->kind == LCOMM_STEP_ENCODE || step->kind == LCOMM_STEP_DECODE;
@@ -75,8 +75,8 @@ static bool is_candidate(const lcomm_schedule *schedule, const history *slots,
          !slots[step->slot].mixed;
 }
 
-/* Does `other`, which computes on part of the candidate's span, stand against
- * the window? A DECODE of the slot itself does nothing once it is one. */
+/* Does `other`, which computes on part of the candidate's span, forbid the alias? A DECODE of the
+ * slot itself does nothing once the slot is one. */
 static bool stands_against(const lcomm_schedule *schedule, const history *slots, uint32_t candidate,
                            uint32_t other) {
   const lcomm_step *step = &schedule->steps[other];
@@ -93,8 +93,7 @@ static bool stands_against(const lcomm_schedule *schedule, const history *slots,
   return overwrites && other < slot->last_read;
 }
 
-/* All computations; candidates pose as writers, so that they are tied to every
- * overlapping one. */
+/* All computations; candidates count as writers, so that they depend on every overlapping one. */
 static size_t list_computations(const lcomm_schedule *schedule, const bool *candidate,
                                 lcomm_use *uses) {
   size_t count = 0;
@@ -107,7 +106,7 @@ static size_t list_computations(const lcomm_schedule *schedule, const bool *cand
   return count;
 }
 
-/* Take back the candidates that another computation stands against. */
+/* Drop the candidates that another computation forbids. */
 static bool sift(const lcomm_schedule *schedule, const history *slots, bool *candidate) {
   lcomm_dependencies dependencies = {0};
   lcomm_use *uses = malloc(((size_t)schedule->step_count + 1) * sizeof *uses);

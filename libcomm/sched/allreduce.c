@@ -58,7 +58,7 @@ static lcomm_group rail_of(const hier *h, int shard) {
   return group;
 }
 
-/* My node hears the sum itself, in one message. */
+/* Send the sum itself to my node, in one message. */
 static void tell_sum(const hier *h, lcomm_span span, int owner) {
   if (span.count == 0 || h->node.size == 1) {
     return;

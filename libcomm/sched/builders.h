@@ -11,17 +11,17 @@
 
 typedef struct lcomm_allreduce_shape {
   lcomm_exchange_kind exchange;
-  /* true: reduce inside each node first, exchange between nodes, then tell
-   * the node. false: one exchange over all ranks. */
+  /* true: reduce inside each node first, exchange between nodes, then broadcast in the node. false:
+   * one exchange over all ranks. */
   bool hierarchical;
   uint32_t chunks; /* pieces that move through the phases independently */
   /* Hierarchical only. Leaders: one shard, the first rank of each node speaks
    * for all of it; fewest messages, for short vectors. Otherwise as many
    * shards as the smallest node has ranks. */
   bool leaders;
-  /* Hierarchical gather: members tell their node the sum instead of all
-   * contributions. For exact stages, where the sum loses nothing: the members
-   * keep it as it is. Doubling and halving always do. */
+  /* Hierarchical gather: members send the sum to their node instead of all contributions. For exact
+   * stages, where the sum loses nothing: the members keep it as it is. Doubling and halving always
+   * do. */
   bool tells_sum;
 } lcomm_allreduce_shape;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Pairs of steps, found by a sweep over the vector instead of by comparing all
- * with all: the time goes with the number of uses and of overlaps. */
+/* Dependencies are found by a sweep over the vector instead of by comparing all pairs: the time is
+ * proportional to the number of uses and of overlaps. */
 
 #include "libcomm/sched/dependency.h"
 

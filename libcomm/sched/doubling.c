@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Recursive doubling, and recursive halving and doubling (Thakur, Rabenseifner
- * and Gropp 2005): log2(size) partners instead of size - 1.
+/* Recursive doubling, and recursive halving and doubling (Thakur, Rabenseifner and Gropp 2005):
+ * log2(size) partners instead of size - 1.
  *
- * Doubling: in round r the member whose index differs in bit r is told the whole
- * partial sum. Halving: the highest bit first, each pair halves what it has in
- * common, each sums one half; then the same way back with the sums. Exact stages
- * only: a lossy one would quantise in every round.
+ * Doubling: in round r a member exchanges its whole partial sum with the member whose index differs
+ * in bit r. Halving: the highest bit first, each pair halves what it has in common, each sums one
+ * half; then the same way back with the sums. Exact stages only: a lossy one would quantise in
+ * every round.
  *
- * A group that is no power of two is folded first: of each of its first pairs the
- * odd member gives everything to the even one, and hears the sum at the end.
- * Members that are left have places 0, 1, ... in the order of the group, and in
- * every sum the lower place comes first, so all members have the same bits.
+ * A group that is no power of two is folded first: of each of its first pairs the odd member gives
+ * everything to the even one, and receives the sum at the end. Members that are left have places 0,
+ * 1, ... in the order of the group, and in every sum the lower place comes first, so all members
+ * have the same bits.
  */
 
 #include "libcomm/sched/exchange.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The linker: from "what each step reads and writes" to "which step waits for
- * which". Program order decides who is first; two steps are tied when they
- * touch the same slot or overlapping spans and at least one of them writes.
+/* The linker: from "what each step reads and writes" to "which step waits for which". Program order
+ * decides who is first; two steps have a dependency when they touch the same slot or overlapping
+ * spans and at least one of them writes.
  */
 
 #include <stdlib.h>
@@ -66,8 +66,8 @@ static bool tie_by_slots(const lcomm_schedule *schedule, lcomm_dependencies *dep
   return good;
 }
 
-/* How a step uses the vector: computations their span, messages the window
- * that their slot may be. */
+/* How a step uses the vector: computations their span, messages the span of which their slot may be
+ * an alias. */
 static lcomm_use use_of(const lcomm_schedule *schedule, uint32_t index) {
   const lcomm_step *step = &schedule->steps[index];
   switch (step->kind) {
@@ -96,7 +96,7 @@ static bool tie_by_vector(const lcomm_schedule *schedule, lcomm_dependencies *de
   return good;
 }
 
-/* Write the sorted ties into the schedule, each once. */
+/* Write the sorted dependencies into the schedule, each once. */
 static bool write_ties(lcomm_schedule *schedule, const lcomm_dependencies *dependencies) {
   uint32_t *next =
       dependencies->count < UINT32_MAX ? malloc((dependencies->count + 1) * sizeof *next) : NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Reduce-scatter, all-gather and broadcast over a topology. Nodes, and the
- * ranks inside them, are visited in rotated order: to the next one first, from
- * the one before first, so that senders and receivers pair up.
+/* Reduce-scatter, all-gather and broadcast over a topology. Nodes, and the ranks inside them, are
+ * visited in rotated order (sends begin with the next one, receives with the one before), so that
+ * senders and receivers pair up.
  */
 
 #include <stdlib.h>

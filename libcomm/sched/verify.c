@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The verifier: what can be known about a schedule without running it. */
+/* The verifier: properties of a schedule that can be checked without running it. */
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -146,8 +146,8 @@ static bool check_step(const verdict *v, uint32_t index) {
   return reject(v, index, "unknown kind %d", (int)step->kind);
 }
 
-/* The linker only ties earlier steps to later ones; hold it to that, so the
- * dependencies cannot form a circle. */
+/* Every dependency goes from an earlier step to a later one, so dependencies cannot form a cycle.
+ */
 static bool check_order(const verdict *v, uint32_t index) {
   const lcomm_step *step = &v->schedule->steps[index];
   if (step->next_first > v->schedule->next_count ||
