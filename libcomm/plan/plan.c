@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Make a plan: choose, build the schedule, link it, verify it, size its slots. */
+/* Make a plan: select, build the schedule, link it, verify it, size its slots. */
 
 #include "libcomm/plan/plan.h"
 

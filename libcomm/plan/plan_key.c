@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Which plans are the same: between the ranks, and from call to call. */
+/* Plan keys: which plans are equal, between the ranks and from call to call. */
 
 #include <string.h>
 #include <xxhash.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* What a plan sends over which links. */
+/* Traffic: what a plan sends over which links. */
 
 #include <stdio.h>
 #include <stdlib.h>

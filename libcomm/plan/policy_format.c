@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* What is said of policies: their canonical texts, and what is wrong with one. */
+/* Texts of policies: the canonical one, and what is wrong with a policy. */
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -170,7 +170,7 @@ static bool ramp_ends(const lcomm_policy *policy) {
   return true;
 }
 
-/* Do ranks add to what they were told, and tell it on? */
+/* Do ranks add to a partial sum and forward it? */
 static bool passes_sums_on(lcomm_algorithm algorithm) {
   return algorithm == LCOMM_ALGO_RING || algorithm == LCOMM_ALGO_DOUBLING ||
          algorithm == LCOMM_ALGO_HALVING;

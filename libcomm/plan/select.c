@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The choices: which codec on which stage (judge.c says which may be), which exchange, how
- * many chunks.
- * Every rule depends only on what all ranks know alike. */
+/* Selection: which codec on which stage (eligibility.c says which may act), which exchange, how
+ * many chunks. Every rule depends only on what all ranks know alike. */
 
 #include "libcomm/plan/select.h"
 
@@ -19,7 +18,7 @@ enum {
   SMALL_BYTES = 8 << 10,        /* up to here latency counts, not bytes */
   SMALL_TOTAL_BYTES = 64 << 10, /* ... as long as a rank receives no more than this */
   PAIR_BYTES = 32 << 10,        /* up to here two ranks take one round instead of two */
-  LEADERS_GATHER_MAX = 8,       /* nodes whose leaders all tell each other everything */
+  LEADERS_GATHER_MAX = 8,       /* nodes whose leaders all exchange everything */
   PAIRS_NODES_MIN = 4,          /* from here log2 partners are fewer than all peers */
   RING_HOP_BYTES = 64 << 10,    /* smallest piece that a ring passes on between nodes */
   CHUNK_BYTES = 1 << 20,        /* the last chunk's way through all phases is not overlapped */
