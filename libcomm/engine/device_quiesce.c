@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Times in which no stream is held, for what waits for a whole device. */
+/* Quiescing: times in which all stream gates are open, for work that waits for a whole device. */
 
 #include <time.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Between buffers of callers, of any type, and the vectors that sums are made in, on a device:
- * what typed_copy.h has for the host, in the stream of a run. And what follows its last step. */
+/* Copies between callers' buffers, of any type, and vectors on a device: what typed_copy.h has for
+ * the host, in the stream of a run; and what follows its last step. */
 
 #include "libcomm/engine/run_device.h"
 #include "libcomm/engine/typed_copy.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The search along the ranks that wait for each other. */
+/* The diagnosis: a search along the ranks that wait for each other. */
 
 #include "libcomm/engine/diagnose.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The sentence of a time-out. It is written from nobody's view, so that it is the same
- * whichever rank finds the fault. */
+/* The sentence of a time-out. It takes no rank's view, so that it is the same whichever rank finds
+ * the fault. */
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* How errors are kept, told to peers and heard from them. */
+/* Errors of a communicator: made sticky, sent to peers, received from them. */
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* How all ranks come to report the same fault. */
+/* The agreement of all ranks on one fault. */
 
 #include "libcomm/engine/fault.h"
 
@@ -84,7 +84,7 @@ void lcomm_fault_send(lcomm_comm *comm, const lcomm_fault *fault) {
 
 /* ------------------------------------------------------------- agreement */
 
-/* The author says it as its own, the others name the author. */
+/* The author reports the fault as its own, other ranks name the author. */
 static lcomm_status report(lcomm_comm *comm, const lcomm_fault *fault) {
   char who[96], sentence[LCOMM_ERROR_MAX];
   snprintf(sentence, sizeof(sentence), "%s", fault->text);
@@ -112,7 +112,7 @@ static void take_in(lcomm_comm *comm, const lcomm_fault *fault, int teller) {
   }
 }
 
-/* Has everybody spoken who can be expected to? */
+/* Have all ranks sent what they know, from which that can be expected? */
 static bool is_complete(const lcomm_comm *comm) {
   const lcomm_agreement *it = &comm->errors.agreement;
   for (int peer = 0; peer < comm->size; peer++) {

@@ -19,7 +19,7 @@ enum {
   STUCK = 2 /* the program of the sender begins nothing else until the operation is over */
 };
 
-/* A fingerprint on its way. */
+/* A fingerprint as a control message. */
 typedef struct message {
   int32_t kind; /* LCOMM_CONTROL_FINGERPRINT */
   int32_t rank;
@@ -163,8 +163,8 @@ static bool needs(const lcomm_plan *plan, int rank) {
   }
 }
 
-/* Does the program wait for this operation, which needs `rank`, and can nothing of the
- * other series begin here before it is over? The progress thread begins buckets. */
+/* Does the program wait for this operation, which needs `rank`, and can nothing of the other
+ * sequence space begin here before it is done? The progress thread begins buckets. */
 static bool is_stuck_in(const lcomm_comm *comm, const lcomm_operation *operation, int rank) {
   bool begins_others = operation->run->terms.op_kind != LCOMM_OP_KIND_BUCKET &&
                        comm->progress_thread && comm->deferred.exists;
@@ -172,8 +172,8 @@ static bool is_stuck_in(const lcomm_comm *comm, const lcomm_operation *operation
          needs(operation->run->plan, rank);
 }
 
-/* A rank is stuck in an operation that has not begun here. Is this one stuck in one of the
- * other series that has not begun there? */
+/* A rank is stuck in an operation that has not begun here. Is this rank stuck in an operation of
+ * the other sequence space that has not begun there? */
 static void look_for_other_series(lcomm_comm *comm, const message *heard) {
   for (const lcomm_operation *it = comm->operations.first; it; it = it->next) {
     bool other_series = it->sequence % LCOMM_SEQUENCE_SPACE_COUNT !=
@@ -200,7 +200,7 @@ static void tell(lcomm_comm *comm, int peer, uint32_t sequence, uint32_t flags) 
   }
 }
 
-/* Of an operation that has not begun here. */
+/* Receive a fingerprint of an operation that has not begun here. */
 static void hear_early(lcomm_comm *comm, const message *heard) {
   if (heard->rank != left_of(comm)) {
     return; /* not for us */

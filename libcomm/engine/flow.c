@@ -16,7 +16,7 @@ typedef struct amount {
   uint64_t operations, bytes;
 } amount;
 
-/* One direction of one series between this rank and a peer. */
+/* One direction of one sequence space between this rank and a peer. */
 typedef struct way {
   amount begun;    /* here */
   amount last_due; /* begun when the last credit became due */
@@ -134,7 +134,7 @@ static lcomm_status link_failed(lcomm_comm *comm, int peer) {
       lcomm_comm_who(comm, peer, who, sizeof(who)), link->table->why(link));
 }
 
-/* A credit has come: no less than the last one said, and no more than was begun. */
+/* Take a credit: no less than the last one, and no more than was begun. */
 static lcomm_status take_credit(lcomm_comm *comm, int peer, way *w, size_t size) {
   char who[96];
   amount it = w->message;
@@ -152,7 +152,7 @@ static lcomm_status take_credit(lcomm_comm *comm, int peer, way *w, size_t size)
   return LCOMM_OK;
 }
 
-/* Take the credits that have come on a way out. */
+/* Take the credits that have come for one direction. */
 static lcomm_status hear_credits(lcomm_comm *comm, int peer, lcomm_sequence_space space) {
   way *w = &comm->flow.pairs[peer]->out[space];
   lcomm_transport *link = lcomm_comm_link(comm, peer);
@@ -277,7 +277,7 @@ lcomm_status lcomm_flow_retry(lcomm_comm *comm) {
 
 /* ----------------------------------------------------------------- the end */
 
-/* All credits on their way from or to a peer. *left is set while there are some. */
+/* Progress of all credits in flight from or to a peer. *left is set while there are some. */
 static lcomm_status drain_pair(lcomm_comm *comm, int peer, bool *left) {
   lcomm_status status = LCOMM_OK;
   for (int s = 0; s < LCOMM_SEQUENCE_SPACE_COUNT && status == LCOMM_OK; s++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Processes that were given up. */
+/* The list of lost ranks. */
 
 #include "libcomm/engine/lost_ranks.h"
 

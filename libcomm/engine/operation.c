@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Operations: start, move together, end. */
+/* Operations: start, progress, end. */
 
 #include "libcomm/engine/operation.h"
 
@@ -106,7 +106,7 @@ lcomm_summary_row *lcomm_operation_row(lcomm_comm *comm, const lcomm_operation *
   return lcomm_summary_find(&comm->summary, run->plan->collective, run->terms.op_kind);
 }
 
-/* The operation's numbers go into those of the communicator. */
+/* Add the operation's statistics to those of the communicator. */
 static void account(lcomm_comm *comm, const lcomm_operation *operation, double now_s) {
   const lcomm_run *run = operation->run;
   const lcomm_plan *plan = run->plan;
@@ -215,8 +215,8 @@ void lcomm_fingerprints_send(lcomm_comm *comm) {
   }
 }
 
-/* A sleep has run to its limit. A message that is over before anything new was
- * brought in was over while this rank slept: whoever ended it did not ring. */
+/* A sleep has run to its limit. A message that is done before anything new was received was done
+ * while this rank slept: its wake-up was missed. */
 static lcomm_status look_for_missed(lcomm_comm *comm, bool *moved) {
   bool missed = false;
   lcomm_status status = LCOMM_OK;

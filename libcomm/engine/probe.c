@@ -102,7 +102,7 @@ static bool is_peer(const lcomm_comm *comm, int32_t rank) {
   return rank >= 0 && rank < comm->size && rank != comm->rank;
 }
 
-/* To say it of a third rank, that one must be asked, too. */
+/* Answer about a third rank: it must be probed, too. */
 static void testify(lcomm_comm *comm, int about, double now_s, answer *said) {
   lcomm_contact *it = &comm->errors.probes.contacts[about];
   bool paused = now_s - it->sent_s > 2 * lcomm_probe_silence_s(comm);
@@ -134,7 +134,7 @@ void lcomm_probe_receive(lcomm_comm *comm, const void *notice) {
   lcomm_control_send(comm, heard.rank, &said, sizeof(said));
 }
 
-/* What a peer says is believed as far as it can be. */
+/* Check what a peer says of itself: it may be any bytes. */
 static bool is_possible(const lcomm_comm *comm, const lcomm_wait_state *state) {
   bool waits = state->activity == LCOMM_ACTIVITY_WAITS;
   if (state->activity < LCOMM_ACTIVITY_IDLE || state->activity > LCOMM_ACTIVITY_ELSEWHERE ||

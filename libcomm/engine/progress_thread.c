@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The progress thread. */
+/* The progress thread: its turns, its loop, its start and end. */
 
 #include "libcomm/engine/progress_thread.h"
 #include "libcomm/engine/operation.h"
@@ -79,8 +79,8 @@ bool lcomm_engine_progress(lcomm_comm *comm) {
   return moved;
 }
 
-/* Nothing moves: sleep until a peer, or a call, rings. `seen` is the number of
- * kicks before the last look. The lock is held at begin and end. */
+/* Nothing moves: sleep until a peer or a call wakes the thread. `seen` is the number of wake-ups
+ * before the last look. The caller holds the lock at begin and end. */
 static void sleep_a_while(lcomm_progress_thread *driver, unsigned seen) {
   static const double WORK_S = 0.02, IDLE_S = 1.0;
   lcomm_comm *comm = driver->comm;

@@ -18,7 +18,7 @@ static void detach(lcomm_run_cache *cache, lcomm_run *run) {
   *(run->older ? &run->older->newer : &cache->oldest) = run->newer;
 }
 
-/* Where its number says: nearly always at the front. */
+/* Insert by the number of its last operation: nearly always at the front. */
 static void attach(lcomm_run_cache *cache, lcomm_run *run) {
   lcomm_run *older = cache->newest, *newer = NULL;
   while (older && is_older(run, older)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The run of a call: one that was kept from an earlier call of its shape, or a new one; and what
- * becomes of it afterwards. */
+/* Finding the run of a request: one that an earlier request of its shape left in the cache, or a
+ * new one; giving it back; retiring it. */
 
 #include "libcomm/base/error.h"
 #include "libcomm/device/stream_gate.h"
@@ -36,9 +36,9 @@ void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run) {
   lcomm_run_cache_put(&comm->runs.cache, run);
 }
 
-/* A run on a device is not made before no stream is held, and by then one that was
- * in flight may be there again. So all ranks have the same runs, whoever is faster:
- * what peers have opened of each other stays in use. */
+/* A run on a device is made only when all stream gates are open, and by then one that was in flight
+ * may be in the cache again. So all ranks have the same runs, whichever is faster, and what peers
+ * have opened of each other stays in use. */
 static lcomm_run *take_when_nothing_is_held(lcomm_comm *comm, const lcomm_plan_request *request) {
   if (request->place == 0 || lcomm_stream_gate_count() == 0) {
     return NULL;

@@ -6,7 +6,7 @@
 #include "libcomm/base/exit_hook.h"
 #include "libcomm/engine/progress_thread.h"
 
-/* The lock is held while others are moved, so that none of them goes away. */
+/* A thread holds the lock while it moves others, so that none of them is freed. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static lcomm_comm *first;
 static atomic_uint count;
@@ -24,7 +24,7 @@ static void close_list(lcomm_exit_hook *it) {
 
 static lcomm_exit_hook hook = {.run = close_list};
 
-/* In a forked child: they are its parent's. */
+/* In a forked child: the siblings are its parent's. */
 static void forget_all(void) {
   pthread_mutex_init(&lock, NULL);
   first = NULL;
@@ -73,7 +73,7 @@ static bool has_others(const lcomm_comm *mine) {
   return atomic_load_explicit(&count, memory_order_relaxed) > (mine->sibling.is_listed ? 1 : 0);
 }
 
-/* Worth a look? Without its turn this is a hint. */
+/* May there be something to do? Read without its turn, so this is a hint. */
 static bool is_busy(const lcomm_comm *comm) {
   return atomic_load_explicit(&comm->operations.in_flight, memory_order_relaxed) > 0 ||
          atomic_load_explicit(&comm->deferred.open, memory_order_relaxed);
@@ -136,8 +136,8 @@ bool lcomm_siblings_prepare(lcomm_comm *mine, lcomm_links_nap *nap) {
   return true;
 }
 
-/* What another thread still sleeps on stays armed, and so does what its owner is inside
- * of: a peer then rings once too often. */
+/* Links on which another thread still sleeps stay armed, and so do those whose owner is inside a
+ * call: a peer then sends one wake-up too many. */
 void lcomm_siblings_awake(lcomm_comm *mine, bool joined) {
   if (!joined) {
     return;

@@ -21,7 +21,7 @@ static double awake_time_s(const lcomm_comm *comm) {
   return comm->waiting.awake_s > AWAKE_LEAST_S ? comm->waiting.awake_s : AWAKE_LEAST_S;
 }
 
-/* A wait is over that lasted so long. */
+/* Adapt to a wait that has ended and lasted so long. */
 static void adapt_awake_time(lcomm_comm *comm, double lasted_s) {
   double most_s = comm->waiting.crowded ? AWAKE_MOST_CROWDED_S : AWAKE_MOST_S;
   if (lasted_s > most_s) {
@@ -31,9 +31,9 @@ static void adapt_awake_time(lcomm_comm *comm, double lasted_s) {
   }
 }
 
-/* A rank that has nothing to do looks again at once for a moment, then gives
- * its core away, and sleeps when nothing has moved for longer. Meanwhile other
- * communicators of the process are moved. True when the deadline is worth a look. */
+/* A rank that has nothing to do polls for a moment, then yields its core, then sleeps when nothing
+ * has moved for longer. Meanwhile it makes progress in other communicators of the process. True
+ * when the deadline should be checked. */
 static bool idle(lcomm_comm *comm, double idle_since_s) {
   enum { SPINS = 64, SPINS_CROWDED = 4 };
   static const double SLEEP_S = 0.05;
@@ -53,8 +53,8 @@ static bool idle(lcomm_comm *comm, double idle_since_s) {
   return true;
 }
 
-/* In pieces, between which the program's messages in MPI move. True when it ran to its
- * limit although every transport could have told. */
+/* Sleep in pieces, between which the program's messages in MPI move. True when the sleep ran to its
+ * limit although every transport could have woken this rank. */
 static bool doze(lcomm_comm *comm, lcomm_links_nap *nap, double limit_s) {
   double now_s = lcomm_clock_s(), end_s = now_s + limit_s;
   while (now_s < end_s) {
@@ -79,8 +79,8 @@ void lcomm_comm_sleep(lcomm_comm *comm, double limit_s) {
   lcomm_siblings_awake(comm, joined);
 }
 
-/* It is the program's own device that has not come to the call yet, or is at work for
- * it. Peers that it keeps waiting for too long name this rank. */
+/* Does the operation wait for this rank's own device, which has not come to the call yet or is at
+ * work for it? Peers that wait for too long name this rank. */
 bool lcomm_operation_waits_for_device(const lcomm_operation *operation) {
   const lcomm_run_device *device = operation->run->device;
   return device && (device->work_count > 0 || device->phase == LCOMM_DEVICE_ENDING);
@@ -106,8 +106,8 @@ static lcomm_status check_network(lcomm_comm *comm, double since_s) {
                                oldest->sequence, lcomm_comm_who(comm, peer, who, sizeof(who)), why);
 }
 
-/* The patience counts from the begin of the wait: a rank that computed for a
- * long time between two calls has not made anybody late. */
+/* The time-out counts from the begin of the wait: a rank that computed for a long time between two
+ * calls has waited for nobody meanwhile. */
 lcomm_status lcomm_operation_check(lcomm_comm *comm, const lcomm_operation *operation,
                                    double since_s) {
   double moved_s = operation->moved_s > since_s ? operation->moved_s : since_s;
@@ -140,7 +140,7 @@ lcomm_status lcomm_operations_check(lcomm_comm *comm) {
   return status;
 }
 
-/* A wait that lasts: ranks that wait for this one in other communicators may ask why. */
+/* Register a long wait: ranks that wait for this one in other communicators may ask why. */
 static void tell_long_wait(lcomm_comm *comm, double idle_since_s) {
   static const double LONG_S = 0.1;
   if (lcomm_clock_s() - idle_since_s >= LONG_S) {
@@ -157,7 +157,7 @@ static void end_long_wait(lcomm_comm *comm) {
   }
 }
 
-/* Time with nothing to do is over. */
+/* Count the time with nothing to do, which has ended. */
 static void count_wait(lcomm_comm *comm, lcomm_summary_row *row, double since_s) {
   double now_s = lcomm_clock_s();
   adapt_awake_time(comm, now_s - since_s);
