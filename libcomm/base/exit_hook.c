@@ -10,7 +10,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static lcomm_exit_hook *hooks;
 
-/* Some other thread may drive the communicator even now. */
+/* Some other thread may make progress on the communicator even now. */
 static bool take_guard(pthread_mutex_t *guard) {
   static const long PATIENCE_NS = 100000000, SECOND_NS = 1000000000;
   struct timespec until;

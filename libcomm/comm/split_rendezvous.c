@@ -70,8 +70,7 @@ static lcomm_status look_at_all(lcomm_split_rendezvous *m, int *left, bool *move
   return status;
 }
 
-/* The first member sees who is late; the others wait a little longer, to hear it
- * from there. */
+/* The first member finds who is overdue; the others wait a little longer, to learn it from it. */
 static double patience_s(const lcomm_split_rendezvous *m) {
   static const double LONGER_S = 5;
   double timeout_s = m->parent->settings.timeout_s;
@@ -107,8 +106,8 @@ static void rest(lcomm_comm *comm, unsigned quiet) {
   }
 }
 
-/* Until all messages are over. Meanwhile the parent's operations move on, and
- * what fails elsewhere is heard. */
+/* Wait until all messages are done. Meanwhile the parent's operations make progress, and failures
+ * of other ranks are received. */
 static lcomm_status wait_for_all(lcomm_split_rendezvous *m) {
   double moved_s = lcomm_clock_s();
   unsigned quiet = 0;
