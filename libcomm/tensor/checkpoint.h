@@ -3,11 +3,12 @@
 #ifndef LCOMM_TENSOR_CHECKPOINT_H
 #define LCOMM_TENSOR_CHECKPOINT_H
 
-/* Saving and loading the error-feedback state, inside; what it promises is in
- * libcomm.h, the bytes are in codecs/codec_state.h. state_write.c has the bytes of this rank,
- * state_save.c where they go, state_source.c where they come from; state.c reads those of
- * several ranks and brings all ranks to one verdict, state_match.c finds what they are of,
- * state_place.c puts values where they were, state_deal.c deals them anew.
+/* Checkpoints: saving and loading the error-feedback state, inside; what it promises is in
+ * libcomm.h, the bytes are in codecs/codec_state.h. checkpoint_write.c makes the bytes of this rank,
+ * checkpoint_save.c stores them, checkpoint_source.c reads stored ones; checkpoint.c loads those of
+ * several ranks and brings all ranks to one verdict, checkpoint_match.c finds the tensor or
+ * residual of a record, checkpoint_restore.c puts values back where they were, checkpoint_reshard.c
+ * shares them out for other ranks, nodes or buckets.
  *
  * An lcomm_restore holds what was read until all ranks have agreed; only lcomm_restore_commit
  * changes the communicator, and it cannot fail.
