@@ -251,18 +251,38 @@ static bool encodes_too(lcomm_run *run, const lcomm_step *step, lcomm_cuda_code 
   return true;
 }
 
-static int reduce(lcomm_run *run, const lcomm_step *step) {
+/* My own part joins unquantised. Its momentum is not masked: it is that of a sum that travels
+ * exactly. */
+static int join(lcomm_run *run, const lcomm_step *step, float *destination) {
+  const lcomm_run_device *device = run->device;
+  float *residual = lcomm_run_residual(run, step), *momentum = lcomm_run_momentum(run, step);
+  int error = 0;
+  if (step->feedback != LCOMM_FEEDBACK_KEEP) {
+    return 0;
+  }
+  if (momentum) {
+    error = device->table->kernels->momentum(run->feedback->momentum_factor, momentum, destination,
+                                             step->span.count, device->stream);
+  }
+  return error || !residual ? error
+                            : device->table->kernels->fold(destination, residual, step->span.count,
+                                                           device->stream);
+}
+
+/* Is it a sum of what top-k has selected? */
+static bool sums_sparse(const lcomm_run *run, const lcomm_step *step) {
   const uint32_t *sources = run->plan->schedule.sources + step->sources;
+  uint32_t other = sources[0] == LCOMM_SOURCE_SELF && step->slot_count > 1 ? 1 : 0;
+  return sources[other] != LCOMM_SOURCE_SELF && lcomm_run_is_sparse(run, sources[other]);
+}
+
+static int reduce(lcomm_run *run, const lcomm_step *step) {
   lcomm_run_device *device = run->device;
   float factor = step->summed ? (float)run->factor : 1.0f;
   float *destination = lcomm_run_floats(run, step->span.first);
-  if (sources[0] != LCOMM_SOURCE_SELF && lcomm_run_is_sparse(run, sources[0])) {
+  int error = join(run, step, destination);
+  if (!error && sums_sparse(run, step)) {
     return lcomm_device_reduce_sparse(run, step, factor);
-  }
-  float *residual = lcomm_run_residual(run, step);
-  int error = 0;
-  if (residual && step->feedback == LCOMM_FEEDBACK_KEEP) {
-    error = device->table->kernels->fold(destination, residual, step->span.count, device->stream);
   }
   error = error ? error : gather_sources(run, step, destination);
   if (error) {

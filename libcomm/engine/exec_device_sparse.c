@@ -107,18 +107,34 @@ int lcomm_device_decode_sparse(lcomm_run *run, const lcomm_step *step) {
                      &it, 1.0f, lcomm_run_floats(run, step->span.first), device->stream);
 }
 
+static bool has_self(const lcomm_run *run, const lcomm_step *step) {
+  const uint32_t *sources = run->plan->schedule.sources + step->sources;
+  uint32_t i = 0;
+  while (i < step->slot_count && sources[i] != LCOMM_SOURCE_SELF) {
+    i++;
+  }
+  return i < step->slot_count;
+}
+
+/* Selections, onto the rank's own part where that is a source: it is whole. */
 int lcomm_device_reduce_sparse(lcomm_run *run, const lcomm_step *step, float factor) {
   const uint32_t *sources = run->plan->schedule.sources + step->sources;
   const lcomm_run_device *device = run->device;
   const lcomm_cuda_kernels *kernels = device->table->kernels;
   float *destination = lcomm_run_floats(run, step->span.first);
-  int error = 0;
+  bool self = has_self(run, step);
+  int error = self ? lcomm_device_load(device, destination, LCOMM_FLOAT32, step->span.count, factor,
+                                       destination)
+                   : 0;
   for (uint32_t i = 0; i < step->slot_count && !error; i++) {
+    if (sources[i] == LCOMM_SOURCE_SELF) {
+      continue;
+    }
     error = lcomm_device_need(run, sources[i]);
     lcomm_cuda_sparse it = sparse_of(run, sources[i], step->span, FIRST);
     if (!error) {
-      error = i == 0 ? kernels->topk_decode(&it, factor, destination, device->stream)
-                     : kernels->topk_add(&it, factor, destination, device->stream);
+      error = i == 0 && !self ? kernels->topk_decode(&it, factor, destination, device->stream)
+                              : kernels->topk_add(&it, factor, destination, device->stream);
     }
   }
   return error;
