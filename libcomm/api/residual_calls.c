@@ -29,19 +29,20 @@ static lcomm_status call_of(lcomm_residual *residual, const function *it, const 
   }
   bool scatters = it->collective != LCOMM_COLLECTIVE_ALLREDUCE;
   if (scatters != (residual->part_counts != NULL)) {
-    return lcomm_refuse(residual->comm, LCOMM_ERR_ARGUMENT,
+    return lcomm_refuse(residual->ef.comm, LCOMM_ERR_ARGUMENT,
                         "%s: residual %llu of %llu elements was made for %s", it->name,
-                        (unsigned long long)residual->number, (unsigned long long)residual->count,
+                        (unsigned long long)residual->number,
+                        (unsigned long long)residual->ef.request.count,
                         scatters ? "all-reduces; make one with lcomm_residual_create_scatter"
                                  : "reduce-scatters; make one with lcomm_residual_create");
   }
-  *call =
-      lcomm_call_of(it->collective, send, receive, residual->count, LCOMM_FLOAT32, residual->op);
+  *call = lcomm_call_of(it->collective, send, receive, residual->ef.request.count, LCOMM_FLOAT32,
+                        residual->ef.request.op);
   call->request.part_counts = residual->part_counts;
   call->op_kind = it->op_kind;
   call->keeper = &lcomm_residual_keeper;
   call->owner = residual;
-  call->residual_number = lcomm_residual_number(residual);
+  call->residual_number = residual->number;
   return LCOMM_OK;
 }
 
@@ -49,14 +50,14 @@ static lcomm_status start(lcomm_residual *residual, const function *it, const vo
                           void *receive, lcomm_request *request) {
   lcomm_call call;
   lcomm_status status = call_of(residual, it, send, receive, &call);
-  return status == LCOMM_OK ? lcomm_call_start(residual->comm, &call, request) : status;
+  return status == LCOMM_OK ? lcomm_call_start(residual->ef.comm, &call, request) : status;
 }
 
 static lcomm_status make(lcomm_residual *residual, const function *it, const void *send,
                          void *receive) {
   lcomm_call call;
   lcomm_status status = call_of(residual, it, send, receive, &call);
-  return status == LCOMM_OK ? lcomm_call_make(residual->comm, &call) : status;
+  return status == LCOMM_OK ? lcomm_call_make(residual->ef.comm, &call) : status;
 }
 
 lcomm_status lcomm_allreduce_ef(lcomm_residual *residual, const void *send, void *receive) {

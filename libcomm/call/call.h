@@ -66,6 +66,10 @@ lcomm_status lcomm_call_stage_in_device(lcomm_run *run, const lcomm_call *call,
                                         lcomm_operation_data *data);
 void lcomm_call_end_device(lcomm_operation *operation);
 
+/* What follows the last step in the stream of such a run. The number of a call of the device that
+ * failed, or 0. */
+int lcomm_call_stage_out_device(const lcomm_run *run);
+
 /* The same for a call that was done in one go, without an operation. */
 void lcomm_call_finish(const lcomm_run *run, const lcomm_call *call);
 

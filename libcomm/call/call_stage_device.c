@@ -25,7 +25,7 @@ static int stage_out(const lcomm_run *run, lcomm_op op, const void *result, uint
   return lcomm_device_average(device, receive, plan->dtype, count, run->comm->size);
 }
 
-static int stage_out_call(const lcomm_run *run) {
+int lcomm_call_stage_out_device(const lcomm_run *run) {
   const lcomm_plan *plan = run->plan;
   lcomm_span part = lcomm_plan_part(plan, run->comm->rank);
   if (plan->collective == LCOMM_COLLECTIVE_ALLREDUCE) {
@@ -91,7 +91,7 @@ lcomm_status lcomm_call_stage_in_device(lcomm_run *run, const lcomm_call *call,
                                  .after = call->after};
   run->device->receive = call->receive;
   run->device->on_stream = call->on_stream;
-  run->device->stage_out = stage_out_call;
+  run->device->stage_out = lcomm_call_stage_out_device;
   run->device->owner = NULL;
   int before = lcomm_run_device_enter(run);
   int error = call->on_stream ? follow_stream(run->device, call->stream) : 0;

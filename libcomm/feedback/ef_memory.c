@@ -19,6 +19,14 @@ float *lcomm_ef_memory_get(int place, uint64_t count) {
   return memset(memory, 0, (count + 1) * sizeof(float));
 }
 
+bool lcomm_ef_memory_copy(int place, const float *from, uint64_t count, float **copy) {
+  *copy = from && count > 0 ? lcomm_ef_memory_get(place, count) : NULL;
+  if (*copy) {
+    memcpy(*copy, from, count * sizeof(float));
+  }
+  return *copy || !from || count == 0;
+}
+
 void lcomm_ef_memory_free(int place, float *floats) {
   if (place == 0) {
     free(floats);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-#include "libcomm/feedback/ef.h"
+#include "libcomm/feedback/ef_state.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -48,12 +48,11 @@ bool lcomm_feedback_fits(const lcomm_feedback_state *feedback, const lcomm_plan 
   return feedback ? feedback->first == first && feedback->count == count : count == 0;
 }
 
-void lcomm_feedback_take_over(lcomm_feedback_state *feedback, const float *velocity, int holders,
-                              float factor) {
-  float share = 1.0f / (factor * (float)holders);
-  for (uint64_t i = 0; i < feedback->count; i++) {
-    feedback->momentum[i] = share * velocity[feedback->first + i];
-  }
+void lcomm_ef_state_free(int location, lcomm_ef_state *state) {
+  lcomm_feedback_free(state->feedback);
+  lcomm_ef_memory_free(location, state->velocity);
+  lcomm_ef_memory_free(location, state->carried);
+  *state = (lcomm_ef_state){0};
 }
 
 /* L2 norm. Several sums, because one alone would wait for every addition. */

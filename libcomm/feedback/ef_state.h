@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-#ifndef LCOMM_FEEDBACK_EF_H
-#define LCOMM_FEEDBACK_EF_H
+#ifndef LCOMM_FEEDBACK_EF_STATE_H
+#define LCOMM_FEEDBACK_EF_STATE_H
 
-/* The error-feedback state of a bucket on this rank: what was not sent yet of
- * the elements that this rank looks after, and, with momentum correction, the
+/* The error-feedback state of a bucket or a residual on this rank: what was not sent
+ * yet of the elements that this rank looks after, and, with momentum correction, the
  * momentum of its own part of the gradient. It outlives the plans of a density
  * warm-up, which change from stage to stage.
  *
@@ -19,7 +19,18 @@
 #include "libcomm/engine/feedback_state.h"
 #include "libcomm/plan/plan.h"
 
-/* State for the buckets of `plan`; *feedback is NULL when it keeps none.
+/* All that is kept from one operation to the next. All zero: nothing. */
+typedef struct lcomm_ef_state {
+  lcomm_feedback_state *feedback; /* NULL: this rank keeps none, or before the first lossy step */
+  float *velocity;                /* momentum of the applied sums of exact steps, or NULL */
+  float *carried; /* added to the next result, or NULL: a residual that was loaded and that nobody
+                     keeps; the same on all ranks */
+} lcomm_ef_state;
+
+/* Leaves it all zero. velocity and carried lie at `location`, see ef_memory.h. */
+void lcomm_ef_state_free(int location, lcomm_ef_state *state);
+
+/* State for the data of `plan`; *feedback is NULL when it keeps none.
  * MEMORY. Free with lcomm_feedback_free (NULL ok). */
 lcomm_status lcomm_feedback_create(const lcomm_plan *plan, double momentum,
                                    lcomm_feedback_state **feedback);
@@ -27,11 +38,6 @@ void lcomm_feedback_free(lcomm_feedback_state *feedback);
 
 /* Does the state belong to the same elements that `plan` wants it for? */
 bool lcomm_feedback_fits(const lcomm_feedback_state *feedback, const lcomm_plan *plan);
-
-/* `velocity` is the momentum of the applied sums, `vector_count` of it, the
- * same on all ranks: each of the `holders` of an element takes its share. */
-void lcomm_feedback_take_over(lcomm_feedback_state *feedback, const float *velocity, int holders,
-                              float factor);
 
 /* Scale `n` values down to an L2 norm of at most `norm`; NaN and Inf are left
  * as they are. */

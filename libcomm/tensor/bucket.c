@@ -6,8 +6,8 @@
 #include "libcomm/tensor/bucket.h"
 #include "libcomm/engine/handles.h"
 #include "libcomm/engine/run_device.h"
-#include "libcomm/feedback/ef_memory.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static bool has_room(const lcomm_comm *comm, const lcomm_bucket *bucket,
 static lcomm_bucket *find_open(const grouping *it, const lcomm_tensor *tensor, bool exact) {
   for (size_t i = it->bucket_count; i > 0; i--) {
     lcomm_bucket *bucket = &it->buckets[i - 1];
-    if (bucket->dtype == tensor->dtype && bucket->op == tensor->op && bucket->exact == exact) {
+    if (bucket->dtype == tensor->dtype && bucket->op == tensor->op && bucket->ef.exact == exact) {
       return has_room(it->comm, bucket, tensor) ? bucket : NULL;
     }
   }
@@ -63,7 +63,7 @@ static lcomm_status add_to_bucket(grouping *it, size_t index) {
     bucket->dtype = tensor->dtype;
     bucket->element_size = lcomm_dtype_size(lcomm_sum_dtype(tensor->dtype));
     bucket->op = tensor->op;
-    bucket->exact = exact;
+    bucket->ef.exact = exact;
     it->bucket_count++;
   }
   bucket->count += tensor->count;
@@ -131,23 +131,20 @@ static void name_bucket(lcomm_bucket *bucket) {
 
 /* A run that was given up may still send from the vector; it keeps it then. */
 static void free_bucket(lcomm_bucket *bucket) {
-  lcomm_run *runs[2] = {bucket->run, bucket->exact_run};
+  lcomm_run *runs[2] = {bucket->ef.run, bucket->ef.exact_run};
   for (int i = 0; i < 2; i++) {
     if (runs[i] && runs[i]->abandoned) {
       runs[i]->own_vector = bucket->vector;
       bucket->vector = NULL;
     }
-    lcomm_run_destroy(runs[i]);
   }
-  lcomm_feedback_free(bucket->feedback);
-  int place = bucket->comm->tensors->location;
-  lcomm_ef_memory_free(place, bucket->velocity);
-  lcomm_ef_memory_free(place, bucket->carried);
-  if (place > 0) {
+  lcomm_ef_free(&bucket->ef);
+  if (bucket->comm->tensors->location > 0) {
     (void)lcomm_device_get(NULL)->memory_free(bucket->vector);
   } else {
     lcomm_links_memory_free(&bucket->comm->links, bucket->vector);
   }
+  free(bucket->ends);
   free(bucket->tensors);
 }
 
@@ -215,7 +212,7 @@ lcomm_status lcomm_buckets_dissolve(lcomm_comm *comm) {
 }
 
 static bool same_tensors(const lcomm_bucket *a, const lcomm_bucket *b) {
-  return a->exact == b->exact && a->tensor_count == b->tensor_count &&
+  return a->ef.exact == b->ef.exact && a->tensor_count == b->tensor_count &&
          memcmp(a->tensors, b->tensors, a->tensor_count * sizeof(lcomm_tensor *)) == 0;
 }
 
@@ -232,6 +229,34 @@ static void keep_same(grouping *it) {
   }
 }
 
+/* Its plans and what the policy asks of them. What is never compressed (minima, integers) has no
+ * momentum. */
+static lcomm_status make_ef(lcomm_bucket *bucket) {
+  lcomm_comm *comm = bucket->comm;
+  const lcomm_policy *policy = &comm->settings.policy;
+  bool whole = policy->scope == LCOMM_SCOPE_BUCKET, exact = bucket->ef.exact;
+  bucket->ends = malloc(bucket->tensor_count * sizeof *bucket->ends);
+  for (size_t i = 0; bucket->ends && i < bucket->tensor_count; i++) {
+    bucket->ends[i] = bucket->tensors[i]->offset + bucket->tensors[i]->count;
+  }
+  bucket->ef = (lcomm_ef){
+      .comm = comm,
+      .request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
+                  .count = bucket->count,
+                  .dtype = bucket->dtype,
+                  .op = bucket->op,
+                  .place = comm->tensors->location,
+                  .error_feedback = true,
+                  .segment_ends = bucket->ends + (whole ? bucket->tensor_count - 1 : 0),
+                  .segments = whole ? 1 : bucket->tensor_count},
+      .result = lcomm_span_whole(0, bucket->count),
+      .momentum = lcomm_sum_stays_exact(bucket->dtype, bucket->op) ? 0 : policy->momentum,
+      .clip = exact ? 0 : policy->clip / sqrt((double)comm->size),
+      .exact = exact,
+      .background = true};
+  return bucket->ends ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
 static lcomm_status settle(lcomm_bucket *bucket, bool is_new) {
   uint64_t offset = 0;
   for (size_t i = 0; i < bucket->tensor_count; i++) {
@@ -240,7 +265,11 @@ static lcomm_status settle(lcomm_bucket *bucket, bool is_new) {
     offset += bucket->tensors[i]->count;
   }
   name_bucket(bucket);
-  return is_new ? make_vector(bucket) : LCOMM_OK;
+  if (!is_new) {
+    return LCOMM_OK;
+  }
+  lcomm_status status = make_vector(bucket), made = make_ef(bucket);
+  return status == LCOMM_OK ? made : status;
 }
 
 static lcomm_status replace(grouping *it) {

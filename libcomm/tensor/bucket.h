@@ -21,7 +21,7 @@ typedef struct lcomm_bucket lcomm_bucket;
 typedef struct lcomm_tensor_state {
   uint64_t first, count;      /* elements whose residual this rank keeps */
   float *residual, *momentum; /* of those; NULL for none */
-  float *velocity, *carried;  /* of all elements, as in lcomm_bucket; NULL for none */
+  float *velocity, *carried;  /* of all elements, as in lcomm_ef_state; NULL for none */
 } lcomm_tensor_state;
 
 struct lcomm_tensor {
@@ -51,18 +51,11 @@ struct lcomm_bucket {
   uint64_t count;
   lcomm_dtype dtype;
   lcomm_op op;
-  bool exact;           /* never compressed */
-  size_t element_size;  /* of the vector: its elements are lcomm_sum_dtype(dtype) */
-  uint8_t *vector;      /* the tensors one after the other; NULL: the one tensor itself */
-  lcomm_run *run;       /* as the policy says */
-  double density;       /* that it was made for, see lcomm_plan_request */
-  lcomm_run *exact_run; /* exact tensors and warm-up steps */
-  lcomm_feedback_state
-      *feedback;   /* NULL when the policy keeps none, or before the first lossy step */
-  float *velocity; /* momentum of the applied sums of exact steps, or NULL */
-  float *carried;  /* added to the next result, or NULL: a residual that was loaded and
-                   that nobody keeps; the same on all ranks */
-  bool over;       /* in this step */
+  size_t element_size; /* of the vector: its elements are lcomm_sum_dtype(dtype) */
+  uint8_t *vector;     /* the tensors one after the other; NULL: the one tensor itself */
+  uint64_t *ends;      /* in the vector, of what top-k looks at together; owned */
+  lcomm_ef ef;
+  bool over; /* in this step */
 };
 
 /* The tensors of a communicator and their buckets, in order of lcomm_tensor_add. The number of
@@ -121,27 +114,14 @@ lcomm_status lcomm_tensors_call(lcomm_comm *comm, struct lcomm_call *call);
  * have agreed on the tensors (lcomm_tensors_plan). */
 lcomm_status lcomm_buckets_start(lcomm_comm *comm);
 
-/* The state as the first lossy step would make it, all zero; *feedback is NULL
- * when this rank keeps none. The bucket does not change. MEMORY and what a plan
- * can fail with, sticky. */
-lcomm_status lcomm_bucket_feedback(lcomm_bucket *bucket, lcomm_feedback_state **feedback);
-
-/* How many ranks keep a residual of one element, where they keep any. Errors likewise. */
-lcomm_status lcomm_bucket_holders(const lcomm_bucket *bucket, int *holders);
-
-/* Bring the tensors of a step in, multiplied and clipped, and the results out.
- * velocity: momentum is still to be added to the sums. */
-void lcomm_bucket_stage_in(lcomm_bucket *bucket);
-void lcomm_bucket_stage_out(lcomm_bucket *bucket, bool velocity);
+/* Bring the tensors of a step in, multiplied and clipped, and the results out. */
+void lcomm_bucket_stage_in(lcomm_bucket *bucket, const lcomm_run *run);
+void lcomm_bucket_stage_out(lcomm_bucket *bucket, const lcomm_run *run);
 
 /* The same on a device, in the stream of `run`, which starts or ends. stage_in
  * fails the communicator. */
 lcomm_status lcomm_bucket_stage_in_device(lcomm_bucket *bucket, lcomm_run *run);
 void lcomm_bucket_end_device(lcomm_bucket *bucket, const lcomm_run *run);
-
-/* Sums without error feedback get their momentum after the sum. What is never
- * compressed (minima, integers) has none. */
-bool lcomm_bucket_needs_velocity(const lcomm_bucket *bucket, const lcomm_run *run);
 
 /* Where a tensor of the bucket is in its vector. */
 void *lcomm_bucket_place(const lcomm_bucket *bucket, size_t index);
@@ -164,8 +144,8 @@ typedef struct lcomm_ef_shard {
 } lcomm_ef_shard;
 lcomm_ef_shard lcomm_tensor_shard(const lcomm_tensor *tensor, const lcomm_feedback_state *feedback);
 
-/* What is owed to a tensor, as a residual of this rank: writes `count` values.
- * One rank answers for all; false on the others, and when nothing is owed. */
+/* What is carried to the next result of a tensor, as a residual of this rank: writes `count`
+ * values. One rank answers for all; false on the others, and when there is nothing. */
 bool lcomm_tensor_carried(const lcomm_tensor *tensor, float *residual);
 
 #endif

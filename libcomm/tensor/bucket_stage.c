@@ -4,12 +4,9 @@
 /* Data of buckets: from the tensors to the vector of a step, and back. */
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 #include "libcomm/engine/typed_copy.h"
-#include "libcomm/feedback/ef_memory.h"
 #include "libcomm/observe/capture.h"
 #include "libcomm/tensor/bucket.h"
 
@@ -40,17 +37,10 @@ double lcomm_bucket_factors(const lcomm_bucket *bucket) {
 /* ------------------------------------------------------------ bringing in */
 
 /* Each tensor of this rank, before anything is accumulated. */
-static void clip(lcomm_bucket *bucket) {
-  const lcomm_comm *comm = bucket->comm;
-  if (bucket->exact || comm->settings.policy.clip <= 0) {
-    return;
-  }
-  uint32_t environment = lcomm_fp_enter();
+static void clip(const lcomm_bucket *bucket, const lcomm_run *run) {
   for (size_t i = 0; i < bucket->tensor_count; i++) {
-    lcomm_feedback_clip(comm->kernels, lcomm_bucket_place(bucket, i), bucket->tensors[i]->count,
-                        comm->settings.policy.clip / sqrt((double)comm->size));
+    lcomm_ef_clip(&bucket->ef, run, lcomm_bucket_place(bucket, i), bucket->tensors[i]->count);
   }
-  lcomm_fp_leave(environment);
 }
 
 static void trace_copy(const lcomm_bucket *bucket, double begin_s) {
@@ -77,7 +67,7 @@ static void capture(const lcomm_bucket *bucket) {
   lcomm_capture_bucket(comm->capture, &it);
 }
 
-void lcomm_bucket_stage_in(lcomm_bucket *bucket) {
+void lcomm_bucket_stage_in(lcomm_bucket *bucket, const lcomm_run *run) {
   double begin_s = lcomm_copy_begin(bucket->comm);
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     const lcomm_tensor *tensor = bucket->tensors[i];
@@ -87,46 +77,15 @@ void lcomm_bucket_stage_in(lcomm_bucket *bucket) {
   if (bucket->comm->capture) {
     capture(bucket);
   }
-  clip(bucket);
+  clip(bucket, run);
   trace_copy(bucket, begin_s);
 }
 
 /* ----------------------------------------------------------- bringing out */
 
-/* A loaded residual that nobody keeps any more, the same on all ranks. Integers
- * are owed nothing: lcomm_state_load refuses it. */
-static void pay_owed(lcomm_bucket *bucket) {
-  uint64_t count = bucket->carried ? bucket->count : 0;
-  void *vector = lcomm_bucket_vector(bucket);
-  if (bucket->dtype == LCOMM_FLOAT64) {
-    double *sums = vector;
-    for (uint64_t i = 0; i < count; i++) {
-      sums[i] += (double)bucket->carried[i];
-    }
-  } else if (lcomm_sum_dtype(bucket->dtype) == LCOMM_FLOAT32) {
-    float *sums = vector;
-    for (uint64_t i = 0; i < count; i++) {
-      sums[i] += bucket->carried[i];
-    }
-  }
-  lcomm_ef_memory_free(0, bucket->carried);
-  bucket->carried = NULL;
-}
-
-static void add_momentum(lcomm_bucket *bucket) {
-  const lcomm_comm *comm = bucket->comm;
-  comm->kernels->ef.f32_momentum((float)comm->settings.policy.momentum, bucket->velocity,
-                                 lcomm_bucket_vector(bucket), bucket->count);
-}
-
-/* What the sums still need. */
-static void finish_sums(lcomm_bucket *bucket, bool velocity) {
-  uint32_t environment = lcomm_fp_enter();
-  if (velocity) {
-    add_momentum(bucket);
-  }
-  pay_owed(bucket);
-  lcomm_fp_leave(environment);
+/* Momentum and what is carried, then the factors. */
+static void finish_sums(lcomm_bucket *bucket, const lcomm_run *run) {
+  lcomm_ef_finish(&bucket->ef, run, lcomm_bucket_vector(bucket));
   if (bucket->op == LCOMM_AVG) {
     lcomm_vector_average(bucket->comm, lcomm_bucket_vector(bucket), bucket->dtype, bucket->count);
   }
@@ -137,10 +96,10 @@ static void finish_sums(lcomm_bucket *bucket, bool velocity) {
   }
 }
 
-void lcomm_bucket_stage_out(lcomm_bucket *bucket, bool velocity) {
+void lcomm_bucket_stage_out(lcomm_bucket *bucket, const lcomm_run *run) {
   lcomm_comm *comm = bucket->comm;
   double begin_s = lcomm_copy_begin(bucket->comm);
-  finish_sums(bucket, velocity);
+  finish_sums(bucket, run);
   uint64_t not_finite =
       lcomm_vector_not_finite(comm, lcomm_bucket_vector(bucket), bucket->dtype, bucket->count);
   comm->stats.not_finite += not_finite;

@@ -73,13 +73,10 @@ lcomm_status lcomm_state_source_fail(const lcomm_state_source *source, lcomm_sta
 
 /* What has a state of its own: a bucket of tensors, or a residual of calls that has a name. */
 typedef struct lcomm_restored {
-  lcomm_bucket *bucket;     /* one of */
-  lcomm_residual *residual; /* both */
-  lcomm_op op;
-  lcomm_span result;              /* elements of the vector that velocity and owed are of */
-  lcomm_feedback_state *feedback; /* what this rank will keep, NULL for nothing */
-  bool has_residual;              /* the files hold a residual of it */
-  float *velocity, *carried;      /* as in lcomm_bucket, NULL for none */
+  lcomm_ef *ef;
+  lcomm_residual *residual; /* NULL: a bucket */
+  lcomm_ef_state state;     /* that it will have; feedback as a plan makes it, NULL for none */
+  bool has_residual;        /* the files hold a residual of it */
   /* Of a residual: the calls that were made; in the file that is being read, whether it was
    * there, and the end of what is kept of it so far. */
   uint64_t calls, end;

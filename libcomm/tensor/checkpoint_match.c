@@ -102,14 +102,14 @@ static lcomm_status match_calls(lcomm_restore *restore, const lcomm_state_tensor
   lcomm_restored *placed = &restore->restored[target->index];
   const lcomm_residual *residual = placed->residual;
   bool scatters = residual->part_counts != NULL;
-  if (residual->count != record->count || (unsigned)residual->op != record->op ||
-      scatters != record->of_scatters) {
+  if (residual->ef.request.count != record->count ||
+      (unsigned)residual->ef.request.op != record->op || scatters != record->of_scatters) {
     snprintf(restore->why, sizeof(restore->why),
              "residual %s was saved as %llu elements, %s, for %s, but was made here as %llu, %s, "
              "for %s",
              record->name, (unsigned long long)record->count, operation(record->op),
-             kind(record->of_scatters), (unsigned long long)residual->count,
-             operation((unsigned)residual->op), kind(scatters));
+             kind(record->of_scatters), (unsigned long long)residual->ef.request.count,
+             operation((unsigned)residual->ef.request.op), kind(scatters));
     return LCOMM_ERR_ARGUMENT;
   }
   return take_turn(restore, record, placed);

@@ -21,7 +21,7 @@ lcomm_status lcomm_restore_share(lcomm_restore *restore) {
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for %zu buckets", restore->count);
   }
   for (size_t i = 0; i < restore->count; i++) {
-    const lcomm_feedback_state *feedback = restore->restored[i].feedback;
+    const lcomm_feedback_state *feedback = restore->restored[i].state.feedback;
     mine[2 * i] = feedback ? feedback->first : 0;
     mine[2 * i + 1] = feedback ? feedback->count : 0;
   }
@@ -60,7 +60,7 @@ static bool is_kept(const lcomm_restore *restore, size_t index) {
 static int holder_of_segment(const lcomm_restore *restore, size_t index, uint64_t at,
                              uint64_t *end) {
   const lcomm_comm *comm = restore->comm;
-  const uint64_t *parts = restore->restored[index].residual->part_counts;
+  const uint64_t *parts = restore->restored[index].ef->request.part_counts;
   uint64_t segment_end = parts[0];
   int owner = 0;
   while (at >= segment_end) {
@@ -75,9 +75,8 @@ static int holder_of_segment(const lcomm_restore *restore, size_t index, uint64_
  * The ranks that keep an element take turns by tiles, so that all have a share. */
 static int holder_of(const lcomm_restore *restore, size_t index, uint64_t at, uint64_t *end) {
   uint64_t tile = at / LCOMM_STATE_TILE, tile_end = (tile + 1) * LCOMM_STATE_TILE;
-  const lcomm_residual *residual = restore->restored[index].residual;
   *end = tile_end < *end ? tile_end : *end;
-  if (residual && residual->part_counts) {
+  if (lcomm_ef_scatters(restore->restored[index].ef)) {
     return holder_of_segment(restore, index, at, end);
   }
   int holders = count_holders(restore, index, at, end);
@@ -130,18 +129,19 @@ static span_values own_values(const span_values *part, lcomm_span result) {
 static lcomm_status owe(lcomm_restore *restore, size_t index, const span_values *part,
                         double factor) {
   lcomm_restored *placed = &restore->restored[index];
-  span_values own = own_values(part, placed->result);
+  span_values own = own_values(part, placed->ef->result);
   bool owes = own.n > 0 && !lcomm_restore_all_zero(own.residual, own.n);
   bool moves = own.n > 0 && own.momentum && lcomm_restore_has_momentum(restore);
-  lcomm_status status = owes ? lcomm_restore_vector(restore, index, &placed->carried) : LCOMM_OK;
+  lcomm_status status =
+      owes ? lcomm_restore_vector(restore, index, &placed->state.carried) : LCOMM_OK;
   if (status == LCOMM_OK && owes) {
-    add_values(placed->carried + own.first, own.residual, own.n, factor);
+    add_values(placed->state.carried + own.first, own.residual, own.n, factor);
   }
   if (status == LCOMM_OK && moves) {
-    status = lcomm_restore_vector(restore, index, &placed->velocity);
+    status = lcomm_restore_vector(restore, index, &placed->state.velocity);
   }
   if (status == LCOMM_OK && moves) {
-    add_values(placed->velocity + own.first, own.momentum, own.n, factor);
+    add_values(placed->state.velocity + own.first, own.momentum, own.n, factor);
   }
   return status;
 }
@@ -161,8 +161,9 @@ static lcomm_status hand_out(lcomm_restore *restore, const lcomm_target *target,
   const lcomm_comm *comm = restore->comm;
   size_t index = target->index;
   lcomm_restored *placed = &restore->restored[index];
-  double result = placed->op == LCOMM_AVG ? 1.0 / (double)old_ranks : 1.0;
-  double factor = placed->op == LCOMM_AVG ? (double)comm->size / (double)old_ranks : 1.0;
+  double result = placed->ef->request.op == LCOMM_AVG ? 1.0 / (double)old_ranks : 1.0;
+  double factor =
+      placed->ef->request.op == LCOMM_AVG ? (double)comm->size / (double)old_ranks : 1.0;
   uint64_t begin = target->offset + record->first, last = begin + record->n;
   lcomm_status status = LCOMM_OK;
   placed->has_residual = true;
@@ -172,7 +173,7 @@ static lcomm_status hand_out(lcomm_restore *restore, const lcomm_target *target,
     span_values part = {.first = at, .n = end - at, .residual = record->residual + skipped};
     part.momentum = record->momentum ? record->momentum + skipped : NULL;
     if (holder == comm->rank) {
-      keep(placed->feedback, &part, factor);
+      keep(placed->state.feedback, &part, factor);
     } else if (holder < 0) {
       status = owe(restore, index, &part, result);
     }
@@ -223,11 +224,10 @@ lcomm_status lcomm_reshard_add(lcomm_restore *restore, const lcomm_state_header 
  * with a velocity hand it in, as at the end of a warm-up. */
 static void take_over(lcomm_restore *restore, size_t index) {
   lcomm_restored *placed = &restore->restored[index];
-  const lcomm_comm *comm = restore->comm;
-  lcomm_feedback_state *feedback = placed->feedback;
-  bool scatters = placed->residual && placed->residual->part_counts;
-  float units = placed->op == LCOMM_AVG ? (float)comm->size : 1.0f;
-  lcomm_span own = placed->result; /* all that this rank keeps of what it has the velocity of */
+  lcomm_feedback_state *feedback = placed->state.feedback;
+  bool scatters = lcomm_ef_scatters(placed->ef);
+  float units = lcomm_ef_units(placed->ef);
+  lcomm_span own = placed->ef->result; /* all that this rank keeps of what it has the velocity of */
   if (!scatters) {
     own = lcomm_span_whole(feedback ? feedback->first : 0, feedback ? feedback->count : 0);
   }
@@ -237,18 +237,18 @@ static void take_over(lcomm_restore *restore, size_t index) {
     float share = units / (float)holders;
     for (; feedback->momentum && at < end; at++) {
       feedback->momentum[at - feedback->first] +=
-          share * placed->velocity[at - placed->result.first];
+          share * placed->state.velocity[at - placed->ef->result.first];
     }
   }
-  lcomm_ef_memory_free(placed->bucket ? comm->tensors->location : 0, placed->velocity);
-  placed->velocity = NULL;
+  lcomm_ef_memory_free(placed->ef->request.place, placed->state.velocity);
+  placed->state.velocity = NULL;
 }
 
 void lcomm_restore_finish(lcomm_restore *restore) {
   uint32_t environment = lcomm_fp_enter();
   for (size_t i = 0; i < restore->count; i++) {
     const lcomm_restored *placed = &restore->restored[i];
-    if (placed->velocity && placed->has_residual && is_kept(restore, i)) {
+    if (placed->state.velocity && placed->has_residual && is_kept(restore, i)) {
       take_over(restore, i);
     }
   }

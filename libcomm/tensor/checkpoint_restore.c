@@ -29,14 +29,11 @@ static size_t count_named(const lcomm_comm *comm) {
 static void list_all(lcomm_comm *comm, lcomm_restore *restore) {
   size_t at = 0;
   for (; at < comm->tensors->bucket_count; at++) {
-    lcomm_bucket *bucket = &comm->tensors->buckets[at];
-    restore->restored[at] = (lcomm_restored){
-        .bucket = bucket, .op = bucket->op, .result = lcomm_span_whole(0, bucket->count)};
+    restore->restored[at].ef = &comm->tensors->buckets[at].ef;
   }
   for (lcomm_residual *it = comm->residuals->first; it; it = it->next) {
     if (it->name[0]) {
-      restore->restored[at++] =
-          (lcomm_restored){.residual = it, .op = it->op, .result = it->result};
+      restore->restored[at++] = (lcomm_restored){.ef = &it->ef, .residual = it};
     }
   }
 }
@@ -47,14 +44,15 @@ lcomm_status lcomm_restore_begin(lcomm_comm *comm, lcomm_restore *restore) {
   restore->count = comm->tensors->bucket_count + count_named(comm);
   restore->restored = calloc(restore->count + 1, sizeof *restore->restored);
   restore->seen = calloc(comm->tensors->count + 1, sizeof *restore->seen);
+  if (restore->restored) {
+    list_all(comm, restore);
+  }
   if (!restore->restored || !restore->seen) {
     return out_of_memory(restore);
   }
-  list_all(comm, restore);
   for (size_t i = 0; i < restore->count; i++) {
     lcomm_restored *it = &restore->restored[i];
-    lcomm_status status = it->bucket ? lcomm_bucket_feedback(it->bucket, &it->feedback)
-                                     : lcomm_residual_feedback(it->residual, &it->feedback);
+    lcomm_status status = lcomm_ef_feedback(it->ef, &it->state.feedback);
     if (status != LCOMM_OK) {
       return status;
     }
@@ -62,16 +60,10 @@ lcomm_status lcomm_restore_begin(lcomm_comm *comm, lcomm_restore *restore) {
   return LCOMM_OK;
 }
 
-static int place_of(const lcomm_restore *restore, const lcomm_restored *it) {
-  return it->bucket ? restore->comm->tensors->location : 0;
-}
-
 void lcomm_restore_free(lcomm_restore *restore) {
   for (size_t i = 0; restore->restored && i < restore->count; i++) {
     lcomm_restored *it = &restore->restored[i];
-    lcomm_feedback_free(it->feedback);
-    lcomm_ef_memory_free(place_of(restore, it), it->velocity);
-    lcomm_ef_memory_free(place_of(restore, it), it->carried);
+    lcomm_ef_state_free(it->ef->request.place, &it->state);
   }
   free(restore->restored);
   free(restore->seen);
@@ -82,7 +74,7 @@ void lcomm_restore_free(lcomm_restore *restore) {
 lcomm_status lcomm_restore_vector(lcomm_restore *restore, size_t index, float **vector) {
   const lcomm_restored *it = &restore->restored[index];
   if (!*vector) {
-    *vector = lcomm_ef_memory_get(place_of(restore, it), it->result.count);
+    *vector = lcomm_ef_memory_get(it->ef->request.place, it->ef->result.count);
   }
   return *vector ? LCOMM_OK : out_of_memory(restore);
 }
@@ -90,7 +82,8 @@ lcomm_status lcomm_restore_vector(lcomm_restore *restore, size_t index, float **
 uint64_t lcomm_restore_hash(const lcomm_comm *comm) {
   uint64_t hash = 0;
   for (const lcomm_residual *it = comm->residuals->first; it; it = it->next) {
-    uint64_t shape[3] = {it->count, (uint64_t)it->op, it->part_counts != NULL};
+    uint64_t shape[3] = {it->ef.request.count, (uint64_t)it->ef.request.op,
+                         it->part_counts != NULL};
     if (!it->name[0]) {
       continue;
     }
@@ -125,14 +118,13 @@ static bool is_nothing(const lcomm_state_tensor *record) {
 /* Where a record's elements are in what this rank will keep; n is 0 when it keeps others. */
 static lcomm_ef_shard kept_of(const lcomm_restored *placed, const lcomm_target *target,
                               const lcomm_state_tensor *record) {
-  const lcomm_residual *residual = placed->residual;
   if (target->tensor) {
-    return lcomm_tensor_shard(target->tensor, placed->feedback);
+    return lcomm_tensor_shard(target->tensor, placed->state.feedback);
   }
-  for (int i = 0; i < lcomm_residual_part_count(residual); i++) {
-    lcomm_span part = lcomm_residual_part(residual, placed->feedback, i);
+  for (int i = 0; i < lcomm_ef_part_count(placed->ef); i++) {
+    lcomm_span part = lcomm_ef_part(placed->ef, placed->state.feedback, i);
     if (part.count > 0 && part.first == record->first) {
-      return (lcomm_ef_shard){part.first, part.count, part.first - placed->feedback->first};
+      return (lcomm_ef_shard){part.first, part.count, part.first - placed->state.feedback->first};
     }
   }
   return (lcomm_ef_shard){0, 0, 0};
@@ -141,14 +133,14 @@ static lcomm_ef_shard kept_of(const lcomm_restored *placed, const lcomm_target *
 static bool copy_kept(lcomm_restored *placed, const lcomm_target *target,
                       const lcomm_state_tensor *record) {
   lcomm_ef_shard kept = kept_of(placed, target, record);
-  bool with_velocity = placed->velocity || (record->of_scatters && record->has_velocity);
+  bool with_velocity = placed->state.velocity || (record->of_scatters && record->has_velocity);
   if (kept.first != record->first || kept.n != record->n || with_velocity) {
     return is_nothing(record);
   }
   size_t size = record->n * sizeof(float);
-  memcpy(placed->feedback->residual + kept.at, record->residual, size);
-  if (record->momentum && placed->feedback->momentum) {
-    memcpy(placed->feedback->momentum + kept.at, record->momentum, size);
+  memcpy(placed->state.feedback->residual + kept.at, record->residual, size);
+  if (record->momentum && placed->state.feedback->momentum) {
+    memcpy(placed->state.feedback->momentum + kept.at, record->momentum, size);
   }
   placed->has_residual = true;
   return true;
@@ -159,12 +151,12 @@ lcomm_status lcomm_restore_velocity(lcomm_restore *restore, const lcomm_target *
   lcomm_restored *placed = &restore->restored[target->index];
   uint64_t first = target->offset + (record->of_scatters ? record->first : 0);
   uint64_t last = first + lcomm_state_velocity_count(record);
-  uint64_t begin = first > placed->result.first ? first : placed->result.first;
-  uint64_t result_end = placed->result.first + placed->result.count;
+  uint64_t begin = first > placed->ef->result.first ? first : placed->ef->result.first;
+  uint64_t result_end = placed->ef->result.first + placed->ef->result.count;
   uint64_t end = last < result_end ? last : result_end;
-  lcomm_status status = lcomm_restore_vector(restore, target->index, &placed->velocity);
+  lcomm_status status = lcomm_restore_vector(restore, target->index, &placed->state.velocity);
   if (status == LCOMM_OK && begin < end) {
-    memcpy(placed->velocity + (begin - placed->result.first),
+    memcpy(placed->state.velocity + (begin - placed->ef->result.first),
            record->velocity + (begin - first) * sizeof(float), (end - begin) * sizeof(float));
   }
   return status;
@@ -173,7 +165,7 @@ lcomm_status lcomm_restore_velocity(lcomm_restore *restore, const lcomm_target *
 /* A part of the momentum of results that is another rank's now has another place. */
 static bool velocity_fits(const lcomm_restored *placed, const lcomm_state_tensor *record) {
   bool other = record->of_scatters &&
-               (record->first != placed->result.first || record->n != placed->result.count);
+               (record->first != placed->ef->result.first || record->n != placed->ef->result.count);
   return !other && !placed->has_residual;
 }
 
@@ -201,39 +193,16 @@ lcomm_status lcomm_restore_copy(lcomm_restore *restore, lcomm_state_reader *read
 
 /* ------------------------------------------------------------------- end */
 
-static void commit_bucket(lcomm_bucket *bucket, lcomm_restored *placed) {
-  int place = bucket->comm->tensors->location;
-  lcomm_run_retire(bucket->comm, bucket->run); /* the next step makes it again, with the feedback */
-  lcomm_feedback_free(bucket->feedback);
-  lcomm_ef_memory_free(place, bucket->velocity);
-  lcomm_ef_memory_free(place, bucket->carried);
-  bucket->run = NULL;
-  bucket->feedback = placed->has_residual ? placed->feedback : NULL;
-  bucket->velocity = placed->velocity;
-  bucket->carried = placed->carried;
-}
-
-static void commit_residual(lcomm_residual *residual, lcomm_restored *placed) {
-  lcomm_run_destroy(residual->run); /* likewise */
-  lcomm_feedback_free(residual->feedback);
-  lcomm_ef_memory_free(0, residual->velocity);
-  lcomm_ef_memory_free(0, residual->carried);
-  residual->run = NULL;
-  residual->feedback = placed->has_residual ? placed->feedback : NULL;
-  residual->velocity = placed->velocity;
-  residual->carried = placed->carried;
-  residual->calls = placed->calls;
-}
-
 void lcomm_restore_commit(lcomm_restore *restore) {
   for (size_t i = 0; i < restore->count; i++) {
     lcomm_restored *placed = &restore->restored[i];
-    if (placed->bucket) {
-      commit_bucket(placed->bucket, placed);
-    } else {
-      commit_residual(placed->residual, placed);
+    if (!placed->has_residual) {
+      lcomm_feedback_free(placed->state.feedback);
+      placed->state.feedback = NULL;
     }
-    placed->feedback = placed->has_residual ? NULL : placed->feedback;
-    placed->velocity = placed->carried = NULL;
+    lcomm_ef_replace(placed->ef, &placed->state);
+    if (placed->residual) {
+      placed->residual->calls = placed->calls;
+    }
   }
 }

@@ -17,7 +17,7 @@ typedef struct portion {
 } portion;
 
 static void describe_kept(const lcomm_tensor *tensor, portion *it) {
-  const lcomm_feedback_state *feedback = tensor->bucket->feedback;
+  const lcomm_feedback_state *feedback = tensor->bucket->ef.state.feedback;
   lcomm_ef_shard kept = lcomm_tensor_shard(tensor, feedback);
   if (kept.n == 0) {
     return;
@@ -55,8 +55,8 @@ static portion describe(const lcomm_tensor *tensor, float *carried) {
     it.record.has_momentum = false;
     it.residual = carried;
   }
-  if (bucket && bucket->velocity) {
-    it.velocity = bucket->velocity + tensor->offset;
+  if (bucket && bucket->ef.state.velocity) {
+    it.velocity = bucket->ef.state.velocity + tensor->offset;
   } else if (!bucket) {
     it.velocity = tensor->state.velocity;
   }
@@ -92,17 +92,17 @@ static void write_portion(const portion *it, lcomm_state_sink *sink) {
 
 static portion begin_calls(const lcomm_residual *residual) {
   portion it = {.record = {.dtype = LCOMM_FLOAT32,
-                           .op = (uint8_t)residual->op,
+                           .op = (uint8_t)residual->ef.request.op,
                            .of_calls = true,
                            .of_scatters = residual->part_counts != NULL,
                            .calls = residual->calls,
-                           .count = residual->count}};
+                           .count = residual->ef.request.count}};
   snprintf(it.record.name, sizeof(it.record.name), "%s", residual->name);
   return it;
 }
 
 static portion describe_part(const lcomm_residual *residual, lcomm_span part) {
-  const lcomm_feedback_state *feedback = residual->feedback;
+  const lcomm_feedback_state *feedback = residual->ef.state.feedback;
   portion it = begin_calls(residual);
   if (part.count > 0) {
     it.record.first = part.first;
@@ -120,17 +120,19 @@ static portion describe_part(const lcomm_residual *residual, lcomm_span part) {
 static portion describe_result(const lcomm_residual *residual, float *scratch) {
   portion it = begin_calls(residual);
   bool scatters = residual->part_counts != NULL;
-  float units = residual->op == LCOMM_AVG ? (float)residual->comm->size : 1.0f;
-  if (residual->carried ? scatters || residual->comm->rank == 0 : scatters && residual->velocity) {
-    it.record.first = residual->result.first;
-    it.record.n = residual->result.count;
+  float units = residual->ef.request.op == LCOMM_AVG ? (float)residual->ef.comm->size : 1.0f;
+  if (residual->ef.state.carried ? scatters || residual->ef.comm->rank == 0
+                                 : scatters && residual->ef.state.velocity) {
+    it.record.first = residual->ef.result.first;
+    it.record.n = residual->ef.result.count;
     it.residual = scratch;
     for (uint64_t i = 0; i < it.record.n; i++) {
-      scratch[i] = residual->carried ? units * residual->carried[i] : 0;
+      scratch[i] = residual->ef.state.carried ? units * residual->ef.state.carried[i] : 0;
     }
   }
-  it.record.has_velocity = residual->velocity && (!scatters || residual->result.count > 0);
-  it.velocity = residual->velocity;
+  it.record.has_velocity =
+      residual->ef.state.velocity && (!scatters || residual->ef.result.count > 0);
+  it.velocity = residual->ef.state.velocity;
   return it;
 }
 
@@ -140,8 +142,8 @@ typedef void visitor(const portion *it, void *context);
 static void visit_calls(const lcomm_residual *residual, float *scratch, visitor *visit,
                         void *context) {
   bool any = false;
-  for (int i = 0; i < lcomm_residual_part_count(residual); i++) {
-    lcomm_span part = lcomm_residual_part(residual, residual->feedback, i);
+  for (int i = 0; i < lcomm_ef_part_count(&residual->ef); i++) {
+    lcomm_span part = lcomm_ef_part(&residual->ef, residual->ef.state.feedback, i);
     if (part.count > 0) {
       portion it = describe_part(residual, part);
       visit(&it, context);
@@ -177,14 +179,15 @@ lcomm_status lcomm_state_scratch(const lcomm_comm *comm, float **scratch) {
   uint64_t most = 0;
   for (size_t i = 0; i < comm->tensors->count; i++) {
     const lcomm_tensor *tensor = comm->tensors->list[i];
-    bool owes = tensor->bucket ? tensor->bucket->carried != NULL : tensor->state.carried != NULL;
+    bool owes =
+        tensor->bucket ? tensor->bucket->ef.state.carried != NULL : tensor->state.carried != NULL;
     if (owes && tensor->count > most) {
       most = tensor->count;
     }
   }
   for (const lcomm_residual *it = comm->residuals->first; it; it = it->next) {
-    bool needs = it->name[0] && (it->carried || it->velocity);
-    most = needs && it->result.count > most ? it->result.count : most;
+    bool needs = it->name[0] && (it->ef.state.carried || it->ef.state.velocity);
+    most = needs && it->ef.result.count > most ? it->ef.result.count : most;
   }
   *scratch = most > 0 ? malloc(most * sizeof(float)) : NULL;
   return most > 0 && !*scratch ? LCOMM_ERR_MEMORY : LCOMM_OK;

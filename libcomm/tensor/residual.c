@@ -9,7 +9,7 @@
 
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/handles.h"
-#include "libcomm/feedback/ef_memory.h"
+#include "libcomm/engine/run_device.h"
 
 /* ---------------------------------------------------------- life cycle */
 
@@ -62,8 +62,9 @@ static lcomm_status check_new(lcomm_comm *comm, const char *name, uint64_t count
 
 /* The parts of a reduce-scatter; an all-reduce has none. */
 static lcomm_status copy_parts(lcomm_residual *residual, const uint64_t *counts) {
-  int size = residual->comm->size;
-  residual->result = lcomm_span_whole(0, residual->count);
+  lcomm_ef *ef = &residual->ef;
+  int size = ef->comm->size;
+  ef->result = lcomm_span_whole(0, ef->request.count);
   if (!counts) {
     return LCOMM_OK;
   }
@@ -72,15 +73,17 @@ static lcomm_status copy_parts(lcomm_residual *residual, const uint64_t *counts)
     return LCOMM_ERR_MEMORY;
   }
   memcpy(residual->part_counts, counts, (size_t)size * sizeof *counts);
-  for (int i = 0; i < residual->comm->rank; i++) {
-    residual->result.first += counts[i];
+  for (int i = 0; i < ef->comm->rank; i++) {
+    ef->result.first += counts[i];
   }
-  residual->result.count = counts[residual->comm->rank];
+  ef->result.count = counts[ef->comm->rank];
+  ef->request.part_counts = residual->part_counts;
+  ef->request.collective = LCOMM_COLLECTIVE_REDUCE_SCATTERV;
   return LCOMM_OK;
 }
 
 static void link_residual(lcomm_residual *residual) {
-  lcomm_comm *comm = residual->comm;
+  lcomm_comm *comm = residual->ef.comm;
   residual->number = ++comm->residuals->made;
   residual->next = comm->residuals->first;
   if (residual->next) {
@@ -97,7 +100,12 @@ static lcomm_status create(lcomm_comm *comm, const char *name, uint64_t count,
   }
   lcomm_residual *made = calloc(1, sizeof *made);
   if (made) {
-    *made = (lcomm_residual){.comm = comm, .count = count, .op = op};
+    made->ef = (lcomm_ef){.comm = comm,
+                          .request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
+                                      .count = count,
+                                      .dtype = LCOMM_FLOAT32,
+                                      .op = op,
+                                      .error_feedback = true}};
     snprintf(made->name, sizeof(made->name), "%s", name ? name : "");
   }
   if (!made || copy_parts(made, counts) != LCOMM_OK || !lcomm_handle_add(made, comm)) {
@@ -105,6 +113,7 @@ static lcomm_status create(lcomm_comm *comm, const char *name, uint64_t count,
     free(made);
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for a residual");
   }
+  lcomm_residual_set_policy(made);
   link_residual(made);
   *residual = made;
   return LCOMM_OK;
@@ -152,7 +161,7 @@ lcomm_status lcomm_residual_create_scatter(lcomm_comm *comm, const char *name,
 }
 
 static void free_residual(lcomm_residual *residual) {
-  lcomm_comm *comm = residual->comm;
+  lcomm_comm *comm = residual->ef.comm;
   if (residual->previous) {
     residual->previous->next = residual->next;
   } else {
@@ -162,11 +171,7 @@ static void free_residual(lcomm_residual *residual) {
     residual->next->previous = residual->previous;
   }
   lcomm_handle_remove(residual);
-  lcomm_run_destroy(residual->run);
-  lcomm_run_destroy(residual->exact_run);
-  lcomm_feedback_free(residual->feedback);
-  lcomm_ef_memory_free(0, residual->velocity);
-  lcomm_ef_memory_free(0, residual->carried);
+  lcomm_ef_free(&residual->ef);
   free(residual->part_counts);
   free(residual);
 }
@@ -200,11 +205,23 @@ lcomm_status lcomm_residual_check_idle(const lcomm_residual *residual, const cha
   if (!residual->in_flight) {
     return LCOMM_OK;
   }
-  return lcomm_refuse(residual->comm, LCOMM_ERR_STATE,
+  return lcomm_refuse(residual->ef.comm, LCOMM_ERR_STATE,
                       "%s: residual %llu of %llu elements has a call in flight; wait for its "
                       "request first",
                       call, (unsigned long long)residual->number,
-                      (unsigned long long)residual->count);
+                      (unsigned long long)residual->ef.request.count);
+}
+
+/* What is on a device is given back while no stream is held. */
+static lcomm_status quiesce_and_free(lcomm_residual *residual) {
+  if (residual->ef.request.place == 0) {
+    free_residual(residual);
+    return LCOMM_OK;
+  }
+  lcomm_status status = lcomm_device_quiesce(residual->ef.comm);
+  free_residual(residual);
+  lcomm_device_resume();
+  return status;
 }
 
 lcomm_status lcomm_residual_destroy(lcomm_residual *residual) {
@@ -212,58 +229,48 @@ lcomm_status lcomm_residual_destroy(lcomm_residual *residual) {
   if (status != LCOMM_OK) {
     return status;
   }
-  lcomm_comm *comm = residual->comm;
+  lcomm_comm *comm = residual->ef.comm;
   status = lcomm_enter(comm);
   if (status != LCOMM_OK) {
     return status;
   }
   status = lcomm_residual_check_idle(residual, "lcomm_residual_destroy");
-  if (status == LCOMM_OK) {
-    free_residual(residual);
-  }
+  status = status == LCOMM_OK ? quiesce_and_free(residual) : status;
   lcomm_leave(comm);
   return status;
 }
 
-uint64_t lcomm_residual_number(const lcomm_residual *residual) {
-  return residual->number;
-}
-
-void lcomm_residual_end(lcomm_residual *residual) {
-  residual->in_flight = false;
-}
-
 /* --------------------------------------------------------------- looking */
 
-/* What is owed to the next result is the same on all ranks, or on one alone where parts are
+/* What is carried to the next result is the same on all ranks, or on one alone where parts are
  * received: one rank answers for it, as a residual of its own. */
-static void add_owed(const lcomm_residual *residual, float *values) {
-  bool answers = residual->part_counts || residual->comm->rank == 0;
-  float weight = residual->op == LCOMM_AVG ? (float)residual->comm->size : 1.0f;
-  for (uint64_t i = 0; residual->carried && answers && i < residual->result.count; i++) {
-    values[residual->result.first + i] += weight * residual->carried[i];
+static void add_carried(const lcomm_ef *ef, float *values) {
+  bool answers = lcomm_ef_scatters(ef) || ef->comm->rank == 0;
+  for (uint64_t i = 0; ef->state.carried && answers && i < ef->result.count; i++) {
+    values[ef->result.first + i] += lcomm_ef_units(ef) * ef->state.carried[i];
   }
 }
 
 lcomm_status lcomm_residual_get(const lcomm_residual *residual, float *values) {
   lcomm_status status = lcomm_residual_check_lives(residual, "lcomm_residual_get");
   if (status == LCOMM_OK && !values) {
-    return lcomm_refuse_null(residual->comm, "lcomm_residual_get", "values");
+    return lcomm_refuse_null(residual->ef.comm, "lcomm_residual_get", "values");
   }
-  status = status == LCOMM_OK ? lcomm_check_process(residual->comm) : status;
+  status = status == LCOMM_OK ? lcomm_check_process(residual->ef.comm) : status;
   status = status == LCOMM_OK ? lcomm_residual_check_idle(residual, "lcomm_residual_get") : status;
   if (status != LCOMM_OK) {
     return status;
   }
-  const lcomm_feedback_state *feedback = residual->feedback;
-  memset(values, 0, residual->count * sizeof(float));
-  for (int i = 0; i < lcomm_residual_part_count(residual); i++) {
-    lcomm_span part = lcomm_residual_part(residual, feedback, i);
+  const lcomm_ef *ef = &residual->ef;
+  const lcomm_feedback_state *feedback = ef->state.feedback;
+  memset(values, 0, ef->request.count * sizeof(float));
+  for (int i = 0; i < lcomm_ef_part_count(ef); i++) {
+    lcomm_span part = lcomm_ef_part(ef, feedback, i);
     if (part.count > 0) {
       memcpy(values + part.first, feedback->residual + (part.first - feedback->first),
              part.count * sizeof(float));
     }
   }
-  add_owed(residual, values);
+  add_carried(ef, values);
   return LCOMM_OK;
 }

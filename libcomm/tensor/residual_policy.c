@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Residuals under another policy (policy_change.c): what stays, and what is paid. */
+/* Residuals and the policy: what it asks of them, and what another one (policy_set.c) changes. */
 
+#include <math.h>
 #include <stdlib.h>
 
-#include "libcomm/feedback/ef_memory.h"
 #include "libcomm/tensor/residual.h"
 
 bool lcomm_residuals_idle(const lcomm_comm *comm) {
@@ -16,33 +16,18 @@ bool lcomm_residuals_idle(const lcomm_comm *comm) {
   return !it;
 }
 
-/* Can what is kept here stay under the new policy? */
-static bool fits_policy(lcomm_residual *residual, const lcomm_plan *plan) {
-  lcomm_feedback_state *feedback = residual->feedback;
-  double momentum = lcomm_residual_momentum(residual);
-  if (!feedback) {
-    return true;
-  }
-  if (!lcomm_feedback_fits(feedback, plan) || (feedback->momentum != NULL) != (momentum > 0)) {
-    return false;
-  }
-  feedback->momentum_factor = (float)momentum;
-  return true;
-}
-
-static lcomm_status look(lcomm_residual *residual, int32_t *leaves) {
-  lcomm_run *run = NULL;
-  lcomm_run_destroy(residual->run);
-  lcomm_run_destroy(residual->exact_run);
-  residual->run = residual->exact_run = NULL;
-  if (!(lcomm_residual_momentum(residual) > 0)) {
-    lcomm_ef_memory_free(0, residual->velocity);
-    residual->velocity = NULL;
-  }
-  lcomm_status status = lcomm_residual_make_run(residual, false, 0, &run);
-  *leaves = status == LCOMM_OK && !fits_policy(residual, run->plan);
-  lcomm_run_destroy(run);
-  return status;
+/* Calls are clipped that are compressed, in their warm-up, too. */
+void lcomm_residual_set_policy(lcomm_residual *residual) {
+  lcomm_ef *ef = &residual->ef;
+  const lcomm_policy *policy = &ef->comm->settings.policy;
+  uint64_t parts = (uint64_t)lcomm_ef_part_count(ef);
+  uint64_t mean = (ef->request.count + parts - 1) / parts;
+  bool named = residual->name[0] != '\0';
+  ef->exact = named && lcomm_policy_exempts(policy, residual->name);
+  ef->momentum = named ? policy->momentum : 0;
+  ef->clip = named && !ef->exact && mean * sizeof(float) >= policy->min_bytes
+                 ? policy->clip / sqrt((double)ef->comm->size)
+                 : 0;
 }
 
 /* Ranks know residuals by their numbers, which lie close together. */
@@ -54,7 +39,10 @@ lcomm_status lcomm_residuals_follow_policy(lcomm_comm *comm) {
                             : lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for %llu residuals",
                                          (unsigned long long)most);
   for (lcomm_residual *it = comm->residuals->first; status == LCOMM_OK && it; it = it->next) {
-    status = look(it, &leaves[it->number]);
+    bool here = false;
+    lcomm_residual_set_policy(it);
+    status = lcomm_ef_follow_policy(&it->ef, &here);
+    leaves[it->number] = here;
   }
   if (status == LCOMM_OK && most > 0) {
     lcomm_call call =
@@ -62,7 +50,7 @@ lcomm_status lcomm_residuals_follow_policy(lcomm_comm *comm) {
     status = lcomm_call_make(comm, &call);
   }
   for (lcomm_residual *it = comm->residuals->first; status == LCOMM_OK && it; it = it->next) {
-    it->pays |= leaves[it->number] != 0;
+    it->ef.flushes |= leaves[it->number] != 0;
   }
   free(leaves);
   return status;

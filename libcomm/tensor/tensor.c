@@ -334,15 +334,15 @@ lcomm_ef_shard lcomm_tensor_shard(const lcomm_tensor *tensor,
 }
 
 /* What is added to the next results of a tensor, NULL: nothing. */
-static const float *owed_to(const lcomm_tensor *tensor) {
+static const float *carried_to(const lcomm_tensor *tensor) {
   const lcomm_bucket *bucket = tensor->bucket;
-  const float *carried = bucket ? bucket->carried : tensor->state.carried;
+  const float *carried = bucket ? bucket->ef.state.carried : tensor->state.carried;
   return carried && bucket ? carried + tensor->offset : carried;
 }
 
 bool lcomm_tensor_carried(const lcomm_tensor *tensor, float *residual) {
   const lcomm_comm *comm = tensor->comm;
-  const float *carried = owed_to(tensor);
+  const float *carried = carried_to(tensor);
   if (!carried || comm->rank != 0) {
     return false;
   }
@@ -369,7 +369,7 @@ lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor,
     return LCOMM_OK;
   }
   memset(residual, 0, tensor->count * sizeof(float));
-  const lcomm_feedback_state *feedback = tensor->bucket ? tensor->bucket->feedback : NULL;
+  const lcomm_feedback_state *feedback = tensor->bucket ? tensor->bucket->ef.state.feedback : NULL;
   const lcomm_tensor_state *state = &tensor->state;
   lcomm_ef_shard kept = lcomm_tensor_shard(tensor, feedback);
   if (kept.n > 0) {

@@ -19,32 +19,26 @@
 
 /* ---------------------------------------------------------------- taking */
 
-/* *to is NULL where there is nothing to copy. */
-static bool copy(int place, const float *from, uint64_t count, float **to) {
-  *to = from && count > 0 ? lcomm_ef_memory_get(place, count) : NULL;
-  if (*to) {
-    memcpy(*to, from, count * sizeof(float));
-  }
-  return *to || !from || count == 0;
-}
-
 static const float *at(const float *values, uint64_t offset) {
   return values ? values + offset : NULL;
 }
 
 lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor) {
   const lcomm_bucket *bucket = tensor->bucket;
-  const lcomm_feedback_state *feedback = bucket->feedback;
+  const lcomm_feedback_state *feedback = bucket->ef.state.feedback;
   lcomm_ef_shard kept = lcomm_tensor_shard(tensor, feedback);
   lcomm_tensor_state *state = &tensor->state;
   int place = bucket->comm->tensors->location;
   state->first = kept.first;
   state->count = kept.n;
-  bool whole =
-      copy(place, feedback ? feedback->residual + kept.at : NULL, kept.n, &state->residual) &&
-      copy(place, feedback ? at(feedback->momentum, kept.at) : NULL, kept.n, &state->momentum) &&
-      copy(place, at(bucket->velocity, tensor->offset), tensor->count, &state->velocity) &&
-      copy(place, at(bucket->carried, tensor->offset), tensor->count, &state->carried);
+  bool whole = lcomm_ef_memory_copy(place, feedback ? feedback->residual + kept.at : NULL, kept.n,
+                                    &state->residual) &&
+               lcomm_ef_memory_copy(place, feedback ? at(feedback->momentum, kept.at) : NULL,
+                                    kept.n, &state->momentum) &&
+               lcomm_ef_memory_copy(place, at(bucket->ef.state.velocity, tensor->offset),
+                                    tensor->count, &state->velocity) &&
+               lcomm_ef_memory_copy(place, at(bucket->ef.state.carried, tensor->offset),
+                                    tensor->count, &state->carried);
   return whole ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
@@ -93,7 +87,7 @@ static facts *facts_of(const placing *it, const lcomm_bucket *bucket, size_t ind
 /* The range that this rank will keep of each tensor, by an empty state. */
 static lcomm_status look(placing *it, lcomm_bucket *bucket) {
   lcomm_feedback_state *feedback = NULL;
-  lcomm_status status = lcomm_bucket_feedback(bucket, &feedback);
+  lcomm_status status = lcomm_ef_feedback(&bucket->ef, &feedback);
   for (size_t i = 0; status == LCOMM_OK && i < bucket->tensor_count; i++) {
     const lcomm_tensor_state *state = &bucket->tensors[i]->state;
     lcomm_ef_shard kept = lcomm_tensor_shard(bucket->tensors[i], feedback);
@@ -102,7 +96,7 @@ static lcomm_status look(placing *it, lcomm_bucket *bucket) {
                 .moves = kept.n != state->count || (kept.n > 0 && kept.first != state->first),
                 .keeps = kept.n > 0};
   }
-  bucket->feedback = feedback; /* for now */
+  bucket->ef.state.feedback = feedback; /* for now */
   return status;
 }
 
@@ -170,13 +164,14 @@ static bool vector_for(const lcomm_bucket *bucket, float **vector) {
 /* Nobody keeps the tensor's residual any more. */
 static lcomm_status owe(placing *it, lcomm_bucket *bucket, const lcomm_tensor *tensor) {
   bool momentum = it->comm->settings.policy.momentum > 0;
-  if (!vector_for(bucket, &bucket->carried) ||
-      (momentum && !vector_for(bucket, &bucket->velocity))) {
+  if (!vector_for(bucket, &bucket->ef.state.carried) ||
+      (momentum && !vector_for(bucket, &bucket->ef.state.velocity))) {
     return out_of_memory(it->comm);
   }
-  lcomm_status status = hand_out(it, tensor, tensor->state.residual, NULL, bucket->carried);
+  lcomm_status status =
+      hand_out(it, tensor, tensor->state.residual, NULL, bucket->ef.state.carried);
   return status == LCOMM_OK && momentum
-             ? hand_out(it, tensor, tensor->state.momentum, NULL, bucket->velocity)
+             ? hand_out(it, tensor, tensor->state.momentum, NULL, bucket->ef.state.velocity)
              : status;
 }
 
@@ -222,17 +217,17 @@ static lcomm_status place_results(lcomm_bucket *bucket, const lcomm_tensor *tens
   const lcomm_tensor_state *state = &tensor->state;
   float *to = NULL;
   if (state->velocity && bucket->comm->settings.policy.momentum > 0) {
-    if (!vector_for(bucket, &bucket->velocity)) {
+    if (!vector_for(bucket, &bucket->ef.state.velocity)) {
       return out_of_memory(bucket->comm);
     }
-    to = bucket->velocity + tensor->offset;
+    to = bucket->ef.state.velocity + tensor->offset;
     memcpy(to, state->velocity, tensor->count * sizeof(float));
   }
   if (state->carried) {
-    if (!vector_for(bucket, &bucket->carried)) {
+    if (!vector_for(bucket, &bucket->ef.state.carried)) {
       return out_of_memory(bucket->comm);
     }
-    to = bucket->carried + tensor->offset;
+    to = bucket->ef.state.carried + tensor->offset;
     memcpy(to, state->carried, tensor->count * sizeof(float));
   }
   return LCOMM_OK;
@@ -243,10 +238,11 @@ static void take_over(const placing *it, lcomm_bucket *bucket) {
   float units = bucket->op == LCOMM_AVG ? (float)it->comm->size : 1.0f;
   lcomm_feedback_state *feedback = it->feedback;
   for (uint64_t i = 0; feedback && feedback->momentum && i < feedback->count; i++) {
-    feedback->momentum[i] += units / (float)it->holders * bucket->velocity[feedback->first + i];
+    feedback->momentum[i] +=
+        units / (float)it->holders * bucket->ef.state.velocity[feedback->first + i];
   }
-  lcomm_ef_memory_free(it->comm->tensors->location, bucket->velocity);
-  bucket->velocity = NULL;
+  lcomm_ef_memory_free(it->comm->tensors->location, bucket->ef.state.velocity);
+  bucket->ef.state.velocity = NULL;
 }
 
 /* The first lossy step makes the feedback of a bucket, unless it has something to keep. */
@@ -256,18 +252,18 @@ static lcomm_status place_bucket(placing *it, lcomm_bucket *bucket) {
     has |= facts_of(it, bucket, i)->has;
     keeps |= facts_of(it, bucket, i)->keeps;
   }
-  lcomm_status status = has ? lcomm_bucket_holders(bucket, &it->holders) : LCOMM_OK;
-  it->feedback = bucket->feedback;
+  lcomm_status status = has ? lcomm_ef_holders(&bucket->ef, &it->holders) : LCOMM_OK;
+  it->feedback = bucket->ef.state.feedback;
   for (size_t i = 0; status == LCOMM_OK && i < bucket->tensor_count; i++) {
     status = place_results(bucket, bucket->tensors[i]);
     status = status == LCOMM_OK ? place_residual(it, bucket, i) : status;
   }
-  if (status == LCOMM_OK && has && keeps && bucket->velocity) {
+  if (status == LCOMM_OK && has && keeps && bucket->ef.state.velocity) {
     take_over(it, bucket);
   }
   if (!has || !keeps) {
-    lcomm_feedback_free(bucket->feedback);
-    bucket->feedback = NULL;
+    lcomm_feedback_free(bucket->ef.state.feedback);
+    bucket->ef.state.feedback = NULL;
   }
   return status;
 }

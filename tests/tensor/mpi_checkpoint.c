@@ -129,7 +129,7 @@ static void check_step(model *m, const char *policy, const double *before) {
 
 static void require_nothing_owed(const model *m, const char *policy) {
   for (size_t i = 0; i < m->comm->tensors->bucket_count; i++) {
-    require(!m->comm->tensors->buckets[i].carried, "%s: an element has no holder", policy);
+    require(!m->comm->tensors->buckets[i].ef.state.carried, "%s: an element has no holder", policy);
   }
 }
 
@@ -220,13 +220,14 @@ static void sum_momentum(const model *m, double *momentum) {
     const lcomm_tensor *tensor = m->tensors[t];
     const lcomm_bucket *bucket = tensor->bucket;
     double weight = ops[t] == LCOMM_AVG ? 1.0 / lcomm_size(m->comm) : 1.0;
-    lcomm_ef_shard kept = lcomm_tensor_shard(tensor, bucket->feedback);
+    lcomm_ef_shard kept = lcomm_tensor_shard(tensor, bucket->ef.state.feedback);
     for (uint64_t i = 0; i < kept.n; i++) {
       momentum[at + (int)(kept.first + i)] =
-          weight * (double)bucket->feedback->momentum[kept.at + i];
+          weight * (double)bucket->ef.state.feedback->momentum[kept.at + i];
     }
-    for (uint64_t i = 0; bucket->velocity && i < sizes[t]; i++) {
-      momentum[at + (int)i] += (double)bucket->velocity[tensor->offset + i] / lcomm_size(m->comm);
+    for (uint64_t i = 0; bucket->ef.state.velocity && i < sizes[t]; i++) {
+      momentum[at + (int)i] +=
+          (double)bucket->ef.state.velocity[tensor->offset + i] / lcomm_size(m->comm);
     }
     at += (int)sizes[t];
   }
@@ -248,7 +249,8 @@ static void check_momentum_moves(const char *policy, const char *other, int node
   sum_momentum(&m, loaded);
   for (size_t i = 0; i < m.comm->tensors->bucket_count; i++) {
     const lcomm_bucket *bucket = &m.comm->tensors->buckets[i];
-    require(!bucket->feedback || !bucket->velocity, "a bucket has its momentum twice");
+    require(!bucket->ef.state.feedback || !bucket->ef.state.velocity,
+            "a bucket has its momentum twice");
   }
   require(distance(loaded, saved) <= 1e-6, "%s to %s on %d nodes: lost %g", policy, other, nodes,
           distance(loaded, saved));
@@ -281,7 +283,7 @@ static void holders_take_turns(void) {
   model m;
   make_model(&m, MPI_COMM_WORLD, "net=topk:0.01+ef min=8K", 2);
   load_model(&m, &f);
-  const lcomm_feedback_state *feedback = m.tensors[0]->bucket->feedback;
+  const lcomm_feedback_state *feedback = m.tensors[0]->bucket->ef.state.feedback;
   uint64_t own = 0, count = feedback ? feedback->count : 0; /* 0: no shard */
   for (uint64_t i = 0; i < count; i++) {
     own += feedback->residual[i] < 0 || feedback->residual[i] > 0;

@@ -182,7 +182,7 @@ static void add_up(calls *c, account *all) {
   memset(all, 0, sizeof *all);
   for (int k = 0; k < CALLS; k++) {
     const lcomm_residual *r = c->residuals[k];
-    const lcomm_feedback_state *kept = r->feedback;
+    const lcomm_feedback_state *kept = r->ef.state.feedback;
     require(lcomm_residual_get(r, values) == LCOMM_OK, "%s", lcomm_last_error(c->comm));
     for (int i = 0; i < WHOLE; i++) {
       all->mass[k * WHOLE + i] = (double)values[i] / c->size;
@@ -190,9 +190,9 @@ static void add_up(calls *c, account *all) {
     for (uint64_t i = 0; kept && kept->momentum && i < kept->count; i++) {
       all->momentum[(uint64_t)(k * WHOLE) + kept->first + i] = (double)kept->momentum[i] / c->size;
     }
-    for (uint64_t i = 0; r->velocity && i < r->result.count; i++) {
-      all->momentum[(uint64_t)(k * WHOLE) + r->result.first + i] +=
-          (double)r->velocity[i] / (k == 0 ? c->size : 1); /* all ranks have that of all */
+    for (uint64_t i = 0; r->ef.state.velocity && i < r->ef.result.count; i++) {
+      all->momentum[(uint64_t)(k * WHOLE) + r->ef.result.first + i] +=
+          (double)r->ef.state.velocity[i] / (k == 0 ? c->size : 1); /* all ranks have that of all */
     }
   }
   MPI_Allreduce(MPI_IN_PLACE, all, sizeof *all / sizeof(double), MPI_DOUBLE, MPI_SUM, c->ranks);

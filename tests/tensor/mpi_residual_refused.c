@@ -4,8 +4,6 @@
 
 /* Calls with a residual that are refused, and those that differ between ranks. */
 
-#include "libcomm/device/device.h"
-#include "tests/support/emulated/emulated_device.h"
 #include "tests/tensor/residuals.h"
 
 enum { COUNT = 5000 };
@@ -75,29 +73,6 @@ static void mistakes_are_refused_and_harmless(void) {
   free_layer(&l);
 }
 
-/* Ends an emulation, so it comes after all communicators. */
-static void buffers_of_devices_are_refused(void) {
-  layer l;
-  emulated_setup setup = {.devices = 1, .kernels = &lcomm_cuda_kernels_table};
-  const lcomm_device_table *device = emulated_begin(&setup);
-  void *there = NULL;
-  lcomm_device_replace(device);
-  require(device->memory_get(COUNT * sizeof(float), &there) == 0, "no memory");
-  lcomm_comm *comm = make_comm("net=int8+ef min=1", two_nodes());
-  make_layer(&l, comm, COUNT, LCOMM_SUM);
-  require(lcomm_allreduce_ef(l.residual, there, there) == LCOMM_ERR_ARGUMENT, "it was taken");
-  require(strstr(lcomm_last_error(comm), "on device 0") != NULL, "%s", lcomm_last_error(comm));
-  require(lcomm_allreduce_flush(l.residual, there, there) == LCOMM_ERR_ARGUMENT, "a flush");
-  fill_layer(&l, 1);
-  require_fine(comm, lcomm_allreduce_ef(l.residual, l.gradient, l.result));
-  check_layer(&l, "after devices", 1);
-  require_fine(comm, lcomm_destroy(comm));
-  require(device->memory_free(there) == 0, "free");
-  lcomm_device_replace(NULL);
-  require(emulated_end() == 0, "something is left on the device");
-  free_layer(&l);
-}
-
 /* ------------------------------------------------------- different on ranks */
 
 typedef lcomm_status (*residual_call)(lcomm_residual *residual, const void *send, void *receive);
@@ -145,7 +120,6 @@ int main(int argc, char **argv) {
        a_second_call_is_refused_while_one_is_under_way},
       {"mistakes_are_refused_and_harmless", mistakes_are_refused_and_harmless},
       {"different_calls_are_named_on_every_rank", different_calls_are_named_on_every_rank},
-      {"buffers_of_devices_are_refused", buffers_of_devices_are_refused},
   };
   return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
 }

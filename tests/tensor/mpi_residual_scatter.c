@@ -79,13 +79,15 @@ static void call_shards(shards *s, int step, bool flush) {
 /* The momentum that all ranks keep, as it will join the next sum. */
 static void sum_momentum(shards *s) {
   const lcomm_residual *r = s->l.residual;
-  double factor = r->op == LCOMM_AVG ? mpi_size : 1;
+  double factor = r->ef.request.op == LCOMM_AVG ? mpi_size : 1;
   memset(s->momentum, 0, sizeof(s->momentum));
-  for (uint64_t i = 0; r->feedback && r->feedback->momentum && i < r->feedback->count; i++) {
-    s->momentum[r->feedback->first + i] += (double)r->feedback->momentum[i];
+  for (uint64_t i = 0;
+       r->ef.state.feedback && r->ef.state.feedback->momentum && i < r->ef.state.feedback->count;
+       i++) {
+    s->momentum[r->ef.state.feedback->first + i] += (double)r->ef.state.feedback->momentum[i];
   }
-  for (uint64_t i = 0; r->velocity && i < r->result.count; i++) {
-    s->momentum[r->result.first + i] += factor * (double)r->velocity[i];
+  for (uint64_t i = 0; r->ef.state.velocity && i < r->ef.result.count; i++) {
+    s->momentum[r->ef.result.first + i] += factor * (double)r->ef.state.velocity[i];
   }
   MPI_Allreduce(MPI_IN_PLACE, s->momentum, (int)s->l.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }

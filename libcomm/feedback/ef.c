@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/feedback/ef.h"
+
+#include <stdlib.h>
+
+#include "libcomm/engine/run_device.h"
+#include "libcomm/feedback/ef_memory.h"
+
+/* ----------------------------------------------------------------- parts */
+
+int lcomm_ef_part_count(const lcomm_ef *ef) {
+  return lcomm_ef_scatters(ef) ? ef->comm->size : 1;
+}
+
+lcomm_span lcomm_ef_part(const lcomm_ef *ef, const lcomm_feedback_state *feedback, int index) {
+  const lcomm_topo *topo = &ef->comm->topo;
+  const uint64_t *counts = ef->request.part_counts;
+  int me = ef->comm->rank;
+  if (!feedback) {
+    return lcomm_span_whole(0, 0);
+  }
+  if (!counts) {
+    return lcomm_span_whole(feedback->first, feedback->count);
+  }
+  uint64_t first = 0;
+  for (int i = 0; i < index; i++) {
+    first += counts[i];
+  }
+  bool mine = lcomm_reduce_scatter_collector(topo, topo->node[me], index) == me;
+  return lcomm_span_whole(first, mine ? counts[index] : 0);
+}
+
+/* ----------------------------------------------------------------- plans */
+
+bool lcomm_ef_needs_velocity(const lcomm_ef *ef, const lcomm_plan *plan) {
+  return ef->momentum > 0 && !plan->stages[LCOMM_STAGE_NET].error_feedback;
+}
+
+lcomm_status lcomm_ef_out_of_memory(const lcomm_ef *ef) {
+  return lcomm_fail(ef->comm, LCOMM_ERR_MEMORY,
+                    "out of memory for the error feedback of %llu elements",
+                    (unsigned long long)ef->request.count);
+}
+
+lcomm_status lcomm_ef_make_plan(const lcomm_ef *ef, bool exact, double density, lcomm_plan **plan) {
+  lcomm_comm *comm = ef->comm;
+  lcomm_plan_request request = ef->request;
+  char why[256];
+  request.exact = exact || ef->exact;
+  request.density = density;
+  lcomm_status status = lcomm_plan_create(&request, &comm->settings.policy, &comm->topo, comm->rank,
+                                          plan, why, sizeof(why));
+  if (status == LCOMM_OK) {
+    return LCOMM_OK;
+  }
+  const char *name = lcomm_collective_name(request.collective);
+  unsigned long long count = request.count;
+  return status == LCOMM_ERR_MEMORY || ef->background
+             ? lcomm_fail(comm, status, "%s of %llu elements: %s", name, count, why)
+             : lcomm_refuse(comm, status, "%s of %llu elements: %s", name, count, why);
+}
+
+lcomm_status lcomm_ef_feedback(const lcomm_ef *ef, lcomm_feedback_state **feedback) {
+  lcomm_plan *plan = NULL;
+  *feedback = NULL;
+  if (ef->exact) {
+    return LCOMM_OK;
+  }
+  lcomm_status status = lcomm_ef_make_plan(ef, false, 0, &plan);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = lcomm_feedback_create(plan, ef->momentum, feedback);
+  lcomm_plan_destroy(plan);
+  return status == LCOMM_OK ? LCOMM_OK : lcomm_ef_out_of_memory(ef);
+}
+
+lcomm_status lcomm_ef_holders(const lcomm_ef *ef, int *holders) {
+  lcomm_plan *plan = NULL;
+  lcomm_status status = lcomm_ef_make_plan(ef, false, 0, &plan);
+  if (status == LCOMM_OK) {
+    *holders = plan->shape.hierarchical ? ef->comm->topo.nodes : ef->comm->size;
+  }
+  lcomm_plan_destroy(plan);
+  return status;
+}
+
+/* ------------------------------------------------------------------ life */
+
+lcomm_status lcomm_ef_quiesce(const lcomm_ef *ef) {
+  return ef->request.place > 0 ? lcomm_device_quiesce(ef->comm) : LCOMM_OK;
+}
+
+void lcomm_ef_resume(const lcomm_ef *ef) {
+  if (ef->request.place > 0) {
+    lcomm_device_resume();
+  }
+}
+
+static void retire_runs(lcomm_ef *ef) {
+  lcomm_run_retire(ef->comm, ef->run);
+  lcomm_run_retire(ef->comm, ef->exact_run);
+  ef->run = ef->exact_run = NULL;
+}
+
+void lcomm_ef_replace(lcomm_ef *ef, lcomm_ef_state *state) {
+  lcomm_run_retire(ef->comm, ef->run);
+  ef->run = NULL;
+  (void)lcomm_ef_quiesce(ef); /* a failure is the communicator's already */
+  lcomm_ef_state_free(ef->request.place, &ef->state);
+  lcomm_ef_resume(ef);
+  ef->state = *state;
+  *state = (lcomm_ef_state){0};
+}
+
+void lcomm_ef_free(lcomm_ef *ef) {
+  lcomm_run_destroy(ef->run);
+  lcomm_run_destroy(ef->exact_run);
+  ef->run = ef->exact_run = NULL;
+  lcomm_ef_state_free(ef->request.place, &ef->state);
+  lcomm_ef_state_free(ef->request.place, &ef->spent);
+}
+
+/* ---------------------------------------------------------------- moving */
+
+static bool copy_feedback(int location, const lcomm_feedback_state *from,
+                          lcomm_feedback_state **copy) {
+  *copy = from ? calloc(1, sizeof **copy) : NULL;
+  if (!*copy) {
+    return !from;
+  }
+  **copy = *from;
+  (*copy)->location = location;
+  (*copy)->momentum = NULL;
+  return lcomm_ef_memory_copy(location, from->residual, from->count, &(*copy)->residual) &&
+         lcomm_ef_memory_copy(location, from->momentum, from->count, &(*copy)->momentum);
+}
+
+static bool copy_state(const lcomm_ef *ef, int location, lcomm_ef_state *copy) {
+  const lcomm_ef_state *from = &ef->state;
+  uint64_t count = ef->result.count;
+  return copy_feedback(location, from->feedback, &copy->feedback) &&
+         lcomm_ef_memory_copy(location, from->velocity, count, &copy->velocity) &&
+         lcomm_ef_memory_copy(location, from->carried, count, &copy->carried);
+}
+
+lcomm_status lcomm_ef_move(lcomm_ef *ef, int location) {
+  lcomm_ef_state moved = {0};
+  if (location == ef->request.place) {
+    return LCOMM_OK;
+  }
+  lcomm_status status = lcomm_device_quiesce(ef->comm);
+  if (status == LCOMM_OK && copy_state(ef, location, &moved)) {
+    retire_runs(ef);
+    lcomm_ef_state_free(ef->request.place, &ef->state);
+    lcomm_ef_state_free(ef->request.place, &ef->spent);
+    ef->state = moved;
+    ef->request.place = location;
+  } else {
+    lcomm_ef_state_free(location, &moved);
+    status = status == LCOMM_OK ? lcomm_ef_out_of_memory(ef) : status;
+  }
+  lcomm_device_resume();
+  return status;
+}
+
+/* ---------------------------------------------------------------- policy */
+
+/* Can what is kept here stay under the new policy? */
+static bool fits_policy(const lcomm_ef *ef, const lcomm_plan *plan) {
+  lcomm_feedback_state *feedback = ef->state.feedback;
+  if (!feedback) {
+    return true;
+  }
+  if (!lcomm_feedback_fits(feedback, plan) || (feedback->momentum != NULL) != (ef->momentum > 0)) {
+    return false;
+  }
+  feedback->momentum_factor = (float)ef->momentum;
+  return true;
+}
+
+lcomm_status lcomm_ef_follow_policy(lcomm_ef *ef, bool *leaves) {
+  lcomm_plan *plan = NULL;
+  lcomm_status status = lcomm_ef_quiesce(ef);
+  retire_runs(ef);
+  if (!(ef->momentum > 0)) {
+    lcomm_ef_memory_free(ef->request.place, ef->state.velocity);
+    ef->state.velocity = NULL;
+  }
+  lcomm_ef_resume(ef);
+  status = status == LCOMM_OK ? lcomm_ef_make_plan(ef, false, 0, &plan) : status;
+  *leaves = status == LCOMM_OK && !fits_policy(ef, plan);
+  lcomm_plan_destroy(plan);
+  return status;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Which run a step takes, and the state that it works with. */
+
+#include "libcomm/feedback/ef.h"
+#include "libcomm/feedback/ef_memory.h"
+#include "libcomm/plan/warmup.h"
+
+/* ----------------------------------------------------------------- state */
+
+static lcomm_status prepare_velocity(lcomm_ef *ef, const lcomm_plan *plan) {
+  if (lcomm_ef_needs_velocity(ef, plan) && !ef->state.velocity) {
+    ef->state.velocity = lcomm_ef_memory_get(ef->request.place, ef->result.count);
+    return ef->state.velocity ? LCOMM_OK : lcomm_ef_out_of_memory(ef);
+  }
+  return LCOMM_OK;
+}
+
+/* The momentum of applied sums, the same on all ranks, goes over into contributions: of an
+ * all-reduce each rank that keeps an element takes its share; of a reduce-scatter the one that
+ * receives the sum has all. */
+static void take_over(lcomm_ef *ef, const lcomm_plan *plan) {
+  const lcomm_comm *comm = ef->comm;
+  const lcomm_feedback_state *feedback = ef->state.feedback;
+  bool scatters = lcomm_ef_scatters(ef);
+  int holders = plan->shape.hierarchical ? comm->topo.nodes : comm->size;
+  float factor = ef->request.op == LCOMM_AVG ? 1.0f / (float)comm->size : 1.0f;
+  float share = 1.0f / (factor * (float)holders);
+  uint64_t first = scatters ? ef->result.first : feedback->first;
+  uint64_t count = scatters ? ef->result.count : feedback->count;
+  float *momentum = feedback->momentum + (first - feedback->first);
+  const float *velocity = ef->state.velocity + (first - ef->result.first);
+  for (uint64_t i = 0; i < count; i++) {
+    momentum[i] = scatters ? velocity[i] / factor : share * velocity[i];
+  }
+}
+
+/* Before the first lossy step; other stages of a density warm-up keep it. */
+static lcomm_status make_feedback(lcomm_ef *ef, const lcomm_plan *plan) {
+  if (lcomm_ef_needs_velocity(ef, plan)) {
+    return LCOMM_OK;
+  }
+  if (lcomm_feedback_create(plan, ef->momentum, &ef->state.feedback) != LCOMM_OK) {
+    return lcomm_ef_out_of_memory(ef);
+  }
+  if (ef->state.velocity && ef->state.feedback) {
+    take_over(ef, plan);
+  }
+  lcomm_ef_memory_free(ef->request.place, ef->state.velocity);
+  ef->state.velocity = NULL;
+  return LCOMM_OK;
+}
+
+static lcomm_status prepare_feedback(lcomm_ef *ef, lcomm_run *run) {
+  lcomm_status status = ef->state.feedback ? LCOMM_OK : make_feedback(ef, run->plan);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  if (!lcomm_feedback_fits(ef->state.feedback, run->plan)) {
+    return lcomm_fail(ef->comm, LCOMM_ERR_INTERNAL,
+                      "the error feedback of %llu elements does not fit its plan",
+                      (unsigned long long)ef->request.count);
+  }
+  run->feedback = ef->state.feedback;
+  return LCOMM_OK;
+}
+
+/* ------------------------------------------------------------------ runs */
+
+static lcomm_status make_run(const lcomm_ef *ef, bool exact, double density, lcomm_run **run) {
+  lcomm_plan *plan = NULL;
+  lcomm_status status = lcomm_ef_make_plan(ef, exact, density, &plan);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = lcomm_run_create(ef->comm, plan, run);
+  return status == LCOMM_OK ? LCOMM_OK
+                            : lcomm_fail(ef->comm, status, "%s", lcomm_error_thread_text());
+}
+
+/* Another stage of a density warm-up takes another plan and keeps the feedback. */
+static lcomm_status make_lossy(lcomm_ef *ef, double density) {
+  lcomm_run *made = NULL;
+  lcomm_run_retire(ef->comm, ef->run);
+  ef->run = NULL;
+  lcomm_status status = make_run(ef, false, density, &made);
+  status = status == LCOMM_OK ? prepare_feedback(ef, made) : status;
+  if (status != LCOMM_OK) {
+    lcomm_run_retire(ef->comm, made);
+    return status;
+  }
+  ef->run = made;
+  ef->density = density;
+  return LCOMM_OK;
+}
+
+static lcomm_status make_exact(lcomm_ef *ef) {
+  return ef->exact_run ? LCOMM_OK : make_run(ef, true, 0, &ef->exact_run);
+}
+
+/* Memory of a device is made and freed while no stream is held. */
+static lcomm_status begin_making(lcomm_ef *ef) {
+  lcomm_status status = lcomm_ef_quiesce(ef);
+  if (status == LCOMM_OK) {
+    lcomm_ef_state_free(ef->request.place, &ef->spent);
+  }
+  return status;
+}
+
+static bool has_spent(const lcomm_ef *ef) {
+  return ef->spent.feedback || ef->spent.velocity || ef->spent.carried;
+}
+
+/* Nothing has to be made for a run, or freed before it. A flush takes the velocity away. */
+static bool is_ready(const lcomm_ef *ef, const lcomm_run *run) {
+  bool whole = run && (ef->state.velocity || !lcomm_ef_needs_velocity(ef, run->plan));
+  return whole && !has_spent(ef);
+}
+
+static lcomm_status take_lossy(lcomm_ef *ef, uint64_t step) {
+  double density = lcomm_warmup_density(&ef->comm->settings.policy, step);
+  bool same = ef->run && !(density < ef->density || density > ef->density);
+  if (same && is_ready(ef, ef->run)) {
+    return LCOMM_OK;
+  }
+  lcomm_status status = begin_making(ef);
+  status = status == LCOMM_OK && !same ? make_lossy(ef, density) : status;
+  status = status == LCOMM_OK ? prepare_velocity(ef, ef->run->plan) : status;
+  lcomm_ef_resume(ef);
+  return status;
+}
+
+static lcomm_status take_exact(lcomm_ef *ef) {
+  if (is_ready(ef, ef->exact_run)) {
+    return LCOMM_OK;
+  }
+  lcomm_status status = begin_making(ef);
+  status = status == LCOMM_OK ? make_exact(ef) : status;
+  status = status == LCOMM_OK ? prepare_velocity(ef, ef->exact_run->plan) : status;
+  lcomm_ef_resume(ef);
+  return status;
+}
+
+lcomm_status lcomm_ef_take_run(lcomm_ef *ef, uint64_t step, lcomm_run **run) {
+  bool exact = ef->exact || ef->flushes || lcomm_warmup_is_exact(&ef->comm->settings.policy, step);
+  lcomm_status status = exact ? take_exact(ef) : take_lossy(ef, step);
+  *run = exact ? ef->exact_run : ef->run;
+  return status;
+}
+
+lcomm_status lcomm_ef_take_flush_run(lcomm_ef *ef, lcomm_run **run) {
+  lcomm_status status = LCOMM_OK;
+  if (!ef->exact_run || has_spent(ef)) {
+    status = begin_making(ef);
+    status = status == LCOMM_OK ? make_exact(ef) : status;
+    lcomm_ef_resume(ef);
+  }
+  *run = ef->exact_run;
+  return status;
+}
