@@ -185,7 +185,8 @@ LCOMM_API lcomm_status lcomm_residual_create_named(lcomm_comm *comm, const char 
  *         ranks; read during the call only. As long ones on all ranks make an even reduce-scatter
  * name    as above; NULL: none
  * Memory: float32 for each element whose contributions of the node this rank sums, which is one
- * of (ranks of the node) elements; twice that with momentum=.
+ * of (ranks of the node) elements; twice that with momentum=. Where the calls' buffers are on a
+ * device it is memory that host and device share.
  * Errors: as lcomm_residual_create_named. */
 LCOMM_API lcomm_status lcomm_residual_create_scatter(lcomm_comm *comm, const char *name,
                                                      const uint64_t *counts, lcomm_op op,
@@ -194,12 +195,14 @@ LCOMM_API lcomm_status lcomm_residual_create_scatter(lcomm_comm *comm, const cha
 /* lcomm_allreduce() of float32, through the policy's codec with error feedback
  * where the policy asks for it (+ef); what was not sent stays in the residual.
  * One call at a time may be in flight with a residual: until its request was waited for, or
- * tested and found over. send, receive: as in lcomm_allreduce, on the host. Of the policy,
- * match= does not act here, momentum= and clip= where the residual has a name; node= rounds
- * without a residual. With momentum= the result is that of an optimiser with momentum, whose own
- * must be 0, in exact calls, too.
- * Errors: as lcomm_allreduce; ARGUMENT for buffers of a device, and for a residual of
- * reduce-scatters; STATE while another call with it is in flight. */
+ * tested and found over. send, receive: as in lcomm_allreduce, on the host or on a device. What
+ * the residual holds lies where they do: a call with buffers elsewhere than those of the call
+ * before moves it, and makes anew what the calls work with; ranks may differ in this. Of the
+ * policy, match= does not act here, momentum= and clip= where the residual has a name; node=
+ * rounds without a residual. With momentum= the result is that of an optimiser with momentum,
+ * whose own must be 0, in exact calls, too.
+ * Errors: as lcomm_allreduce; ARGUMENT for a residual of reduce-scatters; STATE while another
+ * call with it is in flight. */
 LCOMM_API lcomm_status lcomm_allreduce_ef(lcomm_residual *residual, const void *send,
                                           void *receive);
 LCOMM_API lcomm_status lcomm_iallreduce_ef(lcomm_residual *residual, const void *send,
@@ -234,6 +237,7 @@ LCOMM_API lcomm_status lcomm_ireduce_scatter_flush(lcomm_residual *residual, con
  * over the ranks is what was not applied yet, in units of contributions, also for averages:
  * sum_ranks(send + residual before) == size*average + sum_ranks(residual after).
  * Of reduce-scatters: the sum of all counts, in the order of `send`.
+ * values  on the host, wherever the calls' buffers are
  * Errors: ARGUMENT, STATE while a call with it is in flight. */
 LCOMM_API lcomm_status lcomm_residual_get(const lcomm_residual *residual, float *values);
 
