@@ -26,7 +26,7 @@ static bool reaches(const lcomm_comm *comm, int peer) {
   bool device =
       link == LCOMM_LINK_SAME_DEVICE || link == LCOMM_LINK_NVLINK || link == LCOMM_LINK_PCIE;
   return device && comm->topo.node[comm->rank] == comm->topo.node[peer] &&
-         lcomm_comm_link(comm, peer)->table->borrow;
+         lcomm_comm_link(comm, peer)->table->zero_copy;
 }
 
 bool lcomm_device_may_stay(const lcomm_run *run, uint32_t slot) {

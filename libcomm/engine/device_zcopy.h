@@ -5,7 +5,7 @@
 
 /* Payloads that a peer reads where they are, on the device of their sender. In
  * place of the payload goes a *memory handle*: a description of the memory, itself lent by
- * the transport (transport.h, borrowing), so that the sender's message is over when
+ * the transport (transport.h, zero_copy), so that the sender's message is over when
  * the receiver gives the memory handle back, which it does when it has read the payload. The
  * header says that a memory handle follows (lcomm_wire_set_handle).
  *

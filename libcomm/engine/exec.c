@@ -94,7 +94,7 @@ static bool is_paced(const lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   const lcomm_topo *topo = &run->comm->topo;
   return step->kind == LCOMM_STEP_SEND && run->plan->slot_bounds[step->slot] > LCOMM_INLINE_SIZE &&
-         !lcomm_comm_link(run->comm, step->peer)->table->borrow &&
+         !lcomm_comm_link(run->comm, step->peer)->table->zero_copy &&
          topo->node[run->comm->rank] != topo->node[step->peer];
 }
 

@@ -106,7 +106,7 @@ typedef struct lcomm_slot_memory {
   bool shares_vector;
   bool encoded; /* by the sum that made its values; its ENCODE has nothing left to do */
 
-  /* A payload that is read where its sender has it (transport.h, borrowing). */
+  /* A payload that is read where its sender has it (transport.h, zero_copy). */
   size_t room;              /* behind its header, for a payload that travels with it */
   bool prompt;              /* nothing that reads it waits for a message of ours to leave */
   bool has_memory;          /* of its own; else it is always borrowed */

@@ -62,7 +62,7 @@ static inline lcomm_transfer *lcomm_exec_first(const lcomm_run *run, lcomm_messa
 /* The longest payload that travels over `link` in one message with its header. The same
  * on both sides. */
 static inline size_t lcomm_exec_short_max(const lcomm_transport *link) {
-  return (link->table->borrow ? LCOMM_INLINE_SIZE : LCOMM_REMOTE_INLINE_SIZE) -
+  return (link->table->zero_copy ? LCOMM_INLINE_SIZE : LCOMM_REMOTE_INLINE_SIZE) -
          LCOMM_WIRE_HEADER_SIZE;
 }
 

@@ -131,7 +131,7 @@ static lcomm_status await_payload(lcomm_run *run, lcomm_message *message) {
     size_t size = slot->handle ? (size_t)LCOMM_MEMORY_HANDLE_SIZE : slot->wire_size;
     slot->lender = wire;
     slot->lender_rank = step->peer;
-    status = wire->table->borrow(wire, step->peer, tag, size, &slot->loan);
+    status = wire->table->zero_copy->receive(wire, step->peer, tag, size, &slot->loan);
   } else {
     status = wire->table->receive(wire, step->peer, tag, lcomm_device_landing(run, step->slot),
                                   slot->wire_capacity, &message->payload);

@@ -11,7 +11,7 @@
  * there is no second wait between the two. A payload that its header does not
  * announce is cancelled.
  *
- * Links that lend memory are the exception (transport.h, borrowing): there the
+ * Links that lend memory are the exception (transport.h, zero_copy): there the
  * header says what to ask for, and its payload waits at the sender.
  */
 
@@ -108,7 +108,7 @@ static lcomm_status post_receive(lcomm_run *run, uint32_t index, lcomm_message *
   lcomm_status status =
       wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step, 0), slot->header,
                            LCOMM_WIRE_HEADER_SIZE + lcomm_exec_short_max(wire), &message->first);
-  if (status == LCOMM_OK && !wire->table->borrow &&
+  if (status == LCOMM_OK && !wire->table->zero_copy &&
       !lcomm_exec_is_short(wire, slot->wire_capacity)) {
     status = wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step, 1),
                                   lcomm_device_landing(run, step->slot), slot->wire_capacity,

@@ -13,13 +13,13 @@
 
 bool lcomm_exec_may_zcopy(const lcomm_run *run, uint32_t slot, const lcomm_transport *link) {
   const lcomm_format *format = lcomm_run_format(run, slot);
-  return link->table->borrow && !run->device && run->slots[slot].prompt &&
+  return link->table->zero_copy && !run->device && run->slots[slot].prompt &&
          !run->slots[slot].shares_vector && !run->plan->checksum && !format->zstd &&
          !lcomm_format_is_sparse(format);
 }
 
 void lcomm_exec_release_zcopy(lcomm_slot_memory *slot) {
-  slot->lender->table->give_back(slot->lender, &slot->loan);
+  slot->lender->table->zero_copy->release(slot->lender, &slot->loan);
   slot->lender = NULL;
   slot->far = false;
   slot->wire = slot->own_wire;
@@ -29,7 +29,7 @@ void lcomm_exec_release_zcopy(lcomm_slot_memory *slot) {
 lcomm_status lcomm_exec_receive_zcopy(lcomm_run *run, uint32_t index) {
   uint32_t place = run->plan->schedule.steps[index].slot;
   lcomm_slot_memory *slot = &run->slots[place];
-  const void *view = slot->lender->table->view(slot->lender, &slot->loan);
+  const void *view = slot->lender->table->zero_copy->map(slot->lender, &slot->loan);
   if (view) {
     slot->wire = slot->payload = (uint8_t *)(uintptr_t)view; /* only read */
     return LCOMM_OK;
@@ -48,7 +48,7 @@ lcomm_status lcomm_exec_receive_zcopy(lcomm_run *run, uint32_t index) {
 lcomm_status lcomm_exec_get_zcopy(lcomm_run *run, uint32_t place, size_t offset, size_t size,
                                   void *bytes) {
   const lcomm_slot_memory *slot = &run->slots[place];
-  const uint8_t *view = slot->lender->table->view(slot->lender, &slot->loan);
+  const uint8_t *view = slot->lender->table->zero_copy->map(slot->lender, &slot->loan);
   if (!view) {
     return lcomm_exec_fetch(run, place, offset, size, bytes);
   }
@@ -60,7 +60,7 @@ lcomm_status lcomm_exec_fetch(lcomm_run *run, uint32_t place, size_t offset, siz
                               void *bytes) {
   lcomm_slot_memory *slot = &run->slots[place];
   lcomm_transport *lender = slot->lender;
-  if (lender->table->fetch(lender, &slot->loan, offset, size, bytes) == LCOMM_OK) {
+  if (lender->table->zero_copy->get(lender, &slot->loan, offset, size, bytes) == LCOMM_OK) {
     return LCOMM_OK;
   }
   char who[96];

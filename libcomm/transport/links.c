@@ -230,8 +230,8 @@ void lcomm_links_prepare(lcomm_links *links, lcomm_links_nap *nap, int extra) {
 
 void lcomm_links_join(lcomm_links *links, lcomm_links_nap *nap) {
   for (int i = 0; i < links->count; i++) {
-    const lcomm_transport_table *table = links->open[i]->table;
-    int fd = table->arm ? table->arm(links->open[i]) : LCOMM_ARM_NEVER;
+    const lcomm_transport_wakeup *wakeup = links->open[i]->table->wakeup;
+    int fd = wakeup ? wakeup->arm(links->open[i]) : LCOMM_ARM_NEVER;
     nap->busy |= fd == LCOMM_ARM_BUSY;
     nap->blind |= fd == LCOMM_ARM_NEVER || nap->count == LCOMM_NAP_MAX;
     if (fd >= 0 && nap->count < LCOMM_NAP_MAX) {
@@ -253,8 +253,9 @@ bool lcomm_links_doze(lcomm_links_nap *nap, double limit_s) {
 
 void lcomm_links_awake(lcomm_links *links) {
   for (int i = 0; i < links->count; i++) {
-    if (links->open[i]->table->disarm) {
-      links->open[i]->table->disarm(links->open[i]);
+    const lcomm_transport_wakeup *wakeup = links->open[i]->table->wakeup;
+    if (wakeup) {
+      wakeup->disarm(links->open[i]);
     }
   }
 }

@@ -41,8 +41,32 @@ typedef struct lcomm_transport_setup {
   double timeout_s;     /* no wait inside a call may be longer */
 } lcomm_transport_setup;
 
+/* Zero-copy receives: without a buffer. Once test() says that the message is over, its bytes
+ * are read where the sender has them: mapped, or piece by piece. */
+typedef struct lcomm_transport_zero_copy {
+  /* `size` is known beforehand; a message of another size is an error of test(). The sender's
+   * message is not over before release(). */
+  lcomm_status (*receive)(lcomm_transport *transport, int peer, uint32_t tag, size_t size,
+                          lcomm_transfer *transfer);
+  /* Where the bytes are in this process; NULL: they are remote, and get() alone reads them. */
+  const void *(*map)(lcomm_transport *transport, const lcomm_transfer *transfer);
+  /* Copy a part. The end of the message is to be got last: only with that piece is it made
+   * sure that all of them came from the sender. */
+  lcomm_status (*get)(lcomm_transport *transport, const lcomm_transfer *transfer, size_t offset,
+                      size_t size, void *bytes);
+  void (*release)(lcomm_transport *transport, lcomm_transfer *transfer);
+} lcomm_transport_zero_copy;
+
 /* What arm() may answer besides a file descriptor. */
 enum { LCOMM_ARM_NEVER = -1, LCOMM_ARM_BUSY = -2 };
+
+/* Before sleeping: arm gives a file descriptor that becomes readable when something arrives or
+ * a send is over; ARM_BUSY: something has just come, do not sleep; ARM_NEVER: cannot tell.
+ * disarm after waking, in any case. */
+typedef struct lcomm_transport_wakeup {
+  int (*arm)(lcomm_transport *transport);
+  void (*disarm)(lcomm_transport *transport);
+} lcomm_transport_wakeup;
 
 typedef struct lcomm_transport_table {
   const char *name;
@@ -101,23 +125,13 @@ typedef struct lcomm_transport_table {
 
   /* --- what not every transport can; NULL where it cannot --- */
 
-  /* Borrowing: a receive without a buffer. Once test() says that the message
-   * is over, its bytes are read where the sender has them: at `view`, or, when
-   * view returns NULL, by fetch, piece by piece, the end of the message last: only
-   * with that piece is it made sure that all of them came from the sender. `size`
-   * is known beforehand; a message of another size is an error of test(). The
-   * sender's message is not over before give_back. */
-  lcomm_status (*borrow)(lcomm_transport *transport, int peer, uint32_t tag, size_t size,
-                         lcomm_transfer *transfer);
-  const void *(*view)(lcomm_transport *transport, const lcomm_transfer *transfer);
-  lcomm_status (*fetch)(lcomm_transport *transport, const lcomm_transfer *transfer, size_t offset,
-                        size_t size, void *bytes);
-  void (*give_back)(lcomm_transport *transport, lcomm_transfer *transfer);
+  const lcomm_transport_zero_copy *zero_copy;
+  const lcomm_transport_wakeup *wakeup;
 
   /* May the bytes of a message lie in memory of a CUDA device, on both sides? */
   bool (*takes_devices)(const lcomm_transport *transport);
 
-  /* Memory that peers can view when it is sent from. NULL when there is none
+  /* Memory that peers can map when it is sent from. NULL when there is none
    * left: then any memory will do. Aligned to a page, zeroed. */
   void *(*memory_get)(lcomm_transport *transport, size_t size);
   void (*memory_free)(lcomm_transport *transport, void *memory);
@@ -129,12 +143,6 @@ typedef struct lcomm_transport_table {
   bool (*peek)(lcomm_transport *transport, int peer, uint32_t tag, const void **bytes,
                size_t *size);
   void (*drop)(lcomm_transport *transport, int peer);
-
-  /* Before sleeping: a file descriptor that becomes readable when something
-   * arrives or a send is over; ARM_BUSY: something has just come, do not
-   * sleep; ARM_NEVER: cannot tell. disarm after waking, in any case. */
-  int (*arm)(lcomm_transport *transport);
-  void (*disarm)(lcomm_transport *transport);
 
   /* Somebody waits for seconds: the first peer whose host has not answered the
    * network for many seconds, as if it were off or cut off, or -1. A peer that is

@@ -153,7 +153,7 @@ static void transport_reaches_everybody(void) {
     bool other = peer >= 0 && peer < mpi_size && peer != mpi_rank;
     require(t->table->reaches(t, peer) == other, "rank %d", peer);
   }
-  require(!t->table->arm, "it cannot tell when to wake");
+  require(!t->table->wakeup, "it cannot tell when to wake");
   close_mpi(t, &own);
 }
 

@@ -109,6 +109,12 @@ static int arm_it(lcomm_transport *transport) {
   return LCOMM_ARM_BUSY;
 }
 
+static void disarm_it(lcomm_transport *transport) {
+  (void)transport;
+}
+
+static const lcomm_transport_wakeup wakeup = {.arm = arm_it, .disarm = disarm_it};
+
 /* ------------------------------------------------------------------ both */
 
 lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) {
@@ -126,7 +132,7 @@ lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) 
                                         .why = why_it,
                                         .memory_get = memory_get_it,
                                         .memory_free = memory_free_it,
-                                        .arm = arm_it};
+                                        .wakeup = &wakeup};
   link->base.table = &link->table;
   link->in = in;
   comm->rank = rank;

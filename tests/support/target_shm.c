@@ -79,8 +79,8 @@ static void introduce(party *p) {
 /* ------------------------------------------------------------- what we do */
 
 static void forget(party *p, pending *it) {
-  if (it->in_use && it->borrowed) {
-    p->v->give_back(p->t, &it->transfer);
+  if (it->in_use && it->zcopy) {
+    p->v->zero_copy->release(p->t, &it->transfer);
   } else if (it->in_use) {
     p->v->cancel(p->t, &it->transfer);
   }
@@ -98,21 +98,22 @@ static void start(party *p, int kind) {
                             ? p->v->send(p->t, PEER, tag, it->bytes, it->room, &it->transfer)
                         : kind == LCOMM_SHM_RECEIVE
                             ? p->v->receive(p->t, PEER, tag, it->bytes, it->room, &it->transfer)
-                            : p->v->borrow(p->t, PEER, tag, it->room, &it->transfer);
+                            : p->v->zero_copy->receive(p->t, PEER, tag, it->room, &it->transfer);
   fuzz_require(status == LCOMM_OK || status == LCOMM_ERR_TRANSPORT || status == LCOMM_ERR_MEMORY,
                "a message starts, or has a status");
   it->in_use = status == LCOMM_OK;
-  it->borrowed = kind == LCOMM_SHM_ZCOPY;
+  it->zcopy = kind == LCOMM_SHM_ZCOPY;
 }
 
-/* Every byte of what was borrowed can be read. */
+/* Every byte of a zero-copy message can be read. */
 static void read_borrowed(party *p, const pending *it, size_t size) {
-  fuzz_require(size == it->room, "what is borrowed has the size that was asked for");
-  const uint8_t *view = p->v->view(p->t, &it->transfer);
+  fuzz_require(size == it->room, "a zero-copy message has the size that was asked for");
+  const uint8_t *view = p->v->zero_copy->map(p->t, &it->transfer);
   if (view) {
     memcpy(it->bytes, view, size);
   } else if (size > 0) {
-    lcomm_status status = p->v->fetch(p->t, &it->transfer, size / 2, size - size / 2, it->bytes);
+    lcomm_status status =
+        p->v->zero_copy->get(p->t, &it->transfer, size / 2, size - size / 2, it->bytes);
     fuzz_require(status == LCOMM_OK || status == LCOMM_ERR_TRANSPORT, "fetching has a status");
   }
 }
@@ -131,7 +132,7 @@ static void test_all(party *p) {
       forget(p, it);
     } else if (it->in_use && over) {
       fuzz_require(size <= it->room, "no message is longer than its room");
-      if (it->borrowed) {
+      if (it->zcopy) {
         read_borrowed(p, it, size);
       } else {
         it->in_use = false;
@@ -160,8 +161,8 @@ static void talk(party *p) {
 }
 
 static void sleep_and_wake(party *p) {
-  p->v->arm(p->t);
-  p->v->disarm(p->t);
+  p->v->wakeup->arm(p->t);
+  p->v->wakeup->disarm(p->t);
 }
 
 static void act(party *p) {

@@ -13,7 +13,7 @@ enum { FUZZ_SHM_TRANSFERS = 16, FUZZ_SHM_RANKS = 2, FUZZ_SHM_TAGS = 8 };
 
 /* A message that we wait for, or send. */
 typedef struct fuzz_pending {
-  bool in_use, borrowed;
+  bool in_use, zcopy;
   uint8_t *bytes; /* of exactly `room` */
   size_t room;
   lcomm_transfer transfer;

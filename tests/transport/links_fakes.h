@@ -118,6 +118,12 @@ static int arm(lcomm_transport *transport) {
   return of(transport)->arms;
 }
 
+static void disarm(lcomm_transport *transport) {
+  (void)transport;
+}
+
+static const lcomm_transport_wakeup wakeup = {.arm = arm, .disarm = disarm};
+
 static int descriptors_near(const lcomm_transport_setup *setup) {
   return behaviours[0].needed[setup->rank];
 }
@@ -134,7 +140,7 @@ static int descriptors_far(const lcomm_transport_setup *setup) {
   {                                                                                                \
     .name = label, .summary = "of this test", .open = opener, .close = close_fake,                 \
     .reaches = reaches, .progress = progress, .hear = hear, .memory_get = lend,                    \
-    .memory_free = take_back, .arm = arm, .descriptors = needs                                     \
+    .memory_free = take_back, .wakeup = &wakeup, .descriptors = needs                              \
   }
 
 static const lcomm_transport_table tables[FAKES] = {FAKE("near", open_near, descriptors_near),

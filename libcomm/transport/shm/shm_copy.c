@@ -88,7 +88,7 @@ lcomm_status lcomm_shm_zcopy_get(lcomm_transport *transport, const lcomm_transfe
   lcomm_shm_record *record = lcomm_shm_record_of(transfer);
   if (!record || record->kind != LCOMM_SHM_ZCOPY || record->state != LCOMM_SHM_OVER ||
       offset > record->size || size > record->size - offset) {
-    return lcomm_shm_fail(t, "there are no %zu bytes at %zu of a borrowed message", size, offset);
+    return lcomm_shm_fail(t, "there are no %zu bytes at %zu of a zero-copy message", size, offset);
   }
   if (record->view) {
     if (size > 0) {

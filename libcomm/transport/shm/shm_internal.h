@@ -13,7 +13,7 @@
  *   shm_map      looking into a peer's memory
  *   shm_record   messages in flight
  *   shm_send     sending, queues, streams
- *   shm_receive  receiving, borrowing; shm_copy: where the bytes come from
+ *   shm_receive  receives, zero-copy ones, too; shm_copy: where the bytes come from
  *   shm_progress what has arrived; shm_control: control messages
  *   shm_pidfd    whether a process lives
  *   shm_wakeup   sleeping, waking, and who has ended

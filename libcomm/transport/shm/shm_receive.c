@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Receiving and borrowing: a message meets the one who asks for it, whichever
+/* Receives, with a buffer and zero-copy: a message meets the one who asks for it, whichever
  * comes first. One record is made by whoever is first and holds both sides. */
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 /* --------------------------------------------------------------- meeting */
 
-/* Keep a short message until it is asked for, or given back. */
+/* Keep a short message until it is asked for, or released. */
 static bool keep(lcomm_shm *t, lcomm_shm_record *record, const unsigned char *data) {
   unsigned char *place = record->small;
   if (record->size > LCOMM_SHM_SMALL) {

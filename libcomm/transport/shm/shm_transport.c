@@ -68,20 +68,20 @@ static lcomm_status shm_test(lcomm_transport *transport, lcomm_transfer *transfe
   if (!record) {
     return *over ? LCOMM_OK : LCOMM_ERR_TRANSPORT;
   }
-  bool lent = record->kind == LCOMM_SHM_ZCOPY;
+  bool zcopy = record->kind == LCOMM_SHM_ZCOPY;
   lcomm_status status = record->kind == LCOMM_SHM_SEND
                             ? lcomm_shm_test_send(t, record, over)
                             : lcomm_shm_test_receive(t, record, over, size);
   if (status != LCOMM_OK) {
     shm_cancel(transport, transfer);
     transfer->opaque[1] = FAILED;
-  } else if (*over && !lent) {
+  } else if (*over && !zcopy) {
     lcomm_shm_bind(transfer, NULL);
   }
   return status;
 }
 
-static void shm_give_back(lcomm_transport *transport, lcomm_transfer *transfer) {
+static void shm_zcopy_release(lcomm_transport *transport, lcomm_transfer *transfer) {
   shm_cancel(transport, transfer);
 }
 
@@ -135,6 +135,15 @@ void lcomm_shm_set_ways(lcomm_transport *transport, const lcomm_shm_ways *ways) 
   lcomm_shm_of(transport)->ways = *ways;
 }
 
+static const lcomm_transport_zero_copy zero_copy = {
+    .receive = lcomm_shm_zcopy_receive,
+    .map = lcomm_shm_zcopy_map,
+    .get = lcomm_shm_zcopy_get,
+    .release = shm_zcopy_release,
+};
+
+static const lcomm_transport_wakeup wakeup = {.arm = lcomm_shm_arm, .disarm = lcomm_shm_disarm};
+
 const lcomm_transport_table lcomm_transport_shm = {
     .name = "shm",
     .summary = "memory shared by the processes of one machine",
@@ -151,14 +160,10 @@ const lcomm_transport_table lcomm_transport_shm = {
     .tell_error = lcomm_shm_control_send_error,
     .hear = lcomm_shm_control_receive,
     .why = shm_why,
-    .borrow = lcomm_shm_zcopy_receive,
-    .view = lcomm_shm_zcopy_map,
-    .fetch = lcomm_shm_zcopy_get,
-    .give_back = shm_give_back,
+    .zero_copy = &zero_copy,
+    .wakeup = &wakeup,
     .memory_get = shm_memory_get,
     .memory_free = shm_memory_free,
     .peek = lcomm_shm_peek,
     .drop = lcomm_shm_drop,
-    .arm = lcomm_shm_arm,
-    .disarm = lcomm_shm_disarm,
 };

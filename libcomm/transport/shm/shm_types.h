@@ -101,7 +101,7 @@ struct lcomm_shm_record {
   uint32_t tag;
   uint32_t way;         /* LCOMM_SHM_MESSAGE, VIEW, READ, STREAM */
   unsigned char *bytes; /* of the caller: sent from, or received into */
-  size_t capacity;      /* of these; expected size of a borrowed message */
+  size_t capacity;      /* of these; expected size of a zero-copy message */
   size_t size;          /* of the message */
   size_t done;          /* bytes copied or sent so far */
   uint32_t generation;  /* of the slot */

@@ -321,6 +321,8 @@ static lcomm_status ucx_open(const lcomm_transport_setup *setup, lcomm_transport
   return LCOMM_OK;
 }
 
+static const lcomm_transport_wakeup wakeup = {.arm = ucx_arm, .disarm = ucx_disarm};
+
 const lcomm_transport_table lcomm_transport_ucx = {
     .name = "ucx",
     .summary = "UCX: InfiniBand, RoCE or TCP between hosts",
@@ -339,7 +341,6 @@ const lcomm_transport_table lcomm_transport_ucx = {
     .why = ucx_why,
     .interface = ucx_interface,
     .takes_devices = ucx_takes_devices,
-    .arm = ucx_arm,
-    .disarm = ucx_disarm,
+    .wakeup = &wakeup,
     .unreachable = lcomm_ucx_unreachable,
 };

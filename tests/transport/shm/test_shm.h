@@ -150,12 +150,12 @@ UNUSED static void finish_asleep(const party *p, lcomm_transfer *transfer) {
     if (over) {
       return;
     }
-    struct pollfd bed = {.fd = p->v->arm(p->t), .events = POLLIN};
+    struct pollfd bed = {.fd = p->v->wakeup->arm(p->t), .events = POLLIN};
     forked_require(p->self, bed.fd != LCOMM_ARM_NEVER, "arm cannot tell");
     if (bed.fd >= 0) {
       forked_require(p->self, poll(&bed, 1, 20000) == 1, "a wake-up was lost");
     }
-    p->v->disarm(p->t);
+    p->v->wakeup->disarm(p->t);
   }
 }
 

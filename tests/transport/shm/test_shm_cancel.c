@@ -20,8 +20,9 @@ static void send_wrong_sizes(forked *self) {
         finish(&p, &transfer);
         continue;
       }
-      lcomm_status status = i < 3 ? p.v->receive(p.t, 0, TAG, big, 8, &transfer)
-                                  : p.v->borrow(p.t, 0, TAG, sent_sizes[i] + 1, &transfer);
+      lcomm_status status =
+          i < 3 ? p.v->receive(p.t, 0, TAG, big, 8, &transfer)
+                : p.v->zero_copy->receive(p.t, 0, TAG, sent_sizes[i] + 1, &transfer);
       check(&p, status, "ask");
       forked_require(self, await(&p, &transfer, NULL) == LCOMM_ERR_TRANSPORT,
                      "a message of another size was taken");

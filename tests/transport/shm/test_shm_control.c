@@ -113,11 +113,11 @@ static void sleep_until_told(forked *self) {
   }
   while (!p.v->hear(p.t, notice)) {
     p.v->progress(p.t);
-    struct pollfd bed = {.fd = p.v->arm(p.t), .events = POLLIN};
+    struct pollfd bed = {.fd = p.v->wakeup->arm(p.t), .events = POLLIN};
     if (bed.fd >= 0) {
       forked_require(self, poll(&bed, 1, 20000) == 1, "the error did not wake");
     }
-    p.v->disarm(p.t);
+    p.v->wakeup->disarm(p.t);
   }
   require_text(&p, notice, "wake up");
   close_party(&p);

@@ -17,11 +17,11 @@ static void expect_end(const party *p, lcomm_transfer *transfer, const char *sai
     p->v->progress(p->t);
     status = p->v->test(p->t, transfer, &over, NULL);
     forked_require(p->self, !over, "a message was over");
-    struct pollfd bed = {.fd = status == LCOMM_OK ? p->v->arm(p->t) : -1, .events = POLLIN};
+    struct pollfd bed = {.fd = status == LCOMM_OK ? p->v->wakeup->arm(p->t) : -1, .events = POLLIN};
     if (bed.fd >= 0) {
       forked_require(p->self, poll(&bed, 1, 20000) == 1, "the end did not wake");
     }
-    p->v->disarm(p->t);
+    p->v->wakeup->disarm(p->t);
   }
   forked_require(p->self, strstr(p->v->why(p->t), said) != NULL, "said: %s", p->v->why(p->t));
   bool over = false;
@@ -61,12 +61,12 @@ static void outlive_the_peer(forked *self, bool with_pidfd) {
                  "said: %s", p.v->why(p.t));
   receive_from(&p, 1, TAG, in, sizeof(in), &received);
   expect_end(&p, &received, said);
-  struct pollfd bed = {.fd = p.v->arm(p.t), .events = POLLIN};
+  struct pollfd bed = {.fd = p.v->wakeup->arm(p.t), .events = POLLIN};
   while (bed.fd == LCOMM_ARM_BUSY) {
-    bed.fd = p.v->arm(p.t);
+    bed.fd = p.v->wakeup->arm(p.t);
   }
   forked_require(self, !with_pidfd || poll(&bed, 1, 20) == 0, "the dead keep awake");
-  p.v->disarm(p.t);
+  p.v->wakeup->disarm(p.t);
   p.v->close(p.t, false);
 }
 
@@ -134,18 +134,18 @@ static void outlive_the_lender(forked *self) {
     return;
   }
   int ended[2];
-  check(&p, p.v->borrow(p.t, 1, TAG, SIZE, &transfer), "borrow");
+  check(&p, p.v->zero_copy->receive(p.t, 1, TAG, SIZE, &transfer), "zero-copy receive");
   finish(&p, &transfer);
   forked_require(self, pipe(ended) == 0 && write(ended[1], "", 1) == 1, "no pipe");
   forked_require(self, dup2(ended[0], lcomm_shm_of(p.t)->of[1]->pidfd) >= 0, "no descriptor");
   for (size_t i = 0; i < PIECES; i++) {
     size_t size = SIZE / PIECES, at = i * size;
-    lcomm_status status = p.v->fetch(p.t, &transfer, at, size, bytes + at);
+    lcomm_status status = p.v->zero_copy->get(p.t, &transfer, at, size, bytes + at);
     forked_require(self, (status != LCOMM_OK) == (i == PIECES - 1), "piece %zu: %s", i,
-                   status == LCOMM_OK ? "fetched" : p.v->why(p.t));
+                   status == LCOMM_OK ? "got" : p.v->why(p.t));
   }
   forked_require(self, strstr(p.v->why(p.t), "has ended") != NULL, "said: %s", p.v->why(p.t));
-  p.v->give_back(p.t, &transfer);
+  p.v->zero_copy->release(p.t, &transfer);
   together(self);
   p.v->close(p.t, false);
 }

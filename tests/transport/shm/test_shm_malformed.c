@@ -267,12 +267,12 @@ static void offer_other_files(forked *self) {
       fill((unsigned char *)(uintptr_t)there.address, 100000, (uint32_t)i);
       publish(&p, LCOMM_SHM_MAPPED, TAG, 1, &there, sizeof(there));
     } else {
-      check(&p, p.v->borrow(p.t, 1, TAG, 100000, &transfer), "borrow");
+      check(&p, p.v->zero_copy->receive(p.t, 1, TAG, 100000, &transfer), "zero-copy receive");
       finish(&p, &transfer);
-      forked_require(self, !p.v->view(p.t, &transfer), "file %d was mapped", i);
-      check(&p, p.v->fetch(p.t, &transfer, 0, 100000, in), "fetch");
-      require_bytes(&p, in, 100000, (uint32_t)i, "fetch");
-      p.v->give_back(p.t, &transfer);
+      forked_require(self, !p.v->zero_copy->map(p.t, &transfer), "file %d was mapped", i);
+      check(&p, p.v->zero_copy->get(p.t, &transfer, 0, 100000, in), "get");
+      require_bytes(&p, in, 100000, (uint32_t)i, "get");
+      p.v->zero_copy->release(p.t, &transfer);
     }
   }
   together(self);
@@ -300,11 +300,11 @@ static void offer_no_memory(forked *self) {
     forked_require(self, await(&p, &transfer, NULL) == LCOMM_ERR_TRANSPORT, "it was read");
     forked_require(self, strstr(p.v->why(p.t), "(rank 1) cannot be read: Bad address") != NULL,
                    "said: %s", p.v->why(p.t));
-    check(&p, p.v->borrow(p.t, 1, TAG, 100000, &transfer), "borrow");
+    check(&p, p.v->zero_copy->receive(p.t, 1, TAG, 100000, &transfer), "zero-copy receive");
     finish(&p, &transfer);
-    forked_require(self, p.v->fetch(p.t, &transfer, 0, 10, in) == LCOMM_ERR_TRANSPORT,
-                   "it was fetched");
-    p.v->give_back(p.t, &transfer);
+    forked_require(self, p.v->zero_copy->get(p.t, &transfer, 0, 10, in) == LCOMM_ERR_TRANSPORT,
+                   "it was got");
+    p.v->zero_copy->release(p.t, &transfer);
   }
   close_party(&p);
 }
@@ -389,7 +389,7 @@ static void write_and_survive(forked *self) {
     } else {
       lcomm_transfer transfers[3];
       receive_from(&p, 1, TAG, in, sizeof(in), &transfers[0]);
-      check(&p, p.v->borrow(p.t, 1, TAG, 100000, &transfers[1]), "borrow");
+      check(&p, p.v->zero_copy->receive(p.t, 1, TAG, 100000, &transfers[1]), "zero-copy receive");
       send_to(&p, 1, TAG, in, sizeof(in), &transfers[2]);
       together(self);
       for (int i = 0; i < 10; i++) {

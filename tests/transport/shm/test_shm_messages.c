@@ -99,28 +99,29 @@ static void messages_that_came_too_soon_arrive_in_order(void **state) {
   forked_run(2, receive_what_was_not);
 }
 
-static void borrow_one(const party *p, uint32_t i, const char *what) {
-  lcomm_transfer borrowed;
+static void zcopy_one(const party *p, uint32_t i, const char *what) {
+  lcomm_transfer zcopy;
   size_t size = 0;
   static unsigned char pieces[(3 << 20) + 64];
-  check(p, p->v->borrow(p->t, 1 - p->self->rank, TAG, all_sizes[i], &borrowed), "borrow");
-  check(p, await(p, &borrowed, &size), what);
+  check(p, p->v->zero_copy->receive(p->t, 1 - p->self->rank, TAG, all_sizes[i], &zcopy),
+        "zero-copy receive");
+  check(p, await(p, &zcopy, &size), what);
   forked_require(p->self, size == all_sizes[i], "%s: %zu bytes for %zu", what, size, all_sizes[i]);
-  const unsigned char *view = p->v->view(p->t, &borrowed);
+  const unsigned char *view = p->v->zero_copy->map(p->t, &zcopy);
   if (view) {
     require_bytes(p, view, size, i, what);
   }
   for (size_t at = 0, step = 1; at < size; at += step, step = 3 * step + 1) {
     step = step < size - at ? step : size - at;
-    check(p, p->v->fetch(p->t, &borrowed, at, step, pieces + at), what);
+    check(p, p->v->zero_copy->get(p->t, &zcopy, at, step, pieces + at), what);
   }
   require_bytes(p, pieces, size, i, what);
-  forked_require(p->self, p->v->fetch(p->t, &borrowed, size, 1, pieces) != LCOMM_OK,
-                 "bytes behind the end were fetched");
-  p->v->give_back(p->t, &borrowed);
+  forked_require(p->self, p->v->zero_copy->get(p->t, &zcopy, size, 1, pieces) != LCOMM_OK,
+                 "bytes behind the end were got");
+  p->v->zero_copy->release(p->t, &zcopy);
 }
 
-static void borrow_all(forked *self) {
+static void zcopy_all(forked *self) {
   party p = open_party(self);
   for (int w = 0; w < WAYS; w++) {
     batch *b = batch_send(&p, &all_ways[w]);
@@ -129,16 +130,16 @@ static void borrow_all(forked *self) {
       progress_for(&p, 0.01);
     }
     for (uint32_t i = 0; i < SIZES; i++) {
-      borrow_one(&p, i, all_ways[w].name);
+      zcopy_one(&p, i, all_ways[w].name);
     }
     batch_finish(&p, b);
   }
   close_party(&p);
 }
 
-static void borrowed_messages_are_read_in_odd_pieces(void **state) {
+static void zero_copy_messages_are_read_in_odd_pieces(void **state) {
   (void)state;
-  forked_run(2, borrow_all);
+  forked_run(2, zcopy_all);
 }
 
 /* More than a ring holds, first all asked for, then from the last to the first. */
@@ -256,14 +257,14 @@ static void look_at_a_view(forked *self) {
     finish(&p, &transfer);
     p.v->memory_free(p.t, memory);
   } else {
-    check(&p, p.v->borrow(p.t, 0, TAG, SIZE, &transfer), "borrow");
+    check(&p, p.v->zero_copy->receive(p.t, 0, TAG, SIZE, &transfer), "zero-copy receive");
     finish(&p, &transfer);
-    const unsigned char *view = p.v->view(p.t, &transfer);
+    const unsigned char *view = p.v->zero_copy->map(p.t, &transfer);
     forked_require(self, view && view[SIZE - 1] == 0, "there is no view");
     together(self);
     together(self);
     forked_require(self, view[SIZE - 1] == 200, "the view is not the sender's memory");
-    p.v->give_back(p.t, &transfer);
+    p.v->zero_copy->release(p.t, &transfer);
   }
   close_party(&p);
 }
@@ -289,16 +290,16 @@ static void look_for_long(forked *self) {
       together(self);
       p.v->progress(p.t);
       check(&p, p.v->test(p.t, &transfer, &over, NULL), "test");
-      forked_require(self, !over, "%s: over before it was given back", w->name);
+      forked_require(self, !over, "%s: over before it was released", w->name);
       together(self);
       finish(&p, &transfer);
       message_free(&p, w, memory);
     } else {
-      check(&p, p.v->borrow(p.t, 0, TAG, SIZE, &transfer), "borrow");
+      check(&p, p.v->zero_copy->receive(p.t, 0, TAG, SIZE, &transfer), "zero-copy receive");
       finish(&p, &transfer);
       together(self);
       together(self);
-      p.v->give_back(p.t, &transfer);
+      p.v->zero_copy->release(p.t, &transfer);
     }
     together_in_progress(&p);
   }
@@ -323,12 +324,12 @@ static void send_private(forked *self) {
       finish(&p, &transfer);
       continue;
     }
-    check(&p, p.v->borrow(p.t, 0, TAG, size, &transfer), "borrow");
+    check(&p, p.v->zero_copy->receive(p.t, 0, TAG, size, &transfer), "zero-copy receive");
     finish(&p, &transfer);
-    const unsigned char *view = p.v->view(p.t, &transfer);
+    const unsigned char *view = p.v->zero_copy->map(p.t, &transfer);
     forked_require(self, view != NULL, "%zu bytes must be read", size);
     require_bytes(&p, view, size, 1, "a copy");
-    p.v->give_back(p.t, &transfer);
+    p.v->zero_copy->release(p.t, &transfer);
   }
   close_party(&p);
 }
@@ -378,7 +379,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(messages_that_were_asked_for_arrive_in_order),
       cmocka_unit_test(messages_that_came_too_soon_arrive_in_order),
-      cmocka_unit_test(borrowed_messages_are_read_in_odd_pieces),
+      cmocka_unit_test(zero_copy_messages_are_read_in_odd_pieces),
       cmocka_unit_test(a_full_ring_only_delays),
       cmocka_unit_test(messages_are_received_in_any_order_of_tags),
       cmocka_unit_test(full_slots_only_delay),

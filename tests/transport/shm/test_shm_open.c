@@ -367,10 +367,10 @@ static void change_regions(forked *self) {
       finish(&p, &transfer);
       p.v->memory_free(p.t, memory);
     } else {
-      check(&p, p.v->borrow(p.t, 0, 1, 5000, &transfer), "borrow");
+      check(&p, p.v->zero_copy->receive(p.t, 0, 1, 5000, &transfer), "zero-copy receive");
       finish(&p, &transfer);
-      require_bytes(&p, p.v->view(p.t, &transfer), 5000, i, "region");
-      p.v->give_back(p.t, &transfer);
+      require_bytes(&p, p.v->zero_copy->map(p.t, &transfer), 5000, i, "region");
+      p.v->zero_copy->release(p.t, &transfer);
     }
     together(self);
   }

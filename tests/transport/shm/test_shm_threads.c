@@ -32,7 +32,7 @@ static int gather(void *context, const void *send, void *receive, size_t size) {
   return 0;
 }
 
-/* A message of every size each way, half of them borrowed, asleep or awake. */
+/* A message of every size each way, half of them zero-copy, asleep or awake. */
 static void exchange_all(const party *p, const way *w) {
   int peer = 1 - p->self->rank;
   lcomm_shm_set_ways(p->t, &w->ways);
@@ -47,10 +47,10 @@ static void exchange_all(const party *p, const way *w) {
       receive_from(p, peer, TAG, in, size, &received);
       wait(p, &received);
     } else {
-      check(p, p->v->borrow(p->t, peer, TAG, size, &received), "borrow");
+      check(p, p->v->zero_copy->receive(p->t, peer, TAG, size, &received), "zero-copy receive");
       wait(p, &received);
-      check(p, p->v->fetch(p->t, &received, 0, size, in), "fetch");
-      p->v->give_back(p->t, &received);
+      check(p, p->v->zero_copy->get(p->t, &received, 0, size, in), "get");
+      p->v->zero_copy->release(p->t, &received);
     }
     require_bytes(p, in, size, i, w->name);
     wait(p, &sent);

@@ -80,19 +80,20 @@ static void arm_twice(forked *self) {
   lcomm_transfer transfer;
   unsigned char in[8];
   if (self->rank == 0) {
-    while (p.v->arm(p.t) == LCOMM_ARM_BUSY) {
-      p.v->disarm(p.t);
+    while (p.v->wakeup->arm(p.t) == LCOMM_ARM_BUSY) {
+      p.v->wakeup->disarm(p.t);
     }
-    p.v->disarm(p.t);
+    p.v->wakeup->disarm(p.t);
     together(self); /* the other one sends */
     together(self);
-    forked_require(self, p.v->arm(p.t) == LCOMM_ARM_BUSY, "it would sleep");
-    p.v->disarm(p.t);
+    forked_require(self, p.v->wakeup->arm(p.t) == LCOMM_ARM_BUSY, "it would sleep");
+    p.v->wakeup->disarm(p.t);
     p.v->progress(p.t);
-    forked_require(self, p.v->arm(p.t) == LCOMM_ARM_BUSY, "it would sleep before the tests");
-    p.v->disarm(p.t);
-    forked_require(self, p.v->arm(p.t) >= 0, "it does not sleep any more");
-    p.v->disarm(p.t);
+    forked_require(self, p.v->wakeup->arm(p.t) == LCOMM_ARM_BUSY,
+                   "it would sleep before the tests");
+    p.v->wakeup->disarm(p.t);
+    forked_require(self, p.v->wakeup->arm(p.t) >= 0, "it does not sleep any more");
+    p.v->wakeup->disarm(p.t);
     receive_from(&p, 1, TAG, in, 8, &transfer);
     finish(&p, &transfer);
   } else {

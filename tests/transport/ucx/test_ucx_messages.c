@@ -185,7 +185,7 @@ static void cancel_late(forked *self) {
     lcomm_status status = p.v->send(p.t, 0, 1, bytes, 1, &transfer);
     if (!whole || status != LCOMM_OK) {
       expect_failure(&p, status, "rank 0 (host here)", "no longer wanted");
-      forked_require(self, p.v->arm(p.t) == LCOMM_ARM_NEVER, "armed");
+      forked_require(self, p.v->wakeup->arm(p.t) == LCOMM_ARM_NEVER, "armed");
     }
   }
   p.v->close(p.t, false);
@@ -272,14 +272,14 @@ static void sleep_and_wake(forked *self) {
     p.v->progress(p.t);
     lcomm_status status = p.v->test(p.t, &transfer, &over, &size);
     forked_require(self, status == LCOMM_OK, "%s", p.v->why(p.t));
-    int fd = over ? LCOMM_ARM_BUSY : p.v->arm(p.t);
+    int fd = over ? LCOMM_ARM_BUSY : p.v->wakeup->arm(p.t);
     forked_require(self, fd != LCOMM_ARM_NEVER, "cannot sleep");
     struct pollfd watched = {fd, POLLIN, 0};
     if (fd >= 0) {
       forked_require(self, poll(&watched, 1, 20000) == 1, "slept through the message");
       woken++;
     }
-    p.v->disarm(p.t);
+    p.v->wakeup->disarm(p.t);
   }
   forked_require(self, self->rank == 0 || woken > 0, "never slept");
   close_party(&p);
