@@ -13,7 +13,7 @@
 #include "libcomm/engine/memory_handle.h"
 #include "libcomm/engine/run_device.h"
 
-/* ------------------------------------------------------------- who can lend */
+/* ------------------------------------------------------------- who can export */
 
 static bool is_wanted(void) {
   const char *mode = lcomm_env_get(LCOMM_ENV_CUDA_IPC);
@@ -34,98 +34,83 @@ bool lcomm_device_may_stay(const lcomm_run *run, uint32_t slot) {
          !lcomm_run_format(run, slot)->zstd && !run->plan->checksum;
 }
 
-/* A slot is lent to all that it is sent to, or to none: it has one header. What
+/* A slot is exported to all that it is sent to, or to none: it has one header. What
  * came from a peer is sent on from the host. */
-static void find_lent(lcomm_run *run) {
+static void find_exported(lcomm_run *run) {
   const lcomm_schedule *schedule = &run->plan->schedule;
-  bool *lends = run->device->lends;
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
     if (step->kind == LCOMM_STEP_SEND) {
-      lends[step->slot] =
-          lcomm_device_may_stay(run, step->slot) && !run->slots[step->slot].received;
+      bool exports = lcomm_device_may_stay(run, step->slot) &&
+                     !lcomm_slot_is(&run->slots[step->slot], LCOMM_SLOT_RECEIVED);
+      run->slots[step->slot].traits |= exports ? LCOMM_SLOT_EXPORTS : 0;
     }
   }
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
-    if (step->kind == LCOMM_STEP_SEND) {
-      lends[step->slot] &= reaches(run->comm, step->peer);
+    if (step->kind == LCOMM_STEP_SEND && !reaches(run->comm, step->peer)) {
+      run->slots[step->slot].traits &= ~(unsigned)LCOMM_SLOT_EXPORTS;
     }
   }
 }
 
 lcomm_status lcomm_device_zcopy_make(lcomm_run *run) {
   lcomm_run_device *device = run->device;
-  uint32_t slots = run->plan->schedule.slot_count, lent = 0;
-  device->lends = calloc((size_t)slots + 1, sizeof *device->lends);
-  device->handles = calloc((size_t)slots + 1, sizeof *device->handles);
-  device->view = calloc((size_t)slots + 1, sizeof *device->view);
-  device->direct = calloc((size_t)slots + 1, sizeof *device->direct);
-  device->own_handle = calloc((size_t)slots + 1, sizeof *device->own_handle);
-  if (!device->direct || !device->own_handle || !device->lends || !device->handles ||
-      !device->view) {
-    return LCOMM_ERR_MEMORY;
-  }
+  uint32_t slots = run->plan->schedule.slot_count, exported = 0;
   if (device->can_share && is_wanted()) {
-    find_lent(run);
+    find_exported(run);
   }
   lcomm_device_find_direct(run);
   for (uint32_t i = 0; i < slots; i++) {
-    lent += device->lends[i];
+    exported += lcomm_slot_is(&run->slots[i], LCOMM_SLOT_EXPORTS);
   }
-  if (lent == 0) {
+  if (exported == 0) {
     return LCOMM_OK;
   }
   device->handle_memory =
-      lcomm_links_memory_get(&run->comm->links, (size_t)lent * LCOMM_MEMORY_HANDLE_SIZE);
+      lcomm_links_memory_get(&run->comm->links, (size_t)exported * LCOMM_MEMORY_HANDLE_SIZE);
   if (!device->handle_memory) {
     return LCOMM_ERR_MEMORY;
   }
   uint8_t *place = device->handle_memory;
   for (uint32_t i = 0; i < slots; i++) {
-    device->handles[i] = device->lends[i] ? place : NULL;
-    place += device->lends[i] ? LCOMM_MEMORY_HANDLE_SIZE : 0;
+    bool exports = lcomm_slot_is(&run->slots[i], LCOMM_SLOT_EXPORTS);
+    device->slots[i].handle = exports ? place : NULL;
+    place += exports ? LCOMM_MEMORY_HANDLE_SIZE : 0;
   }
   return LCOMM_OK;
 }
 
 void lcomm_device_zcopy_free(lcomm_run *run) {
-  lcomm_run_device *device = run->device;
-  lcomm_links_memory_free(&run->comm->links, device->handle_memory);
-  free(device->lends);
-  free(device->handles);
-  free(device->view);
-  free(device->direct);
-  free(device->own_handle);
+  lcomm_links_memory_free(&run->comm->links, run->device->handle_memory);
 }
 
 /* --------------------------------------------------------------- the sender */
 
 bool lcomm_device_send_handle(lcomm_run *run, uint32_t slot, const void *payload) {
-  lcomm_run_device *device = run->device;
-  bool own = payload == device->payload[slot]; /* which stays, so its memory handle does */
+  lcomm_device_slot *own = &run->device->slots[slot];
   lcomm_memory_handle it;
   memset(&it, 0, sizeof(it));
-  if (!own || !device->own_handle[slot]) {
-    if (device->table->ipc_get(payload, &it.memory) != 0) {
+  if (own->handle_of != payload) {
+    if (run->device->table->ipc_get(payload, &it.memory) != 0) {
       return false;
     }
     it.size = run->slots[slot].payload_size;
-    memcpy(device->handles[slot], &it, sizeof(it));
-    device->own_handle[slot] = own;
+    memcpy(own->handle, &it, sizeof(it));
+    own->handle_of = payload == own->payload ? payload : NULL; /* the vector may be another */
   }
-  run->slots[slot].lent = true;
+  lcomm_payload_exported(&run->slots[slot]);
   return true;
 }
 
 const void *lcomm_device_second_piece(const lcomm_run *run, uint32_t slot, size_t *size) {
   const lcomm_slot_memory *memory = &run->slots[slot];
-  *size = memory->lent ? (size_t)LCOMM_MEMORY_HANDLE_SIZE : memory->wire_size;
-  if (memory->lent) {
-    return run->device->handles[slot];
+  if (memory->state == LCOMM_PAYLOAD_EXPORTED) {
+    *size = LCOMM_MEMORY_HANDLE_SIZE;
+    return run->device->slots[slot].handle;
   }
-  bool direct = run->device && run->device->direct[slot];
-  return direct ? lcomm_device_payload(run, slot) : memory->wire;
+  *size = memory->wire_size;
+  return memory->state == LCOMM_PAYLOAD_ON_DEVICE ? lcomm_device_payload(run, slot) : memory->wire;
 }
 
 /* ------------------------------------------------------------- the receiver */
@@ -235,22 +220,24 @@ static lcomm_status cannot_read(lcomm_run *run, const lcomm_step *step, int erro
                     lcomm_device_get(NULL)->explain(error));
 }
 
-/* Only kernels of a run on a device can read there, and only what is given back
+/* Only kernels of a run on a device can read there, and only what is released
  * without waiting for a message of ours (find_prompt_slots in run_slots.c). */
 static bool stays_there(const lcomm_run *run, uint32_t slot) {
-  return run->device && run->slots[slot].prompt && !run->slots[slot].forwarded;
+  const lcomm_slot_memory *memory = &run->slots[slot];
+  return run->device && lcomm_slot_is(memory, LCOMM_SLOT_PROMPT) &&
+         !lcomm_slot_is(memory, LCOMM_SLOT_FORWARDED);
 }
 
 /* Memory of this process for a payload that has to come here. */
 static uint8_t *room_for(lcomm_run *run, uint32_t place) {
   lcomm_slot_memory *slot = &run->slots[place];
-  if (!slot->own_wire) { /* a plain run on the host meant to read it at its sender */
-    slot->own_wire = slot->own_payload =
-        lcomm_links_memory_get(&run->comm->links, slot->wire_capacity);
-    slot->late_memory = slot->own_wire;
+  if (!slot->wire) { /* a plain run on the host meant to read it at its sender */
+    uint8_t *memory = lcomm_links_memory_get(&run->comm->links, slot->wire_capacity);
+    if (memory) {
+      lcomm_payload_use_memory(slot, memory);
+    }
   }
-  slot->wire = slot->payload = slot->own_wire;
-  return slot->own_wire;
+  return slot->wire;
 }
 
 lcomm_status lcomm_device_receive_handle(lcomm_run *run, uint32_t index) {
@@ -258,17 +245,18 @@ lcomm_status lcomm_device_receive_handle(lcomm_run *run, uint32_t index) {
   lcomm_slot_memory *slot = &run->slots[step->slot];
   const lcomm_device_table *table = lcomm_device_get(NULL);
   lcomm_memory_handle it;
-  lcomm_status status = lcomm_exec_get_zcopy(run, step->slot, 0, sizeof(it), &it);
+  lcomm_status status = lcomm_exec_copy_zcopy(run, step->slot, 0, sizeof(it), &it);
   if (status != LCOMM_OK) {
     return status;
   }
   if (!lcomm_memory_handle_fits(&it, slot->wire_size)) {
     char who[96];
-    return lcomm_fail(run->comm, LCOMM_ERR_WIRE,
-                      "%s #%u: %s lends memory of its device that is no payload. Install the same "
-                      "libcomm for all ranks; LCOMM_CUDA_IPC=off sends it through the host.",
-                      lcomm_collective_name(run->plan->collective), run->sequence,
-                      lcomm_comm_who(run->comm, step->peer, who, sizeof(who)));
+    return lcomm_fail(
+        run->comm, LCOMM_ERR_WIRE,
+        "%s #%u: %s exports memory of its device that is no payload. Install the same "
+        "libcomm for all ranks; LCOMM_CUDA_IPC=off sends it through the host.",
+        lcomm_collective_name(run->plan->collective), run->sequence,
+        lcomm_comm_who(run->comm, step->peer, who, sizeof(who)));
   }
   int before = 0, ordinal = 0;
   (void)table->current(&before);
@@ -278,13 +266,15 @@ lcomm_status lcomm_device_receive_handle(lcomm_run *run, uint32_t index) {
   int error = open_map(run->comm, step->peer, ordinal, &it.memory, &opened);
   const uint8_t *there = error ? NULL : (uint8_t *)opened->base + it.memory.offset;
   if (!error && stays_there(run, step->slot)) {
-    run->device->view[step->slot] = there;
-    run->device->arrived[step->slot] = true;
+    run->device->slots[step->slot].mapped = there;
+    lcomm_payload_on_peer_device(slot);
   } else if (!error) {
     uint8_t *here = room_for(run, step->slot);
     error = here ? table->copy(here, there, slot->wire_size, opened->stream) : -1;
     error = error ? error : table->stream_finish(opened->stream);
-    lcomm_exec_release_zcopy(slot);
+    if (!error) {
+      lcomm_payload_copied(slot);
+    }
   }
   (void)table->use(before);
   return error ? cannot_read(run, step, error) : LCOMM_OK;

@@ -4,13 +4,13 @@
 #define LCOMM_ENGINE_DEVICE_ZCOPY_H
 
 /* Payloads that a peer reads where they are, on the device of their sender. In
- * place of the payload goes a *memory handle*: a description of the memory, itself lent by
- * the transport (transport.h, zero_copy), so that the sender's message is over when
- * the receiver gives the memory handle back, which it does when it has read the payload. The
- * header says that a memory handle follows (lcomm_wire_set_handle).
+ * place of the payload goes a *memory handle*: a description of the memory, itself received
+ * zero-copy (transport.h), so that the sender's message is over when the receiver releases
+ * the memory handle, which it does when it has read the payload. The header says
+ * that a memory handle follows (lcomm_wire_set_handle).
  *
- * Ranks lend to ranks of their node whose device can read theirs, by the topology.
- * LCOMM_CUDA_IPC=off: nobody lends. Memory of pools cannot be shared between
+ * Ranks export to ranks of their node whose device can read theirs, by the topology.
+ * LCOMM_CUDA_IPC=off: nobody exports. Memory of pools cannot be shared between
  * processes; a payload that would lie there is copied first. */
 
 #include "libcomm/engine/exec.h"
@@ -18,21 +18,20 @@
 /* Longer than any message that a transport takes over at once. */
 enum { LCOMM_MEMORY_HANDLE_SIZE = 4352 };
 
-/* Part of lcomm_run_device_make: which slots are lent, and room for their memory handles. */
+/* Part of lcomm_run_device_make: which slots are exported, and room for their memory handles. */
 lcomm_status lcomm_device_zcopy_make(lcomm_run *run);
 void lcomm_device_zcopy_free(lcomm_run *run);
 
 /* Has this slot's payload no reason to come to the host but to travel? */
 bool lcomm_device_may_stay(const lcomm_run *run, uint32_t slot);
 
-/* device_direct.c: which slots travel from and into memory of the device; part of
- * lcomm_device_zcopy_make. Where the payload of a slot is received, and that it
- * was. */
+/* device_zcopy_direct.c: which slots travel from and into memory of the device; part of
+ * lcomm_device_zcopy_make. Where the payload of a slot is received; it has been, there. */
 void lcomm_device_find_direct(lcomm_run *run);
-void *lcomm_device_landing(const lcomm_run *run, uint32_t slot);
-void lcomm_device_landed(lcomm_run *run, uint32_t slot);
+void *lcomm_device_receive_place(const lcomm_run *run, uint32_t slot);
+void lcomm_device_received(lcomm_run *run, uint32_t slot);
 
-/* The sender: is this slot lent in this operation? Its payload is at `payload` on
+/* The sender exports a slot in this operation: its payload is at `payload` on
  * the device then. Writes the memory handle; false when the memory cannot be shared. */
 bool lcomm_device_send_handle(lcomm_run *run, uint32_t slot, const void *payload);
 
@@ -40,7 +39,7 @@ bool lcomm_device_send_handle(lcomm_run *run, uint32_t slot, const void *payload
 const void *lcomm_device_second_piece(const lcomm_run *run, uint32_t slot, size_t *size);
 
 /* The receiver. Does this header announce a memory handle? Takes the mark away. False, too,
- * when the sender is no rank that can lend: the header is malformed then. */
+ * when the sender is no rank that can export: the header is malformed then. */
 bool lcomm_device_is_zcopy(const lcomm_run *run, const lcomm_step *step, uint8_t *header);
 
 /* The memory handle of a step's slot is there: open the memory, and either leave the

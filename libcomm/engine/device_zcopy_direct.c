@@ -17,31 +17,34 @@ static bool takes_devices(const lcomm_comm *comm, int peer) {
  * nowhere else. */
 void lcomm_device_find_direct(lcomm_run *run) {
   const lcomm_schedule *schedule = &run->plan->schedule;
-  bool *direct = run->device->direct;
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
-    const lcomm_slot_memory *slot = &run->slots[step->slot];
+    lcomm_slot_memory *slot = &run->slots[step->slot];
     if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV) {
-      direct[step->slot] = lcomm_device_may_stay(run, step->slot) && !slot->forwarded &&
-                           !run->device->lends[step->slot];
+      bool direct = lcomm_device_may_stay(run, step->slot) &&
+                    !(slot->traits & (LCOMM_SLOT_FORWARDED | LCOMM_SLOT_EXPORTS));
+      slot->traits |= direct ? LCOMM_SLOT_DIRECT : 0;
     }
   }
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
-    if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV) {
-      direct[step->slot] &= takes_devices(run->comm, step->peer);
+    bool is_message = step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV;
+    if (is_message && !takes_devices(run->comm, step->peer)) {
+      run->slots[step->slot].traits &= ~(unsigned)LCOMM_SLOT_DIRECT;
     }
   }
 }
 
-void *lcomm_device_landing(const lcomm_run *run, uint32_t slot) {
-  bool direct = run->device && run->device->direct[slot];
-  return direct ? run->device->payload[slot] : run->slots[slot].wire;
+void *lcomm_device_receive_place(const lcomm_run *run, uint32_t slot) {
+  bool direct = lcomm_slot_is(&run->slots[slot], LCOMM_SLOT_DIRECT);
+  return direct ? run->device->slots[slot].payload : run->slots[slot].wire;
 }
 
-void lcomm_device_landed(lcomm_run *run, uint32_t slot) {
-  if (run->device && run->device->direct[slot]) {
-    run->device->view[slot] = run->device->payload[slot];
-    run->device->arrived[slot] = true;
+void lcomm_device_received(lcomm_run *run, uint32_t slot) {
+  if (!lcomm_slot_is(&run->slots[slot], LCOMM_SLOT_DIRECT)) {
+    lcomm_payload_received(&run->slots[slot]);
+    return;
   }
+  run->device->slots[slot].mapped = run->device->slots[slot].payload;
+  lcomm_payload_received_on_device(&run->slots[slot]);
 }

@@ -15,18 +15,12 @@ static void make_ready(lcomm_run *run, uint32_t step) {
   run->ready_first = step < run->ready_first ? step : run->ready_first;
 }
 
-/* A window into the vector begins where this operation's vector is. */
+/* An alias is a part of this operation's vector. */
 static void place_slot(lcomm_run *run, uint32_t index) {
   lcomm_slot_memory *slot = &run->slots[index];
-  slot->encoded = slot->far = false;
-  slot->lender = NULL;
-  slot->lent = slot->handle = false;
-  slot->readers_left = slot->readers;
-  slot->wire = slot->own_wire;
-  slot->payload = slot->own_payload;
-  if (slot->shares_vector) {
-    slot->wire = slot->payload = lcomm_run_at(run, run->plan->schedule.slots[index].alias.first);
-  }
+  bool alias = lcomm_slot_is(slot, LCOMM_SLOT_ALIAS);
+  lcomm_payload_reset(slot, alias ? lcomm_run_at(run, run->plan->schedule.slots[index].alias.first)
+                                  : NULL);
 }
 
 void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t sequence) {
@@ -257,16 +251,18 @@ void lcomm_run_cancel(lcomm_run *run) {
       link->table->cancel(link, lcomm_exec_first(run, message));
     }
     if (message->payload_under_way) {
-      bool borrows = step->kind == LCOMM_STEP_RECV && slot->lender;
-      link->table->cancel(link, borrows ? &slot->loan : &message->payload);
-      slot->lender = borrows ? NULL : slot->lender; /* it never came */
+      if (step->kind == LCOMM_STEP_RECV && lcomm_payload_is_zcopy(slot)) {
+        lcomm_payload_cancel(slot);
+      } else {
+        link->table->cancel(link, &message->payload);
+      }
     }
   }
   run->message_count = 0;
   if (run->device) {
     lcomm_run_device_cancel(run);
   }
-  lcomm_exec_give_up(run);
+  lcomm_exec_release_all(run);
 }
 
 static uint32_t add_awaited(lcomm_awaited *list, uint32_t count, uint32_t most, int rank,

@@ -16,6 +16,7 @@
 #include "codecs/lossless.h"
 #include "libcomm/engine/engine.h"
 #include "libcomm/engine/feedback_state.h"
+#include "libcomm/engine/payload.h"
 
 /* What ranks have to mean alike by an operation, besides the calls before it. */
 typedef struct lcomm_run_terms {
@@ -51,7 +52,7 @@ struct lcomm_run {
    * whose buffers cannot serve; NULL when not needed. */
   uint8_t *own_vector, *own_input;
 
-  struct lcomm_slot_memory *slots;
+  lcomm_slot_memory *slots;
   uint8_t *arena;        /* memory of all slots */
   lcomm_topk **encoders; /* per step, NULL where the step is no top-k ENCODE */
   lcomm_lossless *lossless[LCOMM_STAGE_COUNT]; /* NULL where the stage has none */
@@ -94,38 +95,10 @@ struct lcomm_run {
   bool in_use;
 };
 
-/* Where the bytes of a slot are. What travels is the header and then `wire`: the
- * payload itself, or what the lossless stage made of it. A slot with memory of
- * its own has header and wire in one piece. */
-typedef struct lcomm_slot_memory {
-  uint8_t *header; /* LCOMM_WIRE_HEADER_SIZE bytes, then room to inline */
-  uint8_t *wire;
-  size_t wire_size, wire_capacity;
-  uint8_t *payload; /* own memory, or the vector when the slot is an alias */
-  size_t payload_size, capacity;
-  bool shares_vector;
-  bool encoded; /* by the sum that made its values; its ENCODE has nothing left to do */
-
-  /* A payload that is read where its sender has it (transport.h, zero_copy). */
-  size_t room;              /* behind its header, for a payload that travels with it */
-  bool prompt;              /* nothing that reads it waits for a message of ours to leave */
-  bool has_memory;          /* of its own; else it is always borrowed */
-  bool received, forwarded; /* it comes by a message; another one sends it on */
-  bool lent;                /* by this rank's device in this operation, see device_loan.h */
-  bool handle;              /* what was borrowed is the memory handle of such a loan */
-  uint8_t *late_memory;     /* taken for a loan that had to come here, or NULL */
-  uint8_t *own_wire, *own_payload;
-  lcomm_transport *lender; /* while it is borrowed, else NULL */
-  int lender_rank;
-  lcomm_transfer loan;
-  bool far;                       /* only the lender's fetch reaches it */
-  uint32_t readers, readers_left; /* steps that read the slot */
-} lcomm_slot_memory;
-
 enum {
-  /* A header and a payload up to this size are one message: over links that lend memory,
-   * where a longer one is read in place, and over others, where a message of its own costs
-   * more than copying 16 KiB. */
+  /* A header and a payload up to this size are one message: over links with zero-copy
+   * receives, where a longer one is read in place, and over others, where a message of its own
+   * costs more than copying 16 KiB. */
   LCOMM_INLINE_SIZE = 4160,
   LCOMM_REMOTE_INLINE_SIZE = 16448,
   /* Long messages a rank has in flight between nodes. All ranks visit their
@@ -133,7 +106,7 @@ enum {
    * paired; without it several senders crowd one receiver's link. Two, so that
    * the next one is there when one ends. */
   LCOMM_NET_SENDS_MAX = 2,
-  LCOMM_GET_SIZE = 128 << 10 /* of a source that is fetched, at a time */
+  LCOMM_GET_SIZE = 128 << 10 /* of a remote source, at a time */
 };
 
 typedef struct lcomm_message {
@@ -201,14 +174,13 @@ lcomm_status lcomm_exec_post(lcomm_run *run, uint32_t step, lcomm_message *messa
 /* Look at a message: *moved is set if a piece of it arrived or left, *over once all did. */
 lcomm_status lcomm_exec_poll(lcomm_run *run, lcomm_message *message, bool *moved, bool *over);
 
-/* A step that reads its slots is over: what was borrowed and is not read any
- * more goes back. give_up: all of it. */
+/* A step that reads its slots is over: zero-copy payloads that no other step reads are
+ * released. release_all: all that are left. */
 void lcomm_exec_release(lcomm_run *run, const lcomm_step *step);
-void lcomm_exec_give_up(lcomm_run *run);
+void lcomm_exec_release_all(lcomm_run *run);
 
-/* Part of a borrowed payload that cannot be viewed. TRANSPORT with the sentence. */
-lcomm_status lcomm_exec_fetch(lcomm_run *run, uint32_t slot, size_t offset, size_t size,
-                              void *bytes);
+/* Copy a part of a remote payload. TRANSPORT with the sentence. */
+lcomm_status lcomm_exec_get(lcomm_run *run, uint32_t slot, size_t offset, size_t size, void *bytes);
 
 /* Is the whole plan one round of short messages that can be done in one go? */
 bool lcomm_fastpath_fits(const lcomm_run *run);

@@ -56,7 +56,7 @@ void lcomm_exec_finish_header(lcomm_run *run, uint32_t slot) {
     header.checksum = lcomm_wire_checksum(memory->wire, memory->wire_size);
   }
   lcomm_wire_pack(&header, memory->header);
-  if (memory->lent) {
+  if (memory->state == LCOMM_PAYLOAD_EXPORTED) {
     lcomm_wire_set_handle(memory->header);
   }
 }
@@ -79,9 +79,10 @@ static void encode_dense(lcomm_run *run, const lcomm_step *step) {
   const float *source = lcomm_run_floats(run, step->span.first);
   float *residual = lcomm_run_residual(run, step);
   uint64_t count = lcomm_span_count(step->span), seed = lcomm_run_seed(run, step->slot);
+  bool is_made = lcomm_slot_is(memory, LCOMM_SLOT_ALIAS) || memory->state == LCOMM_PAYLOAD_ENCODED;
   memory->payload_size = memory->capacity;
-  if (memory->shares_vector || memory->encoded) {
-    memory->encoded = false;
+  lcomm_payload_made(memory);
+  if (is_made) {
     return;
   }
   if (lcomm_run_is_plain(run)) {
@@ -144,6 +145,7 @@ static void encode(lcomm_run *run, uint32_t index) {
     if (step->feedback != LCOMM_FEEDBACK_OWNER) {
       run->slots[step->slot + i].payload_size = run->encode_sizes[i];
     }
+    lcomm_payload_made(&run->slots[step->slot + i]);
     lcomm_exec_finish_header(run, step->slot + i);
   }
 }
@@ -171,7 +173,8 @@ static void decode(lcomm_run *run, const lcomm_step *step) {
   const lcomm_slot_memory *memory = &run->slots[step->slot];
   const lcomm_format *format = lcomm_run_format(run, step->slot);
   float *destination = lcomm_run_floats(run, step->span.first);
-  if (memory->shares_vector) {
+  LCOMM_ASSERT(lcomm_payload_is_readable(memory));
+  if (lcomm_slot_is(memory, LCOMM_SLOT_ALIAS)) {
     return;
   }
   if (lcomm_run_is_plain(run)) {

@@ -26,12 +26,12 @@ static lcomm_cuda_code plain_values(void *values) {
 
 int lcomm_device_need(lcomm_run *run, uint32_t slot) {
   lcomm_run_device *device = run->device;
-  const lcomm_slot_memory *memory = &run->slots[slot];
-  if (device->arrived[slot]) {
+  lcomm_slot_memory *memory = &run->slots[slot];
+  if (lcomm_payload_is_on_device(memory)) {
     return 0;
   }
-  device->arrived[slot] = true;
-  return device->table->copy(device->payload[slot], memory->payload, memory->payload_size,
+  lcomm_payload_on_device(memory);
+  return device->table->copy(device->slots[slot].payload, memory->payload, memory->payload_size,
                              device->stream);
 }
 
@@ -69,8 +69,9 @@ static int launch_encoder(lcomm_run *run, const lcomm_step *step) {
   return run->device->table->kernels->encode(&encode, run->device->stream);
 }
 
-static int copy_to_host(const lcomm_run *run, const lcomm_step *step, const uint8_t *source) {
-  const lcomm_slot_memory *memory = &run->slots[step->slot];
+static int copy_to_host(lcomm_run *run, const lcomm_step *step, const uint8_t *source) {
+  lcomm_slot_memory *memory = &run->slots[step->slot];
+  lcomm_payload_on_host(memory);
   return run->device->table->copy(memory->payload, source, memory->payload_size,
                                   run->device->stream);
 }
@@ -79,39 +80,42 @@ static int copy_to_host(const lcomm_run *run, const lcomm_step *step, const uint
  * keeps them, else a copy. */
 static int keep_here(lcomm_run *run, const lcomm_step *step) {
   const lcomm_run_device *device = run->device;
-  uint8_t *payload = device->payload[step->slot];
+  uint8_t *payload = device->slots[step->slot].payload;
   const uint8_t *elements = lcomm_run_at(run, step->span.first);
-  bool alias = run->plan->schedule.slots[step->slot].alias.count > 0;
-  device->view[step->slot] = is_copy(run, step) && alias ? elements : payload;
-  if (!is_copy(run, step) || alias) {
+  bool copies = is_copy(run, step), alias = run->plan->schedule.slots[step->slot].alias.count > 0;
+  device->slots[step->slot].mapped = copies && alias ? elements : payload;
+  if (copies) {
+    lcomm_payload_on_device(&run->slots[step->slot]);
+  }
+  if (!copies || alias) {
     return 0;
   }
   return device->table->copy(payload, elements, run->slots[step->slot].payload_size,
                              device->stream);
 }
 
-/* May the vector's own elements be lent? Where the schedule keeps them as they are
+/* May the vector's own elements be exported? Where the schedule keeps them as they are
  * until they are sent, and the peers' streams are not held: they may have to open
  * that memory, which could wait for their streams. Ours they have open. */
-static bool may_lend_elements(const lcomm_run *run, const lcomm_step *step) {
+static bool may_export_elements(const lcomm_run *run, const lcomm_step *step) {
   bool kept = run->plan->schedule.slots[step->slot].alias.count > 0;
   return kept && is_copy(run, step) && !(run->device->on_stream && run->comm->progress_thread);
 }
 
 /* A payload that peers read on this device: the elements, or where payloads are. */
-static int lend(lcomm_run *run, const lcomm_step *step) {
+static int export(lcomm_run *run, const lcomm_step *step) {
   lcomm_run_device *device = run->device;
-  uint8_t *payload = device->payload[step->slot];
+  uint8_t *payload = device->slots[step->slot].payload;
   const uint8_t *elements = lcomm_run_at(run, step->span.first);
   bool copies = is_copy(run, step);
-  if (may_lend_elements(run, step) && lcomm_device_send_handle(run, step->slot, elements)) {
-    device->view[step->slot] = elements; /* for readers of our own */
+  if (may_export_elements(run, step) && lcomm_device_send_handle(run, step->slot, elements)) {
+    device->slots[step->slot].mapped = elements; /* for readers of our own */
     return 0;
   }
   if (!lcomm_device_send_handle(run, step->slot, payload)) {
     return copy_to_host(run, step, copies ? elements : payload);
   }
-  device->view[step->slot] = payload;
+  device->slots[step->slot].mapped = payload;
   return copies ? device->table->copy(payload, elements, run->slots[step->slot].payload_size,
                                       device->stream)
                 : 0;
@@ -126,20 +130,19 @@ static int encode(lcomm_run *run, uint32_t index) {
   lcomm_slot_memory *memory = &run->slots[step->slot];
   int error = 0;
   memory->payload_size = memory->capacity;
-  if (!is_copy(run, step) && !memory->encoded) {
-    error = launch_encoder(run, step);
-    device->arrived[step->slot] = true;
+  if (!is_copy(run, step)) {
+    error = memory->state == LCOMM_PAYLOAD_ENCODED ? 0 : launch_encoder(run, step);
+    lcomm_payload_on_device(memory);
   }
-  memory->encoded = false;
-  if (!error && device->direct[step->slot]) {
+  if (!error && lcomm_slot_is(memory, LCOMM_SLOT_DIRECT)) {
     return keep_here(run, step);
   }
-  if (error || device->lends[step->slot]) {
-    return error ? error : lend(run, step);
+  if (error || lcomm_slot_is(memory, LCOMM_SLOT_EXPORTS)) {
+    return error ? error : export(run, step);
   }
   return copy_to_host(run, step,
                       is_copy(run, step) ? lcomm_run_at(run, step->span.first)
-                                         : device->payload[step->slot]);
+                                         : device->slots[step->slot].payload);
 }
 
 /* --------------------------------------------------------- DECODE, REDUCE */
@@ -159,9 +162,10 @@ static int decode(lcomm_run *run, const lcomm_step *step) {
     return error ? error : settle(run, step);
   }
   if (is_copy(run, step)) {
-    const uint8_t *view = device->view[step->slot];
-    error = device->table->copy(lcomm_run_at(run, step->span.first), view ? view : memory->payload,
-                                count * run->plan->element_size, device->stream);
+    const uint8_t *mapped = device->slots[step->slot].mapped;
+    error =
+        device->table->copy(lcomm_run_at(run, step->span.first), mapped ? mapped : memory->payload,
+                            count * run->plan->element_size, device->stream);
     return error ? error : settle(run, step);
   }
   error = lcomm_device_need(run, step->slot);
@@ -246,8 +250,7 @@ static bool encodes_too(lcomm_run *run, const lcomm_step *step, lcomm_cuda_code 
       return false;
     }
   }
-  run->slots[next->slot].encoded = true;
-  run->device->arrived[next->slot] = true;
+  lcomm_payload_encoded(&run->slots[next->slot]);
   return true;
 }
 

@@ -18,7 +18,7 @@ static lcomm_cuda_sparse sparse_of(const lcomm_run *run, uint32_t slot, lcomm_sp
                                    scratch place) {
   uint32_t entries = 0;
   memcpy(&entries, run->slots[slot].payload, sizeof(entries)); /* little-endian, as this machine */
-  return (lcomm_cuda_sparse){.payload = run->device->payload[slot],
+  return (lcomm_cuda_sparse){.payload = run->device->slots[slot].payload,
                              .size = run->slots[slot].payload_size,
                              .entries = entries,
                              .int8 = lcomm_run_format(run, slot)->variant == LCOMM_TOPK_INT8,
@@ -42,8 +42,8 @@ int lcomm_device_encode_sparse(lcomm_run *run, uint32_t index) {
   float *momentum = owner ? NULL : lcomm_run_momentum(run, step);
   int error = momentum ? add_momentum(run, step, momentum) : 0;
   for (uint32_t i = 0; i < step->slot_count; i++) {
-    device->outputs[i] = device->payload[step->slot + i];
-    device->arrived[step->slot + i] = true;
+    device->outputs[i] = device->slots[step->slot + i].payload;
+    lcomm_payload_on_device(&run->slots[step->slot + i]);
   }
   lcomm_cuda_topk_encode encode = {.base = lcomm_run_floats(run, step->span.first),
                                    .residual = lcomm_run_residual(run, step),
@@ -56,7 +56,7 @@ int lcomm_device_encode_sparse(lcomm_run *run, uint32_t index) {
                : device->table->kernels->topk_encode(device->topk[index], &encode, device->stream);
 }
 
-int lcomm_device_fetch_sparse(lcomm_run *run, uint32_t index) {
+int lcomm_device_copy_sparse(lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   lcomm_run_device *device = run->device;
   int error = 0;
@@ -64,7 +64,8 @@ int lcomm_device_fetch_sparse(lcomm_run *run, uint32_t index) {
     lcomm_slot_memory *memory = &run->slots[step->slot + i];
     uint64_t size = device->payload_sizes[step->slot + i];
     memory->payload_size = size < memory->capacity ? (size_t)size : memory->capacity;
-    error = device->table->copy(memory->payload, device->payload[step->slot + i],
+    lcomm_payload_on_host(memory);
+    error = device->table->copy(memory->payload, device->slots[step->slot + i].payload,
                                 memory->payload_size, device->stream);
   }
   return error;

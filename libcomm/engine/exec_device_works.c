@@ -3,8 +3,6 @@
 
 /* Computations of a run that are in flight on its device. */
 
-#include <string.h>
-
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/run_device.h"
@@ -26,8 +24,9 @@ void lcomm_run_device_leave(const lcomm_run *run, int before) {
 
 void lcomm_run_device_start(lcomm_run *run) {
   run->device->phase = LCOMM_DEVICE_RUNNING;
-  memset(run->device->arrived, 0, run->plan->schedule.slot_count * sizeof(bool));
-  memset(run->device->view, 0, run->plan->schedule.slot_count * sizeof *run->device->view);
+  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
+    run->device->slots[i].mapped = NULL;
+  }
 }
 
 static lcomm_device_work *add_work(lcomm_run_device *device, uint32_t step) {
@@ -64,7 +63,7 @@ static bool complete(lcomm_run *run, const lcomm_device_work *work, int *error) 
     return true;
   }
   if (!work->sizes_known) {
-    *error = lcomm_device_fetch_sparse(run, work->step);
+    *error = lcomm_device_copy_sparse(run, work->step);
     return false;
   }
   for (uint32_t i = 0; i < step->slot_count; i++) {

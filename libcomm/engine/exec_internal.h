@@ -78,14 +78,12 @@ lcomm_status lcomm_exec_poll_receive(lcomm_run *run, lcomm_message *message, boo
 lcomm_status lcomm_exec_transport_failed(lcomm_run *run, uint32_t step);
 void lcomm_exec_trace_message(const lcomm_run *run, const lcomm_message *message);
 
-/* Borrowing: may this slot's payload be read where its sender has it; it is
- * there now. */
+/* Zero-copy: may this slot's payload be read where its sender has it; it can be read now. */
 bool lcomm_exec_may_zcopy(const lcomm_run *run, uint32_t slot, const lcomm_transport *link);
 lcomm_status lcomm_exec_receive_zcopy(lcomm_run *run, uint32_t step);
-void lcomm_exec_release_zcopy(lcomm_slot_memory *slot);
-/* Part of what was borrowed, viewed or fetched. TRANSPORT with the sentence. */
-lcomm_status lcomm_exec_get_zcopy(lcomm_run *run, uint32_t slot, size_t offset, size_t size,
-                                  void *bytes);
+/* Copy a part of what a zero-copy receive has, mapped or remote. TRANSPORT with the sentence. */
+lcomm_status lcomm_exec_copy_zcopy(lcomm_run *run, uint32_t slot, size_t offset, size_t size,
+                                   void *bytes);
 
 /* Do payloads hold the vector's own elements, without a codec? */
 static inline bool lcomm_run_is_plain(const lcomm_run *run) {

@@ -2,8 +2,8 @@
  * Copyright the libcomm authors */
 
 /* Sums, minima and maxima of plans without a codec, straight from where the
- * sources are: in this rank's vector, in a slot, in the memory of a local peer,
- * or in memory of a peer that is fetched piece by piece.
+ * sources are: in this rank's vector, in a slot, in mapped memory of a peer, or
+ * in remote memory of a peer, got piece by piece.
  */
 
 #include "kernels/plain.h"
@@ -29,9 +29,9 @@ void lcomm_exec_scale(const lcomm_run *run, double factor, void *values, size_t 
   } /* integers are divided by who started the operation */
 }
 
-/* The sources of elements at .. at+n of the step's span, brought near. */
-static lcomm_status bring(lcomm_run *run, const lcomm_step *step, uint64_t at, size_t n,
-                          uint8_t *destination) {
+/* The sources of elements at .. at+n of the step's span, where they can be read. */
+static lcomm_status get_sources(lcomm_run *run, const lcomm_step *step, uint64_t at, size_t n,
+                                uint8_t *destination) {
   const uint32_t *sources = run->plan->schedule.sources + step->sources;
   size_t element = run->plan->element_size;
   lcomm_status status = LCOMM_OK;
@@ -42,10 +42,11 @@ static lcomm_status bring(lcomm_run *run, const lcomm_step *step, uint64_t at, s
     }
     const lcomm_slot_memory *slot = &run->slots[sources[i]];
     run->reduce_sources[i] = slot->payload + at * element;
-    if (slot->far) {
+    LCOMM_ASSERT(slot->state == LCOMM_PAYLOAD_REMOTE || lcomm_payload_is_readable(slot));
+    if (slot->state == LCOMM_PAYLOAD_REMOTE) {
       uint8_t *tile = run->comm->runs.tiles + (size_t)i * LCOMM_GET_SIZE;
       run->reduce_sources[i] = tile;
-      status = lcomm_exec_fetch(run, sources[i], at * element, n * element, tile);
+      status = lcomm_exec_get(run, sources[i], at * element, n * element, tile);
     }
   }
   return status;
@@ -68,10 +69,10 @@ static void add_up(lcomm_run *run, const lcomm_step *step, uint8_t *destination,
   }
 }
 
-static bool any_far(const lcomm_run *run, const lcomm_step *step) {
+static bool any_is_remote(const lcomm_run *run, const lcomm_step *step) {
   const uint32_t *sources = run->plan->schedule.sources + step->sources;
   for (uint32_t i = 0; i < step->slot_count; i++) {
-    if (sources[i] != LCOMM_SOURCE_SELF && run->slots[sources[i]].far) {
+    if (sources[i] != LCOMM_SOURCE_SELF && run->slots[sources[i]].state == LCOMM_PAYLOAD_REMOTE) {
       return true;
     }
   }
@@ -80,16 +81,16 @@ static bool any_far(const lcomm_run *run, const lcomm_step *step) {
 
 /* One block of a sum stays in the first-level cache while all sources are added
  * to it: one pass over the vector, however many sources there are. What is
- * fetched comes in pieces that stay in the second-level cache. */
+ * remote comes in pieces that stay in the second-level cache. */
 lcomm_status lcomm_exec_reduce_plain(lcomm_run *run, const lcomm_step *step) {
   size_t element = run->plan->element_size;
-  uint64_t block = (any_far(run, step) ? LCOMM_GET_SIZE : 4 * LCOMM_TILE) / element;
+  uint64_t block = (any_is_remote(run, step) ? LCOMM_GET_SIZE : 4 * LCOMM_TILE) / element;
   lcomm_status status = LCOMM_OK;
   for (uint64_t at = 0; status == LCOMM_OK && at < step->span.count; at += block) {
     uint64_t left = step->span.count - at;
     size_t n = (size_t)(left < block ? left : block);
     uint8_t *destination = lcomm_run_at(run, step->span.first + at);
-    status = bring(run, step, at, n, destination);
+    status = get_sources(run, step, at, n, destination);
     if (status == LCOMM_OK) {
       add_up(run, step, destination, n);
     }

@@ -119,22 +119,22 @@ static void count_received(lcomm_run *run, uint32_t index) {
   run->stats.received_bytes[link] += LCOMM_WIRE_HEADER_SIZE + run->slots[step->slot].wire_size;
 }
 
-/* The payload of a link that lends memory follows: into its place, or to be read
- * where it is. */
-static lcomm_status await_payload(lcomm_run *run, lcomm_message *message) {
+/* The payload of a link with zero-copy receives follows: into its place (POSTED), to be read
+ * where it is (REQUESTED), or its memory handle instead. */
+static lcomm_status await_payload(lcomm_run *run, lcomm_message *message,
+                                  lcomm_payload_state what) {
   const lcomm_step *step = &run->plan->schedule.steps[message->step];
   lcomm_slot_memory *slot = &run->slots[step->slot];
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
   uint32_t tag = lcomm_exec_tag(run, step, 1);
   lcomm_status status = LCOMM_OK;
-  if (slot->handle || lcomm_exec_may_zcopy(run, step->slot, wire)) {
-    size_t size = slot->handle ? (size_t)LCOMM_MEMORY_HANDLE_SIZE : slot->wire_size;
-    slot->lender = wire;
-    slot->lender_rank = step->peer;
-    status = wire->table->zero_copy->receive(wire, step->peer, tag, size, &slot->loan);
+  if (what != LCOMM_PAYLOAD_POSTED) {
+    size_t size = what == LCOMM_PAYLOAD_HANDLE ? (size_t)LCOMM_MEMORY_HANDLE_SIZE : slot->wire_size;
+    status = lcomm_payload_request(slot, what, wire, step->peer, tag, size);
   } else {
-    status = wire->table->receive(wire, step->peer, tag, lcomm_device_landing(run, step->slot),
-                                  slot->wire_capacity, &message->payload);
+    status =
+        wire->table->receive(wire, step->peer, tag, lcomm_device_receive_place(run, step->slot),
+                             slot->wire_capacity, &message->payload);
   }
   message->payload_under_way = status == LCOMM_OK;
   return status == LCOMM_OK ? LCOMM_OK : lcomm_exec_transport_failed(run, message->step);
@@ -147,7 +147,7 @@ static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t 
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
   lcomm_wire_header header;
   const char *why = NULL;
-  slot->handle = size == LCOMM_WIRE_HEADER_SIZE && lcomm_device_is_zcopy(run, step, slot->header);
+  bool handle = size == LCOMM_WIRE_HEADER_SIZE && lcomm_device_is_zcopy(run, step, slot->header);
   if (lcomm_wire_unpack(slot->header, size, &header, &why) != LCOMM_OK) {
     return malformed(run, message->step, why);
   }
@@ -156,14 +156,18 @@ static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t 
     return status;
   }
   slot->wire_size = (size_t)header.payload_size;
-  if (slot->handle && lcomm_exec_is_short(wire, slot->wire_size)) {
-    return malformed(run, message->step, "a short payload is lent");
+  if (handle && lcomm_exec_is_short(wire, slot->wire_size)) {
+    return malformed(run, message->step, "a short payload has a memory handle");
   }
   if (!lcomm_exec_is_short(wire, slot->wire_size)) {
     if (size != LCOMM_WIRE_HEADER_SIZE) {
       return malformed(run, message->step, "a long payload does not follow its header");
     }
-    return message->payload_under_way ? LCOMM_OK : await_payload(run, message);
+    lcomm_payload_state what = handle ? LCOMM_PAYLOAD_HANDLE
+                               : lcomm_exec_may_zcopy(run, step->slot, wire)
+                                   ? LCOMM_PAYLOAD_REQUESTED
+                                   : LCOMM_PAYLOAD_POSTED;
+    return message->payload_under_way ? LCOMM_OK : await_payload(run, message, what);
   }
   if (message->payload_under_way) { /* it came with its header */
     wire->table->cancel(wire, &message->payload);
@@ -173,12 +177,15 @@ static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t 
     return malformed(run, message->step, "its length is not what its header says");
   }
   uint8_t *bytes = slot->header + LCOMM_WIRE_HEADER_SIZE;
-  if (!slot->has_memory && !slot->shares_vector) {
-    slot->wire = slot->payload = bytes;
-  } else if (slot->wire != bytes && slot->wire_size > 0) {
+  *over = true;
+  if (!(slot->traits & (LCOMM_SLOT_MEMORY | LCOMM_SLOT_ALIAS))) {
+    lcomm_payload_received_inline(slot, bytes);
+    return LCOMM_OK;
+  }
+  if (slot->wire != bytes && slot->wire_size > 0) {
     memcpy(slot->wire, bytes, slot->wire_size);
   }
-  *over = true;
+  lcomm_payload_received(slot);
   return LCOMM_OK;
 }
 
@@ -187,14 +194,17 @@ static lcomm_status accept_second(lcomm_run *run, lcomm_message *message, size_t
   const lcomm_step *step = &run->plan->schedule.steps[message->step];
   lcomm_slot_memory *slot = &run->slots[step->slot];
   message->payload_under_way = false;
-  if (slot->handle) {
+  if (slot->state == LCOMM_PAYLOAD_HANDLE) {
     return lcomm_device_receive_handle(run, message->step);
   }
   if (size != slot->wire_size) {
     return malformed(run, message->step, "the length of the payload is not what its header says");
   }
-  lcomm_device_landed(run, step->slot);
-  return slot->lender ? lcomm_exec_receive_zcopy(run, message->step) : LCOMM_OK;
+  if (slot->state == LCOMM_PAYLOAD_REQUESTED) {
+    return lcomm_exec_receive_zcopy(run, message->step);
+  }
+  lcomm_device_received(run, step->slot);
+  return LCOMM_OK;
 }
 
 /* The piece that is awaited: the header, then the payload. */
@@ -203,7 +213,7 @@ static lcomm_transfer *awaited(lcomm_run *run, lcomm_message *message) {
   if (!message->first_over) {
     return &message->first;
   }
-  return slot->lender ? &slot->loan : &message->payload;
+  return lcomm_payload_is_zcopy(slot) ? &slot->zcopy.transfer : &message->payload;
 }
 
 /* Take what has arrived, piece by piece. *complete once nothing is awaited. */

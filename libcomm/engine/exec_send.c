@@ -11,8 +11,8 @@
  * there is no second wait between the two. A payload that its header does not
  * announce is cancelled.
  *
- * Links that lend memory are the exception (transport.h, zero_copy): there the
- * header says what to ask for, and its payload waits at the sender.
+ * Links with zero-copy receives are the exception (transport.h): there the header
+ * says what to ask for, and its payload waits at the sender.
  */
 
 #include <stdio.h>
@@ -78,6 +78,7 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
   size_t first_size = LCOMM_WIRE_HEADER_SIZE;
   bool together = lcomm_exec_is_short(wire, slot->wire_size);
+  LCOMM_ASSERT(lcomm_payload_is_complete(slot));
   count_sent(run, step, slot);
   if (run->sends_done) {
     message->first_over = run->fastpath_sent[step->peer].over;
@@ -103,15 +104,16 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
 
 static lcomm_status post_receive(lcomm_run *run, uint32_t index, lcomm_message *message) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
-  const lcomm_slot_memory *slot = &run->slots[step->slot];
+  lcomm_slot_memory *slot = &run->slots[step->slot];
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
+  lcomm_payload_posted(slot);
   lcomm_status status =
       wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step, 0), slot->header,
                            LCOMM_WIRE_HEADER_SIZE + lcomm_exec_short_max(wire), &message->first);
   if (status == LCOMM_OK && !wire->table->zero_copy &&
       !lcomm_exec_is_short(wire, slot->wire_capacity)) {
     status = wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step, 1),
-                                  lcomm_device_landing(run, step->slot), slot->wire_capacity,
+                                  lcomm_device_receive_place(run, step->slot), slot->wire_capacity,
                                   &message->payload);
     message->payload_under_way = status == LCOMM_OK;
   }

@@ -70,8 +70,8 @@ const lcomm_step *lcomm_exec_encode_after(const lcomm_run *run, const lcomm_step
   bool fits = next->kind == LCOMM_STEP_ENCODE && run->waiting[index] == 1 &&
               next->slot_count == 1 && next->span.parts == 1 &&
               next->span.first == sum->span.first && next->span.count == sum->span.count;
-  if (!fits || lcomm_run_is_sparse(run, next->slot) || run->slots[next->slot].shares_vector ||
-      lcomm_run_residual(run, next)) {
+  if (!fits || lcomm_run_is_sparse(run, next->slot) ||
+      lcomm_slot_is(&run->slots[next->slot], LCOMM_SLOT_ALIAS) || lcomm_run_residual(run, next)) {
     return NULL;
   }
   return next;
@@ -97,7 +97,7 @@ static void sum_coded(lcomm_run *run, const lcomm_step *step, float factor) {
   lcomm_sum_encode(run->comm->kernels, run->reduce_summands, step->slot_count, all, factor,
                    destination, lcomm_run_format(run, next->slot), lcomm_run_seed(run, next->slot),
                    memory->payload);
-  memory->encoded = true;
+  lcomm_payload_encoded(memory);
 }
 
 /* Minima and maxima of 16-bit buffers, whose payloads hold every value exactly.

@@ -13,67 +13,58 @@
 
 bool lcomm_exec_may_zcopy(const lcomm_run *run, uint32_t slot, const lcomm_transport *link) {
   const lcomm_format *format = lcomm_run_format(run, slot);
-  return link->table->zero_copy && !run->device && run->slots[slot].prompt &&
-         !run->slots[slot].shares_vector && !run->plan->checksum && !format->zstd &&
-         !lcomm_format_is_sparse(format);
+  return link->table->zero_copy && !run->device &&
+         lcomm_slot_is(&run->slots[slot], LCOMM_SLOT_PROMPT) &&
+         !lcomm_slot_is(&run->slots[slot], LCOMM_SLOT_ALIAS) && !run->plan->checksum &&
+         !format->zstd && !lcomm_format_is_sparse(format);
 }
 
-void lcomm_exec_release_zcopy(lcomm_slot_memory *slot) {
-  slot->lender->table->zero_copy->release(slot->lender, &slot->loan);
-  slot->lender = NULL;
-  slot->far = false;
-  slot->wire = slot->own_wire;
-  slot->payload = slot->own_payload;
+static const void *map(lcomm_slot_memory *slot) {
+  return slot->zcopy.link->table->zero_copy->map(slot->zcopy.link, &slot->zcopy.transfer);
 }
 
 lcomm_status lcomm_exec_receive_zcopy(lcomm_run *run, uint32_t index) {
   uint32_t place = run->plan->schedule.steps[index].slot;
   lcomm_slot_memory *slot = &run->slots[place];
-  const void *view = slot->lender->table->zero_copy->map(slot->lender, &slot->loan);
-  if (view) {
-    slot->wire = slot->payload = (uint8_t *)(uintptr_t)view; /* only read */
+  lcomm_payload_mapped(slot, map(slot));
+  if (slot->state == LCOMM_PAYLOAD_MAPPED || !lcomm_slot_is(slot, LCOMM_SLOT_MEMORY)) {
     return LCOMM_OK;
   }
-  if (!slot->has_memory) {
-    slot->far = true;
-    return LCOMM_OK;
-  }
-  lcomm_status status = lcomm_exec_fetch(run, place, 0, slot->wire_size, slot->own_wire);
+  lcomm_status status = lcomm_exec_get(run, place, 0, slot->wire_size, slot->own_wire);
   if (status == LCOMM_OK) {
-    lcomm_exec_release_zcopy(slot);
+    lcomm_payload_copied(slot);
   }
   return status;
 }
 
-lcomm_status lcomm_exec_get_zcopy(lcomm_run *run, uint32_t place, size_t offset, size_t size,
-                                  void *bytes) {
-  const lcomm_slot_memory *slot = &run->slots[place];
-  const uint8_t *view = slot->lender->table->zero_copy->map(slot->lender, &slot->loan);
-  if (!view) {
-    return lcomm_exec_fetch(run, place, offset, size, bytes);
+lcomm_status lcomm_exec_copy_zcopy(lcomm_run *run, uint32_t place, size_t offset, size_t size,
+                                   void *bytes) {
+  const uint8_t *mapped = map(&run->slots[place]);
+  if (!mapped) {
+    return lcomm_exec_get(run, place, offset, size, bytes);
   }
-  memcpy(bytes, view + offset, size);
+  memcpy(bytes, mapped + offset, size);
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_exec_fetch(lcomm_run *run, uint32_t place, size_t offset, size_t size,
-                              void *bytes) {
-  lcomm_slot_memory *slot = &run->slots[place];
-  lcomm_transport *lender = slot->lender;
-  if (lender->table->zero_copy->get(lender, &slot->loan, offset, size, bytes) == LCOMM_OK) {
+lcomm_status lcomm_exec_get(lcomm_run *run, uint32_t place, size_t offset, size_t size,
+                            void *bytes) {
+  const lcomm_payload_zcopy *zcopy = &run->slots[place].zcopy;
+  lcomm_transport *link = zcopy->link;
+  if (link->table->zero_copy->get(link, &zcopy->transfer, offset, size, bytes) == LCOMM_OK) {
     return LCOMM_OK;
   }
   char who[96];
   return lcomm_fail_peer(
-      run->comm, LCOMM_ERR_TRANSPORT, slot->lender_rank,
+      run->comm, LCOMM_ERR_TRANSPORT, zcopy->rank,
       "%s #%u: the memory of %s, on this host, cannot be read. %s. Look at its log.",
       lcomm_collective_name(run->plan->collective), run->sequence,
-      lcomm_comm_who(run->comm, slot->lender_rank, who, sizeof(who)), lender->table->why(lender));
+      lcomm_comm_who(run->comm, zcopy->rank, who, sizeof(who)), link->table->why(link));
 }
 
 static void one_reader_less(lcomm_slot_memory *slot) {
-  if (slot->lender && --slot->readers_left == 0) {
-    lcomm_exec_release_zcopy(slot);
+  if (lcomm_payload_is_zcopy(slot) && --slot->readers_left == 0) {
+    lcomm_payload_release(slot);
   }
 }
 
@@ -90,10 +81,10 @@ void lcomm_exec_release(lcomm_run *run, const lcomm_step *step) {
   }
 }
 
-void lcomm_exec_give_up(lcomm_run *run) {
+void lcomm_exec_release_all(lcomm_run *run) {
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
-    if (run->slots[i].lender) {
-      lcomm_exec_release_zcopy(&run->slots[i]);
+    if (lcomm_payload_is_zcopy(&run->slots[i])) {
+      lcomm_payload_release(&run->slots[i]);
     }
   }
 }

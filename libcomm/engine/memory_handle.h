@@ -3,7 +3,7 @@
 #ifndef LCOMM_ENGINE_MEMORY_HANDLE_H
 #define LCOMM_ENGINE_MEMORY_HANDLE_H
 
-/* What a memory handle (device_loan.h) says, and what may be believed of it: all of it came
+/* What a memory handle (device_zcopy.h) says, and what may be believed of it: all of it came
  * from a peer. */
 
 #include "libcomm/device/device.h"

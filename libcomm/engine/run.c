@@ -211,7 +211,9 @@ void lcomm_run_destroy(lcomm_run *run) {
   lcomm_run_device_free(run);
   lcomm_links *links = &run->comm->links;
   for (uint32_t i = 0; run->slots && i < run->plan->schedule.slot_count; i++) {
-    lcomm_links_memory_free(links, run->slots[i].late_memory);
+    if (!lcomm_slot_is(&run->slots[i], LCOMM_SLOT_MEMORY)) { /* memory that it got later on */
+      lcomm_links_memory_free(links, run->slots[i].own_wire);
+    }
   }
   lcomm_links_memory_free(links, run->arena);
   lcomm_links_memory_free(links, run->own_vector);

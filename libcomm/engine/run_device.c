@@ -180,7 +180,7 @@ static size_t sparse_size(const lcomm_run *run) {
 static void place_payloads(lcomm_run *run) {
   uint8_t *place = run->device->memory;
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
-    run->device->payload[i] = place;
+    run->device->slots[i].payload = place;
     place += aligned(run->plan->slot_bounds[i]);
   }
 }
@@ -193,14 +193,12 @@ static bool make_tables(lcomm_run *run) {
     size_t here = schedule->steps[i].slot_count;
     most = here > most ? here : most;
   }
-  device->payload = calloc(slots, sizeof *device->payload);
-  device->arrived = calloc(slots, sizeof *device->arrived);
+  device->slots = calloc(slots, sizeof *device->slots);
   device->topk = calloc((size_t)schedule->step_count + 1, sizeof(lcomm_cuda_topk *));
   device->codes = calloc(most, sizeof *device->codes);
   device->addresses = calloc(most, sizeof *device->addresses);
   device->outputs = calloc(most, sizeof *device->outputs);
-  return device->payload && device->arrived && device->topk && device->codes && device->addresses &&
-         device->outputs;
+  return device->slots && device->topk && device->codes && device->addresses && device->outputs;
 }
 
 static lcomm_status each_topk(lcomm_run *run, uint8_t *memory, size_t *total) {
@@ -287,8 +285,7 @@ void lcomm_run_device_free(lcomm_run *run) {
   if (device->stream) {
     (void)table->stream_destroy(device->stream);
   }
-  free(device->payload);
-  free(device->arrived);
+  free(device->slots);
   free(device->topk);
   free(device->codes);
   free(device->addresses);

@@ -32,24 +32,26 @@ typedef enum lcomm_device_phase {
   LCOMM_DEVICE_OVER
 } lcomm_device_phase;
 
+/* What the device has of a slot; where its payload is, says its state (payload.h). */
+typedef struct lcomm_device_slot {
+  uint8_t *payload;      /* memory for it on this device */
+  const uint8_t *mapped; /* where kernels read it if not there: at its sender, in the vector */
+  uint8_t *handle;       /* its memory handle, of slots that may be exported */
+  const void *handle_of; /* the memory that `handle` describes if that stays as it is, or NULL */
+} lcomm_device_slot;
+
 typedef struct lcomm_run_device {
   const lcomm_device_table *table;
   int ordinal;
-  bool can_hold;  /* its streams can wait for values, see hold.h */
+  bool can_hold;  /* its streams can wait for values, see stream_gate.h */
   bool is_tried;  /* an operation has ended: what it opens at peers is open */
   bool on_stream; /* the operation is in order with a stream, which may be held */
-  bool can_share; /* its memory can be read by other processes, see device_loan.h */
+  bool can_share; /* its memory can be read by other processes, see device_zcopy.h */
   void *stream;
 
-  uint8_t *memory;         /* of the device: all payloads, then scratch of the encoders */
-  uint8_t **payload;       /* of each slot, in it */
-  const uint8_t **view;    /* of each slot: where its sender has it, or NULL */
-  bool *direct;            /* per slot: messages take it from here, or put it here */
-  bool *lends;             /* per slot: it may be lent */
-  bool *own_handle;        /* per slot: the memory handle is of its payload here */
-  uint8_t **handles;       /* per slot that may be lent, in handle_memory */
-  uint8_t *handle_memory;  /* that peers can view */
-  bool *arrived;           /* per slot: its payload is on the device */
+  uint8_t *memory; /* of the device: all payloads, then scratch of the encoders */
+  lcomm_device_slot *slots;
+  uint8_t *handle_memory;  /* that peers can map */
   lcomm_cuda_topk **topk;  /* per step, NULL where the step is no top-k ENCODE */
   uint64_t *payload_sizes; /* pinned: what the encoders of top-k made, per slot */
   void *sparse_scratch[2]; /* of the device: for payloads of top-k that are read */
@@ -71,7 +73,7 @@ typedef struct lcomm_run_device {
   uint64_t *found_here;                   /* pinned: the same */
 } lcomm_run_device;
 
-/* device_pause.c: wait until no stream of this process is held, and let none be held until
+/* device_quiesce.c: wait until no stream of this process is held, and let none be held until
  * lcomm_device_resume(), which follows even a failure: between the two, memory and
  * streams can be made and freed. The operations of the communicator go on
  * meanwhile. TIMEOUT, or what failed. */
@@ -114,7 +116,7 @@ lcomm_status lcomm_run_device_poll(lcomm_run *run, uint32_t *step, bool *over);
 lcomm_status lcomm_run_device_finish(lcomm_run *run, bool *moved);
 
 /* Between buffers of callers, of any type, and the vectors that sums are made in,
- * as copy.h has it for the host, in the run's stream. */
+ * as typed_copy.h has it for the host, in the run's stream. */
 int lcomm_device_load(const lcomm_run_device *device, const void *buffer, lcomm_dtype dtype,
                       uint64_t count, double factor, void *vector);
 int lcomm_device_store(const lcomm_run_device *device, const void *vector, lcomm_dtype dtype,
@@ -138,7 +140,7 @@ int lcomm_device_compute(lcomm_run *run, uint32_t step);
 /* Inside, of top-k: its ENCODE, the copies that follow it, what follows those, and
  * what DECODE and REDUCE do with its payloads. The numbers are those of the table. */
 int lcomm_device_encode_sparse(lcomm_run *run, uint32_t step);
-int lcomm_device_fetch_sparse(lcomm_run *run, uint32_t step);
+int lcomm_device_copy_sparse(lcomm_run *run, uint32_t step);
 int lcomm_device_mask_sent(lcomm_run *run, uint32_t step);
 int lcomm_device_decode_sparse(lcomm_run *run, const lcomm_step *step);
 int lcomm_device_settle(lcomm_run *run, const lcomm_step *step);
@@ -146,8 +148,8 @@ int lcomm_device_reduce_sparse(lcomm_run *run, const lcomm_step *step, float fac
 /* Where the payload of a slot is, as this device sees it. */
 static inline uint8_t *lcomm_device_payload(const lcomm_run *run, uint32_t slot) {
   const lcomm_run_device *device = run->device;
-  const uint8_t *view = device->view[slot];
-  return view ? (uint8_t *)(uintptr_t)view : device->payload[slot]; /* only read */
+  const uint8_t *mapped = device->slots[slot].mapped;
+  return mapped ? (uint8_t *)(uintptr_t)mapped : device->slots[slot].payload; /* only read */
 }
 /* The payload of a slot, on the device; it is sent there once. */
 int lcomm_device_need(lcomm_run *run, uint32_t slot);

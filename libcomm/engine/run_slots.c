@@ -16,7 +16,7 @@ static size_t aligned(size_t payload_size) {
   return (SLOT_ALIGN + payload_size + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
 }
 
-static bool shares_vector(const lcomm_plan *plan, uint32_t slot) {
+static bool is_alias(const lcomm_plan *plan, uint32_t slot) {
   return plan->schedule.slots[slot].alias.count > 0;
 }
 
@@ -32,10 +32,9 @@ static size_t apart_size(const lcomm_run *run, uint32_t slot) {
   return lcomm_run_format(run, slot)->zstd ? aligned(run->plan->slot_bounds[slot]) : 0;
 }
 
-/* What was borrowed goes back when its readers are through. They must not wait
- * for a message of ours to leave: the lender may have borrowed that one, and
- * wait for us in the same way. A one-shot exchange of windows into the vector
- * is like that: the sum overwrites what is sent. */
+/* A zero-copy payload is released when its readers are over. They must not wait for a message
+ * of ours to leave: the sender may read that one in the same way, and wait for us to be over.
+ * A one-shot exchange of aliases is like that: the sum overwrites what is sent. */
 static lcomm_status find_prompt_slots(lcomm_run *run) {
   const lcomm_schedule *schedule = &run->plan->schedule;
   bool *late = calloc((size_t)schedule->step_count + 1, sizeof *late);
@@ -43,18 +42,18 @@ static lcomm_status find_prompt_slots(lcomm_run *run) {
     return LCOMM_ERR_MEMORY;
   }
   for (uint32_t i = 0; i < schedule->slot_count; i++) {
-    run->slots[i].prompt = true;
+    run->slots[i].traits |= LCOMM_SLOT_PROMPT;
   }
   for (uint32_t i = 0; i < schedule->step_count; i++) { /* in program order */
     const lcomm_step *step = &schedule->steps[i];
     bool reads_one = step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_DECODE;
     if (late[i] && reads_one) {
-      run->slots[step->slot].prompt = false;
+      run->slots[step->slot].traits &= ~(unsigned)LCOMM_SLOT_PROMPT;
     }
     for (uint32_t j = 0; late[i] && step->kind == LCOMM_STEP_REDUCE && j < step->slot_count; j++) {
       uint32_t slot = schedule->sources[step->sources + j];
       if (slot != LCOMM_SOURCE_SELF) {
-        run->slots[slot].prompt = false;
+        run->slots[slot].traits &= ~(unsigned)LCOMM_SLOT_PROMPT;
       }
     }
     for (uint32_t j = 0; j < step->next_count; j++) {
@@ -65,21 +64,22 @@ static lcomm_status find_prompt_slots(lcomm_run *run) {
   return LCOMM_OK;
 }
 
-/* Who reads a slot, and how it comes here: slots of exact sums that arrive over
- * a link that lends them need no memory. */
+/* Who reads a slot, and how it comes here: slots of exact sums that are received zero-copy
+ * need no memory. */
 static void look_at_readers(lcomm_run *run) {
   const lcomm_schedule *schedule = &run->plan->schedule;
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
     if (step->kind == LCOMM_STEP_RECV) {
-      run->slots[step->slot].received = true;
+      run->slots[step->slot].traits |= LCOMM_SLOT_RECEIVED;
     }
-    if (step->kind == LCOMM_STEP_SEND) {
-      run->slots[step->slot].forwarded = run->slots[step->slot].received;
+    if (step->kind == LCOMM_STEP_SEND &&
+        lcomm_slot_is(&run->slots[step->slot], LCOMM_SLOT_RECEIVED)) {
+      run->slots[step->slot].traits |= LCOMM_SLOT_FORWARDED;
     }
     if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_DECODE) {
       run->slots[step->slot].readers++;
-      run->slots[step->slot].has_memory = true;
+      run->slots[step->slot].traits |= LCOMM_SLOT_MEMORY;
     }
     for (uint32_t j = 0; step->kind == LCOMM_STEP_REDUCE && j < step->slot_count; j++) {
       uint32_t slot = schedule->sources[step->sources + j];
@@ -87,11 +87,11 @@ static void look_at_readers(lcomm_run *run) {
         run->slots[slot].readers++;
       }
     }
-    bool lent = step->kind == LCOMM_STEP_RECV && run->plan->plain && !run->device &&
-                lcomm_exec_may_zcopy(run, step->slot, lcomm_comm_link(run->comm, step->peer));
-    if (step->kind == LCOMM_STEP_ENCODE || (step->kind == LCOMM_STEP_RECV && !lent)) {
+    bool zcopy = step->kind == LCOMM_STEP_RECV && run->plan->plain && !run->device &&
+                 lcomm_exec_may_zcopy(run, step->slot, lcomm_comm_link(run->comm, step->peer));
+    if (step->kind == LCOMM_STEP_ENCODE || (step->kind == LCOMM_STEP_RECV && !zcopy)) {
       for (uint32_t j = 0; j < step->slot_count; j++) {
-        run->slots[step->slot + j].has_memory = true;
+        run->slots[step->slot + j].traits |= LCOMM_SLOT_MEMORY;
       }
     }
   }
@@ -118,7 +118,7 @@ static void make_room(lcomm_run *run) {
 
 /* Bytes of a slot with its header. */
 static size_t slot_size(const lcomm_run *run, uint32_t slot) {
-  size_t own = run->slots[slot].has_memory ? wire_capacity(run, slot) : 0;
+  size_t own = lcomm_slot_is(&run->slots[slot], LCOMM_SLOT_MEMORY) ? wire_capacity(run, slot) : 0;
   size_t room = run->slots[slot].room;
   return aligned(own > room ? own : room);
 }
@@ -148,8 +148,8 @@ static lcomm_status make_arena(lcomm_run *run) {
     most = slots > most ? slots : most;
   }
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
-    bool lent = !run->slots[i].has_memory && !run->slots[i].shares_vector;
-    tiles = lent && run->plan->slot_bounds[i] > run->slots[i].room ? most : tiles;
+    bool remote = !(run->slots[i].traits & (LCOMM_SLOT_MEMORY | LCOMM_SLOT_ALIAS));
+    tiles = remote && run->plan->slot_bounds[i] > run->slots[i].room ? most : tiles;
   }
   run->arena = run->device ? lcomm_run_device_pinned(run, total)
                            : lcomm_links_memory_get(&run->comm->links, total);
@@ -163,14 +163,16 @@ lcomm_status lcomm_run_make_slots(lcomm_run *run) {
     return LCOMM_ERR_MEMORY;
   }
   for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
-    run->slots[i].shares_vector = !run->device && shares_vector(plan, i);
+    run->slots[i].traits = !run->device && is_alias(plan, i) ? LCOMM_SLOT_ALIAS : 0;
   }
   if (find_prompt_slots(run) != LCOMM_OK) {
     return LCOMM_ERR_MEMORY;
   }
   look_at_readers(run);
   for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
-    run->slots[i].has_memory &= !run->slots[i].shares_vector;
+    if (lcomm_slot_is(&run->slots[i], LCOMM_SLOT_ALIAS)) {
+      run->slots[i].traits &= ~(unsigned)LCOMM_SLOT_MEMORY;
+    }
   }
   make_room(run);
   if (make_arena(run) != LCOMM_OK) {
@@ -182,7 +184,8 @@ lcomm_status lcomm_run_make_slots(lcomm_run *run) {
     slot->capacity = plan->slot_bounds[i];
     slot->header = place + HEADER_OFFSET;
     slot->wire_capacity = wire_capacity(run, i);
-    slot->own_wire = slot->own_payload = slot->has_memory ? place + SLOT_ALIGN : NULL;
+    bool own = lcomm_slot_is(slot, LCOMM_SLOT_MEMORY);
+    slot->own_wire = slot->own_payload = own ? place + SLOT_ALIGN : NULL;
     place += slot_size(run, i);
     if (apart_size(run, i) > 0) {
       slot->own_payload = place;

@@ -164,22 +164,29 @@ static inline void moves_on_a_device_have_the_bits_of_the_host(void) {
 }
 
 /* Even ranks have their data on a device, odd ones on the host. */
+static inline void meet(const char *policy, int nodes) {
+  lcomm_comm *comm = make_comm(policy, nodes);
+  uint64_t count = COUNT_MAX;
+  size_t size = count * sizeof(float);
+  float *mine = (float *)(void *)given;
+  void *there = on_device(size);
+  fill(count, LCOMM_FLOAT32, 7);
+  to_device(there, mine, size);
+  void *buffer = mpi_rank % 2 == 0 ? there : mine;
+  require_fine(comm, lcomm_allreduce(comm, buffer, buffer, count, LCOMM_FLOAT32, LCOMM_SUM));
+  from_device(got, buffer, size);
+  require(same_everywhere(got, size), "'%s', %d nodes: the ranks differ", policy, nodes);
+  check(device->memory_free(there));
+  lcomm_destroy(comm);
+}
+
 static inline void data_on_devices_meets_data_on_hosts(void) {
   for (int p = 0; p < POLICIES; p++) {
-    lcomm_comm *comm = make_comm(policies[p], most_nodes());
-    uint64_t count = COUNT_MAX;
-    size_t size = count * sizeof(float);
-    float *mine = (float *)(void *)given;
-    void *there = on_device(size);
-    fill(count, LCOMM_FLOAT32, 7);
-    to_device(there, mine, size);
-    void *buffer = mpi_rank % 2 == 0 ? there : mine;
-    require_fine(comm, lcomm_allreduce(comm, buffer, buffer, count, LCOMM_FLOAT32, LCOMM_SUM));
-    from_device(got, buffer, size);
-    require(same_everywhere(got, size), "'%s': the ranks differ", policies[p]);
-    check(device->memory_free(there));
-    lcomm_destroy(comm);
+    meet(policies[p], most_nodes());
+    meet(policies[p], 1); /* where hosts read memory of devices */
   }
+  meet("algo=direct", 1);
+  meet("algo=ring", 1);
 }
 
 /* Exact sums of a node, with and without reading each other's memory. */
