@@ -195,10 +195,10 @@ lcomm_fail_peer(lcomm_comm *comm, lcomm_status status, int peer, const char *for
 bool lcomm_comm_stick(lcomm_comm *comm, lcomm_status status, const char *sentence);
 
 /* Send a control message that is no error: `size` bytes, at most LCOMM_CONTROL_SIZE. */
-void lcomm_control_send(lcomm_comm *comm, int peer, const void *notice, size_t size);
+void lcomm_control_send(lcomm_comm *comm, int peer, const void *message, size_t size);
 
 /* Send the control message of an error; the first one to a peer is never lost. */
-void lcomm_control_send_error(lcomm_comm *comm, int peer, const void *notice, size_t size);
+void lcomm_control_send_error(lcomm_comm *comm, int peer, const void *message, size_t size);
 
 /* Receive control messages, and tell peers of an abort that another thread asked for. Returns the
  * status in force. */

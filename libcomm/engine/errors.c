@@ -110,7 +110,7 @@ void lcomm_control_send(lcomm_comm *comm, int peer, const void *notice_bytes, si
   lcomm_transport *link = peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
   if (link) {
     memcpy(bytes, notice_bytes, size);
-    link->table->tell(link, peer, bytes);
+    link->table->control.send(link, peer, bytes);
   }
 }
 
@@ -119,7 +119,7 @@ void lcomm_control_send_error(lcomm_comm *comm, int peer, const void *notice_byt
   lcomm_transport *link = peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
   if (link) {
     memcpy(bytes, notice_bytes, size);
-    link->table->tell_error(link, peer, bytes);
+    link->table->control.send_error(link, peer, bytes);
   }
 }
 

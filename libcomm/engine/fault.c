@@ -175,9 +175,9 @@ lcomm_status lcomm_fault_declare(lcomm_comm *comm, const lcomm_fault *fault) {
   return status;
 }
 
-lcomm_status lcomm_fault_receive(lcomm_comm *comm, const void *notice) {
+lcomm_status lcomm_fault_receive(lcomm_comm *comm, const void *bytes) {
   message heard;
-  memcpy(&heard, notice, sizeof(heard));
+  memcpy(&heard, bytes, sizeof(heard));
   lcomm_fault *fault = &heard.fault;
   lcomm_text_sanitize(fault->text, sizeof(fault->text));
   bool ranks = heard.teller >= 0 && heard.teller < comm->size && heard.teller != comm->rank &&

@@ -52,7 +52,7 @@ typedef struct lcomm_agreement {
 lcomm_status lcomm_fault_agree(struct lcomm_comm *comm, const lcomm_fault *fault, int teller);
 
 /* The same for a control message. */
-lcomm_status lcomm_fault_receive(struct lcomm_comm *comm, const void *notice);
+lcomm_status lcomm_fault_receive(struct lcomm_comm *comm, const void *message);
 
 /* Make a fault the communicator's error and tell all, without listening: for what all
  * others find by themselves. */

@@ -98,7 +98,7 @@ lcomm_summary_row *lcomm_operation_row(lcomm_comm *comm, const lcomm_operation *
  * tell the next rank if it is time. */
 void lcomm_fingerprint_book_init(lcomm_fingerprint_book *book);
 lcomm_status lcomm_fingerprint_begin(const lcomm_run *run);
-void lcomm_fingerprint_receive(lcomm_comm *comm, const void *notice);
+void lcomm_fingerprint_receive(lcomm_comm *comm, const void *message);
 void lcomm_fingerprint_send(lcomm_comm *comm, lcomm_operation *operation, double now_s);
 
 /* A message of `peer` in this operation is of another call: ask it which. A difference is

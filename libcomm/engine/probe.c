@@ -117,9 +117,9 @@ static void testify(lcomm_comm *comm, int about, double now_s, answer *said) {
   }
 }
 
-void lcomm_probe_receive(lcomm_comm *comm, const void *notice) {
+void lcomm_probe_receive(lcomm_comm *comm, const void *message) {
   probe heard;
-  memcpy(&heard, notice, sizeof(heard));
+  memcpy(&heard, message, sizeof(heard));
   if (!is_peer(comm, heard.rank)) {
     return;
   }
@@ -150,9 +150,9 @@ static bool is_possible(const lcomm_comm *comm, const lcomm_wait_state *state) {
   return true;
 }
 
-void lcomm_probe_receive_answer(lcomm_comm *comm, const void *notice) {
+void lcomm_probe_receive_answer(lcomm_comm *comm, const void *message) {
   answer heard;
-  memcpy(&heard, notice, sizeof(heard));
+  memcpy(&heard, message, sizeof(heard));
   if (!is_peer(comm, heard.rank) || !is_possible(comm, &heard.state)) {
     return;
   }

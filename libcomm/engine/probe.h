@@ -73,8 +73,8 @@ typedef struct lcomm_probes {
 } lcomm_probes;
 
 /* Control messages of peers. */
-void lcomm_probe_receive(struct lcomm_comm *comm, const void *notice);
-void lcomm_probe_receive_answer(struct lcomm_comm *comm, const void *notice);
+void lcomm_probe_receive(struct lcomm_comm *comm, const void *message);
+void lcomm_probe_receive_answer(struct lcomm_comm *comm, const void *message);
 
 /* Ask a rank what it does, and whether `about` answers it (-1: nobody). */
 void lcomm_probe_send(struct lcomm_comm *comm, int peer, int about, double now_s);

@@ -4,11 +4,11 @@
 #define LCOMM_TENSOR_CHECKPOINT_H
 
 /* Checkpoints: saving and loading the error-feedback state, inside; what it promises is in
- * libcomm.h, the bytes are in codecs/codec_state.h. checkpoint_write.c makes the bytes of this rank,
- * checkpoint_save.c stores them, checkpoint_source.c reads stored ones; checkpoint.c loads those of
- * several ranks and brings all ranks to one verdict, checkpoint_match.c finds the tensor or
- * residual of a record, checkpoint_restore.c puts values back where they were, checkpoint_reshard.c
- * shares them out for other ranks, nodes or buckets.
+ * libcomm.h, the bytes are in codecs/codec_state.h. checkpoint_write.c makes the bytes of this
+ * rank, checkpoint_save.c stores them, checkpoint_source.c reads stored ones; checkpoint.c loads
+ * those of several ranks and brings all ranks to one verdict, checkpoint_match.c finds the tensor
+ * or residual of a record, checkpoint_restore.c puts values back where they were,
+ * checkpoint_reshard.c shares them out for other ranks, nodes or buckets.
  *
  * An lcomm_restore holds what was read until all ranks have agreed; only lcomm_restore_commit
  * changes the communicator, and it cannot fail.

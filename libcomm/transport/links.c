@@ -183,9 +183,9 @@ void lcomm_links_progress(lcomm_links *links) {
   }
 }
 
-bool lcomm_links_control_receive(lcomm_links *links, void *notice) {
+bool lcomm_links_control_receive(lcomm_links *links, void *message) {
   for (int i = 0; i < links->count; i++) {
-    if (links->open[i]->table->hear(links->open[i], notice)) {
+    if (links->open[i]->table->control.receive(links->open[i], message)) {
       return true;
     }
   }
@@ -195,8 +195,8 @@ bool lcomm_links_control_receive(lcomm_links *links, void *notice) {
 void lcomm_links_part(lcomm_links *links) {
   for (int peer = 0; peer < links->size; peer++) {
     lcomm_transport *link = links->of[peer];
-    if (link && link->table->part) {
-      link->table->part(link, peer);
+    if (link && link->table->control.part) {
+      link->table->control.part(link, peer);
     }
   }
 }
@@ -205,7 +205,7 @@ bool lcomm_links_parted(lcomm_links *links) {
   bool parted = true;
   for (int i = 0; i < links->count; i++) {
     const lcomm_transport_table *table = links->open[i]->table;
-    parted &= !table->parted || table->parted(links->open[i]);
+    parted &= !table->control.parted || table->control.parted(links->open[i]);
   }
   return parted;
 }

@@ -58,7 +58,7 @@ bool lcomm_links_use(const lcomm_links *links, const char *name);
 
 /* All open transports. */
 void lcomm_links_progress(lcomm_links *links);
-bool lcomm_links_control_receive(lcomm_links *links, void *notice);
+bool lcomm_links_control_receive(lcomm_links *links, void *message);
 
 /* As the functions of a transport: from all peers, with all transports. */
 void lcomm_links_part(lcomm_links *links);

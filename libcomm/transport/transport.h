@@ -68,6 +68,25 @@ typedef struct lcomm_transport_wakeup {
   void (*disarm)(lcomm_transport *transport);
 } lcomm_transport_wakeup;
 
+/* Control messages: LCOMM_CONTROL_SIZE bytes to one peer, outside all ordering. At most a few are
+ * on their way to a peer; one that finds no room is dropped. */
+typedef struct lcomm_transport_control {
+  void (*send)(lcomm_transport *transport, int peer, const void *message);
+  /* The same for an error. Each pair of ranks has a place for one that other control messages
+   * cannot take, so the first one is never dropped; later ones may be. */
+  void (*send_error)(lcomm_transport *transport, int peer, const void *message);
+  /* Copies one that has arrived and returns true; that of an error before others of the same
+   * peer where it can. */
+  bool (*receive)(lcomm_transport *transport, void *message);
+
+  /* NULL where they are not needed. Before an orderly close where a late control message would
+   * reach what is opened next. part: this rank has sent the peer its last control message; later
+   * ones are dropped. parted: all of those peers have said the same, and everything that they
+   * sent has been received. */
+  void (*part)(lcomm_transport *transport, int peer);
+  bool (*parted)(lcomm_transport *transport);
+} lcomm_transport_control;
+
 typedef struct lcomm_transport_table {
   const char *name;
   const char *summary; /* one line for people */
@@ -110,15 +129,7 @@ typedef struct lcomm_transport_table {
    * forgotten one was to send may be read until close. */
   void (*cancel)(lcomm_transport *transport, lcomm_transfer *transfer);
 
-  /* Control messages: LCOMM_CONTROL_SIZE bytes to one peer, outside all ordering. At most
-   * a few are on their way to a peer; one that finds no room is dropped. hear
-   * copies one that has arrived and returns true. */
-  void (*tell)(lcomm_transport *transport, int peer, const void *notice);
-  /* The same for the control message of an error. Each pair of ranks has a place for one that other
-   * control messages cannot take, so the first one is never dropped; later ones may be. hear gives
-   * it before other control messages of the same peer where it can. */
-  void (*tell_error)(lcomm_transport *transport, int peer, const void *notice);
-  bool (*hear)(lcomm_transport *transport, void *notice);
+  lcomm_transport_control control;
 
   /* What the last failure was, for people. */
   const char *(*why)(const lcomm_transport *transport);
@@ -150,12 +161,6 @@ typedef struct lcomm_transport_table {
    * of a sentence that begins with "the network to rank 3". Takes about as long as
    * reading a file of a line per peer. */
   int (*unreachable)(lcomm_transport *transport, char *why);
-
-  /* Before an orderly close where a late control message would reach what is opened next. part:
-   * this rank has told the peer its last control message; later ones are dropped. parted: all of
-   * those peers have said the same and everything that they told has been heard. */
-  void (*part)(lcomm_transport *transport, int peer);
-  bool (*parted)(lcomm_transport *transport);
 
   /* The network devices that it sends over, for people; "" when they are not known. */
   const char *(*interface)(const lcomm_transport *transport);

@@ -168,31 +168,31 @@ static void few_notices_arrive_and_many_do_not_block(void) {
   for (int peer = 0; peer < mpi_size; peer++) {
     for (int i = 0; i < FEW && peer != mpi_rank; i++) {
       memset(notice, 16 * mpi_rank + i, sizeof(notice));
-      t->table->tell(t, peer, notice);
+      t->table->control.send(t, peer, notice);
     }
   }
   bool whole = true;
   while (count < expected) {
-    if (t->table->hear(t, heard)) {
+    if (t->table->control.receive(t, heard)) {
       count++;
       whole = whole && heard[0] == heard[LCOMM_CONTROL_SIZE - 1] && heard[0] / 16 != mpi_rank;
     }
   }
   require(whole, "control messages arrive as they were told");
-  require(!t->table->hear(t, heard), "and no more than were told");
+  require(!t->table->control.receive(t, heard), "and no more than were told");
   MPI_Barrier(MPI_COMM_WORLD);
   for (int i = 0; i < MANY && mpi_size > 1; i++) {
-    t->table->tell(t, (mpi_rank + 1) % mpi_size, notice);
+    t->table->control.send(t, (mpi_rank + 1) % mpi_size, notice);
   }
   memset(notice, 255, sizeof(notice));
   for (int peer = 0; peer < mpi_size; peer++) {
     if (peer != mpi_rank) {
-      t->table->tell_error(t, peer, notice);
+      t->table->control.send_error(t, peer, notice);
     }
   }
   MPI_Barrier(MPI_COMM_WORLD);
   for (int errors = 0; errors < mpi_size - 1;) {
-    errors += t->table->hear(t, heard) && heard[0] == 255;
+    errors += t->table->control.receive(t, heard) && heard[0] == 255;
   }
   MPI_Barrier(MPI_COMM_WORLD);
   close_mpi(t, &own);

@@ -100,15 +100,15 @@ static void cancel_lost(lcomm_transport *transport, lcomm_transfer *transfer) {
   }
 }
 
-static void lose_notice(lcomm_transport *transport, int peer, const void *notice) {
+static void lose_notice(lcomm_transport *transport, int peer, const void *message) {
   if (!cut[peer]) {
-    whole_of(transport)->tell(transport, peer, notice);
+    whole_of(transport)->control.send(transport, peer, message);
   }
 }
 
-static void lose_error(lcomm_transport *transport, int peer, const void *notice) {
+static void lose_error(lcomm_transport *transport, int peer, const void *message) {
   if (!cut[peer]) {
-    whole_of(transport)->tell_error(transport, peer, notice);
+    whole_of(transport)->control.send_error(transport, peer, message);
   }
 }
 
@@ -121,8 +121,8 @@ static inline void break_links(const lcomm_comm *comm) {
     broken[i].send = lose_send;
     broken[i].test = test_lost;
     broken[i].cancel = cancel_lost;
-    broken[i].tell = lose_notice;
-    broken[i].tell_error = lose_error;
+    broken[i].control.send = lose_notice;
+    broken[i].control.send_error = lose_error;
     transport->table = &broken[i];
   }
 }

@@ -154,10 +154,10 @@ static void peek(party *p) {
 }
 
 static void talk(party *p) {
-  uint8_t notice[LCOMM_CONTROL_SIZE] = {1};
-  while (p->v->hear(p->t, notice)) {
+  uint8_t message[LCOMM_CONTROL_SIZE] = {1};
+  while (p->v->control.receive(p->t, message)) {
   }
-  p->v->tell(p->t, PEER, notice);
+  p->v->control.send(p->t, PEER, message);
 }
 
 static void sleep_and_wake(party *p) {

@@ -94,11 +94,11 @@ static void progress(lcomm_transport *transport) {
   of(transport)->progressed[((fake *)transport)->rank]++;
 }
 
-static bool hear(lcomm_transport *transport, void *notice) {
+static bool hear(lcomm_transport *transport, void *message) {
   bool had = of(transport)->has_notice;
   of(transport)->has_notice = false;
   if (had) {
-    memset(notice, ((fake *)transport)->number, LCOMM_CONTROL_SIZE);
+    memset(message, ((fake *)transport)->number, LCOMM_CONTROL_SIZE);
   }
   return had;
 }
@@ -139,7 +139,7 @@ static int descriptors_far(const lcomm_transport_setup *setup) {
 #define FAKE(label, opener, needs)                                                                 \
   {                                                                                                \
     .name = label, .summary = "of this test", .open = opener, .close = close_fake,                 \
-    .reaches = reaches, .progress = progress, .hear = hear, .memory_get = lend,                    \
+    .reaches = reaches, .progress = progress, .control.receive = hear, .memory_get = lend,         \
     .memory_free = take_back, .wakeup = &wakeup, .descriptors = needs                              \
   }
 

@@ -171,17 +171,17 @@ static void a_rank_alone_opens_nothing(void **state) {
 }
 
 static void all_open_transports_are_driven_and_heard(void **state) {
-  unsigned char notice[LCOMM_CONTROL_SIZE];
+  unsigned char message[LCOMM_CONTROL_SIZE];
   (void)state;
   open_all("auto");
   lcomm_links_progress(&ranks[1].links);
   assert_int_equal(behaviours[0].progressed[1], 1);
   assert_int_equal(behaviours[2].progressed[1], 1);
-  assert_false(lcomm_links_control_receive(&ranks[1].links, notice));
+  assert_false(lcomm_links_control_receive(&ranks[1].links, message));
   behaviours[2].has_notice = true;
-  assert_true(lcomm_links_control_receive(&ranks[1].links, notice));
-  assert_int_equal(notice[LCOMM_CONTROL_SIZE - 1], 2);
-  assert_false(lcomm_links_control_receive(&ranks[1].links, notice));
+  assert_true(lcomm_links_control_receive(&ranks[1].links, message));
+  assert_int_equal(message[LCOMM_CONTROL_SIZE - 1], 2);
+  assert_false(lcomm_links_control_receive(&ranks[1].links, message));
   lcomm_links_close(&ranks[1].links, false);
   assert_false(behaviours[0].orderly);
   for (int rank = 0; rank < RANKS; rank++) {

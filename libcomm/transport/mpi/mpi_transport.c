@@ -202,9 +202,9 @@ static lcomm_status listen_again(mpi_transport *t) {
 }
 
 /* Has it left, or was there none? */
-static bool is_idle(outgoing *notice) {
+static bool is_idle(outgoing *message) {
   int flag = 0;
-  PMPI_Test(&notice->request, &flag, MPI_STATUS_IGNORE);
+  PMPI_Test(&message->request, &flag, MPI_STATUS_IGNORE);
   return flag != 0;
 }
 
@@ -212,8 +212,9 @@ static outgoing *place_of(mpi_transport *t, int peer, int place) {
   return &t->told[(size_t)peer * PLACES + (size_t)place];
 }
 
-static void tell_from(mpi_transport *t, int peer, outgoing *notice, int size) {
-  PMPI_Isend(notice->bytes, size, MPI_BYTE, t->ranks[peer], NOTICE_TAG, t->comm, &notice->request);
+static void tell_from(mpi_transport *t, int peer, outgoing *message, int size) {
+  PMPI_Isend(message->bytes, size, MPI_BYTE, t->ranks[peer], NOTICE_TAG, t->comm,
+             &message->request);
 }
 
 /* Into the first place of these that is idle. */
@@ -237,7 +238,7 @@ static void mpi_tell_error(lcomm_transport *transport, int peer, const void *byt
 }
 
 /* The size of a control message that has arrived, or -1; 0: it was the peer's last. */
-static int hear_any(mpi_transport *t, void *notice) {
+static int hear_any(mpi_transport *t, void *message) {
   MPI_Status result;
   int flag = 0, size = 0;
   if (t->listening == MPI_REQUEST_NULL || PMPI_Test(&t->listening, &flag, &result) != MPI_SUCCESS ||
@@ -245,17 +246,17 @@ static int hear_any(mpi_transport *t, void *notice) {
     return -1;
   }
   PMPI_Get_count(&result, MPI_BYTE, &size);
-  memcpy(notice, t->heard, LCOMM_CONTROL_SIZE);
+  memcpy(message, t->heard, LCOMM_CONTROL_SIZE);
   listen_again(t);
   return size;
 }
 
-static bool mpi_hear(lcomm_transport *transport, void *notice) {
+static bool mpi_hear(lcomm_transport *transport, void *message) {
   mpi_transport *t = of(transport);
-  int size = hear_any(t, notice);
+  int size = hear_any(t, message);
   while (size == 0) {
     t->gone++;
-    size = hear_any(t, notice);
+    size = hear_any(t, message);
   }
   return size == LCOMM_CONTROL_SIZE;
 }
@@ -400,10 +401,10 @@ const lcomm_transport_table lcomm_transport_mpi = {
     .receive = mpi_receive,
     .test = mpi_test,
     .cancel = mpi_cancel,
-    .tell = mpi_tell,
-    .tell_error = mpi_tell_error,
-    .hear = mpi_hear,
-    .part = mpi_part,
-    .parted = mpi_parted,
+    .control.send = mpi_tell,
+    .control.send_error = mpi_tell_error,
+    .control.receive = mpi_hear,
+    .control.part = mpi_part,
+    .control.parted = mpi_parted,
     .why = mpi_why,
 };

@@ -11,23 +11,23 @@
 
 /* ----------------------------------------------------------- ordinary ones */
 
-static bool tell_now(lcomm_shm_peer *peer, const void *notice) {
+static bool tell_now(lcomm_shm_peer *peer, const void *message) {
   unsigned char *data = lcomm_shm_reserve(&peer->out, LCOMM_CONTROL_SIZE, 0);
   if (!data) {
     return false;
   }
-  memcpy(data, notice, LCOMM_CONTROL_SIZE);
+  memcpy(data, message, LCOMM_CONTROL_SIZE);
   lcomm_shm_publish(&peer->out, LCOMM_SHM_CONTROL, 0, 0, LCOMM_CONTROL_SIZE);
   lcomm_shm_wake(peer);
   return true;
 }
 
-void lcomm_shm_control_send(lcomm_transport *transport, int rank, const void *notice) {
+void lcomm_shm_control_send(lcomm_transport *transport, int rank, const void *message) {
   lcomm_shm_peer *peer = lcomm_shm_of(transport)->of[rank];
-  if (!peer || peer->fault != LCOMM_SHM_FINE || peer->control.waits || tell_now(peer, notice)) {
+  if (!peer || peer->fault != LCOMM_SHM_FINE || peer->control.waits || tell_now(peer, message)) {
     return;
   }
-  memcpy(peer->control.waiting, notice, LCOMM_CONTROL_SIZE);
+  memcpy(peer->control.waiting, message, LCOMM_CONTROL_SIZE);
   peer->control.waits = true;
 }
 
@@ -42,11 +42,11 @@ void lcomm_shm_arrive_control(lcomm_shm_peer *peer, const unsigned char *data) {
   }
 }
 
-static bool hear_ordinary(lcomm_shm_peer *peer, void *notice) {
+static bool hear_ordinary(lcomm_shm_peer *peer, void *message) {
   if (peer->control.received_count == 0) {
     return false;
   }
-  memcpy(notice, peer->control.received[0], LCOMM_CONTROL_SIZE);
+  memcpy(message, peer->control.received[0], LCOMM_CONTROL_SIZE);
   peer->control.received_count--;
   memmove(peer->control.received[0], peer->control.received[1],
           peer->control.received_count * (size_t)LCOMM_CONTROL_SIZE);
@@ -56,13 +56,13 @@ static bool hear_ordinary(lcomm_shm_peer *peer, void *notice) {
 /* ------------------------------------------------------------------ errors */
 
 /* A peer that was given up may still be there and wait for us. */
-void lcomm_shm_control_send_error(lcomm_transport *transport, int rank, const void *notice) {
+void lcomm_shm_control_send_error(lcomm_transport *transport, int rank, const void *message) {
   lcomm_shm_peer *peer = lcomm_shm_of(transport)->of[rank];
   if (!peer || peer->control.error_sent) {
     return;
   }
   peer->control.error_sent = true;
-  memcpy(peer->there->error, notice, LCOMM_CONTROL_SIZE);
+  memcpy(peer->there->error, message, LCOMM_CONTROL_SIZE);
   atomic_store_explicit(&peer->there->has_error, 1, memory_order_release);
   atomic_fetch_add_explicit(&peer->segment->errors, 1, memory_order_seq_cst);
   lcomm_shm_wake(peer);
@@ -72,7 +72,7 @@ bool lcomm_shm_has_error(const lcomm_shm *t) {
   return atomic_load_explicit(&t->segment->errors, memory_order_seq_cst) != t->errors_seen;
 }
 
-static bool hear_error(lcomm_shm *t, void *notice) {
+static bool hear_error(lcomm_shm *t, void *message) {
   uint32_t errors = atomic_load_explicit(&t->segment->errors, memory_order_acquire);
   if (errors == t->errors_seen) {
     return false;
@@ -82,7 +82,7 @@ static bool hear_error(lcomm_shm *t, void *notice) {
     if (!peer->control.error_received &&
         atomic_load_explicit(&peer->here->has_error, memory_order_acquire) != 0) {
       peer->control.error_received = true;
-      memcpy(notice, peer->here->error, LCOMM_CONTROL_SIZE);
+      memcpy(message, peer->here->error, LCOMM_CONTROL_SIZE);
       return true;
     }
   }
@@ -92,13 +92,13 @@ static bool hear_error(lcomm_shm *t, void *notice) {
 
 /* -------------------------------------------------------------------- both */
 
-bool lcomm_shm_control_receive(lcomm_transport *transport, void *notice) {
+bool lcomm_shm_control_receive(lcomm_transport *transport, void *message) {
   lcomm_shm *t = lcomm_shm_of(transport);
-  if (hear_error(t, notice)) {
+  if (hear_error(t, message)) {
     return true;
   }
   for (int i = 0; i < t->reached_count; i++) {
-    if (hear_ordinary(t->reached[i], notice)) {
+    if (hear_ordinary(t->reached[i], message)) {
       return true;
     }
   }

@@ -211,9 +211,9 @@ void lcomm_shm_drop(lcomm_transport *transport, int peer);
 
 /* --------------------------------------------------------- shm_control.c */
 
-void lcomm_shm_control_send(lcomm_transport *transport, int peer, const void *notice);
-void lcomm_shm_control_send_error(lcomm_transport *transport, int peer, const void *notice);
-bool lcomm_shm_control_receive(lcomm_transport *transport, void *notice);
+void lcomm_shm_control_send(lcomm_transport *transport, int peer, const void *message);
+void lcomm_shm_control_send_error(lcomm_transport *transport, int peer, const void *message);
+bool lcomm_shm_control_receive(lcomm_transport *transport, void *message);
 /* A control message is in the ring. */
 void lcomm_shm_arrive_control(lcomm_shm_peer *peer, const unsigned char *data);
 /* Send the control message that waits. True if it could be. */

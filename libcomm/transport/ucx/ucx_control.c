@@ -14,7 +14,7 @@ void lcomm_ucx_listen(lcomm_ucx_transport *t) {
                                    LCOMM_UCX_TAG_OWN_ANY, t->heard, sizeof(t->heard));
 }
 
-bool lcomm_ucx_control_receive(lcomm_transport *transport, void *notice) {
+bool lcomm_ucx_control_receive(lcomm_transport *transport, void *message) {
   lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
   ucp_tag_recv_info_t info = {0};
   if (!t->place.worker) {
@@ -30,7 +30,7 @@ bool lcomm_ucx_control_receive(lcomm_transport *transport, void *notice) {
   }
   bool whole = status == UCS_OK && info.length == LCOMM_CONTROL_SIZE;
   if (whole) {
-    memcpy(notice, t->heard, LCOMM_CONTROL_SIZE);
+    memcpy(message, t->heard, LCOMM_CONTROL_SIZE);
   }
   lcomm_ucx_release(t->listening);
   lcomm_ucx_listen(t);
@@ -53,13 +53,13 @@ static bool is_free(lcomm_ucx_peer *peer, int place) {
 }
 
 static void tell_from(lcomm_ucx_transport *t, int rank, int place, unsigned char *bytes,
-                      const void *notice) {
-  memcpy(bytes, notice, LCOMM_CONTROL_SIZE);
+                      const void *message) {
+  memcpy(bytes, message, LCOMM_CONTROL_SIZE);
   t->peers[rank].telling[place] = lcomm_ucx_send(
       t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_CONTROL), bytes, LCOMM_CONTROL_SIZE);
 }
 
-void lcomm_ucx_control_send(lcomm_transport *transport, int rank, const void *notice) {
+void lcomm_ucx_control_send(lcomm_transport *transport, int rank, const void *message) {
   lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
   lcomm_ucx_peer *peer = &t->peers[rank];
   if (!takes_notices(t, peer)) {
@@ -70,17 +70,17 @@ void lcomm_ucx_control_send(lcomm_transport *transport, int rank, const void *no
   }
   for (int i = 0; peer->told && i < LCOMM_UCX_CONTROL_ERROR; i++) {
     if (is_free(peer, i)) {
-      tell_from(t, rank, i, peer->told + (size_t)i * LCOMM_CONTROL_SIZE, notice);
+      tell_from(t, rank, i, peer->told + (size_t)i * LCOMM_CONTROL_SIZE, message);
       return;
     }
   }
 }
 
-void lcomm_ucx_control_send_error(lcomm_transport *transport, int rank, const void *notice) {
+void lcomm_ucx_control_send_error(lcomm_transport *transport, int rank, const void *message) {
   lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
   lcomm_ucx_peer *peer = &t->peers[rank];
   if (takes_notices(t, peer) && is_free(peer, LCOMM_UCX_CONTROL_ERROR)) {
-    tell_from(t, rank, LCOMM_UCX_CONTROL_ERROR, peer->error, notice);
+    tell_from(t, rank, LCOMM_UCX_CONTROL_ERROR, peer->error, message);
   }
 }
 

@@ -114,9 +114,9 @@ int lcomm_ucx_unreachable(lcomm_transport *transport, char *why);
 /* ------------------------------------------------ control messages, ucx_control.c */
 
 void lcomm_ucx_listen(lcomm_ucx_transport *t);
-void lcomm_ucx_control_send(lcomm_transport *transport, int peer, const void *notice);
-void lcomm_ucx_control_send_error(lcomm_transport *transport, int peer, const void *notice);
-bool lcomm_ucx_control_receive(lcomm_transport *transport, void *notice);
+void lcomm_ucx_control_send(lcomm_transport *transport, int peer, const void *message);
+void lcomm_ucx_control_send_error(lcomm_transport *transport, int peer, const void *message);
+bool lcomm_ucx_control_receive(lcomm_transport *transport, void *message);
 
 /* Free the control messages on their way to a peer; their bytes must be unused by then. */
 void lcomm_ucx_control_free(lcomm_ucx_peer *peer);

@@ -12,21 +12,21 @@
 enum { TAG = 7, TICKETS = 20 };
 
 static void tell_text(const party *p, int peer, const char *text) {
-  unsigned char notice[LCOMM_CONTROL_SIZE] = {0};
-  snprintf((char *)notice, sizeof(notice), "%s", text);
-  notice[LCOMM_CONTROL_SIZE - 1] = 'z';
-  p->v->tell_error(p->t, peer, notice);
+  unsigned char message[LCOMM_CONTROL_SIZE] = {0};
+  snprintf((char *)message, sizeof(message), "%s", text);
+  message[LCOMM_CONTROL_SIZE - 1] = 'z';
+  p->v->control.send_error(p->t, peer, message);
 }
 
-static void require_text(const party *p, const unsigned char *notice, const char *text) {
-  forked_require(p->self, strcmp((const char *)notice, text) == 0, "heard: %.40s", notice);
-  forked_require(p->self, notice[LCOMM_CONTROL_SIZE - 1] == 'z', "a control message is torn");
+static void require_text(const party *p, const unsigned char *message, const char *text) {
+  forked_require(p->self, strcmp((const char *)message, text) == 0, "heard: %.40s", message);
+  forked_require(p->self, message[LCOMM_CONTROL_SIZE - 1] == 'z', "a control message is torn");
 }
 
 static void tell_many(const party *p, int peer) {
-  unsigned char notice[LCOMM_CONTROL_SIZE] = "fingerprint";
+  unsigned char message[LCOMM_CONTROL_SIZE] = "fingerprint";
   for (int i = 0; i < TICKETS; i++) {
-    p->v->tell(p->t, peer, notice);
+    p->v->control.send(p->t, peer, message);
   }
 }
 
@@ -35,7 +35,7 @@ static void tell_behind_all(forked *self) {
   enum { MANY = 200 };
   static unsigned char bytes[4000];
   static lcomm_transfer sent[MANY];
-  unsigned char notice[LCOMM_CONTROL_SIZE];
+  unsigned char message[LCOMM_CONTROL_SIZE];
   party p = open_party(self);
   if (self->rank == 0) {
     tell_many(&p, 1);
@@ -52,10 +52,10 @@ static void tell_behind_all(forked *self) {
   }
   together(self);
   progress_for(&p, 0.02);
-  forked_require(self, p.v->hear(p.t, notice), "the error is lost");
-  require_text(&p, notice, "the disk is full");
-  for (int heard = 0; p.v->hear(p.t, notice); heard++) {
-    forked_require(self, strcmp((char *)notice, "fingerprint") == 0, "heard: %.40s", notice);
+  forked_require(self, p.v->control.receive(p.t, message), "the error is lost");
+  require_text(&p, message, "the disk is full");
+  for (int heard = 0; p.v->control.receive(p.t, message); heard++) {
+    forked_require(self, strcmp((char *)message, "fingerprint") == 0, "heard: %.40s", message);
     forked_require(self, heard < TICKETS, "control messages without an end");
   }
   together(self);
@@ -69,7 +69,7 @@ static void an_error_is_heard_behind_tickets_and_a_full_ring(void **state) {
 
 static void tell_all(forked *self) {
   enum { ROUNDS = 3 };
-  unsigned char notice[LCOMM_CONTROL_SIZE];
+  unsigned char message[LCOMM_CONTROL_SIZE];
   bool heard[FORKED_MAX] = {false};
   char text[32];
   party p = open_party(self);
@@ -84,14 +84,14 @@ static void tell_all(forked *self) {
   together(self);
   for (int i = 1; i < self->size; i++) {
     int round = -1, from = -1;
-    forked_require(self, p.v->hear(p.t, notice), "only %d errors came", i - 1);
-    forked_require(self, sscanf((char *)notice, "error %d of rank %d", &round, &from) == 2,
-                   "heard: %.40s", notice);
+    forked_require(self, p.v->control.receive(p.t, message), "only %d errors came", i - 1);
+    forked_require(self, sscanf((char *)message, "error %d of rank %d", &round, &from) == 2,
+                   "heard: %.40s", message);
     forked_require(self, round == 0, "the first error of rank %d was lost", from);
     forked_require(self, from >= 0 && from < self->size && !heard[from], "rank %d again", from);
     heard[from] = true;
   }
-  forked_require(self, !p.v->hear(p.t, notice), "heard once more: %.40s", notice);
+  forked_require(self, !p.v->control.receive(p.t, message), "heard once more: %.40s", message);
   close_party(&p);
 }
 
@@ -102,7 +102,7 @@ static void the_first_error_of_every_peer_is_heard_once(void **state) {
 }
 
 static void sleep_until_told(forked *self) {
-  unsigned char notice[LCOMM_CONTROL_SIZE];
+  unsigned char message[LCOMM_CONTROL_SIZE];
   party p = open_party(self);
   if (self->rank == 0) {
     struct timespec moment = {0, 50000000};
@@ -111,7 +111,7 @@ static void sleep_until_told(forked *self) {
     close_party(&p);
     return;
   }
-  while (!p.v->hear(p.t, notice)) {
+  while (!p.v->control.receive(p.t, message)) {
     p.v->progress(p.t);
     struct pollfd bed = {.fd = p.v->wakeup->arm(p.t), .events = POLLIN};
     if (bed.fd >= 0) {
@@ -119,7 +119,7 @@ static void sleep_until_told(forked *self) {
     }
     p.v->wakeup->disarm(p.t);
   }
-  require_text(&p, notice, "wake up");
+  require_text(&p, message, "wake up");
   close_party(&p);
 }
 
@@ -129,7 +129,7 @@ static void an_error_wakes_who_sleeps(void **state) {
 }
 
 static void tell_and_die(forked *self) {
-  unsigned char notice[LCOMM_CONTROL_SIZE], in[8];
+  unsigned char message[LCOMM_CONTROL_SIZE], in[8];
   lcomm_transfer received;
   lcomm_status status = LCOMM_OK;
   party p = open_party(self);
@@ -141,8 +141,8 @@ static void tell_and_die(forked *self) {
   receive_from(&p, 1, TAG, in, sizeof(in), &received);
   status = await(&p, &received, NULL);
   forked_require(self, status == LCOMM_ERR_TRANSPORT, "a message of the dead came");
-  forked_require(self, p.v->hear(p.t, notice), "the error is lost");
-  require_text(&p, notice, "no memory");
+  forked_require(self, p.v->control.receive(p.t, message), "the error is lost");
+  require_text(&p, message, "no memory");
   p.v->close(p.t, false);
 }
 

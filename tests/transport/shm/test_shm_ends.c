@@ -160,18 +160,19 @@ static void close_early(forked *self) {
   lcomm_transfer received;
   unsigned char in[8];
   if (self->rank == 1) {
-    unsigned char notice[LCOMM_CONTROL_SIZE] = "farewell";
+    unsigned char message[LCOMM_CONTROL_SIZE] = "farewell";
     struct timespec moment = {0, 50000000};
     nanosleep(&moment, NULL);
-    p.v->tell(p.t, 0, notice);
+    p.v->control.send(p.t, 0, message);
     p.v->close(p.t, false);
     forked_barrier(self);
     return;
   }
-  unsigned char notice[LCOMM_CONTROL_SIZE];
+  unsigned char message[LCOMM_CONTROL_SIZE];
   receive_from(&p, 1, TAG, in, 8, &received);
   expect_end(&p, &received, "has closed its communicator");
-  forked_require(self, p.v->hear(p.t, notice) && strcmp((char *)notice, "farewell") == 0,
+  forked_require(self,
+                 p.v->control.receive(p.t, message) && strcmp((char *)message, "farewell") == 0,
                  "the control message is lost");
   p.v->close(p.t, false);
   forked_barrier(self);

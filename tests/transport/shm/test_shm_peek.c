@@ -154,7 +154,7 @@ static void peeking_overtakes_nothing(void **state) {
 
 static void tell_beside_the_queue(forked *self) {
   enum { MANY = 200 };
-  static unsigned char out[4000], notice[LCOMM_CONTROL_SIZE];
+  static unsigned char out[4000], message[LCOMM_CONTROL_SIZE];
   static lcomm_transfer sent[MANY];
   party p = open_party(self);
   if (self->rank == 0) {
@@ -162,8 +162,8 @@ static void tell_beside_the_queue(forked *self) {
       send_to(&p, 1, TAG, out, sizeof(out), &sent[i]); /* far more than fits */
     }
     for (uint32_t i = 0; i < 20; i++) {
-      fill(notice, sizeof(notice), i);
-      p.v->tell(p.t, 1, notice);
+      fill(message, sizeof(message), i);
+      p.v->control.send(p.t, 1, message);
     }
     together(self);
     for (int i = 0; i < MANY; i++) {
@@ -172,11 +172,11 @@ static void tell_beside_the_queue(forked *self) {
   } else {
     int heard = 0;
     together(self);
-    forked_require(self, !p.v->hear(p.t, notice), "heard before anything came");
+    forked_require(self, !p.v->control.receive(p.t, message), "heard before anything came");
     for (double end_s = lcomm_clock_s() + LIMIT_S; heard < 2 && lcomm_clock_s() < end_s;) {
       p.v->progress(p.t);
-      if (p.v->hear(p.t, notice)) {
-        require_bytes(&p, notice, sizeof(notice), (uint32_t)heard++, "control message");
+      if (p.v->control.receive(p.t, message)) {
+        require_bytes(&p, message, sizeof(message), (uint32_t)heard++, "control message");
       }
     }
     forked_require(self, heard == 2, "heard %d control messages", heard);
@@ -185,7 +185,7 @@ static void tell_beside_the_queue(forked *self) {
       receive_from(&p, 0, TAG, out, sizeof(out), &received);
       finish(&p, &received);
     }
-    while (p.v->hear(p.t, notice)) {
+    while (p.v->control.receive(p.t, message)) {
       heard++;
     }
     forked_require(self, heard <= 20, "heard %d control messages", heard);

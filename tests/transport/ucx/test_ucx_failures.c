@@ -18,7 +18,7 @@ static void go_on_without(party *p, int dead) {
   lcomm_status status = p->v->test(p->t, &transfer, &over, NULL);
   forked_require(p->self, status == LCOMM_ERR_TRANSPORT && !over, "a failed message was tested");
   p->v->cancel(p->t, &transfer);
-  p->v->tell(p->t, dead, p->self->shared);
+  p->v->control.send(p->t, dead, p->self->shared);
   receive_from(p, alive, 5, &got, 1, &other);
   send_to(p, alive, 5, &byte, 1, &transfer);
   expect_end(p, &other, 1);

@@ -201,9 +201,9 @@ static void cancelled_receive_is_never_written_again(void **state) {
 
 /* --------------------------------------------------- control messages and sleeping */
 
-static void hear_one(const party *p, unsigned char *notice) {
+static void hear_one(const party *p, unsigned char *message) {
   double deadline_s = lcomm_clock_s() + LIMIT_S;
-  while (!p->v->hear(p->t, notice)) {
+  while (!p->v->control.receive(p->t, message)) {
     p->v->progress(p->t);
     forked_require(p->self, lcomm_clock_s() < deadline_s, "no control message came");
     doze(2e-5);
@@ -212,22 +212,23 @@ static void hear_one(const party *p, unsigned char *notice) {
 
 static void gossip(forked *self) {
   enum { EACH = 2, FLOOD = 500 };
-  unsigned char notice[LCOMM_CONTROL_SIZE], heard[FORKED_MAX] = {0};
+  unsigned char message[LCOMM_CONTROL_SIZE], heard[FORKED_MAX] = {0};
   party p = open_party(self);
   for (int i = 0; i < EACH * self->size; i++) {
     int peer = i % self->size;
-    memset(notice, 10 * self->rank + i / self->size, sizeof(notice));
+    memset(message, 10 * self->rank + i / self->size, sizeof(message));
     if (peer != self->rank) {
-      p.v->tell(p.t, peer, notice);
-      notice[0] = notice[1] = 255; /* told means copied */
+      p.v->control.send(p.t, peer, message);
+      message[0] = message[1] = 255; /* told means copied */
     }
   }
   for (int i = 0; i < EACH * (self->size - 1); i++) {
-    hear_one(&p, notice);
-    int from = notice[0] / 10;
-    forked_require(self, from < self->size && from != self->rank && notice[0] % 10 < EACH,
-                   "a control message begins with %d", notice[0]);
-    forked_require(self, notice[LCOMM_CONTROL_SIZE - 1] == notice[0], "a control message is torn");
+    hear_one(&p, message);
+    int from = message[0] / 10;
+    forked_require(self, from < self->size && from != self->rank && message[0] % 10 < EACH,
+                   "a control message begins with %d", message[0]);
+    forked_require(self, message[LCOMM_CONTROL_SIZE - 1] == message[0],
+                   "a control message is torn");
     heard[from]++;
   }
   for (int i = 0; i < self->size; i++) {
@@ -235,14 +236,14 @@ static void gossip(forked *self) {
   }
   forked_barrier(self);
   for (int i = 0; i < FLOOD; i++) { /* nobody listens, nobody waits */
-    p.v->tell(p.t, (self->rank + 1) % self->size, notice);
+    p.v->control.send(p.t, (self->rank + 1) % self->size, message);
   }
-  memset(notice, 'e', sizeof(notice));
-  p.v->tell_error(p.t, (self->rank + 1) % self->size, notice);
+  memset(message, 'e', sizeof(message));
+  p.v->control.send_error(p.t, (self->rank + 1) % self->size, message);
   forked_barrier(self);
   do { /* behind all that was not dropped */
-    hear_one(&p, notice);
-  } while (notice[0] != 'e');
+    hear_one(&p, message);
+  } while (message[0] != 'e');
   idle(&p, 0.1);
   close_party(&p);
 }
