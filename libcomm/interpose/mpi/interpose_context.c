@@ -201,9 +201,14 @@ static void start_thread(init_context *init) {
   }
 }
 
+/* The communicator whose broadcast this thread tests. */
+static _Thread_local const lcomm_interpose_comm *tested;
+
 static bool has_number(init_context *init) {
   int done = 0;
+  tested = init->at;
   PMPI_Test(&init->request, &done, MPI_STATUS_IGNORE);
+  tested = NULL;
   return done != 0;
 }
 
@@ -240,9 +245,11 @@ bool lcomm_interpose_backing_ready(lcomm_interpose_comm *at, lcomm_status *statu
   return true;
 }
 
+/* MPICH frees a communicator when the last call on it ends, which may be the broadcast of the
+ * number: then this runs inside has_number(), with the lock held. */
 void lcomm_interpose_backing_detach(lcomm_interpose_comm *at) {
   static const struct timespec pause = {0, 50000};
-  bool waits = true;
+  bool waits = tested != at;
   while (waits) {
     pthread_mutex_lock(&at->lock);
     init_context *init = at->context.init;
