@@ -6,6 +6,7 @@
  * error handler; a failure of libcomm goes to the communicator's own handler. The
  * policy lets libcomm do all that it can do. */
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,6 +234,123 @@ static void failures_go_to_the_error_handler(void) {
   right_calls_work_afterwards();
 }
 
+/* ------------------------------- the same where the program waits for the call */
+
+enum { LATE = 3 }; /* requests that are waited for together; one of them fails */
+
+typedef int (*completer)(MPI_Request *requests, MPI_Status *statuses);
+
+static int by_wait(MPI_Request *requests, MPI_Status *statuses) {
+  int code = MPI_SUCCESS;
+  for (int i = 0; i < LATE; i++) {
+    int each = MPI_Wait(&requests[i], &statuses[i]);
+    code = each != MPI_SUCCESS ? each : code;
+  }
+  return code;
+}
+
+static int by_test(MPI_Request *requests, MPI_Status *statuses) {
+  int code = MPI_SUCCESS;
+  for (int i = 0; i < LATE; i++) {
+    for (int over = 0; !over; sched_yield()) {
+      int each = MPI_Test(&requests[i], &over, &statuses[i]);
+      over |= each != MPI_SUCCESS;
+      code = each != MPI_SUCCESS ? each : code;
+    }
+  }
+  return code;
+}
+
+static int by_waitall(MPI_Request *requests, MPI_Status *statuses) {
+  return MPI_Waitall(LATE, requests, statuses);
+}
+
+static int by_testall(MPI_Request *requests, MPI_Status *statuses) {
+  int code = MPI_SUCCESS;
+  for (int over = 0; !over && code == MPI_SUCCESS; sched_yield()) {
+    code = MPI_Testall(LATE, requests, &over, statuses);
+  }
+  return code;
+}
+
+static int by_waitany(MPI_Request *requests, MPI_Status *statuses) {
+  int code = MPI_SUCCESS;
+  for (int i = 0, which = 0; i < LATE; i++) {
+    int each = MPI_Waitany(LATE, requests, &which, statuses);
+    code = each != MPI_SUCCESS ? each : code;
+  }
+  return code;
+}
+
+static int by_waitsome(MPI_Request *requests, MPI_Status *statuses) {
+  int code = MPI_SUCCESS, which[LATE];
+  MPI_Status some[LATE];
+  for (int left = LATE, done = 0; left > 0; left -= done) {
+    int each = MPI_Waitsome(LATE, requests, &done, which, some);
+    code = each != MPI_SUCCESS ? each : code;
+    for (int i = 0; i < done; i++) {
+      statuses[which[i]] = some[i];
+      statuses[which[i]].MPI_ERROR = each == MPI_SUCCESS ? MPI_SUCCESS : some[i].MPI_ERROR;
+    }
+  }
+  return code;
+}
+
+static const struct {
+  const char *name;
+  completer complete;
+  bool in_status; /* says of each whether it has failed */
+} completers[] = {{"MPI_Wait", by_wait, false},       {"MPI_Test", by_test, false},
+                  {"MPI_Waitall", by_waitall, true},  {"MPI_Testall", by_testall, true},
+                  {"MPI_Waitany", by_waitany, false}, {"MPI_Waitsome", by_waitsome, true}};
+
+/* A message, a sum whose counts differ, a message. */
+static void fail_late(MPI_Comm comm, int how) {
+  static float values[MANY + 1];
+  const char *name = completers[how].name;
+  int to = (mpi_rank + 1) % mpi_size, from = (mpi_rank + mpi_size - 1) % mpi_size, received = -1;
+  MPI_Request requests[LATE];
+  MPI_Status statuses[LATE];
+  memset(statuses, 0, sizeof(statuses));
+  MPI_Irecv(&received, 1, MPI_INT, from, 5, comm, &requests[0]);
+  MPI_Iallreduce(MPI_IN_PLACE, values, MANY + (mpi_rank == 0), MPI_FLOAT, MPI_SUM, comm,
+                 &requests[1]);
+  MPI_Isend(&mpi_rank, 1, MPI_INT, to, 5, comm, &requests[2]);
+  heard = heard_class = 0;
+  int class = class_of(completers[how].complete(requests, statuses));
+  bool in_status = completers[how].in_status;
+  require(class == (in_status ? MPI_ERR_IN_STATUS : MPI_ERR_OTHER), "%s: class %d", name, class);
+  require(heard == 1 && heard_class == MPI_ERR_OTHER, "%s: the handler heard %d of class %d", name,
+          heard, heard_class);
+  require(received == from, "%s: received %d", name, received);
+  for (int i = 0; i < LATE; i++) {
+    require(requests[i] == MPI_REQUEST_NULL, "%s: request %d is left", name, i);
+    require(!in_status || class_of(statuses[i].MPI_ERROR) == (i == 1 ? MPI_ERR_OTHER : MPI_SUCCESS),
+            "%s: status %d says %d", name, i, statuses[i].MPI_ERROR);
+  }
+}
+
+static void failures_of_calls_that_do_not_block_go_there_when_they_end(void) {
+  MPI_Errhandler handler;
+  if (!compresses(MPI_COMM_WORLD)) {
+    skip_property("nothing goes through libcomm");
+    return;
+  }
+  MPI_Comm_create_errhandler(hear, &handler);
+  for (size_t i = 0; i < sizeof(completers) / sizeof(completers[0]); i++) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, handler);
+    listening to = listen_begin();
+    fail_late(comm, (int)i);
+    int said = listen_end(to, "all-reduce", 1);
+    require(said == 1, "%s: it was said %d times", completers[i].name, said);
+    MPI_Comm_free(&comm);
+  }
+  MPI_Errhandler_free(&handler);
+  right_calls_work_afterwards();
+}
+
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       {"wrong_calls_return_the_class_of_mpi", wrong_calls_return_the_class_of_mpi},
@@ -240,6 +358,8 @@ int main(int argc, char **argv) {
       {"wrong_constructors_fail_as_in_mpi", wrong_constructors_fail_as_in_mpi},
       {"right_calls_work_afterwards", right_calls_work_afterwards},
       {"failures_go_to_the_error_handler", failures_go_to_the_error_handler},
+      {"failures_of_calls_that_do_not_block_go_there_when_they_end",
+       failures_of_calls_that_do_not_block_go_there_when_they_end},
   };
   return interposer_property_main(&argc, &argv, before, properties,
                                   sizeof(properties) / sizeof(properties[0]));

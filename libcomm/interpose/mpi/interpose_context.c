@@ -245,6 +245,12 @@ bool lcomm_interpose_backing_ready(lcomm_interpose_comm *at, lcomm_status *statu
   return true;
 }
 
+void lcomm_interpose_context_keep_error(lcomm_interpose_context *context, const char *sentence) {
+  if (!context->sentence) {
+    context->sentence = strdup(sentence);
+  }
+}
+
 /* MPICH frees a communicator when the last call on it ends, which may be the broadcast of the
  * number: then this runs inside has_number(), with the lock held. */
 void lcomm_interpose_backing_detach(lcomm_interpose_comm *at) {

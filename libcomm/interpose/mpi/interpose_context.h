@@ -33,6 +33,10 @@ bool lcomm_interpose_backing_begin(lcomm_interpose_comm *at);
  * waits. */
 bool lcomm_interpose_backing_ready(lcomm_interpose_comm *at, lcomm_status *status);
 
+/* The queue's thread has seen a call fail: keep the first such sentence, because another thread
+ * delivers the failure. Needs at->lock. */
+void lcomm_interpose_context_keep_error(lcomm_interpose_context *context, const char *sentence);
+
 /* The program frees its communicator: wait for the broadcast on it, which all ranks that have made
  * the call have completed. */
 void lcomm_interpose_backing_detach(lcomm_interpose_comm *at);

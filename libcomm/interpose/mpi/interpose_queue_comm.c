@@ -94,9 +94,16 @@ static bool is_done(lcomm_interpose_entry *oldest) {
   return oldest->done;
 }
 
+static void keep_error(const lcomm_interpose_entry *done) {
+  if (done->status != LCOMM_OK && done->call.comm) {
+    lcomm_interpose_context_keep_error(&done->call.at->context, lcomm_last_error(done->call.comm));
+  }
+}
+
 static lcomm_interpose_entry *take_done(lcomm_interpose_comm_queue *queue) {
   lcomm_interpose_entry *done = NULL, **end = &done;
   while (queue->first != queue->waiting && is_done(queue->first)) {
+    keep_error(queue->first);
     *end = queue->first;
     end = &queue->first->next;
     queue->first = queue->first->next;
