@@ -24,6 +24,13 @@ int launched_rank(void) {
   return number_of("OMPI_COMM_WORLD_RANK", number_of("PMI_RANK", 0));
 }
 
+bool mpi_is_mpich(void) {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  return strstr(version, "MPICH") != NULL;
+}
+
 bool interposer_is_there(void) {
   return dlsym(RTLD_DEFAULT, "lcomm_version") != NULL;
 }

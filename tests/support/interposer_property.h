@@ -26,6 +26,9 @@ void set_default(const char *variable, const char *value);
 int launched_ranks(void);
 int launched_rank(void);
 
+/* MPIs differ in what they survive. */
+bool mpi_is_mpich(void);
+
 /* Is the interposer in this process? Is it on, by LCOMM_POLICY and LCOMM_INTERPOSE? */
 bool interposer_is_there(void);
 bool interposer_is_on(void);

@@ -88,14 +88,7 @@ bool lcomm_interpose_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Coun
 
 /* ----------------------------------------------------------------- failures */
 
-/* Also makes visible what the queue's thread has written before. */
-static bool none_failed(void) {
-  return atomic_load_explicit(&lcomm_interpose_undelivered, memory_order_acquire) == 0;
-}
-
-/* Deliver the failure of the slot with this request, once: returns its code. MPI_SUCCESS where
- * there is none. */
-static int deliver(MPI_Request request) {
+int lcomm_interpose_slot_deliver(MPI_Request request) {
   lcomm_status status = LCOMM_OK;
   int code = MPI_SUCCESS;
   pthread_mutex_lock(&lcomm_interpose_slots_lock);
@@ -111,27 +104,6 @@ static int deliver(MPI_Request request) {
   }
   atomic_fetch_sub(&lcomm_interpose_undelivered, 1);
   return code != MPI_SUCCESS ? code : lcomm_interpose_call_fail(&slot->call, status);
-}
-
-static int deliver_one(int code, const MPI_Request *request) {
-  return code == MPI_SUCCESS && !none_failed() ? deliver(*request) : code;
-}
-
-/* indices: of the completed requests; NULL: all. */
-static int deliver_several(int code, int count, const int indices[], const MPI_Request requests[],
-                           MPI_Status statuses[]) {
-  bool failed = false;
-  if (code != MPI_SUCCESS || none_failed()) {
-    return code;
-  }
-  for (int i = 0; i < count; i++) {
-    int delivered = deliver(requests[indices ? indices[i] : i]);
-    failed |= delivered != MPI_SUCCESS;
-    if (statuses != MPI_STATUSES_IGNORE) {
-      statuses[i].MPI_ERROR = delivered;
-    }
-  }
-  return failed ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
 }
 
 /* ------------------------------------------------------------------ starting */
@@ -179,7 +151,7 @@ static int start(lcomm_interpose_persistent_slot *slot, MPI_Request *request) {
     PMPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_COMM);
     return MPI_ERR_COMM;
   }
-  int code = deliver(*request);
+  int code = lcomm_interpose_slot_deliver(*request);
   code = code == MPI_SUCCESS ? PMPI_Start(request) : code;
   if (code != MPI_SUCCESS) {
     return code;
@@ -232,65 +204,17 @@ LCOMM_INTERPOSE_API int MPI_Startall(int count, MPI_Request requests[]) {
   return code;
 }
 
-/* ------------------------------------------------------------------ waiting */
-
-/* MPI's functions succeed with the request of a failed call, because the request is a receive. The
- * failure is delivered in the thread that waits. Without a failure this costs one atomic read. */
-
-LCOMM_INTERPOSE_API int MPI_Wait(MPI_Request *request, MPI_Status *status) {
-  return deliver_one(lcomm_interpose_wait(request, status), request);
-}
-
-LCOMM_INTERPOSE_API int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
-  int code = PMPI_Test(request, flag, status);
-  return code == MPI_SUCCESS && *flag ? deliver_one(code, request) : code;
-}
-
-LCOMM_INTERPOSE_API int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
-  return deliver_several(lcomm_interpose_waitall(count, requests, statuses), count, NULL, requests,
-                         statuses);
-}
-
-LCOMM_INTERPOSE_API int MPI_Testall(int count, MPI_Request requests[], int *flag,
-                                    MPI_Status statuses[]) {
-  int code = PMPI_Testall(count, requests, flag, statuses);
-  return code == MPI_SUCCESS && *flag ? deliver_several(code, count, NULL, requests, statuses)
-                                      : code;
-}
-
-LCOMM_INTERPOSE_API int MPI_Waitany(int count, MPI_Request requests[], int *index,
-                                    MPI_Status *status) {
-  int code = lcomm_interpose_waitany(count, requests, index, status);
-  return code == MPI_SUCCESS && *index >= 0 ? deliver_one(code, &requests[*index]) : code;
-}
-
-LCOMM_INTERPOSE_API int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag,
-                                    MPI_Status *status) {
-  int code = PMPI_Testany(count, requests, index, flag, status);
-  return code == MPI_SUCCESS && *flag && *index >= 0 ? deliver_one(code, &requests[*index]) : code;
-}
-
-LCOMM_INTERPOSE_API int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[],
-                                     MPI_Status statuses[]) {
-  int code = lcomm_interpose_waitsome(count, requests, done, indices, statuses);
-  return deliver_several(code, code == MPI_SUCCESS ? *done : 0, indices, requests, statuses);
-}
-
-LCOMM_INTERPOSE_API int MPI_Testsome(int count, MPI_Request requests[], int *done, int indices[],
-                                     MPI_Status statuses[]) {
-  int code = PMPI_Testsome(count, requests, done, indices, statuses);
-  return deliver_several(code, code == MPI_SUCCESS ? *done : 0, indices, requests, statuses);
-}
-
 /* ------------------------------------------------------------------- freeing */
 
 /* MPI keeps an active receive until its message has come. */
 LCOMM_INTERPOSE_API int MPI_Request_free(MPI_Request *request) {
   lcomm_interpose_persistent_slot *slot = find(request);
   if (!slot) {
-    return PMPI_Request_free(request);
+    int code = PMPI_Request_free(request);
+    lcomm_interpose_requests_ignore();
+    return code;
   }
-  int delivered = deliver(*request);
+  int delivered = lcomm_interpose_slot_deliver(*request);
   pthread_mutex_lock(&lcomm_interpose_slots_lock);
   slot->request = MPI_REQUEST_NULL;
   if (!slot->active) {

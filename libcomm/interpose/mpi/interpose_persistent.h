@@ -39,13 +39,14 @@ bool lcomm_interpose_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Coun
                                     MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                                     MPI_Request *request, int *code);
 
+/* Deliver the failure of the slot with this request, once: returns its code. MPI_SUCCESS where
+ * there is none. */
+int lcomm_interpose_slot_deliver(MPI_Request request);
+
 /* ---------------------------------------------- interpose_persistent_slot.c */
 
 /* Guards the list of slots, and what the queue's thread writes into a slot. */
 extern pthread_mutex_t lcomm_interpose_slots_lock;
-
-/* How many failures the program has not got. A call that ends writes it after all else. */
-extern atomic_int lcomm_interpose_undelivered;
 
 /* Take a slot that is free on all ranks, or create one, for a call with kind, count, dtype, op and
  * at, which is copied. Collective over call->at. NULL, on all ranks: none. */

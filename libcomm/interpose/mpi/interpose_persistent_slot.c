@@ -11,12 +11,12 @@
 #include "libcomm/interpose/mpi/interpose_context.h"
 #include "libcomm/interpose/mpi/interpose_persistent.h"
 #include "libcomm/interpose/mpi/interpose_release.h"
+#include "libcomm/interpose/mpi/interpose_wait.h"
 
 /* MPI makes further requests of a communicator. Each MPI has tags up to 32767. */
 enum { SLOTS_MAX = 256, TAG_MAX = 32767, WORDS = SLOTS_MAX / 64 };
 
 pthread_mutex_t lcomm_interpose_slots_lock = PTHREAD_MUTEX_INITIALIZER;
-atomic_int lcomm_interpose_undelivered;
 
 static struct {
   lcomm_interpose_persistent_slot

@@ -25,6 +25,16 @@ bool lcomm_interpose_queue_put(const lcomm_interpose_call *call, lcomm_interpose
  * has not asked for, while its error handler exists. */
 void lcomm_interpose_requests_detach(const lcomm_interpose_comm *at);
 
+/* Deliver the failures of requests that MPI has released in this thread as if they had succeeded:
+ * returns the code. MPI_SUCCESS: there are none. */
+int lcomm_interpose_requests_deliver(void);
+
+/* Discard those failures: the program has freed the request. */
+void lcomm_interpose_requests_ignore(void);
+
+/* True: the status is of such a request. Removes the mark from it. */
+bool lcomm_interpose_request_failed(MPI_Status *status);
+
 /* Free memory that is kept for further requests. */
 void lcomm_interpose_requests_free(void);
 

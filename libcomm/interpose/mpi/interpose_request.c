@@ -8,20 +8,28 @@
 
 #include "libcomm/interpose/mpi/interpose_comm.h"
 #include "libcomm/interpose/mpi/interpose_queue.h"
+#include "libcomm/interpose/mpi/interpose_wait.h"
+
+/* The tag of a failed request's status, until a waiting function has removed it. */
+enum { FAILED_TAG = MPI_UNDEFINED - 1 };
 
 typedef struct held_request {
   lcomm_interpose_call call; /* for the error handler, while the communicator exists */
   MPI_Request request;
   MPI_Count size_bytes;
   bool failed;
+  bool delivered;            /* the error handler was called: see code */
   int code;                  /* that the program gets */
-  struct held_request *next; /* in a list of `all` */
+  struct held_request *next; /* in a list of `all`, or released */
 } held_request;
 
 static struct {
   pthread_mutex_t lock; /* also makes what the queue's thread wrote visible to a waiting thread */
   held_request *spare, *undelivered; /* failures that the program has not got */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Failed requests that MPI has released in a function that this thread is in. */
+static _Thread_local held_request *released;
 
 static held_request *take_spare(void) {
   pthread_mutex_lock(&all.lock);
@@ -49,7 +57,8 @@ static bool take_undelivered(const held_request *wanted) {
 static int query(void *state, MPI_Status *status) {
   held_request *it = state;
   pthread_mutex_lock(&all.lock);
-  bool failed = it->failed, undelivered = take_undelivered(it);
+  bool failed = it->failed;
+  bool undelivered = lcomm_interpose_query_may_fail && take_undelivered(it);
   int code = it->code;
   pthread_mutex_unlock(&all.lock);
   PMPI_Status_set_elements_x(status, MPI_BYTE, failed ? 0 : it->size_bytes);
@@ -57,6 +66,10 @@ static int query(void *state, MPI_Status *status) {
   status->MPI_SOURCE = MPI_UNDEFINED;
   status->MPI_TAG = MPI_UNDEFINED;
   if (!failed) {
+    return MPI_SUCCESS;
+  }
+  if (!lcomm_interpose_query_may_fail) {
+    status->MPI_TAG = FAILED_TAG;
     return MPI_SUCCESS;
   }
   if (undelivered) {
@@ -68,15 +81,30 @@ static int query(void *state, MPI_Status *status) {
   return code;
 }
 
-static int release(void *state) {
-  held_request *it = state;
-  pthread_mutex_lock(&all.lock);
-  (void)take_undelivered(it); /* the program has not asked for the failure */
+static void recycle(held_request *it) {
   lcomm_interpose_comm *at = it->call.at;
+  pthread_mutex_lock(&all.lock);
   it->next = all.spare;
   all.spare = it;
   pthread_mutex_unlock(&all.lock);
   lcomm_interpose_comm_release(at);
+}
+
+/* Where the query function has said nothing of a failure, the waiting function delivers it next. */
+static int release(void *state) {
+  held_request *it = state;
+  pthread_mutex_lock(&all.lock);
+  bool undelivered = take_undelivered(it);
+  bool later = it->failed && !lcomm_interpose_query_may_fail;
+  pthread_mutex_unlock(&all.lock);
+  if (!later) { /* if undelivered, the program has not asked for the failure */
+    recycle(it);
+    return MPI_SUCCESS;
+  }
+  it->delivered = !undelivered;
+  it->next = released;
+  released = it;
+  atomic_fetch_add(&lcomm_interpose_undelivered, 1);
   return MPI_SUCCESS;
 }
 
@@ -141,6 +169,38 @@ int lcomm_interpose_enqueue(const lcomm_interpose_call *call, MPI_Request *reque
     lcomm_interpose_call_done(call);
   }
   return MPI_SUCCESS;
+}
+
+/* --------------------------------------------- failures that MPI has not seen */
+
+static held_request *take_released(void) {
+  held_request *it = released;
+  if (it) {
+    released = it->next;
+    atomic_fetch_sub(&lcomm_interpose_undelivered, 1);
+  }
+  return it;
+}
+
+int lcomm_interpose_requests_deliver(void) {
+  int code = MPI_SUCCESS;
+  for (held_request *it = take_released(); it; it = take_released()) {
+    code = it->delivered ? it->code : lcomm_interpose_call_fail(&it->call, it->call.status);
+    recycle(it);
+  }
+  return code;
+}
+
+void lcomm_interpose_requests_ignore(void) {
+  for (held_request *it = take_released(); it; it = take_released()) {
+    recycle(it);
+  }
+}
+
+bool lcomm_interpose_request_failed(MPI_Status *status) {
+  bool failed = status->MPI_TAG == FAILED_TAG && status->MPI_SOURCE == MPI_UNDEFINED;
+  status->MPI_TAG = failed ? MPI_UNDEFINED : status->MPI_TAG;
+  return failed;
 }
 
 /* ------------------------------------------------------------------ the end */

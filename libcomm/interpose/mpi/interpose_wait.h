@@ -14,4 +14,12 @@ int lcomm_interpose_waitany(int count, MPI_Request requests[], int *index, MPI_S
 int lcomm_interpose_waitsome(int count, MPI_Request requests[], int *done, int indices[],
                              MPI_Status statuses[]);
 
+/* May the query function of a generalized request return an error? Otherwise the program's waiting
+ * and testing functions deliver the failure. */
+extern const bool lcomm_interpose_query_may_fail;
+
+/* How many failures these functions must deliver to the program. A call that ends writes it after
+ * all else. interpose_wait_deliver.c */
+extern atomic_int lcomm_interpose_undelivered;
+
 #endif

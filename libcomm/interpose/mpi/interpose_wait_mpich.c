@@ -9,6 +9,9 @@
 
 #include "libcomm/interpose/mpi/interpose_wait.h"
 
+/* MPICH would call the world's error handler with a lock held, in which MPI cannot be called. */
+const bool lcomm_interpose_query_may_fail = false;
+
 int lcomm_interpose_wait(MPI_Request *request, MPI_Status *status) {
   if (lcomm_interpose_is_off()) {
     return PMPI_Wait(request, status);
