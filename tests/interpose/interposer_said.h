@@ -62,7 +62,7 @@ static inline const char *control_path(void) {
   const char *folder = getenv("TMPDIR"), *job = getenv("PMIX_NAMESPACE");
   if (!path[0]) {
     snprintf(path, sizeof(path), "%s/lcomm-interposer-control-%s-%d", folder ? folder : "/tmp",
-             job ? job : "alone", job ? 0 : (int)getpid());
+             job ? job : "of", job ? 0 : (int)getppid()); /* of MPICH's launcher */
   }
   return path;
 }

@@ -210,7 +210,7 @@ LCOMM_INTERPOSE_API int MPI_Startall(int count, MPI_Request requests[]) {
 LCOMM_INTERPOSE_API int MPI_Request_free(MPI_Request *request) {
   lcomm_interpose_persistent_slot *slot = find(request);
   if (!slot) {
-    int code = PMPI_Request_free(request);
+    int code = lcomm_interpose_request_free(request);
     lcomm_interpose_requests_ignore();
     return code;
   }

@@ -35,6 +35,10 @@ void lcomm_interpose_requests_ignore(void);
 /* True: the status is of such a request. Removes the mark from it. */
 bool lcomm_interpose_request_failed(MPI_Status *status);
 
+/* The program frees a request. True: its call is not done, whose end will free it. Otherwise *done:
+ * it is of a call that is done, which MPI learns at about this time. */
+bool lcomm_interpose_request_free_when_done(MPI_Request request, bool *done);
+
 /* Free memory that is kept for further requests. */
 void lcomm_interpose_requests_free(void);
 

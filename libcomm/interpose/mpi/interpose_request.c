@@ -18,14 +18,18 @@ typedef struct held_request {
   MPI_Request request;
   MPI_Count size_bytes;
   bool failed;
-  bool delivered;            /* the error handler was called: see code */
-  int code;                  /* that the program gets */
-  struct held_request *next; /* in a list of `all`, or released */
+  bool delivered; /* the error handler was called: see code */
+  bool done;
+  bool freed;                         /* by the program, before it was done */
+  int code;                           /* that the program gets */
+  struct held_request *next;          /* in a list of `all`, or released */
+  struct held_request *older, *newer; /* not released */
 } held_request;
 
 static struct {
   pthread_mutex_t lock; /* also makes what the queue's thread wrote visible to a waiting thread */
   held_request *spare, *undelivered; /* failures that the program has not got */
+  held_request *newest;              /* of those that are not released */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Failed requests that MPI has released in a function that this thread is in. */
@@ -48,6 +52,34 @@ static bool take_undelivered(const held_request *wanted) {
     }
   }
   return false;
+}
+
+/* This and the next two need the lock. */
+static void link_held(held_request *it) {
+  it->older = all.newest;
+  if (it->older) {
+    it->older->newer = it;
+  }
+  all.newest = it;
+}
+
+static void unlink_held(held_request *it) {
+  if (it->newer) {
+    it->newer->older = it->older;
+  } else {
+    all.newest = it->older;
+  }
+  if (it->older) {
+    it->older->newer = it->newer;
+  }
+}
+
+static held_request *find_held(MPI_Request request) {
+  held_request *it = all.newest;
+  while (it && it->request != request) {
+    it = it->older;
+  }
+  return it;
 }
 
 /* ------------------------------------------------------- what MPI calls back */
@@ -94,6 +126,7 @@ static void recycle(held_request *it) {
 static int release(void *state) {
   held_request *it = state;
   pthread_mutex_lock(&all.lock);
+  unlink_held(it);
   bool undelivered = take_undelivered(it);
   bool later = it->failed && !lcomm_interpose_query_may_fail;
   pthread_mutex_unlock(&all.lock);
@@ -121,6 +154,8 @@ static void on_done(void *context, lcomm_status status) {
   held_request *it = context;
   MPI_Request request = it->request; /* another call may reuse `it` once MPI knows */
   pthread_mutex_lock(&all.lock);
+  bool freed = it->freed;
+  it->done = true;
   it->failed = status != LCOMM_OK;
   it->call.status = status;
   if (it->failed) {
@@ -129,6 +164,10 @@ static void on_done(void *context, lcomm_status status) {
   }
   pthread_mutex_unlock(&all.lock);
   PMPI_Grequest_complete(request);
+  if (freed) {
+    PMPI_Request_free(&request);
+    lcomm_interpose_requests_ignore();
+  }
 }
 
 /* Where the backing is not created yet there is nothing to abort, and the other ranks wait for it.
@@ -162,6 +201,9 @@ int lcomm_interpose_enqueue(const lcomm_interpose_call *call, MPI_Request *reque
     lcomm_interpose_comm_release(call->at);
     return refuse(call);
   }
+  pthread_mutex_lock(&all.lock);
+  link_held(it);
+  pthread_mutex_unlock(&all.lock);
   *request = it->request;
   if (!lcomm_interpose_queue_put(call, on_done, it)) {
     abort_all(call, "a rank has no memory or no thread for a call that does not block");
@@ -195,6 +237,18 @@ void lcomm_interpose_requests_ignore(void) {
   for (held_request *it = take_released(); it; it = take_released()) {
     recycle(it);
   }
+}
+
+bool lcomm_interpose_request_free_when_done(MPI_Request request, bool *done) {
+  pthread_mutex_lock(&all.lock);
+  held_request *it = find_held(request);
+  bool later = it && !it->done;
+  *done = it && it->done;
+  if (later) {
+    it->freed = true;
+  }
+  pthread_mutex_unlock(&all.lock);
+  return later;
 }
 
 bool lcomm_interpose_request_failed(MPI_Status *status) {

@@ -20,3 +20,7 @@ int lcomm_interpose_waitsome(int count, MPI_Request requests[], int *done, int i
                              MPI_Status statuses[]) {
   return PMPI_Waitsome(count, requests, done, indices, statuses);
 }
+
+int lcomm_interpose_request_free(MPI_Request *request) {
+  return PMPI_Request_free(request);
+}

@@ -14,6 +14,9 @@ int lcomm_interpose_waitany(int count, MPI_Request requests[], int *index, MPI_S
 int lcomm_interpose_waitsome(int count, MPI_Request requests[], int *done, int indices[],
                              MPI_Status statuses[]);
 
+/* MPI's freeing of a request, which also knows generalized requests that are not complete. */
+int lcomm_interpose_request_free(MPI_Request *request);
+
 /* May the query function of a generalized request return an error? Otherwise the program's waiting
  * and testing functions deliver the failure. */
 extern const bool lcomm_interpose_query_may_fail;

@@ -7,6 +7,7 @@
 
 #include <sched.h>
 
+#include "libcomm/interpose/mpi/interpose_queue.h"
 #include "libcomm/interpose/mpi/interpose_wait.h"
 
 /* MPICH would call the world's error handler with a lock held, in which MPI cannot be called. */
@@ -59,4 +60,20 @@ int lcomm_interpose_waitsome(int count, MPI_Request requests[], int *done, int i
     code = PMPI_Testsome(count, requests, done, indices, statuses);
   }
   return code;
+}
+
+/* MPICH (4.0.2) forgets a generalized request that is freed before it is complete, and aborts when
+ * it is completed. So the end of the call frees it. A call that is done completes its request at
+ * about this time; this waits for it. */
+int lcomm_interpose_request_free(MPI_Request *request) {
+  bool done = false;
+  if (!lcomm_interpose_is_off() && request &&
+      lcomm_interpose_request_free_when_done(*request, &done)) {
+    *request = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+  }
+  for (int complete = !done; !complete; sched_yield()) {
+    PMPI_Request_get_status(*request, &complete, MPI_STATUS_IGNORE);
+  }
+  return PMPI_Request_free(request);
 }
