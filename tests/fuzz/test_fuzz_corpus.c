@@ -196,6 +196,7 @@ int main(void) {
       PROPERTY("any_answers_of_nvml_are_read_or_nothing", "nvml"),
       PROPERTY("any_variables_of_a_launcher_are_read_or_refused", "launcher"),
       PROPERTY("any_dialogue_with_a_store_comes_to_an_end", "dialogue"),
+      PROPERTY("any_variables_of_libcomm_are_read_or_refused", "settings"),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,5 +62,6 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"nvml", lcomm_fuzz_nvml},
     {"launcher", lcomm_fuzz_launcher},
     {"dialogue", lcomm_fuzz_dialogue},
+    {"settings", lcomm_fuzz_settings},
     {NULL, NULL},
 };

@@ -19,6 +19,7 @@
 #include "tests/support/target_lossless.h"
 #include "tests/support/target_memory_handle.h"
 #include "tests/support/target_policy.h"
+#include "tests/support/target_settings.h"
 #include "tests/support/target_shm.h"
 #include "tests/support/target_sources.h"
 #include "tests/support/target_split.h"
