@@ -123,6 +123,13 @@ static void fail_if_fatal(const lcomm_interpose_persistent_slot *slot, lcomm_sta
   }
 }
 
+/* The message of the receive has been sent, or is about to be. MPICH (4.0.2) does not survive that
+ * a persistent receive is freed before its message has come. */
+static int complete_and_free(MPI_Request *request) {
+  lcomm_interpose_wait(request, MPI_STATUS_IGNORE);
+  return PMPI_Request_free(request);
+}
+
 /* Runs in the queue's thread. The message completes the receive that MPI_Start has posted; then the
  * program may do anything with the request. */
 static void on_done(void *context, lcomm_status status) {
@@ -133,6 +140,8 @@ static void on_done(void *context, lcomm_status status) {
   pthread_mutex_lock(&lcomm_interpose_slots_lock);
   bool failed = status != LCOMM_OK && slot->undelivered == LCOMM_OK;
   int tag = slot->tag;
+  MPI_Request freed = slot->freed;
+  slot->freed = MPI_REQUEST_NULL;
   atomic_fetch_add(&lcomm_interpose_undelivered, failed);
   slot->undelivered = failed ? status : slot->undelivered;
   slot->active = false;
@@ -144,6 +153,9 @@ static void on_done(void *context, lcomm_status status) {
   }
   pthread_mutex_unlock(&lcomm_interpose_slots_lock);
   PMPI_Send(NULL, 0, MPI_BYTE, 0, tag, lcomm_interpose_slots_self());
+  if (freed != MPI_REQUEST_NULL) {
+    (void)complete_and_free(&freed);
+  }
 }
 
 static int start(lcomm_interpose_persistent_slot *slot, MPI_Request *request) {
@@ -206,7 +218,7 @@ LCOMM_INTERPOSE_API int MPI_Startall(int count, MPI_Request requests[]) {
 
 /* ------------------------------------------------------------------- freeing */
 
-/* MPI keeps an active receive until its message has come. */
+/* The end of an active call frees its request. */
 LCOMM_INTERPOSE_API int MPI_Request_free(MPI_Request *request) {
   lcomm_interpose_persistent_slot *slot = find(request);
   if (!slot) {
@@ -216,11 +228,15 @@ LCOMM_INTERPOSE_API int MPI_Request_free(MPI_Request *request) {
   }
   int delivered = lcomm_interpose_slot_deliver(*request);
   pthread_mutex_lock(&lcomm_interpose_slots_lock);
+  bool active = slot->active;
   slot->request = MPI_REQUEST_NULL;
-  if (!slot->active) {
+  if (active) {
+    slot->freed = *request;
+    *request = MPI_REQUEST_NULL;
+  } else {
     lcomm_interpose_slot_vacate(slot);
   }
   pthread_mutex_unlock(&lcomm_interpose_slots_lock);
-  int code = PMPI_Request_free(request);
+  int code = active ? MPI_SUCCESS : complete_and_free(request);
   return delivered != MPI_SUCCESS ? delivered : code;
 }

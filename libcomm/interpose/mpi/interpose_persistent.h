@@ -19,6 +19,7 @@ typedef struct lcomm_interpose_persistent_slot {
   lcomm_interpose_comm *parent; /* the communicator of the request; NULL: it was freed */
   lcomm_interpose_call call;
   MPI_Request request; /* MPI_REQUEST_NULL: the program has none */
+  MPI_Request freed;   /* that the program has freed while the call was active, else null */
   int tag;
   bool active;              /* started and not done */
   bool held;                /* the program has a request, or a freed one is active */

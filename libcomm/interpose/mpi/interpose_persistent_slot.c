@@ -60,6 +60,7 @@ static lcomm_interpose_persistent_slot *prepare(lcomm_interpose_comm *parent) {
   lcomm_interpose_ef_destroy(it->own.ef); /* the request has a residual of its own */
   it->own.ef = NULL;
   it->request = MPI_REQUEST_NULL;
+  it->freed = MPI_REQUEST_NULL;
   it->parent = parent;
   it->own.name_agreed = parent->name_agreed;
   memcpy(it->own.name, parent->name, sizeof(it->own.name));
