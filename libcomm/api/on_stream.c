@@ -59,7 +59,9 @@ static lcomm_status make(lcomm_comm *comm, lcomm_call *call, void *stream) {
     return status;
   }
   status = check_capture(comm, name, stream);
-  status = status == LCOMM_OK ? lcomm_call_start(comm, call, &request) : status;
+  if (status == LCOMM_OK) {
+    status = lcomm_call_start(comm, call, &request);
+  }
   bool left = status == LCOMM_OK && leave_to_stream(comm, call, &request);
   lcomm_leave(comm);
   return status == LCOMM_OK && !left ? lcomm_wait(comm, &request) : status;
@@ -82,10 +84,7 @@ lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor
   if (!comm || !tensor) {
     return lcomm_refuse_null(comm, "lcomm_tensor_ready_on_stream", "tensor");
   }
-  lcomm_status status = lcomm_handle_check(comm, tensor, "lcomm_tensor_ready_on_stream", "tensor");
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_handle_check(comm, tensor, "lcomm_tensor_ready_on_stream", "tensor"));
   if (tensor->count == 0) {
     return lcomm_tensor_ready(comm, tensor);
   }
@@ -95,10 +94,7 @@ lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor
                         "stream is about; use lcomm_tensor_ready",
                         tensor->name);
   }
-  status = check_capture(comm, "lcomm_tensor_ready_on_stream", stream);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(check_capture(comm, "lcomm_tensor_ready_on_stream", stream));
   const lcomm_device_table *table = lcomm_device_get(NULL);
   int error = mark(tensor, table, comm->tensors->location - 1, stream);
   if (error) {

@@ -52,8 +52,8 @@ static lcomm_status make_topology(const lcomm_comm *comm, const int *members, in
   lcomm_status status = lcomm_topo_create(
       identities, count, lcomm_policy_query_posed_nodes(comm, members, count), topo, error);
   free(identities);
-  return status == LCOMM_OK ? LCOMM_OK
-                            : lcomm_error_thread(status, "lcomm_preview_create: %s", error);
+  return status != LCOMM_OK ? lcomm_error_thread(status, "lcomm_preview_create: %s", error)
+                            : LCOMM_OK;
 }
 
 static int place_among(const lcomm_comm *comm, const int *members, int count) {
@@ -149,7 +149,7 @@ lcomm_status lcomm_preview_bytes(const lcomm_preview *preview, lcomm_call_kind k
   lcomm_policy_scope place = place_of(preview);
   lcomm_policy_query_call call = {kind, count, dtype, op, error_feedback};
   lcomm_status status = lcomm_policy_query_bytes(&place, &call, sent_bytes, exact_bytes, error);
-  return status == LCOMM_OK ? LCOMM_OK : lcomm_error_thread(status, "%s", error);
+  return status != LCOMM_OK ? lcomm_error_thread(status, "%s", error) : LCOMM_OK;
 }
 
 void lcomm_preview_facts(const lcomm_preview *preview, lcomm_policy_facts *facts) {

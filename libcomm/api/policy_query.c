@@ -103,14 +103,12 @@ lcomm_status lcomm_policy_query_bytes(const lcomm_policy_scope *place,
   }
   lcomm_plan_request request = request_of(place, call->kind, call->count, call->dtype, call->op);
   request.error_feedback = call->error_feedback != 0;
-  lcomm_status status = count_bytes(place, &request, &sent, error);
+  LCOMM_TRY(count_bytes(place, &request, &sent, error));
   request.exact = true;
-  status = status == LCOMM_OK ? count_bytes(place, &request, &exact, error) : status;
-  if (status == LCOMM_OK) {
-    *sent_bytes = sent;
-    *exact_bytes = exact;
-  }
-  return status;
+  LCOMM_TRY(count_bytes(place, &request, &exact, error));
+  *sent_bytes = sent;
+  *exact_bytes = exact;
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
@@ -120,14 +118,11 @@ lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t c
   if (!comm || !sent_bytes || !exact_bytes) {
     return lcomm_refuse_null(comm, "lcomm_call_bytes", sent_bytes ? "exact_bytes" : "sent_bytes");
   }
-  lcomm_status status = lcomm_check_process(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_check_process(comm));
   lcomm_policy_scope place = place_of(comm);
   lcomm_policy_query_call call = {kind, count, dtype, op, error_feedback};
-  status = lcomm_policy_query_bytes(&place, &call, sent_bytes, exact_bytes, error);
-  return status == LCOMM_OK ? LCOMM_OK : lcomm_refuse(comm, status, "%s", error);
+  lcomm_status status = lcomm_policy_query_bytes(&place, &call, sent_bytes, exact_bytes, error);
+  return status != LCOMM_OK ? lcomm_refuse(comm, status, "%s", error) : LCOMM_OK;
 }
 
 /* ----------------------------------------------------------- communicators */
@@ -180,11 +175,8 @@ lcomm_status lcomm_name_set(lcomm_comm *comm, const char *name) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_name_set: no communicator was given");
   }
-  lcomm_status status = lcomm_enter(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = set_name(comm, name);
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_status status = set_name(comm, name);
   lcomm_leave(comm);
   return status;
 }

@@ -23,10 +23,7 @@ static const function scatter_flush = {"lcomm_reduce_scatter_flush",
 
 static lcomm_status call_of(lcomm_residual *residual, const function *it, const void *send,
                             void *receive, lcomm_call *call) {
-  lcomm_status status = lcomm_residual_check_lives(residual, it->name);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_residual_check_lives(residual, it->name));
   bool scatters = it->collective != LCOMM_COLLECTIVE_ALLREDUCE;
   if (scatters != (residual->part_counts != NULL)) {
     return lcomm_refuse(residual->ef.comm, LCOMM_ERR_ARGUMENT,
@@ -49,15 +46,15 @@ static lcomm_status call_of(lcomm_residual *residual, const function *it, const 
 static lcomm_status start(lcomm_residual *residual, const function *it, const void *send,
                           void *receive, lcomm_request *request) {
   lcomm_call call;
-  lcomm_status status = call_of(residual, it, send, receive, &call);
-  return status == LCOMM_OK ? lcomm_call_start(residual->ef.comm, &call, request) : status;
+  LCOMM_TRY(call_of(residual, it, send, receive, &call));
+  return lcomm_call_start(residual->ef.comm, &call, request);
 }
 
 static lcomm_status make(lcomm_residual *residual, const function *it, const void *send,
                          void *receive) {
   lcomm_call call;
-  lcomm_status status = call_of(residual, it, send, receive, &call);
-  return status == LCOMM_OK ? lcomm_call_make(residual->ef.comm, &call) : status;
+  LCOMM_TRY(call_of(residual, it, send, receive, &call));
+  return lcomm_call_make(residual->ef.comm, &call);
 }
 
 lcomm_status lcomm_allreduce_ef(lcomm_residual *residual, const void *send, void *receive) {

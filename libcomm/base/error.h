@@ -13,6 +13,16 @@
 
 enum { LCOMM_ERROR_MAX = 1024 };
 
+/* Return the status of `expression` if it is not LCOMM_OK; for functions that have nothing
+ * to free. */
+#define LCOMM_TRY(expression)                                                                      \
+  do {                                                                                             \
+    lcomm_status tried_ = (expression);                                                            \
+    if (tried_ != LCOMM_OK) {                                                                      \
+      return tried_;                                                                               \
+    }                                                                                              \
+  } while (0)
+
 /* Write the calling thread's error outside any communicator; returns status. Visible to
  * libcomm-with-mpi.so. */
 LCOMM_API __attribute__((format(printf, 2, 3))) lcomm_status

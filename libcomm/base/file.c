@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/base/write_guard.h"
 
 static lcomm_status say(char *why, lcomm_status status, const char *path, const char *what,
@@ -175,15 +176,12 @@ static lcomm_status read_all(FILE *stream, const char *path, uint8_t **bytes, si
 lcomm_status lcomm_file_read(const char *folder, const char *name, uint8_t **bytes, size_t *size,
                              char *why) {
   char path[LCOMM_FILE_PATH_MAX];
-  lcomm_status status = join(path, folder, name, "", why);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(join(path, folder, name, "", why));
   FILE *stream = fopen(path, "rb");
   if (!stream) {
     return say(why, LCOMM_ERR_SYSTEM, path, "cannot be opened", errno);
   }
-  status = read_all(stream, path, bytes, size, why);
+  lcomm_status status = read_all(stream, path, bytes, size, why);
   fclose(stream);
   return status;
 }

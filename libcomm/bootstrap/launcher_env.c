@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libcomm/base/env.h"
+#include "libcomm/base/error.h"
 
 enum { WORLD_MAX = 1 << 20, PORT_MAX = 65535 };
 
@@ -167,11 +168,7 @@ static lcomm_status read_port(lcomm_launcher_env *place, char *why) {
       return LCOMM_ERR_ARGUMENT;
     }
   } else if (lcomm_launcher_get(LCOMM_LAUNCHER_MASTER_PORT)) {
-    lcomm_status status =
-        read_number(LCOMM_LAUNCHER_MASTER_PORT, 0, PORT_MAX, "29600", &place->port, why);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(read_number(LCOMM_LAUNCHER_MASTER_PORT, 0, PORT_MAX, "29600", &place->port, why));
     if (place->port > 0 && agent && strcmp(agent, "True") == 0) {
       place->port += place->port < PORT_MAX ? 1 : -1;
     }
@@ -226,14 +223,10 @@ lcomm_status lcomm_launcher_env_read(lcomm_launcher_env *place, char *why) {
     place->one_host = true;
     return status;
   }
-  status = read_locality(it, place, why);
-  if (status == LCOMM_OK) {
-    status = read_address(it, place, why);
-  }
-  if (status == LCOMM_OK) {
-    status = read_port(place, why);
-  }
-  return status == LCOMM_OK ? read_token(it, place, why) : status;
+  LCOMM_TRY(read_locality(it, place, why));
+  LCOMM_TRY(read_address(it, place, why));
+  LCOMM_TRY(read_port(place, why));
+  return read_token(it, place, why);
 }
 
 const char *lcomm_launcher_env_supposed(void) {

@@ -102,9 +102,8 @@ static lcomm_status group_ranks(MPI_Comm parent, const int *members, int count, 
 
 static lcomm_status part(void *parent_mpi, const int *members, int count, int tag,
                          lcomm_bootstrap_object *bootstrap) {
-  lcomm_status status = hold(bootstrap);
-  return status == LCOMM_OK ? group_ranks(*(MPI_Comm *)parent_mpi, members, count, tag, bootstrap)
-                            : status;
+  LCOMM_TRY(hold(bootstrap));
+  return group_ranks(*(MPI_Comm *)parent_mpi, members, count, tag, bootstrap);
 }
 
 /* Collective over all ranks of `parent`. Not a duplicate of it: the program's attributes
@@ -139,11 +138,8 @@ lcomm_status lcomm_create_mpi(MPI_Comm mpi_comm, const lcomm_config *config, lco
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
                               "lcomm_create_mpi: an inter-communicator has no common ranks");
   }
-  lcomm_status status = hold(&bootstrap);
-  status = status == LCOMM_OK ? group_all(mpi_comm, &bootstrap) : status;
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(hold(&bootstrap));
+  LCOMM_TRY(group_all(mpi_comm, &bootstrap));
   bootstrap.boot.context = bootstrap.mpi;
   PMPI_Comm_rank(*(MPI_Comm *)bootstrap.mpi, &bootstrap.boot.rank);
   PMPI_Comm_size(*(MPI_Comm *)bootstrap.mpi, &bootstrap.boot.world_size);

@@ -112,6 +112,8 @@ lcomm_status lcomm_create(const lcomm_bootstrap *boot, const lcomm_config *confi
                               boot->rank, boot->world_size);
   }
   lcomm_bootstrap_object bootstrap = {.boot = *boot};
-  lcomm_status status = boot->world_size > 1 ? find_mpi(&bootstrap) : LCOMM_OK;
-  return status == LCOMM_OK ? lcomm_create_over(&bootstrap, config, comm) : status;
+  if (boot->world_size > 1) {
+    LCOMM_TRY(find_mpi(&bootstrap));
+  }
+  return lcomm_create_over(&bootstrap, config, comm);
 }

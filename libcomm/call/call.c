@@ -93,14 +93,11 @@ lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request 
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given",
                               lcomm_collective_name(call->request.collective));
   }
-  lcomm_status status = lcomm_enter(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_enter(comm));
   if (!call->waits) {
     lcomm_expect_overlap(comm);
   }
-  status = lcomm_call_check(comm, call, handle);
+  lcomm_status status = lcomm_call_check(comm, call, handle);
   if (status == LCOMM_OK) {
     status = find_run(comm, call, &run);
   }

@@ -65,8 +65,8 @@ static lcomm_status check_factors(lcomm_comm *comm, const lcomm_call *call) {
                         "floating-point type",
                         name, lcomm_dtype_name(request->dtype));
   }
-  lcomm_status status = check_factor(comm, call, "before", call->before);
-  return status == LCOMM_OK ? check_factor(comm, call, "after", call->after) : status;
+  LCOMM_TRY(check_factor(comm, call, "before", call->before));
+  return check_factor(comm, call, "after", call->after);
 }
 
 /* ------------------------------------------------------------------ sizes */
@@ -194,18 +194,15 @@ static lcomm_status check_places(lcomm_comm *comm, lcomm_call *call) {
 }
 
 lcomm_status lcomm_call_check(lcomm_comm *comm, lcomm_call *call, const lcomm_request *handle) {
-  lcomm_status status = lcomm_control_receive(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_control_receive(comm));
   if (!handle) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "%s: no request was given",
                         lcomm_collective_name(call->request.collective));
   }
   call->request.name = comm->identity.name;
-  status = check_type(comm, call);
-  status = status == LCOMM_OK ? check_factors(comm, call) : status;
-  status = status == LCOMM_OK ? check_counts(comm, call) : status;
-  status = status == LCOMM_OK ? check_buffers(comm, call) : status;
-  return status == LCOMM_OK ? check_places(comm, call) : status;
+  LCOMM_TRY(check_type(comm, call));
+  LCOMM_TRY(check_factors(comm, call));
+  LCOMM_TRY(check_counts(comm, call));
+  LCOMM_TRY(check_buffers(comm, call));
+  return check_places(comm, call);
 }

@@ -40,10 +40,7 @@ static lcomm_status wait_for(lcomm_comm *comm, lcomm_request *request) {
   if (!operation) {
     return remembered(comm, request);
   }
-  lcomm_status status = lcomm_check_owner(comm, operation->run->comm, "lcomm_wait", "request");
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_check_owner(comm, operation->run->comm, "lcomm_wait", "request"));
   lcomm_operations_wait(comm, &operation->over); /* its result is the operation's */
   return collect(comm, request);
 }
@@ -52,11 +49,8 @@ lcomm_status lcomm_wait(lcomm_comm *comm, lcomm_request *request) {
   if (!comm || !request) {
     return lcomm_refuse_null(comm, "lcomm_wait", "request");
   }
-  lcomm_status status = lcomm_enter(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = wait_for(comm, request);
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_status status = wait_for(comm, request);
   lcomm_leave(comm);
   return status;
 }
@@ -90,10 +84,7 @@ static lcomm_status test(lcomm_comm *comm, lcomm_request *request, int *done) {
     *done = 1;
     return remembered(comm, request);
   }
-  lcomm_status status = lcomm_check_owner(comm, operation->run->comm, "lcomm_test", "request");
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_check_owner(comm, operation->run->comm, "lcomm_test", "request"));
   if (!operation->over) {
     (void)move_on(comm); /* what fails ends the operation */
   }
@@ -108,11 +99,8 @@ lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done) {
   if (!comm || !request || !done) {
     return lcomm_refuse_null(comm, "lcomm_test", request ? "done" : "request");
   }
-  lcomm_status status = lcomm_enter(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = test(comm, request, done);
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_status status = test(comm, request, done);
   lcomm_leave(comm);
   return status;
 }
@@ -123,10 +111,7 @@ uint64_t lcomm_request_not_finite(const lcomm_request *request) {
 
 static lcomm_status progress(lcomm_comm *comm) {
   if (atomic_load(&comm->deferred.open) && atomic_load(&comm->errors.status) == LCOMM_OK) {
-    lcomm_status status = comm->deferred.start(comm);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(comm->deferred.start(comm));
   }
   return move_on(comm);
 }
@@ -135,11 +120,8 @@ lcomm_status lcomm_progress(lcomm_comm *comm) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_progress: no communicator was given");
   }
-  lcomm_status status = lcomm_enter(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = progress(comm);
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_status status = progress(comm);
   lcomm_siblings_move(comm);
   lcomm_leave(comm);
   return status;

@@ -52,10 +52,7 @@ lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats) {
     return lcomm_refuse_null(comm, "lcomm_stats_get", "stats");
   }
   lcomm_comm *entered = (lcomm_comm *)(uintptr_t)comm; /* only the lock changes */
-  lcomm_status status = lcomm_enter(entered);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_enter(entered));
   *stats = comm->stats;
   stats->memory_bytes = comm->links.memory_size;
   stats->run_hits = comm->runs.cache.hits;
@@ -68,10 +65,7 @@ lcomm_status lcomm_stats_reset(lcomm_comm *comm) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_stats_reset: no communicator was given");
   }
-  lcomm_status status = lcomm_enter(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_enter(comm));
   memset(&comm->stats, 0, sizeof(comm->stats));
   comm->runs.cache.hits = comm->runs.cache.misses = 0;
   lcomm_leave(comm);
@@ -85,10 +79,7 @@ lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtyp
   if (!comm || (!text && size > 0)) {
     return lcomm_refuse_null(comm, "lcomm_plan_print", "text");
   }
-  lcomm_status status = lcomm_check_process(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_check_process(comm));
   if (lcomm_dtype_size(dtype) == 0) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_plan_print: %d is no data type",
                         (int)dtype);
@@ -98,8 +89,8 @@ lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtyp
                                 .dtype = dtype,
                                 .name = comm->identity.name,
                                 .error_feedback = tensor != 0};
-  status = lcomm_plan_create(&request, &comm->settings.policy, &comm->topo, comm->rank, &plan, why,
-                             sizeof(why));
+  lcomm_status status = lcomm_plan_create(&request, &comm->settings.policy, &comm->topo, comm->rank,
+                                          &plan, why, sizeof(why));
   if (status != LCOMM_OK) {
     return lcomm_refuse(comm, status, "no plan can be made: %s", why);
   }

@@ -67,8 +67,8 @@ static lcomm_status make_topology(lcomm_comm *comm, const making *m) {
   if (status == LCOMM_OK && m->topo_file.size > 0) {
     say_taken(comm, lcomm_topo_take(&comm->topo, &m->topo_file));
   }
-  return status == LCOMM_OK ? LCOMM_OK
-                            : complain(comm->rank, &all[comm->rank].identity, status, error);
+  return status != LCOMM_OK ? complain(comm->rank, &all[comm->rank].identity, status, error)
+                            : LCOMM_OK;
 }
 
 /* ---------------------------------------------------------------- making */
@@ -95,16 +95,14 @@ static uint64_t smallest_cache(const lcomm_handshake *all, int size) {
 static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, making *m) {
   lcomm_handshake *all = m->all;
   lcomm_handshake_prepare(comm, config, &m->summary, &m->topo_file, m->mine);
-  lcomm_status status = gather(m->boot, m->mine, all, sizeof *all);
-  status = status == LCOMM_OK ? lcomm_handshake_check(all, comm->size, comm->rank) : status;
-  status = status == LCOMM_OK ? make_topology(comm, m) : status;
-  if (status == LCOMM_OK) {
-    comm->runs.cache.limit_bytes = smallest_cache(all, comm->size);
-    memcpy(comm->settings.policy_text, m->mine->policy, sizeof(comm->settings.policy_text));
-    atomic_store(&comm->identity.named_rules,
-                 lcomm_match_named(&comm->settings.policy, comm->identity.name));
-  }
-  return status;
+  LCOMM_TRY(gather(m->boot, m->mine, all, sizeof *all));
+  LCOMM_TRY(lcomm_handshake_check(all, comm->size, comm->rank));
+  LCOMM_TRY(make_topology(comm, m));
+  comm->runs.cache.limit_bytes = smallest_cache(all, comm->size);
+  memcpy(comm->settings.policy_text, m->mine->policy, sizeof(comm->settings.policy_text));
+  atomic_store(&comm->identity.named_rules,
+               lcomm_match_named(&comm->settings.policy, comm->identity.name));
+  return LCOMM_OK;
 }
 
 static bool allows_driver(const lcomm_comm *comm) {
@@ -161,7 +159,7 @@ static lcomm_status open_links(lcomm_comm *comm, const making *m) {
   lcomm_status status = identities ? lcomm_links_open(&setup, m->mine->transport, &comm->links, why)
                                    : LCOMM_ERR_MEMORY;
   free(identities);
-  return status == LCOMM_OK ? LCOMM_OK : complain(comm->rank, &m->mine->identity, status, why);
+  return status != LCOMM_OK ? complain(comm->rank, &m->mine->identity, status, why) : LCOMM_OK;
 }
 
 /* Who moves operations, and how a rank waits that has no processor to itself. */
@@ -182,7 +180,7 @@ static lcomm_status choose_waiting(lcomm_comm *comm, const making *m) {
                     "with MPI_THREAD_MULTIPLE; do that, or set LCOMM_PROGRESS to auto or calls");
   }
   lcomm_status status = lcomm_progress_thread_start(comm, 0, why, sizeof(why));
-  return status == LCOMM_OK ? LCOMM_OK : complain(comm->rank, &m->mine->identity, status, why);
+  return status != LCOMM_OK ? complain(comm->rank, &m->mine->identity, status, why) : LCOMM_OK;
 }
 
 /* All ranks have come this far, or none goes on. */
@@ -335,11 +333,8 @@ static void take_processes(lcomm_comm *comm, const lcomm_handshake *all) {
 }
 
 static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, making *m) {
-  lcomm_status status = shake_hands(comm, config, m);
-  status = status == LCOMM_OK ? open_links(comm, m) : status;
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(shake_hands(comm, config, m));
+  LCOMM_TRY(open_links(comm, m));
   take_processes(comm, m->all);
   tell_whole(comm);
   tell_links(comm);
@@ -347,7 +342,7 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, making *m
   if (comm->trace) {
     begin_trace(comm, m);
   }
-  status = agree(comm, m, choose_waiting(comm, m));
+  lcomm_status status = agree(comm, m, choose_waiting(comm, m));
   if (status == LCOMM_OK) {
     open_summary(comm, m);
     describe_capture(comm);

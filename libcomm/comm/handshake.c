@@ -185,31 +185,24 @@ static uint64_t draw_number(const lcomm_handshake *mine) {
 static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
                                   lcomm_summary_mode *summary, lcomm_handshake *mine) {
   const char *policy = config->policy ? config->policy : lcomm_env_get(LCOMM_ENV_POLICY);
-  lcomm_status status =
-      lcomm_log_begin(comm->rank, mine->identity.host, mine->error, sizeof(mine->error));
-  if (status == LCOMM_OK && comm->rank == 0) {
+  LCOMM_TRY(lcomm_log_begin(comm->rank, mine->identity.host, mine->error, sizeof(mine->error)));
+  if (comm->rank == 0) {
     lcomm_settings_warn_unknown();
   }
-  status = status == LCOMM_OK ? lcomm_settings_check(mine->error, sizeof(mine->error)) : status;
-  status =
-      status == LCOMM_OK ? lcomm_policy_parse(policy, &comm->settings.policy, mine->error) : status;
-  if (status == LCOMM_OK) {
-    lcomm_policy_format(&comm->settings.policy, mine->policy);
-    status = find_timeout(config, &comm->settings.timeout_s, mine->error);
-  }
-  status = status == LCOMM_OK ? find_nodes(config, &mine->nodes, mine->error) : status;
-  status = status == LCOMM_OK ? find_kernels(comm, mine->error) : status;
-  status = status == LCOMM_OK ? find_transport(config, mine) : status;
-  status = status == LCOMM_OK ? find_progress(config, mine) : status;
-  status = status == LCOMM_OK ? find_run_cache(mine) : status;
-  if (status == LCOMM_OK) {
-    memcpy(comm->settings.transport, mine->transport, sizeof(comm->settings.transport));
-    comm->settings.poses = mine->nodes != 0;
-    comm->settings.progress = (lcomm_progress_mode)mine->progress;
-    status = lcomm_summary_parse(lcomm_env_get(LCOMM_ENV_STATS), summary, mine->error,
-                                 sizeof(mine->error));
-  }
-  return status;
+  LCOMM_TRY(lcomm_settings_check(mine->error, sizeof(mine->error)));
+  LCOMM_TRY(lcomm_policy_parse(policy, &comm->settings.policy, mine->error));
+  lcomm_policy_format(&comm->settings.policy, mine->policy);
+  LCOMM_TRY(find_timeout(config, &comm->settings.timeout_s, mine->error));
+  LCOMM_TRY(find_nodes(config, &mine->nodes, mine->error));
+  LCOMM_TRY(find_kernels(comm, mine->error));
+  LCOMM_TRY(find_transport(config, mine));
+  LCOMM_TRY(find_progress(config, mine));
+  LCOMM_TRY(find_run_cache(mine));
+  memcpy(comm->settings.transport, mine->transport, sizeof(comm->settings.transport));
+  comm->settings.poses = mine->nodes != 0;
+  comm->settings.progress = (lcomm_progress_mode)mine->progress;
+  return lcomm_summary_parse(lcomm_env_get(LCOMM_ENV_STATS), summary, mine->error,
+                             sizeof(mine->error));
 }
 
 /* A run goes on without a trace. */
@@ -220,20 +213,26 @@ static lcomm_status open_files(lcomm_comm *comm, lcomm_handshake *mine) {
                               sizeof(mine->error)) != LCOMM_OK) {
     return LCOMM_ERR_ARGUMENT;
   }
-  lcomm_status status = lcomm_capture_create(&comm->capture, mine->error);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = lcomm_trace_create(comm->rank, comm->size, mine->identity.host, &comm->trace,
-                              mine->error, sizeof(mine->error));
+  LCOMM_TRY(lcomm_capture_create(&comm->capture, mine->error));
+  lcomm_status status = lcomm_trace_create(comm->rank, comm->size, mine->identity.host,
+                                           &comm->trace, mine->error, sizeof(mine->error));
   mine->traced = comm->trace != NULL;
   return status == LCOMM_ERR_MEMORY ? status : LCOMM_OK;
+}
+
+static lcomm_status prepare(lcomm_comm *comm, const lcomm_config *given,
+                            lcomm_summary_mode *summary, lcomm_topo *topo_file,
+                            lcomm_handshake *mine) {
+  lcomm_config config = take_config(given);
+  LCOMM_TRY(check_config(given, mine));
+  LCOMM_TRY(read_settings(comm, &config, summary, mine));
+  LCOMM_TRY(read_topology(topo_file, mine));
+  return open_files(comm, mine);
 }
 
 void lcomm_handshake_prepare(lcomm_comm *comm, const lcomm_config *given,
                              lcomm_summary_mode *summary, lcomm_topo *topo_file,
                              lcomm_handshake *mine) {
-  lcomm_config config = take_config(given);
   memcpy(mine->magic, "libcomm", 8);
   mine->version = lcomm_version();
   mine->wire_version = LCOMM_WIRE_VERSION;
@@ -242,9 +241,5 @@ void lcomm_handshake_prepare(lcomm_comm *comm, const lcomm_config *given,
   lcomm_identity_device(&mine->identity);
   lcomm_processors_self(mine->identity.host_hash, &mine->processors);
   mine->number = draw_number(mine);
-  lcomm_status status = check_config(given, mine);
-  status = status == LCOMM_OK ? read_settings(comm, &config, summary, mine) : status;
-  status = status == LCOMM_OK ? read_topology(topo_file, mine) : status;
-  status = status == LCOMM_OK ? open_files(comm, mine) : status;
-  mine->status = (int32_t)status;
+  mine->status = (int32_t)prepare(comm, given, summary, topo_file, mine);
 }

@@ -98,6 +98,6 @@ static lcomm_status judge_equality(const lcomm_handshake *all, int size, int ran
 
 lcomm_status lcomm_handshake_check(lcomm_handshake *all, int size, int rank) {
   sanitize(all, size);
-  lcomm_status status = judge_preparations(all, size, rank);
-  return status == LCOMM_OK ? judge_equality(all, size, rank) : status;
+  LCOMM_TRY(judge_preparations(all, size, rank));
+  return judge_equality(all, size, rank);
 }

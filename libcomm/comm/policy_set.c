@@ -72,10 +72,7 @@ static lcomm_status judge(changing *it, const char *text) {
         it, LCOMM_ERR_STATE,
         "an operation is in flight, or its request was not waited for; wait for it first");
   }
-  lcomm_status status = lcomm_policy_parse(text, &it->policy, it->why);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_policy_parse(text, &it->policy, it->why));
   lcomm_policy_format(&it->policy, it->text);
   return check_tensors(it);
 }
@@ -103,10 +100,7 @@ static lcomm_status report(changing *it, int failed) {
   char who[96], text[LCOMM_STATUS_TEXT_MAX];
   int32_t code = it->all[failed].status;
   lcomm_status verdict = lcomm_status_received(code, text);
-  lcomm_status status = hear(it->comm, it->why, sizeof(it->why), failed);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(hear(it->comm, it->why, sizeof(it->why), failed));
   return lcomm_refuse(it->comm, verdict, "lcomm_policy_set: on %s: %s. The policy stays '%s'.",
                       lcomm_comm_who(it->comm, failed, who, sizeof(who)),
                       (int32_t)verdict == code ? it->why : text, it->comm->settings.policy_text);
@@ -115,11 +109,8 @@ static lcomm_status report(changing *it, int failed) {
 static lcomm_status report_difference(changing *it, int other) {
   char who[96], first[96];
   memcpy(it->other, it->text, sizeof(it->other));
-  lcomm_status status = hear(it->comm, it->text, sizeof(it->text), 0);
-  status = status == LCOMM_OK ? hear(it->comm, it->other, sizeof(it->other), other) : status;
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(hear(it->comm, it->text, sizeof(it->text), 0));
+  LCOMM_TRY(hear(it->comm, it->other, sizeof(it->other), other));
   return lcomm_refuse(it->comm, LCOMM_ERR_MISMATCH,
                       "lcomm_policy_set: %s gives '%.300s', %s gives '%.300s'; give the same "
                       "policy on all ranks. It stays '%.300s'.",
@@ -133,18 +124,18 @@ static lcomm_status agree(changing *it, lcomm_status mine) {
   wish own = {.status = (int32_t)mine, .hash = XXH3_64bits(it->text, strlen(it->text))};
   lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLGATHER, &own, it->all,
                                   sizeof(own) / sizeof(float), LCOMM_FLOAT32, LCOMM_SUM);
-  lcomm_status status = make_call(comm, &call);
-  for (int rank = 0; status == LCOMM_OK && rank < comm->size; rank++) {
+  LCOMM_TRY(make_call(comm, &call));
+  for (int rank = 0; rank < comm->size; rank++) {
     if (it->all[rank].status != LCOMM_OK) {
       return report(it, rank);
     }
   }
-  for (int rank = 1; status == LCOMM_OK && rank < comm->size; rank++) {
+  for (int rank = 1; rank < comm->size; rank++) {
     if (it->all[rank].hash != it->all[0].hash) {
       return report_difference(it, rank);
     }
   }
-  return status;
+  return LCOMM_OK;
 }
 
 /* ------------------------------------------------------------- changing */
@@ -163,7 +154,7 @@ static lcomm_status change(const changing *it) {
   if (status == LCOMM_OK && grouped) {
     status = lcomm_buckets_plan(comm);
   }
-  return status == LCOMM_OK ? lcomm_residuals_follow_policy(comm) : status;
+  return status != LCOMM_OK ? status : lcomm_residuals_follow_policy(comm);
 }
 
 static void log_change(const lcomm_comm *comm) {
@@ -175,16 +166,13 @@ static void log_change(const lcomm_comm *comm) {
 }
 
 static lcomm_status set(lcomm_comm *comm, const char *policy) {
-  lcomm_status status = lcomm_control_receive(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_control_receive(comm));
   changing *it = calloc(1, sizeof *it + (size_t)comm->size * sizeof(wish));
   if (!it) {
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "lcomm_policy_set: out of memory");
   }
   it->comm = comm;
-  status = agree(it, judge(it, policy));
+  lcomm_status status = agree(it, judge(it, policy));
   if (status == LCOMM_OK) {
     status = change(it);
   }
@@ -199,11 +187,8 @@ lcomm_status lcomm_policy_set(lcomm_comm *comm, const char *policy) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_policy_set: no communicator was given");
   }
-  lcomm_status status = lcomm_enter(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = set(comm, policy);
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_status status = set(comm, policy);
   lcomm_leave(comm);
   return status;
 }

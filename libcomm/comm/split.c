@@ -127,7 +127,7 @@ static lcomm_status make_part(lcomm_split_rendezvous *m, const lcomm_config *giv
   if (status != LCOMM_OK && bootstrap.release) {
     bootstrap.release(&bootstrap, atomic_load(&m->parent->errors.status) == LCOMM_OK);
   }
-  return status == LCOMM_OK ? LCOMM_OK : report(m->parent, status);
+  return status != LCOMM_OK ? report(m->parent, status) : LCOMM_OK;
 }
 
 static lcomm_status split_by(lcomm_comm *comm, wish mine, wish *wishes, const lcomm_config *config,
@@ -139,7 +139,9 @@ static lcomm_status split_by(lcomm_comm *comm, wish mine, wish *wishes, const lc
   comm->operations.inside = LCOMM_OP_KIND_CALL;
   if (status == LCOMM_OK && mine.color >= 0) {
     status = take_members(&m, wishes);
-    status = status == LCOMM_OK ? make_part(&m, config, &made) : status;
+    if (status == LCOMM_OK) {
+      status = make_part(&m, config, &made);
+    }
   }
   if (status == LCOMM_OK) {
     *part = made;
@@ -168,11 +170,8 @@ lcomm_status lcomm_split(lcomm_comm *comm, int color, int key, const lcomm_confi
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_split: no communicator was given");
   }
-  lcomm_status status = lcomm_enter(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = split(comm, (wish){.color = color, .key = key}, config, part);
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_status status = split(comm, (wish){.color = color, .key = key}, config, part);
   lcomm_leave(comm);
   return status;
 }

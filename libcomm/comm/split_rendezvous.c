@@ -56,18 +56,17 @@ static lcomm_status look(lcomm_split_rendezvous *m, lcomm_split_message *it) {
 }
 
 static lcomm_status look_at_all(lcomm_split_rendezvous *m, int *left, bool *moved) {
-  lcomm_status status = LCOMM_OK;
   *left = 0;
   lcomm_links_progress(&m->parent->links);
-  for (int i = 0; status == LCOMM_OK && i < m->count; i++) {
+  for (int i = 0; i < m->count; i++) {
     lcomm_split_message *it = &m->messages[i];
     if (it->in_flight) {
-      status = look(m, it);
+      LCOMM_TRY(look(m, it));
       *moved = *moved || !it->in_flight;
       *left += it->in_flight;
     }
   }
-  return status;
+  return LCOMM_OK;
 }
 
 /* The first member finds who is overdue; the others wait a little longer, to learn it from it. */
@@ -114,20 +113,18 @@ static lcomm_status wait_for_all(lcomm_split_rendezvous *m) {
   int left = 1;
   while (left > 0) {
     bool moved = false;
-    lcomm_status status = look_at_all(m, &left, &moved);
-    if (status == LCOMM_OK && left > 0) {
-      status = lcomm_operations_move(m->parent, &moved);
+    LCOMM_TRY(look_at_all(m, &left, &moved));
+    if (left == 0) {
+      return LCOMM_OK;
     }
-    if (status == LCOMM_OK && left > 0 && lcomm_clock_s() - moved_s >= patience_s(m)) {
-      status = give_up(m);
-    }
-    if (status != LCOMM_OK) {
-      return status;
+    LCOMM_TRY(lcomm_operations_move(m->parent, &moved));
+    if (lcomm_clock_s() - moved_s >= patience_s(m)) {
+      return give_up(m);
     }
     if (moved) {
       moved_s = lcomm_clock_s();
       quiet = 0;
-    } else if (left > 0) {
+    } else {
       rest(m->parent, quiet++);
     }
   }
@@ -149,22 +146,21 @@ static void cancel_all(lcomm_split_rendezvous *m) {
 
 /* To the first member, and from there to all. `all` has this member's bytes. */
 static lcomm_status gather_and_spread(lcomm_split_rendezvous *m, uint8_t *all, size_t size) {
-  lcomm_status status = LCOMM_OK;
   size_t whole = size * (size_t)m->count;
   if (m->me > 0) {
-    status = start(m, 0, false, all + (size_t)m->me * size, size);
-    status = status == LCOMM_OK ? wait_for_all(m) : status;
-    status = status == LCOMM_OK ? start(m, 0, true, all, whole) : status;
-    return status == LCOMM_OK ? wait_for_all(m) : status;
+    LCOMM_TRY(start(m, 0, false, all + (size_t)m->me * size, size));
+    LCOMM_TRY(wait_for_all(m));
+    LCOMM_TRY(start(m, 0, true, all, whole));
+    return wait_for_all(m);
   }
-  for (int i = 1; status == LCOMM_OK && i < m->count; i++) {
-    status = start(m, i, true, all + (size_t)i * size, size);
+  for (int i = 1; i < m->count; i++) {
+    LCOMM_TRY(start(m, i, true, all + (size_t)i * size, size));
   }
-  status = status == LCOMM_OK ? wait_for_all(m) : status;
-  for (int i = 1; status == LCOMM_OK && i < m->count; i++) {
-    status = start(m, i, false, all, whole);
+  LCOMM_TRY(wait_for_all(m));
+  for (int i = 1; i < m->count; i++) {
+    LCOMM_TRY(start(m, i, false, all, whole));
   }
-  return status == LCOMM_OK ? wait_for_all(m) : status;
+  return wait_for_all(m);
 }
 
 /* The bytes travel in memory of the parent, because after a failure a peer may

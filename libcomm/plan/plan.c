@@ -4,6 +4,7 @@
 /* Make a plan: select, build the schedule, link it, verify it, size its slots. */
 
 #include "libcomm/plan/plan.h"
+#include "libcomm/base/error.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,20 +193,14 @@ static lcomm_status fill(lcomm_plan *plan, const lcomm_plan_request *request,
   }
   snprintf(why, size, "out of memory while planning");
   size_vector(plan, topo->size);
-  lcomm_status status = copy_parts(plan, request, topo->size);
-  status = status == LCOMM_OK ? copy_segments(plan, request) : status;
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(copy_parts(plan, request, topo->size));
+  LCOMM_TRY(copy_segments(plan, request));
   lcomm_plan_select(plan, request, policy, topo);
   find_copies(plan, copies);
-  status = lcomm_schedule_init(&plan->schedule, rank, topo->size, plan->vector_count);
-  status = status == LCOMM_OK ? build(plan, topo) : status;
-  status = status == LCOMM_OK ? lcomm_schedule_link(&plan->schedule, copies) : status;
-  status = status == LCOMM_OK ? lcomm_plan_bound_slots(plan) : status;
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_schedule_init(&plan->schedule, rank, topo->size, plan->vector_count));
+  LCOMM_TRY(build(plan, topo));
+  LCOMM_TRY(lcomm_schedule_link(&plan->schedule, copies));
+  LCOMM_TRY(lcomm_plan_bound_slots(plan));
   plan->hash = lcomm_plan_hash(plan, policy, topo);
   return lcomm_schedule_verify(&plan->schedule, why, size);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/base/writer.h"
 #include "libcomm/plan/plan.h"
 
@@ -45,10 +46,7 @@ static lcomm_status count_all(const lcomm_plan_request *request, const lcomm_pol
   lcomm_plan_traffic *sum = &rows[topo->size];
   for (int rank = 0; rank < topo->size; rank++) {
     lcomm_plan *plan = NULL;
-    lcomm_status status = lcomm_plan_create(request, policy, topo, rank, &plan, why, why_size);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(lcomm_plan_create(request, policy, topo, rank, &plan, why, why_size));
     lcomm_plan_count(plan, topo, &rows[rank]);
     lcomm_plan_destroy(plan);
     for (int link = 0; link < LCOMM_LINK_COUNT; link++) {

@@ -4,6 +4,7 @@
 /* Rules of match=: read, written, and tried on calls. */
 
 #include "libcomm/plan/policy_match.h"
+#include "libcomm/base/error.h"
 
 #include "libcomm/plan/policy_internal.h"
 
@@ -161,17 +162,15 @@ static lcomm_status check_rule(rule_reader *p, span text) {
 
 static lcomm_status read_rule(lcomm_policy_reader *r, span text, lcomm_match_rule *rule) {
   rule_reader p = {.in = r, .rule = rule};
-  lcomm_status status = LCOMM_OK;
   *rule = standard_rule;
-  for (span rest = text; status == LCOMM_OK;) {
+  for (span rest = text;;) {
     span term = lcomm_span_before(rest, "&");
-    status = read_term(&p, term);
+    LCOMM_TRY(read_term(&p, term));
     if (term.length == rest.length) {
-      break;
+      return check_rule(&p, text);
     }
     rest = lcomm_span_after(rest, term.length + 1);
   }
-  return status == LCOMM_OK ? check_rule(&p, text) : status;
 }
 
 lcomm_status lcomm_policy_read_match(lcomm_policy_reader *r, span value, lcomm_policy *policy) {

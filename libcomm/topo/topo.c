@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/topo/topo_internal.h"
 
 /* Measured on no machine in particular: what processors, PCIe of the fourth
@@ -156,10 +157,7 @@ lcomm_status lcomm_topo_create(const lcomm_identity *identities, int size, int f
                                lcomm_topo *topo, char *error) {
   *topo = (lcomm_topo){0};
   error[0] = '\0';
-  lcomm_status status = check_numbers(size, forced_nodes, error);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(check_numbers(size, forced_nodes, error));
   host_of_rank *order = calloc((size_t)size, sizeof *order);
   if (!order || lcomm_topo_reserve(topo, size) != LCOMM_OK) {
     free(order);
@@ -175,7 +173,7 @@ lcomm_status lcomm_topo_create(const lcomm_identity *identities, int size, int f
     lcomm_host_copy(topo->host[rank], identities[rank].host, sizeof identities[rank].host);
   }
   lcomm_topo_index(topo);
-  status = lcomm_topo_add_devices(identities, forced_nodes > 0, topo);
+  lcomm_status status = lcomm_topo_add_devices(identities, forced_nodes > 0, topo);
   if (status != LCOMM_OK) {
     lcomm_topo_free(topo);
     return no_memory(size, error);

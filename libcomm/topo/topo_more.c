@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/topo/topo_read.h"
 
 enum { COST_MAX = 1000000 };
@@ -27,10 +28,7 @@ static lcomm_status no_memory(const lcomm_topo_reader *r) {
 /* ---------------------------------------------------------------- devices */
 
 static lcomm_status load_pci(lcomm_topo_reader *r, lcomm_topo_device *device) {
-  lcomm_status status = lcomm_topo_expect(r, "pci");
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_topo_expect(r, "pci"));
   lcomm_topo_word w = lcomm_topo_next(r);
   device->pci = lcomm_pci_parse(w.text, w.length);
   return device->pci != 0 ? LCOMM_OK : lcomm_topo_unexpected(r, w, "a PCI id");
@@ -57,11 +55,8 @@ static lcomm_status load_number(lcomm_topo_reader *r, int lowest, int highest, i
 
 /* Cliques use all 32 bits. */
 static lcomm_status load_cluster(lcomm_topo_reader *r, lcomm_topo_device *device) {
-  lcomm_status status = load_uuid(r, device->cluster);
-  status = status == LCOMM_OK ? lcomm_topo_expect(r, "clique") : status;
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(load_uuid(r, device->cluster));
+  LCOMM_TRY(lcomm_topo_expect(r, "clique"));
   uint64_t clique = 0;
   lcomm_topo_word w = lcomm_topo_next(r);
   for (size_t i = 0; i < w.length; i++) {
@@ -76,28 +71,24 @@ static lcomm_status load_cluster(lcomm_topo_reader *r, lcomm_topo_device *device
 
 /* All that may stand between the PCI id and the ranks, in this order. */
 static lcomm_status load_facts(lcomm_topo_reader *r, lcomm_topo_device *device) {
-  lcomm_status status = LCOMM_OK;
   lcomm_topo_word w = lcomm_topo_next(r);
   if (lcomm_topo_word_is(w, "uuid")) {
-    status = load_uuid(r, device->uuid);
+    LCOMM_TRY(load_uuid(r, device->uuid));
     w = lcomm_topo_next(r);
   }
-  if (status == LCOMM_OK && lcomm_topo_word_is(w, "index")) {
-    status = load_number(r, 0, LCOMM_DEVICE_INDEX_MAX, &device->index);
+  if (lcomm_topo_word_is(w, "index")) {
+    LCOMM_TRY(load_number(r, 0, LCOMM_DEVICE_INDEX_MAX, &device->index));
     w = lcomm_topo_next(r);
   }
-  if (status == LCOMM_OK && lcomm_topo_word_is(w, "switched")) {
-    status = load_number(r, 1, LCOMM_NVLINKS_MAX, &device->switched);
+  if (lcomm_topo_word_is(w, "switched")) {
+    LCOMM_TRY(load_number(r, 1, LCOMM_NVLINKS_MAX, &device->switched));
     w = lcomm_topo_next(r);
   }
-  if (status == LCOMM_OK && lcomm_topo_word_is(w, "cluster")) {
-    status = load_cluster(r, device);
+  if (lcomm_topo_word_is(w, "cluster")) {
+    LCOMM_TRY(load_cluster(r, device));
     w = lcomm_topo_next(r);
   }
-  if (status == LCOMM_OK && !lcomm_topo_word_is(w, "ranks")) {
-    return lcomm_topo_unexpected(r, w, "'ranks'");
-  }
-  return status;
+  return lcomm_topo_word_is(w, "ranks") ? LCOMM_OK : lcomm_topo_unexpected(r, w, "'ranks'");
 }
 
 static lcomm_status load_device_ranks(lcomm_topo_reader *r, int number, lcomm_topo *topo) {
@@ -127,10 +118,7 @@ static lcomm_status load_device(lcomm_topo_reader *r, lcomm_topo *topo) {
   if (!topo->device_list) {
     return no_memory(r);
   }
-  lcomm_status status = load_number(r, 0, LCOMM_TOPO_RANKS_MAX - 1, &number);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(load_number(r, 0, LCOMM_TOPO_RANKS_MAX - 1, &number));
   if (number != topo->devices) {
     return lcomm_topo_wrong(r,
                             "device %d where device %d is expected; number devices from 0, in "
@@ -142,13 +130,11 @@ static lcomm_status load_device(lcomm_topo_reader *r, lcomm_topo *topo) {
                             number, topo->size);
   }
   lcomm_topo_device device = {.index = -1};
-  status = load_pci(r, &device);
-  status = status == LCOMM_OK ? load_facts(r, &device) : status;
-  status = status == LCOMM_OK ? load_device_ranks(r, number, topo) : status;
-  if (status == LCOMM_OK) {
-    topo->device_list[topo->devices++] = device;
-  }
-  return status;
+  LCOMM_TRY(load_pci(r, &device));
+  LCOMM_TRY(load_facts(r, &device));
+  LCOMM_TRY(load_device_ranks(r, number, topo));
+  topo->device_list[topo->devices++] = device;
+  return LCOMM_OK;
 }
 
 /* ------------------------------------------------------------------ pairs */
@@ -187,33 +173,25 @@ static lcomm_status take_device(const lcomm_topo_reader *r, lcomm_topo_word w, i
 static lcomm_status load_p2p(lcomm_topo_reader *r, lcomm_topo *topo) {
   int first, second;
   r->example = "p2p 0 1 2";
-  lcomm_status status = take_device(r, lcomm_topo_next(r), -1, topo, &first);
-  for (int count = 0; status == LCOMM_OK; count++) {
+  LCOMM_TRY(take_device(r, lcomm_topo_next(r), -1, topo, &first));
+  for (int count = 0;; count++) {
     lcomm_topo_word w = lcomm_topo_next(r);
     if (w.length == 0 && count > 0) {
       return LCOMM_OK;
     }
-    status = take_device(r, w, first, topo, &second);
-    if (status == LCOMM_OK) {
-      status = say(r, (lcomm_topo_pair){.first = first, .second = second, .p2p = true});
-    }
+    LCOMM_TRY(take_device(r, w, first, topo, &second));
+    LCOMM_TRY(say(r, (lcomm_topo_pair){.first = first, .second = second, .p2p = true}));
   }
-  return status;
 }
 
 static lcomm_status load_nvlink(lcomm_topo_reader *r, lcomm_topo *topo) {
   int first, second, links;
   r->example = "nvlink 0 1 links 4";
-  lcomm_status status = take_device(r, lcomm_topo_next(r), -1, topo, &first);
-  if (status == LCOMM_OK) {
-    status = take_device(r, lcomm_topo_next(r), first, topo, &second);
-  }
-  status = status == LCOMM_OK ? lcomm_topo_expect(r, "links") : status;
-  status = status == LCOMM_OK ? load_number(r, 1, LCOMM_NVLINKS_MAX, &links) : status;
-  if (status == LCOMM_OK) {
-    status = say(r, (lcomm_topo_pair){.first = first, .second = second, .nvlinks = links});
-  }
-  return status;
+  LCOMM_TRY(take_device(r, lcomm_topo_next(r), -1, topo, &first));
+  LCOMM_TRY(take_device(r, lcomm_topo_next(r), first, topo, &second));
+  LCOMM_TRY(lcomm_topo_expect(r, "links"));
+  LCOMM_TRY(load_number(r, 1, LCOMM_NVLINKS_MAX, &links));
+  return say(r, (lcomm_topo_pair){.first = first, .second = second, .nvlinks = links});
 }
 
 static int by_pair_kind_and_line(const void *left, const void *right) {
@@ -301,13 +279,10 @@ static lcomm_status load_cost(lcomm_topo_reader *r, lcomm_topo *topo) {
                             lcomm_link_name((lcomm_link)link));
   }
   lcomm_link_cost cost = {0};
-  lcomm_status status = lcomm_topo_expect(r, "latency");
-  status = status == LCOMM_OK ? load_decimal(r, "us", &cost.latency_us) : status;
-  status = status == LCOMM_OK ? lcomm_topo_expect(r, "bandwidth") : status;
-  status = status == LCOMM_OK ? load_decimal(r, "GB/s", &cost.bandwidth_gb_s) : status;
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_topo_expect(r, "latency"));
+  LCOMM_TRY(load_decimal(r, "us", &cost.latency_us));
+  LCOMM_TRY(lcomm_topo_expect(r, "bandwidth"));
+  LCOMM_TRY(load_decimal(r, "GB/s", &cost.bandwidth_gb_s));
   if (cost.bandwidth_gb_s <= 0) {
     return lcomm_topo_wrong(r, "a bandwidth of 0 moves nothing; use at least 0.001 GB/s");
   }
@@ -327,10 +302,7 @@ lcomm_status lcomm_topo_load_more(lcomm_topo_reader *r, lcomm_topo_word kind, lc
     if (!lcomm_topo_word_is(kind, kinds[i].name)) {
       continue;
     }
-    lcomm_status status = kinds[i].load(r, topo);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(kinds[i].load(r, topo));
     lcomm_topo_word rest = lcomm_topo_next(r);
     return rest.length == 0 ? LCOMM_OK : lcomm_topo_unexpected(r, rest, "the end of the line");
   }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/topo/topo_read.h"
 
 /* NAME ranks, after the word host. */
@@ -145,10 +146,7 @@ static lcomm_status load_line(lcomm_topo_reader *r, lcomm_topo *topo, bool *node
     return lcomm_topo_unexpected(r, w, "'node'");
   }
   if (!*nodes_known) {
-    lcomm_status status = close_nodes(r, topo);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(close_nodes(r, topo));
     *nodes_known = true;
   }
   return lcomm_topo_load_more(r, w, topo);
@@ -159,10 +157,7 @@ static lcomm_status load_lines(lcomm_topo_reader *r, lcomm_topo *topo) {
   bool nodes_known = false;
   r->example = example;
   while (*r->at != '\0') {
-    lcomm_status status = load_line(r, topo, &nodes_known);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(load_line(r, topo, &nodes_known));
     if (*r->at == '\n') {
       r->at++;
       r->line++;
@@ -171,8 +166,10 @@ static lcomm_status load_lines(lcomm_topo_reader *r, lcomm_topo *topo) {
   if (topo->nodes == 0) {
     return lcomm_topo_unexpected(r, (lcomm_topo_word){r->at, 0}, "'node'");
   }
-  lcomm_status status = nodes_known ? LCOMM_OK : close_nodes(r, topo);
-  return status == LCOMM_OK ? lcomm_topo_take_pairs(r, topo) : status;
+  if (!nodes_known) {
+    LCOMM_TRY(close_nodes(r, topo));
+  }
+  return lcomm_topo_take_pairs(r, topo);
 }
 
 /* No text has more ranks than words. */

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libcomm/base/error.h"
+
 /* ----------------------------------------------------------------- names */
 
 /* The next name of a list: its length, 0 at the end. Moves *at behind it. */
@@ -118,10 +120,7 @@ static lcomm_status open_all(const lcomm_transport_setup *setup, const char *nam
     if (!is_auto(names) && !lists(names, lcomm_transport_list[i]->name)) {
       continue;
     }
-    status = lcomm_links_check_descriptors(setup, lcomm_transport_list[i], rooms, why);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(lcomm_links_check_descriptors(setup, lcomm_transport_list[i], rooms, why));
     open_one(setup, lcomm_transport_list[i], links, mine);
     find_lonely(links, mine);
     if (setup->boot->allgather(setup->boot->context, mine, all, sizeof *mine) != 0) {

@@ -86,12 +86,9 @@ static lcomm_status check_descriptors(lcomm_store *store) {
 lcomm_status lcomm_store_meet(const lcomm_launcher_env *place, double timeout_s,
                               lcomm_store **store) {
   lcomm_store *made = NULL;
-  lcomm_status status = begin(place, timeout_s, &made);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(begin(place, timeout_s, &made));
   made->place = place;
-  status = check_descriptors(made);
+  lcomm_status status = check_descriptors(made);
   if (place->rank == 0) {
     status = lcomm_store_open(made); /* tells the others what is missing */
   } else if (status == LCOMM_OK) {

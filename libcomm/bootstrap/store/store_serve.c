@@ -167,10 +167,7 @@ static lcomm_status gather(lcomm_store *store, uint8_t *all, size_t size) {
   }
   while (left > 0) {
     bool moved = false;
-    lcomm_status status = gather_round(store, all, size, until_s, &left, &moved);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(gather_round(store, all, size, until_s, &left, &moved));
     until_s = moved ? lcomm_clock_s() + store->timeout_s : until_s;
     if (left > 0 && lcomm_clock_s() >= until_s) {
       return say_who_is_late(store, LCOMM_STORE_HEADER_SIZE + size);

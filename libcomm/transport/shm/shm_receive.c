@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/transport/shm/shm_internal.h"
 
 /* --------------------------------------------------------------- meeting */
@@ -175,10 +176,7 @@ lcomm_status lcomm_shm_test_receive(lcomm_shm *t, lcomm_shm_record *record, bool
                                     size_t *size) {
   *over = false;
   if (record->state == LCOMM_SHM_COPYING) {
-    lcomm_status status = lcomm_shm_copy_some(t, record);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(lcomm_shm_copy_some(t, record));
   }
   switch (record->state) {
   case LCOMM_SHM_OVER:

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/device/device.h"
 #include "libcomm/transport/transport.h"
 #include "libcomm/transport/ucx/ucx_devices.h"
@@ -97,11 +98,8 @@ static lcomm_status worker_create(lcomm_ucx_place *place, char *why) {
 }
 
 static lcomm_status place_create(lcomm_ucx_place *place, char *why) {
-  lcomm_status status = context_create(&place->context, why);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = worker_create(place, why);
+  LCOMM_TRY(context_create(&place->context, why));
+  lcomm_status status = worker_create(place, why);
   if (status != LCOMM_OK) {
     lcomm_ucx.ucp_cleanup(place->context);
   }
