@@ -5,9 +5,10 @@
 
 #include <linux/membarrier.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "libcomm/base/backoff.h"
 
 bool lcomm_turn_is_biased;
 
@@ -22,10 +23,11 @@ void lcomm_turn_prepare(void) {
 }
 
 void lcomm_turn_await_guest(lcomm_turn *turn) {
+  lcomm_backoff backoff = {.yields = LCOMM_BACKOFF_ALWAYS};
   do {
     atomic_store(&turn->depth, 0);
     while (atomic_load(&turn->claimed)) {
-      sched_yield();
+      lcomm_backoff_step(&backoff);
     }
     atomic_store(&turn->depth, 1);
   } while (atomic_load(&turn->claimed));

@@ -5,8 +5,7 @@
  * rank after the other. An error here shows again in the first operation; the trace then has the
  * clocks as they are. */
 
-#include <sched.h>
-
+#include "libcomm/base/backoff.h"
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/engine.h"
 
@@ -14,6 +13,7 @@ enum { CLOCK_TAG = LCOMM_TAG_CONTROL | 4, SAMPLES = 16 };
 
 static bool finish(lcomm_comm *comm, lcomm_transport *link, lcomm_transfer *transfer) {
   double limit_s = lcomm_clock_s() + comm->settings.timeout_s;
+  lcomm_backoff backoff = {.yields = LCOMM_BACKOFF_ALWAYS};
   bool over = false;
   while (!over) {
     lcomm_links_progress(&comm->links);
@@ -25,7 +25,7 @@ static bool finish(lcomm_comm *comm, lcomm_transport *link, lcomm_transfer *tran
       return false;
     }
     if (!over) {
-      sched_yield();
+      lcomm_backoff_step(&backoff);
     }
   }
   return true;

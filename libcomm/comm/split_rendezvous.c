@@ -3,9 +3,9 @@
 
 #include "libcomm/comm/split.h"
 
-#include <sched.h>
 #include <string.h>
 
+#include "libcomm/base/backoff.h"
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/siblings.h"
 
@@ -93,14 +93,10 @@ static lcomm_status give_up(const lcomm_split_rendezvous *m) {
       it->receives ? "has sent nothing" : "takes nothing", patience_s(m));
 }
 
-/* A moment's rest; sleeps when nothing has happened for longer. */
-static void rest(lcomm_comm *comm, unsigned quiet) {
-  enum { YIELDS = 32 };
+static void rest(lcomm_comm *comm, lcomm_backoff *backoff) {
   static const double SLEEP_S = 0.05;
   bool others_moved = lcomm_siblings_move(comm);
-  if (quiet < YIELDS) {
-    sched_yield();
-  } else if (!others_moved) {
+  if (!lcomm_backoff_awake(backoff) && !others_moved) {
     lcomm_comm_sleep(comm, SLEEP_S);
   }
 }
@@ -109,7 +105,7 @@ static void rest(lcomm_comm *comm, unsigned quiet) {
  * of other ranks are received. */
 static lcomm_status wait_for_all(lcomm_split_rendezvous *m) {
   double moved_s = lcomm_clock_s();
-  unsigned quiet = 0;
+  lcomm_backoff backoff = {.yields = 32};
   int left = 1;
   while (left > 0) {
     bool moved = false;
@@ -123,9 +119,9 @@ static lcomm_status wait_for_all(lcomm_split_rendezvous *m) {
     }
     if (moved) {
       moved_s = lcomm_clock_s();
-      quiet = 0;
+      lcomm_backoff_reset(&backoff);
     } else {
-      rest(m->parent, quiet++);
+      rest(m->parent, &backoff);
     }
   }
   return LCOMM_OK;

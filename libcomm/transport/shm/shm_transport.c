@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "libcomm/base/backoff.h"
 #include "libcomm/base/clock.h"
 #include "libcomm/transport/shm/shm_internal.h"
 
@@ -112,9 +113,9 @@ static bool is_flushed(const lcomm_shm *t) {
 }
 
 static void flush_all(lcomm_shm *t) {
-  static const struct timespec moment = {0, 20000};
+  lcomm_backoff backoff = {.sleep_ns = 20000};
   for (double end_s = lcomm_clock_s() + t->timeout_s; !is_flushed(t) && lcomm_clock_s() < end_s;) {
-    nanosleep(&moment, NULL);
+    lcomm_backoff_step(&backoff);
     lcomm_shm_progress(&t->base);
   }
 }

@@ -5,8 +5,8 @@
  * coded error, or a request to be asked and given back. */
 
 #include <stdio.h>
-#include <time.h>
 
+#include "libcomm/base/backoff.h"
 #include "libcomm/base/clock.h"
 #include "libcomm/transport/ucx/ucx_internal.h"
 
@@ -32,14 +32,14 @@ void lcomm_ucx_progress(lcomm_ucx_transport *t) {
 }
 
 bool lcomm_ucx_wait(lcomm_ucx_transport *t, void *request, double deadline_s) {
-  const struct timespec idle = {.tv_nsec = IDLE_NS};
+  lcomm_backoff backoff = {.sleep_ns = IDLE_NS};
   while (lcomm_ucx_state(request) == UCS_INPROGRESS) {
     unsigned events = lcomm_ucx.ucp_worker_progress(t->place.worker);
     if (lcomm_clock_s() >= deadline_s) {
       return lcomm_ucx_state(request) != UCS_INPROGRESS;
     }
     if (events == 0) {
-      nanosleep(&idle, NULL);
+      lcomm_backoff_step(&backoff);
     }
   }
   return true;

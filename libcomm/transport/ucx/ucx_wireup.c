@@ -7,8 +7,8 @@
  * to the other side is found here, not in the first operation. */
 
 #include <stdlib.h>
-#include <time.h>
 
+#include "libcomm/base/backoff.h"
 #include "libcomm/base/clock.h"
 #include "libcomm/transport/ucx/ucx_internal.h"
 
@@ -118,7 +118,7 @@ static bool go_on_with_all(lcomm_ucx_transport *t, meeting *meetings) {
 }
 
 void lcomm_ucx_meet(lcomm_ucx_transport *t, double deadline_s) {
-  const struct timespec idle = {.tv_nsec = IDLE_NS};
+  lcomm_backoff backoff = {.sleep_ns = IDLE_NS};
   meeting *meetings = calloc((size_t)t->size, sizeof *meetings);
   if (!meetings) {
     return;
@@ -128,7 +128,7 @@ void lcomm_ucx_meet(lcomm_ucx_transport *t, double deadline_s) {
   }
   while (go_on_with_all(t, meetings) && lcomm_clock_s() < deadline_s) {
     if (lcomm_ucx.ucp_worker_progress(t->place.worker) == 0) {
-      nanosleep(&idle, NULL);
+      lcomm_backoff_step(&backoff);
     }
   }
   for (int i = 0; i < t->size; i++) {
