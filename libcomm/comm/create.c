@@ -14,7 +14,7 @@
 #include "libcomm/base/env.h"
 #include "libcomm/base/fork.h"
 #include "libcomm/base/log.h"
-#include "libcomm/base/status.h"
+#include "libcomm/base/verdict.h"
 #include "libcomm/comm/create.h"
 #include "libcomm/comm/handshake.h"
 #include "libcomm/engine/lost_ranks.h"
@@ -73,11 +73,7 @@ static lcomm_status make_topology(lcomm_comm *comm, const making *m) {
 
 /* ---------------------------------------------------------------- making */
 
-static lcomm_status gather(const lcomm_bootstrap *boot, const void *send, void *receive,
-                           size_t size) {
-  if (boot->allgather(boot->context, send, receive, size) == 0) {
-    return LCOMM_OK;
-  }
+static lcomm_status gather_failed(const lcomm_bootstrap *boot, size_t size) {
   return lcomm_error_thread(LCOMM_ERR_TRANSPORT,
                             "rank %d: the bootstrap could not exchange %zu bytes with the others",
                             boot->rank, size);
@@ -95,7 +91,9 @@ static uint64_t smallest_cache(const lcomm_handshake *all, int size) {
 static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, making *m) {
   lcomm_handshake *all = m->all;
   lcomm_handshake_prepare(comm, config, &m->summary, &m->topo_file, m->mine);
-  LCOMM_TRY(gather(m->boot, m->mine, all, sizeof *all));
+  if (m->boot->allgather(m->boot->context, m->mine, all, sizeof *all) != 0) {
+    return gather_failed(m->boot, sizeof *all);
+  }
   LCOMM_TRY(lcomm_handshake_check(all, comm->size, comm->rank));
   LCOMM_TRY(make_topology(comm, m));
   comm->runs.cache.limit_bytes = smallest_cache(all, comm->size);
@@ -185,20 +183,19 @@ static lcomm_status choose_waiting(lcomm_comm *comm, const making *m) {
 
 /* All ranks have come this far, or none goes on. */
 static lcomm_status agree(lcomm_comm *comm, const making *m, lcomm_status mine) {
-  int32_t own = (int32_t)mine;
-  int32_t *all = calloc((size_t)comm->size, sizeof *all);
-  lcomm_status status = all ? gather(m->boot, &own, all, sizeof(own)) : LCOMM_ERR_MEMORY;
-  for (int i = 0; status == LCOMM_OK && i < comm->size; i++) {
-    char sentence[288], text[LCOMM_STATUS_TEXT_MAX];
-    status = lcomm_status_received(all[i], text);
-    if (status != LCOMM_OK && mine == LCOMM_OK) {
-      snprintf(sentence, sizeof(sentence), "rank %d (host %.63s) could not go on: %s", i,
-               m->all[i].identity.host, text);
-      complain(comm->rank, &m->mine->identity, status, sentence);
-    }
+  lcomm_verdict verdict;
+  char sentence[288];
+  lcomm_status status = lcomm_verdict_gather(m->boot, mine, &verdict);
+  if (status == LCOMM_ERR_TRANSPORT) {
+    return gather_failed(m->boot, sizeof(int32_t));
   }
-  free(all);
-  return status;
+  LCOMM_TRY(status);
+  if (verdict.status != LCOMM_OK && mine == LCOMM_OK) {
+    snprintf(sentence, sizeof(sentence), "rank %d (host %.63s) could not go on: %s", verdict.rank,
+             m->all[verdict.rank].identity.host, verdict.text);
+    complain(comm->rank, &m->mine->identity, verdict.status, sentence);
+  }
+  return verdict.status;
 }
 
 static void describe_capture(const lcomm_comm *comm) {

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libcomm/base/status.h"
 #include "libcomm/base/text.h"
+#include "libcomm/base/verdict.h"
 #include "libcomm/comm/handshake.h"
 
 /* Everything here came from peers, what this rank says itself included. */
@@ -30,27 +30,24 @@ static lcomm_status complain(const lcomm_handshake *all, int rank, lcomm_status 
 
 /* A rank that could not prepare itself stops all; the lowest one is named. */
 static lcomm_status judge_preparations(const lcomm_handshake *all, int size, int rank) {
-  char sentence[LCOMM_POLICY_ERROR_MAX + 160], text[LCOMM_STATUS_TEXT_MAX];
+  char sentence[LCOMM_POLICY_ERROR_MAX + 160];
   for (int i = 0; i < size; i++) {
     if (memcmp(all[i].magic, "libcomm", 8) != 0) {
       snprintf(sentence, sizeof(sentence), "rank %d does not speak libcomm's handshake", i);
       return complain(all, rank, LCOMM_ERR_MISMATCH, sentence);
     }
   }
-  for (int i = 0; i < size; i++) {
-    lcomm_status status = lcomm_status_received(all[i].status, text);
-    if (status == LCOMM_OK) {
-      continue;
-    }
-    bool known = (int32_t)status == all[i].status;
-    snprintf(sentence, sizeof(sentence), "%s", all[i].error);
-    if (i != rank || !known) {
-      snprintf(sentence, sizeof(sentence), "rank %d (host %s) reports: %s", i, all[i].identity.host,
-               known ? all[i].error : text);
-    }
-    return complain(all, rank, status, sentence);
+  lcomm_verdict verdict = lcomm_verdict_of(&all->status, sizeof *all, size);
+  if (verdict.status == LCOMM_OK) {
+    return LCOMM_OK;
   }
-  return LCOMM_OK;
+  const lcomm_handshake *failed = &all[verdict.rank];
+  snprintf(sentence, sizeof(sentence), "%s", failed->error);
+  if (verdict.rank != rank || !verdict.known) {
+    snprintf(sentence, sizeof(sentence), "rank %d (host %s) reports: %s", verdict.rank,
+             failed->identity.host, verdict.known ? failed->error : verdict.text);
+  }
+  return complain(all, rank, verdict.status, sentence);
 }
 
 /* The first rank that differs from rank 0 is named, with both values. */

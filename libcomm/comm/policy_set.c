@@ -8,8 +8,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "libcomm/base/status.h"
 #include "libcomm/base/text.h"
+#include "libcomm/base/verdict.h"
 #include "libcomm/call/call.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/plan/policy_match.h"
@@ -96,14 +96,13 @@ static lcomm_status hear(lcomm_comm *comm, char *text, size_t size, int from) {
 }
 
 /* The sentence of the first rank that cannot, on all. */
-static lcomm_status report(changing *it, int failed) {
-  char who[96], text[LCOMM_STATUS_TEXT_MAX];
-  int32_t code = it->all[failed].status;
-  lcomm_status verdict = lcomm_status_received(code, text);
-  LCOMM_TRY(hear(it->comm, it->why, sizeof(it->why), failed));
-  return lcomm_refuse(it->comm, verdict, "lcomm_policy_set: on %s: %s. The policy stays '%s'.",
-                      lcomm_comm_who(it->comm, failed, who, sizeof(who)),
-                      (int32_t)verdict == code ? it->why : text, it->comm->settings.policy_text);
+static lcomm_status report(changing *it, const lcomm_verdict *verdict) {
+  char who[96];
+  LCOMM_TRY(hear(it->comm, it->why, sizeof(it->why), verdict->rank));
+  return lcomm_refuse(it->comm, verdict->status,
+                      "lcomm_policy_set: on %s: %s. The policy stays '%s'.",
+                      lcomm_comm_who(it->comm, verdict->rank, who, sizeof(who)),
+                      verdict->known ? it->why : verdict->text, it->comm->settings.policy_text);
 }
 
 static lcomm_status report_difference(changing *it, int other) {
@@ -125,10 +124,9 @@ static lcomm_status agree(changing *it, lcomm_status mine) {
   lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLGATHER, &own, it->all,
                                   sizeof(own) / sizeof(float), LCOMM_FLOAT32, LCOMM_SUM);
   LCOMM_TRY(make_call(comm, &call));
-  for (int rank = 0; rank < comm->size; rank++) {
-    if (it->all[rank].status != LCOMM_OK) {
-      return report(it, rank);
-    }
+  lcomm_verdict verdict = lcomm_verdict_of(&it->all->status, sizeof *it->all, comm->size);
+  if (verdict.status != LCOMM_OK) {
+    return report(it, &verdict);
   }
   for (int rank = 1; rank < comm->size; rank++) {
     if (it->all[rank].hash != it->all[0].hash) {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/base/status.h"
+#include "libcomm/base/verdict.h"
 #include "libcomm/engine/entry.h"
 
 typedef lcomm_split_color_key wish;
@@ -77,24 +77,21 @@ static lcomm_status take_mpi(lcomm_split_rendezvous *m, lcomm_bootstrap_object *
   if (!m->parent->bootstrap.mpi || m->count == 1) {
     return LCOMM_OK;
   }
-  int32_t mine = (int32_t)lcomm_bootstrap_mpi_part(m->parent->bootstrap.mpi, m->members, m->count,
-                                                   m->members[0], bootstrap);
-  int32_t *all = calloc((size_t)m->count, sizeof *all);
-  lcomm_status status =
-      all ? LCOMM_OK : lcomm_fail(m->parent, LCOMM_ERR_MEMORY, "lcomm_split: out of memory");
-  if (all && lcomm_split_gather(m, &mine, all, sizeof(mine)) != 0) {
-    status = LCOMM_ERR_TRANSPORT;
+  char who[96];
+  lcomm_verdict verdict;
+  lcomm_status mine = lcomm_bootstrap_mpi_part(m->parent->bootstrap.mpi, m->members, m->count,
+                                               m->members[0], bootstrap);
+  lcomm_status status = lcomm_verdict_gather(&bootstrap->boot, mine, &verdict);
+  if (status == LCOMM_ERR_MEMORY) {
+    return lcomm_fail(m->parent, status, "lcomm_split: out of memory");
   }
-  for (int i = 0; status == LCOMM_OK && i < m->count; i++) {
-    char who[96], text[LCOMM_STATUS_TEXT_MAX];
-    status = lcomm_status_received(all[i], text);
-    if (status != LCOMM_OK && mine == LCOMM_OK) {
-      lcomm_error_thread(status, "%s got no communicator from MPI: %s",
-                         lcomm_comm_who(m->parent, m->members[i], who, sizeof(who)), text);
-    }
+  LCOMM_TRY(status);
+  if (verdict.status != LCOMM_OK && mine == LCOMM_OK) {
+    lcomm_error_thread(verdict.status, "%s got no communicator from MPI: %s",
+                       lcomm_comm_who(m->parent, m->members[verdict.rank], who, sizeof(who)),
+                       verdict.text);
   }
-  free(all);
-  return status;
+  return verdict.status;
 }
 
 /* The sentence of a failure is the parent's own, if it was the parent that
