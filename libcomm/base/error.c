@@ -18,6 +18,14 @@ lcomm_status lcomm_error_thread(lcomm_status status, const char *format, ...) {
   return status;
 }
 
+lcomm_status lcomm_why_set(lcomm_why *why, lcomm_status status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(why->text, sizeof(why->text), format, arguments);
+  va_end(arguments);
+  return status;
+}
+
 void lcomm_error_thread_keep(const char *sentence) {
   snprintf(thread_text, sizeof(thread_text), "%s", sentence);
 }

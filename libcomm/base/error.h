@@ -13,6 +13,18 @@
 
 enum { LCOMM_ERROR_MAX = 1024 };
 
+/* A sentence on its way up, beside a status: why something cannot be done. Whoever knows
+ * for whom it was tried passes it on as an error. */
+enum { LCOMM_WHY_MAX = 512 };
+
+typedef struct lcomm_why {
+  char text[LCOMM_WHY_MAX];
+} lcomm_why;
+
+/* Write the sentence; returns status. No argument may be why->text. */
+__attribute__((format(printf, 3, 4))) lcomm_status
+lcomm_why_set(lcomm_why *why, lcomm_status status, const char *format, ...);
+
 /* Return the status of `expression` if it is not LCOMM_OK; for functions that have nothing
  * to free. */
 #define LCOMM_TRY(expression)                                                                      \

@@ -162,23 +162,23 @@ static void open_file(const char *path, int rank, const char *host) {
   }
 }
 
-lcomm_status lcomm_log_begin(int rank, const char *host, char *why, size_t size) {
+lcomm_status lcomm_log_begin(int rank, const char *host, lcomm_why *why) {
   const char *pattern = lcomm_env_get(LCOMM_ENV_LOG_FILE);
   char path[PATH_MAX_BYTES];
   int levels = 0;
   bool known = read_levels(&levels);
   atomic_store(&by_variable, levels);
   if (!known) {
-    snprintf(why, size, "LCOMM_LOG=%.40s is none of none, error, warn, info, debug and trace",
-             lcomm_env_get(LCOMM_ENV_LOG));
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(why, LCOMM_ERR_ARGUMENT,
+                         "LCOMM_LOG=%.40s is none of none, error, warn, info, debug and trace",
+                         lcomm_env_get(LCOMM_ENV_LOG));
   }
   if (pattern && !lcomm_log_path(pattern, rank, host, path, sizeof(path))) {
-    snprintf(why, size,
-             "LCOMM_LOG_FILE=%.80s is no pattern of a file's name: %%r is the rank, %%h the host, "
-             "%%p the process, %%%% a %%; for example libcomm-%%r.log",
-             pattern);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(
+        why, LCOMM_ERR_ARGUMENT,
+        "LCOMM_LOG_FILE=%.80s is no pattern of a file's name: %%r is the rank, %%h the host, "
+        "%%p the process, %%%% a %%; for example libcomm-%%r.log",
+        pattern);
   }
   pthread_mutex_lock(&lock);
   if (pattern && !opened) {

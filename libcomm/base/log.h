@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/include/libcomm.h"
 
 /* Is this level logged? For sentences that take time to make. */
@@ -21,7 +22,7 @@ void lcomm_log(lcomm_log_level level, const char *sentence);
  * LCOMM_LOG_FILE if that was not done in this process. ARGUMENT with a sentence in `why` for values
  * that are none. If the file cannot be opened, a sentence on standard error says so, and the log
  * goes there. */
-lcomm_status lcomm_log_begin(int rank, const char *host, char *why, size_t size);
+lcomm_status lcomm_log_begin(int rank, const char *host, lcomm_why *why);
 
 /* The path of a pattern: %r the rank, %h the host, %p the process, %% a %. False when it has
  * another one, or is too long. */

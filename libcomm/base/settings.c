@@ -16,14 +16,13 @@ extern char **environ;
 
 /* ---------------------------------------------------------------- values */
 
-lcomm_status lcomm_settings_check(char *why, size_t size) {
+lcomm_status lcomm_settings_check(lcomm_why *why) {
   static const lcomm_env auto_or_off[] = {LCOMM_ENV_CUDA, LCOMM_ENV_CUDA_IPC};
   for (size_t i = 0; i < sizeof(auto_or_off) / sizeof(auto_or_off[0]); i++) {
     const char *value = lcomm_env_get(auto_or_off[i]);
     if (value && strcmp(value, "auto") != 0 && strcmp(value, "off") != 0) {
-      snprintf(why, size, "%s=%.40s is neither auto nor off",
-               lcomm_env_table[auto_or_off[i]].variable, value);
-      return LCOMM_ERR_ARGUMENT;
+      return lcomm_why_set(why, LCOMM_ERR_ARGUMENT, "%s=%.40s is neither auto nor off",
+                           lcomm_env_table[auto_or_off[i]].variable, value);
     }
   }
   return LCOMM_OK;

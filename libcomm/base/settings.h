@@ -8,11 +8,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/include/libcomm_types.h"
 
 /* Variables that are a choice of words and are read where nothing can be returned. ARGUMENT
  * with a sentence in `why` that names variable, value and words. */
-lcomm_status lcomm_settings_check(char *why, size_t size);
+lcomm_status lcomm_settings_check(lcomm_why *why);
 
 /* The variable of libcomm whose name is nearest to `name`, NULL when none is near. */
 const char *lcomm_settings_nearest(const char *name);

@@ -57,15 +57,15 @@ static lcomm_status create_over(lcomm_store *store, const lcomm_launcher_env *pl
 }
 
 lcomm_status lcomm_create_env(const lcomm_config *config, lcomm_comm **comm) {
-  char why[LCOMM_LAUNCHER_ENV_WHY_MAX];
+  lcomm_why why;
   lcomm_launcher_env place;
   lcomm_store *store = NULL;
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_create_env: a pointer is NULL");
   }
-  lcomm_status status = lcomm_launcher_env_read(&place, why);
+  lcomm_status status = lcomm_launcher_env_read(&place, &why);
   if (status != LCOMM_OK) {
-    return lcomm_error_thread(status, "lcomm_create_env: %s", why);
+    return lcomm_error_thread(status, "lcomm_create_env: %s", why.text);
   }
   lcomm_descriptors_raise(); /* before the meeting, which takes one for each rank */
   if (place.world_size == 1) {

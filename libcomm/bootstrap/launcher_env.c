@@ -56,15 +56,14 @@ static bool parse_number(const char *text, int lowest, int highest, int *number)
 }
 
 static lcomm_status read_number(lcomm_launcher variable, int lowest, int highest,
-                                const char *example, int *number, char *why) {
+                                const char *example, int *number, lcomm_why *why) {
   const char *text = lcomm_launcher_get(variable);
   if (text && parse_number(text, lowest, highest, number)) {
     return LCOMM_OK;
   }
-  snprintf(why, LCOMM_LAUNCHER_ENV_WHY_MAX,
-           "%s=%.40s is no number from %d to %d; for example %s=%s", name_of(variable),
-           text ? text : "", lowest, highest, name_of(variable), example);
-  return LCOMM_ERR_ARGUMENT;
+  return lcomm_why_set(why, LCOMM_ERR_ARGUMENT,
+                       "%s=%.40s is no number from %d to %d; for example %s=%s", name_of(variable),
+                       text ? text : "", lowest, highest, name_of(variable), example);
 }
 
 /* ------------------------------------------------------- rank and world size */
@@ -84,88 +83,85 @@ static const launcher *find_launcher(void) {
 
 /* One of two variables that go together is missing. */
 static lcomm_status miss(lcomm_launcher there, lcomm_launcher missing, const char *example,
-                         char *why) {
-  snprintf(why, LCOMM_LAUNCHER_ENV_WHY_MAX,
-           "%s=%.40s is set and %s is not; set both, for example %s=%s, or neither", name_of(there),
-           lcomm_launcher_get(there), name_of(missing), name_of(missing), example);
-  return LCOMM_ERR_ARGUMENT;
+                         lcomm_why *why) {
+  return lcomm_why_set(why, LCOMM_ERR_ARGUMENT,
+                       "%s=%.40s is set and %s is not; set both, for example %s=%s, or neither",
+                       name_of(there), lcomm_launcher_get(there), name_of(missing),
+                       name_of(missing), example);
 }
 
-static lcomm_status read_rank(const launcher *it, lcomm_launcher_env *place, char *why) {
+static lcomm_status read_rank(const launcher *it, lcomm_launcher_env *place, lcomm_why *why) {
   if (!lcomm_launcher_get(it->rank)) {
     return miss(it->size, it->rank, "0", why);
   }
   if (!lcomm_launcher_get(it->size)) {
     return miss(it->rank, it->size, "4", why);
   }
-  lcomm_status status = read_number(it->size, 1, WORLD_MAX, "4", &place->world_size, why);
-  if (status == LCOMM_OK) {
-    status = read_number(it->rank, 0, WORLD_MAX, "0", &place->rank, why);
-  }
-  if (status == LCOMM_OK && place->rank >= place->world_size) {
-    snprintf(why, LCOMM_LAUNCHER_ENV_WHY_MAX,
-             "%s=%d is outside a world of %s=%d ranks, which are numbered from 0; for example "
-             "%s=%d for the last one",
-             name_of(it->rank), place->rank, name_of(it->size), place->world_size,
-             name_of(it->rank), place->world_size - 1);
-    status = LCOMM_ERR_ARGUMENT;
+  LCOMM_TRY(read_number(it->size, 1, WORLD_MAX, "4", &place->world_size, why));
+  LCOMM_TRY(read_number(it->rank, 0, WORLD_MAX, "0", &place->rank, why));
+  if (place->rank >= place->world_size) {
+    return lcomm_why_set(
+        why, LCOMM_ERR_ARGUMENT,
+        "%s=%d is outside a world of %s=%d ranks, which are numbered from 0; for example "
+        "%s=%d for the last one",
+        name_of(it->rank), place->rank, name_of(it->size), place->world_size, name_of(it->rank),
+        place->world_size - 1);
   }
   place->size_from = name_of(it->size);
-  return status;
+  return LCOMM_OK;
 }
 
-static lcomm_status read_locality(const launcher *it, lcomm_launcher_env *place, char *why) {
+static lcomm_status read_locality(const launcher *it, lcomm_launcher_env *place, lcomm_why *why) {
   int local = 0;
   if (!lcomm_launcher_get(it->local)) {
     return LCOMM_OK;
   }
-  lcomm_status status = read_number(it->local, 1, WORLD_MAX, "1", &local, why);
-  if (status == LCOMM_OK && local > place->world_size) {
-    snprintf(why, LCOMM_LAUNCHER_ENV_WHY_MAX,
-             "%s=%d is more than %s=%d; they come from different launchers, so unset the one that "
-             "is left over from another job",
-             name_of(it->local), local, name_of(it->size), place->world_size);
-    status = LCOMM_ERR_ARGUMENT;
+  LCOMM_TRY(read_number(it->local, 1, WORLD_MAX, "1", &local, why));
+  if (local > place->world_size) {
+    return lcomm_why_set(
+        why, LCOMM_ERR_ARGUMENT,
+        "%s=%d is more than %s=%d; they come from different launchers, so unset the one that "
+        "is left over from another job",
+        name_of(it->local), local, name_of(it->size), place->world_size);
   }
   place->one_host = local == (it->counts_hosts ? 1 : place->world_size);
-  return status;
+  return LCOMM_OK;
 }
 
 /* ------------------------------------------------------ address, port, token */
 
-static lcomm_status read_address(const launcher *it, lcomm_launcher_env *place, char *why) {
+static lcomm_status read_address(const launcher *it, lcomm_launcher_env *place, lcomm_why *why) {
   const char *text = lcomm_launcher_get(LCOMM_LAUNCHER_MASTER_ADDR);
   bool known = lcomm_launcher_get(it->local) != NULL;
   if (!text && known && !place->one_host) {
-    snprintf(why, LCOMM_LAUNCHER_ENV_WHY_MAX,
-             "MASTER_ADDR is not set, and %s says that not all %d ranks share a host; set it to "
-             "the name or address of rank 0's host, for example MASTER_ADDR=node1",
-             name_of(it->local), place->world_size);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(
+        why, LCOMM_ERR_ARGUMENT,
+        "MASTER_ADDR is not set, and %s says that not all %d ranks share a host; set it to "
+        "the name or address of rank 0's host, for example MASTER_ADDR=node1",
+        name_of(it->local), place->world_size);
   }
   place->one_host |= !text;
   text = text ? text : "127.0.0.1";
   if (strlen(text) >= sizeof(place->address)) {
-    snprintf(why, LCOMM_LAUNCHER_ENV_WHY_MAX,
-             "MASTER_ADDR=%.40s... has more than %d characters; for example MASTER_ADDR=node1",
-             text, LCOMM_ADDRESS_MAX - 1);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(
+        why, LCOMM_ERR_ARGUMENT,
+        "MASTER_ADDR=%.40s... has more than %d characters; for example MASTER_ADDR=node1", text,
+        LCOMM_ADDRESS_MAX - 1);
   }
   snprintf(place->address, sizeof(place->address), "%s", text);
   return LCOMM_OK;
 }
 
 /* torchrun listens at MASTER_PORT itself, so there the next port is ours. */
-static lcomm_status read_port(lcomm_launcher_env *place, char *why) {
+static lcomm_status read_port(lcomm_launcher_env *place, lcomm_why *why) {
   const char *own = lcomm_env_get(LCOMM_ENV_PORT);
   const char *agent = lcomm_launcher_get(LCOMM_LAUNCHER_AGENT_STORE);
   place->port = 0;
   if (own) {
     if (!parse_number(own, 0, PORT_MAX, &place->port)) {
-      snprintf(why, LCOMM_LAUNCHER_ENV_WHY_MAX,
-               "LCOMM_PORT=%.40s is no port from 0 to %d; for example LCOMM_PORT=%d", own, PORT_MAX,
-               LCOMM_PORT_STANDARD);
-      return LCOMM_ERR_ARGUMENT;
+      return lcomm_why_set(why, LCOMM_ERR_ARGUMENT,
+                           "LCOMM_PORT=%.40s is no port from 0 to %d; for example LCOMM_PORT=%d",
+                           own, PORT_MAX, LCOMM_PORT_STANDARD);
     }
   } else if (lcomm_launcher_get(LCOMM_LAUNCHER_MASTER_PORT)) {
     LCOMM_TRY(read_number(LCOMM_LAUNCHER_MASTER_PORT, 0, PORT_MAX, "29600", &place->port, why));
@@ -193,25 +189,25 @@ static void take_job_id(const launcher *it, lcomm_launcher_env *place) {
   }
 }
 
-static lcomm_status read_token(const launcher *it, lcomm_launcher_env *place, char *why) {
+static lcomm_status read_token(const launcher *it, lcomm_launcher_env *place, lcomm_why *why) {
   const char *token = lcomm_env_get(LCOMM_ENV_TOKEN);
   if (!token) {
     take_job_id(it, place);
     return LCOMM_OK;
   }
   if (strlen(token) >= sizeof(place->token)) {
-    snprintf(why, LCOMM_LAUNCHER_ENV_WHY_MAX,
-             "LCOMM_TOKEN has %zu characters, at most %d are possible; for example the output of "
-             "'openssl rand -hex 16'",
-             strlen(token), LCOMM_TOKEN_MAX - 1);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(
+        why, LCOMM_ERR_ARGUMENT,
+        "LCOMM_TOKEN has %zu characters, at most %d are possible; for example the output of "
+        "'openssl rand -hex 16'",
+        strlen(token), LCOMM_TOKEN_MAX - 1);
   }
   memcpy(place->token, token, strlen(token));
   place->token_from = "LCOMM_TOKEN";
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_launcher_env_read(lcomm_launcher_env *place, char *why) {
+lcomm_status lcomm_launcher_env_read(lcomm_launcher_env *place, lcomm_why *why) {
   const launcher *it = find_launcher();
   *place = (lcomm_launcher_env){.world_size = 1, .one_host = true};
   if (!it) {

@@ -9,13 +9,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "libcomm/include/libcomm_types.h"
+#include "libcomm/base/error.h"
 
 enum {
   LCOMM_TOKEN_MAX = 256,   /* bytes of a token and of the zeros behind it, one at least */
   LCOMM_ADDRESS_MAX = 256, /* of a host's name or address, terminator included */
-  LCOMM_PORT_STANDARD = 29600,
-  LCOMM_LAUNCHER_ENV_WHY_MAX = 512
+  LCOMM_PORT_STANDARD = 29600
 };
 
 typedef struct lcomm_launcher_env {
@@ -28,9 +27,9 @@ typedef struct lcomm_launcher_env {
   const char *token_from; /* the variable that told the token; NULL: none did */
 } lcomm_launcher_env;
 
-/* Read the environment. ARGUMENT, with a sentence in `why` (LCOMM_LAUNCHER_ENV_WHY_MAX
- * bytes) that names the variable, its value and what it should be. */
-lcomm_status lcomm_launcher_env_read(lcomm_launcher_env *place, char *why);
+/* Read the environment. ARGUMENT, with a sentence in `why` that names the variable, its
+ * value and what it should be. */
+lcomm_status lcomm_launcher_env_read(lcomm_launcher_env *place, lcomm_why *why);
 
 /* For sentences of ranks that do not meet: that MASTER_ADDR is not set, so that all ranks
  * were taken to be on one host; "" where that is not so. */

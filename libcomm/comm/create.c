@@ -139,7 +139,7 @@ static void choose_progress(lcomm_comm *comm, uint64_t share) {
 
 /* Links to all peers, on all ranks or on none. */
 static lcomm_status open_links(lcomm_comm *comm, const making *m) {
-  char why[LCOMM_LINKS_WHY_MAX];
+  lcomm_why why = {.text = "out of memory"};
   lcomm_identity *identities = calloc((size_t)comm->size, sizeof *identities);
   bool mpi_everywhere = true;
   for (int i = 0; identities && i < comm->size; i++) {
@@ -153,11 +153,11 @@ static lcomm_status open_links(lcomm_comm *comm, const making *m) {
                                  .mpi = mpi_everywhere ? comm->bootstrap.mpi : NULL,
                                  .mpi_ranks = comm->bootstrap.mpi_ranks,
                                  .timeout_s = comm->settings.timeout_s};
-  snprintf(why, sizeof(why), "out of memory");
-  lcomm_status status = identities ? lcomm_links_open(&setup, m->mine->transport, &comm->links, why)
-                                   : LCOMM_ERR_MEMORY;
+  lcomm_status status = identities
+                            ? lcomm_links_open(&setup, m->mine->transport, &comm->links, &why)
+                            : LCOMM_ERR_MEMORY;
   free(identities);
-  return status != LCOMM_OK ? complain(comm->rank, &m->mine->identity, status, why) : LCOMM_OK;
+  return status != LCOMM_OK ? complain(comm->rank, &m->mine->identity, status, why.text) : LCOMM_OK;
 }
 
 /* Who moves operations, and how a rank waits that has no processor to itself. */

@@ -31,28 +31,28 @@ static lcomm_status parse_positive(const char *text, double *value) {
                                                                                : LCOMM_ERR_ARGUMENT;
 }
 
-static lcomm_status find_timeout(const lcomm_config *config, double *timeout_s, char *error) {
+static lcomm_status find_timeout(const lcomm_config *config, double *timeout_s, lcomm_why *why) {
   const char *text = lcomm_env_get(LCOMM_ENV_TIMEOUT_S);
   double given_s = config->timeout_s;
   bool given = given_s < 0 || given_s > 0 || isnan(given_s); /* 0: the environment says */
   *timeout_s = given ? given_s : TIMEOUT_STANDARD_S;
   if (given && !(given_s > 0 && given_s < TIMEOUT_BOUND_S)) {
-    snprintf(error, LCOMM_POLICY_ERROR_MAX,
-             "timeout_s of the configuration is %g; it must be above 0 and below %g seconds, or 0 "
-             "for that of LCOMM_TIMEOUT_S",
-             given_s, TIMEOUT_BOUND_S);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(
+        why, LCOMM_ERR_ARGUMENT,
+        "timeout_s of the configuration is %g; it must be above 0 and below %g seconds, or 0 "
+        "for that of LCOMM_TIMEOUT_S",
+        given_s, TIMEOUT_BOUND_S);
   }
   if (given || !text || parse_positive(text, timeout_s) == LCOMM_OK) {
     return LCOMM_OK;
   }
-  snprintf(error, LCOMM_POLICY_ERROR_MAX,
-           "LCOMM_TIMEOUT_S=%.40s is not a number of seconds above 0 and below %g; for example 300",
-           text, TIMEOUT_BOUND_S);
-  return LCOMM_ERR_ARGUMENT;
+  return lcomm_why_set(
+      why, LCOMM_ERR_ARGUMENT,
+      "LCOMM_TIMEOUT_S=%.40s is not a number of seconds above 0 and below %g; for example 300",
+      text, TIMEOUT_BOUND_S);
 }
 
-static lcomm_status find_nodes(const lcomm_config *config, int32_t *nodes, char *error) {
+static lcomm_status find_nodes(const lcomm_config *config, int32_t *nodes, lcomm_why *why) {
   const char *text = lcomm_env_get(LCOMM_ENV_NODES);
   double value = 0;
   *nodes = config->nodes;
@@ -63,49 +63,49 @@ static lcomm_status find_nodes(const lcomm_config *config, int32_t *nodes, char 
     *nodes = (int32_t)value;
     return LCOMM_OK;
   }
-  snprintf(error, LCOMM_POLICY_ERROR_MAX,
-           "LCOMM_NODES=%.40s is not a number of nodes from 1 up; leave it unset to use the real "
-           "hosts",
-           text);
-  return LCOMM_ERR_ARGUMENT;
+  return lcomm_why_set(
+      why, LCOMM_ERR_ARGUMENT,
+      "LCOMM_NODES=%.40s is not a number of nodes from 1 up; leave it unset to use the real "
+      "hosts",
+      text);
 }
 
-static lcomm_status find_kernels(lcomm_comm *comm, char *error) {
-  const char *name = lcomm_env_get(LCOMM_ENV_ISA), *why = "";
-  comm->kernels = name ? lcomm_kernels_by_name(name, &why) : lcomm_kernels_best();
+static lcomm_status find_kernels(lcomm_comm *comm, lcomm_why *why) {
+  const char *name = lcomm_env_get(LCOMM_ENV_ISA), *reason = "";
+  comm->kernels = name ? lcomm_kernels_by_name(name, &reason) : lcomm_kernels_best();
   if (comm->kernels) {
     return LCOMM_OK;
   }
-  snprintf(error, LCOMM_POLICY_ERROR_MAX,
-           "LCOMM_ISA=%.40s cannot be used: %s; use scalar, avx2 or avx512, or leave it unset for "
-           "the fastest",
-           name, why);
-  return LCOMM_ERR_UNSUPPORTED;
+  return lcomm_why_set(
+      why, LCOMM_ERR_UNSUPPORTED,
+      "LCOMM_ISA=%.40s cannot be used: %s; use scalar, avx2 or avx512, or leave it unset for "
+      "the fastest",
+      name, reason);
 }
 
-static lcomm_status find_transport(const lcomm_config *config, lcomm_handshake *mine) {
+static lcomm_status find_transport(const lcomm_config *config, lcomm_handshake *mine,
+                                   lcomm_why *why) {
   const char *names = config->transport ? config->transport : lcomm_env_get(LCOMM_ENV_TRANSPORT);
-  char why[160];
+  lcomm_why wrong;
   names = names ? names : "auto";
-  if (strlen(names) < sizeof(mine->transport) &&
-      lcomm_links_parse(names, why, sizeof(why)) == LCOMM_OK) {
+  if (strlen(names) < sizeof(mine->transport) && lcomm_links_parse(names, &wrong) == LCOMM_OK) {
     snprintf(mine->transport, sizeof(mine->transport), "%s", names);
     return LCOMM_OK;
   }
-  snprintf(mine->error, sizeof(mine->error), "the transports '%.80s' (LCOMM_TRANSPORT): %s", names,
-           strlen(names) < sizeof(mine->transport) ? why : "the list is too long");
-  return LCOMM_ERR_ARGUMENT;
+  return lcomm_why_set(
+      why, LCOMM_ERR_ARGUMENT, "the transports '%.80s' (LCOMM_TRANSPORT): %s", names,
+      strlen(names) < sizeof(mine->transport) ? wrong.text : "the list is too long");
 }
 
-static lcomm_status find_progress(const lcomm_config *config, lcomm_handshake *mine) {
+static lcomm_status find_progress(const lcomm_config *config, lcomm_handshake *mine,
+                                  lcomm_why *why) {
   static const char *const names[] = {[LCOMM_PROGRESS_CALLS] = "calls",
                                       [LCOMM_PROGRESS_THREAD] = "thread",
                                       [LCOMM_PROGRESS_AUTO] = "auto"};
   const char *text = lcomm_env_get(LCOMM_ENV_PROGRESS);
   mine->progress = (int32_t)config->progress;
   if (config->progress < LCOMM_PROGRESS_DEFAULT || config->progress > LCOMM_PROGRESS_AUTO) {
-    snprintf(mine->error, sizeof(mine->error), "%d is no progress mode", (int)config->progress);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(why, LCOMM_ERR_ARGUMENT, "%d is no progress mode", (int)config->progress);
   }
   if (config->progress != LCOMM_PROGRESS_DEFAULT) {
     return LCOMM_OK;
@@ -117,12 +117,11 @@ static lcomm_status find_progress(const lcomm_config *config, lcomm_handshake *m
   if (mine->progress > 0) {
     return LCOMM_OK;
   }
-  snprintf(mine->error, sizeof(mine->error),
-           "LCOMM_PROGRESS=%.40s is none of auto, calls and thread", text);
-  return LCOMM_ERR_ARGUMENT;
+  return lcomm_why_set(why, LCOMM_ERR_ARGUMENT,
+                       "LCOMM_PROGRESS=%.40s is none of auto, calls and thread", text);
 }
 
-static lcomm_status find_run_cache(lcomm_handshake *mine) {
+static lcomm_status find_run_cache(lcomm_handshake *mine, lcomm_why *why) {
   const char *text = lcomm_env_get(LCOMM_ENV_RUN_CACHE);
   bool overflow = false;
   mine->run_cache_bytes = LCOMM_RUN_CACHE_STANDARD;
@@ -133,14 +132,14 @@ static lcomm_status find_run_cache(lcomm_handshake *mine) {
   if (used > 0 && text[used] == '\0' && !overflow) {
     return LCOMM_OK;
   }
-  snprintf(mine->error, sizeof(mine->error),
-           "LCOMM_RUN_CACHE=%.40s is not a number of bytes; K, M and G are powers of 1024, for "
-           "example 256M",
-           text);
-  return LCOMM_ERR_ARGUMENT;
+  return lcomm_why_set(
+      why, LCOMM_ERR_ARGUMENT,
+      "LCOMM_RUN_CACHE=%.40s is not a number of bytes; K, M and G are powers of 1024, for "
+      "example 256M",
+      text);
 }
 
-static lcomm_status read_topology(lcomm_topo *topo, lcomm_handshake *mine) {
+static lcomm_status read_topology(lcomm_topo *topo, lcomm_handshake *mine, lcomm_why *why) {
   char error[LCOMM_TOPO_ERROR_MAX];
   const char *path = lcomm_env_get(LCOMM_ENV_TOPO_FILE);
   if (!path) {
@@ -149,20 +148,19 @@ static lcomm_status read_topology(lcomm_topo *topo, lcomm_handshake *mine) {
   lcomm_status status = lcomm_topo_file_load(path, topo, error);
   snprintf(mine->topo_file, sizeof(mine->topo_file), "%s", path);
   mine->topo_hash = lcomm_topo_hash(topo);
-  if (status != LCOMM_OK) {
-    snprintf(mine->error, sizeof(mine->error),
-             "LCOMM_TOPO_FILE=%.95s: %.300s; `libcomm-info --measure` under mpirun writes such a "
-             "file",
-             path, error);
+  if (status == LCOMM_OK) {
+    return LCOMM_OK;
   }
-  return status;
+  return lcomm_why_set(
+      why, status,
+      "LCOMM_TOPO_FILE=%.95s: %.300s; `libcomm-info --measure` under mpirun writes such a file",
+      path, error);
 }
 
-static lcomm_status check_config(const lcomm_config *given, lcomm_handshake *mine) {
+static lcomm_status check_config(const lcomm_config *given, lcomm_why *why) {
   if (given && (given->struct_size == 0 || given->struct_size > sizeof *given)) {
-    snprintf(mine->error, sizeof(mine->error),
-             "the configuration was not begun with LCOMM_CONFIG_INIT");
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(why, LCOMM_ERR_ARGUMENT,
+                         "the configuration was not begun with LCOMM_CONFIG_INIT");
   }
   return LCOMM_OK;
 }
@@ -183,56 +181,54 @@ static uint64_t draw_number(const lcomm_handshake *mine) {
 
 /* Everything that can go wrong, in the order in which people look for it. */
 static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
-                                  lcomm_summary_mode *summary, lcomm_handshake *mine) {
+                                  lcomm_summary_mode *summary, lcomm_handshake *mine,
+                                  lcomm_why *why) {
   const char *policy = config->policy ? config->policy : lcomm_env_get(LCOMM_ENV_POLICY);
-  LCOMM_TRY(lcomm_log_begin(comm->rank, mine->identity.host, mine->error, sizeof(mine->error)));
+  LCOMM_TRY(lcomm_log_begin(comm->rank, mine->identity.host, why));
   if (comm->rank == 0) {
     lcomm_settings_warn_unknown();
   }
-  LCOMM_TRY(lcomm_settings_check(mine->error, sizeof(mine->error)));
-  LCOMM_TRY(lcomm_policy_parse(policy, &comm->settings.policy, mine->error));
+  LCOMM_TRY(lcomm_settings_check(why));
+  LCOMM_TRY(lcomm_policy_parse(policy, &comm->settings.policy, why->text));
   lcomm_policy_format(&comm->settings.policy, mine->policy);
-  LCOMM_TRY(find_timeout(config, &comm->settings.timeout_s, mine->error));
-  LCOMM_TRY(find_nodes(config, &mine->nodes, mine->error));
-  LCOMM_TRY(find_kernels(comm, mine->error));
-  LCOMM_TRY(find_transport(config, mine));
-  LCOMM_TRY(find_progress(config, mine));
-  LCOMM_TRY(find_run_cache(mine));
+  LCOMM_TRY(find_timeout(config, &comm->settings.timeout_s, why));
+  LCOMM_TRY(find_nodes(config, &mine->nodes, why));
+  LCOMM_TRY(find_kernels(comm, why));
+  LCOMM_TRY(find_transport(config, mine, why));
+  LCOMM_TRY(find_progress(config, mine, why));
+  LCOMM_TRY(find_run_cache(mine, why));
   memcpy(comm->settings.transport, mine->transport, sizeof(comm->settings.transport));
   comm->settings.poses = mine->nodes != 0;
   comm->settings.progress = (lcomm_progress_mode)mine->progress;
-  return lcomm_summary_parse(lcomm_env_get(LCOMM_ENV_STATS), summary, mine->error,
-                             sizeof(mine->error));
+  return lcomm_summary_parse(lcomm_env_get(LCOMM_ENV_STATS), summary, why);
 }
 
 /* A run goes on without a trace. */
-static lcomm_status open_files(lcomm_comm *comm, lcomm_handshake *mine) {
+static lcomm_status open_files(lcomm_comm *comm, lcomm_handshake *mine, lcomm_why *why) {
   lcomm_trace_steps steps;
-  mine->error[0] = '\0'; /* nothing so far */
-  if (lcomm_trace_steps_parse(lcomm_env_get(LCOMM_ENV_TRACE_STEPS), &steps, mine->error,
-                              sizeof(mine->error)) != LCOMM_OK) {
-    return LCOMM_ERR_ARGUMENT;
-  }
-  LCOMM_TRY(lcomm_capture_create(&comm->capture, mine->error));
-  lcomm_status status = lcomm_trace_create(comm->rank, comm->size, mine->identity.host,
-                                           &comm->trace, mine->error, sizeof(mine->error));
+  why->text[0] = '\0'; /* nothing so far */
+  LCOMM_TRY(lcomm_trace_steps_parse(lcomm_env_get(LCOMM_ENV_TRACE_STEPS), &steps, why));
+  LCOMM_TRY(lcomm_capture_create(&comm->capture, why));
+  lcomm_status status =
+      lcomm_trace_create(comm->rank, comm->size, mine->identity.host, &comm->trace, why);
   mine->traced = comm->trace != NULL;
   return status == LCOMM_ERR_MEMORY ? status : LCOMM_OK;
 }
 
 static lcomm_status prepare(lcomm_comm *comm, const lcomm_config *given,
                             lcomm_summary_mode *summary, lcomm_topo *topo_file,
-                            lcomm_handshake *mine) {
+                            lcomm_handshake *mine, lcomm_why *why) {
   lcomm_config config = take_config(given);
-  LCOMM_TRY(check_config(given, mine));
-  LCOMM_TRY(read_settings(comm, &config, summary, mine));
-  LCOMM_TRY(read_topology(topo_file, mine));
-  return open_files(comm, mine);
+  LCOMM_TRY(check_config(given, why));
+  LCOMM_TRY(read_settings(comm, &config, summary, mine, why));
+  LCOMM_TRY(read_topology(topo_file, mine, why));
+  return open_files(comm, mine, why);
 }
 
 void lcomm_handshake_prepare(lcomm_comm *comm, const lcomm_config *given,
                              lcomm_summary_mode *summary, lcomm_topo *topo_file,
                              lcomm_handshake *mine) {
+  lcomm_why why = {.text = ""};
   memcpy(mine->magic, "libcomm", 8);
   mine->version = lcomm_version();
   mine->wire_version = LCOMM_WIRE_VERSION;
@@ -241,5 +237,6 @@ void lcomm_handshake_prepare(lcomm_comm *comm, const lcomm_config *given,
   lcomm_identity_device(&mine->identity);
   lcomm_processors_self(mine->identity.host_hash, &mine->processors);
   mine->number = draw_number(mine);
-  mine->status = (int32_t)prepare(comm, given, summary, topo_file, mine);
+  mine->status = (int32_t)prepare(comm, given, summary, topo_file, mine, &why);
+  snprintf(mine->error, sizeof(mine->error), "%s", why.text);
 }

@@ -63,7 +63,7 @@ static bool parse_steps(const char *text, lcomm_capture *capture) {
   }
 }
 
-lcomm_status lcomm_capture_create(lcomm_capture **capture, char *error) {
+lcomm_status lcomm_capture_create(lcomm_capture **capture, lcomm_why *why) {
   const char *folder = lcomm_env_get(LCOMM_ENV_CAPTURE);
   const char *steps = lcomm_env_get(LCOMM_ENV_CAPTURE_STEPS);
   *capture = NULL;
@@ -74,16 +74,15 @@ lcomm_status lcomm_capture_create(lcomm_capture **capture, char *error) {
   lcomm_capture *made = calloc(1, sizeof *made);
   if (!made || !(made->folder = strdup(folder))) {
     free(made);
-    snprintf(error, LCOMM_POLICY_ERROR_MAX, "out of memory for LCOMM_CAPTURE");
-    return LCOMM_ERR_MEMORY;
+    return lcomm_why_set(why, LCOMM_ERR_MEMORY, "out of memory for LCOMM_CAPTURE");
   }
   if (!parse_steps(steps, made)) {
     lcomm_capture_free(made);
-    snprintf(error, LCOMM_POLICY_ERROR_MAX,
-             "LCOMM_CAPTURE_STEPS=%.40s is not a list of at most %d step numbers; for example "
-             "0,10,100",
-             steps, (int)STEPS_MAX);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(
+        why, LCOMM_ERR_ARGUMENT,
+        "LCOMM_CAPTURE_STEPS=%.40s is not a list of at most %d step numbers; for example "
+        "0,10,100",
+        steps, (int)STEPS_MAX);
   }
   *capture = made;
   return LCOMM_OK;

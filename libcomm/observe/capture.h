@@ -35,15 +35,16 @@
  * costs one branch. The thread that makes progress does the writing.
  */
 
+#include "libcomm/base/error.h"
 #include "libcomm/include/libcomm.h"
 #include "libcomm/plan/plan.h"
 
 typedef struct lcomm_capture lcomm_capture;
 
 /* As the environment says; *capture is NULL when it does not ask for any.
- * ARGUMENT for a list of steps that is none, MEMORY; the sentence is in `error`
- * (LCOMM_POLICY_ERROR_MAX bytes). Free with lcomm_capture_free (NULL ok). */
-lcomm_status lcomm_capture_create(lcomm_capture **capture, char *error);
+ * ARGUMENT for a list of steps that is none, MEMORY; the sentence is in `why`. Free with
+ * lcomm_capture_free (NULL ok). */
+lcomm_status lcomm_capture_create(lcomm_capture **capture, lcomm_why *why);
 void lcomm_capture_free(lcomm_capture *capture);
 
 /* Set whose gradients these are; before the first of the two calls below. who: for sentences,

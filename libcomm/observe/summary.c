@@ -14,8 +14,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/base/write_guard.h"
 
-lcomm_status lcomm_summary_parse(const char *text, lcomm_summary_mode *mode, char *why,
-                                 size_t why_size) {
+lcomm_status lcomm_summary_parse(const char *text, lcomm_summary_mode *mode, lcomm_why *why) {
   *mode = LCOMM_SUMMARY_NONE;
   if (!text || strcmp(text, "none") == 0) {
     return LCOMM_OK;
@@ -28,11 +27,11 @@ lcomm_status lcomm_summary_parse(const char *text, lcomm_summary_mode *mode, cha
     *mode = LCOMM_SUMMARY_ALL;
     return LCOMM_OK;
   }
-  snprintf(why, why_size,
-           "LCOMM_STATS=%.40s is none of none, exit (rank 0 shows its statistics at the end) and "
-           "exit:all (every rank does)",
-           text);
-  return LCOMM_ERR_ARGUMENT;
+  return lcomm_why_set(
+      why, LCOMM_ERR_ARGUMENT,
+      "LCOMM_STATS=%.40s is none of none, exit (rank 0 shows its statistics at the end) and "
+      "exit:all (every rank does)",
+      text);
 }
 
 /* -------------------------------------------------------------- counting */

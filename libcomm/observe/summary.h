@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/base/exit_hook.h"
 #include "libcomm/plan/op_kind.h"
 #include "libcomm/plan/plan.h"
@@ -28,8 +29,7 @@ typedef enum lcomm_summary_mode {
 
 /* The value of LCOMM_STATS, NULL when it is not set. ARGUMENT with a sentence
  * in `why`. */
-lcomm_status lcomm_summary_parse(const char *text, lcomm_summary_mode *mode, char *why,
-                                 size_t why_size);
+lcomm_status lcomm_summary_parse(const char *text, lcomm_summary_mode *mode, lcomm_why *why);
 
 /* What an operation took. Zero it when the operation starts, add as it goes. */
 typedef struct lcomm_summary_cost {

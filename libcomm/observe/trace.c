@@ -218,8 +218,7 @@ static bool read_step(const char **text, uint64_t *step) {
   return good;
 }
 
-lcomm_status lcomm_trace_steps_parse(const char *text, lcomm_trace_steps *steps, char *why,
-                                     size_t why_size) {
+lcomm_status lcomm_trace_steps_parse(const char *text, lcomm_trace_steps *steps, lcomm_why *why) {
   const char *at = text;
   *steps = (lcomm_trace_steps){0, UINT64_MAX};
   if (!text) {
@@ -234,11 +233,11 @@ lcomm_status lcomm_trace_steps_parse(const char *text, lcomm_trace_steps *steps,
   if (good && steps->first <= steps->last) {
     return LCOMM_OK;
   }
-  snprintf(why, why_size,
-           "LCOMM_TRACE_STEPS=%.40s is not a step or a range of steps, counted from 0; for "
-           "example 100-120, 7 or 1000-",
-           text);
-  return LCOMM_ERR_ARGUMENT;
+  return lcomm_why_set(
+      why, LCOMM_ERR_ARGUMENT,
+      "LCOMM_TRACE_STEPS=%.40s is not a step or a range of steps, counted from 0; for "
+      "example 100-120, 7 or 1000-",
+      text);
 }
 
 /* Which communicator of the process this is, and under which rank the process
@@ -271,10 +270,10 @@ static bool make_path(lcomm_trace *trace, const char *pattern) {
 }
 
 /* With the first lines, so that a file that cannot be written is known now. */
-static lcomm_status open_file(lcomm_trace *trace, const char *pattern, char *why, size_t size) {
+static lcomm_status open_file(lcomm_trace *trace, const char *pattern, lcomm_why *why) {
   if (!make_path(trace, pattern)) {
-    snprintf(why, size, "LCOMM_TRACE=%.60s... is too long for the name of a file", pattern);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(why, LCOMM_ERR_ARGUMENT,
+                         "LCOMM_TRACE=%.60s... is too long for the name of a file", pattern);
   }
   if (lcomm_trace_file_open(&trace->file) == LCOMM_OK) {
     lcomm_trace_line line;
@@ -287,30 +286,25 @@ static lcomm_status open_file(lcomm_trace *trace, const char *pattern, char *why
   if (trace->file.handle >= 0) {
     return LCOMM_OK;
   }
-  snprintf(why, size,
-           "LCOMM_TRACE: the file %.300s cannot be written: %s; name a file in a folder that "
-           "exists and has room, or leave it unset",
-           trace->file.path, strerror(trace->file.error));
-  return LCOMM_ERR_SYSTEM;
+  return lcomm_why_set(
+      why, LCOMM_ERR_SYSTEM,
+      "LCOMM_TRACE: the file %.300s cannot be written: %s; name a file in a folder that "
+      "exists and has room, or leave it unset",
+      trace->file.path, strerror(trace->file.error));
 }
 
 lcomm_status lcomm_trace_create(int rank, int size, const char *host, lcomm_trace **trace,
-                                char *why, size_t why_size) {
+                                lcomm_why *why) {
   const char *pattern = lcomm_env_get(LCOMM_ENV_TRACE);
   *trace = NULL;
   if (!pattern) {
     return LCOMM_OK;
   }
   lcomm_trace_steps steps;
-  lcomm_status valid =
-      lcomm_trace_steps_parse(lcomm_env_get(LCOMM_ENV_TRACE_STEPS), &steps, why, why_size);
-  if (valid != LCOMM_OK) {
-    return valid;
-  }
+  LCOMM_TRY(lcomm_trace_steps_parse(lcomm_env_get(LCOMM_ENV_TRACE_STEPS), &steps, why));
   lcomm_trace *made = calloc(1, sizeof *made);
   if (!made) {
-    snprintf(why, why_size, "out of memory for LCOMM_TRACE");
-    return LCOMM_ERR_MEMORY;
+    return lcomm_why_set(why, LCOMM_ERR_MEMORY, "out of memory for LCOMM_TRACE");
   }
   made->origin = (lcomm_trace_origin){
       .rank = rank, .size = size, .process = (long)getpid(), .base_s = (int64_t)lcomm_clock_s()};
@@ -321,7 +315,7 @@ lcomm_status lcomm_trace_create(int rank, int size, const char *host, lcomm_trac
   made->steps = steps;
   lcomm_trace_step(made, 0);
   number_communicator(&made->origin);
-  lcomm_status status = open_file(made, pattern, why, why_size);
+  lcomm_status status = open_file(made, pattern, why);
   if (status != LCOMM_OK) {
     free(made);
     return status;

@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/include/libcomm.h"
 
 typedef struct lcomm_trace lcomm_trace;
@@ -79,14 +80,13 @@ typedef struct lcomm_trace_event {
  * here: SYSTEM when that cannot be done, ARGUMENT, MEMORY, with a sentence in
  * `why`. Any thread. */
 lcomm_status lcomm_trace_create(int rank, int size, const char *host, lcomm_trace **trace,
-                                char *why, size_t why_size);
+                                lcomm_why *why);
 
 /* Read LCOMM_TRACE_STEPS; NULL: all steps. ARGUMENT, with a sentence in `why`. */
 typedef struct lcomm_trace_steps {
   uint64_t first, last;
 } lcomm_trace_steps;
-lcomm_status lcomm_trace_steps_parse(const char *text, lcomm_trace_steps *steps, char *why,
-                                     size_t why_size);
+lcomm_status lcomm_trace_steps_parse(const char *text, lcomm_trace_steps *steps, lcomm_why *why);
 
 /* A step begins, counted from 0: from here on events are those of this step. Of a communicator
  * without tensors each call begins the next step. Before the first of these calls events belong

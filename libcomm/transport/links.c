@@ -49,7 +49,7 @@ static bool is_known(const char *name, size_t length) {
   return false;
 }
 
-lcomm_status lcomm_links_parse(const char *names, char *why, size_t size) {
+lcomm_status lcomm_links_parse(const char *names, lcomm_why *why) {
   const char *at = names, *name = NULL;
   size_t found = 0;
   if (is_auto(names)) {
@@ -57,14 +57,14 @@ lcomm_status lcomm_links_parse(const char *names, char *why, size_t size) {
   }
   for (size_t n = next_name(&at, &name); n > 0; n = next_name(&at, &name), found++) {
     if (!is_known(name, n)) {
-      snprintf(why, size, "'%.*s' is no transport; use auto, or some of shm,ucx,mpi",
-               (int)(n < 40 ? n : 40), name);
-      return LCOMM_ERR_ARGUMENT;
+      return lcomm_why_set(why, LCOMM_ERR_ARGUMENT,
+                           "'%.*s' is no transport; use auto, or some of shm,ucx,mpi",
+                           (int)(n < 40 ? n : 40), name);
     }
   }
   if (found == 0) {
-    snprintf(why, size, "the list of transports is empty; use auto, or some of shm,ucx,mpi");
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(why, LCOMM_ERR_ARGUMENT,
+                         "the list of transports is empty; use auto, or some of shm,ucx,mpi");
   }
   return LCOMM_OK;
 }
@@ -113,7 +113,8 @@ static void open_one(const lcomm_transport_setup *setup, const lcomm_transport_t
 }
 
 static lcomm_status open_all(const lcomm_transport_setup *setup, const char *names,
-                             lcomm_links *links, answer *all, lcomm_links_room *rooms, char *why) {
+                             lcomm_links *links, answer *all, lcomm_links_room *rooms,
+                             lcomm_why *why) {
   answer *mine = &all[setup->size];
   lcomm_status status = setup->size == 1 ? LCOMM_OK : LCOMM_ERR_TRANSPORT;
   for (int i = 0; lcomm_transport_list[i] && status == LCOMM_ERR_TRANSPORT; i++) {
@@ -124,8 +125,8 @@ static lcomm_status open_all(const lcomm_transport_setup *setup, const char *nam
     open_one(setup, lcomm_transport_list[i], links, mine);
     find_lonely(links, mine);
     if (setup->boot->allgather(setup->boot->context, mine, all, sizeof *mine) != 0) {
-      snprintf(why, LCOMM_LINKS_WHY_MAX, "the bootstrap failed while links were opened");
-      return LCOMM_ERR_TRANSPORT;
+      return lcomm_why_set(why, LCOMM_ERR_TRANSPORT,
+                           "the bootstrap failed while links were opened");
     }
     status = lcomm_links_check(all, setup->identities, setup->size, why);
   }
@@ -133,15 +134,15 @@ static lcomm_status open_all(const lcomm_transport_setup *setup, const char *nam
 }
 
 lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *names,
-                              lcomm_links *links, char *why) {
+                              lcomm_links *links, lcomm_why *why) {
   memset(links, 0, sizeof *links);
   links->rank = setup->rank;
   links->size = setup->size;
   links->of = calloc((size_t)setup->size, sizeof(lcomm_transport *));
   answer *all = calloc((size_t)setup->size + 1, sizeof *all);
   lcomm_links_room *rooms = calloc((size_t)setup->size, sizeof *rooms);
-  lcomm_status status = LCOMM_ERR_MEMORY;
-  snprintf(why, LCOMM_LINKS_WHY_MAX, "out of memory for the links to %d ranks", setup->size);
+  lcomm_status status =
+      lcomm_why_set(why, LCOMM_ERR_MEMORY, "out of memory for the links to %d ranks", setup->size);
   if (links->of && all && rooms) {
     status = open_all(setup, names, links, all, rooms, why);
   }

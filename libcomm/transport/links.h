@@ -11,9 +11,10 @@
 
 #include <poll.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/transport/transport.h"
 
-enum { LCOMM_LINKS_MAX = 4, LCOMM_LINKS_WHY_MAX = 512, LCOMM_NAP_MAX = 128 };
+enum { LCOMM_LINKS_MAX = 4, LCOMM_NAP_MAX = 128 };
 
 typedef struct lcomm_links_memory lcomm_links_memory;
 
@@ -28,15 +29,15 @@ typedef struct lcomm_links {
 
 /* Is `names`, such as "shm,ucx" or "auto", a list of transports? On a mistake
  * a sentence is written into why. NULL is "auto". ARGUMENT. */
-lcomm_status lcomm_links_parse(const char *names, char *why, size_t size);
+lcomm_status lcomm_links_parse(const char *names, lcomm_why *why);
 
 /* Open what is needed for every rank to reach every other; collective, the
  * same result on all ranks. `names` as above, equal on all ranks. On failure
- * the sentence in why (LCOMM_LINKS_WHY_MAX bytes) names a pair without a link
+ * the sentence in why names a pair without a link
  * and what each transport said, or the rank that has too few file descriptors.
  * TRANSPORT, SYSTEM, MEMORY. */
 lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *names,
-                              lcomm_links *links, char *why);
+                              lcomm_links *links, lcomm_why *why);
 void lcomm_links_close(lcomm_links *links, bool orderly);
 
 /* What a rank says of its file descriptors before a transport is opened. */
@@ -47,11 +48,11 @@ typedef struct lcomm_links_room {
 /* Has every rank as many left as the transport needs there? Collective, the same
  * result on all ranks: a rank that runs out in the middle may be aborted inside
  * of a library. rooms: one per rank, to work in. On failure the sentence in why
- * (LCOMM_LINKS_WHY_MAX bytes) names the first rank that lacks some, and what
+ * names the first rank that lacks some, and what
  * `ulimit -n` it needs. SYSTEM, TRANSPORT. */
 lcomm_status lcomm_links_check_descriptors(const lcomm_transport_setup *setup,
                                            const lcomm_transport_table *table,
-                                           lcomm_links_room *rooms, char *why);
+                                           lcomm_links_room *rooms, lcomm_why *why);
 
 /* Is a transport of this name open? */
 bool lcomm_links_use(const lcomm_links *links, const char *name);

@@ -9,26 +9,24 @@
 #include "libcomm/base/text.h"
 
 static lcomm_status complain(const lcomm_links_answer *it, int rank,
-                             const lcomm_identity *identities, int size, char *why) {
+                             const lcomm_identity *identities, int size, lcomm_why *why) {
   if (it->lonely < 0 || it->lonely >= size || it->lonely == rank) {
-    snprintf(
-        why, LCOMM_LINKS_WHY_MAX,
+    return lcomm_why_set(
+        why, LCOMM_ERR_WIRE,
         "rank %d (host %.63s) answers that it has no link to rank %d, which is no peer of its; "
         "install the same libcomm on all hosts, and check the network",
         rank, identities[rank].host, (int)it->lonely);
-    return LCOMM_ERR_WIRE;
   }
   char text[LCOMM_LINKS_WHY_MAX];
   memcpy(text, it->why, sizeof(text));
   lcomm_text_sanitize(text, sizeof(text));
-  snprintf(why, LCOMM_LINKS_WHY_MAX,
-           "rank %d (host %.63s) has no link to rank %d (host %.63s): %.300s", rank,
-           identities[rank].host, (int)it->lonely, identities[it->lonely].host, text);
-  return LCOMM_ERR_TRANSPORT;
+  return lcomm_why_set(why, LCOMM_ERR_TRANSPORT,
+                       "rank %d (host %.63s) has no link to rank %d (host %.63s): %.300s", rank,
+                       identities[rank].host, (int)it->lonely, identities[it->lonely].host, text);
 }
 
 lcomm_status lcomm_links_check(const lcomm_links_answer *all, const lcomm_identity *identities,
-                               int size, char *why) {
+                               int size, lcomm_why *why) {
   for (int i = 0; i < size; i++) {
     if (all[i].lonely != LCOMM_LINKS_COMPLETE) {
       return complain(&all[i], i, identities, size, why);

@@ -7,7 +7,10 @@
 
 #include "libcomm/transport/links.h"
 
-enum { LCOMM_LINKS_COMPLETE = -1 };
+enum {
+  LCOMM_LINKS_COMPLETE = -1,
+  LCOMM_LINKS_WHY_MAX = 512 /* travels */
+};
 
 /* What a rank says after a transport was opened. */
 typedef struct lcomm_links_answer {
@@ -17,8 +20,8 @@ typedef struct lcomm_links_answer {
 
 /* The answers of all ranks, any bytes: the same verdict on all of them. TRANSPORT
  * when a pair has no link, WIRE for what is no answer; the sentence in `why`
- * (LCOMM_LINKS_WHY_MAX bytes) names the lowest such rank. The hosts' names are texts. */
+ * names the lowest such rank. The hosts' names are texts. */
 lcomm_status lcomm_links_check(const lcomm_links_answer *all, const lcomm_identity *identities,
-                               int size, char *why);
+                               int size, lcomm_why *why);
 
 #endif

@@ -12,17 +12,16 @@
 enum { BESIDES = 4 };
 
 static lcomm_status judge(const lcomm_transport_setup *setup, const lcomm_transport_table *table,
-                          const lcomm_links_room *rooms, char *why) {
+                          const lcomm_links_room *rooms, lcomm_why *why) {
   for (int rank = 0; rank < setup->size; rank++) {
     const lcomm_links_room *room = &rooms[rank];
     if (room->needed > 0 && room->left < room->needed) {
       char what[64], text[LCOMM_DESCRIPTORS_TEXT_MAX];
       snprintf(what, sizeof(what), "%.20s among %d ranks", table->name, setup->size);
-      snprintf(
-          why, LCOMM_LINKS_WHY_MAX, "rank %d (host %.63s) has too few file descriptors: %s", rank,
+      return lcomm_why_set(
+          why, LCOMM_ERR_SYSTEM, "rank %d (host %.63s) has too few file descriptors: %s", rank,
           setup->identities[rank].host,
           lcomm_descriptors_lack(room->limit, room->left, room->needed, room->needed, what, text));
-      return LCOMM_ERR_SYSTEM;
     }
   }
   return LCOMM_OK;
@@ -30,7 +29,7 @@ static lcomm_status judge(const lcomm_transport_setup *setup, const lcomm_transp
 
 lcomm_status lcomm_links_check_descriptors(const lcomm_transport_setup *setup,
                                            const lcomm_transport_table *table,
-                                           lcomm_links_room *rooms, char *why) {
+                                           lcomm_links_room *rooms, lcomm_why *why) {
   if (!table->descriptors) {
     return LCOMM_OK;
   }
@@ -39,8 +38,7 @@ lcomm_status lcomm_links_check_descriptors(const lcomm_transport_setup *setup,
                            .left = lcomm_descriptors_free(),
                            .needed = needed > 0 ? needed + BESIDES : 0};
   if (setup->boot->allgather(setup->boot->context, &mine, rooms, sizeof(mine)) != 0) {
-    snprintf(why, LCOMM_LINKS_WHY_MAX, "the bootstrap failed before links were opened");
-    return LCOMM_ERR_TRANSPORT;
+    return lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "the bootstrap failed before links were opened");
   }
   return judge(setup, table, rooms, why);
 }

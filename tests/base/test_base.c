@@ -106,8 +106,43 @@ static void queries_without_a_communicator_are_answered(void **state) {
   assert_int_equal(lcomm_version(), 100);
 }
 
+static void a_sentence_on_its_way_up_is_cut_and_ends(void **state) {
+  (void)state;
+  lcomm_why why;
+  char text[3 * LCOMM_WHY_MAX];
+  assert_int_equal(lcomm_why_set(&why, LCOMM_ERR_ARGUMENT, "%d of %s", 3, "four"),
+                   LCOMM_ERR_ARGUMENT);
+  assert_string_equal(why.text, "3 of four");
+  memset(text, 'x', sizeof(text) - 1);
+  text[sizeof(text) - 1] = '\0';
+  assert_int_equal(lcomm_why_set(&why, LCOMM_ERR_MEMORY, "%s", text), LCOMM_ERR_MEMORY);
+  assert_int_equal(strlen(why.text), LCOMM_WHY_MAX - 1);
+}
+
+static lcomm_status tried(lcomm_status first, lcomm_status second, int *calls) {
+  ++*calls;
+  LCOMM_TRY(first);
+  ++*calls;
+  LCOMM_TRY(second);
+  ++*calls;
+  return LCOMM_OK;
+}
+
+static void the_first_status_that_is_not_ok_is_forwarded(void **state) {
+  (void)state;
+  int calls = 0;
+  assert_int_equal(tried(LCOMM_OK, LCOMM_OK, &calls), LCOMM_OK);
+  assert_int_equal(calls, 3);
+  assert_int_equal(tried(LCOMM_OK, LCOMM_ERR_STATE, &calls), LCOMM_ERR_STATE);
+  assert_int_equal(calls, 5);
+  assert_int_equal(tried(LCOMM_ERR_WIRE, LCOMM_ERR_STATE, &calls), LCOMM_ERR_WIRE);
+  assert_int_equal(calls, 6);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_sentence_on_its_way_up_is_cut_and_ends),
+      cmocka_unit_test(the_first_status_that_is_not_ok_is_forwarded),
       cmocka_unit_test(every_status_has_a_name_and_a_text),
       cmocka_unit_test(values_that_are_no_codes_are_answered),
       cmocka_unit_test(data_types_have_their_sizes),

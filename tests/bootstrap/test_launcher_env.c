@@ -130,12 +130,12 @@ static void every_launcher_is_understood(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof(launches) / sizeof(launches[0]); i++) {
     const lcomm_launcher_env *wanted = &launches[i].place;
-    char why[LCOMM_LAUNCHER_ENV_WHY_MAX] = "";
+    lcomm_why why = {.text = ""};
     lcomm_launcher_env place;
     set(launches[i].settings);
-    lcomm_status status = lcomm_launcher_env_read(&place, why);
+    lcomm_status status = lcomm_launcher_env_read(&place, &why);
     if (status != LCOMM_OK || place.rank != wanted->rank || place.port != wanted->port) {
-      print_error("%s: %s\n", launches[i].name, why);
+      print_error("%s: %s\n", launches[i].name, why.text);
     }
     assert_int_equal(status, LCOMM_OK);
     assert_int_equal(place.rank, wanted->rank);
@@ -178,15 +178,15 @@ static const mistake mistakes[] = {
 static void mistakes_are_named_with_their_value_and_an_example(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
-    char why[LCOMM_LAUNCHER_ENV_WHY_MAX] = "";
+    lcomm_why why = {.text = ""};
     lcomm_launcher_env place;
     set(mistakes[i].settings);
-    assert_int_equal(lcomm_launcher_env_read(&place, why), LCOMM_ERR_ARGUMENT);
+    assert_int_equal(lcomm_launcher_env_read(&place, &why), LCOMM_ERR_ARGUMENT);
     for (int k = 0; k < 4 && mistakes[i].words[k]; k++) {
-      if (!strstr(why, mistakes[i].words[k])) {
-        print_error("no '%s' in: %s\n", mistakes[i].words[k], why);
+      if (!strstr(why.text, mistakes[i].words[k])) {
+        print_error("no '%s' in: %s\n", mistakes[i].words[k], why.text);
       }
-      assert_non_null(strstr(why, mistakes[i].words[k]));
+      assert_non_null(strstr(why.text, mistakes[i].words[k]));
     }
   }
   clear();
@@ -196,17 +196,18 @@ static void texts_that_are_too_long_are_refused(void **state) {
   (void)state;
   static const char *const plain[] = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=a", NULL};
   static const char *const variables[] = {"LCOMM_TOKEN", "MASTER_ADDR"};
-  char text[1000], why[LCOMM_LAUNCHER_ENV_WHY_MAX];
+  char text[1000];
+  lcomm_why why;
   lcomm_launcher_env place;
   memset(text, 'x', sizeof(text));
   text[sizeof(text) - 1] = '\0';
   for (int i = 0; i < 2; i++) {
     set(plain);
     setenv(variables[i], text, 1);
-    assert_int_equal(lcomm_launcher_env_read(&place, why), LCOMM_ERR_ARGUMENT);
-    assert_non_null(strstr(why, variables[i]));
+    assert_int_equal(lcomm_launcher_env_read(&place, &why), LCOMM_ERR_ARGUMENT);
+    assert_non_null(strstr(why.text, variables[i]));
     setenv(variables[i], text + sizeof(text) - 256, 1);
-    assert_int_equal(lcomm_launcher_env_read(&place, why), LCOMM_OK);
+    assert_int_equal(lcomm_launcher_env_read(&place, &why), LCOMM_OK);
   }
   clear();
 }

@@ -141,20 +141,20 @@ static void tensors_have_a_row_of_their_own(void **state) {
 static void other_values_of_the_variable_are_refused(void **state) {
   (void)state;
   lcomm_summary_mode mode = LCOMM_SUMMARY_ALL;
-  char why[256] = "";
-  assert_int_equal(lcomm_summary_parse(NULL, &mode, why, sizeof(why)), LCOMM_OK);
+  lcomm_why why = {.text = ""};
+  assert_int_equal(lcomm_summary_parse(NULL, &mode, &why), LCOMM_OK);
   assert_int_equal(mode, LCOMM_SUMMARY_NONE);
-  assert_int_equal(lcomm_summary_parse("exit", &mode, why, sizeof(why)), LCOMM_OK);
+  assert_int_equal(lcomm_summary_parse("exit", &mode, &why), LCOMM_OK);
   assert_int_equal(mode, LCOMM_SUMMARY_FIRST);
-  assert_int_equal(lcomm_summary_parse("exit:all", &mode, why, sizeof(why)), LCOMM_OK);
+  assert_int_equal(lcomm_summary_parse("exit:all", &mode, &why), LCOMM_OK);
   assert_int_equal(mode, LCOMM_SUMMARY_ALL);
-  assert_int_equal(lcomm_summary_parse("none", &mode, why, sizeof(why)), LCOMM_OK);
+  assert_int_equal(lcomm_summary_parse("none", &mode, &why), LCOMM_OK);
   assert_int_equal(mode, LCOMM_SUMMARY_NONE);
   static const char *const wrong[] = {"1", "EXIT", "exit:", "exit:some", "exit "};
   for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-    assert_int_equal(lcomm_summary_parse(wrong[i], &mode, why, sizeof(why)), LCOMM_ERR_ARGUMENT);
-    assert_non_null(strstr(why, "LCOMM_STATS="));
-    assert_non_null(strstr(why, "exit:all"));
+    assert_int_equal(lcomm_summary_parse(wrong[i], &mode, &why), LCOMM_ERR_ARGUMENT);
+    assert_non_null(strstr(why.text, "LCOMM_STATS="));
+    assert_non_null(strstr(why.text, "exit:all"));
   }
 }
 

@@ -12,9 +12,9 @@
 static void nothing_is_written_unless_asked_for(void **state) {
   (void)state;
   lcomm_trace *trace = (lcomm_trace *)folder;
-  char why[64] = "";
+  lcomm_why why = {.text = ""};
   unsetenv("LCOMM_TRACE");
-  assert_int_equal(lcomm_trace_create(0, 1, "n1", &trace, why, sizeof(why)), LCOMM_OK);
+  assert_int_equal(lcomm_trace_create(0, 1, "n1", &trace, &why), LCOMM_OK);
   assert_null(trace);
   lcomm_trace_destroy(NULL);
 }

@@ -15,13 +15,14 @@
 static void a_file_that_cannot_be_written_is_a_sentence_at_once(void **state) {
   (void)state;
   lcomm_trace *trace = (lcomm_trace *)folder;
-  char why[512] = "", path[6000];
+  char path[6000];
+  lcomm_why why = {.text = ""};
   setenv("LCOMM_TRACE", in_folder("no/such/folder/trace"), 1);
-  assert_int_equal(lcomm_trace_create(0, 1, "n1", &trace, why, sizeof(why)), LCOMM_ERR_SYSTEM);
+  assert_int_equal(lcomm_trace_create(0, 1, "n1", &trace, &why), LCOMM_ERR_SYSTEM);
   assert_null(trace);
-  assert_non_null(strstr(why, "LCOMM_TRACE"));
-  assert_non_null(strstr(why, "no/such/folder/trace"));
-  assert_non_null(strstr(why, "No such file or directory"));
+  assert_non_null(strstr(why.text, "LCOMM_TRACE"));
+  assert_non_null(strstr(why.text, "no/such/folder/trace"));
+  assert_non_null(strstr(why.text, "No such file or directory"));
 
   setenv("LCOMM_TRACE", in_folder("full%d"), 1);
   for (int i = 1; i < 64; i++) { /* whichever number this communicator has */
@@ -29,13 +30,13 @@ static void a_file_that_cannot_be_written_is_a_sentence_at_once(void **state) {
     snprintf(name, sizeof(name), i == 1 ? "full0" : "full%d.0", i);
     assert_int_equal(symlink("/dev/full", in_folder(name)), 0);
   }
-  assert_int_equal(lcomm_trace_create(0, 1, "n1", &trace, why, sizeof(why)), LCOMM_ERR_SYSTEM);
-  assert_non_null(strstr(why, "No space left on device"));
+  assert_int_equal(lcomm_trace_create(0, 1, "n1", &trace, &why), LCOMM_ERR_SYSTEM);
+  assert_non_null(strstr(why.text, "No space left on device"));
 
   memset(path, 'x', sizeof(path) - 1);
   path[sizeof(path) - 1] = '\0';
   setenv("LCOMM_TRACE", path, 1);
-  assert_int_equal(lcomm_trace_create(0, 1, "n1", &trace, why, sizeof(why)), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_trace_create(0, 1, "n1", &trace, &why), LCOMM_ERR_ARGUMENT);
   assert_null(trace);
 }
 

@@ -129,9 +129,9 @@ static inline int count_events(const cJSON *events, const char *name) {
 /* A trace at `folder/name` of this rank among `size`. */
 static inline lcomm_trace *make_trace(const char *name, int rank, int size) {
   lcomm_trace *trace = NULL;
-  char why[512] = "";
+  lcomm_why why = {.text = ""};
   setenv("LCOMM_TRACE", in_folder(name), 1);
-  assert_int_equal(lcomm_trace_create(rank, size, "n1", &trace, why, sizeof(why)), LCOMM_OK);
+  assert_int_equal(lcomm_trace_create(rank, size, "n1", &trace, &why), LCOMM_OK);
   assert_non_null(trace);
   return trace;
 }

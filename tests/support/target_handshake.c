@@ -70,19 +70,19 @@ static lcomm_status judge(const world *w, int rank) {
 }
 
 static void judge_links(const world *w) {
-  char why[LCOMM_LINKS_WHY_MAX] = "";
+  lcomm_why why = {.text = ""};
   lcomm_identity *identities = fuzz_allocate((size_t)w->size * sizeof *identities);
   bool complete = true;
   for (int i = 0; i < w->size; i++) {
     snprintf(identities[i].host, sizeof(identities[i].host), "n%d", i);
     complete &= w->answers[i].lonely == LCOMM_LINKS_COMPLETE;
   }
-  lcomm_status status = lcomm_links_check(w->answers, identities, w->size, why);
+  lcomm_status status = lcomm_links_check(w->answers, identities, w->size, &why);
   fuzz_require(complete == (status == LCOMM_OK), "who misses a link is believed");
   fuzz_require(status == LCOMM_OK || status == LCOMM_ERR_TRANSPORT || status == LCOMM_ERR_WIRE,
                "a verdict has its status");
-  fuzz_check_text(why, sizeof(why));
-  fuzz_require((why[0] != '\0') == (status != LCOMM_OK), "a verdict has a sentence");
+  fuzz_check_text(why.text, sizeof(why.text));
+  fuzz_require((why.text[0] != '\0') == (status != LCOMM_OK), "a verdict has a sentence");
   free(identities);
 }
 

@@ -50,15 +50,14 @@ static void check_place(const lcomm_launcher_env *place) {
 }
 
 void lcomm_fuzz_launcher(const uint8_t *data, size_t size) {
-  char *why = fuzz_allocate(LCOMM_LAUNCHER_ENV_WHY_MAX);
+  lcomm_why *why = fuzz_allocate(sizeof *why);
   lcomm_launcher_env *place = fuzz_allocate(sizeof *place);
   clear();
   set_all(data, size);
   lcomm_status status = lcomm_launcher_env_read(place, why);
   fuzz_require(status == LCOMM_OK || status == LCOMM_ERR_ARGUMENT, "a place is found or refused");
-  fuzz_require(strnlen(why, LCOMM_LAUNCHER_ENV_WHY_MAX) < LCOMM_LAUNCHER_ENV_WHY_MAX,
-               "a sentence ends");
-  fuzz_require((status == LCOMM_OK) == (why[0] == '\0'), "a refusal has a sentence");
+  fuzz_require(strnlen(why->text, LCOMM_WHY_MAX) < LCOMM_WHY_MAX, "a sentence ends");
+  fuzz_require((status == LCOMM_OK) == (why->text[0] == '\0'), "a refusal has a sentence");
   if (status == LCOMM_OK) {
     check_place(place);
   }

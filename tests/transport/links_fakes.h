@@ -171,7 +171,7 @@ typedef struct participant {
   const char *names;
   lcomm_links links;
   lcomm_status status;
-  char why[LCOMM_LINKS_WHY_MAX];
+  lcomm_why why;
 } participant;
 
 static void *open_one(void *argument) {
@@ -184,7 +184,7 @@ static void *open_one(void *argument) {
   lcomm_bootstrap boot = {p->rank, RANKS, &p->rank, gather};
   lcomm_transport_setup setup = {
       .rank = p->rank, .size = RANKS, .identities = identities, .boot = &boot, .timeout_s = 1};
-  p->status = lcomm_links_open(&setup, p->names, &p->links, p->why);
+  p->status = lcomm_links_open(&setup, p->names, &p->links, &p->why);
   return NULL;
 }
 

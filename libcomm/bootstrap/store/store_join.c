@@ -215,7 +215,7 @@ typedef struct attempts {
   double until_s, patience_s;
   unsigned count, silences; /* attempts; those at which nobody answered */
   bool was_in;              /* rank 0 has answered one, and then the connection broke */
-  char why[LCOMM_SOCKET_WHY_MAX];
+  lcomm_why why;
 } attempts;
 
 /* How long who listens may be silent: a rank 0 that stands still goes on some time.
@@ -255,7 +255,7 @@ static bool attempt(lcomm_store *store, attempts *past) {
   bool late = false;
   unsigned addresses = 1;
   store->fd = lcomm_socket_connect(store->place->address, store->place->port, past->count++,
-                                   past->until_s, &addresses, past->why);
+                                   past->until_s, &addresses, &past->why);
   if (store->fd < 0) {
     return false;
   }
@@ -270,11 +270,11 @@ static bool attempt(lcomm_store *store, attempts *past) {
   past->silences += late;
   bool again = may_try_again(&d, result, past);
   if (again) {
-    snprintf(past->why, sizeof(past->why), "%s",
-             result == REFUSED  ? "another job meets there"
-             : late             ? "who listens there does not answer"
-             : result == BROKEN ? "who listens there hung up"
-                                : "who listens there is not libcomm");
+    lcomm_why_set(&past->why, LCOMM_ERR_TRANSPORT, "%s",
+                  result == REFUSED  ? "another job meets there"
+                  : late             ? "who listens there does not answer"
+                  : result == BROKEN ? "who listens there hung up"
+                                     : "who listens there is not libcomm");
   } else {
     fail_with(store, &d, result, late);
   }
@@ -297,7 +297,7 @@ lcomm_status lcomm_store_join(lcomm_store *store) {
                               "cannot reach rank 0 at MASTER_ADDR %s within %g s: %s. See whether "
                               "rank 0 runs, whether the address and the port are its own and the "
                               "same on all ranks, and whether a firewall lets them through%s",
-                              store->where, store->timeout_s, past.why,
+                              store->where, store->timeout_s, past.why.text,
                               lcomm_launcher_env_supposed());
     }
     poll(NULL, 0, (int)(pause_s * 1000));

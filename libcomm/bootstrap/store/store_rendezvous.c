@@ -166,19 +166,19 @@ static lcomm_status take_round(lcomm_store_rendezvous *m) {
 static lcomm_status listen_to_all(lcomm_store_rendezvous *m) {
   lcomm_store *store = m->store;
   const lcomm_launcher_env *place = store->place;
-  char why[LCOMM_SOCKET_WHY_MAX] = "";
+  lcomm_why why = {.text = ""};
   bool in_use = false;
   double patience_s = store->timeout_s / 2 < PORT_S ? store->timeout_s / 2 : PORT_S;
   double until_s = lcomm_clock_s() + patience_s;
   for (;;) {
     m->listener_count = lcomm_socket_listen(place->address, place->port, place->one_host,
-                                            m->listeners, &in_use, why);
+                                            m->listeners, &in_use, &why);
     if (m->listener_count > 0) {
       return LCOMM_OK;
     }
     if (lcomm_clock_s() >= until_s) {
       return lcomm_store_fail(store, LCOMM_ERR_TRANSPORT, "cannot listen at MASTER_ADDR %s: %s; %s",
-                              store->where, why,
+                              store->where, why.text,
                               in_use ? "another program has the port: set LCOMM_PORT or "
                                        "MASTER_PORT to a free one on all ranks"
                                      : "set MASTER_ADDR to the name or address of rank 0's host");

@@ -59,15 +59,15 @@ static void hurry(int fd) {
 
 /* ------------------------------------------------------------- addresses */
 
-static struct addrinfo *resolve(const char *address, int port, int flags, char *why) {
+static struct addrinfo *resolve(const char *address, int port, int flags, lcomm_why *why) {
   char service[16];
   struct addrinfo *found = NULL;
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
   snprintf(service, sizeof(service), "%d", port);
   int code = getaddrinfo(address, service, &hints, &found);
   if (code != 0) {
-    snprintf(why, LCOMM_SOCKET_WHY_MAX, "the name is not known: %.120s",
-             code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code));
+    lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "the name is not known: %.120s",
+                  code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code));
     return NULL;
   }
   return found;
@@ -87,8 +87,8 @@ static bool is_loopback(const struct sockaddr *address) {
 /* A host's own name often is a loopback address in its /etc/hosts, which
  * nobody else can reach. An address in figures is meant as it is. */
 static bool hides_host(const char *address, const struct addrinfo *list) {
-  char why[LCOMM_SOCKET_WHY_MAX];
-  struct addrinfo *figures = resolve(address, 1, AI_NUMERICHOST, why);
+  lcomm_why why;
+  struct addrinfo *figures = resolve(address, 1, AI_NUMERICHOST, &why);
   if (figures) {
     freeaddrinfo(figures);
     return false;
@@ -139,14 +139,14 @@ static void close_all(const int *fds, int count) {
 }
 
 /* An address that another host has is no error; a port that is taken is. */
-static int listen_at_all(const struct addrinfo *list, int *fds, bool *in_use, char *why) {
+static int listen_at_all(const struct addrinfo *list, int *fds, bool *in_use, lcomm_why *why) {
   int count = 0;
   for (const struct addrinfo *it = list; it && count < LCOMM_LISTEN_MAX; it = it->ai_next) {
     int fd = came_before(list, it) ? -2 : listen_at(it);
     if (fd >= 0) {
       fds[count++] = fd;
     } else if (fd == -1) {
-      snprintf(why, LCOMM_SOCKET_WHY_MAX, "%.120s", strerror(errno));
+      lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "%.120s", strerror(errno));
       *in_use = *in_use || errno == EADDRINUSE;
     }
   }
@@ -158,7 +158,7 @@ static int listen_at_all(const struct addrinfo *list, int *fds, bool *in_use, ch
 }
 
 int lcomm_socket_listen(const char *address, int port, bool one_host, int *fds, bool *in_use,
-                        char *why) {
+                        lcomm_why *why) {
   int count = 0;
   *in_use = false;
   struct addrinfo *list = resolve(address, port, 0, why);
@@ -221,10 +221,10 @@ static int finish_connect(int fd, double until_s) {
   return error == 0 && met_itself(fd) ? ECONNREFUSED : error;
 }
 
-static int connect_to(const struct addrinfo *it, double until_s, char *why) {
+static int connect_to(const struct addrinfo *it, double until_s, lcomm_why *why) {
   int fd = socket(it->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error = 0;
   if (fd < 0) {
-    snprintf(why, LCOMM_SOCKET_WHY_MAX, "%.120s", strerror(errno));
+    lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "%.120s", strerror(errno));
     return -1;
   }
   if (connect(fd, it->ai_addr, it->ai_addrlen) != 0) {
@@ -238,12 +238,12 @@ static int connect_to(const struct addrinfo *it, double until_s, char *why) {
     return fd;
   }
   close(fd);
-  snprintf(why, LCOMM_SOCKET_WHY_MAX, "%.120s", strerror(error));
+  lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "%.120s", strerror(error));
   return -1;
 }
 
 int lcomm_socket_connect(const char *address, int port, unsigned first, double until_s,
-                         unsigned *count, char *why) {
+                         unsigned *count, lcomm_why *why) {
   int fd = -1;
   *count = 0;
   struct addrinfo *list = resolve(address, port, 0, why);

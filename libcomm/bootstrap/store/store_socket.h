@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "libcomm/include/libcomm_types.h"
+#include "libcomm/base/error.h"
 
-enum { LCOMM_LISTEN_MAX = 8, LCOMM_SOCKET_WHY_MAX = 256 };
+enum { LCOMM_LISTEN_MAX = 8 };
 
 typedef enum lcomm_stream {
   LCOMM_STREAM_MOVED, /* some bytes went through */
@@ -26,10 +26,10 @@ lcomm_stream lcomm_socket_write(int fd, const void *bytes, size_t size, size_t *
 /* Listen at all addresses of a host name that are this host's own. Where none
  * is, or the name means nothing but loopback while others must come from
  * outside (one_host false), listen at every address. Returns the number of
- * sockets, at most LCOMM_LISTEN_MAX, or 0 with a phrase in `why`
- * (LCOMM_SOCKET_WHY_MAX bytes); *in_use: somebody else has the port. */
+ * sockets, at most LCOMM_LISTEN_MAX, or 0 with a phrase in `why`;
+ * *in_use: somebody else has the port. */
 int lcomm_socket_listen(const char *address, int port, bool one_host, int *fds, bool *in_use,
-                        char *why);
+                        lcomm_why *why);
 
 /* The next one that has connected, or -1; *full: none can be taken for lack of
  * descriptors or memory. */
@@ -39,7 +39,7 @@ int lcomm_socket_accept(int listener, bool *full);
  * of them, until `until_s` on lcomm_clock_s; *count: how many there are. -1 with a
  * phrase in `why`. */
 int lcomm_socket_connect(const char *address, int port, unsigned first, double until_s,
-                         unsigned *count, char *why);
+                         unsigned *count, lcomm_why *why);
 
 /* The connection breaks when the other host's system acknowledges nothing for so
  * long; 0: as the system has it. A process that stands still is no reason. */

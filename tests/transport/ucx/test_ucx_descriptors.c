@@ -11,7 +11,7 @@ static int files_left;
 
 /* Rank 1 may open few files. All ranks get links, or the same sentence about it. */
 static void open_with_few_files(forked *self) {
-  char why[LCOMM_LINKS_WHY_MAX] = "";
+  lcomm_why why = {.text = ""};
   lcomm_links links;
   lcomm_transport_setup setup = {.rank = self->rank,
                                  .size = self->size,
@@ -21,16 +21,17 @@ static void open_with_few_files(forked *self) {
   struct rlimit usual;
   getrlimit(RLIMIT_NOFILE, &usual);
   forked_require(self, self->rank != 1 || leave_files(files_left, false), "setrlimit");
-  lcomm_status status = lcomm_links_open(&setup, "ucx", &links, why);
+  lcomm_status status = lcomm_links_open(&setup, "ucx", &links, &why);
   setrlimit(RLIMIT_NOFILE, &usual); /* leak checkers open files when the process ends */
   if (status == LCOMM_OK) {
     forked_barrier(self);
     lcomm_links_close(&links, true);
     return;
   }
-  forked_require(self, status == LCOMM_ERR_SYSTEM, "status %d: %s", status, why);
-  forked_require(self, strncmp(why, "rank 1 ", 7) == 0, "somebody else is named: %s", why);
-  forked_require(self, strstr(why, "`ulimit -n ") != NULL, "no number: %s", why);
+  forked_require(self, status == LCOMM_ERR_SYSTEM, "status %d: %s", status, why.text);
+  forked_require(self, strncmp(why.text, "rank 1 ", 7) == 0, "somebody else is named: %s",
+                 why.text);
+  forked_require(self, strstr(why.text, "`ulimit -n ") != NULL, "no number: %s", why.text);
 }
 
 static void few_files_are_a_sentence_on_all_ranks(void **state) {
@@ -43,7 +44,7 @@ static void few_files_are_a_sentence_on_all_ranks(void **state) {
 
 /* As many as are asked for, on all ranks, which connect at the same time. */
 static void open_with_just_enough(forked *self) {
-  char why[LCOMM_LINKS_WHY_MAX] = "";
+  lcomm_why why = {.text = ""};
   lcomm_links links;
   lcomm_transport_setup setup = {.rank = self->rank,
                                  .size = self->size,
@@ -52,8 +53,8 @@ static void open_with_just_enough(forked *self) {
                                  .timeout_s = LIMIT_S};
   int needed = lcomm_ucx_descriptors(&setup) + 4; /* and those that a communicator has besides */
   forked_require(self, leave_files(needed, true), "setrlimit");
-  lcomm_status status = lcomm_links_open(&setup, "ucx", &links, why);
-  forked_require(self, status == LCOMM_OK, "%d files are not enough: %s", needed, why);
+  lcomm_status status = lcomm_links_open(&setup, "ucx", &links, &why);
+  forked_require(self, status == LCOMM_OK, "%d files are not enough: %s", needed, why.text);
   forked_barrier(self);
   lcomm_links_close(&links, true);
 }
