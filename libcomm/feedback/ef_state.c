@@ -55,6 +55,21 @@ void lcomm_ef_state_free(int location, lcomm_ef_state *state) {
   *state = (lcomm_ef_state){0};
 }
 
+lcomm_ef_shard lcomm_ef_shard_of(const lcomm_feedback_state *feedback, uint64_t offset,
+                                 uint64_t count) {
+  lcomm_ef_shard shard = {0, 0, 0};
+  if (!feedback) {
+    return shard;
+  }
+  uint64_t begin = feedback->first, end = feedback->first + feedback->count;
+  uint64_t first = offset > begin ? offset : begin;
+  uint64_t last = offset + count < end ? offset + count : end;
+  if (first < last) {
+    shard = (lcomm_ef_shard){first - offset, last - first, first - begin};
+  }
+  return shard;
+}
+
 /* L2 norm. Several sums, because one alone would wait for every addition. */
 static double norm_of(const float *values, uint64_t n) {
   enum { SUMS = 8 };

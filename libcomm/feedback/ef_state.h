@@ -27,6 +27,22 @@ typedef struct lcomm_ef_state {
                      keeps; the same on all ranks */
 } lcomm_ef_state;
 
+/* That of a part of a vector which has no lcomm_ef for a while. All zero: none. */
+typedef struct lcomm_ef_parked {
+  uint64_t first, count;      /* elements whose residual this rank keeps */
+  float *residual, *momentum; /* of those; NULL for none */
+  float *velocity, *carried;  /* of all elements, as in lcomm_ef_state; NULL for none */
+} lcomm_ef_parked;
+
+/* Where elements of a part are in a feedback state: first .. first+n of the part lie at `at`. */
+typedef struct lcomm_ef_shard {
+  uint64_t first, n, at;
+} lcomm_ef_shard;
+
+/* The shard in `feedback` (NULL: none) of the `count` elements from `offset` of the vector on. */
+lcomm_ef_shard lcomm_ef_shard_of(const lcomm_feedback_state *feedback, uint64_t offset,
+                                 uint64_t count);
+
 /* Leaves it all zero. velocity and carried lie at `location`, see ef_memory.h. */
 void lcomm_ef_state_free(int location, lcomm_ef_state *state);
 

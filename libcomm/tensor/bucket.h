@@ -16,14 +16,6 @@
 
 typedef struct lcomm_bucket lcomm_bucket;
 
-/* Error-feedback state of a tensor that is in no bucket: while it is frozen, and while
- * buckets are planned anew. All zero: none. */
-typedef struct lcomm_tensor_state {
-  uint64_t first, count;      /* elements whose residual this rank keeps */
-  float *residual, *momentum; /* of those; NULL for none */
-  float *velocity, *carried;  /* of all elements, as in lcomm_ef_state; NULL for none */
-} lcomm_tensor_state;
-
 struct lcomm_tensor {
   lcomm_comm *comm;
   char name[128];
@@ -39,7 +31,7 @@ struct lcomm_tensor {
   atomic_bool ready;
   void *event;           /* of its device: a stream has made the gradient; made once */
   atomic_bool on_stream; /* in this step the gradient is there when the event is over */
-  lcomm_tensor_state state;
+  lcomm_ef_parked state; /* while it is in no bucket: frozen, or buckets are planned anew */
 };
 
 struct lcomm_bucket {
@@ -137,11 +129,7 @@ double lcomm_bucket_factors(const lcomm_bucket *bucket);
  * MISMATCH and transport errors, sticky. */
 lcomm_status lcomm_tensors_compare(lcomm_comm *comm);
 
-/* The part of a tensor whose residual is in `feedback` (NULL: none): elements
- * first .. first+n of the tensor lie at `at` of the residual. */
-typedef struct lcomm_ef_shard {
-  uint64_t first, n, at;
-} lcomm_ef_shard;
+/* The part of a tensor whose residual is in `feedback` (NULL: none). */
 lcomm_ef_shard lcomm_tensor_shard(const lcomm_tensor *tensor, const lcomm_feedback_state *feedback);
 
 /* What is carried to the next result of a tensor, as a residual of this rank: writes `count`

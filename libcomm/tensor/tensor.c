@@ -320,17 +320,7 @@ uint64_t lcomm_tensors_not_finite(const lcomm_comm *comm) {
 
 lcomm_ef_shard lcomm_tensor_shard(const lcomm_tensor *tensor,
                                   const lcomm_feedback_state *feedback) {
-  lcomm_ef_shard kept = {0, 0, 0};
-  if (!feedback) {
-    return kept;
-  }
-  uint64_t begin = feedback->first, end = feedback->first + feedback->count;
-  uint64_t first = tensor->offset > begin ? tensor->offset : begin;
-  uint64_t last = tensor->offset + tensor->count < end ? tensor->offset + tensor->count : end;
-  if (first < last) {
-    kept = (lcomm_ef_shard){first - tensor->offset, last - first, first - begin};
-  }
-  return kept;
+  return lcomm_ef_shard_of(feedback, tensor->offset, tensor->count);
 }
 
 /* What is added to the next results of a tensor, NULL: nothing. */
@@ -370,7 +360,7 @@ lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor,
   }
   memset(residual, 0, tensor->count * sizeof(float));
   const lcomm_feedback_state *feedback = tensor->bucket ? tensor->bucket->ef.state.feedback : NULL;
-  const lcomm_tensor_state *state = &tensor->state;
+  const lcomm_ef_parked *state = &tensor->state;
   lcomm_ef_shard kept = lcomm_tensor_shard(tensor, feedback);
   if (kept.n > 0) {
     memcpy(residual + kept.first, feedback->residual + kept.at, kept.n * sizeof(float));

@@ -27,7 +27,7 @@ lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor) {
   const lcomm_bucket *bucket = tensor->bucket;
   const lcomm_feedback_state *feedback = bucket->ef.state.feedback;
   lcomm_ef_shard kept = lcomm_tensor_shard(tensor, feedback);
-  lcomm_tensor_state *state = &tensor->state;
+  lcomm_ef_parked *state = &tensor->state;
   int place = bucket->comm->tensors->location;
   state->first = kept.first;
   state->count = kept.n;
@@ -43,13 +43,13 @@ lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor) {
 }
 
 void lcomm_tensor_state_free(lcomm_tensor *tensor) {
-  lcomm_tensor_state *state = &tensor->state;
+  lcomm_ef_parked *state = &tensor->state;
   int place = tensor->comm->tensors->location;
   lcomm_ef_memory_free(place, state->residual);
   lcomm_ef_memory_free(place, state->momentum);
   lcomm_ef_memory_free(place, state->velocity);
   lcomm_ef_memory_free(place, state->carried);
-  *state = (lcomm_tensor_state){0};
+  *state = (lcomm_ef_parked){0};
 }
 
 /* --------------------------------------------------------------- placing */
@@ -89,7 +89,7 @@ static lcomm_status look(placing *it, lcomm_bucket *bucket) {
   lcomm_feedback_state *feedback = NULL;
   lcomm_status status = lcomm_ef_feedback(&bucket->ef, &feedback);
   for (size_t i = 0; status == LCOMM_OK && i < bucket->tensor_count; i++) {
-    const lcomm_tensor_state *state = &bucket->tensors[i]->state;
+    const lcomm_ef_parked *state = &bucket->tensors[i]->state;
     lcomm_ef_shard kept = lcomm_tensor_shard(bucket->tensors[i], feedback);
     *facts_of(it, bucket, i) =
         (facts){.has = state->residual != NULL,
@@ -117,7 +117,7 @@ static uint64_t overlap(uint64_t first, uint64_t n, uint64_t begin, uint64_t cou
 
 /* Sum `values`, which this rank has of elements `begin`.. `begin+count` of a tensor, over
  * the ranks, for elements first .. first+n. */
-static lcomm_status sum(placing *it, const lcomm_tensor_state *state, const float *values,
+static lcomm_status sum(placing *it, const lcomm_ef_parked *state, const float *values,
                         uint64_t first, uint64_t n) {
   uint64_t length = 0, from = overlap(first, n, state->first, state->count, &length);
   memset(it->sums, 0, n * sizeof *it->sums);
@@ -214,7 +214,7 @@ static lcomm_status place_residual(placing *it, lcomm_bucket *bucket, size_t ind
 
 /* What is the same on all ranks. */
 static lcomm_status place_results(lcomm_bucket *bucket, const lcomm_tensor *tensor) {
-  const lcomm_tensor_state *state = &tensor->state;
+  const lcomm_ef_parked *state = &tensor->state;
   float *to = NULL;
   if (state->velocity && bucket->comm->settings.policy.momentum > 0) {
     if (!vector_for(bucket, &bucket->ef.state.velocity)) {

@@ -5,8 +5,6 @@
  * has read its own file, which is all there is to do when nothing has moved,
  * and, when something has, after each has read the files of all. */
 
-#include "libcomm/tensor/checkpoint.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +12,11 @@
 
 #include "libcomm/base/status.h"
 #include "libcomm/base/text.h"
+#include "libcomm/call/call.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/progress_thread.h"
+#include "libcomm/tensor/bucket.h"
+#include "libcomm/tensor/saved_state.h"
 
 /* What a rank sends to the others about what it has read. Travels as words. */
 typedef struct verdict {
@@ -34,6 +35,7 @@ typedef struct loading {
   lcomm_comm *comm;
   const char *call; /* for sentences */
   lcomm_state_source source;
+  lcomm_ef_list list;
   lcomm_restore restore;
   verdict mine, *all; /* all: one per rank */
 } loading;
@@ -224,9 +226,9 @@ static lcomm_status place(loading *it) {
     return status;
   }
   lcomm_restore_free(&it->restore);
-  status = lcomm_restore_begin(it->comm, &it->restore);
+  status = lcomm_restore_begin(&it->list, &it->restore);
   if (status == LCOMM_OK) {
-    status = lcomm_restore_share(&it->restore);
+    status = lcomm_restore_share(&it->restore, lcomm_call_allgather_bytes);
   }
   if (status != LCOMM_OK) {
     return lcomm_fail(it->comm, status, "%s: out of memory", it->call);
@@ -238,11 +240,12 @@ static lcomm_status place(loading *it) {
 static lcomm_status load(loading *it) {
   lcomm_comm *comm = it->comm;
   it->all = calloc((size_t)comm->size, sizeof *it->all);
-  lcomm_status status = it->all ? lcomm_restore_begin(comm, &it->restore) : LCOMM_ERR_MEMORY;
+  lcomm_status status = it->all ? lcomm_saved_state_list(comm, &it->list) : LCOMM_ERR_MEMORY;
+  status = status == LCOMM_OK ? lcomm_restore_begin(&it->list, &it->restore) : status;
   if (status != LCOMM_OK) {
     return lcomm_fail(comm, status, "%s: out of memory", it->call);
   }
-  it->mine.residuals = lcomm_restore_hash(comm);
+  it->mine.residuals = lcomm_restore_hash(&it->list);
   status = place(it);
   if (status == LCOMM_OK) {
     lcomm_restore_commit(&it->restore);
@@ -280,12 +283,13 @@ static lcomm_status load_from(loading *it) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is in flight; call it between the steps",
                         it->call);
   }
-  status = lcomm_state_check_calls(comm, it->call);
+  status = lcomm_saved_state_check_calls(comm, it->call);
   status = status == LCOMM_OK ? prepare(comm) : status;
   if (status == LCOMM_OK) {
     status = load(it);
   }
   lcomm_restore_free(&it->restore);
+  free(it->list.items);
   free(it->all);
   return status;
 }

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "libcomm/feedback/checkpoint.h"
 #include "libcomm/feedback/ef_memory.h"
-#include "libcomm/tensor/checkpoint.h"
 
 /* ---------------------------------------------------------------- making */
 
@@ -18,38 +18,37 @@ static lcomm_status out_of_memory(lcomm_restore *restore) {
   return LCOMM_ERR_MEMORY;
 }
 
-static size_t count_named(const lcomm_comm *comm) {
-  size_t count = 0;
-  for (const lcomm_residual *it = comm->residuals->first; it; it = it->next) {
-    count += it->name[0] != '\0';
+/* Items of one lcomm_ef belong to one that is restored. */
+static size_t find_restored(const lcomm_restore *restore, const lcomm_ef *ef) {
+  size_t i = restore->count;
+  while (i > 0 && restore->restored[i - 1].ef != ef) {
+    i--;
   }
-  return count;
+  return i > 0 ? i - 1 : restore->count;
 }
 
-static void list_all(lcomm_comm *comm, lcomm_restore *restore) {
-  size_t at = 0;
-  for (; at < comm->tensors->bucket_count; at++) {
-    restore->restored[at].ef = &comm->tensors->buckets[at].ef;
-  }
-  for (lcomm_residual *it = comm->residuals->first; it; it = it->next) {
-    if (it->name[0]) {
-      restore->restored[at++] = (lcomm_restored){.ef = &it->ef, .residual = it};
+static void list_all(lcomm_restore *restore) {
+  for (size_t i = 0; i < restore->list->count; i++) {
+    const lcomm_ef_item *item = &restore->list->items[i];
+    size_t at = find_restored(restore, item->ef);
+    restore->of[i] = at;
+    if (at == restore->count) {
+      restore->restored[restore->count++] = (lcomm_restored){.ef = item->ef, .made = item->calls};
     }
   }
 }
 
-lcomm_status lcomm_restore_begin(lcomm_comm *comm, lcomm_restore *restore) {
+lcomm_status lcomm_restore_begin(const lcomm_ef_list *list, lcomm_restore *restore) {
   memset(restore, 0, sizeof *restore);
-  restore->comm = comm;
-  restore->count = comm->tensors->bucket_count + count_named(comm);
-  restore->restored = calloc(restore->count + 1, sizeof *restore->restored);
-  restore->seen = calloc(comm->tensors->count + 1, sizeof *restore->seen);
-  if (restore->restored) {
-    list_all(comm, restore);
-  }
-  if (!restore->restored || !restore->seen) {
+  restore->list = list;
+  restore->comm = list->comm;
+  restore->restored = calloc(list->count + 1, sizeof *restore->restored);
+  restore->of = calloc(list->count + 1, sizeof *restore->of);
+  restore->seen = calloc(list->count + 1, sizeof *restore->seen);
+  if (!restore->restored || !restore->of || !restore->seen) {
     return out_of_memory(restore);
   }
+  list_all(restore);
   for (size_t i = 0; i < restore->count; i++) {
     lcomm_restored *it = &restore->restored[i];
     lcomm_status status = lcomm_ef_feedback(it->ef, &it->state.feedback);
@@ -66,6 +65,7 @@ void lcomm_restore_free(lcomm_restore *restore) {
     lcomm_ef_state_free(it->ef->request.place, &it->state);
   }
   free(restore->restored);
+  free(restore->of);
   free(restore->seen);
   free(restore->ranges);
   memset(restore, 0, sizeof *restore);
@@ -79,18 +79,16 @@ lcomm_status lcomm_restore_vector(lcomm_restore *restore, size_t index, float **
   return *vector ? LCOMM_OK : out_of_memory(restore);
 }
 
-uint64_t lcomm_restore_hash(const lcomm_comm *comm) {
+uint64_t lcomm_restore_hash(const lcomm_ef_list *list) {
   uint64_t hash = 0;
-  for (const lcomm_residual *it = comm->residuals->first; it; it = it->next) {
-    uint64_t shape[3] = {it->ef.request.count, (uint64_t)it->ef.request.op,
-                         it->part_counts != NULL};
-    if (!it->name[0]) {
-      continue;
-    }
+  for (size_t i = list->tensors; i < list->count; i++) {
+    const lcomm_ef_item *it = &list->items[i];
+    const uint64_t *parts = it->ef->request.part_counts;
+    uint64_t shape[3] = {it->count, (uint64_t)it->op, parts != NULL};
     hash = XXH3_64bits_withSeed(it->name, strlen(it->name), hash);
     hash = XXH3_64bits_withSeed(shape, sizeof(shape), hash);
-    if (it->part_counts) {
-      hash = XXH3_64bits_withSeed(it->part_counts, (size_t)comm->size * sizeof(uint64_t), hash);
+    if (parts) {
+      hash = XXH3_64bits_withSeed(parts, (size_t)list->comm->size * sizeof *parts, hash);
     }
   }
   return hash;
@@ -118,8 +116,8 @@ static bool is_nothing(const lcomm_state_tensor *record) {
 /* Where a record's elements are in what this rank will keep; n is 0 when it keeps others. */
 static lcomm_ef_shard kept_of(const lcomm_restored *placed, const lcomm_target *target,
                               const lcomm_state_tensor *record) {
-  if (target->tensor) {
-    return lcomm_tensor_shard(target->tensor, placed->state.feedback);
+  if (!target->item->calls) {
+    return lcomm_ef_shard_of(placed->state.feedback, target->offset, target->item->count);
   }
   for (int i = 0; i < lcomm_ef_part_count(placed->ef); i++) {
     lcomm_span part = lcomm_ef_part(placed->ef, placed->state.feedback, i);
@@ -201,8 +199,8 @@ void lcomm_restore_commit(lcomm_restore *restore) {
       placed->state.feedback = NULL;
     }
     lcomm_ef_replace(placed->ef, &placed->state);
-    if (placed->residual) {
-      placed->residual->calls = placed->calls;
+    if (placed->made) {
+      *placed->made = placed->calls;
     }
   }
 }

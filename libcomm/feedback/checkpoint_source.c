@@ -9,7 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/tensor/checkpoint.h"
+#include "libcomm/feedback/checkpoint.h"
+
+/* ------------------------------------------------------------------ names */
+
+const char *lcomm_state_file(int rank, int ranks, char name[LCOMM_STATE_FILE_MAX]) {
+  snprintf(name, LCOMM_STATE_FILE_MAX, "rank-%05d-of-%05d.lcs", rank, ranks);
+  return name;
+}
+
+int lcomm_state_file_ranks(const char *name) {
+  char again[LCOMM_STATE_FILE_MAX];
+  int rank = -1, ranks = 0;
+  if (sscanf(name, "rank-%9d-of-%9d.lcs", &rank, &ranks) != 2 || rank < 0 || rank >= ranks) {
+    return 0;
+  }
+  return strcmp(lcomm_state_file(rank, ranks, again), name) == 0 ? ranks : 0;
+}
 
 lcomm_status lcomm_state_source_fail(const lcomm_state_source *source, lcomm_status status,
                                      int rank, int ranks, const char *phrase, char *why) {

@@ -10,23 +10,7 @@
 #include <xxhash.h>
 
 #include "libcomm/engine/entry.h"
-#include "libcomm/tensor/checkpoint.h"
-
-/* ------------------------------------------------------------------ names */
-
-const char *lcomm_state_file(int rank, int ranks, char name[LCOMM_STATE_FILE_MAX]) {
-  snprintf(name, LCOMM_STATE_FILE_MAX, "rank-%05d-of-%05d.lcs", rank, ranks);
-  return name;
-}
-
-int lcomm_state_file_ranks(const char *name) {
-  char again[LCOMM_STATE_FILE_MAX];
-  int rank = -1, ranks = 0;
-  if (sscanf(name, "rank-%9d-of-%9d.lcs", &rank, &ranks) != 2 || rank < 0 || rank >= ranks) {
-    return 0;
-  }
-  return strcmp(lcomm_state_file(rank, ranks, again), name) == 0 ? ranks : 0;
-}
+#include "libcomm/tensor/saved_state.h"
 
 /* A file of another number of ranks would make what is saved here unloadable. */
 static lcomm_status check_folder(const lcomm_comm *comm, const char *folder, char *why) {
@@ -54,14 +38,6 @@ static lcomm_status check_folder(const lcomm_comm *comm, const char *folder, cha
 
 /* ------------------------------------------------------------------- both */
 
-lcomm_status lcomm_state_check_calls(const lcomm_comm *comm, const char *call) {
-  lcomm_status status = LCOMM_OK;
-  for (const lcomm_residual *it = comm->residuals->first; it && status == LCOMM_OK; it = it->next) {
-    status = it->name[0] ? lcomm_residual_check_idle(it, call) : LCOMM_OK;
-  }
-  return status;
-}
-
 /* Between two steps, on a communicator that has not failed. */
 static lcomm_status check_now(lcomm_comm *comm, const char *call) {
   lcomm_status status = lcomm_control_receive(comm);
@@ -69,24 +45,27 @@ static lcomm_status check_now(lcomm_comm *comm, const char *call) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is in flight; call it between the steps",
                         call);
   }
-  return status == LCOMM_OK ? lcomm_state_check_calls(comm, call) : status;
+  return status == LCOMM_OK ? lcomm_saved_state_check_calls(comm, call) : status;
 }
 
 /* What is to be done with the scratch that the bytes need. */
-typedef lcomm_status saver(lcomm_comm *comm, void *context, float *scratch, char *why);
+typedef lcomm_status saver(const lcomm_ef_list *list, void *context, float *scratch, char *why);
 
 static lcomm_status save_now(lcomm_comm *comm, const char *call, saver *save, void *context) {
   char why[LCOMM_FILE_WHY_MAX] = "out of memory";
   float *scratch = NULL;
+  lcomm_ef_list list;
   lcomm_status status = check_now(comm, call);
   if (status != LCOMM_OK) {
     return status;
   }
-  status = lcomm_state_scratch(comm, &scratch);
+  status = lcomm_saved_state_list(comm, &list);
+  status = status == LCOMM_OK ? lcomm_state_scratch(&list, &scratch) : status;
   if (status == LCOMM_OK) {
-    status = save(comm, context, scratch, why);
+    status = save(&list, context, scratch, why);
   }
   free(scratch);
+  free(list.items);
   return status == LCOMM_OK ? LCOMM_OK : lcomm_refuse(comm, status, "%s: %s", call, why);
 }
 
@@ -102,7 +81,8 @@ static lcomm_status enter_and_save(lcomm_comm *comm, const char *call, saver *sa
 
 /* ----------------------------------------------------------------- folders */
 
-static lcomm_status save_file(lcomm_comm *comm, void *context, float *scratch, char *why) {
+static lcomm_status save_file(const lcomm_ef_list *list, void *context, float *scratch, char *why) {
+  const lcomm_comm *comm = list->comm;
   const char *folder = context;
   lcomm_file file;
   lcomm_state_sink sink = {.file = &file};
@@ -119,7 +99,7 @@ static lcomm_status save_file(lcomm_comm *comm, void *context, float *scratch, c
   if (status != LCOMM_OK) {
     return status;
   }
-  lcomm_state_write_to(comm, scratch, &sink);
+  lcomm_state_write_to(list, scratch, &sink);
   return lcomm_file_finish(&file, why);
 }
 
@@ -137,8 +117,8 @@ typedef struct block {
   size_t size;
 } block;
 
-static lcomm_status measure(lcomm_comm *comm, void *context, float *scratch, char *why) {
-  uint64_t size = lcomm_state_written_size(comm, scratch);
+static lcomm_status measure(const lcomm_ef_list *list, void *context, float *scratch, char *why) {
+  uint64_t size = lcomm_state_written_size(list, scratch);
   if (size > SIZE_MAX) {
     snprintf(why, LCOMM_FILE_WHY_MAX, "the state is larger than any memory");
     return LCOMM_ERR_MEMORY;
@@ -147,17 +127,18 @@ static lcomm_status measure(lcomm_comm *comm, void *context, float *scratch, cha
   return LCOMM_OK;
 }
 
-static lcomm_status write_block(lcomm_comm *comm, void *context, float *scratch, char *why) {
+static lcomm_status write_block(const lcomm_ef_list *list, void *context, float *scratch,
+                                char *why) {
   const block *to = context;
   lcomm_state_sink sink = {.bytes = to->bytes};
-  uint64_t size = lcomm_state_written_size(comm, scratch);
+  uint64_t size = lcomm_state_written_size(list, scratch);
   if (to->size < size) {
     snprintf(why, LCOMM_FILE_WHY_MAX,
              "%zu bytes are too few for the state, which takes %llu now; ask lcomm_state_size",
              to->size, (unsigned long long)size);
     return LCOMM_ERR_ARGUMENT;
   }
-  lcomm_state_write_to(comm, scratch, &sink);
+  lcomm_state_write_to(list, scratch, &sink);
   lcomm_state_put_checksum(XXH3_64bits(sink.bytes, sink.at), sink.bytes + sink.at);
   return LCOMM_OK;
 }

@@ -6,16 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libcomm/tensor/checkpoint.h"
+#include "libcomm/feedback/checkpoint.h"
 
 /* Files and programs list their tensors in the same order more often than not,
  * so the search begins where the last one ended. */
-static lcomm_tensor *find_tensor(const lcomm_comm *comm, const char *name, size_t *index) {
-  for (size_t i = 0; i < comm->tensors->count; i++) {
-    size_t here = (*index + i) % comm->tensors->count;
-    if (strcmp(comm->tensors->list[here]->name, name) == 0) {
+static const lcomm_ef_item *find_tensor(const lcomm_ef_list *list, const char *name,
+                                        size_t *index) {
+  for (size_t i = 0; i < list->tensors; i++) {
+    size_t here = (*index + i) % list->tensors;
+    if (strcmp(list->items[here].name, name) == 0) {
       *index = here;
-      return comm->tensors->list[here];
+      return &list->items[here];
     }
   }
   return NULL;
@@ -28,7 +29,7 @@ static const char *operation(unsigned op) {
 
 static lcomm_status match_tensor(lcomm_restore *restore, const lcomm_state_tensor *record,
                                  size_t *index, lcomm_target *target) {
-  lcomm_tensor *found = find_tensor(restore->comm, record->name, index);
+  const lcomm_ef_item *found = find_tensor(restore->list, record->name, index);
   if (!found) {
     snprintf(restore->why, sizeof(restore->why),
              "tensor %s of %llu elements was saved, but has not been added here; add the same "
@@ -55,8 +56,8 @@ static lcomm_status match_tensor(lcomm_restore *restore, const lcomm_state_tenso
     return LCOMM_ERR_WIRE;
   }
   restore->seen[*index] = true;
-  target->index = (size_t)(found->bucket - restore->comm->tensors->buckets);
-  target->tensor = found;
+  target->index = restore->of[*index];
+  target->item = found;
   target->offset = found->offset;
   return LCOMM_OK;
 }
@@ -65,13 +66,13 @@ static const char *kind(bool scatters) {
   return scatters ? "reduce-scatters" : "all-reduces";
 }
 
-/* The residual of that name; placement->count when there is none. */
-static size_t find_residual(const lcomm_restore *restore, const char *name) {
-  size_t i = restore->comm->tensors->bucket_count;
-  while (i < restore->count && strcmp(restore->restored[i].residual->name, name) != 0) {
+/* The calls of that name; NULL when there are none. */
+static const lcomm_ef_item *find_calls(const lcomm_ef_list *list, const char *name) {
+  size_t i = list->tensors;
+  while (i < list->count && strcmp(list->items[i].name, name) != 0) {
     i++;
   }
-  return i;
+  return i < list->count ? &list->items[i] : NULL;
 }
 
 /* Its records follow each other, each behind what the one before it keeps. */
@@ -90,8 +91,8 @@ static lcomm_status take_turn(lcomm_restore *restore, const lcomm_state_tensor *
 static lcomm_status match_calls(lcomm_restore *restore, const lcomm_state_tensor *record,
                                 lcomm_target *target) {
   bool empty = record->n == 0 && !record->has_velocity;
-  target->index = find_residual(restore, record->name);
-  if (target->index == restore->count) {
+  const lcomm_ef_item *found = find_calls(restore->list, record->name);
+  if (!found) {
     target->ignored = empty;
     snprintf(restore->why, sizeof(restore->why),
              "residual %s of %llu elements was saved, but has not been made here; make the same "
@@ -99,20 +100,20 @@ static lcomm_status match_calls(lcomm_restore *restore, const lcomm_state_tensor
              record->name, (unsigned long long)record->count);
     return empty ? LCOMM_OK : LCOMM_ERR_ARGUMENT;
   }
-  lcomm_restored *placed = &restore->restored[target->index];
-  const lcomm_residual *residual = placed->residual;
-  bool scatters = residual->part_counts != NULL;
-  if (residual->ef.request.count != record->count ||
-      (unsigned)residual->ef.request.op != record->op || scatters != record->of_scatters) {
+  bool scatters = lcomm_ef_scatters(found->ef);
+  target->item = found;
+  target->index = restore->of[found - restore->list->items];
+  if (found->count != record->count || (unsigned)found->op != record->op ||
+      scatters != record->of_scatters) {
     snprintf(restore->why, sizeof(restore->why),
              "residual %s was saved as %llu elements, %s, for %s, but was made here as %llu, %s, "
              "for %s",
              record->name, (unsigned long long)record->count, operation(record->op),
-             kind(record->of_scatters), (unsigned long long)residual->ef.request.count,
-             operation((unsigned)residual->ef.request.op), kind(scatters));
+             kind(record->of_scatters), (unsigned long long)found->count,
+             operation((unsigned)found->op), kind(scatters));
     return LCOMM_ERR_ARGUMENT;
   }
-  return take_turn(restore, record, placed);
+  return take_turn(restore, record, &restore->restored[target->index]);
 }
 
 lcomm_status lcomm_restore_match(lcomm_restore *restore, const lcomm_state_tensor *record,
@@ -129,7 +130,7 @@ lcomm_status lcomm_restore_match(lcomm_restore *restore, const lcomm_state_tenso
 }
 
 void lcomm_restore_next_file(lcomm_restore *restore) {
-  memset(restore->seen, 0, restore->comm->tensors->count * sizeof *restore->seen);
+  memset(restore->seen, 0, restore->list->count * sizeof *restore->seen);
   for (size_t i = 0; i < restore->count; i++) {
     restore->restored[i].seen = false;
     restore->restored[i].end = 0;

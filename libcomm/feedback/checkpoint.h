@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-#ifndef LCOMM_TENSOR_CHECKPOINT_H
-#define LCOMM_TENSOR_CHECKPOINT_H
+#ifndef LCOMM_FEEDBACK_CHECKPOINT_H
+#define LCOMM_FEEDBACK_CHECKPOINT_H
 
-/* Checkpoints: saving and loading the error-feedback state, inside; what it promises is in
- * libcomm.h, the bytes are in codecs/codec_state.h. checkpoint_write.c makes the bytes of this
- * rank, checkpoint_save.c stores them, checkpoint_source.c reads stored ones; checkpoint.c loads
- * those of several ranks and brings all ranks to one verdict, checkpoint_match.c finds the tensor
- * or residual of a record, checkpoint_restore.c puts values back where they were,
- * checkpoint_reshard.c shares them out for other ranks, nodes or buckets.
+/* Saved states of error feedback, inside; what they promise is in libcomm.h, the bytes are in
+ * codecs/codec_state.h. What they are of is a list that the owners give. checkpoint_write.c has the bytes
+ * of this rank, checkpoint_source.c where bytes come from, checkpoint_match.c finds what records
+ * are of, checkpoint_restore.c puts values where they were, checkpoint_reshard.c shares them out
+ * anew. Ranks agree elsewhere (tensor/saved_state_load.c).
  *
- * An lcomm_restore holds what was read until all ranks have agreed; only lcomm_restore_commit
- * changes the communicator, and it cannot fail.
+ * An lcomm_restore holds what was read until all ranks have agreed; only
+ * lcomm_restore_commit changes the communicator, and it cannot fail.
  */
 
 #include "codecs/codec_state.h"
 #include "libcomm/base/file.h"
-#include "libcomm/tensor/bucket.h"
-#include "libcomm/tensor/residual.h"
+#include "libcomm/feedback/ef.h"
 
 enum {
   LCOMM_STATE_WHY_MAX = 768, /* a multiple of 4: it travels as words */
@@ -33,8 +31,23 @@ const char *lcomm_state_file(int rank, int ranks, char name[LCOMM_STATE_FILE_MAX
 /* Ranks of the set that a file's name belongs to; 0 when it is no such name. */
 int lcomm_state_file_ranks(const char *name);
 
-/* STATE while a call with one of the residuals that have a name is in flight. */
-lcomm_status lcomm_state_check_calls(const lcomm_comm *comm, const char *call);
+/* What a record is of: a tensor, or calls with a residual that has a name. */
+typedef struct lcomm_ef_item {
+  const char *name;
+  lcomm_ef *ef;                  /* NULL: a tensor whose state is parked */
+  const lcomm_ef_parked *parked; /* then */
+  uint64_t offset, count;        /* elements of the vector */
+  lcomm_dtype dtype;
+  lcomm_op op;
+  uint64_t *calls; /* how many were made so far; NULL: a tensor */
+} lcomm_ef_item;
+
+/* All of a communicator: the tensors, then the calls. Those of one lcomm_ef are tensors only. */
+typedef struct lcomm_ef_list {
+  lcomm_comm *comm;
+  lcomm_ef_item *items;
+  size_t tensors, count;
+} lcomm_ef_list;
 
 /* Where bytes go: a file that was begun, or memory (file NULL) with room for all. */
 typedef struct lcomm_state_sink {
@@ -44,11 +57,11 @@ typedef struct lcomm_state_sink {
 } lcomm_state_sink;
 
 /* Memory that the two below need, NULL for none; the caller frees it. MEMORY. */
-lcomm_status lcomm_state_scratch(const lcomm_comm *comm, float **scratch);
+lcomm_status lcomm_state_scratch(const lcomm_ef_list *list, float **scratch);
 
 /* All bytes of this rank, the checksum included; write all but the checksum. */
-uint64_t lcomm_state_written_size(const lcomm_comm *comm, float *scratch);
-void lcomm_state_write_to(const lcomm_comm *comm, float *scratch, lcomm_state_sink *sink);
+uint64_t lcomm_state_written_size(const lcomm_ef_list *list, float *scratch);
+void lcomm_state_write_to(const lcomm_ef_list *list, float *scratch, lcomm_state_sink *sink);
 
 /* Where bytes come from: the files of a folder, or blocks in memory of the caller. */
 typedef struct lcomm_state_source {
@@ -71,23 +84,24 @@ void lcomm_state_source_done(const lcomm_state_source *source, const uint8_t *by
 lcomm_status lcomm_state_source_fail(const lcomm_state_source *source, lcomm_status status,
                                      int rank, int ranks, const char *phrase, char *why);
 
-/* What has a state of its own: a bucket of tensors, or a residual of calls that has a name. */
 typedef struct lcomm_restored {
   lcomm_ef *ef;
-  lcomm_residual *residual; /* NULL: a bucket */
-  lcomm_ef_state state;     /* that it will have; feedback as a plan makes it, NULL for none */
-  bool has_residual;        /* the files hold a residual of it */
-  /* Of a residual: the calls that were made; in the file that is being read, whether it was
+  lcomm_ef_state state; /* that it will have; feedback as a plan makes it, NULL for none */
+  bool has_residual;    /* the files hold a residual of it */
+  uint64_t *made;       /* of calls: where their number goes */
+  /* Of calls: those calls that were made; in the file that is being read, whether it was
    * there, and the end of what is kept of it so far. */
   uint64_t calls, end;
   bool seen;
 } lcomm_restored;
 
 typedef struct lcomm_restore {
+  const lcomm_ef_list *list;
   lcomm_comm *comm;
-  lcomm_restored *restored; /* `count` of them: the buckets in their order, then the residuals */
+  lcomm_restored *restored; /* `count` of them, in the order of the list */
+  size_t *of;               /* which of them an item belongs to */
   size_t count;
-  bool *seen; /* tensors of the file that is being read */
+  bool *seen; /* items of the file that is being read */
   /* First element and number of elements that each rank keeps of each of them, one after the
    * other, rank after rank. NULL until lcomm_restore_share. */
   uint64_t *ranges;
@@ -96,7 +110,7 @@ typedef struct lcomm_restore {
 
 /* Begin with nothing placed; the buckets are made. Free with
  * lcomm_restore_free, after a failure, too. MEMORY, or a sticky error. */
-lcomm_status lcomm_restore_begin(lcomm_comm *comm, lcomm_restore *restore);
+lcomm_status lcomm_restore_begin(const lcomm_ef_list *list, lcomm_restore *restore);
 void lcomm_restore_free(lcomm_restore *restore);
 
 /* Place the file of this very rank bit for bit. *fits becomes false when it
@@ -104,12 +118,14 @@ void lcomm_restore_free(lcomm_restore *restore);
  * not here, MEMORY. */
 lcomm_status lcomm_restore_copy(lcomm_restore *restore, lcomm_state_reader *reader, bool *fits);
 
-/* Tell all ranks what this one will keep. Collective. */
-lcomm_status lcomm_restore_share(lcomm_restore *restore);
+/* Tell all ranks what this one will keep: `gather` brings the bytes of all together. Collective. */
+typedef lcomm_status lcomm_restore_gather(lcomm_comm *comm, const void *send, void *receive,
+                                          size_t size);
+lcomm_status lcomm_restore_share(lcomm_restore *restore, lcomm_restore_gather *gather);
 
 /* After that: add one rank's file, which `header` belongs to; files in rank
  * order, then finish. Each element is handed to one of the ranks that keep it,
- * or, when nobody does, it is owed. Errors as copy. */
+ * or, when nobody does, it is carried to the next result. Errors as copy. */
 lcomm_status lcomm_reshard_add(lcomm_restore *restore, const lcomm_state_header *header,
                                lcomm_state_reader *reader);
 void lcomm_restore_finish(lcomm_restore *restore);
@@ -130,8 +146,8 @@ bool lcomm_restore_all_zero(const uint8_t *values, uint64_t n);
 
 /* The target of a record: its element 0 is element `offset` of the vector. */
 typedef struct lcomm_target {
-  size_t index;         /* of what was placed */
-  lcomm_tensor *tensor; /* NULL: of calls */
+  size_t index; /* of what is restored */
+  const lcomm_ef_item *item;
   uint64_t offset;
   bool ignored; /* a record without a state */
 } lcomm_target;
@@ -149,6 +165,6 @@ lcomm_status lcomm_restore_velocity(lcomm_restore *restore, const lcomm_target *
                                     const lcomm_state_tensor *record);
 
 /* A hash of the residuals that have a name, which ranks compare. */
-uint64_t lcomm_restore_hash(const lcomm_comm *comm);
+uint64_t lcomm_restore_hash(const lcomm_ef_list *list);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Saved values for other ranks, nodes or buckets than there were: dealt anew. */
+/* Saved values for other ranks, nodes or buckets than there were: resharded. */
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/feedback/checkpoint.h"
 #include "libcomm/feedback/ef_memory.h"
-#include "libcomm/tensor/checkpoint.h"
 
 /* --------------------------------------------------------------- holders */
 
-lcomm_status lcomm_restore_share(lcomm_restore *restore) {
+lcomm_status lcomm_restore_share(lcomm_restore *restore, lcomm_restore_gather *gather) {
   lcomm_comm *comm = restore->comm;
   size_t ranges = 2 * restore->count;
   uint64_t *mine = calloc(ranges + 1, sizeof *mine);
@@ -25,8 +25,7 @@ lcomm_status lcomm_restore_share(lcomm_restore *restore) {
     mine[2 * i] = feedback ? feedback->first : 0;
     mine[2 * i + 1] = feedback ? feedback->count : 0;
   }
-  lcomm_status status =
-      lcomm_call_allgather_bytes(comm, mine, restore->ranges, ranges * sizeof *mine);
+  lcomm_status status = gather(comm, mine, restore->ranges, ranges * sizeof *mine);
   free(mine);
   return status;
 }
@@ -92,7 +91,7 @@ static int holder_of(const lcomm_restore *restore, size_t index, uint64_t at, ui
   }
 }
 
-/* --------------------------------------------------------------- dealing */
+/* --------------------------------------------------------------- sharing out */
 
 /* sum += factor * values, rounded once. Zeros change nothing. */
 static void add_values(float *sum, const uint8_t *values, uint64_t n, double factor) {
@@ -126,15 +125,15 @@ static span_values own_values(const span_values *part, lcomm_span result) {
 
 /* Nobody keeps these elements here: they go into the next result, and their
  * momentum becomes that of the results. */
-static lcomm_status owe(lcomm_restore *restore, size_t index, const span_values *part,
-                        double factor) {
+static lcomm_status carry(lcomm_restore *restore, size_t index, const span_values *part,
+                          double factor) {
   lcomm_restored *placed = &restore->restored[index];
   span_values own = own_values(part, placed->ef->result);
-  bool owes = own.n > 0 && !lcomm_restore_all_zero(own.residual, own.n);
+  bool carries = own.n > 0 && !lcomm_restore_all_zero(own.residual, own.n);
   bool moves = own.n > 0 && own.momentum && lcomm_restore_has_momentum(restore);
   lcomm_status status =
-      owes ? lcomm_restore_vector(restore, index, &placed->state.carried) : LCOMM_OK;
-  if (status == LCOMM_OK && owes) {
+      carries ? lcomm_restore_vector(restore, index, &placed->state.carried) : LCOMM_OK;
+  if (status == LCOMM_OK && carries) {
     add_values(placed->state.carried + own.first, own.residual, own.n, factor);
   }
   if (status == LCOMM_OK && moves) {
@@ -175,7 +174,7 @@ static lcomm_status hand_out(lcomm_restore *restore, const lcomm_target *target,
     if (holder == comm->rank) {
       keep(placed->state.feedback, &part, factor);
     } else if (holder < 0) {
-      status = owe(restore, index, &part, result);
+      status = carry(restore, index, &part, result);
     }
   }
   return status;

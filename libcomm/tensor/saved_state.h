@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TENSOR_SAVED_STATE_H
+#define LCOMM_TENSOR_SAVED_STATE_H
+
+/* lcomm_state_save, _load and their kin: what of a communicator has a state, and when it may be
+ * saved and loaded. saved_state_save.c says where the bytes go, saved_state_load.c brings all ranks
+ * to one verdict about what they read; the bytes are of feedback/checkpoint.h. */
+
+#include "libcomm/feedback/checkpoint.h"
+
+/* All tensors in their order, then the residuals that have a name, the newest first. The buckets
+ * are as they are now. Free the items. MEMORY. */
+lcomm_status lcomm_saved_state_list(lcomm_comm *comm, lcomm_ef_list *list);
+
+/* STATE while a call with one of the residuals that have a name is in flight. */
+lcomm_status lcomm_saved_state_check_calls(const lcomm_comm *comm, const char *call);
+
+#endif
