@@ -46,7 +46,8 @@ static inline lcomm_comm *make_driven(const char *policy, int nodes, lcomm_progr
 }
 
 static inline void require_fine(lcomm_comm *comm, lcomm_status status) {
-  require(status == LCOMM_OK, "%s: %s", lcomm_status_name(status), lcomm_last_error(comm));
+  require(status == LCOMM_OK, "%s: %s", lcomm_status_name(status),
+          status == LCOMM_OK ? "" : lcomm_last_error(comm));
 }
 
 #endif
