@@ -5,13 +5,8 @@
 /* MPI_Request_free on a sum in flight: the handle is gone at once, whoever is late; the sum
  * ends for all ranks, and later calls on the communicator come after it. */
 
+#include "tests/interpose/interposer_init.h"
 #include "tests/interpose/interposer_sums.h"
-
-#if defined(__has_include)
-#if __has_include(<mpi-ext.h>)
-#include <mpi-ext.h>
-#endif
-#endif
 
 enum { COUNT = 30000, MANY = 100, TAG = 9 };
 
@@ -128,7 +123,6 @@ static void the_communicator_may_go_with_freed_sums(void) {
 
 /* ---------------------------------------------------------------- persistent */
 
-#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
 /* The communicator goes when its sums are over. */
 static void persistent_sums_are_freed_alike(void) {
   if (!can_free()) {
@@ -139,8 +133,8 @@ static void persistent_sums_are_freed_alike(void) {
     MPI_Request request;
     sum_call call = new_call(COUNT, round);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPIX_Allreduce_init(call.send, call.receive, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL,
-                        &request);
+    ALLREDUCE_INIT(call.send, call.receive, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL,
+                   &request);
     if (mpi_rank == 0) {
       MPI_Start(&request);
       free_now(&request);
@@ -155,11 +149,6 @@ static void persistent_sums_are_freed_alike(void) {
     end_unseen(&call, "persistent");
   }
 }
-#else
-static void persistent_sums_are_freed_alike(void) {
-  skip_property("this MPI has no persistent sums");
-}
-#endif
 
 /* -------------------------------------------------------------------- the end */
 
