@@ -90,9 +90,9 @@ static void note(answer *mine, const char *name, const char *why) {
 /* Ask one transport, and give it the peers that nobody reached before. */
 static void open_one(const lcomm_transport_setup *setup, const lcomm_transport_table *table,
                      lcomm_links *links, answer *mine) {
-  char why[LCOMM_TRANSPORT_WHY_MAX] = "";
+  lcomm_why why = {.text = ""};
   lcomm_transport *transport = NULL;
-  lcomm_status status = table->open(setup, &transport, why);
+  lcomm_status status = table->open(setup, &transport, &why);
   int taken = 0;
   for (int peer = 0; status == LCOMM_OK && peer < links->size; peer++) {
     if (peer != links->rank && !links->of[peer] && table->reaches(transport, peer)) {
@@ -100,11 +100,11 @@ static void open_one(const lcomm_transport_setup *setup, const lcomm_transport_t
       taken++;
     }
   }
-  if (status == LCOMM_OK && why[0] == '\0' && table->why) {
-    snprintf(why, sizeof(why), "%s", table->why(transport));
+  if (status == LCOMM_OK && why.text[0] == '\0' && table->why) {
+    lcomm_why_set(&why, LCOMM_OK, "%s", table->why(transport));
   }
   /* Heard only if somebody stays without a link. */
-  note(mine, table->name, why[0] != '\0' ? why : "does not reach it");
+  note(mine, table->name, why.text[0] != '\0' ? why.text : "does not reach it");
   if (taken > 0) {
     links->open[links->count++] = transport;
   } else if (status == LCOMM_OK) {

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/include/libcomm.h"
 #include "libcomm/topo/topo.h"
 
@@ -93,9 +94,10 @@ typedef struct lcomm_transport_table {
 
   /* Collective over all ranks. A rank on which something fails makes as many
    * allgathers as all others, so that nobody waits for it. Failing is an
-   * answer: another transport is then asked; `why` (LCOMM_TRANSPORT_WHY_MAX
-   * bytes) says in a phrase what is missing. UNSUPPORTED, TRANSPORT, MEMORY. */
-  lcomm_status (*open)(const lcomm_transport_setup *setup, lcomm_transport **transport, char *why);
+   * answer: another transport is then asked; `why` says in a phrase what is
+   * missing. UNSUPPORTED, TRANSPORT, MEMORY. */
+  lcomm_status (*open)(const lcomm_transport_setup *setup, lcomm_transport **transport,
+                       lcomm_why *why);
 
   /* How many file descriptors this rank needs at most to open and use the
    * transport, 0 where it will not be opened anyway. NULL: a few. */

@@ -123,12 +123,12 @@ static void mpi_is_the_one_that_was_built_for(void) {
 /* ----------------------------------------------------------- the transport */
 
 static lcomm_transport *open_mpi(MPI_Comm *own) {
-  char why[LCOMM_TRANSPORT_WHY_MAX] = "";
+  lcomm_why why = {.text = ""};
   lcomm_transport *transport = NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, own);
   lcomm_transport_setup setup = {.rank = mpi_rank, .size = mpi_size, .mpi = own, .timeout_s = 30};
-  lcomm_status status = lcomm_transport_mpi.open(&setup, &transport, why);
-  require(status == LCOMM_OK, "it opens: %s", why);
+  lcomm_status status = lcomm_transport_mpi.open(&setup, &transport, &why);
+  require(status == LCOMM_OK, "it opens: %s", why.text);
   return transport;
 }
 
@@ -139,11 +139,11 @@ static void close_mpi(lcomm_transport *transport, MPI_Comm *own) {
 }
 
 static void transport_without_mpi_says_so(void) {
-  char why[LCOMM_TRANSPORT_WHY_MAX] = "";
+  lcomm_why why = {.text = ""};
   lcomm_transport *transport = NULL;
   lcomm_transport_setup setup = {.rank = mpi_rank, .size = mpi_size};
-  require(lcomm_transport_mpi.open(&setup, &transport, why) == LCOMM_ERR_UNSUPPORTED, "refused");
-  require(strcmp(why, "MPI is not running") == 0, "the reason: %s", why);
+  require(lcomm_transport_mpi.open(&setup, &transport, &why) == LCOMM_ERR_UNSUPPORTED, "refused");
+  require(strcmp(why.text, "MPI is not running") == 0, "the reason: %s", why.text);
 }
 
 static void transport_reaches_everybody(void) {

@@ -41,7 +41,7 @@ static int say_the_same(void *context, const void *send, void *receive, size_t s
 
 static bool open_party(party *p) {
   static const uint64_t odd_pids[] = {0, UINT64_MAX, UINT64_C(1) << 40};
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   unsigned odd = p->how >> 4 & 3;
   for (int i = 0; i < RANKS; i++) {
     p->identities[i].pid = (uint64_t)getpid();
@@ -50,9 +50,9 @@ static bool open_party(party *p) {
   lcomm_bootstrap boot = {.world_size = RANKS, .context = p, .allgather = say_the_same};
   lcomm_transport_setup setup = {
       .size = RANKS, .identities = p->identities, .boot = &boot, .timeout_s = 1e-3};
-  lcomm_status status = lcomm_transport_shm.open(&setup, &p->t, why);
-  fuzz_require(strnlen(why, sizeof(why)) < sizeof(why), "a phrase ends");
-  fuzz_require(status == LCOMM_OK || why[0] != '\0', "a refusal has a phrase");
+  lcomm_status status = lcomm_transport_shm.open(&setup, &p->t, &why);
+  fuzz_require(strnlen(why.text, sizeof(why.text)) < sizeof(why.text), "a phrase ends");
+  fuzz_require(status == LCOMM_OK || why.text[0] != '\0', "a refusal has a phrase");
   if (status != LCOMM_OK) {
     return false;
   }

@@ -46,10 +46,10 @@ static struct behaviour {
 static const lcomm_transport_table tables[FAKES];
 
 static lcomm_status open_fake(const lcomm_transport_setup *setup, lcomm_transport **transport,
-                              char *why, int number) {
+                              lcomm_why *why, int number) {
   struct behaviour *it = &behaviours[number];
   if (it->opens != LCOMM_OK) {
-    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "fake %d is broken", number);
+    snprintf(why->text, sizeof(why->text), "fake %d is broken", number);
     return it->opens;
   }
   fake *made = calloc(1, sizeof *made);
@@ -58,21 +58,22 @@ static lcomm_status open_fake(const lcomm_transport_setup *setup, lcomm_transpor
   made->number = number;
   it->opened[setup->rank]++;
   if (it->trouble) {
-    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "%s", it->trouble);
+    snprintf(why->text, sizeof(why->text), "%s", it->trouble);
   }
   *transport = &made->base;
   return LCOMM_OK;
 }
 
-static lcomm_status open_near(const lcomm_transport_setup *s, lcomm_transport **t, char *why) {
+static lcomm_status open_near(const lcomm_transport_setup *s, lcomm_transport **t, lcomm_why *why) {
   return open_fake(s, t, why, 0);
 }
 
-static lcomm_status open_middle(const lcomm_transport_setup *s, lcomm_transport **t, char *why) {
+static lcomm_status open_middle(const lcomm_transport_setup *s, lcomm_transport **t,
+                                lcomm_why *why) {
   return open_fake(s, t, why, 1);
 }
 
-static lcomm_status open_far(const lcomm_transport_setup *s, lcomm_transport **t, char *why) {
+static lcomm_status open_far(const lcomm_transport_setup *s, lcomm_transport **t, lcomm_why *why) {
   return open_fake(s, t, why, 2);
 }
 

@@ -9,12 +9,12 @@
 #include "libcomm/transport/mpi/mpi_table.h"
 
 static lcomm_status open_registered(const lcomm_transport_setup *setup, lcomm_transport **transport,
-                                    char *why) {
+                                    lcomm_why *why) {
   const lcomm_mpi_table *mpi = lcomm_mpi_registered();
   if (!mpi) {
-    snprintf(why, LCOMM_TRANSPORT_WHY_MAX,
-             "the program is not linked with libcomm-with-mpi.so, which libcomm needs for it");
-    return LCOMM_ERR_UNSUPPORTED;
+    return lcomm_why_set(
+        why, LCOMM_ERR_UNSUPPORTED,
+        "the program is not linked with libcomm-with-mpi.so, which libcomm needs for it");
   }
   return mpi->transport->open(setup, transport, why);
 }

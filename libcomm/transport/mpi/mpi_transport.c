@@ -367,23 +367,23 @@ static mpi_transport *make(const lcomm_transport_setup *setup) {
 
 /* Nothing here waits for a peer, so there is nothing to agree on. */
 static lcomm_status mpi_open(const lcomm_transport_setup *setup, lcomm_transport **transport,
-                             char *why) {
+                             lcomm_why *why) {
   if (!setup->mpi) {
-    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "MPI is not running");
+    snprintf(why->text, sizeof(why->text), "MPI is not running");
     return LCOMM_ERR_UNSUPPORTED;
   }
   if (!tags_suffice()) {
-    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "this MPI's largest message tag is too small");
+    snprintf(why->text, sizeof(why->text), "this MPI's largest message tag is too small");
     return LCOMM_ERR_UNSUPPORTED;
   }
   mpi_transport *t = make(setup);
   if (!t) {
-    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "out of memory");
+    snprintf(why->text, sizeof(why->text), "out of memory");
     return LCOMM_ERR_MEMORY;
   }
   PMPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN);
   if (listen_again(t) != LCOMM_OK) {
-    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "%.200s", t->why);
+    snprintf(why->text, sizeof(why->text), "%.200s", t->why);
     discard(t);
     return LCOMM_ERR_TRANSPORT;
   }

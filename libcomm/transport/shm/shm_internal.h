@@ -85,7 +85,7 @@ void *lcomm_shm_file_map(int file, size_t size, int protection);
 /* ------------------------------------------------------------ shm_open.c */
 
 lcomm_status lcomm_shm_open(const lcomm_transport_setup *setup, lcomm_transport **transport,
-                            char *why);
+                            lcomm_why *why);
 /* A bell and a pidfd for each local peer, and a few. */
 int lcomm_shm_descriptors(const lcomm_transport_setup *setup);
 /* Undo any part of open. */
@@ -104,10 +104,10 @@ typedef struct lcomm_shm_offer {
 /* Open what a process offers; NULL, with a phrase in why and an errno or 0, when
  * it cannot be. */
 lcomm_shm_peer *lcomm_shm_peer_meet(lcomm_shm *t, int rank, uint64_t pid,
-                                    const lcomm_shm_offer *theirs, char *why);
+                                    const lcomm_shm_offer *theirs, lcomm_why *why);
 void lcomm_shm_peer_free(const lcomm_shm *t, lcomm_shm_peer *peer);
 /* Write into why, unless there is something already: the first trouble counts. */
-__attribute__((format(printf, 2, 3))) void lcomm_shm_note(char *why, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void lcomm_shm_note(lcomm_why *why, const char *format, ...);
 /* Be woken when peer number `index` ends. */
 void lcomm_shm_watch_peer(lcomm_shm *t, const lcomm_shm_peer *peer, int index);
 /* Wake up now and then, because there is a peer without a pidfd. */

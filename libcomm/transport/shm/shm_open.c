@@ -34,7 +34,7 @@ typedef struct meeting {
   lcomm_shm_offer *offers; /* per rank, then mine */
   unsigned char *verdicts; /* per rank, `widest` each, then mine */
   lcomm_shm_peer **met;    /* per rank; those that could be opened */
-  char *why;
+  lcomm_why *why;
 } meeting;
 
 static void close_file(int file) {
@@ -225,10 +225,10 @@ int lcomm_shm_descriptors(const lcomm_transport_setup *setup) {
 }
 
 lcomm_status lcomm_shm_open(const lcomm_transport_setup *setup, lcomm_transport **transport,
-                            char *why) {
+                            lcomm_why *why) {
   meeting m = {.setup = setup, .why = why};
   lcomm_status status = LCOMM_ERR_MEMORY;
-  why[0] = '\0';
+  why->text[0] = '\0';
   if (prepare(&m)) {
     status = hold(&m);
   } else {

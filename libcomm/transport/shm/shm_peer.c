@@ -18,13 +18,13 @@
 
 #include "libcomm/transport/shm/shm_internal.h"
 
-void lcomm_shm_note(char *why, const char *format, ...) {
+void lcomm_shm_note(lcomm_why *why, const char *format, ...) {
   va_list arguments;
-  if (why[0] != '\0') {
+  if (why->text[0] != '\0') {
     return;
   }
   va_start(arguments, format);
-  vsnprintf(why, LCOMM_TRANSPORT_WHY_MAX, format, arguments);
+  vsnprintf(why->text, sizeof(why->text), format, arguments);
   va_end(arguments);
 }
 
@@ -44,7 +44,7 @@ void lcomm_shm_peer_free(const lcomm_shm *t, lcomm_shm_peer *peer) {
 
 /* The peer's segment, if it is the one that was offered. */
 static bool open_segment(const lcomm_shm *t, lcomm_shm_peer *peer, const lcomm_shm_offer *theirs,
-                         char *why) {
+                         lcomm_why *why) {
   int file = lcomm_shm_file_open(peer->pid, theirs->file, O_RDWR, LCOMM_SHM_FILE);
   if (file < 0) {
     bool foreign = errno != EMFILE && errno != ENFILE;
@@ -67,7 +67,7 @@ static bool open_segment(const lcomm_shm *t, lcomm_shm_peer *peer, const lcomm_s
   return true;
 }
 
-static bool open_door(lcomm_shm_peer *peer, const lcomm_shm_offer *theirs, char *why) {
+static bool open_door(lcomm_shm_peer *peer, const lcomm_shm_offer *theirs, lcomm_why *why) {
   struct stat facts;
   peer->pipe = lcomm_shm_file_open(peer->pid, theirs->pipe, O_RDWR, LCOMM_SHM_PIPE);
   if (peer->pipe < 0 || fstat(peer->pipe, &facts) != 0 || !S_ISFIFO(facts.st_mode)) {
@@ -87,7 +87,7 @@ static bool try_reading(const lcomm_shm_peer *peer, const lcomm_shm_offer *their
 }
 
 lcomm_shm_peer *lcomm_shm_peer_meet(lcomm_shm *t, int rank, uint64_t pid,
-                                    const lcomm_shm_offer *theirs, char *why) {
+                                    const lcomm_shm_offer *theirs, lcomm_why *why) {
   if (theirs->segment_size != t->segment_size) {
     lcomm_shm_note(why, "rank %d has no shared memory", rank);
     errno = 0;

@@ -97,16 +97,15 @@ static void load(void) {
   loaded = true;
 }
 
-lcomm_status lcomm_ucx_load(char *why) {
+lcomm_status lcomm_ucx_load(lcomm_why *why) {
   pthread_once(&once, load);
   if (!loaded) {
-    memcpy(why, trouble, sizeof(trouble));
-    return LCOMM_ERR_UNSUPPORTED;
+    return lcomm_why_set(why, LCOMM_ERR_UNSUPPORTED, "%s", trouble);
   }
   return LCOMM_OK;
 }
 
 const char *lcomm_ucx_version(void) {
-  char why[LCOMM_TRANSPORT_WHY_MAX];
-  return lcomm_ucx_load(why) == LCOMM_OK ? lcomm_ucx.ucp_get_version_string() : NULL;
+  lcomm_why why;
+  return lcomm_ucx_load(&why) == LCOMM_OK ? lcomm_ucx.ucp_get_version_string() : NULL;
 }

@@ -9,6 +9,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/include/libcomm_types.h"
 
 #define LCOMM_UCX_FUNCTIONS(X)                                                                     \
@@ -53,8 +54,8 @@ extern lcomm_ucx_api lcomm_ucx;
 extern const char *lcomm_ucx_library;
 
 /* Load the library if that has not been tried. UNSUPPORTED, with a phrase in
- * why (LCOMM_TRANSPORT_WHY_MAX bytes). Any thread may call it. */
-lcomm_status lcomm_ucx_load(char *why);
+ * why. Any thread may call it. */
+lcomm_status lcomm_ucx_load(lcomm_why *why);
 
 /* The version that was loaded ("1.13.1"), loading it if necessary; NULL where
  * there is none. Static. */

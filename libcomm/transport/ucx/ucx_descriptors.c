@@ -26,9 +26,9 @@ static int count_entries(const char *folder) {
 }
 
 int lcomm_ucx_descriptors(const lcomm_transport_setup *setup) {
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   /* Looking for UCX takes some, too. */
-  if (lcomm_descriptors_free() >= OWN && lcomm_ucx_load(why) != LCOMM_OK) {
+  if (lcomm_descriptors_free() >= OWN && lcomm_ucx_load(&why) != LCOMM_OK) {
     return 0;
   }
   return OWN + OF_AN_INTERFACE * count_entries("/sys/class/net") +

@@ -101,7 +101,7 @@ lcomm_ucx_interfaces *lcomm_ucx_link_devices(const lcomm_transport_setup *setup,
  * for a rank that cannot take part. TRANSPORT when no peer is reached or the
  * bootstrap failed, with a phrase in why; MEMORY. */
 lcomm_status lcomm_ucx_link_all(lcomm_ucx_transport *t, const lcomm_transport_setup *setup,
-                                char *why);
+                                lcomm_why *why);
 
 /* Meet all peers that have an endpoint: `reached` says who answered before the
  * deadline, `failed` why the others did not. */

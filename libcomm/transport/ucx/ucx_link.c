@@ -22,13 +22,13 @@ typedef struct address_book {
 
 /* -------------------------------------------------------- addresses */
 
-static bool address_of(lcomm_ucx_transport *t, ucp_worker_attr_t *own, char *why) {
+static bool address_of(lcomm_ucx_transport *t, ucp_worker_attr_t *own, lcomm_why *why) {
   own->field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
   own->address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY;
   ucs_status_t status = lcomm_ucx.ucp_worker_query(t->place.worker, own);
   if (status != UCS_OK) {
-    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "UCX has no address: %s",
-             lcomm_ucx.ucs_status_string(status));
+    lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "UCX has no address: %s",
+                  lcomm_ucx.ucs_status_string(status));
   }
   return status == UCS_OK;
 }
@@ -185,7 +185,7 @@ lcomm_ucx_interfaces *lcomm_ucx_link_devices(const lcomm_transport_setup *setup,
 }
 
 lcomm_status lcomm_ucx_link_all(lcomm_ucx_transport *t, const lcomm_transport_setup *setup,
-                                char *why) {
+                                lcomm_why *why) {
   ucp_worker_attr_t own = {0};
   address_book book = {0};
   bool known = t && address_of(t, &own, why);
@@ -199,12 +199,10 @@ lcomm_status lcomm_ucx_link_all(lcomm_ucx_transport *t, const lcomm_transport_se
   forget_book(&book);
   done = agree(t, setup->boot) && done;
   if (!done) {
-    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "the bootstrap failed, or memory ran out");
-    return LCOMM_ERR_TRANSPORT;
+    return lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "the bootstrap failed, or memory ran out");
   }
   if (known && !keep_reached(t)) {
-    memcpy(why, t->why, sizeof(t->why));
-    return LCOMM_ERR_TRANSPORT;
+    return lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "%s", t->why);
   }
   return known ? LCOMM_OK : LCOMM_ERR_TRANSPORT;
 }

@@ -255,15 +255,14 @@ static bool ucx_takes_devices(const lcomm_transport *transport) {
 
 /* What needs no peer. NULL on failure, with a phrase in why. */
 static lcomm_ucx_transport *create(const lcomm_transport_setup *setup, const char *devices,
-                                   lcomm_status *status, char *why) {
+                                   lcomm_status *status, lcomm_why *why) {
   *status = lcomm_ucx_load(why);
   if (*status != LCOMM_OK) {
     return NULL;
   }
   lcomm_ucx_transport *t = calloc(1, sizeof *t);
   lcomm_ucx_peer *peers = calloc((size_t)setup->size, sizeof *peers);
-  snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "out of memory");
-  *status = LCOMM_ERR_MEMORY;
+  *status = lcomm_why_set(why, LCOMM_ERR_MEMORY, "out of memory");
   if (t && peers) {
     *status = lcomm_ucx_place_open(devices, &t->place, why);
   }
@@ -290,15 +289,16 @@ static const char *ucx_interface(const lcomm_transport *transport) {
 }
 
 static lcomm_status ucx_open(const lcomm_transport_setup *setup, lcomm_transport **transport,
-                             char *why) {
-  char link_why[LCOMM_TRANSPORT_WHY_MAX] = "", devices[LCOMM_UCX_DEVICES_MAX];
+                             lcomm_why *why) {
+  lcomm_why link_why = {.text = ""};
+  char devices[LCOMM_UCX_DEVICES_MAX];
   lcomm_status status = LCOMM_OK;
   lcomm_ucx_interfaces *interfaces = lcomm_ucx_link_devices(setup, devices);
   lcomm_ucx_transport *t = create(setup, devices, &status, why);
   if (t && interfaces) {
     lcomm_ucx_listeners_admit(&t->place.listeners, interfaces, setup->size);
   }
-  lcomm_status linked = lcomm_ucx_link_all(t, setup, link_why);
+  lcomm_status linked = lcomm_ucx_link_all(t, setup, &link_why);
   if (!t) {
     free(interfaces);
     return status;
@@ -307,7 +307,7 @@ static lcomm_status ucx_open(const lcomm_transport_setup *setup, lcomm_transport
   const char *given = lcomm_env_get(LCOMM_ENV_UCX_NET_DEVICES);
   snprintf(t->devices, sizeof(t->devices), "%s", given ? given : devices);
   if (linked != LCOMM_OK) {
-    memcpy(why, link_why, sizeof(link_why));
+    *why = link_why;
     lcomm_ucx_close(&t->base, false);
     return linked;
   }
@@ -316,7 +316,7 @@ static lcomm_status ucx_open(const lcomm_transport_setup *setup, lcomm_transport
   lcomm_ucx_sockets_keep_alive(t->event_fd);
   lcomm_ucx_fork_watch(t->event_fd);
   lcomm_ucx_listen(t);
-  why[0] = '\0';
+  why->text[0] = '\0';
   *transport = &t->base;
   return LCOMM_OK;
 }

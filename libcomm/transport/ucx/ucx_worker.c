@@ -49,12 +49,12 @@ enum { SETTING_MAX = LCOMM_UCX_DEVICES_MAX + 32 };
 /* The environment of the process is exchanged by one thread at a time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static lcomm_status fail(ucs_status_t status, const char *what, char *why) {
-  snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "%s: %s", what, lcomm_ucx.ucs_status_string(status));
+static lcomm_status fail(ucs_status_t status, const char *what, lcomm_why *why) {
+  lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "%s: %s", what, lcomm_ucx.ucs_status_string(status));
   return status == UCS_ERR_NO_MEMORY ? LCOMM_ERR_MEMORY : LCOMM_ERR_TRANSPORT;
 }
 
-static lcomm_status context_create(ucp_context_h *context, char *why) {
+static lcomm_status context_create(ucp_context_h *context, lcomm_why *why) {
   ucp_config_t *config = NULL;
   ucs_status_t status = lcomm_ucx.ucp_config_read("LCOMM", NULL, &config);
   if (status != UCS_OK) {
@@ -78,7 +78,7 @@ static void find_listeners(lcomm_ucx_place *place, const lcomm_ucx_listeners *be
   }
 }
 
-static lcomm_status worker_create(lcomm_ucx_place *place, char *why) {
+static lcomm_status worker_create(lcomm_ucx_place *place, lcomm_why *why) {
   lcomm_ucx_listeners before;
   ucp_worker_params_t params = {
       .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS,
@@ -97,7 +97,7 @@ static lcomm_status worker_create(lcomm_ucx_place *place, char *why) {
   return LCOMM_OK;
 }
 
-static lcomm_status place_create(lcomm_ucx_place *place, char *why) {
+static lcomm_status place_create(lcomm_ucx_place *place, lcomm_why *why) {
   LCOMM_TRY(context_create(&place->context, why));
   lcomm_status status = worker_create(place, why);
   if (status != LCOMM_OK) {
@@ -130,7 +130,7 @@ static bool has_only_tcp(ucp_context_h context) {
 }
 
 /* Look what there is. */
-static lcomm_status probe(bool *only_tcp, char *why) {
+static lcomm_status probe(bool *only_tcp, lcomm_why *why) {
   static const char *const settings[] = {HOST_MEMORY, COMMON, NO_CACHE, NULL};
   ucp_context_h context = NULL;
   lcomm_status status = LCOMM_ERR_MEMORY;
@@ -145,7 +145,7 @@ static lcomm_status probe(bool *only_tcp, char *why) {
   return status;
 }
 
-static lcomm_status open_with(const char *const *settings, lcomm_ucx_place *place, char *why) {
+static lcomm_status open_with(const char *const *settings, lcomm_ucx_place *place, lcomm_why *why) {
   lcomm_status status = LCOMM_ERR_MEMORY;
   if (lcomm_ucx_environment_enter("UCX_", settings)) {
     status = place_create(place, why);
@@ -162,7 +162,7 @@ static bool knows_devices(ucp_context_h context) {
          (attributes.memory_types >> UCS_MEMORY_TYPE_CUDA & 1);
 }
 
-lcomm_status lcomm_ucx_place_open(const char *devices, lcomm_ucx_place *place, char *why) {
+lcomm_status lcomm_ucx_place_open(const char *devices, lcomm_ucx_place *place, lcomm_why *why) {
   char devices_setting[SETTING_MAX];
   const char *const any[] = {lcomm_device_in_use() ? ANY_MEMORY : HOST_MEMORY, COMMON, FOR_ANY,
                              NULL};
@@ -170,7 +170,7 @@ lcomm_status lcomm_ucx_place_open(const char *devices, lcomm_ucx_place *place, c
                              NULL};
   bool only_tcp = false;
   snprintf(devices_setting, sizeof(devices_setting), "UCX_NET_DEVICES=%s", devices);
-  snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "out of memory");
+  lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "out of memory");
   pthread_mutex_lock(&lock);
   lcomm_status status = probe(&only_tcp, why);
   if (status == LCOMM_OK) {

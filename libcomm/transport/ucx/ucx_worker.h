@@ -28,8 +28,8 @@ typedef struct lcomm_ucx_place {
 
 /* After lcomm_ucx_load. `devices` are those to use where TCP is all there is,
  * in a comma-separated list; "" is all. Thread-safe. TRANSPORT or MEMORY with
- * a phrase in why (LCOMM_TRANSPORT_WHY_MAX bytes). */
-lcomm_status lcomm_ucx_place_open(const char *devices, lcomm_ucx_place *place, char *why);
+ * a phrase in why. */
+lcomm_status lcomm_ucx_place_open(const char *devices, lcomm_ucx_place *place, lcomm_why *why);
 void lcomm_ucx_place_close(lcomm_ucx_place *place);
 
 #endif

@@ -29,7 +29,7 @@ typedef struct party {
   const lcomm_transport_table *v;
 } party;
 
-UNUSED static lcomm_status try_open(forked *self, lcomm_transport **t, char *why) {
+UNUSED static lcomm_status try_open(forked *self, lcomm_transport **t, lcomm_why *why) {
   lcomm_transport_setup setup = {self->rank, self->size, self->identities, &self->boot,
                                  NULL,       NULL,       LIMIT_S};
   *t = NULL;
@@ -37,10 +37,10 @@ UNUSED static lcomm_status try_open(forked *self, lcomm_transport **t, char *why
 }
 
 UNUSED static party open_party(forked *self) {
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   party p = {self, NULL, &lcomm_transport_shm};
-  lcomm_status status = try_open(self, &p.t, why);
-  forked_require(self, status == LCOMM_OK, "open: %s", why);
+  lcomm_status status = try_open(self, &p.t, &why);
+  forked_require(self, status == LCOMM_OK, "open: %s", why.text);
   return p;
 }
 

@@ -209,11 +209,12 @@ static void what_was_sent_arrives_though_its_sender_closes(void **state) {
 /* Nobody reads, and closing does not wait for ever. */
 static void close_without_reader(forked *self) {
   static unsigned char bytes[4000];
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   lcomm_transfer transfer;
   lcomm_transport *t = NULL;
   lcomm_transport_setup setup = {self->rank, 2, self->identities, &self->boot, NULL, NULL, 0.1};
-  forked_require(self, lcomm_transport_shm.open(&setup, &t, why) == LCOMM_OK, "open: %s", why);
+  forked_require(self, lcomm_transport_shm.open(&setup, &t, &why) == LCOMM_OK, "open: %s",
+                 why.text);
   for (int i = 0; self->rank == 0 && i < 100; i++) {
     forked_require(self, t->table->send(t, 1, TAG, bytes, sizeof(bytes), &transfer) == LCOMM_OK,
                    "send: %s", t->table->why(t));

@@ -153,16 +153,16 @@ static void memory_that_was_not_given_back_outlives_the_transport(void **state) 
 /* ---------------------------------------------------------- not reached */
 
 static void lie_about_the_machine(forked *self) {
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   lcomm_transport *t = NULL;
   self->identities[2].host_hash = 2; /* on every rank */
-  lcomm_status status = try_open(self, &t, why);
+  lcomm_status status = try_open(self, &t, &why);
   if (self->rank == 2) {
-    forked_require(self, status == LCOMM_ERR_UNSUPPORTED && strstr(why, "no other rank"),
-                   "said: %s", why);
+    forked_require(self, status == LCOMM_ERR_UNSUPPORTED && strstr(why.text, "no other rank"),
+                   "said: %s", why.text);
     return;
   }
-  forked_require(self, status == LCOMM_OK, "open: %s", why);
+  forked_require(self, status == LCOMM_OK, "open: %s", why.text);
   party p = {self, t, &lcomm_transport_shm};
   forked_require(self, p.v->reaches(t, 1 - self->rank), "the neighbour is not reached");
   forked_require(self, !p.v->reaches(t, 2), "another machine is reached");
@@ -194,15 +194,15 @@ static int gather_forged(void *context, const void *send, void *receive, size_t 
 }
 
 static void open_forged(forked *self) {
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   lcomm_transport *t = NULL;
   int files = count_files();
   honest = self->boot.allgather;
   self->boot.allgather = gather_forged;
-  lcomm_status status = try_open(self, &t, why);
+  lcomm_status status = try_open(self, &t, &why);
   forked_require(self, status == LCOMM_ERR_UNSUPPORTED && !t, "a forged offer was taken");
   const char *said = self->rank == 0 ? "rank 1" : "rank 0 could not open the memory of rank 1";
-  forked_require(self, strstr(why, said) != NULL, "said: %s", why);
+  forked_require(self, strstr(why.text, said) != NULL, "said: %s", why.text);
   require_nothing_left(self, files);
 }
 
@@ -266,23 +266,23 @@ static void files_that_can_become_shorter_are_refused(void **state) {
 
 /* The rank that can make no memory does not keep the others waiting. */
 static void run_out_of_files(forked *self) {
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   lcomm_transport *t = NULL;
   struct rlimit usual;
   getrlimit(RLIMIT_NOFILE, &usual);
   if (self->rank == 1) {
     setrlimit(RLIMIT_NOFILE, &(struct rlimit){3, usual.rlim_max});
   }
-  lcomm_status status = try_open(self, &t, why);
+  lcomm_status status = try_open(self, &t, &why);
   setrlimit(RLIMIT_NOFILE, &usual);
   const char *said = self->rank == 1 ? "cannot make shared memory" : "rank 1 has no shared memory";
   if (self->rank == 2) {
-    forked_require(self, status == LCOMM_OK, "open: %s", why);
+    forked_require(self, status == LCOMM_OK, "open: %s", why.text);
     forked_require(self, lcomm_transport_shm.reaches(t, 0), "rank 0 is not reached");
   } else if (self->rank == 1) {
     forked_require(self, status == LCOMM_ERR_UNSUPPORTED, "open did not fail");
   }
-  forked_require(self, strstr(why, said) != NULL, "said: %s", why);
+  forked_require(self, strstr(why.text, said) != NULL, "said: %s", why.text);
   if (t) {
     forked_require(self, !lcomm_transport_shm.reaches(t, 1), "rank 1 is reached");
     lcomm_transport_shm.close(t, true);
@@ -297,15 +297,15 @@ static void a_rank_that_fails_takes_part_in_the_bootstrap(void **state) {
 /* Rank 1 can make its own memory and open that of rank 0, but not that of rank 2. */
 static void run_out_while_meeting(forked *self) {
   enum { ENOUGH_FOR_ONE = 5 };
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   lcomm_transport *t = NULL;
   forked_require(self, self->rank != 1 || leave_files(ENOUGH_FOR_ONE, false), "setrlimit");
-  lcomm_status status = try_open(self, &t, why);
-  forked_require(self, status == LCOMM_OK, "open: %s", why);
+  lcomm_status status = try_open(self, &t, &why);
+  forked_require(self, status == LCOMM_OK, "open: %s", why.text);
   if (self->rank > 0) {
     forked_require(self, !lcomm_transport_shm.reaches(t, 3 - self->rank), "it is reached");
-    forked_require(self, strstr(why, "Too many open files") != NULL, "said: %s", why);
-    forked_require(self, !strstr(why, "another user"), "said: %s", why);
+    forked_require(self, strstr(why.text, "Too many open files") != NULL, "said: %s", why.text);
+    forked_require(self, !strstr(why.text, "another user"), "said: %s", why.text);
   }
   lcomm_transport_shm.close(t, true);
 }

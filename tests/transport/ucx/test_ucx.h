@@ -38,12 +38,12 @@ UNUSED static void skip_without_ucx(void) {
   fflush(NULL);
   pid_t child = fork();
   if (child == 0) {
-    char why[LCOMM_TRANSPORT_WHY_MAX] = "";
+    lcomm_why why = {.text = ""};
     lcomm_ucx_place place;
     bool works =
-        lcomm_ucx_load(why) == LCOMM_OK && lcomm_ucx_place_open("", &place, why) == LCOMM_OK;
+        lcomm_ucx_load(&why) == LCOMM_OK && lcomm_ucx_place_open("", &place, &why) == LCOMM_OK;
     if (!works) {
-      fprintf(stderr, "UCX does not work here: %s\n", why);
+      fprintf(stderr, "UCX does not work here: %s\n", why.text);
     }
     _exit(works ? 0 : 1);
   }
@@ -53,19 +53,19 @@ UNUSED static void skip_without_ucx(void) {
   }
 }
 
-UNUSED static lcomm_status try_open(forked *self, lcomm_transport **t, char *why) {
+UNUSED static lcomm_status try_open(forked *self, lcomm_transport **t, lcomm_why *why) {
   lcomm_transport_setup setup = {self->rank, self->size, self->identities, &self->boot,
                                  NULL,       NULL,       LIMIT_S};
   *t = NULL;
-  why[0] = '\0';
+  why->text[0] = '\0';
   return lcomm_transport_ucx.open(&setup, t, why);
 }
 
 UNUSED static party open_party(forked *self) {
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   party p = {self, NULL, &lcomm_transport_ucx};
-  lcomm_status status = try_open(self, &p.t, why);
-  forked_require(self, status == LCOMM_OK, "open: %s", why);
+  lcomm_status status = try_open(self, &p.t, &why);
+  forked_require(self, status == LCOMM_OK, "open: %s", why.text);
   for (int peer = 0; peer < self->size; peer++) {
     forked_require(self, p.v->reaches(p.t, peer) == (peer != self->rank), "reaches %d: %s", peer,
                    p.v->why(p.t));

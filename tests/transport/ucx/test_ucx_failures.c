@@ -128,16 +128,16 @@ static void close_ends_whatever_is_under_way(void **state) {
 
 /* Take part in the bootstrap and give a good address, but never answer. */
 static void keep_silent(forked *self) {
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   lcomm_ucx_interfaces none = {0}, all_interfaces[2];
   lcomm_ucx_place place;
   uint8_t label[LCOMM_UCX_LABEL_SIZE], labels[2 * LCOMM_UCX_LABEL_SIZE];
   unsigned char reached[2] = {1, 1}, all_reached[4];
   ucp_worker_attr_t own = {.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS};
-  bool works = lcomm_ucx_load(why) == LCOMM_OK &&
-               lcomm_ucx_place_open("", &place, why) == LCOMM_OK &&
+  bool works = lcomm_ucx_load(&why) == LCOMM_OK &&
+               lcomm_ucx_place_open("", &place, &why) == LCOMM_OK &&
                lcomm_ucx.ucp_worker_query(place.worker, &own) == UCS_OK;
-  forked_require(self, works, "%s", why);
+  forked_require(self, works, "%s", why.text);
   lcomm_ucx_label_pack(own.address, own.address_length, label);
   self->boot.allgather(self->boot.context, &none, all_interfaces, sizeof(none));
   self->boot.allgather(self->boot.context, label, labels, sizeof(label));
@@ -152,7 +152,7 @@ static void keep_silent(forked *self) {
 }
 
 static void open_towards_silence(forked *self) {
-  char why[LCOMM_TRANSPORT_WHY_MAX] = "";
+  lcomm_why why = {.text = ""};
   lcomm_transport *t = NULL;
   lcomm_transport_setup setup = {self->rank, 2, self->identities, &self->boot, NULL, NULL, 1.5};
   if (self->rank == 1) {
@@ -160,11 +160,12 @@ static void open_towards_silence(forked *self) {
     return;
   }
   double before_s = lcomm_clock_s();
-  lcomm_status status = lcomm_transport_ucx.open(&setup, &t, why);
+  lcomm_status status = lcomm_transport_ucx.open(&setup, &t, &why);
   double took_s = lcomm_clock_s() - before_s;
   forked_require(self, status == LCOMM_ERR_TRANSPORT, "status %d", (int)status);
-  forked_require(self, strstr(why, "rank 1 (host here): no link over tcp/") != NULL, "'%s'", why);
-  forked_require(self, strstr(why, "LCOMM_UCX_NET_DEVICES") != NULL, "'%s'", why);
+  forked_require(self, strstr(why.text, "rank 1 (host here): no link over tcp/") != NULL, "'%s'",
+                 why.text);
+  forked_require(self, strstr(why.text, "LCOMM_UCX_NET_DEVICES") != NULL, "'%s'", why.text);
   forked_require(self, took_s < LIMIT_S / 2, "it took %.1f s", took_s);
 }
 
@@ -198,15 +199,15 @@ static int damaging_allgather(void *context, const void *send, void *receive, si
 }
 
 static void open_over_damage(forked *self) {
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   lcomm_transport *t = NULL;
   honest = self->boot;
   self->boot.allgather = damaging_allgather;
   for (damaged = LABELS; damaged <= ADDRESSES; damaged++) {
     gathers = 0;
-    lcomm_status status = try_open(self, &t, why);
+    lcomm_status status = try_open(self, &t, &why);
     forked_require(self, status == LCOMM_ERR_TRANSPORT, "status %d", (int)status);
-    forked_require(self, strstr(why, "a damaged one came") != NULL, "'%s'", why);
+    forked_require(self, strstr(why.text, "a damaged one came") != NULL, "'%s'", why.text);
   }
 }
 
@@ -219,12 +220,13 @@ static void damaged_address_is_no_address(void **state) {
 /* -------------------------------------------------------- UCX is not there */
 
 static void open_without_library(forked *self) {
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   lcomm_transport *t = NULL;
   lcomm_ucx_library = "libnothing.so.0";
-  lcomm_status status = try_open(self, &t, why);
+  lcomm_status status = try_open(self, &t, &why);
   forked_require(self, status == LCOMM_ERR_UNSUPPORTED, "status %d", (int)status);
-  forked_require(self, strstr(why, "libnothing.so.0 cannot be loaded: ") == why, "'%s'", why);
+  forked_require(self, strstr(why.text, "libnothing.so.0 cannot be loaded: ") == why.text, "'%s'",
+                 why.text);
   forked_require(self, !lcomm_ucx_version(), "it has a version");
 }
 
@@ -235,12 +237,12 @@ static void missing_library_is_said(void **state) {
 
 /* Not the right library, which has none of the functions. */
 static void open_another_library(forked *self) {
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   lcomm_transport *t = NULL;
   lcomm_ucx_library = "libm.so.6";
-  lcomm_status status = try_open(self, &t, why);
+  lcomm_status status = try_open(self, &t, &why);
   forked_require(self, status == LCOMM_ERR_UNSUPPORTED, "status %d", (int)status);
-  forked_require(self, strstr(why, "has no function ucp_") != NULL, "'%s'", why);
+  forked_require(self, strstr(why.text, "has no function ucp_") != NULL, "'%s'", why.text);
 }
 
 static void library_without_the_functions_is_said(void **state) {
@@ -249,17 +251,17 @@ static void library_without_the_functions_is_said(void **state) {
 }
 
 static void open_where_one_has_none(forked *self) {
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   lcomm_transport *t = NULL;
   if (self->rank == 1) {
     lcomm_ucx_library = "libnothing.so.0";
   }
-  lcomm_status status = try_open(self, &t, why);
+  lcomm_status status = try_open(self, &t, &why);
   if (self->rank == 1) {
     forked_require(self, status == LCOMM_ERR_UNSUPPORTED, "status %d", (int)status);
     return;
   }
-  forked_require(self, status == LCOMM_OK, "%s", why);
+  forked_require(self, status == LCOMM_OK, "%s", why.text);
   for (int peer = 0; peer < 3; peer++) {
     forked_require(self, lcomm_transport_ucx.reaches(t, peer) == (peer == 2 - self->rank),
                    "reaches %d", peer);

@@ -97,13 +97,14 @@ static void obey_own_settings(forked *self) {
   static const char *const bad[][2] = {{"LCOMM_UCX_TLS", "nonsense"},
                                        {"LCOMM_UCX_NET_DEVICES", "nosuch0"},
                                        {"LCOMM_UCX_RNDV_THRESH", "no size"}};
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   lcomm_transport *t = NULL;
   for (int i = 0; i < 3; i++) {
     setenv(bad[i][0], bad[i][1], 1);
-    lcomm_status status = try_open(self, &t, why);
+    lcomm_status status = try_open(self, &t, &why);
     forked_require(self, status == LCOMM_ERR_TRANSPORT, "%s: status %d", bad[i][0], (int)status);
-    forked_require(self, strstr(why, i < 2 ? "no device" : "LCOMM_UCX_") != NULL, "'%s'", why);
+    forked_require(self, strstr(why.text, i < 2 ? "no device" : "LCOMM_UCX_") != NULL, "'%s'",
+                   why.text);
     unsetenv(bad[i][0]);
   }
   setenv("LCOMM_UCX_TLS", "tcp", 1);

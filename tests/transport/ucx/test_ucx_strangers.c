@@ -124,9 +124,10 @@ static bool is_ended(int fd, const lcomm_ucx_place *place) {
 }
 
 static void open_place(forked *self, lcomm_ucx_place *place) {
-  char why[LCOMM_TRANSPORT_WHY_MAX];
-  bool works = lcomm_ucx_load(why) == LCOMM_OK && lcomm_ucx_place_open("", place, why) == LCOMM_OK;
-  forked_require(self, works, "%s", why);
+  lcomm_why why;
+  bool works =
+      lcomm_ucx_load(&why) == LCOMM_OK && lcomm_ucx_place_open("", place, &why) == LCOMM_OK;
+  forked_require(self, works, "%s", why.text);
 }
 
 /* Silent connections do not stay. */
