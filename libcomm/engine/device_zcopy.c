@@ -103,20 +103,20 @@ bool lcomm_device_send_handle(lcomm_run *run, uint32_t slot, const void *payload
   return true;
 }
 
-const void *lcomm_device_second_piece(const lcomm_run *run, uint32_t slot, size_t *size) {
+const void *lcomm_device_sent_bytes(const lcomm_run *run, uint32_t slot, size_t *size) {
   const lcomm_slot_memory *memory = &run->slots[slot];
   if (memory->state == LCOMM_PAYLOAD_EXPORTED) {
     *size = LCOMM_MEMORY_HANDLE_SIZE;
     return run->device->slots[slot].handle;
   }
   *size = memory->wire_size;
-  return memory->state == LCOMM_PAYLOAD_ON_DEVICE ? lcomm_device_payload(run, slot) : memory->wire;
+  return lcomm_device_payload(run, slot);
 }
 
 /* ------------------------------------------------------------- the receiver */
 
 bool lcomm_device_is_zcopy(const lcomm_run *run, const lcomm_step *step, uint8_t *header) {
-  if (!lcomm_wire_has_handle(header) || !reaches(run->comm, step->peer) || !lcomm_device_in_use()) {
+  if (!reaches(run->comm, step->peer) || !lcomm_device_in_use()) {
     return false;
   }
   lcomm_wire_clear_handle(header);

@@ -35,11 +35,12 @@ void lcomm_device_received(lcomm_run *run, uint32_t slot);
  * the device then. Writes the memory handle; false when the memory cannot be shared. */
 bool lcomm_device_send_handle(lcomm_run *run, uint32_t slot, const void *payload);
 
-/* What travels behind the header of a slot: the payload, or its memory handle. */
-const void *lcomm_device_second_piece(const lcomm_run *run, uint32_t slot, size_t *size);
+/* What travels behind the header of a slot that is on the device alone: the payload, or its
+ * memory handle. */
+const void *lcomm_device_sent_bytes(const lcomm_run *run, uint32_t slot, size_t *size);
 
-/* The receiver. Does this header announce a memory handle? Takes the mark away. False, too,
- * when the sender is no rank that can export: the header is malformed then. */
+/* The receiver. Does this header, which is marked, announce a memory handle? Takes the mark
+ * away. False when the sender is no rank that can export: the header is malformed then. */
 bool lcomm_device_is_zcopy(const lcomm_run *run, const lcomm_step *step, uint8_t *header);
 
 /* The memory handle of a step's slot is there: open the memory, and either leave the

@@ -36,15 +36,10 @@ void lcomm_device_find_direct(lcomm_run *run) {
 }
 
 void *lcomm_device_receive_place(const lcomm_run *run, uint32_t slot) {
-  bool direct = lcomm_slot_is(&run->slots[slot], LCOMM_SLOT_DIRECT);
-  return direct ? run->device->slots[slot].payload : run->slots[slot].wire;
+  return run->device->slots[slot].payload;
 }
 
 void lcomm_device_received(lcomm_run *run, uint32_t slot) {
-  if (!lcomm_slot_is(&run->slots[slot], LCOMM_SLOT_DIRECT)) {
-    lcomm_payload_received(&run->slots[slot]);
-    return;
-  }
   run->device->slots[slot].mapped = run->device->slots[slot].payload;
   lcomm_payload_received_on_device(&run->slots[slot]);
 }

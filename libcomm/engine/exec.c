@@ -8,7 +8,6 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/operation.h"
-#include "libcomm/engine/run_device.h"
 
 static void make_ready(lcomm_run *run, uint32_t step) {
   run->ready[step / 64] |= UINT64_C(1) << (step % 64);
@@ -39,8 +38,8 @@ void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t 
   for (uint32_t i = 0; i < schedule->slot_count; i++) {
     place_slot(run, i);
   }
-  if (run->device) {
-    lcomm_run_device_start(run);
+  if (run->backend->queue) {
+    run->backend->queue->start(run);
   }
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     run->waiting[i] = schedule->steps[i].waits_for;
@@ -112,7 +111,7 @@ static void release_held(lcomm_run *run) {
 }
 
 bool lcomm_run_over(const lcomm_run *run) {
-  return run->left == 0 && (!run->device || run->device->phase == LCOMM_DEVICE_OVER);
+  return run->left == 0 && (!run->backend->queue || run->backend->queue->is_over(run));
 }
 
 static lcomm_status post(lcomm_run *run, uint32_t step, bool paced) {
@@ -129,11 +128,9 @@ static lcomm_status post(lcomm_run *run, uint32_t step, bool paced) {
 }
 
 static lcomm_status compute(lcomm_run *run, uint32_t step) {
-  if (run->device) {
-    return lcomm_run_device_launch(run, step);
-  }
-  lcomm_status status = lcomm_exec_compute(run, step);
-  if (status == LCOMM_OK) {
+  bool over = false;
+  lcomm_status status = run->backend->compute(run, step, &over);
+  if (status == LCOMM_OK && over) {
     finish_step(run, step);
   }
   return status;
@@ -142,9 +139,10 @@ static lcomm_status compute(lcomm_run *run, uint32_t step) {
 /* Post messages and stop after one computation, so that the wire is looked
  * after between any two of them. */
 static lcomm_status start_ready_steps(lcomm_run *run, bool *moved) {
+  const lcomm_backend_queue *queue = run->backend->queue;
   for (uint32_t step = next_ready(run); step < run->plan->schedule.step_count;
        step = next_ready(run)) {
-    if (run->device && !is_message(run, step) && lcomm_run_device_full(run)) {
+    if (queue && !is_message(run, step) && queue->is_full(run)) {
       return LCOMM_OK;
     }
     run->ready[step / 64] &= ~(UINT64_C(1) << (step % 64));
@@ -199,23 +197,24 @@ lcomm_status lcomm_run_poll(lcomm_run *run, bool *moved) {
   return LCOMM_OK;
 }
 
-/* Computations that are over on the device. */
-static lcomm_status poll_device(lcomm_run *run, bool *moved) {
+/* Computations of the queue that are over. */
+static lcomm_status poll_queue(lcomm_run *run, bool *moved) {
   uint32_t step = 0;
   bool over = false;
-  lcomm_status status = lcomm_run_device_poll(run, &step, &over);
+  lcomm_status status = run->backend->queue->poll(run, &step, &over);
   while (status == LCOMM_OK && over) {
     *moved = true;
     finish_step(run, step);
-    status = lcomm_run_device_poll(run, &step, &over);
+    status = run->backend->queue->poll(run, &step, &over);
   }
   return status;
 }
 
-/* A launch does not take its time here: all that are ready are launched. */
-static lcomm_status progress_device(lcomm_run *run, bool *moved) {
-  int before = lcomm_run_device_enter(run);
-  lcomm_status status = poll_device(run, moved);
+/* A computation does not take its time here: all that are ready are put into the queue. */
+static lcomm_status progress_queue(lcomm_run *run, bool *moved) {
+  const lcomm_backend_queue *queue = run->backend->queue;
+  int before = queue->enter(run);
+  lcomm_status status = poll_queue(run, moved);
   bool here = true;
   while (here && status == LCOMM_OK) {
     here = false;
@@ -223,9 +222,9 @@ static lcomm_status progress_device(lcomm_run *run, bool *moved) {
     *moved |= here;
   }
   if (status == LCOMM_OK && run->left == 0) {
-    status = lcomm_run_device_finish(run, moved);
+    status = queue->finish(run, moved);
   }
-  lcomm_run_device_leave(run, before);
+  queue->leave(run, before);
   return status;
 }
 
@@ -234,7 +233,7 @@ lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved) {
   if (status != LCOMM_OK) {
     return status;
   }
-  return run->device ? progress_device(run, moved) : start_ready_steps(run, moved);
+  return run->backend->queue ? progress_queue(run, moved) : start_ready_steps(run, moved);
 }
 
 void lcomm_run_cancel(lcomm_run *run) {
@@ -259,8 +258,8 @@ void lcomm_run_cancel(lcomm_run *run) {
     }
   }
   run->message_count = 0;
-  if (run->device) {
-    lcomm_run_device_cancel(run);
+  if (run->backend->queue) {
+    run->backend->queue->cancel(run);
   }
   lcomm_exec_release_all(run);
 }

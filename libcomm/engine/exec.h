@@ -46,7 +46,8 @@ struct lcomm_run {
   lcomm_run_terms terms;
   uint32_t key, parameters; /* a hash of them, without and with the calls before */
 
-  struct lcomm_run_device *device; /* run_device.h; NULL: all is on the host */
+  const struct lcomm_backend *backend; /* backend.h: where it computes */
+  struct lcomm_run_device *device;     /* run_device.h; of that backend */
 
   /* Vector and input of our own, for types that are not float32 and for calls
    * whose buffers cannot serve; NULL when not needed. */

@@ -22,13 +22,6 @@ void lcomm_run_device_leave(const lcomm_run *run, int before) {
   }
 }
 
-void lcomm_run_device_start(lcomm_run *run) {
-  run->device->phase = LCOMM_DEVICE_RUNNING;
-  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
-    run->device->slots[i].mapped = NULL;
-  }
-}
-
 static lcomm_device_work *add_work(lcomm_run_device *device, uint32_t step) {
   unsigned place = (device->work_first + device->work_count) % LCOMM_DEVICE_WORKS;
   lcomm_device_work *work = &device->works[place];

@@ -27,7 +27,7 @@ static bool has_one_round(const lcomm_plan *plan) {
 
 bool lcomm_fastpath_fits(const lcomm_run *run) {
   const lcomm_comm *comm = run->comm;
-  if (run->device || comm->size < 2 || comm->size > QUICK_RANKS || comm->trace ||
+  if (!run->backend->is_host || comm->size < 2 || comm->size > QUICK_RANKS || comm->trace ||
       !has_one_round(run->plan) || run->plan->vector_count * run->plan->element_size > QUICK_SIZE) {
     return false;
   }

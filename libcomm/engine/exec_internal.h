@@ -6,7 +6,7 @@
 /* What the computations of the executor share. */
 
 #include "codecs/wire.h"
-#include "libcomm/engine/exec.h"
+#include "libcomm/engine/backend.h"
 
 static inline bool lcomm_run_is_sparse(const lcomm_run *run, uint32_t slot) {
   return lcomm_format_is_sparse(lcomm_run_format(run, slot));
@@ -68,6 +68,31 @@ static inline size_t lcomm_exec_short_max(const lcomm_transport *link) {
 
 static inline bool lcomm_exec_is_short(const lcomm_transport *link, size_t payload_size) {
   return payload_size <= lcomm_exec_short_max(link);
+}
+
+/* Where the payload of a slot is received, and that it was. */
+static inline void *lcomm_exec_receive_place(const lcomm_run *run, uint32_t slot) {
+  const lcomm_slot_memory *memory = &run->slots[slot];
+  bool direct = lcomm_slot_is(memory, LCOMM_SLOT_DIRECT);
+  return direct ? run->backend->receive_place(run, slot) : memory->wire;
+}
+
+static inline void lcomm_exec_received(lcomm_run *run, uint32_t slot) {
+  if (lcomm_slot_is(&run->slots[slot], LCOMM_SLOT_DIRECT)) {
+    run->backend->received(run, slot);
+    return;
+  }
+  lcomm_payload_received(&run->slots[slot]);
+}
+
+/* What travels for a slot in a message of its own, behind that of its header. */
+static inline const void *lcomm_exec_sent_bytes(const lcomm_run *run, uint32_t slot, size_t *size) {
+  const lcomm_slot_memory *memory = &run->slots[slot];
+  if (memory->state == LCOMM_PAYLOAD_EXPORTED || memory->state == LCOMM_PAYLOAD_ON_DEVICE) {
+    return run->backend->sent_bytes(run, slot, size);
+  }
+  *size = memory->wire_size;
+  return memory->wire;
 }
 
 /* Part of lcomm_run_create. */

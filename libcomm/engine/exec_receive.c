@@ -132,9 +132,8 @@ static lcomm_status await_payload(lcomm_run *run, lcomm_message *message,
     size_t size = what == LCOMM_PAYLOAD_HANDLE ? (size_t)LCOMM_MEMORY_HANDLE_SIZE : slot->wire_size;
     status = lcomm_payload_request(slot, what, wire, step->peer, tag, size);
   } else {
-    status =
-        wire->table->receive(wire, step->peer, tag, lcomm_device_receive_place(run, step->slot),
-                             slot->wire_capacity, &message->payload);
+    status = wire->table->receive(wire, step->peer, tag, lcomm_exec_receive_place(run, step->slot),
+                                  slot->wire_capacity, &message->payload);
   }
   message->payload_under_way = status == LCOMM_OK;
   return status == LCOMM_OK ? LCOMM_OK : lcomm_exec_transport_failed(run, message->step);
@@ -147,7 +146,9 @@ static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t 
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
   lcomm_wire_header header;
   const char *why = NULL;
-  bool handle = size == LCOMM_WIRE_HEADER_SIZE && lcomm_device_is_zcopy(run, step, slot->header);
+  bool marked = slot->header[LCOMM_FLAGS_OFFSET] & LCOMM_ZCOPY_FLAG;
+  bool handle =
+      marked && size == LCOMM_WIRE_HEADER_SIZE && lcomm_device_is_zcopy(run, step, slot->header);
   if (lcomm_wire_unpack(slot->header, size, &header, &why) != LCOMM_OK) {
     return malformed(run, message->step, why);
   }
@@ -203,7 +204,7 @@ static lcomm_status accept_second(lcomm_run *run, lcomm_message *message, size_t
   if (slot->state == LCOMM_PAYLOAD_REQUESTED) {
     return lcomm_exec_receive_zcopy(run, message->step);
   }
-  lcomm_device_received(run, step->slot);
+  lcomm_exec_received(run, step->slot);
   return LCOMM_OK;
 }
 

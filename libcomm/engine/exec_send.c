@@ -21,7 +21,6 @@
 
 #include "codecs/wire.h"
 #include "libcomm/base/clock.h"
-#include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/exec_internal.h"
 
 /* A peer that gives up says why, and then its links break: its reason, or that
@@ -94,7 +93,7 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
                                           slot->header, first_size, &message->first);
   if (status == LCOMM_OK && !together) {
     size_t size = 0;
-    const void *bytes = lcomm_device_second_piece(run, step->slot, &size);
+    const void *bytes = lcomm_exec_sent_bytes(run, step->slot, &size);
     status = wire->table->send(wire, step->peer, lcomm_exec_tag(run, step, 1), bytes, size,
                                &message->payload);
     message->payload_under_way = status == LCOMM_OK;
@@ -113,7 +112,7 @@ static lcomm_status post_receive(lcomm_run *run, uint32_t index, lcomm_message *
   if (status == LCOMM_OK && !wire->table->zero_copy &&
       !lcomm_exec_is_short(wire, slot->wire_capacity)) {
     status = wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step, 1),
-                                  lcomm_device_receive_place(run, step->slot), slot->wire_capacity,
+                                  lcomm_exec_receive_place(run, step->slot), slot->wire_capacity,
                                   &message->payload);
     message->payload_under_way = status == LCOMM_OK;
   }

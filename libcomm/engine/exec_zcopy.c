@@ -13,7 +13,7 @@
 
 bool lcomm_exec_may_zcopy(const lcomm_run *run, uint32_t slot, const lcomm_transport *link) {
   const lcomm_format *format = lcomm_run_format(run, slot);
-  return link->table->zero_copy && !run->device &&
+  return link->table->zero_copy && run->backend->is_host &&
          lcomm_slot_is(&run->slots[slot], LCOMM_SLOT_PROMPT) &&
          !lcomm_slot_is(&run->slots[slot], LCOMM_SLOT_ALIAS) && !run->plan->checksum &&
          !format->zstd && !lcomm_format_is_sparse(format);

@@ -12,7 +12,6 @@
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/flow.h"
 #include "libcomm/engine/operation.h"
-#include "libcomm/engine/run_device.h"
 
 /* One context for all slots of a stage; they are packed one after another. */
 static lcomm_status make_lossless(lcomm_run *run) {
@@ -66,21 +65,6 @@ static lcomm_status make_encoders(lcomm_run *run) {
   }
   lcomm_plan_scratch_free(&scratch);
   return status;
-}
-
-static bool get_memory(lcomm_run *run, size_t size, uint8_t **memory) {
-  *memory = size > 0 ? lcomm_links_memory_get(&run->comm->links, size) : NULL;
-  return *memory || size == 0;
-}
-
-static lcomm_status make_own_memory(lcomm_run *run) {
-  if (run->device) {
-    return lcomm_run_device_own_memory(run) ? LCOMM_OK : LCOMM_ERR_MEMORY;
-  }
-  return get_memory(run, lcomm_plan_vector_size(run->plan), &run->own_vector) &&
-                 get_memory(run, lcomm_plan_input_size(run->plan), &run->own_input)
-             ? LCOMM_OK
-             : LCOMM_ERR_MEMORY;
 }
 
 static lcomm_status make_scratch(lcomm_run *run) {
@@ -139,22 +123,9 @@ static lcomm_status make_all(lcomm_run *run) {
   status = status == LCOMM_OK ? make_encoders(run) : status;
   status = status == LCOMM_OK ? make_lossless(run) : status;
   status = status == LCOMM_OK ? make_scratch(run) : status;
-  status = status == LCOMM_OK ? make_own_memory(run) : status;
+  status = status == LCOMM_OK && !run->backend->own_memory(run) ? LCOMM_ERR_MEMORY : status;
   status = status == LCOMM_OK ? lcomm_flow_plan(run) : status;
   return status == LCOMM_OK ? make_progress_state(run) : status;
-}
-
-static lcomm_status make_on_device(lcomm_run *run) {
-  const lcomm_device_table *table = lcomm_device_get(NULL);
-  int before = 0;
-  (void)table->current(&before);
-  lcomm_status status = lcomm_device_quiesce(run->comm);
-  status = status == LCOMM_OK ? lcomm_run_device_open(run, run->plan->place - 1) : status;
-  status = status == LCOMM_OK ? make_all(run) : status;
-  status = status == LCOMM_OK ? lcomm_run_device_make(run) : status;
-  lcomm_device_resume();
-  (void)table->use(before);
-  return status;
 }
 
 lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run) {
@@ -165,7 +136,8 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
   }
   made->plan = plan;
   made->comm = comm;
-  lcomm_status status = plan->place > 0 ? make_on_device(made) : make_all(made);
+  made->backend = lcomm_backend_of(plan->place);
+  lcomm_status status = made->backend->make(made, make_all);
   if (status == LCOMM_ERR_MEMORY) {
     lcomm_error_thread(status, "no memory for the buffers of %s of %llu elements",
                        lcomm_collective_name(plan->collective), (unsigned long long)plan->count);
@@ -208,16 +180,12 @@ void lcomm_run_destroy(lcomm_run *run) {
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
     lcomm_lossless_destroy(run->lossless[i]);
   }
-  lcomm_run_device_free(run);
-  lcomm_links *links = &run->comm->links;
   for (uint32_t i = 0; run->slots && i < run->plan->schedule.slot_count; i++) {
     if (!lcomm_slot_is(&run->slots[i], LCOMM_SLOT_MEMORY)) { /* memory that it got later on */
-      lcomm_links_memory_free(links, run->slots[i].own_wire);
+      lcomm_links_memory_free(&run->comm->links, run->slots[i].own_wire);
     }
   }
-  lcomm_links_memory_free(links, run->arena);
-  lcomm_links_memory_free(links, run->own_vector);
-  lcomm_links_memory_free(links, run->own_input);
+  run->backend->free(run);
   free(run->slots);
   free(run->encode_payloads);
   free(run->encode_sizes);

@@ -80,20 +80,6 @@ void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size) {
   return error ? NULL : memory;
 }
 
-void *lcomm_run_device_pinned(lcomm_run *run, size_t size) {
-  void *memory = NULL;
-  return run->device->table->pinned_get(size, &memory) == 0 ? memory : NULL;
-}
-
-static bool get_memory(const lcomm_run *run, size_t size, uint8_t **memory) {
-  return size == 0 || run->device->table->memory_get(size, (void **)memory) == 0;
-}
-
-bool lcomm_run_device_own_memory(lcomm_run *run) {
-  return get_memory(run, lcomm_plan_vector_size(run->plan), &run->own_vector) &&
-         get_memory(run, lcomm_plan_input_size(run->plan), &run->own_input);
-}
-
 /* ---------------------------------------------------------------- top-k */
 
 /* The numbers of an encoder of the host, for one of the device. */
@@ -276,7 +262,6 @@ void lcomm_run_device_free(lcomm_run *run) {
   (void)table->memory_free(run->own_vector);
   (void)table->memory_free(run->own_input);
   (void)table->pinned_free(run->arena);
-  run->own_vector = run->own_input = run->arena = NULL; /* no memory of the links */
   (void)table->memory_free(device->memory);
   (void)table->memory_free(device->found);
   (void)table->memory_free(device->scratch);

@@ -90,8 +90,6 @@ void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size);
  * MEMORY, SYSTEM with a sentence in lcomm_error_thread_text. */
 lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal);
 lcomm_status lcomm_run_device_make(lcomm_run *run);
-void *lcomm_run_device_pinned(lcomm_run *run, size_t size); /* NULL: there is none */
-bool lcomm_run_device_own_memory(lcomm_run *run);
 void lcomm_run_device_free(lcomm_run *run);
 
 /* Launches want the run's device in use, and the program has its own: enter tells
@@ -99,13 +97,7 @@ void lcomm_run_device_free(lcomm_run *run);
 int lcomm_run_device_enter(const lcomm_run *run);
 void lcomm_run_device_leave(const lcomm_run *run, int before);
 
-/* Part of lcomm_run_start. */
-void lcomm_run_device_start(lcomm_run *run);
-
-/* Put a computation into the stream. `full`: there is no room for one now. */
-static inline bool lcomm_run_device_full(const lcomm_run *run) {
-  return run->device->work_count == LCOMM_DEVICE_WORKS;
-}
+/* Put a computation into the stream. */
 lcomm_status lcomm_run_device_launch(lcomm_run *run, uint32_t step);
 
 /* The next step that has become over, if any: *over tells. */

@@ -6,6 +6,7 @@
 
 #include "libcomm/base/error.h"
 #include "libcomm/device/stream_gate.h"
+#include "libcomm/engine/backend.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/run_device.h"
 
@@ -22,7 +23,7 @@ static void destroy_retired(lcomm_comm *comm) {
 }
 
 void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run) {
-  if (!run || !run->device) {
+  if (!run || !run->backend->queue) {
     lcomm_run_destroy(run);
     return;
   }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "libcomm/engine/exec_internal.h"
-#include "libcomm/engine/run_device.h"
 
 /* A slot's memory: the header ends at a multiple of 64, so that payloads are
  * aligned for any kernel. */
@@ -87,7 +86,7 @@ static void look_at_readers(lcomm_run *run) {
         run->slots[slot].readers++;
       }
     }
-    bool zcopy = step->kind == LCOMM_STEP_RECV && run->plan->plain && !run->device &&
+    bool zcopy = step->kind == LCOMM_STEP_RECV && run->plan->plain &&
                  lcomm_exec_may_zcopy(run, step->slot, lcomm_comm_link(run->comm, step->peer));
     if (step->kind == LCOMM_STEP_ENCODE || (step->kind == LCOMM_STEP_RECV && !zcopy)) {
       for (uint32_t j = 0; j < step->slot_count; j++) {
@@ -151,8 +150,7 @@ static lcomm_status make_arena(lcomm_run *run) {
     bool remote = !(run->slots[i].traits & (LCOMM_SLOT_MEMORY | LCOMM_SLOT_ALIAS));
     tiles = remote && run->plan->slot_bounds[i] > run->slots[i].room ? most : tiles;
   }
-  run->arena = run->device ? lcomm_run_device_pinned(run, total)
-                           : lcomm_links_memory_get(&run->comm->links, total);
+  run->arena = run->backend->slots_memory(run, total);
   return run->arena && make_tiles(run->comm, tiles) ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
@@ -163,7 +161,7 @@ lcomm_status lcomm_run_make_slots(lcomm_run *run) {
     return LCOMM_ERR_MEMORY;
   }
   for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
-    run->slots[i].traits = !run->device && is_alias(plan, i) ? LCOMM_SLOT_ALIAS : 0;
+    run->slots[i].traits = run->backend->is_host && is_alias(plan, i) ? LCOMM_SLOT_ALIAS : 0;
   }
   if (find_prompt_slots(run) != LCOMM_OK) {
     return LCOMM_ERR_MEMORY;

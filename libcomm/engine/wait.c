@@ -6,10 +6,10 @@
 #include <sched.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/engine/backend.h"
 #include "libcomm/engine/diagnose.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/other_waits.h"
-#include "libcomm/engine/run_device.h"
 #include "libcomm/engine/siblings.h"
 
 /* How long a rank that has nothing to do stays awake: adaptive spinning. To wake up
@@ -82,8 +82,8 @@ void lcomm_comm_sleep(lcomm_comm *comm, double limit_s) {
 /* Does the operation wait for this rank's own device, which has not come to the call yet or is at
  * work for it? Peers that wait for too long name this rank. */
 bool lcomm_operation_waits_for_device(const lcomm_operation *operation) {
-  const lcomm_run_device *device = operation->run->device;
-  return device && (device->work_count > 0 || device->phase == LCOMM_DEVICE_ENDING);
+  const lcomm_backend_queue *queue = operation->run->backend->queue;
+  return queue && queue->is_busy(operation->run);
 }
 
 /* Nothing has moved for a while: does the network still reach the hosts of all peers? */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Runs whose vector is in memory of the host: what they compute is over when it returns. */
+
+#include "libcomm/engine/exec_internal.h"
+
+static lcomm_status make(lcomm_run *run, lcomm_status (*rest)(lcomm_run *run)) {
+  return rest(run);
+}
+
+static uint8_t *slots_memory(lcomm_run *run, size_t size) {
+  return lcomm_links_memory_get(&run->comm->links, size);
+}
+
+static bool get_memory(lcomm_run *run, size_t size, uint8_t **memory) {
+  *memory = size > 0 ? slots_memory(run, size) : NULL;
+  return *memory || size == 0;
+}
+
+static bool own_memory(lcomm_run *run) {
+  return get_memory(run, lcomm_plan_vector_size(run->plan), &run->own_vector) &&
+         get_memory(run, lcomm_plan_input_size(run->plan), &run->own_input);
+}
+
+static void free_memory(lcomm_run *run) {
+  lcomm_links *links = &run->comm->links;
+  lcomm_links_memory_free(links, run->arena);
+  lcomm_links_memory_free(links, run->own_vector);
+  lcomm_links_memory_free(links, run->own_input);
+}
+
+static lcomm_status compute(lcomm_run *run, uint32_t step, bool *over) {
+  *over = true;
+  return lcomm_exec_compute(run, step);
+}
+
+const lcomm_backend lcomm_backend_cpu = {
+    .name = "cpu",
+    .is_host = true,
+    .make = make,
+    .slots_memory = slots_memory,
+    .own_memory = own_memory,
+    .free = free_memory,
+    .compute = compute,
+};
