@@ -67,7 +67,7 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
   lcomm_status status = stage_in(comm, run, call, &data);
   data.op_kind = call->op_kind == LCOMM_OP_KIND_CALL ? comm->operations.inside : call->op_kind;
   data.residual = call->residual_number;
-  if (status == LCOMM_OK && call->waits && run->quick) {
+  if (status == LCOMM_OK && call->waits && run->fastpath.sends) {
     status = lcomm_fastpath_try(run, data.vector, &data, &over);
   }
   if (over) {

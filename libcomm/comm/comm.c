@@ -103,7 +103,7 @@ lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtyp
 
 static void free_runs(lcomm_run *run) {
   while (run) {
-    lcomm_run *next = run->next;
+    lcomm_run *next = run->cached.next;
     lcomm_run_destroy(run);
     run = next;
   }

@@ -49,11 +49,11 @@ static void start(lcomm_run *run) {
 }
 
 static bool is_full(const lcomm_run *run) {
-  return run->device->work_count == LCOMM_DEVICE_WORKS;
+  return run->device->works.count == LCOMM_DEVICE_WORKS;
 }
 
 static bool is_busy(const lcomm_run *run) {
-  return run->device->work_count > 0 || run->device->phase == LCOMM_DEVICE_ENDING;
+  return run->device->works.count > 0 || run->device->phase == LCOMM_DEVICE_ENDING;
 }
 
 static bool is_over(const lcomm_run *run) {

@@ -10,8 +10,8 @@
 #include "libcomm/engine/operation.h"
 
 static void make_ready(lcomm_run *run, uint32_t step) {
-  run->ready[step / 64] |= UINT64_C(1) << (step % 64);
-  run->ready_first = step < run->ready_first ? step : run->ready_first;
+  run->steps.ready[step / 64] |= UINT64_C(1) << (step % 64);
+  run->steps.ready_first = step < run->steps.ready_first ? step : run->steps.ready_first;
 }
 
 /* An alias is a part of this operation's vector. */
@@ -31,10 +31,10 @@ void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t 
   run->sequence = sequence;
   lcomm_run_key(run, data);
   memset(&run->stats, 0, sizeof(run->stats));
-  run->left = schedule->step_count;
-  run->message_count = 0;
-  run->net_sends = run->held_count = 0;
-  run->ready_first = schedule->step_count;
+  run->steps.left = schedule->step_count;
+  run->messages.count = 0;
+  run->steps.net_sends = run->steps.held_count = 0;
+  run->steps.ready_first = schedule->step_count;
   for (uint32_t i = 0; i < schedule->slot_count; i++) {
     place_slot(run, i);
   }
@@ -42,8 +42,8 @@ void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t 
     run->backend->queue->start(run);
   }
   for (uint32_t i = 0; i < schedule->step_count; i++) {
-    run->waiting[i] = schedule->steps[i].waits_for;
-    if (run->waiting[i] == 0) {
+    run->steps.waiting[i] = schedule->steps[i].waits_for;
+    if (run->steps.waiting[i] == 0) {
       make_ready(run, i);
     }
   }
@@ -52,10 +52,10 @@ void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t 
 static void finish_step(lcomm_run *run, uint32_t index) {
   const lcomm_schedule *schedule = &run->plan->schedule;
   const lcomm_step *step = &schedule->steps[index];
-  run->left--;
+  run->steps.left--;
   for (uint32_t i = 0; i < step->next_count; i++) {
     uint32_t later = schedule->next[step->next_first + i];
-    if (--run->waiting[later] == 0) {
+    if (--run->steps.waiting[later] == 0) {
       make_ready(run, later);
     }
   }
@@ -64,14 +64,14 @@ static void finish_step(lcomm_run *run, uint32_t index) {
 /* The first ready step at or after ready_first; step_count if none. */
 static uint32_t next_ready(lcomm_run *run) {
   uint32_t steps = run->plan->schedule.step_count;
-  uint32_t word = run->ready_first / 64;
+  uint32_t word = run->steps.ready_first / 64;
   for (; word <= steps / 64; word++) {
-    if (run->ready[word]) {
-      run->ready_first = word * 64 + (uint32_t)__builtin_ctzll(run->ready[word]);
-      return run->ready_first;
+    if (run->steps.ready[word]) {
+      run->steps.ready_first = word * 64 + (uint32_t)__builtin_ctzll(run->steps.ready[word]);
+      return run->steps.ready_first;
     }
   }
-  run->ready_first = steps;
+  run->steps.ready_first = steps;
   return steps;
 }
 
@@ -92,18 +92,18 @@ static bool is_paced(const lcomm_run *run, uint32_t index) {
 }
 
 static void hold(lcomm_run *run, uint32_t step) {
-  run->held[step / 64] |= UINT64_C(1) << (step % 64);
-  run->held_count++;
+  run->steps.held[step / 64] |= UINT64_C(1) << (step % 64);
+  run->steps.held_count++;
 }
 
 /* A paced message is over: the first one that was held may go. */
 static void release_held(lcomm_run *run) {
-  run->net_sends--;
-  for (uint32_t word = 0; run->held_count > 0; word++) {
-    if (run->held[word]) {
-      uint32_t step = word * 64 + (uint32_t)__builtin_ctzll(run->held[word]);
-      run->held[word] &= run->held[word] - 1;
-      run->held_count--;
+  run->steps.net_sends--;
+  for (uint32_t word = 0; run->steps.held_count > 0; word++) {
+    if (run->steps.held[word]) {
+      uint32_t step = word * 64 + (uint32_t)__builtin_ctzll(run->steps.held[word]);
+      run->steps.held[word] &= run->steps.held[word] - 1;
+      run->steps.held_count--;
       make_ready(run, step);
       return;
     }
@@ -111,18 +111,18 @@ static void release_held(lcomm_run *run) {
 }
 
 bool lcomm_run_over(const lcomm_run *run) {
-  return run->left == 0 && (!run->backend->queue || run->backend->queue->is_over(run));
+  return run->steps.left == 0 && (!run->backend->queue || run->backend->queue->is_over(run));
 }
 
 static lcomm_status post(lcomm_run *run, uint32_t step, bool paced) {
-  lcomm_message *message = &run->messages[step];
-  run->net_sends += paced;
-  if (run->message_count == 0) {
-    run->wire_since_s = lcomm_clock_s();
+  lcomm_message *message = &run->messages.of_step[step];
+  run->steps.net_sends += paced;
+  if (run->messages.count == 0) {
+    run->messages.since_s = lcomm_clock_s();
   }
   lcomm_status status = lcomm_exec_post(run, step, message);
   if (status == LCOMM_OK) {
-    run->in_flight[run->message_count++] = step;
+    run->messages.in_flight[run->messages.count++] = step;
   }
   return status;
 }
@@ -145,13 +145,13 @@ static lcomm_status start_ready_steps(lcomm_run *run, bool *moved) {
     if (queue && !is_message(run, step) && queue->is_full(run)) {
       return LCOMM_OK;
     }
-    run->ready[step / 64] &= ~(UINT64_C(1) << (step % 64));
+    run->steps.ready[step / 64] &= ~(UINT64_C(1) << (step % 64));
     *moved = true;
     if (!is_message(run, step)) {
       return compute(run, step);
     }
     bool paced = is_paced(run, step);
-    if (paced && run->net_sends >= LCOMM_NET_SENDS_MAX) {
+    if (paced && run->steps.net_sends >= LCOMM_NET_SENDS_MAX) {
       hold(run, step);
       continue;
     }
@@ -165,25 +165,26 @@ static lcomm_status start_ready_steps(lcomm_run *run, bool *moved) {
 
 /* A message is over: what waited for it may run. */
 static void end_message(lcomm_run *run, uint32_t place) {
-  uint32_t step = run->in_flight[place];
-  run->in_flight[place] = run->in_flight[--run->message_count];
-  if (run->message_count == 0) {
-    run->stats.wire_s += lcomm_clock_s() - run->wire_since_s;
+  uint32_t step = run->messages.in_flight[place];
+  run->messages.in_flight[place] = run->messages.in_flight[--run->messages.count];
+  if (run->messages.count == 0) {
+    run->stats.wire_s += lcomm_clock_s() - run->messages.since_s;
   }
   if (is_paced(run, step)) {
     release_held(run);
   }
   if (run->comm->trace) {
-    lcomm_exec_trace_message(run, &run->messages[step]);
+    lcomm_exec_trace_message(run, &run->messages.of_step[step]);
   }
   lcomm_exec_release(run, &run->plan->schedule.steps[step]);
   finish_step(run, step);
 }
 
 lcomm_status lcomm_run_poll(lcomm_run *run, bool *moved) {
-  for (uint32_t i = 0; i < run->message_count;) {
+  for (uint32_t i = 0; i < run->messages.count;) {
     bool over = false;
-    lcomm_status status = lcomm_exec_poll(run, &run->messages[run->in_flight[i]], moved, &over);
+    lcomm_status status =
+        lcomm_exec_poll(run, &run->messages.of_step[run->messages.in_flight[i]], moved, &over);
     if (status != LCOMM_OK) {
       return status;
     }
@@ -221,7 +222,7 @@ static lcomm_status progress_queue(lcomm_run *run, bool *moved) {
     status = start_ready_steps(run, &here);
     *moved |= here;
   }
-  if (status == LCOMM_OK && run->left == 0) {
+  if (status == LCOMM_OK && run->steps.left == 0) {
     status = queue->finish(run, moved);
   }
   queue->leave(run, before);
@@ -237,15 +238,15 @@ lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved) {
 }
 
 void lcomm_run_cancel(lcomm_run *run) {
-  for (uint32_t i = 0; i < run->message_count; i++) {
-    lcomm_message *message = &run->messages[run->in_flight[i]];
+  for (uint32_t i = 0; i < run->messages.count; i++) {
+    lcomm_message *message = &run->messages.of_step[run->messages.in_flight[i]];
     if (run->comm->trace) {
       lcomm_exec_trace_message(run, message);
     }
     const lcomm_step *step = &run->plan->schedule.steps[message->step];
     lcomm_transport *link = lcomm_comm_link(run->comm, step->peer);
     lcomm_slot_memory *slot = &run->slots[step->slot];
-    run->abandoned |= step->kind == LCOMM_STEP_SEND;
+    run->messages.abandoned |= step->kind == LCOMM_STEP_SEND;
     if (!message->first_over) {
       link->table->cancel(link, lcomm_exec_first(run, message));
     }
@@ -257,7 +258,7 @@ void lcomm_run_cancel(lcomm_run *run) {
       }
     }
   }
-  run->message_count = 0;
+  run->messages.count = 0;
   if (run->backend->queue) {
     run->backend->queue->cancel(run);
   }
@@ -279,12 +280,12 @@ static uint32_t add_awaited(lcomm_awaited *list, uint32_t count, uint32_t most, 
 
 uint32_t lcomm_run_awaits(const lcomm_run *run, lcomm_awaited *list, uint32_t most) {
   static const lcomm_step_kind order[] = {LCOMM_STEP_RECV, LCOMM_STEP_SEND};
-  uint32_t count = run->held_by >= 0 ? add_awaited(list, 0, most, run->held_by, 0) : 0;
+  uint32_t count = run->flow.held_by >= 0 ? add_awaited(list, 0, most, run->flow.held_by, 0) : 0;
   for (int kind = 0; kind < 2; kind++) {
-    for (uint32_t i = 0; i < run->message_count; i++) {
-      const lcomm_step *it = &run->plan->schedule.steps[run->in_flight[i]];
+    for (uint32_t i = 0; i < run->messages.count; i++) {
+      const lcomm_step *it = &run->plan->schedule.steps[run->messages.in_flight[i]];
       if (it->kind == order[kind]) {
-        count = add_awaited(list, count, most, it->peer, run->in_flight[i]);
+        count = add_awaited(list, count, most, it->peer, run->messages.in_flight[i]);
       }
     }
   }

@@ -29,73 +29,6 @@ typedef struct lcomm_run_terms {
 
 _Static_assert(sizeof(lcomm_run_terms) == 40, "terms are hashed: they have no padding");
 
-struct lcomm_run {
-  const lcomm_plan *plan; /* owned */
-  lcomm_comm *comm;
-
-  /* What it works on, set by lcomm_run_start. */
-  uint8_t *vector;                /* elements of plan->element_size bytes */
-  const uint8_t *input;           /* the first plan->input_count of them, or NULL */
-  double factor;                  /* applied when a sum over all ranks is complete */
-  lcomm_feedback_state *feedback; /* of bucket or residual, NULL without error feedback */
-  uint32_t sequence;              /* number of the operation */
-  uint32_t seed_shift;            /* added to it where it seeds stochastic rounding */
-  const char *name;               /* of the data, for traces, or NULL */
-
-  /* What ranks compare in every message: the terms. */
-  lcomm_run_terms terms;
-  uint32_t key, parameters; /* a hash of them, without and with the calls before */
-
-  const struct lcomm_backend *backend; /* backend.h: where it computes */
-  struct lcomm_run_device *device;     /* run_device.h; of that backend */
-
-  /* Vector and input of our own, for types that are not float32 and for calls
-   * whose buffers cannot serve; NULL when not needed. */
-  uint8_t *own_vector, *own_input;
-
-  lcomm_slot_memory *slots;
-  uint8_t *arena;        /* memory of all slots */
-  lcomm_topk **encoders; /* per step, NULL where the step is no top-k ENCODE */
-  lcomm_lossless *lossless[LCOMM_STAGE_COUNT]; /* NULL where the stage has none */
-
-  /* Scratch of one computation: as many entries as a step has slots. */
-  uint8_t **encode_payloads;
-  size_t *encode_sizes;
-  const void **reduce_sources;
-  lcomm_summand *reduce_summands;
-
-  /* Flow control, see flow.h. */
-  struct lcomm_flow_part *flow_parts; /* peers that this rank only sends to, or receives from */
-  uint32_t flow_part_count;
-  bool admitted; /* it may move */
-  int held_by;   /* the peer whose credit it waits for, or -1 */
-
-  /* Progress. */
-  uint32_t *waiting; /* per step: steps it still waits for */
-  uint64_t *ready;   /* bit per step that may run now */
-  uint64_t *held;    /* bit per ready SEND that waits for its turn */
-  uint32_t held_count;
-  uint32_t net_sends;             /* long messages in flight between nodes */
-  uint32_t ready_first;           /* no ready step lies before this one */
-  uint32_t left;                  /* steps that are not over */
-  struct lcomm_message *messages; /* one per step that is a message */
-  uint32_t *in_flight;            /* those on their way, message_count of them */
-  uint32_t message_count;
-  bool sends_done; /* the messages of the first round have been sent already (exec_quick.c) */
-  struct lcomm_fastpath_send *fastpath_sent; /* ... per peer; NULL unless quick */
-  bool quick;                                /* may be tried in one go (exec_quick.c) */
-  bool abandoned;                            /* cancelled with sends in flight: memory stays */
-
-  lcomm_stats stats; /* of this operation */
-  double wire_since_s;
-
-  /* In run_cache.h: runs of the same hash, and by recency. next links retired and
-   * abandoned ones, too. */
-  lcomm_run *next, *newer, *older;
-  uint64_t cache_key, charge;
-  bool in_use;
-};
-
 enum {
   /* A header and a payload up to this size are one message: over links with zero-copy
    * receives, where a longer one is read in place, and over others, where a message of its own
@@ -122,6 +55,98 @@ typedef struct lcomm_fastpath_send {
   lcomm_transfer transfer;
   bool over;
 } lcomm_fastpath_send;
+
+/* Contexts of the codecs. */
+typedef struct lcomm_run_codecs {
+  lcomm_topk **encoders; /* per step, NULL where the step is no top-k ENCODE */
+  lcomm_lossless *lossless[LCOMM_STAGE_COUNT]; /* NULL where the stage has none */
+} lcomm_run_codecs;
+
+/* Scratch of one computation: as many entries as a step has slots. */
+typedef struct lcomm_run_scratch {
+  uint8_t **payloads; /* of an ENCODE */
+  size_t *sizes;
+  const void **sources; /* of a REDUCE */
+  lcomm_summand *summands;
+} lcomm_run_scratch;
+
+/* Flow control, see flow.h. */
+typedef struct lcomm_run_flow {
+  struct lcomm_flow_part *parts; /* peers that this rank only sends to, or receives from */
+  uint32_t part_count;
+  bool admitted; /* it may move */
+  int held_by;   /* the peer whose credit it waits for, or -1 */
+} lcomm_run_flow;
+
+/* Which steps may run (exec.c). */
+typedef struct lcomm_run_steps {
+  uint32_t *waiting; /* per step: steps it still waits for */
+  uint64_t *ready;   /* bit per step that may run now */
+  uint64_t *held;    /* bit per ready SEND that waits for its turn */
+  uint32_t held_count;
+  uint32_t net_sends;   /* long messages in flight between nodes */
+  uint32_t ready_first; /* no ready step lies before this one */
+  uint32_t left;        /* steps that are not over */
+} lcomm_run_steps;
+
+typedef struct lcomm_run_messages {
+  lcomm_message *of_step; /* per step that is a message */
+  uint32_t *in_flight;    /* those on their way, `count` of them */
+  uint32_t count;
+  double since_s; /* when the first of them was posted */
+  bool abandoned; /* cancelled with sends in flight: memory stays */
+} lcomm_run_messages;
+
+/* The small-message fast path (exec_fastpath.c). */
+typedef struct lcomm_run_fastpath {
+  lcomm_fastpath_send *sends; /* per peer; NULL where the run cannot take it */
+  bool is_sent;               /* the messages of the first round have been sent already */
+} lcomm_run_fastpath;
+
+/* In run_cache.h: runs of the same hash, and by recency. next links retired and abandoned ones,
+ * too. */
+typedef struct lcomm_run_cached {
+  lcomm_run *next, *newer, *older;
+  uint64_t key, charge;
+  bool in_use;
+} lcomm_run_cached;
+
+struct lcomm_run {
+  const lcomm_plan *plan; /* owned */
+  lcomm_comm *comm;
+  const struct lcomm_backend *backend; /* backend.h: where it computes */
+  struct lcomm_run_device *device;     /* run_device.h; of that backend */
+
+  /* What it works on, set by lcomm_run_start. */
+  uint8_t *vector;                /* elements of plan->element_size bytes */
+  const uint8_t *input;           /* the first plan->input_count of them, or NULL */
+  double factor;                  /* applied when a sum over all ranks is complete */
+  lcomm_feedback_state *feedback; /* of bucket or residual, NULL without error feedback */
+  uint32_t sequence;              /* number of the operation */
+  uint32_t seed_shift;            /* added to it where it seeds stochastic rounding */
+  const char *name;               /* of the data, for traces, or NULL */
+
+  /* What ranks compare in every message: the terms. */
+  lcomm_run_terms terms;
+  struct {
+    uint32_t key, parameters; /* without and with the calls before */
+  } hash;
+
+  /* Vector and input of our own, for types that are not float32 and for calls
+   * whose buffers cannot serve; NULL when not needed. */
+  uint8_t *own_vector, *own_input;
+
+  lcomm_slot_memory *slots;
+  uint8_t *arena; /* memory of all slots */
+  lcomm_run_codecs codecs;
+  lcomm_run_scratch scratch;
+  lcomm_run_flow flow;
+  lcomm_run_steps steps;
+  lcomm_run_messages messages;
+  lcomm_run_fastpath fastpath;
+  lcomm_run_cached cached;
+  lcomm_stats stats; /* of this operation */
+};
 
 /* Make a run for a plan, which it owns from then on, also on failure. MEMORY
  * (the sentence is in lcomm_error_thread_text). Free with
@@ -183,7 +208,7 @@ void lcomm_exec_release_all(lcomm_run *run);
 /* Copy a part of a remote payload. TRANSPORT with the sentence. */
 lcomm_status lcomm_exec_get(lcomm_run *run, uint32_t slot, size_t offset, size_t size, void *bytes);
 
-/* Is the whole plan one round of short messages that can be done in one go? */
+/* The small-message fast path: is the whole plan one round of short messages? */
 bool lcomm_fastpath_fits(const lcomm_run *run);
 
 /* Try it: *over tells whether the result is in data->vector. If it is not, the

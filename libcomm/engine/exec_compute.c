@@ -39,19 +39,10 @@ void lcomm_exec_finish_header(lcomm_run *run, uint32_t slot) {
   memory->wire_size = memory->payload_size;
   if (format->zstd) {
     memory->wire_size =
-        lcomm_lossless_encode(run->lossless[lcomm_run_stage(run, slot)], run->comm->kernels,
+        lcomm_lossless_encode(run->codecs.lossless[lcomm_run_stage(run, slot)], run->comm->kernels,
                               memory->payload, memory->payload_size, count, memory->wire);
   }
-  lcomm_wire_header header = {
-      .version = LCOMM_WIRE_VERSION,
-      .dtype = (uint8_t)run->plan->dtype,
-      .flags = run->plan->checksum ? LCOMM_WIRE_CHECKSUM : 0,
-      .parameters = run->parameters,
-      .sequence = run->sequence,
-      .count = count,
-      .payload_size = memory->wire_size,
-  };
-  lcomm_wire_set_format(&header, format);
+  lcomm_wire_header header = lcomm_exec_header(run, format, count, memory->wire_size);
   if (run->plan->checksum) {
     header.checksum = lcomm_wire_checksum(memory->wire, memory->wire_size);
   }
@@ -65,7 +56,7 @@ lcomm_status lcomm_exec_unpack(lcomm_run *run, uint32_t slot, const char **why) 
   lcomm_slot_memory *memory = &run->slots[slot];
   double begin = lcomm_clock_s();
   lcomm_status status =
-      lcomm_lossless_decode(run->lossless[lcomm_run_stage(run, slot)], run->comm->kernels,
+      lcomm_lossless_decode(run->codecs.lossless[lcomm_run_stage(run, slot)], run->comm->kernels,
                             memory->wire, memory->wire_size, run->plan->schedule.slots[slot].count,
                             memory->payload, memory->capacity, &memory->payload_size, why);
   run->stats.decode_s += lcomm_clock_s() - begin;
@@ -111,7 +102,7 @@ static void encode_sparse(lcomm_run *run, uint32_t index) {
   float *residual = lcomm_run_residual(run, step);
   lcomm_slot_memory *memory = &run->slots[step->slot];
   if (step->feedback == LCOMM_FEEDBACK_OWNER) {
-    lcomm_topk_encode_owner(run->encoders[index], kernels, base, residual,
+    lcomm_topk_encode_owner(run->codecs.encoders[index], kernels, base, residual,
                             1.0f / (float)run->factor, memory->payload, &memory->payload_size);
     return;
   }
@@ -122,10 +113,10 @@ static void encode_sparse(lcomm_run *run, uint32_t index) {
   }
   lcomm_topk_keep keep =
       step->feedback == LCOMM_FEEDBACK_HOLD ? LCOMM_TOPK_HOLD : LCOMM_TOPK_RELEASE;
-  lcomm_topk_encode(run->encoders[index], kernels, base, residual, keep, run->encode_payloads,
-                    run->encode_sizes);
+  lcomm_topk_encode(run->codecs.encoders[index], kernels, base, residual, keep,
+                    run->scratch.payloads, run->scratch.sizes);
   if (momentum && keep == LCOMM_TOPK_RELEASE) {
-    lcomm_topk_mask(lcomm_run_format(run, step->slot), run->encode_payloads[0], NULL,
+    lcomm_topk_mask(lcomm_run_format(run, step->slot), run->scratch.payloads[0], NULL,
                     step->span.parts, step->span.part, momentum);
   }
 }
@@ -138,12 +129,12 @@ static void encode(lcomm_run *run, uint32_t index) {
     return;
   }
   for (uint32_t i = 0; i < step->slot_count; i++) {
-    run->encode_payloads[i] = run->slots[step->slot + i].payload;
+    run->scratch.payloads[i] = run->slots[step->slot + i].payload;
   }
   encode_sparse(run, index);
   for (uint32_t i = 0; i < step->slot_count; i++) {
     if (step->feedback != LCOMM_FEEDBACK_OWNER) {
-      run->slots[step->slot + i].payload_size = run->encode_sizes[i];
+      run->slots[step->slot + i].payload_size = run->scratch.sizes[i];
     }
     lcomm_payload_made(&run->slots[step->slot + i]);
     lcomm_exec_finish_header(run, step->slot + i);

@@ -201,8 +201,8 @@ static int gather_sources(lcomm_run *run, const lcomm_step *step, float *own) {
     }
     bool plain = self || lcomm_run_is_plain(run);
     void *values = self ? (void *)own : lcomm_device_payload(run, sources[i]);
-    device->addresses[i] = values;
-    device->codes[i] =
+    device->launch.addresses[i] = values;
+    device->launch.codes[i] =
         plain ? plain_values(values) : parts_of(run, sources[i], lcomm_span_count(step->span));
   }
   return 0;
@@ -225,7 +225,7 @@ static lcomm_cuda_plain plain_type(lcomm_dtype dtype) {
 
 static int combine(lcomm_run *run, const lcomm_step *step, float *destination) {
   bool f64 = run->plan->dtype == LCOMM_FLOAT64;
-  lcomm_cuda_combine it = {.sources = run->device->addresses,
+  lcomm_cuda_combine it = {.sources = run->device->launch.addresses,
                            .count = step->slot_count,
                            .type = plain_type(run->plan->dtype),
                            .op = op_of(run),
@@ -245,7 +245,7 @@ static bool encodes_too(lcomm_run *run, const lcomm_step *step, lcomm_cuda_code 
   *code = parts_of(run, next->slot, step->span.count);
   code->seed = lcomm_run_seed(run, next->slot);
   for (uint32_t i = 0; i < step->slot_count; i++) {
-    lcomm_cuda_kind kind = run->device->codes[i].kind;
+    lcomm_cuda_kind kind = run->device->launch.codes[i].kind;
     if (kind != LCOMM_CUDA_F32 && kind != code->kind) {
       return false;
     }
@@ -294,7 +294,7 @@ static int reduce(lcomm_run *run, const lcomm_step *step) {
   if (run->plan->element_size != sizeof(float) || run->plan->dtype == LCOMM_INT32) {
     return combine(run, step, destination);
   }
-  lcomm_cuda_sum sum = {.sources = device->codes,
+  lcomm_cuda_sum sum = {.sources = device->launch.codes,
                         .count = step->slot_count,
                         .op = op_of(run),
                         .factor = factor,

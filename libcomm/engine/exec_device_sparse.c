@@ -42,7 +42,7 @@ int lcomm_device_encode_sparse(lcomm_run *run, uint32_t index) {
   float *momentum = owner ? NULL : lcomm_run_momentum(run, step);
   int error = momentum ? add_momentum(run, step, momentum) : 0;
   for (uint32_t i = 0; i < step->slot_count; i++) {
-    device->outputs[i] = device->slots[step->slot + i].payload;
+    device->launch.outputs[i] = device->slots[step->slot + i].payload;
     lcomm_payload_on_device(&run->slots[step->slot + i]);
   }
   lcomm_cuda_topk_encode encode = {.base = lcomm_run_floats(run, step->span.first),
@@ -50,7 +50,7 @@ int lcomm_device_encode_sparse(lcomm_run *run, uint32_t index) {
                                    .hold = step->feedback == LCOMM_FEEDBACK_HOLD,
                                    .owner = owner,
                                    .weight = 1.0f / (float)run->factor,
-                                   .payload = device->outputs,
+                                   .payload = device->launch.outputs,
                                    .payload_size = device->payload_sizes + step->slot};
   return error ? error
                : device->table->kernels->topk_encode(device->topk[index], &encode, device->stream);

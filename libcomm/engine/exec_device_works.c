@@ -23,8 +23,8 @@ void lcomm_run_device_leave(const lcomm_run *run, int before) {
 }
 
 static lcomm_device_work *add_work(lcomm_run_device *device, uint32_t step) {
-  unsigned place = (device->work_first + device->work_count) % LCOMM_DEVICE_WORKS;
-  lcomm_device_work *work = &device->works[place];
+  unsigned place = (device->works.first + device->works.count) % LCOMM_DEVICE_WORKS;
+  lcomm_device_work *work = &device->works.ring[place];
   work->step = step;
   work->begun_s = lcomm_clock_s();
   work->sizes_known = false;
@@ -39,7 +39,7 @@ lcomm_status lcomm_run_device_launch(lcomm_run *run, uint32_t index) {
   if (error) {
     return lcomm_run_device_failed(run, "a computation", error);
   }
-  device->work_count++;
+  device->works.count++;
   run->comm->runs.device_works++;
   return LCOMM_OK;
 }
@@ -69,9 +69,9 @@ static bool complete(lcomm_run *run, const lcomm_device_work *work, int *error) 
 /* The ring without its oldest. Its event is used again. */
 static lcomm_device_work take_oldest(lcomm_run *run) {
   lcomm_run_device *device = run->device;
-  lcomm_device_work work = device->works[device->work_first];
-  device->work_first = (device->work_first + 1) % LCOMM_DEVICE_WORKS;
-  device->work_count--;
+  lcomm_device_work work = device->works.ring[device->works.first];
+  device->works.first = (device->works.first + 1) % LCOMM_DEVICE_WORKS;
+  device->works.count--;
   run->comm->runs.device_works--;
   return work;
 }
@@ -79,9 +79,9 @@ static lcomm_device_work take_oldest(lcomm_run *run) {
 lcomm_status lcomm_run_device_poll(lcomm_run *run, uint32_t *step, bool *over) {
   lcomm_run_device *device = run->device;
   *over = false;
-  while (device->work_count > 0) {
+  while (device->works.count > 0) {
     bool reached = false;
-    int error = device->table->event_query(device->works[device->work_first].event, &reached);
+    int error = device->table->event_query(device->works.ring[device->works.first].event, &reached);
     if (error) {
       return lcomm_run_device_failed(run, "a computation", error);
     }
@@ -106,7 +106,7 @@ lcomm_status lcomm_run_device_poll(lcomm_run *run, uint32_t *step, bool *over) {
     if (error) {
       return lcomm_run_device_failed(run, "a copy", error);
     }
-    device->work_count++;
+    device->works.count++;
     run->comm->runs.device_works++;
   }
   return LCOMM_OK;
@@ -114,12 +114,12 @@ lcomm_status lcomm_run_device_poll(lcomm_run *run, uint32_t *step, bool *over) {
 
 void lcomm_run_device_cancel(lcomm_run *run) {
   lcomm_run_device *device = run->device;
-  if (device->work_count > 0 || device->phase == LCOMM_DEVICE_ENDING) {
+  if (device->works.count > 0 || device->phase == LCOMM_DEVICE_ENDING) {
     int before = lcomm_run_device_enter(run);
     (void)device->table->stream_finish(device->stream); /* it failed already */
     lcomm_run_device_leave(run, before);
   }
-  while (device->work_count > 0) {
+  while (device->works.count > 0) {
     (void)take_oldest(run);
   }
   if (device->phase == LCOMM_DEVICE_ENDING) {

@@ -47,16 +47,41 @@ _Static_assert((int)LCOMM_TRACE_ENCODE == (int)LCOMM_STEP_ENCODE &&
                "steps are traced under their own kind");
 
 /* Messages: 14 bits of the operation, 15 of the message, 1 of the piece. */
-static inline uint32_t lcomm_exec_tag(const lcomm_run *run, const lcomm_step *step,
-                                      uint32_t piece) {
-  return (run->sequence & 0x3fff) << 16 | (step->message & (LCOMM_MESSAGES_MAX - 1)) << 1 | piece;
+static inline uint32_t lcomm_exec_tag(const lcomm_run *run, uint32_t message, uint32_t piece) {
+  return (run->sequence & 0x3fff) << 16 | (message & (LCOMM_MESSAGES_MAX - 1)) << 1 | piece;
+}
+
+/* The header of `count` elements that travel as `size` bytes, without a checksum. */
+static inline lcomm_wire_header lcomm_exec_header(const lcomm_run *run, const lcomm_format *format,
+                                                  uint64_t count, size_t size) {
+  lcomm_wire_header header = {.version = LCOMM_WIRE_VERSION,
+                              .dtype = (uint8_t)run->plan->dtype,
+                              .flags = run->plan->checksum ? LCOMM_WIRE_CHECKSUM : 0,
+                              .parameters = run->hash.parameters,
+                              .sequence = run->sequence,
+                              .count = count,
+                              .payload_size = size};
+  lcomm_wire_set_format(&header, format);
+  return header;
+}
+
+/* Count a message whose payload has `size` bytes, and would have `exact` without a codec. */
+static inline void lcomm_exec_count_sent(lcomm_stats *stats, lcomm_link link, size_t size,
+                                         size_t exact) {
+  stats->sent_messages[link]++;
+  stats->sent_bytes[link] += LCOMM_WIRE_HEADER_SIZE + size;
+  stats->exact_bytes[link] += LCOMM_WIRE_HEADER_SIZE + exact;
+}
+
+static inline void lcomm_exec_count_received(lcomm_stats *stats, lcomm_link link, size_t size) {
+  stats->received_bytes[link] += LCOMM_WIRE_HEADER_SIZE + size;
 }
 
 /* The first piece of a message. */
 static inline lcomm_transfer *lcomm_exec_first(const lcomm_run *run, lcomm_message *message) {
   const lcomm_step *step = &run->plan->schedule.steps[message->step];
-  bool sent = run->sends_done && step->kind == LCOMM_STEP_SEND;
-  return sent ? &run->fastpath_sent[step->peer].transfer : &message->first;
+  bool sent = run->fastpath.is_sent && step->kind == LCOMM_STEP_SEND;
+  return sent ? &run->fastpath.sends[step->peer].transfer : &message->first;
 }
 
 /* The longest payload that travels over `link` in one message with its header. The same

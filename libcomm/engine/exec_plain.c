@@ -36,16 +36,16 @@ static lcomm_status get_sources(lcomm_run *run, const lcomm_step *step, uint64_t
   size_t element = run->plan->element_size;
   lcomm_status status = LCOMM_OK;
   for (uint32_t i = 0; status == LCOMM_OK && i < step->slot_count; i++) {
-    run->reduce_sources[i] = destination;
+    run->scratch.sources[i] = destination;
     if (sources[i] == LCOMM_SOURCE_SELF) {
       continue;
     }
     const lcomm_slot_memory *slot = &run->slots[sources[i]];
-    run->reduce_sources[i] = slot->payload + at * element;
+    run->scratch.sources[i] = slot->payload + at * element;
     LCOMM_ASSERT(slot->state == LCOMM_PAYLOAD_REMOTE || lcomm_payload_is_readable(slot));
     if (slot->state == LCOMM_PAYLOAD_REMOTE) {
       uint8_t *tile = run->comm->runs.tiles + (size_t)i * LCOMM_GET_SIZE;
-      run->reduce_sources[i] = tile;
+      run->scratch.sources[i] = tile;
       status = lcomm_exec_get(run, sources[i], at * element, n * element, tile);
     }
   }
@@ -63,7 +63,7 @@ void lcomm_exec_add_plain(const lcomm_run *run, const void *const *sources, size
 }
 
 static void add_up(lcomm_run *run, const lcomm_step *step, uint8_t *destination, size_t n) {
-  lcomm_exec_add_plain(run, run->reduce_sources, step->slot_count, destination, n);
+  lcomm_exec_add_plain(run, run->scratch.sources, step->slot_count, destination, n);
   if (step->summed) {
     lcomm_exec_scale(run, run->factor, destination, n);
   }

@@ -67,14 +67,8 @@ static lcomm_status check_header(lcomm_run *run, uint32_t index, const lcomm_wir
   const lcomm_slot *slot = &run->plan->schedule.slots[step->slot];
   const lcomm_format *format = lcomm_run_format(run, step->slot);
   lcomm_header_expected expected = {
-      .header = {.dtype = (uint8_t)run->plan->dtype,
-                 .flags = run->plan->checksum ? LCOMM_WIRE_CHECKSUM : 0,
-                 .parameters = run->parameters,
-                 .sequence = run->sequence,
-                 .count = slot->count,
-                 .payload_size = run->slots[step->slot].wire_capacity},
+      .header = lcomm_exec_header(run, format, slot->count, run->slots[step->slot].wire_capacity),
       .exact_size = !lcomm_format_is_sparse(format) && !format->zstd};
-  lcomm_wire_set_format(&expected.header, format);
   lcomm_header_verdict verdict = lcomm_header_check(header, &expected);
   if (verdict.status == LCOMM_ERR_WIRE) {
     return damaged(run, index, &verdict);
@@ -116,7 +110,7 @@ static lcomm_status accept_payload(lcomm_run *run, uint32_t index,
 static void count_received(lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   lcomm_link link = lcomm_topo_link(&run->comm->topo, run->comm->rank, step->peer);
-  run->stats.received_bytes[link] += LCOMM_WIRE_HEADER_SIZE + run->slots[step->slot].wire_size;
+  lcomm_exec_count_received(&run->stats, link, run->slots[step->slot].wire_size);
 }
 
 /* The payload of a link with zero-copy receives follows: into its place (POSTED), to be read
@@ -126,7 +120,7 @@ static lcomm_status await_payload(lcomm_run *run, lcomm_message *message,
   const lcomm_step *step = &run->plan->schedule.steps[message->step];
   lcomm_slot_memory *slot = &run->slots[step->slot];
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
-  uint32_t tag = lcomm_exec_tag(run, step, 1);
+  uint32_t tag = lcomm_exec_tag(run, step->message, 1);
   lcomm_status status = LCOMM_OK;
   if (what != LCOMM_PAYLOAD_POSTED) {
     size_t size = what == LCOMM_PAYLOAD_HANDLE ? (size_t)LCOMM_MEMORY_HANDLE_SIZE : slot->wire_size;
@@ -146,9 +140,8 @@ static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t 
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
   lcomm_wire_header header;
   const char *why = NULL;
-  bool marked = slot->header[LCOMM_FLAGS_OFFSET] & LCOMM_ZCOPY_FLAG;
-  bool handle =
-      marked && size == LCOMM_WIRE_HEADER_SIZE && lcomm_device_is_zcopy(run, step, slot->header);
+  bool handle = size == LCOMM_WIRE_HEADER_SIZE && lcomm_wire_has_handle(slot->header) &&
+                lcomm_device_is_zcopy(run, step, slot->header);
   if (lcomm_wire_unpack(slot->header, size, &header, &why) != LCOMM_OK) {
     return malformed(run, message->step, why);
   }

@@ -43,7 +43,7 @@ lcomm_status lcomm_exec_transport_failed(lcomm_run *run, uint32_t index) {
   char peer[96];
   lcomm_transport *link = lcomm_comm_link(run->comm, step->peer);
   char why[LCOMM_TRANSPORT_WHY_MAX];
-  run->abandoned = true; /* a piece may still be in flight */
+  run->messages.abandoned = true; /* a piece may still be in flight */
   snprintf(why, sizeof(why), "%s", link->table->why(link));
   lcomm_status heard = hear_reason(run->comm);
   if (heard != LCOMM_OK) {
@@ -63,12 +63,9 @@ static lcomm_link link_class(const lcomm_run *run, const lcomm_step *step) {
 }
 
 static void count_sent(lcomm_run *run, const lcomm_step *step, const lcomm_slot_memory *slot) {
-  lcomm_link link = link_class(run, step);
   uint64_t count = run->plan->schedule.slots[step->slot].count;
-  size_t element = lcomm_dtype_size(run->plan->dtype);
-  run->stats.sent_messages[link]++;
-  run->stats.sent_bytes[link] += LCOMM_WIRE_HEADER_SIZE + slot->wire_size;
-  run->stats.exact_bytes[link] += LCOMM_WIRE_HEADER_SIZE + count * element;
+  lcomm_exec_count_sent(&run->stats, link_class(run, step), slot->wire_size,
+                        count * lcomm_dtype_size(run->plan->dtype));
 }
 
 static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *message) {
@@ -79,8 +76,8 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
   bool together = lcomm_exec_is_short(wire, slot->wire_size);
   LCOMM_ASSERT(lcomm_payload_is_complete(slot));
   count_sent(run, step, slot);
-  if (run->sends_done) {
-    message->first_over = run->fastpath_sent[step->peer].over;
+  if (run->fastpath.is_sent) {
+    message->first_over = run->fastpath.sends[step->peer].over;
     return LCOMM_OK;
   }
   if (together) {
@@ -89,12 +86,12 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
     }
     first_size += slot->wire_size;
   }
-  lcomm_status status = wire->table->send(wire, step->peer, lcomm_exec_tag(run, step, 0),
+  lcomm_status status = wire->table->send(wire, step->peer, lcomm_exec_tag(run, step->message, 0),
                                           slot->header, first_size, &message->first);
   if (status == LCOMM_OK && !together) {
     size_t size = 0;
     const void *bytes = lcomm_exec_sent_bytes(run, step->slot, &size);
-    status = wire->table->send(wire, step->peer, lcomm_exec_tag(run, step, 1), bytes, size,
+    status = wire->table->send(wire, step->peer, lcomm_exec_tag(run, step->message, 1), bytes, size,
                                &message->payload);
     message->payload_under_way = status == LCOMM_OK;
   }
@@ -107,11 +104,11 @@ static lcomm_status post_receive(lcomm_run *run, uint32_t index, lcomm_message *
   lcomm_transport *wire = lcomm_comm_link(run->comm, step->peer);
   lcomm_payload_posted(slot);
   lcomm_status status =
-      wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step, 0), slot->header,
+      wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step->message, 0), slot->header,
                            LCOMM_WIRE_HEADER_SIZE + lcomm_exec_short_max(wire), &message->first);
   if (status == LCOMM_OK && !wire->table->zero_copy &&
       !lcomm_exec_is_short(wire, slot->wire_capacity)) {
-    status = wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step, 1),
+    status = wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step->message, 1),
                                   lcomm_exec_receive_place(run, step->slot), slot->wire_capacity,
                                   &message->payload);
     message->payload_under_way = status == LCOMM_OK;

@@ -67,7 +67,7 @@ const lcomm_step *lcomm_exec_encode_after(const lcomm_run *run, const lcomm_step
   }
   uint32_t index = schedule->next[sum->next_first];
   const lcomm_step *next = &schedule->steps[index];
-  bool fits = next->kind == LCOMM_STEP_ENCODE && run->waiting[index] == 1 &&
+  bool fits = next->kind == LCOMM_STEP_ENCODE && run->steps.waiting[index] == 1 &&
               next->slot_count == 1 && next->span.parts == 1 &&
               next->span.first == sum->span.first && next->span.count == sum->span.count;
   if (!fits || lcomm_run_is_sparse(run, next->slot) ||
@@ -82,7 +82,7 @@ static void sum_coded(lcomm_run *run, const lcomm_step *step, float factor) {
   float *destination = lcomm_run_floats(run, step->span.first);
   for (uint32_t i = 0; i < step->slot_count; i++) {
     bool self = sources[i] == LCOMM_SOURCE_SELF;
-    run->reduce_summands[i] =
+    run->scratch.summands[i] =
         (lcomm_summand){.format = self ? NULL : lcomm_run_format(run, sources[i]),
                         .payload = self ? NULL : run->slots[sources[i]].payload,
                         .values = destination};
@@ -90,11 +90,12 @@ static void sum_coded(lcomm_run *run, const lcomm_step *step, float factor) {
   lcomm_range all = lcomm_range_whole(step->span.count);
   const lcomm_step *next = lcomm_exec_encode_after(run, step);
   if (!next) {
-    lcomm_sum(run->comm->kernels, run->reduce_summands, step->slot_count, all, factor, destination);
+    lcomm_sum(run->comm->kernels, run->scratch.summands, step->slot_count, all, factor,
+              destination);
     return;
   }
   lcomm_slot_memory *memory = &run->slots[next->slot];
-  lcomm_sum_encode(run->comm->kernels, run->reduce_summands, step->slot_count, all, factor,
+  lcomm_sum_encode(run->comm->kernels, run->scratch.summands, step->slot_count, all, factor,
                    destination, lcomm_run_format(run, next->slot), lcomm_run_seed(run, next->slot),
                    memory->payload);
   lcomm_payload_encoded(memory);

@@ -36,7 +36,7 @@ static lcomm_fingerprint ticket_of(const lcomm_run *run) {
                              .op = (uint8_t)run->terms.op,
                              .op_kind = (uint8_t)run->terms.op_kind,
                              .root = (uint32_t)plan->root,
-                             .parameters = run->parameters,
+                             .parameters = run->hash.parameters,
                              .count = plan->count,
                              .residual = run->terms.residual};
 }
@@ -102,7 +102,7 @@ static void pass(lcomm_comm *comm, const lcomm_run *run) {
   lcomm_sequence_space space = lcomm_op_kind_sequence_space(run->terms.op_kind);
   uint32_t history = comm->operations.history[space];
   comm->operations.history[space] =
-      ((history << 5 | history >> 27) ^ run->key) * UINT32_C(0x9e3779b1);
+      ((history << 5 | history >> 27) ^ run->hash.key) * UINT32_C(0x9e3779b1);
   comm->operations.next[space] += LCOMM_SEQUENCE_SPACE_COUNT;
 }
 

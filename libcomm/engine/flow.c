@@ -67,13 +67,13 @@ static lcomm_status make_pair(lcomm_comm *comm, int peer) {
 static lcomm_status make_parts(lcomm_run *run, const uint64_t *to, const uint64_t *from) {
   lcomm_status status = LCOMM_OK;
   for (int peer = 0; peer < run->comm->size; peer++) {
-    run->flow_part_count += (to[peer] > 0) != (from[peer] > 0);
+    run->flow.part_count += (to[peer] > 0) != (from[peer] > 0);
   }
-  if (run->flow_part_count == 0) {
+  if (run->flow.part_count == 0) {
     return LCOMM_OK;
   }
-  run->flow_parts = calloc(run->flow_part_count, sizeof *run->flow_parts);
-  struct lcomm_flow_part *part = run->flow_parts;
+  run->flow.parts = calloc(run->flow.part_count, sizeof *run->flow.parts);
+  struct lcomm_flow_part *part = run->flow.parts;
   for (int peer = 0; part && status == LCOMM_OK && peer < run->comm->size; peer++) {
     if ((to[peer] > 0) != (from[peer] > 0)) {
       *part++ = (struct lcomm_flow_part){
@@ -81,7 +81,7 @@ static lcomm_status make_parts(lcomm_run *run, const uint64_t *to, const uint64_
       status = make_pair(run->comm, peer);
     }
   }
-  return run->flow_parts ? status : LCOMM_ERR_MEMORY;
+  return run->flow.parts ? status : LCOMM_ERR_MEMORY;
 }
 
 lcomm_status lcomm_flow_plan(lcomm_run *run) {
@@ -108,10 +108,10 @@ static way *way_of(const lcomm_run *run, const struct lcomm_flow_part *part) {
 }
 
 void lcomm_flow_begin(lcomm_run *run) {
-  run->admitted = false;
-  run->held_by = -1;
-  for (uint32_t i = 0; i < run->flow_part_count; i++) {
-    struct lcomm_flow_part *part = &run->flow_parts[i];
+  run->flow.admitted = false;
+  run->flow.held_by = -1;
+  for (uint32_t i = 0; i < run->flow.part_count; i++) {
+    struct lcomm_flow_part *part = &run->flow.parts[i];
     way *w = way_of(run, part);
     w->begun.operations++;
     w->begun.bytes += part->bytes;
@@ -192,10 +192,10 @@ static bool has_credit(const lcomm_run *run, const struct lcomm_flow_part *part)
 }
 
 static lcomm_status ask_for_credit(lcomm_run *run) {
-  bool held = run->held_by >= 0;
-  run->held_by = -1;
-  for (uint32_t i = 0; i < run->flow_part_count; i++) {
-    const struct lcomm_flow_part *part = &run->flow_parts[i];
+  bool held = run->flow.held_by >= 0;
+  run->flow.held_by = -1;
+  for (uint32_t i = 0; i < run->flow.part_count; i++) {
+    const struct lcomm_flow_part *part = &run->flow.parts[i];
     lcomm_status status = LCOMM_OK;
     if (!has_credit(run, part)) {
       status = hear_credits(run->comm, part->peer, series_of(run));
@@ -204,13 +204,13 @@ static lcomm_status ask_for_credit(lcomm_run *run) {
       return status;
     }
     if (!has_credit(run, part)) {
-      run->held_by = part->peer;
+      run->flow.held_by = part->peer;
       run->comm->stats.flow_waits += !held;
       run->comm->summary.flow_waits += !held;
       return LCOMM_OK;
     }
   }
-  run->admitted = true;
+  run->flow.admitted = true;
   return LCOMM_OK;
 }
 
@@ -218,7 +218,7 @@ lcomm_status lcomm_flow_admit(lcomm_flow_round *round, lcomm_run *run) {
   uint32_t *steps = &round->steps[series_of(run)], own = run->plan->schedule.step_count;
   bool fits = *steps == 0 || *steps + own <= LCOMM_FLOW_STEPS;
   *steps = *steps + own < LCOMM_FLOW_STEPS ? *steps + own : LCOMM_FLOW_STEPS;
-  if (run->admitted || (!fits && !run->sends_done)) {
+  if (run->flow.admitted || (!fits && !run->fastpath.is_sent)) {
     return LCOMM_OK;
   }
   return ask_for_credit(run);
@@ -251,8 +251,8 @@ static lcomm_status send_credit(lcomm_comm *comm, int peer, lcomm_sequence_space
 
 lcomm_status lcomm_flow_end(lcomm_run *run) {
   lcomm_status status = LCOMM_OK;
-  for (uint32_t i = 0; i < run->flow_part_count && status == LCOMM_OK; i++) {
-    const struct lcomm_flow_part *part = &run->flow_parts[i];
+  for (uint32_t i = 0; i < run->flow.part_count && status == LCOMM_OK; i++) {
+    const struct lcomm_flow_part *part = &run->flow.parts[i];
     if (part->due && !part->out) {
       way *w = way_of(run, part);
       w->credited = part->with.operations > w->credited.operations ? part->with : w->credited;

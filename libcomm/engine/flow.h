@@ -37,7 +37,7 @@ lcomm_status lcomm_flow_plan(lcomm_run *run);
 void lcomm_flow_begin(lcomm_run *run);
 
 /* One round of moves over all operations, the oldest first: may this one move?
- * Sets run->admitted once it may, or run->held_by to the peer whose credit is
+ * Sets run->flow.admitted once it may, or run->flow.held_by to the peer whose credit is
  * missing. WIRE for a credit that cannot be. */
 typedef struct lcomm_flow_round {
   uint32_t steps[LCOMM_SEQUENCE_SPACE_COUNT];

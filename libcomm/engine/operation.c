@@ -73,7 +73,7 @@ lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
                                    const lcomm_operation_data *data, lcomm_operation **started) {
   lcomm_operation *operation = take(comm);
   if (!operation) { /* peers wait for what cannot go on */
-    run->sends_done = false;
+    run->fastpath.is_sent = false;
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for an operation");
   }
   lcomm_operation *made = operation->next_made;
@@ -152,7 +152,7 @@ static void trace_operation(const lcomm_comm *comm, const lcomm_operation *opera
 static void finish(lcomm_comm *comm, lcomm_operation *operation, lcomm_status status) {
   double now_s = lcomm_clock_s();
   detach(comm, operation);
-  operation->run->sends_done = false;
+  operation->run->fastpath.is_sent = false;
   operation->over = true;
   operation->status = status;
   account(comm, operation, now_s);
@@ -188,17 +188,17 @@ static lcomm_status move_one(lcomm_comm *comm, lcomm_operation *operation, lcomm
   bool here = false;
   lcomm_run *run = operation->run;
   lcomm_status status = lcomm_flow_admit(round, run);
-  if (status == LCOMM_OK && run->admitted && !lcomm_run_over(run)) {
+  if (status == LCOMM_OK && run->flow.admitted && !lcomm_run_over(run)) {
     status = lcomm_run_progress(run, &here);
   }
-  if (status == LCOMM_OK && run->admitted && lcomm_run_over(run)) {
+  if (status == LCOMM_OK && run->flow.admitted && lcomm_run_over(run)) {
     status = lcomm_flow_end(run);
   }
   if (status != LCOMM_OK) {
     return status;
   }
   *moved |= here;
-  if (run->admitted && lcomm_run_over(run)) {
+  if (run->flow.admitted && lcomm_run_over(run)) {
     *moved = true;
     finish(comm, operation, LCOMM_OK);
   } else if (here) {

@@ -25,7 +25,7 @@ static lcomm_status make_lossless(lcomm_run *run) {
   for (int i = 0; status == LCOMM_OK && i < LCOMM_STAGE_COUNT; i++) {
     const lcomm_format *format = &run->plan->stages[i].format;
     if (format->zstd) {
-      status = lcomm_lossless_create(format, largest[i], &run->lossless[i]);
+      status = lcomm_lossless_create(format, largest[i], &run->codecs.lossless[i]);
     }
   }
   return status;
@@ -43,9 +43,10 @@ static lcomm_status make_encoder(lcomm_run *run, uint32_t index,
   }
   lcomm_topk_shape shape;
   lcomm_plan_topk_shape(run->plan, stage, step->span, step->slot_count, scratch, &shape);
-  lcomm_status status = lcomm_topk_create(&shape, &run->encoders[index]);
+  lcomm_status status = lcomm_topk_create(&shape, &run->codecs.encoders[index]);
   for (uint32_t i = 0; status == LCOMM_OK && i < step->slot_count; i++) {
-    if (lcomm_topk_output_bound(run->encoders[index], i) > run->slots[step->slot + i].capacity) {
+    if (lcomm_topk_output_bound(run->codecs.encoders[index], i) >
+        run->slots[step->slot + i].capacity) {
       status = LCOMM_ERR_INTERNAL;
     }
   }
@@ -54,9 +55,9 @@ static lcomm_status make_encoder(lcomm_run *run, uint32_t index,
 
 static lcomm_status make_encoders(lcomm_run *run) {
   uint32_t steps = run->plan->schedule.step_count;
-  run->encoders = calloc((size_t)steps + 1, sizeof *run->encoders);
+  run->codecs.encoders = calloc((size_t)steps + 1, sizeof *run->codecs.encoders);
   lcomm_segment_scratch scratch;
-  if (!run->encoders || lcomm_plan_scratch_make(run->plan, &scratch) != LCOMM_OK) {
+  if (!run->codecs.encoders || lcomm_plan_scratch_make(run->plan, &scratch) != LCOMM_OK) {
     return LCOMM_ERR_MEMORY;
   }
   lcomm_status status = LCOMM_OK;
@@ -73,23 +74,25 @@ static lcomm_status make_scratch(lcomm_run *run) {
     size_t slots = run->plan->schedule.steps[i].slot_count;
     most = slots > most ? slots : most;
   }
-  run->encode_payloads = calloc(most, sizeof *run->encode_payloads);
-  run->encode_sizes = calloc(most, sizeof *run->encode_sizes);
-  run->reduce_sources = calloc(most, sizeof *run->reduce_sources);
-  run->reduce_summands = calloc(most, sizeof *run->reduce_summands);
-  return run->encode_payloads && run->encode_sizes && run->reduce_sources && run->reduce_summands
+  run->scratch.payloads = calloc(most, sizeof *run->scratch.payloads);
+  run->scratch.sizes = calloc(most, sizeof *run->scratch.sizes);
+  run->scratch.sources = calloc(most, sizeof *run->scratch.sources);
+  run->scratch.summands = calloc(most, sizeof *run->scratch.summands);
+  return run->scratch.payloads && run->scratch.sizes && run->scratch.sources &&
+                 run->scratch.summands
              ? LCOMM_OK
              : LCOMM_ERR_MEMORY;
 }
 
 static lcomm_status make_progress_state(lcomm_run *run) {
   size_t steps = run->plan->schedule.step_count;
-  run->waiting = calloc(steps + 1, sizeof *run->waiting);
-  run->ready = calloc(steps / 64 + 1, sizeof *run->ready);
-  run->held = calloc(steps / 64 + 1, sizeof *run->held);
-  run->messages = calloc(steps + 1, sizeof *run->messages);
-  run->in_flight = calloc(steps + 1, sizeof *run->in_flight);
-  return run->waiting && run->ready && run->held && run->messages && run->in_flight
+  run->steps.waiting = calloc(steps + 1, sizeof *run->steps.waiting);
+  run->steps.ready = calloc(steps / 64 + 1, sizeof *run->steps.ready);
+  run->steps.held = calloc(steps / 64 + 1, sizeof *run->steps.held);
+  run->messages.of_step = calloc(steps + 1, sizeof *run->messages.of_step);
+  run->messages.in_flight = calloc(steps + 1, sizeof *run->messages.in_flight);
+  return run->steps.waiting && run->steps.ready && run->steps.held && run->messages.of_step &&
+                 run->messages.in_flight
              ? LCOMM_OK
              : LCOMM_ERR_MEMORY;
 }
@@ -101,12 +104,12 @@ void lcomm_run_key(lcomm_run *run, const lcomm_operation_data *data) {
                            .after = data->after,
                            .op = data->op,
                            .op_kind = data->op_kind};
-  if (run->key == 0 || memcmp(&run->terms, &terms, sizeof(terms)) != 0) {
-    run->key = (uint32_t)XXH3_64bits(&terms, sizeof(terms)) | 1;
+  if (run->hash.key == 0 || memcmp(&run->terms, &terms, sizeof(terms)) != 0) {
+    run->hash.key = (uint32_t)XXH3_64bits(&terms, sizeof(terms)) | 1;
     run->terms = terms;
   }
-  run->parameters =
-      run->key ^ run->comm->operations.history[lcomm_op_kind_sequence_space(terms.op_kind)];
+  run->hash.parameters =
+      run->hash.key ^ run->comm->operations.history[lcomm_op_kind_sequence_space(terms.op_kind)];
 }
 
 /* One rank's plan is enough to see what all do. */
@@ -146,10 +149,9 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
     lcomm_run_destroy(made); /* and the plan with it */
     return status;
   }
-  made->quick = lcomm_fastpath_fits(made);
-  made->fastpath_sent =
-      made->quick ? calloc((size_t)comm->size, sizeof *made->fastpath_sent) : NULL;
-  made->quick = made->fastpath_sent != NULL;
+  if (lcomm_fastpath_fits(made)) { /* without memory for it, it takes the steps */
+    made->fastpath.sends = calloc((size_t)comm->size, sizeof *made->fastpath.sends);
+  }
   log_plan(made);
   *run = made;
   return LCOMM_OK;
@@ -160,8 +162,8 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
 static lcomm_run *_Atomic abandoned_runs;
 
 static void keep_abandoned(lcomm_run *run) {
-  run->next = atomic_load(&abandoned_runs);
-  while (!atomic_compare_exchange_weak(&abandoned_runs, &run->next, run)) {
+  run->cached.next = atomic_load(&abandoned_runs);
+  while (!atomic_compare_exchange_weak(&abandoned_runs, &run->cached.next, run)) {
   }
 }
 
@@ -169,16 +171,16 @@ void lcomm_run_destroy(lcomm_run *run) {
   if (!run) {
     return;
   }
-  if (run->abandoned) {
+  if (run->messages.abandoned) {
     keep_abandoned(run);
     return;
   }
-  for (uint32_t i = 0; run->encoders && i < run->plan->schedule.step_count; i++) {
-    lcomm_topk_destroy(run->encoders[i]);
+  for (uint32_t i = 0; run->codecs.encoders && i < run->plan->schedule.step_count; i++) {
+    lcomm_topk_destroy(run->codecs.encoders[i]);
   }
-  free(run->encoders);
+  free(run->codecs.encoders);
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
-    lcomm_lossless_destroy(run->lossless[i]);
+    lcomm_lossless_destroy(run->codecs.lossless[i]);
   }
   for (uint32_t i = 0; run->slots && i < run->plan->schedule.slot_count; i++) {
     if (!lcomm_slot_is(&run->slots[i], LCOMM_SLOT_MEMORY)) { /* memory that it got later on */
@@ -187,17 +189,17 @@ void lcomm_run_destroy(lcomm_run *run) {
   }
   run->backend->free(run);
   free(run->slots);
-  free(run->encode_payloads);
-  free(run->encode_sizes);
-  free(run->reduce_sources);
-  free(run->reduce_summands);
-  free(run->waiting);
-  free(run->ready);
-  free(run->held);
-  free(run->messages);
-  free(run->in_flight);
-  free(run->fastpath_sent);
-  free(run->flow_parts);
+  free(run->scratch.payloads);
+  free(run->scratch.sizes);
+  free(run->scratch.sources);
+  free(run->scratch.summands);
+  free(run->steps.waiting);
+  free(run->steps.ready);
+  free(run->steps.held);
+  free(run->messages.of_step);
+  free(run->messages.in_flight);
+  free(run->fastpath.sends);
+  free(run->flow.parts);
   lcomm_plan_destroy((lcomm_plan *)run->plan);
   free(run);
 }

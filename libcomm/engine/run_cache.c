@@ -14,8 +14,8 @@ static bool is_older(const lcomm_run *a, const lcomm_run *b) {
 }
 
 static void detach(lcomm_run_cache *cache, lcomm_run *run) {
-  *(run->newer ? &run->newer->older : &cache->newest) = run->older;
-  *(run->older ? &run->older->newer : &cache->oldest) = run->newer;
+  *(run->cached.newer ? &run->cached.newer->cached.older : &cache->newest) = run->cached.older;
+  *(run->cached.older ? &run->cached.older->cached.newer : &cache->oldest) = run->cached.newer;
 }
 
 /* Insert by the number of its last operation: nearly always at the front. */
@@ -23,12 +23,12 @@ static void attach(lcomm_run_cache *cache, lcomm_run *run) {
   lcomm_run *older = cache->newest, *newer = NULL;
   while (older && is_older(run, older)) {
     newer = older;
-    older = older->older;
+    older = older->cached.older;
   }
-  run->older = older;
-  run->newer = newer;
-  *(older ? &older->newer : &cache->oldest) = run;
-  *(newer ? &newer->older : &cache->newest) = run;
+  run->cached.older = older;
+  run->cached.newer = newer;
+  *(older ? &older->cached.newer : &cache->oldest) = run;
+  *(newer ? &newer->cached.older : &cache->newest) = run;
 }
 
 /* -------------------------------------------------------------------- hash */
@@ -38,19 +38,20 @@ static lcomm_run **head_of(lcomm_run_cache *cache, uint64_t key) {
 }
 
 static void forget(lcomm_run_cache *cache, lcomm_run *run) {
-  lcomm_run **link = head_of(cache, run->cache_key);
+  lcomm_run **link = head_of(cache, run->cached.key);
   while (*link != run) {
-    link = &(*link)->next;
+    link = &(*link)->cached.next;
   }
-  *link = run->next;
-  run->next = NULL;
+  *link = run->cached.next;
+  run->cached.next = NULL;
 }
 
 static lcomm_run *find(lcomm_run_cache *cache, const lcomm_plan_request *request, int ranks) {
   uint64_t key = lcomm_plan_key(request, ranks);
   lcomm_run *run = *head_of(cache, key);
-  while (run && (run->in_use || run->cache_key != key || !lcomm_plan_fits(run->plan, request))) {
-    run = run->next;
+  while (run &&
+         (run->cached.in_use || run->cached.key != key || !lcomm_plan_fits(run->plan, request))) {
+    run = run->cached.next;
   }
   return run;
 }
@@ -60,13 +61,13 @@ static lcomm_run *find(lcomm_run_cache *cache, const lcomm_plan_request *request
 lcomm_run *lcomm_run_cache_take(lcomm_run_cache *cache, const lcomm_plan_request *request,
                                 int ranks) {
   lcomm_run *run = cache->newest; /* the same call again needs no hash */
-  if (!run || run->in_use || !lcomm_plan_fits(run->plan, request)) {
+  if (!run || run->cached.in_use || !lcomm_plan_fits(run->plan, request)) {
     run = find(cache, request, ranks);
   }
   if (run) {
-    assert(cache->idle_bytes >= run->charge);
-    run->in_use = true;
-    cache->idle_bytes -= run->charge;
+    assert(cache->idle_bytes >= run->cached.charge);
+    run->cached.in_use = true;
+    cache->idle_bytes -= run->cached.charge;
     cache->idle_count--;
     cache->hits++;
   }
@@ -75,11 +76,11 @@ lcomm_run *lcomm_run_cache_take(lcomm_run_cache *cache, const lcomm_plan_request
 
 void lcomm_run_cache_add(lcomm_run_cache *cache, lcomm_run *run, const lcomm_plan_request *request,
                          int ranks) {
-  run->cache_key = lcomm_plan_key(request, ranks);
-  run->charge = lcomm_plan_charge(run->plan);
-  run->in_use = true;
-  run->next = *head_of(cache, run->cache_key);
-  *head_of(cache, run->cache_key) = run;
+  run->cached.key = lcomm_plan_key(request, ranks);
+  run->cached.charge = lcomm_plan_charge(run->plan);
+  run->cached.in_use = true;
+  run->cached.next = *head_of(cache, run->cached.key);
+  *head_of(cache, run->cached.key) = run;
   attach(cache, run);
   cache->misses++;
 }
@@ -91,7 +92,7 @@ static bool is_full(const lcomm_run_cache *cache) {
 static void retire(lcomm_run_cache *cache, lcomm_run *run) {
   detach(cache, run);
   forget(cache, run);
-  cache->idle_bytes -= run->charge;
+  cache->idle_bytes -= run->cached.charge;
   cache->idle_count--;
   lcomm_run_retire(run->comm, run);
 }
@@ -99,8 +100,8 @@ static void retire(lcomm_run_cache *cache, lcomm_run *run) {
 static void evict(lcomm_run_cache *cache) {
   lcomm_run *next = NULL;
   for (lcomm_run *run = cache->oldest; run && is_full(cache); run = next) {
-    next = run->newer;
-    if (!run->in_use && run != cache->newest) {
+    next = run->cached.newer;
+    if (!run->cached.in_use && run != cache->newest) {
       retire(cache, run);
     }
   }
@@ -108,8 +109,8 @@ static void evict(lcomm_run_cache *cache) {
 
 bool lcomm_run_cache_is_idle(const lcomm_run_cache *cache) {
   const lcomm_run *run = cache->newest;
-  while (run && !run->in_use) {
-    run = run->older;
+  while (run && !run->cached.in_use) {
+    run = run->cached.older;
   }
   return !run;
 }
@@ -121,9 +122,9 @@ void lcomm_run_cache_clear(lcomm_run_cache *cache) {
 }
 
 void lcomm_run_cache_put(lcomm_run_cache *cache, lcomm_run *run) {
-  assert(run->in_use);
-  run->in_use = false;
-  cache->idle_bytes += run->charge;
+  assert(run->cached.in_use);
+  run->cached.in_use = false;
+  cache->idle_bytes += run->cached.charge;
   cache->idle_count++;
   if (cache->newest != run) {
     detach(cache, run);

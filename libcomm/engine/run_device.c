@@ -28,7 +28,7 @@ static int make_events(lcomm_run_device *device) {
   int error = table->event_create(false, &device->begin);
   error = error ? error : table->event_create(false, &device->end);
   for (int i = 0; i < LCOMM_DEVICE_WORKS && !error; i++) {
-    error = table->event_create(false, &device->works[i].event);
+    error = table->event_create(false, &device->works.ring[i].event);
   }
   return error;
 }
@@ -106,16 +106,16 @@ static bool read_numbers(const lcomm_topk *encoder, uint32_t outputs, topk_numbe
 static lcomm_cuda_topk_shape shape_of(const lcomm_run *run, uint32_t index,
                                       const topk_numbers *numbers) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
-  return (lcomm_cuda_topk_shape){.base_count = step->span.count,
-                                 .parts = step->span.parts,
-                                 .part = step->span.part,
-                                 .outputs = step->slot_count,
-                                 .int8 =
-                                     lcomm_run_format(run, step->slot)->variant == LCOMM_TOPK_INT8,
-                                 .segments = (uint32_t)lcomm_topk_segments(run->encoders[index]),
-                                 .segment_count = numbers->segment_count,
-                                 .segment_kept = numbers->segment_kept,
-                                 .output_capacity = numbers->capacity};
+  return (lcomm_cuda_topk_shape){
+      .base_count = step->span.count,
+      .parts = step->span.parts,
+      .part = step->span.part,
+      .outputs = step->slot_count,
+      .int8 = lcomm_run_format(run, step->slot)->variant == LCOMM_TOPK_INT8,
+      .segments = (uint32_t)lcomm_topk_segments(run->codecs.encoders[index]),
+      .segment_count = numbers->segment_count,
+      .segment_kept = numbers->segment_kept,
+      .output_capacity = numbers->capacity};
 }
 
 /* Bytes of scratch that the encoders need, or, with memory, the encoders. */
@@ -123,11 +123,11 @@ static lcomm_status make_topk(lcomm_run *run, uint32_t index, uint8_t *memory, s
   const lcomm_cuda_kernels *kernels = run->device->table->kernels;
   topk_numbers numbers;
   *size = 0;
-  if (!run->encoders[index]) {
+  if (!run->codecs.encoders[index]) {
     return LCOMM_OK;
   }
   uint32_t outputs = run->plan->schedule.steps[index].slot_count;
-  if (!read_numbers(run->encoders[index], outputs, &numbers)) {
+  if (!read_numbers(run->codecs.encoders[index], outputs, &numbers)) {
     return LCOMM_ERR_MEMORY;
   }
   lcomm_cuda_topk_shape shape = shape_of(run, index, &numbers);
@@ -181,10 +181,11 @@ static bool make_tables(lcomm_run *run) {
   }
   device->slots = calloc(slots, sizeof *device->slots);
   device->topk = calloc((size_t)schedule->step_count + 1, sizeof(lcomm_cuda_topk *));
-  device->codes = calloc(most, sizeof *device->codes);
-  device->addresses = calloc(most, sizeof *device->addresses);
-  device->outputs = calloc(most, sizeof *device->outputs);
-  return device->slots && device->topk && device->codes && device->addresses && device->outputs;
+  device->launch.codes = calloc(most, sizeof *device->launch.codes);
+  device->launch.addresses = calloc(most, sizeof *device->launch.addresses);
+  device->launch.outputs = calloc(most, sizeof *device->launch.outputs);
+  return device->slots && device->topk && device->launch.codes && device->launch.addresses &&
+         device->launch.outputs;
 }
 
 static lcomm_status each_topk(lcomm_run *run, uint8_t *memory, size_t *total) {
@@ -201,8 +202,8 @@ static lcomm_status each_topk(lcomm_run *run, uint8_t *memory, size_t *total) {
 /* The encoders of the host have told all they know. */
 static void drop_host_encoders(lcomm_run *run) {
   for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
-    lcomm_topk_destroy(run->encoders[i]);
-    run->encoders[i] = NULL;
+    lcomm_topk_destroy(run->codecs.encoders[i]);
+    run->codecs.encoders[i] = NULL;
   }
 }
 
@@ -234,7 +235,7 @@ lcomm_status lcomm_run_device_make(lcomm_run *run) {
 static void free_events(lcomm_run_device *device) {
   void *all[LCOMM_DEVICE_WORKS + 2] = {device->begin, device->end};
   for (int i = 0; i < LCOMM_DEVICE_WORKS; i++) {
-    all[i + 2] = device->works[i].event;
+    all[i + 2] = device->works.ring[i].event;
   }
   for (int i = 0; i < LCOMM_DEVICE_WORKS + 2; i++) {
     if (all[i]) {
@@ -272,9 +273,9 @@ void lcomm_run_device_free(lcomm_run *run) {
   }
   free(device->slots);
   free(device->topk);
-  free(device->codes);
-  free(device->addresses);
-  free(device->outputs);
+  free(device->launch.codes);
+  free(device->launch.addresses);
+  free(device->launch.outputs);
   lcomm_run_device_leave(run, before);
   free(device);
   run->device = NULL;

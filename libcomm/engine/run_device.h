@@ -40,6 +40,19 @@ typedef struct lcomm_device_slot {
   const void *handle_of; /* the memory that `handle` describes if that stays as it is, or NULL */
 } lcomm_device_slot;
 
+/* Scratch of one launch: as many entries as a step has slots. */
+typedef struct lcomm_device_launch {
+  lcomm_cuda_code *codes;
+  const void **addresses;
+  uint8_t **outputs;
+} lcomm_device_launch;
+
+/* What is in the stream, as a ring, the oldest first. */
+typedef struct lcomm_device_works {
+  lcomm_device_work ring[LCOMM_DEVICE_WORKS];
+  unsigned first, count;
+} lcomm_device_works;
+
 typedef struct lcomm_run_device {
   const lcomm_device_table *table;
   int ordinal;
@@ -55,12 +68,8 @@ typedef struct lcomm_run_device {
   lcomm_cuda_topk **topk;  /* per step, NULL where the step is no top-k ENCODE */
   uint64_t *payload_sizes; /* pinned: what the encoders of top-k made, per slot */
   void *sparse_scratch[2]; /* of the device: for payloads of top-k that are read */
-  lcomm_cuda_code *codes;  /* scratch of one launch: as many as a step has slots */
-  const void **addresses;
-  uint8_t **outputs;
-
-  lcomm_device_work works[LCOMM_DEVICE_WORKS]; /* a ring, the oldest first */
-  unsigned work_first, work_count;
+  lcomm_device_launch launch;
+  lcomm_device_works works;
 
   /* The end: what comes after the last step. */
   lcomm_device_phase phase;

@@ -17,7 +17,7 @@ static lcomm_run *take_cached(lcomm_comm *comm, const lcomm_plan_request *reques
 static void destroy_retired(lcomm_comm *comm) {
   while (comm->runs.retired && lcomm_stream_gate_count() == 0) {
     lcomm_run *run = comm->runs.retired;
-    comm->runs.retired = run->next;
+    comm->runs.retired = run->cached.next;
     lcomm_run_destroy(run);
   }
 }
@@ -27,7 +27,7 @@ void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run) {
     lcomm_run_destroy(run);
     return;
   }
-  run->next = comm->runs.retired;
+  run->cached.next = comm->runs.retired;
   comm->runs.retired = run;
   destroy_retired(comm);
 }

@@ -111,7 +111,7 @@ static lcomm_status check_network(lcomm_comm *comm, double since_s) {
 lcomm_status lcomm_operation_check(lcomm_comm *comm, const lcomm_operation *operation,
                                    double since_s) {
   double moved_s = operation->moved_s > since_s ? operation->moved_s : since_s;
-  bool behind_own = !operation->run->admitted && operation->run->held_by < 0;
+  bool behind_own = !operation->run->flow.admitted && operation->run->flow.held_by < 0;
   if (behind_own || lcomm_operation_waits_for_device(operation)) {
     return LCOMM_OK; /* older operations of this rank, or its device, are looked after */
   }

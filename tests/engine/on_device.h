@@ -46,8 +46,8 @@ static inline lcomm_comm *make_driven(const char *policy, int nodes, lcomm_progr
 }
 
 static inline void require_fine(lcomm_comm *comm, lcomm_status status) {
-  require(status == LCOMM_OK, "%s: %s", lcomm_status_name(status),
-          status == LCOMM_OK ? "" : lcomm_last_error(comm));
+  const char *why = status == LCOMM_OK ? "" : lcomm_last_error(comm); /* it may be gone */
+  require(status == LCOMM_OK, "%s: %s", lcomm_status_name(status), why);
 }
 
 #endif

@@ -33,12 +33,12 @@ static void begin(lcomm_comm *comm, fuzz_bytes *in) {
                      .dtype = (lcomm_dtype)(it.dtype % 6),
                      .root = it.root % comm->size,
                      .count = it.count};
-  lcomm_run run = {.plan = &plan, .comm = comm, .key = 1};
+  lcomm_run run = {.plan = &plan, .comm = comm, .hash.key = 1};
   run.terms.op = (lcomm_op)(it.op % (LCOMM_MAX + 1));
   run.terms.op_kind = (lcomm_op_kind)(it.op_kind % (LCOMM_OP_KIND_POLICY + 1));
   run.terms.residual = it.residual;
   run.sequence = comm->operations.next[lcomm_op_kind_sequence_space(run.terms.op_kind)];
-  run.parameters = parameters_of(&it);
+  run.hash.parameters = parameters_of(&it);
   uint32_t next = run.sequence + LCOMM_SEQUENCE_SPACE_COUNT;
   lcomm_status status = lcomm_fingerprint_begin(&run);
   fuzz_require(comm->operations.next[lcomm_op_kind_sequence_space(run.terms.op_kind)] == next,
