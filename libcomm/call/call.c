@@ -30,7 +30,7 @@ static lcomm_status find_run(lcomm_comm *comm, const lcomm_call *call, lcomm_run
                       : lcomm_run_find(comm, &call->request, run);
 }
 
-static void give_back(lcomm_comm *comm, const lcomm_call *call, lcomm_run *run) {
+static void release_run(lcomm_comm *comm, const lcomm_call *call, lcomm_run *run) {
   if (!call->keeper) {
     lcomm_run_keep(comm, run);
   }
@@ -78,7 +78,7 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
     status = lcomm_operation_start(comm, run, &data, &operation);
   }
   if (!operation) {
-    give_back(comm, call, run);
+    release_run(comm, call, run);
     return status;
   }
   follow(operation, call, handle);
