@@ -4,10 +4,10 @@
 #define LCOMM_FEEDBACK_CHECKPOINT_H
 
 /* Saved states of error feedback, inside; what they promise is in libcomm.h, the bytes are in
- * codecs/codec_state.h. What they are of is a list that the owners give. checkpoint_write.c has the bytes
- * of this rank, checkpoint_source.c where bytes come from, checkpoint_match.c finds what records
- * are of, checkpoint_restore.c puts values where they were, checkpoint_reshard.c shares them out
- * anew. Ranks agree elsewhere (tensor/saved_state_load.c).
+ * codecs/codec_state.h. What they are of is a list that the owners give. checkpoint_write.c has the
+ * bytes of this rank, checkpoint_source.c where bytes come from, checkpoint_match.c finds what
+ * records are of, checkpoint_restore.c puts values where they were, checkpoint_reshard.c shares
+ * them out anew. Ranks agree elsewhere (tensor/saved_state_load.c).
  *
  * An lcomm_restore holds what was read until all ranks have agreed; only
  * lcomm_restore_commit changes the communicator, and it cannot fail.
