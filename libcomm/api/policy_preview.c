@@ -142,14 +142,14 @@ lcomm_selection lcomm_preview_query(const lcomm_preview *preview, lcomm_call_kin
 lcomm_status lcomm_preview_bytes(const lcomm_preview *preview, lcomm_call_kind kind, uint64_t count,
                                  lcomm_dtype dtype, lcomm_op op, int error_feedback,
                                  uint64_t *sent_bytes, uint64_t *exact_bytes) {
-  char error[LCOMM_POLICY_QUERY_ERROR_MAX];
+  lcomm_why error;
   if (!preview || !sent_bytes || !exact_bytes) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_preview_bytes: a pointer is NULL");
   }
   lcomm_policy_scope place = place_of(preview);
   lcomm_policy_query_call call = {kind, count, dtype, op, error_feedback};
-  lcomm_status status = lcomm_policy_query_bytes(&place, &call, sent_bytes, exact_bytes, error);
-  return status != LCOMM_OK ? lcomm_error_thread(status, "%s", error) : LCOMM_OK;
+  lcomm_status status = lcomm_policy_query_bytes(&place, &call, sent_bytes, exact_bytes, &error);
+  return status != LCOMM_OK ? lcomm_error_thread(status, "%s", error.text) : LCOMM_OK;
 }
 
 void lcomm_preview_facts(const lcomm_preview *preview, lcomm_policy_facts *facts) {

@@ -69,14 +69,13 @@ lcomm_selection lcomm_policy_query(const lcomm_comm *comm, lcomm_call_kind kind,
 }
 
 static lcomm_status count_bytes(const lcomm_policy_scope *place, const lcomm_plan_request *request,
-                                uint64_t *bytes, char *error) {
+                                uint64_t *bytes, lcomm_why *error) {
   char why[256];
   lcomm_plan *plan = NULL;
   lcomm_status status =
       lcomm_plan_create(request, place->policy, place->topo, place->rank, &plan, why, sizeof(why));
   if (status != LCOMM_OK) {
-    snprintf(error, LCOMM_POLICY_QUERY_ERROR_MAX, "lcomm_call_bytes: %s", why);
-    return status;
+    return lcomm_why_set(error, status, "lcomm_call_bytes: %s", why);
   }
   *bytes = lcomm_plan_bytes_between_nodes(plan, place->topo);
   lcomm_plan_destroy(plan);
@@ -85,21 +84,20 @@ static lcomm_status count_bytes(const lcomm_policy_scope *place, const lcomm_pla
 
 lcomm_status lcomm_policy_query_bytes(const lcomm_policy_scope *place,
                                       const lcomm_policy_query_call *call, uint64_t *sent_bytes,
-                                      uint64_t *exact_bytes, char *error) {
+                                      uint64_t *exact_bytes, lcomm_why *error) {
   uint64_t sent = 0, exact = 0;
   if (!exists(call->kind, call->dtype, call->op)) {
-    snprintf(error, LCOMM_POLICY_QUERY_ERROR_MAX,
-             "lcomm_call_bytes: there is no call %d with type %d and operation %d", (int)call->kind,
-             (int)call->dtype, (int)call->op);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(error, LCOMM_ERR_ARGUMENT,
+                         "lcomm_call_bytes: there is no call %d with type %d and operation %d",
+                         (int)call->kind, (int)call->dtype, (int)call->op);
   }
   if (call->error_feedback &&
       (call->kind != LCOMM_CALL_ALLREDUCE || call->dtype != LCOMM_FLOAT32)) {
-    snprintf(error, LCOMM_POLICY_QUERY_ERROR_MAX,
-             "lcomm_call_bytes: only all-reduces of float32 have a residual, not %s of %s; ask "
-             "with error_feedback = 0",
-             lcomm_call_name(call->kind), lcomm_dtype_name(call->dtype));
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(
+        error, LCOMM_ERR_ARGUMENT,
+        "lcomm_call_bytes: only all-reduces of float32 have a residual, not %s of %s; ask "
+        "with error_feedback = 0",
+        lcomm_call_name(call->kind), lcomm_dtype_name(call->dtype));
   }
   lcomm_plan_request request = request_of(place, call->kind, call->count, call->dtype, call->op);
   request.error_feedback = call->error_feedback != 0;
@@ -114,15 +112,15 @@ lcomm_status lcomm_policy_query_bytes(const lcomm_policy_scope *place,
 lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t count,
                               lcomm_dtype dtype, lcomm_op op, int error_feedback,
                               uint64_t *sent_bytes, uint64_t *exact_bytes) {
-  char error[LCOMM_POLICY_QUERY_ERROR_MAX];
+  lcomm_why error;
   if (!comm || !sent_bytes || !exact_bytes) {
     return lcomm_refuse_null(comm, "lcomm_call_bytes", sent_bytes ? "exact_bytes" : "sent_bytes");
   }
   LCOMM_TRY(lcomm_check_process(comm));
   lcomm_policy_scope place = place_of(comm);
   lcomm_policy_query_call call = {kind, count, dtype, op, error_feedback};
-  lcomm_status status = lcomm_policy_query_bytes(&place, &call, sent_bytes, exact_bytes, error);
-  return status != LCOMM_OK ? lcomm_refuse(comm, status, "%s", error) : LCOMM_OK;
+  lcomm_status status = lcomm_policy_query_bytes(&place, &call, sent_bytes, exact_bytes, &error);
+  return status != LCOMM_OK ? lcomm_refuse(comm, status, "%s", error.text) : LCOMM_OK;
 }
 
 /* ----------------------------------------------------------- communicators */

@@ -6,6 +6,7 @@
 /* What a policy says of a call on given ranks: of a communicator (policy_query.c), or of ranks that
  * are no communicator yet (policy_preview.c). */
 
+#include "libcomm/base/error.h"
 #include "libcomm/include/libcomm_interpose.h"
 #include "libcomm/plan/plan.h"
 
@@ -32,13 +33,11 @@ typedef struct lcomm_policy_query_call {
   int error_feedback;
 } lcomm_policy_query_call;
 
-enum { LCOMM_POLICY_QUERY_ERROR_MAX = 384 };
-
-/* As lcomm_call_bytes(); on failure `error` (LCOMM_POLICY_QUERY_ERROR_MAX bytes) is the sentence.
+/* As lcomm_call_bytes(); on failure `error` is the sentence.
  */
 lcomm_status lcomm_policy_query_bytes(const lcomm_policy_scope *place,
                                       const lcomm_policy_query_call *call, uint64_t *sent_bytes,
-                                      uint64_t *exact_bytes, char *error);
+                                      uint64_t *exact_bytes, lcomm_why *error);
 
 lcomm_policy_facts lcomm_policy_query_facts(const lcomm_policy *policy);
 
