@@ -245,10 +245,7 @@ lcomm_status lcomm_device_receive_handle(lcomm_run *run, uint32_t index) {
   lcomm_slot_memory *slot = &run->slots[step->slot];
   const lcomm_device_table *table = lcomm_device_get(NULL);
   lcomm_memory_handle it;
-  lcomm_status status = lcomm_exec_copy_zcopy(run, step->slot, 0, sizeof(it), &it);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_exec_copy_zcopy(run, step->slot, 0, sizeof(it), &it));
   if (!lcomm_memory_handle_fits(&it, slot->wire_size)) {
     char who[96];
     return lcomm_fail(

@@ -155,10 +155,7 @@ static lcomm_status start_ready_steps(lcomm_run *run, bool *moved) {
       hold(run, step);
       continue;
     }
-    lcomm_status status = post(run, step, paced);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(post(run, step, paced));
   }
   return LCOMM_OK;
 }
@@ -183,11 +180,8 @@ static void end_message(lcomm_run *run, uint32_t place) {
 lcomm_status lcomm_run_poll(lcomm_run *run, bool *moved) {
   for (uint32_t i = 0; i < run->messages.count;) {
     bool over = false;
-    lcomm_status status =
-        lcomm_exec_poll(run, &run->messages.of_step[run->messages.in_flight[i]], moved, &over);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(
+        lcomm_exec_poll(run, &run->messages.of_step[run->messages.in_flight[i]], moved, &over));
     if (over) {
       *moved = true;
       end_message(run, i);
@@ -230,10 +224,7 @@ static lcomm_status progress_queue(lcomm_run *run, bool *moved) {
 }
 
 lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved) {
-  lcomm_status status = lcomm_run_poll(run, moved);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_run_poll(run, moved));
   return run->backend->queue ? progress_queue(run, moved) : start_ready_steps(run, moved);
 }
 

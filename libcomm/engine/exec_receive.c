@@ -145,10 +145,7 @@ static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t 
   if (lcomm_wire_unpack(slot->header, size, &header, &why) != LCOMM_OK) {
     return malformed(run, message->step, why);
   }
-  lcomm_status status = check_header(run, message->step, &header);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(check_header(run, message->step, &header));
   slot->wire_size = (size_t)header.payload_size;
   if (handle && lcomm_exec_is_short(wire, slot->wire_size)) {
     return malformed(run, message->step, "a short payload has a memory handle");
@@ -227,11 +224,8 @@ static lcomm_status take_pieces(lcomm_run *run, lcomm_message *message, bool *mo
     *moved = true;
     *complete = message->first_over;
     message->first_over = true;
-    lcomm_status status =
-        *complete ? accept_second(run, message, size) : accept_first(run, message, size, complete);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(*complete ? accept_second(run, message, size)
+                        : accept_first(run, message, size, complete));
   }
   return LCOMM_OK;
 }

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/base/error.h"
 #include "libcomm/engine/backend.h"
 #include "libcomm/engine/diagnose.h"
 #include "libcomm/engine/operation.h"
@@ -120,8 +121,8 @@ lcomm_status lcomm_operation_check(lcomm_comm *comm, const lcomm_operation *oper
 
 static lcomm_status check_oldest(lcomm_comm *comm, double since_s) {
   const lcomm_operation *oldest = comm->operations.first;
-  lcomm_status status = oldest ? lcomm_operation_check(comm, oldest, since_s) : LCOMM_OK;
-  return status == LCOMM_OK ? check_network(comm, since_s) : status;
+  LCOMM_TRY(oldest ? lcomm_operation_check(comm, oldest, since_s) : LCOMM_OK);
+  return check_network(comm, since_s);
 }
 
 lcomm_status lcomm_operations_check(lcomm_comm *comm) {

@@ -51,10 +51,7 @@ lcomm_status lcomm_restore_begin(const lcomm_ef_list *list, lcomm_restore *resto
   list_all(restore);
   for (size_t i = 0; i < restore->count; i++) {
     lcomm_restored *it = &restore->restored[i];
-    lcomm_status status = lcomm_ef_feedback(it->ef, &it->state.feedback);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(lcomm_ef_feedback(it->ef, &it->state.feedback));
   }
   return LCOMM_OK;
 }

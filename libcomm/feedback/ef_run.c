@@ -53,10 +53,7 @@ static lcomm_status make_feedback(lcomm_ef *ef, const lcomm_plan *plan) {
 }
 
 static lcomm_status prepare_feedback(lcomm_ef *ef, lcomm_run *run) {
-  lcomm_status status = ef->state.feedback ? LCOMM_OK : make_feedback(ef, run->plan);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(ef->state.feedback ? LCOMM_OK : make_feedback(ef, run->plan));
   if (!lcomm_feedback_fits(ef->state.feedback, run->plan)) {
     return lcomm_fail(ef->comm, LCOMM_ERR_INTERNAL,
                       "the error feedback of %llu elements does not fit its plan",

@@ -67,10 +67,7 @@ lcomm_status lcomm_buckets_start(lcomm_comm *comm) {
   }
   while (comm->tensors->buckets_started < comm->tensors->bucket_count &&
          is_ready(&comm->tensors->buckets[comm->tensors->buckets_started])) {
-    lcomm_status status = start_bucket(&comm->tensors->buckets[comm->tensors->buckets_started]);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(start_bucket(&comm->tensors->buckets[comm->tensors->buckets_started]));
     comm->tensors->buckets_started++;
   }
   return LCOMM_OK;

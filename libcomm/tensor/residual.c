@@ -41,10 +41,7 @@ static lcomm_status check_name(lcomm_comm *comm, const char *name) {
 }
 
 static lcomm_status check_new(lcomm_comm *comm, const char *name, uint64_t count, lcomm_op op) {
-  lcomm_status status = lcomm_control_receive(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_control_receive(comm));
   if (op != LCOMM_SUM && op != LCOMM_AVG) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_residual_create: %d is no operation with error feedback; use "
@@ -94,10 +91,7 @@ static void link_residual(lcomm_residual *residual) {
 
 static lcomm_status create(lcomm_comm *comm, const char *name, uint64_t count,
                            const uint64_t *counts, lcomm_op op, lcomm_residual **residual) {
-  lcomm_status status = check_new(comm, name, count, op);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(check_new(comm, name, count, op));
   lcomm_residual *made = calloc(1, sizeof *made);
   if (made) {
     made->ef = (lcomm_ef){.comm = comm,

@@ -150,11 +150,7 @@ static lcomm_status report(loading *it, int failed) {
   lcomm_comm *comm = it->comm;
   char who[96], text[LCOMM_STATUS_TEXT_MAX];
   lcomm_status verdict_status = lcomm_status_received(it->all[failed].status, text);
-  lcomm_status status =
-      lcomm_call_broadcast_bytes(comm, it->restore.why, sizeof(it->restore.why), failed);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_call_broadcast_bytes(comm, it->restore.why, sizeof(it->restore.why), failed));
   lcomm_text_sanitize(it->restore.why, sizeof(it->restore.why));
   if (failed == comm->rank) {
     return lcomm_refuse(comm, verdict_status, "%s: %s", it->call, it->restore.why);

@@ -185,10 +185,7 @@ static bool is_factor(const lcomm_tensor *tensor, double factor) {
 
 lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor, double before,
                                 double after) {
-  lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_scale");
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_tensor_check(comm, tensor, "lcomm_tensor_scale"));
   if (LCOMM_DTYPE_IS_WHOLE(tensor->dtype) || lcomm_plan_op(tensor->op) != LCOMM_SUM) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_tensor_scale(%s): only sums and averages of floating-point types "
@@ -344,10 +341,7 @@ bool lcomm_tensor_carried(const lcomm_tensor *tensor, float *residual) {
 }
 
 lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor, float *residual) {
-  lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_residual");
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_tensor_check(comm, tensor, "lcomm_tensor_residual"));
   if (!residual) {
     return lcomm_refuse_null(comm, "lcomm_tensor_residual", "residual");
   }

@@ -3,23 +3,21 @@
 
 /* Changes of a tensor between steps: its buffer, and whether it takes part. */
 
+#include "libcomm/base/error.h"
 #include "libcomm/device/memory_location.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/tensor/bucket.h"
 
 static lcomm_status check(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
-  lcomm_status status = lcomm_tensor_check(comm, tensor, call);
-  return status == LCOMM_OK ? (lcomm_status)atomic_load(&comm->errors.status) : status;
+  LCOMM_TRY(lcomm_tensor_check(comm, tensor, call));
+  return (lcomm_status)atomic_load(&comm->errors.status);
 }
 
 /* ---------------------------------------------------------------- buffers */
 
 lcomm_status lcomm_tensor_data_set(lcomm_comm *comm, lcomm_tensor *tensor, void *data) {
   char one[LCOMM_MEMORY_LOCATION_NAME_MAX], other[LCOMM_MEMORY_LOCATION_NAME_MAX];
-  lcomm_status status = check(comm, tensor, "lcomm_tensor_data_set");
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(check(comm, tensor, "lcomm_tensor_data_set"));
   if (atomic_load(&tensor->ready)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "lcomm_tensor_data_set(%s): the tensor was reported ready, so its buffer "

@@ -129,10 +129,7 @@ lcomm_status lcomm_tensors_plan(lcomm_comm *comm) {
   if (lcomm_tensors_are_planned(comm)) {
     return LCOMM_OK;
   }
-  lcomm_status status = lcomm_tensors_compare(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_tensors_compare(comm));
   for (size_t i = 0; i < comm->tensors->count; i++) {
     comm->tensors->list[i]->planned = !comm->tensors->list[i]->frozen;
   }

@@ -139,10 +139,7 @@ static lcomm_status hand_out(placing *it, const lcomm_tensor *tensor, const floa
   lcomm_ef_shard kept = lcomm_tensor_shard(tensor, it->feedback);
   for (uint64_t first = 0; first < tensor->count; first += CHUNK) {
     uint64_t n = tensor->count - first < CHUNK ? tensor->count - first : CHUNK;
-    lcomm_status status = sum(it, &tensor->state, values, first, n);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(sum(it, &tensor->state, values, first, n));
     uint64_t length = 0, from = overlap(first, n, kept.first, kept.n, &length);
     for (uint64_t i = from; kept_values && i < from + length; i++) {
       kept_values[kept.at + first + i - kept.first] = (float)(share * it->sums[i]);

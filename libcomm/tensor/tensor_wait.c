@@ -44,10 +44,7 @@ static lcomm_status begin(lcomm_comm *comm, const lcomm_tensor *tensor, const ch
 }
 
 static lcomm_status wait_for(lcomm_comm *comm, const lcomm_tensor *tensor) {
-  lcomm_status status = begin(comm, tensor, "lcomm_tensor_wait");
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(begin(comm, tensor, "lcomm_tensor_wait"));
   const lcomm_tensor *missing = find_missing(comm, tensor);
   if (missing) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
