@@ -8,9 +8,9 @@
 set -u
 
 # shellcheck source=tests/support/expect.sh
-. "$(dirname "$0")/../support/expect.sh"
+. "$(dirname "$0")/../../support/expect.sh"
 show_more() { tail -n 5 "$work"/out.*; }
-cd "$(dirname "$0")/../.." || exit 2
+cd "$(dirname "$0")/../../.." || exit 2
 build=${BUILD:-$(make -s print-build)}
 # One name for each folder of sources: a run that broke off is cleaned up by the next
 # one, and those of others are left alone.
