@@ -36,7 +36,7 @@ static bool leave_to_stream(lcomm_comm *comm, const lcomm_call *call, lcomm_requ
 static lcomm_status check_capture(lcomm_comm *comm, const char *what, void *stream) {
   const lcomm_device_table *table = lcomm_device_in_use();
   bool captured = false;
-  if (!table || table->stream_captured(stream, &captured) != 0 || !captured) {
+  if (!table || table->stream.captured(stream, &captured) != 0 || !captured) {
     return LCOMM_OK; /* what is no stream, others find out */
   }
   return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
@@ -73,9 +73,9 @@ static int mark(lcomm_tensor *tensor, const lcomm_device_table *table, int ordin
   (void)table->current(&before);
   int error = table->use(ordinal);
   if (!error && !tensor->event) {
-    error = table->event_create(false, &tensor->event);
+    error = table->event.create(false, &tensor->event);
   }
-  error = error ? error : table->event_record(tensor->event, stream);
+  error = error ? error : table->event.record(tensor->event, stream);
   (void)table->use(before);
   return error;
 }

@@ -78,8 +78,8 @@ static int bring_input(const lcomm_run *run, const lcomm_call *call, lcomm_opera
 
 /* The caller's stream first: the buffers are ready when it has come here. */
 static int follow_stream(const lcomm_run_device *device, void *stream) {
-  int error = device->table->event_record(device->begin, stream);
-  return error ? error : device->table->stream_wait(device->stream, device->begin);
+  int error = device->table->event.record(device->begin, stream);
+  return error ? error : device->table->stream.wait(device->stream, device->begin);
 }
 
 lcomm_status lcomm_call_stage_in_device(lcomm_run *run, const lcomm_call *call,

@@ -59,6 +59,48 @@ typedef struct lcomm_device_ipc {
   uint64_t size;       /* of the allocation */
 } lcomm_device_ipc;
 
+typedef struct lcomm_device_memory {
+  int (*get)(size_t size, void **memory);
+  int (*free)(void *memory);
+  /* Host and device see it at the same address; free frees it. */
+  int (*managed_get)(size_t size, void **memory);
+  int (*pinned_get)(size_t size, void **memory); /* readable and writable by host and device */
+  int (*pinned_free)(void *memory);
+} lcomm_device_memory;
+
+typedef struct lcomm_device_stream {
+  /* Streams as programs make them; they do not wait for the legacy default stream. */
+  int (*create)(void **stream);
+  /* Streams of ours, which go on while one of a program's is held: a device has few
+   * queues for its streams, and a stream that is held stops those in its queue. These
+   * have others, and are never held themselves. */
+  int (*work_create)(void **stream);
+  int (*destroy)(void *stream);
+  int (*finish)(void *stream); /* until all that is in it is over */
+  /* Is it recorded into a graph now, in place of being done? */
+  int (*captured)(void *stream, bool *captured);
+  int (*wait)(void *stream, void *event);
+} lcomm_device_stream;
+
+typedef struct lcomm_device_event {
+  int (*create)(bool for_processes, void **event);
+  int (*destroy)(void *event);
+  int (*record)(void *event, void *stream);
+  int (*query)(void *event, bool *over); /* over too when never recorded */
+} lcomm_device_event;
+
+/* Memory and events of other processes. get fails for memory that cannot be
+ * shared: that of pools, and of the host. An allocation is opened once, and
+ * closed by what open gave. A device may need peer access first. */
+typedef struct lcomm_device_processes {
+  int (*get)(const void *pointer, lcomm_device_ipc *ipc);
+  int (*open)(const lcomm_device_ipc *ipc, void **allocation);
+  int (*close)(void *allocation);
+  int (*event_get)(void *event, uint8_t handle[LCOMM_DEVICE_IPC_SIZE]);
+  int (*event_open)(const uint8_t handle[LCOMM_DEVICE_IPC_SIZE], void **event);
+  int (*peer_access)(int device, int peer, bool *possible); /* and switches it on */
+} lcomm_device_processes;
+
 typedef struct lcomm_device_table {
   const char *name; /* "cuda" */
   const lcomm_cuda_kernels *kernels;
@@ -77,29 +119,10 @@ typedef struct lcomm_device_table {
   /* Never fails: what nobody knows is HOST. */
   lcomm_memory_place (*place)(const void *pointer);
 
-  int (*memory_get)(size_t size, void **memory);
-  int (*memory_free)(void *memory);
-  /* Host and device see it at the same address; memory_free frees it. */
-  int (*managed_get)(size_t size, void **memory);
-  int (*pinned_get)(size_t size, void **memory); /* readable and writable by host and device */
-  int (*pinned_free)(void *memory);
-
-  /* Streams as programs make them; they do not wait for the legacy default stream. */
-  int (*stream_create)(void **stream);
-  /* Streams of ours, which go on while one of a program's is held: a device has few
-   * queues for its streams, and a stream that is held stops those in its queue. These
-   * have others, and are never held themselves. */
-  int (*work_stream_create)(void **stream);
-  int (*stream_destroy)(void *stream);
-  int (*stream_finish)(void *stream); /* until all that is in it is over */
-  /* Is it recorded into a graph now, in place of being done? */
-  int (*stream_captured)(void *stream, bool *captured);
-
-  int (*event_create)(bool for_processes, void **event);
-  int (*event_destroy)(void *event);
-  int (*event_record)(void *event, void *stream);
-  int (*event_query)(void *event, bool *over); /* over too when never recorded */
-  int (*stream_wait)(void *stream, void *event);
+  lcomm_device_memory memory;
+  lcomm_device_stream stream;
+  lcomm_device_event event;
+  lcomm_device_processes ipc;
 
   /* Between any two places, in order with the stream. Host memory that is not
    * pinned may make it wait. */
@@ -111,16 +134,6 @@ typedef struct lcomm_device_table {
    * makes or frees memory or streams, opens or closes memory of other processes, or
    * launches a kernel that is not loaded. */
   int (*wait_value)(void *stream, const uint32_t *value, uint32_t least);
-
-  /* Memory and events of other processes. ipc_get fails for memory that cannot be
-   * shared: that of pools, and of the host. An allocation is opened once, and
-   * closed by what open gave. A device may need peer access first. */
-  int (*ipc_get)(const void *pointer, lcomm_device_ipc *ipc);
-  int (*ipc_open)(const lcomm_device_ipc *ipc, void **allocation);
-  int (*ipc_close)(void *allocation);
-  int (*event_ipc_get)(void *event, uint8_t handle[LCOMM_DEVICE_IPC_SIZE]);
-  int (*event_ipc_open)(const uint8_t handle[LCOMM_DEVICE_IPC_SIZE], void **event);
-  int (*peer_access)(int device, int peer, bool *possible); /* and switches it on */
 } lcomm_device_table;
 
 /* The table of this machine; NULL where there is none, and then `why` (may be

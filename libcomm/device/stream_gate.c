@@ -42,7 +42,7 @@ void lcomm_stream_gate_resume(void) {
 static void make_pool(const lcomm_device_table *table) {
   void *memory = NULL;
   owner = table;
-  numbers = table->pinned_get(HOLDS * sizeof(uint32_t), &memory) == 0 ? memory : NULL;
+  numbers = table->memory.pinned_get(HOLDS * sizeof(uint32_t), &memory) == 0 ? memory : NULL;
   first_free = numbers ? holds : NULL;
   for (int i = 0; numbers && i < HOLDS; i++) {
     numbers[i] = holds[i].value = 0;

@@ -24,11 +24,11 @@ static lcomm_status make(lcomm_run *run, lcomm_status (*rest)(lcomm_run *run)) {
 
 static uint8_t *slots_memory(lcomm_run *run, size_t size) {
   void *memory = NULL;
-  return run->device->table->pinned_get(size, &memory) == 0 ? memory : NULL;
+  return run->device->table->memory.pinned_get(size, &memory) == 0 ? memory : NULL;
 }
 
 static bool get_memory(const lcomm_run *run, size_t size, uint8_t **memory) {
-  return size == 0 || run->device->table->memory_get(size, (void **)memory) == 0;
+  return size == 0 || run->device->table->memory.get(size, (void **)memory) == 0;
 }
 
 static bool own_memory(lcomm_run *run) {

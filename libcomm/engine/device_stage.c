@@ -127,12 +127,12 @@ lcomm_status lcomm_run_device_finish(lcomm_run *run, bool *moved) {
   if (device->phase == LCOMM_DEVICE_RUNNING) {
     *device->found_here = 0;
     error = device->stage_out(run);
-    error = error ? error : device->table->event_record(device->end, device->stream);
+    error = error ? error : device->table->event.record(device->end, device->stream);
     device->phase = LCOMM_DEVICE_ENDING;
     run->comm->runs.device_works++;
     *moved = true;
   }
-  error = error ? error : device->table->event_query(device->end, &over);
+  error = error ? error : device->table->event.query(device->end, &over);
   if (error) {
     return lcomm_run_device_failed(run, "bringing out the result", error);
   }

@@ -92,7 +92,7 @@ bool lcomm_device_send_handle(lcomm_run *run, uint32_t slot, const void *payload
   lcomm_memory_handle it;
   memset(&it, 0, sizeof(it));
   if (own->handle_of != payload) {
-    if (run->device->table->ipc_get(payload, &it.memory) != 0) {
+    if (run->device->table->ipc.get(payload, &it.memory) != 0) {
       return false;
     }
     it.size = run->slots[slot].payload_size;
@@ -150,8 +150,8 @@ static void close_map(map *it) {
   int before = it->ordinal;
   (void)table->current(&before);
   (void)table->use(it->ordinal);
-  (void)table->stream_destroy(it->stream);
-  (void)table->ipc_close(it->base);
+  (void)table->stream.destroy(it->stream);
+  (void)table->ipc.close(it->base);
   (void)table->use(before);
   free(it);
 }
@@ -183,14 +183,14 @@ static int open_map(lcomm_comm *comm, int peer, int ordinal, const lcomm_device_
   close_older(comm, peer, memory);
   map *made = calloc(1, sizeof *made);
   const lcomm_device_table *table = lcomm_device_get(NULL);
-  int error = made ? table->work_stream_create(&made->stream) : -1;
+  int error = made ? table->stream.work_create(&made->stream) : -1;
   if (error) {
     free(made);
     return error;
   }
-  error = table->ipc_open(memory, &made->base);
+  error = table->ipc.open(memory, &made->base);
   if (error) {
-    (void)table->stream_destroy(made->stream);
+    (void)table->stream.destroy(made->stream);
     free(made);
     return error;
   }
@@ -268,7 +268,7 @@ lcomm_status lcomm_device_receive_handle(lcomm_run *run, uint32_t index) {
   } else if (!error) {
     uint8_t *here = room_for(run, step->slot);
     error = here ? table->copy(here, there, slot->wire_size, opened->stream) : -1;
-    error = error ? error : table->stream_finish(opened->stream);
+    error = error ? error : table->stream.finish(opened->stream);
     if (!error) {
       lcomm_payload_copied(slot);
     }

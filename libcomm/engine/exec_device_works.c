@@ -35,7 +35,7 @@ lcomm_status lcomm_run_device_launch(lcomm_run *run, uint32_t index) {
   lcomm_run_device *device = run->device;
   lcomm_device_work *work = add_work(device, index);
   int error = lcomm_device_compute(run, index);
-  error = error ? error : device->table->event_record(work->event, device->stream);
+  error = error ? error : device->table->event.record(work->event, device->stream);
   if (error) {
     return lcomm_run_device_failed(run, "a computation", error);
   }
@@ -81,7 +81,7 @@ lcomm_status lcomm_run_device_poll(lcomm_run *run, uint32_t *step, bool *over) {
   *over = false;
   while (device->works.count > 0) {
     bool reached = false;
-    int error = device->table->event_query(device->works.ring[device->works.first].event, &reached);
+    int error = device->table->event.query(device->works.ring[device->works.first].event, &reached);
     if (error) {
       return lcomm_run_device_failed(run, "a computation", error);
     }
@@ -102,7 +102,7 @@ lcomm_status lcomm_run_device_poll(lcomm_run *run, uint32_t *step, bool *over) {
     lcomm_device_work *again = add_work(device, work.step);
     again->begun_s = work.begun_s;
     again->sizes_known = true;
-    error = error ? error : device->table->event_record(again->event, device->stream);
+    error = error ? error : device->table->event.record(again->event, device->stream);
     if (error) {
       return lcomm_run_device_failed(run, "a copy", error);
     }
@@ -116,7 +116,7 @@ void lcomm_run_device_cancel(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   if (device->works.count > 0 || device->phase == LCOMM_DEVICE_ENDING) {
     int before = lcomm_run_device_enter(run);
-    (void)device->table->stream_finish(device->stream); /* it failed already */
+    (void)device->table->stream.finish(device->stream); /* it failed already */
     lcomm_run_device_leave(run, before);
   }
   while (device->works.count > 0) {

@@ -25,10 +25,10 @@ static lcomm_status explain(const lcomm_run_device *device, const char *what, in
 /* Events that are used again and again. */
 static int make_events(lcomm_run_device *device) {
   const lcomm_device_table *table = device->table;
-  int error = table->event_create(false, &device->begin);
-  error = error ? error : table->event_create(false, &device->end);
+  int error = table->event.create(false, &device->begin);
+  error = error ? error : table->event.create(false, &device->end);
   for (int i = 0; i < LCOMM_DEVICE_WORKS && !error; i++) {
-    error = table->event_create(false, &device->works.ring[i].event);
+    error = table->event.create(false, &device->works.ring[i].event);
   }
   return error;
 }
@@ -46,7 +46,7 @@ lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
   error = error ? error : device->table->facts(ordinal, &facts);
   device->can_hold = facts.waits_for_values;
   device->can_share = facts.shares_memory;
-  error = error ? error : device->table->work_stream_create(&device->stream);
+  error = error ? error : device->table->stream.work_create(&device->stream);
   if (error) {
     return explain(device, "stream", error);
   }
@@ -61,10 +61,10 @@ lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
   if (error) {
     return explain(device, "event", error);
   }
-  error = device->table->pinned_get(sizeof(uint64_t), (void **)&device->found_here);
-  error = error ? error : device->table->memory_get(sizeof(uint64_t), (void **)&device->found);
+  error = device->table->memory.pinned_get(sizeof(uint64_t), (void **)&device->found_here);
+  error = error ? error : device->table->memory.get(sizeof(uint64_t), (void **)&device->found);
   error = error ? error
-                : device->table->memory_get(SCRATCH * sizeof(double), (void **)&device->scratch);
+                : device->table->memory.get(SCRATCH * sizeof(double), (void **)&device->scratch);
   return error ? explain(device, "memory", error) : LCOMM_OK;
 }
 
@@ -74,7 +74,7 @@ void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size) {
   int before = ordinal;
   (void)table->current(&before);
   int error = lcomm_device_quiesce(comm) == LCOMM_OK ? table->use(ordinal) : -1;
-  error = error ? error : table->memory_get(size, &memory);
+  error = error ? error : table->memory.get(size, &memory);
   lcomm_device_resume();
   (void)table->use(before);
   return error ? NULL : memory;
@@ -215,12 +215,13 @@ lcomm_status lcomm_run_device_make(lcomm_run *run) {
     return LCOMM_ERR_MEMORY;
   }
   size_t slots = (size_t)run->plan->schedule.slot_count + 1;
-  int error = device->table->memory_get(payloads + 2 * sparse + scratch + DEVICE_ALIGN,
+  int error = device->table->memory.get(payloads + 2 * sparse + scratch + DEVICE_ALIGN,
                                         (void **)&device->memory);
   if (error) {
     return explain(device, "memory", error);
   }
-  error = device->table->pinned_get(slots * sizeof(uint64_t), (void **)&device->payload_sizes);
+  error =
+      device->table->memory.pinned_get(slots * sizeof(uint64_t), (void **)&device->payload_sizes);
   if (error) {
     return explain(device, "pinned memory", error);
   }
@@ -239,7 +240,7 @@ static void free_events(lcomm_run_device *device) {
   }
   for (int i = 0; i < LCOMM_DEVICE_WORKS + 2; i++) {
     if (all[i]) {
-      (void)device->table->event_destroy(all[i]);
+      (void)device->table->event.destroy(all[i]);
     }
   }
 }
@@ -253,23 +254,23 @@ void lcomm_run_device_free(lcomm_run *run) {
   int before = lcomm_run_device_enter(run);
   lcomm_device_quiesce_to_free();
   if (device->stream) {
-    (void)table->stream_finish(device->stream);
+    (void)table->stream.finish(device->stream);
   }
   for (uint32_t i = 0; device->topk && i < run->plan->schedule.step_count; i++) {
     table->kernels->topk_destroy(device->topk[i]);
   }
   free_events(device);
   lcomm_device_zcopy_free(run);
-  (void)table->memory_free(run->own_vector);
-  (void)table->memory_free(run->own_input);
-  (void)table->pinned_free(run->arena);
-  (void)table->memory_free(device->memory);
-  (void)table->memory_free(device->found);
-  (void)table->memory_free(device->scratch);
-  (void)table->pinned_free(device->payload_sizes);
-  (void)table->pinned_free(device->found_here);
+  (void)table->memory.free(run->own_vector);
+  (void)table->memory.free(run->own_input);
+  (void)table->memory.pinned_free(run->arena);
+  (void)table->memory.free(device->memory);
+  (void)table->memory.free(device->found);
+  (void)table->memory.free(device->scratch);
+  (void)table->memory.pinned_free(device->payload_sizes);
+  (void)table->memory.pinned_free(device->found_here);
   if (device->stream) {
-    (void)table->stream_destroy(device->stream);
+    (void)table->stream.destroy(device->stream);
   }
   free(device->slots);
   free(device->topk);

@@ -58,12 +58,12 @@ static int device_fold_doubles(const lcomm_run *run, double *sums, const float *
   size_t size = n * sizeof(double);
   double *here = malloc(size + 1);
   int error = here ? device->table->copy(here, sums, size, device->stream) : -1;
-  error = error ? error : device->table->stream_finish(device->stream);
+  error = error ? error : device->table->stream.finish(device->stream);
   if (!error) {
     host_fold_doubles(run, here, carried, n);
   }
   error = error ? error : device->table->copy(sums, here, size, device->stream);
-  error = error ? error : device->table->stream_finish(device->stream);
+  error = error ? error : device->table->stream.finish(device->stream);
   free(here);
   return error;
 }

@@ -13,7 +13,7 @@ float *lcomm_ef_memory_get(int place, uint64_t count) {
   if (place == 0) {
     return calloc(count + 1, sizeof(float));
   }
-  if (lcomm_device_get(NULL)->managed_get((count + 1) * sizeof(float), &memory) != 0) {
+  if (lcomm_device_get(NULL)->memory.managed_get((count + 1) * sizeof(float), &memory) != 0) {
     return NULL;
   }
   return memset(memory, 0, (count + 1) * sizeof(float));
@@ -31,6 +31,6 @@ void lcomm_ef_memory_free(int place, float *floats) {
   if (place == 0) {
     free(floats);
   } else if (floats) {
-    (void)lcomm_device_get(NULL)->memory_free(floats);
+    (void)lcomm_device_get(NULL)->memory.free(floats);
   }
 }

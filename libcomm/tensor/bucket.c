@@ -140,7 +140,7 @@ static void free_bucket(lcomm_bucket *bucket) {
   }
   lcomm_ef_free(&bucket->ef);
   if (bucket->comm->tensors->location > 0) {
-    (void)lcomm_device_get(NULL)->memory_free(bucket->vector);
+    (void)lcomm_device_get(NULL)->memory.free(bucket->vector);
   } else {
     lcomm_links_memory_free(&bucket->comm->links, bucket->vector);
   }
@@ -163,7 +163,7 @@ void lcomm_tensor_set_free(lcomm_comm *comm) {
   }
   for (size_t i = 0; i < comm->tensors->count; i++) {
     if (comm->tensors->list[i]->event) {
-      (void)lcomm_device_get(NULL)->event_destroy(comm->tensors->list[i]->event);
+      (void)lcomm_device_get(NULL)->event.destroy(comm->tensors->list[i]->event);
     }
     lcomm_handle_remove(comm->tensors->list[i]);
     lcomm_tensor_state_free(comm->tensors->list[i]);

@@ -46,7 +46,7 @@ static int stage_out(const lcomm_run *run) {
 /* The gradient is there when the stream that makes it has come to the event. */
 static int follow(const lcomm_run_device *device, lcomm_tensor *tensor) {
   return atomic_exchange(&tensor->on_stream, false)
-             ? device->table->stream_wait(device->stream, tensor->event)
+             ? device->table->stream.wait(device->stream, tensor->event)
              : 0;
 }
 

@@ -108,8 +108,8 @@ static inline void compare(lcomm_comm *here, lcomm_comm *there, form f, uint64_t
   require(memcmp(got, in_send(f) ? copy : wanted, size) == 0,
           "'%s', form %d, %d elements of %s: the device has other bits", policy, (int)f, (int)count,
           lcomm_dtype_name(dtype));
-  check(device->memory_free(send));
-  check(device->memory_free(receive));
+  check(device->memory.free(send));
+  check(device->memory.free(receive));
 }
 
 static inline int most_nodes(void) {
@@ -176,7 +176,7 @@ static inline void meet(const char *policy, int nodes) {
   require_fine(comm, lcomm_allreduce(comm, buffer, buffer, count, LCOMM_FLOAT32, LCOMM_SUM));
   from_device(got, buffer, size);
   require(same_everywhere(got, size), "'%s', %d nodes: the ranks differ", policy, nodes);
-  check(device->memory_free(there));
+  check(device->memory.free(there));
   lcomm_destroy(comm);
 }
 
@@ -226,7 +226,7 @@ static inline void sixteen_bit_arrays_may_begin_anywhere(void) {
     require(memcmp(got, given, COUNT * sizeof *buffer) == 0, "%s: the device has other bits",
             lcomm_dtype_name((lcomm_dtype)type));
   }
-  check(device->memory_free(buffer));
+  check(device->memory.free(buffer));
   lcomm_destroy(here);
   lcomm_destroy(there);
 }
@@ -248,7 +248,7 @@ static inline void every_device_of_a_process_can_be_used(void) {
     require(same_everywhere(got, COUNT * sizeof(float)), "device %d: the ranks differ", d);
     check(device->current(&current));
     require(current == 0, "device %d is in use now", current);
-    check(device->memory_free(buffer));
+    check(device->memory.free(buffer));
   }
   lcomm_destroy(comm);
 }
@@ -272,7 +272,7 @@ static inline void buffers_in_two_places_are_refused(void) {
                   LCOMM_ERR_ARGUMENT &&
               strstr(lcomm_last_error(comm), "tensor a is in host memory"),
           "%s", lcomm_last_error(comm));
-  check(device->memory_free(there));
+  check(device->memory.free(there));
   require_fine(comm, lcomm_destroy(comm));
 }
 

@@ -20,20 +20,20 @@ static void stream_works_in_order_and_in_its_own_time(void **state) {
     CHECK(device->set(memory, i + 1, STEPS, stream));
     CHECK(device->copy(got + i, memory + i, 1, stream));
   }
-  CHECK(device->event_record(end, stream));
+  CHECK(device->event.record(end, stream));
   give_time();
   assert_false(is_over(end));
   release(value, 1);
-  CHECK(device->stream_finish(stream));
+  CHECK(device->stream.finish(stream));
   assert_true(is_over(end));
   for (int i = 0; i < STEPS; i++) {
     assert_int_equal(got[i], i + 1);
   }
-  CHECK(device->event_destroy(end));
-  CHECK(device->stream_destroy(stream));
-  CHECK(device->memory_free(memory));
-  CHECK(device->pinned_free(got));
-  CHECK(device->pinned_free(value));
+  CHECK(device->event.destroy(end));
+  CHECK(device->stream.destroy(stream));
+  CHECK(device->memory.free(memory));
+  CHECK(device->memory.pinned_free(got));
+  CHECK(device->memory.pinned_free(value));
 }
 
 static void event_that_was_never_recorded_is_over(void **state) {
@@ -41,10 +41,10 @@ static void event_that_was_never_recorded_is_over(void **state) {
   need_device();
   void *stream = new_stream(), *event = new_event();
   assert_true(is_over(event));
-  CHECK(device->stream_wait(stream, event));
-  CHECK(device->stream_finish(stream));
-  CHECK(device->event_destroy(event));
-  CHECK(device->stream_destroy(stream));
+  CHECK(device->stream.wait(stream, event));
+  CHECK(device->stream.finish(stream));
+  CHECK(device->event.destroy(event));
+  CHECK(device->stream.destroy(stream));
 }
 
 /* What is recorded later in the same event does not matter. */
@@ -55,29 +55,29 @@ static void stream_waits_for_what_was_recorded_when_it_was_told(void **state) {
   unsigned char *memory = memory_of(1), *got = pinned_of(1), *values = pinned_of(8);
   CHECK(device->wait_value(first, (uint32_t *)(void *)values, 1));
   CHECK(device->set(memory, 41, 1, first));
-  CHECK(device->event_record(event, first));
-  CHECK(device->stream_wait(second, event));
+  CHECK(device->event.record(event, first));
+  CHECK(device->stream.wait(second, event));
   CHECK(device->copy(got, memory, 1, second));
-  CHECK(device->event_record(end, second));
+  CHECK(device->event.record(end, second));
   CHECK(device->wait_value(first, (uint32_t *)(void *)values + 1, 1));
-  CHECK(device->event_record(event, first));
+  CHECK(device->event.record(event, first));
   give_time();
   assert_false(is_over(end));
   release(values, 1);
-  CHECK(device->stream_finish(second));
+  CHECK(device->stream.finish(second));
   assert_int_equal(got[0], 41);
   assert_true(is_over(end));
   assert_false(is_over(event));
   release(values + 4, 1);
-  CHECK(device->stream_finish(first));
+  CHECK(device->stream.finish(first));
   assert_true(is_over(event));
-  CHECK(device->event_destroy(event));
-  CHECK(device->event_destroy(end));
-  CHECK(device->stream_destroy(first));
-  CHECK(device->stream_destroy(second));
-  CHECK(device->memory_free(memory));
-  CHECK(device->pinned_free(got));
-  CHECK(device->pinned_free(values));
+  CHECK(device->event.destroy(event));
+  CHECK(device->event.destroy(end));
+  CHECK(device->stream.destroy(first));
+  CHECK(device->stream.destroy(second));
+  CHECK(device->memory.free(memory));
+  CHECK(device->memory.pinned_free(got));
+  CHECK(device->memory.pinned_free(values));
 }
 
 static void values_count_on_past_2_to_the_32(void **state) {
@@ -87,20 +87,20 @@ static void values_count_on_past_2_to_the_32(void **state) {
   unsigned char *value = pinned_of(4);
   release(value, 3);
   CHECK(device->wait_value(stream, (uint32_t *)(void *)value, UINT32_MAX - 1));
-  CHECK(device->stream_finish(stream));
+  CHECK(device->stream.finish(stream));
   release(value, UINT32_MAX - 5);
   CHECK(device->wait_value(stream, (uint32_t *)(void *)value, 2));
-  CHECK(device->event_record(event, stream));
+  CHECK(device->event.record(event, stream));
   give_time();
   assert_false(is_over(event));
   release(value, 1);
   give_time();
   assert_false(is_over(event));
   release(value, 2);
-  CHECK(device->stream_finish(stream));
-  CHECK(device->event_destroy(event));
-  CHECK(device->stream_destroy(stream));
-  CHECK(device->pinned_free(value));
+  CHECK(device->stream.finish(stream));
+  CHECK(device->event.destroy(event));
+  CHECK(device->stream.destroy(stream));
+  CHECK(device->memory.pinned_free(value));
 }
 
 /* A thread that fails says so at its end: cmocka knows one thread. */
@@ -109,17 +109,17 @@ static void *use_own_stream(void *argument) {
   unsigned char got[SIZE];
   void *stream = NULL, *memory = NULL;
   int byte = *(int *)argument;
-  bool good = device->stream_create(&stream) == 0 && device->memory_get(SIZE, &memory) == 0;
+  bool good = device->stream.create(&stream) == 0 && device->memory.get(SIZE, &memory) == 0;
   for (int i = 0; i < ROUNDS && good; i++) {
     good = device->set(memory, byte + i, SIZE, stream) == 0 &&
-           device->copy(got, memory, SIZE, stream) == 0 && device->stream_finish(stream) == 0 &&
+           device->copy(got, memory, SIZE, stream) == 0 && device->stream.finish(stream) == 0 &&
            device->place(memory).kind == LCOMM_MEMORY_DEVICE;
     for (int j = 0; j < SIZE && good; j++) {
       good = got[j] == (unsigned char)(byte + i);
     }
   }
-  device->memory_free(memory);
-  device->stream_destroy(stream);
+  device->memory.free(memory);
+  device->stream.destroy(stream);
   return good ? argument : NULL;
 }
 
@@ -157,7 +157,7 @@ static inline void make_workers(workers *w) {
     w->held[i] = i == 0 ? NULL : new_stream();
   }
   for (int i = 0; i < WORKERS; i++) {
-    CHECK(device->work_stream_create(&w->stream[i]));
+    CHECK(device->stream.work_create(&w->stream[i]));
     w->end[i] = new_event();
   }
 }
@@ -171,7 +171,7 @@ static inline void put_work(const workers *w, int i) {
   if (device->kernels) {
     CHECK(device->kernels->divide_i32((int32_t *)(void *)own, 3, 100, w->stream[i]));
   }
-  CHECK(device->event_record(w->end[i], w->stream[i]));
+  CHECK(device->event.record(w->end[i], w->stream[i]));
 }
 
 /* Within what a stream that is not held would never need. */
@@ -192,18 +192,18 @@ static inline int count_finished(const workers *w) {
 
 static inline void free_workers(workers *w) {
   for (int i = 1; i < HELD; i++) {
-    CHECK(device->stream_finish(w->held[i]));
-    CHECK(device->stream_destroy(w->held[i]));
+    CHECK(device->stream.finish(w->held[i]));
+    CHECK(device->stream.destroy(w->held[i]));
   }
-  CHECK(device->stream_finish(NULL));
+  CHECK(device->stream.finish(NULL));
   for (int i = 0; i < WORKERS; i++) {
-    CHECK(device->stream_finish(w->stream[i]));
-    CHECK(device->stream_destroy(w->stream[i]));
-    CHECK(device->event_destroy(w->end[i]));
+    CHECK(device->stream.finish(w->stream[i]));
+    CHECK(device->stream.destroy(w->stream[i]));
+    CHECK(device->event.destroy(w->end[i]));
   }
-  CHECK(device->memory_free(w->memory));
-  CHECK(device->pinned_free(w->got));
-  CHECK(device->pinned_free(w->value));
+  CHECK(device->memory.free(w->memory));
+  CHECK(device->memory.pinned_free(w->got));
+  CHECK(device->memory.pinned_free(w->value));
 }
 
 static void work_goes_on_while_streams_of_a_program_are_held(void **state) {
@@ -232,11 +232,11 @@ static void streams_for_work_are_not_held(void **state) {
   need_waiting();
   void *stream = NULL;
   unsigned char *value = pinned_of(4);
-  CHECK(device->work_stream_create(&stream));
+  CHECK(device->stream.work_create(&stream));
   assert_int_not_equal(device->wait_value(stream, (uint32_t *)(void *)value, 1), 0);
-  CHECK(device->stream_finish(stream));
-  CHECK(device->stream_destroy(stream));
-  CHECK(device->pinned_free(value));
+  CHECK(device->stream.finish(stream));
+  CHECK(device->stream.destroy(stream));
+  CHECK(device->memory.pinned_free(value));
 }
 
 static void streams_are_not_captured_by_themselves(void **state) {
@@ -244,12 +244,12 @@ static void streams_are_not_captured_by_themselves(void **state) {
   (void)state;
   need_device();
   void *stream = new_stream();
-  CHECK(device->stream_captured(stream, &captured));
+  CHECK(device->stream.captured(stream, &captured));
   assert_false(captured);
   captured = true;
-  CHECK(device->stream_captured(NULL, &captured));
+  CHECK(device->stream.captured(NULL, &captured));
   assert_false(captured);
-  CHECK(device->stream_destroy(stream));
+  CHECK(device->stream.destroy(stream));
 }
 
 /* --------------------------------------------------------- threads without */
@@ -260,8 +260,8 @@ static void *come_and_go(void *argument) {
   bool good = device->current(&now) == 0 && now == LCOMM_DEVICE_NONE;
   for (int i = 0; i < 2 && good; i++) {
     good = device->use(0) == 0 && device->current(&now) == 0 && now == 0 &&
-           device->memory_get(100, &memory) == 0 && device->place(memory).device == 0 &&
-           device->memory_free(memory) == 0 && device->use(LCOMM_DEVICE_NONE) == 0 &&
+           device->memory.get(100, &memory) == 0 && device->place(memory).device == 0 &&
+           device->memory.free(memory) == 0 && device->use(LCOMM_DEVICE_NONE) == 0 &&
            device->current(&now) == 0 && now == LCOMM_DEVICE_NONE;
   }
   return good ? argument : NULL;

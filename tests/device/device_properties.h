@@ -49,26 +49,26 @@ static inline void need_waiting(void) {
 
 static inline unsigned char *memory_of(size_t size) {
   void *memory = NULL;
-  CHECK(device->memory_get(size, &memory));
+  CHECK(device->memory.get(size, &memory));
   return memory;
 }
 
 static inline unsigned char *pinned_of(size_t size) {
   void *memory = NULL;
-  CHECK(device->pinned_get(size, &memory));
+  CHECK(device->memory.pinned_get(size, &memory));
   memset(memory, 0, size);
   return memory;
 }
 
 static inline void *new_stream(void) {
   void *stream = NULL;
-  CHECK(device->stream_create(&stream));
+  CHECK(device->stream.create(&stream));
   return stream;
 }
 
 static inline void *new_event(void) {
   void *event = NULL;
-  CHECK(device->event_create(false, &event));
+  CHECK(device->event.create(false, &event));
   return event;
 }
 
@@ -85,7 +85,7 @@ static inline void release(void *value, uint32_t to) {
 
 static inline bool is_over(void *event) {
   bool over = false;
-  CHECK(device->event_query(event, &over));
+  CHECK(device->event.query(event, &over));
   return over;
 }
 
@@ -118,7 +118,7 @@ static void errors_have_sentences(void **state) {
   lcomm_device_ipc ipc;
   (void)state;
   need_device();
-  int error = device->ipc_get(&ipc, &ipc);
+  int error = device->ipc.get(&ipc, &ipc);
   assert_int_not_equal(error, 0);
   assert_true(device->explain(error)[0] != '\0');
   assert_non_null(device->explain(-77));
@@ -133,8 +133,8 @@ static void device_in_use_lasts_until_another_is_used(void **state) {
   for (int i = count - 1; i >= 0; i--) {
     bool possible = false;
     CHECK(device->use(i));
-    CHECK(device->peer_access((i + 1) % count, i, &possible));
-    device->memory_free(memory_of(1));
+    CHECK(device->ipc.peer_access((i + 1) % count, i, &possible));
+    device->memory.free(memory_of(1));
     (void)facts_of(0);
     assert_int_not_equal(device->use(count), 0);
     CHECK(device->current(&now));
@@ -146,7 +146,7 @@ static void device_reaches_itself(void **state) {
   bool possible = false;
   (void)state;
   need_device();
-  CHECK(device->peer_access(0, 0, &possible));
+  CHECK(device->ipc.peer_access(0, 0, &possible));
   assert_true(possible);
 }
 
@@ -179,9 +179,9 @@ static void places_are_told_apart(void **state) {
     expect_place(memory + SIZE - 1, LCOMM_MEMORY_DEVICE, i);
     CHECK(device->use(0));
     expect_place(memory, LCOMM_MEMORY_DEVICE, i);
-    CHECK(device->memory_free(memory));
+    CHECK(device->memory.free(memory));
   }
-  CHECK(device->pinned_free(pinned));
+  CHECK(device->memory.pinned_free(pinned));
   free(heap);
 }
 
@@ -189,14 +189,14 @@ static void nothing_can_be_allocated_copied_and_freed(void **state) {
   void *memory = &memory, *pinned = &memory;
   (void)state;
   need_device();
-  CHECK(device->memory_get(0, &memory));
-  CHECK(device->pinned_get(0, &pinned));
+  CHECK(device->memory.get(0, &memory));
+  CHECK(device->memory.pinned_get(0, &pinned));
   assert_null(memory);
   assert_null(pinned);
   CHECK(device->copy(memory, pinned, 0, NULL));
   CHECK(device->set(memory, 1, 0, NULL));
-  CHECK(device->memory_free(memory));
-  CHECK(device->pinned_free(pinned));
+  CHECK(device->memory.free(memory));
+  CHECK(device->memory.pinned_free(pinned));
 }
 
 static void memory_is_aligned(void **state) {
@@ -206,8 +206,8 @@ static void memory_is_aligned(void **state) {
     unsigned char *memory = memory_of(size), *pinned = pinned_of(size);
     assert_int_equal((uintptr_t)memory % 256, 0);
     assert_int_equal((uintptr_t)pinned % 64, 0);
-    CHECK(device->memory_free(memory));
-    CHECK(device->pinned_free(pinned));
+    CHECK(device->memory.free(memory));
+    CHECK(device->memory.pinned_free(pinned));
   }
 }
 
@@ -223,7 +223,7 @@ static void copy_through(unsigned char *const *place, size_t from, size_t to, si
   CHECK(device->copy(place[from] + 1, sent, size, stream));
   CHECK(device->copy(place[to] + 3, place[from] + 1, size, stream));
   CHECK(device->copy(got, place[to] + 3, size, stream));
-  CHECK(device->stream_finish(stream));
+  CHECK(device->stream.finish(stream));
   assert_memory_equal(got, sent, size);
   free(sent);
   free(got);
@@ -246,10 +246,10 @@ static void copies_go_from_all_places_to_all(void **state) {
   }
   for (int i = 0; i < 2; i++) {
     free(place[i]);
-    CHECK(device->pinned_free(place[2 + i]));
-    CHECK(device->memory_free(place[4 + i]));
+    CHECK(device->memory.pinned_free(place[2 + i]));
+    CHECK(device->memory.free(place[4 + i]));
   }
-  CHECK(device->stream_destroy(stream));
+  CHECK(device->stream.destroy(stream));
 }
 
 static void plain_memory_of_the_host_may_be_reused_at_once(void **state) {
@@ -262,14 +262,14 @@ static void plain_memory_of_the_host_may_be_reused_at_once(void **state) {
   CHECK(device->copy(memory, source, SIZE, stream));
   memset(source, 6, SIZE);
   CHECK(device->copy(got, memory, SIZE, stream));
-  CHECK(device->stream_finish(stream));
+  CHECK(device->stream.finish(stream));
   for (size_t i = 0; i < SIZE; i++) {
     assert_int_equal(got[i], 5);
   }
   free(source);
   free(got);
-  CHECK(device->memory_free(memory));
-  CHECK(device->stream_destroy(stream));
+  CHECK(device->memory.free(memory));
+  CHECK(device->stream.destroy(stream));
 }
 
 static void set_writes_its_bytes_and_no_others(void **state) {
@@ -281,11 +281,11 @@ static void set_writes_its_bytes_and_no_others(void **state) {
   CHECK(device->set(memory, 0x11, SIZE, NULL));
   CHECK(device->set(memory + 3, 0xfe, 501, NULL));
   CHECK(device->copy(got, memory, SIZE, NULL));
-  CHECK(device->stream_finish(NULL));
+  CHECK(device->stream.finish(NULL));
   for (size_t i = 0; i < SIZE; i++) {
     assert_int_equal(got[i], i >= 3 && i < 504 ? 0xfe : 0x11);
   }
-  CHECK(device->memory_free(memory));
+  CHECK(device->memory.free(memory));
 }
 
 #define DEVICE_PROPERTIES(TEST)                                                                    \

@@ -69,20 +69,20 @@ enum { SHARED_SIZE = 5000, SHARED_OFFSET = 777 };
 
 static void look_into_memory(forked *self, const lcomm_device_ipc *ipc) {
   void *memory = NULL, *pinned = NULL;
-  REQUIRE(device->ipc_open(ipc, &memory));
-  REQUIRE(device->pinned_get(SHARED_SIZE, &pinned));
+  REQUIRE(device->ipc.open(ipc, &memory));
+  REQUIRE(device->memory.pinned_get(SHARED_SIZE, &pinned));
   forked_require(self, ipc->offset + SHARED_SIZE - SHARED_OFFSET <= ipc->size, "offset %d of %d",
                  (int)ipc->offset, (int)ipc->size);
   forked_require(self, device->place(memory).kind == LCOMM_MEMORY_DEVICE, "of another kind");
   unsigned char *there = (unsigned char *)memory + ipc->offset, *got = pinned;
   REQUIRE(device->copy(got, there, SHARED_SIZE - SHARED_OFFSET, NULL));
   REQUIRE(device->set(there, 0x5a, 10, NULL));
-  REQUIRE(device->stream_finish(NULL));
+  REQUIRE(device->stream.finish(NULL));
   for (size_t i = 0; i < SHARED_SIZE - SHARED_OFFSET; i++) {
     forked_require(self, got[i] == pattern(i + SHARED_OFFSET, 9), "byte %zu is %d", i, got[i]);
   }
-  REQUIRE(device->pinned_free(pinned));
-  REQUIRE(device->ipc_close(memory));
+  REQUIRE(device->memory.pinned_free(pinned));
+  REQUIRE(device->ipc.close(memory));
 }
 
 static void share_memory(forked *self) {
@@ -96,10 +96,10 @@ static void share_memory(forked *self) {
     bytes[i] = pattern(i, 9);
   }
   if (self->rank == 0) {
-    REQUIRE(device->memory_get(SHARED_SIZE, &memory));
+    REQUIRE(device->memory.get(SHARED_SIZE, &memory));
     REQUIRE(device->copy(memory, bytes, SHARED_SIZE, NULL));
-    REQUIRE(device->stream_finish(NULL));
-    REQUIRE(device->ipc_get((unsigned char *)memory + SHARED_OFFSET, &ipc));
+    REQUIRE(device->stream.finish(NULL));
+    REQUIRE(device->ipc.get((unsigned char *)memory + SHARED_OFFSET, &ipc));
     memcpy(self->shared, &ipc, sizeof(ipc));
   }
   forked_barrier(self);
@@ -112,9 +112,9 @@ static void share_memory(forked *self) {
     memset(bytes + SHARED_OFFSET, 0x5a, 10);
     unsigned char got[SHARED_SIZE];
     REQUIRE(device->copy(got, memory, SHARED_SIZE, NULL));
-    REQUIRE(device->stream_finish(NULL));
+    REQUIRE(device->stream.finish(NULL));
     forked_require(self, memcmp(got, bytes, SHARED_SIZE) == 0, "other bytes");
-    REQUIRE(device->memory_free(memory));
+    REQUIRE(device->memory.free(memory));
   }
   leave(self);
 }
@@ -131,19 +131,19 @@ static void number_allocations(forked *self) {
   if (!enter(self)) {
     return;
   }
-  REQUIRE(device->memory_get(4000000, &first));
-  REQUIRE(device->memory_get(4000000, &second));
-  REQUIRE(device->ipc_get(first, &a));
-  REQUIRE(device->ipc_get((char *)first + 3999999, &b));
-  REQUIRE(device->ipc_get(second, &c));
+  REQUIRE(device->memory.get(4000000, &first));
+  REQUIRE(device->memory.get(4000000, &second));
+  REQUIRE(device->ipc.get(first, &a));
+  REQUIRE(device->ipc.get((char *)first + 3999999, &b));
+  REQUIRE(device->ipc.get(second, &c));
   forked_require(self, a.offset == 0 && b.offset == 3999999, "offsets %d, %d", (int)a.offset,
                  (int)b.offset);
   forked_require(self, a.size >= 4000000 && a.size == b.size, "sizes");
   forked_require(self, a.allocation == b.allocation && a.allocation != c.allocation, "numbers");
   forked_require(self, memcmp(a.handle, b.handle, sizeof(a.handle)) == 0, "handles of one");
   forked_require(self, memcmp(a.handle, c.handle, sizeof(a.handle)) != 0, "handles of two");
-  REQUIRE(device->memory_free(first));
-  REQUIRE(device->memory_free(second));
+  REQUIRE(device->memory.free(first));
+  REQUIRE(device->memory.free(second));
   leave(self);
 }
 
@@ -160,14 +160,14 @@ static void share_what_cannot_be(forked *self) {
   if (!enter(self)) {
     return;
   }
-  REQUIRE(device->pinned_get(100, &pinned));
-  REQUIRE(device->event_create(false, &event));
-  forked_require(self, device->ipc_get(&ipc, &ipc) != 0, "memory of the host");
-  forked_require(self, device->ipc_get(pinned, &ipc) != 0, "pinned memory");
-  forked_require(self, device->ipc_get(NULL, &ipc) != 0, "NULL");
-  forked_require(self, device->event_ipc_get(event, handle) != 0, "an event");
-  REQUIRE(device->event_destroy(event));
-  REQUIRE(device->pinned_free(pinned));
+  REQUIRE(device->memory.pinned_get(100, &pinned));
+  REQUIRE(device->event.create(false, &event));
+  forked_require(self, device->ipc.get(&ipc, &ipc) != 0, "memory of the host");
+  forked_require(self, device->ipc.get(pinned, &ipc) != 0, "pinned memory");
+  forked_require(self, device->ipc.get(NULL, &ipc) != 0, "NULL");
+  forked_require(self, device->ipc.event_get(event, handle) != 0, "an event");
+  REQUIRE(device->event.destroy(event));
+  REQUIRE(device->memory.pinned_free(pinned));
   leave(self);
 }
 
@@ -189,29 +189,29 @@ static void wait_for_other(forked *self) {
   shared_event offer;
   bool over = true;
   memcpy(&offer, self->shared, sizeof(offer));
-  REQUIRE(device->ipc_open(&offer.memory, &memory));
-  REQUIRE(device->event_ipc_open(offer.event, &event));
-  REQUIRE(device->pinned_get(1, &pinned));
-  REQUIRE(device->stream_create(&stream));
-  REQUIRE(device->event_create(false, &end));
-  REQUIRE(device->stream_wait(stream, event));
+  REQUIRE(device->ipc.open(&offer.memory, &memory));
+  REQUIRE(device->ipc.event_open(offer.event, &event));
+  REQUIRE(device->memory.pinned_get(1, &pinned));
+  REQUIRE(device->stream.create(&stream));
+  REQUIRE(device->event.create(false, &end));
+  REQUIRE(device->stream.wait(stream, event));
   REQUIRE(device->copy(pinned, (char *)memory + offer.memory.offset, 1, stream));
-  REQUIRE(device->event_record(end, stream));
+  REQUIRE(device->event.record(end, stream));
   give_time();
-  REQUIRE(device->event_query(event, &over));
+  REQUIRE(device->event.query(event, &over));
   forked_require(self, !over, "the event is over before its time");
-  REQUIRE(device->event_query(end, &over));
+  REQUIRE(device->event.query(end, &over));
   forked_require(self, !over, "the stream did not wait");
   forked_barrier(self);
-  REQUIRE(device->stream_finish(stream));
+  REQUIRE(device->stream.finish(stream));
   forked_require(self, *(unsigned char *)pinned == 77, "byte %d", *(unsigned char *)pinned);
-  REQUIRE(device->event_query(event, &over));
+  REQUIRE(device->event.query(event, &over));
   forked_require(self, over, "the event is not over");
-  REQUIRE(device->event_destroy(end));
-  REQUIRE(device->event_destroy(event));
-  REQUIRE(device->stream_destroy(stream));
-  REQUIRE(device->pinned_free(pinned));
-  REQUIRE(device->ipc_close(memory));
+  REQUIRE(device->event.destroy(end));
+  REQUIRE(device->event.destroy(event));
+  REQUIRE(device->stream.destroy(stream));
+  REQUIRE(device->memory.pinned_free(pinned));
+  REQUIRE(device->ipc.close(memory));
 }
 
 static void share_event(forked *self) {
@@ -221,16 +221,16 @@ static void share_event(forked *self) {
     return;
   }
   if (self->rank == 0) {
-    REQUIRE(device->memory_get(100, &memory));
-    REQUIRE(device->pinned_get(4, &value));
-    REQUIRE(device->stream_create(&stream));
-    REQUIRE(device->event_create(true, &event));
-    REQUIRE(device->ipc_get(memory, &offer.memory));
-    REQUIRE(device->event_ipc_get(event, offer.event));
+    REQUIRE(device->memory.get(100, &memory));
+    REQUIRE(device->memory.pinned_get(4, &value));
+    REQUIRE(device->stream.create(&stream));
+    REQUIRE(device->event.create(true, &event));
+    REQUIRE(device->ipc.get(memory, &offer.memory));
+    REQUIRE(device->ipc.event_get(event, offer.event));
     release(value, 0);
     REQUIRE(device->wait_value(stream, value, 1));
     REQUIRE(device->set(memory, 77, 100, stream));
-    REQUIRE(device->event_record(event, stream));
+    REQUIRE(device->event.record(event, stream));
     memcpy(self->shared, &offer, sizeof(offer));
   }
   forked_barrier(self);
@@ -239,14 +239,14 @@ static void share_event(forked *self) {
   } else {
     forked_barrier(self);
     release(value, 1);
-    REQUIRE(device->stream_finish(stream));
+    REQUIRE(device->stream.finish(stream));
   }
   forked_barrier(self);
   if (self->rank == 0) {
-    REQUIRE(device->event_destroy(event));
-    REQUIRE(device->stream_destroy(stream));
-    REQUIRE(device->pinned_free(value));
-    REQUIRE(device->memory_free(memory));
+    REQUIRE(device->event.destroy(event));
+    REQUIRE(device->stream.destroy(stream));
+    REQUIRE(device->memory.pinned_free(value));
+    REQUIRE(device->memory.free(memory));
   }
   leave(self);
 }

@@ -50,8 +50,8 @@ static void memory_ends_where_it_should(void **state) {
     expect_place(pinned + size, LCOMM_MEMORY_HOST, -1);
     assert_int_not_equal(device->copy(memory, pinned, size + 1, NULL), 0);
     assert_int_not_equal(device->set(memory + 1, 0, size, NULL), 0);
-    CHECK(device->memory_free(memory));
-    CHECK(device->pinned_free(pinned));
+    CHECK(device->memory.free(memory));
+    CHECK(device->memory.pinned_free(pinned));
     expect_place(memory, LCOMM_MEMORY_HOST, -1);
   }
 }
@@ -63,7 +63,7 @@ static void fresh_memory_is_rubbish(void **state) {
   memset(expected, 0xff, sizeof(expected));
   CHECK(device->copy(got, memory, sizeof(got), NULL));
   assert_memory_equal(got, expected, sizeof(got));
-  CHECK(device->memory_free(memory));
+  CHECK(device->memory.free(memory));
 }
 
 static void memory_of_other_origin_has_its_kind(void **state) {
@@ -73,37 +73,37 @@ static void memory_of_other_origin_has_its_kind(void **state) {
   unsigned char *pool = emulated_pool_get(100), *managed = emulated_managed_get(100);
   expect_place(pool, LCOMM_MEMORY_DEVICE, 2);
   expect_place(managed, LCOMM_MEMORY_MANAGED, 2);
-  assert_int_not_equal(device->ipc_get(pool, &ipc), 0);
-  assert_int_not_equal(device->ipc_get(managed, &ipc), 0);
-  CHECK(device->memory_free(pool));
-  CHECK(device->memory_free(managed));
+  assert_int_not_equal(device->ipc.get(pool, &ipc), 0);
+  assert_int_not_equal(device->ipc.get(managed, &ipc), 0);
+  CHECK(device->memory.free(pool));
+  CHECK(device->memory.free(managed));
 }
 
 static void memory_of_a_device_is_limited(void **state) {
   void *more = NULL;
   (void)state;
   unsigned char *memory = memory_of(15 << 20);
-  assert_int_not_equal(device->memory_get(2 << 20, &more), 0);
+  assert_int_not_equal(device->memory.get(2 << 20, &more), 0);
   assert_null(more);
   CHECK(device->use(1));
-  CHECK(device->memory_free(memory_of(2 << 20)));
+  CHECK(device->memory.free(memory_of(2 << 20)));
   CHECK(device->use(0));
-  CHECK(device->memory_free(memory));
-  CHECK(device->memory_free(memory_of(2 << 20)));
+  CHECK(device->memory.free(memory));
+  CHECK(device->memory.free(memory_of(2 << 20)));
 }
 
 static void what_was_not_allocated_is_not_freed(void **state) {
   int mine = 0;
   (void)state;
   unsigned char *memory = memory_of(10), *pinned = pinned_of(10);
-  assert_int_not_equal(device->memory_free(&mine), 0);
-  assert_int_not_equal(device->memory_free(memory + 1), 0);
-  assert_int_not_equal(device->memory_free(pinned), 0);
-  assert_int_not_equal(device->pinned_free(memory), 0);
-  assert_int_not_equal(device->ipc_close(memory), 0);
-  CHECK(device->memory_free(memory));
-  assert_int_not_equal(device->memory_free(memory), 0);
-  CHECK(device->pinned_free(pinned));
+  assert_int_not_equal(device->memory.free(&mine), 0);
+  assert_int_not_equal(device->memory.free(memory + 1), 0);
+  assert_int_not_equal(device->memory.free(pinned), 0);
+  assert_int_not_equal(device->memory.pinned_free(memory), 0);
+  assert_int_not_equal(device->ipc.close(memory), 0);
+  CHECK(device->memory.free(memory));
+  assert_int_not_equal(device->memory.free(memory), 0);
+  CHECK(device->memory.pinned_free(pinned));
 }
 
 /* In a process of its own: it must die, but not too early. */
@@ -115,7 +115,7 @@ static void freed_memory_cannot_be_read(void **state) {
     signal(SIGSEGV, _exit);
     device = emulated_begin(&setup);
     volatile unsigned char *memory = memory_of(10);
-    CHECK(device->memory_free((void *)(uintptr_t)memory));
+    CHECK(device->memory.free((void *)(uintptr_t)memory));
     (void)memory_of(10); /* elsewhere */
     signal(SIGSEGV, SIG_DFL);
     _exit(memory[0] & 1);
@@ -138,10 +138,10 @@ static void pinned_memory_is_read_when_the_stream_comes_to_it(void **state) {
   release(value, 1);
   CHECK(device->copy(&got, memory, 1, stream));
   assert_int_equal(got, 9);
-  CHECK(device->stream_destroy(stream));
-  CHECK(device->memory_free(memory));
-  CHECK(device->pinned_free(pinned));
-  CHECK(device->pinned_free(value));
+  CHECK(device->stream.destroy(stream));
+  CHECK(device->memory.free(memory));
+  CHECK(device->memory.pinned_free(pinned));
+  CHECK(device->memory.pinned_free(value));
 }
 
 static void destroyed_stream_still_does_its_work(void **state) {
@@ -150,16 +150,16 @@ static void destroyed_stream_still_does_its_work(void **state) {
   unsigned char *pinned = pinned_of(1), *value = pinned_of(4);
   CHECK(device->wait_value(stream, (uint32_t *)(void *)value, 1));
   CHECK(device->set(pinned, 3, 1, stream));
-  CHECK(device->event_record(event, stream));
-  CHECK(device->stream_destroy(stream));
-  assert_int_not_equal(device->stream_finish(stream), 0);
+  CHECK(device->event.record(event, stream));
+  CHECK(device->stream.destroy(stream));
+  assert_int_not_equal(device->stream.finish(stream), 0);
   release(value, 1);
-  CHECK(device->stream_wait(NULL, event));
-  CHECK(device->stream_finish(NULL));
+  CHECK(device->stream.wait(NULL, event));
+  CHECK(device->stream.finish(NULL));
   assert_int_equal(pinned[0], 3);
-  CHECK(device->event_destroy(event));
-  CHECK(device->pinned_free(pinned));
-  CHECK(device->pinned_free(value));
+  CHECK(device->event.destroy(event));
+  CHECK(device->memory.pinned_free(pinned));
+  CHECK(device->memory.pinned_free(value));
 }
 
 static void things_of_two_devices_are_told_apart(void **state) {
@@ -167,17 +167,17 @@ static void things_of_two_devices_are_told_apart(void **state) {
   void *stream = new_stream(), *event = new_event();
   CHECK(device->use(1));
   void *other = new_stream();
-  assert_int_not_equal(device->event_record(event, other), 0);
-  assert_int_not_equal(device->event_record(event, NULL), 0);
-  CHECK(device->event_record(event, stream));
-  CHECK(device->stream_wait(other, event));
-  CHECK(device->stream_finish(other));
-  assert_int_not_equal(device->event_record(stream, stream), 0);
-  assert_int_not_equal(device->stream_finish(event), 0);
-  CHECK(device->event_destroy(event));
-  assert_int_not_equal(device->event_destroy(event), 0);
-  CHECK(device->stream_destroy(stream));
-  CHECK(device->stream_destroy(other));
+  assert_int_not_equal(device->event.record(event, other), 0);
+  assert_int_not_equal(device->event.record(event, NULL), 0);
+  CHECK(device->event.record(event, stream));
+  CHECK(device->stream.wait(other, event));
+  CHECK(device->stream.finish(other));
+  assert_int_not_equal(device->event.record(stream, stream), 0);
+  assert_int_not_equal(device->stream.finish(event), 0);
+  CHECK(device->event.destroy(event));
+  assert_int_not_equal(device->event.destroy(event), 0);
+  CHECK(device->stream.destroy(stream));
+  CHECK(device->stream.destroy(other));
 }
 
 /* ------------------------------------------------------------------- kernels */
@@ -220,9 +220,9 @@ static void kernels_run_in_the_order_of_their_stream(void **state) {
   got[0] = 0;
   CHECK(device->copy(got, values, 4, stream));
   assert_int_equal(got[0], 1234);
-  CHECK(device->stream_destroy(stream));
-  CHECK(device->memory_free(values));
-  CHECK(device->pinned_free(value));
+  CHECK(device->stream.destroy(stream));
+  CHECK(device->memory.free(values));
+  CHECK(device->memory.pinned_free(value));
 }
 
 /* ------------------------------------------------------------------- too late */
@@ -234,19 +234,19 @@ static void do_late(late what, void *memory, void *pinned) {
   add_args args = {memory, 0};
   switch (what) {
   case GET:
-    CHECK(device->memory_get(1, &made));
+    CHECK(device->memory.get(1, &made));
     break;
   case GET_PINNED:
-    CHECK(device->pinned_get(1, &made));
+    CHECK(device->memory.pinned_get(1, &made));
     break;
   case FREE:
-    CHECK(device->memory_free(memory));
+    CHECK(device->memory.free(memory));
     break;
   case FREE_PINNED:
-    CHECK(device->pinned_free(pinned));
+    CHECK(device->memory.pinned_free(pinned));
     break;
   case MAKE_STREAM:
-    CHECK(device->work_stream_create(&made));
+    CHECK(device->stream.work_create(&made));
     break;
   case LOAD:
     CHECK(device->load());
@@ -290,12 +290,12 @@ static void captures_are_seen(void **state) {
   (void)state;
   void *stream = new_stream();
   emulated_capture(stream, true);
-  CHECK(device->stream_captured(stream, &captured));
+  CHECK(device->stream.captured(stream, &captured));
   assert_true(captured);
   emulated_capture(stream, false);
-  CHECK(device->stream_captured(stream, &captured));
+  CHECK(device->stream.captured(stream, &captured));
   assert_false(captured);
-  CHECK(device->stream_destroy(stream));
+  CHECK(device->stream.destroy(stream));
 }
 
 /* ------------------------------------------------------------------- refused */
@@ -312,11 +312,11 @@ static void what_is_switched_off_is_refused(void **state) {
   assert_false(facts.waits_for_values || facts.shares_memory);
   unsigned char *memory = memory_of(4), *value = pinned_of(4);
   assert_int_not_equal(device->wait_value(NULL, (uint32_t *)(void *)value, 0), 0);
-  assert_int_not_equal(device->ipc_get(memory, &ipc), 0);
-  CHECK(device->peer_access(0, 1, &possible));
+  assert_int_not_equal(device->ipc.get(memory, &ipc), 0);
+  CHECK(device->ipc.peer_access(0, 1, &possible));
   assert_false(possible);
-  CHECK(device->memory_free(memory));
-  CHECK(device->pinned_free(value));
+  CHECK(device->memory.free(memory));
+  CHECK(device->memory.pinned_free(value));
 }
 
 static void values_lie_in_pinned_memory(void **state) {
@@ -326,8 +326,8 @@ static void values_lie_in_pinned_memory(void **state) {
   assert_int_not_equal(device->wait_value(NULL, &mine, 0), 0);
   assert_int_not_equal(device->wait_value(NULL, (uint32_t *)(void *)memory, 0), 0);
   assert_int_not_equal(device->wait_value(NULL, (uint32_t *)(uintptr_t)(pinned + 6), 0), 0);
-  CHECK(device->memory_free(memory));
-  CHECK(device->pinned_free(pinned));
+  CHECK(device->memory.free(memory));
+  CHECK(device->memory.pinned_free(pinned));
 }
 
 static void bytes_that_are_no_handle_are_refused(void **state) {
@@ -335,18 +335,18 @@ static void bytes_that_are_no_handle_are_refused(void **state) {
   void *opened = NULL;
   (void)state;
   unsigned char *memory = memory_of(100);
-  CHECK(device->ipc_get(memory, &ipc));
-  assert_int_not_equal(device->ipc_open(&ipc, &opened), 0); /* of this process */
+  CHECK(device->ipc.get(memory, &ipc));
+  assert_int_not_equal(device->ipc.open(&ipc, &opened), 0); /* of this process */
   for (size_t i = 0; i < sizeof(bad.handle); i++) {
     bad = ipc;
     bad.handle[i] ^= 0x41;
-    assert_int_not_equal(device->ipc_open(&bad, &opened), 0);
-    assert_int_not_equal(device->event_ipc_open(bad.handle, &opened), 0);
+    assert_int_not_equal(device->ipc.open(&bad, &opened), 0);
+    assert_int_not_equal(device->ipc.event_open(bad.handle, &opened), 0);
   }
   memset(&bad, 0, sizeof(bad));
-  assert_int_not_equal(device->ipc_open(&bad, &opened), 0);
+  assert_int_not_equal(device->ipc.open(&bad, &opened), 0);
   assert_null(opened);
-  CHECK(device->memory_free(memory));
+  CHECK(device->memory.free(memory));
 }
 
 static void open_what_is_wrong(forked *self) {
@@ -354,32 +354,32 @@ static void open_what_is_wrong(forked *self) {
   void *memory = NULL, *opened = NULL, *again = NULL;
   enter(self);
   if (self->rank == 0) {
-    REQUIRE(device->memory_get(100, &memory));
-    REQUIRE(device->ipc_get(memory, &ipc));
+    REQUIRE(device->memory.get(100, &memory));
+    REQUIRE(device->ipc.get(memory, &ipc));
     memcpy(self->shared, &ipc, sizeof(ipc));
   }
   forked_barrier(self);
   if (self->rank == 1) {
     memcpy(&ipc, self->shared, sizeof(ipc));
     ipc.size += 1 << 20;
-    forked_require(self, device->ipc_open(&ipc, &opened) != 0, "more than there is");
+    forked_require(self, device->ipc.open(&ipc, &opened) != 0, "more than there is");
     ipc.size -= 1 << 20;
-    REQUIRE(device->ipc_open(&ipc, &opened));
-    forked_require(self, device->ipc_open(&ipc, &again) != 0, "a second time");
-    forked_require(self, device->memory_free(opened) != 0, "freed instead of closed");
-    REQUIRE(device->ipc_close(opened));
+    REQUIRE(device->ipc.open(&ipc, &opened));
+    forked_require(self, device->ipc.open(&ipc, &again) != 0, "a second time");
+    forked_require(self, device->memory.free(opened) != 0, "freed instead of closed");
+    REQUIRE(device->ipc.close(opened));
   }
   forked_barrier(self);
   if (self->rank == 0) {
-    REQUIRE(device->memory_free(memory));
-    REQUIRE(device->memory_get(100, &memory)); /* gets the number of the file, too */
+    REQUIRE(device->memory.free(memory));
+    REQUIRE(device->memory.get(100, &memory)); /* gets the number of the file, too */
   }
   forked_barrier(self);
   if (self->rank == 1) {
-    forked_require(self, device->ipc_open(&ipc, &opened) != 0, "memory that is gone");
+    forked_require(self, device->ipc.open(&ipc, &opened) != 0, "memory that is gone");
   }
   forked_barrier(self);
-  REQUIRE(device->memory_free(memory));
+  REQUIRE(device->memory.free(memory));
   leave(self);
 }
 
@@ -395,7 +395,7 @@ static void what_is_left_is_counted(void **state) {
   (void)memory_of(1);
   (void)new_event();
   CHECK(device->wait_value(stream, (uint32_t *)(void *)value, 1)); /* for ever */
-  CHECK(device->event_record(new_event(), stream));
+  CHECK(device->event.record(new_event(), stream));
   assert_int_equal(emulated_end(), 5);
   device = emulated_begin(&setup);
 }

@@ -16,34 +16,34 @@ static const lcomm_device_table *device;
 
 static bool is_over(void *event) {
   bool over = false;
-  assert_int_equal(device->event_query(event, &over), 0);
+  assert_int_equal(device->event.query(event, &over), 0);
   return over;
 }
 
 static void stream_is_held_until_it_is_released(void **state) {
   void *stream = NULL, *event = NULL;
   (void)state;
-  assert_int_equal(device->stream_create(&stream), 0);
-  assert_int_equal(device->event_create(false, &event), 0);
+  assert_int_equal(device->stream.create(&stream), 0);
+  assert_int_equal(device->event.create(false, &event), 0);
   for (unsigned round = 0; round < 3; round++) {
     assert_int_equal(lcomm_stream_gate_count(), 0);
     lcomm_stream_gate *hold = lcomm_stream_gate_close(device, stream);
     assert_non_null(hold);
     assert_int_equal(lcomm_stream_gate_count(), 1);
-    assert_int_equal(device->event_record(event, stream), 0);
+    assert_int_equal(device->event.record(event, stream), 0);
     assert_false(is_over(event));
     lcomm_stream_gate_open(hold);
-    assert_int_equal(device->stream_finish(stream), 0);
+    assert_int_equal(device->stream.finish(stream), 0);
     assert_true(is_over(event));
   }
-  assert_int_equal(device->event_destroy(event), 0);
-  assert_int_equal(device->stream_destroy(stream), 0);
+  assert_int_equal(device->event.destroy(event), 0);
+  assert_int_equal(device->stream.destroy(stream), 0);
 }
 
 static void nothing_is_held_during_a_pause(void **state) {
   void *stream = NULL;
   (void)state;
-  assert_int_equal(device->stream_create(&stream), 0);
+  assert_int_equal(device->stream.create(&stream), 0);
   lcomm_stream_gate *before = lcomm_stream_gate_close(device, stream);
   assert_non_null(before);
   lcomm_stream_gate_pause();
@@ -58,18 +58,18 @@ static void nothing_is_held_during_a_pause(void **state) {
   lcomm_stream_gate *after = lcomm_stream_gate_close(device, stream);
   assert_non_null(after);
   lcomm_stream_gate_open(after);
-  assert_int_equal(device->stream_finish(stream), 0);
-  assert_int_equal(device->stream_destroy(stream), 0);
+  assert_int_equal(device->stream.finish(stream), 0);
+  assert_int_equal(device->stream.destroy(stream), 0);
 }
 
 /* Where the work is done that would let it go. */
 static void streams_for_work_are_not_held(void **state) {
   void *stream = NULL;
   (void)state;
-  assert_int_equal(device->work_stream_create(&stream), 0);
+  assert_int_equal(device->stream.work_create(&stream), 0);
   assert_null(lcomm_stream_gate_close(device, stream));
   assert_int_equal(lcomm_stream_gate_count(), 0);
-  assert_int_equal(device->stream_destroy(stream), 0);
+  assert_int_equal(device->stream.destroy(stream), 0);
 }
 
 int main(void) {

@@ -31,24 +31,24 @@ static driven begin_driven(double timeout_s) {
   config.progress = LCOMM_PROGRESS_THREAD;
   config.timeout_s = timeout_s;
   driven it = {make_comm_if_possible(&config), on_device(COUNT * sizeof(float)), NULL};
-  check(device->stream_create(&it.stream));
+  check(device->stream.create(&it.stream));
   require_fine(it.comm, sum(&it));
-  check(device->stream_finish(it.stream));
+  check(device->stream.finish(it.stream));
   MPI_Barrier(MPI_COMM_WORLD);
   return it;
 }
 
 /* Without the call of rank 0, which now makes another one, it can only fail. */
 static void end_driven(driven it, lcomm_status expected) {
-  check(device->stream_finish(it.stream));
+  check(device->stream.finish(it.stream));
   MPI_Barrier(MPI_COMM_WORLD);
   lcomm_status status = lcomm_barrier(it.comm);
   bool fits = status == expected || status == LCOMM_ERR_ABORTED;
   require(status != LCOMM_OK && (fits || mpi_rank == 0), "%s: %s", lcomm_status_name(status),
           lcomm_last_error(it.comm));
   lcomm_destroy(it.comm);
-  check(device->stream_destroy(it.stream));
-  check(device->memory_free(it.buffer));
+  check(device->stream.destroy(it.stream));
+  check(device->memory.free(it.buffer));
 }
 
 /* Rank 0 gives up; the streams of the others go on all the same. */
@@ -92,7 +92,7 @@ static void *release_later(void *number) {
 static void a_slow_stream_is_no_silent_peer(void) {
   uint32_t *number = NULL;
   driven it = begin_driven(SHORT_PATIENCE_S);
-  check(device->pinned_get(sizeof *number, (void **)&number));
+  check(device->memory.pinned_get(sizeof *number, (void **)&number));
   __atomic_store_n(number, 0, __ATOMIC_SEQ_CST);
   check(device->wait_value(it.stream, number, 1));
   require_fine(it.comm, sum(&it));
@@ -102,12 +102,12 @@ static void a_slow_stream_is_no_silent_peer(void) {
   require_fine(it.comm, lcomm_allreduce_on_stream(it.comm, it.buffer, it.buffer, COUNT / 2,
                                                   LCOMM_FLOAT32, LCOMM_SUM, it.stream));
   pthread_join(releaser, NULL);
-  check(device->stream_finish(it.stream));
+  check(device->stream.finish(it.stream));
   require_fine(it.comm, lcomm_barrier(it.comm));
   require_fine(it.comm, lcomm_destroy(it.comm));
-  check(device->pinned_free(number));
-  check(device->stream_destroy(it.stream));
-  check(device->memory_free(it.buffer));
+  check(device->memory.pinned_free(number));
+  check(device->stream.destroy(it.stream));
+  check(device->memory.free(it.buffer));
 }
 
 /* A device without memory: the operation is refused, with a sentence, everywhere. */
@@ -119,7 +119,7 @@ static void too_little_memory_is_an_error_with_a_name(void) {
   require(status != LCOMM_OK, "a sum was made without memory");
   require(lcomm_last_error(comm)[0] != '\0', "there is no sentence");
   lcomm_destroy(comm);
-  check(device->memory_free(buffer));
+  check(device->memory.free(buffer));
 }
 
 /* What a graph would replay is not the operation. */
@@ -128,7 +128,7 @@ static void captured_streams_are_refused(void) {
   float *buffer = on_device(COUNT * sizeof(float));
   lcomm_tensor *tensor = NULL;
   void *stream = NULL;
-  check(device->stream_create(&stream));
+  check(device->stream.create(&stream));
   require_fine(comm, lcomm_tensor_add(comm, "g", buffer, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &tensor));
   emulated_capture(stream, true);
   require(lcomm_allreduce_on_stream(comm, buffer, buffer, COUNT, LCOMM_FLOAT32, LCOMM_SUM,
@@ -141,10 +141,10 @@ static void captured_streams_are_refused(void) {
   emulated_capture(stream, false);
   require_fine(comm, lcomm_allreduce_on_stream(comm, buffer, buffer, COUNT, LCOMM_FLOAT32,
                                                LCOMM_SUM, stream));
-  check(device->stream_finish(stream));
+  check(device->stream.finish(stream));
   require_fine(comm, lcomm_destroy(comm));
-  check(device->stream_destroy(stream));
-  check(device->memory_free(buffer));
+  check(device->stream.destroy(stream));
+  check(device->memory.free(buffer));
 }
 
 int main(int argc, char **argv) {

@@ -22,14 +22,14 @@ static inline void check(int error) {
 
 static inline void *on_device(size_t size) {
   void *memory = NULL;
-  check(device->memory_get(size + 1, &memory));
+  check(device->memory.get(size + 1, &memory));
   return memory;
 }
 
 /* Copies that are over when they return. */
 static inline void to_device(void *there, const void *here, size_t size) {
   check(device->copy(there, here, size, NULL));
-  check(device->stream_finish(NULL));
+  check(device->stream.finish(NULL));
 }
 
 static inline void from_device(void *here, const void *there, size_t size) {

@@ -42,7 +42,7 @@ static void make_calls(calls *c, const char *policy, int nodes, lcomm_op op) {
 
 static void free_calls(calls *c) {
   require_fine(c->comm, lcomm_destroy(c->comm));
-  check(device->memory_free(c->there));
+  check(device->memory.free(c->there));
 }
 
 static lcomm_status call_kind(calls *c, int kind, void *send, void *receive, bool flush) {
@@ -211,7 +211,7 @@ static void they_are_in_flight_beside_calls_on_streams(void) {
   static float here[WHOLE], back[WHOLE];
   void *stream = NULL;
   float *plain = on_device(sizeof(here)), *data = on_device(sizeof(here));
-  check(device->stream_create(&stream));
+  check(device->stream.create(&stream));
   for (int step = 0; comm && step < CALLS; step++) {
     lcomm_residual *residual = NULL;
     lcomm_request request = {0};
@@ -234,12 +234,12 @@ static void they_are_in_flight_beside_calls_on_streams(void) {
     from_device(back, data, sizeof(back));
     require(same_everywhere(back, sizeof(back)), "call %d: the ranks differ", step);
     require_fine(comm, lcomm_residual_destroy(residual));
-    check(device->stream_finish(stream));
+    check(device->stream.finish(stream));
   }
   require_fine(comm, lcomm_destroy(comm));
-  check(device->stream_destroy(stream));
-  check(device->memory_free(plain));
-  check(device->memory_free(data));
+  check(device->stream.destroy(stream));
+  check(device->memory.free(plain));
+  check(device->memory.free(data));
 }
 
 #define RESIDUAL_PROPERTIES                                                                        \

@@ -37,7 +37,7 @@ static void free_twin(twin *t, bool there) {
   require_fine(t->comm, lcomm_destroy(t->comm));
   for (int i = 0; i < TENSORS; i++) {
     if (there) {
-      check(device->memory_free(t->data[i]));
+      check(device->memory.free(t->data[i]));
     } else {
       free(t->data[i]);
     }
@@ -111,7 +111,7 @@ static void freeze(twin *t, unsigned frozen) {
 }
 
 static void renew_on_device(twin *t, int i) {
-  check(device->memory_free(t->data[i]));
+  check(device->memory.free(t->data[i]));
   t->data[i] = on_device(tensor_counts[i] * sizeof(float));
   require_fine(t->comm, lcomm_tensor_data_set(t->comm, t->tensors[i], t->data[i]));
 }
@@ -155,8 +155,8 @@ static void calls_are_in_order_with_their_stream(void) {
     lcomm_comm *comm = make_driven("net=bf16 min=1", mpi_size > 1 ? 2 : 1, modes[m]);
     void *stream = NULL, *pinned = NULL;
     float *buffer = on_device(size);
-    check(device->stream_create(&stream));
-    check(device->pinned_get(2 * CALLS * size, &pinned));
+    check(device->stream.create(&stream));
+    check(device->memory.pinned_get(2 * CALLS * size, &pinned));
     float *before = pinned, *after = before + (size_t)CALLS * COUNT;
     for (size_t i = 0; i < (size_t)CALLS * COUNT; i++) {
       before[i] = (float)(i / COUNT + (size_t)mpi_rank);
@@ -167,15 +167,15 @@ static void calls_are_in_order_with_their_stream(void) {
                                                    LCOMM_SUM, stream));
       check(device->copy(after + (size_t)i * COUNT, buffer, size, stream));
     }
-    check(device->stream_finish(stream));
+    check(device->stream.finish(stream));
     for (size_t i = 0; comm && i < (size_t)CALLS * COUNT; i++) {
       int call = (int)(i / COUNT), sum = call * mpi_size + mpi_size * (mpi_size - 1) / 2;
       require(after[i] == (float)sum, "call %d: %g, not %d", call, after[i], sum);
     }
     require_fine(comm, lcomm_destroy(comm));
-    check(device->stream_destroy(stream));
-    check(device->memory_free(buffer));
-    check(device->pinned_free(pinned));
+    check(device->stream.destroy(stream));
+    check(device->memory.free(buffer));
+    check(device->memory.pinned_free(pinned));
   }
 }
 
@@ -189,7 +189,7 @@ static void calls_of_many_shapes_may_be_in_flight(void) {
   void *streams[SHAPES];
   float *buffers[SHAPES];
   for (int i = 0; i < SHAPES; i++) {
-    check(device->stream_create(&streams[i]));
+    check(device->stream.create(&streams[i]));
     buffers[i] = on_device(LONGEST_CALL * sizeof(float));
   }
   for (int round = 0; round < 2; round++) {
@@ -206,7 +206,7 @@ static void calls_of_many_shapes_may_be_in_flight(void) {
     for (int i = 0; i < SHAPES; i++) {
       uint64_t count = (uint64_t)(LONGEST_CALL - 300 * i);
       int sum = i * mpi_size + mpi_size * (mpi_size - 1) / 2;
-      check(device->stream_finish(streams[i]));
+      check(device->stream.finish(streams[i]));
       from_device(values[i], buffers[i], count * sizeof(float));
       for (uint64_t e = 0; e < count; e++) {
         require(values[i][e] == (float)sum, "shape %d: %g, not %d", i, values[i][e], sum);
@@ -214,8 +214,8 @@ static void calls_of_many_shapes_may_be_in_flight(void) {
     }
   }
   for (int i = 0; i < SHAPES; i++) {
-    check(device->stream_destroy(streams[i]));
-    check(device->memory_free(buffers[i]));
+    check(device->stream.destroy(streams[i]));
+    check(device->memory.free(buffers[i]));
   }
   require_fine(comm, lcomm_destroy(comm));
 }
@@ -227,8 +227,8 @@ static void gradients_may_be_made_by_a_stream(void) {
   void *stream = NULL, *pinned = NULL;
   float *buffer = on_device(size), result[COUNT];
   lcomm_tensor *tensor = NULL;
-  check(device->stream_create(&stream));
-  check(device->pinned_get(size, &pinned));
+  check(device->stream.create(&stream));
+  check(device->memory.pinned_get(size, &pinned));
   require_fine(comm, lcomm_tensor_add(comm, "g", buffer, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &tensor));
   for (int step = 0; step < 5; step++) {
     for (int i = 0; i < COUNT; i++) {
@@ -243,9 +243,9 @@ static void gradients_may_be_made_by_a_stream(void) {
     }
   }
   require_fine(comm, lcomm_destroy(comm));
-  check(device->stream_destroy(stream));
-  check(device->memory_free(buffer));
-  check(device->pinned_free(pinned));
+  check(device->stream.destroy(stream));
+  check(device->memory.free(buffer));
+  check(device->memory.pinned_free(pinned));
 }
 
 #define STEP_PROPERTIES                                                                            \

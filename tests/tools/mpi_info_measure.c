@@ -74,21 +74,21 @@ static int refuse_to_open(const lcomm_device_ipc *ipc, void **allocation) {
 
 static void memory_that_cannot_be_opened_leaves_the_figure_of_the_host(void) {
   lcomm_device_table other = *device;
-  other.ipc_open = refuse_to_open;
+  other.ipc.open = refuse_to_open;
   lcomm_device_replace(&other);
   measure_and_find("because the device of rank 0 cannot open its peer's memory: ");
   lcomm_device_replace(device);
 }
 
 static int lie_about_the_size(const void *pointer, lcomm_device_ipc *ipc) {
-  int error = device->ipc_get(pointer, ipc);
+  int error = device->ipc.get(pointer, ipc);
   ipc->offset = UINT64_MAX - 4096; /* would wrap around to the memory before it */
   return error;
 }
 
 static void memory_that_is_too_small_is_not_read(void) {
   lcomm_device_table other = *device;
-  other.ipc_get = lie_about_the_size;
+  other.ipc.get = lie_about_the_size;
   lcomm_device_replace(&other);
   measure_and_find("because the memory that is lent is too small");
   lcomm_device_replace(device);

@@ -22,7 +22,7 @@ bool lcomm_gpu_good(lcomm_gpu_fixture *fixture, int error, const char *doing) {
 }
 
 bool lcomm_gpu_finish(lcomm_gpu_fixture *fixture) {
-  return lcomm_gpu_good(fixture, fixture->table->stream_finish(fixture->stream),
+  return lcomm_gpu_good(fixture, fixture->table->stream.finish(fixture->stream),
                         "waiting for its work");
 }
 
@@ -83,7 +83,7 @@ static bool fill_copy_source(lcomm_gpu_fixture *fixture) {
 
 static bool take(lcomm_gpu_fixture *fixture, size_t size, void **memory) {
   char asked[TOOL_UNITS_TEXT_MAX], all[TOOL_UNITS_TEXT_MAX];
-  int error = fixture->table->memory_get(size, memory);
+  int error = fixture->table->memory.get(size, memory);
   if (error == 0) {
     return true;
   }
@@ -141,8 +141,8 @@ bool lcomm_gpu_fixture_open(lcomm_gpu_fixture *fixture, const lcomm_device_table
   if (!is_device(fixture) ||
       !lcomm_gpu_good(fixture, table->facts(device, &fixture->facts), "its facts") ||
       !lcomm_gpu_good(fixture, table->use(device), "its first use") ||
-      !lcomm_gpu_good(fixture, table->stream_create(&fixture->stream), "making a stream") ||
-      !lcomm_gpu_good(fixture, table->pinned_get(sizeof *fixture->pinned, &pinned),
+      !lcomm_gpu_good(fixture, table->stream.create(&fixture->stream), "making a stream") ||
+      !lcomm_gpu_good(fixture, table->memory.pinned_get(sizeof *fixture->pinned, &pinned),
                       "pinning memory")) {
     return false;
   }
@@ -155,14 +155,14 @@ void lcomm_gpu_fixture_close(lcomm_gpu_fixture *fixture) {
                           fixture->code,   fixture->copy_source, fixture->copy_destination};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) {
     if (memory[i]) {
-      fixture->table->memory_free(memory[i]);
+      fixture->table->memory.free(memory[i]);
     }
   }
   if (fixture->pinned) {
-    fixture->table->pinned_free(fixture->pinned);
+    fixture->table->memory.pinned_free(fixture->pinned);
   }
   if (fixture->stream) {
-    fixture->table->stream_destroy(fixture->stream);
+    fixture->table->stream.destroy(fixture->stream);
   }
   fixture->source = fixture->residual = fixture->destination = NULL;
   fixture->code = fixture->copy_source = fixture->copy_destination = NULL;

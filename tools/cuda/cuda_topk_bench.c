@@ -35,7 +35,7 @@ static bool create_encoder(lcomm_gpu_topk *topk) {
                                  .segment_kept = &topk->kept,
                                  .output_capacity = &topk->kept};
   if (!lcomm_gpu_good(fixture,
-                      fixture->table->memory_get(kernels->topk_size(&shape), &topk->memory),
+                      fixture->table->memory.get(kernels->topk_size(&shape), &topk->memory),
                       "taking memory for top-k")) {
     return false;
   }
@@ -78,7 +78,7 @@ void lcomm_gpu_topk_destroy(lcomm_gpu_topk *topk) {
     topk->fixture->table->kernels->topk_destroy(topk->encoder);
   }
   if (topk->memory) {
-    topk->fixture->table->memory_free(topk->memory);
+    topk->fixture->table->memory.free(topk->memory);
   }
   free(topk);
 }

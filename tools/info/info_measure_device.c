@@ -56,17 +56,17 @@ static void cannot(char *why, const lcomm_comm *comm, const char *what,
 /* Memory to export, described in the offer; NULL with the reason in it. */
 static void *make_offer(const lcomm_comm *comm, const lcomm_device_table *table, offer *it) {
   void *memory = NULL;
-  int error = table->memory_get(INFO_LONG_SIZE, &memory);
+  int error = table->memory.get(INFO_LONG_SIZE, &memory);
   if (error) {
     cannot(it->why, comm, "give memory", table, error);
     return NULL;
   }
   error = table->set(memory, 1, INFO_LONG_SIZE, NULL);
-  error = error ? error : table->stream_finish(NULL);
-  error = error ? error : table->ipc_get(memory, &it->memory);
+  error = error ? error : table->stream.finish(NULL);
+  error = error ? error : table->ipc.get(memory, &it->memory);
   if (error) {
     cannot(it->why, comm, "share memory", table, error);
-    (void)table->memory_free(memory);
+    (void)table->memory.free(memory);
     return NULL;
   }
   it->good = 1;
@@ -82,7 +82,7 @@ lcomm_status info_device_export(const info_room *room, int peer) {
   lcomm_status status = info_send(room, peer, sizeof(it));
   status = status == LCOMM_OK ? info_receive(room, peer, INFO_SHORT_SIZE) : status;
   if (memory && status == LCOMM_OK) { /* else the peer may still read it */
-    (void)table->memory_free(memory);
+    (void)table->memory.free(memory);
   }
   return status;
 }
@@ -100,7 +100,7 @@ static int time_copies(const lcomm_device_table *table, void *here, const void *
   for (int i = -WARM_UP; i < COPIES; i++) {
     double begun_s = lcomm_clock_s();
     int error = table->copy(here, there, INFO_LONG_SIZE, stream);
-    error = error ? error : table->stream_finish(stream);
+    error = error ? error : table->stream.finish(stream);
     if (error) {
       return error;
     }
@@ -112,16 +112,16 @@ static int time_copies(const lcomm_device_table *table, void *here, const void *
 
 static int copy_to_own(const lcomm_device_table *table, const void *there, double *taken_s) {
   void *here = NULL, *stream = NULL;
-  int error = table->memory_get(INFO_LONG_SIZE, &here);
+  int error = table->memory.get(INFO_LONG_SIZE, &here);
   if (error) {
     return error;
   }
-  error = table->stream_create(&stream);
+  error = table->stream.create(&stream);
   if (!error) {
     error = time_copies(table, here, there, stream, taken_s);
-    (void)table->stream_destroy(stream);
+    (void)table->stream.destroy(stream);
   }
-  (void)table->memory_free(here);
+  (void)table->memory.free(here);
   return error;
 }
 
@@ -132,7 +132,7 @@ static void take(const lcomm_comm *comm, const lcomm_device_table *table,
     snprintf(why, INFO_WHY_MAX, "the memory that is lent is too small");
     return;
   }
-  int error = table->ipc_open(memory, &allocation);
+  int error = table->ipc.open(memory, &allocation);
   if (error) {
     cannot(why, comm, "open its peer's memory", table, error);
     return;
@@ -141,7 +141,7 @@ static void take(const lcomm_comm *comm, const lcomm_device_table *table,
   if (error) {
     cannot(why, comm, "copy from its peer's memory", table, error);
   }
-  (void)table->ipc_close(allocation);
+  (void)table->ipc.close(allocation);
 }
 
 lcomm_status info_device_read(const info_room *room, int peer, double *taken_s, char *why) {

@@ -56,7 +56,7 @@ static inline void *there(const void *bytes, size_t size, size_t shift) {
   } else {
     memset(image + p.before, 0xff, size);
   }
-  CHECK(device->memory_get(p.before + size + GUARD, &memory));
+  CHECK(device->memory.get(p.before + size + GUARD, &memory));
   CHECK(device->copy(memory, image, p.before + size + GUARD, stream));
   free(image);
   p.memory = memory;
@@ -72,9 +72,9 @@ static inline void put(void *address, const void *bytes, size_t size) {
 
 /* What lies on the device when all work of the stream is over. */
 static inline void get(void *bytes, const void *address, size_t size) {
-  CHECK(device->stream_finish(stream));
+  CHECK(device->stream.finish(stream));
   CHECK(device->copy(bytes, address, size, stream));
-  CHECK(device->stream_finish(stream));
+  CHECK(device->stream.finish(stream));
 }
 
 static inline void expect_there(const void *address, const void *expected, size_t size,
@@ -95,7 +95,7 @@ static inline void give_back(void) {
     piece p = pieces[--piece_count];
     get(guard, p.memory + p.before - GUARD, GUARD);
     get(guard + GUARD, p.memory + p.before + p.size, GUARD);
-    CHECK(device->memory_free(p.memory));
+    CHECK(device->memory.free(p.memory));
     for (int i = 0; i < 2 * GUARD; i++) {
       if (guard[i] != GUARD_BYTE) {
         fail_msg("a kernel wrote %d bytes %s its memory of %zu",
@@ -145,12 +145,12 @@ static inline size_t base_size(const view *v) {
 static inline int open_stream(void **state) {
   (void)state;
   piece_count = 0;
-  return device->stream_create(&stream);
+  return device->stream.create(&stream);
 }
 
 static inline int close_stream(void **state) {
   (void)state;
-  return device->stream_destroy(stream);
+  return device->stream.destroy(stream);
 }
 
 #endif

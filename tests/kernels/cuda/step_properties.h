@@ -137,7 +137,7 @@ static void streams_at_once_give_the_same_bytes(void **state) {
   lcomm_format chosen[STREAMS];
   (void)state;
   for (size_t s = 0; s < STREAMS; s++) {
-    CHECK(device->stream_create(&streams[s]));
+    CHECK(device->stream.create(&streams[s]));
     stream = streams[s];
     chosen[s] = topk_of(0.02, (int)(s % 2));
     chooser[s] = topk_open(&(lcomm_topk_shape){.base_count = N,
@@ -171,7 +171,7 @@ static void streams_at_once_give_the_same_bytes(void **state) {
   stream = own;
   give_back();
   for (size_t s = 0; s < STREAMS; s++) {
-    CHECK(device->stream_destroy(streams[s]));
+    CHECK(device->stream.destroy(streams[s]));
   }
 }
 

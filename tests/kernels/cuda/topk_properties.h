@@ -83,15 +83,15 @@ static inline topk topk_open(const lcomm_topk_shape *shape) {
     t.output[o] =
         sparse_open(lcomm_topk_output_capacity(t.here, o), lcomm_topk_output_bound(t.here, o));
   }
-  CHECK(device->pinned_get(OUTPUTS_MAX * sizeof *t.size_there, &pinned));
+  CHECK(device->memory.pinned_get(OUTPUTS_MAX * sizeof *t.size_there, &pinned));
   t.size_there = pinned;
   return t;
 }
 
 /* Before give_back(). */
 static inline void topk_close(topk *t) {
-  CHECK(device->stream_finish(stream));
-  CHECK(device->pinned_free(t->size_there));
+  CHECK(device->stream.finish(stream));
+  CHECK(device->memory.pinned_free(t->size_there));
   device->kernels->topk_destroy(t->there);
   lcomm_topk_destroy(t->here);
   free(t->base);
@@ -137,7 +137,7 @@ static inline void topk_encode_here(topk *t, sending s) {
 }
 
 static inline void topk_expect(const topk *t) {
-  CHECK(device->stream_finish(stream));
+  CHECK(device->stream.finish(stream));
   for (uint32_t o = 0; o < t->shape.outputs; o++) {
     assert_int_equal(t->size_there[o], t->output[o].size);
     expect_there(t->output[o].payload_there, t->output[o].payload, t->output[o].size, "payload");
