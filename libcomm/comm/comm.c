@@ -3,10 +3,12 @@
 
 /* The communicator: queries and the end. How it is made: create.c. */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/base/log.h"
 #include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/flow.h"
@@ -153,23 +155,39 @@ static void stop(lcomm_comm *comm) {
   }
 }
 
+/* All operations are done, so this is no error: nothing of the program's is lost. */
+static void warn_of_unparted(const lcomm_comm *comm, int peer, double limit_s) {
+  char who[96], silent[96], sentence[LCOMM_ERROR_MAX];
+  snprintf(sentence, sizeof(sentence),
+           "%s: in lcomm_destroy all operations are done, but %s has not ended its part within "
+           "%g s: is it dead, or stopped? The communicator is destroyed without it; what MPI may "
+           "still touch stays allocated until this process ends",
+           lcomm_comm_who(comm, comm->rank, who, sizeof(who)),
+           lcomm_comm_who(comm, peer, silent, sizeof(silent)), limit_s);
+  lcomm_log(LCOMM_LOG_WARN, sentence);
+}
+
 /* Ranks that have not noticed yet that all are here may have told this one so: that is heard
  * before the links are closed. False when a peer does not come along, or has failed. */
 static bool part(lcomm_comm *comm) {
   static const double MOMENT_S = 1e-3;
-  double end_s = lcomm_clock_s() + comm->settings.timeout_s;
-  bool parted = false;
+  static const double LIMIT_S = 5;
+  double timeout_s = comm->settings.timeout_s;
+  double limit_s = timeout_s < LIMIT_S ? timeout_s : LIMIT_S;
+  double end_s = lcomm_clock_s() + limit_s;
   lcomm_links_part(&comm->links);
-  while (!parted && lcomm_clock_s() < end_s) {
-    if (lcomm_control_receive(comm) != LCOMM_OK) {
+  while (lcomm_control_receive(comm) == LCOMM_OK) {
+    int peer = lcomm_links_unparted(&comm->links);
+    if (peer < 0) {
+      return true;
+    }
+    if (lcomm_clock_s() >= end_s) {
+      warn_of_unparted(comm, peer, limit_s);
       return false;
     }
-    parted = lcomm_links_parted(&comm->links);
-    if (!parted) {
-      lcomm_comm_sleep(comm, MOMENT_S);
-    }
+    lcomm_comm_sleep(comm, MOMENT_S);
   }
-  return parted;
+  return false;
 }
 
 lcomm_status lcomm_destroy(lcomm_comm *comm) {

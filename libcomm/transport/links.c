@@ -201,13 +201,13 @@ void lcomm_links_part(lcomm_links *links) {
   }
 }
 
-bool lcomm_links_parted(lcomm_links *links) {
-  bool parted = true;
-  for (int i = 0; i < links->count; i++) {
-    const lcomm_transport_table *table = links->open[i]->table;
-    parted &= !table->control.parted || table->control.parted(links->open[i]);
+int lcomm_links_unparted(const lcomm_links *links) {
+  int peer = -1;
+  for (int i = 0; i < links->count && peer < 0; i++) {
+    const lcomm_transport_control *control = &links->open[i]->table->control;
+    peer = control->unparted ? control->unparted(links->open[i]) : -1;
   }
-  return parted;
+  return peer;
 }
 
 int lcomm_links_unreachable(lcomm_links *links, char *why) {

@@ -63,7 +63,7 @@ bool lcomm_links_control_receive(lcomm_links *links, void *message);
 
 /* As the functions of a transport: from all peers, with all transports. */
 void lcomm_links_part(lcomm_links *links);
-bool lcomm_links_parted(lcomm_links *links);
+int lcomm_links_unparted(const lcomm_links *links);
 
 /* As the function of a transport; the first that any of them finds. */
 int lcomm_links_unreachable(lcomm_links *links, char *why);

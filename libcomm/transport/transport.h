@@ -82,10 +82,10 @@ typedef struct lcomm_transport_control {
 
   /* NULL where they are not needed. Before an orderly close where a late control message would
    * reach what is opened next. part: this rank has sent the peer its last control message; later
-   * ones are dropped. parted: all of those peers have said the same, and everything that they
-   * sent has been received. */
+   * ones are dropped. unparted: one of those peers that has not said the same, so that something
+   * it sent may still be on its way; -1 when there is none. */
   void (*part)(lcomm_transport *transport, int peer);
-  bool (*parted)(lcomm_transport *transport);
+  int (*unparted)(const lcomm_transport *transport);
 } lcomm_transport_control;
 
 typedef struct lcomm_transport_table {

@@ -124,10 +124,61 @@ static void a_notice_that_comes_last_meets_nothing_that_is_made_later(void) {
   }
 }
 
+/* ---------------------------------------------------- a rank that stays behind */
+
+enum { THROUGH_TAG = 77 };
+
+static char logged[1024];
+
+static void keep_sentence(void *context, lcomm_log_level level, const char *sentence) {
+  (void)context;
+  (void)level;
+  snprintf(logged, sizeof(logged), "%s", sentence);
+}
+
+/* Rank 0 sends its last control messages when all others have destroyed the communicator. */
+static void part_last(lcomm_transport *transport, int peer) {
+  static int through;
+  for (int token; through < mpi_size - 1; through++) {
+    MPI_Recv(&token, 1, MPI_INT, MPI_ANY_SOURCE, THROUGH_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  real->control.part(transport, peer);
+}
+
+static void destroy_behind(lcomm_comm *comm) {
+  static lcomm_transport_table table;
+  if (mpi_rank == 0) {
+    lcomm_transport *link = lcomm_comm_link(comm, 1);
+    real = link->table;
+    table = *real;
+    table.control.part = part_last;
+    link->table = &table;
+  }
+  require_fine(comm, lcomm_destroy(comm));
+  if (mpi_rank != 0) {
+    MPI_Send(&mpi_rank, 1, MPI_INT, 0, THROUGH_TAG, MPI_COMM_WORLD);
+  }
+}
+
+static void a_rank_that_does_not_end_its_part_is_named_and_holds_nobody(void) {
+  lcomm_comm *comm = mpi_size > 1 ? make_over(MPI_COMM_WORLD, "mpi") : NULL;
+  if (!comm) {
+    return;
+  }
+  sum_often(comm, "mpi");
+  lcomm_log_set(LCOMM_LOG_WARN, keep_sentence, NULL);
+  destroy_behind(comm);
+  lcomm_log_set(LCOMM_LOG_WARN, NULL, NULL);
+  require(mpi_rank == 0 || strstr(logged, "but rank 0"), "rank 0 is not named: %s", logged);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       {"a_notice_that_comes_last_meets_nothing_that_is_made_later",
        a_notice_that_comes_last_meets_nothing_that_is_made_later},
+      {"a_rank_that_does_not_end_its_part_is_named_and_holds_nobody",
+       a_rank_that_does_not_end_its_part_is_named_and_holds_nobody},
   };
-  return mpi_property_main(&argc, &argv, properties, 1);
+  return mpi_property_main(&argc, &argv, properties, 2);
 }

@@ -39,8 +39,8 @@ typedef struct mpi_transport {
   MPI_Request listening; /* receives the next control message */
   unsigned char heard[LCOMM_CONTROL_SIZE];
   outgoing *told;        /* PLACES per peer */
-  bool *left;            /* the peers that were told the last control message */
-  int leaving, gone;     /* how many those are, and how many peers have said so themselves */
+  bool *left;            /* the peers that were sent the last control message */
+  bool *gone;            /* the peers whose last control message has been received */
   double cancel_until_s; /* patience with messages that are no longer wanted; 0: all of it */
   struct mpi_transport *next_left;
 } mpi_transport;
@@ -237,6 +237,12 @@ static void mpi_tell_error(lcomm_transport *transport, int peer, const void *byt
   tell_in(of(transport), peer, ERROR_PLACE, ERROR_PLACE + 1, bytes);
 }
 
+static void set_gone(mpi_transport *t, int mpi_rank) {
+  for (int peer = 0; peer < t->size; peer++) {
+    t->gone[peer] |= t->ranks[peer] == mpi_rank;
+  }
+}
+
 /* The size of a control message that has arrived, or -1; 0: it was the peer's last. */
 static int hear_any(mpi_transport *t, void *message) {
   MPI_Status result;
@@ -247,6 +253,9 @@ static int hear_any(mpi_transport *t, void *message) {
   }
   PMPI_Get_count(&result, MPI_BYTE, &size);
   memcpy(message, t->heard, LCOMM_CONTROL_SIZE);
+  if (size == 0) {
+    set_gone(t, result.MPI_SOURCE);
+  }
   listen_again(t);
   return size;
 }
@@ -255,7 +264,6 @@ static bool mpi_hear(lcomm_transport *transport, void *message) {
   mpi_transport *t = of(transport);
   int size = hear_any(t, message);
   while (size == 0) {
-    t->gone++;
     size = hear_any(t, message);
   }
   return size == LCOMM_CONTROL_SIZE;
@@ -269,14 +277,18 @@ static void mpi_part(lcomm_transport *transport, int peer) {
   mpi_transport *t = of(transport);
   if (!t->left[peer]) {
     t->left[peer] = true;
-    t->leaving++;
     tell_from(t, peer, place_of(t, peer, LAST_PLACE), 0);
   }
 }
 
-static bool mpi_parted(lcomm_transport *transport) {
-  const mpi_transport *t = of(transport);
-  return t->gone >= t->leaving;
+static int mpi_unparted(const lcomm_transport *transport) {
+  const mpi_transport *t = (const mpi_transport *)transport;
+  for (int peer = 0; peer < t->size; peer++) {
+    if (t->left[peer] && !t->gone[peer]) {
+      return peer;
+    }
+  }
+  return -1;
 }
 
 static const char *mpi_why(const lcomm_transport *transport) {
@@ -311,6 +323,7 @@ static void discard(mpi_transport *t) {
   free(t->ranks);
   free(t->told);
   free(t->left);
+  free(t->gone);
   free(t);
 }
 
@@ -341,10 +354,12 @@ static mpi_transport *make(const lcomm_transport_setup *setup) {
   mpi_transport *t = calloc(1, sizeof *t);
   outgoing *told = calloc((size_t)setup->size * PLACES, sizeof *told);
   bool *left = calloc((size_t)setup->size, sizeof *left);
+  bool *gone = calloc((size_t)setup->size, sizeof *gone);
   int *ranks = calloc((size_t)setup->size, sizeof *ranks);
-  if (!t || !told || !left || !ranks) {
+  if (!t || !told || !left || !gone || !ranks) {
     free(ranks);
     free(left);
+    free(gone);
     free(told);
     free(t);
     return NULL;
@@ -361,6 +376,7 @@ static mpi_transport *make(const lcomm_transport_setup *setup) {
   t->size = setup->size;
   t->told = told;
   t->left = left;
+  t->gone = gone;
   t->ranks = ranks;
   return t;
 }
@@ -405,6 +421,6 @@ const lcomm_transport_table lcomm_transport_mpi = {
     .control.send_error = mpi_tell_error,
     .control.receive = mpi_hear,
     .control.part = mpi_part,
-    .control.parted = mpi_parted,
+    .control.unparted = mpi_unparted,
     .why = mpi_why,
 };
