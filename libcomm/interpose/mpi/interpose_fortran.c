@@ -32,29 +32,34 @@ const void *lcomm_interpose_fortran_send(const void *buffer) {
 #define OP PMPI_Op_f2c(*op)
 #define COMM PMPI_Comm_f2c(*comm)
 
-/* -------------------------------------------------------------------- blocking */
+/* ------------------------------------------------------------------------ sums */
 
-static void lcomm_interpose_mpi_allreduce(void *send, void *receive, MPI_Fint *count,
-                                          MPI_Fint *type, MPI_Fint *op, MPI_Fint *comm,
-                                          MPI_Fint *error) {
-  lcomm_interpose_fortran_end(error, MPI_Allreduce(SEND, RECEIVE, *count, TYPE, OP, COMM));
-}
-LCOMM_INTERPOSE_FORTRAN(mpi_allreduce, MPI_ALLREDUCE)
+/* Blocking, and not. C's `function` takes the count, or the address of several. */
+#define BLOCKING_SUM(function, lower, upper, counts)                                               \
+  static void lcomm_interpose_##lower(void *send, void *receive, MPI_Fint *count, MPI_Fint *type,  \
+                                      MPI_Fint *op, MPI_Fint *comm, MPI_Fint *error) {             \
+    lcomm_interpose_fortran_end(error, function(SEND, RECEIVE, counts, TYPE, OP, COMM));           \
+  }                                                                                                \
+  LCOMM_INTERPOSE_FORTRAN(lower, upper)
+#define NONBLOCKING_SUM(function, lower, upper, counts)                                            \
+  static void lcomm_interpose_##lower(void *send, void *receive, MPI_Fint *count, MPI_Fint *type,  \
+                                      MPI_Fint *op, MPI_Fint *comm, MPI_Fint *request,             \
+                                      MPI_Fint *error) {                                           \
+    MPI_Request made = MPI_REQUEST_NULL;                                                           \
+    int code = function(SEND, RECEIVE, counts, TYPE, OP, COMM, &made);                             \
+    lcomm_interpose_fortran_request(made, request, error, code);                                   \
+  }                                                                                                \
+  LCOMM_INTERPOSE_FORTRAN(lower, upper)
 
-static void lcomm_interpose_mpi_reduce_scatter(void *send, void *receive, MPI_Fint *counts,
-                                               MPI_Fint *type, MPI_Fint *op, MPI_Fint *comm,
-                                               MPI_Fint *error) {
-  lcomm_interpose_fortran_end(error, MPI_Reduce_scatter(SEND, RECEIVE, counts, TYPE, OP, COMM));
-}
-LCOMM_INTERPOSE_FORTRAN(mpi_reduce_scatter, MPI_REDUCE_SCATTER)
+BLOCKING_SUM(MPI_Allreduce, mpi_allreduce, MPI_ALLREDUCE, *count)
+BLOCKING_SUM(MPI_Reduce_scatter, mpi_reduce_scatter, MPI_REDUCE_SCATTER, count)
+BLOCKING_SUM(MPI_Reduce_scatter_block, mpi_reduce_scatter_block, MPI_REDUCE_SCATTER_BLOCK, *count)
+NONBLOCKING_SUM(MPI_Iallreduce, mpi_iallreduce, MPI_IALLREDUCE, *count)
+NONBLOCKING_SUM(MPI_Ireduce_scatter, mpi_ireduce_scatter, MPI_IREDUCE_SCATTER, count)
+NONBLOCKING_SUM(MPI_Ireduce_scatter_block, mpi_ireduce_scatter_block, MPI_IREDUCE_SCATTER_BLOCK,
+                *count)
 
-static void lcomm_interpose_mpi_reduce_scatter_block(void *send, void *receive, MPI_Fint *count,
-                                                     MPI_Fint *type, MPI_Fint *op, MPI_Fint *comm,
-                                                     MPI_Fint *error) {
-  lcomm_interpose_fortran_end(error,
-                              MPI_Reduce_scatter_block(SEND, RECEIVE, *count, TYPE, OP, COMM));
-}
-LCOMM_INTERPOSE_FORTRAN(mpi_reduce_scatter_block, MPI_REDUCE_SCATTER_BLOCK)
+/* ----------------------------------------------------------------------- moves */
 
 static void lcomm_interpose_mpi_allgather(void *send, MPI_Fint *count, MPI_Fint *type,
                                           void *receive, MPI_Fint *receive_count,
@@ -79,49 +84,24 @@ static void lcomm_interpose_mpi_bcast(void *receive, MPI_Fint *count, MPI_Fint *
 }
 LCOMM_INTERPOSE_FORTRAN(mpi_bcast, MPI_BCAST)
 
-/* ------------------------------------------------- non-blocking and persistent */
+/* ------------------------------------------------------ requests and communicators */
 
-/* The program gets a request only on success. */
-static void give_request(MPI_Request made, MPI_Fint *request, MPI_Fint *error, int code) {
-  if (code == MPI_SUCCESS) {
-    *request = PMPI_Request_c2f(made);
-  }
-  lcomm_interpose_fortran_end(error, code);
-}
+/* A function of one handle, which it may change: of type MPI_Request or MPI_Comm. */
+#define OF_HANDLE(type, function, lower, upper)                                                    \
+  static void lcomm_interpose_##lower(MPI_Fint *handle, MPI_Fint *error) {                         \
+    type own = P##type##_f2c(*handle);                                                             \
+    int code = function(&own);                                                                     \
+    if (code == MPI_SUCCESS) {                                                                     \
+      *handle = P##type##_c2f(own);                                                                \
+    }                                                                                              \
+    lcomm_interpose_fortran_end(error, code);                                                      \
+  }                                                                                                \
+  LCOMM_INTERPOSE_FORTRAN(lower, upper)
 
-static void lcomm_interpose_mpi_iallreduce(void *send, void *receive, MPI_Fint *count,
-                                           MPI_Fint *type, MPI_Fint *op, MPI_Fint *comm,
-                                           MPI_Fint *request, MPI_Fint *error) {
-  MPI_Request made;
-  int code = MPI_Iallreduce(SEND, RECEIVE, *count, TYPE, OP, COMM, &made);
-  give_request(made, request, error, code);
-}
-LCOMM_INTERPOSE_FORTRAN(mpi_iallreduce, MPI_IALLREDUCE)
-
-static void lcomm_interpose_mpi_ireduce_scatter(void *send, void *receive, MPI_Fint *counts,
-                                                MPI_Fint *type, MPI_Fint *op, MPI_Fint *comm,
-                                                MPI_Fint *request, MPI_Fint *error) {
-  MPI_Request made;
-  int code = MPI_Ireduce_scatter(SEND, RECEIVE, counts, TYPE, OP, COMM, &made);
-  give_request(made, request, error, code);
-}
-LCOMM_INTERPOSE_FORTRAN(mpi_ireduce_scatter, MPI_IREDUCE_SCATTER)
-
-static void lcomm_interpose_mpi_ireduce_scatter_block(void *send, void *receive, MPI_Fint *count,
-                                                      MPI_Fint *type, MPI_Fint *op, MPI_Fint *comm,
-                                                      MPI_Fint *request, MPI_Fint *error) {
-  MPI_Request made;
-  int code = MPI_Ireduce_scatter_block(SEND, RECEIVE, *count, TYPE, OP, COMM, &made);
-  give_request(made, request, error, code);
-}
-LCOMM_INTERPOSE_FORTRAN(mpi_ireduce_scatter_block, MPI_IREDUCE_SCATTER_BLOCK)
-
-static void lcomm_interpose_mpi_start(MPI_Fint *request, MPI_Fint *error) {
-  MPI_Request started = PMPI_Request_f2c(*request);
-  int code = MPI_Start(&started);
-  give_request(started, request, error, code);
-}
-LCOMM_INTERPOSE_FORTRAN(mpi_start, MPI_START)
+OF_HANDLE(MPI_Request, MPI_Start, mpi_start, MPI_START)
+OF_HANDLE(MPI_Request, MPI_Request_free, mpi_request_free, MPI_REQUEST_FREE)
+OF_HANDLE(MPI_Comm, MPI_Comm_free, mpi_comm_free, MPI_COMM_FREE)
+OF_HANDLE(MPI_Comm, MPI_Comm_disconnect, mpi_comm_disconnect, MPI_COMM_DISCONNECT)
 
 static void lcomm_interpose_mpi_startall(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *error) {
   int n = *count;
@@ -141,13 +121,6 @@ static void lcomm_interpose_mpi_startall(MPI_Fint *count, MPI_Fint *requests, MP
   lcomm_interpose_fortran_end(error, code);
 }
 LCOMM_INTERPOSE_FORTRAN(mpi_startall, MPI_STARTALL)
-
-static void lcomm_interpose_mpi_request_free(MPI_Fint *request, MPI_Fint *error) {
-  MPI_Request freed = PMPI_Request_f2c(*request);
-  int code = MPI_Request_free(&freed);
-  give_request(freed, request, error, code);
-}
-LCOMM_INTERPOSE_FORTRAN(mpi_request_free, MPI_REQUEST_FREE)
 
 /* ---------------------------------------------------------------- init and finalize */
 
@@ -175,30 +148,6 @@ static void lcomm_interpose_mpi_finalize(MPI_Fint *error) {
   lcomm_interpose_fortran_end(error, MPI_Finalize());
 }
 LCOMM_INTERPOSE_FORTRAN(mpi_finalize, MPI_FINALIZE)
-
-/* ------------------------------------------------------------- communicators */
-
-/* The program gets a communicator only on success. */
-static void give_comm(MPI_Comm made, MPI_Fint *comm, MPI_Fint *error, int code) {
-  if (code == MPI_SUCCESS) {
-    *comm = PMPI_Comm_c2f(made);
-  }
-  lcomm_interpose_fortran_end(error, code);
-}
-
-static void lcomm_interpose_mpi_comm_free(MPI_Fint *comm, MPI_Fint *error) {
-  MPI_Comm own = PMPI_Comm_f2c(*comm);
-  int code = MPI_Comm_free(&own);
-  give_comm(own, comm, error, code);
-}
-LCOMM_INTERPOSE_FORTRAN(mpi_comm_free, MPI_COMM_FREE)
-
-static void lcomm_interpose_mpi_comm_disconnect(MPI_Fint *comm, MPI_Fint *error) {
-  MPI_Comm own = PMPI_Comm_f2c(*comm);
-  int code = MPI_Comm_disconnect(&own);
-  give_comm(own, comm, error, code);
-}
-LCOMM_INTERPOSE_FORTRAN(mpi_comm_disconnect, MPI_COMM_DISCONNECT)
 
 /* Fortran passes the length of a text as a hidden last argument. Blanks around a name are not part
  * of it. */

@@ -37,4 +37,26 @@ static inline void lcomm_interpose_fortran_end(MPI_Fint *error, int code) {
   }
 }
 
+/* The program gets a request only on success. */
+static inline void lcomm_interpose_fortran_request(MPI_Request made, MPI_Fint *request,
+                                                   MPI_Fint *error, int code) {
+  if (code == MPI_SUCCESS) {
+    *request = PMPI_Request_c2f(made);
+  }
+  lcomm_interpose_fortran_end(error, code);
+}
+
+/* The Fortran form of `function`, which creates a persistent all-reduce. */
+#define LCOMM_INTERPOSE_FORTRAN_INIT(lower, upper, function)                                       \
+  static void lcomm_interpose_##lower(void *send, void *receive, MPI_Fint *count, MPI_Fint *type,  \
+                                      MPI_Fint *op, MPI_Fint *comm, MPI_Fint *info,                \
+                                      MPI_Fint *request, MPI_Fint *error) {                        \
+    MPI_Request made = MPI_REQUEST_NULL;                                                           \
+    int code = function(lcomm_interpose_fortran_send(send),                                        \
+                        lcomm_interpose_fortran_buffer(receive), *count, PMPI_Type_f2c(*type),     \
+                        PMPI_Op_f2c(*op), PMPI_Comm_f2c(*comm), PMPI_Info_f2c(*info), &made);      \
+    lcomm_interpose_fortran_request(made, request, error, code);                                   \
+  }                                                                                                \
+  LCOMM_INTERPOSE_FORTRAN(lower, upper)
+
 #endif

@@ -40,6 +40,17 @@ bool lcomm_interpose_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Coun
                                     MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                                     MPI_Request *request, int *code);
 
+/* Define MPI's function `name`, which creates one. */
+#define LCOMM_INTERPOSE_ALLREDUCE_INIT(name, count_type)                                           \
+  LCOMM_INTERPOSE_API int name(const void *sendbuf, void *recvbuf, count_type count,               \
+                               MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Info info,         \
+                               MPI_Request *request) {                                             \
+    int code = MPI_SUCCESS;                                                                        \
+    return lcomm_interpose_allreduce_init(sendbuf, recvbuf, count, type, op, comm, request, &code) \
+               ? code                                                                              \
+               : P##name(sendbuf, recvbuf, count, type, op, comm, info, request);                  \
+  }
+
 /* Deliver the failure of the slot with this request, once: returns its code. MPI_SUCCESS where
  * there is none. */
 int lcomm_interpose_slot_deliver(MPI_Request request);

@@ -5,11 +5,4 @@
 
 #include "libcomm/interpose/mpi/interpose_persistent.h"
 
-LCOMM_INTERPOSE_API int MPI_Allreduce_init(const void *sendbuf, void *recvbuf, int count,
-                                           MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-                                           MPI_Info info, MPI_Request *request) {
-  int code = MPI_SUCCESS;
-  return lcomm_interpose_allreduce_init(sendbuf, recvbuf, count, type, op, comm, request, &code)
-             ? code
-             : PMPI_Allreduce_init(sendbuf, recvbuf, count, type, op, comm, info, request);
-}
+LCOMM_INTERPOSE_ALLREDUCE_INIT(MPI_Allreduce_init, int)
