@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codecs/little_endian.h"
 #include "libcomm/base/env.h"
 #include "libcomm/base/error.h"
 #include "libcomm/base/file.h"
@@ -135,9 +136,7 @@ static void write_bytes(writer *w, const void *bytes, uint64_t size) {
 
 static void write_number(writer *w, uint64_t value, int size) {
   uint8_t bytes[8];
-  for (int i = 0; i < size; i++) {
-    bytes[i] = (uint8_t)(value >> (8 * i));
-  }
+  lcomm_le_put(bytes, value, size);
   write_bytes(w, bytes, (uint64_t)size);
 }
 

@@ -90,8 +90,13 @@ lcomm_status lcomm_store_open(lcomm_store *store);
 
 /* --- rank 0 afterwards (store_serve.c) --- */
 
-/* Say a frame without bytes, or with few, which go through at once or never. */
-bool lcomm_store_say(int fd, const uint8_t *bytes, size_t size);
+/* Say a frame without bytes, or one with a reason, REFUSED or FAILED. They go through at once or
+ * never, which is noticed when the socket is looked at. */
+bool lcomm_store_say(int fd, lcomm_store_kind kind);
+void lcomm_store_say_reason(int fd, lcomm_store_kind kind, lcomm_status status, const char *text);
+
+/* The connection of a rank has ended. */
+void lcomm_store_lose(lcomm_store_peer *peer);
 
 /* Tell all that are here, and be done with them. Returns the status in force. */
 lcomm_status lcomm_store_fail_all(lcomm_store *store);

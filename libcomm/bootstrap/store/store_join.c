@@ -34,19 +34,9 @@ typedef struct dialogue {
 typedef enum outcome { GOES_ON, BROKEN, STRANGE, REFUSED, FAILED } outcome;
 
 static void say(lcomm_store *store, dialogue *d) {
-  size_t whole = d->head_size + d->body_size;
-  lcomm_stream stream = LCOMM_STREAM_MOVED;
-  while (d->sent < whole && stream == LCOMM_STREAM_MOVED) {
-    if (d->sent < d->head_size) {
-      stream = lcomm_socket_write(store->fd, d->head, d->head_size, &d->sent);
-    } else {
-      size_t done = d->sent - d->head_size;
-      stream = lcomm_socket_write(store->fd, d->body, d->body_size, &done);
-      d->sent = d->head_size + done;
-    }
-  }
-  if (stream == LCOMM_STREAM_GONE) {
-    d->sent = whole; /* why it is gone may still be there to be read */
+  if (lcomm_socket_write_parts(store->fd, d->head, d->head_size, d->body, d->body_size, &d->sent) ==
+      LCOMM_STREAM_GONE) {
+    d->sent = d->head_size + d->body_size; /* why it is gone may still be there to be read */
   }
 }
 

@@ -21,17 +21,12 @@ static const double BREATH_S = 0.1; /* before accept is tried again without desc
 /* ------------------------------------------------------------- the others */
 
 void lcomm_store_member_lose(lcomm_store_rendezvous *m, int rank) {
-  lcomm_store_peer *peer = &m->store->peers[rank];
-  close(peer->fd);
-  peer->fd = -1;
-  peer->was_here = true;
+  lcomm_store_lose(&m->store->peers[rank]);
   m->missing++;
 }
 
 void lcomm_store_member_check(lcomm_store_rendezvous *m, int rank) {
-  char byte;
-  size_t got = 0;
-  if (lcomm_socket_read(m->store->peers[rank].fd, &byte, 1, &got) != LCOMM_STREAM_WAITS) {
+  if (!lcomm_socket_is_silent(m->store->peers[rank].fd)) {
     lcomm_store_member_lose(m, rank);
   }
 }
@@ -260,7 +255,6 @@ static lcomm_status meet_all(lcomm_store_rendezvous *m) {
 }
 
 lcomm_status lcomm_store_open(lcomm_store *store) {
-  uint8_t bytes[LCOMM_STORE_HEADER_SIZE];
   lcomm_store_rendezvous m = {.store = store,
                               .missing = store->size - 1,
                               .until_s = lcomm_clock_s() + store->timeout_s,
@@ -276,10 +270,9 @@ lcomm_status lcomm_store_open(lcomm_store *store) {
   if (store->status != LCOMM_OK) {
     return lcomm_store_fail_all(store);
   }
-  lcomm_store_pack_frame((lcomm_store_frame){LCOMM_STORE_WELCOME, 0}, bytes);
   for (int rank = 1; rank < store->size; rank++) {
     lcomm_socket_expect(store->peers[rank].fd, 0);
-    lcomm_store_say(store->peers[rank].fd, bytes, sizeof(bytes));
+    lcomm_store_say(store->peers[rank].fd, LCOMM_STORE_WELCOME);
   }
   return LCOMM_OK;
 }

@@ -16,36 +16,42 @@
 static const double WAIT_S = 2; /* between signs of life to those who wait */
 static const double LEAVE_S = 1;
 
-bool lcomm_store_say(int fd, const uint8_t *bytes, size_t size) {
+static bool say(int fd, const uint8_t *bytes, size_t size) {
   size_t done = 0;
   lcomm_socket_write(fd, bytes, size, &done);
   return done == size;
 }
 
-/* It is noticed when its socket is looked at, should it be gone. */
-void lcomm_store_say_wait(lcomm_store *store) {
+bool lcomm_store_say(int fd, lcomm_store_kind kind) {
   uint8_t bytes[LCOMM_STORE_HEADER_SIZE];
+  lcomm_store_pack_frame((lcomm_store_frame){kind, 0}, bytes);
+  return say(fd, bytes, sizeof(bytes));
+}
+
+void lcomm_store_say_reason(int fd, lcomm_store_kind kind, lcomm_status status, const char *text) {
+  uint8_t bytes[LCOMM_STORE_HEADER_SIZE + LCOMM_STORE_REASON_MAX];
+  (void)say(fd, bytes, lcomm_store_pack_reason(kind, status, text, bytes));
+}
+
+void lcomm_store_say_wait(lcomm_store *store) {
   double now_s = lcomm_clock_s();
   if (now_s < store->next_wait_s) {
     return;
   }
   store->next_wait_s = now_s + (store->timeout_s / 4 < WAIT_S ? store->timeout_s / 4 : WAIT_S);
-  lcomm_store_pack_frame((lcomm_store_frame){LCOMM_STORE_WAIT, 0}, bytes);
   for (int rank = 1; rank < store->size; rank++) {
     if (store->peers[rank].fd >= 0) {
-      lcomm_store_say(store->peers[rank].fd, bytes, sizeof(bytes));
+      lcomm_store_say(store->peers[rank].fd, LCOMM_STORE_WAIT);
     }
   }
 }
 
 lcomm_status lcomm_store_fail_all(lcomm_store *store) {
-  uint8_t bytes[LCOMM_STORE_HEADER_SIZE + LCOMM_STORE_REASON_MAX];
-  size_t size = lcomm_store_pack_reason(LCOMM_STORE_FAILED, store->status, store->sentence, bytes);
   int count = 0;
   for (int rank = 1; rank < store->size; rank++) {
     lcomm_store_peer *peer = &store->peers[rank];
     if (peer->fd >= 0) {
-      lcomm_store_say(peer->fd, bytes, size);
+      lcomm_store_say_reason(peer->fd, LCOMM_STORE_FAILED, store->status, store->sentence);
       store->polls[count++].fd = peer->fd;
       peer->fd = -1;
     }
@@ -54,7 +60,7 @@ lcomm_status lcomm_store_fail_all(lcomm_store *store) {
   return store->status;
 }
 
-static void lose(lcomm_store_peer *peer) {
+void lcomm_store_lose(lcomm_store_peer *peer) {
   close(peer->fd);
   peer->fd = -1;
   peer->was_here = true;
@@ -111,10 +117,7 @@ static lcomm_status hear(lcomm_store *store, int rank, uint8_t *part, size_t siz
 
 /* One that has given its part has to wait; if it is gone, so is the job. */
 static lcomm_status hear_silence(lcomm_store *store, int rank) {
-  char byte;
-  size_t got = 0;
-  lcomm_stream stream = lcomm_socket_read(store->peers[rank].fd, &byte, 1, &got);
-  return stream == LCOMM_STREAM_WAITS ? LCOMM_OK : miss(store, rank);
+  return lcomm_socket_is_silent(store->peers[rank].fd) ? LCOMM_OK : miss(store, rank);
 }
 
 static lcomm_status say_who_is_late(lcomm_store *store, size_t whole) {
@@ -179,21 +182,6 @@ static lcomm_status gather(lcomm_store *store, uint8_t *all, size_t size) {
 
 /* ------------------------------------------------------------- spreading */
 
-static lcomm_stream tell(lcomm_store_peer *peer, const uint8_t *header, const uint8_t *all,
-                         size_t size) {
-  lcomm_stream stream = LCOMM_STREAM_MOVED;
-  while (stream == LCOMM_STREAM_MOVED && peer->sent < LCOMM_STORE_HEADER_SIZE + size) {
-    if (peer->sent < LCOMM_STORE_HEADER_SIZE) {
-      stream = lcomm_socket_write(peer->fd, header, LCOMM_STORE_HEADER_SIZE, &peer->sent);
-    } else {
-      size_t done = peer->sent - LCOMM_STORE_HEADER_SIZE;
-      stream = lcomm_socket_write(peer->fd, all, size, &done);
-      peer->sent = LCOMM_STORE_HEADER_SIZE + done;
-    }
-  }
-  return stream;
-}
-
 /* One round of writing; returns the ranks that have not all of it. */
 static int spread_round(lcomm_store *store, const uint8_t *header, const uint8_t *all, size_t size,
                         bool *moved) {
@@ -202,8 +190,9 @@ static int spread_round(lcomm_store *store, const uint8_t *header, const uint8_t
     lcomm_store_peer *peer = &store->peers[rank];
     bool unfinished = peer->fd >= 0 && peer->sent < LCOMM_STORE_HEADER_SIZE + size;
     size_t before = peer->sent;
-    if (unfinished && tell(peer, header, all, size) == LCOMM_STREAM_GONE) {
-      lose(peer);
+    if (unfinished && lcomm_socket_write_parts(peer->fd, header, LCOMM_STORE_HEADER_SIZE, all, size,
+                                               &peer->sent) == LCOMM_STREAM_GONE) {
+      lcomm_store_lose(peer);
     }
     unfinished = peer->fd >= 0 && peer->sent < LCOMM_STORE_HEADER_SIZE + size;
     store->polls[rank] = (struct pollfd){.fd = unfinished ? peer->fd : -1, .events = POLLOUT};
@@ -233,7 +222,7 @@ static void spread(lcomm_store *store, const uint8_t *all, size_t size) {
   }
   for (int rank = 1; rank < store->size; rank++) {
     if (store->peers[rank].fd >= 0 && store->peers[rank].sent < LCOMM_STORE_HEADER_SIZE + size) {
-      lose(&store->peers[rank]);
+      lcomm_store_lose(&store->peers[rank]);
     }
   }
 }

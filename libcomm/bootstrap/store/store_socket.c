@@ -41,6 +41,27 @@ lcomm_stream lcomm_socket_write(int fd, const void *bytes, size_t size, size_t *
   return judge(send(fd, (const char *)bytes + *done, size - *done, MSG_NOSIGNAL), done);
 }
 
+lcomm_stream lcomm_socket_write_parts(int fd, const void *head, size_t head_size, const void *body,
+                                      size_t body_size, size_t *done) {
+  lcomm_stream stream = LCOMM_STREAM_MOVED;
+  while (stream == LCOMM_STREAM_MOVED && *done < head_size + body_size) {
+    if (*done < head_size) {
+      stream = lcomm_socket_write(fd, head, head_size, done);
+    } else {
+      size_t of_body = *done - head_size;
+      stream = lcomm_socket_write(fd, body, body_size, &of_body);
+      *done = head_size + of_body;
+    }
+  }
+  return stream;
+}
+
+bool lcomm_socket_is_silent(int fd) {
+  char byte;
+  size_t got = 0;
+  return lcomm_socket_read(fd, &byte, 1, &got) == LCOMM_STREAM_WAITS;
+}
+
 int lcomm_socket_poll(struct pollfd *sockets, int count, int wait_ms) {
   int ready = poll(sockets, (nfds_t)count, wait_ms);
   return ready < 0 && errno == EINTR ? 0 : ready;

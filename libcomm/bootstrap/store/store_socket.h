@@ -23,6 +23,14 @@ typedef enum lcomm_stream {
 lcomm_stream lcomm_socket_read(int fd, void *bytes, size_t size, size_t *done);
 lcomm_stream lcomm_socket_write(int fd, const void *bytes, size_t size, size_t *done);
 
+/* The same for a message of two parts, one after the other, until it is written or nothing moves.
+ */
+lcomm_stream lcomm_socket_write_parts(int fd, const void *head, size_t head_size, const void *body,
+                                      size_t body_size, size_t *done);
+
+/* Has the other side said nothing, and not gone? Takes one byte if it has. */
+bool lcomm_socket_is_silent(int fd);
+
 /* Listen at all addresses of a host name that are this host's own. Where none
  * is, or the name means nothing but loopback while others must come from
  * outside (one_host false), listen at every address. Returns the number of

@@ -28,20 +28,16 @@ static void leave(lcomm_store_visitor *it) {
 
 static void refuse(lcomm_store_rendezvous *m, lcomm_store_visitor *it, lcomm_status status,
                    const char *why) {
-  uint8_t bytes[LCOMM_STORE_HEADER_SIZE + LCOMM_STORE_REASON_MAX];
-  size_t size = lcomm_store_pack_reason(LCOMM_STORE_REFUSED, status, why, bytes);
   snprintf(m->refusal, sizeof(m->refusal), "%.*s", (int)sizeof(m->refusal) - 1, why);
   m->refused++;
-  lcomm_store_say(it->fd, bytes, size);
+  lcomm_store_say_reason(it->fd, LCOMM_STORE_REFUSED, status, why);
   leave(it);
 }
 
 /* There is no meeting: the reason goes to every rank that comes. */
 static void apologize(lcomm_store_rendezvous *m, lcomm_store_visitor *it, int rank) {
-  uint8_t bytes[LCOMM_STORE_HEADER_SIZE + LCOMM_STORE_REASON_MAX];
   lcomm_store *store = m->store;
-  size_t size = lcomm_store_pack_reason(LCOMM_STORE_FAILED, store->status, store->sentence, bytes);
-  lcomm_store_say(it->fd, bytes, size);
+  lcomm_store_say_reason(it->fd, LCOMM_STORE_FAILED, store->status, store->sentence);
   leave(it);
   m->missing -= !store->peers[rank].told;
   store->peers[rank].told = true;
@@ -49,10 +45,8 @@ static void apologize(lcomm_store_rendezvous *m, lcomm_store_visitor *it, int ra
 
 static void welcome(lcomm_store_rendezvous *m, lcomm_store_visitor *it,
                     const lcomm_store_handshake *handshake) {
-  uint8_t bytes[LCOMM_STORE_HEADER_SIZE];
   lcomm_store_peer *peer = &m->store->peers[handshake->rank];
-  lcomm_store_pack_frame((lcomm_store_frame){LCOMM_STORE_WAIT, 0}, bytes);
-  if (!lcomm_store_say(it->fd, bytes, sizeof(bytes))) {
+  if (!lcomm_store_say(it->fd, LCOMM_STORE_WAIT)) {
     lcomm_store_visitor_part(it);
     return;
   }
@@ -126,9 +120,7 @@ static void judge(lcomm_store_rendezvous *m, lcomm_store_visitor *it) {
 /* Who has greeted waits. One that has gone meanwhile is no member: another
  * greeting of the same rank may be on its way. */
 static void greeted(lcomm_store_rendezvous *m, lcomm_store_visitor *it) {
-  char byte;
-  size_t got = 0;
-  if (lcomm_socket_read(it->fd, &byte, 1, &got) == LCOMM_STREAM_WAITS) {
+  if (lcomm_socket_is_silent(it->fd)) {
     judge(m, it);
   } else {
     lcomm_store_visitor_part(it);

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "codecs/little_endian.h"
+
 static const uint8_t hello_magic[LCOMM_STORE_MAGIC_SIZE] = "lcommtcp";
 static const uint8_t frame_magic[4] = "lcsf";
 
@@ -21,20 +23,6 @@ enum {
 _Static_assert(AT_PROCESS == AT_HOST + LCOMM_HOST_MAX, "the process follows the host");
 _Static_assert(AT_TOKEN + LCOMM_TOKEN_MAX == LCOMM_STORE_HANDSHAKE_SIZE, "the token is the end");
 
-static void put(uint8_t *bytes, uint64_t value, int size) {
-  for (int i = 0; i < size; i++) {
-    bytes[i] = (uint8_t)(value >> (8 * i));
-  }
-}
-
-static uint64_t get(const uint8_t *bytes, int size) {
-  uint64_t value = 0;
-  for (int i = 0; i < size; i++) {
-    value |= (uint64_t)bytes[i] << (8 * i);
-  }
-  return value;
-}
-
 /* Text of a stranger, fit for people; as much as there is room for. */
 static void take_text(const uint8_t *bytes, size_t size, char *text, size_t room) {
   size_t length = 0;
@@ -49,13 +37,13 @@ static void take_text(const uint8_t *bytes, size_t size, char *text, size_t room
 void lcomm_store_pack_handshake(const lcomm_store_handshake *handshake, uint8_t *bytes) {
   memset(bytes, 0, LCOMM_STORE_HANDSHAKE_SIZE);
   memcpy(bytes, hello_magic, sizeof(hello_magic));
-  put(bytes + AT_VERSION, LCOMM_STORE_VERSION, 4);
-  put(bytes + AT_RANK, handshake->rank, 4);
-  put(bytes + AT_WORLD, handshake->world_size, 4);
-  put(bytes + AT_ATTEMPT, handshake->attempt, 4);
+  lcomm_le_put(bytes + AT_VERSION, LCOMM_STORE_VERSION, 4);
+  lcomm_le_put(bytes + AT_RANK, handshake->rank, 4);
+  lcomm_le_put(bytes + AT_WORLD, handshake->world_size, 4);
+  lcomm_le_put(bytes + AT_ATTEMPT, handshake->attempt, 4);
   memcpy(bytes + AT_HOST, handshake->host, strnlen(handshake->host, LCOMM_HOST_MAX));
   memcpy(bytes + AT_TOKEN, handshake->token, LCOMM_TOKEN_MAX);
-  put(bytes + AT_PROCESS, handshake->process, 8);
+  lcomm_le_put(bytes + AT_PROCESS, handshake->process, 8);
 }
 
 bool lcomm_store_begins_handshake(const uint8_t *bytes, size_t size) {
@@ -64,7 +52,7 @@ bool lcomm_store_begins_handshake(const uint8_t *bytes, size_t size) {
 }
 
 bool lcomm_store_knows_version(const uint8_t *bytes, size_t size) {
-  return size < AT_VERSION + 4 || get(bytes + AT_VERSION, 4) == LCOMM_STORE_VERSION;
+  return size < AT_VERSION + 4 || lcomm_le_get(bytes + AT_VERSION, 4) == LCOMM_STORE_VERSION;
 }
 
 lcomm_status lcomm_store_read_handshake(const uint8_t *bytes, lcomm_store_handshake *handshake,
@@ -78,12 +66,12 @@ lcomm_status lcomm_store_read_handshake(const uint8_t *bytes, lcomm_store_handsh
     return LCOMM_ERR_UNSUPPORTED;
   }
   memset(handshake, 0, sizeof *handshake);
-  handshake->rank = (uint32_t)get(bytes + AT_RANK, 4);
-  handshake->world_size = (uint32_t)get(bytes + AT_WORLD, 4);
+  handshake->rank = (uint32_t)lcomm_le_get(bytes + AT_RANK, 4);
+  handshake->world_size = (uint32_t)lcomm_le_get(bytes + AT_WORLD, 4);
   take_text(bytes + AT_HOST, LCOMM_HOST_MAX, handshake->host, sizeof(handshake->host));
   memcpy(handshake->token, bytes + AT_TOKEN, sizeof(handshake->token));
-  handshake->process = get(bytes + AT_PROCESS, 8);
-  handshake->attempt = (uint32_t)get(bytes + AT_ATTEMPT, 4);
+  handshake->process = lcomm_le_get(bytes + AT_PROCESS, 8);
+  handshake->attempt = (uint32_t)lcomm_le_get(bytes + AT_ATTEMPT, 4);
   return LCOMM_OK;
 }
 
@@ -99,15 +87,15 @@ bool lcomm_store_same_token(const uint8_t a[LCOMM_TOKEN_MAX], const uint8_t b[LC
 
 void lcomm_store_pack_frame(lcomm_store_frame frame, uint8_t *bytes) {
   memcpy(bytes, frame_magic, sizeof(frame_magic));
-  put(bytes + 4, (uint64_t)frame.kind, 4);
-  put(bytes + 8, frame.size, 8);
+  lcomm_le_put(bytes + 4, (uint64_t)frame.kind, 4);
+  lcomm_le_put(bytes + 8, frame.size, 8);
 }
 
 size_t lcomm_store_pack_reason(lcomm_store_kind kind, lcomm_status status, const char *text,
                                uint8_t *bytes) {
   size_t length = strnlen(text, LCOMM_ERROR_MAX - 1), size = 4 + length;
   lcomm_store_pack_frame((lcomm_store_frame){kind, size}, bytes);
-  put(bytes + LCOMM_STORE_HEADER_SIZE, (uint32_t)status, 4);
+  lcomm_le_put(bytes + LCOMM_STORE_HEADER_SIZE, (uint32_t)status, 4);
   memcpy(bytes + LCOMM_STORE_HEADER_SIZE + 4, text, length);
   return LCOMM_STORE_HEADER_SIZE + size;
 }
@@ -128,7 +116,7 @@ static bool fits(uint64_t kind, uint64_t size) {
 }
 
 lcomm_status lcomm_store_read_frame(const uint8_t *bytes, lcomm_store_frame *frame) {
-  uint64_t kind = get(bytes + 4, 4), size = get(bytes + 8, 8);
+  uint64_t kind = lcomm_le_get(bytes + 4, 4), size = lcomm_le_get(bytes + 8, 8);
   if (memcmp(bytes, frame_magic, sizeof(frame_magic)) != 0 || !fits(kind, size)) {
     return LCOMM_ERR_WIRE;
   }
@@ -141,7 +129,7 @@ lcomm_status lcomm_store_read_reason(const uint8_t *bytes, size_t size,
   if (size < 4 || size > LCOMM_STORE_REASON_MAX) {
     return LCOMM_ERR_WIRE;
   }
-  int32_t status = (int32_t)(uint32_t)get(bytes, 4);
+  int32_t status = (int32_t)(uint32_t)lcomm_le_get(bytes, 4);
   bool known = status < 0 && status >= LCOMM_ERR_INTERNAL;
   reason->status = known ? (lcomm_status)status : LCOMM_ERR_REMOTE;
   take_text(bytes + 4, size - 4, reason->text, sizeof(reason->text));
