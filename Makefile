@@ -111,7 +111,8 @@ HAVE_UCX := $(shell pkg-config --exists ucx 2>/dev/null && echo yes)
 UCX_PART := $(filter-out %/ucx_addresses.c,$(wildcard libcomm/transport/ucx/*.c)) libcomm/transport/registry.c
 OTHER_TRANSPORTS := $(if $(HAVE_UCX),libcomm/transport/registry_without_ucx.c,$(UCX_PART))
 # What includes mpi.h is a library of its own, libcomm-with-mpi.so: libcomm.so needs no MPI.
-WITH_MPI_SOURCES := libcomm/bootstrap/mpi_bootstrap.c libcomm/bootstrap/mpi_version.c libcomm/transport/mpi/mpi_transport.c
+WITH_MPI_SOURCES := libcomm/bootstrap/mpi_bootstrap.c libcomm/bootstrap/mpi_version.c \
+  libcomm/transport/mpi/mpi_control_messages.c libcomm/transport/mpi/mpi_transport.c
 LIB_SOURCES := $(filter-out $(OTHER_KERNELS),$(wildcard kernels/*.c)) $(wildcard codecs/*.c) \
   $(filter-out libcomm/interpose/% libcomm/examples/% $(WITH_MPI_SOURCES) $(OTHER_TRANSPORTS),$(wildcard libcomm/*/*.c libcomm/*/*/*.c))
 TRAINER_SOURCES := $(wildcard trainer/*.c)

@@ -3,7 +3,7 @@
 
 /* What libcomm asks of MPI while a communicator is made, in libcomm-with-mpi.so:
  * lcomm_create_mpi, whose ranks meet over MPI, and the table of mpi_table.h. Calls are
- * PMPI_ for the reason that transport/mpi_transport.c gives. */
+ * PMPI_ for the reason that transport/mpi/mpi_internal.h gives. */
 
 #include <mpi.h>
 #include <stdlib.h>
@@ -83,6 +83,17 @@ static void drop(lcomm_bootstrap_object *bootstrap) {
   *bootstrap = (lcomm_bootstrap_object){.boot = bootstrap->boot};
 }
 
+/* MPI has tried to make the communicator. False, and the room given back: there is none. */
+static bool is_made(lcomm_bootstrap_object *bootstrap, int code) {
+  MPI_Comm made = *(MPI_Comm *)bootstrap->mpi;
+  if (code != MPI_SUCCESS || made == MPI_COMM_NULL) {
+    drop(bootstrap);
+    return false;
+  }
+  PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+  return true;
+}
+
 /* Collective over the members only. */
 static lcomm_status group_ranks(MPI_Comm parent, const int *members, int count, int tag,
                                 lcomm_bootstrap_object *bootstrap) {
@@ -92,11 +103,9 @@ static lcomm_status group_ranks(MPI_Comm parent, const int *members, int count, 
   int code = PMPI_Comm_create_group(parent, group, tag, bootstrap->mpi);
   PMPI_Group_free(&group);
   PMPI_Group_free(&everyone);
-  if (code == MPI_SUCCESS && *(MPI_Comm *)bootstrap->mpi != MPI_COMM_NULL) {
-    PMPI_Comm_set_errhandler(*(MPI_Comm *)bootstrap->mpi, MPI_ERRORS_RETURN);
+  if (is_made(bootstrap, code)) {
     return LCOMM_OK;
   }
-  drop(bootstrap);
   return lcomm_error_thread(LCOMM_ERR_TRANSPORT, "MPI cannot group %d of its ranks", count);
 }
 
@@ -113,11 +122,9 @@ static lcomm_status group_all(MPI_Comm parent, lcomm_bootstrap_object *bootstrap
   PMPI_Comm_group(parent, &everyone);
   int code = PMPI_Comm_create(parent, everyone, bootstrap->mpi);
   PMPI_Group_free(&everyone);
-  if (code == MPI_SUCCESS && *(MPI_Comm *)bootstrap->mpi != MPI_COMM_NULL) {
-    PMPI_Comm_set_errhandler(*(MPI_Comm *)bootstrap->mpi, MPI_ERRORS_RETURN);
+  if (is_made(bootstrap, code)) {
     return LCOMM_OK;
   }
-  drop(bootstrap);
   return lcomm_error_thread(LCOMM_ERR_TRANSPORT,
                             "lcomm_create_mpi: MPI makes no communicator over the same ranks");
 }

@@ -28,8 +28,7 @@ static lcomm_status start(lcomm_split_rendezvous *m, int member, bool receives, 
   if (status != LCOMM_OK) {
     char who[96];
     return lcomm_fail_peer(m->parent, status, peer, "lcomm_split with %s: %s",
-                           lcomm_comm_who(m->parent, peer, who, sizeof(who)),
-                           link->table->why(link));
+                           lcomm_comm_who(m->parent, peer, who, sizeof(who)), link->why);
   }
   return LCOMM_OK;
 }
@@ -42,8 +41,7 @@ static lcomm_status look(lcomm_split_rendezvous *m, lcomm_split_message *it) {
   lcomm_status status = link->table->test(link, &it->transfer, &over, it->receives ? &size : NULL);
   if (status != LCOMM_OK) {
     return lcomm_fail_peer(m->parent, status, it->peer, "lcomm_split with %s: %s",
-                           lcomm_comm_who(m->parent, it->peer, who, sizeof(who)),
-                           link->table->why(link));
+                           lcomm_comm_who(m->parent, it->peer, who, sizeof(who)), link->why);
   }
   it->in_flight = !over;
   if (over && size != it->size) {

@@ -70,7 +70,7 @@ static lcomm_stream_gate *take(const lcomm_device_table *table) {
   return hold;
 }
 
-static void give_back(lcomm_stream_gate *hold) {
+static void release(lcomm_stream_gate *hold) {
   pthread_mutex_lock(&lock);
   hold->next_free = first_free;
   first_free = hold;
@@ -81,7 +81,7 @@ static void give_back(lcomm_stream_gate *hold) {
 lcomm_stream_gate *lcomm_stream_gate_close(const lcomm_device_table *table, void *stream) {
   lcomm_stream_gate *hold = take(table);
   if (hold && table->wait_value(stream, &numbers[hold - holds], hold->value) != 0) {
-    give_back(hold);
+    release(hold);
     return NULL;
   }
   return hold;
@@ -90,5 +90,5 @@ lcomm_stream_gate *lcomm_stream_gate_close(const lcomm_device_table *table, void
 void lcomm_stream_gate_open(lcomm_stream_gate *hold) {
   atomic_store_explicit((_Atomic uint32_t *)&numbers[hold - holds], hold->value,
                         memory_order_release);
-  give_back(hold);
+  release(hold);
 }

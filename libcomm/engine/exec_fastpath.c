@@ -110,7 +110,7 @@ static lcomm_status send_all(lcomm_run *run, const uint8_t *mine, size_t size) {
       return lcomm_fail_peer(comm, LCOMM_ERR_TRANSPORT, peer,
                              "%s #%u: a message to %s cannot be sent. %s. Look at its log.",
                              lcomm_collective_name(run->plan->collective), run->sequence,
-                             lcomm_comm_who(comm, peer, who, sizeof(who)), link->table->why(link));
+                             lcomm_comm_who(comm, peer, who, sizeof(who)), link->why);
     }
   }
   run->fastpath.is_sent = true;

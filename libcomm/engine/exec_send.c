@@ -44,7 +44,7 @@ lcomm_status lcomm_exec_transport_failed(lcomm_run *run, uint32_t index) {
   lcomm_transport *link = lcomm_comm_link(run->comm, step->peer);
   char why[LCOMM_TRANSPORT_WHY_MAX];
   run->messages.abandoned = true; /* a piece may still be in flight */
-  snprintf(why, sizeof(why), "%s", link->table->why(link));
+  snprintf(why, sizeof(why), "%s", link->why);
   lcomm_status heard = hear_reason(run->comm);
   if (heard != LCOMM_OK) {
     return heard;

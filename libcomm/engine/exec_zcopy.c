@@ -59,7 +59,7 @@ lcomm_status lcomm_exec_get(lcomm_run *run, uint32_t place, size_t offset, size_
       run->comm, LCOMM_ERR_TRANSPORT, zcopy->rank,
       "%s #%u: the memory of %s, on this host, cannot be read. %s. Look at its log.",
       lcomm_collective_name(run->plan->collective), run->sequence,
-      lcomm_comm_who(run->comm, zcopy->rank, who, sizeof(who)), link->table->why(link));
+      lcomm_comm_who(run->comm, zcopy->rank, who, sizeof(who)), link->why);
 }
 
 static void one_reader_less(lcomm_slot_memory *slot) {

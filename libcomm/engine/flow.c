@@ -131,7 +131,7 @@ static lcomm_status link_failed(lcomm_comm *comm, int peer) {
   return lcomm_fail_peer(
       comm, LCOMM_ERR_TRANSPORT, peer,
       "a credit from or to %s failed: %s. Look at the network and at the peer's log.",
-      lcomm_comm_who(comm, peer, who, sizeof(who)), link->table->why(link));
+      lcomm_comm_who(comm, peer, who, sizeof(who)), link->why);
 }
 
 /* Take a credit: no less than the last one, and no more than was begun. */

@@ -95,20 +95,20 @@ static void open_one(const lcomm_transport_setup *setup, const lcomm_transport_t
   lcomm_status status = table->open(setup, &transport, &why);
   int taken = 0;
   for (int peer = 0; status == LCOMM_OK && peer < links->size; peer++) {
-    if (peer != links->rank && !links->of[peer] && table->reaches(transport, peer)) {
+    if (peer != links->rank && !links->of[peer] && transport->table->reaches(transport, peer)) {
       links->of[peer] = transport;
       taken++;
     }
   }
-  if (status == LCOMM_OK && why.text[0] == '\0' && table->why) {
-    lcomm_why_set(&why, LCOMM_OK, "%s", table->why(transport));
+  if (status == LCOMM_OK && why.text[0] == '\0') {
+    lcomm_why_set(&why, LCOMM_OK, "%s", transport->why);
   }
   /* Heard only if somebody stays without a link. */
   note(mine, table->name, why.text[0] != '\0' ? why.text : "does not reach it");
   if (taken > 0) {
     links->open[links->count++] = transport;
   } else if (status == LCOMM_OK) {
-    table->close(transport, true);
+    transport->table->close(transport, true);
   }
 }
 

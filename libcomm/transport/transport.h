@@ -22,7 +22,7 @@
 enum {
   LCOMM_TAG_CONTROL = 1 << 30, /* set in tags that are no part of a schedule */
   LCOMM_CONTROL_SIZE = 1152,   /* bytes of a control message, always */
-  LCOMM_TRANSPORT_WHY_MAX = 256
+  LCOMM_TRANSPORT_WHY_MAX = 320
 };
 
 /* One message on its way. Lives with the caller at a fixed address. */
@@ -133,9 +133,6 @@ typedef struct lcomm_transport_table {
 
   lcomm_transport_control control;
 
-  /* What the last failure was, for people. */
-  const char *(*why)(const lcomm_transport *transport);
-
   /* --- what not every transport can; NULL where it cannot --- */
 
   const lcomm_transport_zero_copy *zero_copy;
@@ -171,6 +168,7 @@ typedef struct lcomm_transport_table {
 /* Every transport begins with this. */
 struct lcomm_transport {
   const lcomm_transport_table *table;
+  char why[LCOMM_TRANSPORT_WHY_MAX]; /* what the last failure was, for people */
 };
 
 /* The version of UCX that was loaded, such as "1.13.1"; NULL without one. */

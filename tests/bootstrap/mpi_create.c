@@ -242,7 +242,7 @@ static void message_past_the_capacity_is_an_error(void) {
     while (!over && status == LCOMM_OK) {
       status = t->table->test(t, &receiving, &over, &size);
     }
-    require(status == LCOMM_ERR_TRANSPORT && t->table->why(t)[0], "%s", t->table->why(t));
+    require(status == LCOMM_ERR_TRANSPORT && t->why[0], "%s", t->why);
     while (!left && t->table->test(t, &sending, &left, NULL) == LCOMM_OK) {
     }
   }

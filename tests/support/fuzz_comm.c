@@ -77,11 +77,6 @@ static bool hear_it(lcomm_transport *transport, void *control) {
   return true;
 }
 
-static const char *why_it(const lcomm_transport *transport) {
-  (void)transport;
-  return "the input says so";
-}
-
 /* --------------------------------------------------------------- memory */
 
 /* So that what is left behind after a failure is found again. */
@@ -129,11 +124,11 @@ lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) 
                                         .control.send = tell_it,
                                         .control.send_error = tell_it,
                                         .control.receive = hear_it,
-                                        .why = why_it,
                                         .memory_get = memory_get_it,
                                         .memory_free = memory_free_it,
                                         .wakeup = &wakeup};
   link->base.table = &link->table;
+  snprintf(link->base.why, sizeof(link->base.why), "the input says so");
   link->in = in;
   comm->rank = rank;
   comm->size = size;

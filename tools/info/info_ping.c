@@ -46,7 +46,7 @@ static lcomm_status broken(lcomm_comm *comm, int peer, lcomm_status status) {
   char who[96];
   const lcomm_transport *link = lcomm_comm_link(comm, peer);
   return lcomm_fail(comm, status, "measuring the link to %s: %s",
-                    lcomm_comm_who(comm, peer, who, sizeof(who)), link->table->why(link));
+                    lcomm_comm_who(comm, peer, who, sizeof(who)), link->why);
 }
 
 /* What a wait does now and then: hear what others say, and look at the clock. */

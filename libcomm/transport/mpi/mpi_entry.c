@@ -19,25 +19,10 @@ static lcomm_status open_registered(const lcomm_transport_setup *setup, lcomm_tr
   return mpi->transport->open(setup, transport, why);
 }
 
-static void close_opened(lcomm_transport *transport, bool orderly) {
-  transport->table->close(transport, orderly);
-}
-
-static bool opened_reaches(const lcomm_transport *transport, int peer) {
-  return transport->table->reaches(transport, peer);
-}
-
-static const char *why_of_opened(const lcomm_transport *transport) {
-  return transport->table->why(transport);
-}
-
 extern const lcomm_transport_table lcomm_transport_mpi_entry;
 
 const lcomm_transport_table lcomm_transport_mpi_entry = {
     .name = "mpi",
     .summary = "MPI point-to-point messages",
     .open = open_registered,
-    .close = close_opened,
-    .reaches = opened_reaches,
-    .why = why_of_opened,
 };

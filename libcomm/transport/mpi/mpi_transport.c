@@ -1,64 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Messages over MPI point-to-point calls on a communicator of our own.
- * Messages past 1 GiB use a derived type, because MPI counts are ints.
- *
- * All calls are those of MPI's profiling interface, PMPI_: libcomm's own messages are
- * not the program's, so tools and doors that stand between a program and MPI must not
- * see them. */
+/* Messages over MPI point-to-point calls on a communicator of our own. */
 
 #include "libcomm/transport/mpi/mpi_transport.h"
 
-#include <mpi.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/transport/mpi/mpi_internal.h"
 
-enum { NOTICE_TAG = LCOMM_TAG_CONTROL | 2, BIG = 1 << 30, NOTICES_MAX = 3, FLUSH_TRIES = 1000 };
-
-/* Places of a peer: NOTICES_MAX for ordinary control messages, then one for an error, and one for
- * the empty message that says that no other control message follows. */
-enum { ERROR_PLACE = NOTICES_MAX, LAST_PLACE, PLACES };
-
-/* A control message that leaves: idle when its request is MPI_REQUEST_NULL. */
-typedef struct outgoing {
-  MPI_Request request;
-  unsigned char bytes[LCOMM_CONTROL_SIZE];
-} outgoing;
-
-typedef struct mpi_transport {
-  lcomm_transport base;
-  MPI_Comm comm;
-  int rank, size;
-  int *ranks; /* of the peers, in comm */
-  char why[MPI_MAX_ERROR_STRING + 32];
-  MPI_Request listening; /* receives the next control message */
-  unsigned char heard[LCOMM_CONTROL_SIZE];
-  outgoing *told;        /* PLACES per peer */
-  bool *left;            /* the peers that were sent the last control message */
-  bool *gone;            /* the peers whose last control message has been received */
-  double cancel_until_s; /* patience with messages that are no longer wanted; 0: all of it */
-  struct mpi_transport *next_left;
-} mpi_transport;
+enum { BIG = 1 << 30 };
 
 static const double CANCEL_S = 1;
 
 /* Transports closed after a failure: MPI may still read their control messages, so
  * they stay, reachable, to the end of the process. */
-static mpi_transport *_Atomic left_behind;
+static lcomm_mpi_transport *_Atomic left_behind;
 
 /* The words of a transfer: the request, and which way it goes. */
 enum { AT_WAY = 3, SENDS = 0, RECEIVES = 1 };
 
 _Static_assert(sizeof(MPI_Request) <= AT_WAY * sizeof(uint64_t), "an MPI_Request fits a transfer");
-
-static mpi_transport *of(lcomm_transport *transport) {
-  return (mpi_transport *)transport;
-}
 
 /* An MPI_Request is an opaque handle of a type that MPI chooses; it is kept
  * in the transfer as bytes. */
@@ -72,14 +38,14 @@ static void store(lcomm_transfer *transfer, MPI_Request request) {
   memcpy(transfer->opaque, &request, sizeof(request));
 }
 
-static lcomm_status check(mpi_transport *t, int code) {
+lcomm_status lcomm_mpi_check(lcomm_mpi_transport *t, int code) {
   if (code == MPI_SUCCESS) {
     return LCOMM_OK;
   }
   int length = 0;
   char text[MPI_MAX_ERROR_STRING] = "unknown MPI error";
   PMPI_Error_string(code, text, &length);
-  snprintf(t->why, sizeof(t->why), "MPI says: %s", text);
+  snprintf(t->base.why, sizeof(t->base.why), "MPI says: %s", text);
   return LCOMM_ERR_TRANSPORT;
 }
 
@@ -104,51 +70,55 @@ static int big_type(size_t size, MPI_Datatype *type) {
   return code == MPI_SUCCESS ? PMPI_Type_commit(type) : code;
 }
 
+/* How the bytes of a message are described to MPI, whose counts are ints, and its request. */
+typedef struct message {
+  MPI_Datatype type;
+  int count;
+  MPI_Request request;
+} message;
+
+static lcomm_status describe(lcomm_mpi_transport *t, size_t size, message *m) {
+  bool big = size >= BIG;
+  *m = (message){MPI_BYTE, big ? 1 : (int)size, MPI_REQUEST_NULL};
+  return big ? lcomm_mpi_check(t, big_type(size, &m->type)) : LCOMM_OK;
+}
+
+/* code: what MPI made of it. */
+static lcomm_status started(lcomm_mpi_transport *t, message *m, int code, int way,
+                            lcomm_transfer *transfer) {
+  store(transfer, m->request);
+  transfer->opaque[AT_WAY] = (uint64_t)way;
+  if (m->type != MPI_BYTE) {
+    PMPI_Type_free(&m->type);
+  }
+  return lcomm_mpi_check(t, code);
+}
+
 static lcomm_status mpi_send(lcomm_transport *transport, int peer, uint32_t tag, const void *bytes,
                              size_t size, lcomm_transfer *transfer) {
-  mpi_transport *t = of(transport);
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Datatype type = MPI_BYTE;
-  lcomm_status status = size < BIG ? LCOMM_OK : check(t, big_type(size, &type));
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  int count = size < BIG ? (int)size : 1;
-  status = check(t, PMPI_Isend(bytes, count, type, t->ranks[peer], (int)tag, t->comm, &request));
-  store(transfer, request);
-  transfer->opaque[AT_WAY] = SENDS;
-  if (type != MPI_BYTE) {
-    PMPI_Type_free(&type);
-  }
-  return status;
+  lcomm_mpi_transport *t = lcomm_mpi_of(transport);
+  message m;
+  LCOMM_TRY(describe(t, size, &m));
+  int code = PMPI_Isend(bytes, m.count, m.type, t->ranks[peer], (int)tag, t->comm, &m.request);
+  return started(t, &m, code, SENDS, transfer);
 }
 
 static lcomm_status mpi_receive(lcomm_transport *transport, int peer, uint32_t tag, void *bytes,
                                 size_t capacity, lcomm_transfer *transfer) {
-  mpi_transport *t = of(transport);
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Datatype type = MPI_BYTE;
-  lcomm_status status = capacity < BIG ? LCOMM_OK : check(t, big_type(capacity, &type));
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  int count = capacity < BIG ? (int)capacity : 1;
-  status = check(t, PMPI_Irecv(bytes, count, type, t->ranks[peer], (int)tag, t->comm, &request));
-  store(transfer, request);
-  transfer->opaque[AT_WAY] = RECEIVES;
-  if (type != MPI_BYTE) {
-    PMPI_Type_free(&type);
-  }
-  return status;
+  lcomm_mpi_transport *t = lcomm_mpi_of(transport);
+  message m;
+  LCOMM_TRY(describe(t, capacity, &m));
+  int code = PMPI_Irecv(bytes, m.count, m.type, t->ranks[peer], (int)tag, t->comm, &m.request);
+  return started(t, &m, code, RECEIVES, transfer);
 }
 
 static lcomm_status mpi_test(lcomm_transport *transport, lcomm_transfer *transfer, bool *over,
                              size_t *size) {
-  mpi_transport *t = of(transport);
+  lcomm_mpi_transport *t = lcomm_mpi_of(transport);
   MPI_Status result;
   MPI_Request request = load(transfer);
   int flag = 0;
-  lcomm_status status = check(t, PMPI_Test(&request, &flag, &result));
+  lcomm_status status = lcomm_mpi_check(t, PMPI_Test(&request, &flag, &result));
   store(transfer, request);
   if (status != LCOMM_OK) {
     return status;
@@ -170,9 +140,7 @@ static void forget(MPI_Request *request) {
   PMPI_Request_free(request);
 }
 
-/* A message whose beginning has come can no longer be cancelled; its end is
- * waited for, so that nothing is written into memory of others later. False: it may be. */
-static bool end_receive(mpi_transport *t, MPI_Request *request) {
+bool lcomm_mpi_end_receive(lcomm_mpi_transport *t, MPI_Request *request) {
   double now_s = lcomm_clock_s();
   int flag = 0;
   t->cancel_until_s = t->cancel_until_s > 0 ? t->cancel_until_s : now_s + CANCEL_S;
@@ -189,152 +157,30 @@ static bool end_receive(mpi_transport *t, MPI_Request *request) {
 static void mpi_cancel(lcomm_transport *transport, lcomm_transfer *transfer) {
   MPI_Request request = load(transfer);
   if (request != MPI_REQUEST_NULL && transfer->opaque[AT_WAY] == RECEIVES) {
-    (void)end_receive(of(transport), &request);
+    (void)lcomm_mpi_end_receive(lcomm_mpi_of(transport), &request);
   } else {
     forget(&request);
   }
   store(transfer, request);
 }
 
-static lcomm_status listen_again(mpi_transport *t) {
-  return check(t, PMPI_Irecv(t->heard, LCOMM_CONTROL_SIZE, MPI_BYTE, MPI_ANY_SOURCE, NOTICE_TAG,
-                             t->comm, &t->listening));
-}
-
-/* Has it left, or was there none? */
-static bool is_idle(outgoing *message) {
-  int flag = 0;
-  PMPI_Test(&message->request, &flag, MPI_STATUS_IGNORE);
-  return flag != 0;
-}
-
-static outgoing *place_of(mpi_transport *t, int peer, int place) {
-  return &t->told[(size_t)peer * PLACES + (size_t)place];
-}
-
-static void tell_from(mpi_transport *t, int peer, outgoing *message, int size) {
-  PMPI_Isend(message->bytes, size, MPI_BYTE, t->ranks[peer], NOTICE_TAG, t->comm,
-             &message->request);
-}
-
-/* Into the first place of these that is idle. */
-static void tell_in(mpi_transport *t, int peer, int first, int end, const void *bytes) {
-  for (int i = first; i < end && !t->left[peer]; i++) {
-    outgoing *place = place_of(t, peer, i);
-    if (is_idle(place)) {
-      memcpy(place->bytes, bytes, sizeof(place->bytes));
-      tell_from(t, peer, place, LCOMM_CONTROL_SIZE);
-      return;
-    }
-  }
-}
-
-static void mpi_tell(lcomm_transport *transport, int peer, const void *bytes) {
-  tell_in(of(transport), peer, 0, NOTICES_MAX, bytes);
-}
-
-static void mpi_tell_error(lcomm_transport *transport, int peer, const void *bytes) {
-  tell_in(of(transport), peer, ERROR_PLACE, ERROR_PLACE + 1, bytes);
-}
-
-static void set_gone(mpi_transport *t, int mpi_rank) {
-  for (int peer = 0; peer < t->size; peer++) {
-    t->gone[peer] |= t->ranks[peer] == mpi_rank;
-  }
-}
-
-/* The size of a control message that has arrived, or -1; 0: it was the peer's last. */
-static int hear_any(mpi_transport *t, void *message) {
-  MPI_Status result;
-  int flag = 0, size = 0;
-  if (t->listening == MPI_REQUEST_NULL || PMPI_Test(&t->listening, &flag, &result) != MPI_SUCCESS ||
-      !flag) {
-    return -1;
-  }
-  PMPI_Get_count(&result, MPI_BYTE, &size);
-  memcpy(message, t->heard, LCOMM_CONTROL_SIZE);
-  if (size == 0) {
-    set_gone(t, result.MPI_SOURCE);
-  }
-  listen_again(t);
-  return size;
-}
-
-static bool mpi_hear(lcomm_transport *transport, void *message) {
-  mpi_transport *t = of(transport);
-  int size = hear_any(t, message);
-  while (size == 0) {
-    size = hear_any(t, message);
-  }
-  return size == LCOMM_CONTROL_SIZE;
-}
-
-/* MPI gives the context of a communicator that was freed to the next one, and while it
- * makes that, to the one that it is made from: what arrives late would be taken for a
- * message of those. Control messages of one rank to another arrive in their order, so nothing of a
- * peer is in flight once its last one was heard. */
-static void mpi_part(lcomm_transport *transport, int peer) {
-  mpi_transport *t = of(transport);
-  if (!t->left[peer]) {
-    t->left[peer] = true;
-    tell_from(t, peer, place_of(t, peer, LAST_PLACE), 0);
-  }
-}
-
-static int mpi_unparted(const lcomm_transport *transport) {
-  const mpi_transport *t = (const mpi_transport *)transport;
-  for (int peer = 0; peer < t->size; peer++) {
-    if (t->left[peer] && !t->gone[peer]) {
-      return peer;
-    }
-  }
-  return -1;
-}
-
-static const char *mpi_why(const lcomm_transport *transport) {
-  return ((const mpi_transport *)transport)->why;
-}
-
 static bool mpi_reaches(const lcomm_transport *transport, int peer) {
-  const mpi_transport *t = (const mpi_transport *)transport;
+  const lcomm_mpi_transport *t = (const lcomm_mpi_transport *)transport;
   return peer >= 0 && peer < t->size && peer != t->rank;
 }
 
 /* --------------------------------------------------------- open and close */
 
-/* Give control messages on their way a moment to leave; a dead peer cannot hold us.
- * False: MPI may still read one. */
-static bool flush_notices(mpi_transport *t) {
-  bool all = true;
-  for (int i = 0; i < t->size * PLACES; i++) {
-    bool idle = false;
-    for (int tries = 0; !idle && tries < FLUSH_TRIES; tries++) {
-      idle = is_idle(&t->told[i]);
-    }
-    if (!idle) {
-      PMPI_Request_free(&t->told[i].request);
-      all = false;
-    }
-  }
-  return all;
-}
-
-static void discard(mpi_transport *t) {
+static void discard(lcomm_mpi_transport *t) {
+  lcomm_mpi_control_free(t);
   free(t->ranks);
-  free(t->told);
-  free(t->left);
-  free(t->gone);
   free(t);
 }
 
 static void mpi_close(lcomm_transport *transport, bool orderly) {
-  mpi_transport *t = of(transport);
-  bool flushed = flush_notices(t);
+  lcomm_mpi_transport *t = lcomm_mpi_of(transport);
   (void)orderly; /* what MPI may still touch decides */
-  if (t->listening != MPI_REQUEST_NULL) {
-    flushed &= end_receive(t, &t->listening);
-  }
-  if (flushed) {
+  if (lcomm_mpi_control_close(t)) {
     discard(t);
     return;
   }
@@ -350,33 +196,21 @@ static bool tags_suffice(void) {
   return found && *limit >= (int)(LCOMM_TAG_CONTROL | 255);
 }
 
-static mpi_transport *make(const lcomm_transport_setup *setup) {
-  mpi_transport *t = calloc(1, sizeof *t);
-  outgoing *told = calloc((size_t)setup->size * PLACES, sizeof *told);
-  bool *left = calloc((size_t)setup->size, sizeof *left);
-  bool *gone = calloc((size_t)setup->size, sizeof *gone);
+static lcomm_mpi_transport *create(const lcomm_transport_setup *setup) {
+  lcomm_mpi_transport *t = calloc(1, sizeof *t);
   int *ranks = calloc((size_t)setup->size, sizeof *ranks);
-  if (!t || !told || !left || !gone || !ranks) {
+  if (!t || !ranks) {
     free(ranks);
-    free(left);
-    free(gone);
-    free(told);
     free(t);
     return NULL;
   }
   for (int i = 0; i < setup->size; i++) {
     ranks[i] = setup->mpi_ranks ? setup->mpi_ranks[i] : i;
   }
-  for (int i = 0; i < setup->size * PLACES; i++) {
-    told[i].request = MPI_REQUEST_NULL;
-  }
   t->base.table = &lcomm_transport_mpi;
   t->comm = *(const MPI_Comm *)setup->mpi;
   t->rank = setup->rank;
   t->size = setup->size;
-  t->told = told;
-  t->left = left;
-  t->gone = gone;
   t->ranks = ranks;
   return t;
 }
@@ -392,16 +226,17 @@ static lcomm_status mpi_open(const lcomm_transport_setup *setup, lcomm_transport
     snprintf(why->text, sizeof(why->text), "this MPI's largest message tag is too small");
     return LCOMM_ERR_UNSUPPORTED;
   }
-  mpi_transport *t = make(setup);
+  lcomm_mpi_transport *t = create(setup);
   if (!t) {
     snprintf(why->text, sizeof(why->text), "out of memory");
     return LCOMM_ERR_MEMORY;
   }
   PMPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN);
-  if (listen_again(t) != LCOMM_OK) {
-    snprintf(why->text, sizeof(why->text), "%.200s", t->why);
+  lcomm_status status = lcomm_mpi_control_open(t);
+  if (status != LCOMM_OK) {
+    snprintf(why->text, sizeof(why->text), "%s", t->base.why);
     discard(t);
-    return LCOMM_ERR_TRANSPORT;
+    return status;
   }
   *transport = &t->base;
   return LCOMM_OK;
@@ -417,10 +252,9 @@ const lcomm_transport_table lcomm_transport_mpi = {
     .receive = mpi_receive,
     .test = mpi_test,
     .cancel = mpi_cancel,
-    .control.send = mpi_tell,
-    .control.send_error = mpi_tell_error,
-    .control.receive = mpi_hear,
-    .control.part = mpi_part,
-    .control.unparted = mpi_unparted,
-    .why = mpi_why,
+    .control.send = lcomm_mpi_control_send,
+    .control.send_error = lcomm_mpi_control_send_error,
+    .control.receive = lcomm_mpi_control_receive,
+    .control.part = lcomm_mpi_control_part,
+    .control.unparted = lcomm_mpi_control_unparted,
 };

@@ -41,9 +41,7 @@ int lcomm_shm_file_create(const char *label, size_t size) {
     return -1;
   }
   if (fchmod(file, 0600) != 0 || !set_size(file, size) || fcntl(file, F_ADD_SEALS, FIXED) != 0) {
-    int error = errno;
-    close(file);
-    errno = error;
+    lcomm_shm_file_close(file);
     return -1;
   }
   return file;
@@ -61,6 +59,14 @@ int lcomm_shm_file_open(pid_t pid, int file, int flags, const char *kind) {
     return -1;
   }
   return open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+void lcomm_shm_file_close(int file) {
+  int error = errno;
+  if (file >= 0) {
+    close(file);
+  }
+  errno = error;
 }
 
 bool lcomm_shm_file_is_fixed(int file, size_t size) {

@@ -113,12 +113,10 @@ static region *region_create(size_t size) {
   return made;
 }
 
-/* Nothing of it is in use. Peers that still have it mapped keep an empty hull. */
+/* Nothing of it is in use. Peers that still have it mapped keep the addresses only. */
 static void region_destroy(region *it) {
   munmap(it->base, it->size);
-  if (it->file >= 0) {
-    close(it->file);
-  }
+  lcomm_shm_file_close(it->file);
   free(it->extents);
   it->base = NULL;
   it->extents = NULL;
@@ -222,7 +220,7 @@ static void make_hole(const region *in, const extent *it) {
   }
 }
 
-static bool give_back(void *memory) {
+static bool release(void *memory) {
   region *from = memory ? find(memory, 1) : NULL;
   size_t offset = from ? (size_t)((unsigned char *)memory - from->base) : 0;
   extent *before = NULL, *it = from ? from->extents : NULL;
@@ -247,7 +245,7 @@ static bool give_back(void *memory) {
 
 bool lcomm_shm_heap_free(void *memory) {
   pthread_mutex_lock(&heap.lock);
-  bool freed = give_back(memory);
+  bool freed = release(memory);
   pthread_mutex_unlock(&heap.lock);
   return freed;
 }

@@ -41,7 +41,7 @@ extern const lcomm_transport_table lcomm_transport_shm;
 /* Force ways, for tests; messages longer than a bounce can be are never copied. */
 void lcomm_shm_set_ways(lcomm_transport *transport, const lcomm_shm_ways *ways);
 
-/* Write a sentence for why(); returns TRANSPORT. */
+/* Write a sentence into base.why; returns TRANSPORT. */
 __attribute__((format(printf, 2, 3))) lcomm_status lcomm_shm_fail(lcomm_shm *t, const char *format,
                                                                   ...);
 /* The sentence of a peer's fault; returns TRANSPORT, or MEMORY. */
@@ -79,6 +79,8 @@ int lcomm_shm_file_open(pid_t pid, int file, int flags, const char *kind);
 #define LCOMM_SHM_PIPE "pipe:"
 /* Has it this size, now and always? */
 bool lcomm_shm_file_is_fixed(int file, size_t size);
+/* Close it, unless it is -1; errno stays. */
+void lcomm_shm_file_close(int file);
 /* NULL with errno. protection: PROT_READ, PROT_WRITE. */
 void *lcomm_shm_file_map(int file, size_t size, int protection);
 

@@ -37,12 +37,6 @@ typedef struct meeting {
   lcomm_why *why;
 } meeting;
 
-static void close_file(int file) {
-  if (file >= 0) {
-    close(file);
-  }
-}
-
 /* ------------------------------------------------------------------- mine */
 
 static bool create_segment(lcomm_shm *t) {
@@ -69,10 +63,9 @@ static int open_pipe(void) {
   if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
     return -1;
   }
-  int both = lcomm_shm_file_open(getpid(), ends[0], O_RDWR, LCOMM_SHM_PIPE), error = errno;
-  close(ends[0]);
-  close(ends[1]);
-  errno = error;
+  int both = lcomm_shm_file_open(getpid(), ends[0], O_RDWR, LCOMM_SHM_PIPE);
+  lcomm_shm_file_close(ends[0]);
+  lcomm_shm_file_close(ends[1]);
   return both;
 }
 
@@ -206,7 +199,7 @@ static lcomm_status hold(meeting *m) {
     lcomm_shm_note(m->why, "the bootstrap failed");
     memset(m->verdicts, 0, size * widest);
   }
-  close_file(m->t->file); /* everybody has opened it, or will not */
+  lcomm_shm_file_close(m->t->file); /* everybody has opened it, or will not */
   m->t->file = -1;
   agree(m);
   if (m->t->lanes == 1) {
@@ -257,10 +250,10 @@ void lcomm_shm_free(lcomm_shm *t) {
   if (t->segment) {
     munmap(t->segment, t->segment_size);
   }
-  close_file(t->file);
-  close_file(t->wakeup.pipe);
-  close_file(t->wakeup.epoll);
-  close_file(t->wakeup.timer);
+  lcomm_shm_file_close(t->file);
+  lcomm_shm_file_close(t->wakeup.pipe);
+  lcomm_shm_file_close(t->wakeup.epoll);
+  lcomm_shm_file_close(t->wakeup.timer);
   free(t->of);
   free(t->reached);
   free(t);

@@ -35,9 +35,7 @@ void lcomm_shm_peer_free(const lcomm_shm *t, lcomm_shm_peer *peer) {
   if (peer->segment) {
     munmap(peer->segment, t->segment_size);
   }
-  if (peer->pipe >= 0) {
-    close(peer->pipe);
-  }
+  lcomm_shm_file_close(peer->pipe);
   lcomm_shm_pidfd_put(peer->pidfd);
   free(peer);
 }

@@ -75,13 +75,18 @@ static lcomm_shm_record *add_unasked(lcomm_shm *t, lcomm_shm_peer *peer, uint32_
   return record;
 }
 
+/* The record of a message that has arrived: of the one who waits for it, else a new one. NULL: the
+ * peer was given up. */
+static lcomm_shm_record *match(lcomm_shm *t, lcomm_shm_peer *peer, uint32_t tag, bool *waits) {
+  lcomm_shm_record *record = take_posted(peer, tag);
+  *waits = record != NULL;
+  return record ? record : add_unasked(t, peer, tag);
+}
+
 void lcomm_shm_arrive_short(lcomm_shm *t, lcomm_shm_peer *peer, uint32_t tag,
                             const unsigned char *data, size_t size) {
-  lcomm_shm_record *record = take_posted(peer, tag);
-  bool waits = record != NULL;
-  if (!waits) {
-    record = add_unasked(t, peer, tag);
-  }
+  bool waits = false;
+  lcomm_shm_record *record = match(t, peer, tag, &waits);
   if (!record) {
     return;
   }
@@ -101,11 +106,8 @@ void lcomm_shm_arrive_short(lcomm_shm *t, lcomm_shm_peer *peer, uint32_t tag,
 
 void lcomm_shm_arrive_long(lcomm_shm *t, lcomm_shm_peer *peer, uint32_t tag, uint32_t way,
                            uint32_t generation, const lcomm_shm_long *there) {
-  lcomm_shm_record *record = take_posted(peer, tag);
-  bool waits = record != NULL;
-  if (!waits) {
-    record = add_unasked(t, peer, tag);
-  }
+  bool waits = false;
+  lcomm_shm_record *record = match(t, peer, tag, &waits);
   if (!record) {
     return;
   }

@@ -16,7 +16,7 @@
 lcomm_status lcomm_shm_fail(lcomm_shm *t, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(t->why, sizeof(t->why), format, arguments);
+  vsnprintf(t->base.why, sizeof(t->base.why), format, arguments);
   va_end(arguments);
   return LCOMM_ERR_TRANSPORT;
 }
@@ -37,10 +37,6 @@ lcomm_status lcomm_shm_blame(lcomm_shm *t, const lcomm_shm_peer *peer) {
     lcomm_shm_fail(t, "no memory for messages from rank %d", peer->rank);
     return LCOMM_ERR_MEMORY;
   }
-}
-
-static const char *shm_why(const lcomm_transport *transport) {
-  return ((const lcomm_shm *)transport)->why;
 }
 
 /* ------------------------------------------------------------- transfers */
@@ -160,7 +156,6 @@ const lcomm_transport_table lcomm_transport_shm = {
     .control.send = lcomm_shm_control_send,
     .control.send_error = lcomm_shm_control_send_error,
     .control.receive = lcomm_shm_control_receive,
-    .why = shm_why,
     .zero_copy = &zero_copy,
     .wakeup = &wakeup,
     .memory_get = shm_memory_get,

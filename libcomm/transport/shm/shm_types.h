@@ -206,7 +206,6 @@ struct lcomm_shm {
   int rank, size;
   double timeout_s;
   lcomm_shm_ways ways;
-  char why[LCOMM_TRANSPORT_WHY_MAX];
 
   lcomm_shm_segment *segment;
   size_t segment_size;

@@ -24,7 +24,6 @@ enum { MAJOR = 1, MINOR_MIN = 11 }; /* the first with ucp_worker_query of net ad
  * program. Only devices that read memory by themselves need that. */
 static const char *const quiet_with_rdma[] = {QUIET, NULL};
 static const char *const quiet[] = {QUIET, "UCX_MEM_MMAP_HOOK_MODE=none", NULL};
-static const char rdma_devices[] = "/sys/class/infiniband";
 
 static const struct {
   const char *name;
@@ -56,21 +55,22 @@ static bool find_functions(void *library, lcomm_ucx_api *api) {
   return true;
 }
 
-static bool has_rdma_devices(void) {
-  DIR *folder = opendir(rdma_devices);
-  bool found = false;
-  for (struct dirent *it = folder ? readdir(folder) : NULL; it; it = readdir(folder)) {
-    found = found || it->d_name[0] != '.';
+int lcomm_ucx_count_entries(const char *folder) {
+  int count = 0;
+  DIR *it = opendir(folder);
+  for (const struct dirent *entry = it ? readdir(it) : NULL; entry; entry = readdir(it)) {
+    count += entry->d_name[0] != '.';
   }
-  if (folder) {
-    closedir(folder);
+  if (it) {
+    closedir(it);
   }
-  return found;
+  return count;
 }
 
 /* The library is never unloaded: UCX has a thread of its own and hooks. */
 static void load(void) {
-  if (!lcomm_ucx_environment_enter(NULL, has_rdma_devices() ? quiet_with_rdma : quiet)) {
+  if (!lcomm_ucx_environment_enter(
+          NULL, lcomm_ucx_count_entries(LCOMM_UCX_RDMA_DEVICES) > 0 ? quiet_with_rdma : quiet)) {
     snprintf(trouble, sizeof(trouble), "out of memory");
     return;
   }

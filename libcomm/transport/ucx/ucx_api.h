@@ -57,6 +57,11 @@ extern const char *lcomm_ucx_library;
  * why. Any thread may call it. */
 lcomm_status lcomm_ucx_load(lcomm_why *why);
 
+/* How many entries a folder has; those of this folder are the devices that read memory by
+ * themselves. */
+#define LCOMM_UCX_RDMA_DEVICES "/sys/class/infiniband"
+int lcomm_ucx_count_entries(const char *folder);
+
 /* The version that was loaded ("1.13.1"), loading it if necessary; NULL where
  * there is none. Static. */
 const char *lcomm_ucx_version(void);

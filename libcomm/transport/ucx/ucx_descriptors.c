@@ -3,8 +3,6 @@
 
 /* How many file descriptors UCX opens. It ends the process when it finds none. */
 
-#include <dirent.h>
-
 #include "libcomm/base/descriptors.h"
 #include "libcomm/transport/ucx/ucx_internal.h"
 
@@ -13,15 +11,8 @@
 enum { OWN = 16, OF_AN_INTERFACE = 3, OF_A_VERBS_DEVICE = 12, DEVICES_MAX = 16 };
 
 /* At most DEVICES_MAX: hosts of containers have hundreds, most without a use. */
-static int count_entries(const char *folder) {
-  int count = 0;
-  DIR *it = opendir(folder);
-  for (const struct dirent *entry = it ? readdir(it) : NULL; entry; entry = readdir(it)) {
-    count += entry->d_name[0] != '.';
-  }
-  if (it) {
-    closedir(it);
-  }
+static int count_devices(const char *folder) {
+  int count = lcomm_ucx_count_entries(folder);
   return count < DEVICES_MAX ? count : DEVICES_MAX;
 }
 
@@ -31,6 +22,6 @@ int lcomm_ucx_descriptors(const lcomm_transport_setup *setup) {
   if (lcomm_descriptors_free() >= OWN && lcomm_ucx_load(&why) != LCOMM_OK) {
     return 0;
   }
-  return OWN + OF_AN_INTERFACE * count_entries("/sys/class/net") +
-         OF_A_VERBS_DEVICE * count_entries("/sys/class/infiniband") + 2 * (setup->size - 1);
+  return OWN + OF_AN_INTERFACE * count_devices("/sys/class/net") +
+         OF_A_VERBS_DEVICE * count_devices(LCOMM_UCX_RDMA_DEVICES) + 2 * (setup->size - 1);
 }

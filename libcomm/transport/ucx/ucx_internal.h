@@ -56,7 +56,6 @@ typedef struct lcomm_ucx_transport {
   lcomm_ucx_interfaces *interfaces; /* per rank; NULL: not known */
   void *listening; /* receives the next control message; NULL or an error: nothing does */
   unsigned char heard[LCOMM_CONTROL_SIZE];
-  char why[LCOMM_TRANSPORT_WHY_MAX];
   char devices[LCOMM_UCX_DEVICES_MAX]; /* that it was given, for people */
 } lcomm_ucx_transport;
 
@@ -81,7 +80,7 @@ void *lcomm_ucx_send(lcomm_ucx_transport *t, int peer, ucp_tag_t tag, const void
 void *lcomm_ucx_receive(lcomm_ucx_transport *t, ucp_tag_t tag, ucp_tag_t mask, void *bytes,
                         size_t capacity);
 
-/* Write a phrase about a peer into t->why; TRANSPORT. */
+/* Write a phrase about a peer into base.why; TRANSPORT. */
 lcomm_status lcomm_ucx_blame(lcomm_ucx_transport *t, int peer, const char *what);
 
 /* ------------------------------------ file descriptors, ucx_descriptors.c */

@@ -123,7 +123,7 @@ static void explain(lcomm_ucx_transport *t, int rank) {
                                               : "it has no address, or a damaged one came";
   snprintf(what, sizeof(what), "no link%s%s: %s; LCOMM_UCX_NET_DEVICES names devices to use",
            device[0] ? " over " : "", device, reason);
-  if (t->why[0] == '\0') {
+  if (t->base.why[0] == '\0') {
     lcomm_ucx_blame(t, rank, what);
   }
 }
@@ -202,7 +202,7 @@ lcomm_status lcomm_ucx_link_all(lcomm_ucx_transport *t, const lcomm_transport_se
     return lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "the bootstrap failed, or memory ran out");
   }
   if (known && !keep_reached(t)) {
-    return lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "%s", t->why);
+    return lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "%s", t->base.why);
   }
   return known ? LCOMM_OK : LCOMM_ERR_TRANSPORT;
 }

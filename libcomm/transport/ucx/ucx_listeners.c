@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "libcomm/transport/ucx/ucx_sockets.h"
+
 /* ---------------------------------------------------------- which there are */
 
 static uint64_t cookie_of(int fd) {
@@ -21,11 +23,8 @@ static uint64_t cookie_of(int fd) {
 }
 
 static bool listens(int fd) {
-  int yes = 0, protocol = 0;
-  socklen_t size = sizeof(yes), protocol_size = sizeof(protocol);
-  return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &yes, &size) == 0 && yes &&
-         getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &protocol_size) == 0 &&
-         protocol == IPPROTO_TCP;
+  return lcomm_ucx_socket_option(fd, SOL_SOCKET, SO_ACCEPTCONN) > 0 &&
+         lcomm_ucx_socket_option(fd, SOL_SOCKET, SO_PROTOCOL) == IPPROTO_TCP;
 }
 
 /* Call `visit` for every open file of this process; false when they cannot be told. */

@@ -69,6 +69,7 @@ void *lcomm_ucx_receive(lcomm_ucx_transport *t, ucp_tag_t tag, ucp_tag_t mask, v
 }
 
 lcomm_status lcomm_ucx_blame(lcomm_ucx_transport *t, int peer, const char *what) {
-  snprintf(t->why, sizeof(t->why), "rank %d (host %s): %s", peer, t->peers[peer].host, what);
+  snprintf(t->base.why, sizeof(t->base.why), "rank %d (host %s): %s", peer, t->peers[peer].host,
+           what);
   return LCOMM_ERR_TRANSPORT;
 }

@@ -11,10 +11,10 @@
 
 /* ---------------------------------------------------------- which there are */
 
-static bool is_tcp(int fd) {
-  int protocol = 0;
-  socklen_t size = sizeof(protocol);
-  return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 && protocol == IPPROTO_TCP;
+int lcomm_ucx_socket_option(int fd, int level, int option) {
+  int value = 0;
+  socklen_t size = sizeof(value);
+  return getsockopt(fd, level, option, &value, &size) == 0 ? value : -1;
 }
 
 /* A worker watches its interfaces, and an interface its sockets, each with an
@@ -28,7 +28,7 @@ static void visit_watched(int epoll, int depth, lcomm_ucx_socket_visit visit, vo
     if (sscanf(line, "tfd: %d", &fd) != 1) {
       continue;
     }
-    if (is_tcp(fd)) {
+    if (lcomm_ucx_socket_option(fd, SOL_SOCKET, SO_PROTOCOL) == IPPROTO_TCP) {
       visit(fd, argument);
     } else if (depth > 0) {
       visit_watched(fd, depth - 1, visit, argument);
@@ -49,10 +49,8 @@ void lcomm_ucx_sockets_of(int event_fd, lcomm_ucx_socket_visit visit, void *argu
 
 static bool is_kept_alive(int fd) {
   enum { IDLE_MAX_S = LCOMM_UCX_SILENT_S / 2 };
-  int on = 0, idle_s = 0;
-  socklen_t on_size = sizeof(on), idle_size = sizeof(idle_s);
-  return getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &on_size) == 0 && on &&
-         getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, &idle_size) == 0 &&
+  int idle_s = lcomm_ucx_socket_option(fd, IPPROTO_TCP, TCP_KEEPIDLE);
+  return lcomm_ucx_socket_option(fd, SOL_SOCKET, SO_KEEPALIVE) > 0 && idle_s >= 0 &&
          idle_s <= IDLE_MAX_S;
 }
 

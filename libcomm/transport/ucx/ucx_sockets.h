@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* An option of a socket whose value is an int; -1: it has none. */
+int lcomm_ucx_socket_option(int fd, int level, int option);
+
 /* Call `visit` for each TCP socket that the worker behind `event_fd` watches.
  * None is found where /proc is not mounted. */
 typedef void (*lcomm_ucx_socket_visit)(int fd, void *argument);

@@ -245,10 +245,6 @@ static bool ucx_reaches(const lcomm_transport *transport, int peer) {
   return ((const lcomm_ucx_transport *)transport)->peers[peer].reached;
 }
 
-static const char *ucx_why(const lcomm_transport *transport) {
-  return ((const lcomm_ucx_transport *)transport)->why;
-}
-
 static bool ucx_takes_devices(const lcomm_transport *transport) {
   return ((const lcomm_ucx_transport *)transport)->place.takes_devices;
 }
@@ -338,7 +334,6 @@ const lcomm_transport_table lcomm_transport_ucx = {
     .control.send = lcomm_ucx_control_send,
     .control.send_error = lcomm_ucx_control_send_error,
     .control.receive = lcomm_ucx_control_receive,
-    .why = ucx_why,
     .interface = ucx_interface,
     .takes_devices = ucx_takes_devices,
     .wakeup = &wakeup,

@@ -36,7 +36,7 @@ typedef struct meeting {
 
 static void *begin_step(lcomm_ucx_transport *t, int rank, meeting *with) {
   ucp_request_param_t none = {0};
-  void *request = NULL;
+  void *request = NULL, **heard = NULL;
   switch (with->step) {
   case SEND_HELLO:
     return lcomm_ucx_send(t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_HANDSHAKE), NULL, 0);
@@ -45,12 +45,10 @@ static void *begin_step(lcomm_ucx_transport *t, int rank, meeting *with) {
   case FLUSH_HELLO:
     return lcomm_ucx.ucp_ep_flush_nbx(t->peers[rank].endpoint, &none);
   case HEAR_HELLO:
-    request = with->heard[0];
-    with->heard[0] = NULL;
-    return request;
   case HEAR_SEEN:
-    request = with->heard[1];
-    with->heard[1] = NULL;
+    heard = &with->heard[with->step == HEAR_SEEN];
+    request = *heard;
+    *heard = NULL;
     return request;
   default:
     return NULL;

@@ -58,7 +58,7 @@ UNUSED static void close_party(party *p) {
 }
 
 UNUSED static void check(const party *p, lcomm_status status, const char *what) {
-  forked_require(p->self, status == LCOMM_OK, "%s: %s", what, p->v->why(p->t));
+  forked_require(p->self, status == LCOMM_OK, "%s: %s", what, p->t->why);
 }
 
 /* ------------------------------------------------------------- messages */

@@ -23,7 +23,7 @@ static void expect_end(const party *p, lcomm_transfer *transfer, const char *sai
     }
     p->v->wakeup->disarm(p->t);
   }
-  forked_require(p->self, strstr(p->v->why(p->t), said) != NULL, "said: %s", p->v->why(p->t));
+  forked_require(p->self, strstr(p->t->why, said) != NULL, "said: %s", p->t->why);
   bool over = false;
   forked_require(p->self, p->v->test(p->t, transfer, &over, NULL) != LCOMM_OK && !over,
                  "a failed message did not stay failed");
@@ -55,10 +55,9 @@ static void outlive_the_peer(forked *self, bool with_pidfd) {
   receive_from(&p, 1, 3, in, sizeof(in), &last);
   finish(&p, &last);
   forked_require(self, strcmp((char *)in, "last words") == 0, "the last words are lost");
-  forked_require(self,
-                 p.v->send(p.t, 1, TAG, "", 1, &sent) == LCOMM_ERR_TRANSPORT &&
-                     strstr(p.v->why(p.t), said),
-                 "said: %s", p.v->why(p.t));
+  forked_require(
+      self, p.v->send(p.t, 1, TAG, "", 1, &sent) == LCOMM_ERR_TRANSPORT && strstr(p.t->why, said),
+      "said: %s", p.t->why);
   receive_from(&p, 1, TAG, in, sizeof(in), &received);
   expect_end(&p, &received, said);
   struct pollfd bed = {.fd = p.v->wakeup->arm(p.t), .events = POLLIN};
@@ -142,9 +141,9 @@ static void outlive_the_lender(forked *self) {
     size_t size = SIZE / PIECES, at = i * size;
     lcomm_status status = p.v->zero_copy->get(p.t, &transfer, at, size, bytes + at);
     forked_require(self, (status != LCOMM_OK) == (i == PIECES - 1), "piece %zu: %s", i,
-                   status == LCOMM_OK ? "got" : p.v->why(p.t));
+                   status == LCOMM_OK ? "got" : p.t->why);
   }
-  forked_require(self, strstr(p.v->why(p.t), "has ended") != NULL, "said: %s", p.v->why(p.t));
+  forked_require(self, strstr(p.t->why, "has ended") != NULL, "said: %s", p.t->why);
   p.v->zero_copy->release(p.t, &transfer);
   together(self);
   p.v->close(p.t, false);
@@ -217,7 +216,7 @@ static void close_without_reader(forked *self) {
                  why.text);
   for (int i = 0; self->rank == 0 && i < 100; i++) {
     forked_require(self, t->table->send(t, 1, TAG, bytes, sizeof(bytes), &transfer) == LCOMM_OK,
-                   "send: %s", t->table->why(t));
+                   "send: %s", t->why);
   }
   if (self->rank == 1) {
     together(self);

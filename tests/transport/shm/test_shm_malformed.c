@@ -175,9 +175,8 @@ static void suffer(forked *self) {
   forked_require(self, !p.v->peek(p.t, 1, TAG, &bytes, &size), "it was taken for a message");
   for (int i = 0; i < 2; i++) {
     forked_require(self, await(&p, &received[i], NULL) == LCOMM_ERR_TRANSPORT, "it was taken");
-    forked_require(self,
-                   strcmp(p.v->why(p.t), "rank 1 wrote a malformed entry into shared memory") == 0,
-                   "said: %s", p.v->why(p.t));
+    forked_require(self, strcmp(p.t->why, "rank 1 wrote a malformed entry into shared memory") == 0,
+                   "said: %s", p.t->why);
   }
   forked_require(self, p.v->send(p.t, 1, TAG, "", 1, &sent) == LCOMM_ERR_TRANSPORT,
                  "it still sends");
@@ -234,8 +233,8 @@ static void lie_about_the_tail(forked *self) {
       for (int k = 0; k < MANY && status == LCOMM_OK; k++) {
         status = p.v->send(p.t, 1, TAG, bytes, sizeof(bytes), &sent[k]);
       }
-      forked_require(self, status == LCOMM_ERR_TRANSPORT && strstr(p.v->why(p.t), "malformed"),
-                     "%s", p.v->why(p.t));
+      forked_require(self, status == LCOMM_ERR_TRANSPORT && strstr(p.t->why, "malformed"), "%s",
+                     p.t->why);
     }
     together(self);
     p.v->close(p.t, false);
@@ -298,8 +297,8 @@ static void offer_no_memory(forked *self) {
   } else {
     receive_from(&p, 1, TAG, in, sizeof(in), &transfer);
     forked_require(self, await(&p, &transfer, NULL) == LCOMM_ERR_TRANSPORT, "it was read");
-    forked_require(self, strstr(p.v->why(p.t), "(rank 1) cannot be read: Bad address") != NULL,
-                   "said: %s", p.v->why(p.t));
+    forked_require(self, strstr(p.t->why, "(rank 1) cannot be read: Bad address") != NULL,
+                   "said: %s", p.t->why);
     check(&p, p.v->zero_copy->receive(p.t, 1, TAG, 100000, &transfer), "zero-copy receive");
     finish(&p, &transfer);
     forked_require(self, p.v->zero_copy->get(p.t, &transfer, 0, 10, in) == LCOMM_ERR_TRANSPORT,
@@ -330,8 +329,7 @@ static void flood(forked *self) {
   } else {
     receive_from(&p, 1, TAG, NULL, 0, &transfer);
     forked_require(self, await(&p, &transfer, NULL) == LCOMM_ERR_TRANSPORT, "no end");
-    forked_require(self, strstr(p.v->why(p.t), "nobody has asked for") != NULL, "said: %s",
-                   p.v->why(p.t));
+    forked_require(self, strstr(p.t->why, "nobody has asked for") != NULL, "said: %s", p.t->why);
     self->shared[0] = 1;
     together(self);
   }

@@ -68,7 +68,7 @@ UNUSED static party open_party(forked *self) {
   forked_require(self, status == LCOMM_OK, "open: %s", why.text);
   for (int peer = 0; peer < self->size; peer++) {
     forked_require(self, p.v->reaches(p.t, peer) == (peer != self->rank), "reaches %d: %s", peer,
-                   p.v->why(p.t));
+                   p.t->why);
   }
   return p;
 }
@@ -86,13 +86,13 @@ UNUSED static void doze(double seconds) {
 UNUSED static void send_to(const party *p, int peer, uint32_t tag, const void *bytes, size_t size,
                            lcomm_transfer *transfer) {
   lcomm_status status = p->v->send(p->t, peer, tag, bytes, size, transfer);
-  forked_require(p->self, status == LCOMM_OK, "send to %d: %s", peer, p->v->why(p->t));
+  forked_require(p->self, status == LCOMM_OK, "send to %d: %s", peer, p->t->why);
 }
 
 UNUSED static void receive_from(const party *p, int peer, uint32_t tag, void *bytes,
                                 size_t capacity, lcomm_transfer *transfer) {
   lcomm_status status = p->v->receive(p->t, peer, tag, bytes, capacity, transfer);
-  forked_require(p->self, status == LCOMM_OK, "receive from %d: %s", peer, p->v->why(p->t));
+  forked_require(p->self, status == LCOMM_OK, "receive from %d: %s", peer, p->t->why);
 }
 
 /* Until the transfer is over or has failed. */
@@ -116,14 +116,14 @@ UNUSED static lcomm_status finish(const party *p, lcomm_transfer *transfer, size
 UNUSED static void expect_end(const party *p, lcomm_transfer *transfer, size_t size) {
   size_t got = SIZE_MAX;
   lcomm_status status = finish(p, transfer, &got);
-  forked_require(p->self, status == LCOMM_OK, "a message failed: %s", p->v->why(p->t));
+  forked_require(p->self, status == LCOMM_OK, "a message failed: %s", p->t->why);
   forked_require(p->self, got == size, "%zu bytes instead of %zu", got, size);
 }
 
 /* Fails, and says all of this. */
 UNUSED static void expect_failure(const party *p, lcomm_status status, const char *who,
                                   const char *what) {
-  const char *why = p->v->why(p->t);
+  const char *why = p->t->why;
   forked_require(p->self, status == LCOMM_ERR_TRANSPORT, "status %d", (int)status);
   forked_require(p->self, strstr(why, who) && strstr(why, what), "it says '%s'", why);
 }

@@ -272,7 +272,7 @@ static void sleep_and_wake(forked *self) {
   while (self->rank == 1 && !over) {
     p.v->progress(p.t);
     lcomm_status status = p.v->test(p.t, &transfer, &over, &size);
-    forked_require(self, status == LCOMM_OK, "%s", p.v->why(p.t));
+    forked_require(self, status == LCOMM_OK, "%s", p.t->why);
     int fd = over ? LCOMM_ARM_BUSY : p.v->wakeup->arm(p.t);
     forked_require(self, fd != LCOMM_ARM_NEVER, "cannot sleep");
     struct pollfd watched = {fd, POLLIN, 0};

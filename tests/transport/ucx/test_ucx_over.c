@@ -14,7 +14,7 @@ static bool ends_alone(const party *p, lcomm_transfer *transfer) {
   for (int i = 0; i < LOOKS && !over; i++) {
     p->v->progress(p->t);
     lcomm_status status = p->v->test(p->t, transfer, &over, NULL);
-    forked_require(p->self, status == LCOMM_OK, "test: %s", p->v->why(p->t));
+    forked_require(p->self, status == LCOMM_OK, "test: %s", p->t->why);
     if (!over) {
       doze(1e-4);
     }
