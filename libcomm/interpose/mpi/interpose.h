@@ -135,6 +135,11 @@ bool lcomm_interpose_take(MPI_Comm comm, MPI_Datatype type, MPI_Op op, lcomm_int
 bool lcomm_interpose_take_nonblocking(MPI_Comm comm, MPI_Datatype type, MPI_Op op,
                                       lcomm_interpose_call *call);
 
+/* False: MPI refuses these buffers, so MPI makes the call. */
+static inline bool lcomm_interpose_buffers_differ(const void *send, const void *receive) {
+  return receive != MPI_IN_PLACE && send != receive;
+}
+
 /* ---------------------------------------------------------- interpose_call.c */
 
 /* Make a blocking call that was taken. Returns MPI_SUCCESS or what the communicator's error
@@ -191,5 +196,27 @@ void lcomm_interpose_drain(lcomm_interpose_comm *at);
 
 /* End the thread, if there is one; no call is pending. */
 void lcomm_interpose_queue_stop(void);
+
+/* ------------------------------------------------------- interpose_start.c */
+
+/* The interposer starts when MPI has started, and stops before MPI ends. */
+
+/* The thread level to ask MPI for: MPI_THREAD_MULTIPLE where libcomm may make calls, because a
+ * thread makes the non-blocking ones; else that of the program. */
+int lcomm_interpose_thread_level_to_ask(int wanted);
+
+/* The level that the program gets, which wanted one and was granted another. */
+int lcomm_interpose_thread_level_to_tell(int wanted, int granted);
+
+/* The level that the program got; -1: MPI was not initialised through this library. */
+int lcomm_interpose_thread_level(void);
+
+/* MPI has started. Returns the result of MPI_Init, which is not MPI_SUCCESS only with
+ * LCOMM_INTERPOSE=require. Does nothing without a policy, else is collective over the ranks that
+ * have one. */
+int lcomm_interpose_start(void);
+
+/* Before MPI ends; once. */
+void lcomm_interpose_stop(void);
 
 #endif

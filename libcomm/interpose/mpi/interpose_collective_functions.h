@@ -9,7 +9,23 @@
  * A call that libcomm does not make goes to MPI with the arguments as they were given, so MPI
  * checks all arguments. */
 
-#include "libcomm/interpose/mpi/interpose_collectives.h"
+#include "libcomm/interpose/mpi/interpose.h"
+
+/* ------------------------------------------------ shared, interpose_collectives.c */
+
+/* Set the buffers of a call that was taken, which may be MPI_IN_PLACE, and make it: blocking, or by
+ * the queue. Returns an MPI error code. */
+int lcomm_interpose_run(lcomm_interpose_call *call, const void *send, void *receive);
+int lcomm_interpose_submit(lcomm_interpose_call *call, const void *send, void *receive,
+                           MPI_Request *request);
+
+/* The same for a blocking allgather. before: elements of the result before this rank's part, which
+ * is in `receive` where `send` is MPI_IN_PLACE. */
+int lcomm_interpose_run_gather(lcomm_interpose_call *call, const void *send, void *receive,
+                               uint64_t before);
+
+/* The number of ranks of an intra-communicator; 0: it is none. */
+int lcomm_interpose_intra_size(MPI_Comm comm);
 
 /* ------------------------------------------------------------ blocking sums */
 

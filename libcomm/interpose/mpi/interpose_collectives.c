@@ -4,11 +4,15 @@
 /* The collective functions of MPI with counts of int, what they share with those of MPI_Count, and
  * the functions for memory. */
 
-#include "libcomm/interpose/mpi/interpose_collectives.h"
-
 #include <string.h>
 
+#define COUNT int
+#define DISPLACEMENT int
+#define NAME(name) name
+#include "libcomm/interpose/mpi/interpose_collective_functions.h"
 #include "libcomm/interpose/mpi/interpose_fortran.h"
+
+/* ------------------------------------------------------ shared with large counts */
 
 static void set_buffers(lcomm_interpose_call *call, const void *send, void *receive) {
   call->send = send == MPI_IN_PLACE ? receive : send;
@@ -43,13 +47,6 @@ int lcomm_interpose_intra_size(MPI_Comm comm) {
   }
   return size;
 }
-
-/* ----------------------------------------------------------------- counts of int */
-
-#define COUNT int
-#define DISPLACEMENT int
-#define NAME(name) name
-#include "libcomm/interpose/mpi/interpose_collective_functions.h"
 
 /* -------------------------------------------------------------------- memory */
 

@@ -12,9 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libcomm/interpose/mpi/interpose_context.h"
-#include "libcomm/interpose/mpi/interpose_release.h"
-
 enum { CALLS_BETWEEN_READS = 16, WORDS_MAX = LCOMM_INTERPOSE_CONTROL_MAX };
 
 /* ------------------------------------------------------------------- policy */
@@ -32,7 +29,7 @@ static lcomm_status set_policy(lcomm_interpose_comm *at, const char *text) {
   }
   lcomm_preview_facts(preview, &facts);
   lcomm_interpose_ef *ef =
-      facts.error_feedback ? lcomm_interpose_ef_create(NULL, facts.step_calls) : NULL;
+      facts.error_feedback ? lcomm_interpose_ef_create(facts.step_calls) : NULL;
   if (facts.error_feedback && !ef) {
     lcomm_preview_destroy(preview);
     return LCOMM_ERR_MEMORY;

@@ -6,8 +6,8 @@
 /* The state of the program's communicators, an attribute of each communicator that had an eligible
  * call. The first such call creates it, without messages, however the communicator was made; so
  * MPI's constructors are not intercepted. The backing communicator follows with the first call
- * that libcomm makes (interpose_context.h), and goes when all ranks have released it
- * (interpose_release.h). */
+ * that libcomm makes (interpose_context.c), and goes when all ranks have released it
+ * (interpose_release.c). */
 
 #include "libcomm/interpose/mpi/interpose.h"
 
@@ -57,5 +57,62 @@ bool lcomm_interpose_control_wanted(void);
 
 /* A candidate call begins: read the file where it is due. Collective. */
 void lcomm_interpose_control_poll(lcomm_interpose_comm *at);
+
+/* ------------------------------------------------------ interpose_context.c */
+
+/* Creation of the backing communicator, in the first call that libcomm makes on an MPI
+ * communicator: all ranks are in that call or will be, so nothing else of the program is waited
+ * for.
+ *
+ * Rank 0 draws a number and broadcasts it in the place of the call. All other messages are those of
+ * a rendezvous with that number (interpose_rendezvous.h). So any number of communicators of the
+ * same ranks may be created at a time, in any order and from any thread.
+ */
+
+/* Forget the backing communicator, which belongs to the caller then. */
+void lcomm_interpose_context_reset(lcomm_interpose_context *context);
+
+/* Free what a context owns besides the backing communicator. */
+void lcomm_interpose_context_clear(lcomm_interpose_context *context);
+
+/* In a blocking call of all ranks: create the backing unless there is one. On failure
+ * context.sentence says why. Either context.plain_mpi is set on all ranks, or a rank is overdue:
+ * then this call fails and all further ones. */
+lcomm_status lcomm_interpose_backing_create(lcomm_interpose_comm *at);
+
+/* In a non-blocking call of all ranks: begin to create the backing unless that was begun. Never
+ * waits. False: no memory. */
+bool lcomm_interpose_backing_begin(lcomm_interpose_comm *at);
+
+/* The queue's thread polls this with at->lock. True: creation has ended with *status. Never
+ * waits. */
+bool lcomm_interpose_backing_ready(lcomm_interpose_comm *at, lcomm_status *status);
+
+/* The queue's thread has seen a call fail: keep the first such sentence, because another thread
+ * delivers the failure. Needs at->lock. */
+void lcomm_interpose_context_keep_error(lcomm_interpose_context *context, const char *sentence);
+
+/* The program frees its communicator: wait for the broadcast on it, which all ranks that have made
+ * the call have completed. */
+void lcomm_interpose_backing_detach(lcomm_interpose_comm *at);
+
+/* ------------------------------------------------------ interpose_release.c */
+
+/* Release of backing communicators that this rank no longer uses. Each rank tells the root, which
+ * tells all when the last rank has; then each frees its part. Nobody waits for that: a rank looks
+ * when it creates or frees another communicator, and at the end. */
+
+/* Release a backing communicator without calls in flight on this rank: backing->comm, which may be
+ * NULL, is NULL afterwards. The world's is released at the end only, because the others are parts
+ * of it. Local. */
+void lcomm_interpose_backing_release(const lcomm_interpose_comm *at,
+                                     lcomm_interpose_backing *backing);
+
+/* Free what all ranks have released by now. Cheap where nothing was. */
+void lcomm_interpose_release_ready(void);
+
+/* The end: release the world's communicator, too, which is NULL then. Free what all ranks release
+ * within some seconds; what others still use stays until the process ends. */
+void lcomm_interpose_release_world(lcomm_comm **world);
 
 #endif

@@ -6,10 +6,8 @@
 #include <stdlib.h>
 
 #include "libcomm/interpose/mpi/interpose_comm.h"
-#include "libcomm/interpose/mpi/interpose_context.h"
 #include "libcomm/interpose/mpi/interpose_persistent.h"
 #include "libcomm/interpose/mpi/interpose_queue.h"
-#include "libcomm/interpose/mpi/interpose_release.h"
 #include "libcomm/interpose/mpi/interpose_rendezvous.h"
 
 static struct {

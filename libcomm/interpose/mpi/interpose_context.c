@@ -3,7 +3,7 @@
 
 /* The init context: the number, then lcomm_create_part() over a rendezvous. */
 
-#include "libcomm/interpose/mpi/interpose_context.h"
+#include "libcomm/interpose/mpi/interpose_comm.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -11,8 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "libcomm/interpose/mpi/interpose_comm.h"
-#include "libcomm/interpose/mpi/interpose_release.h"
 #include "libcomm/interpose/mpi/interpose_rendezvous.h"
 
 typedef enum init_state { BROADCASTING, RUNNING, DONE } init_state;

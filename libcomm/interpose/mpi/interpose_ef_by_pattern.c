@@ -29,7 +29,6 @@ typedef struct call_site {
 } call_site;
 
 struct lcomm_interpose_ef {
-  lcomm_comm *comm;
   lcomm_interpose_pattern pattern;
   uint64_t epoch;
   bool suspended;
@@ -45,12 +44,11 @@ struct lcomm_interpose_ef {
   bool aliased;
 };
 
-lcomm_interpose_ef *lcomm_interpose_ef_create(lcomm_comm *comm, uint32_t step_calls) {
+lcomm_interpose_ef *lcomm_interpose_ef_create(uint32_t step_calls) {
   lcomm_interpose_ef *ef = calloc(1, sizeof *ef);
   if (!ef) {
     return NULL;
   }
-  ef->comm = comm;
   ef->positions = step_calls > 0 ? step_calls : LCOMM_INTERPOSE_PERIOD_MAX;
   ef->current = calloc(ef->positions, sizeof *ef->current);
   if (!lcomm_interpose_pattern_init(&ef->pattern, step_calls) || !ef->current) {
@@ -168,31 +166,22 @@ static bool grow(lcomm_interpose_ef *ef) {
   return true;
 }
 
-/* NULL: *status says why. */
-static call_site *create_site(lcomm_interpose_ef *ef, uint64_t count, lcomm_op op,
-                              lcomm_status *status) {
+/* NULL: no memory. */
+static call_site *create_site(lcomm_interpose_ef *ef, uint64_t count, lcomm_op op) {
   if (!grow(ef)) {
-    *status = LCOMM_ERR_MEMORY;
     return NULL;
   }
-  call_site *site = &ef->sites[ef->count];
+  call_site *site = &ef->sites[ef->count++];
   *site = (call_site){.op = op, .count = count};
-  if (ef->comm) {
-    *status = lcomm_residual_create(ef->comm, count, op, &site->residual);
-  }
-  if (*status != LCOMM_OK) {
-    return NULL;
-  }
-  ef->count++;
   return site;
 }
 
-/* The call site of the position's first call in this epoch. NULL: *status says why. */
+/* The call site of the position's first call in this epoch. NULL: no memory. */
 static call_site *assign_site(lcomm_interpose_ef *ef, uint32_t position, uint64_t count,
-                              lcomm_op op, lcomm_status *status) {
+                              lcomm_op op) {
   call_site *site = find_former(ef, position, count, op);
   if (!site) {
-    site = create_site(ef, count, op, status);
+    site = create_site(ef, count, op);
   }
   if (!site) {
     return NULL;
@@ -209,31 +198,25 @@ static call_site *assign_site(lcomm_interpose_ef *ef, uint32_t position, uint64_
 
 /* ----------------------------------------------------------------- the call */
 
-static lcomm_interpose_feedback flush(lcomm_interpose_ef *ef, call_site *site,
-                                      lcomm_residual **residual) {
+static lcomm_interpose_feedback flush(lcomm_interpose_ef *ef, call_site *site) {
   site->carries = false;
   ef->carrying--;
   ef->former_carrying--;
   ef->next_flush = (site->position + 1) % ef->positions;
   ef->last = (uint32_t)(site - ef->sites);
-  *residual = site->residual;
   return LCOMM_INTERPOSE_FLUSH;
 }
 
-static lcomm_interpose_feedback carry(lcomm_interpose_ef *ef, call_site *site,
-                                      lcomm_residual **residual) {
+static lcomm_interpose_feedback carry(lcomm_interpose_ef *ef, call_site *site) {
   ef->carrying += !site->carries;
   site->carries = true;
   ef->last = (uint32_t)(site - ef->sites);
   ef->unwatched = ef->last + 1;
-  *residual = site->residual;
   return LCOMM_INTERPOSE_EF;
 }
 
 lcomm_interpose_feedback lcomm_interpose_ef_next(lcomm_interpose_ef *ef, uint64_t count,
-                                                 lcomm_op op, lcomm_residual **residual,
-                                                 lcomm_status *status) {
-  *residual = NULL;
+                                                 lcomm_op op, lcomm_status *status) {
   *status = LCOMM_OK;
   ef->unwatched = 0;
   int position = ef->suspended ? -1 : find_position(ef, count, op);
@@ -242,14 +225,18 @@ lcomm_interpose_feedback lcomm_interpose_ef_next(lcomm_interpose_ef *ef, uint64_
   bool first_round = position >= 0 && ef->current[position] == 0;
   call_site *former = first_round ? NULL : find_to_flush(ef, count, op);
   if (former) {
-    return flush(ef, former, residual);
+    return flush(ef, former);
   }
   if (position < 0) {
     return LCOMM_INTERPOSE_PLAIN;
   }
-  call_site *site = first_round ? assign_site(ef, (uint32_t)position, count, op, status)
+  call_site *site = first_round ? assign_site(ef, (uint32_t)position, count, op)
                                 : &ef->sites[ef->current[position] - 1];
-  return site ? carry(ef, site, residual) : LCOMM_INTERPOSE_PLAIN;
+  if (!site) {
+    *status = LCOMM_ERR_MEMORY;
+    return LCOMM_INTERPOSE_PLAIN;
+  }
+  return carry(ef, site);
 }
 
 uint32_t lcomm_interpose_ef_site(const lcomm_interpose_ef *ef) {

@@ -22,26 +22,23 @@ typedef enum lcomm_interpose_feedback {
 /* The call sites of one communicator. */
 typedef struct lcomm_interpose_ef lcomm_interpose_ef;
 
-/* comm: where the residuals live, longer than the call sites; NULL: not created yet, so
- * lcomm_interpose_ef_residual() creates the residuals. step_calls: step= of the policy; 0: found
- * out. NULL: no memory. */
-lcomm_interpose_ef *lcomm_interpose_ef_create(lcomm_comm *comm, uint32_t step_calls);
+/* step_calls: step= of the policy; 0: found out. NULL: no memory. */
+lcomm_interpose_ef *lcomm_interpose_ef_create(uint32_t step_calls);
 
 /* No call with a residual is in flight. NULL is allowed. */
 void lcomm_interpose_ef_destroy(lcomm_interpose_ef *ef);
 
-/* Decide about the next call with error feedback on the communicator; *residual is NULL for PLAIN.
- * The answer depends only on the calls before, so all ranks get the same. A new call site
- * allocates: on failure *status says so, and this rank may not make the call. */
+/* Decide about the next call with error feedback on the communicator. The answer depends only on
+ * the calls before, so all ranks get the same. A new call site allocates: *status is MEMORY where
+ * that fails, and this rank may not make the call. */
 lcomm_interpose_feedback lcomm_interpose_ef_next(lcomm_interpose_ef *ef, uint64_t count,
-                                                 lcomm_op op, lcomm_residual **residual,
-                                                 lcomm_status *status);
+                                                 lcomm_op op, lcomm_status *status);
 
 /* The call site of the last answer. A call site keeps its number. */
 uint32_t lcomm_interpose_ef_site(const lcomm_interpose_ef *ef);
 
-/* The residual of a call site that was created without a communicator. The first call creates it
- * in `comm`, which is always the same; the order of these calls is the same on all ranks. */
+/* The residual of a call site. The first call creates it in `comm`, which is always the same and
+ * lives longer; the order of these calls is the same on all ranks. */
 lcomm_status lcomm_interpose_ef_residual(lcomm_interpose_ef *ef, uint32_t site, lcomm_comm *comm,
                                          lcomm_residual **residual);
 

@@ -4,7 +4,6 @@
 /* Which calls libcomm makes. */
 
 #include "libcomm/interpose/mpi/interpose_comm.h"
-#include "libcomm/interpose/mpi/interpose_context.h"
 #include "libcomm/interpose/mpi/interpose_report.h"
 
 atomic_int lcomm_interpose_mode_now = LCOMM_INTERPOSE_OFF;
@@ -71,8 +70,7 @@ static const char no_pattern[] = "error feedback waits until the calls of a step
  * residuals; that of this call is looked up when it begins. */
 static void apply_ef(lcomm_interpose_ef *ef, lcomm_interpose_call *call) {
   pthread_mutex_lock(&call->at->lock);
-  call->feedback =
-      lcomm_interpose_ef_next(ef, call->count, call->op, &call->residual, &call->status);
+  call->feedback = lcomm_interpose_ef_next(ef, call->count, call->op, &call->status);
   call->ef = ef;
   call->site = lcomm_interpose_ef_site(ef);
   pthread_mutex_unlock(&call->at->lock);

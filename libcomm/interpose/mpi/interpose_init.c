@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libcomm/interpose/mpi/interpose_start.h"
+#include "libcomm/interpose/mpi/interpose.h"
 
 /* ------------------------------------------------------------ MPI's functions */
 

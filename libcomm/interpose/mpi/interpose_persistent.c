@@ -5,7 +5,7 @@
 
 #include "libcomm/interpose/mpi/interpose_persistent.h"
 
-#include "libcomm/interpose/mpi/interpose_collectives.h"
+#include "libcomm/interpose/mpi/interpose.h"
 #include "libcomm/interpose/mpi/interpose_comm.h"
 #include "libcomm/interpose/mpi/interpose_queue.h"
 #include "libcomm/interpose/mpi/interpose_report.h"

@@ -8,9 +8,7 @@
 #include <string.h>
 
 #include "libcomm/interpose/mpi/interpose_comm.h"
-#include "libcomm/interpose/mpi/interpose_context.h"
 #include "libcomm/interpose/mpi/interpose_persistent.h"
-#include "libcomm/interpose/mpi/interpose_release.h"
 #include "libcomm/interpose/mpi/interpose_wait.h"
 
 /* MPI makes further requests of a communicator. Each MPI has tags up to 32767. */

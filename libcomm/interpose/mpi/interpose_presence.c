@@ -7,7 +7,7 @@
  * missing, or both find each other. When all are present, rank 0 gathers the handshakes, compares
  * them and broadcasts its verdict. */
 
-#include "libcomm/interpose/mpi/interpose_presence.h"
+#include "libcomm/interpose/mpi/interpose_handshake.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 /* The queue of one communicator: its calls begin and end in order, several are in flight. */
 
-#include "libcomm/interpose/mpi/interpose_context.h"
+#include "libcomm/interpose/mpi/interpose_comm.h"
 #include "libcomm/interpose/mpi/interpose_queue.h"
 
 /* As many runs as libcomm keeps of a shape, so no call allocates one of its own. */

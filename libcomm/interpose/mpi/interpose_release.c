@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-#include "libcomm/interpose/mpi/interpose_release.h"
+#include "libcomm/interpose/mpi/interpose_comm.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-#include "libcomm/interpose/mpi/interpose_comm.h"
 #include "libcomm/interpose/mpi/interpose_rendezvous.h"
 
 /* Waits for empty messages: the root for one from each other rank, which wait for one from the

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libcomm/interpose/mpi/interpose_report_class.h"
-
 bool lcomm_interpose_recording;
 
 static struct {

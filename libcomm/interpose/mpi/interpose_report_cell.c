@@ -3,7 +3,7 @@
 
 /* The text of the report's cells. */
 
-#include "libcomm/interpose/mpi/interpose_report_class.h"
+#include "libcomm/interpose/mpi/interpose_report.h"
 
 #include <stdio.h>
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/interpose/mpi/interpose_report_class.h"
+#include "libcomm/interpose/mpi/interpose_report.h"
 
 typedef struct writer {
   char *text;

@@ -4,7 +4,7 @@
 /* How the interposer starts: as the environment says, when all ranks agree. Whatever fails, the
  * program runs on plain MPI, and rank 0 logs why. */
 
-#include "libcomm/interpose/mpi/interpose_start.h"
+#include "libcomm/interpose/mpi/interpose.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "libcomm/interpose/mpi/interpose_comm.h"
-#include "libcomm/interpose/mpi/interpose_presence.h"
+#include "libcomm/interpose/mpi/interpose_handshake.h"
 #include "libcomm/interpose/mpi/interpose_report.h"
 
 enum { TABLE_MAX_BYTES = 65536 };
