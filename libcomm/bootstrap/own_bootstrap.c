@@ -101,16 +101,7 @@ lcomm_status lcomm_create_over(lcomm_bootstrap_object *bootstrap, const lcomm_co
 
 lcomm_status lcomm_create(const lcomm_bootstrap *boot, const lcomm_config *config,
                           lcomm_comm **comm) {
-  if (!boot || !comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_create: a pointer is NULL");
-  }
-  if (boot->world_size < 1 || boot->rank < 0 || boot->rank >= boot->world_size ||
-      !boot->allgather) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
-                              "lcomm_create: rank %d of %d ranks is no place, or there is no "
-                              "allgather function",
-                              boot->rank, boot->world_size);
-  }
+  LCOMM_TRY(lcomm_boot_check(boot, comm));
   lcomm_bootstrap_object bootstrap = {.boot = *boot};
   if (boot->world_size > 1) {
     LCOMM_TRY(find_mpi(&bootstrap));

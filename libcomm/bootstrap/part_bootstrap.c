@@ -3,8 +3,6 @@
 
 /* lcomm_create_part: some ranks of a communicator, met by a bootstrap of the caller's. */
 
-#include <string.h>
-
 #include "libcomm/api/policy_query.h"
 #include "libcomm/base/error.h"
 #include "libcomm/comm/create.h"
@@ -12,12 +10,7 @@
 
 static lcomm_config take_config(const lcomm_comm *base, const int *members, int count,
                                 const lcomm_config *given) {
-  lcomm_config config = LCOMM_CONFIG_INIT;
-  if (given && given->struct_size > 0 && given->struct_size <= sizeof(config)) {
-    memcpy(&config, given, given->struct_size);
-  } else if (given) {
-    config.struct_size = 0; /* is refused on all members */
-  }
+  lcomm_config config = lcomm_config_take(given);
   config.policy = config.policy ? config.policy : base->settings.policy_text;
   if (config.nodes == 0) {
     config.nodes = lcomm_policy_query_posed_nodes(base, members, count);

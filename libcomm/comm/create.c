@@ -271,7 +271,7 @@ static void tell_whole(const lcomm_comm *comm) {
   }
 }
 
-static lcomm_status check_boot(const lcomm_bootstrap *boot, lcomm_comm *const *comm) {
+lcomm_status lcomm_boot_check(const lcomm_bootstrap *boot, lcomm_comm *const *comm) {
   if (!boot || !comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_create: a pointer is NULL");
   }
@@ -283,6 +283,16 @@ static lcomm_status check_boot(const lcomm_bootstrap *boot, lcomm_comm *const *c
                               boot->rank, boot->world_size);
   }
   return LCOMM_OK;
+}
+
+lcomm_config lcomm_config_take(const lcomm_config *given) {
+  lcomm_config taken = LCOMM_CONFIG_INIT;
+  if (given && given->struct_size > 0 && given->struct_size <= sizeof(taken)) {
+    memcpy(&taken, given, given->struct_size);
+  } else if (given) {
+    taken.struct_size = 0;
+  }
+  return taken;
 }
 
 /* What ranks go on without; rank 0 says it for all. */
@@ -357,10 +367,7 @@ static atomic_uint numbers;
 
 lcomm_status lcomm_comm_create(lcomm_bootstrap_object *bootstrap, const lcomm_config *config,
                                lcomm_comm **comm) {
-  lcomm_status status = check_boot(bootstrap ? &bootstrap->boot : NULL, comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_boot_check(bootstrap ? &bootstrap->boot : NULL, comm));
   lcomm_descriptors_raise();
   lcomm_comm *made = calloc(1, sizeof *made);
   making m = {.boot = &bootstrap->boot,
@@ -390,7 +397,7 @@ lcomm_status lcomm_comm_create(lcomm_bootstrap_object *bootstrap, const lcomm_co
   pthread_mutex_init(&made->errors.lock, NULL);
   made->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS] = 1;
   lcomm_fingerprint_book_init(&made->fingerprints);
-  status = make(made, config, &m);
+  lcomm_status status = make(made, config, &m);
   lcomm_topo_free(&m.topo_file);
   free(m.all);
   if (status != LCOMM_OK) {

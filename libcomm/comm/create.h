@@ -16,4 +16,13 @@ lcomm_status lcomm_comm_create(lcomm_bootstrap_object *bootstrap, const lcomm_co
 LCOMM_API lcomm_status lcomm_create_over(lcomm_bootstrap_object *bootstrap,
                                          const lcomm_config *config, lcomm_comm **comm);
 
+/* What a caller gives to make a communicator: ARGUMENT, with the sentence, for a NULL, and for a
+ * bootstrap that is none. */
+lcomm_status lcomm_boot_check(const lcomm_bootstrap *boot, lcomm_comm *const *comm);
+
+/* The configuration that a caller gives, NULL allowed, with all members that this version has.
+ * struct_size is 0 for one that was not begun with LCOMM_CONFIG_INIT: it is refused on all ranks.
+ */
+lcomm_config lcomm_config_take(const lcomm_config *given);
+
 #endif

@@ -15,6 +15,7 @@
 #include "libcomm/base/env.h"
 #include "libcomm/base/log.h"
 #include "libcomm/base/settings.h"
+#include "libcomm/comm/create.h"
 #include "libcomm/observe/capture.h"
 #include "libcomm/plan/number.h"
 #include "libcomm/topo/topo_file.h"
@@ -157,22 +158,6 @@ static lcomm_status read_topology(lcomm_topo *topo, lcomm_handshake *mine, lcomm
       path, error);
 }
 
-static lcomm_status check_config(const lcomm_config *given, lcomm_why *why) {
-  if (given && (given->struct_size == 0 || given->struct_size > sizeof *given)) {
-    return lcomm_why_set(why, LCOMM_ERR_ARGUMENT,
-                         "the configuration was not begun with LCOMM_CONFIG_INIT");
-  }
-  return LCOMM_OK;
-}
-
-static lcomm_config take_config(const lcomm_config *config) {
-  lcomm_config taken = LCOMM_CONFIG_INIT;
-  if (config && config->struct_size > 0 && config->struct_size <= sizeof(taken)) {
-    memcpy(&taken, config, config->struct_size);
-  }
-  return taken;
-}
-
 /* The number of a communicator: of the process and the time it was made. */
 static uint64_t draw_number(const lcomm_handshake *mine) {
   uint64_t now_ns = (uint64_t)(lcomm_clock_s() * 1e9);
@@ -218,8 +203,11 @@ static lcomm_status open_files(lcomm_comm *comm, lcomm_handshake *mine, lcomm_wh
 static lcomm_status prepare(lcomm_comm *comm, const lcomm_config *given,
                             lcomm_summary_mode *summary, lcomm_topo *topo_file,
                             lcomm_handshake *mine, lcomm_why *why) {
-  lcomm_config config = take_config(given);
-  LCOMM_TRY(check_config(given, why));
+  lcomm_config config = lcomm_config_take(given);
+  if (config.struct_size == 0) {
+    return lcomm_why_set(why, LCOMM_ERR_ARGUMENT,
+                         "the configuration was not begun with LCOMM_CONFIG_INIT");
+  }
   LCOMM_TRY(read_settings(comm, &config, summary, mine, why));
   LCOMM_TRY(read_topology(topo_file, mine, why));
   return open_files(comm, mine, why);

@@ -51,12 +51,7 @@ static int count_nodes(const lcomm_split_rendezvous *m) {
 /* What the caller does not say is as in the parent. */
 static lcomm_config take_config(const lcomm_split_rendezvous *m, const lcomm_config *given) {
   const lcomm_comm *parent = m->parent;
-  lcomm_config config = LCOMM_CONFIG_INIT;
-  if (given && given->struct_size > 0 && given->struct_size <= sizeof(config)) {
-    memcpy(&config, given, given->struct_size);
-  } else if (given) {
-    config.struct_size = 0; /* is refused on all members */
-  }
+  lcomm_config config = lcomm_config_take(given);
   config.policy = config.policy ? config.policy : parent->settings.policy_text;
   config.transport = config.transport ? config.transport : parent->settings.transport;
   bool says_timeout = config.timeout_s < 0 || config.timeout_s > 0 || isnan(config.timeout_s);
