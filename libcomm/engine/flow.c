@@ -291,9 +291,9 @@ static lcomm_status drain_pair(lcomm_comm *comm, int peer, bool *left) {
 
 static void sleep_a_moment(lcomm_comm *comm) {
   static const double MOMENT_S = 1e-3;
-  lcomm_links_nap nap;
-  lcomm_links_prepare(&comm->links, &nap, -1);
-  lcomm_links_doze(&nap, MOMENT_S);
+  lcomm_links_wait_set set;
+  lcomm_links_prepare(&comm->links, &set, -1);
+  lcomm_links_sleep(&set, MOMENT_S);
   lcomm_links_awake(&comm->links);
 }
 

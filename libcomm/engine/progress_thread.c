@@ -20,7 +20,7 @@
 
 struct lcomm_progress_thread {
   lcomm_comm *comm;
-  pthread_t thread;
+  pthread_t id;
   pthread_mutex_t lock; /* recursive: calls use each other */
   unsigned depth;       /* of calls that hold it */
   atomic_uint waiting;  /* calls that want it */
@@ -32,31 +32,31 @@ struct lcomm_progress_thread {
 
 /* ----------------------------------------------------- turns of the calls */
 
-void lcomm_progress_thread_enter(lcomm_progress_thread *driver) {
-  atomic_fetch_add(&driver->waiting, 1);
-  pthread_mutex_lock(&driver->lock);
-  atomic_fetch_sub(&driver->waiting, 1);
-  driver->depth++;
+void lcomm_progress_thread_enter(lcomm_progress_thread *thread) {
+  atomic_fetch_add(&thread->waiting, 1);
+  pthread_mutex_lock(&thread->lock);
+  atomic_fetch_sub(&thread->waiting, 1);
+  thread->depth++;
 }
 
-void lcomm_progress_thread_leave(lcomm_progress_thread *driver) {
-  bool kick = --driver->depth == 0 && driver->comm->operations.first;
-  pthread_mutex_unlock(&driver->lock);
+void lcomm_progress_thread_leave(lcomm_progress_thread *thread) {
+  bool kick = --thread->depth == 0 && thread->comm->operations.first;
+  pthread_mutex_unlock(&thread->lock);
   if (kick) {
-    lcomm_progress_thread_wake(driver);
+    lcomm_progress_thread_wake(thread);
   }
 }
 
-void lcomm_progress_thread_wake(lcomm_progress_thread *driver) {
+void lcomm_progress_thread_wake(lcomm_progress_thread *thread) {
   uint64_t one = 1;
-  atomic_fetch_add(&driver->events, 1);
-  if (atomic_load(&driver->asleep) && write(driver->bell, &one, sizeof(one)) < 0) {
+  atomic_fetch_add(&thread->events, 1);
+  if (atomic_load(&thread->asleep) && write(thread->bell, &one, sizeof(one)) < 0) {
     return; /* a bell that is full has rung */
   }
 }
 
-pthread_mutex_t *lcomm_progress_thread_guard(lcomm_progress_thread *driver) {
-  return &driver->lock;
+pthread_mutex_t *lcomm_progress_thread_guard(lcomm_progress_thread *thread) {
+  return &thread->lock;
 }
 
 /* ------------------------------------------------------------- the thread */
@@ -81,24 +81,24 @@ bool lcomm_engine_progress(lcomm_comm *comm) {
 
 /* Nothing moves: sleep until a peer or a call wakes the thread. `seen` is the number of wake-ups
  * before the last look. The caller holds the lock at begin and end. */
-static void sleep_a_while(lcomm_progress_thread *driver, unsigned seen) {
+static void sleep_a_while(lcomm_progress_thread *thread, unsigned seen) {
   static const double WORK_S = 0.02, IDLE_S = 1.0;
-  lcomm_comm *comm = driver->comm;
+  lcomm_comm *comm = thread->comm;
   double idle_s = lcomm_probe_interval_s(comm) < IDLE_S ? lcomm_probe_interval_s(comm) : IDLE_S;
   bool working = comm->operations.first != NULL;
-  lcomm_links_nap nap = {.watched = {{.fd = driver->bell, .events = POLLIN}}, .count = 1};
-  atomic_store(&driver->asleep, true);
+  lcomm_links_wait_set set = {.watched = {{.fd = thread->bell, .events = POLLIN}}, .count = 1};
+  atomic_store(&thread->asleep, true);
   if (working) {
-    lcomm_links_prepare(&comm->links, &nap, driver->bell);
-    nap.blind |= comm->runs.device_works > 0;
+    lcomm_links_prepare(&comm->links, &set, thread->bell);
+    set.blind |= comm->runs.device_works > 0;
   }
-  bool kicked = atomic_load(&driver->events) != seen;
-  pthread_mutex_unlock(&driver->lock);
-  bool overslept = !kicked && lcomm_links_doze(&nap, working ? WORK_S : idle_s);
-  atomic_store(&driver->asleep, false);
+  bool kicked = atomic_load(&thread->events) != seen;
+  pthread_mutex_unlock(&thread->lock);
+  bool overslept = !kicked && lcomm_links_sleep(&set, working ? WORK_S : idle_s);
+  atomic_store(&thread->asleep, false);
   uint64_t rung = 0;
-  (void)!read(driver->bell, &rung, sizeof(rung));
-  pthread_mutex_lock(&driver->lock);
+  (void)!read(thread->bell, &rung, sizeof(rung));
+  pthread_mutex_lock(&thread->lock);
   if (working) {
     comm->waiting.overslept = overslept;
     lcomm_links_awake(&comm->links);
@@ -107,88 +107,88 @@ static void sleep_a_while(lcomm_progress_thread *driver, unsigned seen) {
 
 static void *run_thread(void *argument) {
   enum { QUIET_ROUNDS = 32 };
-  lcomm_progress_thread *driver = argument;
+  lcomm_progress_thread *thread = argument;
   unsigned quiet = 0;
   for (;;) {
-    while (atomic_load(&driver->waiting) > 0) {
+    while (atomic_load(&thread->waiting) > 0) {
       sched_yield(); /* calls go first */
     }
-    pthread_mutex_lock(&driver->lock);
-    unsigned seen = atomic_load(&driver->events); /* before all that a kick may be about */
-    if (atomic_load(&driver->stop)) {
+    pthread_mutex_lock(&thread->lock);
+    unsigned seen = atomic_load(&thread->events); /* before all that a kick may be about */
+    if (atomic_load(&thread->stop)) {
       break;
     }
-    quiet = lcomm_engine_progress(driver->comm) ? 0 : quiet + 1;
-    if (driver->comm->trace) {
-      lcomm_trace_tick(driver->comm->trace);
+    quiet = lcomm_engine_progress(thread->comm) ? 0 : quiet + 1;
+    if (thread->comm->trace) {
+      lcomm_trace_tick(thread->comm->trace);
     }
-    if (quiet > QUIET_ROUNDS || !driver->comm->operations.first) {
-      sleep_a_while(driver, seen);
+    if (quiet > QUIET_ROUNDS || !thread->comm->operations.first) {
+      sleep_a_while(thread, seen);
     }
-    pthread_mutex_unlock(&driver->lock);
+    pthread_mutex_unlock(&thread->lock);
     if (quiet > 0) {
       sched_yield();
     }
   }
-  pthread_mutex_unlock(&driver->lock);
+  pthread_mutex_unlock(&thread->lock);
   return NULL;
 }
 
 /* ---------------------------------------------------------- start and end */
 
 /* Signals of the program are handled by its own threads. */
-static int create_thread(lcomm_progress_thread *driver) {
+static int create_thread(lcomm_progress_thread *thread) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(&driver->thread, NULL, run_thread, driver);
+  int error = pthread_create(&thread->id, NULL, run_thread, thread);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return error;
 }
 
-static void init_lock(lcomm_progress_thread *driver) {
+static void init_lock(lcomm_progress_thread *thread) {
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
   pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
-  pthread_mutex_init(&driver->lock, &attributes);
+  pthread_mutex_init(&thread->lock, &attributes);
   pthread_mutexattr_destroy(&attributes);
 }
 
 /* The caller's calls have the first turns; the lock is recursive. */
-static void enter_before(lcomm_progress_thread *driver, unsigned depth) {
+static void enter_before(lcomm_progress_thread *thread, unsigned depth) {
   for (unsigned i = 0; i < depth; i++) {
-    lcomm_progress_thread_enter(driver);
+    lcomm_progress_thread_enter(thread);
   }
 }
 
-static void leave_again(lcomm_progress_thread *driver, unsigned depth) {
+static void leave_again(lcomm_progress_thread *thread, unsigned depth) {
   for (unsigned i = 0; i < depth; i++) {
-    pthread_mutex_unlock(&driver->lock);
+    pthread_mutex_unlock(&thread->lock);
   }
 }
 
 lcomm_status lcomm_progress_thread_start(lcomm_comm *comm, unsigned depth, char *why, size_t size) {
-  lcomm_progress_thread *driver = calloc(1, sizeof *driver);
-  if (!driver) {
+  lcomm_progress_thread *thread = calloc(1, sizeof *thread);
+  if (!thread) {
     snprintf(why, size, "out of memory for the progress thread");
     return LCOMM_ERR_MEMORY;
   }
-  driver->comm = comm;
-  driver->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  init_lock(driver);
-  enter_before(driver, depth);
-  int error = driver->bell < 0 ? errno : create_thread(driver);
+  thread->comm = comm;
+  thread->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  init_lock(thread);
+  enter_before(thread, depth);
+  int error = thread->bell < 0 ? errno : create_thread(thread);
   if (error != 0) {
     snprintf(why, size, "the progress thread cannot be started: %s", strerror(error));
-    if (driver->bell >= 0) {
-      close(driver->bell);
+    if (thread->bell >= 0) {
+      close(thread->bell);
     }
-    leave_again(driver, depth);
-    pthread_mutex_destroy(&driver->lock);
-    free(driver);
+    leave_again(thread, depth);
+    pthread_mutex_destroy(&thread->lock);
+    free(thread);
     return LCOMM_ERR_SYSTEM;
   }
-  comm->progress_thread = driver;
+  comm->progress_thread = thread;
   return LCOMM_OK;
 }
 
@@ -216,24 +216,24 @@ void lcomm_progress_thread_begin(lcomm_comm *comm) {
 }
 
 void lcomm_progress_thread_stop(lcomm_comm *comm) {
-  lcomm_progress_thread *driver = comm->progress_thread;
-  if (!driver || driver->joined) {
+  lcomm_progress_thread *thread = comm->progress_thread;
+  if (!thread || thread->joined) {
     return;
   }
-  atomic_store(&driver->stop, true);
-  lcomm_progress_thread_wake(driver);
-  pthread_join(driver->thread, NULL);
-  driver->joined = true;
+  atomic_store(&thread->stop, true);
+  lcomm_progress_thread_wake(thread);
+  pthread_join(thread->id, NULL);
+  thread->joined = true;
 }
 
 void lcomm_progress_thread_free(lcomm_comm *comm) {
-  lcomm_progress_thread *driver = comm->progress_thread;
-  if (!driver) {
+  lcomm_progress_thread *thread = comm->progress_thread;
+  if (!thread) {
     return;
   }
   lcomm_progress_thread_stop(comm);
   comm->progress_thread = NULL;
-  close(driver->bell);
-  pthread_mutex_destroy(&driver->lock);
-  free(driver);
+  close(thread->bell);
+  pthread_mutex_destroy(&thread->lock);
+  free(thread);
 }

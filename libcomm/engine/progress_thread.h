@@ -27,17 +27,17 @@ void lcomm_progress_thread_begin(lcomm_comm *comm);
 void lcomm_progress_thread_stop(lcomm_comm *comm);
 void lcomm_progress_thread_free(lcomm_comm *comm);
 
-void lcomm_progress_thread_enter(lcomm_progress_thread *driver);
-void lcomm_progress_thread_leave(lcomm_progress_thread *driver);
+void lcomm_progress_thread_enter(lcomm_progress_thread *thread);
+void lcomm_progress_thread_leave(lcomm_progress_thread *thread);
 
 /* Wake the thread: there may be something to do. Any thread, without the lock. */
-void lcomm_progress_thread_wake(lcomm_progress_thread *driver);
+void lcomm_progress_thread_wake(lcomm_progress_thread *thread);
 
 /* One round for a communicator whose turn the caller has: start deferred operations that are ready,
  * make progress on all. True when something moved. A failure is that communicator's. */
 bool lcomm_engine_progress(lcomm_comm *comm);
 
 /* The lock that guards the communicator's statistics. */
-pthread_mutex_t *lcomm_progress_thread_guard(lcomm_progress_thread *driver);
+pthread_mutex_t *lcomm_progress_thread_guard(lcomm_progress_thread *thread);
 
 #endif

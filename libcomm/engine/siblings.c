@@ -119,17 +119,17 @@ void lcomm_siblings_listen(lcomm_comm *mine) {
 
 /* ----------------------------------------------------------------- sleeping */
 
-bool lcomm_siblings_prepare(lcomm_comm *mine, lcomm_links_nap *nap) {
+bool lcomm_siblings_prepare(lcomm_comm *mine, lcomm_links_wait_set *set) {
   if (!has_others(mine)) {
     return false;
   }
   if (pthread_mutex_trylock(&lock) != 0) {
-    nap->blind = true; /* another thread is at them; soon again */
+    set->blind = true; /* another thread is at them; soon again */
     return false;
   }
   for (lcomm_comm *it = closed ? NULL : take_busy(mine, first); it; it = take_next(mine, it)) {
-    lcomm_links_join(&it->links, nap);
-    nap->blind |= it->runs.device_works > 0;
+    lcomm_links_join(&it->links, set);
+    set->blind |= it->runs.device_works > 0;
   }
   sleepers++;
   pthread_mutex_unlock(&lock);

@@ -25,9 +25,9 @@ bool lcomm_siblings_move(lcomm_comm *mine);
  * this process. */
 void lcomm_siblings_listen(lcomm_comm *mine);
 
-/* Around lcomm_links_doze(): the others' descriptors join the nap. prepare returns
+/* Around lcomm_links_sleep(): the others' descriptors join the wait set. prepare returns
  * whether they did, which awake is told. */
-bool lcomm_siblings_prepare(lcomm_comm *mine, lcomm_links_nap *nap);
+bool lcomm_siblings_prepare(lcomm_comm *mine, lcomm_links_wait_set *set);
 void lcomm_siblings_awake(lcomm_comm *mine, bool joined);
 
 #endif

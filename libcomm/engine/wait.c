@@ -56,26 +56,26 @@ static bool idle(lcomm_comm *comm, double idle_since_s) {
 
 /* Sleep in pieces, between which the program's messages in MPI move. True when the sleep ran to its
  * limit although every transport could have woken this rank. */
-static bool doze(lcomm_comm *comm, lcomm_links_nap *nap, double limit_s) {
+static bool sleep_in_pieces(lcomm_comm *comm, lcomm_links_wait_set *set, double limit_s) {
   double now_s = lcomm_clock_s(), end_s = now_s + limit_s;
   while (now_s < end_s) {
     double piece_s =
         lcomm_external_limit_s(&comm->waiting.external, &comm->bootstrap, now_s, end_s - now_s);
-    if (!lcomm_links_doze(nap, piece_s)) {
+    if (!lcomm_links_sleep(set, piece_s)) {
       return false;
     }
     now_s = lcomm_clock_s();
     lcomm_external_progress(&comm->waiting.external, &comm->bootstrap, now_s);
   }
-  return lcomm_links_doze(nap, 0); /* on a busy machine somebody may have rung meanwhile */
+  return lcomm_links_sleep(set, 0); /* on a busy machine somebody may have rung meanwhile */
 }
 
 void lcomm_comm_sleep(lcomm_comm *comm, double limit_s) {
-  lcomm_links_nap nap;
-  lcomm_links_prepare(&comm->links, &nap, -1);
-  nap.blind |= comm->runs.device_works > 0;
-  bool joined = lcomm_siblings_prepare(comm, &nap);
-  comm->waiting.overslept = doze(comm, &nap, limit_s);
+  lcomm_links_wait_set set;
+  lcomm_links_prepare(&comm->links, &set, -1);
+  set.blind |= comm->runs.device_works > 0;
+  bool joined = lcomm_siblings_prepare(comm, &set);
+  comm->waiting.overslept = sleep_in_pieces(comm, &set, limit_s);
   lcomm_links_awake(&comm->links);
   lcomm_siblings_awake(comm, joined);
 }

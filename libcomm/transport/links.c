@@ -3,7 +3,7 @@
 
 /* Which transport reaches which peer: opening, and what concerns all of them. */
 
-#include "libcomm/transport/links_check.h"
+#include "libcomm/transport/links.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,36 +219,36 @@ int lcomm_links_unreachable(lcomm_links *links, char *why) {
   return peer;
 }
 
-void lcomm_links_prepare(lcomm_links *links, lcomm_links_nap *nap, int extra) {
-  nap->count = 0;
-  nap->busy = nap->blind = false;
+void lcomm_links_prepare(lcomm_links *links, lcomm_links_wait_set *set, int extra) {
+  set->count = 0;
+  set->busy = set->blind = false;
   if (extra >= 0) {
-    nap->watched[nap->count++] = (struct pollfd){.fd = extra, .events = POLLIN};
+    set->watched[set->count++] = (struct pollfd){.fd = extra, .events = POLLIN};
   }
-  lcomm_links_join(links, nap);
+  lcomm_links_join(links, set);
 }
 
-void lcomm_links_join(lcomm_links *links, lcomm_links_nap *nap) {
+void lcomm_links_join(lcomm_links *links, lcomm_links_wait_set *set) {
   for (int i = 0; i < links->count; i++) {
     const lcomm_transport_wakeup *wakeup = links->open[i]->table->wakeup;
     int fd = wakeup ? wakeup->arm(links->open[i]) : LCOMM_ARM_NEVER;
-    nap->busy |= fd == LCOMM_ARM_BUSY;
-    nap->blind |= fd == LCOMM_ARM_NEVER || nap->count == LCOMM_NAP_MAX;
-    if (fd >= 0 && nap->count < LCOMM_NAP_MAX) {
-      nap->watched[nap->count++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    set->busy |= fd == LCOMM_ARM_BUSY;
+    set->blind |= fd == LCOMM_ARM_NEVER || set->count == LCOMM_WAIT_SET_MAX;
+    if (fd >= 0 && set->count < LCOMM_WAIT_SET_MAX) {
+      set->watched[set->count++] = (struct pollfd){.fd = fd, .events = POLLIN};
     }
   }
 }
 
-bool lcomm_links_doze(lcomm_links_nap *nap, double limit_s) {
+bool lcomm_links_sleep(lcomm_links_wait_set *set, double limit_s) {
   static const double BLIND_S = 50e-6;
-  if (nap->busy) {
+  if (set->busy) {
     return false;
   }
-  double doze_s = nap->blind && limit_s > BLIND_S ? BLIND_S : limit_s;
-  struct timespec limit = {(time_t)doze_s, (long)(1e9 * (doze_s - (double)(time_t)doze_s))};
-  int rang = ppoll(nap->watched, nap->count, &limit, NULL); /* whatever woke us, all is looked at */
-  return rang == 0 && !nap->blind;
+  double sleep_s = set->blind && limit_s > BLIND_S ? BLIND_S : limit_s;
+  struct timespec limit = {(time_t)sleep_s, (long)(1e9 * (sleep_s - (double)(time_t)sleep_s))};
+  int rang = ppoll(set->watched, set->count, &limit, NULL); /* whatever woke us, all is looked at */
+  return rang == 0 && !set->blind;
 }
 
 void lcomm_links_awake(lcomm_links *links) {

@@ -14,7 +14,7 @@
 #include "libcomm/base/error.h"
 #include "libcomm/transport/transport.h"
 
-enum { LCOMM_LINKS_MAX = 4, LCOMM_NAP_MAX = 128 };
+enum { LCOMM_LINKS_MAX = 4, LCOMM_WAIT_SET_MAX = 128 };
 
 typedef struct lcomm_links_memory lcomm_links_memory;
 
@@ -77,22 +77,40 @@ void lcomm_links_memory_free(lcomm_links *links, void *memory);
  * after a failure somebody may still read it. */
 void lcomm_links_memory_leave(lcomm_links *links);
 
-/* Sleeping until something arrives, in three parts, so that a lock need not be
- * held in the middle one: prepare fills a set, doze waits for it for at most
- * `limit_s`, awake ends it. A transport that is busy makes doze return at once;
- * one that cannot tell makes it short. extra: one more file descriptor, or -1. join
- * adds other links to a nap that was prepared; where there is no room for them it makes
- * the nap short. doze is true when it ran to its limit although every transport could
- * have told. */
-typedef struct lcomm_links_nap {
-  struct pollfd watched[LCOMM_NAP_MAX];
+/* Sleeping until something arrives, in three parts, so that a lock need not be held in the middle
+ * one: prepare fills a wait set, sleep waits for it for at most `limit_s`, awake ends it. A
+ * transport that is busy makes sleep return at once; one that cannot tell makes it short. extra:
+ * one more file descriptor, or -1. join adds other links to a set that was prepared; where there is
+ * no room for them it makes the sleep short. sleep is true when it ran to its limit although every
+ * transport could have told. */
+typedef struct lcomm_links_wait_set {
+  struct pollfd watched[LCOMM_WAIT_SET_MAX];
   nfds_t count;
   bool busy, blind;
-} lcomm_links_nap;
+} lcomm_links_wait_set;
 
-void lcomm_links_prepare(lcomm_links *links, lcomm_links_nap *nap, int extra);
-void lcomm_links_join(lcomm_links *links, lcomm_links_nap *nap);
-bool lcomm_links_doze(lcomm_links_nap *nap, double limit_s);
+void lcomm_links_prepare(lcomm_links *links, lcomm_links_wait_set *set, int extra);
+void lcomm_links_join(lcomm_links *links, lcomm_links_wait_set *set);
+bool lcomm_links_sleep(lcomm_links_wait_set *set, double limit_s);
 void lcomm_links_awake(lcomm_links *links);
+
+/* --- has every rank a link to every other? links_check.c --- */
+
+enum {
+  LCOMM_LINKS_COMPLETE = -1,
+  LCOMM_LINKS_WHY_MAX = 512 /* travels */
+};
+
+/* What a rank says after a transport was opened. */
+typedef struct lcomm_links_answer {
+  int32_t lonely; /* a peer without a link, or LCOMM_LINKS_COMPLETE */
+  char why[LCOMM_LINKS_WHY_MAX];
+} lcomm_links_answer;
+
+/* The answers of all ranks, any bytes: the same verdict on all of them. TRANSPORT
+ * when a pair has no link, WIRE for what is no answer; the sentence in `why`
+ * names the lowest such rank. The hosts' names are texts. */
+lcomm_status lcomm_links_check(const lcomm_links_answer *all, const lcomm_identity *identities,
+                               int size, lcomm_why *why);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-#include "libcomm/transport/links_check.h"
+#include "libcomm/transport/links.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -15,7 +15,7 @@
 #include "libcomm/base/status.h"
 #include "libcomm/base/text.h"
 #include "libcomm/comm/handshake.h"
-#include "libcomm/transport/links_check.h"
+#include "libcomm/transport/links.h"
 #include "tests/support/forked.h"
 
 enum { LIAR = 1 };

@@ -5,7 +5,7 @@
 
 #include "codecs/wire.h"
 #include "libcomm/comm/handshake.h"
-#include "libcomm/transport/links_check.h"
+#include "libcomm/transport/links.h"
 #include "tests/support/fuzz_comm.h"
 #include "tests/support/fuzz_promise.h"
 

@@ -190,8 +190,8 @@ static void all_open_transports_are_driven_and_heard(void **state) {
 }
 
 /* Nothing here waits: what is asked to wait for ever has a reason to wake. */
-static void a_nap_ends_for_every_transport_that_can_wake_it(void **state) {
-  lcomm_links_nap nap;
+static void a_sleep_ends_for_every_transport_that_can_wake_it(void **state) {
+  lcomm_links_wait_set set;
   int near[2], bell[2];
   (void)state;
   assert_int_equal(pipe(near), 0);
@@ -199,25 +199,25 @@ static void a_nap_ends_for_every_transport_that_can_wake_it(void **state) {
   open_all("auto");
   behaviours[0].arms = near[0];
   behaviours[2].arms = LCOMM_ARM_NEVER;
-  lcomm_links_prepare(&ranks[0].links, &nap, bell[0]);
-  assert_int_equal(nap.count, 2);
-  assert_true(nap.blind && !nap.busy);
-  lcomm_links_doze(&nap, FOREVER_S); /* one that cannot tell makes it short */
+  lcomm_links_prepare(&ranks[0].links, &set, bell[0]);
+  assert_int_equal(set.count, 2);
+  assert_true(set.blind && !set.busy);
+  lcomm_links_sleep(&set, FOREVER_S); /* one that cannot tell makes it short */
   behaviours[2].arms = LCOMM_ARM_BUSY;
-  lcomm_links_prepare(&ranks[0].links, &nap, bell[0]);
-  assert_true(nap.busy);
-  lcomm_links_doze(&nap, FOREVER_S);
+  lcomm_links_prepare(&ranks[0].links, &set, bell[0]);
+  assert_true(set.busy);
+  lcomm_links_sleep(&set, FOREVER_S);
   behaviours[2].arms = near[0];
   for (int which = 0; which < 2; which++) {
     char byte = 0;
     assert_int_equal(write(which == 0 ? near[1] : bell[1], "", 1), 1);
-    lcomm_links_prepare(&ranks[0].links, &nap, bell[0]);
-    assert_true(nap.count == 3 && !nap.busy && !nap.blind);
-    lcomm_links_doze(&nap, FOREVER_S);
+    lcomm_links_prepare(&ranks[0].links, &set, bell[0]);
+    assert_true(set.count == 3 && !set.busy && !set.blind);
+    lcomm_links_sleep(&set, FOREVER_S);
     assert_int_equal(read(which == 0 ? near[0] : bell[0], &byte, 1), 1);
   }
-  lcomm_links_prepare(&ranks[0].links, &nap, -1);
-  assert_int_equal(nap.count, 2);
+  lcomm_links_prepare(&ranks[0].links, &set, -1);
+  assert_int_equal(set.count, 2);
   lcomm_links_awake(&ranks[0].links); /* without disarm functions */
   close_all();
   for (int i = 0; i < 2; i++) {
@@ -270,7 +270,7 @@ int main(void) {
       TEST(a_bootstrap_that_fails_is_an_error),
       TEST(a_rank_alone_opens_nothing),
       TEST(all_open_transports_are_driven_and_heard),
-      TEST(a_nap_ends_for_every_transport_that_can_wake_it),
+      TEST(a_sleep_ends_for_every_transport_that_can_wake_it),
       TEST(memory_comes_from_a_transport_while_it_has_some),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@
 
 #include "libcomm/interpose/mpi/interpose_persistent.h"
 
-static const long NAP_MIN_NS = 4000, NAP_MAX_NS = 100000, BUSY_NS = 20000;
+static const long SLEEP_MIN_NS = 4000, SLEEP_MAX_NS = 100000, BUSY_NS = 20000;
 
 /* An entry and the spare queue that it brings. */
 typedef struct piece {
@@ -37,7 +37,7 @@ static struct {
 /* Only the thread uses it. */
 static struct {
   lcomm_interpose_comm_queues queues;
-  long nap_ns;
+  long sleep_ns;
 } served;
 
 static int64_t now_ns(void) {
@@ -96,15 +96,15 @@ static bool serve_all(void) {
  * is woken at once. */
 static void rest(bool moved) {
   if (moved) {
-    served.nap_ns = NAP_MIN_NS;
+    served.sleep_ns = SLEEP_MIN_NS;
     return;
   }
   pthread_mutex_lock(&queue.lock);
   if (!queue.first) {
-    wait_at_most(&queue.given, served.nap_ns);
+    wait_at_most(&queue.given, served.sleep_ns);
   }
   pthread_mutex_unlock(&queue.lock);
-  served.nap_ns = 2 * served.nap_ns < NAP_MAX_NS ? 2 * served.nap_ns : NAP_MAX_NS;
+  served.sleep_ns = 2 * served.sleep_ns < SLEEP_MAX_NS ? 2 * served.sleep_ns : SLEEP_MAX_NS;
 }
 
 /* Take over new calls, and wait for them when there are no others. False: the thread ends. */
@@ -125,7 +125,7 @@ static bool fetch(void) {
 
 static void *serve(void *unused) {
   (void)unused;
-  prctl(PR_SET_TIMERSLACK, (unsigned long)NAP_MIN_NS, 0, 0, 0); /* short naps stay short */
+  prctl(PR_SET_TIMERSLACK, (unsigned long)SLEEP_MIN_NS, 0, 0, 0); /* short sleeps stay short */
   while (fetch()) {
     rest(serve_all());
   }

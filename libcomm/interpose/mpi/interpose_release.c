@@ -174,10 +174,10 @@ static void cancel(const release *it) {
 
 static void free_for_a_while(void) {
   static const double DURATION_S = 2;
-  static const struct timespec nap = {0, 100000};
+  static const struct timespec pause = {0, 100000};
   double end_s = PMPI_Wtime() + DURATION_S;
   for (free_ready(); all.first && PMPI_Wtime() < end_s; free_ready()) {
-    nanosleep(&nap, NULL);
+    nanosleep(&pause, NULL);
   }
 }
 

@@ -74,10 +74,10 @@ static int cancel(int count, MPI_Request requests[]) {
   return first;
 }
 
-/* Poll, at first without pauses, then with naps. */
+/* Poll, at first without pauses, then with pauses. */
 int lcomm_interpose_rendezvous_wait(int count, MPI_Request requests[]) {
   enum { POLLS = 500 };
-  const struct timespec nap = {.tv_nsec = 50000};
+  const struct timespec pause = {.tv_nsec = 50000};
   double end_s = PMPI_Wtime() + lcomm_interpose_timeout_s();
   int complete = 0;
   for (unsigned polls = 0; !complete && PMPI_Wtime() < end_s; polls++) {
@@ -85,7 +85,7 @@ int lcomm_interpose_rendezvous_wait(int count, MPI_Request requests[]) {
     if (!complete && polls < POLLS) {
       sched_yield();
     } else if (!complete) {
-      nanosleep(&nap, NULL);
+      nanosleep(&pause, NULL);
     }
   }
   return complete ? -1 : cancel(count, requests);

@@ -3,20 +3,7 @@
 #ifndef LCOMM_TRANSPORT_SHM_SHM_INTERNAL_H
 #define LCOMM_TRANSPORT_SHM_SHM_INTERNAL_H
 
-/* What the parts of the shared-memory transport offer to each other.
- *
- *   shm_layout   what lies in shared memory; shm_types: what does not
- *   shm_ring     entries from one rank to another
- *   shm_file     segments without names
- *   shm_open     meeting the other ranks; shm_peer: one of them
- *   shm_heap     memory that peers can view; shm_bounce: copies in it
- *   shm_map      looking into a peer's memory
- *   shm_record   messages in flight
- *   shm_send     sending, queues, streams
- *   shm_receive  receives, zero-copy ones, too; shm_copy: where the bytes come from
- *   shm_progress what has arrived; shm_control: control messages
- *   shm_pidfd    whether a process lives
- *   shm_wakeup   sleeping, waking, and who has ended
+/* What the files of the shared-memory transport offer to each other; README.md says what each is.
  */
 
 #include "libcomm/transport/shm/shm_heap.h"
