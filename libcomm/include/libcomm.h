@@ -8,7 +8,7 @@
  *   1. Make a communicator, collectively: lcomm_create_mpi() (libcomm_mpi.h),
  *      lcomm_create_env() without MPI, or lcomm_create() with your own bootstrap.
  *   2. Either call collectives on plain buffers (lcomm_allreduce, ...), or
- *      register your gradients once (lcomm_tensor_add), report each one when
+ *      register your gradients once (libcomm_tensors.h), report each one when
  *      backward has made it (lcomm_tensor_ready) and wait for all of them at
  *      the end of the step (lcomm_tensors_wait).
  *   3. lcomm_destroy().
@@ -558,199 +558,6 @@ LCOMM_API lcomm_status lcomm_memory_alloc(size_t size, void **memory);
  * that was freed before; nothing is done then. */
 LCOMM_API lcomm_status lcomm_memory_free(void *memory);
 
-/* --------------------------------------------------------------- tensors */
-
-/* Tensors are gradients with a name: they are averaged (or summed) every
- * step, fused into buckets, and own the error-feedback state of a lossy codec.
- *
- *   lcomm_tensor_add() for all, same order on all ranks
- *   each step: lcomm_tensor_ready(t) for each, in any order, from any thread;
- *              then lcomm_tensors_wait()
- *
- * Buckets follow the order of lcomm_tensor_add(), so add tensors in the order
- * in which backward produces them. A bucket starts when all of its tensors
- * are ready; buckets start in order on every rank, so ranks whose tensors
- * become ready in different orders cannot deadlock. */
-typedef struct lcomm_tensor lcomm_tensor;
-
-/* Register a tensor. Local call, before the first step or between two; the set is
- * compared between the ranks at the next lcomm_tensors_wait() (or lcomm_tensor_wait or
- * lcomm_tensor_test, whichever comes first), where MISMATCH names the first tensor that
- * differs, alike on all ranks. Buckets are then planned anew, see lcomm_tensor_freeze.
- * name     unique in the communicator, copied, at most 127 bytes
- * data     `count` elements of `dtype`: gradient in, result out. Owned by the
- *          caller, must stay valid until lcomm_destroy() or lcomm_tensor_data_set()
- * op       LCOMM_SUM or LCOMM_AVG
- * tensor   receives a handle that is valid until lcomm_destroy()
- * Errors: ARGUMENT (also a name used twice, and a buffer that overlaps that of
- * another tensor), STATE during a step, MEMORY. */
-LCOMM_API lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data,
-                                        uint64_t count, lcomm_dtype dtype, lcomm_op op,
-                                        lcomm_tensor **tensor);
-
-/* Give a tensor another buffer, for frameworks that allocate gradients anew. Local call: any
- * number of ranks may do it in any step. Nothing else of the tensor changes: its sum,
- * bucket, residual and momentum stay. It may be done between the steps, and in a step
- * until the tensor is reported ready; nothing reads the old buffer any more then.
- * data     as in lcomm_tensor_add, on the host, or on the device that the tensors of this
- *          communicator are on. NULL: none for now; the next lcomm_tensor_ready() needs one.
- *          Buffers of tensors that are ready do not overlap
- * Any thread, but not while another one reports this tensor ready.
- * Errors: ARGUMENT (not aligned to its element; in another place, both are named), STATE for
- * a tensor that was reported ready in this step, or the sticky error. */
-LCOMM_API lcomm_status lcomm_tensor_data_set(lcomm_comm *comm, lcomm_tensor *tensor, void *data);
-
-/* Leave a tensor out of the steps, e.g. a layer that is not trained for a while; take it in
- * again. A frozen tensor is not reported ready, nobody waits for it, and its buffer is not
- * touched. Local calls between the steps, to be made for the same tensors on all ranks: what
- * changed is compared at the begin of the next step that is waited for, as for
- * lcomm_tensor_add, and a rank that differs is a MISMATCH that all ranks report in the same
- * words. To freeze a frozen tensor does nothing, and a change that is taken back before the
- * step is none.
- * Tensors are then grouped into buckets anew. A bucket with the same tensors as before stays
- * as it is. Of the others, residuals and momentum are kept: bit for bit where each rank keeps
- * the elements that it kept before, as it does with one rank per node. Where parts move between
- * the ranks of a node they are summed and shared out among those that keep them now, which takes
- * about as long as an exact sum of these tensors, and no mass is lost to more than rounding. What
- * belongs to a frozen tensor waits for it: lcomm_tensor_residual() and lcomm_state_save() show it,
- * its next sum takes it up. For a single step it may be faster to report zeros.
- * Errors: ARGUMENT, STATE during a step, or the sticky error. */
-LCOMM_API lcomm_status lcomm_tensor_freeze(lcomm_comm *comm, lcomm_tensor *tensor);
-LCOMM_API lcomm_status lcomm_tensor_unfreeze(lcomm_comm *comm, lcomm_tensor *tensor);
-
-/* Factors of a tensor, as in lcomm_allreduce_scaled: `before` multiplies each
- * rank's gradient before anything else, `after` the finished result. Equal on
- * all ranks, finite, not 0; between steps, or before the first one. With error
- * feedback the residual is what was multiplied by `before`.
- * Errors: ARGUMENT, STATE during a step. */
-LCOMM_API lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor, double before,
-                                          double after);
-
-/* The gradient of this step is in the tensor's buffer. The library owns the
- * buffer from here to the return of lcomm_tensors_wait(), or until
- * lcomm_tensor_wait() or lcomm_tensor_test() says that it holds the result. Any thread; the
- * call only marks the tensor, the thread that drives the communicator does
- * the work (lcomm_progress, lcomm_tensors_wait).
- * Errors: ARGUMENT, STATE if it was already ready in this step, is frozen or has no
- * buffer, or the sticky error. */
-LCOMM_API lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor);
-
-/* The same for a tensor on a device (all tensors of a communicator are in one
- * place): its gradient is there when `stream` has come to this call, which does not
- * wait for it. Errors: as lcomm_tensor_ready, ARGUMENT for a tensor on the host,
- * SYSTEM when a call of CUDA fails. */
-LCOMM_API lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor,
-                                                    void *stream);
-
-/* Finish the step: returns when every tensor holds its result. All tensors
- * that are not frozen must have been reported ready. Errors: STATE naming the first tensor that
- * was not, or as lcomm_allreduce. */
-LCOMM_API lcomm_status lcomm_tensors_wait(lcomm_comm *comm);
-
-/* Wait for one tensor, so that an optimiser can step each layer as soon as its sum is there;
- * test: *done = 1 if the tensor holds its result, else 0. From then on its buffer is the
- * caller's. The step goes on until lcomm_tensors_wait(), which is still to be called: only
- * then may tensors be ready again. The tensor must have been reported ready in this step.
- * Buckets start in order: the sum of a tensor begins when all tensors of its bucket, and of
- * those before, are ready. Until then a test says 0, and a wait is refused, as nothing would
- * end it. A smaller bucket= gives results earlier. In the first step, and after tensors were
- * added, frozen or unfrozen, the first of these calls waits for all ranks to compare their
- * tensors. A time-out counts as for lcomm_test and lcomm_wait.
- * Errors: ARGUMENT, STATE for a tensor that was not reported ready in this step; of a wait
- * also when another one has to be ready first, which is named; or as lcomm_allreduce. */
-LCOMM_API lcomm_status lcomm_tensor_test(lcomm_comm *comm, lcomm_tensor *tensor, int *done);
-LCOMM_API lcomm_status lcomm_tensor_wait(lcomm_comm *comm, lcomm_tensor *tensor);
-
-/* How many values of the results of the last finished step were NaN or Inf,
- * over all tensors; the same on all ranks. Dense codecs carry all of them; top-k
- * sends them before all other values, but no more than its k values, so it may count
- * fewer than there were, never none. A loss scaler asks here instead of looking
- * at every gradient again. 0 for NULL. */
-LCOMM_API uint64_t lcomm_tensors_not_finite(const lcomm_comm *comm);
-
-/* The part of a tensor's error-feedback residual that lives on this rank:
- * copies elements that this rank keeps into `residual` (count float32, in
- * tensor order) and writes zero elsewhere. The sum over the ranks is the mass
- * not yet applied: sum_ranks(gradient + residual before) ==
- * size*average + sum_ranks(residual after), to float32 rounding. Zero
- * everywhere for exact tensors. Between steps only (else STATE). */
-LCOMM_API lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor,
-                                             float *residual);
-
-/* ------------------------------------------------------ saving the state */
-
-/* What error feedback and momentum correction remember belongs into a
- * checkpoint like the parameters: without it a run that goes on loses what was
- * not sent yet. All ranks save and load, between two steps, with no call under
- * way that has a residual with a name (else STATE).
- *
- * A saved state is a folder with one file per rank, rank-RRRRR-of-NNNNN.lcs, or
- * as many blocks of bytes; codecs/codec_state.h has every byte. It holds the step counter and the
- * number of calls with each residual, so warm-up and density stages go on where they were,
- * and for every tensor, frozen or not, and every residual with a name (libcomm_interpose.h), what
- * this rank keeps of it: residual and momentum.
- */
-
-/* Save into `folder`, which is made if need be. Use a new folder each time: a
- * file that exists is replaced, and files of different saves do not go
- * together: a folder with files of another number of ranks is refused. A file has its name only
- * once it is whole and on the disk, so a crash leaves a file that is missing, never half a file.
- * Ranks do not wait for each other; the folder is complete when all have returned LCOMM_OK. Errors:
- * ARGUMENT (also for such a folder; nothing was written then), STATE during a step, SYSTEM (the
- * path and the cause are in lcomm_last_error), MEMORY, or the sticky error. The state is not
- * changed. */
-LCOMM_API lcomm_status lcomm_state_save(lcomm_comm *comm, const char *folder);
-
-/* Load what lcomm_state_save() wrote: after all tensors were added, before the
- * first step or between two. Collective. All ranks restore it or none does:
- * after an error nothing has changed, and the sentence on every rank names the
- * first rank that failed, and the file.
- * On as many ranks and nodes as saved, with buckets and parts as they were, the
- * restored run goes on bit for bit as the saved one would have. Each rank then
- * reads its own file only. Otherwise every rank reads all files, one at a time,
- * and the residuals are handed out anew: those that the old ranks kept of an
- * element are summed in rank order (each sum rounded to float32) and go to one
- * of the ranks that keep the element now, taking turns by 1024 elements. No
- * mass is lost: for LCOMM_AVG tensors a residual weighs 1/size, so it is scaled
- * by new size / old size. Momentum likewise. Where nobody keeps a residual any
- * more (a single node, an exact policy) what is left is added to the result of
- * the next step, and until then lcomm_tensor_residual() shows it on rank 0.
- * The policy may be another one; momentum is dropped by one without.
- * Tensors are matched by name. One with a state must be here, with the same
- * count and operation; its type may differ. One without starts at zero. Likewise
- * residuals with a name, which are made before loading, all-reduces and reduce-scatters each
- * for themselves; reduce-scatters may have other parts, if these are as long together.
- * Errors: ARGUMENT (also a tensor that is not here or differs), STATE during a
- * step or while a tensor is frozen (load first, then freeze), SYSTEM (a file or the folder cannot
- * be read), WIRE (a file is damaged, or files are not of one set), UNSUPPORTED (another version of
- * the format), MISMATCH (ranks read different sets, or have different tensors), MEMORY, or as
- * lcomm_allreduce. */
-LCOMM_API lcomm_status lcomm_state_load(lcomm_comm *comm, const char *folder);
-
-/* The same as bytes, for programs with checkpoints of their own. What a rank writes is one
- * block: the very bytes of the file that lcomm_state_save() would write, so either can be had
- * from the other. The three are used between two steps.
- *
- * Local calls: size and write. Ranks need not call them together.
- * size     receives the bytes that the state takes now; it may differ from rank to rank, and
- *          changes with steps and calls
- * bytes    memory of the host with room for `size` of them, at any address, owned by the
- *          caller; as many as lcomm_state_size() says are written, others left alone
- * Errors: ARGUMENT (also too small a `size`; nothing was written then), STATE during a step,
- * MEMORY, or the sticky error. */
-LCOMM_API lcomm_status lcomm_state_size(lcomm_comm *comm, size_t *size);
-LCOMM_API lcomm_status lcomm_state_write(lcomm_comm *comm, void *bytes, size_t size);
-
-/* Restore what lcomm_state_write() wrote, as lcomm_state_load() does with files. Collective: all
- * ranks restore it or none does.
- * bytes    one block or several, one after the other in any order; not kept, never trusted.
- *          On as many ranks and nodes as saved, with buckets and parts as they were, each
- *          rank needs its own block only. Otherwise every rank needs those of all ranks that
- *          saved
- * size     bytes in all
- * Errors: as lcomm_state_load; ARGUMENT also when a block is needed that was not given. */
-LCOMM_API lcomm_status lcomm_state_read(lcomm_comm *comm, const void *bytes, size_t size);
-
 /* ------------------------------------------------------------ statistics */
 
 /* Link classes, from near to far. X(name, text). Between nodes lies net; inside a
@@ -815,5 +622,7 @@ LCOMM_API lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_
 #ifdef __cplusplus
 }
 #endif
+
+#include "libcomm_tensors.h" /* named gradients, and saving what they remember */
 
 #endif
