@@ -12,6 +12,7 @@
 #include "libcomm/base/error.h"
 #include "libcomm/bootstrap/launcher_env.h"
 #include "libcomm/bootstrap/store/store.h"
+#include "libcomm/comm/create.h"
 #include "libcomm/include/libcomm.h"
 
 static const double TIMEOUT_STANDARD_S = 300;
@@ -19,11 +20,8 @@ static const double TIMEOUT_STANDARD_S = 300;
 /* A bad value is named on all ranks once they have met. */
 static double find_timeout_s(const lcomm_config *config) {
   const char *text = lcomm_env_get(LCOMM_ENV_TIMEOUT_S);
-  size_t needed = offsetof(lcomm_config, timeout_s) + sizeof(config->timeout_s);
-  double value = text ? strtod(text, NULL) : 0;
-  if (config && config->struct_size >= needed && config->timeout_s > 0) {
-    value = config->timeout_s;
-  }
+  double given_s = lcomm_config_take(config).timeout_s;
+  double value = given_s > 0 || !text ? given_s : strtod(text, NULL);
   return value > 0 && value < 1e9 ? value : TIMEOUT_STANDARD_S;
 }
 

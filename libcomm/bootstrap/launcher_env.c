@@ -9,6 +9,7 @@
 
 #include "libcomm/base/env.h"
 #include "libcomm/base/error.h"
+#include "libcomm/plan/number.h"
 
 enum { WORLD_MAX = 1 << 20, PORT_MAX = 65535 };
 
@@ -41,14 +42,10 @@ static const char *name_of(lcomm_launcher variable) {
 
 /* Digits only, from `lowest` to `highest`. */
 static bool parse_number(const char *text, int lowest, int highest, int *number) {
-  int64_t value = 0;
-  for (const char *c = text; *c; c++) {
-    if (*c < '0' || *c > '9' || value > highest) {
-      return false;
-    }
-    value = value * 10 + (*c - '0');
-  }
-  if (value < lowest || value > highest) {
+  uint64_t value = 0;
+  bool overflow = false;
+  size_t digits = lcomm_read_integer(text, strlen(text), &value, &overflow);
+  if (text[digits] != '\0' || overflow || value < (uint64_t)lowest || value > (uint64_t)highest) {
     return false;
   }
   *number = (int)value;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/api/policy_query.h"
 #include "libcomm/base/verdict.h"
 #include "libcomm/engine/entry.h"
 
@@ -34,20 +35,6 @@ static lcomm_status take_members(lcomm_split_rendezvous *m, const wish *wishes) 
 
 /* -------------------------------------------------------------- the part */
 
-/* A part of ranks that pose as nodes poses as those on which it has ranks. */
-static int count_nodes(const lcomm_split_rendezvous *m) {
-  const lcomm_topo *topo = &m->parent->topo;
-  int nodes = 0;
-  for (int i = 0; i < m->count; i++) {
-    int before = 0;
-    while (topo->node[m->members[before]] != topo->node[m->members[i]]) {
-      before++;
-    }
-    nodes += before == i;
-  }
-  return nodes;
-}
-
 /* What the caller does not say is as in the parent. */
 static lcomm_config take_config(const lcomm_split_rendezvous *m, const lcomm_config *given) {
   const lcomm_comm *parent = m->parent;
@@ -61,8 +48,8 @@ static lcomm_config take_config(const lcomm_split_rendezvous *m, const lcomm_con
   if (config.progress == LCOMM_PROGRESS_DEFAULT) {
     config.progress = parent->settings.progress;
   }
-  if (config.nodes == 0 && parent->settings.poses) {
-    config.nodes = count_nodes(m);
+  if (config.nodes == 0) {
+    config.nodes = lcomm_policy_query_posed_nodes(parent, m->members, m->count);
   }
   return config;
 }

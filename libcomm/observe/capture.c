@@ -3,8 +3,6 @@
 
 #include "libcomm/observe/capture.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +12,7 @@
 #include "libcomm/base/env.h"
 #include "libcomm/base/error.h"
 #include "libcomm/base/file.h"
+#include "libcomm/plan/number.h"
 
 enum {
   VERSION = 1,
@@ -47,20 +46,20 @@ struct lcomm_capture {
 
 static bool parse_steps(const char *text, lcomm_capture *capture) {
   for (;;) {
-    char *end = NULL;
-    errno = 0;
-    unsigned long long step = strtoull(text, &end, 10);
-    if (!isdigit((unsigned char)*text) || errno != 0 || capture->step_count == STEPS_MAX) {
+    uint64_t step = 0;
+    bool overflow = false;
+    size_t digits = lcomm_read_integer(text, strlen(text), &step, &overflow);
+    if (digits == 0 || overflow || capture->step_count == STEPS_MAX) {
       return false;
     }
     capture->steps[capture->step_count++] = step;
-    if (*end == '\0') {
+    text += digits;
+    if (*text == '\0') {
       return true;
     }
-    if (*end != ',') {
+    if (*text++ != ',') {
       return false;
     }
-    text = end + 1;
   }
 }
 

@@ -5,8 +5,6 @@
 
 #include "libcomm/observe/trace.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,6 +17,7 @@
 #include "libcomm/base/error.h"
 #include "libcomm/base/exit_hook.h"
 #include "libcomm/observe/trace_file.h"
+#include "libcomm/plan/number.h"
 #include "libcomm/sched/sched.h"
 
 _Static_assert((int)LCOMM_TRACE_ENCODE == (int)LCOMM_STEP_ENCODE &&
@@ -210,12 +209,10 @@ void lcomm_trace_clock(lcomm_trace *trace, double offset_s, double error_s) {
 
 /* A number at *text, which moves behind it. */
 static bool read_step(const char **text, uint64_t *step) {
-  char *end = NULL;
-  errno = 0;
-  *step = strtoull(*text, &end, 10);
-  bool good = isdigit((unsigned char)**text) && errno == 0;
-  *text = end;
-  return good;
+  bool overflow = false;
+  size_t digits = lcomm_read_integer(*text, strlen(*text), step, &overflow);
+  *text += digits;
+  return digits > 0 && !overflow;
 }
 
 lcomm_status lcomm_trace_steps_parse(const char *text, lcomm_trace_steps *steps, lcomm_why *why) {
