@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/element.h"
+#include "tests/api/element_put.h"
 #include "tests/support/mpi_property.h"
 
 enum { MODEL_RANKS = 8, MODEL_TYPES = 8, MODEL_OPS = 4, MODEL_LAYOUTS = 3 };
@@ -40,40 +40,11 @@ static inline int model_value(int rank, uint64_t element) {
   return (int)(mixed >> 40) % 31 - 15;
 }
 
-static inline void model_put(lcomm_dtype dtype, void *buffer, uint64_t index, double value) {
-  switch (dtype) {
-  case LCOMM_FLOAT32:
-    ((float *)buffer)[index] = (float)value;
-    break;
-  case LCOMM_FLOAT16:
-    ((uint16_t *)buffer)[index] = lcomm_f32_to_f16((float)value);
-    break;
-  case LCOMM_BFLOAT16:
-    ((uint16_t *)buffer)[index] = lcomm_f32_to_bf16((float)value);
-    break;
-  case LCOMM_FLOAT64:
-    ((double *)buffer)[index] = value;
-    break;
-  case LCOMM_INT32:
-    ((int32_t *)buffer)[index] = (int32_t)value;
-    break;
-  case LCOMM_INT64:
-    ((int64_t *)buffer)[index] = (int64_t)value;
-    break;
-  case LCOMM_INT8:
-    ((int8_t *)buffer)[index] = (int8_t)value;
-    break;
-  case LCOMM_UINT8:
-    ((uint8_t *)buffer)[index] = (uint8_t)(int)value;
-    break;
-  }
-}
-
 /* What `rank` contributes: elements first .. first+count. */
 static inline void model_fill(lcomm_dtype dtype, void *buffer, int rank, uint64_t first,
                               uint64_t count) {
   for (uint64_t i = 0; i < count; i++) {
-    model_put(dtype, buffer, i, model_value(rank, first + i));
+    element_put(dtype, buffer, i, model_value(rank, first + i));
   }
 }
 
@@ -107,7 +78,7 @@ static inline double model_result(lcomm_dtype dtype, lcomm_op op, uint64_t eleme
 static inline void model_expect(lcomm_dtype dtype, lcomm_op op, void *buffer, uint64_t first,
                                 uint64_t count) {
   for (uint64_t i = 0; i < count; i++) {
-    model_put(dtype, buffer, i, model_result(dtype, op, first + i));
+    element_put(dtype, buffer, i, model_result(dtype, op, first + i));
   }
 }
 

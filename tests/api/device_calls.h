@@ -277,15 +277,11 @@ static inline void buffers_in_two_places_are_refused(void) {
 }
 
 #define CALL_PROPERTIES                                                                            \
-  {"sums_on_a_device_have_the_bits_of_the_host", sums_on_a_device_have_the_bits_of_the_host},      \
-      {"every_type_and_operation_has_the_bits_of_the_host",                                        \
-       every_type_and_operation_has_the_bits_of_the_host},                                         \
-      {"moves_on_a_device_have_the_bits_of_the_host",                                              \
-       moves_on_a_device_have_the_bits_of_the_host},                                               \
-      {"data_on_devices_meets_data_on_hosts", data_on_devices_meets_data_on_hosts},                \
-      {"peers_read_each_others_devices", peers_read_each_others_devices},                          \
-      {"sixteen_bit_arrays_may_begin_anywhere", sixteen_bit_arrays_may_begin_anywhere},            \
-      {"every_device_of_a_process_can_be_used", every_device_of_a_process_can_be_used},            \
-      {"buffers_in_two_places_are_refused", buffers_in_two_places_are_refused},
+  PROPERTY(sums_on_a_device_have_the_bits_of_the_host),                                            \
+      PROPERTY(every_type_and_operation_has_the_bits_of_the_host),                                 \
+      PROPERTY(moves_on_a_device_have_the_bits_of_the_host),                                       \
+      PROPERTY(data_on_devices_meets_data_on_hosts), PROPERTY(peers_read_each_others_devices),     \
+      PROPERTY(sixteen_bit_arrays_may_begin_anywhere),                                             \
+      PROPERTY(every_device_of_a_process_can_be_used), PROPERTY(buffers_in_two_places_are_refused)
 
 #endif

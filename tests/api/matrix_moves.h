@@ -5,7 +5,7 @@
 
 /* The cases of mpi_matrix.c that no codec changes: moves, and sums of every type. */
 
-#include "kernels/element.h"
+#include "tests/api/element_put.h"
 #include "tests/api/matrix.h"
 
 static const uint64_t counts[] = {0, 1, 3, 127, 1500, 4095, MIDDLE, LONG};
@@ -103,35 +103,6 @@ static inline int whole(int rank, uint64_t i) {
   return (int)((i * 7 + (uint64_t)rank * 3) % 11) - 4;
 }
 
-static inline void put(void *buffer, lcomm_dtype dtype, uint64_t i, int value) {
-  switch (dtype) {
-  case LCOMM_FLOAT32:
-    ((float *)buffer)[i] = (float)value;
-    break;
-  case LCOMM_FLOAT16:
-    ((uint16_t *)buffer)[i] = lcomm_f32_to_f16((float)value);
-    break;
-  case LCOMM_BFLOAT16:
-    ((uint16_t *)buffer)[i] = lcomm_f32_to_bf16((float)value);
-    break;
-  case LCOMM_FLOAT64:
-    ((double *)buffer)[i] = value;
-    break;
-  case LCOMM_INT32:
-    ((int32_t *)buffer)[i] = value;
-    break;
-  case LCOMM_INT64:
-    ((int64_t *)buffer)[i] = value;
-    break;
-  case LCOMM_INT8:
-    ((int8_t *)buffer)[i] = (int8_t)value;
-    break;
-  case LCOMM_UINT8:
-    ((uint8_t *)buffer)[i] = (uint8_t)value;
-    break;
-  }
-}
-
 static inline int combine(lcomm_op op, uint64_t i) {
   int all = whole(0, i);
   for (int rank = 1; rank < mpi_size; rank++) {
@@ -145,8 +116,8 @@ static inline int combine(lcomm_op op, uint64_t i) {
 static inline void check_type(lcomm_comm *comm, lcomm_dtype dtype, lcomm_op op, uint64_t count) {
   static double mine[MIDDLE], got[MIDDLE], wanted[MIDDLE];
   for (uint64_t i = 0; i < count; i++) {
-    put(mine, dtype, i, whole(mpi_rank, i));
-    put(wanted, dtype, i, combine(op, i));
+    element_put(dtype, mine, i, whole(mpi_rank, i));
+    element_put(dtype, wanted, i, combine(op, i));
   }
   if (is_fine(comm, lcomm_allreduce(comm, mine, got, count, dtype, op), lcomm_dtype_name(dtype),
               count)) {

@@ -265,17 +265,15 @@ static void long_vectors_are_summed_in_chunks(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"replicas_bit_identical_for_every_codec", replicas_bit_identical_for_every_codec},
-      {"sums_are_within_the_error_of_the_codec", sums_are_within_the_error_of_the_codec},
-      {"in_place_equals_out_of_place", in_place_equals_out_of_place},
-      {"sixteen_bit_types_sum_exactly_when_the_numbers_are_whole",
-       sixteen_bit_types_sum_exactly_when_the_numbers_are_whole},
-      {"an_average_does_not_overflow_where_the_sum_would",
-       an_average_does_not_overflow_where_the_sum_would},
-      {"nan_and_inf_reach_every_rank", nan_and_inf_reach_every_rank},
-      {"the_same_call_gives_the_same_bits_again", the_same_call_gives_the_same_bits_again},
-      {"small_calls_stay_exact_under_a_lossy_policy", small_calls_stay_exact_under_a_lossy_policy},
-      {"long_vectors_are_summed_in_chunks", long_vectors_are_summed_in_chunks},
+      PROPERTY(replicas_bit_identical_for_every_codec),
+      PROPERTY(sums_are_within_the_error_of_the_codec),
+      PROPERTY(in_place_equals_out_of_place),
+      PROPERTY(sixteen_bit_types_sum_exactly_when_the_numbers_are_whole),
+      PROPERTY(an_average_does_not_overflow_where_the_sum_would),
+      PROPERTY(nan_and_inf_reach_every_rank),
+      PROPERTY(the_same_call_gives_the_same_bits_again),
+      PROPERTY(small_calls_stay_exact_under_a_lossy_policy),
+      PROPERTY(long_vectors_are_summed_in_chunks),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

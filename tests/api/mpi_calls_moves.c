@@ -193,14 +193,13 @@ static void moved_bytes_may_lie_anywhere(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"allgather_keeps_every_bit_of_every_type", allgather_keeps_every_bit_of_every_type},
-      {"uneven_allgather_keeps_every_bit_of_every_type",
-       uneven_allgather_keeps_every_bit_of_every_type},
-      {"other_parts_are_another_shape", other_parts_are_another_shape},
-      {"alltoall_keeps_every_bit_of_every_type", alltoall_keeps_every_bit_of_every_type},
-      {"ranks_may_differ_in_being_in_place", ranks_may_differ_in_being_in_place},
-      {"broadcast_keeps_every_bit_of_every_type", broadcast_keeps_every_bit_of_every_type},
-      {"moved_bytes_may_lie_anywhere", moved_bytes_may_lie_anywhere},
+      PROPERTY(allgather_keeps_every_bit_of_every_type),
+      PROPERTY(uneven_allgather_keeps_every_bit_of_every_type),
+      PROPERTY(other_parts_are_another_shape),
+      PROPERTY(alltoall_keeps_every_bit_of_every_type),
+      PROPERTY(ranks_may_differ_in_being_in_place),
+      PROPERTY(broadcast_keeps_every_bit_of_every_type),
+      PROPERTY(moved_bytes_may_lie_anywhere),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

@@ -228,16 +228,14 @@ static void calls_that_differ_are_an_error_on_every_rank(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"types_operations_and_roots_are_checked", types_operations_and_roots_are_checked},
-      {"missing_communicators_are_refused", missing_communicators_are_refused},
-      {"missing_buffers_are_refused", missing_buffers_are_refused},
-      {"impossible_counts_are_refused", impossible_counts_are_refused},
-      {"buffers_that_overlap_are_refused", buffers_that_overlap_are_refused},
-      {"crooked_addresses_are_refused_where_numbers_are_computed",
-       crooked_addresses_are_refused_where_numbers_are_computed},
-      {"factors_are_checked", factors_are_checked},
-      {"calls_that_differ_are_an_error_on_every_rank",
-       calls_that_differ_are_an_error_on_every_rank},
+      PROPERTY(types_operations_and_roots_are_checked),
+      PROPERTY(missing_communicators_are_refused),
+      PROPERTY(missing_buffers_are_refused),
+      PROPERTY(impossible_counts_are_refused),
+      PROPERTY(buffers_that_overlap_are_refused),
+      PROPERTY(crooked_addresses_are_refused_where_numbers_are_computed),
+      PROPERTY(factors_are_checked),
+      PROPERTY(calls_that_differ_are_an_error_on_every_rank),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

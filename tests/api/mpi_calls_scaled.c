@@ -22,7 +22,7 @@ static union {
 /* Factors that are powers of two change no digit, so results are exact. */
 static void expect(lcomm_dtype dtype, lcomm_op op, uint64_t count, double factor) {
   for (uint64_t i = 0; i < count; i++) {
-    model_put(dtype, &wanted, i, factor * model_result(dtype, op, i));
+    element_put(dtype, &wanted, i, factor * model_result(dtype, op, i));
   }
 }
 
@@ -64,8 +64,8 @@ static void sixteen_bits_are_rounded_after_the_last_factor(void) {
   double shrink = 1.0 / 16;
   for (uint64_t count = 1; count <= COUNT_MAX; count += COUNT_MAX - 1) {
     for (uint64_t i = 0; i < count; i++) {
-      model_put(LCOMM_FLOAT16, &send, i, 60000);
-      model_put(LCOMM_FLOAT16, &wanted, i, 60000 * shrink * mpi_size);
+      element_put(LCOMM_FLOAT16, &send, i, 60000);
+      element_put(LCOMM_FLOAT16, &wanted, i, 60000 * shrink * mpi_size);
     }
     require(lcomm_allreduce_scaled(comm, &send, &receive, count, LCOMM_FLOAT16, LCOMM_SUM, 1,
                                    shrink) == LCOMM_OK &&
@@ -183,8 +183,8 @@ static void run_step(lcomm_comm *comm, lcomm_tensor **tensors, double (*data)[CO
     const scaled_tensor *it = &scaled[i];
     double factor = exponent > 0 ? ldexp(it->before * it->after, exponent) : 1;
     for (uint64_t k = 0; k < it->count; k++) {
-      model_put(it->dtype, &wanted, k,
-                factor * model_result(it->dtype, LCOMM_AVG, (uint64_t)i + k));
+      element_put(it->dtype, &wanted, k,
+                  factor * model_result(it->dtype, LCOMM_AVG, (uint64_t)i + k));
     }
     require(memcmp(data[i], &wanted, it->count * lcomm_dtype_size(it->dtype)) == 0,
             "tensor %s with exponent %d is wrong", it->name, exponent);
@@ -243,16 +243,13 @@ static void residuals_are_what_was_multiplied(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"factors_multiply_before_and_after_the_sum", factors_multiply_before_and_after_the_sum},
-      {"sixteen_bits_are_rounded_after_the_last_factor",
-       sixteen_bits_are_rounded_after_the_last_factor},
-      {"compressed_sums_have_factors_too", compressed_sums_have_factors_too},
-      {"factors_that_differ_are_an_error_on_every_rank",
-       factors_that_differ_are_an_error_on_every_rank},
-      {"factors_of_tensors_that_differ_are_an_error_on_every_rank",
-       factors_of_tensors_that_differ_are_an_error_on_every_rank},
-      {"every_tensor_has_factors_of_its_own", every_tensor_has_factors_of_its_own},
-      {"residuals_are_what_was_multiplied", residuals_are_what_was_multiplied},
+      PROPERTY(factors_multiply_before_and_after_the_sum),
+      PROPERTY(sixteen_bits_are_rounded_after_the_last_factor),
+      PROPERTY(compressed_sums_have_factors_too),
+      PROPERTY(factors_that_differ_are_an_error_on_every_rank),
+      PROPERTY(factors_of_tensors_that_differ_are_an_error_on_every_rank),
+      PROPERTY(every_tensor_has_factors_of_its_own),
+      PROPERTY(residuals_are_what_was_multiplied),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

@@ -285,9 +285,9 @@ static void a_nan_wins_and_zeros_are_ordered(void) {
     lcomm_comm *comm = model_comm("net=none", i / 4);
     for (int op = LCOMM_MIN; comm && op <= LCOMM_MAX; op++) {
       double zero = op == LCOMM_MIN ? -0.0 : 0.0;
-      model_put(dtype, &send, 0, mpi_rank == mpi_size - 1 ? (double)NAN : mpi_rank);
-      model_put(dtype, &send, 1, mpi_rank == mpi_size / 2 ? zero : -zero);
-      model_put(dtype, &wanted, 1, zero);
+      element_put(dtype, &send, 0, mpi_rank == mpi_size - 1 ? (double)NAN : mpi_rank);
+      element_put(dtype, &send, 1, mpi_rank == mpi_size / 2 ? zero : -zero);
+      element_put(dtype, &wanted, 1, zero);
       require(lcomm_allreduce(comm, &send, &receive, 2, dtype, (lcomm_op)op) == LCOMM_OK, "%s",
               lcomm_last_error(comm));
       require(is_nan(dtype, &receive), "%s: no NaN", lcomm_dtype_name(dtype));
@@ -301,19 +301,14 @@ static void a_nan_wins_and_zeros_are_ordered(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"allreduce_is_exact_for_every_type_and_operation",
-       allreduce_is_exact_for_every_type_and_operation},
-      {"every_exchange_and_checksums_give_the_same", every_exchange_and_checksums_give_the_same},
-      {"some_sums_are_never_compressed", some_sums_are_never_compressed},
-      {"reduce_scatter_is_exact_for_every_type_and_operation",
-       reduce_scatter_is_exact_for_every_type_and_operation},
-      {"uneven_reduce_scatters_are_exact_for_every_type_and_operation",
-       uneven_reduce_scatters_are_exact_for_every_type_and_operation},
-      {"uneven_reduce_scatters_are_compressed_like_even_ones",
-       uneven_reduce_scatters_are_compressed_like_even_ones},
-      {"integers_wrap_around_and_divide_towards_zero",
-       integers_wrap_around_and_divide_towards_zero},
-      {"a_nan_wins_and_zeros_are_ordered", a_nan_wins_and_zeros_are_ordered},
+      PROPERTY(allreduce_is_exact_for_every_type_and_operation),
+      PROPERTY(every_exchange_and_checksums_give_the_same),
+      PROPERTY(some_sums_are_never_compressed),
+      PROPERTY(reduce_scatter_is_exact_for_every_type_and_operation),
+      PROPERTY(uneven_reduce_scatters_are_exact_for_every_type_and_operation),
+      PROPERTY(uneven_reduce_scatters_are_compressed_like_even_ones),
+      PROPERTY(integers_wrap_around_and_divide_towards_zero),
+      PROPERTY(a_nan_wins_and_zeros_are_ordered),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

@@ -74,9 +74,8 @@ static void every_byte_is_counted_under_the_class_of_its_link(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"counted_bytes_equal_the_formula", counted_bytes_equal_the_formula},
-      {"every_byte_is_counted_under_the_class_of_its_link",
-       every_byte_is_counted_under_the_class_of_its_link},
+      PROPERTY(counted_bytes_equal_the_formula),
+      PROPERTY(every_byte_is_counted_under_the_class_of_its_link),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

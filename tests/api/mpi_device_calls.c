@@ -6,22 +6,16 @@
 
 #include "tests/api/device_calls.h"
 
-#include "tests/support/emulated/emulated_device.h"
+#include "tests/engine/on_emulated_device.h"
 
-/* Whatever the properties before it made on the device, they destroyed. */
 static void nothing_is_left_on_the_device(void) {
-  int left = emulated_end();
-  require(left == 0, "%d pieces of memory, streams and events are left", left);
+  require_left_on_device(0);
 }
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      CALL_PROPERTIES{"nothing_is_left_on_the_device", nothing_is_left_on_the_device},
+      CALL_PROPERTIES,
+      PROPERTY(nothing_is_left_on_the_device),
   };
-  emulated_setup setup = {
-      .devices = 2, .kernels = &lcomm_cuda_kernels_table, .seed = 11, .pause_us_max = 50};
-  device = emulated_begin(&setup);
-  lcomm_device_replace(device);
-  return mpi_property_main_threads(&argc, &argv, properties,
-                                   sizeof(properties) / sizeof(properties[0]));
+  return pausing_device_main(&argc, &argv, WITH_COUNT(properties));
 }

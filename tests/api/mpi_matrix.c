@@ -235,14 +235,10 @@ static void results_are_right_and_the_same_bits_over_ucx(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"results_are_right_and_the_same_bits_over_mpi",
-       results_are_right_and_the_same_bits_over_mpi},
-      {"results_are_right_and_the_same_bits_over_auto",
-       results_are_right_and_the_same_bits_over_auto},
-      {"results_are_right_and_the_same_bits_over_shm_and_mpi",
-       results_are_right_and_the_same_bits_over_shm_and_mpi},
-      {"results_are_right_and_the_same_bits_over_ucx",
-       results_are_right_and_the_same_bits_over_ucx},
+      PROPERTY(results_are_right_and_the_same_bits_over_mpi),
+      PROPERTY(results_are_right_and_the_same_bits_over_auto),
+      PROPERTY(results_are_right_and_the_same_bits_over_shm_and_mpi),
+      PROPERTY(results_are_right_and_the_same_bits_over_ucx),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

@@ -290,14 +290,13 @@ static void shapes_that_are_kept_share_what_they_work_in(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"every_call_takes_any_part_of_it", every_call_takes_any_part_of_it},
-      {"what_is_sent_out_of_it_is_not_copied", what_is_sent_out_of_it_is_not_copied},
-      {"it_outlives_communicators_and_their_errors", it_outlives_communicators_and_their_errors},
-      {"tensors_lie_in_it", tensors_lie_in_it},
-      {"mistakes_are_refused_and_named", mistakes_are_refused_and_named},
-      {"other_threads_take_it_while_calls_run", other_threads_take_it_while_calls_run},
-      {"shapes_that_are_kept_share_what_they_work_in",
-       shapes_that_are_kept_share_what_they_work_in},
+      PROPERTY(every_call_takes_any_part_of_it),
+      PROPERTY(what_is_sent_out_of_it_is_not_copied),
+      PROPERTY(it_outlives_communicators_and_their_errors),
+      PROPERTY(tensors_lie_in_it),
+      PROPERTY(mistakes_are_refused_and_named),
+      PROPERTY(other_threads_take_it_while_calls_run),
+      PROPERTY(shapes_that_are_kept_share_what_they_work_in),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

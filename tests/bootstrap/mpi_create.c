@@ -251,16 +251,16 @@ static void message_past_the_capacity_is_an_error(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"bootstrap_of_others_gives_the_ranks", bootstrap_of_others_gives_the_ranks},
-      {"bootstrap_that_fails_is_an_error", bootstrap_that_fails_is_an_error},
-      {"launcher_of_mpi_is_understood", launcher_of_mpi_is_understood},
-      {"thread_level_is_told", thread_level_is_told},
-      {"mpi_is_the_one_that_was_built_for", mpi_is_the_one_that_was_built_for},
-      {"transport_without_mpi_says_so", transport_without_mpi_says_so},
-      {"transport_reaches_everybody", transport_reaches_everybody},
-      {"few_notices_arrive_and_many_do_not_block", few_notices_arrive_and_many_do_not_block},
-      {"cancelled_receive_is_never_written", cancelled_receive_is_never_written},
-      {"message_past_the_capacity_is_an_error", message_past_the_capacity_is_an_error},
+      PROPERTY(bootstrap_of_others_gives_the_ranks),
+      PROPERTY(bootstrap_that_fails_is_an_error),
+      PROPERTY(launcher_of_mpi_is_understood),
+      PROPERTY(thread_level_is_told),
+      PROPERTY(mpi_is_the_one_that_was_built_for),
+      PROPERTY(transport_without_mpi_says_so),
+      PROPERTY(transport_reaches_everybody),
+      PROPERTY(few_notices_arrive_and_many_do_not_block),
+      PROPERTY(cancelled_receive_is_never_written),
+      PROPERTY(message_past_the_capacity_is_an_error),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

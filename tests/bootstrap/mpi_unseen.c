@@ -126,9 +126,8 @@ static void attributes_of_the_program_are_left_alone(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"no_call_of_libcomm_goes_through_ordinary_functions",
-       no_call_of_libcomm_goes_through_ordinary_functions},
-      {"attributes_of_the_program_are_left_alone", attributes_of_the_program_are_left_alone},
+      PROPERTY(no_call_of_libcomm_goes_through_ordinary_functions),
+      PROPERTY(attributes_of_the_program_are_left_alone),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

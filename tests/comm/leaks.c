@@ -9,7 +9,6 @@
  *                        others print how their operations end. The ranks meet in FOLDER.
  */
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,51 +17,13 @@
 
 #include "libcomm/engine/engine.h"
 #include "tests/support/mpi_property.h"
+#include "tests/support/process_counts.h"
 
 /* ------------------------------------------------------- what a process has */
 
-static int count_entries(const char *folder) {
-  int count = 0;
-  DIR *entries = opendir(folder);
-  while (entries && readdir(entries)) {
-    count++;
-  }
-  if (entries) {
-    closedir(entries);
-  }
-  return count;
-}
-
-/* Lines of a file of /proc; those with `word` when there is one. */
-static int count_lines(const char *path, const char *word) {
-  char line[512];
-  int count = 0;
-  FILE *file = fopen(path, "r");
-  while (file && fgets(line, sizeof(line), file)) {
-    count += !word || strstr(line, word) != NULL;
-  }
-  if (file) {
-    fclose(file);
-  }
-  return count;
-}
-
-static long resident_kib(void) {
-  char line[128];
-  long kib = -1;
-  FILE *file = fopen("/proc/self/status", "r");
-  while (file && kib < 0 && fgets(line, sizeof(line), file)) {
-    sscanf(line, "VmRSS: %ld", &kib);
-  }
-  if (file) {
-    fclose(file);
-  }
-  return kib;
-}
-
 /* Files that are mapped; anonymous memory belongs to malloc. */
 static int count_mappings(void) {
-  return count_lines("/proc/self/maps", "/memfd:") + count_lines("/proc/self/maps", "/dev/shm/");
+  return count_mappings_of("/memfd:") + count_mappings_of("/dev/shm/");
 }
 
 /* Of this process alone: others may run beside it. */
@@ -77,7 +38,7 @@ static holdings look(const lcomm_comm *comm) {
   if (comm) {
     lcomm_stats_get(comm, &stats);
   }
-  return (holdings){.files = count_entries("/proc/self/fd"),
+  return (holdings){.files = count_files(),
                     .mappings = count_mappings(),
                     .resident_kib = resident_kib(),
                     .memory_bytes = stats.memory_bytes};
@@ -159,7 +120,7 @@ static void communicators_take_all_they_had_with_them(void) {
     config.transport = transports[i % 2];
     config.progress = i % 4 == 0 ? LCOMM_PROGRESS_THREAD : LCOMM_PROGRESS_CALLS;
     if (i == WARM_UP) {
-      files = count_entries("/proc/self/fd");
+      files = count_files();
       mappings = count_mappings();
     }
     lcomm_comm *comm = NULL;
@@ -171,8 +132,7 @@ static void communicators_take_all_they_had_with_them(void) {
     do_many(comm, 12);
     require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
   }
-  require(count_entries("/proc/self/fd") == files, "%d descriptors, then %d", files,
-          count_entries("/proc/self/fd"));
+  require(count_files() == files, "%d descriptors, then %d", files, count_files());
   require(count_mappings() == mappings, "%d mappings, then %d", mappings, count_mappings());
 }
 
@@ -247,13 +207,12 @@ static int run_victim(meeting *m, const char *transport, const char *mode) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"a_long_run_holds_no_more_than_a_short_one", a_long_run_holds_no_more_than_a_short_one},
-      {"communicators_take_all_they_had_with_them", communicators_take_all_they_had_with_them},
+      PROPERTY(a_long_run_holds_no_more_than_a_short_one),
+      PROPERTY(communicators_take_all_they_had_with_them),
   };
   if (argc == 7 && strcmp(argv[1], "victim") == 0) {
     meeting m = {.folder = argv[2], .rank = atoi(argv[3]), .ranks = atoi(argv[4])};
     return run_victim(&m, argv[5], argv[6]);
   }
-  return mpi_property_main_threads(&argc, &argv, properties,
-                                   sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main_threads(&argc, &argv, WITH_COUNT(properties));
 }

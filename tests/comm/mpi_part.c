@@ -170,9 +170,9 @@ static void retiring_waits_for_nobody(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"a_preview_says_what_the_part_says", a_preview_says_what_the_part_says},
-      {"previews_of_others_are_refused", previews_of_others_are_refused},
-      {"retiring_waits_for_nobody", retiring_waits_for_nobody},
+      PROPERTY(a_preview_says_what_the_part_says),
+      PROPERTY(previews_of_others_are_refused),
+      PROPERTY(retiring_waits_for_nobody),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

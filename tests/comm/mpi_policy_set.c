@@ -23,10 +23,9 @@ static const char *const policies[] = {
 
 enum { POLICIES = sizeof(policies) / sizeof(policies[0]) };
 
-/* sum(gradient + residual before) == factor * applied + sum(residual after), over every
- * change. */
+/* See lost_of_step: also over every change. */
 static void no_mass_is_lost_when_the_policy_changes(void) {
-  static double before[TENSORS][LARGEST], gradient[TENSORS][LARGEST], after[LARGEST];
+  static double before[TENSORS][LARGEST], gradient[TENSORS][LARGEST];
   for (int nodes = 1; nodes <= mpi_size && nodes <= 3; nodes++) {
     lcomm_op op = nodes % 2 ? LCOMM_AVG : LCOMM_SUM;
     double factor = op == LCOMM_AVG ? mpi_size : 1;
@@ -43,20 +42,12 @@ static void no_mass_is_lost_when_the_policy_changes(void) {
       }
       require_fine(&m, step_model(&m));
       for (int t = 0; t < TENSORS; t++) {
-        double error = 0, norm = 1e-300;
-        sum_residuals(&m, t, after);
-        for (uint64_t i = 0; i < sizes[t]; i++) {
-          double left = gradient[t][i] + before[t][i];
-          double miss = left - (factor * (double)m.data[t][i] + after[i]);
-          error += miss * miss;
-          norm += left * left;
-        }
+        double lost = lost_of_step(&m, t, gradient[t], factor, before[t]);
         /* without +ef rounding is lost, as it is told */
         bool plain = strcmp(policies[step / 2], "net=bf16") == 0;
-        require(sqrt(error / norm) <= (plain ? 1e-2 : 1e-5), "%s, step %d, tensor %d: lost %g",
-                policies[step / 2], step, t, sqrt(error / norm));
+        require(lost <= (plain ? 1e-2 : 1e-5), "%s, step %d, tensor %d: lost %g",
+                policies[step / 2], step, t, lost);
         require(same_everywhere(m.data[t], sizes[t] * 4), "the ranks differ");
-        memcpy(before[t], after, sizeof(after));
       }
     }
     free_model(&m);
@@ -70,14 +61,7 @@ static void the_same_policy_again_changes_no_bit(void) {
   make_model(&m, policy, mpi_size, LCOMM_AVG);
   make_model(&twin, policy, mpi_size, LCOMM_AVG);
   for (int step = 0; step < 5; step++) {
-    fill_model(&m, step);
-    fill_model(&twin, step);
-    require_fine(&m, step_model(&m));
-    require_fine(&twin, step_model(&twin));
-    for (int t = 0; t < TENSORS; t++) {
-      require(memcmp(m.data[t], twin.data[t], sizes[t] * 4) == 0, "step %d: tensor %d differs",
-              step, t);
-    }
+    require_same_step(&m, &twin, step);
     require_fine(&m, lcomm_policy_set(m.comm, policy));
   }
   free_model(&m);
@@ -168,14 +152,7 @@ static void a_bad_or_different_policy_changes_nothing(void) {
   make_model(&m, policy, two_nodes(), LCOMM_AVG);
   make_model(&twin, policy, two_nodes(), LCOMM_AVG);
   for (int step = 0; step < 3; step++) {
-    fill_model(&m, step);
-    fill_model(&twin, step);
-    require_fine(&m, step_model(&m));
-    require_fine(&twin, step_model(&twin));
-    for (int t = 0; t < TENSORS; t++) {
-      require(memcmp(m.data[t], twin.data[t], sizes[t] * 4) == 0, "step %d: tensor %d differs",
-              step, t);
-    }
+    require_same_step(&m, &twin, step);
     check_refused(&m, "net=int9", LCOMM_ERR_POLICY, "int9");
     check_refused(&m, last ? "net=int9" : "net=int8", LCOMM_ERR_POLICY, "int9");
     check_refused(&m, last ? NULL : "net=int8", LCOMM_ERR_ARGUMENT, "no policy");
@@ -216,12 +193,12 @@ static void a_policy_is_not_changed_under_way(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"no_mass_is_lost_when_the_policy_changes", no_mass_is_lost_when_the_policy_changes},
-      {"the_same_policy_again_changes_no_bit", the_same_policy_again_changes_no_bit},
-      {"plain_calls_follow_the_policy", plain_calls_follow_the_policy},
-      {"residuals_of_calls_keep_their_accounts", residuals_of_calls_keep_their_accounts},
-      {"a_bad_or_different_policy_changes_nothing", a_bad_or_different_policy_changes_nothing},
-      {"a_policy_is_not_changed_under_way", a_policy_is_not_changed_under_way},
+      PROPERTY(no_mass_is_lost_when_the_policy_changes),
+      PROPERTY(the_same_policy_again_changes_no_bit),
+      PROPERTY(plain_calls_follow_the_policy),
+      PROPERTY(residuals_of_calls_keep_their_accounts),
+      PROPERTY(a_bad_or_different_policy_changes_nothing),
+      PROPERTY(a_policy_is_not_changed_under_way),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

@@ -437,22 +437,22 @@ static void bad_arguments_are_refused(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"halves_work_beside_the_whole", halves_work_beside_the_whole},
-      {"keys_give_the_order", keys_give_the_order},
-      {"one_rank_may_be_alone", one_rank_may_be_alone},
-      {"negative_colors_get_no_part", negative_colors_get_no_part},
-      {"parts_are_split_again", parts_are_split_again},
-      {"parts_outlive_the_whole", parts_outlive_the_whole},
-      {"operations_of_the_whole_go_on", operations_of_the_whole_go_on},
-      {"colors_may_have_policies_of_their_own", colors_may_have_policies_of_their_own},
-      {"a_bad_policy_fails_its_color_only", a_bad_policy_fails_its_color_only},
-      {"parts_pose_as_the_nodes_they_are_on", parts_pose_as_the_nodes_they_are_on},
-      {"a_part_is_configured_as_its_parent", a_part_is_configured_as_its_parent},
-      {"a_progress_thread_may_run_meanwhile", a_progress_thread_may_run_meanwhile},
-      {"members_exchange_any_sizes", members_exchange_any_sizes},
-      {"silent_member_is_named_by_its_color", silent_member_is_named_by_its_color},
-      {"what_fails_elsewhere_ends_the_wait", what_fails_elsewhere_ends_the_wait},
-      {"bad_arguments_are_refused", bad_arguments_are_refused},
+      PROPERTY(halves_work_beside_the_whole),
+      PROPERTY(keys_give_the_order),
+      PROPERTY(one_rank_may_be_alone),
+      PROPERTY(negative_colors_get_no_part),
+      PROPERTY(parts_are_split_again),
+      PROPERTY(parts_outlive_the_whole),
+      PROPERTY(operations_of_the_whole_go_on),
+      PROPERTY(colors_may_have_policies_of_their_own),
+      PROPERTY(a_bad_policy_fails_its_color_only),
+      PROPERTY(parts_pose_as_the_nodes_they_are_on),
+      PROPERTY(a_part_is_configured_as_its_parent),
+      PROPERTY(a_progress_thread_may_run_meanwhile),
+      PROPERTY(members_exchange_any_sizes),
+      PROPERTY(silent_member_is_named_by_its_color),
+      PROPERTY(what_fails_elsewhere_ends_the_wait),
+      PROPERTY(bad_arguments_are_refused),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

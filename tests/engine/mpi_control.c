@@ -62,7 +62,7 @@ static void an_error_is_told_to_a_rank_that_comes_late(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"an_error_is_told_to_a_rank_that_comes_late", an_error_is_told_to_a_rank_that_comes_late},
+      PROPERTY(an_error_is_told_to_a_rank_that_comes_late),
   };
-  return mpi_property_main(&argc, &argv, properties, 1);
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

@@ -8,8 +8,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "tests/engine/on_device.h"
-#include "tests/support/emulated/emulated_device.h"
+#include "tests/engine/on_emulated_device.h"
 
 enum { COUNT = 5000 };
 
@@ -149,21 +148,18 @@ static void captured_streams_are_refused(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"captured_streams_are_refused", captured_streams_are_refused},
-      {"a_failure_lets_streams_go_on", a_failure_lets_streams_go_on},
-      {"a_silent_peer_lets_streams_go_on", a_silent_peer_lets_streams_go_on},
-      {"a_slow_stream_is_no_silent_peer", a_slow_stream_is_no_silent_peer},
-      {"too_little_memory_is_an_error_with_a_name", too_little_memory_is_an_error_with_a_name},
+      PROPERTY(captured_streams_are_refused),
+      PROPERTY(a_failure_lets_streams_go_on),
+      PROPERTY(a_silent_peer_lets_streams_go_on),
+      PROPERTY(a_slow_stream_is_no_silent_peer),
+      PROPERTY(too_little_memory_is_an_error_with_a_name),
   };
   emulated_setup setup = {.devices = 1,
                           .kernels = &lcomm_cuda_kernels_table,
                           .seed = 5,
                           .pause_us_max = 50,
                           .memory_size = 14 << 20};
-  device = emulated_begin(&setup);
-  lcomm_device_replace(device);
-  int failures = mpi_property_main_threads(&argc, &argv, properties,
-                                           sizeof(properties) / sizeof(properties[0]));
+  int failures = emulated_device_main(&argc, &argv, &setup, WITH_COUNT(properties));
   (void)emulated_end();
   return failures;
 }

@@ -6,7 +6,7 @@
 
 #include "libcomm/transport/ucx/ucx_worker.h"
 #include "tests/api/device_calls.h"
-#include "tests/support/emulated/emulated_device.h"
+#include "tests/engine/on_emulated_device.h"
 
 /* Between ranks that say they are on different hosts, as over a network that reads
  * and writes memory of devices. */
@@ -32,13 +32,10 @@ static void a_transport_may_take_payloads_from_devices(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"a_transport_may_take_payloads_from_devices", a_transport_may_take_payloads_from_devices},
-      {"data_on_devices_meets_data_on_hosts", data_on_devices_meets_data_on_hosts},
+      PROPERTY(a_transport_may_take_payloads_from_devices),
+      PROPERTY(data_on_devices_meets_data_on_hosts),
   };
   emulated_setup setup = {
       .devices = 1, .kernels = &lcomm_cuda_kernels_table, .seed = 3, .pause_us_max = 50};
-  device = emulated_begin(&setup);
-  lcomm_device_replace(device);
-  return mpi_property_main_threads(&argc, &argv, properties,
-                                   sizeof(properties) / sizeof(properties[0]));
+  return emulated_device_main(&argc, &argv, &setup, WITH_COUNT(properties));
 }

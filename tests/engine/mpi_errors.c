@@ -13,15 +13,12 @@
 
 static float buffer[100000];
 
-/* The operation failed with `wanted` on every rank, and the sentence has `word`. */
+/* The operation failed with `wanted` on every rank, and the sentence has `word` and names a rank.
+ */
 static void require_failure(lcomm_comm *comm, lcomm_status got, lcomm_status wanted,
                             const char *word) {
-  require(got == wanted, "%s instead of %s (%s)", lcomm_status_name(got), lcomm_status_name(wanted),
-          lcomm_last_error(comm));
-  require(strstr(lcomm_last_error(comm), word) != NULL, "no '%s' in: %s", word,
-          lcomm_last_error(comm));
+  require_status_everywhere(comm, got, wanted, word);
   require(strstr(lcomm_last_error(comm), "rank") != NULL, "%s", lcomm_last_error(comm));
-  require(equal_everywhere(got), "the ranks end with different errors");
 }
 
 static bool alone(void) {
@@ -180,20 +177,16 @@ static void an_error_in_one_communicator_leaves_others_alone(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"a_count_that_differs_is_named_on_every_rank", a_count_that_differs_is_named_on_every_rank},
-      {"another_collective_is_an_error_on_every_rank",
-       another_collective_is_an_error_on_every_rank},
-      {"a_policy_that_differs_is_named_on_every_rank",
-       a_policy_that_differs_is_named_on_every_rank},
-      {"a_bad_policy_is_explained_on_every_rank", a_bad_policy_is_explained_on_every_rank},
-      {"nodes_without_ranks_are_refused_on_every_rank",
-       nodes_without_ranks_are_refused_on_every_rank},
-      {"bad_environment_is_explained", bad_environment_is_explained},
-      {"bad_arguments_are_refused_and_harmless", bad_arguments_are_refused_and_harmless},
-      {"an_abort_reaches_every_rank_with_its_reason", an_abort_reaches_every_rank_with_its_reason},
-      {"a_late_rank_is_named_with_the_operation", a_late_rank_is_named_with_the_operation},
-      {"an_error_in_one_communicator_leaves_others_alone",
-       an_error_in_one_communicator_leaves_others_alone},
+      PROPERTY(a_count_that_differs_is_named_on_every_rank),
+      PROPERTY(another_collective_is_an_error_on_every_rank),
+      PROPERTY(a_policy_that_differs_is_named_on_every_rank),
+      PROPERTY(a_bad_policy_is_explained_on_every_rank),
+      PROPERTY(nodes_without_ranks_are_refused_on_every_rank),
+      PROPERTY(bad_environment_is_explained),
+      PROPERTY(bad_arguments_are_refused_and_harmless),
+      PROPERTY(an_abort_reaches_every_rank_with_its_reason),
+      PROPERTY(a_late_rank_is_named_with_the_operation),
+      PROPERTY(an_error_in_one_communicator_leaves_others_alone),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

@@ -156,14 +156,13 @@ static void with_any_bootstrap_messages_pass(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"calls_let_messages_pass", calls_let_messages_pass},
-      {"waits_let_messages_pass", waits_let_messages_pass},
-      {"waits_beside_a_thread_let_messages_pass", waits_beside_a_thread_let_messages_pass},
-      {"tests_let_messages_pass", tests_let_messages_pass},
-      {"splits_let_messages_pass", splits_let_messages_pass},
-      {"the_end_lets_messages_pass", the_end_lets_messages_pass},
-      {"with_any_bootstrap_messages_pass", with_any_bootstrap_messages_pass},
+      PROPERTY(calls_let_messages_pass),
+      PROPERTY(waits_let_messages_pass),
+      PROPERTY(waits_beside_a_thread_let_messages_pass),
+      PROPERTY(tests_let_messages_pass),
+      PROPERTY(splits_let_messages_pass),
+      PROPERTY(the_end_lets_messages_pass),
+      PROPERTY(with_any_bootstrap_messages_pass),
   };
-  return mpi_property_main_threads(&argc, &argv, properties,
-                                   sizeof(properties) / sizeof *properties);
+  return mpi_property_main_threads(&argc, &argv, WITH_COUNT(properties));
 }

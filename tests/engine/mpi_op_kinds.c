@@ -257,10 +257,10 @@ static void two_kinds_are_named_with_a_progress_thread(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"every_two_kinds_are_named_inside_a_node", every_two_kinds_are_named_inside_a_node},
-      {"two_kinds_are_named_between_nodes", two_kinds_are_named_between_nodes},
-      {"two_kinds_are_named_over_mpi", two_kinds_are_named_over_mpi},
-      {"two_kinds_are_named_with_a_progress_thread", two_kinds_are_named_with_a_progress_thread},
+      PROPERTY(every_two_kinds_are_named_inside_a_node),
+      PROPERTY(two_kinds_are_named_between_nodes),
+      PROPERTY(two_kinds_are_named_over_mpi),
+      PROPERTY(two_kinds_are_named_with_a_progress_thread),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

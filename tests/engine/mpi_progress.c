@@ -213,11 +213,6 @@ static void threads_end_with_their_communicators(void) {
   require(count_threads() == before, "%d threads became %d", before, count_threads());
 }
 
-#define PROPERTY(name)                                                                             \
-  {                                                                                                \
-#name, name                                                                                    \
-  }
-
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       PROPERTY(an_operation_ends_while_the_program_does_other_things),
@@ -228,6 +223,5 @@ int main(int argc, char **argv) {
       PROPERTY(two_threads_drive_two_communicators),
       PROPERTY(threads_end_with_their_communicators),
   };
-  return mpi_property_main_threads(&argc, &argv, properties,
-                                   sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main_threads(&argc, &argv, WITH_COUNT(properties));
 }

@@ -12,14 +12,10 @@
 
 #include "tests/engine/progress_model.h"
 
-/* The operation failed with `wanted` on every rank, and the sentence has `word`. */
+/* The operation failed with `wanted` on every rank, for good, and the sentence has `word`. */
 static void require_failure(lcomm_comm *comm, lcomm_status got, lcomm_status wanted,
                             const char *word) {
-  require(got == wanted, "%s instead of %s (%s)", lcomm_status_name(got), lcomm_status_name(wanted),
-          lcomm_last_error(comm));
-  require(strstr(lcomm_last_error(comm), word) != NULL, "no '%s' in: %s", word,
-          lcomm_last_error(comm));
-  require(equal_everywhere(got), "the ranks end with different errors");
+  require_status_everywhere(comm, got, wanted, word);
   require(lcomm_destroy(comm) == wanted, "destroy forgot");
 }
 
@@ -144,11 +140,6 @@ static void the_mode_can_be_set_from_outside(void) {
   unsetenv("LCOMM_PROGRESS");
 }
 
-#define PROPERTY(name)                                                                             \
-  {                                                                                                \
-#name, name                                                                                    \
-  }
-
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       PROPERTY(an_abort_by_another_thread_ends_the_waits_of_all),
@@ -157,6 +148,5 @@ int main(int argc, char **argv) {
       PROPERTY(to_destroy_with_operations_in_flight_is_an_abort),
       PROPERTY(the_mode_can_be_set_from_outside),
   };
-  return mpi_property_main_threads(&argc, &argv, properties,
-                                   sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main_threads(&argc, &argv, WITH_COUNT(properties));
 }

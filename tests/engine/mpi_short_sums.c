@@ -75,8 +75,7 @@ static void a_sum_whose_messages_were_taken_in_before_is_done_in_one_go(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"a_sum_whose_messages_were_taken_in_before_is_done_in_one_go",
-       a_sum_whose_messages_were_taken_in_before_is_done_in_one_go},
+      PROPERTY(a_sum_whose_messages_were_taken_in_before_is_done_in_one_go),
   };
-  return mpi_property_main(&argc, &argv, properties, 1);
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

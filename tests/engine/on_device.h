@@ -16,6 +16,20 @@
 
 static const lcomm_device_table *device;
 
+/* The exit code for main: properties share the first real device. Without one the program says
+ * that it is skipped, and why. */
+static inline int real_device_main(int *argc, char ***argv, const char *program,
+                                   const mpi_property *properties, int count) {
+  char why[LCOMM_DEVICE_WHY_MAX];
+  device = lcomm_device_get(why);
+  if (!device) {
+    printf("SKIP %s: %s\n", program, why);
+    return 77;
+  }
+  device->use(0);
+  return mpi_property_main_threads(argc, argv, properties, count);
+}
+
 static inline void check(int error) {
   require(error == 0, "the device: %s", error == 0 ? "" : device->explain(error));
 }

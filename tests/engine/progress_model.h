@@ -14,6 +14,7 @@
 
 #include "libcomm/engine/engine.h"
 #include "tests/support/mpi_property.h"
+#include "tests/support/process_counts.h"
 
 /* ----------------------------------------------------------- communicators */
 
@@ -64,19 +65,6 @@ static inline bool await_operations(const lcomm_comm *comm, uint64_t count) {
     lcomm_stats_get(comm, &stats);
   }
   return stats.operations >= count;
-}
-
-static inline int count_threads(void) {
-  char line[128];
-  int threads = -1;
-  FILE *file = fopen("/proc/self/status", "r");
-  while (file && threads < 0 && fgets(line, sizeof(line), file)) {
-    sscanf(line, "Threads: %d", &threads);
-  }
-  if (file) {
-    fclose(file);
-  }
-  return threads;
 }
 
 /* ------------------------------------------------- many operations at once */

@@ -314,18 +314,14 @@ static void flush_to_zero_in_the_application_changes_no_bit(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"momentum_correction_follows_the_paper", momentum_correction_follows_the_paper},
-      {"exempt_tensors_get_their_momentum_after_the_sum",
-       exempt_tensors_get_their_momentum_after_the_sum},
-      {"momentum_of_the_warm_up_goes_on_in_the_lossy_steps",
-       momentum_of_the_warm_up_goes_on_in_the_lossy_steps},
-      {"clipping_scales_each_rank_s_tensor", clipping_scales_each_rank_s_tensor},
-      {"density_warm_up_goes_stage_by_stage_and_keeps_the_residual",
-       density_warm_up_goes_stage_by_stage_and_keeps_the_residual},
-      {"values_that_are_not_finite_are_counted", values_that_are_not_finite_are_counted},
-      {"requests_count_what_is_not_finite", requests_count_what_is_not_finite},
-      {"flush_to_zero_in_the_application_changes_no_bit",
-       flush_to_zero_in_the_application_changes_no_bit},
+      PROPERTY(momentum_correction_follows_the_paper),
+      PROPERTY(exempt_tensors_get_their_momentum_after_the_sum),
+      PROPERTY(momentum_of_the_warm_up_goes_on_in_the_lossy_steps),
+      PROPERTY(clipping_scales_each_rank_s_tensor),
+      PROPERTY(density_warm_up_goes_stage_by_stage_and_keeps_the_residual),
+      PROPERTY(values_that_are_not_finite_are_counted),
+      PROPERTY(requests_count_what_is_not_finite),
+      PROPERTY(flush_to_zero_in_the_application_changes_no_bit),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

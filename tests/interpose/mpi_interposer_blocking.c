@@ -41,12 +41,11 @@ static void the_thread_level_of_mpi_is_what_was_asked_for(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"calls_that_block_are_compressed", calls_that_block_are_compressed},
-      {"calls_that_do_not_block_are_those_of_mpi", calls_that_do_not_block_are_those_of_mpi},
-      {"persistent_calls_are_those_of_mpi", persistent_calls_are_those_of_mpi},
-      {"the_thread_level_of_mpi_is_what_was_asked_for",
-       the_thread_level_of_mpi_is_what_was_asked_for},
+      PROPERTY(calls_that_block_are_compressed),
+      PROPERTY(calls_that_do_not_block_are_those_of_mpi),
+      PROPERTY(persistent_calls_are_those_of_mpi),
+      PROPERTY(the_thread_level_of_mpi_is_what_was_asked_for),
   };
-  return interposer_property_main_threads(&argc, &argv, before, MPI_THREAD_FUNNELED, properties,
-                                          sizeof(properties) / sizeof *properties);
+  return interposer_property_main_threads(&argc, &argv, before, MPI_THREAD_FUNNELED,
+                                          WITH_COUNT(properties));
 }

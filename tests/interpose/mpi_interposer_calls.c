@@ -253,13 +253,11 @@ static void no_elements_need_no_buffer(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"random_calls_give_the_bits_of_mpi", random_calls_give_the_bits_of_mpi},
-      {"every_type_and_operation_gives_the_bits_of_mpi",
-       every_type_and_operation_gives_the_bits_of_mpi},
-      {"every_size_gives_the_bits_of_mpi", every_size_gives_the_bits_of_mpi},
-      {"large_buffers_give_the_bits_of_mpi", large_buffers_give_the_bits_of_mpi},
-      {"no_elements_need_no_buffer", no_elements_need_no_buffer},
+      PROPERTY(random_calls_give_the_bits_of_mpi),
+      PROPERTY(every_type_and_operation_gives_the_bits_of_mpi),
+      PROPERTY(every_size_gives_the_bits_of_mpi),
+      PROPERTY(large_buffers_give_the_bits_of_mpi),
+      PROPERTY(no_elements_need_no_buffer),
   };
-  return interposer_property_main(&argc, &argv, before, properties,
-                                  sizeof(properties) / sizeof(properties[0]));
+  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
 }

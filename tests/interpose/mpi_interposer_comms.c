@@ -217,18 +217,16 @@ static void parts_make_as_many_sums_as_they_like(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"copies_are_congruent", copies_are_congruent},
-      {"who_takes_no_part_gets_none", who_takes_no_part_gets_none},
-      {"attributes_of_the_program_go_with_it", attributes_of_the_program_go_with_it},
-      {"error_handlers_are_inherited", error_handlers_are_inherited},
-      {"communicators_are_known_however_they_were_made",
-       communicators_are_known_however_they_were_made},
-      {"communicators_end_in_any_order", communicators_end_in_any_order},
-      {"freed_with_a_sum_in_flight_it_still_ends", freed_with_a_sum_in_flight_it_still_ends},
-      {"disconnecting_ends_it", disconnecting_ends_it},
-      {"sums_on_several_start_in_any_order", sums_on_several_start_in_any_order},
-      {"parts_make_as_many_sums_as_they_like", parts_make_as_many_sums_as_they_like},
+      PROPERTY(copies_are_congruent),
+      PROPERTY(who_takes_no_part_gets_none),
+      PROPERTY(attributes_of_the_program_go_with_it),
+      PROPERTY(error_handlers_are_inherited),
+      PROPERTY(communicators_are_known_however_they_were_made),
+      PROPERTY(communicators_end_in_any_order),
+      PROPERTY(freed_with_a_sum_in_flight_it_still_ends),
+      PROPERTY(disconnecting_ends_it),
+      PROPERTY(sums_on_several_start_in_any_order),
+      PROPERTY(parts_make_as_many_sums_as_they_like),
   };
-  return interposer_property_main(&argc, &argv, before, properties,
-                                  sizeof(properties) / sizeof(properties[0]));
+  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
 }

@@ -6,11 +6,11 @@
  * that is chosen, for many communicators of the same ranks at a time, in any order and from any
  * thread. */
 
-#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 
 #include "tests/interpose/interposer_sums.h"
+#include "tests/support/process_counts.h"
 
 enum { COUNT = 3000, COMMS = 5, TAG = 9, THREADS = 4 };
 
@@ -20,25 +20,13 @@ static void before(void) {
 
 /* ------------------------------------------------------------------- nothing */
 
-static int count_entries(const char *folder) {
-  int count = 0;
-  DIR *entries = opendir(folder);
-  while (entries && readdir(entries)) {
-    count++;
-  }
-  if (entries) {
-    closedir(entries);
-  }
-  return count;
-}
-
 static void without_a_sum_nothing_is_opened(void) {
   MPI_Comm comms[30];
-  int files = count_entries("/proc/self/fd"), threads = count_entries("/proc/self/task");
+  int files = count_files(), threads = count_threads();
   for (int i = 0; i < 30; i++) {
     MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
   }
-  int more_files = count_entries("/proc/self/fd"), more_threads = count_entries("/proc/self/task");
+  int more_files = count_files(), more_threads = count_threads();
   require(files == more_files, "%d files are open, not %d", more_files, files);
   require(threads == more_threads, "%d threads run, not %d", more_threads, threads);
   for (int i = 0; i < 30; i++) {
@@ -202,11 +190,6 @@ static void threads_group_the_same_ranks(void) {
   MPI_Group_free(&everyone);
 }
 
-#define PROPERTY(name)                                                                             \
-  {                                                                                                \
-#name, name                                                                                    \
-  }
-
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       PROPERTY(without_a_sum_nothing_is_opened),
@@ -218,6 +201,6 @@ int main(int argc, char **argv) {
       PROPERTY(copies_that_do_not_block_overlap),
       PROPERTY(threads_group_the_same_ranks),
   };
-  return interposer_property_main_threads(&argc, &argv, before, MPI_THREAD_MULTIPLE, properties,
-                                          (int)(sizeof(properties) / sizeof(properties[0])));
+  return interposer_property_main_threads(&argc, &argv, before, MPI_THREAD_MULTIPLE,
+                                          WITH_COUNT(properties));
 }

@@ -244,17 +244,11 @@ static void remove_the_file(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"off_makes_later_calls_exact", off_makes_later_calls_exact},
-      {"no_file_means_on", no_file_means_on},
-      {"another_policy_takes_its_place", another_policy_takes_its_place},
-      {"another_policy_chooses_anew", another_policy_chooses_anew},
-      {"new_communicators_obey_at_once", new_communicators_obey_at_once},
-      {"nonsense_is_said_once_and_ignored", nonsense_is_said_once_and_ignored},
-      {"a_folder_is_no_control_file", a_folder_is_no_control_file},
-      {"other_calls_follow", other_calls_follow},
-      {"all_change_at_the_same_call", all_change_at_the_same_call},
-      {"the_file_may_go", remove_the_file},
+      PROPERTY(off_makes_later_calls_exact),    PROPERTY(no_file_means_on),
+      PROPERTY(another_policy_takes_its_place), PROPERTY(another_policy_chooses_anew),
+      PROPERTY(new_communicators_obey_at_once), PROPERTY(nonsense_is_said_once_and_ignored),
+      PROPERTY(a_folder_is_no_control_file),    PROPERTY(other_calls_follow),
+      PROPERTY(all_change_at_the_same_call),    {"the_file_may_go", remove_the_file},
   };
-  return interposer_property_main(&argc, &argv, before, properties,
-                                  sizeof(properties) / sizeof(properties[0]));
+  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
 }

@@ -68,10 +68,8 @@ static void persistent_requests_have_residuals_of_their_own(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"calls_in_flight_take_turns_with_the_residual",
-       calls_in_flight_take_turns_with_the_residual},
-      {"persistent_requests_have_residuals_of_their_own",
-       persistent_requests_have_residuals_of_their_own},
+      PROPERTY(calls_in_flight_take_turns_with_the_residual),
+      PROPERTY(persistent_requests_have_residuals_of_their_own),
   };
-  return interposer_property_main(&argc, &argv, before, properties, 2);
+  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
 }

@@ -370,14 +370,12 @@ static void failures_of_calls_that_do_not_block_go_there_when_they_end(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"wrong_calls_return_the_class_of_mpi", wrong_calls_return_the_class_of_mpi},
-      {"the_handler_of_the_program_hears_of_them", the_handler_of_the_program_hears_of_them},
-      {"wrong_constructors_fail_as_in_mpi", wrong_constructors_fail_as_in_mpi},
-      {"right_calls_work_afterwards", right_calls_work_afterwards},
-      {"failures_go_to_the_error_handler", failures_go_to_the_error_handler},
-      {"failures_of_calls_that_do_not_block_go_there_when_they_end",
-       failures_of_calls_that_do_not_block_go_there_when_they_end},
+      PROPERTY(wrong_calls_return_the_class_of_mpi),
+      PROPERTY(the_handler_of_the_program_hears_of_them),
+      PROPERTY(wrong_constructors_fail_as_in_mpi),
+      PROPERTY(right_calls_work_afterwards),
+      PROPERTY(failures_go_to_the_error_handler),
+      PROPERTY(failures_of_calls_that_do_not_block_go_there_when_they_end),
   };
-  return interposer_property_main(&argc, &argv, before, properties,
-                                  sizeof(properties) / sizeof(properties[0]));
+  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
 }

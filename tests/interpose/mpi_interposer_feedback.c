@@ -47,6 +47,13 @@ static bool has_feedback(void) {
   return policy && strstr(policy, "+ef");
 }
 
+static bool skips_without_feedback(void) {
+  if (!has_feedback()) {
+    skip_property("the policy has no error feedback");
+  }
+  return !has_feedback();
+}
+
 /* The gradient of a buffer: the same in every step. */
 static void prepare(int buffer) {
   fill_probe(all.value[buffer], (size_t)counts[buffer], (uint64_t)(100 * buffer + mpi_rank + 1));
@@ -146,8 +153,7 @@ static void require_all_flushed(const char *when) {
 }
 
 static void a_changed_pattern_flushes_residuals(void) {
-  if (!has_feedback()) {
-    skip_property("the policy has no error feedback");
+  if (skips_without_feedback()) {
     return;
   }
   begin_sums();
@@ -160,8 +166,7 @@ static void a_changed_pattern_flushes_residuals(void) {
 }
 
 static void a_pattern_that_comes_back_is_found_again(void) {
-  if (!has_feedback()) {
-    skip_property("the policy has no error feedback");
+  if (skips_without_feedback()) {
     return;
   }
   begin_sums();
@@ -176,8 +181,7 @@ static void a_pattern_that_comes_back_is_found_again(void) {
 
 static void calls_without_a_pattern_are_exact(void) {
   static float value[COUNT_MAX], exact[COUNT_MAX];
-  if (!has_feedback()) {
-    skip_property("the policy has no error feedback");
+  if (skips_without_feedback()) {
     return;
   }
   begin_sums();
@@ -232,8 +236,7 @@ static void calls_without_blocking_are_the_same(void) {
 }
 
 static void switching_off_flushes_residuals(void) {
-  if (!has_feedback()) {
-    skip_property("the policy has no error feedback");
+  if (skips_without_feedback()) {
     return;
   }
   begin_sums();
@@ -249,8 +252,7 @@ static void switching_off_flushes_residuals(void) {
 }
 
 static void another_policy_flushes_residuals(void) {
-  if (!has_feedback()) {
-    skip_property("the policy has no error feedback");
+  if (skips_without_feedback()) {
     return;
   }
   begin_sums();
@@ -296,16 +298,15 @@ static void buffers_that_take_turns_are_warned_of_once(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"mass_is_kept_over_many_steps", mass_is_kept_over_many_steps},
-      {"a_changed_pattern_flushes_residuals", a_changed_pattern_flushes_residuals},
-      {"a_pattern_that_comes_back_is_found_again", a_pattern_that_comes_back_is_found_again},
-      {"calls_without_a_pattern_are_exact", calls_without_a_pattern_are_exact},
-      {"small_sums_do_not_break_the_pattern", small_sums_do_not_break_the_pattern},
-      {"calls_without_blocking_are_the_same", calls_without_blocking_are_the_same},
-      {"switching_off_flushes_residuals", switching_off_flushes_residuals},
-      {"another_policy_flushes_residuals", another_policy_flushes_residuals},
-      {"buffers_that_take_turns_are_warned_of_once", buffers_that_take_turns_are_warned_of_once},
+      PROPERTY(mass_is_kept_over_many_steps),
+      PROPERTY(a_changed_pattern_flushes_residuals),
+      PROPERTY(a_pattern_that_comes_back_is_found_again),
+      PROPERTY(calls_without_a_pattern_are_exact),
+      PROPERTY(small_sums_do_not_break_the_pattern),
+      PROPERTY(calls_without_blocking_are_the_same),
+      PROPERTY(switching_off_flushes_residuals),
+      PROPERTY(another_policy_flushes_residuals),
+      PROPERTY(buffers_that_take_turns_are_warned_of_once),
   };
-  return interposer_property_main(&argc, &argv, before, properties,
-                                  sizeof(properties) / sizeof(properties[0]));
+  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
 }

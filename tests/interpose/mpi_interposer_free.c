@@ -264,11 +264,6 @@ static void never_freed_or_freed_at_the_end(void) {
   }
 }
 
-#define PROPERTY(name)                                                                             \
-  {                                                                                                \
-#name, name                                                                                    \
-  }
-
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       PROPERTY(one_frees_before_a_barrier_and_the_others_after),
@@ -282,6 +277,6 @@ int main(int argc, char **argv) {
       PROPERTY(threads_make_and_free_their_own),
       PROPERTY(never_freed_or_freed_at_the_end),
   };
-  return interposer_property_main_threads(&argc, &argv, before, MPI_THREAD_MULTIPLE, properties,
-                                          (int)(sizeof(properties) / sizeof(properties[0])));
+  return interposer_property_main_threads(&argc, &argv, before, MPI_THREAD_MULTIPLE,
+                                          WITH_COUNT(properties));
 }

@@ -272,22 +272,16 @@ static void halo_exchanges_with_sums_go_on(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"a_blocking_send_ends_though_its_receiver_is_in_a_call",
-       a_blocking_send_ends_though_its_receiver_is_in_a_call},
-      {"a_synchronous_send_ends_though_its_receiver_is_in_a_call",
-       a_synchronous_send_ends_though_its_receiver_is_in_a_call},
-      {"a_blocking_receive_ends_though_its_sender_is_in_a_call",
-       a_blocking_receive_ends_though_its_sender_is_in_a_call},
-      {"an_exchange_ends_though_its_partner_is_in_a_call",
-       an_exchange_ends_though_its_partner_is_in_a_call},
-      {"a_test_loop_ends_though_its_partner_is_in_a_call",
-       a_test_loop_ends_though_its_partner_is_in_a_call},
-      {"waits_for_sums_let_messages_pass", waits_for_sums_let_messages_pass},
-      {"calls_behind_pending_sums_let_messages_pass", calls_behind_pending_sums_let_messages_pass},
-      {"halo_exchanges_with_sums_go_on", halo_exchanges_with_sums_go_on},
+      PROPERTY(a_blocking_send_ends_though_its_receiver_is_in_a_call),
+      PROPERTY(a_synchronous_send_ends_though_its_receiver_is_in_a_call),
+      PROPERTY(a_blocking_receive_ends_though_its_sender_is_in_a_call),
+      PROPERTY(an_exchange_ends_though_its_partner_is_in_a_call),
+      PROPERTY(a_test_loop_ends_though_its_partner_is_in_a_call),
+      PROPERTY(waits_for_sums_let_messages_pass),
+      PROPERTY(calls_behind_pending_sums_let_messages_pass),
+      PROPERTY(halo_exchanges_with_sums_go_on),
   };
-  int code = interposer_property_main(&argc, &argv, before, properties,
-                                      sizeof(properties) / sizeof *properties);
+  int code = interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
   free(out);
   free(in);
   return code;

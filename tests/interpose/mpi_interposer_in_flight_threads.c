@@ -87,9 +87,9 @@ static void a_rank_may_sum_after_its_messages(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"threads_exchange_messages_while_others_sum", threads_exchange_messages_while_others_sum},
-      {"a_rank_may_sum_after_its_messages", a_rank_may_sum_after_its_messages},
+      PROPERTY(threads_exchange_messages_while_others_sum),
+      PROPERTY(a_rank_may_sum_after_its_messages),
   };
-  return interposer_property_main_threads(&argc, &argv, before, MPI_THREAD_MULTIPLE, properties,
-                                          sizeof(properties) / sizeof *properties);
+  return interposer_property_main_threads(&argc, &argv, before, MPI_THREAD_MULTIPLE,
+                                          WITH_COUNT(properties));
 }

@@ -5,13 +5,13 @@
 /* Ten thousand communicators and requests leave nothing behind: memory, file
  * descriptors, threads and shared memory are as they were after the first thousand. */
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/interpose/interposer_probe.h"
+#include "tests/support/process_counts.h"
 
 enum { WARM_UP = 1000, ROUNDS = 10000, FLOATS = 2048 };
 
@@ -25,56 +25,21 @@ static bool is_sanitized(void) {
 }
 
 typedef struct usage {
-  long memory_kb, files, threads, shared;
+  long memory_kib, files, threads, shared;
 } usage;
 
-static long count_entries(const char *folder) {
-  long count = 0;
-  DIR *dir = opendir(folder);
-  while (dir && readdir(dir)) {
-    count++;
-  }
-  if (dir) {
-    closedir(dir);
-  }
-  return count;
-}
-
-static long memory_kb(void) {
-  char line[256];
-  long kb = 0;
-  FILE *file = fopen("/proc/self/status", "r");
-  while (file && fgets(line, sizeof(line), file)) {
-    sscanf(line, "VmRSS: %ld", &kb);
-  }
-  if (file) {
-    fclose(file);
-  }
-  return kb;
-}
-
 /* Mappings of shared memory, by whatever name. */
-static long count_shared(void) {
-  char line[512];
-  long count = 0;
-  FILE *file = fopen("/proc/self/maps", "r");
-  while (file && fgets(line, sizeof(line), file)) {
-    count += strstr(line, "memfd:") || strstr(line, "/dev/shm/") || strstr(line, "/SYSV");
-  }
-  if (file) {
-    fclose(file);
-  }
-  return count;
+static int count_shared(void) {
+  return count_mappings_of("memfd:") + count_mappings_of("/dev/shm/") + count_mappings_of("/SYSV");
 }
 
 static usage measure(void) {
   PMPI_Barrier(MPI_COMM_WORLD);
-  return (usage){memory_kb(), count_entries("/proc/self/fd"), count_entries("/proc/self/task"),
-                 count_shared()};
+  return (usage){resident_kib(), count_files(), count_threads(), count_shared()};
 }
 
 /* Open MPI 4.1 itself keeps about 8 KB of each persistent collective call. */
-static long memory_limit_kb(void) {
+static long memory_limit_kib(void) {
   return interposer_is_on() ? 6 * 1024 : 24 * 1024;
 }
 
@@ -87,8 +52,8 @@ static void require_as_before(usage was, usage is) {
   require(is.threads == was.threads, "%ld threads run, not %ld", is.threads, was.threads);
   require(is.shared <= was.shared + SHARED_OF_LAST, "%ld shared memories, not %ld", is.shared,
           was.shared);
-  require(is_sanitized() || is.memory_kb < was.memory_kb + memory_limit_kb(),
-          "%ld kB of memory, after %ld at first", is.memory_kb, was.memory_kb);
+  require(is_sanitized() || is.memory_kib < was.memory_kib + memory_limit_kib(),
+          "%ld KiB of memory, after %ld at first", is.memory_kib, was.memory_kib);
 }
 
 /* Run it often; what is left after that, beside what was after a tenth. */
@@ -155,9 +120,8 @@ static void requests_leave_nothing(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"communicators_leave_nothing", communicators_leave_nothing},
-      {"requests_leave_nothing", requests_leave_nothing},
+      PROPERTY(communicators_leave_nothing),
+      PROPERTY(requests_leave_nothing),
   };
-  return interposer_property_main(&argc, &argv, before, properties,
-                                  sizeof(properties) / sizeof(properties[0]));
+  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
 }

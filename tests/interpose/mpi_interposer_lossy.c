@@ -219,15 +219,13 @@ static void large_values_come_through(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"sums_are_within_the_bound_of_the_codec", sums_are_within_the_bound_of_the_codec},
-      {"scattered_sums_of_uneven_parts_are_taken_by_their_mean",
-       scattered_sums_of_uneven_parts_are_taken_by_their_mean},
-      {"every_communicator_across_nodes_compresses", every_communicator_across_nodes_compresses},
-      {"all_ways_to_sum_give_the_same_bits", all_ways_to_sum_give_the_same_bits},
-      {"what_is_no_number_is_not_hidden", what_is_no_number_is_not_hidden},
-      {"zeros_stay_zeros", zeros_stay_zeros},
-      {"large_values_come_through", large_values_come_through},
+      PROPERTY(sums_are_within_the_bound_of_the_codec),
+      PROPERTY(scattered_sums_of_uneven_parts_are_taken_by_their_mean),
+      PROPERTY(every_communicator_across_nodes_compresses),
+      PROPERTY(all_ways_to_sum_give_the_same_bits),
+      PROPERTY(what_is_no_number_is_not_hidden),
+      PROPERTY(zeros_stay_zeros),
+      PROPERTY(large_values_come_through),
   };
-  return interposer_property_main(&argc, &argv, before, properties,
-                                  sizeof(properties) / sizeof(properties[0]));
+  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
 }

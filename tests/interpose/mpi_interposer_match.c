@@ -145,16 +145,15 @@ static void chosen_calls_without_a_codec_are_exact(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"names_choose_communicators", names_choose_communicators},
-      {"the_world_has_the_name_that_mpi_gives_it", the_world_has_the_name_that_mpi_gives_it},
-      {"later_names_do_not_count", later_names_do_not_count},
-      {"different_names_do_no_harm", different_names_do_no_harm},
-      {"names_count_without_blocking", names_count_without_blocking},
-      {"sizes_choose_calls", sizes_choose_calls},
-      {"ranks_and_counts_choose_calls", ranks_and_counts_choose_calls},
-      {"kinds_of_calls_are_told_apart", kinds_of_calls_are_told_apart},
-      {"chosen_calls_without_a_codec_are_exact", chosen_calls_without_a_codec_are_exact},
+      PROPERTY(names_choose_communicators),
+      PROPERTY(the_world_has_the_name_that_mpi_gives_it),
+      PROPERTY(later_names_do_not_count),
+      PROPERTY(different_names_do_no_harm),
+      PROPERTY(names_count_without_blocking),
+      PROPERTY(sizes_choose_calls),
+      PROPERTY(ranks_and_counts_choose_calls),
+      PROPERTY(kinds_of_calls_are_told_apart),
+      PROPERTY(chosen_calls_without_a_codec_are_exact),
   };
-  return interposer_property_main(&argc, &argv, before, properties,
-                                  sizeof(properties) / sizeof(properties[0]));
+  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
 }

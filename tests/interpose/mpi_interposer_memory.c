@@ -93,11 +93,10 @@ static void memory_of_mpi_itself_is_freed(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"sums_in_it_are_right", sums_in_it_are_right},
-      {"it_is_shared_where_calls_are_taken", it_is_shared_where_calls_are_taken},
-      {"what_an_info_asks_for_is_left_to_mpi", what_an_info_asks_for_is_left_to_mpi},
-      {"memory_of_mpi_itself_is_freed", memory_of_mpi_itself_is_freed},
+      PROPERTY(sums_in_it_are_right),
+      PROPERTY(it_is_shared_where_calls_are_taken),
+      PROPERTY(what_an_info_asks_for_is_left_to_mpi),
+      PROPERTY(memory_of_mpi_itself_is_freed),
   };
-  return interposer_property_main(&argc, &argv, before, properties,
-                                  sizeof(properties) / sizeof(properties[0]));
+  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
 }

@@ -170,11 +170,6 @@ static void the_communicators_error_handler_decides(void) {
   MPI_Errhandler_free(&own);
 }
 
-#define PROPERTY(name)                                                                             \
-  {                                                                                                \
-#name, name                                                                                    \
-  }
-
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       PROPERTY(thirty_in_flight_end_in_order),
@@ -184,6 +179,5 @@ int main(int argc, char **argv) {
       PROPERTY(sums_end_while_the_program_computes),
       PROPERTY(the_communicators_error_handler_decides),
   };
-  return interposer_property_main(&argc, &argv, before, properties,
-                                  (int)(sizeof(properties) / sizeof(properties[0])));
+  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
 }

@@ -255,11 +255,6 @@ static void failures_are_told_where_the_program_waits(void) {
   MPI_Errhandler_free(&handler);
 }
 
-#define PROPERTY(name)                                                                             \
-  {                                                                                                \
-#name, name                                                                                    \
-  }
-
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       PROPERTY(a_request_is_started_fifty_times),
@@ -270,6 +265,5 @@ int main(int argc, char **argv) {
       PROPERTY(requests_come_and_go_without_end),
       PROPERTY(failures_are_told_where_the_program_waits),
   };
-  return interposer_property_main(&argc, &argv, before, properties,
-                                  (int)(sizeof(properties) / sizeof(properties[0])));
+  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
 }

@@ -165,12 +165,11 @@ static void mpi_ends_with_freed_sums(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"freeing_waits_for_nobody", freeing_waits_for_nobody},
-      {"many_freed_sums_end_in_order", many_freed_sums_end_in_order},
-      {"the_communicator_may_go_with_freed_sums", the_communicator_may_go_with_freed_sums},
-      {"persistent_sums_are_freed_alike", persistent_sums_are_freed_alike},
-      {"mpi_ends_with_freed_sums", mpi_ends_with_freed_sums},
+      PROPERTY(freeing_waits_for_nobody),
+      PROPERTY(many_freed_sums_end_in_order),
+      PROPERTY(the_communicator_may_go_with_freed_sums),
+      PROPERTY(persistent_sums_are_freed_alike),
+      PROPERTY(mpi_ends_with_freed_sums),
   };
-  return interposer_property_main(&argc, &argv, before, properties,
-                                  sizeof(properties) / sizeof *properties);
+  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
 }

@@ -265,11 +265,6 @@ static int no_thread_is_left(void) {
   return threads > 0;
 }
 
-#define PROPERTY(name)                                                                             \
-  {                                                                                                \
-#name, name                                                                                    \
-  }
-
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       PROPERTY(sums_complete_in_all_functions_with_own_messages),
@@ -281,7 +276,6 @@ int main(int argc, char **argv) {
       PROPERTY(empty_sums_are_over),
       PROPERTY(one_thread_serves_all),
   };
-  int failed = interposer_property_main(&argc, &argv, before, properties,
-                                        (int)(sizeof(properties) / sizeof(properties[0])));
+  int failed = interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
   return no_thread_is_left() || failed;
 }

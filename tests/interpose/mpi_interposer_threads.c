@@ -116,14 +116,13 @@ static void take_level(int *argc, char **argv) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"the_level_is_the_one_asked_for", the_level_is_the_one_asked_for},
-      {"this_is_the_main_thread", this_is_the_main_thread},
-      {"sums_work_at_every_level", sums_work_at_every_level},
-      {"threads_sum_on_communicators_of_their_own", threads_sum_on_communicators_of_their_own},
+      PROPERTY(the_level_is_the_one_asked_for),
+      PROPERTY(this_is_the_main_thread),
+      PROPERTY(sums_work_at_every_level),
+      PROPERTY(threads_sum_on_communicators_of_their_own),
   };
-  int count = sizeof(properties) / sizeof(properties[0]);
   take_level(&argc, argv);
-  return asked < 0
-             ? interposer_property_main(&argc, &argv, before, properties, count)
-             : interposer_property_main_threads(&argc, &argv, before, asked, properties, count);
+  return asked < 0 ? interposer_property_main(&argc, &argv, before, WITH_COUNT(properties))
+                   : interposer_property_main_threads(&argc, &argv, before, asked,
+                                                      WITH_COUNT(properties));
 }

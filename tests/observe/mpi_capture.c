@@ -314,13 +314,12 @@ static void a_list_that_is_none_is_refused_at_creation(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"asked_steps_are_captured_as_they_came", asked_steps_are_captured_as_they_came},
-      {"capturing_changes_no_result", capturing_changes_no_result},
-      {"plain_sums_are_captured_by_shape", plain_sums_are_captured_by_shape},
-      {"nothing_is_written_unless_asked", nothing_is_written_unless_asked},
-      {"a_folder_that_cannot_be_written_does_not_disturb",
-       a_folder_that_cannot_be_written_does_not_disturb},
-      {"a_list_that_is_none_is_refused_at_creation", a_list_that_is_none_is_refused_at_creation},
+      PROPERTY(asked_steps_are_captured_as_they_came),
+      PROPERTY(capturing_changes_no_result),
+      PROPERTY(plain_sums_are_captured_by_shape),
+      PROPERTY(nothing_is_written_unless_asked),
+      PROPERTY(a_folder_that_cannot_be_written_does_not_disturb),
+      PROPERTY(a_list_that_is_none_is_refused_at_creation),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

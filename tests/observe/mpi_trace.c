@@ -94,9 +94,8 @@ static void a_progress_thread_writes_what_it_did(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"a_rank_that_waits_writes_what_it_did", a_rank_that_waits_writes_what_it_did},
-      {"a_progress_thread_writes_what_it_did", a_progress_thread_writes_what_it_did},
+      PROPERTY(a_rank_that_waits_writes_what_it_did),
+      PROPERTY(a_progress_thread_writes_what_it_did),
   };
-  return mpi_property_main_threads(&argc, &argv, properties,
-                                   sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main_threads(&argc, &argv, WITH_COUNT(properties));
 }

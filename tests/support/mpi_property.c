@@ -11,15 +11,19 @@ static void no_communicator(void) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-lcomm_comm *make_comm(const char *policy, int nodes) {
+lcomm_comm *make_comm_over(MPI_Comm ranks, const char *policy, int nodes) {
   lcomm_config config = LCOMM_CONFIG_INIT;
   lcomm_comm *comm = NULL;
   config.policy = policy;
   config.nodes = nodes;
-  if (lcomm_create_mpi(MPI_COMM_WORLD, &config, &comm) != LCOMM_OK) {
+  if (lcomm_create_mpi(ranks, &config, &comm) != LCOMM_OK) {
     no_communicator();
   }
   return comm;
+}
+
+lcomm_comm *make_comm(const char *policy, int nodes) {
+  return make_comm_over(MPI_COMM_WORLD, policy, nodes);
 }
 
 lcomm_comm *make_comm_if_possible(const lcomm_config *config) {
@@ -34,6 +38,15 @@ lcomm_comm *make_comm_if_possible(const lcomm_config *config) {
   }
   skip_property(why);
   return NULL;
+}
+
+void require_status_everywhere(const lcomm_comm *comm, lcomm_status got, lcomm_status wanted,
+                               const char *word) {
+  const char *said = lcomm_last_error(comm);
+  require(got == wanted, "%s instead of %s (%s)", lcomm_status_name(got), lcomm_status_name(wanted),
+          said);
+  require(strstr(said, word) != NULL, "no '%s' in: %s", word, said);
+  require(equal_everywhere(got), "the ranks end with different errors");
 }
 
 int mpi_property_main(int *argc, char ***argv, const mpi_property *properties, int count) {

@@ -21,6 +21,13 @@ typedef struct mpi_property {
   void (*run)(void);
 } mpi_property;
 
+/* A line of a program's table: the property has the name of its function. */
+#define PROPERTY(function)                                                                         \
+  { .name = #function, .run = function }
+
+/* A table and its length: two arguments. */
+#define WITH_COUNT(properties) properties, (int)(sizeof(properties) / sizeof(properties[0]))
+
 /* Run those whose names hold argv[1], or all, and finalise MPI; the exit code for
  * main. After MPI_Init. */
 int run_properties(char **argv, const mpi_property *properties, int count);

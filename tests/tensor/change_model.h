@@ -5,96 +5,9 @@
 
 /* A small model whose tensors change between the steps. */
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "tests/support/mpi_property.h"
-
-enum { TENSORS = 4, LARGEST = 20000 };
+#include "tests/tensor/tensor_model.h"
 
 static const uint64_t sizes[TENSORS] = {20000, 3001, 9999, 5000};
 static const char *const names[TENSORS] = {"head.weight", "conv.weight", "fc.weight", "embed"};
-
-typedef struct model {
-  lcomm_comm *comm;
-  lcomm_tensor *tensors[TENSORS];
-  float *data[TENSORS];
-  bool frozen[TENSORS];
-  int count; /* tensors, from the first */
-} model;
-
-static inline void require_fine(const model *m, lcomm_status status) {
-  require(status == LCOMM_OK, "%s", lcomm_last_error(m->comm));
-}
-
-static inline void begin_model(model *m, const char *policy, int nodes) {
-  memset(m, 0, sizeof *m);
-  m->comm = make_comm(policy, nodes);
-}
-
-static inline void add_one(model *m, int t, lcomm_op op) {
-  m->data[t] = calloc(sizes[t], sizeof(float));
-  require_fine(m, lcomm_tensor_add(m->comm, names[t], m->data[t], sizes[t], LCOMM_FLOAT32, op,
-                                   &m->tensors[t]));
-}
-
-static inline void add_tensor(model *m, int t, lcomm_op op) {
-  add_one(m, t, op);
-  m->count = t + 1;
-}
-
-static inline void make_model(model *m, const char *policy, int nodes, lcomm_op op) {
-  begin_model(m, policy, nodes);
-  for (int t = 0; t < TENSORS; t++) {
-    add_tensor(m, t, op);
-  }
-}
-
-static inline void free_model(model *m) {
-  require(!m->comm || lcomm_destroy(m->comm) == LCOMM_OK, "destroy");
-  for (int t = 0; t < TENSORS; t++) {
-    free(m->data[t]);
-  }
-}
-
-static inline uint64_t seed_of(int t, int step) {
-  return (uint64_t)(1 + t + 10 * step + 1000 * mpi_rank);
-}
-
-static inline void fill_model(model *m, int step) {
-  for (int t = 0; t < m->count; t++) {
-    fill_gradient(m->data[t], sizes[t], seed_of(t, step));
-  }
-}
-
-/* In another order on every rank. */
-static inline lcomm_status step_model(model *m) {
-  for (int i = 0; i < m->count; i++) {
-    int t = (i + mpi_rank) % m->count;
-    if (!m->frozen[t]) {
-      require_fine(m, lcomm_tensor_ready(m->comm, m->tensors[t]));
-      lcomm_progress(m->comm);
-    }
-  }
-  return lcomm_tensors_wait(m->comm);
-}
-
-/* Over the ranks, in double. */
-static inline void sum_values(const float *values, int t, double *sum) {
-  for (uint64_t i = 0; i < sizes[t]; i++) {
-    sum[i] = values[i];
-  }
-  MPI_Allreduce(MPI_IN_PLACE, sum, (int)sizes[t], MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-}
-
-static inline void sum_data(const model *m, int t, double *sum) {
-  sum_values(m->data[t], t, sum);
-}
-
-static inline void sum_residuals(const model *m, int t, double *sum) {
-  static float residual[LARGEST];
-  require_fine(m, lcomm_tensor_residual(m->comm, m->tensors[t], residual));
-  sum_values(residual, t, sum);
-}
 
 #endif

@@ -6,6 +6,7 @@
 /* A small model over any ranks, and folders for its saved state. */
 
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,15 +34,9 @@ typedef struct model {
 
 /* A communicator over `ranks`, without tensors. */
 static inline void make_ranks(model *m, MPI_Comm ranks, const char *policy, int nodes) {
-  lcomm_config config = LCOMM_CONFIG_INIT;
-  config.policy = policy;
-  config.nodes = nodes;
   memset(m, 0, sizeof *m);
   m->ranks = ranks;
-  if (lcomm_create_mpi(ranks, &config, &m->comm) != LCOMM_OK) {
-    fprintf(stderr, "cannot make a communicator: %s\n", lcomm_last_error(NULL));
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
+  m->comm = make_comm_over(ranks, policy, nodes);
 }
 
 static inline void add_tensor(model *m, int i, uint64_t count, lcomm_op op) {
@@ -200,6 +195,16 @@ static inline void save_model(const model *m, const folder *f) {
 
 static inline void load_model(model *m, const folder *f) {
   require(lcomm_state_load(m->comm, f->path) == LCOMM_OK, "%s", lcomm_last_error(m->comm));
+}
+
+/* Of two vectors, relative to the norm of `b`. */
+static inline double distance(const double *a, const double *b, int count) {
+  double miss = 0, norm = 1e-300;
+  for (int i = 0; i < count; i++) {
+    miss += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return sqrt(miss / norm);
 }
 
 #endif

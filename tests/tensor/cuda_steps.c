@@ -6,17 +6,7 @@
 
 #include "tests/tensor/device_steps.h"
 
-#include <stdio.h>
-
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {STEP_PROPERTIES};
-  char why[LCOMM_DEVICE_WHY_MAX];
-  device = lcomm_device_get(why);
-  if (!device) {
-    printf("SKIP cuda_steps: %s\n", why);
-    return 77;
-  }
-  device->use(0);
-  return mpi_property_main_threads(&argc, &argv, properties,
-                                   sizeof(properties) / sizeof(properties[0]));
+  return real_device_main(&argc, &argv, "cuda_steps", WITH_COUNT(properties));
 }

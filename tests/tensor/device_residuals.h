@@ -243,11 +243,9 @@ static void they_are_in_flight_beside_calls_on_streams(void) {
 }
 
 #define RESIDUAL_PROPERTIES                                                                        \
-  {"calls_with_a_residual_have_the_bits_of_the_host",                                              \
-   calls_with_a_residual_have_the_bits_of_the_host},                                               \
-      {"a_residual_follows_its_data", a_residual_follows_its_data},                                \
-      {"another_policy_has_the_bits_of_the_host", another_policy_has_the_bits_of_the_host},        \
-      {"saved_states_have_the_bytes_of_the_host", saved_states_have_the_bytes_of_the_host},        \
-      {"they_are_in_flight_beside_calls_on_streams", they_are_in_flight_beside_calls_on_streams},
+  PROPERTY(calls_with_a_residual_have_the_bits_of_the_host),                                       \
+      PROPERTY(a_residual_follows_its_data), PROPERTY(another_policy_has_the_bits_of_the_host),    \
+      PROPERTY(saved_states_have_the_bytes_of_the_host),                                           \
+      PROPERTY(they_are_in_flight_beside_calls_on_streams)
 
 #endif

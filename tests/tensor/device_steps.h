@@ -249,12 +249,9 @@ static void gradients_may_be_made_by_a_stream(void) {
 }
 
 #define STEP_PROPERTIES                                                                            \
-  {"steps_with_error_feedback_have_the_bits_of_the_host",                                          \
-   steps_with_error_feedback_have_the_bits_of_the_host},                                           \
-      {"changes_between_steps_have_the_bits_of_the_host",                                          \
-       changes_between_steps_have_the_bits_of_the_host},                                           \
-      {"calls_are_in_order_with_their_stream", calls_are_in_order_with_their_stream},              \
-      {"calls_of_many_shapes_may_be_in_flight", calls_of_many_shapes_may_be_in_flight},            \
-      {"gradients_may_be_made_by_a_stream", gradients_may_be_made_by_a_stream},
+  PROPERTY(steps_with_error_feedback_have_the_bits_of_the_host),                                   \
+      PROPERTY(changes_between_steps_have_the_bits_of_the_host),                                   \
+      PROPERTY(calls_are_in_order_with_their_stream),                                              \
+      PROPERTY(calls_of_many_shapes_may_be_in_flight), PROPERTY(gradients_may_be_made_by_a_stream)
 
 #endif

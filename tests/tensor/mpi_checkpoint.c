@@ -77,15 +77,6 @@ static MPI_Comm take_part(place where) {
   return ranks;
 }
 
-static double distance(const double *a, const double *b) {
-  double miss = 0, norm = 1e-300;
-  for (int i = 0; i < TOTAL; i++) {
-    miss += (a[i] - b[i]) * (a[i] - b[i]);
-    norm += b[i] * b[i];
-  }
-  return sqrt(miss / norm);
-}
-
 static void save_there(place where, const char *policy, const folder *f, double *debts) {
   MPI_Comm ranks = take_part(where);
   if (ranks != MPI_COMM_NULL) {
@@ -123,8 +114,8 @@ static void check_step(model *m, const char *policy, const double *before) {
     }
   }
   /* the bfloat16 tensor's results are rounded */
-  require(distance(found, wanted) <= 2e-3, "%s: the first step lost %g", policy,
-          distance(found, wanted));
+  require(distance(found, wanted, TOTAL) <= 2e-3, "%s: the first step lost %g", policy,
+          distance(found, wanted, TOTAL));
 }
 
 static void require_nothing_owed(const model *m, const char *policy) {
@@ -145,8 +136,9 @@ static void check_moves(const char *policy, place from, place to) {
     load_model(&m, &f);
     m.step = BEFORE;
     sum_all_debts(&m, loaded);
-    require(distance(loaded, saved) <= 1e-6, "%s from %d ranks on %d nodes to %d on %d lost %g",
-            policy, from.ranks, from.nodes, to.ranks, to.nodes, distance(loaded, saved));
+    require(distance(loaded, saved, TOTAL) <= 1e-6,
+            "%s from %d ranks on %d nodes to %d on %d lost %g", policy, from.ranks, from.nodes,
+            to.ranks, to.nodes, distance(loaded, saved, TOTAL));
     if (to.nodes > 1) {
       require_nothing_owed(&m, policy);
     }
@@ -200,12 +192,12 @@ static void what_is_owed_can_be_saved_again(void) {
   save_model(&m, &g);
   load_model(&m, &g);
   sum_all_debts(&m, last);
-  require(distance(last, first) <= 1e-6, "lost %g", distance(last, first));
+  require(distance(last, first, TOTAL) <= 1e-6, "lost %g", distance(last, first, TOTAL));
   free_model(&m);
   make_model(&m, MPI_COMM_WORLD, policy, 2);
   load_model(&m, &g);
   sum_all_debts(&m, last);
-  require(distance(last, first) <= 1e-6, "lost %g", distance(last, first));
+  require(distance(last, first, TOTAL) <= 1e-6, "lost %g", distance(last, first, TOTAL));
   free_model(&m);
   remove_folder(&f);
   remove_folder(&g);
@@ -252,8 +244,8 @@ static void check_momentum_moves(const char *policy, const char *other, int node
     require(!bucket->ef.state.feedback || !bucket->ef.state.velocity,
             "a bucket has its momentum twice");
   }
-  require(distance(loaded, saved) <= 1e-6, "%s to %s on %d nodes: lost %g", policy, other, nodes,
-          distance(loaded, saved));
+  require(distance(loaded, saved, TOTAL) <= 1e-6, "%s to %s on %d nodes: lost %g", policy, other,
+          nodes, distance(loaded, saved, TOTAL));
   free_model(&m);
   remove_folder(&f);
 }
@@ -296,12 +288,11 @@ static void holders_take_turns(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"a_loaded_run_goes_on_bit_for_bit", a_loaded_run_goes_on_bit_for_bit},
-      {"other_ranks_or_nodes_take_over_the_whole_mass",
-       other_ranks_or_nodes_take_over_the_whole_mass},
-      {"what_is_owed_can_be_saved_again", what_is_owed_can_be_saved_again},
-      {"momentum_moves_with_the_residual", momentum_moves_with_the_residual},
-      {"holders_take_turns", holders_take_turns},
+      PROPERTY(a_loaded_run_goes_on_bit_for_bit),
+      PROPERTY(other_ranks_or_nodes_take_over_the_whole_mass),
+      PROPERTY(what_is_owed_can_be_saved_again),
+      PROPERTY(momentum_moves_with_the_residual),
+      PROPERTY(holders_take_turns),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

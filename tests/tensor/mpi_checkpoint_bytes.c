@@ -128,15 +128,6 @@ static void a_restored_run_goes_on_bit_for_bit(void) {
   }
 }
 
-static double distance(const double *a, const double *b) {
-  double miss = 0, norm = 1e-300;
-  for (int i = 0; i < TOTAL; i++) {
-    miss += (a[i] - b[i]) * (a[i] - b[i]);
-    norm += b[i] * b[i];
-  }
-  return sqrt(miss / norm);
-}
-
 /* Written by half of the ranks, read by all of them, and the other way round. */
 static void check_moves(int from, int to) {
   static double saved[TOTAL], loaded[TOTAL];
@@ -158,8 +149,8 @@ static void check_moves(int from, int to) {
     make_model(&m, after, "net=topk:0.01+ef min=8K", to < 2 ? 1 : 2);
     read_blocks(&m, &all);
     sum_all_debts(&m, loaded);
-    require(distance(loaded, saved) <= 1e-6, "from %d to %d ranks: lost %g", from, to,
-            distance(loaded, saved));
+    require(distance(loaded, saved, TOTAL) <= 1e-6, "from %d to %d ranks: lost %g", from, to,
+            distance(loaded, saved, TOTAL));
     m.step = BEFORE;
     run_model(&m, 1);
     free_model(&m);
@@ -291,13 +282,13 @@ static void mistakes_are_refused_and_harmless(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"a_block_is_the_file", a_block_is_the_file},
-      {"size_and_write_are_local", size_and_write_are_local},
-      {"a_restored_run_goes_on_bit_for_bit", a_restored_run_goes_on_bit_for_bit},
-      {"other_ranks_take_over_the_whole_mass", other_ranks_take_over_the_whole_mass},
-      {"hostile_blocks_are_refused_on_every_rank", hostile_blocks_are_refused_on_every_rank},
-      {"blocks_that_are_missing_are_named", blocks_that_are_missing_are_named},
-      {"mistakes_are_refused_and_harmless", mistakes_are_refused_and_harmless},
+      PROPERTY(a_block_is_the_file),
+      PROPERTY(size_and_write_are_local),
+      PROPERTY(a_restored_run_goes_on_bit_for_bit),
+      PROPERTY(other_ranks_take_over_the_whole_mass),
+      PROPERTY(hostile_blocks_are_refused_on_every_rank),
+      PROPERTY(blocks_that_are_missing_are_named),
+      PROPERTY(mistakes_are_refused_and_harmless),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

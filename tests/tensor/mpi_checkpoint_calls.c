@@ -38,16 +38,10 @@ static void make_residuals(calls *c) {
 }
 
 static void make_calls(calls *c, MPI_Comm ranks, const char *policy, int nodes) {
-  lcomm_config config = LCOMM_CONFIG_INIT;
   uint64_t left = WHOLE;
-  config.policy = policy;
-  config.nodes = nodes;
   memset(c, 0, sizeof *c);
   c->ranks = ranks;
-  if (lcomm_create_mpi(ranks, &config, &c->comm) != LCOMM_OK) {
-    fprintf(stderr, "cannot make a communicator: %s\n", lcomm_last_error(NULL));
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
+  c->comm = make_comm_over(ranks, policy, nodes);
   c->size = lcomm_size(c->comm);
   for (int i = 0; i < c->size; i++) { /* uneven, and together WHOLE on any number of ranks */
     c->parts[i] = i == c->size - 1 ? left : left / 3 + (uint64_t)i;
@@ -198,15 +192,6 @@ static void add_up(calls *c, account *all) {
   MPI_Allreduce(MPI_IN_PLACE, all, sizeof *all / sizeof(double), MPI_DOUBLE, MPI_SUM, c->ranks);
 }
 
-static double distance(const double *a, const double *b) {
-  double miss = 0, norm = 1e-300;
-  for (int i = 0; i < ALL; i++) {
-    miss += (a[i] - b[i]) * (a[i] - b[i]);
-    norm += b[i] * b[i];
-  }
-  return sqrt(miss / norm);
-}
-
 static MPI_Comm take_part(int ranks) {
   MPI_Comm part = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, mpi_rank < ranks ? 0 : MPI_UNDEFINED, mpi_rank, &part);
@@ -238,7 +223,8 @@ static void check_flush(calls *c, const account *loaded, const char *what) {
   for (int i = 0; i < ALL; i++) {
     wanted[i] += loaded->mass[i] + factor * loaded->momentum[i];
   }
-  require(distance(found, wanted) <= 1e-5, "%s: the flush lost %g", what, distance(found, wanted));
+  require(distance(found, wanted, ALL) <= 1e-5, "%s: the flush lost %g", what,
+          distance(found, wanted, ALL));
   static account after;
   add_up(c, &after);
   for (int i = 0; i < ALL; i++) {
@@ -271,10 +257,10 @@ static void check_moves(const char *policy, const char *to_policy, int from, int
     load_calls(&c, &f);
     c.step = BEFORE;
     add_up(&c, &loaded);
-    require(distance(loaded.mass, saved.mass) <= 1e-6, "%s lost %g", what,
-            distance(loaded.mass, saved.mass));
-    require(distance(loaded.momentum, saved.momentum) <= 1e-6, "%s: momentum lost %g", what,
-            distance(loaded.momentum, saved.momentum));
+    require(distance(loaded.mass, saved.mass, ALL) <= 1e-6, "%s lost %g", what,
+            distance(loaded.mass, saved.mass, ALL));
+    require(distance(loaded.momentum, saved.momentum, ALL) <= 1e-6, "%s: momentum lost %g", what,
+            distance(loaded.momentum, saved.momentum, ALL));
     check_flush(&c, &loaded, what);
     run_calls(&c, 2);
     lcomm_destroy(c.comm);
@@ -404,12 +390,11 @@ static void nothing_is_saved_while_a_call_is_under_way(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"calls_go_on_bit_for_bit", calls_go_on_bit_for_bit},
-      {"other_ranks_nodes_and_policies_take_over_all",
-       other_ranks_nodes_and_policies_take_over_all},
-      {"what_does_not_match_is_named", what_does_not_match_is_named},
-      {"residuals_are_compared_between_the_ranks", residuals_are_compared_between_the_ranks},
-      {"nothing_is_saved_while_a_call_is_under_way", nothing_is_saved_while_a_call_is_under_way},
+      PROPERTY(calls_go_on_bit_for_bit),
+      PROPERTY(other_ranks_nodes_and_policies_take_over_all),
+      PROPERTY(what_does_not_match_is_named),
+      PROPERTY(residuals_are_compared_between_the_ranks),
+      PROPERTY(nothing_is_saved_while_a_call_is_under_way),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

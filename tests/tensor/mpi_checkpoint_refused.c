@@ -320,20 +320,17 @@ static void a_save_before_the_first_step_holds_nothing_and_can_be_loaded(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"damaged_files_are_named_on_every_rank", damaged_files_are_named_on_every_rank},
-      {"damaged_files_of_other_ranks_are_refused", damaged_files_of_other_ranks_are_refused},
-      {"mixed_sets_are_refused", mixed_sets_are_refused},
-      {"sets_of_different_sizes_in_one_folder_are_refused",
-       sets_of_different_sizes_in_one_folder_are_refused},
-      {"a_save_into_the_folder_of_other_ranks_is_refused",
-       a_save_into_the_folder_of_other_ranks_is_refused},
-      {"a_folder_without_a_state_is_refused", a_folder_without_a_state_is_refused},
-      {"tensors_that_do_not_match_are_named", tensors_that_do_not_match_are_named},
-      {"tensors_are_compared_when_a_state_is_loaded", tensors_are_compared_when_a_state_is_loaded},
-      {"mistakes_are_refused_and_harmless", mistakes_are_refused_and_harmless},
-      {"a_save_that_fails_leaves_no_file", a_save_that_fails_leaves_no_file},
-      {"a_save_before_the_first_step_holds_nothing_and_can_be_loaded",
-       a_save_before_the_first_step_holds_nothing_and_can_be_loaded},
+      PROPERTY(damaged_files_are_named_on_every_rank),
+      PROPERTY(damaged_files_of_other_ranks_are_refused),
+      PROPERTY(mixed_sets_are_refused),
+      PROPERTY(sets_of_different_sizes_in_one_folder_are_refused),
+      PROPERTY(a_save_into_the_folder_of_other_ranks_is_refused),
+      PROPERTY(a_folder_without_a_state_is_refused),
+      PROPERTY(tensors_that_do_not_match_are_named),
+      PROPERTY(tensors_are_compared_when_a_state_is_loaded),
+      PROPERTY(mistakes_are_refused_and_harmless),
+      PROPERTY(a_save_that_fails_leaves_no_file),
+      PROPERTY(a_save_before_the_first_step_holds_nothing_and_can_be_loaded),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

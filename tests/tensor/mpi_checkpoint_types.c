@@ -92,8 +92,8 @@ static void integers_cannot_take_what_was_left(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"what_was_left_is_added_to_a_float64_result", what_was_left_is_added_to_a_float64_result},
-      {"integers_cannot_take_what_was_left", integers_cannot_take_what_was_left},
+      PROPERTY(what_was_left_is_added_to_a_float64_result),
+      PROPERTY(integers_cannot_take_what_was_left),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

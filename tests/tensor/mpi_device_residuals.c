@@ -7,23 +7,17 @@
 
 #include "tests/tensor/device_residuals.h"
 
-#include "tests/support/emulated/emulated_device.h"
+#include "tests/engine/on_emulated_device.h"
 
-/* Whatever the properties before it made on the device, they destroyed. The numbers that streams
- * wait for stay to the end of the process. */
+/* But for the numbers that streams wait for, which stay to the end of the process. */
 static void nothing_is_left_on_the_device(void) {
-  int left = emulated_end();
-  require(left == 1, "%d pieces of memory, streams and events are left", left);
+  require_left_on_device(1);
 }
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      RESIDUAL_PROPERTIES{"nothing_is_left_on_the_device", nothing_is_left_on_the_device},
+      RESIDUAL_PROPERTIES,
+      PROPERTY(nothing_is_left_on_the_device),
   };
-  emulated_setup setup = {
-      .devices = 2, .kernels = &lcomm_cuda_kernels_table, .seed = 11, .pause_us_max = 50};
-  device = emulated_begin(&setup);
-  lcomm_device_replace(device);
-  return mpi_property_main_threads(&argc, &argv, properties,
-                                   sizeof(properties) / sizeof(properties[0]));
+  return pausing_device_main(&argc, &argv, WITH_COUNT(properties));
 }

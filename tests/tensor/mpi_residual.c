@@ -277,15 +277,13 @@ static void training_needs_the_residual(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"calls_with_a_residual_conserve_the_sum", calls_with_a_residual_conserve_the_sum},
-      {"a_flush_pays_everything", a_flush_pays_everything},
-      {"they_give_the_bits_of_a_tensor", they_give_the_bits_of_a_tensor},
-      {"those_with_a_name_follow_momentum_clip_and_exempt_as_tensors_do",
-       those_with_a_name_follow_momentum_clip_and_exempt_as_tensors_do},
-      {"momentum_and_clipping_do_not_act_without_a_name",
-       momentum_and_clipping_do_not_act_without_a_name},
-      {"warm_up_counts_the_calls_of_each_residual", warm_up_counts_the_calls_of_each_residual},
-      {"training_needs_the_residual", training_needs_the_residual},
+      PROPERTY(calls_with_a_residual_conserve_the_sum),
+      PROPERTY(a_flush_pays_everything),
+      PROPERTY(they_give_the_bits_of_a_tensor),
+      PROPERTY(those_with_a_name_follow_momentum_clip_and_exempt_as_tensors_do),
+      PROPERTY(momentum_and_clipping_do_not_act_without_a_name),
+      PROPERTY(warm_up_counts_the_calls_of_each_residual),
+      PROPERTY(training_needs_the_residual),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

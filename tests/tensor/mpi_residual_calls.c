@@ -187,11 +187,9 @@ static void a_communicator_takes_its_residuals_with_it(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"many_are_in_flight_among_plain_calls_and_tensors",
-       many_are_in_flight_among_plain_calls_and_tensors},
-      {"residuals_come_and_go", residuals_come_and_go},
-      {"a_communicator_takes_its_residuals_with_it", a_communicator_takes_its_residuals_with_it},
+      PROPERTY(many_are_in_flight_among_plain_calls_and_tensors),
+      PROPERTY(residuals_come_and_go),
+      PROPERTY(a_communicator_takes_its_residuals_with_it),
   };
-  return mpi_property_main_threads(&argc, &argv, properties,
-                                   sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main_threads(&argc, &argv, WITH_COUNT(properties));
 }

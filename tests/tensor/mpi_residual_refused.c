@@ -116,10 +116,9 @@ static void different_calls_are_named_on_every_rank(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"a_second_call_is_refused_while_one_is_under_way",
-       a_second_call_is_refused_while_one_is_under_way},
-      {"mistakes_are_refused_and_harmless", mistakes_are_refused_and_harmless},
-      {"different_calls_are_named_on_every_rank", different_calls_are_named_on_every_rank},
+      PROPERTY(a_second_call_is_refused_while_one_is_under_way),
+      PROPERTY(mistakes_are_refused_and_harmless),
+      PROPERTY(different_calls_are_named_on_every_rank),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

@@ -259,13 +259,11 @@ static void mistakes_are_refused(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"they_conserve_the_sum", they_conserve_the_sum},
-      {"something_waits_in_the_residuals_between_nodes",
-       something_waits_in_the_residuals_between_nodes},
-      {"a_rank_keeps_what_its_node_sums_there", a_rank_keeps_what_its_node_sums_there},
-      {"momentum_of_exact_sums_is_that_of_an_optimiser",
-       momentum_of_exact_sums_is_that_of_an_optimiser},
-      {"mistakes_are_refused", mistakes_are_refused},
+      PROPERTY(they_conserve_the_sum),
+      PROPERTY(something_waits_in_the_residuals_between_nodes),
+      PROPERTY(a_rank_keeps_what_its_node_sums_there),
+      PROPERTY(momentum_of_exact_sums_is_that_of_an_optimiser),
+      PROPERTY(mistakes_are_refused),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

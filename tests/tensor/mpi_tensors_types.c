@@ -168,14 +168,12 @@ static void factors_of_tensors_are_checked(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"tensors_of_every_type_and_operation_travel_together",
-       tensors_of_every_type_and_operation_travel_together},
-      {"some_tensors_are_never_compressed", some_tensors_are_never_compressed},
-      {"what_is_not_finite_is_counted_in_float64_too",
-       what_is_not_finite_is_counted_in_float64_too},
-      {"integers_have_no_momentum", integers_have_no_momentum},
-      {"another_operation_of_a_tensor_is_named", another_operation_of_a_tensor_is_named},
-      {"factors_of_tensors_are_checked", factors_of_tensors_are_checked},
+      PROPERTY(tensors_of_every_type_and_operation_travel_together),
+      PROPERTY(some_tensors_are_never_compressed),
+      PROPERTY(what_is_not_finite_is_counted_in_float64_too),
+      PROPERTY(integers_have_no_momentum),
+      PROPERTY(another_operation_of_a_tensor_is_named),
+      PROPERTY(factors_of_tensors_are_checked),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

@@ -235,16 +235,13 @@ static void another_thread_may_report_while_this_one_tests(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"buffers_may_change_in_every_step", buffers_may_change_in_every_step},
-      {"a_buffer_may_be_set_as_long_as_its_tensor_is_not_ready",
-       a_buffer_may_be_set_as_long_as_its_tensor_is_not_ready},
-      {"bad_buffers_are_refused_and_harmless", bad_buffers_are_refused_and_harmless},
-      {"one_tensor_is_over_before_the_others_are_ready",
-       one_tensor_is_over_before_the_others_are_ready},
-      {"the_first_wait_may_be_any", the_first_wait_may_be_any},
-      {"a_wait_that_nothing_would_end_is_refused", a_wait_that_nothing_would_end_is_refused},
-      {"another_thread_may_report_while_this_one_tests",
-       another_thread_may_report_while_this_one_tests},
+      PROPERTY(buffers_may_change_in_every_step),
+      PROPERTY(a_buffer_may_be_set_as_long_as_its_tensor_is_not_ready),
+      PROPERTY(bad_buffers_are_refused_and_harmless),
+      PROPERTY(one_tensor_is_over_before_the_others_are_ready),
+      PROPERTY(the_first_wait_may_be_any),
+      PROPERTY(a_wait_that_nothing_would_end_is_refused),
+      PROPERTY(another_thread_may_report_while_this_one_tests),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

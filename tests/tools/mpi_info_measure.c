@@ -140,21 +140,19 @@ static void short_answer_is_refused(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"bandwidth_between_devices_is_that_of_a_copy", bandwidth_between_devices_is_that_of_a_copy},
-      {"lender_that_does_not_share_is_named", lender_that_does_not_share_is_named},
-      {"taker_that_does_not_share_is_named", taker_that_does_not_share_is_named},
-      {"memory_that_cannot_be_opened_leaves_the_figure_of_the_host",
-       memory_that_cannot_be_opened_leaves_the_figure_of_the_host},
-      {"memory_that_is_too_small_is_not_read", memory_that_is_too_small_is_not_read},
-      {"text_of_peers_stays_on_one_line", text_of_peers_stays_on_one_line},
-      {"nothing_is_left_on_the_device", nothing_is_left_on_the_device},
-      {"peer_that_does_not_answer_is_named", peer_that_does_not_answer_is_named},
-      {"short_answer_is_refused", short_answer_is_refused},
+      PROPERTY(bandwidth_between_devices_is_that_of_a_copy),
+      PROPERTY(lender_that_does_not_share_is_named),
+      PROPERTY(taker_that_does_not_share_is_named),
+      PROPERTY(memory_that_cannot_be_opened_leaves_the_figure_of_the_host),
+      PROPERTY(memory_that_is_too_small_is_not_read),
+      PROPERTY(text_of_peers_stays_on_one_line),
+      PROPERTY(nothing_is_left_on_the_device),
+      PROPERTY(peer_that_does_not_answer_is_named),
+      PROPERTY(short_answer_is_refused),
   };
   emulated_setup setup = {
       .devices = 1, .kernels = &lcomm_cuda_kernels_table, .seed = 5, .pause_us_max = 50};
   device = emulated_begin(&setup);
   lcomm_device_replace(device);
-  return mpi_property_main_threads(&argc, &argv, properties,
-                                   sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main_threads(&argc, &argv, WITH_COUNT(properties));
 }

@@ -287,11 +287,6 @@ static void different_calls_are_named_on_every_rank_over_ucx(void) {
   }
 }
 
-#define PROPERTY(name)                                                                             \
-  {                                                                                                \
-#name, name                                                                                    \
-  }
-
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       PROPERTY(names_that_are_no_transports_are_explained_on_every_rank),
@@ -305,5 +300,5 @@ int main(int argc, char **argv) {
       PROPERTY(different_calls_are_named_on_every_rank_over_shm),
       PROPERTY(different_calls_are_named_on_every_rank_over_ucx),
   };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

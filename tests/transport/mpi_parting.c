@@ -175,10 +175,8 @@ static void a_rank_that_does_not_end_its_part_is_named_and_holds_nobody(void) {
 
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      {"a_notice_that_comes_last_meets_nothing_that_is_made_later",
-       a_notice_that_comes_last_meets_nothing_that_is_made_later},
-      {"a_rank_that_does_not_end_its_part_is_named_and_holds_nobody",
-       a_rank_that_does_not_end_its_part_is_named_and_holds_nobody},
+      PROPERTY(a_notice_that_comes_last_meets_nothing_that_is_made_later),
+      PROPERTY(a_rank_that_does_not_end_its_part_is_named_and_holds_nobody),
   };
-  return mpi_property_main(&argc, &argv, properties, 2);
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TESTS_ENGINE_ON_EMULATED_DEVICE_H
+#define LCOMM_TESTS_ENGINE_ON_EMULATED_DEVICE_H
+
+/* Programs of properties whose buffers are on emulated devices. Included by one program each. */
+
+#include "tests/engine/on_device.h"
+#include "tests/support/emulated/emulated_device.h"
+
+/* Ends emulation. Properties destroyed what they made, but for `kept`: the numbers that streams
+ * wait for stay to the end of the process. */
+static inline void require_left_on_device(int kept) {
+  int left = emulated_end();
+  require(left == kept, "%d pieces of memory, streams and events are left", left);
+}
+
+/* The exit code for main: the library takes the emulated devices for real ones. */
+static inline int emulated_device_main(int *argc, char ***argv, const emulated_setup *setup,
+                                       const mpi_property *properties, int count) {
+  device = emulated_begin(setup);
+  lcomm_device_replace(device);
+  return mpi_property_main_threads(argc, argv, properties, count);
+}
+
+/* The same, with two devices whose streams pause at random. */
+static inline int pausing_device_main(int *argc, char ***argv, const mpi_property *properties,
+                                      int count) {
+  emulated_setup setup = {
+      .devices = 2, .kernels = &lcomm_cuda_kernels_table, .seed = 11, .pause_us_max = 50};
+  return emulated_device_main(argc, argv, &setup, properties, count);
+}
+
+#endif

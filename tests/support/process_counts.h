@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TESTS_PROCESS_COUNTS_H
+#define LCOMM_TESTS_PROCESS_COUNTS_H
+
+/* What this process holds, from /proc: compared before and after, it shows what is left behind.
+ * Only differences mean something: folders have entries of their own. */
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+static inline int count_entries(const char *folder) {
+  int count = 0;
+  DIR *entries = opendir(folder);
+  while (entries && readdir(entries)) {
+    count++;
+  }
+  if (entries) {
+    closedir(entries);
+  }
+  return count;
+}
+
+/* Open descriptors. */
+static inline int count_files(void) {
+  return count_entries("/proc/self/fd");
+}
+
+static inline int count_threads(void) {
+  return count_entries("/proc/self/task");
+}
+
+/* Mappings of files whose names hold `name`. */
+static inline int count_mappings_of(const char *name) {
+  char line[512];
+  int count = 0;
+  FILE *maps = fopen("/proc/self/maps", "re");
+  while (maps && fgets(line, sizeof(line), maps)) {
+    count += strstr(line, name) != NULL;
+  }
+  if (maps) {
+    fclose(maps);
+  }
+  return count;
+}
+
+/* Memory in use, in KiB; -1: unknown. */
+static inline long resident_kib(void) {
+  char line[128];
+  long kib = -1;
+  FILE *status = fopen("/proc/self/status", "re");
+  while (status && kib < 0 && fgets(line, sizeof(line), status)) {
+    sscanf(line, "VmRSS: %ld", &kib);
+  }
+  if (status) {
+    fclose(status);
+  }
+  return kib;
+}
+
+#endif
