@@ -4,7 +4,6 @@
 /* Children that a rank forks: whatever they call is refused and changes nothing for
  * the ranks, however they end. */
 
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 
 #include "libcomm/include/libcomm_interpose.h"
 #include "tests/support/forked.h"
+#include "tests/support/process_counts.h"
 
 enum { RANKS = 3, COUNT = 5000, NAME_MAX_BYTES = 64 };
 
@@ -64,18 +64,6 @@ static void sum_often(forked *self) {
 }
 
 /* ------------------------------------------------------------- in the child */
-
-static int count_files(void) {
-  int files = 0;
-  DIR *folder = opendir("/proc/self/fd");
-  while (folder && readdir(folder)) {
-    files++;
-  }
-  if (folder) {
-    closedir(folder);
-  }
-  return files;
-}
 
 /* Refused, by a sentence that names both processes. */
 static void refused(forked *self, const char *call, lcomm_status status) {
@@ -198,15 +186,15 @@ static void go_on_after_a_child(forked *self, lcomm_progress_mode mode) {
   forked_require(self, status == LCOMM_OK, "the end: %s", lcomm_status_name(status));
 }
 
-static void in_calls(forked *self) {
+static void a_child_is_refused_and_the_ranks_go_on(forked *self) {
   go_on_after_a_child(self, LCOMM_PROGRESS_CALLS);
 }
 
-static void with_a_thread(forked *self) {
+static void so_it_is_with_a_progress_thread(forked *self) {
   go_on_after_a_child(self, LCOMM_PROGRESS_THREAD);
 }
 
-static void with_a_trace(forked *self) {
+static void a_child_leaves_the_trace_alone(forked *self) {
   char path[NAME_MAX_BYTES];
   snprintf(path, sizeof(path), "/tmp/libcomm-test-fork.%ld", (long)getppid());
   setenv("LCOMM_TRACE", path, 1);
@@ -228,23 +216,8 @@ static void with_a_trace(forked *self) {
 
 /* ----------------------------------------------------------------- the tests */
 
-static void a_child_is_refused_and_the_ranks_go_on(void **state) {
-  (void)state;
-  forked_run(RANKS, in_calls);
-}
-
-static void so_it_is_with_a_progress_thread(void **state) {
-  (void)state;
-  forked_run(RANKS, with_a_thread);
-}
-
-static void a_child_leaves_the_trace_alone(void **state) {
-  (void)state;
-  forked_run(RANKS, with_a_trace);
-}
-
 /* A child may make communicators of its own. */
-static void child_of_its_own(forked *self) {
+static void a_child_may_have_communicators_of_its_own(forked *self) {
   make(self, LCOMM_PROGRESS_CALLS);
   pid_t child = fork();
   if (child == 0) {
@@ -266,17 +239,12 @@ static void child_of_its_own(forked *self) {
   forked_require(self, lcomm_destroy(h.comm) == LCOMM_OK, "the end");
 }
 
-static void a_child_may_have_communicators_of_its_own(void **state) {
-  (void)state;
-  forked_run(RANKS, child_of_its_own);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_child_is_refused_and_the_ranks_go_on),
-      cmocka_unit_test(so_it_is_with_a_progress_thread),
-      cmocka_unit_test(a_child_leaves_the_trace_alone),
-      cmocka_unit_test(a_child_may_have_communicators_of_its_own),
+      FORKED_TEST(a_child_is_refused_and_the_ranks_go_on, RANKS),
+      FORKED_TEST(so_it_is_with_a_progress_thread, RANKS),
+      FORKED_TEST(a_child_leaves_the_trace_alone, RANKS),
+      FORKED_TEST(a_child_may_have_communicators_of_its_own, RANKS),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

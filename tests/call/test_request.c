@@ -15,7 +15,7 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/engine.h"
-#include "tests/support/forked.h"
+#include "tests/support/forked_comm.h"
 
 enum { COUNT = 100000 };
 
@@ -23,18 +23,11 @@ static float values[COUNT], others[COUNT];
 
 static lcomm_comm *make(forked *self, lcomm_progress_mode mode, double timeout_s) {
   lcomm_config config = LCOMM_CONFIG_INIT;
-  lcomm_comm *comm = NULL;
   config.policy = "";
   config.transport = "shm";
   config.timeout_s = timeout_s;
   config.progress = mode;
-  lcomm_status status = lcomm_create(&self->boot, &config, &comm);
-  forked_require(self, status == LCOMM_OK, "no communicator: %s", lcomm_last_error(NULL));
-  return comm;
-}
-
-static void fine(forked *self, lcomm_comm *comm, lcomm_status status, const char *what) {
-  forked_require(self, status == LCOMM_OK, "%s: %s", what, lcomm_last_error(comm));
+  return forked_create(self, &config);
 }
 
 /* ------------------------------------------------------------------ owners */
@@ -55,22 +48,22 @@ static void mistake_one_for_another(forked *self, lcomm_progress_mode mode) {
   int done = 7;
   lcomm_request request;
   lcomm_comm *mine = make(self, mode, 60), *other = NULL;
-  fine(self, mine, lcomm_split(mine, 0, -self->rank, NULL, &other), "a split");
+  forked_fine(self, mine, lcomm_split(mine, 0, -self->rank, NULL, &other), "a split");
   for (int i = 0; i < COUNT; i++) {
     values[i] = 1;
   }
-  fine(self, mine,
-       lcomm_iallreduce(mine, values, values, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &request),
-       "a start");
+  forked_fine(self, mine,
+              lcomm_iallreduce(mine, values, values, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &request),
+              "a start");
   not_here(self, other, mine, lcomm_wait(other, &request));
   not_here(self, other, mine, lcomm_test(other, &request, &done));
   forked_require(self, done == 7, "a test that is refused says nothing of the operation");
-  fine(self, mine, lcomm_wait(mine, &request), "the wait where it belongs");
+  forked_fine(self, mine, lcomm_wait(mine, &request), "the wait where it belongs");
   forked_require(self, values[COUNT - 1] == (float)self->size, "the sum is %g",
                  (double)values[COUNT - 1]);
-  fine(self, other, lcomm_wait(other, &request), "one that is over is nobody's");
-  fine(self, other, lcomm_allreduce(other, values, values, COUNT, LCOMM_FLOAT32, LCOMM_SUM),
-       "the other one goes on");
+  forked_fine(self, other, lcomm_wait(other, &request), "one that is over is nobody's");
+  forked_fine(self, other, lcomm_allreduce(other, values, values, COUNT, LCOMM_FLOAT32, LCOMM_SUM),
+              "the other one goes on");
   forked_require(self, lcomm_destroy(other) == LCOMM_OK && lcomm_destroy(mine) == LCOMM_OK,
                  "both end well");
 }
@@ -91,26 +84,22 @@ static void a_request_is_refused_elsewhere_and_stays_where_it_is(void **state) {
   }
 }
 
-static void take_tensors_elsewhere(forked *self) {
+static void a_tensor_is_refused_elsewhere(forked *self) {
   lcomm_tensor *tensor = NULL;
   lcomm_comm *mine = make(self, LCOMM_PROGRESS_CALLS, 60);
   lcomm_comm *other = make(self, LCOMM_PROGRESS_CALLS, 60);
-  fine(self, mine, lcomm_tensor_add(mine, "w", values, 10, LCOMM_FLOAT32, LCOMM_SUM, &tensor),
-       "a tensor");
+  forked_fine(self, mine,
+              lcomm_tensor_add(mine, "w", values, 10, LCOMM_FLOAT32, LCOMM_SUM, &tensor),
+              "a tensor");
   not_here(self, other, mine, lcomm_tensor_ready(other, tensor));
   not_here(self, other, mine, lcomm_tensor_ready_on_stream(other, tensor, NULL));
   not_here(self, other, mine, lcomm_tensor_scale(other, tensor, 2, 1));
   not_here(self, other, mine, lcomm_tensor_residual(other, tensor, others));
-  fine(self, mine, lcomm_tensor_ready(mine, tensor), "ready where it belongs");
-  fine(self, mine, lcomm_tensors_wait(mine), "the step");
-  fine(self, other, lcomm_tensors_wait(other), "the other one has none");
+  forked_fine(self, mine, lcomm_tensor_ready(mine, tensor), "ready where it belongs");
+  forked_fine(self, mine, lcomm_tensors_wait(mine), "the step");
+  forked_fine(self, other, lcomm_tensors_wait(other), "the other one has none");
   forked_require(self, lcomm_destroy(other) == LCOMM_OK && lcomm_destroy(mine) == LCOMM_OK,
                  "both end well");
-}
-
-static void a_tensor_is_refused_elsewhere(void **state) {
-  (void)state;
-  forked_run(2, take_tensors_elsewhere);
 }
 
 /* ------------------------------------------------------------------ patience */
@@ -122,7 +111,8 @@ static void test_what_never_ends(forked *self, lcomm_progress_mode mode) {
   int done = 0;
   lcomm_request request;
   lcomm_comm *comm = make(self, mode, PATIENCE_S);
-  fine(self, comm, lcomm_allreduce(comm, values, values, COUNT, LCOMM_FLOAT32, LCOMM_SUM), "a sum");
+  forked_fine(self, comm, lcomm_allreduce(comm, values, values, COUNT, LCOMM_FLOAT32, LCOMM_SUM),
+              "a sum");
   forked_barrier(self);
   if (self->rank == 1) {
     forked_barrier(self); /* outside any call */
@@ -131,7 +121,7 @@ static void test_what_never_ends(forked *self, lcomm_progress_mode mode) {
   double begin_s = lcomm_clock_s();
   lcomm_status status =
       lcomm_iallreduce(comm, values, values, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &request);
-  fine(self, comm, status, "a start");
+  forked_fine(self, comm, status, "a start");
   while (!done && lcomm_clock_s() - begin_s < LIMIT_S) {
     status = lcomm_test(comm, &request, &done);
     usleep(1000);
@@ -162,41 +152,36 @@ static void tests_in_a_loop_have_patience_and_no_more(void **state) {
 
 /* A rank that does not look for longer than the time-out has made nobody late, nor has
  * a peer that comes in time after the first look. */
-static void look_late(forked *self) {
+static void patience_begins_with_the_first_test(forked *self) {
   int done = 0;
   lcomm_request request;
   lcomm_status status = LCOMM_OK;
   lcomm_comm *comm = make(self, LCOMM_PROGRESS_CALLS, PATIENCE_S);
-  fine(self, comm, lcomm_barrier(comm), "a barrier");
+  forked_fine(self, comm, lcomm_barrier(comm), "a barrier");
   if (self->rank == 0) {
-    fine(self, comm,
-         lcomm_iallreduce(comm, values, values, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &request),
-         "a start");
+    forked_fine(self, comm,
+                lcomm_iallreduce(comm, values, values, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &request),
+                "a start");
     usleep((useconds_t)(1.5e6 * PATIENCE_S));
     forked_barrier(self);
     while (!done && status == LCOMM_OK) {
       status = lcomm_test(comm, &request, &done);
     }
-    fine(self, comm, status, "a sum that was looked at late");
+    forked_fine(self, comm, status, "a sum that was looked at late");
   } else {
     forked_barrier(self);
-    fine(self, comm, lcomm_allreduce(comm, values, values, COUNT, LCOMM_FLOAT32, LCOMM_SUM),
-         "the sum");
+    forked_fine(self, comm, lcomm_allreduce(comm, values, values, COUNT, LCOMM_FLOAT32, LCOMM_SUM),
+                "the sum");
   }
   forked_require(self, lcomm_destroy(comm) == LCOMM_OK, "it ends well");
-}
-
-static void patience_begins_with_the_first_test(void **state) {
-  (void)state;
-  forked_run(2, look_late);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_request_is_refused_elsewhere_and_stays_where_it_is),
-      cmocka_unit_test(a_tensor_is_refused_elsewhere),
+      FORKED_TEST(a_tensor_is_refused_elsewhere, 2),
       cmocka_unit_test(tests_in_a_loop_have_patience_and_no_more),
-      cmocka_unit_test(patience_begins_with_the_first_test),
+      FORKED_TEST(patience_begins_with_the_first_test, 2),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

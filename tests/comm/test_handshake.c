@@ -62,7 +62,7 @@ static void make(forked *self, liar it, lcomm_status expected, const char *words
 
 static const int32_t no_status[] = {1, 77, -14, -1000, INT32_MAX, INT32_MIN};
 
-static void lie_in_greeting(forked *self) {
+static void a_number_in_a_greeting_that_is_no_status_is_a_wire_error_everywhere(forked *self) {
   for (size_t i = 0; i < sizeof(no_status) / sizeof(no_status[0]); i++) {
     make(self,
          (liar){.size = sizeof(lcomm_handshake),
@@ -79,34 +79,19 @@ static void lie_in_greeting(forked *self) {
        LCOMM_ERR_POLICY, "rank ");
 }
 
-static void lie_in_agreement(forked *self) {
+static void a_number_in_the_agreement_that_is_no_status_is_a_wire_error_everywhere(forked *self) {
   for (size_t i = 0; i < sizeof(no_status) / sizeof(no_status[0]); i++) {
     make(self, (liar){.size = sizeof(int32_t), .number = no_status[i], .times = 1}, LCOMM_ERR_WIRE,
          "rank 1 (host");
   }
 }
 
-static void lie_about_links(forked *self) {
+static void a_link_to_no_peer_is_a_wire_error_everywhere(forked *self) {
   static const int32_t no_peer[] = {-2, 3, 1, 1000, INT32_MIN, INT32_MAX};
   for (size_t i = 0; i < sizeof(no_peer) / sizeof(no_peer[0]); i++) {
     make(self, (liar){.size = sizeof(lcomm_links_answer), .number = no_peer[i], .times = 1},
          LCOMM_ERR_WIRE, "rank 1 (host");
   }
-}
-
-static void a_number_in_a_greeting_that_is_no_status_is_a_wire_error_everywhere(void **state) {
-  (void)state;
-  forked_run(3, lie_in_greeting);
-}
-
-static void a_number_in_the_agreement_that_is_no_status_is_a_wire_error_everywhere(void **state) {
-  (void)state;
-  forked_run(3, lie_in_agreement);
-}
-
-static void a_link_to_no_peer_is_a_wire_error_everywhere(void **state) {
-  (void)state;
-  forked_run(3, lie_about_links);
 }
 
 static void only_statuses_are_heard(void **state) {
@@ -140,9 +125,9 @@ static void a_peers_text_has_an_end_and_no_control_characters(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_number_in_a_greeting_that_is_no_status_is_a_wire_error_everywhere),
-      cmocka_unit_test(a_number_in_the_agreement_that_is_no_status_is_a_wire_error_everywhere),
-      cmocka_unit_test(a_link_to_no_peer_is_a_wire_error_everywhere),
+      FORKED_TEST(a_number_in_a_greeting_that_is_no_status_is_a_wire_error_everywhere, 3),
+      FORKED_TEST(a_number_in_the_agreement_that_is_no_status_is_a_wire_error_everywhere, 3),
+      FORKED_TEST(a_link_to_no_peer_is_a_wire_error_everywhere, 3),
       cmocka_unit_test(only_statuses_are_heard),
       cmocka_unit_test(a_peers_text_has_an_end_and_no_control_characters),
   };

@@ -53,7 +53,7 @@ static bool is_there_a_device(void) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      DEVICE_SHARING(cmocka_unit_test),
+      DEVICE_SHARING,
       ON_DEVICE(table_is_that_of_cuda),
       DEVICE_PROPERTIES(ON_DEVICE),
       DEVICE_ORDER(ON_DEVICE),

@@ -51,17 +51,20 @@ static inline void leave(forked *self) {
   forked_require(self, left == 0, "%d objects were left", left);
 }
 
-static inline void run_shared(int ranks, forked_function function) {
+static inline void shared_test(void **state) {
   void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_ptr_not_equal(page, MAP_FAILED);
   sharing_impossible = page;
-  forked_run(ranks, function);
+  forked_test(state);
   int impossible = *sharing_impossible;
   munmap(page, 4096);
   if (impossible) {
     skip();
   }
 }
+
+/* FORKED_TEST, skipped where the device shares nothing. */
+#define SHARED_TEST(property, ranks) FORKED_TEST_BY(shared_test, property, ranks)
 
 /* -------------------------------------------------------------------- memory */
 
@@ -85,7 +88,7 @@ static void look_into_memory(forked *self, const lcomm_device_ipc *ipc) {
   REQUIRE(device->ipc.close(memory));
 }
 
-static void share_memory(forked *self) {
+static void memory_is_seen_and_written_by_another_process(forked *self) {
   void *memory = NULL;
   unsigned char bytes[SHARED_SIZE];
   lcomm_device_ipc ipc;
@@ -119,13 +122,8 @@ static void share_memory(forked *self) {
   leave(self);
 }
 
-static void memory_is_seen_and_written_by_another_process(void **state) {
-  (void)state;
-  run_shared(2, share_memory);
-}
-
 /* Pieces of one allocation go together, and pieces of others do not. */
-static void number_allocations(forked *self) {
+static void pieces_of_an_allocation_have_its_number(forked *self) {
   void *first = NULL, *second = NULL;
   lcomm_device_ipc a, b, c;
   if (!enter(self)) {
@@ -147,13 +145,8 @@ static void number_allocations(forked *self) {
   leave(self);
 }
 
-static void pieces_of_an_allocation_have_its_number(void **state) {
-  (void)state;
-  run_shared(1, number_allocations);
-}
-
 /* An array on the stack, one of the heap, pinned memory; an event of one process. */
-static void share_what_cannot_be(forked *self) {
+static void memory_of_the_host_is_not_shared(forked *self) {
   void *pinned = NULL, *event = NULL;
   uint8_t handle[LCOMM_DEVICE_IPC_SIZE];
   lcomm_device_ipc ipc;
@@ -169,11 +162,6 @@ static void share_what_cannot_be(forked *self) {
   REQUIRE(device->event.destroy(event));
   REQUIRE(device->memory.pinned_free(pinned));
   leave(self);
-}
-
-static void memory_of_the_host_is_not_shared(void **state) {
-  (void)state;
-  run_shared(1, share_what_cannot_be);
 }
 
 /* -------------------------------------------------------------------- events */
@@ -214,7 +202,7 @@ static void wait_for_other(forked *self) {
   REQUIRE(device->ipc.close(memory));
 }
 
-static void share_event(forked *self) {
+static void stream_waits_for_one_of_another_process(forked *self) {
   void *memory = NULL, *value = NULL, *event = NULL, *stream = NULL;
   shared_event offer;
   if (!enter(self)) {
@@ -251,14 +239,10 @@ static void share_event(forked *self) {
   leave(self);
 }
 
-static void stream_waits_for_one_of_another_process(void **state) {
-  (void)state;
-  run_shared(2, share_event);
-}
-
-#define DEVICE_SHARING(TEST)                                                                       \
-  TEST(memory_is_seen_and_written_by_another_process),                                             \
-      TEST(pieces_of_an_allocation_have_its_number), TEST(memory_of_the_host_is_not_shared),       \
-      TEST(stream_waits_for_one_of_another_process)
+#define DEVICE_SHARING                                                                             \
+  SHARED_TEST(memory_is_seen_and_written_by_another_process, 2),                                   \
+      SHARED_TEST(pieces_of_an_allocation_have_its_number, 1),                                     \
+      SHARED_TEST(memory_of_the_host_is_not_shared, 1),                                            \
+      SHARED_TEST(stream_waits_for_one_of_another_process, 2)
 
 #endif

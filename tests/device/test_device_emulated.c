@@ -349,7 +349,7 @@ static void bytes_that_are_no_handle_are_refused(void **state) {
   CHECK(device->memory.free(memory));
 }
 
-static void open_what_is_wrong(forked *self) {
+static void memory_is_opened_once_and_while_it_is_there(forked *self) {
   lcomm_device_ipc ipc;
   void *memory = NULL, *opened = NULL, *again = NULL;
   enter(self);
@@ -383,11 +383,6 @@ static void open_what_is_wrong(forked *self) {
   leave(self);
 }
 
-static void memory_is_opened_once_and_while_it_is_there(void **state) {
-  (void)state;
-  run_shared(2, open_what_is_wrong);
-}
-
 static void what_is_left_is_counted(void **state) {
   (void)state;
   unsigned char *value = pinned_of(4);
@@ -404,8 +399,8 @@ static void what_is_left_is_counted(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      DEVICE_SHARING(cmocka_unit_test),
-      cmocka_unit_test(memory_is_opened_once_and_while_it_is_there),
+      DEVICE_SHARING,
+      SHARED_TEST(memory_is_opened_once_and_while_it_is_there, 2),
       cmocka_unit_test(freed_memory_cannot_be_read),
       cmocka_unit_test(what_waits_for_a_device_does_not_wait_for_a_held_stream),
       DEVICE_PROPERTIES(ON_DEVICE),

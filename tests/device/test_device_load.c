@@ -274,16 +274,11 @@ static void module_of_another_version_is_not_used(void **state) {
   unlink(beside_path);
 }
 
-static void replaced_device_needs_no_module(forked *self) {
+static void device_can_be_replaced_before_it_is_looked_for(forked *self) {
   lcomm_device_library = "libcomm-there-is-none.so";
   setenv("LCOMM_CUDA", "off", 1);
   lcomm_device_replace(&fake);
   forked_require(self, lcomm_device_get(NULL) == &fake, "not replaced");
-}
-
-static void device_can_be_replaced_before_it_is_looked_for(void **state) {
-  (void)state;
-  forked_run(1, replaced_device_needs_no_module);
 }
 
 int main(void) {
@@ -300,7 +295,7 @@ int main(void) {
       cmocka_unit_test(module_that_is_damaged_is_named),
       cmocka_unit_test(module_beside_the_program_is_found),
       cmocka_unit_test(module_of_another_version_is_not_used),
-      cmocka_unit_test(device_can_be_replaced_before_it_is_looked_for),
+      FORKED_TEST(device_can_be_replaced_before_it_is_looked_for, 1),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,7 +220,7 @@ static void sum_with_a_damaged_header(forked *self, const char *policy, uint64_t
   lcomm_destroy(comm);
 }
 
-static void flip_each(forked *self) {
+static void a_bit_flipped_on_the_way_is_a_wire_error_on_both_ranks(forked *self) {
   for (int bit = 0; bit < BITS; bit++) {
     sum_with_a_damaged_header(self, "net=none", 8, bit);
   }
@@ -232,11 +232,6 @@ static void flip_each(forked *self) {
   }
 }
 
-static void a_bit_flipped_on_the_way_is_a_wire_error_on_both_ranks(void **state) {
-  (void)state;
-  forked_run(2, flip_each);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_header_as_it_was_sent_is_accepted),
@@ -244,7 +239,7 @@ int main(void) {
       cmocka_unit_test(two_flipped_bits_are_damage_and_no_other_call),
       cmocka_unit_test(a_header_of_another_call_is_a_mismatch_that_names_what_differs),
       cmocka_unit_test(a_size_that_is_not_that_of_its_count_is_damage),
-      cmocka_unit_test(a_bit_flipped_on_the_way_is_a_wire_error_on_both_ranks),
+      FORKED_TEST(a_bit_flipped_on_the_way_is_a_wire_error_on_both_ranks, 2),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

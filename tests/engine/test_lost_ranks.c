@@ -68,7 +68,7 @@ static void a_lost_process_is_waited_for_once(void **state) {
 }
 
 /* Who takes part in a new communicator is there again. */
-static void give_up_and_meet_again(forked *self) {
+static void a_process_that_comes_back_is_waited_for(forked *self) {
   lcomm_comm *first = NULL, *second = NULL, *third = NULL;
   lcomm_config config = LCOMM_CONFIG_INIT;
   config.timeout_s = 1;
@@ -94,15 +94,10 @@ static void give_up_and_meet_again(forked *self) {
   forked_require(self, status == LCOMM_OK, "%s", lcomm_status_name(status));
 }
 
-static void a_process_that_comes_back_is_waited_for(void **state) {
-  (void)state;
-  forked_run(3, give_up_and_meet_again);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_lost_process_is_waited_for_once),
-      cmocka_unit_test(a_process_that_comes_back_is_waited_for),
+      FORKED_TEST(a_process_that_comes_back_is_waited_for, 3),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "libcomm/transport/transport.h"
-#include "tests/support/forked.h"
+#include "tests/support/forked_comm.h"
 
 enum { RANKS = 3, STOPPED = 2 };
 
@@ -25,13 +25,10 @@ static const char *transport;
 
 static lcomm_comm *make(forked *self) {
   lcomm_config config = LCOMM_CONFIG_INIT;
-  lcomm_comm *comm = NULL;
   config.transport = transport;
   config.progress = mode;
   config.timeout_s = 2;
-  lcomm_status status = lcomm_create(&self->boot, &config, &comm);
-  forked_require(self, status == LCOMM_OK, "%s", lcomm_last_error(NULL));
-  return comm;
+  return forked_create(self, &config);
 }
 
 /* All that report have done so; nobody needs the stopped rank any more. */

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "libcomm/engine/engine.h"
-#include "tests/support/forked.h"
+#include "tests/support/forked_comm.h"
 
 enum { RANKS = 3, LARGEST = 20000 };
 
@@ -20,20 +20,12 @@ static float values[RANKS * LARGEST], received[RANKS * LARGEST];
 
 static lcomm_comm *make(forked *self, const char *policy, const char *limit) {
   lcomm_config config = LCOMM_CONFIG_INIT;
-  lcomm_comm *comm = NULL;
   config.policy = policy;
   config.transport = "shm";
   config.nodes = strcmp(policy, "") == 0 ? 1 : self->size;
   config.progress = LCOMM_PROGRESS_CALLS;
   setenv("LCOMM_RUN_CACHE", limit, 1);
-  lcomm_status status = lcomm_create(&self->boot, &config, &comm);
-  forked_require(self, status == LCOMM_OK, "no communicator: %s", lcomm_last_error(NULL));
-  return comm;
-}
-
-static void end(forked *self, lcomm_comm *comm) {
-  lcomm_status status = lcomm_destroy(comm);
-  forked_require(self, status == LCOMM_OK, "the end: %s", lcomm_status_name(status));
+  return forked_create(self, &config);
 }
 
 static void sum(forked *self, lcomm_comm *comm, uint64_t count) {
@@ -57,7 +49,7 @@ static lcomm_stats look(lcomm_comm *comm) {
 
 /* ------------------------------------------------------------------ finding */
 
-static void use_many_shapes(forked *self) {
+static void fifty_shapes_in_turn_are_made_once(forked *self) {
   enum { SHAPES = 50, ROUNDS = 6 };
   lcomm_comm *comm = make(self, "", "256M");
   for (int round = 0; round < ROUNDS; round++) {
@@ -69,16 +61,11 @@ static void use_many_shapes(forked *self) {
   forked_require(self, stats.run_misses == SHAPES && stats.run_hits == SHAPES * (ROUNDS - 1),
                  "%d shapes were made %llu times and found %llu times", SHAPES,
                  (unsigned long long)stats.run_misses, (unsigned long long)stats.run_hits);
-  end(self, comm);
-}
-
-static void fifty_shapes_in_turn_are_made_once(void **state) {
-  (void)state;
-  forked_run(RANKS, use_many_shapes);
+  forked_destroy(self, comm);
 }
 
 /* Averages are sums, but not in another type, from another root, ... */
-static void tell_shapes_apart(forked *self) {
+static void shapes_are_told_apart(forked *self) {
   uint64_t one[RANKS] = {1, 2, 3}, other[RANKS] = {3, 2, 1}, n = 100;
   lcomm_comm *c = make(self, "", "256M");
   for (int i = 0; i < 3; i++) {
@@ -99,16 +86,11 @@ static void tell_shapes_apart(forked *self) {
   lcomm_stats stats = look(c);
   forked_require(self, stats.run_misses == 12, "12 shapes were made %llu times: %s",
                  (unsigned long long)stats.run_misses, lcomm_last_error(c));
-  end(self, c);
-}
-
-static void shapes_are_told_apart(void **state) {
-  (void)state;
-  forked_run(RANKS, tell_shapes_apart);
+  forked_destroy(self, c);
 }
 
 /* So many operations of one shape at once need so many runs, once. */
-static void fly_together(forked *self) {
+static void operations_of_one_shape_at_once_have_runs_of_their_own(forked *self) {
   enum { FLYING = 12, ROUNDS = 4, COUNT = 500 };
   lcomm_request requests[FLYING];
   lcomm_comm *comm = make(self, "", "256M");
@@ -125,12 +107,7 @@ static void fly_together(forked *self) {
   lcomm_stats stats = look(comm);
   forked_require(self, stats.run_misses == FLYING, "%d at once were made %llu times", FLYING,
                  (unsigned long long)stats.run_misses);
-  end(self, comm);
-}
-
-static void operations_of_one_shape_at_once_have_runs_of_their_own(void **state) {
-  (void)state;
-  forked_run(RANKS, fly_together);
+  forked_destroy(self, comm);
 }
 
 /* ---------------------------------------------------------------- the bound */
@@ -158,10 +135,10 @@ static void stay_within(forked *self, const char *policy) {
   forked_require(self, look(comm).run_misses == misses, "those used last are not there any more");
   sum(self, comm, 1000);
   forked_require(self, look(comm).run_misses == misses + 1, "the one used first is still there");
-  end(self, comm);
+  forked_destroy(self, comm);
 }
 
-static void stay_within_all(forked *self) {
+static void what_is_kept_stays_within_the_bound(forked *self) {
   static const char *const policies[] = {"", "net=int8 min=1", "net=topk:0.1 min=1",
                                          "net=fp8e4m3-ef+zstd min=1", "net=none min=1"};
   for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
@@ -169,57 +146,37 @@ static void stay_within_all(forked *self) {
   }
 }
 
-static void what_is_kept_stays_within_the_bound(void **state) {
-  (void)state;
-  forked_run(RANKS, stay_within_all);
-}
-
-static void count_them(forked *self) {
+static void what_is_kept_is_bounded_in_number(forked *self) {
   lcomm_comm *comm = make(self, "", "1G");
   for (uint64_t shape = 1; shape <= LCOMM_RUN_CACHE_IDLE + 50; shape++) {
     sum(self, comm, shape);
   }
   forked_require(self, comm->runs.cache.idle_count == LCOMM_RUN_CACHE_IDLE, "%u runs are kept",
                  comm->runs.cache.idle_count);
-  end(self, comm);
+  forked_destroy(self, comm);
 }
 
-static void what_is_kept_is_bounded_in_number(void **state) {
-  (void)state;
-  forked_run(RANKS, count_them);
-}
-
-static void keep_the_last(forked *self) {
+static void one_shape_is_kept_whatever_its_size(forked *self) {
   lcomm_comm *comm = make(self, "", "0");
   for (int i = 0; i < 20; i++) {
     sum(self, comm, LARGEST);
   }
   forked_require(self, look(comm).run_misses == 1, "the shape of all calls was made %llu times",
                  (unsigned long long)look(comm).run_misses);
-  end(self, comm);
-}
-
-static void one_shape_is_kept_whatever_its_size(void **state) {
-  (void)state;
-  forked_run(RANKS, keep_the_last);
+  forked_destroy(self, comm);
 }
 
 /* --------------------------------------------------------------- the setting */
 
-static void differ(forked *self) {
+static void all_ranks_take_the_smallest(forked *self) {
   static const char *const limits[RANKS] = {"3M", "512K", "1G"};
   lcomm_comm *comm = make(self, "", limits[self->rank]);
   forked_require(self, comm->runs.cache.limit_bytes == 512 << 10, "the limit is %llu",
                  (unsigned long long)comm->runs.cache.limit_bytes);
-  end(self, comm);
+  forked_destroy(self, comm);
 }
 
-static void all_ranks_take_the_smallest(void **state) {
-  (void)state;
-  forked_run(RANKS, differ);
-}
-
-static void misspell(forked *self) {
+static void what_is_no_size_is_named_on_all_ranks(forked *self) {
   lcomm_comm *comm = NULL;
   setenv("LCOMM_RUN_CACHE", self->rank == 1 ? "lots" : "1M", 1);
   lcomm_status status = lcomm_create(&self->boot, NULL, &comm);
@@ -229,21 +186,16 @@ static void misspell(forked *self) {
                  "%s: %s", lcomm_status_name(status), lcomm_last_error(NULL));
 }
 
-static void what_is_no_size_is_named_on_all_ranks(void **state) {
-  (void)state;
-  forked_run(RANKS, misspell);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(fifty_shapes_in_turn_are_made_once),
-      cmocka_unit_test(shapes_are_told_apart),
-      cmocka_unit_test(operations_of_one_shape_at_once_have_runs_of_their_own),
-      cmocka_unit_test(what_is_kept_stays_within_the_bound),
-      cmocka_unit_test(what_is_kept_is_bounded_in_number),
-      cmocka_unit_test(one_shape_is_kept_whatever_its_size),
-      cmocka_unit_test(all_ranks_take_the_smallest),
-      cmocka_unit_test(what_is_no_size_is_named_on_all_ranks),
+      FORKED_TEST(fifty_shapes_in_turn_are_made_once, RANKS),
+      FORKED_TEST(shapes_are_told_apart, RANKS),
+      FORKED_TEST(operations_of_one_shape_at_once_have_runs_of_their_own, RANKS),
+      FORKED_TEST(what_is_kept_stays_within_the_bound, RANKS),
+      FORKED_TEST(what_is_kept_is_bounded_in_number, RANKS),
+      FORKED_TEST(one_shape_is_kept_whatever_its_size, RANKS),
+      FORKED_TEST(all_ranks_take_the_smallest, RANKS),
+      FORKED_TEST(what_is_no_size_is_named_on_all_ranks, RANKS),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

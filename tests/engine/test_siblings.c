@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "libcomm/engine/engine.h"
-#include "tests/support/forked.h"
+#include "tests/support/forked_comm.h"
 
 enum { COUNT = 60000, MANY = 12 };
 
@@ -31,23 +31,11 @@ static int rounds(int most) {
 
 static lcomm_comm *make(forked *self) {
   lcomm_config config = LCOMM_CONFIG_INIT;
-  lcomm_comm *comm = NULL;
   config.policy = "";
   config.transport = transport;
   config.timeout_s = 50;
   config.progress = LCOMM_PROGRESS_CALLS;
-  lcomm_status status = lcomm_create(&self->boot, &config, &comm);
-  forked_require(self, status == LCOMM_OK, "no communicator: %s", lcomm_last_error(NULL));
-  return comm;
-}
-
-static void fine(forked *self, const lcomm_comm *comm, lcomm_status status, const char *what) {
-  forked_require(self, status == LCOMM_OK, "%s: %s", what, lcomm_last_error(comm));
-}
-
-static void end(forked *self, lcomm_comm *comm) {
-  lcomm_status status = lcomm_destroy(comm);
-  forked_require(self, status == LCOMM_OK, "the end: %s", lcomm_status_name(status));
+  return forked_create(self, &config);
 }
 
 /* Sums of whole numbers are exact in any order. */
@@ -84,19 +72,19 @@ static void wait_crosswise(forked *self) {
   lcomm_request request;
   lcomm_comm *a = make(self), *b = make(self);
   for (int round = 0; round < rounds(20); round++) {
-    fine(self, a, start(self, a, 0, &request), "a start");
+    forked_fine(self, a, start(self, a, 0, &request), "a start");
     if (self->rank == 0) {
-      fine(self, a, lcomm_wait(a, &request), "the wait, first");
-      fine(self, b, sum(self, b, 1), "the sum, last");
+      forked_fine(self, a, lcomm_wait(a, &request), "the wait, first");
+      forked_fine(self, b, sum(self, b, 1), "the sum, last");
     } else {
-      fine(self, b, sum(self, b, 1), "the sum, first");
-      fine(self, a, lcomm_wait(a, &request), "the wait, last");
+      forked_fine(self, b, sum(self, b, 1), "the sum, first");
+      forked_fine(self, a, lcomm_wait(a, &request), "the wait, last");
     }
     check(self, 0);
     check(self, 1);
   }
-  end(self, a);
-  end(self, b);
+  forked_destroy(self, a);
+  forked_destroy(self, b);
 }
 
 /* Every rank waits in another order. */
@@ -109,16 +97,16 @@ static void wait_in_any_order(forked *self) {
   }
   for (int round = 0; round < ROUNDS; round++) {
     for (int i = 0; i < MANY; i++) {
-      fine(self, comms[i], start(self, comms[i], i, &requests[i]), "a start");
+      forked_fine(self, comms[i], start(self, comms[i], i, &requests[i]), "a start");
     }
     for (int i = 0; i < MANY; i++) {
       int next = (i * 5 + self->rank * 4 + round) % MANY;
-      fine(self, comms[next], lcomm_wait(comms[next], &requests[next]), "a wait");
+      forked_fine(self, comms[next], lcomm_wait(comms[next], &requests[next]), "a wait");
       check(self, next);
     }
   }
   for (int i = 0; i < MANY; i++) {
-    end(self, comms[i]);
+    forked_destroy(self, comms[i]);
   }
 }
 
@@ -126,35 +114,35 @@ static void test_crosswise(forked *self) {
   int done = 0;
   lcomm_request one, other;
   lcomm_comm *a = make(self), *b = make(self);
-  fine(self, a, start(self, a, 0, &one), "a start");
-  fine(self, b, start(self, b, 1, &other), "another");
+  forked_fine(self, a, start(self, a, 0, &one), "a start");
+  forked_fine(self, b, start(self, b, 1, &other), "another");
   lcomm_comm *first = self->rank == 0 ? a : b, *last = self->rank == 0 ? b : a;
   while (!done) {
-    fine(self, first, lcomm_test(first, self->rank == 0 ? &one : &other, &done), "a test");
+    forked_fine(self, first, lcomm_test(first, self->rank == 0 ? &one : &other, &done), "a test");
   }
-  fine(self, last, lcomm_wait(last, self->rank == 0 ? &other : &one), "the wait");
+  forked_fine(self, last, lcomm_wait(last, self->rank == 0 ? &other : &one), "the wait");
   check(self, 0);
   check(self, 1);
-  end(self, a);
-  end(self, b);
+  forked_destroy(self, a);
+  forked_destroy(self, b);
 }
 
 /* The making of a part waits, too. */
-static void split_crosswise(forked *self) {
+static void a_split_moves_others(forked *self) {
   lcomm_request request;
   lcomm_comm *a = make(self), *b = make(self), *part = NULL;
-  fine(self, a, start(self, a, 0, &request), "a start");
+  forked_fine(self, a, start(self, a, 0, &request), "a start");
   if (self->rank == 0) {
-    fine(self, a, lcomm_wait(a, &request), "the wait, first");
+    forked_fine(self, a, lcomm_wait(a, &request), "the wait, first");
   }
-  fine(self, b, lcomm_split(b, 0, 0, NULL, &part), "a split");
+  forked_fine(self, b, lcomm_split(b, 0, 0, NULL, &part), "a split");
   if (self->rank != 0) {
-    fine(self, a, lcomm_wait(a, &request), "the wait, last");
+    forked_fine(self, a, lcomm_wait(a, &request), "the wait, last");
   }
   check(self, 0);
-  end(self, part);
-  end(self, b);
-  end(self, a);
+  forked_destroy(self, part);
+  forked_destroy(self, b);
+  forked_destroy(self, a);
 }
 
 static void on_all_transports(forked_function function) {
@@ -183,11 +171,6 @@ static void ranks_may_test_crosswise(void **state) {
   on_all_transports(test_crosswise);
 }
 
-static void a_split_moves_others(void **state) {
-  (void)state;
-  forked_run(2, split_crosswise);
-}
-
 /* ------------------------------------------------------------------ failures */
 
 /* Rank 0 waits in b when a fails. */
@@ -195,9 +178,9 @@ static void fail_meanwhile(forked *self) {
   lcomm_request request;
   lcomm_comm *a = make(self), *b = make(self);
   if (self->rank == 0) {
-    fine(self, a, start(self, a, 0, &request), "a start");
+    forked_fine(self, a, start(self, a, 0, &request), "a start");
     forked_barrier(self);
-    fine(self, b, sum(self, b, 1), "the sum beside a failure");
+    forked_fine(self, b, sum(self, b, 1), "the sum beside a failure");
     check(self, 1);
     lcomm_status status = lcomm_wait(a, &request);
     forked_require(self, status == LCOMM_ERR_ABORTED && strstr(lcomm_last_error(a), "on purpose"),
@@ -206,11 +189,11 @@ static void fail_meanwhile(forked *self) {
     forked_barrier(self);
     lcomm_abort(a, "on purpose");
     lcomm_progress(a);
-    fine(self, b, sum(self, b, 1), "the sum beside a failure");
+    forked_fine(self, b, sum(self, b, 1), "the sum beside a failure");
   }
   forked_require(self, lcomm_destroy(a) == LCOMM_ERR_ABORTED, "what failed ends as it failed");
-  fine(self, b, sum(self, b, 1), "another sum");
-  end(self, b);
+  forked_fine(self, b, sum(self, b, 1), "another sum");
+  forked_destroy(self, b);
 }
 
 static void what_fails_meanwhile_fails_alone(void **state) {
@@ -220,27 +203,22 @@ static void what_fails_meanwhile_fails_alone(void **state) {
 }
 
 /* Operations of one communicator are in flight when another is destroyed. */
-static void destroy_meanwhile(forked *self) {
+static void the_end_of_one_moves_others(forked *self) {
   lcomm_request request;
   lcomm_comm *a = make(self);
   for (int i = 0; i < 10; i++) {
     lcomm_comm *b = make(self);
-    fine(self, a, start(self, a, 0, &request), "a start");
+    forked_fine(self, a, start(self, a, 0, &request), "a start");
     if (self->rank == 0) {
-      fine(self, a, lcomm_wait(a, &request), "the wait, first");
-      end(self, b);
+      forked_fine(self, a, lcomm_wait(a, &request), "the wait, first");
+      forked_destroy(self, b);
     } else {
-      end(self, b);
-      fine(self, a, lcomm_wait(a, &request), "the wait, last");
+      forked_destroy(self, b);
+      forked_fine(self, a, lcomm_wait(a, &request), "the wait, last");
     }
     check(self, 0);
   }
-  end(self, a);
-}
-
-static void the_end_of_one_moves_others(void **state) {
-  (void)state;
-  forked_run(2, destroy_meanwhile);
+  forked_destroy(self, a);
 }
 
 /* -------------------------------------------------------------------- sleep */
@@ -252,25 +230,20 @@ static double processor_s(void) {
          1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-static void sleep_meanwhile(forked *self) {
+static void who_waits_sleeps_whatever_is_in_flight(forked *self) {
   lcomm_request request;
   lcomm_comm *a = make(self), *b = make(self);
-  fine(self, a, start(self, a, 0, &request), "a start");
+  forked_fine(self, a, start(self, a, 0, &request), "a start");
   double before_s = processor_s();
   if (self->rank == 1) {
     sleep(2);
   }
-  fine(self, b, sum(self, b, 1), "the sum");
+  forked_fine(self, b, sum(self, b, 1), "the sum");
   forked_require(self, processor_s() - before_s < 0.5, "2 s of waiting cost %g s of a processor",
                  processor_s() - before_s);
-  fine(self, a, lcomm_wait(a, &request), "the wait");
-  end(self, a);
-  end(self, b);
-}
-
-static void who_waits_sleeps_whatever_is_in_flight(void **state) {
-  (void)state;
-  forked_run(2, sleep_meanwhile);
+  forked_fine(self, a, lcomm_wait(a, &request), "the wait");
+  forked_destroy(self, a);
+  forked_destroy(self, b);
 }
 
 /* ------------------------------------------------------------------- threads */
@@ -287,12 +260,12 @@ typedef struct worker {
 static void *wait_for_the_other(void *argument) {
   worker *w = argument;
   lcomm_request request;
-  fine(w->self, w->comm, start(w->self, w->comm, 0, &request), "a start");
+  forked_fine(w->self, w->comm, start(w->self, w->comm, 0, &request), "a start");
   sem_post(w->begin);
   if (w->self->rank == 0) {
     sem_wait(w->over);
   }
-  fine(w->self, w->comm, lcomm_wait(w->comm, &request), "the wait");
+  forked_fine(w->self, w->comm, lcomm_wait(w->comm, &request), "the wait");
   if (w->self->rank != 0) {
     sem_post(w->over);
   }
@@ -311,15 +284,15 @@ static void depend_on_a_thread(forked *self) {
   if (self->rank != 0) {
     sem_wait(&over); /* a is over before b begins, here */
   }
-  fine(self, b, sum(self, b, 1), "the sum");
+  forked_fine(self, b, sum(self, b, 1), "the sum");
   if (self->rank == 0) {
     sem_post(&over);
   }
   pthread_join(thread, NULL);
   check(self, 0);
   check(self, 1);
-  end(self, a);
-  end(self, b);
+  forked_destroy(self, a);
+  forked_destroy(self, b);
 }
 
 static void a_thread_moves_what_others_have_started(void **state) {
@@ -331,15 +304,15 @@ static void *work_often(void *argument) {
   worker *w = argument;
   lcomm_request request;
   for (int round = 0; round < rounds(150); round++) {
-    fine(w->self, w->comm, start(w->self, w->comm, w->which, &request), "a start");
+    forked_fine(w->self, w->comm, start(w->self, w->comm, w->which, &request), "a start");
     if (round % 3 == w->which % 3) {
       usleep(200); /* others may move it */
     }
-    fine(w->self, w->comm, lcomm_wait(w->comm, &request), "a wait");
+    forked_fine(w->self, w->comm, lcomm_wait(w->comm, &request), "a wait");
     check(w->self, w->which);
-    fine(w->self, w->comm, lcomm_barrier(w->comm), "a barrier");
+    forked_fine(w->self, w->comm, lcomm_barrier(w->comm), "a barrier");
   }
-  end(w->self, w->comm);
+  forked_destroy(w->self, w->comm);
   return NULL;
 }
 
@@ -368,10 +341,10 @@ int main(void) {
       cmocka_unit_test(ranks_may_wait_crosswise),
       cmocka_unit_test(ranks_may_wait_in_any_order),
       cmocka_unit_test(ranks_may_test_crosswise),
-      cmocka_unit_test(a_split_moves_others),
+      FORKED_TEST(a_split_moves_others, 2),
       cmocka_unit_test(what_fails_meanwhile_fails_alone),
-      cmocka_unit_test(the_end_of_one_moves_others),
-      cmocka_unit_test(who_waits_sleeps_whatever_is_in_flight),
+      FORKED_TEST(the_end_of_one_moves_others, 2),
+      FORKED_TEST(who_waits_sleeps_whatever_is_in_flight, 2),
       cmocka_unit_test(a_thread_moves_what_others_have_started),
       cmocka_unit_test(threads_share_a_process_with_a_communicator_each),
   };

@@ -162,3 +162,8 @@ void forked_run_dying(int ranks, int dies, forked_function function) {
 void forked_run(int ranks, forked_function function) {
   forked_run_dying(ranks, FORKED_NOBODY, function);
 }
+
+void forked_test(void **state) {
+  const forked_property *property = *state;
+  forked_run(property->ranks, property->function);
+}

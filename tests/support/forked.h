@@ -29,6 +29,21 @@ typedef void (*forked_function)(forked *self);
 void forked_run(int ranks, forked_function function);
 void forked_run_dying(int ranks, int dies, forked_function function);
 
+/* A line of cmocka's table: the property is a forked_function that `ranks` processes run. */
+#define FORKED_TEST(property, ranks) FORKED_TEST_BY(forked_test, property, ranks)
+#define FORKED_TEST_BY(test, property, ranks)                                                      \
+  {                                                                                                \
+    .name = #property, .test_func = test, .initial_state = &(forked_property) { ranks, property }  \
+  }
+
+typedef struct forked_property {
+  int ranks;
+  forked_function function;
+} forked_property;
+
+/* The test of that line; its state is a forked_property. */
+void forked_test(void **state);
+
 /* What must hold; the process ends where it does not. */
 __attribute__((format(printf, 3, 4))) void forked_require(forked *self, bool holds,
                                                           const char *format, ...);

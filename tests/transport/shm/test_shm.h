@@ -16,22 +16,14 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/transport/shm/shm_internal.h"
-#include "tests/support/forked.h"
+#include "tests/transport/forked_party.h"
 
 #define UNUSED __attribute__((unused))
 
 static const double LIMIT_S = 20;
 
-/* A rank and its end of the transport. */
-typedef struct party {
-  forked *self;
-  lcomm_transport *t;
-  const lcomm_transport_table *v;
-} party;
-
 UNUSED static lcomm_status try_open(forked *self, lcomm_transport **t, lcomm_why *why) {
-  lcomm_transport_setup setup = {self->rank, self->size, self->identities, &self->boot,
-                                 NULL,       NULL,       LIMIT_S};
+  lcomm_transport_setup setup = setup_of(self, LIMIT_S);
   *t = NULL;
   return lcomm_transport_shm.open(&setup, t, why);
 }

@@ -7,7 +7,7 @@
 
 enum { TAG = 5 };
 
-static void send_wrong_sizes(forked *self) {
+static void a_message_of_another_size_is_refused(forked *self) {
   party p = open_party(self);
   static unsigned char big[300000];
   static const size_t sent_sizes[] = {9, 300000, 300000, 9, 300000};
@@ -34,13 +34,8 @@ static void send_wrong_sizes(forked *self) {
   close_party(&p);
 }
 
-static void a_message_of_another_size_is_refused(void **state) {
-  (void)state;
-  forked_run(2, send_wrong_sizes);
-}
-
 /* Cancelled receives take no byte, and what was sent finds the next one. */
-static void cancel_and_ask_again(forked *self) {
+static void a_cancelled_receive_takes_no_byte(forked *self) {
   party p = open_party(self);
   static unsigned char out[2 << 20], in[2 << 20];
   for (int w = 0; w < WAYS; w++) {
@@ -83,15 +78,10 @@ static void cancel_and_ask_again(forked *self) {
   close_party(&p);
 }
 
-static void a_cancelled_receive_takes_no_byte(void **state) {
-  (void)state;
-  forked_run(2, cancel_and_ask_again);
-}
-
 /* A short send is over once it is in the ring, and not before: only calls of its
  * rank bring it there. Its bytes need not stay. A long one that was cancelled
  * behind a full ring is never seen. */
-static void cancel_queued_sends(forked *self) {
+static void short_sends_are_over_when_they_left_and_cancelled_ones_not_seen(forked *self) {
   enum { FILLERS = 40 };
   static unsigned char large[5000], in[5000];
   lcomm_transfer cancelled, last, fillers[FILLERS];
@@ -132,14 +122,9 @@ static void cancel_queued_sends(forked *self) {
   close_party(&p);
 }
 
-static void short_sends_are_over_when_they_left_and_cancelled_ones_not_seen(void **state) {
-  (void)state;
-  forked_run(2, cancel_queued_sends);
-}
-
 /* Whoever receives what was cancelled gets anything or nothing, and its memory
  * is not read by the sender any more; other messages are whole. */
-static void cancel_published_sends(forked *self) {
+static void a_cancelled_send_harms_no_other(forked *self) {
   static unsigned char out[2 << 20], in[2 << 20], lost[2 << 20];
   party p = open_party(self);
   for (int w = 0; w < WAYS; w++) {
@@ -171,17 +156,12 @@ static void cancel_published_sends(forked *self) {
   close_party(&p);
 }
 
-static void a_cancelled_send_harms_no_other(void **state) {
-  (void)state;
-  forked_run(2, cancel_published_sends);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_message_of_another_size_is_refused),
-      cmocka_unit_test(a_cancelled_receive_takes_no_byte),
-      cmocka_unit_test(short_sends_are_over_when_they_left_and_cancelled_ones_not_seen),
-      cmocka_unit_test(a_cancelled_send_harms_no_other),
+      FORKED_TEST(a_message_of_another_size_is_refused, 2),
+      FORKED_TEST(a_cancelled_receive_takes_no_byte, 2),
+      FORKED_TEST(short_sends_are_over_when_they_left_and_cancelled_ones_not_seen, 2),
+      FORKED_TEST(a_cancelled_send_harms_no_other, 2),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static void tell_many(const party *p, int peer) {
 }
 
 /* Everything else that can wait for a reader does. */
-static void tell_behind_all(forked *self) {
+static void an_error_is_heard_behind_tickets_and_a_full_ring(forked *self) {
   enum { MANY = 200 };
   static unsigned char bytes[4000];
   static lcomm_transfer sent[MANY];
@@ -60,11 +60,6 @@ static void tell_behind_all(forked *self) {
   }
   together(self);
   p.v->close(p.t, false);
-}
-
-static void an_error_is_heard_behind_tickets_and_a_full_ring(void **state) {
-  (void)state;
-  forked_run(2, tell_behind_all);
 }
 
 static void tell_all(forked *self) {
@@ -101,7 +96,7 @@ static void the_first_error_of_every_peer_is_heard_once(void **state) {
   forked_run(5, tell_all);
 }
 
-static void sleep_until_told(forked *self) {
+static void an_error_wakes_who_sleeps(forked *self) {
   unsigned char message[LCOMM_CONTROL_SIZE];
   party p = open_party(self);
   if (self->rank == 0) {
@@ -121,11 +116,6 @@ static void sleep_until_told(forked *self) {
   }
   require_text(&p, message, "wake up");
   close_party(&p);
-}
-
-static void an_error_wakes_who_sleeps(void **state) {
-  (void)state;
-  forked_run(2, sleep_until_told);
 }
 
 static void tell_and_die(forked *self) {
@@ -153,9 +143,9 @@ static void an_error_outlives_its_teller(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(an_error_is_heard_behind_tickets_and_a_full_ring),
+      FORKED_TEST(an_error_is_heard_behind_tickets_and_a_full_ring, 2),
       cmocka_unit_test(the_first_error_of_every_peer_is_heard_once),
-      cmocka_unit_test(an_error_wakes_who_sleeps),
+      FORKED_TEST(an_error_wakes_who_sleeps, 2),
       cmocka_unit_test(an_error_outlives_its_teller),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

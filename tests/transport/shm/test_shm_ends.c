@@ -119,7 +119,7 @@ static void a_message_whose_sender_goes_comes_to_an_end(void **state) {
 
 /* A process whose number another one has now: its pidfd says that it has ended, and reading
  * goes on to succeed. */
-static void outlive_the_lender(forked *self) {
+static void a_lender_is_looked_at_once_behind_the_last_piece(forked *self) {
   enum { SIZE = 1 << 20, PIECES = 16 };
   static unsigned char bytes[SIZE];
   party p = open_party(self);
@@ -149,12 +149,7 @@ static void outlive_the_lender(forked *self) {
   p.v->close(p.t, false);
 }
 
-static void a_lender_is_looked_at_once_behind_the_last_piece(void **state) {
-  (void)state;
-  forked_run(2, outlive_the_lender);
-}
-
-static void close_early(forked *self) {
+static void a_peer_that_closes_is_named_after_its_notice(forked *self) {
   party p = open_party(self);
   lcomm_transfer received;
   unsigned char in[8];
@@ -177,13 +172,8 @@ static void close_early(forked *self) {
   forked_barrier(self);
 }
 
-static void a_peer_that_closes_is_named_after_its_notice(void **state) {
-  (void)state;
-  forked_run(2, close_early);
-}
-
 /* Short sends are over before they are in the ring; closing puts them there. */
-static void close_at_once(forked *self) {
+static void what_was_sent_arrives_though_its_sender_closes(forked *self) {
   enum { MANY = 100, SIZE = 4000 };
   static unsigned char bytes[SIZE];
   lcomm_transfer transfer;
@@ -200,18 +190,13 @@ static void close_at_once(forked *self) {
   p.v->close(p.t, true);
 }
 
-static void what_was_sent_arrives_though_its_sender_closes(void **state) {
-  (void)state;
-  forked_run(2, close_at_once);
-}
-
 /* Nobody reads, and closing does not wait for ever. */
-static void close_without_reader(forked *self) {
+static void closing_does_not_wait_for_ever(forked *self) {
   static unsigned char bytes[4000];
   lcomm_why why;
   lcomm_transfer transfer;
   lcomm_transport *t = NULL;
-  lcomm_transport_setup setup = {self->rank, 2, self->identities, &self->boot, NULL, NULL, 0.1};
+  lcomm_transport_setup setup = setup_of(self, 0.1);
   forked_require(self, lcomm_transport_shm.open(&setup, &t, &why) == LCOMM_OK, "open: %s",
                  why.text);
   for (int i = 0; self->rank == 0 && i < 100; i++) {
@@ -227,20 +212,15 @@ static void close_without_reader(forked *self) {
   }
 }
 
-static void closing_does_not_wait_for_ever(void **state) {
-  (void)state;
-  forked_run(2, close_without_reader);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_killed_peer_is_named),
       cmocka_unit_test(a_killed_peer_is_named_without_pidfd),
-      cmocka_unit_test(a_lender_is_looked_at_once_behind_the_last_piece),
+      FORKED_TEST(a_lender_is_looked_at_once_behind_the_last_piece, 2),
       cmocka_unit_test(a_message_whose_sender_goes_comes_to_an_end),
-      cmocka_unit_test(a_peer_that_closes_is_named_after_its_notice),
-      cmocka_unit_test(what_was_sent_arrives_though_its_sender_closes),
-      cmocka_unit_test(closing_does_not_wait_for_ever),
+      FORKED_TEST(a_peer_that_closes_is_named_after_its_notice, 2),
+      FORKED_TEST(what_was_sent_arrives_though_its_sender_closes, 2),
+      FORKED_TEST(closing_does_not_wait_for_ever, 2),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

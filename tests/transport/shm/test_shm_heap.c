@@ -3,7 +3,6 @@
 
 /* Memory that peers can view: zeroed, apart, found, and nothing is left of it. */
 
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,20 +15,9 @@
 #include <cmocka.h>
 
 #include "libcomm/transport/shm/shm_heap.h"
+#include "tests/support/process_counts.h"
 
 enum { PAGE = 4096, MEBIBYTE = 1 << 20, LARGE = 100 << 20 };
-
-static long count_files(void) {
-  long count = 0;
-  DIR *folder = opendir("/proc/self/fd");
-  while (folder && readdir(folder)) {
-    count++;
-  }
-  if (folder) {
-    closedir(folder);
-  }
-  return count;
-}
 
 static unsigned char *get(size_t size) {
   unsigned char *memory = lcomm_shm_heap_get(size);
@@ -130,7 +118,7 @@ static void a_region_that_is_made_anew_has_another_generation(void **state) {
 
 static void nothing_is_left_open(void **state) {
   (void)state;
-  long before = count_files();
+  int before = count_files();
   for (int i = 0; i < 100; i++) {
     unsigned char *memory = get(MEBIBYTE), *large = get(LARGE);
     assert_true(count_files() <= before + 2);

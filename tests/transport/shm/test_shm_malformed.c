@@ -217,7 +217,7 @@ static void malformed_entries_are_named(void **state) {
 
 /* ------------------------------------------------------------------ tails */
 
-static void lie_about_the_tail(forked *self) {
+static void a_tail_that_makes_no_sense_is_named(forked *self) {
   enum { MANY = 60 };
   static unsigned char bytes[4000];
   static const uint64_t tails[] = {UINT64_MAX, 64 * 1024, 1, 1 << 20};
@@ -241,15 +241,10 @@ static void lie_about_the_tail(forked *self) {
   }
 }
 
-static void a_tail_that_makes_no_sense_is_named(void **state) {
-  (void)state;
-  forked_run(2, lie_about_the_tail);
-}
-
 /* ------------------------------------------------------- what is offered */
 
 /* Files that are no region, or not that one: the bytes come another way. */
-static void offer_other_files(forked *self) {
+static void files_that_are_no_regions_are_not_mapped(forked *self) {
   static unsigned char in[100000];
   party p = open_party(self);
   lcomm_transfer transfer;
@@ -279,13 +274,8 @@ static void offer_other_files(forked *self) {
   close_party(&p);
 }
 
-static void files_that_are_no_regions_are_not_mapped(void **state) {
-  (void)state;
-  forked_run(2, offer_other_files);
-}
-
 /* Memory that is not there is an error of the reading rank only. */
-static void offer_no_memory(forked *self) {
+static void memory_that_is_not_there_cannot_be_read(forked *self) {
   static unsigned char in[100000];
   party p = open_party(self);
   lcomm_transfer transfer;
@@ -308,12 +298,7 @@ static void offer_no_memory(forked *self) {
   close_party(&p);
 }
 
-static void memory_that_is_not_there_cannot_be_read(void **state) {
-  (void)state;
-  forked_run(2, offer_no_memory);
-}
-
-static void flood(forked *self) {
+static void messages_nobody_asks_for_do_not_fill_the_memory(forked *self) {
   party p = open_party(self);
   lcomm_transfer transfer;
   if (self->rank == 1) {
@@ -334,11 +319,6 @@ static void flood(forked *self) {
     together(self);
   }
   p.v->close(p.t, false);
-}
-
-static void messages_nobody_asks_for_do_not_fill_the_memory(void **state) {
-  (void)state;
-  forked_run(2, flood);
 }
 
 /* ---------------------------------------------------------------- chance */
@@ -372,7 +352,7 @@ static void write_nonsense(const party *p, uint64_t *seed) {
   victim->out.head = at + lcomm_shm_span(size);
 }
 
-static void write_and_survive(forked *self) {
+static void nonsense_is_survived(forked *self) {
   static unsigned char in[100000];
   uint64_t seed = 1;
   for (int round = 0; round < 300; round++) {
@@ -406,19 +386,14 @@ static void write_and_survive(forked *self) {
   }
 }
 
-static void nonsense_is_survived(void **state) {
-  (void)state;
-  forked_run(2, write_and_survive);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(malformed_entries_are_named),
-      cmocka_unit_test(a_tail_that_makes_no_sense_is_named),
-      cmocka_unit_test(files_that_are_no_regions_are_not_mapped),
-      cmocka_unit_test(memory_that_is_not_there_cannot_be_read),
-      cmocka_unit_test(messages_nobody_asks_for_do_not_fill_the_memory),
-      cmocka_unit_test(nonsense_is_survived),
+      FORKED_TEST(a_tail_that_makes_no_sense_is_named, 2),
+      FORKED_TEST(files_that_are_no_regions_are_not_mapped, 2),
+      FORKED_TEST(memory_that_is_not_there_cannot_be_read, 2),
+      FORKED_TEST(messages_nobody_asks_for_do_not_fill_the_memory, 2),
+      FORKED_TEST(nonsense_is_survived, 2),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

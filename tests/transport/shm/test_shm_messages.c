@@ -55,7 +55,7 @@ static void require_batch(const party *p, batch *b) {
   }
 }
 
-static void receive_what_was_asked_for(forked *self) {
+static void messages_that_were_asked_for_arrive_in_order(forked *self) {
   party p = open_party(self);
   for (int w = 0; w < WAYS; w++) {
     batch asked = {.way = &all_ways[w]};
@@ -75,12 +75,7 @@ static void receive_what_was_asked_for(forked *self) {
   close_party(&p);
 }
 
-static void messages_that_were_asked_for_arrive_in_order(void **state) {
-  (void)state;
-  forked_run(2, receive_what_was_asked_for);
-}
-
-static void receive_what_was_not(forked *self) {
+static void messages_that_came_too_soon_arrive_in_order(forked *self) {
   party p = open_party(self);
   for (int w = 0; w < WAYS; w++) {
     batch *b = batch_send(&p, &all_ways[w]);
@@ -92,11 +87,6 @@ static void receive_what_was_not(forked *self) {
     batch_finish(&p, b);
   }
   close_party(&p);
-}
-
-static void messages_that_came_too_soon_arrive_in_order(void **state) {
-  (void)state;
-  forked_run(2, receive_what_was_not);
 }
 
 static void zcopy_one(const party *p, uint32_t i, const char *what) {
@@ -121,7 +111,7 @@ static void zcopy_one(const party *p, uint32_t i, const char *what) {
   p->v->zero_copy->release(p->t, &zcopy);
 }
 
-static void zcopy_all(forked *self) {
+static void zero_copy_messages_are_read_in_odd_pieces(forked *self) {
   party p = open_party(self);
   for (int w = 0; w < WAYS; w++) {
     batch *b = batch_send(&p, &all_ways[w]);
@@ -137,13 +127,8 @@ static void zcopy_all(forked *self) {
   close_party(&p);
 }
 
-static void zero_copy_messages_are_read_in_odd_pieces(void **state) {
-  (void)state;
-  forked_run(2, zcopy_all);
-}
-
 /* More than a ring holds, first all asked for, then from the last to the first. */
-static void send_far_too_many(forked *self) {
+static void a_full_ring_only_delays(forked *self) {
   enum { MANY = 700 };
   static unsigned char out[MANY][5000], in[MANY][5000];
   static lcomm_transfer sent[MANY], received[MANY];
@@ -173,13 +158,8 @@ static void send_far_too_many(forked *self) {
   close_party(&p);
 }
 
-static void a_full_ring_only_delays(void **state) {
-  (void)state;
-  forked_run(2, send_far_too_many);
-}
-
 /* The last message is asked for first, and the first one last. */
-static void receive_backwards(forked *self) {
+static void messages_are_received_in_any_order_of_tags(forked *self) {
   enum { MANY = 700 };
   static unsigned char out[MANY][5000], in[5000];
   static lcomm_transfer sent[MANY];
@@ -204,13 +184,8 @@ static void receive_backwards(forked *self) {
   close_party(&p);
 }
 
-static void messages_are_received_in_any_order_of_tags(void **state) {
-  (void)state;
-  forked_run(2, receive_backwards);
-}
-
 /* More long messages than there are slots. */
-static void fill_all_slots(forked *self) {
+static void full_slots_only_delay(forked *self) {
   enum { MANY = LCOMM_SHM_SLOTS + 500, SIZE = 5000 };
   static unsigned char out[SIZE], in[SIZE];
   static lcomm_transfer sent[MANY];
@@ -235,12 +210,7 @@ static void fill_all_slots(forked *self) {
   close_party(&p);
 }
 
-static void full_slots_only_delay(void **state) {
-  (void)state;
-  forked_run(2, fill_all_slots);
-}
-
-static void look_at_a_view(forked *self) {
+static void a_view_is_the_memory_of_the_sender(forked *self) {
   party p = open_party(self);
   lcomm_transfer transfer;
   enum { SIZE = 100000 };
@@ -269,13 +239,8 @@ static void look_at_a_view(forked *self) {
   close_party(&p);
 }
 
-static void a_view_is_the_memory_of_the_sender(void **state) {
-  (void)state;
-  forked_run(2, look_at_a_view);
-}
-
 /* Nothing is over, and no copy is used again, while somebody looks at it. */
-static void look_for_long(forked *self) {
+static void a_long_message_is_over_when_it_is_given_back(forked *self) {
   enum { SIZE = 100000 };
   static const int those[] = {0, 1, 2, 4, 6}; /* not the streams: there is nothing to look at */
   party p = open_party(self);
@@ -306,13 +271,8 @@ static void look_for_long(forked *self) {
   close_party(&p);
 }
 
-static void a_long_message_is_over_when_it_is_given_back(void **state) {
-  (void)state;
-  forked_run(2, look_for_long);
-}
-
 /* Also where the peer may read it, which takes longer. */
-static void send_private(forked *self) {
+static void private_messages_up_to_a_mebibyte_can_be_viewed(forked *self) {
   enum { LARGE = 1 << 20 };
   static unsigned char bytes[LARGE];
   party p = open_party(self);
@@ -334,13 +294,8 @@ static void send_private(forked *self) {
   close_party(&p);
 }
 
-static void private_messages_up_to_a_mebibyte_can_be_viewed(void **state) {
-  (void)state;
-  forked_run(2, send_private);
-}
-
 /* The same bytes to two peers, again with others, and after a cancelled send of others. */
-static void send_to_two(forked *self) {
+static void sends_of_the_same_bytes_share_a_copy(forked *self) {
   enum { LARGE = 1 << 20, ROUNDS = 5 };
   static unsigned char bytes[LARGE];
   party p = open_party(self);
@@ -370,23 +325,18 @@ static void send_to_two(forked *self) {
   close_party(&p);
 }
 
-static void sends_of_the_same_bytes_share_a_copy(void **state) {
-  (void)state;
-  forked_run(3, send_to_two);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(messages_that_were_asked_for_arrive_in_order),
-      cmocka_unit_test(messages_that_came_too_soon_arrive_in_order),
-      cmocka_unit_test(zero_copy_messages_are_read_in_odd_pieces),
-      cmocka_unit_test(a_full_ring_only_delays),
-      cmocka_unit_test(messages_are_received_in_any_order_of_tags),
-      cmocka_unit_test(full_slots_only_delay),
-      cmocka_unit_test(a_view_is_the_memory_of_the_sender),
-      cmocka_unit_test(a_long_message_is_over_when_it_is_given_back),
-      cmocka_unit_test(private_messages_up_to_a_mebibyte_can_be_viewed),
-      cmocka_unit_test(sends_of_the_same_bytes_share_a_copy),
+      FORKED_TEST(messages_that_were_asked_for_arrive_in_order, 2),
+      FORKED_TEST(messages_that_came_too_soon_arrive_in_order, 2),
+      FORKED_TEST(zero_copy_messages_are_read_in_odd_pieces, 2),
+      FORKED_TEST(a_full_ring_only_delays, 2),
+      FORKED_TEST(messages_are_received_in_any_order_of_tags, 2),
+      FORKED_TEST(full_slots_only_delay, 2),
+      FORKED_TEST(a_view_is_the_memory_of_the_sender, 2),
+      FORKED_TEST(a_long_message_is_over_when_it_is_given_back, 2),
+      FORKED_TEST(private_messages_up_to_a_mebibyte_can_be_viewed, 2),
+      FORKED_TEST(sends_of_the_same_bytes_share_a_copy, 3),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,6 @@
 
 /* Meeting: who is reached and who is not, and that nothing is left behind. */
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -11,40 +10,14 @@
 #include <unistd.h>
 
 #include "tests/support/few_files.h"
+#include "tests/support/process_counts.h"
 #include "tests/transport/shm/test_shm.h"
-
-/* ------------------------------------------------------ what a process holds */
-
-static int count_files(void) {
-  int count = 0;
-  DIR *folder = opendir("/proc/self/fd");
-  while (folder && readdir(folder)) {
-    count++;
-  }
-  if (folder) {
-    closedir(folder);
-  }
-  return count;
-}
-
-/* Mappings of memory files. */
-static int count_mappings(void) {
-  char line[512];
-  int count = 0;
-  FILE *maps = fopen("/proc/self/maps", "re");
-  while (maps && fgets(line, sizeof(line), maps)) {
-    count += strstr(line, "memfd:libcomm") != NULL;
-  }
-  if (maps) {
-    fclose(maps);
-  }
-  return count;
-}
 
 static void require_nothing_left(forked *self, int files) {
   forked_require(self, count_files() == files, "%d files where there were %d", count_files(),
                  files);
-  forked_require(self, count_mappings() == 0, "%d mappings are left", count_mappings());
+  forked_require(self, count_mappings_of("memfd:libcomm") == 0, "%d mappings are left",
+                 count_mappings_of("memfd:libcomm"));
 }
 
 /* One message each way in memory that the peer maps, and one that it copies. */
@@ -68,7 +41,7 @@ static void exchange(const party *p, int peer) {
   p->v->memory_free(p->t, shared);
 }
 
-static void open_a_thousand_times(forked *self) {
+static void nothing_is_left_after_a_thousand_opens(forked *self) {
   int files = count_files();
   for (int i = 0; i < 1000; i++) {
     party p = open_party(self);
@@ -81,11 +54,6 @@ static void open_a_thousand_times(forked *self) {
     p.v->close(p.t, i % 3 == 0);
     require_nothing_left(self, files);
   }
-}
-
-static void nothing_is_left_after_a_thousand_opens(void **state) {
-  (void)state;
-  forked_run(2, open_a_thousand_times);
 }
 
 /* A bell and an epoll; for each peer its bell, and once for all communicators a
@@ -137,7 +105,7 @@ static void nothing_is_left_after_a_killed_process(void **state) {
   forked_run_dying(2, 1, leave_everything);
 }
 
-static void keep_memory(forked *self) {
+static void memory_that_was_not_given_back_outlives_the_transport(forked *self) {
   party p = open_party(self);
   unsigned char *memory = p.v->memory_get(p.t, 10000);
   forked_require(self, memory != NULL, "no memory");
@@ -145,14 +113,9 @@ static void keep_memory(forked *self) {
   memory[9999] = 1; /* somebody else's transfer, say */
 }
 
-static void memory_that_was_not_given_back_outlives_the_transport(void **state) {
-  (void)state;
-  forked_run(2, keep_memory);
-}
-
 /* ---------------------------------------------------------- not reached */
 
-static void lie_about_the_machine(forked *self) {
+static void only_ranks_of_one_machine_meet(forked *self) {
   lcomm_why why;
   lcomm_transport *t = NULL;
   self->identities[2].host_hash = 2; /* on every rank */
@@ -172,11 +135,6 @@ static void lie_about_the_machine(forked *self) {
                  "it sends to another machine");
   exchange(&p, 1 - self->rank);
   p.v->close(t, false);
-}
-
-static void only_ranks_of_one_machine_meet(void **state) {
-  (void)state;
-  forked_run(3, lie_about_the_machine);
 }
 
 /* A bootstrap that changes what rank 0 hears of rank 1. */
@@ -247,7 +205,7 @@ static void what_is_not_what_was_offered_is_refused(void **state) {
 }
 
 /* A memory file that can become shorter is a trap. */
-static void refuse_unsealed(forked *self) {
+static void files_that_can_become_shorter_are_refused(forked *self) {
   int loose = memfd_create("libcomm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   forked_require(self, loose >= 0 && ftruncate(loose, 8192) == 0, "no memory file");
   forked_require(self, !lcomm_shm_file_is_fixed(loose, 8192), "an unsealed file was taken");
@@ -259,13 +217,8 @@ static void refuse_unsealed(forked *self) {
   close(fixed);
 }
 
-static void files_that_can_become_shorter_are_refused(void **state) {
-  (void)state;
-  forked_run(1, refuse_unsealed);
-}
-
 /* The rank that can make no memory does not keep the others waiting. */
-static void run_out_of_files(forked *self) {
+static void a_rank_that_fails_takes_part_in_the_bootstrap(forked *self) {
   lcomm_why why;
   lcomm_transport *t = NULL;
   struct rlimit usual;
@@ -289,13 +242,8 @@ static void run_out_of_files(forked *self) {
   }
 }
 
-static void a_rank_that_fails_takes_part_in_the_bootstrap(void **state) {
-  (void)state;
-  forked_run(3, run_out_of_files);
-}
-
 /* Rank 1 can make its own memory and open that of rank 0, but not that of rank 2. */
-static void run_out_while_meeting(forked *self) {
+static void both_sides_say_why_one_could_not_open_the_other(forked *self) {
   enum { ENOUGH_FOR_ONE = 5 };
   lcomm_why why;
   lcomm_transport *t = NULL;
@@ -310,14 +258,9 @@ static void run_out_while_meeting(forked *self) {
   lcomm_transport_shm.close(t, true);
 }
 
-static void both_sides_say_why_one_could_not_open_the_other(void **state) {
-  (void)state;
-  forked_run(3, run_out_while_meeting);
-}
-
 /* ---------------------------------------------------------------- memory */
 
-static void use_memory(forked *self) {
+static void memory_is_zeroed_and_used_again(forked *self) {
   enum { PIECES = 200 };
   static unsigned char *pieces[PIECES];
   party p = open_party(self);
@@ -348,13 +291,8 @@ static void use_memory(forked *self) {
   close_party(&p);
 }
 
-static void memory_is_zeroed_and_used_again(void **state) {
-  (void)state;
-  forked_run(2, use_memory);
-}
-
 /* A large piece is a region of its own, whose number serves the next one. */
-static void change_regions(forked *self) {
+static void regions_come_and_go(forked *self) {
   enum { SIZE = 80 << 20 };
   party p = open_party(self);
   for (uint32_t i = 0; i < 5; i++) {
@@ -377,24 +315,19 @@ static void change_regions(forked *self) {
   close_party(&p);
 }
 
-static void regions_come_and_go(void **state) {
-  (void)state;
-  forked_run(2, change_regions);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(nothing_is_left_after_a_thousand_opens),
+      FORKED_TEST(nothing_is_left_after_a_thousand_opens, 2),
       cmocka_unit_test(few_files_are_held),
       cmocka_unit_test(nothing_is_left_after_a_killed_process),
-      cmocka_unit_test(memory_that_was_not_given_back_outlives_the_transport),
-      cmocka_unit_test(only_ranks_of_one_machine_meet),
+      FORKED_TEST(memory_that_was_not_given_back_outlives_the_transport, 2),
+      FORKED_TEST(only_ranks_of_one_machine_meet, 3),
       cmocka_unit_test(what_is_not_what_was_offered_is_refused),
-      cmocka_unit_test(files_that_can_become_shorter_are_refused),
-      cmocka_unit_test(a_rank_that_fails_takes_part_in_the_bootstrap),
-      cmocka_unit_test(both_sides_say_why_one_could_not_open_the_other),
-      cmocka_unit_test(memory_is_zeroed_and_used_again),
-      cmocka_unit_test(regions_come_and_go),
+      FORKED_TEST(files_that_can_become_shorter_are_refused, 1),
+      FORKED_TEST(a_rank_that_fails_takes_part_in_the_bootstrap, 3),
+      FORKED_TEST(both_sides_say_why_one_could_not_open_the_other, 3),
+      FORKED_TEST(memory_is_zeroed_and_used_again, 2),
+      FORKED_TEST(regions_come_and_go, 2),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static bool wait_peek(const party *p, uint32_t tag, const void **bytes, size_t *
   return false;
 }
 
-static void peek_at_many(forked *self) {
+static void short_messages_are_read_in_place(forked *self) {
   static unsigned char out[LCOMM_SHM_INLINE];
   party p = open_party(self);
   for (uint32_t i = 0; i < 3000; i++) {
@@ -52,13 +52,8 @@ static void peek_at_many(forked *self) {
   close_party(&p);
 }
 
-static void short_messages_are_read_in_place(void **state) {
-  (void)state;
-  forked_run(2, peek_at_many);
-}
-
 /* Messages of all sizes that progress() has taken in before, two of each tag. */
-static void peek_at_unasked(forked *self) {
+static void messages_that_were_taken_in_are_read_too(forked *self) {
   enum { TAGS = 40, MANY = 2 * TAGS };
   static unsigned char out[MANY][LCOMM_SHM_INLINE];
   party p = open_party(self);
@@ -87,14 +82,9 @@ static void peek_at_unasked(forked *self) {
   close_party(&p);
 }
 
-static void messages_that_were_taken_in_are_read_too(void **state) {
-  (void)state;
-  forked_run(2, peek_at_unasked);
-}
-
 /* In the way of a peek: another tag, a long message, somebody who has asked,
  * an earlier message that was put aside. */
-static void peek_in_vain(forked *self) {
+static void peeking_overtakes_nothing(forked *self) {
   static unsigned char large[10000];
   party p = open_party(self);
   lcomm_transfer sent[5], received;
@@ -145,14 +135,9 @@ static void peek_in_vain(forked *self) {
   close_party(&p);
 }
 
-static void peeking_overtakes_nothing(void **state) {
-  (void)state;
-  forked_run(2, peek_in_vain);
-}
-
 /* --------------------------------------------------------------- control messages */
 
-static void tell_beside_the_queue(forked *self) {
+static void notices_pass_by_a_full_queue(forked *self) {
   enum { MANY = 200 };
   static unsigned char out[4000], message[LCOMM_CONTROL_SIZE];
   static lcomm_transfer sent[MANY];
@@ -194,17 +179,12 @@ static void tell_beside_the_queue(forked *self) {
   close_party(&p);
 }
 
-static void notices_pass_by_a_full_queue(void **state) {
-  (void)state;
-  forked_run(2, tell_beside_the_queue);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(short_messages_are_read_in_place),
-      cmocka_unit_test(messages_that_were_taken_in_are_read_too),
-      cmocka_unit_test(peeking_overtakes_nothing),
-      cmocka_unit_test(notices_pass_by_a_full_queue),
+      FORKED_TEST(short_messages_are_read_in_place, 2),
+      FORKED_TEST(messages_that_were_taken_in_are_read_too, 2),
+      FORKED_TEST(peeking_overtakes_nothing, 2),
+      FORKED_TEST(notices_pass_by_a_full_queue, 2),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,7 +82,7 @@ static void *live(void *context) {
   return NULL;
 }
 
-static void run_threads(forked *self) {
+static void two_threads_talk_like_two_processes(forked *self) {
   pthread_barrier_init(&barrier, NULL, ENDS);
   for (int i = 0; i < ENDS; i++) {
     ends[i].self = *self;
@@ -100,12 +100,7 @@ static void run_threads(forked *self) {
   pthread_barrier_destroy(&barrier);
 }
 
-static void two_threads_talk_like_two_processes(void **state) {
-  (void)state;
-  forked_run(1, run_threads);
-}
-
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(two_threads_talk_like_two_processes)};
+  const struct CMUnitTest tests[] = {FORKED_TEST(two_threads_talk_like_two_processes, 1)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

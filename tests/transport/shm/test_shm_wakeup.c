@@ -28,7 +28,7 @@ static void play_ping_pong(const party *p, const way *w, size_t size, int rounds
   free(in);
 }
 
-static void sleep_each_time(forked *self) {
+static void no_wake_up_is_lost(forked *self) {
   party p = open_party(self);
   play_ping_pong(&p, &all_ways[0], 8, 20000);
   for (int w = 0; w < WAYS; w++) {
@@ -38,13 +38,8 @@ static void sleep_each_time(forked *self) {
   close_party(&p);
 }
 
-static void no_wake_up_is_lost(void **state) {
-  (void)state;
-  forked_run(2, sleep_each_time);
-}
-
 /* A sleeper whose sends wait for room is woken when there is some. */
-static void sleep_on_a_full_ring(forked *self) {
+static void a_sleeper_is_woken_when_there_is_room(forked *self) {
   enum { MANY = 1000, SIZE = 1000, LARGE = 5000 };
   static unsigned char bytes[LARGE];
   lcomm_transfer transfer;
@@ -68,14 +63,9 @@ static void sleep_on_a_full_ring(forked *self) {
   close_party(&p);
 }
 
-static void a_sleeper_is_woken_when_there_is_room(void **state) {
-  (void)state;
-  forked_run(2, sleep_on_a_full_ring);
-}
-
 /* What comes between the tests and arm is not slept over, and not spoken of
  * for ever. */
-static void arm_twice(forked *self) {
+static void what_has_come_keeps_awake_once(forked *self) {
   party p = open_party(self);
   lcomm_transfer transfer;
   unsigned char in[8];
@@ -105,13 +95,8 @@ static void arm_twice(forked *self) {
   close_party(&p);
 }
 
-static void what_has_come_keeps_awake_once(void **state) {
-  (void)state;
-  forked_run(2, arm_twice);
-}
-
 /* Everyone with everyone, many more than there are cores. */
-static void crowd(forked *self) {
+static void more_processes_than_cores_get_along(forked *self) {
   static unsigned char in[FORKED_MAX][40000], out[FORKED_MAX][40000];
   static const size_t sizes[] = {8, 4000, 40000};
   party p = open_party(self);
@@ -137,17 +122,12 @@ static void crowd(forked *self) {
   close_party(&p);
 }
 
-static void more_processes_than_cores_get_along(void **state) {
-  (void)state;
-  forked_run(9, crowd);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(no_wake_up_is_lost),
-      cmocka_unit_test(a_sleeper_is_woken_when_there_is_room),
-      cmocka_unit_test(what_has_come_keeps_awake_once),
-      cmocka_unit_test(more_processes_than_cores_get_along),
+      FORKED_TEST(no_wake_up_is_lost, 2),
+      FORKED_TEST(a_sleeper_is_woken_when_there_is_room, 2),
+      FORKED_TEST(what_has_come_keeps_awake_once, 2),
+      FORKED_TEST(more_processes_than_cores_get_along, 9),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

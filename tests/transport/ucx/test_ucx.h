@@ -18,18 +18,11 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/transport/ucx/ucx_internal.h"
-#include "tests/support/forked.h"
+#include "tests/transport/forked_party.h"
 
 #define UNUSED __attribute__((unused))
 
 static const double LIMIT_S = 60;
-
-/* A rank and its end of the transport. */
-typedef struct party {
-  forked *self;
-  lcomm_transport *t;
-  const lcomm_transport_table *v;
-} party;
 
 /* Everything below needs a UCX with a device. It is tried in a process of its
  * own, because UCX is better not there when a process forks. */
@@ -53,9 +46,16 @@ UNUSED static void skip_without_ucx(void) {
   }
 }
 
+/* FORKED_TEST, skipped without UCX. */
+#define UCX_TEST(property, ranks) FORKED_TEST_BY(ucx_test, property, ranks)
+
+UNUSED static void ucx_test(void **state) {
+  skip_without_ucx();
+  forked_test(state);
+}
+
 UNUSED static lcomm_status try_open(forked *self, lcomm_transport **t, lcomm_why *why) {
-  lcomm_transport_setup setup = {self->rank, self->size, self->identities, &self->boot,
-                                 NULL,       NULL,       LIMIT_S};
+  lcomm_transport_setup setup = setup_of(self, LIMIT_S);
   *t = NULL;
   why->text[0] = '\0';
   return lcomm_transport_ucx.open(&setup, t, why);

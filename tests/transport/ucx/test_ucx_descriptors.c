@@ -13,11 +13,7 @@ static int files_left;
 static void open_with_few_files(forked *self) {
   lcomm_why why = {.text = ""};
   lcomm_links links;
-  lcomm_transport_setup setup = {.rank = self->rank,
-                                 .size = self->size,
-                                 .identities = self->identities,
-                                 .boot = &self->boot,
-                                 .timeout_s = LIMIT_S};
+  lcomm_transport_setup setup = setup_of(self, LIMIT_S);
   struct rlimit usual;
   getrlimit(RLIMIT_NOFILE, &usual);
   forked_require(self, self->rank != 1 || leave_files(files_left, false), "setrlimit");
@@ -46,11 +42,7 @@ static void few_files_are_a_sentence_on_all_ranks(void **state) {
 static void open_with_just_enough(forked *self) {
   lcomm_why why = {.text = ""};
   lcomm_links links;
-  lcomm_transport_setup setup = {.rank = self->rank,
-                                 .size = self->size,
-                                 .identities = self->identities,
-                                 .boot = &self->boot,
-                                 .timeout_s = LIMIT_S};
+  lcomm_transport_setup setup = setup_of(self, LIMIT_S);
   int needed = lcomm_ucx_descriptors(&setup) + 4; /* and those that a communicator has besides */
   forked_require(self, leave_files(needed, true), "setrlimit");
   lcomm_status status = lcomm_links_open(&setup, "ucx", &links, &why);

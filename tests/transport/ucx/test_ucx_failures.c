@@ -98,7 +98,7 @@ static void peer_that_dies_in_the_middle_of_a_message_is_named(void **state) {
 }
 
 /* Close with messages of all kinds in flight, towards peers that do nothing. */
-static void leave_in_a_hurry(forked *self) {
+static void close_ends_whatever_is_under_way(forked *self) {
   enum { MANY = 40 };
   party p = open_party(self);
   lcomm_transfer transfers[2 * MANY];
@@ -116,12 +116,6 @@ static void leave_in_a_hurry(forked *self) {
   memset(into, 1, MANY * size);
   free(out);
   free(into);
-}
-
-static void close_ends_whatever_is_under_way(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, leave_in_a_hurry);
 }
 
 /* ------------------------------------------------------- a link that is none */
@@ -151,10 +145,10 @@ static void keep_silent(forked *self) {
   lcomm_ucx_place_close(&place);
 }
 
-static void open_towards_silence(forked *self) {
+static void peer_that_does_not_answer_is_found_at_open(forked *self) {
   lcomm_why why = {.text = ""};
   lcomm_transport *t = NULL;
-  lcomm_transport_setup setup = {self->rank, 2, self->identities, &self->boot, NULL, NULL, 1.5};
+  lcomm_transport_setup setup = setup_of(self, 1.5);
   if (self->rank == 1) {
     keep_silent(self);
     return;
@@ -167,12 +161,6 @@ static void open_towards_silence(forked *self) {
                  why.text);
   forked_require(self, strstr(why.text, "LCOMM_UCX_NET_DEVICES") != NULL, "'%s'", why.text);
   forked_require(self, took_s < LIMIT_S / 2, "it took %.1f s", took_s);
-}
-
-static void peer_that_does_not_answer_is_found_at_open(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, open_towards_silence);
 }
 
 /* ------------------------------------------------ a bootstrap that damages bytes */
@@ -198,7 +186,7 @@ static int damaging_allgather(void *context, const void *send, void *receive, si
   return status;
 }
 
-static void open_over_damage(forked *self) {
+static void damaged_address_is_no_address(forked *self) {
   lcomm_why why;
   lcomm_transport *t = NULL;
   honest = self->boot;
@@ -211,15 +199,9 @@ static void open_over_damage(forked *self) {
   }
 }
 
-static void damaged_address_is_no_address(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, open_over_damage);
-}
-
 /* -------------------------------------------------------- UCX is not there */
 
-static void open_without_library(forked *self) {
+static void missing_library_is_said(forked *self) {
   lcomm_why why;
   lcomm_transport *t = NULL;
   lcomm_ucx_library = "libnothing.so.0";
@@ -230,13 +212,8 @@ static void open_without_library(forked *self) {
   forked_require(self, !lcomm_ucx_version(), "it has a version");
 }
 
-static void missing_library_is_said(void **state) {
-  (void)state;
-  forked_run(2, open_without_library);
-}
-
 /* Not the right library, which has none of the functions. */
-static void open_another_library(forked *self) {
+static void library_without_the_functions_is_said(forked *self) {
   lcomm_why why;
   lcomm_transport *t = NULL;
   lcomm_ucx_library = "libm.so.6";
@@ -245,12 +222,7 @@ static void open_another_library(forked *self) {
   forked_require(self, strstr(why.text, "has no function ucp_") != NULL, "'%s'", why.text);
 }
 
-static void library_without_the_functions_is_said(void **state) {
-  (void)state;
-  forked_run(1, open_another_library);
-}
-
-static void open_where_one_has_none(forked *self) {
+static void rank_without_the_library_does_not_hold_up_the_others(forked *self) {
   lcomm_why why;
   lcomm_transport *t = NULL;
   if (self->rank == 1) {
@@ -269,22 +241,16 @@ static void open_where_one_has_none(forked *self) {
   lcomm_transport_ucx.close(t, true);
 }
 
-static void rank_without_the_library_does_not_hold_up_the_others(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(3, open_where_one_has_none);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(killed_peer_is_named_and_the_others_go_on),
       cmocka_unit_test(peer_that_dies_in_the_middle_of_a_message_is_named),
-      cmocka_unit_test(close_ends_whatever_is_under_way),
-      cmocka_unit_test(peer_that_does_not_answer_is_found_at_open),
-      cmocka_unit_test(damaged_address_is_no_address),
-      cmocka_unit_test(missing_library_is_said),
-      cmocka_unit_test(library_without_the_functions_is_said),
-      cmocka_unit_test(rank_without_the_library_does_not_hold_up_the_others),
+      UCX_TEST(close_ends_whatever_is_under_way, 2),
+      UCX_TEST(peer_that_does_not_answer_is_found_at_open, 2),
+      UCX_TEST(damaged_address_is_no_address, 2),
+      FORKED_TEST(missing_library_is_said, 2),
+      FORKED_TEST(library_without_the_functions_is_said, 1),
+      UCX_TEST(rank_without_the_library_does_not_hold_up_the_others, 3),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,10 +5,10 @@
  * not leave behind, and which devices it is given. */
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <dlfcn.h>
 #include <signal.h>
 
+#include "tests/support/process_counts.h"
 #include "tests/transport/ucx/test_ucx.h"
 
 /* ----------------------------------------------------------- left alone */
@@ -26,7 +26,7 @@ static void read_handlers(struct sigaction *actions) {
   }
 }
 
-static void keep_handlers(forked *self) {
+static void signal_handlers_stay(forked *self) {
   struct sigaction before[SIGNALS + 1], during[SIGNALS + 1], mine = {.sa_handler = own_handler};
   sigaction(SIGFPE, &mine, NULL);
   read_handlers(before);
@@ -36,12 +36,6 @@ static void keep_handlers(forked *self) {
     forked_require(self, before[i].sa_handler == during[i].sa_handler, "signal %d was taken", i);
   }
   close_party(&p);
-}
-
-static void signal_handlers_stay(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, keep_handlers);
 }
 
 /* UCX can rewrite the beginning of these to learn of memory that goes. Where
@@ -75,7 +69,7 @@ static void functions_of_the_c_library_stay(void **state) {
 }
 
 /* What a user sets for MPI's UCX would make ours useless. */
-static void ignore_foreign_settings(forked *self) {
+static void settings_for_mpi_do_not_count(forked *self) {
   setenv("UCX_TLS", "nonsense", 1);
   setenv("UCX_NET_DEVICES", "nosuch0", 1);
   setenv("UCX_TCP_TX_SEG_SIZE", "no size", 1);
@@ -87,13 +81,7 @@ static void ignore_foreign_settings(forked *self) {
   close_party(&p);
 }
 
-static void settings_for_mpi_do_not_count(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, ignore_foreign_settings);
-}
-
-static void obey_own_settings(forked *self) {
+static void own_settings_count(forked *self) {
   static const char *const bad[][2] = {{"LCOMM_UCX_TLS", "nonsense"},
                                        {"LCOMM_UCX_NET_DEVICES", "nosuch0"},
                                        {"LCOMM_UCX_RNDV_THRESH", "no size"}};
@@ -123,27 +111,9 @@ static void obey_own_settings(forked *self) {
   close_party(&p);
 }
 
-static void own_settings_count(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, obey_own_settings);
-}
-
 /* ----------------------------------------------------- nothing left behind */
 
-static int count_files(void) {
-  int count = 0;
-  DIR *folder = opendir("/proc/self/fd");
-  while (folder && readdir(folder)) {
-    count++;
-  }
-  if (folder) {
-    closedir(folder);
-  }
-  return count;
-}
-
-static void open_often(forked *self) {
+static void fifty_opens_leave_no_open_file(forked *self) {
   enum { TIMES = 50 };
   int before = 0;
   for (int i = 0; i <= TIMES; i++) {
@@ -159,14 +129,8 @@ static void open_often(forked *self) {
   forked_require(self, after == before, "%d open files, then %d", before, after);
 }
 
-static void fifty_opens_leave_no_open_file(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, open_often);
-}
-
 /* Two communicators of one process do not hear each other. */
-static void open_twice(forked *self) {
+static void two_transports_of_a_process_are_apart(forked *self) {
   party p = open_party(self), q = open_party(self);
   lcomm_transfer in[2], out[2];
   unsigned char sent[2] = {1, 2}, got[2] = {0, 0};
@@ -183,23 +147,11 @@ static void open_twice(forked *self) {
   close_party(&p);
 }
 
-static void two_transports_of_a_process_are_apart(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, open_twice);
-}
-
-static void tell_version(forked *self) {
+static void version_is_told(forked *self) {
   const char *version = lcomm_ucx_version();
   int major = 0, minor = 0;
   forked_require(self, version && sscanf(version, "%d.%d", &major, &minor) == 2 && major == 1,
                  "version '%s'", version ? version : "none");
-}
-
-static void version_is_told(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(1, tell_version);
 }
 
 /* --------------------------------------------------------------- devices */
@@ -260,13 +212,13 @@ static void choice_is_left_to_ucx_where_nothing_is_known(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(signal_handlers_stay),
+      UCX_TEST(signal_handlers_stay, 2),
       cmocka_unit_test(functions_of_the_c_library_stay),
-      cmocka_unit_test(settings_for_mpi_do_not_count),
-      cmocka_unit_test(own_settings_count),
-      cmocka_unit_test(fifty_opens_leave_no_open_file),
-      cmocka_unit_test(two_transports_of_a_process_are_apart),
-      cmocka_unit_test(version_is_told),
+      UCX_TEST(settings_for_mpi_do_not_count, 2),
+      UCX_TEST(own_settings_count, 2),
+      UCX_TEST(fifty_opens_leave_no_open_file, 2),
+      UCX_TEST(two_transports_of_a_process_are_apart, 2),
+      UCX_TEST(version_is_told, 1),
       cmocka_unit_test(only_networks_with_every_host_are_chosen),
       cmocka_unit_test(hosts_in_networks_of_their_own_use_what_is_theirs_alone),
       cmocka_unit_test(choice_is_left_to_ucx_where_nothing_is_known),

@@ -12,7 +12,7 @@ static const size_t sizes[] = {0,     1,     64,    1151,   8184,    8185,      
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
 /* Every size to every peer with one tag, all at once, in both directions. */
-static void exchange(forked *self) {
+static void messages_of_any_size_arrive_intact_and_in_order(forked *self) {
   party p = open_party(self);
   enum { PEERS = 2 };
   lcomm_transfer in[PEERS][SIZES], out[PEERS][SIZES];
@@ -42,14 +42,8 @@ static void exchange(forked *self) {
   close_party(&p);
 }
 
-static void messages_of_any_size_arrive_intact_and_in_order(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(3, exchange);
-}
-
 /* Long before anybody asks for them, and asked for from the last to the first. */
-static void flood(forked *self) {
+static void thousands_of_unexpected_messages_wait(forked *self) {
   enum { MANY = 5000, SIZE = 96, LARGE_EVERY = 250, LARGE = 70000 };
   static lcomm_transfer transfers[MANY];
   static unsigned char bytes[MANY][SIZE];
@@ -79,15 +73,9 @@ static void flood(forked *self) {
   close_party(&p);
 }
 
-static void thousands_of_unexpected_messages_wait(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, flood);
-}
-
 /* --------------------------------------------------------- what goes wrong */
 
-static void overflow(forked *self) {
+static void longer_message_is_an_error_and_stays_in_its_bounds(forked *self) {
   static const size_t too_long[] = {200, 30000, 1 << 20};
   party p = open_party(self);
   lcomm_transfer transfer;
@@ -118,14 +106,8 @@ static void overflow(forked *self) {
   close_party(&p);
 }
 
-static void longer_message_is_an_error_and_stays_in_its_bounds(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, overflow);
-}
-
 /* A receive that nothing has come for. */
-static void cancel_early(forked *self) {
+static void cancelled_receive_leaves_the_message_to_the_next(forked *self) {
   enum { SIZE = 40000 };
   party p = open_party(self);
   lcomm_transfer first, second;
@@ -150,14 +132,8 @@ static void cancel_early(forked *self) {
   close_party(&p);
 }
 
-static void cancelled_receive_leaves_the_message_to_the_next(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, cancel_early);
-}
-
 /* A receive whose message has begun to come, from a rank that then stops. */
-static void cancel_late(forked *self) {
+static void cancelled_receive_is_never_written_again(forked *self) {
   enum { SIZE = 64 << 20 };
   party p = open_party(self);
   lcomm_transfer transfer;
@@ -193,12 +169,6 @@ static void cancel_late(forked *self) {
   free(copy);
 }
 
-static void cancelled_receive_is_never_written_again(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, cancel_late);
-}
-
 /* --------------------------------------------------- control messages and sleeping */
 
 static void hear_one(const party *p, unsigned char *message) {
@@ -210,7 +180,7 @@ static void hear_one(const party *p, unsigned char *message) {
   }
 }
 
-static void gossip(forked *self) {
+static void notices_pass(forked *self) {
   enum { EACH = 2, FLOOD = 500 };
   unsigned char message[LCOMM_CONTROL_SIZE], heard[FORKED_MAX] = {0};
   party p = open_party(self);
@@ -248,13 +218,7 @@ static void gossip(forked *self) {
   close_party(&p);
 }
 
-static void notices_pass(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(3, gossip);
-}
-
-static void sleep_and_wake(forked *self) {
+static void sleeper_wakes_for_a_message(forked *self) {
   party p = open_party(self);
   lcomm_transfer transfer;
   unsigned char bytes[300000] = {0};
@@ -286,21 +250,15 @@ static void sleep_and_wake(forked *self) {
   close_party(&p);
 }
 
-static void sleeper_wakes_for_a_message(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, sleep_and_wake);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(messages_of_any_size_arrive_intact_and_in_order),
-      cmocka_unit_test(thousands_of_unexpected_messages_wait),
-      cmocka_unit_test(longer_message_is_an_error_and_stays_in_its_bounds),
-      cmocka_unit_test(cancelled_receive_leaves_the_message_to_the_next),
-      cmocka_unit_test(cancelled_receive_is_never_written_again),
-      cmocka_unit_test(notices_pass),
-      cmocka_unit_test(sleeper_wakes_for_a_message),
+      UCX_TEST(messages_of_any_size_arrive_intact_and_in_order, 3),
+      UCX_TEST(thousands_of_unexpected_messages_wait, 2),
+      UCX_TEST(longer_message_is_an_error_and_stays_in_its_bounds, 2),
+      UCX_TEST(cancelled_receive_leaves_the_message_to_the_next, 2),
+      UCX_TEST(cancelled_receive_is_never_written_again, 2),
+      UCX_TEST(notices_pass, 3),
+      UCX_TEST(sleeper_wakes_for_a_message, 2),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

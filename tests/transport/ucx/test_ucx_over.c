@@ -58,7 +58,7 @@ static void take_all(const party *p, size_t size, unsigned char *came) {
   free(into);
 }
 
-static void send_what_a_socket_takes(forked *self) {
+static void message_that_is_over_needs_its_sender_no_more(forked *self) {
   static const size_t sizes[] = {1600, 8000, 30000};
   party p = open_party(self);
   for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -69,15 +69,9 @@ static void send_what_a_socket_takes(forked *self) {
   close_party(&p);
 }
 
-static void message_that_is_over_needs_its_sender_no_more(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, send_what_a_socket_takes);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(message_that_is_over_needs_its_sender_no_more),
+      UCX_TEST(message_that_is_over_needs_its_sender_no_more, 2),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,7 @@ static void count(int fd, void *argument) {
   }
 }
 
-static void look_for_sockets(forked *self) {
+static void sockets_to_all_peers_are_found(forked *self) {
   char why[LCOMM_TRANSPORT_WHY_MAX];
   party p = open_party(self);
   int found = 0, none = 0;
@@ -92,12 +92,6 @@ static void all_connections_are_kept_alive(void **state) {
   forked_run(4, look_for_keepalive);
 }
 
-static void sockets_to_all_peers_are_found(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(4, look_for_sockets);
-}
-
 /* ------------------------------------------------------------- whose address */
 
 static lcomm_ucx_interfaces host_with(const char *first, const char *second) {
@@ -127,7 +121,7 @@ int main(void) {
       cmocka_unit_test(host_that_leaves_many_questions_open_is_silent),
       cmocka_unit_test(host_that_is_asked_while_idle_answers_before_bytes_wait),
       cmocka_unit_test(host_that_was_heard_or_not_asked_is_not_silent),
-      cmocka_unit_test(sockets_to_all_peers_are_found),
+      UCX_TEST(sockets_to_all_peers_are_found, 4),
       cmocka_unit_test(all_connections_are_kept_alive),
       cmocka_unit_test(address_names_the_first_rank_of_another_host),
   };

@@ -35,7 +35,7 @@ static int knock(int listener, int limit_ms) {
 /* ------------------------------------------------- once all links are made */
 
 /* Nobody gets in: not into the port of a transport, whatever he would say. */
-static void knock_at_all_ports(forked *self) {
+static void nobody_gets_in_after_open(forked *self) {
   party p = open_party(self);
   const lcomm_ucx_listeners *own = &((lcomm_ucx_transport *)p.t)->place.listeners;
   forked_require(self, own->count > 0, "no port of UCX was found");
@@ -51,12 +51,6 @@ static void knock_at_all_ports(forked *self) {
   expect_end(&p, &received, 1);
   expect_end(&p, &sent, 1);
   close_party(&p);
-}
-
-static void nobody_gets_in_after_open(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, knock_at_all_ports);
 }
 
 /* On one host nothing but the loop-back is opened. */
@@ -86,7 +80,7 @@ static void one_host_opens_no_port_to_others(void **state) {
 }
 
 /* A firewall can know the ports. */
-static void look_at_range(forked *self) {
+static void range_of_ports_is_kept(forked *self) {
   setenv("LCOMM_UCX_TCP_PORT_RANGE", "42100-42900", 1);
   party p = open_party(self);
   const lcomm_ucx_listeners *own = &((lcomm_ucx_transport *)p.t)->place.listeners;
@@ -99,12 +93,6 @@ static void look_at_range(forked *self) {
     forked_require(self, port >= 42100 && port <= 42900, "port %d", port);
   }
   close_party(&p);
-}
-
-static void range_of_ports_is_kept(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(2, look_at_range);
 }
 
 /* ------------------------------------------------------ while links are made */
@@ -131,7 +119,7 @@ static void open_place(forked *self, lcomm_ucx_place *place) {
 }
 
 /* Silent connections do not stay. */
-static void connect_and_say_nothing(forked *self) {
+static void silent_connections_end_when_links_are_made(forked *self) {
   enum { MANY = 20 };
   lcomm_ucx_place place;
   int fds[MANY];
@@ -154,14 +142,8 @@ static void connect_and_say_nothing(forked *self) {
   lcomm_ucx_place_close(&place);
 }
 
-static void silent_connections_end_when_links_are_made(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(1, connect_and_say_nothing);
-}
-
 /* Only hosts of the communicator, over an address that is not the loop-back's. */
-static void knock_from_other_hosts(forked *self) {
+static void only_hosts_that_take_part_get_in(forked *self) {
   lcomm_ucx_place place;
   lcomm_ucx_interfaces all[2] = {{.count = 1}};
   lcomm_ucx_names names;
@@ -187,12 +169,6 @@ static void knock_from_other_hosts(forked *self) {
     close(fd);
   }
   lcomm_ucx_place_close(&place);
-}
-
-static void only_hosts_that_take_part_get_in(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run(1, knock_from_other_hosts);
 }
 
 /* -------------------------------------------------------------- whose ports */
@@ -226,11 +202,11 @@ static void sockets_of_the_program_are_left_alone(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(nobody_gets_in_after_open),
+      UCX_TEST(nobody_gets_in_after_open, 2),
       cmocka_unit_test(one_host_opens_no_port_to_others),
-      cmocka_unit_test(range_of_ports_is_kept),
-      cmocka_unit_test(silent_connections_end_when_links_are_made),
-      cmocka_unit_test(only_hosts_that_take_part_get_in),
+      UCX_TEST(range_of_ports_is_kept, 2),
+      UCX_TEST(silent_connections_end_when_links_are_made, 1),
+      UCX_TEST(only_hosts_that_take_part_get_in, 1),
       cmocka_unit_test(sockets_of_the_program_are_left_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
