@@ -121,6 +121,24 @@ static inline void run_crew(crew *c) {
   end_crew(c);
 }
 
+/* Everyone succeeded and saw what it should. */
+static inline void expect_good(const crew *c) {
+  for (int i = 0; i < c->size; i++) {
+    if (!c->reports[i].good) {
+      print_error("rank %d: %s\n", i, c->reports[i].sentence);
+    }
+    assert_int_equal(c->reports[i].status, LCOMM_OK);
+    assert_true(c->reports[i].good);
+  }
+}
+
+/* All members of a crew that did not start yet succeed; it is dismissed. */
+static inline void run_well(crew *c) {
+  run_crew(c);
+  expect_good(c);
+  dismiss(c);
+}
+
 static inline void expect_failure(const report *r, lcomm_status status, const char *words) {
   if (r->status != status || !strstr(r->sentence, words)) {
     print_error("status %d (%s), not %d, or not '%s' in: %s\n", r->status,
@@ -222,17 +240,6 @@ static inline size_t listen_to_end(int fd, uint8_t *bytes, size_t room) {
     got += n > 0 ? (size_t)n : 0;
   }
   return got;
-}
-
-/* Everyone succeeded and saw what it should. */
-static inline void expect_good(const crew *c) {
-  for (int i = 0; i < c->size; i++) {
-    if (!c->reports[i].good) {
-      print_error("rank %d: %s\n", i, c->reports[i].sentence);
-    }
-    assert_int_equal(c->reports[i].status, LCOMM_OK);
-    assert_true(c->reports[i].good);
-  }
 }
 
 #endif

@@ -79,9 +79,7 @@ static void ranks_without_mpi_become_a_communicator(void **state) {
   static const int sizes[] = {1, 2, 4};
   for (size_t i = 0; i < 3; i++) {
     crew c = new_crew(sizes[i], create_and_sum);
-    run_crew(&c);
-    expect_good(&c);
-    dismiss(&c);
+    run_well(&c);
   }
 }
 
@@ -101,9 +99,7 @@ static void create_two(const crew *c, int rank, report *mine) {
 static void communicators_are_made_one_after_the_other(void **state) {
   (void)state;
   crew c = new_crew(3, create_two);
-  run_crew(&c);
-  expect_good(&c);
-  dismiss(&c);
+  run_well(&c);
 }
 
 static void create_alone(const crew *c, int rank, report *mine) {
@@ -120,9 +116,7 @@ static void create_alone(const crew *c, int rank, report *mine) {
 static void process_without_a_launcher_is_a_world_of_one(void **state) {
   (void)state;
   crew c = new_crew(1, create_alone);
-  run_crew(&c);
-  expect_good(&c);
-  dismiss(&c);
+  run_well(&c);
 }
 
 /* ---------------------------------------------------------------- failures */
@@ -209,9 +203,7 @@ static void create_with_a_low_soft_limit(const crew *c, int rank, report *mine) 
 static void soft_limit_of_open_files_is_raised(void **state) {
   (void)state;
   crew c = new_crew(4, create_with_a_low_soft_limit);
-  run_crew(&c);
-  expect_good(&c);
-  dismiss(&c);
+  run_well(&c);
 }
 
 static int files_left;

@@ -27,9 +27,7 @@ static void ranks_meet_in_any_order_of_arrival(void **state) {
         int place = order == 0 ? rank : order == 1 ? c.size - 1 - rank : (rank * 5 + 3) % c.size;
         c.delay_ms[rank] = place * 20;
       }
-      run_crew(&c);
-      expect_good(&c);
-      dismiss(&c);
+      run_well(&c);
     }
   }
 }
@@ -38,9 +36,7 @@ static void late_rank_0_is_waited_for(void **state) {
   (void)state;
   crew c = new_crew(3, meet_and_gather);
   c.delay_ms[0] = 1500;
-  run_crew(&c);
-  expect_good(&c);
-  dismiss(&c);
+  run_well(&c);
 }
 
 static void ranks_wait_as_long_as_rank_0_does(void **state) {
@@ -49,9 +45,7 @@ static void ranks_wait_as_long_as_rank_0_does(void **state) {
   c.timeout_s = 4;
   c.delay_ms[0] = 2500; /* its time is up long after that of rank 1 would be */
   c.delay_ms[2] = 4600;
-  run_crew(&c);
-  expect_good(&c);
-  dismiss(&c);
+  run_well(&c);
 }
 
 /* The kernel answers for a process that is stopped: the others hear nothing for
@@ -163,9 +157,7 @@ static void gather_much(const crew *c, int rank, report *mine) {
 static void parts_of_megabytes_are_gathered(void **state) {
   (void)state;
   crew c = new_crew(4, gather_much);
-  run_crew(&c);
-  expect_good(&c);
-  dismiss(&c);
+  run_well(&c);
 }
 
 /* Rank 2 leaves before the second allgather, in the way the test says. */
@@ -320,9 +312,7 @@ static void look_for_traces(const crew *c, int rank, report *mine) {
 static void nothing_listens_after_the_meeting(void **state) {
   (void)state;
   crew c = new_crew(2, look_for_traces);
-  run_crew(&c);
-  expect_good(&c);
-  dismiss(&c);
+  run_well(&c);
 }
 
 static void meet_often(const crew *c, int rank, report *mine) {
@@ -337,9 +327,7 @@ static void meet_often(const crew *c, int rank, report *mine) {
 static void ranks_meet_at_one_port_again_and_again(void **state) {
   (void)state;
   crew c = new_crew(4, meet_often);
-  run_crew(&c);
-  expect_good(&c);
-  dismiss(&c);
+  run_well(&c);
 }
 
 static void ranks_meet_over_ipv6(void **state) {
@@ -355,18 +343,14 @@ static void ranks_meet_over_ipv6(void **state) {
   }
   crew c = new_crew(3, meet_and_gather);
   snprintf(c.place.address, sizeof(c.place.address), "::1");
-  run_crew(&c);
-  expect_good(&c);
-  dismiss(&c);
+  run_well(&c);
 }
 
 static void ranks_meet_at_a_name(void **state) {
   (void)state;
   crew c = new_crew(3, meet_and_gather);
   snprintf(c.place.address, sizeof(c.place.address), "localhost");
-  run_crew(&c);
-  expect_good(&c);
-  dismiss(&c);
+  run_well(&c);
 }
 
 /* The address of a gateway in front of rank 0's host is not rank 0's own. */

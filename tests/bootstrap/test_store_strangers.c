@@ -83,6 +83,22 @@ static void expect_place(int fd) {
 
 /* --------------------------------------------------------------- strangers */
 
+/* Connections to the meeting, of which all but the first may fail: -1. */
+static void call_often(const crew *c, int *fds, int count) {
+  fds[0] = call_until_heard(c);
+  for (int i = 1; i < count; i++) {
+    fds[i] = call_in(c);
+  }
+}
+
+static void hang_up(const int *fds, int count) {
+  for (int i = 0; i < count; i++) {
+    if (fds[i] >= 0) {
+      close(fds[i]);
+    }
+  }
+}
+
 static void port_scanners_are_refused(void **state) {
   (void)state;
   static const char web[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -117,11 +133,7 @@ static void silent_and_half_open_connections_disturb_nobody(void **state) {
     fds[i] = -1;
   }
   end_meeting_well(&c);
-  for (int i = 0; i < SILENT; i++) {
-    if (fds[i] >= 0) {
-      close(fds[i]);
-    }
-  }
+  hang_up(fds, SILENT);
 }
 
 static void who_says_nothing_is_told_to_leave(void **state) {
@@ -136,16 +148,9 @@ static void more_connections_than_there_is_room_for_are_outlived(void **state) {
   enum { MANY = LCOMM_STORE_VISITORS_MAX + 30 };
   int fds[MANY];
   crew c = begin_meeting();
-  fds[0] = call_until_heard(&c);
-  for (int i = 1; i < MANY; i++) {
-    fds[i] = call_in(&c);
-  }
+  call_often(&c, fds, MANY);
   end_meeting_well(&c);
-  for (int i = 0; i < MANY; i++) {
-    if (fds[i] >= 0) {
-      close(fds[i]);
-    }
-  }
+  hang_up(fds, MANY);
 }
 
 /* They stay, and are silent: rank 1 comes behind all of them. */
@@ -159,15 +164,12 @@ static void silent_strangers_do_not_lock_a_rank_out(void **state) {
   }
   crew c = begin_meeting();
   c.timeout_s = 60;
-  fds[0] = call_until_heard(&c);
-  for (int i = 1; i < MANY; i++) {
-    fds[i] = call_in(&c);
+  call_often(&c, fds, MANY);
+  for (int i = 0; i < MANY; i++) {
     assert_true(fds[i] >= 0);
   }
   end_meeting_well(&c);
-  for (int i = 0; i < MANY; i++) {
-    close(fds[i]);
-  }
+  hang_up(fds, MANY);
 }
 
 /* Rank 0 may open few files, and strangers have more connections than that. */
@@ -183,16 +185,11 @@ static void strangers_do_not_use_up_the_file_descriptors(void **state) {
   int fds[MANY];
   crew c = new_crew(4, meet_with_few_files);
   start_member(&c, 0);
-  fds[0] = call_until_heard(&c);
-  for (int i = 1; i < MANY; i++) {
-    fds[i] = call_in(&c);
-  }
+  call_often(&c, fds, MANY);
   start_member(&c, 3);
   start_member(&c, 2);
   end_meeting_well(&c);
-  for (int i = 0; i < MANY; i++) {
-    close(fds[i]);
-  }
+  hang_up(fds, MANY);
 }
 
 static void other_versions_are_refused(void **state) {
@@ -349,19 +346,27 @@ static void another_world_or_rank_is_refused(void **state) {
 
 /* ----------------------------------------------------- a stranger in our place */
 
-/* Somebody else listens where rank 0 will be, says something and leaves. Rank 1
- * is started first, so that it does not inherit the stranger's socket. */
-static void come_after_a_stranger(const void *bytes, size_t size) {
-  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-  crew c = new_crew(2, meet_and_gather);
-  start_member(&c, 1);
-  int yes = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  address.sin_port = htons((uint16_t)c.place.port);
-  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
-  assert_int_equal(listen(listener, 4), 0);
-  int fd = accept(listener, NULL, NULL);
+/* Listens where rank 0 would; the connection of rank 1. That is started first, so that it does not
+ * inherit our sockets. */
+static int accept_rank_1(crew *c, int *listener) {
+  struct sockaddr_in address = {.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)c->place.port),
+                                .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  int yes = 1;
+  start_member(c, 1);
+  *listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  setsockopt(*listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  assert_int_equal(bind(*listener, (struct sockaddr *)&address, sizeof(address)), 0);
+  assert_int_equal(listen(*listener, 4), 0);
+  int fd = accept(*listener, NULL, NULL);
   assert_true(fd >= 0);
+  return fd;
+}
+
+/* Somebody else listens where rank 0 will be, says something and leaves. */
+static void come_after_a_stranger(const void *bytes, size_t size) {
+  crew c = new_crew(2, meet_and_gather);
+  int listener, fd = accept_rank_1(&c, &listener);
   say(fd, bytes, size);
   sleep_ms(100);
   close(fd);
@@ -424,17 +429,9 @@ static void rank_that_sends_nonsense_is_named(void **state) {
 /* A rank 0 that lets rank 1 in and then answers with these bytes. */
 static void expect_answer_refused(const uint8_t *answer, size_t size, lcomm_status status,
                                   const char *words) {
-  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
   uint8_t bytes[LCOMM_STORE_HANDSHAKE_SIZE], welcome[2 * LCOMM_STORE_HEADER_SIZE];
   crew c = new_crew(2, meet_and_gather);
-  start_member(&c, 1);
-  int yes = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  address.sin_port = htons((uint16_t)c.place.port);
-  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
-  assert_int_equal(listen(listener, 4), 0);
-  int fd = accept(listener, NULL, NULL);
-  assert_true(fd >= 0);
+  int listener, fd = accept_rank_1(&c, &listener);
   assert_int_equal(recv(fd, bytes, sizeof(bytes), MSG_WAITALL), sizeof(bytes));
   lcomm_store_pack_frame((lcomm_store_frame){LCOMM_STORE_WAIT, 0}, welcome);
   lcomm_store_pack_frame((lcomm_store_frame){LCOMM_STORE_WELCOME, 0},

@@ -5,19 +5,8 @@
 # What libcomm-info prints for people and for programs, and the version of every program.
 set -u
 
-# shellcheck source=tests/support/expect.sh
-. "$(dirname "$0")/../support/expect.sh"
-show_more() { head -n 40 "$work/out" | sed 's/^/  | /'; }
-info=$build/tools/libcomm-info
-
-has() { grep -qE -- "$1" "$work/out"; }
-info() { timeout -k 5 "$limit" "$info" "$@" >"$work/out" 2>&1; }
-refuses() { # LINE OPTION...: exit code 2 and this line
-  local line=$1
-  shift
-  info "$@"
-  [ $? -eq 2 ] && has "$line"
-}
+# shellcheck source=tests/support/info.sh
+. "$(dirname "$0")/../support/info.sh"
 
 # -------------------------------------------------------------------- plans
 expect plans_stand_alone info --plan --policy net=int8 --ranks 8 --nodes 2 --size 1M,4M

@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "tests/support/temp_folder.h"
 #include "tools/codec/codec_source.h"
 
 enum { PATH_SIZE = 512, BYTES_MAX = 4096 };
@@ -97,25 +98,6 @@ static inline void put_checksum(bytes *b) {
 }
 
 /* ------------------------------------------------------------------ folders */
-
-typedef struct folder {
-  char path[PATH_SIZE / 2];
-} folder;
-
-static inline int make_folder(void **state) {
-  folder *made = test_calloc(1, sizeof *made);
-  const char *parent = getenv("TMPDIR");
-  snprintf(made->path, sizeof made->path, "%s/source-XXXXXX", parent && *parent ? parent : "/tmp");
-  *state = made;
-  return mkdtemp(made->path) ? 0 : -1;
-}
-
-static inline int remove_folder(void **state) {
-  char command[PATH_SIZE];
-  snprintf(command, sizeof command, "rm -r '%s'", ((folder *)*state)->path);
-  test_free(*state);
-  return system(command);
-}
 
 static inline const char *write_file(void **state, const char *name, const bytes *b) {
   static char path[PATH_SIZE];
@@ -204,7 +186,5 @@ static inline void check_tensor(const lcomm_source_contents *contents, size_t in
   assert_int_equal(contents->tensors[index].first, first);
   assert_int_equal(contents->tensors[index].count, count);
 }
-
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 #endif

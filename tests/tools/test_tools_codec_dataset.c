@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "tests/support/temp_folder.h"
 #include "tools/codec/codec_dataset.h"
 #include "tools/codec/codec_feedback.h"
 #include "tools/codec/codec_survey.h"
@@ -83,34 +84,8 @@ static void a_huge_tensor_is_taken_in_pieces(void **state) {
 
 /* ----------------------------------------------------------------- captures */
 
-typedef struct folder {
-  char path[PATH_SIZE / 2];
-} folder;
-
-static int make_folder(void **state) {
-  folder *made = test_calloc(1, sizeof *made);
-  const char *parent = getenv("TMPDIR");
-  snprintf(made->path, sizeof made->path, "%s/dataset-XXXXXX", parent && *parent ? parent : "/tmp");
-  *state = made;
-  return mkdtemp(made->path) ? 0 : -1;
-}
-
 static void file_name(const folder *in, unsigned step, unsigned bucket, unsigned rank, char *path) {
   snprintf(path, PATH_SIZE, "%s/step%06u-bucket%03u-rank%04u.lcg", in->path, step, bucket, rank);
-}
-
-static int remove_folder(void **state) {
-  folder *made = *state;
-  char path[PATH_SIZE];
-  for (unsigned step = 0; step < 4; step++) {
-    for (unsigned i = 0; i < 4; i++) {
-      file_name(made, step, i / 2, i % 2, path);
-      unlink(path);
-    }
-  }
-  int result = rmdir(made->path);
-  test_free(made);
-  return result;
 }
 
 static size_t put(uint8_t *bytes, size_t at, uint64_t number, size_t size) {
@@ -329,20 +304,13 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(tensors_share_buckets_of_25_mib),
       cmocka_unit_test(a_huge_tensor_is_taken_in_pieces),
-      cmocka_unit_test_setup_teardown(captures_of_a_bucket_and_rank_are_steps_of_one_stream,
-                                      make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(tensors_of_other_names_are_another_stream, make_folder,
-                                      remove_folder),
-      cmocka_unit_test_setup_teardown(values_are_repeated_to_fill_a_buffer, make_folder,
-                                      remove_folder),
-      cmocka_unit_test_setup_teardown(a_survey_sees_every_value_of_every_source, make_folder,
-                                      remove_folder),
-      cmocka_unit_test_setup_teardown(tensors_are_measured_each_on_its_own_values, make_folder,
-                                      remove_folder),
-      cmocka_unit_test_setup_teardown(error_feedback_keeps_the_sum_of_steps_close, make_folder,
-                                      remove_folder),
-      cmocka_unit_test_setup_teardown(a_path_that_is_not_there_is_named, make_folder,
-                                      remove_folder),
+      IN_FOLDER(captures_of_a_bucket_and_rank_are_steps_of_one_stream),
+      IN_FOLDER(tensors_of_other_names_are_another_stream),
+      IN_FOLDER(values_are_repeated_to_fill_a_buffer),
+      IN_FOLDER(a_survey_sees_every_value_of_every_source),
+      IN_FOLDER(tensors_are_measured_each_on_its_own_values),
+      IN_FOLDER(error_feedback_keeps_the_sum_of_steps_close),
+      IN_FOLDER(a_path_that_is_not_there_is_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

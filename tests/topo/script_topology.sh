@@ -7,20 +7,9 @@
 # not judged, only that there are some.
 set -u
 
-# shellcheck source=tests/support/expect.sh
-. "$(dirname "$0")/../support/expect.sh"
-show_more() { head -n 40 "$work/out" | sed 's/^/  | /'; }
-info=$build/tools/libcomm-info
+# shellcheck source=tests/support/info.sh
+. "$(dirname "$0")/../support/info.sh"
 fixtures=$PWD/tests/topo/fixtures
-
-has() { grep -qE -- "$1" "$work/out"; }
-info() { timeout -k 5 "$limit" "$info" "$@" >"$work/out" 2>&1; }
-refuses() { # LINE OPTION...: exit code 2 and this line
-  local line=$1
-  shift
-  info "$@"
-  [ $? -eq 2 ] && has "$line"
-}
 
 # ----------------------------------------------------------- this machine
 info --topology

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "libcomm/topo/topo.h"
+#include "tests/topo/topo_fixtures.h"
 
 enum { RANKS_MAX = 64 };
 
@@ -277,11 +278,7 @@ static void text_by_hand_may_be_spaced_and_unsorted(void **state) {
 
 static void malformed_text_is_refused_by_line(void **state) {
   (void)state;
-  static const struct {
-    const char *text;
-    int line;
-    const char *what;
-  } cases[] = {
+  static const refused_text cases[] = {
       {"", 1, "'node' is expected"},
       {"\n", 1, "'node' is expected"},
       {"node", 1, "the number of a node is expected"},
@@ -316,16 +313,7 @@ static void malformed_text_is_refused_by_line(void **state) {
       {"\x1b[2J", 1, "'?[2J' where"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    char error[LCOMM_TOPO_ERROR_MAX] = "", start[64];
-    lcomm_topo topo;
-    snprintf(start, sizeof start, "topology, line %d: ", cases[i].line);
-    assert_int_equal(lcomm_topo_load(cases[i].text, &topo, error), LCOMM_ERR_WIRE);
-    if (strncmp(error, start, strlen(start)) != 0 || !strstr(error, cases[i].what)) {
-      print_error("case %zu: %s\n", i, error);
-    }
-    assert_int_equal(strncmp(error, start, strlen(start)), 0);
-    assert_non_null(strstr(error, cases[i].what));
-    lcomm_topo_free(&topo); /* is empty */
+    assert_refused(&cases[i]);
   }
 }
 

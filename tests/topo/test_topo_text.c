@@ -138,11 +138,7 @@ static void costs_are_read_to_a_thousandth(void **state) {
 
 static void malformed_lines_are_refused_by_number(void **state) {
   (void)state;
-  static const struct {
-    const char *text;
-    int line;
-    const char *what;
-  } cases[] = {
+  static const refused_text cases[] = {
       {NODES "devices", 3, "'devices' where 'node', 'device', 'p2p', 'nvlink' or 'link'"},
       {"# a\n" NODES "\n", 4, "the line ends where 'node', 'device'"},
       {DEVICES, 1, "'device' where 'node'"},
@@ -201,16 +197,7 @@ static void malformed_lines_are_refused_by_number(void **state) {
       {NODES "device 0 pci \x1b[2J ranks 0", 3, "'?[2J' where a PCI id"},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof *cases; i++) {
-    char error[LCOMM_TOPO_ERROR_MAX] = "", start[64];
-    lcomm_topo topo;
-    snprintf(start, sizeof(start), "topology, line %d: ", cases[i].line);
-    assert_int_equal(lcomm_topo_load(cases[i].text, &topo, error), LCOMM_ERR_WIRE);
-    if (strncmp(error, start, strlen(start)) != 0 || !strstr(error, cases[i].what)) {
-      print_error("case %zu: %s\n", i, error);
-    }
-    assert_int_equal(strncmp(error, start, strlen(start)), 0);
-    assert_non_null(strstr(error, cases[i].what));
-    lcomm_topo_free(&topo); /* is empty */
+    assert_refused(&cases[i]);
   }
 }
 

@@ -57,6 +57,24 @@ static inline char *text_of_topo(const lcomm_topo *topo) {
   return text;
 }
 
+/* A text that is refused: where, and words of the sentence. */
+typedef struct refused_text {
+  const char *text;
+  int line;
+  const char *what;
+} refused_text;
+
+static inline void assert_refused(const refused_text *refused) {
+  char error[LCOMM_TOPO_ERROR_MAX] = "", start[64];
+  lcomm_topo topo;
+  snprintf(start, sizeof(start), "topology, line %d: ", refused->line);
+  assert_int_equal(lcomm_topo_load(refused->text, &topo, error), LCOMM_ERR_WIRE);
+  if (strncmp(error, start, strlen(start)) != 0 || !strstr(error, refused->what)) {
+    fail_msg("'%s' is refused by: %s", refused->text, error);
+  }
+  lcomm_topo_free(&topo); /* is empty */
+}
+
 /* One letter for each class: Self same-Device Nvlink Pcie sHm neT. */
 static inline char letter_of_link(lcomm_link link) {
   return "SDNPHT"[link];

@@ -15,21 +15,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "tests/support/temp_folder.h"
 #include "trainer/train_data.h"
 
 enum { PATH_SIZE = 512, IMAGES = 20, SIDE = 8, BODY = IMAGES * SIDE * SIDE };
-
-typedef struct folder {
-  char path[PATH_SIZE / 2];
-} folder;
-
-static int make_folder(void **state) {
-  folder *made = test_calloc(1, sizeof *made);
-  const char *parent = getenv("TMPDIR");
-  snprintf(made->path, sizeof made->path, "%s/idx-XXXXXX", parent && *parent ? parent : "/tmp");
-  *state = made;
-  return mkdtemp(made->path) ? 0 : -1;
-}
 
 static const char *const set_files[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                         "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
@@ -37,18 +26,6 @@ static const char *const set_files[] = {"train-images-idx3-ubyte", "train-labels
 static const char *file_in(const folder *in, const char *name, char path[PATH_SIZE]) {
   snprintf(path, PATH_SIZE, "%s/%s", in->path, name);
   return path;
-}
-
-static int remove_folder(void **state) {
-  folder *made = *state;
-  char path[PATH_SIZE];
-  for (int i = 0; i < 4; i++) {
-    unlink(file_in(made, set_files[i], path));
-  }
-  unlink(file_in(made, "file", path));
-  int result = rmdir(made->path);
-  test_free(made);
-  return result;
 }
 
 static void put_word(uint8_t *to, uint32_t word) {
@@ -361,8 +338,6 @@ static void images_of_other_sizes_are_refused(void **state) {
 static void a_folder_without_data_is_refused(void **state) {
   assert_set_refused(*state, "--data");
 }
-
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
