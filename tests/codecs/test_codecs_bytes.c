@@ -14,8 +14,8 @@
 
 #include "codecs/codec_residual.h"
 #include "codecs/codec_sum.h"
-#include "codecs/codec_topk.h"
 #include "tests/codecs/formats.h"
+#include "tests/codecs/topk_shapes.h"
 
 enum { N = 3000, STEPS = 100, SUMMANDS = 3 };
 
@@ -82,12 +82,7 @@ static uint64_t digest_dense(const lcomm_kernels *kernels, const lcomm_format *f
 static uint64_t digest_sparse(const lcomm_kernels *kernels, const lcomm_format *format) {
   static float gradient[N], residual[N], momentum[N], sum[N];
   const uint64_t ends[] = {1000, 1001, N};
-  lcomm_topk_shape shape = {.base_count = N,
-                            .parts = 1,
-                            .outputs = 1,
-                            .format = format,
-                            .segment_ends = ends,
-                            .segments = 3};
+  const lcomm_topk_shape shape = segmented(ends, 3, format);
   lcomm_topk *topk = NULL;
   assert_int_equal(lcomm_topk_create(&shape, &topk), LCOMM_OK);
   size_t size = 0;

@@ -115,44 +115,36 @@ static void payload_sizes_are_those_of_the_format(void **state) {
   }
 }
 
-static void int8_payload_has_the_bytes_the_format_says(void **state) {
-  (void)state;
-  float source[129] = {0};
-  source[0] = 127.0f, source[1] = -3.0f, source[128] = 254.0f;
-  lcomm_format format = lcomm_format_of(&lcomm_codec_int8);
-  uint8_t *payload = encode_all(&format, source, 129);
-  const uint8_t scales[] = {0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}, codes[] = {127, 0xfd, 0};
+/* Eight bytes of scales, then codes, of which the first three and the last are looked at. */
+static void expect_payload(const lcomm_codec *codec, const float *source, uint64_t count,
+                           const uint8_t scales[8], const uint8_t codes[3], uint8_t last) {
+  lcomm_format format = lcomm_format_of(codec);
+  uint8_t *payload = encode_all(&format, source, count);
   assert_memory_equal(payload, scales, 8);
   assert_memory_equal(payload + 8, codes, 3);
-  assert_int_equal(payload[8 + 128], 127);
+  assert_int_equal(payload[lcomm_payload_size(&format, count) - 1], last);
   free(payload);
+}
+
+static void int8_payload_has_the_bytes_the_format_says(void **state) {
+  (void)state;
+  float source[129] = {127.0f, -3.0f, [128] = 254.0f};
+  const uint8_t scales[] = {0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}, codes[] = {127, 0xfd, 0};
+  expect_payload(&lcomm_codec_int8, source, 129, scales, codes, 127);
 }
 
 static void fp8_payload_has_the_bytes_the_format_says(void **state) {
   (void)state;
-  float source[129] = {0};
-  source[0] = 448.0f, source[1] = -1.0f, source[128] = 896.0f;
-  lcomm_format format = lcomm_format_of(&lcomm_codec_fp8e4m3);
-  uint8_t *payload = encode_all(&format, source, 129);
+  float source[129] = {448.0f, -1.0f, [128] = 896.0f};
   const uint8_t scales[] = {127, 128, 0, 0, 0, 0, 0, 0}, codes[] = {0x7e, 0xb8, 0};
-  assert_memory_equal(payload, scales, 8);
-  assert_memory_equal(payload + 8, codes, 3);
-  assert_int_equal(payload[8 + 128], 0x7e);
-  free(payload);
+  expect_payload(&lcomm_codec_fp8e4m3, source, 129, scales, codes, 0x7e);
 }
 
 static void int4_payload_has_the_bytes_the_format_says(void **state) {
   (void)state;
-  float source[33] = {0};
-  source[0] = 7.0f, source[1] = -3.0f, source[2] = -7.0f, source[32] = -14.0f;
-  lcomm_format format = lcomm_format_of(&lcomm_codec_int4);
-  uint8_t *payload = encode_all(&format, source, 33);
+  float source[33] = {7.0f, -3.0f, -7.0f, [32] = -14.0f};
   const uint8_t scales[] = {0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}, codes[] = {0xd7, 0x09, 0};
-  assert_int_equal(lcomm_payload_size(&format, 33), 8 + 17);
-  assert_memory_equal(payload, scales, 8);
-  assert_memory_equal(payload + 8, codes, 3);
-  assert_int_equal(payload[8 + 16], 0x09);
-  free(payload);
+  expect_payload(&lcomm_codec_int4, source, 33, scales, codes, 0x09);
 }
 
 static void fp16_carries_its_scale(void **state) {

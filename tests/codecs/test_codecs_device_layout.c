@@ -9,19 +9,10 @@
 #include <stdbool.h>
 
 #include "codecs/device_layout.h"
-#include "tests/codecs/formats.h"
+#include "tests/codecs/listed_formats.h"
 
 static const uint64_t counts[] = {0, 1, 2, 31, 32, 33, 127, 128, 129, 1000, 1025, 4096, 10001};
 enum { COUNTS = sizeof counts / sizeof *counts, MOST = 10001 };
-
-static lcomm_format formats[FORMATS_MAX];
-static size_t format_count;
-
-static int list_formats(void **state) {
-  (void)state;
-  format_count = dense_formats(formats);
-  return 0;
-}
 
 static size_t code_size(lcomm_cuda_kind kind, uint64_t count) {
   static const unsigned bits[LCOMM_CUDA_KIND_COUNT] = {32, 16, 16, 16, 16, 8, 8, 8, 4};

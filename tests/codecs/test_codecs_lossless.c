@@ -92,27 +92,27 @@ static void all_kernel_tables_make_the_same_stream(void **state) {
   for_each_stage(3000, check_tables_agree);
 }
 
+/* `size` bytes of a payload of `count` elements make this stream. */
+static void expect_stream(const lcomm_codec *codec, uint64_t count, const void *payload,
+                          size_t size, const uint8_t *expected, size_t expected_size) {
+  stage s = make_stage(lcomm_format_of(codec), count);
+  s.count = count, s.size = size;
+  memcpy(s.payload, payload, size);
+  encode(&s);
+  assert_int_equal(s.stream_size, expected_size);
+  assert_memory_equal(s.stream, expected, expected_size);
+  free_stage(&s);
+}
+
 /* Planes this short are stored. */
 static void a_stream_has_the_bytes_the_format_says(void **state) {
   (void)state;
   static const uint8_t number[] = {0x01, 0x02, 0x03, 0x84}; /* rotated: 03 04 06 08 */
   static const uint8_t none[] = {1, 0, 0, 0, 3, 1, 0, 0, 0, 4, 1, 0, 0, 0, 6, 1, 0, 0, 0, 8};
   static const uint8_t bf16[] = {2, 0, 0, 0, 2, 7, 2, 0, 0, 0, 4, 8};
-  stage s = make_stage(lcomm_format_of(&lcomm_codec_none), 1);
-  s.count = 1, s.size = 4;
-  memcpy(s.payload, number, s.size);
-  encode(&s);
-  assert_int_equal(s.stream_size, sizeof none);
-  assert_memory_equal(s.stream, none, sizeof none);
-  free_stage(&s);
-  s = make_stage(lcomm_format_of(&lcomm_codec_bf16), 2);
-  s.count = 2, s.size = 4;
-  memcpy(s.payload, number, s.size);
-  encode(&s);
-  assert_int_equal(s.stream_size, sizeof bf16);
-  assert_memory_equal(s.stream, bf16, sizeof bf16);
-  free_stage(&s);
-  s = make_stage(lcomm_format_of(&lcomm_codec_int4), 1); /* a scale, 4 zeros, one code */
+  expect_stream(&lcomm_codec_none, 1, number, sizeof number, none, sizeof none);
+  expect_stream(&lcomm_codec_bf16, 2, number, sizeof number, bf16, sizeof bf16);
+  stage s = make_stage(lcomm_format_of(&lcomm_codec_int4), 1); /* a scale, 4 zeros, one code */
   make(&s, CONSTANT, 1);
   assert_int_equal(s.stream_size, 4 + 8 + 4 + 1);
   assert_int_equal(s.stream[0], 8);

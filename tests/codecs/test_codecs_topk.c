@@ -126,12 +126,7 @@ static void segments_keep_their_own_share(void **state) {
   const lcomm_format format = topk_format(0.01, LCOMM_VARIANT_PLAIN);
   const uint64_t ends[] = {0, 10, 10, 3000, 3001, 20000, 20000};
   for (int kind = 0; kind < KINDS; kind++) {
-    lcomm_topk_shape shape = {.base_count = 20000,
-                              .parts = 1,
-                              .outputs = 1,
-                              .format = &format,
-                              .segment_ends = ends,
-                              .segments = 7};
+    const lcomm_topk_shape shape = segmented(ends, 7, &format);
     check_shape(&shape, kinds[kind]);
   }
 }
@@ -169,13 +164,9 @@ static void stripes_select_among_their_own_elements(void **state) {
   const uint64_t ends[] = {5000, 5001, 9000, 30011};
   for (uint32_t part = 0; part < 3; part++) {
     for (int kind = 0; kind < KINDS; kind++) {
-      lcomm_topk_shape shape = {.base_count = 30011,
-                                .parts = 3,
-                                .part = part,
-                                .outputs = 1,
-                                .format = &format,
-                                .segment_ends = ends,
-                                .segments = 4};
+      lcomm_topk_shape shape = segmented(ends, 4, &format);
+      shape.parts = 3;
+      shape.part = part;
       check_shape(&shape, kinds[kind]);
     }
   }
@@ -186,12 +177,8 @@ static void a_run_ends_where_its_tile_ends(void **state) {
   (void)state;
   const lcomm_format format = topk_format(0.01, LCOMM_VARIANT_PLAIN);
   const uint64_t ends[] = {3 * LCOMM_TILE + 1, 5 * LCOMM_TILE};
-  lcomm_topk_shape shape = {.base_count = 5 * LCOMM_TILE,
-                            .parts = 3,
-                            .outputs = 1,
-                            .format = &format,
-                            .segment_ends = ends,
-                            .segments = 2};
+  lcomm_topk_shape shape = segmented(ends, 2, &format);
+  shape.parts = 3;
   check_shape(&shape, ascending);
 }
 
@@ -240,12 +227,8 @@ static void results_do_not_depend_on_history(void **state) {
   const lcomm_format format = topk_format(0.01, LCOMM_VARIANT_PLAIN);
   enum { N = 12000 };
   const uint64_t ends[] = {4000, N};
-  lcomm_topk_shape shape = {.base_count = N,
-                            .parts = 1,
-                            .outputs = 2,
-                            .format = &format,
-                            .segment_ends = ends,
-                            .segments = 2};
+  lcomm_topk_shape shape = segmented(ends, 2, &format);
+  shape.outputs = 2;
   static float base[N], residual[N];
   memset(residual, 0, sizeof residual);
   lcomm_topk *topk = make(&shape);

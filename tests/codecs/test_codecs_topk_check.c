@@ -10,18 +10,14 @@ enum { VIEW = 9000 };
 
 static uint8_t *encode_view(double density, int variant, size_t *size) {
   const uint64_t count = VIEW;
-  const lcomm_format format = topk_format(density, variant);
-  lcomm_topk_shape shape = whole(&count, &format);
-  lcomm_topk *topk = make(&shape);
+  topk_encoder e = whole_encoder(&count, density, variant);
   float *base = sample_memory(VIEW * sizeof *base);
   fill(base, VIEW, normal, 4);
-  uint8_t *room = payload_memory(topk);
-  lcomm_topk_encode(topk, lcomm_kernels_best(), base, NULL, LCOMM_TOPK_HOLD, &room, size);
+  lcomm_topk_encode(e.topk, lcomm_kernels_best(), base, NULL, LCOMM_TOPK_HOLD, &e.payload, size);
   uint8_t *payload = sample_memory(*size);
-  memcpy(payload, room, *size);
-  free(room);
+  memcpy(payload, e.payload, *size);
   free(base);
-  lcomm_topk_destroy(topk);
+  free_encoder(&e);
   return payload;
 }
 

@@ -28,30 +28,30 @@ static uint8_t *write_entries(int variant, const uint32_t *position, const float
   return payload;
 }
 
+/* Of entries 2, 3 and 9: deltas 2, 0, 5 in 3 bits, 101'000'010. */
+static void expect_payload(int variant, const float value[3], const uint8_t *expected,
+                           size_t expected_size) {
+  const uint32_t position[] = {2, 3, 9};
+  size_t size;
+  uint8_t *payload = write_entries(variant, position, value, 3, &size);
+  assert_int_equal(size, expected_size);
+  assert_memory_equal(payload, expected, expected_size);
+  free(payload);
+}
+
 static void payload_has_the_bytes_the_format_says(void **state) {
   (void)state;
-  const uint32_t position[] = {2, 3, 9};
   const float value[] = {1.0f, -2.0f, 0.5f};
-  /* deltas 2, 0, 5 in 3 bits: 101'000'010 */
   const uint8_t expected[] = {3, 0, 0, 0, 3, 0x42, 0x01, 0x80, 0x3f, 0x00, 0xc0, 0x00, 0x3f};
-  size_t size;
-  uint8_t *payload = write_entries(LCOMM_VARIANT_PLAIN, position, value, 3, &size);
-  assert_int_equal(size, sizeof expected);
-  assert_memory_equal(payload, expected, sizeof expected);
-  free(payload);
+  expect_payload(LCOMM_VARIANT_PLAIN, value, expected, sizeof expected);
 }
 
 static void int8_payload_has_the_bytes_the_format_says(void **state) {
   (void)state;
-  const uint32_t position[] = {2, 3, 9};
   const float value[] = {1.0f, -127.0f, 0.5f};
   /* scale 1, codes 1, -127 and 0: a half goes to the even neighbour */
   const uint8_t expected[] = {3, 0, 0, 0, 3, 0x42, 0x01, 0x00, 0x00, 0x80, 0x3f, 0x01, 0x81, 0x00};
-  size_t size;
-  uint8_t *payload = write_entries(LCOMM_TOPK_INT8, position, value, 3, &size);
-  assert_int_equal(size, sizeof expected);
-  assert_memory_equal(payload, expected, sizeof expected);
-  free(payload);
+  expect_payload(LCOMM_TOPK_INT8, value, expected, sizeof expected);
 }
 
 static void consecutive_positions_need_no_bits(void **state) {

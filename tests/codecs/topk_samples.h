@@ -5,7 +5,7 @@
 
 /* Data, formats and encoders for tests of top-k. */
 
-#include "codecs/codec_topk.h"
+#include "tests/codecs/topk_shapes.h"
 #include "tests/kernels/kernel_samples.h"
 
 /* Data that is hard in one way each. */
@@ -83,27 +83,11 @@ static inline void fill(float *value, uint64_t count, value_of *kind, uint64_t s
 
 enum { VARIANTS = 2 }; /* LCOMM_VARIANT_PLAIN, LCOMM_TOPK_INT8 */
 
-static inline lcomm_format topk_format(double density, int variant) {
-  lcomm_format format = lcomm_format_of(&lcomm_codec_topk);
-  format.density = density;
-  format.variant = (uint8_t)variant;
-  return format;
-}
-
 /* For what depends on the variant alone. */
 static inline const lcomm_format *format_of(int variant) {
   static lcomm_format formats[VARIANTS];
   formats[variant] = topk_format(0.01, variant);
   return &formats[variant];
-}
-
-static inline lcomm_topk_shape whole(const uint64_t *count, const lcomm_format *format) {
-  return (lcomm_topk_shape){.base_count = *count,
-                            .parts = 1,
-                            .outputs = 1,
-                            .format = format,
-                            .segment_ends = count,
-                            .segments = 1};
 }
 
 static inline lcomm_topk *make(const lcomm_topk_shape *shape) {
@@ -116,6 +100,34 @@ static inline lcomm_topk *make(const lcomm_topk_shape *shape) {
 /* Room for the payload of an encoder with one output. */
 static inline uint8_t *payload_memory(const lcomm_topk *topk) {
   return sample_memory(lcomm_topk_output_bound(topk, 0));
+}
+
+/* An encoder of one view, or of one part of a view that is striped over several, and room for what
+ * it writes. */
+typedef struct topk_encoder {
+  lcomm_format format;
+  lcomm_topk *topk;
+  uint8_t *payload;
+} topk_encoder;
+
+static inline topk_encoder part_encoder(const uint64_t *count, double density, int variant,
+                                        uint32_t parts, uint32_t part) {
+  topk_encoder e = {.format = topk_format(density, variant)};
+  lcomm_topk_shape shape = whole(count, &e.format);
+  shape.parts = parts;
+  shape.part = part;
+  e.topk = make(&shape);
+  e.payload = payload_memory(e.topk);
+  return e;
+}
+
+static inline topk_encoder whole_encoder(const uint64_t *count, double density, int variant) {
+  return part_encoder(count, density, variant, 1, 0);
+}
+
+static inline void free_encoder(topk_encoder *e) {
+  free(e->payload);
+  lcomm_topk_destroy(e->topk);
 }
 
 #endif

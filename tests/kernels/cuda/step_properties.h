@@ -88,13 +88,8 @@ static inline void commit_both(topk *t, sparse *other, float *momentum, void *mo
 static inline void hundred_steps(int variant, const sending *turn) {
   static const uint64_t ends[] = {2500, SLICE};
   static float momentum[SLICE];
-  const lcomm_format format = topk_of(0.02, variant);
-  const lcomm_topk_shape shape = {.base_count = SLICE,
-                                  .parts = 1,
-                                  .outputs = 1,
-                                  .format = &format,
-                                  .segment_ends = ends,
-                                  .segments = COUNT(ends)};
+  const lcomm_format format = topk_format(0.02, variant);
+  const lcomm_topk_shape shape = segmented(ends, COUNT(ends), &format);
   topk t = topk_open(&shape);
   sparse other =
       sparse_open(lcomm_topk_output_capacity(t.here, 0), lcomm_topk_output_bound(t.here, 0));
@@ -139,7 +134,7 @@ static void streams_at_once_give_the_same_bytes(void **state) {
   for (size_t s = 0; s < STREAMS; s++) {
     CHECK(device->stream.create(&streams[s]));
     stream = streams[s];
-    chosen[s] = topk_of(0.02, (int)(s % 2));
+    chosen[s] = topk_format(0.02, (int)(s % 2));
     chooser[s] = topk_open(&(lcomm_topk_shape){.base_count = N,
                                                .parts = 1,
                                                .outputs = 1,

@@ -6,17 +6,10 @@
 #include "tests/kernels/cuda/dense_cases.h"
 
 #include "codecs/codec_residual.h"
+#include "tests/codecs/listed_formats.h"
 #include "tests/support/emulated/emulated_blocks.h"
 
-static lcomm_format formats[FORMATS_MAX];
-static size_t format_count;
 static const lcomm_kernels *const scalar = &lcomm_kernels_scalar;
-
-static int list_formats(void **state) {
-  (void)state;
-  format_count = dense_formats(formats);
-  return 0;
-}
 
 /* What the processor makes of a view: payload, and the residual in its place. */
 static uint8_t *encode_by_codec(const lcomm_format *format, const view *v,

@@ -7,16 +7,8 @@
 #include "tests/kernels/cuda/dense_cases.h"
 
 #include "codecs/codec_sum.h"
+#include "tests/codecs/listed_formats.h"
 #include "tests/kernels/cuda/sum_cases.h"
-
-static lcomm_format formats[FORMATS_MAX];
-static size_t format_count;
-
-static int list_formats(void **state) {
-  (void)state;
-  format_count = dense_formats(formats);
-  return 0;
-}
 
 /* One of every few views, others for every format. */
 static const view *view_of(size_t format, size_t turn) {

@@ -149,13 +149,8 @@ static void segments_are_chosen_from_by_themselves(void **state) {
   for (int variant = 0; variant < VARIANTS; variant++) {
     for (int kind = 0; kind < KINDS; kind++) {
       const lcomm_format format = topk_format(0.0, variant);
-      const lcomm_topk_shape shape = {.base_count = ends[SEGMENTS - 1],
-                                      .parts = 1,
-                                      .outputs = 1,
-                                      .format = &format,
-                                      .segment_ends = ends,
-                                      .segment_densities = density,
-                                      .segments = SEGMENTS};
+      lcomm_topk_shape shape = segmented(ends, SEGMENTS, &format);
+      shape.segment_densities = density;
       encode_kind(&shape, kinds[kind], kind % 2 == 0 ? RELEASE : HOLD);
     }
   }
@@ -167,12 +162,7 @@ static void long_segments_are_searched_by_many_blocks(void **state) {
   static const uint64_t ends[] = {5000, 300000, 300001};
   value_of *const chosen[] = {normal, few_levels, mostly_zero};
   const lcomm_format format = topk_format(0.01, 0);
-  const lcomm_topk_shape shape = {.base_count = ends[2],
-                                  .parts = 1,
-                                  .outputs = 1,
-                                  .format = &format,
-                                  .segment_ends = ends,
-                                  .segments = 3};
+  const lcomm_topk_shape shape = segmented(ends, 3, &format);
   for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++) {
     encode_kind(&shape, chosen[i], RELEASE);
   }
@@ -200,12 +190,7 @@ static void hundred_steps(const char *model, int variant) {
   static float gradient[WORKERS][SLICE];
   static const uint64_t ends[] = {3000, 11000, SLICE};
   const lcomm_format format = topk_format(0.01, variant);
-  const lcomm_topk_shape shape = {.base_count = SLICE,
-                                  .parts = 1,
-                                  .outputs = 1,
-                                  .format = &format,
-                                  .segment_ends = ends,
-                                  .segments = 3};
+  const lcomm_topk_shape shape = segmented(ends, 3, &format);
   for (unsigned worker = 0; worker < WORKERS; worker++) {
     load_gradient(model, worker, gradient[worker]);
   }

@@ -100,12 +100,7 @@ static void a_misled_segment_does_not_disturb_others(void **state) {
   static const uint64_t ends[] = {9000, 15000, 30000};
   for (int variant = 0; variant < VARIANTS; variant++) {
     const lcomm_format format = topk_format(0.01, variant);
-    const lcomm_topk_shape shape = {.base_count = ends[2],
-                                    .parts = 1,
-                                    .outputs = 1,
-                                    .format = &format,
-                                    .segment_ends = ends,
-                                    .segments = 3};
+    const lcomm_topk_shape shape = segmented(ends, 3, &format);
     pair p = make_pair(&shape);
     inside = normal;
     outside = large;

@@ -13,6 +13,7 @@
 #include "kernels/cuda/cuda_topk.h"
 #include "kernels/stripe.h"
 #include "tests/codecs/topk_samples.h"
+#include "tests/kernels/cuda/topk_device_shape.h"
 #include "tests/support/emulated/emulated_blocks.h"
 
 enum { OUTPUTS_MAX = 70 };
@@ -47,27 +48,12 @@ static inline bool is_int8(const lcomm_format *format) {
   return format->variant == LCOMM_TOPK_INT8;
 }
 
-/* The segments as the CPU's encoder has them: those that have elements here. */
 static inline void make_device(pair *p) {
-  uint64_t *count = sample_memory(p->cpu->segments * sizeof *count);
-  uint64_t *kept = sample_memory(p->cpu->segments * sizeof *kept);
+  size_t segments = lcomm_topk_segments(p->cpu);
+  uint64_t *count = sample_memory(segments * sizeof *count);
+  uint64_t *kept = sample_memory(segments * sizeof *kept);
   uint64_t capacity[OUTPUTS_MAX];
-  for (size_t i = 0; i < p->cpu->segments; i++) {
-    count[i] = p->cpu->segment[i].count;
-    kept[i] = p->cpu->segment[i].kept;
-  }
-  for (uint32_t o = 0; o < p->shape.outputs; o++) {
-    capacity[o] = lcomm_topk_output_capacity(p->cpu, o);
-  }
-  lcomm_cuda_topk_shape shape = {.base_count = p->shape.base_count,
-                                 .parts = p->shape.parts,
-                                 .part = p->shape.part,
-                                 .outputs = p->shape.outputs,
-                                 .int8 = is_int8(p->shape.format),
-                                 .segments = (uint32_t)p->cpu->segments,
-                                 .segment_count = count,
-                                 .segment_kept = kept,
-                                 .output_capacity = capacity};
+  lcomm_cuda_topk_shape shape = device_shape(p->cpu, &p->shape, count, kept, capacity);
   p->memory_size = lcomm_cuda_run_topk_size(&shape);
   p->memory = device_memory(p->memory_size);
   p->device = lcomm_cuda_run_topk_create(&shape, p->memory, NULL);

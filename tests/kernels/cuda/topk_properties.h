@@ -6,8 +6,8 @@
 /* Top-k of every device: an encoder on each side, and what the
  * receiver does with payloads. */
 
-#include "codecs/codec_topk.h"
 #include "tests/kernels/cuda/kernel_properties.h"
+#include "tests/kernels/cuda/topk_device_shape.h"
 
 enum { OUTPUTS_MAX = 8, SEGMENTS_MAX = 16 };
 
@@ -31,13 +31,6 @@ typedef struct topk {
   uint64_t *size_there; /* pinned */
 } topk;
 
-static inline lcomm_format topk_of(double density, int variant) {
-  lcomm_format format = lcomm_format_of(&lcomm_codec_topk);
-  format.density = density;
-  format.variant = (uint8_t)variant;
-  return format;
-}
-
 static inline sparse sparse_open(uint64_t entries, size_t size) {
   return (sparse){.payload = sample_memory(size),
                   .payload_there = there(NULL, size, 8),
@@ -46,22 +39,7 @@ static inline sparse sparse_open(uint64_t entries, size_t size) {
 
 static inline void topk_create_there(topk *t) {
   uint64_t count[SEGMENTS_MAX], kept[SEGMENTS_MAX], capacity[OUTPUTS_MAX];
-  size_t segments = lcomm_topk_segments(t->here);
-  for (size_t i = 0; i < segments; i++) {
-    lcomm_topk_segment_get(t->here, i, &count[i], &kept[i]);
-  }
-  for (uint32_t o = 0; o < t->shape.outputs; o++) {
-    capacity[o] = lcomm_topk_output_capacity(t->here, o);
-  }
-  lcomm_cuda_topk_shape shape = {.base_count = t->shape.base_count,
-                                 .parts = t->shape.parts,
-                                 .part = t->shape.part,
-                                 .outputs = t->shape.outputs,
-                                 .int8 = t->shape.format->variant == LCOMM_TOPK_INT8,
-                                 .segments = (uint32_t)segments,
-                                 .segment_count = count,
-                                 .segment_kept = kept,
-                                 .output_capacity = capacity};
+  lcomm_cuda_topk_shape shape = device_shape(t->here, &t->shape, count, kept, capacity);
   void *memory = there(NULL, device->kernels->topk_size(&shape), 0);
   t->there = device->kernels->topk_create(&shape, memory, stream);
   assert_non_null(t->there);
@@ -184,13 +162,8 @@ static void every_kind_of_value_is_chosen_from(void **state) {
   for (int variant = 0; variant < 2; variant++) {
     for (int k = 0; k < KINDS; k++) {
       for (int s = 0; s < SENDINGS; s++) {
-        const lcomm_format format = topk_of(k % 2 ? 0.01 : 0.2, variant);
-        const lcomm_topk_shape shape = {.base_count = ends[COUNT(ends) - 1],
-                                        .parts = 1,
-                                        .outputs = 1,
-                                        .format = &format,
-                                        .segment_ends = ends,
-                                        .segments = COUNT(ends)};
+        const lcomm_format format = topk_format(k % 2 ? 0.01 : 0.2, variant);
+        const lcomm_topk_shape shape = segmented(ends, COUNT(ends), &format);
         encode_shape(&shape, (kind)k, (sending)s);
       }
     }
@@ -199,7 +172,7 @@ static void every_kind_of_value_is_chosen_from(void **state) {
 
 static inline void encode_whole(uint64_t count, uint32_t parts, uint32_t outputs, int variant,
                                 double density) {
-  const lcomm_format format = topk_of(density, variant);
+  const lcomm_format format = topk_format(density, variant);
   const lcomm_topk_shape shape = {.base_count = count,
                                   .parts = parts,
                                   .part = parts / 2,
@@ -262,7 +235,7 @@ static void receivers_do_what_those_of_the_codec_do(void **state) {
   for (size_t i = 0; i < COUNT(counts); i++) {
     for (size_t d = 0; d < COUNT(densities); d++) {
       for (int variant = 0; variant < 2; variant++) {
-        const lcomm_format format = topk_of(densities[d], variant);
+        const lcomm_format format = topk_format(densities[d], variant);
         const uint32_t parts = (i + d) % 3 == 2 ? 3 : 1;
         const lcomm_topk_shape shape = {.base_count = counts[i],
                                         .parts = parts,

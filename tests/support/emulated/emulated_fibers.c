@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "tests/support/emulated/emulated_sanitizers.h"
+
 enum { STACK_SIZE = 256 << 10, GUARD_SIZE = 64 << 10 };
 
 /* Stacks begin at different places of a page: else all that is hot in them would
@@ -32,15 +34,6 @@ static _Thread_local lcomm_fiber *left; /* the fiber that the last change came f
 static _Thread_local lcomm_fiber *entered;
 
 /* -------------------------------------------------------------- sanitizers */
-
-#ifdef __has_feature
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__ 1
-#endif
-#endif
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>

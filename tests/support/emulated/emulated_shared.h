@@ -14,14 +14,7 @@
  * The first two are one array for all, so grids run one at a time.
  */
 
-#ifdef __has_feature
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__ 1
-#endif
-#endif
+#include "tests/support/emulated/emulated_sanitizers.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define LCOMM_SHARED static __thread
