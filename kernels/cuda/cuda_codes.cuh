@@ -28,7 +28,7 @@ LCOMM_DEVICE void lcomm_store_rest(uint8_t *piece, int bits, int size, lcomm_vec
   }
 }
 
-LCOMM_DEVICE void lcomm_store_codes(int kind, void *code, const lcomm_launcher_env *at,
+LCOMM_DEVICE void lcomm_store_codes(int kind, void *code, const lcomm_thread_values *at,
                                     const lcomm_vec2 word[LCOMM_PIECES]) {
   int bits = lcomm_code_bits(kind), step = LCOMM_STEP * bits / 8;
   uint8_t *first = (uint8_t *)code + at->local * (uint64_t)bits / 8;
@@ -110,7 +110,7 @@ LCOMM_DEVICE lcomm_vec2 lcomm_scaled_piece(int kind, const lcomm_code_args *c, l
 }
 
 LCOMM_DEVICE void lcomm_encode_byte_scaled(int kind, const lcomm_code_args *c,
-                                           const lcomm_launcher_env *at, uint64_t n,
+                                           const lcomm_thread_values *at, uint64_t n,
                                            const float value[LCOMM_VALUES], lcomm_coded *out) {
   uint32_t lanes = lcomm_lanes_of_block(c->shift);
   int32_t amax = lcomm_block_amax(value, lanes);
@@ -168,7 +168,7 @@ LCOMM_DEVICE uint32_t lcomm_integer_not_finite(const float value[LCOMM_PIECE], i
 }
 
 LCOMM_DEVICE void lcomm_encode_float_scaled(int kind, const lcomm_code_args *c,
-                                            const lcomm_launcher_env *at, uint64_t n,
+                                            const lcomm_thread_values *at, uint64_t n,
                                             const float value[LCOMM_VALUES], lcomm_coded *out) {
   uint32_t top = kind == LCOMM_CUDA_INT8 ? 127 : 7, lanes = lcomm_lanes_of_block(c->shift);
   lcomm_integer_scale own = lcomm_integer_scale_of(lcomm_block_amax(value, lanes), (float)top);
@@ -219,7 +219,7 @@ LCOMM_DEVICE void lcomm_encode_rest(int kind, const lcomm_code_args *c, uint64_t
 
 /* Values of elements past the end are 0. */
 LCOMM_DEVICE void lcomm_encode_values(int kind, const lcomm_code_args *c,
-                                      const lcomm_launcher_env *at, uint64_t n,
+                                      const lcomm_thread_values *at, uint64_t n,
                                       const float value[LCOMM_VALUES], lcomm_coded *out) {
   if (kind == LCOMM_CUDA_F32) {
     lcomm_store_values((float *)c->code, at->local, at, value);

@@ -22,7 +22,7 @@ typedef struct decode_args {
   float factor, scale_factor;
 } decode_args;
 
-LCOMM_DEVICE void decode_nan_exact(int kind, const decode_args *a, const lcomm_launcher_env *at) {
+LCOMM_DEVICE void decode_nan_exact(int kind, const decode_args *a, const lcomm_thread_values *at) {
   LCOMM_ROLLED for (int e = 0; e < LCOMM_VALUES; e++) {
     int distance = lcomm_distance(e);
     if (distance >= at->left) {
@@ -51,7 +51,7 @@ LCOMM_DEVICE void store_piece(float *destination, int vectors, int32_t left,
 }
 
 LCOMM_DEVICE void decode(int kind, const decode_args *a) {
-  lcomm_launcher_env at = lcomm_memory_location_of(a->n, a->parts, a->part);
+  lcomm_thread_values at = lcomm_thread_values_of(a->n, a->parts, a->part);
   int vectors = lcomm_by_vectors(a->destination, &at), nan = 0;
   lcomm_sum_source source = {a->code, a->scale};
   lcomm_sum_codes codes;
@@ -79,7 +79,7 @@ LCOMM_DEVICE void decode(int kind, const decode_args *a) {
 
 /* Neither order of the two makes another sum, unless it is NaN. */
 LCOMM_DEVICE void add(int kind, const lcomm_sum_args *a) {
-  lcomm_launcher_env at = lcomm_memory_location_of(a->n, a->parts, a->part);
+  lcomm_thread_values at = lcomm_thread_values_of(a->n, a->parts, a->part);
   uint32_t coded = a->plain & 1 ? 1 : 0;
   float total[LCOMM_VALUES], value[LCOMM_VALUES];
   lcomm_sum_codes codes;

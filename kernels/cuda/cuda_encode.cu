@@ -42,7 +42,7 @@ LCOMM_DEVICE float residual_after(const encode_args *a, float residual, float va
 }
 
 LCOMM_DEVICE void encode(int kind, int feeds_back, const encode_args *a) {
-  lcomm_launcher_env at = lcomm_memory_location_of(a->n, a->parts, a->part);
+  lcomm_thread_values at = lcomm_thread_values_of(a->n, a->parts, a->part);
   float value[LCOMM_VALUES], residual[LCOMM_VALUES] = {0}, decoded[LCOMM_VALUES];
   lcomm_coded coded;
   lcomm_load_values(a->source, at.global, &at, value);

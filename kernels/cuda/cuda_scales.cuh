@@ -61,7 +61,7 @@ LCOMM_DEVICE int32_t lcomm_block_amax(const float value[LCOMM_VALUES], uint32_t 
 }
 
 /* Does this lane write the scale of its block, and which one is that? */
-LCOMM_DEVICE int lcomm_writes_scale(uint32_t lanes, uint32_t shift, const lcomm_launcher_env *at,
+LCOMM_DEVICE int lcomm_writes_scale(uint32_t lanes, uint32_t shift, const lcomm_thread_values *at,
                                     uint64_t n, uint64_t *block) {
   int piece = lcomm_piece_of_lane(lanes);
   *block = (at->local + (uint64_t)(piece * LCOMM_STEP)) >> shift;

@@ -9,7 +9,7 @@
 #include "kernels/cuda/cuda_sum.cuh"
 
 LCOMM_DEVICE void sum(int kind, const lcomm_sum_args *a) {
-  lcomm_launcher_env at = lcomm_memory_location_of(a->n, a->parts, a->part);
+  lcomm_thread_values at = lcomm_thread_values_of(a->n, a->parts, a->part);
   float total[LCOMM_VALUES];
   lcomm_total_of(kind, a, &at, total);
   lcomm_store_values(a->destination, at.global, &at, total);

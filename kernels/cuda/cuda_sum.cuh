@@ -67,12 +67,12 @@ LCOMM_DEVICE int lcomm_source_is_plain(const lcomm_sum_args *a, uint32_t source)
 }
 
 LCOMM_DEVICE void lcomm_load_source(int kind, uint32_t shift, const lcomm_sum_source *source,
-                                    const lcomm_launcher_env *at, lcomm_sum_codes *codes) {
+                                    const lcomm_thread_values *at, lcomm_sum_codes *codes) {
   lcomm_load_codes(kind, source->code, at, codes->word);
   codes->scale = lcomm_load_scale(kind, source->scale, shift, at);
 }
 
-LCOMM_DEVICE void lcomm_load_plain(const lcomm_sum_source *source, const lcomm_launcher_env *at,
+LCOMM_DEVICE void lcomm_load_plain(const lcomm_sum_source *source, const lcomm_thread_values *at,
                                    float value[LCOMM_VALUES]) {
   lcomm_load_values((const float *)source->code, at->global, at, value);
 }
@@ -98,13 +98,13 @@ LCOMM_DEVICE void lcomm_add_values(float total[LCOMM_VALUES], const float value[
 /* --------------------------------------------------------------- all sources */
 
 LCOMM_DEVICE void lcomm_add_plain(const lcomm_sum_args *a, uint32_t source,
-                                  const lcomm_launcher_env *at, float total[LCOMM_VALUES]) {
+                                  const lcomm_thread_values *at, float total[LCOMM_VALUES]) {
   float value[LCOMM_VALUES];
   lcomm_load_plain(&a->source[source], at, value);
   lcomm_add_values(total, value);
 }
 
-LCOMM_DEVICE void lcomm_sum_plain(const lcomm_sum_args *a, const lcomm_launcher_env *at,
+LCOMM_DEVICE void lcomm_sum_plain(const lcomm_sum_args *a, const lcomm_thread_values *at,
                                   float total[LCOMM_VALUES]) {
   float one[LCOMM_VALUES], other[LCOMM_VALUES];
   uint32_t s = 0;
@@ -124,7 +124,7 @@ LCOMM_DEVICE void lcomm_sum_plain(const lcomm_sum_args *a, const lcomm_launcher_
  * spilled before its load has completed makes all further loads wait. */
 LCOMM_DEVICE uint32_t lcomm_add_coded(int kind, uint32_t shift, uint32_t batch,
                                       const lcomm_sum_args *a, uint32_t s,
-                                      const lcomm_launcher_env *at, float total[LCOMM_VALUES]) {
+                                      const lcomm_thread_values *at, float total[LCOMM_VALUES]) {
   lcomm_sum_codes codes[LCOMM_SUM_BATCH_MAX];
   float value[LCOMM_VALUES];
   uint32_t left = a->count - s, added = 0;
@@ -148,7 +148,7 @@ LCOMM_DEVICE uint32_t lcomm_add_coded(int kind, uint32_t shift, uint32_t batch,
 /* A plain source that comes first is the initial total, so that its loads are in
  * flight together with those of the next sources. */
 LCOMM_DEVICE void lcomm_sum_coded(int kind, uint32_t shift, uint32_t batch, const lcomm_sum_args *a,
-                                  const lcomm_launcher_env *at, float total[LCOMM_VALUES]) {
+                                  const lcomm_thread_values *at, float total[LCOMM_VALUES]) {
   uint32_t s = 0;
   if (lcomm_source_is_plain(a, 0)) {
     lcomm_load_plain(&a->source[0], at, total);
@@ -170,9 +170,9 @@ LCOMM_DEVICE uint32_t lcomm_standard_shift(int kind) {
 
 /* Full warps with the standard block size have a specialised path without the
  * branches of the other cases. */
-LCOMM_DEVICE void lcomm_sum_sources(int kind, const lcomm_sum_args *a, const lcomm_launcher_env *at,
-                                    float total[LCOMM_VALUES]) {
-  lcomm_launcher_env whole = *at;
+LCOMM_DEVICE void lcomm_sum_sources(int kind, const lcomm_sum_args *a,
+                                    const lcomm_thread_values *at, float total[LCOMM_VALUES]) {
+  lcomm_thread_values whole = *at;
   whole.whole = 1;
   whole.left = LCOMM_SPAN - (int32_t)(lcomm_lane() * LCOMM_PIECE);
   if (kind == LCOMM_CUDA_F32) {
@@ -186,7 +186,7 @@ LCOMM_DEVICE void lcomm_sum_sources(int kind, const lcomm_sum_args *a, const lco
 
 /* Minimum or maximum, one source at a time. */
 LCOMM_DEVICE void lcomm_pick_sources(int kind, const lcomm_sum_args *a,
-                                     const lcomm_launcher_env *at, float total[LCOMM_VALUES]) {
+                                     const lcomm_thread_values *at, float total[LCOMM_VALUES]) {
   lcomm_sum_codes codes;
   float value[LCOMM_VALUES];
   LCOMM_ROLLED for (uint32_t s = 0; s < a->count; s++) {
@@ -229,7 +229,7 @@ LCOMM_DEVICE float lcomm_nan_exact_total(int kind, const lcomm_sum_args *a, uint
 }
 
 LCOMM_DEVICE void lcomm_total_nan_exact(int kind, const lcomm_sum_args *a,
-                                        const lcomm_launcher_env *at, float total[LCOMM_VALUES]) {
+                                        const lcomm_thread_values *at, float total[LCOMM_VALUES]) {
   LCOMM_ROLLED for (int e = 0; e < LCOMM_VALUES; e++) {
     int distance = lcomm_distance(e);
     if (distance >= at->left) {
@@ -247,7 +247,7 @@ LCOMM_DEVICE void lcomm_total_nan_exact(int kind, const lcomm_sum_args *a,
 
 /* From sums, minima or maxima to what is stored; 0 for elements that are not there. */
 LCOMM_DEVICE void lcomm_total_finish(int kind, const lcomm_sum_args *a,
-                                     const lcomm_launcher_env *at, float total[LCOMM_VALUES]) {
+                                     const lcomm_thread_values *at, float total[LCOMM_VALUES]) {
   int nan = 0;
   LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
     total[i] = a->op == LCOMM_CUDA_SUM ? a->factor * total[i] : total[i];
@@ -264,7 +264,7 @@ LCOMM_DEVICE void lcomm_total_finish(int kind, const lcomm_sum_args *a,
   }
 }
 
-LCOMM_DEVICE void lcomm_total_of(int kind, const lcomm_sum_args *a, const lcomm_launcher_env *at,
+LCOMM_DEVICE void lcomm_total_of(int kind, const lcomm_sum_args *a, const lcomm_thread_values *at,
                                  float total[LCOMM_VALUES]) {
   LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
     total[i] = lcomm_identity((int)a->op);

@@ -10,7 +10,7 @@
 #include "kernels/cuda/cuda_sum.cuh"
 
 LCOMM_DEVICE void sum_encode(int kind, int encoded, const lcomm_sum_args *a) {
-  lcomm_launcher_env at = lcomm_memory_location_of(a->n, a->parts, a->part);
+  lcomm_thread_values at = lcomm_thread_values_of(a->n, a->parts, a->part);
   float total[LCOMM_VALUES];
   lcomm_coded coded;
   lcomm_total_of(kind, a, &at, total);

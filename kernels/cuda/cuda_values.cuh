@@ -30,20 +30,20 @@ enum {
   LCOMM_DENSE_THREADS = LCOMM_TILE / LCOMM_VALUES
 };
 
-typedef struct lcomm_launcher_env {
+/* Where the elements of a thread are. */
+typedef struct lcomm_thread_values {
   uint64_t local;  /* the thread's first element in the view, and */
   uint64_t global; /* in its array */
   int32_t left;    /* elements of the warp from there on; below 1: none */
   int whole;       /* the warp has all its elements */
-} lcomm_launcher_env;
+} lcomm_thread_values;
 
-LCOMM_DEVICE lcomm_launcher_env lcomm_memory_location_of(uint64_t n, uint32_t parts,
-                                                         uint32_t part) {
+LCOMM_DEVICE lcomm_thread_values lcomm_thread_values_of(uint64_t n, uint32_t parts, uint32_t part) {
   uint64_t tile = lcomm_block();
   uint32_t warp = lcomm_warp() * LCOMM_SPAN, lane = lcomm_lane() * LCOMM_PIECE;
   uint64_t first = tile * LCOMM_TILE + warp;
   uint64_t rest = n > first ? n - first : 0;
-  lcomm_launcher_env at;
+  lcomm_thread_values at;
   at.local = first + lane;
   at.global = (tile * parts + part) * LCOMM_TILE + warp + lane;
   at.whole = rest >= LCOMM_SPAN;
@@ -56,7 +56,7 @@ LCOMM_DEVICE int lcomm_distance(int i) {
   return i / LCOMM_PIECE * LCOMM_STEP + i % LCOMM_PIECE;
 }
 
-LCOMM_DEVICE int lcomm_by_vectors(const void *array, const lcomm_launcher_env *at) {
+LCOMM_DEVICE int lcomm_by_vectors(const void *array, const lcomm_thread_values *at) {
   return at->whole && (uintptr_t)array % 16 == 0;
 }
 
@@ -64,7 +64,7 @@ LCOMM_DEVICE int lcomm_by_vectors(const void *array, const lcomm_launcher_env *a
 
 /* Elements past the end are 0. */
 LCOMM_DEVICE void lcomm_load_values(const float *array, uint64_t index,
-                                    const lcomm_launcher_env *at, float value[LCOMM_VALUES]) {
+                                    const lcomm_thread_values *at, float value[LCOMM_VALUES]) {
   const float *first = array + index;
   if (lcomm_by_vectors(array, at)) {
     LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
@@ -81,7 +81,7 @@ LCOMM_DEVICE void lcomm_load_values(const float *array, uint64_t index,
   }
 }
 
-LCOMM_DEVICE void lcomm_store_values(float *array, uint64_t index, const lcomm_launcher_env *at,
+LCOMM_DEVICE void lcomm_store_values(float *array, uint64_t index, const lcomm_thread_values *at,
                                      const float value[LCOMM_VALUES]) {
   float *first = array + index;
   if (lcomm_by_vectors(array, at)) {
@@ -119,7 +119,7 @@ LCOMM_DEVICE int lcomm_has_byte_scales(int kind) {
 }
 
 /* Bytes of a piece's codes that are there. */
-LCOMM_DEVICE int lcomm_piece_size(int bits, int piece, const lcomm_launcher_env *at) {
+LCOMM_DEVICE int lcomm_piece_size(int bits, int piece, const lcomm_thread_values *at) {
   int count = at->left - piece * LCOMM_STEP;
   count = count < 0 ? 0 : count > LCOMM_PIECE ? LCOMM_PIECE : count;
   return (count * bits + 7) / 8;
@@ -137,7 +137,7 @@ LCOMM_DEVICE lcomm_vec2 lcomm_load_rest(const uint8_t *piece, int bits, int size
 }
 
 /* The codes of each piece, lowest first; those past the end are 0. */
-LCOMM_DEVICE void lcomm_load_codes(int kind, const void *code, const lcomm_launcher_env *at,
+LCOMM_DEVICE void lcomm_load_codes(int kind, const void *code, const lcomm_thread_values *at,
                                    lcomm_vec2 word[LCOMM_PIECES]) {
   int bits = lcomm_code_bits(kind), step = LCOMM_STEP * bits / 8;
   const uint8_t *first = (const uint8_t *)code + at->local * (uint64_t)bits / 8;
@@ -163,7 +163,7 @@ LCOMM_DEVICE void lcomm_load_codes(int kind, const void *code, const lcomm_launc
  * of the warp's elements, or 0; for F16, all have its one factor. `shift` is the
  * logarithm of the block. */
 LCOMM_DEVICE uint32_t lcomm_load_scale(int kind, const void *scale, uint32_t shift,
-                                       const lcomm_launcher_env *at) {
+                                       const lcomm_thread_values *at) {
   uint32_t lane = lcomm_lane();
   if (kind == LCOMM_CUDA_F16) {
     return scale ? *(const uint32_t *)scale : lcomm_f32_bits(1.0f);
