@@ -35,6 +35,18 @@ LCOMM_ELEMENT float lcomm_f32_from_bits(uint32_t bits) {
   return value;
 }
 
+LCOMM_ELEMENT uint64_t lcomm_f64_bits(double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+LCOMM_ELEMENT double lcomm_f64_from_bits(uint64_t bits) {
+  double value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
 /* The bits without the sign order values by magnitude: NaN > Inf > finite.
  * Signed, because vector units compare signed integers best. */
 LCOMM_ELEMENT int32_t lcomm_f32_magnitude(float value) {

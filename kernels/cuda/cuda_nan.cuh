@@ -12,18 +12,6 @@
 
 #include "kernels/element.h"
 
-LCOMM_DEVICE uint64_t lcomm_f64_bits(double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
-LCOMM_DEVICE double lcomm_f64_from_bits(uint64_t bits) {
-  double value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
 /* The bits of the NaN that an operation on `a` and `b` gives. */
 LCOMM_DEVICE uint32_t lcomm_nan_f32(float a, float b) {
   uint32_t handed_on = (a != a ? lcomm_f32_bits(a) : lcomm_f32_bits(b)) | 0x00400000u;

@@ -9,19 +9,8 @@
 
 #include <stdbool.h>
 
+#include "kernels/element.h"
 #include "tests/support/emulated/emulated_blocks.h"
-
-static inline uint64_t odd_bits_f64(double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
-static inline double odd_from_bits_f64(uint64_t bits) {
-  double value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
 
 /* Usual values, any bits, and often: zeros of both signs, Inf, NaN that is quiet or
  * signals, subnormal numbers, the largest ones. */
@@ -53,9 +42,9 @@ static inline double odd_f64(uint64_t *random) {
     return (double)sample_normal(random) / 3;
   }
   if (which < 5) {
-    return odd_from_bits_f64(drawn);
+    return lcomm_f64_from_bits(drawn);
   }
-  return odd_from_bits_f64(special[sample_u64(random) % 8] | (drawn & UINT64_C(1) << 63));
+  return lcomm_f64_from_bits(special[sample_u64(random) % 8] | (drawn & UINT64_C(1) << 63));
 }
 
 static inline bool odd_is_nan_f32(float value) {
@@ -63,7 +52,7 @@ static inline bool odd_is_nan_f32(float value) {
 }
 
 static inline bool odd_is_nan_f64(double value) {
-  return (odd_bits_f64(value) & UINT64_C(0x7fffffffffffffff)) > UINT64_C(0x7ff0000000000000);
+  return (lcomm_f64_bits(value) & UINT64_C(0x7fffffffffffffff)) > UINT64_C(0x7ff0000000000000);
 }
 
 /* Around units, warps, blocks of threads and tiles. */

@@ -141,7 +141,7 @@ static void float64_nans_are_handed_on_alike(void **state) {
     bool first = odd_is_nan_f64(left[i]), second = odd_is_nan_f64(right[i]);
     if (first || second) {
       assert_true(bits[i] ==
-                  (odd_bits_f64(first ? left[i] : right[i]) | UINT64_C(0x0008000000000000)));
+                  (lcomm_f64_bits(first ? left[i] : right[i]) | UINT64_C(0x0008000000000000)));
     } else {
       assert_true(bits[i] == UINT64_C(0xfff8000000000000));
     }

@@ -32,7 +32,7 @@ static uint64_t draw(uint64_t *random, const type *t) {
   static const uint64_t ends[] = {
       0, 1, UINT64_MAX, INT64_MAX, UINT64_C(1) << 63, INT32_MAX, UINT64_C(1) << 31};
   if (t->type == LCOMM_CUDA_F64) {
-    return odd_bits_f64(odd_f64(random));
+    return lcomm_f64_bits(odd_f64(random));
   }
   uint64_t drawn = sample_u64(random);
   return sample_u64(random) % 4 ? drawn : ends[drawn % 7];

@@ -84,7 +84,7 @@ static inline void count_both(size_t turn, size_t n) {
   double *wide = sample_memory(n * sizeof *wide);
   for (size_t i = 0; i < n; i++) {
     wide[i] = odd_f64(&random);
-    wanted[1] += (odd_bits_f64(wide[i]) >> 52 & 0x7ff) == 0x7ff;
+    wanted[1] += (lcomm_f64_bits(wide[i]) >> 52 & 0x7ff) == 0x7ff;
   }
   uint64_t *found = there(wanted, sizeof wanted, 0);
   put(found + 1, &(uint64_t){UINT64_C(1) << 33}, sizeof *found);
@@ -126,7 +126,7 @@ static inline void *plain_source(const plain_type *t, size_t n, bool odd, uint64
   uint8_t *values = sample_memory(n * t->size);
   for (size_t i = 0; i < n; i++) {
     double number = odd ? odd_f64(&seed) : (double)sample_normal(&seed) / 3;
-    uint64_t bits = t->type == LCOMM_CUDA_F64 ? odd_bits_f64(number) : sample_u64(&seed);
+    uint64_t bits = t->type == LCOMM_CUDA_F64 ? lcomm_f64_bits(number) : sample_u64(&seed);
     memcpy(values + i * t->size, &bits, t->size);
   }
   return values;
