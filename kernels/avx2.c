@@ -3,40 +3,5 @@
 
 #include "kernels/avx2.h"
 
-const lcomm_kernels lcomm_kernels_avx2 = {
-    .name = "avx2",
-    .half.f32_to_f16 = lcomm_avx2_f32_to_f16,
-    .half.f32_to_bf16 = lcomm_avx2_f32_to_bf16,
-    .half.f16_to_f32 = lcomm_avx2_f16_to_f32,
-    .half.bf16_to_f32 = lcomm_avx2_bf16_to_f32,
-    .half.f16_add = lcomm_avx2_f16_add,
-    .half.bf16_add = lcomm_avx2_bf16_add,
-    .f32_to_int8 = lcomm_avx2_f32_to_int8,
-    .int8_to_f32 = lcomm_avx2_int8_to_f32,
-    .int8_add = lcomm_avx2_int8_add,
-    .f32_to_int4 = lcomm_avx2_f32_to_int4,
-    .int4_to_f32 = lcomm_avx2_int4_to_f32,
-    .int4_add = lcomm_avx2_int4_add,
-    .f32_to_fp8 = {[LCOMM_E4M3] = lcomm_avx2_f32_to_e4m3, [LCOMM_E5M2] = lcomm_avx2_f32_to_e5m2},
-    .f32_to_fp8_stochastic = {[LCOMM_E4M3] = lcomm_avx2_f32_to_e4m3_stochastic,
-                              [LCOMM_E5M2] = lcomm_avx2_f32_to_e5m2_stochastic},
-    .fp8_to_f32 = {[LCOMM_E4M3] = lcomm_avx2_e4m3_to_f32, [LCOMM_E5M2] = lcomm_avx2_e5m2_to_f32},
-    .fp8_add = {[LCOMM_E4M3] = lcomm_avx2_e4m3_add, [LCOMM_E5M2] = lcomm_avx2_e5m2_add},
-    .f16_block.f32_to_f16_block = lcomm_avx2_f32_to_f16_block,
-    .f16_block.f16_block_to_f32 = lcomm_avx2_f16_block_to_f32,
-    .f16_block.f16_block_add = lcomm_avx2_f16_block_add,
-    .f32_scale = lcomm_avx2_f32_scale,
-    .f32_add = lcomm_avx2_f32_add,
-    .f32_sum = lcomm_avx2_f32_sum,
-    .bf16_sum = lcomm_avx2_bf16_sum,
-    .int8_sum = lcomm_avx2_int8_sum,
-    .f32_count_not_finite = lcomm_avx2_f32_count_not_finite,
-    .ef.f32_keep_error = lcomm_avx2_f32_keep_error,
-    .ef.f32_add_error = lcomm_avx2_f32_add_error,
-    .ef.f32_momentum = lcomm_avx2_f32_momentum,
-    .ef.accumulate_select = lcomm_avx2_accumulate_select,
-    .planes.split2 = lcomm_avx2_split2,
-    .planes.split4 = lcomm_avx2_split4,
-    .planes.join2 = lcomm_avx2_join2,
-    .planes.join4 = lcomm_avx2_join4,
-};
+const lcomm_kernels lcomm_kernels_avx2 =
+    LCOMM_KERNEL_TABLE(avx2, lcomm_avx2_f32_to_e4m3, lcomm_avx2_f32_to_e5m2);
