@@ -83,39 +83,16 @@ LCOMM_AVX2_INLINE void decode_blocks(lcomm_fp8 format, lcomm_avx2_way way, const
   }
 }
 
-/* Past the caches to an address between lines: through a tile in the caches. */
-LCOMM_AVX2_INLINE void decode_shifted(lcomm_fp8 format, const uint8_t *code, const uint8_t *scale,
-                                      size_t block, float factor, float *destination, size_t n) {
-  float tile[TILE];
-  for (size_t i = 0; i < n; i += TILE) {
-    size_t length = n - i < TILE ? n - i : TILE;
-    decode_blocks(format, LCOMM_AVX2_STORE, code + i, scale + i / block, block, factor, tile,
-                  length);
-    lcomm_avx2_stream(destination + i, tile, length);
-  }
+/* Bytes of `count` codes. */
+LCOMM_AVX2_INLINE size_t code_size(lcomm_fp8 format, size_t count) {
+  (void)format;
+  return count;
 }
 
-LCOMM_AVX2_INLINE void decode(lcomm_fp8 format, const uint8_t *code, const uint8_t *scale,
-                              size_t block, float factor, float *destination, size_t n) {
-  size_t body = n - n % block;
-  if (n < LCOMM_STREAM_COUNT) {
-    decode_blocks(format, LCOMM_AVX2_STORE, code, scale, block, factor, destination, body);
-  } else if (lcomm_avx2_aligned(destination)) {
-    decode_blocks(format, LCOMM_AVX2_STREAM, code, scale, block, factor, destination, body);
-    lcomm_avx2_streamed();
-  } else {
-    decode_shifted(format, code, scale, block, factor, destination, body);
-    lcomm_avx2_streamed();
-  }
-  decode_few(format, LCOMM_AVX2_STORE, code, scale, block, factor, destination, body, n);
-}
+typedef lcomm_fp8 code_format;
+typedef uint8_t code_scale;
 
-LCOMM_AVX2_INLINE void add(lcomm_fp8 format, const uint8_t *code, const uint8_t *scale,
-                           size_t block, float factor, float *destination, size_t n) {
-  size_t body = n - n % block;
-  decode_blocks(format, LCOMM_AVX2_ADD, code, scale, block, factor, destination, body);
-  decode_few(format, LCOMM_AVX2_ADD, code, scale, block, factor, destination, body, n);
-}
+#include "kernels/avx2_decode_body.h"
 
 void lcomm_avx2_e4m3_to_f32(const uint8_t *code, const uint8_t *scale, size_t block, float factor,
                             float *destination, size_t n) {

@@ -188,39 +188,10 @@ LCOMM_AVX2_INLINE void decode_few(width format, lcomm_avx2_way way, const uint8_
   }
 }
 
-/* Past the caches to an address between lines: through a tile in the caches. */
-LCOMM_AVX2_INLINE void decode_shifted(width format, const uint8_t *code, const float *scale,
-                                      size_t block, float factor, float *destination, size_t n) {
-  float tile[TILE];
-  for (size_t i = 0; i < n; i += TILE) {
-    size_t length = n - i < TILE ? n - i : TILE;
-    decode_blocks(format, LCOMM_AVX2_STORE, code + code_size(format, i), scale + i / block, block,
-                  factor, tile, length);
-    lcomm_avx2_stream(destination + i, tile, length);
-  }
-}
+typedef width code_format;
+typedef float code_scale;
 
-LCOMM_AVX2_INLINE void decode(width format, const uint8_t *code, const float *scale, size_t block,
-                              float factor, float *destination, size_t n) {
-  size_t body = n - n % block;
-  if (n < LCOMM_STREAM_COUNT) {
-    decode_blocks(format, LCOMM_AVX2_STORE, code, scale, block, factor, destination, body);
-  } else if (lcomm_avx2_aligned(destination)) {
-    decode_blocks(format, LCOMM_AVX2_STREAM, code, scale, block, factor, destination, body);
-    lcomm_avx2_streamed();
-  } else {
-    decode_shifted(format, code, scale, block, factor, destination, body);
-    lcomm_avx2_streamed();
-  }
-  decode_few(format, LCOMM_AVX2_STORE, code, scale, block, factor, destination, body, n);
-}
-
-LCOMM_AVX2_INLINE void add(width format, const uint8_t *code, const float *scale, size_t block,
-                           float factor, float *destination, size_t n) {
-  size_t body = n - n % block;
-  decode_blocks(format, LCOMM_AVX2_ADD, code, scale, block, factor, destination, body);
-  decode_few(format, LCOMM_AVX2_ADD, code, scale, block, factor, destination, body, n);
-}
+#include "kernels/avx2_decode_body.h"
 
 void lcomm_avx2_f32_to_int8(const float *source, size_t block, int8_t *code, float *scale,
                             size_t n) {

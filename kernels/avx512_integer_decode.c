@@ -6,9 +6,16 @@
 #include "kernels/avx512.h"
 #include "kernels/avx512_vector.h"
 
-/* int8 */
+typedef enum integer { INT8, INT4 } integer;
 
-LCOMM_VECTOR void int8_unit(lcomm_path path, const int8_t *code, const float *scale, size_t block,
+/* Bytes of `count` codes; an even count. */
+LCOMM_VECTOR size_t code_bytes(integer kind, size_t count) {
+  return kind == INT8 ? count : count / 2;
+}
+
+/* ---------------------------------------------------------- 128 values of a payload */
+
+LCOMM_VECTOR void int8_unit(lcomm_path path, const uint8_t *code, const float *scale, size_t block,
                             __m512 factor, float *destination) {
   /* Read before anything is stored, which might be a scale for all we know. */
   __m512 scales[LCOMM_BLOCK / 32];
@@ -20,61 +27,6 @@ LCOMM_VECTOR void int8_unit(lcomm_path path, const int8_t *code, const float *sc
     __m512 value = _mm512_mul_ps(scales[i / block], _mm512_cvtepi32_ps(codes));
     lcomm_put(path, destination + i, _mm512_mul_ps(factor, value));
   }
-}
-
-LCOMM_VECTOR void int8_blocks(lcomm_path path, const int8_t *code, const float *scale, size_t block,
-                              float factor, float *destination, size_t n) {
-  __m512 factors = _mm512_set1_ps(factor);
-  size_t whole = n - n % LCOMM_BLOCK;
-  for (size_t i = 0; i < whole; i += LCOMM_BLOCK) {
-    lcomm_prefetch_codes(path, code + i);
-    lcomm_prefetch_codes(path, code + i + 64);
-    int8_unit(path, code + i, scale + i / block, block, factors, destination + i);
-  }
-  if (whole == n) {
-    return;
-  }
-  if (path == LCOMM_ADDED) {
-    lcomm_kernels_scalar.int8_add(code + whole, scale + whole / block, block, factor,
-                                  destination + whole, n - whole);
-  } else {
-    lcomm_kernels_scalar.int8_to_f32(code + whole, scale + whole / block, block, factor,
-                                     destination + whole, n - whole);
-  }
-}
-
-LCOMM_VECTOR void int8_all(lcomm_path path, const int8_t *code, const float *scale, size_t block,
-                           float factor, float *destination, size_t n) {
-  if (block == 32) {
-    int8_blocks(path, code, scale, 32, factor, destination, n);
-  } else {
-    int8_blocks(path, code, scale, LCOMM_BLOCK, factor, destination, n);
-  }
-}
-
-void lcomm_avx512_int8_to_f32(const int8_t *code, const float *scale, size_t block, float factor,
-                              float *destination, size_t n) {
-  if (n < LCOMM_STREAM_COUNT) {
-    int8_all(LCOMM_CACHED, code, scale, block, factor, destination, n);
-    return;
-  }
-  if (lcomm_is_line(destination)) {
-    int8_all(LCOMM_STREAMED, code, scale, block, factor, destination, n);
-    _mm_sfence();
-    return;
-  }
-  float stage[LCOMM_STAGE];
-  for (size_t i = 0; i < n; i += LCOMM_STAGE) {
-    size_t count = n - i < LCOMM_STAGE ? n - i : LCOMM_STAGE;
-    int8_all(LCOMM_CACHED, code + i, scale + i / block, block, factor, stage, count);
-    lcomm_stream_copy(destination + i, stage, count * sizeof *stage);
-  }
-  _mm_sfence();
-}
-
-void lcomm_avx512_int8_add(const int8_t *code, const float *scale, size_t block, float factor,
-                           float *destination, size_t n) {
-  int8_all(LCOMM_ADDED, code, scale, block, factor, destination, n);
 }
 
 /* int4: the 16 values a block can have are computed once, and looked up. */
@@ -107,56 +59,92 @@ LCOMM_VECTOR void int4_unit(lcomm_path path, const uint8_t *code, const float *s
   }
 }
 
-LCOMM_VECTOR void int4_blocks(lcomm_path path, const uint8_t *code, const float *scale,
-                              size_t block, float factor, float *destination, size_t n) {
+LCOMM_VECTOR void unit(integer kind, lcomm_path path, const uint8_t *code, const float *scale,
+                       size_t block, __m512 factor, float *destination) {
+  lcomm_prefetch_codes(path, code);
+  if (kind == INT4) {
+    int4_unit(path, code, scale, block, factor, destination);
+    return;
+  }
+  lcomm_prefetch_codes(path, code + 64);
+  int8_unit(path, code, scale, block, factor, destination);
+}
+
+/* ------------------------------------------------------------------- whole payloads */
+
+/* Fewer values than a unit has. */
+LCOMM_VECTOR void rest(integer kind, lcomm_path path, const uint8_t *code, const float *scale,
+                       size_t block, float factor, float *destination, size_t n) {
+  const lcomm_kernels *scalar = &lcomm_kernels_scalar;
+  if (kind == INT8) {
+    (path == LCOMM_ADDED ? scalar->int8_add : scalar->int8_to_f32)((const int8_t *)code, scale,
+                                                                   block, factor, destination, n);
+  } else {
+    (path == LCOMM_ADDED ? scalar->int4_add : scalar->int4_to_f32)(code, scale, block, factor,
+                                                                   destination, n);
+  }
+}
+
+LCOMM_VECTOR void blocks(integer kind, lcomm_path path, const uint8_t *code, const float *scale,
+                         size_t block, float factor, float *destination, size_t n) {
   __m512 factors = _mm512_set1_ps(factor);
   size_t whole = n - n % LCOMM_BLOCK;
   for (size_t i = 0; i < whole; i += LCOMM_BLOCK) {
-    lcomm_prefetch_codes(path, code + i / 2);
-    int4_unit(path, code + i / 2, scale + i / block, block, factors, destination + i);
+    unit(kind, path, code + code_bytes(kind, i), scale + i / block, block, factors,
+         destination + i);
   }
-  if (whole == n) {
-    return;
-  }
-  if (path == LCOMM_ADDED) {
-    lcomm_kernels_scalar.int4_add(code + whole / 2, scale + whole / block, block, factor,
-                                  destination + whole, n - whole);
-  } else {
-    lcomm_kernels_scalar.int4_to_f32(code + whole / 2, scale + whole / block, block, factor,
-                                     destination + whole, n - whole);
+  if (whole < n) {
+    rest(kind, path, code + code_bytes(kind, whole), scale + whole / block, block, factor,
+         destination + whole, n - whole);
   }
 }
 
-LCOMM_VECTOR void int4_all(lcomm_path path, const uint8_t *code, const float *scale, size_t block,
-                           float factor, float *destination, size_t n) {
+LCOMM_VECTOR void all(integer kind, lcomm_path path, const uint8_t *code, const float *scale,
+                      size_t block, float factor, float *destination, size_t n) {
   if (block == 32) {
-    int4_blocks(path, code, scale, 32, factor, destination, n);
+    blocks(kind, path, code, scale, 32, factor, destination, n);
   } else {
-    int4_blocks(path, code, scale, LCOMM_BLOCK, factor, destination, n);
+    blocks(kind, path, code, scale, LCOMM_BLOCK, factor, destination, n);
   }
 }
 
-void lcomm_avx512_int4_to_f32(const uint8_t *code, const float *scale, size_t block, float factor,
-                              float *destination, size_t n) {
+LCOMM_VECTOR void decode(integer kind, const uint8_t *code, const float *scale, size_t block,
+                         float factor, float *destination, size_t n) {
   if (n < LCOMM_STREAM_COUNT) {
-    int4_all(LCOMM_CACHED, code, scale, block, factor, destination, n);
+    all(kind, LCOMM_CACHED, code, scale, block, factor, destination, n);
     return;
   }
   if (lcomm_is_line(destination)) {
-    int4_all(LCOMM_STREAMED, code, scale, block, factor, destination, n);
+    all(kind, LCOMM_STREAMED, code, scale, block, factor, destination, n);
     _mm_sfence();
     return;
   }
   float stage[LCOMM_STAGE];
   for (size_t i = 0; i < n; i += LCOMM_STAGE) {
     size_t count = n - i < LCOMM_STAGE ? n - i : LCOMM_STAGE;
-    int4_all(LCOMM_CACHED, code + i / 2, scale + i / block, block, factor, stage, count);
+    all(kind, LCOMM_CACHED, code + code_bytes(kind, i), scale + i / block, block, factor, stage,
+        count);
     lcomm_stream_copy(destination + i, stage, count * sizeof *stage);
   }
   _mm_sfence();
 }
 
+void lcomm_avx512_int8_to_f32(const int8_t *code, const float *scale, size_t block, float factor,
+                              float *destination, size_t n) {
+  decode(INT8, (const uint8_t *)code, scale, block, factor, destination, n);
+}
+
+void lcomm_avx512_int8_add(const int8_t *code, const float *scale, size_t block, float factor,
+                           float *destination, size_t n) {
+  all(INT8, LCOMM_ADDED, (const uint8_t *)code, scale, block, factor, destination, n);
+}
+
+void lcomm_avx512_int4_to_f32(const uint8_t *code, const float *scale, size_t block, float factor,
+                              float *destination, size_t n) {
+  decode(INT4, code, scale, block, factor, destination, n);
+}
+
 void lcomm_avx512_int4_add(const uint8_t *code, const float *scale, size_t block, float factor,
                            float *destination, size_t n) {
-  int4_all(LCOMM_ADDED, code, scale, block, factor, destination, n);
+  all(INT4, LCOMM_ADDED, code, scale, block, factor, destination, n);
 }

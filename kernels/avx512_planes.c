@@ -16,7 +16,7 @@ static bool are_lines(uint8_t *const *plane, size_t planes) {
   return aligned;
 }
 
-/* Two bytes */
+/* --------------------------------------------------------------------------- split */
 
 LCOMM_VECTOR void split2_unit(lcomm_path path, const uint8_t *source, uint8_t *high, uint8_t *low) {
   const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
@@ -33,61 +33,6 @@ LCOMM_VECTOR void split2_unit(lcomm_path path, const uint8_t *source, uint8_t *h
   lcomm_store_bits(path, high, _mm512_permutexvar_epi64(order, highs));
   lcomm_store_bits(path, low, _mm512_permutexvar_epi64(order, lows));
 }
-
-LCOMM_VECTOR void split2(lcomm_path path, const uint8_t *source, uint8_t *const plane[2],
-                         size_t n) {
-  size_t i = 0;
-  for (; i + 64 <= n; i += 64) {
-    lcomm_prefetch(source + 2 * i, LCOMM_AHEAD);
-    lcomm_prefetch(source + 2 * i + 64, LCOMM_AHEAD);
-    split2_unit(path, source + 2 * i, plane[0] + i, plane[1] + i);
-  }
-  uint8_t *const rest[2] = {plane[0] + i, plane[1] + i};
-  lcomm_kernels_scalar.planes.split2(source + 2 * i, rest, n - i);
-}
-
-void lcomm_avx512_split2(const uint8_t *source, uint8_t *const plane[2], size_t n) {
-  if (n < LCOMM_STREAM_COUNT || !are_lines(plane, 2)) {
-    split2(LCOMM_CACHED, source, plane, n);
-    return;
-  }
-  split2(LCOMM_STREAMED, source, plane, n);
-  _mm_sfence();
-}
-
-LCOMM_VECTOR void join2_unit(lcomm_path path, const uint8_t *high, const uint8_t *low,
-                             uint8_t *destination) {
-  const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
-  __m512i highs = _mm512_permutexvar_epi64(order, _mm512_loadu_si512(high));
-  __m512i lows = _mm512_permutexvar_epi64(order, _mm512_loadu_si512(low));
-  __m512i words[2] = {_mm512_unpacklo_epi8(lows, highs), _mm512_unpackhi_epi8(lows, highs)};
-  for (size_t i = 0; i < 2; i++) {
-    __m512i rotated =
-        _mm512_or_si512(_mm512_srli_epi16(words[i], 1), _mm512_slli_epi16(words[i], 15));
-    lcomm_store_bits(path, destination + i * LCOMM_LINE, rotated);
-  }
-}
-
-LCOMM_VECTOR void join2(lcomm_path path, const uint8_t *const plane[2], uint8_t *destination,
-                        size_t n) {
-  size_t i = 0;
-  for (; i + 64 <= n; i += 64) {
-    join2_unit(path, plane[0] + i, plane[1] + i, destination + 2 * i);
-  }
-  const uint8_t *const rest[2] = {plane[0] + i, plane[1] + i};
-  lcomm_kernels_scalar.planes.join2(rest, destination + 2 * i, n - i);
-}
-
-void lcomm_avx512_join2(const uint8_t *const plane[2], uint8_t *destination, size_t n) {
-  if (n < LCOMM_STREAM_COUNT || !lcomm_is_line(destination)) {
-    join2(LCOMM_CACHED, plane, destination, n);
-    return;
-  }
-  join2(LCOMM_STREAMED, plane, destination, n);
-  _mm_sfence();
-}
-
-/* Four bytes */
 
 /* 16 numbers: lane l of the result holds, of numbers 4 * l to 4 * l + 3, the
  * top bytes, then the next ones, and so on. */
@@ -113,26 +58,58 @@ LCOMM_VECTOR void split4_unit(lcomm_path path, const uint8_t *source, uint8_t *c
   lcomm_store_bits(path, plane[3] + at, _mm512_shuffle_i64x2(ab, cd, 0xee));
 }
 
-LCOMM_VECTOR void split4(lcomm_path path, const uint8_t *source, uint8_t *const plane[4],
-                         size_t n) {
+/* `planes` is 2 or 4, the bytes of a number. */
+LCOMM_VECTOR void split(size_t planes, lcomm_path path, const uint8_t *source,
+                        uint8_t *const *plane, size_t n) {
   size_t i = 0;
   for (; i + 64 <= n; i += 64) {
-    for (size_t line = 0; line < 4; line++) {
-      lcomm_prefetch(source + 4 * i + line * LCOMM_LINE, LCOMM_AHEAD);
+    for (size_t line = 0; line < planes; line++) {
+      lcomm_prefetch(source + planes * i + line * LCOMM_LINE, LCOMM_AHEAD);
     }
-    split4_unit(path, source + 4 * i, plane, i);
+    if (planes == 2) {
+      split2_unit(path, source + 2 * i, plane[0] + i, plane[1] + i);
+    } else {
+      split4_unit(path, source + 4 * i, plane, i);
+    }
   }
-  uint8_t *const rest[4] = {plane[0] + i, plane[1] + i, plane[2] + i, plane[3] + i};
-  lcomm_kernels_scalar.planes.split4(source + 4 * i, rest, n - i);
+  uint8_t *rest[4];
+  for (size_t p = 0; p < planes; p++) {
+    rest[p] = plane[p] + i;
+  }
+  (planes == 2 ? lcomm_kernels_scalar.planes.split2
+               : lcomm_kernels_scalar.planes.split4)(source + planes * i, rest, n - i);
+}
+
+LCOMM_VECTOR void split_all(size_t planes, const uint8_t *source, uint8_t *const *plane, size_t n) {
+  if (n < LCOMM_STREAM_COUNT || !are_lines(plane, planes)) {
+    split(planes, LCOMM_CACHED, source, plane, n);
+    return;
+  }
+  split(planes, LCOMM_STREAMED, source, plane, n);
+  _mm_sfence();
+}
+
+void lcomm_avx512_split2(const uint8_t *source, uint8_t *const plane[2], size_t n) {
+  split_all(2, source, plane, n);
 }
 
 void lcomm_avx512_split4(const uint8_t *source, uint8_t *const plane[4], size_t n) {
-  if (n < LCOMM_STREAM_COUNT || !are_lines(plane, 4)) {
-    split4(LCOMM_CACHED, source, plane, n);
-    return;
+  split_all(4, source, plane, n);
+}
+
+/* ---------------------------------------------------------------------------- join */
+
+LCOMM_VECTOR void join2_unit(lcomm_path path, const uint8_t *high, const uint8_t *low,
+                             uint8_t *destination) {
+  const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+  __m512i highs = _mm512_permutexvar_epi64(order, _mm512_loadu_si512(high));
+  __m512i lows = _mm512_permutexvar_epi64(order, _mm512_loadu_si512(low));
+  __m512i words[2] = {_mm512_unpacklo_epi8(lows, highs), _mm512_unpackhi_epi8(lows, highs)};
+  for (size_t i = 0; i < 2; i++) {
+    __m512i rotated =
+        _mm512_or_si512(_mm512_srli_epi16(words[i], 1), _mm512_slli_epi16(words[i], 15));
+    lcomm_store_bits(path, destination + i * LCOMM_LINE, rotated);
   }
-  split4(LCOMM_STREAMED, source, plane, n);
-  _mm_sfence();
 }
 
 /* 64 bytes of a plane; lane l holds dwords l, l + 4, l + 8 and l + 12, so that
@@ -155,21 +132,38 @@ LCOMM_VECTOR void join4_unit(lcomm_path path, const uint8_t *const plane[4], siz
   }
 }
 
-LCOMM_VECTOR void join4(lcomm_path path, const uint8_t *const plane[4], uint8_t *destination,
-                        size_t n) {
+LCOMM_VECTOR void join(size_t planes, lcomm_path path, const uint8_t *const *plane,
+                       uint8_t *destination, size_t n) {
   size_t i = 0;
   for (; i + 64 <= n; i += 64) {
-    join4_unit(path, plane, i, destination + 4 * i);
+    if (planes == 2) {
+      join2_unit(path, plane[0] + i, plane[1] + i, destination + 2 * i);
+    } else {
+      join4_unit(path, plane, i, destination + 4 * i);
+    }
   }
-  const uint8_t *const rest[4] = {plane[0] + i, plane[1] + i, plane[2] + i, plane[3] + i};
-  lcomm_kernels_scalar.planes.join4(rest, destination + 4 * i, n - i);
+  const uint8_t *rest[4];
+  for (size_t p = 0; p < planes; p++) {
+    rest[p] = plane[p] + i;
+  }
+  (planes == 2 ? lcomm_kernels_scalar.planes.join2
+               : lcomm_kernels_scalar.planes.join4)(rest, destination + planes * i, n - i);
+}
+
+LCOMM_VECTOR void join_all(size_t planes, const uint8_t *const *plane, uint8_t *destination,
+                           size_t n) {
+  if (n < LCOMM_STREAM_COUNT || !lcomm_is_line(destination)) {
+    join(planes, LCOMM_CACHED, plane, destination, n);
+    return;
+  }
+  join(planes, LCOMM_STREAMED, plane, destination, n);
+  _mm_sfence();
+}
+
+void lcomm_avx512_join2(const uint8_t *const plane[2], uint8_t *destination, size_t n) {
+  join_all(2, plane, destination, n);
 }
 
 void lcomm_avx512_join4(const uint8_t *const plane[4], uint8_t *destination, size_t n) {
-  if (n < LCOMM_STREAM_COUNT || !lcomm_is_line(destination)) {
-    join4(LCOMM_CACHED, plane, destination, n);
-    return;
-  }
-  join4(LCOMM_STREAMED, plane, destination, n);
-  _mm_sfence();
+  join_all(4, plane, destination, n);
 }
