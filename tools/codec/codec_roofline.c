@@ -119,71 +119,11 @@ avx512_line(size_t reads, stores how, const char *source, char *destination) {
   }
 }
 
-__attribute__((target("avx512f"))) ALWAYS_INLINE void
-avx512_loop(shape kind, stores how, const char *source, char *destination, size_t units) {
-  const unit_lines lines = lines_of[kind];
-  for (size_t u = 0; u < units; u++) {
-    if (how == STREAMED) {
-      prefetch_unit(lines, source);
-    }
-    for (size_t line = 0; line < lines.writes; line++) {
-      avx512_line(lines.reads > lines.writes ? lines.reads / lines.writes : 1, how,
-                  source + line * lines.reads / lines.writes * LINE, destination + line * LINE);
-    }
-    source += lines.reads * LINE;
-    destination += lines.writes * LINE;
-  }
-}
-
-__attribute__((target("avx512f"))) ALWAYS_INLINE void
-avx512_paths(shape kind, stores how, const char *source, char *destination, size_t units) {
-  if (how == STREAMED) {
-    avx512_loop(kind, STREAMED, source, destination, units);
-  } else {
-    avx512_loop(kind, REGULAR, source, destination, units);
-  }
-}
-
-__attribute__((target("avx512f"))) static void
-avx512_units(shape kind, stores how, const char *source, char *destination, size_t units) {
-  switch (kind) {
-  case R4W2:
-    avx512_paths(R4W2, how, source, destination, units);
-    return;
-  case R4W1:
-    avx512_paths(R4W1, how, source, destination, units);
-    return;
-  case R4W05:
-    avx512_paths(R4W05, how, source, destination, units);
-    return;
-  case R4W4:
-    avx512_paths(R4W4, how, source, destination, units);
-    return;
-  case R2W4:
-    avx512_paths(R2W4, how, source, destination, units);
-    return;
-  case R1W4:
-    avx512_paths(R1W4, how, source, destination, units);
-    return;
-  case R05W4:
-    avx512_paths(R05W4, how, source, destination, units);
-    return;
-  case R2RW4:
-    avx512_loop(R2RW4, ADDED, source, destination, units);
-    return;
-  case R1RW4:
-    avx512_loop(R1RW4, ADDED, source, destination, units);
-    return;
-  case R05RW4:
-    avx512_loop(R05RW4, ADDED, source, destination, units);
-    return;
-  case R4RW4:
-    avx512_loop(R4RW4, ADDED, source, destination, units);
-    return;
-  case SHAPES:
-    return;
-  }
-}
+#define ISA(name) avx512_##name
+#define TARGET __attribute__((target("avx512f")))
+#include "tools/codec/codec_roofline_body.h"
+#undef ISA
+#undef TARGET
 
 /* AVX2 */
 
@@ -211,71 +151,11 @@ avx2_line(size_t reads, stores how, const char *source, char *destination) {
   avx2_half(reads, how, source + LINE / 2, destination + LINE / 2);
 }
 
-__attribute__((target("avx2"))) ALWAYS_INLINE void
-avx2_loop(shape kind, stores how, const char *source, char *destination, size_t units) {
-  const unit_lines lines = lines_of[kind];
-  for (size_t u = 0; u < units; u++) {
-    if (how == STREAMED) {
-      prefetch_unit(lines, source);
-    }
-    for (size_t line = 0; line < lines.writes; line++) {
-      avx2_line(lines.reads > lines.writes ? lines.reads / lines.writes : 1, how,
-                source + line * lines.reads / lines.writes * LINE, destination + line * LINE);
-    }
-    source += lines.reads * LINE;
-    destination += lines.writes * LINE;
-  }
-}
-
-__attribute__((target("avx2"))) ALWAYS_INLINE void
-avx2_paths(shape kind, stores how, const char *source, char *destination, size_t units) {
-  if (how == STREAMED) {
-    avx2_loop(kind, STREAMED, source, destination, units);
-  } else {
-    avx2_loop(kind, REGULAR, source, destination, units);
-  }
-}
-
-__attribute__((target("avx2"))) static void avx2_units(shape kind, stores how, const char *source,
-                                                       char *destination, size_t units) {
-  switch (kind) {
-  case R4W2:
-    avx2_paths(R4W2, how, source, destination, units);
-    return;
-  case R4W1:
-    avx2_paths(R4W1, how, source, destination, units);
-    return;
-  case R4W05:
-    avx2_paths(R4W05, how, source, destination, units);
-    return;
-  case R4W4:
-    avx2_paths(R4W4, how, source, destination, units);
-    return;
-  case R2W4:
-    avx2_paths(R2W4, how, source, destination, units);
-    return;
-  case R1W4:
-    avx2_paths(R1W4, how, source, destination, units);
-    return;
-  case R05W4:
-    avx2_paths(R05W4, how, source, destination, units);
-    return;
-  case R2RW4:
-    avx2_loop(R2RW4, ADDED, source, destination, units);
-    return;
-  case R1RW4:
-    avx2_loop(R1RW4, ADDED, source, destination, units);
-    return;
-  case R05RW4:
-    avx2_loop(R05RW4, ADDED, source, destination, units);
-    return;
-  case R4RW4:
-    avx2_loop(R4RW4, ADDED, source, destination, units);
-    return;
-  case SHAPES:
-    return;
-  }
-}
+#define ISA(name) avx2_##name
+#define TARGET __attribute__((target("avx2")))
+#include "tools/codec/codec_roofline_body.h"
+#undef ISA
+#undef TARGET
 
 #endif
 
