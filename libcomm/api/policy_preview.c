@@ -17,7 +17,7 @@ struct lcomm_preview {
   lcomm_policy policy;
   char policy_text[LCOMM_POLICY_MAX];
   char name[LCOMM_COMM_NAME_MAX];
-  uint32_t named;
+  uint64_t named;
 };
 
 static lcomm_status no_memory(void) {

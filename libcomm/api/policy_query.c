@@ -126,11 +126,16 @@ lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t c
 /* ----------------------------------------------------------- communicators */
 
 lcomm_policy_facts lcomm_policy_query_facts(const lcomm_policy *policy) {
+  bool lossy = policy->node.format.codec->id != LCOMM_CODEC_NONE, error_feedback = false;
+  for (unsigned i = 0; i < lcomm_policy_net_count(policy); i++) {
+    const lcomm_codec_choice *net = lcomm_policy_net_codec(policy, i);
+    lossy |= net->format.codec->id != LCOMM_CODEC_NONE;
+    error_feedback |= net->error_feedback;
+  }
   return (lcomm_policy_facts){
       .min_bytes = policy->min_bytes,
-      .lossy = policy->net.format.codec->id != LCOMM_CODEC_NONE ||
-               policy->node.format.codec->id != LCOMM_CODEC_NONE,
-      .error_feedback = policy->net.error_feedback,
+      .lossy = lossy,
+      .error_feedback = error_feedback,
       .uses_names = lcomm_match_uses_names(policy),
       .inside_nodes = policy->node.format.codec->id != LCOMM_CODEC_NONE,
       .step_calls = policy->step_calls,

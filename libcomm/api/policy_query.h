@@ -16,7 +16,7 @@ typedef struct lcomm_policy_scope {
   const lcomm_topo *topo;
   int rank;
   const char *name; /* for match=comm= */
-  uint32_t named;   /* lcomm_match_named() of both */
+  uint64_t named;   /* lcomm_match_named() of both */
 } lcomm_policy_scope;
 
 /* As lcomm_policy_query(). */

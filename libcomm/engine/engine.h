@@ -39,7 +39,7 @@ typedef struct lcomm_comm_identity {
   unsigned number;                /* of this communicator in its process, from 1, for people */
   lcomm_process *processes;       /* per rank */
   char name[LCOMM_COMM_NAME_MAX]; /* lcomm_name_set() */
-  _Atomic uint32_t named_rules;   /* of match=, those that ask for no other name */
+  _Atomic uint64_t named_rules;   /* lcomm_match_named() of both */
 } lcomm_comm_identity;
 
 /* What its creator asked for. */

@@ -114,7 +114,8 @@ static void account(lcomm_comm *comm, const lcomm_operation *operation, double n
   lcomm_summary_cost cost = {.data_bytes = plan->count * lcomm_dtype_size(plan->dtype),
                              .encode_s = run->stats.encode_s,
                              .decode_s = run->stats.decode_s,
-                             .wire_s = run->stats.wire_s};
+                             .wire_s = run->stats.wire_s,
+                             .codec = plan->stages[LCOMM_STAGE_NET].format.codec->id};
   for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
     cost.sent_bytes[link] = run->stats.sent_bytes[link];
     cost.exact_bytes[link] = run->stats.exact_bytes[link];

@@ -70,25 +70,45 @@
  *   A policy is words of the form key=value separated by white space, e.g.
  *       net=topk:0.01+ef  min=64K  exempt=*.bias,*norm*  warmup=100
  *   net=CODEC     codec on links between nodes          (default none)
+ *   net[PATTERN[,PATTERN...]]=CODEC  another codec between nodes for what a
+ *                 pattern fits, e.g. net[*.bias,*norm*]=bf16 net[embed*]=int8
+ *                 net[size<=64K]=bf16 net=topk:0.01+ef. Of all patterns, in the
+ *                 order in which they stand, the first one that fits counts; what
+ *                 none fits has the codec of net=, wherever that stands. A pattern
+ *                 is GLOB, a name of tensors and residuals, or a RULE of match=, or
+ *                 both: embed*&size>=1M; in a rule the name may also stand as
+ *                 name=GLOB. Plain calls have no name, so only * fits them, and
+ *                 patterns without one. Tensors, and residuals with a name, that a
+ *                 pattern fits have its codec however small they are (min= is
+ *                 about the others); plain calls, and residuals without a name,
+ *                 below min= stay exact, and match= says which are the
+ *                 policy's at all. exempt= comes before all patterns. Tensors of
+ *                 different codecs never share a bucket. ? stands for a
+ *                 character of a name that has a meaning here: < > = & , or
+ *                 white space. At most 32 patterns
  *   node=CODEC    codec on links inside a node, without +ef and not topk
  *                                                       (default none)
- *   min=SIZE      smaller operations and tensors stay exact; bytes, K, M, G
- *                 are powers of 1024                    (default 64K)
+ *   min=SIZE      smaller operations and tensors stay exact, but for tensors
+ *                 that a pattern of net[...] fits; bytes, K, M, G are powers
+ *                 of 1024                               (default 64K)
  *   exempt=GLOB[,GLOB...]  tensors, and residuals, whose name matches stay exact
  *   warmup=STEPS  tensor steps that stay exact at first; with a residual its own
  *                 calls are counted                     (default 0)
  *   ramp=DENSITY@STEPS[,DENSITY@STEPS...]  after the warm-up, top-k keeps
  *                 this share for so many tensor steps, then the next one, and
- *                 at last that of net; up to 8 stages, needs net=topk
+ *                 at last that of net; up to 8 stages, needs top-k in net or in
+ *                 a pattern, and is for all of them
  *   momentum=M    momentum correction with momentum factor masking (Deep
  *                 Gradient Compression, Lin et al. 2018), 0 < M < 1. The
  *                 library keeps the momentum, the optimiser's own must be 0;
- *                 float64 sums cannot be tensors then.
- *                 Needs net=topk with +ef               (default none)
+ *                 float64 sums cannot be tensors then. Needs topk with +ef in net
+ *                 or in a pattern; no dense codec may have +ef then
+ *                                                       (default none)
  *   clip=NORM     scale each tensor's own gradient down to an L2 norm of at
  *                 most NORM / sqrt(ranks) before it is accumulated, and what is
  *                 sent with a residual that has a name,
- *                 0 < NORM <= 1e9; needs net with +ef   (default none)
+ *                 0 < NORM <= 1e9; acts on, and needs, codecs with +ef
+ *                                                       (default none)
  *   scope=tensor|bucket  top-k picks its share in every tensor, or over the
  *                 whole bucket                          (default tensor)
  *   bucket=SIZE   tensors are fused into buckets of at most this size, 4K or
@@ -614,10 +634,18 @@ LCOMM_API lcomm_status lcomm_stats_reset(lcomm_comm *comm);
 
 /* Print in words the plan an all-reduce of this shape would follow and why:
  * algorithm, codec per link class, chunks, messages and bytes. tensor: 1 for
- * a bucket of tensors or a call with a residual, 0 for a plain call. Writes at most `size` bytes
+ * a bucket of tensors or a call with a residual, without a name (see lcomm_tensor_codec), 0 for a
+ * plain call. Writes at most `size` bytes
  * with the terminating zero; cuts what does not fit. Local call. Errors: ARGUMENT, MEMORY. */
 LCOMM_API lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtype,
                                         int tensor, char *text, size_t size);
+
+/* The codec that the policy has for a tensor on links of this class (LCOMM_LINK_NET: between nodes;
+ * all others are inside one) when warmup= and ramp= are over, written as a CODEC of a policy, such
+ * as "topk:0.01+ef"; "none" where the tensor stays exact. Writes at most `size` bytes with the
+ * terminating zero; cuts what does not fit. Local call. Errors: ARGUMENT. */
+LCOMM_API lcomm_status lcomm_tensor_codec(lcomm_comm *comm, const lcomm_tensor *tensor,
+                                          lcomm_link link, char *text, size_t size);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Statistics by collective: counting, and when the table is written. The table
+/* Statistics by collective and by codec: counting, and when the table is written. The table
  * itself: summary_text.c. */
 
 #include "libcomm/observe/summary.h"
@@ -61,10 +61,14 @@ static void add_cost(lcomm_summary_cost *sum, const lcomm_summary_cost *cost) {
 
 void lcomm_summary_add(lcomm_summary *summary, lcomm_summary_row *row,
                        const lcomm_summary_cost *cost, double begin_s, double now_s) {
+  lcomm_summary_row *codec = &summary->codecs[cost->codec];
   lcomm_summary_drop(summary, now_s);
   row->operations++;
   row->total_s += now_s - begin_s;
   add_cost(&row->cost, cost);
+  codec->operations++;
+  codec->total_s += now_s - begin_s;
+  add_cost(&codec->cost, cost);
 }
 
 void lcomm_summary_sum(const lcomm_summary *summary, lcomm_summary_row *sum) {

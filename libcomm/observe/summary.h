@@ -3,7 +3,7 @@
 #ifndef LCOMM_OBSERVE_SUMMARY_H
 #define LCOMM_OBSERVE_SUMMARY_H
 
-/* Statistics by collective, and the table of them that LCOMM_STATS=exit (rank 0) or
+/* Statistics by collective and by codec, and the table of them that LCOMM_STATS=exit (rank 0) or
  * LCOMM_STATS=exit:all (every rank) asks for at the end of a communicator, on standard error. Each
  * rank shows its own numbers: nothing is exchanged.
  *
@@ -39,6 +39,7 @@ typedef struct lcomm_summary_cost {
   double encode_s;                        /* in encoders */
   double decode_s;                        /* in decoders and sums */
   double wire_s;                          /* with a message of it in flight */
+  lcomm_codec_id codec;                   /* between nodes */
 } lcomm_summary_cost;
 
 typedef struct lcomm_summary_row {
@@ -51,6 +52,7 @@ typedef struct lcomm_summary_row {
 enum {
   LCOMM_SUMMARY_TENSORS = LCOMM_COLLECTIVE_COUNT, /* the row of tensors' buckets */
   LCOMM_SUMMARY_ROWS,
+  LCOMM_SUMMARY_CODECS = 16, /* more than there are */
   LCOMM_SUMMARY_TEXT_MAX = 8192,
   LCOMM_SUMMARY_TRANSPORTS_MAX = 64
 };
@@ -66,6 +68,8 @@ typedef struct lcomm_summary_about {
 typedef struct lcomm_summary {
   lcomm_exit_hook hook; /* the first member: the hook is the summary */
   lcomm_summary_row rows[LCOMM_SUMMARY_ROWS];
+  lcomm_summary_row codecs[LCOMM_SUMMARY_CODECS]; /* the same operations by lcomm_codec_id, without
+                                                     wait_s and those of the fast path */
   /* Time during which at least one operation was in flight. */
   uint32_t in_flight;
   double active_since_s, active_s;

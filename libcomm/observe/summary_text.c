@@ -33,9 +33,6 @@ static const char *ratio_text(uint64_t exact, uint64_t sent, char text[CELL_MAX]
 }
 
 static const char *row_name(int row) {
-  if (row == LCOMM_SUMMARY_ROWS) {
-    return "all";
-  }
   return row == LCOMM_SUMMARY_TENSORS ? "tensors" : lcomm_collective_name((lcomm_collective)row);
 }
 
@@ -59,11 +56,11 @@ static void put_heading(lcomm_writer *w, const lcomm_summary *summary,
   lcomm_write(w, " %9s %9s %9s %9s %9s\n", "seconds", "encode", "decode", "wire", "wait");
 }
 
-static void put_row(lcomm_writer *w, int index, const lcomm_summary_row *row,
+static void put_row(lcomm_writer *w, const char *name, const lcomm_summary_row *row,
                     const lcomm_summary_row *sum) {
   char text[CELL_MAX];
   const lcomm_summary_cost *cost = &row->cost;
-  lcomm_write(w, "  %-17s %8llu %9s", row_name(index), (unsigned long long)row->operations,
+  lcomm_write(w, "  %-17s %8llu %9s", name, (unsigned long long)row->operations,
               bytes_text(cost->data_bytes, text));
   for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
     if (sum->cost.sent_bytes[link] > 0) {
@@ -73,6 +70,23 @@ static void put_row(lcomm_writer *w, int index, const lcomm_summary_row *row,
   }
   lcomm_write(w, " %9.3f %9.3f %9.3f %9.3f %9.3f\n", row->total_s, cost->encode_s, cost->decode_s,
               cost->wire_s, row->wait_s);
+}
+
+/* The same operations by their codecs between nodes, where several lossy ones were at work. */
+static void put_codecs(lcomm_writer *w, const lcomm_summary *summary,
+                       const lcomm_summary_row *sum) {
+  int lossy = 0;
+  for (int id = 0; id < LCOMM_SUMMARY_CODECS; id++) {
+    lossy += id != LCOMM_CODEC_NONE && summary->codecs[id].operations > 0;
+  }
+  for (int id = 0; lossy > 1 && id < LCOMM_SUMMARY_CODECS; id++) {
+    char name[CELL_MAX];
+    const lcomm_codec *codec = lcomm_codec_by_id((unsigned)id);
+    if (codec && summary->codecs[id].operations > 0) {
+      snprintf(name, sizeof name, "codec %s", codec->name);
+      put_row(w, name, &summary->codecs[id], sum);
+    }
+  }
 }
 
 /* What the numbers come to, in words. */
@@ -121,13 +135,14 @@ size_t lcomm_summary_print(const lcomm_summary *summary, double now_s, char *tex
   int used = 0;
   for (int i = 0; i < LCOMM_SUMMARY_ROWS; i++) {
     if (summary->rows[i].operations > 0) {
-      put_row(&w, i, &summary->rows[i], &sum);
+      put_row(&w, row_name(i), &summary->rows[i], &sum);
       used++;
     }
   }
   if (used != 1) {
-    put_row(&w, LCOMM_SUMMARY_ROWS, &sum, &sum);
+    put_row(&w, "all", &sum, &sum);
   }
+  put_codecs(&w, summary, &sum);
   double active_s = summary->active_s;
   if (summary->in_flight > 0) {
     active_s += now_s - summary->active_since_s;

@@ -3,8 +3,6 @@
 
 #include "libcomm/plan/eligibility.h"
 
-#include "libcomm/plan/policy_match.h"
-
 static bool sums(lcomm_collective collective) {
   return collective == LCOMM_COLLECTIVE_ALLREDUCE || lcomm_collective_scatters(collective);
 }
@@ -41,44 +39,82 @@ static lcomm_call_kind kind_of(lcomm_collective collective) {
   }
 }
 
-static bool fits(const lcomm_plan_request *request, lcomm_op op, const lcomm_policy *policy,
-                 int ranks, uint32_t named) {
-  lcomm_match_call call = {.kind = kind_of(request->collective),
-                           .count = count_of(request, ranks),
-                           .dtype = request->dtype,
-                           .op = op,
-                           .ranks = ranks};
-  return lcomm_match_fits(policy, named, &call);
+/* As rules see the request with the operation `op`. */
+static lcomm_match_call call_of(const lcomm_plan_request *request, lcomm_op op, int ranks) {
+  return (lcomm_match_call){.kind = kind_of(request->collective),
+                            .count = count_of(request, ranks),
+                            .dtype = request->dtype,
+                            .op = op,
+                            .ranks = ranks};
 }
 
 static const char *why_unmatched(const lcomm_plan_request *request, lcomm_op op,
-                                 const lcomm_policy *policy, int ranks, uint32_t named) {
+                                 const lcomm_policy *policy, int ranks, uint64_t named) {
+  lcomm_match_call call = call_of(request, op, ranks);
   if (policy->rule_count == 0 || request->error_feedback ||
-      fits(request, op, policy, ranks, named)) {
+      lcomm_match_fits(policy, named, &call)) {
     return NULL;
   }
   return "no rule of the policy's match fits";
 }
 
+/* The pattern that a call fits by itself; NULL where the owner of its data has asked, or none. */
+static const lcomm_codec_pattern *pattern_of(const lcomm_plan_request *request, lcomm_op op,
+                                             const lcomm_policy *policy, int ranks,
+                                             uint64_t named) {
+  lcomm_match_call call = call_of(request, op, ranks);
+  return request->net.format.codec ? NULL : lcomm_match_pattern(policy, named, &call);
+}
+
 lcomm_eligibility lcomm_eligibility_begin(const lcomm_plan_request *request,
-                                          const lcomm_policy *policy, int ranks, uint32_t named) {
+                                          const lcomm_policy *policy, int ranks, uint64_t named) {
+  const lcomm_codec_pattern *pattern = pattern_of(request, request->op, policy, ranks, named);
+  const lcomm_codec_choice *standard = request->net.format.codec ? &request->net : &policy->net;
   return (lcomm_eligibility){
       .request = request,
       .policy = policy,
       .ranks = ranks,
+      .net = pattern ? pattern->codec : *standard,
+      .pattern = pattern,
       .unmatched = why_unmatched(request, request->op, policy, ranks, named),
   };
 }
 
-/* Averages are sums to a plan, unless a rule tells them apart. */
+/* Averages are sums to a plan, unless a rule or pattern tells them apart. */
 unsigned lcomm_eligibility_equal_ops(const lcomm_plan_request *request, const lcomm_policy *policy,
-                                     int ranks, uint32_t named) {
+                                     int ranks, uint64_t named) {
   if (lcomm_plan_op(request->op) != LCOMM_SUM) {
     return 1u << request->op;
   }
   bool sum = !why_unmatched(request, LCOMM_SUM, policy, ranks, named);
   bool average = !why_unmatched(request, LCOMM_AVG, policy, ranks, named);
-  return sum == average ? 1u << LCOMM_SUM | 1u << LCOMM_AVG : 1u << request->op;
+  bool same = pattern_of(request, LCOMM_SUM, policy, ranks, named) ==
+              pattern_of(request, LCOMM_AVG, policy, ranks, named);
+  return same && sum == average ? 1u << LCOMM_SUM | 1u << LCOMM_AVG : 1u << request->op;
+}
+
+/* ------------------------------------------------------- tensors, residuals */
+
+static bool asks_for_nothing(const lcomm_codec_choice *choice) {
+  return choice->format.codec->id == LCOMM_CODEC_NONE && !choice->format.zstd;
+}
+
+lcomm_named_data lcomm_eligibility_of_name(const lcomm_policy *policy, uint64_t named,
+                                           const lcomm_match_call *call) {
+  lcomm_named_data data = {.net = policy->net};
+  uint64_t bytes = call->count * lcomm_dtype_size(call->dtype);
+  if (lcomm_sum_stays_exact(call->dtype, call->op) || lcomm_policy_exempts(policy, call->name)) {
+    data.exact = true;
+    return data;
+  }
+  const lcomm_codec_pattern *pattern = lcomm_match_pattern(policy, named, call);
+  if (!pattern) {
+    data.exact = bytes < policy->min_bytes;
+    return data;
+  }
+  data.net = pattern->codec;
+  data.exact = asks_for_nothing(&data.net) && asks_for_nothing(&policy->node);
+  return data;
 }
 
 /* ---------------------------------------------------------------- codecs */
@@ -106,8 +142,11 @@ static const char *why_not_sparse(const lcomm_plan_request *request) {
   return request->count >= UINT32_MAX ? "top-k positions are 32-bit" : NULL;
 }
 
-static bool asks_for_nothing(const lcomm_codec_choice *choice) {
-  return choice->format.codec->id == LCOMM_CODEC_NONE && !choice->format.zstd;
+/* Is it smaller than min=? The owner of data with a name has asked that himself. */
+static bool is_small(const lcomm_eligibility *judged) {
+  const lcomm_plan_request *request = judged->request;
+  return !request->net.format.codec &&
+         size_bytes(request, judged->ranks) < judged->policy->min_bytes;
 }
 
 const char *lcomm_eligibility_why_exact(const lcomm_eligibility *judged,
@@ -123,7 +162,7 @@ const char *lcomm_eligibility_why_exact(const lcomm_eligibility *judged,
   if (request->exact) {
     return "exact by exemption or warm-up";
   }
-  if (size_bytes(request, judged->ranks) < judged->policy->min_bytes) {
+  if (is_small(judged)) {
     return "smaller than the policy's min";
   }
   if (judged->unmatched) {
@@ -137,10 +176,9 @@ const char *lcomm_eligibility_why_exact(const lcomm_eligibility *judged,
 
 const char *lcomm_eligibility_why_plan_exact(const lcomm_eligibility *judged,
                                              const lcomm_topo *topo) {
-  const lcomm_policy *policy = judged->policy;
-  const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
-  if (topo->nodes > 1 || asks_for_nothing(&policy->net) || !asks_for_nothing(&policy->node)) {
-    return lcomm_eligibility_why_exact(judged, far);
+  const lcomm_codec_choice *node = &judged->policy->node;
+  if (topo->nodes > 1 || asks_for_nothing(&judged->net) || !asks_for_nothing(node)) {
+    return lcomm_eligibility_why_exact(judged, topo->nodes > 1 ? &judged->net : node);
   }
   return topo->size < 2 ? "a rank alone sends nothing"
                         : "there is no link between nodes for net= to act on: all ranks are on one "
@@ -175,7 +213,7 @@ bool lcomm_eligibility_is_exact(const lcomm_format *format, lcomm_dtype dtype) {
 
 /* Why the policy does not choose a call; NULL when it does. */
 static const char *why_left(const lcomm_plan_request *request, const lcomm_policy *policy,
-                            const lcomm_topo *topo, uint32_t named) {
+                            const lcomm_topo *topo, uint64_t named) {
   if (topo->size < 2) {
     return "a rank alone sends nothing";
   }
@@ -202,23 +240,18 @@ static bool loses(const lcomm_eligibility *judged, const lcomm_codec_choice *cho
          !lcomm_eligibility_why_exact(judged, choice);
 }
 
-/* The same of all codecs, for a call that is chosen. */
-static bool is_lossy(const lcomm_plan_request *request, const lcomm_policy *policy,
-                     const lcomm_topo *topo) {
-  lcomm_eligibility judged = {.request = request, .policy = policy, .ranks = topo->size};
-  return loses(&judged, &policy->node) || (topo->nodes > 1 && loses(&judged, &policy->net));
+/* The same of all codecs. */
+static bool is_lossy(const lcomm_eligibility *judged, const lcomm_topo *topo) {
+  return loses(judged, &judged->policy->node) || (topo->nodes > 1 && loses(judged, &judged->net));
 }
 
 /* Why a call that is chosen is exact, with a residual, too, if it may have one: that matters
  * to codecs with error feedback alone. */
-static const char *why_chosen_exact(const lcomm_plan_request *request,
-                                    const lcomm_plan_request *error_feedback,
-                                    const lcomm_policy *policy, const lcomm_topo *topo) {
-  const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
-  lcomm_eligibility judged = {.request = far->error_feedback ? error_feedback : request,
-                              .policy = policy,
-                              .ranks = topo->size};
-  const char *why = lcomm_eligibility_why_exact(&judged, far);
+static const char *why_chosen_exact(const lcomm_eligibility *plain,
+                                    const lcomm_eligibility *error_feedback,
+                                    const lcomm_topo *topo) {
+  const lcomm_codec_choice *far = topo->nodes > 1 ? &plain->net : &plain->policy->node;
+  const char *why = lcomm_eligibility_why_exact(far->error_feedback ? error_feedback : plain, far);
   if (why) {
     return why;
   }
@@ -228,22 +261,25 @@ static const char *why_chosen_exact(const lcomm_plan_request *request,
 
 lcomm_selection lcomm_eligibility_select(const lcomm_plan_request *request,
                                          const lcomm_policy *policy, const lcomm_topo *topo,
-                                         uint32_t named, const char **why) {
+                                         uint64_t named, const char **why) {
   *why = why_left(request, policy, topo, named);
   if (*why) {
     return LCOMM_SELECT_NONE;
   }
   *why = "";
-  if (is_lossy(request, policy, topo)) {
+  lcomm_eligibility plain = lcomm_eligibility_begin(request, policy, topo->size, named);
+  if (is_lossy(&plain, topo)) {
     return LCOMM_SELECT_LOSSY;
   }
-  lcomm_plan_request error_feedback = *request;
-  error_feedback.error_feedback = true;
+  lcomm_plan_request with_residual = *request;
+  with_residual.error_feedback = true;
+  lcomm_eligibility error_feedback =
+      lcomm_eligibility_begin(&with_residual, policy, topo->size, named);
   bool residual =
       request->collective == LCOMM_COLLECTIVE_ALLREDUCE && request->dtype == LCOMM_FLOAT32;
-  if (residual && is_lossy(&error_feedback, policy, topo)) {
+  if (residual && is_lossy(&error_feedback, topo)) {
     return LCOMM_SELECT_EF;
   }
-  *why = why_chosen_exact(request, &error_feedback, policy, topo);
+  *why = why_chosen_exact(&plain, &error_feedback, topo);
   return LCOMM_SELECT_EXACT;
 }

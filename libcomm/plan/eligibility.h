@@ -8,19 +8,34 @@
 
 #include "libcomm/include/libcomm_interpose.h"
 #include "libcomm/plan/plan.h"
+#include "libcomm/plan/policy_match.h"
 
 /* A call and its policy. */
 typedef struct lcomm_eligibility {
   const lcomm_plan_request *request;
   const lcomm_policy *policy;
-  int ranks;             /* of the communicator */
-  const char *unmatched; /* no rule of match= fits it; NULL: one does, or none is needed */
+  int ranks;                          /* of the communicator */
+  lcomm_codec_choice net;             /* between nodes, if it acts */
+  const lcomm_codec_pattern *pattern; /* that says so; NULL: net=, or the request */
+  const char *unmatched;              /* no rule of match= fits it; NULL: one does, or none is
+                                         needed */
 } lcomm_eligibility;
+
+/* What a policy says of data that has a name: of a tensor, or of calls with a residual. Patterns
+ * come before min=, exempt= before both. */
+typedef struct lcomm_named_data {
+  bool exact;
+  lcomm_codec_choice net; /* else */
+} lcomm_named_data;
+
+/* `named` as lcomm_match_named() says; `call` has the name. */
+lcomm_named_data lcomm_eligibility_of_name(const lcomm_policy *policy, uint64_t named,
+                                           const lcomm_match_call *call);
 
 /* Begin with a call on a communicator of so many ranks; `named` as lcomm_match_named() says. match=
  * does not act on tensors and residuals, which their caller has selected. */
 lcomm_eligibility lcomm_eligibility_begin(const lcomm_plan_request *request,
-                                          const lcomm_policy *policy, int ranks, uint32_t named);
+                                          const lcomm_policy *policy, int ranks, uint64_t named);
 
 /* Why a codec of the policy does not act on the call; NULL when it does. */
 const char *lcomm_eligibility_why_exact(const lcomm_eligibility *judged,
@@ -41,11 +56,11 @@ bool lcomm_eligibility_is_exact(const lcomm_format *format, lcomm_dtype dtype);
 /* The operations, a bit for each lcomm_op, for which the policy says the same as for the one
  * of the request. */
 unsigned lcomm_eligibility_equal_ops(const lcomm_plan_request *request, const lcomm_policy *policy,
-                                     int ranks, uint32_t named);
+                                     int ranks, uint64_t named);
 
 /* lcomm_policy_query(): the request is of a plain call whose values exist, *why is written. */
 lcomm_selection lcomm_eligibility_select(const lcomm_plan_request *request,
                                          const lcomm_policy *policy, const lcomm_topo *topo,
-                                         uint32_t named, const char **why);
+                                         uint64_t named, const char **why);
 
 #endif

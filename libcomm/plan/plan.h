@@ -58,7 +58,10 @@ typedef struct lcomm_plan_request {
                         */
   bool exact;          /* whatever the policy says: warm-up, exempt tensors */
   double density;      /* of top-k in this stage of a density warm-up; 0: the policy's */
-  const char *name;    /* of the communicator, for plain calls; NULL: "" */
+  /* Between nodes, of tensors and of a residual with a name, as lcomm_eligibility_of_name() says.
+   * Zero: the policy is asked about a call of this count. */
+  lcomm_codec_choice net;
+  const char *name; /* of the communicator, for plain calls; NULL: "" */
   /* Where tensors end inside the vector, ascending; for top-k per tensor.
    * Copied. 0 segments: one segment. */
   const uint64_t *segment_ends;

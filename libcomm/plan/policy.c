@@ -241,11 +241,14 @@ static int find_key(span name) {
 
 static lcomm_status parse_word(parser *p, span word) {
   static const char expected[] =
-      "expected KEY=VALUE with one of the keys net, node, min, exempt, "
+      "expected KEY=VALUE with one of the keys net, net[PATTERN,...], node, min, exempt, "
       "warmup, ramp, momentum, clip, scope, bucket, algo, check, match, step";
   char quoted[LCOMM_QUOTE_MAX];
   span name = lcomm_span_before(word, "=");
   int index = find_key(name);
+  if (lcomm_policy_has_patterns(word)) {
+    return lcomm_policy_read_patterns(&p->in, word, p->policy);
+  }
   use_key(p, &keys[0]);
   if (index == KEY_COUNT) {
     return lcomm_policy_fail(&p->in, word.text, "unknown key %s; %s",

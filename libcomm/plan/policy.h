@@ -14,12 +14,13 @@
 #include "codecs/codec.h"
 
 enum {
-  LCOMM_POLICY_MAX = 1024,      /* longest policy string, with the terminator */
-  LCOMM_POLICY_EXEMPT_MAX = 32, /* globs */
-  LCOMM_POLICY_RAMP_MAX = 8,    /* stages */
-  LCOMM_POLICY_RULES_MAX = 16,  /* of match= */
-  LCOMM_POLICY_STEP_MAX = 4096, /* calls of a step */
-  LCOMM_POLICY_GLOB_MAX = 128,  /* one pattern, with the terminator */
+  LCOMM_POLICY_MAX = 1024,        /* longest policy string, with the terminator */
+  LCOMM_POLICY_EXEMPT_MAX = 32,   /* globs */
+  LCOMM_POLICY_RAMP_MAX = 8,      /* stages */
+  LCOMM_POLICY_RULES_MAX = 16,    /* of match= */
+  LCOMM_POLICY_PATTERNS_MAX = 32, /* of all net[...] */
+  LCOMM_POLICY_STEP_MAX = 4096,   /* calls of a step */
+  LCOMM_POLICY_GLOB_MAX = 128,    /* one pattern, with the terminator */
   LCOMM_POLICY_ERROR_MAX = 512
 };
 
@@ -50,12 +51,19 @@ typedef struct lcomm_bounds {
   uint64_t least, most;
 } lcomm_bounds;
 
-/* One rule of match=; all of it must hold. */
+/* One rule of match=, or one pattern; all of it must hold. */
 typedef struct lcomm_match_rule {
   lcomm_bounds size_bytes, count, ranks;
   unsigned dtypes, ops, calls;      /* a bit for each lcomm_dtype, lcomm_op, lcomm_call_kind */
   char comm[LCOMM_POLICY_GLOB_MAX]; /* name of the communicator; "": any */
+  char name[LCOMM_POLICY_GLOB_MAX]; /* patterns: of the tensor or residual; "": any, or none */
 } lcomm_match_rule;
+
+/* One pattern of net[PATTERN,...]=CODEC. */
+typedef struct lcomm_codec_pattern {
+  lcomm_match_rule rule;
+  lcomm_codec_choice codec;
+} lcomm_codec_pattern;
 
 typedef struct lcomm_policy {
   lcomm_codec_choice net, node;
@@ -73,7 +81,9 @@ typedef struct lcomm_policy {
   char exempt[LCOMM_POLICY_EXEMPT_MAX][LCOMM_POLICY_GLOB_MAX];
   unsigned rule_count; /* 0: without match= */
   lcomm_match_rule rules[LCOMM_POLICY_RULES_MAX];
-  uint32_t step_calls; /* 0: without step= */
+  unsigned pattern_count;
+  lcomm_codec_pattern patterns[LCOMM_POLICY_PATTERNS_MAX]; /* the first one that fits counts */
+  uint32_t step_calls;                                     /* 0: without step= */
 } lcomm_policy;
 
 /* Parse `text` (NULL or "" is the default policy). On a mistake returns
@@ -89,6 +99,18 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text);
 /* Does one of the exempt globs match the whole name? `*` any run, `?` any one
  * character, no other specials. Linear in the product of the lengths. */
 bool lcomm_policy_exempts(const lcomm_policy *policy, const char *name);
+
+bool lcomm_codec_choice_equal(const lcomm_codec_choice *a, const lcomm_codec_choice *b);
+
+/* The codecs between nodes: 0 is that of net=, those of the patterns follow. */
+static inline unsigned lcomm_policy_net_count(const lcomm_policy *policy) {
+  return 1 + policy->pattern_count;
+}
+
+static inline const lcomm_codec_choice *lcomm_policy_net_codec(const lcomm_policy *policy,
+                                                               unsigned index) {
+  return index == 0 ? &policy->net : &policy->patterns[index - 1].codec;
+}
 
 /* Text of one codec choice, e.g. "topk:0.01+ef"; returns text. */
 const char *lcomm_codec_choice_format(const lcomm_codec_choice *choice, char *text, size_t size);

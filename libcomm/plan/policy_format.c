@@ -72,14 +72,17 @@ const char *lcomm_codec_choice_format(const lcomm_codec_choice *choice, char *te
   return text;
 }
 
+bool lcomm_codec_choice_equal(const lcomm_codec_choice *a, const lcomm_codec_choice *b) {
+  return lcomm_format_equal(&a->format, &b->format) && a->error_feedback == b->error_feedback;
+}
+
 /* --------------------------------------------------------------- policies */
 
 /* Every word begins with a space; the first one is dropped at the end. */
 static void write_codec(lcomm_writer *w, const char *key, const lcomm_codec_choice *choice,
                         const lcomm_codec_choice *standard) {
   char name[LCOMM_CODEC_TEXT_MAX];
-  if (!lcomm_format_equal(&choice->format, &standard->format) ||
-      choice->error_feedback != standard->error_feedback) {
+  if (!lcomm_codec_choice_equal(choice, standard)) {
     lcomm_write(w, " %s=%s", key, lcomm_codec_choice_format(choice, name, sizeof name));
   }
 }
@@ -119,6 +122,7 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text) {
   char buffer[LCOMM_POLICY_MAX + 1] = ""; /* one more for the leading space */
   lcomm_writer w = lcomm_writer_begin(buffer, sizeof buffer);
 
+  lcomm_policy_write_patterns(&w, policy);
   write_codec(&w, "net", &policy->net, &standard->net);
   write_codec(&w, "node", &policy->node, &standard->node);
   write_size(&w, "min", policy->min_bytes, standard->min_bytes);
@@ -176,32 +180,55 @@ static bool passes_sums_on(lcomm_algorithm algorithm) {
          algorithm == LCOMM_ALGO_HALVING;
 }
 
+/* What the codecs between nodes have in common, and what only some have. */
+typedef struct net_codecs {
+  bool lossy, zstd, sparse, feedback, sparse_feedback, dense_feedback;
+} net_codecs;
+
+static net_codecs look_at_codecs(const lcomm_policy *policy) {
+  net_codecs any = {0};
+  for (unsigned i = 0; i < lcomm_policy_net_count(policy); i++) {
+    const lcomm_codec_choice *it = lcomm_policy_net_codec(policy, i);
+    bool sparse = lcomm_format_is_sparse(&it->format);
+    any.lossy |= it->format.codec->id != LCOMM_CODEC_NONE;
+    any.zstd |= it->format.zstd;
+    any.sparse |= sparse;
+    any.feedback |= it->error_feedback;
+    any.sparse_feedback |= sparse && it->error_feedback;
+    any.dense_feedback |= !sparse && it->error_feedback;
+  }
+  return any;
+}
+
 const char *lcomm_policy_conflict(const lcomm_policy *policy, const char **key) {
-  const lcomm_format *net = &policy->net.format;
-  bool sparse = lcomm_format_is_sparse(net), feedback = policy->net.error_feedback;
+  net_codecs net = look_at_codecs(policy);
   *key = "algo";
-  if (passes_sums_on(policy->algorithm) && net->codec->id != LCOMM_CODEC_NONE) {
+  if (passes_sums_on(policy->algorithm) && net.lossy) {
     return "algo=ring, doubling and halving cannot carry the lossy codec of net, because they "
            "would quantise at every hop; expected algo=auto, direct or gather, or net=none";
   }
-  if (passes_sums_on(policy->algorithm) && net->zstd) {
+  if (passes_sums_on(policy->algorithm) && net.zstd) {
     return "algo=ring, doubling and halving cannot carry net=none+zstd, because they must know the "
            "size of their payloads in advance; expected algo=auto, direct or gather, or net=none";
   }
   *key = "ramp";
-  if (policy->ramp_count > 0 && !sparse) {
+  if (policy->ramp_count > 0 && !net.sparse) {
     return "ramp changes the density of top-k, and net is another codec; expected net=topk:DENSITY";
   }
   if (!ramp_ends(policy)) {
     return "the steps of warmup and ramp together do not fit into 64 bits; expected fewer steps";
   }
   *key = "momentum";
-  if (policy->momentum > 0 && !(sparse && feedback)) {
+  if (policy->momentum > 0 && !net.sparse_feedback) {
     return "momentum is kept together with what top-k has not sent yet; expected "
            "net=topk:DENSITY+ef";
   }
+  if (policy->momentum > 0 && net.dense_feedback) {
+    return "momentum is kept with what top-k has not sent yet, or apart from exact sums, and one "
+           "of the codecs of net is dense with +ef; expected that without +ef, or topk";
+  }
   *key = "clip";
-  if (policy->clip > 0 && !feedback) {
+  if (policy->clip > 0 && !net.feedback) {
     return "gradients are clipped where they join what was not sent yet; expected a codec of net "
            "with +ef";
   }

@@ -88,12 +88,28 @@ lcomm_status lcomm_policy_read_glob(lcomm_policy_reader *r, lcomm_span text, con
 /* Does the pattern match the whole name? */
 bool lcomm_policy_glob_matches(const char *glob, const char *name);
 
+/* ----------------------------------------------------------------- policy_rule.c */
+
+/* All of `text` as a rule of match=, or as a pattern of net[...], where a glob alone is a name.
+ * Written again. */
+lcomm_status lcomm_policy_read_rule(lcomm_policy_reader *r, lcomm_span text,
+                                    lcomm_match_rule *rule);
+lcomm_status lcomm_policy_read_pattern(lcomm_policy_reader *r, lcomm_span text,
+                                       lcomm_match_rule *rule);
+void lcomm_policy_write_rule(lcomm_writer *w, const lcomm_match_rule *rule);
+
 /* ---------------------------------------------------------------- policy_match.c */
 
 /* The value of match=, read into `policy` and written again. */
 lcomm_status lcomm_policy_read_match(lcomm_policy_reader *r, lcomm_span value,
                                      lcomm_policy *policy);
 void lcomm_policy_write_match(lcomm_writer *w, const lcomm_policy *policy);
+
+/* A word net[PATTERN,...]=CODEC likewise; all of them are written. */
+bool lcomm_policy_has_patterns(lcomm_span word);
+lcomm_status lcomm_policy_read_patterns(lcomm_policy_reader *r, lcomm_span word,
+                                        lcomm_policy *policy);
+void lcomm_policy_write_patterns(lcomm_writer *w, const lcomm_policy *policy);
 
 /* --------------------------------------------------------------- policy_codec.c */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Rules of match=: read, written, and tried on calls. */
+/* The rules of match= and the patterns of net[...]: lists of them read and written, and tried on
+ * data. */
 
 #include "libcomm/plan/policy_match.h"
 #include "libcomm/base/error.h"
@@ -10,168 +11,7 @@
 
 typedef lcomm_span span;
 
-/* Terms with a range come first. */
-enum { SIZE, COUNT, RANKS, DTYPE, OP, CALL, COMM, TERM_COUNT, RANGE_COUNT = DTYPE };
-
-static const char *const term_names[TERM_COUNT] = {"size", "count", "ranks", "dtype",
-                                                   "op",   "call",  "comm"};
-static const char *const term_examples[TERM_COUNT] = {
-    "size>=1M&op=sum", "count>=4096",    "ranks>=8",   "dtype=float32",
-    "op=avg",          "call=allreduce", "comm=*data*"};
-
-static const char *const dtype_names[] = {
-#define NAME_OF(name, value, size, text) [value] = text,
-    LCOMM_DTYPE_LIST(NAME_OF)
-#undef NAME_OF
-};
-static const char *const op_names[] = {
-    [LCOMM_SUM] = "sum", [LCOMM_AVG] = "avg", [LCOMM_MIN] = "min", [LCOMM_MAX] = "max"};
-static const char *const call_names[LCOMM_CALL_KINDS] = {
-#define NAME_OF(name, text) text,
-    LCOMM_CALL_LIST(NAME_OF)
-#undef NAME_OF
-};
-
-enum {
-  DTYPES = sizeof(dtype_names) / sizeof *dtype_names,
-  OPS = sizeof(op_names) / sizeof *op_names,
-  STANDARD_DTYPES = 1 << LCOMM_FLOAT32 | 1 << LCOMM_FLOAT16 | 1 << LCOMM_BFLOAT16,
-  STANDARD_OPS = 1 << LCOMM_SUM | 1 << LCOMM_AVG,
-  STANDARD_CALLS = 1 << LCOMM_CALL_ALLREDUCE | 1 << LCOMM_CALL_REDUCE_SCATTER
-};
-
-/* Without terms. */
-static const lcomm_match_rule standard_rule = {
-    .size_bytes = {0, UINT64_MAX},
-    .count = {0, UINT64_MAX},
-    .ranks = {0, UINT64_MAX},
-    .dtypes = STANDARD_DTYPES,
-    .ops = STANDARD_OPS,
-    .calls = STANDARD_CALLS,
-};
-
-/* --------------------------------------------------------------- reading terms */
-
-typedef enum sign { AT_LEAST = 1, AT_MOST = 2, EQUAL = AT_LEAST | AT_MOST } sign;
-
-typedef struct rule_reader {
-  lcomm_policy_reader *in;
-  lcomm_match_rule *rule;
-  unsigned bounds[TERM_COUNT]; /* that were given, as signs */
-} rule_reader;
-
-static lcomm_status read_range(rule_reader *p, int term, span value, sign bounds) {
-  lcomm_bounds *ranges[RANGE_COUNT] = {&p->rule->size_bytes, &p->rule->count, &p->rule->ranks};
-  uint64_t number = 0;
-  lcomm_status status = LCOMM_OK;
-  if (term == SIZE) {
-    status = lcomm_policy_read_size(p->in, value, &number);
-  } else if (!lcomm_policy_read_whole(value, UINT64_MAX, &number)) {
-    status = lcomm_policy_refuse(p->in, "", value, " is no number; expected digits, below 2^64");
-  }
-  if ((bounds & AT_LEAST) != 0) {
-    ranges[term]->least = number;
-  }
-  if ((bounds & AT_MOST) != 0) {
-    ranges[term]->most = number;
-  }
-  return status;
-}
-
-static lcomm_status read_name(rule_reader *p, span value, const char *const *names, int count,
-                              unsigned *bits) {
-  char list[128], sentence[160];
-  int index = lcomm_policy_find_name(value, names, count);
-  if (index >= 0) {
-    *bits = 1u << index;
-    return LCOMM_OK;
-  }
-  lcomm_writer w = lcomm_writer_begin(list, sizeof list);
-  for (int i = 0; i < count; i++) {
-    lcomm_write(&w, "%s%s", i == 0 ? "" : i == count - 1 ? " or " : ", ", names[i]);
-  }
-  w = lcomm_writer_begin(sentence, sizeof sentence);
-  lcomm_write(&w, " is not known here; expected %s", list);
-  return lcomm_policy_refuse(p->in, "", value, sentence);
-}
-
-static lcomm_status read_value(rule_reader *p, int term, span value, sign bounds) {
-  lcomm_match_rule *rule = p->rule;
-  switch (term) {
-  case DTYPE:
-    return read_name(p, value, dtype_names, DTYPES, &rule->dtypes);
-  case OP:
-    return read_name(p, value, op_names, OPS, &rule->ops);
-  case CALL:
-    return read_name(p, value, call_names, LCOMM_CALL_KINDS, &rule->calls);
-  case COMM:
-    return lcomm_policy_read_glob(p->in, value, "comm=GLOB", rule->comm);
-  default:
-    return read_range(p, term, value, bounds);
-  }
-}
-
-static lcomm_status read_term(rule_reader *p, span text) {
-  span name = lcomm_span_before(text, "<>="), rest = lcomm_span_after(text, name.length);
-  int term = lcomm_policy_find_name(name, term_names, TERM_COUNT);
-  char first = rest.length > 0 ? *rest.text : '\0', second = rest.length > 1 ? rest.text[1] : '\0';
-  if (term < 0) {
-    return lcomm_policy_refuse(p->in, "unknown term ", name,
-                               " of a rule; expected size, count, ranks, dtype, op, call or comm");
-  }
-  p->in->example = term_examples[term];
-  if (first != '=' && second != '=') {
-    return lcomm_policy_refuse(
-        p->in, "term ", text,
-        " does not compare; expected its name, then =, >= or <=, and a value");
-  }
-  if (first != '=' && term >= RANGE_COUNT) {
-    return lcomm_policy_refuse(p->in, "term ", text,
-                               " asks for an order that names do not have; expected = and a name");
-  }
-  sign bounds = first == '=' ? EQUAL : first == '>' ? AT_LEAST : AT_MOST;
-  if ((p->bounds[term] & bounds) != 0) {
-    return lcomm_policy_refuse(p->in, "term ", text,
-                               " says a second time what its rule has said; expected each bound "
-                               "and each name once in a rule");
-  }
-  p->bounds[term] |= bounds;
-  return read_value(p, term, lcomm_span_after(rest, first == '=' ? 1 : 2), bounds);
-}
-
-/* --------------------------------------------------------------- reading rules */
-
-static bool is_empty(const lcomm_bounds *range) {
-  return range->least > range->most;
-}
-
-/* A rule that fits no call is a mistake. */
-static lcomm_status check_rule(rule_reader *p, span text) {
-  const lcomm_match_rule *rule = p->rule;
-  if (is_empty(&rule->size_bytes) || is_empty(&rule->count) || is_empty(&rule->ranks)) {
-    return lcomm_policy_refuse(p->in, "no number is within both bounds of rule ", text,
-                               "; expected the smaller one after >=");
-  }
-  if (p->bounds[OP] != 0 && (rule->calls & STANDARD_CALLS) == 0) {
-    return lcomm_policy_refuse(p->in, "rule ", text,
-                               " asks for an operation of calls that only move data; expected no "
-                               "op, or call=allreduce or reduce-scatter");
-  }
-  return LCOMM_OK;
-}
-
-static lcomm_status read_rule(lcomm_policy_reader *r, span text, lcomm_match_rule *rule) {
-  rule_reader p = {.in = r, .rule = rule};
-  *rule = standard_rule;
-  for (span rest = text;;) {
-    span term = lcomm_span_before(rest, "&");
-    LCOMM_TRY(read_term(&p, term));
-    if (term.length == rest.length) {
-      return check_rule(&p, text);
-    }
-    rest = lcomm_span_after(rest, term.length + 1);
-  }
-}
+/* --------------------------------------------------------------------- reading */
 
 lcomm_status lcomm_policy_read_match(lcomm_policy_reader *r, span value, lcomm_policy *policy) {
   for (;;) {
@@ -180,7 +20,7 @@ lcomm_status lcomm_policy_read_match(lcomm_policy_reader *r, span value, lcomm_p
       return lcomm_policy_fail(r, text.text, "too many rules; expected at most %d",
                                LCOMM_POLICY_RULES_MAX);
     }
-    lcomm_status status = read_rule(r, text, &policy->rules[policy->rule_count++]);
+    lcomm_status status = lcomm_policy_read_rule(r, text, &policy->rules[policy->rule_count++]);
     if (status != LCOMM_OK || text.length == value.length) {
       return status;
     }
@@ -188,82 +28,92 @@ lcomm_status lcomm_policy_read_match(lcomm_policy_reader *r, span value, lcomm_p
   }
 }
 
+bool lcomm_policy_has_patterns(lcomm_span word) {
+  return word.length > strlen("net") && memcmp(word.text, "net[", strlen("net[")) == 0;
+}
+
+static lcomm_status read_list(lcomm_policy_reader *r, span list, const lcomm_codec_choice *codec,
+                              lcomm_policy *policy) {
+  for (;;) {
+    span text = lcomm_span_before(list, ",");
+    if (policy->pattern_count == LCOMM_POLICY_PATTERNS_MAX) {
+      return lcomm_policy_fail(r, text.text, "too many patterns; expected at most %d",
+                               LCOMM_POLICY_PATTERNS_MAX);
+    }
+    lcomm_codec_pattern *pattern = &policy->patterns[policy->pattern_count++];
+    pattern->codec = *codec;
+    lcomm_status status = lcomm_policy_read_pattern(r, text, &pattern->rule);
+    if (status != LCOMM_OK || text.length == list.length) {
+      return status;
+    }
+    list = lcomm_span_after(list, text.length + 1);
+  }
+}
+
+/* The list ends with the first "]=", so names in it may hold brackets. */
+lcomm_status lcomm_policy_read_patterns(lcomm_policy_reader *r, lcomm_span word,
+                                        lcomm_policy *policy) {
+  lcomm_codec_choice codec;
+  span list = lcomm_span_after(word, strlen("net[")), value = list;
+  r->key = "net[*.bias,size<=64K]";
+  r->example = "bf16";
+  while (value.length > 1 && memcmp(value.text, "]=", 2) != 0) {
+    value = lcomm_span_after(value, 1);
+  }
+  if (value.length <= 1) {
+    return lcomm_policy_refuse(r, "the patterns of ", word,
+                               " have no end; expected net[PATTERN,...]=CODEC");
+  }
+  list.length -= value.length;
+  LCOMM_TRY(lcomm_policy_read_codec(r, lcomm_span_after(value, 2), LCOMM_ON_NET, &codec));
+  return read_list(r, list, &codec, policy);
+}
+
 /* --------------------------------------------------------------------- writing */
-
-/* Begin a term of the rule that begins at `start` of the text. */
-static void write_term(lcomm_writer *w, size_t start, int term, const char *sign_text) {
-  lcomm_write(w, "%s%s%s", w->length > start ? "&" : "", term_names[term], sign_text);
-}
-
-static void write_number(lcomm_writer *w, int term, uint64_t number) {
-  if (term == SIZE) {
-    lcomm_policy_write_size(w, number);
-  } else {
-    lcomm_write(w, "%llu", (unsigned long long)number);
-  }
-}
-
-static void write_range(lcomm_writer *w, size_t start, int term, const lcomm_bounds *range) {
-  bool equal = range->least == range->most;
-  if (equal || range->least > 0) {
-    write_term(w, start, term, equal ? "=" : ">=");
-    write_number(w, term, range->least);
-  }
-  if (!equal && range->most < UINT64_MAX) {
-    write_term(w, start, term, "<=");
-    write_number(w, term, range->most);
-  }
-}
-
-static void write_name(lcomm_writer *w, size_t start, int term, const char *const *names,
-                       unsigned bits) {
-  int index = 0;
-  while (bits >> index > 1) {
-    index++;
-  }
-  write_term(w, start, term, "=");
-  lcomm_write(w, "%s", names[index]);
-}
-
-static void write_rule(lcomm_writer *w, const lcomm_match_rule *rule) {
-  size_t start = w->length;
-  write_range(w, start, SIZE, &rule->size_bytes);
-  write_range(w, start, COUNT, &rule->count);
-  write_range(w, start, RANKS, &rule->ranks);
-  if (rule->dtypes != STANDARD_DTYPES) {
-    write_name(w, start, DTYPE, dtype_names, rule->dtypes);
-  }
-  if (rule->ops != STANDARD_OPS) {
-    write_name(w, start, OP, op_names, rule->ops);
-  }
-  if (rule->calls != STANDARD_CALLS) {
-    write_name(w, start, CALL, call_names, rule->calls);
-  }
-  if (rule->comm[0] != '\0') {
-    write_term(w, start, COMM, "=");
-    lcomm_write(w, "%s", rule->comm);
-  }
-  if (w->length == start) { /* any text for one that asks for nothing */
-    lcomm_write(w, "size>=0");
-  }
-}
 
 void lcomm_policy_write_match(lcomm_writer *w, const lcomm_policy *policy) {
   for (unsigned i = 0; i < policy->rule_count && i < LCOMM_POLICY_RULES_MAX; i++) {
     lcomm_write(w, "%s", i == 0 ? " match=" : ",");
-    write_rule(w, &policy->rules[i]);
+    lcomm_policy_write_rule(w, &policy->rules[i]);
+  }
+}
+
+/* Neighbours of one codec are one word. */
+void lcomm_policy_write_patterns(lcomm_writer *w, const lcomm_policy *policy) {
+  char codec[LCOMM_CODEC_TEXT_MAX];
+  for (unsigned i = 0; i < policy->pattern_count && i < LCOMM_POLICY_PATTERNS_MAX; i++) {
+    const lcomm_codec_pattern *it = &policy->patterns[i];
+    bool first = i == 0 || !lcomm_codec_choice_equal(&it[-1].codec, &it->codec);
+    bool last =
+        i + 1 == policy->pattern_count || !lcomm_codec_choice_equal(&it->codec, &it[1].codec);
+    lcomm_write(w, "%s", first ? " net[" : ",");
+    lcomm_policy_write_rule(w, &it->rule);
+    if (last) {
+      lcomm_write(w, "]=%s", lcomm_codec_choice_format(&it->codec, codec, sizeof codec));
+    }
   }
 }
 
 /* ---------------------------------------------------------------------- trying */
 
-uint32_t lcomm_match_named(const lcomm_policy *policy, const char *name) {
-  uint32_t named = 0;
+/* Where the patterns begin in the bits of a name. */
+enum { PATTERNS_SHIFT = 32 };
+
+_Static_assert((int)LCOMM_POLICY_RULES_MAX <= (int)PATTERNS_SHIFT &&
+                   PATTERNS_SHIFT + (int)LCOMM_POLICY_PATTERNS_MAX <= 64,
+               "all rules and patterns have a bit");
+
+static bool allows(const char *glob, const char *name) {
+  return glob[0] == '\0' || lcomm_policy_glob_matches(glob, name);
+}
+
+uint64_t lcomm_match_named(const lcomm_policy *policy, const char *name) {
+  uint64_t named = 0;
   for (unsigned i = 0; i < policy->rule_count; i++) {
-    const char *glob = policy->rules[i].comm;
-    if (glob[0] == '\0' || lcomm_policy_glob_matches(glob, name)) {
-      named |= UINT32_C(1) << i;
-    }
+    named |= (uint64_t)allows(policy->rules[i].comm, name) << i;
+  }
+  for (unsigned i = 0; i < policy->pattern_count; i++) {
+    named |= (uint64_t)allows(policy->patterns[i].rule.comm, name) << (PATTERNS_SHIFT + i);
   }
   return named;
 }
@@ -276,10 +126,11 @@ static bool fits(const lcomm_match_rule *rule, const lcomm_match_call *call) {
   return (rule->calls >> call->kind & 1) != 0 && (rule->dtypes >> call->dtype & 1) != 0 &&
          (rule->ops >> call->op & 1) != 0 && is_within(&rule->count, call->count) &&
          is_within(&rule->ranks, (uint64_t)call->ranks) &&
-         is_within(&rule->size_bytes, call->count * lcomm_dtype_size(call->dtype));
+         is_within(&rule->size_bytes, call->count * lcomm_dtype_size(call->dtype)) &&
+         allows(rule->name, call->name ? call->name : "");
 }
 
-bool lcomm_match_fits(const lcomm_policy *policy, uint32_t named, const lcomm_match_call *call) {
+bool lcomm_match_fits(const lcomm_policy *policy, uint64_t named, const lcomm_match_call *call) {
   for (unsigned i = 0; i < policy->rule_count; i++) {
     if ((named >> i & 1) != 0 && fits(&policy->rules[i], call)) {
       return true;
@@ -288,11 +139,23 @@ bool lcomm_match_fits(const lcomm_policy *policy, uint32_t named, const lcomm_ma
   return false;
 }
 
-bool lcomm_match_uses_names(const lcomm_policy *policy) {
-  for (unsigned i = 0; i < policy->rule_count; i++) {
-    if (policy->rules[i].comm[0] != '\0') {
-      return true;
+const lcomm_codec_pattern *lcomm_match_pattern(const lcomm_policy *policy, uint64_t named,
+                                               const lcomm_match_call *call) {
+  for (unsigned i = 0; i < policy->pattern_count; i++) {
+    if ((named >> (PATTERNS_SHIFT + i) & 1) != 0 && fits(&policy->patterns[i].rule, call)) {
+      return &policy->patterns[i];
     }
   }
-  return false;
+  return NULL;
+}
+
+bool lcomm_match_uses_names(const lcomm_policy *policy) {
+  bool uses = false;
+  for (unsigned i = 0; i < policy->rule_count; i++) {
+    uses |= policy->rules[i].comm[0] != '\0';
+  }
+  for (unsigned i = 0; i < policy->pattern_count; i++) {
+    uses |= policy->patterns[i].rule.comm[0] != '\0';
+  }
+  return uses;
 }

@@ -50,18 +50,22 @@ static bool is_plain(const lcomm_plan *plan) {
   return plain;
 }
 
+static const char *why_compressed(const lcomm_eligibility *judged) {
+  return judged->pattern ? "as a pattern of the policy's net[...] asks" : "as the policy asks";
+}
+
 static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
                           const lcomm_policy *policy, const lcomm_topo *topo) {
-  const lcomm_codec_choice *far = topo->nodes > 1 ? &policy->net : &policy->node;
-  uint32_t named = lcomm_match_named(policy, request->name ? request->name : "");
+  uint64_t named = lcomm_match_named(policy, request->name ? request->name : "");
   lcomm_eligibility judged = lcomm_eligibility_begin(request, policy, topo->size, named);
+  const lcomm_codec_choice *far = topo->nodes > 1 ? &judged.net : &policy->node;
   plan->ops = lcomm_eligibility_equal_ops(request, policy, topo->size, named);
   plan->stages[LCOMM_STAGE_NODE] = lcomm_eligibility_codec(&judged, &policy->node);
   plan->stages[LCOMM_STAGE_NET] =
-      topo->nodes > 1 ? lcomm_eligibility_codec(&judged, &policy->net) : exact_choice(plan->dtype);
+      topo->nodes > 1 ? lcomm_eligibility_codec(&judged, &judged.net) : exact_choice(plan->dtype);
   plan->stages[LCOMM_STAGE_RESULT] = lcomm_eligibility_codec(&judged, far);
   const char *why = lcomm_eligibility_why_plan_exact(&judged, topo);
-  snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : "as the policy asks");
+  snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : why_compressed(&judged));
   if (plan->moves) { /* as they are, whatever the type */
     for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
       plan->stages[i] = exact_choice(LCOMM_FLOAT32);

@@ -14,15 +14,6 @@
 
 /* ---------------------------------------------------------------- making */
 
-static bool stays_exact(const lcomm_comm *comm, const lcomm_tensor *tensor) {
-  uint64_t bytes = tensor->count * lcomm_dtype_size(tensor->dtype);
-  if (lcomm_sum_stays_exact(tensor->dtype, tensor->op)) {
-    return true;
-  }
-  return bytes < comm->settings.policy.min_bytes ||
-         lcomm_policy_exempts(&comm->settings.policy, tensor->name);
-}
-
 /* Buckets on their way: those of the communicator are there until these are whole. */
 typedef struct grouping {
   lcomm_comm *comm;
@@ -37,12 +28,21 @@ static bool has_room(const lcomm_comm *comm, const lcomm_bucket *bucket,
   return bytes <= comm->settings.policy.bucket_bytes;
 }
 
+/* Do its tensors travel in the same way? */
+static bool is_of_kind(const lcomm_bucket *bucket, const lcomm_tensor *tensor,
+                       const lcomm_named_data *policy) {
+  return bucket->dtype == tensor->dtype && bucket->op == tensor->op &&
+         bucket->ef.exact == policy->exact &&
+         (policy->exact || lcomm_codec_choice_equal(&bucket->ef.request.net, &policy->net));
+}
+
 /* The open bucket of this kind, NULL if there is none with room. Only the
  * newest of a kind is open, so tensors keep their order. */
-static lcomm_bucket *find_open(const grouping *it, const lcomm_tensor *tensor, bool exact) {
+static lcomm_bucket *find_open(const grouping *it, const lcomm_tensor *tensor,
+                               const lcomm_named_data *policy) {
   for (size_t i = it->bucket_count; i > 0; i--) {
     lcomm_bucket *bucket = &it->buckets[i - 1];
-    if (bucket->dtype == tensor->dtype && bucket->op == tensor->op && bucket->ef.exact == exact) {
+    if (is_of_kind(bucket, tensor, policy)) {
       return has_room(it->comm, bucket, tensor) ? bucket : NULL;
     }
   }
@@ -51,8 +51,8 @@ static lcomm_bucket *find_open(const grouping *it, const lcomm_tensor *tensor, b
 
 static lcomm_status add_to_bucket(grouping *it, size_t index) {
   lcomm_tensor *tensor = it->comm->tensors->list[index];
-  bool exact = stays_exact(it->comm, tensor);
-  lcomm_bucket *bucket = find_open(it, tensor, exact);
+  lcomm_named_data policy = lcomm_tensor_policy(tensor);
+  lcomm_bucket *bucket = find_open(it, tensor, &policy);
   if (!bucket) {
     bucket = &it->buckets[it->bucket_count];
     bucket->tensors = malloc(it->comm->tensors->count * sizeof(lcomm_tensor *));
@@ -63,7 +63,8 @@ static lcomm_status add_to_bucket(grouping *it, size_t index) {
     bucket->dtype = tensor->dtype;
     bucket->element_size = lcomm_dtype_size(lcomm_sum_dtype(tensor->dtype));
     bucket->op = tensor->op;
-    bucket->ef.exact = exact;
+    bucket->ef.exact = policy.exact;
+    bucket->ef.request.net = policy.net;
     it->bucket_count++;
   }
   bucket->count += tensor->count;
@@ -235,6 +236,7 @@ static lcomm_status make_ef(lcomm_bucket *bucket) {
   lcomm_comm *comm = bucket->comm;
   const lcomm_policy *policy = &comm->settings.policy;
   bool whole = policy->scope == LCOMM_SCOPE_BUCKET, exact = bucket->ef.exact;
+  lcomm_codec_choice net = bucket->ef.request.net;
   bucket->ends = malloc(bucket->tensor_count * sizeof *bucket->ends);
   for (size_t i = 0; bucket->ends && i < bucket->tensor_count; i++) {
     bucket->ends[i] = bucket->tensors[i]->offset + bucket->tensors[i]->count;
@@ -247,11 +249,12 @@ static lcomm_status make_ef(lcomm_bucket *bucket) {
                   .op = bucket->op,
                   .place = comm->tensors->location,
                   .error_feedback = true,
+                  .net = net,
                   .segment_ends = bucket->ends + (whole ? bucket->tensor_count - 1 : 0),
                   .segments = whole ? 1 : bucket->tensor_count},
       .result = lcomm_span_whole(0, bucket->count),
       .momentum = lcomm_sum_stays_exact(bucket->dtype, bucket->op) ? 0 : policy->momentum,
-      .clip = exact ? 0 : policy->clip / sqrt((double)comm->size),
+      .clip = exact || !net.error_feedback ? 0 : policy->clip / sqrt((double)comm->size),
       .exact = exact,
       .background = true};
   return bucket->ends ? LCOMM_OK : LCOMM_ERR_MEMORY;

@@ -5,7 +5,7 @@
 
 /* Buckets: tensors that travel together, and the error-feedback state that
  * belongs to them. A bucket holds tensors of one data type and operation that
- * are either all compressed or all exact; the tensors of a bucket follow each
+ * are all exact or all of one codec; the tensors of a bucket follow each
  * other in the order of lcomm_tensor_add. Buckets start in the order of their
  * last tensors.
  */
@@ -13,6 +13,7 @@
 #include "libcomm/engine/operation.h"
 #include "libcomm/feedback/ef.h"
 #include "libcomm/observe/trace.h"
+#include "libcomm/plan/eligibility.h"
 
 typedef struct lcomm_bucket lcomm_bucket;
 
@@ -76,6 +77,9 @@ bool lcomm_tensors_are_planned(const lcomm_comm *comm);
 /* A tensor that a program gives; needs no turn. ARGUMENT for NULL, one that does not live, or one
  * of another communicator; `call` is named. */
 lcomm_status lcomm_tensor_check(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call);
+
+/* What the policy says of it. */
+lcomm_named_data lcomm_tensor_policy(const lcomm_tensor *tensor);
 
 /* Compare the tensors and group them into buckets, unless that was done. Collective;
  * MISMATCH, MEMORY and transport errors, sticky. */

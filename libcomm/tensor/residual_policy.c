@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "libcomm/plan/eligibility.h"
 #include "libcomm/tensor/residual.h"
 
 bool lcomm_residuals_idle(const lcomm_comm *comm) {
@@ -16,18 +17,33 @@ bool lcomm_residuals_idle(const lcomm_comm *comm) {
   return !it;
 }
 
-/* Calls are clipped that are compressed, in their warm-up, too. */
+static lcomm_named_data policy_of(const lcomm_residual *residual) {
+  const lcomm_comm *comm = residual->ef.comm;
+  const lcomm_plan_request *request = &residual->ef.request;
+  uint64_t parts = (uint64_t)lcomm_ef_part_count(&residual->ef);
+  lcomm_match_call call = {.kind = residual->part_counts ? LCOMM_CALL_REDUCE_SCATTER
+                                                         : LCOMM_CALL_ALLREDUCE,
+                           .count = (request->count + parts - 1) / parts,
+                           .dtype = request->dtype,
+                           .op = request->op,
+                           .ranks = comm->size,
+                           .name = residual->name};
+  return lcomm_eligibility_of_name(&comm->settings.policy, atomic_load(&comm->identity.named_rules),
+                                   &call);
+}
+
+/* Calls are clipped that are compressed, in their warm-up, too. What is asked of one without a name
+ * is asked of each of its calls. */
 void lcomm_residual_set_policy(lcomm_residual *residual) {
   lcomm_ef *ef = &residual->ef;
   const lcomm_policy *policy = &ef->comm->settings.policy;
-  uint64_t parts = (uint64_t)lcomm_ef_part_count(ef);
-  uint64_t mean = (ef->request.count + parts - 1) / parts;
   bool named = residual->name[0] != '\0';
-  ef->exact = named && lcomm_policy_exempts(policy, residual->name);
+  lcomm_named_data data = named ? policy_of(residual) : (lcomm_named_data){.exact = false};
+  ef->exact = data.exact;
+  ef->request.net = data.net;
   ef->momentum = named ? policy->momentum : 0;
-  ef->clip = named && !ef->exact && mean * sizeof(float) >= policy->min_bytes
-                 ? policy->clip / sqrt((double)ef->comm->size)
-                 : 0;
+  ef->clip =
+      data.net.error_feedback && !data.exact ? policy->clip / sqrt((double)ef->comm->size) : 0;
 }
 
 /* Ranks know residuals by their numbers, which lie close together. */

@@ -119,6 +119,7 @@ static int done;
   X(lcomm_tensor_ready_on_stream, (c, t, NULL))                                                    \
   X(lcomm_tensor_residual, (c, t, received))                                                       \
   X(lcomm_tensor_data_set, (c, t, data))                                                           \
+  X(lcomm_tensor_codec, (c, t, LCOMM_LINK_NET, (char *)received, 8))                               \
   X(lcomm_tensor_freeze, (c, t))                                                                   \
   X(lcomm_tensor_unfreeze, (c, t))                                                                 \
   X(lcomm_tensor_test, (c, t, &done))                                                              \

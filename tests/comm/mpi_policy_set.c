@@ -15,11 +15,16 @@ static int two_nodes(void) {
   return mpi_size < 2 ? 1 : 2;
 }
 
-static const char *const policies[] = {
-    "net=topk:0.02+ef min=1",    "net=int8+ef min=1 algo=direct",
-    "net=int4 min=1 bucket=32K", "net=none",
-    "net=topk:0.05+ef min=1",    "net=bf16",
-    "net=bf16+ef min=16K",       "net=topk:0.1+ef min=1 scope=bucket"};
+static const char *const policies[] = {"net=topk:0.02+ef min=1",
+                                       "net=int8+ef min=1 algo=direct",
+                                       "net=int4 min=1 bucket=32K",
+                                       "net=none",
+                                       "net=topk:0.05+ef min=1",
+                                       "net=bf16",
+                                       "net=bf16+ef min=16K",
+                                       "net=topk:0.1+ef min=1 scope=bucket",
+                                       "net[conv*,embed]=int8+ef net=topk:0.05+ef min=1",
+                                       "net[embed]=topk:0.05+ef net=int8+ef min=1"};
 
 enum { POLICIES = sizeof(policies) / sizeof(policies[0]) };
 

@@ -37,7 +37,7 @@ static lcomm_selection choose(const char *text, int ranks, int nodes,
                               const lcomm_plan_request *request, const char **why) {
   lcomm_policy policy = parse(text);
   lcomm_topo topo = topo_of(ranks, nodes);
-  uint32_t named = lcomm_match_named(&policy, request->name ? request->name : "");
+  uint64_t named = lcomm_match_named(&policy, request->name ? request->name : "");
   lcomm_selection choice = lcomm_eligibility_select(request, &policy, &topo, named, why);
   lcomm_topo_free(&topo);
   return choice;
@@ -67,6 +67,8 @@ static const char *const policies[] = {
     "net=int8 min=1K match=count>=5000&op=sum,call=broadcast",
     "net=int8+ef min=1K match=ranks>=4&dtype=float32,op=max,dtype=int64",
     "net=bf16+ef node=bf16 min=1K match=comm=gr*d,op=avg&call=reduce-scatter",
+    "net[count<=5000]=none net[op=avg]=bf16 net[dtype=float16]=int8+ef net=topk:0.01+ef min=1K",
+    "net[call=reduce-scatter]=int8 net[comm=gr*d]=int8+ef min=1K",
 };
 
 static void check(const char *text, int place, lcomm_plan_request request) {

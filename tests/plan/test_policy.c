@@ -298,7 +298,8 @@ static void clipping_needs_feedback(void **state) {
 static void words_must_be_known_and_given_once(void **state) {
   (void)state;
   expect_refusal("foo=1", 1,
-                 "unknown key 'foo'; expected KEY=VALUE with one of the keys net, node, min, "
+                 "unknown key 'foo'; expected KEY=VALUE with one of the keys net, "
+                 "net[PATTERN,...], node, min, "
                  "exempt, warmup, ramp, momentum, clip, scope, bucket, algo, check, match, step;");
   expect_refusal("NET=int8", 1, "unknown key 'NET'");
   expect_refusal("=int8", 1, "unknown key ''");

@@ -240,7 +240,11 @@ static void types_operations_and_calls_must_be_those_of_the_rule(void **state) {
   for (int kind = 0; kind < LCOMM_CALL_KINDS; kind++) {
     for (int type = LCOMM_FLOAT32; type <= LCOMM_INT64; type++) {
       for (int op = LCOMM_SUM; op <= LCOMM_MAX; op++) {
-        lcomm_match_call call = {(lcomm_call_kind)kind, 1000, (lcomm_dtype)type, (lcomm_op)op, 8};
+        lcomm_match_call call = {.kind = (lcomm_call_kind)kind,
+                                 .count = 1000,
+                                 .dtype = (lcomm_dtype)type,
+                                 .op = (lcomm_op)op,
+                                 .ranks = 8};
         bool sum = kind <= LCOMM_CALL_REDUCE_SCATTER, small = type <= LCOMM_BFLOAT16;
         assert_int_equal(fits(rules[0], call), sum && small && op <= LCOMM_AVG);
         assert_int_equal(fits(rules[1], call), sum && type == LCOMM_FLOAT64 && op <= LCOMM_AVG);

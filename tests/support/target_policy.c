@@ -31,10 +31,6 @@ static void check_sentence(const char *error, const char *start) {
 
 /* ----------------------------------------------------------------- codecs */
 
-static bool same_choice(const lcomm_codec_choice *a, const lcomm_codec_choice *b) {
-  return lcomm_format_equal(&a->format, &b->format) && a->error_feedback == b->error_feedback;
-}
-
 static bool is_block_of(const lcomm_codec *codec, uint16_t block) {
   bool any = codec->blocks[0] == 0 && block == 0;
   for (const uint16_t *known = codec->blocks; *known != 0; known++) {
@@ -72,7 +68,7 @@ static void check_choice(const lcomm_codec_choice *choice) {
   lcomm_codec_choice_format(choice, text, sizeof text);
   fuzz_require(strlen(text) < sizeof text - 1, "the text of a codec is short");
   fuzz_require(lcomm_format_parse(text, &reread, error) == LCOMM_OK, "the text of a codec parses");
-  fuzz_require(same_choice(choice, &reread), "a codec survives its text");
+  fuzz_require(lcomm_codec_choice_equal(choice, &reread), "a codec survives its text");
 }
 
 static void check_codec(const char *text) {
@@ -87,7 +83,7 @@ static void check_codec(const char *text) {
     status = lcomm_policy_parse(word, &policy, error);
     fuzz_require(strlen(word) >= LCOMM_POLICY_MAX - 1 || status == LCOMM_OK,
                  "a codec is a word of net");
-    fuzz_require(status != LCOMM_OK || same_choice(&choice, &policy.net),
+    fuzz_require(status != LCOMM_OK || lcomm_codec_choice_equal(&choice, &policy.net),
                  "a codec alone is the same as after net=");
   } else {
     fuzz_require(status == LCOMM_ERR_POLICY, "a bad codec is a policy error");
@@ -102,41 +98,79 @@ static bool same_bounds(const lcomm_bounds *a, const lcomm_bounds *b) {
   return a->least == b->least && a->most == b->most;
 }
 
+static void check_equal_rule(const lcomm_match_rule *x, const lcomm_match_rule *y) {
+  fuzz_require(same_bounds(&x->size_bytes, &y->size_bytes) && same_bounds(&x->count, &y->count) &&
+                   same_bounds(&x->ranks, &y->ranks),
+               "bounds survive their text");
+  fuzz_require(x->dtypes == y->dtypes && x->ops == y->ops && x->calls == y->calls,
+               "types, operations and calls survive their text");
+  fuzz_require(strcmp(x->comm, y->comm) == 0 && strcmp(x->name, y->name) == 0,
+               "globs survive their text");
+}
+
 static void check_equal_rules(const lcomm_policy *a, const lcomm_policy *b) {
-  fuzz_require(a->rule_count == b->rule_count, "rules survive their text");
+  fuzz_require(a->rule_count == b->rule_count && a->pattern_count == b->pattern_count,
+               "rules and patterns survive their text");
   for (unsigned i = 0; i < a->rule_count; i++) {
-    const lcomm_match_rule *x = &a->rules[i], *y = &b->rules[i];
-    fuzz_require(same_bounds(&x->size_bytes, &y->size_bytes) && same_bounds(&x->count, &y->count) &&
-                     same_bounds(&x->ranks, &y->ranks),
-                 "bounds survive their text");
-    fuzz_require(x->dtypes == y->dtypes && x->ops == y->ops && x->calls == y->calls,
-                 "types, operations and calls survive their text");
-    fuzz_require(strcmp(x->comm, y->comm) == 0, "a pattern survives its text");
+    check_equal_rule(&a->rules[i], &b->rules[i]);
+  }
+  for (unsigned i = 0; i < a->pattern_count; i++) {
+    check_equal_rule(&a->patterns[i].rule, &b->patterns[i].rule);
+    fuzz_require(lcomm_codec_choice_equal(&a->patterns[i].codec, &b->patterns[i].codec),
+                 "the codec of a pattern survives its text");
   }
 }
 
+static void check_rule(const lcomm_match_rule *rule, bool named) {
+  fuzz_require(rule->size_bytes.least <= rule->size_bytes.most &&
+                   rule->count.least <= rule->count.most && rule->ranks.least <= rule->ranks.most,
+               "bounds leave numbers between them");
+  fuzz_require(rule->dtypes > 0 && rule->dtypes < 1u << 8 && rule->ops > 0 && rule->ops < 1u << 4 &&
+                   rule->calls > 0 && rule->calls < 1u << LCOMM_CALL_KINDS,
+               "a rule has types, operations and calls");
+  fuzz_require(memchr(rule->comm, '\0', sizeof rule->comm) != NULL &&
+                   memchr(rule->name, '\0', sizeof rule->name) != NULL,
+               "a glob ends");
+  fuzz_require(rule->comm[0] != '\0' || named, "without a glob any name fits");
+}
+
 static void check_rules(const lcomm_policy *policy, const char *name) {
-  uint32_t named = lcomm_match_named(policy, name);
+  uint64_t named = lcomm_match_named(policy, name), patterns = named >> 32;
   fuzz_require(policy->rule_count <= LCOMM_POLICY_RULES_MAX, "rules fit into the policy");
+  fuzz_require(policy->pattern_count <= LCOMM_POLICY_PATTERNS_MAX, "patterns fit into the policy");
   fuzz_require(policy->step_calls <= LCOMM_POLICY_STEP_MAX, "a step is in its range");
-  fuzz_require(named >> policy->rule_count == 0, "only rules that are there are named");
+  fuzz_require((named & UINT32_MAX) >> policy->rule_count == 0 &&
+                   patterns >> policy->pattern_count == 0,
+               "only rules and patterns that are there are named");
   for (unsigned i = 0; i < policy->rule_count; i++) {
-    const lcomm_match_rule *rule = &policy->rules[i];
-    fuzz_require(rule->size_bytes.least <= rule->size_bytes.most &&
-                     rule->count.least <= rule->count.most && rule->ranks.least <= rule->ranks.most,
-                 "bounds leave numbers between them");
-    fuzz_require(rule->dtypes > 0 && rule->dtypes < 1u << 6 && rule->ops > 0 &&
-                     rule->ops < 1u << 4 && rule->calls > 0 && rule->calls < 1u << LCOMM_CALL_KINDS,
-                 "a rule has types, operations and calls");
-    fuzz_require(memchr(rule->comm, '\0', sizeof rule->comm) != NULL, "a pattern ends");
-    fuzz_require(rule->comm[0] != '\0' || (named >> i & 1) != 0, "without a pattern any name fits");
+    check_rule(&policy->rules[i], named >> i & 1);
+    fuzz_require(policy->rules[i].name[0] == '\0', "rules of calls ask for no tensor");
   }
+  for (unsigned i = 0; i < policy->pattern_count; i++) {
+    check_rule(&policy->patterns[i].rule, patterns >> i & 1);
+    check_choice(&policy->patterns[i].codec);
+  }
+}
+
+/* The first that fits, by both policies. */
+static void check_pattern(const lcomm_policy *a, const lcomm_policy *b, const char *name) {
+  lcomm_match_call call = {.kind = LCOMM_CALL_ALLREDUCE,
+                           .count = strlen(name),
+                           .dtype = LCOMM_FLOAT32,
+                           .op = LCOMM_SUM,
+                           .ranks = 4,
+                           .name = name};
+  const lcomm_codec_pattern *x = lcomm_match_pattern(a, lcomm_match_named(a, ""), &call);
+  const lcomm_codec_pattern *y = lcomm_match_pattern(b, lcomm_match_named(b, ""), &call);
+  fuzz_require((x != NULL) == (y != NULL), "a policy from canonical text has the same patterns");
+  fuzz_require(!x || x - a->patterns == y - b->patterns, "they have the same order");
 }
 
 /* --------------------------------------------------------------- policies */
 
 static void check_equal(const lcomm_policy *a, const lcomm_policy *b) {
-  fuzz_require(same_choice(&a->net, &b->net) && same_choice(&a->node, &b->node),
+  fuzz_require(lcomm_codec_choice_equal(&a->net, &b->net) &&
+                   lcomm_codec_choice_equal(&a->node, &b->node),
                "codecs survive their text");
   fuzz_require(a->min_bytes == b->min_bytes && a->warmup_steps == b->warmup_steps &&
                    a->bucket_bytes == b->bucket_bytes,
@@ -160,7 +194,15 @@ static void check_equal(const lcomm_policy *a, const lcomm_policy *b) {
 }
 
 static void check_ranges(const lcomm_policy *policy) {
-  bool sparse = lcomm_format_is_sparse(&policy->net.format);
+  bool sparse = false, feedback = false, lossy = false, dense_feedback = false;
+  for (unsigned i = 0; i < lcomm_policy_net_count(policy); i++) {
+    const lcomm_codec_choice *net = lcomm_policy_net_codec(policy, i);
+    bool is_sparse = lcomm_format_is_sparse(&net->format);
+    sparse |= is_sparse;
+    feedback |= net->error_feedback;
+    dense_feedback |= net->error_feedback && !is_sparse;
+    lossy |= net->format.codec->id != LCOMM_CODEC_NONE || net->format.zstd;
+  }
   uint64_t steps = policy->warmup_steps;
   fuzz_require(policy->ramp_count == 0 || sparse, "only top-k has a ramp");
   fuzz_require(policy->ramp_count <= LCOMM_POLICY_RAMP_MAX, "stages fit into the policy");
@@ -173,11 +215,10 @@ static void check_ranges(const lcomm_policy *policy) {
   }
   fuzz_require(policy->momentum >= 0 && policy->momentum < 1, "momentum is in its range");
   fuzz_require(policy->clip >= 0 && policy->clip <= 1e9, "a norm is in its range");
-  fuzz_require(!(policy->momentum > 0) || (sparse && policy->net.error_feedback),
+  fuzz_require(!(policy->momentum > 0) || (sparse && feedback && !dense_feedback),
                "momentum is kept with the residual of top-k");
-  fuzz_require(!(policy->clip > 0) || policy->net.error_feedback, "clipping needs error feedback");
-  fuzz_require(policy->algorithm != LCOMM_ALGO_RING ||
-                   (policy->net.format.codec->id == LCOMM_CODEC_NONE && !policy->net.format.zstd),
+  fuzz_require(!(policy->clip > 0) || feedback, "clipping needs error feedback");
+  fuzz_require(policy->algorithm != LCOMM_ALGO_RING || !lossy,
                "a ring is exact and not compressed");
   fuzz_require(!policy->node.error_feedback && !lcomm_format_is_sparse(&policy->node.format),
                "inside a node there is no error feedback");
@@ -201,6 +242,7 @@ void lcomm_fuzz_policy(const uint8_t *data, size_t size) {
     fuzz_require(strcmp(canonical, again) == 0, "canonical text is stable");
     fuzz_require(lcomm_policy_exempts(&policy, text) == lcomm_policy_exempts(&reread, text),
                  "a policy from canonical text exempts the same names");
+    check_pattern(&policy, &reread, text);
   } else {
     fuzz_require(status == LCOMM_ERR_POLICY, "a bad policy is a policy error");
     check_sentence(error, "policy, column ");

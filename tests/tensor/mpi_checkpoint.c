@@ -20,6 +20,8 @@ static const char *const policies[] = {
     "net=int4 min=1",
     "net=fp8e4m3:stochastic+ef min=1",
     "net=int8 node=bf16 min=1",
+    "net[*.bias]=bf16 net[conv*]=int8+ef net[head*]=topk:0.1+ef net=topk:0.01+ef",
+    "net[*.bias]=bf16 net[conv*]=none net=topk:0.01+ef momentum=0.9 warmup=5",
     "net=topk:0.01+ef min=8K momentum=0.9",
     /* saved in the last but one exact step, and between exact and lossy ones */
     "net=topk:0.01+ef min=8K momentum=0.9 warmup=5",

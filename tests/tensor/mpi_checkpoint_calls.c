@@ -115,6 +115,7 @@ static const char *const policies[] = {
     "net=topk:0.05+ef min=1 momentum=0.9 exempt=*",
     "net=int8+ef min=1",
     "net=fp8e4m3:stochastic+ef min=1",
+    "net[call=reduce-scatter]=topk:0.1+ef net[size>=1]=int8+ef",
     "net=none",
 };
 

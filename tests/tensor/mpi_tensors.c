@@ -35,6 +35,7 @@ static const char *const feedback_policies[] = {
     "net=int4:block=128+zstd min=1 algo=direct",
     "net=fp8e5m2:block=32,stochastic+ef min=1",
     "net=topk:k=200+ef min=1 ramp=0.25@2,0.05@1",
+    "net[size<=20K]=int8+ef net[conv*]=bf16+ef net=topk:0.02+ef ramp=0.25@2",
 };
 
 enum { FEEDBACK_POLICIES = sizeof(feedback_policies) / sizeof(feedback_policies[0]) };

@@ -14,10 +14,15 @@
 /* ------------------------------------------------------------- accounts */
 
 static const char *const policies[] = {
-    "net=topk:0.02+ef min=1",           "net=topk:0.05+ef min=1 scope=bucket",
-    "net=int8+ef min=1 algo=direct",    "net=int4 min=1 bucket=32K",
-    "net=bf16+ef min=1 warmup=2",       "net=topk:0.02+ef min=8K algo=direct",
-    "net=fp8e4m3+ef min=1 bucket=100K", "net=topk:k=100+ef min=1 ramp=0.2@2",
+    "net=topk:0.02+ef min=1",
+    "net=topk:0.05+ef min=1 scope=bucket",
+    "net=int8+ef min=1 algo=direct",
+    "net=int4 min=1 bucket=32K",
+    "net=bf16+ef min=1 warmup=2",
+    "net=topk:0.02+ef min=8K algo=direct",
+    "net=fp8e4m3+ef min=1 bucket=100K",
+    "net=topk:k=100+ef min=1 ramp=0.2@2",
+    "net[conv*]=bf16+ef net[size<=40000]=int8+ef net=topk:0.02+ef",
 };
 
 enum { POLICIES = sizeof(policies) / sizeof(policies[0]) };
