@@ -2,6 +2,8 @@
  * Copyright the libcomm authors */
 #include "trainer/train_gradients.h"
 
+#include <string.h>
+
 /* A tensor has a name, a place and a size. The name is what a policy can
  * exempt (exempt=*.bias), the place must stay until lcomm_destroy(). */
 int gradients_register(gradients *made, lcomm_comm *comm, const model *net, failure *why) {
@@ -16,6 +18,19 @@ int gradients_register(gradients *made, lcomm_comm *comm, const model *net, fail
     }
   }
   return 0;
+}
+
+void gradients_codecs(const gradients *self, int count, policy_codec *codecs) {
+  for (int i = 0; i < count; i++) {
+    const lcomm_tensor *tensor = self->tensors[i];
+    strcpy(codecs[i], "none");
+    if (lcomm_nodes(self->comm) > 1) {
+      lcomm_tensor_codec(self->comm, tensor, LCOMM_LINK_NET, codecs[i], sizeof codecs[i]);
+    }
+    if (strcmp(codecs[i], "none") == 0) {
+      lcomm_tensor_codec(self->comm, tensor, LCOMM_LINK_SHM, codecs[i], sizeof codecs[i]);
+    }
+  }
 }
 
 lcomm_status first_error(lcomm_status earlier, lcomm_status later) {

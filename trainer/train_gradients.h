@@ -25,6 +25,11 @@ typedef struct gradients {
 /* Returns 0, or -1 with `why`; then the other ranks end, too. Collective. */
 int gradients_register(gradients *made, lcomm_comm *comm, const model *net, failure *why);
 
+/* What the policy does to each of the `count` tensors: the codec between nodes, or inside one if
+ * that is the only one, as words of a policy; "none": it stays exact. */
+typedef char policy_codec[64];
+void gradients_codecs(const gradients *self, int count, policy_codec *codecs);
+
 void gradients_begin(gradients *self);
 
 /* A model_ready: `context` is the gradients. */

@@ -175,7 +175,9 @@ void report_start(const training *of) {
   say_images(of);
   say_step(of);
   printf("  policy    %s\n", policy);
-  policy_words(policy, nodes, &of->net, INDENT, words, sizeof words);
+  policy_codec codecs[MODEL_PARAMETERS_MAX];
+  gradients_codecs(&of->gradients, of->net.parameter_count, codecs);
+  policy_words(policy, nodes, &of->net, codecs, INDENT, words, sizeof words);
   fputs(words, stdout);
   printf("\n%s%5s %8s %14s %10s %17s %12s %8s%s\n", bold(), "epoch", "loss", "test accuracy",
          "samples/s", nodes > 1 ? "MB between nodes" : "MB between ranks", "compression", "seconds",

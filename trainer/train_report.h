@@ -56,10 +56,10 @@ void progress_end(progress *self);
 /* --------------------------------------------- the policy in words, for people */
 
 /* What a policy does to the gradients of a model: a few lines, each begun with
- * `indent`. `policy` is in canonical form (lcomm_policy_string). Cuts what
- * does not fit. */
-void policy_words(const char *policy, int nodes, const model *net, const char *indent, char *text,
-                  size_t size);
+ * `indent`. `policy` is in canonical form (lcomm_policy_string), `codecs` are those of
+ * the model's parameters (gradients_codecs). Cuts what does not fit. */
+void policy_words(const char *policy, int nodes, const model *net, const policy_codec *codecs,
+                  const char *indent, char *text, size_t size);
 
 /* Does the policy keep the momentum (momentum correction)? The optimiser must
  * not have one of its own then. */

@@ -2,7 +2,6 @@
  * Copyright the libcomm authors */
 #include "trainer/train_report.h"
 
-#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,13 +42,6 @@ static void find_value(const char *policy, const char *key, const char *otherwis
     }
     word += length;
   }
-}
-
-static size_t read_size(const char *text) {
-  char *unit = NULL;
-  unsigned long long value = strtoull(text, &unit, 10);
-  int shift = *unit == 'K' ? 10 : *unit == 'M' ? 20 : *unit == 'G' ? 30 : 0;
-  return (size_t)(value << shift);
 }
 
 static const struct {
@@ -110,50 +102,74 @@ static void say_codec(writer *to, const char *codec) {
   }
 }
 
-/* fnmatch() would give brackets and backslashes a meaning that policies do
- * not know; a name of a tensor of this program has neither. */
-static bool is_exempt(const char *globs, const char *name) {
-  char glob[VALUE_SIZE];
-  for (const char *at = globs; *at;) {
-    size_t length = strcspn(at, ",");
-    snprintf(glob, sizeof glob, "%.*s", (int)length, at);
-    if (fnmatch(glob, name, 0) == 0) {
-      return true;
-    }
-    at += length + (at[length] == ',');
-  }
-  return false;
+/* ------------------------------------------------------------------ tensors */
+
+static bool is_exact(const char *codec) {
+  return strcmp(codec, "none") == 0;
 }
 
-/* Which tensors a lossy codec acts on, and how much of the gradient that is. */
-static void say_tensors(writer *to, const char *policy, const model *net, const char *indent) {
-  char min[VALUE_SIZE], exempt[VALUE_SIZE], warmup[VALUE_SIZE], ramp[VALUE_SIZE];
-  char momentum[VALUE_SIZE], clip[VALUE_SIZE];
-  find_value(policy, "min", "64K", min);
-  find_value(policy, "exempt", "", exempt);
+/* The first tensor with the codec of tensor `index`. */
+static int first_alike(const policy_codec *codecs, int index) {
+  int first = 0;
+  while (strcmp(codecs[first], codecs[index]) != 0) {
+    first++;
+  }
+  return first;
+}
+
+/* Codecs that are at work, of `count` tensors. */
+static int count_codecs(const policy_codec *codecs, int count) {
+  int different = 0;
+  for (int i = 0; i < count; i++) {
+    different += !is_exact(codecs[i]) && first_alike(codecs, i) == i;
+  }
+  return different;
+}
+
+/* The tensors with the codec of tensor `first`, and how much of the gradient they are. Returns how
+ * many. */
+static int say_alike(writer *to, const policy_codec *codecs, int first, const model *net) {
+  size_t values = 0;
+  int tensors = 0;
+  for (int i = first; i < net->parameter_count; i++) {
+    if (first_alike(codecs, i) == first) {
+      say(to, "%s%s", tensors > 0 ? ", " : "", net->parameters[i].name);
+      values += net->parameters[i].count;
+      tensors++;
+    }
+  }
+  say(to, " (%.0f %% of the values)", 100.0 * (double)values / (double)net->weight_count);
+  return tensors;
+}
+
+/* Which tensors a codec acts on, a line for each codec. */
+static void say_tensors(writer *to, const policy_codec *codecs, const model *net,
+                        const char *indent) {
+  int different = count_codecs(codecs, net->parameter_count), compressed = 0;
+  const char *separator = "";
+  for (int i = 0; i < net->parameter_count; i++) {
+    if (is_exact(codecs[i]) || first_alike(codecs, i) != i) {
+      continue;
+    }
+    say(to, "%s%s%s%s: ", separator, indent, different > 1 ? "by " : "compressed",
+        different > 1 ? codecs[i] : "");
+    compressed += say_alike(to, codecs, i, net);
+    separator = "\n";
+  }
+  if (different == 0) {
+    say(to, "%scompressed: nothing, all tensors are small (min=) or exempt\n", indent);
+  } else {
+    say(to, "; %d of %d tensors stay exact\n", net->parameter_count - compressed,
+        net->parameter_count);
+  }
+}
+
+static void say_steps(writer *to, const char *policy, const char *indent) {
+  char warmup[VALUE_SIZE], ramp[VALUE_SIZE], momentum[VALUE_SIZE], clip[VALUE_SIZE];
   find_value(policy, "warmup", "0", warmup);
   find_value(policy, "ramp", "", ramp);
   find_value(policy, "momentum", "", momentum);
   find_value(policy, "clip", "", clip);
-  size_t compressed = 0;
-  int tensors = 0;
-  say(to, "%scompressed: ", indent);
-  for (int i = 0; i < net->parameter_count; i++) {
-    const model_parameter *tensor = &net->parameters[i];
-    if (tensor->count * sizeof(float) < read_size(min) || is_exempt(exempt, tensor->name)) {
-      continue;
-    }
-    say(to, "%s%s", tensors > 0 ? ", " : "", tensor->name);
-    compressed += tensor->count;
-    tensors++;
-  }
-  if (tensors == 0) {
-    say(to, "nothing, all tensors are smaller than min=%s or exempt\n", min);
-  } else {
-    say(to, " (%.0f %% of the values); %d of %d tensors stay exact\n",
-        100.0 * (double)compressed / (double)net->weight_count, net->parameter_count - tensors,
-        net->parameter_count);
-  }
   if (strcmp(warmup, "0") != 0) {
     say(to, "%sthe first %s steps are exact\n", indent, warmup);
   }
@@ -174,8 +190,8 @@ bool policy_keeps_momentum(const char *policy) {
   return momentum[0] != '\0';
 }
 
-void policy_words(const char *policy, int nodes, const model *net, const char *indent, char *text,
-                  size_t size) {
+void policy_words(const char *policy, int nodes, const model *net, const policy_codec *codecs,
+                  const char *indent, char *text, size_t size) {
   writer to = {text, size, 0};
   text[0] = '\0';
   char between[VALUE_SIZE], inside[VALUE_SIZE];
@@ -190,7 +206,10 @@ void policy_words(const char *policy, int nodes, const model *net, const char *i
   say(&to, "\n%sinside a node: ", indent);
   say_codec(&to, inside);
   say(&to, "\n");
-  if ((nodes > 1 && strcmp(between, "none") != 0) || strcmp(inside, "none") != 0) {
-    say_tensors(&to, policy, net, indent);
+  bool lossless = is_exact(between) && is_exact(inside);
+  bool compresses = !lossless || strstr(policy, "net[") != NULL;
+  if (nodes > 1 ? compresses : !is_exact(inside)) {
+    say_tensors(&to, codecs, net, indent);
+    say_steps(&to, policy, indent);
   }
 }

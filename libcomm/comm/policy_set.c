@@ -17,13 +17,13 @@
 #include "libcomm/tensor/residual.h"
 
 /* What a rank sends about the policy that it was given. Travels as words. */
-typedef struct wish {
+typedef struct proposal {
   int32_t status;
   uint32_t zero;
   uint64_t hash; /* of the canonical text */
-} wish;
+} proposal;
 
-_Static_assert(sizeof(wish) % sizeof(float) == 0, "a wish is whole words");
+_Static_assert(sizeof(proposal) % sizeof(float) == 0, "a proposal is whole words");
 _Static_assert(LCOMM_POLICY_MAX % sizeof(float) == 0, "a policy is whole words");
 _Static_assert(LCOMM_POLICY_ERROR_MAX % sizeof(float) == 0, "a sentence is whole words");
 
@@ -33,10 +33,10 @@ typedef struct changing {
   char text[LCOMM_POLICY_MAX]; /* canonical */
   char other[LCOMM_POLICY_MAX];
   char why[LCOMM_POLICY_ERROR_MAX];
-  wish all[]; /* one per rank */
+  proposal all[]; /* one per rank */
 } changing;
 
-/* -------------------------------------------------------------- judging */
+/* ------------------------------------------------------------- checking */
 
 static lcomm_status reject(changing *it, lcomm_status status, const char *why) {
   snprintf(it->why, sizeof(it->why), "%s", why);
@@ -58,7 +58,7 @@ static lcomm_status check_tensors(changing *it) {
 }
 
 /* Can this rank change to the policy now? Decided here, sent to all. */
-static lcomm_status judge(changing *it, const char *text) {
+static lcomm_status check_proposal(changing *it, const char *text) {
   lcomm_comm *comm = it->comm;
   if (!text) {
     return reject(it, LCOMM_ERR_ARGUMENT, "no policy was given; \"\" is the exact one");
@@ -84,7 +84,7 @@ static lcomm_status make_call(lcomm_comm *comm, lcomm_call *call) {
   return lcomm_call_make(comm, call);
 }
 
-static lcomm_status hear(lcomm_comm *comm, char *text, size_t size, int from) {
+static lcomm_status receive(lcomm_comm *comm, char *text, size_t size, int from) {
   lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_BROADCAST, text, text, size / sizeof(float),
                                   LCOMM_FLOAT32, LCOMM_SUM);
   call.request.root = from;
@@ -98,7 +98,7 @@ static lcomm_status hear(lcomm_comm *comm, char *text, size_t size, int from) {
 /* The sentence of the first rank that cannot, on all. */
 static lcomm_status report(changing *it, const lcomm_verdict *verdict) {
   char who[96];
-  LCOMM_TRY(hear(it->comm, it->why, sizeof(it->why), verdict->rank));
+  LCOMM_TRY(receive(it->comm, it->why, sizeof(it->why), verdict->rank));
   return lcomm_refuse(it->comm, verdict->status,
                       "lcomm_policy_set: on %s: %s. The policy stays '%s'.",
                       lcomm_comm_who(it->comm, verdict->rank, who, sizeof(who)),
@@ -108,8 +108,8 @@ static lcomm_status report(changing *it, const lcomm_verdict *verdict) {
 static lcomm_status report_difference(changing *it, int other) {
   char who[96], first[96];
   memcpy(it->other, it->text, sizeof(it->other));
-  LCOMM_TRY(hear(it->comm, it->text, sizeof(it->text), 0));
-  LCOMM_TRY(hear(it->comm, it->other, sizeof(it->other), other));
+  LCOMM_TRY(receive(it->comm, it->text, sizeof(it->text), 0));
+  LCOMM_TRY(receive(it->comm, it->other, sizeof(it->other), other));
   return lcomm_refuse(it->comm, LCOMM_ERR_MISMATCH,
                       "lcomm_policy_set: %s gives '%.300s', %s gives '%.300s'; give the same "
                       "policy on all ranks. It stays '%.300s'.",
@@ -120,7 +120,7 @@ static lcomm_status report_difference(changing *it, int other) {
 
 static lcomm_status agree(changing *it, lcomm_status mine) {
   lcomm_comm *comm = it->comm;
-  wish own = {.status = (int32_t)mine, .hash = XXH3_64bits(it->text, strlen(it->text))};
+  proposal own = {.status = (int32_t)mine, .hash = XXH3_64bits(it->text, strlen(it->text))};
   lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLGATHER, &own, it->all,
                                   sizeof(own) / sizeof(float), LCOMM_FLOAT32, LCOMM_SUM);
   LCOMM_TRY(make_call(comm, &call));
@@ -165,12 +165,12 @@ static void log_change(const lcomm_comm *comm) {
 
 static lcomm_status set(lcomm_comm *comm, const char *policy) {
   LCOMM_TRY(lcomm_control_receive(comm));
-  changing *it = calloc(1, sizeof *it + (size_t)comm->size * sizeof(wish));
+  changing *it = calloc(1, sizeof *it + (size_t)comm->size * sizeof(proposal));
   if (!it) {
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "lcomm_policy_set: out of memory");
   }
   it->comm = comm;
-  lcomm_status status = agree(it, judge(it, policy));
+  lcomm_status status = agree(it, check_proposal(it, policy));
   if (status == LCOMM_OK) {
     status = change(it);
   }

@@ -12,15 +12,29 @@
 
 #include "trainer/train_report.h"
 
-static void assert_words(const char *policy, int nodes, const char *expected) {
+/* The tensors of the model "cnn" are 8; of these the last but one is the largest. */
+enum { TENSORS = 8 };
+
+/* `rest` is the codec of all tensors but dense1.weight, whose codec is `largest`. */
+static void assert_codecs(const char *policy, int nodes, const char *largest, const char *rest,
+                          const char *expected) {
   model net;
   char text[2048];
+  policy_codec codecs[MODEL_PARAMETERS_MAX];
   assert_int_equal(model_create("cnn", (layer_shape){1, 28, 28}, 10, 1, &net), 0);
-  policy_words(policy, nodes, &net, "  ", text, sizeof text);
+  assert_int_equal(net.parameter_count, TENSORS);
+  for (int i = 0; i < TENSORS; i++) {
+    strcpy(codecs[i], strcmp(net.parameters[i].name, "dense1.weight") == 0 ? largest : rest);
+  }
+  policy_words(policy, nodes, &net, codecs, "  ", text, sizeof text);
   model_destroy(&net);
   if (!strstr(text, expected)) {
     fail_msg("\"%s\" does not say \"%s\"", text, expected);
   }
+}
+
+static void assert_words(const char *policy, int nodes, const char *expected) {
+  assert_codecs(policy, nodes, "int8", "none", expected);
 }
 
 static void policies_are_told_in_words(void **state) {
@@ -49,20 +63,31 @@ static void policies_are_told_in_words(void **state) {
 static void tensors_that_stay_exact_are_counted(void **state) {
   (void)state;
   assert_words("net=int8", 2, "compressed: dense1.weight (97 % of the values); 7 of 8");
-  assert_words("net=int8 min=0", 2, "(100 % of the values); 0 of 8");
-  assert_words("net=int8 min=0 exempt=*.bias,conv?.weight", 2,
-               "compressed: dense2.weight, dense1.weight (");
-  assert_words("net=int8 min=1G", 2, "compressed: nothing");
+  assert_codecs("net=int8 min=0", 2, "int8", "int8", "(100 % of the values); 0 of 8");
+  assert_codecs("net=int8 exempt=dense1*", 2, "none", "int8", "dense2.bias, dense1.bias, conv2");
+  assert_codecs("net=int8 min=1G", 2, "none", "none", "compressed: nothing");
+}
+
+static void tensors_of_each_codec_have_a_line(void **state) {
+  (void)state;
+  const char *policy = "net[size<=64K]=bf16 net=topk:0.01+ef";
+  assert_codecs(policy, 2, "topk:0.01+ef", "bf16",
+                "by topk:0.01+ef: dense1.weight (97 % of the values)");
+  assert_codecs(policy, 2, "topk:0.01+ef", "bf16", "  by bf16: dense2.weight, dense2.bias, ");
+  assert_codecs(policy, 2, "topk:0.01+ef", "bf16", "; 0 of 8 tensors stay exact\n");
+  assert_codecs("net[w*]=bf16", 2, "bf16", "none", "compressed: dense1.weight (97 %");
 }
 
 static void words_that_do_not_fit_are_cut(void **state) {
   (void)state;
   model net;
   char text[64];
+  policy_codec codecs[MODEL_PARAMETERS_MAX] = {"int8", "int8", "int8", "int8",
+                                               "int8", "int8", "int8", "int8"};
   assert_int_equal(model_create("cnn", (layer_shape){1, 28, 28}, 10, 1, &net), 0);
   for (size_t size = 1; size < 50; size++) {
     memset(text, 'x', sizeof text);
-    policy_words("net=int8 min=0", 2, &net, "", text, size);
+    policy_words("net=int8 min=0", 2, &net, codecs, "", text, size);
     assert_true(strlen(text) < size);
     assert_int_equal(text[size], 'x');
   }
@@ -73,6 +98,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(policies_are_told_in_words),
       cmocka_unit_test(tensors_that_stay_exact_are_counted),
+      cmocka_unit_test(tensors_of_each_codec_have_a_line),
       cmocka_unit_test(words_that_do_not_fit_are_cut),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
