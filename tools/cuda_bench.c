@@ -36,10 +36,10 @@ static void write_files(const lcomm_gpu_results *results) {
 
 static int run(const lcomm_gpu_options *options) {
   static lcomm_gpu_results results;
-  char why[LCOMM_DEVICE_WHY_MAX] = "";
-  const lcomm_device_table *table = lcomm_device_get(why);
+  lcomm_why why;
+  const lcomm_device_table *table = lcomm_device_get(&why);
   if (!table) {
-    return say(EXIT_NO_DEVICE, why);
+    return say(EXIT_NO_DEVICE, why.text);
   }
   if (!lcomm_gpu_bench_run(options, table, write_files, &results)) {
     return say(EXIT_WRONG, results.why);

@@ -32,11 +32,11 @@ static lcomm_plan_request request_of(const info_options *o, size_t size) {
 static int print_traffic(const info_options *o, const lcomm_policy *policy,
                          const lcomm_topo *topo) {
   for (size_t i = 0; i < o->size_count; i++) {
-    char why[256], text[8192];
+    lcomm_why why;
+    char text[8192];
     lcomm_plan_request request = request_of(o, i);
-    if (lcomm_plan_traffic_print(&request, policy, topo, text, sizeof(text), why, sizeof(why)) !=
-        LCOMM_OK) {
-      return info_complain("no plan:", why);
+    if (lcomm_plan_traffic_print(&request, policy, topo, text, sizeof(text), &why) != LCOMM_OK) {
+      return info_complain("no plan:", why.text);
     }
     fputs(text, stdout);
   }
@@ -44,19 +44,20 @@ static int print_traffic(const info_options *o, const lcomm_policy *policy,
 }
 
 lcomm_plan *info_plan_of(const info_options *o, size_t size, const lcomm_policy *policy,
-                         const lcomm_topo *topo, char *why, size_t why_size) {
+                         const lcomm_topo *topo, lcomm_why *why) {
   lcomm_plan *plan = NULL;
   lcomm_plan_request request = request_of(o, size);
-  bool made = lcomm_plan_create(&request, policy, topo, o->rank, &plan, why, why_size) == LCOMM_OK;
+  bool made = lcomm_plan_create(&request, policy, topo, o->rank, &plan, why) == LCOMM_OK;
   return made ? plan : NULL;
 }
 
 static int print_plans(const info_options *o, const lcomm_policy *policy, const lcomm_topo *topo) {
   for (size_t i = 0; i < o->size_count; i++) {
-    char why[256], text[4096];
-    lcomm_plan *plan = info_plan_of(o, i, policy, topo, why, sizeof(why));
+    lcomm_why why;
+    char text[4096];
+    lcomm_plan *plan = info_plan_of(o, i, policy, topo, &why);
     if (!plan) {
-      return info_complain("no plan:", why);
+      return info_complain("no plan:", why.text);
     }
     lcomm_codec_speeds speeds = info_codec_speeds(plan);
     lcomm_plan_describe_timed(plan, topo, &speeds, text, sizeof(text));

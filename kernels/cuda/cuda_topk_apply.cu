@@ -21,7 +21,7 @@ typedef struct apply_args {
   apply_what what;
   float factor;
   float *vector;
-  /* SETTLE, MASK: positions that it is to be done for, NULL: for all. */
+  /* COMMIT, MASK: positions that it is to be done for, NULL: for all. */
   const uint32_t *applied;
   uint32_t applied_count;
 } apply_args;

@@ -70,12 +70,12 @@ lcomm_selection lcomm_policy_query(const lcomm_comm *comm, lcomm_call_kind kind,
 
 static lcomm_status count_bytes(const lcomm_policy_scope *place, const lcomm_plan_request *request,
                                 uint64_t *bytes, lcomm_why *error) {
-  char why[256];
+  lcomm_why why;
   lcomm_plan *plan = NULL;
   lcomm_status status =
-      lcomm_plan_create(request, place->policy, place->topo, place->rank, &plan, why, sizeof(why));
+      lcomm_plan_create(request, place->policy, place->topo, place->rank, &plan, &why);
   if (status != LCOMM_OK) {
-    return lcomm_why_set(error, status, "lcomm_call_bytes: %s", why);
+    return lcomm_why_set(error, status, "lcomm_call_bytes: %s", why.text);
   }
   *bytes = lcomm_plan_bytes_between_nodes(plan, place->topo);
   lcomm_plan_destroy(plan);

@@ -12,13 +12,11 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "libcomm/base/error.h"
 #include "libcomm/base/write_guard.h"
 
-static lcomm_status say(char *why, lcomm_status status, const char *path, const char *what,
+static lcomm_status say(lcomm_why *why, lcomm_status status, const char *path, const char *what,
                         int error) {
-  snprintf(why, LCOMM_FILE_WHY_MAX, "%.300s %s: %s", path, what, strerror(error));
-  return status;
+  return lcomm_why_set(why, status, "%.300s %s: %s", path, what, strerror(error));
 }
 
 /* Bytes of a number, the lowest first. */
@@ -40,7 +38,7 @@ static bool make_one(const char *path) {
   return mkdir(path, 0777) == 0 || is_folder(path);
 }
 
-lcomm_status lcomm_folder_make(const char *folder, char *why) {
+lcomm_status lcomm_folder_make(const char *folder, lcomm_why *why) {
   char path[LCOMM_FILE_PATH_MAX];
   size_t length = strlen(folder);
   if (length == 0 || length >= sizeof(path)) {
@@ -60,7 +58,7 @@ lcomm_status lcomm_folder_make(const char *folder, char *why) {
 }
 
 static lcomm_status join(char *path, const char *folder, const char *name, const char *ending,
-                         char *why) {
+                         lcomm_why *why) {
   int length = snprintf(path, LCOMM_FILE_PATH_MAX, "%s/%s%s", folder, name, ending);
   return length < LCOMM_FILE_PATH_MAX
              ? LCOMM_OK
@@ -69,7 +67,8 @@ static lcomm_status join(char *path, const char *folder, const char *name, const
 
 /* --------------------------------------------------------------- writing */
 
-lcomm_status lcomm_file_begin(lcomm_file *file, const char *folder, const char *name, char *why) {
+lcomm_status lcomm_file_begin(lcomm_file *file, const char *folder, const char *name,
+                              lcomm_why *why) {
   memset(file, 0, sizeof *file);
   lcomm_status status = join(file->path, folder, name, "", why);
   if (status == LCOMM_OK) {
@@ -129,7 +128,7 @@ static void remember(lcomm_file *file, bool good) {
   }
 }
 
-lcomm_status lcomm_file_finish(lcomm_file *file, char *why) {
+lcomm_status lcomm_file_finish(lcomm_file *file, lcomm_why *why) {
   uint8_t checksum[8];
   put(checksum, XXH3_64bits_digest(file->hash), sizeof(checksum));
   XXH3_freeState(file->hash);
@@ -152,7 +151,7 @@ lcomm_status lcomm_file_finish(lcomm_file *file, char *why) {
 /* --------------------------------------------------------------- reading */
 
 static lcomm_status read_all(FILE *stream, const char *path, uint8_t **bytes, size_t *size,
-                             char *why) {
+                             lcomm_why *why) {
   struct stat found;
   if (fstat(fileno(stream), &found) != 0) {
     return say(why, LCOMM_ERR_SYSTEM, path, "cannot be read", errno);
@@ -174,7 +173,7 @@ static lcomm_status read_all(FILE *stream, const char *path, uint8_t **bytes, si
 }
 
 lcomm_status lcomm_file_read(const char *folder, const char *name, uint8_t **bytes, size_t *size,
-                             char *why) {
+                             lcomm_why *why) {
   char path[LCOMM_FILE_PATH_MAX];
   LCOMM_TRY(join(path, folder, name, "", why));
   FILE *stream = fopen(path, "rb");

@@ -76,7 +76,7 @@ lcomm_status lcomm_stats_reset(lcomm_comm *comm) {
 
 lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtype, int tensor,
                               char *text, size_t size) {
-  char why[256];
+  lcomm_why why;
   lcomm_plan *plan = NULL;
   if (!comm || (!text && size > 0)) {
     return lcomm_refuse_null(comm, "lcomm_plan_print", "text");
@@ -91,10 +91,10 @@ lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtyp
                                 .dtype = dtype,
                                 .name = comm->identity.name,
                                 .error_feedback = tensor != 0};
-  lcomm_status status = lcomm_plan_create(&request, &comm->settings.policy, &comm->topo, comm->rank,
-                                          &plan, why, sizeof(why));
+  lcomm_status status =
+      lcomm_plan_create(&request, &comm->settings.policy, &comm->topo, comm->rank, &plan, &why);
   if (status != LCOMM_OK) {
-    return lcomm_refuse(comm, status, "no plan can be made: %s", why);
+    return lcomm_refuse(comm, status, "no plan can be made: %s", why.text);
   }
   lcomm_plan_describe(plan, &comm->topo, text, size);
   lcomm_plan_destroy(plan);

@@ -16,7 +16,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool known; /* the rest is: */
 static const lcomm_device_table *table;
-static char reason[LCOMM_DEVICE_WHY_MAX];
+static lcomm_why reason;
 static atomic_bool in_use; /* by this process, as far as was seen */
 
 /* Does the user want devices? */
@@ -26,10 +26,11 @@ static bool is_wanted(void) {
     return true;
   }
   if (strcmp(mode, "off") == 0) {
-    snprintf(reason, sizeof(reason), "LCOMM_CUDA=off: unset it to use CUDA devices");
+    (void)lcomm_why_set(&reason, LCOMM_ERR_UNSUPPORTED,
+                        "LCOMM_CUDA=off: unset it to use CUDA devices");
   } else {
-    snprintf(reason, sizeof(reason),
-             "LCOMM_CUDA=%.80s is neither auto nor off: no CUDA device is used", mode);
+    (void)lcomm_why_set(&reason, LCOMM_ERR_UNSUPPORTED,
+                        "LCOMM_CUDA=%.80s is neither auto nor off: no CUDA device is used", mode);
   }
   return false;
 }
@@ -38,11 +39,11 @@ static const lcomm_device_table *find(void) {
   if (!is_wanted()) {
     return NULL;
   }
-  const struct lcomm_device_module *module = lcomm_device_module_open(reason);
-  return module ? lcomm_device_module_check(module, reason) : NULL;
+  const struct lcomm_device_module *module = lcomm_device_module_open(&reason);
+  return module ? lcomm_device_module_check(module, &reason) : NULL;
 }
 
-const lcomm_device_table *lcomm_device_get(char *why) {
+const lcomm_device_table *lcomm_device_get(lcomm_why *why) {
   pthread_mutex_lock(&lock);
   if (!known) {
     table = find();
@@ -50,7 +51,7 @@ const lcomm_device_table *lcomm_device_get(char *why) {
   }
   const lcomm_device_table *found = table;
   if (!found && why) {
-    memcpy(why, reason, sizeof(reason));
+    *why = reason;
   }
   pthread_mutex_unlock(&lock);
   return found;
@@ -96,6 +97,6 @@ void lcomm_device_replace(const lcomm_device_table *other) {
   table = other;
   known = true;
   atomic_store(&in_use, true);
-  snprintf(reason, sizeof(reason), "the program replaced the device by none");
+  (void)lcomm_why_set(&reason, LCOMM_ERR_UNSUPPORTED, "the program replaced the device by none");
   pthread_mutex_unlock(&lock);
 }

@@ -18,13 +18,9 @@
 #include <stdint.h>
 
 #include "kernels/cuda.h"
+#include "libcomm/base/error.h"
 
-enum {
-  LCOMM_DEVICE_NAME_MAX = 64,
-  LCOMM_DEVICE_WHY_MAX = 256,
-  LCOMM_DEVICE_IPC_SIZE = 64,
-  LCOMM_DEVICE_NONE = -1
-};
+enum { LCOMM_DEVICE_NAME_MAX = 64, LCOMM_DEVICE_IPC_SIZE = 64, LCOMM_DEVICE_NONE = -1 };
 
 /* What lies behind an address. */
 typedef enum lcomm_memory_kind {
@@ -137,9 +133,9 @@ typedef struct lcomm_device_table {
 } lcomm_device_table;
 
 /* The table of this machine; NULL where there is none, and then `why` (may be
- * NULL; LCOMM_DEVICE_WHY_MAX bytes) says what was missing and what to do. The
+ * NULL) says what was missing and what to do. The
  * module is opened once in a process and stays open. LCOMM_CUDA=off: none. */
-const lcomm_device_table *lcomm_device_get(char *why);
+const lcomm_device_table *lcomm_device_get(lcomm_why *why);
 
 /* The same for a program that may use no device at all, and is spared the start of
  * CUDA then: NULL, too, as long as nothing has loaded CUDA's driver into this

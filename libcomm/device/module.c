@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,13 +15,6 @@
 static const char symbol[] = "lcomm_device_module";
 
 const char *lcomm_device_library = "libcomm-cuda.so";
-
-__attribute__((format(printf, 2, 3))) static void explain(char *why, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(why, LCOMM_DEVICE_WHY_MAX, format, arguments);
-  va_end(arguments);
-}
 
 /* -------------------------------------------------------------- finding */
 
@@ -64,7 +56,7 @@ static bool is_missing(const char *trouble) {
          strstr(trouble, "No such file") != NULL;
 }
 
-const struct lcomm_device_module *lcomm_device_module_open(char *why) {
+const struct lcomm_device_module *lcomm_device_module_open(lcomm_why *why) {
   char path[PATH_MAX];
   bool beside = find_beside(path);
   void *library = dlopen(beside ? path : lcomm_device_library, RTLD_NOW | RTLD_LOCAL);
@@ -72,21 +64,24 @@ const struct lcomm_device_module *lcomm_device_module_open(char *why) {
     const char *trouble = dlerror();
     trouble = trouble ? trouble : "no reason given";
     if (!beside && is_missing(trouble)) {
-      explain(why,
-              "%s is neither beside libcomm nor where the loader looks: build libcomm with nvcc in "
-              "PATH ('make config' says what is missing) and keep the two together",
-              lcomm_device_library);
+      (void)lcomm_why_set(
+          why, LCOMM_ERR_UNSUPPORTED,
+          "%s is neither beside libcomm nor where the loader looks: build libcomm with nvcc in "
+          "PATH ('make config' says what is missing) and keep the two together",
+          lcomm_device_library);
     } else {
-      explain(why, "%s cannot be loaded, so install libcomm anew: %s", lcomm_device_library,
-              trouble);
+      (void)lcomm_why_set(why, LCOMM_ERR_UNSUPPORTED,
+                          "%s cannot be loaded, so install libcomm anew: %s", lcomm_device_library,
+                          trouble);
     }
     return NULL;
   }
   const struct lcomm_device_module *module = dlsym(library, symbol);
   if (!module) {
     dlclose(library);
-    explain(why, "%s has no %s, so it is not libcomm's: remove it, or install libcomm anew",
-            lcomm_device_library, symbol);
+    (void)lcomm_why_set(why, LCOMM_ERR_UNSUPPORTED,
+                        "%s has no %s, so it is not libcomm's: remove it, or install libcomm anew",
+                        lcomm_device_library, symbol);
   }
   return module; /* never unloaded: the driver has threads and handlers of exit */
 }
@@ -94,38 +89,44 @@ const struct lcomm_device_module *lcomm_device_module_open(char *why) {
 /* -------------------------------------------------------------- judging */
 
 /* Only `size` is where it always was before it was compared. */
-static bool is_ours(const struct lcomm_device_module *module, char *why) {
+static bool is_ours(const struct lcomm_device_module *module, lcomm_why *why) {
   unsigned own = (unsigned)lcomm_version();
   if (module->size != LCOMM_DEVICE_MODULE_SIZE || module->version != own || !module->table) {
     unsigned its = module->size >= sizeof(uint32_t) * 2 ? module->version : 0;
-    explain(why,
-            "%s is of version %u.%u.%u, libcomm of %u.%u.%u: they must come from one build; "
-            "install both anew",
-            lcomm_device_library, its / 10000, its / 100 % 100, its % 100, own / 10000,
-            own / 100 % 100, own % 100);
+    (void)lcomm_why_set(
+        why, LCOMM_ERR_UNSUPPORTED,
+        "%s is of version %u.%u.%u, libcomm of %u.%u.%u: they must come from one build; "
+        "install both anew",
+        lcomm_device_library, its / 10000, its / 100 % 100, its % 100, own / 10000, own / 100 % 100,
+        own % 100);
     return false;
   }
   return true;
 }
 
 /* Versions as CUDA counts them. A driver runs all runtimes of its major version. */
-static void explain_failure(const lcomm_device_table *table, int error, char *why) {
+static void explain_failure(const lcomm_device_table *table, int error, lcomm_why *why) {
   int driver = 0, runtime = 0;
   if (table->version(&driver, &runtime) == 0 && driver == 0) {
-    explain(why, "there is no CUDA driver (libcuda.so.1): install NVIDIA's, or start the container "
-                 "with its GPUs");
+    (void)lcomm_why_set(
+        why, LCOMM_ERR_UNSUPPORTED,
+        "there is no CUDA driver (libcuda.so.1): install NVIDIA's, or start the container "
+        "with its GPUs");
   } else if (driver / 1000 < runtime / 1000) {
-    explain(why,
-            "the CUDA driver is of version %d.%d and too old for %s, which needs %d.0: update the "
-            "driver, or build libcomm with CUDA %d",
-            driver / 1000, driver % 1000 / 10, lcomm_device_library, runtime / 1000, driver / 1000);
+    (void)lcomm_why_set(
+        why, LCOMM_ERR_UNSUPPORTED,
+        "the CUDA driver is of version %d.%d and too old for %s, which needs %d.0: update the "
+        "driver, or build libcomm with CUDA %d",
+        driver / 1000, driver % 1000 / 10, lcomm_device_library, runtime / 1000, driver / 1000);
   } else {
-    explain(why, "CUDA devices cannot be used: %s; nvidia-smi says more", table->explain(error));
+    (void)lcomm_why_set(why, LCOMM_ERR_UNSUPPORTED,
+                        "CUDA devices cannot be used: %s; nvidia-smi says more",
+                        table->explain(error));
   }
 }
 
 const lcomm_device_table *lcomm_device_module_check(const struct lcomm_device_module *module,
-                                                    char *why) {
+                                                    lcomm_why *why) {
   int count = 0;
   if (!is_ours(module, why)) {
     return NULL;
@@ -136,8 +137,9 @@ const lcomm_device_table *lcomm_device_module_check(const struct lcomm_device_mo
     return NULL;
   }
   if (count <= 0) {
-    explain(why, "no CUDA device: 'nvidia-smi -L' lists those of this host, and "
-                 "CUDA_VISIBLE_DEVICES, where it is set, must leave one");
+    (void)lcomm_why_set(why, LCOMM_ERR_UNSUPPORTED,
+                        "no CUDA device: 'nvidia-smi -L' lists those of this host, and "
+                        "CUDA_VISIBLE_DEVICES, where it is set, must leave one");
     return NULL;
   }
   return module->table;

@@ -4,7 +4,7 @@
 #define LCOMM_DEVICE_MODULE_H
 
 /* How the module with a device's table is found and judged. What is wrong is said
- * in `why`, LCOMM_DEVICE_WHY_MAX bytes, with what to do about it. */
+ * in `why`, with what to do about it. */
 
 #include "libcomm/device/device.h"
 
@@ -14,10 +14,10 @@ extern const char *lcomm_device_library;
 
 /* Open the module, beside the object that this code is in or where the loader
  * looks, for the life of the process. NULL: why. */
-const struct lcomm_device_module *lcomm_device_module_open(char *why);
+const struct lcomm_device_module *lcomm_device_module_open(lcomm_why *why);
 
 /* The table of a module that fits this library and sees a device. NULL: why. */
 const lcomm_device_table *lcomm_device_module_check(const struct lcomm_device_module *module,
-                                                    char *why);
+                                                    lcomm_why *why);
 
 #endif

@@ -143,19 +143,19 @@ static void encode(lcomm_run *run, uint32_t index) {
 
 /* ---------------------------------------------------------------- DECODE */
 
-static void settle(lcomm_run *run, const lcomm_step *step) {
+static void commit(lcomm_run *run, const lcomm_step *step) {
   float *residual = lcomm_run_residual(run, step);
-  if (!residual || step->settle == LCOMM_NO_SLOT) {
+  if (!residual || step->commit == LCOMM_NO_SLOT) {
     return;
   }
   /* A dense result applies everything that was sent. */
   const uint8_t *applied =
       lcomm_run_is_sparse(run, step->slot) ? run->slots[step->slot].payload : NULL;
-  lcomm_topk_commit(lcomm_run_format(run, step->settle), run->slots[step->settle].payload, applied,
+  lcomm_topk_commit(lcomm_run_format(run, step->commit), run->slots[step->commit].payload, applied,
                     step->span.parts, step->span.part, residual);
   float *momentum = lcomm_run_momentum(run, step);
   if (momentum) {
-    lcomm_topk_mask(lcomm_run_format(run, step->settle), run->slots[step->settle].payload, applied,
+    lcomm_topk_mask(lcomm_run_format(run, step->commit), run->slots[step->commit].payload, applied,
                     step->span.parts, step->span.part, momentum);
   }
 }
@@ -183,7 +183,7 @@ static void decode(lcomm_run *run, const lcomm_step *step) {
                    destination + r.global);
     }
   }
-  settle(run, step);
+  commit(run, step);
 }
 
 static void trace_compute(const lcomm_run *run, uint32_t index, double begin_s, double end_s) {

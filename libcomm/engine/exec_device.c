@@ -147,9 +147,9 @@ static int encode(lcomm_run *run, uint32_t index) {
 
 /* --------------------------------------------------------- DECODE, REDUCE */
 
-static int settle(lcomm_run *run, const lcomm_step *step) {
-  bool settles = lcomm_run_residual(run, step) && step->settle != LCOMM_NO_SLOT;
-  return settles ? lcomm_device_settle(run, step) : 0;
+static int commit(lcomm_run *run, const lcomm_step *step) {
+  bool commits = lcomm_run_residual(run, step) && step->commit != LCOMM_NO_SLOT;
+  return commits ? lcomm_device_commit(run, step) : 0;
 }
 
 static int decode(lcomm_run *run, const lcomm_step *step) {
@@ -159,14 +159,14 @@ static int decode(lcomm_run *run, const lcomm_step *step) {
   int error = 0;
   if (lcomm_run_is_sparse(run, step->slot)) {
     error = lcomm_device_decode_sparse(run, step);
-    return error ? error : settle(run, step);
+    return error ? error : commit(run, step);
   }
   if (is_copy(run, step)) {
     const uint8_t *mapped = device->slots[step->slot].mapped;
     error =
         device->table->copy(lcomm_run_at(run, step->span.first), mapped ? mapped : memory->payload,
                             count * run->plan->element_size, device->stream);
-    return error ? error : settle(run, step);
+    return error ? error : commit(run, step);
   }
   error = lcomm_device_need(run, step->slot);
   lcomm_cuda_code code = parts_of(run, step->slot, count);
@@ -179,7 +179,7 @@ static int decode(lcomm_run *run, const lcomm_step *step) {
                         .parts = step->span.parts,
                         .part = step->span.part};
   error = error ? error : device->table->kernels->sum(&sum, device->stream);
-  return error ? error : settle(run, step);
+  return error ? error : commit(run, step);
 }
 
 static lcomm_cuda_op op_of(const lcomm_run *run) {

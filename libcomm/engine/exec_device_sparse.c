@@ -82,9 +82,9 @@ int lcomm_device_mask_sent(lcomm_run *run, uint32_t index) {
   return device->table->kernels->topk_mask(&sent, NULL, momentum, device->stream);
 }
 
-int lcomm_device_settle(lcomm_run *run, const lcomm_step *step) {
+int lcomm_device_commit(lcomm_run *run, const lcomm_step *step) {
   const lcomm_run_device *device = run->device;
-  lcomm_cuda_sparse sent = sparse_of(run, step->settle, step->span, FIRST), applied = {0};
+  lcomm_cuda_sparse sent = sparse_of(run, step->commit, step->span, FIRST), applied = {0};
   bool dense = !lcomm_run_is_sparse(run, step->slot); /* it applies everything that was sent */
   if (!dense) {
     applied = sparse_of(run, step->slot, step->span, SECOND);

@@ -144,7 +144,7 @@ int lcomm_device_encode_sparse(lcomm_run *run, uint32_t step);
 int lcomm_device_copy_sparse(lcomm_run *run, uint32_t step);
 int lcomm_device_mask_sent(lcomm_run *run, uint32_t step);
 int lcomm_device_decode_sparse(lcomm_run *run, const lcomm_step *step);
-int lcomm_device_settle(lcomm_run *run, const lcomm_step *step);
+int lcomm_device_commit(lcomm_run *run, const lcomm_step *step);
 int lcomm_device_reduce_sparse(lcomm_run *run, const lcomm_step *step, float factor);
 /* Where the payload of a slot is, as this device sees it. */
 static inline uint8_t *lcomm_device_payload(const lcomm_run *run, uint32_t slot) {

@@ -64,19 +64,19 @@ lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request,
 }
 
 lcomm_status lcomm_run_make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
-  char why[256];
+  lcomm_why why;
   lcomm_plan *plan = NULL;
-  lcomm_status status = lcomm_plan_create(request, &comm->settings.policy, &comm->topo, comm->rank,
-                                          &plan, why, sizeof(why));
+  lcomm_status status =
+      lcomm_plan_create(request, &comm->settings.policy, &comm->topo, comm->rank, &plan, &why);
   if (status == LCOMM_ERR_MEMORY) {
     return lcomm_fail(comm, status, "%s of %llu elements: %s",
                       lcomm_collective_name(request->collective),
-                      (unsigned long long)request->count, why);
+                      (unsigned long long)request->count, why.text);
   }
   if (status != LCOMM_OK) { /* the same on all ranks */
     return lcomm_refuse(comm, status, "%s of %llu elements: %s",
                         lcomm_collective_name(request->collective),
-                        (unsigned long long)request->count, why);
+                        (unsigned long long)request->count, why.text);
   }
   status = lcomm_run_create(comm, plan, run);
   return status == LCOMM_OK ? LCOMM_OK : lcomm_fail(comm, status, "%s", lcomm_error_thread_text());

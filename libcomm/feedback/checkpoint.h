@@ -23,7 +23,7 @@ enum {
   LCOMM_STATE_TILE = 1024 /* elements that are handed out together */
 };
 
-_Static_assert((int)LCOMM_STATE_WHY_MAX > (int)LCOMM_FILE_WHY_MAX, "a file's complaint fits");
+_Static_assert((int)LCOMM_STATE_WHY_MAX > (int)LCOMM_WHY_MAX, "a file's complaint fits");
 
 /* "rank-00001-of-00004.lcs"; returns name. */
 const char *lcomm_state_file(int rank, int ranks, char name[LCOMM_STATE_FILE_MAX]);

@@ -155,9 +155,11 @@ lcomm_status lcomm_state_source_take(const lcomm_state_source *source, int rank,
   }
   char name[LCOMM_STATE_FILE_MAX];
   uint8_t *read = NULL;
+  lcomm_why trouble = {""};
   lcomm_state_file(rank, ranks, name);
-  lcomm_status status = lcomm_file_read(source->folder, name, &read, size, why);
+  lcomm_status status = lcomm_file_read(source->folder, name, &read, size, &trouble);
   *bytes = read;
+  snprintf(why, LCOMM_STATE_WHY_MAX, "%s", trouble.text);
   return status;
 }
 

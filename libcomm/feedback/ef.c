@@ -47,19 +47,19 @@ lcomm_status lcomm_ef_out_of_memory(const lcomm_ef *ef) {
 lcomm_status lcomm_ef_make_plan(const lcomm_ef *ef, bool exact, double density, lcomm_plan **plan) {
   lcomm_comm *comm = ef->comm;
   lcomm_plan_request request = ef->request;
-  char why[256];
+  lcomm_why why;
   request.exact = exact || ef->exact;
   request.density = density;
-  lcomm_status status = lcomm_plan_create(&request, &comm->settings.policy, &comm->topo, comm->rank,
-                                          plan, why, sizeof(why));
+  lcomm_status status =
+      lcomm_plan_create(&request, &comm->settings.policy, &comm->topo, comm->rank, plan, &why);
   if (status == LCOMM_OK) {
     return LCOMM_OK;
   }
   const char *name = lcomm_collective_name(request.collective);
   unsigned long long count = request.count;
   return status == LCOMM_ERR_MEMORY || ef->background
-             ? lcomm_fail(comm, status, "%s of %llu elements: %s", name, count, why)
-             : lcomm_refuse(comm, status, "%s of %llu elements: %s", name, count, why);
+             ? lcomm_fail(comm, status, "%s of %llu elements: %s", name, count, why.text)
+             : lcomm_refuse(comm, status, "%s of %llu elements: %s", name, count, why.text);
 }
 
 lcomm_status lcomm_ef_feedback(const lcomm_ef *ef, lcomm_feedback_state **feedback) {

@@ -151,7 +151,7 @@ static void write_padding(writer *w) {
 }
 
 static void stop(lcomm_capture *capture, const char *why) {
-  char sentence[LCOMM_FILE_WHY_MAX + 192];
+  char sentence[LCOMM_WHY_MAX + 192];
   static atomic_flag said = ATOMIC_FLAG_INIT;
   capture->stopped = true;
   snprintf(sentence, sizeof(sentence), "%s: LCOMM_CAPTURE stops here: %s", capture->who, why);
@@ -164,15 +164,16 @@ static void stop(lcomm_capture *capture, const char *why) {
 
 /* The header; false when capturing has stopped. */
 static bool begin(lcomm_capture *capture, const caption *it, writer *w) {
-  char name[96], why[LCOMM_FILE_WHY_MAX];
+  char name[96];
+  lcomm_why why;
   snprintf(name, sizeof(name), "step%06llu-bucket%03u-rank%04d.lcg", (unsigned long long)it->step,
            it->bucket, capture->rank);
-  lcomm_status status = lcomm_folder_make(capture->folder, why);
+  lcomm_status status = lcomm_folder_make(capture->folder, &why);
   if (status == LCOMM_OK) {
-    status = lcomm_file_begin(&w->file, capture->folder, name, why);
+    status = lcomm_file_begin(&w->file, capture->folder, name, &why);
   }
   if (status != LCOMM_OK) {
-    stop(capture, why);
+    stop(capture, why.text);
     return false;
   }
   w->size = 0;
@@ -188,11 +189,11 @@ static bool begin(lcomm_capture *capture, const caption *it, writer *w) {
 
 /* float32 as it is in memory: every machine libcomm runs on is little-endian. */
 static void finish(lcomm_capture *capture, writer *w, const void *values, uint64_t count) {
-  char why[LCOMM_FILE_WHY_MAX];
+  lcomm_why why;
   write_padding(w);
   write_bytes(w, values, count * sizeof(float));
-  if (lcomm_file_finish(&w->file, why) != LCOMM_OK) {
-    stop(capture, why);
+  if (lcomm_file_finish(&w->file, &why) != LCOMM_OK) {
+    stop(capture, why.text);
   }
 }
 

@@ -183,15 +183,15 @@ static void find_copies(const lcomm_plan *plan, bool copies[LCOMM_STAGE_COUNT]) 
 }
 
 static lcomm_status fill(lcomm_plan *plan, const lcomm_plan_request *request,
-                         const lcomm_policy *policy, const lcomm_topo *topo, int rank, char *why,
-                         size_t size) {
+                         const lcomm_policy *policy, const lcomm_topo *topo, int rank,
+                         lcomm_why *why) {
   bool copies[LCOMM_STAGE_COUNT];
   if (!lcomm_plan_fits_memory(request, topo->size)) {
-    snprintf(why, size, "%llu elements on %d ranks do not fit into memory",
-             (unsigned long long)request->count, topo->size);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(why, LCOMM_ERR_ARGUMENT,
+                         "%llu elements on %d ranks do not fit into memory",
+                         (unsigned long long)request->count, topo->size);
   }
-  snprintf(why, size, "out of memory while planning");
+  (void)lcomm_why_set(why, LCOMM_ERR_MEMORY, "out of memory while planning");
   size_vector(plan, topo->size);
   LCOMM_TRY(copy_parts(plan, request, topo->size));
   LCOMM_TRY(copy_segments(plan, request));
@@ -202,16 +202,15 @@ static lcomm_status fill(lcomm_plan *plan, const lcomm_plan_request *request,
   LCOMM_TRY(lcomm_schedule_link(&plan->schedule, copies));
   LCOMM_TRY(lcomm_plan_bound_slots(plan));
   plan->hash = lcomm_plan_hash(plan, policy, topo);
-  return lcomm_schedule_verify(&plan->schedule, why, size);
+  return lcomm_schedule_verify(&plan->schedule, why);
 }
 
 lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_policy *policy,
-                               const lcomm_topo *topo, int rank, lcomm_plan **plan, char *why,
-                               size_t size) {
+                               const lcomm_topo *topo, int rank, lcomm_plan **plan,
+                               lcomm_why *why) {
   lcomm_plan *made = calloc(1, sizeof *made);
   if (!made) {
-    snprintf(why, size, "out of memory while planning");
-    return LCOMM_ERR_MEMORY;
+    return lcomm_why_set(why, LCOMM_ERR_MEMORY, "out of memory while planning");
   }
   made->collective = request->collective;
   made->dtype = request->dtype;
@@ -222,7 +221,7 @@ lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_po
   made->place = request->place;
   made->error_feedback = request->error_feedback;
   made->checksum = policy->checksum;
-  lcomm_status status = fill(made, request, policy, topo, rank, why, size);
+  lcomm_status status = fill(made, request, policy, topo, rank, why);
   if (status != LCOMM_OK) {
     lcomm_plan_destroy(made);
     return status;

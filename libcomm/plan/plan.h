@@ -99,11 +99,10 @@ typedef struct lcomm_plan {
 } lcomm_plan;
 
 /* Select, build, link and verify. `rank` is the rank whose schedule is made. On failure a sentence
- * is written into why (size bytes). ARGUMENT, MEMORY, INTERNAL. Free with lcomm_plan_destroy (NULL
+ * is written into why. ARGUMENT, MEMORY, INTERNAL. Free with lcomm_plan_destroy (NULL
  * ok). */
 lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_policy *policy,
-                               const lcomm_topo *topo, int rank, lcomm_plan **plan, char *why,
-                               size_t size);
+                               const lcomm_topo *topo, int rank, lcomm_plan **plan, lcomm_why *why);
 void lcomm_plan_destroy(lcomm_plan *plan);
 
 /* Was this plan made for that request, of a plain call? (What only tensors have,
@@ -184,10 +183,10 @@ uint64_t lcomm_plan_bytes_between_nodes(const lcomm_plan *plan, const lcomm_topo
 /* For people: what every rank sends, by link class, when all follow this
  * request; of many ranks only the sum, of more than 256 nothing but that. Every
  * line begins with '#'. Text as lcomm_plan_describe does; errors, with the
- * sentence in why (why_size bytes), as lcomm_plan_create. */
+ * sentence in why, as lcomm_plan_create. */
 lcomm_status lcomm_plan_traffic_print(const lcomm_plan_request *request, const lcomm_policy *policy,
-                                      const lcomm_topo *topo, char *text, size_t size, char *why,
-                                      size_t why_size);
+                                      const lcomm_topo *topo, char *text, size_t size,
+                                      lcomm_why *why);
 
 /* In words; returns the length without the terminator, writes at most size. */
 size_t lcomm_plan_describe(const lcomm_plan *plan, const lcomm_topo *topo, char *text, size_t size);

@@ -41,12 +41,11 @@ uint64_t lcomm_plan_bytes_between_nodes(const lcomm_plan *plan, const lcomm_topo
 
 /* What all ranks send; row `size` is their sum. */
 static lcomm_status count_all(const lcomm_plan_request *request, const lcomm_policy *policy,
-                              const lcomm_topo *topo, lcomm_plan_traffic *rows, char *why,
-                              size_t why_size) {
+                              const lcomm_topo *topo, lcomm_plan_traffic *rows, lcomm_why *why) {
   lcomm_plan_traffic *sum = &rows[topo->size];
   for (int rank = 0; rank < topo->size; rank++) {
     lcomm_plan *plan = NULL;
-    LCOMM_TRY(lcomm_plan_create(request, policy, topo, rank, &plan, why, why_size));
+    LCOMM_TRY(lcomm_plan_create(request, policy, topo, rank, &plan, why));
     lcomm_plan_count(plan, topo, &rows[rank]);
     lcomm_plan_destroy(plan);
     for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
@@ -89,8 +88,8 @@ static void write_table(lcomm_writer *w, const lcomm_plan_request *request,
 }
 
 lcomm_status lcomm_plan_traffic_print(const lcomm_plan_request *request, const lcomm_policy *policy,
-                                      const lcomm_topo *topo, char *text, size_t size, char *why,
-                                      size_t why_size) {
+                                      const lcomm_topo *topo, char *text, size_t size,
+                                      lcomm_why *why) {
   lcomm_writer w = lcomm_writer_begin(text, size);
   if (topo->size > PLANNED_RANKS_MAX) {
     lcomm_write(&w, "# %d ranks, too many to plan for all of them\n", topo->size);
@@ -98,10 +97,10 @@ lcomm_status lcomm_plan_traffic_print(const lcomm_plan_request *request, const l
   }
   lcomm_plan_traffic *rows = calloc((size_t)topo->size + 1, sizeof *rows);
   if (!rows) {
-    snprintf(why, why_size, "no memory for the traffic of %d ranks", topo->size);
-    return LCOMM_ERR_MEMORY;
+    return lcomm_why_set(why, LCOMM_ERR_MEMORY, "no memory for the traffic of %d ranks",
+                         topo->size);
   }
-  lcomm_status status = count_all(request, policy, topo, rows, why, why_size);
+  lcomm_status status = count_all(request, policy, topo, rows, why);
   if (status == LCOMM_OK) {
     write_table(&w, request, rows, topo->size);
   }

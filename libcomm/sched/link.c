@@ -29,7 +29,7 @@ uint32_t lcomm_step_read(const lcomm_schedule *schedule, const lcomm_step *step,
   if (step->kind == LCOMM_STEP_REDUCE) {
     return schedule->sources[step->sources + index];
   }
-  return index == 0 ? step->slot : step->settle;
+  return index == 0 ? step->slot : step->commit;
 }
 
 /* Readers of a slot wait for its writer. There is one, and it comes first. */

@@ -68,7 +68,7 @@ static lcomm_step *add_step(lcomm_schedule *schedule, lcomm_step_kind kind) {
   step->kind = kind;
   step->peer = -1;
   step->slot = LCOMM_NO_SLOT;
-  step->settle = LCOMM_NO_SLOT;
+  step->commit = LCOMM_NO_SLOT;
   return step;
 }
 
@@ -110,13 +110,13 @@ void lcomm_schedule_receive(lcomm_schedule *schedule, uint32_t slot, int peer) {
 }
 
 void lcomm_schedule_decode(lcomm_schedule *schedule, uint32_t slot, lcomm_span span,
-                           uint32_t settle) {
+                           uint32_t commit) {
   lcomm_step *step = add_step(schedule, LCOMM_STEP_DECODE);
   step->span = span;
   step->slot = slot;
   step->slot_count = 1;
-  step->settle = settle;
-  step->feedback = settle == LCOMM_NO_SLOT ? LCOMM_FEEDBACK_NONE : LCOMM_FEEDBACK_SETTLE;
+  step->commit = commit;
+  step->feedback = commit == LCOMM_NO_SLOT ? LCOMM_FEEDBACK_NONE : LCOMM_FEEDBACK_COMMIT;
 }
 
 static lcomm_step *add_reduce(lcomm_schedule *schedule, lcomm_span span, const uint32_t *sources,

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libcomm/include/libcomm_types.h"
+#include "libcomm/base/error.h"
 
 typedef enum lcomm_step_kind {
   LCOMM_STEP_ENCODE,
@@ -45,10 +45,10 @@ typedef enum lcomm_stage {
 typedef enum lcomm_feedback {
   LCOMM_FEEDBACK_NONE,
   LCOMM_FEEDBACK_SEND,  /* ENCODE: residual joins in, what is sent leaves it */
-  LCOMM_FEEDBACK_HOLD,  /* ENCODE: residual joins in, leaves at SETTLE */
+  LCOMM_FEEDBACK_HOLD,  /* ENCODE: residual joins in, leaves at COMMIT */
   LCOMM_FEEDBACK_KEEP,  /* REDUCE: my own part joins unquantised, with its residual */
   LCOMM_FEEDBACK_OWNER, /* ENCODE of a sum: the error stays in my residual */
-  LCOMM_FEEDBACK_SETTLE /* DECODE: what I sent in slot `settle` and is applied leaves */
+  LCOMM_FEEDBACK_COMMIT /* DECODE: what I sent in slot `commit` and is applied leaves */
 } lcomm_feedback;
 
 /* Part `part` of `parts` of a range, block-cyclic by tiles; parts == 1 is the
@@ -84,7 +84,7 @@ typedef struct lcomm_step {
   uint32_t slot;       /* first slot; unused by REDUCE */
   uint32_t slot_count; /* ENCODE: outputs (consecutive slots); REDUCE: sources */
   uint32_t sources;    /* REDUCE: first index into lcomm_schedule.sources */
-  uint32_t settle;     /* DECODE with SETTLE: slot, else LCOMM_NO_SLOT */
+  uint32_t commit;     /* DECODE with COMMIT: slot, else LCOMM_NO_SLOT */
   lcomm_span span;     /* ENCODE reads it, DECODE and REDUCE write it */
   /* Filled by the linker. */
   uint32_t waits_for;  /* steps that must be over first */
@@ -119,9 +119,9 @@ void lcomm_schedule_encode(lcomm_schedule *schedule, lcomm_span span, uint32_t s
                            uint32_t outputs, lcomm_feedback feedback);
 void lcomm_schedule_send(lcomm_schedule *schedule, uint32_t slot, int peer);
 void lcomm_schedule_receive(lcomm_schedule *schedule, uint32_t slot, int peer);
-/* settle: LCOMM_NO_SLOT for none */
+/* commit: LCOMM_NO_SLOT for none */
 void lcomm_schedule_decode(lcomm_schedule *schedule, uint32_t slot, lcomm_span span,
-                           uint32_t settle);
+                           uint32_t commit);
 /* `sources` is copied. lcomm_schedule_sum marks the step that completes the
  * sum over all ranks, lcomm_schedule_partial one that does not. */
 void lcomm_schedule_sum(lcomm_schedule *schedule, lcomm_span span, const uint32_t *sources,
@@ -156,12 +156,11 @@ lcomm_status lcomm_schedule_link(lcomm_schedule *schedule, const bool copies[LCO
 /* Is the schedule well formed by itself: spans inside the vector, every slot
  * written exactly once and before it is read, slot sizes equal to their
  * spans, sources in range, peers in range, dependencies acyclic? On failure
- * returns INTERNAL and writes a sentence into why (size bytes). */
-lcomm_status lcomm_schedule_verify(const lcomm_schedule *schedule, char *why, size_t size);
+ * returns INTERNAL and writes a sentence into why. */
+lcomm_status lcomm_schedule_verify(const lcomm_schedule *schedule, lcomm_why *why);
 
 /* Do the schedules of all ranks fit together: every SEND has its RECV with
  * the same number, stage and count, and the other way round? */
-lcomm_status lcomm_schedule_verify_all(const lcomm_schedule *schedules, int size, char *why,
-                                       size_t room);
+lcomm_status lcomm_schedule_verify_all(const lcomm_schedule *schedules, int size, lcomm_why *why);
 
 #endif

@@ -7,7 +7,7 @@
  *   one ENCODE selects from the whole span and fills a slot for every owner;
  *   the owner sums its stripe in group order, selects again, encodes;
  *   everyone decodes, and an entry leaves the sender's residual only when it
- *   was sent *and* selected again (SETTLE).
+ *   was sent *and* selected again (COMMIT).
  */
 
 #include <stdlib.h>

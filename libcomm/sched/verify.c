@@ -11,8 +11,7 @@
 
 typedef struct verdict {
   const lcomm_schedule *schedule;
-  char *why;
-  size_t size;
+  lcomm_why *why;
   uint32_t *written; /* per slot: number of steps that write it so far */
 } verdict;
 
@@ -23,7 +22,8 @@ __attribute__((format(printf, 3, 4))) static bool reject(const verdict *v, uint3
   va_start(arguments, format);
   vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
-  snprintf(v->why, v->size, "schedule of rank %d, step %u: %s", v->schedule->rank, step, text);
+  (void)lcomm_why_set(v->why, LCOMM_ERR_INTERNAL, "schedule of rank %d, step %u: %s",
+                      v->schedule->rank, step, text);
   return false;
 }
 
@@ -102,7 +102,7 @@ static bool check_decode(const verdict *v, uint32_t index, const lcomm_step *ste
   if (!span_is_inside(v, index, step->span) || !slot_is_readable(v, index, step->slot)) {
     return false;
   }
-  if (step->settle != LCOMM_NO_SLOT && !slot_is_readable(v, index, step->settle)) {
+  if (step->commit != LCOMM_NO_SLOT && !slot_is_readable(v, index, step->commit)) {
     return false;
   }
   return size_matches(v, index, step->slot, lcomm_span_count(step->span));
@@ -163,13 +163,12 @@ static bool check_order(const verdict *v, uint32_t index) {
   return true;
 }
 
-lcomm_status lcomm_schedule_verify(const lcomm_schedule *schedule, char *why, size_t size) {
+lcomm_status lcomm_schedule_verify(const lcomm_schedule *schedule, lcomm_why *why) {
   uint32_t *written = calloc((size_t)schedule->slot_count + 1, sizeof *written);
   if (!written) {
-    snprintf(why, size, "out of memory while verifying a schedule");
-    return LCOMM_ERR_MEMORY;
+    return lcomm_why_set(why, LCOMM_ERR_MEMORY, "out of memory while verifying a schedule");
   }
-  verdict v = {schedule, why, size, written};
+  verdict v = {schedule, why, written};
   bool good = true;
   for (uint32_t i = 0; good && i < schedule->step_count; i++) {
     good = check_step(&v, i) && check_order(&v, i);
@@ -254,14 +253,14 @@ static bool messages_fit(const lcomm_schedule *schedules, const message_list *me
 }
 
 static lcomm_status verify_messages(const lcomm_schedule *schedules, int size,
-                                    message_list *messages, char *why, size_t room) {
+                                    message_list *messages, lcomm_why *why) {
   for (int rank = 0; rank < size; rank++) {
     if (!list_messages(&schedules[rank], &messages[rank])) {
       return LCOMM_ERR_MEMORY;
     }
   }
   for (int rank = 0; rank < size; rank++) {
-    verdict v = {&schedules[rank], why, room, NULL};
+    verdict v = {&schedules[rank], why, NULL};
     if (!messages_fit(schedules, messages, rank, &v)) {
       return LCOMM_ERR_INTERNAL;
     }
@@ -269,19 +268,15 @@ static lcomm_status verify_messages(const lcomm_schedule *schedules, int size,
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_schedule_verify_all(const lcomm_schedule *schedules, int size, char *why,
-                                       size_t room) {
+lcomm_status lcomm_schedule_verify_all(const lcomm_schedule *schedules, int size, lcomm_why *why) {
   for (int rank = 0; rank < size; rank++) {
-    lcomm_status status = lcomm_schedule_verify(&schedules[rank], why, room);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(lcomm_schedule_verify(&schedules[rank], why));
   }
   message_list *messages = size > 0 ? calloc((size_t)size, sizeof *messages) : NULL;
   lcomm_status status =
-      messages ? verify_messages(schedules, size, messages, why, room) : LCOMM_ERR_MEMORY;
+      messages ? verify_messages(schedules, size, messages, why) : LCOMM_ERR_MEMORY;
   if (status == LCOMM_ERR_MEMORY) {
-    snprintf(why, room, "out of memory while verifying schedules");
+    (void)lcomm_why_set(why, status, "out of memory while verifying schedules");
   }
   for (int rank = 0; messages && rank < size; rank++) {
     free(messages[rank].list);

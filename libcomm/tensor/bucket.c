@@ -260,7 +260,7 @@ static lcomm_status make_ef(lcomm_bucket *bucket) {
   return bucket->ends ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
-static lcomm_status settle(lcomm_bucket *bucket, bool is_new) {
+static lcomm_status complete(lcomm_bucket *bucket, bool is_new) {
   uint64_t offset = 0;
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     bucket->tensors[i]->bucket = bucket;
@@ -291,7 +291,7 @@ static lcomm_status replace(grouping *it) {
   comm->tensors->bucket_count = it->bucket_count;
   comm->deferred.exists = it->buckets != NULL;
   for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
-    lcomm_status here = settle(&comm->tensors->buckets[i], it->is_new[i]);
+    lcomm_status here = complete(&comm->tensors->buckets[i], it->is_new[i]);
     status = status == LCOMM_OK ? here : status;
   }
   return status == LCOMM_OK

@@ -13,7 +13,7 @@
 #include "libcomm/tensor/saved_state.h"
 
 /* A file of another number of ranks would make what is saved here unloadable. */
-static lcomm_status check_folder(const lcomm_comm *comm, const char *folder, char *why) {
+static lcomm_status check_folder(const lcomm_comm *comm, const char *folder, lcomm_why *why) {
   int other = 0;
   char name[LCOMM_STATE_FILE_MAX] = "";
   DIR *opened = opendir(folder);
@@ -29,11 +29,11 @@ static lcomm_status check_folder(const lcomm_comm *comm, const char *folder, cha
   if (other == 0) {
     return LCOMM_OK;
   }
-  snprintf(why, LCOMM_FILE_WHY_MAX,
-           "%.300s/%s is there, of a save by %d ranks; these are %d ranks, and files of both could "
-           "not be loaded. Save into a new folder, or remove that save first",
-           folder, name, other, comm->size);
-  return LCOMM_ERR_ARGUMENT;
+  return lcomm_why_set(
+      why, LCOMM_ERR_ARGUMENT,
+      "%.300s/%s is there, of a save by %d ranks; these are %d ranks, and files of both could "
+      "not be loaded. Save into a new folder, or remove that save first",
+      folder, name, other, comm->size);
 }
 
 /* ------------------------------------------------------------------- both */
@@ -49,10 +49,11 @@ static lcomm_status check_now(lcomm_comm *comm, const char *call) {
 }
 
 /* What is to be done with the scratch that the bytes need. */
-typedef lcomm_status saver(const lcomm_ef_list *list, void *context, float *scratch, char *why);
+typedef lcomm_status saver(const lcomm_ef_list *list, void *context, float *scratch,
+                           lcomm_why *why);
 
 static lcomm_status save_now(lcomm_comm *comm, const char *call, saver *save, void *context) {
-  char why[LCOMM_FILE_WHY_MAX] = "out of memory";
+  lcomm_why why = {"out of memory"};
   float *scratch = NULL;
   lcomm_ef_list list;
   lcomm_status status = check_now(comm, call);
@@ -62,11 +63,11 @@ static lcomm_status save_now(lcomm_comm *comm, const char *call, saver *save, vo
   status = lcomm_saved_state_list(comm, &list);
   status = status == LCOMM_OK ? lcomm_state_scratch(&list, &scratch) : status;
   if (status == LCOMM_OK) {
-    status = save(&list, context, scratch, why);
+    status = save(&list, context, scratch, &why);
   }
   free(scratch);
   free(list.items);
-  return status == LCOMM_OK ? LCOMM_OK : lcomm_refuse(comm, status, "%s: %s", call, why);
+  return status == LCOMM_OK ? LCOMM_OK : lcomm_refuse(comm, status, "%s: %s", call, why.text);
 }
 
 static lcomm_status enter_and_save(lcomm_comm *comm, const char *call, saver *save, void *context) {
@@ -81,15 +82,15 @@ static lcomm_status enter_and_save(lcomm_comm *comm, const char *call, saver *sa
 
 /* ----------------------------------------------------------------- folders */
 
-static lcomm_status save_file(const lcomm_ef_list *list, void *context, float *scratch, char *why) {
+static lcomm_status save_file(const lcomm_ef_list *list, void *context, float *scratch,
+                              lcomm_why *why) {
   const lcomm_comm *comm = list->comm;
   const char *folder = context;
   lcomm_file file;
   lcomm_state_sink sink = {.file = &file};
   char name[LCOMM_STATE_FILE_MAX];
   if (!folder || !folder[0]) {
-    snprintf(why, LCOMM_FILE_WHY_MAX, "no folder was given");
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(why, LCOMM_ERR_ARGUMENT, "no folder was given");
   }
   lcomm_status status = lcomm_folder_make(folder, why);
   status = status == LCOMM_OK ? check_folder(comm, folder, why) : status;
@@ -117,26 +118,26 @@ typedef struct block {
   size_t size;
 } block;
 
-static lcomm_status measure(const lcomm_ef_list *list, void *context, float *scratch, char *why) {
+static lcomm_status measure(const lcomm_ef_list *list, void *context, float *scratch,
+                            lcomm_why *why) {
   uint64_t size = lcomm_state_written_size(list, scratch);
   if (size > SIZE_MAX) {
-    snprintf(why, LCOMM_FILE_WHY_MAX, "the state is larger than any memory");
-    return LCOMM_ERR_MEMORY;
+    return lcomm_why_set(why, LCOMM_ERR_MEMORY, "the state is larger than any memory");
   }
   *(size_t *)context = (size_t)size;
   return LCOMM_OK;
 }
 
 static lcomm_status write_block(const lcomm_ef_list *list, void *context, float *scratch,
-                                char *why) {
+                                lcomm_why *why) {
   const block *to = context;
   lcomm_state_sink sink = {.bytes = to->bytes};
   uint64_t size = lcomm_state_written_size(list, scratch);
   if (to->size < size) {
-    snprintf(why, LCOMM_FILE_WHY_MAX,
-             "%zu bytes are too few for the state, which takes %llu now; ask lcomm_state_size",
-             to->size, (unsigned long long)size);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(
+        why, LCOMM_ERR_ARGUMENT,
+        "%zu bytes are too few for the state, which takes %llu now; ask lcomm_state_size", to->size,
+        (unsigned long long)size);
   }
   lcomm_state_write_to(list, scratch, &sink);
   lcomm_state_put_checksum(XXH3_64bits(sink.bytes, sink.at), sink.bytes + sink.at);

@@ -134,12 +134,12 @@ static void a_signal_from_elsewhere_is_late_and_not_lost(void **state) {
 static void a_file_that_is_too_large_is_a_sentence(void **state) {
   (void)state;
   static char bytes[3 * LIMIT_BYTES];
-  char why[LCOMM_FILE_WHY_MAX] = "";
+  lcomm_why why;
   lcomm_file file;
-  assert_int_equal(lcomm_file_begin(&file, folder, "large", why), LCOMM_OK);
+  assert_int_equal(lcomm_file_begin(&file, folder, "large", &why), LCOMM_OK);
   lcomm_file_write(&file, bytes, sizeof(bytes));
-  assert_int_equal(lcomm_file_finish(&file, why), LCOMM_ERR_SYSTEM);
-  assert_non_null(strstr(why, strerror(EFBIG)));
+  assert_int_equal(lcomm_file_finish(&file, &why), LCOMM_ERR_SYSTEM);
+  assert_non_null(strstr(why.text, strerror(EFBIG)));
   assert_int_equal(heard, 0);
 }
 

@@ -34,13 +34,13 @@ static void table_is_that_of_cuda(void **state) {
 
 /* In a process of its own, for the same reason. */
 static bool is_there_a_device(void) {
-  char why[LCOMM_DEVICE_WHY_MAX];
+  lcomm_why why;
   int status = 0;
   pid_t child = fork();
   if (child == 0) {
-    bool found = lcomm_device_get(why) != NULL;
+    bool found = lcomm_device_get(&why) != NULL;
     if (!found) {
-      printf("SKIP cuda_device: %s\n", why);
+      printf("SKIP cuda_device: %s\n", why.text);
       fflush(stdout);
     }
     _exit(!found);

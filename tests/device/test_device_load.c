@@ -50,21 +50,21 @@ static struct lcomm_device_module fitting(void) {
 /* The module is refused, and the sentence names both of these. */
 static void expect_refusal(const struct lcomm_device_module *module, const char *what,
                            const char *remedy) {
-  char why[LCOMM_DEVICE_WHY_MAX] = "";
-  assert_null(lcomm_device_module_check(module, why));
-  if (!strstr(why, what) || !strstr(why, remedy)) {
-    fail_msg("'%s' does not say '%s' and '%s'", why, what, remedy);
+  lcomm_why why;
+  assert_null(lcomm_device_module_check(module, &why));
+  if (!strstr(why.text, what) || !strstr(why.text, remedy)) {
+    fail_msg("'%s' does not say '%s' and '%s'", why.text, what, remedy);
   }
-  assert_true(strlen(why) < sizeof(why) - 1); /* all of it */
+  assert_true(strlen(why.text) < sizeof(why.text) - 1); /* all of it */
 }
 
 static void module_that_fits_gives_its_table(void **state) {
   struct lcomm_device_module module = fitting();
-  char why[LCOMM_DEVICE_WHY_MAX] = "";
+  lcomm_why why;
   (void)state;
   count_error = 0;
   count_result = 2;
-  assert_ptr_equal(lcomm_device_module_check(&module, why), &fake);
+  assert_ptr_equal(lcomm_device_module_check(&module, &why), &fake);
 }
 
 static void module_of_another_build_is_refused(void **state) {
@@ -129,7 +129,7 @@ static const char *given_library, *given_mode, *expected[2];
 
 /* In a process of its own. */
 static void find_none(forked *self) {
-  char why[LCOMM_DEVICE_WHY_MAX] = "", again[LCOMM_DEVICE_WHY_MAX] = "";
+  lcomm_why why, again;
   lcomm_device_library = given_library;
   if (given_mode) {
     setenv("LCOMM_CUDA", given_mode, 1);
@@ -137,14 +137,14 @@ static void find_none(forked *self) {
     unsetenv("LCOMM_CUDA");
   }
   forked_require(self, !lcomm_device_get(NULL), "there is a device");
-  forked_require(self, !lcomm_device_get(why), "there is a device, after all");
+  forked_require(self, !lcomm_device_get(&why), "there is a device, after all");
   unsetenv("LCOMM_CUDA"); /* too late */
-  forked_require(self, !lcomm_device_get(again), "a device has come");
+  forked_require(self, !lcomm_device_get(&again), "a device has come");
   for (int i = 0; i < 2; i++) {
-    forked_require(self, strstr(why, expected[i]) != NULL, "'%s' does not say '%s'", why,
+    forked_require(self, strstr(why.text, expected[i]) != NULL, "'%s' does not say '%s'", why.text,
                    expected[i]);
   }
-  forked_require(self, strcmp(why, again) == 0, "'%s', then '%s'", why, again);
+  forked_require(self, strcmp(why.text, again.text) == 0, "'%s', then '%s'", why.text, again.text);
 }
 
 static void expect_none(const char *mode, const char *library, const char *what,
@@ -230,15 +230,15 @@ static void *get_device(void *unused) {
 /* All threads get the same one, and it is replaced for all. */
 static void find_module(forked *self) {
   pthread_t threads[THREADS];
-  char why[LCOMM_DEVICE_WHY_MAX] = "";
+  lcomm_why why;
   int count = 0;
   lcomm_device_library = given_library;
   unsetenv("LCOMM_CUDA");
   for (int i = 0; i < THREADS; i++) {
     forked_require(self, pthread_create(&threads[i], NULL, get_device, NULL) == 0, "no thread");
   }
-  const lcomm_device_table *table = lcomm_device_get(why);
-  forked_require(self, table != NULL, "%s", why);
+  const lcomm_device_table *table = lcomm_device_get(&why);
+  forked_require(self, table != NULL, "%s", why.text);
   for (int i = 0; i < THREADS; i++) {
     void *found = NULL;
     pthread_join(threads[i], &found);
@@ -246,9 +246,9 @@ static void find_module(forked *self) {
   }
   forked_require(self, table->count(&count) == 0 && count == 3, "count %d", count);
   lcomm_device_replace(&fake);
-  forked_require(self, lcomm_device_get(why) == &fake, "not replaced");
+  forked_require(self, lcomm_device_get(&why) == &fake, "not replaced");
   lcomm_device_replace(NULL);
-  forked_require(self, !lcomm_device_get(why) && strstr(why, "replaced"), "'%s'", why);
+  forked_require(self, !lcomm_device_get(&why) && strstr(why.text, "replaced"), "'%s'", why.text);
 }
 
 static void module_beside_the_program_is_found(void **state) {

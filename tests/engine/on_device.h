@@ -20,10 +20,10 @@ static const lcomm_device_table *device;
  * that it is skipped, and why. */
 static inline int real_device_main(int *argc, char ***argv, const char *program,
                                    const mpi_property *properties, int count) {
-  char why[LCOMM_DEVICE_WHY_MAX];
-  device = lcomm_device_get(why);
+  lcomm_why why;
+  device = lcomm_device_get(&why);
   if (!device) {
-    printf("SKIP %s: %s\n", program, why);
+    printf("SKIP %s: %s\n", program, why.text);
     return 77;
   }
   device->use(0);

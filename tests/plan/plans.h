@@ -18,25 +18,24 @@ enum { PLANS_RANKS_MAX = 64 };
 
 static inline lcomm_status try_plan(const char *policy_text, int ranks, int nodes, int rank,
                                     const lcomm_plan_request *request, lcomm_plan **plan,
-                                    char *why) {
+                                    lcomm_why *why) {
   char error[LCOMM_POLICY_ERROR_MAX] = "";
   static const lcomm_identity identities[PLANS_RANKS_MAX];
   lcomm_topo topo;
   lcomm_policy policy;
   assert_int_equal(lcomm_policy_parse(policy_text, &policy, error), LCOMM_OK);
   assert_int_equal(lcomm_topo_create(identities, ranks, nodes, &topo, error), LCOMM_OK);
-  lcomm_status status =
-      lcomm_plan_create(request, &policy, &topo, rank, plan, why, LCOMM_POLICY_ERROR_MAX);
+  lcomm_status status = lcomm_plan_create(request, &policy, &topo, rank, plan, why);
   lcomm_topo_free(&topo);
   return status;
 }
 
 static inline lcomm_plan *make_plan(const char *policy_text, int ranks, int nodes, int rank,
                                     lcomm_plan_request request) {
-  char why[LCOMM_POLICY_ERROR_MAX] = "";
+  lcomm_why why;
   lcomm_plan *plan = NULL;
-  if (try_plan(policy_text, ranks, nodes, rank, &request, &plan, why) != LCOMM_OK) {
-    fail_msg("%s", why);
+  if (try_plan(policy_text, ranks, nodes, rank, &request, &plan, &why) != LCOMM_OK) {
+    fail_msg("%s", why.text);
   }
   return plan;
 }

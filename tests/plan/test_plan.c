@@ -14,17 +14,18 @@
 
 static lcomm_plan *make_plan(const char *policy_text, int ranks, int nodes, int rank,
                              lcomm_plan_request request) {
-  char error[LCOMM_POLICY_ERROR_MAX] = "", why[256] = "";
+  char error[LCOMM_POLICY_ERROR_MAX] = "";
+  lcomm_why why;
   static const lcomm_identity identities[64];
   lcomm_topo topo;
   lcomm_policy policy;
   lcomm_plan *plan = NULL;
   assert_int_equal(lcomm_policy_parse(policy_text, &policy, error), LCOMM_OK);
   assert_int_equal(lcomm_topo_create(identities, ranks, nodes, &topo, error), LCOMM_OK);
-  lcomm_status status = lcomm_plan_create(&request, &policy, &topo, rank, &plan, why, sizeof(why));
+  lcomm_status status = lcomm_plan_create(&request, &policy, &topo, rank, &plan, &why);
   lcomm_topo_free(&topo);
   if (status != LCOMM_OK) {
-    fail_msg("%s", why);
+    fail_msg("%s", why.text);
   }
   return plan;
 }

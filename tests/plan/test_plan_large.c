@@ -17,7 +17,7 @@ static void parts_of(uint64_t count, int ranks, uint64_t *parts) {
 
 /* The schedules of all ranks fit, and no slot has lost a digit of its size. */
 static void check_large(const char *policy, int ranks, int nodes, lcomm_plan_request request) {
-  char why[256] = "";
+  lcomm_why why;
   uint64_t parts[PLANS_RANKS_MAX];
   lcomm_plan *plans[PLANS_RANKS_MAX];
   lcomm_schedule schedules[PLANS_RANKS_MAX] = {{0}};
@@ -37,8 +37,8 @@ static void check_large(const char *policy, int ranks, int nodes, lcomm_plan_req
       assert_true(slot->count <= plans[rank]->vector_count);
     }
   }
-  if (lcomm_schedule_verify_all(schedules, ranks, why, sizeof(why)) != LCOMM_OK) {
-    fail_msg("%s: %s", policy, why);
+  if (lcomm_schedule_verify_all(schedules, ranks, &why) != LCOMM_OK) {
+    fail_msg("%s: %s", policy, why.text);
   }
   for (int rank = 0; rank < ranks; rank++) {
     lcomm_plan_destroy(plans[rank]);
@@ -98,14 +98,14 @@ static void counts_without_addresses_are_refused(void **state) {
                                     UINT64_MAX};
   for (int i = 0; i < 4; i++) {
     for (int collective = 0; collective < LCOMM_COLLECTIVE_COUNT; collective++) {
-      char why[LCOMM_POLICY_ERROR_MAX] = "";
+      lcomm_why why;
       uint64_t parts[3] = {counts[i], 0, 0};
       lcomm_plan *plan = NULL;
       lcomm_plan_request request =
           request_of((lcomm_collective)collective, counts[i], LCOMM_FLOAT32, LCOMM_SUM);
       request.part_counts = parts;
-      assert_int_equal(try_plan("net=none", 3, 1, 0, &request, &plan, why), LCOMM_ERR_ARGUMENT);
-      assert_non_null(strstr(why, "memory"));
+      assert_int_equal(try_plan("net=none", 3, 1, 0, &request, &plan, &why), LCOMM_ERR_ARGUMENT);
+      assert_non_null(strstr(why.text, "memory"));
       assert_null(plan);
     }
   }

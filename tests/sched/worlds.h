@@ -100,7 +100,7 @@ static inline lcomm_status build_schedule(lcomm_schedule *schedule, const lcomm_
 
 /* The schedules of all ranks: built, linked for exact stages, and verified. */
 static inline void build_world(sim_world *world, const world_shape *shape, const collective *what) {
-  char why[256] = "";
+  lcomm_why why;
   bool copies[LCOMM_STAGE_COUNT] = {true, true, true};
   assert_int_equal(sim_world_make(world, shape->sizes, shape->nodes), 0);
   for (int rank = 0; rank < world->size; rank++) {
@@ -110,8 +110,8 @@ static inline void build_world(sim_world *world, const world_shape *shape, const
     assert_int_equal(build_schedule(schedule, &world->topo, what), LCOMM_OK);
     assert_int_equal(lcomm_schedule_link(schedule, copies), LCOMM_OK);
   }
-  if (lcomm_schedule_verify_all(world->schedules, world->size, why, sizeof(why)) != LCOMM_OK) {
-    fail_msg("%s", why);
+  if (lcomm_schedule_verify_all(world->schedules, world->size, &why) != LCOMM_OK) {
+    fail_msg("%s", why.text);
   }
 }
 

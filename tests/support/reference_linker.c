@@ -24,7 +24,7 @@ static access slot_access(const lcomm_schedule *schedule, const lcomm_step *step
     use.writes = inside;
     return use;
   }
-  use.reads = inside || (step->kind == LCOMM_STEP_DECODE && slot == step->settle);
+  use.reads = inside || (step->kind == LCOMM_STEP_DECODE && slot == step->commit);
   return use;
 }
 

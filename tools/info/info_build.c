@@ -52,12 +52,12 @@ static void print_one(const lcomm_device_table *table, int ordinal) {
 }
 
 static void print_device(void) {
-  char why[LCOMM_DEVICE_WHY_MAX];
-  const lcomm_device_table *table = lcomm_device_get(why);
+  lcomm_why why;
+  const lcomm_device_table *table = lcomm_device_get(&why);
   int count = 0, driver = 0, runtime = 0;
   printf("\ndevice\n");
   if (!table) {
-    printf("  %-10s off: %s\n", "CUDA", why);
+    printf("  %-10s off: %s\n", "CUDA", why.text);
     return;
   }
   if (table->version(&driver, &runtime) == 0) {

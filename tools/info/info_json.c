@@ -175,12 +175,12 @@ static void put_plan(tool_json *json, cJSON *plans, const lcomm_plan *plan,
 
 static int put_plans(tool_json *json, const info_options *o, const lcomm_policy *policy,
                      const lcomm_topo *topo) {
-  char why[256];
+  lcomm_why why;
   cJSON *plans = tool_json_array(json, json->root, "plans");
   for (size_t i = 0; i < o->size_count; i++) {
-    lcomm_plan *plan = info_plan_of(o, i, policy, topo, why, sizeof(why));
+    lcomm_plan *plan = info_plan_of(o, i, policy, topo, &why);
     if (!plan) {
-      return info_complain("no plan:", why);
+      return info_complain("no plan:", why.text);
     }
     put_plan(json, plans, plan, topo);
     lcomm_plan_destroy(plan);

@@ -24,6 +24,6 @@ int info_print_json(const info_options *o, const lcomm_policy *policy, const lco
 /* The plan of the o->rank for the size number `size`. NULL with a sentence in why. Of
  * libcomm-info's own. */
 lcomm_plan *info_plan_of(const info_options *o, size_t size, const lcomm_policy *policy,
-                         const lcomm_topo *topo, char *why, size_t why_size);
+                         const lcomm_topo *topo, lcomm_why *why);
 
 #endif

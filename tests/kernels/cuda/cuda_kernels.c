@@ -15,12 +15,12 @@
 #define ON_DEVICE(test) cmocka_unit_test_setup_teardown(test, open_stream, close_stream)
 
 int main(int argc, char **argv) {
-  char why[LCOMM_DEVICE_WHY_MAX];
+  lcomm_why why;
   const struct CMUnitTest tests[] = {KERNEL_PROPERTIES(ON_DEVICE), VALUE_PROPERTIES(ON_DEVICE),
                                      TOPK_PROPERTIES(ON_DEVICE), STEP_PROPERTIES(ON_DEVICE)};
-  device = lcomm_device_get(why);
+  device = lcomm_device_get(&why);
   if (!device) {
-    printf("SKIP cuda_kernels: %s\n", why);
+    printf("SKIP cuda_kernels: %s\n", why.text);
     return 0;
   }
   long_count = argc > 1 ? strtoull(argv[1], NULL, 10) : 1 << 21;
