@@ -3,7 +3,9 @@
 #ifndef LCOMM_PLAN_COST_H
 #define LCOMM_PLAN_COST_H
 
-/* How long an operation of a plan would take, from what links and codecs cost.
+/* What exchanges and plans cost: which exchange of an exact sum is the cheapest, before there is a
+ * plan, and how long an operation of a plan would take, from what links and codecs cost. Both count
+ * messages and rounds by the formulas of sched/ALGORITHMS.md.
  *
  * The model. Every link class that the plan uses is a resource that is busy for
  * bytes / bandwidth, the larger one of what is sent and received; between nodes all
@@ -20,6 +22,20 @@
  * bound. */
 
 #include "libcomm/plan/plan.h"
+
+/* Of the rank that has most of it, for one span. */
+typedef struct lcomm_exchange_cost {
+  uint64_t messages; /* sent */
+  uint64_t rounds;   /* messages one behind the other, at most */
+  uint64_t size;     /* bytes sent */
+} lcomm_exchange_cost;
+
+/* size: bytes of the span. Exact stages. */
+lcomm_exchange_cost lcomm_exchange_cost_of(lcomm_exchange_kind kind, int ranks, uint64_t size);
+
+/* The exchange of an exact sum over `ranks` hosts that costs a rank least: with every peer (gather,
+ * direct), or with log2 of them (doubling, halving). Never a ring, which is for long spans. */
+lcomm_exchange_kind lcomm_cheapest_exchange(int ranks, uint64_t size);
 
 /* Float32 bytes that one core encodes or decodes in a nanosecond (GB/s), by stage;
  * 0: counts nothing. */

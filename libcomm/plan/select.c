@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "kernels/stripe.h"
+#include "libcomm/plan/cost.h"
 #include "libcomm/plan/eligibility.h"
-#include "libcomm/plan/pairs.h"
 #include "libcomm/plan/policy_match.h"
 
 enum {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The exchange of an exact sum between hosts that costs least. */
+/* What exchanges cost is what their schedules do; and which one of an exact sum between hosts costs
+ * least. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,8 @@
 
 #include <cmocka.h>
 
-#include "libcomm/plan/pairs.h"
+#include "libcomm/plan/cost.h"
+#include "tests/sched/schedule_costs.h"
 
 static const int powers[] = {4, 8, 16, 64, 256, 1024};
 
@@ -62,8 +64,33 @@ static void short_sums_of_many_never_tell_all_peers(void **state) {
   }
 }
 
+/* Messages and bytes are counted in the schedules of all ranks, spans divide evenly. */
+static void costs_are_those_of_the_schedules(void **state) {
+  (void)state;
+  static const bool exact[LCOMM_STAGE_COUNT] = {false};
+  static const lcomm_exchange_kind kinds[] = {LCOMM_EXCHANGE_GATHER, LCOMM_EXCHANGE_DIRECT,
+                                              LCOMM_EXCHANGE_RING, LCOMM_EXCHANGE_DOUBLING,
+                                              LCOMM_EXCHANGE_HALVING};
+  for (int ranks = 2; ranks <= 13; ranks++) {
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+      uint64_t count = 16 * 128 * (uint64_t)ranks;
+      world_shape shape = even_world(ranks, 1);
+      collective what = {ALLREDUCE, .count = count, .shape = {.exchange = kinds[i], .chunks = 1}};
+      schedule_costs counted = costs_of(&shape, &what, exact);
+      lcomm_exchange_cost cost = lcomm_exchange_cost_of(kinds[i], ranks, count);
+      if (cost.messages != counted.messages || cost.size != counted.sent ||
+          cost.rounds < counted.rounds || cost.rounds > counted.rounds + 2) {
+        fail_msg("%s over %d: %d messages, %d rounds, %d bytes; counted %d, %d, %d",
+                 lcomm_exchange_name(kinds[i]), ranks, (int)cost.messages, (int)cost.rounds,
+                 (int)cost.size, (int)counted.messages, (int)counted.rounds, (int)counted.sent);
+      }
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(costs_are_those_of_the_schedules),
       cmocka_unit_test(the_shortest_sums_of_a_power_of_two_go_by_doubling),
       cmocka_unit_test(long_sums_of_a_power_of_two_go_by_halving),
       cmocka_unit_test(a_longer_sum_never_takes_more_bytes_per_element),
