@@ -32,6 +32,8 @@ static const char help_text[] =
     "                        net=int8               8-bit integers between nodes\n"
     "                        net=topk:0.01+ef       only the largest 1 % of the values\n"
     "                        \"net=bf16 min=0\"       small tensors too\n"
+    "                        \"net[size<=64K]=bf16 net=topk:0.01+ef\"\n"
+    "                                               each in its own way\n"
     "  --model NAME        cnn or mlp (cnn)\n"
     "  --data DIR          folder of the IDX files of Fashion-MNIST or MNIST, plain or\n"
     "                      gzip; without it LCOMM_DATA, ./data, ../shared/data, else\n"

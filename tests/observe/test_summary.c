@@ -107,6 +107,32 @@ static void the_text_is_cut_to_its_room(void **state) {
   assert_int_equal(lcomm_summary_print(&summary, 1, NULL, 0), length);
 }
 
+/* One operation of 1 s that sent so many KiB with this codec. */
+static void add_coded(lcomm_summary *summary, lcomm_codec_id codec, uint64_t kib) {
+  lcomm_summary_cost cost = {.data_bytes = 4 << 20, .codec = codec};
+  cost.sent_bytes[LCOMM_LINK_NET] = kib << 10;
+  cost.exact_bytes[LCOMM_LINK_NET] = 4 << 20;
+  lcomm_summary_begin(summary, 1);
+  lcomm_summary_add(summary, &summary->rows[LCOMM_SUMMARY_TENSORS], &cost, 1, 2);
+}
+
+static void several_lossy_codecs_have_a_row_each(void **state) {
+  (void)state;
+  char text[LCOMM_SUMMARY_TEXT_MAX];
+  lcomm_summary summary = {.about = about};
+  add_coded(&summary, LCOMM_CODEC_NONE, 4096);
+  add_coded(&summary, LCOMM_CODEC_TOPK, 64);
+  add_coded(&summary, LCOMM_CODEC_TOPK, 64);
+  lcomm_summary_print(&summary, 3, text, sizeof(text));
+  assert_null(strstr(text, "codec "));
+  add_coded(&summary, LCOMM_CODEC_BF16, 2048);
+  lcomm_summary_print(&summary, 3, text, sizeof(text));
+  assert_non_null(strstr(text, "  codec none               1   4.0 MiB   4.0 MiB   1.00"));
+  assert_non_null(strstr(text, "  codec bf16               1   4.0 MiB   2.0 MiB   2.00"));
+  assert_non_null(strstr(text, "  codec topk               2   8.0 MiB   128 KiB  64.00"));
+  assert_non_null(strstr(text, "  tensors                  4  16.0 MiB"));
+}
+
 /* Two operations from 0 to 3 and from 1 to 4, one from 10 to 11 that fails. */
 static void time_under_way_counts_once(void **state) {
   (void)state;
@@ -233,6 +259,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(known_numbers_make_a_known_table),
       cmocka_unit_test(the_last_line_is_true),
+      cmocka_unit_test(several_lossy_codecs_have_a_row_each),
       cmocka_unit_test(the_text_is_cut_to_its_room),
       cmocka_unit_test(time_under_way_counts_once),
       cmocka_unit_test(tensors_have_a_row_of_their_own),
