@@ -32,12 +32,17 @@ uint64_t lcomm_topk_entries(double density, uint64_t count) {
   return wanted >= (double)count ? count : (uint64_t)wanted;
 }
 
+/* A part has room for so many even shares. With fewer parts nothing waits; memory is bounded with
+ * more. */
+enum { SHARES = 8 };
+
 uint64_t lcomm_topk_capacity(uint64_t total, uint32_t outputs, uint64_t part_count) {
   if (outputs == 1) {
     return total;
   }
-  uint64_t share = total * 5 / ((uint64_t)outputs * 4) + 64;
-  return share < part_count ? share : part_count;
+  uint64_t room = total * SHARES / outputs + 64;
+  room = room < total ? room : total;
+  return room < part_count ? room : part_count;
 }
 
 /* Create */

@@ -44,7 +44,8 @@ uint64_t lcomm_topk_entries(double density, uint64_t count);
 
 /* Entries a payload may hold when a view with `total` kept entries is split
  * over `outputs` parts of at most `part_count` elements each:
- * total when outputs == 1, else min(part_count, 1.25*total/outputs + 64). */
+ * total when outputs == 1, else min(part_count, total, 8*total/outputs + 64), because the large
+ * values of a layer often lie together. */
 uint64_t lcomm_topk_capacity(uint64_t total, uint32_t outputs, uint64_t part_count);
 
 /* Bytes of the largest payload that has at most `entries` entries and is for a

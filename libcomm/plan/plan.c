@@ -238,6 +238,7 @@ void lcomm_plan_destroy(lcomm_plan *plan) {
   free(plan->part_counts);
   free(plan->segment_ends);
   free(plan->slot_bounds);
+  free(plan->slot_shares);
   free(plan);
 }
 

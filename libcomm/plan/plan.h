@@ -92,6 +92,8 @@ typedef struct lcomm_plan {
   lcomm_allreduce_shape shape; /* all-reduce only */
   lcomm_schedule schedule;     /* mine, linked and verified */
   size_t *slot_bounds;         /* payload bytes of each slot: exact for dense, most for top-k */
+  size_t *slot_shares; /* the same for sums over slots: the slots of one selection do not all hold
+                          the most */
   uint64_t *segment_ends;
   size_t segments;
   uint64_t hash;    /* equal plans on all ranks have equal hashes */

@@ -59,15 +59,25 @@ void lcomm_plan_topk_shape(const lcomm_plan *plan, lcomm_stage stage, lcomm_span
                               .segments = segments};
 }
 
-static size_t topk_bound(const lcomm_topk_shape *shape, uint64_t part_count) {
+static uint64_t topk_total(const lcomm_topk_shape *shape) {
   uint64_t total = 0, before = 0;
   for (size_t i = 0; i < shape->segments; i++) {
     uint64_t here = lcomm_stripe_count(shape->segment_ends[i], shape->parts, shape->part);
     total += lcomm_topk_entries(shape->segment_densities[i], here - before);
     before = here;
   }
-  uint64_t entries = lcomm_topk_capacity(total, shape->outputs, part_count);
-  return lcomm_topk_bound(shape->format, entries, part_count);
+  return total;
+}
+
+/* All entries of a selection may go to one of the parts that are sent, which are all but one. */
+static void bound_sparse(lcomm_plan *plan, uint32_t slot, const lcomm_topk_shape *shape) {
+  uint64_t total = topk_total(shape), count = plan->schedule.slots[slot].count, share = total;
+  uint64_t most = lcomm_topk_capacity(total, shape->outputs, count);
+  if (shape->outputs > 1) {
+    share = (total + shape->outputs - 2) / (shape->outputs - 1);
+  }
+  plan->slot_bounds[slot] = lcomm_topk_bound(shape->format, most, count);
+  plan->slot_shares[slot] = lcomm_topk_bound(shape->format, share < most ? share : most, count);
 }
 
 /* Bound of slot `slot`, which stands for the view `span` split over `outputs`. */
@@ -77,11 +87,11 @@ static void bound_slot(lcomm_plan *plan, uint32_t slot, lcomm_span span, uint32_
   const lcomm_format *format = &plan->stages[it->stage].format;
   lcomm_topk_shape shape;
   if (!lcomm_format_is_sparse(format)) {
-    plan->slot_bounds[slot] = lcomm_payload_size(format, it->count);
+    plan->slot_bounds[slot] = plan->slot_shares[slot] = lcomm_payload_size(format, it->count);
     return;
   }
   lcomm_plan_topk_shape(plan, it->stage, span, outputs, scratch, &shape);
-  plan->slot_bounds[slot] = topk_bound(&shape, it->count);
+  bound_sparse(plan, slot, &shape);
 }
 
 static void bound_slots_of_step(lcomm_plan *plan, const lcomm_step *step,
@@ -112,7 +122,8 @@ static void bound_slots_of_step(lcomm_plan *plan, const lcomm_step *step,
 /* Payloads are the elements as they are. */
 static void bound_plain(lcomm_plan *plan) {
   for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
-    plan->slot_bounds[i] = plan->schedule.slots[i].count * plan->element_size;
+    plan->slot_bounds[i] = plan->slot_shares[i] =
+        plan->schedule.slots[i].count * plan->element_size;
   }
 }
 
@@ -142,8 +153,10 @@ static bool can_be_summed(const lcomm_plan *plan) {
 }
 
 lcomm_status lcomm_plan_bound_slots(lcomm_plan *plan) {
-  plan->slot_bounds = calloc((size_t)plan->schedule.slot_count + 1, sizeof *plan->slot_bounds);
-  if (!plan->slot_bounds) {
+  size_t slots = (size_t)plan->schedule.slot_count + 1;
+  plan->slot_bounds = calloc(slots, sizeof *plan->slot_bounds);
+  plan->slot_shares = calloc(slots, sizeof *plan->slot_shares);
+  if (!plan->slot_bounds || !plan->slot_shares) {
     return LCOMM_ERR_MEMORY;
   }
   if (plan->plain) {

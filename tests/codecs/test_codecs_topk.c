@@ -192,22 +192,28 @@ static void stripes_without_elements_are_empty(void **state) {
   check_shape(&shape, normal);
 }
 
-/* clustered puts nearly all into one output, which overflows. */
+/* Nearly all that is large lies in the tile of one output, which has not room for it all. */
+static float in_one_tile(uint64_t i, uint64_t *random) {
+  return (i / LCOMM_TILE == 5 ? 100.0f : 1.0f) * sample_normal(random);
+}
+
 static void outputs_hold_what_fits_largest_first(void **state) {
   (void)state;
   const lcomm_format format = topk_format(0.05, LCOMM_VARIANT_PLAIN);
   const uint64_t ends[] = {7000, 81000};
-  for (uint32_t outputs = 2; outputs <= 5; outputs++) {
+  for (uint32_t outputs = 2; outputs <= 16; outputs += 7) {
+    lcomm_topk_shape shape = {.base_count = 81000,
+                              .parts = 1,
+                              .outputs = outputs,
+                              .format = &format,
+                              .segment_ends = ends,
+                              .segments = 2};
     for (int kind = 0; kind < KINDS; kind++) {
-      lcomm_topk_shape shape = {.base_count = 81000,
-                                .parts = 1,
-                                .outputs = outputs,
-                                .format = &format,
-                                .segment_ends = ends,
-                                .segments = 2};
       check_shape(&shape, kinds[kind]);
     }
+    check_shape(&shape, in_one_tile);
   }
+  assert_true(lcomm_topk_capacity(4050, 16, LCOMM_TILE) < 3600); /* of 16, it did not fit */
 }
 
 static void more_outputs_than_tiles_leave_some_empty(void **state) {

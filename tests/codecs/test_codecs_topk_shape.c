@@ -3,6 +3,7 @@
 
 /* Top-k: which shapes there are, and the numbers that follow from them. */
 
+#include "kernels/stripe.h"
 #include "tests/codecs/topk_samples.h"
 
 #include <math.h>
@@ -65,12 +66,35 @@ static void entries_are_density_times_count_rounded(void **state) {
   assert_int_equal(lcomm_topk_entries(0.01, 4000000000u), 40000000);
 }
 
-static void capacity_is_a_fair_share_and_a_quarter(void **state) {
+static void capacity_is_eight_fair_shares_and_64(void **state) {
   (void)state;
   assert_int_equal(lcomm_topk_capacity(1000, 1, 5), 1000);
-  assert_int_equal(lcomm_topk_capacity(1000, 4, 100000), 376);
-  assert_int_equal(lcomm_topk_capacity(1000, 4, 200), 200);
+  assert_int_equal(lcomm_topk_capacity(1000, 16, 100000), 564);
+  assert_int_equal(lcomm_topk_capacity(1000, 16, 200), 200);
   assert_int_equal(lcomm_topk_capacity(0, 4, 0), 0);
+}
+
+/* Wherever they lie. */
+static void nothing_waits_with_up_to_eight_owners(void **state) {
+  (void)state;
+  for (uint32_t outputs = 2; outputs <= 8; outputs++) {
+    for (uint64_t total = 0; total < 100000; total = total * 3 + 1) {
+      assert_int_equal(lcomm_topk_capacity(total, outputs, 1 << 20), total);
+    }
+  }
+}
+
+/* A view of a tile per owner and more: some own twice as many tiles as others. */
+static void parts_have_room_for_what_is_spread_evenly(void **state) {
+  (void)state;
+  for (uint32_t outputs = 2; outputs <= 100; outputs += 7) {
+    for (uint64_t count = (uint64_t)outputs * LCOMM_TILE; count < 4000000;
+         count += 5 * LCOMM_TILE) {
+      uint64_t total = lcomm_topk_entries(0.01, count);
+      uint64_t part = lcomm_stripe_count(count, outputs, 0);
+      assert_true(lcomm_topk_capacity(total, outputs, part) >= total * part / count);
+    }
+  }
 }
 
 static void an_unused_density_may_be_anything(void **state) {
@@ -147,7 +171,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(bad_shapes_are_refused),
       cmocka_unit_test(entries_are_density_times_count_rounded),
-      cmocka_unit_test(capacity_is_a_fair_share_and_a_quarter),
+      cmocka_unit_test(capacity_is_eight_fair_shares_and_64),
+      cmocka_unit_test(nothing_waits_with_up_to_eight_owners),
+      cmocka_unit_test(parts_have_room_for_what_is_spread_evenly),
       cmocka_unit_test(an_unused_density_may_be_anything),
       cmocka_unit_test(kept_values_are_counted_in_each_segment),
       cmocka_unit_test(a_shape_is_copied),
