@@ -105,6 +105,7 @@ static bool warn_renamed(const char *name) {
   return now != NULL;
 }
 
+/* One sentence for all, and one for each that is set by its former name. */
 void lcomm_settings_warn_unknown(void) {
   static atomic_flag done = ATOMIC_FLAG_INIT;
   char sentence[1024] = "", name[NAME_MAX_BYTES];

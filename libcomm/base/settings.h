@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "libcomm/base/error.h"
-#include "libcomm/include/libcomm_types.h"
+#include "libcomm/include/libcomm_interpose.h" /* lcomm_settings_warn_unknown */
 
 /* Variables that are a choice of words and are read where nothing can be returned. ARGUMENT
  * with a sentence in `why` that names variable, value and words. */
@@ -23,9 +23,5 @@ bool lcomm_settings_known(const char *name);
 
 /* What the variable with the former name `name` is called now; NULL when no variable had it. */
 const char *lcomm_settings_renamed(const char *name);
-
-/* One warning, once in a process, about variables LCOMM_* that nobody reads, and one about each
- * that is set by its former name. */
-void lcomm_settings_warn_unknown(void);
 
 #endif

@@ -16,7 +16,7 @@ extern "C" {
 /* ------------------------------------------------- which calls, and how */
 
 /* What the policy says of a call, for programs that have another way to make
- * it, such as the MPI door. Kinds of calls: X(name, text in match=call=). */
+ * it, such as the MPI interposer. Kinds of calls: X(name, text in match=call=). */
 #define LCOMM_CALL_LIST(X)                                                                         \
   X(LCOMM_CALL_ALLREDUCE, "allreduce")                                                             \
   X(LCOMM_CALL_REDUCE_SCATTER, "reduce-scatter")                                                   \
@@ -148,6 +148,11 @@ LCOMM_API void lcomm_release(lcomm_comm *comm);
  * launcher's (`libcomm-info --env`); NULL when it is unset, empty, or none of them. Any
  * thread. */
 LCOMM_API const char *lcomm_setting(const char *variable);
+
+/* Warn about variables LCOMM_* that libcomm does not know, with the nearest name that it knows.
+ * The first communicator of a process does so on rank 0; this is for libraries that may make
+ * none. Says nothing but the first time in a process. Any thread. */
+LCOMM_API void lcomm_settings_warn_unknown(void);
 
 /* ------------------------------------- error feedback without tensors */
 

@@ -54,6 +54,25 @@ all_come messages_are_right_when_all_take_part $? ""
 start 3 env LD_PRELOAD="$interposer" "$messages" : -np 1 "$messages"
 all_come without_a_policy_nobody_is_missed $? ""
 
+# ------------------------------------------------------------- misspelt variables
+
+# warned NAME STATUS: once, with the name that is meant; what else is said is not looked at
+warned() {
+  if [ "$2" -ne 0 ] || ! grep -q '^all have come' "$work/out"; then
+    fail "$1" "exit status $2"
+  elif [ "$(grep -c '^libcomm: .*LCOMM_POLCY (is LCOMM_POLICY meant?)' "$work/out")" -ne 1 ]; then
+    fail "$1" "not one warning"
+  else
+    pass "$1"
+  fi
+}
+LCOMM_POLCY=net=int8 start 3 env LD_PRELOAD="$interposer" "$messages"
+warned a_misspelt_policy_is_said_once_where_there_is_none $?
+LCOMM_POLCY=net=int8 start 3 sh "$work/on_some" "$messages"
+warned a_misspelt_variable_is_said_once_beside_a_policy $?
+LCOMM_POLCY=net=int8 start 3 sh "$work/on_some" env LCOMM_POLICY=net=int9 "$messages"
+warned a_misspelt_variable_is_said_once_where_libcomm_does_not_start $?
+
 # ------------------------------------------------------------- LCOMM_INTERPOSE=require
 
 # refused NAME STATUS RANKS WORD: nothing ran, and so many ranks at least say why: the first

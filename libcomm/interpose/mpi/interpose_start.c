@@ -104,8 +104,16 @@ static int refuse_to_start(const char *why) {
   return MPI_ERR_OTHER;
 }
 
+/* No communicator is made that would warn, although a name that is misspelt may be the reason. */
+static void warn_of_misspelt_variables(void) {
+  if (interposer.rank == 0) {
+    lcomm_settings_warn_unknown();
+  }
+}
+
 /* Returns the result of MPI_Init. All ranks have the same reason. */
 static int use_plain_mpi(const char *why) {
+  warn_of_misspelt_variables();
   if (interposer.required) {
     return refuse_to_start(why);
   }
@@ -215,7 +223,11 @@ int lcomm_interpose_start(void) {
   if (trouble) {
     return use_plain_mpi(trouble);
   }
-  if (mode == LCOMM_INTERPOSE_OFF || !all_agree(mode, granted, &code)) {
+  if (mode == LCOMM_INTERPOSE_OFF) {
+    warn_of_misspelt_variables();
+    return MPI_SUCCESS;
+  }
+  if (!all_agree(mode, granted, &code)) {
     return code;
   }
   if (mode == LCOMM_INTERPOSE_ON && granted < MPI_THREAD_MULTIPLE && interposer.required) {
