@@ -131,7 +131,7 @@
  *                   comm=GLOB   name of the communicator (lcomm_name_set)
  *                 At most 16 rules                      (default: all)
  *   step=CALLS    plain calls with error feedback that make up a training step
- *                 on one communicator, for doors that have to find out which
+ *                 on one communicator, for interposers, which have to find out which
  *                 buffer is which, 1 to 4096            (default: found out)
  *
  *   CODEC is NAME[:OPTION[,OPTION...]][+ef|-ef][+zstd], e.g. bf16,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-/* mpirun: 2 3 8 */
+/* mpirun: 1 2 3 5 8 */
 
 /* Constructors are MPI's own, and cost nothing more; what libcomm needs is made in the first sum
  * that is chosen, for many communicators of the same ranks at a time, in any order and from any

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-/* mpirun: 1 2 3 8 */
+/* mpirun: 1 2 3 5 8 */
 
 /* Communicators are freed by each rank when it likes: in any order, by any thread, long before
  * the others, with sums in flight, in callbacks of attributes, at the end of MPI, or never. */
