@@ -99,6 +99,10 @@ static lcomm_status next_block(walk *it, char *why) {
 
 static lcomm_status ranks_of_blocks(const lcomm_state_source *source, int *ranks, char *why) {
   walk it = {.bytes = source->bytes, .left = source->size};
+  if (!source->bytes && source->size > 0) {
+    snprintf(why, LCOMM_STATE_WHY_MAX, "`bytes` is NULL, and `size` %zu", source->size);
+    return LCOMM_ERR_ARGUMENT;
+  }
   lcomm_status status = next_block(&it, why);
   if (status == LCOMM_OK && it.number == 0) {
     snprintf(why, LCOMM_STATE_WHY_MAX, "no bytes were given");

@@ -313,6 +313,6 @@ lcomm_status lcomm_state_load(lcomm_comm *comm, const char *folder) {
 }
 
 lcomm_status lcomm_state_read(lcomm_comm *comm, const void *bytes, size_t size) {
-  lcomm_state_source source = {.bytes = bytes, .size = bytes ? size : 0};
+  lcomm_state_source source = {.bytes = bytes, .size = size};
   return enter_and_load(comm, "lcomm_state_read", &source);
 }

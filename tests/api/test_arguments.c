@@ -75,6 +75,7 @@ static int done;
   X(lcomm_state_load, (c, NULL), "lcomm_state_load")                                               \
   X(lcomm_state_size, (c, NULL), "lcomm_state_size")                                               \
   X(lcomm_state_write, (c, NULL, 8), "lcomm_state_write")                                          \
+  X(lcomm_state_read, (c, NULL, 8), "lcomm_state_read")                                            \
   X(lcomm_policy_set, (c, NULL), "lcomm_policy_set")                                               \
   X(lcomm_tensor_test, (c, tensor, NULL), "lcomm_tensor_test")                                     \
   X(lcomm_create_part, (c, NULL, NULL, NULL, NULL, &other), "lcomm_create_part")                   \
@@ -96,8 +97,7 @@ static int done;
   X(lcomm_progress, (c), "lcomm_progress")                                                         \
   X(lcomm_abort, (c, "why"), "lcomm_abort")                                                        \
   X(lcomm_tensors_wait, (c), "lcomm_tensors_wait")                                                 \
-  X(lcomm_stats_reset, (c), "lcomm_stats_reset")                                                   \
-  X(lcomm_state_read, (c, data, 8), "lcomm_state_read")
+  X(lcomm_stats_reset, (c), "lcomm_stats_reset")
 
 /* Calls with a residual say it in its communicator's sentence, where there is one. */
 #define RESIDUALS(X)                                                                               \

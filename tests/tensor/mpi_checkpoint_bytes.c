@@ -267,6 +267,7 @@ static void mistakes_are_refused_and_harmless(void) {
   require(strstr(lcomm_last_error(m.comm), "lcomm_state_size") != NULL, "%s",
           lcomm_last_error(m.comm));
   require(lcomm_state_read(m.comm, NULL, 0) == LCOMM_ERR_WIRE, "%s", lcomm_last_error(m.comm));
+  require(lcomm_state_read(m.comm, NULL, 8) == LCOMM_ERR_ARGUMENT, "%s", lcomm_last_error(m.comm));
   fill_model(&m);
   lcomm_tensor_ready(m.comm, m.tensors[0]);
   require(lcomm_state_size(m.comm, &size) == LCOMM_ERR_STATE, "during a step");
