@@ -30,10 +30,14 @@ typedef struct call_shape {
   uint64_t count, calls;
 } call_shape;
 
+typedef struct step_list {
+  uint64_t at[STEPS_MAX];
+  size_t count;
+} step_list;
+
 struct lcomm_capture {
   char *folder;
-  uint64_t steps[STEPS_MAX];
-  size_t step_count;
+  step_list steps;
   call_shape shapes[SHAPES_MAX];
   unsigned shape_count;
   int rank, ranks, nodes;
@@ -44,15 +48,15 @@ struct lcomm_capture {
 
 /* -------------------------------------------------------------- settings */
 
-static bool parse_steps(const char *text, lcomm_capture *capture) {
+static bool parse_steps(const char *text, step_list *steps) {
   for (;;) {
     uint64_t step = 0;
     bool overflow = false;
     size_t digits = lcomm_read_integer(text, strlen(text), &step, &overflow);
-    if (digits == 0 || overflow || capture->step_count == STEPS_MAX) {
+    if (digits == 0 || overflow || steps->count == STEPS_MAX) {
       return false;
     }
-    capture->steps[capture->step_count++] = step;
+    steps->at[steps->count++] = step;
     text += digits;
     if (*text == '\0') {
       return true;
@@ -65,25 +69,26 @@ static bool parse_steps(const char *text, lcomm_capture *capture) {
 
 lcomm_status lcomm_capture_create(lcomm_capture **capture, lcomm_why *why) {
   const char *folder = lcomm_env_get(LCOMM_ENV_CAPTURE);
-  const char *steps = lcomm_env_get(LCOMM_ENV_CAPTURE_STEPS);
+  const char *text = lcomm_env_get(LCOMM_ENV_CAPTURE_STEPS);
+  step_list steps = {.count = 0};
   *capture = NULL;
+  text = text ? text : lcomm_env_table[LCOMM_ENV_CAPTURE_STEPS].standard;
+  if (!parse_steps(text, &steps)) { /* said without LCOMM_CAPTURE, too */
+    return lcomm_why_set(
+        why, LCOMM_ERR_ARGUMENT,
+        "LCOMM_CAPTURE_STEPS=%.40s is not a list of at most %d step numbers; for example "
+        "0,10,100",
+        text, (int)STEPS_MAX);
+  }
   if (!folder) {
     return LCOMM_OK;
   }
-  steps = steps ? steps : lcomm_env_table[LCOMM_ENV_CAPTURE_STEPS].standard;
   lcomm_capture *made = calloc(1, sizeof *made);
   if (!made || !(made->folder = strdup(folder))) {
     free(made);
     return lcomm_why_set(why, LCOMM_ERR_MEMORY, "out of memory for LCOMM_CAPTURE");
   }
-  if (!parse_steps(steps, made)) {
-    lcomm_capture_free(made);
-    return lcomm_why_set(
-        why, LCOMM_ERR_ARGUMENT,
-        "LCOMM_CAPTURE_STEPS=%.40s is not a list of at most %d step numbers; for example "
-        "0,10,100",
-        steps, (int)STEPS_MAX);
-  }
+  made->steps = steps;
   *capture = made;
   return LCOMM_OK;
 }
@@ -106,8 +111,8 @@ void lcomm_capture_free(lcomm_capture *capture) {
 }
 
 static bool wants(const lcomm_capture *capture, uint64_t step) {
-  for (size_t i = 0; !capture->stopped && i < capture->step_count; i++) {
-    if (capture->steps[i] == step) {
+  for (size_t i = 0; !capture->stopped && i < capture->steps.count; i++) {
+    if (capture->steps.at[i] == step) {
       return true;
     }
   }

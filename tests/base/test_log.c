@@ -75,10 +75,11 @@ static void the_nearest_name_is_found_where_one_is_near(void **state) {
 static void bad_values_are_errors_that_name_them(void **state) {
   (void)state;
   static const char *const bad[][2] = {
-      {"LCOMM_LOG", "verbose"},      {"LCOMM_LOG_FILE", "log-%x"}, {"LCOMM_CUDA", "on"},
-      {"LCOMM_CUDA_IPC", "yes"},     {"LCOMM_STATS", "always"},    {"LCOMM_ISA", "sse9"},
-      {"LCOMM_PROGRESS", "threads"}, {"LCOMM_RUN_CACHE", "much"},  {"LCOMM_TIMEOUT_S", "soon"},
-      {"LCOMM_NODES", "two"},        {"LCOMM_TRANSPORT", "tcp"}};
+      {"LCOMM_LOG", "verbose"},       {"LCOMM_LOG_FILE", "log-%x"},   {"LCOMM_CUDA", "on"},
+      {"LCOMM_CUDA_IPC", "yes"},      {"LCOMM_STATS", "always"},      {"LCOMM_ISA", "sse9"},
+      {"LCOMM_PROGRESS", "threads"},  {"LCOMM_RUN_CACHE", "much"},    {"LCOMM_TIMEOUT_S", "soon"},
+      {"LCOMM_NODES", "two"},         {"LCOMM_TRANSPORT", "tcp"},     {"LCOMM_TRACE_STEPS", "9-1"},
+      {"LCOMM_CAPTURE_STEPS", "ten"}, {"LCOMM_TOPO_FILE", "/no/such"}};
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     setenv(bad[i][0], bad[i][1], 1);
     assert_int_not_equal(create_and_destroy(), LCOMM_OK);
