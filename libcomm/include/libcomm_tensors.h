@@ -48,7 +48,8 @@ LCOMM_API lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void
  * until the tensor is reported ready; nothing reads the old buffer any more then.
  * data     as in lcomm_tensor_add, on the host, or on the device that the tensors of this
  *          communicator are on. NULL: none for now; the next lcomm_tensor_ready() needs one.
- *          Buffers of tensors that are ready do not overlap
+ *          Buffers of tensors that are ready do not overlap; lcomm_tensor_ready() refuses the
+ *          second of two that do
  * Any thread, but not while another one reports this tensor ready.
  * Errors: ARGUMENT (not aligned to its element; in another place, both are named), STATE for
  * a tensor that was reported ready in this step, or the sticky error. */
@@ -85,7 +86,8 @@ LCOMM_API lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor
  * lcomm_tensor_wait() or lcomm_tensor_test() says that it holds the result. Any thread; the
  * call only marks the tensor, the thread that drives the communicator does
  * the work (lcomm_progress, lcomm_tensors_wait).
- * Errors: ARGUMENT, STATE if it was already ready in this step, is frozen or has no
+ * Errors: ARGUMENT (also a buffer that overlaps that of another tensor of this step, which
+ * is not over), STATE if it was already ready in this step, is frozen or has no
  * buffer, or the sticky error. */
 LCOMM_API lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor);
 

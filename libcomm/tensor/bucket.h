@@ -30,6 +30,7 @@ struct lcomm_tensor {
   lcomm_bucket *bucket; /* of a tensor that is planned, once buckets are made */
   uint64_t offset;      /* in the bucket's vector */
   atomic_bool ready;
+  atomic_bool returned;  /* in this step: the caller knows that the result is there */
   void *event;           /* of its device: a stream has made the gradient; made once */
   atomic_bool on_stream; /* in this step the gradient is there when the event is over */
   lcomm_ef_parked state; /* while it is in no bucket: frozen, or buckets are planned anew */
@@ -64,6 +65,7 @@ typedef struct lcomm_tensor_set {
   bool grouped;                              /* once at least: there may be state to move */
   size_t pending;                            /* added or (un)frozen here, not agreed on yet */
   int location;                              /* of all tensors, see lcomm_plan_request */
+  atomic_bool moved;                         /* a tensor was given another buffer, ever */
 } lcomm_tensor_set;
 
 /* Part of making and freeing a communicator: an empty set, and the hooks of the engine. MEMORY. */
@@ -80,6 +82,9 @@ lcomm_status lcomm_tensor_check(lcomm_comm *comm, const lcomm_tensor *tensor, co
 
 /* What the policy says of it. */
 lcomm_named_data lcomm_tensor_policy(const lcomm_tensor *tensor);
+
+/* Do the buffers of two tensors overlap? */
+bool lcomm_tensors_overlap(const lcomm_tensor *one, const lcomm_tensor *other);
 
 /* Compare the tensors and group them into buckets, unless that was done. Collective;
  * MISMATCH, MEMORY and transport errors, sticky. */

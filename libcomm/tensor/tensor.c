@@ -48,15 +48,9 @@ static lcomm_status check_data(lcomm_comm *comm, const lcomm_tensor *tensor) {
 
 /* The results of two tensors cannot both be in one place. */
 static lcomm_status check_alone(lcomm_comm *comm, const lcomm_tensor *tensor) {
-  uintptr_t begin = (uintptr_t)tensor->data;
-  uint64_t size = tensor->count * lcomm_dtype_size(tensor->dtype);
   for (size_t i = 0; i < comm->tensors->count; i++) {
     const lcomm_tensor *other = comm->tensors->list[i];
-    uintptr_t other_begin = (uintptr_t)other->data;
-    uint64_t other_size = other->count * lcomm_dtype_size(other->dtype);
-    bool overlap =
-        begin <= other_begin ? other_begin - begin < size : begin - other_begin < other_size;
-    if (overlap && size > 0 && other_size > 0) {
+    if (lcomm_tensors_overlap(tensor, other)) {
       return lcomm_refuse(
           comm, LCOMM_ERR_ARGUMENT,
           "lcomm_tensor_add(%s): its buffer overlaps that of tensor %s; each tensor "
@@ -225,16 +219,31 @@ static lcomm_status check_takes_part(lcomm_comm *comm, const lcomm_tensor *tenso
   return LCOMM_OK;
 }
 
+/* Buffers that were set may be where that of another tensor was, but not where one is in this
+ * step. Of two that are reported at the same time by two threads neither sees the other. */
+static lcomm_status check_alone_in_step(lcomm_comm *comm, const lcomm_tensor *tensor) {
+  const lcomm_tensor_set *set = comm->tensors;
+  for (size_t i = 0; atomic_load(&set->moved) && i < set->count; i++) {
+    const lcomm_tensor *other = set->list[i];
+    if (other != tensor && atomic_load(&other->ready) && !atomic_load(&other->returned) &&
+        lcomm_tensors_overlap(tensor, other)) {
+      return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                          "lcomm_tensor_ready(%s): its buffer overlaps that of tensor %s, which is "
+                          "in this step, too; give it one of its own with lcomm_tensor_data_set",
+                          tensor->name, other->name);
+    }
+  }
+  return LCOMM_OK;
+}
+
 lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
   lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_ready");
   status = status == LCOMM_OK ? (lcomm_status)atomic_load(&comm->errors.status) : status;
   if (status != LCOMM_OK) {
     return status;
   }
-  status = check_takes_part(comm, tensor);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(check_takes_part(comm, tensor));
+  LCOMM_TRY(check_alone_in_step(comm, tensor));
   atomic_store(&comm->deferred.open, true);
   if (atomic_exchange(&tensor->ready, true)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
@@ -263,6 +272,7 @@ static lcomm_status check_all_ready(lcomm_comm *comm) {
 
 static void end_step(lcomm_comm *comm) {
   for (size_t i = 0; i < comm->tensors->count; i++) {
+    atomic_store(&comm->tensors->list[i]->returned, false);
     atomic_store(&comm->tensors->list[i]->ready, false);
   }
   comm->tensors->buckets_started = 0;

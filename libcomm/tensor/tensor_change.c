@@ -15,6 +15,15 @@ static lcomm_status check(lcomm_comm *comm, const lcomm_tensor *tensor, const ch
 
 /* ---------------------------------------------------------------- buffers */
 
+bool lcomm_tensors_overlap(const lcomm_tensor *one, const lcomm_tensor *other) {
+  uintptr_t begin = (uintptr_t)one->data, other_begin = (uintptr_t)other->data;
+  uint64_t size = one->count * lcomm_dtype_size(one->dtype);
+  uint64_t other_size = other->count * lcomm_dtype_size(other->dtype);
+  bool overlap =
+      begin <= other_begin ? other_begin - begin < size : begin - other_begin < other_size;
+  return overlap && size > 0 && other_size > 0;
+}
+
 lcomm_status lcomm_tensor_data_set(lcomm_comm *comm, lcomm_tensor *tensor, void *data) {
   char one[LCOMM_MEMORY_LOCATION_NAME_MAX], other[LCOMM_MEMORY_LOCATION_NAME_MAX];
   LCOMM_TRY(check(comm, tensor, "lcomm_tensor_data_set"));
@@ -40,7 +49,10 @@ lcomm_status lcomm_tensor_data_set(lcomm_comm *comm, lcomm_tensor *tensor, void 
                         tensor->name, lcomm_memory_location_name(place, one),
                         lcomm_memory_location_name(comm->tensors->location, other));
   }
-  tensor->data = data;
+  if (tensor->data != data) {
+    tensor->data = data;
+    atomic_store(&comm->tensors->moved, true);
+  }
   return LCOMM_OK;
 }
 

@@ -43,7 +43,7 @@ static lcomm_status begin(lcomm_comm *comm, const lcomm_tensor *tensor, const ch
   return status == LCOMM_OK ? lcomm_buckets_start(comm) : status;
 }
 
-static lcomm_status wait_for(lcomm_comm *comm, const lcomm_tensor *tensor) {
+static lcomm_status wait_for(lcomm_comm *comm, lcomm_tensor *tensor) {
   LCOMM_TRY(begin(comm, tensor, "lcomm_tensor_wait"));
   const lcomm_tensor *missing = find_missing(comm, tensor);
   if (missing) {
@@ -52,7 +52,9 @@ static lcomm_status wait_for(lcomm_comm *comm, const lcomm_tensor *tensor) {
                         "not been reported ready in this step",
                         tensor->name, missing->name);
   }
-  return lcomm_operations_wait(comm, &tensor->bucket->over);
+  LCOMM_TRY(lcomm_operations_wait(comm, &tensor->bucket->over));
+  atomic_store(&tensor->returned, true);
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_tensor_wait(lcomm_comm *comm, lcomm_tensor *tensor) {
@@ -91,13 +93,14 @@ static lcomm_status move_on(lcomm_comm *comm, const lcomm_tensor *tensor) {
   return lcomm_operations_check(comm);
 }
 
-static lcomm_status test(lcomm_comm *comm, const lcomm_tensor *tensor, int *done) {
+static lcomm_status test(lcomm_comm *comm, lcomm_tensor *tensor, int *done) {
   lcomm_status status = begin(comm, tensor, "lcomm_tensor_test");
   if (status == LCOMM_OK && !is_over(comm, tensor)) {
     status = move_on(comm, tensor);
   }
   if (status == LCOMM_OK) {
     *done = is_over(comm, tensor);
+    atomic_store(&tensor->returned, *done != 0);
   }
   return status;
 }

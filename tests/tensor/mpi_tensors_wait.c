@@ -103,6 +103,62 @@ static void bad_buffers_are_refused_and_harmless(void) {
   free_model(&m);
 }
 
+/* The second one that is reported is refused, and may be reported with another buffer. */
+static void a_buffer_in_two_tensors_of_a_step_is_refused(void) {
+  model m;
+  make_model(&m, "net=none bucket=4K", two_nodes(), LCOMM_SUM);
+  fill_model(&m, 0);
+  for (int step = 0; step < 2; step++) { /* the first tensor waits, or its sum is over */
+    float *inside = m.data[0] + 1;
+    require_fine(&m, lcomm_tensor_data_set(m.comm, m.tensors[1], inside));
+    require_fine(&m, lcomm_tensor_ready(m.comm, m.tensors[0]));
+    for (int i = 0; i < 100 && step > 0; i++) {
+      require_fine(&m, lcomm_progress(m.comm));
+    }
+    require(lcomm_tensor_ready(m.comm, m.tensors[1]) == LCOMM_ERR_ARGUMENT &&
+                strstr(lcomm_last_error(m.comm), names[0]) &&
+                strstr(lcomm_last_error(m.comm), names[1]),
+            "in two tensors: %s", lcomm_last_error(m.comm));
+    require_fine(&m, lcomm_tensor_data_set(m.comm, m.tensors[1], m.data[1]));
+    for (int t = 1; t < TENSORS; t++) {
+      require_fine(&m, lcomm_tensor_ready(m.comm, m.tensors[t]));
+    }
+    require_fine(&m, lcomm_tensors_wait(m.comm));
+  }
+  free_model(&m);
+}
+
+/* One buffer for the first two tensors of a step, one after the other; what is in the place of
+ * a tensor that is not ready does not count. */
+static void a_buffer_that_came_back_may_be_used_again(void) {
+  model m;
+  make_model(&m, "net=none bucket=4K", two_nodes(), LCOMM_SUM);
+  for (int step = 0; step < STEPS; step++) {
+    size_t longer = sizes[0] > sizes[1] ? sizes[0] : sizes[1];
+    float *shared = malloc(longer * sizeof(float));
+    for (int t = 0; t < TENSORS; t++) {
+      float *data = t < 2 ? shared : m.data[t];
+      fill_gradient(data, sizes[t], seed_of(t, step));
+      require_fine(&m, lcomm_tensor_data_set(m.comm, m.tensors[t], data));
+      require_fine(&m, lcomm_tensor_ready(m.comm, m.tensors[t]));
+      if (t == 0 && step > 0) {
+        require_fine(&m, lcomm_tensor_wait(m.comm, m.tensors[0]));
+        require(same_everywhere(shared, sizes[0] * 4), "the ranks differ");
+      } else if (t == 0) { /* nothing is over before all have compared their tensors */
+        require_fine(&m, lcomm_tensor_data_set(m.comm, m.tensors[1], m.data[1]));
+        fill_gradient(m.data[1], sizes[1], seed_of(1, step));
+        require_fine(&m, lcomm_tensor_ready(m.comm, m.tensors[1]));
+        t++;
+      }
+    }
+    require_fine(&m, lcomm_tensors_wait(m.comm));
+    require_fine(&m, lcomm_tensor_data_set(m.comm, m.tensors[0], m.data[0]));
+    require_fine(&m, lcomm_tensor_data_set(m.comm, m.tensors[1], m.data[1]));
+    free(shared);
+  }
+  free_model(&m);
+}
+
 /* -------------------------------------------------------------- waiting */
 
 /* Each tensor is a bucket of its own, so the first is over before the last is ready. */
@@ -238,6 +294,8 @@ int main(int argc, char **argv) {
       PROPERTY(buffers_may_change_in_every_step),
       PROPERTY(a_buffer_may_be_set_as_long_as_its_tensor_is_not_ready),
       PROPERTY(bad_buffers_are_refused_and_harmless),
+      PROPERTY(a_buffer_in_two_tensors_of_a_step_is_refused),
+      PROPERTY(a_buffer_that_came_back_may_be_used_again),
       PROPERTY(one_tensor_is_over_before_the_others_are_ready),
       PROPERTY(the_first_wait_may_be_any),
       PROPERTY(a_wait_that_nothing_would_end_is_refused),
