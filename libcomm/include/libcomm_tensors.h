@@ -133,6 +133,13 @@ LCOMM_API uint64_t lcomm_tensors_not_finite(const lcomm_comm *comm);
 LCOMM_API lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor,
                                              float *residual);
 
+/* The codec that the policy has for a tensor on links of this class (LCOMM_LINK_NET: between nodes;
+ * all others are inside one) when warmup= and ramp= are over, written as a CODEC of a policy, such
+ * as "topk:0.01+ef"; "none" where the tensor stays exact. Writes at most `size` bytes with the
+ * terminating zero; cuts what does not fit. Local call. Errors: ARGUMENT. */
+LCOMM_API lcomm_status lcomm_tensor_codec(lcomm_comm *comm, const lcomm_tensor *tensor,
+                                          lcomm_link link, char *text, size_t size);
+
 /* ------------------------------------------------------ saving the state */
 
 /* What error feedback and momentum correction remember belongs into a
