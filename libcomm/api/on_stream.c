@@ -88,7 +88,7 @@ lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor
   if (tensor->count == 0) {
     return lcomm_tensor_ready(comm, tensor);
   }
-  if (comm->tensors->location == 0) {
+  if (!lcomm_memory_is_on_device(comm->tensors->location)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_tensor_ready_on_stream(%s): the tensor is in host memory, which no "
                         "stream is about; use lcomm_tensor_ready",
@@ -96,7 +96,7 @@ lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor
   }
   LCOMM_TRY(check_capture(comm, "lcomm_tensor_ready_on_stream", stream));
   const lcomm_device_table *table = lcomm_device_get(NULL);
-  int error = mark(tensor, table, comm->tensors->location - 1, stream);
+  int error = mark(tensor, table, comm->tensors->location.device, stream);
   if (error) {
     return lcomm_refuse(comm, LCOMM_ERR_SYSTEM, "lcomm_tensor_ready_on_stream(%s): %s",
                         tensor->name, table->explain(error));

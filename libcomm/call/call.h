@@ -20,7 +20,7 @@ typedef struct lcomm_call_keeper {
 
 typedef struct lcomm_call {
   /* op is as the caller gave it. lcomm_call_check fills in the communicator's name, the
-   * place of the buffers and, of uneven parts, `count`. */
+   * location of the buffers and, of uneven parts, `count`. */
   lcomm_plan_request request;
   const void *send;
   void *receive;

@@ -173,9 +173,9 @@ static lcomm_status check_places(lcomm_comm *comm, lcomm_call *call) {
   const char *name = lcomm_collective_name(call->request.collective);
   extent size = extent_of(comm, &call->request);
   char one[LCOMM_MEMORY_LOCATION_NAME_MAX], other[LCOMM_MEMORY_LOCATION_NAME_MAX];
-  int send = lcomm_memory_location_of(call->send, size.send);
-  int receive = lcomm_memory_location_of(call->receive, size.receive);
-  if (size.send > 0 && size.receive > 0 && send != receive) {
+  lcomm_memory_location send = lcomm_memory_location_of(call->send, size.send);
+  lcomm_memory_location receive = lcomm_memory_location_of(call->receive, size.receive);
+  if (size.send > 0 && size.receive > 0 && !lcomm_memory_is_beside(send, receive)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "%s of %llu elements: the send buffer is %s, the receive buffer %s; put "
                         "both into one place",
@@ -183,8 +183,9 @@ static lcomm_status check_places(lcomm_comm *comm, lcomm_call *call) {
                         lcomm_memory_location_name(send, one),
                         lcomm_memory_location_name(receive, other));
   }
-  call->request.place = send > receive ? send : receive;
-  if (call->on_stream && call->request.place == 0 && (size.send > 0 || size.receive > 0)) {
+  call->request.location = lcomm_memory_is_on_device(send) ? send : receive;
+  if (call->on_stream && !lcomm_memory_is_on_device(call->request.location) &&
+      (size.send > 0 || size.receive > 0)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "%s of %llu elements on a stream: the buffers are in host memory, which no "
                         "stream is about; give buffers of a device, or leave the stream out",

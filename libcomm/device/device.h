@@ -19,22 +19,9 @@
 
 #include "kernels/cuda.h"
 #include "libcomm/base/error.h"
+#include "libcomm/device/memory_location.h"
 
 enum { LCOMM_DEVICE_NAME_MAX = 64, LCOMM_DEVICE_IPC_SIZE = 64, LCOMM_DEVICE_NONE = -1 };
-
-/* What lies behind an address. */
-typedef enum lcomm_memory_kind {
-  LCOMM_MEMORY_HOST,    /* of the host, or unknown */
-  LCOMM_MEMORY_PINNED,  /* of the host, known to the device */
-  LCOMM_MEMORY_DEVICE,  /* of a device */
-  LCOMM_MEMORY_MANAGED, /* moves between them by itself */
-  LCOMM_MEMORY_KIND_COUNT
-} lcomm_memory_kind;
-
-typedef struct lcomm_memory_place {
-  lcomm_memory_kind kind;
-  int device; /* DEVICE, MANAGED: whose; else -1 */
-} lcomm_memory_place;
 
 typedef struct lcomm_device_facts {
   char name[LCOMM_DEVICE_NAME_MAX]; /* for people */
@@ -113,7 +100,7 @@ typedef struct lcomm_device_table {
    * there, and wait for the whole device: for ever, while a stream waits for us. */
   int (*load)(void);
   /* Never fails: what nobody knows is HOST. */
-  lcomm_memory_place (*place)(const void *pointer);
+  lcomm_memory_location (*place)(const void *pointer);
 
   lcomm_device_memory memory;
   lcomm_device_stream stream;

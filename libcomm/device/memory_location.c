@@ -7,20 +7,22 @@
 
 #include "libcomm/device/device.h"
 
-int lcomm_memory_location_of(const void *buffer, uint64_t size) {
+lcomm_memory_location lcomm_memory_location_of(const void *buffer, uint64_t size) {
+  const lcomm_memory_location host = {LCOMM_MEMORY_HOST, 0};
   const lcomm_device_table *table = size > 0 ? lcomm_device_in_use() : NULL;
   if (!table) {
-    return 0;
+    return host;
   }
-  lcomm_memory_place place = table->place(buffer);
-  bool there = place.kind == LCOMM_MEMORY_DEVICE || place.kind == LCOMM_MEMORY_MANAGED;
-  return there && place.device >= 0 ? place.device + 1 : 0;
+  lcomm_memory_location found = table->place(buffer);
+  bool there = lcomm_memory_is_on_device(found) && found.device >= 0;
+  return there ? (lcomm_memory_location){LCOMM_MEMORY_DEVICE, found.device} : host;
 }
 
-const char *lcomm_memory_location_name(int place, char text[LCOMM_MEMORY_LOCATION_NAME_MAX]) {
-  if (place == 0) {
+const char *lcomm_memory_location_name(lcomm_memory_location location,
+                                       char text[LCOMM_MEMORY_LOCATION_NAME_MAX]) {
+  if (!lcomm_memory_is_on_device(location)) {
     return "in host memory";
   }
-  snprintf(text, LCOMM_MEMORY_LOCATION_NAME_MAX, "on device %d", place - 1);
+  snprintf(text, LCOMM_MEMORY_LOCATION_NAME_MAX, "on device %d", location.device);
   return text;
 }

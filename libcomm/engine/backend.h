@@ -49,9 +49,9 @@ typedef struct lcomm_backend {
 
 extern const lcomm_backend lcomm_backend_cpu, lcomm_backend_cuda;
 
-/* The backend of a plan whose vector is at `place` (plan.h). */
-static inline const lcomm_backend *lcomm_backend_of(int place) {
-  return place > 0 ? &lcomm_backend_cuda : &lcomm_backend_cpu;
+/* The backend of a plan whose vector is at `location`. */
+static inline const lcomm_backend *lcomm_backend_of(lcomm_memory_location location) {
+  return lcomm_memory_is_on_device(location) ? &lcomm_backend_cuda : &lcomm_backend_cpu;
 }
 
 #endif

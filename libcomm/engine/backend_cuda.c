@@ -14,7 +14,7 @@ static lcomm_status make(lcomm_run *run, lcomm_status (*rest)(lcomm_run *run)) {
   int before = 0;
   (void)table->current(&before);
   lcomm_status status = lcomm_device_quiesce(run->comm);
-  status = status == LCOMM_OK ? lcomm_run_device_open(run, run->plan->place - 1) : status;
+  status = status == LCOMM_OK ? lcomm_run_device_open(run, run->plan->location.device) : status;
   status = status == LCOMM_OK ? rest(run) : status;
   status = status == LCOMM_OK ? lcomm_run_device_make(run) : status;
   lcomm_device_resume();

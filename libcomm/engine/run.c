@@ -139,7 +139,7 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
   }
   made->plan = plan;
   made->comm = comm;
-  made->backend = lcomm_backend_of(plan->place);
+  made->backend = lcomm_backend_of(plan->location);
   lcomm_status status = made->backend->make(made, make_all);
   if (status == LCOMM_ERR_MEMORY) {
     lcomm_error_thread(status, "no memory for the buffers of %s of %llu elements",

@@ -41,7 +41,7 @@ void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run) {
  * may be in the cache again. So all ranks have the same runs, whichever is faster, and what peers
  * have opened of each other stays in use. */
 static lcomm_run *take_when_nothing_is_held(lcomm_comm *comm, const lcomm_plan_request *request) {
-  if (request->place == 0 || lcomm_stream_gate_count() == 0) {
+  if (!lcomm_memory_is_on_device(request->location) || lcomm_stream_gate_count() == 0) {
     return NULL;
   }
   lcomm_status status = lcomm_device_quiesce(comm); /* a failure is found again below */

@@ -239,7 +239,7 @@ static void take_over(lcomm_restore *restore, size_t index) {
           share * placed->state.velocity[at - placed->ef->result.first];
     }
   }
-  lcomm_ef_memory_free(placed->ef->request.place, placed->state.velocity);
+  lcomm_ef_memory_free(placed->ef->request.location, placed->state.velocity);
   placed->state.velocity = NULL;
 }
 

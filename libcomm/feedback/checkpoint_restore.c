@@ -59,7 +59,7 @@ lcomm_status lcomm_restore_begin(const lcomm_ef_list *list, lcomm_restore *resto
 void lcomm_restore_free(lcomm_restore *restore) {
   for (size_t i = 0; restore->restored && i < restore->count; i++) {
     lcomm_restored *it = &restore->restored[i];
-    lcomm_ef_state_free(it->ef->request.place, &it->state);
+    lcomm_ef_state_free(it->ef->request.location, &it->state);
   }
   free(restore->restored);
   free(restore->of);
@@ -71,7 +71,7 @@ void lcomm_restore_free(lcomm_restore *restore) {
 lcomm_status lcomm_restore_vector(lcomm_restore *restore, size_t index, float **vector) {
   const lcomm_restored *it = &restore->restored[index];
   if (!*vector) {
-    *vector = lcomm_ef_memory_get(it->ef->request.place, it->ef->result.count);
+    *vector = lcomm_ef_memory_get(it->ef->request.location, it->ef->result.count);
   }
   return *vector ? LCOMM_OK : out_of_memory(restore);
 }

@@ -90,11 +90,12 @@ lcomm_status lcomm_ef_holders(const lcomm_ef *ef, int *holders) {
 /* ------------------------------------------------------------------ life */
 
 lcomm_status lcomm_ef_quiesce(const lcomm_ef *ef) {
-  return ef->request.place > 0 ? lcomm_device_quiesce(ef->comm) : LCOMM_OK;
+  return lcomm_memory_is_on_device(ef->request.location) ? lcomm_device_quiesce(ef->comm)
+                                                         : LCOMM_OK;
 }
 
 void lcomm_ef_resume(const lcomm_ef *ef) {
-  if (ef->request.place > 0) {
+  if (lcomm_memory_is_on_device(ef->request.location)) {
     lcomm_device_resume();
   }
 }
@@ -109,7 +110,7 @@ void lcomm_ef_replace(lcomm_ef *ef, lcomm_ef_state *state) {
   lcomm_run_retire(ef->comm, ef->run);
   ef->run = NULL;
   (void)lcomm_ef_quiesce(ef); /* a failure is the communicator's already */
-  lcomm_ef_state_free(ef->request.place, &ef->state);
+  lcomm_ef_state_free(ef->request.location, &ef->state);
   lcomm_ef_resume(ef);
   ef->state = *state;
   *state = (lcomm_ef_state){0};
@@ -119,13 +120,13 @@ void lcomm_ef_free(lcomm_ef *ef) {
   lcomm_run_destroy(ef->run);
   lcomm_run_destroy(ef->exact_run);
   ef->run = ef->exact_run = NULL;
-  lcomm_ef_state_free(ef->request.place, &ef->state);
-  lcomm_ef_state_free(ef->request.place, &ef->spent);
+  lcomm_ef_state_free(ef->request.location, &ef->state);
+  lcomm_ef_state_free(ef->request.location, &ef->spent);
 }
 
 /* ---------------------------------------------------------------- moving */
 
-static bool copy_feedback(int location, const lcomm_feedback_state *from,
+static bool copy_feedback(lcomm_memory_location location, const lcomm_feedback_state *from,
                           lcomm_feedback_state **copy) {
   *copy = from ? calloc(1, sizeof **copy) : NULL;
   if (!*copy) {
@@ -138,7 +139,7 @@ static bool copy_feedback(int location, const lcomm_feedback_state *from,
          lcomm_ef_memory_copy(location, from->momentum, from->count, &(*copy)->momentum);
 }
 
-static bool copy_state(const lcomm_ef *ef, int location, lcomm_ef_state *copy) {
+static bool copy_state(const lcomm_ef *ef, lcomm_memory_location location, lcomm_ef_state *copy) {
   const lcomm_ef_state *from = &ef->state;
   uint64_t count = ef->result.count;
   return copy_feedback(location, from->feedback, &copy->feedback) &&
@@ -146,18 +147,18 @@ static bool copy_state(const lcomm_ef *ef, int location, lcomm_ef_state *copy) {
          lcomm_ef_memory_copy(location, from->carried, count, &copy->carried);
 }
 
-lcomm_status lcomm_ef_move(lcomm_ef *ef, int location) {
+lcomm_status lcomm_ef_move(lcomm_ef *ef, lcomm_memory_location location) {
   lcomm_ef_state moved = {0};
-  if (location == ef->request.place) {
+  if (lcomm_memory_is_beside(location, ef->request.location)) {
     return LCOMM_OK;
   }
   lcomm_status status = lcomm_device_quiesce(ef->comm);
   if (status == LCOMM_OK && copy_state(ef, location, &moved)) {
     retire_runs(ef);
-    lcomm_ef_state_free(ef->request.place, &ef->state);
-    lcomm_ef_state_free(ef->request.place, &ef->spent);
+    lcomm_ef_state_free(ef->request.location, &ef->state);
+    lcomm_ef_state_free(ef->request.location, &ef->spent);
     ef->state = moved;
-    ef->request.place = location;
+    ef->request.location = location;
   } else {
     lcomm_ef_state_free(location, &moved);
     status = status == LCOMM_OK ? lcomm_ef_out_of_memory(ef) : status;
@@ -186,7 +187,7 @@ lcomm_status lcomm_ef_follow_policy(lcomm_ef *ef, bool *leaves) {
   lcomm_status status = lcomm_ef_quiesce(ef);
   retire_runs(ef);
   if (!(ef->momentum > 0)) {
-    lcomm_ef_memory_free(ef->request.place, ef->state.velocity);
+    lcomm_ef_memory_free(ef->request.location, ef->state.velocity);
     ef->state.velocity = NULL;
   }
   lcomm_ef_resume(ef);

@@ -20,7 +20,7 @@
 
 typedef struct lcomm_ef {
   lcomm_comm *comm;
-  /* Of its plans; `place` is where runs and state are. What it points to is the owner's. */
+  /* Of its plans; `location` is where runs and state are. What it points to is the owner's. */
   lcomm_plan_request request;
   lcomm_span result;    /* elements of the sum that this rank has: of velocity and carried */
   double momentum;      /* of the policy; 0: none */
@@ -42,9 +42,9 @@ typedef struct lcomm_ef {
 lcomm_status lcomm_ef_take_run(lcomm_ef *ef, uint64_t step, lcomm_run **run);
 lcomm_status lcomm_ef_take_flush_run(lcomm_ef *ef, lcomm_run **run);
 
-/* The next runs are for data at `location` (lcomm_plan_request.place): what is kept moves.
+/* The next runs are for data at `location`: what is kept moves.
  * MEMORY, sticky. */
-lcomm_status lcomm_ef_move(lcomm_ef *ef, int location);
+lcomm_status lcomm_ef_move(lcomm_ef *ef, lcomm_memory_location location);
 
 /* The state as the first lossy step would make it, all zero; *feedback is NULL when this rank
  * keeps none. MEMORY and what a plan can fail with. */

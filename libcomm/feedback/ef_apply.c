@@ -89,7 +89,7 @@ void lcomm_ef_end(lcomm_ef *ef, const lcomm_run *run) {
     state->feedback = NULL;
     ef->flushes = false;
   }
-  if (ef->request.place == 0) {
-    lcomm_ef_state_free(0, &ef->spent);
+  if (!lcomm_memory_is_on_device(ef->request.location)) {
+    lcomm_ef_state_free(ef->request.location, &ef->spent);
   }
 }

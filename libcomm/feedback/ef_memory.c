@@ -8,9 +8,9 @@
 
 #include "libcomm/device/device.h"
 
-float *lcomm_ef_memory_get(int place, uint64_t count) {
+float *lcomm_ef_memory_get(lcomm_memory_location location, uint64_t count) {
   void *memory = NULL;
-  if (place == 0) {
+  if (!lcomm_memory_is_on_device(location)) {
     return calloc(count + 1, sizeof(float));
   }
   if (lcomm_device_get(NULL)->memory.managed_get((count + 1) * sizeof(float), &memory) != 0) {
@@ -19,16 +19,17 @@ float *lcomm_ef_memory_get(int place, uint64_t count) {
   return memset(memory, 0, (count + 1) * sizeof(float));
 }
 
-bool lcomm_ef_memory_copy(int place, const float *from, uint64_t count, float **copy) {
-  *copy = from && count > 0 ? lcomm_ef_memory_get(place, count) : NULL;
+bool lcomm_ef_memory_copy(lcomm_memory_location location, const float *from, uint64_t count,
+                          float **copy) {
+  *copy = from && count > 0 ? lcomm_ef_memory_get(location, count) : NULL;
   if (*copy) {
     memcpy(*copy, from, count * sizeof(float));
   }
   return *copy || !from || count == 0;
 }
 
-void lcomm_ef_memory_free(int place, float *floats) {
-  if (place == 0) {
+void lcomm_ef_memory_free(lcomm_memory_location location, float *floats) {
+  if (!lcomm_memory_is_on_device(location)) {
     free(floats);
   } else if (floats) {
     (void)lcomm_device_get(NULL)->memory.free(floats);

@@ -7,16 +7,16 @@
  * of a device work on them, and the host saves and loads them, so those of a device
  * are managed memory. */
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "libcomm/device/memory_location.h"
 
-/* `count` zeros at `place` (lcomm_plan_request.place); NULL when memory is short. */
-float *lcomm_ef_memory_get(int place, uint64_t count);
+/* `count` zeros at `location`; NULL when memory is short. */
+float *lcomm_ef_memory_get(lcomm_memory_location location, uint64_t count);
 
 /* The same with `count` values of another array; *copy is NULL where there is nothing to copy.
  * False when memory is short. */
-bool lcomm_ef_memory_copy(int place, const float *from, uint64_t count, float **copy);
+bool lcomm_ef_memory_copy(lcomm_memory_location location, const float *from, uint64_t count,
+                          float **copy);
 
-void lcomm_ef_memory_free(int place, float *floats); /* NULL ok */
+void lcomm_ef_memory_free(lcomm_memory_location location, float *floats); /* NULL ok */
 
 #endif

@@ -11,7 +11,7 @@
 
 static lcomm_status prepare_velocity(lcomm_ef *ef, const lcomm_plan *plan) {
   if (lcomm_ef_needs_velocity(ef, plan) && !ef->state.velocity) {
-    ef->state.velocity = lcomm_ef_memory_get(ef->request.place, ef->result.count);
+    ef->state.velocity = lcomm_ef_memory_get(ef->request.location, ef->result.count);
     return ef->state.velocity ? LCOMM_OK : lcomm_ef_out_of_memory(ef);
   }
   return LCOMM_OK;
@@ -47,7 +47,7 @@ static lcomm_status make_feedback(lcomm_ef *ef, const lcomm_plan *plan) {
   if (ef->state.velocity && ef->state.feedback) {
     take_over(ef, plan);
   }
-  lcomm_ef_memory_free(ef->request.place, ef->state.velocity);
+  lcomm_ef_memory_free(ef->request.location, ef->state.velocity);
   ef->state.velocity = NULL;
   return LCOMM_OK;
 }
@@ -100,7 +100,7 @@ static lcomm_status make_exact(lcomm_ef *ef) {
 static lcomm_status begin_making(lcomm_ef *ef) {
   lcomm_status status = lcomm_ef_quiesce(ef);
   if (status == LCOMM_OK) {
-    lcomm_ef_state_free(ef->request.place, &ef->spent);
+    lcomm_ef_state_free(ef->request.location, &ef->spent);
   }
   return status;
 }

@@ -22,9 +22,9 @@ lcomm_status lcomm_feedback_create(const lcomm_plan *plan, double momentum,
   made->first = first;
   made->count = count;
   made->momentum_factor = (float)momentum;
-  made->location = plan->place;
-  made->residual = lcomm_ef_memory_get(plan->place, count);
-  made->momentum = momentum > 0 ? lcomm_ef_memory_get(plan->place, count) : NULL;
+  made->location = plan->location;
+  made->residual = lcomm_ef_memory_get(plan->location, count);
+  made->momentum = momentum > 0 ? lcomm_ef_memory_get(plan->location, count) : NULL;
   if (!made->residual || (momentum > 0 && !made->momentum)) {
     lcomm_feedback_free(made);
     return LCOMM_ERR_MEMORY;
@@ -48,7 +48,7 @@ bool lcomm_feedback_fits(const lcomm_feedback_state *feedback, const lcomm_plan 
   return feedback ? feedback->first == first && feedback->count == count : count == 0;
 }
 
-void lcomm_ef_state_free(int location, lcomm_ef_state *state) {
+void lcomm_ef_state_free(lcomm_memory_location location, lcomm_ef_state *state) {
   lcomm_feedback_free(state->feedback);
   lcomm_ef_memory_free(location, state->velocity);
   lcomm_ef_memory_free(location, state->carried);

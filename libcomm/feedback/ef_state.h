@@ -44,7 +44,7 @@ lcomm_ef_shard lcomm_ef_shard_of(const lcomm_feedback_state *feedback, uint64_t 
                                  uint64_t count);
 
 /* Leaves it all zero. velocity and carried lie at `location`, see ef_memory.h. */
-void lcomm_ef_state_free(int location, lcomm_ef_state *state);
+void lcomm_ef_state_free(lcomm_memory_location location, lcomm_ef_state *state);
 
 /* State for the data of `plan`; *feedback is NULL when it keeps none.
  * MEMORY. Free with lcomm_feedback_free (NULL ok). */

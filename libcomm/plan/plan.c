@@ -218,7 +218,7 @@ lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_po
   made->op = lcomm_plan_op(request->op);
   made->root = request->root;
   made->in_place = request->in_place;
-  made->place = request->place;
+  made->location = request->location;
   made->error_feedback = request->error_feedback;
   made->checksum = policy->checksum;
   lcomm_status status = fill(made, request, policy, topo, rank, why);

@@ -9,6 +9,7 @@
  */
 
 #include "codecs/codec_topk.h"
+#include "libcomm/device/memory_location.h"
 #include "libcomm/plan/policy.h"
 #include "libcomm/sched/builders.h"
 
@@ -48,11 +49,11 @@ typedef struct lcomm_plan_request {
    * all-to-all, of all parts together for uneven ones. */
   uint64_t count;
   lcomm_dtype dtype;
-  lcomm_op op;                 /* of sums; an average is a sum here */
-  int root;                    /* of a broadcast */
-  bool in_place;               /* all-to-all: the send buffer is the receive buffer */
-  const uint64_t *part_counts; /* uneven parts: elements of each rank; copied */
-  int place;                   /* of the buffers: 0 the host, else a device's ordinal + 1 */
+  lcomm_op op;                    /* of sums; an average is a sum here */
+  int root;                       /* of a broadcast */
+  bool in_place;                  /* all-to-all: the send buffer is the receive buffer */
+  const uint64_t *part_counts;    /* uneven parts: elements of each rank; copied */
+  lcomm_memory_location location; /* of the buffers */
   bool error_feedback; /* the data has an identity that lasts (a bucket of tensors, a call with a
                         * residual)
                         */
@@ -77,16 +78,16 @@ typedef struct lcomm_plan {
   /* What the vector is made of: the caller's own elements (plain), or float32
    * for sums of 16-bit types and for sums that go through codecs. */
   size_t element_size;
-  bool plain;            /* no codec: payloads are copies of elements of `dtype` */
-  lcomm_op op;           /* SUM (of averages, too), MIN or MAX */
-  unsigned ops;          /* the callers' operations that it is for, a bit for each */
-  uint64_t input_count;  /* all-to-all: the first elements of the vector are the caller's send
-                            buffer, those behind are the receive buffer; else 0 */
-  bool in_place;         /* as requested; ranks may differ in it */
-  int place;             /* likewise */
-  uint64_t *part_counts; /* of uneven parts, else NULL */
-  bool error_feedback;   /* as requested */
-  bool moves;            /* bytes are moved, not summed; always plain */
+  bool plain;           /* no codec: payloads are copies of elements of `dtype` */
+  lcomm_op op;          /* SUM (of averages, too), MIN or MAX */
+  unsigned ops;         /* the callers' operations that it is for, a bit for each */
+  uint64_t input_count; /* all-to-all: the first elements of the vector are the caller's send
+                           buffer, those behind are the receive buffer; else 0 */
+  bool in_place;        /* as requested; ranks may differ in it */
+  lcomm_memory_location location; /* likewise */
+  uint64_t *part_counts;          /* of uneven parts, else NULL */
+  bool error_feedback;            /* as requested */
+  bool moves;                     /* bytes are moved, not summed; always plain */
   lcomm_codec_choice stages[LCOMM_STAGE_COUNT];
   bool checksum;
   lcomm_allreduce_shape shape; /* all-reduce only */

@@ -12,7 +12,8 @@ bool lcomm_plan_fits(const lcomm_plan *plan, const lcomm_plan_request *request) 
   if (plan->collective != request->collective || plan->count != request->count ||
       plan->dtype != request->dtype || (plan->ops >> request->op & 1) == 0 ||
       plan->root != request->root || plan->error_feedback != request->error_feedback ||
-      plan->in_place != request->in_place || plan->place != request->place) {
+      plan->in_place != request->in_place ||
+      !lcomm_memory_is_beside(plan->location, request->location)) {
     return false;
   }
   return !plan->part_counts || memcmp(plan->part_counts, request->part_counts,
@@ -23,13 +24,14 @@ bool lcomm_plan_fits(const lcomm_plan *plan, const lcomm_plan_request *request) 
  * serves both is for lcomm_plan_fits to say. */
 typedef struct key_fields {
   uint64_t count, parts; /* parts: a hash of uneven counts */
-  uint32_t collective, dtype, op, root, place, flags;
+  uint32_t collective, dtype, op, root, location, flags;
 } key_fields;
 
 _Static_assert(sizeof(key_fields) == 40, "a key is hashed: it has no padding");
 
 uint64_t lcomm_plan_key(const lcomm_plan_request *request, int ranks) {
   const uint64_t *parts = request->part_counts;
+  bool on_device = lcomm_memory_is_on_device(request->location);
   key_fields fields = {
       .count = request->count,
       .parts = parts ? XXH3_64bits(parts, (size_t)ranks * sizeof *parts) : 0,
@@ -37,7 +39,7 @@ uint64_t lcomm_plan_key(const lcomm_plan_request *request, int ranks) {
       .dtype = (uint32_t)request->dtype,
       .op = (uint32_t)lcomm_plan_op(request->op),
       .root = (uint32_t)request->root,
-      .place = (uint32_t)request->place,
+      .location = on_device ? 1 + (uint32_t)request->location.device : 0,
       .flags = (request->in_place ? 1u : 0) | (request->error_feedback ? 2u : 0),
   };
   return XXH3_64bits(&fields, sizeof(fields));

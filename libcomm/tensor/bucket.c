@@ -105,8 +105,8 @@ static lcomm_status make_vector(lcomm_bucket *bucket) {
     return LCOMM_OK;
   }
   bucket->vector =
-      bucket->comm->tensors->location > 0
-          ? lcomm_device_vector(bucket->comm, bucket->comm->tensors->location - 1, size)
+      lcomm_memory_is_on_device(bucket->comm->tensors->location)
+          ? lcomm_device_vector(bucket->comm, bucket->comm->tensors->location.device, size)
           : lcomm_links_memory_get(&bucket->comm->links, size);
   return bucket->vector ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
@@ -140,7 +140,7 @@ static void free_bucket(lcomm_bucket *bucket) {
     }
   }
   lcomm_ef_free(&bucket->ef);
-  if (bucket->comm->tensors->location > 0) {
+  if (lcomm_memory_is_on_device(bucket->comm->tensors->location)) {
     (void)lcomm_device_get(NULL)->memory.free(bucket->vector);
   } else {
     lcomm_links_memory_free(&bucket->comm->links, bucket->vector);
@@ -187,7 +187,7 @@ static lcomm_status dissolve(lcomm_bucket *bucket) {
     status = status == LCOMM_OK ? lcomm_tensor_state_take(bucket->tensors[i]) : status;
     bucket->tensors[i]->bucket = NULL;
   }
-  if (comm->tensors->location == 0) {
+  if (!lcomm_memory_is_on_device(comm->tensors->location)) {
     free_bucket(bucket);
     return status;
   }
@@ -247,7 +247,7 @@ static lcomm_status make_ef(lcomm_bucket *bucket) {
                   .count = bucket->count,
                   .dtype = bucket->dtype,
                   .op = bucket->op,
-                  .place = comm->tensors->location,
+                  .location = comm->tensors->location,
                   .error_feedback = true,
                   .net = net,
                   .segment_ends = bucket->ends + (whole ? bucket->tensor_count - 1 : 0),

@@ -64,8 +64,8 @@ typedef struct lcomm_tensor_set {
   bool compared;                             /* between the ranks */
   bool grouped;                              /* once at least: there may be state to move */
   size_t pending;                            /* added or (un)frozen here, not agreed on yet */
-  int location;                              /* of all tensors, see lcomm_plan_request */
   atomic_bool moved;                         /* a tensor was given another buffer, ever */
+  lcomm_memory_location location;            /* of all tensors */
 } lcomm_tensor_set;
 
 /* Part of making and freeing a communicator: an empty set, and the hooks of the engine. MEMORY. */

@@ -208,7 +208,7 @@ lcomm_status lcomm_residual_check_idle(const lcomm_residual *residual, const cha
 
 /* What is on a device is given back while no stream is held. */
 static lcomm_status quiesce_and_free(lcomm_residual *residual) {
-  if (residual->ef.request.place == 0) {
+  if (!lcomm_memory_is_on_device(residual->ef.request.location)) {
     free_residual(residual);
     return LCOMM_OK;
   }

@@ -20,7 +20,7 @@ static lcomm_status find_run(void *owner, const lcomm_call *call, lcomm_run **ru
   lcomm_residual *residual = owner;
   bool flush = call->op_kind == LCOMM_OP_KIND_FLUSH;
   lcomm_status status = lcomm_residual_check_idle(residual, name_of(residual, flush));
-  status = status == LCOMM_OK ? lcomm_ef_move(&residual->ef, call->request.place) : status;
+  status = status == LCOMM_OK ? lcomm_ef_move(&residual->ef, call->request.location) : status;
   if (status != LCOMM_OK) {
     return status;
   }

@@ -64,18 +64,21 @@ static lcomm_status check_alone(lcomm_comm *comm, const lcomm_tensor *tensor) {
 /* Buckets are the same on all ranks, whatever is where, so each is in one place. */
 static lcomm_status check_place(lcomm_comm *comm, const lcomm_tensor *tensor) {
   char one[LCOMM_MEMORY_LOCATION_NAME_MAX], other[LCOMM_MEMORY_LOCATION_NAME_MAX];
-  int place = lcomm_memory_location_of(tensor->data, tensor->count);
+  lcomm_memory_location location = lcomm_memory_location_of(tensor->data, tensor->count);
   for (size_t i = 0; i < comm->tensors->count; i++) {
     const lcomm_tensor *before = comm->tensors->list[i];
-    if (tensor->count > 0 && before->count > 0 && place != comm->tensors->location) {
+    if (tensor->count > 0 && before->count > 0 &&
+        !lcomm_memory_is_beside(location, comm->tensors->location)) {
       return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                           "lcomm_tensor_add(%s): it is %s, tensor %s is %s; put all tensors of a "
                           "communicator into one place",
-                          tensor->name, lcomm_memory_location_name(place, one), before->name,
+                          tensor->name, lcomm_memory_location_name(location, one), before->name,
                           lcomm_memory_location_name(comm->tensors->location, other));
     }
   }
-  comm->tensors->location = place > comm->tensors->location ? place : comm->tensors->location;
+  if (lcomm_memory_is_on_device(location)) {
+    comm->tensors->location = location;
+  }
   return LCOMM_OK;
 }
 

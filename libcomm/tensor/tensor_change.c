@@ -41,12 +41,13 @@ lcomm_status lcomm_tensor_data_set(lcomm_comm *comm, lcomm_tensor *tensor, void 
         "lcomm_tensor_data_set(%s): its address is no multiple of the %zu bytes of a %s",
         tensor->name, element, lcomm_dtype_name(tensor->dtype));
   }
-  int place = data ? lcomm_memory_location_of(data, tensor->count) : comm->tensors->location;
-  if (tensor->count > 0 && place != comm->tensors->location) {
+  lcomm_memory_location location =
+      data ? lcomm_memory_location_of(data, tensor->count) : comm->tensors->location;
+  if (tensor->count > 0 && !lcomm_memory_is_beside(location, comm->tensors->location)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_tensor_data_set(%s): the buffer is %s, the tensors of this "
                         "communicator are %s; give it memory of the same place",
-                        tensor->name, lcomm_memory_location_name(place, one),
+                        tensor->name, lcomm_memory_location_name(location, one),
                         lcomm_memory_location_name(comm->tensors->location, other));
   }
   if (tensor->data != data) {

@@ -28,27 +28,27 @@ lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor) {
   const lcomm_feedback_state *feedback = bucket->ef.state.feedback;
   lcomm_ef_shard kept = lcomm_tensor_shard(tensor, feedback);
   lcomm_ef_parked *state = &tensor->state;
-  int place = bucket->comm->tensors->location;
+  lcomm_memory_location location = bucket->comm->tensors->location;
   state->first = kept.first;
   state->count = kept.n;
-  bool whole = lcomm_ef_memory_copy(place, feedback ? feedback->residual + kept.at : NULL, kept.n,
-                                    &state->residual) &&
-               lcomm_ef_memory_copy(place, feedback ? at(feedback->momentum, kept.at) : NULL,
+  bool whole = lcomm_ef_memory_copy(location, feedback ? feedback->residual + kept.at : NULL,
+                                    kept.n, &state->residual) &&
+               lcomm_ef_memory_copy(location, feedback ? at(feedback->momentum, kept.at) : NULL,
                                     kept.n, &state->momentum) &&
-               lcomm_ef_memory_copy(place, at(bucket->ef.state.velocity, tensor->offset),
+               lcomm_ef_memory_copy(location, at(bucket->ef.state.velocity, tensor->offset),
                                     tensor->count, &state->velocity) &&
-               lcomm_ef_memory_copy(place, at(bucket->ef.state.carried, tensor->offset),
+               lcomm_ef_memory_copy(location, at(bucket->ef.state.carried, tensor->offset),
                                     tensor->count, &state->carried);
   return whole ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
 void lcomm_tensor_state_free(lcomm_tensor *tensor) {
   lcomm_ef_parked *state = &tensor->state;
-  int place = tensor->comm->tensors->location;
-  lcomm_ef_memory_free(place, state->residual);
-  lcomm_ef_memory_free(place, state->momentum);
-  lcomm_ef_memory_free(place, state->velocity);
-  lcomm_ef_memory_free(place, state->carried);
+  lcomm_memory_location location = tensor->comm->tensors->location;
+  lcomm_ef_memory_free(location, state->residual);
+  lcomm_ef_memory_free(location, state->momentum);
+  lcomm_ef_memory_free(location, state->velocity);
+  lcomm_ef_memory_free(location, state->carried);
   *state = (lcomm_ef_parked){0};
 }
 

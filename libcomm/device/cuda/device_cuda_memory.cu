@@ -6,13 +6,13 @@
 /* The runtime would make a context on some device to answer this. The driver does
  * not, and knows all memory of this process whatever context it belongs to; what
  * it does not know has memory type 0. */
-lcomm_memory_place lcomm_cuda_place(const void *pointer) {
+lcomm_memory_location lcomm_cuda_place(const void *pointer) {
   CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
                                  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
   uint64_t type = 0, is_managed = 0; /* wide enough for whatever is written there */
   int device[2] = {-1, 0};
   void *answers[] = {&type, &is_managed, device};
-  lcomm_memory_place place = {LCOMM_MEMORY_HOST, -1};
+  lcomm_memory_location place = {LCOMM_MEMORY_HOST, -1};
   if (!pointer || lcomm_cuda_driver.pointer_attributes(
                       3, asked, answers, (CUdeviceptr)(uintptr_t)pointer) != CUDA_SUCCESS) {
     return place;
