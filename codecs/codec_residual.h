@@ -32,4 +32,8 @@ void lcomm_residual_encode_owner(const lcomm_format *format, const lcomm_kernels
  * unquantised hands its residual over in full. */
 void lcomm_residual_fold(const lcomm_kernels *kernels, float *values, float *residual, uint64_t n);
 
+/* Scale `n` values down to an L2 norm of at most `norm`; NaN and Inf are left
+ * as they are. */
+void lcomm_residual_clip(const lcomm_kernels *kernels, float *values, uint64_t n, double norm);
+
 #endif

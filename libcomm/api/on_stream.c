@@ -4,10 +4,10 @@
 /* Collectives in order with a stream of a device. */
 
 #include "libcomm/call/call.h"
-#include "libcomm/device/stream_gate.h"
+#include "libcomm/device/device.h"
+#include "libcomm/engine/backend.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/handles.h"
-#include "libcomm/engine/run_device.h"
 #include "libcomm/tensor/bucket.h"
 
 /* The operation goes on by itself, and the stream waits for it. False when
@@ -21,13 +21,8 @@ static bool leave_to_stream(lcomm_comm *comm, const lcomm_call *call, lcomm_requ
       operation->over) {
     return false;
   }
-  const lcomm_run_device *device = operation->run->device;
-  if (!device->can_hold || !device->is_tried) {
-    return false;
-  }
-  int before = lcomm_run_device_enter(operation->run);
-  operation->gate = lcomm_stream_gate_close(device->table, call->stream);
-  lcomm_run_device_leave(operation->run, before);
+  const lcomm_backend_queue *queue = operation->run->backend->queue;
+  operation->gate = queue ? queue->hold(operation->run, call->stream) : NULL;
   operation->detached = operation->gate != NULL;
   return operation->detached;
 }

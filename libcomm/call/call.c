@@ -4,25 +4,15 @@
 #include "libcomm/call/call.h"
 
 #include "libcomm/engine/entry.h"
-#include "libcomm/engine/run_device.h"
-#include "libcomm/observe/capture.h"
 
 lcomm_call lcomm_call_of(lcomm_collective collective, const void *send, void *receive,
                          uint64_t count, lcomm_dtype dtype, lcomm_op op) {
   return (lcomm_call){
       .request = {.collective = collective, .count = count, .dtype = dtype, .op = op},
-      .send = send,
-      .receive = receive,
+      .send = {.data = (void *)(uintptr_t)send, .dtype = dtype},
+      .receive = {.data = receive, .dtype = dtype},
       .before = 1,
       .after = 1};
-}
-
-/* Done in one go: the request is over before it was ever in flight. */
-static void end_at_once(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
-                        lcomm_request *handle) {
-  lcomm_call_finish(run, call);
-  lcomm_run_keep(comm, run);
-  *handle = (lcomm_request){.generation = 1}; /* see collect() in request.c */
 }
 
 static lcomm_status find_run(lcomm_comm *comm, const lcomm_call *call, lcomm_run **run) {
@@ -36,27 +26,11 @@ static void release_run(lcomm_comm *comm, const lcomm_call *call, lcomm_run *run
   }
 }
 
-static void follow(lcomm_operation *operation, const lcomm_call *call, lcomm_request *handle) {
-  bool here = !operation->run->device;
-  operation->receive = call->receive;
-  operation->end = here ? lcomm_call_end(call->request.collective) : lcomm_call_end_device;
-  *handle = (lcomm_request){.internal = operation};
-  if (call->keeper) {
-    call->keeper->begin(call->owner, operation);
-  }
-}
-
-/* Data on devices is not captured. */
-static lcomm_status stage_in(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
-                             lcomm_operation_data *data) {
-  if (run->device) {
-    return lcomm_call_stage_in_device(run, call, data);
-  }
-  lcomm_call_stage_in(comm, run, call, data);
-  if (comm->capture) {
-    lcomm_capture_call(comm->capture, run->plan, comm->settings.policy.min_bytes, data->vector);
-  }
-  return LCOMM_OK;
+/* Over before it was ever in flight. */
+static lcomm_status end_at_once(lcomm_run *run, lcomm_request *handle) {
+  lcomm_status status = run->data.stage_out ? run->data.stage_out(run) : LCOMM_OK;
+  *handle = (lcomm_request){.state = LCOMM_REQUEST_OVER, .status = status};
+  return status;
 }
 
 static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
@@ -64,24 +38,23 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
   lcomm_operation *operation = NULL;
   lcomm_operation_data data;
   bool over = false;
-  lcomm_status status = stage_in(comm, run, call, &data);
-  data.op_kind = call->op_kind == LCOMM_OP_KIND_CALL ? comm->operations.inside : call->op_kind;
-  data.residual = call->residual_number;
+  lcomm_status status = lcomm_call_stage_in(run, call, &data);
   if (status == LCOMM_OK && call->waits && run->fastpath.sends) {
     status = lcomm_fastpath_try(run, data.vector, &data, &over);
   }
-  if (over) {
-    end_at_once(comm, run, call, handle);
-    return LCOMM_OK;
-  }
-  if (status == LCOMM_OK) {
+  if (status == LCOMM_OK && over) {
+    status = end_at_once(run, handle);
+  } else if (status == LCOMM_OK) {
     status = lcomm_operation_start(comm, run, &data, &operation);
   }
   if (!operation) {
     release_run(comm, call, run);
     return status;
   }
-  follow(operation, call, handle);
+  *handle = (lcomm_request){.internal = operation};
+  if (call->keeper) {
+    call->keeper->begin(call->owner, operation);
+  }
   bool moved = false;
   lcomm_operations_move(comm, &moved); /* a failure is the request's to report */
   return LCOMM_OK;

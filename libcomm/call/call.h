@@ -4,9 +4,12 @@
 #define LCOMM_CALL_CALL_H
 
 /* A collective call: its arguments, how they are checked (call_check.c), how data is staged in
- * and out (call_stage.c, call_stage_device.c), and its start. request.c waits for its end. */
+ * and out (call_stage.c), and its start. request.c waits for its end. */
 
 #include "libcomm/engine/operation.h"
+
+/* lcomm_request.state of one that was waited for: `internal` is NULL, `status` its result. */
+enum { LCOMM_REQUEST_OVER = 1 };
 
 struct lcomm_call;
 
@@ -20,10 +23,10 @@ typedef struct lcomm_call_keeper {
 
 typedef struct lcomm_call {
   /* op is as the caller gave it. lcomm_call_check fills in the communicator's name, the
-   * location of the buffers and, of uneven parts, `count`. */
+   * location of the buffers and, of uneven parts, `count`; and the buffers' count and location.
+   * Nothing is written to `send`. */
   lcomm_plan_request request;
-  const void *send;
-  void *receive;
+  lcomm_buffer send, receive;
   bool scaled; /* with the factors below; they are 1 otherwise */
   double before, after;
   bool waits;     /* the caller waits for the end: it may be tried in one go */
@@ -53,24 +56,12 @@ lcomm_status lcomm_call_broadcast_bytes(lcomm_comm *comm, void *bytes, size_t si
  * written to. ARGUMENT, or the sticky error. */
 lcomm_status lcomm_call_check(lcomm_comm *comm, lcomm_call *call, const lcomm_request *handle);
 
-/* Bring this rank's data to where `run` works, and say in `data` where that is. */
-void lcomm_call_stage_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_call *call,
-                         lcomm_operation_data *data);
+/* Bring this rank's data to where `run` works, and say in `data` what an operation works on. Errors
+ * are the communicator's. */
+lcomm_status lcomm_call_stage_in(lcomm_run *run, const lcomm_call *call,
+                                 lcomm_operation_data *data);
 
-/* What remains to be done at the end of an operation; NULL when the result is in
- * its place. */
-lcomm_operation_end lcomm_call_end(lcomm_collective collective);
-
-/* Both for a run on a device. On failure the communicator has failed. */
-lcomm_status lcomm_call_stage_in_device(lcomm_run *run, const lcomm_call *call,
-                                        lcomm_operation_data *data);
-void lcomm_call_end_device(lcomm_operation *operation);
-
-/* What follows the last step in the stream of such a run. The number of a call of the device that
- * failed, or 0. */
-int lcomm_call_stage_out_device(const lcomm_run *run);
-
-/* The same for a call that was done in one go, without an operation. */
-void lcomm_call_finish(const lcomm_run *run, const lcomm_call *call);
+/* Bring the result of a sum to the caller: lcomm_operation_data.stage_out. */
+lcomm_status lcomm_call_stage_out(lcomm_run *run);
 
 #endif

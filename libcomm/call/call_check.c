@@ -135,7 +135,7 @@ static bool overlap(uintptr_t a, uint64_t a_size, uintptr_t b, uint64_t b_size) 
 }
 
 static bool is_aligned(const lcomm_call *call) {
-  uintptr_t both = (uintptr_t)call->send | (uintptr_t)call->receive;
+  uintptr_t both = (uintptr_t)call->send.data | (uintptr_t)call->receive.data;
   return !is_sum(call) || both % lcomm_dtype_size(call->request.dtype) == 0;
 }
 
@@ -144,8 +144,8 @@ static lcomm_status check_buffers(lcomm_comm *comm, const lcomm_call *call) {
   const char *name = lcomm_collective_name(request->collective);
   unsigned long long count = request->count;
   extent size = extent_of(comm, request);
-  uintptr_t send = (uintptr_t)call->send, receive = (uintptr_t)call->receive;
-  if ((!call->send && size.send > 0) || (!call->receive && size.receive > 0)) {
+  uintptr_t send = (uintptr_t)call->send.data, receive = (uintptr_t)call->receive.data;
+  if ((!call->send.data && size.send > 0) || (!call->receive.data && size.receive > 0)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "%s of %llu elements: a buffer is NULL", name,
                         count);
   }
@@ -167,14 +167,20 @@ static lcomm_status check_buffers(lcomm_comm *comm, const lcomm_call *call) {
   return LCOMM_OK;
 }
 
-/* ------------------------------------------------------------------ places */
+/* --------------------------------------------------------------- locations */
 
-static lcomm_status check_places(lcomm_comm *comm, lcomm_call *call) {
+static void find_buffer(lcomm_buffer *buffer, uint64_t size) {
+  buffer->count = size / lcomm_dtype_size(buffer->dtype);
+  buffer->location = lcomm_memory_location_of(buffer->data, size);
+}
+
+static lcomm_status check_locations(lcomm_comm *comm, lcomm_call *call) {
   const char *name = lcomm_collective_name(call->request.collective);
   extent size = extent_of(comm, &call->request);
   char one[LCOMM_MEMORY_LOCATION_NAME_MAX], other[LCOMM_MEMORY_LOCATION_NAME_MAX];
-  lcomm_memory_location send = lcomm_memory_location_of(call->send, size.send);
-  lcomm_memory_location receive = lcomm_memory_location_of(call->receive, size.receive);
+  find_buffer(&call->send, size.send);
+  find_buffer(&call->receive, size.receive);
+  lcomm_memory_location send = call->send.location, receive = call->receive.location;
   if (size.send > 0 && size.receive > 0 && !lcomm_memory_is_beside(send, receive)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "%s of %llu elements: the send buffer is %s, the receive buffer %s; put "
@@ -205,5 +211,5 @@ lcomm_status lcomm_call_check(lcomm_comm *comm, lcomm_call *call, const lcomm_re
   LCOMM_TRY(check_factors(comm, call));
   LCOMM_TRY(check_counts(comm, call));
   LCOMM_TRY(check_buffers(comm, call));
-  return check_places(comm, call);
+  return check_locations(comm, call);
 }

@@ -4,134 +4,118 @@
 /* Data of collective calls: from the caller's buffer to the vector of the run,
  * which is the receive buffer itself wherever it can be, and back. */
 
-#include <string.h>
-
 #include "libcomm/call/call.h"
-#include "libcomm/engine/typed_copy.h"
+#include "libcomm/engine/backend.h"
+#include "libcomm/observe/capture.h"
 
-/* ---------------------------------------------------------------- bringing in */
+/* ---------------------------------------------------------------- staging in */
 
-static void bring_part(const lcomm_comm *comm, const lcomm_plan *plan, const lcomm_call *call) {
-  lcomm_span part = lcomm_plan_part(plan, comm->rank);
+/* This rank's part of an all-gather. */
+static lcomm_status stage_part(lcomm_run *run, const lcomm_call *call) {
+  const lcomm_plan *plan = run->plan;
+  lcomm_span part = lcomm_plan_part(plan, run->comm->rank);
   if (part.count == 0) {
-    return;
+    return LCOMM_OK;
   }
-  uint8_t *place = (uint8_t *)call->receive + part.first * plan->element_size;
-  if (place != call->send) {
-    memcpy(place, call->send, part.count * plan->element_size);
-  }
+  uint8_t *place = (uint8_t *)call->receive.data + part.first * plan->element_size;
+  return run->backend->vectors->copy(run, place, call->send.data, part.count * plan->element_size);
 }
 
-static const void *bring_input(const lcomm_run *run, const lcomm_call *call) {
+/* What an all-to-all sends; in place it is copied out of the way. */
+static lcomm_status stage_input(lcomm_run *run, const lcomm_call *call,
+                                lcomm_operation_data *data) {
   const lcomm_plan *plan = run->plan;
+  data->input = call->send.data;
   if (!plan->in_place || plan->input_count == 0) {
-    return call->send;
+    return LCOMM_OK;
   }
-  memcpy(run->own_input, call->send, plan->input_count * plan->element_size);
-  return run->own_input;
+  data->input = run->own_input;
+  return run->backend->vectors->copy(run, run->own_input, call->send.data,
+                                     plan->input_count * plan->element_size);
 }
 
 /* A copy of a call, where there was one at all. */
 static void trace_copy(const lcomm_run *run, double begin_s, const void *from, const void *to) {
   if (from != to) {
-    lcomm_copy_trace(run->comm, begin_s, run->plan->count * run->plan->element_size, NULL);
+    lcomm_exec_trace_copy(run, begin_s, run->plan->count * run->plan->element_size, NULL);
   }
 }
 
-static void bring_sum_in(const lcomm_run *run, const lcomm_call *call, void *vector) {
+static lcomm_status stage_sum(lcomm_run *run, const lcomm_call *call, void *vector) {
   const lcomm_plan *plan = run->plan;
-  double begin_s = lcomm_copy_begin(run->comm);
-  lcomm_vector_load(run->comm, call->send, plan->dtype, plan->vector_count, call->before, vector);
+  double begin_s = lcomm_exec_copy_begin(run);
+  LCOMM_TRY(run->backend->vectors->load(run, &call->send, call->before, vector));
   if (run->comm->size == 1) { /* one rank alone makes no sum that `after` would go with */
-    lcomm_vector_scale(run->comm, vector, plan->dtype, plan->vector_count, call->after);
+    lcomm_buffer sum = {vector, plan->vector_count, lcomm_sum_dtype(plan->dtype), plan->location};
+    LCOMM_TRY(lcomm_run_scale(run, &sum, call->after));
   }
-  trace_copy(run, begin_s, call->send, vector);
+  trace_copy(run, begin_s, call->send.data, vector);
+  return LCOMM_OK;
 }
 
-void lcomm_call_stage_in(lcomm_comm *comm, const lcomm_run *run, const lcomm_call *call,
-                         lcomm_operation_data *data) {
-  const lcomm_plan *plan = run->plan;
-  *data = (lcomm_operation_data){.vector = run->own_vector ? run->own_vector : call->receive,
-                                 .op = call->request.op,
-                                 .before = call->before,
-                                 .after = call->after};
-  switch (plan->collective) {
+static lcomm_status stage_in(lcomm_run *run, const lcomm_call *call, lcomm_operation_data *data) {
+  const lcomm_backend_queue *queue = run->backend->queue;
+  if (queue && call->on_stream) { /* the buffers are ready when it has come here */
+    LCOMM_TRY(queue->follow(run, call->stream));
+  }
+  switch (run->plan->collective) {
   case LCOMM_COLLECTIVE_ALLREDUCE:
   case LCOMM_COLLECTIVE_REDUCE_SCATTER:
   case LCOMM_COLLECTIVE_REDUCE_SCATTERV:
-    bring_sum_in(run, call, data->vector);
-    break;
+    return stage_sum(run, call, data->vector);
   case LCOMM_COLLECTIVE_ALLGATHER:
   case LCOMM_COLLECTIVE_ALLGATHERV:
-    bring_part(comm, plan, call);
-    break;
+    return stage_part(run, call);
   case LCOMM_COLLECTIVE_ALLTOALL:
-    data->input = bring_input(run, call);
-    break;
+    return stage_input(run, call, data);
   default: /* a broadcast has one buffer, a barrier none */
-    break;
+    return LCOMM_OK;
   }
 }
 
-/* -------------------------------------------------------------- bringing out */
+static bool is_sum(lcomm_collective collective) {
+  return collective == LCOMM_COLLECTIVE_ALLREDUCE || lcomm_collective_scatters(collective);
+}
 
-/* The result of a sum, `count` elements from `result` on, to the caller. */
-static void stage_out(const lcomm_run *run, lcomm_op op, const void *result, uint64_t count,
-                      void *receive) {
+lcomm_status lcomm_call_stage_in(lcomm_run *run, const lcomm_call *call,
+                                 lcomm_operation_data *data) {
+  lcomm_comm *comm = run->comm;
+  bool sums = is_sum(run->plan->collective);
+  *data = (lcomm_operation_data){.vector = run->own_vector ? run->own_vector : call->receive.data,
+                                 .op = call->request.op,
+                                 .before = call->before,
+                                 .after = call->after,
+                                 .residual = call->residual_number,
+                                 .on_stream = call->on_stream,
+                                 .stage_out = sums ? lcomm_call_stage_out : NULL,
+                                 .receive = call->receive};
+  data->op_kind = call->op_kind == LCOMM_OP_KIND_CALL ? comm->operations.inside : call->op_kind;
+  lcomm_run_entry entry = lcomm_run_enter(run);
+  lcomm_status status = stage_in(run, call, data);
+  lcomm_run_leave(run, entry);
+  if (status == LCOMM_OK && comm->capture && run->backend->is_host) {
+    lcomm_capture_call(comm->capture, run->plan, comm->settings.policy.min_bytes, data->vector);
+  }
+  return status;
+}
+
+/* --------------------------------------------------------------- staging out */
+
+lcomm_status lcomm_call_stage_out(lcomm_run *run) {
   const lcomm_plan *plan = run->plan;
-  double begin_s = lcomm_copy_begin(run->comm);
-  lcomm_vector_store(run->comm, result, plan->dtype, count, receive);
-  if (op == LCOMM_AVG) {
-    lcomm_vector_average(run->comm, receive, plan->dtype, count);
+  const lcomm_backend_vectors *vectors = run->backend->vectors;
+  const lcomm_buffer *receive = &run->data.receive;
+  bool scatters = lcomm_collective_scatters(plan->collective);
+  if (receive->count == 0) {
+    return LCOMM_OK;
   }
-  trace_copy(run, begin_s, result, receive);
-}
-
-static void look_through(lcomm_operation *operation, const void *result, uint64_t count) {
-  const lcomm_run *run = operation->run;
-  if (lcomm_plan_is_lossy(run->plan)) {
-    operation->not_finite = lcomm_vector_not_finite(run->comm, result, run->plan->dtype, count);
-    run->comm->stats.not_finite += operation->not_finite;
-  }
-}
-
-static void amend(lcomm_operation *operation, void *result) {
-  if (operation->amend) {
-    operation->amend(operation, result);
-  }
-}
-
-static void end_allreduce(lcomm_operation *operation) {
-  const lcomm_run *run = operation->run;
-  if (operation->status == LCOMM_OK) {
-    amend(operation, run->vector);
-    look_through(operation, run->vector, run->plan->count);
-    stage_out(run, operation->op, run->vector, run->plan->count, operation->receive);
-  }
-}
-
-static void end_reduce_scatter(lcomm_operation *operation) {
-  const lcomm_run *run = operation->run;
-  lcomm_span part = lcomm_plan_part(run->plan, run->comm->rank);
-  if (operation->status != LCOMM_OK || part.count == 0) {
-    return;
-  }
-  uint8_t *mine = run->own_vector + part.first * run->plan->element_size;
-  amend(operation, mine);
-  look_through(operation, mine, part.count);
-  stage_out(run, operation->op, mine, part.count, operation->receive);
-}
-
-lcomm_operation_end lcomm_call_end(lcomm_collective collective) {
-  if (collective == LCOMM_COLLECTIVE_ALLREDUCE) {
-    return end_allreduce;
-  }
-  return lcomm_collective_scatters(collective) ? end_reduce_scatter : NULL;
-}
-
-void lcomm_call_finish(const lcomm_run *run, const lcomm_call *call) {
-  if (run->plan->collective == LCOMM_COLLECTIVE_ALLREDUCE) {
-    /* exact: in its place */
-    stage_out(run, call->request.op, call->receive, run->plan->count, call->receive);
-  }
+  uint64_t first = scatters ? lcomm_plan_part(plan, run->comm->rank).first : 0;
+  lcomm_buffer result = *receive;
+  result.data = lcomm_run_at(run, first);
+  double begin_s = lcomm_exec_copy_begin(run);
+  LCOMM_TRY(lcomm_plan_is_lossy(plan) ? vectors->count_not_finite(run, &result) : LCOMM_OK);
+  LCOMM_TRY(vectors->store(run, result.data, receive));
+  LCOMM_TRY(run->data.op == LCOMM_AVG ? vectors->average(run, receive) : LCOMM_OK);
+  trace_copy(run, begin_s, result.data, receive->data);
+  return LCOMM_OK;
 }

@@ -4,6 +4,7 @@
 /* Requests: what outlives a call. */
 
 #include "libcomm/base/clock.h"
+#include "libcomm/call/call.h"
 #include "libcomm/device/stream_gate.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/operation.h"
@@ -11,8 +12,7 @@
 
 /* -------------------------------------------------------------- requests */
 
-/* A finished request remembers its result: internal NULL, generation 1 + the
- * negated status. */
+/* A request that is over remembers its result. */
 static lcomm_status collect(lcomm_comm *comm, lcomm_request *handle) {
   lcomm_operation *operation = handle->internal;
   lcomm_status status = operation->status;
@@ -24,15 +24,16 @@ static lcomm_status collect(lcomm_comm *comm, lcomm_request *handle) {
   }
   lcomm_operation_release(comm, operation);
   handle->internal = NULL;
-  handle->generation = 1 + (uint64_t)(-(int64_t)status);
+  handle->state = LCOMM_REQUEST_OVER;
+  handle->status = status;
   return status;
 }
 
 static lcomm_status remembered(lcomm_comm *comm, const lcomm_request *handle) {
-  if (handle->generation == 0) {
+  if (handle->state != LCOMM_REQUEST_OVER) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE, "a request was waited for that was never started");
   }
-  return (lcomm_status)(-(int64_t)(handle->generation - 1));
+  return (lcomm_status)handle->status;
 }
 
 static lcomm_status wait_for(lcomm_comm *comm, lcomm_request *request) {
@@ -106,7 +107,8 @@ lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done) {
 }
 
 uint64_t lcomm_request_not_finite(const lcomm_request *request) {
-  return request && !request->internal && request->generation > 0 ? request->not_finite : 0;
+  return request && !request->internal && request->state == LCOMM_REQUEST_OVER ? request->not_finite
+                                                                               : 0;
 }
 
 static lcomm_status progress(lcomm_comm *comm) {

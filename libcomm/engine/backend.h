@@ -3,25 +3,117 @@
 #ifndef LCOMM_ENGINE_BACKEND_H
 #define LCOMM_ENGINE_BACKEND_H
 
-/* Where a run computes: on the host (backend_cpu.c) or on a CUDA device (backend_cuda.c). The
- * executor knows steps, slots and messages; what differs between the two is behind this table. */
+/* Where a run computes: on the host (backend_cpu.c) or on a CUDA device (backend_cuda.c). What is
+ * computed from which slots, and when, is said once: ENCODE, DECODE and REDUCE in compute.c, the
+ * staging of callers' data in call/ and tensor/. A backend has the primitive operations.
+ *
+ * On the host an operation is over when it returns, and succeeds unless it says otherwise. On a
+ * device it is put into the stream of the run, between lcomm_run_enter and lcomm_run_leave;
+ * SYSTEM when the device refuses: the communicator has failed then. */
 
 #include "libcomm/engine/exec.h"
 
-/* Computations that are put into a queue and end later. */
+struct lcomm_stream_gate;
+
+/* An ENCODE, of elements of the vector from `source` on. */
+typedef struct lcomm_encoding {
+  const lcomm_step *step;
+  uint32_t index; /* of the step */
+  float *source;
+  float *residual; /* NULL: without error feedback; of the kind step->feedback */
+  float weight;    /* of an owner's error: undoes the factor of the sum */
+} lcomm_encoding;
+
+/* A REDUCE of payloads of dense codecs. */
+typedef struct lcomm_summing {
+  const lcomm_step *step;
+  const lcomm_summand *summands; /* step->slot_count of them, in their order */
+  float factor;
+  float *destination;
+  const lcomm_step *next; /* the ENCODE of the sum, which may be done in the same pass; or NULL */
+} lcomm_summing;
+
+/* Payloads of slots. */
+typedef struct lcomm_backend_payloads {
+  /* Make a dense payload. */
+  lcomm_status (*encode)(lcomm_run *run, const lcomm_encoding *it);
+  /* Bring a dense payload to where messages take it from: the one that was made, or a copy of
+   * `elements`, where that is not NULL. */
+  lcomm_status (*publish)(lcomm_run *run, const lcomm_step *step, const uint8_t *elements);
+  /* Where computations read a payload: it is brought there. */
+  lcomm_status (*read)(lcomm_run *run, uint32_t slot, uint8_t **payload);
+  /* Where lcomm_backend_vectors.copy reads it. */
+  const uint8_t *(*at)(const lcomm_run *run, uint32_t slot);
+  lcomm_status (*decode)(lcomm_run *run, const lcomm_step *step, uint8_t *payload);
+  /* *encoded: the ENCODE it->next is done, too. */
+  lcomm_status (*sum)(lcomm_run *run, const lcomm_summing *it, bool *encoded);
+  /* The same of a plan without codecs. */
+  lcomm_status (*sum_plain)(lcomm_run *run, const lcomm_step *step);
+
+  /* Top-k. How long its payloads are is known when they are made; fetch brings them to where
+   * messages take them from: *over, or once more. */
+  lcomm_status (*topk_encode)(lcomm_run *run, const lcomm_encoding *it);
+  lcomm_status (*topk_fetch)(lcomm_run *run, const lcomm_step *step, bool *over);
+  /* destination = factor * payload; destination += factor * payload */
+  lcomm_status (*topk_decode)(lcomm_run *run, uint32_t slot, lcomm_span span, float factor,
+                              float *destination);
+  lcomm_status (*topk_add)(lcomm_run *run, uint32_t slot, lcomm_span span, float factor,
+                           float *destination);
+  /* What was sent, and is in slot `applied` (LCOMM_NO_SLOT: all of it), leaves a residual; it
+   * zeroes its momentum. */
+  lcomm_status (*topk_commit)(lcomm_run *run, uint32_t sent, uint32_t applied, lcomm_span span,
+                              float *residual);
+  lcomm_status (*topk_mask)(lcomm_run *run, uint32_t sent, uint32_t applied, lcomm_span span,
+                            float *momentum);
+} lcomm_backend_payloads;
+
+/* Vectors, whose elements are lcomm_sum_dtype of those of callers' buffers. A factor of 1 changes
+ * no bit; integers have no other. */
+typedef struct lcomm_backend_vectors {
+  lcomm_status (*copy)(lcomm_run *run, void *to, const void *from, size_t size);
+  /* vector = factor * buffer, which may be the vector where the elements are not converted;
+   * buffer = vector, converted. */
+  lcomm_status (*load)(lcomm_run *run, const lcomm_buffer *buffer, double factor, void *vector);
+  lcomm_status (*store)(lcomm_run *run, const void *vector, const lcomm_buffer *buffer);
+  /* The finished sum of an average of integers, divided by the number of ranks towards zero.
+   * Other types are divided where the sum is made. */
+  lcomm_status (*average)(lcomm_run *run, const lcomm_buffer *sum);
+  /* Count NaN and Inf into run->not_finite, which is right once the run is over. */
+  lcomm_status (*count_not_finite)(lcomm_run *run, const lcomm_buffer *values);
+
+  /* Error feedback. values += residual; residual = 0 */
+  lcomm_status (*fold)(lcomm_run *run, float *values, float *residual, uint64_t n);
+  /* sums += carried, in float64 */
+  lcomm_status (*fold_f64)(lcomm_run *run, double *sums, const float *carried, uint64_t n);
+  /* momentum = factor * momentum + values; values = momentum */
+  lcomm_status (*momentum)(lcomm_run *run, float factor, float *momentum, float *values,
+                           uint64_t n);
+  /* Scale values down to an L2 norm of at most `norm`; NaN and Inf stay as they are. */
+  lcomm_status (*clip)(lcomm_run *run, float *values, uint64_t n, double norm);
+} lcomm_backend_vectors;
+
+/* Operations that end later. */
 typedef struct lcomm_backend_queue {
   void (*start)(lcomm_run *run);         /* part of lcomm_run_start */
   bool (*is_full)(const lcomm_run *run); /* there is no room for a computation now */
   bool (*is_busy)(const lcomm_run *run); /* something was put into it that is not over */
-  bool (*is_over)(const lcomm_run *run); /* the result is in its place */
   int (*enter)(const lcomm_run *run);    /* around what uses it; the answer is for leave */
   void (*leave)(const lcomm_run *run, int before);
-  /* The next step that has become over, if any: *over tells. */
-  lcomm_status (*poll)(lcomm_run *run, uint32_t *step, bool *over);
-  /* All steps are over: bring the result to its place, and see whether it is there. */
-  lcomm_status (*finish)(lcomm_run *run, bool *moved);
+  /* What follows comes after what is in a stream of the program now; after its event. */
+  lcomm_status (*follow)(lcomm_run *run, void *stream);
+  lcomm_status (*follow_event)(lcomm_run *run, void *event);
+  /* What was put into it since the last push is a computation; the oldest one that is over, if
+   * any: *over tells. */
+  lcomm_status (*push)(lcomm_run *run, const lcomm_computation *it);
+  lcomm_status (*pop)(lcomm_run *run, lcomm_computation *it, bool *over);
+  /* Nothing follows for this operation; is all of it over? */
+  lcomm_status (*close)(lcomm_run *run);
+  lcomm_status (*poll_end)(lcomm_run *run, bool *over);
   /* Nothing of a run that was given up may touch its memory any more. */
   void (*cancel)(lcomm_run *run);
+  /* Close a stream gate in a stream of the program, which waits for this operation; NULL where
+   * it cannot wait, or not yet. */
+  struct lcomm_stream_gate *(*hold)(const lcomm_run *run, void *stream);
 } lcomm_backend_queue;
 
 typedef struct lcomm_backend {
@@ -36,9 +128,9 @@ typedef struct lcomm_backend {
   bool (*own_memory)(lcomm_run *run);                    /* own_vector, own_input */
   void (*free)(lcomm_run *run);
 
-  /* Do a step that computes, or put it into the queue: *over tells. */
-  lcomm_status (*compute)(lcomm_run *run, uint32_t step, bool *over);
-  const lcomm_backend_queue *queue; /* NULL: computations are over when they return */
+  const lcomm_backend_payloads *payloads;
+  const lcomm_backend_vectors *vectors;
+  const lcomm_backend_queue *queue; /* NULL: operations are over when they return */
 
   /* Slots that are DIRECT: where their payload is received, and that it was. */
   void *(*receive_place)(const lcomm_run *run, uint32_t slot);
@@ -49,9 +141,38 @@ typedef struct lcomm_backend {
 
 extern const lcomm_backend lcomm_backend_cpu, lcomm_backend_cuda;
 
+/* Parts of these. */
+extern const lcomm_backend_payloads lcomm_backend_cpu_payloads, lcomm_backend_cuda_payloads;
+extern const lcomm_backend_vectors lcomm_backend_cpu_vectors, lcomm_backend_cuda_vectors;
+
 /* The backend of a plan whose vector is at `location`. */
 static inline const lcomm_backend *lcomm_backend_of(lcomm_memory_location location) {
   return lcomm_memory_is_on_device(location) ? &lcomm_backend_cuda : &lcomm_backend_cpu;
+}
+
+/* Around operations of a backend that are not in a step. Computations of the host are in the
+ * standard floating-point environment. */
+typedef struct lcomm_run_entry {
+  int before;
+  uint32_t environment;
+} lcomm_run_entry;
+
+static inline lcomm_run_entry lcomm_run_enter(const lcomm_run *run) {
+  const lcomm_backend_queue *queue = run->backend->queue;
+  return (lcomm_run_entry){queue ? queue->enter(run) : 0, lcomm_fp_enter()};
+}
+
+static inline void lcomm_run_leave(const lcomm_run *run, lcomm_run_entry entry) {
+  lcomm_fp_leave(entry.environment);
+  if (run->backend->queue) {
+    run->backend->queue->leave(run, entry.before);
+  }
+}
+
+/* Values of a vector, multiplied in place. */
+static inline lcomm_status lcomm_run_scale(lcomm_run *run, const lcomm_buffer *values,
+                                           double factor) {
+  return run->backend->vectors->load(run, values, factor, values->data);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Runs whose vector is in memory of the host: what they compute is over when it returns. */
+/* Runs whose vector is in memory of the host. */
 
 #include "libcomm/engine/exec_internal.h"
 
@@ -30,11 +30,6 @@ static void free_memory(lcomm_run *run) {
   lcomm_links_memory_free(links, run->own_input);
 }
 
-static lcomm_status compute(lcomm_run *run, uint32_t step, bool *over) {
-  *over = true;
-  return lcomm_exec_compute(run, step);
-}
-
 const lcomm_backend lcomm_backend_cpu = {
     .name = "cpu",
     .is_host = true,
@@ -42,5 +37,6 @@ const lcomm_backend lcomm_backend_cpu = {
     .slots_memory = slots_memory,
     .own_memory = own_memory,
     .free = free_memory,
-    .compute = compute,
+    .payloads = &lcomm_backend_cpu_payloads,
+    .vectors = &lcomm_backend_cpu_vectors,
 };

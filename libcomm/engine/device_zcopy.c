@@ -224,8 +224,8 @@ static lcomm_status cannot_read(lcomm_run *run, const lcomm_step *step, int erro
  * without waiting for a message of ours (find_prompt_slots in run_slots.c). */
 static bool stays_there(const lcomm_run *run, uint32_t slot) {
   const lcomm_slot_memory *memory = &run->slots[slot];
-  return run->device && lcomm_slot_is(memory, LCOMM_SLOT_PROMPT) &&
-         !lcomm_slot_is(memory, LCOMM_SLOT_FORWARDED);
+  return lcomm_memory_is_on_device(run->plan->location) &&
+         lcomm_slot_is(memory, LCOMM_SLOT_PROMPT) && !lcomm_slot_is(memory, LCOMM_SLOT_FORWARDED);
 }
 
 /* Memory of this process for a payload that has to come here. */
@@ -255,9 +255,10 @@ lcomm_status lcomm_device_receive_handle(lcomm_run *run, uint32_t index) {
         lcomm_collective_name(run->plan->collective), run->sequence,
         lcomm_comm_who(run->comm, step->peer, who, sizeof(who)));
   }
-  int before = 0, ordinal = 0;
+  int before = 0;
   (void)table->current(&before);
-  ordinal = run->device ? run->device->ordinal : before;
+  bool here = lcomm_memory_is_on_device(run->plan->location);
+  int ordinal = here ? run->plan->location.device : before;
   (void)table->use(ordinal);
   map *opened = NULL;
   int error = open_map(run->comm, step->peer, ordinal, &it.memory, &opened);
@@ -266,8 +267,8 @@ lcomm_status lcomm_device_receive_handle(lcomm_run *run, uint32_t index) {
     run->device->slots[step->slot].mapped = there;
     lcomm_payload_on_peer_device(slot);
   } else if (!error) {
-    uint8_t *here = room_for(run, step->slot);
-    error = here ? table->copy(here, there, slot->wire_size, opened->stream) : -1;
+    uint8_t *memory = room_for(run, step->slot);
+    error = memory ? table->copy(memory, there, slot->wire_size, opened->stream) : -1;
     error = error ? error : table->stream.finish(opened->stream);
     if (!error) {
       lcomm_payload_copied(slot);

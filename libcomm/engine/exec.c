@@ -24,13 +24,13 @@ static void place_slot(lcomm_run *run, uint32_t index) {
 
 void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t sequence) {
   const lcomm_schedule *schedule = &run->plan->schedule;
-  run->vector = data->vector;
-  run->input = data->input;
+  run->data = *data;
   run->factor = lcomm_exec_factor(run->comm, data->op, data->after);
-  run->name = data->name;
   run->sequence = sequence;
   lcomm_run_key(run, data);
   memset(&run->stats, 0, sizeof(run->stats));
+  run->not_finite = 0;
+  run->phase = LCOMM_RUN_STEPS;
   run->steps.left = schedule->step_count;
   run->messages.count = 0;
   run->steps.net_sends = run->steps.held_count = 0;
@@ -111,7 +111,7 @@ static void release_held(lcomm_run *run) {
 }
 
 bool lcomm_run_over(const lcomm_run *run) {
-  return run->steps.left == 0 && (!run->backend->queue || run->backend->queue->is_over(run));
+  return run->phase == LCOMM_RUN_OVER;
 }
 
 static lcomm_status post(lcomm_run *run, uint32_t step, bool paced) {
@@ -127,13 +127,22 @@ static lcomm_status post(lcomm_run *run, uint32_t step, bool paced) {
   return status;
 }
 
-static lcomm_status compute(lcomm_run *run, uint32_t step) {
+static lcomm_status end_computation(lcomm_run *run, lcomm_computation *it) {
   bool over = false;
-  lcomm_status status = run->backend->compute(run, step, &over);
-  if (status == LCOMM_OK && over) {
-    finish_step(run, step);
+  LCOMM_TRY(lcomm_exec_end_compute(run, it, &over));
+  if (!over) { /* as nothing is that does not go through a queue */
+    it->is_fetched = true;
+    return run->backend->queue->push(run, it);
   }
-  return status;
+  finish_step(run, it->step);
+  return LCOMM_OK;
+}
+
+static lcomm_status compute(lcomm_run *run, uint32_t step) {
+  const lcomm_backend_queue *queue = run->backend->queue;
+  lcomm_computation it = {.step = step, .begun_s = lcomm_clock_s()};
+  LCOMM_TRY(lcomm_exec_compute(run, step));
+  return queue ? queue->push(run, &it) : end_computation(run, &it);
 }
 
 /* Post messages and stop after one computation, so that the wire is looked
@@ -194,38 +203,59 @@ lcomm_status lcomm_run_poll(lcomm_run *run, bool *moved) {
 
 /* Computations of the queue that are over. */
 static lcomm_status poll_queue(lcomm_run *run, bool *moved) {
-  uint32_t step = 0;
+  const lcomm_backend_queue *queue = run->backend->queue;
+  lcomm_computation it;
   bool over = false;
-  lcomm_status status = run->backend->queue->poll(run, &step, &over);
-  while (status == LCOMM_OK && over) {
+  LCOMM_TRY(queue->pop(run, &it, &over));
+  while (over) {
     *moved = true;
-    finish_step(run, step);
-    status = run->backend->queue->poll(run, &step, &over);
+    LCOMM_TRY(end_computation(run, &it));
+    LCOMM_TRY(queue->pop(run, &it, &over));
   }
-  return status;
+  return LCOMM_OK;
 }
 
 /* A computation does not take its time here: all that are ready are put into the queue. */
 static lcomm_status progress_queue(lcomm_run *run, bool *moved) {
-  const lcomm_backend_queue *queue = run->backend->queue;
-  int before = queue->enter(run);
-  lcomm_status status = poll_queue(run, moved);
+  LCOMM_TRY(poll_queue(run, moved));
   bool here = true;
-  while (here && status == LCOMM_OK) {
+  while (here) {
     here = false;
-    status = start_ready_steps(run, &here);
+    LCOMM_TRY(start_ready_steps(run, &here));
     *moved |= here;
   }
-  if (status == LCOMM_OK && run->steps.left == 0) {
-    status = queue->finish(run, moved);
+  return LCOMM_OK;
+}
+
+/* All steps are over: bring the result to where it is wanted, and see whether it is there. */
+static lcomm_status stage_out(lcomm_run *run, bool *moved) {
+  const lcomm_backend_queue *queue = run->backend->queue;
+  bool over = true;
+  if (run->phase == LCOMM_RUN_STEPS) {
+    LCOMM_TRY(run->data.stage_out ? run->data.stage_out(run) : LCOMM_OK);
+    LCOMM_TRY(queue ? queue->close(run) : LCOMM_OK);
+    run->phase = LCOMM_RUN_ENDING;
+    *moved = true;
   }
-  queue->leave(run, before);
-  return status;
+  LCOMM_TRY(queue ? queue->poll_end(run, &over) : LCOMM_OK);
+  if (over) {
+    run->phase = LCOMM_RUN_OVER;
+    *moved = true;
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status progress(lcomm_run *run, bool *moved) {
+  LCOMM_TRY(run->backend->queue ? progress_queue(run, moved) : start_ready_steps(run, moved));
+  return run->steps.left == 0 ? stage_out(run, moved) : LCOMM_OK;
 }
 
 lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved) {
   LCOMM_TRY(lcomm_run_poll(run, moved));
-  return run->backend->queue ? progress_queue(run, moved) : start_ready_steps(run, moved);
+  lcomm_run_entry entry = lcomm_run_enter(run);
+  lcomm_status status = progress(run, moved);
+  lcomm_run_leave(run, entry);
+  return status;
 }
 
 void lcomm_run_cancel(lcomm_run *run) {

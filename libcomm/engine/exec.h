@@ -14,6 +14,7 @@
 
 #include "codecs/codec_sum.h"
 #include "codecs/lossless.h"
+#include "libcomm/base/clock.h"
 #include "libcomm/engine/engine.h"
 #include "libcomm/engine/feedback_state.h"
 #include "libcomm/engine/payload.h"
@@ -23,11 +24,12 @@ typedef struct lcomm_run_terms {
   uint64_t plan;     /* its hash */
   uint64_t residual; /* which one, by the order in which they were made; 0: none */
   double before, after;
+  uint64_t factors; /* of a bucket, see lcomm_operation_data */
   lcomm_op op;
   lcomm_op_kind op_kind;
 } lcomm_run_terms;
 
-_Static_assert(sizeof(lcomm_run_terms) == 40, "terms are hashed: they have no padding");
+_Static_assert(sizeof(lcomm_run_terms) == 48, "terms are hashed: they have no padding");
 
 enum {
   /* A header and a payload up to this size are one message: over links with zero-copy
@@ -42,6 +44,38 @@ enum {
   LCOMM_NET_SENDS_MAX = 2,
   LCOMM_GET_SIZE = 128 << 10 /* of a remote source, at a time */
 };
+
+/* What an operation works on. */
+typedef struct lcomm_operation_data {
+  uint8_t *vector;      /* plan->vector_count - plan->input_count elements */
+  const uint8_t *input; /* plan->input_count elements, or NULL */
+  lcomm_op op;
+  double before, after; /* factors; the caller of the operation has applied `before` */
+  uint64_t factors;     /* a hash of those of a bucket's tensors; 0: all are 1 */
+  lcomm_op_kind op_kind;
+  uint64_t residual; /* which one, see lcomm_run_terms */
+  const char *name;  /* of the data, for traces; NULL: none. Stays valid. */
+  bool on_stream;    /* it is in order with a stream of the program */
+  /* After the last step: bring the result to where it is wanted, by the backend's operations.
+   * NULL: it is there. An error is one of the communicator. */
+  lcomm_status (*stage_out)(lcomm_run *run);
+  lcomm_buffer receive; /* for stage_out: the caller's buffer, */
+  void *owner;          /* and a bucket or a residual */
+} lcomm_operation_data;
+
+/* A computation that has begun. */
+typedef struct lcomm_computation {
+  uint32_t step;
+  bool
+      is_fetched; /* of a top-k ENCODE: its payloads are on their way to where they are sent from */
+  double begun_s;
+} lcomm_computation;
+
+typedef enum lcomm_run_phase {
+  LCOMM_RUN_STEPS,  /* steps are left, or have just ended */
+  LCOMM_RUN_ENDING, /* the result is on its way to where it is wanted */
+  LCOMM_RUN_OVER
+} lcomm_run_phase;
 
 typedef struct lcomm_message {
   uint32_t step;
@@ -118,13 +152,13 @@ struct lcomm_run {
   struct lcomm_run_device *device;     /* run_device.h; of that backend */
 
   /* What it works on, set by lcomm_run_start. */
-  uint8_t *vector;                /* elements of plan->element_size bytes */
-  const uint8_t *input;           /* the first plan->input_count of them, or NULL */
+  lcomm_operation_data data;
   double factor;                  /* applied when a sum over all ranks is complete */
   lcomm_feedback_state *feedback; /* of bucket or residual, NULL without error feedback */
   uint32_t sequence;              /* number of the operation */
   uint32_t seed_shift;            /* added to it where it seeds stochastic rounding */
-  const char *name;               /* of the data, for traces, or NULL */
+  lcomm_run_phase phase;
+  uint64_t not_finite; /* in the result, where that is counted */
 
   /* What ranks compare in every message: the terms. */
   lcomm_run_terms terms;
@@ -155,11 +189,10 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
 void lcomm_run_destroy(lcomm_run *run);
 
 /* Begin over the data. Nothing is sent yet. */
-struct lcomm_operation_data;
-void lcomm_run_start(lcomm_run *run, const struct lcomm_operation_data *data, uint32_t sequence);
+void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t sequence);
 
 /* Choose what is compared in messages: the plan, and what is to be done with it. */
-void lcomm_run_key(lcomm_run *run, const struct lcomm_operation_data *data);
+void lcomm_run_key(lcomm_run *run, const lcomm_operation_data *data);
 
 /* Do what can be done without waiting. *moved is set if anything was. */
 lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved);
@@ -180,20 +213,37 @@ static inline const lcomm_format *lcomm_run_format(const lcomm_run *run, uint32_
   return &run->plan->stages[run->plan->schedule.slots[slot].stage].format;
 }
 
+static inline bool lcomm_factor_is_one(double factor) {
+  return !(factor < 1.0 || factor > 1.0);
+}
+
 /* Where element `first` of the vector is. */
 static inline uint8_t *lcomm_run_at(const lcomm_run *run, uint64_t first) {
   const lcomm_plan *plan = run->plan;
   if (first < plan->input_count) {
-    return (uint8_t *)(uintptr_t)run->input + first * plan->element_size; /* only read */
+    return (uint8_t *)(uintptr_t)run->data.input + first * plan->element_size; /* only read */
   }
-  return run->vector + (first - plan->input_count) * plan->element_size;
+  return run->data.vector + (first - plan->input_count) * plan->element_size;
 }
 
 static inline float *lcomm_run_floats(const lcomm_run *run, uint64_t first) {
   return (float *)(void *)lcomm_run_at(run, first);
 }
 
+/* When a copy begins; 0 where nobody traces. */
+static inline double lcomm_exec_copy_begin(const lcomm_run *run) {
+  return run->comm->trace ? lcomm_clock_s() : 0.0;
+}
+
+/* Add a copy to the trace, if there is one: begun at begin_s (0: not), `bytes` of the data called
+ * `name` (NULL: none). Copies on a device take no time of this thread. */
+void lcomm_exec_trace_copy(const lcomm_run *run, double begin_s, uint64_t bytes, const char *name);
+
+/* What a step computes: begin, by operations of the backend; end, when those are over. *over is
+ * false when more had to follow, which is then to be ended, too. */
 lcomm_status lcomm_exec_compute(lcomm_run *run, uint32_t step);
+lcomm_status lcomm_exec_end_compute(lcomm_run *run, const lcomm_computation *it, bool *over);
+
 /* Undo the lossless stage of a slot that was received. WIRE, and *why. */
 lcomm_status lcomm_exec_unpack(lcomm_run *run, uint32_t slot, const char **why);
 lcomm_status lcomm_exec_post(lcomm_run *run, uint32_t step, lcomm_message *message);
@@ -214,7 +264,7 @@ bool lcomm_fastpath_fits(const lcomm_run *run);
 /* Try it: *over tells whether the result is in data->vector. If it is not, the
  * messages are sent, and the operation goes on from there. `send` is this rank's
  * contribution. */
-lcomm_status lcomm_fastpath_try(lcomm_run *run, const void *send,
-                                const struct lcomm_operation_data *data, bool *over);
+lcomm_status lcomm_fastpath_try(lcomm_run *run, const void *send, const lcomm_operation_data *data,
+                                bool *over);
 
 #endif

@@ -160,6 +160,7 @@ lcomm_status lcomm_fastpath_try(lcomm_run *run, const void *send, const lcomm_op
   if (comm->operations.first || comm->fingerprints.early_count > 0) {
     return LCOMM_OK; /* in order, and seen */
   }
+  run->data = *data;
   run->sequence = comm->operations.next[lcomm_op_kind_sequence_space(data->op_kind)];
   lcomm_run_key(run, data);
   size_t size = compose(run, send, mine), whole = LCOMM_WIRE_HEADER_SIZE + size;

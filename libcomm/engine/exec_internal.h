@@ -143,15 +143,12 @@ static inline bool lcomm_run_is_plain(const lcomm_run *run) {
 /* A payload is complete: the lossless stage, then the header. */
 void lcomm_exec_finish_header(lcomm_run *run, uint32_t slot);
 
-/* A computation is over: into the statistics, and the trace. */
-void lcomm_exec_count_compute(lcomm_run *run, uint32_t step, double begin_s, double end_s);
-
 /* The ENCODE that waits for nothing but this sum now and reads just its span, so
  * that its values can be encoded as they are made. NULL when there is none. */
 const lcomm_step *lcomm_exec_encode_after(const lcomm_run *run, const lcomm_step *sum);
 
-/* The REDUCE step: of any plan, and of one without codecs. */
-lcomm_status lcomm_exec_reduce(lcomm_run *run, const lcomm_step *step);
+/* A REDUCE of a plan without codecs, on the host. */
+lcomm_status lcomm_exec_reduce_plain(lcomm_run *run, const lcomm_step *step);
 /* Sum (or minimum, maximum) of elements of a plain plan. */
 void lcomm_exec_add_plain(const lcomm_run *run, const void *const *sources, size_t count,
                           void *destination, size_t n);
@@ -163,6 +160,5 @@ static inline double lcomm_exec_factor(const lcomm_comm *comm, lcomm_op op, doub
 
 /* Multiply elements of a plain plan; integers stay as they are. */
 void lcomm_exec_scale(const lcomm_run *run, double factor, void *values, size_t n);
-lcomm_status lcomm_exec_reduce_plain(lcomm_run *run, const lcomm_step *step);
 
 #endif

@@ -9,7 +9,6 @@
 #include "kernels/plain.h"
 #include "kernels/stripe.h"
 #include "libcomm/engine/exec_internal.h"
-#include "libcomm/engine/typed_copy.h"
 
 static lcomm_plain_op plain_op(lcomm_op op) {
   if (op == LCOMM_MIN) {

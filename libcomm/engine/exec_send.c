@@ -169,7 +169,7 @@ void lcomm_exec_trace_message(const lcomm_run *run, const lcomm_message *message
                              .message = step->message,
                              .link = link_class(run, step),
                              .bytes = LCOMM_WIRE_HEADER_SIZE + run->slots[step->slot].wire_size,
-                             .name = run->name,
+                             .name = run->data.name,
                              .codec = lcomm_run_format(run, step->slot)->codec->name};
   lcomm_trace_add(run->comm->trace, &event);
 }

@@ -146,7 +146,7 @@ static void trace_operation(const lcomm_comm *comm, const lcomm_operation *opera
                              .sequence = operation->sequence,
                              .peer = -1,
                              .bytes = plan->count * lcomm_dtype_size(plan->dtype),
-                             .name = operation->run->name};
+                             .name = operation->run->data.name};
   lcomm_trace_add(comm->trace, &event);
 }
 
@@ -156,6 +156,8 @@ static void finish(lcomm_comm *comm, lcomm_operation *operation, lcomm_status st
   operation->run->fastpath.is_sent = false;
   operation->over = true;
   operation->status = status;
+  operation->not_finite = status == LCOMM_OK ? operation->run->not_finite : 0;
+  comm->stats.not_finite += operation->not_finite;
   account(comm, operation, now_s);
   if (comm->trace) {
     trace_operation(comm, operation, now_s);

@@ -32,11 +32,8 @@ struct lcomm_operation {
   double tested_s;         /* when a test first found it in flight, 0: never */
 
   lcomm_operation_end end; /* may be NULL */
-  void *receive;           /* for end: the caller's buffer, or the bucket */
   void *owner;             /* for end and collected: a bucket or a residual, or NULL */
   const bool *awaited; /* set when what the program waits for is there: `over`, or the owner's */
-  /* The sum is complete at `result`, the part of this rank: the owner adds to it. */
-  void (*amend)(lcomm_operation *operation, void *result);
   lcomm_operation_end collected; /* its request was waited for; NULL: the run is kept */
   bool detached; /* nobody has a request of it: given back by itself when it is over */
   struct lcomm_stream_gate *gate; /* of the caller's stream that waits for it, or NULL */
@@ -44,17 +41,6 @@ struct lcomm_operation {
   lcomm_operation *next, *next_idle, *next_made;
   lcomm_operation *previous;
 };
-
-/* What an operation works on. */
-typedef struct lcomm_operation_data {
-  void *vector;      /* plan->vector_count - plan->input_count elements */
-  const void *input; /* plan->input_count elements, or NULL */
-  lcomm_op op;
-  double before, after; /* factors; the caller of the operation has applied `before` */
-  lcomm_op_kind op_kind;
-  uint64_t residual; /* which one, see lcomm_run_terms */
-  const char *name;  /* of the data, for traces; NULL: none. Stays valid. */
-} lcomm_operation_data;
 
 /* Take an operation for `run` and start it. Allocates only when more
  * operations are in flight than ever before. On failure the run is still the

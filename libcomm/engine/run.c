@@ -102,6 +102,7 @@ void lcomm_run_key(lcomm_run *run, const lcomm_operation_data *data) {
                            .residual = data->residual,
                            .before = data->before,
                            .after = data->after,
+                           .factors = data->factors,
                            .op = data->op,
                            .op_kind = data->op_kind};
   if (run->hash.key == 0 || memcmp(&run->terms, &terms, sizeof(terms)) != 0) {

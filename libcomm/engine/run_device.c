@@ -17,6 +17,21 @@ static size_t aligned(size_t size) {
   return (size + DEVICE_ALIGN - 1) / DEVICE_ALIGN * DEVICE_ALIGN;
 }
 
+int lcomm_run_device_enter(const lcomm_run *run) {
+  int before = run->device->ordinal;
+  (void)run->device->table->current(&before);
+  if (before != run->device->ordinal) {
+    (void)run->device->table->use(run->device->ordinal);
+  }
+  return before;
+}
+
+void lcomm_run_device_leave(const lcomm_run *run, int before) {
+  if (before != run->device->ordinal) {
+    (void)run->device->table->use(before);
+  }
+}
+
 static lcomm_status explain(const lcomm_run_device *device, const char *what, int error) {
   return lcomm_error_thread(LCOMM_ERR_SYSTEM, "device %d gives no %s: %s", device->ordinal, what,
                             device->table->explain(error));

@@ -20,17 +20,9 @@
 enum { LCOMM_DEVICE_WORKS = 64 };
 
 typedef struct lcomm_device_work {
-  uint32_t step;
+  lcomm_computation computation;
   void *event;
-  double begun_s;
-  bool sizes_known; /* of a top-k: the payloads are on their way to the host */
 } lcomm_device_work;
-
-typedef enum lcomm_device_phase {
-  LCOMM_DEVICE_RUNNING, /* steps are left, or have just ended */
-  LCOMM_DEVICE_ENDING,  /* the result is being brought to the caller */
-  LCOMM_DEVICE_OVER
-} lcomm_device_phase;
 
 /* What the device has of a slot; where its payload is, says its state (payload.h). */
 typedef struct lcomm_device_slot {
@@ -58,7 +50,6 @@ typedef struct lcomm_run_device {
   int ordinal;
   bool can_hold;  /* its streams can wait for values, see stream_gate.h */
   bool is_tried;  /* an operation has ended: what it opens at peers is open */
-  bool on_stream; /* the operation is in order with a stream, which may be held */
   bool can_share; /* its memory can be read by other processes, see device_zcopy.h */
   void *stream;
 
@@ -71,15 +62,11 @@ typedef struct lcomm_run_device {
   lcomm_device_launch launch;
   lcomm_device_works works;
 
-  /* The end: what comes after the last step. */
-  lcomm_device_phase phase;
-  void *begin, *end; /* events: the caller's stream has come to the call; all is done */
-  void *receive;     /* the caller's buffer */
-  int (*stage_out)(const lcomm_run *run); /* enqueues what follows the last step */
-  void *owner;                            /* for stage_out: a bucket, or NULL */
-  double *scratch;                        /* of the device: for norms */
-  uint64_t *found;                        /* of the device: values that are not finite */
-  uint64_t *found_here;                   /* pinned: the same */
+  bool is_closed;       /* nothing follows for this operation, and `end` is not over */
+  void *begin, *end;    /* events: the caller's stream has come to the call; all is done */
+  double *scratch;      /* of the device: for norms */
+  uint64_t *found;      /* of the device: values that are not finite */
+  uint64_t *found_here; /* pinned: the same */
 } lcomm_run_device;
 
 /* device_quiesce.c: wait until no stream of this process is held, and let none be held until
@@ -106,53 +93,14 @@ void lcomm_run_device_free(lcomm_run *run);
 int lcomm_run_device_enter(const lcomm_run *run);
 void lcomm_run_device_leave(const lcomm_run *run, int before);
 
-/* Put a computation into the stream. */
-lcomm_status lcomm_run_device_launch(lcomm_run *run, uint32_t step);
+/* OK where `error`, of a call of the table, is 0; else the communicator has failed: SYSTEM. */
+lcomm_status lcomm_run_device_check(lcomm_run *run, const char *what, int error);
 
-/* The next step that has become over, if any: *over tells. */
-lcomm_status lcomm_run_device_poll(lcomm_run *run, uint32_t *step, bool *over);
-
-/* All steps are over: bring the result to its place, and see whether it is there.
- * *moved is set when something happened. */
-lcomm_status lcomm_run_device_finish(lcomm_run *run, bool *moved);
-
-/* Between buffers of callers, of any type, and the vectors that sums are made in,
- * as typed_copy.h has it for the host, in the run's stream. */
-int lcomm_device_load(const lcomm_run_device *device, const void *buffer, lcomm_dtype dtype,
-                      uint64_t count, double factor, void *vector);
-int lcomm_device_store(const lcomm_run_device *device, const void *vector, lcomm_dtype dtype,
-                       uint64_t count, void *buffer);
-int lcomm_device_average(const lcomm_run_device *device, void *vector, lcomm_dtype dtype,
-                         uint64_t count, int ranks);
-/* Into *found_here, once the stream has come there. */
-int lcomm_device_count_not_finite(const lcomm_run_device *device, const void *vector,
-                                  lcomm_dtype dtype, uint64_t count);
-
-/* Nothing of a run that was given up may touch its memory any more. */
-void lcomm_run_device_cancel(lcomm_run *run);
-
-/* Inside: a call of the table failed. */
-lcomm_status lcomm_run_device_failed(lcomm_run *run, const char *what, int error);
-
-/* Inside: put what a step computes into the stream. The number of a call that
- * failed, or 0. */
-int lcomm_device_compute(lcomm_run *run, uint32_t step);
-
-/* Inside, of top-k: its ENCODE, the copies that follow it, what follows those, and
- * what DECODE and REDUCE do with its payloads. The numbers are those of the table. */
-int lcomm_device_encode_sparse(lcomm_run *run, uint32_t step);
-int lcomm_device_copy_sparse(lcomm_run *run, uint32_t step);
-int lcomm_device_mask_sent(lcomm_run *run, uint32_t step);
-int lcomm_device_decode_sparse(lcomm_run *run, const lcomm_step *step);
-int lcomm_device_commit(lcomm_run *run, const lcomm_step *step);
-int lcomm_device_reduce_sparse(lcomm_run *run, const lcomm_step *step, float factor);
 /* Where the payload of a slot is, as this device sees it. */
 static inline uint8_t *lcomm_device_payload(const lcomm_run *run, uint32_t slot) {
   const lcomm_run_device *device = run->device;
   const uint8_t *mapped = device->slots[slot].mapped;
   return mapped ? (uint8_t *)(uintptr_t)mapped : device->slots[slot].payload; /* only read */
 }
-/* The payload of a slot, on the device; it is sent there once. */
-int lcomm_device_need(lcomm_run *run, uint32_t slot);
 
 #endif

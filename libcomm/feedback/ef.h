@@ -12,7 +12,7 @@
  * (lcomm_ef_finish); lcomm_ef_end frees what has been paid out.
  *
  * ef.c has plans, life and policy, ef_run.c the run of a step, ef_apply.c the arithmetic over
- * ef_backend.h.
+ * the operations of a backend.
  */
 
 #include "libcomm/engine/operation.h"
@@ -55,17 +55,17 @@ lcomm_status lcomm_ef_holders(const lcomm_ef *ef, int *holders);
 
 /* --------------------------------------------------------------- a step */
 
-/* Each of these works where `run` has its data: in its stream on a device, which the caller has
- * entered. The number of a call that failed there, or 0. */
+/* Each of these works by operations of the run's backend, between lcomm_run_enter and
+ * lcomm_run_leave. Errors are the communicator's. */
 
 /* Scale `count` values of a contribution down to the norm of the policy. */
-int lcomm_ef_clip(const lcomm_ef *ef, const lcomm_run *run, float *values, uint64_t count);
+lcomm_status lcomm_ef_clip(const lcomm_ef *ef, lcomm_run *run, float *values, uint64_t count);
 
 /* Add what this rank keeps to its contribution, so that the sum is complete; nothing stays. */
-int lcomm_ef_flush(lcomm_ef *ef, const lcomm_run *run);
+lcomm_status lcomm_ef_flush(lcomm_ef *ef, lcomm_run *run);
 
 /* Add momentum and what is carried to this rank's part of the sum. */
-int lcomm_ef_finish(lcomm_ef *ef, const lcomm_run *run, void *result);
+lcomm_status lcomm_ef_finish(lcomm_ef *ef, lcomm_run *run, void *result);
 
 /* An operation with `run` has ended well: what it has paid out is gone. */
 void lcomm_ef_end(lcomm_ef *ef, const lcomm_run *run);

@@ -3,7 +3,6 @@
 
 #include "libcomm/feedback/ef_state.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "libcomm/feedback/ef_memory.h"
@@ -68,30 +67,4 @@ lcomm_ef_shard lcomm_ef_shard_of(const lcomm_feedback_state *feedback, uint64_t 
     shard = (lcomm_ef_shard){first - offset, last - first, first - begin};
   }
   return shard;
-}
-
-/* L2 norm. Several sums, because one alone would wait for every addition. */
-static double norm_of(const float *values, uint64_t n) {
-  enum { SUMS = 8 };
-  double squares[SUMS] = {0}, all = 0;
-  uint64_t whole = n - n % SUMS;
-  for (uint64_t i = 0; i < whole; i += SUMS) {
-    for (int j = 0; j < SUMS; j++) {
-      squares[j] += (double)values[i + j] * (double)values[i + j];
-    }
-  }
-  for (uint64_t i = whole; i < n; i++) {
-    squares[0] += (double)values[i] * (double)values[i];
-  }
-  for (int j = 0; j < SUMS; j++) {
-    all += squares[j];
-  }
-  return sqrt(all);
-}
-
-void lcomm_feedback_clip(const lcomm_kernels *kernels, float *values, uint64_t n, double norm) {
-  double length = norm_of(values, n);
-  if (isfinite(length) && length > norm) {
-    kernels->f32_scale(values, (float)(norm / length), values, (size_t)n);
-  }
 }

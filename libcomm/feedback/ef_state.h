@@ -55,8 +55,4 @@ void lcomm_feedback_free(lcomm_feedback_state *feedback);
 /* Does the state belong to the same elements that `plan` wants it for? */
 bool lcomm_feedback_fits(const lcomm_feedback_state *feedback, const lcomm_plan *plan);
 
-/* Scale `n` values down to an L2 norm of at most `norm`; NaN and Inf are left
- * as they are. */
-void lcomm_feedback_clip(const lcomm_kernels *kernels, float *values, uint64_t n, double norm);
-
 #endif

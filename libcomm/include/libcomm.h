@@ -375,7 +375,8 @@ typedef enum lcomm_op {
  * lcomm_wait() or lcomm_test() has said that the operation is over. */
 typedef struct lcomm_request {
   void *internal;
-  uint64_t generation;
+  int32_t state;
+  int32_t status;
   uint64_t not_finite;
 } lcomm_request;
 

@@ -115,25 +115,6 @@ lcomm_status lcomm_tensors_call(lcomm_comm *comm, struct lcomm_call *call);
  * have agreed on the tensors (lcomm_tensors_plan). */
 lcomm_status lcomm_buckets_start(lcomm_comm *comm);
 
-/* Bring the tensors of a step in, multiplied and clipped, and the results out. */
-void lcomm_bucket_stage_in(lcomm_bucket *bucket, const lcomm_run *run);
-void lcomm_bucket_stage_out(lcomm_bucket *bucket, const lcomm_run *run);
-
-/* The same on a device, in the stream of `run`, which starts or ends. stage_in
- * fails the communicator. */
-lcomm_status lcomm_bucket_stage_in_device(lcomm_bucket *bucket, lcomm_run *run);
-void lcomm_bucket_end_device(lcomm_bucket *bucket, const lcomm_run *run);
-
-/* Where a tensor of the bucket is in its vector. */
-void *lcomm_bucket_place(const lcomm_bucket *bucket, size_t index);
-
-/* Where the bucket is worked on. */
-void *lcomm_bucket_vector(const lcomm_bucket *bucket);
-
-/* One number for the factors of all tensors, so that ranks compare them: 1 when
- * all are 1, else one between 1 and 2 made of a hash of them. */
-double lcomm_bucket_factors(const lcomm_bucket *bucket);
-
 /* Compare the tensors between the ranks, unless they agree already. Collective;
  * MISMATCH and transport errors, sticky. */
 lcomm_status lcomm_tensors_compare(lcomm_comm *comm);

@@ -1,24 +1,126 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Buckets, step by step: their operations start and end. */
+/* Buckets, step by step: from the tensors to the vector, an operation, and back. */
 
-#include "libcomm/engine/run_device.h"
+#include <xxhash.h>
+
+#include "libcomm/engine/backend.h"
+#include "libcomm/observe/capture.h"
 #include "libcomm/tensor/bucket.h"
+
+static uint8_t *vector_of(const lcomm_bucket *bucket) {
+  return bucket->vector ? bucket->vector : bucket->tensors[0]->data;
+}
+
+/* Elements of the vector, `first` of them on. */
+static lcomm_buffer part_of(const lcomm_bucket *bucket, uint64_t first, uint64_t count) {
+  return (lcomm_buffer){.data = vector_of(bucket) + first * bucket->element_size,
+                        .count = count,
+                        .dtype = lcomm_sum_dtype(bucket->dtype),
+                        .location = bucket->comm->tensors->location};
+}
+
+static lcomm_buffer place_of(const lcomm_bucket *bucket, const lcomm_tensor *tensor) {
+  return part_of(bucket, bucket->vector ? tensor->offset : 0, tensor->count);
+}
+
+static lcomm_buffer buffer_of(const lcomm_tensor *tensor) {
+  return (lcomm_buffer){.data = tensor->data,
+                        .count = tensor->count,
+                        .dtype = tensor->dtype,
+                        .location = tensor->comm->tensors->location};
+}
+
+static void trace_copy(const lcomm_bucket *bucket, const lcomm_run *run, double begin_s) {
+  lcomm_exec_trace_copy(run, begin_s, bucket->count * bucket->element_size, bucket->name);
+}
+
+/* -------------------------------------------------------------- staging in */
+
+/* A gradient is there when the stream that makes it has come to the event. */
+static lcomm_status load_tensor(lcomm_run *run, const lcomm_bucket *bucket, lcomm_tensor *tensor) {
+  lcomm_buffer gradient = buffer_of(tensor);
+  if (atomic_exchange(&tensor->on_stream, false)) {
+    LCOMM_TRY(run->backend->queue->follow_event(run, tensor->event));
+  }
+  return run->backend->vectors->load(run, &gradient, tensor->before, place_of(bucket, tensor).data);
+}
+
+static const char *captured_tensor(const void *bucket, size_t index, uint64_t *count) {
+  const lcomm_tensor *tensor = ((const lcomm_bucket *)bucket)->tensors[index];
+  *count = tensor->count;
+  return tensor->name;
+}
+
+static void capture(const lcomm_bucket *bucket) {
+  const lcomm_comm *comm = bucket->comm;
+  lcomm_captured_bucket it = {.step = comm->deferred.step,
+                              .number = (size_t)(bucket - comm->tensors->buckets),
+                              .tensor_count = bucket->tensor_count,
+                              .dtype = bucket->dtype,
+                              .op = bucket->op,
+                              .count = bucket->count,
+                              .values = vector_of(bucket),
+                              .tensor = captured_tensor,
+                              .bucket = bucket};
+  lcomm_capture_bucket(comm->capture, &it);
+}
+
+static lcomm_status stage_in(lcomm_bucket *bucket, lcomm_run *run) {
+  double begin_s = lcomm_exec_copy_begin(run);
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    LCOMM_TRY(load_tensor(run, bucket, bucket->tensors[i]));
+  }
+  if (bucket->comm->capture && run->backend->is_host) {
+    capture(bucket);
+  }
+  for (size_t i = 0; i < bucket->tensor_count; i++) { /* each, before anything is accumulated */
+    lcomm_buffer place = place_of(bucket, bucket->tensors[i]);
+    LCOMM_TRY(lcomm_ef_clip(&bucket->ef, run, place.data, place.count));
+  }
+  trace_copy(bucket, run, begin_s);
+  return LCOMM_OK;
+}
+
+/* ------------------------------------------------------------- staging out */
+
+/* Momentum and what is carried, then the factors. */
+static lcomm_status finish_sums(lcomm_bucket *bucket, lcomm_run *run) {
+  lcomm_buffer all = part_of(bucket, 0, bucket->count);
+  LCOMM_TRY(lcomm_ef_finish(&bucket->ef, run, all.data));
+  LCOMM_TRY(bucket->op == LCOMM_AVG ? run->backend->vectors->average(run, &all) : LCOMM_OK);
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    lcomm_buffer place = place_of(bucket, bucket->tensors[i]);
+    LCOMM_TRY(lcomm_run_scale(run, &place, bucket->tensors[i]->after));
+  }
+  return run->backend->vectors->count_not_finite(run, &all);
+}
+
+static lcomm_status stage_out(lcomm_run *run) {
+  lcomm_bucket *bucket = run->data.owner;
+  double begin_s = lcomm_exec_copy_begin(run);
+  LCOMM_TRY(finish_sums(bucket, run));
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    lcomm_buffer result = buffer_of(bucket->tensors[i]);
+    LCOMM_TRY(
+        run->backend->vectors->store(run, place_of(bucket, bucket->tensors[i]).data, &result));
+  }
+  trace_copy(bucket, run, begin_s);
+  return LCOMM_OK;
+}
 
 static void end_bucket(lcomm_operation *operation) {
   lcomm_bucket *bucket = operation->owner;
-  if (operation->status == LCOMM_OK && operation->run->device) {
-    lcomm_bucket_end_device(bucket, operation->run);
-  } else if (operation->status == LCOMM_OK) {
-    lcomm_bucket_stage_out(bucket, operation->run);
-  }
   if (operation->status == LCOMM_OK) {
+    bucket->comm->tensors->step_not_finite += operation->not_finite;
     lcomm_ef_end(&bucket->ef, operation->run);
   }
   bucket->over = true;
   lcomm_operation_release(bucket->comm, operation);
 }
+
+/* ------------------------------------------------------------------- steps */
 
 static bool is_ready(const lcomm_bucket *bucket) {
   for (size_t i = 0; i < bucket->tensor_count; i++) {
@@ -29,29 +131,37 @@ static bool is_ready(const lcomm_bucket *bucket) {
   return true;
 }
 
+/* A hash of the factors of all tensors, for ranks to compare; 0 when all are 1. */
+static uint64_t hash_factors(const lcomm_bucket *bucket) {
+  uint64_t hash = 0;
+  bool all_one = true;
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    double pair[2] = {bucket->tensors[i]->before, bucket->tensors[i]->after};
+    all_one &= lcomm_factor_is_one(pair[0]) && lcomm_factor_is_one(pair[1]);
+    hash = XXH3_64bits_withSeed(pair, sizeof(pair), hash);
+  }
+  return all_one ? 0 : hash | 1;
+}
+
 static lcomm_status start_bucket(lcomm_bucket *bucket) {
   lcomm_comm *comm = bucket->comm;
   lcomm_run *run = NULL;
-  lcomm_status status = lcomm_ef_take_run(&bucket->ef, comm->deferred.step, &run);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  if (run->device) {
-    status = lcomm_bucket_stage_in_device(bucket, run);
-  } else {
-    lcomm_bucket_stage_in(bucket, run);
-  }
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  bucket->over = false;
   lcomm_operation *operation = NULL;
-  lcomm_operation_data data = {.vector = lcomm_bucket_vector(bucket),
+  LCOMM_TRY(lcomm_ef_take_run(&bucket->ef, comm->deferred.step, &run));
+  lcomm_run_entry entry = lcomm_run_enter(run);
+  lcomm_status status = stage_in(bucket, run);
+  lcomm_run_leave(run, entry);
+  LCOMM_TRY(status);
+  bucket->over = false;
+  lcomm_operation_data data = {.vector = vector_of(bucket),
                                .op = bucket->op,
-                               .before = lcomm_bucket_factors(bucket),
+                               .before = 1,
                                .after = 1,
+                               .factors = hash_factors(bucket),
                                .op_kind = LCOMM_OP_KIND_BUCKET,
-                               .name = bucket->name};
+                               .name = bucket->name,
+                               .stage_out = stage_out,
+                               .owner = bucket};
   status = lcomm_operation_start(comm, run, &data, &operation);
   if (operation) {
     operation->owner = bucket;
@@ -62,13 +172,14 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
 }
 
 lcomm_status lcomm_buckets_start(lcomm_comm *comm) {
+  lcomm_tensor_set *tensors = comm->tensors;
   if (!lcomm_tensors_are_planned(comm)) {
     return LCOMM_OK;
   }
-  while (comm->tensors->buckets_started < comm->tensors->bucket_count &&
-         is_ready(&comm->tensors->buckets[comm->tensors->buckets_started])) {
-    LCOMM_TRY(start_bucket(&comm->tensors->buckets[comm->tensors->buckets_started]));
-    comm->tensors->buckets_started++;
+  while (tensors->buckets_started < tensors->bucket_count &&
+         is_ready(&tensors->buckets[tensors->buckets_started])) {
+    LCOMM_TRY(start_bucket(&tensors->buckets[tensors->buckets_started]));
+    tensors->buckets_started++;
   }
   return LCOMM_OK;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "libcomm/engine/run_device.h"
+#include "libcomm/engine/backend.h"
 #include "libcomm/tensor/residual.h"
 
 static const char *name_of(const lcomm_residual *residual, bool flush) {
@@ -36,33 +36,16 @@ static void seed(const lcomm_residual *residual, lcomm_run *run) {
   run->seed_shift = residual->name[0] ? number - run->sequence : 0;
 }
 
-static int amend_contribution(lcomm_residual *residual, lcomm_run *run) {
+static lcomm_status amend_contribution(lcomm_residual *residual, lcomm_run *run) {
   lcomm_ef *ef = &residual->ef;
-  int error = lcomm_ef_clip(ef, run, lcomm_run_floats(run, 0), ef->request.count);
-  return error ? error : lcomm_ef_flush(ef, run);
+  LCOMM_TRY(lcomm_ef_clip(ef, run, lcomm_run_floats(run, 0), ef->request.count));
+  return lcomm_ef_flush(ef, run);
 }
 
-static void amend(lcomm_operation *operation, void *result) {
-  lcomm_residual *residual = operation->owner;
-  lcomm_ef_finish(&residual->ef, operation->run, result);
-}
-
-/* What follows the last step in the stream of a run on a device. */
-static int stage_out(const lcomm_run *run) {
-  lcomm_ef *ef = &((lcomm_residual *)run->device->owner)->ef;
-  int error = lcomm_ef_finish(ef, run, lcomm_run_floats(run, ef->result.first));
-  return error ? error : lcomm_call_stage_out_device(run);
-}
-
-static void begin_device(lcomm_residual *residual, lcomm_run *run) {
-  int before = lcomm_run_device_enter(run);
-  int error = amend_contribution(residual, run);
-  lcomm_run_device_leave(run, before);
-  run->device->owner = residual;
-  run->device->stage_out = stage_out;
-  if (error) { /* fails the communicator, which ends the operation */
-    (void)lcomm_run_device_failed(run, "adding what a residual keeps", error);
-  }
+static lcomm_status stage_out(lcomm_run *run) {
+  lcomm_ef *ef = &((lcomm_residual *)run->data.owner)->ef;
+  LCOMM_TRY(lcomm_ef_finish(ef, run, lcomm_run_floats(run, ef->result.first)));
+  return lcomm_call_stage_out(run);
 }
 
 static void collected(lcomm_operation *operation) {
@@ -79,14 +62,13 @@ static void begin(void *owner, lcomm_operation *operation) {
   lcomm_residual *residual = owner;
   lcomm_run *run = operation->run;
   operation->owner = residual;
-  operation->amend = amend;
   operation->collected = collected;
   residual->in_flight = true;
-  if (run->device) {
-    begin_device(residual, run);
-  } else {
-    amend_contribution(residual, run);
-  }
+  run->data.owner = residual;
+  run->data.stage_out = stage_out;
+  lcomm_run_entry entry = lcomm_run_enter(run);
+  (void)amend_contribution(residual, run); /* what fails the communicator ends the operation */
+  lcomm_run_leave(run, entry);
   if (run->terms.op_kind != LCOMM_OP_KIND_FLUSH) {
     seed(residual, run);
     residual->calls++;

@@ -7,9 +7,9 @@
 
 #include <math.h>
 
+#include "codecs/codec_residual.h"
 #include "kernels/cuda/cuda_launch.h"
 #include "kernels/kernels.h"
-#include "libcomm/feedback/ef.h"
 #include "tests/kernels/cuda/grid_sample.h"
 
 /* n values from a place `shift` elements behind a multiple of 16 bytes. */
@@ -207,7 +207,7 @@ static void check_clip(size_t n, size_t shift, float size, double share) {
   array a = draw_usual(shift, n, size);
   double length = (double)length_of(a.was, n), limit = share * length;
   assert_int_equal(lcomm_cuda_run_clip(a.values, n, limit, sums, NULL), 0);
-  lcomm_feedback_clip(&lcomm_kernels_scalar, a.was, n, limit);
+  lcomm_residual_clip(&lcomm_kernels_scalar, a.was, n, limit);
   if (n > 0 && length > 0) {
     assert_true(fabs(sums[0] / (share < 1 ? share : 1) - 1) < 1e-12);
   }

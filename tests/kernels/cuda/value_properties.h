@@ -6,8 +6,8 @@
 /* Kernels that work on values as they are, against those of the processor. Where
  * arrays may begin at any element, they do. */
 
+#include "codecs/codec_residual.h"
 #include "kernels/plain.h"
-#include "libcomm/feedback/ef.h"
 #include "tests/kernels/cuda/kernel_device.h"
 #include "tests/kernels/cuda/odd_values.h"
 
@@ -289,7 +289,7 @@ static void clipping_gives_the_same_bytes_again(void **state) {
   float *wanted = sample_memory(N * sizeof *values);
   make_values(KIND_GRADIENT, values, N, &random);
   memcpy(wanted, values, N * sizeof *values);
-  lcomm_feedback_clip(scalar, wanted, N, 3);
+  lcomm_residual_clip(scalar, wanted, N, 3);
   for (size_t run = 0; run < 4; run++) {
     float *clipped = there(values, N * sizeof *values, shift_of(run, 4));
     CHECK(device->kernels->clip(clipped, N, 3, there(NULL, SUMS * sizeof(double), 0), stream));

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Vectors in memory of the host. */
+
+#include <string.h>
+
+#include "codecs/codec_residual.h"
+#include "kernels/plain.h"
+#include "libcomm/engine/exec_internal.h"
+
+enum { SCALE_BLOCK = 2048 }; /* elements of float64 that stay in the first-level cache */
+
+static bool is_converted(lcomm_dtype dtype) {
+  return lcomm_sum_dtype(dtype) != dtype;
+}
+
+static lcomm_status copy(lcomm_run *run, void *to, const void *from, size_t size) {
+  (void)run;
+  if (to != from && size > 0) {
+    memcpy(to, from, size);
+  }
+  return LCOMM_OK;
+}
+
+/* Copied and scaled block by block: one pass over the memory. */
+static void load_f64(const double *buffer, uint64_t count, double factor, double *vector) {
+  for (uint64_t at = 0; at < count; at += SCALE_BLOCK) {
+    size_t n = (size_t)(count - at < SCALE_BLOCK ? count - at : SCALE_BLOCK);
+    if (vector != buffer) {
+      memcpy(vector + at, buffer + at, n * sizeof *vector);
+    }
+    lcomm_plain_scale_f64(vector + at, factor, n);
+  }
+}
+
+static lcomm_status load(lcomm_run *run, const lcomm_buffer *buffer, double factor, void *vector) {
+  const lcomm_kernels *kernels = run->comm->kernels;
+  uint64_t count = buffer->count;
+  bool scales = !lcomm_factor_is_one(factor);
+  if (count == 0) {
+    return LCOMM_OK;
+  }
+  if (is_converted(buffer->dtype)) {
+    lcomm_format format = lcomm_format_exact(buffer->dtype);
+    lcomm_decode(&format, kernels, buffer->data, lcomm_range_whole(count), (float)factor, vector);
+  } else if (buffer->dtype == LCOMM_FLOAT32 && scales) {
+    kernels->f32_scale(buffer->data, (float)factor, vector, count);
+  } else if (buffer->dtype == LCOMM_FLOAT64 && scales) {
+    load_f64(buffer->data, count, factor, vector);
+  } else {
+    return copy(run, vector, buffer->data, count * lcomm_dtype_size(buffer->dtype));
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status store(lcomm_run *run, const void *vector, const lcomm_buffer *buffer) {
+  if (!is_converted(buffer->dtype)) {
+    return copy(run, buffer->data, vector, buffer->count * lcomm_dtype_size(buffer->dtype));
+  }
+  if (buffer->count > 0 && vector != buffer->data) {
+    lcomm_format format = lcomm_format_exact(buffer->dtype);
+    lcomm_encode(&format, run->comm->kernels, vector, lcomm_range_whole(buffer->count), 0,
+                 buffer->data);
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status average(lcomm_run *run, const lcomm_buffer *sum) {
+  int ranks = run->comm->size;
+  if (sum->dtype == LCOMM_INT32) {
+    lcomm_plain_divide_i32(sum->data, ranks, sum->count);
+  } else if (sum->dtype == LCOMM_INT64) {
+    lcomm_plain_divide_i64(sum->data, ranks, sum->count);
+  } else if (sum->dtype == LCOMM_INT8) {
+    lcomm_plain_divide_i8(sum->data, ranks, sum->count);
+  } else if (sum->dtype == LCOMM_UINT8) {
+    lcomm_plain_divide_u8(sum->data, ranks, sum->count);
+  }
+  return LCOMM_OK;
+}
+
+static uint64_t count_f64(const double *values, uint64_t count) {
+  const uint64_t infinity = UINT64_C(0x7ff) << 52;
+  uint64_t found = 0;
+  for (uint64_t i = 0; i < count; i++) {
+    uint64_t bits;
+    memcpy(&bits, &values[i], sizeof(bits));
+    found += (bits & infinity) == infinity;
+  }
+  return found;
+}
+
+static lcomm_status count_not_finite(lcomm_run *run, const lcomm_buffer *values) {
+  if (values->count == 0) {
+    return LCOMM_OK;
+  }
+  if (lcomm_sum_dtype(values->dtype) == LCOMM_FLOAT32) {
+    run->not_finite = run->comm->kernels->f32_count_not_finite(values->data, values->count);
+  } else if (values->dtype == LCOMM_FLOAT64) {
+    run->not_finite = count_f64(values->data, values->count);
+  }
+  return LCOMM_OK;
+}
+
+/* ---------------------------------------------------------- error feedback */
+
+static lcomm_status fold(lcomm_run *run, float *values, float *residual, uint64_t n) {
+  lcomm_residual_fold(run->comm->kernels, values, residual, n);
+  return LCOMM_OK;
+}
+
+static lcomm_status fold_f64(lcomm_run *run, double *sums, const float *carried, uint64_t n) {
+  (void)run;
+  for (uint64_t i = 0; i < n; i++) {
+    sums[i] += (double)carried[i];
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status momentum(lcomm_run *run, float factor, float *momentum, float *values,
+                             uint64_t n) {
+  run->comm->kernels->ef.f32_momentum(factor, momentum, values, n);
+  return LCOMM_OK;
+}
+
+static lcomm_status clip(lcomm_run *run, float *values, uint64_t n, double norm) {
+  lcomm_residual_clip(run->comm->kernels, values, n, norm);
+  return LCOMM_OK;
+}
+
+const lcomm_backend_vectors lcomm_backend_cpu_vectors = {
+    .copy = copy,
+    .load = load,
+    .store = store,
+    .average = average,
+    .count_not_finite = count_not_finite,
+    .fold = fold,
+    .fold_f64 = fold_f64,
+    .momentum = momentum,
+    .clip = clip,
+};
