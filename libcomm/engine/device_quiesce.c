@@ -3,21 +3,18 @@
 
 /* Quiescing: times in which all stream gates are open, for work that waits for a whole device. */
 
-#include <time.h>
-
+#include "libcomm/base/backoff.h"
 #include "libcomm/base/clock.h"
 #include "libcomm/device/stream_gate.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/run_device.h"
 
-static void nap(void) {
-  static const struct timespec moment = {.tv_nsec = 100000};
-  nanosleep(&moment, NULL);
-}
+enum { QUIESCE_NS = 100000 }; /* between two looks */
 
 /* Streams of this communicator have its patience here, others' are looked after by
  * the threads that drive them. */
 lcomm_status lcomm_device_quiesce(lcomm_comm *comm) {
+  lcomm_backoff pause = {.sleep_ns = QUIESCE_NS};
   lcomm_stream_gate_pause();
   while (lcomm_stream_gate_count() > 0) {
     bool moved = false;
@@ -25,7 +22,7 @@ lcomm_status lcomm_device_quiesce(lcomm_comm *comm) {
     if (status == LCOMM_OK && !moved) {
       lcomm_external_progress(&comm->waiting.external, &comm->bootstrap, lcomm_clock_s());
       status = lcomm_operations_check(comm);
-      nap();
+      lcomm_backoff_step(&pause);
     }
     if (status != LCOMM_OK) {
       return lcomm_error_thread(status, "%s", lcomm_last_error(comm));
@@ -41,8 +38,9 @@ void lcomm_device_resume(void) {
 void lcomm_device_quiesce_to_free(void) {
   static const double PATIENCE_S = 5;
   double since_s = lcomm_clock_s();
+  lcomm_backoff pause = {.sleep_ns = QUIESCE_NS};
   lcomm_stream_gate_pause();
   while (lcomm_stream_gate_count() > 0 && lcomm_clock_s() - since_s < PATIENCE_S) {
-    nap();
+    lcomm_backoff_step(&pause);
   }
 }

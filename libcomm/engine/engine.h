@@ -58,7 +58,6 @@ typedef struct lcomm_waiting {
   const bool *awaited_done;     /* of the operation that the program waits for; NULL: it does not */
   double network_seen_s;        /* when check_network() last looked */
   double awake_s;               /* how long a rank that waits stays awake */
-  uint32_t quiet_polls;         /* polls in a row that moved nothing */
   uint32_t quiet_moves;         /* moves without any movement, all told */
   bool overslept;               /* the last sleep ran to its limit: nothing woke it */
   bool crowded;                 /* a rank of this machine has no processor to itself */

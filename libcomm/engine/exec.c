@@ -120,11 +120,9 @@ static lcomm_status post(lcomm_run *run, uint32_t step, bool paced) {
   if (run->messages.count == 0) {
     run->messages.since_s = lcomm_clock_s();
   }
-  lcomm_status status = lcomm_exec_post(run, step, message);
-  if (status == LCOMM_OK) {
-    run->messages.in_flight[run->messages.count++] = step;
-  }
-  return status;
+  LCOMM_TRY(lcomm_exec_post(run, step, message));
+  run->messages.in_flight[run->messages.count++] = step;
+  return LCOMM_OK;
 }
 
 static lcomm_status end_computation(lcomm_run *run, lcomm_computation *it) {

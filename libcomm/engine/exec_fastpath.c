@@ -8,9 +8,9 @@
  * steps; and where a message does not come in time, the operation goes on with the steps.
  */
 
-#include <sched.h>
 #include <string.h>
 
+#include "libcomm/base/backoff.h"
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/operation.h"
 
@@ -138,6 +138,7 @@ static bool all_sent(lcomm_run *run) {
 static bool poll_for_a_moment(lcomm_run *run, const uint8_t *mine, size_t size,
                               const void **sources, bool *late) {
   lcomm_comm *comm = run->comm;
+  lcomm_backoff yield = {.yields = LCOMM_BACKOFF_ALWAYS};
   int missing = comm->size - 1, polls = comm->waiting.crowded ? POLLS_CROWDED : POLLS;
   for (int i = polls; missing > 0 && i > 0; i--) {
     *late = i == polls;
@@ -145,7 +146,7 @@ static bool poll_for_a_moment(lcomm_run *run, const uint8_t *mine, size_t size,
       return false;
     }
     if (comm->waiting.crowded && missing > 0) {
-      sched_yield();
+      lcomm_backoff_step(&yield);
     }
   }
   return missing == 0 && all_sent(run);

@@ -33,8 +33,7 @@ static lcomm_status get_sources(lcomm_run *run, const lcomm_step *step, uint64_t
                                 uint8_t *destination) {
   const uint32_t *sources = run->plan->schedule.sources + step->sources;
   size_t element = run->plan->element_size;
-  lcomm_status status = LCOMM_OK;
-  for (uint32_t i = 0; status == LCOMM_OK && i < step->slot_count; i++) {
+  for (uint32_t i = 0; i < step->slot_count; i++) {
     run->scratch.sources[i] = destination;
     if (sources[i] == LCOMM_SOURCE_SELF) {
       continue;
@@ -45,10 +44,10 @@ static lcomm_status get_sources(lcomm_run *run, const lcomm_step *step, uint64_t
     if (slot->state == LCOMM_PAYLOAD_REMOTE) {
       uint8_t *tile = run->comm->runs.tiles + (size_t)i * LCOMM_GET_SIZE;
       run->scratch.sources[i] = tile;
-      status = lcomm_exec_get(run, sources[i], at * element, n * element, tile);
+      LCOMM_TRY(lcomm_exec_get(run, sources[i], at * element, n * element, tile));
     }
   }
-  return status;
+  return LCOMM_OK;
 }
 
 void lcomm_exec_add_plain(const lcomm_run *run, const void *const *sources, size_t count,
@@ -84,15 +83,12 @@ static bool any_is_remote(const lcomm_run *run, const lcomm_step *step) {
 lcomm_status lcomm_exec_reduce_plain(lcomm_run *run, const lcomm_step *step) {
   size_t element = run->plan->element_size;
   uint64_t block = (any_is_remote(run, step) ? LCOMM_GET_SIZE : 4 * LCOMM_TILE) / element;
-  lcomm_status status = LCOMM_OK;
-  for (uint64_t at = 0; status == LCOMM_OK && at < step->span.count; at += block) {
+  for (uint64_t at = 0; at < step->span.count; at += block) {
     uint64_t left = step->span.count - at;
     size_t n = (size_t)(left < block ? left : block);
     uint8_t *destination = lcomm_run_at(run, step->span.first + at);
-    status = get_sources(run, step, at, n, destination);
-    if (status == LCOMM_OK) {
-      add_up(run, step, destination, n);
-    }
+    LCOMM_TRY(get_sources(run, step, at, n, destination));
+    add_up(run, step, destination, n);
   }
-  return status;
+  return LCOMM_OK;
 }

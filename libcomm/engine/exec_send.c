@@ -17,9 +17,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "codecs/wire.h"
+#include "libcomm/base/backoff.h"
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/exec_internal.h"
 
@@ -27,11 +27,11 @@
  * of another rank, is worth more than the break. */
 static lcomm_status hear_reason(lcomm_comm *comm) {
   static const double PATIENCE_S = 0.05;
-  const struct timespec pause = {.tv_nsec = 1000000};
+  lcomm_backoff pause = {.sleep_ns = 1000000};
   double end_s = lcomm_clock_s() + PATIENCE_S;
   lcomm_status status = lcomm_control_receive(comm);
   while (status == LCOMM_OK && lcomm_clock_s() < end_s) {
-    nanosleep(&pause, NULL);
+    lcomm_backoff_step(&pause);
     lcomm_links_progress(&comm->links);
     status = lcomm_control_receive(comm);
   }

@@ -30,11 +30,9 @@ lcomm_status lcomm_exec_receive_zcopy(lcomm_run *run, uint32_t index) {
   if (slot->state == LCOMM_PAYLOAD_MAPPED || !lcomm_slot_is(slot, LCOMM_SLOT_MEMORY)) {
     return LCOMM_OK;
   }
-  lcomm_status status = lcomm_exec_get(run, place, 0, slot->wire_size, slot->own_wire);
-  if (status == LCOMM_OK) {
-    lcomm_payload_copied(slot);
-  }
-  return status;
+  LCOMM_TRY(lcomm_exec_get(run, place, 0, slot->wire_size, slot->own_wire));
+  lcomm_payload_copied(slot);
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_exec_copy_zcopy(lcomm_run *run, uint32_t place, size_t offset, size_t size,

@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "libcomm/base/backoff.h"
 #include "libcomm/base/clock.h"
 #include "libcomm/base/text.h"
 #include "libcomm/engine/lost_ranks.h"
@@ -132,7 +132,7 @@ static void tell_again(lcomm_comm *comm) {
 }
 
 static void listen(lcomm_comm *comm) {
-  const struct timespec pause = {.tv_nsec = 200000};
+  lcomm_backoff pause = {.sleep_ns = 200000};
   lcomm_agreement *it = &comm->errors.agreement;
   double now_s = lcomm_clock_s(), end_s = now_s + it->listen_s, again_s = now_s + AGAIN_S;
   while (it->news || (!is_complete(comm) && now_s < end_s)) {
@@ -143,7 +143,7 @@ static void listen(lcomm_comm *comm) {
       again_s = now_s + AGAIN_S;
       tell_again(comm);
     } else {
-      nanosleep(&pause, NULL);
+      lcomm_backoff_step(&pause);
     }
     lcomm_links_progress(&comm->links);
     if (lcomm_control_receive(comm) != LCOMM_OK) {

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "libcomm/base/backoff.h"
 #include "libcomm/base/clock.h"
 #include "libcomm/base/log.h"
 #include "libcomm/base/text.h"
@@ -250,7 +250,7 @@ void lcomm_fingerprint_send(lcomm_comm *comm, lcomm_operation *operation, double
 }
 
 lcomm_status lcomm_fingerprint_ask(const lcomm_run *run, int peer) {
-  const struct timespec pause = {.tv_nsec = 200000};
+  lcomm_backoff pause = {.sleep_ns = 200000};
   lcomm_comm *comm = run->comm;
   lcomm_fingerprint_book *book = &comm->fingerprints;
   double now_s = lcomm_clock_s(), end_s = now_s + comm->errors.agreement.listen_s, again_s = now_s;
@@ -262,7 +262,7 @@ lcomm_status lcomm_fingerprint_ask(const lcomm_run *run, int peer) {
       tell(comm, peer, run->sequence, ASKS);
       again_s = now_s + ASK_AGAIN_S;
     } else {
-      nanosleep(&pause, NULL);
+      lcomm_backoff_step(&pause);
     }
     lcomm_links_progress(&comm->links);
     status = lcomm_control_receive(comm);

@@ -190,18 +190,13 @@ static lcomm_status move_one(lcomm_comm *comm, lcomm_operation *operation, lcomm
                              bool *moved) {
   bool here = false;
   lcomm_run *run = operation->run;
-  lcomm_status status = lcomm_flow_admit(round, run);
-  if (status == LCOMM_OK && run->flow.admitted && !lcomm_run_over(run)) {
-    status = lcomm_run_progress(run, &here);
-  }
-  if (status == LCOMM_OK && run->flow.admitted && lcomm_run_over(run)) {
-    status = lcomm_flow_end(run);
-  }
-  if (status != LCOMM_OK) {
-    return status;
+  LCOMM_TRY(lcomm_flow_admit(round, run));
+  if (run->flow.admitted && !lcomm_run_over(run)) {
+    LCOMM_TRY(lcomm_run_progress(run, &here));
   }
   *moved |= here;
   if (run->flow.admitted && lcomm_run_over(run)) {
+    LCOMM_TRY(lcomm_flow_end(run));
     *moved = true;
     finish(comm, operation, LCOMM_OK);
   } else if (here) {
@@ -222,35 +217,35 @@ void lcomm_fingerprints_send(lcomm_comm *comm) {
  * while this rank slept: its wake-up was missed. */
 static lcomm_status look_for_missed(lcomm_comm *comm, bool *moved) {
   bool missed = false;
-  lcomm_status status = LCOMM_OK;
   comm->waiting.overslept = false;
-  for (lcomm_operation *it = comm->operations.first; it && status == LCOMM_OK; it = it->next) {
-    status = lcomm_run_poll(it->run, &missed);
+  for (lcomm_operation *it = comm->operations.first; it; it = it->next) {
+    LCOMM_TRY(lcomm_run_poll(it->run, &missed));
   }
   comm->stats.missed_wakeups += missed;
   comm->summary.missed_wakeups += missed;
   *moved |= missed;
-  return status;
+  return LCOMM_OK;
+}
+
+static lcomm_status move_all(lcomm_comm *comm, bool *moved) {
+  lcomm_flow_round round = {{0}};
+  LCOMM_TRY(comm->waiting.overslept ? look_for_missed(comm, moved) : LCOMM_OK);
+  if (comm->operations.first) {
+    lcomm_links_progress(&comm->links);
+  }
+  LCOMM_TRY(lcomm_control_receive(comm));
+  LCOMM_TRY(comm->flow.due > 0 ? lcomm_flow_retry(comm) : LCOMM_OK);
+  for (lcomm_operation *it = comm->operations.first, *next = NULL; it; it = next) {
+    next = it->next;
+    LCOMM_TRY(move_one(comm, it, &round, moved));
+  }
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved) {
   enum { MOVES_BETWEEN_LOOKS = 256 };
   bool here = false;
-  lcomm_flow_round round = {{0}};
-  lcomm_status status = comm->waiting.overslept ? look_for_missed(comm, &here) : LCOMM_OK;
-  if (comm->operations.first) {
-    lcomm_links_progress(&comm->links);
-  }
-  status = status == LCOMM_OK ? lcomm_control_receive(comm) : status;
-  if (status == LCOMM_OK && comm->flow.due > 0) {
-    status = lcomm_flow_retry(comm);
-  }
-  lcomm_operation *operation = comm->operations.first;
-  while (operation && status == LCOMM_OK) {
-    lcomm_operation *next = operation->next;
-    status = move_one(comm, operation, &round, &here);
-    operation = next;
-  }
+  lcomm_status status = move_all(comm, &here);
   if (status != LCOMM_OK) {
     lcomm_operations_cancel(comm, status);
   } else if (!here && comm->operations.first &&

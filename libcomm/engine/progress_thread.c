@@ -7,7 +7,6 @@
 #include "libcomm/engine/operation.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "libcomm/base/backoff.h"
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/siblings.h"
 
@@ -109,9 +109,10 @@ static void *run_thread(void *argument) {
   enum { QUIET_ROUNDS = 32 };
   lcomm_progress_thread *thread = argument;
   unsigned quiet = 0;
+  lcomm_backoff yield = {.yields = LCOMM_BACKOFF_ALWAYS};
   for (;;) {
     while (atomic_load(&thread->waiting) > 0) {
-      sched_yield(); /* calls go first */
+      lcomm_backoff_step(&yield); /* calls go first */
     }
     pthread_mutex_lock(&thread->lock);
     unsigned seen = atomic_load(&thread->events); /* before all that a kick may be about */
@@ -127,7 +128,7 @@ static void *run_thread(void *argument) {
     }
     pthread_mutex_unlock(&thread->lock);
     if (quiet > 0) {
-      sched_yield();
+      lcomm_backoff_step(&yield);
     }
   }
   pthread_mutex_unlock(&thread->lock);

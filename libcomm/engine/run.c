@@ -21,14 +21,13 @@ static lcomm_status make_lossless(lcomm_run *run) {
     size_t bound = run->plan->slot_bounds[i];
     largest[stage] = bound > largest[stage] ? bound : largest[stage];
   }
-  lcomm_status status = LCOMM_OK;
-  for (int i = 0; status == LCOMM_OK && i < LCOMM_STAGE_COUNT; i++) {
+  for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
     const lcomm_format *format = &run->plan->stages[i].format;
     if (format->zstd) {
-      status = lcomm_lossless_create(format, largest[i], &run->codecs.lossless[i]);
+      LCOMM_TRY(lcomm_lossless_create(format, largest[i], &run->codecs.lossless[i]));
     }
   }
-  return status;
+  return LCOMM_OK;
 }
 
 static lcomm_status make_encoder(lcomm_run *run, uint32_t index,
@@ -43,14 +42,14 @@ static lcomm_status make_encoder(lcomm_run *run, uint32_t index,
   }
   lcomm_topk_shape shape;
   lcomm_plan_topk_shape(run->plan, stage, step->span, step->slot_count, scratch, &shape);
-  lcomm_status status = lcomm_topk_create(&shape, &run->codecs.encoders[index]);
-  for (uint32_t i = 0; status == LCOMM_OK && i < step->slot_count; i++) {
+  LCOMM_TRY(lcomm_topk_create(&shape, &run->codecs.encoders[index]));
+  for (uint32_t i = 0; i < step->slot_count; i++) {
     if (lcomm_topk_output_bound(run->codecs.encoders[index], i) >
         run->slots[step->slot + i].capacity) {
-      status = LCOMM_ERR_INTERNAL;
+      return LCOMM_ERR_INTERNAL;
     }
   }
-  return status;
+  return LCOMM_OK;
 }
 
 static lcomm_status make_encoders(lcomm_run *run) {
@@ -123,13 +122,13 @@ static void log_plan(const lcomm_run *run) {
 }
 
 static lcomm_status make_all(lcomm_run *run) {
-  lcomm_status status = lcomm_run_make_slots(run);
-  status = status == LCOMM_OK ? make_encoders(run) : status;
-  status = status == LCOMM_OK ? make_lossless(run) : status;
-  status = status == LCOMM_OK ? make_scratch(run) : status;
-  status = status == LCOMM_OK && !run->backend->own_memory(run) ? LCOMM_ERR_MEMORY : status;
-  status = status == LCOMM_OK ? lcomm_flow_plan(run) : status;
-  return status == LCOMM_OK ? make_progress_state(run) : status;
+  LCOMM_TRY(lcomm_run_make_slots(run));
+  LCOMM_TRY(make_encoders(run));
+  LCOMM_TRY(make_lossless(run));
+  LCOMM_TRY(make_scratch(run));
+  LCOMM_TRY(run->backend->own_memory(run) ? LCOMM_OK : LCOMM_ERR_MEMORY);
+  LCOMM_TRY(lcomm_flow_plan(run));
+  return make_progress_state(run);
 }
 
 lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run) {

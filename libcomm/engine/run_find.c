@@ -56,11 +56,9 @@ lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request,
   if (*run) {
     return LCOMM_OK;
   }
-  lcomm_status status = lcomm_run_make(comm, request, run);
-  if (status == LCOMM_OK) {
-    lcomm_run_cache_add(&comm->runs.cache, *run, request, comm->size);
-  }
-  return status;
+  LCOMM_TRY(lcomm_run_make(comm, request, run));
+  lcomm_run_cache_add(&comm->runs.cache, *run, request, comm->size);
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_run_make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {

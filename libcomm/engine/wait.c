@@ -3,8 +3,7 @@
 
 /* Waiting for operations, with a deadline. */
 
-#include <sched.h>
-
+#include "libcomm/base/backoff.h"
 #include "libcomm/base/clock.h"
 #include "libcomm/base/error.h"
 #include "libcomm/engine/backend.h"
@@ -35,17 +34,17 @@ static void adapt_awake_time(lcomm_comm *comm, double lasted_s) {
 /* A rank that has nothing to do polls for a moment, then yields its core, then sleeps when nothing
  * has moved for longer. Meanwhile it makes progress in other communicators of the process. True
  * when the deadline should be checked. */
-static bool idle(lcomm_comm *comm, double idle_since_s) {
-  enum { SPINS = 64, SPINS_CROWDED = 4 };
+static bool idle(lcomm_comm *comm, lcomm_backoff *backoff, double idle_since_s) {
   static const double SLEEP_S = 0.05;
-  if (comm->waiting.quiet_polls < (comm->waiting.crowded ? SPINS_CROWDED : SPINS)) {
+  if (backoff->steps < backoff->spins) {
+    lcomm_backoff_step(backoff);
     return false;
   }
   bool others_moved = lcomm_siblings_move(comm);
   double now_s = lcomm_clock_s();
   lcomm_external_progress(&comm->waiting.external, &comm->bootstrap, now_s);
   if (now_s - idle_since_s < awake_time_s(comm)) {
-    sched_yield();
+    lcomm_backoff_step(backoff);
     return false;
   }
   if (!others_moved) {
@@ -125,20 +124,23 @@ static lcomm_status check_oldest(lcomm_comm *comm, double since_s) {
   return check_network(comm, since_s);
 }
 
-lcomm_status lcomm_operations_check(lcomm_comm *comm) {
-  for (const lcomm_operation *it = comm->operations.first; it; it = it->next) {
-    bool awaited = it->detached || it->tested_s > 0;
-    lcomm_status status = awaited ? lcomm_operation_check(comm, it, it->tested_s) : LCOMM_OK;
-    if (status != LCOMM_OK) {
-      lcomm_operations_cancel(comm, status);
-      return status;
-    }
-  }
-  lcomm_status status = check_network(comm, 0);
+static lcomm_status cancel_on_failure(lcomm_comm *comm, lcomm_status status) {
   if (status != LCOMM_OK) {
     lcomm_operations_cancel(comm, status);
   }
   return status;
+}
+
+static lcomm_status check_awaited(lcomm_comm *comm) {
+  for (const lcomm_operation *it = comm->operations.first; it; it = it->next) {
+    bool awaited = it->detached || it->tested_s > 0;
+    LCOMM_TRY(awaited ? lcomm_operation_check(comm, it, it->tested_s) : LCOMM_OK);
+  }
+  return check_network(comm, 0);
+}
+
+lcomm_status lcomm_operations_check(lcomm_comm *comm) {
+  return cancel_on_failure(comm, check_awaited(comm));
 }
 
 /* Register a long wait: ranks that wait for this one in other communicators may ask why. */
@@ -174,39 +176,34 @@ static void count_wait(lcomm_comm *comm, lcomm_summary_row *row, double since_s)
 }
 
 static lcomm_status wait_for(lcomm_comm *comm, const bool *flag) {
+  enum { SPINS = 64, SPINS_CROWDED = 4 };
   double since_s = lcomm_clock_s(), idle_since_s = 0;
   lcomm_summary_row *row = NULL;
-  comm->waiting.quiet_polls = 0;
+  lcomm_backoff backoff = {.spins = comm->waiting.crowded ? SPINS_CROWDED : SPINS,
+                           .yields = LCOMM_BACKOFF_ALWAYS};
   while (!*flag) {
     bool moved = false;
     lcomm_operation *oldest = comm->operations.first;
-    if (comm->waiting.quiet_polls == 1) {
+    if (backoff.steps == 1) {
       row = oldest ? lcomm_operation_row(comm, oldest) : NULL;
     }
-    lcomm_status status = lcomm_operations_move(comm, &moved);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(lcomm_operations_move(comm, &moved));
     if (moved) {
-      if (comm->waiting.quiet_polls > 1) {
+      if (backoff.steps > 1) {
         count_wait(comm, row, idle_since_s);
       }
-      comm->waiting.quiet_polls = 0;
+      lcomm_backoff_reset(&backoff);
       end_long_wait(comm);
       continue;
     }
-    if (comm->waiting.quiet_polls++ == 0) {
+    if (backoff.steps == 0) {
       idle_since_s = lcomm_clock_s();
       lcomm_external_begin(&comm->waiting.external, idle_since_s);
     }
-    if (idle(comm, idle_since_s)) {
+    if (idle(comm, &backoff, idle_since_s)) {
       lcomm_fingerprints_send(comm);
       tell_long_wait(comm, idle_since_s);
-      status = check_oldest(comm, since_s);
-    }
-    if (status != LCOMM_OK) {
-      lcomm_operations_cancel(comm, status);
-      return status;
+      LCOMM_TRY(cancel_on_failure(comm, check_oldest(comm, since_s)));
     }
   }
   return LCOMM_OK;
