@@ -9,10 +9,10 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/base/log.h"
-#include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/flow.h"
 #include "libcomm/engine/lost_ranks.h"
+#include "libcomm/engine/memory_handle.h"
 #include "libcomm/engine/progress_thread.h"
 #include "libcomm/engine/siblings.h"
 #include "libcomm/observe/capture.h"

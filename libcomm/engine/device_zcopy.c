@@ -8,7 +8,6 @@
 
 #include "codecs/wire.h"
 #include "libcomm/base/env.h"
-#include "libcomm/device/stream_gate.h"
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/memory_handle.h"
 #include "libcomm/engine/run_device.h"
@@ -29,7 +28,8 @@ static bool reaches(const lcomm_comm *comm, int peer) {
          lcomm_comm_link(comm, peer)->table->zero_copy;
 }
 
-bool lcomm_device_may_stay(const lcomm_run *run, uint32_t slot) {
+/* Has this slot's payload no reason to come to the host but to travel? */
+static bool may_stay(const lcomm_run *run, uint32_t slot) {
   return run->plan->slot_bounds[slot] > run->slots[slot].room && !lcomm_run_is_sparse(run, slot) &&
          !lcomm_run_format(run, slot)->zstd && !run->plan->checksum;
 }
@@ -41,8 +41,8 @@ static void find_exported(lcomm_run *run) {
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
     if (step->kind == LCOMM_STEP_SEND) {
-      bool exports = lcomm_device_may_stay(run, step->slot) &&
-                     !lcomm_slot_is(&run->slots[step->slot], LCOMM_SLOT_RECEIVED);
+      bool exports =
+          may_stay(run, step->slot) && !lcomm_slot_is(&run->slots[step->slot], LCOMM_SLOT_RECEIVED);
       run->slots[step->slot].traits |= exports ? LCOMM_SLOT_EXPORTS : 0;
     }
   }
@@ -54,13 +54,40 @@ static void find_exported(lcomm_run *run) {
   }
 }
 
+static bool takes_devices(const lcomm_comm *comm, int peer) {
+  const lcomm_transport *link = lcomm_comm_link(comm, peer);
+  return link->table->takes_devices && link->table->takes_devices(link);
+}
+
+/* A slot that is sent to peers over such links only, or comes over one and goes
+ * nowhere else. */
+static void find_direct(lcomm_run *run) {
+  const lcomm_schedule *schedule = &run->plan->schedule;
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    const lcomm_step *step = &schedule->steps[i];
+    lcomm_slot_memory *slot = &run->slots[step->slot];
+    if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV) {
+      bool direct = may_stay(run, step->slot) &&
+                    !(slot->traits & (LCOMM_SLOT_FORWARDED | LCOMM_SLOT_EXPORTS));
+      slot->traits |= direct ? LCOMM_SLOT_DIRECT : 0;
+    }
+  }
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    const lcomm_step *step = &schedule->steps[i];
+    bool is_message = step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV;
+    if (is_message && !takes_devices(run->comm, step->peer)) {
+      run->slots[step->slot].traits &= ~(unsigned)LCOMM_SLOT_DIRECT;
+    }
+  }
+}
+
 lcomm_status lcomm_device_zcopy_make(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   uint32_t slots = run->plan->schedule.slot_count, exported = 0;
   if (device->can_share && is_wanted()) {
     find_exported(run);
   }
-  lcomm_device_find_direct(run);
+  find_direct(run);
   for (uint32_t i = 0; i < slots; i++) {
     exported += lcomm_slot_is(&run->slots[i], LCOMM_SLOT_EXPORTS);
   }
@@ -115,99 +142,21 @@ const void *lcomm_device_sent_bytes(const lcomm_run *run, uint32_t slot, size_t 
 
 /* ------------------------------------------------------------- the receiver */
 
+void *lcomm_device_receive_place(const lcomm_run *run, uint32_t slot) {
+  return run->device->slots[slot].payload;
+}
+
+void lcomm_device_received(lcomm_run *run, uint32_t slot) {
+  run->device->slots[slot].mapped = run->device->slots[slot].payload;
+  lcomm_payload_received_on_device(&run->slots[slot]);
+}
+
 bool lcomm_device_is_zcopy(const lcomm_run *run, const lcomm_step *step, uint8_t *header) {
   if (!reaches(run->comm, step->peer) || !lcomm_device_in_use()) {
     return false;
   }
   lcomm_wire_clear_handle(header);
   return true;
-}
-
-/* An allocation of a peer, open here. */
-typedef struct lcomm_device_map {
-  int peer;
-  int ordinal; /* the device that it was opened on */
-  lcomm_device_ipc memory;
-  void *base;
-  void *stream; /* for copies to the host: no other stream has to wait for it, or it for them */
-  struct lcomm_device_map *next;
-} map;
-
-/* Opened once, and kept: a peer's buffers are few and stay where they are. An
- * allocation that took another's place has another number. */
-static map *find_map(lcomm_comm *comm, int peer, int ordinal, const lcomm_device_ipc *memory) {
-  for (map *it = comm->runs.device_maps; it; it = it->next) {
-    if (it->peer == peer && it->ordinal == ordinal &&
-        lcomm_device_ipc_is_same(&it->memory, memory)) {
-      return it;
-    }
-  }
-  return NULL;
-}
-
-static void close_map(map *it) {
-  const lcomm_device_table *table = lcomm_device_get(NULL);
-  int before = it->ordinal;
-  (void)table->current(&before);
-  (void)table->use(it->ordinal);
-  (void)table->stream.destroy(it->stream);
-  (void)table->ipc.close(it->base);
-  (void)table->use(before);
-  free(it);
-}
-
-/* What is open of a peer's memory that is gone there: its device keeps it until it is
- * closed here. That may wait for the whole device, so not while a stream there waits
- * for us; then it stays. */
-static void close_older(lcomm_comm *comm, int peer, const lcomm_device_ipc *memory) {
-  if (lcomm_stream_gate_count() > 0) {
-    return;
-  }
-  for (map **link = &comm->runs.device_maps; *link;) {
-    map *it = *link;
-    if (it->peer != peer || !lcomm_device_ipc_is_gone(&it->memory, memory)) {
-      link = &it->next;
-      continue;
-    }
-    *link = it->next;
-    close_map(it);
-  }
-}
-
-static int open_map(lcomm_comm *comm, int peer, int ordinal, const lcomm_device_ipc *memory,
-                    map **opened) {
-  *opened = find_map(comm, peer, ordinal, memory);
-  if (*opened) {
-    return 0;
-  }
-  close_older(comm, peer, memory);
-  map *made = calloc(1, sizeof *made);
-  const lcomm_device_table *table = lcomm_device_get(NULL);
-  int error = made ? table->stream.work_create(&made->stream) : -1;
-  if (error) {
-    free(made);
-    return error;
-  }
-  error = table->ipc.open(memory, &made->base);
-  if (error) {
-    (void)table->stream.destroy(made->stream);
-    free(made);
-    return error;
-  }
-  made->peer = peer;
-  made->ordinal = ordinal;
-  made->memory = *memory;
-  made->next = comm->runs.device_maps;
-  comm->runs.device_maps = *opened = made;
-  return 0;
-}
-
-void lcomm_device_maps_free(lcomm_comm *comm) {
-  while (comm->runs.device_maps) {
-    map *it = comm->runs.device_maps;
-    comm->runs.device_maps = it->next;
-    close_map(it);
-  }
 }
 
 static lcomm_status cannot_read(lcomm_run *run, const lcomm_step *step, int error) {
@@ -240,13 +189,50 @@ static uint8_t *room_for(lcomm_run *run, uint32_t place) {
   return slot->wire;
 }
 
+/* The payload is at `there`, in memory of a peer's device that is open here: leave it there, or
+ * bring it here. The number of a call that failed, or 0. */
+static int take_payload(lcomm_run *run, uint32_t place, const uint8_t *there, void *stream) {
+  const lcomm_device_table *table = lcomm_device_get(NULL);
+  lcomm_slot_memory *slot = &run->slots[place];
+  if (stays_there(run, place)) {
+    run->device->slots[place].mapped = there;
+    lcomm_payload_on_peer_device(slot);
+    return 0;
+  }
+  uint8_t *here = room_for(run, place);
+  int error = here ? table->copy(here, there, slot->wire_size, stream) : -1;
+  if (!error) {
+    error = table->stream.finish(stream);
+  }
+  if (!error) {
+    lcomm_payload_copied(slot);
+  }
+  return error;
+}
+
+/* It is opened on the device of the run, or on the one that the program uses. */
+static int open_payload(lcomm_run *run, const lcomm_step *step, const lcomm_memory_handle *it) {
+  const lcomm_device_table *table = lcomm_device_get(NULL);
+  lcomm_device_map *opened = NULL;
+  int before = 0;
+  (void)table->current(&before);
+  bool on_device = lcomm_memory_is_on_device(run->plan->location);
+  int ordinal = on_device ? run->plan->location.device : before;
+  (void)table->use(ordinal);
+  int error = lcomm_device_map_open(run->comm, step->peer, ordinal, &it->memory, &opened);
+  if (!error) {
+    const uint8_t *there = (uint8_t *)opened->base + it->memory.offset;
+    error = take_payload(run, step->slot, there, opened->stream);
+  }
+  (void)table->use(before);
+  return error;
+}
+
 lcomm_status lcomm_device_receive_handle(lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
-  lcomm_slot_memory *slot = &run->slots[step->slot];
-  const lcomm_device_table *table = lcomm_device_get(NULL);
   lcomm_memory_handle it;
   LCOMM_TRY(lcomm_exec_copy_zcopy(run, step->slot, 0, sizeof(it), &it));
-  if (!lcomm_memory_handle_fits(&it, slot->wire_size)) {
+  if (!lcomm_memory_handle_fits(&it, run->slots[step->slot].wire_size)) {
     char who[96];
     return lcomm_fail(
         run->comm, LCOMM_ERR_WIRE,
@@ -255,25 +241,6 @@ lcomm_status lcomm_device_receive_handle(lcomm_run *run, uint32_t index) {
         lcomm_collective_name(run->plan->collective), run->sequence,
         lcomm_comm_who(run->comm, step->peer, who, sizeof(who)));
   }
-  int before = 0;
-  (void)table->current(&before);
-  bool here = lcomm_memory_is_on_device(run->plan->location);
-  int ordinal = here ? run->plan->location.device : before;
-  (void)table->use(ordinal);
-  map *opened = NULL;
-  int error = open_map(run->comm, step->peer, ordinal, &it.memory, &opened);
-  const uint8_t *there = error ? NULL : (uint8_t *)opened->base + it.memory.offset;
-  if (!error && stays_there(run, step->slot)) {
-    run->device->slots[step->slot].mapped = there;
-    lcomm_payload_on_peer_device(slot);
-  } else if (!error) {
-    uint8_t *memory = room_for(run, step->slot);
-    error = memory ? table->copy(memory, there, slot->wire_size, opened->stream) : -1;
-    error = error ? error : table->stream.finish(opened->stream);
-    if (!error) {
-      lcomm_payload_copied(slot);
-    }
-  }
-  (void)table->use(before);
+  int error = open_payload(run, step, &it);
   return error ? cannot_read(run, step, error) : LCOMM_OK;
 }

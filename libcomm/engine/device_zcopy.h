@@ -18,16 +18,13 @@
 /* Longer than any message that a transport takes over at once. */
 enum { LCOMM_MEMORY_HANDLE_SIZE = 4352 };
 
-/* Part of lcomm_run_device_make: which slots are exported, and room for their memory handles. */
+/* Part of lcomm_run_device_make: which slots are exported, which are DIRECT, and room for memory
+ * handles. */
 lcomm_status lcomm_device_zcopy_make(lcomm_run *run);
 void lcomm_device_zcopy_free(lcomm_run *run);
 
-/* Has this slot's payload no reason to come to the host but to travel? */
-bool lcomm_device_may_stay(const lcomm_run *run, uint32_t slot);
-
-/* device_zcopy_direct.c: which slots travel from and into memory of the device; part of
- * lcomm_device_zcopy_make. Where the payload of a slot is received; it has been, there. */
-void lcomm_device_find_direct(lcomm_run *run);
+/* Slots that travel from and into memory of the device: where the payload is received; it has
+ * been, there. */
 void *lcomm_device_receive_place(const lcomm_run *run, uint32_t slot);
 void lcomm_device_received(lcomm_run *run, uint32_t slot);
 
@@ -47,8 +44,5 @@ bool lcomm_device_is_zcopy(const lcomm_run *run, const lcomm_step *step, uint8_t
  * payload there for the run's kernels to read or bring it here. TRANSPORT with the
  * sentence. */
 lcomm_status lcomm_device_receive_handle(lcomm_run *run, uint32_t step);
-
-/* Allocations of peers that are open in this process; part of lcomm_comm_free. */
-void lcomm_device_maps_free(lcomm_comm *comm);
 
 #endif

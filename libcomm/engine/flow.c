@@ -65,7 +65,6 @@ static lcomm_status make_pair(lcomm_comm *comm, int peer) {
 }
 
 static lcomm_status make_parts(lcomm_run *run, const uint64_t *to, const uint64_t *from) {
-  lcomm_status status = LCOMM_OK;
   for (int peer = 0; peer < run->comm->size; peer++) {
     run->flow.part_count += (to[peer] > 0) != (from[peer] > 0);
   }
@@ -73,15 +72,18 @@ static lcomm_status make_parts(lcomm_run *run, const uint64_t *to, const uint64_
     return LCOMM_OK;
   }
   run->flow.parts = calloc(run->flow.part_count, sizeof *run->flow.parts);
+  if (!run->flow.parts) {
+    return LCOMM_ERR_MEMORY;
+  }
   struct lcomm_flow_part *part = run->flow.parts;
-  for (int peer = 0; part && status == LCOMM_OK && peer < run->comm->size; peer++) {
+  for (int peer = 0; peer < run->comm->size; peer++) {
     if ((to[peer] > 0) != (from[peer] > 0)) {
       *part++ = (struct lcomm_flow_part){
           .peer = peer, .out = to[peer] > 0, .bytes = to[peer] + from[peer]};
-      status = make_pair(run->comm, peer);
+      LCOMM_TRY(make_pair(run->comm, peer));
     }
   }
-  return run->flow.parts ? status : LCOMM_ERR_MEMORY;
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_flow_plan(lcomm_run *run) {
@@ -173,10 +175,7 @@ static lcomm_status hear_credits(lcomm_comm *comm, int peer, lcomm_sequence_spac
       return LCOMM_OK;
     }
     w->in_flight = false;
-    status = take_credit(comm, peer, w, size);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(take_credit(comm, peer, w, size));
   }
   return LCOMM_OK;
 }
@@ -196,12 +195,8 @@ static lcomm_status ask_for_credit(lcomm_run *run) {
   run->flow.held_by = -1;
   for (uint32_t i = 0; i < run->flow.part_count; i++) {
     const struct lcomm_flow_part *part = &run->flow.parts[i];
-    lcomm_status status = LCOMM_OK;
     if (!has_credit(run, part)) {
-      status = hear_credits(run->comm, part->peer, series_of(run));
-    }
-    if (status != LCOMM_OK) {
-      return status;
+      LCOMM_TRY(hear_credits(run->comm, part->peer, series_of(run)));
     }
     if (!has_credit(run, part)) {
       run->flow.held_by = part->peer;
@@ -250,43 +245,50 @@ static lcomm_status send_credit(lcomm_comm *comm, int peer, lcomm_sequence_space
 }
 
 lcomm_status lcomm_flow_end(lcomm_run *run) {
-  lcomm_status status = LCOMM_OK;
-  for (uint32_t i = 0; i < run->flow.part_count && status == LCOMM_OK; i++) {
+  for (uint32_t i = 0; i < run->flow.part_count; i++) {
     const struct lcomm_flow_part *part = &run->flow.parts[i];
     if (part->due && !part->out) {
       way *w = way_of(run, part);
       w->credited = part->with.operations > w->credited.operations ? part->with : w->credited;
       w->due++;
       run->comm->flow.due++;
-      status = send_credit(run->comm, part->peer, series_of(run));
+      LCOMM_TRY(send_credit(run->comm, part->peer, series_of(run)));
     }
   }
-  return status;
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_flow_retry(lcomm_comm *comm) {
-  lcomm_status status = LCOMM_OK;
-  for (int i = 0; i < comm->size * LCOMM_SEQUENCE_SPACE_COUNT && status == LCOMM_OK; i++) {
+  for (int i = 0; i < comm->size * LCOMM_SEQUENCE_SPACE_COUNT; i++) {
     int peer = i / LCOMM_SEQUENCE_SPACE_COUNT;
     if (comm->flow.pairs[peer]) {
-      status = send_credit(comm, peer, (lcomm_sequence_space)(i % LCOMM_SEQUENCE_SPACE_COUNT));
+      LCOMM_TRY(send_credit(comm, peer, (lcomm_sequence_space)(i % LCOMM_SEQUENCE_SPACE_COUNT)));
     }
   }
-  return status;
+  return LCOMM_OK;
 }
 
 /* ----------------------------------------------------------------- the end */
 
 /* Progress of all credits in flight from or to a peer. *left is set while there are some. */
 static lcomm_status drain_pair(lcomm_comm *comm, int peer, bool *left) {
-  lcomm_status status = LCOMM_OK;
-  for (int s = 0; s < LCOMM_SEQUENCE_SPACE_COUNT && status == LCOMM_OK; s++) {
-    const struct lcomm_flow_pair *pair = comm->flow.pairs[peer];
-    status = hear_credits(comm, peer, (lcomm_sequence_space)s);
-    status = status == LCOMM_OK ? send_credit(comm, peer, (lcomm_sequence_space)s) : status;
+  const struct lcomm_flow_pair *pair = comm->flow.pairs[peer];
+  for (int s = 0; s < LCOMM_SEQUENCE_SPACE_COUNT; s++) {
+    LCOMM_TRY(hear_credits(comm, peer, (lcomm_sequence_space)s));
+    LCOMM_TRY(send_credit(comm, peer, (lcomm_sequence_space)s));
     *left |= pair->out[s].due > 0 || pair->in[s].due > 0 || pair->in[s].in_flight;
   }
-  return status;
+  return LCOMM_OK;
+}
+
+static lcomm_status drain_pairs(lcomm_comm *comm, bool *left) {
+  *left = false;
+  lcomm_links_progress(&comm->links);
+  LCOMM_TRY(lcomm_control_receive(comm));
+  for (int peer = 0; peer < comm->size; peer++) {
+    LCOMM_TRY(comm->flow.pairs[peer] ? drain_pair(comm, peer, left) : LCOMM_OK);
+  }
+  return LCOMM_OK;
 }
 
 static void sleep_a_moment(lcomm_comm *comm) {
@@ -299,16 +301,9 @@ static void sleep_a_moment(lcomm_comm *comm) {
 
 void lcomm_flow_drain(lcomm_comm *comm) {
   double end_s = lcomm_clock_s() + comm->settings.timeout_s;
-  lcomm_status status = LCOMM_OK;
   bool left = comm->flow.pairs != NULL;
-  while (left && status == LCOMM_OK && lcomm_clock_s() < end_s) {
-    left = false;
-    lcomm_links_progress(&comm->links);
-    status = lcomm_control_receive(comm);
-    for (int peer = 0; peer < comm->size && status == LCOMM_OK; peer++) {
-      status = comm->flow.pairs[peer] ? drain_pair(comm, peer, &left) : LCOMM_OK;
-    }
-    if (left && status == LCOMM_OK) {
+  while (left && lcomm_clock_s() < end_s && drain_pairs(comm, &left) == LCOMM_OK) {
+    if (left) {
       sleep_a_moment(comm);
     }
   }

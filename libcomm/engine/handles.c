@@ -114,10 +114,10 @@ const lcomm_comm *lcomm_handle_owner(const void *handle) {
 
 lcomm_status lcomm_handle_check(lcomm_comm *comm, const void *handle, const char *call,
                                 const char *object) {
-  lcomm_status status = lcomm_check_process(comm);
-  const lcomm_comm *owner = status == LCOMM_OK ? lcomm_handle_owner(handle) : NULL;
-  if (status != LCOMM_OK || owner) {
-    return status == LCOMM_OK ? lcomm_check_owner(comm, owner, call, object) : status;
+  LCOMM_TRY(lcomm_check_process(comm));
+  const lcomm_comm *owner = lcomm_handle_owner(handle);
+  if (owner) {
+    return lcomm_check_owner(comm, owner, call, object);
   }
   return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                       "%s: the %s is none that lives: it was never made, or its communicator was "

@@ -32,55 +32,51 @@ void lcomm_run_device_leave(const lcomm_run *run, int before) {
   }
 }
 
-static lcomm_status explain(const lcomm_run_device *device, const char *what, int error) {
+/* OK where `error`, of a call of the table for `what`, is 0. */
+static lcomm_status got(const lcomm_run_device *device, const char *what, int error) {
+  if (error == 0) {
+    return LCOMM_OK;
+  }
   return lcomm_error_thread(LCOMM_ERR_SYSTEM, "device %d gives no %s: %s", device->ordinal, what,
                             device->table->explain(error));
 }
 
 /* Events that are used again and again. */
-static int make_events(lcomm_run_device *device) {
+static lcomm_status make_events(lcomm_run_device *device) {
   const lcomm_device_table *table = device->table;
-  int error = table->event.create(false, &device->begin);
-  error = error ? error : table->event.create(false, &device->end);
-  for (int i = 0; i < LCOMM_DEVICE_WORKS && !error; i++) {
-    error = table->event.create(false, &device->works.ring[i].event);
+  LCOMM_TRY(got(device, "event", table->event.create(false, &device->begin)));
+  LCOMM_TRY(got(device, "event", table->event.create(false, &device->end)));
+  for (int i = 0; i < LCOMM_DEVICE_WORKS; i++) {
+    LCOMM_TRY(got(device, "event", table->event.create(false, &device->works.ring[i].event)));
   }
-  return error;
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
+  lcomm_device_facts facts = {0};
+  const lcomm_device_table *table = lcomm_device_get(NULL);
   lcomm_run_device *device = calloc(1, sizeof *device);
   run->device = device;
   if (!device) {
     return LCOMM_ERR_MEMORY;
   }
-  device->table = lcomm_device_get(NULL);
+  device->table = table;
   device->ordinal = ordinal;
-  lcomm_device_facts facts = {0};
-  int error = device->table->use(ordinal);
-  error = error ? error : device->table->facts(ordinal, &facts);
+  LCOMM_TRY(got(device, "stream", table->use(ordinal)));
+  LCOMM_TRY(got(device, "stream", table->facts(ordinal, &facts)));
   device->can_hold = facts.waits_for_values;
   device->can_share = facts.shares_memory;
-  error = error ? error : device->table->stream.work_create(&device->stream);
-  if (error) {
-    return explain(device, "stream", error);
-  }
+  LCOMM_TRY(got(device, "stream", table->stream.work_create(&device->stream)));
   if (run->comm->progress_thread) {
-    lcomm_stream_gate_prepare(device->table);
+    lcomm_stream_gate_prepare(table);
   }
-  error = device->table->load();
-  if (error) {
-    return explain(device, "kernels", error);
-  }
-  error = make_events(device);
-  if (error) {
-    return explain(device, "event", error);
-  }
-  error = device->table->memory.pinned_get(sizeof(uint64_t), (void **)&device->found_here);
-  error = error ? error : device->table->memory.get(sizeof(uint64_t), (void **)&device->found);
-  error = error ? error
-                : device->table->memory.get(SCRATCH * sizeof(double), (void **)&device->scratch);
-  return error ? explain(device, "memory", error) : LCOMM_OK;
+  LCOMM_TRY(got(device, "kernels", table->load()));
+  LCOMM_TRY(make_events(device));
+  void **here = (void **)&device->found_here, **found = (void **)&device->found;
+  LCOMM_TRY(got(device, "memory", table->memory.pinned_get(sizeof(uint64_t), here)));
+  LCOMM_TRY(got(device, "memory", table->memory.get(sizeof(uint64_t), found)));
+  return got(device, "memory",
+             table->memory.get(SCRATCH * sizeof(double), (void **)&device->scratch));
 }
 
 void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size) {
@@ -204,14 +200,13 @@ static bool make_tables(lcomm_run *run) {
 }
 
 static lcomm_status each_topk(lcomm_run *run, uint8_t *memory, size_t *total) {
-  lcomm_status status = LCOMM_OK;
   *total = 0;
-  for (uint32_t i = 0; i < run->plan->schedule.step_count && status == LCOMM_OK; i++) {
+  for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
     size_t size = 0;
-    status = make_topk(run, i, memory ? memory + *total : NULL, &size);
+    LCOMM_TRY(make_topk(run, i, memory ? memory + *total : NULL, &size));
     *total += size;
   }
-  return status;
+  return LCOMM_OK;
 }
 
 /* The encoders of the host have told all they know. */
@@ -230,16 +225,11 @@ lcomm_status lcomm_run_device_make(lcomm_run *run) {
     return LCOMM_ERR_MEMORY;
   }
   size_t slots = (size_t)run->plan->schedule.slot_count + 1;
-  int error = device->table->memory.get(payloads + 2 * sparse + scratch + DEVICE_ALIGN,
-                                        (void **)&device->memory);
-  if (error) {
-    return explain(device, "memory", error);
-  }
-  error =
-      device->table->memory.pinned_get(slots * sizeof(uint64_t), (void **)&device->payload_sizes);
-  if (error) {
-    return explain(device, "pinned memory", error);
-  }
+  size_t all = payloads + 2 * sparse + scratch + DEVICE_ALIGN;
+  LCOMM_TRY(got(device, "memory", device->table->memory.get(all, (void **)&device->memory)));
+  LCOMM_TRY(got(
+      device, "pinned memory",
+      device->table->memory.pinned_get(slots * sizeof(uint64_t), (void **)&device->payload_sizes)));
   place_payloads(run);
   device->sparse_scratch[0] = device->memory + payloads;
   device->sparse_scratch[1] = device->memory + payloads + sparse;
