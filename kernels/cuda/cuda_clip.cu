@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Clipping: lcomm_feedback_clip of libcomm/feedback/ef.h in three launches, as the
+/* Clipping: lcomm_residual_clip of codecs/codec_residual.h in three launches, as the
  * length must be known before the first value is scaled.
  *
  * Squares are added in float64, in an order that the number of values alone
