@@ -36,47 +36,39 @@ static bool may_stay(const lcomm_run *run, uint32_t slot) {
 
 /* A slot is exported to all that it is sent to, or to none: it has one header. What
  * came from a peer is sent on from the host. */
-static void find_exported(lcomm_run *run) {
+static bool exports(const lcomm_run *run, const lcomm_step *step) {
+  return may_stay(run, step->slot) &&
+         !lcomm_slot_is(&run->slots[step->slot], LCOMM_SLOT_RECEIVED) &&
+         reaches(run->comm, step->peer);
+}
+
+/* A slot that is sent to peers over links that take memory of devices only, or comes over one and
+ * goes nowhere else. */
+static bool is_direct(const lcomm_run *run, const lcomm_step *step) {
+  const lcomm_transport *link = lcomm_comm_link(run->comm, step->peer);
+  return may_stay(run, step->slot) &&
+         !(run->slots[step->slot].traits & (LCOMM_SLOT_FORWARDED | LCOMM_SLOT_EXPORTS)) &&
+         link->table->takes_devices && link->table->takes_devices(link);
+}
+
+static bool is_message(const lcomm_step *step) {
+  return step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV;
+}
+
+/* Slots whose messages are all of a kind get a trait. */
+static void mark_slots(lcomm_run *run, lcomm_slot_trait trait,
+                       bool (*is_one)(const lcomm_run *run, const lcomm_step *step)) {
   const lcomm_schedule *schedule = &run->plan->schedule;
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
-    if (step->kind == LCOMM_STEP_SEND) {
-      bool exports =
-          may_stay(run, step->slot) && !lcomm_slot_is(&run->slots[step->slot], LCOMM_SLOT_RECEIVED);
-      run->slots[step->slot].traits |= exports ? LCOMM_SLOT_EXPORTS : 0;
+    if (is_message(step)) {
+      run->slots[step->slot].traits |= trait;
     }
   }
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
-    if (step->kind == LCOMM_STEP_SEND && !reaches(run->comm, step->peer)) {
-      run->slots[step->slot].traits &= ~(unsigned)LCOMM_SLOT_EXPORTS;
-    }
-  }
-}
-
-static bool takes_devices(const lcomm_comm *comm, int peer) {
-  const lcomm_transport *link = lcomm_comm_link(comm, peer);
-  return link->table->takes_devices && link->table->takes_devices(link);
-}
-
-/* A slot that is sent to peers over such links only, or comes over one and goes
- * nowhere else. */
-static void find_direct(lcomm_run *run) {
-  const lcomm_schedule *schedule = &run->plan->schedule;
-  for (uint32_t i = 0; i < schedule->step_count; i++) {
-    const lcomm_step *step = &schedule->steps[i];
-    lcomm_slot_memory *slot = &run->slots[step->slot];
-    if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV) {
-      bool direct = may_stay(run, step->slot) &&
-                    !(slot->traits & (LCOMM_SLOT_FORWARDED | LCOMM_SLOT_EXPORTS));
-      slot->traits |= direct ? LCOMM_SLOT_DIRECT : 0;
-    }
-  }
-  for (uint32_t i = 0; i < schedule->step_count; i++) {
-    const lcomm_step *step = &schedule->steps[i];
-    bool is_message = step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV;
-    if (is_message && !takes_devices(run->comm, step->peer)) {
-      run->slots[step->slot].traits &= ~(unsigned)LCOMM_SLOT_DIRECT;
+    if (is_message(step) && !is_one(run, step)) {
+      run->slots[step->slot].traits &= ~(unsigned)trait;
     }
   }
 }
@@ -85,9 +77,9 @@ lcomm_status lcomm_device_zcopy_make(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   uint32_t slots = run->plan->schedule.slot_count, exported = 0;
   if (device->can_share && is_wanted()) {
-    find_exported(run);
+    mark_slots(run, LCOMM_SLOT_EXPORTS, exports);
   }
-  find_direct(run);
+  mark_slots(run, LCOMM_SLOT_DIRECT, is_direct);
   for (uint32_t i = 0; i < slots; i++) {
     exported += lcomm_slot_is(&run->slots[i], LCOMM_SLOT_EXPORTS);
   }

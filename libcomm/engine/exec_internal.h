@@ -16,6 +16,17 @@ static inline lcomm_stage lcomm_run_stage(const lcomm_run *run, uint32_t slot) {
   return run->plan->schedule.slots[slot].stage;
 }
 
+/* The slots whose payloads a step reads, LCOMM_SOURCE_SELF among them; returns their number. */
+static inline uint32_t lcomm_exec_reads(const lcomm_schedule *schedule, const lcomm_step *step,
+                                        const uint32_t **slots) {
+  if (step->kind == LCOMM_STEP_REDUCE) {
+    *slots = schedule->sources + step->sources;
+    return step->slot_count;
+  }
+  *slots = &step->slot;
+  return step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_DECODE ? 1 : 0;
+}
+
 /* The residual of a step's span; NULL when the operation keeps none or the
  * step has no part in error feedback. */
 static inline float *lcomm_run_residual(const lcomm_run *run, const lcomm_step *step) {

@@ -67,15 +67,12 @@ static void one_reader_less(lcomm_slot_memory *slot) {
 }
 
 void lcomm_exec_release(lcomm_run *run, const lcomm_step *step) {
-  if (step->kind == LCOMM_STEP_REDUCE) {
-    const uint32_t *sources = run->plan->schedule.sources + step->sources;
-    for (uint32_t i = 0; i < step->slot_count; i++) {
-      if (sources[i] != LCOMM_SOURCE_SELF) {
-        one_reader_less(&run->slots[sources[i]]);
-      }
+  const uint32_t *slots = NULL;
+  uint32_t count = lcomm_exec_reads(&run->plan->schedule, step, &slots);
+  for (uint32_t i = 0; i < count; i++) {
+    if (slots[i] != LCOMM_SOURCE_SELF) {
+      one_reader_less(&run->slots[slots[i]]);
     }
-  } else if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_DECODE) {
-    one_reader_less(&run->slots[step->slot]);
   }
 }
 

@@ -45,14 +45,11 @@ static lcomm_status find_prompt_slots(lcomm_run *run) {
   }
   for (uint32_t i = 0; i < schedule->step_count; i++) { /* in program order */
     const lcomm_step *step = &schedule->steps[i];
-    bool reads_one = step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_DECODE;
-    if (late[i] && reads_one) {
-      run->slots[step->slot].traits &= ~(unsigned)LCOMM_SLOT_PROMPT;
-    }
-    for (uint32_t j = 0; late[i] && step->kind == LCOMM_STEP_REDUCE && j < step->slot_count; j++) {
-      uint32_t slot = schedule->sources[step->sources + j];
-      if (slot != LCOMM_SOURCE_SELF) {
-        run->slots[slot].traits &= ~(unsigned)LCOMM_SLOT_PROMPT;
+    const uint32_t *slots = NULL;
+    uint32_t count = late[i] ? lcomm_exec_reads(schedule, step, &slots) : 0;
+    for (uint32_t j = 0; j < count; j++) {
+      if (slots[j] != LCOMM_SOURCE_SELF) {
+        run->slots[slots[j]].traits &= ~(unsigned)LCOMM_SLOT_PROMPT;
       }
     }
     for (uint32_t j = 0; j < step->next_count; j++) {
@@ -77,13 +74,13 @@ static void look_at_readers(lcomm_run *run) {
       run->slots[step->slot].traits |= LCOMM_SLOT_FORWARDED;
     }
     if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_DECODE) {
-      run->slots[step->slot].readers++;
       run->slots[step->slot].traits |= LCOMM_SLOT_MEMORY;
     }
-    for (uint32_t j = 0; step->kind == LCOMM_STEP_REDUCE && j < step->slot_count; j++) {
-      uint32_t slot = schedule->sources[step->sources + j];
-      if (slot != LCOMM_SOURCE_SELF) {
-        run->slots[slot].readers++;
+    const uint32_t *slots = NULL;
+    uint32_t count = lcomm_exec_reads(schedule, step, &slots);
+    for (uint32_t j = 0; j < count; j++) {
+      if (slots[j] != LCOMM_SOURCE_SELF) {
+        run->slots[slots[j]].readers++;
       }
     }
     bool zcopy = step->kind == LCOMM_STEP_RECV && run->plan->plain &&
