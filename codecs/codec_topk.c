@@ -207,6 +207,10 @@ void lcomm_topk_segment_get(const lcomm_topk *topk, size_t segment, uint64_t *co
   *kept = topk->segment[segment].kept;
 }
 
+uint64_t lcomm_topk_segment_waited(const lcomm_topk *topk, size_t segment) {
+  return topk->segment[segment].waited;
+}
+
 /* Elements of the view that payload `output` is for. */
 static uint64_t output_count(const lcomm_topk *topk, uint32_t output) {
   if (topk->outputs > 1) {

@@ -89,6 +89,10 @@ size_t lcomm_topk_segments(const lcomm_topk *topk);
 void lcomm_topk_segment_get(const lcomm_topk *topk, size_t segment, uint64_t *count,
                             uint64_t *kept);
 
+/* Entries of a segment that the last lcomm_topk_encode() selected and that did not fit into their
+ * payload. */
+uint64_t lcomm_topk_segment_waited(const lcomm_topk *topk, size_t segment);
+
 /* acc = base + residual (residual NULL: acc = base), select, encode.
  * residual has the geometry of base and is updated as `keep` says. What does
  * not fit into its payload is not sent: the largest magnitudes go first, the

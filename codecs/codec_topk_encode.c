@@ -27,7 +27,8 @@ static void select_view(lcomm_topk *topk, const lcomm_kernels *kernels, const fl
                               .keep = keep};
   topk->chosen.count = 0;
   for (size_t i = 0; i < topk->segments; i++) {
-    const lcomm_topk_segment *segment = &topk->segment[i];
+    lcomm_topk_segment *segment = &topk->segment[i];
+    segment->waited = 0;
     lcomm_select_range(&input, segment->first, segment->count, segment->kept, &topk->chosen,
                        topk->key);
   }
@@ -141,6 +142,18 @@ static lcomm_select_keep early_keep(const lcomm_topk *topk, lcomm_topk_keep keep
   return early ? LCOMM_SELECT_BF16_ERROR : LCOMM_SELECT_ACC;
 }
 
+/* Count the entries of a parcel in the segments that they are of. */
+static void count_waiting(lcomm_topk *topk, const parcel *it, uint64_t change) {
+  size_t segment = 0;
+  for (size_t i = 0; i < it->sent.count; i++) {
+    uint64_t at = lcomm_stripe_global(it->sent.position[i], it->parts, it->part);
+    while (at >= topk->segment[segment].first + topk->segment[segment].count) {
+      segment++;
+    }
+    topk->segment[segment].waited += change;
+  }
+}
+
 /* Drops what does not fit into an output. The residual gets back what
  * selecting took from it; returns whether it did. */
 static bool fit(lcomm_topk *topk, parcel *it, float *residual) {
@@ -151,7 +164,9 @@ static bool fit(lcomm_topk *topk, parcel *it, float *residual) {
   for (size_t i = 0; residual != NULL && i < it->sent.count; i++) {
     residual[lcomm_stripe_global(it->sent.position[i], it->parts, it->part)] = it->sent.value[i];
   }
+  count_waiting(topk, it, 1);
   lcomm_select_trim(&it->sent, capacity, topk->key);
+  count_waiting(topk, it, UINT64_MAX); /* those that are sent wait no more */
   return true;
 }
 

@@ -11,6 +11,7 @@
 /* Local indices [first, first + count), of which `kept` are sent. */
 typedef struct lcomm_topk_segment {
   uint64_t first, count, kept;
+  uint64_t waited; /* of the entries that were selected last: did not fit into their output */
 } lcomm_topk_segment;
 
 struct lcomm_topk {
