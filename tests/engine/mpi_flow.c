@@ -12,7 +12,8 @@ enum { MANY = 1500, PROGRESSES = 300 };
 
 static lcomm_request requests[MANY];
 
-/* Rank 0 begins broadcasts while the others make no call; how many ended by then. */
+/* Rank 0 begins broadcasts while the others make no call; how many ended by then. Each
+ * one that has to wait is counted once. */
 static uint64_t ended_alone(lcomm_comm *comm, int32_t *data, uint64_t count, int broadcasts) {
   lcomm_stats before = {0}, now = {0};
   lcomm_stats_get(comm, &before);
@@ -25,6 +26,9 @@ static uint64_t ended_alone(lcomm_comm *comm, int32_t *data, uint64_t count, int
     lcomm_progress(comm);
   }
   lcomm_stats_get(comm, &now);
+  uint64_t waits = now.flow_waits - before.flow_waits;
+  require(mpi_rank != 0 || (waits > 0 && waits <= (uint64_t)broadcasts),
+          "%d broadcasts waited for others %llu times", broadcasts, (unsigned long long)waits);
   MPI_Barrier(MPI_COMM_WORLD);
   return now.operations - before.operations;
 }

@@ -73,9 +73,26 @@ static void a_sum_whose_messages_were_taken_in_before_is_done_in_one_go(void) {
   require_fine(comm, lcomm_destroy(comm));
 }
 
+/* As long as another, and of another plan: the header tells. */
+static void short_sums_of_other_operations_are_an_error_on_every_rank(void) {
+  lcomm_comm *comm = make_nodes(1, "net=none", "shm", LCOMM_PROGRESS_CALLS, 20);
+  double value = 1;
+  if (!comm) {
+    return;
+  }
+  require_fine(comm, lcomm_allreduce(comm, &value, &value, 1, LCOMM_FLOAT64, LCOMM_SUM));
+  lcomm_op op = mpi_rank == 0 ? LCOMM_MAX : LCOMM_SUM;
+  lcomm_status status = lcomm_allreduce(comm, &value, &value, 1, LCOMM_FLOAT64, op);
+  require(status == LCOMM_ERR_MISMATCH, "%s: %s", lcomm_status_name(status),
+          lcomm_last_error(comm));
+  MPI_Barrier(MPI_COMM_WORLD);
+  lcomm_destroy(comm);
+}
+
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       PROPERTY(a_sum_whose_messages_were_taken_in_before_is_done_in_one_go),
+      PROPERTY(short_sums_of_other_operations_are_an_error_on_every_rank),
   };
   return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
 }
