@@ -6,6 +6,8 @@
 /* Properties of calls and tensors whose buffers are on a device: results are those
  * of the host, bit for bit. For an emulated device and for a real one. */
 
+#include <math.h>
+
 #include "libcomm/engine/engine.h"
 #include "tests/engine/on_device.h"
 
@@ -253,6 +255,38 @@ static inline void every_device_of_a_process_can_be_used(void) {
   lcomm_destroy(comm);
 }
 
+/* How many values of a sum on the device are not finite, with or without two of rank 0. */
+static inline uint64_t count_not_finite(lcomm_comm *comm, bool with) {
+  enum { COUNT = 9001 };
+  lcomm_request request = {0};
+  float *buffer = on_device(COUNT * sizeof(float)), *values = (float *)(void *)given;
+  fill(COUNT, LCOMM_FLOAT32, 5);
+  if (with && mpi_rank == 0) {
+    values[3] = NAN;
+    values[COUNT - 1] = INFINITY;
+  }
+  to_device(buffer, values, COUNT * sizeof(float));
+  require_fine(comm,
+               lcomm_iallreduce(comm, buffer, buffer, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &request));
+  require_fine(comm, lcomm_wait(comm, &request));
+  check(device->memory.free(buffer));
+  return lcomm_request_not_finite(&request);
+}
+
+static inline void values_that_are_not_finite_are_counted_on_a_device(void) {
+  if (mpi_size < 2) {
+    skip_property("needs 2 ranks");
+    return;
+  }
+  lcomm_stats stats = {0};
+  lcomm_comm *comm = make_comm("net=bf16 min=1", 2);
+  uint64_t with = count_not_finite(comm, true), without = count_not_finite(comm, false);
+  lcomm_stats_get(comm, &stats);
+  require(with == 2 && without == 0 && stats.not_finite == 2, "%d, then %d, in all %d", (int)with,
+          (int)without, (int)stats.not_finite);
+  lcomm_destroy(comm);
+}
+
 static inline void buffers_in_two_places_are_refused(void) {
   lcomm_comm *comm = make_comm("", 1);
   float here[16] = {0};
@@ -282,6 +316,8 @@ static inline void buffers_in_two_places_are_refused(void) {
       PROPERTY(moves_on_a_device_have_the_bits_of_the_host),                                       \
       PROPERTY(data_on_devices_meets_data_on_hosts), PROPERTY(peers_read_each_others_devices),     \
       PROPERTY(sixteen_bit_arrays_may_begin_anywhere),                                             \
-      PROPERTY(every_device_of_a_process_can_be_used), PROPERTY(buffers_in_two_places_are_refused)
+      PROPERTY(every_device_of_a_process_can_be_used),                                             \
+      PROPERTY(values_that_are_not_finite_are_counted_on_a_device),                                \
+      PROPERTY(buffers_in_two_places_are_refused)
 
 #endif
