@@ -61,4 +61,28 @@ static inline void end(sum_call *call, const char *what) {
   free(call->send);
 }
 
+/* Once the handle of a call and its communicator are gone, only the result tells that it is over:
+ * every element, because they come in no order. And nothing tells whether a peer still reads the
+ * buffers, so they stay. */
+static inline void end_unseen(sum_call *call, const char *what) {
+  enum { KEPT = 8, NO_TAG = 32000 };
+  static void *kept[KEPT]; /* for the leak checker */
+  const volatile float *result = call->receive;
+  double limit_s = MPI_Wtime() + 120;
+  int at = 0, found = 0;
+  while (at < call->count && MPI_Wtime() < limit_s) {
+    at = result[at] == sum_of(at, call->seed) ? at + 1 : at;
+    if (at < call->count && at % 64 == 0) { /* MPI makes progress in its calls */
+      MPI_Iprobe(MPI_ANY_SOURCE, NO_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+    }
+  }
+  check(call, what);
+  for (int i = 0; i < KEPT; i++) {
+    if (!kept[i]) {
+      kept[i] = call->send;
+      return;
+    }
+  }
+}
+
 #endif

@@ -47,29 +47,6 @@ static void sum_once_more(MPI_Comm comm) {
   require(one == (float)mpi_size, "the next sum is %g", (double)one);
 }
 
-/* Once the handle and the communicator are gone, only the result tells that a sum is over, and
- * not whether a peer still reads the buffers: they stay. */
-static void *kept[8];
-
-static void end_unseen(sum_call *call, const char *what) {
-  const volatile float *result = call->receive;
-  double limit_s = MPI_Wtime() + 120;
-  int at = 0, found = 0;
-  while (at < call->count && MPI_Wtime() < limit_s) {
-    at = result[at] == sum_of(at, call->seed) ? at + 1 : at;
-    if (at < call->count && at % 64 == 0) {
-      MPI_Iprobe(MPI_ANY_SOURCE, TAG + 1, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
-    }
-  }
-  check(call, what);
-  for (int i = 0; i < 8; i++) {
-    if (!kept[i]) {
-      kept[i] = call->send;
-      return;
-    }
-  }
-}
-
 static void freeing_waits_for_nobody(void) {
   MPI_Request request;
   if (!can_free()) {
