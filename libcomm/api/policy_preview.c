@@ -52,8 +52,12 @@ static lcomm_status make_topology(const lcomm_comm *comm, const int *members, in
   lcomm_status status = lcomm_topo_create(
       identities, count, lcomm_policy_query_posed_nodes(comm, members, count), topo, error);
   free(identities);
-  return status != LCOMM_OK ? lcomm_error_thread(status, "lcomm_preview_create: %s", error)
-                            : LCOMM_OK;
+  if (status != LCOMM_OK) {
+    return lcomm_error_thread(status, "lcomm_preview_create: %s", error);
+  }
+  memcpy(topo->cost, comm->topo.cost, sizeof(topo->cost));
+  memcpy(topo->codec_cost, comm->topo.codec_cost, sizeof(topo->codec_cost));
+  return LCOMM_OK;
 }
 
 static int place_among(const lcomm_comm *comm, const int *members, int count) {

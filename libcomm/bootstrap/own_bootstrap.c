@@ -8,6 +8,7 @@
 
 #include "libcomm/base/error.h"
 #include "libcomm/comm/create.h"
+#include "libcomm/comm/measure.h"
 #include "libcomm/transport/mpi/mpi_table.h"
 
 /* Where a rank is in MPI's world: -1 where MPI does not run. */
@@ -95,6 +96,12 @@ lcomm_status lcomm_create_over(lcomm_bootstrap_object *bootstrap, const lcomm_co
   lcomm_status status = lcomm_comm_create(bootstrap, config, comm);
   if (status != LCOMM_OK && bootstrap->release) {
     bootstrap->release(bootstrap, true); /* all ranks have come to the same verdict */
+  }
+  if (status == LCOMM_OK) {
+    status = lcomm_costs_measure(*comm);
+    if (status != LCOMM_OK) {
+      lcomm_destroy(*comm); /* keeps its sentence as the thread's */
+    }
   }
   return status;
 }

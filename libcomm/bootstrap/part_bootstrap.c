@@ -6,6 +6,7 @@
 #include "libcomm/api/policy_query.h"
 #include "libcomm/base/error.h"
 #include "libcomm/comm/create.h"
+#include "libcomm/comm/measure.h"
 #include "libcomm/engine/engine.h"
 
 static lcomm_config take_config(const lcomm_comm *base, const int *members, int count,
@@ -44,5 +45,7 @@ lcomm_status lcomm_create_part(const lcomm_comm *base, const int *members,
       .boot = *boot, .mpi = mpi, .mpi_ranks = members, .context = (void *)base};
   bootstrap.progress = base->bootstrap.progress ? progress_base : NULL;
   lcomm_config taken = take_config(base, members, boot->world_size, config);
-  return lcomm_comm_create(&bootstrap, &taken, part);
+  LCOMM_TRY(lcomm_comm_create(&bootstrap, &taken, part));
+  lcomm_costs_inherit(*part, base);
+  return LCOMM_OK;
 }

@@ -11,6 +11,7 @@
 #include "libcomm/base/text.h"
 #include "libcomm/base/verdict.h"
 #include "libcomm/call/call.h"
+#include "libcomm/comm/measure.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/plan/policy_match.h"
 #include "libcomm/tensor/bucket.h"
@@ -145,6 +146,7 @@ static lcomm_status change(const changing *it) {
   lcomm_status status = grouped ? lcomm_buckets_dissolve(comm) : LCOMM_OK;
   lcomm_run_cache_clear(&comm->runs.cache);
   comm->settings.policy = it->policy;
+  status = status == LCOMM_OK ? lcomm_costs_measure(comm) : status;
   memcpy(comm->settings.policy_text, it->text, sizeof(comm->settings.policy_text));
   atomic_store(&comm->identity.named_rules,
                lcomm_match_named(&comm->settings.policy, comm->identity.name));

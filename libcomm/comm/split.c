@@ -5,6 +5,7 @@
 
 #include "libcomm/comm/split.h"
 #include "libcomm/comm/create.h"
+#include "libcomm/comm/measure.h"
 #include "libcomm/transport/mpi/mpi_table.h"
 
 #include <math.h>
@@ -102,6 +103,9 @@ static lcomm_status make_part(lcomm_split_rendezvous *m, const lcomm_config *giv
   lcomm_status status = take_mpi(m, &bootstrap);
   if (status == LCOMM_OK) {
     status = lcomm_comm_create(&bootstrap, &config, part);
+  }
+  if (status == LCOMM_OK) {
+    lcomm_costs_inherit(*part, m->parent);
   }
   if (status != LCOMM_OK && bootstrap.release) {
     bootstrap.release(&bootstrap, atomic_load(&m->parent->errors.status) == LCOMM_OK);

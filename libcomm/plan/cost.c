@@ -178,10 +178,9 @@ lcomm_plan_time lcomm_plan_predict(const lcomm_plan *plan, const lcomm_topo *top
   return time;
 }
 
-static void write_time(lcomm_writer *w, const char *before, double us) {
+void lcomm_plan_write_us(lcomm_writer *w, double us) {
   double shown = us >= 1e6 ? us / 1e6 : us >= 1e3 ? us / 1e3 : us;
   double step = shown >= 100 ? 1 : shown >= 10 ? 0.1 : shown >= 1 ? 0.01 : 0.001;
-  lcomm_write(w, "%s", before);
   lcomm_write_decimal(w, floor(shown / step + 0.5) * step);
   lcomm_write(w, us >= 1e6 ? " s" : us >= 1e3 ? " ms" : " us");
 }
@@ -189,21 +188,21 @@ static void write_time(lcomm_writer *w, const char *before, double us) {
 const char *lcomm_plan_time_format(const lcomm_plan_time *time, char text[LCOMM_PLAN_TIME_MAX]) {
   const char *separator = ": ";
   lcomm_writer w = lcomm_writer_begin(text, LCOMM_PLAN_TIME_MAX);
-  write_time(&w, "", time->total_us);
+  lcomm_plan_write_us(&w, time->total_us);
   for (int link = LCOMM_LINK_COUNT - 1; link >= 0; link--) {
     if (time->link_us[link] > 0) {
-      lcomm_write(&w, "%s%s", separator, lcomm_link_name((lcomm_link)link));
-      write_time(&w, " ", time->link_us[link]);
+      lcomm_write(&w, "%s%s ", separator, lcomm_link_name((lcomm_link)link));
+      lcomm_plan_write_us(&w, time->link_us[link]);
       separator = ", ";
     }
   }
   if (time->codec_us > 0) {
-    lcomm_write(&w, "%scodecs", separator);
-    write_time(&w, " ", time->codec_us);
+    lcomm_write(&w, "%scodecs ", separator);
+    lcomm_plan_write_us(&w, time->codec_us);
     separator = ", ";
   }
-  lcomm_write(&w, "%slatency", separator);
-  write_time(&w, " ", time->latency_us);
+  lcomm_write(&w, "%slatency ", separator);
+  lcomm_plan_write_us(&w, time->latency_us);
   lcomm_write(&w, "; links %s", time->assumed ? "assumed" : "measured");
   return text;
 }

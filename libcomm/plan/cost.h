@@ -21,6 +21,7 @@
  * rather than too long. Payloads of unknown size (top-k, the lossless stage) count with their
  * bound. */
 
+#include "libcomm/base/writer.h"
 #include "libcomm/plan/plan.h"
 
 /* Of the rank that has most of it, for one span. */
@@ -57,6 +58,9 @@ lcomm_plan_time lcomm_plan_predict(const lcomm_plan *plan, const lcomm_topo *top
  * Returns text. */
 enum { LCOMM_PLAN_TIME_MAX = 256 };
 const char *lcomm_plan_time_format(const lcomm_plan_time *time, char text[LCOMM_PLAN_TIME_MAX]);
+
+/* "1.93 ms": three digits and a unit. */
+void lcomm_plan_write_us(lcomm_writer *w, double us);
 
 /* lcomm_plan_describe() with the time that codecs of these speeds take. */
 size_t lcomm_plan_describe_timed(const lcomm_plan *plan, const lcomm_topo *topo,

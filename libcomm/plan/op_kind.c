@@ -28,6 +28,8 @@ const char *lcomm_op_kind_text(lcomm_op_kind op_kind, uint64_t residual,
     snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " that compares or plans tensors");
   } else if (op_kind == LCOMM_OP_KIND_POLICY) {
     snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " that agrees on a policy");
+  } else if (op_kind == LCOMM_OP_KIND_MEASURE) {
+    snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " that measures for net=auto");
   }
   return text;
 }

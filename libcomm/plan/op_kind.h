@@ -25,7 +25,8 @@ enum { LCOMM_OP_KIND_TEXT_MAX = 64 };
   X(LCOMM_OP_KIND_COMPARE, "lcomm_tensors_wait") /* the first one compares the tensors */          \
   X(LCOMM_OP_KIND_BUCKET, NULL)                  /* tensors of a step */                           \
   X(LCOMM_OP_KIND_TENSORS, NULL) /* later: which tensors there are now, and their state */         \
-  X(LCOMM_OP_KIND_POLICY, "lcomm_policy_set")
+  X(LCOMM_OP_KIND_POLICY, "lcomm_policy_set")                                                      \
+  X(LCOMM_OP_KIND_MEASURE, "lcomm_create") /* what links cost, for net=auto */
 
 typedef enum lcomm_op_kind {
 #define LCOMM_OP_KIND_ENUM(id, call) id,
@@ -55,7 +56,8 @@ typedef enum lcomm_sequence_space {
 } lcomm_sequence_space;
 
 static inline lcomm_sequence_space lcomm_op_kind_sequence_space(lcomm_op_kind op_kind) {
-  return op_kind == LCOMM_OP_KIND_BUCKET || op_kind == LCOMM_OP_KIND_TENSORS
+  return op_kind == LCOMM_OP_KIND_BUCKET || op_kind == LCOMM_OP_KIND_TENSORS ||
+                 op_kind == LCOMM_OP_KIND_MEASURE
              ? LCOMM_SEQUENCE_SPACE_BUCKETS
              : LCOMM_SEQUENCE_SPACE_CALLS;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/plan/auto.h"
 #include "libcomm/plan/eligibility.h"
 #include "libcomm/plan/select.h"
 
@@ -205,9 +206,10 @@ static lcomm_status fill(lcomm_plan *plan, const lcomm_plan_request *request,
   return lcomm_schedule_verify(&plan->schedule, why);
 }
 
-lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_policy *policy,
-                               const lcomm_topo *topo, int rank, lcomm_plan **plan,
-                               lcomm_why *why) {
+/* candidate: for which codec of auto.h, where the policy leaves the choice. */
+static lcomm_status create(const lcomm_plan_request *request, const lcomm_policy *policy,
+                           const lcomm_topo *topo, int rank, int candidate, lcomm_plan **plan,
+                           lcomm_why *why) {
   lcomm_plan *made = calloc(1, sizeof *made);
   if (!made) {
     return lcomm_why_set(why, LCOMM_ERR_MEMORY, "out of memory while planning");
@@ -221,7 +223,60 @@ lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_po
   made->location = request->location;
   made->error_feedback = request->error_feedback;
   made->checksum = policy->checksum;
+  made->candidate = candidate;
   lcomm_status status = fill(made, request, policy, topo, rank, why);
+  if (status != LCOMM_OK) {
+    lcomm_plan_destroy(made);
+    return status;
+  }
+  *plan = made;
+  return LCOMM_OK;
+}
+
+/* Is it another plan than the exact one? */
+static bool compresses(const lcomm_plan *plan) {
+  const lcomm_format *net = &plan->stages[LCOMM_STAGE_NET].format;
+  return net->zstd || !lcomm_eligibility_is_exact(net, plan->dtype);
+}
+
+/* The predicted time of one candidate on rank 0, whose plans all ranks compare; 0: it is the exact
+ * one. */
+static lcomm_status predict(const lcomm_plan_request *request, const lcomm_policy *policy,
+                            const lcomm_topo *topo, int candidate, double *us, lcomm_why *why) {
+  lcomm_plan *plan = NULL;
+  LCOMM_TRY(create(request, policy, topo, 0, candidate, &plan, why));
+  *us = candidate == 0 || compresses(plan) ? lcomm_auto_predict_us(plan, topo, candidate) : 0;
+  lcomm_plan_destroy(plan);
+  return LCOMM_OK;
+}
+
+/* The fastest of the candidates; *plan is the exact one and is replaced. */
+static lcomm_status choose(const lcomm_plan_request *request, const lcomm_policy *policy,
+                           const lcomm_topo *topo, int rank, lcomm_plan **plan, lcomm_why *why) {
+  lcomm_auto_times times = {0};
+  int best = 0, last = (int)(*plan)->automatic;
+  last = topo->hidden_from < last ? topo->hidden_from : last;
+  for (int i = 0; i <= last; i++) {
+    LCOMM_TRY(predict(request, policy, topo, i, &times.us[i], why));
+    best = times.us[i] > 0 && lcomm_auto_pays(times.us[i], times.us[best]) ? i : best;
+  }
+  if (best > 0) {
+    lcomm_plan *chosen = NULL;
+    LCOMM_TRY(create(request, policy, topo, rank, best, &chosen, why));
+    lcomm_plan_destroy(*plan);
+    *plan = chosen;
+  }
+  lcomm_auto_explain(*plan, &times);
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_policy *policy,
+                               const lcomm_topo *topo, int rank, lcomm_plan **plan,
+                               lcomm_why *why) {
+  lcomm_plan *made = NULL;
+  LCOMM_TRY(create(request, policy, topo, rank, 0, &made, why));
+  lcomm_status status =
+      made->automatic ? choose(request, policy, topo, rank, &made, why) : LCOMM_OK;
   if (status != LCOMM_OK) {
     lcomm_plan_destroy(made);
     return status;

@@ -89,6 +89,8 @@ typedef struct lcomm_plan {
   bool error_feedback;            /* as requested */
   bool moves;                     /* bytes are moved, not summed; always plain */
   lcomm_codec_choice stages[LCOMM_STAGE_COUNT];
+  lcomm_auto_class automatic; /* the codec between nodes was chosen by predicted time */
+  int candidate;              /* which one of auto.h it is then */
   bool checksum;
   lcomm_allreduce_shape shape; /* all-reduce only */
   lcomm_schedule schedule;     /* mine, linked and verified */

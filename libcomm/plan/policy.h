@@ -24,9 +24,22 @@ enum {
   LCOMM_POLICY_ERROR_MAX = 512
 };
 
+/* Which errors a choice by predicted time may make (auto:CLASS). The candidates are numbered from
+ * the mildest one: 0 none, 1 none+zstd, 2 bf16, 3 int8, 4 topk:0.01+ef. Class c allows those up
+ * to c; auto.h chooses among them. */
+typedef enum lcomm_auto_class {
+  LCOMM_AUTO_NONE, /* no such choice: the codec is given */
+  LCOMM_AUTO_LOSSLESS,
+  LCOMM_AUTO_BF16,
+  LCOMM_AUTO_INT8,
+  LCOMM_AUTO_TOPK,
+  LCOMM_AUTO_COUNT
+} lcomm_auto_class;
+
 typedef struct lcomm_codec_choice {
-  lcomm_format format; /* lcomm_codec_none is exact */
+  lcomm_format format; /* lcomm_codec_none is exact; of auto the coarsest one that is allowed */
   bool error_feedback;
+  lcomm_auto_class automatic;
 } lcomm_codec_choice;
 
 /* One stage of a density warm-up: for so many steps this share is kept. */
@@ -119,6 +132,18 @@ const char *lcomm_codec_choice_format(const lcomm_codec_choice *choice, char *te
  * feedback unless it is taken away. Writes *choice on success only; on a mistake
  * the sentence is as of lcomm_policy_parse, beginning with "codec, column N". */
 lcomm_status lcomm_format_parse(const char *text, lcomm_codec_choice *choice, char *error);
+
+/* A candidate, as a policy would name it. */
+lcomm_codec_choice lcomm_auto_candidate(int candidate);
+
+/* The choice that stands for "auto:CLASS" in a policy, for a class other than NONE. */
+lcomm_codec_choice lcomm_auto_choice(lcomm_auto_class automatic);
+
+/* Does a codec of the policy follow from predicted times? */
+bool lcomm_policy_is_automatic(const lcomm_policy *policy);
+
+/* "lossless", "bf16", "int8" or "topk". */
+const char *lcomm_auto_class_name(lcomm_auto_class automatic);
 
 const char *lcomm_algorithm_name(lcomm_algorithm algorithm);
 

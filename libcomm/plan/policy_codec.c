@@ -256,15 +256,46 @@ static lcomm_status fail_in_node(reader *r, span value, const char *name, const 
       name, ending);
 }
 
+/* auto[:CLASS], between nodes only; without a class no error is allowed. */
+static lcomm_status read_auto(reader *r, span value, span rest, lcomm_codec_place place,
+                              lcomm_codec_choice *choice) {
+  r->example = "auto:int8";
+  if (place == LCOMM_IN_NODE || !r->key) {
+    return lcomm_policy_fail(r, value.text,
+                             "auto chooses among codecs between nodes; expected it on net, and "
+                             "here a codec");
+  }
+  if (rest.length == 0) {
+    *choice = lcomm_auto_choice(LCOMM_AUTO_LOSSLESS);
+    return LCOMM_OK;
+  }
+  span name = lcomm_span_after(rest, 1);
+  for (int i = LCOMM_AUTO_LOSSLESS; i < LCOMM_AUTO_COUNT; i++) {
+    if (*rest.text == ':' && lcomm_span_is(name, lcomm_auto_class_name((lcomm_auto_class)i))) {
+      *choice = lcomm_auto_choice((lcomm_auto_class)i);
+      return LCOMM_OK;
+    }
+  }
+  return lcomm_policy_refuse(r, "", rest,
+                             " is no class of errors that auto may make; expected auto:lossless, "
+                             "auto:bf16, auto:int8 or auto:topk");
+}
+
 lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
                                      lcomm_codec_place place, lcomm_codec_choice *choice) {
   char quoted[LCOMM_QUOTE_MAX], names[160] = "";
   const char *example = r->example;
   span name = lcomm_span_before(value, ":+-"), rest = lcomm_span_after(value, name.length);
   const lcomm_codec *codec = lcomm_codec_by_name(name.text, name.length);
+  if (lcomm_span_is(name, "auto")) {
+    return read_auto(r, value, rest, place, choice);
+  }
   if (!codec) {
     for (const lcomm_codec *const *c = lcomm_codec_list; *c != NULL; c++) {
       append(names, sizeof names, (*c)->name, (*c)->id == LCOMM_CODEC_TOPK ? ":DENSITY" : "");
+    }
+    if (place == LCOMM_ON_NET && r->key) {
+      append(names, sizeof names, "auto", ":CLASS");
     }
     return lcomm_policy_fail(r, name.text, "unknown codec %s; expected one of %s",
                              lcomm_policy_quote(name, quoted), names);
@@ -272,7 +303,7 @@ lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
   if (place == LCOMM_IN_NODE && codec->id == LCOMM_CODEC_TOPK) {
     return fail_in_node(r, value, codec->name, "");
   }
-  lcomm_codec_choice read = {lcomm_format_of(codec), false};
+  lcomm_codec_choice read = {.format = lcomm_format_of(codec)};
   read.error_feedback = place == LCOMM_ON_NET && codec->id == LCOMM_CODEC_INT4;
   lcomm_status status = read_options(r, &rest, &read.format);
   if (status == LCOMM_OK) {

@@ -59,6 +59,10 @@ static void write_options(lcomm_writer *w, const lcomm_format *format) {
 
 const char *lcomm_codec_choice_format(const lcomm_codec_choice *choice, char *text, size_t size) {
   lcomm_writer w = lcomm_writer_begin(text, size);
+  if (choice->automatic) {
+    lcomm_write(&w, "auto:%s", lcomm_auto_class_name(choice->automatic));
+    return text;
+  }
   lcomm_write(&w, "%s", choice->format.codec->name);
   write_options(&w, &choice->format);
   if (choice->error_feedback) {
@@ -73,7 +77,8 @@ const char *lcomm_codec_choice_format(const lcomm_codec_choice *choice, char *te
 }
 
 bool lcomm_codec_choice_equal(const lcomm_codec_choice *a, const lcomm_codec_choice *b) {
-  return lcomm_format_equal(&a->format, &b->format) && a->error_feedback == b->error_feedback;
+  return lcomm_format_equal(&a->format, &b->format) && a->error_feedback == b->error_feedback &&
+         a->automatic == b->automatic;
 }
 
 /* --------------------------------------------------------------- policies */
@@ -182,7 +187,7 @@ static bool passes_sums_on(lcomm_algorithm algorithm) {
 
 /* What the codecs between nodes have in common, and what only some have. */
 typedef struct net_codecs {
-  bool lossy, zstd, sparse, feedback, sparse_feedback, dense_feedback;
+  bool lossy, zstd, sparse, ramps, feedback, sparse_feedback, dense_feedback;
 } net_codecs;
 
 static net_codecs look_at_codecs(const lcomm_policy *policy) {
@@ -193,6 +198,7 @@ static net_codecs look_at_codecs(const lcomm_policy *policy) {
     any.lossy |= it->format.codec->id != LCOMM_CODEC_NONE;
     any.zstd |= it->format.zstd;
     any.sparse |= sparse;
+    any.ramps |= sparse && !it->automatic;
     any.feedback |= it->error_feedback;
     any.sparse_feedback |= sparse && it->error_feedback;
     any.dense_feedback |= !sparse && it->error_feedback;
@@ -212,7 +218,7 @@ const char *lcomm_policy_conflict(const lcomm_policy *policy, const char **key) 
            "size of their payloads in advance; expected algo=auto, direct or gather, or net=none";
   }
   *key = "ramp";
-  if (policy->ramp_count > 0 && !net.sparse) {
+  if (policy->ramp_count > 0 && !net.ramps) {
     return "ramp changes the density of top-k, and net is another codec; expected net=topk:DENSITY";
   }
   if (!ramp_ends(policy)) {

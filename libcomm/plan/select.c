@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "kernels/stripe.h"
-#include "libcomm/plan/cost.h"
+#include "libcomm/plan/auto.h"
 #include "libcomm/plan/eligibility.h"
 #include "libcomm/plan/policy_match.h"
 
@@ -54,17 +54,29 @@ static const char *why_compressed(const lcomm_eligibility *judged) {
   return judged->pattern ? "as a pattern of the policy's net[...] asks" : "as the policy asks";
 }
 
+/* The choice between nodes: of auto the candidate for which this plan is made, where one of them
+ * may act. */
+static lcomm_codec_choice choose_net(lcomm_plan *plan, const lcomm_eligibility *judged) {
+  lcomm_codec_choice dense = lcomm_auto_candidate(LCOMM_AUTO_BF16);
+  if (!judged->net.automatic || lcomm_eligibility_why_exact(judged, &dense)) {
+    return judged->net;
+  }
+  plan->automatic = judged->net.automatic;
+  return lcomm_auto_candidate(plan->candidate);
+}
+
 static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
                           const lcomm_policy *policy, const lcomm_topo *topo) {
   uint64_t named = lcomm_match_named(policy, request->name ? request->name : "");
   lcomm_eligibility judged = lcomm_eligibility_begin(request, policy, topo->size, named);
-  const lcomm_codec_choice *far = topo->nodes > 1 ? &judged.net : &policy->node;
+  lcomm_codec_choice net = topo->nodes > 1 ? choose_net(plan, &judged) : judged.net;
+  const lcomm_codec_choice *far = topo->nodes > 1 ? &net : &policy->node;
   plan->ops = lcomm_eligibility_equal_ops(request, policy, topo->size, named);
   plan->stages[LCOMM_STAGE_NODE] = lcomm_eligibility_codec(&judged, &policy->node);
   plan->stages[LCOMM_STAGE_NET] =
-      topo->nodes > 1 ? lcomm_eligibility_codec(&judged, &judged.net) : exact_choice(plan->dtype);
+      topo->nodes > 1 ? lcomm_eligibility_codec(&judged, &net) : exact_choice(plan->dtype);
   plan->stages[LCOMM_STAGE_RESULT] = lcomm_eligibility_codec(&judged, far);
-  const char *why = lcomm_eligibility_why_plan_exact(&judged, topo);
+  const char *why = plan->automatic ? NULL : lcomm_eligibility_why_plan_exact(&judged, topo);
   snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : why_compressed(&judged));
   if (plan->moves) { /* as they are, whatever the type */
     for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
@@ -252,8 +264,8 @@ void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
     if (plan->shape.exchange == LCOMM_EXCHANGE_SPARSE &&
         lcomm_plan_density(plan, stage, 0, plan->vector_count) > DENSE_RESULT_DENSITY) {
       say(plan, "at this density a dense int8 result is smaller");
-      plan->stages[LCOMM_STAGE_RESULT] =
-          (lcomm_codec_choice){lcomm_format_of(&lcomm_codec_int8), true};
+      plan->stages[LCOMM_STAGE_RESULT] = (lcomm_codec_choice){
+          .format = lcomm_format_of(&lcomm_codec_int8), .error_feedback = true};
     }
   } else {
     plan->shape.exchange = choose_dense(plan, policy->algorithm, topo, ranks, count, stage);

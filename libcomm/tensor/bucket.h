@@ -14,6 +14,7 @@
 #include "libcomm/feedback/ef.h"
 #include "libcomm/observe/trace.h"
 #include "libcomm/plan/eligibility.h"
+#include "libcomm/tensor/auto_revise.h"
 
 typedef struct lcomm_bucket lcomm_bucket;
 
@@ -63,9 +64,10 @@ typedef struct lcomm_tensor_set {
   uint64_t step_not_finite, last_not_finite; /* in the results of this step and of the last */
   bool compared;                             /* between the ranks */
   bool grouped;                              /* once at least: there may be state to move */
-  size_t pending;                            /* added or (un)frozen here, not agreed on yet */
-  atomic_bool moved;                         /* a tensor was given another buffer, ever */
-  lcomm_memory_location location;            /* of all tensors */
+  lcomm_auto_watch watch;
+  size_t pending;                 /* added or (un)frozen here, not agreed on yet */
+  atomic_bool moved;              /* a tensor was given another buffer, ever */
+  lcomm_memory_location location; /* of all tensors */
 } lcomm_tensor_set;
 
 /* Part of making and freeing a communicator: an empty set, and the hooks of the engine. MEMORY. */

@@ -293,6 +293,7 @@ static lcomm_status finish_step(lcomm_comm *comm) {
   if (status != LCOMM_OK || comm->tensors->count == 0) {
     return status;
   }
+  lcomm_auto_watch_wait(&comm->tensors->watch);
   status = check_all_ready(comm);
   if (status == LCOMM_OK) {
     status = lcomm_tensors_plan(comm);
@@ -305,6 +306,7 @@ static lcomm_status finish_step(lcomm_comm *comm) {
   }
   if (status == LCOMM_OK) {
     end_step(comm);
+    status = lcomm_auto_step_over(comm);
   }
   return status;
 }

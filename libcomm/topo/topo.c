@@ -46,6 +46,7 @@ lcomm_status lcomm_topo_reserve(lcomm_topo *topo, int size) {
   for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
     topo->cost[link] = lcomm_link_cost_assumed((lcomm_link)link);
   }
+  topo->hidden_from = LCOMM_AUTO_CODECS;
   return LCOMM_OK;
 }
 

@@ -17,7 +17,8 @@ enum {
   LCOMM_TOPO_ERROR_MAX = 512,
   LCOMM_DEVICE_PEERS_MAX = 31, /* other devices of a host */
   LCOMM_NVLINKS_MAX = 255,
-  LCOMM_DEVICE_INDEX_MAX = 65535
+  LCOMM_DEVICE_INDEX_MAX = 65535,
+  LCOMM_AUTO_CODECS = 5
 };
 
 /* Another device of the host, as seen from a rank's own. */
@@ -67,6 +68,11 @@ typedef struct lcomm_link_cost {
   bool assumed;                      /* of the standard table, not measured */
 } lcomm_link_cost;
 
+/* Float32 bytes that one core encodes or decodes in a nanosecond (GB/s); 0: not measured. */
+typedef struct lcomm_codec_cost {
+  double encode_gb_s, decode_gb_s;
+} lcomm_codec_cost;
+
 /* The standard table. It is a guess at the machines of today, for plans only. */
 lcomm_link_cost lcomm_link_cost_assumed(lcomm_link link);
 
@@ -103,6 +109,9 @@ typedef struct lcomm_topo {
   int pairs;
   lcomm_topo_pair *pair_list; /* sorted */
   lcomm_link_cost cost[LCOMM_LINK_COUNT];
+  lcomm_codec_cost codec_cost[LCOMM_AUTO_CODECS]; /* of the candidates of net=auto (policy.h) */
+  int hidden_from; /* the first candidate that hides behind the computation: no coarser one is
+                    * needed; LCOMM_AUTO_CODECS: not known */
 } lcomm_topo;
 
 /* Group the identities of all ranks. forced_nodes > 0 poses as that many

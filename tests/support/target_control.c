@@ -35,7 +35,7 @@ static void begin(lcomm_comm *comm, fuzz_bytes *in) {
                      .count = it.count};
   lcomm_run run = {.plan = &plan, .comm = comm, .hash.key = 1};
   run.terms.op = (lcomm_op)(it.op % (LCOMM_MAX + 1));
-  run.terms.op_kind = (lcomm_op_kind)(it.op_kind % (LCOMM_OP_KIND_POLICY + 1));
+  run.terms.op_kind = (lcomm_op_kind)(it.op_kind % LCOMM_OP_KIND_COUNT);
   run.terms.residual = it.residual;
   run.sequence = comm->operations.next[lcomm_op_kind_sequence_space(run.terms.op_kind)];
   run.hash.parameters = parameters_of(&it);

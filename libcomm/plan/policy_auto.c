@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The classes of errors that auto:CLASS may make, and their codecs. */
+
+#include "libcomm/plan/policy.h"
+
+static const char *const names[LCOMM_AUTO_COUNT] = {"none", "lossless", "bf16", "int8", "topk"};
+
+const char *lcomm_auto_class_name(lcomm_auto_class automatic) {
+  return names[automatic];
+}
+
+lcomm_codec_choice lcomm_auto_candidate(int candidate) {
+  static const lcomm_codec *const codecs[LCOMM_AUTO_COUNT] = {&lcomm_codec_none, &lcomm_codec_none,
+                                                              &lcomm_codec_bf16, &lcomm_codec_int8,
+                                                              &lcomm_codec_topk};
+  lcomm_codec_choice choice = {.format = lcomm_format_of(codecs[candidate]),
+                               .error_feedback = candidate == LCOMM_AUTO_TOPK};
+  choice.format.zstd = candidate == LCOMM_AUTO_LOSSLESS;
+  return choice;
+}
+
+lcomm_codec_choice lcomm_auto_choice(lcomm_auto_class automatic) {
+  lcomm_codec_choice choice = lcomm_auto_candidate((int)automatic);
+  choice.automatic = automatic;
+  return choice;
+}
+
+bool lcomm_policy_is_automatic(const lcomm_policy *policy) {
+  bool automatic = false;
+  for (unsigned i = 0; i < lcomm_policy_net_count(policy); i++) {
+    automatic |= lcomm_policy_net_codec(policy, i)->automatic != LCOMM_AUTO_NONE;
+  }
+  return automatic;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* net=auto: what must hold of the choice whatever links and codecs cost. */
+
+#include "libcomm/plan/auto.h"
+#include "tests/plan/plans.h"
+#include "tests/plan/policies.h"
+
+enum { RANKS = 5, NODES = 2, LONG = 1 << 20 };
+
+static const char *const classes[] = {"", "net=auto", "net=auto:bf16", "net=auto:int8",
+                                      "net=auto:topk"};
+
+static lcomm_topo topo_of(double latency_us, double bandwidth_gb_s) {
+  static const lcomm_identity identities[RANKS];
+  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_topo topo;
+  assert_int_equal(lcomm_topo_create(identities, RANKS, NODES, &topo, error), LCOMM_OK);
+  topo.cost[LCOMM_LINK_NET] =
+      (lcomm_link_cost){.latency_us = latency_us, .bandwidth_gb_s = bandwidth_gb_s};
+  return topo;
+}
+
+static lcomm_plan *plan_on(const lcomm_topo *topo, const char *text, int rank, uint64_t count,
+                           bool error_feedback) {
+  lcomm_why why;
+  lcomm_policy policy = parse(text);
+  lcomm_plan *plan = NULL;
+  lcomm_plan_request request =
+      request_of(LCOMM_COLLECTIVE_ALLREDUCE, count, LCOMM_FLOAT32, LCOMM_SUM);
+  request.error_feedback = error_feedback;
+  lcomm_status status = lcomm_plan_create(&request, &policy, topo, rank, &plan, &why);
+  if (status != LCOMM_OK) {
+    fail_msg("%s: %s", text, why.text);
+  }
+  return plan;
+}
+
+static int candidate_on(double latency_us, double bandwidth_gb_s, const char *text, uint64_t count,
+                        bool error_feedback) {
+  lcomm_topo topo = topo_of(latency_us, bandwidth_gb_s);
+  lcomm_plan *plan = plan_on(&topo, text, 0, count, error_feedback);
+  int candidate = plan->candidate;
+  lcomm_plan_destroy(plan);
+  lcomm_topo_free(&topo);
+  return candidate;
+}
+
+static void on_a_slow_link_the_coarsest_codec_of_the_class_is_taken(void **state) {
+  (void)state;
+  for (int class = LCOMM_AUTO_LOSSLESS; class < LCOMM_AUTO_COUNT; class ++) {
+    assert_int_equal(candidate_on(100, 0.001, classes[class], LONG, true), class);
+  }
+}
+
+static void on_a_link_as_fast_as_memory_sums_stay_exact(void **state) {
+  (void)state;
+  for (int class = LCOMM_AUTO_LOSSLESS; class < LCOMM_AUTO_COUNT; class ++) {
+    assert_int_equal(candidate_on(1, 1000, classes[class], LONG, true), 0);
+  }
+}
+
+static void no_class_is_exceeded_on_any_link_at_any_size(void **state) {
+  (void)state;
+  for (double bandwidth = 1e-4; bandwidth < 1e3; bandwidth *= 10) {
+    for (uint64_t count = 16; count <= 1 << 22; count *= 8) {
+      for (int class = LCOMM_AUTO_LOSSLESS; class < LCOMM_AUTO_COUNT; class ++) {
+        assert_true(candidate_on(10, bandwidth, classes[class], count, true) <= class);
+      }
+    }
+  }
+}
+
+static void the_plan_that_is_taken_is_predicted_to_be_the_fastest_but_for_a_twentieth(void **s) {
+  (void)s;
+  for (double bandwidth = 1e-3; bandwidth < 1e3; bandwidth *= 4) {
+    lcomm_topo topo = topo_of(20, bandwidth);
+    lcomm_plan *chosen = plan_on(&topo, "net=auto:topk", 0, LONG, true);
+    double chosen_us = lcomm_auto_predict_us(chosen, &topo, chosen->candidate);
+    static const char *const fixed[] = {"net=none", "net=none+zstd", "net=bf16", "net=int8",
+                                        "net=topk:0.01+ef"};
+    for (int i = 0; i < LCOMM_AUTO_CODECS; i++) {
+      lcomm_plan *other = plan_on(&topo, fixed[i], 0, LONG, true);
+      assert_true(0.95 * chosen_us <= lcomm_auto_predict_us(other, &topo, i) * (1 + 1e-9));
+      lcomm_plan_destroy(other);
+    }
+    lcomm_plan_destroy(chosen);
+    lcomm_topo_free(&topo);
+  }
+}
+
+static void all_ranks_choose_alike(void **state) {
+  (void)state;
+  for (double bandwidth = 1e-3; bandwidth < 1e2; bandwidth *= 3) {
+    lcomm_topo topo = topo_of(20, bandwidth);
+    lcomm_plan *first = plan_on(&topo, "net=auto:topk", 0, LONG, true);
+    for (int rank = 1; rank < RANKS; rank++) {
+      lcomm_plan *other = plan_on(&topo, "net=auto:topk", rank, LONG, true);
+      assert_int_equal(other->candidate, first->candidate);
+      assert_true(other->hash == first->hash);
+      lcomm_plan_destroy(other);
+    }
+    lcomm_plan_destroy(first);
+    lcomm_topo_free(&topo);
+  }
+}
+
+/* Nothing would keep what top-k leaves out of a plain call. */
+static void plain_calls_take_no_codec_with_error_feedback(void **state) {
+  (void)state;
+  assert_int_equal(candidate_on(100, 0.001, "net=auto:topk", LONG, false), LCOMM_AUTO_INT8);
+}
+
+static void what_is_short_stays_exact(void **state) {
+  (void)state;
+  assert_int_equal(candidate_on(1, 0.001, "net=auto:int8", 10000, true), 0);
+  assert_int_equal(candidate_on(1, 0.001, "net=auto:int8 min=1", 10000, true), LCOMM_AUTO_INT8);
+}
+
+static void what_hides_behind_the_computation_is_not_compressed_further(void **state) {
+  (void)state;
+  for (int hidden = 0; hidden < LCOMM_AUTO_CODECS; hidden++) {
+    lcomm_topo topo = topo_of(100, 0.001);
+    topo.hidden_from = hidden;
+    lcomm_plan *plan = plan_on(&topo, "net=auto:topk", 0, LONG, true);
+    assert_int_equal(plan->candidate, hidden);
+    lcomm_plan_destroy(plan);
+    lcomm_topo_free(&topo);
+  }
+}
+
+static void a_plan_says_the_times_that_it_was_chosen_by(void **state) {
+  (void)state;
+  lcomm_topo topo = topo_of(100, 0.001);
+  lcomm_plan *plan = plan_on(&topo, "net=auto:int8", 0, LONG, true);
+  assert_non_null(strstr(plan->reason, "predicted none "));
+  assert_non_null(strstr(plan->reason, ", int8 "));
+  lcomm_plan_destroy(plan);
+  lcomm_topo_free(&topo);
+}
+
+static void the_word_is_read_and_written(void **state) {
+  (void)state;
+  expect_canonical("net=auto", "net=auto:lossless");
+  expect_canonical("net=auto:topk min=1K", "net=auto:topk min=1K");
+  expect_refusal("node=auto:int8", 6, "expected it on net");
+  expect_refusal("net=auto:int4", 9, "expected auto:lossless");
+  expect_refusal("net=auto+ef", 9, "expected auto:lossless");
+  expect_refusal("net=auto:topk ramp=0.1@5", 15, "expected net=topk");
+  char error[LCOMM_POLICY_ERROR_MAX];
+  lcomm_codec_choice choice;
+  assert_int_equal(lcomm_format_parse("auto:int8", &choice, error), LCOMM_ERR_POLICY);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(on_a_slow_link_the_coarsest_codec_of_the_class_is_taken),
+      cmocka_unit_test(on_a_link_as_fast_as_memory_sums_stay_exact),
+      cmocka_unit_test(no_class_is_exceeded_on_any_link_at_any_size),
+      cmocka_unit_test(the_plan_that_is_taken_is_predicted_to_be_the_fastest_but_for_a_twentieth),
+      cmocka_unit_test(all_ranks_choose_alike),
+      cmocka_unit_test(plain_calls_take_no_codec_with_error_feedback),
+      cmocka_unit_test(what_is_short_stays_exact),
+      cmocka_unit_test(what_hides_behind_the_computation_is_not_compressed_further),
+      cmocka_unit_test(a_plan_says_the_times_that_it_was_chosen_by),
+      cmocka_unit_test(the_word_is_read_and_written),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

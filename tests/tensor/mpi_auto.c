@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* mpirun: 2 3 4 */
+
+/* net=auto in steps of tensors: figures are the same on all ranks, wrong ones are corrected at the
+ * agreed steps, and nothing is lost when a codec changes. */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/tensor/bucket.h"
+#include "tests/tensor/change_model.h"
+
+enum { REVISED = 4 /* the first agreed step */, NODES = 2 };
+
+typedef struct figures {
+  lcomm_link_cost net;
+  lcomm_codec_cost codec[LCOMM_AUTO_CODECS];
+  int hidden_from;
+} figures;
+
+static figures figures_of(const model *m) {
+  figures it;
+  memset(&it, 0, sizeof it);
+  it.net.latency_us = m->comm->topo.cost[LCOMM_LINK_NET].latency_us;
+  it.net.bandwidth_gb_s = m->comm->topo.cost[LCOMM_LINK_NET].bandwidth_gb_s;
+  it.hidden_from = m->comm->topo.hidden_from;
+  memcpy(it.codec, m->comm->topo.codec_cost, sizeof(it.codec));
+  return it;
+}
+
+static void require_equal_figures(const model *m) {
+  figures it = figures_of(m);
+  require(same_everywhere(&it, sizeof it), "ranks have different figures");
+}
+
+static void set_bandwidth(model *m, double bandwidth_gb_s) {
+  m->comm->topo.cost[LCOMM_LINK_NET].bandwidth_gb_s = bandwidth_gb_s;
+}
+
+static void what_rank_0_measures_is_taken_by_all(void) {
+  model m;
+  begin_model(&m, "net=auto:topk", NODES);
+  require(!m.comm->topo.cost[LCOMM_LINK_NET].assumed, "nothing was measured");
+  require(m.comm->topo.codec_cost[LCOMM_AUTO_TOPK].encode_gb_s > 0, "no codec was measured");
+  require_equal_figures(&m);
+  free_model(&m);
+}
+
+static void a_part_has_the_figures_of_the_whole(void) {
+  model m;
+  begin_model(&m, "net=auto:int8", NODES);
+  lcomm_comm *part = NULL;
+  require_fine(&m, lcomm_split(m.comm, 0, 0, NULL, &part));
+  const lcomm_link_cost *whole = &m.comm->topo.cost[LCOMM_LINK_NET];
+  require(part->topo.cost[LCOMM_LINK_NET].bandwidth_gb_s == whole->bandwidth_gb_s, "another one");
+  require(lcomm_destroy(part) == LCOMM_OK, "destroy");
+  free_model(&m);
+}
+
+/* Its sums begin and end in the wait. */
+static lcomm_status step_in_the_wait(model *m) {
+  for (int t = 0; t < TENSORS; t++) {
+    require_fine(m, lcomm_tensor_ready(m->comm, m->tensors[t]));
+  }
+  return lcomm_tensors_wait(m->comm);
+}
+
+/* The link is said to pass 10 KB in a second. */
+static void a_wrong_bandwidth_is_corrected_at_the_agreed_step_on_all_ranks(void) {
+  static const double SLOW_GB_S = 1e-5;
+  model m;
+  make_model(&m, "net=auto:int8 min=1", NODES, LCOMM_AVG);
+  set_bandwidth(&m, SLOW_GB_S);
+  for (int step = 0; step < REVISED + 2; step++) {
+    fill_model(&m, step);
+    require_fine(&m, step_in_the_wait(&m));
+    double now = m.comm->topo.cost[LCOMM_LINK_NET].bandwidth_gb_s;
+    require(step >= REVISED - 1 || now == SLOW_GB_S, "step %d: %g GB/s", step, now);
+    require(step < REVISED - 1 || now > 2 * SLOW_GB_S, "step %d: %g GB/s", step, now);
+    require_equal_figures(&m);
+    for (int t = 0; t < TENSORS; t++) {
+      require(same_everywhere(m.data[t], sizes[t] * sizeof(float)), "the ranks differ");
+    }
+  }
+  free_model(&m);
+}
+
+/* The figures of the watch are given, so that the test does not depend on the machine: sums of a
+ * step took a millisecond, the program computed for a quarter of an hour meanwhile. A step whose
+ * sums begin before the wait adds nothing to them without a progress thread. */
+static void what_hides_behind_the_computation_is_not_compressed(void) {
+  model m;
+  make_model(&m, "net=auto:topk min=1", NODES, LCOMM_AVG);
+  for (int step = 0; step < REVISED; step++) {
+    require(m.comm->topo.hidden_from == LCOMM_AUTO_CODECS, "before the agreed step");
+    m.comm->tensors->watch =
+        (lcomm_auto_watch){.counts = step > 0, .least_busy_s = 1e-3, .least_window_s = 1e3};
+    fill_model(&m, step);
+    require_fine(&m, step_model(&m));
+  }
+  require(m.comm->topo.hidden_from == 0, "hidden from %d", m.comm->topo.hidden_from);
+  require_equal_figures(&m);
+  free_model(&m);
+}
+
+/* sum(gradient + residual before) == factor * applied + sum(residual after), also in the step after
+ * the codec changed; but for what a dense codec rounds. */
+static void no_mass_is_lost_when_the_codec_changes(void) {
+  static double before[TENSORS][LARGEST], gradient[LARGEST], after[LARGEST];
+  model m;
+  memset(before, 0, sizeof(before));
+  make_model(&m, "net=auto:topk min=1", NODES, LCOMM_SUM);
+  set_bandwidth(&m, 1e-5);
+  for (int step = 0; step < REVISED + 2; step++) {
+    static double wanted[TENSORS][LARGEST];
+    fill_model(&m, step);
+    for (int t = 0; t < TENSORS; t++) {
+      sum_data(&m, t, gradient);
+      for (uint64_t i = 0; i < sizes[t]; i++) {
+        wanted[t][i] = gradient[i] + before[t][i];
+      }
+    }
+    require_fine(&m, step_in_the_wait(&m));
+    for (int t = 0; t < TENSORS; t++) {
+      double error = 0, norm = 1e-300;
+      sum_residuals(&m, t, after);
+      for (uint64_t i = 0; i < sizes[t]; i++) {
+        double miss = wanted[t][i] - ((double)m.data[t][i] + after[i]);
+        error += miss * miss;
+        norm += wanted[t][i] * wanted[t][i];
+      }
+      require(sqrt(error / norm) < 1e-2, "step %d, tensor %d: lost %g", step, t,
+              sqrt(error / norm));
+      memcpy(before[t], after, sizeof(after));
+    }
+  }
+  free_model(&m);
+}
+
+int main(int argc, char **argv) {
+  static const mpi_property properties[] = {
+      {"what_rank_0_measures_is_taken_by_all", what_rank_0_measures_is_taken_by_all},
+      {"a_part_has_the_figures_of_the_whole", a_part_has_the_figures_of_the_whole},
+      {"a_wrong_bandwidth_is_corrected_at_the_agreed_step_on_all_ranks",
+       a_wrong_bandwidth_is_corrected_at_the_agreed_step_on_all_ranks},
+      {"what_hides_behind_the_computation_is_not_compressed",
+       what_hides_behind_the_computation_is_not_compressed},
+      {"no_mass_is_lost_when_the_codec_changes", no_mass_is_lost_when_the_codec_changes},
+  };
+  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+}
