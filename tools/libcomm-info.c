@@ -134,6 +134,9 @@ static int print_all(const info_options *o) {
     snprintf(error, sizeof(error), "there is no rank %d among %d", o->rank, topo.size);
     status = LCOMM_ERR_ARGUMENT;
   }
+  if (status == LCOMM_OK && rank == 0 && lcomm_policy_is_automatic(&policy)) {
+    info_codec_costs(&topo);
+  }
   int result = 0;
   if (status != LCOMM_OK) {
     result = INFO_BAD_INPUT;

@@ -147,6 +147,19 @@
  *                 0 < DENSITY <= 1, or k=N, that many values of each tensor
  *                 (or of each bucket, see scope), 1 <= N < 2^32; then
  *                 values=bf16|int8 (default bf16)
+ *     auto[:CLASS]  on net only: the codec by which a call is predicted to take the
+ *                 least time, exact where none pays. CLASS says which errors
+ *                 are allowed: lossless (the default: none and none+zstd),
+ *                 bf16, int8, or topk (topk:0.01+ef); each allows what those
+ *                 before it do. What links between nodes and codecs cost is
+ *                 measured when the communicator is made (some 50 ms; links
+ *                 not where LCOMM_TOPO_FILE says it), by rank 0 for all.
+ *                 After steps 4, 16, 64 and every 256th of tensors it is
+ *                 compared with the time that their sums took: the figures
+ *                 are corrected where that differs by half, and what hides
+ *                 behind the program's computation is not compressed further.
+ *                 Takes neither options nor endings. lcomm_plan_print() tells
+ *                 the predicted times.
  *   +ef is error feedback, for every codec but none: what a step did not send
  *   is remembered and added to the next. It needs an identity that lasts, so
  *   it acts on tensors and on calls with a residual (lcomm_allreduce_ef,

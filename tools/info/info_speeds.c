@@ -13,7 +13,7 @@
 enum {
   COUNT = 1 << 20, /* values: more than a second-level cache holds */
   REPETITIONS = 3,
-  KNOWN_MAX = 2 * LCOMM_STAGE_COUNT
+  KNOWN_MAX = 2 * LCOMM_STAGE_COUNT + LCOMM_AUTO_CODECS
 };
 
 typedef struct known {
@@ -95,4 +95,12 @@ lcomm_codec_speeds info_codec_speeds(const lcomm_plan *plan) {
     }
   }
   return speeds;
+}
+
+void info_codec_costs(lcomm_topo *topo) {
+  for (int i = 1; i < LCOMM_AUTO_CODECS; i++) {
+    lcomm_codec_choice choice = lcomm_auto_candidate(i);
+    const known *it = find(&choice);
+    topo->codec_cost[i] = (lcomm_codec_cost){it->encode_gb_s, it->decode_gb_s};
+  }
 }

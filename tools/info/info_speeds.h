@@ -11,4 +11,7 @@
  * cannot be measured (no memory) counts nothing. */
 lcomm_codec_speeds info_codec_speeds(const lcomm_plan *plan);
 
+/* The same of all codecs among which net=auto chooses, into a topology for plans. */
+void info_codec_costs(lcomm_topo *topo);
+
 #endif
