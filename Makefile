@@ -124,6 +124,7 @@ TRACE_SOURCES := $(wildcard tools/trace/*.c)
 INFO_SOURCES := $(filter-out tools/info/info_ranks_$(if $(HAVE_MPI),alone,mpi).c,$(wildcard tools/info/*.c))
 CUDA_BENCH_SOURCES := $(wildcard tools/cuda/*.c)
 SOAK_SOURCES := $(wildcard tools/soak/*.c)
+FIDELITY_SOURCES := $(wildcard tools/fidelity/*.c)
 # MPIs differ in what they have, and in whether their Fortran passes the C functions by.
 MPI_FEATURES := $(shell tools/build/mpi-probe features '$(MPI)')
 OTHER_MPIS := $(addprefix %/interpose_,$(if $(filter pcollreq,$(MPI_FEATURES)),,persistent_pcollreq.c) \
@@ -163,7 +164,7 @@ SAN_OBJECTS := $(call OBJ,$(SAN_SOURCES))
 CODEC_OBJECTS := $(call OBJ,$(CODEC_SOURCES))
 INTERPOSER_OBJECTS := $(call OBJ,$(INTERPOSER_SOURCES))
 TRACE_OBJECTS := $(call OBJ,$(TRACE_SOURCES))
-TRAINER_PARTS := $(call OBJ,$(filter-out trainer/train.c,$(TRAINER_SOURCES)))
+TRAINER_PARTS := $(call OBJ,$(filter-out trainer/train.c,$(wildcard trainer/*.c)))
 
 LIBRARY := $(BUILD)/libcomm.so
 WITH_MPI := $(if $(HAVE_MPI),$(BUILD)/libcomm-with-mpi.so)
@@ -286,6 +287,16 @@ $(BUILD)/tools/cuda_bench: $(call OBJ,tools/cuda_bench.c $(CUDA_BENCH_SOURCES)) 
   $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
 	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(PUBLIC) $(LIB_LIBS) $(JSON_LIBS) $(ZLIB_LIBS) -lm -o $@
 
+# Models, data and optimisers of the trainer know no MPI; so they train workers in one process.
+TRAINER_LIBRARY := $(BUILD)/libtrainer.a
+$(TRAINER_LIBRARY): $(TRAINER_PARTS)
+	@echo "  AR    $@"
+	@rm -f $@; ar rcs $@ $^
+
+$(BUILD)/tools/fidelity_bench: $(call OBJ,tools/fidelity_bench.c $(FIDELITY_SOURCES)) $(SAN_OBJECTS) $(TRAINER_LIBRARY) \
+  $(TOOLS_COMMON) $(LIBRARY)
+	$(LINK) $(TRAINER_LIBRARY) $(TOOLS_COMMON) $(LIBRARY) $(PUBLIC) $(JSON_LIBS) $(BLAS_LIBS) $(ZLIB_LIBS) $(XXHASH_LIBS) -lm -o $@
+
 $(BUILD)/tools/cluster_delay: $(call OBJ,tools/cluster_delay.c) $(SAN_OBJECTS) $(TOOLS_COMMON)
 	$(LINK) $(TOOLS_COMMON) -lm -o $@
 
@@ -295,7 +306,7 @@ $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
 # Helpers of the tests, and what they look into besides the library: only what a
 # test refers to is linked.
 $(BUILD)/libtest.a: $(SUPPORT_OBJECTS) $(CODEC_OBJECTS) $(TRACE_OBJECTS) $(call OBJ,$(PERF_SOURCES)) \
-  $(call OBJ,$(CUDA_BENCH_SOURCES) $(COMMON_SOURCES) $(INFO_SOURCES) $(INTERPOSER_PARTS)) $(TRAINER_PARTS)
+  $(call OBJ,$(CUDA_BENCH_SOURCES) $(COMMON_SOURCES) $(INFO_SOURCES) $(FIDELITY_SOURCES) $(INTERPOSER_PARTS)) $(TRAINER_PARTS)
 	@echo "  AR    $@"
 	@rm -f $@; ar rcs $@ $^
 
@@ -323,7 +334,7 @@ $(CLIENTS): $(BUILD)/tests/clients/%: $(BUILD)/tests/clients/%.c.o
 	$(LINK) $(MPI_LIBS) $(BLAS_LIBS) -lm -o $@
 
 -include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(WITH_MPI_OBJECTS) $(INTERPOSER_OBJECTS) $(CU_OBJECTS) $(SUPPORT_OBJECTS) \
-  $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(SOAK_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES)))
+  $(TRAINER_PARTS) $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(SOAK_SOURCES) $(FIDELITY_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES)))
 
 # -------------------------------------------------------------- everyday use
 # deps may install the very packages whose flags were asked for above, so what

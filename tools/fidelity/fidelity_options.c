@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include "tools/fidelity/fidelity_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/common/tool_timing.h"
+#include "tools/common/tool_units.h"
+#include "trainer/train_model.h"
+
+static const char usage[] =
+    "usage: fidelity_bench [OPTIONS]\n"
+    "Train small models under several policies, with all workers simulated in one process by the\n"
+    "library itself, and compare the accuracies with those of exact sums.\n"
+    "  --models LIST         of cnn, mlp (default both)\n"
+    "  --optimizers LIST     of sgd, adam (default both)\n"
+    "  --worlds LIST         NODESxRANKS: ranks of each node (default 2x2,4x2); up to 64 workers\n"
+    "  --preset NAME=POLICY  may be given several times (default fp16, bf16, fp8e4m3, fp8e5m2,\n"
+    "                        int8, int4, topk-1%, topk-0.1%). fp32, exact, always comes first\n"
+    "  --seeds N             of weights and order of images, 1 to 64 (default 5)\n"
+    "  --images N            the first N of the data (default 12000)\n"
+    "  --epochs N            (default 4)\n"
+    "  --batch N             images of a step, all workers together (default 128)\n"
+    "  --sgd-lr RATE         highest learning rate of SGD, whose momentum is 0.9 (default 0.05)\n"
+    "  --adam-lr RATE        (default 0.002)\n"
+    "  --data DIR            of Fashion-MNIST; else LCOMM_DATA, data, ../shared/data, else\n"
+    "                        built-in images\n"
+    "  --results FILE        one line for each training; what is there is not trained again\n"
+    "                        (default fidelity.jsonl)\n"
+    "  --jobs N              trainings at once (default: one for each processor)\n"
+    "  --no-train            show what is in the file\n"
+    "  --csv FILE            the table for programs\n"
+    "  --plot PREFIX         draw PREFIX-accuracy.png and PREFIX-loss.png by gnuplot\n"
+    "  --version\n"
+    "  --help\n"
+    "Columns: accuracy on the test images and its standard deviation over the seeds, in percent;\n"
+    "points: difference to fp32 at equal seeds, mean and standard deviation; verdict: within, "
+    "when\n"
+    "the mean is at most one standard deviation of fp32 below that of fp32; bytes that all nodes\n"
+    "send to each other in a step, and in the run; ratio: those of fp32 over these.\n"
+    "Exit status: 1 a training failed, 2 bad usage, or a file that cannot be read or written.\n";
+
+void fidelity_options_help(void) {
+  fputs(usage, stdout);
+}
+
+static const fidelity_preset reference = {"fp32", ""};
+
+static const fidelity_preset known_presets[] = {
+    {"fp16", "net=fp16"},
+    {"bf16", "net=bf16"},
+    {"fp8e4m3", "net=fp8e4m3"},
+    {"fp8e5m2", "net=fp8e5m2"},
+    {"int8", "net=int8"},
+    {"int4", "net=int4"},
+    {"topk-1%", "net=topk:0.01+ef"},
+    {"topk-0.1%", "net=topk:0.001+ef"},
+};
+
+/* --------------------------------------------------------------------- lists */
+
+static bool read_models(tool_command_line *line, const char *value) {
+  fidelity_grid *grid = &((fidelity_options *)line->options)->grid;
+  grid->model_count = 0;
+  do {
+    char *word = grid->models[grid->model_count];
+    if (grid->model_count == FIDELITY_MODELS_MAX ||
+        !tool_units_next_word(&value, word, FIDELITY_NAME_MAX) || !model_describe(word)) {
+      return tool_refuse(line, "--models takes a list of %s", model_names());
+    }
+    grid->model_count++;
+  } while (*value != '\0');
+  return true;
+}
+
+static bool add_optimizer(fidelity_grid *grid, const char *word) {
+  for (int kind = OPTIMIZER_SGD; kind <= OPTIMIZER_ADAM; kind++) {
+    if (strcmp(word, fidelity_optimizer_name((optimizer_kind)kind)) == 0 &&
+        grid->optimizer_count < FIDELITY_OPTIMIZERS_MAX) {
+      grid->optimizers[grid->optimizer_count++] = (optimizer_kind)kind;
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool read_optimizers(tool_command_line *line, const char *value) {
+  fidelity_grid *grid = &((fidelity_options *)line->options)->grid;
+  char word[FIDELITY_NAME_MAX];
+  grid->optimizer_count = 0;
+  do {
+    if (!tool_units_next_word(&value, word, sizeof word) || !add_optimizer(grid, word)) {
+      return tool_refuse(line, "--optimizers takes a list of sgd, adam");
+    }
+  } while (*value != '\0');
+  return true;
+}
+
+static bool read_place(const char *word, fidelity_place *place) {
+  char rest = '\0';
+  return sscanf(word, "%2dx%2d%c", &place->nodes, &place->ranks, &rest) == 2 && place->nodes >= 2 &&
+         place->ranks >= 1 && fidelity_workers(*place) <= FIDELITY_WORKERS_MAX;
+}
+
+static bool read_worlds(tool_command_line *line, const char *value) {
+  fidelity_grid *grid = &((fidelity_options *)line->options)->grid;
+  char word[FIDELITY_NAME_MAX];
+  grid->world_count = 0;
+  do {
+    if (grid->world_count == FIDELITY_WORLDS_MAX ||
+        !tool_units_next_word(&value, word, sizeof word) ||
+        !read_place(word, &grid->worlds[grid->world_count])) {
+      return tool_refuse(line,
+                         "--worlds takes up to %d words such as 4x2, of at least 2 nodes and at "
+                         "most %d workers",
+                         FIDELITY_WORLDS_MAX, FIDELITY_WORKERS_MAX);
+    }
+    grid->world_count++;
+  } while (*value != '\0');
+  return true;
+}
+
+static bool is_name(const char *text, size_t length) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789:.,_+-%";
+  return length > 0 && length < FIDELITY_NAME_MAX && strspn(text, letters) >= length;
+}
+
+static bool read_preset(tool_command_line *line, const char *value) {
+  fidelity_grid *grid = &((fidelity_options *)line->options)->grid;
+  size_t length = strcspn(value, "=");
+  fidelity_preset *made = &grid->presets[grid->preset_count];
+  if (grid->preset_count == FIDELITY_PRESETS_MAX || value[length] != '=' ||
+      !is_name(value, length) || strlen(value + length + 1) >= sizeof made->policy) {
+    return tool_refuse(line,
+                       "--preset takes NAME=POLICY, %d times at most; a name has up to %d letters, "
+                       "digits and :.,_+-%%",
+                       FIDELITY_PRESETS_MAX - 1, FIDELITY_NAME_MAX - 1);
+  }
+  *made = (fidelity_preset){.name = ""};
+  memcpy(made->name, value, length);
+  strcpy(made->policy, value + length + 1);
+  grid->preset_count++;
+  return true;
+}
+
+static bool read_rate(tool_command_line *line, const char *value, optimizer_kind kind) {
+  double rate = 0.0;
+  bool good = tool_units_read_number(value, 0.0, &rate);
+  ((fidelity_options *)line->options)->grid.training.rates[kind] = (float)rate;
+  return good;
+}
+
+static bool read_sgd_rate(tool_command_line *line, const char *value) {
+  return read_rate(line, value, OPTIMIZER_SGD);
+}
+
+static bool read_adam_rate(tool_command_line *line, const char *value) {
+  return read_rate(line, value, OPTIMIZER_ADAM);
+}
+
+static bool read_images(tool_command_line *line, const char *value) {
+  uint64_t images = 0;
+  bool good = tool_units_read_whole(value, 1, UINT32_MAX, &images);
+  ((fidelity_options *)line->options)->grid.training.images = (uint32_t)images;
+  return good;
+}
+
+/* -------------------------------------------------------------------- the whole */
+
+static const fidelity_options defaults = {
+    .grid = {.models = {"cnn", "mlp"},
+             .model_count = 2,
+             .optimizers = {OPTIMIZER_SGD, OPTIMIZER_ADAM},
+             .optimizer_count = 2,
+             .worlds = {{2, 2}, {4, 2}},
+             .world_count = 2,
+             .seeds = 5,
+             .training = {.batch = 128,
+                          .images = 12000,
+                          .epochs = 4,
+                          .rates = {[OPTIMIZER_SGD] = 0.05f, [OPTIMIZER_ADAM] = 0.002f},
+                          .momentum = 0.9f}},
+    .results = "fidelity.jsonl",
+    .train = true,
+};
+
+static bool check_worlds(tool_command_line *line, const fidelity_grid *grid) {
+  for (size_t i = 0; i < grid->world_count; i++) {
+    int workers = fidelity_workers(grid->worlds[i]);
+    if (grid->training.batch % workers != 0) {
+      return tool_refuse(
+          line, "a --batch of %d images cannot be spread over the %d workers of %dx%d",
+          grid->training.batch, workers, grid->worlds[i].nodes, grid->worlds[i].ranks);
+    }
+  }
+  return true;
+}
+
+static void add_known_presets(fidelity_grid *grid) {
+  for (size_t i = 0; i < sizeof known_presets / sizeof known_presets[0]; i++) {
+    grid->presets[grid->preset_count++] = known_presets[i];
+  }
+}
+
+tool_parse fidelity_options_parse(int argc, char **argv, fidelity_options *made, char *error) {
+  static const tool_option known[] = {
+      TOOL_READ(0, "models", read_models),
+      TOOL_READ(0, "optimizers", read_optimizers),
+      TOOL_READ(0, "worlds", read_worlds),
+      TOOL_READ(0, "preset", read_preset),
+      TOOL_WHOLE(0, "seeds", offsetof(fidelity_options, grid.seeds), 1, FIDELITY_SEEDS_MAX),
+      TOOL_READ(0, "images", read_images),
+      TOOL_INT(0, "epochs", offsetof(fidelity_options, grid.training.epochs), 1, 10000),
+      TOOL_INT(0, "batch", offsetof(fidelity_options, grid.training.batch), 1, 65536),
+      TOOL_READ(0, "sgd-lr", read_sgd_rate),
+      TOOL_READ(0, "adam-lr", read_adam_rate),
+      TOOL_TEXT(0, "data", offsetof(fidelity_options, data)),
+      TOOL_NAME(0, "results", offsetof(fidelity_options, results)),
+      TOOL_INT(0, "jobs", offsetof(fidelity_options, jobs), 1, 1024),
+      TOOL_FLAG(0, "no-train", offsetof(fidelity_options, train), false),
+      TOOL_NAME(0, "csv", offsetof(fidelity_options, csv)),
+      TOOL_NAME(0, "plot", offsetof(fidelity_options, plot)),
+      {0}};
+  tool_command_line line = {.argc = argc, .argv = argv, .options = made, .error = error};
+  *made = defaults;
+  made->jobs = (int)tool_timing_processors();
+  made->grid.presets[made->grid.preset_count++] = reference;
+  tool_parse parse = tool_options_parse(&line, known);
+  if (parse == TOOL_RUN && (!tool_refuse_operands(&line) || !check_worlds(&line, &made->grid))) {
+    parse = TOOL_USAGE;
+  }
+  if (made->grid.preset_count == 1) {
+    add_known_presets(&made->grid);
+  }
+  return parse;
+}
