@@ -37,6 +37,17 @@ expect a_policy_that_fails_is_named bash -c '! "$@"' _ "$build/tools/fidelity_be
 "$build/tools/fidelity_bench" --data builtin --models mlp --optimizers sgd --images 640 --epochs 1 --seeds 1 --worlds 2x1 \
   --preset odd=net=int9 >said 2>&1
 expect the_sentence_names_the_cell grep -q 'mlp sgd 2x1 odd seed 1: .*int9' said
+# Ranks that are processes come to the same accuracy.
+if [ -x "$build/train" ]; then
+  bench --worlds 4x1 --batch 64 --seeds 1 --preset topk=net=topk:0.05+ef
+  simulated=$(sed -nE 's/.* 4x1 topk seed 1.*"accuracy": ([0-9.]+),.*/\1/p' fidelity.jsonl)
+  LCOMM_NODES=4 timeout -k 5 "$limit" "$launch" 4 "$build/train" --data builtin --model mlp --images 640 --epochs 1 \
+    --batch 16 --policy net=topk:0.05+ef --log train.log >said 2>&1 </dev/null
+  real=$(sed -nE 's/.*"event":"final".*"accuracy":([0-9.]+),.*/\1/p' train.log)
+  expect a_training_ends_as_on_ranks_that_are_processes test -n "$simulated" -a "$simulated" = "$real"
+else
+  skip a_training_ends_as_on_ranks_that_are_processes "this build has no train"
+fi
 if command -v gnuplot >/dev/null; then
   bench --plot picture
   expect pictures_are_drawn test -s picture-accuracy.png -a -s picture-loss.png

@@ -11,7 +11,8 @@
 
 enum { TEST_BATCH = 200 };
 
-/* Epoch e draws its order from stream ORDER_STREAM + e of the random numbers. */
+/* Epoch e, from 1, draws its order from stream ORDER_STREAM + e of the random numbers, as in the
+ * trainer. */
 #define ORDER_STREAM ((uint64_t)1 << 40)
 
 typedef struct learning {
@@ -121,7 +122,7 @@ static int run_part(learning *self, uint64_t begin, uint64_t end, float *mean, f
   for (uint64_t number = begin; number < end; number++) {
     double loss = 0.0;
     if (number % self->steps_per_epoch == 0) {
-      uint64_t epoch = number / self->steps_per_epoch;
+      uint64_t epoch = 1 + number / self->steps_per_epoch;
       random_stream random = random_begin(self->cell->seed, ORDER_STREAM + epoch);
       random_permutation(&random, self->order, self->data->train.count);
     }
