@@ -15,15 +15,15 @@ static const char usage[] =
     "library itself, and compare the accuracies with those of exact sums.\n"
     "  --models LIST         of cnn, mlp (default both)\n"
     "  --optimizers LIST     of sgd, adam (default both)\n"
-    "  --worlds LIST         NODESxRANKS: ranks of each node (default 2x2,4x2); up to 64 workers\n"
+    "  --worlds LIST         NODESxRANKS: ranks of each node (default 2x2,4x1); up to 64 workers\n"
     "  --preset NAME=POLICY  may be given several times (default fp16, bf16, fp8e4m3, fp8e5m2,\n"
     "                        int8, int4, topk-1%, topk-0.1%). fp32, exact, always comes first\n"
     "  --seeds N             of weights and order of images, 1 to 64 (default 5)\n"
     "  --images N            the first N of the data (default 12000)\n"
     "  --epochs N            (default 4)\n"
-    "  --batch N             images of a step, all workers together (default 128)\n"
+    "  --batch N             images of a step, all workers together (default 64)\n"
     "  --sgd-lr RATE         highest learning rate of SGD, whose momentum is 0.9 (default 0.05)\n"
-    "  --adam-lr RATE        (default 0.002)\n"
+    "  --adam-lr RATE        (default 0.001)\n"
     "  --data DIR            of Fashion-MNIST; else LCOMM_DATA, data, ../shared/data, else\n"
     "                        built-in images\n"
     "  --results FILE        one line for each training; what is there is not trained again\n"
@@ -62,14 +62,14 @@ static const fidelity_preset known_presets[] = {
 
 static bool read_models(tool_command_line *line, const char *value) {
   fidelity_grid *grid = &((fidelity_options *)line->options)->grid;
+  char word[FIDELITY_NAME_MAX];
   grid->model_count = 0;
   do {
-    char *word = grid->models[grid->model_count];
-    if (grid->model_count == FIDELITY_MODELS_MAX ||
-        !tool_units_next_word(&value, word, FIDELITY_NAME_MAX) || !model_describe(word)) {
+    if (!tool_units_next_word(&value, word, sizeof word) || !model_describe(word) ||
+        grid->model_count == FIDELITY_MODELS_MAX) {
       return tool_refuse(line, "--models takes a list of %s", model_names());
     }
-    grid->model_count++;
+    strcpy(grid->models[grid->model_count++], word);
   } while (*value != '\0');
   return true;
 }
@@ -108,15 +108,15 @@ static bool read_worlds(tool_command_line *line, const char *value) {
   char word[FIDELITY_NAME_MAX];
   grid->world_count = 0;
   do {
-    if (grid->world_count == FIDELITY_WORLDS_MAX ||
-        !tool_units_next_word(&value, word, sizeof word) ||
-        !read_place(word, &grid->worlds[grid->world_count])) {
+    fidelity_place place;
+    if (!tool_units_next_word(&value, word, sizeof word) || !read_place(word, &place) ||
+        grid->world_count == FIDELITY_WORLDS_MAX) {
       return tool_refuse(line,
                          "--worlds takes up to %d words such as 4x2, of at least 2 nodes and at "
                          "most %d workers",
                          FIDELITY_WORLDS_MAX, FIDELITY_WORKERS_MAX);
     }
-    grid->world_count++;
+    grid->worlds[grid->world_count++] = place;
   } while (*value != '\0');
   return true;
 }
@@ -174,13 +174,13 @@ static const fidelity_options defaults = {
              .model_count = 2,
              .optimizers = {OPTIMIZER_SGD, OPTIMIZER_ADAM},
              .optimizer_count = 2,
-             .worlds = {{2, 2}, {4, 2}},
+             .worlds = {{2, 2}, {4, 1}},
              .world_count = 2,
              .seeds = 5,
-             .training = {.batch = 128,
+             .training = {.batch = 64,
                           .images = 12000,
                           .epochs = 4,
-                          .rates = {[OPTIMIZER_SGD] = 0.05f, [OPTIMIZER_ADAM] = 0.002f},
+                          .rates = {[OPTIMIZER_SGD] = 0.05f, [OPTIMIZER_ADAM] = 0.001f},
                           .momentum = 0.9f}},
     .results = "fidelity.jsonl",
     .train = true,
