@@ -102,6 +102,20 @@ static bool wait_first(void *context, int rank, const lcomm_bootstrap *boot) {
   return wait_for(&self->workers[rank]);
 }
 
+/* Ask one rank after the other, which gives up no processor, until each has its results. A rank
+ * that failed has none; its wait says why. */
+static void move_all(fidelity_world *self) {
+  for (int over = 0; over < self->size;) {
+    over = 0;
+    for (int rank = 0; rank < self->size; rank++) {
+      gradients *at = &self->workers[rank].gradients;
+      int done = 0;
+      lcomm_status status = lcomm_tensor_test(at->comm, at->tensors[self->parameters - 1], &done);
+      over += done || status != LCOMM_OK;
+    }
+  }
+}
+
 /* In the first step the ranks compare their tensors, and each waits for the others. */
 static bool wait_all(fidelity_world *self) {
   if (!self->stepped) {
@@ -109,6 +123,7 @@ static bool wait_all(fidelity_world *self) {
     return fidelity_meeting_run(self->size, wait_first, self);
   }
   bool good = true;
+  move_all(self);
   for (int rank = 0; rank < self->size && good; rank++) {
     good = wait_for(&self->workers[rank]);
   }

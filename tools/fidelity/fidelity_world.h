@@ -5,9 +5,9 @@
 
 /* All ranks of a data-parallel training in this process. Each has a communicator of libcomm, whose
  * messages, codecs and error feedback are those of ranks on hosts of their own; the nodes are
- * posed. One thread makes all calls: whoever waits in one communicator moves the others, so a step
- * needs no thread for each rank. Only creation, the first step and the end are calls in which every
- * rank waits for the others; each has a thread for those. */
+ * posed. One thread makes all calls and asks one rank after the other until all have their results;
+ * it never sleeps. Only creation, the first step and the end are calls in which every rank waits
+ * for the others; each rank has a thread for those. */
 
 #include <stdbool.h>
 
