@@ -121,7 +121,7 @@ static void put_loss_panel(const fidelity_summary *panel, size_t group, FILE *sc
   for (size_t i = 0; i < group; i++) {
     put_curve(&panel[i], i, script);
   }
-  fputs("set key outside right noenhanced\nset logscale y\nset xlabel 'step'\n"
+  fputs("set key outside right noenhanced\nset logscale y\nset autoscale fix\nset xlabel 'step'\n"
         "set ylabel 'mean loss of the training images'\n",
         script);
   for (size_t i = 0; i < group; i++) {
