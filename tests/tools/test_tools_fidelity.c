@@ -93,6 +93,16 @@ static void the_reference_is_the_first_preset(void **state) {
   assert_string_equal(o.grid.presets[2].policy, "net=int4");
 }
 
+static void known_presets_are_taken_by_name(void **state) {
+  (void)state;
+  static const char *const words[] = {"--preset", "int8", "--preset", "own=net=bf16 min=0", NULL};
+  fidelity_options o = parse(words, TOOL_RUN);
+  assert_int_equal(o.grid.preset_count, 3);
+  assert_string_equal(o.grid.presets[1].name, "int8");
+  assert_string_equal(o.grid.presets[1].policy, "net=int8");
+  assert_string_equal(o.grid.presets[2].policy, "net=bf16 min=0");
+}
+
 static void what_makes_no_grid_is_refused(void **state) {
   (void)state;
   static const char *const bad[][3] = {{"--models", "cnn,gpu"},
@@ -322,6 +332,7 @@ int main(void) {
       cmocka_unit_test(every_cell_of_a_grid_is_there_once),
       cmocka_unit_test(a_key_holds_all_that_a_result_depends_on),
       cmocka_unit_test(the_reference_is_the_first_preset),
+      cmocka_unit_test(known_presets_are_taken_by_name),
       cmocka_unit_test(what_makes_no_grid_is_refused),
       cmocka_unit_test_teardown(results_are_found_again, forget),
       cmocka_unit_test_teardown(lines_that_are_not_whole_are_passed_over, forget),

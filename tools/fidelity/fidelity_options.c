@@ -16,8 +16,10 @@ static const char usage[] =
     "  --models LIST         of cnn, mlp (default both)\n"
     "  --optimizers LIST     of sgd, adam (default both)\n"
     "  --worlds LIST         NODESxRANKS: ranks of each node (default 2x2,4x1); up to 64 workers\n"
-    "  --preset NAME=POLICY  may be given several times (default fp16, bf16, fp8e4m3, fp8e5m2,\n"
-    "                        int8, int4, topk-1%, topk-0.1%). fp32, exact, always comes first\n"
+    "  --preset NAME=POLICY  may be given several times, also NAME of those that are known: fp16,\n"
+    "                        bf16, fp8e4m3, fp8e5m2, int8, int4, topk-1%, topk-0.1% (default all "
+    "of\n"
+    "                        these). fp32, exact, always comes first\n"
     "  --seeds N             of weights and order of images, 1 to 64 (default 5)\n"
     "  --images N            the first N of the data (default 12000)\n"
     "  --epochs N            (default 4)\n"
@@ -127,21 +129,43 @@ static bool is_name(const char *text, size_t length) {
   return length > 0 && length < FIDELITY_NAME_MAX && strspn(text, letters) >= length;
 }
 
-static bool read_preset(tool_command_line *line, const char *value) {
-  fidelity_grid *grid = &((fidelity_options *)line->options)->grid;
+static const fidelity_preset *find_known(const char *name) {
+  for (size_t i = 0; i < sizeof known_presets / sizeof known_presets[0]; i++) {
+    if (strcmp(known_presets[i].name, name) == 0) {
+      return &known_presets[i];
+    }
+  }
+  return NULL;
+}
+
+/* NAME of one that is known, or NAME=POLICY. */
+static bool read_named(const char *value, fidelity_preset *made) {
   size_t length = strcspn(value, "=");
-  fidelity_preset *made = &grid->presets[grid->preset_count];
-  if (grid->preset_count == FIDELITY_PRESETS_MAX || value[length] != '=' ||
-      !is_name(value, length) || strlen(value + length + 1) >= sizeof made->policy) {
-    return tool_refuse(line,
-                       "--preset takes NAME=POLICY, %d times at most; a name has up to %d letters, "
-                       "digits and :.,_+-%%",
-                       FIDELITY_PRESETS_MAX - 1, FIDELITY_NAME_MAX - 1);
+  const fidelity_preset *known = find_known(value);
+  if (known) {
+    *made = *known;
+    return true;
+  }
+  if (value[length] != '=' || !is_name(value, length) ||
+      strlen(value + length + 1) >= sizeof made->policy) {
+    return false;
   }
   *made = (fidelity_preset){.name = ""};
   memcpy(made->name, value, length);
   strcpy(made->policy, value + length + 1);
-  grid->preset_count++;
+  return true;
+}
+
+static bool read_preset(tool_command_line *line, const char *value) {
+  fidelity_grid *grid = &((fidelity_options *)line->options)->grid;
+  fidelity_preset made;
+  if (!read_named(value, &made) || grid->preset_count == FIDELITY_PRESETS_MAX) {
+    return tool_refuse(line,
+                       "--preset takes a known name or NAME=POLICY, %d times at most; a name has "
+                       "up to %d letters, digits and :.,_+-%%",
+                       FIDELITY_PRESETS_MAX - 1, FIDELITY_NAME_MAX - 1);
+  }
+  grid->presets[grid->preset_count++] = made;
   return true;
 }
 
