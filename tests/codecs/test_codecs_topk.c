@@ -216,24 +216,28 @@ static void outputs_hold_what_fits_largest_first(void **state) {
   assert_true(lcomm_topk_capacity(4050, 16, LCOMM_TILE) < 3600); /* of 16, it did not fit */
 }
 
-/* All that is picked lies in tile 0, which is the first output's. */
+/* Half of what is picked lies in tile 0, which is the first output's. */
 static void what_finds_no_room_is_counted_by_segment(void **state) {
   (void)state;
-  enum { N = 40000, PICKED = 1000 };
+  enum { N = 40000, PICKED = 1000, OUTPUTS = 32 };
   const lcomm_format format = topk_format(0.025, LCOMM_VARIANT_PLAIN);
   const uint64_t ends[] = {0, N / 2, N};
   lcomm_topk_shape shape = {.base_count = N,
                             .parts = 1,
-                            .outputs = 4,
+                            .outputs = OUTPUTS,
                             .format = &format,
                             .segment_ends = ends,
                             .segments = 3};
   static float base[N];
-  static uint8_t memory[4][8 * N];
-  uint8_t *payload[4] = {memory[0], memory[1], memory[2], memory[3]};
-  size_t size[4];
+  static uint8_t memory[OUTPUTS][8 * PICKED];
+  uint8_t *payload[OUTPUTS];
+  size_t size[OUTPUTS];
   lcomm_topk *topk = NULL;
   assert_int_equal(lcomm_topk_create(&shape, &topk), LCOMM_OK);
+  for (uint32_t o = 0; o < OUTPUTS; o++) {
+    payload[o] = memory[o];
+    assert_true(lcomm_topk_output_bound(topk, o) <= sizeof(memory[o]));
+  }
   for (int step = 0; step < 3; step++) {
     for (int i = 0; i < N; i++) {
       bool in_first_tile = i < PICKED / 2 && step < 2;
@@ -242,8 +246,8 @@ static void what_finds_no_room_is_counted_by_segment(void **state) {
     lcomm_topk_encode(topk, lcomm_kernels_best(), base, NULL, LCOMM_TOPK_RELEASE, payload, size);
     uint64_t waited = lcomm_topk_segment_waited(topk, 0) + lcomm_topk_segment_waited(topk, 1);
     uint64_t sent = 0;
-    for (int o = 0; o < 4; o++) {
-      uint64_t entries = 0, count = lcomm_stripe_count(N, 4, (uint32_t)o);
+    for (int o = 0; o < OUTPUTS; o++) {
+      uint64_t entries = 0, count = lcomm_stripe_count(N, OUTPUTS, (uint32_t)o);
       assert_int_equal(lcomm_topk_check(&format, payload[o], size[o], count, &entries), LCOMM_OK);
       sent += entries;
     }
