@@ -30,8 +30,9 @@ static bool reaches(const lcomm_comm *comm, int peer) {
 
 /* Has this slot's payload no reason to come to the host but to travel? */
 static bool may_stay(const lcomm_run *run, uint32_t slot) {
-  return run->plan->slot_bounds[slot] > run->slots[slot].room && !lcomm_run_is_sparse(run, slot) &&
-         !lcomm_run_format(run, slot)->zstd && !run->plan->checksum;
+  return run->plan->slot_sizes[slot].bound > run->slots[slot].room &&
+         !lcomm_run_is_sparse(run, slot) && !lcomm_run_format(run, slot)->zstd &&
+         !run->plan->checksum;
 }
 
 /* A slot is exported to all that it is sent to, or to none: it has one header. What

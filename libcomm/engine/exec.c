@@ -86,7 +86,8 @@ static bool is_message(const lcomm_run *run, uint32_t step) {
 static bool is_paced(const lcomm_run *run, uint32_t index) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   const lcomm_topo *topo = &run->comm->topo;
-  return step->kind == LCOMM_STEP_SEND && run->plan->slot_bounds[step->slot] > LCOMM_INLINE_SIZE &&
+  return step->kind == LCOMM_STEP_SEND &&
+         run->plan->slot_sizes[step->slot].bound > LCOMM_INLINE_SIZE &&
          !lcomm_comm_link(run->comm, step->peer)->table->zero_copy &&
          topo->node[run->comm->rank] != topo->node[step->peer];
 }

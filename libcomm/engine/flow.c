@@ -49,7 +49,7 @@ static void add_messages(const lcomm_plan *plan, uint64_t *to, uint64_t *from) {
     const lcomm_step *step = &schedule->steps[i];
     if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV) {
       uint64_t *bytes = step->kind == LCOMM_STEP_SEND ? to : from;
-      bytes[step->peer] += LCOMM_INLINE_SIZE + plan->slot_bounds[step->slot];
+      bytes[step->peer] += LCOMM_INLINE_SIZE + plan->slot_sizes[step->slot].bound;
     }
   }
 }

@@ -18,7 +18,7 @@ static lcomm_status make_lossless(lcomm_run *run) {
   size_t largest[LCOMM_STAGE_COUNT] = {0};
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
     lcomm_stage stage = run->plan->schedule.slots[i].stage;
-    size_t bound = run->plan->slot_bounds[i];
+    size_t bound = run->plan->slot_sizes[i].bound;
     largest[stage] = bound > largest[stage] ? bound : largest[stage];
   }
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {

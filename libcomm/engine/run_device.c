@@ -155,7 +155,7 @@ static lcomm_status make_topk(lcomm_run *run, uint32_t index, uint8_t *memory, s
 static size_t payloads_size(const lcomm_run *run) {
   size_t total = 0;
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
-    total += aligned(run->plan->slot_bounds[i]);
+    total += aligned(run->plan->slot_sizes[i].bound);
   }
   return total;
 }
@@ -164,7 +164,7 @@ static size_t payloads_size(const lcomm_run *run) {
 static size_t sparse_size(const lcomm_run *run) {
   size_t most = 0;
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
-    uint64_t count = run->plan->schedule.slots[i].count, bound = run->plan->slot_bounds[i];
+    uint64_t count = run->plan->schedule.slots[i].count, bound = run->plan->slot_sizes[i].bound;
     if (lcomm_run_is_sparse(run, i)) {
       uint64_t entries = count < bound ? count : bound; /* each takes a byte and more */
       size_t size = run->device->table->kernels->topk_scratch(entries, bound);
@@ -178,7 +178,7 @@ static void place_payloads(lcomm_run *run) {
   uint8_t *place = run->device->memory;
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
     run->device->slots[i].payload = place;
-    place += aligned(run->plan->slot_bounds[i]);
+    place += aligned(run->plan->slot_sizes[i].bound);
   }
 }
 

@@ -22,13 +22,13 @@ static bool is_alias(const lcomm_plan *plan, uint32_t slot) {
 /* Bytes that travel for slot `slot` at most. */
 static size_t wire_capacity(const lcomm_run *run, uint32_t slot) {
   const lcomm_format *format = lcomm_run_format(run, slot);
-  size_t bound = run->plan->slot_bounds[slot];
+  size_t bound = run->plan->slot_sizes[slot].bound;
   return format->zstd ? lcomm_lossless_bound(format, bound) : bound;
 }
 
 /* A payload behind the lossless stage has memory of its own. */
 static size_t apart_size(const lcomm_run *run, uint32_t slot) {
-  return lcomm_run_format(run, slot)->zstd ? aligned(run->plan->slot_bounds[slot]) : 0;
+  return lcomm_run_format(run, slot)->zstd ? aligned(run->plan->slot_sizes[slot].bound) : 0;
 }
 
 /* A zero-copy payload is released when its readers are over. They must not wait for a message
@@ -145,7 +145,7 @@ static lcomm_status make_arena(lcomm_run *run) {
   }
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
     bool remote = !(run->slots[i].traits & (LCOMM_SLOT_MEMORY | LCOMM_SLOT_ALIAS));
-    tiles = remote && run->plan->slot_bounds[i] > run->slots[i].room ? most : tiles;
+    tiles = remote && run->plan->slot_sizes[i].bound > run->slots[i].room ? most : tiles;
   }
   run->arena = run->backend->slots_memory(run, total);
   return run->arena && make_tiles(run->comm, tiles) ? LCOMM_OK : LCOMM_ERR_MEMORY;
@@ -176,7 +176,7 @@ lcomm_status lcomm_run_make_slots(lcomm_run *run) {
   uint8_t *place = run->arena;
   for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
     lcomm_slot_memory *slot = &run->slots[i];
-    slot->capacity = plan->slot_bounds[i];
+    slot->capacity = plan->slot_sizes[i].bound;
     slot->header = place + HEADER_OFFSET;
     slot->wire_capacity = wire_capacity(run, i);
     bool own = lcomm_slot_is(slot, LCOMM_SLOT_MEMORY);

@@ -72,7 +72,7 @@ static way count_bytes(const lcomm_plan *plan, const lcomm_topo *topo) {
     if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV) {
       lcomm_link link = lcomm_topo_link(topo, schedule->rank, step->peer);
       double *bytes = step->kind == LCOMM_STEP_SEND ? it.sent : it.received;
-      bytes[link] += (double)plan->slot_shares[step->slot];
+      bytes[link] += (double)plan->slot_sizes[step->slot].share;
     }
   }
   return it;

@@ -223,7 +223,7 @@ static lcomm_status create(const lcomm_plan_request *request, const lcomm_policy
   made->location = request->location;
   made->error_feedback = request->error_feedback;
   made->checksum = policy->checksum;
-  made->candidate = candidate;
+  made->automatic.candidate = candidate;
   lcomm_status status = fill(made, request, policy, topo, rank, why);
   if (status != LCOMM_OK) {
     lcomm_plan_destroy(made);
@@ -254,7 +254,7 @@ static lcomm_status predict(const lcomm_plan_request *request, const lcomm_polic
 static lcomm_status choose(const lcomm_plan_request *request, const lcomm_policy *policy,
                            const lcomm_topo *topo, int rank, lcomm_plan **plan, lcomm_why *why) {
   lcomm_auto_times times = {0};
-  int best = 0, last = (int)(*plan)->automatic;
+  int best = 0, last = (int)(*plan)->automatic.allowed;
   last = topo->hidden_from < last ? topo->hidden_from : last;
   for (int i = 0; i <= last; i++) {
     LCOMM_TRY(predict(request, policy, topo, i, &times.us[i], why));
@@ -276,7 +276,7 @@ lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_po
   lcomm_plan *made = NULL;
   LCOMM_TRY(create(request, policy, topo, rank, 0, &made, why));
   lcomm_status status =
-      made->automatic ? choose(request, policy, topo, rank, &made, why) : LCOMM_OK;
+      made->automatic.allowed ? choose(request, policy, topo, rank, &made, why) : LCOMM_OK;
   if (status != LCOMM_OK) {
     lcomm_plan_destroy(made);
     return status;
@@ -292,8 +292,7 @@ void lcomm_plan_destroy(lcomm_plan *plan) {
   lcomm_schedule_free(&plan->schedule);
   free(plan->part_counts);
   free(plan->segment_ends);
-  free(plan->slot_bounds);
-  free(plan->slot_shares);
+  free(plan->slot_sizes);
   free(plan);
 }
 

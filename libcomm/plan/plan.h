@@ -69,6 +69,19 @@ typedef struct lcomm_plan_request {
   size_t segments;
 } lcomm_plan_request;
 
+/* Payload bytes of a slot. */
+typedef struct lcomm_slot_size {
+  size_t bound; /* exact for dense codecs, the most for top-k */
+  size_t share; /* the same for sums over slots: the slots of one selection do not all hold the
+                 * most */
+} lcomm_slot_size;
+
+/* A codec between nodes that was chosen by predicted time. */
+typedef struct lcomm_plan_auto {
+  lcomm_auto_class allowed; /* NONE: the codec was given */
+  int candidate;            /* see policy.h */
+} lcomm_plan_auto;
+
 typedef struct lcomm_plan {
   lcomm_collective collective;
   lcomm_dtype dtype;
@@ -89,14 +102,11 @@ typedef struct lcomm_plan {
   bool error_feedback;            /* as requested */
   bool moves;                     /* bytes are moved, not summed; always plain */
   lcomm_codec_choice stages[LCOMM_STAGE_COUNT];
-  lcomm_auto_class automatic; /* the codec between nodes was chosen by predicted time */
-  int candidate;              /* which one of auto.h it is then */
+  lcomm_plan_auto automatic;
   bool checksum;
   lcomm_allreduce_shape shape; /* all-reduce only */
   lcomm_schedule schedule;     /* mine, linked and verified */
-  size_t *slot_bounds;         /* payload bytes of each slot: exact for dense, most for top-k */
-  size_t *slot_shares; /* the same for sums over slots: the slots of one selection do not all hold
-                          the most */
+  lcomm_slot_size *slot_sizes; /* of each slot */
   uint64_t *segment_ends;
   size_t segments;
   uint64_t hash;    /* equal plans on all ranks have equal hashes */

@@ -76,8 +76,9 @@ static void bound_sparse(lcomm_plan *plan, uint32_t slot, const lcomm_topk_shape
   if (shape->outputs > 1) {
     share = (total + shape->outputs - 2) / (shape->outputs - 1);
   }
-  plan->slot_bounds[slot] = lcomm_topk_bound(shape->format, most, count);
-  plan->slot_shares[slot] = lcomm_topk_bound(shape->format, share < most ? share : most, count);
+  plan->slot_sizes[slot].bound = lcomm_topk_bound(shape->format, most, count);
+  plan->slot_sizes[slot].share =
+      lcomm_topk_bound(shape->format, share < most ? share : most, count);
 }
 
 /* Bound of slot `slot`, which stands for the view `span` split over `outputs`. */
@@ -87,7 +88,8 @@ static void bound_slot(lcomm_plan *plan, uint32_t slot, lcomm_span span, uint32_
   const lcomm_format *format = &plan->stages[it->stage].format;
   lcomm_topk_shape shape;
   if (!lcomm_format_is_sparse(format)) {
-    plan->slot_bounds[slot] = plan->slot_shares[slot] = lcomm_payload_size(format, it->count);
+    plan->slot_sizes[slot].bound = plan->slot_sizes[slot].share =
+        lcomm_payload_size(format, it->count);
     return;
   }
   lcomm_plan_topk_shape(plan, it->stage, span, outputs, scratch, &shape);
@@ -122,7 +124,7 @@ static void bound_slots_of_step(lcomm_plan *plan, const lcomm_step *step,
 /* Payloads are the elements as they are. */
 static void bound_plain(lcomm_plan *plan) {
   for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
-    plan->slot_bounds[i] = plan->slot_shares[i] =
+    plan->slot_sizes[i].bound = plan->slot_sizes[i].share =
         plan->schedule.slots[i].count * plan->element_size;
   }
 }
@@ -144,19 +146,18 @@ static lcomm_status bound_coded(lcomm_plan *plan) {
 static bool can_be_summed(const lcomm_plan *plan) {
   size_t left = SIZE_MAX / 8;
   for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
-    if (plan->slot_bounds[i] > left) {
+    if (plan->slot_sizes[i].bound > left) {
       return false;
     }
-    left -= plan->slot_bounds[i];
+    left -= plan->slot_sizes[i].bound;
   }
   return true;
 }
 
 lcomm_status lcomm_plan_bound_slots(lcomm_plan *plan) {
   size_t slots = (size_t)plan->schedule.slot_count + 1;
-  plan->slot_bounds = calloc(slots, sizeof *plan->slot_bounds);
-  plan->slot_shares = calloc(slots, sizeof *plan->slot_shares);
-  if (!plan->slot_bounds || !plan->slot_shares) {
+  plan->slot_sizes = calloc(slots, sizeof *plan->slot_sizes);
+  if (!plan->slot_sizes) {
     return LCOMM_ERR_MEMORY;
   }
   if (plan->plain) {

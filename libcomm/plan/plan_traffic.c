@@ -20,7 +20,7 @@ void lcomm_plan_count(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_plan
     if (step->kind == LCOMM_STEP_SEND) {
       lcomm_link link = lcomm_topo_link(topo, schedule->rank, step->peer);
       traffic->messages[link]++;
-      traffic->bytes[link] += plan->slot_shares[step->slot];
+      traffic->bytes[link] += plan->slot_sizes[step->slot].share;
     }
   }
 }
@@ -31,7 +31,7 @@ uint64_t lcomm_plan_bytes_between_nodes(const lcomm_plan *plan, const lcomm_topo
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
     if (step->kind == LCOMM_STEP_SEND && topo->node[step->peer] != topo->node[schedule->rank]) {
-      bytes += plan->slot_shares[step->slot];
+      bytes += plan->slot_sizes[step->slot].share;
     }
   }
   return bytes;

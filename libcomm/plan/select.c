@@ -61,8 +61,8 @@ static lcomm_codec_choice choose_net(lcomm_plan *plan, const lcomm_eligibility *
   if (!judged->net.automatic || lcomm_eligibility_why_exact(judged, &dense)) {
     return judged->net;
   }
-  plan->automatic = judged->net.automatic;
-  return lcomm_auto_candidate(plan->candidate);
+  plan->automatic.allowed = judged->net.automatic;
+  return lcomm_auto_candidate(plan->automatic.candidate);
 }
 
 static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
@@ -76,7 +76,8 @@ static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
   plan->stages[LCOMM_STAGE_NET] =
       topo->nodes > 1 ? lcomm_eligibility_codec(&judged, &net) : exact_choice(plan->dtype);
   plan->stages[LCOMM_STAGE_RESULT] = lcomm_eligibility_codec(&judged, far);
-  const char *why = plan->automatic ? NULL : lcomm_eligibility_why_plan_exact(&judged, topo);
+  const char *why =
+      plan->automatic.allowed ? NULL : lcomm_eligibility_why_plan_exact(&judged, topo);
   snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : why_compressed(&judged));
   if (plan->moves) { /* as they are, whatever the type */
     for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {

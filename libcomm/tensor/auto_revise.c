@@ -74,7 +74,8 @@ static bool is_agreed(uint64_t step) {
 
 static double predict_run_s(const lcomm_comm *comm, const lcomm_bucket *bucket) {
   const lcomm_run *run = bucket->ef.run ? bucket->ef.run : bucket->ef.exact_run;
-  return run ? lcomm_auto_predict_us(run->plan, &comm->topo, run->plan->candidate) * 1e-6 : 0;
+  return run ? lcomm_auto_predict_us(run->plan, &comm->topo, run->plan->automatic.candidate) * 1e-6
+             : 0;
 }
 
 /* Of the sums that were measured, one after the other. */
@@ -92,7 +93,7 @@ static lcomm_status predict_planned_s(const lcomm_comm *comm, double *sum_s) {
   for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
     lcomm_plan *plan = NULL;
     LCOMM_TRY(lcomm_ef_make_plan(&comm->tensors->buckets[i].ef, false, 0, &plan));
-    *sum_s += lcomm_auto_predict_us(plan, &comm->topo, plan->candidate) * 1e-6;
+    *sum_s += lcomm_auto_predict_us(plan, &comm->topo, plan->automatic.candidate) * 1e-6;
     lcomm_plan_destroy(plan);
   }
   return LCOMM_OK;

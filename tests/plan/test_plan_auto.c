@@ -41,7 +41,7 @@ static int candidate_on(double latency_us, double bandwidth_gb_s, const char *te
                         bool error_feedback) {
   lcomm_topo topo = topo_of(latency_us, bandwidth_gb_s);
   lcomm_plan *plan = plan_on(&topo, text, 0, count, error_feedback);
-  int candidate = plan->candidate;
+  int candidate = plan->automatic.candidate;
   lcomm_plan_destroy(plan);
   lcomm_topo_free(&topo);
   return candidate;
@@ -77,7 +77,7 @@ static void the_plan_that_is_taken_is_predicted_to_be_the_fastest_but_for_a_twen
   for (double bandwidth = 1e-3; bandwidth < 1e3; bandwidth *= 4) {
     lcomm_topo topo = topo_of(20, bandwidth);
     lcomm_plan *chosen = plan_on(&topo, "net=auto:topk", 0, LONG, true);
-    double chosen_us = lcomm_auto_predict_us(chosen, &topo, chosen->candidate);
+    double chosen_us = lcomm_auto_predict_us(chosen, &topo, chosen->automatic.candidate);
     static const char *const fixed[] = {"net=none", "net=none+zstd", "net=bf16", "net=int8",
                                         "net=topk:0.01+ef"};
     for (int i = 0; i < LCOMM_AUTO_CODECS; i++) {
@@ -97,7 +97,7 @@ static void all_ranks_choose_alike(void **state) {
     lcomm_plan *first = plan_on(&topo, "net=auto:topk", 0, LONG, true);
     for (int rank = 1; rank < RANKS; rank++) {
       lcomm_plan *other = plan_on(&topo, "net=auto:topk", rank, LONG, true);
-      assert_int_equal(other->candidate, first->candidate);
+      assert_int_equal(other->automatic.candidate, first->automatic.candidate);
       assert_true(other->hash == first->hash);
       lcomm_plan_destroy(other);
     }
@@ -124,7 +124,7 @@ static void what_hides_behind_the_computation_is_not_compressed_further(void **s
     lcomm_topo topo = topo_of(100, 0.001);
     topo.hidden_from = hidden;
     lcomm_plan *plan = plan_on(&topo, "net=auto:topk", 0, LONG, true);
-    assert_int_equal(plan->candidate, hidden);
+    assert_int_equal(plan->automatic.candidate, hidden);
     lcomm_plan_destroy(plan);
     lcomm_topo_free(&topo);
   }

@@ -31,9 +31,9 @@ static void check_large(const char *policy, int ranks, int nodes, lcomm_plan_req
       const lcomm_slot *slot = &plans[rank]->schedule.slots[i];
       const lcomm_format *format = &plans[rank]->stages[slot->stage].format;
       size_t bound = plans[rank]->plain               ? slot->count * plans[rank]->element_size
-                     : lcomm_format_is_sparse(format) ? plans[rank]->slot_bounds[i]
+                     : lcomm_format_is_sparse(format) ? plans[rank]->slot_sizes[i].bound
                                                       : lcomm_payload_size(format, slot->count);
-      assert_int_equal(plans[rank]->slot_bounds[i], bound);
+      assert_int_equal(plans[rank]->slot_sizes[i].bound, bound);
       assert_true(slot->count <= plans[rank]->vector_count);
     }
   }
@@ -82,7 +82,7 @@ static void topk_of_many_elements_is_bounded_or_left_out(void **state) {
   lcomm_plan_request request = request_of(LCOMM_COLLECTIVE_ALLREDUCE, most, LCOMM_FLOAT32, 0);
   lcomm_plan *plan = make_plan("net=topk:0.01", 2, 2, 0, request);
   assert_true(lcomm_format_is_sparse(&plan->stages[LCOMM_STAGE_NET].format));
-  double entries = 0.01 * (double)most, bound = (double)plan->slot_bounds[0];
+  double entries = 0.01 * (double)most, bound = (double)plan->slot_sizes[0].bound;
   assert_true(bound > 2 * entries && bound < 8 * entries);
   lcomm_plan_destroy(plan);
   request.count = UINT64_C(1) << 32;

@@ -15,7 +15,7 @@ static void expect_plain(const char *policy, lcomm_dtype dtype, lcomm_op op, boo
   assert_int_equal(plan->element_size, element);
   assert_int_equal(plan->vector_count, 100001);
   for (uint32_t i = 0; plain && i < plan->schedule.slot_count; i++) {
-    assert_int_equal(plan->slot_bounds[i], plan->schedule.slots[i].count * element);
+    assert_int_equal(plan->slot_sizes[i].bound, plan->schedule.slots[i].count * element);
   }
   lcomm_plan_destroy(plan);
 }

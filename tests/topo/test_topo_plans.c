@@ -106,7 +106,7 @@ static void check_messages(const lcomm_plan *plan, const lcomm_topo *topo) {
     assert_true(link != LCOMM_LINK_SELF && !(inside && link == LCOMM_LINK_NET));
     assert_true(stage != LCOMM_STAGE_NODE || inside);
     expected.messages[link]++;
-    expected.bytes[link] += plan->slot_shares[step->slot];
+    expected.bytes[link] += plan->slot_sizes[step->slot].share;
   }
   lcomm_plan_count(plan, topo, &traffic);
   assert_memory_equal(&traffic, &expected, sizeof(traffic));
