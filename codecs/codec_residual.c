@@ -3,8 +3,6 @@
 
 #include "codecs/codec_residual.h"
 
-#include <math.h>
-
 #include <string.h>
 
 /* Elements that travel together through encode and decode, small enough for
@@ -17,13 +15,14 @@ static lcomm_range piece_of(lcomm_range range, uint64_t done) {
 }
 
 void lcomm_residual_encode(const lcomm_format *format, const lcomm_kernels *kernels,
-                           const float *source, float *residual, lcomm_range range, uint64_t seed,
-                           uint8_t *payload) {
+                           const float *source, const float *before, float *residual,
+                           lcomm_range range, uint64_t seed, uint8_t *payload) {
   float decoded[CHUNK];
   for (uint64_t done = 0; done < range.n; done += CHUNK) {
     lcomm_range piece = piece_of(range, done);
+    const float *const summands[] = {before + done, source + done};
     float *acc = residual + done;
-    kernels->f32_add(source + done, 1.0f, acc, (size_t)piece.n);
+    kernels->f32_sum(summands, 2, acc, (size_t)piece.n);
     lcomm_encode(format, kernels, acc, piece, seed, payload);
     lcomm_decode(format, kernels, payload, piece, 1.0f, decoded);
     kernels->ef.f32_keep_error(decoded, acc, (size_t)piece.n);
@@ -42,33 +41,8 @@ void lcomm_residual_encode_owner(const lcomm_format *format, const lcomm_kernels
   }
 }
 
-void lcomm_residual_fold(const lcomm_kernels *kernels, float *values, float *residual, uint64_t n) {
-  kernels->f32_add(residual, 1.0f, values, (size_t)n);
+void lcomm_residual_fold(const lcomm_kernels *kernels, float *values, const float *before,
+                         float *residual, uint64_t n) {
+  kernels->f32_add(before, 1.0f, values, (size_t)n);
   memset(residual, 0, (size_t)n * sizeof *residual);
-}
-
-/* L2 norm. Several sums, because one alone would wait for every addition. */
-static double norm_of(const float *values, uint64_t n) {
-  enum { SUMS = 8 };
-  double squares[SUMS] = {0}, all = 0;
-  uint64_t whole = n - n % SUMS;
-  for (uint64_t i = 0; i < whole; i += SUMS) {
-    for (int j = 0; j < SUMS; j++) {
-      squares[j] += (double)values[i + j] * (double)values[i + j];
-    }
-  }
-  for (uint64_t i = whole; i < n; i++) {
-    squares[0] += (double)values[i] * (double)values[i];
-  }
-  for (int j = 0; j < SUMS; j++) {
-    all += squares[j];
-  }
-  return sqrt(all);
-}
-
-void lcomm_residual_clip(const lcomm_kernels *kernels, float *values, uint64_t n, double norm) {
-  double length = norm_of(values, n);
-  if (isfinite(length) && length > norm) {
-    kernels->f32_scale(values, (float)(norm / length), values, (size_t)n);
-  }
 }

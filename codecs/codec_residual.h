@@ -8,18 +8,20 @@
  * over memory: it works through pieces that stay in the first-level cache.
  *
  * Rule for values that are not finite, so that one bad step cannot poison the
- * residual for ever: where the accumulated value or its decoded form is NaN
- * or Inf, the residual keeps the accumulated value if that is finite and
- * becomes 0 if it is not.
+ * residual for ever: it becomes 0 where the accumulated value is NaN or Inf, and
+ * where its decoded form is Inf, since what overflows once would overflow in every
+ * later step; where the decoded form is NaN, because another value of the block is not
+ * finite, it keeps the accumulated value in full.
  */
 
 #include "codecs/codec.h"
 
-/* acc = source + residual; payload = Q(acc); residual = acc - decoded.
- * `source` and `residual` point at element range.first. */
+/* acc = source + before; payload = Q(acc); residual = acc - decoded. `before` is the residual of
+ * the step before: the same array, or another one, which stays as it is.
+ * `source`, `before` and `residual` point at element range.first. */
 void lcomm_residual_encode(const lcomm_format *format, const lcomm_kernels *kernels,
-                           const float *source, float *residual, lcomm_range range, uint64_t seed,
-                           uint8_t *payload);
+                           const float *source, const float *before, float *residual,
+                           lcomm_range range, uint64_t seed, uint8_t *payload);
 
 /* payload = Q(source); residual += weight * (source - decoded). The owner of a
  * sum keeps the error of its re-quantisation in its own residual; weight
@@ -28,12 +30,9 @@ void lcomm_residual_encode_owner(const lcomm_format *format, const lcomm_kernels
                                  const float *source, float *residual, float weight,
                                  lcomm_range range, uint64_t seed, uint8_t *payload);
 
-/* values += residual; residual = 0: the rank that keeps its own part
- * unquantised hands its residual over in full. */
-void lcomm_residual_fold(const lcomm_kernels *kernels, float *values, float *residual, uint64_t n);
-
-/* Scale `n` values down to an L2 norm of at most `norm`; NaN and Inf are left
- * as they are. */
-void lcomm_residual_clip(const lcomm_kernels *kernels, float *values, uint64_t n, double norm);
+/* values += before; residual = 0: the rank that keeps its own part
+ * unquantised hands its residual over in full. `before` as above. */
+void lcomm_residual_fold(const lcomm_kernels *kernels, float *values, const float *before,
+                         float *residual, uint64_t n);
 
 #endif

@@ -56,7 +56,7 @@ static void open_histogram(lcomm_rank_histogram *histogram, uint32_t least) {
 /* A range of the arrays that the pass has just processed, and that is in the cache. */
 typedef struct chunk {
   uint64_t local;
-  const float *base, *acc;
+  const float *base, *before, *acc;
   float *residual; /* may be NULL */
   size_t length;
 } chunk;
@@ -97,6 +97,7 @@ static chunk chunk_at(const lcomm_select_input *input, uint64_t local, uint64_t 
   uint64_t length = run < CHUNK ? run : CHUNK, global = lcomm_select_global(input, local);
   return (chunk){.local = local,
                  .base = input->base + global,
+                 .before = input->residual ? input->before + global : NULL,
                  .acc = (input->residual ? input->residual : input->base) + global,
                  .residual = input->residual ? input->residual + global : NULL,
                  .length = (size_t)length};
@@ -113,9 +114,9 @@ static size_t collect(const lcomm_select_input *input, lcomm_select_span span,
   for (uint64_t local = span.first; local < end; local += it.length) {
     it = chunk_at(input, local, end);
     size_t begin = stored->count, room = capacity - begin;
-    size_t hits =
-        input->kernels->ef.accumulate_select(it.base, it.residual, it.length, threshold.least,
-                                             (uint32_t)local, stored->position + begin, room);
+    size_t hits = input->kernels->ef.accumulate_select(it.base, it.before, it.residual, it.length,
+                                                       threshold.least, (uint32_t)local,
+                                                       stored->position + begin, room);
     stored->count += hits < room ? hits : room;
     found += hits;
     fetch(&it, stored, begin, histogram);
@@ -216,7 +217,7 @@ void lcomm_select_range(const lcomm_select_input *input, uint64_t first, uint64_
   }
   lcomm_select_input acc = *input; /* is there now */
   acc.base = input->residual ? input->residual : input->base;
-  acc.residual = NULL;
+  acc.before = acc.residual = NULL;
   if (end == TOO_FEW) {
     end = attempt(&acc, span, LCOMM_SELECT_WIDE, chosen, &candidates, key);
   }

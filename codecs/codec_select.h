@@ -28,13 +28,14 @@ typedef enum lcomm_select_keep {
   LCOMM_SELECT_BF16_ERROR /* what bf16 loses of acc, lcomm_select_bf16_error() */
 } lcomm_select_keep;
 
-/* The values acc[i] = base[i] + residual[i], i in part `part` of `parts` of
+/* The values acc[i] = base[i] + before[i], i in part `part` of `parts` of
  * the arrays (kernels/stripe.h); selecting leaves acc in residual, but for
  * chosen elements what `keep` says. Without a residual acc is base itself. */
 typedef struct lcomm_select_input {
   const lcomm_kernels *kernels;
   const float *base;
-  float *residual; /* may be NULL */
+  const float *before; /* may be residual; NULL without one */
+  float *residual;     /* may be NULL */
   uint32_t parts, part;
   lcomm_select_keep keep;
 } lcomm_select_input;

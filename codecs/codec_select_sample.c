@@ -41,14 +41,14 @@ static void read_line(const lcomm_select_input *input, uint64_t global, float *v
     value[j] = input->base[global + j];
   }
   for (int j = 0; input->residual != NULL && j < LINE; j++) {
-    value[j] += input->residual[global + j];
+    value[j] += input->before[global + j];
   }
 }
 
 static void prefetch_line(const lcomm_select_input *input, uint64_t global) {
   __builtin_prefetch(input->base + global);
   if (input->residual) {
-    __builtin_prefetch(input->residual + global);
+    __builtin_prefetch(input->before + global);
   }
 }
 

@@ -93,8 +93,9 @@ void lcomm_topk_segment_get(const lcomm_topk *topk, size_t segment, uint64_t *co
  * payload. */
 uint64_t lcomm_topk_segment_waited(const lcomm_topk *topk, size_t segment);
 
-/* acc = base + residual (residual NULL: acc = base), select, encode.
- * residual has the geometry of base and is updated as `keep` says. What does
+/* acc = base + before (residual NULL: acc = base), select, encode. `before` is the residual of the
+ * step before: the same array as residual, or another one, which stays as it is.
+ * residual has the geometry of base and is written as `keep` says. What does
  * not fit into its payload is not sent: the largest magnitudes go first, the
  * rest stays in the residual. payload[o] has room for
  * lcomm_topk_output_bound(o) bytes; size[o] receives its length. base is not
@@ -108,8 +109,8 @@ uint64_t lcomm_topk_segment_waited(const lcomm_topk *topk, size_t segment);
  * first and, sent or not, leave a residual of 0, whatever `keep` says: the
  * peers are told, and one bad step leaves no trace. Allocates nothing. */
 void lcomm_topk_encode(lcomm_topk *topk, const lcomm_kernels *kernels, const float *base,
-                       float *residual, lcomm_topk_keep keep, uint8_t *const *payload,
-                       size_t *size);
+                       const float *before, float *residual, lcomm_topk_keep keep,
+                       uint8_t *const *payload, size_t *size);
 
 /* For the owner of a sum: select from the view of base as above (without
  * accumulating), and residual[j] += weight * lcomm_error_kept(base[j], sent

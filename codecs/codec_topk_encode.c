@@ -18,9 +18,10 @@ typedef struct parcel {
 } parcel;
 
 static void select_view(lcomm_topk *topk, const lcomm_kernels *kernels, const float *base,
-                        float *residual, lcomm_select_keep keep) {
+                        const float *before, float *residual, lcomm_select_keep keep) {
   lcomm_select_input input = {.kernels = kernels,
                               .base = base,
+                              .before = before,
                               .residual = residual,
                               .parts = topk->parts,
                               .part = topk->part,
@@ -204,9 +205,9 @@ static void encode_whole(const lcomm_topk *topk, const lcomm_kernels *kernels, l
 }
 
 void lcomm_topk_encode(lcomm_topk *topk, const lcomm_kernels *kernels, const float *base,
-                       float *residual, lcomm_topk_keep keep, uint8_t *const *payload,
-                       size_t *size) {
-  select_view(topk, kernels, base, residual, early_keep(topk, keep));
+                       const float *before, float *residual, lcomm_topk_keep keep,
+                       uint8_t *const *payload, size_t *size) {
+  select_view(topk, kernels, base, before, residual, early_keep(topk, keep));
   if (topk->outputs == 1) {
     encode_whole(topk, kernels, keep, residual, payload[0], &size[0]);
   } else {
@@ -219,7 +220,7 @@ void lcomm_topk_encode(lcomm_topk *topk, const lcomm_kernels *kernels, const flo
 
 void lcomm_topk_encode_owner(lcomm_topk *topk, const lcomm_kernels *kernels, const float *base,
                              float *residual, float weight, uint8_t *payload, size_t *size) {
-  select_view(topk, kernels, base, NULL, LCOMM_SELECT_ACC);
+  select_view(topk, kernels, base, NULL, NULL, LCOMM_SELECT_ACC);
   parcel it = whole_parcel(topk);
   write_parcel(topk, kernels, &it, payload, size);
   if (residual) {

@@ -124,7 +124,9 @@ LCOMM_AVX2_INLINE __m256 finite_or_zero(__m256 value) {
 LCOMM_AVX2_INLINE __m256 error_kept(__m256 value, __m256 decoded) {
   __m256 difference = _mm256_sub_ps(value, decoded);
   __m256 kept = _mm256_blendv_ps(value, difference, _mm256_castsi256_ps(finite(decoded)));
-  return _mm256_and_ps(kept, _mm256_castsi256_ps(finite(value)));
+  __m256i infinite = _mm256_set1_epi32((int)LCOMM_F32_INF_BITS);
+  __m256i overflows = _mm256_cmpeq_epi32(lcomm_avx2_magnitude(decoded), infinite);
+  return _mm256_and_ps(kept, _mm256_castsi256_ps(_mm256_andnot_si256(overflows, finite(value))));
 }
 
 /* In pieces that cannot overflow the 32 bits of a lane. */
@@ -194,21 +196,22 @@ void lcomm_avx2_f32_add_error(const float *source, const float *decoded, float w
   }
 }
 
-void lcomm_avx2_f32_momentum(float factor, float *momentum, float *gradient, size_t n) {
+void lcomm_avx2_f32_momentum(float factor, const float *before, float *momentum, float *gradient,
+                             size_t n) {
   __m256 factors = _mm256_set1_ps(factor);
   size_t body = whole_steps(n);
   for (size_t i = 0; i < body; i += STEP) {
-    lcomm_avx2_prefetch(momentum + i, STEP_BYTES);
+    lcomm_avx2_prefetch(before + i, STEP_BYTES);
     lcomm_avx2_prefetch(gradient + i, STEP_BYTES);
     for (size_t v = i; v < i + STEP; v += LANES) {
-      __m256 value = _mm256_mul_ps(factors, _mm256_loadu_ps(momentum + v));
+      __m256 value = _mm256_mul_ps(factors, _mm256_loadu_ps(before + v));
       value = _mm256_add_ps(value, _mm256_loadu_ps(gradient + v));
       _mm256_storeu_ps(gradient + v, value);
       _mm256_storeu_ps(momentum + v, finite_or_zero(value));
     }
   }
   for (size_t i = body; i < n; i++) {
-    gradient[i] = factor * momentum[i] + gradient[i];
+    gradient[i] = factor * before[i] + gradient[i];
     momentum[i] = lcomm_finite_or_zero(gradient[i]);
   }
 }

@@ -52,44 +52,44 @@ static void select_steps(const float *source, size_t n, __m256i below, uint32_t 
   }
 }
 
-static void accumulate_steps(const float *source, float *residual, size_t n, __m256i below,
-                             uint32_t first_index, hit_list *hits) {
+static void accumulate_steps(const float *source, const float *before, float *residual, size_t n,
+                             __m256i below, uint32_t first_index, hit_list *hits) {
   for (size_t i = 0; i < n; i += STEP) {
     __m256 value[VECTORS];
     lcomm_avx2_prefetch(source + i, STEP * sizeof *source);
-    lcomm_avx2_prefetch(residual + i, STEP * sizeof *residual);
+    lcomm_avx2_prefetch(before + i, STEP * sizeof *before);
     for (int v = 0; v < VECTORS; v++) {
-      float *place = residual + i + v * LANES;
-      value[v] = _mm256_add_ps(_mm256_loadu_ps(source + i + v * LANES), _mm256_loadu_ps(place));
-      _mm256_storeu_ps(place, value[v]);
+      size_t at = i + (size_t)(v * LANES);
+      value[v] = _mm256_add_ps(_mm256_loadu_ps(source + at), _mm256_loadu_ps(before + at));
+      _mm256_storeu_ps(residual + at, value[v]);
     }
     select_step(value, below, first_index + (uint32_t)i, hits);
   }
 }
 
-static void select_few(const float *source, float *residual, size_t first, size_t n, int32_t below,
-                       uint32_t first_index, hit_list *hits) {
+static void select_few(const float *source, const float *before, float *residual, size_t first,
+                       size_t n, int32_t below, uint32_t first_index, hit_list *hits) {
   for (size_t i = first; i < n; i++) {
     float value = source[i];
     if (residual) {
-      residual[i] = value = source[i] + residual[i];
+      residual[i] = value = source[i] + before[i];
     }
     append(hits, lcomm_f32_magnitude(value) > below, first_index + (uint32_t)i);
   }
 }
 
-size_t lcomm_avx2_accumulate_select(const float *source, float *residual, size_t n,
-                                    uint32_t threshold_bits, uint32_t first_index, uint32_t *index,
-                                    size_t capacity) {
+size_t lcomm_avx2_accumulate_select(const float *source, const float *before, float *residual,
+                                    size_t n, uint32_t threshold_bits, uint32_t first_index,
+                                    uint32_t *index, size_t capacity) {
   /* magnitude >= threshold, as a signed comparison that also knows 0. */
   int32_t below = threshold_bits > 0x7fffffffu ? INT32_MAX : (int32_t)threshold_bits - 1;
   hit_list hits = {.index = index, .capacity = capacity, .found = 0};
   size_t body = n - n % STEP;
   if (residual) {
-    accumulate_steps(source, residual, body, _mm256_set1_epi32(below), first_index, &hits);
+    accumulate_steps(source, before, residual, body, _mm256_set1_epi32(below), first_index, &hits);
   } else {
     select_steps(source, body, _mm256_set1_epi32(below), first_index, &hits);
   }
-  select_few(source, residual, body, n, below, first_index, &hits);
+  select_few(source, before, residual, body, n, below, first_index, &hits);
   return hits.found;
 }

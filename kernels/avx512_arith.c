@@ -8,7 +8,7 @@
 #include "kernels/avx512_vector.h"
 
 /* Sign, NaN and infinity classes of VFPCLASSPS */
-enum { NOT_FINITE = 0x01 | 0x08 | 0x10 | 0x80 };
+enum { INFINITE = 0x08 | 0x10, NOT_FINITE = INFINITE | 0x01 | 0x80 };
 
 LCOMM_VECTOR __m512 finite_or_zero(__m512 value) {
   __mmask16 bad = _mm512_fpclass_ps_mask(value, NOT_FINITE);
@@ -18,7 +18,8 @@ LCOMM_VECTOR __m512 finite_or_zero(__m512 value) {
 /* lcomm_error_kept of 16 values */
 LCOMM_VECTOR __m512 error_kept(__m512 value, __m512 decoded) {
   __mmask16 lost = _mm512_fpclass_ps_mask(decoded, NOT_FINITE);
-  __mmask16 bad = _mm512_fpclass_ps_mask(value, NOT_FINITE);
+  __mmask16 bad =
+      _mm512_fpclass_ps_mask(value, NOT_FINITE) | _mm512_fpclass_ps_mask(decoded, INFINITE);
   __m512 kept = _mm512_mask_mov_ps(_mm512_sub_ps(value, decoded), lost, value);
   return _mm512_mask_mov_ps(kept, bad, _mm512_setzero_ps());
 }
@@ -161,17 +162,18 @@ void lcomm_avx512_f32_add_error(const float *source, const float *decoded, float
   _mm512_mask_storeu_ps(residual + i, lanes, finite_or_zero(sum));
 }
 
-void lcomm_avx512_f32_momentum(float factor, float *momentum, float *gradient, size_t n) {
+void lcomm_avx512_f32_momentum(float factor, const float *before, float *momentum, float *gradient,
+                               size_t n) {
   __m512 factors = _mm512_set1_ps(factor);
   size_t i = 0;
   for (; i + LCOMM_LANES <= n; i += LCOMM_LANES) {
-    __m512 moved = _mm512_mul_ps(factors, _mm512_loadu_ps(momentum + i));
+    __m512 moved = _mm512_mul_ps(factors, _mm512_loadu_ps(before + i));
     __m512 sum = _mm512_add_ps(moved, _mm512_loadu_ps(gradient + i));
     _mm512_storeu_ps(gradient + i, sum);
     _mm512_storeu_ps(momentum + i, finite_or_zero(sum));
   }
   __mmask16 lanes = lcomm_lanes(n - i);
-  __m512 moved = _mm512_mul_ps(factors, _mm512_maskz_loadu_ps(lanes, momentum + i));
+  __m512 moved = _mm512_mul_ps(factors, _mm512_maskz_loadu_ps(lanes, before + i));
   __m512 sum = _mm512_add_ps(moved, _mm512_maskz_loadu_ps(lanes, gradient + i));
   _mm512_mask_storeu_ps(gradient + i, lanes, sum);
   _mm512_mask_storeu_ps(momentum + i, lanes, finite_or_zero(sum));

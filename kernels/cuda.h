@@ -57,14 +57,15 @@ typedef struct lcomm_cuda_code {
 /* What an encoder does with the rest, see codecs/codec_residual.h. */
 typedef enum lcomm_cuda_feedback {
   LCOMM_CUDA_FEEDBACK_NONE,
-  LCOMM_CUDA_FEEDBACK_SEND,  /* acc = source + residual; residual = kept(acc, decoded) */
+  LCOMM_CUDA_FEEDBACK_SEND,  /* acc = source + before; residual = kept(acc, decoded) */
   LCOMM_CUDA_FEEDBACK_OWNER, /* residual = finite(residual + weight * kept(source, decoded)) */
   LCOMM_CUDA_FEEDBACK_COUNT
 } lcomm_cuda_feedback;
 
 typedef struct lcomm_cuda_encode {
   const float *source;
-  float *residual; /* same geometry as source; NULL without feedback */
+  float *residual;     /* same geometry as source; NULL without feedback */
+  const float *before; /* of SEND, likewise: the residual of the step before; NULL: in residual */
   lcomm_cuda_feedback feedback;
   float weight;
   uint64_t n;
@@ -134,9 +135,10 @@ typedef struct lcomm_cuda_topk lcomm_cuda_topk;
 
 typedef struct lcomm_cuda_topk_encode {
   const float *base;
-  float *residual; /* NULL: none */
-  bool hold;       /* LCOMM_TOPK_HOLD */
-  bool owner;      /* lcomm_topk_encode_owner, with `weight` */
+  float *residual;     /* NULL: none */
+  const float *before; /* the residual of the step before; NULL: in residual */
+  bool hold;           /* LCOMM_TOPK_HOLD */
+  bool owner;          /* lcomm_topk_encode_owner, with `weight` */
   float weight;
   uint8_t *const *payload; /* host array of `outputs` device addresses, multiples of 8 */
   uint64_t *payload_size;  /* `outputs` numbers; device or pinned host memory */
@@ -169,10 +171,11 @@ typedef struct lcomm_cuda_kernels {
   int (*unaligned16_store)(lcomm_cuda_kind kind, const float *source, void *codes, uint64_t n,
                            void *stream);
 
-  /* lcomm_residual_fold: values += residual; residual = 0. */
-  int (*fold)(float *values, float *residual, uint64_t n, void *stream);
+  /* lcomm_residual_fold: values += before; residual = 0. */
+  int (*fold)(float *values, const float *before, float *residual, uint64_t n, void *stream);
   /* f32_momentum of kernels.h. */
-  int (*momentum)(float factor, float *momentum, float *gradient, uint64_t n, void *stream);
+  int (*momentum)(float factor, const float *before, float *momentum, float *gradient, uint64_t n,
+                  void *stream);
   /* How many of n values are NaN or Inf, added to *found. */
   int (*count_not_finite)(const float *source, uint64_t n, uint64_t *found, void *stream);
   int (*count_not_finite_f64)(const double *source, uint64_t n, uint64_t *found, void *stream);
@@ -181,9 +184,10 @@ typedef struct lcomm_cuda_kernels {
   int (*divide_i64)(int64_t *values, int64_t divisor, uint64_t n, void *stream);
   int (*divide_i8)(int8_t *values, int32_t divisor, uint64_t n, void *stream);
   int (*divide_u8)(uint8_t *values, int32_t divisor, uint64_t n, void *stream);
-  /* Scale n values down so that their Euclidean norm is at most `limit`; `sums` are
-   * 1024 doubles of scratch. The order of additions is fixed. */
+  /* Scale n values down so that the Euclidean norm of the finite ones is at most `limit`; `sums`
+   * are 1024 doubles of scratch. The order of additions is fixed. */
   int (*clip)(float *values, uint64_t n, double limit, double *sums, void *stream);
+  int (*clip_f64)(double *values, uint64_t n, double limit, double *sums, void *stream);
   /* split2, split4, join2, join4 of kernels.h: `width` is 2 or 4. */
   int (*split)(unsigned width, const uint8_t *source, uint8_t *const *plane, uint64_t n,
                void *stream);

@@ -272,12 +272,15 @@ LCOMM_ELEMENT uint8_t lcomm_f32_to_e5m2_stochastic(float value, uint32_t random)
   return lcomm_f32_to_small_stochastic(value, 2, 113, random);
 }
 
-/* What is kept of `value` after `decoded` was sent in its place: all of it
- * when nothing finite arrived, nothing when there is nothing finite to keep. */
+/* What is kept of `value` after `decoded` was sent in its place: all of it when that is NaN,
+ * because another value has spoiled the block; nothing when it is Inf, because what has
+ * overflowed once would overflow in every step; nothing when the value is not finite. */
 LCOMM_ELEMENT float lcomm_error_kept(float value, float decoded) {
   uint32_t difference = lcomm_f32_bits(value - decoded);
   uint32_t bits = lcomm_pick(lcomm_f32_is_finite(decoded), difference, lcomm_f32_bits(value));
-  return lcomm_f32_from_bits(lcomm_pick(lcomm_f32_is_finite(value), bits, 0));
+  int keeps =
+      lcomm_f32_is_finite(value) & (lcomm_f32_magnitude(decoded) != (int32_t)LCOMM_F32_INF_BITS);
+  return lcomm_f32_from_bits(lcomm_pick(keeps, bits, 0));
 }
 
 LCOMM_ELEMENT float lcomm_finite_or_zero(float value) {

@@ -64,10 +64,11 @@
   void lcomm_##isa##_f32_keep_error(const float *decoded, float *residual, size_t n);              \
   void lcomm_##isa##_f32_add_error(const float *source, const float *decoded, float weight,        \
                                    float *residual, size_t n);                                     \
-  void lcomm_##isa##_f32_momentum(float factor, float *momentum, float *gradient, size_t n);       \
-  size_t lcomm_##isa##_accumulate_select(const float *source, float *residual, size_t n,           \
-                                         uint32_t threshold_bits, uint32_t first_index,            \
-                                         uint32_t *index, size_t capacity);                        \
+  void lcomm_##isa##_f32_momentum(float factor, const float *before, float *momentum,              \
+                                  float *gradient, size_t n);                                      \
+  size_t lcomm_##isa##_accumulate_select(const float *source, const float *before,                 \
+                                         float *residual, size_t n, uint32_t threshold_bits,       \
+                                         uint32_t first_index, uint32_t *index, size_t capacity);  \
   void lcomm_##isa##_split2(const uint8_t *source, uint8_t *const plane[2], size_t n);             \
   void lcomm_##isa##_split4(const uint8_t *source, uint8_t *const plane[4], size_t n);             \
   void lcomm_##isa##_join2(const uint8_t *const plane[2], uint8_t *destination, size_t n);         \

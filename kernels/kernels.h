@@ -66,25 +66,27 @@ typedef struct lcomm_kernels_f16_block {
 
 typedef struct lcomm_kernels_ef {
   /* Error feedback. kept(v, d) is what is kept of v after d was sent in its
-   * place: v - d, but v where d is not finite, and 0 where v is not.
+   * place: v - d, but v where d is NaN, and 0 where d is Inf or v is not finite.
    *   f32_keep_error  residual = kept(residual, decoded)
    *   f32_add_error   residual = residual + weight * kept(source, decoded),
    *                   0 where that is not finite
-   *   f32_momentum    momentum = factor * momentum + gradient (two roundings),
+   *   f32_momentum    momentum = factor * before + gradient (two roundings),
    *                   0 where that is not finite; gradient = the same before
-   *                   the 0 */
+   *                   the 0. before may be equal to momentum */
   void (*f32_keep_error)(const float *decoded, float *residual, size_t n);
   void (*f32_add_error)(const float *source, const float *decoded, float weight, float *residual,
                         size_t n);
-  void (*f32_momentum)(float factor, float *momentum, float *gradient, size_t n);
+  void (*f32_momentum)(float factor, const float *before, float *momentum, float *gradient,
+                       size_t n);
 
   /* One pass of top-k: for i in 0..n-1
-   *   a = source[i] (+ residual[i] when residual is not NULL, and
-   *   residual[i] = a); when the magnitude bits of a (bits & 0x7fffffff) are
+   *   a = source[i] (+ before[i] when residual is not NULL, and
+   *   residual[i] = a; before may be equal to residual); when the magnitude bits of a (bits &
+   * 0x7fffffff) are
    *   >= threshold_bits, append first_index + i to index.
    * Stores at most `capacity` indices, returns how many there would have been.
    * Entries of index below `capacity` that were not stored may be overwritten. */
-  size_t (*accumulate_select)(const float *source, float *residual, size_t n,
+  size_t (*accumulate_select)(const float *source, const float *before, float *residual, size_t n,
                               uint32_t threshold_bits, uint32_t first_index, uint32_t *index,
                               size_t capacity);
 } lcomm_kernels_ef;

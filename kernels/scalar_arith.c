@@ -80,10 +80,10 @@ void lcomm_scalar_f32_add_error(const float *restrict source, const float *restr
   }
 }
 
-void lcomm_scalar_f32_momentum(float factor, float *restrict momentum, float *restrict gradient,
-                               size_t n) {
+void lcomm_scalar_f32_momentum(float factor, const float *before, float *momentum,
+                               float *restrict gradient, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    gradient[i] = factor * momentum[i] + gradient[i];
+    gradient[i] = factor * before[i] + gradient[i];
     momentum[i] = lcomm_finite_or_zero(gradient[i]);
   }
 }

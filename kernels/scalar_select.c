@@ -24,11 +24,14 @@ static void append(hit_list *hits, uint32_t index) {
   hits->found++;
 }
 
-static void accumulate_block(const float *restrict source, float *restrict residual) {
+/* `before` may be the residual, so the sums are stored when all are made. */
+static void accumulate_block(const float *source, const float *before, float *residual) {
+  float sum[BLOCK];
   lcomm_prefetch_write(residual);
   for (int i = 0; i < BLOCK; i++) {
-    residual[i] = source[i] + residual[i];
+    sum[i] = source[i] + before[i];
   }
+  memcpy(residual, sum, sizeof sum);
 }
 
 static void select_block(const float *restrict value, int32_t below, uint32_t first_index,
@@ -46,12 +49,12 @@ static void select_block(const float *restrict value, int32_t below, uint32_t fi
   }
 }
 
-static void select_tail(const float *source, float *residual, size_t n, int32_t below,
-                        uint32_t first_index, hit_list *hits) {
+static void select_tail(const float *source, const float *before, float *residual, size_t n,
+                        int32_t below, uint32_t first_index, hit_list *hits) {
   for (size_t i = 0; i < n; i++) {
     float value = source[i];
     if (residual) {
-      residual[i] = value = source[i] + residual[i];
+      residual[i] = value = source[i] + before[i];
     }
     if (lcomm_f32_magnitude(value) > below) {
       append(hits, first_index + (uint32_t)i);
@@ -59,8 +62,8 @@ static void select_tail(const float *source, float *residual, size_t n, int32_t 
   }
 }
 
-size_t lcomm_scalar_accumulate_select(const float *source, float *residual, size_t n,
-                                      uint32_t threshold_bits, uint32_t first_index,
+size_t lcomm_scalar_accumulate_select(const float *source, const float *before, float *residual,
+                                      size_t n, uint32_t threshold_bits, uint32_t first_index,
                                       uint32_t *index, size_t capacity) {
   /* magnitude >= threshold, as a signed comparison that also knows 0. */
   int32_t below = threshold_bits > 0x7fffffffu ? INT32_MAX : (int32_t)threshold_bits - 1;
@@ -69,11 +72,11 @@ size_t lcomm_scalar_accumulate_select(const float *source, float *residual, size
   for (size_t i = 0; i < whole; i += BLOCK) {
     lcomm_prefetch_read(source + i);
     if (residual) {
-      accumulate_block(source + i, residual + i);
+      accumulate_block(source + i, before + i, residual + i);
     }
     select_block(residual ? residual + i : source + i, below, first_index + (uint32_t)i, &hits);
   }
-  select_tail(source + whole, residual != NULL ? residual + whole : NULL, n - whole, below,
-              first_index + (uint32_t)whole, &hits);
+  select_tail(source + whole, residual ? before + whole : NULL, residual ? residual + whole : NULL,
+              n - whole, below, first_index + (uint32_t)whole, &hits);
   return hits.found;
 }

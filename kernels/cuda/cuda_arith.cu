@@ -12,11 +12,13 @@
 
 /* --------------------------------------------------------------------- fold */
 
-typedef struct pair_args {
-  float *left, *right;
+/* `before` and `after` may be one array. */
+typedef struct ef_args {
+  const float *before;
+  float *after, *values;
   float factor;
   lcomm_span span;
-} pair_args;
+} ef_args;
 
 LCOMM_DEVICE uint32_t sum_bits(uint32_t a, uint32_t b) {
   return lcomm_f32_bits(lcomm_sum_f32(lcomm_f32_from_bits(a), lcomm_f32_from_bits(b)));
@@ -27,36 +29,39 @@ LCOMM_DEVICE lcomm_vec4 sum_unit(lcomm_vec4 a, lcomm_vec4 b) {
   return sum;
 }
 
-/* left += right; right = 0 */
-LCOMM_KERNEL(fold, pair_args) {
-  uint8_t *left = (uint8_t *)(a.left + a.span.head), *right = (uint8_t *)(a.right + a.span.head);
+/* values += before; after = 0 */
+LCOMM_KERNEL(fold, ef_args) {
+  const uint8_t *before = (const uint8_t *)(a.before + a.span.head);
+  uint8_t *values = (uint8_t *)(a.values + a.span.head),
+          *after = (uint8_t *)(a.after + a.span.head);
   lcomm_vec4 value[LCOMM_UNITS], rest[LCOMM_UNITS], zeros = {0, 0, 0, 0};
   for (uint64_t first = lcomm_span_first(); first < a.span.units; first += lcomm_span_step()) {
     for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
-      value[k] = lcomm_unit_load(left, first + k * LCOMM_SPAN_THREADS, a.span.units);
-      rest[k] = lcomm_unit_load(right, first + k * LCOMM_SPAN_THREADS, a.span.units);
+      value[k] = lcomm_unit_load(values, first + k * LCOMM_SPAN_THREADS, a.span.units);
+      rest[k] = lcomm_unit_load(before, first + k * LCOMM_SPAN_THREADS, a.span.units);
     }
     for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
       uint64_t u = first + k * LCOMM_SPAN_THREADS;
-      lcomm_unit_store(left, u, a.span.units, sum_unit(value[k], rest[k]));
-      lcomm_unit_store(right, u, a.span.units, zeros);
+      lcomm_unit_store(values, u, a.span.units, sum_unit(value[k], rest[k]));
+      lcomm_unit_store(after, u, a.span.units, zeros);
     }
   }
   for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step()) {
     uint64_t i = lcomm_loose_index(a.span, sizeof(float), j);
-    a.left[i] = lcomm_sum_f32(a.left[i], a.right[i]);
-    a.right[i] = 0;
+    a.values[i] = lcomm_sum_f32(a.values[i], a.before[i]);
+    a.after[i] = 0;
   }
 }
 
-static pair_args pair_of(float *left, float *right, float factor, uint64_t n) {
-  const void *arrays[] = {left, right};
-  pair_args args = {left, right, factor, lcomm_span_of(arrays, 2, sizeof(float), n)};
+static ef_args args_of(const float *before, float *after, float *values, float factor, uint64_t n) {
+  const void *arrays[] = {before, after, values};
+  ef_args args = {before, after, values, factor, lcomm_span_of(arrays, 3, sizeof(float), n)};
   return args;
 }
 
-extern "C" int lcomm_cuda_run_fold(float *values, float *residual, uint64_t n, void *stream) {
-  pair_args args = pair_of(values, residual, 0, n);
+extern "C" int lcomm_cuda_run_fold(float *values, const float *before, float *residual, uint64_t n,
+                                   void *stream) {
+  ef_args args = args_of(before, residual, values, 0, n);
   return LCOMM_LAUNCH(fold, lcomm_span_blocks(args.span), LCOMM_SPAN_THREADS, stream, args);
 }
 
@@ -75,14 +80,16 @@ LCOMM_DEVICE uint32_t finite_bits(uint32_t bits) {
   return lcomm_f32_bits(lcomm_finite_or_zero(lcomm_f32_from_bits(bits)));
 }
 
-/* right = factor * left + right; left = the same where it is finite */
-LCOMM_KERNEL(move, pair_args) {
-  uint8_t *left = (uint8_t *)(a.left + a.span.head), *right = (uint8_t *)(a.right + a.span.head);
+/* values = factor * before + values; after = the same where it is finite */
+LCOMM_KERNEL(move, ef_args) {
+  const uint8_t *before = (const uint8_t *)(a.before + a.span.head);
+  uint8_t *values = (uint8_t *)(a.values + a.span.head),
+          *after = (uint8_t *)(a.after + a.span.head);
   lcomm_vec4 momentum[LCOMM_UNITS], gradient[LCOMM_UNITS];
   for (uint64_t first = lcomm_span_first(); first < a.span.units; first += lcomm_span_step()) {
     for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
-      momentum[k] = lcomm_unit_load(left, first + k * LCOMM_SPAN_THREADS, a.span.units);
-      gradient[k] = lcomm_unit_load(right, first + k * LCOMM_SPAN_THREADS, a.span.units);
+      momentum[k] = lcomm_unit_load(before, first + k * LCOMM_SPAN_THREADS, a.span.units);
+      gradient[k] = lcomm_unit_load(values, first + k * LCOMM_SPAN_THREADS, a.span.units);
     }
     for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
       uint64_t u = first + k * LCOMM_SPAN_THREADS;
@@ -91,21 +98,21 @@ LCOMM_KERNEL(move, pair_args) {
                         moved_bits(a.factor, m.z, g.z), moved_bits(a.factor, m.w, g.w)};
       lcomm_vec4 kept = {finite_bits(sum.x), finite_bits(sum.y), finite_bits(sum.z),
                          finite_bits(sum.w)};
-      lcomm_unit_store(right, u, a.span.units, sum);
-      lcomm_unit_store(left, u, a.span.units, kept);
+      lcomm_unit_store(values, u, a.span.units, sum);
+      lcomm_unit_store(after, u, a.span.units, kept);
     }
   }
   for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step()) {
     uint64_t i = lcomm_loose_index(a.span, sizeof(float), j);
-    float sum = moved(a.factor, a.left[i], a.right[i]);
-    a.right[i] = sum;
-    a.left[i] = lcomm_finite_or_zero(sum);
+    float sum = moved(a.factor, a.before[i], a.values[i]);
+    a.values[i] = sum;
+    a.after[i] = lcomm_finite_or_zero(sum);
   }
 }
 
-extern "C" int lcomm_cuda_run_momentum(float factor, float *momentum, float *gradient, uint64_t n,
-                                       void *stream) {
-  pair_args args = pair_of(momentum, gradient, factor, n);
+extern "C" int lcomm_cuda_run_momentum(float factor, const float *before, float *momentum,
+                                       float *gradient, uint64_t n, void *stream) {
+  ef_args args = args_of(before, momentum, gradient, factor, n);
   return LCOMM_LAUNCH(move, lcomm_span_blocks(args.span), LCOMM_SPAN_THREADS, stream, args);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Clipping: lcomm_residual_clip of codecs/codec_residual.h in three launches, as the
+/* Clipping: lcomm_clip of codecs/clip.h in three launches, as the
  * length must be known before the first value is scaled.
  *
  * Squares are added in float64, in an order that the number of values alone
@@ -46,7 +46,7 @@ LCOMM_DEVICE double sum_of_block(double own, double *partial) {
 }
 
 LCOMM_DEVICE double square(uint32_t bits) {
-  double value = (double)lcomm_f32_from_bits(bits);
+  double value = (double)lcomm_finite_or_zero(lcomm_f32_from_bits(bits));
   return value * value;
 }
 
@@ -98,10 +98,9 @@ LCOMM_KERNEL(choose_factor, clip_args) {
 }
 
 LCOMM_DEVICE uint32_t scaled_bits(float factor, uint32_t bits) {
-  return lcomm_f32_bits(factor * lcomm_f32_from_bits(bits));
+  return lcomm_f32_bits(lcomm_product_f32(factor, lcomm_f32_from_bits(bits)));
 }
 
-/* No value is NaN when there is something to scale. */
 LCOMM_KERNEL(scale, clip_args) {
   float factor = (float)a.sums[0];
   if (factor == 1) {
@@ -121,7 +120,7 @@ LCOMM_KERNEL(scale, clip_args) {
   }
   for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step()) {
     uint64_t i = lcomm_loose_index(a.span, sizeof(float), j);
-    a.values[i] = factor * a.values[i];
+    a.values[i] = lcomm_product_f32(factor, a.values[i]);
   }
 }
 
@@ -144,6 +143,56 @@ extern "C" int lcomm_cuda_run_clip(float *values, uint64_t n, double limit, doub
   }
   if (error == 0) {
     error = LCOMM_LAUNCH(scale, lcomm_span_blocks(args.span), LCOMM_SPAN_THREADS, stream, args);
+  }
+  return error;
+}
+
+/* ------------------------------------------------------------------ float64
+ * As above, value by value: float64 gradients are rare. A length whose square is beyond the
+ * range of float64 is left as it is. */
+
+typedef struct wide_args {
+  double *values;
+  uint64_t n;
+  double *sums;
+} wide_args;
+
+LCOMM_KERNEL(sum_squares_f64, wide_args) {
+  LCOMM_SHARED double partial[LCOMM_SPAN_THREADS];
+  double sum = 0;
+  for (uint64_t i = lcomm_loose_first(); i < a.n; i += lcomm_loose_step()) {
+    double value = a.values[i];
+    sum += value - value == 0 ? value * value : 0; /* NaN for NaN and Inf */
+  }
+  double all = sum_of_block(sum, partial);
+  if (lcomm_thread() == 0) {
+    a.sums[lcomm_block()] = all;
+  }
+}
+
+LCOMM_KERNEL(scale_f64, wide_args) {
+  double factor = a.sums[0];
+  if (factor == 1) {
+    return;
+  }
+  for (uint64_t i = lcomm_loose_first(); i < a.n; i += lcomm_loose_step()) {
+    a.values[i] = lcomm_product_f64(factor, a.values[i]);
+  }
+}
+
+extern "C" int lcomm_cuda_run_clip_f64(double *values, uint64_t n, double limit, double *sums,
+                                       void *stream) {
+  wide_args args = {values, n, sums};
+  clip_args choose = {NULL, n, limit, sums, sums_for(n), {0, 0, 0}};
+  if (n == 0) {
+    return 0;
+  }
+  int error = LCOMM_LAUNCH(sum_squares_f64, choose.sum_count, LCOMM_SPAN_THREADS, stream, args);
+  if (error == 0) {
+    error = LCOMM_LAUNCH(choose_factor, 1, LCOMM_SPAN_THREADS, stream, choose);
+  }
+  if (error == 0) {
+    error = LCOMM_LAUNCH(scale_f64, choose.sum_count, LCOMM_SPAN_THREADS, stream, args);
   }
   return error;
 }

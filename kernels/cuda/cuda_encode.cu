@@ -9,7 +9,7 @@
 #include "kernels/cuda/cuda_codes.cuh"
 
 typedef struct encode_args {
-  const float *source;
+  const float *source, *before;
   float *residual;
   uint64_t n;
   uint32_t parts, part, feedback;
@@ -47,7 +47,7 @@ LCOMM_DEVICE void encode(int kind, int feeds_back, const encode_args *a) {
   lcomm_coded coded;
   lcomm_load_values(a->source, at.global, &at, value);
   if (feeds_back) {
-    lcomm_load_values(a->residual, at.global, &at, residual);
+    lcomm_load_values(a->before, at.global, &at, residual);
   }
   if (feeds_back && a->feedback == LCOMM_CUDA_FEEDBACK_SEND) {
     LCOMM_UNROLL for (int i = 0; i < LCOMM_VALUES; i++) {
@@ -119,7 +119,7 @@ extern "C" int lcomm_cuda_run_encode(const lcomm_cuda_encode *a, void *stream) {
   }
   bool feeds_back = a->feedback != LCOMM_CUDA_FEEDBACK_NONE;
   if ((unsigned)a->feedback >= (unsigned)LCOMM_CUDA_FEEDBACK_COUNT || !array_is_valid(a->source) ||
-      (feeds_back && !array_is_valid(a->residual))) {
+      (feeds_back && !array_is_valid(a->residual)) || (a->before && !array_is_valid(a->before))) {
     return LCOMM_CUDA_INVALID_VALUE;
   }
   if (!lcomm_view_is_valid(a->n, a->parts, a->part) || !lcomm_code_is_valid(&a->code) ||
@@ -129,6 +129,7 @@ extern "C" int lcomm_cuda_run_encode(const lcomm_cuda_encode *a, void *stream) {
   encode_args args;
   args.source = a->source;
   args.residual = a->residual;
+  args.before = a->before && a->feedback == LCOMM_CUDA_FEEDBACK_SEND ? a->before : a->residual;
   args.n = a->n;
   args.parts = a->parts;
   args.part = a->part;

@@ -21,13 +21,15 @@ int lcomm_cuda_run_divide_i64(int64_t *values, int64_t divisor, uint64_t n, void
 int lcomm_cuda_run_divide_i8(int8_t *values, int32_t divisor, uint64_t n, void *stream);
 int lcomm_cuda_run_divide_u8(uint8_t *values, int32_t divisor, uint64_t n, void *stream);
 
-int lcomm_cuda_run_fold(float *values, float *residual, uint64_t n, void *stream);
-int lcomm_cuda_run_momentum(float factor, float *momentum, float *gradient, uint64_t n,
-                            void *stream);
+int lcomm_cuda_run_fold(float *values, const float *before, float *residual, uint64_t n,
+                        void *stream);
+int lcomm_cuda_run_momentum(float factor, const float *before, float *momentum, float *gradient,
+                            uint64_t n, void *stream);
 int lcomm_cuda_run_count_not_finite(const float *source, uint64_t n, uint64_t *found, void *stream);
 int lcomm_cuda_run_count_not_finite_f64(const double *source, uint64_t n, uint64_t *found,
                                         void *stream);
 int lcomm_cuda_run_clip(float *values, uint64_t n, double limit, double *sums, void *stream);
+int lcomm_cuda_run_clip_f64(double *values, uint64_t n, double limit, double *sums, void *stream);
 
 int lcomm_cuda_run_split(unsigned width, const uint8_t *source, uint8_t *const *plane, uint64_t n,
                          void *stream);

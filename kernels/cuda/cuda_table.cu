@@ -21,6 +21,7 @@ const lcomm_cuda_kernels lcomm_cuda_kernels_table = {
     .divide_i8 = lcomm_cuda_run_divide_i8,
     .divide_u8 = lcomm_cuda_run_divide_u8,
     .clip = lcomm_cuda_run_clip,
+    .clip_f64 = lcomm_cuda_run_clip_f64,
     .split = lcomm_cuda_run_split,
     .join = lcomm_cuda_run_join,
     .topk_size = lcomm_cuda_run_topk_size,

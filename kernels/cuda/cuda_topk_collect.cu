@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The one pass of top-k over memory: base is added to the residual, and what
+/* The one pass of top-k over memory: base and the residual are added, and what
  * reaches the threshold of its segment becomes a candidate. */
 
 #include "kernels/cuda/cuda_topk_tile.cuh"
 
 typedef struct collect_args {
   lcomm_topk_tables t;
-  const float *base;
-  float *accumulated; /* may be NULL */
+  const float *base, *before;
+  float *accumulated; /* may be NULL, as before */
   uint32_t early;
 } collect_args;
 
@@ -31,7 +31,7 @@ LCOMM_DEVICE void add_row(float value[LCOMM_TOPK_ROW], const float before[LCOMM_
   }
 }
 
-/* acc = base + residual. Returns the least magnitude of the candidates, which is loaded
+/* acc = base + before. Returns the least magnitude of the candidates, which is loaded
  * after the arrays, so that their loads do not wait for it. */
 LCOMM_DEVICE uint32_t accumulate(const collect_args *a, const lcomm_topk_tile *tile,
                                  const lcomm_topk_search *search, float value[LCOMM_TOPK_OWN]) {
@@ -40,7 +40,7 @@ LCOMM_DEVICE uint32_t accumulate(const collect_args *a, const lcomm_topk_tile *t
   if (!a->accumulated) {
     return search->least;
   }
-  lcomm_topk_load(a->accumulated, tile, before);
+  lcomm_topk_load(a->before, tile, before);
   uint32_t least = search->least;
   LCOMM_UNROLL for (uint32_t j = 0; j < LCOMM_TOPK_ROWS; j++) {
     add_row(value + LCOMM_TOPK_ROW * j, before + LCOMM_TOPK_ROW * j);
@@ -75,6 +75,6 @@ LCOMM_KERNEL(topk_collect, collect_args) {
 
 extern "C" int lcomm_cuda_topk_collect(const lcomm_cuda_topk *topk, const lcomm_topk_job *job,
                                        void *stream) {
-  collect_args args = {topk->tables, job->base, job->accumulated, job->early};
+  collect_args args = {topk->tables, job->base, job->before, job->accumulated, job->early};
   return LCOMM_LAUNCH(topk_collect, topk->tables.pieces, LCOMM_TOPK_THREADS, stream, args);
 }

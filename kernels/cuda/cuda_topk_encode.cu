@@ -22,6 +22,7 @@ static void set_rest(lcomm_topk_job *job, const lcomm_cuda_topk *topk,
     return;
   }
   job->accumulated = a->residual;
+  job->before = a->before ? a->before : a->residual;
   if (a->hold) {
     return;
   }

@@ -8,7 +8,7 @@
 
 typedef struct sample_args {
   lcomm_topk_tables t;
-  const float *base, *accumulated; /* the latter may be NULL */
+  const float *base, *before; /* the latter may be NULL */
   lcomm_topk_step step;
   uint32_t index; /* of the step: two there are */
 } sample_args;
@@ -34,8 +34,8 @@ LCOMM_DEVICE uint32_t sampled(const sample *s, uint64_t i) {
   return s->begin + (uint32_t)(place * LCOMM_TOPK_LINE + i % LCOMM_TOPK_LINE);
 }
 
-LCOMM_DEVICE float accumulate(const float *base, const float *accumulated, uint64_t global) {
-  return !accumulated ? base[global] : lcomm_sum_f32(base[global], accumulated[global]);
+LCOMM_DEVICE float accumulate(const float *base, const float *before, uint64_t global) {
+  return !before ? base[global] : lcomm_sum_f32(base[global], before[global]);
 }
 
 enum {
@@ -62,7 +62,7 @@ LCOMM_DEVICE void count_sample(const sample_args *a, const lcomm_cuda_segment *s
     LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
       uint64_t at = i + j * LCOMM_TOPK_THREADS;
       uint32_t local = sampled(&s, at < end ? at : i);
-      value[j] = accumulate(a->base, a->accumulated, lcomm_topk_global(&a->t, local));
+      value[j] = accumulate(a->base, a->before, lcomm_topk_global(&a->t, local));
     }
     LCOMM_UNROLL for (uint32_t j = 0; j < AHEAD; j++) {
       if (i + j * LCOMM_TOPK_THREADS < end) {
@@ -122,7 +122,7 @@ LCOMM_KERNEL(topk_sample, sample_args) {
 extern "C" int lcomm_cuda_topk_sample(const lcomm_cuda_topk *topk, const lcomm_topk_job *job,
                                       void *stream) {
   for (uint32_t i = 0; i < 2; i++) {
-    sample_args args = {topk->tables, job->base, job->accumulated, topk->step[i], i};
+    sample_args args = {topk->tables, job->base, job->before, topk->step[i], i};
     int error = LCOMM_LAUNCH(topk_sample, topk->spans, LCOMM_TOPK_THREADS, stream, args);
     if (error != 0) {
       return error;

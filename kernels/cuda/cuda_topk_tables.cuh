@@ -137,8 +137,9 @@ typedef enum lcomm_topk_rest {
 /* An encode, as its parts see it. */
 typedef struct lcomm_topk_job {
   const float *base;
-  float *accumulated; /* residual that base is added to, or NULL */
-  uint32_t early;     /* candidates leave the error of bf16 in it, not their value */
+  float *accumulated; /* residual that holds base + before, or NULL */
+  const float *before;
+  uint32_t early; /* candidates leave the error of bf16 in it, not their value */
   lcomm_topk_rest rest;
   float *residual; /* of SENT, OWNER */
   float weight;

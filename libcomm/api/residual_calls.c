@@ -3,6 +3,7 @@
 
 /* The calls with a residual. */
 
+#include "libcomm/engine/entry.h"
 #include "libcomm/tensor/residual.h"
 
 /* What a function is for, in which sentences name it. */
@@ -91,4 +92,64 @@ lcomm_status lcomm_reduce_scatter_flush(lcomm_residual *residual, const void *se
 lcomm_status lcomm_ireduce_scatter_flush(lcomm_residual *residual, const void *send, void *receive,
                                          lcomm_request *request) {
   return start(residual, &scatter_flush, send, receive, request);
+}
+
+/* -------------------------------------------------------------- undoing */
+
+static lcomm_status check_undo(const lcomm_residual *residual) {
+  lcomm_comm *comm = residual->ef.comm;
+  LCOMM_TRY(lcomm_control_receive(comm));
+  LCOMM_TRY(lcomm_residual_check_idle(residual, "lcomm_residual_discard"));
+  if (!residual->ef.undo) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_residual_discard: the policy does not keep what a call has found; "
+                        "add undo=on to it");
+  }
+  if (!residual->ef.past.exists && !residual->discarded) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_residual_discard: residual %llu of %llu elements has no call to "
+                        "undo: none was made, or a state was loaded or the policy set since; call "
+                        "it right after the call",
+                        (unsigned long long)residual->number,
+                        (unsigned long long)residual->ef.request.count);
+  }
+  return LCOMM_OK;
+}
+
+/* A rank that makes another call instead differs in this operation, and one that has made another
+ * number of calls in the number. */
+static lcomm_status compare_calls(const lcomm_residual *residual) {
+  lcomm_comm *comm = residual->ef.comm;
+  uint64_t calls = residual->calls;
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_BROADCAST, &calls, &calls,
+                                  sizeof(calls) / sizeof(float), LCOMM_FLOAT32, LCOMM_SUM);
+  call.op_kind = LCOMM_OP_KIND_DISCARD_CALL;
+  call.residual_number = residual->number;
+  LCOMM_TRY(lcomm_call_make(comm, &call));
+  if (calls == residual->calls) {
+    return LCOMM_OK;
+  }
+  return lcomm_fail(comm, LCOMM_ERR_MISMATCH,
+                    "lcomm_residual_discard: %llu calls with residual %llu were made here, but "
+                    "%llu on rank 0; all ranks must discard the same calls",
+                    (unsigned long long)residual->calls, (unsigned long long)residual->number,
+                    (unsigned long long)calls);
+}
+
+static lcomm_status discard(lcomm_residual *residual) {
+  LCOMM_TRY(check_undo(residual));
+  LCOMM_TRY(compare_calls(residual));
+  if (!residual->discarded) {
+    (void)lcomm_residual_undo(residual);
+  }
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_residual_discard(lcomm_residual *residual) {
+  LCOMM_TRY(lcomm_residual_check_lives(residual, "lcomm_residual_discard"));
+  lcomm_comm *comm = residual->ef.comm;
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_status status = discard(residual);
+  lcomm_leave(comm);
+  return status;
 }

@@ -101,6 +101,13 @@ lcomm_status lcomm_call_stage_in(lcomm_run *run, const lcomm_call *call,
 
 /* --------------------------------------------------------------- staging out */
 
+/* Are NaN and Inf in the result of a sum counted? Where a codec was at work, and where a call with
+ * a residual is undone for them. */
+static bool counts_not_finite(const lcomm_run *run) {
+  return lcomm_plan_is_lossy(run->plan) ||
+         (run->terms.residual > 0 && run->comm->settings.policy.discard_not_finite);
+}
+
 lcomm_status lcomm_call_stage_out(lcomm_run *run) {
   const lcomm_plan *plan = run->plan;
   const lcomm_backend_vectors *vectors = run->backend->vectors;
@@ -113,7 +120,7 @@ lcomm_status lcomm_call_stage_out(lcomm_run *run) {
   lcomm_buffer result = *receive;
   result.data = lcomm_run_at(run, first);
   double begin_s = lcomm_exec_copy_begin(run);
-  LCOMM_TRY(lcomm_plan_is_lossy(plan) ? vectors->count_not_finite(run, &result) : LCOMM_OK);
+  LCOMM_TRY(counts_not_finite(run) ? vectors->count_not_finite(run, &result) : LCOMM_OK);
   LCOMM_TRY(vectors->store(run, result.data, receive));
   LCOMM_TRY(run->data.op == LCOMM_AVG ? vectors->average(run, receive) : LCOMM_OK);
   trace_copy(run, begin_s, result.data, receive->data);

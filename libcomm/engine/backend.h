@@ -20,8 +20,8 @@ typedef struct lcomm_encoding {
   const lcomm_step *step;
   uint32_t index; /* of the step */
   float *source;
-  float *residual; /* NULL: without error feedback; of the kind step->feedback */
-  float weight;    /* of an owner's error: undoes the factor of the sum */
+  lcomm_ef_array residual; /* NULL: without error feedback; of the kind step->feedback */
+  float weight;            /* of an owner's error: undoes the factor of the sum */
 } lcomm_encoding;
 
 /* A REDUCE of payloads of dense codecs. */
@@ -81,15 +81,16 @@ typedef struct lcomm_backend_vectors {
   /* Count NaN and Inf into run->not_finite, which is right once the run is over. */
   lcomm_status (*count_not_finite)(lcomm_run *run, const lcomm_buffer *values);
 
-  /* Error feedback. values += residual; residual = 0 */
-  lcomm_status (*fold)(lcomm_run *run, float *values, float *residual, uint64_t n);
-  /* sums += carried, in float64 */
-  lcomm_status (*fold_f64)(lcomm_run *run, double *sums, const float *carried, uint64_t n);
-  /* momentum = factor * momentum + values; values = momentum */
-  lcomm_status (*momentum)(lcomm_run *run, float factor, float *momentum, float *values,
+  /* Error feedback. values += before; now = 0 */
+  lcomm_status (*fold)(lcomm_run *run, float *values, lcomm_ef_array residual, uint64_t n);
+  /* sums += carried, of float32 or float64 */
+  lcomm_status (*add)(lcomm_run *run, float *sums, const float *carried, uint64_t n);
+  lcomm_status (*add_f64)(lcomm_run *run, double *sums, const float *carried, uint64_t n);
+  /* now = factor * before + values; values = now */
+  lcomm_status (*momentum)(lcomm_run *run, float factor, lcomm_ef_array momentum, float *values,
                            uint64_t n);
-  /* Scale values down to an L2 norm of at most `norm`; NaN and Inf stay as they are. */
-  lcomm_status (*clip)(lcomm_run *run, float *values, uint64_t n, double norm);
+  /* Scale values of float32 or float64 down to an L2 norm of at most `norm`, see codecs/clip.h. */
+  lcomm_status (*clip)(lcomm_run *run, const lcomm_buffer *values, double norm);
 } lcomm_backend_vectors;
 
 /* Operations that end later. */

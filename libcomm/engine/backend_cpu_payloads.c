@@ -38,14 +38,15 @@ static lcomm_status encode(lcomm_run *run, const lcomm_encoding *it) {
   uint64_t count = lcomm_span_count(step->span), seed = lcomm_run_seed(run, step->slot);
   for (span_run r = {0}; next_run(step->span, &r);) {
     const float *here = it->source + r.global;
-    float *residual = it->residual ? it->residual + r.global : NULL;
+    lcomm_ef_array residual = lcomm_ef_array_at(it->residual, r.global);
     lcomm_range range = {count, r.local, r.count};
-    if (!residual) {
+    if (!residual.now) {
       lcomm_encode(format, kernels, here, range, seed, payload);
     } else if (step->feedback == LCOMM_FEEDBACK_SEND) {
-      lcomm_residual_encode(format, kernels, here, residual, range, seed, payload);
+      lcomm_residual_encode(format, kernels, here, residual.before, residual.now, range, seed,
+                            payload);
     } else {
-      lcomm_residual_encode_owner(format, kernels, here, residual, it->weight, range, seed,
+      lcomm_residual_encode_owner(format, kernels, here, residual.now, it->weight, range, seed,
                                   payload);
     }
   }
@@ -139,12 +140,12 @@ static lcomm_status topk_encode(lcomm_run *run, const lcomm_encoding *it) {
     scratch->payloads[i] = run->slots[step->slot + i].payload;
   }
   if (step->feedback == LCOMM_FEEDBACK_OWNER) {
-    lcomm_topk_encode_owner(encoder, run->comm->kernels, it->source, it->residual, it->weight,
+    lcomm_topk_encode_owner(encoder, run->comm->kernels, it->source, it->residual.now, it->weight,
                             scratch->payloads[0], &scratch->sizes[0]);
     return LCOMM_OK;
   }
   bool holds = step->feedback == LCOMM_FEEDBACK_HOLD;
-  lcomm_topk_encode(encoder, run->comm->kernels, it->source, it->residual,
+  lcomm_topk_encode(encoder, run->comm->kernels, it->source, it->residual.before, it->residual.now,
                     holds ? LCOMM_TOPK_HOLD : LCOMM_TOPK_RELEASE, scratch->payloads,
                     scratch->sizes);
   return LCOMM_OK;

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "codecs/clip.h"
 #include "codecs/codec_residual.h"
 #include "kernels/plain.h"
 #include "libcomm/engine/exec_internal.h"
@@ -105,12 +106,17 @@ static lcomm_status count_not_finite(lcomm_run *run, const lcomm_buffer *values)
 
 /* ---------------------------------------------------------- error feedback */
 
-static lcomm_status fold(lcomm_run *run, float *values, float *residual, uint64_t n) {
-  lcomm_residual_fold(run->comm->kernels, values, residual, n);
+static lcomm_status fold(lcomm_run *run, float *values, lcomm_ef_array residual, uint64_t n) {
+  lcomm_residual_fold(run->comm->kernels, values, residual.before, residual.now, n);
   return LCOMM_OK;
 }
 
-static lcomm_status fold_f64(lcomm_run *run, double *sums, const float *carried, uint64_t n) {
+static lcomm_status add(lcomm_run *run, float *sums, const float *carried, uint64_t n) {
+  run->comm->kernels->f32_add(carried, 1.0f, sums, n);
+  return LCOMM_OK;
+}
+
+static lcomm_status add_f64(lcomm_run *run, double *sums, const float *carried, uint64_t n) {
   (void)run;
   for (uint64_t i = 0; i < n; i++) {
     sums[i] += (double)carried[i];
@@ -118,14 +124,14 @@ static lcomm_status fold_f64(lcomm_run *run, double *sums, const float *carried,
   return LCOMM_OK;
 }
 
-static lcomm_status momentum(lcomm_run *run, float factor, float *momentum, float *values,
+static lcomm_status momentum(lcomm_run *run, float factor, lcomm_ef_array momentum, float *values,
                              uint64_t n) {
-  run->comm->kernels->ef.f32_momentum(factor, momentum, values, n);
+  run->comm->kernels->ef.f32_momentum(factor, momentum.before, momentum.now, values, n);
   return LCOMM_OK;
 }
 
-static lcomm_status clip(lcomm_run *run, float *values, uint64_t n, double norm) {
-  lcomm_residual_clip(run->comm->kernels, values, n, norm);
+static lcomm_status clip(lcomm_run *run, const lcomm_buffer *values, double norm) {
+  lcomm_clip(run->comm->kernels, values->data, values->dtype, values->count, norm);
   return LCOMM_OK;
 }
 
@@ -136,7 +142,8 @@ const lcomm_backend_vectors lcomm_backend_cpu_vectors = {
     .average = average,
     .count_not_finite = count_not_finite,
     .fold = fold,
-    .fold_f64 = fold_f64,
+    .add = add,
+    .add_f64 = add_f64,
     .momentum = momentum,
     .clip = clip,
 };

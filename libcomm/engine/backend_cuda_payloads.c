@@ -47,9 +47,10 @@ static lcomm_status encode(lcomm_run *run, const lcomm_encoding *it) {
                               .code = parts_of(lcomm_run_format(run, step->slot), count,
                                                lcomm_device_payload(run, step->slot))};
   encode.code.seed = lcomm_run_seed(run, step->slot);
-  if (it->residual) {
+  if (it->residual.now) {
     bool owner = step->feedback == LCOMM_FEEDBACK_OWNER;
-    encode.residual = it->residual;
+    encode.residual = it->residual.now;
+    encode.before = it->residual.before;
     encode.feedback = owner ? LCOMM_CUDA_FEEDBACK_OWNER : LCOMM_CUDA_FEEDBACK_SEND;
   }
   return check(run, kernels_of(run)->encode(&encode, run->device->stream));
@@ -253,7 +254,8 @@ static lcomm_status topk_encode(lcomm_run *run, const lcomm_encoding *it) {
     lcomm_payload_on_device(&run->slots[step->slot + i]);
   }
   lcomm_cuda_topk_encode encode = {.base = it->source,
-                                   .residual = it->residual,
+                                   .residual = it->residual.now,
+                                   .before = it->residual.before,
                                    .hold = step->feedback == LCOMM_FEEDBACK_HOLD,
                                    .owner = step->feedback == LCOMM_FEEDBACK_OWNER,
                                    .weight = it->weight,

@@ -146,10 +146,25 @@ static lcomm_status count_not_finite(lcomm_run *run, const lcomm_buffer *values)
 
 /* ---------------------------------------------------------- error feedback */
 
-static lcomm_status fold(lcomm_run *run, float *values, float *residual, uint64_t n) {
+static lcomm_status fold(lcomm_run *run, float *values, lcomm_ef_array residual, uint64_t n) {
   const lcomm_run_device *device = run->device;
+  return lcomm_run_device_check(
+      run, "adding a residual",
+      device->table->kernels->fold(values, residual.before, residual.now, n, device->stream));
+}
+
+static lcomm_status add(lcomm_run *run, float *sums, const float *carried, uint64_t n) {
+  const lcomm_cuda_code both[] = {values_of(sums, LCOMM_FLOAT32),
+                                  values_of(carried, LCOMM_FLOAT32)};
+  lcomm_cuda_sum sum = {.sources = both,
+                        .count = 2,
+                        .op = LCOMM_CUDA_SUM,
+                        .factor = 1.0f,
+                        .destination = sums,
+                        .n = n,
+                        .parts = 1};
   return lcomm_run_device_check(run, "adding a residual",
-                                device->table->kernels->fold(values, residual, n, device->stream));
+                                run->device->table->kernels->sum(&sum, run->device->stream));
 }
 
 /* Wait for the stream: it happens once after a state was loaded. */
@@ -158,40 +173,44 @@ static lcomm_status finish_stream(lcomm_run *run) {
   return lcomm_run_device_check(run, "a copy", device->table->stream.finish(device->stream));
 }
 
-static lcomm_status fold_here(lcomm_run *run, double *sums, const float *carried, uint64_t n,
-                              double *here) {
+static lcomm_status add_here(lcomm_run *run, double *sums, const float *carried, uint64_t n,
+                             double *here) {
   LCOMM_TRY(copy(run, here, sums, n * sizeof *sums));
   LCOMM_TRY(finish_stream(run));
-  LCOMM_TRY(lcomm_backend_cpu_vectors.fold_f64(run, here, carried, n));
+  LCOMM_TRY(lcomm_backend_cpu_vectors.add_f64(run, here, carried, n));
   LCOMM_TRY(copy(run, sums, here, n * sizeof *sums));
   return finish_stream(run);
 }
 
 /* On the host, in plain memory: to get pinned memory now could wait for streams that are held. */
-static lcomm_status fold_f64(lcomm_run *run, double *sums, const float *carried, uint64_t n) {
+static lcomm_status add_f64(lcomm_run *run, double *sums, const float *carried, uint64_t n) {
   double *here = malloc(n * sizeof *here + 1);
   if (!here) {
     return lcomm_fail(run->comm, LCOMM_ERR_MEMORY,
                       "out of memory for what is carried of %llu elements", (unsigned long long)n);
   }
-  lcomm_status status = fold_here(run, sums, carried, n, here);
+  lcomm_status status = add_here(run, sums, carried, n, here);
   free(here);
   return status;
 }
 
-static lcomm_status momentum(lcomm_run *run, float factor, float *momentum, float *values,
+static lcomm_status momentum(lcomm_run *run, float factor, lcomm_ef_array momentum, float *values,
                              uint64_t n) {
   const lcomm_run_device *device = run->device;
-  return lcomm_run_device_check(
-      run, "adding momentum",
-      device->table->kernels->momentum(factor, momentum, values, n, device->stream));
+  return lcomm_run_device_check(run, "adding momentum",
+                                device->table->kernels->momentum(factor, momentum.before,
+                                                                 momentum.now, values, n,
+                                                                 device->stream));
 }
 
-static lcomm_status clip(lcomm_run *run, float *values, uint64_t n, double norm) {
+static lcomm_status clip(lcomm_run *run, const lcomm_buffer *values, double norm) {
   const lcomm_run_device *device = run->device;
-  return lcomm_run_device_check(
-      run, "clipping",
-      device->table->kernels->clip(values, n, norm, device->scratch, device->stream));
+  const lcomm_cuda_kernels *kernels = device->table->kernels;
+  bool wide = values->dtype == LCOMM_FLOAT64;
+  int error =
+      wide ? kernels->clip_f64(values->data, values->count, norm, device->scratch, device->stream)
+           : kernels->clip(values->data, values->count, norm, device->scratch, device->stream);
+  return lcomm_run_device_check(run, "clipping", error);
 }
 
 const lcomm_backend_vectors lcomm_backend_cuda_vectors = {
@@ -201,7 +220,8 @@ const lcomm_backend_vectors lcomm_backend_cuda_vectors = {
     .average = average,
     .count_not_finite = count_not_finite,
     .fold = fold,
-    .fold_f64 = fold_f64,
+    .add = add,
+    .add_f64 = add_f64,
     .momentum = momentum,
     .clip = clip,
 };

@@ -15,8 +15,8 @@ static bool is_copy(const lcomm_run *run, const lcomm_step *step) {
 }
 
 static lcomm_status join_momentum(lcomm_run *run, const lcomm_step *step) {
-  float *momentum = lcomm_run_momentum(run, step);
-  if (!momentum) {
+  lcomm_ef_array momentum = lcomm_run_momentum(run, step);
+  if (!momentum.now) {
     return LCOMM_OK;
   }
   return run->backend->vectors->momentum(run, run->feedback->momentum_factor, momentum,
@@ -72,7 +72,7 @@ static lcomm_status encode_dense(lcomm_run *run, uint32_t index) {
   bool copies = is_copy(run, step);
   bool is_made = lcomm_slot_is(slot, LCOMM_SLOT_ALIAS) || slot->state == LCOMM_PAYLOAD_ENCODED;
   bool fed = step->feedback == LCOMM_FEEDBACK_SEND || step->feedback == LCOMM_FEEDBACK_OWNER;
-  it.residual = fed ? it.residual : NULL;
+  it.residual = fed ? it.residual : (lcomm_ef_array){NULL, NULL};
   slot->payload_size = slot->capacity;
   if (!copies && !is_made) {
     LCOMM_TRY(run->backend->payloads->encode(run, &it));
@@ -91,7 +91,7 @@ static lcomm_status encode_topk(lcomm_run *run, uint32_t index) {
 
 /* What is sent, and leaves the residual with that, loses its momentum. */
 static lcomm_status mask_sent(lcomm_run *run, const lcomm_step *step) {
-  float *momentum = lcomm_run_momentum(run, step);
+  float *momentum = lcomm_run_momentum(run, step).now;
   bool leaves = step->feedback != LCOMM_FEEDBACK_OWNER && step->feedback != LCOMM_FEEDBACK_HOLD;
   if (!momentum || !leaves) {
     return LCOMM_OK;
@@ -120,7 +120,8 @@ static lcomm_status end_encode(lcomm_run *run, const lcomm_step *step, bool is_f
 /* What was sent in slot `commit` and is applied leaves the residual. */
 static lcomm_status commit(lcomm_run *run, const lcomm_step *step) {
   const lcomm_backend_payloads *payloads = run->backend->payloads;
-  float *residual = lcomm_run_residual(run, step), *momentum = lcomm_run_momentum(run, step);
+  float *residual = lcomm_run_residual(run, step).now;
+  float *momentum = lcomm_run_momentum(run, step).now;
   if (!residual || step->commit == LCOMM_NO_SLOT) {
     return LCOMM_OK;
   }
@@ -159,14 +160,14 @@ static lcomm_status decode(lcomm_run *run, const lcomm_step *step) {
 /* My own part joins unquantised. Its momentum is not masked: it is that of a sum that travels
  * exactly. */
 static lcomm_status join(lcomm_run *run, const lcomm_step *step) {
-  float *residual = lcomm_run_residual(run, step);
+  lcomm_ef_array residual = lcomm_run_residual(run, step);
   if (step->feedback != LCOMM_FEEDBACK_KEEP) {
     return LCOMM_OK;
   }
   LCOMM_TRY(join_momentum(run, step));
-  return residual ? run->backend->vectors->fold(run, lcomm_run_floats(run, step->span.first),
-                                                residual, step->span.count)
-                  : LCOMM_OK;
+  return residual.now ? run->backend->vectors->fold(run, lcomm_run_floats(run, step->span.first),
+                                                    residual, step->span.count)
+                      : LCOMM_OK;
 }
 
 /* Is it a sum of what top-k has selected? */
@@ -214,7 +215,8 @@ const lcomm_step *lcomm_exec_encode_after(const lcomm_run *run, const lcomm_step
               next->slot_count == 1 && next->span.parts == 1 &&
               next->span.first == sum->span.first && next->span.count == sum->span.count;
   if (!fits || lcomm_run_is_sparse(run, next->slot) ||
-      lcomm_slot_is(&run->slots[next->slot], LCOMM_SLOT_ALIAS) || lcomm_run_residual(run, next)) {
+      lcomm_slot_is(&run->slots[next->slot], LCOMM_SLOT_ALIAS) ||
+      lcomm_run_residual(run, next).now) {
     return NULL;
   }
   return next;

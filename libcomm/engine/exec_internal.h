@@ -27,21 +27,22 @@ static inline uint32_t lcomm_exec_reads(const lcomm_schedule *schedule, const lc
   return step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_DECODE ? 1 : 0;
 }
 
-/* The residual of a step's span; NULL when the operation keeps none or the
- * step has no part in error feedback. */
-static inline float *lcomm_run_residual(const lcomm_run *run, const lcomm_step *step) {
+/* The residual of a step's span; NULL when the operation keeps none or the step has no part in
+ * error feedback. The first step that works on an element (SEND, HOLD or KEEP) reads `before`, all
+ * work on `now`. */
+static inline lcomm_ef_array lcomm_run_residual(const lcomm_run *run, const lcomm_step *step) {
   if (!run->feedback || step->feedback == LCOMM_FEEDBACK_NONE) {
-    return NULL;
+    return (lcomm_ef_array){NULL, NULL};
   }
-  return run->feedback->residual + (step->span.first - run->feedback->first);
+  return lcomm_ef_array_at(run->feedback->residual, step->span.first - run->feedback->first);
 }
 
-/* The momentum of a step's span; NULL when there is none. */
-static inline float *lcomm_run_momentum(const lcomm_run *run, const lcomm_step *step) {
-  if (!run->feedback || !run->feedback->momentum || step->feedback == LCOMM_FEEDBACK_NONE) {
-    return NULL;
+/* The momentum of a step's span, likewise; NULL when there is none. */
+static inline lcomm_ef_array lcomm_run_momentum(const lcomm_run *run, const lcomm_step *step) {
+  if (!run->feedback || step->feedback == LCOMM_FEEDBACK_NONE) {
+    return (lcomm_ef_array){NULL, NULL};
   }
-  return run->feedback->momentum + (step->span.first - run->feedback->first);
+  return lcomm_ef_array_at(run->feedback->momentum, step->span.first - run->feedback->first);
 }
 
 /* A number of its own for every payload of the communicator, for stochastic

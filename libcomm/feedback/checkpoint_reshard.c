@@ -137,19 +137,19 @@ static lcomm_status carry(lcomm_restore *restore, size_t index, const span_value
     add_values(placed->state.carried + own.first, own.residual, own.n, factor);
   }
   if (status == LCOMM_OK && moves) {
-    status = lcomm_restore_vector(restore, index, &placed->state.velocity);
+    status = lcomm_restore_vector(restore, index, &placed->state.velocity.now);
   }
   if (status == LCOMM_OK && moves) {
-    add_values(placed->state.velocity + own.first, own.momentum, own.n, factor);
+    add_values(placed->state.velocity.now + own.first, own.momentum, own.n, factor);
   }
   return status;
 }
 
 static void keep(lcomm_feedback_state *feedback, const span_values *part, double factor) {
   uint64_t at = part->first - feedback->first;
-  add_values(feedback->residual + at, part->residual, part->n, factor);
-  if (part->momentum && feedback->momentum) {
-    add_values(feedback->momentum + at, part->momentum, part->n, factor);
+  add_values(feedback->residual.now + at, part->residual, part->n, factor);
+  if (part->momentum && feedback->momentum.now) {
+    add_values(feedback->momentum.now + at, part->momentum, part->n, factor);
   }
 }
 
@@ -234,20 +234,19 @@ static void take_over(lcomm_restore *restore, size_t index) {
   for (uint64_t at = own.first, end = last; at < last; at = end, end = last) {
     int holders = scatters ? 1 : count_holders(restore, index, at, &end);
     float share = units / (float)holders;
-    for (; feedback->momentum && at < end; at++) {
-      feedback->momentum[at - feedback->first] +=
-          share * placed->state.velocity[at - placed->ef->result.first];
+    for (; feedback->momentum.now && at < end; at++) {
+      feedback->momentum.now[at - feedback->first] +=
+          share * placed->state.velocity.now[at - placed->ef->result.first];
     }
   }
-  lcomm_ef_memory_free(placed->ef->request.location, placed->state.velocity);
-  placed->state.velocity = NULL;
+  lcomm_ef_array_free(placed->ef->request.location, &placed->state.velocity);
 }
 
 void lcomm_restore_finish(lcomm_restore *restore) {
   uint32_t environment = lcomm_fp_enter();
   for (size_t i = 0; i < restore->count; i++) {
     const lcomm_restored *placed = &restore->restored[i];
-    if (placed->state.velocity && placed->has_residual && is_kept(restore, i)) {
+    if (placed->state.velocity.now && placed->has_residual && is_kept(restore, i)) {
       take_over(restore, i);
     }
   }

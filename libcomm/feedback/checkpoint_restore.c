@@ -128,14 +128,14 @@ static lcomm_ef_shard kept_of(const lcomm_restored *placed, const lcomm_target *
 static bool copy_kept(lcomm_restored *placed, const lcomm_target *target,
                       const lcomm_state_tensor *record) {
   lcomm_ef_shard kept = kept_of(placed, target, record);
-  bool with_velocity = placed->state.velocity || (record->of_scatters && record->has_velocity);
+  bool with_velocity = placed->state.velocity.now || (record->of_scatters && record->has_velocity);
   if (kept.first != record->first || kept.n != record->n || with_velocity) {
     return is_nothing(record);
   }
   size_t size = record->n * sizeof(float);
-  memcpy(placed->state.feedback->residual + kept.at, record->residual, size);
-  if (record->momentum && placed->state.feedback->momentum) {
-    memcpy(placed->state.feedback->momentum + kept.at, record->momentum, size);
+  memcpy(placed->state.feedback->residual.now + kept.at, record->residual, size);
+  if (record->momentum && placed->state.feedback->momentum.now) {
+    memcpy(placed->state.feedback->momentum.now + kept.at, record->momentum, size);
   }
   placed->has_residual = true;
   return true;
@@ -149,9 +149,9 @@ lcomm_status lcomm_restore_velocity(lcomm_restore *restore, const lcomm_target *
   uint64_t begin = first > placed->ef->result.first ? first : placed->ef->result.first;
   uint64_t result_end = placed->ef->result.first + placed->ef->result.count;
   uint64_t end = last < result_end ? last : result_end;
-  lcomm_status status = lcomm_restore_vector(restore, target->index, &placed->state.velocity);
+  lcomm_status status = lcomm_restore_vector(restore, target->index, &placed->state.velocity.now);
   if (status == LCOMM_OK && begin < end) {
-    memcpy(placed->state.velocity + (begin - placed->ef->result.first),
+    memcpy(placed->state.velocity.now + (begin - placed->ef->result.first),
            record->velocity + (begin - first) * sizeof(float), (end - begin) * sizeof(float));
   }
   return status;

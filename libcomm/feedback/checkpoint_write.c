@@ -33,9 +33,9 @@ static void add_shard(const lcomm_feedback_state *feedback, lcomm_ef_shard shard
   }
   it->record.first = shard.first;
   it->record.n = shard.n;
-  it->record.has_momentum = feedback->momentum != NULL;
-  it->residual = feedback->residual + shard.at;
-  it->momentum = feedback->momentum ? feedback->momentum + shard.at : NULL;
+  it->record.has_momentum = feedback->momentum.now != NULL;
+  it->residual = feedback->residual.now + shard.at;
+  it->momentum = feedback->momentum.now ? feedback->momentum.now + shard.at : NULL;
 }
 
 /* ---------------------------------------------------------------- of tensors */
@@ -77,7 +77,7 @@ static portion describe_tensor(const lcomm_comm *comm, const lcomm_ef_item *item
       scratch[i] = units * carried[i];
     }
   }
-  it.velocity = ef ? at(ef->state.velocity, item->offset) : item->parked->velocity;
+  it.velocity = ef ? at(ef->state.velocity.now, item->offset) : item->parked->velocity;
   it.record.has_velocity = it.velocity != NULL;
   return it;
 }
@@ -115,7 +115,7 @@ static portion describe_result(const lcomm_ef_item *item, float *scratch) {
   const lcomm_ef_state *state = &ef->state;
   portion it = begin_portion(item);
   bool scatters = lcomm_ef_scatters(ef);
-  if (state->carried ? scatters || ef->comm->rank == 0 : scatters && state->velocity) {
+  if (state->carried ? scatters || ef->comm->rank == 0 : scatters && state->velocity.now) {
     it.record.first = ef->result.first;
     it.record.n = ef->result.count;
     it.residual = scratch;
@@ -123,8 +123,8 @@ static portion describe_result(const lcomm_ef_item *item, float *scratch) {
       scratch[i] = state->carried ? lcomm_ef_units(ef) * state->carried[i] : 0;
     }
   }
-  it.record.has_velocity = state->velocity && (!scatters || ef->result.count > 0);
-  it.velocity = state->velocity;
+  it.record.has_velocity = state->velocity.now && (!scatters || ef->result.count > 0);
+  it.velocity = state->velocity.now;
   return it;
 }
 
@@ -167,7 +167,7 @@ lcomm_status lcomm_state_scratch(const lcomm_ef_list *list, float **scratch) {
   for (size_t i = 0; i < list->count; i++) {
     const lcomm_ef_item *it = &list->items[i];
     bool needs =
-        it->calls ? it->ef->state.carried || it->ef->state.velocity : carried_of(it) != NULL;
+        it->calls ? it->ef->state.carried || it->ef->state.velocity.now : carried_of(it) != NULL;
     uint64_t count = it->calls ? it->ef->result.count : it->count;
     most = needs && count > most ? count : most;
   }

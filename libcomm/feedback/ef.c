@@ -113,6 +113,7 @@ void lcomm_ef_replace(lcomm_ef *ef, lcomm_ef_state *state) {
   lcomm_ef_state_free(ef->request.location, &ef->state);
   lcomm_ef_resume(ef);
   ef->state = *state;
+  ef->past = (lcomm_ef_past){.exists = false};
   *state = (lcomm_ef_state){0};
 }
 
@@ -134,16 +135,16 @@ static bool copy_feedback(lcomm_memory_location location, const lcomm_feedback_s
   }
   **copy = *from;
   (*copy)->location = location;
-  (*copy)->momentum = NULL;
-  return lcomm_ef_memory_copy(location, from->residual, from->count, &(*copy)->residual) &&
-         lcomm_ef_memory_copy(location, from->momentum, from->count, &(*copy)->momentum);
+  (*copy)->residual = (*copy)->momentum = (lcomm_ef_array){NULL, NULL};
+  return lcomm_ef_memory_copy(location, from->residual.now, from->count, &(*copy)->residual.now) &&
+         lcomm_ef_memory_copy(location, from->momentum.now, from->count, &(*copy)->momentum.now);
 }
 
 static bool copy_state(const lcomm_ef *ef, lcomm_memory_location location, lcomm_ef_state *copy) {
   const lcomm_ef_state *from = &ef->state;
   uint64_t count = ef->result.count;
   return copy_feedback(location, from->feedback, &copy->feedback) &&
-         lcomm_ef_memory_copy(location, from->velocity, count, &copy->velocity) &&
+         lcomm_ef_memory_copy(location, from->velocity.now, count, &copy->velocity.now) &&
          lcomm_ef_memory_copy(location, from->carried, count, &copy->carried);
 }
 
@@ -158,6 +159,7 @@ lcomm_status lcomm_ef_move(lcomm_ef *ef, lcomm_memory_location location) {
     lcomm_ef_state_free(ef->request.location, &ef->state);
     lcomm_ef_state_free(ef->request.location, &ef->spent);
     ef->state = moved;
+    ef->past = (lcomm_ef_past){.exists = false};
     ef->request.location = location;
   } else {
     lcomm_ef_state_free(location, &moved);
@@ -175,7 +177,8 @@ static bool fits_policy(const lcomm_ef *ef, const lcomm_plan *plan) {
   if (!feedback) {
     return true;
   }
-  if (!lcomm_feedback_fits(feedback, plan) || (feedback->momentum != NULL) != (ef->momentum > 0)) {
+  if (!lcomm_feedback_fits(feedback, plan) ||
+      (feedback->momentum.now != NULL) != (ef->momentum > 0)) {
     return false;
   }
   feedback->momentum_factor = (float)ef->momentum;
@@ -186,9 +189,10 @@ lcomm_status lcomm_ef_follow_policy(lcomm_ef *ef, bool *leaves) {
   lcomm_plan *plan = NULL;
   lcomm_status status = lcomm_ef_quiesce(ef);
   retire_runs(ef);
+  lcomm_ef_state_free(ef->request.location, &ef->spent);
+  lcomm_ef_forget_past(ef);
   if (!(ef->momentum > 0)) {
-    lcomm_ef_memory_free(ef->request.location, ef->state.velocity);
-    ef->state.velocity = NULL;
+    lcomm_ef_array_free(ef->request.location, &ef->state.velocity);
   }
   lcomm_ef_resume(ef);
   status = status == LCOMM_OK ? lcomm_ef_make_plan(ef, false, 0, &plan) : status;

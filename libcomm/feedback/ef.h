@@ -7,16 +7,26 @@
  * how that changes. A bucket of tensors owns one, and so does a residual of calls; what is
  * in here knows neither.
  *
- * One operation: lcomm_ef_take_run says which run it takes; the contribution is clipped
- * (lcomm_ef_clip), a flush adds what is kept to it (lcomm_ef_flush); the sum is finished
- * (lcomm_ef_finish); lcomm_ef_end frees what has been paid out.
+ * One operation: lcomm_ef_take_run says which run it takes, lcomm_ef_begin that it begins; the
+ * contribution is clipped (lcomm_ef_clip), a flush adds what is kept to it (lcomm_ef_flush); the
+ * sum is finished (lcomm_ef_finish); lcomm_ef_end frees what was flushed. With undo= of the policy
+ * the operation leaves what it found as it was, in second arrays, and lcomm_ef_discard() goes back
+ * to it until the next one takes its run.
  *
- * ef.c has plans, life and policy, ef_run.c the run of a step, ef_apply.c the arithmetic over
- * the operations of a backend.
+ * ef.c has plans, life and policy, ef_run.c the run of a step, ef_undo.c the way back, ef_apply.c
+ * the arithmetic over the operations of a backend.
  */
 
 #include "libcomm/engine/operation.h"
 #include "libcomm/feedback/ef_state.h"
+
+/* What an operation has found, to go back to. */
+typedef struct lcomm_ef_past {
+  bool exists;
+  bool flushes;
+  lcomm_ef_state state;
+  lcomm_feedback_state feedback; /* content of state.feedback */
+} lcomm_ef_past;
 
 typedef struct lcomm_ef {
   lcomm_comm *comm;
@@ -26,13 +36,16 @@ typedef struct lcomm_ef {
   double momentum;      /* of the policy; 0: none */
   double clip;          /* largest L2 norm of this rank's contribution; 0: any */
   bool exact;           /* never compressed */
+  bool undo;            /* operations can be undone */
   bool background;      /* a step is nobody's call: without a plan the communicator fails */
   bool flushes;         /* the next run, which is exact: the policy has changed */
   lcomm_run *run;       /* as the policy says */
   double density;       /* that it was made for, see lcomm_plan_request */
   lcomm_run *exact_run; /* of exact data, warm-up steps and flushes */
   lcomm_ef_state state;
-  lcomm_ef_state spent; /* of a device: is freed when no stream is held */
+  lcomm_ef_state spent; /* of the last operation: is freed when no stream is held, and when the
+                           operation cannot be undone any more */
+  lcomm_ef_past past;
 } lcomm_ef;
 
 /* ------------------------------------------------------------------ runs */
@@ -58,8 +71,9 @@ lcomm_status lcomm_ef_holders(const lcomm_ef *ef, int *holders);
 /* Each of these works by operations of the run's backend, between lcomm_run_enter and
  * lcomm_run_leave. Errors are the communicator's. */
 
-/* Scale `count` values of a contribution down to the norm of the policy. */
-lcomm_status lcomm_ef_clip(const lcomm_ef *ef, lcomm_run *run, float *values, uint64_t count);
+/* Scale `count` values of a contribution, elements of lcomm_sum_dtype(dtype), down to the norm of
+ * the policy. */
+lcomm_status lcomm_ef_clip(const lcomm_ef *ef, lcomm_run *run, void *values, uint64_t count);
 
 /* Add what this rank keeps to its contribution, so that the sum is complete; nothing stays. */
 lcomm_status lcomm_ef_flush(lcomm_ef *ef, lcomm_run *run);
@@ -67,8 +81,25 @@ lcomm_status lcomm_ef_flush(lcomm_ef *ef, lcomm_run *run);
 /* Add momentum and what is carried to this rank's part of the sum. */
 lcomm_status lcomm_ef_finish(lcomm_ef *ef, lcomm_run *run, void *result);
 
-/* An operation with `run` has ended well: what it has paid out is gone. */
+/* An operation with `run` has ended well: what it has flushed is gone. */
 void lcomm_ef_end(lcomm_ef *ef, const lcomm_run *run);
+
+/* ---------------------------------------------------------------- undoing */
+
+/* An operation with `run`, which was taken last, begins: nothing of it was computed yet. The terms
+ * of a flush say so. */
+void lcomm_ef_begin(lcomm_ef *ef, const lcomm_run *run);
+
+/* The last operation, which has ended well, never was. False where there is none to undo: without
+ * undo=, after another policy, a loaded state or a move. Nothing is in flight. */
+bool lcomm_ef_discard(lcomm_ef *ef);
+
+/* Inside: a run is about to be taken; the second arrays are there; make them (MEMORY); there is no
+ * way back any more. */
+void lcomm_ef_remember(lcomm_ef *ef);
+bool lcomm_ef_can_undo(const lcomm_ef *ef);
+lcomm_status lcomm_ef_prepare_undo(lcomm_ef *ef);
+void lcomm_ef_forget_past(lcomm_ef *ef);
 
 /* ---------------------------------------------------------- life, policy */
 

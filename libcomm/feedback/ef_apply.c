@@ -10,9 +10,9 @@ static bool is_flush(const lcomm_run *run) {
   return run->terms.op_kind == LCOMM_OP_KIND_FLUSH;
 }
 
-lcomm_status lcomm_ef_clip(const lcomm_ef *ef, lcomm_run *run, float *values, uint64_t count) {
-  return ef->clip > 0 && count > 0 ? run->backend->vectors->clip(run, values, count, ef->clip)
-                                   : LCOMM_OK;
+lcomm_status lcomm_ef_clip(const lcomm_ef *ef, lcomm_run *run, void *values, uint64_t count) {
+  lcomm_buffer all = {values, count, lcomm_sum_dtype(ef->request.dtype), ef->request.location};
+  return ef->clip > 0 && count > 0 ? run->backend->vectors->clip(run, &all, ef->clip) : LCOMM_OK;
 }
 
 /* The unit of a residual is that of a contribution, of averages too. What is sent loses its
@@ -20,15 +20,16 @@ lcomm_status lcomm_ef_clip(const lcomm_ef *ef, lcomm_run *run, float *values, ui
 static lcomm_status flush_part(const lcomm_ef *ef, lcomm_run *run, lcomm_span part) {
   const lcomm_feedback_state *feedback = ef->state.feedback;
   const lcomm_backend_vectors *vectors = run->backend->vectors;
-  uint64_t at = part.first - feedback->first;
+  lcomm_ef_array residual = lcomm_ef_array_at(feedback->residual, part.first - feedback->first);
+  lcomm_ef_array momentum = lcomm_ef_array_at(feedback->momentum, part.first - feedback->first);
   float *values = lcomm_run_floats(run, part.first);
-  if (feedback->momentum) {
-    float *momentum = feedback->momentum + at;
-    lcomm_buffer all = {momentum, part.count, LCOMM_FLOAT32, feedback->location};
-    LCOMM_TRY(lcomm_run_scale(run, &all, (double)feedback->momentum_factor));
+  if (momentum.now) {
+    lcomm_buffer all = {momentum.before, part.count, LCOMM_FLOAT32, feedback->location};
+    LCOMM_TRY(vectors->load(run, &all, (double)feedback->momentum_factor, momentum.now));
+    momentum.before = momentum.now;
     LCOMM_TRY(vectors->fold(run, values, momentum, part.count));
   }
-  return vectors->fold(run, values, feedback->residual + at, part.count);
+  return vectors->fold(run, values, residual, part.count);
 }
 
 lcomm_status lcomm_ef_flush(lcomm_ef *ef, lcomm_run *run) {
@@ -48,36 +49,38 @@ static lcomm_status add_carried(const lcomm_ef *ef, lcomm_run *run, void *result
     return LCOMM_OK;
   }
   return ef->request.dtype == LCOMM_FLOAT64
-             ? vectors->fold_f64(run, result, ef->state.carried, ef->result.count)
-             : vectors->fold(run, result, ef->state.carried, ef->result.count);
+             ? vectors->add_f64(run, result, ef->state.carried, ef->result.count)
+             : vectors->add(run, result, ef->state.carried, ef->result.count);
 }
 
 lcomm_status lcomm_ef_finish(lcomm_ef *ef, lcomm_run *run, void *result) {
   if (ef->result.count == 0) {
     return LCOMM_OK;
   }
-  if (ef->state.velocity && (is_flush(run) || lcomm_ef_needs_velocity(ef, run->plan))) {
-    LCOMM_TRY(run->backend->vectors->momentum(run, (float)ef->momentum, ef->state.velocity, result,
+  if (ef->state.velocity.now && (is_flush(run) || lcomm_ef_needs_velocity(ef, run->plan))) {
+    lcomm_ef_array velocity = lcomm_ef_array_at(ef->state.velocity, 0);
+    LCOMM_TRY(run->backend->vectors->momentum(run, (float)ef->momentum, velocity, result,
                                               ef->result.count));
   }
   return add_carried(ef, run, result);
 }
 
-/* Memory of a device waits until no stream is held. */
+/* Memory of a device waits until no stream is held, and what can be undone until the next
+ * operation. */
 void lcomm_ef_end(lcomm_ef *ef, const lcomm_run *run) {
   lcomm_ef_state *state = &ef->state;
   ef->spent.carried = state->carried;
   state->carried = NULL;
   if (is_flush(run)) {
     ef->spent.velocity = state->velocity;
-    state->velocity = NULL;
+    state->velocity = (lcomm_ef_array){NULL, NULL};
   }
   if (ef->flushes) {
     ef->spent.feedback = state->feedback;
     state->feedback = NULL;
     ef->flushes = false;
   }
-  if (!lcomm_memory_is_on_device(ef->request.location)) {
+  if (!lcomm_memory_is_on_device(ef->request.location) && !ef->undo) {
     lcomm_ef_state_free(ef->request.location, &ef->spent);
   }
 }

@@ -35,3 +35,29 @@ void lcomm_ef_memory_free(lcomm_memory_location location, float *floats) {
     (void)lcomm_device_get(NULL)->memory.free(floats);
   }
 }
+
+/* ------------------------------------------------------------------ pairs */
+
+void lcomm_ef_array_free(lcomm_memory_location location, lcomm_ef_array *array) {
+  lcomm_ef_memory_free(location, array->now);
+  lcomm_ef_memory_free(location, array->before);
+  *array = (lcomm_ef_array){NULL, NULL};
+}
+
+bool lcomm_ef_array_double(lcomm_memory_location location, uint64_t count, lcomm_ef_array *array) {
+  if (array->now && !array->before) {
+    array->before = lcomm_ef_memory_get(location, count);
+  }
+  return array->before || !array->now;
+}
+
+void lcomm_ef_array_single(lcomm_memory_location location, lcomm_ef_array *array) {
+  lcomm_ef_memory_free(location, array->before);
+  array->before = NULL;
+}
+
+void lcomm_ef_array_turn(lcomm_ef_array *array) {
+  if (array->before) {
+    *array = (lcomm_ef_array){array->before, array->now};
+  }
+}

@@ -7,7 +7,9 @@
  * of a device work on them, and the host saves and loads them, so those of a device
  * are managed memory. */
 
-#include "libcomm/device/memory_location.h"
+#include <stdbool.h>
+
+#include "libcomm/engine/feedback_state.h"
 
 /* `count` zeros at `location`; NULL when memory is short. */
 float *lcomm_ef_memory_get(lcomm_memory_location location, uint64_t count);
@@ -18,5 +20,18 @@ bool lcomm_ef_memory_copy(lcomm_memory_location location, const float *from, uin
                           float **copy);
 
 void lcomm_ef_memory_free(lcomm_memory_location location, float *floats); /* NULL ok */
+
+/* The arrays of a pair; it is empty then. */
+void lcomm_ef_array_free(lcomm_memory_location location, lcomm_ef_array *array);
+
+/* Make the second array of a pair that holds `count` values, unless it is there or there is no
+ * first one. False when memory is short. */
+bool lcomm_ef_array_double(lcomm_memory_location location, uint64_t count, lcomm_ef_array *array);
+
+/* Give the second one back: nothing is undone any more. */
+void lcomm_ef_array_single(lcomm_memory_location location, lcomm_ef_array *array);
+
+/* Change their roles, where there are two. */
+void lcomm_ef_array_turn(lcomm_ef_array *array);
 
 #endif

@@ -10,9 +10,9 @@
 /* ----------------------------------------------------------------- state */
 
 static lcomm_status prepare_velocity(lcomm_ef *ef, const lcomm_plan *plan) {
-  if (lcomm_ef_needs_velocity(ef, plan) && !ef->state.velocity) {
-    ef->state.velocity = lcomm_ef_memory_get(ef->request.location, ef->result.count);
-    return ef->state.velocity ? LCOMM_OK : lcomm_ef_out_of_memory(ef);
+  if (lcomm_ef_needs_velocity(ef, plan) && !ef->state.velocity.now) {
+    ef->state.velocity.now = lcomm_ef_memory_get(ef->request.location, ef->result.count);
+    return ef->state.velocity.now ? LCOMM_OK : lcomm_ef_out_of_memory(ef);
   }
   return LCOMM_OK;
 }
@@ -29,8 +29,8 @@ static void take_over(lcomm_ef *ef, const lcomm_plan *plan) {
   float share = 1.0f / (factor * (float)holders);
   uint64_t first = scatters ? ef->result.first : feedback->first;
   uint64_t count = scatters ? ef->result.count : feedback->count;
-  float *momentum = feedback->momentum + (first - feedback->first);
-  const float *velocity = ef->state.velocity + (first - ef->result.first);
+  float *momentum = feedback->momentum.now + (first - feedback->first);
+  const float *velocity = ef->state.velocity.now + (first - ef->result.first);
   for (uint64_t i = 0; i < count; i++) {
     momentum[i] = scatters ? velocity[i] / factor : share * velocity[i];
   }
@@ -44,11 +44,11 @@ static lcomm_status make_feedback(lcomm_ef *ef, const lcomm_plan *plan) {
   if (lcomm_feedback_create(plan, ef->momentum, &ef->state.feedback) != LCOMM_OK) {
     return lcomm_ef_out_of_memory(ef);
   }
-  if (ef->state.velocity && ef->state.feedback) {
+  if (ef->state.velocity.now && ef->state.feedback) {
     take_over(ef, plan);
   }
-  lcomm_ef_memory_free(ef->request.location, ef->state.velocity);
-  ef->state.velocity = NULL;
+  ef->spent.velocity = ef->state.velocity;
+  ef->state.velocity = (lcomm_ef_array){NULL, NULL};
   return LCOMM_OK;
 }
 
@@ -81,8 +81,8 @@ static lcomm_status make_lossy(lcomm_ef *ef, double density) {
   lcomm_run *made = NULL;
   lcomm_run_retire(ef->comm, ef->run);
   ef->run = NULL;
-  lcomm_status status = make_run(ef, false, density, &made);
-  status = status == LCOMM_OK ? prepare_feedback(ef, made) : status;
+  LCOMM_TRY(make_run(ef, false, density, &made));
+  lcomm_status status = prepare_feedback(ef, made);
   if (status != LCOMM_OK) {
     lcomm_run_retire(ef->comm, made);
     return status;
@@ -90,10 +90,6 @@ static lcomm_status make_lossy(lcomm_ef *ef, double density) {
   ef->run = made;
   ef->density = density;
   return LCOMM_OK;
-}
-
-static lcomm_status make_exact(lcomm_ef *ef) {
-  return ef->exact_run ? LCOMM_OK : make_run(ef, true, 0, &ef->exact_run);
 }
 
 /* Memory of a device is made and freed while no stream is held. */
@@ -106,51 +102,81 @@ static lcomm_status begin_making(lcomm_ef *ef) {
 }
 
 static bool has_spent(const lcomm_ef *ef) {
-  return ef->spent.feedback || ef->spent.velocity || ef->spent.carried;
+  return ef->spent.feedback || ef->spent.velocity.now || ef->spent.carried;
 }
 
 /* Nothing has to be made for a run, or freed before it. A flush takes the velocity away. */
 static bool is_ready(const lcomm_ef *ef, const lcomm_run *run) {
-  bool whole = run && (ef->state.velocity || !lcomm_ef_needs_velocity(ef, run->plan));
-  return whole && !has_spent(ef);
+  bool whole = run && (ef->state.velocity.now || !lcomm_ef_needs_velocity(ef, run->plan));
+  return whole && !has_spent(ef) && lcomm_ef_can_undo(ef);
+}
+
+/* What is left to be made for a run that is there. */
+static lcomm_status prepare(lcomm_ef *ef, const lcomm_run *run) {
+  LCOMM_TRY(prepare_velocity(ef, run->plan));
+  return lcomm_ef_prepare_undo(ef);
+}
+
+static bool is_stage(const lcomm_ef *ef, double density) {
+  return ef->run && !(density < ef->density || density > ef->density);
+}
+
+static lcomm_status make_stage(lcomm_ef *ef, double density) {
+  LCOMM_TRY(begin_making(ef));
+  if (!is_stage(ef, density)) {
+    LCOMM_TRY(make_lossy(ef, density));
+  }
+  return prepare(ef, ef->run);
 }
 
 static lcomm_status take_lossy(lcomm_ef *ef, uint64_t step) {
   double density = lcomm_warmup_density(&ef->comm->settings.policy, step);
-  bool same = ef->run && !(density < ef->density || density > ef->density);
-  if (same && is_ready(ef, ef->run)) {
+  if (is_stage(ef, density) && is_ready(ef, ef->run)) {
     return LCOMM_OK;
   }
-  lcomm_status status = begin_making(ef);
-  status = status == LCOMM_OK && !same ? make_lossy(ef, density) : status;
-  status = status == LCOMM_OK ? prepare_velocity(ef, ef->run->plan) : status;
+  lcomm_status status = make_stage(ef, density);
   lcomm_ef_resume(ef);
   return status;
+}
+
+static lcomm_status make_exact(lcomm_ef *ef) {
+  LCOMM_TRY(begin_making(ef));
+  return ef->exact_run ? LCOMM_OK : make_run(ef, true, 0, &ef->exact_run);
+}
+
+static lcomm_status prepare_exact(lcomm_ef *ef) {
+  LCOMM_TRY(make_exact(ef));
+  return prepare(ef, ef->exact_run);
 }
 
 static lcomm_status take_exact(lcomm_ef *ef) {
   if (is_ready(ef, ef->exact_run)) {
     return LCOMM_OK;
   }
-  lcomm_status status = begin_making(ef);
-  status = status == LCOMM_OK ? make_exact(ef) : status;
-  status = status == LCOMM_OK ? prepare_velocity(ef, ef->exact_run->plan) : status;
+  lcomm_status status = prepare_exact(ef);
   lcomm_ef_resume(ef);
   return status;
 }
 
 lcomm_status lcomm_ef_take_run(lcomm_ef *ef, uint64_t step, lcomm_run **run) {
   bool exact = ef->exact || ef->flushes || lcomm_warmup_is_exact(&ef->comm->settings.policy, step);
+  lcomm_ef_remember(ef);
   lcomm_status status = exact ? take_exact(ef) : take_lossy(ef, step);
   *run = exact ? ef->exact_run : ef->run;
   return status;
 }
 
+/* A flush ends the momentum of exact sums, so it needs none. */
+static lcomm_status prepare_flush(lcomm_ef *ef) {
+  LCOMM_TRY(make_exact(ef));
+  return lcomm_ef_prepare_undo(ef);
+}
+
 lcomm_status lcomm_ef_take_flush_run(lcomm_ef *ef, lcomm_run **run) {
   lcomm_status status = LCOMM_OK;
-  if (!ef->exact_run || has_spent(ef)) {
-    status = begin_making(ef);
-    status = status == LCOMM_OK ? make_exact(ef) : status;
+  lcomm_ef_remember(ef);
+  if (!ef->exact_run || has_spent(ef) || !lcomm_ef_can_undo(ef)) {
+    status = prepare_flush(ef);
     lcomm_ef_resume(ef);
   }
   *run = ef->exact_run;

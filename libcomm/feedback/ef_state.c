@@ -22,9 +22,9 @@ lcomm_status lcomm_feedback_create(const lcomm_plan *plan, double momentum,
   made->count = count;
   made->momentum_factor = (float)momentum;
   made->location = plan->location;
-  made->residual = lcomm_ef_memory_get(plan->location, count);
-  made->momentum = momentum > 0 ? lcomm_ef_memory_get(plan->location, count) : NULL;
-  if (!made->residual || (momentum > 0 && !made->momentum)) {
+  made->residual.now = lcomm_ef_memory_get(plan->location, count);
+  made->momentum.now = momentum > 0 ? lcomm_ef_memory_get(plan->location, count) : NULL;
+  if (!made->residual.now || (momentum > 0 && !made->momentum.now)) {
     lcomm_feedback_free(made);
     return LCOMM_ERR_MEMORY;
   }
@@ -36,8 +36,8 @@ void lcomm_feedback_free(lcomm_feedback_state *feedback) {
   if (!feedback) {
     return;
   }
-  lcomm_ef_memory_free(feedback->location, feedback->residual);
-  lcomm_ef_memory_free(feedback->location, feedback->momentum);
+  lcomm_ef_array_free(feedback->location, &feedback->residual);
+  lcomm_ef_array_free(feedback->location, &feedback->momentum);
   free(feedback);
 }
 
@@ -49,7 +49,7 @@ bool lcomm_feedback_fits(const lcomm_feedback_state *feedback, const lcomm_plan 
 
 void lcomm_ef_state_free(lcomm_memory_location location, lcomm_ef_state *state) {
   lcomm_feedback_free(state->feedback);
-  lcomm_ef_memory_free(location, state->velocity);
+  lcomm_ef_array_free(location, &state->velocity);
   lcomm_ef_memory_free(location, state->carried);
   *state = (lcomm_ef_state){0};
 }

@@ -22,7 +22,7 @@
 /* All that is kept from one operation to the next. All zero: nothing. */
 typedef struct lcomm_ef_state {
   lcomm_feedback_state *feedback; /* NULL: this rank keeps none, or before the first lossy step */
-  float *velocity;                /* momentum of the applied sums of exact steps, or NULL */
+  lcomm_ef_array velocity;        /* momentum of the applied sums of exact steps, or NULL */
   float *carried; /* added to the next result, or NULL: a residual that was loaded and that nobody
                      keeps; the same on all ranks */
 } lcomm_ef_state;

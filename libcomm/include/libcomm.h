@@ -104,11 +104,26 @@
  *                 float64 sums cannot be tensors then. Needs topk with +ef in net
  *                 or in a pattern; no dense codec may have +ef then
  *                                                       (default none)
- *   clip=NORM     scale each tensor's own gradient down to an L2 norm of at
- *                 most NORM / sqrt(ranks) before it is accumulated, and what is
- *                 sent with a residual that has a name,
- *                 0 < NORM <= 1e9; acts on, and needs, codecs with +ef
+ *   clip=NORM[:tensor|:global]  scale each rank's own gradient down to an L2 norm
+ *                 of at most NORM / sqrt(ranks) before it is accumulated: each
+ *                 tensor by itself, or (global) all tensors of a step by one
+ *                 factor, so that no bucket starts before the last of them is
+ *                 ready. Tensors that stay exact are clipped alike, integers
+ *                 are not, and so is what is sent with a residual that has a
+ *                 name, each call by itself. NaN and Inf do not count in a norm
+ *                 and stay what they are. 0 < NORM <= 1e9; needs a codec with
+ *                 +ef in net or in a pattern; global needs tensors on the host
  *                                                       (default none)
+ *   undo=on|off   the last step of tensors, and the last call with each
+ *                 residual, can be undone (lcomm_tensors_discard,
+ *                 lcomm_residual_discard); error feedback and momentum take
+ *                 twice the memory then                 (default off)
+ *   nonfinite=report|discard  what becomes of a step of tensors, or an
+ *                 all-reduce with a residual, whose results hold NaN or Inf:
+ *                 they are counted, or it is undone as well, on all ranks
+ *                 alike; the results stay as they are, so the program skips its
+ *                 optimiser's step (lcomm_tensors_not_finite). discard implies
+ *                 undo=on                               (default report)
  *   scope=tensor|bucket  top-k picks its share in every tensor, or over the
  *                 whole bucket                          (default tensor)
  *   bucket=SIZE   tensors are fused into buckets of at most this size, 4K or
@@ -640,6 +655,8 @@ typedef struct lcomm_stats {
                                                 4 MiB and one operation ahead of it */
   uint64_t run_hits;                         /* plain calls of a shape that was kept, */
   uint64_t run_misses;                       /* and of one that had to be made, LCOMM_RUN_CACHE */
+  uint64_t discarded;                        /* steps of tensors, and calls with a residual, that
+                                                were undone */
 } lcomm_stats;
 
 /* Counters of this rank since creation or the last reset. Not collective. */

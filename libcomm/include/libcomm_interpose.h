@@ -238,6 +238,20 @@ LCOMM_API lcomm_status lcomm_reduce_scatter_flush(lcomm_residual *residual, cons
 LCOMM_API lcomm_status lcomm_ireduce_scatter_flush(lcomm_residual *residual, const void *send,
                                                    void *receive, lcomm_request *request);
 
+/* Undo the last call with it, a flush too, as if it had never been: what the residual holds, its
+ * momentum, its place in warmup= and ramp=, and, where it has a name, the random numbers of
+ * stochastic rounding are again what they were before, bit for bit. lcomm_tensors_discard() has
+ * the why; the policy needs undo=on or nonfinite=discard likewise, and the result stays where it
+ * is. With nonfinite=discard an all-reduce whose result holds NaN or Inf is undone when its request
+ * was waited for; of a reduce-scatter each rank sees its part only, so the ranks have to agree on
+ * lcomm_request_not_finite() and call this.
+ * Collective, before the next call with it, on all ranks for the same call. A call that was undone
+ * already stays so. A call with buffers elsewhere than those of the call before moves what is held:
+ * the call itself can be undone, and then all is where its buffers are.
+ * Errors: ARGUMENT, STATE without undo=on, while a call with it is in flight, and where there is no
+ * call to undo; MISMATCH when other ranks do not discard it; or as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_residual_discard(lcomm_residual *residual);
+
 /* The part that lives on this rank: `count` values, zero where it keeps none. The sum
  * over the ranks is what was not applied yet, in units of contributions, also for averages:
  * sum_ranks(send + residual before) == size*average + sum_ranks(residual after).

@@ -124,6 +124,23 @@ LCOMM_API lcomm_status lcomm_tensor_wait(lcomm_comm *comm, lcomm_tensor *tensor)
  * at every gradient again. 0 for NULL. */
 LCOMM_API uint64_t lcomm_tensors_not_finite(const lcomm_comm *comm);
 
+/* Undo the step that was finished last, as if it had never been: residuals, momentum, the steps of
+ * warmup= and ramp= and the random numbers of stochastic rounding are again what they were before
+ * its first tensor was ready, bit for bit. For a loss scaler that skips a step: without this, what
+ * a step with far too large a scale has left in the residuals is sent in the steps that follow.
+ * The results in the tensors' buffers stay; restoring them is the caller's, as is the optimiser.
+ * Needs undo=on or nonfinite=discard in the policy. Nothing is copied: two buffers of residuals and
+ * momentum take turns.
+ * Collective, right after lcomm_tensors_wait() of that step, on all ranks for the same step: a
+ * small message goes from rank 0 to the others. One step can be undone, not the one before it. A
+ * step that nonfinite=discard has undone already stays so, and the call returns LCOMM_OK.
+ * What does not come back: tensors that were added, frozen, unfrozen or given another buffer
+ * between the steps; factors; statistics; numbers of steps in traces, which are used again.
+ * Errors: ARGUMENT (NULL), STATE without undo=on, during a step, and where there is no step to
+ * undo: none was finished, or a state was loaded or the policy set since; MISMATCH when other
+ * ranks do not discard the step; or as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_tensors_discard(lcomm_comm *comm);
+
 /* The part of a tensor's error-feedback residual that lives on this rank:
  * copies elements that this rank keeps into `residual` (count float32, in
  * tensor order) and writes zero elsewhere. The sum over the ranks is the mass

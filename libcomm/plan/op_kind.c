@@ -30,12 +30,17 @@ const char *lcomm_op_kind_text(lcomm_op_kind op_kind, uint64_t residual,
     snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " that agrees on a policy");
   } else if (op_kind == LCOMM_OP_KIND_MEASURE) {
     snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " that measures for net=auto");
+  } else if (op_kind == LCOMM_OP_KIND_DISCARD_STEP) {
+    snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " that discards a step");
+  } else if (op_kind == LCOMM_OP_KIND_DISCARD_CALL) {
+    snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " that discards a call with residual %llu", number);
   }
   return text;
 }
 
 const char *lcomm_op_kind_remedy(lcomm_op_kind op_kind) {
   return lcomm_op_kind_sequence_space(op_kind) == LCOMM_SEQUENCE_SPACE_BUCKETS
-             ? "add, freeze and unfreeze the same tensors between the same steps."
+             ? "add, freeze and unfreeze the same tensors between the same steps, and discard the "
+               "same steps."
              : "call the same collective with the same count, type and policy.";
 }

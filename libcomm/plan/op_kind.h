@@ -26,6 +26,8 @@ enum { LCOMM_OP_KIND_TEXT_MAX = 64 };
   X(LCOMM_OP_KIND_BUCKET, NULL)                  /* tensors of a step */                           \
   X(LCOMM_OP_KIND_TENSORS, NULL) /* later: which tensors there are now, and their state */         \
   X(LCOMM_OP_KIND_POLICY, "lcomm_policy_set")                                                      \
+  X(LCOMM_OP_KIND_DISCARD_STEP, "lcomm_tensors_discard")                                           \
+  X(LCOMM_OP_KIND_DISCARD_CALL, "lcomm_residual_discard")                                          \
   X(LCOMM_OP_KIND_MEASURE, "lcomm_create") /* what links cost, for net=auto */
 
 typedef enum lcomm_op_kind {
@@ -57,7 +59,7 @@ typedef enum lcomm_sequence_space {
 
 static inline lcomm_sequence_space lcomm_op_kind_sequence_space(lcomm_op_kind op_kind) {
   return op_kind == LCOMM_OP_KIND_BUCKET || op_kind == LCOMM_OP_KIND_TENSORS ||
-                 op_kind == LCOMM_OP_KIND_MEASURE
+                 op_kind == LCOMM_OP_KIND_MEASURE || op_kind == LCOMM_OP_KIND_DISCARD_STEP
              ? LCOMM_SEQUENCE_SPACE_BUCKETS
              : LCOMM_SEQUENCE_SPACE_CALLS;
 }

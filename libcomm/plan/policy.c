@@ -10,7 +10,7 @@
 #include "libcomm/plan/number.h"
 #include "libcomm/plan/policy_internal.h"
 
-enum { KEY_COUNT = 14, SMALLEST_BUCKET = 4096 };
+enum { KEY_COUNT = 16, SMALLEST_BUCKET = 4096 };
 
 typedef lcomm_span span;
 
@@ -146,12 +146,45 @@ static lcomm_status parse_momentum(parser *p, span value) {
 }
 
 static lcomm_status parse_clip(parser *p, span value) {
-  double clip = read_decimal(value);
+  static const char *const names[] = {"tensor", "global"};
+  span norm = lcomm_span_before(value, ":");
+  double clip = read_decimal(norm);
   if (!(clip > 0 && clip <= LCOMM_DECIMAL_MAX)) {
-    return lcomm_policy_refuse(&p->in, "", value,
+    return lcomm_policy_refuse(&p->in, "", norm,
                                " is no norm; expected a decimal number with 0 < NORM <= 1e9");
   }
   p->policy->clip = clip;
+  if (norm.length == value.length) {
+    return LCOMM_OK;
+  }
+  span scope = lcomm_span_after(value, norm.length + 1);
+  int index = lcomm_policy_find_name(scope, names, 2);
+  if (index < 0) {
+    return lcomm_policy_refuse(&p->in, "unknown scope of a norm ", scope,
+                               "; expected NORM, NORM:tensor or NORM:global");
+  }
+  p->policy->clip_scope = (lcomm_clip_scope)index;
+  return LCOMM_OK;
+}
+
+static lcomm_status parse_undo(parser *p, span value) {
+  static const char *const names[] = {"off", "on"};
+  int index = lcomm_policy_find_name(value, names, 2);
+  if (index < 0) {
+    return lcomm_policy_refuse(&p->in, "", value, " is no answer; expected on or off");
+  }
+  p->policy->undo = index == 1;
+  return LCOMM_OK;
+}
+
+static lcomm_status parse_nonfinite(parser *p, span value) {
+  static const char *const names[] = {"report", "discard"};
+  int index = lcomm_policy_find_name(value, names, 2);
+  if (index < 0) {
+    return lcomm_policy_refuse(&p->in, "", value,
+                               " is nothing to do with NaN and Inf; expected report or discard");
+  }
+  p->policy->discard_not_finite = index == 1;
   return LCOMM_OK;
 }
 
@@ -216,6 +249,8 @@ static const key keys[KEY_COUNT] = {
     {"ramp", parse_ramp, "0.25@100,0.0625@100 net=topk:0.01+ef"},
     {"momentum", parse_momentum, "0.9 net=topk:0.01+ef"},
     {"clip", parse_clip, "1 net=topk:0.01+ef"},
+    {"undo", parse_undo, "on"},
+    {"nonfinite", parse_nonfinite, "discard"},
     {"scope", parse_scope, "bucket"},
     {"bucket", parse_bucket, "25M"},
     {"algo", parse_algo, "direct"},
@@ -242,7 +277,7 @@ static int find_key(span name) {
 static lcomm_status parse_word(parser *p, span word) {
   static const char expected[] =
       "expected KEY=VALUE with one of the keys net, net[PATTERN,...], node, min, exempt, "
-      "warmup, ramp, momentum, clip, scope, bucket, algo, check, match, step";
+      "warmup, ramp, momentum, clip, undo, nonfinite, scope, bucket, algo, check, match, step";
   char quoted[LCOMM_QUOTE_MAX];
   span name = lcomm_span_before(word, "=");
   int index = find_key(name);
@@ -272,7 +307,14 @@ static lcomm_status parse_word(parser *p, span word) {
 /* What no word can see alone. */
 static lcomm_status check_whole(parser *p) {
   char text[LCOMM_POLICY_MAX];
+  int undo = find_key((span){"undo", 4});
   const char *name, *why = lcomm_policy_conflict(p->policy, &name);
+  if (p->policy->discard_not_finite && !p->policy->undo && p->word[undo]) {
+    use_key(p, &keys[undo]);
+    return lcomm_policy_fail(&p->in, p->word[undo],
+                             "nonfinite=discard undoes steps; expected undo=on, or no undo=");
+  }
+  p->policy->undo |= p->policy->discard_not_finite;
   if (why) {
     int index = find_key((span){name, strlen(name)});
     use_key(p, &keys[index]);

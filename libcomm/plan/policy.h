@@ -50,6 +50,9 @@ typedef struct lcomm_ramp_stage {
 
 typedef enum lcomm_scope { LCOMM_SCOPE_TENSOR, LCOMM_SCOPE_BUCKET } lcomm_scope;
 
+/* What a norm of clip= is of. */
+typedef enum lcomm_clip_scope { LCOMM_CLIP_TENSOR, LCOMM_CLIP_GLOBAL } lcomm_clip_scope;
+
 typedef enum lcomm_algorithm {
   LCOMM_ALGO_AUTO,
   LCOMM_ALGO_RING,
@@ -85,7 +88,10 @@ typedef struct lcomm_policy {
   unsigned ramp_count;
   lcomm_ramp_stage ramp[LCOMM_POLICY_RAMP_MAX]; /* in order, after the warm-up */
   double momentum;                              /* of momentum correction, 0: none */
-  double clip;                                  /* largest L2 norm of a tensor, 0: none */
+  double clip;                                  /* largest L2 norm, 0: none */
+  lcomm_clip_scope clip_scope;                  /* of each tensor, or of all together */
+  bool undo;                                    /* operations can be undone */
+  bool discard_not_finite;                      /* what gives NaN or Inf is undone; implies undo */
   uint64_t bucket_bytes;
   lcomm_scope scope;
   lcomm_algorithm algorithm;

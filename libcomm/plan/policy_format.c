@@ -144,6 +144,13 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text) {
   }
   if (policy->clip > 0) {
     write_decimal(&w, " clip=", policy->clip);
+    lcomm_write(&w, "%s", policy->clip_scope == LCOMM_CLIP_GLOBAL ? ":global" : "");
+  }
+  if (policy->undo != standard->undo && !policy->discard_not_finite) {
+    lcomm_write(&w, " undo=on");
+  }
+  if (policy->discard_not_finite != standard->discard_not_finite) {
+    lcomm_write(&w, " nonfinite=discard");
   }
   if (policy->scope != standard->scope) {
     lcomm_write(&w, " scope=%s", lcomm_scope_names[policy->scope]);

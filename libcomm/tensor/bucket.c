@@ -237,6 +237,7 @@ static lcomm_status make_ef(lcomm_bucket *bucket) {
   const lcomm_policy *policy = &comm->settings.policy;
   bool whole = policy->scope == LCOMM_SCOPE_BUCKET, exact = bucket->ef.exact;
   lcomm_codec_choice net = bucket->ef.request.net;
+  bool clips = !LCOMM_DTYPE_IS_WHOLE(bucket->dtype);
   bucket->ends = malloc(bucket->tensor_count * sizeof *bucket->ends);
   for (size_t i = 0; bucket->ends && i < bucket->tensor_count; i++) {
     bucket->ends[i] = bucket->tensors[i]->offset + bucket->tensors[i]->count;
@@ -254,8 +255,9 @@ static lcomm_status make_ef(lcomm_bucket *bucket) {
                   .segments = whole ? 1 : bucket->tensor_count},
       .result = lcomm_span_whole(0, bucket->count),
       .momentum = lcomm_sum_stays_exact(bucket->dtype, bucket->op) ? 0 : policy->momentum,
-      .clip = exact || !net.error_feedback ? 0 : policy->clip / sqrt((double)comm->size),
+      .clip = clips ? policy->clip / sqrt((double)comm->size) : 0,
       .exact = exact,
+      .undo = policy->undo,
       .background = true};
   return bucket->ends ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
@@ -301,6 +303,7 @@ static lcomm_status replace(grouping *it) {
 
 lcomm_status lcomm_buckets_plan(lcomm_comm *comm) {
   grouping it = {.comm = comm};
+  comm->tensors->past.exists = false;
   lcomm_status status = replace(&it);
   if (status == LCOMM_OK && comm->tensors->grouped) {
     status = lcomm_tensor_states_restore(comm, it.is_new);

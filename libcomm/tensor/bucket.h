@@ -53,6 +53,13 @@ struct lcomm_bucket {
   bool over; /* in this step */
 };
 
+/* The step that was finished last, as lcomm_tensors_discard() needs it. */
+typedef struct lcomm_step_past {
+  bool exists;    /* it was finished with undo=, and nothing has changed since */
+  bool discarded; /* it was undone already */
+  uint32_t seed;  /* of stochastic rounding, when it began */
+} lcomm_step_past;
+
 /* The tensors of a communicator and their buckets, in order of lcomm_tensor_add. The number of
  * the step and whether one is open are in lcomm_comm.deferred. */
 typedef struct lcomm_tensor_set {
@@ -68,6 +75,8 @@ typedef struct lcomm_tensor_set {
   size_t pending;                 /* added or (un)frozen here, not agreed on yet */
   atomic_bool moved;              /* a tensor was given another buffer, ever */
   lcomm_memory_location location; /* of all tensors */
+  double clip_factor;             /* of all gradients of this step, by clip=NORM:global */
+  lcomm_step_past past;
 } lcomm_tensor_set;
 
 /* Part of making and freeing a communicator: an empty set, and the hooks of the engine. MEMORY. */
@@ -109,9 +118,20 @@ void lcomm_tensor_state_free(lcomm_tensor *tensor);
 lcomm_status lcomm_tensor_states_restore(lcomm_comm *comm, const bool *is_new);
 
 /* Make a call of the library's own about tensors, in the sequence space of the buckets: so ranks
- * whose tensors differ find out, wherever they are between their other calls. */
+ * whose tensors differ find out, wherever they are between their other calls. Its op kind is one of
+ * that space. */
 struct lcomm_call;
 lcomm_status lcomm_tensors_call(lcomm_comm *comm, struct lcomm_call *call);
+
+/* tensor_discard.c. The first bucket of a step is about to start; the step is finished, and what is
+ * not finite in it known. */
+void lcomm_step_begin(lcomm_comm *comm);
+void lcomm_step_end(lcomm_comm *comm);
+
+/* bucket_clip.c. Does a step scale all gradients by one factor (clip=NORM:global)? Then no bucket
+ * starts before all tensors are ready, and lcomm_step_clip() finds the factor. */
+bool lcomm_step_clips_globally(const lcomm_comm *comm);
+void lcomm_step_clip(lcomm_comm *comm);
 
 /* Start every bucket whose turn it is and whose tensors are ready; none before all ranks
  * have agreed on the tensors (lcomm_tensors_plan). */

@@ -67,6 +67,19 @@ static void capture(const lcomm_bucket *bucket) {
   lcomm_capture_bucket(comm->capture, &it);
 }
 
+/* Each tensor of this rank, or all of them by one factor, before anything is accumulated. */
+static lcomm_status clip(const lcomm_bucket *bucket, lcomm_run *run) {
+  lcomm_buffer all = part_of(bucket, 0, bucket->count);
+  if (lcomm_step_clips_globally(bucket->comm)) {
+    return lcomm_run_scale(run, &all, bucket->comm->tensors->clip_factor);
+  }
+  for (size_t i = 0; i < bucket->tensor_count; i++) {
+    lcomm_buffer place = place_of(bucket, bucket->tensors[i]);
+    LCOMM_TRY(lcomm_ef_clip(&bucket->ef, run, place.data, place.count));
+  }
+  return LCOMM_OK;
+}
+
 static lcomm_status stage_in(lcomm_bucket *bucket, lcomm_run *run) {
   double begin_s = lcomm_exec_copy_begin(run);
   for (size_t i = 0; i < bucket->tensor_count; i++) {
@@ -75,10 +88,7 @@ static lcomm_status stage_in(lcomm_bucket *bucket, lcomm_run *run) {
   if (bucket->comm->capture && run->backend->is_host) {
     capture(bucket);
   }
-  for (size_t i = 0; i < bucket->tensor_count; i++) { /* each, before anything is accumulated */
-    lcomm_buffer place = place_of(bucket, bucket->tensors[i]);
-    LCOMM_TRY(lcomm_ef_clip(&bucket->ef, run, place.data, place.count));
-  }
+  LCOMM_TRY(clip(bucket, run));
   trace_copy(bucket, run, begin_s);
   return LCOMM_OK;
 }
@@ -149,6 +159,7 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
   lcomm_run *run = NULL;
   lcomm_operation *operation = NULL;
   LCOMM_TRY(lcomm_ef_take_run(&bucket->ef, comm->deferred.step, &run));
+  lcomm_ef_begin(&bucket->ef, run);
   lcomm_run_entry entry = lcomm_run_enter(run);
   lcomm_status status = stage_in(bucket, run);
   lcomm_run_leave(run, entry);
@@ -173,9 +184,29 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
   return status;
 }
 
+/* Can the first bucket of a step start, where that depends on all of them? */
+static bool begin_step(lcomm_comm *comm) {
+  const lcomm_tensor_set *tensors = comm->tensors;
+  lcomm_step_begin(comm);
+  if (!lcomm_step_clips_globally(comm)) {
+    return true;
+  }
+  for (size_t i = 0; i < tensors->bucket_count; i++) {
+    if (!is_ready(&tensors->buckets[i])) {
+      return false;
+    }
+  }
+  lcomm_step_clip(comm);
+  return true;
+}
+
 lcomm_status lcomm_buckets_start(lcomm_comm *comm) {
   lcomm_tensor_set *tensors = comm->tensors;
-  if (!lcomm_tensors_are_planned(comm)) {
+  if (!lcomm_tensors_are_planned(comm) || tensors->buckets_started == tensors->bucket_count ||
+      !is_ready(&tensors->buckets[tensors->buckets_started])) {
+    return LCOMM_OK;
+  }
+  if (tensors->buckets_started == 0 && !begin_step(comm)) {
     return LCOMM_OK;
   }
   while (tensors->buckets_started < tensors->bucket_count &&

@@ -219,17 +219,13 @@ static lcomm_status quiesce_and_free(lcomm_residual *residual) {
 }
 
 lcomm_status lcomm_residual_destroy(lcomm_residual *residual) {
-  lcomm_status status = lcomm_residual_check_lives(residual, "lcomm_residual_destroy");
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_residual_check_lives(residual, "lcomm_residual_destroy"));
   lcomm_comm *comm = residual->ef.comm;
-  status = lcomm_enter(comm);
-  if (status != LCOMM_OK) {
-    return status;
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_status status = lcomm_residual_check_idle(residual, "lcomm_residual_destroy");
+  if (status == LCOMM_OK) {
+    status = quiesce_and_free(residual);
   }
-  status = lcomm_residual_check_idle(residual, "lcomm_residual_destroy");
-  status = status == LCOMM_OK ? quiesce_and_free(residual) : status;
   lcomm_leave(comm);
   return status;
 }
@@ -246,22 +242,19 @@ static void add_carried(const lcomm_ef *ef, float *values) {
 }
 
 lcomm_status lcomm_residual_get(const lcomm_residual *residual, float *values) {
-  lcomm_status status = lcomm_residual_check_lives(residual, "lcomm_residual_get");
-  if (status == LCOMM_OK && !values) {
+  LCOMM_TRY(lcomm_residual_check_lives(residual, "lcomm_residual_get"));
+  if (!values) {
     return lcomm_refuse_null(residual->ef.comm, "lcomm_residual_get", "values");
   }
-  status = status == LCOMM_OK ? lcomm_check_process(residual->ef.comm) : status;
-  status = status == LCOMM_OK ? lcomm_residual_check_idle(residual, "lcomm_residual_get") : status;
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_check_process(residual->ef.comm));
+  LCOMM_TRY(lcomm_residual_check_idle(residual, "lcomm_residual_get"));
   const lcomm_ef *ef = &residual->ef;
   const lcomm_feedback_state *feedback = ef->state.feedback;
   memset(values, 0, ef->request.count * sizeof(float));
   for (int i = 0; i < lcomm_ef_part_count(ef); i++) {
     lcomm_span part = lcomm_ef_part(ef, feedback, i);
     if (part.count > 0) {
-      memcpy(values + part.first, feedback->residual + (part.first - feedback->first),
+      memcpy(values + part.first, feedback->residual.now + (part.first - feedback->first),
              part.count * sizeof(float));
     }
   }

@@ -31,6 +31,8 @@ struct lcomm_residual {
   uint64_t *part_counts; /* of reduce-scatters: elements of each rank; NULL: all-reduces */
   uint64_t calls;        /* with error feedback, so far */
   bool in_flight;        /* a request of it was not waited for yet */
+  bool counted;          /* the last call is among `calls` */
+  bool discarded;        /* the last call was undone */
 };
 
 /* All residuals of a communicator. */
@@ -47,7 +49,10 @@ void lcomm_residual_set_free(lcomm_comm *comm);
  * lcomm_ef_take_run. */
 extern const lcomm_call_keeper lcomm_residual_keeper;
 
-/* What the policy asks of it: momentum, clip and exact of its lcomm_ef. */
+/* Undo its last call, if it can be undone. */
+bool lcomm_residual_undo(lcomm_residual *residual);
+
+/* What the policy asks of it: momentum, clip, exact and undo of its lcomm_ef. */
 void lcomm_residual_set_policy(lcomm_residual *residual);
 
 /* ARGUMENT for one that does not live, NULL, too; `call` is named. */

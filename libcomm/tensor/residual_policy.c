@@ -32,8 +32,7 @@ static lcomm_named_data policy_of(const lcomm_residual *residual) {
                                    &call);
 }
 
-/* Calls are clipped that are compressed, in their warm-up, too. What is asked of one without a name
- * is asked of each of its calls. */
+/* What is asked of one without a name is asked of each of its calls. */
 void lcomm_residual_set_policy(lcomm_residual *residual) {
   lcomm_ef *ef = &residual->ef;
   const lcomm_policy *policy = &ef->comm->settings.policy;
@@ -42,8 +41,8 @@ void lcomm_residual_set_policy(lcomm_residual *residual) {
   ef->exact = data.exact;
   ef->request.net = data.net;
   ef->momentum = named ? policy->momentum : 0;
-  ef->clip =
-      data.net.error_feedback && !data.exact ? policy->clip / sqrt((double)ef->comm->size) : 0;
+  ef->clip = named ? policy->clip / sqrt((double)ef->comm->size) : 0;
+  ef->undo = policy->undo;
 }
 
 /* Ranks know residuals by their numbers, which lie close together. */

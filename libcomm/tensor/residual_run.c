@@ -19,11 +19,8 @@ static const char *name_of(const lcomm_residual *residual, bool flush) {
 static lcomm_status find_run(void *owner, const lcomm_call *call, lcomm_run **run) {
   lcomm_residual *residual = owner;
   bool flush = call->op_kind == LCOMM_OP_KIND_FLUSH;
-  lcomm_status status = lcomm_residual_check_idle(residual, name_of(residual, flush));
-  status = status == LCOMM_OK ? lcomm_ef_move(&residual->ef, call->request.location) : status;
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_residual_check_idle(residual, name_of(residual, flush)));
+  LCOMM_TRY(lcomm_ef_move(&residual->ef, call->request.location));
   return flush ? lcomm_ef_take_flush_run(&residual->ef, run)
                : lcomm_ef_take_run(&residual->ef, residual->calls, run);
 }
@@ -48,12 +45,33 @@ static lcomm_status stage_out(lcomm_run *run) {
   return lcomm_call_stage_out(run);
 }
 
+bool lcomm_residual_undo(lcomm_residual *residual) {
+  if (!lcomm_ef_discard(&residual->ef)) {
+    return false;
+  }
+  residual->calls -= residual->counted;
+  residual->discarded = true;
+  residual->ef.comm->stats.discarded++;
+  return true;
+}
+
+/* The result of an all-reduce has the same bits on all ranks, so all come to the same verdict; of a
+ * reduce-scatter each sees a part. */
+static bool is_discarded(const lcomm_residual *residual, const lcomm_operation *operation) {
+  return residual->ef.comm->settings.policy.discard_not_finite && operation->not_finite > 0 &&
+         !lcomm_ef_scatters(&residual->ef);
+}
+
 static void collected(lcomm_operation *operation) {
   lcomm_residual *residual = operation->owner;
-  if (operation->status == LCOMM_OK) {
-    lcomm_ef_end(&residual->ef, operation->run);
-  }
   residual->in_flight = false;
+  if (operation->status != LCOMM_OK) {
+    return;
+  }
+  lcomm_ef_end(&residual->ef, operation->run);
+  if (is_discarded(residual, operation)) {
+    (void)lcomm_residual_undo(residual);
+  }
 }
 
 /* What is flushed here is lost if the operation fails: the communicator has failed then,
@@ -64,12 +82,15 @@ static void begin(void *owner, lcomm_operation *operation) {
   operation->owner = residual;
   operation->collected = collected;
   residual->in_flight = true;
+  residual->counted = run->terms.op_kind != LCOMM_OP_KIND_FLUSH;
+  residual->discarded = false;
+  lcomm_ef_begin(&residual->ef, run);
   run->data.owner = residual;
   run->data.stage_out = stage_out;
   lcomm_run_entry entry = lcomm_run_enter(run);
   (void)amend_contribution(residual, run); /* what fails the communicator ends the operation */
   lcomm_run_leave(run, entry);
-  if (run->terms.op_kind != LCOMM_OP_KIND_FLUSH) {
+  if (residual->counted) {
     seed(residual, run);
     residual->calls++;
   }

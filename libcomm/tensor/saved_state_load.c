@@ -246,6 +246,7 @@ static lcomm_status load(loading *it) {
   if (status == LCOMM_OK) {
     lcomm_restore_commit(&it->restore);
     comm->deferred.step = it->mine.step;
+    comm->tensors->past.exists = false;
     comm->operations.seed_shift =
         it->mine.sequence - comm->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS];
   }

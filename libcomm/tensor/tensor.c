@@ -76,6 +76,12 @@ static lcomm_status check_place(lcomm_comm *comm, const lcomm_tensor *tensor) {
                           lcomm_memory_location_name(comm->tensors->location, other));
     }
   }
+  if (lcomm_memory_is_on_device(location) && lcomm_step_clips_globally(comm)) {
+    return lcomm_refuse(comm, LCOMM_ERR_UNSUPPORTED,
+                        "lcomm_tensor_add(%s): it is %s, and the policy's clip=NORM:global is for "
+                        "tensors on the host; use clip=NORM, which clips each tensor",
+                        tensor->name, lcomm_memory_location_name(location, one));
+  }
   if (lcomm_memory_is_on_device(location)) {
     comm->tensors->location = location;
   }
@@ -119,20 +125,15 @@ static lcomm_status add(lcomm_comm *comm, const char *name, lcomm_tensor *wanted
                         "lcomm_tensor_add: a tensor needs a name of 1 to 127 bytes");
   }
   snprintf(wanted->name, sizeof(wanted->name), "%s", name);
-  lcomm_status status = check_new(comm, wanted);
-  status = status == LCOMM_OK ? check_alone(comm, wanted) : status;
-  status = status == LCOMM_OK ? check_place(comm, wanted) : status;
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(check_new(comm, wanted));
+  LCOMM_TRY(check_alone(comm, wanted));
+  LCOMM_TRY(check_place(comm, wanted));
   lcomm_tensor *made = malloc(sizeof *made);
   if (!made || !make_room(comm) || !lcomm_handle_add(made, comm)) {
     free(made);
-    status = lcomm_enter(comm);
-    if (status == LCOMM_OK) { /* other ranks go on with one tensor more */
-      status = lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for tensor %s", name);
-      lcomm_leave(comm);
-    }
+    LCOMM_TRY(lcomm_enter(comm)); /* other ranks go on with one tensor more */
+    lcomm_status status = lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for tensor %s", name);
+    lcomm_leave(comm);
     return status;
   }
   *made = *wanted;
@@ -240,11 +241,8 @@ static lcomm_status check_alone_in_step(lcomm_comm *comm, const lcomm_tensor *te
 }
 
 lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
-  lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_ready");
-  status = status == LCOMM_OK ? (lcomm_status)atomic_load(&comm->errors.status) : status;
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_tensor_check(comm, tensor, "lcomm_tensor_ready"));
+  LCOMM_TRY((lcomm_status)atomic_load(&comm->errors.status));
   LCOMM_TRY(check_takes_part(comm, tensor));
   LCOMM_TRY(check_alone_in_step(comm, tensor));
   atomic_store(&comm->deferred.open, true);
@@ -282,6 +280,7 @@ static void end_step(lcomm_comm *comm) {
   comm->tensors->last_not_finite = comm->tensors->step_not_finite;
   comm->tensors->step_not_finite = 0;
   comm->deferred.step++;
+  lcomm_step_end(comm);
   if (comm->trace) {
     lcomm_trace_step(comm->trace, comm->deferred.step);
   }
@@ -372,7 +371,7 @@ lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor,
   const lcomm_ef_parked *state = &tensor->state;
   lcomm_ef_shard kept = lcomm_tensor_shard(tensor, feedback);
   if (kept.n > 0) {
-    memcpy(residual + kept.first, feedback->residual + kept.at, kept.n * sizeof(float));
+    memcpy(residual + kept.first, feedback->residual.now + kept.at, kept.n * sizeof(float));
   } else if (state->residual) {
     memcpy(residual + state->first, state->residual, state->count * sizeof(float));
   }

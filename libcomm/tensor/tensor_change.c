@@ -73,12 +73,9 @@ static lcomm_status check_between(lcomm_comm *comm, const lcomm_tensor *tensor, 
 }
 
 static lcomm_status want(lcomm_comm *comm, lcomm_tensor *tensor, bool frozen, const char *call) {
-  lcomm_status status = check(comm, tensor, call);
-  status = status == LCOMM_OK ? lcomm_enter(comm) : status;
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = check_between(comm, tensor, call);
+  LCOMM_TRY(check(comm, tensor, call));
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_status status = check_between(comm, tensor, call);
   if (status == LCOMM_OK) {
     comm->tensors->pending -= is_pending(tensor);
     tensor->frozen = frozen;

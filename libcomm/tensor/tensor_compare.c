@@ -31,7 +31,6 @@ static void fill_row(const lcomm_tensor *tensor, tensor_row *row) {
 /* The number of this call does not count in the seeds of stochastic rounding. */
 lcomm_status lcomm_tensors_call(lcomm_comm *comm, lcomm_call *call) {
   uint32_t before = comm->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS];
-  call->op_kind = LCOMM_OP_KIND_TENSORS;
   lcomm_status status = lcomm_call_make(comm, call);
   comm->operations.seed_shift -= comm->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS] - before;
   return status;
@@ -44,6 +43,7 @@ static lcomm_status broadcast_bytes(lcomm_comm *comm, void *bytes, size_t size) 
   lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_BROADCAST, bytes, bytes, size / sizeof(float),
                                   LCOMM_FLOAT32, LCOMM_SUM);
   if (comm->tensors->grouped) {
+    call.op_kind = LCOMM_OP_KIND_TENSORS;
     return lcomm_tensors_call(comm, &call);
   }
   call.op_kind = comm->operations.inside == LCOMM_OP_KIND_CALL ? LCOMM_OP_KIND_COMPARE

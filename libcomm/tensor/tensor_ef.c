@@ -31,11 +31,11 @@ lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor) {
   lcomm_memory_location location = bucket->comm->tensors->location;
   state->first = kept.first;
   state->count = kept.n;
-  bool whole = lcomm_ef_memory_copy(location, feedback ? feedback->residual + kept.at : NULL,
+  bool whole = lcomm_ef_memory_copy(location, feedback ? feedback->residual.now + kept.at : NULL,
                                     kept.n, &state->residual) &&
-               lcomm_ef_memory_copy(location, feedback ? at(feedback->momentum, kept.at) : NULL,
+               lcomm_ef_memory_copy(location, feedback ? at(feedback->momentum.now, kept.at) : NULL,
                                     kept.n, &state->momentum) &&
-               lcomm_ef_memory_copy(location, at(bucket->ef.state.velocity, tensor->offset),
+               lcomm_ef_memory_copy(location, at(bucket->ef.state.velocity.now, tensor->offset),
                                     tensor->count, &state->velocity) &&
                lcomm_ef_memory_copy(location, at(bucket->ef.state.carried, tensor->offset),
                                     tensor->count, &state->carried);
@@ -103,6 +103,7 @@ static lcomm_status look(placing *it, lcomm_bucket *bucket) {
 static lcomm_status agree(placing *it) {
   lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, it->tensors, it->tensors,
                                   it->comm->tensors->count * FACTS, LCOMM_INT32, LCOMM_MAX);
+  call.op_kind = LCOMM_OP_KIND_TENSORS;
   return lcomm_tensors_call(it->comm, &call);
 }
 
@@ -127,6 +128,7 @@ static lcomm_status sum(placing *it, const lcomm_ef_parked *state, const float *
   /* float64 is exact by any policy */
   lcomm_call call =
       lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, it->sums, it->sums, n, LCOMM_FLOAT64, LCOMM_SUM);
+  call.op_kind = LCOMM_OP_KIND_TENSORS;
   return lcomm_tensors_call(it->comm, &call);
 }
 
@@ -159,26 +161,26 @@ static bool vector_for(const lcomm_bucket *bucket, float **vector) {
 }
 
 /* Nobody keeps the tensor's residual any more. */
-static lcomm_status owe(placing *it, lcomm_bucket *bucket, const lcomm_tensor *tensor) {
+static lcomm_status carry(placing *it, lcomm_bucket *bucket, const lcomm_tensor *tensor) {
   bool momentum = it->comm->settings.policy.momentum > 0;
   if (!vector_for(bucket, &bucket->ef.state.carried) ||
-      (momentum && !vector_for(bucket, &bucket->ef.state.velocity))) {
+      (momentum && !vector_for(bucket, &bucket->ef.state.velocity.now))) {
     return out_of_memory(it->comm);
   }
   lcomm_status status =
       hand_out(it, tensor, tensor->state.residual, NULL, bucket->ef.state.carried);
   return status == LCOMM_OK && momentum
-             ? hand_out(it, tensor, tensor->state.momentum, NULL, bucket->ef.state.velocity)
+             ? hand_out(it, tensor, tensor->state.momentum, NULL, bucket->ef.state.velocity.now)
              : status;
 }
 
 static lcomm_status move(placing *it, const lcomm_tensor *tensor) {
   lcomm_feedback_state *feedback = it->feedback;
   lcomm_status status =
-      hand_out(it, tensor, tensor->state.residual, feedback ? feedback->residual : NULL, NULL);
+      hand_out(it, tensor, tensor->state.residual, feedback ? feedback->residual.now : NULL, NULL);
   return status == LCOMM_OK && it->comm->settings.policy.momentum > 0
-             ? hand_out(it, tensor, tensor->state.momentum, feedback ? feedback->momentum : NULL,
-                        NULL)
+             ? hand_out(it, tensor, tensor->state.momentum,
+                        feedback ? feedback->momentum.now : NULL, NULL)
              : status;
 }
 
@@ -186,10 +188,10 @@ static void copy_kept(placing *it, const lcomm_tensor *tensor) {
   lcomm_ef_shard kept = lcomm_tensor_shard(tensor, it->feedback);
   size_t size = kept.n * sizeof(float);
   if (kept.n > 0 && tensor->state.residual) {
-    memcpy(it->feedback->residual + kept.at, tensor->state.residual, size);
+    memcpy(it->feedback->residual.now + kept.at, tensor->state.residual, size);
   }
-  if (kept.n > 0 && tensor->state.momentum && it->feedback->momentum) {
-    memcpy(it->feedback->momentum + kept.at, tensor->state.momentum, size);
+  if (kept.n > 0 && tensor->state.momentum && it->feedback->momentum.now) {
+    memcpy(it->feedback->momentum.now + kept.at, tensor->state.momentum, size);
   }
 }
 
@@ -200,7 +202,7 @@ static lcomm_status place_residual(placing *it, lcomm_bucket *bucket, size_t ind
     return LCOMM_OK;
   }
   if (!known->keeps) {
-    return owe(it, bucket, tensor);
+    return carry(it, bucket, tensor);
   }
   if (known->moves) {
     return move(it, tensor);
@@ -214,10 +216,10 @@ static lcomm_status place_results(lcomm_bucket *bucket, const lcomm_tensor *tens
   const lcomm_ef_parked *state = &tensor->state;
   float *to = NULL;
   if (state->velocity && bucket->comm->settings.policy.momentum > 0) {
-    if (!vector_for(bucket, &bucket->ef.state.velocity)) {
+    if (!vector_for(bucket, &bucket->ef.state.velocity.now)) {
       return out_of_memory(bucket->comm);
     }
-    to = bucket->ef.state.velocity + tensor->offset;
+    to = bucket->ef.state.velocity.now + tensor->offset;
     memcpy(to, state->velocity, tensor->count * sizeof(float));
   }
   if (state->carried) {
@@ -234,12 +236,11 @@ static lcomm_status place_results(lcomm_bucket *bucket, const lcomm_tensor *tens
 static void take_over(const placing *it, lcomm_bucket *bucket) {
   float units = bucket->op == LCOMM_AVG ? (float)it->comm->size : 1.0f;
   lcomm_feedback_state *feedback = it->feedback;
-  for (uint64_t i = 0; feedback && feedback->momentum && i < feedback->count; i++) {
-    feedback->momentum[i] +=
-        units / (float)it->holders * bucket->ef.state.velocity[feedback->first + i];
+  for (uint64_t i = 0; feedback && feedback->momentum.now && i < feedback->count; i++) {
+    feedback->momentum.now[i] +=
+        units / (float)it->holders * bucket->ef.state.velocity.now[feedback->first + i];
   }
-  lcomm_ef_memory_free(it->comm->tensors->location, bucket->ef.state.velocity);
-  bucket->ef.state.velocity = NULL;
+  lcomm_ef_array_free(it->comm->tensors->location, &bucket->ef.state.velocity);
 }
 
 /* The first lossy step makes the feedback of a bucket, unless it has something to keep. */
@@ -255,7 +256,7 @@ static lcomm_status place_bucket(placing *it, lcomm_bucket *bucket) {
     status = place_results(bucket, bucket->tensors[i]);
     status = status == LCOMM_OK ? place_residual(it, bucket, i) : status;
   }
-  if (status == LCOMM_OK && has && keeps && bucket->ef.state.velocity) {
+  if (status == LCOMM_OK && has && keeps && bucket->ef.state.velocity.now) {
     take_over(it, bucket);
   }
   if (!has || !keeps) {

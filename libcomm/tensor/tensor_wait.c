@@ -9,10 +9,14 @@
 #include "libcomm/tensor/bucket.h"
 
 /* Buckets start in order, so one that has not started yet waits for the first tensor of its
- * own or of a bucket before it that is not ready. NULL: none does. */
+ * own or of a bucket before it that is not ready; the first one for all, where they are clipped
+ * together. NULL: none does. */
 static const lcomm_tensor *find_missing(const lcomm_comm *comm, const lcomm_tensor *tensor) {
-  for (const lcomm_bucket *it = comm->tensors->buckets + comm->tensors->buckets_started;
-       it <= tensor->bucket; it++) {
+  const lcomm_tensor_set *tensors = comm->tensors;
+  const lcomm_bucket *last = lcomm_step_clips_globally(comm)
+                                 ? tensors->buckets + tensors->bucket_count - 1
+                                 : tensor->bucket;
+  for (const lcomm_bucket *it = tensors->buckets + tensors->buckets_started; it <= last; it++) {
     for (size_t i = 0; i < it->tensor_count; i++) {
       if (!atomic_load(&it->tensors[i]->ready)) {
         return it->tensors[i];
@@ -30,17 +34,14 @@ static bool is_over(const lcomm_comm *comm, const lcomm_tensor *tensor) {
 /* Check that the communicator has not failed and that the tensor is in this step; start its bucket
  * if it can start. */
 static lcomm_status begin(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
-  lcomm_status status = lcomm_control_receive(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_control_receive(comm));
   if (!atomic_load(&tensor->ready)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "%s(%s): the tensor has not been reported ready in this step", call,
                         tensor->name);
   }
-  status = lcomm_tensors_plan(comm);
-  return status == LCOMM_OK ? lcomm_buckets_start(comm) : status;
+  LCOMM_TRY(lcomm_tensors_plan(comm));
+  return lcomm_buckets_start(comm);
 }
 
 static lcomm_status wait_for(lcomm_comm *comm, lcomm_tensor *tensor) {
@@ -58,12 +59,9 @@ static lcomm_status wait_for(lcomm_comm *comm, lcomm_tensor *tensor) {
 }
 
 lcomm_status lcomm_tensor_wait(lcomm_comm *comm, lcomm_tensor *tensor) {
-  lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_wait");
-  status = status == LCOMM_OK ? lcomm_enter(comm) : status;
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = wait_for(comm, tensor);
+  LCOMM_TRY(lcomm_tensor_check(comm, tensor, "lcomm_tensor_wait"));
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_status status = wait_for(comm, tensor);
   lcomm_leave(comm);
   return status;
 }
@@ -109,12 +107,9 @@ lcomm_status lcomm_tensor_test(lcomm_comm *comm, lcomm_tensor *tensor, int *done
   if (!comm || !done) {
     return lcomm_refuse_null(comm, "lcomm_tensor_test", "done");
   }
-  lcomm_status status = lcomm_tensor_check(comm, tensor, "lcomm_tensor_test");
-  status = status == LCOMM_OK ? lcomm_enter(comm) : status;
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = test(comm, tensor, done);
+  LCOMM_TRY(lcomm_tensor_check(comm, tensor, "lcomm_tensor_test"));
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_status status = test(comm, tensor, done);
   lcomm_leave(comm);
   return status;
 }

@@ -97,6 +97,7 @@ static int done;
   X(lcomm_progress, (c), "lcomm_progress")                                                         \
   X(lcomm_abort, (c, "why"), "lcomm_abort")                                                        \
   X(lcomm_tensors_wait, (c), "lcomm_tensors_wait")                                                 \
+  X(lcomm_tensors_discard, (c), "lcomm_tensors_discard")                                           \
   X(lcomm_stats_reset, (c), "lcomm_stats_reset")
 
 /* Calls with a residual say it in its communicator's sentence, where there is one. */
@@ -110,6 +111,7 @@ static int done;
   X(lcomm_allreduce_flush, (r, data, received))                                                    \
   X(lcomm_iallreduce_flush, (r, data, received, &request))                                         \
   X(lcomm_residual_get, (r, received))                                                             \
+  X(lcomm_residual_discard, (r))                                                                   \
   X(lcomm_residual_destroy, (r))
 
 /* Calls with a tensor. */

@@ -63,7 +63,8 @@ static uint64_t digest_dense(const lcomm_kernels *kernels, const lcomm_format *f
   memset(residual, 0, sizeof residual);
   for (uint64_t step = 0; step < STEPS; step++) {
     make_gradient(step, gradient);
-    lcomm_residual_encode(format, kernels, gradient, residual, all, step, payload[step % SUMMANDS]);
+    lcomm_residual_encode(format, kernels, gradient, residual, residual, all, step,
+                          payload[step % SUMMANDS]);
     digest = mix(digest, payload[step % SUMMANDS], size);
     if (step % 10 == 8) { /* no NaN is added to another here */
       lcomm_sum_encode(kernels, summands, SUMMANDS, all, 0.3f, sum, format, step, result);
@@ -92,8 +93,9 @@ static uint64_t digest_sparse(const lcomm_kernels *kernels, const lcomm_format *
   memset(momentum, 0, sizeof momentum);
   for (uint64_t step = 0; step < STEPS; step++) {
     make_gradient(step, gradient);
-    kernels->ef.f32_momentum(0.9f, momentum, gradient, N);
-    lcomm_topk_encode(topk, kernels, gradient, residual, LCOMM_TOPK_RELEASE, &payload, &size);
+    kernels->ef.f32_momentum(0.9f, momentum, momentum, gradient, N);
+    lcomm_topk_encode(topk, kernels, gradient, residual, residual, LCOMM_TOPK_RELEASE, &payload,
+                      &size);
     lcomm_topk_mask(format, payload, NULL, 1, 0, momentum);
     lcomm_topk_decode(format, payload, N, 1, 0, 0.25f, sum);
     digest = mix(mix(digest, payload, size), sum, sizeof sum);

@@ -5,6 +5,7 @@
 
 #include "tests/kernels/kernel_samples.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 
@@ -54,7 +55,7 @@ static void sent_and_residual_make_up_what_came_in(void **state) {
     memset(applied, 0, sizeof applied);
     for (uint64_t step = 1; step <= 50; step++) {
       fill_normal(source, N, step);
-      lcomm_residual_encode(&lossy[c], kernels(), source, residual, all, SEED, payload);
+      lcomm_residual_encode(&lossy[c], kernels(), source, residual, residual, all, SEED, payload);
       decode(&lossy[c], payload, decoded);
       for (int i = 0; i < N; i++) {
         given[i] += (double)source[i];
@@ -80,7 +81,7 @@ static void payload_is_the_codec_applied_to_the_accumulated_values(void **state)
       acc[i] = source[i] + residual[i];
     }
     lcomm_encode(&lossy[c], kernels(), acc, all, SEED, plain);
-    lcomm_residual_encode(&lossy[c], kernels(), source, residual, all, SEED, payload);
+    lcomm_residual_encode(&lossy[c], kernels(), source, residual, residual, all, SEED, payload);
     assert_memory_equal(payload, plain, lcomm_payload_size(&lossy[c], N));
     decode(&lossy[c], payload, decoded);
     for (int i = 0; i < N; i++) {
@@ -100,12 +101,12 @@ static void ranges_give_the_same_as_the_whole(void **state) {
     fill_normal(source, N, 1);
     fill_normal(whole, N, 2);
     memcpy(pieces, whole, sizeof whole);
-    lcomm_residual_encode(&lossy[c], kernels(), source, whole, all, SEED, payload);
+    lcomm_residual_encode(&lossy[c], kernels(), source, whole, whole, all, SEED, payload);
     uint64_t middle = 7 * LCOMM_BLOCK;
-    lcomm_residual_encode(&lossy[c], kernels(), source + middle, pieces + middle,
+    lcomm_residual_encode(&lossy[c], kernels(), source + middle, pieces + middle, pieces + middle,
                           (lcomm_range){N, middle, N - middle}, SEED, ranged);
-    lcomm_residual_encode(&lossy[c], kernels(), source, pieces, (lcomm_range){N, 0, middle}, SEED,
-                          ranged);
+    lcomm_residual_encode(&lossy[c], kernels(), source, pieces, pieces, (lcomm_range){N, 0, middle},
+                          SEED, ranged);
     assert_memory_equal(payload, ranged, size);
     assert_memory_equal(whole, pieces, sizeof whole);
     free(payload);
@@ -124,18 +125,40 @@ static void nan_and_inf_do_not_poison_the_residual(void **state) {
     source[10] = SAMPLE_NAN;
     source[200] = SAMPLE_INFINITY;
     source[4999] = -SAMPLE_INFINITY;
-    lcomm_residual_encode(&lossy[c], kernels(), source, residual, all, SEED, payload);
+    lcomm_residual_encode(&lossy[c], kernels(), source, residual, residual, all, SEED, payload);
     decode(&lossy[c], payload, decoded);
     for (int i = 0; i < N; i++) {
       float acc = source[i] + before[i];
       assert_true(isfinite(residual[i]));
       if (!isfinite(acc)) {
         assert_true(residual[i] == 0.0f && !isfinite(decoded[i]));
-      } else if (!isfinite(decoded[i])) {
+      } else if (isnan(decoded[i])) {
         assert_true(residual[i] == acc);
+      } else if (isinf(decoded[i])) {
+        assert_true(residual[i] == 0.0f);
       } else {
         assert_true(residual[i] == acc - decoded[i]);
       }
+    }
+    free(payload);
+  }
+}
+
+/* One value beyond the range of every format that can overflow, then steps with nothing in them. */
+static void what_overflows_once_is_not_sent_again(void **state) {
+  (void)state;
+  static float source[N], residual[N], decoded[N];
+  for (size_t c = 0; c < lossy_count; c++) {
+    uint8_t *payload = sample_memory(lcomm_payload_size(&lossy[c], N));
+    memset(source, 0, sizeof source);
+    memset(residual, 0, sizeof residual);
+    source[N - 1] = FLT_MAX;
+    for (int step = 0; step < 3; step++) {
+      lcomm_residual_encode(&lossy[c], kernels(), source, residual, residual, all, SEED, payload);
+      decode(&lossy[c], payload, decoded);
+      assert_true(step == 0 || isfinite(decoded[N - 1]));
+      assert_true(isfinite(residual[N - 1]));
+      source[N - 1] = 0;
     }
     free(payload);
   }
@@ -193,7 +216,7 @@ static void fold_hands_the_residual_over(void **state) {
   for (int i = 0; i < N; i++) {
     expected[i] = value[i] + residual[i];
   }
-  lcomm_residual_fold(kernels(), value, residual, N);
+  lcomm_residual_fold(kernels(), value, residual, residual, N);
   assert_memory_equal(value, expected, sizeof expected);
   assert_memory_equal(residual, nothing, sizeof nothing);
 }
@@ -204,11 +227,12 @@ static void no_elements_are_no_problem(void **state) {
   float value = 0.0f;
   for (size_t c = 0; c < lossy_count; c++) {
     lcomm_range none = {0, 0, 0};
-    lcomm_residual_encode(&lossy[c], kernels(), &value, &value, none, SEED, (uint8_t *)&payload);
+    lcomm_residual_encode(&lossy[c], kernels(), &value, &value, &value, none, SEED,
+                          (uint8_t *)&payload);
     lcomm_residual_encode_owner(&lossy[c], kernels(), &value, &value, 1.0f, none, SEED,
                                 (uint8_t *)&payload);
   }
-  lcomm_residual_fold(kernels(), &value, &value, 0);
+  lcomm_residual_fold(kernels(), &value, &value, &value, 0);
 }
 
 int main(void) {
@@ -217,6 +241,7 @@ int main(void) {
       cmocka_unit_test(payload_is_the_codec_applied_to_the_accumulated_values),
       cmocka_unit_test(ranges_give_the_same_as_the_whole),
       cmocka_unit_test(nan_and_inf_do_not_poison_the_residual),
+      cmocka_unit_test(what_overflows_once_is_not_sent_again),
       cmocka_unit_test(owner_keeps_the_weighted_error),
       cmocka_unit_test(owner_is_not_poisoned_either),
       cmocka_unit_test(fold_hands_the_residual_over),

@@ -75,18 +75,19 @@ static void selection_survives_a_flood_of_equal_values(void **state) {
 
 /* Kernels that behave as if the sample had misled: a threshold four times too
  * high finds too few, at the first attempt or ever. */
-static size_t select_too_few(const float *source, float *residual, size_t n, uint32_t threshold,
-                             uint32_t first_index, uint32_t *index, size_t capacity) {
-  return lcomm_kernels_scalar.ef.accumulate_select(source, residual, n, threshold + 0x01000000u,
-                                                   first_index, index, capacity);
+static size_t select_too_few(const float *source, const float *before, float *residual, size_t n,
+                             uint32_t threshold, uint32_t first_index, uint32_t *index,
+                             size_t capacity) {
+  return lcomm_kernels_scalar.ef.accumulate_select(
+      source, before, residual, n, threshold + 0x01000000u, first_index, index, capacity);
 }
 
-static size_t select_too_few_at_first(const float *source, float *residual, size_t n,
-                                      uint32_t threshold, uint32_t first_index, uint32_t *index,
-                                      size_t capacity) {
+static size_t select_too_few_at_first(const float *source, const float *before, float *residual,
+                                      size_t n, uint32_t threshold, uint32_t first_index,
+                                      uint32_t *index, size_t capacity) {
   uint32_t raised = residual ? threshold + 0x01000000u : threshold;
-  return lcomm_kernels_scalar.ef.accumulate_select(source, residual, n, raised, first_index, index,
-                                                   capacity);
+  return lcomm_kernels_scalar.ef.accumulate_select(source, before, residual, n, raised, first_index,
+                                                   index, capacity);
 }
 
 static void a_misleading_sample_changes_nothing(void **state) {
@@ -243,7 +244,8 @@ static void what_finds_no_room_is_counted_by_segment(void **state) {
       bool in_first_tile = i < PICKED / 2 && step < 2;
       base[i] = in_first_tile || (i % 40 == 7 && (step == 2 || i >= N / 2)) ? 1 + (float)i : 0;
     }
-    lcomm_topk_encode(topk, lcomm_kernels_best(), base, NULL, LCOMM_TOPK_RELEASE, payload, size);
+    lcomm_topk_encode(topk, lcomm_kernels_best(), base, NULL, NULL, LCOMM_TOPK_RELEASE, payload,
+                      size);
     uint64_t waited = lcomm_topk_segment_waited(topk, 0) + lcomm_topk_segment_waited(topk, 1);
     uint64_t sent = 0;
     for (int o = 0; o < OUTPUTS; o++) {

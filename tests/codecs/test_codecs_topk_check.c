@@ -13,7 +13,8 @@ static uint8_t *encode_view(double density, int variant, size_t *size) {
   topk_encoder e = whole_encoder(&count, density, variant);
   float *base = sample_memory(VIEW * sizeof *base);
   fill(base, VIEW, normal, 4);
-  lcomm_topk_encode(e.topk, lcomm_kernels_best(), base, NULL, LCOMM_TOPK_HOLD, &e.payload, size);
+  lcomm_topk_encode(e.topk, lcomm_kernels_best(), base, NULL, NULL, LCOMM_TOPK_HOLD, &e.payload,
+                    size);
   uint8_t *payload = sample_memory(*size);
   memcpy(payload, e.payload, *size);
   free(base);

@@ -22,7 +22,7 @@ static void clear(void) {
 static size_t encode_into(lcomm_topk *topk, const float *from, float *to, lcomm_topk_keep keep,
                           uint8_t *payload) {
   size_t size;
-  lcomm_topk_encode(topk, lcomm_kernels_best(), from, to, keep, &payload, &size);
+  lcomm_topk_encode(topk, lcomm_kernels_best(), from, to, to, keep, &payload, &size);
   return size;
 }
 

@@ -148,7 +148,7 @@ static void a_shape_is_copied(void **state) {
   memset(densities, 0xff, sizeof densities);
   uint8_t *payload = payload_memory(topk);
   size_t size;
-  lcomm_topk_encode(topk, lcomm_kernels_best(), base, NULL, LCOMM_TOPK_HOLD, &payload, &size);
+  lcomm_topk_encode(topk, lcomm_kernels_best(), base, NULL, NULL, LCOMM_TOPK_HOLD, &payload, &size);
   assert_int_equal(lcomm_topk_check(&used, payload, size, 1000, &entries), LCOMM_OK);
   assert_int_equal(entries, 10 + 18);
   free(base);

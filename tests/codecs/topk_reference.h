@@ -237,7 +237,7 @@ static inline void check_encode(lcomm_topk *topk, const lcomm_topk_shape *shape,
   for (uint32_t o = 0; o < shape->outputs; o++) {
     payload[o] = sample_memory(lcomm_topk_output_bound(topk, o));
   }
-  lcomm_topk_encode(topk, kernels, base, residual, keep, payload, size);
+  lcomm_topk_encode(topk, kernels, base, residual, residual, keep, payload, size);
   entry_list all = reference_select(shape, acc);
   assert_int_equal(all.count, lcomm_topk_total(topk));
   for (uint32_t o = 0; o < shape->outputs; o++) {

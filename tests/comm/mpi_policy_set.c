@@ -97,7 +97,7 @@ static void plain_calls_follow_the_policy(void) {
   lcomm_destroy(comm);
 }
 
-/* Of calls with a residual: what is kept, or paid by the next call. */
+/* Of calls with a residual: what is kept, or flushed by the next call. */
 static void residuals_of_calls_keep_their_accounts(void) {
   enum { COUNT = 20000 };
   static const char *const space[] = {"net=topk:0.02+ef min=1", "net=topk:0.1+ef min=1", "net=none",

@@ -197,6 +197,86 @@ static void clipping_scales_each_rank_s_tensor(void) {
   close_model(&m);
 }
 
+/* An exempt tensor is clipped like one that is compressed, so that all of a model has one
+ * direction. */
+static void exact_tensors_are_clipped_alike(void) {
+  static model m;
+  static float clipped[SMALL];
+  static double wanted[SMALL];
+  open_model(&m, "net=topk:0.1+ef clip=0.5 min=4K exempt=bias", mpi_size, LCOMM_SUM);
+  fill_model(&m, 0);
+  double norm = norm_of(m.small, SMALL), most = 0.01 / sqrt(mpi_size);
+  close_model(&m);
+  open_model(&m, "net=topk:0.1+ef clip=0.01 min=4K exempt=bias", mpi_size, LCOMM_SUM);
+  fill_model(&m, 0);
+  require(norm > most, "the norm is %g", norm);
+  for (int i = 0; i < SMALL; i++) {
+    clipped[i] = (float)(most / norm) * m.small[i];
+  }
+  sum_over_ranks(clipped, SMALL, wanted);
+  step_model(&m);
+  require(distance(m.small, wanted, SMALL) <= 1e-6, "off by %g", distance(m.small, wanted, SMALL));
+  close_model(&m);
+}
+
+/* Deep Gradient Compression clips the whole gradient of a rank. */
+static void global_clipping_scales_all_tensors_by_one_factor(void) {
+  static model m;
+  static float clipped[COUNT], small[SMALL];
+  static double wanted[COUNT], wanted_small[SMALL];
+  open_model(&m, "net=fp8e4m3+ef clip=0.05:global min=4K bucket=4K", mpi_size, LCOMM_SUM);
+  for (int step = 0; step < 3; step++) {
+    fill_model(&m, step);
+    double norm = hypot(norm_of(m.data, COUNT), norm_of(m.small, SMALL));
+    double most = 0.05 / sqrt(mpi_size);
+    require(norm > most, "the norm is %g", norm);
+    for (int i = 0; i < COUNT; i++) {
+      clipped[i] = (float)(most / norm) * m.data[i];
+    }
+    for (int i = 0; i < SMALL; i++) {
+      small[i] = (float)(most / norm) * m.small[i];
+    }
+    sum_over_ranks(clipped, COUNT, wanted);
+    sum_over_ranks(small, SMALL, wanted_small);
+    if (step == 1) { /* the others cannot start before it */
+      int done = 0;
+      lcomm_tensor_ready(m.comm, m.tensor);
+      require(lcomm_tensor_test(m.comm, m.tensor, &done) == LCOMM_OK && !done, "it has started");
+      require(lcomm_tensor_wait(m.comm, m.tensor) == LCOMM_ERR_STATE, "nothing would end it");
+      lcomm_tensor_ready(m.comm, m.exempt);
+      require(lcomm_tensors_wait(m.comm) == LCOMM_OK, "%s", lcomm_last_error(m.comm));
+    } else {
+      step_model(&m);
+    }
+    require(distance(m.small, wanted_small, SMALL) <= 1e-6, "small: off by %g",
+            distance(m.small, wanted_small, SMALL));
+    require(step > 0 || distance(m.data, wanted, COUNT) <= 0.05, "off by %g",
+            distance(m.data, wanted, COUNT));
+  }
+  close_model(&m);
+}
+
+/* The finite values of a gradient that holds Inf: an overflow does not switch clipping off. */
+static void finite_values_are_clipped_beside_an_overflow(void) {
+  static model m;
+  static const char *const policies[] = {"net=topk:0.1+ef clip=0.01 min=4K",
+                                         "net=topk:0.1+ef clip=0.01:global min=4K"};
+  for (int p = 0; p < 2; p++) {
+    open_model(&m, policies[p], mpi_size, LCOMM_SUM);
+    fill_model(&m, 0);
+    for (int i = 0; i < SMALL; i++) {
+      m.small[i] *= 1000;
+    }
+    m.small[7] = INFINITY;
+    step_model(&m);
+    require(isinf(m.small[7]), "the overflow is gone");
+    m.small[7] = 0;
+    double norm = norm_of(m.small, SMALL), most = 0.01 * sqrt(mpi_size);
+    require(norm <= 1.001 * most, "'%s': the norm of the sum is %g", policies[p], norm);
+    close_model(&m);
+  }
+}
+
 static int count_not_zero(const float *values, int count) {
   int found = 0;
   for (int i = 0; i < count; i++) {
@@ -318,6 +398,9 @@ int main(int argc, char **argv) {
       PROPERTY(exempt_tensors_get_their_momentum_after_the_sum),
       PROPERTY(momentum_of_the_warm_up_goes_on_in_the_lossy_steps),
       PROPERTY(clipping_scales_each_rank_s_tensor),
+      PROPERTY(exact_tensors_are_clipped_alike),
+      PROPERTY(global_clipping_scales_all_tensors_by_one_factor),
+      PROPERTY(finite_values_are_clipped_beside_an_overflow),
       PROPERTY(density_warm_up_goes_stage_by_stage_and_keeps_the_residual),
       PROPERTY(values_that_are_not_finite_are_counted),
       PROPERTY(requests_count_what_is_not_finite),

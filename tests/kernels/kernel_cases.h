@@ -202,7 +202,11 @@ static void run_add_error(const lcomm_kernels *k, const job *j, void *const *out
   k->ef.f32_add_error(j->source[0], j->source[1], j->factor, out[0], j->n);
 }
 static void run_momentum(const lcomm_kernels *k, const job *j, void *const *out) {
-  k->ef.f32_momentum(j->factor, out[0], out[1], j->n);
+  k->ef.f32_momentum(j->factor, out[0], out[0], out[1], j->n);
+}
+
+static void run_momentum_of(const lcomm_kernels *k, const job *j, void *const *out) {
+  k->ef.f32_momentum(j->factor, j->source[0], out[0], out[1], j->n);
 }
 
 static const kernel_case cases_arithmetic[] = {
@@ -218,6 +222,7 @@ static const kernel_case cases_feedback[] = {
     {"f32_keep_error", run_keep_error, {{4, 4}}, WHOLE, false},
     {"f32_add_error", run_add_error, {{4, 4}}, WHOLE, false},
     {"f32_momentum", run_momentum, {{4, 4}, {4, 4}}, WHOLE, true},
+    {"f32_momentum of another array", run_momentum_of, {{4, 4}, {4, 4}}, WHOLE, true},
 };
 
 /* Selection: what follows the indices may be overwritten, and a sum of NaNs
@@ -227,7 +232,7 @@ static void run_select_of(const lcomm_kernels *k, const job *j, float *residual,
                           void *count) {
   bool quiet_nan = j->threshold > LCOMM_F32_NAN_BITS && j->threshold <= 0x7fffffffu;
   uint32_t threshold = residual != NULL && quiet_nan ? LCOMM_F32_NAN_BITS : j->threshold;
-  uint64_t found = k->ef.accumulate_select(j->source[0], residual, j->n, threshold,
+  uint64_t found = k->ef.accumulate_select(j->source[0], residual, residual, j->n, threshold,
                                            (uint32_t)j->first, index, j->capacity);
   memcpy(count, &found, sizeof found);
   for (size_t i = (size_t)found; i < j->capacity; i++) {
@@ -241,9 +246,22 @@ static void run_accumulate_select(const lcomm_kernels *k, const job *j, void *co
   run_select_of(k, j, out[0], out[1], out[2]);
 }
 
+static void run_accumulate_select_of(const lcomm_kernels *k, const job *j, void *const *out) {
+  uint32_t none = 0xffffffffu; /* no magnitude reaches it */
+  uint64_t found = k->ef.accumulate_select(j->source[0], j->source[1], out[0], j->n, none, 0,
+                                           out[1], j->capacity);
+  memset(out[1], 0, j->capacity * sizeof(uint32_t));
+  memcpy(out[2], &found, sizeof found);
+}
+
 static const kernel_case cases_select[] = {
     {"select", run_select, {{4, 4}, {4, 4}, {1, 8}}, WHOLE, false},
     {"accumulate_select", run_accumulate_select, {{4, 4}, {4, 4}, {1, 8}}, WHOLE, true},
+    {"accumulate of another array",
+     run_accumulate_select_of,
+     {{4, 4}, {4, 4}, {1, 8}},
+     WHOLE,
+     true},
 };
 
 /* Planes */

@@ -311,12 +311,9 @@ static void check_select(const float *source, const float *before, size_t n, uin
                          size_t capacity) {
   float *residual = sample_memory(n * sizeof *residual);
   uint32_t *index = sample_memory((capacity + 1) * sizeof *index);
-  if (n > 0 && before) {
-    memcpy(residual, before, n * sizeof *residual);
-  }
   index[capacity] = 12345;
-  size_t found = kernels()->ef.accumulate_select(source, before != NULL ? residual : NULL, n,
-                                                 threshold, 1000, index, capacity);
+  size_t found = kernels()->ef.accumulate_select(source, before, before != NULL ? residual : NULL,
+                                                 n, threshold, 1000, index, capacity);
   size_t expected = 0;
   for (size_t i = 0; i < n; i++) {
     float acc = before ? source[i] + before[i] : source[i];

@@ -286,6 +286,30 @@ static void norms_are_positive_and_at_most_1e9(void **state) {
   }
 }
 
+static void a_norm_is_of_each_tensor_or_of_all(void **state) {
+  (void)state;
+  expect_canonical("net=int8+ef clip=2:global", "net=int8+ef clip=2:global");
+  expect_canonical("net=int8+ef clip=2:tensor", "net=int8+ef clip=2");
+  assert_int_equal(parse("net=int8+ef clip=2:global").clip_scope, LCOMM_CLIP_GLOBAL);
+  assert_int_equal(parse("net=int8+ef clip=2").clip_scope, LCOMM_CLIP_TENSOR);
+  expect_refusal("net=int8+ef clip=2:all", 20, "unknown scope of a norm 'all'");
+  expect_refusal("net=int8+ef clip=2:", 20, "unknown scope of a norm ''");
+  expect_refusal("net=int8+ef clip=:global", 18, "is no norm");
+}
+
+static void discarding_implies_undo(void **state) {
+  (void)state;
+  assert_true(parse("undo=on").undo && !parse("undo=on").discard_not_finite);
+  assert_true(parse("nonfinite=discard").undo && parse("nonfinite=discard").discard_not_finite);
+  assert_false(parse("undo=off nonfinite=report").undo);
+  expect_canonical("undo=on nonfinite=discard net=int4", "net=int4+ef nonfinite=discard");
+  expect_canonical("net=int4 undo=on", "net=int4+ef undo=on");
+  expect_canonical("net=int4 undo=off nonfinite=report", "net=int4+ef");
+  expect_refusal("undo=off nonfinite=discard", 1, "nonfinite=discard undoes steps");
+  expect_refusal("undo=yes", 6, "is no answer");
+  expect_refusal("nonfinite=keep", 11, "nothing to do with NaN and Inf");
+}
+
 static void clipping_needs_feedback(void **state) {
   (void)state;
   const char why[] = "expected a codec of net with +ef";
@@ -297,10 +321,12 @@ static void clipping_needs_feedback(void **state) {
 
 static void words_must_be_known_and_given_once(void **state) {
   (void)state;
-  expect_refusal("foo=1", 1,
-                 "unknown key 'foo'; expected KEY=VALUE with one of the keys net, "
-                 "net[PATTERN,...], node, min, "
-                 "exempt, warmup, ramp, momentum, clip, scope, bucket, algo, check, match, step;");
+  expect_refusal(
+      "foo=1", 1,
+      "unknown key 'foo'; expected KEY=VALUE with one of the keys net, net[PATTERN,...], node, "
+      "min, "
+      "exempt, warmup, ramp, momentum, clip, undo, nonfinite, scope, bucket, algo, check, match, "
+      "step;");
   expect_refusal("NET=int8", 1, "unknown key 'NET'");
   expect_refusal("=int8", 1, "unknown key ''");
   expect_refusal("  int8", 3, "unknown key 'int8'");
@@ -309,9 +335,10 @@ static void words_must_be_known_and_given_once(void **state) {
   expect_refusal("scope=all", 7, "unknown scope 'all'");
   expect_refusal("algo=tree", 6, "unknown algorithm 'tree'");
   expect_refusal("check=md5", 7, "unknown checksum 'md5'");
-  const char *const words[] = {"net=fp16",     "node=fp16",    "min=1",     "exempt=a",
-                               "warmup=1",     "scope=tensor", "bucket=4K", "algo=auto",
-                               "check=xxhash", "match=op=sum", "step=1"};
+  const char *const words[] = {"net=fp16",         "node=fp16",    "min=1",     "exempt=a",
+                               "warmup=1",         "scope=tensor", "bucket=4K", "algo=auto",
+                               "check=xxhash",     "match=op=sum", "step=1",    "undo=on",
+                               "nonfinite=discard"};
   const char *const needy[] = {"ramp=1@1", "momentum=0.9", "clip=1"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     char text[64];
@@ -520,6 +547,8 @@ int main(void) {
       cmocka_unit_test(momentum_is_between_0_and_1),
       cmocka_unit_test(momentum_needs_topk_with_feedback),
       cmocka_unit_test(norms_are_positive_and_at_most_1e9),
+      cmocka_unit_test(a_norm_is_of_each_tensor_or_of_all),
+      cmocka_unit_test(discarding_implies_undo),
       cmocka_unit_test(clipping_needs_feedback),
       cmocka_unit_test(words_must_be_known_and_given_once),
       cmocka_unit_test(exempt_lists_are_checked),

@@ -189,7 +189,7 @@ static void run_encoder(lcomm_topk *topk, const topk_input *in, const lcomm_topk
   }
   float *base = make_base(in), *residual = fuzz_allocate((size_t)in->base_count * sizeof *residual);
   for (int step = 0; step < 2; step++) {
-    lcomm_topk_encode(topk, lcomm_kernels_best(), base, residual,
+    lcomm_topk_encode(topk, lcomm_kernels_best(), base, residual, residual,
                       step == 0 ? LCOMM_TOPK_RELEASE : LCOMM_TOPK_HOLD, payload, size);
     check_outputs(topk, shape, payload, size);
   }

@@ -122,21 +122,21 @@ static inline uint64_t hash_steps(model *m, int steps) {
 
 /* What is yet to be applied to the parameters: the sum over the ranks of the
  * residuals, divided as the tensor's results are. */
-static inline void sum_debt(const model *m, int tensor, double *debt) {
+static inline void sum_residual(const model *m, int tensor, double *mass) {
   static float residual[LARGEST];
   require(lcomm_tensor_residual(m->comm, m->tensors[tensor], residual) == LCOMM_OK, "%s",
           lcomm_last_error(m->comm));
   double weight = ops[tensor] == LCOMM_AVG ? 1.0 / lcomm_size(m->comm) : 1.0;
   for (uint64_t i = 0; i < sizes[tensor]; i++) {
-    debt[i] = weight * residual[i];
+    mass[i] = weight * residual[i];
   }
-  MPI_Allreduce(MPI_IN_PLACE, debt, (int)sizes[tensor], MPI_DOUBLE, MPI_SUM, m->ranks);
+  MPI_Allreduce(MPI_IN_PLACE, mass, (int)sizes[tensor], MPI_DOUBLE, MPI_SUM, m->ranks);
 }
 
-static inline void sum_all_debts(const model *m, double *debts) {
+static inline void sum_residuals(const model *m, double *mass) {
   for (int t = 0; t < TENSORS; t++) {
-    sum_debt(m, t, debts);
-    debts += sizes[t];
+    sum_residual(m, t, mass);
+    mass += sizes[t];
   }
 }
 

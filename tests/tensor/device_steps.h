@@ -85,6 +85,8 @@ static void steps_with_error_feedback_have_the_bits_of_the_host(void) {
       "net=fp8e4m3+ef min=1 clip=0.5",
       "net=int4 min=1 scope=bucket",
       "net=bf16 min=1 exempt=*3",
+      "net=topk:0.02+ef min=1 bucket=24K undo=on momentum=0.9 warmup=1",
+      "net=int8+ef min=1 undo=on clip=0.5 exempt=*2",
   };
   for (size_t p = 0; p < sizeof(steps) / sizeof(steps[0]); p++) {
     lcomm_dtype dtype = p % 3 == 2 ? LCOMM_BFLOAT16 : LCOMM_FLOAT32;
@@ -94,6 +96,10 @@ static void steps_with_error_feedback_have_the_bits_of_the_host(void) {
     make_twin(&other, steps[p], nodes, dtype, true);
     for (int step = 0; step < STEPS; step++) {
       step_twins(&host, &other, dtype, step, steps[p]);
+      if (step % 2 == 0 && strstr(steps[p], "undo=on")) {
+        require_fine(host.comm, lcomm_tensors_discard(host.comm));
+        require_fine(other.comm, lcomm_tensors_discard(other.comm));
+      }
     }
     free_twin(&host, false);
     free_twin(&other, true);

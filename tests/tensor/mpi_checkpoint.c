@@ -79,22 +79,22 @@ static MPI_Comm take_part(place where) {
   return ranks;
 }
 
-static void save_there(place where, const char *policy, const folder *f, double *debts) {
+static void save_there(place where, const char *policy, const folder *f, double *mass) {
   MPI_Comm ranks = take_part(where);
   if (ranks != MPI_COMM_NULL) {
     model m;
     make_model(&m, ranks, policy, where.nodes);
     run_model(&m, BEFORE);
-    sum_all_debts(&m, debts);
+    sum_residuals(&m, mass);
     save_model(&m, f);
     free_model(&m);
     MPI_Comm_free(&ranks);
   }
-  MPI_Bcast(debts, TOTAL, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  MPI_Bcast(mass, TOTAL, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 }
 
-/* What is applied in a step and owed after it is the gradient and what was
- * owed before. */
+/* What is applied in a step and kept after it is the gradient and what was
+ * kept before. */
 static void check_step(model *m, const char *policy, const double *before) {
   static double after[TOTAL], wanted[TOTAL], found[TOTAL];
   int at = 0;
@@ -107,7 +107,7 @@ static void check_step(model *m, const char *policy, const double *before) {
   }
   MPI_Allreduce(MPI_IN_PLACE, wanted, TOTAL, MPI_DOUBLE, MPI_SUM, m->ranks);
   step_model(m);
-  sum_all_debts(m, after);
+  sum_residuals(m, after);
   at = 0;
   for (int t = 0; t < TENSORS; t++) {
     for (uint64_t i = 0; i < sizes[t]; i++, at++) {
@@ -120,7 +120,7 @@ static void check_step(model *m, const char *policy, const double *before) {
           distance(found, wanted, TOTAL));
 }
 
-static void require_nothing_owed(const model *m, const char *policy) {
+static void require_nothing_carried(const model *m, const char *policy) {
   for (size_t i = 0; i < m->comm->tensors->bucket_count; i++) {
     require(!m->comm->tensors->buckets[i].ef.state.carried, "%s: an element has no holder", policy);
   }
@@ -137,12 +137,12 @@ static void check_moves(const char *policy, place from, place to) {
     make_model(&m, ranks, policy, to.nodes);
     load_model(&m, &f);
     m.step = BEFORE;
-    sum_all_debts(&m, loaded);
+    sum_residuals(&m, loaded);
     require(distance(loaded, saved, TOTAL) <= 1e-6,
             "%s from %d ranks on %d nodes to %d on %d lost %g", policy, from.ranks, from.nodes,
             to.ranks, to.nodes, distance(loaded, saved, TOTAL));
     if (to.nodes > 1) {
-      require_nothing_owed(&m, policy);
+      require_nothing_carried(&m, policy);
     }
     check_step(&m, policy, loaded);
     free_model(&m);
@@ -176,8 +176,8 @@ static void other_ranks_or_nodes_take_over_the_whole_mass(void) {
   }
 }
 
-/* Saved while it is owed, the rest reaches a third place. */
-static void what_is_owed_can_be_saved_again(void) {
+/* Saved while it is carried, the rest reaches a third place. */
+static void what_is_carried_can_be_saved_again(void) {
   static double first[TOTAL], last[TOTAL];
   const char *policy = "net=topk:0.01+ef min=8K";
   folder f, g;
@@ -193,12 +193,12 @@ static void what_is_owed_can_be_saved_again(void) {
   load_model(&m, &f);
   save_model(&m, &g);
   load_model(&m, &g);
-  sum_all_debts(&m, last);
+  sum_residuals(&m, last);
   require(distance(last, first, TOTAL) <= 1e-6, "lost %g", distance(last, first, TOTAL));
   free_model(&m);
   make_model(&m, MPI_COMM_WORLD, policy, 2);
   load_model(&m, &g);
-  sum_all_debts(&m, last);
+  sum_residuals(&m, last);
   require(distance(last, first, TOTAL) <= 1e-6, "lost %g", distance(last, first, TOTAL));
   free_model(&m);
   remove_folder(&f);
@@ -217,11 +217,11 @@ static void sum_momentum(const model *m, double *momentum) {
     lcomm_ef_shard kept = lcomm_tensor_shard(tensor, bucket->ef.state.feedback);
     for (uint64_t i = 0; i < kept.n; i++) {
       momentum[at + (int)(kept.first + i)] =
-          weight * (double)bucket->ef.state.feedback->momentum[kept.at + i];
+          weight * (double)bucket->ef.state.feedback->momentum.now[kept.at + i];
     }
-    for (uint64_t i = 0; bucket->ef.state.velocity && i < sizes[t]; i++) {
+    for (uint64_t i = 0; bucket->ef.state.velocity.now && i < sizes[t]; i++) {
       momentum[at + (int)i] +=
-          (double)bucket->ef.state.velocity[tensor->offset + i] / lcomm_size(m->comm);
+          (double)bucket->ef.state.velocity.now[tensor->offset + i] / lcomm_size(m->comm);
     }
     at += (int)sizes[t];
   }
@@ -243,7 +243,7 @@ static void check_momentum_moves(const char *policy, const char *other, int node
   sum_momentum(&m, loaded);
   for (size_t i = 0; i < m.comm->tensors->bucket_count; i++) {
     const lcomm_bucket *bucket = &m.comm->tensors->buckets[i];
-    require(!bucket->ef.state.feedback || !bucket->ef.state.velocity,
+    require(!bucket->ef.state.feedback || !bucket->ef.state.velocity.now,
             "a bucket has its momentum twice");
   }
   require(distance(loaded, saved, TOTAL) <= 1e-6, "%s to %s on %d nodes: lost %g", policy, other,
@@ -280,7 +280,7 @@ static void holders_take_turns(void) {
   const lcomm_feedback_state *feedback = m.tensors[0]->bucket->ef.state.feedback;
   uint64_t own = 0, count = feedback ? feedback->count : 0; /* 0: no shard */
   for (uint64_t i = 0; i < count; i++) {
-    own += feedback->residual[i] < 0 || feedback->residual[i] > 0;
+    own += feedback->residual.now[i] < 0 || feedback->residual.now[i] > 0;
   }
   require(own >= count / 4, "has %llu elements of %llu", (unsigned long long)own,
           (unsigned long long)count);
@@ -292,7 +292,7 @@ int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       PROPERTY(a_loaded_run_goes_on_bit_for_bit),
       PROPERTY(other_ranks_or_nodes_take_over_the_whole_mass),
-      PROPERTY(what_is_owed_can_be_saved_again),
+      PROPERTY(what_is_carried_can_be_saved_again),
       PROPERTY(momentum_moves_with_the_residual),
       PROPERTY(holders_take_turns),
   };

@@ -139,7 +139,7 @@ static void check_moves(int from, int to) {
   if (before != MPI_COMM_NULL) {
     make_model(&m, before, "net=topk:0.01+ef min=8K", from < 2 ? 1 : 2);
     run_model(&m, BEFORE);
-    sum_all_debts(&m, saved);
+    sum_residuals(&m, saved);
     mine = write_state(&m);
     free_model(&m);
   }
@@ -148,7 +148,7 @@ static void check_moves(int from, int to) {
   if (after != MPI_COMM_NULL) {
     make_model(&m, after, "net=topk:0.01+ef min=8K", to < 2 ? 1 : 2);
     read_blocks(&m, &all);
-    sum_all_debts(&m, loaded);
+    sum_residuals(&m, loaded);
     require(distance(loaded, saved, TOTAL) <= 1e-6, "from %d to %d ranks: lost %g", from, to,
             distance(loaded, saved, TOTAL));
     m.step = BEFORE;

@@ -182,12 +182,14 @@ static void add_up(calls *c, account *all) {
     for (int i = 0; i < WHOLE; i++) {
       all->mass[k * WHOLE + i] = (double)values[i] / c->size;
     }
-    for (uint64_t i = 0; kept && kept->momentum && i < kept->count; i++) {
-      all->momentum[(uint64_t)(k * WHOLE) + kept->first + i] = (double)kept->momentum[i] / c->size;
+    for (uint64_t i = 0; kept && kept->momentum.now && i < kept->count; i++) {
+      all->momentum[(uint64_t)(k * WHOLE) + kept->first + i] =
+          (double)kept->momentum.now[i] / c->size;
     }
-    for (uint64_t i = 0; r->ef.state.velocity && i < r->ef.result.count; i++) {
+    for (uint64_t i = 0; r->ef.state.velocity.now && i < r->ef.result.count; i++) {
       all->momentum[(uint64_t)(k * WHOLE) + r->ef.result.first + i] +=
-          (double)r->ef.state.velocity[i] / (k == 0 ? c->size : 1); /* all ranks have that of all */
+          (double)r->ef.state.velocity.now[i] /
+          (k == 0 ? c->size : 1); /* all ranks have that of all */
     }
   }
   MPI_Allreduce(MPI_IN_PLACE, all, sizeof *all / sizeof(double), MPI_DOUBLE, MPI_SUM, c->ranks);

@@ -81,13 +81,13 @@ static void sum_momentum(shards *s) {
   const lcomm_residual *r = s->l.residual;
   double factor = r->ef.request.op == LCOMM_AVG ? mpi_size : 1;
   memset(s->momentum, 0, sizeof(s->momentum));
-  for (uint64_t i = 0;
-       r->ef.state.feedback && r->ef.state.feedback->momentum && i < r->ef.state.feedback->count;
+  for (uint64_t i = 0; r->ef.state.feedback && r->ef.state.feedback->momentum.now &&
+                       i < r->ef.state.feedback->count;
        i++) {
-    s->momentum[r->ef.state.feedback->first + i] += (double)r->ef.state.feedback->momentum[i];
+    s->momentum[r->ef.state.feedback->first + i] += (double)r->ef.state.feedback->momentum.now[i];
   }
-  for (uint64_t i = 0; r->ef.state.velocity && i < r->ef.result.count; i++) {
-    s->momentum[r->ef.result.first + i] += factor * (double)r->ef.state.velocity[i];
+  for (uint64_t i = 0; r->ef.state.velocity.now && i < r->ef.result.count; i++) {
+    s->momentum[r->ef.result.first + i] += factor * (double)r->ef.state.velocity.now[i];
   }
   MPI_Allreduce(MPI_IN_PLACE, s->momentum, (int)s->l.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }

@@ -83,7 +83,7 @@ static double residual_norm(const model *m, int tensor) {
   return sqrt(norm);
 }
 
-/* With the same gradient every step, the debt is paid back again and again:
+/* With the same gradient every step, the residual is sent again and again:
  * it stays that of about one quantisation. A residual that is kept but never
  * handed in would grow with every step. */
 static void residuals_do_not_grow_with_the_steps(void) {

@@ -219,8 +219,8 @@ static void cpu_topk_destroy(lcomm_cuda_topk *topk) {
 static int cpu_topk_encode(lcomm_cuda_topk *topk, const lcomm_cuda_topk_encode *a, void *stream) {
   size_t size = 0;
   (void)stream;
-  lcomm_topk_encode(topk->topk, &lcomm_kernels_scalar, a->base, a->residual, LCOMM_TOPK_RELEASE,
-                    a->payload, &size);
+  lcomm_topk_encode(topk->topk, &lcomm_kernels_scalar, a->base, a->residual, a->residual,
+                    LCOMM_TOPK_RELEASE, a->payload, &size);
   a->payload_size[0] = size;
   return 0;
 }

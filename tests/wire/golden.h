@@ -125,7 +125,8 @@ static inline golden_bytes golden_topk(const lcomm_kernels *kernels, const lcomm
                             .segments = 1};
   assert_int_equal(lcomm_topk_create(&shape, &topk), LCOMM_OK);
   golden_bytes payload = {.data = sample_memory(lcomm_topk_output_bound(topk, 0))};
-  lcomm_topk_encode(topk, kernels, source, NULL, LCOMM_TOPK_HOLD, &payload.data, &payload.size);
+  lcomm_topk_encode(topk, kernels, source, NULL, NULL, LCOMM_TOPK_HOLD, &payload.data,
+                    &payload.size);
   lcomm_topk_destroy(topk);
   return payload;
 }

@@ -135,10 +135,11 @@ void lcomm_under_test_encode(lcomm_under_test *tested, const lcomm_kernels *kern
   lcomm_range range = lcomm_range_whole(tested->count);
   tested->payload_size = tested->payload_bound;
   if (tested->topk) {
-    lcomm_topk_encode(tested->topk, kernels, source, tested->residual, LCOMM_TOPK_RELEASE,
-                      &tested->payload, &tested->payload_size);
+    lcomm_topk_encode(tested->topk, kernels, source, tested->residual, tested->residual,
+                      LCOMM_TOPK_RELEASE, &tested->payload, &tested->payload_size);
   } else if (tested->residual) {
-    lcomm_residual_encode(format, kernels, source, tested->residual, range, seed, tested->payload);
+    lcomm_residual_encode(format, kernels, source, tested->residual, tested->residual, range, seed,
+                          tested->payload);
   } else {
     lcomm_encode(format, kernels, source, range, seed, tested->payload);
   }

@@ -139,8 +139,8 @@ static bool same_step(lcomm_gpu_topk *topk, twin *t) {
       !lcomm_gpu_finish(fixture)) {
     return false;
   }
-  lcomm_topk_encode(t->topk, &lcomm_kernels_scalar, t->values, t->residual, LCOMM_TOPK_RELEASE,
-                    &t->payload, &t->size);
+  lcomm_topk_encode(t->topk, &lcomm_kernels_scalar, t->values, t->residual, t->residual,
+                    LCOMM_TOPK_RELEASE, &t->payload, &t->size);
   if (*fixture->pinned != t->size) {
     snprintf(fixture->why, sizeof fixture->why, "top-k: a payload of %llu bytes, by the host %zu",
              (unsigned long long)*fixture->pinned, t->size);

@@ -51,7 +51,7 @@ static inline void encode_here(const encoding *e) {
   if (e->feedback == LCOMM_CUDA_FEEDBACK_NONE) {
     lcomm_encode(e->format, scalar, from, all, e->seed, e->payload);
   } else if (e->feedback == LCOMM_CUDA_FEEDBACK_SEND) {
-    lcomm_residual_encode(e->format, scalar, from, kept, all, e->seed, e->payload);
+    lcomm_residual_encode(e->format, scalar, from, kept, kept, all, e->seed, e->payload);
   } else {
     lcomm_residual_encode_owner(e->format, scalar, from, kept, e->weight, all, e->seed, e->payload);
   }

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "codecs/clip.h"
 #include "codecs/codec_residual.h"
 #include "kernels/cuda/cuda_launch.h"
 #include "kernels/kernels.h"
@@ -48,7 +49,8 @@ static void check_fold(size_t n, size_t left_shift, size_t right_shift) {
   uint64_t random = 1 + n;
   array values = draw_array(&random, left_shift, n);
   array residual = draw_array(&random, right_shift, n);
-  assert_int_equal(lcomm_cuda_run_fold(values.values, residual.values, n, NULL), 0);
+  assert_int_equal(lcomm_cuda_run_fold(values.values, residual.values, residual.values, n, NULL),
+                   0);
   for (size_t i = 0; i < n; i++) {
     float wanted = values.was[i] + residual.was[i];
     if (!same_f32(values.values[i], wanted, values.was[i], residual.was[i])) {
@@ -76,10 +78,12 @@ static void check_momentum(float factor, size_t n, size_t left_shift, size_t rig
   uint64_t random = 99 + n;
   array momentum = draw_array(&random, left_shift, n);
   array gradient = draw_array(&random, right_shift, n);
-  assert_int_equal(lcomm_cuda_run_momentum(factor, momentum.values, gradient.values, n, NULL), 0);
+  assert_int_equal(
+      lcomm_cuda_run_momentum(factor, momentum.values, momentum.values, gradient.values, n, NULL),
+      0);
   for (size_t i = 0; i < n; i++) {
     float kept = momentum.was[i], moved = gradient.was[i];
-    lcomm_kernels_scalar.ef.f32_momentum(factor, &kept, &moved, 1);
+    lcomm_kernels_scalar.ef.f32_momentum(factor, &kept, &kept, &moved, 1);
     if (!same_f32(gradient.values[i], moved, factor * momentum.was[i], gradient.was[i]) ||
         lcomm_f32_bits(momentum.values[i]) != lcomm_f32_bits(kept)) {
       fail_msg("momentum, %zu of %zu, shifted by %zu and %zu: %a and %a gave %a and %a", i, n,
@@ -207,7 +211,7 @@ static void check_clip(size_t n, size_t shift, float size, double share) {
   array a = draw_usual(shift, n, size);
   double length = (double)length_of(a.was, n), limit = share * length;
   assert_int_equal(lcomm_cuda_run_clip(a.values, n, limit, sums, NULL), 0);
-  lcomm_residual_clip(&lcomm_kernels_scalar, a.was, n, limit);
+  lcomm_clip(&lcomm_kernels_scalar, a.was, LCOMM_FLOAT32, n, limit);
   if (n > 0 && length > 0) {
     assert_true(fabs(sums[0] / (share < 1 ? share : 1) - 1) < 1e-12);
   }
@@ -248,23 +252,52 @@ static void values_within_the_limit_keep_their_bytes(void **state) {
   free_array(a);
 }
 
-/* A length that is no number is no reason to touch anything. */
-static void what_is_not_finite_is_not_clipped(void **state) {
+/* NaN and Inf stay bit for bit, and the values beside them are clipped by their own length. */
+static void what_is_finite_is_clipped_beside_what_is_not(void **state) {
   (void)state;
-  static const uint32_t odd[] = {LCOMM_F32_INF_BITS, LCOMM_F32_NAN_BITS, 0xff800000u, 0x7f800001u};
+  static const uint32_t odd[] = {LCOMM_F32_INF_BITS, LCOMM_F32_NAN_BITS, 0xff800000u, 0x7fc00001u};
   for (size_t k = 0; k < 4; k++) {
     for (size_t place = 0; place < 5000; place += 4999) {
       double *sums = sample_memory(SUMS * sizeof *sums);
       array a = draw_usual(k, 5000, 1);
-      a.was[place] = lcomm_f32_from_bits(odd[k]);
+      a.was[place] = 0;
+      double length = (double)length_of(a.was, 5000);
       memcpy(&a.values[place], &odd[k], sizeof odd[k]);
       memcpy(&a.was[place], &odd[k], sizeof odd[k]);
-      assert_int_equal(lcomm_cuda_run_clip(a.values, a.n, 1e-3, sums, NULL), 0);
-      assert_memory_equal(a.values, a.was, a.n * sizeof *a.was);
+      assert_int_equal(lcomm_cuda_run_clip(a.values, a.n, 0.5, sums, NULL), 0);
+      lcomm_clip(&lcomm_kernels_scalar, a.was, LCOMM_FLOAT32, a.n, 0.5);
+      assert_memory_equal(&a.values[place], &odd[k], sizeof odd[k]);
+      assert_memory_equal(&a.was[place], &odd[k], sizeof odd[k]);
+      assert_true(fabs(sums[0] * length / 0.5 - 1) < 1e-12);
+      a.values[place] = a.was[place] = 0;
+      assert_true(fabsl(length_of(a.values, 5000) / 0.5L - 1) < 1e-5L);
+      assert_true(fabsl(length_of(a.was, 5000) / 0.5L - 1) < 1e-5L);
       free(sums);
       free_array(a);
     }
   }
+}
+
+static void float64_is_clipped_alike(void **state) {
+  (void)state;
+  enum { N = 70001 };
+  double *sums = sample_memory(SUMS * sizeof *sums), *values = sample_memory(N * sizeof *values);
+  double *was = sample_memory(N * sizeof *was);
+  array a = draw_usual(0, N, 1);
+  for (size_t i = 0; i < N; i++) {
+    values[i] = was[i] = (double)a.values[i];
+  }
+  values[77] = was[77] = HUGE_VAL;
+  assert_int_equal(lcomm_cuda_run_clip_f64(values, N, 0.25, sums, NULL), 0);
+  lcomm_clip(&lcomm_kernels_scalar, was, LCOMM_FLOAT64, N, 0.25);
+  for (size_t i = 0; i < N; i++) {
+    assert_true(i == 77 ? isinf(values[i]) && isinf(was[i])
+                        : fabs(values[i] - was[i]) <= 1e-12 * fabs(was[i]));
+  }
+  free(sums);
+  free(values);
+  free(was);
+  free_array(a);
 }
 
 /* So that all ranks of a plan agree, wherever their arrays lie. */
@@ -300,7 +333,8 @@ int main(void) {
       cmocka_unit_test(values_are_clipped_to_the_length_that_is_allowed),
       cmocka_unit_test(a_long_array_is_clipped_with_the_scratch_it_has),
       cmocka_unit_test(values_within_the_limit_keep_their_bytes),
-      cmocka_unit_test(what_is_not_finite_is_not_clipped),
+      cmocka_unit_test(what_is_finite_is_clipped_beside_what_is_not),
+      cmocka_unit_test(float64_is_clipped_alike),
       cmocka_unit_test(clipping_depends_on_neither_place_nor_order),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

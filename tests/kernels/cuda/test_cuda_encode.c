@@ -26,7 +26,7 @@ static uint8_t *encode_by_codec(const lcomm_format *format, const view *v,
   }
   view_gather(v, residual, kept);
   if (feedback == LCOMM_CUDA_FEEDBACK_SEND) {
-    lcomm_residual_encode(format, scalar, from, kept, all, SEED, payload);
+    lcomm_residual_encode(format, scalar, from, kept, kept, all, SEED, payload);
   } else {
     lcomm_residual_encode_owner(format, scalar, from, kept, weight, all, SEED, payload);
   }

@@ -56,7 +56,7 @@ static void step_on_processor(const lcomm_format *format, int step, side *s) {
   lcomm_range all = lcomm_range_whole(N);
   lcomm_summand summands[WORKERS];
   for (int w = 0; w < WORKERS; w++) {
-    lcomm_residual_encode(format, scalar, gradient_of(w, step), s->residual[w], all,
+    lcomm_residual_encode(format, scalar, gradient_of(w, step), s->residual[w], s->residual[w], all,
                           SEED + (uint64_t)step, s->payload[w]);
     summands[w] = (lcomm_summand){.format = format, .payload = s->payload[w]};
   }

@@ -25,10 +25,10 @@ static void kernels_of_one_type_are_not_mixed_up(void **state) {
   uint64_t found = 0;
   assert_int_equal(table->count_not_finite(values, 3, &found, NULL), 0);
   assert_true(found == 1);
-  assert_int_equal(table->fold(values, residual, 3, NULL), 0);
+  assert_int_equal(table->fold(values, residual, residual, 3, NULL), 0);
   assert_true(values[0] == 3 && values[2] == 1 && residual[0] == 0 && residual[2] == 0);
   float momentum[] = {2}, gradient[] = {5};
-  assert_int_equal(table->momentum(0.5f, momentum, gradient, 1, NULL), 0);
+  assert_int_equal(table->momentum(0.5f, momentum, momentum, gradient, 1, NULL), 0);
   assert_true(momentum[0] == 6 && gradient[0] == 6);
 }
 

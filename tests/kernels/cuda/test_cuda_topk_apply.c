@@ -34,7 +34,8 @@ static sent make_sent(geometry g, double density, int variant, value_of *kind, u
   float *base = sample_memory(g.base_count * sizeof *base);
   uint8_t *payload = payload_memory(topk);
   fill(base, g.base_count, kind, seed);
-  lcomm_topk_encode(topk, &lcomm_kernels_scalar, base, NULL, LCOMM_TOPK_RELEASE, &payload, &s.size);
+  lcomm_topk_encode(topk, &lcomm_kernels_scalar, base, NULL, NULL, LCOMM_TOPK_RELEASE, &payload,
+                    &s.size);
   s.entries = lcomm_topk_total(topk);
   s.payload = sample_memory(s.size);
   memcpy(s.payload, payload, s.size);

@@ -105,6 +105,7 @@ static inline void encode_expected(pair *p, pair_mode mode) {
                             size);
   } else {
     lcomm_topk_encode(p->cpu, kernels, p->base, mode == NO_RESIDUAL ? NULL : s->residual,
+                      mode == NO_RESIDUAL ? NULL : s->residual,
                       mode == HOLD ? LCOMM_TOPK_HOLD : LCOMM_TOPK_RELEASE, s->payload, size);
   }
   for (uint32_t o = 0; o < p->shape.outputs; o++) {

@@ -106,7 +106,7 @@ static inline void topk_encode_here(topk *t, sending s) {
   if (s == OWNER) {
     lcomm_topk_encode_owner(t->here, scalar, t->base, t->residual, owner_weight, payload[0], size);
   } else {
-    lcomm_topk_encode(t->here, scalar, t->base, t->residual,
+    lcomm_topk_encode(t->here, scalar, t->base, t->residual, t->residual,
                       s == HOLD ? LCOMM_TOPK_HOLD : LCOMM_TOPK_RELEASE, payload, size);
   }
   for (uint32_t o = 0; o < t->shape.outputs; o++) {

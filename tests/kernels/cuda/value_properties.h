@@ -6,6 +6,7 @@
 /* Kernels that work on values as they are, against those of the processor. Where
  * arrays may begin at any element, they do. */
 
+#include "codecs/clip.h"
 #include "codecs/codec_residual.h"
 #include "kernels/plain.h"
 #include "tests/kernels/cuda/kernel_device.h"
@@ -34,8 +35,8 @@ static inline void fold_both(size_t turn, size_t n) {
   float *values = odd_array(1 + n, n, 0.0f), *residual = odd_array(2 + n, n, -1.0f);
   void *values_there = there(values, size, shift_of(turn, 4));
   void *residual_there = there(residual, size, shift_of(turn / 4, 4));
-  CHECK(device->kernels->fold(values_there, residual_there, n, stream));
-  lcomm_residual_fold(scalar, values, residual, n);
+  CHECK(device->kernels->fold(values_there, residual_there, residual_there, n, stream));
+  lcomm_residual_fold(scalar, values, residual, residual, n);
   expect_there(values_there, values, size, "fold");
   expect_there(residual_there, residual, size, "folded");
   free(values);
@@ -58,8 +59,8 @@ static inline void momentum_both(size_t turn, float factor, size_t n) {
   float *moved = odd_array(4 + n, n, turn % 2 ? 0.0f : -2.0f);
   void *momentum_there = there(momentum, size, shift_of(turn, 4));
   void *moved_there = there(moved, size, shift_of(turn / 4, 4));
-  CHECK(device->kernels->momentum(factor, momentum_there, moved_there, n, stream));
-  scalar->ef.f32_momentum(factor, momentum, moved, n);
+  CHECK(device->kernels->momentum(factor, momentum_there, momentum_there, moved_there, n, stream));
+  scalar->ef.f32_momentum(factor, momentum, momentum, moved, n);
   expect_there(momentum_there, momentum, size, "momentum");
   expect_there(moved_there, moved, size, "gradient with momentum");
   free(momentum);
@@ -289,7 +290,7 @@ static void clipping_gives_the_same_bytes_again(void **state) {
   float *wanted = sample_memory(N * sizeof *values);
   make_values(KIND_GRADIENT, values, N, &random);
   memcpy(wanted, values, N * sizeof *values);
-  lcomm_residual_clip(scalar, wanted, N, 3);
+  lcomm_clip(scalar, wanted, LCOMM_FLOAT32, N, 3);
   for (size_t run = 0; run < 4; run++) {
     float *clipped = there(values, N * sizeof *values, shift_of(run, 4));
     CHECK(device->kernels->clip(clipped, N, 3, there(NULL, SUMS * sizeof(double), 0), stream));

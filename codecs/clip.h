@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_CODECS_CLIP_H
+#define LCOMM_CODECS_CLIP_H
+
+/* Clipping of a gradient's norm, on the host; kernels/cuda/cuda_clip.cu has it on a device. NaN and
+ * Inf do not count in a norm, so that the finite values beside them are clipped, and stay NaN and
+ * Inf. */
+
+#include "kernels/kernels.h"
+#include "libcomm/include/libcomm_types.h"
+
+/* L2 norm of the finite ones of n values: of float64, or else of float32. */
+double lcomm_clip_norm(const void *values, lcomm_dtype dtype, uint64_t n);
+
+/* Scale n values down so that this norm is at most `limit`. */
+void lcomm_clip(const lcomm_kernels *kernels, void *values, lcomm_dtype dtype, uint64_t n,
+                double limit);
+
+/* The factor that does so; 1 where there is nothing to do. */
+static inline double lcomm_clip_factor(double norm, double limit) {
+  return norm > limit ? limit / norm : 1.0;
+}
+
+/* values = factor * values */
+void lcomm_clip_scale(const lcomm_kernels *kernels, void *values, lcomm_dtype dtype, uint64_t n,
+                      double factor);
+
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* mpirun: 1 2 4 */
+
+/* A step that is discarded never was: two runs, of which one makes a bad step now and then (all
+ * gradients 1000 times too large, one of them Inf) and discards it, stay equal to the bit in
+ * results, residuals, momentum, step counters and seeds. */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/mpi_property.h"
+
+enum { TENSORS = 3, STEPS = 6, LARGEST = 6000, CALLS = 3000 };
+
+static const uint64_t sizes[TENSORS] = {LARGEST, 500, 3000};
+
+static void require_fine(lcomm_comm *comm, lcomm_status status) {
+  require(status == LCOMM_OK, "%s: %s", lcomm_status_name(status),
+          status == LCOMM_OK ? "" : lcomm_last_error(comm));
+}
+
+static int two_nodes(void) {
+  return mpi_size < 2 ? 1 : 2;
+}
+
+/* ----------------------------------------------------------------- a run */
+
+typedef struct run {
+  lcomm_comm *comm;
+  lcomm_tensor *tensors[TENSORS];
+  lcomm_residual *layer, *scatter;
+  float data[TENSORS][LARGEST], sent[CALLS], received[CALLS];
+} run;
+
+static void begin_run(run *r, const char *policy, int nodes) {
+  static const char *const names[TENSORS] = {"first", "small", "last"};
+  uint64_t parts[8] = {0};
+  r->comm = make_comm(policy, nodes);
+  for (int i = 0; i < TENSORS; i++) {
+    require_fine(r->comm, lcomm_tensor_add(r->comm, names[i], r->data[i], sizes[i], LCOMM_FLOAT32,
+                                           LCOMM_AVG, &r->tensors[i]));
+  }
+  for (int i = 0; i < mpi_size; i++) {
+    parts[i] = (uint64_t)(CALLS / mpi_size);
+  }
+  require_fine(r->comm, lcomm_residual_create_named(r->comm, "layer", CALLS, LCOMM_AVG, &r->layer));
+  require_fine(r->comm,
+               lcomm_residual_create_scatter(r->comm, "scatter", parts, LCOMM_SUM, &r->scatter));
+}
+
+static void end_run(run *r) {
+  require_fine(r->comm, lcomm_destroy(r->comm));
+}
+
+static void fill(float *values, uint64_t count, int step, int which) {
+  fill_gradient(values, count, (uint64_t)(1 + which + 10 * step + 1000 * mpi_rank));
+}
+
+static void spoil(float *values, uint64_t count) {
+  for (uint64_t i = 0; i < count; i++) {
+    values[i] *= 1000;
+  }
+  if (mpi_rank == mpi_size - 1) {
+    values[count / 3] = INFINITY;
+  }
+}
+
+static void make_step(run *r, int step, bool bad) {
+  for (int i = 0; i < TENSORS; i++) {
+    fill(r->data[i], sizes[i], step, i);
+    if (bad) {
+      spoil(r->data[i], sizes[i]);
+    }
+    require_fine(r->comm, lcomm_tensor_ready(r->comm, r->tensors[i]));
+  }
+  require_fine(r->comm, lcomm_tensors_wait(r->comm));
+}
+
+typedef enum kind { ALLREDUCE, SCATTER, FLUSH, SCATTER_FLUSH } kind;
+
+static void make_call(run *r, kind which, int step, bool bad) {
+  static lcomm_status (*const calls[])(lcomm_residual *, const void *, void *) = {
+      lcomm_allreduce_ef, lcomm_reduce_scatter_ef, lcomm_allreduce_flush,
+      lcomm_reduce_scatter_flush};
+  bool scatters = which == SCATTER || which == SCATTER_FLUSH;
+  fill(r->sent, CALLS, step, 7 + scatters);
+  if (bad) {
+    spoil(r->sent, CALLS);
+  }
+  memset(r->received, 0, sizeof(r->received));
+  require_fine(r->comm, calls[which](scatters ? r->scatter : r->layer, r->sent, r->received));
+}
+
+/* All that lives on from step to step, with the step counter and the seed. */
+static void require_same_state(run *a, run *b, const char *policy, int step) {
+  size_t sizes_there[2] = {0};
+  lcomm_comm *comms[2] = {a->comm, b->comm};
+  uint8_t *bytes[2];
+  for (int i = 0; i < 2; i++) {
+    require_fine(comms[i], lcomm_state_size(comms[i], &sizes_there[i]));
+    bytes[i] = malloc(sizes_there[i]);
+    require_fine(comms[i], lcomm_state_write(comms[i], bytes[i], sizes_there[i]));
+  }
+  require(sizes_there[0] == sizes_there[1] && memcmp(bytes[0], bytes[1], sizes_there[0]) == 0,
+          "'%s', step %d: the state is another one", policy, step);
+  free(bytes[0]);
+  free(bytes[1]);
+}
+
+static void require_same_results(const run *a, const run *b, const char *policy, int step) {
+  require(memcmp(a->data, b->data, sizeof(a->data)) == 0, "'%s', step %d: other results", policy,
+          step);
+  require(memcmp(a->received, b->received, sizeof(a->received)) == 0,
+          "'%s', step %d: other results of calls", policy, step);
+}
+
+/* ------------------------------------------------------------ properties */
+
+static const char *const policies[] = {
+    "net=topk:0.02+ef min=4K undo=on",
+    "net=topk:0.02+ef min=4K undo=on momentum=0.9 algo=gather",
+    "net=topk:0.02,values=int8+ef+zstd min=4K undo=on momentum=0.9 bucket=4K",
+    "net=topk:0.02+ef min=4K undo=on momentum=0.9 clip=0.5 warmup=2 ramp=0.2@1",
+    "net=int4 min=4K undo=on",
+    "net=int8+ef min=4K undo=on warmup=1",
+    "net=fp16+ef min=4K undo=on clip=1:global",
+    "net=fp8e4m3:stochastic+ef min=4K undo=on",
+};
+enum { POLICIES = sizeof(policies) / sizeof(policies[0]) };
+
+/* `bad`: before which step the bad one is made. */
+static void compare_steps(const char *policy, int nodes, int bad) {
+  static run straight, undone;
+  begin_run(&straight, policy, nodes);
+  begin_run(&undone, policy, nodes);
+  for (int step = 0; step < STEPS; step++) {
+    if (step == bad) {
+      make_step(&undone, 100 + step, true);
+      require(lcomm_tensors_not_finite(undone.comm) > 0, "'%s': Inf was not seen", policy);
+      require_fine(undone.comm, lcomm_tensors_discard(undone.comm));
+      require_same_state(&straight, &undone, policy, step);
+    }
+    make_step(&straight, step, false);
+    make_step(&undone, step, false);
+    require_same_results(&straight, &undone, policy, step);
+    require_same_state(&straight, &undone, policy, step);
+  }
+  end_run(&straight);
+  end_run(&undone);
+}
+
+static void a_step_that_is_discarded_never_was(void) {
+  for (int p = 0; p < POLICIES; p++) {
+    for (int bad = 0; bad < 4; bad++) {
+      compare_steps(policies[p], bad % 2 == 0 ? two_nodes() : mpi_size, bad);
+    }
+  }
+}
+
+/* Undo changes what can be done, not what is. */
+static void results_are_those_without_undo(void) {
+  static run with, without;
+  for (int p = 0; p < POLICIES; p++) {
+    char plain[128];
+    const char *word = strstr(policies[p], " undo=on");
+    snprintf(plain, sizeof(plain), "%.*s%s", (int)(word - policies[p]), policies[p],
+             word + strlen(" undo=on"));
+    begin_run(&with, policies[p], two_nodes());
+    begin_run(&without, plain, two_nodes());
+    for (int step = 0; step < STEPS; step++) {
+      make_step(&with, step, false);
+      make_step(&without, step, false);
+      make_call(&with, step % 4, step, false);
+      make_call(&without, step % 4, step, false);
+      require_same_results(&with, &without, policies[p], step);
+    }
+    end_run(&with);
+    end_run(&without);
+  }
+}
+
+static void a_call_that_is_discarded_never_was(void) {
+  static run straight, undone;
+  for (int p = 0; p < POLICIES; p++) {
+    begin_run(&straight, policies[p], two_nodes());
+    begin_run(&undone, policies[p], two_nodes());
+    for (int step = 0; step < 2 * STEPS; step++) {
+      kind bad = (kind)(step % 4), good = (kind)(step / 4 % 2);
+      bool scatters = bad == SCATTER || bad == SCATTER_FLUSH;
+      make_call(&undone, bad, 100 + step, true);
+      require_fine(undone.comm, lcomm_residual_discard(scatters ? undone.scatter : undone.layer));
+      require_same_state(&straight, &undone, policies[p], step);
+      make_call(&straight, good, step, false);
+      make_call(&undone, good, step, false);
+      require_same_results(&straight, &undone, policies[p], step);
+      require_same_state(&straight, &undone, policies[p], step);
+    }
+    end_run(&straight);
+    end_run(&undone);
+  }
+}
+
+/* The results of both are counted; only the bad ones are undone. */
+static void the_library_discards_what_is_not_finite(void) {
+  static const char policy[] = "net=topk:0.02+ef min=4K momentum=0.9 nonfinite=discard warmup=1";
+  static run straight, undone;
+  lcomm_stats stats;
+  begin_run(&straight, policy, two_nodes());
+  begin_run(&undone, policy, two_nodes());
+  for (int step = 0; step < STEPS; step++) {
+    make_step(&undone, 100 + step, true);
+    require(lcomm_tensors_not_finite(undone.comm) > 0, "Inf was not seen");
+    make_call(&undone, ALLREDUCE, 100 + step, true);
+    require_fine(undone.comm, lcomm_tensors_discard(undone.comm)); /* which has happened */
+    require_fine(undone.comm, lcomm_residual_discard(undone.layer));
+    make_step(&straight, step, false);
+    make_step(&undone, step, false);
+    make_call(&straight, ALLREDUCE, step, false);
+    make_call(&undone, ALLREDUCE, step, false);
+    require_same_results(&straight, &undone, policy, step);
+    require_same_state(&straight, &undone, policy, step);
+  }
+  require_fine(undone.comm, lcomm_stats_get(undone.comm, &stats));
+  require(stats.discarded == 2 * STEPS, "%llu were discarded", (unsigned long long)stats.discarded);
+  require_fine(straight.comm, lcomm_stats_get(straight.comm, &stats));
+  require(stats.discarded == 0, "%llu good ones were discarded",
+          (unsigned long long)stats.discarded);
+  end_run(&straight);
+  end_run(&undone);
+}
+
+/* Another policy keeps what is there, also after an undone step, and takes the way back. */
+static void another_policy_ends_the_way_back(void) {
+  static run straight, undone;
+  begin_run(&straight, policies[1], two_nodes());
+  begin_run(&undone, policies[1], two_nodes());
+  make_step(&straight, 0, false);
+  make_step(&undone, 0, false);
+  make_step(&undone, 100, true);
+  require_fine(undone.comm, lcomm_tensors_discard(undone.comm));
+  make_call(&straight, ALLREDUCE, 0, false);
+  make_call(&undone, ALLREDUCE, 0, false);
+  static const char *const next[] = {"net=topk:0.1+ef min=4K momentum=0.9", "net=none undo=on"};
+  for (int i = 0; i < 2; i++) {
+    require_fine(straight.comm, lcomm_policy_set(straight.comm, next[i]));
+    require_fine(undone.comm, lcomm_policy_set(undone.comm, next[i]));
+    require(lcomm_tensors_discard(undone.comm) == LCOMM_ERR_STATE, "the step before is gone");
+    require(lcomm_residual_discard(undone.layer) == LCOMM_ERR_STATE, "the call before is gone");
+    for (int step = 1; step < STEPS; step++) {
+      make_step(&straight, step, false);
+      make_step(&undone, step, false);
+      make_call(&straight, ALLREDUCE, step, false);
+      make_call(&undone, ALLREDUCE, step, false);
+      if (i == 1 && step == 1) { /* of calls: the flush that the policy asks for */
+        require_fine(undone.comm, lcomm_residual_discard(undone.layer));
+        make_call(&undone, ALLREDUCE, step, false);
+      }
+      require_same_results(&straight, &undone, next[i], step);
+      require_same_state(&straight, &undone, next[i], step);
+    }
+  }
+  end_run(&straight);
+  end_run(&undone);
+}
+
+static void a_saved_state_is_that_of_the_step_before(void) {
+  static run first, second;
+  static uint8_t bytes[1 << 20];
+  size_t size = 0;
+  begin_run(&first, policies[1], two_nodes());
+  begin_run(&second, policies[1], two_nodes());
+  make_step(&first, 0, false);
+  make_step(&first, 100, true);
+  require_fine(first.comm, lcomm_tensors_discard(first.comm));
+  require_fine(first.comm, lcomm_state_size(first.comm, &size));
+  require(size <= sizeof(bytes), "the state has %zu bytes", size);
+  require_fine(first.comm, lcomm_state_write(first.comm, bytes, size));
+  require_fine(second.comm, lcomm_state_read(second.comm, bytes, size));
+  require(lcomm_tensors_discard(second.comm) == LCOMM_ERR_STATE, "nothing came before a state");
+  for (int step = 1; step < STEPS; step++) {
+    make_step(&second, 100 + step, true);
+    require_fine(second.comm, lcomm_tensors_discard(second.comm));
+    make_step(&first, step, false);
+    make_step(&second, step, false);
+    require_same_results(&first, &second, policies[1], step);
+    require_same_state(&first, &second, policies[1], step);
+  }
+  end_run(&first);
+  end_run(&second);
+}
+
+static void what_cannot_be_undone_is_refused(void) {
+  static run r;
+  begin_run(&r, "net=topk:0.02+ef min=4K", two_nodes());
+  make_step(&r, 0, false);
+  make_call(&r, ALLREDUCE, 0, false);
+  require(lcomm_tensors_discard(r.comm) == LCOMM_ERR_STATE, "without undo=on");
+  require(strstr(lcomm_last_error(r.comm), "undo=on") != NULL, "%s", lcomm_last_error(r.comm));
+  require(lcomm_residual_discard(r.layer) == LCOMM_ERR_STATE, "without undo=on");
+  end_run(&r);
+  begin_run(&r, "net=topk:0.02+ef min=4K undo=on", two_nodes());
+  require(lcomm_tensors_discard(r.comm) == LCOMM_ERR_STATE, "before the first step");
+  require(lcomm_residual_discard(r.layer) == LCOMM_ERR_STATE, "before the first call");
+  make_step(&r, 0, false);
+  for (int i = 0; i < TENSORS; i++) {
+    require_fine(r.comm, lcomm_tensor_ready(r.comm, r.tensors[i]));
+  }
+  require(lcomm_tensors_discard(r.comm) == LCOMM_ERR_STATE, "in a step");
+  require_fine(r.comm, lcomm_tensors_wait(r.comm));
+  end_run(&r);
+}
+
+/* One rank skips the step, the others go on: nobody goes on with other residuals than the rest. */
+static void ranks_that_disagree_find_out(void) {
+  static run r;
+  if (mpi_size < 2) {
+    skip_property("needs 2 ranks");
+    return;
+  }
+  begin_run(&r, "net=topk:0.02+ef min=4K undo=on", two_nodes());
+  make_step(&r, 0, false);
+  lcomm_status status = LCOMM_OK;
+  if (mpi_rank == 0) {
+    status = lcomm_tensors_discard(r.comm);
+  }
+  for (int i = 0; status == LCOMM_OK && i < TENSORS; i++) {
+    status = lcomm_tensor_ready(r.comm, r.tensors[i]);
+  }
+  status = status == LCOMM_OK ? lcomm_tensors_wait(r.comm) : status;
+  require(status == LCOMM_ERR_MISMATCH, "%s: %s", lcomm_status_name(status),
+          lcomm_last_error(r.comm));
+  lcomm_destroy(r.comm);
+}
+
+/* ---------------------------------------------------------------- fp16+ef */
+
+/* One overflow of 40 steps: it is in one result, and leaves nothing behind. */
+static void fp16_recovers_from_an_overflow(void) {
+  static float data[LARGEST];
+  lcomm_tensor *tensor;
+  int bad = 0;
+  lcomm_comm *comm = make_comm("net=fp16+ef min=4K", two_nodes());
+  require_fine(comm,
+               lcomm_tensor_add(comm, "tensor", data, LARGEST, LCOMM_FLOAT32, LCOMM_AVG, &tensor));
+  for (int step = 0; step < 40; step++) {
+    fill(data, LARGEST, step, 0);
+    if (step == 5) {
+      data[17] = 1e6f; /* finite, beyond the range of fp16 */
+    }
+    require_fine(comm, lcomm_tensor_ready(comm, tensor));
+    require_fine(comm, lcomm_tensors_wait(comm));
+    bad += lcomm_tensors_not_finite(comm) > 0;
+  }
+  require(bad == (two_nodes() > 1), "%d of 40 steps are not finite", bad);
+  require_fine(comm, lcomm_destroy(comm));
+}
+
+int main(int argc, char **argv) {
+  static const mpi_property properties[] = {
+      {"a_step_that_is_discarded_never_was", a_step_that_is_discarded_never_was},
+      {"results_are_those_without_undo", results_are_those_without_undo},
+      {"a_call_that_is_discarded_never_was", a_call_that_is_discarded_never_was},
+      {"the_library_discards_what_is_not_finite", the_library_discards_what_is_not_finite},
+      {"another_policy_ends_the_way_back", another_policy_ends_the_way_back},
+      {"a_saved_state_is_that_of_the_step_before", a_saved_state_is_that_of_the_step_before},
+      {"what_cannot_be_undone_is_refused", what_cannot_be_undone_is_refused},
+      {"ranks_that_disagree_find_out", ranks_that_disagree_find_out},
+      {"fp16_recovers_from_an_overflow", fp16_recovers_from_an_overflow},
+  };
+  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+}
