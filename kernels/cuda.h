@@ -180,10 +180,12 @@ typedef struct lcomm_cuda_kernels {
   int (*count_not_finite)(const float *source, uint64_t n, uint64_t *found, void *stream);
   int (*count_not_finite_f64)(const double *source, uint64_t n, uint64_t *found, void *stream);
   /* Divide towards zero. */
-  int (*divide_i32)(int32_t *values, int32_t divisor, uint64_t n, void *stream);
-  int (*divide_i64)(int64_t *values, int64_t divisor, uint64_t n, void *stream);
-  int (*divide_i8)(int8_t *values, int32_t divisor, uint64_t n, void *stream);
-  int (*divide_u8)(uint8_t *values, int32_t divisor, uint64_t n, void *stream);
+  struct {
+    int (*i32)(int32_t *values, int32_t divisor, uint64_t n, void *stream);
+    int (*i64)(int64_t *values, int64_t divisor, uint64_t n, void *stream);
+    int (*i8)(int8_t *values, int32_t divisor, uint64_t n, void *stream);
+    int (*u8)(uint8_t *values, int32_t divisor, uint64_t n, void *stream);
+  } divide;
   /* Scale n values down so that the Euclidean norm of the finite ones is at most `limit`; `sums`
    * are 1024 doubles of scratch. The order of additions is fixed. */
   int (*clip)(float *values, uint64_t n, double limit, double *sums, void *stream);

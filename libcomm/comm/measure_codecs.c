@@ -74,7 +74,7 @@ static void fill(float *values) {
 static void encode(trial *t) {
   t->payload_size = t->payload_bound;
   if (t->topk) {
-    lcomm_topk_encode(t->topk, t->kernels, t->values, NULL, LCOMM_TOPK_RELEASE, &t->payload,
+    lcomm_topk_encode(t->topk, t->kernels, t->values, NULL, NULL, LCOMM_TOPK_RELEASE, &t->payload,
                       &t->payload_size);
   } else {
     lcomm_encode(t->format, t->kernels, t->values, lcomm_range_whole(COUNT), 1, t->payload);

@@ -107,13 +107,13 @@ static int divide(const lcomm_run_device *device, const lcomm_buffer *sum, int r
   const lcomm_cuda_kernels *kernels = device->table->kernels;
   switch (sum->dtype) {
   case LCOMM_INT32:
-    return kernels->divide_i32(sum->data, ranks, sum->count, device->stream);
+    return kernels->divide.i32(sum->data, ranks, sum->count, device->stream);
   case LCOMM_INT64:
-    return kernels->divide_i64(sum->data, ranks, sum->count, device->stream);
+    return kernels->divide.i64(sum->data, ranks, sum->count, device->stream);
   case LCOMM_INT8:
-    return kernels->divide_i8(sum->data, ranks, sum->count, device->stream);
+    return kernels->divide.i8(sum->data, ranks, sum->count, device->stream);
   case LCOMM_UINT8:
-    return kernels->divide_u8(sum->data, ranks, sum->count, device->stream);
+    return kernels->divide.u8(sum->data, ranks, sum->count, device->stream);
   default:
     return 0;
   }

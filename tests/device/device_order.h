@@ -169,7 +169,7 @@ static inline void put_work(const workers *w, int i) {
   CHECK(device->copy(own + WORK_SIZE / 2, own, WORK_SIZE / 2, w->stream[i]));
   CHECK(device->copy(w->got + i, own + WORK_SIZE - 1, 1, w->stream[i]));
   if (device->kernels) {
-    CHECK(device->kernels->divide_i32((int32_t *)(void *)own, 3, 100, w->stream[i]));
+    CHECK(device->kernels->divide.i32((int32_t *)(void *)own, 3, 100, w->stream[i]));
   }
   CHECK(device->event.record(w->end[i], w->stream[i]));
 }

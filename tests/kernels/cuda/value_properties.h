@@ -179,8 +179,8 @@ static inline void divide_both(int64_t divisor, size_t n) {
   int64_t *wide = plain_source(&plain_types[2], n, false, 22 + n);
   void *narrow_there = there(narrow, n * sizeof *narrow, shift_of(n, sizeof *narrow));
   void *wide_there = there(wide, n * sizeof *wide, shift_of(n, sizeof *wide));
-  CHECK(device->kernels->divide_i32(narrow_there, (int32_t)divisor, n, stream));
-  CHECK(device->kernels->divide_i64(wide_there, divisor, n, stream));
+  CHECK(device->kernels->divide.i32(narrow_there, (int32_t)divisor, n, stream));
+  CHECK(device->kernels->divide.i64(wide_there, divisor, n, stream));
   lcomm_plain_divide_i32(narrow, (int32_t)divisor, n);
   lcomm_plain_divide_i64(wide, divisor, n);
   expect_there(narrow_there, narrow, n * sizeof *narrow, "int32 that were divided");
