@@ -157,6 +157,7 @@ static lcomm_status change(const changing *it) {
   atomic_store(&comm->identity.named_rules,
                lcomm_match_named(&comm->settings.policy, comm->identity.name));
   snprintf(comm->summary.about.policy, sizeof(comm->summary.about.policy), "%s", it->text);
+  lcomm_guard_forget(comm);
   if (status == LCOMM_OK && grouped) {
     status = lcomm_buckets_plan(comm);
   }

@@ -7,6 +7,7 @@
 
 #include "libcomm/engine/run_device.h"
 #include "libcomm/feedback/ef_memory.h"
+#include "libcomm/plan/milder.h"
 
 /* ----------------------------------------------------------------- parts */
 
@@ -50,8 +51,11 @@ lcomm_status lcomm_ef_make_plan(const lcomm_ef *ef, bool exact, double density, 
   lcomm_why why;
   request.exact = exact || ef->exact;
   request.density = density;
-  lcomm_status status =
-      lcomm_plan_create(&request, &comm->settings.policy, &comm->topo, comm->rank, plan, &why);
+  lcomm_policy policy = comm->settings.policy;
+  if (ef->milder.format.codec) {
+    lcomm_codecs_soften(&request.net, &policy.node, comm->topo.nodes, &ef->milder);
+  }
+  lcomm_status status = lcomm_plan_create(&request, &policy, &comm->topo, comm->rank, plan, &why);
   if (status == LCOMM_OK) {
     return LCOMM_OK;
   }

@@ -46,6 +46,10 @@ typedef struct lcomm_ef {
   lcomm_ef_state spent; /* of the last operation: is freed when no stream is held, and when the
                            operation cannot be undone any more */
   lcomm_ef_past past;
+
+  /* What it travels by instead of the codec of request.net or node=; where it does not, the codec
+   * is NULL. */
+  lcomm_codec_choice milder;
 } lcomm_ef;
 
 /* ------------------------------------------------------------------ runs */

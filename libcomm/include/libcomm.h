@@ -149,6 +149,12 @@
  *                 on one communicator, for interposers, which have to find out which
  *                 buffer is which, 1 to 4096            (default: found out)
  *
+ *   guard=STEPS[,limit=ERROR][,residual=NORMS][,report]  every so many steps a sample of each
+ *                 compressed tensor is summed exactly as well, see GUARD in
+ *                 libcomm_tensors.h; what is beyond a limit goes to a milder codec,
+ *                 with `report` only told. guard=report is guard=100,report
+ *                                                 (default off; limit=0.5, residual=100)
+ *
  *   CODEC is NAME[:OPTION[,OPTION...]][+ef|-ef][+zstd], e.g. bf16,
  *   fp8e4m3:block=32,stochastic or topk:0.01,values=int8+ef+zstd
  *     none        float32 as it is
@@ -657,6 +663,11 @@ typedef struct lcomm_stats {
   uint64_t run_misses;                       /* and of one that had to be made, LCOMM_RUN_CACHE */
   uint64_t discarded;                        /* steps of tensors, and calls with a residual, that
                                                 were undone */
+  /* guard= of the policy; of the last check the worst of all tensors, see lcomm_guard_figures */
+  uint64_t guard_checks; /* steps that were checked */
+  uint64_t guard_beyond; /* tensors found beyond a limit, each check counted */
+  uint64_t guard_waited; /* entries of top-k found waiting, over all checks */
+  double guard_error, guard_cosine, guard_residual;
 } lcomm_stats;
 
 /* Counters of this rank since creation or the last reset. Not collective. */

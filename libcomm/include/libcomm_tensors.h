@@ -157,6 +157,83 @@ LCOMM_API lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tenso
 LCOMM_API lcomm_status lcomm_tensor_codec(lcomm_comm *comm, const lcomm_tensor *tensor,
                                           lcomm_link link, char *text, size_t size);
 
+/* ----------------------------------------------------------------- guard */
+
+/* GUARD: with guard=STEPS of the policy, in each STEPS-th step, lcomm_tensors_wait() sums a sample
+ * of every compressed tensor over the ranks once more, exactly, and compares it with what the codec
+ * made of it. The sample is blocks of 16 elements spread over the tensor, others in each check, the
+ * same on all ranks, at most 1 % of the compressed data (a block of each tensor at least), and no
+ * more than 65536 elements of a tensor. It travels as one sum of its own, 1 or, with error
+ * feedback, 2 float32 for each element; nothing else of the step changes, not a bit. Where an
+ * element is sampled,
+ *
+ *   gradient  is the exact sum over the ranks of what they contribute to this step: multiplied by
+ *             the tensor's factor, clipped, with momentum= after momentum joined in
+ *   result    is the sum that all ranks received; an average times the number of ranks
+ *   residual  is what the ranks keep after the step, gradient + residual before - result
+ *
+ * and of these as vectors
+ *
+ *   error     |result - gradient| / |gradient|
+ *   cosine    of the angle between result and gradient
+ *   residual  |residual| / |gradient|; 0 without error feedback
+ *
+ * Without error feedback an error is lost for ever: a tensor is beyond its limit when error >
+ * limit. With it what a step leaves out comes later, and top-k's results are far from the gradient
+ * of their step in every healthy run: error is then no fault. But the residual is all that was ever
+ * left out, the exact distance between the sum of all gradients so far and the sum of all results,
+ * so a tensor is beyond its limit when this distance is more than `residual` gradients. A few are
+ * usual for a density of 1 %, some tens for 0.1 % while a run is young.
+ *
+ * Figures are estimates. Of a sparse result only the entries count that the sample meets: with some
+ * hundred of them figures are within a tenth of those of the whole tensor, with a few they scatter.
+ *
+ * What is beyond its limit goes from its codec, that of net= or of the pattern that fits it, to the
+ * next milder one of
+ *     topk -> int4 -> int8 -> bf16 -> none     fp8e4m3, fp8e5m2 -> int8     fp16 -> bf16
+ *     auto:topk -> auto:int8 -> auto:bf16 -> auto:lossless
+ * from the next step on, on all ranks alike, because all have the same figures; rank 0 warns in one
+ * sentence. int4 and int8 have error feedback there if the policy's codec has it and there is no
+ * momentum=. What the tensor keeps stays with it, or is paid out with its next result, as with
+ * lcomm_policy_set(). After 10 good checks in a row the tensor goes back by one codec; each time
+ * that this was too early it takes twice as many. lcomm_policy_set() puts all tensors back.
+ * A saved state does not hold the codecs: a run that goes on begins with the policy's.
+ *
+ * A check that finds no finite gradient other than 0 says nothing and decides nothing. Tensors
+ * that stay exact (min=, exempt=, warm-up steps) are not checked, nor are calls with a residual,
+ * nor tensors on a device: rank 0 warns of the last. */
+
+enum { LCOMM_GUARD_CODEC_MAX = 64 };
+
+/* What the last check found of a tensor; the same on all ranks. */
+typedef struct lcomm_guard_figures {
+  const char *tensor; /* its name, valid until lcomm_destroy() */
+  uint64_t checks;    /* of it so far; 0: none, and the rest means nothing */
+  uint64_t step;      /* that was checked, counted from 0 */
+  uint64_t samples;   /* elements that were compared */
+  double error, cosine, residual;
+  uint64_t waited;    /* entries that top-k picked in this step and that found no room, over all
+                         elements and ranks; they are in the residuals. 0 for other codecs */
+  uint64_t fallbacks; /* how often it went to a milder codec so far */
+  int beyond;         /* 1: beyond its limit */
+  char codec[LCOMM_GUARD_CODEC_MAX]; /* that is compared, such as "topk:0.01+ef" */
+  char next[LCOMM_GUARD_CODEC_MAX];  /* of the steps from here on */
+} lcomm_guard_figures;
+
+/* What the last check found of this tensor. Between steps or in one. Errors: ARGUMENT, or the
+ * sticky error. */
+LCOMM_API lcomm_status lcomm_tensor_guard(lcomm_comm *comm, const lcomm_tensor *tensor,
+                                          lcomm_guard_figures *figures);
+
+/* Called for each tensor that was checked, on every rank, by the thread that is in
+ * lcomm_tensors_wait(). figures: valid during the call. It must not call libcomm. */
+typedef void (*lcomm_guard_function)(void *context, const lcomm_guard_figures *figures);
+
+/* From the next check on `function` is called; NULL: none is. Local call. Errors: ARGUMENT, or the
+ * sticky error. */
+LCOMM_API lcomm_status lcomm_guard_set(lcomm_comm *comm, lcomm_guard_function function,
+                                       void *context);
+
 /* ------------------------------------------------------ saving the state */
 
 /* What error feedback and momentum correction remember belongs into a

@@ -74,6 +74,9 @@ typedef struct lcomm_summary {
   uint32_t in_flight;
   double active_since_s, active_s;
   uint64_t missed_wakeups, flow_waits; /* as in lcomm_stats */
+  /* What the guard found, of guarded_count tensors; owned by it, who guards them. */
+  const lcomm_guard_figures *const *guarded;
+  size_t guarded_count;
   lcomm_summary_about about;
 } lcomm_summary;
 

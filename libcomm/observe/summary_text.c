@@ -127,6 +127,30 @@ static void put_remarks(lcomm_writer *w, const lcomm_summary *summary) {
   }
 }
 
+/* The guard's figures of the first tensors that were checked. */
+static void put_guarded(lcomm_writer *w, const lcomm_summary *summary) {
+  enum { SHOWN_MAX = 24 };
+  size_t shown = 0, left = 0;
+  for (size_t i = 0; i < summary->guarded_count; i++) {
+    const lcomm_guard_figures *it = summary->guarded[i];
+    if (it->checks == 0 || shown == SHOWN_MAX) {
+      left += it->checks > 0;
+      continue;
+    }
+    if (shown++ == 0) {
+      lcomm_write(w, "\n  %-24s %-20s %7s %9s %7s %9s %8s %5s\n", "guard: tensor", "codec",
+                  "checks", "error", "cosine", "residual", "waited", "falls");
+    }
+    lcomm_write(w, "  %-24.60s %-20s %7llu %9.3g %7.3f %9.3g %8llu %5llu%s\n", it->tensor,
+                it->codec, (unsigned long long)it->checks, it->error, it->cosine, it->residual,
+                (unsigned long long)it->waited, (unsigned long long)it->fallbacks,
+                it->beyond ? " beyond the limit" : "");
+  }
+  if (left > 0) {
+    lcomm_write(w, "  and %zu more tensors\n", left);
+  }
+}
+
 size_t lcomm_summary_print(const lcomm_summary *summary, double now_s, char *text, size_t size) {
   lcomm_writer w = lcomm_writer_begin(text, size);
   lcomm_summary_row sum;
@@ -149,5 +173,6 @@ size_t lcomm_summary_print(const lcomm_summary *summary, double now_s, char *tex
   }
   put_verdict(&w, &sum, active_s);
   put_remarks(&w, summary);
+  put_guarded(&w, summary);
   return w.length;
 }

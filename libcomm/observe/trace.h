@@ -51,6 +51,7 @@ enum {
   X(LCOMM_TRACE_COPY, "copy", 'C')           /* between callers' buffers and the vector */         \
   X(LCOMM_TRACE_WAIT, "wait", 'W')           /* nothing to do but wait */                          \
   X(LCOMM_TRACE_WRITE, "write trace", 'W')   /* the trace itself was written */                    \
+  X(LCOMM_TRACE_GUARD, "guard", 'C')         /* a tensor was compared with its exact sum */        \
   X(LCOMM_TRACE_OPERATION, "operation", 'O') /* from start to end; shown by operation's name */
 
 typedef enum lcomm_trace_kind {
@@ -59,6 +60,12 @@ typedef enum lcomm_trace_kind {
 #undef LCOMM_TRACE_KIND_ENUM
       LCOMM_TRACE_KIND_COUNT
 } lcomm_trace_kind;
+
+/* Of LCOMM_TRACE_GUARD, as in lcomm_guard_figures. */
+typedef struct lcomm_trace_guard {
+  double error, cosine, residual;
+  uint64_t waited;
+} lcomm_trace_guard;
 
 typedef struct lcomm_trace_event {
   lcomm_trace_kind kind;
@@ -73,6 +80,7 @@ typedef struct lcomm_trace_event {
   uint64_t bytes;        /* on the wire; of a payload; of the data of an operation */
   const char *name;      /* tensor or bucket, copied; NULL: none */
   const char *codec;     /* copied; NULL: none */
+  lcomm_trace_guard guard;
 } lcomm_trace_event;
 
 /* As the environment says; *trace is NULL when LCOMM_TRACE is not set, and then

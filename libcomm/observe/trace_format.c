@@ -198,6 +198,23 @@ static void put_text(lcomm_trace_line *line, const char *key, const char *text) 
   }
 }
 
+/* Numbers of JSON whatever the locale is: figures are finite and not negative, but for a cosine. */
+static void put_figure(lcomm_trace_line *line, const char *key, double value) {
+  static const double MOST = 1e12;
+  double size = value < 0 ? -value : value;
+  uint64_t millionths = (uint64_t)(1e6 * (size < MOST ? size : MOST) + 0.5);
+  lcomm_trace_put(line, ",\"%s\":%s%llu.%06llu", key, value < 0 ? "-" : "",
+                  (unsigned long long)(millionths / 1000000),
+                  (unsigned long long)(millionths % 1000000));
+}
+
+static void put_guard(lcomm_trace_line *line, const lcomm_trace_guard *guard) {
+  put_figure(line, "error", guard->error);
+  put_figure(line, "cosine", guard->cosine);
+  put_figure(line, "residual", guard->residual);
+  lcomm_trace_put(line, ",\"waited\":%llu", (unsigned long long)guard->waited);
+}
+
 void lcomm_trace_format_event(lcomm_trace_line *line, const lcomm_trace_event *event,
                               const lcomm_trace_place *place) {
   bool whole = event->kind == LCOMM_TRACE_OPERATION;
@@ -224,5 +241,8 @@ void lcomm_trace_format_event(lcomm_trace_line *line, const lcomm_trace_event *e
   }
   put_text(line, "tensor", event->name);
   put_text(line, "codec", event->codec);
+  if (event->kind == LCOMM_TRACE_GUARD) {
+    put_guard(line, &event->guard);
+  }
   lcomm_trace_put(line, "}}");
 }

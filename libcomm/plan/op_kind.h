@@ -28,7 +28,8 @@ enum { LCOMM_OP_KIND_TEXT_MAX = 64 };
   X(LCOMM_OP_KIND_POLICY, "lcomm_policy_set")                                                      \
   X(LCOMM_OP_KIND_DISCARD_STEP, "lcomm_tensors_discard")                                           \
   X(LCOMM_OP_KIND_DISCARD_CALL, "lcomm_residual_discard")                                          \
-  X(LCOMM_OP_KIND_MEASURE, "lcomm_create") /* what links cost, for net=auto */
+  X(LCOMM_OP_KIND_MEASURE, "lcomm_create") /* what links cost, for net=auto */                     \
+  X(LCOMM_OP_KIND_GUARD, NULL)             /* the exact sum of samples of tensors */
 
 typedef enum lcomm_op_kind {
 #define LCOMM_OP_KIND_ENUM(id, call) id,
@@ -59,7 +60,8 @@ typedef enum lcomm_sequence_space {
 
 static inline lcomm_sequence_space lcomm_op_kind_sequence_space(lcomm_op_kind op_kind) {
   return op_kind == LCOMM_OP_KIND_BUCKET || op_kind == LCOMM_OP_KIND_TENSORS ||
-                 op_kind == LCOMM_OP_KIND_MEASURE || op_kind == LCOMM_OP_KIND_DISCARD_STEP
+                 op_kind == LCOMM_OP_KIND_MEASURE || op_kind == LCOMM_OP_KIND_DISCARD_STEP ||
+                 op_kind == LCOMM_OP_KIND_GUARD
              ? LCOMM_SEQUENCE_SPACE_BUCKETS
              : LCOMM_SEQUENCE_SPACE_CALLS;
 }

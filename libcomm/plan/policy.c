@@ -10,7 +10,7 @@
 #include "libcomm/plan/number.h"
 #include "libcomm/plan/policy_internal.h"
 
-enum { KEY_COUNT = 16, SMALLEST_BUCKET = 4096 };
+enum { KEY_COUNT = 17, SMALLEST_BUCKET = 4096 };
 
 typedef lcomm_span span;
 
@@ -240,6 +240,10 @@ static lcomm_status parse_step(parser *p, span value) {
   return LCOMM_OK;
 }
 
+static lcomm_status parse_guard(parser *p, span value) {
+  return lcomm_policy_read_guard(&p->in, value, &p->policy->guard);
+}
+
 static const key keys[KEY_COUNT] = {
     {"net", parse_net, "int8"},
     {"node", parse_node, "bf16"},
@@ -257,6 +261,7 @@ static const key keys[KEY_COUNT] = {
     {"check", parse_check, "xxhash"},
     {"match", parse_match, "size>=1M&op=sum"},
     {"step", parse_step, "12"},
+    {"guard", parse_guard, "100,limit=0.5"},
 };
 
 /* Sentences of this parser end with the example of this key. */
@@ -277,7 +282,8 @@ static int find_key(span name) {
 static lcomm_status parse_word(parser *p, span word) {
   static const char expected[] =
       "expected KEY=VALUE with one of the keys net, net[PATTERN,...], node, min, exempt, "
-      "warmup, ramp, momentum, clip, undo, nonfinite, scope, bucket, algo, check, match, step";
+      "warmup, ramp, momentum, clip, undo, nonfinite, scope, bucket, algo, check, match, step, "
+      "guard";
   char quoted[LCOMM_QUOTE_MAX];
   span name = lcomm_span_before(word, "=");
   int index = find_key(name);

@@ -48,6 +48,14 @@ typedef struct lcomm_ramp_stage {
   uint64_t steps;
 } lcomm_ramp_stage;
 
+/* guard=: how often results are compared with exact sums, and what may be wrong with them. */
+typedef struct lcomm_guard_policy {
+  uint64_t steps;  /* from one check to the next; 0: without guard= */
+  double limit;    /* largest relative error of what a codec without error feedback sends */
+  double residual; /* with error feedback: the largest residual, in norms of the gradient */
+  bool report;     /* tensors keep their codec */
+} lcomm_guard_policy;
+
 typedef enum lcomm_scope { LCOMM_SCOPE_TENSOR, LCOMM_SCOPE_BUCKET } lcomm_scope;
 
 /* What a norm of clip= is of. */
@@ -103,6 +111,7 @@ typedef struct lcomm_policy {
   unsigned pattern_count;
   lcomm_codec_pattern patterns[LCOMM_POLICY_PATTERNS_MAX]; /* the first one that fits counts */
   uint32_t step_calls;                                     /* 0: without step= */
+  lcomm_guard_policy guard;
 } lcomm_policy;
 
 /* Parse `text` (NULL or "" is the default policy). On a mistake returns

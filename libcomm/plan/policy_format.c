@@ -166,6 +166,7 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text) {
   if (policy->step_calls != standard->step_calls) {
     lcomm_write(&w, " step=%u", policy->step_calls);
   }
+  lcomm_policy_write_guard(&w, &policy->guard);
   if (w.length == 0) {
     lcomm_write(&w, " net=%s", standard->net.format.codec->name);
   }

@@ -111,6 +111,13 @@ lcomm_status lcomm_policy_read_patterns(lcomm_policy_reader *r, lcomm_span word,
                                         lcomm_policy *policy);
 void lcomm_policy_write_patterns(lcomm_writer *w, const lcomm_policy *policy);
 
+/* ---------------------------------------------------------------- policy_guard.c */
+
+/* The value of guard=, read and written again. */
+lcomm_status lcomm_policy_read_guard(lcomm_policy_reader *r, lcomm_span value,
+                                     lcomm_guard_policy *guard);
+void lcomm_policy_write_guard(lcomm_writer *w, const lcomm_guard_policy *guard);
+
 /* --------------------------------------------------------------- policy_codec.c */
 
 typedef enum lcomm_codec_place { LCOMM_ON_NET, LCOMM_IN_NODE } lcomm_codec_place;

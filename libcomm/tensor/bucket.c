@@ -32,7 +32,7 @@ static bool has_room(const lcomm_comm *comm, const lcomm_bucket *bucket,
 static bool is_of_kind(const lcomm_bucket *bucket, const lcomm_tensor *tensor,
                        const lcomm_named_data *policy) {
   return bucket->dtype == tensor->dtype && bucket->op == tensor->op &&
-         bucket->ef.exact == policy->exact &&
+         bucket->rungs == tensor->guarded.rungs && bucket->ef.exact == policy->exact &&
          (policy->exact || lcomm_codec_choice_equal(&bucket->ef.request.net, &policy->net));
 }
 
@@ -65,6 +65,7 @@ static lcomm_status add_to_bucket(grouping *it, size_t index) {
     bucket->op = tensor->op;
     bucket->ef.exact = policy.exact;
     bucket->ef.request.net = policy.net;
+    bucket->rungs = tensor->guarded.rungs;
     it->bucket_count++;
   }
   bucket->count += tensor->count;
@@ -159,6 +160,7 @@ void lcomm_tensor_set_free(lcomm_comm *comm) {
   if (!comm->tensors) {
     return;
   }
+  lcomm_guard_free(comm);
   for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
     free_bucket(&comm->tensors->buckets[i]);
   }
@@ -213,7 +215,7 @@ lcomm_status lcomm_buckets_dissolve(lcomm_comm *comm) {
 }
 
 static bool same_tensors(const lcomm_bucket *a, const lcomm_bucket *b) {
-  return a->ef.exact == b->ef.exact && a->tensor_count == b->tensor_count &&
+  return a->ef.exact == b->ef.exact && a->rungs == b->rungs && a->tensor_count == b->tensor_count &&
          memcmp(a->tensors, b->tensors, a->tensor_count * sizeof(lcomm_tensor *)) == 0;
 }
 
@@ -259,6 +261,9 @@ static lcomm_status make_ef(lcomm_bucket *bucket) {
       .exact = exact,
       .undo = policy->undo,
       .background = true};
+  if (bucket->rungs > 0) {
+    bucket->ef.milder = lcomm_guard_codec(bucket, bucket->rungs);
+  }
   return bucket->ends ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
@@ -310,5 +315,5 @@ lcomm_status lcomm_buckets_plan(lcomm_comm *comm) {
   }
   comm->tensors->grouped |= status == LCOMM_OK;
   free(it.is_new);
-  return status;
+  return status == LCOMM_OK ? lcomm_guard_plan(comm) : status;
 }

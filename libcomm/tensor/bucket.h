@@ -15,6 +15,7 @@
 #include "libcomm/observe/trace.h"
 #include "libcomm/plan/eligibility.h"
 #include "libcomm/tensor/auto_revise.h"
+#include "libcomm/tensor/guard.h"
 
 typedef struct lcomm_bucket lcomm_bucket;
 
@@ -34,6 +35,7 @@ struct lcomm_tensor {
   atomic_bool returned;  /* in this step: the caller knows that the result is there */
   void *event;           /* of its device: a stream has made the gradient; made once */
   atomic_bool on_stream; /* in this step the gradient is there when the event is over */
+  lcomm_guarded guarded; /* what the guard knows of it */
   lcomm_ef_parked state; /* while it is in no bucket: frozen, or buckets are planned anew */
 };
 
@@ -48,6 +50,7 @@ struct lcomm_bucket {
   lcomm_op op;
   size_t element_size; /* of the vector: its elements are lcomm_sum_dtype(dtype) */
   uint8_t *vector;     /* the tensors one after the other; NULL: the one tensor itself */
+  unsigned rungs;      /* of its tensors, see lcomm_guarded */
   uint64_t *ends;      /* in the vector, of what top-k looks at together; owned */
   lcomm_ef ef;
   bool over; /* in this step */
@@ -77,6 +80,10 @@ typedef struct lcomm_tensor_set {
   lcomm_memory_location location; /* of all tensors */
   double clip_factor;             /* of all gradients of this step, by clip=NORM:global */
   lcomm_step_past past;
+  struct lcomm_guard *guard;           /* guard.h, NULL: nothing is checked */
+  bool guard_refused;                  /* it was said that devices have none */
+  lcomm_guard_function guard_function; /* lcomm_guard_set(), or NULL */
+  void *guard_context;
 } lcomm_tensor_set;
 
 /* Part of making and freeing a communicator: an empty set, and the hooks of the engine. MEMORY. */

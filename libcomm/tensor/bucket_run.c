@@ -89,6 +89,7 @@ static lcomm_status stage_in(lcomm_bucket *bucket, lcomm_run *run) {
     capture(bucket);
   }
   LCOMM_TRY(clip(bucket, run));
+  lcomm_guard_take(bucket, run, vector_of(bucket));
   trace_copy(bucket, run, begin_s);
   return LCOMM_OK;
 }
@@ -110,6 +111,7 @@ static lcomm_status finish_sums(lcomm_bucket *bucket, lcomm_run *run) {
 static lcomm_status stage_out(lcomm_run *run) {
   lcomm_bucket *bucket = run->data.owner;
   double begin_s = lcomm_exec_copy_begin(run);
+  lcomm_guard_keep(bucket, run, vector_of(bucket));
   LCOMM_TRY(finish_sums(bucket, run));
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     lcomm_buffer result = buffer_of(bucket->tensors[i]);

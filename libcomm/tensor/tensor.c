@@ -304,8 +304,14 @@ static lcomm_status finish_step(lcomm_comm *comm) {
     status = lcomm_operations_wait(comm, &comm->tensors->buckets[i].over);
   }
   if (status == LCOMM_OK) {
+    status = lcomm_guard_check(comm);
+  }
+  if (status == LCOMM_OK) {
     end_step(comm);
     status = lcomm_auto_step_over(comm);
+  }
+  if (status == LCOMM_OK) {
+    status = lcomm_guard_change(comm);
   }
   return status;
 }

@@ -24,6 +24,7 @@ static uint64_t counts[1] = {4}, bytes;
 static lcomm_request request;
 static lcomm_residual *residual;
 static lcomm_tensor *tensor, *made;
+static lcomm_guard_figures figures;
 static lcomm_comm *other;
 static char text[64];
 static int done;
@@ -71,6 +72,8 @@ static int done;
   X(lcomm_tensor_ready_on_stream, (c, NULL, NULL), "lcomm_tensor_ready_on_stream")                 \
   X(lcomm_tensor_residual, (c, NULL, received), "lcomm_tensor_residual")                           \
   X(lcomm_tensor_residual, (c, tensor, NULL), "lcomm_tensor_residual")                             \
+  X(lcomm_tensor_guard, (c, NULL, &figures), "lcomm_tensor_guard")                                 \
+  X(lcomm_tensor_guard, (c, tensor, NULL), "lcomm_tensor_guard")                                   \
   X(lcomm_state_save, (c, NULL), "lcomm_state_save")                                               \
   X(lcomm_state_load, (c, NULL), "lcomm_state_load")                                               \
   X(lcomm_state_size, (c, NULL), "lcomm_state_size")                                               \
@@ -98,6 +101,7 @@ static int done;
   X(lcomm_abort, (c, "why"), "lcomm_abort")                                                        \
   X(lcomm_tensors_wait, (c), "lcomm_tensors_wait")                                                 \
   X(lcomm_tensors_discard, (c), "lcomm_tensors_discard")                                           \
+  X(lcomm_guard_set, (c, NULL, NULL), "lcomm_guard_set")                                           \
   X(lcomm_stats_reset, (c), "lcomm_stats_reset")
 
 /* Calls with a residual say it in its communicator's sentence, where there is one. */
@@ -120,6 +124,7 @@ static int done;
   X(lcomm_tensor_ready, (c, t))                                                                    \
   X(lcomm_tensor_ready_on_stream, (c, t, NULL))                                                    \
   X(lcomm_tensor_residual, (c, t, received))                                                       \
+  X(lcomm_tensor_guard, (c, t, &figures))                                                          \
   X(lcomm_tensor_data_set, (c, t, data))                                                           \
   X(lcomm_tensor_codec, (c, t, LCOMM_LINK_NET, (char *)received, 8))                               \
   X(lcomm_tensor_freeze, (c, t))                                                                   \

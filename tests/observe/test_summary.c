@@ -68,6 +68,39 @@ static void known_numbers_make_a_known_table(void **state) {
       "in flight were spent waiting.\n");
 }
 
+/* Tensors that were checked, as many as there is room for. */
+static void what_the_guard_found_is_shown(void **state) {
+  (void)state;
+  enum { GUARDED = 30 };
+  lcomm_guard_figures figures[GUARDED];
+  const lcomm_guard_figures *rows[GUARDED];
+  char text[LCOMM_SUMMARY_TEXT_MAX];
+  lcomm_summary summary = {.about = about, .guarded = rows, .guarded_count = GUARDED};
+  for (int i = 0; i < GUARDED; i++) {
+    figures[i] = (lcomm_guard_figures){.tensor = "fc1.weight", .codec = "topk:0.01+ef"};
+    rows[i] = &figures[i];
+  }
+  lcomm_summary_print(&summary, 1, text, sizeof(text));
+  assert_null(strstr(text, "guard"));
+  for (int i = 0; i < GUARDED; i++) {
+    figures[i].checks = 12;
+  }
+  figures[0].error = 0.934;
+  figures[0].cosine = 0.312;
+  figures[0].residual = 108.31;
+  figures[0].waited = 7;
+  figures[0].fallbacks = 1;
+  figures[0].beyond = 1;
+  assert_true(lcomm_summary_print(&summary, 1, text, sizeof(text)) < sizeof(text));
+  assert_non_null(strstr(
+      text,
+      "\n\n  guard: tensor            codec                 checks     error  cosine  residual"
+      "   waited falls\n"
+      "  fc1.weight               topk:0.01+ef              12     0.934   0.312       108"
+      "        7     1 beyond the limit\n"));
+  assert_non_null(strstr(text, "\n  and 6 more tensors\n"));
+}
+
 /* The last line for one all-reduce. */
 static const char *verdict(double ratio) {
   static char text[LCOMM_SUMMARY_TEXT_MAX];
@@ -258,6 +291,7 @@ static void the_table_is_shown_once_by_whom_it_is_asked_for(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(known_numbers_make_a_known_table),
+      cmocka_unit_test(what_the_guard_found_is_shown),
       cmocka_unit_test(the_last_line_is_true),
       cmocka_unit_test(several_lossy_codecs_have_a_row_each),
       cmocka_unit_test(the_text_is_cut_to_its_room),

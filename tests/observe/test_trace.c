@@ -60,8 +60,18 @@ static void an_event_says_all_it_knows(void **state) {
   lcomm_trace_add(trace, &event);
   event = make_event(LCOMM_TRACE_OPERATION, now_s, now_s + 0.002);
   lcomm_trace_add(trace, &event);
+  event = make_event(LCOMM_TRACE_GUARD, now_s, now_s + 0.003);
+  event.name = "conv2.weight";
+  event.guard = (lcomm_trace_guard){0.25, -0.0625, 1234.5, 17};
+  lcomm_trace_add(trace, &event);
   lcomm_trace_destroy(trace);
   cJSON *events = read_back("all");
+  const cJSON *guard = find_event(events, "guard", 0);
+  assert_string_equal(text_of(args_of(guard), "tensor"), "conv2.weight");
+  assert_float_equal(number_of(args_of(guard), "error"), 0.25, 1e-9);
+  assert_float_equal(number_of(args_of(guard), "cosine"), -0.0625, 1e-9);
+  assert_float_equal(number_of(args_of(guard), "residual"), 1234.5, 1e-9);
+  assert_int_equal(number_of(args_of(guard), "waited"), 17);
   const cJSON *send = find_event(events, "send", 0);
   assert_non_null(send);
   assert_string_equal(text_of(send, "ph"), "X");

@@ -70,6 +70,30 @@ static void every_key_sets_its_field(void **state) {
   assert_int_equal(policy.rule_count, 2);
 }
 
+static void guards_are_read(void **state) {
+  (void)state;
+  lcomm_policy policy = parse("net=int8");
+  assert_true(policy.guard.steps == 0);
+  policy = parse("guard=7");
+  assert_int_equal(policy.guard.steps, 7);
+  assert_true(policy.guard.limit == 0.5 && policy.guard.residual == 100 && !policy.guard.report);
+  policy = parse("guard=report");
+  assert_true(policy.guard.steps == 100 && policy.guard.report);
+  static const char *const refused[] = {
+      "guard=0", "guard=-1", "guard=", "guard=1.5", "guard=limit=1", "guard=18446744073709551616"};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    expect_refusal(refused[i], 7, "is no number of steps between two checks");
+  }
+  static const char *const limits[] = {
+      "guard=1,limit=0",    "guard=1,limit=",       "guard=1,limit=-1",
+      "guard=1,residual=x", "guard=1,residual=2e9", "guard=1,limit=1x"};
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    expect_refusal(limits[i], 9, "names no limit");
+  }
+  expect_refusal("guard=1,", 9, "expected limit=ERROR, residual=NORMS or report");
+  expect_refusal("guard=1,limits=1", 9, "unknown option 'limits=1'");
+}
+
 static void canonical_text_has_a_fixed_order_and_no_defaults(void **state) {
   (void)state;
   expect_canonical("check=xxhash algo=direct bucket=1G scope=bucket warmup=7 exempt=a,b min=1 "
@@ -86,6 +110,10 @@ static void canonical_text_has_a_fixed_order_and_no_defaults(void **state) {
                    "check=none",
                    "net=none");
   expect_canonical("min=65536 warmup=3", "warmup=3");
+  expect_canonical("guard=050,residual=2e1,report,limit=.20 net=int8 step=3",
+                   "net=int8 step=3 guard=50,limit=0.2,residual=20,report");
+  expect_canonical("guard=100,limit=0.5,residual=100", "guard=100");
+  expect_canonical("guard=report,limit=1", "guard=100,limit=1,report");
   expect_canonical("algo=ring", "algo=ring");
 }
 
@@ -326,7 +354,7 @@ static void words_must_be_known_and_given_once(void **state) {
       "unknown key 'foo'; expected KEY=VALUE with one of the keys net, net[PATTERN,...], node, "
       "min, "
       "exempt, warmup, ramp, momentum, clip, undo, nonfinite, scope, bucket, algo, check, match, "
-      "step;");
+      "step, guard;");
   expect_refusal("NET=int8", 1, "unknown key 'NET'");
   expect_refusal("=int8", 1, "unknown key ''");
   expect_refusal("  int8", 3, "unknown key 'int8'");
@@ -440,7 +468,10 @@ static void sentences_never_echo_control_characters(void **state) {
                                "match=size>=%s",
                                "match=dtype=%s",
                                "match=size>=1&comm=%s",
-                               "step=%s"};
+                               "step=%s",
+                               "guard=%s",
+                               "guard=1,limit=%s",
+                               "guard=1,%s"};
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     char text[512];
     snprintf(text, sizeof text, forms[i],
@@ -530,6 +561,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_default_is_exact),
       cmocka_unit_test(every_key_sets_its_field),
+      cmocka_unit_test(guards_are_read),
       cmocka_unit_test(canonical_text_has_a_fixed_order_and_no_defaults),
       cmocka_unit_test(sizes_are_powers_of_1024),
       cmocka_unit_test(sizes_that_do_not_fit_are_refused),

@@ -202,6 +202,22 @@ static bool read_message(const cJSON *args, lcomm_trace_event *event) {
          find_link(args, &event->link) && (!needed || event->operation);
 }
 
+static bool get_figure(const cJSON *args, const char *key, double *value) {
+  const cJSON *found = cJSON_GetObjectItemCaseSensitive(args, key);
+  *value = cJSON_IsNumber(found) ? found->valuedouble : NAN;
+  return isfinite(*value);
+}
+
+static bool read_guard(const cJSON *args, lcomm_trace_guard *guard) {
+  int64_t waited = 0;
+  bool good = get_figure(args, "error", &guard->error) &&
+              get_figure(args, "cosine", &guard->cosine) &&
+              get_figure(args, "residual", &guard->residual) &&
+              get_whole(args, "waited", 0, WHOLE_MAX, &waited);
+  guard->waited = (uint64_t)waited;
+  return good;
+}
+
 static bool read_args(const cJSON *args, lcomm_trace_item *item) {
   lcomm_trace_event *event = &item->event;
   int64_t bytes = 0;
@@ -215,6 +231,9 @@ static bool read_args(const cJSON *args, lcomm_trace_item *item) {
   if (event->operation &&
       (!get_u32(args, "number", &event->sequence) ||
        (event->kind < LCOMM_TRACE_COPY && !get_u32(args, "step", &event->step)))) {
+    return false;
+  }
+  if (event->kind == LCOMM_TRACE_GUARD && !read_guard(args, &event->guard)) {
     return false;
   }
   return read_message(args, event);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/plan/milder.h"
+
+#include "libcomm/base/writer.h"
+
+static const lcomm_codec *next_of(const lcomm_codec *codec) {
+  switch (codec->id) {
+  case LCOMM_CODEC_TOPK:
+    return &lcomm_codec_int4;
+  case LCOMM_CODEC_INT4:
+  case LCOMM_CODEC_FP8E4M3:
+  case LCOMM_CODEC_FP8E5M2:
+    return &lcomm_codec_int8;
+  case LCOMM_CODEC_INT8:
+  case LCOMM_CODEC_FP16:
+    return &lcomm_codec_bf16;
+  case LCOMM_CODEC_BF16:
+    return &lcomm_codec_none;
+  default:
+    return NULL;
+  }
+}
+
+static bool has_room_for_feedback(const lcomm_codec *codec) {
+  return codec->id == LCOMM_CODEC_INT4 || codec->id == LCOMM_CODEC_INT8;
+}
+
+static bool milder_class(lcomm_auto_class automatic, unsigned rungs, lcomm_codec_choice *choice) {
+  if (rungs >= (unsigned)automatic) {
+    *choice = (lcomm_codec_choice){.format = lcomm_format_of(&lcomm_codec_none)};
+    return false;
+  }
+  *choice = lcomm_auto_choice((lcomm_auto_class)((unsigned)automatic - rungs));
+  return true;
+}
+
+bool lcomm_milder_codec(const lcomm_codec_choice *codec, unsigned rungs, bool momentum,
+                        lcomm_codec_choice *choice) {
+  const lcomm_codec *it = codec->format.codec;
+  if (codec->automatic != LCOMM_AUTO_NONE) {
+    return milder_class(codec->automatic, rungs, choice);
+  }
+  for (unsigned i = 0; i < rungs && it; i++) {
+    it = next_of(it);
+  }
+  if (rungs == 0) {
+    *choice = *codec;
+    return true;
+  }
+  *choice = (lcomm_codec_choice){.format = lcomm_format_of(it ? it : &lcomm_codec_none)};
+  choice->error_feedback =
+      codec->error_feedback && !momentum && has_room_for_feedback(choice->format.codec);
+  choice->format.zstd = codec->format.zstd && choice->format.codec->id != LCOMM_CODEC_NONE;
+  return it != NULL;
+}
+
+const char *lcomm_milder_text(const lcomm_codec_choice *codec, bool momentum, char *text,
+                              size_t size) {
+  lcomm_writer w = lcomm_writer_begin(text, size);
+  lcomm_codec_choice choice;
+  char name[64];
+  for (unsigned rungs = 0; lcomm_milder_codec(codec, rungs, momentum, &choice); rungs++) {
+    lcomm_write(&w, "%s%s", rungs > 0 ? " -> " : "",
+                lcomm_codec_choice_format(&choice, name, sizeof name));
+  }
+  return text;
+}
+
+const lcomm_codec_choice *lcomm_farthest_codec(const lcomm_codec_choice *net,
+                                               const lcomm_codec_choice *node, int nodes) {
+  return nodes > 1 ? net : node;
+}
+
+void lcomm_codecs_soften(lcomm_codec_choice *net, lcomm_codec_choice *node, int nodes,
+                         const lcomm_codec_choice *choice) {
+  bool exact = choice->format.codec->id == LCOMM_CODEC_NONE;
+  if (nodes > 1 || exact) {
+    *net = *choice;
+  }
+  if (nodes < 2 || exact) {
+    *node = *choice;
+  }
+}

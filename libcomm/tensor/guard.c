@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* The life of the guard: its samples are made with the buckets. */
+
+#include <stdlib.h>
+
+#include "libcomm/base/log.h"
+#include "libcomm/plan/milder.h"
+#include "libcomm/tensor/bucket.h"
+
+/* ---------------------------------------------------------------- making */
+
+const lcomm_codec_choice *lcomm_guard_policy_codec(const lcomm_bucket *bucket) {
+  const lcomm_comm *comm = bucket->comm;
+  return lcomm_farthest_codec(&bucket->ef.request.net, &comm->settings.policy.node,
+                              comm->topo.nodes);
+}
+
+lcomm_codec_choice lcomm_guard_codec(const lcomm_bucket *bucket, unsigned rungs) {
+  lcomm_codec_choice choice;
+  (void)lcomm_milder_codec(lcomm_guard_policy_codec(bucket), rungs,
+                           bucket->comm->settings.policy.momentum > 0, &choice);
+  return choice;
+}
+
+/* Tensors that are guarded, their elements, and what each element takes. */
+typedef struct extent {
+  size_t tensors;
+  uint64_t elements;
+} extent;
+
+static bool is_guarded(const lcomm_bucket *bucket) {
+  return !bucket->ef.exact && bucket->count > 0 &&
+         lcomm_guard_policy_codec(bucket)->format.codec->id != LCOMM_CODEC_NONE;
+}
+
+static extent measure(const lcomm_comm *comm) {
+  extent all = {0, 0};
+  for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
+    const lcomm_bucket *bucket = &comm->tensors->buckets[i];
+    all.tensors += is_guarded(bucket) ? bucket->tensor_count : 0;
+    all.elements += is_guarded(bucket) ? bucket->count : 0;
+  }
+  return all;
+}
+
+static void add_share(lcomm_guard *guard, lcomm_tensor *tensor, const extent *all) {
+  lcomm_guard_share *share = &guard->shares[guard->share_count];
+  share->tensor = tensor;
+  share->number = (uint32_t)guard->share_count;
+  share->has_residual = lcomm_guard_codec(tensor->bucket, tensor->guarded.rungs).error_feedback;
+  lcomm_guard_share_size(share, tensor->count,
+                         lcomm_guard_sample_count(tensor->count, 1 + share->has_residual,
+                                                  all->elements, all->tensors));
+  tensor->guarded.share = share;
+  tensor->guarded.figures.tensor = tensor->name;
+  guard->rows[guard->share_count++] = &tensor->guarded.figures;
+}
+
+static void add_shares(lcomm_guard *guard, const extent *all) {
+  for (size_t i = 0; i < guard->comm->tensors->bucket_count; i++) {
+    const lcomm_bucket *bucket = &guard->comm->tensors->buckets[i];
+    for (size_t j = 0; is_guarded(bucket) && j < bucket->tensor_count; j++) {
+      add_share(guard, bucket->tensors[j], all);
+    }
+  }
+}
+
+/* Memory of all shares; false without it. */
+static bool place_shares(lcomm_guard *guard) {
+  uint64_t sums = guard->share_count, results = 1;
+  for (size_t i = 0; i < guard->share_count; i++) {
+    uint64_t elements = lcomm_guard_share_elements(&guard->shares[i]);
+    sums += elements * (1 + guard->shares[i].has_residual);
+    results += elements;
+  }
+  guard->ef.request.count = sums;
+  guard->sums = lcomm_links_memory_get(&guard->comm->links, sums * sizeof(float));
+  guard->results = malloc(results * sizeof(float));
+  if (!guard->sums || !guard->results) {
+    return false;
+  }
+  float *sum = guard->sums, *result = guard->results;
+  for (size_t i = 0; i < guard->share_count; i++) {
+    lcomm_guard_share *share = &guard->shares[i];
+    uint64_t elements = lcomm_guard_share_elements(share);
+    share->sums = sum;
+    share->results = result;
+    share->waited = guard->sums + sums - guard->share_count + i;
+    sum += elements * (1 + share->has_residual);
+    result += elements;
+  }
+  return true;
+}
+
+/* The run of the sum is made here too, so that a check allocates nothing. */
+static lcomm_status make(lcomm_guard *guard, const extent *all) {
+  lcomm_comm *comm = guard->comm;
+  lcomm_run *run = NULL;
+  guard->shares = calloc(all->tensors, sizeof *guard->shares);
+  guard->rows = calloc(all->tensors, sizeof *guard->rows);
+  if (!guard->shares || !guard->rows) {
+    return LCOMM_ERR_MEMORY;
+  }
+  add_shares(guard, all);
+  guard->ef = (lcomm_ef){.comm = comm,
+                         .request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
+                                     .dtype = LCOMM_FLOAT32,
+                                     .op = LCOMM_SUM,
+                                     .error_feedback = true},
+                         .exact = true,
+                         .background = true};
+  if (!place_shares(guard)) {
+    return LCOMM_ERR_MEMORY;
+  }
+  guard->ef.result = lcomm_span_whole(0, guard->ef.request.count);
+  return lcomm_ef_take_run(&guard->ef, 0, &run);
+}
+
+/* Samples of a device would need kernels of their own. */
+static void say_device(lcomm_comm *comm) {
+  if (comm->rank == 0 && !comm->tensors->guard_refused) {
+    lcomm_log_warning("guard=: the tensors are on a device, where their results are not compared "
+                      "with exact sums; nothing is checked, and no tensor changes its codec");
+  }
+  comm->tensors->guard_refused = true;
+}
+
+static bool is_wanted(const lcomm_comm *comm, const extent *all) {
+  return comm->settings.policy.guard.steps > 0 && comm->size > 1 && all->tensors > 0;
+}
+
+lcomm_status lcomm_guard_plan(lcomm_comm *comm) {
+  extent all = measure(comm);
+  lcomm_guard_free(comm);
+  if (!is_wanted(comm, &all)) {
+    return LCOMM_OK;
+  }
+  if (lcomm_memory_is_on_device(comm->tensors->location)) {
+    say_device(comm);
+    return LCOMM_OK;
+  }
+  lcomm_guard *guard = calloc(1, sizeof *guard);
+  if (!guard) {
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for the guard");
+  }
+  guard->comm = comm;
+  comm->tensors->guard = guard;
+  lcomm_status status = make(guard, &all);
+  if (status == LCOMM_ERR_MEMORY) {
+    return lcomm_fail(comm, status, "out of memory for the guard of %zu tensors", all.tensors);
+  }
+  comm->summary.guarded = guard->rows;
+  comm->summary.guarded_count = guard->share_count;
+  return status;
+}
+
+/* -------------------------------------------------------------- freeing */
+
+/* A run that was given up may still send from its sums; it keeps them then. */
+void lcomm_guard_free(lcomm_comm *comm) {
+  lcomm_guard *guard = comm->tensors->guard;
+  if (!guard) {
+    return;
+  }
+  comm->summary.guarded = NULL;
+  comm->summary.guarded_count = 0;
+  for (size_t i = 0; i < guard->share_count; i++) {
+    guard->shares[i].tensor->guarded.share = NULL;
+  }
+  lcomm_run *run = guard->ef.exact_run;
+  if (run && run->messages.abandoned) {
+    run->own_vector = (uint8_t *)guard->sums;
+    guard->sums = NULL;
+  }
+  lcomm_ef_free(&guard->ef);
+  lcomm_links_memory_free(&comm->links, guard->sums);
+  free(guard->results);
+  free(guard->shares);
+  free(guard->rows);
+  free(guard);
+  comm->tensors->guard = NULL;
+}
+
+void lcomm_guard_forget(lcomm_comm *comm) {
+  for (size_t i = 0; i < comm->tensors->count; i++) {
+    lcomm_guarded *guarded = &comm->tensors->list[i]->guarded;
+    guarded->rungs = 0;
+    guarded->good = guarded->patience = 0;
+    guarded->came_back = false;
+  }
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* A check of the guard: samples are summed over the ranks, compared with results, and judged. */
+
+#include <string.h>
+
+#include "libcomm/base/clock.h"
+#include "libcomm/plan/milder.h"
+#include "libcomm/tensor/bucket.h"
+
+/* --------------------------------------------------------------- summing */
+
+bool lcomm_guard_is_due(const lcomm_comm *comm) {
+  uint64_t steps = comm->settings.policy.guard.steps;
+  return steps > 0 && comm->deferred.step % steps == steps - 1;
+}
+
+static void end_sum(lcomm_operation *operation) {
+  lcomm_guard *guard = operation->owner;
+  guard->over = true;
+  lcomm_operation_release(guard->comm, operation);
+}
+
+static lcomm_status start_sum(lcomm_guard *guard) {
+  lcomm_operation *operation = NULL;
+  lcomm_operation_data data = {.vector = (uint8_t *)guard->sums,
+                               .op = LCOMM_SUM,
+                               .before = 1,
+                               .after = 1,
+                               .op_kind = LCOMM_OP_KIND_GUARD,
+                               .name = "guard"};
+  guard->over = false;
+  lcomm_status status = lcomm_operation_start(guard->comm, guard->ef.exact_run, &data, &operation);
+  if (operation) {
+    operation->owner = guard;
+    operation->awaited = &guard->over;
+    operation->end = end_sum;
+  }
+  return status;
+}
+
+/* Samples that were not taken count as zeros. The number of this operation does not count in the
+ * seeds of stochastic rounding: results are those without a guard. */
+static lcomm_status sum_samples(lcomm_guard *guard) {
+  lcomm_comm *comm = guard->comm;
+  for (size_t i = 0; i < guard->share_count; i++) {
+    const lcomm_guard_share *share = &guard->shares[i];
+    if (!share->taken) {
+      uint64_t lanes = 1 + share->has_residual;
+      memset(share->sums, 0, lanes * lcomm_guard_share_elements(share) * sizeof(float));
+      *share->waited = 0;
+    }
+  }
+  uint32_t before = comm->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS];
+  LCOMM_TRY(start_sum(guard));
+  lcomm_status status = lcomm_operations_wait(comm, &guard->over);
+  comm->operations.seed_shift -= comm->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS] - before;
+  return status;
+}
+
+/* --------------------------------------------------------------- judging */
+
+static void write_codec(const lcomm_tensor *tensor, char *text) {
+  lcomm_codec_choice choice = lcomm_guard_codec(tensor->bucket, tensor->guarded.rungs);
+  lcomm_codec_choice_format(&choice, text, LCOMM_GUARD_CODEC_MAX);
+}
+
+/* False where there was nothing to compare. */
+static bool compare(const lcomm_guard_share *share) {
+  lcomm_guarded *guarded = &share->tensor->guarded;
+  lcomm_guard_figures *figures = &guarded->figures;
+  uint64_t elements = lcomm_guard_share_elements(share);
+  const float *residuals = share->has_residual ? share->sums + elements : NULL;
+  if (!lcomm_guard_compare(share->sums, residuals, share->results, elements, figures)) {
+    return false;
+  }
+  write_codec(share->tensor, figures->codec);
+  figures->step = share->tensor->comm->deferred.step;
+  figures->waited = (uint64_t)*share->waited;
+  figures->checks++;
+  return true;
+}
+
+static lcomm_guard_verdict judge(const lcomm_guard_share *share) {
+  const lcomm_policy *policy = &share->tensor->comm->settings.policy;
+  lcomm_guarded *guarded = &share->tensor->guarded;
+  lcomm_codec_choice next;
+  bool has_milder = lcomm_milder_codec(lcomm_guard_policy_codec(share->tensor->bucket),
+                                       guarded->rungs + 1, policy->momentum > 0, &next);
+  guarded->patience += guarded->patience == 0 ? LCOMM_GUARD_PATIENCE : 0;
+  lcomm_guard_verdict verdict =
+      lcomm_guard_judge(&policy->guard, share->has_residual, has_milder, guarded);
+  guarded->figures.fallbacks += verdict == LCOMM_GUARD_FALL;
+  write_codec(share->tensor, guarded->figures.next);
+  return verdict;
+}
+
+static void count_news(lcomm_guard_news *news, const lcomm_guard_share *share) {
+  news->first = news->first ? news->first : share;
+  news->count++;
+}
+
+static void judge_all(lcomm_guard *guard) {
+  lcomm_guard_news news[LCOMM_GUARD_RETURN + 1] = {{0}};
+  lcomm_guard_begin_tell(guard);
+  for (size_t i = 0; i < guard->share_count; i++) {
+    double begin_s = lcomm_clock_s();
+    const lcomm_guard_share *share = &guard->shares[i];
+    if (!share->taken || !compare(share)) {
+      continue;
+    }
+    bool before = share->tensor->guarded.figures.beyond;
+    lcomm_guard_verdict verdict = judge(share);
+    bool beyond = share->tensor->guarded.figures.beyond;
+    guard->changed |= verdict != LCOMM_GUARD_STAY;
+    if (verdict != LCOMM_GUARD_STAY || (beyond && !before)) {
+      count_news(&news[verdict], share);
+    }
+    lcomm_guard_tell(guard, share, begin_s);
+  }
+  for (int verdict = LCOMM_GUARD_STAY; verdict <= LCOMM_GUARD_RETURN; verdict++) {
+    lcomm_guard_log(guard, (lcomm_guard_verdict)verdict, &news[verdict]);
+  }
+}
+
+static bool has_samples(const lcomm_guard *guard) {
+  bool any = false;
+  for (size_t i = 0; i < guard->share_count; i++) {
+    any |= guard->shares[i].taken;
+  }
+  return any;
+}
+
+lcomm_status lcomm_guard_check(lcomm_comm *comm) {
+  lcomm_guard *guard = comm->tensors->guard;
+  if (!guard || !lcomm_guard_is_due(comm) || !has_samples(guard)) {
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(sum_samples(guard));
+  uint32_t environment = lcomm_fp_enter();
+  judge_all(guard);
+  lcomm_fp_leave(environment);
+  for (size_t i = 0; i < guard->share_count; i++) {
+    guard->shares[i].taken = false;
+  }
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_guard_change(lcomm_comm *comm) {
+  lcomm_guard *guard = comm->tensors->guard;
+  if (!guard || !guard->changed) {
+    return LCOMM_OK;
+  }
+  guard->changed = false;
+  comm->tensors->watch =
+      (lcomm_auto_watch){0}; /* of net=auto: what was measured is of other plans */
+  return lcomm_buckets_plan(comm);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* mpirun: 12 */
+
+/* The guard tells how many entries of top-k found no room. That takes more owners than the eight
+ * even shares that a slot holds. */
+
+#include "tests/support/mpi_property.h"
+
+enum { COUNT = 200000, KEPT = 2000, OWNERS = 12, ROOM = KEPT * 8 / OWNERS + 64 };
+
+/* What every rank picks lies in the tile of one owner. */
+static void fill(float *gradient) {
+  for (uint64_t i = 0; i < COUNT; i++) {
+    gradient[i] = 1e-3f * (float)((i + (uint64_t)mpi_rank) % 1000);
+  }
+  for (int i = 0; i < KEPT; i++) {
+    gradient[2 * i] = 2 + (float)i;
+  }
+}
+
+static void entries_that_find_no_room_are_counted(void) {
+  static float gradient[COUNT];
+  lcomm_tensor *tensor = NULL;
+  lcomm_guard_figures found = {0};
+  if (mpi_size != OWNERS) {
+    skip_property("needs 12 ranks");
+    return;
+  }
+  lcomm_comm *comm = make_comm("net=topk:0.01+ef guard=1 algo=direct", OWNERS);
+  require(lcomm_tensor_add(comm, "embed", gradient, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &tensor) ==
+              LCOMM_OK,
+          "%s", lcomm_last_error(comm));
+  fill(gradient);
+  lcomm_tensor_ready(comm, tensor);
+  require(lcomm_tensors_wait(comm) == LCOMM_OK, "%s", lcomm_last_error(comm));
+  lcomm_tensor_guard(comm, tensor, &found);
+  require(found.checks == 1 && found.waited == OWNERS * (KEPT - ROOM),
+          "%llu entries waited instead of %d", (unsigned long long)found.waited,
+          OWNERS * (KEPT - ROOM));
+  require(lcomm_destroy(comm) == LCOMM_OK, "%s", lcomm_last_error(NULL));
+}
+
+int main(int argc, char **argv) {
+  static const mpi_property properties[] = {
+      PROPERTY(entries_that_find_no_room_are_counted),
+  };
+  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
+}
