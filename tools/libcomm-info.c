@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "libcomm/base/env.h"
+#include "libcomm/plan/milder.h"
 #include "libcomm/plan/plan.h"
 #include "tools/info/info_build.h"
 #include "tools/info/info_json.h"
@@ -103,6 +104,42 @@ static void print_progress(const info_options *o, uint64_t share) {
   }
 }
 
+/* Is it the codec of an earlier pattern, or of net=? */
+static bool is_told(const lcomm_policy *policy, unsigned index) {
+  unsigned i = 0;
+  while (!lcomm_codec_choice_equal(lcomm_policy_net_codec(policy, i),
+                                   lcomm_policy_net_codec(policy, index))) {
+    i++;
+  }
+  return i < index;
+}
+
+static void print_ladders(const lcomm_policy *policy, int nodes) {
+  char ladder[256];
+  unsigned count = nodes > 1 ? lcomm_policy_net_count(policy) : 1;
+  for (unsigned i = 0; i < count; i++) {
+    const lcomm_codec_choice *net = lcomm_policy_net_codec(policy, i);
+    if (!is_told(policy, i)) {
+      printf("%s%s", i > 0 ? "\n             or " : "",
+             lcomm_milder_text(lcomm_farthest_codec(net, &policy->node, nodes),
+                               policy->momentum > 0, ladder, sizeof(ladder)));
+    }
+  }
+}
+
+/* What a tensor may travel by. */
+static void print_guard(const lcomm_policy *policy, const lcomm_topo *topo) {
+  if (policy->guard.steps == 0) {
+    return;
+  }
+  printf("guard        every %llu steps; %s", (unsigned long long)policy->guard.steps,
+         policy->guard.report ? "it only reports" : "beyond a limit one codec milder: ");
+  if (!policy->guard.report) {
+    print_ladders(policy, topo->nodes);
+  }
+  printf("\n");
+}
+
 static int print_screen(const info_options *o, const lcomm_policy *policy, const lcomm_topo *topo,
                         uint64_t share) {
   char policy_text[LCOMM_POLICY_MAX];
@@ -112,6 +149,7 @@ static int print_screen(const info_options *o, const lcomm_policy *policy, const
   info_print_ranks(topo);
   lcomm_policy_format(policy, policy_text);
   printf("\npolicy       %s\n", policy_text);
+  print_guard(policy, topo);
   int result = print_plans(o, policy, topo);
   print_progress(o, share);
   printf("\nenvironment\n");

@@ -17,6 +17,10 @@ printf 'node 0 host a ranks 0 1\nnode 1 host b ranks 2 3\nlink shm latency 1 us 
 expect measured_links_make_the_prediction info --plan --policy net=none --load "$work/slow.topo" --size 64M
 # 64 MiB between two nodes at 0.125 GB/s: 0.537 s, and the latency
 expect it_is_the_limit_of_the_wire_and_little_more has '^  predicted   (537|538|539|54[0-9]) ms: net 537 ms, .*; links measured$'
+expect a_guarded_policy_is_taken info --policy "net=topk:0.01+ef guard=50" --ranks 4 --nodes 2
+expect the_ladder_of_the_guard_is_told has '^guard  +every 50 steps; .*: topk:0.01\+ef -> int4\+ef -> int8\+ef -> bf16 -> none$'
+expect a_guarded_policy_with_patterns_is_taken info --policy "net[b*,c*]=int8 net=topk:0.01+ef guard=50" --ranks 4 --nodes 2
+expect the_ladder_of_a_pattern_is_told_once has '^ +or int8 -> bf16 -> none$'
 expect no_link_between_nodes_is_said info --plan --policy net=int8 --ranks 8 --size 1M
 expect the_reason_names_it has '^  because +there is no link between nodes for net= to act on'
 
