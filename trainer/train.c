@@ -120,6 +120,10 @@ static int set_up(training *self, failure *why) {
   if (peers_agree(&self->ranks, why) || compare_data(self, why) || share_weights(self, why)) {
     return -1;
   }
+  lcomm_status status = lcomm_guard_set(self->comm, log_guard, self);
+  if (peers_check(self->comm, status, "asking for the guard's figures", why)) {
+    return -1;
+  }
   return gradients_register(&self->gradients, self->comm, &self->net, why);
 }
 

@@ -251,6 +251,41 @@ static void say_traffic(const training *of, const results *run) {
   }
 }
 
+/* The last check of a tensor. */
+static void say_checked(const lcomm_guard_figures *found) {
+  printf(INDENT "%s by %s: error %.2g, cosine %.2f", found->tensor, found->codec, found->error,
+         found->cosine);
+  if (found->residual > 0.0) {
+    printf(", residual %.2g gradients", found->residual);
+  }
+  if (found->waited > 0) {
+    printf(", %" PRIu64 " entries waited", found->waited);
+  }
+  if (found->fallbacks > 0) {
+    printf("; fell back %" PRIu64 " time%s, goes on by %s", found->fallbacks,
+           plural((int)found->fallbacks), found->next);
+  } else if (found->beyond) {
+    printf("; beyond its limit");
+  }
+  printf("\n");
+}
+
+static void say_guard(const training *of) {
+  lcomm_stats stats;
+  if (lcomm_stats_get(of->comm, &stats) != LCOMM_OK || stats.guard_checks == 0) {
+    return;
+  }
+  printf("  %-14s results were compared with exact sums %" PRIu64 " time%s, at last:\n", "guard",
+         stats.guard_checks, plural((int)stats.guard_checks));
+  for (int i = 0; i < of->net.parameter_count; i++) {
+    lcomm_guard_figures found;
+    if (lcomm_tensor_guard(of->comm, of->gradients.tensors[i], &found) == LCOMM_OK &&
+        found.checks > 0) {
+      say_checked(&found);
+    }
+  }
+}
+
 void report_end(const training *of, const results *run) {
   if (of->ranks.rank != 0) {
     return;
@@ -259,6 +294,7 @@ void report_end(const training *of, const results *run) {
   printf("  %-14s %s%.2f %%%s of the test images are told correctly\n", "accuracy", green(),
          100.0 * run->accuracy, plain());
   say_traffic(of, run);
+  say_guard(of);
   if (of->ranks.size > 1) {
     printf("  %-14s identical on all ranks (0x%016" PRIx64 ")\n", "replicas", run->weights_hash);
   }

@@ -66,7 +66,7 @@ void policy_words(const char *policy, int nodes, const model *net, const policy_
 bool policy_keeps_momentum(const char *policy);
 
 /* -------------------------------------------------------- log, for programs
- * One JSON object per line. "event" says which (config, step, epoch, final;
+ * One JSON object per line. "event" says which (config, step, guard, epoch, final;
  * stopped by a signal; failed), "time" when. Steps count from the start of the
  * run, those that are done. All functions accept a log that is NULL. */
 
@@ -80,6 +80,9 @@ void log_config(const training *of);
 void log_results(const training *of, const char *event, const results *what);
 /* The mean loss of the epoch so far, over all ranks. */
 void log_step(const training *of, double loss, float rate);
+/* What the guard of the policy has found of a tensor in the step that ends; a
+ * lcomm_guard_function, whose context is the training. */
+void log_guard(void *training_to_log, const lcomm_guard_figures *found);
 void log_failed(const training *of, const failure *what);
 
 /* Returns -1 if something could not be written. */

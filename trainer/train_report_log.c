@@ -156,6 +156,28 @@ void log_step(const training *of, double loss, float rate) {
   put_end(file);
 }
 
+void log_guard(void *training_to_log, const lcomm_guard_figures *found) {
+  const training *of = training_to_log;
+  if (!of->log) {
+    return;
+  }
+  FILE *file = of->log->file;
+  put_begin(file, "guard");
+  put_whole(file, "epoch", (uint64_t)of->epoch);
+  put_whole(file, "step", of->step + 1);
+  put_text(file, "tensor", found->tensor);
+  put_text(file, "codec", found->codec);
+  put_text(file, "next", found->next);
+  put_whole(file, "samples", found->samples);
+  put_real(file, "error", found->error);
+  put_real(file, "cosine", found->cosine);
+  put_real(file, "residual", found->residual);
+  put_whole(file, "waited", found->waited);
+  put_whole(file, "fallbacks", found->fallbacks);
+  put_whole(file, "beyond", (uint64_t)found->beyond);
+  put_end(file);
+}
+
 void log_failed(const training *of, const failure *what) {
   if (!of->log) {
     return;

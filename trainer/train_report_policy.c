@@ -164,12 +164,24 @@ static void say_tensors(writer *to, const policy_codec *codecs, const model *net
   }
 }
 
+/* STEPS[,OPTION...], as lcomm_policy_string writes it. */
+static void say_guard(writer *to, const char *guard, const char *indent) {
+  bool reports = has_part(guard, ",report");
+  say(to, "%severy %.*s steps a sample of the results is compared with exact sums%s\n", indent,
+      (int)strspn(guard, "0123456789"), guard, reports ? "" : ";");
+  if (!reports) {
+    say(to, "%sa tensor that is too far from them goes to a milder codec\n", indent);
+  }
+}
+
 static void say_steps(writer *to, const char *policy, const char *indent) {
-  char warmup[VALUE_SIZE], ramp[VALUE_SIZE], momentum[VALUE_SIZE], clip[VALUE_SIZE];
+  char warmup[VALUE_SIZE], ramp[VALUE_SIZE], momentum[VALUE_SIZE], clip[VALUE_SIZE],
+      guard[VALUE_SIZE];
   find_value(policy, "warmup", "0", warmup);
   find_value(policy, "ramp", "", ramp);
   find_value(policy, "momentum", "", momentum);
   find_value(policy, "clip", "", clip);
+  find_value(policy, "guard", "", guard);
   if (strcmp(warmup, "0") != 0) {
     say(to, "%sthe first %s steps are exact\n", indent, warmup);
   }
@@ -178,6 +190,9 @@ static void say_steps(writer *to, const char *policy, const char *indent) {
   }
   if (clip[0]) {
     say(to, "%seach tensor of a rank is clipped at norm %s / sqrt(ranks)\n", indent, clip);
+  }
+  if (guard[0]) {
+    say_guard(to, guard, indent);
   }
   if (momentum[0]) {
     say(to, "%smomentum %s is kept by libcomm; the optimiser's is off\n", indent, momentum);

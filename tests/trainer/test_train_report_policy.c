@@ -56,6 +56,11 @@ static void policies_are_told_in_words(void **state) {
   assert_words("net=topk:0.01+ef ramp=0.25@100,0.05@50", 2, "in stages: 0.25@100,0.05@50");
   assert_words("net=topk:0.01+ef momentum=0.9", 2, "momentum 0.9 is kept by libcomm");
   assert_words("net=topk:0.01+ef clip=2", 2, "norm 2 / sqrt(ranks)");
+  assert_words("net=int8 guard=50", 2, "every 50 steps a sample of the results is compared");
+  assert_words("net=int8 guard=50", 2, "goes to a milder codec");
+  assert_words("net=int8 guard=7,limit=1,report", 2,
+               "every 7 steps a sample of the results is "
+               "compared with exact sums\n");
   assert_true(policy_keeps_momentum("net=topk:0.01+ef momentum=0.9"));
   assert_false(policy_keeps_momentum("net=topk:0.01+ef"));
 }
