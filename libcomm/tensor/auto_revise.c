@@ -187,6 +187,7 @@ lcomm_status lcomm_auto_step_over(lcomm_comm *comm) {
   }
   lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_BROADCAST, &it, &it, sizeof it / sizeof(float),
                                   LCOMM_FLOAT32, LCOMM_SUM);
+  call.op_kind = LCOMM_OP_KIND_TENSORS;
   LCOMM_TRY(lcomm_tensors_call(comm, &call));
   watch->least_busy_s = 0;
   return take(comm, &it);

@@ -57,8 +57,8 @@ static lcomm_status check_step(lcomm_comm *comm) {
   if (!comm->tensors->past.exists) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "lcomm_tensors_discard: there is no finished step to undo: none was made, "
-                        "or a state was loaded or the policy set since; call it right after the "
-                        "lcomm_tensors_wait of the step");
+                        "or a state was loaded, the policy set, or codecs were chosen anew "
+                        "since; call it right after the lcomm_tensors_wait of the step");
   }
   return LCOMM_OK;
 }

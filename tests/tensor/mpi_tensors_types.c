@@ -45,13 +45,19 @@ static void run_step(lcomm_comm *comm, lcomm_tensor **tensors, uint64_t step) {
   require(lcomm_tensors_wait(comm) == LCOMM_OK, "%s", lcomm_last_error(comm));
 }
 
-/* Of those that the policy may not compress; or of all. */
-static void check_results(bool all, uint64_t step, const char *policy) {
+/* Which results have the bits of an exact sum. */
+typedef enum exact_types { WHOLE_ONLY, WHOLE_AND_FLOAT64, ALL_TYPES } exact_types;
+
+static bool is_exact(exact_types exact, lcomm_dtype dtype) {
+  return exact == ALL_TYPES || LCOMM_DTYPE_IS_WHOLE(dtype) ||
+         (exact == WHOLE_AND_FLOAT64 && dtype == LCOMM_FLOAT64);
+}
+
+static void check_results(exact_types exact, uint64_t step, const char *policy) {
   for (int i = 0; i < TENSORS; i++) {
     lcomm_dtype dtype = type_of(i);
-    bool always = dtype == LCOMM_FLOAT64 || LCOMM_DTYPE_IS_WHOLE(dtype);
     model_expect(dtype, op_of(i), wanted, step + (uint64_t)i, count_of(i));
-    require((!all && !always) ||
+    require(!is_exact(exact, dtype) ||
                 memcmp(data[i], wanted, count_of(i) * lcomm_dtype_size(dtype)) == 0,
             "%s: tensor %d of %llu %s, operation %d is wrong", policy, i,
             (unsigned long long)count_of(i), lcomm_dtype_name(dtype), (int)op_of(i));
@@ -60,7 +66,7 @@ static void check_results(bool all, uint64_t step, const char *policy) {
   }
 }
 
-static void check_policy(const char *policy, bool exact) {
+static void check_policy(const char *policy, exact_types exact) {
   for (int layout = 0; layout < MODEL_LAYOUTS; layout++) {
     lcomm_tensor *tensors[TENSORS] = {NULL};
     lcomm_comm *comm = model_comm(policy, layout);
@@ -78,14 +84,19 @@ static void check_policy(const char *policy, bool exact) {
 }
 
 static void tensors_of_every_type_and_operation_travel_together(void) {
-  check_policy("net=none", true);
-  check_policy("net=none bucket=4K", true);
+  check_policy("net=none", ALL_TYPES);
+  check_policy("net=none bucket=4K", ALL_TYPES);
 }
 
 static void some_tensors_are_never_compressed(void) {
-  check_policy("net=int8 node=int8 min=1", false);
-  check_policy("net=topk:0.05+ef min=1 bucket=8K", false);
-  check_policy("net=int8+ef min=1 clip=0.001", false);
+  check_policy("net=int8 node=int8 min=1", WHOLE_AND_FLOAT64);
+  check_policy("net=topk:0.05+ef min=1 bucket=8K", WHOLE_AND_FLOAT64);
+  check_policy("net=int8+ef min=1 clip=1e9", WHOLE_AND_FLOAT64);
+}
+
+static void integers_are_never_clipped(void) {
+  check_policy("net=int8+ef min=1 clip=0.001", WHOLE_ONLY);
+  check_policy("net=int8+ef min=1 clip=0.001:global", WHOLE_ONLY);
 }
 
 static void what_is_not_finite_is_counted_in_float64_too(void) {
@@ -170,6 +181,7 @@ int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       PROPERTY(tensors_of_every_type_and_operation_travel_together),
       PROPERTY(some_tensors_are_never_compressed),
+      PROPERTY(integers_are_never_clipped),
       PROPERTY(what_is_not_finite_is_counted_in_float64_too),
       PROPERTY(integers_have_no_momentum),
       PROPERTY(another_operation_of_a_tensor_is_named),
