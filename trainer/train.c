@@ -26,6 +26,9 @@
  * finite ends the run on all of them. */
 enum { CHECK_STEPS = 50 };
 
+/* Longer than any policy may be. */
+enum { POLICY_SIZE = 2048 };
+
 /* Epoch e draws its order from stream ORDER_STREAM + e of the random numbers;
  * images and layers use the small ones. */
 #define ORDER_STREAM ((uint64_t)1 << 40)
@@ -107,6 +110,19 @@ static int share_weights(training *self, failure *why) {
   return peers_check(self->comm, status, "the broadcast of the first weights", why);
 }
 
+/* What a step that is skipped leaves in error feedback would be sent in the steps that follow, so
+ * libcomm discards it. */
+static int complete_policy(training *self, failure *why) {
+  char policy[POLICY_SIZE];
+  const char *given = lcomm_policy_string(self->comm);
+  if (!policy_keeps_residuals(given) || policy_discards(given)) {
+    return 0;
+  }
+  snprintf(policy, sizeof policy, "%s nonfinite=discard", given);
+  return peers_check(self->comm, lcomm_policy_set(self->comm, policy), "completing the policy",
+                     why);
+}
+
 /* `why` may already hold a failure of this rank, which is then shared. */
 static int set_up(training *self, failure *why) {
   if (peers_create(self->comm, &self->ranks)) {
@@ -117,7 +133,8 @@ static int set_up(training *self, failure *why) {
   if (why->exit_code == 0) {
     prepare(self, why);
   }
-  if (peers_agree(&self->ranks, why) || compare_data(self, why) || share_weights(self, why)) {
+  if (peers_agree(&self->ranks, why) || complete_policy(self, why) || compare_data(self, why) ||
+      share_weights(self, why)) {
     return -1;
   }
   lcomm_status status = lcomm_guard_set(self->comm, log_guard, self);
@@ -151,7 +168,8 @@ static const uint32_t *images_of_step(const training *self, uint64_t step) {
  *   gradients [weight_count]  <- backward <- logits_delta [B][10]
  *
  * Each tensor of gradients leaves as soon as backward has made it. After the
- * wait the gradients are averages of all ranks, so all ranks make the same step. */
+ * wait the gradients are averages of all ranks, so all ranks make the same step,
+ * or skip the same one: libcomm has discarded it then, see complete_policy(). */
 static int train_step(training *self, uint64_t step_of_epoch, float rate, double *loss,
                       failure *why) {
   model *net = &self->net;
@@ -173,7 +191,11 @@ static int train_step(training *self, uint64_t step_of_epoch, float rate, double
     return -1;
   }
 
-  optimizer_step(&self->optimizer, net->weights, net->gradients, rate);
+  if (lcomm_tensors_not_finite(self->comm) > 0) {
+    self->skipped++; /* the averages hold NaN or Inf, the same on all ranks */
+  } else {
+    optimizer_step(&self->optimizer, net->weights, net->gradients, rate);
+  }
   return stop_signal_check(&stop, why);
 }
 

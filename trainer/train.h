@@ -23,8 +23,9 @@ typedef struct training {
   uint32_t *order;     /* [data.train.count] of the training images, in this epoch */
   uint8_t *labels;     /* [batch] of the mini-batch */
   uint64_t steps_per_epoch;
-  int epoch;     /* that runs; 0 before the first */
-  uint64_t step; /* steps that are done since the start of the run */
+  int epoch;        /* that runs; 0 before the first */
+  uint64_t step;    /* steps that are done since the start of the run */
+  uint64_t skipped; /* of these: their averages held NaN or Inf */
 } training;
 
 /* All ranks together. */

@@ -295,6 +295,10 @@ void report_end(const training *of, const results *run) {
          100.0 * run->accuracy, plain());
   say_traffic(of, run);
   say_guard(of);
+  if (of->skipped > 0) {
+    printf("  %-14s %" PRIu64 " step%s: the averages of the gradients held NaN or Inf\n", "skipped",
+           of->skipped, of->skipped == 1 ? "" : "s");
+  }
   if (of->ranks.size > 1) {
     printf("  %-14s identical on all ranks (0x%016" PRIx64 ")\n", "replicas", run->weights_hash);
   }

@@ -65,6 +65,11 @@ void policy_words(const char *policy, int nodes, const model *net, const policy_
  * not have one of its own then. */
 bool policy_keeps_momentum(const char *policy);
 
+/* Does a codec between nodes have error feedback? Are steps discarded whose averages are not
+ * finite? */
+bool policy_keeps_residuals(const char *policy);
+bool policy_discards(const char *policy);
+
 /* -------------------------------------------------------- log, for programs
  * One JSON object per line. "event" says which (config, step, guard, epoch, final;
  * stopped by a signal; failed), "time" when. Steps count from the start of the

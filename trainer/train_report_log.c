@@ -140,6 +140,7 @@ void log_results(const training *of, const char *event, const results *what) {
   }
   put_begin(of->log->file, event);
   put_results(of->log->file, what);
+  put_whole(of->log->file, "skipped_steps", of->skipped);
   put_end(of->log->file);
 }
 

@@ -189,7 +189,10 @@ static void say_steps(writer *to, const char *policy, const char *indent) {
     say(to, "%sthe density comes down in stages: %s\n", indent, ramp);
   }
   if (clip[0]) {
-    say(to, "%seach tensor of a rank is clipped at norm %s / sqrt(ranks)\n", indent, clip);
+    size_t norm = strcspn(clip, ":");
+    say(to, "%s%s of a rank %s clipped at norm %.*s / sqrt(ranks)\n", indent,
+        clip[norm] ? "all tensors together" : "each tensor", clip[norm] ? "are" : "is", (int)norm,
+        clip);
   }
   if (guard[0]) {
     say_guard(to, guard, indent);
@@ -197,12 +200,28 @@ static void say_steps(writer *to, const char *policy, const char *indent) {
   if (momentum[0]) {
     say(to, "%smomentum %s is kept by libcomm; the optimiser's is off\n", indent, momentum);
   }
+  if (policy_discards(policy)) {
+    say(to, "%ssteps whose averages are not finite are skipped and leave nothing behind\n", indent);
+  }
 }
 
 bool policy_keeps_momentum(const char *policy) {
   char momentum[VALUE_SIZE];
   find_value(policy, "momentum", "", momentum);
   return momentum[0] != '\0';
+}
+
+/* Of net, or of a pattern; net=auto may choose it. */
+bool policy_keeps_residuals(const char *policy) {
+  char net[VALUE_SIZE];
+  find_value(policy, "net", "none", net);
+  return strstr(policy, "+ef") != NULL || strncmp(net, "auto", strlen("auto")) == 0;
+}
+
+bool policy_discards(const char *policy) {
+  char nonfinite[VALUE_SIZE];
+  find_value(policy, "nonfinite", "report", nonfinite);
+  return strcmp(nonfinite, "discard") == 0;
 }
 
 void policy_words(const char *policy, int nodes, const model *net, const policy_codec *codecs,
