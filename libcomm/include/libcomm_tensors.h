@@ -138,7 +138,8 @@ LCOMM_API uint64_t lcomm_tensors_not_finite(const lcomm_comm *comm);
  * between the steps; factors; statistics; numbers of steps in traces, which are used again.
  * Errors: ARGUMENT (NULL), STATE without undo=on, during a step, and where there is no step to
  * undo: none was finished, or a state was loaded, the policy set, or codecs chosen anew since, by
- * net=auto or the guard; MISMATCH when other ranks do not discard the step; or as lcomm_allreduce. */
+ * net=auto or the guard; MISMATCH when other ranks do not discard the step; or as lcomm_allreduce.
+ */
 LCOMM_API lcomm_status lcomm_tensors_discard(lcomm_comm *comm);
 
 /* The part of a tensor's error-feedback residual that lives on this rank:
