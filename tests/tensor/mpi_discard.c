@@ -322,6 +322,7 @@ static void ranks_that_disagree_find_out(void) {
   }
   begin_run(&r, "net=topk:0.02+ef min=4K undo=on", two_nodes());
   make_step(&r, 0, false);
+  MPI_Barrier(MPI_COMM_WORLD); /* or a rank hears of the difference in the step before */
   lcomm_status status = LCOMM_OK;
   if (mpi_rank == 0) {
     status = lcomm_tensors_discard(r.comm);
