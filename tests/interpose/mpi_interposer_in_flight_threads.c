@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-/* mpirun: 2 5 */
+/* mpirun: 2 3 5 8 */
 
 /* Messages of one thread while another one of the process is in a sum that is taken. */
 

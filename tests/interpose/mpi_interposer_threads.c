@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-/* mpirun: 1 3 */
+/* mpirun: 1 2 3 5 8 */
 
 /* The thread level is the one that was asked for, whatever the interposer needs for itself.
  * The first argument says which to ask for (single, funneled, serialized, multiple);
@@ -38,7 +38,8 @@ static void this_is_the_main_thread(void) {
 
 static void sums_work_at_every_level(void) {
   for (int function = 0; function <= INTERPOSER_REDUCE_SCATTER_BLOCK; function++) {
-    interposer_call call = float_sum((interposer_function)function, MPI_COMM_WORLD, 3 * COUNT);
+    interposer_call call =
+        float_sum((interposer_function)function, MPI_COMM_WORLD, mpi_size * COUNT);
     if (interposer_function_exists(call.function)) {
       require(is_compressed(&call) == compresses(MPI_COMM_WORLD), "%s",
               interposer_function_names[function]);
