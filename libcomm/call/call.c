@@ -3,6 +3,7 @@
 
 #include "libcomm/call/call.h"
 
+#include "libcomm/engine/backend.h"
 #include "libcomm/engine/entry.h"
 
 lcomm_call lcomm_call_of(lcomm_collective collective, const void *send, void *receive,
@@ -26,26 +27,28 @@ static void release_run(lcomm_comm *comm, const lcomm_call *call, lcomm_run *run
   }
 }
 
-/* Over before it was ever in flight. */
-static lcomm_status end_at_once(lcomm_run *run, lcomm_request *handle) {
-  lcomm_status status = run->data.stage_out ? run->data.stage_out(run) : LCOMM_OK;
-  *handle = (lcomm_request){.state = LCOMM_REQUEST_OVER, .status = status};
-  return status;
+/* Stage in, and try the small-message fast path: *over tells whether the result is with the caller,
+ * before anything was in flight. */
+static lcomm_status begin_run(lcomm_run *run, const lcomm_call *call, bool *over) {
+  LCOMM_TRY(lcomm_call_stage_in(run, call));
+  if (!call->waits || !run->fastpath.sends) {
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(lcomm_fastpath_try(run, over));
+  return *over && run->data.stage_out ? run->data.stage_out(run) : LCOMM_OK;
 }
 
 static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
                               lcomm_request *handle) {
   lcomm_operation *operation = NULL;
-  lcomm_operation_data data;
   bool over = false;
-  lcomm_status status = lcomm_call_stage_in(run, call, &data);
-  if (status == LCOMM_OK && call->waits && run->fastpath.sends) {
-    status = lcomm_fastpath_try(run, data.vector, &data, &over);
-  }
-  if (status == LCOMM_OK && over) {
-    status = end_at_once(run, handle);
+  lcomm_run_entry entry = lcomm_run_enter(run);
+  lcomm_status status = begin_run(run, call, &over);
+  lcomm_run_leave(run, entry);
+  if (over) {
+    *handle = (lcomm_request){.state = LCOMM_REQUEST_OVER, .status = status};
   } else if (status == LCOMM_OK) {
-    status = lcomm_operation_start(comm, run, &data, &operation);
+    status = lcomm_operation_start(comm, run, &run->data, &operation);
   }
   if (!operation) {
     release_run(comm, call, run);

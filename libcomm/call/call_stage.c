@@ -22,14 +22,13 @@ static lcomm_status stage_part(lcomm_run *run, const lcomm_call *call) {
 }
 
 /* What an all-to-all sends; in place it is copied out of the way. */
-static lcomm_status stage_input(lcomm_run *run, const lcomm_call *call,
-                                lcomm_operation_data *data) {
+static lcomm_status stage_input(lcomm_run *run, const lcomm_call *call) {
   const lcomm_plan *plan = run->plan;
-  data->input = call->send.data;
+  run->data.input = call->send.data;
   if (!plan->in_place || plan->input_count == 0) {
     return LCOMM_OK;
   }
-  data->input = run->own_input;
+  run->data.input = run->own_input;
   return run->backend->vectors->copy(run, run->own_input, call->send.data,
                                      plan->input_count * plan->element_size);
 }
@@ -41,8 +40,9 @@ static void trace_copy(const lcomm_run *run, double begin_s, const void *from, c
   }
 }
 
-static lcomm_status stage_sum(lcomm_run *run, const lcomm_call *call, void *vector) {
+static lcomm_status stage_sum(lcomm_run *run, const lcomm_call *call) {
   const lcomm_plan *plan = run->plan;
+  void *vector = run->data.vector;
   double begin_s = lcomm_exec_copy_begin(run);
   LCOMM_TRY(run->backend->vectors->load(run, &call->send, call->before, vector));
   if (run->comm->size == 1) { /* one rank alone makes no sum that `after` would go with */
@@ -53,7 +53,7 @@ static lcomm_status stage_sum(lcomm_run *run, const lcomm_call *call, void *vect
   return LCOMM_OK;
 }
 
-static lcomm_status stage_in(lcomm_run *run, const lcomm_call *call, lcomm_operation_data *data) {
+static lcomm_status stage_in(lcomm_run *run, const lcomm_call *call) {
   const lcomm_backend_queue *queue = run->backend->queue;
   if (queue && call->on_stream) { /* the buffers are ready when it has come here */
     LCOMM_TRY(queue->follow(run, call->stream));
@@ -62,12 +62,12 @@ static lcomm_status stage_in(lcomm_run *run, const lcomm_call *call, lcomm_opera
   case LCOMM_COLLECTIVE_ALLREDUCE:
   case LCOMM_COLLECTIVE_REDUCE_SCATTER:
   case LCOMM_COLLECTIVE_REDUCE_SCATTERV:
-    return stage_sum(run, call, data->vector);
+    return stage_sum(run, call);
   case LCOMM_COLLECTIVE_ALLGATHER:
   case LCOMM_COLLECTIVE_ALLGATHERV:
     return stage_part(run, call);
   case LCOMM_COLLECTIVE_ALLTOALL:
-    return stage_input(run, call, data);
+    return stage_input(run, call);
   default: /* a broadcast has one buffer, a barrier none */
     return LCOMM_OK;
   }
@@ -77,26 +77,24 @@ static bool is_sum(lcomm_collective collective) {
   return collective == LCOMM_COLLECTIVE_ALLREDUCE || lcomm_collective_scatters(collective);
 }
 
-lcomm_status lcomm_call_stage_in(lcomm_run *run, const lcomm_call *call,
-                                 lcomm_operation_data *data) {
+lcomm_status lcomm_call_stage_in(lcomm_run *run, const lcomm_call *call) {
   lcomm_comm *comm = run->comm;
-  bool sums = is_sum(run->plan->collective);
-  *data = (lcomm_operation_data){.vector = run->own_vector ? run->own_vector : call->receive.data,
-                                 .op = call->request.op,
-                                 .before = call->before,
-                                 .after = call->after,
-                                 .residual = call->residual_number,
-                                 .on_stream = call->on_stream,
-                                 .stage_out = sums ? lcomm_call_stage_out : NULL,
-                                 .receive = call->receive};
-  data->op_kind = call->op_kind == LCOMM_OP_KIND_CALL ? comm->operations.inside : call->op_kind;
-  lcomm_run_entry entry = lcomm_run_enter(run);
-  lcomm_status status = stage_in(run, call, data);
-  lcomm_run_leave(run, entry);
-  if (status == LCOMM_OK && comm->capture && run->backend->is_host) {
-    lcomm_capture_call(comm->capture, run->plan, comm->settings.policy.min_bytes, data->vector);
+  bool sums = is_sum(run->plan->collective), is_plain_call = call->op_kind == LCOMM_OP_KIND_CALL;
+  run->data =
+      (lcomm_operation_data){.vector = run->own_vector ? run->own_vector : call->receive.data,
+                             .op = call->request.op,
+                             .before = call->before,
+                             .after = call->after,
+                             .op_kind = is_plain_call ? comm->operations.inside : call->op_kind,
+                             .residual = call->residual_number,
+                             .on_stream = call->on_stream,
+                             .stage_out = sums ? lcomm_call_stage_out : NULL,
+                             .receive = call->receive};
+  LCOMM_TRY(stage_in(run, call));
+  if (comm->capture && run->backend->is_host) {
+    lcomm_capture_call(comm->capture, run->plan, comm->settings.policy.min_bytes, run->data.vector);
   }
-  return status;
+  return LCOMM_OK;
 }
 
 /* --------------------------------------------------------------- staging out */
@@ -104,7 +102,7 @@ lcomm_status lcomm_call_stage_in(lcomm_run *run, const lcomm_call *call,
 /* Are NaN and Inf in the result of a sum counted? Where a codec was at work, and where a call with
  * a residual is undone for them. */
 static bool counts_not_finite(const lcomm_run *run) {
-  return lcomm_plan_is_lossy(run->plan) ||
+  return run->plan->lossy ||
          (run->terms.residual > 0 && run->comm->settings.policy.discard_not_finite);
 }
 

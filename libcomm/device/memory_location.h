@@ -49,6 +49,8 @@ static inline bool lcomm_memory_is_beside(lcomm_memory_location a, lcomm_memory_
 /* Where computations on a buffer of the caller happen: HOST, or DEVICE, of managed memory, too.
  * HOST for no bytes at all. */
 lcomm_memory_location lcomm_memory_location_of(const void *buffer, uint64_t size);
+/* Likewise of two buffers: fills in their locations. Devices are looked for once. */
+void lcomm_buffers_locate(lcomm_buffer *one, lcomm_buffer *other);
 
 /* For people: "in host memory", "on device 1". Returns text. */
 const char *lcomm_memory_location_name(lcomm_memory_location location,

@@ -188,7 +188,7 @@ struct lcomm_run {
 lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run);
 void lcomm_run_destroy(lcomm_run *run);
 
-/* Begin over the data. Nothing is sent yet. */
+/* Begin over the data, which may be run->data. Nothing is sent yet. */
 void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t sequence);
 
 /* Choose what is compared in messages: the plan, and what is to be done with it. */
@@ -261,10 +261,9 @@ lcomm_status lcomm_exec_get(lcomm_run *run, uint32_t slot, size_t offset, size_t
 /* The small-message fast path: is the whole plan one round of short messages? */
 bool lcomm_fastpath_fits(const lcomm_run *run);
 
-/* Try it: *over tells whether the result is in data->vector. If it is not, the
- * messages are sent, and the operation goes on from there. `send` is this rank's
- * contribution. */
-lcomm_status lcomm_fastpath_try(lcomm_run *run, const void *send, const lcomm_operation_data *data,
-                                bool *over);
+/* Try it with run->data, between lcomm_run_enter and lcomm_run_leave: *over tells whether the
+ * result is in the vector. If it is not, the messages are sent, and the operation goes on from
+ * there. */
+lcomm_status lcomm_fastpath_try(lcomm_run *run, bool *over);
 
 #endif

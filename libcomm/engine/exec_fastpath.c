@@ -40,13 +40,13 @@ bool lcomm_fastpath_fits(const lcomm_run *run) {
 }
 
 /* Header and elements, as the schedule's ENCODE and SEND make them. */
-static size_t compose(const lcomm_run *run, const void *send, uint8_t *bytes) {
+static size_t compose(const lcomm_run *run, uint8_t *bytes) {
   const lcomm_plan *plan = run->plan;
   size_t size = plan->vector_count * plan->element_size;
   lcomm_wire_header header =
       lcomm_exec_header(run, &plan->stages[LCOMM_STAGE_NODE].format, plan->vector_count, size);
   lcomm_wire_pack(&header, bytes);
-  memcpy(bytes + LCOMM_WIRE_HEADER_SIZE, send, size);
+  memcpy(bytes + LCOMM_WIRE_HEADER_SIZE, run->data.vector, size);
   return size;
 }
 
@@ -70,9 +70,9 @@ static bool poll_peers(const lcomm_run *run, const uint8_t *mine, size_t mine_si
   return true;
 }
 
-static void sum(const lcomm_run *run, const void *const *sources, int count,
-                const lcomm_operation_data *data) {
+static void sum(const lcomm_run *run, const void *const *sources, int count) {
   const lcomm_plan *plan = run->plan;
+  const lcomm_operation_data *data = &run->data;
   lcomm_exec_add_plain(run, sources, (size_t)count, data->vector, plan->vector_count);
   lcomm_exec_scale(run, lcomm_exec_factor(run->comm, data->op, data->after), data->vector,
                    plan->vector_count);
@@ -152,8 +152,7 @@ static bool poll_for_a_moment(lcomm_run *run, const uint8_t *mine, size_t size,
   return missing == 0 && all_sent(run);
 }
 
-lcomm_status lcomm_fastpath_try(lcomm_run *run, const void *send, const lcomm_operation_data *data,
-                                bool *over) {
+lcomm_status lcomm_fastpath_try(lcomm_run *run, bool *over) {
   _Alignas(64) uint8_t mine[LCOMM_WIRE_HEADER_SIZE + SIZE_MAX_BYTES];
   const void *sources[RANKS_MAX] = {NULL};
   lcomm_comm *comm = run->comm;
@@ -161,19 +160,16 @@ lcomm_status lcomm_fastpath_try(lcomm_run *run, const void *send, const lcomm_op
   if (comm->operations.first || comm->fingerprints.early_count > 0) {
     return LCOMM_OK; /* in order, and seen */
   }
-  run->data = *data;
-  run->sequence = comm->operations.next[lcomm_op_kind_sequence_space(data->op_kind)];
-  lcomm_run_key(run, data);
-  size_t size = compose(run, send, mine), whole = LCOMM_WIRE_HEADER_SIZE + size;
+  run->sequence = comm->operations.next[lcomm_op_kind_sequence_space(run->data.op_kind)];
+  lcomm_run_key(run, &run->data);
+  size_t size = compose(run, mine), whole = LCOMM_WIRE_HEADER_SIZE + size;
   lcomm_status status = send_all(run, mine, whole);
-  sources[comm->rank] = send;
+  sources[comm->rank] = run->data.vector;
   bool late = false;
   if (status != LCOMM_OK || !poll_for_a_moment(run, mine, whole, sources, &late)) {
     return status;
   }
-  uint32_t environment = lcomm_fp_enter();
-  sum(run, sources, comm->size, data);
-  lcomm_fp_leave(environment);
+  sum(run, sources, comm->size);
   for (int peer = 0; peer < comm->size; peer++) {
     if (peer != comm->rank) {
       lcomm_comm_link(comm, peer)->table->drop(lcomm_comm_link(comm, peer), peer);

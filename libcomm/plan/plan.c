@@ -42,7 +42,7 @@ bool lcomm_sum_stays_exact(lcomm_dtype dtype, lcomm_op op) {
   return op == LCOMM_MIN || op == LCOMM_MAX || lcomm_sum_dtype(dtype) != LCOMM_FLOAT32;
 }
 
-bool lcomm_plan_is_lossy(const lcomm_plan *plan) {
+static bool is_lossy(const lcomm_plan *plan) {
   bool exact = true;
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
     exact &= lcomm_eligibility_is_exact(&plan->stages[i].format, plan->dtype);
@@ -75,7 +75,9 @@ static size_t element_size(lcomm_collective collective, lcomm_dtype dtype) {
 bool lcomm_plan_fits_memory(const lcomm_plan_request *request, int ranks) {
   size_t element = element_size(request->collective, request->dtype);
   uint64_t times = times_count(request->collective, (uint64_t)ranks);
-  return element > 0 && request->count <= LCOMM_VECTOR_SIZE_MAX / element / times;
+  uint64_t size = 0;
+  return element > 0 && !__builtin_mul_overflow(request->count, element * times, &size) &&
+         size <= LCOMM_VECTOR_SIZE_MAX;
 }
 
 static void size_vector(lcomm_plan *plan, int ranks) {
@@ -197,6 +199,7 @@ static lcomm_status fill(lcomm_plan *plan, const lcomm_plan_request *request,
   LCOMM_TRY(copy_parts(plan, request, topo->size));
   LCOMM_TRY(copy_segments(plan, request));
   lcomm_plan_select(plan, request, policy, topo);
+  plan->lossy = is_lossy(plan);
   find_copies(plan, copies);
   LCOMM_TRY(lcomm_schedule_init(&plan->schedule, rank, topo->size, plan->vector_count));
   LCOMM_TRY(build(plan, topo));

@@ -101,6 +101,7 @@ typedef struct lcomm_plan {
   uint64_t *part_counts;          /* of uneven parts, else NULL */
   bool error_feedback;            /* as requested */
   bool moves;                     /* bytes are moved, not summed; always plain */
+  bool lossy; /* sums go through a codec that does not carry the caller's elements exactly */
   lcomm_codec_choice stages[LCOMM_STAGE_COUNT];
   lcomm_plan_auto automatic;
   bool checksum;
@@ -155,9 +156,6 @@ lcomm_dtype lcomm_sum_dtype(lcomm_dtype dtype);
 
 /* Are such sums never compressed, whatever the policy says? */
 bool lcomm_sum_stays_exact(lcomm_dtype dtype, lcomm_op op);
-
-/* Do sums go through a codec that does not carry the caller's elements exactly? */
-bool lcomm_plan_is_lossy(const lcomm_plan *plan);
 
 /* Does the plan keep error feedback, and for which part of the vector on this
  * rank? *count is 0 when this rank keeps none. */

@@ -77,7 +77,7 @@ static void take(lcomm_guard_share *share, const float *vector, const lcomm_run 
 
 static bool looks_at(const lcomm_bucket *bucket, const lcomm_run *run) {
   return bucket->comm->tensors->guard && bucket->tensors[0]->guarded.share &&
-         lcomm_guard_is_due(bucket->comm) && lcomm_plan_is_lossy(run->plan);
+         lcomm_guard_is_due(bucket->comm) && run->plan->lossy;
 }
 
 void lcomm_guard_take(lcomm_bucket *bucket, const lcomm_run *run, const void *vector) {

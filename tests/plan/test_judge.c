@@ -45,7 +45,7 @@ static lcomm_selection choose(const char *text, int ranks, int nodes,
 
 static bool is_lossy(const char *text, int ranks, int nodes, lcomm_plan_request request) {
   lcomm_plan *plan = make_plan(text, ranks, nodes, 0, request);
-  bool lossy = lcomm_plan_is_lossy(plan);
+  bool lossy = plan->lossy;
   lcomm_plan_destroy(plan);
   return lossy;
 }
@@ -246,11 +246,11 @@ static lcomm_plan_request sum_of(uint64_t count) {
 static void a_plan_says_that_no_rule_fits(void **state) {
   (void)state;
   lcomm_plan *plan = make_plan("net=int8 match=size>=1M", 4, 2, 0, sum_of(1 << 17));
-  assert_false(lcomm_plan_is_lossy(plan));
+  assert_false(plan->lossy);
   assert_non_null(strstr(plan->reason, no_rule));
   lcomm_plan_destroy(plan);
   plan = make_plan("net=int8 match=size>=1M", 4, 2, 0, sum_of(1 << 18));
-  assert_true(lcomm_plan_is_lossy(plan));
+  assert_true(plan->lossy);
   lcomm_plan_destroy(plan);
 }
 
