@@ -10,6 +10,7 @@
 #include "tools/common/tool_output.h"
 #include "tools/common/tool_table.h"
 #include "tools/fidelity/fidelity_jobs.h"
+#include "tools/fidelity/fidelity_overflow.h"
 #include "tools/fidelity/fidelity_plot.h"
 #include "tools/fidelity/fidelity_table.h"
 
@@ -35,7 +36,9 @@ static int show(const fidelity_options *options, const fidelity_store *store) {
     fidelity_summarise(&options->grid, i, store, &all[i]);
   }
   int status = 0;
-  if (!fidelity_table_print(all, count, tool_table_colours(stdout), stdout)) {
+  bool colours = tool_table_colours(stdout);
+  if (!fidelity_table_print(all, count, colours, stdout) ||
+      !fidelity_overflow_print(&options->grid, store, colours, stdout)) {
     status = complain(TROUBLE, "no memory for the table");
   }
   if (options->csv) {

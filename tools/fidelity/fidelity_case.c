@@ -17,6 +17,7 @@ size_t fidelity_case_count(const fidelity_grid *grid) {
 fidelity_case fidelity_case_at(const fidelity_grid *grid, size_t number) {
   fidelity_case made = {.training = &grid->training};
   made.preset = &grid->presets[number % grid->preset_count];
+  made.overflow = number % grid->preset_count % 2 == 1 ? grid->overflow : 0.0;
   number /= grid->preset_count;
   made.world = grid->worlds[number % grid->world_count];
   number /= grid->world_count;
@@ -40,11 +41,15 @@ void fidelity_cell_name(const fidelity_cell *cell, char name[FIDELITY_KEY_MAX]) 
 void fidelity_cell_key(const fidelity_cell *cell, char key[FIDELITY_KEY_MAX]) {
   const fidelity_case *of = &cell->of;
   const fidelity_training *training = of->training;
-  snprintf(
+  int length = snprintf(
       key, FIDELITY_KEY_MAX,
       "%s %s %g momentum %g; %d nodes of %d; %u images (%016llx) %d times by %d; seed %llu; %s",
       of->model, fidelity_optimizer_name(of->optimizer), (double)training->rates[of->optimizer],
       (double)training->momentum, of->world.nodes, of->world.ranks, training->images,
       (unsigned long long)training->data_hash, training->epochs, training->batch,
       (unsigned long long)cell->seed, of->preset->policy);
+  if (of->overflow > 0.0 && length > 0 && length < FIDELITY_KEY_MAX) {
+    snprintf(key + length, FIDELITY_KEY_MAX - (size_t)length, "; one step times %g with Inf",
+             of->overflow);
+  }
 }

@@ -60,6 +60,8 @@ typedef struct fidelity_grid {
   fidelity_preset presets[FIDELITY_PRESETS_MAX]; /* the first one is the reference */
   size_t preset_count;
   uint64_t seeds; /* 1 .. seeds */
+  /* Factor of a step that is lost, see fidelity_overflow.h: every second preset has one. 0: none */
+  double overflow;
   fidelity_training training;
 } fidelity_grid;
 
@@ -70,6 +72,7 @@ typedef struct fidelity_case {
   fidelity_place world;
   const fidelity_preset *preset;
   const fidelity_training *training;
+  double overflow; /* as in the grid, 0 where this preset has no such step */
 } fidelity_case;
 
 typedef struct fidelity_cell {

@@ -7,6 +7,7 @@
 
 #include "tools/common/tool_timing.h"
 #include "tools/common/tool_units.h"
+#include "tools/fidelity/fidelity_overflow.h"
 #include "trainer/train_model.h"
 
 static const char usage[] =
@@ -28,6 +29,10 @@ static const char usage[] =
     "  --adam-lr RATE        (default 0.001)\n"
     "  --data DIR            of Fashion-MNIST; else LCOMM_DATA, data, ../shared/data, else\n"
     "                        built-in images\n"
+    "  --overflow FACTOR     train each preset once more with one step in the middle whose "
+    "gradients\n"
+    "                        are FACTOR times too large and hold one Inf, and skip it; a second\n"
+    "                        table compares. nonfinite=discard in a policy undoes such a step\n"
     "  --results FILE        one line for each training; what is there is not trained again\n"
     "                        (default fidelity.jsonl)\n"
     "  --jobs N              trainings at once (default: one for each processor)\n"
@@ -184,6 +189,10 @@ static bool read_adam_rate(tool_command_line *line, const char *value) {
   return read_rate(line, value, OPTIMIZER_ADAM);
 }
 
+static bool read_overflow(tool_command_line *line, const char *value) {
+  return tool_units_read_number(value, 0.0, &((fidelity_options *)line->options)->grid.overflow);
+}
+
 static bool read_images(tool_command_line *line, const char *value) {
   uint64_t images = 0;
   bool good = tool_units_read_whole(value, 1, UINT32_MAX, &images);
@@ -240,6 +249,7 @@ tool_parse fidelity_options_parse(int argc, char **argv, fidelity_options *made,
       TOOL_INT(0, "batch", offsetof(fidelity_options, grid.training.batch), 1, 65536),
       TOOL_READ(0, "sgd-lr", read_sgd_rate),
       TOOL_READ(0, "adam-lr", read_adam_rate),
+      TOOL_READ(0, "overflow", read_overflow),
       TOOL_TEXT(0, "data", offsetof(fidelity_options, data)),
       TOOL_NAME(0, "results", offsetof(fidelity_options, results)),
       TOOL_INT(0, "jobs", offsetof(fidelity_options, jobs), 1, 1024),
@@ -257,6 +267,11 @@ tool_parse fidelity_options_parse(int argc, char **argv, fidelity_options *made,
   }
   if (made->grid.preset_count == 1) {
     add_known_presets(&made->grid);
+  }
+  if (parse == TOOL_RUN && made->grid.overflow > 0.0 && !fidelity_overflow_add(&made->grid)) {
+    tool_refuse(&line, "--overflow trains each preset twice; give at most %d of them",
+                FIDELITY_PRESETS_MAX / 2 - 1);
+    parse = TOOL_USAGE;
   }
   return parse;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tools/common/tool_timing.h"
+#include "tools/fidelity/fidelity_overflow.h"
 #include "tools/fidelity/fidelity_world.h"
 #include "trainer/train_random.h"
 
@@ -106,8 +107,15 @@ static int step(learning *self, uint64_t number, double *loss, failure *why) {
     sum += work(self, worker, images + (long)worker * self->share);
   }
   *loss = sum / training->batch;
+  bool spoilt = fidelity_overflow_is_due(&self->cell->of, number, self->steps);
+  if (spoilt) {
+    fidelity_overflow_spoil(&self->world, self->cell->of.overflow);
+  }
   if (fidelity_world_step(&self->world, why)) {
     return -1;
+  }
+  if (spoilt && fidelity_overflow_is_lost(&self->world)) {
+    return 0;
   }
   float rate = optimizer_rate(training->rates[self->cell->of.optimizer], number, self->steps);
   optimizer_step(&self->optimizer, self->net.weights, self->world.workers[0].values, rate);
