@@ -59,9 +59,13 @@ lcomm_exchange_kind lcomm_cheapest_exchange(int ranks, uint64_t size) {
 
 /* ------------------------------------------------------------------ bytes */
 
+/* Where nobody measured it, this share of the latency is the processor's at one of the ends. */
+static const double MESSAGE_SHARE = 0.25;
+
 /* Of the plan's rank, each way. */
 typedef struct way {
   double sent[LCOMM_LINK_COUNT], received[LCOMM_LINK_COUNT];
+  double messages; /* between nodes, both ways */
 } way;
 
 static way count_bytes(const lcomm_plan *plan, const lcomm_topo *topo) {
@@ -73,15 +77,20 @@ static way count_bytes(const lcomm_plan *plan, const lcomm_topo *topo) {
       lcomm_link link = lcomm_topo_link(topo, schedule->rank, step->peer);
       double *bytes = step->kind == LCOMM_STEP_SEND ? it.sent : it.received;
       bytes[link] += (double)plan->slot_sizes[step->slot].share;
+      it.messages += link == LCOMM_LINK_NET;
     }
   }
   return it;
 }
 
-/* Ranks of this node that use its network card alike. */
+/* Ranks of this node that use its network card alike: of an all-reduce by shards those that own
+ * one. */
 static double sharers(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_link link) {
   int size = topo->node_size[topo->node[plan->schedule.rank]];
-  return link == LCOMM_LINK_NET && !plan->shape.leaders ? size : 1;
+  if (link != LCOMM_LINK_NET || plan->shape.leaders) {
+    return 1;
+  }
+  return plan->shape.hierarchical ? lcomm_topo_smallest_node(topo) : size;
 }
 
 static bool is_used(const way *it, lcomm_link link) {
@@ -99,6 +108,10 @@ static void add_links(const lcomm_plan *plan, const lcomm_topo *topo, const way 
       time->assumed |= cost->assumed;
     }
   }
+}
+
+double lcomm_message_cost_us(const lcomm_link_cost *cost) {
+  return cost->message_us > 0 ? cost->message_us : MESSAGE_SHARE * cost->latency_us;
 }
 
 /* ----------------------------------------------------------------- rounds */
@@ -167,12 +180,14 @@ lcomm_plan_time lcomm_plan_predict(const lcomm_plan *plan, const lcomm_topo *top
   if (speeds) {
     add_codecs(plan, speeds, &time);
   }
-  double longest = 0, sum = time.codec_us;
+  time.message_us = it.messages * lcomm_message_cost_us(&topo->cost[LCOMM_LINK_NET]);
+  double processor_us = time.codec_us + time.message_us;
+  double longest = 0, sum = processor_us;
   for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
     longest = fmax(longest, time.link_us[link]);
     sum += time.link_us[link];
   }
-  longest = fmax(longest, time.codec_us);
+  longest = fmax(longest, processor_us);
   double chunks = plan->shape.chunks > 0 ? plan->shape.chunks : 1;
   time.total_us = longest + (sum - longest) / chunks + time.latency_us;
   return time;
@@ -199,6 +214,11 @@ const char *lcomm_plan_time_format(const lcomm_plan_time *time, char text[LCOMM_
   if (time->codec_us > 0) {
     lcomm_write(&w, "%scodecs ", separator);
     lcomm_plan_write_us(&w, time->codec_us);
+    separator = ", ";
+  }
+  if (time->message_us > 0) {
+    lcomm_write(&w, "%smessages ", separator);
+    lcomm_plan_write_us(&w, time->message_us);
     separator = ", ";
   }
   lcomm_write(&w, "%slatency ", separator);

@@ -9,14 +9,14 @@
  *
  * The model. Every link class that the plan uses is a resource that is busy for
  * bytes / bandwidth, the larger one of what is sent and received; between nodes all
- * ranks of a node share one network card. Codecs are one more resource. A plan of k
- * chunks is a pipeline: it takes the busiest resource in full and 1/k of the others,
- * and for each round one latency of the slowest class in it:
+ * ranks of a node share one network card. The rank's processor is one more resource: codecs, and
+ * each message between nodes that it sends or receives. A plan of k chunks is a pipeline: it
+ * takes the busiest resource in full and 1/k of the others, and for each round one latency of the
+ * slowest class in it:
  *
  *   time = max(r) + (sum(r) - max(r)) / k + sum over rounds of latency
  *
- * Left out: what a message costs besides (of many short messages the latency is the
- * least), ranks that are late, processors that the ranks share, and that exact sums
+ * Left out: ranks that are late, processors that the ranks share, and that exact sums
  * inside a node take time besides the bytes' way. So it is close for long vectors, and too short
  * rather than too long. Payloads of unknown size (top-k, the lossless stage) count with their
  * bound. */
@@ -44,9 +44,13 @@ typedef struct lcomm_codec_speeds {
   double encode_gb_s[LCOMM_STAGE_COUNT], decode_gb_s[LCOMM_STAGE_COUNT];
 } lcomm_codec_speeds;
 
+/* What a message costs the processor at either end: as measured, else a share of the latency. */
+double lcomm_message_cost_us(const lcomm_link_cost *cost);
+
 typedef struct lcomm_plan_time {
   double link_us[LCOMM_LINK_COUNT]; /* busy with bytes */
-  double codec_us, latency_us, total_us;
+  double codec_us, message_us;      /* of the rank's processor */
+  double latency_us, total_us;
   bool assumed; /* what one of the links costs is a guess */
 } lcomm_plan_time;
 
@@ -54,7 +58,8 @@ typedef struct lcomm_plan_time {
 lcomm_plan_time lcomm_plan_predict(const lcomm_plan *plan, const lcomm_topo *topo,
                                    const lcomm_codec_speeds *speeds);
 
-/* In words: "1.93 ms: net 1.72 ms, shm 130 us, codecs 210 us, latency 40 us; links assumed".
+/* In words: "1.93 ms: net 1.72 ms, shm 130 us, codecs 210 us, messages 8 us, latency 40 us; links
+ * assumed".
  * Returns text. */
 enum { LCOMM_PLAN_TIME_MAX = 256 };
 const char *lcomm_plan_time_format(const lcomm_plan_time *time, char text[LCOMM_PLAN_TIME_MAX]);

@@ -4,7 +4,7 @@
 /* A plan in words. */
 
 #include "libcomm/base/writer.h"
-#include "libcomm/plan/cost.h"
+#include "libcomm/plan/auto.h"
 
 static void describe_algorithm(lcomm_writer *w, const lcomm_plan *plan, const lcomm_topo *topo) {
   if (topo->size == 1) {
@@ -71,5 +71,9 @@ size_t lcomm_plan_describe_timed(const lcomm_plan *plan, const lcomm_topo *topo,
 
 size_t lcomm_plan_describe(const lcomm_plan *plan, const lcomm_topo *topo, char *text,
                            size_t size) {
+  if (plan->automatic.allowed) {
+    lcomm_codec_speeds speeds = lcomm_auto_speeds(topo, plan->automatic.candidate);
+    return lcomm_plan_describe_timed(plan, topo, &speeds, text, size);
+  }
   return lcomm_plan_describe_timed(plan, topo, NULL, text, size);
 }

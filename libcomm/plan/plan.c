@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/plan/auto.h"
+#include "libcomm/plan/auto_choose.h"
 #include "libcomm/plan/eligibility.h"
+#include "libcomm/plan/plan_make.h"
 #include "libcomm/plan/select.h"
 
 const char *lcomm_collective_name(lcomm_collective collective) {
@@ -185,9 +186,9 @@ static void find_copies(const lcomm_plan *plan, bool copies[LCOMM_STAGE_COUNT]) 
   }
 }
 
-static lcomm_status fill(lcomm_plan *plan, const lcomm_plan_request *request,
-                         const lcomm_policy *policy, const lcomm_topo *topo, int rank,
-                         lcomm_why *why) {
+static lcomm_status outline(lcomm_plan *plan, const lcomm_plan_request *request,
+                            const lcomm_policy *policy, const lcomm_topo *topo, int rank,
+                            lcomm_why *why) {
   bool copies[LCOMM_STAGE_COUNT];
   if (!lcomm_plan_fits_memory(request, topo->size)) {
     return lcomm_why_set(why, LCOMM_ERR_ARGUMENT,
@@ -204,30 +205,35 @@ static lcomm_status fill(lcomm_plan *plan, const lcomm_plan_request *request,
   LCOMM_TRY(lcomm_schedule_init(&plan->schedule, rank, topo->size, plan->vector_count));
   LCOMM_TRY(build(plan, topo));
   LCOMM_TRY(lcomm_schedule_link(&plan->schedule, copies));
-  LCOMM_TRY(lcomm_plan_bound_slots(plan));
-  plan->hash = lcomm_plan_hash(plan, policy, topo);
-  return lcomm_schedule_verify(&plan->schedule, why);
+  return lcomm_plan_bound_slots(plan);
 }
 
-/* candidate: for which codec of auto.h, where the policy leaves the choice. */
-static lcomm_status create(const lcomm_plan_request *request, const lcomm_policy *policy,
-                           const lcomm_topo *topo, int rank, int candidate, lcomm_plan **plan,
-                           lcomm_why *why) {
+static lcomm_plan *new_plan(const lcomm_plan_request *request, const lcomm_policy *policy,
+                            int candidate) {
   lcomm_plan *made = calloc(1, sizeof *made);
+  if (made) {
+    made->collective = request->collective;
+    made->dtype = request->dtype;
+    made->count = request->count;
+    made->op = lcomm_plan_op(request->op);
+    made->root = request->root;
+    made->in_place = request->in_place;
+    made->location = request->location;
+    made->error_feedback = request->error_feedback;
+    made->checksum = policy->checksum;
+    made->automatic.candidate = candidate;
+  }
+  return made;
+}
+
+lcomm_status lcomm_plan_outline(const lcomm_plan_request *request, const lcomm_policy *policy,
+                                const lcomm_topo *topo, int rank, int candidate, lcomm_plan **plan,
+                                lcomm_why *why) {
+  lcomm_plan *made = new_plan(request, policy, candidate);
   if (!made) {
     return lcomm_why_set(why, LCOMM_ERR_MEMORY, "out of memory while planning");
   }
-  made->collective = request->collective;
-  made->dtype = request->dtype;
-  made->count = request->count;
-  made->op = lcomm_plan_op(request->op);
-  made->root = request->root;
-  made->in_place = request->in_place;
-  made->location = request->location;
-  made->error_feedback = request->error_feedback;
-  made->checksum = policy->checksum;
-  made->automatic.candidate = candidate;
-  lcomm_status status = fill(made, request, policy, topo, rank, why);
+  lcomm_status status = outline(made, request, policy, topo, rank, why);
   if (status != LCOMM_OK) {
     lcomm_plan_destroy(made);
     return status;
@@ -236,40 +242,18 @@ static lcomm_status create(const lcomm_plan_request *request, const lcomm_policy
   return LCOMM_OK;
 }
 
-/* Is it another plan than the exact one? */
-static bool compresses(const lcomm_plan *plan) {
-  const lcomm_format *net = &plan->stages[LCOMM_STAGE_NET].format;
-  return net->zstd || !lcomm_eligibility_is_exact(net, plan->dtype);
-}
-
-/* The predicted time of one candidate on rank 0, whose plans all ranks compare; 0: it is the exact
- * one. */
-static lcomm_status predict(const lcomm_plan_request *request, const lcomm_policy *policy,
-                            const lcomm_topo *topo, int candidate, double *us, lcomm_why *why) {
-  lcomm_plan *plan = NULL;
-  LCOMM_TRY(create(request, policy, topo, 0, candidate, &plan, why));
-  *us = candidate == 0 || compresses(plan) ? lcomm_auto_predict_us(plan, topo, candidate) : 0;
-  lcomm_plan_destroy(plan);
-  return LCOMM_OK;
-}
-
-/* The fastest of the candidates; *plan is the exact one and is replaced. */
-static lcomm_status choose(const lcomm_plan_request *request, const lcomm_policy *policy,
-                           const lcomm_topo *topo, int rank, lcomm_plan **plan, lcomm_why *why) {
-  lcomm_auto_times times = {0};
-  int best = 0, last = (int)(*plan)->automatic.allowed;
-  last = topo->hidden_from < last ? topo->hidden_from : last;
-  for (int i = 0; i <= last; i++) {
-    LCOMM_TRY(predict(request, policy, topo, i, &times.us[i], why));
-    best = times.us[i] > 0 && lcomm_auto_pays(times.us[i], times.us[best]) ? i : best;
+lcomm_status lcomm_plan_make(const lcomm_plan_request *request, const lcomm_policy *policy,
+                             const lcomm_topo *topo, int rank, int candidate, lcomm_plan **plan,
+                             lcomm_why *why) {
+  lcomm_plan *made = NULL;
+  LCOMM_TRY(lcomm_plan_outline(request, policy, topo, rank, candidate, &made, why));
+  made->hash = lcomm_plan_hash(made, policy, topo);
+  lcomm_status status = lcomm_schedule_verify(&made->schedule, why);
+  if (status != LCOMM_OK) {
+    lcomm_plan_destroy(made);
+    return status;
   }
-  if (best > 0) {
-    lcomm_plan *chosen = NULL;
-    LCOMM_TRY(create(request, policy, topo, rank, best, &chosen, why));
-    lcomm_plan_destroy(*plan);
-    *plan = chosen;
-  }
-  lcomm_auto_explain(*plan, &times);
+  *plan = made;
   return LCOMM_OK;
 }
 
@@ -277,9 +261,10 @@ lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_po
                                const lcomm_topo *topo, int rank, lcomm_plan **plan,
                                lcomm_why *why) {
   lcomm_plan *made = NULL;
-  LCOMM_TRY(create(request, policy, topo, rank, 0, &made, why));
-  lcomm_status status =
-      made->automatic.allowed ? choose(request, policy, topo, rank, &made, why) : LCOMM_OK;
+  LCOMM_TRY(lcomm_plan_make(request, policy, topo, rank, 0, &made, why));
+  lcomm_status status = made->automatic.allowed
+                            ? lcomm_auto_choose(request, policy, topo, rank, &made, why)
+                            : LCOMM_OK;
   if (status != LCOMM_OK) {
     lcomm_plan_destroy(made);
     return status;

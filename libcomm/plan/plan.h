@@ -67,6 +67,7 @@ typedef struct lcomm_plan_request {
    * Copied. 0 segments: one segment. */
   const uint64_t *segment_ends;
   size_t segments;
+  const lcomm_allreduce_shape *shape; /* of an all-reduce, whatever the rules say; NULL: they say */
 } lcomm_plan_request;
 
 /* Payload bytes of a slot. */
@@ -111,7 +112,7 @@ typedef struct lcomm_plan {
   uint64_t *segment_ends;
   size_t segments;
   uint64_t hash;    /* equal plans on all ranks have equal hashes */
-  char reason[192]; /* why this one, for people */
+  char reason[384]; /* why this one, for people */
 } lcomm_plan;
 
 /* Select, build, link and verify. `rank` is the rank whose schedule is made. On failure a sentence

@@ -19,11 +19,9 @@ enum {
   SMALL_TOTAL_BYTES = 64 << 10, /* ... as long as a rank receives no more than this */
   PAIR_BYTES = 32 << 10,        /* up to here two ranks take one round instead of two */
   LEADERS_GATHER_MAX = 8,       /* nodes whose leaders all exchange everything */
-  PAIRS_NODES_MIN = 4,          /* from here log2 partners are fewer than all peers */
   RING_HOP_BYTES = 64 << 10,    /* smallest piece that a ring passes on between nodes */
   CHUNK_BYTES = 1 << 20,        /* the last chunk's way through all phases is not overlapped */
-  CHUNKS_MAX = 64,
-  CHUNKS_TIMES_RANKS_MAX = 4096 /* every chunk has messages to every rank of the exchange */
+  CHUNKS_MAX = 64
 };
 
 /* Above this density a dense int8 result is smaller than a sparse one of 24.3
@@ -138,7 +136,7 @@ static bool suits_ring(const lcomm_plan *plan, const lcomm_topo *topo, int ranks
 /* A message between hosts costs a rank some 15 us of its processor over TCP, whatever its
  * size, so a few partners may beat all peers. Partial sums must travel as they are. */
 static bool suits_pairs(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_stage stage) {
-  return topo->nodes >= PAIRS_NODES_MIN && keeps_sums(plan, stage);
+  return topo->nodes >= LCOMM_PAIRS_NODES_MIN && keeps_sums(plan, stage);
 }
 
 static lcomm_exchange_kind choose_cheapest(lcomm_plan *plan, int ranks, uint64_t size) {
@@ -207,7 +205,7 @@ static uint32_t choose_chunks(const lcomm_plan *plan, lcomm_stage stage, int ran
     return 1; /* one exact selection over the whole shard */
   }
   uint64_t chunks = (count * plan->element_size + CHUNK_BYTES - 1) / CHUNK_BYTES;
-  uint64_t most = CHUNKS_TIMES_RANKS_MAX / (uint64_t)ranks;
+  uint64_t most = LCOMM_CHUNKS_TIMES_RANKS_MAX / (uint64_t)ranks;
   chunks = chunks > CHUNKS_MAX ? CHUNKS_MAX : chunks;
   chunks = chunks > most ? most : chunks;
   return chunks > 1 ? (uint32_t)chunks : 1;
@@ -242,34 +240,51 @@ static void choose_leaders(lcomm_plan *plan, const lcomm_topo *topo) {
   plan->shape.tells_sum = plan->shape.exchange != LCOMM_EXCHANGE_DIRECT;
 }
 
-void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
-                       const lcomm_policy *policy, const lcomm_topo *topo) {
+/* The exchange of a shape that the rules choose. */
+static void choose_exchange(lcomm_plan *plan, const lcomm_policy *policy, const lcomm_topo *topo,
+                            lcomm_stage stage) {
   int ranks = 0;
   uint64_t count = 0;
-  lcomm_stage stage = topo->nodes > 1 ? LCOMM_STAGE_NET : LCOMM_STAGE_NODE;
-  bool automatic = policy->algorithm == LCOMM_ALGO_AUTO;
-  choose_codecs(plan, request, policy, topo);
-  plan->shape.chunks = 1;
-  if (plan->collective != LCOMM_COLLECTIVE_ALLREDUCE) {
-    return;
+  exchange_size(plan, topo, &ranks, &count);
+  plan->shape.exchange = lcomm_format_is_sparse(&plan->stages[stage].format)
+                             ? choose_sparse(plan, policy->algorithm, ranks, count)
+                             : choose_dense(plan, policy->algorithm, topo, ranks, count, stage);
+  plan->shape.chunks = choose_chunks(plan, stage, ranks, count);
+}
+
+static void choose_result(lcomm_plan *plan, lcomm_stage stage) {
+  if (plan->shape.exchange == LCOMM_EXCHANGE_SPARSE &&
+      lcomm_plan_density(plan, stage, 0, plan->vector_count) > DENSE_RESULT_DENSITY) {
+    say(plan, "at this density a dense int8 result is smaller");
+    plan->stages[LCOMM_STAGE_RESULT] =
+        (lcomm_codec_choice){.format = lcomm_format_of(&lcomm_codec_int8), .error_feedback = true};
   }
+}
+
+static void choose_shape(lcomm_plan *plan, const lcomm_policy *policy, const lcomm_topo *topo,
+                         lcomm_stage stage) {
+  bool automatic = policy->algorithm == LCOMM_ALGO_AUTO;
   if (automatic && suits_leaders(plan, topo)) {
     choose_leaders(plan, topo);
     return;
   }
   plan->shape.hierarchical =
       topo->nodes > 1 && topo->nodes < topo->size && !(automatic && is_small(plan, topo->size));
-  exchange_size(plan, topo, &ranks, &count);
-  if (lcomm_format_is_sparse(&plan->stages[stage].format)) {
-    plan->shape.exchange = choose_sparse(plan, policy->algorithm, ranks, count);
-    if (plan->shape.exchange == LCOMM_EXCHANGE_SPARSE &&
-        lcomm_plan_density(plan, stage, 0, plan->vector_count) > DENSE_RESULT_DENSITY) {
-      say(plan, "at this density a dense int8 result is smaller");
-      plan->stages[LCOMM_STAGE_RESULT] = (lcomm_codec_choice){
-          .format = lcomm_format_of(&lcomm_codec_int8), .error_feedback = true};
-    }
-  } else {
-    plan->shape.exchange = choose_dense(plan, policy->algorithm, topo, ranks, count, stage);
+  choose_exchange(plan, policy, topo, stage);
+}
+
+void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
+                       const lcomm_policy *policy, const lcomm_topo *topo) {
+  lcomm_stage stage = topo->nodes > 1 ? LCOMM_STAGE_NET : LCOMM_STAGE_NODE;
+  choose_codecs(plan, request, policy, topo);
+  plan->shape.chunks = 1;
+  if (plan->collective != LCOMM_COLLECTIVE_ALLREDUCE) {
+    return;
   }
-  plan->shape.chunks = choose_chunks(plan, stage, ranks, count);
+  if (request->shape) {
+    plan->shape = *request->shape;
+  } else {
+    choose_shape(plan, policy, topo, stage);
+  }
+  choose_result(plan, stage);
 }

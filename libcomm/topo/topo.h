@@ -66,6 +66,8 @@ int lcomm_topo_processors(void);
 typedef struct lcomm_link_cost {
   double latency_us, bandwidth_gb_s; /* multiples of 0.001 */
   bool assumed;                      /* of the standard table, not measured */
+  double message_us; /* of a processor at either end, for each message; 0: not measured. No text
+                      * form has it */
 } lcomm_link_cost;
 
 /* Float32 bytes that one core encodes or decodes in a nanosecond (GB/s); 0: not measured. */

@@ -153,6 +153,125 @@ static void the_word_is_read_and_written(void **state) {
   assert_int_equal(lcomm_format_parse("auto:int8", &choice, error), LCOMM_ERR_POLICY);
 }
 
+/* -------------------------------------------------- algorithms and chunks */
+
+typedef struct world {
+  int ranks, nodes;
+} world;
+
+static const world worlds[] = {{2, 2}, {5, 2}, {4, 4}, {8, 4}, {6, 6}, {12, 3}};
+
+enum { WORLDS = sizeof(worlds) / sizeof(worlds[0]) };
+
+static lcomm_topo topo_of_world(const world *it, double latency_us, double bandwidth_gb_s,
+                                double message_us) {
+  static const lcomm_identity identities[PLANS_RANKS_MAX];
+  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_topo topo;
+  assert_int_equal(lcomm_topo_create(identities, it->ranks, it->nodes, &topo, error), LCOMM_OK);
+  topo.cost[LCOMM_LINK_NET] = (lcomm_link_cost){
+      .latency_us = latency_us, .bandwidth_gb_s = bandwidth_gb_s, .message_us = message_us};
+  return topo;
+}
+
+/* What a user could have asked for by algo=. */
+static void no_algorithm_of_the_policy_is_predicted_to_be_more_than_a_tenth_faster(void **state) {
+  (void)state;
+  static const char *const fixed[] = {
+      "net=none algo=direct min=1",  "net=none algo=gather min=1",
+      "net=none algo=ring min=1",    "net=none algo=doubling min=1",
+      "net=none algo=halving min=1", "net=none min=1",
+      "net=bf16 algo=direct min=1",  "net=bf16 algo=gather min=1",
+      "net=int8 algo=direct min=1",  "net=int8 algo=gather min=1",
+      "net=topk:0.01+ef min=1",      "net=topk:0.01+ef algo=gather min=1"};
+  static const int candidates[] = {0, 0, 0, 0, 0, 0, 2, 2, 3, 3, 4, 4};
+  for (const world *it = worlds; it < worlds + WORLDS; it++) {
+    for (double bandwidth = 1e-3; bandwidth < 1e2; bandwidth *= 10) {
+      for (uint64_t count = 1 << 12; count <= 1 << 22; count *= 32) {
+        lcomm_topo topo = topo_of_world(it, 30, bandwidth, 8);
+        lcomm_plan *chosen = plan_on(&topo, "net=auto:topk min=1", 0, count, true);
+        double us = lcomm_auto_predict_us(chosen, &topo, chosen->automatic.candidate);
+        for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+          lcomm_plan *other = plan_on(&topo, fixed[i], 0, count, true);
+          double other_us = lcomm_auto_predict_us(other, &topo, candidates[i]);
+          if (0.95 * 0.9 * us > other_us * (1 + 1e-9)) {
+            fail_msg("%d ranks, %d nodes, %g GB/s, %llu: %s takes %g us, %s %g us", it->ranks,
+                     it->nodes, bandwidth, (unsigned long long)count, fixed[i], other_us,
+                     chosen->reason, us);
+          }
+          lcomm_plan_destroy(other);
+        }
+        lcomm_plan_destroy(chosen);
+        lcomm_topo_free(&topo);
+      }
+    }
+  }
+}
+
+static void all_ranks_choose_the_same_shape(void **state) {
+  (void)state;
+  for (const world *it = worlds; it < worlds + WORLDS; it++) {
+    for (uint64_t count = 1 << 12; count <= 1 << 20; count *= 16) {
+      lcomm_topo topo = topo_of_world(it, 300, 0.5, 2);
+      lcomm_plan *first = plan_on(&topo, "net=auto:int8 min=1", 0, count, true);
+      for (int rank = 1; rank < it->ranks; rank++) {
+        lcomm_plan *other = plan_on(&topo, "net=auto:int8 min=1", rank, count, true);
+        assert_true(other->hash == first->hash);
+        lcomm_plan_destroy(other);
+      }
+      lcomm_plan_destroy(first);
+      lcomm_topo_free(&topo);
+    }
+  }
+}
+
+static uint32_t chunks_where_messages_cost(double message_us, const char **reason) {
+  static char text[512];
+  static const world two = {2, 2};
+  lcomm_topo topo = topo_of_world(&two, 10, 1, message_us);
+  topo.codec_cost[LCOMM_AUTO_INT8] = (lcomm_codec_cost){1, 1};
+  lcomm_plan *plan = plan_on(&topo, "net=auto:int8", 0, LONG, true);
+  uint32_t chunks = plan->shape.chunks;
+  snprintf(text, sizeof(text), "%s", plan->reason);
+  *reason = text;
+  lcomm_plan_destroy(plan);
+  lcomm_topo_free(&topo);
+  return chunks;
+}
+
+static void the_more_a_message_costs_the_fewer_chunks_are_made(void **state) {
+  (void)state;
+  const char *reason;
+  uint32_t before = UINT32_MAX, first = 0;
+  for (double message_us = 0.01; message_us < 1e5; message_us *= 10) {
+    uint32_t chunks = chunks_where_messages_cost(message_us, &reason);
+    assert_true(chunks <= before);
+    first = before == UINT32_MAX ? chunks : first;
+    before = chunks;
+  }
+  assert_true(first > 4); /* as the rules would have it */
+  assert_int_equal(before, 1);
+}
+
+static void a_plan_says_why_it_has_another_shape_than_the_rules_give(void **state) {
+  (void)state;
+  const char *reason;
+  (void)chunks_where_messages_cost(0.01, &reason);
+  assert_non_null(strstr(reason, "; gather in "));
+  assert_non_null(strstr(reason, " chunks, for gather in 4 chunks would take "));
+}
+
+static void an_algorithm_that_the_policy_names_stays(void **state) {
+  (void)state;
+  for (const world *it = worlds; it < worlds + WORLDS; it++) {
+    lcomm_topo topo = topo_of_world(it, 1e4, 1, 1e4); /* one round would be best */
+    lcomm_plan *plan = plan_on(&topo, "net=auto:int8 algo=direct min=1", 0, 1 << 12, true);
+    assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_DIRECT);
+    lcomm_plan_destroy(plan);
+    lcomm_topo_free(&topo);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(on_a_slow_link_the_coarsest_codec_of_the_class_is_taken),
@@ -165,6 +284,11 @@ int main(void) {
       cmocka_unit_test(what_hides_behind_the_computation_is_not_compressed_further),
       cmocka_unit_test(a_plan_says_the_times_that_it_was_chosen_by),
       cmocka_unit_test(the_word_is_read_and_written),
+      cmocka_unit_test(no_algorithm_of_the_policy_is_predicted_to_be_more_than_a_tenth_faster),
+      cmocka_unit_test(all_ranks_choose_the_same_shape),
+      cmocka_unit_test(the_more_a_message_costs_the_fewer_chunks_are_made),
+      cmocka_unit_test(a_plan_says_why_it_has_another_shape_than_the_rules_give),
+      cmocka_unit_test(an_algorithm_that_the_policy_names_stays),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
