@@ -158,19 +158,19 @@ static int print_screen(const info_options *o, const lcomm_policy *policy, const
 }
 
 static int print_all(const info_options *o) {
-  char error[LCOMM_POLICY_ERROR_MAX + LCOMM_TOPO_ERROR_MAX]; /* room for either */
+  lcomm_why error;
   lcomm_topo topo = {0};
   lcomm_policy policy;
   const char *wanted = o->policy ? o->policy : lcomm_env_get(LCOMM_ENV_POLICY);
   int rank = info_rank();
   uint64_t share = info_processors_share();
-  lcomm_status status = info_topology_find(o, &topo, error);
+  lcomm_status status = info_topology_find(o, &topo, &error);
   if (status == LCOMM_OK) {
-    status = lcomm_policy_parse(wanted, &policy, error);
+    status = lcomm_policy_parse(wanted, &policy, &error);
   }
   if (status == LCOMM_OK && o->rank >= topo.size) {
-    snprintf(error, sizeof(error), "there is no rank %d among %d", o->rank, topo.size);
-    status = LCOMM_ERR_ARGUMENT;
+    status = lcomm_why_set(&error, LCOMM_ERR_ARGUMENT, "there is no rank %d among %d", o->rank,
+                           topo.size);
   }
   if (status == LCOMM_OK && rank == 0 && lcomm_policy_is_automatic(&policy)) {
     info_codec_costs(&topo);
@@ -178,7 +178,7 @@ static int print_all(const info_options *o) {
   int result = 0;
   if (status != LCOMM_OK) {
     result = INFO_BAD_INPUT;
-    fprintf(stderr, "libcomm-info: %s\n", error);
+    fprintf(stderr, "libcomm-info: %s\n", error.text);
   } else if (rank == 0 && o->only_topology) {
     result = print_topology(o, &policy, &topo);
   } else if (rank == 0 && o->json) {

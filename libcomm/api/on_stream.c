@@ -22,7 +22,7 @@ static bool leave_to_stream(lcomm_comm *comm, const lcomm_call *call, lcomm_requ
     return false;
   }
   const lcomm_backend_queue *queue = operation->run->backend->queue;
-  operation->gate = queue ? queue->hold(operation->run, call->stream) : NULL;
+  operation->gate = queue ? queue->close_gate(operation->run, call->stream) : NULL;
   operation->detached = operation->gate != NULL;
   return operation->detached;
 }

@@ -39,7 +39,7 @@ int lcomm_policy_query_posed_nodes(const lcomm_comm *comm, const int *members, i
 /* Devices change nothing between nodes, so they are left out. */
 static lcomm_status make_topology(const lcomm_comm *comm, const int *members, int count,
                                   lcomm_topo *topo) {
-  char error[LCOMM_TOPO_ERROR_MAX] = "";
+  lcomm_why error = {""};
   lcomm_identity *identities = calloc((size_t)count, sizeof *identities);
   if (!identities) {
     return no_memory();
@@ -50,10 +50,10 @@ static lcomm_status make_topology(const lcomm_comm *comm, const int *members, in
     identities[i].pid = comm->identity.processes[members[i]].pid;
   }
   lcomm_status status = lcomm_topo_create(
-      identities, count, lcomm_policy_query_posed_nodes(comm, members, count), topo, error);
+      identities, count, lcomm_policy_query_posed_nodes(comm, members, count), topo, &error);
   free(identities);
   if (status != LCOMM_OK) {
-    return lcomm_error_thread(status, "lcomm_preview_create: %s", error);
+    return lcomm_error_thread(status, "lcomm_preview_create: %s", error.text);
   }
   memcpy(topo->cost, comm->topo.cost, sizeof(topo->cost));
   memcpy(topo->codec_cost, comm->topo.codec_cost, sizeof(topo->codec_cost));
@@ -73,11 +73,11 @@ static int place_among(const lcomm_comm *comm, const int *members, int count) {
 
 static lcomm_status fill(lcomm_preview *made, const lcomm_comm *comm, const int *members, int count,
                          const char *policy) {
-  char error[LCOMM_POLICY_ERROR_MAX];
+  lcomm_why error;
   lcomm_status status =
-      lcomm_policy_parse(policy ? policy : comm->settings.policy_text, &made->policy, error);
+      lcomm_policy_parse(policy ? policy : comm->settings.policy_text, &made->policy, &error);
   if (status != LCOMM_OK) {
-    return lcomm_error_thread(status, "%s", error);
+    return lcomm_error_thread(status, "%s", error.text);
   }
   lcomm_policy_format(&made->policy, made->policy_text);
   made->named = lcomm_match_named(&made->policy, made->name);

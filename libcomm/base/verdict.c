@@ -21,16 +21,16 @@ lcomm_verdict lcomm_verdict_of(const void *statuses, size_t stride, int size) {
   return verdict;
 }
 
-lcomm_status lcomm_verdict_gather(const lcomm_bootstrap *boot, lcomm_status mine,
+lcomm_status lcomm_verdict_gather(const lcomm_bootstrap *bootstrap, lcomm_status mine,
                                   lcomm_verdict *verdict) {
   int32_t own = (int32_t)mine;
-  int32_t *all = calloc((size_t)boot->world_size, sizeof *all);
+  int32_t *all = calloc((size_t)bootstrap->world_size, sizeof *all);
   if (!all) {
     return LCOMM_ERR_MEMORY;
   }
   lcomm_status status = LCOMM_ERR_TRANSPORT;
-  if (boot->allgather(boot->context, &own, all, sizeof own) == 0) {
-    *verdict = lcomm_verdict_of(all, sizeof *all, boot->world_size);
+  if (bootstrap->allgather(bootstrap->context, &own, all, sizeof own) == 0) {
+    *verdict = lcomm_verdict_of(all, sizeof *all, bootstrap->world_size);
     status = LCOMM_OK;
   }
   free(all);

@@ -24,7 +24,7 @@ lcomm_verdict lcomm_verdict_of(const void *statuses, size_t stride, int size);
 
 /* Gather the status of every rank, and judge. What is returned says whether that worked:
  * LCOMM_ERR_MEMORY, or LCOMM_ERR_TRANSPORT when the allgather failed; then there is no verdict. */
-lcomm_status lcomm_verdict_gather(const lcomm_bootstrap *boot, lcomm_status mine,
+lcomm_status lcomm_verdict_gather(const lcomm_bootstrap *bootstrap, lcomm_status mine,
                                   lcomm_verdict *verdict);
 
 #endif

@@ -34,19 +34,19 @@ static int gather_alone(void *context, const void *send, void *receive, size_t s
 }
 
 static lcomm_status create_alone(const lcomm_config *config, lcomm_comm **comm) {
-  lcomm_bootstrap boot = {.rank = 0, .world_size = 1, .allgather = gather_alone};
-  return lcomm_create(&boot, config, comm);
+  lcomm_bootstrap bootstrap = {.rank = 0, .world_size = 1, .allgather = gather_alone};
+  return lcomm_create(&bootstrap, config, comm);
 }
 
 /* The store knows better than anybody above it why it failed. */
-static lcomm_status create_over(lcomm_store *store, const lcomm_launcher_env *place,
+static lcomm_status create_over(lcomm_store *store, const lcomm_launcher_env *launcher,
                                 const lcomm_config *config, lcomm_comm **comm) {
   const char *sentence = "";
-  lcomm_bootstrap boot = {.rank = place->rank,
-                          .world_size = place->world_size,
-                          .context = store,
-                          .allgather = lcomm_store_allgather};
-  lcomm_status status = lcomm_create(&boot, config, comm);
+  lcomm_bootstrap bootstrap = {.rank = launcher->rank,
+                               .world_size = launcher->world_size,
+                               .context = store,
+                               .allgather = lcomm_store_allgather};
+  lcomm_status status = lcomm_create(&bootstrap, config, comm);
   lcomm_status failure = lcomm_store_failure(store, &sentence);
   if (status != LCOMM_OK && failure != LCOMM_OK) {
     status = lcomm_error_thread(failure, "%s", sentence);
@@ -56,22 +56,22 @@ static lcomm_status create_over(lcomm_store *store, const lcomm_launcher_env *pl
 
 lcomm_status lcomm_create_env(const lcomm_config *config, lcomm_comm **comm) {
   lcomm_why why;
-  lcomm_launcher_env place;
+  lcomm_launcher_env launcher;
   lcomm_store *store = NULL;
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_create_env: a pointer is NULL");
   }
-  lcomm_status status = lcomm_launcher_env_read(&place, &why);
+  lcomm_status status = lcomm_launcher_env_read(&launcher, &why);
   if (status != LCOMM_OK) {
     return lcomm_error_thread(status, "lcomm_create_env: %s", why.text);
   }
   lcomm_descriptors_raise(); /* before the meeting, which takes one for each rank */
-  if (place.world_size == 1) {
+  if (launcher.world_size == 1) {
     return create_alone(config, comm);
   }
-  status = lcomm_store_meet(&place, find_timeout_s(config), &store);
+  status = lcomm_store_meet(&launcher, find_timeout_s(config), &store);
   if (status == LCOMM_OK) {
-    status = create_over(store, &place, config, comm);
+    status = create_over(store, &launcher, config, comm);
     lcomm_store_close(store);
   }
   return status;

@@ -29,7 +29,7 @@ typedef struct lcomm_launcher_env {
 
 /* Read the environment. ARGUMENT, with a sentence in `why` that names the variable, its
  * value and what it should be. */
-lcomm_status lcomm_launcher_env_read(lcomm_launcher_env *place, lcomm_why *why);
+lcomm_status lcomm_launcher_env_read(lcomm_launcher_env *launcher_env, lcomm_why *why);
 
 /* For sentences of ranks that do not meet: that MASTER_ADDR is not set, so that all ranks
  * were taken to be on one host; "" where that is not so. */

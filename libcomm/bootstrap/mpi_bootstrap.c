@@ -51,7 +51,7 @@ static bool thread_may_enter(void) {
 static void progress_mpi(lcomm_bootstrap_object *bootstrap) {
   int found = 0;
   if (mpi_is_running() && thread_may_enter()) {
-    PMPI_Iprobe(bootstrap->boot.rank, 0, *(MPI_Comm *)bootstrap->mpi, &found, MPI_STATUS_IGNORE);
+    PMPI_Iprobe(bootstrap->base.rank, 0, *(MPI_Comm *)bootstrap->mpi, &found, MPI_STATUS_IGNORE);
   }
 }
 
@@ -62,7 +62,7 @@ static void release_mpi(lcomm_bootstrap_object *bootstrap, bool orderly) {
     PMPI_Comm_free(bootstrap->mpi);
   }
   free(bootstrap->mpi);
-  *bootstrap = (lcomm_bootstrap_object){.boot = bootstrap->boot};
+  *bootstrap = (lcomm_bootstrap_object){.base = bootstrap->base};
 }
 
 /* Room for the handle, filled in before anything collective is done with it. */
@@ -80,7 +80,7 @@ static lcomm_status hold(lcomm_bootstrap_object *bootstrap) {
 
 static void drop(lcomm_bootstrap_object *bootstrap) {
   free(bootstrap->mpi);
-  *bootstrap = (lcomm_bootstrap_object){.boot = bootstrap->boot};
+  *bootstrap = (lcomm_bootstrap_object){.base = bootstrap->base};
 }
 
 /* MPI has tried to make the communicator. False, and the room given back: there is none. */
@@ -131,7 +131,7 @@ static lcomm_status group_all(MPI_Comm parent, lcomm_bootstrap_object *bootstrap
 
 lcomm_status lcomm_create_mpi(MPI_Comm mpi_comm, const lcomm_config *config, lcomm_comm **comm) {
   int is_inter = 0;
-  lcomm_bootstrap_object bootstrap = {.boot = {.allgather = gather_over_mpi}};
+  lcomm_bootstrap_object bootstrap = {.base = {.allgather = gather_over_mpi}};
   if (lcomm_mpi_other()) {
     return lcomm_error_thread(LCOMM_ERR_UNSUPPORTED, "lcomm_create_mpi: %s", lcomm_mpi_other());
   }
@@ -147,15 +147,15 @@ lcomm_status lcomm_create_mpi(MPI_Comm mpi_comm, const lcomm_config *config, lco
   }
   LCOMM_TRY(hold(&bootstrap));
   LCOMM_TRY(group_all(mpi_comm, &bootstrap));
-  bootstrap.boot.context = bootstrap.mpi;
-  PMPI_Comm_rank(*(MPI_Comm *)bootstrap.mpi, &bootstrap.boot.rank);
-  PMPI_Comm_size(*(MPI_Comm *)bootstrap.mpi, &bootstrap.boot.world_size);
+  bootstrap.base.context = bootstrap.mpi;
+  PMPI_Comm_rank(*(MPI_Comm *)bootstrap.mpi, &bootstrap.base.rank);
+  PMPI_Comm_size(*(MPI_Comm *)bootstrap.mpi, &bootstrap.base.world_size);
   return lcomm_create_over(&bootstrap, config, comm);
 }
 
 /* ------------------------------------------------------------- the table */
 
-static void place(int *rank, int *size) {
+static void world(int *rank, int *size) {
   *rank = -1;
   *size = 0;
   if (mpi_is_running()) {
@@ -174,7 +174,7 @@ static const lcomm_mpi_table table = {.version = LCOMM_VERSION_MAJOR * 10000 +
                                       .transport = &lcomm_transport_mpi,
                                       .name = lcomm_mpi_running,
                                       .allows_threads = allows_threads,
-                                      .place = place,
+                                      .world = world,
                                       .hold = hold,
                                       .part_of_world = part_of_world,
                                       .part = part};

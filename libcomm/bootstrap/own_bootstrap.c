@@ -12,16 +12,16 @@
 #include "libcomm/transport/mpi/mpi_table.h"
 
 /* Where a rank is in MPI's world: -1 where MPI does not run. */
-typedef struct mpi_place {
+typedef struct world_rank {
   int32_t rank, size;
-} mpi_place;
+} world_rank;
 
-static mpi_place my_place(const lcomm_mpi_table *mpi) {
+static world_rank my_world_rank(const lcomm_mpi_table *mpi) {
   int rank = -1, size = 0;
   if (mpi) {
-    mpi->place(&rank, &size);
+    mpi->world(&rank, &size);
   }
-  return (mpi_place){.rank = rank, .size = size};
+  return (world_rank){.rank = rank, .size = size};
 }
 
 static int by_number(const void *a, const void *b) {
@@ -29,15 +29,14 @@ static int by_number(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Do the ranks have different places in one world? Processes that were started
+/* Do the ranks have different ranks in one world? Processes that were started
  * apart all are rank 0 of worlds of their own. */
-static bool share_world(const mpi_place *places, int count, int *members) {
+static bool share_world(const world_rank *ranks, int count, int *members) {
   for (int i = 0; i < count; i++) {
-    if (places[i].rank < 0 || places[i].rank >= places[i].size ||
-        places[i].size != places[0].size) {
+    if (ranks[i].rank < 0 || ranks[i].rank >= ranks[i].size || ranks[i].size != ranks[0].size) {
       return false;
     }
-    members[i] = places[i].rank;
+    members[i] = ranks[i].rank;
   }
   qsort(members, (size_t)count, sizeof *members, by_number);
   for (int i = 1; i < count; i++) {
@@ -46,7 +45,7 @@ static bool share_world(const mpi_place *places, int count, int *members) {
     }
   }
   for (int i = 0; i < count; i++) {
-    members[i] = places[i].rank;
+    members[i] = ranks[i].rank;
   }
   return true;
 }
@@ -58,30 +57,30 @@ static void drop(lcomm_bootstrap_object *bootstrap) {
   }
 }
 
-/* Give the origin an MPI_Comm of the ranks `members`, or none where they do
+/* Give the bootstrap an MPI_Comm of the ranks `members`, or none where they do
  * not share a world: then other transports must do. */
-static lcomm_status agree_on_mpi(lcomm_bootstrap_object *bootstrap, mpi_place *all, int *members) {
+static lcomm_status agree_on_mpi(lcomm_bootstrap_object *bootstrap, world_rank *all, int *members) {
   const lcomm_mpi_table *mpi = lcomm_mpi_registered();
-  const lcomm_bootstrap *boot = &bootstrap->boot;
-  mpi_place mine = my_place(mpi);
+  const lcomm_bootstrap *base = &bootstrap->base;
+  world_rank mine = my_world_rank(mpi);
   if (mine.rank >= 0 && mpi->hold(bootstrap) != LCOMM_OK) {
     mine.rank = -1;
   }
-  if (boot->allgather(boot->context, &mine, all, sizeof(mine)) != 0) {
+  if (base->allgather(base->context, &mine, all, sizeof(mine)) != 0) {
     drop(bootstrap);
     return lcomm_error_thread(LCOMM_ERR_TRANSPORT, "lcomm_create: the bootstrap failed on rank %d",
-                              boot->rank);
+                              base->rank);
   }
-  if (share_world(all, boot->world_size, members)) {
-    return mpi->part_of_world(members, boot->world_size, bootstrap);
+  if (share_world(all, base->world_size, members)) {
+    return mpi->part_of_world(members, base->world_size, bootstrap);
   }
   drop(bootstrap);
   return LCOMM_OK;
 }
 
 static lcomm_status find_mpi(lcomm_bootstrap_object *bootstrap) {
-  size_t size = (size_t)bootstrap->boot.world_size;
-  mpi_place *all = calloc(size, sizeof *all);
+  size_t size = (size_t)bootstrap->base.world_size;
+  world_rank *all = calloc(size, sizeof *all);
   int *members = calloc(size, sizeof *members);
   lcomm_status status = all && members
                             ? agree_on_mpi(bootstrap, all, members)
@@ -106,12 +105,12 @@ lcomm_status lcomm_create_over(lcomm_bootstrap_object *bootstrap, const lcomm_co
   return status;
 }
 
-lcomm_status lcomm_create(const lcomm_bootstrap *boot, const lcomm_config *config,
+lcomm_status lcomm_create(const lcomm_bootstrap *bootstrap, const lcomm_config *config,
                           lcomm_comm **comm) {
-  LCOMM_TRY(lcomm_boot_check(boot, comm));
-  lcomm_bootstrap_object bootstrap = {.boot = *boot};
-  if (boot->world_size > 1) {
-    LCOMM_TRY(find_mpi(&bootstrap));
+  LCOMM_TRY(lcomm_bootstrap_check(bootstrap, comm));
+  lcomm_bootstrap_object object = {.base = *bootstrap};
+  if (bootstrap->world_size > 1) {
+    LCOMM_TRY(find_mpi(&object));
   }
-  return lcomm_create_over(&bootstrap, config, comm);
+  return lcomm_create_over(&object, config, comm);
 }

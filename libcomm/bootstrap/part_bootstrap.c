@@ -26,26 +26,26 @@ static void progress_base(lcomm_bootstrap_object *bootstrap) {
 }
 
 lcomm_status lcomm_create_part(const lcomm_comm *base, const int *members,
-                               const lcomm_bootstrap *boot, void *mpi, const lcomm_config *config,
-                               lcomm_comm **part) {
-  if (!base || !members || !boot || !part) {
+                               const lcomm_bootstrap *bootstrap, void *mpi,
+                               const lcomm_config *config, lcomm_comm **part) {
+  if (!base || !members || !bootstrap || !part) {
     return lcomm_refuse_null(base, "lcomm_create_part",
-                             !members ? "members"
-                             : !boot  ? "boot"
-                                      : "part");
+                             !members     ? "members"
+                             : !bootstrap ? "bootstrap"
+                                          : "part");
   }
-  for (int i = 0; i < boot->world_size; i++) {
+  for (int i = 0; i < bootstrap->world_size; i++) {
     if (members[i] < 0 || members[i] >= base->size) {
       return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
                                 "lcomm_create_part: member %d is no rank of the communicator",
                                 members[i]);
     }
   }
-  lcomm_bootstrap_object bootstrap = {
-      .boot = *boot, .mpi = mpi, .mpi_ranks = members, .context = (void *)base};
-  bootstrap.progress = base->bootstrap.progress ? progress_base : NULL;
-  lcomm_config taken = take_config(base, members, boot->world_size, config);
-  LCOMM_TRY(lcomm_comm_create(&bootstrap, &taken, part));
+  lcomm_bootstrap_object object = {
+      .base = *bootstrap, .mpi = mpi, .mpi_ranks = members, .context = (void *)base};
+  object.progress = base->bootstrap.progress ? progress_base : NULL;
+  lcomm_config taken = take_config(base, members, bootstrap->world_size, config);
+  LCOMM_TRY(lcomm_comm_create(&object, &taken, part));
   lcomm_costs_inherit(*part, base);
   return LCOMM_OK;
 }

@@ -27,7 +27,7 @@ static void list_peers(const lcomm_comm *comm, const lcomm_transport *link, char
 }
 
 /* What people put into bug reports: this rank's way to each peer. */
-static void tell_links(const lcomm_comm *comm) {
+static void log_links(const lcomm_comm *comm) {
   char who[96], peers[256], sentence[1024];
   for (int i = 0; i < comm->links.count && lcomm_log_wants(LCOMM_LOG_INFO); i++) {
     const lcomm_transport *link = comm->links.open[i];
@@ -44,7 +44,7 @@ static void tell_links(const lcomm_comm *comm) {
 }
 
 /* Rank 0 says what is the same on all. */
-static void tell_whole(const lcomm_comm *comm) {
+static void log_whole(const lcomm_comm *comm) {
   char sentence[LCOMM_POLICY_MAX + 256];
   if (comm->rank == 0 && lcomm_log_wants(LCOMM_LOG_INFO)) {
     snprintf(
@@ -60,7 +60,7 @@ static void tell_whole(const lcomm_comm *comm) {
 
 /* What ranks go on without; rank 0 says it for all. */
 static void tell_lost_traces(const lcomm_comm *comm, const lcomm_handshake *all) {
-  char sentence[LCOMM_POLICY_ERROR_MAX + 256];
+  char sentence[LCOMM_WHY_MAX + 256];
   int lost = 0, first = 0;
   for (int i = comm->size - 1; i >= 0; i--) {
     bool here = all[i].error[0] != '\0';
@@ -78,7 +78,7 @@ static void tell_lost_traces(const lcomm_comm *comm, const lcomm_handshake *all)
 }
 
 void lcomm_comm_announce(const lcomm_comm *comm, const lcomm_handshake *all) {
-  tell_whole(comm);
-  tell_links(comm);
+  log_whole(comm);
+  log_links(comm);
   tell_lost_traces(comm, all);
 }

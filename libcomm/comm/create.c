@@ -28,13 +28,13 @@
 #include "libcomm/topo/topo_file.h"
 #include "libcomm/transport/mpi/mpi_table.h"
 
-/* What the making of a communicator knows besides the communicator itself. */
-typedef struct making {
-  const lcomm_bootstrap *boot;
+/* What is known while a communicator is made, besides the communicator itself. */
+typedef struct init_context {
+  const lcomm_bootstrap *base;
   lcomm_summary_mode summary;
   lcomm_topo topo_file; /* of LCOMM_TOPO_FILE, or empty */
   lcomm_handshake *all, *mine;
-} making;
+} init_context;
 
 static lcomm_status complain(int rank, const lcomm_identity *identity, lcomm_status status,
                              const char *sentence) {
@@ -52,31 +52,32 @@ static void say_taken(const lcomm_comm *comm, lcomm_topo_taken taken) {
   }
 }
 
-static lcomm_status make_topology(lcomm_comm *comm, const making *m) {
+static lcomm_status make_topology(lcomm_comm *comm, const init_context *m) {
   const lcomm_handshake *all = m->all;
-  char error[LCOMM_TOPO_ERROR_MAX] = "out of memory";
+  lcomm_why error = {"out of memory"};
   lcomm_identity *identities = calloc((size_t)comm->size, sizeof *identities);
   if (!identities) {
-    return complain(comm->rank, &all[comm->rank].identity, LCOMM_ERR_MEMORY, error);
+    return complain(comm->rank, &all[comm->rank].identity, LCOMM_ERR_MEMORY, error.text);
   }
   for (int i = 0; i < comm->size; i++) {
     identities[i] = all[i].identity;
   }
-  lcomm_status status = lcomm_topo_create(identities, comm->size, all[0].nodes, &comm->topo, error);
+  lcomm_status status =
+      lcomm_topo_create(identities, comm->size, all[0].nodes, &comm->topo, &error);
   free(identities);
   if (status == LCOMM_OK && m->topo_file.size > 0) {
     say_taken(comm, lcomm_topo_take(&comm->topo, &m->topo_file));
   }
-  return status != LCOMM_OK ? complain(comm->rank, &all[comm->rank].identity, status, error)
+  return status != LCOMM_OK ? complain(comm->rank, &all[comm->rank].identity, status, error.text)
                             : LCOMM_OK;
 }
 
-/* ---------------------------------------------------------------- making */
+/* ------------------------------------------------------------ the communicator */
 
-static lcomm_status gather_failed(const lcomm_bootstrap *boot, size_t size) {
+static lcomm_status gather_failed(const lcomm_bootstrap *base, size_t size) {
   return lcomm_error_thread(LCOMM_ERR_TRANSPORT,
                             "rank %d: the bootstrap could not exchange %zu bytes with the others",
-                            boot->rank, size);
+                            base->rank, size);
 }
 
 /* All ranks keep the same runs, see run_cache.h. */
@@ -88,11 +89,11 @@ static uint64_t smallest_cache(const lcomm_handshake *all, int size) {
   return smallest;
 }
 
-static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, making *m) {
+static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, init_context *m) {
   lcomm_handshake *all = m->all;
   lcomm_handshake_prepare(comm, config, &m->summary, &m->topo_file, m->mine);
-  if (m->boot->allgather(m->boot->context, m->mine, all, sizeof *all) != 0) {
-    return gather_failed(m->boot, sizeof *all);
+  if (m->base->allgather(m->base->context, m->mine, all, sizeof *all) != 0) {
+    return gather_failed(m->base, sizeof *all);
   }
   LCOMM_TRY(lcomm_handshake_check(all, comm->size, comm->rank));
   LCOMM_TRY(make_topology(comm, m));
@@ -108,7 +109,7 @@ static bool allows_driver(const lcomm_comm *comm) {
 }
 
 /* In percent; 0 when it cannot be found out. */
-static uint64_t find_share(const lcomm_comm *comm, const making *m) {
+static uint64_t find_share(const lcomm_comm *comm, const init_context *m) {
   lcomm_processors *all = calloc((size_t)comm->size, sizeof *all);
   for (int i = 0; all && i < comm->size; i++) {
     all[i] = m->all[i].processors;
@@ -138,7 +139,7 @@ static void choose_progress(lcomm_comm *comm, uint64_t share) {
 }
 
 /* Links to all peers, on all ranks or on none. */
-static lcomm_status open_links(lcomm_comm *comm, const making *m) {
+static lcomm_status open_links(lcomm_comm *comm, const init_context *m) {
   lcomm_why why = {.text = "out of memory"};
   lcomm_identity *identities = calloc((size_t)comm->size, sizeof *identities);
   bool mpi_everywhere = true;
@@ -149,7 +150,7 @@ static lcomm_status open_links(lcomm_comm *comm, const making *m) {
   lcomm_transport_setup setup = {.rank = comm->rank,
                                  .size = comm->size,
                                  .identities = identities,
-                                 .boot = m->boot,
+                                 .bootstrap = m->base,
                                  .mpi = mpi_everywhere ? comm->bootstrap.mpi : NULL,
                                  .mpi_ranks = comm->bootstrap.mpi_ranks,
                                  .timeout_s = comm->settings.timeout_s};
@@ -161,8 +162,8 @@ static lcomm_status open_links(lcomm_comm *comm, const making *m) {
 }
 
 /* Who moves operations, and how a rank waits that has no processor to itself. */
-static lcomm_status choose_waiting(lcomm_comm *comm, const making *m) {
-  char why[160];
+static lcomm_status choose_waiting(lcomm_comm *comm, const init_context *m) {
+  lcomm_why why;
   uint64_t share = find_share(comm, m);
   comm->waiting.crowded = share < 100;
   if (comm->settings.progress == LCOMM_PROGRESS_AUTO) {
@@ -177,17 +178,17 @@ static lcomm_status choose_waiting(lcomm_comm *comm, const making *m) {
                     "a progress thread moves messages over MPI only where MPI was initialised "
                     "with MPI_THREAD_MULTIPLE; do that, or set LCOMM_PROGRESS to auto or calls");
   }
-  lcomm_status status = lcomm_progress_thread_start(comm, 0, why, sizeof(why));
-  return status != LCOMM_OK ? complain(comm->rank, &m->mine->identity, status, why) : LCOMM_OK;
+  lcomm_status status = lcomm_progress_thread_start(comm, 0, &why);
+  return status != LCOMM_OK ? complain(comm->rank, &m->mine->identity, status, why.text) : LCOMM_OK;
 }
 
 /* All ranks have come this far, or none goes on. */
-static lcomm_status agree(lcomm_comm *comm, const making *m, lcomm_status mine) {
+static lcomm_status agree(lcomm_comm *comm, const init_context *m, lcomm_status mine) {
   lcomm_verdict verdict;
   char sentence[288];
-  lcomm_status status = lcomm_verdict_gather(m->boot, mine, &verdict);
+  lcomm_status status = lcomm_verdict_gather(m->base, mine, &verdict);
   if (status == LCOMM_ERR_TRANSPORT) {
-    return gather_failed(m->boot, sizeof(int32_t));
+    return gather_failed(m->base, sizeof(int32_t));
   }
   LCOMM_TRY(status);
   if (verdict.status != LCOMM_OK && mine == LCOMM_OK) {
@@ -207,7 +208,7 @@ static void describe_capture(const lcomm_comm *comm) {
   }
 }
 
-static void open_summary(lcomm_comm *comm, const making *m) {
+static void open_summary(lcomm_comm *comm, const init_context *m) {
   lcomm_summary_about about = {.rank = comm->rank, .size = comm->size, .nodes = comm->topo.nodes};
   snprintf(about.host, sizeof(about.host), "%s", m->mine->identity.host);
   snprintf(about.policy, sizeof(about.policy), "%s", comm->settings.policy_text);
@@ -221,16 +222,16 @@ static void open_summary(lcomm_comm *comm, const making *m) {
                                            : NULL);
 }
 
-lcomm_status lcomm_boot_check(const lcomm_bootstrap *boot, lcomm_comm *const *comm) {
-  if (!boot || !comm) {
+lcomm_status lcomm_bootstrap_check(const lcomm_bootstrap *base, lcomm_comm *const *comm) {
+  if (!base || !comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_create: a pointer is NULL");
   }
-  if (boot->world_size < 1 || boot->rank < 0 || boot->rank >= boot->world_size ||
-      !boot->allgather) {
+  if (base->world_size < 1 || base->rank < 0 || base->rank >= base->world_size ||
+      !base->allgather) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
                               "lcomm_create: rank %d of %d ranks is no place, or there is no "
                               "allgather function",
-                              boot->rank, boot->world_size);
+                              base->rank, base->world_size);
   }
   return LCOMM_OK;
 }
@@ -245,7 +246,7 @@ lcomm_config lcomm_config_take(const lcomm_config *given) {
   return taken;
 }
 
-static void begin_trace(lcomm_comm *comm, const making *m) {
+static void begin_trace(lcomm_comm *comm, const init_context *m) {
   bool *elsewhere = calloc((size_t)comm->size, sizeof *elsewhere);
   bool everywhere = elsewhere != NULL;
   for (int i = 0; everywhere && i < comm->size; i++) {
@@ -270,7 +271,7 @@ static void take_processes(lcomm_comm *comm, const lcomm_handshake *all) {
   lcomm_lost_ranks_forget(comm);
 }
 
-static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, making *m) {
+static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, init_context *m) {
   LCOMM_TRY(shake_hands(comm, config, m));
   LCOMM_TRY(open_links(comm, m));
   take_processes(comm, m->all);
@@ -296,13 +297,13 @@ static atomic_uint numbers;
 
 lcomm_status lcomm_comm_create(lcomm_bootstrap_object *bootstrap, const lcomm_config *config,
                                lcomm_comm **comm) {
-  LCOMM_TRY(lcomm_boot_check(bootstrap ? &bootstrap->boot : NULL, comm));
+  LCOMM_TRY(lcomm_bootstrap_check(bootstrap ? &bootstrap->base : NULL, comm));
   lcomm_descriptors_raise();
   lcomm_comm *made = calloc(1, sizeof *made);
-  making m = {.boot = &bootstrap->boot,
-              .all = calloc((size_t)bootstrap->boot.world_size + 1, sizeof(lcomm_handshake))};
+  init_context m = {.base = &bootstrap->base,
+                    .all = calloc((size_t)bootstrap->base.world_size + 1, sizeof(lcomm_handshake))};
   if (made) {
-    made->size = bootstrap->boot.world_size;
+    made->size = bootstrap->base.world_size;
   }
   if (!made || !m.all || !lcomm_failure_state_make(made) ||
       lcomm_tensor_set_make(made) != LCOMM_OK || lcomm_residual_set_make(made) != LCOMM_OK) {
@@ -313,10 +314,10 @@ lcomm_status lcomm_comm_create(lcomm_bootstrap_object *bootstrap, const lcomm_co
     }
     free(made);
     free(m.all);
-    return lcomm_error_thread(LCOMM_ERR_MEMORY, "rank %d: out of memory", bootstrap->boot.rank);
+    return lcomm_error_thread(LCOMM_ERR_MEMORY, "rank %d: out of memory", bootstrap->base.rank);
   }
-  m.mine = &m.all[bootstrap->boot.world_size];
-  made->rank = bootstrap->boot.rank;
+  m.mine = &m.all[bootstrap->base.world_size];
+  made->rank = bootstrap->base.rank;
   made->bootstrap = *bootstrap;
   lcomm_fork_watch();
   lcomm_turn_prepare();
@@ -330,7 +331,7 @@ lcomm_status lcomm_comm_create(lcomm_bootstrap_object *bootstrap, const lcomm_co
   lcomm_topo_free(&m.topo_file);
   free(m.all);
   if (status != LCOMM_OK) {
-    made->bootstrap = (lcomm_bootstrap_object){.boot = bootstrap->boot}; /* the caller's again */
+    made->bootstrap = (lcomm_bootstrap_object){.base = bootstrap->base}; /* the caller's again */
     lcomm_comm_free(made, true);
     return status;
   }

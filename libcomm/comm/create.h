@@ -7,7 +7,7 @@
 
 #include "libcomm/transport/bootstrap_object.h"
 
-/* Make a communicator of the ranks of bootstrap->boot; collective. Takes the
+/* Make a communicator of the ranks of bootstrap->base; collective. Takes the
  * object over on success; on failure the caller releases it. */
 lcomm_status lcomm_comm_create(lcomm_bootstrap_object *bootstrap, const lcomm_config *config,
                                lcomm_comm **comm);
@@ -18,7 +18,7 @@ LCOMM_API lcomm_status lcomm_create_over(lcomm_bootstrap_object *bootstrap,
 
 /* What a caller gives to make a communicator: ARGUMENT, with the sentence, for a NULL, and for a
  * bootstrap that is none. */
-lcomm_status lcomm_boot_check(const lcomm_bootstrap *boot, lcomm_comm *const *comm);
+lcomm_status lcomm_bootstrap_check(const lcomm_bootstrap *base, lcomm_comm *const *comm);
 
 /* The configuration that a caller gives, NULL allowed, with all members that this version has.
  * struct_size is 0 for one that was not begun with LCOMM_CONFIG_INIT: it is refused on all ranks.

@@ -141,12 +141,12 @@ static lcomm_status find_run_cache(lcomm_handshake *mine, lcomm_why *why) {
 }
 
 static lcomm_status read_topology(lcomm_topo *topo, lcomm_handshake *mine, lcomm_why *why) {
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   const char *path = lcomm_env_get(LCOMM_ENV_TOPO_FILE);
   if (!path) {
     return LCOMM_OK;
   }
-  lcomm_status status = lcomm_topo_file_load(path, topo, error);
+  lcomm_status status = lcomm_topo_file_load(path, topo, &error);
   snprintf(mine->topo_file, sizeof(mine->topo_file), "%s", path);
   mine->topo_hash = lcomm_topo_hash(topo);
   if (status == LCOMM_OK) {
@@ -155,7 +155,7 @@ static lcomm_status read_topology(lcomm_topo *topo, lcomm_handshake *mine, lcomm
   return lcomm_why_set(
       why, status,
       "LCOMM_TOPO_FILE=%.95s: %.300s; `libcomm-info --measure` under mpirun writes such a file",
-      path, error);
+      path, error.text);
 }
 
 /* The number of a communicator: of the process and the time it was made. */
@@ -174,7 +174,7 @@ static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
     lcomm_settings_warn_unknown();
   }
   LCOMM_TRY(lcomm_settings_check(why));
-  LCOMM_TRY(lcomm_policy_parse(policy, &comm->settings.policy, why->text));
+  LCOMM_TRY(lcomm_policy_parse(policy, &comm->settings.policy, why));
   lcomm_policy_format(&comm->settings.policy, mine->policy);
   LCOMM_TRY(find_timeout(config, &comm->settings.timeout_s, why));
   LCOMM_TRY(find_nodes(config, &mine->nodes, why));

@@ -21,7 +21,7 @@ typedef struct lcomm_handshake {
   int32_t traced;
   uint64_t number; /* rank 0's names the communicator */
   uint64_t run_cache_bytes;
-  char error[LCOMM_POLICY_ERROR_MAX]; /* with LCOMM_OK: why the rank goes on without a trace */
+  char error[LCOMM_WHY_MAX]; /* with LCOMM_OK: why the rank goes on without a trace */
   char policy[LCOMM_POLICY_MAX];
   char transport[LCOMM_TRANSPORT_NAMES_MAX];
   char topo_file[LCOMM_TOPO_NAME_MAX]; /* LCOMM_TOPO_FILE, for people; "" for none */

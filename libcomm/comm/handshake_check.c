@@ -30,7 +30,7 @@ static lcomm_status complain(const lcomm_handshake *all, int rank, lcomm_status 
 
 /* A rank that could not prepare itself stops all; the lowest one is named. */
 static lcomm_status judge_preparations(const lcomm_handshake *all, int size, int rank) {
-  char sentence[LCOMM_POLICY_ERROR_MAX + 160];
+  char sentence[LCOMM_WHY_MAX + 160];
   for (int i = 0; i < size; i++) {
     if (memcmp(all[i].magic, "libcomm", 8) != 0) {
       snprintf(sentence, sizeof(sentence), "rank %d does not speak libcomm's handshake", i);

@@ -26,22 +26,21 @@ typedef struct proposal {
 
 _Static_assert(sizeof(proposal) % sizeof(float) == 0, "a proposal is whole words");
 _Static_assert(LCOMM_POLICY_MAX % sizeof(float) == 0, "a policy is whole words");
-_Static_assert(LCOMM_POLICY_ERROR_MAX % sizeof(float) == 0, "a sentence is whole words");
+_Static_assert(LCOMM_WHY_MAX % sizeof(float) == 0, "a sentence is whole words");
 
 typedef struct changing {
   lcomm_comm *comm;
   lcomm_policy policy;
   char text[LCOMM_POLICY_MAX]; /* canonical */
   char other[LCOMM_POLICY_MAX];
-  char why[LCOMM_POLICY_ERROR_MAX];
+  lcomm_why why;
   proposal all[]; /* one per rank */
 } changing;
 
 /* ------------------------------------------------------------- checking */
 
 static lcomm_status reject(changing *it, lcomm_status status, const char *why) {
-  snprintf(it->why, sizeof(it->why), "%s", why);
-  return status;
+  return lcomm_why_set(&it->why, status, "%s", why);
 }
 
 static lcomm_status check_tensors(changing *it) {
@@ -54,11 +53,11 @@ static lcomm_status check_tensors(changing *it) {
   for (size_t i = 0; it->policy.momentum > 0 && i < it->comm->tensors->count; i++) {
     const lcomm_tensor *tensor = it->comm->tensors->list[i];
     if (tensor->dtype == LCOMM_FLOAT64 && lcomm_plan_op(tensor->op) == LCOMM_SUM) {
-      snprintf(it->why, sizeof(it->why),
-               "the policy's momentum is float32, so tensor %s, a sum of float64, cannot have it; "
-               "leave momentum to the optimiser",
-               tensor->name);
-      return LCOMM_ERR_ARGUMENT;
+      return lcomm_why_set(
+          &it->why, LCOMM_ERR_ARGUMENT,
+          "the policy's momentum is float32, so tensor %s, a sum of float64, cannot have it; "
+          "leave momentum to the optimiser",
+          tensor->name);
     }
   }
   return LCOMM_OK;
@@ -79,7 +78,7 @@ static lcomm_status check_proposal(changing *it, const char *text) {
         it, LCOMM_ERR_STATE,
         "an operation is in flight, or its request was not waited for; wait for it first");
   }
-  LCOMM_TRY(lcomm_policy_parse(text, &it->policy, it->why));
+  LCOMM_TRY(lcomm_policy_parse(text, &it->policy, &it->why));
   lcomm_policy_format(&it->policy, it->text);
   return check_tensors(it);
 }
@@ -105,11 +104,11 @@ static lcomm_status receive(lcomm_comm *comm, char *text, size_t size, int from)
 /* The sentence of the first rank that cannot, on all. */
 static lcomm_status report(changing *it, const lcomm_verdict *verdict) {
   char who[96];
-  LCOMM_TRY(receive(it->comm, it->why, sizeof(it->why), verdict->rank));
-  return lcomm_refuse(it->comm, verdict->status,
-                      "lcomm_policy_set: on %s: %s. The policy stays '%s'.",
-                      lcomm_comm_who(it->comm, verdict->rank, who, sizeof(who)),
-                      verdict->known ? it->why : verdict->text, it->comm->settings.policy_text);
+  LCOMM_TRY(receive(it->comm, it->why.text, sizeof(it->why.text), verdict->rank));
+  return lcomm_refuse(
+      it->comm, verdict->status, "lcomm_policy_set: on %s: %s. The policy stays '%s'.",
+      lcomm_comm_who(it->comm, verdict->rank, who, sizeof(who)),
+      verdict->known ? it->why.text : verdict->text, it->comm->settings.policy_text);
 }
 
 static lcomm_status report_difference(changing *it, int other) {

@@ -16,17 +16,17 @@
 #include "libcomm/base/verdict.h"
 #include "libcomm/engine/entry.h"
 
-typedef lcomm_split_color_key wish;
+typedef lcomm_split_color_key color_key;
 
 /* ----------------------------------------------------------- who is a member */
 
-static lcomm_status take_members(lcomm_split_rendezvous *m, const wish *wishes) {
+static lcomm_status take_members(lcomm_split_rendezvous *m, const color_key *all) {
   const lcomm_comm *parent = m->parent;
   size_t size = (size_t)parent->size;
   m->members = calloc(size, sizeof *m->members);
   m->messages = calloc(size, sizeof *m->messages);
   if (m->members && m->messages) {
-    m->count = lcomm_split_members(wishes, parent->size, parent->rank, m->members, &m->me);
+    m->count = lcomm_split_members(all, parent->size, parent->rank, m->members, &m->me);
   }
   if (m->count == 0) {
     return lcomm_fail(m->parent, LCOMM_ERR_MEMORY, "lcomm_split: out of memory");
@@ -64,7 +64,7 @@ static lcomm_status take_mpi(lcomm_split_rendezvous *m, lcomm_bootstrap_object *
   lcomm_verdict verdict;
   lcomm_status mine = lcomm_bootstrap_mpi_part(m->parent->bootstrap.mpi, m->members, m->count,
                                                m->members[0], bootstrap);
-  lcomm_status status = lcomm_verdict_gather(&bootstrap->boot, mine, &verdict);
+  lcomm_status status = lcomm_verdict_gather(&bootstrap->base, mine, &verdict);
   if (status == LCOMM_ERR_MEMORY) {
     return lcomm_fail(m->parent, status, "lcomm_split: out of memory");
   }
@@ -98,7 +98,7 @@ static lcomm_status make_part(lcomm_split_rendezvous *m, const lcomm_config *giv
                               lcomm_comm **part) {
   lcomm_config config = take_config(m, given);
   lcomm_bootstrap_object bootstrap = {
-      .boot = {
+      .base = {
           .rank = m->me, .world_size = m->count, .context = m, .allgather = lcomm_split_gather}};
   lcomm_status status = take_mpi(m, &bootstrap);
   if (status == LCOMM_OK) {
@@ -113,15 +113,15 @@ static lcomm_status make_part(lcomm_split_rendezvous *m, const lcomm_config *giv
   return status != LCOMM_OK ? report(m->parent, status) : LCOMM_OK;
 }
 
-static lcomm_status split_by(lcomm_comm *comm, wish mine, wish *wishes, const lcomm_config *config,
-                             lcomm_comm **part) {
+static lcomm_status split_by(lcomm_comm *comm, color_key mine, color_key *all,
+                             const lcomm_config *config, lcomm_comm **part) {
   lcomm_split_rendezvous m = {.parent = comm};
   lcomm_comm *made = NULL;
   comm->operations.inside = LCOMM_OP_KIND_SPLIT;
-  lcomm_status status = lcomm_allgather(comm, &mine, wishes, 2, LCOMM_INT32);
+  lcomm_status status = lcomm_allgather(comm, &mine, all, 2, LCOMM_INT32);
   comm->operations.inside = LCOMM_OP_KIND_CALL;
   if (status == LCOMM_OK && mine.color >= 0) {
-    status = take_members(&m, wishes);
+    status = take_members(&m, all);
     if (status == LCOMM_OK) {
       status = make_part(&m, config, &made);
     }
@@ -134,17 +134,17 @@ static lcomm_status split_by(lcomm_comm *comm, wish mine, wish *wishes, const lc
   return status;
 }
 
-static lcomm_status split(lcomm_comm *comm, wish mine, const lcomm_config *config,
+static lcomm_status split(lcomm_comm *comm, color_key mine, const lcomm_config *config,
                           lcomm_comm **part) {
   if (!part) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_split: there is no place for the part");
   }
-  wish *wishes = calloc((size_t)comm->size, sizeof *wishes);
-  if (!wishes) {
+  color_key *all = calloc((size_t)comm->size, sizeof *all);
+  if (!all) {
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "lcomm_split: out of memory");
   }
-  lcomm_status status = split_by(comm, mine, wishes, config, part);
-  free(wishes);
+  lcomm_status status = split_by(comm, mine, all, config, part);
+  free(all);
   return status;
 }
 
@@ -154,7 +154,7 @@ lcomm_status lcomm_split(lcomm_comm *comm, int color, int key, const lcomm_confi
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_split: no communicator was given");
   }
   LCOMM_TRY(lcomm_enter(comm));
-  lcomm_status status = split(comm, (wish){.color = color, .key = key}, config, part);
+  lcomm_status status = split(comm, (color_key){.color = color, .key = key}, config, part);
   lcomm_leave(comm);
   return status;
 }

@@ -100,7 +100,7 @@ typedef struct lcomm_device_table {
    * there, and wait for the whole device: for ever, while a stream waits for us. */
   int (*load)(void);
   /* Never fails: what nobody knows is HOST. */
-  lcomm_memory_location (*place)(const void *pointer);
+  lcomm_memory_location (*locate)(const void *pointer);
 
   lcomm_device_memory memory;
   lcomm_device_stream stream;

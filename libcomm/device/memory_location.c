@@ -10,7 +10,7 @@
 static const lcomm_memory_location host = {LCOMM_MEMORY_HOST, 0};
 
 static lcomm_memory_location locate(const lcomm_device_table *table, const void *address) {
-  lcomm_memory_location found = table->place(address);
+  lcomm_memory_location found = table->locate(address);
   bool there = lcomm_memory_is_on_device(found) && found.device >= 0;
   return there ? (lcomm_memory_location){LCOMM_MEMORY_DEVICE, found.device} : host;
 }

@@ -26,7 +26,7 @@ unsigned lcomm_stream_gate_count(void) {
   return atomic_load(&count);
 }
 
-void lcomm_stream_gate_pause(void) {
+void lcomm_stream_gate_quiesce(void) {
   pthread_mutex_lock(&lock);
   pauses++;
   pthread_mutex_unlock(&lock);

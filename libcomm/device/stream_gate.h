@@ -27,7 +27,7 @@ unsigned lcomm_stream_gate_count(void);
 /* From here to resume no further stream is held: a call that would hold one waits
  * itself. Whoever wants to do such a thing pauses, and waits until none is held.
  * Pauses of several threads add up. Any thread. */
-void lcomm_stream_gate_pause(void);
+void lcomm_stream_gate_quiesce(void);
 void lcomm_stream_gate_resume(void);
 
 /* Let it go; whatever became of the operation. Any thread, once. */

@@ -114,7 +114,7 @@ typedef struct lcomm_backend_queue {
   void (*cancel)(lcomm_run *run);
   /* Close a stream gate in a stream of the program, which waits for this operation; NULL where
    * it cannot wait, or not yet. */
-  struct lcomm_stream_gate *(*hold)(const lcomm_run *run, void *stream);
+  struct lcomm_stream_gate *(*close_gate)(const lcomm_run *run, void *stream);
 } lcomm_backend_queue;
 
 typedef struct lcomm_backend {

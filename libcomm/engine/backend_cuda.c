@@ -164,9 +164,9 @@ static void cancel(lcomm_run *run) {
 
 /* Not by the first operation of a run: it opens memory of peers, which might wait for the
  * stream. */
-static lcomm_stream_gate *hold(const lcomm_run *run, void *stream) {
+static lcomm_stream_gate *close_gate(const lcomm_run *run, void *stream) {
   const lcomm_run_device *device = run->device;
-  if (!device->can_hold || !device->is_tried) {
+  if (!device->can_gate || !device->is_tried) {
     return NULL;
   }
   int before = lcomm_run_device_enter(run);
@@ -188,7 +188,7 @@ static const lcomm_backend_queue queue = {
     .close = close_queue,
     .poll_end = poll_end,
     .cancel = cancel,
-    .hold = hold,
+    .close_gate = close_gate,
 };
 
 const lcomm_backend lcomm_backend_cuda = {

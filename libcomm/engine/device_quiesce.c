@@ -15,7 +15,7 @@ enum { QUIESCE_NS = 100000 }; /* between two looks */
  * the threads that drive them. */
 lcomm_status lcomm_device_quiesce(lcomm_comm *comm) {
   lcomm_backoff pause = {.sleep_ns = QUIESCE_NS};
-  lcomm_stream_gate_pause();
+  lcomm_stream_gate_quiesce();
   while (lcomm_stream_gate_count() > 0) {
     bool moved = false;
     lcomm_status status = lcomm_operations_move(comm, &moved);
@@ -39,7 +39,7 @@ void lcomm_device_quiesce_to_free(void) {
   static const double PATIENCE_S = 5;
   double since_s = lcomm_clock_s();
   lcomm_backoff pause = {.sleep_ns = QUIESCE_NS};
-  lcomm_stream_gate_pause();
+  lcomm_stream_gate_quiesce();
   while (lcomm_stream_gate_count() > 0 && lcomm_clock_s() - since_s < PATIENCE_S) {
     lcomm_backoff_step(&pause);
   }

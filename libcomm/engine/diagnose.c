@@ -159,9 +159,9 @@ static lcomm_wait_edge search(lcomm_comm *comm, const lcomm_wait_state *mine, do
 
 /* ------------------------------------------------------------- witnesses */
 
-static lcomm_witnesses hear_witnesses(const lcomm_comm *comm, int about, double now_s) {
+static lcomm_witnesses ask_witnesses(const lcomm_comm *comm, int about, double now_s) {
   lcomm_witnesses said = {.denied = contact_of(comm, about)->denied_s > 0,
-                          .far = !share_host(comm, about, comm->rank)};
+                          .remote = !share_host(comm, about, comm->rank)};
   int neighbours = 0, neighbours_answer = 0, elsewhere = 0, elsewhere_answers = 0;
   for (int rank = 0; rank < comm->size; rank++) {
     if (rank == comm->rank) {
@@ -178,10 +178,10 @@ static lcomm_witnesses hear_witnesses(const lcomm_comm *comm, int about, double 
       elsewhere_answers += answers;
     }
   }
-  said.host_silent = said.far && neighbours > 1 && neighbours_answer == 0;
+  said.host_silent = said.remote && neighbours > 1 && neighbours_answer == 0;
   said.others_silent = said.asked > 0 && said.answered == 0;
-  said.only_far_host = said.far && elsewhere == 0;
-  said.cut_off = said.far && elsewhere > 0 && elsewhere_answers + neighbours_answer == 0;
+  said.only_remote_host = said.remote && elsewhere == 0;
+  said.cut_off = said.remote && elsewhere > 0 && elsewhere_answers + neighbours_answer == 0;
   return said;
 }
 
@@ -204,7 +204,7 @@ int lcomm_diagnose_other_wait(const lcomm_comm *comm, const lcomm_wait_edge *edg
 }
 
 /* The process that seems to be the fault, for those who wait in other communicators. */
-static void tell_elsewhere(const lcomm_comm *comm, const lcomm_wait_edge *edge) {
+static void log_elsewhere(const lcomm_comm *comm, const lcomm_wait_edge *edge) {
   lcomm_process it = comm->identity.processes[edge->last];
   if (edge->end == LCOMM_END_ELSEWHERE) {
     const lcomm_wait_state *said = said_last(comm, edge);
@@ -234,7 +234,7 @@ static lcomm_status judge(lcomm_comm *comm, const lcomm_wait_edge *edge, double 
   static const double LONGER_S = 0.4; /* with LCOMM_FAULT_LISTEN_S less than a second */
   /* Who waits in another communicator may have begun to later. */
   double longer_s = edge->end == LCOMM_END_ELSEWHERE ? comm->settings.timeout_s : LONGER_S;
-  lcomm_witnesses said = hear_witnesses(comm, edge->last, now_s);
+  lcomm_witnesses said = ask_witnesses(comm, edge->last, now_s);
   if (waited_s < comm->settings.timeout_s + longer_s && !is_certain(comm, edge, &said, now_s)) {
     return LCOMM_OK;
   }
@@ -255,7 +255,7 @@ lcomm_status lcomm_diagnose(lcomm_comm *comm, const lcomm_operation *operation, 
   if (edge.end == LCOMM_END_SILENT) {
     ask_about(comm, edge.last, now_s);
   }
-  tell_elsewhere(comm, &edge);
+  log_elsewhere(comm, &edge);
   if (waited_s < comm->settings.timeout_s) {
     return LCOMM_OK;
   }

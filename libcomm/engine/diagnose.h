@@ -40,12 +40,12 @@ typedef struct lcomm_wait_edge {
 /* What other ranks answer about a rank that does not answer, and about its host. */
 typedef struct lcomm_witnesses {
   int asked, answered;
-  bool denied;        /* one says that the rank does not answer it either */
-  bool host_silent;   /* several ranks are on its host, which is not ours, and none answers */
-  bool others_silent; /* no rank at all answers */
-  bool far;           /* the rank is on another host than ours */
-  bool only_far_host; /* of all ranks, those that are not on our host are on that one */
-  bool cut_off;       /* no rank of several other hosts answers */
+  bool denied;           /* one says that the rank does not answer it either */
+  bool host_silent;      /* several ranks are on its host, which is not ours, and none answers */
+  bool others_silent;    /* no rank at all answers */
+  bool remote;           /* the rank is on another host than ours */
+  bool only_remote_host; /* of all ranks, those that are not on our host are on that one */
+  bool cut_off;          /* no rank of several other hosts answers */
 } lcomm_witnesses;
 
 /* An operation has not moved for `waited_s`: ask, and at the time-out fail. */

@@ -56,7 +56,7 @@ static lcomm_status fail_host(lcomm_comm *comm, const lcomm_wait_edge *edge,
                       "others have been stopped or outside libcomm for %g s. " PATIENCE,
                       call, ours, why, comm->settings.timeout_s);
   }
-  if (witnesses->only_far_host) {
+  if (witnesses->only_remote_host) {
     bool rises = comm->rank < edge->last;
     return lcomm_fail(comm, LCOMM_ERR_TIMEOUT,
                       "%s: hosts %s and %s do not hear each other%s: one of them or the network "
@@ -84,7 +84,7 @@ static lcomm_status fail_silent(lcomm_comm *comm, const lcomm_wait_edge *edge,
       "been outside libcomm for %g s%s. " PATIENCE,
       call, lcomm_comm_who(comm, edge->last, who, sizeof(who)), evidence(comm, edge->last, why),
       witnesses->others_silent ? ", nor does any other rank" : "", comm->settings.timeout_s,
-      witnesses->far ? ", or the network of its host is down" : "");
+      witnesses->remote ? ", or the network of its host is down" : "");
 }
 
 static lcomm_status fail_link(lcomm_comm *comm, const lcomm_wait_edge *edge) {

@@ -105,20 +105,20 @@ lcomm_status lcomm_refuse_null(const lcomm_comm *comm, const char *call, const c
              : status;
 }
 
-void lcomm_control_send(lcomm_comm *comm, int peer, const void *notice_bytes, size_t size) {
+void lcomm_control_send(lcomm_comm *comm, int peer, const void *message, size_t size) {
   uint8_t bytes[LCOMM_CONTROL_SIZE] = {0};
   lcomm_transport *link = peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
   if (link) {
-    memcpy(bytes, notice_bytes, size);
+    memcpy(bytes, message, size);
     link->table->control.send(link, peer, bytes);
   }
 }
 
-void lcomm_control_send_error(lcomm_comm *comm, int peer, const void *notice_bytes, size_t size) {
+void lcomm_control_send_error(lcomm_comm *comm, int peer, const void *message, size_t size) {
   uint8_t bytes[LCOMM_CONTROL_SIZE] = {0};
   lcomm_transport *link = peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
   if (link) {
-    memcpy(bytes, notice_bytes, size);
+    memcpy(bytes, message, size);
     link->table->control.send_error(link, peer, bytes);
   }
 }
@@ -173,7 +173,7 @@ lcomm_status lcomm_fail_peer(lcomm_comm *comm, lcomm_status status, int peer, co
   return status;
 }
 
-static void hear_notice(lcomm_comm *comm, const uint8_t *bytes) {
+static void receive_control(lcomm_comm *comm, const uint8_t *bytes) {
   int32_t kind = 0;
   memcpy(&kind, bytes, sizeof(kind));
   if (kind == LCOMM_CONTROL_ERROR) {
@@ -190,7 +190,7 @@ static void hear_notice(lcomm_comm *comm, const uint8_t *bytes) {
 lcomm_status lcomm_control_receive(lcomm_comm *comm) {
   uint8_t bytes[LCOMM_CONTROL_SIZE];
   while (lcomm_links_control_receive(&comm->links, bytes)) {
-    hear_notice(comm, bytes);
+    receive_control(comm, bytes);
   }
   if (atomic_load_explicit(&comm->errors.abort_asked, memory_order_relaxed) &&
       atomic_exchange(&comm->errors.abort_asked, false)) {

@@ -33,7 +33,7 @@ void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t 
   run->phase = LCOMM_RUN_STEPS;
   run->steps.left = schedule->step_count;
   run->messages.count = 0;
-  run->steps.net_sends = run->steps.held_count = 0;
+  run->steps.net_sends = run->steps.throttled_count = 0;
   run->steps.ready_first = schedule->step_count;
   for (uint32_t i = 0; i < schedule->slot_count; i++) {
     place_slot(run, i);
@@ -92,19 +92,19 @@ static bool is_paced(const lcomm_run *run, uint32_t index) {
          topo->node[run->comm->rank] != topo->node[step->peer];
 }
 
-static void hold(lcomm_run *run, uint32_t step) {
-  run->steps.held[step / 64] |= UINT64_C(1) << (step % 64);
-  run->steps.held_count++;
+static void throttle(lcomm_run *run, uint32_t step) {
+  run->steps.throttled[step / 64] |= UINT64_C(1) << (step % 64);
+  run->steps.throttled_count++;
 }
 
-/* A paced message is over: the first one that was held may go. */
-static void release_held(lcomm_run *run) {
+/* A paced message is over: the first one that was throttled may go. */
+static void release_throttled(lcomm_run *run) {
   run->steps.net_sends--;
-  for (uint32_t word = 0; run->steps.held_count > 0; word++) {
-    if (run->steps.held[word]) {
-      uint32_t step = word * 64 + (uint32_t)__builtin_ctzll(run->steps.held[word]);
-      run->steps.held[word] &= run->steps.held[word] - 1;
-      run->steps.held_count--;
+  for (uint32_t word = 0; run->steps.throttled_count > 0; word++) {
+    if (run->steps.throttled[word]) {
+      uint32_t step = word * 64 + (uint32_t)__builtin_ctzll(run->steps.throttled[word]);
+      run->steps.throttled[word] &= run->steps.throttled[word] - 1;
+      run->steps.throttled_count--;
       make_ready(run, step);
       return;
     }
@@ -160,7 +160,7 @@ static lcomm_status start_ready_steps(lcomm_run *run, bool *moved) {
     }
     bool paced = is_paced(run, step);
     if (paced && run->steps.net_sends >= LCOMM_NET_SENDS_MAX) {
-      hold(run, step);
+      throttle(run, step);
       continue;
     }
     LCOMM_TRY(post(run, step, paced));
@@ -176,7 +176,7 @@ static void end_message(lcomm_run *run, uint32_t place) {
     run->stats.wire_s += lcomm_clock_s() - run->messages.since_s;
   }
   if (is_paced(run, step)) {
-    release_held(run);
+    release_throttled(run);
   }
   if (run->comm->trace) {
     lcomm_exec_trace_message(run, &run->messages.of_step[step]);

@@ -114,10 +114,10 @@ typedef struct lcomm_run_flow {
 
 /* Which steps may run (exec.c). */
 typedef struct lcomm_run_steps {
-  uint32_t *waiting; /* per step: steps it still waits for */
-  uint64_t *ready;   /* bit per step that may run now */
-  uint64_t *held;    /* bit per ready SEND that waits for its turn */
-  uint32_t held_count;
+  uint32_t *waiting;   /* per step: steps it still waits for */
+  uint64_t *ready;     /* bit per step that may run now */
+  uint64_t *throttled; /* bit per ready SEND that waits for its turn */
+  uint32_t throttled_count;
   uint32_t net_sends;   /* long messages in flight between nodes */
   uint32_t ready_first; /* no ready step lies before this one */
   uint32_t left;        /* steps that are not over */

@@ -25,7 +25,7 @@
 
 /* A peer that gives up says why, and then its links break: its reason, or that
  * of another rank, is worth more than the break. */
-static lcomm_status hear_reason(lcomm_comm *comm) {
+static lcomm_status receive_reason(lcomm_comm *comm) {
   static const double PATIENCE_S = 0.05;
   lcomm_backoff pause = {.sleep_ns = 1000000};
   double end_s = lcomm_clock_s() + PATIENCE_S;
@@ -45,9 +45,9 @@ lcomm_status lcomm_exec_transport_failed(lcomm_run *run, uint32_t index) {
   char why[LCOMM_TRANSPORT_WHY_MAX];
   run->messages.abandoned = true; /* a piece may still be in flight */
   snprintf(why, sizeof(why), "%s", link->why);
-  lcomm_status heard = hear_reason(run->comm);
-  if (heard != LCOMM_OK) {
-    return heard;
+  lcomm_status received = receive_reason(run->comm);
+  if (received != LCOMM_OK) {
+    return received;
   }
   return lcomm_fail_peer(
       run->comm, LCOMM_ERR_TRANSPORT, step->peer,

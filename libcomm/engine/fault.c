@@ -20,7 +20,7 @@ static const double AGAIN_S = 0.05;
 typedef struct message {
   int32_t kind; /* LCOMM_CONTROL_ERROR */
   int32_t teller;
-  int32_t asks; /* the teller has not heard from the receiver */
+  int32_t asks; /* the teller has not received from the receiver */
   lcomm_fault fault;
 } message;
 
@@ -61,7 +61,7 @@ static bool precedes(const lcomm_agreement *it, const lcomm_fault *a, const lcom
 
 /* --------------------------------------------------------------- telling */
 
-static void tell_one(lcomm_comm *comm, const lcomm_fault *fault, int peer, int32_t asks) {
+static void send_fault(lcomm_comm *comm, const lcomm_fault *fault, int peer, int32_t asks) {
   message it;
   memset(&it, 0, sizeof(it));
   it.kind = LCOMM_CONTROL_ERROR;
@@ -78,7 +78,7 @@ static void tell_one(lcomm_comm *comm, const lcomm_fault *fault, int peer, int32
 
 void lcomm_fault_send(lcomm_comm *comm, const lcomm_fault *fault) {
   for (int peer = 0; peer < comm->size; peer++) {
-    tell_one(comm, fault, peer, 0);
+    send_fault(comm, fault, peer, 0);
   }
 }
 
@@ -123,10 +123,10 @@ static bool is_complete(const lcomm_comm *comm) {
   return true;
 }
 
-static void tell_again(lcomm_comm *comm) {
+static void send_again(lcomm_comm *comm) {
   for (int peer = 0; peer < comm->size; peer++) {
     if (!comm->errors.agreement.spoke[peer]) {
-      tell_one(comm, &comm->errors.agreement.fault, peer, 1);
+      send_fault(comm, &comm->errors.agreement.fault, peer, 1);
     }
   }
 }
@@ -141,7 +141,7 @@ static void listen(lcomm_comm *comm) {
       lcomm_fault_send(comm, &it->fault);
     } else if (now_s >= again_s) {
       again_s = now_s + AGAIN_S;
-      tell_again(comm);
+      send_again(comm);
     } else {
       lcomm_backoff_step(&pause);
     }
@@ -176,12 +176,12 @@ lcomm_status lcomm_fault_declare(lcomm_comm *comm, const lcomm_fault *fault) {
 }
 
 lcomm_status lcomm_fault_receive(lcomm_comm *comm, const void *bytes) {
-  message heard;
-  memcpy(&heard, bytes, sizeof(heard));
-  lcomm_fault *fault = &heard.fault;
+  message received;
+  memcpy(&received, bytes, sizeof(received));
+  lcomm_fault *fault = &received.fault;
   lcomm_text_sanitize(fault->text, sizeof(fault->text));
-  bool ranks = heard.teller >= 0 && heard.teller < comm->size && heard.teller != comm->rank &&
-               fault->author >= 0 && fault->author < comm->size &&
+  bool ranks = received.teller >= 0 && received.teller < comm->size &&
+               received.teller != comm->rank && fault->author >= 0 && fault->author < comm->size &&
                fault->culprit >= LCOMM_NO_CULPRIT && fault->culprit < comm->size;
   if (!ranks) {
     return (lcomm_status)atomic_load(&comm->errors.status);
@@ -194,8 +194,10 @@ lcomm_status lcomm_fault_receive(lcomm_comm *comm, const void *bytes) {
              lcomm_comm_who(comm, fault->author, who, sizeof(who)),
              lcomm_status_string((lcomm_status)fault->status));
   }
-  if (heard.asks && atomic_load(&comm->errors.status) != LCOMM_OK && comm->errors.agreement.found) {
-    tell_one(comm, &comm->errors.agreement.fault, heard.teller, 0); /* our first word was lost */
+  if (received.asks && atomic_load(&comm->errors.status) != LCOMM_OK &&
+      comm->errors.agreement.found) {
+    send_fault(comm, &comm->errors.agreement.fault, received.teller,
+               0); /* our first word was lost */
   }
-  return lcomm_fault_agree(comm, fault, heard.teller);
+  return lcomm_fault_agree(comm, fault, received.teller);
 }

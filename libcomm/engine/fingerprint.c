@@ -25,10 +25,10 @@ typedef struct message {
   int32_t rank;
   lcomm_fingerprint fingerprint;
   uint32_t flags;
-  uint32_t other_next; /* number of the sender's next operation of the other series */
+  uint32_t other_next; /* number of the sender's next operation of the other sequence space */
 } message;
 
-static lcomm_fingerprint ticket_of(const lcomm_run *run) {
+static lcomm_fingerprint fingerprint_of(const lcomm_run *run) {
   const lcomm_plan *plan = run->plan;
   return (lcomm_fingerprint){.sequence = run->sequence,
                              .collective = (uint8_t)plan->collective,
@@ -117,7 +117,7 @@ static void log_begin(const lcomm_comm *comm, const lcomm_fingerprint *fingerpri
 lcomm_status lcomm_fingerprint_begin(const lcomm_run *run) {
   lcomm_comm *comm = run->comm;
   lcomm_fingerprint_book *book = &comm->fingerprints;
-  lcomm_fingerprint fingerprint = ticket_of(run);
+  lcomm_fingerprint fingerprint = fingerprint_of(run);
   uint32_t place = fingerprint.sequence % LCOMM_FINGERPRINTS_KEPT;
   pass(comm, run);
   book->mine[place] = fingerprint;
@@ -174,14 +174,14 @@ static bool is_stuck_in(const lcomm_comm *comm, const lcomm_operation *operation
 
 /* A rank is stuck in an operation that has not begun here. Is this rank stuck in an operation of
  * the other sequence space that has not begun there? */
-static void look_for_other_series(lcomm_comm *comm, const message *heard) {
+static void look_for_other_series(lcomm_comm *comm, const message *received) {
   for (const lcomm_operation *it = comm->operations.first; it; it = it->next) {
-    bool other_series = it->sequence % LCOMM_SEQUENCE_SPACE_COUNT !=
-                        heard->fingerprint.sequence % LCOMM_SEQUENCE_SPACE_COUNT;
-    if (other_series && is_stuck_in(comm, it, heard->rank) &&
-        (int32_t)(it->sequence - heard->other_next) >= 0) {
+    bool other_space = it->sequence % LCOMM_SEQUENCE_SPACE_COUNT !=
+                       received->fingerprint.sequence % LCOMM_SEQUENCE_SPACE_COUNT;
+    if (other_space && is_stuck_in(comm, it, received->rank) &&
+        (int32_t)(it->sequence - received->other_next) >= 0) {
       (void)name_both(comm, &comm->fingerprints.mine[it->sequence % LCOMM_FINGERPRINTS_KEPT],
-                      heard->rank, &heard->fingerprint);
+                      received->rank, &received->fingerprint);
       return;
     }
   }
@@ -201,21 +201,21 @@ static void tell(lcomm_comm *comm, int peer, uint32_t sequence, uint32_t flags) 
 }
 
 /* Receive a fingerprint of an operation that has not begun here. */
-static void hear_early(lcomm_comm *comm, const message *heard) {
-  if (heard->rank != left_of(comm)) {
+static void receive_early(lcomm_comm *comm, const message *received) {
+  if (received->rank != left_of(comm)) {
     return; /* not for us */
   }
-  keep_early(&comm->fingerprints, &heard->fingerprint);
-  if (heard->flags & STUCK) {
-    look_for_other_series(comm, heard);
+  keep_early(&comm->fingerprints, &received->fingerprint);
+  if (received->flags & STUCK) {
+    look_for_other_series(comm, received);
   }
 }
 
 void lcomm_fingerprint_receive(lcomm_comm *comm, const void *bytes) {
-  message heard;
-  memcpy(&heard, bytes, sizeof(heard));
-  const lcomm_fingerprint *fingerprint = &heard.fingerprint;
-  bool is_peer = heard.rank >= 0 && heard.rank < comm->size && heard.rank != comm->rank;
+  message received;
+  memcpy(&received, bytes, sizeof(received));
+  const lcomm_fingerprint *fingerprint = &received.fingerprint;
+  bool is_peer = received.rank >= 0 && received.rank < comm->size && received.rank != comm->rank;
   if (!is_peer || fingerprint->collective >= LCOMM_COLLECTIVE_COUNT ||
       comm->errors.agreement.running) {
     return; /* while ranks agree on a fault each says once what it knows, and finds no other */
@@ -224,29 +224,29 @@ void lcomm_fingerprint_receive(lcomm_comm *comm, const void *bytes) {
       (int32_t)(fingerprint->sequence -
                 comm->operations.next[fingerprint->sequence % LCOMM_SEQUENCE_SPACE_COUNT]);
   if (ahead >= 0 && ahead < LCOMM_FINGERPRINTS_KEPT) {
-    hear_early(comm, &heard);
+    receive_early(comm, &received);
     return;
   }
   const lcomm_fingerprint *mine =
       &comm->fingerprints.mine[fingerprint->sequence % LCOMM_FINGERPRINTS_KEPT];
   if (ahead < 0 && mine->sequence == fingerprint->sequence) {
     lcomm_status status =
-        compare(comm, mine, heard.rank, fingerprint); /* a difference is an error */
-    if (status == LCOMM_OK && heard.flags & ASKS) {
-      tell(comm, heard.rank, fingerprint->sequence, 0);
+        compare(comm, mine, received.rank, fingerprint); /* a difference is an error */
+    if (status == LCOMM_OK && received.flags & ASKS) {
+      tell(comm, received.rank, fingerprint->sequence, 0);
     }
   }
 }
 
 void lcomm_fingerprint_send(lcomm_comm *comm, lcomm_operation *operation, double now_s) {
-  double since_s =
-      operation->told_s > 0 ? operation->told_s + AGAIN_S : operation->begun_s + PATIENCE_S;
+  double since_s = operation->fingerprint_sent_s > 0 ? operation->fingerprint_sent_s + AGAIN_S
+                                                     : operation->begun_s + PATIENCE_S;
   if (now_s < since_s) {
     return;
   }
   int right = (comm->rank + 1) % comm->size;
   tell(comm, right, operation->sequence, is_stuck_in(comm, operation, right) ? STUCK : 0);
-  operation->told_s = now_s;
+  operation->fingerprint_sent_s = now_s;
 }
 
 lcomm_status lcomm_fingerprint_ask(const lcomm_run *run, int peer) {

@@ -100,13 +100,13 @@ lcomm_status lcomm_flow_plan(lcomm_run *run) {
 
 /* --------------------------------------------------------- an operation */
 
-static lcomm_sequence_space series_of(const lcomm_run *run) {
+static lcomm_sequence_space space_of(const lcomm_run *run) {
   return lcomm_op_kind_sequence_space(run->terms.op_kind);
 }
 
 static way *way_of(const lcomm_run *run, const struct lcomm_flow_part *part) {
   struct lcomm_flow_pair *pair = run->comm->flow.pairs[part->peer];
-  return part->out ? &pair->out[series_of(run)] : &pair->in[series_of(run)];
+  return part->out ? &pair->out[space_of(run)] : &pair->in[space_of(run)];
 }
 
 void lcomm_flow_begin(lcomm_run *run) {
@@ -155,7 +155,7 @@ static lcomm_status take_credit(lcomm_comm *comm, int peer, way *w, size_t size)
 }
 
 /* Take the credits that have come for one direction. */
-static lcomm_status hear_credits(lcomm_comm *comm, int peer, lcomm_sequence_space space) {
+static lcomm_status receive_credits(lcomm_comm *comm, int peer, lcomm_sequence_space space) {
   way *w = &comm->flow.pairs[peer]->out[space];
   lcomm_transport *link = lcomm_comm_link(comm, peer);
   while (w->due > 0) {
@@ -196,7 +196,7 @@ static lcomm_status ask_for_credit(lcomm_run *run) {
   for (uint32_t i = 0; i < run->flow.part_count; i++) {
     const struct lcomm_flow_part *part = &run->flow.parts[i];
     if (!has_credit(run, part)) {
-      LCOMM_TRY(hear_credits(run->comm, part->peer, series_of(run)));
+      LCOMM_TRY(receive_credits(run->comm, part->peer, space_of(run)));
     }
     if (!has_credit(run, part)) {
       run->flow.held_by = part->peer;
@@ -210,7 +210,7 @@ static lcomm_status ask_for_credit(lcomm_run *run) {
 }
 
 lcomm_status lcomm_flow_admit(lcomm_flow_round *round, lcomm_run *run) {
-  uint32_t *steps = &round->steps[series_of(run)], own = run->plan->schedule.step_count;
+  uint32_t *steps = &round->steps[space_of(run)], own = run->plan->schedule.step_count;
   bool fits = *steps == 0 || *steps + own <= LCOMM_FLOW_STEPS;
   *steps = *steps + own < LCOMM_FLOW_STEPS ? *steps + own : LCOMM_FLOW_STEPS;
   if (run->flow.admitted || (!fits && !run->fastpath.is_sent)) {
@@ -252,7 +252,7 @@ lcomm_status lcomm_flow_end(lcomm_run *run) {
       w->credited = part->with.operations > w->credited.operations ? part->with : w->credited;
       w->due++;
       run->comm->flow.due++;
-      LCOMM_TRY(send_credit(run->comm, part->peer, series_of(run)));
+      LCOMM_TRY(send_credit(run->comm, part->peer, space_of(run)));
     }
   }
   return LCOMM_OK;
@@ -274,7 +274,7 @@ lcomm_status lcomm_flow_retry(lcomm_comm *comm) {
 static lcomm_status drain_pair(lcomm_comm *comm, int peer, bool *left) {
   const struct lcomm_flow_pair *pair = comm->flow.pairs[peer];
   for (int s = 0; s < LCOMM_SEQUENCE_SPACE_COUNT; s++) {
-    LCOMM_TRY(hear_credits(comm, peer, (lcomm_sequence_space)s));
+    LCOMM_TRY(receive_credits(comm, peer, (lcomm_sequence_space)s));
     LCOMM_TRY(send_credit(comm, peer, (lcomm_sequence_space)s));
     *left |= pair->out[s].due > 0 || pair->in[s].due > 0 || pair->in[s].in_flight;
   }

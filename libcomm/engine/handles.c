@@ -19,17 +19,17 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static entry *table;
 static size_t room, count; /* room: a power of 2, or 0 */
 
-static void hold(void) {
+static void lock_table(void) {
   pthread_mutex_lock(&lock);
 }
 
-static void let_go(void) {
+static void unlock_table(void) {
   pthread_mutex_unlock(&lock);
 }
 
 /* A child finds the table whole. */
 static void watch_forks(void) {
-  pthread_atfork(hold, let_go, let_go);
+  pthread_atfork(lock_table, unlock_table, unlock_table);
 }
 
 static size_t home_of(const void *handle, size_t size) {
@@ -66,13 +66,13 @@ static bool grow(void) {
 bool lcomm_handle_add(const void *handle, const lcomm_comm *owner) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, watch_forks);
-  hold();
+  lock_table();
   bool fits = 2 * (count + 1) <= room || grow();
   if (fits) {
     table[find(table, room, handle)] = (entry){handle, owner};
     count++;
   }
-  let_go();
+  unlock_table();
   return fits;
 }
 
@@ -86,7 +86,7 @@ static void close_gap(size_t gap) {
 }
 
 void lcomm_handle_remove(const void *handle) {
-  hold();
+  lock_table();
   size_t at = room > 0 ? find(table, room, handle) : 0;
   if (room > 0 && table[at].handle) {
     table[at].handle = NULL;
@@ -98,17 +98,17 @@ void lcomm_handle_remove(const void *handle) {
     table = NULL;
     room = 0;
   }
-  let_go();
+  unlock_table();
 }
 
 const lcomm_comm *lcomm_handle_owner(const void *handle) {
   const lcomm_comm *owner = NULL;
-  hold();
+  lock_table();
   if (room > 0) {
     const entry *it = &table[find(table, room, handle)];
     owner = it->handle ? it->owner : NULL;
   }
-  let_go();
+  unlock_table();
   return owner;
 }
 

@@ -25,11 +25,11 @@ struct lcomm_operation {
   uint32_t sequence;
   lcomm_op op;
   bool over;
-  lcomm_status status;     /* once over */
-  uint64_t not_finite;     /* once over: in the result, if a codec was at work */
-  double begun_s, moved_s; /* when it began, when it last moved */
-  double told_s;           /* when the next rank was told its fingerprint, 0: never */
-  double tested_s;         /* when a test first found it in flight, 0: never */
+  lcomm_status status;       /* once over */
+  uint64_t not_finite;       /* once over: in the result, if a codec was at work */
+  double begun_s, moved_s;   /* when it began, when it last moved */
+  double fingerprint_sent_s; /* when its fingerprint was sent to the next rank, 0: never */
+  double tested_s;           /* when a test first found it in flight, 0: never */
 
   lcomm_operation_end end; /* may be NULL */
   void *owner;             /* for end and collected: a bucket or a residual, or NULL */

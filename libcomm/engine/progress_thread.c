@@ -168,11 +168,10 @@ static void leave_again(lcomm_progress_thread *thread, unsigned depth) {
   }
 }
 
-lcomm_status lcomm_progress_thread_start(lcomm_comm *comm, unsigned depth, char *why, size_t size) {
+lcomm_status lcomm_progress_thread_start(lcomm_comm *comm, unsigned depth, lcomm_why *why) {
   lcomm_progress_thread *thread = calloc(1, sizeof *thread);
   if (!thread) {
-    snprintf(why, size, "out of memory for the progress thread");
-    return LCOMM_ERR_MEMORY;
+    return lcomm_why_set(why, LCOMM_ERR_MEMORY, "out of memory for the progress thread");
   }
   thread->comm = comm;
   thread->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -180,14 +179,14 @@ lcomm_status lcomm_progress_thread_start(lcomm_comm *comm, unsigned depth, char 
   enter_before(thread, depth);
   int error = thread->bell < 0 ? errno : create_thread(thread);
   if (error != 0) {
-    snprintf(why, size, "the progress thread cannot be started: %s", strerror(error));
     if (thread->bell >= 0) {
       close(thread->bell);
     }
     leave_again(thread, depth);
     pthread_mutex_destroy(&thread->lock);
     free(thread);
-    return LCOMM_ERR_SYSTEM;
+    return lcomm_why_set(why, LCOMM_ERR_SYSTEM, "the progress thread cannot be started: %s",
+                         strerror(error));
   }
   comm->progress_thread = thread;
   return LCOMM_OK;
@@ -203,12 +202,12 @@ static void guard_exit(lcomm_comm *comm) {
 }
 
 void lcomm_progress_thread_begin(lcomm_comm *comm) {
-  char why[160];
+  lcomm_why why;
   unsigned depth = atomic_load_explicit(&comm->turn.depth, memory_order_relaxed);
   comm->wants_progress_thread = false;
   lcomm_siblings_remove(comm);
-  if (lcomm_progress_thread_start(comm, depth, why, sizeof(why)) != LCOMM_OK) {
-    lcomm_log_info(why);
+  if (lcomm_progress_thread_start(comm, depth, &why) != LCOMM_OK) {
+    lcomm_log_info(why.text);
     lcomm_siblings_add(comm);
     return;
   }

@@ -87,10 +87,10 @@ static lcomm_status make_progress_state(lcomm_run *run) {
   size_t steps = run->plan->schedule.step_count;
   run->steps.waiting = calloc(steps + 1, sizeof *run->steps.waiting);
   run->steps.ready = calloc(steps / 64 + 1, sizeof *run->steps.ready);
-  run->steps.held = calloc(steps / 64 + 1, sizeof *run->steps.held);
+  run->steps.throttled = calloc(steps / 64 + 1, sizeof *run->steps.throttled);
   run->messages.of_step = calloc(steps + 1, sizeof *run->messages.of_step);
   run->messages.in_flight = calloc(steps + 1, sizeof *run->messages.in_flight);
-  return run->steps.waiting && run->steps.ready && run->steps.held && run->messages.of_step &&
+  return run->steps.waiting && run->steps.ready && run->steps.throttled && run->messages.of_step &&
                  run->messages.in_flight
              ? LCOMM_OK
              : LCOMM_ERR_MEMORY;
@@ -195,7 +195,7 @@ void lcomm_run_destroy(lcomm_run *run) {
   free(run->scratch.summands);
   free(run->steps.waiting);
   free(run->steps.ready);
-  free(run->steps.held);
+  free(run->steps.throttled);
   free(run->messages.of_step);
   free(run->messages.in_flight);
   free(run->fastpath.sends);

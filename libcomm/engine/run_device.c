@@ -64,7 +64,7 @@ lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
   device->ordinal = ordinal;
   LCOMM_TRY(got(device, "stream", table->use(ordinal)));
   LCOMM_TRY(got(device, "stream", table->facts(ordinal, &facts)));
-  device->can_hold = facts.waits_for_values;
+  device->can_gate = facts.waits_for_values;
   device->can_share = facts.shares_memory;
   LCOMM_TRY(got(device, "stream", table->stream.work_create(&device->stream)));
   if (run->comm->progress_thread) {

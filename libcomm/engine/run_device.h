@@ -48,7 +48,7 @@ typedef struct lcomm_device_works {
 typedef struct lcomm_run_device {
   const lcomm_device_table *table;
   int ordinal;
-  bool can_hold;  /* its streams can wait for values, see stream_gate.h */
+  bool can_gate;  /* its streams can wait for values, see stream_gate.h */
   bool is_tried;  /* an operation has ended: what it opens at peers is open */
   bool can_share; /* its memory can be read by other processes, see device_zcopy.h */
   void *stream;

@@ -281,7 +281,7 @@ typedef struct lcomm_config {
 #define LCOMM_CONFIG_INIT                                                                          \
   { sizeof(lcomm_config), NULL, 0.0, 0, NULL, LCOMM_PROGRESS_DEFAULT }
 
-/* Make a communicator. Collective over the ranks of `boot`.
+/* Make a communicator. Collective over the ranks of `bootstrap`.
  * Ranks of one host talk through shared memory, others through UCX, or over
  * MPI where it has been initialised by the caller in every rank and the program is linked
  * with libcomm-with-mpi (libcomm_mpi.h).
@@ -291,15 +291,15 @@ typedef struct lcomm_config {
  * a communicator holds 3 and one for each other rank of its host, and the process
  * one more for each of these processes. UCX must find some 30 free, and 2 for each
  * rank. Where a rank has too few, no communicator is made.
- * boot     not kept after the call; its context must live until the return
+ * bootstrap     not kept after the call; its context must live until the return
  * config   may be NULL for all defaults; not kept
  * comm     receives the communicator, owned by the caller: lcomm_destroy()
- * Errors, the same one on all ranks: ARGUMENT (a bad boot or config),
+ * Errors, the same one on all ranks: ARGUMENT (a bad bootstrap or config),
  * POLICY (with the position in the string), MISMATCH (library or wire version
  * or policy differ between ranks; both values are named), ARGUMENT (a number
  * of nodes that leaves a node without ranks), TRANSPORT, SYSTEM (too few file
  * descriptors; the rank, and the `ulimit -n` it needs, are named), MEMORY. */
-LCOMM_API lcomm_status lcomm_create(const lcomm_bootstrap *boot, const lcomm_config *config,
+LCOMM_API lcomm_status lcomm_create(const lcomm_bootstrap *bootstrap, const lcomm_config *config,
                                     lcomm_comm **comm);
 
 /* Make a communicator without MPI and without a bootstrap of your own: the

@@ -119,14 +119,14 @@ LCOMM_API int lcomm_preview_nodes(const lcomm_preview *preview);
  * that is the caller's: nothing is exchanged over `base`, no collective function of MPI is called,
  * and several parts of the same ranks may be made at a time, by different threads.
  * base      lives at least as long as the part
- * members   the part's ranks in `base`, by their new ranks: boot->world_size of them
- * boot      of the part; used until this returns
+ * members   the part's ranks in `base`, by their new ranks: bootstrap->world_size of them
+ * bootstrap      of the part; used until this returns
  * mpi       NULL, or an MPI_Comm * of the ranks of `base`, for messages over MPI: nobody else
  *           sends any on it as long as the part lives; the caller frees it
  * config    NULL, or what differs: policy and posed nodes are those of `base` else
  * Errors as lcomm_create(), and ARGUMENT for members that do not exist. */
 LCOMM_API lcomm_status lcomm_create_part(const lcomm_comm *base, const int *members,
-                                         const lcomm_bootstrap *boot, void *mpi,
+                                         const lcomm_bootstrap *bootstrap, void *mpi,
                                          const lcomm_config *config, lcomm_comm **part);
 
 /* 1: messages between some of its ranks travel so ("shm", "ucx", "mpi"). Any thread. */

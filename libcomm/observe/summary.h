@@ -84,8 +84,8 @@ typedef struct lcomm_summary {
  * for a bucket of them. For wait_s, the row of the oldest operation when the wait
  * began; a row stays where it is. */
 static inline lcomm_summary_row *
-lcomm_summary_find(lcomm_summary *summary, lcomm_collective collective, lcomm_op_kind purpose) {
-  bool bucket = purpose == LCOMM_OP_KIND_BUCKET;
+lcomm_summary_find(lcomm_summary *summary, lcomm_collective collective, lcomm_op_kind op_kind) {
+  bool bucket = op_kind == LCOMM_OP_KIND_BUCKET;
   return &summary->rows[bucket ? LCOMM_SUMMARY_TENSORS : (int)collective];
 }
 

@@ -117,7 +117,7 @@ double lcomm_message_cost_us(const lcomm_link_cost *cost) {
 /* ----------------------------------------------------------------- rounds */
 
 /* Rounds of messages of the exchange that is farthest. */
-static double far_rounds(const lcomm_plan *plan, const lcomm_topo *topo) {
+static double net_rounds(const lcomm_plan *plan, const lcomm_topo *topo) {
   int parties = plan->shape.hierarchical ? topo->nodes : topo->size;
   return plan->collective == LCOMM_COLLECTIVE_ALLREDUCE
              ? (double)lcomm_exchange_cost_of(plan->shape.exchange, parties, 0).rounds
@@ -126,14 +126,14 @@ static double far_rounds(const lcomm_plan *plan, const lcomm_topo *topo) {
 
 static void add_latency(const lcomm_plan *plan, const lcomm_topo *topo, const way *it,
                         lcomm_plan_time *time) {
-  double far_us = 0, near_us = 0;
+  double net_us = 0, node_us = 0;
   for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
     if (is_used(it, (lcomm_link)link)) {
-      double *us = link == LCOMM_LINK_NET || !plan->shape.hierarchical ? &far_us : &near_us;
+      double *us = link == LCOMM_LINK_NET || !plan->shape.hierarchical ? &net_us : &node_us;
       *us = fmax(*us, topo->cost[link].latency_us);
     }
   }
-  time->latency_us = far_us * far_rounds(plan, topo) + near_us * 2;
+  time->latency_us = net_us * net_rounds(plan, topo) + node_us * 2;
 }
 
 /* ----------------------------------------------------------------- codecs */

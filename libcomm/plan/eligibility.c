@@ -143,15 +143,15 @@ static const char *why_not_sparse(const lcomm_plan_request *request) {
 }
 
 /* Is it smaller than min=? The owner of data with a name has asked that himself. */
-static bool is_small(const lcomm_eligibility *judged) {
-  const lcomm_plan_request *request = judged->request;
+static bool is_small(const lcomm_eligibility *eligibility) {
+  const lcomm_plan_request *request = eligibility->request;
   return !request->net.format.codec &&
-         size_bytes(request, judged->ranks) < judged->policy->min_bytes;
+         size_bytes(request, eligibility->ranks) < eligibility->policy->min_bytes;
 }
 
-const char *lcomm_eligibility_why_exact(const lcomm_eligibility *judged,
+const char *lcomm_eligibility_why_exact(const lcomm_eligibility *eligibility,
                                         const lcomm_codec_choice *choice) {
-  const lcomm_plan_request *request = judged->request;
+  const lcomm_plan_request *request = eligibility->request;
   const char *never = why_never(request);
   if (asks_for_nothing(choice)) {
     return "the policy asks for no codec";
@@ -162,11 +162,11 @@ const char *lcomm_eligibility_why_exact(const lcomm_eligibility *judged,
   if (request->exact) {
     return "exact by exemption or warm-up";
   }
-  if (is_small(judged)) {
+  if (is_small(eligibility)) {
     return "smaller than the policy's min";
   }
-  if (judged->unmatched) {
-    return judged->unmatched;
+  if (eligibility->unmatched) {
+    return eligibility->unmatched;
   }
   if (choice->error_feedback && !request->error_feedback) {
     return "error feedback needs a tensor or a residual, this is a plain call";
@@ -174,26 +174,26 @@ const char *lcomm_eligibility_why_exact(const lcomm_eligibility *judged,
   return lcomm_format_is_sparse(&choice->format) ? why_not_sparse(request) : NULL;
 }
 
-const char *lcomm_eligibility_why_plan_exact(const lcomm_eligibility *judged,
+const char *lcomm_eligibility_why_plan_exact(const lcomm_eligibility *eligibility,
                                              const lcomm_topo *topo) {
-  const lcomm_codec_choice *node = &judged->policy->node;
-  if (topo->nodes > 1 || asks_for_nothing(&judged->net) || !asks_for_nothing(node)) {
-    return lcomm_eligibility_why_exact(judged, topo->nodes > 1 ? &judged->net : node);
+  const lcomm_codec_choice *node = &eligibility->policy->node;
+  if (topo->nodes > 1 || asks_for_nothing(&eligibility->net) || !asks_for_nothing(node)) {
+    return lcomm_eligibility_why_exact(eligibility, topo->nodes > 1 ? &eligibility->net : node);
   }
   return topo->size < 2 ? "a rank alone sends nothing"
                         : "there is no link between nodes for net= to act on: all ranks are on one "
                           "node (LCOMM_NODES=2 poses as two)";
 }
 
-lcomm_codec_choice lcomm_eligibility_codec(const lcomm_eligibility *judged,
+lcomm_codec_choice lcomm_eligibility_codec(const lcomm_eligibility *eligibility,
                                            const lcomm_codec_choice *choice) {
   lcomm_codec_choice made = *choice;
-  lcomm_format exact = lcomm_format_exact(judged->request->dtype);
-  if (lcomm_eligibility_why_exact(judged, choice)) {
+  lcomm_format exact = lcomm_format_exact(eligibility->request->dtype);
+  if (lcomm_eligibility_why_exact(eligibility, choice)) {
     return (lcomm_codec_choice){.format = exact};
   }
-  if (lcomm_format_is_sparse(&made.format) && judged->request->density > 0) {
-    made.format.density = judged->request->density;
+  if (lcomm_format_is_sparse(&made.format) && eligibility->request->density > 0) {
+    made.format.density = eligibility->request->density;
     made.format.kept = 0;
   }
   if (made.format.codec->id == LCOMM_CODEC_NONE) {
@@ -234,15 +234,16 @@ static const char *why_left(const lcomm_plan_request *request, const lcomm_polic
 }
 
 /* Does a codec of the policy act on the call, and lose something? */
-static bool loses(const lcomm_eligibility *judged, const lcomm_codec_choice *choice) {
+static bool loses(const lcomm_eligibility *eligibility, const lcomm_codec_choice *choice) {
   return choice->format.codec->id != LCOMM_CODEC_NONE &&
-         !lcomm_eligibility_is_exact(&choice->format, judged->request->dtype) &&
-         !lcomm_eligibility_why_exact(judged, choice);
+         !lcomm_eligibility_is_exact(&choice->format, eligibility->request->dtype) &&
+         !lcomm_eligibility_why_exact(eligibility, choice);
 }
 
 /* The same of all codecs. */
-static bool is_lossy(const lcomm_eligibility *judged, const lcomm_topo *topo) {
-  return loses(judged, &judged->policy->node) || (topo->nodes > 1 && loses(judged, &judged->net));
+static bool is_lossy(const lcomm_eligibility *eligibility, const lcomm_topo *topo) {
+  return loses(eligibility, &eligibility->policy->node) ||
+         (topo->nodes > 1 && loses(eligibility, &eligibility->net));
 }
 
 /* Why a call that is chosen is exact, with a residual, too, if it may have one: that matters
@@ -250,13 +251,14 @@ static bool is_lossy(const lcomm_eligibility *judged, const lcomm_topo *topo) {
 static const char *why_chosen_exact(const lcomm_eligibility *plain,
                                     const lcomm_eligibility *error_feedback,
                                     const lcomm_topo *topo) {
-  const lcomm_codec_choice *far = topo->nodes > 1 ? &plain->net : &plain->policy->node;
-  const char *why = lcomm_eligibility_why_exact(far->error_feedback ? error_feedback : plain, far);
+  const lcomm_codec_choice *outer = topo->nodes > 1 ? &plain->net : &plain->policy->node;
+  const char *why =
+      lcomm_eligibility_why_exact(outer->error_feedback ? error_feedback : plain, outer);
   if (why) {
     return why;
   }
-  return far->error_feedback ? "error feedback of plain calls is for all-reduces of float32 only"
-                             : "the policy's codec carries such elements as they are";
+  return outer->error_feedback ? "error feedback of plain calls is for all-reduces of float32 only"
+                               : "the policy's codec carries such elements as they are";
 }
 
 lcomm_selection lcomm_eligibility_select(const lcomm_plan_request *request,

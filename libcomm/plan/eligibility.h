@@ -38,16 +38,16 @@ lcomm_eligibility lcomm_eligibility_begin(const lcomm_plan_request *request,
                                           const lcomm_policy *policy, int ranks, uint64_t named);
 
 /* Why a codec of the policy does not act on the call; NULL when it does. */
-const char *lcomm_eligibility_why_exact(const lcomm_eligibility *judged,
+const char *lcomm_eligibility_why_exact(const lcomm_eligibility *eligibility,
                                         const lcomm_codec_choice *choice);
 
 /* The same for a whole plan: of the codec between nodes, or on one node of the codec inside it.
  * Where a policy for links between nodes finds no such link, that is the reason. */
-const char *lcomm_eligibility_why_plan_exact(const lcomm_eligibility *judged,
+const char *lcomm_eligibility_why_plan_exact(const lcomm_eligibility *eligibility,
                                              const lcomm_topo *topo);
 
 /* The codec that is used: the policy's, or the exact one. */
-lcomm_codec_choice lcomm_eligibility_codec(const lcomm_eligibility *judged,
+lcomm_codec_choice lcomm_eligibility_codec(const lcomm_eligibility *eligibility,
                                            const lcomm_codec_choice *choice);
 
 /* Does the format carry elements of this type exactly? */

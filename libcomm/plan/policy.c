@@ -355,11 +355,11 @@ static lcomm_status parse_words(parser *p, size_t length) {
   return status;
 }
 
-lcomm_status lcomm_policy_parse(const char *text, lcomm_policy *policy, char *error) {
+lcomm_status lcomm_policy_parse(const char *text, lcomm_policy *policy, lcomm_why *error) {
   lcomm_policy parsed = lcomm_policy_default;
   parser p = {.in = {.text = text ? text : "", .error = error}, .policy = &parsed};
   size_t length = strnlen(p.in.text, LCOMM_POLICY_MAX);
-  error[0] = '\0';
+  error->text[0] = '\0';
   use_key(&p, &keys[0]);
   if (length == LCOMM_POLICY_MAX) {
     return lcomm_policy_fail(&p.in, p.in.text + LCOMM_POLICY_MAX - 1,

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "codecs/codec.h"
+#include "libcomm/base/error.h"
 
 enum {
   LCOMM_POLICY_MAX = 1024,        /* longest policy string, with the terminator */
@@ -20,8 +21,7 @@ enum {
   LCOMM_POLICY_RULES_MAX = 16,    /* of match= */
   LCOMM_POLICY_PATTERNS_MAX = 32, /* of all net[...] */
   LCOMM_POLICY_STEP_MAX = 4096,   /* calls of a step */
-  LCOMM_POLICY_GLOB_MAX = 128,    /* one pattern, with the terminator */
-  LCOMM_POLICY_ERROR_MAX = 512
+  LCOMM_POLICY_GLOB_MAX = 128     /* one pattern, with the terminator */
 };
 
 /* Which errors a choice by predicted time may make (auto:CLASS). The candidates are numbered from
@@ -115,10 +115,10 @@ typedef struct lcomm_policy {
 } lcomm_policy;
 
 /* Parse `text` (NULL or "" is the default policy). On a mistake returns
- * LCOMM_ERR_POLICY and writes into `error` (LCOMM_POLICY_ERROR_MAX bytes) one
+ * LCOMM_ERR_POLICY and writes into `error` one
  * sentence: the position (1-based column), what was found, what was expected,
  * an example. Never reads past the terminator; any bytes are allowed. */
-lcomm_status lcomm_policy_parse(const char *text, lcomm_policy *policy, char *error);
+lcomm_status lcomm_policy_parse(const char *text, lcomm_policy *policy, lcomm_why *error);
 
 /* Canonical text, parses back to the same policy; equal policies give equal
  * texts. Writes at most LCOMM_POLICY_MAX bytes. */
@@ -146,7 +146,7 @@ const char *lcomm_codec_choice_format(const lcomm_codec_choice *choice, char *te
 /* Parse one CODEC alone, as it stands after "net=" in a policy: int4 has error
  * feedback unless it is taken away. Writes *choice on success only; on a mistake
  * the sentence is as of lcomm_policy_parse, beginning with "codec, column N". */
-lcomm_status lcomm_format_parse(const char *text, lcomm_codec_choice *choice, char *error);
+lcomm_status lcomm_format_parse(const char *text, lcomm_codec_choice *choice, lcomm_why *error);
 
 /* A candidate, as a policy would name it. */
 lcomm_codec_choice lcomm_auto_candidate(int candidate);

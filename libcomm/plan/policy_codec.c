@@ -320,8 +320,8 @@ lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_format_parse(const char *text, lcomm_codec_choice *choice, char *error) {
+lcomm_status lcomm_format_parse(const char *text, lcomm_codec_choice *choice, lcomm_why *error) {
   reader r = {.text = text ? text : "", .example = "int8", .error = error};
-  error[0] = '\0';
+  error->text[0] = '\0';
   return lcomm_policy_read_codec(&r, (span){r.text, strlen(r.text)}, LCOMM_ON_NET, choice);
 }

@@ -252,15 +252,14 @@ const char *lcomm_policy_conflict(const lcomm_policy *policy, const char **key) 
 /* -------------------------------------------------------------- sentences */
 
 lcomm_status lcomm_policy_fail(lcomm_policy_reader *r, const char *at, const char *format, ...) {
-  char what[LCOMM_POLICY_ERROR_MAX];
+  char what[LCOMM_WHY_MAX];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(what, sizeof what, format, arguments);
   va_end(arguments);
-  snprintf(r->error, LCOMM_POLICY_ERROR_MAX, "%s, column %zu: %.400s; for example %s%s%s",
-           r->key ? "policy" : "codec", (size_t)(at - r->text) + 1, what, r->key ? r->key : "",
-           r->key != NULL ? "=" : "", r->example);
-  return LCOMM_ERR_POLICY;
+  return lcomm_why_set(r->error, LCOMM_ERR_POLICY, "%s, column %zu: %.400s; for example %s%s%s",
+                       r->key ? "policy" : "codec", (size_t)(at - r->text) + 1, what,
+                       r->key ? r->key : "", r->key != NULL ? "=" : "", r->example);
 }
 
 const char *lcomm_policy_quote(lcomm_span s, char *out) {

@@ -51,7 +51,7 @@ typedef struct lcomm_policy_reader {
   const char *text; /* columns are counted from here */
   const char *key;  /* NULL: a codec alone */
   const char *example;
-  char *error; /* LCOMM_POLICY_ERROR_MAX bytes */
+  lcomm_why *error;
 } lcomm_policy_reader;
 
 /* Write the sentence of a mistake at `at`; returns LCOMM_ERR_POLICY. */

@@ -48,35 +48,35 @@ static bool is_plain(const lcomm_plan *plan) {
   return plain;
 }
 
-static const char *why_compressed(const lcomm_eligibility *judged) {
-  return judged->pattern ? "as a pattern of the policy's net[...] asks" : "as the policy asks";
+static const char *why_compressed(const lcomm_eligibility *eligibility) {
+  return eligibility->pattern ? "as a pattern of the policy's net[...] asks" : "as the policy asks";
 }
 
 /* The choice between nodes: of auto the candidate for which this plan is made, where one of them
  * may act. */
-static lcomm_codec_choice choose_net(lcomm_plan *plan, const lcomm_eligibility *judged) {
+static lcomm_codec_choice choose_net(lcomm_plan *plan, const lcomm_eligibility *eligibility) {
   lcomm_codec_choice dense = lcomm_auto_candidate(LCOMM_AUTO_BF16);
-  if (!judged->net.automatic || lcomm_eligibility_why_exact(judged, &dense)) {
-    return judged->net;
+  if (!eligibility->net.automatic || lcomm_eligibility_why_exact(eligibility, &dense)) {
+    return eligibility->net;
   }
-  plan->automatic.allowed = judged->net.automatic;
+  plan->automatic.allowed = eligibility->net.automatic;
   return lcomm_auto_candidate(plan->automatic.candidate);
 }
 
 static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
                           const lcomm_policy *policy, const lcomm_topo *topo) {
   uint64_t named = lcomm_match_named(policy, request->name ? request->name : "");
-  lcomm_eligibility judged = lcomm_eligibility_begin(request, policy, topo->size, named);
-  lcomm_codec_choice net = topo->nodes > 1 ? choose_net(plan, &judged) : judged.net;
-  const lcomm_codec_choice *far = topo->nodes > 1 ? &net : &policy->node;
+  lcomm_eligibility eligibility = lcomm_eligibility_begin(request, policy, topo->size, named);
+  lcomm_codec_choice net = topo->nodes > 1 ? choose_net(plan, &eligibility) : eligibility.net;
+  const lcomm_codec_choice *outer = topo->nodes > 1 ? &net : &policy->node;
   plan->ops = lcomm_eligibility_equal_ops(request, policy, topo->size, named);
-  plan->stages[LCOMM_STAGE_NODE] = lcomm_eligibility_codec(&judged, &policy->node);
+  plan->stages[LCOMM_STAGE_NODE] = lcomm_eligibility_codec(&eligibility, &policy->node);
   plan->stages[LCOMM_STAGE_NET] =
-      topo->nodes > 1 ? lcomm_eligibility_codec(&judged, &net) : exact_choice(plan->dtype);
-  plan->stages[LCOMM_STAGE_RESULT] = lcomm_eligibility_codec(&judged, far);
+      topo->nodes > 1 ? lcomm_eligibility_codec(&eligibility, &net) : exact_choice(plan->dtype);
+  plan->stages[LCOMM_STAGE_RESULT] = lcomm_eligibility_codec(&eligibility, outer);
   const char *why =
-      plan->automatic.allowed ? NULL : lcomm_eligibility_why_plan_exact(&judged, topo);
-  snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : why_compressed(&judged));
+      plan->automatic.allowed ? NULL : lcomm_eligibility_why_plan_exact(&eligibility, topo);
+  snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : why_compressed(&eligibility));
   if (plan->moves) { /* as they are, whatever the type */
     for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
       plan->stages[i] = exact_choice(LCOMM_FLOAT32);

@@ -32,12 +32,12 @@ static bool same_span(lcomm_span a, lcomm_span b) {
   return a.first == b.first && a.count == b.count && a.parts == b.parts && a.part == b.part;
 }
 
-static void note_span(const lcomm_schedule *schedule, history *slot, uint32_t index) {
+static void record_span(const lcomm_schedule *schedule, history *slot, uint32_t index) {
   slot->computed = slot->computed == NEVER ? index : slot->computed;
   slot->mixed |= !same_span(schedule->steps[slot->computed].span, schedule->steps[index].span);
 }
 
-static void note_reads(const lcomm_schedule *schedule, history *slots, uint32_t index) {
+static void record_reads(const lcomm_schedule *schedule, history *slots, uint32_t index) {
   const lcomm_step *step = &schedule->steps[index];
   for (uint32_t i = 0; i < lcomm_step_read_count(step); i++) {
     uint32_t slot = lcomm_step_read(schedule, step, i);
@@ -46,12 +46,12 @@ static void note_reads(const lcomm_schedule *schedule, history *slots, uint32_t 
     }
     slots[slot].last_read = index;
     if (computes(step)) {
-      note_span(schedule, &slots[slot], index);
+      record_span(schedule, &slots[slot], index);
     }
   }
 }
 
-static void note_writes(const lcomm_schedule *schedule, history *slots, uint32_t index) {
+static void record_writes(const lcomm_schedule *schedule, history *slots, uint32_t index) {
   const lcomm_step *step = &schedule->steps[index];
   if (step->kind != LCOMM_STEP_ENCODE && step->kind != LCOMM_STEP_RECV) {
     return;
@@ -61,7 +61,7 @@ static void note_writes(const lcomm_schedule *schedule, history *slots, uint32_t
     slot->filled = slot->filled == NEVER ? index : slot->filled;
     slot->mixed |= step->slot_count > 1; /* each output is a part of the span */
     if (computes(step)) {
-      note_span(schedule, slot, index);
+      record_span(schedule, slot, index);
     }
   }
 }
@@ -130,8 +130,8 @@ static bool choose(lcomm_schedule *schedule, const bool copies[LCOMM_STAGE_COUNT
     schedule->slots[i].alias = lcomm_span_whole(0, 0);
   }
   for (uint32_t i = 0; i < schedule->step_count; i++) {
-    note_reads(schedule, slots, i);
-    note_writes(schedule, slots, i);
+    record_reads(schedule, slots, i);
+    record_writes(schedule, slots, i);
   }
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     candidate[i] = is_candidate(schedule, slots, copies, &schedule->steps[i]);

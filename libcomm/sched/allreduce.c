@@ -59,7 +59,7 @@ static lcomm_group rail_of(const hier *h, int shard) {
 }
 
 /* Send the sum itself to my node, in one message. */
-static void tell_sum(const hier *h, lcomm_span span, int owner) {
+static void send_sum(const hier *h, lcomm_span span, int owner) {
   if (span.count == 0 || h->node.size == 1) {
     return;
   }
@@ -77,7 +77,7 @@ static void tell_sum(const hier *h, lcomm_span span, int owner) {
 
 static void tell_the_node(const hier *h, const lcomm_exchange *exchange, int owner) {
   if (h->tells_sum) {
-    tell_sum(h, exchange->span, owner);
+    send_sum(h, exchange->span, owner);
     return;
   }
   if (h->node.me != owner) {

@@ -65,7 +65,7 @@ typedef struct open_uses {
   size_t count;
 } open_uses;
 
-static bool tie_with(lcomm_dependencies *dependencies, open_uses *open, const lcomm_use *use) {
+static bool depend_on(lcomm_dependencies *dependencies, open_uses *open, const lcomm_use *use) {
   for (size_t i = 0; i < open->count;) {
     const lcomm_use *other = open->list[i];
     if (other->span.first + other->span.count <= use->span.first) {
@@ -95,8 +95,8 @@ bool lcomm_dependencies_by_overlap(lcomm_dependencies *dependencies, lcomm_use *
     if (use->span.count == 0) {
       continue;
     }
-    good = tie_with(dependencies, &writers, use) &&
-           (!use->writes || tie_with(dependencies, &readers, use));
+    good = depend_on(dependencies, &writers, use) &&
+           (!use->writes || depend_on(dependencies, &readers, use));
     open_uses *mine = use->writes ? &writers : &readers;
     mine->list[mine->count++] = use;
   }

@@ -33,8 +33,8 @@ uint32_t lcomm_step_read(const lcomm_schedule *schedule, const lcomm_step *step,
 }
 
 /* Readers of a slot wait for its writer. There is one, and it comes first. */
-static bool tie_readers(const lcomm_schedule *schedule, uint32_t index, const uint32_t *writer,
-                        lcomm_dependencies *dependencies) {
+static bool order_readers(const lcomm_schedule *schedule, uint32_t index, const uint32_t *writer,
+                          lcomm_dependencies *dependencies) {
   const lcomm_step *step = &schedule->steps[index];
   for (uint32_t i = 0; i < lcomm_step_read_count(step); i++) {
     uint32_t slot = lcomm_step_read(schedule, step, i);
@@ -46,7 +46,7 @@ static bool tie_readers(const lcomm_schedule *schedule, uint32_t index, const ui
   return true;
 }
 
-static bool tie_by_slots(const lcomm_schedule *schedule, lcomm_dependencies *dependencies) {
+static bool order_by_slots(const lcomm_schedule *schedule, lcomm_dependencies *dependencies) {
   uint32_t *writer = malloc(((size_t)schedule->slot_count + 1) * sizeof *writer);
   bool good = writer;
   for (uint32_t i = 0; good && i < schedule->slot_count; i++) {
@@ -60,7 +60,7 @@ static bool tie_by_slots(const lcomm_schedule *schedule, lcomm_dependencies *dep
         writer[step->slot + k] = i;
       }
     }
-    good = tie_readers(schedule, i, writer, dependencies);
+    good = order_readers(schedule, i, writer, dependencies);
   }
   free(writer);
   return good;
@@ -86,7 +86,7 @@ static lcomm_use use_of(const lcomm_schedule *schedule, uint32_t index) {
                      step->kind == LCOMM_STEP_RECV};
 }
 
-static bool tie_by_vector(const lcomm_schedule *schedule, lcomm_dependencies *dependencies) {
+static bool order_by_vector(const lcomm_schedule *schedule, lcomm_dependencies *dependencies) {
   lcomm_use *uses = malloc(((size_t)schedule->step_count + 1) * sizeof *uses);
   for (uint32_t i = 0; uses && i < schedule->step_count; i++) {
     uses[i] = use_of(schedule, i);
@@ -97,7 +97,7 @@ static bool tie_by_vector(const lcomm_schedule *schedule, lcomm_dependencies *de
 }
 
 /* Write the sorted dependencies into the schedule, each once. */
-static bool write_ties(lcomm_schedule *schedule, const lcomm_dependencies *dependencies) {
+static bool write_dependencies(lcomm_schedule *schedule, const lcomm_dependencies *dependencies) {
   uint32_t *next =
       dependencies->count < UINT32_MAX ? malloc((dependencies->count + 1) * sizeof *next) : NULL;
   if (!next) {
@@ -133,9 +133,9 @@ lcomm_status lcomm_schedule_link(lcomm_schedule *schedule, const bool copies[LCO
   }
   lcomm_dependencies dependencies = {0};
   bool good = lcomm_schedule_set_aliases(schedule, copies) &&
-              tie_by_slots(schedule, &dependencies) && tie_by_vector(schedule, &dependencies) &&
+              order_by_slots(schedule, &dependencies) && order_by_vector(schedule, &dependencies) &&
               lcomm_dependencies_sort(&dependencies, schedule->step_count) &&
-              write_ties(schedule, &dependencies);
+              write_dependencies(schedule, &dependencies);
   free(dependencies.list);
   return good ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }

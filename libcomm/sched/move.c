@@ -176,8 +176,8 @@ static void publish_my_part(lcomm_schedule *schedule, const lcomm_topo *topo, lc
 }
 
 /* The part of a rank of another node, from it or from its speaker here. */
-static void gather_far_part(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_group node,
-                            lcomm_span part, int owner) {
+static void gather_remote_part(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_group node,
+                               lcomm_span part, int owner) {
   int me = schedule->rank, collector = speaker(topo, topo->node[me], owner);
   if (part.count == 0) {
     return;
@@ -206,7 +206,7 @@ static lcomm_status build_allgather(lcomm_schedule *schedule, const lcomm_topo *
     int other = (home + topo->nodes - i) % topo->nodes;
     for (int local = 0; local < topo->node_size[other]; local++) {
       int owner = lcomm_topo_rank(topo, other, local);
-      gather_far_part(schedule, topo, node, part_of(begins, owner), owner);
+      gather_remote_part(schedule, topo, node, part_of(begins, owner), owner);
     }
   }
   return schedule->status;

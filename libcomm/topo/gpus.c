@@ -135,8 +135,8 @@ static void look_at_all(survey *s) {
   unsigned count = 0;
   int error = s->nvml->count(&count);
   if (error != 0) {
-    snprintf(s->gpus->why, sizeof(s->gpus->why), "NVML cannot count the GPUs (%.120s)",
-             s->nvml->explain ? s->nvml->explain(error) : "no reason given");
+    (void)lcomm_why_set(&s->gpus->why, LCOMM_ERR_UNSUPPORTED, "NVML cannot count the GPUs (%.120s)",
+                        s->nvml->explain ? s->nvml->explain(error) : "no reason given");
     return;
   }
   for (unsigned i = 0; i < count && i < INDICES_MAX && s->gpus->count < LCOMM_GPUS_MAX; i++) {
@@ -151,9 +151,10 @@ static void look_at_all(survey *s) {
     }
   }
   if (s->gpus->count == 0) {
-    snprintf(s->gpus->why, sizeof(s->gpus->why),
-             "the driver shows no GPU to this process; see what the container or job was "
-             "given");
+    (void)lcomm_why_set(
+        &s->gpus->why, LCOMM_ERR_UNSUPPORTED,
+        "the driver shows no GPU to this process; see what the container or job was "
+        "given");
   }
 }
 
@@ -161,15 +162,16 @@ void lcomm_gpus_survey(const lcomm_nvml *nvml, lcomm_gpus *gpus) {
   survey s = {.nvml = nvml, .gpus = gpus};
   memset(gpus, 0, sizeof *gpus);
   if (!nvml->init || !nvml->count || !nvml->by_index || !nvml->pci) {
-    snprintf(gpus->why, sizeof(gpus->why),
-             "NVML lacks the functions that list GPUs; install a newer driver of NVIDIA");
+    (void)lcomm_why_set(
+        &gpus->why, LCOMM_ERR_UNSUPPORTED,
+        "NVML lacks the functions that list GPUs; install a newer driver of NVIDIA");
     return;
   }
   int error = nvml->init();
   if (error != 0) {
-    snprintf(gpus->why, sizeof(gpus->why),
-             "NVML does not start (%.120s); see whether nvidia-smi works here",
-             nvml->explain ? nvml->explain(error) : "no reason given");
+    (void)lcomm_why_set(&gpus->why, LCOMM_ERR_UNSUPPORTED,
+                        "NVML does not start (%.120s); see whether nvidia-smi works here",
+                        nvml->explain ? nvml->explain(error) : "no reason given");
     return;
   }
   look_at_all(&s);
@@ -182,7 +184,7 @@ static lcomm_gpus here;
 
 static void look_here(void) {
   lcomm_nvml nvml;
-  if (lcomm_nvml_open(LCOMM_NVML_LIBRARY, &nvml, here.why)) {
+  if (lcomm_nvml_open(LCOMM_NVML_LIBRARY, &nvml, &here.why)) {
     lcomm_gpus_survey(&nvml, &here);
   }
 }

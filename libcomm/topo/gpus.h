@@ -26,7 +26,7 @@ typedef struct lcomm_gpu {
 typedef struct lcomm_gpus {
   int count;
   lcomm_gpu gpu[LCOMM_GPUS_MAX];
-  char why[LCOMM_NVML_WHY_MAX]; /* a sentence, when there is none */
+  lcomm_why why; /* a sentence, when there is none */
 } lcomm_gpus;
 
 /* Ask a library. What it cannot tell counts as not there. */

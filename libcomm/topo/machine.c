@@ -156,7 +156,7 @@ size_t lcomm_machine_print(const char *sysfs_root, const char *host, const lcomm
   lcomm_write(&w, "# host        %s, %d processor%s, %d NUMA node%s\n", host, processors,
               plural(processors), numa_nodes, plural(numa_nodes));
   if (gpus->count == 0) {
-    lcomm_write(&w, "# no GPU      %s\n", gpus->why);
+    lcomm_write(&w, "# no GPU      %s\n", gpus->why.text);
   }
   for (int i = 0; i < gpus->count; i++) {
     write_gpu(&w, m, i);

@@ -30,15 +30,16 @@ static const symbol symbols[] = {
     {"nvmlDeviceGetGpuFabricInfoV", offsetof(lcomm_nvml, fabric)},
 };
 
-bool lcomm_nvml_open(const char *library, lcomm_nvml *nvml, char *why) {
+bool lcomm_nvml_open(const char *library, lcomm_nvml *nvml, lcomm_why *why) {
   *nvml = (lcomm_nvml){0};
   void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char *reason = dlerror();
-    snprintf(why, LCOMM_NVML_WHY_MAX,
-             "NVML is not here (%.120s); install NVIDIA's driver, or give the container its "
-             "libraries",
-             reason ? reason : library);
+    (void)lcomm_why_set(
+        why, LCOMM_ERR_UNSUPPORTED,
+        "NVML is not here (%.120s); install NVIDIA's driver, or give the container its "
+        "libraries",
+        reason ? reason : library);
     return false;
   }
   for (size_t i = 0; i < sizeof(symbols) / sizeof *symbols; i++) {

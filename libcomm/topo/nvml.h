@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LCOMM_NVML_WHY_MAX = 256 };
+#include "libcomm/base/error.h"
 
 #define LCOMM_NVML_LIBRARY "libnvidia-ml.so.1"
 
@@ -82,8 +82,7 @@ typedef struct lcomm_nvml {
 } lcomm_nvml;
 
 /* Open `library` and fill in the table; it stays open. False when there is no
- * such library, and then `why` (LCOMM_NVML_WHY_MAX bytes) says so in a
- * sentence. */
-bool lcomm_nvml_open(const char *library, lcomm_nvml *nvml, char *why);
+ * such library, and then `why` says so. */
+bool lcomm_nvml_open(const char *library, lcomm_nvml *nvml, lcomm_why *why);
 
 #endif

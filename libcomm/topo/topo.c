@@ -125,39 +125,37 @@ static void cut_into_nodes(int nodes, lcomm_topo *topo) {
   topo->nodes = nodes;
 }
 
-static lcomm_status no_memory(int size, char *error) {
-  snprintf(error, LCOMM_TOPO_ERROR_MAX,
-           "topology: no memory for the tables of %d ranks; free some memory on this host", size);
-  return LCOMM_ERR_MEMORY;
+static lcomm_status no_memory(int size, lcomm_why *error) {
+  return lcomm_why_set(
+      error, LCOMM_ERR_MEMORY,
+      "topology: no memory for the tables of %d ranks; free some memory on this host", size);
 }
 
-static lcomm_status check_numbers(int size, int forced_nodes, char *error) {
+static lcomm_status check_numbers(int size, int forced_nodes, lcomm_why *error) {
   if (size <= 0) {
-    snprintf(error, LCOMM_TOPO_ERROR_MAX,
-             "topology: %d ranks cannot form a communicator; use at least 1", size);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(error, LCOMM_ERR_ARGUMENT,
+                         "topology: %d ranks cannot form a communicator; use at least 1", size);
   }
   if (forced_nodes < 0) {
-    snprintf(error, LCOMM_TOPO_ERROR_MAX,
-             "LCOMM_NODES=%d is no number of nodes; use 1 to %d, or 0 for the real hosts",
-             forced_nodes, size);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(
+        error, LCOMM_ERR_ARGUMENT,
+        "LCOMM_NODES=%d is no number of nodes; use 1 to %d, or 0 for the real hosts", forced_nodes,
+        size);
   }
   if (forced_nodes > size) {
     int empty = forced_nodes - size;
-    snprintf(error, LCOMM_TOPO_ERROR_MAX,
-             "LCOMM_NODES=%d with %d %s would leave %d %s without a rank; use 1 to %d",
-             forced_nodes, size, size == 1 ? "rank" : "ranks", empty, empty == 1 ? "node" : "nodes",
-             size);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(error, LCOMM_ERR_ARGUMENT,
+                         "LCOMM_NODES=%d with %d %s would leave %d %s without a rank; use 1 to %d",
+                         forced_nodes, size, size == 1 ? "rank" : "ranks", empty,
+                         empty == 1 ? "node" : "nodes", size);
   }
   return LCOMM_OK;
 }
 
 lcomm_status lcomm_topo_create(const lcomm_identity *identities, int size, int forced_nodes,
-                               lcomm_topo *topo, char *error) {
+                               lcomm_topo *topo, lcomm_why *error) {
   *topo = (lcomm_topo){0};
-  error[0] = '\0';
+  error->text[0] = '\0';
   LCOMM_TRY(check_numbers(size, forced_nodes, error));
   host_of_rank *order = calloc((size_t)size, sizeof *order);
   if (!order || lcomm_topo_reserve(topo, size) != LCOMM_OK) {

@@ -9,12 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/include/libcomm.h"
 #include "libcomm/topo/pci.h"
 
 enum {
   LCOMM_HOST_MAX = 64,
-  LCOMM_TOPO_ERROR_MAX = 512,
   LCOMM_DEVICE_PEERS_MAX = 31, /* other devices of a host */
   LCOMM_NVLINKS_MAX = 255,
   LCOMM_DEVICE_INDEX_MAX = 65535,
@@ -118,11 +118,11 @@ typedef struct lcomm_topo {
 
 /* Group the identities of all ranks. forced_nodes > 0 poses as that many
  * nodes instead: ranks are cut into that many runs of equal length, the first
- * size % forced_nodes of them one longer. Errors, with a sentence in `error`
- * (LCOMM_TOPO_ERROR_MAX bytes): ARGUMENT if a node would have no rank,
+ * size % forced_nodes of them one longer. Errors, with a sentence in `error`:
+ * ARGUMENT if a node would have no rank,
  * MEMORY. Free with lcomm_topo_free. */
 lcomm_status lcomm_topo_create(const lcomm_identity *identities, int size, int forced_nodes,
-                               lcomm_topo *topo, char *error);
+                               lcomm_topo *topo, lcomm_why *error);
 void lcomm_topo_free(lcomm_topo *topo);
 
 /* Link class between two ranks, the same from both ends. Inside a node, by
@@ -153,7 +153,7 @@ lcomm_group lcomm_topo_node_group(const lcomm_topo *topo, int node, int rank);
  * without the terminator and writes at most size bytes. load: WIRE for any
  * malformed text (with a sentence in error), MEMORY. */
 size_t lcomm_topo_print(const lcomm_topo *topo, char *text, size_t size);
-lcomm_status lcomm_topo_load(const char *text, lcomm_topo *topo, char *error);
+lcomm_status lcomm_topo_load(const char *text, lcomm_topo *topo, lcomm_why *error);
 
 /* For people: the link class of every two ranks (of few ranks; of many, how
  * often each class occurs), and what the links cost. Every line begins with

@@ -14,14 +14,13 @@
 
 /* ------------------------------------------------------------------ files */
 
-static lcomm_status unreadable(char *error, const char *path, const char *why) {
-  snprintf(error, LCOMM_TOPO_ERROR_MAX, "the topology file %.200s cannot be read: %.120s", path,
-           why);
-  return LCOMM_ERR_SYSTEM;
+static lcomm_status unreadable(lcomm_why *error, const char *path, const char *why) {
+  return lcomm_why_set(error, LCOMM_ERR_SYSTEM, "the topology file %.200s cannot be read: %.120s",
+                       path, why);
 }
 
 /* NULL with a sentence. A pipe would block, and a device may never end. */
-static char *read_text(int handle, const char *path, lcomm_status *status, char *error) {
+static char *read_text(int handle, const char *path, lcomm_status *status, lcomm_why *error) {
   struct stat found;
   if (fstat(handle, &found) != 0 || !S_ISREG(found.st_mode)) {
     *status = unreadable(error, path, "it is no ordinary file");
@@ -50,7 +49,7 @@ static char *read_text(int handle, const char *path, lcomm_status *status, char 
   return NULL;
 }
 
-lcomm_status lcomm_topo_file_load(const char *path, lcomm_topo *topo, char *error) {
+lcomm_status lcomm_topo_file_load(const char *path, lcomm_topo *topo, lcomm_why *error) {
   lcomm_status status = LCOMM_OK;
   *topo = (lcomm_topo){0};
   int handle = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

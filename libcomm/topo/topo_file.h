@@ -9,10 +9,10 @@
 
 enum { LCOMM_TOPO_FILE_MAX = 4 << 20 }; /* bytes of a file that is read */
 
-/* Read a text as lcomm_topo_load does. Errors, with a sentence in `error` (LCOMM_TOPO_ERROR_MAX
- * bytes): SYSTEM where it cannot be read, is no ordinary file or too long, WIRE for what is no
- * topology, MEMORY. On failure *topo is empty. Free with lcomm_topo_free. */
-lcomm_status lcomm_topo_file_load(const char *path, lcomm_topo *topo, char *error);
+/* Read a text as lcomm_topo_load does. Errors, with a sentence in `error`: SYSTEM where it cannot
+ * be read, is no ordinary file or too long, WIRE for what is no topology, MEMORY. On failure
+ * *topo is empty. Free with lcomm_topo_free. */
+lcomm_status lcomm_topo_file_load(const char *path, lcomm_topo *topo, lcomm_why *error);
 
 /* A hash of all that the text form says: equal for equal topologies. 0 for an empty one, and
  * for one whose text finds no memory. */

@@ -20,9 +20,9 @@
 enum { COST_MAX = 1000000 };
 
 static lcomm_status no_memory(const lcomm_topo_reader *r) {
-  snprintf(r->error, LCOMM_TOPO_ERROR_MAX,
-           "topology, line %d: no memory for the devices; free some memory on this host", r->line);
-  return LCOMM_ERR_MEMORY;
+  return lcomm_why_set(
+      r->error, LCOMM_ERR_MEMORY,
+      "topology, line %d: no memory for the devices; free some memory on this host", r->line);
 }
 
 /* ---------------------------------------------------------------- devices */

@@ -8,13 +8,12 @@
 #include <string.h>
 
 lcomm_status lcomm_topo_wrong(const lcomm_topo_reader *r, const char *format, ...) {
-  char what[LCOMM_TOPO_ERROR_MAX];
+  char what[LCOMM_WHY_MAX];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(what, sizeof what, format, arguments);
   va_end(arguments);
-  snprintf(r->error, LCOMM_TOPO_ERROR_MAX, "topology, line %d: %.400s", r->line, what);
-  return LCOMM_ERR_WIRE;
+  return lcomm_why_set(r->error, LCOMM_ERR_WIRE, "topology, line %d: %.400s", r->line, what);
 }
 
 lcomm_status lcomm_topo_unexpected(const lcomm_topo_reader *r, lcomm_topo_word found,

@@ -28,7 +28,7 @@ typedef struct lcomm_topo_reader {
   int ranks;           /* seen so far */
   lcomm_topo_said *said;
   int said_count, said_room;
-  char *error;
+  lcomm_why *error;
 } lcomm_topo_reader;
 
 /* Write the sentence, with the line. Returns WIRE. */

@@ -183,16 +183,16 @@ static size_t count_words(const char *text) {
   return words;
 }
 
-lcomm_status lcomm_topo_load(const char *text, lcomm_topo *topo, char *error) {
+lcomm_status lcomm_topo_load(const char *text, lcomm_topo *topo, lcomm_why *error) {
   *topo = (lcomm_topo){0};
-  error[0] = '\0';
+  error->text[0] = '\0';
   size_t words = count_words(text);
   int room = words < LCOMM_TOPO_RANKS_MAX ? (int)words + 1 : LCOMM_TOPO_RANKS_MAX;
   lcomm_status status = lcomm_topo_reserve(topo, room);
   if (status != LCOMM_OK) {
-    snprintf(error, LCOMM_TOPO_ERROR_MAX,
-             "topology: no memory for the tables of %d ranks; free some memory on this host", room);
-    return status;
+    return lcomm_why_set(
+        error, status,
+        "topology: no memory for the tables of %d ranks; free some memory on this host", room);
   }
   lcomm_topo_reader r = {.at = text, .line = 1, .error = error};
   status = load_lines(&r, topo);

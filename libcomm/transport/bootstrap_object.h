@@ -12,7 +12,7 @@
 /* How the ranks of a communicator came together, and what it needs of that
  * later. Owned by the communicator once made. */
 typedef struct lcomm_bootstrap_object {
-  lcomm_bootstrap boot; /* its allgather spans all ranks; used while the communicator is made */
+  lcomm_bootstrap base; /* its allgather spans all ranks; used while the communicator is made */
   void *mpi;            /* MPI_Comm * of these ranks that is ours alone, NULL without MPI */
   const int *mpi_ranks; /* of each rank there; NULL: they are the same. While it is made */
 

@@ -124,7 +124,7 @@ static lcomm_status open_all(const lcomm_transport_setup *setup, const char *nam
     LCOMM_TRY(lcomm_links_check_descriptors(setup, lcomm_transport_list[i], rooms, why));
     open_one(setup, lcomm_transport_list[i], links, mine);
     find_lonely(links, mine);
-    if (setup->boot->allgather(setup->boot->context, mine, all, sizeof *mine) != 0) {
+    if (setup->bootstrap->allgather(setup->bootstrap->context, mine, all, sizeof *mine) != 0) {
       return lcomm_why_set(why, LCOMM_ERR_TRANSPORT,
                            "the bootstrap failed while links were opened");
     }

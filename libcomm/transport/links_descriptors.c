@@ -37,7 +37,7 @@ lcomm_status lcomm_links_check_descriptors(const lcomm_transport_setup *setup,
   lcomm_links_room mine = {.limit = lcomm_descriptors_limit(),
                            .left = lcomm_descriptors_free(),
                            .needed = needed > 0 ? needed + BESIDES : 0};
-  if (setup->boot->allgather(setup->boot->context, &mine, rooms, sizeof(mine)) != 0) {
+  if (setup->bootstrap->allgather(setup->bootstrap->context, &mine, rooms, sizeof(mine)) != 0) {
     return lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "the bootstrap failed before links were opened");
   }
   return judge(setup, table, rooms, why);

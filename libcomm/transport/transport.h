@@ -36,7 +36,7 @@ typedef struct lcomm_transport lcomm_transport;
 typedef struct lcomm_transport_setup {
   int rank, size;
   const lcomm_identity *identities; /* per rank; equal host_hash: the same machine */
-  const lcomm_bootstrap *boot;      /* its allgather spans all ranks of the communicator */
+  const lcomm_bootstrap *bootstrap; /* its allgather spans all ranks of the communicator */
   void *mpi;            /* MPI_Comm * of those ranks that is ours alone; NULL without MPI */
   const int *mpi_ranks; /* of each rank there; NULL: they are the same */
   double timeout_s;     /* no wait inside a call may be longer */

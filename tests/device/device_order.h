@@ -113,7 +113,7 @@ static void *use_own_stream(void *argument) {
   for (int i = 0; i < ROUNDS && good; i++) {
     good = device->set(memory, byte + i, SIZE, stream) == 0 &&
            device->copy(got, memory, SIZE, stream) == 0 && device->stream.finish(stream) == 0 &&
-           device->place(memory).kind == LCOMM_MEMORY_DEVICE;
+           device->locate(memory).kind == LCOMM_MEMORY_DEVICE;
     for (int j = 0; j < SIZE && good; j++) {
       good = got[j] == (unsigned char)(byte + i);
     }
@@ -260,7 +260,7 @@ static void *come_and_go(void *argument) {
   bool good = device->current(&now) == 0 && now == LCOMM_DEVICE_NONE;
   for (int i = 0; i < 2 && good; i++) {
     good = device->use(0) == 0 && device->current(&now) == 0 && now == 0 &&
-           device->memory.get(100, &memory) == 0 && device->place(memory).device == 0 &&
+           device->memory.get(100, &memory) == 0 && device->locate(memory).device == 0 &&
            device->memory.free(memory) == 0 && device->use(LCOMM_DEVICE_NONE) == 0 &&
            device->current(&now) == 0 && now == LCOMM_DEVICE_NONE;
   }

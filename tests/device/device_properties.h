@@ -153,7 +153,7 @@ static void device_reaches_itself(void **state) {
 /* ------------------------------------------------------------------- memory */
 
 static void expect_place(const void *pointer, lcomm_memory_kind kind, int ordinal) {
-  lcomm_memory_location place = device->place(pointer);
+  lcomm_memory_location place = device->locate(pointer);
   assert_int_equal(place.kind, kind);
   assert_int_equal(place.device, ordinal);
 }

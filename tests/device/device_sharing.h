@@ -76,7 +76,7 @@ static void look_into_memory(forked *self, const lcomm_device_ipc *ipc) {
   REQUIRE(device->memory.pinned_get(SHARED_SIZE, &pinned));
   forked_require(self, ipc->offset + SHARED_SIZE - SHARED_OFFSET <= ipc->size, "offset %d of %d",
                  (int)ipc->offset, (int)ipc->size);
-  forked_require(self, device->place(memory).kind == LCOMM_MEMORY_DEVICE, "of another kind");
+  forked_require(self, device->locate(memory).kind == LCOMM_MEMORY_DEVICE, "of another kind");
   unsigned char *there = (unsigned char *)memory + ipc->offset, *got = pinned;
   REQUIRE(device->copy(got, there, SHARED_SIZE - SHARED_OFFSET, NULL));
   REQUIRE(device->set(there, 0x5a, 10, NULL));

@@ -46,8 +46,8 @@ static void nothing_is_held_during_a_pause(void **state) {
   assert_int_equal(device->stream.create(&stream), 0);
   lcomm_stream_gate *before = lcomm_stream_gate_close(device, stream);
   assert_non_null(before);
-  lcomm_stream_gate_pause();
-  lcomm_stream_gate_pause();
+  lcomm_stream_gate_quiesce();
+  lcomm_stream_gate_quiesce();
   assert_null(lcomm_stream_gate_close(device, stream));
   assert_int_equal(lcomm_stream_gate_count(), 1);
   lcomm_stream_gate_open(before);

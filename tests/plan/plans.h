@@ -19,12 +19,12 @@ enum { PLANS_RANKS_MAX = 64 };
 static inline lcomm_status try_plan(const char *policy_text, int ranks, int nodes, int rank,
                                     const lcomm_plan_request *request, lcomm_plan **plan,
                                     lcomm_why *why) {
-  char error[LCOMM_POLICY_ERROR_MAX] = "";
+  lcomm_why error = {""};
   static const lcomm_identity identities[PLANS_RANKS_MAX];
   lcomm_topo topo;
   lcomm_policy policy;
-  assert_int_equal(lcomm_policy_parse(policy_text, &policy, error), LCOMM_OK);
-  assert_int_equal(lcomm_topo_create(identities, ranks, nodes, &topo, error), LCOMM_OK);
+  assert_int_equal(lcomm_policy_parse(policy_text, &policy, &error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_create(identities, ranks, nodes, &topo, &error), LCOMM_OK);
   lcomm_status status = lcomm_plan_create(request, &policy, &topo, rank, plan, why);
   lcomm_topo_free(&topo);
   return status;

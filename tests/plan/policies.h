@@ -12,13 +12,13 @@
 
 static inline lcomm_policy parse(const char *text) {
   lcomm_policy policy;
-  char error[LCOMM_POLICY_ERROR_MAX];
-  lcomm_status status = lcomm_policy_parse(text, &policy, error);
+  lcomm_why error;
+  lcomm_status status = lcomm_policy_parse(text, &policy, &error);
   if (status != LCOMM_OK) {
-    print_error("'%s': %s\n", text != NULL ? text : "", error);
+    print_error("'%s': %s\n", text != NULL ? text : "", error.text);
   }
   assert_int_equal(status, LCOMM_OK);
-  assert_string_equal(error, "");
+  assert_string_equal(error.text, "");
   return policy;
 }
 
@@ -31,17 +31,17 @@ static inline void expect_canonical(const char *text, const char *canonical) {
 
 /* The sentence of a refused policy; valid until the next call. */
 static inline const char *refusal(const char *text) {
-  static char error[LCOMM_POLICY_ERROR_MAX];
+  static lcomm_why error;
   lcomm_policy untouched, policy;
   memset(&untouched, 0x5a, sizeof untouched);
   memcpy(&policy, &untouched, sizeof policy);
-  lcomm_status status = lcomm_policy_parse(text, &policy, error);
+  lcomm_status status = lcomm_policy_parse(text, &policy, &error);
   if (status != LCOMM_ERR_POLICY) {
     print_error("'%s' is not refused\n", text);
   }
   assert_int_equal(status, LCOMM_ERR_POLICY);
   assert_memory_equal(&policy, &untouched, sizeof policy);
-  return error;
+  return error.text;
 }
 
 static inline void expect_refusal(const char *text, int column, const char *what) {

@@ -27,9 +27,9 @@ enum { PLACES = sizeof places / sizeof *places };
 
 static lcomm_topo topo_of(int ranks, int nodes) {
   static const lcomm_identity identities[PLANS_RANKS_MAX];
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   lcomm_topo topo;
-  assert_int_equal(lcomm_topo_create(identities, ranks, nodes, &topo, error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_create(identities, ranks, nodes, &topo, &error), LCOMM_OK);
   return topo;
 }
 

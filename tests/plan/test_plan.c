@@ -14,14 +14,14 @@
 
 static lcomm_plan *make_plan(const char *policy_text, int ranks, int nodes, int rank,
                              lcomm_plan_request request) {
-  char error[LCOMM_POLICY_ERROR_MAX] = "";
+  lcomm_why error = {""};
   lcomm_why why;
   static const lcomm_identity identities[64];
   lcomm_topo topo;
   lcomm_policy policy;
   lcomm_plan *plan = NULL;
-  assert_int_equal(lcomm_policy_parse(policy_text, &policy, error), LCOMM_OK);
-  assert_int_equal(lcomm_topo_create(identities, ranks, nodes, &topo, error), LCOMM_OK);
+  assert_int_equal(lcomm_policy_parse(policy_text, &policy, &error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_create(identities, ranks, nodes, &topo, &error), LCOMM_OK);
   lcomm_status status = lcomm_plan_create(&request, &policy, &topo, rank, &plan, &why);
   lcomm_topo_free(&topo);
   if (status != LCOMM_OK) {
@@ -237,10 +237,11 @@ static void sums_of_16_bit_types_never_go_around_a_ring(void **state) {
 
 static void a_plan_is_printed_with_its_reason(void **state) {
   (void)state;
-  char error[LCOMM_TOPO_ERROR_MAX], text[2048], tiny[8];
+  char text[2048], tiny[8];
+  lcomm_why error;
   lcomm_topo topo;
   static const lcomm_identity identities[8];
-  assert_int_equal(lcomm_topo_create(identities, 8, 4, &topo, error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_create(identities, 8, 4, &topo, &error), LCOMM_OK);
   lcomm_plan *plan = make_plan("net=int8", 8, 4, 0, allreduce_of(LARGE));
   size_t length = lcomm_plan_describe(plan, &topo, text, sizeof(text));
   assert_int_equal(length, strlen(text));

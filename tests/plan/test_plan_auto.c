@@ -14,9 +14,9 @@ static const char *const classes[] = {"", "net=auto", "net=auto:bf16", "net=auto
 
 static lcomm_topo topo_of(double latency_us, double bandwidth_gb_s) {
   static const lcomm_identity identities[RANKS];
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   lcomm_topo topo;
-  assert_int_equal(lcomm_topo_create(identities, RANKS, NODES, &topo, error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_create(identities, RANKS, NODES, &topo, &error), LCOMM_OK);
   topo.cost[LCOMM_LINK_NET] =
       (lcomm_link_cost){.latency_us = latency_us, .bandwidth_gb_s = bandwidth_gb_s};
   return topo;
@@ -148,9 +148,9 @@ static void the_word_is_read_and_written(void **state) {
   expect_refusal("net=auto:int4", 9, "expected auto:lossless");
   expect_refusal("net=auto+ef", 9, "expected auto:lossless");
   expect_refusal("net=auto:topk ramp=0.1@5", 15, "expected net=topk");
-  char error[LCOMM_POLICY_ERROR_MAX];
+  lcomm_why error;
   lcomm_codec_choice choice;
-  assert_int_equal(lcomm_format_parse("auto:int8", &choice, error), LCOMM_ERR_POLICY);
+  assert_int_equal(lcomm_format_parse("auto:int8", &choice, &error), LCOMM_ERR_POLICY);
 }
 
 /* -------------------------------------------------- algorithms and chunks */

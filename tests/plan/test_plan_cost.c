@@ -25,9 +25,9 @@ static const lcomm_codec_speeds speeds = {{5, 5, 5}, {10, 10, 10}};
 
 static lcomm_topo topo_of(const world *it) {
   static const lcomm_identity identities[PLANS_RANKS_MAX];
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   lcomm_topo topo;
-  assert_int_equal(lcomm_topo_create(identities, it->ranks, it->nodes, &topo, error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_create(identities, it->ranks, it->nodes, &topo, &error), LCOMM_OK);
   return topo;
 }
 

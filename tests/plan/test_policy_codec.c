@@ -20,13 +20,13 @@
 
 static lcomm_codec_choice parse(const char *text) {
   lcomm_codec_choice choice;
-  char error[LCOMM_POLICY_ERROR_MAX];
-  lcomm_status status = lcomm_format_parse(text, &choice, error);
+  lcomm_why error;
+  lcomm_status status = lcomm_format_parse(text, &choice, &error);
   if (status != LCOMM_OK) {
-    print_error("'%s': %s\n", text, error);
+    print_error("'%s': %s\n", text, error.text);
   }
   assert_int_equal(status, LCOMM_OK);
-  assert_string_equal(error, "");
+  assert_string_equal(error.text, "");
   return choice;
 }
 
@@ -42,19 +42,20 @@ static lcomm_codec_choice expect(const char *text, const char *canonical) {
 }
 
 static void expect_refusal(const char *text, int column, const char *what) {
-  char start[64], error[LCOMM_POLICY_ERROR_MAX];
+  char start[64];
+  lcomm_why error;
   lcomm_codec_choice untouched, choice;
   memset(&untouched, 0x5a, sizeof untouched);
   memcpy(&choice, &untouched, sizeof choice);
   snprintf(start, sizeof start, "codec, column %d: ", column);
-  assert_int_equal(lcomm_format_parse(text, &choice, error), LCOMM_ERR_POLICY);
+  assert_int_equal(lcomm_format_parse(text, &choice, &error), LCOMM_ERR_POLICY);
   assert_memory_equal(&choice, &untouched, sizeof choice);
-  if (strncmp(error, start, strlen(start)) != 0 || !strstr(error, what)) {
-    print_error("'%s': %s\n", text, error);
+  if (strncmp(error.text, start, strlen(start)) != 0 || !strstr(error.text, what)) {
+    print_error("'%s': %s\n", text, error.text);
   }
-  assert_int_equal(strncmp(error, start, strlen(start)), 0);
-  assert_non_null(strstr(error, what));
-  assert_non_null(strstr(error, "; for example "));
+  assert_int_equal(strncmp(error.text, start, strlen(start)), 0);
+  assert_non_null(strstr(error.text, what));
+  assert_non_null(strstr(error.text, "; for example "));
 }
 
 static void every_codec_has_its_standard_format(void **state) {
@@ -210,11 +211,12 @@ static void the_longest_text_fits(void **state) {
 
 static void unknown_codecs_are_refused(void **state) {
   (void)state;
-  char error[LCOMM_POLICY_ERROR_MAX];
+  lcomm_why error;
   lcomm_codec_choice choice;
-  assert_int_equal(lcomm_format_parse("int9", &choice, error), LCOMM_ERR_POLICY);
-  assert_string_equal(error, "codec, column 1: unknown codec 'int9'; expected one of none, fp16, "
-                             "bf16, fp8e4m3, fp8e5m2, int8, topk:DENSITY, int4; for example int8");
+  assert_int_equal(lcomm_format_parse("int9", &choice, &error), LCOMM_ERR_POLICY);
+  assert_string_equal(error.text,
+                      "codec, column 1: unknown codec 'int9'; expected one of none, fp16, "
+                      "bf16, fp8e4m3, fp8e5m2, int8, topk:DENSITY, int4; for example int8");
   expect_refusal(NULL, 1, "unknown codec ''");
   expect_refusal("", 1, "unknown codec ''");
   expect_refusal("+ef", 1, "unknown codec ''");

@@ -11,7 +11,7 @@
 #include "tests/support/simulator.h"
 
 int sim_world_make(sim_world *world, const int *node_sizes, int nodes) {
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   memset(world, 0, sizeof *world);
   for (int i = 0; i < nodes; i++) {
     world->size += node_sizes[i];
@@ -25,7 +25,7 @@ int sim_world_make(sim_world *world, const int *node_sizes, int nodes) {
       identities[rank].host_hash = (uint64_t)node + 1;
     }
   }
-  lcomm_status status = lcomm_topo_create(identities, world->size, 0, &world->topo, error);
+  lcomm_status status = lcomm_topo_create(identities, world->size, 0, &world->topo, &error);
   free(identities);
   return status == LCOMM_OK ? 0 : -1;
 }

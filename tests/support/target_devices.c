@@ -168,7 +168,7 @@ static int fabric_it(void *device, lcomm_nvml_fabric *fabric) {
 
 static void check_gpus(const lcomm_gpus *gpus) {
   fuzz_require(gpus->count >= 0 && gpus->count <= LCOMM_GPUS_MAX, "GPUs are counted");
-  fuzz_require(strnlen(gpus->why, sizeof(gpus->why)) < sizeof(gpus->why), "a sentence ends");
+  fuzz_require(strnlen(gpus->why.text, LCOMM_WHY_MAX) < LCOMM_WHY_MAX, "a sentence ends");
   for (int i = 0; i < gpus->count; i++) {
     const lcomm_gpu *gpu = &gpus->gpu[i];
     check_visible(gpu->name, sizeof(gpu->name), 0x20);

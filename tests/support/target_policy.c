@@ -21,7 +21,7 @@ static char *text_of(const uint8_t *data, size_t size) {
 }
 
 static void check_sentence(const char *error, const char *start) {
-  fuzz_require(memchr(error, '\0', LCOMM_POLICY_ERROR_MAX) != NULL, "a sentence ends");
+  fuzz_require(memchr(error, '\0', LCOMM_WHY_MAX) != NULL, "a sentence ends");
   fuzz_require(strncmp(error, start, strlen(start)) == 0, "a sentence names the column");
   fuzz_require(strstr(error, "; for example ") != NULL, "a sentence has an example");
   for (; *error != '\0'; error++) {
@@ -60,7 +60,8 @@ static void check_format(const lcomm_format *format) {
 }
 
 static void check_choice(const lcomm_codec_choice *choice) {
-  char text[64], error[LCOMM_POLICY_ERROR_MAX];
+  char text[64];
+  lcomm_why error;
   lcomm_codec_choice reread;
   check_format(&choice->format);
   fuzz_require(!choice->error_feedback || choice->format.codec->id != LCOMM_CODEC_NONE,
@@ -68,30 +69,31 @@ static void check_choice(const lcomm_codec_choice *choice) {
   lcomm_codec_choice_format(choice, text, sizeof text);
   fuzz_require(strlen(text) < sizeof text - 1, "the text of a codec is short");
   if (choice->automatic) { /* a word of policies, no codec */
-    fuzz_require(lcomm_format_parse(text, &reread, error) != LCOMM_OK, "auto is no codec alone");
+    fuzz_require(lcomm_format_parse(text, &reread, &error) != LCOMM_OK, "auto is no codec alone");
     return;
   }
-  fuzz_require(lcomm_format_parse(text, &reread, error) == LCOMM_OK, "the text of a codec parses");
+  fuzz_require(lcomm_format_parse(text, &reread, &error) == LCOMM_OK, "the text of a codec parses");
   fuzz_require(lcomm_codec_choice_equal(choice, &reread), "a codec survives its text");
 }
 
 static void check_codec(const char *text) {
-  char error[LCOMM_POLICY_ERROR_MAX], *word = calloc(strlen(text) + 5, 1);
+  char *word = calloc(strlen(text) + 5, 1);
+  lcomm_why error;
   lcomm_codec_choice choice;
   lcomm_policy policy;
-  lcomm_status status = lcomm_format_parse(text, &choice, error);
+  lcomm_status status = lcomm_format_parse(text, &choice, &error);
   fuzz_require(word != NULL, "the test machine has memory");
   if (status == LCOMM_OK) {
     check_choice(&choice);
     sprintf(word, "net=%s", text);
-    status = lcomm_policy_parse(word, &policy, error);
+    status = lcomm_policy_parse(word, &policy, &error);
     fuzz_require(strlen(word) >= LCOMM_POLICY_MAX - 1 || status == LCOMM_OK,
                  "a codec is a word of net");
     fuzz_require(status != LCOMM_OK || lcomm_codec_choice_equal(&choice, &policy.net),
                  "a codec alone is the same as after net=");
   } else {
     fuzz_require(status == LCOMM_ERR_POLICY, "a bad codec is a policy error");
-    check_sentence(error, "codec, column ");
+    check_sentence(error.text, "codec, column ");
   }
   free(word);
 }
@@ -230,16 +232,17 @@ static void check_ranges(const lcomm_policy *policy) {
 
 void lcomm_fuzz_policy(const uint8_t *data, size_t size) {
   char *text = text_of(data, size);
-  char error[LCOMM_POLICY_ERROR_MAX], canonical[LCOMM_POLICY_MAX], again[LCOMM_POLICY_MAX];
+  char canonical[LCOMM_POLICY_MAX], again[LCOMM_POLICY_MAX];
+  lcomm_why error;
   lcomm_policy policy, reread;
-  lcomm_status status = lcomm_policy_parse(text, &policy, error);
+  lcomm_status status = lcomm_policy_parse(text, &policy, &error);
   if (status == LCOMM_OK) {
     check_choice(&policy.net);
     check_choice(&policy.node);
     check_ranges(&policy);
     check_rules(&policy, text);
     lcomm_policy_format(&policy, canonical);
-    fuzz_require(lcomm_policy_parse(canonical, &reread, error) == LCOMM_OK,
+    fuzz_require(lcomm_policy_parse(canonical, &reread, &error) == LCOMM_OK,
                  "canonical text parses");
     check_equal(&policy, &reread);
     lcomm_policy_format(&reread, again);
@@ -249,7 +252,7 @@ void lcomm_fuzz_policy(const uint8_t *data, size_t size) {
     check_pattern(&policy, &reread, text);
   } else {
     fuzz_require(status == LCOMM_ERR_POLICY, "a bad policy is a policy error");
-    check_sentence(error, "policy, column ");
+    check_sentence(error.text, "policy, column ");
   }
   check_codec(text);
   free(text);

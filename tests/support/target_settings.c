@@ -77,13 +77,13 @@ static void clear(void) {
 
 static void check_accepted(const lcomm_comm *comm, const lcomm_handshake *mine) {
   lcomm_policy again;
-  char error[LCOMM_POLICY_ERROR_MAX];
+  lcomm_why error;
   fuzz_require(comm->settings.timeout_s > 0 && comm->settings.timeout_s < 1e9, "a time-out is one");
   fuzz_require(mine->nodes >= 0, "a number of nodes is one");
   fuzz_require(mine->progress > LCOMM_PROGRESS_DEFAULT && mine->progress <= LCOMM_PROGRESS_AUTO,
                "a progress mode is one");
   fuzz_require(comm->kernels != NULL, "there are kernels");
-  fuzz_require(lcomm_policy_parse(mine->policy, &again, error) == LCOMM_OK,
+  fuzz_require(lcomm_policy_parse(mine->policy, &again, &error) == LCOMM_OK,
                "the others can read the policy");
 }
 

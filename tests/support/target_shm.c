@@ -49,7 +49,7 @@ static bool open_party(party *p) {
   p->identities[PEER].pid = odd > 0 ? odd_pids[odd - 1] : p->identities[PEER].pid;
   lcomm_bootstrap boot = {.world_size = RANKS, .context = p, .allgather = say_the_same};
   lcomm_transport_setup setup = {
-      .size = RANKS, .identities = p->identities, .boot = &boot, .timeout_s = 1e-3};
+      .size = RANKS, .identities = p->identities, .bootstrap = &boot, .timeout_s = 1e-3};
   lcomm_status status = lcomm_transport_shm.open(&setup, &p->t, &why);
   fuzz_require(strnlen(why.text, sizeof(why.text)) < sizeof(why.text), "a phrase ends");
   fuzz_require(status == LCOMM_OK || why.text[0] != '\0', "a refusal has a phrase");

@@ -76,11 +76,11 @@ static void check_matrix(const lcomm_topo *topo) {
 }
 
 static void check_topo(const lcomm_topo *topo) {
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   lcomm_topo loaded;
   char *text = print_topo(topo);
   check_matrix(topo);
-  fuzz_require(lcomm_topo_load(text, &loaded, error) == LCOMM_OK, "printed topologies load");
+  fuzz_require(lcomm_topo_load(text, &loaded, &error) == LCOMM_OK, "printed topologies load");
   char *again = print_topo(&loaded);
   fuzz_require(strcmp(text, again) == 0, "printed topologies print the same again");
   fuzz_require(topo->size == loaded.size && topo->nodes == loaded.nodes,
@@ -104,13 +104,15 @@ static void check_topo(const lcomm_topo *topo) {
 }
 
 static void load_text(const uint8_t *data, size_t size) {
-  char *text = text_of(data, size), error[LCOMM_TOPO_ERROR_MAX];
+  char *text = text_of(data, size);
+  lcomm_why error;
   lcomm_topo topo;
-  if (lcomm_topo_load(text, &topo, error) == LCOMM_OK) {
+  if (lcomm_topo_load(text, &topo, &error) == LCOMM_OK) {
     check_topo(&topo);
   } else {
-    fuzz_require(strncmp(error, "topology, line ", 15) == 0, "a topology error names its line");
-    fuzz_require(is_printable(error), "a topology error is printable");
+    fuzz_require(strncmp(error.text, "topology, line ", 15) == 0,
+                 "a topology error names its line");
+    fuzz_require(is_printable(error.text), "a topology error is printable");
   }
   lcomm_topo_free(&topo);
   free(text);
@@ -143,7 +145,7 @@ static void make_likely(lcomm_identity *identity, int rank) {
 static void create_from_peers(const uint8_t *data, size_t size) {
   enum { RANKS = 32 };
   lcomm_identity identities[RANKS];
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   lcomm_topo topo;
   if (size < 4) {
     return;
@@ -159,10 +161,11 @@ static void create_from_peers(const uint8_t *data, size_t size) {
       make_likely(&identities[rank], rank);
     }
   }
-  if (lcomm_topo_create(identities, ranks, forced_nodes, &topo, error) == LCOMM_OK) {
+  if (lcomm_topo_create(identities, ranks, forced_nodes, &topo, &error) == LCOMM_OK) {
     check_topo(&topo);
   } else {
-    fuzz_require(is_printable(error) && error[0] != '\0', "a topology error is a sentence");
+    fuzz_require(is_printable(error.text) && error.text[0] != '\0',
+                 "a topology error is a sentence");
   }
   lcomm_topo_free(&topo);
 }

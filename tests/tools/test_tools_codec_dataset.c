@@ -140,13 +140,14 @@ typedef struct run {
 
 static void begin(run *r, const folder *in, const char *const *codecs) {
   char error[TOOL_ERROR_MAX];
+  lcomm_why why;
   memset(r, 0, sizeof *r);
   r->paths[0] = (char *)(uintptr_t)in->path;
   r->options.paths = r->paths;
   r->options.path_count = 1;
   for (; codecs[r->options.codec_count] != NULL; r->options.codec_count++) {
     lcomm_bench_codec *codec = &r->options.codecs[r->options.codec_count];
-    assert_int_equal(lcomm_format_parse(codecs[r->options.codec_count], &codec->choice, error),
+    assert_int_equal(lcomm_format_parse(codecs[r->options.codec_count], &codec->choice, &why),
                      LCOMM_OK);
     snprintf(codec->text, sizeof codec->text, "%s", codecs[r->options.codec_count]);
   }

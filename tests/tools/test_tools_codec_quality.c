@@ -30,9 +30,9 @@ static void assert_close(double value, double expected) {
 
 static lcomm_codec_choice choice_of(const char *text) {
   lcomm_codec_choice choice;
-  char error[LCOMM_POLICY_ERROR_MAX];
-  if (lcomm_format_parse(text, &choice, error) != LCOMM_OK) {
-    fail_msg("%s", error);
+  lcomm_why error;
+  if (lcomm_format_parse(text, &choice, &error) != LCOMM_OK) {
+    fail_msg("%s", error.text);
   }
   return choice;
 }

@@ -32,12 +32,12 @@ static void place(const char *hosts, lcomm_identity *identities) {
 
 static lcomm_topo create(const char *hosts, int forced_nodes) {
   lcomm_identity identities[RANKS_MAX];
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   lcomm_topo topo;
   place(hosts, identities);
-  assert_int_equal(lcomm_topo_create(identities, (int)strlen(hosts), forced_nodes, &topo, error),
+  assert_int_equal(lcomm_topo_create(identities, (int)strlen(hosts), forced_nodes, &topo, &error),
                    LCOMM_OK);
-  assert_string_equal(error, "");
+  assert_string_equal(error.text, "");
   return topo;
 }
 
@@ -107,11 +107,11 @@ static void ranks_of_one_host_form_a_node(void **state) {
 static void the_hash_and_not_the_name_tells_hosts_apart(void **state) {
   (void)state;
   lcomm_identity identities[RANKS_MAX];
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   lcomm_topo topo;
   place("aaa", identities);
   identities[1].host_hash++;
-  assert_int_equal(lcomm_topo_create(identities, 3, 0, &topo, error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_create(identities, 3, 0, &topo, &error), LCOMM_OK);
   assert_nodes(&topo, "010");
   lcomm_topo_free(&topo);
 }
@@ -152,12 +152,12 @@ static void impossible_numbers_are_refused(void **state) {
   lcomm_identity identities[RANKS_MAX];
   place("abcd", identities);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    char error[LCOMM_TOPO_ERROR_MAX] = "";
+    lcomm_why error = {""};
     lcomm_topo topo;
     assert_int_equal(
-        lcomm_topo_create(identities, cases[i].size, cases[i].forced_nodes, &topo, error),
+        lcomm_topo_create(identities, cases[i].size, cases[i].forced_nodes, &topo, &error),
         LCOMM_ERR_ARGUMENT);
-    assert_non_null(strstr(error, cases[i].sentence));
+    assert_non_null(strstr(error.text, cases[i].sentence));
     lcomm_topo_free(&topo); /* is empty */
   }
 }
@@ -165,14 +165,14 @@ static void impossible_numbers_are_refused(void **state) {
 static void names_from_peers_are_made_safe(void **state) {
   (void)state;
   lcomm_identity identities[RANKS_MAX];
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   lcomm_topo topo;
   place("aaaa", identities);
   memset(identities[0].host, 'x', LCOMM_HOST_MAX);
   memset(&identities[1], 0xff, sizeof identities[1]);
   memset(&identities[2], 0, sizeof identities[2]);
   strcpy(identities[3].host, "a b\n\x1b[2J");
-  assert_int_equal(lcomm_topo_create(identities, 4, 0, &topo, error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_create(identities, 4, 0, &topo, &error), LCOMM_OK);
   assert_consistent(&topo);
   assert_int_equal(strlen(topo.host[0]), LCOMM_HOST_MAX - 1);
   assert_int_equal(strspn(topo.host[1], "?"), LCOMM_HOST_MAX - 1);
@@ -250,10 +250,11 @@ static void text_loads_back_into_an_equal_topology(void **state) {
   const char *const hosts[] = {"a", "aabb", "abab", "cabbac", "abcdefgh", "aaaaaaaaaaaaaaaa"};
   for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
     for (int forced = 0; forced <= (int)strlen(hosts[i]); forced++) {
-      char text[1024], error[LCOMM_TOPO_ERROR_MAX];
+      char text[1024];
+      lcomm_why error;
       lcomm_topo topo = create(hosts[i], forced), loaded;
       assert_true(lcomm_topo_print(&topo, text, sizeof text) < sizeof text);
-      assert_int_equal(lcomm_topo_load(text, &loaded, error), LCOMM_OK);
+      assert_int_equal(lcomm_topo_load(text, &loaded, &error), LCOMM_OK);
       assert_equal(&topo, &loaded);
       assert_consistent(&loaded);
       lcomm_topo_free(&topo);
@@ -264,11 +265,11 @@ static void text_loads_back_into_an_equal_topology(void **state) {
 
 static void text_by_hand_may_be_spaced_and_unsorted(void **state) {
   (void)state;
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   lcomm_topo topo;
-  assert_int_equal(
-      lcomm_topo_load("  node\t0 host ranks ranks 3  0 \nnode 1 host node ranks 1 2", &topo, error),
-      LCOMM_OK);
+  assert_int_equal(lcomm_topo_load("  node\t0 host ranks ranks 3  0 \nnode 1 host node ranks 1 2",
+                                   &topo, &error),
+                   LCOMM_OK);
   assert_nodes(&topo, "0110");
   assert_consistent(&topo);
   assert_string_equal(topo.host[0], "ranks");
@@ -321,25 +322,27 @@ static void malformed_text_is_refused_by_line(void **state) {
 static void a_gap_of_any_width_is_refused(void **state) {
   (void)state;
   for (int rank = 1; rank < 40; rank++) {
-    char text[64], error[LCOMM_TOPO_ERROR_MAX];
+    char text[64];
+    lcomm_why error;
     lcomm_topo topo;
     snprintf(text, sizeof text, "node 0 host a ranks 0 %d", rank);
-    assert_int_equal(lcomm_topo_load(text, &topo, error), rank == 1 ? LCOMM_OK : LCOMM_ERR_WIRE);
+    assert_int_equal(lcomm_topo_load(text, &topo, &error), rank == 1 ? LCOMM_OK : LCOMM_ERR_WIRE);
     lcomm_topo_free(&topo);
   }
 }
 
 static void long_host_names_are_refused(void **state) {
   (void)state;
-  char text[256], error[LCOMM_TOPO_ERROR_MAX], name[LCOMM_HOST_MAX + 1];
+  char text[256], name[LCOMM_HOST_MAX + 1];
+  lcomm_why error;
   lcomm_topo topo;
   memset(name, 'n', LCOMM_HOST_MAX);
   name[LCOMM_HOST_MAX] = '\0';
   snprintf(text, sizeof text, "node 0 host %s ranks 0", name);
-  assert_int_equal(lcomm_topo_load(text, &topo, error), LCOMM_ERR_WIRE);
-  assert_non_null(strstr(error, "line 1: a host name of 64 bytes"));
+  assert_int_equal(lcomm_topo_load(text, &topo, &error), LCOMM_ERR_WIRE);
+  assert_non_null(strstr(error.text, "line 1: a host name of 64 bytes"));
   snprintf(text, sizeof text, "node 0 host %s ranks 0", name + 1);
-  assert_int_equal(lcomm_topo_load(text, &topo, error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_load(text, &topo, &error), LCOMM_OK);
   assert_string_equal(topo.host[0], name + 1);
   lcomm_topo_free(&topo);
 }
@@ -358,16 +361,16 @@ static char *text_of_many_ranks(int ranks) {
 
 static void at_most_a_million_ranks_load(void **state) {
   (void)state;
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   lcomm_topo topo;
   char *text = text_of_many_ranks(1 << 20);
-  assert_int_equal(lcomm_topo_load(text, &topo, error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_load(text, &topo, &error), LCOMM_OK);
   assert_int_equal(topo.size, 1 << 20);
   lcomm_topo_free(&topo);
   free(text);
   text = text_of_many_ranks((1 << 20) + 1);
-  assert_int_equal(lcomm_topo_load(text, &topo, error), LCOMM_ERR_WIRE);
-  assert_non_null(strstr(error, "line 1: '1048576' where a rank below 1048576"));
+  assert_int_equal(lcomm_topo_load(text, &topo, &error), LCOMM_ERR_WIRE);
+  assert_non_null(strstr(error.text, "line 1: '1048576' where a rank below 1048576"));
   free(text);
 }
 

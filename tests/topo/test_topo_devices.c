@@ -55,9 +55,9 @@ static lcomm_identity identity_on(char host, int gpu) {
 }
 
 static lcomm_topo topo_of(const lcomm_identity *identities, int size, int forced_nodes) {
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   lcomm_topo topo;
-  assert_int_equal(lcomm_topo_create(identities, size, forced_nodes, &topo, error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_create(identities, size, forced_nodes, &topo, &error), LCOMM_OK);
   return topo;
 }
 

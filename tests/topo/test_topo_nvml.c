@@ -16,7 +16,7 @@ static lcomm_gpus survey_with(const lcomm_nvml *nvml) {
   static lcomm_gpus gpus;
   lcomm_gpus_survey(nvml, &gpus);
   assert_int_equal(fake.started, 0);
-  assert_true((gpus.count == 0) == (gpus.why[0] != '\0'));
+  assert_true((gpus.count == 0) == (gpus.why.text[0] != '\0'));
   return gpus;
 }
 
@@ -26,21 +26,21 @@ static lcomm_gpus survey_fake(void) {
 
 static void a_library_that_is_not_there_is_named(void **state) {
   (void)state;
-  char why[LCOMM_NVML_WHY_MAX] = "";
+  lcomm_why why = {""};
   lcomm_nvml nvml;
-  assert_false(lcomm_nvml_open("libno-such-nvml.so.1", &nvml, why));
-  assert_non_null(strstr(why, "libno-such-nvml.so.1"));
+  assert_false(lcomm_nvml_open("libno-such-nvml.so.1", &nvml, &why));
+  assert_non_null(strstr(why.text, "libno-such-nvml.so.1"));
   assert_null(nvml.init);
 }
 
 static void a_library_without_the_functions_gives_no_gpus(void **state) {
   (void)state;
-  char why[LCOMM_NVML_WHY_MAX] = "";
+  lcomm_why why = {""};
   lcomm_nvml nvml;
   fake_machine(1);
-  assert_true(lcomm_nvml_open("libm.so.6", &nvml, why));
+  assert_true(lcomm_nvml_open("libm.so.6", &nvml, &why));
   assert_null(nvml.init);
-  assert_non_null(strstr(survey_with(&nvml).why, "lacks the functions"));
+  assert_non_null(strstr(survey_with(&nvml).why.text, "lacks the functions"));
 }
 
 static void names_ids_and_uuids_are_made_safe_and_equal(void **state) {
@@ -171,15 +171,15 @@ static void failures_are_explained(void **state) {
   (void)state;
   fake_machine(2);
   fake.init_error = FAKE_ERROR;
-  assert_non_null(strstr(survey_fake().why, "does not start (a fake error)"));
+  assert_non_null(strstr(survey_fake().why.text, "does not start (a fake error)"));
   lcomm_nvml nvml = fake_nvml;
   nvml.explain = NULL;
-  assert_non_null(strstr(survey_with(&nvml).why, "no reason given"));
+  assert_non_null(strstr(survey_with(&nvml).why.text, "no reason given"));
   fake.init_error = 0;
   fake.count_error = FAKE_ERROR;
-  assert_non_null(strstr(survey_fake().why, "cannot count the GPUs (a fake error)"));
+  assert_non_null(strstr(survey_fake().why.text, "cannot count the GPUs (a fake error)"));
   fake_machine(0);
-  assert_non_null(strstr(survey_fake().why, "shows no GPU"));
+  assert_non_null(strstr(survey_fake().why.text, "shows no GPU"));
 }
 
 /* A driver may lack any function; what it told is then unknown. */
@@ -204,7 +204,7 @@ static void this_host_is_looked_at_once(void **state) {
   (void)state;
   const lcomm_gpus *here = lcomm_gpus_here();
   assert_ptr_equal(here, lcomm_gpus_here());
-  assert_true(here->count > 0 || here->why[0] != '\0');
+  assert_true(here->count > 0 || here->why.text[0] != '\0');
 }
 
 int main(void) {

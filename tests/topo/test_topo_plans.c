@@ -75,11 +75,11 @@ static void links_are_the_same_from_both_ends(void **state) {
 
 static lcomm_plan *plan_on(const lcomm_topo *topo, const char *policy_text, int rank,
                            lcomm_plan_request request) {
-  char error[LCOMM_POLICY_ERROR_MAX] = "";
+  lcomm_why error = {""};
   lcomm_why why;
   lcomm_policy policy;
   lcomm_plan *plan = NULL;
-  assert_int_equal(lcomm_policy_parse(policy_text, &policy, error), LCOMM_OK);
+  assert_int_equal(lcomm_policy_parse(policy_text, &policy, &error), LCOMM_OK);
   if (lcomm_plan_create(&request, &policy, topo, rank, &plan, &why) != LCOMM_OK) {
     fail_msg("%s", why.text);
   }
@@ -180,12 +180,13 @@ static void near_links_stay_exact_by_default(void **state) {
 
 static void traffic_is_printed_by_rank_and_link(void **state) {
   (void)state;
-  char text[8192], error[LCOMM_POLICY_ERROR_MAX];
+  char text[8192];
+  lcomm_why error;
   lcomm_why why = {""};
   lcomm_policy policy;
   lcomm_topo topo = topo_of_fixture("mixed.topo");
   lcomm_plan_request request = request_of(LCOMM_COLLECTIVE_ALLREDUCE, &topo);
-  assert_int_equal(lcomm_policy_parse("net=int8", &policy, error), LCOMM_OK);
+  assert_int_equal(lcomm_policy_parse("net=int8", &policy, &error), LCOMM_OK);
   assert_int_equal(lcomm_plan_traffic_print(&request, &policy, &topo, text, sizeof(text), &why),
                    LCOMM_OK);
   assert_non_null(strstr(text, "# rank         same-device           nvlink             pcie"

@@ -117,14 +117,15 @@ static void costs_are_read_to_a_thousandth(void **state) {
                {"99999999999999999999999", NULL},
                {"nan", NULL}};
   for (size_t i = 0; i < sizeof(cases) / sizeof *cases; i++) {
-    char text[256], expected[256], error[LCOMM_TOPO_ERROR_MAX];
+    char text[256], expected[256];
+    lcomm_why error;
     lcomm_topo topo;
     snprintf(text, sizeof(text), NODES "link net latency %s us bandwidth %s GB/s\n",
              cases[i].number, cases[i].number);
-    lcomm_status status = lcomm_topo_load(text, &topo, error);
+    lcomm_status status = lcomm_topo_load(text, &topo, &error);
     assert_int_equal(status, cases[i].printed ? LCOMM_OK : LCOMM_ERR_WIRE);
     if (!cases[i].printed) {
-      assert_non_null(strstr(error, "line 3: '"));
+      assert_non_null(strstr(error.text, "line 3: '"));
       continue;
     }
     snprintf(expected, sizeof(expected), NODES "link net latency %s us bandwidth %s GB/s\n",
@@ -203,7 +204,8 @@ static void malformed_lines_are_refused_by_number(void **state) {
 
 static void a_matrix_names_every_link_and_loads_back(void **state) {
   (void)state;
-  char text[16384], error[LCOMM_TOPO_ERROR_MAX];
+  char text[16384];
+  lcomm_why error;
   lcomm_topo topo = topo_of_fixture("mixed.topo"), again;
   size_t length = lcomm_topo_matrix(&topo, text, sizeof(text));
   assert_true(length < sizeof(text));
@@ -213,7 +215,7 @@ static void a_matrix_names_every_link_and_loads_back(void **state) {
     assert_non_null(strstr(text, words[i]));
   }
   lcomm_topo_print(&topo, text + length, sizeof(text) - length);
-  assert_int_equal(lcomm_topo_load(text, &again, error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_load(text, &again, &error), LCOMM_OK);
   lcomm_topo_free(&again);
   lcomm_topo_free(&topo);
   topo = topo_of_text("node 0 host a ranks 0 1 2 3 4 5 6 7 8\nnode 1 host b ranks 9 10 11 12 13 14 "

@@ -33,10 +33,10 @@ static inline char *fixture_text(const char *name) {
 }
 
 static inline lcomm_topo topo_of_text(const char *text) {
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   lcomm_topo topo;
-  if (lcomm_topo_load(text, &topo, error) != LCOMM_OK) {
-    fail_msg("%s", error);
+  if (lcomm_topo_load(text, &topo, &error) != LCOMM_OK) {
+    fail_msg("%s", error.text);
   }
   return topo;
 }
@@ -65,12 +65,13 @@ typedef struct refused_text {
 } refused_text;
 
 static inline void assert_refused(const refused_text *refused) {
-  char error[LCOMM_TOPO_ERROR_MAX] = "", start[64];
+  char start[64];
+  lcomm_why error = {""};
   lcomm_topo topo;
   snprintf(start, sizeof(start), "topology, line %d: ", refused->line);
-  assert_int_equal(lcomm_topo_load(refused->text, &topo, error), LCOMM_ERR_WIRE);
-  if (strncmp(error, start, strlen(start)) != 0 || !strstr(error, refused->what)) {
-    fail_msg("'%s' is refused by: %s", refused->text, error);
+  assert_int_equal(lcomm_topo_load(refused->text, &topo, &error), LCOMM_ERR_WIRE);
+  if (strncmp(error.text, start, strlen(start)) != 0 || !strstr(error.text, refused->what)) {
+    fail_msg("'%s' is refused by: %s", refused->text, error.text);
   }
   lcomm_topo_free(&topo); /* is empty */
 }

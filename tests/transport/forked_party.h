@@ -19,7 +19,7 @@ static inline lcomm_transport_setup setup_of(forked *self, double timeout_s) {
   return (lcomm_transport_setup){.rank = self->rank,
                                  .size = self->size,
                                  .identities = self->identities,
-                                 .boot = &self->boot,
+                                 .bootstrap = &self->boot,
                                  .timeout_s = timeout_s};
 }
 

@@ -184,7 +184,7 @@ static void *open_one(void *argument) {
   }
   lcomm_bootstrap boot = {p->rank, RANKS, &p->rank, gather};
   lcomm_transport_setup setup = {
-      .rank = p->rank, .size = RANKS, .identities = identities, .boot = &boot, .timeout_s = 1};
+      .rank = p->rank, .size = RANKS, .identities = identities, .bootstrap = &boot, .timeout_s = 1};
   p->status = lcomm_links_open(&setup, p->names, &p->links, &p->why);
   return NULL;
 }

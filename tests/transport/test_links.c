@@ -162,7 +162,7 @@ static void a_rank_alone_opens_nothing(void **state) {
   lcomm_why why;
   lcomm_identity identity = {.host = "here"};
   lcomm_bootstrap boot = {0, 1, &rank, gather};
-  lcomm_transport_setup setup = {.size = 1, .identities = &identity, .boot = &boot};
+  lcomm_transport_setup setup = {.size = 1, .identities = &identity, .bootstrap = &boot};
   (void)state;
   assert_int_equal(lcomm_links_open(&setup, "auto", &links, &why), LCOMM_OK);
   assert_int_equal(links.count, 0);

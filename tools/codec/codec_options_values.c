@@ -54,18 +54,18 @@ static bool add_choice(tool_command_line *line, const lcomm_codec_choice *choice
 
 bool lcomm_bench_add_codec(tool_command_line *line, const char *text) {
   lcomm_codec_choice choice;
-  char why[LCOMM_POLICY_ERROR_MAX];
-  if (lcomm_format_parse(text, &choice, why) != LCOMM_OK) {
-    return tool_refuse(line, "%s", why);
+  lcomm_why why;
+  if (lcomm_format_parse(text, &choice, &why) != LCOMM_OK) {
+    return tool_refuse(line, "%s", why.text);
   }
   return add_choice(line, &choice, LCOMM_SCOPE_TENSOR);
 }
 
 bool lcomm_bench_add_policy(tool_command_line *line, const char *text) {
   lcomm_policy policy;
-  char why[LCOMM_POLICY_ERROR_MAX];
-  if (lcomm_policy_parse(text, &policy, why) != LCOMM_OK) {
-    return tool_refuse(line, "%s", why);
+  lcomm_why why;
+  if (lcomm_policy_parse(text, &policy, &why) != LCOMM_OK) {
+    return tool_refuse(line, "%s", why.text);
   }
   return add_choice(line, &policy.net, policy.scope);
 }

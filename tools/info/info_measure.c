@@ -173,10 +173,10 @@ static void print(const lcomm_topo *topo, const info_link links[LCOMM_LINK_COUNT
 
 /* One rank is a topology, too, but nothing lies between it and itself. */
 static int print_alone(const info_options *o) {
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   lcomm_topo topo = {0};
-  if (info_topology_find(o, &topo, error) != LCOMM_OK) {
-    fprintf(stderr, "libcomm-info: %s\n", error);
+  if (info_topology_find(o, &topo, &error) != LCOMM_OK) {
+    fprintf(stderr, "libcomm-info: %s\n", error.text);
     return INFO_BAD_INPUT;
   }
   info_print_machine();

@@ -13,7 +13,7 @@
 #include "tools/info/info_ranks.h"
 
 /* What a run of these ranks would know of its links. */
-static lcomm_status take_measured(lcomm_topo *topo, char *error) {
+static lcomm_status take_measured(lcomm_topo *topo, lcomm_why *error) {
   const char *path = lcomm_env_get(LCOMM_ENV_TOPO_FILE);
   lcomm_topo file;
   lcomm_status status = path ? lcomm_topo_file_load(path, &file, error) : LCOMM_OK;
@@ -24,14 +24,14 @@ static lcomm_status take_measured(lcomm_topo *topo, char *error) {
   return status;
 }
 
-lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, char *error) {
+lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, lcomm_why *error) {
   int size = info_ranks();
   const char *posed = lcomm_env_get(LCOMM_ENV_NODES);
   uint64_t nodes = (uint64_t)o->nodes;
   if (nodes == 0 && o->ranks == 0 && posed &&
       !tool_units_read_whole(posed, 1, INFO_NUMBER_MAX, &nodes)) {
-    snprintf(error, LCOMM_TOPO_ERROR_MAX, "LCOMM_NODES=%.40s is not a number of nodes", posed);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(error, LCOMM_ERR_ARGUMENT, "LCOMM_NODES=%.40s is not a number of nodes",
+                         posed);
   }
   if (o->topology_file) {
     return lcomm_topo_file_load(o->topology_file, topo, error);
@@ -44,8 +44,7 @@ lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, char *e
   int count = o->ranks > 0 ? o->ranks : size;
   lcomm_identity *all = calloc((size_t)(count > size ? count : size), sizeof *all);
   if (!all) {
-    snprintf(error, LCOMM_TOPO_ERROR_MAX, "out of memory for %d ranks", count);
-    return LCOMM_ERR_MEMORY;
+    return lcomm_why_set(error, LCOMM_ERR_MEMORY, "out of memory for %d ranks", count);
   }
   info_gather(&mine, all, sizeof(mine));
   for (int i = 0; o->ranks > 0 && i < count; i++) {

@@ -10,9 +10,8 @@
 #include "tools/info/info_options.h"
 
 /* Of the real ranks, of supposed ones, or of a file. Collective over
- * MPI_COMM_WORLD. On failure a sentence is written into error
- * (LCOMM_TOPO_ERROR_MAX bytes). */
-lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, char *error);
+ * MPI_COMM_WORLD. On failure a sentence is written into error. */
+lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, lcomm_why *error);
 
 /* This host. */
 void info_print_machine(void);

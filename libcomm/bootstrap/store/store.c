@@ -37,17 +37,18 @@ lcomm_status lcomm_store_fail(lcomm_store *store, lcomm_status status, const cha
   return lcomm_error_thread(status, "%s", store->sentence);
 }
 
-static lcomm_status begin(const lcomm_launcher_env *place, double timeout_s, lcomm_store **store) {
+static lcomm_status begin(const lcomm_launcher_env *launcher, double timeout_s,
+                          lcomm_store **store) {
   lcomm_identity self;
   lcomm_store *made = calloc(1, sizeof *made);
-  size_t size = (size_t)place->world_size;
-  if (made && place->rank == 0) {
+  size_t size = (size_t)launcher->world_size;
+  if (made && launcher->rank == 0) {
     made->peers = calloc(size, sizeof *made->peers);
     made->polls = calloc(LCOMM_STORE_POLLS(size), sizeof *made->polls);
   }
-  if (!made || (place->rank == 0 && (!made->peers || !made->polls))) {
+  if (!made || (launcher->rank == 0 && (!made->peers || !made->polls))) {
     lcomm_store_close(made);
-    return lcomm_error_thread(LCOMM_ERR_MEMORY, "rank %d: out of memory", place->rank);
+    return lcomm_error_thread(LCOMM_ERR_MEMORY, "rank %d: out of memory", launcher->rank);
   }
   for (size_t i = 0; made->peers && i < size; i++) {
     made->peers[i].fd = -1;
@@ -57,9 +58,9 @@ static lcomm_status begin(const lcomm_launcher_env *place, double timeout_s, lco
   }
   lcomm_identity_self(&self);
   memcpy(made->host, self.host, sizeof(made->host));
-  snprintf(made->where, sizeof(made->where), "%s port %d", place->address, place->port);
-  made->rank = place->rank;
-  made->size = place->world_size;
+  snprintf(made->where, sizeof(made->where), "%s port %d", launcher->address, launcher->port);
+  made->rank = launcher->rank;
+  made->size = launcher->world_size;
   made->timeout_s = timeout_s;
   made->fd = -1;
   *store = made;
@@ -83,18 +84,18 @@ static lcomm_status check_descriptors(lcomm_store *store) {
                                                  text));
 }
 
-lcomm_status lcomm_store_meet(const lcomm_launcher_env *place, double timeout_s,
+lcomm_status lcomm_store_meet(const lcomm_launcher_env *launcher, double timeout_s,
                               lcomm_store **store) {
   lcomm_store *made = NULL;
-  LCOMM_TRY(begin(place, timeout_s, &made));
-  made->place = place;
+  LCOMM_TRY(begin(launcher, timeout_s, &made));
+  made->launcher = launcher;
   lcomm_status status = check_descriptors(made);
-  if (place->rank == 0) {
+  if (launcher->rank == 0) {
     status = lcomm_store_open(made); /* tells the others what is missing */
   } else if (status == LCOMM_OK) {
     status = lcomm_store_join(made);
   }
-  made->place = NULL;
+  made->launcher = NULL;
   if (status != LCOMM_OK) {
     lcomm_store_close(made);
     return status;

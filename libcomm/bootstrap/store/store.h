@@ -16,10 +16,10 @@
 
 typedef struct lcomm_store lcomm_store;
 
-/* Meet, collectively; place->world_size is at least 2. Errors, with the
+/* Meet, collectively; launcher->world_size is at least 2. Errors, with the
  * sentence: TIMEOUT (the ranks that did not come are named), TRANSPORT,
  * MISMATCH (refused), SYSTEM (too few file descriptors), MEMORY. */
-lcomm_status lcomm_store_meet(const lcomm_launcher_env *place, double timeout_s,
+lcomm_status lcomm_store_meet(const lcomm_launcher_env *launcher, double timeout_s,
                               lcomm_store **store);
 
 /* As in lcomm_bootstrap; `store` is an lcomm_store *. Once it has failed it fails. */

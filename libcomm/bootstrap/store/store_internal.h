@@ -24,7 +24,7 @@ typedef struct lcomm_store_peer {
 } lcomm_store_peer;
 
 struct lcomm_store {
-  const lcomm_launcher_env *place; /* while meeting */
+  const lcomm_launcher_env *launcher; /* while meeting */
   int rank, size;
   double timeout_s;
   char host[LCOMM_HOST_MAX];

@@ -187,7 +187,7 @@ static void greet(const lcomm_store *store, unsigned attempt, uint8_t *bytes) {
                                      .process = store->process,
                                      .attempt = attempt};
   memcpy(handshake.host, store->host, sizeof(handshake.host));
-  memcpy(handshake.token, store->place->token, sizeof(handshake.token));
+  memcpy(handshake.token, store->launcher->token, sizeof(handshake.token));
   lcomm_store_pack_handshake(&handshake, bytes);
 }
 
@@ -244,7 +244,7 @@ static bool attempt(lcomm_store *store, attempts *past) {
   uint8_t handshake[LCOMM_STORE_HANDSHAKE_SIZE];
   bool late = false;
   unsigned addresses = 1;
-  store->fd = lcomm_socket_connect(store->place->address, store->place->port, past->count++,
+  store->fd = lcomm_socket_connect(store->launcher->address, store->launcher->port, past->count++,
                                    past->until_s, &addresses, &past->why);
   if (store->fd < 0) {
     return false;

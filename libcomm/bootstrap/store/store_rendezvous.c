@@ -160,13 +160,13 @@ static lcomm_status take_round(lcomm_store_rendezvous *m) {
 
 static lcomm_status listen_to_all(lcomm_store_rendezvous *m) {
   lcomm_store *store = m->store;
-  const lcomm_launcher_env *place = store->place;
+  const lcomm_launcher_env *launcher = store->launcher;
   lcomm_why why = {.text = ""};
   bool in_use = false;
   double patience_s = store->timeout_s / 2 < PORT_S ? store->timeout_s / 2 : PORT_S;
   double until_s = lcomm_clock_s() + patience_s;
   for (;;) {
-    m->listener_count = lcomm_socket_listen(place->address, place->port, place->one_host,
+    m->listener_count = lcomm_socket_listen(launcher->address, launcher->port, launcher->one_host,
                                             m->listeners, &in_use, &why);
     if (m->listener_count > 0) {
       return LCOMM_OK;
@@ -219,7 +219,7 @@ static lcomm_status say_who_is_missing(lcomm_store_rendezvous *m) {
       "%d of the %s=%d ranks did not come to %s within %g s: %s%s. See whether they were started, "
       "have the same MASTER_ADDR and port, and can reach it through firewalls; or raise "
       "LCOMM_TIMEOUT_S%s%s%s",
-      m->missing, store->place->size_from, store->size, store->where, store->timeout_s, missing,
+      m->missing, store->launcher->size_from, store->size, store->where, store->timeout_s, missing,
       was_here ? " (some came and went again)" : "",
       m->starved ? "; rank 0 had no file descriptor left for more: raise `ulimit -n` there" : "",
       refused, lcomm_launcher_env_supposed());

@@ -116,7 +116,7 @@ static lcomm_status hear(lcomm_store *store, int rank, uint8_t *part, size_t siz
 }
 
 /* One that has given its part has to wait; if it is gone, so is the job. */
-static lcomm_status hear_silence(lcomm_store *store, int rank) {
+static lcomm_status await_silent(lcomm_store *store, int rank) {
   return lcomm_socket_is_silent(store->peers[rank].fd) ? LCOMM_OK : miss(store, rank);
 }
 
@@ -150,7 +150,7 @@ static lcomm_status gather_round(lcomm_store *store, uint8_t *all, size_t size, 
   for (int rank = 1; status == LCOMM_OK && rank < store->size; rank++) {
     size_t before = store->peers[rank].received;
     if (ready > 0 && store->polls[rank].revents != 0) {
-      status = before == whole ? hear_silence(store, rank)
+      status = before == whole ? await_silent(store, rank)
                                : hear(store, rank, all + (size_t)rank * size, size);
     }
     *moved = *moved || store->peers[rank].received != before;

@@ -75,7 +75,7 @@ static bool is_free(lcomm_store_rendezvous *m, const lcomm_store_handshake *hand
 
 /* It has said who it is. Nothing is told to those without the token. */
 static void judge(lcomm_store_rendezvous *m, lcomm_store_visitor *it) {
-  const lcomm_launcher_env *place = m->store->place;
+  const lcomm_launcher_env *launcher = m->store->launcher;
   const char *why = "";
   char text[256];
   lcomm_store_handshake handshake;
@@ -84,21 +84,21 @@ static void judge(lcomm_store_rendezvous *m, lcomm_store_visitor *it) {
     refuse(m, it, status, why);
     return;
   }
-  if (!lcomm_store_same_token(handshake.token, (const uint8_t *)place->token)) {
+  if (!lcomm_store_same_token(handshake.token, (const uint8_t *)launcher->token)) {
     snprintf(text, sizeof(text),
              "the token is not that of rank 0, which has it from %s; it is another job, or "
              "LCOMM_TOKEN has to be the same on all ranks",
-             place->token_from ? place->token_from : "nowhere: its token is empty");
+             launcher->token_from ? launcher->token_from : "nowhere: its token is empty");
     refuse(m, it, LCOMM_STORE_OTHER_JOB, text);
     return;
   }
-  if (handshake.world_size != (uint32_t)place->world_size || handshake.rank == 0 ||
+  if (handshake.world_size != (uint32_t)launcher->world_size || handshake.rank == 0 ||
       handshake.rank >= handshake.world_size) {
     snprintf(text, sizeof(text),
              "it says it is rank %u of %u, and rank 0 expects ranks 1 to %d of a world of %s=%d; "
              "start all ranks with the same world size and ranks of their own",
-             handshake.rank, handshake.world_size, place->world_size - 1, place->size_from,
-             place->world_size);
+             handshake.rank, handshake.world_size, launcher->world_size - 1, launcher->size_from,
+             launcher->world_size);
     refuse(m, it, LCOMM_ERR_MISMATCH, text);
     return;
   }

@@ -68,7 +68,7 @@ int lcomm_cuda_need_context(void);
 int lcomm_cuda_load(void);
 
 /* device_cuda_memory.cu */
-lcomm_memory_location lcomm_cuda_place(const void *pointer);
+lcomm_memory_location lcomm_cuda_locate(const void *pointer);
 int lcomm_cuda_memory_get(size_t size, void **memory);
 int lcomm_cuda_memory_free(void *memory);
 int lcomm_cuda_managed_get(size_t size, void **memory);

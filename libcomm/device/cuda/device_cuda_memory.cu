@@ -6,7 +6,7 @@
 /* The runtime would make a context on some device to answer this. The driver does
  * not, and knows all memory of this process whatever context it belongs to; what
  * it does not know has memory type 0. */
-lcomm_memory_location lcomm_cuda_place(const void *pointer) {
+lcomm_memory_location lcomm_cuda_locate(const void *pointer) {
   CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
                                  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
   uint64_t type = 0, is_managed = 0; /* wide enough for whatever is written there */

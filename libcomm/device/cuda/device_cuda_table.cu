@@ -102,7 +102,7 @@ static const lcomm_device_table table = {
     .current = current,
     .use = use,
     .load = lcomm_cuda_load,
-    .place = lcomm_cuda_place,
+    .locate = lcomm_cuda_locate,
     .memory = {.get = lcomm_cuda_memory_get,
                .free = lcomm_cuda_memory_free,
                .managed_get = lcomm_cuda_managed_get,

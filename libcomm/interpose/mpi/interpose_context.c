@@ -59,15 +59,15 @@ static char *overdue_text(const lcomm_interpose_comm *at, int overdue) {
 
 static lcomm_status create_over(lcomm_interpose_rendezvous *point, const lcomm_interpose_comm *at,
                                 lcomm_interpose_backing *backing) {
-  lcomm_bootstrap boot = {.rank = at->rank,
-                          .world_size = at->size,
-                          .context = point,
-                          .allgather = lcomm_interpose_rendezvous_allgather};
+  lcomm_bootstrap bootstrap = {.rank = at->rank,
+                               .world_size = at->size,
+                               .context = point,
+                               .allgather = lcomm_interpose_rendezvous_allgather};
   lcomm_config config = LCOMM_CONFIG_INIT;
   config.policy = lcomm_preview_policy(at->policy.preview);
   config.timeout_s = lcomm_setting("LCOMM_TIMEOUT_S") ? 0 : LCOMM_INTERPOSE_DEFAULT_TIMEOUT_S;
   lcomm_status status =
-      lcomm_create_part(lcomm_interpose_world(), at->members, &boot,
+      lcomm_create_part(lcomm_interpose_world(), at->members, &bootstrap,
                         lcomm_interpose_channel_comm(backing->channel), &config, &backing->comm);
   if (status != LCOMM_OK) { /* on all ranks, so no message is in flight */
     lcomm_interpose_channel_release(backing->channel);

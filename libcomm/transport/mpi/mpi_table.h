@@ -21,9 +21,9 @@ typedef struct lcomm_mpi_table {
   bool (*allows_threads)(void); /* as lcomm_mpi_allows_threads() */
 
   /* This rank's number in MPI's world and the size of that; -1 where MPI does not run. */
-  void (*place)(int *rank, int *size);
+  void (*world)(int *rank, int *size);
 
-  /* Room for an MPI_Comm in the origin, filled in before anything collective is done
+  /* Room for an MPI_Comm in the bootstrap, filled in before anything collective is done
    * with it. Its release frees it. MEMORY, with the sentence. */
   lcomm_status (*hold)(lcomm_bootstrap_object *bootstrap);
 

@@ -11,7 +11,7 @@
 
 /* ----------------------------------------------------------- ordinary ones */
 
-static bool tell_now(lcomm_shm_peer *peer, const void *message) {
+static bool send_now(lcomm_shm_peer *peer, const void *message) {
   unsigned char *data = lcomm_shm_reserve(&peer->out, LCOMM_CONTROL_SIZE, 0);
   if (!data) {
     return false;
@@ -24,7 +24,7 @@ static bool tell_now(lcomm_shm_peer *peer, const void *message) {
 
 void lcomm_shm_control_send(lcomm_transport *transport, int rank, const void *message) {
   lcomm_shm_peer *peer = lcomm_shm_of(transport)->of[rank];
-  if (!peer || peer->fault != LCOMM_SHM_FINE || peer->control.waits || tell_now(peer, message)) {
+  if (!peer || peer->fault != LCOMM_SHM_FINE || peer->control.waits || send_now(peer, message)) {
     return;
   }
   memcpy(peer->control.waiting, message, LCOMM_CONTROL_SIZE);
@@ -32,7 +32,7 @@ void lcomm_shm_control_send(lcomm_transport *transport, int rank, const void *me
 }
 
 bool lcomm_shm_control_resend(lcomm_shm_peer *peer) {
-  peer->control.waits = !tell_now(peer, peer->control.waiting);
+  peer->control.waits = !send_now(peer, peer->control.waiting);
   return !peer->control.waits;
 }
 
@@ -42,7 +42,7 @@ void lcomm_shm_arrive_control(lcomm_shm_peer *peer, const unsigned char *data) {
   }
 }
 
-static bool hear_ordinary(lcomm_shm_peer *peer, void *message) {
+static bool receive_ordinary(lcomm_shm_peer *peer, void *message) {
   if (peer->control.received_count == 0) {
     return false;
   }
@@ -72,7 +72,7 @@ bool lcomm_shm_has_error(const lcomm_shm *t) {
   return atomic_load_explicit(&t->segment->errors, memory_order_seq_cst) != t->errors_seen;
 }
 
-static bool hear_error(lcomm_shm *t, void *message) {
+static bool receive_error(lcomm_shm *t, void *message) {
   uint32_t errors = atomic_load_explicit(&t->segment->errors, memory_order_acquire);
   if (errors == t->errors_seen) {
     return false;
@@ -94,11 +94,11 @@ static bool hear_error(lcomm_shm *t, void *message) {
 
 bool lcomm_shm_control_receive(lcomm_transport *transport, void *message) {
   lcomm_shm *t = lcomm_shm_of(transport);
-  if (hear_error(t, message)) {
+  if (receive_error(t, message)) {
     return true;
   }
   for (int i = 0; i < t->reached_count; i++) {
-    if (hear_ordinary(t->reached[i], message)) {
+    if (receive_ordinary(t->reached[i], message)) {
       return true;
     }
   }

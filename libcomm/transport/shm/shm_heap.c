@@ -104,7 +104,7 @@ static region *region_create(size_t size) {
     free(all);
     return NULL;
   }
-  /* Only a wish, heard where the system gives huge pages. */
+  /* A hint, followed where the system gives huge pages. */
   (void)madvise(made->base, made->size, MADV_HUGEPAGE);
   all->size = made->size;
   made->extents = all;

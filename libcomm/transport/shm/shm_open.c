@@ -26,7 +26,7 @@ enum { BOUNCE_LONGEST = 1 << 20, BOUNCE_TOTAL = 32 << 20 };
  * reached, 0 for other reasons. */
 enum { REACHED = 1, READABLE = 2, FOR_ERROR = 2 };
 
-typedef struct meeting {
+typedef struct rendezvous {
   const lcomm_transport_setup *setup;
   lcomm_shm *t;
   int *lane;               /* per rank; -1 on other machines */
@@ -35,7 +35,7 @@ typedef struct meeting {
   unsigned char *verdicts; /* per rank, `widest` each, then mine */
   lcomm_shm_peer **met;    /* per rank; those that could be opened */
   lcomm_why *why;
-} meeting;
+} rendezvous;
 
 /* ------------------------------------------------------------------- mine */
 
@@ -69,7 +69,7 @@ static int open_pipe(void) {
   return both;
 }
 
-static bool create_door(lcomm_shm *t) {
+static bool create_wakeup_pipe(lcomm_shm *t) {
   struct epoll_event event = {.events = EPOLLIN, .data.u64 = UINT64_MAX};
   t->wakeup.epoll = epoll_create1(EPOLL_CLOEXEC);
   t->wakeup.pipe = t->wakeup.epoll >= 0 ? open_pipe() : -1;
@@ -77,10 +77,10 @@ static bool create_door(lcomm_shm *t) {
          epoll_ctl(t->wakeup.epoll, EPOLL_CTL_ADD, t->wakeup.pipe, &event) == 0;
 }
 
-static void create_own(meeting *m) {
+static void create_own(rendezvous *m) {
   lcomm_shm *t = m->t;
   lcomm_shm_offer *mine = &m->offers[m->setup->size];
-  if (!create_segment(t) || !create_door(t)) {
+  if (!create_segment(t) || !create_wakeup_pipe(t)) {
     lcomm_shm_note(m->why, "rank %d cannot make shared memory: %s", t->rank, strerror(errno));
     return;
   }
@@ -93,7 +93,7 @@ static void create_own(meeting *m) {
 
 /* ------------------------------------------------------------ the others */
 
-static void meet_all(meeting *m) {
+static void meet_all(rendezvous *m) {
   unsigned char *mine = m->verdicts + (size_t)m->setup->size * (size_t)m->widest;
   for (int rank = 0; rank < m->setup->size && m->offers[m->setup->size].segment_size; rank++) {
     if (m->lane[rank] < 0 || rank == m->setup->rank) {
@@ -117,7 +117,7 @@ static void meet_all(meeting *m) {
 /* ------------------------------------------------------------- agreement */
 
 /* A pair is linked when both sides could open the other. */
-static void agree(meeting *m) {
+static void agree(rendezvous *m) {
   lcomm_shm *t = m->t;
   for (int rank = 0; rank < m->setup->size; rank++) {
     lcomm_shm_peer *peer = m->met[rank];
@@ -139,10 +139,10 @@ static void agree(meeting *m) {
   }
 }
 
-/* --------------------------------------------------------------- meeting */
+/* --------------------------------------------------------------- rendezvous */
 
 /* Lanes: the ranks of a machine in rank order. */
-static void find_lanes(meeting *m) {
+static void find_lanes(rendezvous *m) {
   const lcomm_identity *all = m->setup->identities;
   for (int rank = 0; rank < m->setup->size; rank++) {
     int before = 0;
@@ -172,7 +172,7 @@ static lcomm_shm *create(const lcomm_transport_setup *setup) {
   return t;
 }
 
-static bool prepare(meeting *m) {
+static bool prepare(rendezvous *m) {
   size_t size = (size_t)m->setup->size;
   m->t = create(m->setup);
   m->lane = calloc(size, sizeof(int));
@@ -186,15 +186,17 @@ static bool prepare(meeting *m) {
   return m->verdicts != NULL;
 }
 
-static lcomm_status hold(meeting *m) {
-  const lcomm_bootstrap *boot = m->setup->boot;
+static lcomm_status exchange_offers(rendezvous *m) {
+  const lcomm_bootstrap *bootstrap = m->setup->bootstrap;
   size_t size = (size_t)m->setup->size, widest = (size_t)m->widest;
   create_own(m);
-  int broken = boot->allgather(boot->context, &m->offers[size], m->offers, sizeof(lcomm_shm_offer));
+  int broken = bootstrap->allgather(bootstrap->context, &m->offers[size], m->offers,
+                                    sizeof(lcomm_shm_offer));
   if (!broken) {
     meet_all(m);
   }
-  broken |= boot->allgather(boot->context, m->verdicts + size * widest, m->verdicts, widest);
+  broken |=
+      bootstrap->allgather(bootstrap->context, m->verdicts + size * widest, m->verdicts, widest);
   if (broken) {
     lcomm_shm_note(m->why, "the bootstrap failed");
     memset(m->verdicts, 0, size * widest);
@@ -219,11 +221,11 @@ int lcomm_shm_descriptors(const lcomm_transport_setup *setup) {
 
 lcomm_status lcomm_shm_open(const lcomm_transport_setup *setup, lcomm_transport **transport,
                             lcomm_why *why) {
-  meeting m = {.setup = setup, .why = why};
+  rendezvous m = {.setup = setup, .why = why};
   lcomm_status status = LCOMM_ERR_MEMORY;
   why->text[0] = '\0';
   if (prepare(&m)) {
-    status = hold(&m);
+    status = exchange_offers(&m);
   } else {
     lcomm_shm_note(m.why, "no memory to meet %d ranks", setup->size);
   }

@@ -65,7 +65,7 @@ static bool open_segment(const lcomm_shm *t, lcomm_shm_peer *peer, const lcomm_s
   return true;
 }
 
-static bool open_door(lcomm_shm_peer *peer, const lcomm_shm_offer *theirs, lcomm_why *why) {
+static bool open_wakeup_pipe(lcomm_shm_peer *peer, const lcomm_shm_offer *theirs, lcomm_why *why) {
   struct stat facts;
   peer->pipe = lcomm_shm_file_open(peer->pid, theirs->pipe, O_RDWR, LCOMM_SHM_PIPE);
   if (peer->pipe < 0 || fstat(peer->pipe, &facts) != 0 || !S_ISFIFO(facts.st_mode)) {
@@ -103,7 +103,7 @@ lcomm_shm_peer *lcomm_shm_peer_meet(lcomm_shm *t, int rank, uint64_t pid,
   /* First of all: what is opened afterwards belongs to this process, or the
    * token is wrong. */
   peer->pidfd = lcomm_shm_pidfd_get(peer->pid);
-  if (!open_segment(t, peer, theirs, why) || !open_door(peer, theirs, why)) {
+  if (!open_segment(t, peer, theirs, why) || !open_wakeup_pipe(peer, theirs, why)) {
     int error = errno;
     lcomm_shm_peer_free(t, peer);
     errno = error;

@@ -52,8 +52,8 @@ static bool is_free(lcomm_ucx_peer *peer, int place) {
   return true;
 }
 
-static void tell_from(lcomm_ucx_transport *t, int rank, int place, unsigned char *bytes,
-                      const void *message) {
+static void send_control(lcomm_ucx_transport *t, int rank, int place, unsigned char *bytes,
+                         const void *message) {
   memcpy(bytes, message, LCOMM_CONTROL_SIZE);
   t->peers[rank].telling[place] = lcomm_ucx_send(
       t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_CONTROL), bytes, LCOMM_CONTROL_SIZE);
@@ -70,7 +70,7 @@ void lcomm_ucx_control_send(lcomm_transport *transport, int rank, const void *me
   }
   for (int i = 0; peer->told && i < LCOMM_UCX_CONTROL_ERROR; i++) {
     if (is_free(peer, i)) {
-      tell_from(t, rank, i, peer->told + (size_t)i * LCOMM_CONTROL_SIZE, message);
+      send_control(t, rank, i, peer->told + (size_t)i * LCOMM_CONTROL_SIZE, message);
       return;
     }
   }
@@ -80,7 +80,7 @@ void lcomm_ucx_control_send_error(lcomm_transport *transport, int rank, const vo
   lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
   lcomm_ucx_peer *peer = &t->peers[rank];
   if (takes_notices(t, peer) && is_free(peer, LCOMM_UCX_CONTROL_ERROR)) {
-    tell_from(t, rank, LCOMM_UCX_CONTROL_ERROR, peer->error, message);
+    send_control(t, rank, LCOMM_UCX_CONTROL_ERROR, peer->error, message);
   }
 }
 

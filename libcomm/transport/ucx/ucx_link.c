@@ -33,29 +33,29 @@ static bool address_of(lcomm_ucx_transport *t, ucp_worker_attr_t *own, lcomm_why
   return status == UCS_OK;
 }
 
-static bool gather(const lcomm_bootstrap *boot, const void *own, void *all, size_t size) {
-  return boot->allgather(boot->context, own, all, size) == 0;
+static bool gather(const lcomm_bootstrap *bootstrap, const void *own, void *all, size_t size) {
+  return bootstrap->allgather(bootstrap->context, own, all, size) == 0;
 }
 
 /* Two allgathers, whatever this rank has. A rank without an address says so.
  * False when the bootstrap or memory failed. */
-static bool exchange(const lcomm_bootstrap *boot, const ucp_worker_attr_t *own,
+static bool exchange(const lcomm_bootstrap *bootstrap, const ucp_worker_attr_t *own,
                      address_book *book) {
-  size_t size = (size_t)boot->world_size, length = own->address_length;
+  size_t size = (size_t)bootstrap->world_size, length = own->address_length;
   uint8_t label[LCOMM_UCX_LABEL_SIZE];
   lcomm_ucx_label_pack(own->address, length, label);
   book->labels = calloc(size, sizeof(label));
-  if (!book->labels || !gather(boot, label, book->labels, sizeof(label))) {
+  if (!book->labels || !gather(bootstrap, label, book->labels, sizeof(label))) {
     return false;
   }
-  book->width = lcomm_ucx_addresses_width(book->labels, boot->world_size);
+  book->width = lcomm_ucx_addresses_width(book->labels, bootstrap->world_size);
   uint8_t *row = calloc(1, book->width);
   book->rows = calloc(size, book->width);
   bool done = row && book->rows;
   if (done && length > 0 && length <= book->width) { /* longer: its label was damaged on the way */
     memcpy(row, own->address, length);
   }
-  done = done && gather(boot, row, book->rows, book->width);
+  done = done && gather(bootstrap, row, book->rows, book->width);
   free(row);
   return done;
 }
@@ -140,14 +140,14 @@ static void connect_all(lcomm_ucx_transport *t, const address_book *book, double
 }
 
 /* Of every pair both must have reached the other. One allgather. */
-static bool agree(lcomm_ucx_transport *t, const lcomm_bootstrap *boot) {
-  int size = boot->world_size;
+static bool agree(lcomm_ucx_transport *t, const lcomm_bootstrap *bootstrap) {
+  int size = bootstrap->world_size;
   unsigned char *mine = calloc((size_t)size, 1), *all = calloc((size_t)size, (size_t)size);
   bool done = mine && all;
   for (int i = 0; done && t && i < size; i++) {
     mine[i] = t->peers[i].reached;
   }
-  done = done && gather(boot, mine, all, (size_t)size);
+  done = done && gather(bootstrap, mine, all, (size_t)size);
   for (int i = 0; t && i < size; i++) {
     t->peers[i].reached = done && mine[i] && all[(size_t)i * (size_t)size + (size_t)t->rank];
   }
@@ -176,7 +176,7 @@ lcomm_ucx_interfaces *lcomm_ucx_link_devices(const lcomm_transport_setup *setup,
   lcomm_ucx_interfaces *all = calloc((size_t)setup->size, sizeof *all);
   devices[0] = '\0';
   lcomm_ucx_interfaces_own(&own, &names);
-  if (!all || !gather(setup->boot, &own, all, sizeof(own))) {
+  if (!all || !gather(setup->bootstrap, &own, all, sizeof(own))) {
     free(all);
     return NULL;
   }
@@ -189,7 +189,7 @@ lcomm_status lcomm_ucx_link_all(lcomm_ucx_transport *t, const lcomm_transport_se
   ucp_worker_attr_t own = {0};
   address_book book = {0};
   bool known = t && address_of(t, &own, why);
-  bool done = exchange(setup->boot, &own, &book);
+  bool done = exchange(setup->bootstrap, &own, &book);
   if (done && known) {
     connect_all(t, &book, setup->timeout_s);
   }
@@ -197,7 +197,7 @@ lcomm_status lcomm_ucx_link_all(lcomm_ucx_transport *t, const lcomm_transport_se
     lcomm_ucx.ucp_worker_release_address(t->place.worker, own.address);
   }
   forget_book(&book);
-  done = agree(t, setup->boot) && done;
+  done = agree(t, setup->bootstrap) && done;
   if (!done) {
     return lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "the bootstrap failed, or memory ran out");
   }

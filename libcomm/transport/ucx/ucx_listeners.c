@@ -41,7 +41,7 @@ static bool visit_files(void (*visit)(int fd, void *argument), void *argument) {
   return folder != NULL;
 }
 
-static void note_listener(int fd, void *argument) {
+static void record_listener(int fd, void *argument) {
   lcomm_ucx_listeners *found = argument;
   uint64_t cookie = listens(fd) ? cookie_of(fd) : 0;
   if (cookie == 0) {
@@ -56,7 +56,7 @@ static void note_listener(int fd, void *argument) {
 
 bool lcomm_ucx_listeners_find(lcomm_ucx_listeners *found) {
   found->count = 0;
-  bool all = visit_files(note_listener, found) && found->count <= LCOMM_UCX_LISTENERS_MAX;
+  bool all = visit_files(record_listener, found) && found->count <= LCOMM_UCX_LISTENERS_MAX;
   found->count = all ? found->count : 0;
   return all;
 }
@@ -190,7 +190,7 @@ static bool came_through(const lcomm_ucx_listeners *own, int fd) {
 
 /* A link begins with bytes from the side that connects. A connection has the
  * filter of the port that it came through, which has done its work. */
-static void settle(int fd, void *argument) {
+static void release_connection(int fd, void *argument) {
   struct tcp_info info = {0};
   socklen_t size = sizeof(info);
   int unused = 0;
@@ -206,5 +206,5 @@ static void settle(int fd, void *argument) {
 
 void lcomm_ucx_listeners_dismiss_silent(const lcomm_ucx_listeners *own) {
   lcomm_ucx_listeners ports = *own;
-  (void)visit_files(settle, &ports);
+  (void)visit_files(release_connection, &ports);
 }

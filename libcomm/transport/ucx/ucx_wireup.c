@@ -18,7 +18,7 @@ enum { IDLE_NS = 50000 };
  * SEEN goes out only when nothing of the hello is left to be done, so a rank
  * that has met its peer can stop making progress without holding it up. SEEN
  * is not flushed: UCX may need the peer for that, which may have stopped. */
-typedef enum meeting_step {
+typedef enum rendezvous_step {
   SEND_HELLO,
   FLUSH_HELLO,
   HEAR_HELLO,
@@ -26,15 +26,15 @@ typedef enum meeting_step {
   HEAR_SEEN,
   MET,
   LOST
-} meeting_step;
+} rendezvous_step;
 
-typedef struct meeting {
-  meeting_step step;
+typedef struct rendezvous {
+  rendezvous_step step;
   void *request;  /* of this step */
   void *heard[2]; /* receives of hello and seen; NULL once their step has come */
-} meeting;
+} rendezvous;
 
-static void *begin_step(lcomm_ucx_transport *t, int rank, meeting *with) {
+static void *begin_step(lcomm_ucx_transport *t, int rank, rendezvous *with) {
   ucp_request_param_t none = {0};
   void *request = NULL, **heard = NULL;
   switch (with->step) {
@@ -55,7 +55,7 @@ static void *begin_step(lcomm_ucx_transport *t, int rank, meeting *with) {
   }
 }
 
-static void begin_meeting(lcomm_ucx_transport *t, int rank, meeting *with) {
+static void begin_rendezvous(lcomm_ucx_transport *t, int rank, rendezvous *with) {
   with->step = LOST;
   if (!t->peers[rank].endpoint) {
     return;
@@ -76,7 +76,7 @@ static void forget_request(lcomm_ucx_transport *t, void **request) {
   *request = NULL;
 }
 
-static void lose(lcomm_ucx_transport *t, int rank, meeting *with, ucs_status_t status) {
+static void lose(lcomm_ucx_transport *t, int rank, rendezvous *with, ucs_status_t status) {
   lcomm_ucx_peer *peer = &t->peers[rank];
   peer->failed = peer->failed != UCS_OK ? peer->failed : status;
   forget_request(t, &with->request);
@@ -86,7 +86,7 @@ static void lose(lcomm_ucx_transport *t, int rank, meeting *with, ucs_status_t s
 }
 
 /* Go as far as possible; true while there is something to wait for. */
-static bool go_on(lcomm_ucx_transport *t, int rank, meeting *with) {
+static bool go_on(lcomm_ucx_transport *t, int rank, rendezvous *with) {
   while (with->step < MET) {
     ucs_status_t status = lcomm_ucx_state(with->request);
     if (t->peers[rank].failed != UCS_OK) {
@@ -100,40 +100,40 @@ static bool go_on(lcomm_ucx_transport *t, int rank, meeting *with) {
       return false;
     }
     lcomm_ucx_release(with->request);
-    with->step = (meeting_step)(with->step + 1);
+    with->step = (rendezvous_step)(with->step + 1);
     with->request = begin_step(t, rank, with);
   }
   return false;
 }
 
 /* One look at every peer; true while there is something to wait for. */
-static bool go_on_with_all(lcomm_ucx_transport *t, meeting *meetings) {
+static bool go_on_with_all(lcomm_ucx_transport *t, rendezvous *all) {
   bool waiting = false;
   for (int i = 0; i < t->size; i++) {
-    waiting = go_on(t, i, &meetings[i]) || waiting;
+    waiting = go_on(t, i, &all[i]) || waiting;
   }
   return waiting;
 }
 
 void lcomm_ucx_meet(lcomm_ucx_transport *t, double deadline_s) {
   lcomm_backoff backoff = {.sleep_ns = IDLE_NS};
-  meeting *meetings = calloc((size_t)t->size, sizeof *meetings);
-  if (!meetings) {
+  rendezvous *all = calloc((size_t)t->size, sizeof *all);
+  if (!all) {
     return;
   }
   for (int i = 0; i < t->size; i++) {
-    begin_meeting(t, i, &meetings[i]);
+    begin_rendezvous(t, i, &all[i]);
   }
-  while (go_on_with_all(t, meetings) && lcomm_clock_s() < deadline_s) {
+  while (go_on_with_all(t, all) && lcomm_clock_s() < deadline_s) {
     if (lcomm_ucx.ucp_worker_progress(t->place.worker) == 0) {
       lcomm_backoff_step(&backoff);
     }
   }
   for (int i = 0; i < t->size; i++) {
-    if (meetings[i].step < MET) {
-      lose(t, i, &meetings[i], UCS_ERR_TIMED_OUT);
+    if (all[i].step < MET) {
+      lose(t, i, &all[i], UCS_ERR_TIMED_OUT);
     }
-    t->peers[i].reached = meetings[i].step == MET;
+    t->peers[i].reached = all[i].step == MET;
   }
-  free(meetings);
+  free(all);
 }

@@ -42,7 +42,7 @@ typedef struct grid {
   lcomm_gathering block, warps[WARPS_MAX];
 } grid;
 
-__thread lcomm_emulated_place lcomm_emulated_here;
+__thread lcomm_emulated_locate lcomm_emulated_here;
 uint64_t lcomm_emulated_order;
 
 static _Thread_local grid *mine;
@@ -75,7 +75,7 @@ static void print_state(const actor *a, uint32_t first, uint32_t last) {
 
 /* End the process: where this kernel hangs, or computes nonsense, on a device. */
 _Noreturn static void give_up(const grid *g, const char *what) {
-  const lcomm_emulated_place *here = &lcomm_emulated_here;
+  const lcomm_emulated_locate *here = &lcomm_emulated_here;
   fflush(stdout);
   fprintf(stderr, "emulated grid: kernel %s, block %u of %u: %s\n", g->name, here->block,
           here->blocks, what);
@@ -175,7 +175,7 @@ static void run_next_thread(grid *g) {
 /* What every fiber does: start threads, for as long as they do not wait. */
 static void run_threads(void) {
   grid *g = mine;
-  lcomm_emulated_place *here = &lcomm_emulated_here;
+  lcomm_emulated_locate *here = &lcomm_emulated_here;
   for (;;) {
     while (g->ready_count == 0 && g->started < here->threads) {
       run_next_thread(g);
@@ -280,7 +280,7 @@ int lcomm_emulated_run(lcomm_emulated_kernel *kernel, const void *args, uint32_t
   g->args = args;
   g->name = name;
   g->home = g->current = lcomm_fiber_home();
-  lcomm_emulated_here = (lcomm_emulated_place){.threads = threads, .blocks = blocks};
+  lcomm_emulated_here = (lcomm_emulated_locate){.threads = threads, .blocks = blocks};
   begin_block(g, 0);
   change_to(g, fresh_fiber(g));
   g->busy = false;

@@ -20,11 +20,11 @@ enum { LCOMM_WARP = 32, LCOMM_THREADS_MAX = 256 };
 typedef void lcomm_emulated_kernel(const void *args);
 
 /* The thread that runs now. */
-typedef struct lcomm_emulated_place {
+typedef struct lcomm_emulated_locate {
   uint32_t thread, threads, block, blocks;
-} lcomm_emulated_place;
+} lcomm_emulated_locate;
 
-extern __thread lcomm_emulated_place lcomm_emulated_here;
+extern __thread lcomm_emulated_locate lcomm_emulated_here;
 
 /* Run a whole grid on the calling thread of the system; returns 0 when it is
  * done. Several may call it at the same time. */

@@ -93,7 +93,7 @@ void emulated_need_no_hold(const char *what);
 
 /* --------------------------------------------------------------- emulated_memory.c */
 
-lcomm_memory_location emulated_place(const void *pointer);
+lcomm_memory_location emulated_locate(const void *pointer);
 /* Are these bytes inside one piece of memory of this kind? KIND_COUNT: of any that
  * a device can reach. */
 bool emulated_holds(lcomm_memory_kind kind, const void *pointer, size_t size);

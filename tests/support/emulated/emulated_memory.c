@@ -47,7 +47,7 @@ static piece *find(const void *pointer) {
   return NULL;
 }
 
-lcomm_memory_location emulated_place(const void *pointer) {
+lcomm_memory_location emulated_locate(const void *pointer) {
   lcomm_memory_location place = {LCOMM_MEMORY_HOST, -1};
   emulated_lock();
   const piece *it = find(pointer);

@@ -24,7 +24,7 @@ static void run_copy(emulated_task *base) {
 
 /* Memory that only the host knows; false with an error where less is there. */
 static bool is_of_host(const void *memory, size_t size, int *error) {
-  if (emulated_place(memory).kind == LCOMM_MEMORY_HOST) {
+  if (emulated_locate(memory).kind == LCOMM_MEMORY_HOST) {
     return true;
   }
   if (!emulated_holds(LCOMM_MEMORY_KIND_COUNT, memory, size)) {

@@ -78,7 +78,7 @@ UNUSED static void close_party(party *p) {
   p->v->close(p->t, true);
 }
 
-UNUSED static void doze(double seconds) {
+UNUSED static void sleep_for(double seconds) {
   struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
   nanosleep(&t, NULL);
 }
@@ -107,7 +107,7 @@ UNUSED static lcomm_status finish(const party *p, lcomm_transfer *transfer, size
     }
     forked_require(p->self, lcomm_clock_s() < deadline_s, "a message did not end");
     if (!over) {
-      doze(2e-5);
+      sleep_for(2e-5);
     }
   }
   return LCOMM_OK;
@@ -133,7 +133,7 @@ UNUSED static void idle(const party *p, double seconds) {
   double end_s = lcomm_clock_s() + seconds;
   while (lcomm_clock_s() < end_s) {
     p->v->progress(p->t);
-    doze(1e-4);
+    sleep_for(1e-4);
   }
 }
 

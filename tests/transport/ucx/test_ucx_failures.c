@@ -73,7 +73,7 @@ static void die_halfway(forked *self) {
   if (self->rank == 1) {
     send_to(&p, 0, 1, bytes, size, &transfer);
     while (self->shared[0] == 0) {
-      doze(1e-3);
+      sleep_for(1e-3);
     }
     forked_die();
   }

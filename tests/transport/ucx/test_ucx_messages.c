@@ -176,7 +176,7 @@ static void hear_one(const party *p, unsigned char *message) {
   while (!p->v->control.receive(p->t, message)) {
     p->v->progress(p->t);
     forked_require(p->self, lcomm_clock_s() < deadline_s, "no control message came");
-    doze(2e-5);
+    sleep_for(2e-5);
   }
 }
 
@@ -226,7 +226,7 @@ static void sleeper_wakes_for_a_message(forked *self) {
   int woken = 0;
   size_t size = 0;
   if (self->rank == 0) {
-    doze(0.3);
+    sleep_for(0.3);
     send_to(&p, 1, 2, bytes, sizeof(bytes), &transfer);
     expect_end(&p, &transfer, sizeof(bytes));
   }

@@ -16,7 +16,7 @@ static bool ends_alone(const party *p, lcomm_transfer *transfer) {
     lcomm_status status = p->v->test(p->t, transfer, &over, NULL);
     forked_require(p->self, status == LCOMM_OK, "test: %s", p->t->why);
     if (!over) {
-      doze(1e-4);
+      sleep_for(1e-4);
     }
   }
   return over;
@@ -36,7 +36,7 @@ static void fill_and_sleep(const party *p, size_t size, unsigned char *came) {
   memcpy(p->self->shared, &count, sizeof(count));
   forked_barrier(p->self);
   while (*(volatile unsigned char *)came == 0) {
-    doze(1e-3); /* no call of UCX */
+    sleep_for(1e-3); /* no call of UCX */
   }
   expect_end(p, &transfer, size);
   free(bytes);

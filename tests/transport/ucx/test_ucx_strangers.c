@@ -106,7 +106,7 @@ static bool is_ended(int fd, const lcomm_ucx_place *place) {
     if (recv(fd, &byte, 1, MSG_DONTWAIT) == 0) {
       return true;
     }
-    doze(1e-3);
+    sleep_for(1e-3);
   }
   return false;
 }
