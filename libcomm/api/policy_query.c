@@ -37,7 +37,7 @@ static lcomm_plan_request request_of(const lcomm_policy_scope *place, lcomm_call
 static lcomm_policy_scope place_of(const lcomm_comm *comm) {
   return (lcomm_policy_scope){
       .policy = &comm->settings.policy,
-      .topo = &comm->topo,
+      .topo = lcomm_topo_of_calls(comm),
       .rank = comm->rank,
       .name = comm->identity.name,
       .named = atomic_load_explicit(&comm->identity.named_rules, memory_order_relaxed)};

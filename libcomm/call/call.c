@@ -3,6 +3,8 @@
 
 #include "libcomm/call/call.h"
 
+#include "libcomm/base/clock.h"
+#include "libcomm/call/call_watch.h"
 #include "libcomm/engine/backend.h"
 #include "libcomm/engine/entry.h"
 
@@ -77,6 +79,9 @@ lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request 
   if (status == LCOMM_OK) {
     status = find_run(comm, call, &run);
   }
+  if (status == LCOMM_OK && comm->runs.watch && call->op_kind == LCOMM_OP_KIND_CALL) {
+    call->watched_hash = run->plan->automatic.allowed ? run->plan->hash : 0;
+  }
   if (status == LCOMM_OK) {
     status = start_run(comm, run, call, handle);
   }
@@ -84,12 +89,25 @@ lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request 
   return status;
 }
 
-lcomm_status lcomm_call_make(lcomm_comm *comm, lcomm_call *call) {
+static lcomm_status make(lcomm_comm *comm, lcomm_call *call) {
   lcomm_request request = {0};
   call->waits = true;
   lcomm_status status = lcomm_call_start(comm, call, &request);
   bool in_flight = request.internal != NULL; /* else it is over, and well, or did not start */
   return in_flight ? lcomm_wait(comm, &request) : status;
+}
+
+static lcomm_status make_watched(lcomm_comm *comm, lcomm_call *call) {
+  double begun_s = lcomm_clock_s();
+  LCOMM_TRY(make(comm, call));
+  return call->watched_hash ? lcomm_call_watch_over(comm, &call->request, call->watched_hash,
+                                                    lcomm_clock_s() - begun_s)
+                            : LCOMM_OK;
+}
+
+lcomm_status lcomm_call_make(lcomm_comm *comm, lcomm_call *call) {
+  bool watched = comm && comm->runs.watch && call->op_kind == LCOMM_OP_KIND_CALL;
+  return watched ? make_watched(comm, call) : make(comm, call);
 }
 
 lcomm_status lcomm_call_allgather_bytes(lcomm_comm *comm, const void *send, void *receive,

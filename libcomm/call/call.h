@@ -36,6 +36,8 @@ typedef struct lcomm_call {
   const lcomm_call_keeper *keeper; /* NULL: the run is kept for the next call of its shape */
   void *owner;                     /* for the keeper */
   uint64_t residual_number;        /* by which ranks know the owner, 0: none */
+  uint64_t watched_hash; /* once started: of its plan, where net=auto chose that and call_watch.h
+                          * revises it; else 0 */
 } lcomm_call;
 
 /* A call without factors; one that moves data has the operation SUM. */

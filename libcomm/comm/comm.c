@@ -9,6 +9,7 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/base/log.h"
+#include "libcomm/call/call_watch.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/flow.h"
 #include "libcomm/engine/lost_ranks.h"
@@ -91,12 +92,13 @@ lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtyp
                                 .dtype = dtype,
                                 .name = comm->identity.name,
                                 .error_feedback = tensor != 0};
+  const lcomm_topo *topo = tensor != 0 ? &comm->topo : lcomm_topo_of_calls(comm);
   lcomm_status status =
-      lcomm_plan_create(&request, &comm->settings.policy, &comm->topo, comm->rank, &plan, &why);
+      lcomm_plan_create(&request, &comm->settings.policy, topo, comm->rank, &plan, &why);
   if (status != LCOMM_OK) {
     return lcomm_refuse(comm, status, "no plan can be made: %s", why.text);
   }
-  lcomm_plan_describe(plan, &comm->topo, text, size);
+  lcomm_plan_describe(plan, topo, text, size);
   lcomm_plan_destroy(plan);
   return LCOMM_OK;
 }
@@ -118,6 +120,7 @@ static void free_operations(lcomm_comm *comm) {
     free(operation);
     operation = next;
   }
+  lcomm_call_watch_free(comm);
   lcomm_run_cache_free(&comm->runs.cache);
   free_runs(comm->runs.retired);
   free(comm->runs.tiles);

@@ -14,7 +14,7 @@
  * flight; errors as of an all-reduce. */
 lcomm_status lcomm_costs_measure(lcomm_comm *comm);
 
-/* A part of a communicator has its figures. */
+/* A part of a communicator has its figures. What fails is the part's sticky error. */
 void lcomm_costs_inherit(lcomm_comm *part, const lcomm_comm *whole);
 
 /* The speed of one codec on one core of this rank; 0 where there is no memory to try it. */

@@ -119,7 +119,10 @@ typedef struct lcomm_runs {
   uint8_t *tiles;        /* scratch of one sum: LCOMM_GET_SIZE bytes of each source that is got */
   size_t tile_count;     /* as many as any run so far has needed */
   struct lcomm_device_map *device_maps; /* memory of peers' devices, see device_zcopy.h */
-  unsigned device_works; /* in flight on devices: nobody wakes us when they are done */
+  unsigned device_works;          /* in flight on devices: nobody wakes us when they are done */
+  struct lcomm_call_watch *watch; /* call/call_watch.h, which revises net=auto by plain calls; NULL:
+                                   * it does not act */
+  const lcomm_topo *topo;         /* with what plain calls are planned from then; else NULL */
 } lcomm_runs;
 
 struct lcomm_comm {
@@ -214,6 +217,11 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly);
  * clock than rank 0. Collective; between the making of the links and the first operation, when all
  * ranks trace. */
 void lcomm_clock_align(lcomm_comm *comm, const bool *elsewhere);
+
+/* From which plans of plain calls are made. */
+static inline const lcomm_topo *lcomm_topo_of_calls(const lcomm_comm *comm) {
+  return comm->runs.topo ? comm->runs.topo : &comm->topo;
+}
 
 /* The transport of a peer. */
 static inline lcomm_transport *lcomm_comm_link(const lcomm_comm *comm, int peer) {

@@ -143,6 +143,7 @@ typedef struct lcomm_run_cached {
   lcomm_run *next, *newer, *older;
   uint64_t key, charge;
   bool in_use;
+  bool expired; /* to be given up when it is given back */
 } lcomm_run_cached;
 
 struct lcomm_run {

@@ -121,8 +121,31 @@ void lcomm_run_cache_clear(lcomm_run_cache *cache) {
   }
 }
 
+void lcomm_run_cache_expire_automatic(lcomm_run_cache *cache) {
+  lcomm_run *older = NULL;
+  for (lcomm_run *run = cache->newest; run; run = older) {
+    older = run->cached.older;
+    bool automatic = run->plan->automatic.allowed != LCOMM_AUTO_NONE;
+    run->cached.expired |= automatic;
+    if (automatic && !run->cached.in_use) {
+      retire(cache, run);
+    }
+  }
+}
+
+/* Give it up: it is in use, so no call finds it. */
+static void drop(lcomm_run_cache *cache, lcomm_run *run) {
+  detach(cache, run);
+  forget(cache, run);
+  lcomm_run_retire(run->comm, run);
+}
+
 void lcomm_run_cache_put(lcomm_run_cache *cache, lcomm_run *run) {
   assert(run->cached.in_use);
+  if (run->cached.expired) {
+    drop(cache, run);
+    return;
+  }
   run->cached.in_use = false;
   cache->idle_bytes += run->cached.charge;
   cache->idle_count++;

@@ -55,6 +55,10 @@ bool lcomm_run_cache_is_idle(const lcomm_run_cache *cache);
 /* Forget all runs, of which none is in use: they were made for another policy. */
 void lcomm_run_cache_clear(lcomm_run_cache *cache);
 
+/* Forget the runs whose plans net=auto chose, those in use when they are given back: its figures
+ * have changed. */
+void lcomm_run_cache_expire_automatic(lcomm_run_cache *cache);
+
 /* Destroy all runs, those in use as well. */
 void lcomm_run_cache_free(lcomm_run_cache *cache);
 

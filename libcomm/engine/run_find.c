@@ -64,8 +64,8 @@ lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request,
 lcomm_status lcomm_run_make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
   lcomm_why why;
   lcomm_plan *plan = NULL;
-  lcomm_status status =
-      lcomm_plan_create(request, &comm->settings.policy, &comm->topo, comm->rank, &plan, &why);
+  lcomm_status status = lcomm_plan_create(request, &comm->settings.policy,
+                                          lcomm_topo_of_calls(comm), comm->rank, &plan, &why);
   if (status == LCOMM_ERR_MEMORY) {
     return lcomm_fail(comm, status, "%s of %llu elements: %s",
                       lcomm_collective_name(request->collective),

@@ -35,15 +35,20 @@ lcomm_codec_speeds lcomm_auto_speeds(const lcomm_topo *topo, int candidate) {
   return speeds;
 }
 
-double lcomm_auto_predict_us(const lcomm_plan *plan, const lcomm_topo *topo, int candidate) {
+lcomm_plan_time lcomm_auto_predict(const lcomm_plan *plan, const lcomm_topo *topo, int candidate) {
   lcomm_codec_speeds speeds = lcomm_auto_speeds(topo, candidate);
   lcomm_plan_time time = lcomm_plan_predict(plan, topo, &speeds);
-  double net_us = time.link_us[LCOMM_LINK_NET];
-  if (candidate != LCOMM_AUTO_LOSSLESS) {
-    return time.total_us;
+  double gain_us = (1 - LOSSLESS_SHARE) * time.link_us[LCOMM_LINK_NET];
+  bool risky = time.codec_us > LOSSLESS_RISK * time.link_us[LCOMM_LINK_NET];
+  if (candidate == LCOMM_AUTO_LOSSLESS && !risky) {
+    time.link_us[LCOMM_LINK_NET] -= gain_us;
+    time.total_us -= gain_us;
   }
-  bool risky = time.codec_us > LOSSLESS_RISK * net_us;
-  return time.total_us - (risky ? 0 : (1 - LOSSLESS_SHARE) * net_us);
+  return time;
+}
+
+double lcomm_auto_predict_us(const lcomm_plan *plan, const lcomm_topo *topo, int candidate) {
+  return lcomm_auto_predict(plan, topo, candidate).total_us;
 }
 
 bool lcomm_auto_pays(double us, double milder_us) {

@@ -16,6 +16,9 @@ lcomm_codec_speeds lcomm_auto_speeds(const lcomm_topo *topo, int candidate);
  * data, the size is that of recorded gradients. */
 double lcomm_auto_predict_us(const lcomm_plan *plan, const lcomm_topo *topo, int candidate);
 
+/* The same in its parts. */
+lcomm_plan_time lcomm_auto_predict(const lcomm_plan *plan, const lcomm_topo *topo, int candidate);
+
 /* Is `us` so much less than `milder_us`, the time of a milder codec, that it pays? */
 bool lcomm_auto_pays(double us, double milder_us);
 

@@ -14,7 +14,7 @@
 #include "libcomm/plan/plan_make.h"
 
 /* Of plans with more steps only that of the rules is predicted: planning must stay short. */
-enum { STEPS_MOST = 1 << 14 };
+enum { STEPS_MOST = 1 << 12 };
 
 typedef struct choosing {
   const lcomm_plan_request *request;

@@ -9,7 +9,8 @@
 
 enum {
   PIECE_BYTES_MIN = 64 << 10, /* of a chunk: shorter messages cost more than they overlap */
-  CHUNKS_MOST = 64
+  CHUNKS_MOST = 64,
+  CHUNKS_TIMES_RANKS_MOST = 256 /* that are tried: planning must stay short */
 };
 
 static bool is_same(const lcomm_allreduce_shape *a, const lcomm_allreduce_shape *b) {
@@ -90,7 +91,7 @@ lcomm_auto_shapes lcomm_auto_chunkings(const lcomm_plan *plan, const lcomm_topo 
   uint64_t most = plan->vector_count * plan->element_size / PIECE_BYTES_MIN;
   bool sparse = lcomm_format_is_sparse(&plan->stages[LCOMM_STAGE_NET].format);
   most = most > CHUNKS_MOST ? CHUNKS_MOST : most;
-  most = most > LCOMM_CHUNKS_TIMES_RANKS_MAX / ranks ? LCOMM_CHUNKS_TIMES_RANKS_MAX / ranks : most;
+  most = most > CHUNKS_TIMES_RANKS_MOST / ranks ? CHUNKS_TIMES_RANKS_MOST / ranks : most;
   for (uint32_t chunks = 1; !sparse && chunks <= most; chunks *= 2) {
     lcomm_allreduce_shape other = *shape;
     other.chunks = chunks;

@@ -21,7 +21,8 @@ enum {
   LEADERS_GATHER_MAX = 8,       /* nodes whose leaders all exchange everything */
   RING_HOP_BYTES = 64 << 10,    /* smallest piece that a ring passes on between nodes */
   CHUNK_BYTES = 1 << 20,        /* the last chunk's way through all phases is not overlapped */
-  CHUNKS_MAX = 64
+  CHUNKS_MAX = 64,
+  CHUNKS_TIMES_RANKS_MAX = 4096 /* every chunk has messages to every rank of the exchange */
 };
 
 /* Above this density a dense int8 result is smaller than a sparse one of 24.3
@@ -205,7 +206,7 @@ static uint32_t choose_chunks(const lcomm_plan *plan, lcomm_stage stage, int ran
     return 1; /* one exact selection over the whole shard */
   }
   uint64_t chunks = (count * plan->element_size + CHUNK_BYTES - 1) / CHUNK_BYTES;
-  uint64_t most = LCOMM_CHUNKS_TIMES_RANKS_MAX / (uint64_t)ranks;
+  uint64_t most = CHUNKS_TIMES_RANKS_MAX / (uint64_t)ranks;
   chunks = chunks > CHUNKS_MAX ? CHUNKS_MAX : chunks;
   chunks = chunks > most ? most : chunks;
   return chunks > 1 ? (uint32_t)chunks : 1;

@@ -5,10 +5,7 @@
 
 #include "libcomm/plan/plan.h"
 
-enum {
-  LCOMM_CHUNKS_TIMES_RANKS_MAX = 4096, /* every chunk has messages to every rank of the exchange */
-  LCOMM_PAIRS_NODES_MIN = 4            /* from here log2 partners are fewer than all peers */
-};
+enum { LCOMM_PAIRS_NODES_MIN = 4 }; /* from here log2 partners are fewer than all peers */
 
 /* Fill stages, shape and reason of a plan whose request fields are set. */
 void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,

@@ -3,13 +3,15 @@
 #ifndef LCOMM_TENSOR_AUTO_REVISE_H
 #define LCOMM_TENSOR_AUTO_REVISE_H
 
-/* net=auto, revised. Steps of tensors are watched: how long sums were in flight, and how long the
- * program computed meanwhile. At agreed steps rank 0 compares that with the predictions. Where they
- * differ by half it corrects the bandwidth between nodes; and where sums hide behind the
+/* net=auto, revised by tensors (call/call_watch.h: by plain calls). Steps of tensors are watched:
+ * how long sums were in flight, and how long the program computed meanwhile. At agreed steps rank 0
+ * compares that with the predictions. Where they differ by half it corrects the figures
+ * (plan/auto_figures.h); and where sums hide behind the
  * computation it allows no coarser codec than hides. All ranks take its figures and plan their
  * buckets anew. */
 
 #include "libcomm/engine/engine.h"
+#include "libcomm/plan/auto_figures.h"
 
 /* Of the steps since the last comparison. */
 typedef struct lcomm_auto_watch {
@@ -24,10 +26,10 @@ typedef struct lcomm_auto_watch {
 } lcomm_auto_watch;
 
 /* Called under the communicator's turn: a bucket starts, a bucket is over, the program waits for
- * all tensors. */
-void lcomm_auto_watch_begin(lcomm_auto_watch *watch);
-void lcomm_auto_watch_end(lcomm_auto_watch *watch);
-void lcomm_auto_watch_wait(lcomm_auto_watch *watch);
+ * all tensors. Nothing is done, and no clock is read, where net=auto does not act. */
+void lcomm_auto_watch_begin(lcomm_comm *comm);
+void lcomm_auto_watch_end(lcomm_comm *comm);
+void lcomm_auto_watch_wait(lcomm_comm *comm);
 
 /* A step of tensors is over on all ranks; collective at the agreed steps. Errors as of an
  * all-reduce, sticky. */

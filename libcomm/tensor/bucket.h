@@ -75,6 +75,7 @@ typedef struct lcomm_tensor_set {
   bool compared;                             /* between the ranks */
   bool grouped;                              /* once at least: there may be state to move */
   lcomm_auto_watch watch;
+  lcomm_auto_trust trust;         /* of rank 0, in what net=auto finds */
   size_t pending;                 /* added or (un)frozen here, not agreed on yet */
   atomic_bool moved;              /* a tensor was given another buffer, ever */
   lcomm_memory_location location; /* of all tensors */

@@ -129,7 +129,7 @@ static void end_bucket(lcomm_operation *operation) {
     lcomm_ef_end(&bucket->ef, operation->run);
   }
   bucket->over = true;
-  lcomm_auto_watch_end(&bucket->comm->tensors->watch);
+  lcomm_auto_watch_end(bucket->comm);
   lcomm_operation_release(bucket->comm, operation);
 }
 
@@ -181,7 +181,7 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
     operation->owner = bucket;
     operation->awaited = &bucket->over;
     operation->end = end_bucket;
-    lcomm_auto_watch_begin(&comm->tensors->watch);
+    lcomm_auto_watch_begin(comm);
   }
   return status;
 }

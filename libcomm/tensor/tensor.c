@@ -292,7 +292,7 @@ static lcomm_status finish_step(lcomm_comm *comm) {
   if (status != LCOMM_OK || comm->tensors->count == 0) {
     return status;
   }
-  lcomm_auto_watch_wait(&comm->tensors->watch);
+  lcomm_auto_watch_wait(comm);
   status = check_all_ready(comm);
   if (status == LCOMM_OK) {
     status = lcomm_tensors_plan(comm);

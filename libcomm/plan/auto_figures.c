@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/plan/auto_figures.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(sizeof(lcomm_auto_figures) % sizeof(float) == 0, "figures are whole words");
+
+/* ------------------------------------------------------------------ figures */
+
+lcomm_auto_figures lcomm_auto_figures_of(const lcomm_topo *topo) {
+  const lcomm_link_cost *net = &topo->cost[LCOMM_LINK_NET];
+  lcomm_auto_figures figures = {.latency_us = net->latency_us,
+                                .bandwidth_gb_s = net->bandwidth_gb_s,
+                                .message_us = net->message_us};
+  memcpy(figures.codec, topo->codec_cost, sizeof(figures.codec));
+  return figures;
+}
+
+static bool is_between(double figure, double least) {
+  return figure >= least && figure < 1e12;
+}
+
+bool lcomm_auto_figures_are_possible(const lcomm_auto_figures *figures) {
+  static const double LEAST = 1e-12;
+  bool possible = is_between(figures->latency_us, LEAST) &&
+                  is_between(figures->bandwidth_gb_s, LEAST) && is_between(figures->message_us, 0);
+  for (int i = 0; i < LCOMM_AUTO_CODECS; i++) {
+    possible &= is_between(figures->codec[i].encode_gb_s, 0) &&
+                is_between(figures->codec[i].decode_gb_s, 0);
+  }
+  return possible;
+}
+
+void lcomm_auto_figures_put(const lcomm_auto_figures *figures, lcomm_topo *topo) {
+  topo->cost[LCOMM_LINK_NET] = (lcomm_link_cost){.latency_us = figures->latency_us,
+                                                 .bandwidth_gb_s = figures->bandwidth_gb_s,
+                                                 .message_us = figures->message_us};
+  memcpy(topo->codec_cost, figures->codec, sizeof(figures->codec));
+}
+
+const char *lcomm_auto_figures_format(const lcomm_topo *topo,
+                                      char text[LCOMM_AUTO_FIGURES_TEXT_MAX]) {
+  const lcomm_link_cost *net = &topo->cost[LCOMM_LINK_NET];
+  snprintf(text, LCOMM_AUTO_FIGURES_TEXT_MAX,
+           "%.3g us, %.3g us a message and %.3g GB/s, int8 for %.3g GB/s", net->latency_us,
+           lcomm_message_cost_us(net), net->bandwidth_gb_s,
+           lcomm_auto_speeds(topo, LCOMM_AUTO_INT8).encode_gb_s[LCOMM_STAGE_NET]);
+  return text;
+}
+
+/* ---------------------------------------------------------------- correcting */
+
+enum { FIRST = 4, MOST = 256, DOUBTS_MOST = 6 };
+
+static const double OFF = 1.5;      /* a prediction that differs by half is wrong */
+static const double RANGE = 1024.0; /* of a correction */
+
+bool lcomm_auto_is_agreed(uint64_t number) {
+  uint64_t at = FIRST;
+  while (at < number && at < MOST) {
+    at *= 4;
+  }
+  return number > 0 && (number == at || (at == MOST && number % MOST == 0));
+}
+
+typedef enum term { TERM_BYTES, TERM_MESSAGES, TERM_CODECS } term;
+
+/* That on which the prediction spends most. */
+static term largest_term(const lcomm_plan_time *time) {
+  double bytes_us = time->link_us[LCOMM_LINK_NET];
+  double messages_us = time->message_us + time->latency_us;
+  term largest = messages_us > bytes_us ? TERM_MESSAGES : TERM_BYTES;
+  return time->codec_us > fmax(bytes_us, messages_us) ? TERM_CODECS : largest;
+}
+
+/* The figures with which that term takes `times` as long. */
+static lcomm_auto_figures scale(const lcomm_topo *topo, term it, double times) {
+  lcomm_auto_figures figures = lcomm_auto_figures_of(topo);
+  double message_us = lcomm_message_cost_us(&topo->cost[LCOMM_LINK_NET]);
+  switch (it) {
+  case TERM_BYTES:
+    figures.bandwidth_gb_s /= times;
+    break;
+  case TERM_MESSAGES:
+    figures.latency_us *= times;
+    figures.message_us = message_us * times;
+    break;
+  case TERM_CODECS: /* another part of the processor is left for all of them */
+    for (int i = 0; i < LCOMM_AUTO_CODECS; i++) {
+      lcomm_codec_speeds speeds = lcomm_auto_speeds(topo, i);
+      figures.codec[i].encode_gb_s = speeds.encode_gb_s[LCOMM_STAGE_NET] / times;
+      figures.codec[i].decode_gb_s = speeds.decode_gb_s[LCOMM_STAGE_NET] / times;
+    }
+    break;
+  }
+  return figures;
+}
+
+static double predict_s(const lcomm_topo *topo, lcomm_auto_predictor predict, const void *subject,
+                        term it, double times) {
+  lcomm_topo other = *topo; /* lends its lists */
+  lcomm_auto_figures figures = scale(topo, it, times);
+  lcomm_auto_figures_put(&figures, &other);
+  return predict(subject, &other).total_us * 1e-6;
+}
+
+/* The prediction grows with the term: by halving the interval of its logarithm. */
+static double fit(const lcomm_topo *topo, lcomm_auto_predictor predict, const void *subject,
+                  term it, double measured_s) {
+  enum { HALVINGS = 40 };
+  double low = 1 / RANGE, high = RANGE;
+  for (int i = 0; i < HALVINGS; i++) {
+    double middle = sqrt(low * high);
+    bool longer = predict_s(topo, predict, subject, it, middle) > measured_s;
+    low = longer ? low : middle;
+    high = longer ? middle : high;
+  }
+  return low;
+}
+
+/* Is a finding that something is faster, or slower, to be acted on? */
+static bool believe(lcomm_auto_trust *trust, bool faster) {
+  if (faster && ++trust->faster < 1u << trust->doubts) {
+    return false;
+  }
+  if (!faster && trust->raised && trust->doubts < DOUBTS_MOST) {
+    trust->doubts++;
+  }
+  trust->faster = 0;
+  trust->raised = faster;
+  return true;
+}
+
+bool lcomm_auto_correct(lcomm_topo *topo, lcomm_auto_trust *trust, lcomm_auto_predictor predict,
+                        const void *subject, double measured_s) {
+  lcomm_plan_time time = predict(subject, topo);
+  double predicted_s = time.total_us * 1e-6;
+  bool faster = predicted_s > OFF * measured_s, slower = measured_s > OFF * predicted_s;
+  if (!(measured_s > 0 && predicted_s > 0) || !(faster || slower)) {
+    trust->faster = 0;
+    return false;
+  }
+  if (!believe(trust, faster)) {
+    return false;
+  }
+  term it = largest_term(&time);
+  lcomm_auto_figures figures = scale(topo, it, fit(topo, predict, subject, it, measured_s));
+  if (!lcomm_auto_figures_are_possible(&figures)) {
+    return false;
+  }
+  lcomm_auto_figures_put(&figures, topo);
+  return true;
+}
