@@ -7,13 +7,12 @@
 
 #include <libcomm_mpi.h>
 
-#include "trainer/train_random.h"
 #include "trainer/train_report.h"
 
-/* Train an image classifier on many ranks. Every rank has the same weights and
- * works on its own images:
+/* Train a network on many ranks. Every rank has the same weights and works on its own samples,
+ * which are images or windows of text:
  *
- *   set_up        load images, make the model, give all ranks the same weights,
+ *   set_up        load samples, make the model, give all ranks the same weights,
  *                 register the gradients
  *   run_epochs    for each epoch: shuffle, train_steps, compare weights, test
  *   train_step    forward, loss, backward while gradients travel, optimiser
@@ -29,10 +28,6 @@ enum { CHECK_STEPS = 50 };
 /* Longer than any policy may be. */
 enum { POLICY_SIZE = 2048 };
 
-/* Epoch e draws its order from stream ORDER_STREAM + e of the random numbers;
- * images and layers use the small ones. */
-#define ORDER_STREAM ((uint64_t)1 << 40)
-
 /* OpenBLAS has no header of its own everywhere; cblas.h does not name it. */
 void openblas_set_num_threads(int threads);
 
@@ -45,30 +40,31 @@ static int no_memory(failure *why) {
 }
 
 static int plan_steps(training *self, failure *why) {
-  self->steps_per_epoch = self->data.train.count / (uint64_t)images_per_step(self);
+  self->steps_per_epoch = self->task.train_count / (uint64_t)samples_per_step(self);
   if (self->steps_per_epoch > 0) {
     return 0;
   }
   return failure_set(why, EXIT_SETUP,
-                     "%u images are too few for one step of %d ranks with %d images each; use a "
-                     "smaller --batch or fewer ranks",
-                     self->data.train.count, self->ranks.size, self->chosen->batch);
+                     "%u %s are too few for one step of %d ranks with %d each; use a smaller "
+                     "--batch or fewer ranks",
+                     self->task.train_count, task_samples(&self->task), self->ranks.size,
+                     self->chosen->batch);
 }
 
-/* This rank loads its images and makes its model, without the others. */
+/* This rank loads its samples and makes its model, without the others. */
 static int prepare(training *self, failure *why) {
   const options *chosen = self->chosen;
-  if (dataset_load(chosen->data, chosen->seed, &self->data, why)) {
+  task *learnt = &self->task;
+  if (task_load(model_context(chosen->model), chosen->data, chosen->seed, learnt, why)) {
     return -1;
   }
   if (chosen->images > 0) {
-    dataset_limit(&self->data, chosen->images);
+    task_limit(learnt, chosen->images);
   }
   if (plan_steps(self, why)) {
     return -1;
   }
-  layer_shape image = {1, self->data.train.height, self->data.train.width};
-  if (model_create(chosen->model, image, DATASET_CLASSES, chosen->batch, &self->net)) {
+  if (model_create(chosen->model, learnt->sample, learnt->classes, chosen->batch, &self->net)) {
     return no_memory(why);
   }
   bool kept = policy_keeps_momentum(lcomm_policy_string(self->comm));
@@ -76,14 +72,14 @@ static int prepare(training *self, failure *why) {
                        &self->optimizer)) {
     return no_memory(why);
   }
-  self->order = malloc(self->data.train.count * sizeof *self->order);
-  self->labels = malloc((size_t)chosen->batch);
+  self->order = malloc(learnt->train_count * sizeof *self->order);
+  self->labels = malloc((size_t)chosen->batch * (size_t)learnt->labels);
   return self->order && self->labels ? 0 : no_memory(why);
 }
 
-/* All ranks must have the same images. */
+/* All ranks must have the same samples. */
 static int compare_data(training *self, failure *why) {
-  uint64_t mine = dataset_hash(&self->data);
+  uint64_t mine = task_hash(&self->task);
   const uint64_t *hashes = peers_gather(&self->ranks, &mine, 1, why);
   if (!hashes) {
     return -1;
@@ -91,10 +87,10 @@ static int compare_data(training *self, failure *why) {
   for (int rank = 1; rank < self->ranks.size; rank++) {
     if (hashes[rank] != hashes[0]) {
       return failure_set(why, EXIT_SETUP,
-                         "rank %d has other images than rank 0 (this rank %d uses %s); give all "
-                         "ranks the same --data",
-                         rank, self->ranks.rank,
-                         self->data.built_in ? "the built-in images" : self->data.where);
+                         "rank %d has other %s than rank 0 (this rank %d uses %s); give all ranks "
+                         "the same --data",
+                         rank, task_samples(&self->task), self->ranks.rank,
+                         task_where(&self->task));
     }
   }
   return 0;
@@ -149,20 +145,20 @@ static void tear_down(training *self) {
   free(self->labels);
   optimizer_destroy(&self->optimizer);
   model_destroy(&self->net);
-  dataset_free(&self->data);
+  task_free(&self->task);
   peers_destroy(&self->ranks);
 }
 
 /* ----------------------------------------------------------------- one step */
 
-/* The part of the order that this rank works on. The images of a step are the same
+/* The part of the order that this rank works on. The samples of a step are the same
  * whatever the number of ranks they are spread over, as long as ranks x batch is. */
-static const uint32_t *images_of_step(const training *self, uint64_t step) {
+static const uint32_t *samples_of_step(const training *self, uint64_t step) {
   uint64_t slice = step * (uint64_t)self->ranks.size + (uint64_t)self->ranks.rank;
   return self->order + slice * (uint64_t)self->chosen->batch;
 }
 
-/* B = batch:
+/* Of images, B = batch; of text T positions stand in the place of each image:
  *
  *   images [B][28][28]        -> forward  -> logits [B][10] -> loss
  *   gradients [weight_count]  <- backward <- logits_delta [B][10]
@@ -173,13 +169,13 @@ static const uint32_t *images_of_step(const training *self, uint64_t step) {
 static int train_step(training *self, uint64_t step_of_epoch, float rate, double *loss,
                       failure *why) {
   model *net = &self->net;
-  int batch = self->chosen->batch;
-  dataset_batch(&self->data, &self->data.train, images_of_step(self, step_of_epoch), batch,
-                model_input(net), self->labels);
+  const task *learnt = &self->task;
+  int batch = self->chosen->batch, rows = batch * learnt->labels;
+  task_train_batch(learnt, samples_of_step(self, step_of_epoch), batch, model_input(net),
+                   self->labels);
   const float *logits = model_forward(net, batch);
-  *loss =
-      loss_cross_entropy(logits, self->labels, batch, DATASET_CLASSES, model_logits_delta(net)) /
-      batch;
+  *loss = loss_cross_entropy(logits, self->labels, rows, learnt->classes, model_logits_delta(net)) /
+          rows;
 
   stop_signal stop = {0};
   lcomm_status status = stop_signal_ask(self->comm, &stop);
@@ -201,37 +197,42 @@ static int train_step(training *self, uint64_t step_of_epoch, float rate, double
 
 /* ----------------------------------------------------------------- one test */
 
-static uint64_t count_correct(training *self, uint32_t first, int batch) {
-  /* The order of the training images is drawn anew before each epoch. */
-  uint32_t *picked = self->order;
-  for (int i = 0; i < batch; i++) {
-    picked[i] = first + (uint32_t)i;
-  }
-  dataset_batch(&self->data, &self->data.test, picked, batch, model_input(&self->net),
-                self->labels);
+/* Sums over test samples. */
+typedef struct verdict {
+  uint64_t correct;
+  double loss;
+} verdict;
+
+static void test_batch(training *self, uint32_t first, int batch, verdict *sums) {
+  const task *learnt = &self->task;
+  int rows = batch * learnt->labels;
+  task_test_batch(learnt, first, batch, model_input(&self->net), self->labels);
   const float *logits = model_forward(&self->net, batch);
-  return (uint64_t)loss_count_correct(logits, self->labels, batch, DATASET_CLASSES);
+  sums->correct += (uint64_t)loss_count_correct(logits, self->labels, rows, learnt->classes);
+  sums->loss += loss_cross_entropy(logits, self->labels, rows, learnt->classes, NULL);
 }
 
 static uint32_t begin_of_part(const training *self, int rank) {
-  return (uint32_t)((uint64_t)self->data.test.count * (uint64_t)rank / (uint64_t)self->ranks.size);
+  return (uint32_t)((uint64_t)self->task.test_count * (uint64_t)rank / (uint64_t)self->ranks.size);
 }
 
-/* Share of the test images that the model tells correctly, 0..1. Every rank
- * looks at its part of them, until it notes a signal: then the share means nothing, and the
- * caller has to ask whether to stop. */
-static int evaluate(training *self, double *accuracy, failure *why) {
-  uint64_t correct = 0;
+/* Accuracy and mean loss on the test samples. Every rank looks at its part of them, until it notes
+ * a signal: then the figures mean nothing, and the caller has to ask whether to stop. */
+static int evaluate(training *self, results *made, failure *why) {
+  verdict sums = {0};
   uint32_t end = begin_of_part(self, self->ranks.rank + 1);
   uint32_t batch = (uint32_t)self->chosen->batch;
   for (uint32_t first = begin_of_part(self, self->ranks.rank); first < end && !stop_signal_noted();
        first += batch) {
-    correct += count_correct(self, first, (int)(end - first < batch ? end - first : batch));
+    test_batch(self, first, (int)(end - first < batch ? end - first : batch), &sums);
   }
-  if (peers_sum(&self->ranks, &correct, 1, why)) {
+  if (peers_sum(&self->ranks, &sums.correct, 1, why) ||
+      peers_sum_real(&self->ranks, &sums.loss, why)) {
     return -1;
   }
-  *accuracy = (double)correct / self->data.test.count;
+  double rows = (double)self->task.test_count * self->task.labels;
+  made->accuracy = (double)sums.correct / rows;
+  made->test_loss = sums.loss / rows;
   return 0;
 }
 
@@ -278,8 +279,7 @@ static int train_steps(training *self, progress *shown, double *loss, failure *w
 }
 
 static int train_epoch(training *self, results *made, failure *why) {
-  random_stream random = random_begin(self->chosen->seed, ORDER_STREAM + (uint64_t)self->epoch);
-  random_permutation(&random, self->order, self->data.train.count);
+  task_begin_epoch(&self->task, self->chosen->seed, self->epoch, self->order);
   progress shown = progress_begin(self);
   traffic before, after;
   if (traffic_read(self->comm, &before, why)) {
@@ -291,7 +291,7 @@ static int train_epoch(training *self, results *made, failure *why) {
     return -1;
   }
   double trained_s = progress_now_s() - shown.began_s;
-  made->samples_per_s = (double)self->steps_per_epoch * images_per_step(self) / trained_s;
+  made->samples_per_s = (double)self->steps_per_epoch * samples_per_step(self) / trained_s;
   made->moved = traffic_since(&after, &before);
   if (traffic_sum(&self->ranks, &made->moved, why)) {
     return -1;
@@ -306,7 +306,7 @@ static int finish_epoch(training *self, double began_s, results *made, failure *
                        &made->weights_hash, why)) {
     return -1;
   }
-  if (evaluate(self, &made->accuracy, why) || stop_signal_check_now(self->comm, why)) {
+  if (evaluate(self, made, why) || stop_signal_check_now(self->comm, why)) {
     return -1;
   }
   made->seconds = progress_now_s() - began_s;
@@ -354,6 +354,7 @@ static int train(training *self, failure *why) {
   }
   report_end(self, &run);
   log_results(self, "final", &run);
+  report_sample(self);
   return 0;
 }
 

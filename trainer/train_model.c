@@ -43,15 +43,88 @@ static void build_mlp(model *self, layer_shape at, int classes) {
   chain(self, dense_layer("dense3", at, classes));  /* [B][10], weight [10][128] */
 }
 
+/* Weights of GPT-2 begin with a deviation of 0.02; those that write to the path that skips layers
+ * smaller, so that its variance does not grow with the number of blocks. */
+#define GPT_BOUND (0.02f * 1.7320508f)
+
+typedef struct gpt_size {
+  int blocks, heads, channels, context;
+} gpt_size;
+
+static layer gpt_linear(int block, const char *what, layer_shape at, int features, float bound) {
+  char name[LAYER_NAME_SIZE];
+  snprintf(name, sizeof name, "block%d.%s", block, what);
+  layer made = linear_layer(name, at, features);
+  made.bound = bound;
+  return made;
+}
+
+static layer gpt_norm(int block, const char *what, layer_shape at) {
+  char name[LAYER_NAME_SIZE];
+  snprintf(name, sizeof name, "block%d.%s", block, what);
+  return layer_norm_layer(name, at);
+}
+
+/* x = x + attention(norm(x)); x = x + mlp(norm(x)). All activations are [B][T][...]. */
+static layer_shape chain_block(model *self, gpt_size size, int block, layer_shape at) {
+  int channels = size.channels, skip = self->layer_count;
+  float small = GPT_BOUND / sqrtf(2.0f * (float)size.blocks);
+  at = chain(self, gpt_norm(block, "norm1", at));                          /* [C] */
+  at = chain(self, gpt_linear(block, "qkv", at, 3 * channels, GPT_BOUND)); /* [3*C] */
+  at = chain(self, attention_layer(at, size.heads));                       /* [C] */
+  at = chain(self, gpt_linear(block, "project", at, channels, small));     /* [C] */
+  at = chain(self, add_layer(at, skip));                                   /* [C] */
+  skip = self->layer_count;
+  at = chain(self, gpt_norm(block, "norm2", at));                           /* [C] */
+  at = chain(self, gpt_linear(block, "mlp1", at, 4 * channels, GPT_BOUND)); /* [4*C] */
+  at = chain(self, gelu_layer(at));                                         /* [4*C] */
+  at = chain(self, gpt_linear(block, "mlp2", at, channels, small));         /* [C] */
+  return chain(self, add_layer(at, skip));                                  /* [C] */
+}
+
+/* The input is [B][T], bytes as numbers. */
+static void build_gpt(model *self, gpt_size size, layer_shape at, int classes) {
+  at = chain(self, embedding_layer("embedding", at, size.channels)); /* [B][T][C] */
+  self->layers[0].bound = GPT_BOUND;
+  at = chain(self, position_layer("position", at)); /* [B][T][C] */
+  self->layers[1].bound = GPT_BOUND;
+  for (int block = 0; block < size.blocks; block++) {
+    at = chain_block(self, size, block, at);
+  }
+  at = chain(self, layer_norm_layer("norm", at)); /* [B][T][C] */
+  chain(self, tied_head_layer(at, classes));      /* [B][T][256] */
+}
+
 typedef struct recipe {
   const char *name;
   const char *words;
-  void (*build)(model *self, layer_shape at, int classes);
+  void (*build)(model *self, layer_shape at, int classes); /* of images; NULL: a gpt */
+  gpt_size size;
 } recipe;
 
 static const recipe recipes[] = {
-    {"cnn", "convolutional network: 3x3x16, pool, 3x3x32, pool, dense 128, dense 10", build_cnn},
-    {"mlp", "multi-layer perceptron: dense 256, dense 128, dense 10", build_mlp},
+    {"cnn",
+     "convolutional network: 3x3x16, pool, 3x3x32, pool, dense 128, dense 10",
+     build_cnn,
+     {0}},
+    {"mlp", "multi-layer perceptron: dense 256, dense 128, dense 10", build_mlp, {0}},
+    {"gpt-nano",
+     "transformer: 4 blocks of 128 channels, 4 heads, windows of 64 bytes",
+     NULL,
+     {4, 4, 128, 64}},
+    {"gpt-micro",
+     "transformer: 6 blocks of 192 channels, 6 heads, windows of 128 bytes",
+     NULL,
+     {6, 6, 192, 128}},
+    {"gpt-mini",
+     "transformer: 6 blocks of 384 channels, 6 heads, windows of 256 bytes",
+     NULL,
+     {6, 6, 384, 256}},
+    {"gpt-124m",
+     "transformer of the shape of GPT-2: 12 blocks of 768 channels, 12 heads, windows of 1024 "
+     "bytes",
+     NULL,
+     {12, 12, 768, 1024}},
 };
 
 static const recipe *find_recipe(const char *name) {
@@ -64,12 +137,17 @@ static const recipe *find_recipe(const char *name) {
 }
 
 const char *model_names(void) {
-  return "cnn, mlp";
+  return "cnn, mlp, gpt-nano, gpt-micro, gpt-mini, gpt-124m";
 }
 
 const char *model_describe(const char *name) {
   const recipe *found = find_recipe(name);
   return found ? found->words : NULL;
+}
+
+int model_context(const char *name) {
+  const recipe *found = find_recipe(name);
+  return found ? found->size.context : 0;
 }
 
 /* ------------------------------------------------------------------- memory
@@ -87,8 +165,10 @@ static void add_parameter(model *self, const char *layer_name, const char *what,
 static void list_parameters(model *self) {
   for (int i = self->layer_count - 1; i >= 0; i--) {
     const layer *at = &self->layers[i];
-    if (at->name) {
+    if (at->weight_count > 0) {
       add_parameter(self, at->name, "weight", at->weight_count);
+    }
+    if (at->bias_count > 0) {
       add_parameter(self, at->name, "bias", at->bias_count);
     }
   }
@@ -99,14 +179,21 @@ static void hand_out_parameters(model *self) {
   const model_parameter *next = self->parameters;
   for (int i = self->layer_count - 1; i >= 0; i--) {
     layer *at = &self->layers[i];
-    if (!at->name) {
-      continue;
+    if (at->weight_count > 0) {
+      at->weight = self->weights + next->offset;
+      at->weight_gradient = self->gradients + next->offset;
+      next++;
     }
-    at->weight = self->weights + next[0].offset;
-    at->weight_gradient = self->gradients + next[0].offset;
-    at->bias = self->weights + next[1].offset;
-    at->bias_gradient = self->gradients + next[1].offset;
-    next += 2;
+    if (at->bias_count > 0) {
+      at->bias = self->weights + next->offset;
+      at->bias_gradient = self->gradients + next->offset;
+      next++;
+    }
+  }
+  layer *last = &self->layers[self->layer_count - 1];
+  if (last->tied) {
+    last->weight = self->layers[0].weight;
+    last->weight_gradient = self->layers[0].weight_gradient;
   }
 }
 
@@ -142,7 +229,18 @@ static int allocate_activations(model *self) {
   self->activations[0] = allocate_batch(self, layer_shape_count(self->layers[0].in));
   self->deltas[0] = allocate_batch(self, widest);
   self->deltas[1] = allocate_batch(self, widest);
-  return self->activations[0] && self->deltas[0] && self->deltas[1] ? 0 : -1;
+  self->skip_delta = allocate_batch(self, widest);
+  return self->activations[0] && self->deltas[0] && self->deltas[1] && self->skip_delta ? 0 : -1;
+}
+
+static void join_skips(model *self) {
+  for (int i = 0; i < self->layer_count; i++) {
+    layer *at = &self->layers[i];
+    if (at->skip_from > 0) {
+      at->skip = self->activations[at->skip_from];
+      at->skip_delta = self->skip_delta;
+    }
+  }
 }
 
 int model_create(const char *name, layer_shape input, int classes, int batch_max, model *made) {
@@ -152,8 +250,13 @@ int model_create(const char *name, layer_shape input, int classes, int batch_max
     return -1;
   }
   made->batch_max = batch_max;
-  found->build(made, input, classes);
+  if (found->build) {
+    found->build(made, input, classes);
+  } else {
+    build_gpt(made, found->size, input, classes);
+  }
   if (allocate_parameters(made) == 0 && allocate_activations(made) == 0) {
+    join_skips(made);
     return 0;
   }
   model_destroy(made);
@@ -169,6 +272,7 @@ void model_destroy(model *self) {
   }
   free(self->deltas[0]);
   free(self->deltas[1]);
+  free(self->skip_delta);
   free(self->weights);
   lcomm_memory_free(self->gradients);
   memset(self, 0, sizeof *self);
@@ -177,15 +281,13 @@ void model_destroy(model *self) {
 void model_draw_weights(model *self, uint64_t seed) {
   for (int i = 0; i < self->layer_count; i++) {
     layer *at = &self->layers[i];
-    if (!at->name) {
-      continue;
-    }
     random_stream random = random_begin(seed, (uint64_t)i);
-    float bound = sqrtf(6.0f / (float)at->fan_in);
     for (size_t k = 0; k < at->weight_count; k++) {
-      at->weight[k] = random_between(&random, -bound, bound);
+      at->weight[k] = at->centre + random_between(&random, -at->bound, at->bound);
     }
-    memset(at->bias, 0, at->bias_count * sizeof(float));
+    if (at->bias_count > 0) {
+      memset(at->bias, 0, at->bias_count * sizeof(float));
+    }
   }
 }
 
@@ -195,7 +297,8 @@ void model_draw_weights(model *self, uint64_t seed) {
  *        (none)    <- layer 0 <-   deltas[0]    <- layer 1 <- ... <- logits_delta
  *
  * Backward needs every activation, but only two deltas at a time: that of the
- * output of layer i is deltas[i % 2]. */
+ * output of layer i is deltas[i % 2]. A layer that adds the input of layer s keeps the
+ * gradient of that in skip_delta, until backward has come to layer s. Skips do not overlap. */
 
 float *model_input(model *self) {
   return self->activations[0];
@@ -213,67 +316,29 @@ float *model_logits_delta(model *self) {
   return self->deltas[(self->layer_count - 1) % 2];
 }
 
+static void add_to(float *restrict sum, const float *restrict more, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    sum[i] += more[i];
+  }
+}
+
 void model_backward(model *self, int batch, model_ready *ready, void *context) {
   int first_parameter = 0;
+  int skip = 0; /* skip_delta holds the gradient of the input of this layer; 0: of none */
   for (int i = self->layer_count - 1; i >= 0; i--) {
     layer *at = &self->layers[i];
     float *in_delta = i > 0 ? self->deltas[(i - 1) % 2] : NULL;
     at->kind->backward(at, self->activations[i], self->activations[i + 1], self->deltas[i % 2],
                        in_delta, batch);
-    if (!at->name) {
-      continue;
+    if (skip > 0 && skip == i) {
+      add_to(in_delta, self->skip_delta, layer_shape_count(at->in) * (size_t)batch);
+      skip = 0;
     }
-    ready(context, first_parameter, 2);
-    first_parameter += 2;
-  }
-}
-
-/* -------------------------------------------------------------------- loss */
-
-static int index_of_largest(const float *values, int count) {
-  int best = 0;
-  for (int i = 1; i < count; i++) {
-    if (values[i] > values[best]) {
-      best = i;
+    skip = at->skip_from > 0 ? at->skip_from : skip;
+    int parameters = (at->weight_count > 0) + (at->bias_count > 0);
+    if (parameters > 0) {
+      ready(context, first_parameter, parameters);
+      first_parameter += parameters;
     }
   }
-  return best;
-}
-
-/* log(sum(exp(logit))), moved by the largest so that exp cannot overflow */
-static float log_sum_exp(const float *logits, int classes) {
-  float largest = logits[index_of_largest(logits, classes)];
-  float sum = expf(logits[0] - largest);
-  for (int i = 1; i < classes; i++) {
-    sum += expf(logits[i] - largest);
-  }
-  return largest + logf(sum);
-}
-
-double loss_cross_entropy(const float *logits, const uint8_t *labels, int batch, int classes,
-                          float *delta) {
-  double loss = 0.0;
-  float share = 1.0f / (float)batch;
-  for (int image = 0; image < batch; image++) {
-    const float *row = logits + (long)image * classes;
-    float total = log_sum_exp(row, classes);
-    loss += (double)(total - row[labels[image]]);
-    if (!delta) {
-      continue;
-    }
-    float *out = delta + (long)image * classes;
-    for (int i = 0; i < classes; i++) {
-      out[i] = share * expf(row[i] - total);
-    }
-    out[labels[image]] -= share;
-  }
-  return loss;
-}
-
-int loss_count_correct(const float *logits, const uint8_t *labels, int batch, int classes) {
-  int correct = 0;
-  for (int image = 0; image < batch; image++) {
-    correct += index_of_largest(logits + (long)image * classes, classes) == labels[image];
-  }
-  return correct;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 #include <cblas.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "trainer/train_model.h"
+#include "trainer/train_layer.h"
+#include "trainer/train_math.h"
 
-/* The layers, the simplest first. B is the number of images of a mini-batch;
+/* The layers of images, the simplest first. B is the number of images of a mini-batch;
  * a matrix is written [rows][columns]. */
 
 static size_t plane_of(layer_shape shape) {
@@ -14,51 +17,72 @@ static size_t plane_of(layer_shape shape) {
 
 /* ------------------------------------------------------------------- dense
  *
- *   in [B][I]   weight [O][I]   bias [O]   out [B][O]
+ *   in [R][I]   weight [O][I]   bias [O]   out [R][O]
  *
  *   forward    out = in * weight^T + bias
  *   backward   weight_gradient = out_delta^T * in
- *              bias_gradient   = sum of out_delta over the images
- *              in_delta        = out_delta * weight */
+ *              bias_gradient   = sum of out_delta over the rows
+ *              in_delta        = out_delta * weight
+ *
+ * R rows are the images, or all positions of all windows of text. */
+
+static int rows_of(const layer *self, int batch) {
+  return batch * self->in.height * self->in.width;
+}
 
 static void dense_forward(layer *self, const float *in, float *out, int batch) {
+  int rows = rows_of(self, batch);
   int inputs = self->in.channels, outputs = self->out.channels;
-  for (int image = 0; image < batch; image++) {
-    memcpy(out + (size_t)image * outputs, self->bias, (size_t)outputs * sizeof *out);
+  for (int row = 0; row < rows; row++) {
+    memcpy(out + (size_t)row * outputs, self->bias, (size_t)outputs * sizeof *out);
   }
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, batch, outputs, inputs, 1.0f, in, inputs,
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, outputs, inputs, 1.0f, in, inputs,
               self->weight, inputs, 1.0f, out, outputs);
 }
 
 static void dense_backward(layer *self, const float *in, const float *out, const float *out_delta,
                            float *in_delta, int batch) {
   (void)out;
+  int rows = rows_of(self, batch);
   int inputs = self->in.channels, outputs = self->out.channels;
-  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, outputs, inputs, batch, 1.0f, out_delta,
+  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, outputs, inputs, rows, 1.0f, out_delta,
               outputs, in, inputs, 0.0f, self->weight_gradient, inputs);
   memset(self->bias_gradient, 0, (size_t)outputs * sizeof(float));
-  for (int image = 0; image < batch; image++) {
+  for (int row = 0; row < rows; row++) {
     for (int output = 0; output < outputs; output++) {
-      self->bias_gradient[output] += out_delta[(size_t)image * outputs + output];
+      self->bias_gradient[output] += out_delta[(size_t)row * outputs + output];
     }
   }
   if (in_delta) {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, batch, inputs, outputs, 1.0f, out_delta,
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, inputs, outputs, 1.0f, out_delta,
                 outputs, self->weight, inputs, 0.0f, in_delta, inputs);
   }
 }
 
 static const layer_kind dense_kind = {dense_forward, dense_backward};
 
-layer dense_layer(const char *name, layer_shape in, int features) {
-  int inputs = (int)layer_shape_count(in);
-  layer made = {.kind = &dense_kind, .name = name};
-  made.in = (layer_shape){inputs, 1, 1};
-  made.out = (layer_shape){features, 1, 1};
-  made.fan_in = inputs;
-  made.weight_count = (size_t)features * inputs;
+/* He et al., 2015: uniform, so that activations behind a relu keep their variance. */
+static float he_bound(int inputs) {
+  return sqrtf(6.0f / (float)inputs);
+}
+
+static layer named(const layer_kind *kind, const char *name, layer_shape in) {
+  layer made = {.kind = kind, .in = in};
+  snprintf(made.name, sizeof made.name, "%s", name);
+  return made;
+}
+
+layer linear_layer(const char *name, layer_shape in, int features) {
+  layer made = named(&dense_kind, name, in);
+  made.out = (layer_shape){features, in.height, in.width};
+  made.bound = he_bound(in.channels);
+  made.weight_count = (size_t)features * in.channels;
   made.bias_count = (size_t)features;
   return made;
+}
+
+layer dense_layer(const char *name, layer_shape in, int features) {
+  return linear_layer(name, (layer_shape){(int)layer_shape_count(in), 1, 1}, features);
 }
 
 /* ------------------------------------------------------------- convolution
@@ -178,25 +202,6 @@ static void conv_forward(layer *self, const float *in, float *out, int batch) {
   }
 }
 
-/* Independent lanes: short chains of additions and little rounding. */
-static float sum_of(const float *values, size_t count) {
-  float lanes[16] = {0};
-  size_t whole = count - count % 16;
-  for (size_t i = 0; i < whole; i += 16) {
-    for (int lane = 0; lane < 16; lane++) {
-      lanes[lane] += values[i + lane];
-    }
-  }
-  float sum = 0.0f;
-  for (int lane = 0; lane < 16; lane++) {
-    sum += lanes[lane];
-  }
-  for (size_t i = whole; i < count; i++) {
-    sum += values[i];
-  }
-  return sum;
-}
-
 static void conv_backward(layer *self, const float *in, const float *out, const float *out_delta,
                           float *in_delta, int batch) {
   (void)out;
@@ -204,7 +209,7 @@ static void conv_backward(layer *self, const float *in, const float *out, const 
   int depth = self->in.channels * TAPS;
   size_t row = (size_t)batch * plane;
   for (int channel = 0; channel < self->out.channels; channel++) {
-    self->bias_gradient[channel] = sum_of(out_delta + channel * row, row);
+    self->bias_gradient[channel] = math_sum(out_delta + channel * row, row);
   }
   if (in_delta) {
     memset(in_delta, 0, self->in.channels * row * sizeof *in_delta);
@@ -230,10 +235,10 @@ static void conv_backward(layer *self, const float *in, const float *out, const 
 static const layer_kind conv_kind = {conv_forward, conv_backward};
 
 layer conv_layer(const char *name, layer_shape in, int channels) {
-  layer made = {.kind = &conv_kind, .name = name, .in = in};
+  layer made = named(&conv_kind, name, in);
   made.out = (layer_shape){channels, in.height, in.width};
-  made.fan_in = in.channels * TAPS;
-  made.weight_count = (size_t)channels * made.fan_in;
+  made.bound = he_bound(in.channels * TAPS);
+  made.weight_count = (size_t)channels * in.channels * TAPS;
   made.bias_count = (size_t)channels;
   made.scratch_size = CHUNK * TAPS * layer_shape_count(in) * sizeof(float); /* columns */
   return made;

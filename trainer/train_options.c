@@ -15,7 +15,6 @@ static const options defaults = {
     .optimizer = OPTIMIZER_SGD,
     .momentum = 0.9f,
     .epochs = 4,
-    .batch = 32,
     .seed = 1,
 };
 
@@ -26,7 +25,8 @@ static const char *const optimizer_names[] = {[OPTIMIZER_SGD] = "sgd", [OPTIMIZE
 static const char help_text[] =
     "Usage: mpirun -np RANKS train [options]\n"
     "\n"
-    "Trains an image classifier on all ranks; gradients are averaged by libcomm.\n"
+    "Trains an image classifier, or a model of text, on all ranks; gradients are averaged by\n"
+    "libcomm.\n"
     "\n"
     "  --policy POLICY     what libcomm compresses; without it LCOMM_POLICY, else nothing:\n"
     "                        net=int8               8-bit integers between nodes\n"
@@ -34,14 +34,16 @@ static const char help_text[] =
     "                        \"net=bf16 min=0\"       small tensors too\n"
     "                        \"net[size<=64K]=bf16 net=topk:0.01+ef\"\n"
     "                                               each in its own way\n"
-    "  --model NAME        cnn or mlp (cnn)\n"
-    "  --data DIR          folder of the IDX files of Fashion-MNIST or MNIST, plain or\n"
-    "                      gzip; without it LCOMM_DATA, ./data, ../shared/data, else\n"
-    "                      built-in images; \"builtin\" asks for those\n"
-    "  --images N          train on the first N images only (all)\n"
-    "  --epochs N          passes over the training images (4)\n"
-    "  --batch N           images per rank and step (32)\n"
-    "  --optimizer NAME    sgd or adam (sgd)\n"
+    "  --model NAME        of images: cnn or mlp; of text: gpt-nano (minutes on two cores),\n"
+    "                      gpt-micro, gpt-mini, gpt-124m (cnn)\n"
+    "  --data PLACE        of images: folder of the IDX files of Fashion-MNIST or MNIST; of\n"
+    "                      text: a file, or a folder of files; plain or gzip. Without it\n"
+    "                      LCOMM_DATA, ./data, ../shared/data, else built-in images or\n"
+    "                      text; \"builtin\" asks for those\n"
+    "  --images N          train on the first N images, or windows of text, only (all)\n"
+    "  --epochs N          passes over the training data (4)\n"
+    "  --batch N           images or windows per rank and step (32; of text 16)\n"
+    "  --optimizer NAME    sgd or adam (sgd; of text adam)\n"
     "  --lr RATE           highest learning rate (sgd 0.05, adam 0.002)\n"
     "  --momentum M        momentum of sgd (0.9)\n"
     "  --seed N            of the first weights and the order of the images (1)\n"
@@ -126,6 +128,7 @@ static int read_optimizer(options *made, failure *why) {
   for (int i = OPTIMIZER_SGD; i <= OPTIMIZER_ADAM; i++) {
     if (strcmp(optarg, optimizer_names[i]) == 0) {
       made->optimizer = (optimizer_kind)i;
+      made->optimizer_given = true;
       return 0;
     }
   }
@@ -177,6 +180,20 @@ static int read_option(int letter, options *made, failure *why) {
   }
 }
 
+/* What was not given depends on the rest. */
+static void complete(options *made) {
+  bool text = model_context(made->model) > 0;
+  if (!made->optimizer_given && text) {
+    made->optimizer = OPTIMIZER_ADAM;
+  }
+  if (made->batch == 0) {
+    made->batch = text ? 16 : 32;
+  }
+  if (made->rate == 0.0f) {
+    made->rate = default_rates[made->optimizer];
+  }
+}
+
 int options_parse(int argc, char **argv, options *made, failure *why) {
   *made = defaults;
   opterr = 0;
@@ -200,9 +217,7 @@ int options_parse(int argc, char **argv, options *made, failure *why) {
                               "\"%s\" is not understood, options begin with --; --help lists them",
                               argv[optind]);
   }
-  if (made->rate == 0.0f) {
-    made->rate = default_rates[made->optimizer];
-  }
+  complete(made);
   return 0;
 }
 

@@ -16,10 +16,11 @@ typedef struct options {
   const char *policy; /* NULL: LCOMM_POLICY, else exact */
   const char *log;    /* NULL: no log */
   optimizer_kind optimizer;
+  bool optimizer_given;
   float rate; /* peak learning rate */
   float momentum;
   int epochs;
-  int batch;       /* images per rank and step */
+  int batch;       /* images or windows per rank and step */
   uint32_t images; /* train on the first so many; 0: all */
   uint64_t seed;
   bool help, version;

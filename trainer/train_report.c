@@ -3,12 +3,15 @@
 #include "trainer/train_report.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "trainer/train_sample.h"
 
 enum { COUNT_SIZE = 32, WORDS_SIZE = 2048 };
 #define MEGA 1e6
@@ -117,7 +120,7 @@ void progress_show(progress *self, uint64_t step, double loss) {
   }
   self->shown_s = now_s;
   double per_step_s = (now_s - self->began_s) / (double)step;
-  double samples_per_s = images_per_step(self->of) / per_step_s;
+  double samples_per_s = samples_per_step(self->of) / per_step_s;
   double left_s = per_step_s * (double)(self->of->steps_per_epoch - step);
   if (self->live) {
     show_bar(self, step, samples_per_s, left_s);
@@ -135,16 +138,37 @@ void progress_end(progress *self) {
 
 /* ------------------------------------------------------ start of the screen */
 
-static void say_images(const training *of) {
+static void say_images(const dataset *images) {
   char train[COUNT_SIZE], test[COUNT_SIZE];
   printf("  images    %s to train, %s to test, %dx%d pixels, %d classes\n",
-         with_commas(of->data.train.count, train), with_commas(of->data.test.count, test),
-         of->data.train.height, of->data.train.width, DATASET_CLASSES);
-  if (of->data.built_in) {
+         with_commas(images->train.count, train), with_commas(images->test.count, test),
+         images->train.height, images->train.width, DATASET_CLASSES);
+  if (images->built_in) {
     printf(INDENT "built-in strokes and shapes, drawn from the seed;\n" INDENT
                   "for real photographs of clothes fetch Fashion-MNIST: make data\n");
   } else {
-    printf(INDENT "from %s\n", of->data.where);
+    printf(INDENT "from %s\n", images->where);
+  }
+}
+
+static void say_text(const training *of) {
+  const text_data *text = &of->task.text;
+  char train[COUNT_SIZE], test[COUNT_SIZE], windows[COUNT_SIZE];
+  printf("  text      %s bytes to train, %s held out; %s windows of %d bytes\n",
+         with_commas(text->train.size, train), with_commas(text->test.size, test),
+         with_commas(of->task.train_count, windows), of->task.labels);
+  if (text->built_in) {
+    printf(INDENT "built-in sentences, made from the seed; --data takes any text\n");
+  } else {
+    printf(INDENT "from %s\n", text->where);
+  }
+}
+
+static void say_data(const training *of) {
+  if (task_is_text(&of->task)) {
+    say_text(of);
+  } else {
+    say_images(&of->task.images);
   }
 }
 
@@ -153,10 +177,18 @@ static void say_step(const training *of) {
   printf("  training  %d epoch%s of %s steps, %s, learning rate %g, seed %" PRIu64 "\n",
          of->chosen->epochs, plural(of->chosen->epochs), with_commas(of->steps_per_epoch, steps),
          optimizer_name(of->chosen->optimizer), (double)of->chosen->rate, of->chosen->seed);
-  printf("  step      %d rank%s x %d images; then the ranks average their gradients,\n" INDENT
+  printf("  step      %d rank%s x %d %s; then the ranks average their gradients,\n" INDENT
          "%d tensors, %.2f MB as float32\n",
-         of->ranks.size, plural(of->ranks.size), of->chosen->batch, of->net.parameter_count,
-         (double)(of->net.weight_count * sizeof(float)) / MEGA);
+         of->ranks.size, plural(of->ranks.size), of->chosen->batch, task_samples(&of->task),
+         of->net.parameter_count, (double)(of->net.weight_count * sizeof(float)) / MEGA);
+}
+
+static void say_aim(const task *learnt) {
+  if (task_is_text(learnt)) {
+    printf("predict the next byte of a text\n\n");
+  } else {
+    printf("tell %d kinds of images apart\n\n", learnt->classes);
+  }
 }
 
 void report_start(const training *of) {
@@ -166,22 +198,22 @@ void report_start(const training *of) {
   int nodes = lcomm_nodes(of->comm);
   const char *policy = lcomm_policy_string(of->comm);
   char count[COUNT_SIZE], words[WORDS_SIZE];
-  printf("%slibcomm trainer%s: %d rank%s on %d node%s learn to tell %d kinds of images apart\n\n",
-         bold(), plain(), of->ranks.size, plural(of->ranks.size), nodes, plural(nodes),
-         DATASET_CLASSES);
+  printf("%slibcomm trainer%s: %d rank%s on %d node%s learn to ", bold(), plain(), of->ranks.size,
+         plural(of->ranks.size), nodes, plural(nodes));
+  say_aim(&of->task);
   printf("  model     %s, %s weights\n", of->chosen->model,
          with_commas(of->net.weight_count, count));
   printf(INDENT "%s\n", model_describe(of->chosen->model));
-  say_images(of);
+  say_data(of);
   say_step(of);
   printf("  policy    %s\n", policy);
   policy_codec codecs[MODEL_PARAMETERS_MAX];
   gradients_codecs(&of->gradients, of->net.parameter_count, codecs);
   policy_words(policy, nodes, &of->net, codecs, INDENT, words, sizeof words);
   fputs(words, stdout);
-  printf("\n%s%5s %8s %14s %10s %17s %12s %8s%s\n", bold(), "epoch", "loss", "test accuracy",
-         "samples/s", nodes > 1 ? "MB between nodes" : "MB between ranks", "compression", "seconds",
-         plain());
+  printf("\n%s%5s %8s %14s %10s %17s %12s %8s%s\n", bold(), "epoch", "loss",
+         task_is_text(&of->task) ? "bits per byte" : "test accuracy", "samples/s",
+         nodes > 1 ? "MB between nodes" : "MB between ranks", "compression", "seconds", plain());
   fflush(stdout);
 }
 
@@ -201,17 +233,25 @@ static double table_bytes(const training *of, const uint64_t *bytes) {
   return (double)sum;
 }
 
+double results_bits(const results *of) {
+  return of->test_loss / log(2.0);
+}
+
 void report_epoch(const training *of, const results *epoch) {
   if (of->ranks.rank != 0) {
     return;
   }
-  char speed[COUNT_SIZE], ratio[COUNT_SIZE] = "-", accuracy[COUNT_SIZE];
+  char speed[COUNT_SIZE], ratio[COUNT_SIZE] = "-", figure[COUNT_SIZE];
   double sent = table_bytes(of, epoch->moved.sent_bytes);
   if (sent > 0.0) {
     snprintf(ratio, sizeof ratio, "%.2fx", table_bytes(of, epoch->moved.exact_bytes) / sent);
   }
-  snprintf(accuracy, sizeof accuracy, "%.2f %%", 100.0 * epoch->accuracy);
-  printf("%5d %8.4f %14s %10s %17.2f %12s %8.1f\n", epoch->epoch, epoch->loss, accuracy,
+  if (task_is_text(&of->task)) {
+    snprintf(figure, sizeof figure, "%.3f", results_bits(epoch));
+  } else {
+    snprintf(figure, sizeof figure, "%.2f %%", 100.0 * epoch->accuracy);
+  }
+  printf("%5d %8.4f %14s %10s %17.2f %12s %8.1f\n", epoch->epoch, epoch->loss, figure,
          with_commas((uint64_t)epoch->samples_per_s, speed), sent / MEGA, ratio, epoch->seconds);
   fflush(stdout);
 }
@@ -291,8 +331,13 @@ void report_end(const training *of, const results *run) {
     return;
   }
   printf("\n%strained%s in %.1f s\n", bold(), plain(), run->seconds);
-  printf("  %-14s %s%.2f %%%s of the test images are told correctly\n", "accuracy", green(),
-         100.0 * run->accuracy, plain());
+  if (task_is_text(&of->task)) {
+    printf("  %-14s %s%.3f%s bits for a byte of held-out text; %.2f %% are guessed right\n", "text",
+           green(), results_bits(run), plain(), 100.0 * run->accuracy);
+  } else {
+    printf("  %-14s %s%.2f %%%s of the test images are told correctly\n", "accuracy", green(),
+           100.0 * run->accuracy, plain());
+  }
   say_traffic(of, run);
   say_guard(of);
   if (of->skipped > 0) {
@@ -303,4 +348,35 @@ void report_end(const training *of, const results *run) {
     printf("  %-14s identical on all ranks (0x%016" PRIx64 ")\n", "replicas", run->weights_hash);
   }
   fflush(stdout);
+}
+
+/* ------------------------------------------------------------------- sample */
+
+enum { SAMPLE_SIZE = 300 };
+#define SAMPLE_LIMIT_S 10.0
+
+/* What is not printable ASCII is shown as a dot. */
+static void say_sample(const char *text, size_t size) {
+  printf("\n%ssample%s of what it writes:\n  | ", bold(), plain());
+  for (size_t i = 0; i < size; i++) {
+    if (text[i] == '\n') {
+      printf("\n  | ");
+    } else {
+      putchar(text[i] >= ' ' && text[i] <= '~' ? text[i] : '.');
+    }
+  }
+  printf("\n");
+  fflush(stdout);
+}
+
+void report_sample(training *of) {
+  if (!task_is_text(&of->task)) {
+    return;
+  }
+  char text[SAMPLE_SIZE];
+  size_t size =
+      sample_text(&of->net, of->task.labels, of->chosen->seed, SAMPLE_LIMIT_S, text, sizeof text);
+  if (of->ranks.rank == 0) {
+    say_sample(text, size);
+  }
 }

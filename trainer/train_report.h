@@ -15,8 +15,9 @@
 typedef struct results {
   int epoch;             /* 1 for the first; of a run, the last */
   uint64_t steps;        /* since the start of the run */
-  double loss;           /* mean over the training images of the epoch */
-  double accuracy;       /* on the test images, 0..1 */
+  double loss;           /* mean over the training samples of the epoch */
+  double accuracy;       /* on the test samples, 0..1 */
+  double test_loss;      /* their mean */
   double samples_per_s;  /* of training, all ranks together */
   double seconds;        /* with the test */
   traffic moved;         /* by training, all ranks together */
@@ -31,8 +32,15 @@ void report_start(const training *of);
 /* One line of the table. */
 void report_epoch(const training *of, const results *epoch);
 
+/* Bits that the model needs for a byte of held-out text. */
+double results_bits(const results *of);
+
 /* How the run ended. */
 void report_end(const training *of, const results *run);
+
+/* What the model has learnt to write; nothing of a task of images. All ranks make the same, so
+ * that none waits for another. */
+void report_sample(training *of);
 
 /* How far an epoch is: a bar on a terminal, else a plain line now and then. */
 typedef struct progress {

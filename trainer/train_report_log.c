@@ -100,9 +100,10 @@ void log_config(const training *of) {
   put_whole(file, "library_version", (uint64_t)lcomm_version());
   put_text(file, "model", chosen->model);
   put_whole(file, "weights", of->net.weight_count);
-  put_text(file, "data", of->data.built_in ? DATASET_BUILT_IN : of->data.where);
-  put_whole(file, "train_images", of->data.train.count);
-  put_whole(file, "test_images", of->data.test.count);
+  bool text = task_is_text(&of->task);
+  put_text(file, "data", task_where(&of->task));
+  put_whole(file, text ? "train_windows" : "train_images", of->task.train_count);
+  put_whole(file, text ? "test_windows" : "test_images", of->task.test_count);
   put_whole(file, "ranks", (uint64_t)of->ranks.size);
   put_whole(file, "nodes", (uint64_t)lcomm_nodes(of->comm));
   put_text(file, "policy", lcomm_policy_string(of->comm));
@@ -123,6 +124,7 @@ static void put_results(FILE *file, const results *what) {
   put_whole(file, "steps", what->steps);
   put_real(file, "loss", what->loss);
   put_real(file, "accuracy", what->accuracy);
+  put_real(file, "test_loss", what->test_loss);
   put_real(file, "samples_per_s", what->samples_per_s);
   put_real(file, "seconds", what->seconds);
   put_links(file, "sent_bytes", what->moved.sent_bytes);
@@ -140,6 +142,9 @@ void log_results(const training *of, const char *event, const results *what) {
   }
   put_begin(of->log->file, event);
   put_results(of->log->file, what);
+  if (task_is_text(&of->task)) {
+    put_real(of->log->file, "bits_per_byte", results_bits(what));
+  }
   put_whole(of->log->file, "skipped_steps", of->skipped);
   put_end(of->log->file);
 }

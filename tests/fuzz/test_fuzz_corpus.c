@@ -177,6 +177,7 @@ int main(void) {
       PROPERTY("any_lossless_stream_is_read_or_refused", "lossless"),
       PROPERTY("any_saved_state_is_read_or_refused", "state"),
       PROPERTY("any_idx_file_is_read_or_refused", "idx"),
+      PROPERTY("any_text_file_is_read_or_refused", "text"),
       PROPERTY("any_npy_file_is_read_or_refused", "npy"),
       PROPERTY("any_npz_file_is_read_or_refused", "npz"),
       PROPERTY("any_safetensors_file_is_read_or_refused", "safetensors"),

@@ -44,6 +44,7 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"lossless", lcomm_fuzz_lossless},
     {"state", lcomm_fuzz_state},
     {"idx", lcomm_fuzz_idx},
+    {"text", lcomm_fuzz_text},
     {"npy", lcomm_fuzz_npy},
     {"npz", lcomm_fuzz_npz},
     {"safetensors", lcomm_fuzz_safetensors},

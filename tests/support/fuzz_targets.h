@@ -25,6 +25,7 @@
 #include "tests/support/target_split.h"
 #include "tests/support/target_state.h"
 #include "tests/support/target_store.h"
+#include "tests/support/target_text.h"
 #include "tests/support/target_topk.h"
 #include "tests/support/target_topo.h"
 #include "tests/support/target_trace.h"

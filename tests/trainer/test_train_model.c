@@ -11,119 +11,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "tests/support/layer_bench.h"
 #include "trainer/train_model.h"
 #include "trainer/train_random.h"
 
-/* Gradients are compared with central differences of sum(out * slope), with
- * random slopes, summed in double. The layers but relu and pool are linear in
- * each value, so a large step has no error but rounding; relu and pool get
- * inputs that are far from where they bend. */
-
-enum { BATCH = 11 }; /* more than one chunk of a convolution, and a rest */
-#define STEP 0.0625f
-
-static void fill(random_stream *random, float *values, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    values[i] = random_between(random, -1.0f, 1.0f);
-  }
-}
-
-/* What a layer must write and not add to. */
-static void fill_nan(float *values, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    values[i] = NAN;
-  }
-}
-
-typedef struct bench {
-  layer tested;
-  size_t in_count, out_count;
-  float *in, *out, *slope, *in_delta;
-} bench;
-
-static float *floats(size_t count) {
-  return test_calloc(count ? count : 1, sizeof(float));
-}
-
-static bench begin(layer tested, uint64_t seed) {
-  bench b = {.tested = tested};
-  layer *at = &b.tested;
-  b.in_count = layer_shape_count(at->in) * BATCH;
-  b.out_count = layer_shape_count(at->out) * BATCH;
-  b.in = floats(b.in_count);
-  b.out = floats(b.out_count);
-  b.slope = floats(b.out_count);
-  b.in_delta = floats(b.in_count);
-  at->weight = floats(at->weight_count);
-  at->bias = floats(at->bias_count);
-  at->weight_gradient = floats(at->weight_count);
-  at->bias_gradient = floats(at->bias_count);
-  at->scratch = test_malloc(at->scratch_size + 1);
-  random_stream random = random_begin(seed, 0);
-  fill(&random, b.in, b.in_count);
-  fill(&random, b.slope, b.out_count);
-  fill(&random, at->weight, at->weight_count);
-  fill(&random, at->bias, at->bias_count);
-  fill_nan(b.in_delta, b.in_count);
-  fill_nan(at->weight_gradient, at->weight_count);
-  fill_nan(at->bias_gradient, at->bias_count);
-  return b;
-}
-
-static void end(bench *b) {
-  float *owned[] = {b->in,
-                    b->out,
-                    b->slope,
-                    b->in_delta,
-                    b->tested.weight,
-                    b->tested.bias,
-                    b->tested.weight_gradient,
-                    b->tested.bias_gradient,
-                    b->tested.scratch};
-  for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) {
-    test_free(owned[i]);
-  }
-}
-
-static double objective(bench *b) {
-  b->tested.kind->forward(&b->tested, b->in, b->out, BATCH);
-  double sum = 0.0;
-  for (size_t i = 0; i < b->out_count; i++) {
-    sum += (double)b->out[i] * (double)b->slope[i];
-  }
-  return sum;
-}
-
-static void assert_gradient(bench *b, float *values, const float *gradient, size_t count) {
-  size_t stride = count / 97 + 1; /* a sample is enough, and hits all rows */
-  for (size_t i = 0; i < count; i += stride) {
-    float kept = values[i];
-    values[i] = kept + STEP;
-    double above = objective(b);
-    values[i] = kept - STEP;
-    double below = objective(b);
-    values[i] = kept;
-    double expected = (above - below) / (2.0 * (double)STEP);
-    if (!(fabs(expected - (double)gradient[i]) <= 1e-3 * (1.0 + fabs(expected)))) {
-      fail_msg("gradient %zu of %zu is %g, differences give %g", i, count, (double)gradient[i],
-               expected);
-    }
-  }
-}
-
-static void assert_all_gradients(bench *b) {
-  layer *at = &b->tested;
-  objective(b);
-  at->kind->backward(at, b->in, b->out, b->slope, b->in_delta, BATCH);
-  assert_gradient(b, b->in, b->in_delta, b->in_count);
-  assert_gradient(b, at->weight, at->weight_gradient, at->weight_count);
-  assert_gradient(b, at->bias, at->bias_gradient, at->bias_count);
-}
+/* Inputs of relu and pool are far from where they bend, so the step of a difference may be large.
+ */
 
 static void convolution_equals_its_definition(void **state) {
   (void)state;
-  bench b = begin(conv_layer("c", (layer_shape){2, 5, 7}, 3), 1);
-  objective(&b);
+  bench b = bench_begin(conv_layer("c", (layer_shape){2, 5, 7}, 3), 1);
+  bench_objective(&b);
   for (int channel = 0; channel < 3; channel++) {
     for (int image = 0; image < BATCH; image++) {
       for (int y = 0; y < 5; y++) {
@@ -145,22 +43,22 @@ static void convolution_equals_its_definition(void **state) {
       }
     }
   }
-  end(&b);
+  bench_end(&b);
 }
 
 static void convolution_gradients_equal_differences(void **state) {
   (void)state;
   static const layer_shape shapes[] = {{3, 6, 5}, {1, 4, 4}, {2, 1, 1}, {2, 1, 9}, {4, 14, 14}};
   for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-    bench b = begin(conv_layer("c", shapes[i], 4), 2 + i);
+    bench b = bench_begin(conv_layer("c", shapes[i], 4), 2 + i);
     assert_all_gradients(&b);
-    end(&b);
+    bench_end(&b);
   }
 }
 
 static void convolution_without_input_gradient_gives_the_same_others(void **state) {
   (void)state;
-  bench b = begin(conv_layer("c", (layer_shape){3, 6, 5}, 4), 3);
+  bench b = bench_begin(conv_layer("c", (layer_shape){3, 6, 5}, 4), 3);
   layer *at = &b.tested;
   float *kept = floats(at->weight_count);
   at->kind->backward(at, b.in, b.out, b.slope, b.in_delta, BATCH);
@@ -169,14 +67,14 @@ static void convolution_without_input_gradient_gives_the_same_others(void **stat
   at->kind->backward(at, b.in, b.out, b.slope, NULL, BATCH);
   assert_memory_equal(kept, at->weight_gradient, at->weight_count * sizeof *kept);
   test_free(kept);
-  end(&b);
+  bench_end(&b);
 }
 
 static void dense_gradients_equal_differences(void **state) {
   (void)state;
-  bench b = begin(dense_layer("d", (layer_shape){3, 2, 5}, 7), 4);
+  bench b = bench_begin(dense_layer("d", (layer_shape){3, 2, 5}, 7), 4);
   assert_all_gradients(&b);
-  end(&b);
+  bench_end(&b);
 }
 
 /* Values a multiple of 4 steps apart, so no step changes which is largest,
@@ -195,53 +93,53 @@ static void pool_takes_the_largest_and_gives_it_the_gradient(void **state) {
   (void)state;
   static const layer_shape shapes[] = {{2, 4, 6}, {3, 7, 5}, {1, 2, 2}};
   for (size_t i = 0; i < 3; i++) {
-    bench b = begin(pool_layer(shapes[i]), 5);
+    bench b = bench_begin(pool_layer(shapes[i]), 5);
     for (size_t k = 0; k < b.in_count; k++) { /* all different */
       b.in[k] = 4.0f * STEP * (float)((k * 7919) % 1009);
     }
-    objective(&b);
+    bench_objective(&b);
     assert_true(b.out[0] >= b.in[0]);
     assert_all_gradients(&b);
-    end(&b);
+    bench_end(&b);
   }
 }
 
 static void pool_gives_the_gradient_of_equal_inputs_once(void **state) {
   (void)state;
-  bench b = begin(pool_layer((layer_shape){1, 2, 2}), 6);
+  bench b = bench_begin(pool_layer((layer_shape){1, 2, 2}), 6);
   for (size_t i = 0; i < b.in_count; i++) {
     b.in[i] = 0.5f;
   }
-  objective(&b);
+  bench_objective(&b);
   b.tested.kind->backward(&b.tested, b.in, b.out, b.slope, b.in_delta, BATCH);
   for (int image = 0; image < BATCH; image++) {
     const float *delta = b.in_delta + 4 * image;
     assert_true(delta[0] + delta[1] + delta[2] + delta[3] == b.slope[image]);
   }
-  end(&b);
+  bench_end(&b);
 }
 
 static void relu_gradients_equal_differences(void **state) {
   (void)state;
-  bench b = begin(relu_layer((layer_shape){2, 3, 5}), 7);
+  bench b = bench_begin(relu_layer((layer_shape){2, 3, 5}), 7);
   spread(&b);
   assert_all_gradients(&b);
-  end(&b);
+  bench_end(&b);
 }
 
 static void relu_does_not_hide_a_nan(void **state) {
   (void)state;
-  bench b = begin(relu_layer((layer_shape){1, 1, 1}), 7);
+  bench b = bench_begin(relu_layer((layer_shape){1, 1, 1}), 7);
   b.in[3] = NAN;
-  objective(&b);
+  bench_objective(&b);
   assert_true(isnan(b.out[3]));
-  end(&b);
+  bench_end(&b);
 }
 
 static void flatten_puts_the_features_of_an_image_together(void **state) {
   (void)state;
-  bench b = begin(flatten_layer((layer_shape){3, 2, 2}), 8);
-  objective(&b);
+  bench b = bench_begin(flatten_layer((layer_shape){3, 2, 2}), 8);
+  bench_objective(&b);
   for (int image = 0; image < BATCH; image++) {
     for (int channel = 0; channel < 3; channel++) {
       for (int pixel = 0; pixel < 4; pixel++) {
@@ -251,7 +149,7 @@ static void flatten_puts_the_features_of_an_image_together(void **state) {
     }
   }
   assert_all_gradients(&b);
-  end(&b);
+  bench_end(&b);
 }
 
 /* ----------------------------------------------------------------- loss */
