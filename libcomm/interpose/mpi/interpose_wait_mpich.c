@@ -25,16 +25,32 @@ int lcomm_interpose_wait(MPI_Request *request, MPI_Status *status) {
   return code;
 }
 
+/* The status of one of several: that of a failure says so, and then the others say that they are
+ * none. */
+static void tell(MPI_Status statuses[], int which, int code, bool *failed) {
+  if (statuses == MPI_STATUSES_IGNORE || (code == MPI_SUCCESS && !*failed)) {
+    return;
+  }
+  for (int i = 0; !*failed && i < which; i++) {
+    statuses[i].MPI_ERROR = MPI_SUCCESS;
+  }
+  statuses[which].MPI_ERROR = code;
+}
+
+/* One after the other: MPI_Testall of MPICH (4.0.2) aborts where a persistent collective call is
+ * over. */
 int lcomm_interpose_waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
-  if (lcomm_interpose_is_off()) {
+  if (lcomm_interpose_is_off() || count < 1 || !requests) {
     return PMPI_Waitall(count, requests, statuses);
   }
-  int done = 0, code = PMPI_Testall(count, requests, &done, statuses);
-  while (code == MPI_SUCCESS && !done) {
-    sched_yield();
-    code = PMPI_Testall(count, requests, &done, statuses);
+  bool failed = false;
+  for (int i = 0; i < count; i++) {
+    MPI_Status *status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
+    int code = lcomm_interpose_wait(&requests[i], status);
+    tell(statuses, i, code, &failed);
+    failed |= code != MPI_SUCCESS;
   }
-  return code;
+  return failed ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
 }
 
 int lcomm_interpose_waitany(int count, MPI_Request requests[], int *index, MPI_Status *status) {
