@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-/* mpirun: 2 4 5 */
+/* mpirun: 1 2 4 5 */
 
 /* Calls of the MPI interposer that do not block, and other calls: in order on each
  * communicator, and independent between them. Whose error handler is asked. */

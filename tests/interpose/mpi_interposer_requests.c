@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-/* mpirun: 2 4 5 */
+/* mpirun: 1 2 4 5 */
 
 /* Calls of the MPI interposer that do not block: their requests are MPI's in every
  * function that waits or tests, and what the program does meanwhile is its own affair. */

@@ -22,8 +22,8 @@ lines() { grep -c '^libcomm-mpi: ' "$work/out"; }
 
 # Every rank but SPARED runs with the preload, every one but POOR with a policy.
 cat >"$work/on_some" <<'EOF'
-[ "$OMPI_COMM_WORLD_RANK" = "${SPARED:-none}" ] || export LD_PRELOAD="$INTERPOSER"
-[ "$OMPI_COMM_WORLD_RANK" = "${POOR:-none}" ] || export LCOMM_POLICY=net=int8
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = "${SPARED:-none}" ] || export LD_PRELOAD="$INTERPOSER"
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = "${POOR:-none}" ] || export LCOMM_POLICY=net=int8
 exec "$@"
 EOF
 export INTERPOSER=$interposer

@@ -38,7 +38,7 @@ bool interposer_is_there(void) {
 bool interposer_is_on(void) {
   const char *interposer = getenv("LCOMM_INTERPOSE"), *policy = getenv("LCOMM_POLICY");
   bool on = !interposer || !*interposer || strcmp(interposer, "on") == 0;
-  return on && policy && *policy && interposer_is_there();
+  return on && policy && *policy && interposer_is_there() && launched_ranks() > 1;
 }
 
 int node_of(int world_rank) {

@@ -12,7 +12,7 @@ show_more() { tail -n 20 out | sed 's/^/  | /'; }
 cd "$work" || exit 2
 
 # Each rank says which process it is, and becomes the training.
-printf 'echo $$ >pid.$OMPI_COMM_WORLD_RANK\nexec "$@"\n' >rank
+printf 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\nexec "$@"\n' >rank
 LCOMM_STATS=exit LCOMM_TRACE=trace timeout -k 5 "$limit" "$launch" 3 sh rank \
   "$build/train" --model mlp --images 300 --epochs 100000 --log log >out 2>&1 </dev/null &
 run=$!
