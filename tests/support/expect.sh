@@ -35,6 +35,13 @@ expect() {
   fi
 }
 
+# next_port: another one at which nobody listens, in $port; none that the system gives to connections
+port=$((20000 + $$ % 10000))
+next_port() {
+  port=$((port + 1))
+  while (exec 3<>/dev/tcp/127.0.0.1/$port) 2>/dev/null; do port=$((port + 1)); done
+}
+
 # ends_with STATUS COMMAND...: it ends with this exit status
 ends_with() {
   "${@:2}"

@@ -115,11 +115,10 @@ expect make_builds_the_examples timeout -k 5 "$limit" make -s -C "$examples" CFL
   ${SAN:+CFLAGS="-O1 -fsanitize=$SAN"}
 
 # two RANK_0 RANK_1: both ranks of a world without MPI
-port=$((20000 + $$ % 20000))
 two() {
   local first
+  next_port
   export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 LCOMM_PORT=$port LCOMM_TOKEN=install-$$ LCOMM_NODES=2
-  port=$((port + 1))
   RANK=1 timeout -k 5 "$limit" "$1" >"$work/one" 2>&1 </dev/null &
   first=$!
   RANK=0 timeout -k 5 "$limit" "$1" </dev/null && wait $first && cat "$work/one"

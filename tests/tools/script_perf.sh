@@ -125,8 +125,7 @@ expect through_mpi_is_in_json grep -q '"through": "mpi"' through.json
 
 # without mpirun and MPI: a world of one, and one of two
 expect a_world_of_one_needs_no_launcher "$build/tools/allreduce_perf" --boot env -c -n 2 -b 1K
-port=$((20000 + $$ % 10000))
-while (exec 3<>/dev/tcp/127.0.0.1/$port) 2>/dev/null; do port=$((port + 1)); done # somebody listens
+next_port
 export MASTER_ADDR=127.0.0.1 MASTER_PORT=$port WORLD_SIZE=2
 RANK=1 timeout -k 5 "$limit" "$build/tools/alltoall_perf" --boot env -c -n 2 -b 1K >other.txt 2>&1 &
 RANK=0 timeout -k 5 "$limit" "$build/tools/alltoall_perf" --boot env -c -n 2 -b 1K >env.txt 2>&1
@@ -136,13 +135,12 @@ expect the_other_rank_ends_well wait $!
 expect only_rank_0_shows_the_table test ! -s other.txt
 
 # A signal to one rank: all end in order, with what they measured, statistics and traces.
-endless=("$build/tools/allreduce_perf" --boot env -n 1000000 -b 1M --json stopped.json)
+endless=("$build/tools/allreduce_perf" --boot env -n 1000000 -b 1M --batch 1 --json stopped.json)
 for rank in 0 1; do
   RANK=$rank LCOMM_TRACE=$work/trace LCOMM_STATS=exit "${endless[@]}" >"stopped.$rank" 2>"said.$rank" &
   ranks[rank]=$!
 done
-until grep -q iters stopped.0 || ! kill -0 "${ranks[0]}"; do sleep 0.1; done
-sleep 1
+until [ "$(grep -cs '"all-reduce"' trace.0)" -gt 50 ] || ! kill -0 "${ranks[0]}"; do sleep 0.1; done
 kill -TERM "${ranks[1]}"
 for rank in 0 1; do
   wait "${ranks[$rank]}"

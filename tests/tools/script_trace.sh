@@ -95,8 +95,7 @@ expect a_trace_that_another_rank_cannot_write_is_said_by_rank_0 test \
 expect a_run_that_shall_say_nothing_goes_on perf LCOMM_TRACE=no/such/t LCOMM_LOG=none
 expect a_run_that_shall_say_nothing_says_nothing test "$(grep -c '^libcomm: ' err)" -eq 0
 # A run that is killed: its traces can be read, also when the last line is cut.
-port=$((20000 + $$ % 10000))
-while (exec 3<>/dev/tcp/127.0.0.1/$port) 2>/dev/null; do port=$((port + 1)); done # somebody listens
+next_port
 for rank in 0 1; do
   RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port LCOMM_TRACE=killed \
     "$build/tools/allreduce_perf" --boot env -n 1000000 -b 1M >/dev/null 2>&1 &
