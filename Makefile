@@ -175,7 +175,10 @@ ARCHIVE := $(BUILD)/libcomm.a
 CLIENTS := $(patsubst %.c,$(BUILD)/%,$(CLIENT_SOURCES))
 TRAIN := $(if $(TRAINER_SOURCES),$(BUILD)/train)
 TOOLS := $(patsubst tools/%.c,$(BUILD)/tools/%,$(TOOL_SOURCES))
-TESTS := $(foreach t,$(TEST_SOURCES),$(if $(or $(if $(T),,all),$(findstring $(T),$t)),$(BUILD)/$(t:.c=)))
+# The interposer's scripts run its other tests' programs once more.
+SCRIPTS := $(foreach t,$(wildcard tests/interpose/script_*.sh),$(findstring $(T),$t))
+RUN_BY_SCRIPTS := $(if $(strip $(SCRIPTS)),$(wildcard tests/interpose/mpi_*.c))
+TESTS := $(foreach t,$(TEST_SOURCES),$(if $(or $(if $(T),,all),$(findstring $(T),$t),$(filter $t,$(RUN_BY_SCRIPTS))),$(BUILD)/$(t:.c=)))
 
 # Targets that start a build of their own use all processors, unless told.
 SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS))$(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
