@@ -7,7 +7,7 @@
  *
  *   1. Make a communicator, collectively: lcomm_create_mpi() (libcomm_mpi.h),
  *      lcomm_create_env() without MPI, or lcomm_create() with your own bootstrap.
- *   2. Either call collectives on plain buffers (lcomm_allreduce, ...), or
+ *   2. Either call collectives on plain buffers (libcomm_collectives.h), or
  *      register your gradients once (libcomm_tensors.h), report each one when
  *      backward has made it (lcomm_tensor_ready) and wait for all of them at
  *      the end of the step (lcomm_tensors_wait).
@@ -18,52 +18,42 @@
  *
  * CONVENTIONS
  *   count   is a number of elements, size a number of bytes.
- *   Errors  Every function that can fail returns lcomm_status: LCOMM_OK or a
- *           negative code. Outputs are written on success only. The sentence
- *           that says who, what, why and what to do is lcomm_last_error().
- *           Bad arguments never crash and never touch a buffer.
- *           A pointer that must not be NULL, and the handle of a tensor or
- *           residual of another communicator, also of one that was destroyed, are
- *           ARGUMENT.
- *   Sticky  Once an operation failed on a communicator, peers are told, and
- *           every later call on it returns the same error on all ranks.
- *           lcomm_destroy() is then the only useful call. That is so also when
- *           one rank alone finds no memory for a collective. No call waits
- *           longer than the time-out (LCOMM_TIMEOUT_S) without progress, and
- *           up to a second more to find out with the others whose fault it is:
- *           all ranks report the same one, which names the rank that is dead,
- *           stopped or late, or the link or host that is down. A rank that has
- *           not been inside libcomm for half the time-out, and has no progress
- *           thread, cannot be told from a stopped one.
- *   Equal   Collectives must be called by all ranks of a communicator in the
- *           same order with the same count, dtype, operation and root. A
- *           difference is detected and named on every rank
- *           (LCOMM_ERR_MISMATCH); it does not hang.
- *   Bits    After a successful all-reduce or broadcast all ranks hold
- *           bit-identical results, with every codec. The same calls with the
- *           same inputs on the same number of ranks and nodes give the same
- *           bits every run, whatever the processor and the thread's
+ *   Errors  Every function that can fail returns lcomm_status: LCOMM_OK or a negative code.
+ *           Outputs are written on success only. The sentence that says who, what, why and what
+ *           to do is lcomm_last_error(). Bad arguments never crash and never touch a buffer. A
+ *           pointer that must not be NULL, and the handle of a tensor or residual of another
+ *           communicator, also of one that was destroyed, are ARGUMENT.
+ *   Sticky  Once an operation failed on a communicator, peers are told, and every later call on
+ *           it returns the same error on all ranks. lcomm_destroy() is then the only useful
+ *           call. That is so also when one rank alone finds no memory for a collective. No call
+ *           waits longer than the time-out (LCOMM_TIMEOUT_S) without progress, and up to a
+ *           second more to find out with the others whose fault it is: all ranks report the same
+ *           one, which names the rank that is dead, stopped or late, or the link or host that is
+ *           down. A rank that has not been inside libcomm for half the time-out, and has no
+ *           progress thread, cannot be told from a stopped one.
+ *   Equal   Collectives must be called by all ranks of a communicator in the same order with the
+ *           same count, dtype, operation and root. A difference is detected and named on every
+ *           rank (LCOMM_ERR_MISMATCH); it does not hang.
+ *   Bits    After a successful all-reduce or broadcast all ranks hold bit-identical results,
+ *           with every codec. The same calls with the same inputs on the same number of ranks
+ *           and nodes give the same bits every run, whatever the processor and the thread's
  *           floating-point environment.
- *   Memory  Buffers are memory of the host or of a device; those of sums and of tensors are aligned
- *           to their element. Buffers of one call do not overlap, unless they
- *           are in place as the call says. The library never owns a caller's
- *           buffer. After the first operation of a shape nothing is
- *           allocated on the data path, as long as the shapes of plain calls
- *           fit into LCOMM_RUN_CACHE. lcomm_memory_alloc() gives memory that
- *           is the fastest inside a host.
- *   Threads One communicator is used by one thread at a time, except for
- *           lcomm_tensor_ready(), lcomm_last_error(), lcomm_abort() and the
- *           functions that take no communicator, which may be called from any
- *           thread at any time. Different communicators are independent as
- *           far as the MPI library's thread level allows: with
- *           MPI_THREAD_SINGLE or FUNNELED all communicators belong to the
- *           main thread, with SERIALIZED one thread at a time is inside
- *           libcomm or MPI. Who waits in libcomm lets MPI move messages of
- *           the program, as who waits in MPI does.
- *   Fork    A communicator belongs to the process that made it. In a child of
- *           fork() every call on it, lcomm_destroy() too, returns
- *           LCOMM_ERR_STATE and touches nothing: no peer, file or memory that
- *           is shared. lcomm_last_error() in the child says so. A child may
+ *   Memory  Buffers are memory of the host or of a device; those of sums and of tensors are
+ *           aligned to their element. Buffers of one call do not overlap, unless they are in
+ *           place as the call says. The library never owns a caller's buffer. After the first
+ *           operation of a shape nothing is allocated on the data path, as long as the shapes of
+ *           plain calls fit into LCOMM_RUN_CACHE. lcomm_memory_alloc() gives memory that is the
+ *           fastest inside a host.
+ *   Threads One communicator is used by one thread at a time, except for lcomm_tensor_ready(),
+ *           lcomm_last_error(), lcomm_abort() and the functions that take no communicator, which
+ *           may be called from any thread at any time. Different communicators are independent
+ *           as far as the MPI library's thread level allows: with MPI_THREAD_SINGLE or FUNNELED
+ *           all communicators belong to the main thread, with SERIALIZED one thread at a time is
+ *           inside libcomm or MPI. Who waits in libcomm lets MPI move messages of the program,
+ *           as who waits in MPI does.
+ *   Fork    A communicator belongs to the process that made it. In a child of fork() every call
+ *           on it, lcomm_destroy() too, returns LCOMM_ERR_STATE and touches nothing: no peer,
+ *           file or memory that is shared. lcomm_last_error() in the child says so. A child may
  *           make communicators of its own.
  *
  * POLICY
@@ -291,9 +281,9 @@ typedef struct lcomm_config {
  * a communicator holds 3 and one for each other rank of its host, and the process
  * one more for each of these processes. UCX must find some 30 free, and 2 for each
  * rank. Where a rank has too few, no communicator is made.
- * bootstrap     not kept after the call; its context must live until the return
- * config   may be NULL for all defaults; not kept
- * comm     receives the communicator, owned by the caller: lcomm_destroy()
+ * bootstrap  not kept after the call; its context must live until the return
+ * config     may be NULL for all defaults; not kept
+ * comm       receives the communicator, owned by the caller: lcomm_destroy()
  * Errors, the same one on all ranks: ARGUMENT (a bad bootstrap or config),
  * POLICY (with the position in the string), MISMATCH (library or wire version
  * or policy differ between ranks; both values are named), ARGUMENT (a number
@@ -393,299 +383,12 @@ LCOMM_API const char *lcomm_policy_string(const lcomm_comm *comm);
  * named); MEMORY and those of lcomm_allreduce, sticky. */
 LCOMM_API lcomm_status lcomm_policy_set(lcomm_comm *comm, const char *policy);
 
-/* ----------------------------------------------------------- collectives */
-
-typedef enum lcomm_op {
-  LCOMM_SUM = 0, /* sum over the ranks; integers wrap around */
-  LCOMM_AVG = 1, /* sum divided by the number of ranks; integers towards zero. The sum is made
-                    first and may overflow where the average would not: 4 ranks with 2e38 get
-                    Inf. lcomm_allreduce_scaled() with SUM and before = 1/ranks divides first. */
-  LCOMM_MIN = 2, /* smallest; a NaN wins over numbers; always exact */
-  LCOMM_MAX = 3  /* largest; a NaN wins over numbers; always exact */
-} lcomm_op;
-
-/* A running operation. Lives with the caller, is opaque, needs no
- * initialisation and no clean-up. It must stay at its address until
- * lcomm_wait() or lcomm_test() has said that the operation is over. */
-typedef struct lcomm_request {
-  void *internal;
-  int32_t state;
-  int32_t status;
-  uint64_t not_finite;
-} lcomm_request;
-
-/* All-reduce: receive[i] = sum (or average) over ranks of send[i].
- * send     `count` elements of `dtype`, read until completion
- * receive  `count` elements of `dtype`, written; equal to `send` for in
- *          place, otherwise it must not overlap it
- * count    any number, 0 included; buffers may be NULL when it is 0
- * Sums are made in float32: of the ranks of a node in rank order, then of the
- * nodes; long exact ones between more than two nodes go around a ring, in its
- * order. The order depends on count, type, policy and ranks only. float16 and bfloat16 buffers
- * travel and return in their own type. float64, int32, int64, int8 and uint8
- * are summed in their own type and are never compressed; sums of n-bit integers wrap around
- * modulo 2^n, and an average divides what is left then.
- * Errors: ARGUMENT, MISMATCH, TRANSPORT, TIMEOUT, WIRE, REMOTE, MEMORY (first
- * call of a shape only), or the sticky error. */
-LCOMM_API lcomm_status lcomm_allreduce(lcomm_comm *comm, const void *send, void *receive,
-                                       uint64_t count, lcomm_dtype dtype, lcomm_op op);
-LCOMM_API lcomm_status lcomm_iallreduce(lcomm_comm *comm, const void *send, void *receive,
-                                        uint64_t count, lcomm_dtype dtype, lcomm_op op,
-                                        lcomm_request *request);
-
-/* The same with factors: receive[i] = after * sum over ranks of before * send[i].
- * op       LCOMM_SUM or LCOMM_AVG; dtype is one of the floating-point types
- * before   multiplies the elements of every rank in float32 (float64 for
- * after    float64) before they are summed; `after` the finished sum, before it
- *          is rounded to a 16-bit type. Both finite and not 0, equal on all
- *          ranks (MISMATCH). */
-LCOMM_API lcomm_status lcomm_allreduce_scaled(lcomm_comm *comm, const void *send, void *receive,
-                                              uint64_t count, lcomm_dtype dtype, lcomm_op op,
-                                              double before, double after);
-LCOMM_API lcomm_status lcomm_iallreduce_scaled(lcomm_comm *comm, const void *send, void *receive,
-                                               uint64_t count, lcomm_dtype dtype, lcomm_op op,
-                                               double before, double after, lcomm_request *request);
-
-/* Reduce-scatter: rank r receives elements r*receive_count .. of the sum.
- * send     size*receive_count elements
- * receive  receive_count elements; in place when it is
- *          send + rank*receive_count, or `send` itself; the rest of `send` is not changed
- * Errors as lcomm_allreduce. */
-LCOMM_API lcomm_status lcomm_reduce_scatter(lcomm_comm *comm, const void *send, void *receive,
-                                            uint64_t receive_count, lcomm_dtype dtype, lcomm_op op);
-LCOMM_API lcomm_status lcomm_ireduce_scatter(lcomm_comm *comm, const void *send, void *receive,
-                                             uint64_t receive_count, lcomm_dtype dtype, lcomm_op op,
-                                             lcomm_request *request);
-
-/* Reduce-scatter of uneven parts, as MPI_Reduce_scatter: rank r receives counts[r] elements of
- * the sum, those behind the parts of the ranks before it.
- * send     the sum of all counts, in elements
- * receive  counts[rank] elements; in place when it is where they lie in `send`, or `send`
- *          itself; the rest of `send` is not changed
- * counts   one number per rank, 0 allowed, equal on all ranks (else MISMATCH);
- *          read during the call only
- * min= and match= of the policy look at the mean of the parts, rounded up.
- * Errors as lcomm_allreduce. */
-LCOMM_API lcomm_status lcomm_reduce_scatterv(lcomm_comm *comm, const void *send, void *receive,
-                                             const uint64_t *counts, lcomm_dtype dtype,
-                                             lcomm_op op);
-LCOMM_API lcomm_status lcomm_ireduce_scatterv(lcomm_comm *comm, const void *send, void *receive,
-                                              const uint64_t *counts, lcomm_dtype dtype,
-                                              lcomm_op op, lcomm_request *request);
-
-/* All-gather: receive[r*send_count ..] = send of rank r, exact.
- * send     send_count elements; in place when it is receive + rank*send_count
- * receive  size*send_count elements
- * Errors as lcomm_allreduce. */
-LCOMM_API lcomm_status lcomm_allgather(lcomm_comm *comm, const void *send, void *receive,
-                                       uint64_t send_count, lcomm_dtype dtype);
-LCOMM_API lcomm_status lcomm_iallgather(lcomm_comm *comm, const void *send, void *receive,
-                                        uint64_t send_count, lcomm_dtype dtype,
-                                        lcomm_request *request);
-
-/* All-gather of uneven parts: rank r gives counts[r] elements, and they lie one
- * after the other in rank order in `receive` on all ranks, exact.
- * send     counts[rank] elements; in place when it is where they belong in receive
- * receive  the sum of all counts
- * counts   one number per rank, 0 allowed, equal on all ranks (else MISMATCH);
- *          read during the call only
- * Errors as lcomm_allreduce. */
-LCOMM_API lcomm_status lcomm_allgatherv(lcomm_comm *comm, const void *send, void *receive,
-                                        const uint64_t *counts, lcomm_dtype dtype);
-LCOMM_API lcomm_status lcomm_iallgatherv(lcomm_comm *comm, const void *send, void *receive,
-                                         const uint64_t *counts, lcomm_dtype dtype,
-                                         lcomm_request *request);
-
-/* All-to-all: receive[s*count ..] on rank r = send[r*count ..] of rank s, exact.
- * send     size*count elements; in place when it is `receive`
- * receive  size*count elements
- * Errors as lcomm_allreduce. */
-LCOMM_API lcomm_status lcomm_alltoall(lcomm_comm *comm, const void *send, void *receive,
-                                      uint64_t count, lcomm_dtype dtype);
-LCOMM_API lcomm_status lcomm_ialltoall(lcomm_comm *comm, const void *send, void *receive,
-                                       uint64_t count, lcomm_dtype dtype, lcomm_request *request);
-
-/* Broadcast: buffer of `root` is copied to all ranks, exact.
- * Errors as lcomm_allreduce. */
-LCOMM_API lcomm_status lcomm_broadcast(lcomm_comm *comm, void *buffer, uint64_t count,
-                                       lcomm_dtype dtype, int root);
-LCOMM_API lcomm_status lcomm_ibroadcast(lcomm_comm *comm, void *buffer, uint64_t count,
-                                        lcomm_dtype dtype, int root, lcomm_request *request);
-
-/* Barrier: returns when all ranks have entered it. */
-LCOMM_API lcomm_status lcomm_barrier(lcomm_comm *comm);
-LCOMM_API lcomm_status lcomm_ibarrier(lcomm_comm *comm, lcomm_request *request);
-
-/* Move all running operations forward without waiting. Call it now and then
- * from a long computation so that the wire stays busy.
- * Operations are moved in every communicator of the process while a thread waits, tests
- * or calls this in one of them, unless another thread is inside a call on it: ranks may
- * wait for what they have started on several communicators in different orders.
- * Messages that the program has in flight in MPI move while a thread waits or tests in a
- * communicator that was made while MPI runs. */
-LCOMM_API lcomm_status lcomm_progress(lcomm_comm *comm);
-
-/* test: *done = 1 if the operation is over, else 0; wait: return when it is.
- * Both return the operation's result once it is over. A request that is over
- * may be tested or waited for again and gives the same result until it is
- * reused. A peer that is silent for the time-out fails the operation: counted from
- * the begin of the wait, or from the first test that found it in flight.
- * Errors: STATE if the request was never started, ARGUMENT (both are named) if it was
- * started on another communicator, which then still has it. */
-LCOMM_API lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done);
-LCOMM_API lcomm_status lcomm_wait(lcomm_comm *comm, lcomm_request *request);
-
-/* How many values of the result of a sum that is over were NaN or Inf, if it
- * went through a lossy codec; 0 for exact operations, which nobody looks
- * through, and for one that is not over. Of a reduce-scatter: in the segment of
- * this rank; of an all-reduce: the same on all ranks. */
-LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
-
-/* ------------------------------------------------------ buffers of devices */
-
-/* Every buffer above may as well be memory of a CUDA device: where it is, is found
- * out by its address. Both buffers of a call are in one place. Data is encoded,
- * summed and decoded on the device, and only what travels crosses to the host.
- * Ranks may have their data in different places, and several ranks may share a
- * device. Managed memory counts as the device's, pinned memory as the host's.
- *
- * Without a stream the data must be there when a call is made (the program has
- * synchronised with what makes it), and the result is complete when the operation
- * is over. Errors besides those of the call: SYSTEM when a call of CUDA fails.
- *
- * The calls below are in order with `stream`, a cudaStream_t of the device that the
- * buffers are on (NULL: the default stream; cudaStreamPerThread is allowed): they
- * begin when the stream has come to them, and what is put into the stream after
- * them sees the result. With a progress thread that was asked for (LCOMM_PROGRESS=thread,
- * not auto) they return at once and the stream waits; without one, or on a device whose streams
- * cannot wait for numbers, they return when the result is there. So does the first call of a shape,
- * and one on a stream of the greatest priority. What fails after an early return lets the stream go
- * on, with a result that means nothing, and is returned by the next call on the communicator. Other
- * arguments and errors as those of the calls without a stream; ARGUMENT for buffers on the host,
- * and for a stream that is being captured into a graph: the host takes part in the call. The
- * time-out counts from when the rank's own device has come to the call.
- *
- * While streams wait, the program must do nothing that waits for the whole device,
- * because that would keep libcomm from it: free or make device or pinned memory, make
- * streams, or launch a kernel of its own for the first time (for the last,
- * CUDA_MODULE_LOADING=EAGER helps). A program that cannot promise that leaves the
- * progress thread out. */
-LCOMM_API lcomm_status lcomm_allreduce_on_stream(lcomm_comm *comm, const void *send, void *receive,
-                                                 uint64_t count, lcomm_dtype dtype, lcomm_op op,
-                                                 void *stream);
-LCOMM_API lcomm_status lcomm_reduce_scatter_on_stream(lcomm_comm *comm, const void *send,
-                                                      void *receive, uint64_t receive_count,
-                                                      lcomm_dtype dtype, lcomm_op op, void *stream);
-LCOMM_API lcomm_status lcomm_allgather_on_stream(lcomm_comm *comm, const void *send, void *receive,
-                                                 uint64_t send_count, lcomm_dtype dtype,
-                                                 void *stream);
-LCOMM_API lcomm_status lcomm_alltoall_on_stream(lcomm_comm *comm, const void *send, void *receive,
-                                                uint64_t count, lcomm_dtype dtype, void *stream);
-LCOMM_API lcomm_status lcomm_broadcast_on_stream(lcomm_comm *comm, void *buffer, uint64_t count,
-                                                 lcomm_dtype dtype, int root, void *stream);
-
-/* ---------------------------------------------------------------- memory */
-
-/* Memory of the host that the other ranks of this host can view. Calls take any buffer;
- * what is sent out of this memory is read where it lies, where other memory is copied first or
- * read by calls of the kernel. It pays from some 64 KiB on.
- *
- * Any part of it may be a buffer of any call, or a tensor, on every communicator of the process,
- * also one that is made later. Other processes can look into it where they may trace this one
- * (ranks of one user); they never write to it.
- *
- * Both functions may be called from any thread at any time. */
-
-/* size     bytes; 0 is allowed
- * memory   receives the address: zeroed, aligned to a page (at least 4096), owned by the
- *          caller until lcomm_memory_free(). It belongs to the process, not to a
- *          communicator: lcomm_destroy() leaves it as it is. What is never freed lasts as long
- *          as the process. A forked child sees its parent's, as with MAP_SHARED; it cannot
- *          free it, and gets memory of its own
- * Takes whole pages: not for small objects. Where the system gives no such memory, for want
- * of file descriptors say, it is private memory, which works as well.
- * Errors: ARGUMENT (memory is NULL), MEMORY; the sentence is lcomm_last_error(NULL). */
-LCOMM_API lcomm_status lcomm_memory_alloc(size_t size, void **memory);
-
-/* Free it. No operation may be using it: those that were started are over, communicators of
- * its tensors destroyed; after a failure lcomm_destroy() comes first. NULL is allowed.
- * Errors: ARGUMENT for anything that lcomm_memory_alloc() has not given to this process, or
- * that was freed before; nothing is done then. */
-LCOMM_API lcomm_status lcomm_memory_free(void *memory);
-
-/* ------------------------------------------------------------ statistics */
-
-/* Link classes, from near to far. X(name, text). Between nodes lies net; inside a
- * node it depends on the devices that are current when the communicator is made:
- * one device is same-device, two that read and write each other are nvlink or
- * pcie, and all else is shm. nvlink lies between nodes too, where these are in one
- * NVLink domain. */
-#define LCOMM_LINK_LIST(X)                                                                         \
-  X(LCOMM_LINK_SELF, "self")                                                                       \
-  X(LCOMM_LINK_SAME_DEVICE, "same-device")                                                         \
-  X(LCOMM_LINK_NVLINK, "nvlink")                                                                   \
-  X(LCOMM_LINK_PCIE, "pcie")                                                                       \
-  X(LCOMM_LINK_SHM, "shm")                                                                         \
-  X(LCOMM_LINK_NET, "net")
-
-typedef enum lcomm_link {
-#define LCOMM_LINK_ENUM(name, text) name,
-  LCOMM_LINK_LIST(LCOMM_LINK_ENUM)
-#undef LCOMM_LINK_ENUM
-      LCOMM_LINK_COUNT
-} lcomm_link;
-
-LCOMM_API const char *lcomm_link_name(lcomm_link link);
-
-typedef struct lcomm_stats {
-  uint64_t operations;                       /* finished, tensors' buckets included */
-  uint64_t sent_bytes[LCOMM_LINK_COUNT];     /* sent by this rank, headers included */
-  uint64_t received_bytes[LCOMM_LINK_COUNT]; /* received by this rank, headers included */
-  uint64_t exact_bytes[LCOMM_LINK_COUNT];    /* sent, had the same messages been exact; the
-                                                ratio to sent_bytes is the compression of the
-                                                messages, whose number depends on the plan */
-  uint64_t not_finite;                       /* NaN and Inf in the results of tensors, and of
-                                                plain sums that went through a lossy codec */
-  uint64_t sent_messages[LCOMM_LINK_COUNT];  /* a header with its payload is one */
-  uint64_t memory_bytes;                     /* of slots and vectors of all plans, now */
-  double encode_s;                           /* time in encoders */
-  double decode_s;                           /* ... in decoders and sums */
-  double wire_s;                             /* ... with a message of an operation in flight,
-                                                summed over the operations */
-  double wait_s;                             /* ... with nothing to do but wait */
-  uint64_t missed_wakeups;                   /* sleeps that ran to their limit while a message
-                                                was complete; 0 unless a transport is at fault */
-  uint64_t flow_waits;                       /* operations that waited until a peer had caught up:
-                                                where a rank only sends to a peer, as the root of
-                                                a broadcast does, it is at most 64 operations or
-                                                4 MiB and one operation ahead of it */
-  uint64_t run_hits;                         /* plain calls of a shape that was kept, */
-  uint64_t run_misses;                       /* and of one that had to be made, LCOMM_RUN_CACHE */
-  uint64_t discarded;                        /* steps of tensors, and calls with a residual, that
-                                                were undone */
-  /* guard= of the policy; of the last check the worst of all tensors, see lcomm_guard_figures */
-  uint64_t guard_checks; /* steps that were checked */
-  uint64_t guard_beyond; /* tensors found beyond a limit, each check counted */
-  uint64_t guard_waited; /* entries of top-k found waiting, over all checks */
-  double guard_error, guard_cosine, guard_residual;
-} lcomm_stats;
-
-/* Counters of this rank since creation or the last reset. Not collective. */
-LCOMM_API lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats);
-LCOMM_API lcomm_status lcomm_stats_reset(lcomm_comm *comm);
-
-/* Print in words the plan an all-reduce of this shape would follow and why:
- * algorithm, codec per link class, chunks, messages and bytes. tensor: 1 for
- * a bucket of tensors or a call with a residual, without a name (see lcomm_tensor_codec), 0 for a
- * plain call. Writes at most `size` bytes
- * with the terminating zero; cuts what does not fit. Local call. Errors: ARGUMENT, MEMORY. */
-LCOMM_API lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtype,
-                                        int tensor, char *text, size_t size);
-
 #ifdef __cplusplus
 }
 #endif
 
-#include "libcomm_tensors.h" /* named gradients, and saving what they remember */
+#include "libcomm_collectives.h" /* collectives, buffers of devices, memory */
+#include "libcomm_stats.h"       /* counters and plans */
+#include "libcomm_tensors.h"     /* named gradients, and saving what they remember */
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef LIBCOMM_TYPES_H
 #define LIBCOMM_TYPES_H
 
-/* The vocabulary every layer of libcomm shares: status codes and data types.
+/* The vocabulary every layer of libcomm shares: status codes, data types, operations, links.
  * This header includes nothing of libcomm, so the codecs and kernels, which
  * sit below the communication layer, may use it without looking upwards.
  */
@@ -81,6 +81,49 @@ LCOMM_API const char *lcomm_status_name(lcomm_status status);
 /* The short text of the table above. Static. For what happened in one case,
  * ask lcomm_last_error(). */
 LCOMM_API const char *lcomm_status_string(lcomm_status status);
+
+/* ------------------------------------------ operations, requests, links */
+
+typedef enum lcomm_op {
+  LCOMM_SUM = 0, /* sum over the ranks; integers wrap around */
+  LCOMM_AVG = 1, /* sum divided by the number of ranks; integers towards zero. The sum is made
+                    first and may overflow where the average would not: 4 ranks with 2e38 get
+                    Inf. lcomm_allreduce_scaled() with SUM and before = 1/ranks divides first. */
+  LCOMM_MIN = 2, /* smallest; a NaN wins over numbers; always exact */
+  LCOMM_MAX = 3  /* largest; a NaN wins over numbers; always exact */
+} lcomm_op;
+
+/* A running operation. Lives with the caller, is opaque, needs no
+ * initialisation and no clean-up. It must stay at its address until
+ * lcomm_wait() or lcomm_test() has said that the operation is over. */
+typedef struct lcomm_request {
+  void *internal;
+  int32_t state;
+  int32_t status;
+  uint64_t not_finite;
+} lcomm_request;
+
+/* Link classes, from near to far. X(name, text). Between nodes lies net; inside a
+ * node it depends on the devices that are current when the communicator is made:
+ * one device is same-device, two that read and write each other are nvlink or
+ * pcie, and all else is shm. nvlink lies between nodes too, where these are in one
+ * NVLink domain. */
+#define LCOMM_LINK_LIST(X)                                                                         \
+  X(LCOMM_LINK_SELF, "self")                                                                       \
+  X(LCOMM_LINK_SAME_DEVICE, "same-device")                                                         \
+  X(LCOMM_LINK_NVLINK, "nvlink")                                                                   \
+  X(LCOMM_LINK_PCIE, "pcie")                                                                       \
+  X(LCOMM_LINK_SHM, "shm")                                                                         \
+  X(LCOMM_LINK_NET, "net")
+
+typedef enum lcomm_link {
+#define LCOMM_LINK_ENUM(name, text) name,
+  LCOMM_LINK_LIST(LCOMM_LINK_ENUM)
+#undef LCOMM_LINK_ENUM
+      LCOMM_LINK_COUNT
+} lcomm_link;
+
+LCOMM_API const char *lcomm_link_name(lcomm_link link);
 
 #ifdef __cplusplus
 }

@@ -358,7 +358,9 @@ static int check_header(const char *path) {
 
 static void every_public_function_is_in_a_table(void **state) {
   (void)state;
-  assert_true(check_header("libcomm/include/libcomm.h") > 40);
+  assert_true(check_header("libcomm/include/libcomm.h") > 12);
+  assert_true(check_header("libcomm/include/libcomm_collectives.h") > 25);
+  assert_true(check_header("libcomm/include/libcomm_stats.h") > 2);
   assert_true(check_header("libcomm/include/libcomm_tensors.h") > 15);
   assert_true(check_header("libcomm/include/libcomm_interpose.h") > 10);
   assert_true(check_header("libcomm/include/libcomm_types.h") > 3);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LIBCOMM_COLLECTIVES_H
+#define LIBCOMM_COLLECTIVES_H
+
+/* Collectives on plain buffers, of the host and of devices, and memory that is the fastest for
+ * them. libcomm.h includes this header at its end; ownership, threads and errors are as it says at
+ * its beginning. */
+
+#include "libcomm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ----------------------------------------------------------- collectives */
+
+/* All-reduce: receive[i] = sum (or average) over ranks of send[i].
+ * send     `count` elements of `dtype`, read until completion
+ * receive  `count` elements of `dtype`, written; equal to `send` for in
+ *          place, otherwise it must not overlap it
+ * count    any number, 0 included; buffers may be NULL when it is 0
+ * Sums are made in float32: of the ranks of a node in rank order, then of the
+ * nodes; long exact ones between more than two nodes go around a ring, in its
+ * order. The order depends on count, type, policy and ranks only. float16 and bfloat16 buffers
+ * travel and return in their own type. float64, int32, int64, int8 and uint8
+ * are summed in their own type and are never compressed; sums of n-bit integers wrap around
+ * modulo 2^n, and an average divides what is left then.
+ * Errors: ARGUMENT, MISMATCH, TRANSPORT, TIMEOUT, WIRE, REMOTE, MEMORY (first
+ * call of a shape only), or the sticky error. */
+LCOMM_API lcomm_status lcomm_allreduce(lcomm_comm *comm, const void *send, void *receive,
+                                       uint64_t count, lcomm_dtype dtype, lcomm_op op);
+LCOMM_API lcomm_status lcomm_iallreduce(lcomm_comm *comm, const void *send, void *receive,
+                                        uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                        lcomm_request *request);
+
+/* The same with factors: receive[i] = after * sum over ranks of before * send[i].
+ * op       LCOMM_SUM or LCOMM_AVG; dtype is one of the floating-point types
+ * before   multiplies the elements of every rank in float32 (float64 for
+ * after    float64) before they are summed; `after` the finished sum, before it
+ *          is rounded to a 16-bit type. Both finite and not 0, equal on all
+ *          ranks (MISMATCH). */
+LCOMM_API lcomm_status lcomm_allreduce_scaled(lcomm_comm *comm, const void *send, void *receive,
+                                              uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                              double before, double after);
+LCOMM_API lcomm_status lcomm_iallreduce_scaled(lcomm_comm *comm, const void *send, void *receive,
+                                               uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                               double before, double after, lcomm_request *request);
+
+/* Reduce-scatter: rank r receives elements r*receive_count .. of the sum.
+ * send     size*receive_count elements
+ * receive  receive_count elements; in place when it is
+ *          send + rank*receive_count, or `send` itself; the rest of `send` is not changed
+ * Errors as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_reduce_scatter(lcomm_comm *comm, const void *send, void *receive,
+                                            uint64_t receive_count, lcomm_dtype dtype, lcomm_op op);
+LCOMM_API lcomm_status lcomm_ireduce_scatter(lcomm_comm *comm, const void *send, void *receive,
+                                             uint64_t receive_count, lcomm_dtype dtype, lcomm_op op,
+                                             lcomm_request *request);
+
+/* Reduce-scatter of uneven parts, as MPI_Reduce_scatter: rank r receives counts[r] elements of
+ * the sum, those behind the parts of the ranks before it.
+ * send     the sum of all counts, in elements
+ * receive  counts[rank] elements; in place when it is where they lie in `send`, or `send`
+ *          itself; the rest of `send` is not changed
+ * counts   one number per rank, 0 allowed, equal on all ranks (else MISMATCH);
+ *          read during the call only
+ * min= and match= of the policy look at the mean of the parts, rounded up.
+ * Errors as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_reduce_scatterv(lcomm_comm *comm, const void *send, void *receive,
+                                             const uint64_t *counts, lcomm_dtype dtype,
+                                             lcomm_op op);
+LCOMM_API lcomm_status lcomm_ireduce_scatterv(lcomm_comm *comm, const void *send, void *receive,
+                                              const uint64_t *counts, lcomm_dtype dtype,
+                                              lcomm_op op, lcomm_request *request);
+
+/* All-gather: receive[r*send_count ..] = send of rank r, exact.
+ * send     send_count elements; in place when it is receive + rank*send_count
+ * receive  size*send_count elements
+ * Errors as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_allgather(lcomm_comm *comm, const void *send, void *receive,
+                                       uint64_t send_count, lcomm_dtype dtype);
+LCOMM_API lcomm_status lcomm_iallgather(lcomm_comm *comm, const void *send, void *receive,
+                                        uint64_t send_count, lcomm_dtype dtype,
+                                        lcomm_request *request);
+
+/* All-gather of uneven parts: rank r gives counts[r] elements, and they lie one
+ * after the other in rank order in `receive` on all ranks, exact.
+ * send     counts[rank] elements; in place when it is where they belong in receive
+ * receive  the sum of all counts
+ * counts   one number per rank, 0 allowed, equal on all ranks (else MISMATCH);
+ *          read during the call only
+ * Errors as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_allgatherv(lcomm_comm *comm, const void *send, void *receive,
+                                        const uint64_t *counts, lcomm_dtype dtype);
+LCOMM_API lcomm_status lcomm_iallgatherv(lcomm_comm *comm, const void *send, void *receive,
+                                         const uint64_t *counts, lcomm_dtype dtype,
+                                         lcomm_request *request);
+
+/* All-to-all: receive[s*count ..] on rank r = send[r*count ..] of rank s, exact.
+ * send     size*count elements; in place when it is `receive`
+ * receive  size*count elements
+ * Errors as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_alltoall(lcomm_comm *comm, const void *send, void *receive,
+                                      uint64_t count, lcomm_dtype dtype);
+LCOMM_API lcomm_status lcomm_ialltoall(lcomm_comm *comm, const void *send, void *receive,
+                                       uint64_t count, lcomm_dtype dtype, lcomm_request *request);
+
+/* Broadcast: buffer of `root` is copied to all ranks, exact.
+ * Errors as lcomm_allreduce. */
+LCOMM_API lcomm_status lcomm_broadcast(lcomm_comm *comm, void *buffer, uint64_t count,
+                                       lcomm_dtype dtype, int root);
+LCOMM_API lcomm_status lcomm_ibroadcast(lcomm_comm *comm, void *buffer, uint64_t count,
+                                        lcomm_dtype dtype, int root, lcomm_request *request);
+
+/* Barrier: returns when all ranks have entered it. */
+LCOMM_API lcomm_status lcomm_barrier(lcomm_comm *comm);
+LCOMM_API lcomm_status lcomm_ibarrier(lcomm_comm *comm, lcomm_request *request);
+
+/* Move all running operations forward without waiting. Call it now and then
+ * from a long computation so that the wire stays busy.
+ * Operations are moved in every communicator of the process while a thread waits, tests
+ * or calls this in one of them, unless another thread is inside a call on it: ranks may
+ * wait for what they have started on several communicators in different orders.
+ * Messages that the program has in flight in MPI move while a thread waits or tests in a
+ * communicator that was made while MPI runs. */
+LCOMM_API lcomm_status lcomm_progress(lcomm_comm *comm);
+
+/* test: *done = 1 if the operation is over, else 0; wait: return when it is.
+ * Both return the operation's result once it is over. A request that is over
+ * may be tested or waited for again and gives the same result until it is
+ * reused. A peer that is silent for the time-out fails the operation: counted from
+ * the begin of the wait, or from the first test that found it in flight.
+ * Errors: STATE if the request was never started, ARGUMENT (both are named) if it was
+ * started on another communicator, which then still has it. */
+LCOMM_API lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done);
+LCOMM_API lcomm_status lcomm_wait(lcomm_comm *comm, lcomm_request *request);
+
+/* How many values of the result of a sum that is over were NaN or Inf, if it
+ * went through a lossy codec; 0 for exact operations, which nobody looks
+ * through, and for one that is not over. Of a reduce-scatter: in the segment of
+ * this rank; of an all-reduce: the same on all ranks. */
+LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
+
+/* ------------------------------------------------------ buffers of devices */
+
+/* Every buffer above may as well be memory of a CUDA device: where it is, is found
+ * out by its address. Both buffers of a call are in one place. Data is encoded,
+ * summed and decoded on the device, and only what travels crosses to the host.
+ * Ranks may have their data in different places, and several ranks may share a
+ * device. Managed memory counts as the device's, pinned memory as the host's.
+ *
+ * Without a stream the data must be there when a call is made (the program has
+ * synchronised with what makes it), and the result is complete when the operation
+ * is over. Errors besides those of the call: SYSTEM when a call of CUDA fails.
+ *
+ * The calls below are in order with `stream`, a cudaStream_t of the device that the
+ * buffers are on (NULL: the default stream; cudaStreamPerThread is allowed): they
+ * begin when the stream has come to them, and what is put into the stream after
+ * them sees the result. With a progress thread that was asked for (LCOMM_PROGRESS=thread,
+ * not auto) they return at once and the stream waits; without one, or on a device whose streams
+ * cannot wait for numbers, they return when the result is there. So does the first call of a shape,
+ * and one on a stream of the greatest priority. What fails after an early return lets the stream go
+ * on, with a result that means nothing, and is returned by the next call on the communicator. Other
+ * arguments and errors as those of the calls without a stream; ARGUMENT for buffers on the host,
+ * and for a stream that is being captured into a graph: the host takes part in the call. The
+ * time-out counts from when the rank's own device has come to the call.
+ *
+ * While streams wait, the program must do nothing that waits for the whole device,
+ * because that would keep libcomm from it: free or make device or pinned memory, make
+ * streams, or launch a kernel of its own for the first time (for the last,
+ * CUDA_MODULE_LOADING=EAGER helps). A program that cannot promise that leaves the
+ * progress thread out. */
+LCOMM_API lcomm_status lcomm_allreduce_on_stream(lcomm_comm *comm, const void *send, void *receive,
+                                                 uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                                 void *stream);
+LCOMM_API lcomm_status lcomm_reduce_scatter_on_stream(lcomm_comm *comm, const void *send,
+                                                      void *receive, uint64_t receive_count,
+                                                      lcomm_dtype dtype, lcomm_op op, void *stream);
+LCOMM_API lcomm_status lcomm_allgather_on_stream(lcomm_comm *comm, const void *send, void *receive,
+                                                 uint64_t send_count, lcomm_dtype dtype,
+                                                 void *stream);
+LCOMM_API lcomm_status lcomm_alltoall_on_stream(lcomm_comm *comm, const void *send, void *receive,
+                                                uint64_t count, lcomm_dtype dtype, void *stream);
+LCOMM_API lcomm_status lcomm_broadcast_on_stream(lcomm_comm *comm, void *buffer, uint64_t count,
+                                                 lcomm_dtype dtype, int root, void *stream);
+
+/* ---------------------------------------------------------------- memory */
+
+/* Memory of the host that the other ranks of this host can view. Calls take any buffer;
+ * what is sent out of this memory is read where it lies, where other memory is copied first or
+ * read by calls of the kernel. It pays from some 64 KiB on.
+ *
+ * Any part of it may be a buffer of any call, or a tensor, on every communicator of the process,
+ * also one that is made later. Other processes can look into it where they may trace this one
+ * (ranks of one user); they never write to it.
+ *
+ * Both functions may be called from any thread at any time. */
+
+/* size     bytes; 0 is allowed
+ * memory   receives the address: zeroed, aligned to a page (at least 4096), owned by the
+ *          caller until lcomm_memory_free(). It belongs to the process, not to a
+ *          communicator: lcomm_destroy() leaves it as it is. What is never freed lasts as long
+ *          as the process. A forked child sees its parent's, as with MAP_SHARED; it cannot
+ *          free it, and gets memory of its own
+ * Takes whole pages: not for small objects. Where the system gives no such memory, for want
+ * of file descriptors say, it is private memory, which works as well.
+ * Errors: ARGUMENT (memory is NULL), MEMORY; the sentence is lcomm_last_error(NULL). */
+LCOMM_API lcomm_status lcomm_memory_alloc(size_t size, void **memory);
+
+/* Free it. No operation may be using it: those that were started are over, communicators of
+ * its tensors destroyed; after a failure lcomm_destroy() comes first. NULL is allowed.
+ * Errors: ARGUMENT for anything that lcomm_memory_alloc() has not given to this process, or
+ * that was freed before; nothing is done then. */
+LCOMM_API lcomm_status lcomm_memory_free(void *memory);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

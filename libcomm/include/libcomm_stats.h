@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LIBCOMM_STATS_H
+#define LIBCOMM_STATS_H
+
+/* Counters of a communicator, and the plans that its calls follow. libcomm.h includes this header
+ * at its end. */
+
+#include "libcomm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------ statistics */
+
+typedef struct lcomm_stats {
+  uint64_t operations;                       /* finished, tensors' buckets included */
+  uint64_t sent_bytes[LCOMM_LINK_COUNT];     /* sent by this rank, headers included */
+  uint64_t received_bytes[LCOMM_LINK_COUNT]; /* received by this rank, headers included */
+  uint64_t exact_bytes[LCOMM_LINK_COUNT];    /* sent, had the same messages been exact; the
+                                                ratio to sent_bytes is the compression of the
+                                                messages, whose number depends on the plan */
+  uint64_t not_finite;                       /* NaN and Inf in the results of tensors, and of
+                                                plain sums that went through a lossy codec */
+  uint64_t sent_messages[LCOMM_LINK_COUNT];  /* a header with its payload is one */
+  uint64_t memory_bytes;                     /* of slots and vectors of all plans, now */
+  double encode_s;                           /* time in encoders */
+  double decode_s;                           /* ... in decoders and sums */
+  double wire_s;                             /* ... with a message of an operation in flight,
+                                                summed over the operations */
+  double wait_s;                             /* ... with nothing to do but wait */
+  uint64_t missed_wakeups;                   /* sleeps that ran to their limit while a message
+                                                was complete; 0 unless a transport is at fault */
+  uint64_t flow_waits;                       /* operations that waited until a peer had caught up:
+                                                where a rank only sends to a peer, as the root of
+                                                a broadcast does, it is at most 64 operations or
+                                                4 MiB and one operation ahead of it */
+  uint64_t run_hits;                         /* plain calls of a shape that was kept, */
+  uint64_t run_misses;                       /* and of one that had to be made, LCOMM_RUN_CACHE */
+  uint64_t discarded;                        /* steps of tensors, and calls with a residual, that
+                                                were undone */
+  /* guard= of the policy; of the last check the worst of all tensors, see lcomm_guard_figures */
+  uint64_t guard_checks; /* steps that were checked */
+  uint64_t guard_beyond; /* tensors found beyond a limit, each check counted */
+  uint64_t guard_waited; /* entries of top-k found waiting, over all checks */
+  double guard_error, guard_cosine, guard_residual;
+} lcomm_stats;
+
+/* Counters of this rank since creation or the last reset. Not collective. */
+LCOMM_API lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats);
+LCOMM_API lcomm_status lcomm_stats_reset(lcomm_comm *comm);
+
+/* Print in words the plan an all-reduce of this shape would follow and why:
+ * algorithm, codec per link class, chunks, messages and bytes. tensor: 1 for
+ * a bucket of tensors or a call with a residual, without a name (see lcomm_tensor_codec), 0 for a
+ * plain call. Writes at most `size` bytes
+ * with the terminating zero; cuts what does not fit. Local call. Errors: ARGUMENT, MEMORY. */
+LCOMM_API lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtype,
+                                        int tensor, char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
