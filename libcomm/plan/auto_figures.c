@@ -69,14 +69,6 @@ bool lcomm_auto_is_agreed(uint64_t number) {
 
 typedef enum term { TERM_BYTES, TERM_MESSAGES, TERM_CODECS } term;
 
-/* That on which the prediction spends most. */
-static term largest_term(const lcomm_plan_time *time) {
-  double bytes_us = time->link_us[LCOMM_LINK_NET];
-  double messages_us = time->message_us + time->latency_us;
-  term largest = messages_us > bytes_us ? TERM_MESSAGES : TERM_BYTES;
-  return time->codec_us > fmax(bytes_us, messages_us) ? TERM_CODECS : largest;
-}
-
 /* The figures with which that term takes `times` as long. */
 static lcomm_auto_figures scale(const lcomm_topo *topo, term it, double times) {
   lcomm_auto_figures figures = lcomm_auto_figures_of(topo);
@@ -122,6 +114,40 @@ static double fit(const lcomm_topo *topo, lcomm_auto_predictor predict, const vo
   return low;
 }
 
+/* ------------------------------------------------------- what to correct */
+
+/* Processors were measured by themselves, and messages by short sums: neither is wrong by more than
+ * this. Bytes may be, where links are shared or limited in rate. */
+static const double CODECS_RANGE = 4, MESSAGES_RANGE = 16;
+
+static bool is_within(double times, double range) {
+  return times < range && times > 1 / range;
+}
+
+/* A term, and by how much it is longer than predicted. */
+typedef struct correction {
+  term it;
+  double times;
+} correction;
+
+/* That on which the prediction spends most, where it can explain the time. */
+static correction find_correction(const lcomm_topo *topo, lcomm_auto_predictor predict,
+                                  const void *subject, double measured_s) {
+  lcomm_plan_time time = predict(subject, topo);
+  double bytes_us = time.link_us[LCOMM_LINK_NET];
+  double messages_us = time.message_us + time.latency_us;
+  if (time.codec_us > fmax(bytes_us, messages_us)) {
+    double times = fit(topo, predict, subject, TERM_CODECS, measured_s);
+    if (is_within(times, CODECS_RANGE)) {
+      return (correction){TERM_CODECS, times};
+    }
+  }
+  correction bytes = {TERM_BYTES, fit(topo, predict, subject, TERM_BYTES, measured_s)};
+  correction messages = {TERM_MESSAGES, fit(topo, predict, subject, TERM_MESSAGES, measured_s)};
+  bool by_messages = messages_us > bytes_us && is_within(messages.times, MESSAGES_RANGE);
+  return by_messages || !is_within(bytes.times, RANGE * 0.99) ? messages : bytes;
+}
+
 /* Is a finding that something is faster, or slower, to be acted on? */
 static bool believe(lcomm_auto_trust *trust, bool faster) {
   if (faster && ++trust->faster < 1u << trust->doubts) {
@@ -137,8 +163,7 @@ static bool believe(lcomm_auto_trust *trust, bool faster) {
 
 bool lcomm_auto_correct(lcomm_topo *topo, lcomm_auto_trust *trust, lcomm_auto_predictor predict,
                         const void *subject, double measured_s) {
-  lcomm_plan_time time = predict(subject, topo);
-  double predicted_s = time.total_us * 1e-6;
+  double predicted_s = predict(subject, topo).total_us * 1e-6;
   bool faster = predicted_s > OFF * measured_s, slower = measured_s > OFF * predicted_s;
   if (!(measured_s > 0 && predicted_s > 0) || !(faster || slower)) {
     trust->faster = 0;
@@ -147,8 +172,8 @@ bool lcomm_auto_correct(lcomm_topo *topo, lcomm_auto_trust *trust, lcomm_auto_pr
   if (!believe(trust, faster)) {
     return false;
   }
-  term it = largest_term(&time);
-  lcomm_auto_figures figures = scale(topo, it, fit(topo, predict, subject, it, measured_s));
+  correction by = find_correction(topo, predict, subject, measured_s);
+  lcomm_auto_figures figures = scale(topo, by.it, by.times);
   if (!lcomm_auto_figures_are_possible(&figures)) {
     return false;
   }

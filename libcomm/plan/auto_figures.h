@@ -38,7 +38,8 @@ typedef struct lcomm_auto_trust {
 typedef lcomm_plan_time (*lcomm_auto_predictor)(const void *subject, const lcomm_topo *topo);
 
 /* Correct the figures of `topo` where the measured time differs by half from the predicted one: of
- * bytes, messages and codecs that on which the prediction spends most. False: they stay. */
+ * bytes, messages and codecs that on which the prediction spends most, if that can explain it.
+ * False: they stay. */
 bool lcomm_auto_correct(lcomm_topo *topo, lcomm_auto_trust *trust, lcomm_auto_predictor predict,
                         const void *subject, double measured_s);
 

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* mpirun: 2 3 4 */
+
+/* net=auto in plain calls: wrong figures are corrected after the agreed blocking calls of a shape,
+ * on all ranks, and sums are right before, in between and after. */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/call/call_watch.h"
+#include "tests/support/mpi_property.h"
+
+enum { REVISED = 4 /* the first agreed call */, NODES = 2, COUNT = 40000, SHORT = 100 };
+
+/* The link is said to pass 10 KB in a second. */
+static const double SLOW_GB_S = 1e-5;
+
+static float data[COUNT];
+
+static lcomm_comm *auto_comm(const char *policy) {
+  lcomm_comm *comm = make_comm(policy, NODES);
+  if (comm->runs.watch) {
+    comm->runs.watch->topo.cost[LCOMM_LINK_NET].bandwidth_gb_s = SLOW_GB_S;
+  }
+  return comm;
+}
+
+static double bandwidth_of(const lcomm_comm *comm) {
+  return lcomm_topo_of_calls(comm)->cost[LCOMM_LINK_NET].bandwidth_gb_s;
+}
+
+static void require_equal_figures(const lcomm_comm *comm) {
+  lcomm_auto_figures it = lcomm_auto_figures_of(lcomm_topo_of_calls(comm));
+  require(same_everywhere(&it, sizeof it), "ranks have different figures");
+}
+
+/* Whole numbers that every codec of the class carries exactly: each rank adds its own. */
+static void fill(void) {
+  for (int i = 0; i < COUNT; i++) {
+    data[i] = (float)(mpi_rank + 1);
+  }
+}
+
+static void require_sum(uint64_t count, const char *when) {
+  float wanted = (float)(mpi_size * (mpi_size + 1) / 2);
+  for (uint64_t i = 0; i < count; i++) {
+    require(fabsf(data[i] - wanted) <= 0.02f * wanted, "%s: element %llu is %g, not %g", when,
+            (unsigned long long)i, (double)data[i], (double)wanted);
+  }
+}
+
+static void sum(lcomm_comm *comm, uint64_t count, const char *when) {
+  fill();
+  require(lcomm_allreduce(comm, data, data, count, LCOMM_FLOAT32, LCOMM_SUM) == LCOMM_OK, "%s: %s",
+          when, lcomm_last_error(comm));
+  require_sum(count, when);
+}
+
+static void wrong_figures_are_corrected_after_the_agreed_call_of_a_shape(void) {
+  lcomm_comm *comm = auto_comm("net=auto:int8 min=1");
+  for (int call = 1; call <= REVISED + 2; call++) {
+    sum(comm, COUNT, "a call");
+    bool revised = bandwidth_of(comm) > 2 * SLOW_GB_S;
+    require(revised == (call >= REVISED), "call %d: %g GB/s", call, bandwidth_of(comm));
+    require_equal_figures(comm);
+  }
+  require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+}
+
+/* Each shape has a count of its own. */
+static void calls_of_other_shapes_do_not_count(void) {
+  lcomm_comm *comm = auto_comm("net=auto:int8 min=1");
+  for (uint64_t i = 0; i < 2 * REVISED; i++) {
+    sum(comm, COUNT - 100 * i, "a shape");
+  }
+  require(bandwidth_of(comm) == SLOW_GB_S, "%g GB/s", bandwidth_of(comm));
+  require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+}
+
+/* They may overlap anything. */
+static void calls_that_do_not_block_do_not_count(void) {
+  lcomm_comm *comm = auto_comm("net=auto:int8 min=1");
+  for (int i = 0; i < 2 * REVISED; i++) {
+    lcomm_request request = {0};
+    fill();
+    require(lcomm_iallreduce(comm, data, data, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &request) ==
+                LCOMM_OK,
+            "start");
+    require(lcomm_wait(comm, &request) == LCOMM_OK, "%s", lcomm_last_error(comm));
+    require_sum(COUNT, "not blocking");
+  }
+  require(bandwidth_of(comm) == SLOW_GB_S, "%g GB/s", bandwidth_of(comm));
+  require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+}
+
+/* A run that is in use while runs are given up stays until it is waited for, also where ranks wait
+ * at different places. */
+static void a_call_in_flight_survives_a_revision(void) {
+  static float other[COUNT];
+  lcomm_comm *comm = auto_comm("net=auto:int8 min=1");
+  for (int round = 0; round < 3; round++) {
+    lcomm_request request = {0};
+    for (int i = 0; i < COUNT; i++) {
+      other[i] = 1;
+    }
+    require(lcomm_iallreduce(comm, other, other, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &request) ==
+                LCOMM_OK,
+            "start");
+    if (mpi_rank % 2 == 1) {
+      require(lcomm_wait(comm, &request) == LCOMM_OK, "%s", lcomm_last_error(comm));
+    }
+    for (int call = 0; call < REVISED; call++) {
+      sum(comm, COUNT - 8, "beside one in flight");
+    }
+    if (mpi_rank % 2 == 0) {
+      require(lcomm_wait(comm, &request) == LCOMM_OK, "%s", lcomm_last_error(comm));
+    }
+    require(fabsf(other[COUNT - 1] - (float)mpi_size) < 0.1f, "%g", (double)other[COUNT - 1]);
+  }
+  require(bandwidth_of(comm) > 2 * SLOW_GB_S, "%g GB/s", bandwidth_of(comm));
+  require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+}
+
+static void a_plan_that_is_printed_is_that_of_the_corrected_figures(void) {
+  static char before[4096], after[4096];
+  lcomm_comm *comm = auto_comm("net=auto:int8 min=1");
+  require(lcomm_plan_print(comm, COUNT, LCOMM_FLOAT32, 0, before, sizeof before) == LCOMM_OK, "no");
+  for (int call = 0; call < REVISED; call++) {
+    sum(comm, COUNT, "a call");
+  }
+  require(lcomm_plan_print(comm, COUNT, LCOMM_FLOAT32, 0, after, sizeof after) == LCOMM_OK, "no");
+  require(strstr(before, "predicted none ") != NULL && strcmp(before, after) != 0, "%s", after);
+  require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+}
+
+static void without_auto_nothing_is_watched(void) {
+  lcomm_comm *comm = auto_comm("net=int8");
+  require(!comm->runs.watch && !comm->runs.topo, "calls are watched");
+  require(lcomm_policy_set(comm, "net=auto:int8") == LCOMM_OK, "%s", lcomm_last_error(comm));
+  require(comm->runs.watch != NULL, "calls are not watched");
+  sum(comm, COUNT, "after the change");
+  require(lcomm_policy_set(comm, "") == LCOMM_OK, "%s", lcomm_last_error(comm));
+  require(!comm->runs.watch && !comm->runs.topo, "calls are still watched");
+  sum(comm, COUNT, "exact again");
+  require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+}
+
+/* Below min= no codec may act, and nothing is chosen. */
+static void calls_on_which_no_codec_acts_do_not_count(void) {
+  lcomm_comm *comm = auto_comm("net=auto:int8");
+  for (int call = 0; call < 2 * REVISED; call++) {
+    sum(comm, SHORT, "a short call");
+  }
+  require(bandwidth_of(comm) == SLOW_GB_S, "%g GB/s", bandwidth_of(comm));
+  require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+}
+
+int main(int argc, char **argv) {
+  static const mpi_property properties[] = {
+      PROPERTY(wrong_figures_are_corrected_after_the_agreed_call_of_a_shape),
+      PROPERTY(calls_of_other_shapes_do_not_count),
+      PROPERTY(calls_that_do_not_block_do_not_count),
+      PROPERTY(a_call_in_flight_survives_a_revision),
+      PROPERTY(a_plan_that_is_printed_is_that_of_the_corrected_figures),
+      PROPERTY(without_auto_nothing_is_watched),
+      PROPERTY(calls_on_which_no_codec_acts_do_not_count),
+  };
+  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
+}
