@@ -17,7 +17,4 @@ lcomm_status lcomm_costs_measure(lcomm_comm *comm);
 /* A part of a communicator has its figures. What fails is the part's sticky error. */
 void lcomm_costs_inherit(lcomm_comm *part, const lcomm_comm *whole);
 
-/* The speed of one codec on one core of this rank; 0 where there is no memory to try it. */
-lcomm_codec_cost lcomm_codec_cost_measure(const lcomm_kernels *kernels, const lcomm_format *format);
-
 #endif

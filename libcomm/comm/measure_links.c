@@ -13,6 +13,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/call/call_watch.h"
 #include "libcomm/comm/measure.h"
+#include "libcomm/comm/measure_codecs.h"
 #include "libcomm/plan/auto_figures.h"
 
 enum {

@@ -67,6 +67,10 @@ const char *lcomm_plan_time_format(const lcomm_plan_time *time, char text[LCOMM_
 /* "1.93 ms": three digits and a unit. */
 void lcomm_plan_write_us(lcomm_writer *w, double us);
 
+/* The time to show: with these speeds, or, where net=auto chose the plan, that by which it did. */
+lcomm_plan_time lcomm_plan_time_by(const lcomm_plan *plan, const lcomm_topo *topo,
+                                   const lcomm_codec_speeds *speeds);
+
 /* lcomm_plan_describe() with the time that codecs of these speeds take. */
 size_t lcomm_plan_describe_timed(const lcomm_plan *plan, const lcomm_topo *topo,
                                  const lcomm_codec_speeds *speeds, char *text, size_t size);

@@ -29,11 +29,17 @@ static void describe_algorithm(lcomm_writer *w, const lcomm_plan *plan, const lc
   lcomm_write(w, "%u chunk%s\n", plan->shape.chunks, plan->shape.chunks == 1 ? "" : "s");
 }
 
+lcomm_plan_time lcomm_plan_time_by(const lcomm_plan *plan, const lcomm_topo *topo,
+                                   const lcomm_codec_speeds *speeds) {
+  return plan->automatic.allowed ? lcomm_auto_predict(plan, topo, plan->automatic.candidate)
+                                 : lcomm_plan_predict(plan, topo, speeds);
+}
+
 static void describe_time(lcomm_writer *w, const lcomm_plan *plan, const lcomm_topo *topo,
                           const lcomm_codec_speeds *speeds) {
   char text[LCOMM_PLAN_TIME_MAX];
-  lcomm_plan_time time = lcomm_plan_predict(plan, topo, speeds);
-  bool silent = speeds || plan->plain;
+  lcomm_plan_time time = lcomm_plan_time_by(plan, topo, speeds);
+  bool silent = speeds || plan->plain || plan->automatic.allowed;
   lcomm_write(w, "  predicted   %s%s\n", lcomm_plan_time_format(&time, text),
               silent ? "" : ", codecs not counted");
 }
@@ -71,9 +77,5 @@ size_t lcomm_plan_describe_timed(const lcomm_plan *plan, const lcomm_topo *topo,
 
 size_t lcomm_plan_describe(const lcomm_plan *plan, const lcomm_topo *topo, char *text,
                            size_t size) {
-  if (plan->automatic.allowed) {
-    lcomm_codec_speeds speeds = lcomm_auto_speeds(topo, plan->automatic.candidate);
-    return lcomm_plan_describe_timed(plan, topo, &speeds, text, size);
-  }
   return lcomm_plan_describe_timed(plan, topo, NULL, text, size);
 }

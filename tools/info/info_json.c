@@ -137,7 +137,7 @@ static void put_links(tool_json *json, cJSON *object, const lcomm_plan *plan,
 static void put_time(tool_json *json, cJSON *object, const lcomm_plan *plan,
                      const lcomm_topo *topo) {
   lcomm_codec_speeds speeds = info_codec_speeds(plan);
-  lcomm_plan_time time = lcomm_plan_predict(plan, topo, &speeds);
+  lcomm_plan_time time = lcomm_plan_time_by(plan, topo, &speeds);
   cJSON *it = tool_json_object(json, object, "predicted");
   tool_json_number(json, it, "total_us", time.total_us);
   tool_json_number(json, it, "codecs_us", time.codec_us);
@@ -165,6 +165,7 @@ static void put_plan(tool_json *json, cJSON *plans, const lcomm_plan *plan,
                  topo->size > 1 ? lcomm_exchange_name(plan->shape.exchange) : "none");
   tool_json_flag(json, it, "hierarchical", plan->shape.hierarchical);
   tool_json_number(json, it, "chunks", plan->shape.chunks);
+  tool_json_flag(json, it, "leaders", plan->shape.leaders);
   put_codecs(json, it, plan);
   put_links(json, it, plan, topo);
   put_time(json, it, plan, topo);

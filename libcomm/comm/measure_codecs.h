@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_COMM_MEASURE_CODECS_H
+#define LCOMM_COMM_MEASURE_CODECS_H
+
+/* What codecs cost: for net=auto, and for libcomm-info, which shows what net=auto would measure. */
+
+#include "codecs/codec.h"
+#include "libcomm/topo/topo.h"
+
+/* The speed of one codec on one core of this rank, on a chunk of values like those of a gradient;
+ * some milliseconds. 0 where there is no memory to try it. */
+lcomm_codec_cost lcomm_codec_cost_measure(const lcomm_kernels *kernels, const lcomm_format *format);
+
+#endif
