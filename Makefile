@@ -261,12 +261,20 @@ $(BUILD)/from-bindir: look-again
 
 $(TRAIN) $(TOOLS): $(BUILD)/from-bindir
 
-$(BUILD)/train: $(call OBJ,$(TRAINER_SOURCES)) $(SAN_OBJECTS) $(WITH_MPI) $(LIBRARY)
+$(BUILD)/train: $(call OBJ,$(TRAINER_SOURCES)) $(BUILD)/build_revision.o $(SAN_OBJECTS) $(WITH_MPI) $(LIBRARY)
 	$(LINK) $(WITH_MPI) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) $(BLAS_LIBS) $(ZLIB_LIBS) $(XXHASH_LIBS) -lm -o $@
+
+# The commit that programs name in what they write.
+REVISION := $(BUILD)/build_revision.o
+$(BUILD)/build_revision.c: look-again
+	@mkdir -p $(@D); tools/build/revision-source $@
+
+$(REVISION): $(BUILD)/build_revision.c
+	@$(CC) $(CFLAGS) -c $< -o $@
 
 # What several programs share: each takes the files of it that it refers to.
 TOOLS_COMMON := $(BUILD)/libtools.a
-$(TOOLS_COMMON): $(call OBJ,$(COMMON_SOURCES))
+$(TOOLS_COMMON): $(call OBJ,$(COMMON_SOURCES)) $(REVISION)
 	@echo "  AR    $@"
 	@rm -f $@; ar rcs $@ $^
 

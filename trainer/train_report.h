@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "trainer/train.h"
 
@@ -97,6 +98,9 @@ typedef struct run_log run_log;
 int log_open(const char *path, run_log **made, failure *why);
 
 void log_config(const training *of);
+/* A member "origin" of the first record: version, commit, machine, hosts, rate, and the transports
+ * and network devices that messages travel by; null where it is not known. */
+void put_origin(FILE *file, const training *of);
 /* `event` is "epoch" or "final". */
 void log_results(const training *of, const char *event, const results *what);
 /* The mean loss of the epoch so far, over all ranks. */

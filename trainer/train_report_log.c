@@ -114,6 +114,7 @@ void log_config(const training *of) {
   put_whole(file, "epochs", (uint64_t)chosen->epochs);
   put_whole(file, "steps_per_epoch", of->steps_per_epoch);
   put_whole(file, "seed", chosen->seed);
+  put_origin(file, of);
   put_end(file);
 }
 

@@ -132,6 +132,12 @@ LCOMM_API lcomm_status lcomm_create_part(const lcomm_comm *base, const int *memb
 /* 1: messages between some of its ranks travel so ("shm", "ucx", "mpi"). Any thread. */
 LCOMM_API int lcomm_travels_over(const lcomm_comm *comm, const char *transport);
 
+/* What messages of this rank travel by ("shm,ucx"), and the network devices they travel over
+ * ("eth0,lo"); empty where there are none, or they are not known. Cut to `size` bytes. Return
+ * text. Any thread. */
+LCOMM_API const char *lcomm_transports(const lcomm_comm *comm, char *text, size_t size);
+LCOMM_API const char *lcomm_interfaces(const lcomm_comm *comm, char *text, size_t size);
+
 /* No table of this communicator is printed at the end (LCOMM_STATS): its owner shows one. */
 LCOMM_API void lcomm_stats_hide(lcomm_comm *comm);
 

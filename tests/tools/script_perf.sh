@@ -40,16 +40,20 @@ count_of() { column "$1" "$2" | grep -cx -- "$3"; }
 # ------------------------------------------------ every type and operation
 
 mpi_rows=(0 32 32 16 16 16)
+version=$("$build/tools/allreduce_perf" --version | sed 's/.* //')
 i=0
 for tool in allreduce reduce_scatter allgather broadcast alltoall; do
   i=$((i + 1))
-  perf "$tool" -c -b 8 -e 16K -f 2048 -d all -o all --against mpi --json "$tool.json" >"$tool.txt"
+  perf "$tool" -c -b 8 -e 16K -f 2048 -d all -o all --against mpi --json "$tool.json" --csv "$tool.csv" >"$tool.txt"
   expect "${tool}_is_right_for_every_type_and_operation" grep -qx '# Out of bounds values : 0 OK' "$tool.txt"
   expect "${tool}_shows_rows_of_both" test "$(rows "$tool.txt" | grep -c ' MPI_')" -eq "${mpi_rows[i]}"
   expect "${tool}_has_nothing_wrong_in_any_row" \
     test "$(count_of '#wrong' "$tool.txt" 0)" -eq "$(rows "$tool.txt" | wc -l)"
   expect "${tool}_compares_each_size_with_mpi" \
     test "$(column 'vs mpi' "$tool.txt" | grep -cE '^[0-9.]+$')" -eq "${mpi_rows[i]}"
+  expect "${tool}_has_a_line_of_values_for_each_row" test "$(grep -c ",\"${version}\",\"" "$tool.csv")" -eq "$(rows "$tool.txt" | wc -l)"
+  expect "${tool}_has_as_many_values_as_columns" test "$(sed 's/"[^"]*"/x/g' "$tool.csv" | awk -F , '{ print NF }' | sort -u | wc -l)" -eq 1
+  expect "${tool}_says_where_it_comes_from" grep -qE "\"origin\": \{\"version\": \"$version\", \"commit\": \"[^\"]+\", \"date\": \"2[^\"]+Z\".* x .*\"hosts\": 1, .*\"transport\": \"shm\"" "$tool.json"
   expect "${tool}_has_an_average_bus_bandwidth" grep -q '^# Avg bus bandwidth    : [0-9]' "$tool.txt"
 done
 expect operations_are_named test "$(column redop allreduce.txt | sort -u | tr '\n' ' ')" = "avg max min sum "
@@ -167,5 +171,6 @@ refused through_mpi_there_is_no_policy "--policy" allreduce --through mpi -p net
 refused late_ranks_are_no_batch "--late" allreduce --late 5ms --batch 4
 refused lateness_is_a_time "5" allreduce --late 5
 refused tensors_belong_to_all_reduce allreduce_perf broadcast --tensors
+refused a_table_that_cannot_be_written_is_told csv allgather --csv there/is/none.csv
 refused a_place_that_cannot_be_written_is_told json reduce_scatter --json there/is/none.json
 exit $((failures > 0))

@@ -3,7 +3,7 @@
 #include "tools/codec/codec_json.h"
 
 #include "tools/codec/codec_roofline.h"
-#include "tools/common/tool_json.h"
+#include "tools/common/tool_origin.h"
 
 /* The name of a file may be anything, in JSON it has to be UTF-8. */
 static void put_file_name(tool_json *w, cJSON *object, const char *key, const char *text) {
@@ -134,6 +134,7 @@ static void put_source(tool_json *w, cJSON *array, const lcomm_source *source) {
 
 static void put_run(tool_json *w, const lcomm_bench_options *options) {
   tool_json_text(w, w->root, "tool", "codec_bench");
+  tool_origin_put_here(w, w->root);
   tool_json_text(w, w->root, "floors", lcomm_roofline_instructions());
   tool_json_number(w, w->root, "threads", (double)options->threads);
   tool_json_number(w, w->root, "repetitions", (double)options->repetitions);

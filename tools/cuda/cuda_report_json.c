@@ -3,7 +3,7 @@
 
 /* The report for programs. */
 
-#include "tools/common/tool_json.h"
+#include "tools/common/tool_origin.h"
 #include "tools/cuda/cuda_report.h"
 
 static void put_version(tool_json *w, cJSON *object, const char *key, int version) {
@@ -56,6 +56,7 @@ static void put_torch(tool_json *w, cJSON *root, const lcomm_gpu_results *result
 
 bool lcomm_gpu_json(const lcomm_gpu_results *results, FILE *file) {
   tool_json w = tool_json_begin();
+  tool_origin_put_here(&w, w.root);
   put_device(&w, w.root, results);
   tool_json_number(&w, w.root, "count", (double)results->options->count);
   tool_json_number(&w, w.root, "samples", (double)results->options->samples);

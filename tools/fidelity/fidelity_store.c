@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/common/tool_json.h"
+#include "tools/common/tool_origin.h"
 
 /* ------------------------------------------------------------------ writing */
 
@@ -25,6 +25,7 @@ static char *line_of(const fidelity_cell *cell, const fidelity_outcome *outcome,
   tool_json_number(&json, json.root, "bytes", outcome->bytes);
   tool_json_number(&json, json.root, "steps", outcome->steps);
   tool_json_number(&json, json.root, "seconds", outcome->seconds);
+  tool_origin_put_here(&json, json.root);
   cJSON *curve = tool_json_array(&json, json.root, "curve");
   for (size_t i = 0; i < outcome->curve_count; i++) {
     tool_json_number(&json, curve, NULL, (double)outcome->curve[i]);

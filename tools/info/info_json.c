@@ -11,7 +11,7 @@
 #include "libcomm/base/env.h"
 #include "libcomm/plan/cost.h"
 #include "libcomm/transport/transport.h"
-#include "tools/common/tool_json.h"
+#include "tools/common/tool_origin.h"
 #include "tools/info/info_speeds.h"
 
 /* ------------------------------------------------------------------ build */
@@ -193,6 +193,7 @@ int info_print_json(const info_options *o, const lcomm_policy *policy, const lco
   char policy_text[LCOMM_POLICY_MAX];
   tool_json json = tool_json_begin();
   put_version(&json, json.root);
+  tool_origin_put_here(&json, json.root);
   if (!o->only_plan) {
     put_build(&json, json.root);
     put_parts(&json, json.root);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libcomm_interpose.h"
 #include "tools/common/tool_options.h"
 #include "tools/perf/perf_bench.h"
 #include "tools/perf/perf_world.h"
@@ -12,23 +13,25 @@
 enum { EXIT_OK = 0, EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
 /* Whether the policies are usable, which should not come out after the first
- * size only, and the number of nodes as libcomm sees them. Without policies it is
- * the number of hosts. */
-static int inspect(lcomm_perf_bench *bench) {
+ * size only, and where the run is as libcomm sees it. Without policies there are as
+ * many nodes as hosts. */
+static lcomm_perf_site inspect(lcomm_perf_bench *bench) {
   const lcomm_perf_options *o = bench->options;
   double hosts = bench->is_host_first;
   lcomm_perf_world_sum(&bench->world, &hosts, 1);
-  int nodes = (int)hosts;
+  lcomm_perf_site site = {.ranks = bench->world.ranks, .nodes = (int)hosts, .hosts = (int)hosts};
   for (int p = 0; p < o->policy_count; p++) {
     lcomm_config config = lcomm_perf_config(o, o->policies[p]);
     lcomm_comm *comm = NULL;
     if (lcomm_perf_world_comm(&bench->world, &config, &comm) != LCOMM_OK) {
       lcomm_perf_world_stop_together(&bench->world, lcomm_perf_world_comm_error(&bench->world));
     }
-    nodes = lcomm_nodes(comm);
+    site.nodes = lcomm_nodes(comm);
+    (void)lcomm_transports(comm, site.transports, sizeof site.transports);
+    (void)lcomm_interfaces(comm, site.interfaces, sizeof site.interfaces);
     (void)lcomm_destroy(comm);
   }
-  return nodes;
+  return site;
 }
 
 /* All sizes of one type, operation and root. A size that comes to the same
@@ -78,19 +81,24 @@ static void run(lcomm_perf_bench *bench, int argc, char **argv) {
     lcomm_perf_world_stop_together(&bench->world, "there is no such rank as --root names");
   }
   bench->is_host_first = lcomm_perf_world_is_host_first(&bench->world);
-  int nodes = inspect(bench);
+  lcomm_perf_site site = inspect(bench);
   if (o->data_path && !lcomm_perf_recording_load(&bench->recording, o->data_path, bench->world.rank,
                                                  error, sizeof error)) {
     lcomm_perf_world_stop(&bench->world, error);
   }
-  if (bench->world.rank == 0 &&
-      !lcomm_perf_report_begin(&bench->report, o, bench->world.ranks, nodes, stdout, argc, argv)) {
-    lcomm_perf_world_stop(&bench->world, "the file named by --json cannot be written");
+  const char *trouble = NULL;
+  if (bench->world.rank == 0) {
+    trouble = lcomm_perf_report_begin(&bench->report, o, &site, stdout, argc, argv);
+  }
+  if (trouble) {
+    lcomm_perf_world_stop(&bench->world, trouble);
   }
   measure_all(bench);
-  if (bench->world.rank == 0 && !lcomm_perf_report_end(&bench->report)) {
-    lcomm_perf_world_stop(&bench->world,
-                          "the file named by --json is incomplete; is the disk full?");
+  if (bench->world.rank == 0) {
+    trouble = lcomm_perf_report_end(&bench->report);
+  }
+  if (trouble) {
+    lcomm_perf_world_stop(&bench->world, trouble);
   }
   if (bench->world.rank == 0 && bench->signal > 0) {
     fprintf(stderr, "%s: stopped by a signal (%s); the results above are of the samples so far\n",

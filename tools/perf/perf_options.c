@@ -139,6 +139,7 @@ static const tool_option known[] = {
     TOOL_READ(0, "against", read_against),
     TOOL_INT(0, "batch", MEMBER(sampling.batch), 1, LCOMM_PERF_NUMBER_MAX),
     TOOL_READ(0, "boot", read_boot),
+    TOOL_NAME(0, "csv", MEMBER(csv_path)),
     TOOL_NAME(0, "data", MEMBER(data_path)),
     TOOL_FLAG(0, "in-place", MEMBER(in_place), true),
     TOOL_READ(0, "interface", read_interface),

@@ -63,6 +63,7 @@ typedef struct lcomm_perf_options {
   const char *transport; /* NULL: the library's choice */
   lcomm_progress_mode progress;
   lcomm_perf_boot boot;
+  const char *csv_path;       /* NULL: none */
   const char *json_path;      /* NULL: none */
   const char *data_path;      /* NULL: built-in numbers */
   const char *interface_name; /* NULL: none */

@@ -40,6 +40,7 @@ static const char more[] =
     "      --interface NAME     also count bytes sent by this network interface of every host\n"
     "      --percentiles        show p10, p90 and p99 too\n"
     "      --json FILE          write the results to FILE too, and more of them\n"
+    "      --csv FILE           the same as comma-separated values, a line for each row\n"
     "      --version\n"
     "  -h, --help\n";
 

@@ -34,18 +34,30 @@ const char *lcomm_perf_redop(const lcomm_perf_row *row) {
   return row->call.collective->reduces ? lcomm_perf_op_name(row->call.op) : "none";
 }
 
-int lcomm_perf_report_begin(lcomm_perf_report *report, const lcomm_perf_options *options, int ranks,
-                            int nodes, FILE *table, int argc, char **argv) {
-  *report = (lcomm_perf_report){.options = options, .ranks = ranks, .nodes = nodes, .table = table};
-  if (options->json_path) {
-    report->json = fopen(options->json_path, "w");
-    if (!report->json) {
-      return 0;
-    }
+/* Files that are not asked for stay NULL. */
+static bool open_file(const char *path, FILE **file) {
+  *file = path ? fopen(path, "w") : NULL;
+  return !path || *file;
+}
+
+const char *lcomm_perf_report_begin(lcomm_perf_report *report, const lcomm_perf_options *options,
+                                    const lcomm_perf_site *site, FILE *table, int argc,
+                                    char **argv) {
+  *report = (lcomm_perf_report){.options = options, .site = *site, .table = table};
+  if (!open_file(options->json_path, &report->json)) {
+    return "the file named by --json cannot be written";
+  }
+  if (!open_file(options->csv_path, &report->csv)) {
+    return "the file named by --csv cannot be written";
+  }
+  if (report->json) {
     lcomm_perf_json_begin(report, argc, argv);
   }
+  if (report->csv) {
+    lcomm_perf_csv_begin(report);
+  }
   lcomm_perf_table_begin(report);
-  return 1;
+  return NULL;
 }
 
 static void add_to_average(lcomm_perf_report *report, const lcomm_perf_row *row) {
@@ -56,7 +68,7 @@ static void add_to_average(lcomm_perf_report *report, const lcomm_perf_row *row)
   if (i == report->average_count) {
     report->averages[report->average_count++] = (lcomm_perf_average){row->label, 0.0, 0};
   }
-  report->averages[i].sum_gb_s += lcomm_perf_busbw(row, report->ranks);
+  report->averages[i].sum_gb_s += lcomm_perf_busbw(row, report->site.ranks);
   report->averages[i].rows++;
 }
 
@@ -65,17 +77,26 @@ void lcomm_perf_report_row(lcomm_perf_report *report, const lcomm_perf_row *row)
   if (report->json) {
     lcomm_perf_json_row(report, row);
   }
+  if (report->csv) {
+    lcomm_perf_csv_row(report, row);
+  }
   add_to_average(report, row);
   report->wrong += row->wrong;
   report->rows++;
 }
 
-int lcomm_perf_report_end(lcomm_perf_report *report) {
+static bool close_file(FILE *file) {
+  bool failed = file && ferror(file);
+  return (!file || fclose(file) == 0) && !failed;
+}
+
+const char *lcomm_perf_report_end(lcomm_perf_report *report) {
   lcomm_perf_table_end(report);
-  if (!report->json) {
-    return 1;
+  if (report->json) {
+    lcomm_perf_json_end(report);
   }
-  lcomm_perf_json_end(report);
-  int failed = ferror(report->json);
-  return (fclose(report->json) | failed) == 0;
+  bool json = close_file(report->json), csv = close_file(report->csv);
+  return !json  ? "the file named by --json is incomplete; is the disk full?"
+         : !csv ? "the file named by --csv is incomplete; is the disk full?"
+                : NULL;
 }

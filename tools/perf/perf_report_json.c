@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/tool_json.h"
+#include "tools/common/tool_origin.h"
 #include "tools/perf/perf_report.h"
 
 /* Control characters become blanks: scripts read the results line by line, too. */
@@ -26,8 +26,8 @@ void lcomm_perf_json_begin(const lcomm_perf_report *report, int argc, char **arg
   cJSON *head = json.root;
   tool_json_text(&json, head, "tool", o->collective->tool);
   tool_json_text(&json, head, "collective", o->collective->name);
-  tool_json_number(&json, head, "ranks", report->ranks);
-  tool_json_number(&json, head, "nodes", report->nodes);
+  tool_json_number(&json, head, "ranks", report->site.ranks);
+  tool_json_number(&json, head, "nodes", report->site.nodes);
   tool_json_text(&json, head, "op",
                  !o->collective->reduces ? "none"
                  : o->op_count > 1       ? "all"
@@ -41,7 +41,9 @@ void lcomm_perf_json_begin(const lcomm_perf_report *report, int argc, char **arg
   tool_json_flag(&json, head, "tensors", o->tensors);
   tool_json_number(&json, head, "iterations", o->sampling.iterations);
   tool_json_number(&json, head, "warmups", o->sampling.warmups);
-  tool_json_number(&json, head, "version", lcomm_version());
+  tool_origin_put(
+      &json, head,
+      &(tool_origin){report->site.hosts, report->site.transports, report->site.interfaces});
   fputc('{', report->json);
   tool_json_put_members(head, report->json);
   tool_json_drop(&json);
@@ -118,10 +120,10 @@ static void put_row(tool_json *json, const lcomm_perf_report *report, const lcom
   if (o->overlap.wanted) {
     put_overlap(json, &row->overlap);
   } else {
-    put_times(json, row, report->ranks);
+    put_times(json, row, report->site.ranks);
   }
   if (row->is_libcomm && !o->overlap.wanted) {
-    put_counters(json, row, report->ranks);
+    put_counters(json, row, report->site.ranks);
   }
   if (row->times_mpi > 0.0) {
     tool_json_number(json, root, "times_mpi", row->times_mpi);

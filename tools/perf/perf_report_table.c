@@ -95,7 +95,7 @@ static void write_algbw(const view *v, char *cell) {
   put_rate(cell, lcomm_perf_algbw(v->row));
 }
 static void write_busbw(const view *v, char *cell) {
-  put_rate(cell, lcomm_perf_busbw(v->row, v->report->ranks));
+  put_rate(cell, lcomm_perf_busbw(v->row, v->report->site.ranks));
 }
 static void write_node(const view *v, char *cell) {
   put_bytes(v, cell, LCOMM_LINK_SAME_DEVICE, LCOMM_LINK_SHM);
@@ -239,9 +239,10 @@ void lcomm_perf_table_begin(const lcomm_perf_report *report) {
   const lcomm_perf_options *o = report->options;
   FILE *out = report->table;
   fprintf(out, "# %s: %s, %d rank%s on %d node%s, %s, libcomm %d.%d.%d\n", o->collective->tool,
-          o->collective->name, report->ranks, report->ranks == 1 ? "" : "s", report->nodes,
-          report->nodes == 1 ? "" : "s", o->in_place ? "in place" : "out of place",
-          lcomm_version() / 10000, lcomm_version() / 100 % 100, lcomm_version() % 100);
+          o->collective->name, report->site.ranks, report->site.ranks == 1 ? "" : "s",
+          report->site.nodes, report->site.nodes == 1 ? "" : "s",
+          o->in_place ? "in place" : "out of place", lcomm_version() / 10000,
+          lcomm_version() / 100 % 100, lcomm_version() % 100);
   fprintf(out, "# minbytes %llu maxbytes %llu step: ", (unsigned long long)o->sizes.min_bytes,
           (unsigned long long)o->sizes.max_bytes);
   if (o->sizes.step_bytes > 0) {
