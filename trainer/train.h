@@ -18,10 +18,14 @@ typedef struct training {
   task task;
   model net;
   optimizer optimizer;
+  schedule rates;
   gradients gradients;
   struct run_log *log; /* of rank 0, if asked for; else NULL */
   uint32_t *order;     /* [task.train_count] of the training samples, in this epoch */
   uint8_t *labels;     /* [batch][task.labels] of the mini-batch */
+  float *sum;          /* [weight_count] of gradients that are accumulated; NULL: none are */
+  int batch;           /* samples of a rank at once */
+  int accumulate;      /* times in a step */
   uint64_t steps_per_epoch;
   int epoch;        /* that runs; 0 before the first */
   uint64_t step;    /* steps that are done since the start of the run */
@@ -30,7 +34,20 @@ typedef struct training {
 
 /* All ranks together. */
 static inline int samples_per_step(const training *of) {
-  return of->ranks.size * of->chosen->batch;
+  return of->ranks.size * of->batch * of->accumulate;
 }
+
+/* Load samples, make the model, give all ranks the same weights. `why` may already hold a failure
+ * of this rank, which is then shared. Collective; returns 0, or -1 with `why` on all ranks. */
+int training_set_up(training *self, failure *why);
+void training_tear_down(training *self);
+
+/* Step `step_of_epoch`, from 0, of the epoch at a learning rate; *loss is the mean of this rank's
+ * samples. Returns 0, or -1 with `why`, on all ranks; a signal is a failure after the step. */
+int training_step(training *self, uint64_t step_of_epoch, float rate, double *loss, failure *why);
+
+/* Accuracy and loss on the test samples, of all ranks together. Collective. */
+struct results;
+int training_test(training *self, struct results *made, failure *why);
 
 #endif

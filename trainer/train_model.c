@@ -153,12 +153,14 @@ int model_context(const char *name) {
 /* ------------------------------------------------------------------- memory
  * Parameters and gradients, then activations. */
 
-static void add_parameter(model *self, const char *layer_name, const char *what, size_t count) {
+static model_parameter *add_parameter(model *self, const char *layer_name, const char *what,
+                                      size_t count) {
   model_parameter *made = &self->parameters[self->parameter_count++];
   snprintf(made->name, sizeof made->name, "%s.%s", layer_name, what);
   made->offset = self->weight_count;
   made->count = count;
   self->weight_count += count;
+  return made;
 }
 
 /* In the order of backward: dense2.weight, dense2.bias, dense1.weight, ... */
@@ -166,7 +168,7 @@ static void list_parameters(model *self) {
   for (int i = self->layer_count - 1; i >= 0; i--) {
     const layer *at = &self->layers[i];
     if (at->weight_count > 0) {
-      add_parameter(self, at->name, "weight", at->weight_count);
+      add_parameter(self, at->name, "weight", at->weight_count)->matrix = at->bound > 0.0f;
     }
     if (at->bias_count > 0) {
       add_parameter(self, at->name, "bias", at->bias_count);

@@ -31,6 +31,7 @@ typedef struct model_parameter {
   char name[MODEL_NAME_SIZE]; /* "conv1.weight" */
   size_t offset;
   size_t count;
+  bool matrix; /* no gain and no bias */
 } model_parameter;
 
 /* All weights lie in one vector and all gradients in another of the same

@@ -3,34 +3,75 @@
 #ifndef TRAINER_TRAIN_OPTIMIZER_H
 #define TRAINER_TRAIN_OPTIMIZER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* SGD with momentum, Adam, and the schedule of the learning rate.
- * Only + - * / and sqrt, which every processor rounds alike, so equal
- * gradients keep replicas equal even on different machines. */
+#include "trainer/train_schedule.h"
 
-typedef enum optimizer_kind { OPTIMIZER_SGD, OPTIMIZER_ADAM } optimizer_kind;
+/* What a step does to the weights. Only + - * / and sqrt in an order that is fixed, which every
+ * processor rounds alike, so equal gradients keep replicas equal even on different machines.
+ *
+ *   g gradient, w weight, m and v what the optimiser remembers, r the learning rate, d the decay
+ *
+ *   sgd     m = momentum * m + g                            w -= r * m
+ *   adam    m, v: means of g and g^2                        w -= r * m / (sqrt(v) + epsilon)
+ *   adamw   the same                                        w -= r * (that + d * w)
+ *   lars    m = momentum * m + t * (g + d * w)              w -= r * m
+ *           t = 0.001 * |w| / (|g| + d * |w|), of each layer
+ *   lamb    u = adam's step + d * w                         w -= r * |w| / |u| * u, of each layer
+ *
+ * Adam: Kingma and Ba, 2015; AdamW: Loshchilov and Hutter, 2019; LARS, LAMB: You et al., 2017 and
+ * 2020. Decay and the norms of layers are for matrices; gains and biases step without. */
+
+typedef enum optimizer_kind {
+  OPTIMIZER_SGD,
+  OPTIMIZER_ADAM,
+  OPTIMIZER_ADAMW,
+  OPTIMIZER_LARS,
+  OPTIMIZER_LAMB,
+  OPTIMIZER_COUNT
+} optimizer_kind;
+
+/* The weights of one layer. */
+typedef struct optimizer_part {
+  size_t offset, count;
+  bool matrix;
+} optimizer_part;
 
 typedef struct optimizer {
   optimizer_kind kind;
   float momentum;
+  float decay;
   size_t count;
-  float *first;         /* [count], velocity, or mean of gradients */
-  float *second;        /* [count], Adam only: mean of squared gradients */
-  double first_remains; /* Adam only: beta1 to the power of the steps taken */
+  float *first;         /* [count], m */
+  float *second;        /* [count], v; NULL for sgd and lars */
+  double first_remains; /* Adam's: beta1 to the power of the steps taken */
   double second_remains;
+  optimizer_part *parts; /* which the weights consist of */
+  int part_count;
 } optimizer;
 
-/* Returns 0, or -1 without memory. `momentum` is used by SGD. */
+/* All weights are one matrix, and nothing decays. Returns 0, or -1 without memory. `momentum` is
+ * used by SGD and LARS. */
 int optimizer_create(optimizer_kind kind, size_t count, float momentum, optimizer *made);
 void optimizer_destroy(optimizer *self);
+
+/* The weights consist of these parts, which decay so fast. Returns 0, or -1 without memory. */
+int optimizer_divide(optimizer *self, const optimizer_part *parts, int part_count, float decay);
 
 /* One step of `count` weights against their gradients. */
 void optimizer_step(optimizer *self, float *weights, const float *gradients, float rate);
 
-/* Learning rate of step 0 .. steps-1: a linear rise over the first twentieth
- * of the run, then a smooth fall to zero (the shape of a half cosine). */
-float optimizer_rate(float peak, uint64_t step, uint64_t steps);
+/* Scale gradients[count] so that their norm is at most `most`. Returns the norm that they had. */
+double optimizer_clip(float *gradients, size_t count, float most);
+
+/* "adamw", and the kind of such a name; OPTIMIZER_COUNT: none. */
+const char *optimizer_name(optimizer_kind kind);
+optimizer_kind optimizer_find(const char *name);
+
+/* Does it remember squares of gradients? Do weights decay? */
+bool optimizer_has_second(optimizer_kind kind);
+bool optimizer_decays(optimizer_kind kind);
 
 #endif

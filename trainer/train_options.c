@@ -14,13 +14,22 @@ static const options defaults = {
     .model = "cnn",
     .optimizer = OPTIMIZER_SGD,
     .momentum = 0.9f,
+    .warmup = 0.05f,
+    .decay = -1.0f,
     .epochs = 4,
+    .accumulate = 1,
     .seed = 1,
 };
 
-/* Learning rates that suit both models at the default batch. */
-static const float default_rates[] = {[OPTIMIZER_SGD] = 0.05f, [OPTIMIZER_ADAM] = 0.002f};
-static const char *const optimizer_names[] = {[OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADAM] = "adam"};
+/* Learning rates and decays that suit the models at the default batch; LARS and LAMB are for large
+ * ones. */
+static const float default_rates[] = {[OPTIMIZER_SGD] = 0.05f,
+                                      [OPTIMIZER_ADAM] = 0.002f,
+                                      [OPTIMIZER_ADAMW] = 0.002f,
+                                      [OPTIMIZER_LARS] = 10.0f,
+                                      [OPTIMIZER_LAMB] = 0.01f};
+static const float default_decays[] = {
+    [OPTIMIZER_ADAMW] = 0.1f, [OPTIMIZER_LARS] = 1e-4f, [OPTIMIZER_LAMB] = 0.01f};
 
 static const char help_text[] =
     "Usage: mpirun -np RANKS train [options]\n"
@@ -43,9 +52,18 @@ static const char help_text[] =
     "  --images N          train on the first N images, or windows of text, only (all)\n"
     "  --epochs N          passes over the training data (4)\n"
     "  --batch N           images or windows per rank and step (32; of text 16)\n"
-    "  --optimizer NAME    sgd or adam (sgd; of text adam)\n"
-    "  --lr RATE           highest learning rate (sgd 0.05, adam 0.002)\n"
-    "  --momentum M        momentum of sgd (0.9)\n"
+    "  --accumulate N      times that many in a step, one batch after the other (1)\n"
+    "  --batch-global N    images or windows of a step, of all ranks together; a rank whose\n"
+    "                      share is above --batch accumulates\n"
+    "  --optimizer NAME    sgd, adam, adamw, lars or lamb (sgd; of text adamw)\n"
+    "  --lr RATE           highest learning rate (sgd 0.05, adam and adamw 0.002, lars 10,\n"
+    "                      lamb 0.01)\n"
+    "  --momentum M        momentum of sgd and lars (0.9)\n"
+    "  --weight-decay D    of matrices (adamw 0.1, lars 0.0001, lamb 0.01; others have none)\n"
+    "  --clip NORM         scale the averaged gradients down to this norm (never)\n"
+    "  --schedule NAME     of the learning rate after its rise: cosine, step or constant\n"
+    "                      (cosine)\n"
+    "  --warmup SHARE      part of the run in which the rate rises (0.05)\n"
     "  --seed N            of the first weights and the order of the images (1)\n"
     "  --log FILE          write a log, one JSON object per line\n"
     "  --version           print the version\n"
@@ -71,6 +89,12 @@ static const struct option long_options[] = {
     {"optimizer", required_argument, NULL, 'o'},
     {"lr", required_argument, NULL, 'r'},
     {"momentum", required_argument, NULL, 'u'},
+    {"weight-decay", required_argument, NULL, 'w'},
+    {"clip", required_argument, NULL, 'c'},
+    {"schedule", required_argument, NULL, 'S'},
+    {"warmup", required_argument, NULL, 'W'},
+    {"accumulate", required_argument, NULL, 'a'},
+    {"batch-global", required_argument, NULL, 'B'},
     {"epochs", required_argument, NULL, 'e'},
     {"batch", required_argument, NULL, 'b'},
     {"images", required_argument, NULL, 'i'},
@@ -125,14 +149,22 @@ static int read_images(options *made, failure *why) {
 }
 
 static int read_optimizer(options *made, failure *why) {
-  for (int i = OPTIMIZER_SGD; i <= OPTIMIZER_ADAM; i++) {
-    if (strcmp(optarg, optimizer_names[i]) == 0) {
-      made->optimizer = (optimizer_kind)i;
-      made->optimizer_given = true;
-      return 0;
-    }
+  made->optimizer = optimizer_find(optarg);
+  made->optimizer_given = true;
+  if (made->optimizer != OPTIMIZER_COUNT) {
+    return 0;
   }
-  return failure_set_common(why, EXIT_SETUP, "--optimizer is \"%s\", expected sgd or adam", optarg);
+  return failure_set_common(
+      why, EXIT_SETUP, "--optimizer is \"%s\", expected sgd, adam, adamw, lars or lamb", optarg);
+}
+
+static int read_schedule(options *made, failure *why) {
+  made->schedule = schedule_find(optarg);
+  if (made->schedule != SCHEDULE_COUNT) {
+    return 0;
+  }
+  return failure_set_common(why, EXIT_SETUP,
+                            "--schedule is \"%s\", expected cosine, step or constant", optarg);
 }
 
 static int read_model(options *made, failure *why) {
@@ -163,6 +195,18 @@ static int read_option(int letter, options *made, failure *why) {
     return read_real("lr", 1e-9f, 1e9f, &made->rate, why);
   case 'u':
     return read_real("momentum", 0.0f, 0.9999f, &made->momentum, why);
+  case 'w':
+    return read_real("weight-decay", 0.0f, 10.0f, &made->decay, why);
+  case 'c':
+    return read_real("clip", 1e-9f, 1e9f, &made->clip, why);
+  case 'S':
+    return read_schedule(made, why);
+  case 'W':
+    return read_real("warmup", 0.0f, 1.0f, &made->warmup, why);
+  case 'a':
+    return read_int("accumulate", 100000, &made->accumulate, why);
+  case 'B':
+    return read_int("batch-global", 1 << 24, &made->batch_global, why);
   case 'e':
     return read_int("epochs", 100000, &made->epochs, why);
   case 'b':
@@ -184,7 +228,7 @@ static int read_option(int letter, options *made, failure *why) {
 static void complete(options *made) {
   bool text = model_context(made->model) > 0;
   if (!made->optimizer_given && text) {
-    made->optimizer = OPTIMIZER_ADAM;
+    made->optimizer = OPTIMIZER_ADAMW;
   }
   if (made->batch == 0) {
     made->batch = text ? 16 : 32;
@@ -192,6 +236,23 @@ static void complete(options *made) {
   if (made->rate == 0.0f) {
     made->rate = default_rates[made->optimizer];
   }
+  if (made->decay < 0.0f) {
+    made->decay = default_decays[made->optimizer];
+  }
+}
+
+/* Options that do not go together. */
+static int check(const options *made, failure *why) {
+  if (made->decay > 0.0f && !optimizer_decays(made->optimizer)) {
+    return failure_set_common(why, EXIT_SETUP,
+                              "--weight-decay is for adamw, lars and lamb, not for %s",
+                              optimizer_name(made->optimizer));
+  }
+  if (made->batch_global > 0 && made->accumulate > 1) {
+    return failure_set_common(
+        why, EXIT_SETUP, "--batch-global says how often to accumulate; leave --accumulate out");
+  }
+  return 0;
 }
 
 int options_parse(int argc, char **argv, options *made, failure *why) {
@@ -218,13 +279,9 @@ int options_parse(int argc, char **argv, options *made, failure *why) {
                               argv[optind]);
   }
   complete(made);
-  return 0;
+  return check(made, why);
 }
 
 const char *options_help(void) {
   return help_text;
-}
-
-const char *optimizer_name(optimizer_kind kind) {
-  return optimizer_names[kind];
 }

@@ -19,9 +19,15 @@ typedef struct options {
   bool optimizer_given;
   float rate; /* peak learning rate */
   float momentum;
+  float decay;
+  float clip; /* norm of the gradients; 0: any */
+  schedule_kind schedule;
+  float warmup; /* share of the run */
   int epochs;
-  int batch;       /* images or windows per rank and step */
-  uint32_t images; /* train on the first so many; 0: all */
+  int batch;        /* images or windows per rank at once */
+  int accumulate;   /* times in a step */
+  int batch_global; /* of all ranks in a step, in place of that; 0: not given */
+  uint32_t images;  /* train on the first so many; 0: all */
   uint64_t seed;
   bool help, version;
 } options;
@@ -30,7 +36,5 @@ typedef struct options {
 int options_parse(int argc, char **argv, options *made, failure *why);
 
 const char *options_help(void);
-
-const char *optimizer_name(optimizer_kind kind);
 
 #endif

@@ -173,14 +173,23 @@ static void say_data(const training *of) {
 }
 
 static void say_step(const training *of) {
+  const options *chosen = of->chosen;
   char steps[COUNT_SIZE];
-  printf("  training  %d epoch%s of %s steps, %s, learning rate %g, seed %" PRIu64 "\n",
-         of->chosen->epochs, plural(of->chosen->epochs), with_commas(of->steps_per_epoch, steps),
-         optimizer_name(of->chosen->optimizer), (double)of->chosen->rate, of->chosen->seed);
-  printf("  step      %d rank%s x %d %s; then the ranks average their gradients,\n" INDENT
+  printf("  training  %d epoch%s of %s steps, %s, learning rate %g", chosen->epochs,
+         plural(chosen->epochs), with_commas(of->steps_per_epoch, steps),
+         optimizer_name(chosen->optimizer), (double)chosen->rate);
+  if (chosen->schedule != SCHEDULE_COSINE) {
+    printf(" (%s)", schedule_name(chosen->schedule));
+  }
+  printf(", seed %" PRIu64 "\n", chosen->seed);
+  printf("  step      %d rank%s x ", of->ranks.size, plural(of->ranks.size));
+  if (of->accumulate > 1) {
+    printf("%d batches of ", of->accumulate);
+  }
+  printf("%d %s; then the ranks average their gradients,\n" INDENT
          "%d tensors, %.2f MB as float32\n",
-         of->ranks.size, plural(of->ranks.size), of->chosen->batch, task_samples(&of->task),
-         of->net.parameter_count, (double)(of->net.weight_count * sizeof(float)) / MEGA);
+         of->batch, task_samples(&of->task), of->net.parameter_count,
+         (double)(of->net.weight_count * sizeof(float)) / MEGA);
 }
 
 static void say_aim(const task *learnt) {

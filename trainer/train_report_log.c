@@ -110,7 +110,12 @@ void log_config(const training *of) {
   put_text(file, "optimizer", optimizer_name(chosen->optimizer));
   put_real(file, "lr", (double)chosen->rate);
   put_real(file, "momentum", (double)chosen->momentum);
-  put_whole(file, "batch", (uint64_t)chosen->batch);
+  put_real(file, "weight_decay", (double)chosen->decay);
+  put_real(file, "clip", (double)chosen->clip);
+  put_text(file, "schedule", schedule_name(chosen->schedule));
+  put_real(file, "warmup", (double)chosen->warmup);
+  put_whole(file, "batch", (uint64_t)of->batch);
+  put_whole(file, "accumulate", (uint64_t)of->accumulate);
   put_whole(file, "epochs", (uint64_t)chosen->epochs);
   put_whole(file, "steps_per_epoch", of->steps_per_epoch);
   put_whole(file, "seed", chosen->seed);

@@ -45,6 +45,24 @@ static void options_are_read(void **state) {
   assert_true(made.rate == 0.5f);
 }
 
+static void defaults_suit_the_model_and_the_optimizer(void **state) {
+  (void)state;
+  options images, text, lars;
+  failure why = {0};
+  char gpt[] = "--model=gpt-nano", name[] = "--optimizer=lars", both[] = "--batch-global=64",
+       twice[] = "--accumulate=2";
+  assert_int_equal(parse(&images, &why, NULL, NULL, NULL), 0);
+  assert_int_equal(parse(&text, &why, gpt, NULL, NULL), 0);
+  assert_int_equal(parse(&lars, &why, name, gpt, NULL), 0);
+  assert_int_equal(images.optimizer, OPTIMIZER_SGD);
+  assert_true(images.batch == 32 && images.rate == 0.05f && images.decay == 0.0f);
+  assert_int_equal(text.optimizer, OPTIMIZER_ADAMW);
+  assert_true(text.batch == 16 && text.decay > 0.0f);
+  assert_int_equal(lars.optimizer, OPTIMIZER_LARS);
+  assert_true(lars.rate > text.rate);
+  assert_int_equal(parse(&lars, &why, both, twice, NULL), -1);
+}
+
 static void bad_options_are_refused_with_what_was_found(void **state) {
   (void)state;
   static const char *const bad[] = {
@@ -61,6 +79,12 @@ static void bad_options_are_refused_with_what_was_found(void **state) {
       "--model=none",
       "--optimizer=none",
       "--images=0",
+      "--schedule=none",
+      "--warmup=2",
+      "--clip=0",
+      "--accumulate=0",
+      "--batch-global=0",
+      "--weight-decay=0.1", /* of SGD */
       "--seed=-1",
       "--frob",
       "word",
@@ -85,8 +109,10 @@ static void bad_options_are_refused_with_what_was_found(void **state) {
 static void every_option_is_in_the_help(void **state) {
   (void)state;
   static const char *const names[] = {
-      "--policy", "--model", "--data", "--images",   "--epochs", "--batch",  "--optimizer",
-      "--lr",     "--seed",  "--log",  "--momentum", "--help",   "--version"};
+      "--policy",       "--model",     "--data",     "--images",     "--epochs",
+      "--batch ",       "--optimizer", "--lr",       "--seed",       "--log ",
+      "--momentum",     "--help",      "--version",  "--accumulate", "--batch-global",
+      "--weight-decay", "--clip",      "--schedule", "--warmup"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     assert_non_null(strstr(options_help(), names[i]));
   }
@@ -96,6 +122,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(options_have_defaults),
       cmocka_unit_test(options_are_read),
+      cmocka_unit_test(defaults_suit_the_model_and_the_optimizer),
       cmocka_unit_test(bad_options_are_refused_with_what_was_found),
       cmocka_unit_test(every_option_is_in_the_help),
   };

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "trainer/train.h"
+#include "trainer/train_report.h"
+
+/* Before the first step: every rank loads its samples and makes its model, then they see that all
+ * have the same and begin with the same weights. */
+
+/* Longer than any policy may be. */
+enum { POLICY_SIZE = 2048 };
+
+static int no_memory(failure *why) {
+  return failure_set(why, EXIT_SETUP,
+                     "no memory to train; use fewer ranks on this machine, or a "
+                     "smaller --batch");
+}
+
+/* A share of --batch-global that is larger than --batch is worked off in equal parts. */
+static int plan_batch(training *self, failure *why) {
+  const options *chosen = self->chosen;
+  self->batch = chosen->batch;
+  self->accumulate = chosen->accumulate;
+  if (chosen->batch_global == 0) {
+    return 0;
+  }
+  int share = chosen->batch_global / self->ranks.size;
+  if (share * self->ranks.size != chosen->batch_global) {
+    return failure_set(why, EXIT_SETUP,
+                       "--batch-global %d cannot be spread evenly over %d ranks; give a multiple "
+                       "of the ranks",
+                       chosen->batch_global, self->ranks.size);
+  }
+  self->accumulate = (share + chosen->batch - 1) / chosen->batch;
+  while (share % self->accumulate != 0) {
+    self->accumulate++;
+  }
+  self->batch = share / self->accumulate;
+  return 0;
+}
+
+static int plan_steps(training *self, failure *why) {
+  const options *chosen = self->chosen;
+  if (plan_batch(self, why)) {
+    return -1;
+  }
+  self->steps_per_epoch = self->task.train_count / (uint64_t)samples_per_step(self);
+  self->rates = (schedule){.kind = chosen->schedule,
+                           .peak = chosen->rate,
+                           .warmup = chosen->warmup,
+                           .steps = (uint64_t)chosen->epochs * self->steps_per_epoch};
+  if (self->steps_per_epoch > 0) {
+    return 0;
+  }
+  return failure_set(why, EXIT_SETUP,
+                     "%u %s are too few for one step of %d ranks with %d each; use a smaller "
+                     "--batch or fewer ranks",
+                     self->task.train_count, task_samples(&self->task), self->ranks.size,
+                     self->batch * self->accumulate);
+}
+
+static int make_optimizer(training *self, failure *why) {
+  const options *chosen = self->chosen;
+  const model *net = &self->net;
+  optimizer_part parts[MODEL_PARAMETERS_MAX];
+  for (int i = 0; i < net->parameter_count; i++) {
+    const model_parameter *at = &net->parameters[i];
+    parts[i] = (optimizer_part){at->offset, at->count, at->matrix};
+  }
+  bool kept = policy_keeps_momentum(lcomm_policy_string(self->comm));
+  if (optimizer_create(chosen->optimizer, net->weight_count, kept ? 0.0f : chosen->momentum,
+                       &self->optimizer) ||
+      optimizer_divide(&self->optimizer, parts, net->parameter_count, chosen->decay)) {
+    return no_memory(why);
+  }
+  return 0;
+}
+
+/* This rank loads its samples and makes its model, without the others. */
+static int prepare(training *self, failure *why) {
+  const options *chosen = self->chosen;
+  task *learnt = &self->task;
+  if (task_load(model_context(chosen->model), chosen->data, chosen->seed, learnt, why)) {
+    return -1;
+  }
+  if (chosen->images > 0) {
+    task_limit(learnt, chosen->images);
+  }
+  if (plan_steps(self, why)) {
+    return -1;
+  }
+  if (model_create(chosen->model, learnt->sample, learnt->classes, self->batch, &self->net)) {
+    return no_memory(why);
+  }
+  if (make_optimizer(self, why)) {
+    return -1;
+  }
+  self->order = malloc(learnt->train_count * sizeof *self->order);
+  self->labels = malloc((size_t)self->batch * (size_t)learnt->labels);
+  self->sum = self->accumulate > 1 ? malloc(self->net.weight_count * sizeof(float)) : NULL;
+  return self->order && self->labels && (self->sum || self->accumulate == 1) ? 0 : no_memory(why);
+}
+
+/* All ranks must have the same samples. */
+static int compare_data(training *self, failure *why) {
+  uint64_t mine = task_hash(&self->task);
+  const uint64_t *hashes = peers_gather(&self->ranks, &mine, 1, why);
+  if (!hashes) {
+    return -1;
+  }
+  for (int rank = 1; rank < self->ranks.size; rank++) {
+    if (hashes[rank] != hashes[0]) {
+      return failure_set(why, EXIT_SETUP,
+                         "rank %d has other %s than rank 0 (this rank %d uses %s); give all ranks "
+                         "the same --data",
+                         rank, task_samples(&self->task), self->ranks.rank,
+                         task_where(&self->task));
+    }
+  }
+  return 0;
+}
+
+/* Rank 0 draws the weights, the others receive them. */
+static int share_weights(training *self, failure *why) {
+  if (self->ranks.rank == 0) {
+    model_draw_weights(&self->net, self->chosen->seed);
+  }
+  lcomm_status status =
+      lcomm_broadcast(self->comm, self->net.weights, self->net.weight_count, LCOMM_FLOAT32, 0);
+  return peers_check(self->comm, status, "the broadcast of the first weights", why);
+}
+
+/* What a step that is skipped leaves in error feedback would be sent in the steps that follow, so
+ * libcomm discards it. */
+static int complete_policy(training *self, failure *why) {
+  char policy[POLICY_SIZE];
+  const char *given = lcomm_policy_string(self->comm);
+  if (!policy_keeps_residuals(given) || policy_discards(given)) {
+    return 0;
+  }
+  snprintf(policy, sizeof policy, "%s nonfinite=discard", given);
+  return peers_check(self->comm, lcomm_policy_set(self->comm, policy), "completing the policy",
+                     why);
+}
+
+int training_set_up(training *self, failure *why) {
+  if (peers_create(self->comm, &self->ranks)) {
+    no_memory(why);
+    lcomm_abort(self->comm, why->text);
+    return -1;
+  }
+  if (why->exit_code == 0) {
+    prepare(self, why);
+  }
+  if (peers_agree(&self->ranks, why) || complete_policy(self, why) || compare_data(self, why) ||
+      share_weights(self, why)) {
+    return -1;
+  }
+  lcomm_status status = lcomm_guard_set(self->comm, log_guard, self);
+  if (peers_check(self->comm, status, "asking for the guard's figures", why)) {
+    return -1;
+  }
+  return gradients_register(&self->gradients, self->comm, &self->net, why);
+}
+
+void training_tear_down(training *self) {
+  free(self->order);
+  free(self->labels);
+  free(self->sum);
+  optimizer_destroy(&self->optimizer);
+  model_destroy(&self->net);
+  task_free(&self->task);
+  peers_destroy(&self->ranks);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include <string.h>
+
+#include "trainer/train.h"
+#include "trainer/train_report.h"
+
+/* One step of a training, and one test.
+ *
+ *   gradients [weight_count]  <- backward <- logits_delta <- loss <- logits <- forward <- samples
+ */
+
+/* The part of the order that this rank works on in batch `number` of the epoch; a step has
+ * `accumulate` of them. The samples of a step are the same whatever the number of ranks they are
+ * spread over, as long as ranks x batch x accumulate is. */
+static const uint32_t *samples_of_batch(const training *self, uint64_t number) {
+  uint64_t slice = number * (uint64_t)self->ranks.size + (uint64_t)self->ranks.rank;
+  return self->order + slice * (uint64_t)self->batch;
+}
+
+/* Of images, B = batch; of text T positions stand in the place of each image:
+ *
+ *   images [B][28][28]  -> forward  -> logits [B][10] -> loss, logits_delta [B][10]
+ *
+ * Returns the mean loss. */
+static double forward(training *self, uint64_t number) {
+  model *net = &self->net;
+  const task *learnt = &self->task;
+  int rows = self->batch * learnt->labels;
+  task_train_batch(learnt, samples_of_batch(self, number), self->batch, model_input(net),
+                   self->labels);
+  const float *logits = model_forward(net, self->batch);
+  return loss_cross_entropy(logits, self->labels, rows, learnt->classes, model_logits_delta(net)) /
+         rows;
+}
+
+/* ------------------------------------------------------------- accumulation
+ * Of several batches the gradients of all but the last are summed up; with the last one each tensor
+ * gets its sum and leaves. */
+
+static void span_of_parameters(const model *net, int first, int count, size_t *begin, size_t *end) {
+  const model_parameter *last = &net->parameters[first + count - 1];
+  *begin = net->parameters[first].offset;
+  *end = last->offset + last->count;
+}
+
+/* A model_ready: `context` is the training. */
+static void keep_gradients(void *context, int first, int count) {
+  training *self = context;
+  size_t begin, end;
+  span_of_parameters(&self->net, first, count, &begin, &end);
+  for (size_t i = begin; i < end; i++) {
+    self->sum[i] += self->net.gradients[i];
+  }
+}
+
+/* Likewise, of the last batch. */
+static void send_gradients(void *context, int first, int count) {
+  training *self = context;
+  size_t begin, end;
+  float share = 1.0f / (float)self->accumulate;
+  span_of_parameters(&self->net, first, count, &begin, &end);
+  for (size_t i = begin; i < end; i++) {
+    self->net.gradients[i] = share * (self->net.gradients[i] + self->sum[i]);
+  }
+  gradients_ready(&self->gradients, first, count);
+}
+
+/* Returns the sum of the losses of the batches before the last. */
+static double accumulate(training *self, uint64_t first) {
+  double loss = 0.0;
+  memset(self->sum, 0, self->net.weight_count * sizeof(float));
+  for (int i = 0; i + 1 < self->accumulate; i++) {
+    loss += forward(self, first + (uint64_t)i);
+    model_backward(&self->net, self->batch, keep_gradients, self);
+  }
+  return loss;
+}
+
+static void backward(training *self) {
+  if (self->accumulate > 1) {
+    model_backward(&self->net, self->batch, send_gradients, self);
+  } else {
+    model_backward(&self->net, self->batch, gradients_ready, &self->gradients);
+  }
+}
+
+/* ------------------------------------------------------------------ one step */
+
+static void step_weights(training *self, float rate) {
+  model *net = &self->net;
+  if (self->chosen->clip > 0.0f) {
+    optimizer_clip(net->gradients, net->weight_count, self->chosen->clip);
+  }
+  optimizer_step(&self->optimizer, net->weights, net->gradients, rate);
+}
+
+/* Each tensor of gradients leaves as soon as backward has made it. After the
+ * wait the gradients are averages of all ranks, so all ranks make the same step,
+ * or skip the same one: libcomm has discarded it then, see complete_policy(). */
+int training_step(training *self, uint64_t step_of_epoch, float rate, double *loss, failure *why) {
+  uint64_t first = step_of_epoch * (uint64_t)self->accumulate;
+  *loss = self->accumulate > 1 ? accumulate(self, first) : 0.0;
+  *loss += forward(self, first + (uint64_t)self->accumulate - 1);
+  *loss /= self->accumulate;
+
+  stop_signal stop = {0};
+  lcomm_status status = stop_signal_ask(self->comm, &stop);
+  gradients_begin(&self->gradients);
+  backward(self);
+  status = first_error(status, gradients_wait(&self->gradients));
+  status = first_error(status, stop_signal_wait(self->comm, &stop));
+  if (peers_check(self->comm, status, "averaging the gradients", why)) {
+    return -1;
+  }
+
+  if (lcomm_tensors_not_finite(self->comm) > 0) {
+    self->skipped++; /* the averages hold NaN or Inf, the same on all ranks */
+  } else {
+    step_weights(self, rate);
+  }
+  self->step++;
+  return stop_signal_check(&stop, why);
+}
+
+/* ----------------------------------------------------------------- one test */
+
+/* Sums over test samples. */
+typedef struct verdict {
+  uint64_t correct;
+  double loss;
+} verdict;
+
+static void test_batch(training *self, uint32_t first, int batch, verdict *sums) {
+  const task *learnt = &self->task;
+  int rows = batch * learnt->labels;
+  task_test_batch(learnt, first, batch, model_input(&self->net), self->labels);
+  const float *logits = model_forward(&self->net, batch);
+  sums->correct += (uint64_t)loss_count_correct(logits, self->labels, rows, learnt->classes);
+  sums->loss += loss_cross_entropy(logits, self->labels, rows, learnt->classes, NULL);
+}
+
+static uint32_t begin_of_part(const training *self, int rank) {
+  return (uint32_t)((uint64_t)self->task.test_count * (uint64_t)rank / (uint64_t)self->ranks.size);
+}
+
+/* Accuracy and mean loss on the test samples. Every rank looks at its part of them, until it notes
+ * a signal: then the figures mean nothing, and the caller has to ask whether to stop. */
+int training_test(training *self, results *made, failure *why) {
+  verdict sums = {0};
+  uint32_t end = begin_of_part(self, self->ranks.rank + 1);
+  uint32_t batch = (uint32_t)self->batch;
+  for (uint32_t first = begin_of_part(self, self->ranks.rank); first < end && !stop_signal_noted();
+       first += batch) {
+    test_batch(self, first, (int)(end - first < batch ? end - first : batch), &sums);
+  }
+  if (peers_sum(&self->ranks, &sums.correct, 1, why) ||
+      peers_sum_real(&self->ranks, &sums.loss, why)) {
+    return -1;
+  }
+  double rows = (double)self->task.test_count * self->task.labels;
+  made->accuracy = (double)sums.correct / rows;
+  made->test_loss = sums.loss / rows;
+  return 0;
+}
