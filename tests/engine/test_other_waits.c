@@ -18,7 +18,8 @@
 #include "libcomm/transport/transport.h"
 #include "tests/support/forked_comm.h"
 
-enum { RANKS = 3, STOPPED = 2 };
+/* An eighth of the patience is for an answer of a rank, which may be late on a busy machine. */
+enum { RANKS = 3, STOPPED = 2, PATIENCE_S = 6 };
 
 static lcomm_progress_mode mode;
 static const char *transport;
@@ -27,7 +28,7 @@ static lcomm_comm *make(forked *self) {
   lcomm_config config = LCOMM_CONFIG_INIT;
   config.transport = transport;
   config.progress = mode;
-  config.timeout_s = 2;
+  config.timeout_s = PATIENCE_S;
   return forked_create(self, &config);
 }
 
