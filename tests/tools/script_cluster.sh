@@ -123,7 +123,7 @@ cluster up --hosts 3 --slots 1 >/dev/null
 
 # what a crash leaves: a namespace gone, a process that lingers
 cluster exec 1 sleep 1000 2>/dev/null &
-until [ -n "$(ip netns pids "lcomm-$own-host1")" ]; do sleep 0.1; done
+until [ -n "$(ip netns pids "lcomm-$own-host1")" ] || ! kill -0 $!; do sleep 0.1; done
 ip netns delete "lcomm-$own-host2"
 expect cluster_damage_is_noticed ends_with 1 cluster status
 cluster up --hosts 2 >/dev/null
