@@ -12,7 +12,7 @@
 
 enum { RANKS = 4, EVENTS_MAX = 64, BYTES_MAX = 4096 };
 
-static lcomm_launcher_env place = {
+static lcomm_launcher_env launcher = {
     .world_size = RANKS, .size_from = "WORLD_SIZE", .token = "token", .token_from = "LCOMM_TOKEN"};
 
 /* Two ends: ours, as a store's sockets are, and the other side's. */
@@ -44,7 +44,7 @@ static void hush(int fd) {
 
 static lcomm_store *make_store(int rank) {
   lcomm_store *store = fuzz_allocate(sizeof *store);
-  store->place = &place;
+  store->launcher = &launcher;
   store->rank = rank;
   store->size = RANKS;
   store->timeout_s = 1;
