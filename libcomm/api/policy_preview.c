@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "libcomm/api/policy_query.h"
-#include "libcomm/engine/entry.h"
+#include "libcomm/engine/engine.h"
 #include "libcomm/plan/policy_match.h"
 
 struct lcomm_preview {

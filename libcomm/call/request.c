@@ -5,7 +5,6 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/call/call.h"
-#include "libcomm/device/stream_gate.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/siblings.h"

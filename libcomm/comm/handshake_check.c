@@ -29,7 +29,7 @@ static lcomm_status complain(const lcomm_handshake *all, int rank, lcomm_status 
 }
 
 /* A rank that could not prepare itself stops all; the lowest one is named. */
-static lcomm_status judge_preparations(const lcomm_handshake *all, int size, int rank) {
+static lcomm_status check_preparations(const lcomm_handshake *all, int size, int rank) {
   char sentence[LCOMM_WHY_MAX + 160];
   for (int i = 0; i < size; i++) {
     if (memcmp(all[i].magic, "libcomm", 8) != 0) {
@@ -50,43 +50,45 @@ static lcomm_status judge_preparations(const lcomm_handshake *all, int size, int
   return complain(all, rank, verdict.status, sentence);
 }
 
+/* In what rank `other` differs from rank 0; false: in nothing. */
+static bool find_difference(const lcomm_handshake *all, int other, char *sentence, size_t size) {
+  const lcomm_handshake *first = &all[0], *it = &all[other];
+  if (it->version != first->version || it->wire_version != first->wire_version) {
+    return snprintf(sentence, size,
+                    "rank 0 runs libcomm %d (wire %d), rank %d runs %d (wire %d); install the same "
+                    "libcomm on all hosts",
+                    first->version, first->wire_version, other, it->version, it->wire_version) > 0;
+  }
+  if (memcmp(it->policy, first->policy, sizeof(first->policy)) != 0) {
+    return snprintf(sentence, size,
+                    "the policy of rank 0 is \"%.300s\", that of rank %d is \"%.300s\"; give all "
+                    "ranks the same policy",
+                    first->policy, other, it->policy) > 0;
+  }
+  if (it->topo_hash != first->topo_hash) {
+    return snprintf(sentence, size,
+                    "the measured topology of rank 0 (LCOMM_TOPO_FILE=%s) is not that of rank %d "
+                    "(LCOMM_TOPO_FILE=%s); give all ranks the same file, with the same contents on "
+                    "every host",
+                    first->topo_file, other, it->topo_file) > 0;
+  }
+  if (it->nodes != first->nodes) {
+    return snprintf(sentence, size,
+                    "rank 0 poses as %d nodes, rank %d as %d; give all ranks the same LCOMM_NODES",
+                    first->nodes, other, it->nodes) > 0;
+  }
+  return memcmp(it->transport, first->transport, sizeof(first->transport)) != 0 &&
+         snprintf(sentence, size,
+                  "the transports of rank 0 are '%.63s', those of rank %d are '%.63s'; give all "
+                  "ranks the same LCOMM_TRANSPORT",
+                  first->transport, other, it->transport) > 0;
+}
+
 /* The first rank that differs from rank 0 is named, with both values. */
-static lcomm_status judge_equality(const lcomm_handshake *all, int size, int rank) {
+static lcomm_status check_equality(const lcomm_handshake *all, int size, int rank) {
   char sentence[2 * LCOMM_POLICY_MAX + 160];
   for (int i = 1; i < size; i++) {
-    if (all[i].version != all[0].version || all[i].wire_version != all[0].wire_version) {
-      snprintf(sentence, sizeof(sentence),
-               "rank 0 runs libcomm %d (wire %d), rank %d runs %d (wire %d); install the same "
-               "libcomm on all hosts",
-               all[0].version, all[0].wire_version, i, all[i].version, all[i].wire_version);
-      return complain(all, rank, LCOMM_ERR_MISMATCH, sentence);
-    }
-    if (memcmp(all[i].policy, all[0].policy, sizeof(all[0].policy)) != 0) {
-      snprintf(sentence, sizeof(sentence),
-               "the policy of rank 0 is \"%.300s\", that of rank %d is \"%.300s\"; give all ranks "
-               "the same policy",
-               all[0].policy, i, all[i].policy);
-      return complain(all, rank, LCOMM_ERR_MISMATCH, sentence);
-    }
-    if (all[i].topo_hash != all[0].topo_hash) {
-      snprintf(sentence, sizeof(sentence),
-               "the measured topology of rank 0 (LCOMM_TOPO_FILE=%s) is not that of rank %d "
-               "(LCOMM_TOPO_FILE=%s); give all ranks the same file, with the same contents on "
-               "every host",
-               all[0].topo_file, i, all[i].topo_file);
-      return complain(all, rank, LCOMM_ERR_MISMATCH, sentence);
-    }
-    if (all[i].nodes != all[0].nodes) {
-      snprintf(sentence, sizeof(sentence),
-               "rank 0 poses as %d nodes, rank %d as %d; give all ranks the same LCOMM_NODES",
-               all[0].nodes, i, all[i].nodes);
-      return complain(all, rank, LCOMM_ERR_MISMATCH, sentence);
-    }
-    if (memcmp(all[i].transport, all[0].transport, sizeof(all[0].transport)) != 0) {
-      snprintf(sentence, sizeof(sentence),
-               "the transports of rank 0 are '%.63s', those of rank %d are '%.63s'; give all ranks "
-               "the same LCOMM_TRANSPORT",
-               all[0].transport, i, all[i].transport);
+    if (find_difference(all, i, sentence, sizeof(sentence))) {
       return complain(all, rank, LCOMM_ERR_MISMATCH, sentence);
     }
   }
@@ -95,6 +97,6 @@ static lcomm_status judge_equality(const lcomm_handshake *all, int size, int ran
 
 lcomm_status lcomm_handshake_check(lcomm_handshake *all, int size, int rank) {
   sanitize(all, size);
-  LCOMM_TRY(judge_preparations(all, size, rank));
-  return judge_equality(all, size, rank);
+  LCOMM_TRY(check_preparations(all, size, rank));
+  return check_equality(all, size, rank);
 }

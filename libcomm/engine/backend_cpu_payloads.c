@@ -174,20 +174,25 @@ static lcomm_status topk_add(lcomm_run *run, uint32_t slot, lcomm_span span, flo
   return LCOMM_OK;
 }
 
+/* lcomm_topk_commit or lcomm_topk_mask. */
+typedef void (*sent_function)(const lcomm_format *format, const uint8_t *sent,
+                              const uint8_t *applied, uint32_t parts, uint32_t part, float *values);
+
+static lcomm_status take_sent(lcomm_run *run, uint32_t sent, uint32_t applied, lcomm_span span,
+                              float *values, sent_function take) {
+  take(lcomm_run_format(run, sent), at(run, sent),
+       applied == LCOMM_NO_SLOT ? NULL : at(run, applied), span.parts, span.part, values);
+  return LCOMM_OK;
+}
+
 static lcomm_status topk_commit(lcomm_run *run, uint32_t sent, uint32_t applied, lcomm_span span,
                                 float *residual) {
-  lcomm_topk_commit(lcomm_run_format(run, sent), at(run, sent),
-                    applied == LCOMM_NO_SLOT ? NULL : at(run, applied), span.parts, span.part,
-                    residual);
-  return LCOMM_OK;
+  return take_sent(run, sent, applied, span, residual, lcomm_topk_commit);
 }
 
 static lcomm_status topk_mask(lcomm_run *run, uint32_t sent, uint32_t applied, lcomm_span span,
                               float *momentum) {
-  lcomm_topk_mask(lcomm_run_format(run, sent), at(run, sent),
-                  applied == LCOMM_NO_SLOT ? NULL : at(run, applied), span.parts, span.part,
-                  momentum);
-  return LCOMM_OK;
+  return take_sent(run, sent, applied, span, momentum, lcomm_topk_mask);
 }
 
 const lcomm_backend_payloads lcomm_backend_cpu_payloads = {

@@ -25,7 +25,8 @@ static lcomm_status join_momentum(lcomm_run *run, const lcomm_step *step) {
 
 /* ---------------------------------------------------------------- ENCODE */
 
-void lcomm_exec_finish_header(lcomm_run *run, uint32_t slot) {
+/* A payload is complete: the lossless stage, then the header. */
+static void finish_header(lcomm_run *run, uint32_t slot) {
   const lcomm_format *format = lcomm_run_format(run, slot);
   lcomm_slot_memory *memory = &run->slots[slot];
   uint64_t count = run->plan->schedule.slots[slot].count;
@@ -110,7 +111,7 @@ static lcomm_status end_encode(lcomm_run *run, const lcomm_step *step, bool is_f
     }
   }
   for (uint32_t i = 0; i < step->slot_count; i++) {
-    lcomm_exec_finish_header(run, step->slot + i);
+    finish_header(run, step->slot + i);
   }
   return topk ? mask_sent(run, step) : LCOMM_OK;
 }
@@ -204,7 +205,9 @@ static lcomm_status sum_topk(lcomm_run *run, const lcomm_step *step, float facto
   return LCOMM_OK;
 }
 
-const lcomm_step *lcomm_exec_encode_after(const lcomm_run *run, const lcomm_step *sum) {
+/* The ENCODE that waits for nothing but this sum now and reads just its span, so that its values
+ * can be encoded as they are made. NULL when there is none. */
+static const lcomm_step *encode_after(const lcomm_run *run, const lcomm_step *sum) {
   const lcomm_schedule *schedule = &run->plan->schedule;
   if (sum->next_count == 0) {
     return NULL;
@@ -240,7 +243,7 @@ static lcomm_status sum_dense(lcomm_run *run, const lcomm_step *step, float fact
                       .summands = run->scratch.summands,
                       .factor = factor,
                       .destination = destination,
-                      .next = sums ? lcomm_exec_encode_after(run, step) : NULL};
+                      .next = sums ? encode_after(run, step) : NULL};
   LCOMM_TRY(run->backend->payloads->sum(run, &it, &encoded));
   if (encoded) {
     lcomm_payload_encoded(&run->slots[it.next->slot]);

@@ -159,9 +159,6 @@ struct lcomm_comm {
 /* Name of a rank for people: "rank 3 (host n1)". Returns text. */
 const char *lcomm_comm_who(const lcomm_comm *comm, int rank, char *text, size_t size);
 
-/* A communicator for people: "communicator 2 (rank 0 of 4)", with its name. */
-const char *lcomm_comm_which(const lcomm_comm *comm, char *text, size_t size);
-
 /* `object` (a request, a tensor) belongs to `owner`. ARGUMENT, with a sentence that
  * names both communicators, where that is not `comm`. */
 lcomm_status lcomm_check_owner(lcomm_comm *comm, const lcomm_comm *owner, const char *call,

@@ -39,7 +39,8 @@ const char *lcomm_comm_who(const lcomm_comm *comm, int rank, char *text, size_t 
   return text;
 }
 
-const char *lcomm_comm_which(const lcomm_comm *comm, char *text, size_t size) {
+/* A communicator for people: "communicator 2 (rank 0 of 4)", with its name. */
+static const char *which(const lcomm_comm *comm, char *text, size_t size) {
   snprintf(text, size, "communicator %u (rank %d of %d%s%.60s)", comm->identity.number, comm->rank,
            comm->size, comm->identity.name[0] ? ", named " : "", comm->identity.name);
   return text;
@@ -54,8 +55,8 @@ lcomm_status lcomm_check_owner(lcomm_comm *comm, const lcomm_comm *owner, const 
   return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                       "%s: the %s belongs to %s of this process and was given to %s; call %s with "
                       "the communicator that it belongs to",
-                      call, object, lcomm_comm_which(owner, there, sizeof(there)),
-                      lcomm_comm_which(comm, here, sizeof(here)), call);
+                      call, object, which(owner, there, sizeof(there)),
+                      which(comm, here, sizeof(here)), call);
 }
 
 bool lcomm_comm_speaks(const lcomm_comm *comm) {

@@ -152,13 +152,6 @@ static inline bool lcomm_run_is_plain(const lcomm_run *run) {
   return run->plan->plain || run->plan->moves;
 }
 
-/* A payload is complete: the lossless stage, then the header. */
-void lcomm_exec_finish_header(lcomm_run *run, uint32_t slot);
-
-/* The ENCODE that waits for nothing but this sum now and reads just its span, so
- * that its values can be encoded as they are made. NULL when there is none. */
-const lcomm_step *lcomm_exec_encode_after(const lcomm_run *run, const lcomm_step *sum);
-
 /* A REDUCE of a plan without codecs, on the host. */
 lcomm_status lcomm_exec_reduce_plain(lcomm_run *run, const lcomm_step *step);
 /* Sum (or minimum, maximum) of elements of a plain plan. */

@@ -60,11 +60,6 @@ void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status);
 /* wait.c: wait until an operation in flight sets *flag. */
 lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag);
 
-/* Has an operation that does not move been waited for since `since_s` (or since it last
- * moved) for too long? Asks peers from half the time-out on. TIMEOUT, MISMATCH: an error
- * of the communicator now. To be called often by whoever waits. */
-lcomm_status lcomm_operation_check(lcomm_comm *comm, const lcomm_operation *operation,
-                                   double since_s);
 bool lcomm_operation_waits_for_device(const lcomm_operation *operation);
 
 /* Sleep until something may have arrived for this communicator, or for another one of
@@ -98,9 +93,6 @@ void lcomm_fingerprints_send(lcomm_comm *comm);
 /* The run of a plain call: one that is kept from an earlier call of its shape,
  * or a new one. On failure the sentence is written. ARGUMENT, MEMORY. */
 lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run);
-
-/* Make a new run. Errors as lcomm_run_find. */
-lcomm_status lcomm_run_make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run);
 
 /* Give a run of lcomm_run_find back: it is kept for the next call of its shape. */
 void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run);

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "libcomm/base/backoff.h"
-#include "libcomm/base/clock.h"
 #include "libcomm/engine/siblings.h"
 
 struct lcomm_progress_thread {

@@ -50,18 +50,7 @@ static lcomm_run *take_when_nothing_is_held(lcomm_comm *comm, const lcomm_plan_r
   return run;
 }
 
-lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
-  *run = take_cached(comm, request);
-  *run = *run ? *run : take_when_nothing_is_held(comm, request);
-  if (*run) {
-    return LCOMM_OK;
-  }
-  LCOMM_TRY(lcomm_run_make(comm, request, run));
-  lcomm_run_cache_add(&comm->runs.cache, *run, request, comm->size);
-  return LCOMM_OK;
-}
-
-lcomm_status lcomm_run_make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
+static lcomm_status make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
   lcomm_why why;
   lcomm_plan *plan = NULL;
   lcomm_status status = lcomm_plan_create(request, &comm->settings.policy,
@@ -78,4 +67,15 @@ lcomm_status lcomm_run_make(lcomm_comm *comm, const lcomm_plan_request *request,
   }
   status = lcomm_run_create(comm, plan, run);
   return status == LCOMM_OK ? LCOMM_OK : lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
+}
+
+lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
+  *run = take_cached(comm, request);
+  *run = *run ? *run : take_when_nothing_is_held(comm, request);
+  if (*run) {
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(make(comm, request, run));
+  lcomm_run_cache_add(&comm->runs.cache, *run, request, comm->size);
+  return LCOMM_OK;
 }

@@ -106,10 +106,12 @@ static lcomm_status check_network(lcomm_comm *comm, double since_s) {
                                oldest->sequence, lcomm_comm_who(comm, peer, who, sizeof(who)), why);
 }
 
-/* The time-out counts from the begin of the wait: a rank that computed for a long time between two
- * calls has waited for nobody meanwhile. */
-lcomm_status lcomm_operation_check(lcomm_comm *comm, const lcomm_operation *operation,
-                                   double since_s) {
+/* Has an operation that does not move been waited for since `since_s` (or since it last moved) for
+ * too long? Asks peers from half the time-out on. TIMEOUT, MISMATCH: an error of the communicator
+ * now. The time-out counts from the begin of the wait: a rank that computed for a long time between
+ * two calls has waited for nobody meanwhile. */
+static lcomm_status check_operation(lcomm_comm *comm, const lcomm_operation *operation,
+                                    double since_s) {
   double moved_s = operation->moved_s > since_s ? operation->moved_s : since_s;
   bool behind_own = !operation->run->flow.admitted && operation->run->flow.held_by < 0;
   if (behind_own || lcomm_operation_waits_for_device(operation)) {
@@ -120,7 +122,7 @@ lcomm_status lcomm_operation_check(lcomm_comm *comm, const lcomm_operation *oper
 
 static lcomm_status check_oldest(lcomm_comm *comm, double since_s) {
   const lcomm_operation *oldest = comm->operations.first;
-  LCOMM_TRY(oldest ? lcomm_operation_check(comm, oldest, since_s) : LCOMM_OK);
+  LCOMM_TRY(oldest ? check_operation(comm, oldest, since_s) : LCOMM_OK);
   return check_network(comm, since_s);
 }
 
@@ -134,7 +136,7 @@ static lcomm_status cancel_on_failure(lcomm_comm *comm, lcomm_status status) {
 static lcomm_status check_awaited(lcomm_comm *comm) {
   for (const lcomm_operation *it = comm->operations.first; it; it = it->next) {
     bool awaited = it->detached || it->tested_s > 0;
-    LCOMM_TRY(awaited ? lcomm_operation_check(comm, it, it->tested_s) : LCOMM_OK);
+    LCOMM_TRY(awaited ? check_operation(comm, it, it->tested_s) : LCOMM_OK);
   }
   return check_network(comm, 0);
 }

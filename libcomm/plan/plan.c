@@ -124,13 +124,11 @@ static lcomm_status build(lcomm_plan *plan, const lcomm_topo *topo) {
   case LCOMM_COLLECTIVE_ALLREDUCE:
     return lcomm_allreduce_build(&plan->schedule, topo, &plan->shape);
   case LCOMM_COLLECTIVE_REDUCE_SCATTER:
-    return lcomm_reduce_scatter_build(&plan->schedule, topo, plan->count);
   case LCOMM_COLLECTIVE_REDUCE_SCATTERV:
-    return lcomm_reduce_scatterv_build(&plan->schedule, topo, plan->part_counts);
+    return lcomm_reduce_scatter_build(&plan->schedule, topo, plan->count, plan->part_counts);
   case LCOMM_COLLECTIVE_ALLGATHER:
-    return lcomm_allgather_build(&plan->schedule, topo, plan->count);
   case LCOMM_COLLECTIVE_ALLGATHERV:
-    return lcomm_allgatherv_build(&plan->schedule, topo, plan->part_counts);
+    return lcomm_allgather_build(&plan->schedule, topo, plan->count, plan->part_counts);
   case LCOMM_COLLECTIVE_ALLTOALL:
     return lcomm_alltoall_build(&plan->schedule, topo, plan->count);
   case LCOMM_COLLECTIVE_BROADCAST:

@@ -167,32 +167,34 @@ static lcomm_status parse_clip(parser *p, span value) {
   return LCOMM_OK;
 }
 
+/* One of `count` names: its index. The sentence of another value is `before` 'value' `after`. */
+static lcomm_status read_name(parser *p, span value, const char *const *names, int count,
+                              const char *before, const char *after, int *index) {
+  *index = lcomm_policy_find_name(value, names, count);
+  return *index < 0 ? lcomm_policy_refuse(&p->in, before, value, after) : LCOMM_OK;
+}
+
 static lcomm_status parse_undo(parser *p, span value) {
   static const char *const names[] = {"off", "on"};
-  int index = lcomm_policy_find_name(value, names, 2);
-  if (index < 0) {
-    return lcomm_policy_refuse(&p->in, "", value, " is no answer; expected on or off");
-  }
+  int index;
+  LCOMM_TRY(read_name(p, value, names, 2, "", " is no answer; expected on or off", &index));
   p->policy->undo = index == 1;
   return LCOMM_OK;
 }
 
 static lcomm_status parse_nonfinite(parser *p, span value) {
   static const char *const names[] = {"report", "discard"};
-  int index = lcomm_policy_find_name(value, names, 2);
-  if (index < 0) {
-    return lcomm_policy_refuse(&p->in, "", value,
-                               " is nothing to do with NaN and Inf; expected report or discard");
-  }
+  int index;
+  LCOMM_TRY(read_name(p, value, names, 2, "",
+                      " is nothing to do with NaN and Inf; expected report or discard", &index));
   p->policy->discard_not_finite = index == 1;
   return LCOMM_OK;
 }
 
 static lcomm_status parse_scope(parser *p, span value) {
-  int index = lcomm_policy_find_name(value, lcomm_scope_names, LCOMM_SCOPE_COUNT);
-  if (index < 0) {
-    return lcomm_policy_refuse(&p->in, "unknown scope ", value, "; expected tensor or bucket");
-  }
+  int index;
+  LCOMM_TRY(read_name(p, value, lcomm_scope_names, LCOMM_SCOPE_COUNT, "unknown scope ",
+                      "; expected tensor or bucket", &index));
   p->policy->scope = (lcomm_scope)index;
   return LCOMM_OK;
 }
@@ -207,21 +209,18 @@ static lcomm_status parse_bucket(parser *p, span value) {
 }
 
 static lcomm_status parse_algo(parser *p, span value) {
-  int index = lcomm_policy_find_name(value, lcomm_algorithm_names, LCOMM_ALGORITHM_COUNT);
-  if (index < 0) {
-    return lcomm_policy_refuse(&p->in, "unknown algorithm ", value,
-                               "; expected auto, ring, direct, gather, doubling or halving");
-  }
+  int index;
+  LCOMM_TRY(read_name(p, value, lcomm_algorithm_names, LCOMM_ALGORITHM_COUNT, "unknown algorithm ",
+                      "; expected auto, ring, direct, gather, doubling or halving", &index));
   p->policy->algorithm = (lcomm_algorithm)index;
   return LCOMM_OK;
 }
 
 static lcomm_status parse_check(parser *p, span value) {
   static const char *const names[] = {"none", "xxhash"};
-  int index = lcomm_policy_find_name(value, names, 2);
-  if (index < 0) {
-    return lcomm_policy_refuse(&p->in, "unknown checksum ", value, "; expected none or xxhash");
-  }
+  int index;
+  LCOMM_TRY(
+      read_name(p, value, names, 2, "unknown checksum ", "; expected none or xxhash", &index));
   p->policy->checksum = index == 1;
   return LCOMM_OK;
 }

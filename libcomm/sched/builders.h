@@ -30,30 +30,21 @@ typedef struct lcomm_allreduce_shape {
 lcomm_status lcomm_allreduce_build(lcomm_schedule *schedule, const lcomm_topo *topo,
                                    const lcomm_allreduce_shape *shape);
 
-/* The vector is size segments of `count` elements; segment r ends up summed
- * on rank r. Reduced inside each node first. */
+/* The vector is size segments, of part_counts[r] elements or, where that is NULL, of `count` each;
+ * segment r ends up summed on rank r. Reduced inside each node first. The schedule has as many
+ * elements as all segments together. */
 lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_topo *topo,
-                                        uint64_t count);
-
-/* The same with segments of part_counts[r] elements, one after the other. The schedule has
- * as many elements as all of them together. */
-lcomm_status lcomm_reduce_scatterv_build(lcomm_schedule *schedule, const lcomm_topo *topo,
-                                         const uint64_t *part_counts);
+                                        uint64_t count, const uint64_t *part_counts);
 
 /* The rank of node `node` that sums its contributions to the segment of `owner`: the owner
  * itself on its own node, elsewhere the one with the same local rank (wrapped around in
  * smaller nodes). It speaks for that segment of an all-gather, too. */
 int lcomm_reduce_scatter_collector(const lcomm_topo *topo, int node, int owner);
 
-/* Segment r of `count` elements goes from rank r to everyone, once over each
- * link between nodes, then inside the nodes. */
-lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo,
-                                   uint64_t count);
-
-/* The same with part_counts[r] elements of rank r, one after the other. The
- * schedule has as many elements as all parts together. */
-lcomm_status lcomm_allgatherv_build(lcomm_schedule *schedule, const lcomm_topo *topo,
-                                    const uint64_t *part_counts);
+/* Segments likewise: that of rank r goes to everyone, once over each link between nodes, then
+ * inside the nodes. */
+lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo, uint64_t count,
+                                   const uint64_t *part_counts);
 
 /* The vector is an input of size segments of `count` elements, then an output
  * of as many. Segment r of the input goes to rank r; the output's segment s

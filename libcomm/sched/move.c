@@ -28,8 +28,9 @@ static lcomm_span part_of(const uint64_t *begins, int rank) {
 typedef lcomm_status build_function(lcomm_schedule *schedule, const lcomm_topo *topo,
                                     const uint64_t *begins);
 
-/* ARGUMENT unless the parts fill the vector. */
-static lcomm_status build_of_parts(lcomm_schedule *schedule, const lcomm_topo *topo,
+/* Part r has part_counts[r] elements, or `count` where that is NULL. ARGUMENT unless the parts fill
+ * the vector. */
+static lcomm_status build_of_parts(lcomm_schedule *schedule, const lcomm_topo *topo, uint64_t count,
                                    const uint64_t *part_counts, build_function *build) {
   uint64_t *begins = malloc(((size_t)topo->size + 1) * sizeof *begins);
   if (!begins) {
@@ -38,27 +39,14 @@ static lcomm_status build_of_parts(lcomm_schedule *schedule, const lcomm_topo *t
   begins[0] = 0;
   bool fits = true;
   for (int rank = 0; rank < topo->size; rank++) {
-    fits = fits && part_counts[rank] <= schedule->count - begins[rank];
-    begins[rank + 1] = fits ? begins[rank] + part_counts[rank] : begins[rank];
+    uint64_t part = part_counts ? part_counts[rank] : count;
+    fits = fits && part <= schedule->count - begins[rank];
+    begins[rank + 1] = fits ? begins[rank] + part : begins[rank];
   }
   lcomm_status status = fits && begins[topo->size] == schedule->count
                             ? build(schedule, topo, begins)
                             : LCOMM_ERR_ARGUMENT;
   free(begins);
-  return status;
-}
-
-static lcomm_status build_of_equal_parts(lcomm_schedule *schedule, const lcomm_topo *topo,
-                                         uint64_t count, build_function *build) {
-  uint64_t *part_counts = malloc((size_t)topo->size * sizeof *part_counts);
-  if (!part_counts) {
-    return schedule->status = LCOMM_ERR_MEMORY;
-  }
-  for (int rank = 0; rank < topo->size; rank++) {
-    part_counts[rank] = count;
-  }
-  lcomm_status status = build_of_parts(schedule, topo, part_counts, build);
-  free(part_counts);
   return status;
 }
 
@@ -136,14 +124,9 @@ static lcomm_status build_reduce_scatter(lcomm_schedule *schedule, const lcomm_t
   return schedule->status;
 }
 
-lcomm_status lcomm_reduce_scatterv_build(lcomm_schedule *schedule, const lcomm_topo *topo,
-                                         const uint64_t *part_counts) {
-  return build_of_parts(schedule, topo, part_counts, build_reduce_scatter);
-}
-
 lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_topo *topo,
-                                        uint64_t count) {
-  return build_of_equal_parts(schedule, topo, count, build_reduce_scatter);
+                                        uint64_t count, const uint64_t *part_counts) {
+  return build_of_parts(schedule, topo, count, part_counts, build_reduce_scatter);
 }
 
 /* ------------------------------------------------------------ all-gather */
@@ -212,14 +195,9 @@ static lcomm_status build_allgather(lcomm_schedule *schedule, const lcomm_topo *
   return schedule->status;
 }
 
-lcomm_status lcomm_allgatherv_build(lcomm_schedule *schedule, const lcomm_topo *topo,
-                                    const uint64_t *part_counts) {
-  return build_of_parts(schedule, topo, part_counts, build_allgather);
-}
-
-lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo,
-                                   uint64_t count) {
-  return build_of_equal_parts(schedule, topo, count, build_allgather);
+lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo, uint64_t count,
+                                   const uint64_t *part_counts) {
+  return build_of_parts(schedule, topo, count, part_counts, build_allgather);
 }
 
 /* ------------------------------------------------------------- broadcast */

@@ -93,20 +93,22 @@ void lcomm_schedule_encode(lcomm_schedule *schedule, lcomm_span span, uint32_t s
   step->feedback = feedback;
 }
 
-void lcomm_schedule_send(lcomm_schedule *schedule, uint32_t slot, int peer) {
-  lcomm_step *step = add_step(schedule, LCOMM_STEP_SEND);
+/* messages: those of this kind so far, by peer. */
+static void add_message(lcomm_schedule *schedule, lcomm_step_kind kind, uint32_t slot, int peer,
+                        uint32_t *messages) {
+  lcomm_step *step = add_step(schedule, kind);
   step->slot = slot;
   step->slot_count = 1;
   step->peer = peer;
-  step->message = schedule->sent_to[peer]++;
+  step->message = messages[peer]++;
+}
+
+void lcomm_schedule_send(lcomm_schedule *schedule, uint32_t slot, int peer) {
+  add_message(schedule, LCOMM_STEP_SEND, slot, peer, schedule->sent_to);
 }
 
 void lcomm_schedule_receive(lcomm_schedule *schedule, uint32_t slot, int peer) {
-  lcomm_step *step = add_step(schedule, LCOMM_STEP_RECV);
-  step->slot = slot;
-  step->slot_count = 1;
-  step->peer = peer;
-  step->message = schedule->received_from[peer]++;
+  add_message(schedule, LCOMM_STEP_RECV, slot, peer, schedule->received_from);
 }
 
 void lcomm_schedule_decode(lcomm_schedule *schedule, uint32_t slot, lcomm_span span,

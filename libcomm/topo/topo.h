@@ -132,9 +132,6 @@ void lcomm_topo_free(lcomm_topo *topo);
  * else net. Ranks that pose as nodes are always net. */
 lcomm_link lcomm_topo_link(const lcomm_topo *topo, int a, int b);
 
-/* The same for two devices of one node. */
-lcomm_link lcomm_topo_device_link(const lcomm_topo *topo, int a, int b);
-
 /* Rank number `local` of node `node`. */
 int lcomm_topo_rank(const lcomm_topo *topo, int node, int local);
 

@@ -155,6 +155,24 @@ static void add_pair(const claim *claims, int count, const claim *mine,
   }
 }
 
+static int by_devices(const void *left, const void *right) {
+  const lcomm_topo_pair *a = left, *b = right;
+  return a->first != b->first ? (a->first < b->first ? -1 : 1)
+                              : (a->second > b->second) - (a->second < b->second);
+}
+
+/* Of two that join the same devices the first stays. */
+static void sort_pairs(lcomm_topo *topo) {
+  int kept = 0;
+  qsort(topo->pair_list, (size_t)topo->pairs, sizeof *topo->pair_list, by_devices);
+  for (int i = 0; i < topo->pairs; i++) {
+    if (i == 0 || by_devices(&topo->pair_list[i], &topo->pair_list[kept - 1]) != 0) {
+      topo->pair_list[kept++] = topo->pair_list[i];
+    }
+  }
+  topo->pairs = kept;
+}
+
 static lcomm_status add_pairs(const claim *claims, int count, lcomm_topo *topo) {
   size_t room = 1;
   for (int i = 0; i < count; i++) {
@@ -170,25 +188,8 @@ static lcomm_status add_pairs(const claim *claims, int count, lcomm_topo *topo) 
       add_pair(claims, count, &claims[i], &claims[i].device->peer[j], topo);
     }
   }
-  lcomm_topo_sort_pairs(topo);
+  sort_pairs(topo);
   return LCOMM_OK;
-}
-
-static int by_devices(const void *left, const void *right) {
-  const lcomm_topo_pair *a = left, *b = right;
-  return a->first != b->first ? (a->first < b->first ? -1 : 1)
-                              : (a->second > b->second) - (a->second < b->second);
-}
-
-void lcomm_topo_sort_pairs(lcomm_topo *topo) {
-  int kept = 0;
-  qsort(topo->pair_list, (size_t)topo->pairs, sizeof *topo->pair_list, by_devices);
-  for (int i = 0; i < topo->pairs; i++) {
-    if (i == 0 || by_devices(&topo->pair_list[i], &topo->pair_list[kept - 1]) != 0) {
-      topo->pair_list[kept++] = topo->pair_list[i];
-    }
-  }
-  topo->pairs = kept;
 }
 
 lcomm_status lcomm_topo_add_devices(const lcomm_identity *identities, bool posed,
@@ -224,7 +225,7 @@ static bool share_domain(const lcomm_topo *topo, int a, int b) {
          memcmp(one->cluster, other->cluster, sizeof(one->cluster)) == 0;
 }
 
-lcomm_link lcomm_topo_device_link(const lcomm_topo *topo, int a, int b) {
+static lcomm_link device_link(const lcomm_topo *topo, int a, int b) {
   if (a == b) {
     return LCOMM_LINK_SAME_DEVICE;
   }
@@ -243,7 +244,7 @@ lcomm_link lcomm_topo_link(const lcomm_topo *topo, int a, int b) {
   int mine = topo->device[a], peer = topo->device[b];
   bool have_devices = mine >= 0 && peer >= 0;
   if (topo->node[a] == topo->node[b]) {
-    return have_devices ? lcomm_topo_device_link(topo, mine, peer) : LCOMM_LINK_SHM;
+    return have_devices ? device_link(topo, mine, peer) : LCOMM_LINK_SHM;
   }
   return have_devices && mine != peer && share_domain(topo, mine, peer) ? LCOMM_LINK_NVLINK
                                                                         : LCOMM_LINK_NET;

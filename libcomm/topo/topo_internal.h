@@ -25,9 +25,6 @@ lcomm_status lcomm_topo_add_devices(const lcomm_identity *identities, bool posed
 /* Derive device_members, and first and ranks of every device, from device[]. */
 void lcomm_topo_index_devices(lcomm_topo *topo);
 
-/* Sort the pairs; of two that join the same devices the first stays. */
-void lcomm_topo_sort_pairs(lcomm_topo *topo);
-
 /* Copy a name of at most `length` bytes, ended by a zero if it is shorter,
  * that may hold any bytes: what is not visible ASCII becomes '?', what does
  * not fit is cut, and an empty name is "?". */

@@ -199,12 +199,12 @@ static void parts_that_do_not_fill_the_vector_are_refused(void **state) {
   world_shape shape = even_world(1, 3);
   build_world(&world, &shape, &(collective){BROADCAST, .count = 10});
   lcomm_schedule *schedule = &world.schedules[0];
-  assert_int_equal(lcomm_allgatherv_build(schedule, &world.topo, few), LCOMM_ERR_ARGUMENT);
-  assert_int_equal(lcomm_allgatherv_build(schedule, &world.topo, many), LCOMM_ERR_ARGUMENT);
-  assert_int_equal(lcomm_allgatherv_build(schedule, &world.topo, wrapped), LCOMM_ERR_ARGUMENT);
-  assert_int_equal(lcomm_reduce_scatterv_build(schedule, &world.topo, few), LCOMM_ERR_ARGUMENT);
-  assert_int_equal(lcomm_reduce_scatterv_build(schedule, &world.topo, many), LCOMM_ERR_ARGUMENT);
-  assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 3), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 0, few), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 0, many), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 0, wrapped), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_reduce_scatter_build(schedule, &world.topo, 0, few), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_reduce_scatter_build(schedule, &world.topo, 0, many), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 3, NULL), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_alltoall_build(schedule, &world.topo, 1), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_alltoall_build(schedule, &world.topo, UINT64_MAX / 3), LCOMM_ERR_ARGUMENT);
   sim_world_free(&world);

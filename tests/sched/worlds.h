@@ -81,13 +81,13 @@ static inline lcomm_status build_schedule(lcomm_schedule *schedule, const lcomm_
   case ALLREDUCE:
     return lcomm_allreduce_build(schedule, topo, &what->shape);
   case REDUCE_SCATTER:
-    return lcomm_reduce_scatter_build(schedule, topo, what->count);
+    return lcomm_reduce_scatter_build(schedule, topo, what->count, NULL);
   case REDUCE_SCATTERV:
-    return lcomm_reduce_scatterv_build(schedule, topo, what->part_counts);
+    return lcomm_reduce_scatter_build(schedule, topo, what->count, what->part_counts);
   case ALLGATHER:
-    return lcomm_allgather_build(schedule, topo, what->count);
+    return lcomm_allgather_build(schedule, topo, what->count, NULL);
   case ALLGATHERV:
-    return lcomm_allgatherv_build(schedule, topo, what->part_counts);
+    return lcomm_allgather_build(schedule, topo, what->count, what->part_counts);
   case ALLTOALL:
     return lcomm_alltoall_build(schedule, topo, what->count);
   case BROADCAST:

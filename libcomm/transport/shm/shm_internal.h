@@ -146,8 +146,6 @@ bool lcomm_shm_flush(lcomm_shm *t, lcomm_shm_peer *peer);
 bool lcomm_shm_is_answered(const lcomm_shm_record *record);
 /* A long send is over: free its slot, its copy, and its record if that is detached. */
 void lcomm_shm_end_send(lcomm_shm *t, lcomm_shm_record *record);
-/* End the sends that were answered. */
-void lcomm_shm_reap(lcomm_shm *t, lcomm_shm_peer *peer);
 
 /* ---------------------------------------------------------- shm_stream.c */
 

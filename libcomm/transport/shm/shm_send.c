@@ -55,7 +55,8 @@ void lcomm_shm_end_send(lcomm_shm *t, lcomm_shm_record *record) {
   }
 }
 
-void lcomm_shm_reap(lcomm_shm *t, lcomm_shm_peer *peer) {
+/* End the sends that were answered. */
+static void reap(lcomm_shm *t, lcomm_shm_peer *peer) {
   uint32_t left = peer->sends.used_count;
   for (int i = 0; left > 0; i++) {
     for (uint64_t bits = peer->sends.used[i]; bits; bits &= bits - 1, left--) {
@@ -84,7 +85,7 @@ static bool copy_out(lcomm_shm *t, lcomm_shm_record *record) {
   record->bounce = lcomm_shm_bounce_get(t, record->size);
   if (!record->bounce) {
     for (int i = 0; i < t->reached_count; i++) {
-      lcomm_shm_reap(t, t->reached[i]);
+      reap(t, t->reached[i]);
     }
     record->bounce = lcomm_shm_bounce_get(t, record->size);
   }
@@ -136,7 +137,7 @@ static bool try_long(lcomm_shm *t, lcomm_shm_record *record) {
   lcomm_shm_peer *peer = record->peer;
   lcomm_shm_long there;
   if (peer->sends.used_count == LCOMM_SHM_SLOTS) {
-    lcomm_shm_reap(t, peer);
+    reap(t, peer);
   }
   unsigned char *data = peer->sends.used_count < LCOMM_SHM_SLOTS
                             ? lcomm_shm_reserve(&peer->out, sizeof(there), LCOMM_SHM_SPARE)
