@@ -146,6 +146,21 @@ extern const lcomm_backend lcomm_backend_cpu, lcomm_backend_cuda;
 extern const lcomm_backend_payloads lcomm_backend_cpu_payloads, lcomm_backend_cuda_payloads;
 extern const lcomm_backend_vectors lcomm_backend_cpu_vectors, lcomm_backend_cuda_vectors;
 
+/* Their tables, in files that name the functions as the members: no backend can leave one out. */
+#define LCOMM_BACKEND_PAYLOADS_TABLE                                                               \
+  {                                                                                                \
+    .encode = encode, .publish = publish, .read = read_payload, .at = at, .decode = decode,        \
+    .sum = sum, .sum_plain = sum_plain, .topk_encode = topk_encode, .topk_fetch = topk_fetch,      \
+    .topk_decode = topk_decode, .topk_add = topk_add, .topk_commit = topk_commit,                  \
+    .topk_mask = topk_mask                                                                         \
+  }
+#define LCOMM_BACKEND_VECTORS_TABLE                                                                \
+  {                                                                                                \
+    .copy = copy, .load = load, .store = store, .average = average,                                \
+    .count_not_finite = count_not_finite, .fold = fold, .add = add, .add_f64 = add_f64,            \
+    .momentum = momentum, .clip = clip                                                             \
+  }
+
 /* The backend of a plan whose vector is at `location`. */
 static inline const lcomm_backend *lcomm_backend_of(lcomm_memory_location location) {
   return lcomm_memory_is_on_device(location) ? &lcomm_backend_cuda : &lcomm_backend_cpu;

@@ -130,6 +130,10 @@ static lcomm_status sum(lcomm_run *run, const lcomm_summing *it, bool *encoded) 
   return LCOMM_OK;
 }
 
+static lcomm_status sum_plain(lcomm_run *run, const lcomm_step *step) {
+  return lcomm_exec_reduce_plain(run, step);
+}
+
 /* ------------------------------------------------------------------ top-k */
 
 static lcomm_status topk_encode(lcomm_run *run, const lcomm_encoding *it) {
@@ -195,18 +199,4 @@ static lcomm_status topk_mask(lcomm_run *run, uint32_t sent, uint32_t applied, l
   return take_sent(run, sent, applied, span, momentum, lcomm_topk_mask);
 }
 
-const lcomm_backend_payloads lcomm_backend_cpu_payloads = {
-    .encode = encode,
-    .publish = publish,
-    .read = read_payload,
-    .at = at,
-    .decode = decode,
-    .sum = sum,
-    .sum_plain = lcomm_exec_reduce_plain,
-    .topk_encode = topk_encode,
-    .topk_fetch = topk_fetch,
-    .topk_decode = topk_decode,
-    .topk_add = topk_add,
-    .topk_commit = topk_commit,
-    .topk_mask = topk_mask,
-};
+const lcomm_backend_payloads lcomm_backend_cpu_payloads = LCOMM_BACKEND_PAYLOADS_TABLE;

@@ -339,18 +339,4 @@ static lcomm_status topk_mask(lcomm_run *run, uint32_t sent, uint32_t applied, l
   return check(run, kernels_of(run)->topk_mask(&it.sent, it.both, momentum, run->device->stream));
 }
 
-const lcomm_backend_payloads lcomm_backend_cuda_payloads = {
-    .encode = encode,
-    .publish = publish,
-    .read = read_payload,
-    .at = at,
-    .decode = decode,
-    .sum = sum,
-    .sum_plain = sum_plain,
-    .topk_encode = topk_encode,
-    .topk_fetch = topk_fetch,
-    .topk_decode = topk_decode,
-    .topk_add = topk_add,
-    .topk_commit = topk_commit,
-    .topk_mask = topk_mask,
-};
+const lcomm_backend_payloads lcomm_backend_cuda_payloads = LCOMM_BACKEND_PAYLOADS_TABLE;

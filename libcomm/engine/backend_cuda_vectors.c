@@ -213,15 +213,4 @@ static lcomm_status clip(lcomm_run *run, const lcomm_buffer *values, double norm
   return lcomm_run_device_check(run, "clipping", error);
 }
 
-const lcomm_backend_vectors lcomm_backend_cuda_vectors = {
-    .copy = copy,
-    .load = load,
-    .store = store,
-    .average = average,
-    .count_not_finite = count_not_finite,
-    .fold = fold,
-    .add = add,
-    .add_f64 = add_f64,
-    .momentum = momentum,
-    .clip = clip,
-};
+const lcomm_backend_vectors lcomm_backend_cuda_vectors = LCOMM_BACKEND_VECTORS_TABLE;

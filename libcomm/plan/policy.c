@@ -174,21 +174,25 @@ static lcomm_status read_name(parser *p, span value, const char *const *names, i
   return *index < 0 ? lcomm_policy_refuse(&p->in, before, value, after) : LCOMM_OK;
 }
 
+/* One of two names, the second of which is true. */
+static lcomm_status read_either(parser *p, span value, const char *const names[2],
+                                const char *before, const char *after, bool *second) {
+  int index;
+  LCOMM_TRY(read_name(p, value, names, 2, before, after, &index));
+  *second = index == 1;
+  return LCOMM_OK;
+}
+
 static lcomm_status parse_undo(parser *p, span value) {
   static const char *const names[] = {"off", "on"};
-  int index;
-  LCOMM_TRY(read_name(p, value, names, 2, "", " is no answer; expected on or off", &index));
-  p->policy->undo = index == 1;
-  return LCOMM_OK;
+  return read_either(p, value, names, "", " is no answer; expected on or off", &p->policy->undo);
 }
 
 static lcomm_status parse_nonfinite(parser *p, span value) {
   static const char *const names[] = {"report", "discard"};
-  int index;
-  LCOMM_TRY(read_name(p, value, names, 2, "",
-                      " is nothing to do with NaN and Inf; expected report or discard", &index));
-  p->policy->discard_not_finite = index == 1;
-  return LCOMM_OK;
+  return read_either(p, value, names, "",
+                     " is nothing to do with NaN and Inf; expected report or discard",
+                     &p->policy->discard_not_finite);
 }
 
 static lcomm_status parse_scope(parser *p, span value) {
@@ -218,11 +222,8 @@ static lcomm_status parse_algo(parser *p, span value) {
 
 static lcomm_status parse_check(parser *p, span value) {
   static const char *const names[] = {"none", "xxhash"};
-  int index;
-  LCOMM_TRY(
-      read_name(p, value, names, 2, "unknown checksum ", "; expected none or xxhash", &index));
-  p->policy->checksum = index == 1;
-  return LCOMM_OK;
+  return read_either(p, value, names, "unknown checksum ", "; expected none or xxhash",
+                     &p->policy->checksum);
 }
 
 static lcomm_status parse_match(parser *p, span value) {
