@@ -220,7 +220,7 @@ void report_start(const training *of) {
   gradients_codecs(&of->gradients, of->net.parameter_count, codecs);
   policy_words(policy, nodes, &of->net, codecs, INDENT, words, sizeof words);
   fputs(words, stdout);
-  report_auto(of, INDENT);
+  report_auto(of, INDENT, INDENT);
   printf("\n%s%5s %8s %14s %10s %17s %12s %8s%s\n", bold(), "epoch", "loss",
          task_is_text(&of->task) ? "bits per byte" : "test accuracy", "samples/s",
          nodes > 1 ? "MB between nodes" : "MB between ranks", "compression", "seconds", plain());
@@ -350,7 +350,7 @@ void report_end(const training *of, const results *run) {
   }
   say_traffic(of, run);
   say_guard(of);
-  report_auto(of, "  in the end     ");
+  report_auto(of, "  in the end     ", "                 ");
   if (of->skipped > 0) {
     printf("  %-14s %" PRIu64 " step%s: the averages of the gradients held NaN or Inf\n", "skipped",
            of->skipped, of->skipped == 1 ? "" : "s");

@@ -70,9 +70,9 @@ void progress_end(progress *self);
 void policy_words(const char *policy, int nodes, const model *net, const policy_codec *codecs,
                   const char *indent, char *text, size_t size);
 
-/* net=auto: what it chooses for a bucket of the model's gradients now, and why: two lines, each
- * begun with `indent`, or none where it does not act. Local call. */
-void report_auto(const training *of, const char *indent);
+/* net=auto: what it chooses for a bucket of the model's gradients now, and why: two lines, begun
+ * with `first` and `indent`, or none where it does not act. Local call. */
+void report_auto(const training *of, const char *first, const char *indent);
 
 /* The same of a plan as lcomm_plan_print writes it; only the second line begins with `indent`. */
 void report_auto_words(const char *plan, const char *indent, char *text, size_t size);

@@ -32,13 +32,13 @@ void report_auto_words(const char *plan, const char *indent, char *text, size_t 
            algorithm, indent, why_length, why);
 }
 
-void report_auto(const training *of, const char *indent) {
+void report_auto(const training *of, const char *first, const char *indent) {
   char plan[PLAN_SIZE], text[PLAN_SIZE];
   uint64_t most = BUCKET_BYTES / sizeof(float);
   uint64_t count = of->net.weight_count < most ? of->net.weight_count : most;
   if (report_auto_acts(lcomm_policy_string(of->comm), lcomm_nodes(of->comm)) &&
       lcomm_plan_print(of->comm, count, LCOMM_FLOAT32, 1, plan, sizeof plan) == LCOMM_OK) {
     report_auto_words(plan, indent, text, sizeof text);
-    printf("%s%s", indent, text);
+    printf("%s%s", first, text);
   }
 }

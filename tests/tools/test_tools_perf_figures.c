@@ -160,6 +160,9 @@ static void policies_that_change_nothing_are_known(void **state) {
       {"net=topk:0.01+ef+zstd scope=bucket", 0, 1, 1},
       {"net=int4", 0, 1, 1},
       {"net=int4:block=128-ef", 0, 0, 0},
+      {"net=auto:topk", 0, 0, 1},
+      {"net=auto:topk min=64K", 0, 0, 1},
+      {"net=auto:int8", 0, 0, 0},
       {"net=bf16 exempt=*+ef", 0, 0, 0},
       {"node=bf16", 0, 0, 0},
       {"net=int8+ef node=bf16", 0, 0, 1},
@@ -175,6 +178,18 @@ static void policies_that_change_nothing_are_known(void **state) {
   }
 }
 
+static void a_plan_is_told_by_codec_and_algorithm(void **state) {
+  (void)state;
+  char words[LCOMM_PERF_PLAN_MAX];
+  lcomm_perf_plan_words("all-reduce of 16384 float32\n"
+                        "  algorithm   hier(gather): 4 nodes, 2 shards, 1 chunk\n"
+                        "  inside node none\n  between     int8\n  result      int8\n",
+                        words);
+  assert_string_equal(words, "int8, hier(gather): 4 nodes, 2 shards, 1 chunk");
+  lcomm_perf_plan_words("", words);
+  assert_string_equal(words, ", ");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(bus_factors_are_those_of_nccl_tests),
@@ -187,6 +202,7 @@ int main(void) {
       cmocka_unit_test(the_ratio_is_that_between_nodes_if_there_are_several),
       cmocka_unit_test(messages_and_seconds_are_those_of_one_operation),
       cmocka_unit_test(policies_that_change_nothing_are_known),
+      cmocka_unit_test(a_plan_is_told_by_codec_and_algorithm),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,8 +35,16 @@ static int has_feedback(const char *codec) {
   return is_said != is_int4;
 }
 
+/* net=auto chooses such a codec where the data has an identity. */
+static int may_choose_feedback(const char *codec) {
+  static const char word[] = "auto:topk";
+  size_t length = strcspn(codec, " ");
+  return length == sizeof word - 1 && strncmp(codec, word, length) == 0;
+}
+
 int lcomm_perf_policy_has_feedback(const char *policy) {
-  return has_feedback(codec_of(policy, "net="));
+  const char *net = codec_of(policy, "net=");
+  return has_feedback(net) || may_choose_feedback(net);
 }
 
 int lcomm_perf_policy_is_exact(const char *policy, int is_plain) {

@@ -24,8 +24,10 @@ static const char ways[] =
     "                           no MPI is used; without them it is a world of one (default mpi)\n";
 
 static const char tensors[] =
-    "      --tensors            call through tensors, as a trainer does; a policy with +ef always\n"
-    "                           does where it can, since error feedback belongs to tensors\n"
+    "      --tensors            call through tensors, as a trainer does; a policy with +ef, or "
+    "with\n"
+    "                           auto:topk, which may choose it, always does where it can,\n"
+    "                           since error feedback belongs to tensors\n"
     "      --tensors-count N    the buffer as N tensors of one size\n";
 
 static const char more[] =

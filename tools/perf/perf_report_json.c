@@ -117,6 +117,9 @@ static void put_row(tool_json *json, const lcomm_perf_report *report, const lcom
   tool_json_number(json, root, "size", row->size_bytes);
   tool_json_number(json, root, "count", (double)row->call.count);
   tool_json_number(json, root, "batch", row->batch);
+  if (row->plan[0] != '\0') {
+    tool_json_text(json, root, "plan", row->plan);
+  }
   if (o->overlap.wanted) {
     put_overlap(json, &row->overlap);
   } else {

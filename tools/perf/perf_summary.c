@@ -105,6 +105,33 @@ static int summarise_phases(const lcomm_perf_world *world, lcomm_perf_samples *s
   return 1;
 }
 
+/* The rest of the line that begins with `key`; not terminated. */
+static const char *find_line(const char *plan, const char *key, int *length) {
+  const char *line = strstr(plan, key);
+  line = line ? line + strlen(key) : "";
+  line += strspn(line, " ");
+  *length = (int)strcspn(line, "\n");
+  return line;
+}
+
+void lcomm_perf_plan_words(const char *plan, char words[LCOMM_PERF_PLAN_MAX]) {
+  int codec_length, algorithm_length;
+  const char *codec = find_line(plan, "\n  between ", &codec_length);
+  const char *algorithm = find_line(plan, "\n  algorithm ", &algorithm_length);
+  snprintf(words, LCOMM_PERF_PLAN_MAX, "%.*s, %.*s", codec_length, codec, algorithm_length,
+           algorithm);
+}
+
+/* After the last call: net=auto may have changed its mind. */
+static void summarise_plan(const lcomm_perf_backend *backend, lcomm_perf_row *row) {
+  char plan[4096];
+  if (backend->comm && row->call.collective->kind == LCOMM_PERF_ALLREDUCE &&
+      lcomm_plan_print(backend->comm, row->call.count, row->call.dtype, backend->tensors != NULL,
+                       plan, sizeof plan) == LCOMM_OK) {
+    lcomm_perf_plan_words(plan, row->plan);
+  }
+}
+
 int lcomm_perf_summarise(const lcomm_perf_world *world, const lcomm_perf_backend *backend,
                          const lcomm_perf_call *call, lcomm_perf_samples *samples,
                          lcomm_perf_row *row) {
@@ -116,6 +143,7 @@ int lcomm_perf_summarise(const lcomm_perf_world *world, const lcomm_perf_backend
                           .is_libcomm = backend->comm != NULL};
   summarise_times(world, samples, row);
   summarise_counters(world, samples, row);
+  summarise_plan(backend, row);
   return !row->is_libcomm || summarise_phases(world, samples, row);
 }
 

@@ -55,11 +55,14 @@ typedef struct lcomm_perf_overlap {
   double hidden; /* 0 to 1, and outside it where times are not exact */
 } lcomm_perf_overlap;
 
+enum { LCOMM_PERF_PLAN_MAX = 128 };
+
 /* One line of the table: one size by one backend, over all ranks. Bytes,
  * messages and processor time are of one operation of all ranks. */
 typedef struct lcomm_perf_row {
   lcomm_perf_call call;
-  const char *label; /* policy, "exact" or MPI's call */
+  char plan[LCOMM_PERF_PLAN_MAX]; /* of an all-reduce: codec and algorithm; "": unknown */
+  const char *label;              /* policy, "exact" or MPI's call */
   double size_bytes;
   int batch;
   double min_s, median_s, max_s, p10_s, p90_s, p99_s;
@@ -86,6 +89,10 @@ int lcomm_perf_summarise(const lcomm_perf_world *world, const lcomm_perf_backend
 void lcomm_perf_row_free(lcomm_perf_row *row);
 
 /* A verdict of all ranks' differences for a row. Collective. */
+/* Codec between nodes and algorithm of a plan as lcomm_plan_print writes it: "int8, gather over
+ * all 2 ranks, 1 chunk". */
+void lcomm_perf_plan_words(const char *plan, char words[LCOMM_PERF_PLAN_MAX]);
+
 void lcomm_perf_row_check(const lcomm_perf_world *world, lcomm_perf_difference difference,
                           lcomm_perf_row *row);
 
