@@ -11,12 +11,17 @@
 #include "codecs/lossless.h"
 #include "libcomm/base/clock.h"
 
-enum { COUNT = 256 << 10 /* a chunk of 1 MiB, as plans make them */, REPETITIONS = 3 };
+enum {
+  COUNT = 256 << 10,     /* a chunk of 1 MiB, as plans make them */
+  SHORT_COUNT = 1 << 10, /* of this little, what a payload costs besides is seen */
+  REPETITIONS = 3
+};
 
 /* A codec with its memory. */
 typedef struct trial {
   const lcomm_kernels *kernels;
   const lcomm_format *format;
+  uint64_t count;           /* values */
   lcomm_topk *topk;         /* of the sparse codec */
   lcomm_lossless *lossless; /* with the lossless stage */
   float *values;
@@ -25,12 +30,11 @@ typedef struct trial {
 } trial;
 
 static bool make_topk(trial *t) {
-  static const uint64_t count = COUNT;
-  lcomm_topk_shape shape = {.base_count = COUNT,
+  lcomm_topk_shape shape = {.base_count = t->count,
                             .parts = 1,
                             .outputs = 1,
                             .format = t->format,
-                            .segment_ends = &count,
+                            .segment_ends = &t->count,
                             .segments = 1};
   if (lcomm_topk_create(&shape, &t->topk) != LCOMM_OK) {
     return false;
@@ -45,8 +49,9 @@ static bool make_lossless(trial *t) {
 }
 
 static bool make(trial *t) {
-  t->payload_bound = lcomm_format_is_sparse(t->format) ? 0 : lcomm_payload_size(t->format, COUNT);
-  t->values = malloc(COUNT * sizeof *t->values);
+  t->payload_bound =
+      lcomm_format_is_sparse(t->format) ? 0 : lcomm_payload_size(t->format, t->count);
+  t->values = malloc(t->count * sizeof *t->values);
   if (!t->values || (lcomm_format_is_sparse(t->format) && !make_topk(t))) {
     return false;
   }
@@ -63,9 +68,9 @@ static void discard(trial *t) {
 }
 
 /* Small values are many. */
-static void fill(float *values) {
+static void fill(float *values, uint64_t count) {
   uint32_t state = 1;
-  for (int i = 0; i < COUNT; i++) {
+  for (uint64_t i = 0; i < count; i++) {
     state = state * 1664525u + 1013904223u;
     float uniform = (float)(int32_t)state / 2147483648.0f;
     values[i] = uniform * uniform * uniform * 1e-2f;
@@ -78,51 +83,75 @@ static void encode(trial *t) {
     lcomm_topk_encode(t->topk, t->kernels, t->values, NULL, NULL, LCOMM_TOPK_RELEASE, &t->payload,
                       &t->payload_size);
   } else {
-    lcomm_encode(t->format, t->kernels, t->values, lcomm_range_whole(COUNT), 1, t->payload);
+    lcomm_encode(t->format, t->kernels, t->values, lcomm_range_whole(t->count), 1, t->payload);
   }
   if (t->lossless) {
     t->stream_size = lcomm_lossless_encode(t->lossless, t->kernels, t->payload, t->payload_size,
-                                           COUNT, t->stream);
+                                           t->count, t->stream);
   }
 }
 
 static void decode(trial *t) {
   size_t size = 0;
   if (t->lossless &&
-      lcomm_lossless_decode(t->lossless, t->kernels, t->stream, t->stream_size, COUNT, t->payload,
-                            t->payload_bound, &size, NULL) != LCOMM_OK) {
+      lcomm_lossless_decode(t->lossless, t->kernels, t->stream, t->stream_size, t->count,
+                            t->payload, t->payload_bound, &size, NULL) != LCOMM_OK) {
     return;
   }
   if (t->topk) {
-    lcomm_topk_decode(t->format, t->payload, COUNT, 1, 0, 1.0f, t->values);
+    lcomm_topk_decode(t->format, t->payload, t->count, 1, 0, 1.0f, t->values);
   } else {
-    lcomm_decode(t->format, t->kernels, t->payload, lcomm_range_whole(COUNT), 1.0f, t->values);
+    lcomm_decode(t->format, t->kernels, t->payload, lcomm_range_whole(t->count), 1.0f, t->values);
   }
 }
 
 /* The fastest of some, for others may use the processor. */
-static double fastest_gb_s(trial *t, void (*work)(trial *t)) {
+static double fastest_us(trial *t, void (*work)(trial *t)) {
   double best_s = 0;
   for (int i = 0; i < REPETITIONS; i++) {
-    fill(t->values);
+    fill(t->values, t->count);
     double begun_s = lcomm_clock_s();
     work(t);
     double taken_s = lcomm_clock_s() - begun_s;
     best_s = i == 0 || taken_s < best_s ? taken_s : best_s;
   }
-  return best_s > 0 ? COUNT * sizeof(float) / best_s / 1e9 : 0;
+  return best_s * 1e6;
+}
+
+/* False without memory for it. */
+static bool try(trial t, double *encode_us, double *decode_us) {
+  bool made = make(&t);
+  if (made) {
+    uint32_t environment = lcomm_fp_enter();
+    *encode_us = fastest_us(&t, encode);
+    *decode_us = fastest_us(&t, decode);
+    lcomm_fp_leave(environment);
+  }
+  discard(&t);
+  return made;
+}
+
+/* A line through the times of a short and a long vector. */
+static void fit(double short_us, double long_us, double *gb_s, double *each_us) {
+  double grown_us = long_us - short_us;
+  if (long_us > 0 && grown_us > 0) {
+    *gb_s = (double)(COUNT - SHORT_COUNT) * sizeof(float) / grown_us / 1e3;
+    double left_us = short_us - SHORT_COUNT * sizeof(float) / *gb_s / 1e3;
+    *each_us = left_us > 0 ? left_us : 0;
+  }
 }
 
 lcomm_codec_cost lcomm_codec_cost_measure(const lcomm_kernels *kernels,
                                           const lcomm_format *format) {
-  trial t = {.kernels = kernels, .format = format};
+  trial t = {.kernels = kernels, .format = format, .count = SHORT_COUNT};
+  double short_encode_us = 0, short_decode_us = 0, long_encode_us = 0, long_decode_us = 0;
   lcomm_codec_cost cost = {0};
-  if (make(&t)) {
-    uint32_t environment = lcomm_fp_enter();
-    cost.encode_gb_s = fastest_gb_s(&t, encode);
-    cost.decode_gb_s = fastest_gb_s(&t, decode);
-    lcomm_fp_leave(environment);
+  if (try(t, &short_encode_us, &short_decode_us)) {
+    t.count = COUNT;
+    if (try(t, &long_encode_us, &long_decode_us)) {
+      fit(short_encode_us, long_encode_us, &cost.encode_gb_s, &cost.encode_us);
+      fit(short_decode_us, long_decode_us, &cost.decode_gb_s, &cost.decode_us);
+    }
   }
-  discard(&t);
   return cost;
 }

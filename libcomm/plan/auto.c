@@ -22,7 +22,7 @@ static const double SHAPE_GAIN = 0.1;
 /* One core of a server of today, for plans of machines that are not there. Of exact sums only the
  * adding counts. */
 static const lcomm_codec_cost assumed[LCOMM_AUTO_CODECS] = {
-    {0, 10}, {0.6, 1.2}, {12, 12}, {8, 8}, {2, 20}};
+    {0, 10, 0, 0}, {0.6, 1.2, 20, 10}, {12, 12, 0.1, 0.1}, {8, 8, 0.1, 0.1}, {2, 20, 5, 1}};
 
 /* --------------------------------------------------------------- prediction */
 
@@ -30,8 +30,12 @@ lcomm_codec_speeds lcomm_auto_speeds(const lcomm_topo *topo, int candidate) {
   const lcomm_codec_cost *cost = &topo->codec_cost[candidate];
   lcomm_codec_speeds speeds = {0};
   cost = cost->decode_gb_s > 0 ? cost : &assumed[candidate];
-  speeds.encode_gb_s[LCOMM_STAGE_NET] = speeds.encode_gb_s[LCOMM_STAGE_RESULT] = cost->encode_gb_s;
-  speeds.decode_gb_s[LCOMM_STAGE_NET] = speeds.decode_gb_s[LCOMM_STAGE_RESULT] = cost->decode_gb_s;
+  for (int stage = LCOMM_STAGE_NET; stage <= LCOMM_STAGE_RESULT; stage++) {
+    speeds.encode_gb_s[stage] = cost->encode_gb_s;
+    speeds.decode_gb_s[stage] = cost->decode_gb_s;
+    speeds.encode_us[stage] = cost->encode_us;
+    speeds.decode_us[stage] = cost->decode_us;
+  }
   return speeds;
 }
 

@@ -29,8 +29,9 @@ bool lcomm_auto_figures_are_possible(const lcomm_auto_figures *figures) {
   bool possible = is_between(figures->latency_us, LEAST) &&
                   is_between(figures->bandwidth_gb_s, LEAST) && is_between(figures->message_us, 0);
   for (int i = 0; i < LCOMM_AUTO_CODECS; i++) {
-    possible &= is_between(figures->codec[i].encode_gb_s, 0) &&
-                is_between(figures->codec[i].decode_gb_s, 0);
+    const lcomm_codec_cost *codec = &figures->codec[i];
+    possible &= is_between(codec->encode_gb_s, 0) && is_between(codec->decode_gb_s, 0) &&
+                is_between(codec->encode_us, 0) && is_between(codec->decode_us, 0);
   }
   return possible;
 }
@@ -84,8 +85,11 @@ static lcomm_auto_figures scale(const lcomm_topo *topo, term it, double times) {
   case TERM_CODECS: /* another part of the processor is left for all of them */
     for (int i = 0; i < LCOMM_AUTO_CODECS; i++) {
       lcomm_codec_speeds speeds = lcomm_auto_speeds(topo, i);
-      figures.codec[i].encode_gb_s = speeds.encode_gb_s[LCOMM_STAGE_NET] / times;
-      figures.codec[i].decode_gb_s = speeds.decode_gb_s[LCOMM_STAGE_NET] / times;
+      figures.codec[i] =
+          (lcomm_codec_cost){.encode_gb_s = speeds.encode_gb_s[LCOMM_STAGE_NET] / times,
+                             .decode_gb_s = speeds.decode_gb_s[LCOMM_STAGE_NET] / times,
+                             .encode_us = speeds.encode_us[LCOMM_STAGE_NET] * times,
+                             .decode_us = speeds.decode_us[LCOMM_STAGE_NET] * times};
     }
     break;
   }

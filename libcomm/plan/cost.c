@@ -138,8 +138,12 @@ static void add_latency(const lcomm_plan *plan, const lcomm_topo *topo, const wa
 
 /* ----------------------------------------------------------------- codecs */
 
-static double codec_us(double count, double gb_s) {
-  return gb_s > 0 ? count * sizeof(float) / gb_s / 1e3 : 0;
+static double codec_us(uint64_t count, double gb_s, double each_us) {
+  return gb_s > 0 && count > 0 ? (double)count * sizeof(float) / gb_s / 1e3 + each_us : 0;
+}
+
+static double decode_us(uint64_t count, lcomm_stage stage, const lcomm_codec_speeds *speeds) {
+  return codec_us(count, speeds->decode_gb_s[stage], speeds->decode_us[stage]);
 }
 
 static double step_us(const lcomm_plan *plan, const lcomm_step *step,
@@ -148,15 +152,16 @@ static double step_us(const lcomm_plan *plan, const lcomm_step *step,
   double us = 0;
   if (step->kind == LCOMM_STEP_ENCODE || step->kind == LCOMM_STEP_DECODE) {
     const lcomm_slot *slot = &schedule->slots[step->slot];
-    bool encodes = step->kind == LCOMM_STEP_ENCODE;
-    double gb_s = encodes ? speeds->encode_gb_s[slot->stage] : speeds->decode_gb_s[slot->stage];
-    return slot->alias.count > 0 ? 0 : codec_us((double)lcomm_span_count(step->span), gb_s);
+    uint64_t count = lcomm_span_count(step->span);
+    us = step->kind == LCOMM_STEP_ENCODE
+             ? codec_us(count, speeds->encode_gb_s[slot->stage], speeds->encode_us[slot->stage])
+             : decode_us(count, slot->stage, speeds);
+    return slot->alias.count > 0 ? 0 : us;
   }
   for (uint32_t i = 0; step->kind == LCOMM_STEP_REDUCE && i < step->slot_count; i++) {
     uint32_t source = schedule->sources[step->sources + i];
     if (source != LCOMM_SOURCE_SELF) {
-      us += codec_us((double)lcomm_span_count(step->span),
-                     speeds->decode_gb_s[schedule->slots[source].stage]);
+      us += decode_us(lcomm_span_count(step->span), schedule->slots[source].stage, speeds);
     }
   }
   return us;

@@ -39,9 +39,10 @@ lcomm_exchange_cost lcomm_exchange_cost_of(lcomm_exchange_kind kind, int ranks, 
 lcomm_exchange_kind lcomm_cheapest_exchange(int ranks, uint64_t size);
 
 /* Float32 bytes that one core encodes or decodes in a nanosecond (GB/s), by stage;
- * 0: counts nothing. */
+ * 0: counts nothing. And what each payload costs besides. */
 typedef struct lcomm_codec_speeds {
   double encode_gb_s[LCOMM_STAGE_COUNT], decode_gb_s[LCOMM_STAGE_COUNT];
+  double encode_us[LCOMM_STAGE_COUNT], decode_us[LCOMM_STAGE_COUNT];
 } lcomm_codec_speeds;
 
 /* What a message costs the processor at either end: as measured, else a share of the latency. */

@@ -70,9 +70,11 @@ typedef struct lcomm_link_cost {
                       * form has it */
 } lcomm_link_cost;
 
-/* Float32 bytes that one core encodes or decodes in a nanosecond (GB/s); 0: not measured. */
+/* Float32 bytes that one core encodes or decodes in a nanosecond (GB/s); 0: not measured. And what
+ * each payload costs besides. */
 typedef struct lcomm_codec_cost {
   double encode_gb_s, decode_gb_s;
+  double encode_us, decode_us;
 } lcomm_codec_cost;
 
 /* The standard table. It is a guess at the machines of today, for plans only. */

@@ -231,6 +231,12 @@ static void figures_that_cannot_be_are_refused(void **state) {
       it = fine;
       it.codec[codec].decode_gb_s = never[i];
       assert_false(lcomm_auto_figures_are_possible(&it));
+      it = fine;
+      it.codec[codec].encode_us = never[i];
+      assert_false(lcomm_auto_figures_are_possible(&it));
+      it = fine;
+      it.codec[codec].decode_us = never[i];
+      assert_false(lcomm_auto_figures_are_possible(&it));
     }
   }
   lcomm_auto_figures it = fine;

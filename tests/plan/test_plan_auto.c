@@ -229,7 +229,7 @@ static uint32_t chunks_where_messages_cost(double message_us, const char **reaso
   static char text[512];
   static const world two = {2, 2};
   lcomm_topo topo = topo_of_world(&two, 10, 1, message_us);
-  topo.codec_cost[LCOMM_AUTO_INT8] = (lcomm_codec_cost){1, 1};
+  topo.codec_cost[LCOMM_AUTO_INT8] = (lcomm_codec_cost){.encode_gb_s = 1, .decode_gb_s = 1};
   lcomm_plan *plan = plan_on(&topo, "net=auto:int8", 0, LONG, true);
   uint32_t chunks = plan->shape.chunks;
   snprintf(text, sizeof(text), "%s", plan->reason);

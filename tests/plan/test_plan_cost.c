@@ -21,7 +21,7 @@ static const world worlds[] = {{8, 4, "net=none"},          {8, 2, "net=int8"},
 
 enum { WORLDS = sizeof(worlds) / sizeof(worlds[0]) };
 
-static const lcomm_codec_speeds speeds = {{5, 5, 5}, {10, 10, 10}};
+static const lcomm_codec_speeds speeds = {.encode_gb_s = {5, 5, 5}, .decode_gb_s = {10, 10, 10}};
 
 static lcomm_topo topo_of(const world *it) {
   static const lcomm_identity identities[PLANS_RANKS_MAX];
@@ -116,7 +116,7 @@ static void a_slower_link_takes_longer_in_proportion(void **state) {
 
 static void a_codec_costs_time_where_it_is_used_and_nowhere_else(void **state) {
   (void)state;
-  static const lcomm_codec_speeds slow = {{0.5, 0.5, 0.5}, {1, 1, 1}};
+  static const lcomm_codec_speeds slow = {.encode_gb_s = {0.5, 0.5, 0.5}, .decode_gb_s = {1, 1, 1}};
   lcomm_topo topo = topo_of(&worlds[1]);
   lcomm_plan_time fast_time = time_of(&worlds[1], &topo, 1 << 20, &speeds);
   lcomm_plan_time slow_time = time_of(&worlds[1], &topo, 1 << 20, &slow);

@@ -41,6 +41,8 @@ lcomm_codec_speeds info_codec_speeds(const lcomm_plan *plan) {
       const lcomm_codec_cost *cost = find(format);
       speeds.encode_gb_s[i] = cost->encode_gb_s;
       speeds.decode_gb_s[i] = cost->decode_gb_s;
+      speeds.encode_us[i] = cost->encode_us;
+      speeds.decode_us[i] = cost->decode_us;
     }
   }
   return speeds;
