@@ -23,7 +23,8 @@ static float data[COUNT];
 static lcomm_comm *auto_comm(const char *policy) {
   lcomm_comm *comm = make_comm(policy, NODES);
   if (comm->runs.watch) {
-    comm->runs.watch->topo.cost[LCOMM_LINK_NET].bandwidth_gb_s = SLOW_GB_S;
+    comm->runs.watch->topo.cost[LCOMM_LINK_NET] =
+        (lcomm_link_cost){.latency_us = 1, .message_us = 0.1, .bandwidth_gb_s = SLOW_GB_S};
   }
   return comm;
 }

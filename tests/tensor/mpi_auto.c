@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "libcomm/tensor/bucket.h"
 #include "tests/tensor/change_model.h"
@@ -36,8 +37,10 @@ static void require_equal_figures(const model *m) {
   require(same_everywhere(&it, sizeof it), "ranks have different figures");
 }
 
+/* Bytes are what sums are predicted to spend most on, whatever was measured. */
 static void set_bandwidth(model *m, double bandwidth_gb_s) {
-  m->comm->topo.cost[LCOMM_LINK_NET].bandwidth_gb_s = bandwidth_gb_s;
+  m->comm->topo.cost[LCOMM_LINK_NET] =
+      (lcomm_link_cost){.latency_us = 1, .message_us = 0.1, .bandwidth_gb_s = bandwidth_gb_s};
 }
 
 static void what_rank_0_measures_is_taken_by_all(void) {
@@ -106,6 +109,45 @@ static void what_hides_behind_the_computation_is_not_compressed(void) {
   free_model(&m);
 }
 
+/* With a progress thread sums move while the program computes: the window of a step, from its first
+ * sum to the wait, holds what it computed. Sums of some hundred bytes fit into that, so they stay
+ * exact, on all ranks, from the agreed step on. */
+static void what_the_program_computes_is_measured_and_hides_short_sums(void) {
+  static const double COMPUTED_S = 0.2;
+  model m;
+  setenv("LCOMM_PROGRESS", "thread", 1);
+  make_model(&m, "net=auto:topk min=1", NODES, LCOMM_AVG);
+  unsetenv("LCOMM_PROGRESS");
+  for (int step = 0; step < REVISED; step++) {
+    fill_model(&m, step);
+    for (int t = 0; t < TENSORS; t++) {
+      require_fine(&m, lcomm_tensor_ready(m.comm, m.tensors[t]));
+    }
+    nanosleep(&(struct timespec){.tv_nsec = (long)(COMPUTED_S * 1e9)}, NULL);
+    if (step == REVISED - 1) {
+      require(m.comm->tensors->watch.least_window_s > COMPUTED_S / 2, "a window of %g s",
+              m.comm->tensors->watch.least_window_s);
+    }
+    require_fine(&m, lcomm_tensors_wait(m.comm));
+  }
+  require(m.comm->topo.hidden_from == 0, "hidden from %d", m.comm->topo.hidden_from);
+  require_equal_figures(&m);
+  free_model(&m);
+}
+
+/* Without net=auto no clock is read for it. */
+static void nothing_is_watched_without_auto(void) {
+  model m;
+  make_model(&m, "net=int8 min=1", NODES, LCOMM_AVG);
+  for (int step = 0; step < REVISED + 1; step++) {
+    fill_model(&m, step);
+    require_fine(&m, step_model(&m));
+  }
+  const lcomm_auto_watch *watch = &m.comm->tensors->watch;
+  require(watch->begun_s == 0 && watch->least_busy_s == 0 && !watch->counts, "it is watched");
+  free_model(&m);
+}
+
 /* sum(gradient + residual before) == factor * applied + sum(residual after), also in the step after
  * the codec changed; but for what a dense codec rounds. */
 static void no_mass_is_lost_when_the_codec_changes(void) {
@@ -148,6 +190,8 @@ int main(int argc, char **argv) {
        a_wrong_bandwidth_is_corrected_at_the_agreed_step_on_all_ranks},
       {"what_hides_behind_the_computation_is_not_compressed",
        what_hides_behind_the_computation_is_not_compressed},
+      PROPERTY(what_the_program_computes_is_measured_and_hides_short_sums),
+      PROPERTY(nothing_is_watched_without_auto),
       {"no_mass_is_lost_when_the_codec_changes", no_mass_is_lost_when_the_codec_changes},
   };
   return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));

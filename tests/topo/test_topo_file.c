@@ -98,6 +98,39 @@ static void a_file_of_other_ranks_gives_costs_alone(void **state) {
   forked_run(RANKS, take_costs_of_others);
 }
 
+/* net=auto plans with what the file says of the links: they are not measured, codecs are. */
+static void plan_automatically(forked *self) {
+  char text[4096], path[2 * PATH_ROOM];
+  lcomm_comm *comm = NULL;
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  lcomm_bootstrap boot = self->boot;
+  config.transport = "shm";
+  config.policy = "net=auto:int8 min=1";
+  setenv("LCOMM_TOPO_FILE", path_of("measured", path), 1);
+  setenv("LCOMM_NODES", "3", 1);
+  lcomm_status status = lcomm_create(&boot, &config, &comm);
+  unsetenv("LCOMM_NODES");
+  forked_require(self, status == LCOMM_OK, "%s", lcomm_error_thread_text());
+  const lcomm_link_cost *net = &comm->topo.cost[LCOMM_LINK_NET];
+  forked_require(self, net->latency_us == 77 && net->bandwidth_gb_s == 0.125,
+                 "net costs %g us, %g GB/s", net->latency_us, net->bandwidth_gb_s);
+  forked_require(self, net->message_us == 0, "messages were measured: %g us", net->message_us);
+  forked_require(self, comm->topo.codec_cost[LCOMM_AUTO_INT8].encode_gb_s > 0,
+                 "codecs were not measured");
+  forked_require(self,
+                 lcomm_plan_print(comm, 1 << 20, LCOMM_FLOAT32, 0, text, sizeof(text)) == LCOMM_OK,
+                 "no plan");
+  forked_require(self, strstr(text, "; links measured\n") && strstr(text, "between     int8\n"),
+                 "%s", text);
+  forked_require(self, lcomm_destroy(comm) == LCOMM_OK, "%s", lcomm_error_thread_text());
+}
+
+static void auto_plans_with_the_links_of_the_file(void **state) {
+  (void)state;
+  write_text("measured", measured);
+  forked_run(RANKS, plan_automatically);
+}
+
 static void pairs_of_devices_are_taken_where_ranks_know_none(void **state) {
   (void)state;
   lcomm_topo file = topo_of_fixture("pairs.topo"), here = topo_of_fixture("pairs.topo");
@@ -223,6 +256,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(measured_costs_are_those_of_the_plans),
       cmocka_unit_test(a_file_of_other_ranks_gives_costs_alone),
+      cmocka_unit_test(auto_plans_with_the_links_of_the_file),
       cmocka_unit_test(pairs_of_devices_are_taken_where_ranks_know_none),
       cmocka_unit_test(a_file_that_is_no_topology_is_one_sentence_on_all_ranks),
       cmocka_unit_test(ranks_with_different_files_are_named),
