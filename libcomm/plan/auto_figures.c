@@ -57,8 +57,8 @@ const char *lcomm_auto_figures_format(const lcomm_topo *topo,
 
 enum { FIRST = 4, MOST = 256, DOUBTS_MOST = 6 };
 
-static const double OFF = 1.5;      /* a prediction that differs by half is wrong */
-static const double RANGE = 1024.0; /* of a correction */
+static const double OFF = 1.5;       /* a prediction that differs by half is wrong */
+static const double RANGE = 1 << 20; /* of a correction */
 
 bool lcomm_auto_is_agreed(uint64_t number) {
   uint64_t at = FIRST;
@@ -148,8 +148,8 @@ static correction find_correction(const lcomm_topo *topo, lcomm_auto_predictor p
   }
   correction bytes = {TERM_BYTES, fit(topo, predict, subject, TERM_BYTES, measured_s)};
   correction messages = {TERM_MESSAGES, fit(topo, predict, subject, TERM_MESSAGES, measured_s)};
-  bool by_messages = messages_us > bytes_us && is_within(messages.times, MESSAGES_RANGE);
-  return by_messages || !is_within(bytes.times, RANGE * 0.99) ? messages : bytes;
+  bool explains = is_within(messages.times, MESSAGES_RANGE) || !is_within(bytes.times, RANGE / 2);
+  return messages_us > bytes_us && explains ? messages : bytes;
 }
 
 /* Is a finding that something is faster, or slower, to be acted on? */

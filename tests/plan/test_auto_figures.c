@@ -184,6 +184,21 @@ static void what_the_prediction_spends_most_on_is_corrected(void **state) {
   lcomm_topo_free(&topo);
 }
 
+/* Whatever was measured, the prediction comes to it, or as near as the other terms allow. */
+static void a_link_that_is_much_faster_is_corrected_by_its_bandwidth(void **state) {
+  (void)state;
+  for (double measured_s = 1e-5; measured_s < 1; measured_s *= 10) {
+    lcomm_topo topo = topo_of(1, 1e-5);
+    lcomm_auto_trust trust = {0};
+    lcomm_plan *plan = plan_on(&topo, "net=auto:int8 min=1", 40000);
+    assert_true(lcomm_auto_correct(&topo, &trust, predict, plan, measured_s));
+    assert_true(topo.cost[LCOMM_LINK_NET].bandwidth_gb_s > 2e-5);
+    assert_true(topo.cost[LCOMM_LINK_NET].latency_us == 1);
+    lcomm_plan_destroy(plan);
+    lcomm_topo_free(&topo);
+  }
+}
+
 static void times_that_differ_by_less_than_half_change_nothing(void **state) {
   (void)state;
   lcomm_topo topo = topo_of(20, 0.1);
@@ -252,6 +267,7 @@ int main(void) {
       cmocka_unit_test(right_figures_stay),
       cmocka_unit_test(bursts_do_not_lead_back_and_forth),
       cmocka_unit_test(what_the_prediction_spends_most_on_is_corrected),
+      cmocka_unit_test(a_link_that_is_much_faster_is_corrected_by_its_bandwidth),
       cmocka_unit_test(times_that_differ_by_less_than_half_change_nothing),
       cmocka_unit_test(agreed_are_the_4th_16th_64th_and_each_256th),
       cmocka_unit_test(figures_that_cannot_be_are_refused),

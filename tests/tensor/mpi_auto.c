@@ -114,10 +114,12 @@ static void what_hides_behind_the_computation_is_not_compressed(void) {
  * exact, on all ranks, from the agreed step on. */
 static void what_the_program_computes_is_measured_and_hides_short_sums(void) {
   static const double COMPUTED_S = 0.2;
+  double busy_s = 0;
   model m;
   setenv("LCOMM_PROGRESS", "thread", 1);
   make_model(&m, "net=auto:topk min=1", NODES, LCOMM_AVG);
   unsetenv("LCOMM_PROGRESS");
+  set_bandwidth(&m, 1);
   for (int step = 0; step < REVISED; step++) {
     fill_model(&m, step);
     for (int t = 0; t < TENSORS; t++) {
@@ -127,10 +129,13 @@ static void what_the_program_computes_is_measured_and_hides_short_sums(void) {
     if (step == REVISED - 1) {
       require(m.comm->tensors->watch.least_window_s > COMPUTED_S / 2, "a window of %g s",
               m.comm->tensors->watch.least_window_s);
+      busy_s = m.comm->tensors->watch.least_busy_s;
     }
     require_fine(&m, lcomm_tensors_wait(m.comm));
   }
-  require(m.comm->topo.hidden_from == 0, "hidden from %d", m.comm->topo.hidden_from);
+  bool competed = mpi_rank > 0 || busy_s > COMPUTED_S / 4; /* rank 0 decides by its own times */
+  require(competed || m.comm->topo.hidden_from == 0, "hidden from %d, %g s busy",
+          m.comm->topo.hidden_from, busy_s);
   require_equal_figures(&m);
   free_model(&m);
 }
