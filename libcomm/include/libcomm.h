@@ -171,6 +171,15 @@
  *                 behind the program's computation is not compressed further.
  *                 Takes neither options nor endings. lcomm_plan_print() tells
  *                 the predicted times.
+ *   PRESETS, each the whole value of net=, stand for words that were found to go
+ *   together; lcomm_policy_string() says them one by one. A word that the policy gives
+ *   itself counts instead of the preset's, and its patterns come before those of the
+ *   preset. All have net[size>=4K&size<=64K]=int8. What they cost in accuracy:
+ *   tools/bench/RESULTS.md
+ *     int4:safe   net=int4:block=128+ef+zstd, about 9 to 12 times fewer bytes
+ *     topk:safe   net=topk:0.25,values=int8+ef+zstd, about 11 times fewer
+ *     topk:fast   net=topk:0.08,values=int8+ef+zstd ramp=0.25@150, over 20 times
+ *                 fewer after some hundred steps
  *   +ef is error feedback, for every codec but none: what a step did not send
  *   is remembered and added to the next. It needs an identity that lasts, so
  *   it acts on tensors and on calls with a residual (lcomm_allreduce_ef,

@@ -17,7 +17,8 @@ typedef lcomm_span span;
 typedef struct parser {
   lcomm_policy_reader in;
   lcomm_policy *policy;
-  const char *word[KEY_COUNT]; /* where each key was given, or NULL */
+  const char *word[KEY_COUNT];       /* where each key was given, or NULL */
+  const lcomm_policy_preset *preset; /* of net=, or NULL */
 } parser;
 
 typedef struct key {
@@ -65,6 +66,10 @@ int lcomm_policy_find_name(lcomm_span value, const char *const *names, int count
 /* ------------------------------------------------------------------- keys */
 
 static lcomm_status parse_net(parser *p, span value) {
+  p->preset = lcomm_policy_find_preset(value);
+  if (p->preset) {
+    return LCOMM_OK;
+  }
   return lcomm_policy_read_codec(&p->in, value, LCOMM_ON_NET, &p->policy->net);
 }
 
@@ -310,6 +315,38 @@ static lcomm_status parse_word(parser *p, span word) {
   return keys[index].parse(p, lcomm_span_after(word, name.length + 1));
 }
 
+/* A word of the preset is at fault where net= names it. */
+static lcomm_status add_word(parser *p, span word) {
+  const char *net = p->word[find_key((span){"net", 3})];
+  if (lcomm_policy_has_patterns(word)) {
+    return lcomm_policy_read_patterns(&p->in, word, p->policy);
+  }
+  span name = lcomm_span_before(word, "=");
+  int index = find_key(name);
+  if (p->word[index] && p->word[index] != net) {
+    return LCOMM_OK;
+  }
+  p->word[index] = net;
+  return keys[index].parse(p, lcomm_span_after(word, name.length + 1));
+}
+
+/* What the policy does not say itself. Of these words only patterns can be refused. */
+static lcomm_status add_preset(parser *p) {
+  const lcomm_policy_preset *preset = p->preset;
+  const char *net = p->word[find_key((span){"net", 3})];
+  for (int i = 0; i < LCOMM_PRESET_WORDS_MAX && preset->words[i]; i++) {
+    const char *word = preset->words[i];
+    if (add_word(p, (span){word, strlen(word)}) != LCOMM_OK) {
+      use_key(p, &keys[0]);
+      return lcomm_policy_fail(&p->in, net,
+                               "preset %s has patterns of its own, and there are too many with "
+                               "them; expected fewer net[PATTERN,...]",
+                               preset->name);
+    }
+  }
+  return LCOMM_OK;
+}
+
 /* What no word can see alone. */
 static lcomm_status check_whole(parser *p) {
   char text[LCOMM_POLICY_MAX];
@@ -367,6 +404,9 @@ lcomm_status lcomm_policy_parse(const char *text, lcomm_policy *policy, lcomm_wh
                              LCOMM_POLICY_MAX);
   }
   lcomm_status status = parse_words(&p, length);
+  if (status == LCOMM_OK && p.preset) {
+    status = add_preset(&p);
+  }
   if (status == LCOMM_OK) {
     status = check_whole(&p);
   }

@@ -189,7 +189,9 @@ static lcomm_status read_kept(reader *r, span *rest, lcomm_format *format) {
   *rest = lcomm_span_after(text, length);
   if (length == 0 || (rest->length > 0 && lcomm_span_before(*rest, ",+-").length > 0)) {
     return lcomm_policy_refuse(
-        r, "", text, " is no density; expected a decimal number with 0 < DENSITY <= 1, or k=N");
+        r, "", text,
+        " is no density; expected a decimal number with 0 < DENSITY <= 1, or k=N; net= alone has "
+        "presets, topk:safe and topk:fast");
   }
   if (!(format->density > 0 && format->density <= 1)) {
     return lcomm_policy_fail(r, text.text,

@@ -118,6 +118,20 @@ lcomm_status lcomm_policy_read_guard(lcomm_policy_reader *r, lcomm_span value,
                                      lcomm_guard_policy *guard);
 void lcomm_policy_write_guard(lcomm_writer *w, const lcomm_guard_policy *guard);
 
+/* -------------------------------------------------------------- policy_preset.c */
+
+enum { LCOMM_PRESET_WORDS_MAX = 4 };
+
+/* What net=NAME stands for. A word that the policy gives itself is not taken from here, and
+ * patterns come after those of the policy. */
+typedef struct lcomm_policy_preset {
+  const char *name;                          /* CODEC:PRESET */
+  const char *words[LCOMM_PRESET_WORDS_MAX]; /* NULL behind the last one */
+} lcomm_policy_preset;
+
+/* The preset of that name, or NULL. */
+const lcomm_policy_preset *lcomm_policy_find_preset(lcomm_span value);
+
 /* --------------------------------------------------------------- policy_codec.c */
 
 typedef enum lcomm_codec_place { LCOMM_ON_NET, LCOMM_IN_NODE } lcomm_codec_place;
