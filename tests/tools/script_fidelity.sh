@@ -50,7 +50,7 @@ else
 fi
 if command -v gnuplot >/dev/null; then
   bench --plot picture
-  expect pictures_are_drawn test -s picture-accuracy.png -a -s picture-loss.png
+  expect pictures_are_drawn test -s picture-accuracy.svg -a -s picture-loss.svg
 else
   skip pictures_are_drawn "there is no gnuplot"
 fi

@@ -48,7 +48,7 @@ static void every_cell_of_a_grid_is_there_once(void **state) {
   size_t count = fidelity_cell_count(&o.grid);
   char(*keys)[FIDELITY_KEY_MAX] = calloc(count, sizeof *keys);
   assert_non_null(keys);
-  assert_int_equal(count, 2 * 2 * 2 * 9 * 5);
+  assert_int_equal(count, 2 * 2 * 2 * 12 * 5);
   for (size_t i = 0; i < count; i++) {
     fidelity_cell cell = fidelity_cell_at(&o.grid, i);
     fidelity_cell_key(&cell, keys[i]);
@@ -313,14 +313,14 @@ static void pictures_have_a_panel_for_what_was_trained(void **state) {
   fidelity_summary all[6];
   summarise_all(all);
   FILE *file = open_text();
-  fidelity_plot_accuracy(all, 6, 3, "it's.png", file);
+  fidelity_plot_accuracy(all, 6, 3, "it's.svg", file);
   fclose(file);
   assert_non_null(strstr(text, "layout 1,1"));
-  assert_non_null(strstr(text, "set output 'it''s.png'"));
+  assert_non_null(strstr(text, "set output 'it''s.svg'"));
   assert_non_null(strstr(text, "20 89.6666667 1.25830574 0x1f77b4 \"a\"\n"));
   assert_non_null(strstr(text, "first 89 to graph 1,first 91 "));
   file = open_text();
-  fidelity_plot_loss(all, 6, 3, "loss.png", file);
+  fidelity_plot_loss(all, 6, 3, "loss.svg", file);
   fclose(file);
   assert_non_null(strstr(text, "$curve0 << EOD\n2.5 2 0\n7.5 0.899999"));
   free(text);

@@ -18,9 +18,9 @@ static const char usage[] =
     "  --optimizers LIST     of sgd, adam (default both)\n"
     "  --worlds LIST         NODESxRANKS: ranks of each node (default 2x2,4x1); up to 64 workers\n"
     "  --preset NAME=POLICY  may be given several times, also NAME of those that are known: fp16,\n"
-    "                        bf16, fp8e4m3, fp8e5m2, int8, int4, topk-1%, topk-0.1% (default all "
-    "of\n"
-    "                        these). fp32, exact, always comes first\n"
+    "                        bf16, fp8e4m3, fp8e5m2, int8, int4, topk-1%, topk-0.1%, topk:safe,\n"
+    "                        topk:fast, int4:safe (default all of these). fp32, exact, always\n"
+    "                        comes first\n"
     "  --seeds N             of weights and order of images, 1 to 64 (default 5)\n"
     "  --images N            the first N of the data (default 12000)\n"
     "  --epochs N            (default 4)\n"
@@ -38,7 +38,7 @@ static const char usage[] =
     "  --jobs N              trainings at once (default: one for each processor)\n"
     "  --no-train            show what is in the file\n"
     "  --csv FILE            the table for programs\n"
-    "  --plot PREFIX         draw PREFIX-accuracy.png and PREFIX-loss.png by gnuplot\n"
+    "  --plot PREFIX         draw PREFIX-accuracy.svg and PREFIX-loss.svg by gnuplot\n"
     "  --version\n"
     "  --help\n"
     "Columns: accuracy on the test images and its standard deviation over the seeds, in percent;\n"
@@ -63,6 +63,9 @@ static const fidelity_preset known_presets[] = {
     {"int4", "net=int4"},
     {"topk-1%", "net=topk:0.01+ef"},
     {"topk-0.1%", "net=topk:0.001+ef"},
+    {"topk:safe", "net=topk:safe"},
+    {"topk:fast", "net=topk:fast"},
+    {"int4:safe", "net=int4:safe"},
 };
 
 /* --------------------------------------------------------------------- lists */

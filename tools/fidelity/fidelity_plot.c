@@ -40,7 +40,7 @@ static void begin(const fidelity_summary *all, size_t count, size_t group, const
   }
   size_t abreast = panels < PANELS_ABREAST ? 1 : PANELS_ABREAST;
   size_t rows = (panels + abreast - 1) / abreast;
-  fprintf(script, "set terminal pngcairo size %zu,%zu font 'sans,11' background '#ffffff'\n",
+  fprintf(script, "set terminal svg size %zu,%zu font 'sans,11' background '#ffffff'\n",
           abreast * PANEL_WIDTH, rows * PANEL_HEIGHT);
   fputs("set encoding utf8\nset output ", script);
   put_text(path, script);
@@ -161,7 +161,7 @@ static bool draw(const fidelity_summary *all, size_t count, size_t group, const 
   if (!gnuplot) {
     return false;
   }
-  snprintf(path, sizeof path, "%s-%s.png", prefix, what);
+  snprintf(path, sizeof path, "%s-%s.svg", prefix, what);
   write(all, count, group, path, gnuplot);
   return pclose(gnuplot) == 0;
 }

@@ -13,7 +13,7 @@
 #include "tools/fidelity/fidelity_summary.h"
 
 /* `all` are those of the cases of a grid, `group` presets in each place of it. Draws
- * PREFIX-accuracy.png and PREFIX-loss.png; false when gnuplot failed. */
+ * PREFIX-accuracy.svg and PREFIX-loss.svg; false when gnuplot failed. */
 bool fidelity_plot_draw(const fidelity_summary *all, size_t count, size_t group,
                         const char *prefix);
 
