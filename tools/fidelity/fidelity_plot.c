@@ -121,7 +121,8 @@ static void put_loss_panel(const fidelity_summary *panel, size_t group, FILE *sc
   for (size_t i = 0; i < group; i++) {
     put_curve(&panel[i], i, script);
   }
-  fputs("set key outside right noenhanced\nset logscale y\nset autoscale fix\nset xlabel 'step'\n"
+  fputs("set key outside right noenhanced\nset logscale y\nset ytics (0.05, 0.1, 0.2, 0.3, 0.5, "
+        "0.7, 1, 1.5, 2, 3, 5)\nset autoscale fix\nset xlabel 'step'\n"
         "set ylabel 'mean loss of the training images'\n",
         script);
   for (size_t i = 0; i < group; i++) {
