@@ -40,6 +40,7 @@ static const char help_text[] =
     "  --policy POLICY     what libcomm compresses; without it LCOMM_POLICY, else nothing:\n"
     "                        net=int8               8-bit integers between nodes\n"
     "                        net=topk:0.01+ef       only the largest 1 % of the values\n"
+    "                        net=int4:safe          a preset, as are topk:safe and topk:fast\n"
     "                        \"net=bf16 min=0\"       small tensors too\n"
     "                        \"net[size<=64K]=bf16 net=topk:0.01+ef\"\n"
     "                                               each in its own way\n"
