@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include "tools/experiment/experiment_answer.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+__attribute__((format(printf, 2, 3))) static void say(char *sentence, const char *format, ...) {
+  size_t used = strlen(sentence);
+  va_list values;
+  va_start(values, format);
+  vsnprintf(sentence + used, EXPERIMENT_SENTENCE_MAX - used, format, values);
+  va_end(values);
+}
+
+const char *experiment_show_rate(double bits_per_s, char *text, size_t size) {
+  if (bits_per_s >= 1e9) {
+    snprintf(text, size, "%.3g Gbit/s", bits_per_s / 1e9);
+  } else {
+    snprintf(text, size, "%.3g Mbit/s", bits_per_s / 1e6);
+  }
+  return text;
+}
+
+double experiment_break_even(const experiment_groups *all, const experiment_group *of,
+                             const char *policy) {
+  const experiment_group *before = NULL;
+  for (size_t i = 0; i < all->count; i++) {
+    const experiment_group *now = &all->groups[i];
+    if (!experiment_same_place(now, of) || now->policy != policy || now->speedup <= 0.0) {
+      continue;
+    }
+    if (before && before->speedup >= 1.0 && now->speedup < 1.0) {
+      double x0 = log(experiment_rate_bits(before->rate)),
+             x1 = log(experiment_rate_bits(now->rate));
+      double y0 = log(before->speedup), y1 = log(now->speedup);
+      return exp(x0 + (x1 - x0) * y0 / (y0 - y1));
+    }
+    before = now;
+  }
+  return 0.0;
+}
+
+/* Where most can be won: of the groups that are compared with exact, the slowest link of the
+ * largest world, and there the fastest policy. */
+static const experiment_group *find_best(const experiment_groups *of) {
+  const experiment_group *best = NULL;
+  for (size_t i = 0; i < of->count; i++) {
+    const experiment_group *it = &of->groups[i];
+    if (it->speedup <= 0.0 || experiment_group_is_exact(it)) {
+      continue;
+    }
+    double slower = best ? experiment_rate_bits(best->rate) - experiment_rate_bits(it->rate) : 1.0;
+    int larger = best ? it->world.hosts - best->world.hosts : 1;
+    bool same = best && it->of == best->of && fabs(slower) < 1.0 && larger == 0;
+    if (!best || (it->of == best->of && (slower > 0.5 || (fabs(slower) < 1.0 && larger > 0))) ||
+        (same && it->speedup > best->speedup)) {
+      best = it;
+    }
+  }
+  return best;
+}
+
+static const experiment_group *find_exact(const experiment_groups *of, const experiment_group *as) {
+  for (size_t i = 0; i < of->count; i++) {
+    const experiment_group *it = &of->groups[i];
+    if (experiment_group_is_exact(it) && it->rate == as->rate && experiment_same_place(it, as)) {
+      return it;
+    }
+  }
+  return as;
+}
+
+static void say_gain(const experiment_groups *of, const experiment_group *best, char *sentence) {
+  char place[EXPERIMENT_TEXT_MAX];
+  const experiment_group *exact = find_exact(of, best);
+  double target = of->of->file.accuracy;
+  bool reached = target > 0.0 && best->to_s > 0.0 && exact->to_s > 0.0;
+  say(sentence, "At %s (%s), %s ", best->rate[0] ? best->rate : "this place",
+      experiment_place_name(best, place, sizeof place), best->policy);
+  if (reached) {
+    say(sentence, "reaches %.0f %% in %.2g of the time of exact (%.3g s instead of %.3g s)",
+        100.0 * target, best->to_s / exact->to_s, best->to_s, exact->to_s);
+  } else if (best->epoch_s > 0.0) {
+    say(sentence, "takes %.2g of the time of exact for an epoch (%.3g s instead of %.3g s)",
+        1.0 / best->speedup, best->epoch_s, exact->epoch_s);
+  } else {
+    say(sentence, "takes %.2g of the time of exact for %.3g MB", 1.0 / best->speedup,
+        best->rows[best->row_count - 1].size / 1e6);
+  }
+  say(sentence, "%s", best->speedup < 1.0 ? ": it does not pay." : ".");
+}
+
+/* The fastest link where anything but exact pays, and the slowest above it. */
+static void say_limit(const experiment_groups *of, const experiment_group *best, char *sentence) {
+  const experiment_group *lost = NULL, *pays = NULL;
+  char text[64];
+  const char *between = " ";
+  for (size_t i = 0; i < of->count; i++) {
+    const experiment_group *it = &of->groups[i];
+    if (!experiment_same_place(it, best) || experiment_group_is_exact(it) || it->speedup <= 0.0) {
+      continue;
+    }
+    if (it->speedup > 1.0) {
+      pays = it;
+      lost = NULL;
+    } else if (!lost || lost->rate != it->rate) {
+      lost = lost ? lost : it;
+    }
+  }
+  if (!pays) {
+    say(sentence, "Nothing pays at any rate that was measured");
+  } else if (lost && lost->rate != pays->rate) {
+    say(sentence, "From %s on nothing pays", lost->rate);
+  } else if (pays->rate[0] != '\0') {
+    say(sentence, "Up to the fastest link measured, %s, compression pays", pays->rate);
+  }
+  for (size_t p = 0; p < best->of->policies.count; p++) {
+    double bits = experiment_break_even(of, best, best->of->policies.words[p]);
+    if (bits > 0.0) {
+      say(sentence, "%s%s breaks even near %s", between[0] == ' ' ? " (" : between,
+          best->of->policies.words[p], experiment_show_rate(bits, text, sizeof text));
+      between = ", ";
+    }
+  }
+  if (sentence[0] != '\0') {
+    say(sentence, "%s", between[0] == ',' ? ")." : ".");
+  }
+}
+
+static void say_accuracy(const experiment_groups *of, const experiment_group *best,
+                         char *sentence) {
+  const experiment_group *exact = find_exact(of, best), *worst = NULL;
+  if (exact->epoch_count == 0) {
+    say(sentence, "The figures are of single collectives: they say nothing about accuracy.");
+    return;
+  }
+  for (size_t i = 0; i < of->count; i++) {
+    const experiment_group *it = &of->groups[i];
+    if (experiment_same_place(it, best) && it->rate == best->rate && it->runs > 0 && it != exact &&
+        (!worst || it->accuracy < worst->accuracy)) {
+      worst = it;
+    }
+  }
+  say(sentence, "After %zu epochs exact has %.2f %% of the test images right", exact->epoch_count,
+      100.0 * exact->accuracy);
+  if (exact->runs > 1) {
+    say(sentence, " (%.2f to %.2f over %zu runs)", 100.0 * exact->accuracy_least,
+        100.0 * exact->accuracy_most, exact->runs);
+  }
+  if (worst) {
+    say(sentence, ", and %s, the %s of the others, %.2f %%", worst->policy,
+        best->of->policies.count > 2 ? "worst" : "only one", 100.0 * worst->accuracy);
+  }
+  say(sentence, ".");
+}
+
+void experiment_answer_make(const experiment_groups *of, experiment_answer *made) {
+  memset(made, 0, sizeof *made);
+  const experiment_group *best = find_best(of);
+  if (!best) {
+    say(made->sentences[0],
+        "There is nothing to compare yet: no policy has results beside exact in "
+        "the same place.");
+    return;
+  }
+  say_gain(of, best, made->sentences[0]);
+  say_limit(of, best, made->sentences[1]);
+  say_accuracy(of, best, made->sentences[2]);
+}
