@@ -23,10 +23,13 @@ WERROR ?=#    1: warnings are errors
 NVCC ?= nvcc
 CUDA_ARCHS ?=# devices that libcomm-cuda.so is for (90); empty: all from 75 to 90 that nvcc knows, and PTX
 NP ?= 4#      ranks of make run
-NODES ?= 2#   nodes they pose as
+HOSTS ?= 2#   emulated hosts of make run, where this machine can make them (root)
+RATE ?= 50mbit# of their links
+NODES ?=#     make run: nodes that ranks pose as, instead of emulated hosts
 POLICY ?= net=topk:0.01+ef
 ARGS ?=#      more arguments for the trainer, or for a benchmark
 MPI ?=#       openmpi, mpich or none; empty: what is here, Open MPI first
+FILE ?= tools/experiments/quick.ini# of make experiment
 T ?=#         make test: only tests whose path contains this
 FUZZ_S ?= 20#  seconds for each fuzzer of make fuzz
 PREFIX ?= /usr/local#  make install: an absolute path
@@ -362,7 +365,7 @@ deps: ## install missing packages (Debian, Ubuntu), or say which are missing
 deps-%:
 	@tools/build/deps $*
 
-run: ranks-are-right deps-run ## train Fashion-MNIST: NP ranks posing as NODES nodes, POLICY, ARGS
+run: ranks-are-right deps-run ## train Fashion-MNIST over HOSTS emulated hosts: RATE, NP ranks, POLICY, ARGS
 	+@$(SUBMAKE) all
 	@$(MAKE) run-built
 
@@ -371,7 +374,15 @@ ranks-are-right:
 
 run-built:
 	@tools/build/data --unless-found || echo 'run: going on with the built-in images of the trainer'
-	@MPI='$(MPI_NAME)' LCOMM_NODES='$(NODES)' tools/build/launch '$(NP)' $(BUILD)/train --policy '$(POLICY)' $(ARGS)
+	@MPI='$(MPI_NAME)' NP='$(strip $(NP))' HOSTS='$(strip $(HOSTS))' RATE='$(strip $(RATE))' NODES='$(strip $(NODES))' \
+	  POLICY='$(POLICY)' tools/build/run $(BUILD) $(ARGS)
+
+# The file as FILE=; what it measured is in build/experiments.
+.PHONY: experiment
+experiment: deps-bench ## does compression pay? tools/experiments/quick.ini, or FILE=; a report in build/experiments
+	+@$(SUBMAKE) all
+	@tools/build/data --unless-found || echo 'experiment: going on with the built-in images of the trainer'
+	@$(BUILD)/tools/libcomm-experiment $(ARGS) $(FILE)
 
 test: deps-test ## build and run all tests: SAN=address,undefined, SAN=thread, T=part of a path
 	+@$(SUBMAKE) tests

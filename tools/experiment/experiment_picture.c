@@ -49,9 +49,9 @@ bool experiment_canvas_open(experiment_pictures *all, const char *name, const ch
   }
   all->count++;
   fputs("set encoding utf8\n"
-        "set border 3 lc rgb '#999999'\nset tics nomirror out\n"
+        "set border 3 lc rgb '#999999'\nset tics nomirror out textcolor rgb 'black'\n"
         "set grid ytics lc rgb '#999999' lw 0.4\n"
-        "set key outside bottom center horizontal noenhanced maxrows 4\n",
+        "set key outside top center horizontal noenhanced\nset autoscale fix\n",
         made->script);
   return true;
 }
@@ -68,8 +68,7 @@ void experiment_canvas_close(experiment_canvas *of) {
 /* ------------------------------------------------------------------- drawing */
 
 static void put_script(const experiment_picture *of, const char *svg, FILE *file) {
-  fprintf(file, "set terminal svg size 760,440 dynamic font 'sans-serif,14' name '%s'\n",
-          of->name);
+  fprintf(file, "set terminal svg size 760,440 dynamic font 'sans-serif,14' name '%s'\n", of->name);
   fputs("set output ", file);
   experiment_canvas_text(svg, file);
   fprintf(file, "\n%s", of->script);

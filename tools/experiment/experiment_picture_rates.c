@@ -152,7 +152,9 @@ void experiment_pictures_rates(const experiment_groups *of, const experiment_gro
     experiment_canvas_close(&canvas);
   }
   snprintf(title, sizeof title, "Speed-up against exact by rate of the links. %s", place);
-  if (has_any(of, first, speedup) && experiment_canvas_open(made, "speedup", title, &canvas)) {
+  bool curves = first->of->rates.count > 1 || has_any(of, first, seconds_of_epoch);
+  if (curves && has_any(of, first, speedup) &&
+      experiment_canvas_open(made, "speedup", title, &canvas)) {
     put_axis(first, canvas.script);
     fprintf(canvas.script, "set ylabel 'times as fast as exact'\nset format y '%%gx'\n");
     mark_break_even(of, first, canvas.script);
