@@ -129,6 +129,7 @@ CUDA_BENCH_SOURCES := $(wildcard tools/cuda/*.c)
 SOAK_SOURCES := $(wildcard tools/soak/*.c)
 FIDELITY_SOURCES := $(wildcard tools/fidelity/*.c)
 EXPERIMENT_SOURCES := $(wildcard tools/experiment/*.c)
+SIMULATE_SOURCES := $(wildcard tools/simulation/*.c)
 # MPIs differ in what they have, and in whether their Fortran passes the C functions by.
 MPI_FEATURES := $(shell tools/build/mpi-probe features '$(MPI)')
 OTHER_MPIS := $(addprefix %/interpose_,$(if $(filter pcollreq,$(MPI_FEATURES)),,persistent_pcollreq.c) \
@@ -315,6 +316,20 @@ $(BUILD)/tools/fidelity_bench: $(call OBJ,tools/fidelity_bench.c $(FIDELITY_SOUR
 $(BUILD)/tools/libcomm-experiment: $(call OBJ,tools/libcomm-experiment.c $(EXPERIMENT_SOURCES)) $(SAN_OBJECTS) $(TOOLS_COMMON)
 	$(LINK) $(TOOLS_COMMON) $(JSON_LIBS) -lm -o $@
 
+# Made anew only where the commit is another one.
+SIMULATE_COMMIT := $(BUILD)/simulate_commit
+$(SIMULATE_COMMIT).c: look-again
+	@mkdir -p $(@D); text="const char *simulate_commit(void); const char *simulate_commit(void) { return \"$$(tools/build/revision)\"; }"; \
+	  [ "$$(cat $@ 2>/dev/null)" = "$$text" ] || echo "$$text" >$@
+
+$(SIMULATE_COMMIT).o: $(SIMULATE_COMMIT).c
+	@echo "  CC    $<"
+	@$(CC) $(CFLAGS) -c $< -o $@
+
+$(BUILD)/tools/simulate: $(call OBJ,tools/simulate.c $(SIMULATE_SOURCES)) $(SIMULATE_COMMIT).o $(TRACE_OBJECTS) \
+  $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
+	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) -o $@
+
 $(BUILD)/tools/cluster_delay: $(call OBJ,tools/cluster_delay.c) $(SAN_OBJECTS) $(TOOLS_COMMON)
 	$(LINK) $(TOOLS_COMMON) -lm -o $@
 
@@ -324,8 +339,8 @@ $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
 # Helpers of the tests, and what they look into besides the library: only what a
 # test refers to is linked.
 $(BUILD)/libtest.a: $(SUPPORT_OBJECTS) $(CODEC_OBJECTS) $(TRACE_OBJECTS) $(call OBJ,$(PERF_SOURCES)) \
-  $(call OBJ,$(CUDA_BENCH_SOURCES) $(COMMON_SOURCES) $(INFO_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(INTERPOSER_PARTS)) \
-  $(TRAINER_PARTS)
+  $(call OBJ,$(CUDA_BENCH_SOURCES) $(COMMON_SOURCES) $(INFO_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(INTERPOSER_PARTS)) \
+  $(SIMULATE_COMMIT).o $(TRAINER_PARTS)
 	@echo "  AR    $@"
 	@rm -f $@; ar rcs $@ $^
 
@@ -353,7 +368,7 @@ $(CLIENTS): $(BUILD)/tests/clients/%: $(BUILD)/tests/clients/%.c.o
 	$(LINK) $(MPI_LIBS) $(BLAS_LIBS) -lm -o $@
 
 -include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(WITH_MPI_OBJECTS) $(INTERPOSER_OBJECTS) $(CU_OBJECTS) $(SUPPORT_OBJECTS) \
-  $(TRAINER_PARTS) $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(SOAK_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES)))
+  $(TRAINER_PARTS) $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(SOAK_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES)))
 
 # -------------------------------------------------------------- everyday use
 # deps may install the very packages whose flags were asked for above, so what

@@ -64,5 +64,6 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"launcher", lcomm_fuzz_launcher},
     {"dialogue", lcomm_fuzz_dialogue},
     {"settings", lcomm_fuzz_settings},
+    {"simulate", lcomm_fuzz_simulate},
     {NULL, NULL},
 };

@@ -21,6 +21,7 @@
 #include "tests/support/target_policy.h"
 #include "tests/support/target_settings.h"
 #include "tests/support/target_shm.h"
+#include "tests/support/target_simulate.h"
 #include "tests/support/target_sources.h"
 #include "tests/support/target_split.h"
 #include "tests/support/target_state.h"

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "tests/support/fuzz_targets.h"
+#include "tests/support/target_simulate.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  lcomm_fuzz_simulate(data, size);
+  return 0;
+}

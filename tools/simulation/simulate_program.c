@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "tools/simulation/simulate_program.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codecs/wire.h"
+#include "libcomm/engine/exec.h"
+
+/* ------------------------------------------------------------ computations */
+
+typedef struct stage_speeds {
+  simulate_speed stage[LCOMM_STAGE_COUNT];
+  double copy_gb_s, sum_gb_s;
+  simulate_time launch;
+} stage_speeds;
+
+static stage_speeds speeds_of(const lcomm_plan *plan, const simulate_speeds *speeds) {
+  stage_speeds it = {.copy_gb_s = speeds->copy_gb_s,
+                     .sum_gb_s = speeds->sum_gb_s,
+                     .launch = simulate_time_of(speeds->launch_us * 1e-6)};
+  for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
+    it.stage[i] = simulate_speeds_of(speeds, &plan->stages[i]);
+  }
+  return it;
+}
+
+/* The first source is where the sum begins; each further one is added to it. */
+static simulate_time reduce_time(const lcomm_plan *plan, const lcomm_step *step,
+                                 const stage_speeds *speeds) {
+  const lcomm_schedule *schedule = &plan->schedule;
+  double count = (double)lcomm_span_count(step->span);
+  simulate_time time = 0;
+  bool own = false;
+  for (uint32_t i = 0; i < step->slot_count; i++) {
+    uint32_t source = schedule->sources[step->sources + i];
+    if (source == LCOMM_SOURCE_SELF) {
+      own = true;
+    } else {
+      time += simulate_speeds_time(count, speeds->stage[schedule->slots[source].stage].add_gb_s);
+    }
+  }
+  bool saved = !own && step->slot_count > 0;
+  simulate_time one = step->slot_count > 0 ? time / step->slot_count : 0;
+  return saved ? time - one + simulate_speeds_time(count, speeds->copy_gb_s) : time;
+}
+
+static simulate_time compute_time(const lcomm_plan *plan, const lcomm_step *step,
+                                  const stage_speeds *speeds) {
+  if (step->kind == LCOMM_STEP_REDUCE) {
+    return reduce_time(plan, step, speeds) + speeds->launch;
+  }
+  const lcomm_slot *slot = &plan->schedule.slots[step->slot];
+  const simulate_speed *speed = &speeds->stage[slot->stage];
+  double count = (double)lcomm_span_count(step->span);
+  if (slot->alias.count > 0) {
+    return 0;
+  }
+  return simulate_speeds_time(count, step->kind == LCOMM_STEP_ENCODE ? speed->encode_gb_s
+                                                                     : speed->decode_gb_s) +
+         speeds->launch;
+}
+
+/* ---------------------------------------------------------------- messages */
+
+/* Of its bound a payload of top-k fills this share: 25.4 bits for an entry where there is room for
+ * 28.8 (allreduce_perf, 1 %). */
+static const double SPARSE_FILL = 0.882;
+
+/* What is sent. A bound counts as if no entry of a selection stayed with its owner. */
+static uint64_t payload_size(const lcomm_plan *plan, uint32_t slot, int parties) {
+  lcomm_stage stage = plan->schedule.slots[slot].stage;
+  double size = (double)plan->slot_sizes[slot].share;
+  bool is_split = plan->shape.exchange == LCOMM_EXCHANGE_SPARSE && stage == LCOMM_STAGE_NET;
+  if (plan->plain || !lcomm_format_is_sparse(&plan->stages[stage].format)) {
+    return plan->slot_sizes[slot].share;
+  }
+  return (uint64_t)(size * SPARSE_FILL * (is_split ? (parties - 1.0) / parties : 1) + 0.5);
+}
+
+static void fill_message(const lcomm_plan *plan, const lcomm_topo *topo, const lcomm_step *step,
+                         simulate_step *made) {
+  const lcomm_slot_size *size = &plan->slot_sizes[step->slot];
+  int rank = plan->schedule.rank;
+  int parties = plan->shape.hierarchical ? topo->nodes : topo->size;
+  made->work = payload_size(plan, step->slot, parties) + LCOMM_WIRE_HEADER_SIZE;
+  made->peer = (uint32_t)step->peer;
+  made->message = step->message;
+  made->link = (uint8_t)lcomm_topo_link(topo, rank, step->peer);
+  made->is_paced = step->kind == LCOMM_STEP_SEND && size->bound > LCOMM_INLINE_SIZE &&
+                   topo->node[rank] != topo->node[step->peer];
+}
+
+/* --------------------------------------------------------------- the whole */
+
+static bool fill(const lcomm_plan *plan, const lcomm_topo *topo, const simulate_speeds *speeds,
+                 simulate_program *program) {
+  const lcomm_schedule *schedule = &plan->schedule;
+  stage_speeds rates = speeds_of(plan, speeds);
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    const lcomm_step *step = &schedule->steps[i];
+    simulate_step *made = &program->steps[i];
+    if (step->waits_for > UINT16_MAX) {
+      return false;
+    }
+    *made = (simulate_step){.kind = (uint8_t)step->kind,
+                            .waits_for = (uint16_t)step->waits_for,
+                            .next_first = step->next_first,
+                            .next_count = step->next_count};
+    if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV) {
+      fill_message(plan, topo, step, made);
+    } else {
+      made->work = compute_time(plan, step, &rates);
+    }
+  }
+  return true;
+}
+
+/* As the engine lays them out: a slot that is no part of the vector has room for a short message
+ * at least. */
+static uint64_t slots_size(const lcomm_plan *plan) {
+  uint64_t size = 0;
+  for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
+    uint64_t bound = plan->slot_sizes[i].bound + LCOMM_WIRE_HEADER_SIZE;
+    bool own = plan->schedule.slots[i].alias.count == 0;
+    size += !own ? LCOMM_WIRE_HEADER_SIZE : bound > LCOMM_INLINE_SIZE ? bound : LCOMM_INLINE_SIZE;
+  }
+  return size;
+}
+
+/* Reading moves half of the bytes of a copy. */
+static const double READ_TIMES = 2;
+
+static void describe(const lcomm_plan *plan, const simulate_speeds *speeds,
+                     simulate_program *program) {
+  uint64_t first, residual;
+  double floats = (double)plan->vector_count * (double)plan->element_size / sizeof(float);
+  bool copies = plan->segments > 1; /* a tensor alone is its bucket's vector */
+  program->data_size = plan->vector_count * plan->element_size;
+  program->stage_in = copies ? simulate_speeds_time(floats, speeds->copy_gb_s) : 0;
+  /* Values of tensors and of lossy sums that are not finite are counted: the result is read. */
+  bool counts = plan->error_feedback || lcomm_plan_is_lossy(plan);
+  program->stage_out = program->stage_in +
+                       (counts ? simulate_speeds_time(floats, READ_TIMES * speeds->copy_gb_s) : 0);
+  program->memory_size = slots_size(plan) + (copies ? program->data_size : 0);
+  if (lcomm_plan_feedback(plan, &first, &residual)) {
+    program->memory_size += residual * sizeof(float);
+  }
+  lcomm_codec_choice_format(&plan->stages[LCOMM_STAGE_NET], program->codec, sizeof program->codec);
+  snprintf(program->reason, sizeof program->reason, "%s", plan->reason);
+}
+
+bool simulate_program_make(const lcomm_plan *plan, const lcomm_topo *topo,
+                           const simulate_speeds *speeds, simulate_program *program, char *why) {
+  const lcomm_schedule *schedule = &plan->schedule;
+  *program = (simulate_program){.step_count = schedule->step_count};
+  program->steps = malloc((schedule->step_count + 1) * sizeof *program->steps);
+  program->next = malloc((schedule->next_count + 1) * sizeof *program->next);
+  if (!program->steps || !program->next) {
+    snprintf(why, SIMULATE_WHY_MAX, "out of memory for a schedule of %u steps",
+             schedule->step_count);
+    simulate_program_free(program);
+    return false;
+  }
+  if (schedule->next_count > 0) {
+    memcpy(program->next, schedule->next, schedule->next_count * sizeof *program->next);
+  }
+  if (!fill(plan, topo, speeds, program)) {
+    snprintf(why, SIMULATE_WHY_MAX, "a step waits for more than %d others", UINT16_MAX);
+    simulate_program_free(program);
+    return false;
+  }
+  describe(plan, speeds, program);
+  return true;
+}
+
+void simulate_program_free(simulate_program *program) {
+  free(program->steps);
+  free(program->next);
+  *program = (simulate_program){0};
+}

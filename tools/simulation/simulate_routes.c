@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Which step receives what a step sends. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/simulation/simulate_world.h"
+
+/* What the simulated ranks expect: for a receiver and a peer, the steps by message number. */
+typedef struct expectations {
+  int ranks, size;
+  uint32_t *first; /* of receiver r and peer p: [r * (size + 1) + p], into `steps` of r */
+  uint32_t **steps;
+} expectations;
+
+static void forget(expectations *it) {
+  for (int i = 0; it->steps && i < it->ranks; i++) {
+    free(it->steps[i]);
+  }
+  free(it->steps);
+  free(it->first);
+}
+
+static bool expect(expectations *it, int rank, const simulate_program *program) {
+  uint32_t *first = &it->first[(size_t)rank * ((size_t)it->size + 1)], total = 0;
+  for (uint32_t i = 0; i < program->step_count; i++) {
+    if (program->steps[i].kind == LCOMM_STEP_RECV) {
+      first[program->steps[i].peer + 1]++;
+      total++;
+    }
+  }
+  for (int i = 0; i < it->size; i++) {
+    first[i + 1] += first[i];
+  }
+  uint32_t *steps = malloc(((size_t)total + 1) * sizeof *steps);
+  it->steps[rank] = steps;
+  if (!steps) {
+    return false;
+  }
+  memset(steps, 0xff, total * sizeof *steps);
+  for (uint32_t i = 0; i < program->step_count; i++) {
+    const simulate_step *step = &program->steps[i];
+    if (step->kind == LCOMM_STEP_RECV) {
+      if (step->message >= first[step->peer + 1] - first[step->peer]) {
+        return false;
+      }
+      steps[first[step->peer] + step->message] = i;
+    }
+  }
+  return true;
+}
+
+/* The node whose messages to node 0 are those of node 0 to `node`. */
+static int mirrored(int node, int nodes, simulate_mirror mirror) {
+  return mirror == SIMULATE_MIRROR_ROTATION ? (nodes - node) % nodes : node;
+}
+
+static bool route(const lcomm_topo *topo, const expectations *it, int sender,
+                  simulate_mirror mirror, simulate_step *step) {
+  int receiver = (int)step->peer, from = sender;
+  if (mirror != SIMULATE_MIRROR_NONE) {
+    int node = mirrored(topo->node[step->peer], topo->nodes, mirror);
+    receiver = lcomm_topo_rank(topo, 0, topo->local[step->peer]);
+    from = lcomm_topo_rank(topo, node, topo->local[sender]);
+  }
+  const uint32_t *first = &it->first[(size_t)receiver * ((size_t)it->size + 1)];
+  if (step->message >= first[from + 1] - first[from]) {
+    return false;
+  }
+  step->partner = (uint32_t)receiver;
+  step->partner_step = it->steps[receiver][first[from] + step->message];
+  return step->partner_step != UINT32_MAX;
+}
+
+static bool route_all(const lcomm_topo *topo, const expectations *it, simulate_program *programs,
+                      simulate_mirror mirror) {
+  uint64_t sent = 0, expected = 0;
+  for (int rank = 0; rank < it->ranks; rank++) {
+    expected += it->first[(size_t)rank * ((size_t)it->size + 1) + (size_t)it->size];
+    for (uint32_t i = 0; i < programs[rank].step_count; i++) {
+      simulate_step *step = &programs[rank].steps[i];
+      if (step->kind == LCOMM_STEP_SEND) {
+        sent++;
+        if (!route(topo, it, rank, mirror, step)) {
+          return false;
+        }
+      }
+    }
+  }
+  return sent == expected;
+}
+
+bool simulate_routes_make(const lcomm_topo *topo, simulate_program *programs, int ranks,
+                          simulate_mirror mirror) {
+  expectations it = {.ranks = ranks, .size = topo->size};
+  it.first = calloc((size_t)ranks * ((size_t)topo->size + 1), sizeof *it.first);
+  it.steps = calloc((size_t)ranks, sizeof *it.steps);
+  bool good = it.first && it.steps;
+  for (int i = 0; good && i < ranks; i++) {
+    good = expect(&it, i, &programs[i]);
+  }
+  good = good && route_all(topo, &it, programs, mirror);
+  forget(&it);
+  return good;
+}
+
+static int shifted(int peer, int node, int nodes, simulate_mirror mirror) {
+  return mirror == SIMULATE_MIRROR_ROTATION ? (peer + node) % nodes : peer ^ node;
+}
+
+bool simulate_routes_alike(const lcomm_topo *topo, const simulate_program *program,
+                           const simulate_program *other, int node, simulate_mirror mirror) {
+  if (program->step_count != other->step_count) {
+    return false;
+  }
+  for (uint32_t i = 0; i < program->step_count; i++) {
+    const simulate_step *a = &program->steps[i], *b = &other->steps[i];
+    if (a->kind != b->kind || a->waits_for != b->waits_for || a->next_count != b->next_count) {
+      return false;
+    }
+    bool is_message = a->kind == LCOMM_STEP_SEND || a->kind == LCOMM_STEP_RECV;
+    if (is_message &&
+        (a->message != b->message || topo->local[a->peer] != topo->local[b->peer] ||
+         shifted(topo->node[a->peer], node, topo->nodes, mirror) != topo->node[b->peer])) {
+      return false;
+    }
+  }
+  return true;
+}
