@@ -48,6 +48,11 @@ void simulate_engine_look(simulate_engine *engine, uint32_t rank) {
   }
   simulate_time *end = &engine->step_ends[it->training_step];
   *end = engine->now > *end ? engine->now : *end;
+  simulate_engine_note(engine, rank);
+  if (it->training_step == 0 && engine->settings->steps > 1) {
+    it->first_communicates = it->communicates;
+    it->first_hidden = it->hidden;
+  }
   it->training_step++;
   if (it->training_step < (uint32_t)engine->settings->steps) {
     simulate_engine_step(engine, rank);
@@ -210,9 +215,11 @@ static void sum_ranks(const simulate_engine *engine, simulate_result *result) {
     result->rank_messages = messages > result->rank_messages ? messages : result->rank_messages;
     result->memory_bytes = memory > result->memory_bytes ? memory : result->memory_bytes;
   }
-  result->communication_s = simulate_seconds(first->communicates) / steps;
-  result->hidden =
-      first->communicates > 0 ? (double)first->hidden / (double)first->communicates : 1;
+  double counted = engine->settings->steps > 1 ? steps - 1 : 1;
+  simulate_time communicates = first->communicates - first->first_communicates;
+  simulate_time hidden = first->hidden - first->first_hidden;
+  result->communication_s = simulate_seconds(communicates) / counted;
+  result->hidden = communicates > 0 ? (double)hidden / (double)communicates : 1;
   result->busy = all > 0 ? simulate_seconds(first->busy) / all : 0;
 }
 

@@ -82,6 +82,7 @@ typedef struct simulate_rank {
   bool forward_over;
   simulate_time slice_left;                        /* of what is computed next */
   simulate_time noted, communicates, hidden, busy; /* times so far */
+  simulate_time first_communicates, first_hidden;  /* of the first of several training steps */
   uint64_t messages;
   simulate_port ports[LCOMM_LINK_COUNT]; /* inside the node */
 } simulate_rank;

@@ -29,8 +29,8 @@ static const known table[] = {
     {"fp8e5m2", 27.8, 25.8, 19.5, true},
     {"int8", 20.0, 25.6, 21.3, false},
     {"int4", 8.0, 16.0, 14.0, true},
-    {"topk:0.01+ef", 9.7, 40.0, 100.0, true},
-    {"topk:0.001+ef", 12.5, 60.0, 400.0, true},
+    {"topk:0.01+ef", 9.7, 25.0, 40.0, true},
+    {"topk:0.001+ef", 12.5, 40.0, 150.0, true},
 };
 
 static const double COPY_GB_S = 12, SUM_GB_S = 10;
