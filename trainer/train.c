@@ -3,11 +3,12 @@
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include <libcomm_mpi.h>
 
 #include "trainer/train_report.h"
+#include "trainer/train_save.h"
 
 /* Train a network on many ranks. Every rank has the same weights and works on its own samples,
  * which are images or windows of text:
@@ -45,25 +46,43 @@ static int share_loss(training *self, uint64_t step, double *loss, failure *why)
                             self->epoch, (unsigned long long)step, (double)self->chosen->rate);
 }
 
+/* Where in the whole run: rates follow the samples, also on another number of ranks. */
+static uint64_t step_of_run(const training *self) {
+  return (uint64_t)(self->epoch - 1) * self->steps_per_epoch + self->step_of_epoch;
+}
+
+static bool is_time_to_save(const training *self) {
+  const options *chosen = self->chosen;
+  bool ended = self->step_of_epoch == self->steps_per_epoch;
+  if (!chosen->save) {
+    return false;
+  }
+  if (chosen->save_every == 0) {
+    return ended;
+  }
+  return self->step % chosen->save_every == 0 || (ended && self->epoch == chosen->epochs);
+}
+
 static int train_steps(training *self, progress *shown, double *loss, failure *why) {
-  uint64_t steps = self->steps_per_epoch;
-  double sum = 0.0;
-  for (uint64_t step = 0; step < steps; step++) {
+  *loss = self->step_of_epoch > 0 ? self->loss_sum / (double)self->step_of_epoch : 0.0;
+  while (self->step_of_epoch < self->steps_per_epoch) {
     double now = 0.0;
-    float rate = schedule_rate(&self->rates, self->step);
-    if (training_step(self, step, rate, &now, why)) {
+    float rate = schedule_rate(&self->rates, step_of_run(self));
+    if (training_step(self, rate, &now, why)) {
       return -1;
     }
-    sum += now;
-    progress_show(shown, step + 1, now);
-    *loss = sum / (double)(step + 1);
-    if ((step + 1) % CHECK_STEPS != 0 && step + 1 != steps) {
-      continue;
+    uint64_t done = self->step_of_epoch;
+    progress_show(shown, done, now);
+    *loss = self->loss_sum / (double)done;
+    if (done % CHECK_STEPS == 0 || done == self->steps_per_epoch) {
+      if (share_loss(self, done, loss, why)) {
+        return -1;
+      }
+      log_step(self, *loss, rate);
     }
-    if (share_loss(self, step + 1, loss, why)) {
+    if (is_time_to_save(self) && save_checkpoint(self, why)) {
       return -1;
     }
-    log_step(self, *loss, rate);
   }
   return 0;
 }
@@ -80,8 +99,9 @@ static int train_epoch(training *self, results *made, failure *why) {
   if (failed || traffic_read(self->comm, &after, why)) {
     return -1;
   }
-  double trained_s = progress_now_s() - shown.began_s;
-  made->samples_per_s = (double)self->steps_per_epoch * samples_per_step(self) / trained_s;
+  made->trained_s = progress_now_s() - shown.began_s;
+  made->samples = (self->step_of_epoch - shown.first) * (uint64_t)samples_per_step(self);
+  made->samples_per_s = (double)made->samples / made->trained_s;
   made->moved = traffic_since(&after, &before);
   if (traffic_sum(&self->ranks, &made->moved, why)) {
     return -1;
@@ -105,30 +125,44 @@ static int finish_epoch(training *self, double began_s, results *made, failure *
 
 /* ------------------------------------------------------------------ the run */
 
-/* The last epoch stands for the run, but bytes and seconds add up. */
+/* The last epoch stands for the run, but bytes, samples and seconds add up. */
 static void add_epoch(results *run, const results *epoch) {
   results sum = *epoch;
   traffic_add(&sum.moved, &run->moved);
   sum.seconds += run->seconds;
+  sum.samples += run->samples;
+  sum.trained_s += run->trained_s;
+  sum.samples_per_s = (double)sum.samples / sum.trained_s;
   *run = sum;
 }
 
 static int run_epochs(training *self, results *run, failure *why) {
-  double trained_s = 0.0;
-  for (int epoch = 1; epoch <= self->chosen->epochs; epoch++) {
+  for (; self->epoch <= self->chosen->epochs; self->epoch++) {
     results now = {0};
     double began_s = progress_now_s();
-    self->epoch = epoch;
     if (train_epoch(self, &now, why) || finish_epoch(self, began_s, &now, why)) {
       return -1;
     }
     report_epoch(self, &now);
     log_results(self, "epoch", &now);
     add_epoch(run, &now);
-    trained_s += 1.0 / now.samples_per_s;
+    self->step_of_epoch = 0;
+    self->loss_sum = 0.0;
   }
-  run->samples_per_s = self->chosen->epochs / trained_s;
+  self->epoch = self->chosen->epochs;
   return 0;
+}
+
+/* A run that a signal ends is saved, if it is to be saved at all. */
+static void save_stopped(training *self, failure *why) {
+  failure saving = {0};
+  if (why->exit_code <= EXIT_SIGNAL || !self->chosen->save) {
+    return;
+  }
+  size_t used = strlen(why->text);
+  bool saved = save_checkpoint(self, &saving) == 0;
+  snprintf(why->text + used, sizeof why->text - used, "; %s %s",
+           saved ? "saved in" : "it could not be saved:", saved ? self->chosen->save : saving.text);
 }
 
 static int train(training *self, failure *why) {
@@ -138,7 +172,11 @@ static int train(training *self, failure *why) {
   }
   report_start(self);
   log_config(self);
+  if (self->resumed[0]) {
+    log_checkpoint(self, "resumed", self->resumed);
+  }
   if (run_epochs(self, &run, why)) {
+    save_stopped(self, why);
     log_failed(self, why);
     return -1;
   }
@@ -152,7 +190,7 @@ static int train(training *self, failure *why) {
  * stop. */
 static int train_with_log(training *self, failure *why) {
   if (lcomm_rank(self->comm) == 0) {
-    log_open(self->chosen->log, &self->log, why);
+    log_open(self->chosen, &self->log, why);
   }
   int result = train(self, why);
   return log_close(self->log, why) ? -1 : result;
@@ -163,7 +201,7 @@ static int train_with_log(training *self, failure *why) {
 /* Returns what became of the communicator. The buffers of the gradients live
  * until it is destroyed. */
 static lcomm_status train_with_comm(const options *chosen, int rank, failure *why) {
-  training self = {.chosen = chosen};
+  training self = {.chosen = chosen, .epoch = 1, .saved_step = UINT64_MAX};
   lcomm_config config = LCOMM_CONFIG_INIT;
   config.policy = chosen->policy;
   lcomm_status status = lcomm_create_mpi(MPI_COMM_WORLD, &config, &self.comm);

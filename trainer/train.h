@@ -10,6 +10,8 @@
 #include "trainer/train_peers.h"
 #include "trainer/train_task.h"
 
+enum { TRAIN_PATH_SIZE = 1024 };
+
 /* Everything one rank needs to train. train.c owns it, reports read it. */
 typedef struct training {
   const options *chosen;
@@ -27,9 +29,13 @@ typedef struct training {
   int batch;           /* samples of a rank at once */
   int accumulate;      /* times in a step */
   uint64_t steps_per_epoch;
-  int epoch;        /* that runs; 0 before the first */
-  uint64_t step;    /* steps that are done since the start of the run */
-  uint64_t skipped; /* of these: their averages held NaN or Inf */
+  uint64_t step_of_epoch;        /* steps of the epoch that are done */
+  double loss_sum;               /* of the losses of this rank in these */
+  int epoch;                     /* that runs, from 1 */
+  uint64_t step;                 /* steps that are done since the start of the run */
+  uint64_t skipped;              /* of these: their averages held NaN or Inf */
+  uint64_t saved_step;           /* of the last checkpoint; UINT64_MAX: none */
+  char resumed[TRAIN_PATH_SIZE]; /* the checkpoint that the run began with, or "" */
 } training;
 
 /* All ranks together. */
@@ -42,9 +48,9 @@ static inline int samples_per_step(const training *of) {
 int training_set_up(training *self, failure *why);
 void training_tear_down(training *self);
 
-/* Step `step_of_epoch`, from 0, of the epoch at a learning rate; *loss is the mean of this rank's
- * samples. Returns 0, or -1 with `why`, on all ranks; a signal is a failure after the step. */
-int training_step(training *self, uint64_t step_of_epoch, float rate, double *loss, failure *why);
+/* The next step of the epoch at a learning rate; *loss is the mean of this rank's samples. Returns
+ * 0, or -1 with `why`, on all ranks; a signal is a failure after the step. */
+int training_step(training *self, float rate, double *loss, failure *why);
 
 /* Accuracy and loss on the test samples, of all ranks together. Collective. */
 struct results;

@@ -105,7 +105,7 @@ static span span_of(const optimizer *self, const optimizer_part *part, float *we
                 .matrix = part->matrix};
 }
 
-static void sgd_step(const optimizer *self, span of, float rate) {
+static void sgd_step(optimizer *self, span of, float rate) {
   for (size_t i = 0; i < of.count; i++) {
     of.first[i] = self->momentum * of.first[i] + of.gradients[i];
     of.weights[i] -= rate * of.first[i];
@@ -130,7 +130,7 @@ static correction correction_of(const optimizer *self) {
                       (float)(1.0 / (1.0 - self->second_remains))};
 }
 
-static void adam_step(const optimizer *self, span of, float rate) {
+static void adam_step(optimizer *self, span of, float rate) {
   correction by = correction_of(self);
   adam_moments(of);
   for (size_t i = 0; i < of.count; i++) {
@@ -138,7 +138,7 @@ static void adam_step(const optimizer *self, span of, float rate) {
   }
 }
 
-static void adamw_step(const optimizer *self, span of, float rate) {
+static void adamw_step(optimizer *self, span of, float rate) {
   float keep = 1.0f - rate * of.decay;
   for (size_t i = 0; i < of.count; i++) {
     of.weights[i] *= keep;
@@ -150,15 +150,20 @@ static double norm_of(const float *values, size_t count) {
   return sqrt(math_dot(values, values, count));
 }
 
-/* A layer whose weights or gradients are 0 has no norm to go by. */
-static float lars_trust(span of) {
+/* Rates of LARS are far too large for gains and biases, which take the factor of the matrix before
+ * them: mostly that of their layer. A matrix of zeros has no norm to go by. */
+static float lars_trust(const optimizer *self, span of) {
   double weight = norm_of(of.weights, of.count), gradient = norm_of(of.gradients, of.count);
   double below = gradient + (double)of.decay * weight;
-  return of.matrix && weight > 0.0 && below > 0.0 ? (float)(LARS_TRUST * weight / below) : 1.0f;
+  if (!of.matrix) {
+    return self->trust;
+  }
+  return weight > 0.0 && below > 0.0 ? (float)(LARS_TRUST * weight / below) : (float)LARS_TRUST;
 }
 
-static void lars_step(const optimizer *self, span of, float rate) {
-  float trust = lars_trust(of);
+static void lars_step(optimizer *self, span of, float rate) {
+  float trust = lars_trust(self, of);
+  self->trust = trust;
   for (size_t i = 0; i < of.count; i++) {
     float step = trust * (of.gradients[i] + of.decay * of.weights[i]);
     of.first[i] = self->momentum * of.first[i] + step;
@@ -180,7 +185,7 @@ static float lamb_trust(span of, correction by) {
   return of.matrix && weight > 0.0 && square > 0.0 ? (float)(weight / sqrt(square)) : 1.0f;
 }
 
-static void lamb_step(const optimizer *self, span of, float rate) {
+static void lamb_step(optimizer *self, span of, float rate) {
   correction by = correction_of(self);
   adam_moments(of);
   float trust = rate * lamb_trust(of, by);
@@ -189,14 +194,28 @@ static void lamb_step(const optimizer *self, span of, float rate) {
   }
 }
 
-static void (*const steps[])(const optimizer *self, span of, float rate) = {
+static void (*const steps[])(optimizer *self, span of, float rate) = {
     [OPTIMIZER_SGD] = sgd_step,   [OPTIMIZER_ADAM] = adam_step, [OPTIMIZER_ADAMW] = adamw_step,
     [OPTIMIZER_LARS] = lars_step, [OPTIMIZER_LAMB] = lamb_step,
 };
 
-void optimizer_step(optimizer *self, float *weights, const float *gradients, float rate) {
+static void count_step(optimizer *self) {
   self->first_remains *= BETA1;
   self->second_remains *= BETA2;
+}
+
+/* Both products end at 0 after some thousand steps, or some hundred thousand. */
+void optimizer_set_steps(optimizer *self, uint64_t count) {
+  self->first_remains = 1.0;
+  self->second_remains = 1.0;
+  for (uint64_t i = 0; i < count && self->second_remains > 0.0; i++) {
+    count_step(self);
+  }
+}
+
+void optimizer_step(optimizer *self, float *weights, const float *gradients, float rate) {
+  count_step(self);
+  self->trust = (float)LARS_TRUST;
   for (int i = 0; i < self->part_count; i++) {
     steps[self->kind](self, span_of(self, &self->parts[i], weights, gradients), rate);
   }

@@ -22,7 +22,8 @@
  *   lamb    u = adam's step + d * w                         w -= r * |w| / |u| * u, of each layer
  *
  * Adam: Kingma and Ba, 2015; AdamW: Loshchilov and Hutter, 2019; LARS, LAMB: You et al., 2017 and
- * 2020. Decay and the norms of layers are for matrices; gains and biases step without. */
+ * 2020. Matrices alone decay and have norms. Gains and biases step without; those of lars take the
+ * t of the matrix before them. */
 
 typedef enum optimizer_kind {
   OPTIMIZER_SGD,
@@ -48,6 +49,7 @@ typedef struct optimizer {
   float *second;        /* [count], v; NULL for sgd and lars */
   double first_remains; /* Adam's: beta1 to the power of the steps taken */
   double second_remains;
+  float trust;           /* lars: t of the matrix that was stepped last */
   optimizer_part *parts; /* which the weights consist of */
   int part_count;
 } optimizer;
@@ -59,6 +61,9 @@ void optimizer_destroy(optimizer *self);
 
 /* The weights consist of these parts, which decay so fast. Returns 0, or -1 without memory. */
 int optimizer_divide(optimizer *self, const optimizer_part *parts, int part_count, float decay);
+
+/* Be as after so many steps; what is remembered is the caller's to restore. */
+void optimizer_set_steps(optimizer *self, uint64_t steps);
 
 /* One step of `count` weights against their gradients. */
 void optimizer_step(optimizer *self, float *weights, const float *gradients, float rate);

@@ -67,6 +67,11 @@ static const char help_text[] =
     "  --warmup SHARE      part of the run in which the rate rises (0.05)\n"
     "  --seed N            of the first weights and the order of the images (1)\n"
     "  --log FILE          write a log, one JSON object per line\n"
+    "  --save DIR          save checkpoints in DIR, which all ranks see: at the end of each\n"
+    "                      epoch and when a signal ends the run; the last two are kept\n"
+    "  --save-every N      save after every N steps, and at the end, instead\n"
+    "  --resume DIR        go on from the last checkpoint in DIR, to the bit on as many\n"
+    "                      ranks; --log is added to\n"
     "  --version           print the version\n"
     "  --help              this text\n"
     "\n"
@@ -100,6 +105,9 @@ static const struct option long_options[] = {
     {"batch", required_argument, NULL, 'b'},
     {"images", required_argument, NULL, 'i'},
     {"seed", required_argument, NULL, 's'},
+    {"save", required_argument, NULL, 'K'},
+    {"save-every", required_argument, NULL, 'E'},
+    {"resume", required_argument, NULL, 'R'},
     {"version", no_argument, NULL, 'V'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -216,6 +224,14 @@ static int read_option(int letter, options *made, failure *why) {
     return read_images(made, why);
   case 's':
     return read_whole("seed", 0, UINT64_MAX, &made->seed, why);
+  case 'K':
+    made->save = optarg;
+    return 0;
+  case 'E':
+    return read_whole("save-every", 1, UINT64_MAX, &made->save_every, why);
+  case 'R':
+    made->resume = optarg;
+    return 0;
   case 'V':
     made->version = true;
     return 0;
@@ -242,12 +258,28 @@ static void complete(options *made) {
   }
 }
 
+/* Names of files are added to it. */
+static int check_folder(const char *option, const char *folder, failure *why) {
+  enum { LONGEST = 900 };
+  if (!folder || (*folder && strlen(folder) <= LONGEST)) {
+    return 0;
+  }
+  return failure_set_common(why, EXIT_SETUP, "--%s needs the name of a folder, of at most %d bytes",
+                            option, LONGEST);
+}
+
 /* Options that do not go together. */
 static int check(const options *made, failure *why) {
   if (made->decay > 0.0f && !optimizer_decays(made->optimizer)) {
     return failure_set_common(why, EXIT_SETUP,
                               "--weight-decay is for adamw, lars and lamb, not for %s",
                               optimizer_name(made->optimizer));
+  }
+  if (made->save_every > 0 && !made->save) {
+    return failure_set_common(why, EXIT_SETUP, "--save-every needs --save DIR");
+  }
+  if (check_folder("save", made->save, why) || check_folder("resume", made->resume, why)) {
+    return -1;
   }
   if (made->batch_global > 0 && made->accumulate > 1) {
     return failure_set_common(

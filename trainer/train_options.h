@@ -12,9 +12,12 @@
 /* The command line. */
 typedef struct options {
   const char *model;
-  const char *data;   /* NULL: look for it */
-  const char *policy; /* NULL: LCOMM_POLICY, else exact */
-  const char *log;    /* NULL: no log */
+  const char *data;    /* NULL: look for it */
+  const char *policy;  /* NULL: LCOMM_POLICY, else exact */
+  const char *log;     /* NULL: no log */
+  const char *save;    /* folder; NULL: save nothing */
+  const char *resume;  /* folder; NULL: begin anew */
+  uint64_t save_every; /* steps; 0: at the end of each epoch */
   optimizer_kind optimizer;
   bool optimizer_given;
   float rate; /* peak learning rate */

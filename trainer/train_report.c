@@ -88,7 +88,8 @@ double progress_now_s(void) {
 
 progress progress_begin(const training *of) {
   double now_s = progress_now_s();
-  return (progress){of, of->ranks.rank == 0 && terminal_is_live(), now_s, now_s, 0.0};
+  return (progress){of, of->ranks.rank == 0 && terminal_is_live(), now_s, of->step_of_epoch, now_s,
+                    0.0};
 }
 
 static void show_bar(const progress *self, uint64_t step, double samples_per_s, double left_s) {
@@ -113,13 +114,14 @@ void progress_show(progress *self, uint64_t step, double loss) {
   if (self->of->ranks.rank != 0) {
     return;
   }
-  self->loss = step <= 1 ? loss : LOSS_MEMORY * self->loss + (1.0 - LOSS_MEMORY) * loss;
+  self->loss =
+      step == self->first + 1 ? loss : LOSS_MEMORY * self->loss + (1.0 - LOSS_MEMORY) * loss;
   double now_s = progress_now_s();
   if (now_s - self->shown_s < (self->live ? LIVE_PERIOD_S : PLAIN_PERIOD_S)) {
     return;
   }
   self->shown_s = now_s;
-  double per_step_s = (now_s - self->began_s) / (double)step;
+  double per_step_s = (now_s - self->began_s) / (double)(step - self->first);
   double samples_per_s = samples_per_step(self->of) / per_step_s;
   double left_s = per_step_s * (double)(self->of->steps_per_epoch - step);
   if (self->live) {
@@ -215,6 +217,9 @@ void report_start(const training *of) {
   printf(INDENT "%s\n", model_describe(of->chosen->model));
   say_data(of);
   say_step(of);
+  if (of->resumed[0]) {
+    printf("  resumed   from %s: epoch %d, step %" PRIu64 "\n", of->resumed, of->epoch, of->step);
+  }
   printf("  policy    %s\n", policy);
   policy_codec codecs[MODEL_PARAMETERS_MAX];
   gradients_codecs(&of->gradients, of->net.parameter_count, codecs);
@@ -354,6 +359,9 @@ void report_end(const training *of, const results *run) {
   if (of->skipped > 0) {
     printf("  %-14s %" PRIu64 " step%s: the averages of the gradients held NaN or Inf\n", "skipped",
            of->skipped, of->skipped == 1 ? "" : "s");
+  }
+  if (of->chosen->save) {
+    printf("  %-14s in %s, after step %" PRIu64 "\n", "saved", of->chosen->save, of->saved_step);
   }
   if (of->ranks.size > 1) {
     printf("  %-14s identical on all ranks (0x%016" PRIx64 ")\n", "replicas", run->weights_hash);

@@ -14,8 +14,10 @@
 
 /* What one epoch, or the whole run, has come to; the same on all ranks. */
 typedef struct results {
-  int epoch;             /* 1 for the first; of a run, the last */
-  uint64_t steps;        /* since the start of the run */
+  int epoch;        /* 1 for the first; of a run, the last */
+  uint64_t steps;   /* since the start of the run */
+  uint64_t samples; /* trained on, of all ranks together */
+  double trained_s;
   double loss;           /* mean over the training samples of the epoch */
   double accuracy;       /* on the test samples, 0..1 */
   double test_loss;      /* their mean */
@@ -48,6 +50,7 @@ typedef struct progress {
   const training *of;
   bool live; /* a bar */
   double began_s;
+  uint64_t first; /* step that it began with */
   double shown_s;
   double loss; /* of recent steps of this rank */
 } progress;
@@ -88,14 +91,15 @@ bool policy_keeps_residuals(const char *policy);
 bool policy_discards(const char *policy);
 
 /* -------------------------------------------------------- log, for programs
- * One JSON object per line. "event" says which (config, step, guard, epoch, final;
- * stopped by a signal; failed), "time" when. Steps count from the start of the
+ * One JSON object per line. "event" says which (config, step, guard, epoch, saved, resumed,
+ * final; stopped by a signal; failed), "time" when. Steps count from the start of the
  * run, those that are done. All functions accept a log that is NULL. */
 
 typedef struct run_log run_log;
 
-/* Returns 0 and the log, NULL without a path, or -1 if the file cannot be written. */
-int log_open(const char *path, run_log **made, failure *why);
+/* A run that goes on adds to its log. Returns 0 and the log, NULL without one asked for, or -1 if
+ * the file cannot be written. */
+int log_open(const options *chosen, run_log **made, failure *why);
 
 void log_config(const training *of);
 /* A member "origin" of the first record: version, commit, machine, hosts, rate, and the transports
@@ -108,6 +112,8 @@ void log_step(const training *of, double loss, float rate);
 /* What the guard of the policy has found of a tensor in the step that ends; a
  * lcomm_guard_function, whose context is the training. */
 void log_guard(void *training_to_log, const lcomm_guard_figures *found);
+/* `event` is "saved" or "resumed". */
+void log_checkpoint(const training *of, const char *event, const char *path);
 void log_failed(const training *of, const failure *what);
 
 /* Returns -1 if something could not be written. */

@@ -15,7 +15,8 @@ struct run_log {
   const char *path; /* of the command line, lives as long as the program */
 };
 
-int log_open(const char *path, run_log **made, failure *why) {
+int log_open(const options *chosen, run_log **made, failure *why) {
+  const char *path = chosen->log;
   *made = NULL;
   if (!path) {
     return 0;
@@ -25,7 +26,7 @@ int log_open(const char *path, run_log **made, failure *why) {
     return failure_set(why, EXIT_SETUP, "no memory for the log %s", path);
   }
   log->path = path;
-  log->file = fopen(path, "w");
+  log->file = fopen(path, chosen->resume ? "a" : "w");
   if (!log->file) {
     free(log);
     return failure_set(why, EXIT_SETUP, "cannot write the log %s: %s; give --log another file",
@@ -187,6 +188,18 @@ void log_guard(void *training_to_log, const lcomm_guard_figures *found) {
   put_whole(file, "waited", found->waited);
   put_whole(file, "fallbacks", found->fallbacks);
   put_whole(file, "beyond", (uint64_t)found->beyond);
+  put_end(file);
+}
+
+void log_checkpoint(const training *of, const char *event, const char *path) {
+  if (!of->log) {
+    return;
+  }
+  FILE *file = of->log->file;
+  put_begin(file, event);
+  put_whole(file, "epoch", (uint64_t)of->epoch);
+  put_whole(file, "step", of->step);
+  put_text(file, "path", path);
   put_end(file);
 }
 

@@ -5,6 +5,7 @@
 
 #include "trainer/train.h"
 #include "trainer/train_report.h"
+#include "trainer/train_save.h"
 
 /* Before the first step: every rank loads its samples and makes its model, then they see that all
  * have the same and begin with the same weights. */
@@ -97,6 +98,9 @@ static int prepare(training *self, failure *why) {
   if (make_optimizer(self, why)) {
     return -1;
   }
+  if (save_check(self, why)) {
+    return -1;
+  }
   self->order = malloc(learnt->train_count * sizeof *self->order);
   self->labels = malloc((size_t)self->batch * (size_t)learnt->labels);
   self->sum = self->accumulate > 1 ? malloc(self->net.weight_count * sizeof(float)) : NULL;
@@ -162,7 +166,10 @@ int training_set_up(training *self, failure *why) {
   if (peers_check(self->comm, status, "asking for the guard's figures", why)) {
     return -1;
   }
-  return gradients_register(&self->gradients, self->comm, &self->net, why);
+  if (gradients_register(&self->gradients, self->comm, &self->net, why)) {
+    return -1;
+  }
+  return resume_checkpoint(self, why);
 }
 
 void training_tear_down(training *self) {

@@ -98,8 +98,8 @@ static void step_weights(training *self, float rate) {
 /* Each tensor of gradients leaves as soon as backward has made it. After the
  * wait the gradients are averages of all ranks, so all ranks make the same step,
  * or skip the same one: libcomm has discarded it then, see complete_policy(). */
-int training_step(training *self, uint64_t step_of_epoch, float rate, double *loss, failure *why) {
-  uint64_t first = step_of_epoch * (uint64_t)self->accumulate;
+int training_step(training *self, float rate, double *loss, failure *why) {
+  uint64_t first = self->step_of_epoch * (uint64_t)self->accumulate;
   *loss = self->accumulate > 1 ? accumulate(self, first) : 0.0;
   *loss += forward(self, first + (uint64_t)self->accumulate - 1);
   *loss /= self->accumulate;
@@ -120,6 +120,8 @@ int training_step(training *self, uint64_t step_of_epoch, float rate, double *lo
     step_weights(self, rate);
   }
   self->step++;
+  self->step_of_epoch++;
+  self->loss_sum += *loss;
   return stop_signal_check(&stop, why);
 }
 

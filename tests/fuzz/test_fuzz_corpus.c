@@ -178,6 +178,7 @@ int main(void) {
       PROPERTY("any_saved_state_is_read_or_refused", "state"),
       PROPERTY("any_idx_file_is_read_or_refused", "idx"),
       PROPERTY("any_text_file_is_read_or_refused", "text"),
+      PROPERTY("any_checkpoint_is_read_or_refused", "checkpoint"),
       PROPERTY("any_npy_file_is_read_or_refused", "npy"),
       PROPERTY("any_npz_file_is_read_or_refused", "npz"),
       PROPERTY("any_safetensors_file_is_read_or_refused", "safetensors"),

@@ -45,6 +45,7 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"state", lcomm_fuzz_state},
     {"idx", lcomm_fuzz_idx},
     {"text", lcomm_fuzz_text},
+    {"checkpoint", lcomm_fuzz_checkpoint},
     {"npy", lcomm_fuzz_npy},
     {"npz", lcomm_fuzz_npz},
     {"safetensors", lcomm_fuzz_safetensors},

@@ -8,6 +8,7 @@
  * rest. tests/fuzz/fuzz_NAME.c gives one target to libFuzzer, and
  * tests/fuzz/test_fuzz_corpus.c runs all of them over tests/fuzz/corpus/NAME. */
 
+#include "tests/support/target_checkpoint.h"
 #include "tests/support/target_control.h"
 #include "tests/support/target_dense.h"
 #include "tests/support/target_devices.h"

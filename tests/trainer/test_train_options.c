@@ -85,6 +85,9 @@ static void bad_options_are_refused_with_what_was_found(void **state) {
       "--accumulate=0",
       "--batch-global=0",
       "--weight-decay=0.1", /* of SGD */
+      "--save-every=5",     /* where? */
+      "--save=",
+      "--resume=",
       "--seed=-1",
       "--frob",
       "word",
@@ -109,10 +112,10 @@ static void bad_options_are_refused_with_what_was_found(void **state) {
 static void every_option_is_in_the_help(void **state) {
   (void)state;
   static const char *const names[] = {
-      "--policy",       "--model",     "--data",     "--images",     "--epochs",
-      "--batch ",       "--optimizer", "--lr",       "--seed",       "--log ",
-      "--momentum",     "--help",      "--version",  "--accumulate", "--batch-global",
-      "--weight-decay", "--clip",      "--schedule", "--warmup"};
+      "--policy",    "--model",      "--data",         "--images",       "--epochs",   "--batch ",
+      "--optimizer", "--lr",         "--seed",         "--log ",         "--momentum", "--help",
+      "--version",   "--accumulate", "--batch-global", "--weight-decay", "--clip",     "--schedule",
+      "--warmup",    "--save ",      "--save-every",   "--resume"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     assert_non_null(strstr(options_help(), names[i]));
   }
