@@ -25,6 +25,7 @@ typedef struct training {
   struct run_log *log; /* of rank 0, if asked for; else NULL */
   uint32_t *order;     /* [task.train_count] of the training samples, in this epoch */
   uint8_t *labels;     /* [batch][task.labels] of the mini-batch */
+  float *statistics;   /* [ranks][net.statistics_count] */
   float *sum;          /* [weight_count] of gradients that are accumulated; NULL: none are */
   int batch;           /* samples of a rank at once */
   int accumulate;      /* times in a step */
@@ -51,6 +52,12 @@ void training_tear_down(training *self);
 /* The next step of the epoch at a learning rate; *loss is the mean of this rank's samples. Returns
  * 0, or -1 with `why`, on all ranks; a signal is a failure after the step. */
 int training_step(training *self, float rate, double *loss, failure *why);
+
+/* self->statistics becomes what the layers of all ranks remember. Collective. */
+int statistics_gather(training *self, failure *why);
+
+/* The mean of all[ranks][count]. */
+void statistics_mean(const float *all, int ranks, size_t count, float *mean);
 
 /* Accuracy and loss on the test samples, of all ranks together. Collective. */
 struct results;

@@ -37,6 +37,8 @@ typedef struct layer_kind {
    * needs the gradient of the input of the first layer). */
   void (*backward)(layer *self, const float *in, const float *out, const float *out_delta,
                    float *in_delta, int batch);
+  /* Forward on samples that are not trained on; NULL: no different. */
+  void (*infer)(layer *self, const float *in, float *out, int batch);
 } layer_kind;
 
 enum { LAYER_NAME_SIZE = 32 };
@@ -46,13 +48,15 @@ struct layer {
   char name[LAYER_NAME_SIZE]; /* of its parameters */
   layer_shape in;             /* of one image or window */
   layer_shape out;
-  size_t weight_count; /* 0: it has no parameters */
-  size_t bias_count;   /* 0: it has weights only */
-  float centre, bound; /* the first weights are drawn from centre - bound .. centre + bound */
+  size_t weight_count;     /* 0: it has no parameters */
+  size_t bias_count;       /* 0: it has weights only */
+  float centre, bound;     /* the first weights are drawn from centre - bound .. centre + bound */
+  size_t statistics_count; /* what it remembers of the samples it saw; 0: nothing */
   float *weight;
   float *bias;
   float *weight_gradient;
   float *bias_gradient;
+  float *statistics;
   int heads;           /* of attention */
   bool tied;           /* it has no weights of its own but uses those of the first layer */
   int skip_from;       /* add_layer(): the input of this layer is added; else 0 */
@@ -64,7 +68,7 @@ struct layer {
 
 /* ------------------------------------------------------------------ images */
 
-/* 3x3 convolution with a border of zeros:
+/* 3x3 convolution with a border of zeros, with a bias unless its bias_count is set to 0:
  * [in.channels][B][height][width] to [channels][B][height][width] */
 layer conv_layer(const char *name, layer_shape in, int channels);
 
@@ -77,6 +81,11 @@ layer pool_layer(layer_shape in);
 
 /* max(0, x), any shape */
 layer relu_layer(layer_shape in);
+
+/* Each channel is moved and scaled to mean 0 and variance 1 over the mini-batch, then by a gain and
+ * a bias; any shape of images. On samples that are not trained on, mean and variance are those that
+ * it remembers. */
+layer batch_norm_layer(const char *name, layer_shape in);
 
 /* [channel][B][height][width] to [B][channel*height*width] */
 layer flatten_layer(layer_shape in);

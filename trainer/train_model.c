@@ -43,6 +43,44 @@ static void build_mlp(model *self, layer_shape at, int classes) {
   chain(self, dense_layer("dense3", at, classes));  /* [B][10], weight [10][128] */
 }
 
+/* What norm moves needs no bias. */
+static layer bare_conv(const char *name, layer_shape at, int channels) {
+  layer made = conv_layer(name, at, channels);
+  made.bias_count = 0;
+  return made;
+}
+
+/* x = relu(x + norm(conv(relu(norm(conv(x)))))), He et al., 2016 */
+static layer_shape chain_residual(model *self, const char *const names[4], layer_shape at) {
+  int skip = self->layer_count, channels = at.channels;
+  at = chain(self, bare_conv(names[0], at, channels));
+  at = chain(self, batch_norm_layer(names[1], at));
+  at = chain(self, relu_layer(at));
+  at = chain(self, bare_conv(names[2], at, channels));
+  at = chain(self, batch_norm_layer(names[3], at));
+  at = chain(self, add_layer(at, skip));
+  return chain(self, relu_layer(at));
+}
+
+static void build_resnet(model *self, layer_shape at, int classes) {
+  static const char *const first[] = {"block1.conv1", "block1.norm1", "block1.conv2",
+                                      "block1.norm2"};
+  static const char *const second[] = {"block2.conv1", "block2.norm1", "block2.conv2",
+                                       "block2.norm2"};
+  at = chain(self, bare_conv("conv1", at, 16));    /* [16][B][28][28] */
+  at = chain(self, batch_norm_layer("norm1", at)); /* [16][B][28][28] */
+  at = chain(self, pool_layer(at));                /* [16][B][14][14] */
+  at = chain(self, relu_layer(at));                /* [16][B][14][14] */
+  at = chain_residual(self, first, at);            /* [16][B][14][14] */
+  at = chain(self, bare_conv("conv2", at, 32));    /* [32][B][14][14] */
+  at = chain(self, batch_norm_layer("norm2", at)); /* [32][B][14][14] */
+  at = chain(self, pool_layer(at));                /* [32][B][7][7] */
+  at = chain(self, relu_layer(at));                /* [32][B][7][7] */
+  at = chain_residual(self, second, at);           /* [32][B][7][7] */
+  at = chain(self, flatten_layer(at));             /* [B][1568] */
+  chain(self, dense_layer("dense", at, classes));  /* [B][10] */
+}
+
 /* Weights of GPT-2 begin with a deviation of 0.02; those that write to the path that skips layers
  * smaller, so that its variance does not grow with the number of blocks. */
 #define GPT_BOUND (0.02f * 1.7320508f)
@@ -108,6 +146,10 @@ static const recipe recipes[] = {
      build_cnn,
      {0}},
     {"mlp", "multi-layer perceptron: dense 256, dense 128, dense 10", build_mlp, {0}},
+    {"resnet",
+     "residual network: 3x3x16, 2 x 3x3x16, 3x3x32, 2 x 3x3x32, each with batch norm; dense 10",
+     build_resnet,
+     {0}},
     {"gpt-nano",
      "transformer: 4 blocks of 128 channels, 4 heads, windows of 64 bytes",
      NULL,
@@ -137,7 +179,7 @@ static const recipe *find_recipe(const char *name) {
 }
 
 const char *model_names(void) {
-  return "cnn, mlp, gpt-nano, gpt-micro, gpt-mini, gpt-124m";
+  return "cnn, mlp, resnet, gpt-nano, gpt-micro, gpt-mini, gpt-124m";
 }
 
 const char *model_describe(const char *name) {
@@ -199,6 +241,29 @@ static void hand_out_parameters(model *self) {
   }
 }
 
+/* Means of 0 and variances of 1: statistics are pairs of equal halves. */
+static void begin_statistics(layer *self) {
+  size_t half = self->statistics_count / 2;
+  for (size_t i = 0; i < half; i++) {
+    self->statistics[i] = 0.0f;
+    self->statistics[half + i] = 1.0f;
+  }
+}
+
+static int allocate_statistics(model *self) {
+  for (int i = 0; i < self->layer_count; i++) {
+    self->statistics_count += self->layers[i].statistics_count;
+  }
+  float *next = self->statistics = malloc(self->statistics_count * sizeof(float) + 1);
+  for (int i = 0; next && i < self->layer_count; i++) {
+    layer *at = &self->layers[i];
+    at->statistics = next;
+    begin_statistics(at);
+    next += at->statistics_count;
+  }
+  return self->statistics ? 0 : -1;
+}
+
 static int allocate_parameters(model *self) {
   list_parameters(self);
   size_t size = self->weight_count * sizeof(float);
@@ -245,10 +310,14 @@ static void join_skips(model *self) {
   }
 }
 
+static bool is_window(layer_shape input, int context) {
+  return input.channels == 1 && input.height == context && input.width == 1;
+}
+
 int model_create(const char *name, layer_shape input, int classes, int batch_max, model *made) {
   memset(made, 0, sizeof *made);
   const recipe *found = find_recipe(name);
-  if (!found) {
+  if (!found || (found->size.context > 0 && !is_window(input, found->size.context))) {
     return -1;
   }
   made->batch_max = batch_max;
@@ -257,7 +326,8 @@ int model_create(const char *name, layer_shape input, int classes, int batch_max
   } else {
     build_gpt(made, found->size, input, classes);
   }
-  if (allocate_parameters(made) == 0 && allocate_activations(made) == 0) {
+  if (allocate_parameters(made) == 0 && allocate_statistics(made) == 0 &&
+      allocate_activations(made) == 0) {
     join_skips(made);
     return 0;
   }
@@ -276,6 +346,7 @@ void model_destroy(model *self) {
   free(self->deltas[1]);
   free(self->skip_delta);
   free(self->weights);
+  free(self->statistics);
   lcomm_memory_free(self->gradients);
   memset(self, 0, sizeof *self);
 }
@@ -310,6 +381,16 @@ const float *model_forward(model *self, int batch) {
   for (int i = 0; i < self->layer_count; i++) {
     layer *at = &self->layers[i];
     at->kind->forward(at, self->activations[i], self->activations[i + 1], batch);
+  }
+  return self->activations[self->layer_count];
+}
+
+const float *model_infer(model *self, int batch) {
+  for (int i = 0; i < self->layer_count; i++) {
+    layer *at = &self->layers[i];
+    const layer_kind *kind = at->kind;
+    (kind->infer ? kind->infer : kind->forward)(at, self->activations[i], self->activations[i + 1],
+                                                batch);
   }
   return self->activations[self->layer_count];
 }

@@ -43,7 +43,10 @@ typedef struct model {
   int parameter_count;
   size_t weight_count; /* over all parameters */
   int batch_max;
-  float *weights;                           /* [weight_count] */
+  float *weights; /* [weight_count] */
+  size_t statistics_count;
+  float *statistics;                        /* [statistics_count] that layers remember, of this
+                                             * rank's samples */
   float *gradients;                         /* [weight_count], of lcomm_memory_alloc():
                                              * ranks of a host read them where they are */
   float *activations[MODEL_LAYERS_MAX + 1]; /* [i] is the input of layer i, [0] of the model */
@@ -61,8 +64,8 @@ const char *model_describe(const char *name);
 /* How many bytes of text the model reads at once; 0: it reads images. */
 int model_context(const char *name);
 
-/* The input of a text model is {1, context, 1}. Returns 0, or -1 without memory or for an unknown
- * name; then nothing is kept. The weights are zero. */
+/* The input of a text model is {1, context, 1}. Returns 0, or -1 without memory, for an unknown
+ * name or an input that is none of it; then nothing is kept. The weights are zero. */
 int model_create(const char *name, layer_shape input, int classes, int batch_max, model *made);
 void model_destroy(model *self);
 
@@ -74,6 +77,9 @@ float *model_input(model *self);
 
 /* Logits [B][class], of text [B][T][class], of what is in model_input(). */
 const float *model_forward(model *self, int batch);
+
+/* The same of samples that are not trained on. */
+const float *model_infer(model *self, int batch);
 
 /* Where the caller puts the gradient of the logits before model_backward(). */
 float *model_logits_delta(model *self);

@@ -125,7 +125,7 @@ static void attention_backward(layer *self, const float *in, const float *out,
   }
 }
 
-static const layer_kind attention_kind = {attention_forward, attention_backward};
+static const layer_kind attention_kind = {attention_forward, attention_backward, NULL};
 
 layer attention_layer(layer_shape in, int heads) {
   layer made = {.kind = &attention_kind, .in = in, .out = in, .heads = heads};

@@ -59,7 +59,7 @@ static void dense_backward(layer *self, const float *in, const float *out, const
   }
 }
 
-static const layer_kind dense_kind = {dense_forward, dense_backward};
+static const layer_kind dense_kind = {dense_forward, dense_backward, NULL};
 
 /* He et al., 2015: uniform, so that activations behind a relu keep their variance. */
 static float he_bound(int inputs) {
@@ -193,8 +193,9 @@ static void conv_forward(layer *self, const float *in, float *out, int batch) {
     gather_columns(self, in, batch, first, images, self->scratch);
     for (int channel = 0; channel < self->out.channels; channel++) {
       float *row = chunk + (size_t)channel * batch * plane;
+      float bias = self->bias_count > 0 ? self->bias[channel] : 0.0f;
       for (int i = 0; i < width; i++) {
-        row[i] = self->bias[channel];
+        row[i] = bias;
       }
     }
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, self->out.channels, width, depth, 1.0f,
@@ -208,7 +209,7 @@ static void conv_backward(layer *self, const float *in, const float *out, const 
   int plane = (int)plane_of(self->in);
   int depth = self->in.channels * TAPS;
   size_t row = (size_t)batch * plane;
-  for (int channel = 0; channel < self->out.channels; channel++) {
+  for (int channel = 0; channel < (int)self->bias_count; channel++) {
     self->bias_gradient[channel] = math_sum(out_delta + channel * row, row);
   }
   if (in_delta) {
@@ -232,7 +233,7 @@ static void conv_backward(layer *self, const float *in, const float *out, const 
   }
 }
 
-static const layer_kind conv_kind = {conv_forward, conv_backward};
+static const layer_kind conv_kind = {conv_forward, conv_backward, NULL};
 
 layer conv_layer(const char *name, layer_shape in, int channels) {
   layer made = named(&conv_kind, name, in);
@@ -316,7 +317,7 @@ static void pool_backward(layer *self, const float *in, const float *out, const 
   }
 }
 
-static const layer_kind pool_kind = {pool_forward, pool_backward};
+static const layer_kind pool_kind = {pool_forward, pool_backward, NULL};
 
 layer pool_layer(layer_shape in) {
   layer_shape out = {in.channels, in.height / 2, in.width / 2};
@@ -346,7 +347,7 @@ static void relu_backward(layer *self, const float *in, const float *out, const 
   }
 }
 
-static const layer_kind relu_kind = {relu_forward, relu_backward};
+static const layer_kind relu_kind = {relu_forward, relu_backward, NULL};
 
 layer relu_layer(layer_shape in) {
   return (layer){.kind = &relu_kind, .in = in, .out = in};
@@ -382,7 +383,7 @@ static void flatten_backward(layer *self, const float *in, const float *out, con
   }
 }
 
-static const layer_kind flatten_kind = {flatten_forward, flatten_backward};
+static const layer_kind flatten_kind = {flatten_forward, flatten_backward, NULL};
 
 layer flatten_layer(layer_shape in) {
   layer_shape out = {(int)layer_shape_count(in), 1, 1};

@@ -57,7 +57,7 @@ static void embedding_backward(layer *self, const float *in, const float *out,
   }
 }
 
-static const layer_kind embedding_kind = {embedding_forward, embedding_backward};
+static const layer_kind embedding_kind = {embedding_forward, embedding_backward, NULL};
 
 layer embedding_layer(const char *name, layer_shape in, int channels) {
   layer made = named(&embedding_kind, name, in);
@@ -97,7 +97,7 @@ static void position_backward(layer *self, const float *in, const float *out,
   }
 }
 
-static const layer_kind position_kind = {position_forward, position_backward};
+static const layer_kind position_kind = {position_forward, position_backward, NULL};
 
 layer position_layer(const char *name, layer_shape in) {
   layer made = named(&position_kind, name, in);
@@ -176,7 +176,7 @@ static void norm_backward(layer *self, const float *in, const float *out, const 
   }
 }
 
-static const layer_kind norm_kind = {norm_forward, norm_backward};
+static const layer_kind norm_kind = {norm_forward, norm_backward, NULL};
 
 layer layer_norm_layer(const char *name, layer_shape in) {
   layer made = named(&norm_kind, name, in);
@@ -218,7 +218,7 @@ static void gelu_backward(layer *self, const float *restrict in, const float *ou
   }
 }
 
-static const layer_kind gelu_kind = {gelu_forward, gelu_backward};
+static const layer_kind gelu_kind = {gelu_forward, gelu_backward, NULL};
 
 layer gelu_layer(layer_shape in) {
   return named(&gelu_kind, "", in);
@@ -249,7 +249,7 @@ static void head_backward(layer *self, const float *in, const float *out, const 
               classes, self->weight, channels, 0.0f, in_delta, channels);
 }
 
-static const layer_kind head_kind = {head_forward, head_backward};
+static const layer_kind head_kind = {head_forward, head_backward, NULL};
 
 layer tied_head_layer(layer_shape in, int classes) {
   layer made = named(&head_kind, "", in);
@@ -281,7 +281,7 @@ static void add_backward(layer *self, const float *in, const float *out, const f
   memcpy(self->skip_delta, out_delta, size);
 }
 
-static const layer_kind add_kind = {add_forward, add_backward};
+static const layer_kind add_kind = {add_forward, add_backward, NULL};
 
 layer add_layer(layer_shape in, int from) {
   layer made = named(&add_kind, "", in);

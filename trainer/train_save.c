@@ -15,7 +15,7 @@
 #include "trainer/train_checkpoint.h"
 #include "trainer/train_report.h"
 
-enum { PATH_SIZE = 1024, KEPT = 2 };
+enum { PATH_SIZE = 1024, KEPT = 2, RANKS_MAX = 1 << 20 };
 
 typedef char path_text[PATH_SIZE];
 
@@ -98,13 +98,19 @@ static int remove_old(const char *folder, failure *why) {
 
 /* --------------------------------------------------------------- what is saved */
 
-static int list_vectors(training *self, checkpoint_vector vectors[CHECKPOINT_VECTORS_MAX]) {
+/* `statistics` are those of `ranks` ranks, one after the other. */
+static int list_vectors(training *self, float *statistics, uint64_t ranks,
+                        checkpoint_vector vectors[CHECKPOINT_VECTORS_MAX]) {
   size_t size = self->net.weight_count * sizeof(float);
   int count = 0;
   vectors[count++] = (checkpoint_vector){self->net.weights, size};
   vectors[count++] = (checkpoint_vector){self->optimizer.first, size};
   if (self->optimizer.second) {
     vectors[count++] = (checkpoint_vector){self->optimizer.second, size};
+  }
+  if (self->net.statistics_count > 0) {
+    size = ranks * self->net.statistics_count * sizeof(float);
+    vectors[count++] = (checkpoint_vector){statistics, size};
   }
   return count;
 }
@@ -172,7 +178,7 @@ static int finish_saving(training *self, const char *place, const char *name, do
                          failure *why) {
   path_text path;
   checkpoint_vector vectors[CHECKPOINT_VECTORS_MAX];
-  int count = list_vectors(self, vectors);
+  int count = list_vectors(self, self->statistics, (uint64_t)self->ranks.size, vectors);
   checkpoint head = head_of(self, loss);
   join(path, place, "libcomm");
   if (find_all_ranks(self, path, why)) {
@@ -208,7 +214,8 @@ int save_checkpoint(training *self, failure *why) {
   if (peers_agree(&self->ranks, &mine) == 0) {
     peers_check(self->comm, lcomm_state_save(self->comm, states), "saving the state", &mine);
   }
-  if (peers_agree(&self->ranks, &mine) || peers_sum_real(&self->ranks, &loss, &mine)) {
+  if (peers_agree(&self->ranks, &mine) || peers_sum_real(&self->ranks, &loss, &mine) ||
+      (self->net.statistics_count > 0 && statistics_gather(self, &mine))) {
     *why = mine;
     return -1;
   }
@@ -270,6 +277,11 @@ static int compare(const training *self, const char *path, const checkpoint *hea
                        "--data",
                        path, task_where(&self->task));
   }
+  if (head->at.ranks < 1 || head->at.ranks > RANKS_MAX) {
+    return failure_set(why, EXIT_SETUP,
+                       "the checkpoint %s is of %" PRIu64 " ranks, expected 1 to %d", path,
+                       head->at.ranks, RANKS_MAX);
+  }
   if (head->at.epoch < 1 || head->at.epoch > (uint64_t)chosen->epochs) {
     return failure_set(why, EXIT_SETUP,
                        "the checkpoint %s is in epoch %" PRIu64 " of a run of %d; give more "
@@ -291,19 +303,44 @@ static void take_up(training *self, const checkpoint *head) {
   optimizer_set_steps(&self->optimizer, head->at.steps - head->at.skipped);
 }
 
+/* On as many ranks each goes on with its own statistics, else all with the mean. */
+static void take_up_statistics(training *self, const float *all, uint64_t ranks) {
+  size_t count = self->net.statistics_count;
+  if (ranks == (uint64_t)self->ranks.size) {
+    memcpy(self->net.statistics, all + (size_t)self->ranks.rank * count, count * sizeof(float));
+  } else {
+    statistics_mean(all, (int)ranks, count, self->net.statistics);
+  }
+}
+
+static int load_vectors(training *self, checkpoint_file *file, const checkpoint *head,
+                        failure *why) {
+  checkpoint_vector vectors[CHECKPOINT_VECTORS_MAX];
+  uint64_t ranks = head->at.ranks;
+  float *statistics = malloc(ranks * self->net.statistics_count * sizeof(float) + 1);
+  if (!statistics) {
+    return failure_set(why, EXIT_SETUP, "no memory to load %s", file->path);
+  }
+  int count = list_vectors(self, statistics, ranks, vectors);
+  int result = checkpoint_load(file, head, vectors, count, why);
+  if (result == 0) {
+    take_up_statistics(self, statistics, ranks);
+  }
+  free(statistics);
+  return result;
+}
+
 static int load_trainer(training *self, const char *folder, failure *why) {
   path_text path;
   checkpoint_file file;
   checkpoint head;
-  checkpoint_vector vectors[CHECKPOINT_VECTORS_MAX];
-  int count = list_vectors(self, vectors);
   join(path, folder, "trainer");
   if (checkpoint_open(path, &file, &head, why)) {
     return -1;
   }
   int result = compare(self, path, &head, why);
   if (result == 0) {
-    result = checkpoint_load(&file, &head, vectors, count, why);
+    result = load_vectors(self, &file, &head, why);
   }
   checkpoint_close(&file);
   if (result == 0) {

@@ -103,8 +103,12 @@ static int prepare(training *self, failure *why) {
   }
   self->order = malloc(learnt->train_count * sizeof *self->order);
   self->labels = malloc((size_t)self->batch * (size_t)learnt->labels);
+  self->statistics =
+      malloc((size_t)self->ranks.size * self->net.statistics_count * sizeof(float) + 1);
   self->sum = self->accumulate > 1 ? malloc(self->net.weight_count * sizeof(float)) : NULL;
-  return self->order && self->labels && (self->sum || self->accumulate == 1) ? 0 : no_memory(why);
+  return self->order && self->labels && self->statistics && (self->sum || self->accumulate == 1)
+             ? 0
+             : no_memory(why);
 }
 
 /* All ranks must have the same samples. */
@@ -176,6 +180,7 @@ void training_tear_down(training *self) {
   free(self->order);
   free(self->labels);
   free(self->sum);
+  free(self->statistics);
   optimizer_destroy(&self->optimizer);
   model_destroy(&self->net);
   task_free(&self->task);

@@ -137,7 +137,7 @@ static void test_batch(training *self, uint32_t first, int batch, verdict *sums)
   const task *learnt = &self->task;
   int rows = batch * learnt->labels;
   task_test_batch(learnt, first, batch, model_input(&self->net), self->labels);
-  const float *logits = model_forward(&self->net, batch);
+  const float *logits = model_infer(&self->net, batch);
   sums->correct += (uint64_t)loss_count_correct(logits, self->labels, rows, learnt->classes);
   sums->loss += loss_cross_entropy(logits, self->labels, rows, learnt->classes, NULL);
 }
@@ -146,10 +146,43 @@ static uint32_t begin_of_part(const training *self, int rank) {
   return (uint32_t)((uint64_t)self->task.test_count * (uint64_t)rank / (uint64_t)self->ranks.size);
 }
 
+/* What layers remember becomes the mean over the ranks, which all ranks test with. All-gathers are
+ * exact, and all ranks add in the same order. */
+static int share_statistics(training *self, failure *why) {
+  model *net = &self->net;
+  if (net->statistics_count == 0) {
+    return 0;
+  }
+  if (statistics_gather(self, why)) {
+    return -1;
+  }
+  statistics_mean(self->statistics, self->ranks.size, net->statistics_count, net->statistics);
+  return 0;
+}
+
+int statistics_gather(training *self, failure *why) {
+  lcomm_status status = lcomm_allgather(self->comm, self->net.statistics, self->statistics,
+                                        self->net.statistics_count, LCOMM_FLOAT32);
+  return peers_check(self->comm, status, "an exchange of statistics", why);
+}
+
+void statistics_mean(const float *all, int ranks, size_t count, float *mean) {
+  for (size_t i = 0; i < count; i++) {
+    double sum = 0.0;
+    for (int rank = 0; rank < ranks; rank++) {
+      sum += (double)all[(size_t)rank * count + i];
+    }
+    mean[i] = (float)(sum / ranks);
+  }
+}
+
 /* Accuracy and mean loss on the test samples. Every rank looks at its part of them, until it notes
  * a signal: then the figures mean nothing, and the caller has to ask whether to stop. */
 int training_test(training *self, results *made, failure *why) {
   verdict sums = {0};
+  if (share_statistics(self, why)) {
+    return -1;
+  }
   uint32_t end = begin_of_part(self, self->ranks.rank + 1);
   uint32_t batch = (uint32_t)self->batch;
   for (uint32_t first = begin_of_part(self, self->ranks.rank); first < end && !stop_signal_noted();

@@ -57,6 +57,7 @@ static inline bench bench_begin(layer tested, uint64_t seed) {
   b.skip = floats(b.in_count);
   at->skip = b.skip;
   at->skip_delta = floats(b.in_count);
+  at->statistics = floats(at->statistics_count);
   random_stream random = random_begin(seed, 0);
   fill(&random, b.in, b.in_count);
   fill(&random, b.slope, b.out_count);
@@ -80,7 +81,8 @@ static inline void bench_end(bench *b) {
                     b->tested.bias_gradient,
                     b->tested.scratch,
                     b->skip,
-                    b->tested.skip_delta};
+                    b->tested.skip_delta,
+                    b->tested.statistics};
   for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) {
     test_free(owned[i]);
   }

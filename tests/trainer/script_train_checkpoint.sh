@@ -65,6 +65,18 @@ expect a_folder_without_checkpoints_is_refused refused 'none holds no checkpoint
 for file in broken/*/trainer; do printf x | dd of="$file" bs=1 seek=5000 conv=notrunc status=none; done
 expect a_damaged_checkpoint_is_refused_by_name refused 'the checkpoint broken/step-[0-9]+/trainer is damaged' --resume broken
 
+# The last checkpoint is taken away, so that the one before is resumed in the middle of an epoch.
+ends_alike() { # OPTION...
+  rm -rf taken log
+  run 2 "$@" --epochs 2 --save taken --save-every 3 && saved=$(figures)
+  rm -rf "$(find taken -name 'step-*' | sort | tail -n 1)"
+  run 2 "$@" --epochs 2 --resume taken && same "$saved" "$(figures)"
+}
+figures() { sed -nE 's/^[{]"event":"final".*("accuracy":[^,]+,"test_loss":[^,]+),.*("weights_hash":[^,]+),.*/\1 \2/p' log | tail -n 1; }
+options=(--data builtin --images 256 --log log --policy "net=int8+ef min=0")
+expect a_network_with_batch_norm_goes_on_with_its_statistics ends_alike --model resnet
+expect a_transformer_goes_on ends_alike --model gpt-nano --images 32 --batch 4
+
 # Killed at random moments, each run goes on from the last checkpoint of the one before.
 options=(--data builtin --model mlp --images 640 --epochs 100000 --log log --policy "net=topk:0.02+ef min=0")
 kills=${KILLS:-20} whole=0 before=0

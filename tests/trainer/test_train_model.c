@@ -276,6 +276,77 @@ static void mlp_gradients_equal_differences(void **state) {
   assert_model_slope("mlp");
 }
 
+/* Differences are of the mini-batch's own means, as backward is. */
+static void batch_norm_gradients_equal_differences(void **state) {
+  (void)state;
+  bench b = bench_begin(batch_norm_layer("n", (layer_shape){3, 4, 5}), 9);
+  b.step = 0.0078125f;
+  assert_all_gradients(&b);
+  bench_end(&b);
+}
+
+static void batch_norm_gives_mean_0_and_variance_1_of_each_channel(void **state) {
+  (void)state;
+  enum { PIXELS = BATCH * 20 };
+  bench b = bench_begin(batch_norm_layer("n", (layer_shape){3, 4, 5}), 9);
+  for (int channel = 0; channel < 3; channel++) {
+    b.tested.weight[channel] = 1.0f;
+    b.tested.bias[channel] = 0.0f;
+  }
+  for (int i = 0; i < PIXELS; i++) {
+    b.in[i] = 50.0f + 3.0f * b.in[i];
+  }
+  bench_objective(&b);
+  for (int channel = 0; channel < 3; channel++) {
+    double sum = 0.0, square = 0.0;
+    for (int i = 0; i < PIXELS; i++) {
+      double value = (double)b.out[channel * PIXELS + i];
+      sum += value;
+      square += value * value;
+    }
+    assert_true(fabs(sum / PIXELS) < 1e-3 && fabs(square / PIXELS - 1.0) < 1e-2);
+  }
+  bench_end(&b);
+}
+
+/* After many equal mini-batches the statistics are theirs, so both ways give the same. */
+static void batch_norm_remembers_what_it_saw(void **state) {
+  (void)state;
+  bench b = bench_begin(batch_norm_layer("n", (layer_shape){3, 4, 5}), 9);
+  for (int i = 0; i < 200; i++) {
+    bench_objective(&b);
+  }
+  float *seen = floats(b.out_count);
+  memcpy(seen, b.out, b.out_count * sizeof *seen);
+  float before = b.tested.statistics[1];
+  b.tested.kind->infer(&b.tested, b.in, b.out, BATCH);
+  for (size_t i = 0; i < b.out_count; i++) {
+    assert_true(fabsf(seen[i] - b.out[i]) < 1e-4f);
+  }
+  assert_true(b.tested.statistics[1] == before);
+  test_free(seen);
+  bench_end(&b);
+}
+
+static void resnet_gradients_equal_differences(void **state) {
+  (void)state;
+  assert_model_slope("resnet");
+}
+
+static void inference_of_a_model_without_memory_is_forward(void **state) {
+  (void)state;
+  model net;
+  float kept[10];
+  assert_int_equal(model_create("cnn", (layer_shape){1, 12, 12}, 10, 1, &net), 0);
+  model_draw_weights(&net, 5);
+  random_stream random = random_begin(6, 0);
+  fill(&random, model_input(&net), 144);
+  memcpy(kept, model_forward(&net, 1), sizeof kept);
+  assert_memory_equal(kept, model_infer(&net, 1), sizeof kept);
+  assert_int_equal(net.statistics_count, 0);
+  model_destroy(&net);
+}
+
 static void parameters_are_listed_in_backward_order_side_by_side(void **state) {
   (void)state;
   model net;
@@ -325,6 +396,11 @@ int main(void) {
       cmocka_unit_test(correct_images_are_counted),
       cmocka_unit_test(cnn_gradients_equal_differences),
       cmocka_unit_test(mlp_gradients_equal_differences),
+      cmocka_unit_test(batch_norm_gradients_equal_differences),
+      cmocka_unit_test(batch_norm_gives_mean_0_and_variance_1_of_each_channel),
+      cmocka_unit_test(batch_norm_remembers_what_it_saw),
+      cmocka_unit_test(resnet_gradients_equal_differences),
+      cmocka_unit_test(inference_of_a_model_without_memory_is_forward),
       cmocka_unit_test(parameters_are_listed_in_backward_order_side_by_side),
       cmocka_unit_test(a_small_batch_gives_the_logits_of_a_large_one),
   };

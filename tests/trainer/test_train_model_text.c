@@ -323,6 +323,7 @@ static void gpt_parameters_have_names_that_patterns_meet(void **state) {
   }
   assert_int_equal(offset, net.weight_count);
   model_destroy(&net);
+  assert_int_equal(model_create("gpt-nano", (layer_shape){1, 28, 28}, 10, 1, &net), -1);
 }
 
 int main(void) {

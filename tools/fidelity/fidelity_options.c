@@ -76,7 +76,7 @@ static bool read_models(tool_command_line *line, const char *value) {
   grid->model_count = 0;
   do {
     if (!tool_units_next_word(&value, word, sizeof word) || !model_describe(word) ||
-        grid->model_count == FIDELITY_MODELS_MAX) {
+        model_context(word) > 0 || grid->model_count == FIDELITY_MODELS_MAX) {
       return tool_refuse(line, "--models takes a list of %s", model_names());
     }
     strcpy(grid->models[grid->model_count++], word);
