@@ -104,7 +104,7 @@ static void a_tensor_is_refused_elsewhere(forked *self) {
 
 /* ------------------------------------------------------------------ patience */
 
-static const double PATIENCE_S = 0.5, LIMIT_S = 60;
+static const double PATIENCE_S = 3, LIMIT_S = 60;
 
 /* Rank 1 stops; rank 0 only tests. */
 static void test_what_never_ends(forked *self, lcomm_progress_mode mode) {

@@ -154,10 +154,10 @@ static void a_late_rank_is_named_with_the_operation(void) {
   }
   lcomm_config config = LCOMM_CONFIG_INIT;
   lcomm_comm *comm = NULL;
-  config.timeout_s = 1.0;
+  config.timeout_s = 3;
   lcomm_create_mpi(MPI_COMM_WORLD, &config, &comm);
   if (mpi_rank == mpi_size - 1) {
-    usleep(3000000);
+    usleep(7000000);
   }
   lcomm_status status = lcomm_allreduce(comm, buffer, buffer, 1000, LCOMM_FLOAT32, LCOMM_SUM);
   require_failure(comm, status, LCOMM_ERR_TIMEOUT, "all-reduce");
