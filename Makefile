@@ -316,17 +316,7 @@ $(BUILD)/tools/fidelity_bench: $(call OBJ,tools/fidelity_bench.c $(FIDELITY_SOUR
 $(BUILD)/tools/libcomm-experiment: $(call OBJ,tools/libcomm-experiment.c $(EXPERIMENT_SOURCES)) $(SAN_OBJECTS) $(TOOLS_COMMON)
 	$(LINK) $(TOOLS_COMMON) $(JSON_LIBS) -lm -o $@
 
-# Made anew only where the commit is another one.
-SIMULATE_COMMIT := $(BUILD)/simulate_commit
-$(SIMULATE_COMMIT).c: look-again
-	@mkdir -p $(@D); text="const char *simulate_commit(void); const char *simulate_commit(void) { return \"$$(tools/build/revision)\"; }"; \
-	  [ "$$(cat $@ 2>/dev/null)" = "$$text" ] || echo "$$text" >$@
-
-$(SIMULATE_COMMIT).o: $(SIMULATE_COMMIT).c
-	@echo "  CC    $<"
-	@$(CC) $(CFLAGS) -c $< -o $@
-
-$(BUILD)/tools/simulate: $(call OBJ,tools/simulate.c $(SIMULATE_SOURCES)) $(SIMULATE_COMMIT).o $(TRACE_OBJECTS) \
+$(BUILD)/tools/simulate: $(call OBJ,tools/simulate.c $(SIMULATE_SOURCES)) $(TRACE_OBJECTS) \
   $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
 	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) -o $@
 
@@ -340,7 +330,7 @@ $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
 # test refers to is linked.
 $(BUILD)/libtest.a: $(SUPPORT_OBJECTS) $(CODEC_OBJECTS) $(TRACE_OBJECTS) $(call OBJ,$(PERF_SOURCES)) \
   $(call OBJ,$(CUDA_BENCH_SOURCES) $(COMMON_SOURCES) $(INFO_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(INTERPOSER_PARTS)) \
-  $(SIMULATE_COMMIT).o $(TRAINER_PARTS)
+  $(TRAINER_PARTS)
 	@echo "  AR    $@"
 	@rm -f $@; ar rcs $@ $^
 

@@ -20,9 +20,9 @@ typedef struct reality {
 
 static lcomm_topo topo_of(double latency_us, double bandwidth_gb_s) {
   static const lcomm_identity identities[2];
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   lcomm_topo topo;
-  assert_int_equal(lcomm_topo_create(identities, 2, 2, &topo, error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_create(identities, 2, 2, &topo, &error), LCOMM_OK);
   topo.cost[LCOMM_LINK_NET] = (lcomm_link_cost){
       .latency_us = latency_us, .bandwidth_gb_s = bandwidth_gb_s, .message_us = 2};
   return topo;

@@ -166,9 +166,9 @@ enum { WORLDS = sizeof(worlds) / sizeof(worlds[0]) };
 static lcomm_topo topo_of_world(const world *it, double latency_us, double bandwidth_gb_s,
                                 double message_us) {
   static const lcomm_identity identities[PLANS_RANKS_MAX];
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   lcomm_topo topo;
-  assert_int_equal(lcomm_topo_create(identities, it->ranks, it->nodes, &topo, error), LCOMM_OK);
+  assert_int_equal(lcomm_topo_create(identities, it->ranks, it->nodes, &topo, &error), LCOMM_OK);
   topo.cost[LCOMM_LINK_NET] = (lcomm_link_cost){
       .latency_us = latency_us, .bandwidth_gb_s = bandwidth_gb_s, .message_us = message_us};
   return topo;

@@ -37,7 +37,7 @@ json() {
     python3 - "$work/json" <<'PYTHON'
 import json, sys
 it = json.load(open(sys.argv[1]))
-assert it["tool"] == "simulate" and it["version"] and it["commit"] and it["date"] and it["machine"]
+assert it["tool"] == "simulate" and all(it["origin"][key] for key in ("version", "commit", "date", "machine"))
 (one,) = it["results"]
 assert one["nodes"] == 4 and one["ranks"] == 8 and one["step_s"] > 0 and 0 <= one["hidden"] <= 1
 assert one["card_bytes"] >= one["node_bytes"] > 0 and one["memory_bytes"] > 0

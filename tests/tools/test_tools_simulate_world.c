@@ -80,7 +80,8 @@ static void count_plans(const simulate_world_request *request, const simulate_wo
 
 static found simulate(const given *it) {
   found made = {0};
-  char why[SIMULATE_WHY_MAX] = "", error[LCOMM_POLICY_ERROR_MAX];
+  char why[SIMULATE_WHY_MAX] = "";
+  lcomm_why error;
   lcomm_topo topo;
   lcomm_policy policy;
   simulate_workload workload;
@@ -89,7 +90,7 @@ static found simulate(const given *it) {
   if (!it->free_codecs) {
     speeds = simulate_speeds_built_in();
   }
-  assert_int_equal(lcomm_policy_parse(it->policy, &policy, error), LCOMM_OK);
+  assert_int_equal(lcomm_policy_parse(it->policy, &policy, &error), LCOMM_OK);
   assert_int_equal(simulate_world_pose(it->nodes, it->ranks, &topo, why), LCOMM_OK);
   assert_true(simulate_workload_formula(it->parameters, it->tensor, it->compute_s, &workload));
   simulate_world_request request = {.topo = &topo,
@@ -283,15 +284,16 @@ static void a_simulation_gives_the_same_every_time(void **state) {
 
 static void what_cannot_be_simulated_is_refused_with_a_sentence(void **state) {
   (void)state;
-  char why[SIMULATE_WHY_MAX] = "", error[LCOMM_TOPO_ERROR_MAX];
+  char why[SIMULATE_WHY_MAX] = "";
+  lcomm_why error;
   lcomm_topo topo;
   lcomm_policy policy;
   simulate_workload workload;
   simulate_world world;
   simulate_speeds speeds = simulate_speeds_built_in();
   assert_int_equal(
-      lcomm_topo_load("node 0 host a ranks 0 1\nnode 1 host b ranks 2\n", &topo, error), LCOMM_OK);
-  assert_int_equal(lcomm_policy_parse("", &policy, error), LCOMM_OK);
+      lcomm_topo_load("node 0 host a ranks 0 1\nnode 1 host b ranks 2\n", &topo, &error), LCOMM_OK);
+  assert_int_equal(lcomm_policy_parse("", &policy, &error), LCOMM_OK);
   assert_true(simulate_workload_formula(1000, 1000, 0, &workload));
   simulate_world_request request = {.topo = &topo,
                                     .policy = &policy,

@@ -250,12 +250,12 @@ static bool read_inside(tool_command_line *line, const char *value) {
 static bool read_policy(tool_command_line *line, const char *value) {
   simulate_options *o = line->options;
   lcomm_policy policy;
-  char error[LCOMM_POLICY_ERROR_MAX];
+  lcomm_why error;
   if (o->policy_count == SIMULATE_POLICIES_MAX) {
     return tool_refuse(line, "more than %d policies", SIMULATE_POLICIES_MAX);
   }
-  if (lcomm_policy_parse(value, &policy, error) != LCOMM_OK) {
-    return tool_refuse(line, "%s", error);
+  if (lcomm_policy_parse(value, &policy, &error) != LCOMM_OK) {
+    return tool_refuse(line, "%s", error.text);
   }
   o->policies[o->policy_count++] = value;
   return true;

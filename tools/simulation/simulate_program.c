@@ -142,7 +142,7 @@ static void describe(const lcomm_plan *plan, const simulate_speeds *speeds,
   program->data_size = plan->vector_count * plan->element_size;
   program->stage_in = copies ? simulate_speeds_time(floats, speeds->copy_gb_s) : 0;
   /* Values of tensors and of lossy sums that are not finite are counted: the result is read. */
-  bool counts = plan->error_feedback || lcomm_plan_is_lossy(plan);
+  bool counts = plan->error_feedback || plan->lossy;
   program->stage_out = program->stage_in +
                        (counts ? simulate_speeds_time(floats, READ_TIMES * speeds->copy_gb_s) : 0);
   program->memory_size = slots_size(plan) + (copies ? program->data_size : 0);

@@ -31,7 +31,7 @@ typedef struct simulate_program {
   uint64_t data_size;                /* bytes of the vector */
   uint64_t memory_size;              /* of a run: slots, residual, and what the library keeps */
   char codec[48];                    /* between nodes */
-  char reason[192];                  /* why this plan */
+  char reason[384];                  /* why this plan */
 } simulate_program;
 
 /* false with a sentence in `why`: no memory, or a step waits for too many. */

@@ -3,51 +3,14 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "tools/common/tool_json.h"
-#include "tools/simulation/simulate_commit.h"
+#include "tools/common/tool_origin.h"
 #include "tools/simulation/simulate_report.h"
 
-static void put_date(tool_json *json) {
-  char text[32] = "";
-  time_t now = time(NULL);
-  struct tm parts;
-  if (gmtime_r(&now, &parts)) {
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  }
-  tool_json_text(json, json->root, "date", text);
-}
-
-/* "2 x Intel(R) Xeon(R) ...": where the simulation ran. */
-static void put_machine(tool_json *json) {
-  char line[256], model[128] = "unknown processor", text[192];
-  FILE *file = fopen("/proc/cpuinfo", "r");
-  while (file && fgets(line, sizeof line, file)) {
-    const char *colon = strchr(line, ':');
-    if (strncmp(line, "model name", 10) == 0 && colon) {
-      snprintf(model, sizeof model, "%.120s", colon + 2);
-      model[strcspn(model, "\n")] = '\0';
-      break;
-    }
-  }
-  if (file) {
-    fclose(file);
-  }
-  snprintf(text, sizeof text, "%ld x %s", sysconf(_SC_NPROCESSORS_ONLN), model);
-  tool_json_text(json, json->root, "machine", text);
-}
-
 static void put_head(tool_json *json, const simulate_study *study, int argc, char **argv) {
-  char version[32];
-  snprintf(version, sizeof version, "%d.%d.%d", LCOMM_VERSION_MAJOR, LCOMM_VERSION_MINOR,
-           LCOMM_VERSION_PATCH);
   tool_json_text(json, json->root, "tool", "simulate");
-  tool_json_text(json, json->root, "version", version);
-  tool_json_text(json, json->root, "commit", simulate_commit());
-  put_date(json);
-  put_machine(json);
+  tool_origin_put_here(json, json->root);
   cJSON *command = tool_json_array(json, json->root, "command");
   for (int i = 0; i < argc; i++) {
     tool_json_text(json, command, NULL, argv[i]);

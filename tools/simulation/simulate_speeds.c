@@ -37,10 +37,10 @@ static const double COPY_GB_S = 12, SUM_GB_S = 10;
 
 static bool add(simulate_speeds *speeds, const char *codec, double encode, double decode,
                 double sum, bool assumed) {
-  char error[LCOMM_POLICY_ERROR_MAX];
+  lcomm_why error;
   simulate_speed it = {
       .encode_gb_s = encode, .decode_gb_s = decode, .add_gb_s = sum, .assumed = assumed};
-  if (lcomm_format_parse(codec, &it.choice, error) != LCOMM_OK) {
+  if (lcomm_format_parse(codec, &it.choice, &error) != LCOMM_OK) {
     return false;
   }
   size_t at = 0;

@@ -26,7 +26,8 @@ static void tell_costs(const simulate_settings *settings, const simulate_speeds 
   for (int i = 1; i < LCOMM_AUTO_CODECS; i++) {
     lcomm_codec_choice choice = lcomm_auto_candidate(i);
     simulate_speed speed = simulate_speeds_of(speeds, &choice);
-    topo->codec_cost[i] = (lcomm_codec_cost){speed.encode_gb_s, speed.decode_gb_s};
+    topo->codec_cost[i] =
+        (lcomm_codec_cost){.encode_gb_s = speed.encode_gb_s, .decode_gb_s = speed.decode_gb_s};
   }
 }
 
@@ -69,7 +70,9 @@ static bool simulate_one(const simulate_study *study, lcomm_topo *topo, simulate
   simulate_settings settings = simulate_options_settings(o, it->link, topo);
   simulate_world world;
   lcomm_policy policy;
-  if (lcomm_policy_parse(o->policies[it->policy], &policy, it->why) != LCOMM_OK) {
+  lcomm_why error;
+  if (lcomm_policy_parse(o->policies[it->policy], &policy, &error) != LCOMM_OK) {
+    snprintf(it->why, sizeof it->why, "%s", error.text);
     return false;
   }
   tell_costs(&settings, &study->speeds, it->link < o->link_count, topo);
@@ -93,12 +96,12 @@ static bool simulate_one(const simulate_study *study, lcomm_topo *topo, simulate
 /* --------------------------------------------------------------- all cases */
 
 static bool find_topology(const simulate_options *o, int nodes, lcomm_topo *topo, char *why) {
-  char error[LCOMM_TOPO_ERROR_MAX];
+  lcomm_why error;
   if (!o->topology) {
     return simulate_world_pose(nodes, o->ranks, topo, why) == LCOMM_OK;
   }
-  if (lcomm_topo_file_load(o->topology, topo, error) != LCOMM_OK) {
-    snprintf(why, SIMULATE_WHY_MAX, "%.500s", error);
+  if (lcomm_topo_file_load(o->topology, topo, &error) != LCOMM_OK) {
+    snprintf(why, SIMULATE_WHY_MAX, "%.500s", error.text);
     return false;
   }
   if (topo->size > SIMULATE_RANKS_MAX) {

@@ -10,7 +10,7 @@
 /* ------------------------------------------------------------------ ranks */
 
 lcomm_status simulate_world_pose(int nodes, int ranks, lcomm_topo *topo, char *why) {
-  char error[LCOMM_TOPO_ERROR_MAX] = "out of memory";
+  lcomm_why error = {"out of memory"};
   lcomm_identity *all = calloc((size_t)nodes * (size_t)ranks, sizeof *all);
   lcomm_status status = LCOMM_ERR_MEMORY;
   if (all) {
@@ -18,11 +18,11 @@ lcomm_status simulate_world_pose(int nodes, int ranks, lcomm_topo *topo, char *w
       snprintf(all[i].host, sizeof all[i].host, "node%d", i / ranks);
       all[i].host_hash = (uint64_t)(i / ranks) + 1;
     }
-    status = lcomm_topo_create(all, nodes * ranks, 0, topo, error);
+    status = lcomm_topo_create(all, nodes * ranks, 0, topo, &error);
   }
   free(all);
   if (status != LCOMM_OK) {
-    snprintf(why, SIMULATE_WHY_MAX, "no topology of %d nodes: %.400s", nodes, error);
+    snprintf(why, SIMULATE_WHY_MAX, "no topology of %d nodes: %.400s", nodes, error.text);
   }
   return status;
 }
