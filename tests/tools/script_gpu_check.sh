@@ -11,7 +11,7 @@ set -u
 # shellcheck source=tests/support/expect.sh
 . "$(dirname "$0")/../support/expect.sh"
 show_more() { tail -n 30 said | tr '\n' ' ' | cut -c1-900 | sed 's/^/  | /'; }
-export SCRATCH=$work FAKE=$work/build/fake GPU_CHECK_LIMIT_S=2
+export SCRATCH=$work FAKE=$work/build/fake GPU_CHECK_LIMIT_S=8
 mkdir -p "$work"/{bin,build,programs}
 ln -s "$PWD/tools" "$PWD/tests" "$work"
 cd "$work" || exit 2
@@ -100,7 +100,7 @@ check --commit abc123 --only kernels,bench,device,profile,calls-2,steps,memcheck
 expect failures_are_the_exit_status test $? -eq 1
 expect failed_tests_are_run_again_alone has '^\| kernels \| failed .* 1 passed, 2 failed, .*each in a process of its own 0 fail'
 expect crash_is_told has '^\| device \| failed .* exit status 139 after 1 passed'
-expect hanging_ranks_are_told has '^\| calls-2 \| failed .* no end within 2 s after 1 passed'
+expect hanging_ranks_are_told has '^\| calls-2 \| failed .* no end within 8 s after 1 passed'
 expect what_hangs_stops_nothing_else has '^\| steps-8 \| passed .* 2 passed, 0 failed'
 expect nothing_is_left_running none_left
 expect figures_are_there has '^slow,0.9,missed'
@@ -113,12 +113,12 @@ expect json_can_be_read python3 -c 'import json; json.load(open("out/results.jso
 expect few_files_come_home test "$(find out -type f | wc -l)" -le 7
 
 check --seconds 17 --only calls,steps
-expect all_time_has_a_limit has '^\| steps-8 \| not measured \| 0 \| no time was left'
+expect all_time_has_a_limit has '^\| steps-8 \| not measured \| [0-9]+ \| no time was left'
 
 touch no_device
 check
 expect no_device_has_an_exit_status test $? -eq 3
-expect no_device_has_a_reason has '^\| kernels \| not measured \| 0 \| there is no CUDA driver'
+expect no_device_has_a_reason has '^\| kernels \| not measured \| [0-9]+ \| there is no CUDA driver'
 rm no_device
 
 touch no_build
