@@ -110,33 +110,25 @@ static void what_hides_behind_the_computation_is_not_compressed(void) {
 }
 
 /* With a progress thread sums move while the program computes: the window of a step, from its first
- * sum to the wait, holds what it computed. Sums of some hundred bytes fit into that, so they stay
- * exact, on all ranks, from the agreed step on. */
-static void what_the_program_computes_is_measured_and_hides_short_sums(void) {
-  static const double COMPUTED_S = 0.2;
-  double busy_s = 0;
+ * sum to the wait, holds what it computed. The first step does not count. */
+static void what_the_program_computes_is_measured(void) {
+  static const double COMPUTED_S = 0.1;
   model m;
   setenv("LCOMM_PROGRESS", "thread", 1);
   make_model(&m, "net=auto:topk min=1", NODES, LCOMM_AVG);
   unsetenv("LCOMM_PROGRESS");
-  set_bandwidth(&m, 1);
-  for (int step = 0; step < REVISED; step++) {
+  const lcomm_auto_watch *watch = &m.comm->tensors->watch;
+  for (int step = 0; step < REVISED - 1; step++) {
     fill_model(&m, step);
     for (int t = 0; t < TENSORS; t++) {
       require_fine(&m, lcomm_tensor_ready(m.comm, m.tensors[t]));
     }
     nanosleep(&(struct timespec){.tv_nsec = (long)(COMPUTED_S * 1e9)}, NULL);
-    if (step == REVISED - 1) {
-      require(m.comm->tensors->watch.least_window_s > COMPUTED_S / 2, "a window of %g s",
-              m.comm->tensors->watch.least_window_s);
-      busy_s = m.comm->tensors->watch.least_busy_s;
-    }
     require_fine(&m, lcomm_tensors_wait(m.comm));
+    double window_s = watch->least_window_s;
+    require(step == 0 ? window_s == 0 : window_s > COMPUTED_S / 2, "step %d: a window of %g s",
+            step, window_s);
   }
-  bool competed = mpi_rank > 0 || busy_s > COMPUTED_S / 4; /* rank 0 decides by its own times */
-  require(competed || m.comm->topo.hidden_from == 0, "hidden from %d, %g s busy",
-          m.comm->topo.hidden_from, busy_s);
-  require_equal_figures(&m);
   free_model(&m);
 }
 
@@ -195,7 +187,7 @@ int main(int argc, char **argv) {
        a_wrong_bandwidth_is_corrected_at_the_agreed_step_on_all_ranks},
       {"what_hides_behind_the_computation_is_not_compressed",
        what_hides_behind_the_computation_is_not_compressed},
-      PROPERTY(what_the_program_computes_is_measured_and_hides_short_sums),
+      PROPERTY(what_the_program_computes_is_measured),
       PROPERTY(nothing_is_watched_without_auto),
       {"no_mass_is_lost_when_the_codec_changes", no_mass_is_lost_when_the_codec_changes},
   };
