@@ -158,8 +158,9 @@
  *                 0 < DENSITY <= 1, or k=N, that many values of each tensor
  *                 (or of each bucket, see scope), 1 <= N < 2^32; then
  *                 values=bf16|int8 (default bf16)
- *     auto[:CLASS]  on net only: the codec by which a call is predicted to take the
- *                 least time, exact where none pays. CLASS says which errors
+ *     auto[:CLASS]  on net only: the codec, the algorithm and the number of chunks by
+ *                 which a call is predicted to take the least time, exact where
+ *                 none pays. CLASS says which errors
  *                 are allowed: lossless (the default: none and none+zstd),
  *                 bf16, int8, or topk (topk:0.01+ef); each allows what those
  *                 before it do. What links between nodes and codecs cost is
@@ -169,8 +170,11 @@
  *                 compared with the time that their sums took: the figures
  *                 are corrected where that differs by half, and what hides
  *                 behind the program's computation is not compressed further.
+ *                 So it is after as many blocking calls of one shape, which
+ *                 have figures of their own; ranks must then make blocking
+ *                 calls where others do, not calls that return at once.
  *                 Takes neither options nor endings. lcomm_plan_print() tells
- *                 the predicted times.
+ *                 the predicted times and why.
  *   PRESETS, each the whole value of net=, stand for words that were found to go
  *   together; lcomm_policy_string() says them one by one. A word that the policy gives
  *   itself counts instead of the preset's, and its patterns come before those of the
