@@ -59,6 +59,11 @@ under lossy_calls_let_messages_pass 4 in_flight LCOMM_POLICY='net=int8 min=0'
 under reports_let_messages_pass 2 in_flight LCOMM_INTERPOSE=report
 under blocking_calls_let_messages_pass 4 in_flight LCOMM_INTERPOSE=blocking
 under without_a_policy_messages_pass 2 in_flight LCOMM_POLICY=
+under coded_communicators_end_in_any_order 3 free LCOMM_POLICY='net=none+zstd min=0'
+under reports_end_in_any_order 3 free LCOMM_INTERPOSE=report
+under blocking_communicators_end_in_any_order 3 free LCOMM_INTERPOSE=blocking
+under without_a_policy_communicators_end_in_any_order 3 free LCOMM_POLICY=
+under blocking_communicators_begin_in_any_order 3 context LCOMM_INTERPOSE=blocking
 under switched_off_errors_are_those_of_mpi 2 errors LCOMM_INTERPOSE=off
 
 # ------------------------------------------------------------- other codecs
