@@ -151,7 +151,9 @@ static lcomm_status change(const changing *it) {
   lcomm_status status = grouped ? lcomm_buckets_dissolve(comm) : LCOMM_OK;
   lcomm_run_cache_clear(&comm->runs.cache);
   comm->settings.policy = it->policy;
-  status = status == LCOMM_OK ? lcomm_costs_measure(comm) : status;
+  if (status == LCOMM_OK) {
+    status = lcomm_costs_measure(comm);
+  }
   memcpy(comm->settings.policy_text, it->text, sizeof(comm->settings.policy_text));
   atomic_store(&comm->identity.named_rules,
                lcomm_match_named(&comm->settings.policy, comm->identity.name));

@@ -11,7 +11,7 @@
 /* Are payloads of this step the elements of the vector, in a row? */
 static bool is_copy(const lcomm_run *run, const lcomm_step *step) {
   bool none = lcomm_run_format(run, step->slot)->codec->id == LCOMM_CODEC_NONE;
-  return lcomm_run_is_plain(run) || (none && step->span.parts == 1);
+  return run->plan->plain || (none && step->span.parts == 1);
 }
 
 static lcomm_status join_momentum(lcomm_run *run, const lcomm_step *step) {
@@ -253,7 +253,7 @@ static lcomm_status sum_dense(lcomm_run *run, const lcomm_step *step, float fact
 
 static lcomm_status reduce(lcomm_run *run, const lcomm_step *step) {
   float factor = step->summed ? (float)run->factor : 1.0f;
-  if (lcomm_run_is_plain(run)) {
+  if (run->plan->plain) {
     return run->backend->payloads->sum_plain(run, step);
   }
   LCOMM_TRY(join(run, step));

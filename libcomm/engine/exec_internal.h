@@ -147,11 +147,6 @@ lcomm_status lcomm_exec_receive_zcopy(lcomm_run *run, uint32_t step);
 lcomm_status lcomm_exec_copy_zcopy(lcomm_run *run, uint32_t slot, size_t offset, size_t size,
                                    void *bytes);
 
-/* Do payloads hold the vector's own elements, without a codec? */
-static inline bool lcomm_run_is_plain(const lcomm_run *run) {
-  return run->plan->plain || run->plan->moves;
-}
-
 /* A REDUCE of a plan without codecs, on the host. */
 lcomm_status lcomm_exec_reduce_plain(lcomm_run *run, const lcomm_step *step);
 /* Sum (or minimum, maximum) of elements of a plain plan. */

@@ -154,6 +154,17 @@ static lcomm_status take_credit(lcomm_comm *comm, int peer, way *w, size_t size)
   return LCOMM_OK;
 }
 
+/* Has the next credit come? It is received into w->message. */
+static lcomm_status test_credit(lcomm_transport *link, int peer, lcomm_sequence_space space, way *w,
+                                bool *over, size_t *size) {
+  if (!w->in_flight) {
+    LCOMM_TRY(link->table->receive(link, peer, CREDIT_TAG | space, &w->message, sizeof(w->message),
+                                   &w->transfer));
+    w->in_flight = true;
+  }
+  return link->table->test(link, &w->transfer, over, size);
+}
+
 /* Take the credits that have come for one direction. */
 static lcomm_status receive_credits(lcomm_comm *comm, int peer, lcomm_sequence_space space) {
   way *w = &comm->flow.pairs[peer]->out[space];
@@ -161,14 +172,7 @@ static lcomm_status receive_credits(lcomm_comm *comm, int peer, lcomm_sequence_s
   while (w->due > 0) {
     bool over = false;
     size_t size = 0;
-    lcomm_status status = LCOMM_OK;
-    if (!w->in_flight) {
-      status = link->table->receive(link, peer, CREDIT_TAG | space, &w->message, sizeof(w->message),
-                                    &w->transfer);
-      w->in_flight = status == LCOMM_OK;
-    }
-    status = status == LCOMM_OK ? link->table->test(link, &w->transfer, &over, &size) : status;
-    if (status != LCOMM_OK) {
+    if (test_credit(link, peer, space, w, &over, &size) != LCOMM_OK) {
       return link_failed(comm, peer);
     }
     if (!over) {

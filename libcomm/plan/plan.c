@@ -48,12 +48,7 @@ static bool is_lossy(const lcomm_plan *plan) {
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
     exact &= lcomm_eligibility_is_exact(&plan->stages[i].format, plan->dtype);
   }
-  return !exact && !plan->moves;
-}
-
-static bool moves(lcomm_collective collective) {
-  return collective == LCOMM_COLLECTIVE_ALLGATHER || collective == LCOMM_COLLECTIVE_ALLGATHERV ||
-         collective == LCOMM_COLLECTIVE_ALLTOALL || collective == LCOMM_COLLECTIVE_BROADCAST;
+  return !exact && !lcomm_collective_moves(plan->collective);
 }
 
 /* The vector is so many times the count of the request. */
@@ -70,7 +65,7 @@ static uint64_t times_count(lcomm_collective collective, uint64_t ranks) {
 }
 
 static size_t element_size(lcomm_collective collective, lcomm_dtype dtype) {
-  return lcomm_dtype_size(moves(collective) ? dtype : lcomm_sum_dtype(dtype));
+  return lcomm_dtype_size(lcomm_collective_moves(collective) ? dtype : lcomm_sum_dtype(dtype));
 }
 
 bool lcomm_plan_fits_memory(const lcomm_plan_request *request, int ranks) {
@@ -82,7 +77,6 @@ bool lcomm_plan_fits_memory(const lcomm_plan_request *request, int ranks) {
 }
 
 static void size_vector(lcomm_plan *plan, int ranks) {
-  plan->moves = moves(plan->collective);
   plan->element_size = element_size(plan->collective, plan->dtype);
   plan->vector_count = plan->count * times_count(plan->collective, (uint64_t)ranks);
   if (plan->collective == LCOMM_COLLECTIVE_BARRIER) {

@@ -33,6 +33,12 @@ static inline bool lcomm_collective_scatters(lcomm_collective collective) {
          collective == LCOMM_COLLECTIVE_REDUCE_SCATTERV;
 }
 
+/* Does it move bytes, and sum nothing? Its plans are plain. */
+static inline bool lcomm_collective_moves(lcomm_collective collective) {
+  return collective == LCOMM_COLLECTIVE_ALLGATHER || collective == LCOMM_COLLECTIVE_ALLGATHERV ||
+         collective == LCOMM_COLLECTIVE_ALLTOALL || collective == LCOMM_COLLECTIVE_BROADCAST;
+}
+
 /* Does a request of it have a count for each rank? */
 static inline bool lcomm_collective_has_parts(lcomm_collective collective) {
   return collective == LCOMM_COLLECTIVE_ALLGATHERV ||
@@ -101,7 +107,6 @@ typedef struct lcomm_plan {
   lcomm_memory_location location; /* likewise */
   uint64_t *part_counts;          /* of uneven parts, else NULL */
   bool error_feedback;            /* as requested */
-  bool moves;                     /* bytes are moved, not summed; always plain */
   bool lossy; /* sums go through a codec that does not carry the caller's elements exactly */
   lcomm_codec_choice stages[LCOMM_STAGE_COUNT];
   lcomm_plan_auto automatic;

@@ -78,7 +78,7 @@ static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
   const char *why =
       plan->automatic.allowed ? NULL : lcomm_eligibility_why_plan_exact(&eligibility, topo);
   snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : why_compressed(&eligibility));
-  if (plan->moves) { /* as they are, whatever the type */
+  if (lcomm_collective_moves(plan->collective)) { /* as they are, whatever the type */
     for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
       plan->stages[i] = exact_choice(LCOMM_FLOAT32);
     }
