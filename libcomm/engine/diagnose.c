@@ -229,8 +229,8 @@ static bool is_certain(const lcomm_comm *comm, const lcomm_wait_edge *edge,
   return edge->end != LCOMM_END_ASKED;
 }
 
-static lcomm_status judge(lcomm_comm *comm, const lcomm_wait_edge *edge, double waited_s,
-                          double now_s) {
+static lcomm_status conclude(lcomm_comm *comm, const lcomm_wait_edge *edge, double waited_s,
+                             double now_s) {
   static const double LONGER_S = 0.4; /* with LCOMM_FAULT_LISTEN_S less than a second */
   /* Who waits in another communicator may have begun to later. */
   double longer_s = edge->end == LCOMM_END_ELSEWHERE ? comm->settings.timeout_s : LONGER_S;
@@ -263,5 +263,5 @@ lcomm_status lcomm_diagnose(lcomm_comm *comm, const lcomm_operation *operation, 
     return lcomm_fail(comm, LCOMM_ERR_INTERNAL, "%s #%u waits for nothing",
                       lcomm_collective_name(operation->run->plan->collective), operation->sequence);
   }
-  return judge(comm, &edge, waited_s, now_s);
+  return conclude(comm, &edge, waited_s, now_s);
 }

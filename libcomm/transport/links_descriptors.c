@@ -11,8 +11,9 @@
 /* For what a communicator opens besides: a progress thread, a trace, devices. */
 enum { BESIDES = 4 };
 
-static lcomm_status judge(const lcomm_transport_setup *setup, const lcomm_transport_table *table,
-                          const lcomm_links_room *rooms, lcomm_why *why) {
+static lcomm_status check_rooms(const lcomm_transport_setup *setup,
+                                const lcomm_transport_table *table, const lcomm_links_room *rooms,
+                                lcomm_why *why) {
   for (int rank = 0; rank < setup->size; rank++) {
     const lcomm_links_room *room = &rooms[rank];
     if (room->needed > 0 && room->left < room->needed) {
@@ -40,5 +41,5 @@ lcomm_status lcomm_links_check_descriptors(const lcomm_transport_setup *setup,
   if (setup->bootstrap->allgather(setup->bootstrap->context, &mine, rooms, sizeof(mine)) != 0) {
     return lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "the bootstrap failed before links were opened");
   }
-  return judge(setup, table, rooms, why);
+  return check_rooms(setup, table, rooms, why);
 }

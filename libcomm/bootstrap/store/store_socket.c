@@ -24,7 +24,7 @@ int lcomm_poll_ms(double until_s) {
 
 /* ----------------------------------------------------------------- bytes */
 
-static lcomm_stream judge(ssize_t moved, size_t *done) {
+static lcomm_stream result_of(ssize_t moved, size_t *done) {
   if (moved > 0) {
     *done += (size_t)moved;
     return LCOMM_STREAM_MOVED;
@@ -34,11 +34,11 @@ static lcomm_stream judge(ssize_t moved, size_t *done) {
 }
 
 lcomm_stream lcomm_socket_read(int fd, void *bytes, size_t size, size_t *done) {
-  return judge(recv(fd, (char *)bytes + *done, size - *done, 0), done);
+  return result_of(recv(fd, (char *)bytes + *done, size - *done, 0), done);
 }
 
 lcomm_stream lcomm_socket_write(int fd, const void *bytes, size_t size, size_t *done) {
-  return judge(send(fd, (const char *)bytes + *done, size - *done, MSG_NOSIGNAL), done);
+  return result_of(send(fd, (const char *)bytes + *done, size - *done, MSG_NOSIGNAL), done);
 }
 
 lcomm_stream lcomm_socket_write_parts(int fd, const void *head, size_t head_size, const void *body,

@@ -74,7 +74,7 @@ static bool is_free(lcomm_store_rendezvous *m, const lcomm_store_handshake *hand
 }
 
 /* It has said who it is. Nothing is told to those without the token. */
-static void judge(lcomm_store_rendezvous *m, lcomm_store_visitor *it) {
+static void check_visitor(lcomm_store_rendezvous *m, lcomm_store_visitor *it) {
   const lcomm_launcher_env *launcher = m->store->launcher;
   const char *why = "";
   char text[256];
@@ -121,7 +121,7 @@ static void judge(lcomm_store_rendezvous *m, lcomm_store_visitor *it) {
  * greeting of the same rank may be on its way. */
 static void greeted(lcomm_store_rendezvous *m, lcomm_store_visitor *it) {
   if (lcomm_socket_is_silent(it->fd)) {
-    judge(m, it);
+    check_visitor(m, it);
   } else {
     lcomm_store_visitor_part(it);
   }
