@@ -46,6 +46,7 @@ static void sum_last(lcomm_comm *comm, double *values, uint64_t count) {
   }
   MPI_Barrier(MPI_COMM_WORLD);
   lcomm_links_progress(&comm->links);
+  require_fine(comm, lcomm_control_receive(comm));
   bool early = comm->fingerprints.early_count > 0;
   received = 0;
   require_fine(comm, lcomm_allreduce(comm, values, values, count, LCOMM_FLOAT64, LCOMM_SUM));
