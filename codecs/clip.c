@@ -7,56 +7,104 @@
 #include <math.h>
 
 #include "kernels/element.h"
+#include "kernels/squares.h"
 
-/* Several sums, because one alone would wait for every addition. */
-enum { SUMS = 8 };
+/* ---------------------------------------------------------------- squares
+ * The order of additions is that of kernels/squares.h. */
 
-static double sum_of(const double squares[SUMS]) {
-  double all = 0;
-  for (int j = 0; j < SUMS; j++) {
-    all += squares[j];
-  }
-  return all;
-}
-
-static double square(float value) {
+static double square_f32(float value) {
   double finite = (double)lcomm_finite_or_zero(value);
   return finite * finite;
 }
 
-static double norm_f32(const float *values, uint64_t n) {
-  double squares[SUMS] = {0};
-  uint64_t whole = n - n % SUMS;
-  for (uint64_t i = 0; i < whole; i += SUMS) {
-    for (int j = 0; j < SUMS; j++) {
-      squares[j] += square(values[i + (uint64_t)j]);
+static double square_f64(double value, double unit) {
+  double finite = isfinite(value) ? unit * value : 0;
+  return finite * finite;
+}
+
+static double halve(double *sums) {
+  for (int width = LCOMM_SQUARES_THREADS / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; i++) {
+      sums[i] += sums[i + width];
     }
   }
-  for (uint64_t i = whole; i < n; i++) {
-    squares[0] += square(values[i]);
-  }
-  return sqrt(sum_of(squares));
+  return sums[0];
 }
 
-/* The sum of squares of finite float64, each multiplied by `unit` before. */
-static double squares_f64(const double *values, uint64_t n, double unit) {
-  double squares[SUMS] = {0};
+static double sum_of_lanes(const double *lanes) {
+  double sums[LCOMM_SQUARES_THREADS];
+  for (int i = 0; i < LCOMM_SQUARES_THREADS; i++) {
+    const double *s = lanes + 4 * (size_t)i;
+    sums[i] = (s[0] + s[1]) + (s[2] + s[3]);
+  }
+  return halve(sums);
+}
+
+static double sum_of_pieces(const double *pieces) {
+  double sums[LCOMM_SQUARES_THREADS] = {0};
+  for (int i = 0; i < LCOMM_SQUARES_SUMS; i++) {
+    sums[i % LCOMM_SQUARES_THREADS] += pieces[i];
+  }
+  return halve(sums);
+}
+
+static double piece_f32(const float *values, uint64_t n) {
+  double lanes[LCOMM_SQUARES_LANES] = {0};
+  for (uint64_t row = 0; row < n; row += LCOMM_SQUARES_LANES) {
+    uint64_t width = n - row < LCOMM_SQUARES_LANES ? n - row : LCOMM_SQUARES_LANES;
+    for (uint64_t i = 0; i < width; i++) {
+      lanes[i] += square_f32(values[row + i]);
+    }
+  }
+  return sum_of_lanes(lanes);
+}
+
+static double piece_f64(const double *values, uint64_t n, double unit) {
+  double lanes[LCOMM_SQUARES_LANES] = {0};
   for (uint64_t i = 0; i < n; i++) {
-    double value = isfinite(values[i]) ? unit * values[i] : 0;
-    squares[i % SUMS] += value * value;
+    lanes[i % LCOMM_SQUARES_LANES] += square_f64(values[i], unit);
   }
-  return sum_of(squares);
+  return sum_of_lanes(lanes);
 }
 
-/* Squares of large values overflow, which those of a smaller unit do not. */
-static double norm_f64(const double *values, uint64_t n) {
-  static const double unit = 0x1p-600;
-  double squares = squares_f64(values, n, 1);
-  return squares <= DBL_MAX ? sqrt(squares) : sqrt(squares_f64(values, n, unit)) / unit;
+static double squares_f32(const float *values, uint64_t n) {
+  double pieces[LCOMM_SQUARES_SUMS] = {0};
+  for (uint64_t at = 0, p = 0; at < n; at += LCOMM_SQUARES_PIECE, p++) {
+    uint64_t left = n - at < LCOMM_SQUARES_PIECE ? n - at : LCOMM_SQUARES_PIECE;
+    pieces[p % LCOMM_SQUARES_SUMS] += piece_f32(values + at, left);
+  }
+  return sum_of_pieces(pieces);
 }
+
+static double squares_f64(const double *values, uint64_t n, double unit) {
+  double pieces[LCOMM_SQUARES_SUMS] = {0};
+  for (uint64_t at = 0, p = 0; at < n; at += LCOMM_SQUARES_PIECE, p++) {
+    uint64_t left = n - at < LCOMM_SQUARES_PIECE ? n - at : LCOMM_SQUARES_PIECE;
+    pieces[p % LCOMM_SQUARES_SUMS] += piece_f64(values + at, left, unit);
+  }
+  return sum_of_pieces(pieces);
+}
+
+void lcomm_squares_add(lcomm_squares *squares, const void *values, lcomm_dtype dtype, uint64_t n) {
+  if (dtype != LCOMM_FLOAT64) {
+    squares->plain += squares_f32(values, n);
+    return;
+  }
+  squares->plain += squares_f64(values, n, 1);
+  squares->scaled += squares_f64(values, n, LCOMM_SQUARES_UNIT);
+}
+
+double lcomm_squares_norm(const lcomm_squares *squares) {
+  return squares->plain <= DBL_MAX ? sqrt(squares->plain)
+                                   : sqrt(squares->scaled) / LCOMM_SQUARES_UNIT;
+}
+
+/* --------------------------------------------------------------- clipping */
 
 double lcomm_clip_norm(const void *values, lcomm_dtype dtype, uint64_t n) {
-  return dtype == LCOMM_FLOAT64 ? norm_f64(values, n) : norm_f32(values, n);
+  lcomm_squares squares = {0, 0};
+  lcomm_squares_add(&squares, values, dtype, n);
+  return lcomm_squares_norm(&squares);
 }
 
 void lcomm_clip_scale(const lcomm_kernels *kernels, void *values, lcomm_dtype dtype, uint64_t n,

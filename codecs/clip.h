@@ -3,14 +3,26 @@
 #ifndef LCOMM_CODECS_CLIP_H
 #define LCOMM_CODECS_CLIP_H
 
-/* Clipping of a gradient's norm, on the host; kernels/cuda/cuda_clip.cu has it on a device. NaN and
- * Inf do not count in a norm, so that the finite values beside them are clipped, and stay NaN and
- * Inf. */
+/* Clipping of a gradient's norm, on the host; kernels/cuda/cuda_clip.cu has it on a device, with
+ * the same bits (kernels/squares.h). NaN and Inf do not count in a norm, so that the finite values
+ * beside them are clipped, and stay NaN and Inf. */
 
 #include "kernels/kernels.h"
 #include "libcomm/include/libcomm_types.h"
 
-/* L2 norm of the finite ones of n values: of float64, or else of float32. */
+/* Of the values of several arrays, one after the other. All zero: of none. */
+typedef struct lcomm_squares {
+  double plain;
+  double scaled; /* of values times LCOMM_SQUARES_UNIT, of float64 only */
+} lcomm_squares;
+
+/* Add the squares of n values: of float64, or else of float32. */
+void lcomm_squares_add(lcomm_squares *squares, const void *values, lcomm_dtype dtype, uint64_t n);
+
+/* The L2 norm of all of them. */
+double lcomm_squares_norm(const lcomm_squares *squares);
+
+/* That of one array. */
 double lcomm_clip_norm(const void *values, lcomm_dtype dtype, uint64_t n);
 
 /* Scale n values down so that this norm is at most `limit`. */

@@ -5,7 +5,7 @@
 
 /* The kernels of a CUDA device. A table of its own beside kernels.h, because a
  * device wants whole steps where a processor wants inner loops: every function
- * here reads its sources once and writes its results once, and is one launch, `clip` excepted.
+ * here reads its sources once and writes its results once, and is one launch, `squares` excepted.
  * The bytes are those of the scalar table, NaN where two NaNs meet excepted.
  *
  * All pointers are addresses of device memory unless a comment says otherwise;
@@ -24,7 +24,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LCOMM_CUDA_SOURCES_MAX = 64 };
+#include "kernels/sample.h"
+#include "kernels/squares.h"
+
+enum {
+  LCOMM_CUDA_SOURCES_MAX = 64,
+  LCOMM_CUDA_PAIR = 2,
+  LCOMM_CUDA_SQUARES = LCOMM_CUDA_PAIR + 2 * LCOMM_SQUARES_SUMS
+};
 
 /* How values are coded. */
 typedef enum lcomm_cuda_kind {
@@ -114,6 +121,16 @@ typedef struct lcomm_cuda_combine {
   uint64_t n;
 } lcomm_cuda_combine;
 
+/* A sample of an array that lies at `offset` of a vector, whose elements first .. first+count are
+ * `values`. Where there is none, it counts as 0. */
+typedef struct lcomm_cuda_sample {
+  lcomm_sample sample;
+  const float *values;
+  uint64_t first, count, offset;
+  float factor; /* of values */
+  float *destination;
+} lcomm_cuda_sample;
+
 /* ------------------------------------------------------------------- top-k */
 
 /* As in codecs/codec_topk.h, which says what every step means. */
@@ -186,10 +203,19 @@ typedef struct lcomm_cuda_kernels {
     int (*i8)(int8_t *values, int32_t divisor, uint64_t n, void *stream);
     int (*u8)(uint8_t *values, int32_t divisor, uint64_t n, void *stream);
   } divide;
-  /* Scale n values down so that the Euclidean norm of the finite ones is at most `limit`; `sums`
-   * are 1024 doubles of scratch. The order of additions is fixed. */
-  int (*clip)(float *values, uint64_t n, double limit, double *sums, void *stream);
-  int (*clip_f64)(double *values, uint64_t n, double limit, double *sums, void *stream);
+  /* The sums of squares of kernels/squares.h: total[0] is before[0] and that of n values, total[1]
+   * before[1] and that of float64 values times LCOMM_SQUARES_UNIT. before NULL: zeros. `total` has
+   * LCOMM_CUDA_SQUARES doubles, all but two of which are scratch. */
+  int (*squares)(const float *values, uint64_t n, const double *before, double *total,
+                 void *stream);
+  int (*squares_f64)(const double *values, uint64_t n, const double *before, double *total,
+                     void *stream);
+  /* Scale n values down so that the norm of all whose squares are in `total` is at most `limit`. */
+  int (*clip_to)(float *values, uint64_t n, const double *total, double limit, void *stream);
+  int (*clip_to_f64)(double *values, uint64_t n, const double *total, double limit, void *stream);
+  /* The elements of a sample, and added to what is there. */
+  int (*sample)(const lcomm_cuda_sample *a, void *stream);
+  int (*sample_add)(const lcomm_cuda_sample *a, void *stream);
   /* split2, split4, join2, join4 of kernels.h: `width` is 2 or 4. */
   int (*split)(unsigned width, const uint8_t *source, uint8_t *const *plane, uint64_t n,
                void *stream);

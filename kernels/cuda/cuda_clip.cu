@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Clipping: lcomm_clip of codecs/clip.h in three launches, as the
- * length must be known before the first value is scaled.
- *
- * Squares are added in float64, in an order that the number of values alone
- * decides: thread by thread, then within a block, then over the blocks. It is not
- * the order of a processor, so the length may differ in its last bits, and a
- * scaled value in its last one.
- */
+/* Clipping: lcomm_clip of codecs/clip.h in three launches, as the norm must be known before the
+ * first value is scaled. Squares are added in the order of kernels/squares.h, so the norm and what
+ * is scaled by it have the bits of a processor. */
 
 #include <float.h>
 #include <math.h>
@@ -19,17 +14,25 @@
 #include "kernels/cuda/cuda_nan.cuh"
 #include "kernels/cuda/cuda_span.cuh"
 #include "kernels/element.h"
+#include "kernels/squares.h"
 
-enum { CLIP_SUMS = 1024 }; /* as cuda.h has it */
+enum {
+  PIECE_UNITS = LCOMM_SQUARES_PIECE / 4,
+  PLAIN = 0, /* of a pair: squares, */
+  SCALED = 1 /* and those of values times LCOMM_SQUARES_UNIT */
+};
 
-typedef struct clip_args {
-  float *values;
+static_assert((int)LCOMM_SPAN_THREADS == (int)LCOMM_SQUARES_THREADS, "a thread has four sums");
+
+typedef struct squares_args {
+  const void *values;
   uint64_t n;
-  double limit;
-  double *sums;
-  uint32_t sum_count;
-  lcomm_span span;
-} clip_args;
+  double *sums;         /* of blocks: those of SCALED behind LCOMM_SQUARES_SUMS of PLAIN */
+  uint32_t sum_count;   /* blocks */
+  uint32_t wide;        /* float64: SCALED, too */
+  const double *before; /* a pair, or NULL */
+  double *total;        /* a pair: that and the squares of values */
+} squares_args;
 
 /* The sum over the block, for its first thread. */
 LCOMM_DEVICE double sum_of_block(double own, double *partial) {
@@ -42,7 +45,9 @@ LCOMM_DEVICE double sum_of_block(double own, double *partial) {
     }
     lcomm_sync_block();
   }
-  return partial[0];
+  double sum = partial[0];
+  lcomm_sync_block();
+  return sum;
 }
 
 LCOMM_DEVICE double square(uint32_t bits) {
@@ -63,13 +68,14 @@ LCOMM_DEVICE lcomm_vec4 values_of_unit(const float *values, uint64_t u, uint64_t
   return bits;
 }
 
-LCOMM_KERNEL(sum_squares, clip_args) {
-  LCOMM_SHARED double partial[LCOMM_SPAN_THREADS];
+/* Of the thread in a piece. */
+LCOMM_DEVICE double squares_of_thread(const squares_args *a, uint64_t piece) {
   double sum[4] = {0, 0, 0, 0};
   lcomm_vec4 v[LCOMM_UNITS];
-  for (uint64_t first = lcomm_span_first(); 4 * first < a.n; first += lcomm_span_step()) {
+  uint64_t begin = piece * PIECE_UNITS + lcomm_thread();
+  for (uint64_t first = 0; first < PIECE_UNITS; first += LCOMM_TILE_UNITS) {
     for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
-      v[k] = values_of_unit(a.values, first + k * LCOMM_SPAN_THREADS, a.n);
+      v[k] = values_of_unit((const float *)a->values, begin + first + k * LCOMM_SPAN_THREADS, a->n);
     }
     for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
       sum[0] += square(v[k].x);
@@ -78,35 +84,118 @@ LCOMM_KERNEL(sum_squares, clip_args) {
       sum[3] += square(v[k].w);
     }
   }
-  double all = sum_of_block(sum[0] + sum[1] + (sum[2] + sum[3]), partial);
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+LCOMM_KERNEL(sum_squares, squares_args) {
+  LCOMM_SHARED double partial[LCOMM_SPAN_THREADS];
+  double all = 0;
+  for (uint64_t piece = lcomm_block(); piece * LCOMM_SQUARES_PIECE < a.n; piece += lcomm_blocks()) {
+    all += sum_of_block(squares_of_thread(&a, piece), partial);
+  }
   if (lcomm_thread() == 0) {
     a.sums[lcomm_block()] = all;
   }
 }
 
-/* One block: sums[0] becomes the factor, 1 for nothing to do. */
-LCOMM_KERNEL(choose_factor, clip_args) {
+/* The same of float64, value by value: such gradients are rare. */
+LCOMM_DEVICE double wide_squares_of_thread(const squares_args *a, uint64_t piece, double unit) {
+  const double *values = (const double *)a->values;
+  double sum[4] = {0, 0, 0, 0};
+  uint64_t begin = piece * LCOMM_SQUARES_PIECE + 4 * (uint64_t)lcomm_thread();
+  for (uint64_t row = 0; row < LCOMM_SQUARES_PIECE; row += LCOMM_SQUARES_LANES) {
+    for (uint32_t j = 0; j < 4; j++) {
+      uint64_t i = begin + row + j;
+      double value = i < a->n ? values[i] : 0;
+      value = value - value == 0 ? unit * value : 0; /* NaN for NaN and Inf */
+      sum[j] += value * value;
+    }
+  }
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+LCOMM_KERNEL(sum_squares_f64, squares_args) {
   LCOMM_SHARED double partial[LCOMM_SPAN_THREADS];
-  double own = 0;
-  for (uint32_t i = lcomm_thread(); i < a.sum_count; i += LCOMM_SPAN_THREADS) {
-    own += a.sums[i];
+  double all[2] = {0, 0};
+  for (uint64_t piece = lcomm_block(); piece * LCOMM_SQUARES_PIECE < a.n; piece += lcomm_blocks()) {
+    all[PLAIN] += sum_of_block(wide_squares_of_thread(&a, piece, 1), partial);
+    all[SCALED] += sum_of_block(wide_squares_of_thread(&a, piece, LCOMM_SQUARES_UNIT), partial);
   }
-  double length = sqrt(sum_of_block(own, partial));
   if (lcomm_thread() == 0) {
-    a.sums[0] = length <= DBL_MAX && length > a.limit ? a.limit / length : 1;
+    a.sums[lcomm_block()] = all[PLAIN];
+    a.sums[LCOMM_SQUARES_SUMS + lcomm_block()] = all[SCALED];
   }
+}
+
+LCOMM_DEVICE double sum_of_blocks(const double *sums, uint32_t count, double *partial) {
+  double own = 0;
+  for (uint32_t i = lcomm_thread(); i < count; i += LCOMM_SPAN_THREADS) {
+    own += sums[i];
+  }
+  return sum_of_block(own, partial);
+}
+
+/* One block. */
+LCOMM_KERNEL(add_squares, squares_args) {
+  LCOMM_SHARED double partial[LCOMM_SPAN_THREADS];
+  double plain = sum_of_blocks(a.sums, a.sum_count, partial);
+  double scaled = sum_of_blocks(a.sums + LCOMM_SQUARES_SUMS, a.wide ? a.sum_count : 0, partial);
+  if (lcomm_thread() == 0) {
+    a.total[PLAIN] = (a.before ? a.before[PLAIN] : 0) + plain;
+    a.total[SCALED] = (a.before ? a.before[SCALED] : 0) + scaled;
+  }
+}
+
+static squares_args args_of(const void *values, uint64_t n, const double *before, double *total) {
+  uint64_t pieces = n / LCOMM_SQUARES_PIECE + (n % LCOMM_SQUARES_PIECE != 0);
+  squares_args args = {values, n, total + LCOMM_CUDA_PAIR, 0, 0, before, total};
+  args.sum_count = pieces < LCOMM_SQUARES_SUMS ? (uint32_t)pieces : (uint32_t)LCOMM_SQUARES_SUMS;
+  return args;
+}
+
+extern "C" int lcomm_cuda_run_squares(const float *values, uint64_t n, const double *before,
+                                      double *total, void *stream) {
+  squares_args args = args_of(values, n, before, total);
+  int error = LCOMM_LAUNCH(sum_squares, args.sum_count, LCOMM_SPAN_THREADS, stream, args);
+  return error ? error : LCOMM_LAUNCH(add_squares, 1, LCOMM_SPAN_THREADS, stream, args);
+}
+
+extern "C" int lcomm_cuda_run_squares_f64(const double *values, uint64_t n, const double *before,
+                                          double *total, void *stream) {
+  squares_args args = args_of(values, n, before, total);
+  args.wide = 1;
+  int error = LCOMM_LAUNCH(sum_squares_f64, args.sum_count, LCOMM_SPAN_THREADS, stream, args);
+  return error ? error : LCOMM_LAUNCH(add_squares, 1, LCOMM_SPAN_THREADS, stream, args);
+}
+
+/* ------------------------------------------------------------------ scaling */
+
+typedef struct scale_args {
+  void *values;
+  uint64_t n;
+  const double *total;
+  double limit;
+  lcomm_span span;
+} scale_args;
+
+/* lcomm_clip_factor of lcomm_squares_norm */
+LCOMM_DEVICE double factor_of(const scale_args *a) {
+  double plain = a->total[PLAIN];
+  double norm = plain <= DBL_MAX ? sqrt(plain) : sqrt(a->total[SCALED]) / LCOMM_SQUARES_UNIT;
+  return norm > a->limit ? a->limit / norm : 1;
 }
 
 LCOMM_DEVICE uint32_t scaled_bits(float factor, uint32_t bits) {
   return lcomm_f32_bits(lcomm_product_f32(factor, lcomm_f32_from_bits(bits)));
 }
 
-LCOMM_KERNEL(scale, clip_args) {
-  float factor = (float)a.sums[0];
+LCOMM_KERNEL(scale, scale_args) {
+  float factor = (float)factor_of(&a);
   if (factor == 1) {
     return;
   }
-  uint8_t *units = (uint8_t *)(a.values + a.span.head);
+  float *values = (float *)a.values;
+  uint8_t *units = (uint8_t *)(values + a.span.head);
   lcomm_vec4 v[LCOMM_UNITS];
   for (uint64_t first = lcomm_span_first(); first < a.span.units; first += lcomm_span_step()) {
     for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
@@ -120,79 +209,29 @@ LCOMM_KERNEL(scale, clip_args) {
   }
   for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step()) {
     uint64_t i = lcomm_loose_index(a.span, sizeof(float), j);
-    a.values[i] = lcomm_product_f32(factor, a.values[i]);
+    values[i] = lcomm_product_f32(factor, values[i]);
   }
 }
 
-static uint32_t sums_for(uint64_t n) {
-  uint64_t tile = (uint64_t)LCOMM_TILE_UNITS * 4, tiles = n / tile + (n % tile != 0);
-  return tiles < CLIP_SUMS ? (uint32_t)tiles : (uint32_t)CLIP_SUMS;
-}
-
-extern "C" int lcomm_cuda_run_clip(float *values, uint64_t n, double limit, double *sums,
-                                   void *stream) {
-  const void *array = values;
-  clip_args args = {values, n,           limit,
-                    sums,   sums_for(n), lcomm_span_of(&array, 1, sizeof(float), n)};
-  if (n == 0) {
-    return 0;
-  }
-  int error = LCOMM_LAUNCH(sum_squares, args.sum_count, LCOMM_SPAN_THREADS, stream, args);
-  if (error == 0) {
-    error = LCOMM_LAUNCH(choose_factor, 1, LCOMM_SPAN_THREADS, stream, args);
-  }
-  if (error == 0) {
-    error = LCOMM_LAUNCH(scale, lcomm_span_blocks(args.span), LCOMM_SPAN_THREADS, stream, args);
-  }
-  return error;
-}
-
-/* ------------------------------------------------------------------ float64
- * As above, value by value: float64 gradients are rare. A length whose square is beyond the
- * range of float64 is left as it is. */
-
-typedef struct wide_args {
-  double *values;
-  uint64_t n;
-  double *sums;
-} wide_args;
-
-LCOMM_KERNEL(sum_squares_f64, wide_args) {
-  LCOMM_SHARED double partial[LCOMM_SPAN_THREADS];
-  double sum = 0;
-  for (uint64_t i = lcomm_loose_first(); i < a.n; i += lcomm_loose_step()) {
-    double value = a.values[i];
-    sum += value - value == 0 ? value * value : 0; /* NaN for NaN and Inf */
-  }
-  double all = sum_of_block(sum, partial);
-  if (lcomm_thread() == 0) {
-    a.sums[lcomm_block()] = all;
-  }
-}
-
-LCOMM_KERNEL(scale_f64, wide_args) {
-  double factor = a.sums[0];
+LCOMM_KERNEL(scale_f64, scale_args) {
+  double factor = factor_of(&a), *values = (double *)a.values;
   if (factor == 1) {
     return;
   }
   for (uint64_t i = lcomm_loose_first(); i < a.n; i += lcomm_loose_step()) {
-    a.values[i] = lcomm_product_f64(factor, a.values[i]);
+    values[i] = lcomm_product_f64(factor, values[i]);
   }
 }
 
-extern "C" int lcomm_cuda_run_clip_f64(double *values, uint64_t n, double limit, double *sums,
-                                       void *stream) {
-  wide_args args = {values, n, sums};
-  clip_args choose = {NULL, n, limit, sums, sums_for(n), {0, 0, 0}};
-  if (n == 0) {
-    return 0;
-  }
-  int error = LCOMM_LAUNCH(sum_squares_f64, choose.sum_count, LCOMM_SPAN_THREADS, stream, args);
-  if (error == 0) {
-    error = LCOMM_LAUNCH(choose_factor, 1, LCOMM_SPAN_THREADS, stream, choose);
-  }
-  if (error == 0) {
-    error = LCOMM_LAUNCH(scale_f64, choose.sum_count, LCOMM_SPAN_THREADS, stream, args);
-  }
-  return error;
+extern "C" int lcomm_cuda_run_clip_to(float *values, uint64_t n, const double *total, double limit,
+                                      void *stream) {
+  const void *array = values;
+  scale_args args = {values, n, total, limit, lcomm_span_of(&array, 1, sizeof(float), n)};
+  return LCOMM_LAUNCH(scale, lcomm_span_blocks(args.span), LCOMM_SPAN_THREADS, stream, args);
+}
+
+extern "C" int lcomm_cuda_run_clip_to_f64(double *values, uint64_t n, const double *total,
+                                          double limit, void *stream) {
+  scale_args args = {values, n, total, limit, {0, 0, n}};
+  return LCOMM_LAUNCH(scale_f64, lcomm_span_blocks(args.span), LCOMM_SPAN_THREADS, stream, args);
 }

@@ -28,8 +28,16 @@ int lcomm_cuda_run_momentum(float factor, const float *before, float *momentum, 
 int lcomm_cuda_run_count_not_finite(const float *source, uint64_t n, uint64_t *found, void *stream);
 int lcomm_cuda_run_count_not_finite_f64(const double *source, uint64_t n, uint64_t *found,
                                         void *stream);
-int lcomm_cuda_run_clip(float *values, uint64_t n, double limit, double *sums, void *stream);
-int lcomm_cuda_run_clip_f64(double *values, uint64_t n, double limit, double *sums, void *stream);
+int lcomm_cuda_run_squares(const float *values, uint64_t n, const double *before, double *total,
+                           void *stream);
+int lcomm_cuda_run_squares_f64(const double *values, uint64_t n, const double *before,
+                               double *total, void *stream);
+int lcomm_cuda_run_clip_to(float *values, uint64_t n, const double *total, double limit,
+                           void *stream);
+int lcomm_cuda_run_clip_to_f64(double *values, uint64_t n, const double *total, double limit,
+                               void *stream);
+int lcomm_cuda_run_sample(const lcomm_cuda_sample *a, void *stream);
+int lcomm_cuda_run_sample_add(const lcomm_cuda_sample *a, void *stream);
 
 int lcomm_cuda_run_split(unsigned width, const uint8_t *source, uint8_t *const *plane, uint64_t n,
                          void *stream);

@@ -44,12 +44,6 @@ static lcomm_status reject(changing *it, lcomm_status status, const char *why) {
 }
 
 static lcomm_status check_tensors(changing *it) {
-  if (lcomm_memory_is_on_device(it->comm->tensors->location) &&
-      it->policy.clip_scope == LCOMM_CLIP_GLOBAL) {
-    return reject(it, LCOMM_ERR_UNSUPPORTED,
-                  "clip=NORM:global is for tensors on the host, and these are on a device; use "
-                  "clip=NORM, which clips each tensor");
-  }
   for (size_t i = 0; it->policy.momentum > 0 && i < it->comm->tensors->count; i++) {
     const lcomm_tensor *tensor = it->comm->tensors->list[i];
     if (tensor->dtype == LCOMM_FLOAT64 && lcomm_plan_op(tensor->op) == LCOMM_SUM) {

@@ -11,6 +11,7 @@
  * device it is put into the stream of the run, between lcomm_run_enter and lcomm_run_leave;
  * SYSTEM when the device refuses: the communicator has failed then. */
 
+#include "kernels/sample.h"
 #include "libcomm/engine/exec.h"
 
 struct lcomm_stream_gate;
@@ -32,6 +33,16 @@ typedef struct lcomm_summing {
   float *destination;
   const lcomm_step *next; /* the ENCODE of the sum, which may be done in the same pass; or NULL */
 } lcomm_summing;
+
+/* A sample of an array that lies at `offset` of a vector, of which elements first .. first+count
+ * are `values`. Where there is none, it counts as 0. */
+typedef struct lcomm_sampling {
+  lcomm_sample sample;
+  const float *values;
+  uint64_t first, count, offset;
+  float factor; /* of values */
+  float *destination;
+} lcomm_sampling;
 
 /* Payloads of slots. */
 typedef struct lcomm_backend_payloads {
@@ -91,6 +102,17 @@ typedef struct lcomm_backend_vectors {
                            uint64_t n);
   /* Scale values of float32 or float64 down to an L2 norm of at most `norm`, see codecs/clip.h. */
   lcomm_status (*clip)(lcomm_run *run, const lcomm_buffer *values, double norm);
+  /* The same in two steps, for vectors of several runs: count the squares of values, and those that
+   * another run has counted (NULL: none); scale down so that the norm of all that `all` has counted
+   * is at most `norm`. */
+  lcomm_status (*squares)(lcomm_run *run, const lcomm_buffer *values, const lcomm_run *others);
+  lcomm_status (*clip_to)(lcomm_run *run, const lcomm_buffer *values, const lcomm_run *all,
+                          double norm);
+
+  /* Bring elements of a vector to memory of the host, pinned where the run is on a device: they are
+   * there once the run is over. Add them to what is there. */
+  lcomm_status (*sample)(lcomm_run *run, const lcomm_sampling *it);
+  lcomm_status (*sample_add)(lcomm_run *run, const lcomm_sampling *it);
 } lcomm_backend_vectors;
 
 /* Operations that end later. */
@@ -158,7 +180,8 @@ extern const lcomm_backend_vectors lcomm_backend_cpu_vectors, lcomm_backend_cuda
   {                                                                                                \
     .copy = copy, .load = load, .store = store, .average = average,                                \
     .count_not_finite = count_not_finite, .fold = fold, .add = add, .add_f64 = add_f64,            \
-    .momentum = momentum, .clip = clip                                                             \
+    .momentum = momentum, .clip = clip, .squares = squares, .clip_to = clip_to, .sample = sample,  \
+    .sample_add = sample_add                                                                       \
   }
 
 /* The backend of a plan whose vector is at `location`. */

@@ -135,4 +135,50 @@ static lcomm_status clip(lcomm_run *run, const lcomm_buffer *values, double norm
   return LCOMM_OK;
 }
 
+static lcomm_status squares(lcomm_run *run, const lcomm_buffer *values, const lcomm_run *others) {
+  run->squares = others ? others->squares : (lcomm_squares){0, 0};
+  lcomm_squares_add(&run->squares, values->data, values->dtype, values->count);
+  return LCOMM_OK;
+}
+
+static lcomm_status clip_to(lcomm_run *run, const lcomm_buffer *values, const lcomm_run *all,
+                            double norm) {
+  double factor = lcomm_clip_factor(lcomm_squares_norm(&all->squares), norm);
+  if (factor < 1) {
+    lcomm_clip_scale(run->comm->kernels, values->data, values->dtype, values->count, factor);
+  }
+  return LCOMM_OK;
+}
+
+/* ---------------------------------------------------------------- samples */
+
+static float sampled(const lcomm_sampling *it, uint64_t place) {
+  uint64_t at = it->offset + place - it->first;
+  return at < it->count ? it->factor * it->values[at] : 0; /* so is one before the first */
+}
+
+static lcomm_status sample(lcomm_run *run, const lcomm_sampling *it) {
+  float *to = it->destination;
+  (void)run;
+  for (uint64_t i = 0; i < it->sample.blocks; i++, to += it->sample.block) {
+    uint64_t begin = lcomm_sample_begin(&it->sample, i);
+    for (uint32_t j = 0; j < it->sample.block; j++) {
+      to[j] = sampled(it, begin + j);
+    }
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status sample_add(lcomm_run *run, const lcomm_sampling *it) {
+  float *to = it->destination;
+  (void)run;
+  for (uint64_t i = 0; i < it->sample.blocks; i++, to += it->sample.block) {
+    uint64_t begin = lcomm_sample_begin(&it->sample, i);
+    for (uint32_t j = 0; j < it->sample.block; j++) {
+      to[j] += sampled(it, begin + j);
+    }
+  }
+  return LCOMM_OK;
+}
+
 const lcomm_backend_vectors lcomm_backend_cpu_vectors = LCOMM_BACKEND_VECTORS_TABLE;

@@ -203,14 +203,71 @@ static lcomm_status momentum(lcomm_run *run, float factor, lcomm_ef_array moment
                                                                  device->stream));
 }
 
+static int launch_squares(const lcomm_run_device *device, const lcomm_buffer *values,
+                          const double *before) {
+  const lcomm_cuda_kernels *kernels = device->table->kernels;
+  return values->dtype == LCOMM_FLOAT64 ? kernels->squares_f64(values->data, values->count, before,
+                                                               device->squares, device->stream)
+                                        : kernels->squares(values->data, values->count, before,
+                                                           device->squares, device->stream);
+}
+
+static int launch_clip(const lcomm_run_device *device, const lcomm_buffer *values,
+                       const double *total, double norm) {
+  const lcomm_cuda_kernels *kernels = device->table->kernels;
+  return values->dtype == LCOMM_FLOAT64
+             ? kernels->clip_to_f64(values->data, values->count, total, norm, device->stream)
+             : kernels->clip_to(values->data, values->count, total, norm, device->stream);
+}
+
 static lcomm_status clip(lcomm_run *run, const lcomm_buffer *values, double norm) {
   const lcomm_run_device *device = run->device;
-  const lcomm_cuda_kernels *kernels = device->table->kernels;
-  bool wide = values->dtype == LCOMM_FLOAT64;
-  int error =
-      wide ? kernels->clip_f64(values->data, values->count, norm, device->scratch, device->stream)
-           : kernels->clip(values->data, values->count, norm, device->scratch, device->stream);
-  return lcomm_run_device_check(run, "clipping", error);
+  LCOMM_TRY(lcomm_run_device_check(run, "clipping", launch_squares(device, values, NULL)));
+  return lcomm_run_device_check(run, "clipping",
+                                launch_clip(device, values, device->squares, norm));
+}
+
+/* What another run has counted is in its stream. */
+static lcomm_status squares(lcomm_run *run, const lcomm_buffer *values, const lcomm_run *others) {
+  const lcomm_run_device *device = run->device;
+  LCOMM_TRY(others ? run->backend->queue->follow_event(run, others->device->counted) : LCOMM_OK);
+  const double *before = others ? others->device->squares : NULL;
+  LCOMM_TRY(lcomm_run_device_check(run, "clipping", launch_squares(device, values, before)));
+  return lcomm_run_device_check(run, "clipping",
+                                device->table->event.record(device->counted, device->stream));
+}
+
+static lcomm_status clip_to(lcomm_run *run, const lcomm_buffer *values, const lcomm_run *all,
+                            double norm) {
+  LCOMM_TRY(all == run ? LCOMM_OK : run->backend->queue->follow_event(run, all->device->counted));
+  return lcomm_run_device_check(run, "clipping",
+                                launch_clip(run->device, values, all->device->squares, norm));
+}
+
+/* ---------------------------------------------------------------- samples */
+
+static lcomm_cuda_sample launch_of(const lcomm_sampling *it) {
+  return (lcomm_cuda_sample){.sample = it->sample,
+                             .values = it->values,
+                             .first = it->first,
+                             .count = it->count,
+                             .offset = it->offset,
+                             .factor = it->factor,
+                             .destination = it->destination};
+}
+
+static lcomm_status sample(lcomm_run *run, const lcomm_sampling *it) {
+  const lcomm_run_device *device = run->device;
+  lcomm_cuda_sample launch = launch_of(it);
+  return lcomm_run_device_check(run, "a sample",
+                                device->table->kernels->sample(&launch, device->stream));
+}
+
+static lcomm_status sample_add(lcomm_run *run, const lcomm_sampling *it) {
+  const lcomm_run_device *device = run->device;
+  lcomm_cuda_sample launch = launch_of(it);
+  return lcomm_run_device_check(run, "a sample",
+                                device->table->kernels->sample_add(&launch, device->stream));
 }
 
 const lcomm_backend_vectors lcomm_backend_cuda_vectors = LCOMM_BACKEND_VECTORS_TABLE;

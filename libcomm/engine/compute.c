@@ -4,6 +4,8 @@
 /* Computations of the executor: what ENCODE, DECODE and REDUCE do with slots, spans and error
  * feedback, over the operations of a backend. */
 
+#include <string.h>
+
 #include "codecs/wire.h"
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/exec_internal.h"
@@ -98,6 +100,30 @@ static lcomm_status mask_sent(lcomm_run *run, const lcomm_step *step) {
     return LCOMM_OK;
   }
   return run->backend->payloads->topk_mask(run, step->slot, LCOMM_NO_SLOT, step->span, momentum);
+}
+
+/* Entries in payloads of top-k of this step. */
+static uint64_t count_sent(const lcomm_run *run, const lcomm_step *step) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < step->slot_count; i++) {
+    uint32_t entries = 0;
+    memcpy(&entries, run->slots[step->slot + i].payload, sizeof(entries)); /* little-endian */
+    sum += entries;
+  }
+  return sum;
+}
+
+/* What was picked and found no room waits in the residual. An owner picks again from what others
+ * have sent: that counts there. */
+static uint64_t count_waiting(lcomm_run *run, uint32_t index) {
+  const lcomm_step *step = &run->plan->schedule.steps[index];
+  if (step->feedback == LCOMM_FEEDBACK_OWNER || !lcomm_run_is_sparse(run, step->slot)) {
+    return 0;
+  }
+  uint64_t picked = run->codecs.picks[index], waited = picked - count_sent(run, step);
+  run->stats.topk_picked += picked;
+  run->stats.topk_waited += waited;
+  return waited;
 }
 
 /* The payloads are made. */
@@ -273,7 +299,8 @@ lcomm_status lcomm_exec_compute(lcomm_run *run, uint32_t index) {
   return lcomm_run_is_sparse(run, step->slot) ? encode_topk(run, index) : encode_dense(run, index);
 }
 
-static void trace_compute(const lcomm_run *run, const lcomm_computation *it, double end_s) {
+static void trace_compute(const lcomm_run *run, const lcomm_computation *it, uint64_t waited,
+                          double end_s) {
   const lcomm_step *step = &run->plan->schedule.steps[it->step];
   uint32_t slot = step->kind == LCOMM_STEP_REDUCE
                       ? run->plan->schedule.sources[step->sources + step->slot_count - 1]
@@ -288,7 +315,8 @@ static void trace_compute(const lcomm_run *run, const lcomm_computation *it, dou
                              .peer = -1,
                              .bytes = lcomm_span_count(step->span) * run->plan->element_size,
                              .name = run->data.name,
-                             .codec = format ? format->codec->name : NULL};
+                             .codec = format ? format->codec->name : NULL,
+                             .waited = waited};
   lcomm_trace_add(run->comm->trace, &event);
 }
 
@@ -301,10 +329,11 @@ lcomm_status lcomm_exec_end_compute(lcomm_run *run, const lcomm_computation *it,
     return LCOMM_OK;
   }
   double end_s = lcomm_clock_s();
+  uint64_t waited = encodes ? count_waiting(run, it->step) : 0;
   lcomm_exec_release(run, step);
   *(encodes ? &run->stats.encode_s : &run->stats.decode_s) += end_s - it->begun_s;
   if (run->comm->trace) {
-    trace_compute(run, it, end_s);
+    trace_compute(run, it, waited, end_s);
   }
   return LCOMM_OK;
 }

@@ -12,6 +12,7 @@
  * program order; messages are posted as soon as they can be.
  */
 
+#include "codecs/clip.h"
 #include "codecs/codec_sum.h"
 #include "codecs/lossless.h"
 #include "libcomm/base/clock.h"
@@ -93,6 +94,7 @@ typedef struct lcomm_fastpath_send {
 /* Contexts of the codecs. */
 typedef struct lcomm_run_codecs {
   lcomm_topk **encoders; /* per step, NULL where the step is no top-k ENCODE */
+  uint64_t *picks;       /* per step: entries that such an encoder picks */
   lcomm_lossless *lossless[LCOMM_STAGE_COUNT]; /* NULL where the stage has none */
 } lcomm_run_codecs;
 
@@ -159,7 +161,8 @@ struct lcomm_run {
   uint32_t sequence;              /* number of the operation */
   uint32_t seed_shift;            /* added to it where it seeds stochastic rounding */
   lcomm_run_phase phase;
-  uint64_t not_finite; /* in the result, where that is counted */
+  uint64_t not_finite;   /* in the result, where that is counted */
+  lcomm_squares squares; /* that it has counted, on the host */
 
   /* What ranks compare in every message: the terms. */
   lcomm_run_terms terms;

@@ -115,6 +115,8 @@ static void account(lcomm_comm *comm, const lcomm_operation *operation, double n
                              .encode_s = run->stats.encode_s,
                              .decode_s = run->stats.decode_s,
                              .wire_s = run->stats.wire_s,
+                             .picked = run->stats.topk_picked,
+                             .waited = run->stats.topk_waited,
                              .codec = plan->stages[LCOMM_STAGE_NET].format.codec->id};
   for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
     cost.sent_bytes[link] = run->stats.sent_bytes[link];
@@ -127,6 +129,8 @@ static void account(lcomm_comm *comm, const lcomm_operation *operation, double n
   all->encode_s += cost.encode_s;
   all->decode_s += cost.decode_s;
   all->wire_s += cost.wire_s;
+  all->topk_picked += cost.picked;
+  all->topk_waited += cost.waited;
   if (operation->status == LCOMM_OK) {
     all->operations++;
     lcomm_summary_add(&comm->summary, lcomm_operation_row(comm, operation), &cost,

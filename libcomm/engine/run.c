@@ -43,6 +43,7 @@ static lcomm_status make_encoder(lcomm_run *run, uint32_t index,
   lcomm_topk_shape shape;
   lcomm_plan_topk_shape(run->plan, stage, step->span, step->slot_count, scratch, &shape);
   LCOMM_TRY(lcomm_topk_create(&shape, &run->codecs.encoders[index]));
+  run->codecs.picks[index] = lcomm_topk_total(run->codecs.encoders[index]);
   for (uint32_t i = 0; i < step->slot_count; i++) {
     if (lcomm_topk_output_bound(run->codecs.encoders[index], i) >
         run->slots[step->slot + i].capacity) {
@@ -55,8 +56,10 @@ static lcomm_status make_encoder(lcomm_run *run, uint32_t index,
 static lcomm_status make_encoders(lcomm_run *run) {
   uint32_t steps = run->plan->schedule.step_count;
   run->codecs.encoders = calloc((size_t)steps + 1, sizeof *run->codecs.encoders);
+  run->codecs.picks = calloc((size_t)steps + 1, sizeof *run->codecs.picks);
   lcomm_segment_scratch scratch;
-  if (!run->codecs.encoders || lcomm_plan_scratch_make(run->plan, &scratch) != LCOMM_OK) {
+  if (!run->codecs.encoders || !run->codecs.picks ||
+      lcomm_plan_scratch_make(run->plan, &scratch) != LCOMM_OK) {
     return LCOMM_ERR_MEMORY;
   }
   lcomm_status status = LCOMM_OK;
@@ -179,6 +182,7 @@ void lcomm_run_destroy(lcomm_run *run) {
     lcomm_topk_destroy(run->codecs.encoders[i]);
   }
   free(run->codecs.encoders);
+  free(run->codecs.picks);
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
     lcomm_lossless_destroy(run->codecs.lossless[i]);
   }

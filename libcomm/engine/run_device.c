@@ -11,7 +11,7 @@
 #include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/exec_internal.h"
 
-enum { DEVICE_ALIGN = 256, SCRATCH = 1024 };
+enum { DEVICE_ALIGN = 256 };
 
 static size_t aligned(size_t size) {
   return (size + DEVICE_ALIGN - 1) / DEVICE_ALIGN * DEVICE_ALIGN;
@@ -46,6 +46,7 @@ static lcomm_status make_events(lcomm_run_device *device) {
   const lcomm_device_table *table = device->table;
   LCOMM_TRY(got(device, "event", table->event.create(false, &device->begin)));
   LCOMM_TRY(got(device, "event", table->event.create(false, &device->end)));
+  LCOMM_TRY(got(device, "event", table->event.create(false, &device->counted)));
   for (int i = 0; i < LCOMM_DEVICE_WORKS; i++) {
     LCOMM_TRY(got(device, "event", table->event.create(false, &device->works.ring[i].event)));
   }
@@ -76,7 +77,7 @@ lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
   LCOMM_TRY(got(device, "memory", table->memory.pinned_get(sizeof(uint64_t), here)));
   LCOMM_TRY(got(device, "memory", table->memory.get(sizeof(uint64_t), found)));
   return got(device, "memory",
-             table->memory.get(SCRATCH * sizeof(double), (void **)&device->scratch));
+             table->memory.get(LCOMM_CUDA_SQUARES * sizeof(double), (void **)&device->squares));
 }
 
 void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size) {
@@ -239,11 +240,12 @@ lcomm_status lcomm_run_device_make(lcomm_run *run) {
 }
 
 static void free_events(lcomm_run_device *device) {
-  void *all[LCOMM_DEVICE_WORKS + 2] = {device->begin, device->end};
+  enum { OTHERS = 3 };
+  void *all[LCOMM_DEVICE_WORKS + OTHERS] = {device->begin, device->end, device->counted};
   for (int i = 0; i < LCOMM_DEVICE_WORKS; i++) {
-    all[i + 2] = device->works.ring[i].event;
+    all[i + OTHERS] = device->works.ring[i].event;
   }
-  for (int i = 0; i < LCOMM_DEVICE_WORKS + 2; i++) {
+  for (int i = 0; i < LCOMM_DEVICE_WORKS + OTHERS; i++) {
     if (all[i]) {
       (void)device->table->event.destroy(all[i]);
     }
@@ -271,7 +273,7 @@ void lcomm_run_device_free(lcomm_run *run) {
   (void)table->memory.pinned_free(run->arena);
   (void)table->memory.free(device->memory);
   (void)table->memory.free(device->found);
-  (void)table->memory.free(device->scratch);
+  (void)table->memory.free(device->squares);
   (void)table->memory.pinned_free(device->payload_sizes);
   (void)table->memory.pinned_free(device->found_here);
   if (device->stream) {

@@ -64,7 +64,8 @@ typedef struct lcomm_run_device {
 
   bool is_closed;       /* nothing follows for this operation, and `end` is not over */
   void *begin, *end;    /* events: the caller's stream has come to the call; all is done */
-  double *scratch;      /* of the device: for norms */
+  void *counted;        /* event: `squares` are what the run has counted */
+  double *squares;      /* of the device, LCOMM_CUDA_SQUARES of them */
   uint64_t *found;      /* of the device: values that are not finite */
   uint64_t *found_here; /* pinned: the same */
 } lcomm_run_device;

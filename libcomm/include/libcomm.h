@@ -102,18 +102,18 @@
  *                 are not, and so is what is sent with a residual that has a
  *                 name, each call by itself. NaN and Inf do not count in a norm
  *                 and stay what they are. 0 < NORM <= 1e9; needs a codec with
- *                 +ef in net or in a pattern; global needs tensors on the host
+ *                 +ef in net or in a pattern
  *                                                       (default none)
  *   undo=on|off   the last step of tensors, and the last call with each
  *                 residual, can be undone (lcomm_tensors_discard,
  *                 lcomm_residual_discard); error feedback and momentum take
  *                 twice the memory then                 (default off)
- *   nonfinite=report|discard  what becomes of a step of tensors, or an
- *                 all-reduce with a residual, whose results hold NaN or Inf:
- *                 they are counted, or it is undone as well, on all ranks
- *                 alike; the results stay as they are, so the program skips its
- *                 optimiser's step (lcomm_tensors_not_finite). discard implies
- *                 undo=on                               (default report)
+ *   nonfinite=report|discard  what becomes of a step of tensors, or a call
+ *                 with a residual (a reduce-scatter: if it blocks), whose results
+ *                 hold NaN or Inf: they are counted, or it is undone as well, on
+ *                 all ranks alike; the results stay as they are, so the program
+ *                 skips its optimiser's step (lcomm_tensors_not_finite). discard
+ *                 implies undo=on                       (default report)
  *   scope=tensor|bucket  top-k picks its share in every tensor, or over the
  *                 whole bucket                          (default tensor)
  *   bucket=SIZE   tensors are fused into buckets of at most this size, 4K or

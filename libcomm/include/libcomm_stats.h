@@ -45,6 +45,10 @@ typedef struct lcomm_stats {
   uint64_t guard_beyond; /* tensors found beyond a limit, each check counted */
   uint64_t guard_waited; /* entries of top-k found waiting, over all checks */
   double guard_error, guard_cosine, guard_residual;
+  uint64_t topk_picked; /* entries that top-k picked here for other ranks, in all operations, */
+  uint64_t topk_waited; /* and those of them that found no room in the message to their owner:
+                           they wait in the residual. More than a few in a hundred only where the
+                           large values of most ranks lie in the tiles of a few owners */
 } lcomm_stats;
 
 /* Counters of this rank since creation or the last reset. Not collective. */

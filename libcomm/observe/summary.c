@@ -57,6 +57,8 @@ static void add_cost(lcomm_summary_cost *sum, const lcomm_summary_cost *cost) {
   sum->encode_s += cost->encode_s;
   sum->decode_s += cost->decode_s;
   sum->wire_s += cost->wire_s;
+  sum->picked += cost->picked;
+  sum->waited += cost->waited;
 }
 
 void lcomm_summary_add(lcomm_summary *summary, lcomm_summary_row *row,

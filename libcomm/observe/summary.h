@@ -39,6 +39,7 @@ typedef struct lcomm_summary_cost {
   double encode_s;                        /* in encoders */
   double decode_s;                        /* in decoders and sums */
   double wire_s;                          /* with a message of it in flight */
+  uint64_t picked, waited;                /* entries of top-k, as in lcomm_stats */
   lcomm_codec_id codec;                   /* between nodes */
 } lcomm_summary_cost;
 

@@ -114,7 +114,15 @@ static void put_verdict(lcomm_writer *w, const lcomm_summary_row *sum, double ac
 }
 
 /* What should not be, or what others are the reason of; nothing when all is well. */
-static void put_remarks(lcomm_writer *w, const lcomm_summary *summary) {
+static void put_remarks(lcomm_writer *w, const lcomm_summary *summary,
+                        const lcomm_summary_row *sum) {
+  if (sum->cost.waited > 0) {
+    lcomm_write(w,
+                "  %llu of %llu entries that top-k picked (%.2f %%) found no room in the messages "
+                "to their owners and waited in residuals.\n",
+                (unsigned long long)sum->cost.waited, (unsigned long long)sum->cost.picked,
+                100 * (double)sum->cost.waited / (double)sum->cost.picked);
+  }
   if (summary->flow_waits > 0) {
     lcomm_write(w, "  %llu operations waited until a slower rank had caught up.\n",
                 (unsigned long long)summary->flow_waits);
@@ -172,7 +180,7 @@ size_t lcomm_summary_print(const lcomm_summary *summary, double now_s, char *tex
     active_s += now_s - summary->active_since_s;
   }
   put_verdict(&w, &sum, active_s);
-  put_remarks(&w, summary);
+  put_remarks(&w, summary, &sum);
   put_guarded(&w, summary);
   return w.length;
 }

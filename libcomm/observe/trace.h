@@ -80,6 +80,7 @@ typedef struct lcomm_trace_event {
   uint64_t bytes;        /* on the wire; of a payload; of the data of an operation */
   const char *name;      /* tensor or bucket, copied; NULL: none */
   const char *codec;     /* copied; NULL: none */
+  uint64_t waited;       /* of ENCODE: entries of top-k that found no room */
   lcomm_trace_guard guard;
 } lcomm_trace_event;
 

@@ -241,6 +241,9 @@ void lcomm_trace_format_event(lcomm_trace_line *line, const lcomm_trace_event *e
   }
   put_text(line, "tensor", event->name);
   put_text(line, "codec", event->codec);
+  if (event->waited > 0) {
+    lcomm_trace_put(line, ",\"waited\":%llu", (unsigned long long)event->waited);
+  }
   if (event->kind == LCOMM_TRACE_GUARD) {
     put_guard(line, &event->guard);
   }

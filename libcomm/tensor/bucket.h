@@ -53,7 +53,8 @@ struct lcomm_bucket {
   unsigned rungs;      /* of its tensors, see lcomm_guarded */
   uint64_t *ends;      /* in the vector, of what top-k looks at together; owned */
   lcomm_ef ef;
-  bool over; /* in this step */
+  lcomm_run *run; /* of this step */
+  bool over;      /* in this step */
 };
 
 /* The step that was finished last, as lcomm_tensors_discard() needs it. */
@@ -79,10 +80,9 @@ typedef struct lcomm_tensor_set {
   size_t pending;                 /* added or (un)frozen here, not agreed on yet */
   atomic_bool moved;              /* a tensor was given another buffer, ever */
   lcomm_memory_location location; /* of all tensors */
-  double clip_factor;             /* of all gradients of this step, by clip=NORM:global */
+  const lcomm_run *counted;       /* clip=NORM:global: has the norm of the buckets so far */
   lcomm_step_past past;
   struct lcomm_guard *guard;           /* guard.h, NULL: nothing is checked */
-  bool guard_refused;                  /* it was said that devices have none */
   lcomm_guard_function guard_function; /* lcomm_guard_set(), or NULL */
   void *guard_context;
 } lcomm_tensor_set;
@@ -137,9 +137,11 @@ void lcomm_step_begin(lcomm_comm *comm);
 void lcomm_step_end(lcomm_comm *comm);
 
 /* bucket_clip.c. Does a step scale all gradients by one factor (clip=NORM:global)? Then no bucket
- * starts before all tensors are ready, and lcomm_step_clip() finds the factor. */
+ * starts before all tensors are ready. The vector of a bucket is counted in the norm; it is scaled,
+ * after all of them were counted. */
 bool lcomm_step_clips_globally(const lcomm_comm *comm);
-void lcomm_step_clip(lcomm_comm *comm);
+lcomm_status lcomm_step_clip_count(lcomm_comm *comm, lcomm_run *run, const lcomm_buffer *all);
+lcomm_status lcomm_step_clip(lcomm_comm *comm, lcomm_run *run, const lcomm_buffer *all);
 
 /* Start every bucket whose turn it is and whose tensors are ready; none before all ranks
  * have agreed on the tensors (lcomm_tensors_plan). */

@@ -2,12 +2,11 @@
  * Copyright the libcomm authors */
 
 /* clip=NORM:global: one factor for all gradients of this rank in a step, by the norm of all of them
- * together. It is known when the last of them is ready. */
+ * together. It is known when the last of them is in the vector of its bucket. */
 
 #include <math.h>
 
-#include "codecs/clip.h"
-#include "codecs/codec.h"
+#include "libcomm/engine/backend.h"
 #include "libcomm/tensor/bucket.h"
 
 bool lcomm_step_clips_globally(const lcomm_comm *comm) {
@@ -15,43 +14,22 @@ bool lcomm_step_clips_globally(const lcomm_comm *comm) {
   return policy->clip > 0 && policy->clip_scope == LCOMM_CLIP_GLOBAL;
 }
 
-/* `n` values of a gradient as they join its sum, from `first` on. */
-static void load(const lcomm_tensor *tensor, uint64_t first, uint64_t n, double *values) {
-  const double *wide = (const double *)tensor->data + first;
-  if (tensor->dtype != LCOMM_FLOAT64) {
-    lcomm_format format = lcomm_format_exact(tensor->dtype);
-    const uint8_t *codes = (const uint8_t *)tensor->data + first * lcomm_dtype_size(tensor->dtype);
-    lcomm_decode(&format, tensor->comm->kernels, codes, lcomm_range_whole(n), (float)tensor->before,
-                 (float *)values);
-    return;
-  }
-  for (uint64_t i = 0; i < n; i++) {
-    values[i] = tensor->before * wide[i];
-  }
+static bool is_clipped(const lcomm_buffer *all) {
+  return all->count > 0 && !LCOMM_DTYPE_IS_WHOLE(all->dtype);
 }
 
-static double norm_of(const lcomm_tensor *tensor) {
-  enum { PIECE = 4096 };
-  double piece[PIECE]; /* or as many float32 */
-  double norm = 0;
-  for (uint64_t at = 0; at < tensor->count; at += PIECE) {
-    uint64_t left = tensor->count - at, n = left < PIECE ? left : PIECE;
-    load(tensor, at, n, piece);
-    norm = hypot(norm, lcomm_clip_norm(piece, tensor->dtype, n));
+lcomm_status lcomm_step_clip_count(lcomm_comm *comm, lcomm_run *run, const lcomm_buffer *all) {
+  lcomm_tensor_set *tensors = comm->tensors;
+  if (!is_clipped(all)) {
+    return LCOMM_OK;
   }
-  return norm;
+  LCOMM_TRY(run->backend->vectors->squares(run, all, tensors->counted));
+  tensors->counted = run;
+  return LCOMM_OK;
 }
 
-void lcomm_step_clip(lcomm_comm *comm) {
-  const lcomm_tensor_set *tensors = comm->tensors;
-  double norm = 0, limit = comm->settings.policy.clip / sqrt((double)comm->size);
-  uint32_t environment = lcomm_fp_enter();
-  for (size_t i = 0; i < tensors->count; i++) {
-    const lcomm_tensor *tensor = tensors->list[i];
-    if (tensor->planned && !LCOMM_DTYPE_IS_WHOLE(tensor->dtype)) {
-      norm = hypot(norm, norm_of(tensor));
-    }
-  }
-  lcomm_fp_leave(environment);
-  comm->tensors->clip_factor = lcomm_clip_factor(norm, limit);
+lcomm_status lcomm_step_clip(lcomm_comm *comm, lcomm_run *run, const lcomm_buffer *all) {
+  double limit = comm->settings.policy.clip / sqrt((double)comm->size);
+  return is_clipped(all) ? run->backend->vectors->clip_to(run, all, comm->tensors->counted, limit)
+                         : LCOMM_OK;
 }

@@ -71,7 +71,7 @@ static void capture(const lcomm_bucket *bucket) {
 static lcomm_status clip(const lcomm_bucket *bucket, lcomm_run *run) {
   lcomm_buffer all = part_of(bucket, 0, bucket->count);
   if (lcomm_step_clips_globally(bucket->comm)) {
-    return lcomm_run_scale(run, &all, bucket->comm->tensors->clip_factor);
+    return lcomm_step_clip(bucket->comm, run, &all);
   }
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     lcomm_buffer place = place_of(bucket, bucket->tensors[i]);
@@ -80,7 +80,8 @@ static lcomm_status clip(const lcomm_bucket *bucket, lcomm_run *run) {
   return LCOMM_OK;
 }
 
-static lcomm_status stage_in(lcomm_bucket *bucket, lcomm_run *run) {
+static lcomm_status load_all(lcomm_bucket *bucket, lcomm_run *run) {
+  lcomm_buffer all = part_of(bucket, 0, bucket->count);
   double begin_s = lcomm_exec_copy_begin(run);
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     LCOMM_TRY(load_tensor(run, bucket, bucket->tensors[i]));
@@ -88,10 +89,30 @@ static lcomm_status stage_in(lcomm_bucket *bucket, lcomm_run *run) {
   if (bucket->comm->capture && run->backend->is_host) {
     capture(bucket);
   }
-  LCOMM_TRY(clip(bucket, run));
-  lcomm_guard_take(bucket, run, vector_of(bucket));
   trace_copy(bucket, run, begin_s);
-  return LCOMM_OK;
+  return lcomm_step_clips_globally(bucket->comm) ? lcomm_step_clip_count(bucket->comm, run, &all)
+                                                 : LCOMM_OK;
+}
+
+/* The vector of what the run will sum. */
+static lcomm_status stage_in(lcomm_bucket *bucket) {
+  lcomm_run *run = NULL;
+  LCOMM_TRY(lcomm_ef_take_run(&bucket->ef, bucket->comm->deferred.step, &run));
+  bucket->run = run;
+  lcomm_ef_begin(&bucket->ef, run);
+  lcomm_run_entry entry = lcomm_run_enter(run);
+  lcomm_status status = load_all(bucket, run);
+  lcomm_run_leave(run, entry);
+  return status;
+}
+
+static lcomm_status amend(lcomm_bucket *bucket) {
+  lcomm_run *run = bucket->run;
+  lcomm_run_entry entry = lcomm_run_enter(run);
+  lcomm_status status = clip(bucket, run);
+  status = status == LCOMM_OK ? lcomm_guard_take(bucket, run, vector_of(bucket)) : status;
+  lcomm_run_leave(run, entry);
+  return status;
 }
 
 /* ------------------------------------------------------------- staging out */
@@ -111,7 +132,7 @@ static lcomm_status finish_sums(lcomm_bucket *bucket, lcomm_run *run) {
 static lcomm_status stage_out(lcomm_run *run) {
   lcomm_bucket *bucket = run->data.owner;
   double begin_s = lcomm_exec_copy_begin(run);
-  lcomm_guard_keep(bucket, run, vector_of(bucket));
+  LCOMM_TRY(lcomm_guard_keep(bucket, run, vector_of(bucket)));
   LCOMM_TRY(finish_sums(bucket, run));
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     lcomm_buffer result = buffer_of(bucket->tensors[i]);
@@ -156,16 +177,11 @@ static uint64_t hash_factors(const lcomm_bucket *bucket) {
   return all_one ? 0 : hash | 1;
 }
 
+/* Its vector is staged in. */
 static lcomm_status start_bucket(lcomm_bucket *bucket) {
   lcomm_comm *comm = bucket->comm;
-  lcomm_run *run = NULL;
   lcomm_operation *operation = NULL;
-  LCOMM_TRY(lcomm_ef_take_run(&bucket->ef, comm->deferred.step, &run));
-  lcomm_ef_begin(&bucket->ef, run);
-  lcomm_run_entry entry = lcomm_run_enter(run);
-  lcomm_status status = stage_in(bucket, run);
-  lcomm_run_leave(run, entry);
-  LCOMM_TRY(status);
+  LCOMM_TRY(amend(bucket));
   bucket->over = false;
   lcomm_operation_data data = {.vector = vector_of(bucket),
                                .op = bucket->op,
@@ -176,7 +192,7 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
                                .name = bucket->name,
                                .stage_out = stage_out,
                                .owner = bucket};
-  status = lcomm_operation_start(comm, run, &data, &operation);
+  lcomm_status status = lcomm_operation_start(comm, bucket->run, &data, &operation);
   if (operation) {
     operation->owner = bucket;
     operation->awaited = &bucket->over;
@@ -186,20 +202,24 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
   return status;
 }
 
-/* Can the first bucket of a step start, where that depends on all of them? */
-static bool begin_step(lcomm_comm *comm) {
-  const lcomm_tensor_set *tensors = comm->tensors;
+/* The first bucket is about to start. Where it depends on all others: when all are ready, all are
+ * staged in. */
+static lcomm_status begin_step(lcomm_comm *comm, bool *begun) {
+  lcomm_tensor_set *tensors = comm->tensors;
+  bool together = lcomm_step_clips_globally(comm);
+  *begun = true;
+  for (size_t i = 0; together && i < tensors->bucket_count; i++) {
+    *begun &= is_ready(&tensors->buckets[i]);
+  }
+  if (!*begun) {
+    return LCOMM_OK;
+  }
   lcomm_step_begin(comm);
-  if (!lcomm_step_clips_globally(comm)) {
-    return true;
+  tensors->counted = NULL;
+  for (size_t i = 0; together && i < tensors->bucket_count; i++) {
+    LCOMM_TRY(stage_in(&tensors->buckets[i]));
   }
-  for (size_t i = 0; i < tensors->bucket_count; i++) {
-    if (!is_ready(&tensors->buckets[i])) {
-      return false;
-    }
-  }
-  lcomm_step_clip(comm);
-  return true;
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_buckets_start(lcomm_comm *comm) {
@@ -208,12 +228,13 @@ lcomm_status lcomm_buckets_start(lcomm_comm *comm) {
       !is_ready(&tensors->buckets[tensors->buckets_started])) {
     return LCOMM_OK;
   }
-  if (tensors->buckets_started == 0 && !begin_step(comm)) {
-    return LCOMM_OK;
-  }
-  while (tensors->buckets_started < tensors->bucket_count &&
+  bool begun = true, together = lcomm_step_clips_globally(comm);
+  LCOMM_TRY(tensors->buckets_started == 0 ? begin_step(comm, &begun) : LCOMM_OK);
+  while (begun && tensors->buckets_started < tensors->bucket_count &&
          is_ready(&tensors->buckets[tensors->buckets_started])) {
-    LCOMM_TRY(start_bucket(&tensors->buckets[tensors->buckets_started]));
+    lcomm_bucket *next = &tensors->buckets[tensors->buckets_started];
+    LCOMM_TRY(together ? LCOMM_OK : stage_in(next));
+    LCOMM_TRY(start_bucket(next));
     tensors->buckets_started++;
   }
   return LCOMM_OK;

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-#include "libcomm/base/log.h"
 #include "libcomm/plan/milder.h"
 #include "libcomm/tensor/bucket.h"
 
@@ -50,9 +49,9 @@ static void add_share(lcomm_guard *guard, lcomm_tensor *tensor, const extent *al
   share->tensor = tensor;
   share->number = (uint32_t)guard->share_count;
   share->has_residual = lcomm_guard_codec(tensor->bucket, tensor->guarded.rungs).error_feedback;
-  lcomm_guard_share_size(share, tensor->count,
-                         lcomm_guard_sample_count(tensor->count, 1 + share->has_residual,
-                                                  all->elements, all->tensors));
+  share->sample = lcomm_guard_sample_of(
+      tensor->count, lcomm_guard_sample_count(tensor->count, 1 + share->has_residual, all->elements,
+                                              all->tensors));
   tensor->guarded.share = share;
   tensor->guarded.figures.tensor = tensor->name;
   guard->rows[guard->share_count++] = &tensor->guarded.figures;
@@ -65,33 +64,6 @@ static void add_shares(lcomm_guard *guard, const extent *all) {
       add_share(guard, bucket->tensors[j], all);
     }
   }
-}
-
-/* Memory of all shares; false without it. */
-static bool place_shares(lcomm_guard *guard) {
-  uint64_t sums = guard->share_count, results = 1;
-  for (size_t i = 0; i < guard->share_count; i++) {
-    uint64_t elements = lcomm_guard_share_elements(&guard->shares[i]);
-    sums += elements * (1 + guard->shares[i].has_residual);
-    results += elements;
-  }
-  guard->ef.request.count = sums;
-  guard->sums = lcomm_links_memory_get(&guard->comm->links, sums * sizeof(float));
-  guard->results = malloc(results * sizeof(float));
-  if (!guard->sums || !guard->results) {
-    return false;
-  }
-  float *sum = guard->sums, *result = guard->results;
-  for (size_t i = 0; i < guard->share_count; i++) {
-    lcomm_guard_share *share = &guard->shares[i];
-    uint64_t elements = lcomm_guard_share_elements(share);
-    share->sums = sum;
-    share->results = result;
-    share->waited = guard->sums + sums - guard->share_count + i;
-    sum += elements * (1 + share->has_residual);
-    result += elements;
-  }
-  return true;
 }
 
 /* The run of the sum is made here too, so that a check allocates nothing. */
@@ -111,20 +83,11 @@ static lcomm_status make(lcomm_guard *guard, const extent *all) {
                                      .error_feedback = true},
                          .exact = true,
                          .background = true};
-  if (!place_shares(guard)) {
+  if (!lcomm_guard_place(guard)) {
     return LCOMM_ERR_MEMORY;
   }
   guard->ef.result = lcomm_span_whole(0, guard->ef.request.count);
   return lcomm_ef_take_run(&guard->ef, 0, &run);
-}
-
-/* Samples of a device would need kernels of their own. */
-static void say_device(lcomm_comm *comm) {
-  if (comm->rank == 0 && !comm->tensors->guard_refused) {
-    lcomm_log_warning("guard=: the tensors are on a device, where their results are not compared "
-                      "with exact sums; nothing is checked, and no tensor changes its codec");
-  }
-  comm->tensors->guard_refused = true;
 }
 
 static bool is_wanted(const lcomm_comm *comm, const extent *all) {
@@ -135,10 +98,6 @@ lcomm_status lcomm_guard_plan(lcomm_comm *comm) {
   extent all = measure(comm);
   lcomm_guard_free(comm);
   if (!is_wanted(comm, &all)) {
-    return LCOMM_OK;
-  }
-  if (lcomm_memory_is_on_device(comm->tensors->location)) {
-    say_device(comm);
     return LCOMM_OK;
   }
   lcomm_guard *guard = calloc(1, sizeof *guard);
@@ -158,7 +117,6 @@ lcomm_status lcomm_guard_plan(lcomm_comm *comm) {
 
 /* -------------------------------------------------------------- freeing */
 
-/* A run that was given up may still send from its sums; it keeps them then. */
 void lcomm_guard_free(lcomm_comm *comm) {
   lcomm_guard *guard = comm->tensors->guard;
   if (!guard) {
@@ -169,14 +127,7 @@ void lcomm_guard_free(lcomm_comm *comm) {
   for (size_t i = 0; i < guard->share_count; i++) {
     guard->shares[i].tensor->guarded.share = NULL;
   }
-  lcomm_run *run = guard->ef.exact_run;
-  if (run && run->messages.abandoned) {
-    run->own_vector = (uint8_t *)guard->sums;
-    guard->sums = NULL;
-  }
-  lcomm_ef_free(&guard->ef);
-  lcomm_links_memory_free(&comm->links, guard->sums);
-  free(guard->results);
+  lcomm_guard_free_memory(guard);
   free(guard->shares);
   free(guard->rows);
   free(guard);

@@ -12,10 +12,12 @@
  * lcomm_guard_change() groups tensors anew whose codec changes. Samples and results are the same on
  * all ranks, so all judge alike without another message.
  *
- * guard.c has the life, guard_sample.c where samples lie and how they are taken, guard_check.c the
- * sum, guard_judge.c figures and decisions, guard_report.c who is told.
+ * guard.c has the life, guard_memory.c the memory, guard_sample.c where samples lie and how they
+ * are taken, guard_check.c the sum, guard_judge.c figures and decisions, guard_report.c who is
+ * told.
  */
 
+#include "kernels/sample.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/feedback/ef.h"
 
@@ -38,19 +40,25 @@ typedef struct lcomm_guarded {
   struct lcomm_guard_share *share; /* of the next check; NULL: it is not checked */
 } lcomm_guarded;
 
+/* Where the backend brings a sample to. */
+typedef struct lcomm_guard_staged {
+  float *gradient, *residual; /* contributions, then residuals behind them */
+  float *result;
+} lcomm_guard_staged;
+
 /* The sample of one tensor. Elements count from the tensor's first one. */
 typedef struct lcomm_guard_share {
   struct lcomm_tensor *tensor;
-  uint64_t count;  /* of the tensor */
-  uint64_t blocks; /* one in each of so many equal parts of it */
-  uint32_t block;  /* elements of each */
-  uint32_t number; /* of this share: other shares have other blocks */
-  bool has_residual;
-  bool taken; /* in this step */
+  lcomm_sample sample;   /* in this check */
+  uint32_t number;       /* of this share: other shares have other blocks */
+  bool has_residual;     /* its codec may have, see `by` */
+  bool taken;            /* in this step */
+  lcomm_codec_choice by; /* in this step, on the farthest links; of net=auto what it has chosen */
   /* In lcomm_guard.sums: contributions, then residuals if it has any, of all blocks; and in the end
    * how many entries waited. */
   float *sums, *waited;
   float *results; /* what the codec made of the sum */
+  lcomm_guard_staged staged;
 } lcomm_guard_share;
 
 typedef struct lcomm_guard {
@@ -58,6 +66,7 @@ typedef struct lcomm_guard {
   lcomm_ef ef; /* of the sum of samples, which is exact */
   float *sums; /* ef.request.count of them */
   float *results;
+  float *pinned;             /* of tensors on a device: what is staged; else NULL */
   lcomm_guard_share *shares; /* share_count of them, bucket after bucket */
   size_t share_count;
   const lcomm_guard_figures **rows; /* of each share, for the table of statistics */
@@ -67,8 +76,8 @@ typedef struct lcomm_guard {
 
 /* ---------------------------------------------------------------- guard.c */
 
-/* Samples of the buckets there are, by the policy; none without guard=, and none of tensors on a
- * device, which rank 0 says. Between the steps. MEMORY, sticky. */
+/* Samples of the buckets there are, by the policy; none without guard=. Between the steps. MEMORY,
+ * sticky. */
 lcomm_status lcomm_guard_plan(lcomm_comm *comm);
 void lcomm_guard_free(lcomm_comm *comm);
 
@@ -99,20 +108,26 @@ lcomm_status lcomm_guard_change(lcomm_comm *comm);
  * `all_count` elements together are guarded. */
 uint64_t lcomm_guard_sample_count(uint64_t count, unsigned lanes, uint64_t all_count, size_t all);
 
-/* Set count, blocks and block of a share of a tensor of `count` elements. */
-void lcomm_guard_share_size(lcomm_guard_share *share, uint64_t count, uint64_t sample);
+/* The sample of `elements` elements, or a block at least, of a tensor of `count`. */
+lcomm_sample lcomm_guard_sample_of(uint64_t count, uint64_t elements);
 
-/* Where block `index` begins in the check of step `step`. */
-uint64_t lcomm_guard_block_begin(const lcomm_guard_share *share, uint64_t step, uint64_t index);
-
-static inline uint64_t lcomm_guard_share_elements(const lcomm_guard_share *share) {
-  return share->blocks * share->block;
-}
+/* Where it lies in the check of step `step`. */
+void lcomm_guard_sample_draw(lcomm_guard_share *share, uint64_t step);
 
 /* The vector of the bucket is ready for `run`; the run's sum is complete, and nothing was added to
- * it. Both do nothing in steps that are not due, and for sums that lose nothing. */
-void lcomm_guard_take(struct lcomm_bucket *bucket, const lcomm_run *run, const void *vector);
-void lcomm_guard_keep(struct lcomm_bucket *bucket, const lcomm_run *run, const void *vector);
+ * it. Both do nothing in steps that are not due, and for sums that lose nothing. Operations of the
+ * run's backend, whose errors they have. */
+lcomm_status lcomm_guard_take(struct lcomm_bucket *bucket, lcomm_run *run, const void *vector);
+lcomm_status lcomm_guard_keep(struct lcomm_bucket *bucket, lcomm_run *run, const void *vector);
+
+/* --------------------------------------------------------- guard_memory.c */
+
+/* Memory of all shares; false without it. The runs are freed with it. */
+bool lcomm_guard_place(lcomm_guard *guard);
+void lcomm_guard_free_memory(lcomm_guard *guard);
+
+/* The run is over: what was staged comes to where it is summed and compared. */
+void lcomm_guard_fetch(const lcomm_guard_share *share);
 
 /* ---------------------------------------------------------- guard_judge.c */
 

@@ -46,9 +46,11 @@ static lcomm_status sum_samples(lcomm_guard *guard) {
   lcomm_comm *comm = guard->comm;
   for (size_t i = 0; i < guard->share_count; i++) {
     const lcomm_guard_share *share = &guard->shares[i];
-    if (!share->taken) {
+    if (share->taken) {
+      lcomm_guard_fetch(share);
+    } else {
       uint64_t lanes = 1 + share->has_residual;
-      memset(share->sums, 0, lanes * lcomm_guard_share_elements(share) * sizeof(float));
+      memset(share->sums, 0, lanes * lcomm_sample_elements(&share->sample) * sizeof(float));
       *share->waited = 0;
     }
   }
@@ -61,25 +63,32 @@ static lcomm_status sum_samples(lcomm_guard *guard) {
 
 /* --------------------------------------------------------------- judging */
 
-static void write_codec(const lcomm_tensor *tensor, char *text) {
-  lcomm_codec_choice choice = lcomm_guard_codec(tensor->bucket, tensor->guarded.rungs);
-  lcomm_codec_choice_format(&choice, text, LCOMM_GUARD_CODEC_MAX);
-}
-
 /* False where there was nothing to compare. */
 static bool compare(const lcomm_guard_share *share) {
   lcomm_guarded *guarded = &share->tensor->guarded;
   lcomm_guard_figures *figures = &guarded->figures;
-  uint64_t elements = lcomm_guard_share_elements(share);
-  const float *residuals = share->has_residual ? share->sums + elements : NULL;
+  uint64_t elements = lcomm_sample_elements(&share->sample);
+  bool fed = share->has_residual && share->by.error_feedback;
+  const float *residuals = fed ? share->sums + elements : NULL;
   if (!lcomm_guard_compare(share->sums, residuals, share->results, elements, figures)) {
     return false;
   }
-  write_codec(share->tensor, figures->codec);
+  lcomm_codec_choice_format(&share->by, figures->codec, sizeof(figures->codec));
   figures->step = share->tensor->comm->deferred.step;
   figures->waited = (uint64_t)*share->waited;
   figures->checks++;
   return true;
+}
+
+/* net=auto goes to the class below that of the codec which it had chosen. */
+static lcomm_codec_choice next_codec(const lcomm_guard_share *share, lcomm_guard_verdict verdict) {
+  lcomm_tensor *tensor = share->tensor;
+  lcomm_codec_choice next = lcomm_guard_codec(tensor->bucket, tensor->guarded.rungs);
+  while (verdict == LCOMM_GUARD_FALL && next.automatic != LCOMM_AUTO_NONE &&
+         next.format.codec == share->by.format.codec) {
+    next = lcomm_guard_codec(tensor->bucket, ++tensor->guarded.rungs);
+  }
+  return next;
 }
 
 static lcomm_guard_verdict judge(const lcomm_guard_share *share) {
@@ -90,9 +99,10 @@ static lcomm_guard_verdict judge(const lcomm_guard_share *share) {
                                        guarded->rungs + 1, policy->momentum > 0, &next);
   guarded->patience += guarded->patience == 0 ? LCOMM_GUARD_PATIENCE : 0;
   lcomm_guard_verdict verdict =
-      lcomm_guard_judge(&policy->guard, share->has_residual, has_milder, guarded);
+      lcomm_guard_judge(&policy->guard, share->by.error_feedback, has_milder, guarded);
   guarded->figures.fallbacks += verdict == LCOMM_GUARD_FALL;
-  write_codec(share->tensor, guarded->figures.next);
+  next = next_codec(share, verdict);
+  lcomm_codec_choice_format(&next, guarded->figures.next, sizeof(guarded->figures.next));
   return verdict;
 }
 
@@ -132,19 +142,26 @@ static bool has_samples(const lcomm_guard *guard) {
   return any;
 }
 
+static lcomm_status check(lcomm_guard *guard) {
+  LCOMM_TRY(sum_samples(guard));
+  uint32_t environment = lcomm_fp_enter();
+  judge_all(guard);
+  lcomm_fp_leave(environment);
+  return LCOMM_OK;
+}
+
+/* A step that is about to be undone decides nothing; the next one has its number. */
 lcomm_status lcomm_guard_check(lcomm_comm *comm) {
   lcomm_guard *guard = comm->tensors->guard;
   if (!guard || !lcomm_guard_is_due(comm) || !has_samples(guard)) {
     return LCOMM_OK;
   }
-  LCOMM_TRY(sum_samples(guard));
-  uint32_t environment = lcomm_fp_enter();
-  judge_all(guard);
-  lcomm_fp_leave(environment);
+  bool lost = comm->settings.policy.discard_not_finite && comm->tensors->step_not_finite > 0;
+  lcomm_status status = lost ? LCOMM_OK : check(guard);
   for (size_t i = 0; i < guard->share_count; i++) {
     guard->shares[i].taken = false;
   }
-  return LCOMM_OK;
+  return status;
 }
 
 lcomm_status lcomm_guard_change(lcomm_comm *comm) {

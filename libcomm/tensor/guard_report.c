@@ -61,7 +61,7 @@ void lcomm_guard_tell(lcomm_guard *guard, const lcomm_guard_share *share, double
 static void write_cause(const lcomm_guard_share *share, const lcomm_guard_policy *policy,
                         char *text, size_t size) {
   const lcomm_guard_figures *figures = &share->tensor->guarded.figures;
-  if (share->has_residual) {
+  if (share->by.error_feedback) {
     snprintf(text, size, "keeps a residual of %.3g times its gradient, and the limit is %.3g",
              figures->residual, policy->residual);
   } else {

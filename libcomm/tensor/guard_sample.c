@@ -3,8 +3,9 @@
 
 /* Samples of the guard: where they lie, what goes into a sum there, what comes out. */
 
-#include "kernels/element.h"
 #include "libcomm/base/assert.h"
+#include "libcomm/engine/backend.h"
+#include "libcomm/plan/milder.h"
 #include "libcomm/tensor/bucket.h"
 
 /* ------------------------------------------------------------------ where */
@@ -21,58 +22,56 @@ uint64_t lcomm_guard_sample_count(uint64_t count, unsigned lanes, uint64_t all_c
   return smaller(smaller(alike + (uint64_t)share, LCOMM_GUARD_SAMPLE_MAX), count);
 }
 
-void lcomm_guard_share_size(lcomm_guard_share *share, uint64_t count, uint64_t sample) {
-  share->count = count;
-  share->block = (uint32_t)smaller(count, LCOMM_GUARD_BLOCK);
-  share->blocks = share->block > 0 ? sample / share->block : 0;
-  share->blocks += share->blocks == 0 && count > 0;
+lcomm_sample lcomm_guard_sample_of(uint64_t count, uint64_t elements) {
+  lcomm_sample sample = {.count = count, .block = (uint32_t)smaller(count, LCOMM_GUARD_BLOCK)};
+  sample.blocks = sample.block > 0 ? elements / sample.block : 0;
+  sample.blocks += sample.blocks == 0 && count > 0;
+  return sample;
 }
 
-/* Somewhere in part `index` of the tensor. */
-uint64_t lcomm_guard_block_begin(const lcomm_guard_share *share, uint64_t step, uint64_t index) {
-  uint64_t part = share->count / share->blocks, rest = share->count % share->blocks;
-  uint64_t first = index * part + smaller(index, rest);
-  uint64_t places = part + (index < rest) - share->block + 1;
-  uint64_t seed = step << 24 ^ share->number;
-  return first + lcomm_random(seed, index) * places / ((uint64_t)UINT32_MAX + 1);
+void lcomm_guard_sample_draw(lcomm_guard_share *share, uint64_t step) {
+  share->sample.seed = step << 24 ^ share->number;
 }
 
 /* ----------------------------------------------------------------- taking */
 
-/* Of elements first .. first+n of the vector this rank keeps residuals and momentum, or not: those
- * of before the step, which has begun. */
-static void take_feedback(const lcomm_guard_share *share, const lcomm_feedback_state *feedback,
-                          uint64_t first, uint64_t to) {
-  float *residuals = share->sums + lcomm_guard_share_elements(share);
-  for (uint32_t i = 0; i < share->block; i++) {
-    uint64_t at = first + i - feedback->first;
-    if (at >= feedback->count) { /* so is one before the first */
-      continue;
-    }
-    residuals[to + i] = *lcomm_ef_array_at(feedback->residual, at).before;
-    if (feedback->momentum.now) {
-      share->sums[to + i] +=
-          feedback->momentum_factor * *lcomm_ef_array_at(feedback->momentum, at).before;
-    }
+/* This rank keeps residuals and momentum of some elements, or none: those of before the step, which
+ * has begun. */
+static lcomm_status take_feedback(const lcomm_guard_share *share, lcomm_run *run,
+                                  lcomm_sampling *it) {
+  const lcomm_feedback_state *feedback = run->feedback;
+  const lcomm_backend_vectors *vectors = run->backend->vectors;
+  it->first = feedback ? feedback->first : 0;
+  it->count = feedback ? feedback->count : 0;
+  it->values = feedback ? lcomm_ef_array_at(feedback->residual, 0).before : NULL;
+  it->destination = share->staged.residual;
+  LCOMM_TRY(vectors->sample(run, it));
+  if (!feedback || !feedback->momentum.now) {
+    return LCOMM_OK;
   }
+  it->values = lcomm_ef_array_at(feedback->momentum, 0).before;
+  it->factor = feedback->momentum_factor;
+  it->destination = share->staged.gradient;
+  return vectors->sample_add(run, it);
 }
 
-static void take(lcomm_guard_share *share, const float *vector, const lcomm_run *run,
-                 uint64_t step) {
-  uint64_t offset = share->tensor->offset, elements = lcomm_guard_share_elements(share);
-  for (uint64_t i = 0; share->has_residual && i < elements; i++) {
-    share->sums[elements + i] = 0;
-  }
-  for (uint64_t i = 0; i < share->blocks; i++) {
-    uint64_t first = offset + lcomm_guard_block_begin(share, step, i), to = i * share->block;
-    for (uint32_t j = 0; j < share->block; j++) {
-      share->sums[to + j] = vector[first + j];
-    }
-    if (share->has_residual && run->feedback) {
-      take_feedback(share, run->feedback, first, to);
-    }
-  }
+static lcomm_sampling sampling_of(const lcomm_guard_share *share, const void *vector) {
+  return (lcomm_sampling){.sample = share->sample,
+                          .values = vector,
+                          .count = share->tensor->bucket->count,
+                          .offset = share->tensor->offset,
+                          .factor = 1};
+}
+
+static lcomm_status take(lcomm_guard_share *share, lcomm_run *run, const void *vector) {
+  lcomm_guard_sample_draw(share, share->tensor->comm->deferred.step);
+  lcomm_sampling it = sampling_of(share, vector);
+  it.destination = share->staged.gradient;
   share->taken = true;
+  share->by = *lcomm_farthest_codec(&run->plan->stages[LCOMM_STAGE_NET],
+                                    &run->plan->stages[LCOMM_STAGE_NODE], run->comm->topo.nodes);
+  LCOMM_TRY(run->backend->vectors->sample(run, &it));
+  return share->has_residual ? take_feedback(share, run, &it) : LCOMM_OK;
 }
 
 static bool looks_at(const lcomm_bucket *bucket, const lcomm_run *run) {
@@ -80,26 +79,23 @@ static bool looks_at(const lcomm_bucket *bucket, const lcomm_run *run) {
          lcomm_guard_is_due(bucket->comm) && run->plan->lossy;
 }
 
-void lcomm_guard_take(lcomm_bucket *bucket, const lcomm_run *run, const void *vector) {
-  if (!looks_at(bucket, run)) {
-    return;
+lcomm_status lcomm_guard_take(lcomm_bucket *bucket, lcomm_run *run, const void *vector) {
+  for (size_t i = 0; looks_at(bucket, run) && i < bucket->tensor_count; i++) {
+    LCOMM_TRY(take(bucket->tensors[i]->guarded.share, run, vector));
   }
-  for (size_t i = 0; i < bucket->tensor_count; i++) {
-    take(bucket->tensors[i]->guarded.share, vector, run, bucket->comm->deferred.step);
-  }
+  return LCOMM_OK;
 }
 
 /* ---------------------------------------------------------------- keeping */
 
 /* In units of contributions, of averages too. */
-static void keep(lcomm_guard_share *share, const float *vector, float units, uint64_t step) {
-  for (uint64_t i = 0; i < share->blocks; i++) {
-    uint64_t first = share->tensor->offset + lcomm_guard_block_begin(share, step, i);
-    for (uint32_t j = 0; j < share->block; j++) {
-      share->results[i * share->block + j] = units * vector[first + j];
-    }
-  }
+static lcomm_status keep(const lcomm_guard_share *share, lcomm_run *run, const void *vector) {
+  lcomm_sampling it = sampling_of(share, vector);
+  LCOMM_ASSERT(share->taken);
+  it.factor = lcomm_ef_units(&share->tensor->bucket->ef);
+  it.destination = share->staged.result;
   *share->waited = 0;
+  return run->backend->vectors->sample(run, &it);
 }
 
 static lcomm_tensor *tensor_at(const lcomm_bucket *bucket, uint64_t at) {
@@ -125,16 +121,18 @@ static void count_waiting(const lcomm_bucket *bucket, const lcomm_run *run, uint
   }
 }
 
-void lcomm_guard_keep(lcomm_bucket *bucket, const lcomm_run *run, const void *vector) {
+lcomm_status lcomm_guard_keep(lcomm_bucket *bucket, lcomm_run *run, const void *vector) {
   if (!looks_at(bucket, run)) {
-    return;
+    return LCOMM_OK;
   }
   for (size_t i = 0; i < bucket->tensor_count; i++) {
-    LCOMM_ASSERT(bucket->tensors[i]->guarded.share->taken);
-    keep(bucket->tensors[i]->guarded.share, vector, lcomm_ef_units(&bucket->ef),
-         bucket->comm->deferred.step);
+    LCOMM_TRY(keep(bucket->tensors[i]->guarded.share, run, vector));
   }
   for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
     count_waiting(bucket, run, i);
   }
+  if (!run->backend->is_host) { /* whose encoders know no tensors */
+    *bucket->tensors[0]->guarded.share->waited = (float)run->stats.topk_waited;
+  }
+  return LCOMM_OK;
 }

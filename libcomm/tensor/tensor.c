@@ -76,12 +76,6 @@ static lcomm_status check_place(lcomm_comm *comm, const lcomm_tensor *tensor) {
                           lcomm_memory_location_name(comm->tensors->location, other));
     }
   }
-  if (lcomm_memory_is_on_device(location) && lcomm_step_clips_globally(comm)) {
-    return lcomm_refuse(comm, LCOMM_ERR_UNSUPPORTED,
-                        "lcomm_tensor_add(%s): it is %s, and the policy's clip=NORM:global is for "
-                        "tensors on the host; use clip=NORM, which clips each tensor",
-                        tensor->name, lcomm_memory_location_name(location, one));
-  }
   if (lcomm_memory_is_on_device(location)) {
     comm->tensors->location = location;
   }

@@ -58,6 +58,9 @@ static void an_event_says_all_it_knows(void **state) {
   event.name = "conv1.weight";
   event.codec = "int8";
   lcomm_trace_add(trace, &event);
+  event = make_event(LCOMM_TRACE_ENCODE, now_s, now_s + 0.001);
+  event.waited = 41;
+  lcomm_trace_add(trace, &event);
   event = make_event(LCOMM_TRACE_OPERATION, now_s, now_s + 0.002);
   lcomm_trace_add(trace, &event);
   event = make_event(LCOMM_TRACE_GUARD, now_s, now_s + 0.003);
@@ -72,6 +75,7 @@ static void an_event_says_all_it_knows(void **state) {
   assert_float_equal(number_of(args_of(guard), "cosine"), -0.0625, 1e-9);
   assert_float_equal(number_of(args_of(guard), "residual"), 1234.5, 1e-9);
   assert_int_equal(number_of(args_of(guard), "waited"), 17);
+  assert_int_equal(number_of(args_of(find_event(events, "encode", 0)), "waited"), 41);
   const cJSON *send = find_event(events, "send", 0);
   assert_non_null(send);
   assert_string_equal(text_of(send, "ph"), "X");

@@ -87,6 +87,9 @@ static void steps_with_error_feedback_have_the_bits_of_the_host(void) {
       "net=bf16 min=1 exempt=*3",
       "net=topk:0.02+ef min=1 bucket=24K undo=on momentum=0.9 warmup=1",
       "net=int8+ef min=1 undo=on clip=0.5 exempt=*2",
+      "net=topk:0.02+ef min=1 bucket=24K clip=0.01:global",
+      "net=int8+ef min=1 bucket=24K clip=0.02:global exempt=*2 undo=on",
+      "net=fp16+ef min=1 clip=0.01:global",
   };
   for (size_t p = 0; p < sizeof(steps) / sizeof(steps[0]); p++) {
     lcomm_dtype dtype = p % 3 == 2 ? LCOMM_BFLOAT16 : LCOMM_FLOAT32;
@@ -100,6 +103,50 @@ static void steps_with_error_feedback_have_the_bits_of_the_host(void) {
         require_fine(host.comm, lcomm_tensors_discard(host.comm));
         require_fine(other.comm, lcomm_tensors_discard(other.comm));
       }
+    }
+    free_twin(&host, false);
+    free_twin(&other, true);
+  }
+}
+
+/* ------------------------------------------------------------------ guard */
+
+static void require_same_figures(const twin *host, const twin *other, const char *policy,
+                                 int step) {
+  for (int i = 0; i < TENSORS; i++) {
+    lcomm_guard_figures here, there;
+    require_fine(host->comm, lcomm_tensor_guard(host->comm, host->tensors[i], &here));
+    require_fine(other->comm, lcomm_tensor_guard(other->comm, other->tensors[i], &there));
+    require(here.checks == there.checks && here.samples == there.samples &&
+                here.fallbacks == there.fallbacks && here.beyond == there.beyond &&
+                strcmp(here.codec, there.codec) == 0 && strcmp(here.next, there.next) == 0,
+            "'%s', step %d, tensor %d: %llu checks here, %llu there; next %s, %s", policy, step, i,
+            (unsigned long long)here.checks, (unsigned long long)there.checks, here.next,
+            there.next);
+    require(here.error == there.error && here.cosine == there.cosine &&
+                here.residual == there.residual,
+            "'%s', step %d, tensor %d: error %g, %g, residual %g, %g", policy, step, i, here.error,
+            there.error, here.residual, there.residual);
+    require(mpi_size < 2 || step == 0 || here.checks > 0 || i == 3, "tensor %d: no check", i);
+  }
+}
+
+/* The same samples, sums and decisions, and the bits of the codecs that tensors fall to. */
+static void the_guard_sees_what_it_sees_on_the_host(void) {
+  static const char *const guarded[] = {
+      "net=topk:0.02+ef min=128 guard=2 bucket=24K",
+      "net=topk:0.05+ef min=128 guard=2,residual=0.001 momentum=0.9 algo=direct",
+      "net=topk:0.02 min=128 guard=1,limit=0.05 bucket=24K",
+      "net=int8+ef min=128 guard=2,residual=0.000001 clip=0.01:global undo=on",
+  };
+  for (size_t p = 0; p < sizeof(guarded) / sizeof(guarded[0]); p++) {
+    int nodes = p % 2 == 0 || mpi_size < 2 ? mpi_size : 2;
+    twin host, other;
+    make_twin(&host, guarded[p], nodes, LCOMM_FLOAT32, false);
+    make_twin(&other, guarded[p], nodes, LCOMM_FLOAT32, true);
+    for (int step = 0; step < STEPS; step++) {
+      step_twins(&host, &other, LCOMM_FLOAT32, step, guarded[p]);
+      require_same_figures(&host, &other, guarded[p], step);
     }
     free_twin(&host, false);
     free_twin(&other, true);
@@ -256,6 +303,7 @@ static void gradients_may_be_made_by_a_stream(void) {
 
 #define STEP_PROPERTIES                                                                            \
   PROPERTY(steps_with_error_feedback_have_the_bits_of_the_host),                                   \
+      PROPERTY(the_guard_sees_what_it_sees_on_the_host),                                           \
       PROPERTY(changes_between_steps_have_the_bits_of_the_host),                                   \
       PROPERTY(calls_are_in_order_with_their_stream),                                              \
       PROPERTY(calls_of_many_shapes_may_be_in_flight), PROPERTY(gradients_may_be_made_by_a_stream)

@@ -2,8 +2,8 @@
  * Copyright the libcomm authors */
 /* mpirun: 12 */
 
-/* The guard tells how many entries of top-k found no room. That takes more owners than the eight
- * even shares that a slot holds. */
+/* How many entries of top-k found no room is counted, and the guard tells it. That takes more
+ * owners than the eight even shares that a slot holds. */
 
 #include "tests/support/mpi_property.h"
 
@@ -23,6 +23,7 @@ static void entries_that_find_no_room_are_counted(void) {
   static float gradient[COUNT];
   lcomm_tensor *tensor = NULL;
   lcomm_guard_figures found = {0};
+  lcomm_stats stats;
   if (mpi_size != OWNERS) {
     skip_property("needs 12 ranks");
     return;
@@ -38,6 +39,9 @@ static void entries_that_find_no_room_are_counted(void) {
   require(found.checks == 1 && found.waited == OWNERS * (KEPT - ROOM),
           "%llu entries waited instead of %d", (unsigned long long)found.waited,
           OWNERS * (KEPT - ROOM));
+  require(lcomm_stats_get(comm, &stats) == LCOMM_OK, "%s", lcomm_last_error(comm));
+  require(stats.topk_picked == KEPT && stats.topk_waited == KEPT - ROOM, "%llu of %llu waited",
+          (unsigned long long)stats.topk_waited, (unsigned long long)stats.topk_picked);
   require(lcomm_destroy(comm) == LCOMM_OK, "%s", lcomm_last_error(NULL));
 }
 

@@ -22,9 +22,12 @@ static const uint64_t counts[] = {1, 15, 16, 17, 1000, 16384, 99999, 1 << 20, 25
 enum { COUNTS = sizeof(counts) / sizeof(counts[0]) };
 
 static lcomm_guard_share share_of(uint64_t count, uint64_t sample, uint32_t number) {
-  lcomm_guard_share share = {.number = number};
-  lcomm_guard_share_size(&share, count, sample);
-  return share;
+  return (lcomm_guard_share){.number = number, .sample = lcomm_guard_sample_of(count, sample)};
+}
+
+static uint64_t begin_of(lcomm_guard_share *share, uint64_t step, uint64_t index) {
+  lcomm_guard_sample_draw(share, step);
+  return lcomm_sample_begin(&share->sample, index);
 }
 
 /* A block of each tensor is always looked at; beyond that all lanes are at most 1 %. */
@@ -39,8 +42,8 @@ static void samples_are_at_most_one_percent(void **state) {
     for (size_t i = 0; i < COUNTS; i++) {
       uint64_t sample = lcomm_guard_sample_count(counts[i], lanes, all, COUNTS);
       lcomm_guard_share share = share_of(counts[i], sample, 0);
-      taken += lanes * lcomm_guard_share_elements(&share);
-      assert_in_range(lcomm_guard_share_elements(&share), 1, counts[i]);
+      taken += lanes * lcomm_sample_elements(&share.sample);
+      assert_in_range(lcomm_sample_elements(&share.sample), 1, counts[i]);
       assert_true(sample <= LCOMM_GUARD_SAMPLE_MAX);
     }
     assert_true(taken * 100 <= all);
@@ -57,10 +60,10 @@ static void blocks_lie_in_order_inside_the_tensor(void **state) {
     lcomm_guard_share share = share_of(counts[i], counts[i] / 100, (uint32_t)i);
     for (uint64_t step = 0; step < 5; step++) {
       uint64_t end = 0;
-      for (uint64_t index = 0; index < share.blocks; index++) {
-        uint64_t begin = lcomm_guard_block_begin(&share, 100 * step, index);
+      for (uint64_t index = 0; index < share.sample.blocks; index++) {
+        uint64_t begin = begin_of(&share, 100 * step, index);
         assert_true(begin >= end);
-        end = begin + share.block;
+        end = begin + share.sample.block;
       }
       assert_true(end <= counts[i]);
     }
@@ -73,11 +76,11 @@ static void every_element_has_its_turn(void **state) {
   enum { COUNT = 1000, CHECKS = 20000 };
   static uint32_t seen[COUNT];
   lcomm_guard_share share = share_of(COUNT, 32, 3);
-  assert_int_equal(share.blocks, 2);
+  assert_int_equal(share.sample.blocks, 2);
   for (uint64_t check = 0; check < CHECKS; check++) {
-    for (uint64_t index = 0; index < share.blocks; index++) {
-      uint64_t begin = lcomm_guard_block_begin(&share, 50 * check + 49, index);
-      for (uint64_t i = begin; i < begin + share.block; i++) {
+    for (uint64_t index = 0; index < share.sample.blocks; index++) {
+      uint64_t begin = begin_of(&share, 50 * check + 49, index);
+      for (uint64_t i = begin; i < begin + share.sample.block; i++) {
         seen[i]++;
       }
     }

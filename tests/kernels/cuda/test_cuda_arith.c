@@ -185,7 +185,7 @@ static void everything_that_is_not_finite_is_counted(void **state) {
 
 /* --------------------------------------------------------------------- clip */
 
-enum { SUMS = 1024 };
+enum { SUMS = LCOMM_CUDA_SQUARES };
 
 static array draw_usual(size_t shift, size_t n, float size) {
   uint64_t random = 17 + n;
@@ -204,19 +204,24 @@ static long double length_of(const float *values, size_t n) {
   return sqrtl(sum);
 }
 
-/* Where the lengths round to one factor, the values are the same bytes; the
- * factor itself is left in the first of the sums. */
+/* In two steps, as one. `total` has SUMS doubles. */
+static int clip(float *values, size_t n, double limit, double *total) {
+  int error = lcomm_cuda_run_squares(values, n, NULL, total, NULL);
+  return error ? error : lcomm_cuda_run_clip_to(values, n, total, limit, NULL);
+}
+
+/* Squares are added in one order, so all bytes are those of the processor. */
 static void check_clip(size_t n, size_t shift, float size, double share) {
   double *sums = sample_memory(SUMS * sizeof *sums);
   array a = draw_usual(shift, n, size);
   double length = (double)length_of(a.was, n), limit = share * length;
-  assert_int_equal(lcomm_cuda_run_clip(a.values, n, limit, sums, NULL), 0);
+  assert_int_equal(clip(a.values, n, limit, sums), 0);
   lcomm_clip(&lcomm_kernels_scalar, a.was, LCOMM_FLOAT32, n, limit);
   if (n > 0 && length > 0) {
-    assert_true(fabs(sums[0] / (share < 1 ? share : 1) - 1) < 1e-12);
+    assert_true(fabs(sqrt(sums[0]) / length - 1) < 1e-12);
   }
   for (size_t i = 0; i < n; i++) {
-    if (fabsf(a.values[i] - a.was[i]) > 2e-7f * fabsf(a.was[i]) + 1e-45f) {
+    if (memcmp(&a.values[i], &a.was[i], sizeof a.values[i]) != 0) {
       fail_msg("clip, %zu of %zu, shifted by %zu: %a in place of %a", i, n, shift, a.values[i],
                a.was[i]);
     }
@@ -246,7 +251,7 @@ static void values_within_the_limit_keep_their_bytes(void **state) {
   (void)state;
   double *sums = sample_memory(SUMS * sizeof *sums);
   array a = draw_usual(1, 5000, 1);
-  assert_int_equal(lcomm_cuda_run_clip(a.values, a.n, 1000, sums, NULL), 0);
+  assert_int_equal(clip(a.values, a.n, 1000, sums), 0);
   assert_memory_equal(a.values, a.was, a.n * sizeof *a.was);
   free(sums);
   free_array(a);
@@ -264,11 +269,11 @@ static void what_is_finite_is_clipped_beside_what_is_not(void **state) {
       double length = (double)length_of(a.was, 5000);
       memcpy(&a.values[place], &odd[k], sizeof odd[k]);
       memcpy(&a.was[place], &odd[k], sizeof odd[k]);
-      assert_int_equal(lcomm_cuda_run_clip(a.values, a.n, 0.5, sums, NULL), 0);
+      assert_int_equal(clip(a.values, a.n, 0.5, sums), 0);
       lcomm_clip(&lcomm_kernels_scalar, a.was, LCOMM_FLOAT32, a.n, 0.5);
       assert_memory_equal(&a.values[place], &odd[k], sizeof odd[k]);
       assert_memory_equal(&a.was[place], &odd[k], sizeof odd[k]);
-      assert_true(fabs(sums[0] * length / 0.5 - 1) < 1e-12);
+      assert_true(fabs(sqrt(sums[0]) / length - 1) < 1e-12);
       a.values[place] = a.was[place] = 0;
       assert_true(fabsl(length_of(a.values, 5000) / 0.5L - 1) < 1e-5L);
       assert_true(fabsl(length_of(a.was, 5000) / 0.5L - 1) < 1e-5L);
@@ -288,15 +293,70 @@ static void float64_is_clipped_alike(void **state) {
     values[i] = was[i] = (double)a.values[i];
   }
   values[77] = was[77] = HUGE_VAL;
-  assert_int_equal(lcomm_cuda_run_clip_f64(values, N, 0.25, sums, NULL), 0);
+  assert_int_equal(lcomm_cuda_run_squares_f64(values, N, NULL, sums, NULL), 0);
+  assert_int_equal(lcomm_cuda_run_clip_to_f64(values, N, sums, 0.25, NULL), 0);
   lcomm_clip(&lcomm_kernels_scalar, was, LCOMM_FLOAT64, N, 0.25);
-  for (size_t i = 0; i < N; i++) {
-    assert_true(i == 77 ? isinf(values[i]) && isinf(was[i])
-                        : fabs(values[i] - was[i]) <= 1e-12 * fabs(was[i]));
-  }
+  assert_memory_equal(values, was, N * sizeof *values);
   free(sums);
   free(values);
   free(was);
+  free_array(a);
+}
+
+/* The norm of several arrays, whose squares may be beyond float64. */
+static void several_arrays_have_one_norm(void **state) {
+  (void)state;
+  enum { N = 20011 };
+  double *first = sample_memory(SUMS * sizeof *first), *both = sample_memory(SUMS * sizeof *both);
+  double *wide = sample_memory(N * sizeof *wide);
+  array a = draw_usual(0, N, 1);
+  for (size_t i = 0; i < N; i++) {
+    wide[i] = 1e170 * (double)a.values[i];
+  }
+  lcomm_squares squares = {0, 0};
+  lcomm_squares_add(&squares, wide, LCOMM_FLOAT64, N);
+  lcomm_squares_add(&squares, a.values, LCOMM_FLOAT32, N);
+  assert_int_equal(lcomm_cuda_run_squares_f64(wide, N, NULL, first, NULL), 0);
+  assert_int_equal(lcomm_cuda_run_squares(a.values, N, first, both, NULL), 0);
+  assert_true(isinf(both[0]) && isinf(squares.plain));
+  assert_memory_equal(&both[1], &squares.scaled, sizeof squares.scaled);
+  assert_int_equal(lcomm_cuda_run_clip_to(a.values, N, both, 1e170, NULL), 0);
+  double factor = lcomm_clip_factor(lcomm_squares_norm(&squares), 1e170);
+  lcomm_clip_scale(&lcomm_kernels_scalar, a.was, LCOMM_FLOAT32, N, factor);
+  assert_true(factor > 0 && factor < 1);
+  assert_memory_equal(a.values, a.was, N * sizeof *a.was);
+  free(first);
+  free(both);
+  free(wide);
+  free_array(a);
+}
+
+/* ------------------------------------------------------------------ samples */
+
+/* Of an array that lies at 100 of a vector, of which elements 3000 .. 9000 are there. */
+static void samples_are_those_of_the_processor(void **state) {
+  (void)state;
+  enum { N = 10000, FIRST = 3000, COUNT = 6000, OFFSET = 100 };
+  lcomm_cuda_sample it = {.sample = {.count = 9001, .blocks = 37, .block = 16, .seed = 5},
+                          .first = FIRST,
+                          .count = COUNT,
+                          .offset = OFFSET,
+                          .factor = 3};
+  array a = draw_usual(0, N, 1);
+  float made[37 * 16];
+  size_t missing = 0;
+  it.values = a.values + FIRST;
+  it.destination = made;
+  assert_int_equal(lcomm_cuda_run_sample(&it, NULL), 0);
+  assert_int_equal(lcomm_cuda_run_sample_add(&it, NULL), 0);
+  for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
+    uint64_t at = OFFSET + lcomm_sample_at(&it.sample, i);
+    bool there = at >= FIRST && at < FIRST + COUNT;
+    float once = there ? 3 * a.values[at] : 0;
+    assert_true(made[i] == once + once);
+    missing += !there;
+  }
+  assert_true(missing > 100 && missing < 400);
   free_array(a);
 }
 
@@ -309,7 +369,7 @@ static void clipping_depends_on_neither_place_nor_order(void **state) {
   for (size_t run = 0; run < 8; run++) {
     array a = draw_usual(run % 4, N, 1);
     lcomm_emulated_order = odd_orders[run / 4];
-    lcomm_cuda_run_clip(a.values, N, 3, sums, NULL);
+    clip(a.values, N, 3, sums);
     if (run == 0) {
       memcpy(first.values, a.values, N * sizeof *a.values);
       factor = sums[0];
@@ -335,6 +395,8 @@ int main(void) {
       cmocka_unit_test(values_within_the_limit_keep_their_bytes),
       cmocka_unit_test(what_is_finite_is_clipped_beside_what_is_not),
       cmocka_unit_test(float64_is_clipped_alike),
+      cmocka_unit_test(several_arrays_have_one_norm),
+      cmocka_unit_test(samples_are_those_of_the_processor),
       cmocka_unit_test(clipping_depends_on_neither_place_nor_order),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

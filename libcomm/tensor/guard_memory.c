@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Memory of the guard: what is summed, results, and, of tensors on a device, pinned memory that
+ * samples come to first. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/engine/run_device.h"
+#include "libcomm/tensor/bucket.h"
+
+/* ------------------------------------------------------------------ pinned */
+
+static bool is_on_device(const lcomm_guard *guard) {
+  return lcomm_memory_is_on_device(guard->comm->tensors->location);
+}
+
+/* Made while no stream is held. */
+static bool get_pinned(lcomm_guard *guard, uint64_t count) {
+  const lcomm_device_table *table = lcomm_device_get(NULL);
+  void *memory = NULL;
+  int device = guard->comm->tensors->location.device, before = device;
+  (void)table->current(&before);
+  bool made = lcomm_device_quiesce(guard->comm) == LCOMM_OK && table->use(device) == 0 &&
+              table->memory.pinned_get((count + 1) * sizeof(float), &memory) == 0;
+  lcomm_device_resume();
+  (void)table->use(before);
+  guard->pinned = memory;
+  return made;
+}
+
+static void free_pinned(lcomm_guard *guard) {
+  if (guard->pinned) {
+    lcomm_device_quiesce_to_free();
+    (void)lcomm_device_get(NULL)->memory.pinned_free(guard->pinned);
+    lcomm_device_resume();
+  }
+}
+
+/* ------------------------------------------------------------------- places */
+
+static void place_sums(lcomm_guard *guard, lcomm_guard_share *share, uint64_t *sum,
+                       uint64_t *result) {
+  uint64_t elements = lcomm_sample_elements(&share->sample);
+  share->sums = guard->sums + *sum;
+  share->results = guard->results + *result;
+  share->waited = guard->sums + guard->ef.request.count - guard->share_count + share->number;
+  share->staged = (lcomm_guard_staged){share->sums, share->sums + elements, share->results};
+  if (guard->pinned) {
+    float *pinned = guard->pinned + *sum + *result;
+    uint64_t lanes = 1 + share->has_residual;
+    share->staged = (lcomm_guard_staged){pinned, pinned + elements, pinned + lanes * elements};
+  }
+  *sum += (1 + share->has_residual) * elements;
+  *result += elements;
+}
+
+bool lcomm_guard_place(lcomm_guard *guard) {
+  uint64_t sums = 0, results = 0, sum = 0, result = 0;
+  for (size_t i = 0; i < guard->share_count; i++) {
+    uint64_t elements = lcomm_sample_elements(&guard->shares[i].sample);
+    sums += elements * (1 + guard->shares[i].has_residual);
+    results += elements;
+  }
+  guard->ef.request.count = sums + guard->share_count;
+  guard->sums =
+      lcomm_links_memory_get(&guard->comm->links, guard->ef.request.count * sizeof(float));
+  guard->results = malloc((results + 1) * sizeof(float));
+  if (!guard->sums || !guard->results ||
+      (is_on_device(guard) && !get_pinned(guard, sums + results))) {
+    return false;
+  }
+  for (size_t i = 0; i < guard->share_count; i++) {
+    place_sums(guard, &guard->shares[i], &sum, &result);
+  }
+  return true;
+}
+
+/* A run that was given up may still send from its sums; it keeps them then. */
+void lcomm_guard_free_memory(lcomm_guard *guard) {
+  lcomm_run *run = guard->ef.exact_run;
+  if (run && run->messages.abandoned) {
+    run->own_vector = (uint8_t *)guard->sums;
+    guard->sums = NULL;
+  }
+  lcomm_ef_free(&guard->ef);
+  lcomm_links_memory_free(&guard->comm->links, guard->sums);
+  free(guard->results);
+  free_pinned(guard);
+}
+
+/* ------------------------------------------------------------------ staging */
+
+void lcomm_guard_fetch(const lcomm_guard_share *share) {
+  size_t size = lcomm_sample_elements(&share->sample) * sizeof(float);
+  if (share->staged.gradient == share->sums) {
+    return;
+  }
+  memcpy(share->sums, share->staged.gradient, (1 + share->has_residual) * size);
+  memcpy(share->results, share->staged.result, size);
+}
