@@ -17,7 +17,8 @@ enum {
   FLAG_VELOCITY = 2,
   FLAG_CALLS = 4,
   FLAG_SCATTERS = 8,
-  FLAGS_END = 16,
+  FLAG_GUARD = 16,
+  FLAGS_END = 32,
   OPERATIONS = 4
 };
 
@@ -38,7 +39,7 @@ static uint64_t values_size(const lcomm_state_tensor *tensor) {
 }
 
 static size_t fixed_size(const lcomm_state_tensor *tensor) {
-  return tensor->of_calls ? RECORD_FIXED + 8 : RECORD_FIXED;
+  return RECORD_FIXED + (tensor->of_calls ? 8u : tensor->has_guard ? 24u : 0u);
 }
 
 static size_t record_size(const lcomm_state_tensor *tensor) {
@@ -75,6 +76,13 @@ size_t lcomm_state_pack_header(const lcomm_state_header *header, uint8_t *bytes)
   return size;
 }
 
+static void put_guard(const lcomm_state_guard *guard, uint8_t *bytes) {
+  lcomm_le_put(bytes, guard->rungs, 4);
+  lcomm_le_put(bytes + 4, guard->came_back, 4);
+  lcomm_le_put(bytes + 8, guard->good, 8);
+  lcomm_le_put(bytes + 16, guard->patience, 8);
+}
+
 size_t lcomm_state_pack_record(const lcomm_state_tensor *tensor, uint8_t *bytes) {
   size_t length = strlen(tensor->name), size = record_size(tensor);
   memset(bytes, 0, size);
@@ -84,12 +92,14 @@ size_t lcomm_state_pack_record(const lcomm_state_tensor *tensor, uint8_t *bytes)
   bytes[6] =
       (uint8_t)((tensor->has_momentum ? FLAG_MOMENTUM : 0) |
                 (tensor->has_velocity ? FLAG_VELOCITY : 0) | (tensor->of_calls ? FLAG_CALLS : 0) |
-                (tensor->of_scatters ? FLAG_SCATTERS : 0));
+                (tensor->of_scatters ? FLAG_SCATTERS : 0) | (tensor->has_guard ? FLAG_GUARD : 0));
   lcomm_le_put(bytes + 8, tensor->count, 8);
   lcomm_le_put(bytes + 16, tensor->first, 8);
   lcomm_le_put(bytes + 24, tensor->n, 8);
   if (tensor->of_calls) {
     lcomm_le_put(bytes + RECORD_FIXED, tensor->calls, 8);
+  } else if (tensor->has_guard) {
+    put_guard(&tensor->guard, bytes + RECORD_FIXED);
   }
   memcpy(bytes + fixed_size(tensor), tensor->name, length);
   return size;
@@ -140,6 +150,17 @@ static const char *take_values(lcomm_state_reader *reader, lcomm_state_tensor *t
   return NULL;
 }
 
+static const char *get_guard(const uint8_t *bytes, lcomm_state_guard *guard) {
+  uint64_t came_back = lcomm_le_get(bytes + 4, 4);
+  *guard = (lcomm_state_guard){.rungs = (uint32_t)lcomm_le_get(bytes, 4),
+                               .came_back = came_back == 1,
+                               .good = lcomm_le_get(bytes + 8, 8),
+                               .patience = lcomm_le_get(bytes + 16, 8)};
+  return guard->rungs > LCOMM_STATE_RUNGS_MAX || came_back > 1
+             ? "the guard of a tensor is impossible"
+             : NULL;
+}
+
 static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *tensor) {
   if (reader->size - reader->at < RECORD_FIXED) {
     return "it ends inside a tensor";
@@ -152,6 +173,8 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
   tensor->has_velocity = (bytes[6] & FLAG_VELOCITY) != 0;
   tensor->of_calls = (bytes[6] & FLAG_CALLS) != 0;
   tensor->of_scatters = (bytes[6] & FLAG_SCATTERS) != 0;
+  tensor->has_guard = (bytes[6] & FLAG_GUARD) != 0;
+  tensor->guard = (lcomm_state_guard){.rungs = 0};
   tensor->count = lcomm_le_get(bytes + 8, 8);
   tensor->first = lcomm_le_get(bytes + 16, 8);
   tensor->n = lcomm_le_get(bytes + 24, 8);
@@ -161,7 +184,8 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
   if (tensor->dtype > LCOMM_UINT8 || tensor->op >= OPERATIONS) {
     return "a tensor has an unknown type or operation";
   }
-  if (bytes[6] >= FLAGS_END || bytes[7] != 0 || (tensor->of_scatters && !tensor->of_calls)) {
+  if (bytes[6] >= FLAGS_END || bytes[7] != 0 || (tensor->of_scatters && !tensor->of_calls) ||
+      (tensor->has_guard && tensor->of_calls)) {
     return "a tensor has an unknown flag";
   }
   if (tensor->count > COUNT_MAX || tensor->first > tensor->count ||
@@ -172,8 +196,9 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
     return "it ends inside a tensor";
   }
   tensor->calls = tensor->of_calls ? lcomm_le_get(bytes + RECORD_FIXED, 8) : 0;
+  const char *why = tensor->has_guard ? get_guard(bytes + RECORD_FIXED, &tensor->guard) : NULL;
   reader->at += fixed_size(tensor);
-  const char *why = take_text(reader, length, tensor->name);
+  why = why ? why : take_text(reader, length, tensor->name);
   return why ? why : take_values(reader, tensor);
 }
 

@@ -32,12 +32,17 @@
  *        4    1 dtype, lcomm_dtype
  *        5    1 operation, 0 sum, 1 average, 2 minimum, 3 maximum
  *        6    1 flags: bit 0 momentum follows, bit 1 velocity follows, bit 2 of calls, bit 3
- *               of reduce-scatters, with bit 2 only
+ *               of reduce-scatters, with bit 2 only, bit 4 a guard follows, not with bit 2
  *        7    1 zero
  *        8    8 count, elements of the tensor
  *       16    8 first element whose residual this rank keeps
  *       24    8 n, how many elements it keeps; first + n <= count
  *       32    8 calls that were made, with flag bit 2; else this is left out
+ *       32    4 with flag bit 4, else these are left out: how much milder than that of the policy
+ *               its codec is, at most 15
+ *       36    4 1: it has come back by one and not fallen since, else 0
+ *       40    8 good checks in a row
+ *       48    8 good checks after which it comes back
  *        .    L name, without a terminator, no zero byte
  *               zeros up to a multiple of 8
  *             n float32 residual
@@ -62,7 +67,8 @@ enum {
   LCOMM_STATE_POLICY_MAX = 1024, /* with a terminator */
   LCOMM_STATE_NAME_MAX = 128,    /* with a terminator */
   LCOMM_STATE_HEADER_MAX = 56 + LCOMM_STATE_POLICY_MAX,
-  LCOMM_STATE_RECORD_MAX = 40 + LCOMM_STATE_NAME_MAX,
+  LCOMM_STATE_RECORD_MAX = 56 + LCOMM_STATE_NAME_MAX,
+  LCOMM_STATE_RUNGS_MAX = 15,
   LCOMM_STATE_CHECKSUM_SIZE = 8
 };
 
@@ -72,13 +78,21 @@ typedef struct lcomm_state_header {
   char policy[LCOMM_STATE_POLICY_MAX];
 } lcomm_state_header;
 
+/* What the guard remembers of a tensor, see lcomm_guarded. All zero: nothing. */
+typedef struct lcomm_state_guard {
+  uint32_t rungs;
+  bool came_back;
+  uint64_t good, patience;
+} lcomm_state_guard;
+
 /* One tensor, or one residual of calls. The values of one that was read are views of the file's
  * bytes: float32 at any address, to be copied by memcpy. */
 typedef struct lcomm_state_tensor {
   char name[LCOMM_STATE_NAME_MAX];
   uint8_t dtype, op;
-  bool has_momentum, has_velocity, of_calls, of_scatters;
+  bool has_momentum, has_velocity, of_calls, of_scatters, has_guard;
   uint64_t count, first, n, calls;
+  lcomm_state_guard guard;
   const uint8_t *residual, *momentum, *velocity; /* NULL when it has none */
 } lcomm_state_tensor;
 

@@ -39,7 +39,8 @@ typedef struct lcomm_ef_item {
   uint64_t offset, count;        /* elements of the vector */
   lcomm_dtype dtype;
   lcomm_op op;
-  uint64_t *calls; /* how many were made so far; NULL: a tensor */
+  uint64_t *calls;         /* how many were made so far; NULL: a tensor */
+  lcomm_state_guard guard; /* of a tensor, all zero for nothing */
 } lcomm_ef_item;
 
 /* All of a communicator: the tensors, then the calls. Those of one lcomm_ef are tensors only. */
@@ -101,7 +102,8 @@ typedef struct lcomm_restore {
   lcomm_restored *restored; /* `count` of them, in the order of the list */
   size_t *of;               /* which of them an item belongs to */
   size_t count;
-  bool *seen; /* items of the file that is being read */
+  bool *seen;                /* items of the file that is being read */
+  lcomm_state_guard *guards; /* of the list's tensors, as the file has it */
   /* First element and number of elements that each rank keeps of each of them, one after the
    * other, rank after rank. NULL until lcomm_restore_share. */
   uint64_t *ranges;

@@ -116,12 +116,20 @@ static lcomm_status match_calls(lcomm_restore *restore, const lcomm_state_tensor
   return take_turn(restore, record, &restore->restored[target->index]);
 }
 
+/* All ranks have the same of a tensor, so any record says it. */
+static void note_guard(lcomm_restore *restore, const lcomm_state_tensor *record, size_t index) {
+  if (record->has_guard && find_tensor(restore->list, record->name, &index)) {
+    restore->guards[index] = record->guard;
+  }
+}
+
 lcomm_status lcomm_restore_match(lcomm_restore *restore, const lcomm_state_tensor *record,
                                  size_t *index, lcomm_target *target) {
   *target = (lcomm_target){.ignored = false};
   if (record->of_calls) {
     return match_calls(restore, record, target);
   }
+  note_guard(restore, record, *index);
   if (record->n == 0 && !record->has_velocity) {
     target->ignored = true;
     return LCOMM_OK;

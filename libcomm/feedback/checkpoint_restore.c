@@ -45,7 +45,8 @@ lcomm_status lcomm_restore_begin(const lcomm_ef_list *list, lcomm_restore *resto
   restore->restored = calloc(list->count + 1, sizeof *restore->restored);
   restore->of = calloc(list->count + 1, sizeof *restore->of);
   restore->seen = calloc(list->count + 1, sizeof *restore->seen);
-  if (!restore->restored || !restore->of || !restore->seen) {
+  restore->guards = calloc(list->tensors + 1, sizeof *restore->guards);
+  if (!restore->restored || !restore->of || !restore->seen || !restore->guards) {
     return out_of_memory(restore);
   }
   list_all(restore);
@@ -64,6 +65,7 @@ void lcomm_restore_free(lcomm_restore *restore) {
   free(restore->restored);
   free(restore->of);
   free(restore->seen);
+  free(restore->guards);
   free(restore->ranges);
   memset(restore, 0, sizeof *restore);
 }

@@ -21,6 +21,8 @@ static portion begin_portion(const lcomm_ef_item *item) {
                            .of_calls = item->calls != NULL,
                            .of_scatters = item->ef && lcomm_ef_scatters(item->ef),
                            .calls = item->calls ? *item->calls : 0,
+                           .has_guard = item->guard.rungs > 0 || item->guard.patience > 0,
+                           .guard = item->guard,
                            .count = item->count}};
   snprintf(it.record.name, sizeof(it.record.name), "%s", item->name);
   return it;

@@ -13,6 +13,11 @@
  * are as they are now. Free the items. MEMORY. */
 lcomm_status lcomm_saved_state_list(lcomm_comm *comm, lcomm_ef_list *list);
 
+/* What the guard remembers of the tensors, as it was read: a hash of it, and put it in place. True
+ * when a tensor has another codec than before; buckets are to be planned then. */
+uint64_t lcomm_saved_guards_hash(const lcomm_restore *restore);
+bool lcomm_saved_guards_commit(lcomm_comm *comm, const lcomm_restore *restore);
+
 /* STATE while a call with one of the residuals that have a name is in flight. */
 lcomm_status lcomm_saved_state_check_calls(const lcomm_comm *comm, const char *call);
 

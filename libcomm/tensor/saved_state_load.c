@@ -26,6 +26,7 @@ typedef struct verdict {
   uint64_t step;
   uint64_t digest;    /* of all files, or 0 */
   uint64_t residuals; /* a hash of those that were made here */
+  uint64_t guards;    /* of what the guard remembered, or 0 */
 } verdict;
 
 _Static_assert(sizeof(verdict) % sizeof(float) == 0, "a verdict is whole words");
@@ -38,6 +39,7 @@ typedef struct loading {
   lcomm_ef_list list;
   lcomm_restore restore;
   verdict mine, *all; /* all: one per rank */
+  bool regroups;      /* a tensor has another codec by its guard */
 } loading;
 
 /* --------------------------------------------------------------- reading */
@@ -80,6 +82,16 @@ static lcomm_status find_set(loading *it) {
   return status;
 }
 
+/* Under another policy, or without a guard, tensors begin with the codec of the policy. */
+static void tell_guards(loading *it, const lcomm_state_header *header) {
+  const lcomm_comm *comm = it->comm;
+  if (comm->settings.policy.guard.steps == 0 ||
+      strcmp(header->policy, comm->settings.policy_text) != 0) {
+    memset(it->restore.guards, 0, it->list.tensors * sizeof *it->restore.guards);
+  }
+  it->mine.guards = lcomm_saved_guards_hash(&it->restore);
+}
+
 static void tell_header(loading *it, const lcomm_state_header *header) {
   it->mine.nodes = header->nodes;
   it->mine.sequence = header->sequence;
@@ -105,6 +117,7 @@ static lcomm_status read_own(loading *it) {
               header.node == (uint32_t)comm->topo.node[comm->rank];
   status = lcomm_restore_copy(&it->restore, &reader, &fits);
   it->mine.fits = fits;
+  tell_guards(it, &header);
   lcomm_state_source_done(&it->source, bytes);
   return status;
 }
@@ -126,6 +139,7 @@ static lcomm_status add_file(loading *it, int rank) {
   if (status == LCOMM_OK) {
     it->mine.digest = XXH3_64bits_withSeed(bytes, (size_t)header.file_size, it->mine.digest);
     status = lcomm_reshard_add(&it->restore, &header, &reader);
+    tell_guards(it, &header);
   }
   lcomm_state_source_done(&it->source, bytes);
   return status;
@@ -210,6 +224,19 @@ static bool fits_everywhere(const loading *it) {
   return true;
 }
 
+/* Files that each rank has read by itself say the same of all tensors. */
+static lcomm_status judge_guards(const loading *it) {
+  for (int rank = 1; rank < it->comm->size; rank++) {
+    if (it->all[rank].guards != it->all[0].guards) {
+      return lcomm_refuse(it->comm, LCOMM_ERR_MISMATCH,
+                          "%s: what rank 0 and rank %d read names other codecs that the guard has "
+                          "given to tensors; what is read must be of one save",
+                          it->call, rank);
+    }
+  }
+  return LCOMM_OK;
+}
+
 /* --------------------------------------------------------------- loading */
 
 /* Each rank's file where it was, or all of them anew. */
@@ -219,7 +246,7 @@ static lcomm_status place(loading *it) {
     status = judge(it);
   }
   if (status != LCOMM_OK || fits_everywhere(it)) {
-    return status;
+    return status == LCOMM_OK ? judge_guards(it) : status;
   }
   lcomm_restore_free(&it->restore);
   status = lcomm_restore_begin(&it->list, &it->restore);
@@ -245,6 +272,7 @@ static lcomm_status load(loading *it) {
   status = place(it);
   if (status == LCOMM_OK) {
     lcomm_restore_commit(&it->restore);
+    it->regroups = lcomm_saved_guards_commit(comm, &it->restore);
     comm->deferred.step = it->mine.step;
     comm->tensors->past.exists = false;
     comm->operations.seed_shift =
@@ -288,7 +316,7 @@ static lcomm_status load_from(loading *it) {
   lcomm_restore_free(&it->restore);
   free(it->list.items);
   free(it->all);
-  return status;
+  return status == LCOMM_OK && it->regroups ? lcomm_buckets_plan(comm) : status;
 }
 
 static lcomm_status enter_and_load(lcomm_comm *comm, const char *call,

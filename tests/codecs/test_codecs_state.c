@@ -90,7 +90,8 @@ static sample *make_sample(void) {
                                        .count = 10,
                                        .first = 2,
                                        .n = 5};
-  s->tensors[4] = (lcomm_state_tensor){.name = "x", .count = 1, .first = 1};
+  s->tensors[4] = (lcomm_state_tensor){
+      .name = "x", .count = 1, .first = 1, .has_guard = true, .guard = {3, true, 7, UINT64_MAX}};
   s->tensors[5] = (lcomm_state_tensor){.name = "call",
                                        .of_calls = true,
                                        .has_velocity = true,
@@ -169,6 +170,19 @@ static void record_has_the_bytes_the_format_says(void **state) {
   assert_int_equal(lcomm_state_tensor_size(&tensor), 40 + 4 * (5 + 5 + 9) + 4);
 }
 
+static void a_guard_has_the_bytes_the_format_says(void **state) {
+  (void)state;
+  const uint8_t expected[64] = {1,  0, 0, 0, 0, 0, 16, 0, 9,   0, 0, 0, 0, 0, 0, 0,
+                                0,  0, 0, 0, 0, 0, 0,  0, 0,   0, 0, 0, 0, 0, 0, 0,
+                                2,  0, 0, 0, 1, 0, 0,  0, 6,   0, 0, 0, 0, 0, 0, 0,
+                                20, 0, 0, 0, 0, 0, 0,  0, 'a', 0, 0, 0, 0, 0, 0, 0};
+  lcomm_state_tensor tensor = {
+      .name = "a", .count = 9, .has_guard = true, .guard = {2, true, 6, 20}};
+  uint8_t bytes[LCOMM_STATE_RECORD_MAX];
+  assert_int_equal(lcomm_state_pack_record(&tensor, bytes), sizeof expected);
+  assert_memory_equal(bytes, expected, sizeof expected);
+}
+
 /* ------------------------------------------------------------------ reading */
 
 static void check_values(const uint8_t *bytes, const float *wanted, uint64_t n) {
@@ -189,6 +203,11 @@ static void check_tensor(const sample *s, int i, const lcomm_state_tensor *read)
   assert_int_equal(read->calls, wanted->calls);
   assert_int_equal(read->has_momentum, wanted->has_momentum);
   assert_int_equal(read->has_velocity, wanted->has_velocity);
+  assert_int_equal(read->has_guard, wanted->has_guard);
+  assert_int_equal(read->guard.rungs, wanted->guard.rungs);
+  assert_int_equal(read->guard.came_back, wanted->guard.came_back);
+  assert_int_equal(read->guard.good, wanted->guard.good);
+  assert_int_equal(read->guard.patience, wanted->guard.patience);
   if (wanted->n > 0) {
     check_values(read->residual, s->values[i][0], wanted->n);
   } else {
@@ -296,7 +315,11 @@ static void impossible_numbers_are_refused(void **state) {
       {0, 4, 1, 8, "a tensor has an unknown type or operation"},
       {0, 5, 1, 4, "a tensor has an unknown type or operation"},
       {0, 6, 1, 8, "a tensor has an unknown flag"},
-      {0, 6, 1, 16, "a tensor has an unknown flag"},
+      {0, 6, 1, 32, "a tensor has an unknown flag"},
+      {0, 6, 1, 16, "the guard of a tensor is impossible"},
+      {4, 32, 4, LCOMM_STATE_RUNGS_MAX + 1, "the guard of a tensor is impossible"},
+      {4, 36, 4, 2, "the guard of a tensor is impossible"},
+      {5, 6, 1, 4 + 16, "a tensor has an unknown flag"},
       {0, 6, 1, 4, "a text in it is malformed"},
       {5, 6, 1, 2, "a text in it is malformed"},
       {0, 7, 1, 1, "a tensor has an unknown flag"},
@@ -308,7 +331,7 @@ static void impossible_numbers_are_refused(void **state) {
       {0, 24, 8, 44, "a tensor keeps elements that it does not have"},
       {1, 8, 8, UINT64_MAX / 64, NULL},
       {2, 8, 8, UINT64_MAX / 64, "it ends inside the values of a tensor"},
-      {4, 6, 1, 2, "its padding is not zero"},
+      {4, 6, 1, 2 + 16, "its padding is not zero"},
       {7, 6, 1, 6, "it ends inside the values of a tensor"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -341,6 +364,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(header_has_the_bytes_the_format_says),
       cmocka_unit_test(record_has_the_bytes_the_format_says),
+      cmocka_unit_test(a_guard_has_the_bytes_the_format_says),
       cmocka_unit_test(a_file_reads_back_as_it_was_written),
       cmocka_unit_test(files_cut_short_or_too_long_are_refused),
       cmocka_unit_test(every_flipped_bit_is_noticed),
