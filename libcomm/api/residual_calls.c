@@ -58,6 +58,12 @@ static lcomm_status make(lcomm_residual *residual, const function *it, const voi
   return lcomm_call_make(residual->ef.comm, &call);
 }
 
+static lcomm_status scatter(lcomm_residual *residual, const function *it, const void *send,
+                            void *receive) {
+  LCOMM_TRY(make(residual, it, send, receive));
+  return lcomm_residual_settle(residual);
+}
+
 lcomm_status lcomm_allreduce_ef(lcomm_residual *residual, const void *send, void *receive) {
   return make(residual, &allreduce_ef, send, receive);
 }
@@ -77,7 +83,7 @@ lcomm_status lcomm_iallreduce_flush(lcomm_residual *residual, const void *send, 
 }
 
 lcomm_status lcomm_reduce_scatter_ef(lcomm_residual *residual, const void *send, void *receive) {
-  return make(residual, &scatter_ef, send, receive);
+  return scatter(residual, &scatter_ef, send, receive);
 }
 
 lcomm_status lcomm_ireduce_scatter_ef(lcomm_residual *residual, const void *send, void *receive,
@@ -86,7 +92,7 @@ lcomm_status lcomm_ireduce_scatter_ef(lcomm_residual *residual, const void *send
 }
 
 lcomm_status lcomm_reduce_scatter_flush(lcomm_residual *residual, const void *send, void *receive) {
-  return make(residual, &scatter_flush, send, receive);
+  return scatter(residual, &scatter_flush, send, receive);
 }
 
 lcomm_status lcomm_ireduce_scatter_flush(lcomm_residual *residual, const void *send, void *receive,

@@ -249,8 +249,10 @@ LCOMM_API lcomm_status lcomm_ireduce_scatter_flush(lcomm_residual *residual, con
  * stochastic rounding are again what they were before, bit for bit. lcomm_tensors_discard() has
  * the why; the policy needs undo=on or nonfinite=discard likewise, and the result stays where it
  * is. With nonfinite=discard an all-reduce whose result holds NaN or Inf is undone when its request
- * was waited for; of a reduce-scatter each rank sees its part only, so the ranks have to agree on
- * lcomm_request_not_finite() and call this.
+ * was waited for. Of a reduce-scatter each rank sees its part only: lcomm_reduce_scatter_ef() and
+ * lcomm_reduce_scatter_flush() ask all ranks before they return, by one more small message, and it
+ * is undone on all if any part holds one, which lcomm_stats.discarded counts. After
+ * lcomm_ireduce_scatter_ef() the ranks have to agree on lcomm_request_not_finite() and call this.
  * Collective, before the next call with it, on all ranks for the same call. A call that was undone
  * already stays so. A call with buffers elsewhere than those of the call before moves what is held:
  * the call itself can be undone, and then all is where its buffers are.

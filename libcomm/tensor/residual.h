@@ -33,6 +33,7 @@ struct lcomm_residual {
   bool in_flight;        /* a request of it was not waited for yet */
   bool counted;          /* the last call is among `calls` */
   bool discarded;        /* the last call was undone */
+  uint64_t not_finite;   /* in what this rank received of it */
 };
 
 /* All residuals of a communicator. */
@@ -51,6 +52,10 @@ extern const lcomm_call_keeper lcomm_residual_keeper;
 
 /* Undo its last call, if it can be undone. */
 bool lcomm_residual_undo(lcomm_residual *residual);
+
+/* A reduce-scatter that returns when its result is there has ended well: with nonfinite=discard the
+ * ranks, each of which has a part, agree whether it is undone. Collective; as an all-reduce. */
+lcomm_status lcomm_residual_settle(lcomm_residual *residual);
 
 /* What the policy asks of it: momentum, clip, exact and undo of its lcomm_ef. */
 void lcomm_residual_set_policy(lcomm_residual *residual);

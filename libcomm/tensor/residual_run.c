@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "libcomm/engine/backend.h"
+#include "libcomm/engine/entry.h"
 #include "libcomm/tensor/residual.h"
 
 static const char *name_of(const lcomm_residual *residual, bool flush) {
@@ -56,10 +57,33 @@ bool lcomm_residual_undo(lcomm_residual *residual) {
 }
 
 /* The result of an all-reduce has the same bits on all ranks, so all come to the same verdict; of a
- * reduce-scatter each sees a part. */
+ * reduce-scatter each sees a part, and a call that ends when its result is there asks the others
+ * (lcomm_residual_settle). */
 static bool is_discarded(const lcomm_residual *residual, const lcomm_operation *operation) {
   return residual->ef.comm->settings.policy.discard_not_finite && operation->not_finite > 0 &&
          !lcomm_ef_scatters(&residual->ef);
+}
+
+static lcomm_status settle(lcomm_residual *residual) {
+  lcomm_comm *comm = residual->ef.comm;
+  int32_t found = residual->not_finite > 0;
+  lcomm_call call =
+      lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, &found, &found, 1, LCOMM_INT32, LCOMM_MAX);
+  call.op_kind = LCOMM_OP_KIND_DISCARD_CALL;
+  call.residual_number = residual->number;
+  LCOMM_TRY(lcomm_call_make(comm, &call));
+  if (found) {
+    (void)lcomm_residual_undo(residual);
+  }
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_residual_settle(lcomm_residual *residual) {
+  lcomm_comm *comm = residual->ef.comm;
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_status status = comm->settings.policy.discard_not_finite ? settle(residual) : LCOMM_OK;
+  lcomm_leave(comm);
+  return status;
 }
 
 static void collected(lcomm_operation *operation) {
@@ -69,6 +93,7 @@ static void collected(lcomm_operation *operation) {
     return;
   }
   lcomm_ef_end(&residual->ef, operation->run);
+  residual->not_finite = operation->not_finite;
   if (is_discarded(residual, operation)) {
     (void)lcomm_residual_undo(residual);
   }

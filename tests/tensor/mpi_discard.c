@@ -232,6 +232,57 @@ static void the_library_discards_what_is_not_finite(void) {
   end_run(&undone);
 }
 
+/* Inf in one rank's part only: all ranks undo the call. */
+static void a_part_that_is_not_finite_undoes_the_call_everywhere(void) {
+  static const char policy[] = "net=topk:0.02+ef min=4K momentum=0.9 nonfinite=discard";
+  static run straight, undone;
+  lcomm_stats stats;
+  begin_run(&straight, policy, two_nodes());
+  begin_run(&undone, policy, two_nodes());
+  for (int step = 0; step < STEPS; step++) {
+    kind bad = step % 2 == 0 ? SCATTER : SCATTER_FLUSH;
+    make_call(&undone, bad, 100 + step, true);
+    require_same_state(&straight, &undone, policy, step);
+    make_call(&straight, SCATTER, step, false);
+    make_call(&undone, SCATTER, step, false);
+    require_same_results(&straight, &undone, policy, step);
+    require_same_state(&straight, &undone, policy, step);
+  }
+  require_fine(undone.comm, lcomm_stats_get(undone.comm, &stats));
+  require(stats.discarded == STEPS, "%llu were discarded", (unsigned long long)stats.discarded);
+  end_run(&straight);
+  end_run(&undone);
+}
+
+/* The guard changes a codec after a step: that step cannot be undone any more, the next one can. A
+ * step that is lost decides nothing. */
+static void a_step_before_another_codec_is_refused(void) {
+  static run r;
+  lcomm_guard_figures figures;
+  if (mpi_size < 2) {
+    skip_property("needs 2 ranks");
+    return;
+  }
+  begin_run(&r, "net=topk:0.02 min=4K undo=on guard=2,limit=0.2", two_nodes());
+  make_step(&r, 0, false);
+  require_fine(r.comm, lcomm_tensors_discard(r.comm));
+  make_step(&r, 0, false);
+  make_step(&r, 1, false);
+  require(lcomm_tensors_discard(r.comm) == LCOMM_ERR_STATE, "the codec is another one");
+  require(strstr(lcomm_last_error(r.comm), "codecs were chosen anew") != NULL, "%s",
+          lcomm_last_error(r.comm));
+  make_step(&r, 2, false);
+  require_fine(r.comm, lcomm_tensors_discard(r.comm));
+  end_run(&r);
+  begin_run(&r, "net=topk:0.02 min=4K nonfinite=discard guard=1,limit=0.2", two_nodes());
+  make_step(&r, 0, true);
+  for (int i = 0; i < TENSORS; i++) {
+    require_fine(r.comm, lcomm_tensor_guard(r.comm, r.tensors[i], &figures));
+    require(figures.checks == 0, "a step that never was is judged");
+  }
+  end_run(&r);
+}
+
 /* Another policy keeps what is there, also after an undone step, and takes the way back. */
 static void another_policy_ends_the_way_back(void) {
   static run straight, undone;
@@ -365,6 +416,9 @@ int main(int argc, char **argv) {
       {"results_are_those_without_undo", results_are_those_without_undo},
       {"a_call_that_is_discarded_never_was", a_call_that_is_discarded_never_was},
       {"the_library_discards_what_is_not_finite", the_library_discards_what_is_not_finite},
+      {"a_part_that_is_not_finite_undoes_the_call_everywhere",
+       a_part_that_is_not_finite_undoes_the_call_everywhere},
+      {"a_step_before_another_codec_is_refused", a_step_before_another_codec_is_refused},
       {"another_policy_ends_the_way_back", another_policy_ends_the_way_back},
       {"a_saved_state_is_that_of_the_step_before", a_saved_state_is_that_of_the_step_before},
       {"what_cannot_be_undone_is_refused", what_cannot_be_undone_is_refused},
