@@ -30,6 +30,10 @@ expect what_is_there_is_not_trained_again test "$(grep -c '"accuracy"' fidelity.
 # but for the time that it took
 same() { [ "$(sed -E 's/"(seconds|date)": [^,]*//g' last)" = "$(tail -n 1 fidelity.jsonl | sed -E 's/"(seconds|date)": [^,]*//g')" ]; }
 expect a_training_has_the_same_result_again same
+bench --overflow 1000 --preset "topk=net=topk:0.05+ef nonfinite=discard" --seeds 1
+expect a_step_that_is_lost_is_compared test "$(grep -cE '^mlp +sgd +2x1 +(fp32|int8|topk)[+]inf +1 .* (recovers|does not) *$' table)" = 3
+sed -i '/with Inf/d' fidelity.jsonl
+sed -i '/nonfinite/d' fidelity.jsonl
 bench --no-train --seeds 3
 expect no_train_trains_nothing test "$(trained)" = 5 -a -s table
 expect a_policy_that_fails_is_named bash -c '! "$@"' _ "$build/tools/fidelity_bench" --data builtin \
