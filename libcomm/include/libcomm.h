@@ -180,10 +180,12 @@
  *   itself counts instead of the preset's, and its patterns come before those of the
  *   preset. All have net[size>=4K&size<=64K]=int8. What they cost in accuracy:
  *   tools/bench/RESULTS.md
- *     int4:safe   net=int4:block=128+ef+zstd, about 9 to 12 times fewer bytes
- *     topk:safe   net=topk:0.25,values=int8+ef+zstd, about 11 times fewer
+ *     int4:safe   net=int4:block=128+ef+zstd, about 9 to 14 times fewer bytes
+ *     topk:safe   net=topk:0.25,values=int8+ef+zstd, about 11 times fewer; for SGD,
+ *                 not for Adam
  *     topk:fast   net=topk:0.08,values=int8+ef+zstd ramp=0.25@150, over 20 times
- *                 fewer after some hundred steps
+ *                 fewer in runs of a thousand steps and more; likewise, and it can
+ *                 lose some tenths of a point
  *   +ef is error feedback, for every codec but none: what a step did not send
  *   is remembered and added to the next. It needs an identity that lasts, so
  *   it acts on tensors and on calls with a residual (lcomm_allreduce_ef,
