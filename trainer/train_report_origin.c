@@ -64,7 +64,12 @@ void put_origin(FILE *file, const training *of) {
   put_known(file, "machine", text);
   put_known(file, "host", system.nodename);
   put_known(file, "rate", getenv("CLUSTER_RATE"));
-  put_known(file, "delay_ms", getenv("CLUSTER_DELAY_MS"));
+  const char *delay_ms = getenv("CLUSTER_DELAY_MS");
+  if (delay_ms && delay_ms[0]) {
+    fprintf(file, ",\"delay_ms\":%g", strtod(delay_ms, NULL));
+  } else {
+    fprintf(file, ",\"delay_ms\":null");
+  }
   put_known(file, "transport", lcomm_transports(of->comm, text, sizeof text));
   int hosts = count_hosts(of->comm, text);
   fprintf(file, hosts > 0 ? ",\"hosts\":%d" : ",\"hosts\":null", hosts);

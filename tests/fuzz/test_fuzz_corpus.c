@@ -200,6 +200,7 @@ int main(void) {
       PROPERTY("any_dialogue_with_a_store_comes_to_an_end", "dialogue"),
       PROPERTY("any_variables_of_libcomm_are_read_or_refused", "settings"),
       PROPERTY("any_file_for_the_simulator_is_read_or_refused", "simulate"),
+      PROPERTY("any_experiment_is_read_or_refused_with_its_line", "experiment"),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,5 +66,6 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"dialogue", lcomm_fuzz_dialogue},
     {"settings", lcomm_fuzz_settings},
     {"simulate", lcomm_fuzz_simulate},
+    {"experiment", lcomm_fuzz_experiment},
     {NULL, NULL},
 };

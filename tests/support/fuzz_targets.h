@@ -13,6 +13,7 @@
 #include "tests/support/target_dense.h"
 #include "tests/support/target_devices.h"
 #include "tests/support/target_dialogue.h"
+#include "tests/support/target_experiment.h"
 #include "tests/support/target_handshake.h"
 #include "tests/support/target_idx.h"
 #include "tests/support/target_interposer.h"

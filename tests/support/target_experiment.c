@@ -26,7 +26,8 @@ static void check_workload(const experiment_workload *run) {
   fuzz_require(run->policies.count >= 1 && run->rates.count >= 1 && run->models.count >= 1 &&
                    run->delays_ms.count >= 1 && run->seeds.count >= 1 && run->world_count >= 1,
                "a list has members");
-  fuzz_require(run->policies.count <= EXPERIMENT_LIST_MAX && run->world_count <= EXPERIMENT_LIST_MAX,
+  fuzz_require(run->policies.count <= EXPERIMENT_LIST_MAX &&
+                   run->world_count <= EXPERIMENT_LIST_MAX,
                "a list has its end");
   for (size_t i = 0; i < run->world_count; i++) {
     fuzz_require(run->worlds[i].hosts >= 1 && run->worlds[i].hosts <= 64 &&

@@ -52,6 +52,7 @@ if command -v mpirun >/dev/null; then
   expect cluster_runs_slots_on_every_host test "$names" = "host0 host0 host1 host1 "
   first=$(cluster run -np 2 -- hostname | sort | tr '\n' ' ')
   expect cluster_ranks_of_a_host_are_adjacent test "$first" = "host0 host0 "
+  expect cluster_tells_programs_of_the_links test "$(cluster run -np 1 -- printenv CLUSTER_RATE CLUSTER_DELAY_MS | tr '\n' ' ')" = "100mbit 0 "
   expect cluster_status_of_the_program_is_passed_on ends_with 3 cluster run -np 1 -- sh -c 'exit 3'
 else
   echo "SKIP cluster_run: there is no mpirun"

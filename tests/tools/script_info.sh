@@ -58,7 +58,7 @@ says_version() { # NAME COMMAND...: the name, and the version of the library, wi
   timeout -k 5 "$limit" "$@" --version >"$work/out" 2>&1 &&
     [ "$(cat "$work/out")" = "$name ${version#libcomm-info }" ]
 }
-for program in libcomm-info allreduce_perf reduce_scatter_perf allgather_perf broadcast_perf alltoall_perf \
+for program in libcomm-info libcomm-experiment allreduce_perf reduce_scatter_perf allgather_perf broadcast_perf alltoall_perf \
   codec_bench cuda_bench soak_bench trace_merge cluster_delay; do
   expect "version_of_$program" says_version $program "$build/tools/$program"
 done

@@ -21,6 +21,6 @@ for file in tools/bench/*; do
   case $name in report) continue ;; esac
   [ ! -x "$file" ] || expect "help_lists_bench-$name" grep -qE "^  bench-$name +[A-Z]" "$work/help"
 done
-for target in run test install uninstall bare-root; do
+for target in run experiment test install uninstall bare-root; do
   expect "help_lists_$target" grep -qE "^  $target +[a-z]" "$work/help"
 done

@@ -106,7 +106,8 @@ static void a_mistake_is_told_with_its_line(void **state) {
   };
   (void)state;
   for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
-    if (parse(mistakes[i].text) || strncmp(error, mistakes[i].line, strlen(mistakes[i].line)) != 0 ||
+    if (parse(mistakes[i].text) ||
+        strncmp(error, mistakes[i].line, strlen(mistakes[i].line)) != 0 ||
         !strstr(error, mistakes[i].word)) {
       fail_msg("\"%s\" said: %s", mistakes[i].text, error);
     }
@@ -120,8 +121,8 @@ static void a_file_that_is_not_there_is_named(void **state) {
 }
 
 static void ready_made_files_are_right(void **state) {
-  static const char *const names[] = {"quick",      "link-rates",   "policies",   "time-to-accuracy",
-                                      "scaling",    "cross-region", "collectives"};
+  static const char *const names[] = {"quick",   "link-rates",   "policies",   "time-to-accuracy",
+                                      "scaling", "cross-region", "collectives"};
   char path[128];
   (void)state;
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -163,8 +164,9 @@ static void every_combination_runs_once_in_each_repetition(void **state) {
 }
 
 static void a_command_has_what_the_case_says(void **state) {
-  static const char text[] = "[run a]\nprogram = sh\noptions = -c 'echo {seed} \"{policy}\"' {rate}\n"
-                             "where = pose\npolicies = net=int8\nseeds = 9\nworlds = 2x2\n";
+  static const char text[] =
+      "[run a]\nprogram = sh\noptions = -c 'echo {seed} \"{policy}\"' {rate}\n"
+      "where = pose\npolicies = net=int8\nseeds = 9\nworlds = 2x2\n";
   char shown[2048];
   experiment_command command;
   size_t count = 0;
@@ -200,10 +202,11 @@ static void faster_links_take_less_time(void **state) {
 
 /* ------------------------------------------------------------------- results */
 
-#define CONFIG "{\"event\":\"config\",\"ranks\":2,\"batch\":10,\"origin\":{\"transport\":\"ucx\"}}\n"
+#define CONFIG                                                                                     \
+  "{\"event\":\"config\",\"ranks\":2,\"batch\":10,\"origin\":{\"transport\":\"ucx\"}}\n"
 #define EPOCH(number, steps, accuracy, net)                                                        \
-  "{\"event\":\"epoch\",\"epoch\":" #number ",\"steps\":" #steps ",\"accuracy\":" #accuracy         \
-  ",\"samples_per_s\":100,\"sent_bytes\":{\"net\":" #net "},\"encode_s\":0.2,\"decode_s\":0.4,"     \
+  "{\"event\":\"epoch\",\"epoch\":" #number ",\"steps\":" #steps ",\"accuracy\":" #accuracy        \
+  ",\"samples_per_s\":100,\"sent_bytes\":{\"net\":" #net "},\"encode_s\":0.2,\"decode_s\":0.4,"    \
   "\"wait_s\":2}\n"
 
 static void a_training_is_read(void **state) {
@@ -238,8 +241,9 @@ static void collectives_are_read_as_document_or_lines(void **state) {
 
 static void nonsense_is_no_result(void **state) {
   static experiment_result made;
-  static const char *const texts[] = {"", "hello\n", "[]", "{}", "{\"median_s\": -1}",
-                                      "{\"median_s\": 1e999}", "{\"event\": 3}", "null"};
+  static const char *const texts[] = {
+      "",    "hello\n", "[]", "{}", "{\"median_s\": -1}", "{\"median_s\": 1e999}", "{\"event\": 3}",
+      "null"};
   char text[64];
   (void)state;
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {

@@ -74,7 +74,10 @@ static const char *device_rate(const char *devices, char *text) {
   if (file) {
     fclose(file);
   }
-  snprintf(text, TOOL_ORIGIN_TEXT_MAX, known ? "%ldmbit" : "", mbit);
+  text[0] = '\0';
+  if (known) {
+    snprintf(text, TOOL_ORIGIN_TEXT_MAX, "%ldmbit", mbit);
+  }
   return text;
 }
 

@@ -264,7 +264,10 @@ bool experiment_file_read(const char *path, experiment_file *made, char *error) 
     fclose(file);
   }
   free(text);
-  snprintf(error, EXPERIMENT_ERROR_MAX, good ? "" : "%.160s: %.330s", path, sentence);
+  error[0] = '\0';
+  if (!good) {
+    snprintf(error, EXPERIMENT_ERROR_MAX, "%.160s: %.330s", path, sentence);
+  }
   return good;
 }
 

@@ -4,10 +4,12 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -97,6 +99,27 @@ bool experiment_folder_begin(const char *folder, char *error) {
     }
   }
   return true;
+}
+
+bool experiment_folder_lock(const char *folder, char *error) {
+  char path[EXPERIMENT_PATH_MAX + 16];
+  if (!make_folders(folder)) {
+    return complain(error, folder, "made");
+  }
+  snprintf(path, sizeof path, "%s/lock", folder);
+  int lock = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (lock < 0) {
+    return complain(error, path, "made");
+  }
+  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    close(lock);
+    snprintf(error, EXPERIMENT_ERROR_MAX,
+             "another libcomm-experiment works in '%.200s'; wait for it, or give --out another "
+             "folder",
+             folder);
+    return false;
+  }
+  return true; /* the system gives it back */
 }
 
 /* ------------------------------------------------------------------ judgement */

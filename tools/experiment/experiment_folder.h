@@ -21,6 +21,10 @@ char *experiment_folder_results(const char *folder);
  * sentence. */
 bool experiment_folder_begin(const char *folder, char *error);
 
+/* Make it and take it for this process, until it ends. false with a sentence, also when another
+ * process has it. */
+bool experiment_folder_lock(const char *folder, char *error);
+
 /* Judge how the run ended by its end and its files, and write run.json. false with a sentence when
  * that cannot be written. `made` is as experiment_result_read() would have it. */
 bool experiment_folder_end(const char *folder, const experiment_case *of, const char *command,

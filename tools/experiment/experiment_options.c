@@ -17,7 +17,7 @@ void experiment_options_help(void) {
   fputs(
       "usage: libcomm-experiment [OPTIONS] FILE\n"
       "Run what FILE describes - programs, policies, rates of links, hosts, seeds - and show in a\n"
-      "report when compression pays. The head of tools/experiments/quick.ini explains such files.\n"
+      "report when compression pays. tools/experiments/README.md explains such files.\n"
       "\n"
       "  -o, --out FOLDER    results (default build/experiments/NAME of the file)\n"
       "  -n, --estimate      only say which runs there are and how long they take\n"

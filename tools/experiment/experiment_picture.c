@@ -30,6 +30,16 @@ void experiment_canvas_text(const char *text, FILE *script) {
   fputc('\'', script);
 }
 
+void experiment_canvas_decades(const char *axis, FILE *script) {
+  const char *between = "(";
+  fprintf(script, "set logscale %s\nset %stics ", axis, axis);
+  for (int decade = -6; decade <= 6; decade++) {
+    fprintf(script, "%s1e%d, 2e%d, 5e%d", between, decade, decade, decade);
+    between = ", ";
+  }
+  fputs(")\n", script);
+}
+
 bool experiment_canvas_open(experiment_pictures *all, const char *name, const char *title,
                             experiment_canvas *made) {
   if (all->count == EXPERIMENT_PICTURES_MAX) {

@@ -46,6 +46,9 @@ void experiment_canvas_close(experiment_canvas *of);
 /* A text in single quotes, which nothing in it can end. */
 void experiment_canvas_text(const char *text, FILE *script);
 
+/* A logarithmic axis ("x" or "y") with a tic at 1, 2 and 5 of each decade. */
+void experiment_canvas_decades(const char *axis, FILE *script);
+
 /* The colour of a policy, by its place among those of the workload. */
 const char *experiment_canvas_colour(const experiment_group *of);
 

@@ -52,9 +52,10 @@ static void put_axis(const experiment_group *first, FILE *script) {
     between = ", ";
   }
   fprintf(script,
-          ")\nset logscale xy\nset xrange [%.9g:%.9g]\nset xlabel 'rate of each link'\n"
+          ")\nset logscale x\nset xrange [%.9g:%.9g]\nset xlabel 'rate of each link'\n"
           "set offsets 0, 0, graph 0.1, graph 0.1\n",
           0.7 * least, 1.4 * most);
+  experiment_canvas_decades("y", script);
 }
 
 static void put_curves(const experiment_groups *of, const experiment_group *first, figure *value,
@@ -95,11 +96,22 @@ static void put_table(const experiment_groups *of, const experiment_group *first
   }
 }
 
-/* Lines with labels at different heights, so that they stand beside each other. */
+/* Of all policies the lowest; 0: none. */
+static double first_break_even(const experiment_groups *of, const experiment_group *first) {
+  double least = 0.0;
+  for (size_t p = 0; p < first->of->policies.count; p++) {
+    double bits = experiment_break_even(of, first, first->of->policies.words[p]);
+    least = bits > 0.0 && (least <= 0.0 || bits < least) ? bits : least;
+  }
+  return least;
+}
+
+/* Lines; their labels stand left of the first of them, one below the other. */
 static void mark_break_even(const experiment_groups *of, const experiment_group *first,
                             FILE *script) {
   char rate[64], text[EXPERIMENT_WORD_MAX + 96];
   size_t marks = 0;
+  double left = first_break_even(of, first);
   for (size_t p = 0; p < first->of->policies.count; p++) {
     const char *policy = first->of->policies.words[p];
     double bits = experiment_break_even(of, first, policy);
@@ -114,9 +126,32 @@ static void mark_break_even(const experiment_groups *of, const experiment_group 
             bits, experiment_canvas_colour(&as));
     fputs("set label ", script);
     experiment_canvas_text(text, script);
-    fprintf(script, " at %.9g,graph %.3f right noenhanced font ',12' tc rgb '%s'\n", bits,
-            1.0 - 0.06 * (double)marks, experiment_canvas_colour(&as));
+    fprintf(script, " at %.9g,graph %.3f right offset -1,0 noenhanced font ',12' tc rgb '%s'\n",
+            left, 1.0 - 0.06 * (double)marks, experiment_canvas_colour(&as));
   }
+}
+
+/* Where links have one rate: a bar for each policy. They lie, for the sake of the names. */
+static void draw_bars(const experiment_groups *of, const experiment_group *first, figure *value,
+                      FILE *script) {
+  size_t bars = 0;
+  fputs("$bars << EOD\n", script);
+  for (size_t i = 0; i < of->count; i++) {
+    const experiment_group *it = &of->groups[i];
+    if (experiment_same_place(it, first) && value(it) > 0.0) {
+      fprintf(script, "\"%s\" %.9g 0x%s\n", experiment_policy_name(it->policy), value(it),
+              experiment_canvas_colour(it) + 1);
+      bars++;
+    }
+  }
+  fprintf(
+      script,
+      "EOD\nset key off\nset xlabel 'seconds'\nset xrange [0:*]\nset offsets 0, graph 0.04, 0, 0\n"
+      "set yrange [%.1f:-0.7]\nset grid noytics xtics lc rgb '#999999' lw 0.4\n"
+      "set style fill solid 0.9 noborder\nset tics noenhanced\nset ytics scale 0\n"
+      "plot $bars using (0):0:(0):2:($0-0.35):($0+0.35):3:ytic(1) with boxxyerror "
+      "fc rgb variable\n",
+      (double)bars - 0.3);
 }
 
 static bool has_any(const experiment_groups *of, const experiment_group *first, figure *value) {
@@ -136,24 +171,29 @@ void experiment_pictures_rates(const experiment_groups *of, const experiment_gro
   figure *time = target > 0.0 && has_any(of, first, seconds_to_accuracy) ? seconds_to_accuracy
                                                                          : seconds_of_epoch;
   experiment_place_name(first, place, sizeof place);
-  if (first->rate[0] == '\0') {
-    return;
-  }
   snprintf(title, sizeof title, "Time to an accuracy of %.0f %% by rate of the links. %s",
            100.0 * target, place);
   if (time == seconds_of_epoch) {
     snprintf(title, sizeof title, "Time of an epoch by rate of the links. %s", place);
   }
+  if (first->of->rates.count == 1) {
+    snprintf(title, sizeof title,
+             time == seconds_of_epoch ? "Time of an epoch%s%s. %s" : "Time to the accuracy%s%s. %s",
+             first->rate[0] ? " at " : "", first->rate, place);
+  }
   if (has_any(of, first, time) && experiment_canvas_open(made, "time", title, &canvas)) {
-    put_axis(first, canvas.script);
-    fprintf(canvas.script, "set ylabel 'seconds'\nset format y '%%g'\n");
-    put_curves(of, first, time, "", canvas.script);
+    if (first->of->rates.count > 1) {
+      put_axis(first, canvas.script);
+      fprintf(canvas.script, "set ylabel 'seconds'\nset format y '%%g'\n");
+      put_curves(of, first, time, "", canvas.script);
+    } else {
+      draw_bars(of, first, time, canvas.script);
+    }
     put_table(of, first, canvas.table);
     experiment_canvas_close(&canvas);
   }
   snprintf(title, sizeof title, "Speed-up against exact by rate of the links. %s", place);
-  bool curves = first->of->rates.count > 1 || has_any(of, first, seconds_of_epoch);
-  if (curves && has_any(of, first, speedup) &&
+  if (first->of->rates.count > 1 && has_any(of, first, speedup) &&
       experiment_canvas_open(made, "speedup", title, &canvas)) {
     put_axis(first, canvas.script);
     fprintf(canvas.script, "set ylabel 'times as fast as exact'\nset format y '%%gx'\n");

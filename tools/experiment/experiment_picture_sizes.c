@@ -40,7 +40,9 @@ static void draw_sizes(const experiment_groups *of, const experiment_group *firs
                        experiment_canvas *canvas) {
   const char *between = "plot ";
   fputs("policy\tsize (B)\ttime (us)\tbus bandwidth (GB/s)\tspeed-up\n", canvas->table);
-  fputs("set logscale x 2\nset logscale y\nset format x '%.0b %BB'\nset format y '%g'\n"
+  experiment_canvas_decades("y", canvas->script);
+  fputs("set offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n"
+        "set logscale x 2\nset format x '%.0b %BB'\nset format y '%g'\n"
         "set xlabel 'size'\nset ylabel 'bus bandwidth, GB/s'\n",
         canvas->script);
   for (size_t i = 0; i < of->count; i++) {
@@ -126,7 +128,8 @@ static void draw_scaling(const experiment_groups *of, const experiment_group *fi
              *what = first->epoch_s > 0.0 ? "epochs in an hour" : "operations in a second";
   bool drawn[EXPERIMENT_LIST_MAX];
   fprintf(canvas->table, "policy\thosts\t%s\tagainst exact\n", what);
-  fprintf(canvas->script, "set logscale xy 2\nset xlabel 'hosts'\nset ylabel '%s'\n", what);
+  fprintf(canvas->script, "set logscale x 2\nset xlabel 'hosts'\nset ylabel '%s'\n", what);
+  experiment_canvas_decades("y", canvas->script);
   fputs("set format y '%g'\nset offsets graph 0.05, graph 0.05, graph 0.05, graph 0.05\n",
         canvas->script);
   for (size_t p = 0; p < first->of->policies.count; p++) {
@@ -157,7 +160,7 @@ void experiment_pictures_scaling(const experiment_groups *of, const experiment_g
       return; /* drawn with the first of them */
     }
   }
-  snprintf(title, sizeof title, "Scaling with hosts%s%s. %s, %d a host%s%s",
+  snprintf(title, sizeof title, "Scaling with hosts%s%s. %s, ranks on each: %d%s%s",
            first->rate[0] ? " at " : "", first->rate, first->of->name, first->world.ranks,
            first->model[0] ? ", " : "", first->model);
   if (others > 1 && experiment_canvas_open(made, "scaling", title, &canvas)) {

@@ -41,7 +41,7 @@ static void draw_accuracy(const experiment_groups *of, const experiment_group *f
         canvas->table);
   fputs("set logscale x\nset format x '%.0s %cB'\nset xlabel 'bytes sent between nodes so far'\n"
         "set ylabel 'test accuracy, %, with the range of all seeds'\n"
-        "set offsets 0, 0, graph 0.05, graph 0.05\n",
+        "set offsets graph 0.1, graph 0.1, graph 0.05, graph 0.05\n",
         canvas->script);
   for (size_t i = 0; i < of->count; i++) {
     if (is_shown(&of->groups[i], first)) {
@@ -54,9 +54,8 @@ static void draw_accuracy(const experiment_groups *of, const experiment_group *f
       const char *colour = experiment_canvas_colour(it);
       fprintf(canvas->script,
               "%s$c%zu using 1:3:4 with filledcurves fc rgb '%s' fs transparent solid 0.2 noborder "
-              "notitle, $c%zu using 1:2:3:4 with yerrorbars pt 7 ps 0.6 lc rgb '%s' notitle, "
-              "$c%zu using 1:2 with lines lw 2 lc rgb '%s' title ",
-              between, i, colour, i, colour, i, colour);
+              "notitle, $c%zu using 1:2 with linespoints pt 7 ps 0.7 lw 2 lc rgb '%s' title ",
+              between, i, colour, i, colour);
       experiment_canvas_text(experiment_policy_name(it->policy), canvas->script);
       between = ", ";
     }
@@ -90,6 +89,7 @@ static void draw_step(const experiment_groups *of, const experiment_group *first
   /* bars that lie: their names need the room beside them */
   fprintf(canvas->script,
           "EOD\nset xlabel 'milliseconds of a step, mean of the ranks'\nset xrange [0:*]\n"
+          "set offsets 0, graph 0.04, 0, 0\n"
           "set yrange [%.1f:-0.7]\nset grid noytics xtics lc rgb '#999999' lw 0.4\n"
           "set style fill solid 0.9 noborder\nset tics noenhanced\nset ytics scale 0\nplot ",
           (double)rows - 0.3);

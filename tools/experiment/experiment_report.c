@@ -2,9 +2,11 @@
  * Copyright the libcomm authors */
 #include "tools/experiment/experiment_report.h"
 
+#include <glob.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/experiment/experiment_folder.h"
 
@@ -87,9 +89,22 @@ static bool write_file(const experiment_report *of, const char *name, report_wri
   return good;
 }
 
+/* Those of an earlier report, whose numbers may have been others. */
+static void remove_pictures(const char *folder) {
+  char pattern[EXPERIMENT_PATH_MAX + 32];
+  glob_t found = {0};
+  snprintf(pattern, sizeof pattern, "%s/p[0-9][0-9]_*", folder);
+  bool any = glob(pattern, 0, NULL, &found) == 0;
+  for (size_t i = 0; any && i < found.gl_pathc; i++) {
+    unlink(found.gl_pathv[i]);
+  }
+  globfree(&found);
+}
+
 static void draw(experiment_report *of) {
   char folder[EXPERIMENT_PATH_MAX + 16];
   snprintf(folder, sizeof folder, "%s/pictures", of->of->options->out);
+  remove_pictures(folder);
   signal(SIGPIPE, SIG_IGN); /* gnuplot need not be there */
   for (size_t i = 0; i < of->pictures.count; i++) {
     of->drawn[i] = experiment_picture_draw(&of->pictures.list[i], folder);

@@ -26,7 +26,8 @@ static const char head[] =
     ".dim{color:var(--dim);font-size:.9rem}code{font-size:.9em;overflow-wrap:anywhere}\n"
     ".bad,tr.bad td{color:var(--bad)}tr.bad td{background:var(--badback)}\n"
     "figure{margin:0}figure svg{width:100%;height:auto;display:block}\n"
-    "figure svg [fill=black]{fill:var(--ink)}figure svg [color=black]{color:var(--ink)}\n"
+    "figure svg [fill=black],figure svg [fill=\"rgb(0,0,0)\"]{fill:var(--ink)}figure svg "
+    "[color=black]{color:var(--ink)}\n"
     ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem;margin:.5rem 0}\n"
     "th,td{padding:.15rem .7rem;border-bottom:1px solid var(--line);text-align:right;"
     "white-space:nowrap}th:first-child,td:first-child{text-align:left}\n"
@@ -100,7 +101,8 @@ static void put_losses(const experiment_report *of, FILE *file) {
   bool any = false;
   for (size_t i = 0; i < of->pictures.count; i++) {
     const experiment_picture *it = &of->pictures.list[i];
-    if (!strstr(it->table, "\n!") || strstr(it->name, "_time")) {
+    bool again = i + 1 < of->pictures.count && strcmp(it->table, it[1].table) == 0;
+    if (!strstr(it->table, "\n!") || again) {
       continue;
     }
     if (!any) {

@@ -276,7 +276,7 @@ static void report_case(const experiment *of, size_t i, const shown *what) {
 
 experiment_verdict experiment_run_all(experiment *of, char *error) {
   experiment_verdict verdict = EXPERIMENT_COMPLETE;
-  if (!same_machine(of, error)) {
+  if (!same_machine(of, error) || !experiment_folder_lock(of->options->out, error)) {
     return EXPERIMENT_TROUBLE;
   }
   shown what = {.of = of, .bar = tool_progress_begin(of->count)};
@@ -284,6 +284,7 @@ experiment_verdict experiment_run_all(experiment *of, char *error) {
   setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
   setenv("OPENBLAS_NUM_THREADS", "1", 0);
+  take_down(of); /* what a kill has left behind */
   experiment_process_watch();
   for (size_t i = 0; i < of->count && verdict == EXPERIMENT_COMPLETE; i++) {
     what.at = i;

@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+#
+# libcomm-experiment from end to end: runs, reports, going on after a kill, and everything bad that a
+# file, a program, a host and a disk can do.
+set -u
+
+# shellcheck source=tests/support/expect.sh
+. "$(dirname "$0")/../support/expect.sh"
+experiment=$build/tools/libcomm-experiment
+cd "$work" || exit 2
+
+# An mpirun that only starts the program, once, for programs that need no MPI.
+mkdir fake real
+cat >fake/mpirun <<'END'
+#!/usr/bin/env bash
+while [ "$1" != -np ]; do shift; done
+exec "${@:3}"
+END
+# What it is told: hang, crash, fail, chatter, and else a line of results.
+cat >fake/program <<'END'
+#!/usr/bin/env bash
+echo "$LCOMM_POLICY" >>"$(dirname "$0")/log"
+case $1 in
+hang) exec sleep 1000 ;;
+crash) kill -SEGV $$ ;;
+fail) echo "program: host7 refused the connection" >&2 && exit 5 ;;
+chatter) echo "all is well" && exit 0 ;;
+slow) sleep 1 ;;
+esac
+case $LCOMM_POLICY in '') s=2 ;; *) s=1 ;; esac
+echo '{"size": 1024, "median_s": '$s', "busbw_gb_s": 0.5}'
+END
+chmod +x fake/mpirun fake/program
+export PATH=$work/fake:$PATH
+
+# make_file WHAT...: an experiment of that program, in which the first of several does well
+make_file() {
+  printf '[experiment]\ntitle = a <test>\nlimit = 4s\n'
+  for what; do
+    printf '[run %s]\nprogram = %s\noptions = %s\nwhere = pose\npolicies = exact | net=int8\n' "$what" \
+      "$work/fake/program" "$what"
+  done
+}
+run() { timeout -k 5 "$limit" "$experiment" "$@" >said 2>&1 </dev/null; }
+states() { grep -ho '"state":[^,]*' "$1"/runs/*/run.json | sort | uniq -c | tr -s ' \t\n' ' '; }
+
+# ---------------------------------------------------------------------- good
+make_file good >good.ini
+expect an_estimate_runs_nothing run --estimate -o out good.ini
+expect an_estimate_says_how_long grep -q '2 runs, 2 of them left: about ' said
+expect nothing_has_run test ! -e fake/log
+expect an_experiment_runs ends_with 0 run -o out good.ini
+expect the_answer_comes_first grep -q 'net=int8 takes 0.5 of the time of exact' said
+expect all_have_results test "$(states out)" = ' 2 "state": "good" '
+expect there_is_a_report test -s out/report.html -a -s out/report.md -a -s out/results.csv
+expect titles_are_text grep -q '<h1>a &lt;test&gt;</h1>' out/report.html
+expect a_run_has_its_folder bash -c 'cd out/runs/good*int8* && grep -q "\"command\":.*program" run.json &&
+  grep -q "\"commit\":" run.json && grep -q "\"machine\":.* x " run.json && grep -q "\"environment\":" run.json && test -s out'
+: >fake/log
+expect the_same_again_is_well ends_with 0 run -o out good.ini
+expect what_is_there_is_not_repeated test ! -s fake/log
+sed -i 's/"machine":.*x/"machine": "9 x/' out/runs/good*int8*/run.json
+expect other_machines_are_not_mixed ends_with 2 run -o out good.ini
+expect it_names_the_machine grep -q 'results of another machine (9 x.*--mix-machines' said
+expect they_are_mixed_where_that_is_wanted ends_with 0 run --mix-machines -o out good.ini
+expect a_mixed_report_says_so grep -q 'Machines are mixed' out/report.html
+
+# ----------------------------------------------------------------- bad files
+printf '[experiment]\nspeed = 3\n' >bad.ini
+expect an_unknown_key_is_refused ends_with 2 run bad.ini
+expect it_is_named_with_its_line grep -q "bad.ini: line 2: there is no key 'speed'" said
+expect a_missing_file_is_refused ends_with 2 run none.ini
+expect no_file_is_refused ends_with 2 run
+
+# -------------------------------------------------------------- bad programs
+make_file hang crash fail chatter good >bad.ini
+expect failures_are_an_exit_status ends_with 1 run -o bad bad.ini
+expect a_program_that_hangs_is_ended grep -q 'hang.*longer than its limit of 4 s' said
+expect a_program_that_crashes_is_named grep -q 'crash.*signal 11' said
+expect the_last_words_are_shown grep -q 'fail.*exit status 5: program: host7 refused' said
+expect a_program_without_results_is_named grep -q 'chatter.*no line of JSON' said
+expect the_others_have_results test "$(states bad)" = ' 8 "state": "failed" 2 "state": "good" '
+expect the_report_lists_failures test "$(grep -c '<td>exit status 5' bad/report.html)" -eq 2
+printf '[run a]\nprogram = no_such_program\nwhere = pose\n' >bad.ini
+expect a_missing_program_is_refused ends_with 2 run -o none bad.ini
+expect a_missing_program_is_named grep -q no_such_program said
+
+# ---------------------------------------------------------------------- kill
+make_file slow good >slow.ini
+sed -i 's/policies = .*/&\nrepetitions = 3/' slow.ini
+: >fake/log
+"$experiment" -o slow slow.ini >said 2>&1 </dev/null &
+until [ "$(wc -l <fake/log)" -ge 3 ] || ! kill -0 $! 2>/dev/null; do sleep 0.1; done
+kill -INT $!
+expect a_signal_ends_it_in_order ends_with 130 wait $!
+expect it_says_how_to_go_on grep -q 'the same command goes on' said
+expect what_was_measured_is_kept bash -c 'n=$(ls slow/runs/*/run.json | wc -l); [ "$n" -ge 1 ] && [ "$n" -lt 12 ]'
+expect it_goes_on ends_with 0 run -o slow slow.ini
+expect nothing_is_lost test "$(states slow)" = ' 12 "state": "good" '
+expect only_the_broken_run_came_twice test "$(wc -l <fake/log)" -le 13
+
+# ---------------------------------------------------------------- other places
+# An srun that checks its words.
+cat >fake/srun <<'END'
+#!/usr/bin/env bash
+[ "$1 $2 $3" = "-N 3 --ntasks-per-node=2" ] && shift 3 && exec "$@"
+END
+chmod +x fake/srun
+printf '[run far]\nprogram = %s\nwhere = slurm\nworlds = 3x2\npolicies = exact | net=int8\n' "$work/fake/program" >slurm.ini
+expect slurm_starts_by_srun ends_with 0 run -o slurm slurm.ini
+expect results_come_from_slurm test "$(states slurm)" = ' 2 "state": "good" '
+"$experiment" -o slow slow.ini >/dev/null 2>&1 </dev/null
+exec 9>slow/lock && flock 9
+expect a_folder_is_used_by_one_at_a_time ends_with 2 run -o slow slow.ini
+expect it_says_that_another_is_there grep -q 'another libcomm-experiment works in' said
+exec 9>&-
+
+# ---------------------------------------------------------------- unreachable
+rm fake/mpirun
+printf 'host-that-is-not-there.invalid slots=1\n' >hostfile
+printf '[experiment]\nlimit = 60s\n[run far]\nprogram = %s\nwhere = hosts\nhostfile = %s\nworlds = 1x1\n' \
+  "$work/fake/program" "$work/hostfile" >far.ini
+if command -v mpirun >/dev/null; then
+  expect an_unreachable_host_is_a_failure ends_with 1 run -o far far.ini
+  expect it_is_in_the_errors_of_the_run bash -c 'grep -q "failed: far" said && cat far/runs/*/err | grep -qi "host-that-is-not-there\|ssh"'
+else
+  skip an_unreachable_host_is_a_failure "there is no mpirun"
+fi
+
+# ------------------------------------------------------------------ full disk
+cat >fake/mpirun <<'END'
+#!/usr/bin/env bash
+while [ "$1" != -np ]; do shift; done
+exec "${@:3}"
+END
+chmod +x fake/mpirun
+mkdir full
+if unshare -m true 2>/dev/null && [ "$(id -u)" -eq 0 ]; then
+  # the second run fills it
+  unshare -m bash -c 'mount -t tmpfs -o size=96k tmpfs full && "$1" -o full good.ini >said 2>&1 </dev/null
+    head -c 1000000 /dev/zero >full/filler 2>/dev/null; rm full/runs/good*int8*/run.json
+    "$1" -o full good.ini >again 2>&1 </dev/null; echo $? >status; ls full/runs/*/run.json >kept' _ "$experiment"
+  expect a_full_disk_is_an_error test "$(cat status)" = 2
+  expect a_full_disk_is_named grep -q 'No space left on device' again
+  expect earlier_results_are_kept test "$(wc -l <kept)" -ge 1
+else
+  skip a_full_disk_is_an_error "mounting takes root"
+fi
+
+# ------------------------------------------------------------------- pictures
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
+if ! command -v gnuplot >/dev/null; then
+  skip pictures_are_drawn "there is no gnuplot"
+else
+  expect pictures_are_drawn grep -q '<figure><svg' out/report.html
+fi
+if [ -n "$browser" ]; then
+  export HOME=$work
+  timeout 120 "$browser" --headless --no-sandbox --disable-gpu --window-size=1000,3000 --screenshot="$work/page.png" \
+    "file://$work/out/report.html" >/dev/null 2>&1
+  expect a_browser_shows_the_report test "$(stat -c %s page.png 2>/dev/null || echo 0)" -gt 20000
+else
+  skip a_browser_shows_the_report "there is no Chromium"
+fi
+exit $((failures > 0))
