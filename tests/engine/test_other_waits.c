@@ -18,8 +18,9 @@
 #include "libcomm/transport/transport.h"
 #include "tests/support/forked_comm.h"
 
-/* An eighth of the patience is for an answer of a rank, which may be late on a busy machine. */
-enum { RANKS = 3, STOPPED = 2, PATIENCE_S = 6 };
+/* By an eighth of its patience a rank may begin to wait later than the other: who has lost patience
+ * answers no more, and is silent like the stopped rank. */
+enum { RANKS = 3, STOPPED = 2, PATIENCE_S = 10 };
 
 static lcomm_progress_mode mode;
 static const char *transport;
@@ -48,6 +49,7 @@ static void end_stopped(forked *self) {
 static void wait_in_two(forked *self) {
   lcomm_comm *a = make(self), *b = make(self);
   float value = 1;
+  forked_barrier(self);
   if (self->rank == STOPPED) {
     raise(SIGSTOP);
   }
