@@ -141,6 +141,7 @@ static void put_time(tool_json *json, cJSON *object, const lcomm_plan *plan,
   cJSON *it = tool_json_object(json, object, "predicted");
   tool_json_number(json, it, "total_us", time.total_us);
   tool_json_number(json, it, "codecs_us", time.codec_us);
+  tool_json_number(json, it, "messages_us", time.message_us);
   tool_json_number(json, it, "latency_us", time.latency_us);
   cJSON *links = tool_json_object(json, it, "links_us");
   for (int i = 0; i < LCOMM_LINK_COUNT; i++) {
