@@ -22,16 +22,13 @@
  * Functions return 0, or -1 with a failure in `why`, on all ranks alike: what
  * one rank does alone is followed by an exchange that tells the others. */
 
-/* Every so many steps the ranks exchange their losses; a loss that is not
- * finite ends the run on all of them. */
-enum { CHECK_STEPS = 50 };
-
 /* OpenBLAS has no header of its own everywhere; cblas.h does not name it. */
 void openblas_set_num_threads(int threads);
 
 /* ---------------------------------------------------------------- one epoch */
 
-/* Mean of a loss over the ranks; fails on all ranks if it is not finite. */
+/* Each --log-every steps the ranks exchange their losses. Mean over the ranks; fails on all ranks
+ * if it is not finite. */
 static int share_loss(training *self, uint64_t step, double *loss, failure *why) {
   if (peers_sum_real(&self->ranks, loss, why)) {
     return -1;
@@ -74,11 +71,12 @@ static int train_steps(training *self, progress *shown, double *loss, failure *w
     uint64_t done = self->step_of_epoch;
     progress_show(shown, done, now);
     *loss = self->loss_sum / (double)done;
-    if (done % CHECK_STEPS == 0 || done == self->steps_per_epoch) {
+    if (done % self->chosen->log_every == 0 || done == self->steps_per_epoch) {
       if (share_loss(self, done, loss, why)) {
         return -1;
       }
-      log_step(self, *loss, rate);
+      log_step(self, *loss, rate, progress_speed(shown, done));
+      plot_loss(self->plot, self->step, done, *loss);
     }
     if (is_time_to_save(self) && save_checkpoint(self, why)) {
       return -1;
@@ -145,6 +143,7 @@ static int run_epochs(training *self, results *run, failure *why) {
     }
     report_epoch(self, &now);
     log_results(self, "epoch", &now);
+    plot_test(self->plot, self->step, results_figure(self, &now));
     add_epoch(run, &now);
     self->step_of_epoch = 0;
     self->loss_sum = 0.0;
@@ -186,14 +185,21 @@ static int train(training *self, failure *why) {
   return 0;
 }
 
-/* The log belongs to rank 0; if it cannot be opened, training_set_up() makes all ranks
+/* Log and plot belong to rank 0; if they cannot be opened, training_set_up() makes all ranks
  * stop. */
-static int train_with_log(training *self, failure *why) {
-  if (lcomm_rank(self->comm) == 0) {
-    log_open(self->chosen, &self->log, why);
+static int train_with_records(training *self, failure *why) {
+  const options *chosen = self->chosen;
+  if (lcomm_rank(self->comm) == 0 && log_open(chosen, &self->log, why) == 0) {
+    plot_open(chosen->plot, results_figure_name(model_context(chosen->model) > 0), &self->plot,
+              why);
   }
   int result = train(self, why);
-  return log_close(self->log, why) ? -1 : result;
+  failure closing = {0};
+  if (log_close(self->log, &closing) | plot_close(self->plot, &closing)) {
+    *why = result ? *why : closing; /* the first failure is the one to tell */
+    return -1;
+  }
+  return result;
 }
 
 /* --------------------------------------------------------------------- main */
@@ -210,7 +216,7 @@ static lcomm_status train_with_comm(const options *chosen, int rank, failure *wh
     fprintf(stderr, "train: %s\n", lcomm_last_error(NULL)); /* it names the rank */
     return status;
   }
-  if (train_with_log(&self, why)) {
+  if (train_with_records(&self, why)) {
     failure_print(rank, why);
   }
   status = lcomm_destroy(self.comm);

@@ -8,6 +8,7 @@
 #include "trainer/train_optimizer.h"
 #include "trainer/train_options.h"
 #include "trainer/train_peers.h"
+#include "trainer/train_plot.h"
 #include "trainer/train_task.h"
 
 enum { TRAIN_PATH_SIZE = 1024 };
@@ -23,6 +24,7 @@ typedef struct training {
   schedule rates;
   gradients gradients;
   struct run_log *log; /* of rank 0, if asked for; else NULL */
+  run_plot *plot;      /* likewise */
   uint32_t *order;     /* [task.train_count] of the training samples, in this epoch */
   uint8_t *labels;     /* [batch][task.labels] of the mini-batch */
   float *statistics;   /* [ranks][net.statistics_count] */

@@ -14,6 +14,7 @@ static const options defaults = {
     .model = "cnn",
     .optimizer = OPTIMIZER_SGD,
     .momentum = 0.9f,
+    .log_every = 50,
     .warmup = 0.05f,
     .decay = -1.0f,
     .epochs = 4,
@@ -67,6 +68,8 @@ static const char help_text[] =
     "  --warmup SHARE      part of the run in which the rate rises (0.05)\n"
     "  --seed N            of the first weights and the order of the images (1)\n"
     "  --log FILE          write a log, one JSON object per line\n"
+    "  --log-every N       steps between two records (50)\n"
+    "  --plot FILE.svg     draw loss and test over the steps when the run ends, by gnuplot\n"
     "  --save DIR          save checkpoints in DIR, which all ranks see: at the end of each\n"
     "                      epoch and when a signal ends the run; the last two are kept\n"
     "  --save-every N      save after every N steps, and at the end, instead\n"
@@ -85,7 +88,7 @@ static const char help_text[] =
     "not a number, or replicas that differ); 128 + N stopped by signal N. After SIGINT or\n"
     "SIGTERM, to one rank or to all, the run ends in order with the step that it is at and\n"
     "a last record in the log; a second one ends it at once.\n"
-    "Records of the log have the time and the step; a mean loss stands in every 50th.\n";
+    "Records of the log have the time and the step; mean losses come with --log-every.\n";
 
 static const struct option long_options[] = {
     {"model", required_argument, NULL, 'm'},
@@ -105,6 +108,8 @@ static const struct option long_options[] = {
     {"batch", required_argument, NULL, 'b'},
     {"images", required_argument, NULL, 'i'},
     {"seed", required_argument, NULL, 's'},
+    {"log-every", required_argument, NULL, 'L'},
+    {"plot", required_argument, NULL, 'P'},
     {"save", required_argument, NULL, 'K'},
     {"save-every", required_argument, NULL, 'E'},
     {"resume", required_argument, NULL, 'R'},
@@ -224,6 +229,11 @@ static int read_option(int letter, options *made, failure *why) {
     return read_images(made, why);
   case 's':
     return read_whole("seed", 0, UINT64_MAX, &made->seed, why);
+  case 'L':
+    return read_whole("log-every", 1, UINT64_MAX, &made->log_every, why);
+  case 'P':
+    made->plot = optarg;
+    return 0;
   case 'K':
     made->save = optarg;
     return 0;

@@ -15,6 +15,8 @@ typedef struct options {
   const char *data;    /* NULL: look for it */
   const char *policy;  /* NULL: LCOMM_POLICY, else exact */
   const char *log;     /* NULL: no log */
+  const char *plot;    /* NULL: none */
+  uint64_t log_every;  /* steps */
   const char *save;    /* folder; NULL: save nothing */
   const char *resume;  /* folder; NULL: begin anew */
   uint64_t save_every; /* steps; 0: at the end of each epoch */

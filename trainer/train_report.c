@@ -110,6 +110,11 @@ static void show_line(const progress *self, uint64_t step, double samples_per_s,
          samples_per_s, left_s);
 }
 
+double progress_speed(const progress *self, uint64_t step) {
+  double seconds = progress_now_s() - self->began_s;
+  return (double)(step - self->first) * samples_per_step(self->of) / seconds;
+}
+
 void progress_show(progress *self, uint64_t step, double loss) {
   if (self->of->ranks.rank != 0) {
     return;
@@ -250,6 +255,14 @@ static double table_bytes(const training *of, const uint64_t *bytes) {
 
 double results_bits(const results *of) {
   return of->test_loss / log(2.0);
+}
+
+double results_figure(const training *of, const results *what) {
+  return task_is_text(&of->task) ? results_bits(what) : 100.0 * what->accuracy;
+}
+
+const char *results_figure_name(bool text) {
+  return text ? "bits per byte of held-out text" : "test accuracy, %";
 }
 
 void report_epoch(const training *of, const results *epoch) {

@@ -38,6 +38,10 @@ void report_epoch(const training *of, const results *epoch);
 /* Bits that the model needs for a byte of held-out text. */
 double results_bits(const results *of);
 
+/* The figure of the test that is shown, and what it is: accuracy in percent, or bits per byte. */
+double results_figure(const training *of, const results *what);
+const char *results_figure_name(bool text);
+
 /* How the run ended. */
 void report_end(const training *of, const results *run);
 
@@ -61,6 +65,9 @@ progress progress_begin(const training *of);
 
 /* `step` steps of the epoch are done, the last one with this loss. */
 void progress_show(progress *self, uint64_t step, double loss);
+
+/* Samples per second of all ranks, after `step` steps of the epoch. */
+double progress_speed(const progress *self, uint64_t step);
 
 /* Take the bar away. */
 void progress_end(progress *self);
@@ -108,7 +115,7 @@ void put_origin(FILE *file, const training *of);
 /* `event` is "epoch" or "final". */
 void log_results(const training *of, const char *event, const results *what);
 /* The mean loss of the epoch so far, over all ranks. */
-void log_step(const training *of, double loss, float rate);
+void log_step(const training *of, double loss, float rate, double samples_per_s);
 /* What the guard of the policy has found of a tensor in the step that ends; a
  * lcomm_guard_function, whose context is the training. */
 void log_guard(void *training_to_log, const lcomm_guard_figures *found);

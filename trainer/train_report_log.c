@@ -156,7 +156,7 @@ void log_results(const training *of, const char *event, const results *what) {
   put_end(of->log->file);
 }
 
-void log_step(const training *of, double loss, float rate) {
+void log_step(const training *of, double loss, float rate, double samples_per_s) {
   if (!of->log) {
     return;
   }
@@ -166,6 +166,7 @@ void log_step(const training *of, double loss, float rate) {
   put_whole(file, "step", of->step);
   put_real(file, "loss", loss);
   put_real(file, "lr", (double)rate);
+  put_real(file, "samples_per_s", samples_per_s);
   put_end(file);
 }
 

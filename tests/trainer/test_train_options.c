@@ -87,6 +87,7 @@ static void bad_options_are_refused_with_what_was_found(void **state) {
       "--weight-decay=0.1", /* of SGD */
       "--save-every=5",     /* where? */
       "--save=",
+      "--log-every=0",
       "--resume=",
       "--seed=-1",
       "--frob",
@@ -112,10 +113,11 @@ static void bad_options_are_refused_with_what_was_found(void **state) {
 static void every_option_is_in_the_help(void **state) {
   (void)state;
   static const char *const names[] = {
-      "--policy",    "--model",      "--data",         "--images",       "--epochs",   "--batch ",
-      "--optimizer", "--lr",         "--seed",         "--log ",         "--momentum", "--help",
-      "--version",   "--accumulate", "--batch-global", "--weight-decay", "--clip",     "--schedule",
-      "--warmup",    "--save ",      "--save-every",   "--resume"};
+      "--policy",       "--model",     "--data",     "--images",     "--epochs",
+      "--batch ",       "--optimizer", "--lr",       "--seed",       "--log ",
+      "--momentum",     "--help",      "--version",  "--accumulate", "--batch-global",
+      "--weight-decay", "--clip",      "--schedule", "--warmup",     "--save ",
+      "--save-every",   "--resume",    "--plot",     "--log-every"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     assert_non_null(strstr(options_help(), names[i]));
   }
