@@ -79,6 +79,9 @@ layer dense_layer(const char *name, layer_shape in, int features);
  * [channel][B][height][width] to [channel][B][height/2][width/2] */
 layer pool_layer(layer_shape in);
 
+/* Mean over all pixels of a channel: [channel][B][height][width] to [B][channel] */
+layer average_layer(layer_shape in);
+
 /* max(0, x), any shape */
 layer relu_layer(layer_shape in);
 

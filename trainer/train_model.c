@@ -77,7 +77,7 @@ static void build_resnet(model *self, layer_shape at, int classes) {
   at = chain(self, pool_layer(at));                /* [32][B][7][7] */
   at = chain(self, relu_layer(at));                /* [32][B][7][7] */
   at = chain_residual(self, second, at);           /* [32][B][7][7] */
-  at = chain(self, flatten_layer(at));             /* [B][1568] */
+  at = chain(self, average_layer(at));             /* [B][32] */
   chain(self, dense_layer("dense", at, classes));  /* [B][10] */
 }
 
@@ -147,7 +147,7 @@ static const recipe recipes[] = {
      {0}},
     {"mlp", "multi-layer perceptron: dense 256, dense 128, dense 10", build_mlp, {0}},
     {"resnet",
-     "residual network: 3x3x16, 2 x 3x3x16, 3x3x32, 2 x 3x3x32, each with batch norm; dense 10",
+     "residual network: 3x3x16, 2 x 3x3x16, 3x3x32, 2 x 3x3x32, batch norm, mean; dense 10",
      build_resnet,
      {0}},
     {"gpt-nano",

@@ -27,7 +27,7 @@ static const options defaults = {
 static const float default_rates[] = {[OPTIMIZER_SGD] = 0.05f,
                                       [OPTIMIZER_ADAM] = 0.002f,
                                       [OPTIMIZER_ADAMW] = 0.002f,
-                                      [OPTIMIZER_LARS] = 10.0f,
+                                      [OPTIMIZER_LARS] = 15.0f,
                                       [OPTIMIZER_LAMB] = 0.01f};
 static const float default_decays[] = {
     [OPTIMIZER_ADAMW] = 0.1f, [OPTIMIZER_LARS] = 1e-4f, [OPTIMIZER_LAMB] = 0.01f};
@@ -58,7 +58,7 @@ static const char help_text[] =
     "  --batch-global N    images or windows of a step, of all ranks together; a rank whose\n"
     "                      share is above --batch accumulates\n"
     "  --optimizer NAME    sgd, adam, adamw, lars or lamb (sgd; of text adamw)\n"
-    "  --lr RATE           highest learning rate (sgd 0.05, adam and adamw 0.002, lars 10,\n"
+    "  --lr RATE           highest learning rate (sgd 0.05, adam and adamw 0.002, lars 15,\n"
     "                      lamb 0.01)\n"
     "  --momentum M        momentum of sgd and lars (0.9)\n"
     "  --weight-decay D    of matrices (adamw 0.1, lars 0.0001, lamb 0.01; others have none)\n"

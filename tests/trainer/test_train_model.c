@@ -119,6 +119,19 @@ static void pool_gives_the_gradient_of_equal_inputs_once(void **state) {
   bench_end(&b);
 }
 
+static void average_gradients_equal_differences(void **state) {
+  (void)state;
+  bench b = bench_begin(average_layer((layer_shape){3, 4, 5}), 5);
+  assert_all_gradients(&b);
+  float sum = 0.0f;
+  for (int i = 0; i < 20; i++) { /* channel 1 of image 2 */
+    sum += b.in[(1 * BATCH + 2) * 20 + i];
+  }
+  bench_objective(&b);
+  assert_true(fabsf(b.out[2 * 3 + 1] - sum / 20.0f) < 1e-5f);
+  bench_end(&b);
+}
+
 static void relu_gradients_equal_differences(void **state) {
   (void)state;
   bench b = bench_begin(relu_layer((layer_shape){2, 3, 5}), 7);
@@ -387,6 +400,7 @@ int main(void) {
       cmocka_unit_test(dense_gradients_equal_differences),
       cmocka_unit_test(pool_takes_the_largest_and_gives_it_the_gradient),
       cmocka_unit_test(pool_gives_the_gradient_of_equal_inputs_once),
+      cmocka_unit_test(average_gradients_equal_differences),
       cmocka_unit_test(relu_gradients_equal_differences),
       cmocka_unit_test(relu_does_not_hide_a_nan),
       cmocka_unit_test(flatten_puts_the_features_of_an_image_together),
