@@ -145,10 +145,11 @@ void progress_end(progress *self) {
 
 /* ------------------------------------------------------ start of the screen */
 
-static void say_images(const dataset *images) {
+static void say_images(const training *of) {
+  const dataset *images = &of->task.images;
   char train[COUNT_SIZE], test[COUNT_SIZE];
   printf("  images    %s to train, %s to test, %dx%d pixels, %d classes\n",
-         with_commas(images->train.count, train), with_commas(images->test.count, test),
+         with_commas(of->task.train_count, train), with_commas(of->task.test_count, test),
          images->train.height, images->train.width, DATASET_CLASSES);
   if (images->built_in) {
     printf(INDENT "built-in strokes and shapes, drawn from the seed;\n" INDENT
@@ -175,7 +176,7 @@ static void say_data(const training *of) {
   if (task_is_text(&of->task)) {
     say_text(of);
   } else {
-    say_images(&of->task.images);
+    say_images(of);
   }
 }
 
