@@ -169,7 +169,7 @@ bool simulate_program_make(const lcomm_plan *plan, const lcomm_topo *topo,
     memcpy(program->next, schedule->next, schedule->next_count * sizeof *program->next);
   }
   if (!fill(plan, topo, speeds, program)) {
-    snprintf(why, SIMULATE_WHY_MAX, "a step waits for more than %d others", UINT16_MAX);
+    snprintf(why, SIMULATE_WHY_MAX, "a step waits for more than %d others", (int)UINT16_MAX);
     simulate_program_free(program);
     return false;
   }
