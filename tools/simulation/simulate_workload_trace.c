@@ -99,7 +99,7 @@ static bool make(const operations *it, simulate_workload *workload, char *why) {
   size_t first = last_step(it);
   if (first >= it->count) {
     snprintf(why, SIMULATE_WHY_MAX,
-             "it has no two steps of tensors; record some with LCOMM_TRACE, 10 or more");
+             "it has no two steps of tensors; record more of them with LCOMM_TRACE");
     return false;
   }
   size_t length = length_of(it, first);
