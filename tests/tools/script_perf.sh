@@ -144,7 +144,7 @@ for rank in 0 1; do
   RANK=$rank LCOMM_TRACE=$work/trace LCOMM_STATS=exit "${endless[@]}" >"stopped.$rank" 2>"said.$rank" &
   ranks[rank]=$!
 done
-until [ "$(grep -cs '"all-reduce"' trace.0)" -gt 50 ] || ! kill -0 "${ranks[0]}"; do sleep 0.1; done
+until [[ $(grep -cs '"all-reduce"' trace.0) -gt 50 ]] || ! kill -0 "${ranks[0]}"; do sleep 0.1; done
 kill -TERM "${ranks[1]}"
 for rank in 0 1; do
   wait "${ranks[$rank]}"

@@ -101,7 +101,7 @@ for rank in 0 1; do
     "$build/tools/allreduce_perf" --boot env -n 1000000 -b 1M >/dev/null 2>&1 &
   ranks[rank]=$!
 done
-until [ "$(grep -c '"all-reduce"' killed.3.1 2>/dev/null)" -gt 0 ] || ! kill -0 "${ranks[1]}"; do sleep 0.1; done
+until [[ $(grep -cs '"all-reduce"' killed.3.1) -gt 0 ]] || ! kill -0 "${ranks[1]}"; do sleep 0.1; done
 kill -KILL "${ranks[@]}"
 wait "${ranks[@]}" 2>/dev/null
 expect traces_of_a_killed_run_can_be_merged merge killed.json killed.3.0 killed.3.1
