@@ -65,7 +65,8 @@ static void it_goes_below_the_codec_that_was_chosen(void) {
   free_model(&m);
   make_model(&m, "net=auto:topk guard=1,limit=0.0001", NODES, LCOMM_AVG);
   m.comm->topo.cost[LCOMM_LINK_NET].bandwidth_gb_s = 1e-5;
-  m.comm->topo.codec_cost[LCOMM_AUTO_TOPK] = (lcomm_codec_cost){1e-9, 1e-9}; /* a slow encoder */
+  m.comm->topo.codec_cost[LCOMM_AUTO_TOPK] =
+      (lcomm_codec_cost){.encode_gb_s = 1e-9, .decode_gb_s = 1e-9}; /* a slow encoder */
   step_once(&m, 0);
   require_codecs(&m, 0, "int8", "auto:bf16");
   free_model(&m);
