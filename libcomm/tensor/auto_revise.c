@@ -12,8 +12,6 @@
 #include "libcomm/plan/warmup.h"
 #include "libcomm/tensor/bucket.h"
 
-/* The least time counts: late ranks make others longer. */
-
 static const double WINDOW_USED = 0.9; /* of the window, as much may be filled */
 
 /* What rank 0 tells the others; travels as whole words. */
@@ -62,7 +60,8 @@ void lcomm_auto_watch_wait(lcomm_comm *comm) {
 }
 
 /* The first step of new plans opens connections, and compares tensors before its sums. Without a
- * progress thread a sum that began before the wait was in flight without moving. */
+ * progress thread a sum that began before the wait was in flight without moving. The least time
+ * counts: late ranks make others longer. */
 static void count_step(lcomm_auto_watch *watch, bool moves) {
   if (!watch->counts || (watch->window_s > 0 && !moves)) {
     watch->counts = true;
