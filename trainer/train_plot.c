@@ -11,10 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
+typedef struct point {
+  uint64_t step;
+  double value;
+} point;
+
 typedef struct curve {
   size_t count, capacity;
-  uint64_t *steps;
-  double *values;
+  point *points;
 } curve;
 
 struct run_plot {
@@ -65,15 +69,12 @@ int plot_open(const char *path, const char *figure, run_plot **made, failure *wh
 static void add_point(curve *to, uint64_t step, double value) {
   if (to->count == to->capacity) {
     size_t capacity = to->capacity ? 2 * to->capacity : 64;
-    uint64_t *steps = realloc(to->steps, capacity * sizeof *steps);
-    to->steps = steps ? steps : to->steps;
-    double *values = realloc(to->values, capacity * sizeof *values);
-    to->values = values ? values : to->values;
-    to->capacity = steps && values ? capacity : to->capacity;
+    point *points = realloc(to->points, capacity * sizeof *points);
+    to->points = points ? points : to->points;
+    to->capacity = points ? capacity : to->capacity;
   }
   if (to->count < to->capacity && isfinite(value)) {
-    to->steps[to->count] = step;
-    to->values[to->count++] = value;
+    to->points[to->count++] = (point){step, value};
   }
 }
 
@@ -111,7 +112,7 @@ static void put_quoted(const char *text, FILE *script) {
 static void put_curve(const char *name, const curve *of, FILE *script) {
   fprintf(script, "$%s << END\n", name);
   for (size_t i = 0; i < of->count; i++) {
-    fprintf(script, "%" PRIu64 " %.9g\n", of->steps[i], of->values[i]);
+    fprintf(script, "%" PRIu64 " %.9g\n", of->points[i].step, of->points[i].value);
   }
   fputs("END\n", script);
 }
@@ -164,10 +165,8 @@ int plot_close(run_plot *self, failure *why) {
   if (result) {
     failure_set(why, EXIT_SETUP, "gnuplot could not draw %s; is the disk full?", self->path);
   }
-  free(self->loss.steps);
-  free(self->loss.values);
-  free(self->test.steps);
-  free(self->test.values);
+  free(self->loss.points);
+  free(self->test.points);
   free(self);
   return result ? -1 : 0;
 }

@@ -13,9 +13,9 @@
  * one message. */
 lcomm_link_cost lcomm_link_cost_assumed(lcomm_link link) {
   static const lcomm_link_cost assumed[LCOMM_LINK_COUNT] = {
-      [LCOMM_LINK_SELF] = {0.1, 10, true},  [LCOMM_LINK_SAME_DEVICE] = {5, 1000, true},
-      [LCOMM_LINK_NVLINK] = {5, 200, true}, [LCOMM_LINK_PCIE] = {8, 20, true},
-      [LCOMM_LINK_SHM] = {0.5, 8, true},    [LCOMM_LINK_NET] = {20, 3, true},
+      [LCOMM_LINK_SELF] = {0.1, 10, true, 0},  [LCOMM_LINK_SAME_DEVICE] = {5, 1000, true, 0},
+      [LCOMM_LINK_NVLINK] = {5, 200, true, 0}, [LCOMM_LINK_PCIE] = {8, 20, true, 0},
+      [LCOMM_LINK_SHM] = {0.5, 8, true, 0},    [LCOMM_LINK_NET] = {20, 3, true, 0},
   };
   return (unsigned)link < LCOMM_LINK_COUNT ? assumed[link] : assumed[LCOMM_LINK_NET];
 }

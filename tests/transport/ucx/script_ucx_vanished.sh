@@ -57,6 +57,22 @@ flows() {
   done
 }
 
+# refuses FROM TO: a host answers another one, if only that nobody listens at port 9 of it
+refuses() {
+  cluster exec "$1" timeout 1 bash -c "exec 3<>/dev/tcp/10.77.0.$(($2 + 1))/9" 2>/dev/null
+  [ $? -eq 1 ]
+}
+
+# reach: all hosts answer each other again
+reach() {
+  local from to
+  for from in 0 1 2; do
+    for to in 0 1 2; do
+      until refuses "$from" "$to"; do sleep 0.2; done
+    done
+  done
+}
+
 # signal_host SIGNAL HOST...
 signal_host() {
   local signal=$1 host pids
@@ -85,10 +101,11 @@ for progress in calls thread; do
   expect "vanished_host_knows_that_it_is_cut_off_$progress" says 1 "this host may be cut off"
   ip -n $switch link set port1 up
   end
+  reach
 done
 
 start calls
-flows 20000000
+expect ranks_come_up_again flows 20000000
 signal_host STOP 1
 sleep 15
 expect nobody_who_is_stopped_is_taken_for_vanished kill -0 "${ranks[@]}"
