@@ -128,6 +128,16 @@ static bool is_within(double times, double range) {
   return times < range && times > 1 / range;
 }
 
+/* As much may pass at once, whatever the rate of a link: fewer bytes cannot show that it is faster.
+ */
+static const double BURST_SIZE = 256 << 10;
+
+static bool is_burst(const lcomm_topo *topo, lcomm_auto_predictor predict, const void *subject) {
+  enum { BYTES_PER_US = 1000 }; /* of a GB/s */
+  double busy_us = predict(subject, topo).link_us[LCOMM_LINK_NET];
+  return busy_us * topo->cost[LCOMM_LINK_NET].bandwidth_gb_s * BYTES_PER_US < BURST_SIZE;
+}
+
 /* A term, and by how much it is longer than predicted. */
 typedef struct correction {
   term it;
@@ -173,10 +183,13 @@ bool lcomm_auto_correct(lcomm_topo *topo, lcomm_auto_trust *trust, lcomm_auto_pr
     trust->faster = 0;
     return false;
   }
+  correction by = find_correction(topo, predict, subject, measured_s);
+  if (faster && by.it == TERM_BYTES && is_burst(topo, predict, subject)) {
+    return false;
+  }
   if (!believe(trust, faster)) {
     return false;
   }
-  correction by = find_correction(topo, predict, subject, measured_s);
   lcomm_auto_figures figures = scale(topo, by.it, by.times);
   if (!lcomm_auto_figures_are_possible(&figures)) {
     return false;
