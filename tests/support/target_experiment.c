@@ -56,7 +56,9 @@ static void check_result(const uint8_t *data, size_t size) {
   experiment_result *made = fuzz_allocate(sizeof *made);
   char *text = fuzz_allocate(size + 1);
   memset(made, 0, sizeof *made);
-  memcpy(text, data, size);
+  if (size > 0) {
+    memcpy(text, data, size);
+  }
   text[size] = '\0';
   bool any = experiment_result_parse(text, made);
   fuzz_require(any == (made->epoch_count + made->row_count > 0), "results are there or not");
