@@ -65,15 +65,23 @@ int plot_open(const char *path, const char *figure, run_plot **made, failure *wh
   return 0;
 }
 
+static bool has_room(curve *to) {
+  if (to->count < to->capacity) {
+    return true;
+  }
+  size_t capacity = to->capacity ? 2 * to->capacity : 64;
+  point *points = realloc(to->points, capacity * sizeof *points);
+  if (!points) {
+    return false;
+  }
+  to->points = points;
+  to->capacity = capacity;
+  return true;
+}
+
 /* A point that finds no memory, or is no number, is left out. */
 static void add_point(curve *to, uint64_t step, double value) {
-  if (to->count == to->capacity) {
-    size_t capacity = to->capacity ? 2 * to->capacity : 64;
-    point *points = realloc(to->points, capacity * sizeof *points);
-    to->points = points ? points : to->points;
-    to->capacity = points ? capacity : to->capacity;
-  }
-  if (to->count < to->capacity && isfinite(value)) {
+  if (isfinite(value) && has_room(to)) {
     to->points[to->count++] = (point){step, value};
   }
 }

@@ -39,8 +39,8 @@ typedef lcomm_plan_time (*lcomm_auto_predictor)(const void *subject, const lcomm
 
 /* Correct the figures of `topo` where the measured time differs by half from the predicted one: of
  * bytes, messages and codecs that on which the prediction spends most, if that can explain it.
- * A link is not taken for faster because of fewer bytes than may pass at once (256 KiB). False: they
- * stay. */
+ * A link is not taken for faster because of fewer bytes than may pass at once (256 KiB). False:
+ * they stay. */
 bool lcomm_auto_correct(lcomm_topo *topo, lcomm_auto_trust *trust, lcomm_auto_predictor predict,
                         const void *subject, double measured_s);
 
