@@ -7,7 +7,7 @@
 
 enum { ALIGNMENT = 64, PAGE = 4096, WIPED = 0xa5 };
 #define SLOTS_BYTES_MAX ((size_t)16 << 20)
-#define COPY_BYTES_MAX ((size_t)64 << 20)
+#define COPY_BYTES_MAX ((size_t)256 << 20) /* copied in place of made anew */
 
 static void make_input(const lcomm_perf_buffers *buffers, void *send) {
   const lcomm_perf_input *input = &buffers->input;
