@@ -49,12 +49,12 @@ LCOMM_DEVICE void take_back(const lcomm_topk_tables *t, const lcomm_cuda_segment
   }
 }
 
-typedef struct judge_args {
+typedef struct check_args {
   lcomm_topk_tables t;
   float *accumulated; /* may be NULL */
-} judge_args;
+} check_args;
 
-LCOMM_KERNEL(topk_judge, judge_args) {
+LCOMM_KERNEL(topk_check, check_args) {
   const lcomm_cuda_segment *segment = &a.t.segment[a.t.span_segment[lcomm_block()]];
   lcomm_topk_search *search = &a.t.search[a.t.span_segment[lcomm_block()]];
   int misled = lcomm_topk_misled(segment, search);
@@ -258,8 +258,8 @@ static int search_all(const lcomm_cuda_topk *topk, const float *all, void *strea
 extern "C" int lcomm_cuda_topk_search(const lcomm_cuda_topk *topk, const lcomm_topk_job *job,
                                       void *stream) {
   const float *all = job->accumulated ? job->accumulated : job->base;
-  judge_args judged = {topk->tables, job->accumulated};
-  int error = LCOMM_LAUNCH(topk_judge, topk->spans, LCOMM_TOPK_THREADS, stream, judged);
+  check_args checked = {topk->tables, job->accumulated};
+  int error = LCOMM_LAUNCH(topk_check, topk->spans, LCOMM_TOPK_THREADS, stream, checked);
   if (error == 0) {
     error = search_all(topk, all, stream);
   }

@@ -70,7 +70,9 @@ static int mark(lcomm_tensor *tensor, const lcomm_device_table *table, int ordin
   if (!error && !tensor->event) {
     error = table->event.create(false, &tensor->event);
   }
-  error = error ? error : table->event.record(tensor->event, stream);
+  if (!error) {
+    error = table->event.record(tensor->event, stream);
+  }
   (void)table->use(before);
   return error;
 }

@@ -153,7 +153,10 @@ lcomm_status lcomm_preview_bytes(const lcomm_preview *preview, lcomm_call_kind k
   lcomm_policy_scope place = place_of(preview);
   lcomm_policy_query_call call = {kind, count, dtype, op, error_feedback};
   lcomm_status status = lcomm_policy_query_bytes(&place, &call, sent_bytes, exact_bytes, &error);
-  return status != LCOMM_OK ? lcomm_error_thread(status, "%s", error.text) : LCOMM_OK;
+  if (status != LCOMM_OK) {
+    return lcomm_error_thread(status, "%s", error.text);
+  }
+  return LCOMM_OK;
 }
 
 void lcomm_preview_facts(const lcomm_preview *preview, lcomm_policy_facts *facts) {

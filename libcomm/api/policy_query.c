@@ -120,7 +120,10 @@ lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t c
   lcomm_policy_scope place = place_of(comm);
   lcomm_policy_query_call call = {kind, count, dtype, op, error_feedback};
   lcomm_status status = lcomm_policy_query_bytes(&place, &call, sent_bytes, exact_bytes, &error);
-  return status != LCOMM_OK ? lcomm_refuse(comm, status, "%s", error.text) : LCOMM_OK;
+  if (status != LCOMM_OK) {
+    return lcomm_refuse(comm, status, "%s", error.text);
+  }
+  return LCOMM_OK;
 }
 
 /* ----------------------------------------------------------- communicators */
@@ -163,7 +166,7 @@ static lcomm_status set_name(lcomm_comm *comm, const char *name) {
   if (comm->operations.next[LCOMM_SEQUENCE_SPACE_CALLS] != 0) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "lcomm_name_set: the communicator has been used, so its calls were already "
-                        "judged by the name '%s'; name it before its first operation",
+                        "matched by the name '%s'; name it before its first operation",
                         comm->identity.name);
   }
   size_t length = strnlen(name, sizeof(comm->identity.name) - 1);

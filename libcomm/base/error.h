@@ -35,6 +35,12 @@ lcomm_why_set(lcomm_why *why, lcomm_status status, const char *format, ...);
     }                                                                                              \
   } while (0)
 
+/* Of two steps that were both taken, such as parts of an end: the status of the first that failed.
+ */
+static inline lcomm_status lcomm_first_failure(lcomm_status first, lcomm_status second) {
+  return first != LCOMM_OK ? first : second;
+}
+
 /* Write the calling thread's error outside any communicator; returns status. Visible to
  * libcomm-with-mpi.so. */
 LCOMM_API __attribute__((format(printf, 2, 3))) lcomm_status

@@ -3,7 +3,7 @@
 #ifndef LCOMM_BASE_VERDICT_H
 #define LCOMM_BASE_VERDICT_H
 
-/* One verdict on all ranks: every rank gives its status, and each judges all statuses in
+/* One verdict on all ranks: every rank gives its status, and each checks all statuses in
  * the same way, so all name the same first rank that failed. */
 
 #include <stdbool.h>
@@ -19,10 +19,10 @@ typedef struct lcomm_verdict {
   char text[LCOMM_STATUS_TEXT_MAX]; /* the status in words, or what is wrong with it */
 } lcomm_verdict;
 
-/* Judge the statuses of `size` ranks: int32_t, one every `stride` bytes, as peers sent them. */
+/* Check the statuses of `size` ranks: int32_t, one every `stride` bytes, as peers sent them. */
 lcomm_verdict lcomm_verdict_of(const void *statuses, size_t stride, int size);
 
-/* Gather the status of every rank, and judge. What is returned says whether that worked:
+/* Gather the status of every rank, and check them. What is returned says whether that worked:
  * LCOMM_ERR_MEMORY, or LCOMM_ERR_TRANSPORT when the allgather failed; then there is no verdict. */
 lcomm_status lcomm_verdict_gather(const lcomm_bootstrap *bootstrap, lcomm_status mine,
                                   lcomm_verdict *verdict);

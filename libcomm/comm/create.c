@@ -68,8 +68,10 @@ static lcomm_status make_topology(lcomm_comm *comm, const init_context *m) {
   if (status == LCOMM_OK && m->topo_file.size > 0) {
     say_taken(comm, lcomm_topo_take(&comm->topo, &m->topo_file));
   }
-  return status != LCOMM_OK ? complain(comm->rank, &all[comm->rank].identity, status, error.text)
-                            : LCOMM_OK;
+  if (status != LCOMM_OK) {
+    return complain(comm->rank, &all[comm->rank].identity, status, error.text);
+  }
+  return LCOMM_OK;
 }
 
 /* ------------------------------------------------------------ the communicator */
@@ -158,7 +160,10 @@ static lcomm_status open_links(lcomm_comm *comm, const init_context *m) {
                             ? lcomm_links_open(&setup, m->mine->transport, &comm->links, &why)
                             : LCOMM_ERR_MEMORY;
   free(identities);
-  return status != LCOMM_OK ? complain(comm->rank, &m->mine->identity, status, why.text) : LCOMM_OK;
+  if (status != LCOMM_OK) {
+    return complain(comm->rank, &m->mine->identity, status, why.text);
+  }
+  return LCOMM_OK;
 }
 
 /* Who moves operations, and how a rank waits that has no processor to itself. */
@@ -179,7 +184,10 @@ static lcomm_status choose_waiting(lcomm_comm *comm, const init_context *m) {
                     "with MPI_THREAD_MULTIPLE; do that, or set LCOMM_PROGRESS to auto or calls");
   }
   lcomm_status status = lcomm_progress_thread_start(comm, 0, &why);
-  return status != LCOMM_OK ? complain(comm->rank, &m->mine->identity, status, why.text) : LCOMM_OK;
+  if (status != LCOMM_OK) {
+    return complain(comm->rank, &m->mine->identity, status, why.text);
+  }
+  return LCOMM_OK;
 }
 
 /* All ranks have come this far, or none goes on. */

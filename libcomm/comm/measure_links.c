@@ -138,8 +138,10 @@ static lcomm_status plan_of(lcomm_comm *comm, uint64_t count, const lcomm_allred
   lcomm_why why;
   lcomm_status status =
       lcomm_plan_create(&request, &comm->settings.policy, &comm->topo, comm->rank, plan, &why);
-  return status == LCOMM_OK ? LCOMM_OK
-                            : lcomm_fail(comm, status, "measuring for net=auto: %s", why.text);
+  if (status != LCOMM_OK) {
+    return lcomm_fail(comm, status, "measuring for net=auto: %s", why.text);
+  }
+  return LCOMM_OK;
 }
 
 static const double FAST_GB_S = 1e6, LEAST_US = 0.01, MOST_US = 1e6;
@@ -252,7 +254,8 @@ static lcomm_status measure(lcomm_comm *comm) {
   }
   free(m.vector);
   lcomm_run_cache_clear(&comm->runs.cache);
-  return status == LCOMM_OK ? take(comm, &it) : status;
+  LCOMM_TRY(status);
+  return take(comm, &it);
 }
 
 lcomm_status lcomm_costs_measure(lcomm_comm *comm) {

@@ -156,7 +156,8 @@ static lcomm_status change(const changing *it) {
   if (status == LCOMM_OK && grouped) {
     status = lcomm_buckets_plan(comm);
   }
-  return status != LCOMM_OK ? status : lcomm_residuals_follow_policy(comm);
+  LCOMM_TRY(status);
+  return lcomm_residuals_follow_policy(comm);
 }
 
 static void log_change(const lcomm_comm *comm) {

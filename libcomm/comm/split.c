@@ -110,7 +110,10 @@ static lcomm_status make_part(lcomm_split_rendezvous *m, const lcomm_config *giv
   if (status != LCOMM_OK && bootstrap.release) {
     bootstrap.release(&bootstrap, atomic_load(&m->parent->errors.status) == LCOMM_OK);
   }
-  return status != LCOMM_OK ? report(m->parent, status) : LCOMM_OK;
+  if (status != LCOMM_OK) {
+    return report(m->parent, status);
+  }
+  return LCOMM_OK;
 }
 
 static lcomm_status split_by(lcomm_comm *comm, color_key mine, color_key *all,

@@ -86,7 +86,7 @@ const struct lcomm_device_module *lcomm_device_module_open(lcomm_why *why) {
   return module; /* never unloaded: the driver has threads and handlers of exit */
 }
 
-/* -------------------------------------------------------------- judging */
+/* ------------------------------------------------------------- checking */
 
 /* Only `size` is where it always was before it was compared. */
 static bool is_ours(const struct lcomm_device_module *module, lcomm_why *why) {

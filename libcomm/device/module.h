@@ -3,7 +3,7 @@
 #ifndef LCOMM_DEVICE_MODULE_H
 #define LCOMM_DEVICE_MODULE_H
 
-/* How the module with a device's table is found and judged. What is wrong is said
+/* How the module with a device's table is found and checked. What is wrong is said
  * in `why`, with what to do about it. */
 
 #include "libcomm/device/device.h"

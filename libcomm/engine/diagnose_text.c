@@ -14,7 +14,7 @@
 enum {
   CALL_MAX = LCOMM_FINGERPRINT_TEXT_MAX + 24,
   WHO_MAX = 96,
-  EVIDENCE_MAX = LCOMM_TRANSPORT_WHY_MAX + 32
+  EVIDENCE_MAX = LCOMM_WHY_MAX + 32
 };
 
 /* "all-reduce #12 of 1,000 float32, step 3" */
@@ -34,12 +34,12 @@ static void name_call(const lcomm_wait_edge *edge, bool with_step, char *text) {
 
 /* What a transport sees of a rank's host: " (the network to it ...)", or "". */
 static const char *evidence(lcomm_comm *comm, int rank, char *text) {
-  char why[LCOMM_TRANSPORT_WHY_MAX];
-  int peer = lcomm_links_unreachable(&comm->links, why);
+  lcomm_why why;
+  int peer = lcomm_links_unreachable(&comm->links, &why);
   text[0] = '\0';
   if (peer >= 0 &&
       comm->identity.processes[peer].host_hash == comm->identity.processes[rank].host_hash) {
-    snprintf(text, EVIDENCE_MAX, " (the network to it %s)", why);
+    snprintf(text, EVIDENCE_MAX, " (the network to it %s)", why.text);
   }
   return text;
 }

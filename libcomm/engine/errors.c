@@ -99,11 +99,9 @@ lcomm_status lcomm_refuse_null(const lcomm_comm *comm, const char *call, const c
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given", call);
   }
-  lcomm_status status = lcomm_check_process(comm);
+  LCOMM_TRY(lcomm_check_process(comm));
   lcomm_comm *refusing = (lcomm_comm *)(uintptr_t)comm; /* only its sentence changes */
-  return status == LCOMM_OK
-             ? lcomm_refuse(refusing, LCOMM_ERR_ARGUMENT, "%s: `%s` is NULL", call, argument)
-             : status;
+  return lcomm_refuse(refusing, LCOMM_ERR_ARGUMENT, "%s: `%s` is NULL", call, argument);
 }
 
 void lcomm_control_send(lcomm_comm *comm, int peer, const void *message, size_t size) {

@@ -95,8 +95,10 @@ static lcomm_status accept_payload(lcomm_run *run, uint32_t index,
   }
   if (format->zstd) {
     const char *why = NULL;
-    lcomm_status status = lcomm_exec_unpack(run, step->slot, &why);
-    return status == LCOMM_OK ? LCOMM_OK : malformed(run, index, why);
+    if (lcomm_exec_unpack(run, step->slot, &why) != LCOMM_OK) {
+      return malformed(run, index, why);
+    }
+    return LCOMM_OK;
   }
   memory->payload_size = memory->wire_size;
   if (lcomm_format_is_sparse(format) &&
@@ -130,7 +132,10 @@ static lcomm_status await_payload(lcomm_run *run, lcomm_message *message,
                                   slot->wire_capacity, &message->payload);
   }
   message->payload_under_way = status == LCOMM_OK;
-  return status == LCOMM_OK ? LCOMM_OK : lcomm_exec_transport_failed(run, message->step);
+  if (status != LCOMM_OK) {
+    return lcomm_exec_transport_failed(run, message->step);
+  }
+  return LCOMM_OK;
 }
 
 /* The first piece has arrived with `size` bytes. */

@@ -95,7 +95,10 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
                                &message->payload);
     message->payload_under_way = status == LCOMM_OK;
   }
-  return status == LCOMM_OK ? LCOMM_OK : lcomm_exec_transport_failed(run, index);
+  if (status != LCOMM_OK) {
+    return lcomm_exec_transport_failed(run, index);
+  }
+  return LCOMM_OK;
 }
 
 static lcomm_status post_receive(lcomm_run *run, uint32_t index, lcomm_message *message) {
@@ -113,7 +116,10 @@ static lcomm_status post_receive(lcomm_run *run, uint32_t index, lcomm_message *
                                   &message->payload);
     message->payload_under_way = status == LCOMM_OK;
   }
-  return status == LCOMM_OK ? LCOMM_OK : lcomm_exec_transport_failed(run, index);
+  if (status != LCOMM_OK) {
+    return lcomm_exec_transport_failed(run, index);
+  }
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_exec_post(lcomm_run *run, uint32_t index, lcomm_message *message) {

@@ -44,8 +44,10 @@ static lcomm_run *take_when_nothing_is_held(lcomm_comm *comm, const lcomm_plan_r
   if (!lcomm_memory_is_on_device(request->location) || lcomm_stream_gate_count() == 0) {
     return NULL;
   }
-  lcomm_status status = lcomm_device_quiesce(comm); /* a failure is found again below */
-  lcomm_run *run = status == LCOMM_OK ? take_cached(comm, request) : NULL;
+  lcomm_run *run = NULL;
+  if (lcomm_device_quiesce(comm) == LCOMM_OK) { /* a failure is found again below */
+    run = take_cached(comm, request);
+  }
   lcomm_device_resume();
   return run;
 }
@@ -66,7 +68,10 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_plan_request *request, lc
                         (unsigned long long)request->count, why.text);
   }
   status = lcomm_run_create(comm, plan, run);
-  return status == LCOMM_OK ? LCOMM_OK : lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
+  if (status != LCOMM_OK) {
+    return lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
+  }
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {

@@ -89,7 +89,8 @@ bool lcomm_operation_waits_for_device(const lcomm_operation *operation) {
 /* Nothing has moved for a while: does the network still reach the hosts of all peers? */
 static lcomm_status check_network(lcomm_comm *comm, double since_s) {
   static const double PATIENCE_S = 2, EVERY_S = 1;
-  char who[96], why[LCOMM_TRANSPORT_WHY_MAX] = "";
+  char who[96];
+  lcomm_why why;
   const lcomm_operation *oldest = comm->operations.first;
   double now_s = lcomm_clock_s(), moved_s = oldest ? oldest->moved_s : now_s;
   moved_s = moved_s > since_s ? moved_s : since_s;
@@ -97,13 +98,14 @@ static lcomm_status check_network(lcomm_comm *comm, double since_s) {
     return LCOMM_OK;
   }
   comm->waiting.network_seen_s = now_s;
-  int peer = lcomm_links_unreachable(&comm->links, why);
-  return peer < 0
-             ? LCOMM_OK
-             : lcomm_fail_peer(comm, LCOMM_ERR_TRANSPORT, peer,
-                               "%s #%u: the network to %s %s. Is the host on, and its cable in?",
-                               lcomm_collective_name(oldest->run->plan->collective),
-                               oldest->sequence, lcomm_comm_who(comm, peer, who, sizeof(who)), why);
+  int peer = lcomm_links_unreachable(&comm->links, &why);
+  if (peer < 0) {
+    return LCOMM_OK;
+  }
+  return lcomm_fail_peer(comm, LCOMM_ERR_TRANSPORT, peer,
+                         "%s #%u: the network to %s %s. Is the host on, and its cable in?",
+                         lcomm_collective_name(oldest->run->plan->collective), oldest->sequence,
+                         lcomm_comm_who(comm, peer, who, sizeof(who)), why.text);
 }
 
 /* Has an operation that does not move been waited for since `since_s` (or since it last moved) for

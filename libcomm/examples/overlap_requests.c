@@ -40,7 +40,9 @@ static lcomm_status run(lcomm_comm *comm) {
   double computed = compute(comm);
   for (int i = 0; i < started; i++) { /* also after a failure */
     lcomm_status ended = lcomm_wait(comm, &requests[i]);
-    status = status == LCOMM_OK ? ended : status;
+    if (status == LCOMM_OK) {
+      status = ended;
+    }
   }
   if (status == LCOMM_OK) {
     printf("rank %d: computed %.3f, the largest value is %g, expected %d\n", lcomm_rank(comm),

@@ -18,12 +18,9 @@
 #include "libcomm/feedback/ef.h"
 
 enum {
-  LCOMM_STATE_WHY_MAX = 768, /* a multiple of 4: it travels as words */
   LCOMM_STATE_FILE_MAX = 64,
   LCOMM_STATE_TILE = 1024 /* elements that are handed out together */
 };
-
-_Static_assert((int)LCOMM_STATE_WHY_MAX > (int)LCOMM_WHY_MAX, "a file's complaint fits");
 
 /* "rank-00001-of-00004.lcs"; returns name. */
 const char *lcomm_state_file(int rank, int ranks, char name[LCOMM_STATE_FILE_MAX]);
@@ -71,19 +68,19 @@ typedef struct lcomm_state_source {
   size_t size;
 } lcomm_state_source;
 
-/* How many ranks saved what is there. On failure a sentence is written into why
- * (LCOMM_STATE_WHY_MAX bytes), with what it is about. SYSTEM, WIRE, UNSUPPORTED. */
-lcomm_status lcomm_state_source_ranks(const lcomm_state_source *source, int *ranks, char *why);
+/* How many ranks saved what is there. On failure `why` says what is wrong, and
+ * where. SYSTEM, WIRE, UNSUPPORTED. */
+lcomm_status lcomm_state_source_ranks(const lcomm_state_source *source, int *ranks, lcomm_why *why);
 
 /* What one of so many ranks saved; lcomm_state_source_done when it was read. Errors likewise,
  * ARGUMENT for a block that is not there, MEMORY. */
 lcomm_status lcomm_state_source_take(const lcomm_state_source *source, int rank, int ranks,
-                                     const uint8_t **bytes, size_t *size, char *why);
+                                     const uint8_t **bytes, size_t *size, lcomm_why *why);
 void lcomm_state_source_done(const lcomm_state_source *source, const uint8_t *bytes);
 
 /* Write "FOLDER/FILE: PHRASE", or the same of a block, into why. Returns status. */
 lcomm_status lcomm_state_source_fail(const lcomm_state_source *source, lcomm_status status,
-                                     int rank, int ranks, const char *phrase, char *why);
+                                     int rank, int ranks, const char *phrase, lcomm_why *why);
 
 typedef struct lcomm_restored {
   lcomm_ef *ef;
@@ -107,7 +104,7 @@ typedef struct lcomm_restore {
   /* First element and number of elements that each rank keeps of each of them, one after the
    * other, rank after rank. NULL until lcomm_restore_share. */
   uint64_t *ranges;
-  char why[LCOMM_STATE_WHY_MAX]; /* of a failure: one sentence */
+  lcomm_why why; /* of a failure: one sentence */
 } lcomm_restore;
 
 /* Begin with nothing placed; the buckets are made. Free with

@@ -3,7 +3,6 @@
 
 /* Which tensor or residual a saved record is of. */
 
-#include <stdio.h>
 #include <string.h>
 
 #include "libcomm/feedback/checkpoint.h"
@@ -31,29 +30,28 @@ static lcomm_status match_tensor(lcomm_restore *restore, const lcomm_state_tenso
                                  size_t *index, lcomm_target *target) {
   const lcomm_ef_item *found = find_tensor(restore->list, record->name, index);
   if (!found) {
-    snprintf(restore->why, sizeof(restore->why),
-             "tensor %s of %llu elements was saved, but has not been added here; add the same "
-             "tensors before loading",
-             record->name, (unsigned long long)record->count);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(
+        &restore->why, LCOMM_ERR_ARGUMENT,
+        "tensor %s of %llu elements was saved, but has not been added here; add the same "
+        "tensors before loading",
+        record->name, (unsigned long long)record->count);
   }
   if (found->count != record->count || (unsigned)found->op != record->op) {
-    snprintf(restore->why, sizeof(restore->why),
-             "tensor %s was saved as %llu elements, %s, but was added here as %llu, %s",
-             record->name, (unsigned long long)record->count, operation(record->op),
-             (unsigned long long)found->count, operation((unsigned)found->op));
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(&restore->why, LCOMM_ERR_ARGUMENT,
+                         "tensor %s was saved as %llu elements, %s, but was added here as %llu, %s",
+                         record->name, (unsigned long long)record->count, operation(record->op),
+                         (unsigned long long)found->count, operation((unsigned)found->op));
   }
   if (LCOMM_DTYPE_IS_WHOLE(found->dtype)) {
-    snprintf(restore->why, sizeof(restore->why),
-             "tensor %s was saved with what was not sent yet, but is of %s here, which cannot take "
-             "it; add it with a floating-point type",
-             record->name, lcomm_dtype_name(found->dtype));
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(
+        &restore->why, LCOMM_ERR_ARGUMENT,
+        "tensor %s was saved with what was not sent yet, but is of %s here, which cannot take "
+        "it; add it with a floating-point type",
+        record->name, lcomm_dtype_name(found->dtype));
   }
   if (restore->seen[*index]) {
-    snprintf(restore->why, sizeof(restore->why), "tensor %s is twice in one file", record->name);
-    return LCOMM_ERR_WIRE;
+    return lcomm_why_set(&restore->why, LCOMM_ERR_WIRE, "tensor %s is twice in one file",
+                         record->name);
   }
   restore->seen[*index] = true;
   target->index = restore->of[*index];
@@ -79,8 +77,8 @@ static const lcomm_ef_item *find_calls(const lcomm_ef_list *list, const char *na
 static lcomm_status take_turn(lcomm_restore *restore, const lcomm_state_tensor *record,
                               lcomm_restored *placed) {
   if (placed->seen && (record->n == 0 || record->first < placed->end || !record->of_scatters)) {
-    snprintf(restore->why, sizeof(restore->why), "residual %s is twice in one file", record->name);
-    return LCOMM_ERR_WIRE;
+    return lcomm_why_set(&restore->why, LCOMM_ERR_WIRE, "residual %s is twice in one file",
+                         record->name);
   }
   placed->seen = true;
   placed->end = record->first + record->n;
@@ -94,24 +92,24 @@ static lcomm_status match_calls(lcomm_restore *restore, const lcomm_state_tensor
   const lcomm_ef_item *found = find_calls(restore->list, record->name);
   if (!found) {
     target->ignored = empty;
-    snprintf(restore->why, sizeof(restore->why),
-             "residual %s of %llu elements was saved, but has not been made here; make the same "
-             "residuals before loading",
-             record->name, (unsigned long long)record->count);
-    return empty ? LCOMM_OK : LCOMM_ERR_ARGUMENT;
+    return empty ? LCOMM_OK
+                 : lcomm_why_set(&restore->why, LCOMM_ERR_ARGUMENT,
+                                 "residual %s of %llu elements was saved, but has not been made "
+                                 "here; make the same residuals before loading",
+                                 record->name, (unsigned long long)record->count);
   }
   bool scatters = lcomm_ef_scatters(found->ef);
   target->item = found;
   target->index = restore->of[found - restore->list->items];
   if (found->count != record->count || (unsigned)found->op != record->op ||
       scatters != record->of_scatters) {
-    snprintf(restore->why, sizeof(restore->why),
-             "residual %s was saved as %llu elements, %s, for %s, but was made here as %llu, %s, "
-             "for %s",
-             record->name, (unsigned long long)record->count, operation(record->op),
-             kind(record->of_scatters), (unsigned long long)found->count,
-             operation((unsigned)found->op), kind(scatters));
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(
+        &restore->why, LCOMM_ERR_ARGUMENT,
+        "residual %s was saved as %llu elements, %s, for %s, but was made here as %llu, %s, "
+        "for %s",
+        record->name, (unsigned long long)record->count, operation(record->op),
+        kind(record->of_scatters), (unsigned long long)found->count, operation((unsigned)found->op),
+        kind(scatters));
   }
   return take_turn(restore, record, &restore->restored[target->index]);
 }

@@ -3,7 +3,6 @@
 
 /* What was read and waits for all ranks to agree: placed where it was. */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -14,8 +13,7 @@
 /* ---------------------------------------------------------------- making */
 
 static lcomm_status out_of_memory(lcomm_restore *restore) {
-  snprintf(restore->why, sizeof(restore->why), "out of memory for the saved state");
-  return LCOMM_ERR_MEMORY;
+  return lcomm_why_set(&restore->why, LCOMM_ERR_MEMORY, "out of memory for the saved state");
 }
 
 /* Items of one lcomm_ef belong to one that is restored. */

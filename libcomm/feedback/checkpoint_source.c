@@ -28,30 +28,22 @@ int lcomm_state_file_ranks(const char *name) {
 }
 
 lcomm_status lcomm_state_source_fail(const lcomm_state_source *source, lcomm_status status,
-                                     int rank, int ranks, const char *phrase, char *why) {
+                                     int rank, int ranks, const char *phrase, lcomm_why *why) {
   char name[LCOMM_STATE_FILE_MAX];
-  if (source->folder) {
-    snprintf(why, LCOMM_STATE_WHY_MAX, "%.400s/%s: %s", source->folder,
-             lcomm_state_file(rank, ranks, name), phrase);
-  } else {
-    snprintf(why, LCOMM_STATE_WHY_MAX, "the block of rank %d of %d: %s", rank, ranks, phrase);
+  if (!source->folder) {
+    return lcomm_why_set(why, status, "the block of rank %d of %d: %s", rank, ranks, phrase);
   }
-  return status;
+  return lcomm_why_set(why, status, "%.300s/%s: %s", source->folder,
+                       lcomm_state_file(rank, ranks, name), phrase);
 }
 
 /* ----------------------------------------------------------------- folders */
 
-static lcomm_status fail_folder(const char *folder, lcomm_status status, const char *phrase,
-                                char *why) {
-  snprintf(why, LCOMM_STATE_WHY_MAX, "%.400s: %s", folder, phrase);
-  return status;
-}
-
-static lcomm_status ranks_of_folder(const char *path, int *ranks, char *why) {
+static lcomm_status ranks_of_folder(const char *path, int *ranks, lcomm_why *why) {
   int all = 0, other = 0;
   DIR *folder = opendir(path);
   if (!folder) {
-    return fail_folder(path, LCOMM_ERR_SYSTEM, strerror(errno), why);
+    return lcomm_why_set(why, LCOMM_ERR_SYSTEM, "%.300s: %s", path, strerror(errno));
   }
   for (struct dirent *entry = readdir(folder); entry && !other; entry = readdir(folder)) {
     int found = lcomm_state_file_ranks(entry->d_name);
@@ -60,12 +52,14 @@ static lcomm_status ranks_of_folder(const char *path, int *ranks, char *why) {
   }
   closedir(folder);
   if (all == 0) {
-    return fail_folder(path, LCOMM_ERR_SYSTEM, "there is no saved state in this folder", why);
+    return lcomm_why_set(why, LCOMM_ERR_SYSTEM, "%.300s: there is no saved state in this folder",
+                         path);
   }
   if (other > 0) {
-    return fail_folder(path, LCOMM_ERR_WIRE,
-                       "files of more than one number of ranks are mixed here; remove those of one",
-                       why);
+    return lcomm_why_set(why, LCOMM_ERR_WIRE,
+                         "%.300s: files of more than one number of ranks are mixed here; remove "
+                         "those of one",
+                         path);
   }
   *ranks = all;
   return LCOMM_OK;
@@ -81,7 +75,7 @@ typedef struct walk {
 } walk;
 
 /* The next block; at the end its number is 0. */
-static lcomm_status next_block(walk *it, char *why) {
+static lcomm_status next_block(walk *it, lcomm_why *why) {
   const char *phrase = "";
   it->bytes += it->block.size;
   it->left -= it->block.size;
@@ -92,29 +86,26 @@ static lcomm_status next_block(walk *it, char *why) {
   }
   lcomm_status status = lcomm_state_block_find(it->bytes, it->left, &it->block, &phrase);
   if (status != LCOMM_OK) {
-    snprintf(why, LCOMM_STATE_WHY_MAX, "block %d of the bytes: %s", it->number, phrase);
+    return lcomm_why_set(why, status, "block %d of the bytes: %s", it->number, phrase);
   }
-  return status;
+  return LCOMM_OK;
 }
 
-static lcomm_status ranks_of_blocks(const lcomm_state_source *source, int *ranks, char *why) {
+static lcomm_status ranks_of_blocks(const lcomm_state_source *source, int *ranks, lcomm_why *why) {
   walk it = {.bytes = source->bytes, .left = source->size};
   if (!source->bytes && source->size > 0) {
-    snprintf(why, LCOMM_STATE_WHY_MAX, "`bytes` is NULL, and `size` %zu", source->size);
-    return LCOMM_ERR_ARGUMENT;
+    return lcomm_why_set(why, LCOMM_ERR_ARGUMENT, "`bytes` is NULL, and `size` %zu", source->size);
   }
   lcomm_status status = next_block(&it, why);
   if (status == LCOMM_OK && it.number == 0) {
-    snprintf(why, LCOMM_STATE_WHY_MAX, "no bytes were given");
-    return LCOMM_ERR_WIRE;
+    return lcomm_why_set(why, LCOMM_ERR_WIRE, "no bytes were given");
   }
   *ranks = (int)it.block.ranks;
   while (status == LCOMM_OK && it.number > 0) {
     if ((int)it.block.ranks != *ranks) {
-      snprintf(why, LCOMM_STATE_WHY_MAX,
-               "blocks of %d and of %u ranks are mixed; give those of one save", *ranks,
-               it.block.ranks);
-      return LCOMM_ERR_WIRE;
+      return lcomm_why_set(why, LCOMM_ERR_WIRE,
+                           "blocks of %d and of %u ranks are mixed; give those of one save", *ranks,
+                           it.block.ranks);
     }
     status = next_block(&it, why);
   }
@@ -122,7 +113,7 @@ static lcomm_status ranks_of_blocks(const lcomm_state_source *source, int *ranks
 }
 
 static lcomm_status take_block(const lcomm_state_source *source, int rank, int ranks,
-                               const uint8_t **bytes, size_t *size, char *why) {
+                               const uint8_t **bytes, size_t *size, lcomm_why *why) {
   walk it = {.bytes = source->bytes, .left = source->size};
   int given = 0;
   lcomm_status status = next_block(&it, why);
@@ -137,33 +128,32 @@ static lcomm_status take_block(const lcomm_state_source *source, int rank, int r
   if (status != LCOMM_OK) {
     return status;
   }
-  snprintf(why, LCOMM_STATE_WHY_MAX,
-           "the block of rank %d is not among the %d given; ranks, nodes or buckets are not as "
-           "they were when it was written, so every rank needs the blocks of all %d ranks, one "
-           "after the other",
-           rank, given, ranks);
-  return LCOMM_ERR_ARGUMENT;
+  return lcomm_why_set(
+      why, LCOMM_ERR_ARGUMENT,
+      "the block of rank %d is not among the %d given; ranks, nodes or buckets are not as "
+      "they were when it was written, so every rank needs the blocks of all %d ranks, one "
+      "after the other",
+      rank, given, ranks);
 }
 
 /* -------------------------------------------------------------------- both */
 
-lcomm_status lcomm_state_source_ranks(const lcomm_state_source *source, int *ranks, char *why) {
+lcomm_status lcomm_state_source_ranks(const lcomm_state_source *source, int *ranks,
+                                      lcomm_why *why) {
   return source->folder ? ranks_of_folder(source->folder, ranks, why)
                         : ranks_of_blocks(source, ranks, why);
 }
 
 lcomm_status lcomm_state_source_take(const lcomm_state_source *source, int rank, int ranks,
-                                     const uint8_t **bytes, size_t *size, char *why) {
+                                     const uint8_t **bytes, size_t *size, lcomm_why *why) {
   if (!source->folder) {
     return take_block(source, rank, ranks, bytes, size, why);
   }
   char name[LCOMM_STATE_FILE_MAX];
   uint8_t *read = NULL;
-  lcomm_why trouble = {""};
   lcomm_state_file(rank, ranks, name);
-  lcomm_status status = lcomm_file_read(source->folder, name, &read, size, &trouble);
+  lcomm_status status = lcomm_file_read(source->folder, name, &read, size, why);
   *bytes = read;
-  snprintf(why, LCOMM_STATE_WHY_MAX, "%s", trouble.text);
   return status;
 }
 

@@ -72,13 +72,13 @@ lcomm_status lcomm_ef_feedback(const lcomm_ef *ef, lcomm_feedback_state **feedba
   if (ef->exact) {
     return LCOMM_OK;
   }
-  lcomm_status status = lcomm_ef_make_plan(ef, false, 0, &plan);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = lcomm_feedback_create(plan, ef->momentum, feedback);
+  LCOMM_TRY(lcomm_ef_make_plan(ef, false, 0, &plan));
+  lcomm_status status = lcomm_feedback_create(plan, ef->momentum, feedback);
   lcomm_plan_destroy(plan);
-  return status == LCOMM_OK ? LCOMM_OK : lcomm_ef_out_of_memory(ef);
+  if (status != LCOMM_OK) {
+    return lcomm_ef_out_of_memory(ef);
+  }
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_ef_holders(const lcomm_ef *ef, int *holders) {
@@ -158,7 +158,10 @@ lcomm_status lcomm_ef_move(lcomm_ef *ef, lcomm_memory_location location) {
     return LCOMM_OK;
   }
   lcomm_status status = lcomm_device_quiesce(ef->comm);
-  if (status == LCOMM_OK && copy_state(ef, location, &moved)) {
+  if (status == LCOMM_OK && !copy_state(ef, location, &moved)) {
+    status = lcomm_ef_out_of_memory(ef);
+  }
+  if (status == LCOMM_OK) {
     retire_runs(ef);
     lcomm_ef_state_free(ef->request.location, &ef->state);
     lcomm_ef_state_free(ef->request.location, &ef->spent);
@@ -167,7 +170,6 @@ lcomm_status lcomm_ef_move(lcomm_ef *ef, lcomm_memory_location location) {
     ef->request.location = location;
   } else {
     lcomm_ef_state_free(location, &moved);
-    status = status == LCOMM_OK ? lcomm_ef_out_of_memory(ef) : status;
   }
   lcomm_device_resume();
   return status;
@@ -199,7 +201,9 @@ lcomm_status lcomm_ef_follow_policy(lcomm_ef *ef, bool *leaves) {
     lcomm_ef_array_free(ef->request.location, &ef->state.velocity);
   }
   lcomm_ef_resume(ef);
-  status = status == LCOMM_OK ? lcomm_ef_make_plan(ef, false, 0, &plan) : status;
+  if (status == LCOMM_OK) {
+    status = lcomm_ef_make_plan(ef, false, 0, &plan);
+  }
   *leaves = status == LCOMM_OK && !fits_policy(ef, plan);
   lcomm_plan_destroy(plan);
   return status;

@@ -67,13 +67,12 @@ static lcomm_status prepare_feedback(lcomm_ef *ef, lcomm_run *run) {
 
 static lcomm_status make_run(const lcomm_ef *ef, bool exact, double density, lcomm_run **run) {
   lcomm_plan *plan = NULL;
-  lcomm_status status = lcomm_ef_make_plan(ef, exact, density, &plan);
+  LCOMM_TRY(lcomm_ef_make_plan(ef, exact, density, &plan));
+  lcomm_status status = lcomm_run_create(ef->comm, plan, run);
   if (status != LCOMM_OK) {
-    return status;
+    return lcomm_fail(ef->comm, status, "%s", lcomm_error_thread_text());
   }
-  status = lcomm_run_create(ef->comm, plan, run);
-  return status == LCOMM_OK ? LCOMM_OK
-                            : lcomm_fail(ef->comm, status, "%s", lcomm_error_thread_text());
+  return LCOMM_OK;
 }
 
 /* Another stage of a density warm-up takes another plan and keeps the feedback. */

@@ -186,7 +186,9 @@ static lcomm_status dissolve(lcomm_bucket *bucket) {
   lcomm_comm *comm = bucket->comm;
   lcomm_status status = LCOMM_OK;
   for (size_t i = 0; i < bucket->tensor_count; i++) {
-    status = status == LCOMM_OK ? lcomm_tensor_state_take(bucket->tensors[i]) : status;
+    if (status == LCOMM_OK) {
+      status = lcomm_tensor_state_take(bucket->tensors[i]);
+    }
     bucket->tensors[i]->bucket = NULL;
   }
   if (!lcomm_memory_is_on_device(comm->tensors->location)) {
@@ -196,22 +198,24 @@ static lcomm_status dissolve(lcomm_bucket *bucket) {
   lcomm_status paused = lcomm_device_quiesce(comm);
   free_bucket(bucket);
   lcomm_device_resume();
-  return status == LCOMM_OK ? paused : status;
+  return lcomm_first_failure(status, paused);
 }
 
 lcomm_status lcomm_buckets_dissolve(lcomm_comm *comm) {
   lcomm_status status = LCOMM_OK;
   for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
-    lcomm_status here =
-        comm->tensors->buckets[i].tensors ? dissolve(&comm->tensors->buckets[i]) : LCOMM_OK;
-    status = status == LCOMM_OK ? here : status;
+    if (comm->tensors->buckets[i].tensors) {
+      status = lcomm_first_failure(status, dissolve(&comm->tensors->buckets[i]));
+    }
   }
   free(comm->tensors->buckets);
   comm->tensors->buckets = NULL;
   comm->tensors->bucket_count = comm->tensors->buckets_started = 0;
-  return status == LCOMM_OK ? LCOMM_OK
-                            : lcomm_fail(comm, status, "out of memory for the state of %zu tensors",
-                                         comm->tensors->count);
+  if (status != LCOMM_OK) {
+    return lcomm_fail(comm, status, "out of memory for the state of %zu tensors",
+                      comm->tensors->count);
+  }
+  return LCOMM_OK;
 }
 
 static bool same_tensors(const lcomm_bucket *a, const lcomm_bucket *b) {
@@ -278,8 +282,8 @@ static lcomm_status complete(lcomm_bucket *bucket, bool is_new) {
   if (!is_new) {
     return LCOMM_OK;
   }
-  lcomm_status status = make_vector(bucket), made = make_ef(bucket);
-  return status == LCOMM_OK ? made : status;
+  lcomm_status status = make_vector(bucket);
+  return lcomm_first_failure(status, make_ef(bucket));
 }
 
 static lcomm_status replace(grouping *it) {
@@ -298,12 +302,12 @@ static lcomm_status replace(grouping *it) {
   comm->tensors->bucket_count = it->bucket_count;
   comm->deferred.exists = it->buckets != NULL;
   for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
-    lcomm_status here = complete(&comm->tensors->buckets[i], it->is_new[i]);
-    status = status == LCOMM_OK ? here : status;
+    status = lcomm_first_failure(status, complete(&comm->tensors->buckets[i], it->is_new[i]));
   }
-  return status == LCOMM_OK
-             ? LCOMM_OK
-             : lcomm_fail(comm, status, "out of memory for %zu tensors", comm->tensors->count);
+  if (status != LCOMM_OK) {
+    return lcomm_fail(comm, status, "out of memory for %zu tensors", comm->tensors->count);
+  }
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_buckets_plan(lcomm_comm *comm) {
@@ -315,5 +319,6 @@ lcomm_status lcomm_buckets_plan(lcomm_comm *comm) {
   }
   comm->tensors->grouped |= status == LCOMM_OK;
   free(it.is_new);
-  return status == LCOMM_OK ? lcomm_guard_plan(comm) : status;
+  LCOMM_TRY(status);
+  return lcomm_guard_plan(comm);
 }

@@ -110,7 +110,9 @@ static lcomm_status amend(lcomm_bucket *bucket) {
   lcomm_run *run = bucket->run;
   lcomm_run_entry entry = lcomm_run_enter(run);
   lcomm_status status = clip(bucket, run);
-  status = status == LCOMM_OK ? lcomm_guard_take(bucket, run, vector_of(bucket)) : status;
+  if (status == LCOMM_OK) {
+    status = lcomm_guard_take(bucket, run, vector_of(bucket));
+  }
   lcomm_run_leave(run, entry);
   return status;
 }

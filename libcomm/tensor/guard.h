@@ -8,12 +8,12 @@
  * in libcomm_tensors.h under GUARD.
  *
  * One check: lcomm_guard_take() copies what goes into the sum of a bucket, lcomm_guard_keep() what
- * came out of it; lcomm_guard_check() sums the samples over the ranks and judges them;
+ * came out of it; lcomm_guard_check() sums the samples over the ranks and evaluates them;
  * lcomm_guard_change() groups tensors anew whose codec changes. Samples and results are the same on
- * all ranks, so all judge alike without another message.
+ * all ranks, so all decide alike without another message.
  *
  * guard.c has the life, guard_memory.c the memory, guard_sample.c where samples lie and how they
- * are taken, guard_check.c the sum, guard_judge.c figures and decisions, guard_report.c who is
+ * are taken, guard_check.c the sum, guard_evaluate.c figures and decisions, guard_report.c who is
  * told.
  */
 
@@ -95,8 +95,8 @@ lcomm_codec_choice lcomm_guard_codec(const struct lcomm_bucket *bucket, unsigned
 /* Does the guard look at this step? */
 bool lcomm_guard_is_due(const lcomm_comm *comm);
 
-/* The end of a step whose buckets are over, not yet counted: sum and judge, if samples were taken.
- * Collective. Errors of an operation. */
+/* The end of a step whose buckets are over, not yet counted: sum and evaluate, if samples were
+ * taken. Collective. Errors of an operation. */
 lcomm_status lcomm_guard_check(lcomm_comm *comm);
 
 /* The step was counted: regroup tensors whose codec changes. Collective. As lcomm_buckets_plan. */
@@ -129,7 +129,7 @@ void lcomm_guard_free_memory(lcomm_guard *guard);
 /* The run is over: what was staged comes to where it is summed and compared. */
 void lcomm_guard_fetch(const lcomm_guard_share *share);
 
-/* ---------------------------------------------------------- guard_judge.c */
+/* ------------------------------------------------------- guard_evaluate.c */
 
 /* error, cosine and residual of `count` elements: exact sums of contributions and of residuals
  * (NULL: none), and results. False, and nothing is written, where there is nothing to compare: all
@@ -145,13 +145,13 @@ typedef enum lcomm_guard_verdict {
 
 /* What follows from the figures of a tensor, whose `beyond` this sets; has_milder: there is a
  * milder codec. Changes rungs, good and patience. */
-lcomm_guard_verdict lcomm_guard_judge(const lcomm_guard_policy *policy, bool has_residual,
-                                      bool has_milder, lcomm_guarded *guarded);
+lcomm_guard_verdict lcomm_guard_evaluate(const lcomm_guard_policy *policy, bool has_residual,
+                                         bool has_milder, lcomm_guarded *guarded);
 
 /* --------------------------------------------------------- guard_report.c */
 
-/* A check begins: statistics of the last one are forgotten. A tensor was judged: statistics, trace,
- * callback. */
+/* A check begins: statistics of the last one are forgotten. A tensor was evaluated: statistics,
+ * trace, callback. */
 void lcomm_guard_begin_tell(lcomm_guard *guard);
 void lcomm_guard_tell(lcomm_guard *guard, const lcomm_guard_share *share, double begin_s);
 

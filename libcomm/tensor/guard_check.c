@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* A check of the guard: samples are summed over the ranks, compared with results, and judged. */
+/* A check of the guard: samples are summed over the ranks, compared with results, and evaluated. */
 
 #include <string.h>
 
@@ -61,7 +61,7 @@ static lcomm_status sum_samples(lcomm_guard *guard) {
   return status;
 }
 
-/* --------------------------------------------------------------- judging */
+/* ------------------------------------------------------------ evaluation */
 
 /* False where there was nothing to compare. */
 static bool compare(const lcomm_guard_share *share) {
@@ -91,7 +91,7 @@ static lcomm_codec_choice next_codec(const lcomm_guard_share *share, lcomm_guard
   return next;
 }
 
-static lcomm_guard_verdict judge(const lcomm_guard_share *share) {
+static lcomm_guard_verdict evaluate(const lcomm_guard_share *share) {
   const lcomm_policy *policy = &share->tensor->comm->settings.policy;
   lcomm_guarded *guarded = &share->tensor->guarded;
   lcomm_codec_choice next;
@@ -99,7 +99,7 @@ static lcomm_guard_verdict judge(const lcomm_guard_share *share) {
                                        guarded->rungs + 1, policy->momentum > 0, &next);
   guarded->patience += guarded->patience == 0 ? LCOMM_GUARD_PATIENCE : 0;
   lcomm_guard_verdict verdict =
-      lcomm_guard_judge(&policy->guard, share->by.error_feedback, has_milder, guarded);
+      lcomm_guard_evaluate(&policy->guard, share->by.error_feedback, has_milder, guarded);
   guarded->figures.fallbacks += verdict == LCOMM_GUARD_FALL;
   next = next_codec(share, verdict);
   lcomm_codec_choice_format(&next, guarded->figures.next, sizeof(guarded->figures.next));
@@ -111,7 +111,7 @@ static void count_news(lcomm_guard_news *news, const lcomm_guard_share *share) {
   news->count++;
 }
 
-static void judge_all(lcomm_guard *guard) {
+static void evaluate_all(lcomm_guard *guard) {
   lcomm_guard_news news[LCOMM_GUARD_RETURN + 1] = {{0}};
   lcomm_guard_begin_tell(guard);
   for (size_t i = 0; i < guard->share_count; i++) {
@@ -121,7 +121,7 @@ static void judge_all(lcomm_guard *guard) {
       continue;
     }
     bool before = share->tensor->guarded.figures.beyond;
-    lcomm_guard_verdict verdict = judge(share);
+    lcomm_guard_verdict verdict = evaluate(share);
     bool beyond = share->tensor->guarded.figures.beyond;
     guard->changed |= verdict != LCOMM_GUARD_STAY;
     if (verdict != LCOMM_GUARD_STAY || (beyond && !before)) {
@@ -145,7 +145,7 @@ static bool has_samples(const lcomm_guard *guard) {
 static lcomm_status check(lcomm_guard *guard) {
   LCOMM_TRY(sum_samples(guard));
   uint32_t environment = lcomm_fp_enter();
-  judge_all(guard);
+  evaluate_all(guard);
   lcomm_fp_leave(environment);
   return LCOMM_OK;
 }

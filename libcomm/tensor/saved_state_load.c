@@ -30,7 +30,7 @@ typedef struct verdict {
 } verdict;
 
 _Static_assert(sizeof(verdict) % sizeof(float) == 0, "a verdict is whole words");
-_Static_assert(LCOMM_STATE_WHY_MAX % sizeof(float) == 0, "a sentence is whole words");
+_Static_assert(sizeof(lcomm_why) % sizeof(float) == 0, "a sentence is whole words");
 
 typedef struct loading {
   lcomm_comm *comm;
@@ -46,7 +46,7 @@ typedef struct loading {
 
 static lcomm_status fail(loading *it, lcomm_status status, int rank, const char *phrase) {
   return lcomm_state_source_fail(&it->source, status, rank, (int)it->mine.ranks, phrase,
-                                 it->restore.why);
+                                 &it->restore.why);
 }
 
 static lcomm_status check_header(loading *it, const lcomm_state_header *header, int rank) {
@@ -62,12 +62,16 @@ static lcomm_status read_one(loading *it, int rank, const uint8_t **bytes,
   const char *phrase = "";
   size_t size = 0;
   lcomm_status status = lcomm_state_source_take(&it->source, rank, (int)it->mine.ranks, bytes,
-                                                &size, it->restore.why);
+                                                &size, &it->restore.why);
   if (status != LCOMM_OK) {
     return status;
   }
   status = lcomm_state_open(*bytes, size, header, reader, &phrase);
-  status = status == LCOMM_OK ? check_header(it, header, rank) : fail(it, status, rank, phrase);
+  if (status == LCOMM_OK) {
+    status = check_header(it, header, rank);
+  } else {
+    fail(it, status, rank, phrase);
+  }
   if (status != LCOMM_OK) {
     lcomm_state_source_done(&it->source, *bytes);
   }
@@ -77,7 +81,7 @@ static lcomm_status read_one(loading *it, int rank, const uint8_t **bytes,
 /* How many ranks saved. */
 static lcomm_status find_set(loading *it) {
   int ranks = 0;
-  lcomm_status status = lcomm_state_source_ranks(&it->source, &ranks, it->restore.why);
+  lcomm_status status = lcomm_state_source_ranks(&it->source, &ranks, &it->restore.why);
   it->mine.ranks = (uint32_t)ranks;
   return status;
 }
@@ -162,17 +166,17 @@ static lcomm_status read_all(loading *it) {
 /* The error of the first rank that failed, on every rank. */
 static lcomm_status report(loading *it, int failed) {
   lcomm_comm *comm = it->comm;
+  lcomm_why *why = &it->restore.why;
   char who[96], text[LCOMM_STATUS_TEXT_MAX];
   lcomm_status verdict_status = lcomm_status_received(it->all[failed].status, text);
-  LCOMM_TRY(lcomm_call_broadcast_bytes(comm, it->restore.why, sizeof(it->restore.why), failed));
-  lcomm_text_sanitize(it->restore.why, sizeof(it->restore.why));
+  LCOMM_TRY(lcomm_call_broadcast_bytes(comm, why->text, sizeof why->text, failed));
+  lcomm_text_sanitize(why->text, sizeof why->text);
   if (failed == comm->rank) {
-    return lcomm_refuse(comm, verdict_status, "%s: %s", it->call, it->restore.why);
+    return lcomm_refuse(comm, verdict_status, "%s: %s", it->call, why->text);
   }
   bool known = (int32_t)verdict_status == it->all[failed].status;
   return lcomm_refuse(comm, verdict_status, "%s: %s reports: %s", it->call,
-                      lcomm_comm_who(comm, failed, who, sizeof(who)),
-                      known ? it->restore.why : text);
+                      lcomm_comm_who(comm, failed, who, sizeof(who)), known ? why->text : text);
 }
 
 static lcomm_status agree(loading *it, lcomm_status mine) {
@@ -187,7 +191,7 @@ static lcomm_status agree(loading *it, lcomm_status mine) {
 }
 
 /* All ranks decide by the same numbers, so no further exchange is needed. */
-static lcomm_status judge(loading *it) {
+static lcomm_status check_same_save(loading *it) {
   const verdict *first = &it->all[0];
   for (int rank = 1; rank < it->comm->size; rank++) {
     if (it->all[rank].residuals != first->residuals) {
@@ -225,7 +229,7 @@ static bool fits_everywhere(const loading *it) {
 }
 
 /* Files that each rank has read by itself say the same of all tensors. */
-static lcomm_status judge_guards(const loading *it) {
+static lcomm_status check_same_guards(const loading *it) {
   for (int rank = 1; rank < it->comm->size; rank++) {
     if (it->all[rank].guards != it->all[0].guards) {
       return lcomm_refuse(it->comm, LCOMM_ERR_MISMATCH,
@@ -241,30 +245,30 @@ static lcomm_status judge_guards(const loading *it) {
 
 /* Each rank's file where it was, or all of them anew. */
 static lcomm_status place(loading *it) {
-  lcomm_status status = agree(it, read_own(it));
-  if (status == LCOMM_OK) {
-    status = judge(it);
-  }
-  if (status != LCOMM_OK || fits_everywhere(it)) {
-    return status == LCOMM_OK ? judge_guards(it) : status;
+  LCOMM_TRY(agree(it, read_own(it)));
+  LCOMM_TRY(check_same_save(it));
+  if (fits_everywhere(it)) {
+    return check_same_guards(it);
   }
   lcomm_restore_free(&it->restore);
-  status = lcomm_restore_begin(&it->list, &it->restore);
+  lcomm_status status = lcomm_restore_begin(&it->list, &it->restore);
   if (status == LCOMM_OK) {
     status = lcomm_restore_share(&it->restore, lcomm_call_allgather_bytes);
   }
   if (status != LCOMM_OK) {
     return lcomm_fail(it->comm, status, "%s: out of memory", it->call);
   }
-  status = agree(it, read_all(it));
-  return status == LCOMM_OK ? judge(it) : status;
+  LCOMM_TRY(agree(it, read_all(it)));
+  return check_same_save(it);
 }
 
 static lcomm_status load(loading *it) {
   lcomm_comm *comm = it->comm;
   it->all = calloc((size_t)comm->size, sizeof *it->all);
   lcomm_status status = it->all ? lcomm_saved_state_list(comm, &it->list) : LCOMM_ERR_MEMORY;
-  status = status == LCOMM_OK ? lcomm_restore_begin(&it->list, &it->restore) : status;
+  if (status == LCOMM_OK) {
+    status = lcomm_restore_begin(&it->list, &it->restore);
+  }
   if (status != LCOMM_OK) {
     return lcomm_fail(comm, status, "%s: out of memory", it->call);
   }
@@ -308,15 +312,14 @@ static lcomm_status load_from(loading *it) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is in flight; call it between the steps",
                         it->call);
   }
-  status = lcomm_saved_state_check_calls(comm, it->call);
-  status = status == LCOMM_OK ? prepare(comm) : status;
-  if (status == LCOMM_OK) {
-    status = load(it);
-  }
+  LCOMM_TRY(lcomm_saved_state_check_calls(comm, it->call));
+  LCOMM_TRY(prepare(comm));
+  status = load(it);
   lcomm_restore_free(&it->restore);
   free(it->list.items);
   free(it->all);
-  return status == LCOMM_OK && it->regroups ? lcomm_buckets_plan(comm) : status;
+  LCOMM_TRY(status);
+  return it->regroups ? lcomm_buckets_plan(comm) : LCOMM_OK;
 }
 
 static lcomm_status enter_and_load(lcomm_comm *comm, const char *call,

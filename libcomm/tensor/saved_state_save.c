@@ -40,12 +40,12 @@ static lcomm_status check_folder(const lcomm_comm *comm, const char *folder, lco
 
 /* Between two steps, on a communicator that has not failed. */
 static lcomm_status check_now(lcomm_comm *comm, const char *call) {
-  lcomm_status status = lcomm_control_receive(comm);
-  if (status == LCOMM_OK && atomic_load(&comm->deferred.open)) {
+  LCOMM_TRY(lcomm_control_receive(comm));
+  if (atomic_load(&comm->deferred.open)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is in flight; call it between the steps",
                         call);
   }
-  return status == LCOMM_OK ? lcomm_saved_state_check_calls(comm, call) : status;
+  return lcomm_saved_state_check_calls(comm, call);
 }
 
 /* What is to be done with the scratch that the bytes need. */
@@ -56,18 +56,20 @@ static lcomm_status save_now(lcomm_comm *comm, const char *call, saver *save, vo
   lcomm_why why = {"out of memory"};
   float *scratch = NULL;
   lcomm_ef_list list;
-  lcomm_status status = check_now(comm, call);
-  if (status != LCOMM_OK) {
-    return status;
+  LCOMM_TRY(check_now(comm, call));
+  lcomm_status status = lcomm_saved_state_list(comm, &list);
+  if (status == LCOMM_OK) {
+    status = lcomm_state_scratch(&list, &scratch);
   }
-  status = lcomm_saved_state_list(comm, &list);
-  status = status == LCOMM_OK ? lcomm_state_scratch(&list, &scratch) : status;
   if (status == LCOMM_OK) {
     status = save(&list, context, scratch, &why);
   }
   free(scratch);
   free(list.items);
-  return status == LCOMM_OK ? LCOMM_OK : lcomm_refuse(comm, status, "%s: %s", call, why.text);
+  if (status != LCOMM_OK) {
+    return lcomm_refuse(comm, status, "%s: %s", call, why.text);
+  }
+  return LCOMM_OK;
 }
 
 static lcomm_status enter_and_save(lcomm_comm *comm, const char *call, saver *save, void *context) {
@@ -92,14 +94,9 @@ static lcomm_status save_file(const lcomm_ef_list *list, void *context, float *s
   if (!folder || !folder[0]) {
     return lcomm_why_set(why, LCOMM_ERR_ARGUMENT, "no folder was given");
   }
-  lcomm_status status = lcomm_folder_make(folder, why);
-  status = status == LCOMM_OK ? check_folder(comm, folder, why) : status;
-  if (status == LCOMM_OK) {
-    status = lcomm_file_begin(&file, folder, lcomm_state_file(comm->rank, comm->size, name), why);
-  }
-  if (status != LCOMM_OK) {
-    return status;
-  }
+  LCOMM_TRY(lcomm_folder_make(folder, why));
+  LCOMM_TRY(check_folder(comm, folder, why));
+  LCOMM_TRY(lcomm_file_begin(&file, folder, lcomm_state_file(comm->rank, comm->size, name), why));
   lcomm_state_write_to(list, scratch, &sink);
   return lcomm_file_finish(&file, why);
 }

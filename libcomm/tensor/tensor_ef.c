@@ -167,21 +167,22 @@ static lcomm_status carry(placing *it, lcomm_bucket *bucket, const lcomm_tensor 
       (momentum && !vector_for(bucket, &bucket->ef.state.velocity.now))) {
     return out_of_memory(it->comm);
   }
-  lcomm_status status =
-      hand_out(it, tensor, tensor->state.residual, NULL, bucket->ef.state.carried);
-  return status == LCOMM_OK && momentum
-             ? hand_out(it, tensor, tensor->state.momentum, NULL, bucket->ef.state.velocity.now)
-             : status;
+  LCOMM_TRY(hand_out(it, tensor, tensor->state.residual, NULL, bucket->ef.state.carried));
+  if (momentum) {
+    LCOMM_TRY(hand_out(it, tensor, tensor->state.momentum, NULL, bucket->ef.state.velocity.now));
+  }
+  return LCOMM_OK;
 }
 
 static lcomm_status move(placing *it, const lcomm_tensor *tensor) {
   lcomm_feedback_state *feedback = it->feedback;
-  lcomm_status status =
-      hand_out(it, tensor, tensor->state.residual, feedback ? feedback->residual.now : NULL, NULL);
-  return status == LCOMM_OK && it->comm->settings.policy.momentum > 0
-             ? hand_out(it, tensor, tensor->state.momentum,
-                        feedback ? feedback->momentum.now : NULL, NULL)
-             : status;
+  LCOMM_TRY(
+      hand_out(it, tensor, tensor->state.residual, feedback ? feedback->residual.now : NULL, NULL));
+  if (it->comm->settings.policy.momentum > 0) {
+    LCOMM_TRY(hand_out(it, tensor, tensor->state.momentum, feedback ? feedback->momentum.now : NULL,
+                       NULL));
+  }
+  return LCOMM_OK;
 }
 
 static void copy_kept(placing *it, const lcomm_tensor *tensor) {
@@ -254,7 +255,9 @@ static lcomm_status place_bucket(placing *it, lcomm_bucket *bucket) {
   it->feedback = bucket->ef.state.feedback;
   for (size_t i = 0; status == LCOMM_OK && i < bucket->tensor_count; i++) {
     status = place_results(bucket, bucket->tensors[i]);
-    status = status == LCOMM_OK ? place_residual(it, bucket, i) : status;
+    if (status == LCOMM_OK) {
+      status = place_residual(it, bucket, i);
+    }
   }
   if (status == LCOMM_OK && has && keeps && bucket->ef.state.velocity.now) {
     take_over(it, bucket);
@@ -268,15 +271,14 @@ static lcomm_status place_bucket(placing *it, lcomm_bucket *bucket) {
 
 static lcomm_status place_all(placing *it, const bool *is_new) {
   lcomm_comm *comm = it->comm;
-  lcomm_status status = LCOMM_OK;
-  for (size_t i = 0; status == LCOMM_OK && i < comm->tensors->bucket_count; i++) {
-    status = is_new[i] ? look(it, &comm->tensors->buckets[i]) : LCOMM_OK;
+  for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
+    LCOMM_TRY(is_new[i] ? look(it, &comm->tensors->buckets[i]) : LCOMM_OK);
   }
-  status = status == LCOMM_OK ? agree(it) : status;
-  for (size_t i = 0; status == LCOMM_OK && i < comm->tensors->bucket_count; i++) {
-    status = is_new[i] ? place_bucket(it, &comm->tensors->buckets[i]) : LCOMM_OK;
+  LCOMM_TRY(agree(it));
+  for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
+    LCOMM_TRY(is_new[i] ? place_bucket(it, &comm->tensors->buckets[i]) : LCOMM_OK);
   }
-  return status;
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_tensor_states_restore(lcomm_comm *comm, const bool *is_new) {

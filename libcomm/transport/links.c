@@ -210,7 +210,7 @@ int lcomm_links_unparted(const lcomm_links *links) {
   return peer;
 }
 
-int lcomm_links_unreachable(lcomm_links *links, char *why) {
+int lcomm_links_unreachable(lcomm_links *links, lcomm_why *why) {
   int peer = -1;
   for (int i = 0; i < links->count && peer < 0; i++) {
     const lcomm_transport_table *table = links->open[i]->table;

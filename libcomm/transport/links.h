@@ -66,7 +66,7 @@ void lcomm_links_part(lcomm_links *links);
 int lcomm_links_unparted(const lcomm_links *links);
 
 /* As the function of a transport; the first that any of them finds. */
-int lcomm_links_unreachable(lcomm_links *links, char *why);
+int lcomm_links_unreachable(lcomm_links *links, lcomm_why *why);
 
 /* Memory that local peers can view; plain memory where no transport has any.
  * Aligned to a page, zeroed. NULL when there is none. */

@@ -156,10 +156,10 @@ typedef struct lcomm_transport_table {
 
   /* Somebody waits for seconds: the first peer whose host has not answered the
    * network for many seconds, as if it were off or cut off, or -1. A peer that is
-   * busy or stopped is none. `why` (LCOMM_TRANSPORT_WHY_MAX bytes) is then the rest
-   * of a sentence that begins with "the network to rank 3". Takes about as long as
+   * busy or stopped is none. `why` is then the rest of a sentence that begins with
+   * "the network to rank 3". Takes about as long as
    * reading a file of a line per peer. */
-  int (*unreachable)(lcomm_transport *transport, char *why);
+  int (*unreachable)(lcomm_transport *transport, lcomm_why *why);
 
   /* The network devices that it sends over, for people; "" when they are not known. */
   const char *(*interface)(const lcomm_transport *transport);

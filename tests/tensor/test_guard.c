@@ -131,21 +131,21 @@ static void what_cannot_be_compared_writes_nothing(void **state) {
 
 static const lcomm_guard_policy limits = {.steps = 1, .limit = 0.5, .residual = 10};
 
-static lcomm_guard_verdict judge(lcomm_guarded *guarded, double error, bool has_milder) {
+static lcomm_guard_verdict evaluate(lcomm_guarded *guarded, double error, bool has_milder) {
   guarded->figures.error = error;
-  return lcomm_guard_judge(&limits, false, has_milder, guarded);
+  return lcomm_guard_evaluate(&limits, false, has_milder, guarded);
 }
 
 static void the_limit_of_the_error_counts_without_feedback_that_of_the_residual_with(void **state) {
   (void)state;
   lcomm_guarded it = {.patience = LCOMM_GUARD_PATIENCE};
   it.figures = (lcomm_guard_figures){.error = 0.6, .residual = 9};
-  assert_int_equal(lcomm_guard_judge(&limits, true, true, &it), LCOMM_GUARD_STAY);
+  assert_int_equal(lcomm_guard_evaluate(&limits, true, true, &it), LCOMM_GUARD_STAY);
   assert_false(it.figures.beyond);
-  assert_int_equal(lcomm_guard_judge(&limits, false, true, &it), LCOMM_GUARD_FALL);
+  assert_int_equal(lcomm_guard_evaluate(&limits, false, true, &it), LCOMM_GUARD_FALL);
   assert_true(it.figures.beyond);
   it.figures = (lcomm_guard_figures){.error = 0.1, .residual = 11};
-  assert_int_equal(lcomm_guard_judge(&limits, true, true, &it), LCOMM_GUARD_FALL);
+  assert_int_equal(lcomm_guard_evaluate(&limits, true, true, &it), LCOMM_GUARD_FALL);
   assert_int_equal(it.rungs, 2);
 }
 
@@ -154,21 +154,21 @@ static void a_report_changes_nothing(void **state) {
   lcomm_guard_policy report = limits;
   report.report = true;
   lcomm_guarded it = {.patience = 1, .figures = {.error = 0.6}};
-  assert_int_equal(lcomm_guard_judge(&report, false, true, &it), LCOMM_GUARD_STAY);
+  assert_int_equal(lcomm_guard_evaluate(&report, false, true, &it), LCOMM_GUARD_STAY);
   assert_true(it.figures.beyond && it.rungs == 0);
 }
 
 static void without_a_milder_codec_it_stays(void **state) {
   (void)state;
   lcomm_guarded it = {.patience = 10, .rungs = 4, .good = 9};
-  assert_int_equal(judge(&it, 0.6, false), LCOMM_GUARD_STAY);
+  assert_int_equal(evaluate(&it, 0.6, false), LCOMM_GUARD_STAY);
   assert_true(it.rungs == 4 && it.good == 0);
 }
 
 /* Good checks in a row until it comes back, or 1000. */
 static int good_checks(lcomm_guarded *it) {
   int checks = 1;
-  while (judge(it, 0.1, true) != LCOMM_GUARD_RETURN && checks < 1000) {
+  while (evaluate(it, 0.1, true) != LCOMM_GUARD_RETURN && checks < 1000) {
     checks++;
   }
   return checks;
@@ -178,13 +178,13 @@ static void a_return_that_was_too_early_takes_twice_as_long(void **state) {
   (void)state;
   lcomm_guarded it = {.patience = LCOMM_GUARD_PATIENCE};
   for (int expected = LCOMM_GUARD_PATIENCE; expected <= 160; expected *= 2) {
-    assert_int_equal(judge(&it, 0.6, true), LCOMM_GUARD_FALL);
+    assert_int_equal(evaluate(&it, 0.6, true), LCOMM_GUARD_FALL);
     assert_int_equal(it.rungs, 1);
     assert_int_equal(good_checks(&it), expected);
     assert_int_equal(it.rungs, 0);
   }
   for (int i = 0; i < 1000; i++) { /* at its own codec there is nowhere to return to */
-    assert_int_equal(judge(&it, 0.1, true), LCOMM_GUARD_STAY);
+    assert_int_equal(evaluate(&it, 0.1, true), LCOMM_GUARD_STAY);
   }
 }
 
@@ -193,9 +193,9 @@ static void only_good_checks_in_a_row_count(void **state) {
   (void)state;
   lcomm_guarded it = {.patience = 10, .rungs = 1};
   for (int i = 0; i < 9; i++) {
-    assert_int_equal(judge(&it, 0.1, true), LCOMM_GUARD_STAY);
+    assert_int_equal(evaluate(&it, 0.1, true), LCOMM_GUARD_STAY);
   }
-  assert_int_equal(judge(&it, 0.6, false), LCOMM_GUARD_STAY);
+  assert_int_equal(evaluate(&it, 0.6, false), LCOMM_GUARD_STAY);
   assert_int_equal(good_checks(&it), 10);
 }
 

@@ -9,8 +9,8 @@
  *
  * Strangers, ranks with another token or world, and ranks that are there
  * already are refused with a reason; none of them disturbs the meeting. A rank
- * whose connection died greets again, and has its place back. Rank 0 judges what fails and tells
- * all others, so all return the same sentence. */
+ * whose connection died greets again, and has its place back. Rank 0 decides what has
+ * failed and tells all others, so all return the same sentence. */
 
 #include "libcomm/bootstrap/launcher_env.h"
 

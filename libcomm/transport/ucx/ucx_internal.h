@@ -108,7 +108,7 @@ void lcomm_ucx_meet(lcomm_ucx_transport *t, double deadline_s);
 
 /* ------------------------------------------ vanished hosts, ucx_silence.c */
 
-int lcomm_ucx_unreachable(lcomm_transport *transport, char *why);
+int lcomm_ucx_unreachable(lcomm_transport *transport, lcomm_why *why);
 
 /* ------------------------------------------------ control messages, ucx_control.c */
 

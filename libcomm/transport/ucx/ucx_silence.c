@@ -37,7 +37,7 @@ static void look_at(int fd, void *argument) {
   }
 }
 
-int lcomm_ucx_unreachable(lcomm_transport *transport, char *why) {
+int lcomm_ucx_unreachable(lcomm_transport *transport, lcomm_why *why) {
   lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
   survey all = {.transport = t, .silent = -1};
   if (!t->place.worker || !t->interfaces) {
@@ -45,8 +45,8 @@ int lcomm_ucx_unreachable(lcomm_transport *transport, char *why) {
   }
   lcomm_ucx_sockets_of(t->event_fd, look_at, &all);
   if (all.silent >= 0) {
-    snprintf(why, LCOMM_TRANSPORT_WHY_MAX, "does not answer for %.0f s%s", all.heard_s,
-             all.answered ? "" : ", nor does any other host: this host may be cut off");
+    lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "does not answer for %.0f s%s", all.heard_s,
+                  all.answered ? "" : ", nor does any other host: this host may be cut off");
   }
   return all.silent;
 }

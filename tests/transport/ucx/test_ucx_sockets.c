@@ -56,14 +56,14 @@ static void count(int fd, void *argument) {
 }
 
 static void sockets_to_all_peers_are_found(forked *self) {
-  char why[LCOMM_TRANSPORT_WHY_MAX];
+  lcomm_why why;
   party p = open_party(self);
   int found = 0, none = 0;
   lcomm_ucx_sockets_of(((lcomm_ucx_transport *)p.t)->event_fd, count, &found);
   lcomm_ucx_sockets_of(-1, count, &none);
   forked_require(self, found >= self->size - 1, "%d sockets for %d peers", found, self->size - 1);
   forked_require(self, none == 0, "%d sockets of nothing", none);
-  forked_require(self, p.v->unreachable(p.t, why) < 0, "%s", why);
+  forked_require(self, p.v->unreachable(p.t, &why) < 0, "%s", why.text);
   close_party(&p);
 }
 

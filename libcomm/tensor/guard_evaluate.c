@@ -39,8 +39,8 @@ static lcomm_guard_verdict fall(lcomm_guarded *guarded) {
   return LCOMM_GUARD_FALL;
 }
 
-lcomm_guard_verdict lcomm_guard_judge(const lcomm_guard_policy *policy, bool has_residual,
-                                      bool has_milder, lcomm_guarded *guarded) {
+lcomm_guard_verdict lcomm_guard_evaluate(const lcomm_guard_policy *policy, bool has_residual,
+                                         bool has_milder, lcomm_guarded *guarded) {
   lcomm_guard_figures *figures = &guarded->figures;
   bool beyond =
       has_residual ? figures->residual > policy->residual : figures->error > policy->limit;
