@@ -115,18 +115,17 @@ static const lcomm_transport_wakeup wakeup = {.arm = arm_it, .disarm = disarm_it
 lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) {
   lcomm_comm *comm = fuzz_allocate(sizeof *comm);
   memset(link, 0, sizeof *link);
-  link->table = (lcomm_transport_table){.name = "fuzz",
-                                        .summary = "an input",
-                                        .send = send_it,
-                                        .receive = receive_it,
-                                        .test = test_it,
-                                        .cancel = cancel_it,
-                                        .control.send = tell_it,
-                                        .control.send_error = tell_it,
-                                        .control.receive = hear_it,
-                                        .memory_get = memory_get_it,
-                                        .memory_free = memory_free_it,
-                                        .wakeup = &wakeup};
+  link->table = (lcomm_transport_table){
+      .name = "fuzz",
+      .summary = "an input",
+      .control = {.send = tell_it, .send_error = tell_it, .receive = hear_it},
+      .send = send_it,
+      .receive = receive_it,
+      .test = test_it,
+      .cancel = cancel_it,
+      .memory_get = memory_get_it,
+      .memory_free = memory_free_it,
+      .wakeup = &wakeup};
   link->base.table = &link->table;
   snprintf(link->base.why, sizeof(link->base.why), "the input says so");
   link->in = in;

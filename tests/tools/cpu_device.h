@@ -233,21 +233,20 @@ static const lcomm_cuda_kernels cpu_kernels = {.encode = cpu_encode,
                                                .topk_destroy = cpu_topk_destroy,
                                                .topk_encode = cpu_topk_encode};
 
-static const lcomm_device_table cpu_device = {.name = "cpu",
-                                              .kernels = &cpu_kernels,
-                                              .count = cpu_count,
-                                              .explain = cpu_explain,
-                                              .facts = cpu_facts,
-                                              .version = cpu_version,
-                                              .use = cpu_use,
-                                              .memory.get = cpu_memory_get,
-                                              .memory.free = cpu_memory_free,
-                                              .memory.pinned_get = cpu_memory_get,
-                                              .memory.pinned_free = cpu_memory_free,
-                                              .stream.create = cpu_stream_create,
-                                              .stream.destroy = cpu_stream,
-                                              .stream.finish = cpu_stream,
-                                              .copy = cpu_copy,
-                                              .set = cpu_set};
+static const lcomm_device_table cpu_device = {
+    .name = "cpu",
+    .kernels = &cpu_kernels,
+    .count = cpu_count,
+    .explain = cpu_explain,
+    .facts = cpu_facts,
+    .version = cpu_version,
+    .use = cpu_use,
+    .memory = {.get = cpu_memory_get,
+               .free = cpu_memory_free,
+               .pinned_get = cpu_memory_get,
+               .pinned_free = cpu_memory_free},
+    .stream = {.create = cpu_stream_create, .destroy = cpu_stream, .finish = cpu_stream},
+    .copy = cpu_copy,
+    .set = cpu_set};
 
 #endif
