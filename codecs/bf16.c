@@ -49,10 +49,6 @@ const lcomm_codec lcomm_codec_bf16 = {
     .id = LCOMM_CODEC_BF16,
     .name = "bf16",
     .summary = "16-bit float with the range of float32",
-    .bits = bits,
-    .size = size_of,
-    .encode = encode,
-    .decode = decode,
-    .accumulate = accumulate,
+    LCOMM_DENSE_FUNCTIONS,
     .sum = sum,
 };

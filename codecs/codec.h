@@ -108,6 +108,10 @@ struct lcomm_codec {
               size_t count, lcomm_range range, float factor, float *destination);
 };
 
+/* The functions of a dense codec, which its file has under these names. */
+#define LCOMM_DENSE_FUNCTIONS                                                                      \
+  .bits = bits, .size = size_of, .encode = encode, .decode = decode, .accumulate = accumulate
+
 /* One codec per file. */
 extern const lcomm_codec lcomm_codec_none, lcomm_codec_fp16, lcomm_codec_bf16, lcomm_codec_fp8e4m3,
     lcomm_codec_fp8e5m2, lcomm_codec_int8, lcomm_codec_topk, lcomm_codec_int4;

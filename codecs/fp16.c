@@ -106,9 +106,5 @@ const lcomm_codec lcomm_codec_fp16 = {
     .id = LCOMM_CODEC_FP16,
     .name = "fp16",
     .summary = "16-bit float; gradients want scale=block or scale=2^N",
-    .bits = bits,
-    .size = size_of,
-    .encode = encode,
-    .decode = decode,
-    .accumulate = accumulate,
+    LCOMM_DENSE_FUNCTIONS,
 };

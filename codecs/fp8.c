@@ -62,11 +62,7 @@ const lcomm_codec lcomm_codec_fp8e4m3 = {
     .name = "fp8e4m3",
     .summary = "8-bit float, 4 significant bits, one power-of-two scale per block",
     .blocks = {128, 64, 32},
-    .bits = bits,
-    .size = size_of,
-    .encode = encode,
-    .decode = decode,
-    .accumulate = accumulate,
+    LCOMM_DENSE_FUNCTIONS,
 };
 
 const lcomm_codec lcomm_codec_fp8e5m2 = {
@@ -74,9 +70,5 @@ const lcomm_codec lcomm_codec_fp8e5m2 = {
     .name = "fp8e5m2",
     .summary = "8-bit float, 3 significant bits, one power-of-two scale per block",
     .blocks = {128, 64, 32},
-    .bits = bits,
-    .size = size_of,
-    .encode = encode,
-    .decode = decode,
-    .accumulate = accumulate,
+    LCOMM_DENSE_FUNCTIONS,
 };

@@ -56,9 +56,5 @@ const lcomm_codec lcomm_codec_int4 = {
     .name = "int4",
     .summary = "4-bit integers, one float32 scale per block",
     .blocks = {32, 128},
-    .bits = bits,
-    .size = size_of,
-    .encode = encode,
-    .decode = decode,
-    .accumulate = accumulate,
+    LCOMM_DENSE_FUNCTIONS,
 };

@@ -71,10 +71,6 @@ const lcomm_codec lcomm_codec_int8 = {
     .name = "int8",
     .summary = "8-bit integers, one float32 scale per block",
     .blocks = {128, 32},
-    .bits = bits,
-    .size = size_of,
-    .encode = encode,
-    .decode = decode,
-    .accumulate = accumulate,
+    LCOMM_DENSE_FUNCTIONS,
     .sum = sum,
 };

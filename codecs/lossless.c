@@ -13,9 +13,8 @@
 
 enum { PLANES_MAX = 4, ALIGNMENT = 64 };
 
-/* Bytes of the numbers whose bytes go to planes; 1: codes stay as they are. */
-static size_t number_size(const lcomm_format *format) {
-  switch (format->codec->id) {
+size_t lcomm_lossless_number_size(const lcomm_codec *codec) {
+  switch (codec->id) {
   case LCOMM_CODEC_NONE:
     return 4;
   case LCOMM_CODEC_FP16:
@@ -30,7 +29,7 @@ static size_t codes_size(const lcomm_format *format, uint64_t count) {
   if (format->codec->id == LCOMM_CODEC_INT4) {
     return (size_t)(count / 2 + count % 2);
   }
-  return (size_t)count * number_size(format);
+  return (size_t)count * lcomm_lossless_number_size(format->codec);
 }
 
 static size_t planes_size(const lcomm_format *format, size_t payload_bound) {
@@ -87,7 +86,7 @@ static void place_planes(const lcomm_lossless *lossless, size_t width, size_t n,
 static uint8_t *encode_codes(const lcomm_lossless *lossless, const lcomm_kernels *kernels,
                              const uint8_t *codes, uint64_t count, uint8_t *stream) {
   uint8_t *plane[PLANES_MAX];
-  size_t width = number_size(&lossless->format), n = (size_t)count;
+  size_t width = lcomm_lossless_number_size(lossless->format.codec), n = (size_t)count;
   if (width == 1) {
     return lcomm_plane_encode(&lossless->zstd, LCOMM_PLANE_DENSE, codes,
                               codes_size(&lossless->format, count), stream);
@@ -118,7 +117,7 @@ size_t lcomm_lossless_encode(lcomm_lossless *lossless, const lcomm_kernels *kern
 static const char *decode_codes(const lcomm_lossless *lossless, const lcomm_kernels *kernels,
                                 lcomm_stream *stream, uint64_t count, uint8_t *codes) {
   uint8_t *plane[PLANES_MAX];
-  size_t width = number_size(&lossless->format), n = (size_t)count;
+  size_t width = lcomm_lossless_number_size(lossless->format.codec), n = (size_t)count;
   if (width == 1) {
     return lcomm_plane_decode(&lossless->zstd, stream, codes, codes_size(&lossless->format, count));
   }

@@ -36,6 +36,9 @@
  * may grow, 1.5 times the payload (int8 values: twice). */
 size_t lcomm_lossless_bound(const lcomm_format *format, size_t payload_bound);
 
+/* Bytes of the numbers of a codec whose bytes go to planes; 1: its codes stay as they are. */
+size_t lcomm_lossless_number_size(const lcomm_codec *codec);
+
 /* zstd contexts (0.4 MB) and scratch memory, about as much as
  * lcomm_lossless_bound(), for payloads of one format; no state that outlives a
  * call. Made at plan time, one thread at a time. */

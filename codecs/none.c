@@ -46,9 +46,5 @@ const lcomm_codec lcomm_codec_none = {
     .id = LCOMM_CODEC_NONE,
     .name = "none",
     .summary = "float32 as it is",
-    .bits = bits,
-    .size = size_of,
-    .encode = encode,
-    .decode = decode,
-    .accumulate = accumulate,
+    LCOMM_DENSE_FUNCTIONS,
 };

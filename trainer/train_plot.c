@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct point {
   uint64_t step;
@@ -29,16 +28,7 @@ struct run_plot {
 };
 
 static bool have_gnuplot(void) {
-  const char *path = getenv("PATH");
-  char file[4096];
-  for (size_t length; path != NULL; path = path[length] == ':' ? path + length + 1 : NULL) {
-    length = strcspn(path, ":");
-    snprintf(file, sizeof file, "%.*s/gnuplot", (int)(length < 4000 ? length : 4000), path);
-    if (length > 0 && access(file, X_OK) == 0) {
-      return true;
-    }
-  }
-  return false;
+  return system("command -v gnuplot >/dev/null 2>&1") == 0;
 }
 
 int plot_open(const char *path, const char *figure, run_plot **made, failure *why) {

@@ -177,18 +177,25 @@ lcomm_refuse(lcomm_comm *comm, lcomm_status status, const char *format, ...);
 lcomm_status lcomm_refuse_null(const lcomm_comm *comm, const char *call, const char *argument);
 
 /* Fail an operation: tell all peers, agree with them on the fault (fault.h), make it sticky and log
- * it. The sentence begins with this rank and its host. The first failure wins. The caller has the
- * communicator's turn (progress_thread.h). Returns the status in force. */
-__attribute__((format(printf, 3, 4))) lcomm_status lcomm_fail(lcomm_comm *comm, lcomm_status status,
-                                                              const char *format, ...);
+ * it. The sentence begins with the author's rank and host. The first failure wins. The caller has
+ * the communicator's turn (progress_thread.h). Returns the status in force. */
+__attribute__((format(printf, 5, 6))) lcomm_status lcomm_fail_as(lcomm_comm *comm,
+                                                                 lcomm_status status, int author,
+                                                                 int culprit, const char *format,
+                                                                 ...);
 
-/* The same for a fault that two ranks find alike: `author` is one of them, the same on both. */
-__attribute__((format(printf, 4, 5))) lcomm_status
-lcomm_fail_for(lcomm_comm *comm, lcomm_status status, int author, const char *format, ...);
+/* lcomm_fail(comm, status, format, ...): a fault that this rank has found. */
+#define lcomm_fail(comm, status, ...)                                                              \
+  lcomm_fail_as(comm, status, (comm)->rank, LCOMM_NO_CULPRIT, __VA_ARGS__)
 
-/* The same for a fault of a peer. */
-__attribute__((format(printf, 4, 5))) lcomm_status
-lcomm_fail_peer(lcomm_comm *comm, lcomm_status status, int peer, const char *format, ...);
+/* lcomm_fail_peer(comm, status, peer, format, ...): a fault of a peer. */
+#define lcomm_fail_peer(comm, status, peer, ...)                                                   \
+  lcomm_fail_as(comm, status, (comm)->rank, peer, __VA_ARGS__)
+
+/* lcomm_fail_for(comm, status, author, format, ...): a fault that two ranks find alike: `author` is
+ * one of them, the same on both. */
+#define lcomm_fail_for(comm, status, author, ...)                                                  \
+  lcomm_fail_as(comm, status, author, LCOMM_NO_CULPRIT, __VA_ARGS__)
 
 /* Make an error sticky; false when there was one before. Any thread may call it. */
 bool lcomm_comm_stick(lcomm_comm *comm, lcomm_status status, const char *sentence);

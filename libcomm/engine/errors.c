@@ -133,43 +133,17 @@ bool lcomm_comm_stick(lcomm_comm *comm, lcomm_status status, const char *sentenc
   return first;
 }
 
-/* fault: all but its sentence. */
-__attribute__((format(printf, 3, 0))) static lcomm_status
-fail(lcomm_comm *comm, lcomm_fault fault, const char *format, va_list arguments) {
+lcomm_status lcomm_fail_as(lcomm_comm *comm, lcomm_status status, int author, int culprit,
+                           const char *format, ...) {
   char text[LCOMM_ERROR_MAX - 128], who[96];
+  lcomm_fault fault = {.status = status, .author = author, .culprit = culprit};
+  va_list arguments;
+  va_start(arguments, format);
   vsnprintf(text, sizeof(text), format, arguments);
-  snprintf(fault.text, sizeof(fault.text), "%s: %s",
-           lcomm_comm_who(comm, fault.author, who, sizeof(who)), text);
+  va_end(arguments);
+  snprintf(fault.text, sizeof(fault.text), "%s: %s", lcomm_comm_who(comm, author, who, sizeof(who)),
+           text);
   return lcomm_fault_agree(comm, &fault, comm->rank);
-}
-
-lcomm_status lcomm_fail(lcomm_comm *comm, lcomm_status status, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  lcomm_fault fault = {.status = status, .author = comm->rank, .culprit = LCOMM_NO_CULPRIT};
-  status = fail(comm, fault, format, arguments);
-  va_end(arguments);
-  return status;
-}
-
-lcomm_status lcomm_fail_for(lcomm_comm *comm, lcomm_status status, int author, const char *format,
-                            ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  lcomm_fault fault = {.status = status, .author = author, .culprit = LCOMM_NO_CULPRIT};
-  status = fail(comm, fault, format, arguments);
-  va_end(arguments);
-  return status;
-}
-
-lcomm_status lcomm_fail_peer(lcomm_comm *comm, lcomm_status status, int peer, const char *format,
-                             ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  lcomm_fault fault = {.status = status, .author = comm->rank, .culprit = peer};
-  status = fail(comm, fault, format, arguments);
-  va_end(arguments);
-  return status;
 }
 
 static void receive_control(lcomm_comm *comm, const uint8_t *bytes) {

@@ -201,10 +201,10 @@ static lcomm_status parse_nonfinite(parser *p, span value) {
 }
 
 static lcomm_status parse_scope(parser *p, span value) {
-  int index;
-  LCOMM_TRY(read_name(p, value, lcomm_scope_names, LCOMM_SCOPE_COUNT, "unknown scope ",
-                      "; expected tensor or bucket", &index));
-  p->policy->scope = (lcomm_scope)index;
+  bool whole_bucket;
+  LCOMM_TRY(read_either(p, value, lcomm_scope_names, "unknown scope ",
+                        "; expected tensor or bucket", &whole_bucket));
+  p->policy->scope = whole_bucket ? LCOMM_SCOPE_BUCKET : LCOMM_SCOPE_TENSOR;
   return LCOMM_OK;
 }
 

@@ -38,19 +38,6 @@ static void run_coder(void *argument, size_t variant) {
   }
 }
 
-/* Bytes of a code that has an exponent plane, else 0. */
-static size_t code_size(const lcomm_codec *codec) {
-  switch (codec->id) {
-  case LCOMM_CODEC_NONE:
-    return 4;
-  case LCOMM_CODEC_FP16:
-  case LCOMM_CODEC_BF16:
-    return 2;
-  default:
-    return 0;
-  }
-}
-
 static void destroy_coder(coder *c) {
   if (!c) {
     return;
@@ -85,7 +72,7 @@ static lcomm_status allocate(coder *c, size_t n, size_t width) {
 
 /* The plane of the first n codes of the worker's payload. */
 static lcomm_status create_coder(const lcomm_format *format, size_t n, lcomm_worker *worker) {
-  size_t width = code_size(format->codec);
+  size_t width = lcomm_lossless_number_size(format->codec);
   coder *c = calloc(1, sizeof *c);
   worker->own = c;
   lcomm_status status = c ? allocate(c, n, width) : LCOMM_ERR_MEMORY;
@@ -135,7 +122,7 @@ lcomm_status lcomm_compare_zstd(const lcomm_results *results, lcomm_workers *wor
   uint64_t values = lcomm_dataset_count(results->dataset);
   size_t n = values < workers->worker[0].count ? (size_t)values : workers->worker[0].count;
   lcomm_status status = LCOMM_OK;
-  if (code_size(format->codec) == 0) {
+  if (lcomm_lossless_number_size(format->codec) == 1) { /* codes without an exponent plane */
     return LCOMM_OK;
   }
   for (size_t i = 0; status == LCOMM_OK && i < workers->threads; i++) {

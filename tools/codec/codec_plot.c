@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/codec/codec_plot_panel.h"
 #include "tools/common/tool_units.h"
@@ -13,16 +12,7 @@
 enum { HEIGHT = 820, PANEL_WIDTH = 900, TITLE_MAX = 256 };
 
 bool lcomm_plot_available(void) {
-  const char *path = getenv("PATH");
-  char file[4096];
-  for (size_t length; path != NULL; path = path[length] == ':' ? path + length + 1 : NULL) {
-    length = strcspn(path, ":");
-    snprintf(file, sizeof file, "%.*s/gnuplot", (int)(length < 4000 ? length : 4000), path);
-    if (length > 0 && access(file, X_OK) == 0) {
-      return true;
-    }
-  }
-  return false;
+  return system("command -v gnuplot >/dev/null 2>&1") == 0;
 }
 
 /* One colour for each kind of codec. */
