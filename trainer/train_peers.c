@@ -296,6 +296,7 @@ int traffic_read(const lcomm_comm *comm, traffic *now, failure *why) {
   memcpy(now->exact_bytes, stats.exact_bytes, sizeof now->exact_bytes);
   now->encode_us = (uint64_t)(stats.encode_s * 1e6);
   now->decode_us = (uint64_t)(stats.decode_s * 1e6);
+  now->wire_us = (uint64_t)(stats.wire_s * 1e6);
   now->wait_us = (uint64_t)(stats.wait_s * 1e6);
   return 0;
 }

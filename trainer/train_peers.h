@@ -116,7 +116,7 @@ int replicas_compare(peers *ranks, const float *weights, size_t count, int epoch
 /* ----------------------------------------------------------------- traffic
  * What was sent, of one rank or summed over all. */
 
-enum { TRAFFIC_COUNTERS = 2 * LCOMM_LINK_COUNT + 3 };
+enum { TRAFFIC_COUNTERS = 2 * LCOMM_LINK_COUNT + 4 };
 
 typedef union traffic {
   struct {
@@ -124,6 +124,7 @@ typedef union traffic {
     uint64_t exact_bytes[LCOMM_LINK_COUNT]; /* the same messages as float32 */
     uint64_t encode_us;
     uint64_t decode_us;
+    uint64_t wire_us; /* with a message in flight, summed over operations */
     uint64_t wait_us;
   };
   uint64_t counters[TRAFFIC_COUNTERS]; /* all of them, to add and subtract */

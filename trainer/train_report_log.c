@@ -74,6 +74,17 @@ static void put_links(FILE *file, const char *key, const uint64_t *bytes) {
   fputc('}', file);
 }
 
+/* In the order of backward, as simulate reads them. */
+static void put_tensors(FILE *file, const model *net) {
+  fputs(",\"tensors\":[", file);
+  for (int i = 0; i < net->parameter_count; i++) {
+    fprintf(file, "%s{\"count\":%zu", i ? "," : "", net->parameters[i].count);
+    put_text(file, "name", net->parameters[i].name);
+    fputc('}', file);
+  }
+  fputc(']', file);
+}
+
 /* With the time, of the world's clock in UTC: 2026-01-31T23:59:59.999Z. */
 static void put_begin(FILE *file, const char *event) {
   char day[32];
@@ -120,6 +131,7 @@ void log_config(const training *of) {
   put_whole(file, "epochs", (uint64_t)chosen->epochs);
   put_whole(file, "steps_per_epoch", of->steps_per_epoch);
   put_whole(file, "seed", chosen->seed);
+  put_tensors(file, &of->net);
   put_origin(file, of);
   put_end(file);
 }
@@ -139,6 +151,7 @@ static void put_results(FILE *file, const results *what) {
   put_real(file, "net_ratio", traffic_ratio(&what->moved, LCOMM_LINK_NET));
   put_real(file, "encode_s", 1e-6 * (double)what->moved.encode_us);
   put_real(file, "decode_s", 1e-6 * (double)what->moved.decode_us);
+  put_real(file, "wire_s", 1e-6 * (double)what->moved.wire_us);
   put_real(file, "wait_s", 1e-6 * (double)what->moved.wait_us);
   put_text(file, "weights_hash", hash);
 }

@@ -28,13 +28,14 @@ static void a_rank_with_other_weights_is_named(void **state) {
 
 static void traffic_is_subtracted_and_added(void **state) {
   (void)state;
-  traffic before = {.encode_us = 3}, after = {.encode_us = 5, .wait_us = 9};
+  traffic before = {.encode_us = 3}, after = {.encode_us = 5, .wire_us = 7, .wait_us = 9};
   before.sent_bytes[LCOMM_LINK_NET] = 100;
   after.sent_bytes[LCOMM_LINK_NET] = 350;
   after.exact_bytes[LCOMM_LINK_NET] = 1000;
   traffic between = traffic_since(&after, &before);
   assert_int_equal(between.sent_bytes[LCOMM_LINK_NET], 250);
   assert_int_equal(between.encode_us, 2);
+  assert_int_equal(between.wire_us, 7);
   assert_int_equal(between.wait_us, 9);
   assert_true(traffic_ratio(&between, LCOMM_LINK_NET) == 4.0);
   assert_true(traffic_ratio(&between, LCOMM_LINK_SHM) == 0.0);
