@@ -313,8 +313,10 @@ $(BUILD)/tools/fidelity_bench: $(call OBJ,tools/fidelity_bench.c $(FIDELITY_SOUR
   $(TOOLS_COMMON) $(LIBRARY)
 	$(LINK) $(TRAINER_LIBRARY) $(TOOLS_COMMON) $(LIBRARY) $(PUBLIC) $(JSON_LIBS) $(BLAS_LIBS) $(ZLIB_LIBS) $(XXHASH_LIBS) -lm -o $@
 
-$(BUILD)/tools/libcomm-experiment: $(call OBJ,tools/libcomm-experiment.c $(EXPERIMENT_SOURCES)) $(SAN_OBJECTS) $(TOOLS_COMMON)
-	$(LINK) $(TOOLS_COMMON) $(JSON_LIBS) -lm -o $@
+# Reports show simulated times beside measured ones.
+$(BUILD)/tools/libcomm-experiment: $(call OBJ,tools/libcomm-experiment.c $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES)) \
+  $(TRACE_OBJECTS) $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
+	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) -lm -o $@
 
 $(BUILD)/tools/simulate: $(call OBJ,tools/simulate.c $(SIMULATE_SOURCES)) $(TRACE_OBJECTS) \
   $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)

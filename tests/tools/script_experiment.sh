@@ -9,6 +9,7 @@ set -u
 # shellcheck source=tests/support/expect.sh
 . "$(dirname "$0")/../support/expect.sh"
 experiment=$build/tools/libcomm-experiment
+ready_made=$PWD/tools/experiments
 cd "$work" || exit 2
 
 # An mpirun that only starts the program, once, for programs that need no MPI.
@@ -67,6 +68,14 @@ expect it_names_the_machine grep -q 'results of another machine (9 x.*--mix-mach
 expect they_are_mixed_where_that_is_wanted ends_with 0 run --mix-machines -o out good.ini
 expect a_mixed_report_says_so grep -q 'Machines are mixed' out/report.html
 
+# ---------------------------------------------------------------- ready-made
+for file in "$ready_made"/*.ini; do
+  name=$(basename "$file" .ini)
+  expect "${name//-/_}_says_what_there_is_to_run" bash -c '"$1" --estimate -o "none" "$2" >said 2>&1 </dev/null &&
+    grep -qE "^[1-9][0-9]* runs, [1-9][0-9]* of them left: about [0-9.]+ (s|min|h), at most" said || { cat said; false; }' _ "$experiment" "$file"
+done
+expect estimates_leave_nothing test ! -e none
+
 # ----------------------------------------------------------------- bad files
 printf '[experiment]\nspeed = 3\n' >bad.ini
 expect an_unknown_key_is_refused ends_with 2 run bad.ini
@@ -111,6 +120,33 @@ chmod +x fake/srun
 printf '[run far]\nprogram = %s\nwhere = slurm\nworlds = 3x2\npolicies = exact | net=int8\n' "$work/fake/program" >slurm.ini
 expect slurm_starts_by_srun ends_with 0 run -o slurm slurm.ini
 expect results_come_from_slurm test "$(states slurm)" = ' 2 "state": "good" '
+# A stand-in for ssh: HOST COMMAND..., here. Addresses that nobody has (RFC 5737), so nobody is asked for them.
+cat >fake/ssh <<'END'
+#!/usr/bin/env bash
+while [[ $1 == -* ]]; do shift; done
+echo "$1" >>"$(dirname "$0")/hosts"
+shift
+exec sh -c "$*"
+END
+chmod +x fake/ssh
+mv fake/mpirun fake/kept
+if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
+  printf '198.51.100.7 slots=2\n203.0.113.7 slots=2\n' >hostfile
+  printf '[experiment]\nlimit = 5m\n[run far]\nprogram = %s\noptions = good\nwhere = hosts\nhostfile = %s\nworlds = 2x2\npolicies = exact | net=int8\n' \
+    "$work/fake/program" "$work/hostfile" >hosts.ini
+  export OMPI_MCA_plm_rsh_agent=$work/fake/ssh
+  : >fake/log
+  expect hosts_of_a_hostfile_run ends_with 0 run -o hosts hosts.ini
+  expect results_come_from_hosts test "$(states hosts)" = ' 2 "state": "good" '
+  expect all_hosts_are_started test "$(sort -u fake/hosts | tr '\n' ' ')" = '198.51.100.7 203.0.113.7 '
+  expect their_ranks_are_told_the_policy test "$(sort fake/log | uniq -c | tr -s ' \n' ' ')" = ' 4 4 net=int8 '
+  unset OMPI_MCA_plm_rsh_agent
+else
+  skip hosts_of_a_hostfile_run "there is no mpirun of Open MPI"
+fi
+mv fake/kept fake/mpirun
+rm fake/ssh
+
 "$experiment" -o slow slow.ini >/dev/null 2>&1 </dev/null
 exec 9>slow/lock && flock 9
 expect a_folder_is_used_by_one_at_a_time ends_with 2 run -o slow slow.ini
@@ -147,6 +183,24 @@ if unshare -m true 2>/dev/null && [ "$(id -u)" -eq 0 ]; then
   expect earlier_results_are_kept test "$(wc -l <kept)" -ge 1
 else
   skip a_full_disk_is_an_error "mounting takes root"
+fi
+
+# ------------------------------------------------------------- emulated hosts
+# A ready-made file, cut down, with everything real.
+rm fake/mpirun
+sed -E -e 's/^options = --images.*/options = --images 640 --epochs 1/' -e 's/^options = -b.*/options = -b 64K -e 64K -n 1/' \
+  -e 's/^rates = .*/rates = 200mbit/' -e 's/^limit = .*/limit = 10m/' -e 's/^worlds = .*/worlds = 2x1/' \
+  -e '/^policies/s/ \| net=topk.*//' "$ready_made/quick.ini" >small.ini
+run -o small small.ini
+status=$?
+if [ $status -eq 77 ]; then
+  skip an_experiment_over_emulated_hosts_runs "$(tail -n 1 said)"
+else
+  expect an_experiment_over_emulated_hosts_runs test $status -eq 0
+  expect logs_have_the_time_on_the_wire grep -q '"wire_s":[0-9]' small/runs/training*/results.jsonl
+  expect interface_bytes_are_counted bash -c '! grep -l "\"interface_bytes\":.*\b0,$" small/runs/*/run.json'
+  expect trainings_and_sums_are_simulated_too bash -c 'rows=$(grep -c "| simulate --nodes=2 " small/report.md)
+    [ "$rows" -eq 4 ] && ! grep -q "not simulated" small/report.md || { grep -A 8 "Simulated against" small/report.md; false; }'
 fi
 
 # ------------------------------------------------------------------- pictures

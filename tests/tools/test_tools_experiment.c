@@ -207,7 +207,7 @@ static void faster_links_take_less_time(void **state) {
 #define EPOCH(number, steps, accuracy, net)                                                        \
   "{\"event\":\"epoch\",\"epoch\":" #number ",\"steps\":" #steps ",\"accuracy\":" #accuracy        \
   ",\"samples_per_s\":100,\"sent_bytes\":{\"net\":" #net "},\"encode_s\":0.2,\"decode_s\":0.4,"    \
-  "\"wait_s\":2}\n"
+  "\"wire_s\":3,\"wait_s\":2}\n"
 
 static void a_training_is_read(void **state) {
   static experiment_result made;
@@ -219,6 +219,7 @@ static void a_training_is_read(void **state) {
   assert_true(fabs(made.epochs[1].seconds - 4.0) < 1e-9); /* 20 steps of 2 x 10 images */
   assert_true(fabs(made.epochs[1].sent_bytes - 2000.0) < 1e-9);
   assert_true(fabs(made.step_s - 0.2) < 1e-9 && fabs(made.wait_s - 0.1) < 1e-9);
+  assert_true(fabs(made.wire_s - 0.15) < 1e-9); /* 3 s an epoch of two ranks, over 10 steps */
   assert_true(fabs(made.compute_s - (0.2 - 0.1 - 0.01 - 0.02)) < 1e-9);
   assert_true(fabs(experiment_result_time_to(&made, 0.6) - 3.0) < 1e-9);
   assert_true(fabs(experiment_result_time_to(&made, 0.8)) < 1e-9);
@@ -305,6 +306,93 @@ static void the_answer_says_that_nothing_pays(void **state) {
   experiment_answer_make(&groups, &answer);
   assert_non_null(strstr(answer.sentences[0], "it does not pay"));
   assert_non_null(strstr(answer.sentences[1], "Nothing pays at any rate"));
+  experiment_groups_free(&groups);
+  experiment_end(&of);
+}
+
+/* Speeds against exact of each policy, at 50 Mbit/s, 200 Mbit/s and 1 Gbit/s. */
+static void make_speeds(const double speeds[3][3]) {
+  static const char *const names[] = {"50mbit", "200mbit", "1gbit"};
+  of = (experiment){.options = &options};
+  assert_true(parse("[run t]\nprogram = train\nworlds = 4x1\nrates = 50mbit, 200mbit, 1gbit\n"
+                    "policies = exact | net=bf16 | net=int8 | net=topk:0.01+ef\n"));
+  of.file = file;
+  of.cases = experiment_matrix_make(&of.file, &of.count);
+  of.results = calloc(of.count, sizeof *of.results);
+  for (size_t i = 0; i < of.count; i++) {
+    size_t policy = 0, rate = 0;
+    while (of.cases[i].policy != of.file.workloads[0].policies.words[policy]) {
+      policy++;
+    }
+    while (strcmp(of.cases[i].rate, names[rate]) != 0) {
+      rate++;
+    }
+    experiment_result *made = &of.results[i];
+    made->state = EXPERIMENT_GOOD;
+    made->epoch_count = 1;
+    made->steps = 10.0;
+    made->epochs[0] = (experiment_epoch){
+        8.0 / (1.0 + (double)rate) / (policy > 0 ? speeds[policy - 1][rate] : 1.0), 0.8, 1.0, 1e6};
+  }
+}
+
+/* What the second sentence says. */
+static void expect_limit(const double speeds[3][3], const char *sentence) {
+  experiment_groups groups;
+  experiment_answer answer;
+  make_speeds(speeds);
+  assert_true(experiment_groups_make(&of, &groups));
+  experiment_answer_make(&groups, &answer);
+  assert_string_equal(answer.sentences[1], sentence);
+  experiment_groups_free(&groups);
+  experiment_end(&of);
+}
+
+static void the_answer_says_by_itself_what_does_not_pay(void **state) {
+  (void)state;
+  expect_limit((const double[3][3]){{2, 1.5, 1.1}, {3, 2, 1.5}, {9, 4, 2}},
+               "Up to the fastest link measured, 1gbit, compression pays with every policy.");
+  expect_limit((const double[3][3]){{0.5, 0.8, 0.9}, {3, 2, 1.5}, {9, 4, 2}},
+               "Up to the fastest link measured, 1gbit, compression pays, but not with net=bf16 "
+               "(0.9 of the speed of exact).");
+  expect_limit((const double[3][3]){{2, 1.5, 0.5}, {3, 2, 1.5}, {9, 4, 0.25}},
+               "Up to the fastest link measured, 1gbit, compression pays, but not with net=bf16 "
+               "(0.5 of the speed of exact), net=topk:0.01+ef (0.25 of the speed of exact); "
+               "net=bf16 breaks even near 362 Mbit/s, net=topk:0.01+ef breaks even near 447 "
+               "Mbit/s.");
+  expect_limit((const double[3][3]){{2, 0.5, 0.5}, {3, 2, 0.8}, {9, 0.9, 0.25}},
+               "From 1gbit on nothing pays; net=bf16 breaks even near 100 Mbit/s, net=int8 breaks "
+               "even near 676 Mbit/s, net=topk:0.01+ef breaks even near 188 Mbit/s.");
+  expect_limit((const double[3][3]){{2, 0.9, 0.5}, {3, 0.5, 0.8}, {9, 0.9, 0.25}},
+               "From 200mbit on nothing pays; net=bf16 breaks even near 167 Mbit/s, net=int8 "
+               "breaks even near 117 Mbit/s, net=topk:0.01+ef breaks even near 188 Mbit/s.");
+  expect_limit((const double[3][3]){{0.9, 0.9, 0.5}, {0.5, 0.5, 0.8}, {0.9, 0.9, 0.25}},
+               "Nothing pays at any rate that was measured.");
+}
+
+static void what_loses_is_red_and_where_it_begins_is_marked(void **state) {
+  static experiment_pictures pictures;
+  experiment_groups groups;
+  size_t marked = 0;
+  (void)state;
+  make_speeds((const double[3][3]){{2, 1.5, 0.5}, {3, 2, 1.5}, {9, 4, 2}});
+  assert_true(experiment_groups_make(&of, &groups));
+  assert_true(experiment_pictures_make(&groups, &pictures));
+  for (size_t i = 0; i < pictures.count; i++) {
+    const experiment_picture *it = &pictures.list[i];
+    if (strstr(it->name, "speedup")) {
+      marked++;
+      assert_non_null(strstr(it->script, "'break-even near'"));
+      assert_non_null(strstr(it->script, "'net=bf16: 362 Mbit/s'"));
+      assert_non_null(strstr(it->script, "set arrow from 362"));
+      assert_null(strstr(it->script, "net=int8: "));
+      assert_non_null(strstr(it->table, "\n!1gbit\tnet=bf16\t"));
+      assert_null(strstr(it->table, "\n!1gbit\tnet=int8"));
+      assert_null(strstr(it->table, "\n!50mbit"));
+    }
+  }
+  assert_int_equal(marked, 1);
+  experiment_pictures_free(&pictures);
   experiment_groups_free(&groups);
   experiment_end(&of);
 }
@@ -411,6 +499,8 @@ int main(void) {
       cmocka_unit_test(nonsense_is_no_result),
       cmocka_unit_test(the_answer_says_what_pays_and_from_where_on_nothing),
       cmocka_unit_test(the_answer_says_that_nothing_pays),
+      cmocka_unit_test(the_answer_says_by_itself_what_does_not_pay),
+      cmocka_unit_test(what_loses_is_red_and_where_it_begins_is_marked),
       cmocka_unit_test(failed_runs_are_left_out_of_means),
       cmocka_unit_test(reports_show_losses_and_failures_and_mixed_machines),
       cmocka_unit_test(a_process_ends_in_one_of_its_ways),

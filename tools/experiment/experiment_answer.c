@@ -63,14 +63,10 @@ static const experiment_group *find_best(const experiment_groups *of) {
   return best;
 }
 
+/* find_best() takes only what is compared with exact, so there is one. */
 static const experiment_group *find_exact(const experiment_groups *of, const experiment_group *as) {
-  for (size_t i = 0; i < of->count; i++) {
-    const experiment_group *it = &of->groups[i];
-    if (experiment_group_is_exact(it) && it->rate == as->rate && experiment_same_place(it, as)) {
-      return it;
-    }
-  }
-  return as;
+  const experiment_group *exact = experiment_find_exact(of, as);
+  return exact ? exact : as;
 }
 
 static void say_gain(const experiment_groups *of, const experiment_group *best, char *sentence) {
@@ -93,41 +89,74 @@ static void say_gain(const experiment_groups *of, const experiment_group *best, 
   say(sentence, "%s", best->speedup < 1.0 ? ": it does not pay." : ".");
 }
 
-/* The fastest link where anything but exact pays, and the slowest above it. */
-static void say_limit(const experiment_groups *of, const experiment_group *best, char *sentence) {
-  const experiment_group *lost = NULL, *pays = NULL;
-  char text[64];
-  const char *between = " ";
+/* Is it one of the policies that are compared in the place of `best`? */
+static bool is_compared(const experiment_group *it, const experiment_group *best) {
+  return experiment_same_place(it, best) && !experiment_group_is_exact(it) && it->speedup > 0.0;
+}
+
+/* Groups stand from slow links to fast ones. *pays: the fastest where anything pays; *lost: the
+ * next one, where nothing does; NULL: there is none. */
+static void find_limit(const experiment_groups *of, const experiment_group *best, const char **pays,
+                       const char **lost) {
+  *pays = *lost = NULL;
   for (size_t i = 0; i < of->count; i++) {
     const experiment_group *it = &of->groups[i];
-    if (!experiment_same_place(it, best) || experiment_group_is_exact(it) || it->speedup <= 0.0) {
+    if (!is_compared(it, best)) {
       continue;
     }
     if (it->speedup > 1.0) {
-      pays = it;
-      lost = NULL;
-    } else if (!lost || lost->rate != it->rate) {
-      lost = lost ? lost : it;
+      *pays = it->rate;
+      *lost = NULL;
+    } else if (!*lost && *pays != it->rate) {
+      *lost = it->rate;
     }
   }
+}
+
+/* ", but not net=int8, which takes 1.2 times as long as exact there" */
+static void say_losers(const experiment_groups *of, const experiment_group *best, const char *rate,
+                       char *sentence) {
+  size_t losers = 0;
+  for (size_t i = 0; i < of->count; i++) {
+    const experiment_group *it = &of->groups[i];
+    if (is_compared(it, best) && it->rate == rate && it->speedup <= 1.0) {
+      say(sentence, "%s%s (%.3g of the speed of exact)", losers++ > 0 ? ", " : ", but not with ",
+          it->policy, it->speedup);
+    }
+  }
+  say(sentence, "%s", losers > 0 ? "" : " with every policy");
+}
+
+static void say_break_evens(const experiment_groups *of, const experiment_group *best,
+                            char *sentence) {
+  char text[64];
+  size_t said = 0;
+  for (size_t p = 0; p < best->of->policies.count; p++) {
+    const char *policy = best->of->policies.words[p];
+    double bits = experiment_break_even(of, best, policy);
+    if (bits > 0.0) {
+      say(sentence, "%s%s breaks even near %s", said++ > 0 ? ", " : "; ", policy,
+          experiment_show_rate(bits, text, sizeof text));
+    }
+  }
+}
+
+/* From which rate on nothing pays, and what does not pay before. */
+static void say_limit(const experiment_groups *of, const experiment_group *best, char *sentence) {
+  const char *pays, *lost;
+  find_limit(of, best, &pays, &lost);
   if (!pays) {
     say(sentence, "Nothing pays at any rate that was measured");
-  } else if (lost && lost->rate != pays->rate) {
-    say(sentence, "From %s on nothing pays", lost->rate);
-  } else if (pays->rate[0] != '\0') {
-    say(sentence, "Up to the fastest link measured, %s, compression pays", pays->rate);
+  } else if (lost) {
+    say(sentence, "From %s on nothing pays", lost);
+  } else if (pays[0] != '\0') {
+    say(sentence, "Up to the fastest link measured, %s, compression pays", pays);
+    say_losers(of, best, pays, sentence);
+  } else {
+    return;
   }
-  for (size_t p = 0; p < best->of->policies.count; p++) {
-    double bits = experiment_break_even(of, best, best->of->policies.words[p]);
-    if (bits > 0.0) {
-      say(sentence, "%s%s breaks even near %s", between[0] == ' ' ? " (" : between,
-          best->of->policies.words[p], experiment_show_rate(bits, text, sizeof text));
-      between = ", ";
-    }
-  }
-  if (sentence[0] != '\0') {
-    say(sentence, "%s", between[0] == ',' ? ")." : ".");
-  }
+  say_break_evens(of, best, sentence);
+  say(sentence, ".");
 }
 
 static void say_accuracy(const experiment_groups *of, const experiment_group *best,

@@ -17,8 +17,7 @@
 #define BATCH_S 0.003
 #define UNKNOWN_S 12.0
 
-/* The number behind an option of a command line, or what it is without. */
-static double option_of(const char *options, const char *name, double otherwise) {
+double experiment_option_number(const char *options, const char *name, double otherwise) {
   const char *found = strstr(options, name);
   if (!found) {
     return otherwise;
@@ -45,9 +44,10 @@ static double ratio_of(const char *policy) {
 static double training_s(const experiment_case *of) {
   const char *options = of->of->options;
   double hosts = of->world.hosts, ranks = hosts * of->world.ranks, bytes_per_s = 0.0;
-  double batch = option_of(options, "--batch ", 32.0);
-  double epochs = option_of(options, "--epochs ", 4.0);
-  double steps = epochs * ceil(option_of(options, "--images ", 60000.0) / (ranks * batch));
+  double batch = experiment_option_number(options, "--batch ", 32.0);
+  double epochs = experiment_option_number(options, "--epochs ", 4.0);
+  double steps =
+      epochs * ceil(experiment_option_number(options, "--images ", 60000.0) / (ranks * batch));
   bool mlp = strcmp(of->model, "mlp") == 0 || strstr(options, "--model mlp");
   double weights = mlp ? 235146.0 : 206922.0;
   double sent = 2.0 * (hosts - 1.0) / hosts * 4.0 * weights / ratio_of(of->policy);

@@ -15,4 +15,7 @@ double experiment_estimate(const experiment_case *of, double limit_s);
 /* "3 min", "1 h 20 min", "40 s". Returns text. */
 const char *experiment_show_time(double seconds, char *text, size_t size);
 
+/* The number behind an option of a command line ("--epochs "), or what it is without. */
+double experiment_option_number(const char *options, const char *name, double otherwise);
+
 #endif

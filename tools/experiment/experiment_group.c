@@ -83,12 +83,13 @@ static void add_run(experiment_group *to, const experiment_result *run, double a
   add(&to->encode_s, run->encode_s, to->runs);
   add(&to->decode_s, run->decode_s, to->runs);
   add(&to->wait_s, run->wait_s, to->runs);
+  add(&to->wire_s, run->wire_s, to->runs);
   add_epochs(to, run);
   add_rows(to, run);
   to->runs++;
 }
 
-static bool belongs(const experiment_case *it, const experiment_group *to) {
+bool experiment_group_has(const experiment_group *to, const experiment_case *it) {
   return it->of == to->of && it->policy == to->policy && it->rate == to->rate &&
          it->model == to->model && !(it->delay_ms < to->delay_ms || it->delay_ms > to->delay_ms) &&
          it->world.hosts == to->world.hosts && it->world.ranks == to->world.ranks;
@@ -96,7 +97,7 @@ static bool belongs(const experiment_case *it, const experiment_group *to) {
 
 static void fill(experiment_group *to, const experiment *of) {
   for (size_t i = 0; i < of->count; i++) {
-    if (!belongs(&of->cases[i], to) || of->results[i].state == EXPERIMENT_MISSING) {
+    if (!experiment_group_has(to, &of->cases[i]) || of->results[i].state == EXPERIMENT_MISSING) {
       continue;
     }
     if (of->results[i].state == EXPERIMENT_GOOD) {
@@ -152,18 +153,28 @@ static double time_of(const experiment_group *of) {
                              : 0.0;
 }
 
+const experiment_group *experiment_find_exact(const experiment_groups *of,
+                                              const experiment_group *as) {
+  for (size_t i = 0; i < of->count; i++) {
+    const experiment_group *it = &of->groups[i];
+    if (experiment_group_is_exact(it) && it->rate == as->rate && it->runs > 0 &&
+        experiment_same_place(it, as)) {
+      return it;
+    }
+  }
+  return NULL;
+}
+
 static void compare(const experiment_groups *of) {
   for (size_t i = 0; i < of->count; i++) {
     experiment_group *it = &of->groups[i];
-    for (size_t e = 0; e < of->count && time_of(it) > 0.0; e++) {
-      const experiment_group *exact = &of->groups[e];
-      if (experiment_group_is_exact(exact) && exact->rate == it->rate &&
-          experiment_same_place(exact, it)) {
-        it->speedup = time_of(exact) / time_of(it);
-        break;
-      }
-    }
+    const experiment_group *exact = experiment_find_exact(of, it);
+    it->speedup = exact && time_of(it) > 0.0 ? time_of(exact) / time_of(it) : 0.0;
   }
+}
+
+double experiment_simulated_share(const experiment_group *of) {
+  return of->runs > 0 && of->step_s > 0.0 ? of->simulated.step_s / of->step_s : 0.0;
 }
 
 bool experiment_groups_make(const experiment *of, experiment_groups *made) {

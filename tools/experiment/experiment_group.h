@@ -7,6 +7,16 @@
 
 #include "tools/experiment/experiment_runs.h"
 
+/* What a simulation says (experiment_simulation.h); 0: nothing. */
+typedef struct experiment_simulated {
+  bool tried;    /* these are emulated links */
+  double step_s; /* of trainings */
+  double row_s[EXPERIMENT_ROWS_MAX];
+  double speedup;               /* against exact, simulated too */
+  char command[1536];           /* that gives the last of these times */
+  char why[EXPERIMENT_WHY_MAX]; /* a sentence where there is none */
+} experiment_simulated;
+
 /* Means of the runs that have results. */
 typedef struct experiment_group {
   const experiment_workload *of;
@@ -20,7 +30,7 @@ typedef struct experiment_group {
   double accuracy, accuracy_least, accuracy_most; /* at the end, over the seeds */
   double sent_bytes, interface_bytes;             /* of a run, all ranks, between nodes */
   double samples_per_s;                           /* 0: not known */
-  double step_s, compute_s, encode_s, decode_s, wait_s; /* of a step */
+  double step_s, compute_s, encode_s, decode_s, wait_s, wire_s; /* of a step */
   size_t epoch_count;
   experiment_epoch epochs[EXPERIMENT_EPOCHS_MAX];                   /* means */
   double least[EXPERIMENT_EPOCHS_MAX], most[EXPERIMENT_EPOCHS_MAX]; /* of their accuracies */
@@ -30,6 +40,7 @@ typedef struct experiment_group {
 
   double speedup; /* against exact in the same place: time per epoch, or of the largest size;
                      0: not known */
+  experiment_simulated simulated;
 } experiment_group;
 
 typedef struct experiment_groups {
@@ -44,6 +55,16 @@ void experiment_groups_free(experiment_groups *of);
 
 /* Everything but the policy and the rate: what a picture shows. */
 bool experiment_same_place(const experiment_group *a, const experiment_group *b);
+
+/* Is the run one of the group's? */
+bool experiment_group_has(const experiment_group *of, const experiment_case *run);
+
+/* Exact in the same place at the same rate, if it has results; else NULL. */
+const experiment_group *experiment_find_exact(const experiment_groups *of,
+                                              const experiment_group *as);
+
+/* Simulated time over measured time of a training; 0: not known. */
+double experiment_simulated_share(const experiment_group *of);
 
 /* Bits per second of a rate; 0: not limited. */
 double experiment_rate_bits(const char *rate);

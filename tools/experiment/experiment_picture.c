@@ -30,6 +30,34 @@ void experiment_canvas_text(const char *text, FILE *script) {
   fputc('\'', script);
 }
 
+void experiment_canvas_curve(const experiment_group *of, const char *between, size_t number,
+                             bool simulated, FILE *script) {
+  const char *colour = experiment_canvas_colour(of);
+  fprintf(script, "%s$c%zu using 1:2 with linespoints pt 7 ps 0.7 lw 2 lc rgb '%s' title ", between,
+          number, colour);
+  experiment_canvas_text(experiment_policy_name(of->policy), script);
+  if (simulated) {
+    fprintf(script, ", $c%zu using 1:3 with points pt 6 ps 1.2 lw 1.5 lc rgb '%s' notitle", number,
+            colour);
+  }
+}
+
+void experiment_canvas_end(bool simulated, FILE *script) {
+  fputs(simulated ? ", keyentry with points pt 6 ps 1.2 lw 1.5 lc rgb '#8a8f98' title 'simulated'\n"
+                  : "\n",
+        script);
+}
+
+const char *experiment_canvas_known(double value, char *text) {
+  snprintf(text, 32, value > 0.0 ? "%.9g" : "NaN", value);
+  return text;
+}
+
+void experiment_canvas_cell(double value, const char *end, FILE *table) {
+  fprintf(table, value > 0.0 ? "%.4g" : "-", value);
+  fputs(end, table);
+}
+
 void experiment_canvas_decades(const char *axis, FILE *script) {
   const char *between = "(";
   fprintf(script, "set logscale %s\nset %stics ", axis, axis);
@@ -134,6 +162,7 @@ bool experiment_pictures_make(const experiment_groups *of, experiment_pictures *
       experiment_pictures_scaling(of, &of->groups[i], made);
     }
   }
+  experiment_pictures_simulated(of, made);
   return true;
 }
 

@@ -49,6 +49,20 @@ void experiment_canvas_text(const char *text, FILE *script);
 /* A logarithmic axis ("x" or "y") with a tic at 1, 2 and 5 of each decade. */
 void experiment_canvas_decades(const char *axis, FILE *script);
 
+/* A plot of block $cNUMBER: what was measured in columns 1 and 2 as a curve with points, and, where
+ * `simulated`, column 3 as hollow marks in the same colour. between: "plot " or ", ". */
+void experiment_canvas_curve(const experiment_group *of, const char *between, size_t number,
+                             bool simulated, FILE *script);
+
+/* The end of the plots; hollow marks are explained. */
+void experiment_canvas_end(bool simulated, FILE *script);
+
+/* A number for a block, NaN for 0, which is not known. Returns text (32 bytes). */
+const char *experiment_canvas_known(double value, char *text);
+
+/* A cell of a table, - for 0, and what ends it. */
+void experiment_canvas_cell(double value, const char *end, FILE *table);
+
 /* The colour of a policy, by its place among those of the workload. */
 const char *experiment_canvas_colour(const experiment_group *of);
 
@@ -59,6 +73,7 @@ void experiment_pictures_training(const experiment_groups *of, const experiment_
                                   experiment_pictures *made);
 void experiment_pictures_sizes(const experiment_groups *of, const experiment_group *first,
                                experiment_pictures *made);
+void experiment_pictures_simulated(const experiment_groups *of, experiment_pictures *made);
 void experiment_pictures_scaling(const experiment_groups *of, const experiment_group *first,
                                  experiment_pictures *made);
 

@@ -39,8 +39,9 @@ static void draw_accuracy(const experiment_groups *of, const experiment_group *f
   const char *between = "plot ";
   fputs("policy\tepoch\tMB sent between nodes\taccuracy (%)\tof all seeds (%)\truns\n",
         canvas->table);
-  fputs("set logscale x\nset format x '%.0s %cB'\nset xlabel 'bytes sent between nodes so far'\n"
-        "set ylabel 'test accuracy, %, with the range of all seeds'\n"
+  fputs("set logscale x\nset format x '%.0s %cB'\nset xlabel 'bytes sent between nodes so far "
+        "(bands: all seeds)'\n"
+        "set ylabel 'test accuracy, %'\n"
         "set offsets graph 0.1, graph 0.1, graph 0.05, graph 0.05\n",
         canvas->script);
   for (size_t i = 0; i < of->count; i++) {
@@ -71,18 +72,25 @@ static void draw_step(const experiment_groups *of, const experiment_group *first
                                          {"encode", "#3aa655"},
                                          {"decode and sum", "#2b8cbe"},
                                          {"wait for the wire", "#d9822b"}};
+  char text[32];
   size_t rows = 0;
-  fputs("policy\tstep (ms)\tcomputation\tencode\tdecode and sum\twait for the wire\n",
+  bool simulated = false;
+  fputs("policy\tstep (ms)\tcomputation\tencode\tdecode and sum\twait for the wire\t"
+        "meanwhile, messages on the wire\tsimulated step\n",
         canvas->table);
   fputs("$steps << EOD\n", canvas->script);
   for (size_t i = 0; i < of->count; i++) {
     const experiment_group *it = &of->groups[i];
     if (is_shown(it, first)) {
-      fprintf(canvas->script, "\"%s\" %.9g %.9g %.9g %.9g\n", experiment_policy_name(it->policy),
-              1e3 * it->compute_s, 1e3 * it->encode_s, 1e3 * it->decode_s, 1e3 * it->wait_s);
-      fprintf(canvas->table, "%s\t%.3g\t%.3g\t%.3g\t%.3g\t%.3g\n",
+      fprintf(canvas->script, "\"%s\" %.9g %.9g %.9g %.9g %.9g %s\n",
+              experiment_policy_name(it->policy), 1e3 * it->compute_s, 1e3 * it->encode_s,
+              1e3 * it->decode_s, 1e3 * it->wait_s, 1e3 * it->wire_s,
+              experiment_canvas_known(1e3 * it->simulated.step_s, text));
+      fprintf(canvas->table, "%s\t%.3g\t%.3g\t%.3g\t%.3g\t%.3g\t%.3g\t",
               experiment_policy_name(it->policy), 1e3 * it->step_s, 1e3 * it->compute_s,
-              1e3 * it->encode_s, 1e3 * it->decode_s, 1e3 * it->wait_s);
+              1e3 * it->encode_s, 1e3 * it->decode_s, 1e3 * it->wait_s, 1e3 * it->wire_s);
+      experiment_canvas_cell(1e3 * it->simulated.step_s, "\n", canvas->table);
+      simulated |= it->simulated.step_s > 0.0;
       rows++;
     }
   }
@@ -105,7 +113,14 @@ static void draw_step(const experiment_groups *of, const experiment_group *first
     fprintf(canvas->script, "0):($0-0.35):($0+0.35):ytic(1) with boxxyerror fc rgb '%s' title '%s'",
             parts[p][1], parts[p][0]);
   }
-  fputc('\n', canvas->script);
+  /* what goes on beside all of that: a thin bar below */
+  fputs(", $steps using (0):0:(0):6:($0+0.37):($0+0.45) with boxxyerror fc rgb '#9e5fd0' "
+        "title 'meanwhile, messages on the wire'",
+        canvas->script);
+  fputs(simulated ? ", $steps using 7:0 with points pt 6 ps 1.2 lw 1.5 lc rgb 'black' "
+                    "title 'simulated step'\n"
+                  : "\n",
+        canvas->script);
 }
 
 void experiment_pictures_training(const experiment_groups *of, const experiment_group *first,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tools/experiment/experiment_folder.h"
+#include "tools/experiment/experiment_simulation.h"
 
 size_t experiment_report_row(char **at, char *cells[], size_t most, bool *is_loss) {
   size_t count = 0;
@@ -111,6 +112,12 @@ static void draw(experiment_report *of) {
   }
 }
 
+static void simulate(experiment_report *of) {
+  char folder[EXPERIMENT_PATH_MAX + 16];
+  snprintf(folder, sizeof folder, "%s/simulated", of->of->options->out);
+  experiment_groups_simulate(&of->groups, folder);
+}
+
 static void say(const experiment_report *of, FILE *screen) {
   fputc('\n', screen);
   for (size_t i = 0; i < EXPERIMENT_SENTENCES; i++) {
@@ -144,6 +151,7 @@ bool experiment_report_write(const experiment *of, FILE *screen, char *error) {
     snprintf(error, EXPERIMENT_ERROR_MAX, "no memory for the report");
     return false;
   }
+  simulate(&report);
   experiment_answer_make(&report.groups, &report.answer);
   experiment_pictures_make(&report.groups, &report.pictures);
   draw(&report);

@@ -61,6 +61,7 @@ static void read_epoch(const cJSON *event, double ranks, double batch, experimen
   made->encode_s += number_of(event, "encode_s") / ranks;
   made->decode_s += number_of(event, "decode_s") / ranks;
   made->wait_s += number_of(event, "wait_s") / ranks;
+  made->wire_s += number_of(event, "wire_s") / ranks;
 }
 
 /* From sums over the run to means of a step. */
@@ -72,6 +73,7 @@ static void divide_steps(experiment_result *made) {
   made->encode_s /= made->steps;
   made->decode_s /= made->steps;
   made->wait_s /= made->steps;
+  made->wire_s /= made->steps;
   made->compute_s = fmax(0.0, made->step_s - made->encode_s - made->decode_s - made->wait_s);
 }
 

@@ -40,6 +40,8 @@ typedef struct experiment_result {
   experiment_epoch epochs[EXPERIMENT_EPOCHS_MAX];
   double steps, step_s;                         /* mean time of a step */
   double encode_s, decode_s, wait_s, compute_s; /* of it; compute: what is left */
+  double wire_s;                                /* of it with messages in flight, whatever else
+                                                   went on; summed over operations */
 
   size_t row_count;
   experiment_row rows[EXPERIMENT_ROWS_MAX];

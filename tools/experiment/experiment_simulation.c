@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include "tools/experiment/experiment_simulation.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/experiment/experiment_estimate.h"
+#include "tools/experiment/experiment_folder.h"
+#include "tools/experiment/experiment_runs.h"
+#include "tools/simulation/simulate_study.h"
+
+static const double FORWARD_SHARE = 1.0 / 3.0;
+
+/* ------------------------------------------------------------------ workload */
+
+static void put_tensors(const cJSON *tensors, double compute_s, cJSON *made) {
+  const cJSON *tensor;
+  double sum = 0.0;
+  cJSON_ArrayForEach(tensor, tensors) {
+    sum += fmax(0.0, cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(tensor, "count")));
+  }
+  cJSON_AddNumberToObject(made, "forward_us", 1e6 * FORWARD_SHARE * compute_s);
+  cJSON *list = cJSON_AddArrayToObject(made, "tensors");
+  cJSON_ArrayForEach(tensor, tensors) {
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(tensor, "name");
+    double count = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(tensor, "count"));
+    cJSON *it = cJSON_CreateObject();
+    cJSON_AddStringToObject(it, "name", cJSON_IsString(name) ? name->valuestring : "");
+    cJSON_AddNumberToObject(it, "count", count);
+    cJSON_AddNumberToObject(it, "backward_us",
+                            1e6 * (1.0 - FORWARD_SHARE) * compute_s * count / fmax(1.0, sum));
+    cJSON_AddItemToArray(list, it);
+  }
+}
+
+char *experiment_simulation_workload(char *log, double compute_s) {
+  char *rest = NULL, *text = NULL;
+  for (char *line = strtok_r(log, "\n", &rest); line && !text; line = strtok_r(NULL, "\n", &rest)) {
+    cJSON *event = cJSON_Parse(line);
+    const cJSON *tensors = cJSON_GetObjectItemCaseSensitive(event, "tensors");
+    if (cJSON_IsArray(tensors) && cJSON_GetArraySize(tensors) > 0) {
+      cJSON *made = cJSON_CreateObject();
+      put_tensors(tensors, compute_s, made);
+      text = cJSON_Print(made);
+      cJSON_Delete(made);
+    }
+    cJSON_Delete(event);
+  }
+  return text;
+}
+
+/* NULL: none of its runs says which tensors it has. To be freed. */
+static char *workload_of(const experiment *of, const experiment_group *it, double compute_s) {
+  char folder[EXPERIMENT_PATH_MAX], *text = NULL;
+  for (size_t i = 0; i < of->count && !text; i++) {
+    if (of->results[i].state == EXPERIMENT_GOOD && experiment_group_has(it, &of->cases[i])) {
+      experiment_case_folder(of, i, folder);
+      char *log = experiment_folder_results(folder);
+      text = log ? experiment_simulation_workload(log, compute_s) : NULL;
+      free(log);
+    }
+  }
+  return text;
+}
+
+/* ------------------------------------------------------------------- command */
+
+/* Processors of the machine that all results are of: "2 x AMD ..."; 0: not known, or several. */
+static int processors_of(const experiment *of) {
+  int found = 0;
+  const char *machine = NULL;
+  for (size_t i = 0; i < of->count; i++) {
+    const experiment_result *had = &of->results[i];
+    if (had->state != EXPERIMENT_GOOD) {
+      continue;
+    }
+    if (machine && strcmp(machine, had->machine) != 0) {
+      return 0;
+    }
+    machine = had->machine;
+    found = (int)strtol(machine, NULL, 10);
+  }
+  return found;
+}
+
+__attribute__((format(printf, 2, 3))) static void add(experiment_command *command,
+                                                      const char *format, ...) {
+  char word[EXPERIMENT_PATH_MAX + 64];
+  va_list values;
+  va_start(values, format);
+  vsnprintf(word, sizeof word, format, values);
+  va_end(values);
+  experiment_command_add(command, word);
+}
+
+/* As tools/cluster makes hosts: a link lets 128 KiB pass at once after a pause, and hosts share the
+ * processors of the machine. */
+static void add_world(experiment_command *command, const experiment_group *it, int processors) {
+  static const double LATENCY_MS = 0.03;
+  add(command, "simulate");
+  add(command, "--nodes=%d", it->world.hosts);
+  add(command, "--ranks=%d", it->world.ranks);
+  add(command, "--link=%s", it->rate);
+  add(command, "--latency=%.6gms", it->delay_ms + LATENCY_MS);
+  add(command, "--burst=128K");
+  add(command, "--processors=%d", processors);
+  add(command, "--one-machine");
+  add(command, "--policy=%s", it->policy);
+}
+
+_Static_assert((int)TOOL_ERROR_MAX >= (int)SIMULATE_WHY_MAX, "a sentence of either must fit");
+
+/* Seconds of a step, 0 with a sentence in `why`. */
+static double simulate(experiment_command *command, char *why) {
+  simulate_options options;
+  simulate_study study;
+  char error[TOOL_ERROR_MAX] = "";
+  double step_s = 0.0;
+  if (simulate_options_parse(command->count, command->words, &options, error) != TOOL_RUN ||
+      !simulate_study_run(&options, &study, error)) {
+    snprintf(why, EXPERIMENT_WHY_MAX, "%.250s", error);
+    return 0.0;
+  }
+  if (study.cases[0].done) {
+    step_s = study.cases[0].result.step_s;
+  } else {
+    snprintf(why, EXPERIMENT_WHY_MAX, "%.250s", study.cases[0].why);
+  }
+  simulate_study_free(&study);
+  return step_s;
+}
+
+static double run(experiment_command *command, experiment_simulated *made) {
+  if (command->broken) {
+    snprintf(made->why, sizeof made->why, "the command is too long");
+    return 0.0;
+  }
+  experiment_command_show(command, made->command, sizeof made->command);
+  return simulate(command, made->why);
+}
+
+/* ----------------------------------------------------------------- trainings */
+
+static double mean_compute_s(const experiment_groups *of, const experiment_group *place) {
+  double sum = 0.0, count = 0.0;
+  for (size_t i = 0; i < of->count; i++) {
+    const experiment_group *it = &of->groups[i];
+    if (experiment_same_place(it, place) && it->runs > 0) {
+      sum += it->compute_s;
+      count += 1.0;
+    }
+  }
+  return count > 0.0 ? sum / count : 0.0;
+}
+
+/* All ranks compute at the same time, so where they are more than processors, each has been given a
+ * share of one. */
+static double processor_s(const experiment_group *it, double compute_s, int processors) {
+  double ranks = it->world.hosts * it->world.ranks;
+  return compute_s * fmin(1.0, processors / ranks);
+}
+
+/* The file of the tensors. */
+static bool write_workload(const experiment_groups *of, size_t i, int processors,
+                           const char *folder, char path[EXPERIMENT_PATH_MAX],
+                           experiment_simulated *made) {
+  experiment_group *it = &of->groups[i];
+  char name[64], error[EXPERIMENT_ERROR_MAX] = "";
+  double compute_s = processor_s(it, mean_compute_s(of, it), processors);
+  char *text = workload_of(of->of, it, compute_s);
+  if (!text) {
+    snprintf(made->why, sizeof made->why, "the log of the run does not name its tensors");
+    return false;
+  }
+  snprintf(name, sizeof name, "workload%zu.json", i);
+  snprintf(path, EXPERIMENT_PATH_MAX, "%s/%s", folder, name);
+  bool good = experiment_folder_write(folder, name, text, strlen(text), error);
+  snprintf(made->why, sizeof made->why, "%.250s", error);
+  free(text);
+  return good;
+}
+
+static void simulate_training(experiment_groups *of, size_t i, int processors, const char *folder) {
+  experiment_group *it = &of->groups[i];
+  experiment_command command = {.count = 0};
+  char path[EXPERIMENT_PATH_MAX];
+  if (!write_workload(of, i, processors, folder, path, &it->simulated)) {
+    return;
+  }
+  add_world(&command, it, processors);
+  add(&command, "--steps=7");
+  add(&command, "--workload=%s", path);
+  it->simulated.step_s = run(&command, &it->simulated);
+}
+
+/* --------------------------------------------------------------- collectives */
+
+/* Sizes and repetitions do not change what an operation does; other options may. */
+static bool is_plain(const char *options) {
+  static const char *const known[] = {"-b", "-e", "-f", "-i", "-n", "-w"};
+  char text[EXPERIMENT_TEXT_MAX], *rest = NULL;
+  snprintf(text, sizeof text, "%s", options);
+  for (char *word = strtok_r(text, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+    bool plain = word[0] != '-';
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+      plain |= strcmp(word, known[i]) == 0;
+    }
+    if (!plain) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool is_allreduce(const experiment_workload *of) {
+  const char *name = strrchr(of->program, '/');
+  name = name ? name + 1 : of->program;
+  return strcmp(name, "allreduce_perf") == 0 || strcmp(name, "libcomm-allreduce_perf") == 0;
+}
+
+/* As the tool does: a policy with error feedback, which belongs to tensors, is called through
+ * them. */
+static bool has_tensors(const char *policy) {
+  return strstr(policy, "+ef") || strstr(policy, "auto:topk");
+}
+
+static void simulate_rows(experiment_group *it, int processors) {
+  static const double SAMPLES = 5.0, WARMUPS = 1.0; /* where its options do not say */
+  double steps = experiment_option_number(it->of->options, "-n ", SAMPLES) +
+                 experiment_option_number(it->of->options, "-w ", WARMUPS);
+  if (!is_allreduce(it->of) || !is_plain(it->of->options)) {
+    snprintf(it->simulated.why, sizeof it->simulated.why,
+             "only trainings and plain calls of allreduce_perf are");
+    return;
+  }
+  for (size_t r = 0; r < it->row_count; r++) {
+    experiment_command command = {.count = 0};
+    add_world(&command, it, processors);
+    if (!has_tensors(it->policy)) {
+      add(&command, "--calls");
+    }
+    add(&command, "--steps=%.0f", fmax(2.0, fmin(steps, SIMULATE_STEPS_MAX)));
+    add(&command, "--parameters=%.0f", fmax(1.0, it->rows[r].size / sizeof(float)));
+    add(&command, "--tensor=%.0f", fmax(64.0, it->rows[r].size));
+    it->simulated.row_s[r] = run(&command, &it->simulated);
+  }
+}
+
+/* ----------------------------------------------------------------------- all */
+
+static double simulated_time(const experiment_group *of) {
+  return of->epoch_count > 0 ? of->simulated.step_s
+         : of->row_count > 0 ? of->simulated.row_s[of->row_count - 1]
+                             : 0.0;
+}
+
+static void compare(experiment_groups *of) {
+  for (size_t i = 0; i < of->count; i++) {
+    experiment_group *it = &of->groups[i];
+    const experiment_group *exact = experiment_find_exact(of, it);
+    double time_s = simulated_time(it);
+    it->simulated.speedup = exact && time_s > 0.0 ? simulated_time(exact) / time_s : 0.0;
+  }
+}
+
+void experiment_groups_simulate(experiment_groups *of, const char *folder) {
+  int processors = processors_of(of->of);
+  mkdir(folder, 0777);
+  for (size_t i = 0; i < of->count; i++) {
+    experiment_group *it = &of->groups[i];
+    if (it->runs == 0 || it->of->where != EXPERIMENT_CLUSTER) {
+      continue;
+    }
+    it->simulated.tried = true;
+    if (processors <= 0) {
+      snprintf(it->simulated.why, sizeof it->simulated.why,
+               "the results are not of one machine whose processors are known");
+    } else if (it->epoch_count > 0) {
+      simulate_training(of, i, processors, folder);
+    } else {
+      simulate_rows(it, processors);
+    }
+  }
+  compare(of);
+}
