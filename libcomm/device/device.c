@@ -92,6 +92,22 @@ const lcomm_device_table *lcomm_device_in_use(void) {
   return lcomm_device_get(NULL);
 }
 
+static _Thread_local bool is_barred;
+
+bool lcomm_device_bar(void) {
+  bool before = is_barred;
+  is_barred = true;
+  return before;
+}
+
+void lcomm_device_unbar(bool before) {
+  is_barred = before;
+}
+
+bool lcomm_device_is_barred(void) {
+  return is_barred;
+}
+
 void lcomm_device_replace(const lcomm_device_table *other) {
   pthread_mutex_lock(&lock);
   table = other;

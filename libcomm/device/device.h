@@ -29,7 +29,7 @@ typedef struct lcomm_device_facts {
   uint8_t uuid[16];
   int major, minor; /* compute capability */
   uint64_t memory_size;
-  bool waits_for_values; /* wait_value works */
+  bool waits_for_values; /* wait_value and stream.numbers work */
   bool shares_memory;    /* ipc_* work */
 } lcomm_device_facts;
 
@@ -51,6 +51,19 @@ typedef struct lcomm_device_memory {
   int (*pinned_free)(void *memory);
 } lcomm_device_memory;
 
+/* What a stream does with a number in pinned memory, which the host and other streams change, too.
+ */
+typedef enum lcomm_device_number_task {
+  LCOMM_DEVICE_AWAIT, /* wait until it reaches `number`, counting on past 2^32 */
+  LCOMM_DEVICE_WRITE  /* write `number`: whoever reads it sees all that the stream did before */
+} lcomm_device_number_task;
+
+typedef struct lcomm_device_number {
+  lcomm_device_number_task task;
+  uint32_t *place; /* aligned */
+  uint32_t number;
+} lcomm_device_number;
+
 typedef struct lcomm_device_stream {
   /* Streams as programs make them; they do not wait for the legacy default stream. */
   int (*create)(void **stream);
@@ -63,6 +76,11 @@ typedef struct lcomm_device_stream {
   /* Is it recorded into a graph now, in place of being done? */
   int (*captured)(void *stream, bool *captured);
   int (*wait)(void *stream, void *event);
+  /* Of streams of work_create, on a device that waits for values: `count` tasks, one after the
+   * other, in one call of the driver where they are few. Memory may come and go meanwhile, because
+   * nobody but the host and other devices has to write what is awaited; what waits for the whole
+   * device waits for that, too. The list is copied. */
+  int (*numbers)(void *stream, const lcomm_device_number *list, uint32_t count);
 } lcomm_device_stream;
 
 typedef struct lcomm_device_event {
@@ -128,6 +146,13 @@ const lcomm_device_table *lcomm_device_get(lcomm_why *why);
  * CUDA then: NULL, too, as long as nothing has loaded CUDA's driver into this
  * process, because no address can be one of a device before. */
 const lcomm_device_table *lcomm_device_in_use(void);
+
+/* A thread that must not come to wait for a device, because the device waits for it: from bar to
+ * unbar, which takes bar's answer, it calls no function of a table. The emulated device ends a
+ * process that does. */
+bool lcomm_device_bar(void);
+void lcomm_device_unbar(bool before);
+bool lcomm_device_is_barred(void);
 
 /* For tests: the table that lcomm_device_get() gives from now on; NULL: none. */
 void lcomm_device_replace(const lcomm_device_table *table);

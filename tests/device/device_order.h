@@ -239,6 +239,39 @@ static void streams_for_work_are_not_held(void **state) {
   CHECK(device->memory.pinned_free(value));
 }
 
+/* More than a call of the driver takes at once. */
+static void numbers_are_awaited_and_written_in_order(void **state) {
+  enum { TASKS = 150 };
+  lcomm_device_number list[TASKS];
+  (void)state;
+  need_waiting();
+  void *stream = NULL;
+  unsigned char *places = pinned_of(TASKS * 4), *memory = memory_of(1), *got = pinned_of(1);
+  uint32_t *numbers = (uint32_t *)(void *)places;
+  CHECK(device->stream.work_create(&stream));
+  for (int i = 0; i < TASKS; i++) {
+    list[i] = (lcomm_device_number){LCOMM_DEVICE_WRITE, &numbers[i], 7};
+  }
+  list[0].task = LCOMM_DEVICE_AWAIT;
+  numbers[0] = UINT32_MAX;
+  CHECK(device->set(memory, 41, 1, stream));
+  CHECK(device->copy(got, memory, 1, stream));
+  CHECK(device->stream.numbers(stream, list, TASKS));
+  memset(list, 0xff, sizeof(list)); /* it was copied */
+  give_time();
+  assert_int_equal(__atomic_load_n(&numbers[1], __ATOMIC_ACQUIRE), 0);
+  release(places, 7);
+  while (__atomic_load_n(&numbers[TASKS - 1], __ATOMIC_ACQUIRE) != 7) {
+    give_time();
+  }
+  assert_int_equal(got[0], 41);
+  CHECK(device->stream.finish(stream));
+  CHECK(device->stream.destroy(stream));
+  CHECK(device->memory.free(memory));
+  CHECK(device->memory.pinned_free(got));
+  CHECK(device->memory.pinned_free(places));
+}
+
 static void streams_are_not_captured_by_themselves(void **state) {
   bool captured = true;
   (void)state;
@@ -283,6 +316,7 @@ static void thread_that_uses_no_device_can_be_left_so(void **state) {
       TEST(stream_waits_for_what_was_recorded_when_it_was_told),                                   \
       TEST(values_count_on_past_2_to_the_32), TEST(threads_use_streams_of_their_own),              \
       TEST(work_goes_on_while_streams_of_a_program_are_held), TEST(streams_for_work_are_not_held), \
+      TEST(numbers_are_awaited_and_written_in_order),                                              \
       TEST(streams_are_not_captured_by_themselves),                                                \
       TEST(thread_that_uses_no_device_can_be_left_so)
 

@@ -277,6 +277,29 @@ static int end_of(late what) {
   return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
+static int end_of_barred(bool calls) {
+  int status = 0;
+  pid_t child = fork();
+  if (child == 0) {
+    (void)!freopen("/dev/null", "w", stderr);
+    signal(SIGABRT, SIG_DFL);
+    device = emulated_begin(&setup);
+    bool before = lcomm_device_bar();
+    CHECK(calls ? device->stream.finish(NULL) : 0);
+    lcomm_device_unbar(before);
+    CHECK(device->stream.finish(NULL));
+    _exit(0);
+  }
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void a_thread_that_is_barred_calls_no_device(void **state) {
+  (void)state;
+  assert_int_equal(end_of_barred(false), 0);
+  assert_int_equal(end_of_barred(true), SIGABRT);
+}
+
 static void what_waits_for_a_device_does_not_wait_for_a_held_stream(void **state) {
   (void)state;
   for (late what = GET; what < NONE; what++) {
@@ -326,6 +349,15 @@ static void values_lie_in_pinned_memory(void **state) {
   assert_int_not_equal(device->wait_value(NULL, &mine, 0), 0);
   assert_int_not_equal(device->wait_value(NULL, (uint32_t *)(void *)memory, 0), 0);
   assert_int_not_equal(device->wait_value(NULL, (uint32_t *)(uintptr_t)(pinned + 6), 0), 0);
+  void *stream = NULL;
+  lcomm_device_number number = {LCOMM_DEVICE_WRITE, &mine, 1};
+  CHECK(device->stream.work_create(&stream));
+  assert_int_not_equal(device->stream.numbers(stream, &number, 1), 0);
+  number.place = (uint32_t *)(void *)pinned;
+  assert_int_not_equal(device->stream.numbers(NULL, &number, 1), 0); /* one of the program */
+  CHECK(device->stream.numbers(stream, &number, 1));
+  CHECK(device->stream.finish(stream));
+  CHECK(device->stream.destroy(stream));
   CHECK(device->memory.free(memory));
   CHECK(device->memory.pinned_free(pinned));
 }
@@ -403,6 +435,7 @@ int main(void) {
       SHARED_TEST(memory_is_opened_once_and_while_it_is_there, 2),
       cmocka_unit_test(freed_memory_cannot_be_read),
       cmocka_unit_test(what_waits_for_a_device_does_not_wait_for_a_held_stream),
+      cmocka_unit_test(a_thread_that_is_barred_calls_no_device),
       DEVICE_PROPERTIES(ON_DEVICE),
       DEVICE_ORDER(ON_DEVICE),
       ON_DEVICE(memory_ends_where_it_should),

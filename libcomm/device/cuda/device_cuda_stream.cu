@@ -3,6 +3,8 @@
 
 #include "libcomm/device/cuda/device_cuda_internal.cuh"
 
+#include <string.h>
+
 int lcomm_cuda_stream_create(void **stream) {
   *stream = NULL;
   return LCOMM_CUDA_ASIDE(cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking));
@@ -65,6 +67,38 @@ int lcomm_cuda_event_query(void *event, bool *over) {
 
 int lcomm_cuda_stream_wait(void *stream, void *event) {
   return lcomm_cuda_result(cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0));
+}
+
+static CUstreamBatchMemOpParams number_task(const lcomm_device_number *it) {
+  CUstreamBatchMemOpParams task;
+  memset(&task, 0, sizeof(task));
+  if (it->task == LCOMM_DEVICE_AWAIT) {
+    task.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+    task.waitValue.address = (CUdeviceptr)(uintptr_t)it->place;
+    task.waitValue.value = it->number;
+    task.waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
+  } else { /* by default with a barrier before the write */
+    task.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    task.writeValue.address = (CUdeviceptr)(uintptr_t)it->place;
+    task.writeValue.value = it->number;
+    task.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+  }
+  return task;
+}
+
+int lcomm_cuda_stream_numbers(void *stream, const lcomm_device_number *list, uint32_t count) {
+  enum { AT_ONCE = 64 }; /* the driver takes up to 256 */
+  CUstreamBatchMemOpParams tasks[AT_ONCE];
+  int error = lcomm_cuda_need_context();
+  for (uint32_t done = 0; done < count && error == 0;) {
+    uint32_t here = count - done < AT_ONCE ? count - done : AT_ONCE;
+    for (uint32_t i = 0; i < here; i++) {
+      tasks[i] = number_task(&list[done + i]);
+    }
+    error = (int)lcomm_cuda_driver.numbers((CUstream)stream, here, tasks, 0);
+    done += here;
+  }
+  return error;
 }
 
 int lcomm_cuda_wait_value(void *stream, const uint32_t *value, uint32_t least) {

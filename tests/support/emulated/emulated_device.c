@@ -21,6 +21,13 @@ int emulated_current(void) {
   return in_use >= 0 && in_use < emulated.setup.devices ? in_use : 0;
 }
 
+void emulated_need_no_bar(void) {
+  if (lcomm_device_is_barred()) {
+    fprintf(stderr, "emulated device: called by a thread that is barred from devices\n");
+    abort();
+  }
+}
+
 /* ---------------------------------------------------------------- questions */
 
 static int count(int *devices) {
@@ -72,11 +79,13 @@ static int version(int *driver, int *runtime) {
 }
 
 static int current(int *device) {
+  emulated_need_no_bar();
   *device = in_use < 0 ? LCOMM_DEVICE_NONE : emulated_current();
   return 0;
 }
 
 static int use(int device) {
+  emulated_need_no_bar();
   if (device < LCOMM_DEVICE_NONE || device >= emulated.setup.devices) {
     return EMULATED_INVALID_DEVICE;
   }
@@ -195,6 +204,7 @@ static lcomm_device_table table = {
     .event.record = emulated_event_record,
     .event.query = emulated_event_query,
     .stream.wait = emulated_stream_wait,
+    .stream.numbers = emulated_stream_numbers,
     .copy = emulated_copy,
     .set = emulated_set,
     .wait_value = emulated_wait_value,

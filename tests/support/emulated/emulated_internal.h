@@ -35,7 +35,10 @@ extern emulated_world emulated;
 
 /* ---------------------------------------------------------------- emulated_order.c */
 
-void emulated_lock(void);
+/* End the process if this thread is barred from devices. */
+void emulated_need_no_bar(void);
+
+void emulated_lock(void); /* all functions of the table do, but for those that ask themselves */
 void emulated_unlock(void);
 void emulated_wait(void); /* with the lock, until something has changed */
 void emulated_tell(void); /* that something has */
@@ -87,6 +90,7 @@ int emulated_copy(void *destination, const void *source, size_t size, void *stre
 int emulated_copy_in(void *destination, const void *source, size_t size, void *stream);
 int emulated_set(void *memory, int byte, size_t size, void *stream);
 int emulated_wait_value(void *stream, const uint32_t *value, uint32_t least);
+int emulated_stream_numbers(void *stream, const lcomm_device_number *list, uint32_t count);
 /* End the process if a stream waits for a value now: `what` waits for the whole
  * device, and keeps other threads from it. Not with the lock. */
 void emulated_need_no_hold(const char *what);

@@ -21,6 +21,7 @@ extern WEAK void AnnotateHappensBefore(const char *file, int line, uintptr_t add
 extern WEAK void AnnotateHappensAfter(const char *file, int line, uintptr_t address);
 
 void emulated_lock(void) {
+  emulated_need_no_bar();
   if (AnnotateIgnoreSyncBegin) {
     AnnotateIgnoreSyncBegin(__FILE__, __LINE__);
     AnnotateIgnoreReadsBegin(__FILE__, __LINE__);

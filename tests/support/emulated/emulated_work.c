@@ -168,3 +168,56 @@ int emulated_wait_value(void *stream, const uint32_t *value, uint32_t least) {
   emulated_unlock();
   return emulated_put(stream, &task->base);
 }
+
+/* --------------------------------------------------------------- numbers */
+
+typedef struct numbers_task {
+  emulated_task base;
+  uint32_t count;
+  lcomm_device_number list[];
+} numbers_task;
+
+static void await(const lcomm_device_number *it) {
+  while ((int32_t)(__atomic_load_n(it->place, __ATOMIC_ACQUIRE) - it->number) < 0 &&
+         !atomic_load(&emulated.ending)) {
+    emulated_pause();
+  }
+}
+
+static void run_numbers(emulated_task *base) {
+  const numbers_task *task = (numbers_task *)base;
+  for (uint32_t i = 0; i < task->count; i++) {
+    const lcomm_device_number *it = &task->list[i];
+    if (it->task == LCOMM_DEVICE_AWAIT) {
+      await(it);
+    } else {
+      __atomic_store_n(it->place, it->number, __ATOMIC_RELEASE);
+    }
+  }
+}
+
+static bool is_number(const lcomm_device_number *it) {
+  return emulated_holds(LCOMM_MEMORY_PINNED, it->place, sizeof *it->place) &&
+         (uintptr_t)it->place % sizeof *it->place == 0;
+}
+
+int emulated_stream_numbers(void *stream, const lcomm_device_number *list, uint32_t count) {
+  if (emulated.setup.without_wait_value || !emulated_stream_is_work(stream)) {
+    return EMULATED_NOT_SUPPORTED;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    if (!is_number(&list[i])) {
+      return EMULATED_INVALID_VALUE;
+    }
+  }
+  if (count == 0) {
+    return 0;
+  }
+  numbers_task *task = emulated_task_new(sizeof *task + count * sizeof *list, run_numbers);
+  if (!task) {
+    return EMULATED_OUT_OF_MEMORY;
+  }
+  task->count = count;
+  memcpy(task->list, list, count * sizeof *list);
+  return emulated_put(stream, &task->base);
+}
