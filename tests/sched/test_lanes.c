@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* All collectives end when every rank does its computations in lanes, in program order. */
+
+#include "libcomm/sched/lane.h"
+#include "tests/sched/worlds.h"
+#include "tests/support/lane_simulator.h"
+
+/* Vectors so short that spans are empty on some ranks, and longer ones. */
+static const uint64_t counts[] = {3, 64 * 67 + 5};
+
+enum { COUNTS = sizeof(counts) / sizeof(counts[0]), WHY_MAX = 800 };
+
+static const lcomm_exchange_kind kinds[] = {LCOMM_EXCHANGE_DIRECT,   LCOMM_EXCHANGE_GATHER,
+                                            LCOMM_EXCHANGE_RING,     LCOMM_EXCHANGE_SPARSE,
+                                            LCOMM_EXCHANGE_DOUBLING, LCOMM_EXCHANGE_HALVING};
+
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+/* Option sets 0 .. VARIANTS - 1: all that matters, with one another. */
+enum { VARIANTS = 2 * 3 * 2 * 2 * 2 * 2 };
+
+static lane_options variant_of(unsigned number) {
+  lane_options options = {.operations = 3, .seed = number + 1};
+  options.lanes = number % 2 ? 1 : LCOMM_LANE_COUNT;
+  options.messages = (lane_messages)(number / 2 % 3);
+  options.plain = number / 6 % 2;
+  options.merged = number / 12 % 2;
+  options.tracks = 1 + (int)(number / 24 % 2);
+  options.far_sends_max = (int)(number / 48 % 2);
+  return options;
+}
+
+static void check(sim_world *world, const world_shape *shape, const collective *what,
+                  const lane_options *options) {
+  char why[WHY_MAX] = "";
+  if (lanes_run(world, options, why, sizeof(why)) != 0) {
+    fail_msg("collective %d, %s, hierarchical %d, leaders %d, tells sum %d, chunks %u, %d ranks on "
+             "%d nodes, %llu elements; lanes %d, messages %d, plain %d, merged %d, tracks %d, far "
+             "sends %d, seed %u: %s",
+             (int)what->kind, lcomm_exchange_name(what->shape.exchange), what->shape.hierarchical,
+             what->shape.leaders, what->shape.tells_sum, what->shape.chunks, world->size,
+             shape->nodes, (unsigned long long)what->count, options->lanes, (int)options->messages,
+             options->plain, options->merged, options->tracks, options->far_sends_max,
+             options->seed, why);
+  }
+}
+
+/* Every `stride`-th set of options, others in other worlds. */
+static void run(const world_shape *shape, const collective *what, unsigned stride) {
+  sim_world world;
+  build_world(&world, shape, what);
+  for (unsigned number = (unsigned)world.size % stride; number < VARIANTS; number += stride) {
+    lane_options options = variant_of(number);
+    check(&world, shape, what, &options);
+  }
+  sim_world_free(&world);
+}
+
+static void run_sums(const world_shape *shape, uint64_t count, unsigned stride) {
+  for (size_t k = 0; k < KINDS; k++) {
+    collective what = {ALLREDUCE, count, .shape = {.exchange = kinds[k], .chunks = 1}};
+    run(shape, &what, stride);
+    what.shape.hierarchical = true;
+    what.shape.chunks = 3;
+    run(shape, &what, stride);
+    what.shape.leaders = true;
+    run(shape, &what, stride);
+    what.shape.tells_sum = true;
+    what.shape.leaders = false;
+    run(shape, &what, stride);
+  }
+}
+
+static void run_moves(const world_shape *shape, uint64_t count, unsigned stride) {
+  uint64_t parts[64];
+  for (int i = 0; i < 64; i++) {
+    parts[i] = (uint64_t)(i * 7 % 5) * count / 3;
+  }
+  for (int kind = REDUCE_SCATTER; kind <= BARRIER; kind++) {
+    collective what = {(collective_kind)kind, count, .root = 1, .part_counts = parts};
+    run(shape, &what, stride);
+  }
+}
+
+static void run_all(const world_shape *shape, unsigned stride) {
+  for (int c = 0; c < COUNTS; c++) {
+    run_sums(shape, counts[c], stride);
+    run_moves(shape, counts[c], stride);
+  }
+}
+
+static void lanes_end_on_one_node(void **state) {
+  (void)state;
+  for (int ranks = 2; ranks <= 64; ranks = ranks < 9 ? ranks + 1 : ranks * 2 - 1) {
+    world_shape shape = even_world(1, ranks);
+    run_all(&shape, ranks < 9 ? 1 : 29);
+  }
+  world_shape largest = even_world(1, 64);
+  run_all(&largest, 41);
+}
+
+static void lanes_end_on_even_nodes(void **state) {
+  (void)state;
+  static const int nodes[] = {2, 2, 3, 4, 4, 8, 16, 64}, each[] = {1, 4, 2, 2, 8, 4, 4, 1};
+  for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+    world_shape shape = even_world(nodes[i], each[i]);
+    run_all(&shape, nodes[i] * each[i] < 9 ? 1 : 29);
+  }
+}
+
+static void lanes_end_on_uneven_nodes(void **state) {
+  (void)state;
+  for (size_t i = 0; i < UNEVEN_WORLDS; i++) {
+    run_all(&uneven_worlds[i], i < 3 ? 1 : 5);
+  }
+}
+
+/* --------------------------------------------------------- what does not end */
+
+/* Two ranks that exchange a vector: first hear, then tell. */
+static void hear_first(lcomm_schedule *schedule, int peer) {
+  lcomm_span half = lcomm_span_whole(0, 64), other = lcomm_span_whole(64, 64);
+  uint32_t in = lcomm_schedule_slot(schedule, LCOMM_STAGE_NET, 64);
+  uint32_t out = lcomm_schedule_slot(schedule, LCOMM_STAGE_NET, 64);
+  lcomm_schedule_receive(schedule, in, peer);
+  lcomm_schedule_decode(schedule, in, half, LCOMM_NO_SLOT);
+  lcomm_schedule_encode(schedule, other, out, 1, LCOMM_FEEDBACK_NONE);
+  lcomm_schedule_send(schedule, out, peer);
+}
+
+/* ... and one that tells what it has, which it decodes before it decodes what it hears. */
+static void tell_own(lcomm_schedule *schedule, int peer) {
+  lcomm_span half = lcomm_span_whole(0, 64), other = lcomm_span_whole(64, 64);
+  uint32_t own = lcomm_schedule_slot(schedule, LCOMM_STAGE_NET, 64);
+  uint32_t out = lcomm_schedule_slot(schedule, LCOMM_STAGE_NET, 64);
+  uint32_t in = lcomm_schedule_slot(schedule, LCOMM_STAGE_NET, 64);
+  lcomm_schedule_encode(schedule, half, own, 1, LCOMM_FEEDBACK_NONE);
+  lcomm_schedule_decode(schedule, own, half, LCOMM_NO_SLOT);
+  lcomm_schedule_encode(schedule, half, out, 1, LCOMM_FEEDBACK_NONE);
+  lcomm_schedule_send(schedule, out, peer);
+  lcomm_schedule_receive(schedule, in, peer);
+  lcomm_schedule_decode(schedule, in, other, LCOMM_NO_SLOT);
+}
+
+static bool ends(void (*build)(lcomm_schedule *schedule, int peer), const lane_options *options,
+                 char *why) {
+  world_shape shape = even_world(2, 1);
+  sim_world world;
+  assert_int_equal(sim_world_make(&world, shape.sizes, shape.nodes), 0);
+  for (int rank = 0; rank < 2; rank++) {
+    assert_int_equal(lcomm_schedule_init(&world.schedules[rank], rank, 2, 128), LCOMM_OK);
+    build(&world.schedules[rank], 1 - rank);
+  }
+  bool ended = lanes_run(&world, options, why, WHY_MAX) == 0;
+  sim_world_free(&world);
+  return ended;
+}
+
+static void ranks_that_hear_before_they_tell_need_two_lanes(void **state) {
+  char why[WHY_MAX] = "";
+  lane_options options = {.lanes = 1, .operations = 1, .tracks = 1, .seed = 1};
+  (void)state;
+  assert_false(ends(hear_first, &options, why));
+  assert_non_null(strstr(why, "rank 0, step 0 (RECV) waits for operation 0, rank 1, step 3 (SEND) "
+                              "waits for operation 0, rank 1, step 2 (ENCODE) waits for"));
+  options.lanes = LCOMM_LANE_COUNT;
+  assert_true(ends(hear_first, &options, why));
+}
+
+static void what_peers_need_is_not_joined_with_what_they_send(void **state) {
+  char why[WHY_MAX] = "";
+  lane_options options = {.lanes = 1, .operations = 2, .tracks = 2, .seed = 1, .merged = true};
+  lcomm_schedule schedule;
+  (void)state;
+  assert_true(ends(tell_own, &options, why));
+  assert_int_equal(lcomm_schedule_init(&schedule, 0, 2, 192), LCOMM_OK);
+  tell_own(&schedule, 1);
+  uint32_t slot = lcomm_schedule_slot(&schedule, LCOMM_STAGE_NET, 64);
+  lcomm_schedule_receive(&schedule, slot, 1);
+  lcomm_schedule_decode(&schedule, slot, lcomm_span_whole(128, 64), LCOMM_NO_SLOT);
+  assert_int_equal(lcomm_schedule_link(&schedule, (bool[LCOMM_STAGE_COUNT]){false}), LCOMM_OK);
+  assert_false(lcomm_lane_joins(&schedule, 1, 5)); /* an ENCODE waits for the first */
+  assert_false(lcomm_lane_joins(&schedule, 2, 5)); /* is one */
+  assert_true(lcomm_lane_joins(&schedule, 5, 7));
+  lcomm_schedule_free(&schedule);
+}
+
+static void contributions_are_made_beside_sums(void **state) {
+  lcomm_schedule schedule;
+  lcomm_lane lanes[6];
+  (void)state;
+  assert_int_equal(lcomm_schedule_init(&schedule, 0, 2, 128), LCOMM_OK);
+  tell_own(&schedule, 1);
+  assert_int_equal(lcomm_schedule_link(&schedule, (bool[LCOMM_STAGE_COUNT]){false}), LCOMM_OK);
+  lcomm_schedule_lanes(&schedule, lanes);
+  assert_int_equal(lanes[0], LCOMM_LANE_ENCODE);
+  assert_int_equal(lanes[1], LCOMM_LANE_DECODE);
+  assert_int_equal(lanes[2], LCOMM_LANE_REDUCE); /* of what was decoded */
+  assert_int_equal(lanes[5], LCOMM_LANE_DECODE);
+  lcomm_schedule_free(&schedule);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(lanes_end_on_one_node),
+      cmocka_unit_test(lanes_end_on_even_nodes),
+      cmocka_unit_test(lanes_end_on_uneven_nodes),
+      cmocka_unit_test(ranks_that_hear_before_they_tell_need_two_lanes),
+      cmocka_unit_test(what_peers_need_is_not_joined_with_what_they_send),
+      cmocka_unit_test(contributions_are_made_beside_sums),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
