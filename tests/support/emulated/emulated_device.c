@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "tests/support/emulated/emulated_blocks.h"
-#include "tests/support/emulated/emulated_internal.h"
+#include "tests/support/emulated/emulated_stream.h"
 
 emulated_world emulated = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -21,21 +21,16 @@ int emulated_current(void) {
   return in_use >= 0 && in_use < emulated.setup.devices ? in_use : 0;
 }
 
-void emulated_need_no_bar(void) {
-  if (lcomm_device_is_barred()) {
-    fprintf(stderr, "emulated device: called by a thread that is barred from devices\n");
-    abort();
-  }
-}
-
 /* ---------------------------------------------------------------- questions */
 
 static int count(int *devices) {
+  emulated_enter(EMULATED_CALL_COUNT_DEVICES);
   *devices = emulated.setup.devices;
   return 0;
 }
 
 static const char *explain(int error) {
+  emulated_enter(EMULATED_CALL_EXPLAIN);
   switch (error) {
   case 0:
     return "no error";
@@ -59,6 +54,7 @@ static const char *explain(int error) {
 }
 
 static int facts(int device, lcomm_device_facts *its) {
+  emulated_enter(EMULATED_CALL_FACTS);
   memset(its, 0, sizeof *its);
   if (device < 0 || device >= emulated.setup.devices) {
     return EMULATED_INVALID_DEVICE;
@@ -74,18 +70,19 @@ static int facts(int device, lcomm_device_facts *its) {
 }
 
 static int version(int *driver, int *runtime) {
+  emulated_enter(EMULATED_CALL_VERSION);
   *driver = *runtime = 13000;
   return 0;
 }
 
 static int current(int *device) {
-  emulated_need_no_bar();
+  emulated_enter(EMULATED_CALL_CURRENT);
   *device = in_use < 0 ? LCOMM_DEVICE_NONE : emulated_current();
   return 0;
 }
 
 static int use(int device) {
-  emulated_need_no_bar();
+  emulated_enter(EMULATED_CALL_USE);
   if (device < LCOMM_DEVICE_NONE || device >= emulated.setup.devices) {
     return EMULATED_INVALID_DEVICE;
   }
@@ -95,6 +92,7 @@ static int use(int device) {
 
 static int peer_access(int device, int peer, bool *possible) {
   int devices = emulated.setup.devices;
+  emulated_enter(EMULATED_CALL_PEER_ACCESS);
   *possible = false;
   if (device < 0 || device >= devices || peer < 0 || peer >= devices) {
     return EMULATED_INVALID_DEVICE;
@@ -120,7 +118,7 @@ static void run_launch(emulated_task *base) {
 }
 
 static int load(void) {
-  emulated_need_no_hold("loading kernels");
+  emulated_enter(EMULATED_CALL_LOAD);
   atomic_store(&loaded[emulated_current()], true);
   return 0;
 }
@@ -128,11 +126,12 @@ static int load(void) {
 /* As on a device, a stream's device must be in use. */
 static int launch(lcomm_emulated_kernel *kernel, const void *args, size_t args_size,
                   uint32_t blocks, uint32_t threads, void *stream, const char *name) {
+  emulated_enter(EMULATED_CALL_LAUNCH);
   if (emulated_stream_device(stream) != emulated_current()) {
     return EMULATED_INVALID_HANDLE;
   }
   if (!atomic_load(&loaded[emulated_current()])) {
-    emulated_need_no_hold("launching a kernel that is not loaded");
+    emulated_need_device("launching a kernel that is not loaded");
   }
   launch_task *task = emulated_task_new(sizeof *task + args_size, run_launch);
   if (!task) {
@@ -152,10 +151,26 @@ static int set_zeros(void *memory, size_t size, void *stream) {
 
 /* ------------------------------------------------------------ begin and end */
 
+/* What a test leaves open, whoever runs it may choose. */
+static int number_from_environment(const char *name) {
+  const char *text = getenv(name);
+  return text ? (int)strtol(text, NULL, 10) : 0;
+}
+
+static void complete(emulated_setup *setup) {
+  static const double PATIENCE_S = 240;
+  setup->memory_size = setup->memory_size ? setup->memory_size : UINT64_C(1) << 30;
+  setup->pause_us_max = setup->pause_us_max ? setup->pause_us_max : 200;
+  setup->patience_s = setup->patience_s > 0 ? setup->patience_s : PATIENCE_S;
+  setup->queues = setup->queues ? setup->queues : number_from_environment("EMULATED_QUEUES");
+  setup->queues = setup->queues > EMULATED_QUEUES_MAX ? EMULATED_QUEUES_MAX : setup->queues;
+}
+
 const lcomm_device_table *emulated_begin(const emulated_setup *setup) {
   emulated.setup = *setup;
-  emulated.setup.memory_size = setup->memory_size ? setup->memory_size : UINT64_C(1) << 30;
-  emulated.setup.pause_us_max = setup->pause_us_max ? setup->pause_us_max : 200;
+  complete(&emulated.setup);
+  emulated_turn_begin();
+  emulated_calls_reset();
   atomic_store(&emulated.ending, false);
   for (int i = 0; i < EMULATED_DEVICES_MAX; i++) {
     atomic_store(&loaded[i], false);
@@ -163,6 +178,10 @@ const lcomm_device_table *emulated_begin(const emulated_setup *setup) {
   hooks_before = lcomm_emulated;
   lcomm_emulated = (lcomm_emulated_hooks){launch, set_zeros, emulated_copy_in};
   table.kernels = setup->kernels;
+  return &table;
+}
+
+const lcomm_device_table *emulated_table(void) {
   return &table;
 }
 

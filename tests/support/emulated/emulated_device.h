@@ -17,9 +17,15 @@
  *   where the order of two accesses is left to chance.
  * - NULL, the legacy default stream, is one more stream of the device in use. It
  *   waits for no other and no other waits for it, as streams of the table do not.
- * - What waits for a whole device while a stream of it waits for a value ends the
- *   process: on a device both may wait for ever. So does the first launch of a kernel
- *   that nobody has loaded.
+ * - What waits for a whole device (memory, pinned memory, streams and loaded kernels
+ *   that come, memory that goes, memory of other processes) waits for all that is in
+ *   all streams, and calls of other threads wait for it meanwhile. Where nothing moves
+ *   for long, the process ends and says who waits for whom. While wait_value holds a
+ *   stream it ends at once, because on a device both may wait for ever; so does the
+ *   first launch of a kernel that nobody has loaded.
+ * - A thread that is barred from devices ends the process when it calls one.
+ * - Streams may share queues, as on a device with few of them: a stream that waits
+ *   stops those that were given something later in its queue.
  * - Processes of a host share their devices' memory and events through
  *   /proc/PID/fd, as the shared-memory transport does. An event of processes is
  *   recorded in one stream at a time.
@@ -28,7 +34,13 @@
 
 #include "libcomm/device/device.h"
 
-enum { EMULATED_DEVICES_MAX = 4 };
+enum { EMULATED_DEVICES_MAX = 4, EMULATED_QUEUES_MAX = 32 };
+
+/* What waits for a whole device while wait_value holds a stream. */
+typedef enum emulated_held {
+  EMULATED_HELD_REFUSED, /* ends the process */
+  EMULATED_HELD_AWAITED  /* waits for it as for all that is in streams */
+} emulated_held;
 
 typedef struct emulated_setup {
   int devices;                       /* 1..EMULATED_DEVICES_MAX */
@@ -37,10 +49,17 @@ typedef struct emulated_setup {
   uint32_t pause_us_max;             /* for how long at most; 0: 200 us */
   uint64_t memory_size;              /* of each device; 0: 1 GiB */
   bool without_wait_value, without_sharing, without_peers;
+  emulated_held held;
+  double patience_s; /* nothing moves, and somebody waits for a whole stream; 0: 240 s */
+  int queues;        /* that streams share, those for work as many others; 0: each its own */
+  uint64_t turns;    /* not 0: one task at a time, of streams drawn by chance */
 } emulated_setup;
 
 /* The table of these devices; one set of them at a time. */
 const lcomm_device_table *emulated_begin(const emulated_setup *setup);
+
+/* The table of the devices that began last. */
+const lcomm_device_table *emulated_table(void);
 
 /* End them; what is left to do in streams is dropped. How many pieces of memory,
  * streams and events were still there: 0 where all was destroyed. */
@@ -53,5 +72,55 @@ void *emulated_managed_get(size_t size);
 
 /* A program begins, or ends, to capture what is put into a stream. */
 void emulated_capture(void *stream, bool begins);
+
+/* Streams take nothing up until they are let go: what a call costs the host, without what its
+ * streams do on the same processors. */
+void emulated_streams_stop(bool stopped);
+
+/* ------------------------------------------------------------------- counting */
+
+/* Functions of the table, and what kernels and launchers ask for. */
+typedef enum emulated_call {
+  EMULATED_CALL_COUNT_DEVICES,
+  EMULATED_CALL_EXPLAIN,
+  EMULATED_CALL_FACTS,
+  EMULATED_CALL_VERSION,
+  EMULATED_CALL_CURRENT,
+  EMULATED_CALL_USE,
+  EMULATED_CALL_LOAD,
+  EMULATED_CALL_LOCATE,
+  EMULATED_CALL_GET,
+  EMULATED_CALL_FREE,
+  EMULATED_CALL_MANAGED_GET,
+  EMULATED_CALL_PINNED_GET,
+  EMULATED_CALL_PINNED_FREE,
+  EMULATED_CALL_STREAM_CREATE,
+  EMULATED_CALL_STREAM_DESTROY,
+  EMULATED_CALL_STREAM_FINISH,
+  EMULATED_CALL_STREAM_CAPTURED,
+  EMULATED_CALL_STREAM_WAIT,
+  EMULATED_CALL_STREAM_NUMBERS,
+  EMULATED_CALL_EVENT_CREATE,
+  EMULATED_CALL_EVENT_DESTROY,
+  EMULATED_CALL_EVENT_RECORD,
+  EMULATED_CALL_EVENT_QUERY,
+  EMULATED_CALL_IPC_GET,
+  EMULATED_CALL_IPC_OPEN,
+  EMULATED_CALL_IPC_CLOSE,
+  EMULATED_CALL_EVENT_IPC_GET,
+  EMULATED_CALL_EVENT_IPC_OPEN,
+  EMULATED_CALL_PEER_ACCESS,
+  EMULATED_CALL_COPY,
+  EMULATED_CALL_SET,
+  EMULATED_CALL_LAUNCH,
+  EMULATED_CALL_WAIT_VALUE,
+  EMULATED_CALL_COUNT
+} emulated_call;
+
+/* Calls since emulated_begin, or the last reset; of those that put something into a stream. */
+uint64_t emulated_calls(emulated_call call);
+uint64_t emulated_calls_enqueuing(void);
+void emulated_calls_reset(void);
+const char *emulated_call_name(emulated_call call);
 
 #endif

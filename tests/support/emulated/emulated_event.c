@@ -5,12 +5,13 @@
  * last when it began to, so each record has a mark of its own. Where other
  * processes look, records are counted on a page that all of them see. */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/support/emulated/emulated_internal.h"
+#include "tests/support/emulated/emulated_stream.h"
 
 /* What processes share. */
 typedef struct board {
@@ -22,7 +23,8 @@ typedef struct board {
 typedef struct mark {
   int holders;
   bool is_over;
-  board *shared; /* of a page */
+  uint64_t stream; /* where it was made, without a page */
+  board *shared;   /* of a page */
 } mark;
 
 typedef struct event {
@@ -82,24 +84,30 @@ static void run_record(emulated_task *base) {
   }
   emulated_lock();
   task->of->is_over = true;
-  emulated_tell();
+  emulated_turn_look();
   emulated_unlock();
 }
 
+/* With the lock. */
+static bool is_over(const emulated_task *base) {
+  const mark_task *task = (const mark_task *)base;
+  return task->of->shared ? atomic_load(&task->of->shared->reached) >= task->number
+                          : task->of->is_over;
+}
+
+static void describe_wait(const emulated_task *base, char text[EMULATED_TEXT_MAX]) {
+  const mark *of = ((const mark_task *)base)->of;
+  uint64_t stream = of->shared ? atomic_load(&of->shared->stream) : of->stream;
+  snprintf(text, EMULATED_TEXT_MAX, "waits for an event of stream %u of process %u",
+           (unsigned)(stream & UINT32_MAX), (unsigned)(stream >> 32));
+}
+
+/* It is over: what was done before it is seen from here on. */
 static void run_wait(emulated_task *base) {
-  mark_task *task = (mark_task *)base;
+  const mark_task *task = (mark_task *)base;
   if (task->of->shared) {
-    while (atomic_load(&task->of->shared->reached) < task->number &&
-           !atomic_load(&emulated.ending)) {
-      emulated_pause();
-    }
-    return;
+    (void)atomic_load(&task->of->shared->reached);
   }
-  emulated_lock();
-  while (!task->of->is_over && !atomic_load(&emulated.ending)) {
-    emulated_wait();
-  }
-  emulated_unlock();
   emulated_after(task->of);
 }
 
@@ -132,6 +140,7 @@ static int mark_record(event *it, int device, uint64_t stream, mark_task *task) 
   if (!fresh) {
     return EMULATED_OUT_OF_MEMORY;
   }
+  fresh->stream = stream;
   let_go(it->last);
   it->last = hold(fresh);
   task->of = hold(fresh);
@@ -139,6 +148,7 @@ static int mark_record(event *it, int device, uint64_t stream, mark_task *task) 
 }
 
 int emulated_event_record(void *handle, void *stream) {
+  emulated_enter(EMULATED_CALL_EVENT_RECORD);
   int device = emulated_stream_device(stream);
   uint64_t identity = emulated_stream_identity(stream);
   mark_task *task = emulated_task_new(sizeof *task, run_record);
@@ -157,11 +167,14 @@ int emulated_event_record(void *handle, void *stream) {
 }
 
 int emulated_stream_wait(void *stream, void *handle) {
+  emulated_enter(EMULATED_CALL_STREAM_WAIT);
   mark_task *task = emulated_task_new(sizeof *task, run_wait);
   if (!task) {
     return EMULATED_OUT_OF_MEMORY;
   }
   task->base.drop = drop;
+  task->base.is_ready = is_over;
+  task->base.describe = describe_wait;
   emulated_lock();
   const event *it = find(handle);
   mark *of = it && it->page ? it->page : it ? it->last : NULL;
@@ -176,6 +189,7 @@ int emulated_stream_wait(void *stream, void *handle) {
 }
 
 int emulated_event_query(void *handle, bool *over) {
+  emulated_enter(EMULATED_CALL_EVENT_QUERY);
   emulated_lock();
   const event *it = find(handle);
   const mark *of = it && it->page ? it->page : it ? it->last : NULL;
@@ -214,6 +228,7 @@ static void list(event *it, void **handle) {
 }
 
 int emulated_event_create(bool for_processes, void **handle) {
+  emulated_enter(EMULATED_CALL_EVENT_CREATE);
   event *it = calloc(1, sizeof *it);
   *handle = NULL;
   if (!it) {
@@ -247,6 +262,7 @@ static void destroy(event *it) {
 
 int emulated_event_destroy(void *handle) {
   int error = EMULATED_INVALID_HANDLE;
+  emulated_enter(EMULATED_CALL_EVENT_DESTROY);
   if (!handle) {
     return 0;
   }
@@ -281,6 +297,7 @@ int emulated_events_end(void) {
 
 int emulated_event_ipc_get(void *handle, uint8_t bytes[LCOMM_DEVICE_IPC_SIZE]) {
   int error = EMULATED_INVALID_HANDLE;
+  emulated_enter(EMULATED_CALL_EVENT_IPC_GET);
   emulated_lock();
   const event *it = find(handle);
   if (it && it->page && !it->is_opened && !emulated.setup.without_sharing) {
@@ -296,6 +313,7 @@ int emulated_event_ipc_open(const uint8_t bytes[LCOMM_DEVICE_IPC_SIZE], void **h
   emulated_handle its;
   int error = 0;
   *handle = NULL;
+  emulated_enter(EMULATED_CALL_EVENT_IPC_OPEN);
   int file = emulated_file_open(bytes, &its, &error);
   if (file < 0) {
     return error;

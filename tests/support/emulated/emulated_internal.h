@@ -22,26 +22,26 @@ enum {
   EMULATED_NOT_SUPPORTED = 801,
 };
 
-/* Everything but the task in work is behind one lock, and whoever waits for a
- * change of anything waits for `changed`. */
+/* Everything but the task in work is behind one lock, and whoever waits for streams
+ * waits for `changed`. */
 typedef struct emulated_world {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   emulated_setup setup;
   _Atomic bool ending; /* streams wait for nothing any more, and do nothing */
+  unsigned waiting;    /* threads that wait for `changed` */
 } emulated_world;
 
 extern emulated_world emulated;
 
 /* ---------------------------------------------------------------- emulated_order.c */
 
-/* End the process if this thread is barred from devices. */
-void emulated_need_no_bar(void);
-
-void emulated_lock(void); /* all functions of the table do, but for those that ask themselves */
+void emulated_lock(void);
 void emulated_unlock(void);
-void emulated_wait(void); /* with the lock, until something has changed */
-void emulated_tell(void); /* that something has */
+/* With the lock: until something has changed, or for a while; that something has. */
+void emulated_wait(pthread_cond_t *changed);
+void emulated_wait_for(pthread_cond_t *changed, double seconds);
+void emulated_tell(void);
 /* What this thread did before before(x) is over when after(x) returns elsewhere.
  * Only for ThreadSanitizer, which cannot know that from the lock. */
 void emulated_before(const void *what);
@@ -52,14 +52,30 @@ void emulated_after(const void *what);
 /* The device in use by this thread. */
 int emulated_current(void);
 
+/* ----------------------------------------------------------------- emulated_call.c */
+
+/* At the head of each function of the table, without the lock: counts the call, waits while
+ * another thread waits for the whole device, and for all streams if the call does that. */
+void emulated_enter(emulated_call call);
+/* The same for what waits only now and then; counts nothing. */
+void emulated_need_device(const char *what);
+
 /* --------------------------------------------------------------- emulated_stream.c */
 
-/* Something for a stream to do, the first member of what it needs for that. */
+enum { EMULATED_TEXT_MAX = 160 };
+
+/* Something for a stream to do, the first member of what it needs for that. With the lock, but
+ * for run. */
 typedef struct emulated_task {
-  struct emulated_task *next;
+  struct emulated_task *next, *next_in_queue;
+  struct emulated_stream *stream;
   void (*run)(struct emulated_task *task);
-  /* What it holds, given back whether it has run or not; or NULL. With the lock. */
+  /* What it holds, given back whether it has run or not; or NULL. */
   void (*drop)(struct emulated_task *task);
+  /* Can it begin? NULL: always. And of such a task: what it waits for, as text. */
+  bool (*is_ready)(const struct emulated_task *task);
+  void (*describe)(const struct emulated_task *task, char text[EMULATED_TEXT_MAX]);
+  bool holds; /* a stream of a program, for a value */
 } emulated_task;
 
 /* A task of `size` zero bytes; NULL: no memory. */
@@ -69,18 +85,23 @@ void *emulated_task_new(size_t size, void (*run)(emulated_task *task));
 int emulated_put(void *stream, emulated_task *task);
 /* The device of a stream, -1 when there is no such stream. */
 int emulated_stream_device(void *stream);
-/* A number that no other stream of this host has. */
+/* A number that no other stream of this host has, and its part in this process. */
 uint64_t emulated_stream_identity(void *stream);
-void emulated_pause(void); /* while somebody looks again */
 
-/* Has wait_value any business with it? Not with those of the library. */
+/* Of the library: it waits for numbers of `stream.numbers` only. */
 bool emulated_stream_is_work(void *stream);
+/* With the lock: does wait_value hold a stream, or will it? */
+bool emulated_streams_held(void);
 
 int emulated_stream_create(void **stream);
 int emulated_work_stream_create(void **stream);
 int emulated_stream_captured(void *stream, bool *captured);
 int emulated_stream_destroy(void *stream);
 int emulated_stream_finish(void *stream);
+/* Until all is over that is in a stream now: counts no call. */
+int emulated_finish(void *stream);
+/* With the lock: that of all streams. `what` is for people. */
+void emulated_finish_all(const char *what);
 /* The ends of the parts say how many objects were left. */
 int emulated_streams_end(void);
 
@@ -91,13 +112,11 @@ int emulated_copy_in(void *destination, const void *source, size_t size, void *s
 int emulated_set(void *memory, int byte, size_t size, void *stream);
 int emulated_wait_value(void *stream, const uint32_t *value, uint32_t least);
 int emulated_stream_numbers(void *stream, const lcomm_device_number *list, uint32_t count);
-/* End the process if a stream waits for a value now: `what` waits for the whole
- * device, and keeps other threads from it. Not with the lock. */
-void emulated_need_no_hold(const char *what);
 
 /* --------------------------------------------------------------- emulated_memory.c */
 
 lcomm_memory_location emulated_locate(const void *pointer);
+lcomm_memory_location emulated_place(const void *pointer); /* the same; counts no call */
 /* Are these bytes inside one piece of memory of this kind? KIND_COUNT: of any that
  * a device can reach. */
 bool emulated_holds(lcomm_memory_kind kind, const void *pointer, size_t size);

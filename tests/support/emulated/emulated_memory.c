@@ -27,10 +27,10 @@ typedef struct piece {
   emulated_handle handle;
   uint64_t number;
   bool can_be_shared, is_opened; /* by ipc_open */
-  bool is_freed;                 /* its pages are kept, so that nothing else gets there */
 } piece;
 
 static piece *pieces;
+static piece *freed; /* their pages are kept, so that nothing else gets there */
 static uint64_t number_last;
 
 /* ------------------------------------------------------------------ finding */
@@ -40,14 +40,14 @@ static piece *find(const void *pointer) {
   uintptr_t address = (uintptr_t)pointer;
   for (piece *it = pieces; it; it = it->next) {
     uintptr_t base = (uintptr_t)it->base;
-    if (!it->is_freed && address >= base && address - base < it->size) {
+    if (address >= base && address - base < it->size) {
       return it;
     }
   }
   return NULL;
 }
 
-lcomm_memory_location emulated_locate(const void *pointer) {
+lcomm_memory_location emulated_place(const void *pointer) {
   lcomm_memory_location place = {LCOMM_MEMORY_HOST, -1};
   emulated_lock();
   const piece *it = find(pointer);
@@ -57,6 +57,11 @@ lcomm_memory_location emulated_locate(const void *pointer) {
   }
   emulated_unlock();
   return place;
+}
+
+lcomm_memory_location emulated_locate(const void *pointer) {
+  emulated_enter(EMULATED_CALL_LOCATE);
+  return emulated_place(pointer);
 }
 
 bool emulated_holds(lcomm_memory_kind kind, const void *pointer, size_t size) {
@@ -73,7 +78,7 @@ static uint64_t used(int device) {
   uint64_t sum = 0;
   for (const piece *it = pieces; it; it = it->next) {
     bool is_there = it->kind == LCOMM_MEMORY_DEVICE && it->device == device;
-    sum += is_there && !it->is_freed && !it->is_opened ? it->size : 0;
+    sum += is_there && !it->is_opened ? it->size : 0;
   }
   return sum;
 }
@@ -163,13 +168,13 @@ static void *get(lcomm_memory_kind kind, size_t size, bool can_be_shared) {
 }
 
 int emulated_memory_get(size_t size, void **memory) {
-  emulated_need_no_hold("getting memory");
+  emulated_enter(EMULATED_CALL_GET);
   *memory = size ? get(LCOMM_MEMORY_DEVICE, size, true) : NULL;
   return size && !*memory ? EMULATED_OUT_OF_MEMORY : 0;
 }
 
 int emulated_pinned_get(size_t size, void **memory) {
-  emulated_need_no_hold("getting pinned memory");
+  emulated_enter(EMULATED_CALL_PINNED_GET);
   *memory = size ? get(LCOMM_MEMORY_PINNED, size, false) : NULL;
   return size && !*memory ? EMULATED_OUT_OF_MEMORY : 0;
 }
@@ -179,7 +184,7 @@ void *emulated_pool_get(size_t size) {
 }
 
 void *emulated_managed_get(size_t size) {
-  emulated_need_no_hold("getting managed memory");
+  emulated_enter(EMULATED_CALL_MANAGED_GET);
   return get(LCOMM_MEMORY_MANAGED, size, false);
 }
 
@@ -187,7 +192,6 @@ void *emulated_managed_get(size_t size) {
 
 /* Nothing else is put where device memory was: whoever still uses it, finds out. */
 static void retire(piece *it) {
-  it->is_freed = true;
   if (!it->pages) {
     free(it->base);
     return;
@@ -203,16 +207,29 @@ static bool matches(const piece *it, const void *memory, bool pinned, bool opene
          it->is_opened == opened;
 }
 
-static int give_back(void *memory, bool pinned, bool opened) {
+/* With the lock. */
+static void move_to_freed(piece *it) {
+  piece **at = &pieces;
+  while (*at != it) {
+    at = &(*at)->next;
+  }
+  *at = it->next;
+  it->next = freed;
+  freed = it;
+}
+
+static int give_back(emulated_call call, void *memory) {
+  bool pinned = call == EMULATED_CALL_PINNED_FREE, opened = call == EMULATED_CALL_IPC_CLOSE;
   int error = 0;
   if (!memory) {
     return 0;
   }
-  emulated_need_no_hold(opened ? "closing memory of another process" : "freeing memory");
+  emulated_enter(call);
   emulated_lock();
   piece *it = find(memory);
   if (matches(it, memory, pinned, opened)) {
     retire(it);
+    move_to_freed(it);
   } else {
     error = EMULATED_INVALID_VALUE;
   }
@@ -221,11 +238,18 @@ static int give_back(void *memory, bool pinned, bool opened) {
 }
 
 int emulated_memory_free(void *memory) {
-  return give_back(memory, false, false);
+  return give_back(EMULATED_CALL_FREE, memory);
 }
 
 int emulated_pinned_free(void *memory) {
-  return give_back(memory, true, false);
+  return give_back(EMULATED_CALL_PINNED_FREE, memory);
+}
+
+static void forget(piece *it) {
+  if (it->pages) {
+    munmap(it->pages, it->pages_size);
+  }
+  free(it);
 }
 
 int emulated_memory_end(void) {
@@ -233,14 +257,14 @@ int emulated_memory_end(void) {
   while (pieces) {
     piece *it = pieces;
     pieces = it->next;
-    if (!it->is_freed) {
-      left++;
-      retire(it);
-    }
-    if (it->pages) {
-      munmap(it->pages, it->pages_size);
-    }
-    free(it);
+    left++;
+    retire(it);
+    forget(it);
+  }
+  while (freed) {
+    piece *it = freed;
+    freed = it->next;
+    forget(it);
   }
   return left;
 }
@@ -249,6 +273,7 @@ int emulated_memory_end(void) {
 
 int emulated_ipc_get(const void *pointer, lcomm_device_ipc *ipc) {
   int error = EMULATED_NOT_SUPPORTED;
+  emulated_enter(EMULATED_CALL_IPC_GET);
   memset(ipc, 0, sizeof *ipc);
   emulated_lock();
   const piece *it = find(pointer);
@@ -268,7 +293,7 @@ static bool is_open(const emulated_handle *handle) {
   bool found = false;
   emulated_lock();
   for (const piece *it = pieces; it; it = it->next) {
-    found = found || (it->is_opened && !it->is_freed && it->handle.inode == handle->inode);
+    found = found || (it->is_opened && it->handle.inode == handle->inode);
   }
   emulated_unlock();
   return found;
@@ -278,7 +303,7 @@ int emulated_ipc_open(const lcomm_device_ipc *ipc, void **allocation) {
   emulated_handle handle;
   int error = 0;
   *allocation = NULL;
-  emulated_need_no_hold("opening memory of another process");
+  emulated_enter(EMULATED_CALL_IPC_OPEN);
   int file = emulated_file_open(ipc->handle, &handle, &error);
   if (file < 0) {
     return error;
@@ -308,5 +333,5 @@ int emulated_ipc_open(const lcomm_device_ipc *ipc, void **allocation) {
 }
 
 int emulated_ipc_close(void *allocation) {
-  return give_back(allocation, false, true);
+  return give_back(EMULATED_CALL_IPC_CLOSE, allocation);
 }

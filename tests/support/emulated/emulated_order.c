@@ -6,6 +6,8 @@
  * sanitizer is shown neither the lock nor what is done with it, and is told instead
  * what the order of a device is. */
 
+#include <time.h>
+
 #include "tests/support/emulated/emulated_internal.h"
 
 #define WEAK __attribute__((weak))
@@ -21,7 +23,6 @@ extern WEAK void AnnotateHappensBefore(const char *file, int line, uintptr_t add
 extern WEAK void AnnotateHappensAfter(const char *file, int line, uintptr_t address);
 
 void emulated_lock(void) {
-  emulated_need_no_bar();
   if (AnnotateIgnoreSyncBegin) {
     AnnotateIgnoreSyncBegin(__FILE__, __LINE__);
     AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
@@ -39,12 +40,25 @@ void emulated_unlock(void) {
   }
 }
 
-void emulated_wait(void) {
-  pthread_cond_wait(&emulated.changed, &emulated.lock);
+void emulated_wait(pthread_cond_t *changed) {
+  pthread_cond_wait(changed, &emulated.lock);
+}
+
+void emulated_wait_for(pthread_cond_t *changed, double seconds) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  uint64_t ns = (uint64_t)until.tv_nsec + (uint64_t)(seconds * 1e9);
+  until.tv_sec += (time_t)(ns / 1000000000);
+  until.tv_nsec = (long)(ns % 1000000000);
+  emulated.waiting += changed == &emulated.changed;
+  (void)pthread_cond_timedwait(changed, &emulated.lock, &until);
+  emulated.waiting -= changed == &emulated.changed;
 }
 
 void emulated_tell(void) {
-  pthread_cond_broadcast(&emulated.changed);
+  if (emulated.waiting > 0) {
+    pthread_cond_broadcast(&emulated.changed);
+  }
 }
 
 void emulated_before(const void *what) {

@@ -24,7 +24,7 @@ static void run_copy(emulated_task *base) {
 
 /* Memory that only the host knows; false with an error where less is there. */
 static bool is_of_host(const void *memory, size_t size, int *error) {
-  if (emulated_locate(memory).kind == LCOMM_MEMORY_HOST) {
+  if (emulated_place(memory).kind == LCOMM_MEMORY_HOST) {
     return true;
   }
   if (!emulated_holds(LCOMM_MEMORY_KIND_COUNT, memory, size)) {
@@ -51,6 +51,7 @@ static int put_copy(void *destination, const void *source, size_t size, bool rea
 
 int emulated_copy(void *destination, const void *source, size_t size, void *stream) {
   int error = 0;
+  emulated_enter(EMULATED_CALL_COPY);
   if (size == 0) {
     return 0;
   }
@@ -59,11 +60,12 @@ int emulated_copy(void *destination, const void *source, size_t size, void *stre
   if (error == 0) {
     error = put_copy(destination, source, size, from_host, stream);
   }
-  return error == 0 && to_host ? emulated_stream_finish(stream) : error;
+  return error == 0 && to_host ? emulated_finish(stream) : error;
 }
 
 int emulated_copy_in(void *destination, const void *source, size_t size, void *stream) {
   int error = 0;
+  emulated_enter(EMULATED_CALL_COPY);
   if (size == 0) {
     return 0;
   }
@@ -87,6 +89,7 @@ static void run_set(emulated_task *base) {
 }
 
 int emulated_set(void *memory, int byte, size_t size, void *stream) {
+  emulated_enter(EMULATED_CALL_SET);
   if (size == 0) {
     return 0;
   }
@@ -109,115 +112,88 @@ typedef struct value_task {
   emulated_task base;
   const uint32_t *value;
   uint32_t least;
-  struct value_task *next_waiting;
 } value_task;
 
-static value_task *waiting; /* tasks that wait for a value, or will */
-
-static bool is_reached(const value_task *task) {
-  return (int32_t)(__atomic_load_n(task->value, __ATOMIC_ACQUIRE) - task->least) >= 0;
+static uint32_t value_now(const value_task *task) {
+  return __atomic_load_n(task->value, __ATOMIC_ACQUIRE);
 }
 
+static bool is_reached(const emulated_task *base) {
+  const value_task *task = (const value_task *)base;
+  return (int32_t)(value_now(task) - task->least) >= 0;
+}
+
+static void describe_value(const emulated_task *base, char text[EMULATED_TEXT_MAX]) {
+  const value_task *task = (const value_task *)base;
+  snprintf(text, EMULATED_TEXT_MAX, "waits until the number at %p is %u, it is %u",
+           (const void *)task->value, task->least, value_now(task));
+}
+
+/* The number is reached: what was written before it is seen from here on. */
 static void run_wait_value(emulated_task *base) {
-  const value_task *task = (value_task *)base;
-  while (!is_reached(task) && !atomic_load(&emulated.ending)) {
-    emulated_pause();
-  }
+  (void)value_now((value_task *)base);
 }
 
-/* With the lock. */
-static void drop_wait_value(emulated_task *base) {
-  value_task **at = &waiting;
-  while (*at != (value_task *)base) {
-    at = &(*at)->next_waiting;
-  }
-  *at = (*at)->next_waiting;
+static bool is_place_of_value(const uint32_t *value) {
+  return emulated_holds(LCOMM_MEMORY_PINNED, value, sizeof *value) &&
+         (uintptr_t)value % sizeof *value == 0;
 }
 
-void emulated_need_no_hold(const char *what) {
-  bool held = false;
-  emulated_lock();
-  for (const value_task *task = waiting; task; task = task->next_waiting) {
-    held = held || !is_reached(task);
-  }
-  emulated_unlock();
-  if (held) {
-    fprintf(stderr, "emulated device: %s waits for the whole device, and a stream is held\n", what);
-    abort();
-  }
-}
-
-int emulated_wait_value(void *stream, const uint32_t *value, uint32_t least) {
-  if (emulated.setup.without_wait_value || emulated_stream_is_work(stream)) {
-    return EMULATED_NOT_SUPPORTED;
-  }
-  if (!emulated_holds(LCOMM_MEMORY_PINNED, value, sizeof *value) ||
-      (uintptr_t)value % sizeof *value != 0) {
-    return EMULATED_INVALID_VALUE;
-  }
+static int put_wait(void *stream, const uint32_t *value, uint32_t least, bool holds) {
   value_task *task = emulated_task_new(sizeof *task, run_wait_value);
   if (!task) {
     return EMULATED_OUT_OF_MEMORY;
   }
   task->value = value;
   task->least = least;
-  task->base.drop = drop_wait_value;
-  emulated_lock();
-  task->next_waiting = waiting;
-  waiting = task;
-  emulated_unlock();
+  task->base.is_ready = is_reached;
+  task->base.describe = describe_value;
+  task->base.holds = holds;
   return emulated_put(stream, &task->base);
 }
 
-/* --------------------------------------------------------------- numbers */
+int emulated_wait_value(void *stream, const uint32_t *value, uint32_t least) {
+  emulated_enter(EMULATED_CALL_WAIT_VALUE);
+  if (emulated.setup.without_wait_value || emulated_stream_is_work(stream)) {
+    return EMULATED_NOT_SUPPORTED;
+  }
+  return is_place_of_value(value) ? put_wait(stream, value, least, true) : EMULATED_INVALID_VALUE;
+}
 
-typedef struct numbers_task {
+typedef struct number_task {
   emulated_task base;
-  uint32_t count;
-  lcomm_device_number list[];
-} numbers_task;
+  lcomm_device_number it;
+} number_task;
 
-static void await(const lcomm_device_number *it) {
-  while ((int32_t)(__atomic_load_n(it->place, __ATOMIC_ACQUIRE) - it->number) < 0 &&
-         !atomic_load(&emulated.ending)) {
-    emulated_pause();
-  }
+static void run_write(emulated_task *base) {
+  const number_task *task = (number_task *)base;
+  __atomic_store_n(task->it.place, task->it.number, __ATOMIC_RELEASE);
 }
 
-static void run_numbers(emulated_task *base) {
-  const numbers_task *task = (numbers_task *)base;
-  for (uint32_t i = 0; i < task->count; i++) {
-    const lcomm_device_number *it = &task->list[i];
-    if (it->task == LCOMM_DEVICE_AWAIT) {
-      await(it);
-    } else {
-      __atomic_store_n(it->place, it->number, __ATOMIC_RELEASE);
-    }
+static int put_write(void *stream, const lcomm_device_number *it) {
+  number_task *task = emulated_task_new(sizeof *task, run_write);
+  if (!task) {
+    return EMULATED_OUT_OF_MEMORY;
   }
-}
-
-static bool is_number(const lcomm_device_number *it) {
-  return emulated_holds(LCOMM_MEMORY_PINNED, it->place, sizeof *it->place) &&
-         (uintptr_t)it->place % sizeof *it->place == 0;
+  task->it = *it;
+  return emulated_put(stream, &task->base);
 }
 
 int emulated_stream_numbers(void *stream, const lcomm_device_number *list, uint32_t count) {
+  int error = 0;
+  emulated_enter(EMULATED_CALL_STREAM_NUMBERS);
   if (emulated.setup.without_wait_value || !emulated_stream_is_work(stream)) {
     return EMULATED_NOT_SUPPORTED;
   }
   for (uint32_t i = 0; i < count; i++) {
-    if (!is_number(&list[i])) {
+    if (!is_place_of_value(list[i].place)) {
       return EMULATED_INVALID_VALUE;
     }
   }
-  if (count == 0) {
-    return 0;
+  for (uint32_t i = 0; i < count && error == 0; i++) {
+    error = list[i].task == LCOMM_DEVICE_AWAIT
+                ? put_wait(stream, list[i].place, list[i].number, false)
+                : put_write(stream, &list[i]);
   }
-  numbers_task *task = emulated_task_new(sizeof *task + count * sizeof *list, run_numbers);
-  if (!task) {
-    return EMULATED_OUT_OF_MEMORY;
-  }
-  task->count = count;
-  memcpy(task->list, list, count * sizeof *list);
-  return emulated_put(stream, &task->base);
+  return error;
 }
