@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+"""libcomm: exact collectives inside a node, compressed ones between nodes.
+
+    import libcomm, numpy
+
+    with libcomm.Communicator.from_env(policy="net=int8") as comm:
+        gradient = numpy.ones(1000, dtype=numpy.float32)
+        comm.allreduce(gradient, op="avg")
+
+The classes are Communicator, Request, Residual, ScatterResidual, Preview and Stats. What a policy
+may say, and what every call promises, is in libcomm.h. LIBCOMM_LIBRARY names libcomm.so where it
+is not found.
+"""
+
+from . import errors
+from ._header import CallKind, Dtype, Link, Op, Progress, Selection, Status
+from ._library import path as library_path
+from ._version import __version__
+from .communicator import Communicator
+from .errors import (
+    AbortedError,
+    ArgumentError,
+    Error,
+    InternalError,
+    LibraryError,
+    MismatchError,
+    OutOfMemoryError,
+    PeerTimeoutError,
+    PolicyError,
+    RemoteError,
+    StateError,
+    SystemCallError,
+    TransportError,
+    UnsupportedError,
+    WireError,
+)
+from ._memory import memory
+from .policy import Answer, Bytes, Facts, Preview
+from .request import Request
+from .residual import Residual, ScatterResidual
+from .stats import Stats
+
+__all__ = [
+    "AbortedError",
+    "Answer",
+    "ArgumentError",
+    "Bytes",
+    "CallKind",
+    "Communicator",
+    "Dtype",
+    "Error",
+    "Facts",
+    "InternalError",
+    "LibraryError",
+    "Link",
+    "MismatchError",
+    "Op",
+    "OutOfMemoryError",
+    "PeerTimeoutError",
+    "PolicyError",
+    "Preview",
+    "Progress",
+    "RemoteError",
+    "Request",
+    "Residual",
+    "ScatterResidual",
+    "Selection",
+    "StateError",
+    "Stats",
+    "Status",
+    "SystemCallError",
+    "TransportError",
+    "UnsupportedError",
+    "WireError",
+    "__version__",
+    "errors",
+    "library_path",
+    "memory",
+]

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+"""Communicators: how they are made, what they say of themselves, how they end."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any, Iterable, List, Optional, Sequence, Union
+
+from . import _ending, _header, _meeting
+from . import stats as _stats
+from ._collectives import Collectives
+from ._header import Op
+from ._library import check, lib
+from ._policies import Policies
+from .residual import Residual, ScatterResidual
+from .stats import Stats
+
+State = Union[bytes, bytearray, memoryview]
+
+
+class Communicator(Collectives, Policies):
+    """Ranks that sum, gather and exchange arrays: exact inside a node, compressed between nodes.
+
+    Made by from_env(), from_mpi(), from_store() or from_allgather(), which are collective: all
+    ranks call them. Their options, all of which may be left out:
+      policy     what is compressed, such as "net=int8"; None: LCOMM_POLICY, else exact
+      timeout    seconds that a call waits without progress; 0: LCOMM_TIMEOUT_S
+      nodes      pose as so many nodes; 0: LCOMM_NODES, else the real hosts
+      transport  such as "shm,ucx"; None: LCOMM_TRANSPORT, else auto
+      progress   who moves running operations: "default", "calls", "thread" or "auto"
+
+    Ends by close(), by the end of a `with`, and at the end of the process, in order. An exception
+    that leaves the `with`, or ends the process, is told to the other ranks, whose calls then raise
+    AbortedError instead of waiting. One thread at a time uses a communicator. The interpreter's
+    lock is released in every call.
+    """
+
+    def __init__(self, handle: int) -> None:
+        super().__init__(handle)
+        self._process = os.getpid()
+        _ending.remember(self)
+
+    # ------------------------------------------------------------------ made
+
+    @classmethod
+    def from_env(
+        cls,
+        policy: Optional[str] = None,
+        timeout: float = 0.0,
+        nodes: int = 0,
+        transport: Optional[str] = None,
+        progress: str = "default",
+    ) -> "Communicator":
+        """The ranks that torchrun, srun or mpirun has started; alone, a world of one.
+
+        They meet at MASTER_ADDR and MASTER_PORT; neither MPI nor torch is needed. libcomm.h,
+        lcomm_create_env, says which variables are read. Raises ArgumentError, PolicyError,
+        MismatchError, PeerTimeoutError (the ranks that did not come are named), TransportError.
+        """
+        config = _meeting.configuration(policy, timeout, nodes, transport, progress)
+        handle = ctypes.c_void_p()
+        check(lib.lcomm_create_env(ctypes.byref(config), ctypes.byref(handle)))
+        return cls(handle.value)
+
+    @classmethod
+    def from_mpi(
+        cls,
+        mpi_comm: Any = None,
+        policy: Optional[str] = None,
+        timeout: float = 0.0,
+        nodes: int = 0,
+        transport: Optional[str] = None,
+        progress: str = "default",
+    ) -> "Communicator":
+        """The ranks of a communicator of mpi4py; None: all of MPI, which is started if need be.
+
+        mpi4py is needed for the former only. Ends before MPI does. Raises as from_env(), and
+        UnsupportedError where libcomm-with-mpi.so is missing or was built for another MPI.
+        """
+        config = _meeting.configuration(policy, timeout, nodes, transport, progress)
+        return cls(_meeting.over_mpi(mpi_comm, config).value)
+
+    @classmethod
+    def from_store(
+        cls,
+        store: Any,
+        rank: int,
+        size: int,
+        policy: Optional[str] = None,
+        timeout: float = 0.0,
+        nodes: int = 0,
+        transport: Optional[str] = None,
+        progress: str = "default",
+        prefix: str = "libcomm",
+    ) -> "Communicator":
+        """Ranks that share a store of torch.distributed, or any with set(), get() and add().
+
+        get() waits until the key was set. Keys begin with `prefix`; several communicators may
+        be made over one store. Raises as from_env(); what the store raises is the cause.
+        """
+        gather = _meeting.StoreGather(store, rank, size, prefix)
+        return cls.from_allgather(rank, size, gather, policy, timeout, nodes, transport, progress)
+
+    @classmethod
+    def from_allgather(
+        cls,
+        rank: int,
+        size: int,
+        allgather: _meeting.Allgather,
+        policy: Optional[str] = None,
+        timeout: float = 0.0,
+        nodes: int = 0,
+        transport: Optional[str] = None,
+        progress: str = "default",
+    ) -> "Communicator":
+        """Ranks with an all-gather of their own, which is called a few times here.
+
+        allgather: takes the bytes of this rank and returns those of all, in the order of the
+        ranks, all of one length. Raises as from_env(); what allgather raises is the cause.
+        """
+        config = _meeting.configuration(policy, timeout, nodes, transport, progress)
+        return cls(_meeting.over_allgather(rank, size, allgather, config).value)
+
+    def split(
+        self,
+        color: int,
+        key: int = 0,
+        policy: Optional[str] = None,
+        timeout: float = 0.0,
+        nodes: int = 0,
+        transport: Optional[str] = None,
+        progress: str = "default",
+    ) -> Optional["Communicator"]:
+        """Communicators over parts of this one: ranks of one color come together. Collective.
+
+        They are ordered by key, then by rank. A negative color receives None. What is left out
+        of the options is as in this communicator.
+        """
+        config = _meeting.configuration(policy, timeout, nodes, transport, progress)
+        part = ctypes.c_void_p()
+        handle = self._handle_now()
+        self._check(lib.lcomm_split(handle, color, key, ctypes.byref(config), ctypes.byref(part)))
+        return type(self)(part.value) if part.value else None
+
+    # ----------------------------------------------------------------- ended
+
+    @property
+    def closed(self) -> bool:
+        return self._handle is None
+
+    def close(self) -> None:
+        """Free it, with its residuals. Collective, unless an error occurred; may be called again.
+
+        Operations that were begun must have been waited for: else this is an abort. Raises the
+        communicator's error, if there was one; it is freed all the same.
+        """
+        handle, self._handle = self._handle, None
+        if handle is None:
+            return
+        _ending.forget(self)
+        if os.getpid() != self._process:
+            return  # a forked child leaves its parent's communicators alone
+        status = lib.lcomm_destroy(handle)
+        self._running.clear()
+        check(status)
+
+    def abort(self, reason: str = "") -> None:
+        """Give up: what runs, and all later calls, fail on all ranks with this sentence."""
+        self._check(lib.lcomm_abort(self._handle_now(), reason.encode() or None))
+
+    def _leave(self, trouble: BaseException) -> None:
+        """End it without waiting for anybody, because of an exception."""
+        handle = self._handle
+        if handle is not None and os.getpid() == self._process:
+            reason = f"{type(trouble).__name__}: {trouble}"[:400]
+            lib.lcomm_abort(handle, f"rank {self._rank} ends with {reason}".encode())
+        try:
+            self.close()
+        except Exception:  # nothing new: the exception on its way says what happened
+            pass
+
+    def __enter__(self) -> "Communicator":
+        return self
+
+    def __exit__(self, _kind: Any, trouble: Optional[BaseException], _trace: Any) -> None:
+        if trouble is None or (isinstance(trouble, SystemExit) and not trouble.code):
+            self.close()
+        else:
+            self._leave(trouble)
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else repr(self.policy) if self.policy else "exact"
+        return f"<libcomm.Communicator rank {self._rank} of {self._size}, {state}>"
+
+    # ------------------------------------------------------------------ asked
+
+    @property
+    def rank(self) -> int:
+        """Of this process, from 0."""
+        return self._rank
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return self._size
+
+    @property
+    def node(self) -> int:
+        """Index of this rank's node, from 0."""
+        return int(lib.lcomm_node(self._handle_now()))
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return int(lib.lcomm_nodes(self._handle_now()))
+
+    @property
+    def local_rank(self) -> int:
+        """Index of this rank inside its node, from 0."""
+        return int(lib.lcomm_local_rank(self._handle_now()))
+
+    @property
+    def transports(self) -> str:
+        """What messages of this rank travel by, such as "shm,ucx"."""
+        text = ctypes.create_string_buffer(256)
+        lib.lcomm_transports(self._handle_now(), text, len(text))
+        return text.value.decode()
+
+    def name(self, name: str) -> None:
+        """Name it for match=comm=GLOB of policies, on all ranks, before the first operation."""
+        self._check(lib.lcomm_name_set(self._handle_now(), name.encode()))
+
+    def stats(self) -> Stats:
+        """Counters of this rank since the begin, or reset_stats()."""
+        raw = _header.CStats()
+        self._check(lib.lcomm_stats_get(self._handle_now(), ctypes.byref(raw)))
+        return _stats.of(raw)
+
+    def reset_stats(self) -> None:
+        """Count from 0 again."""
+        self._check(lib.lcomm_stats_reset(self._handle_now()))
+
+    # --------------------------------------------------------- error feedback
+
+    def residual(
+        self, count: int, op: Union[Op, str] = "sum", name: Optional[str] = None
+    ) -> Residual:
+        """Error feedback for all-reduces of one array of `count` float32.
+
+        In the same order on all ranks. One with a name (at most 127 bytes, used once) is saved by
+        state_dict(), and exempt=, momentum= and clip= of the policy act on it.
+        """
+        handle, what = ctypes.c_void_p(), self._op(op)
+        if name is None:
+            status = lib.lcomm_residual_create(
+                self._handle_now(), count, what, ctypes.byref(handle)
+            )
+        else:
+            status = lib.lcomm_residual_create_named(
+                self._handle_now(), name.encode(), count, what, ctypes.byref(handle)
+            )
+        self._check(status)
+        return Residual(self, handle.value, count, count)
+
+    def scatter_residual(
+        self, counts: Sequence[int], op: Union[Op, str] = "sum", name: Optional[str] = None
+    ) -> ScatterResidual:
+        """Error feedback for reduce-scatters: rank r receives counts[r] elements of the sum."""
+        handle = ctypes.c_void_p()
+        parts = self._parts(counts)
+        text = None if name is None else name.encode()
+        self._check(
+            lib.lcomm_residual_create_scatter(
+                self._handle_now(), text, parts, self._op(op), ctypes.byref(handle)
+            )
+        )
+        return ScatterResidual(self, handle.value, sum(counts), counts[self._rank])
+
+    def state_dict(self) -> bytes:
+        """What error feedback and momentum remember on this rank, for a checkpoint. Local.
+
+        Between two steps, with no call of a named residual under way (else StateError).
+        """
+        handle, size = self._handle_now(), ctypes.c_size_t()
+        self._check(lib.lcomm_state_size(handle, ctypes.byref(size)))
+        block = ctypes.create_string_buffer(size.value)
+        self._check(lib.lcomm_state_write(handle, block, size.value))
+        return block.raw
+
+    def load_state_dict(self, state: Union[State, Iterable[State]]) -> None:
+        """Restore what state_dict() gave. Collective: all ranks restore it, or none does.
+
+        state: this rank's bytes, where ranks and nodes are as many as they were; else those of all
+        ranks that saved, in any order. Residuals with names are made before. Raises WireError
+        (damaged bytes), ArgumentError (a block or a residual is missing), MismatchError.
+        """
+        blocks: List[bytes]
+        if isinstance(state, (bytes, bytearray, memoryview)):
+            blocks = [bytes(state)]
+        else:
+            blocks = [bytes(block) for block in state]
+        joined = b"".join(blocks)
+        self._check(lib.lcomm_state_read(self._handle_now(), joined, len(joined)))
