@@ -103,6 +103,17 @@ static void known_presets_are_taken_by_name(void **state) {
   assert_string_equal(o.grid.presets[2].policy, "net=bf16 min=0");
 }
 
+static void seeds_are_a_count_or_a_range(void **state) {
+  (void)state;
+  fidelity_options few = parse((const char *const[]){"--seeds", "2", NULL}, TOOL_RUN);
+  fidelity_options later = parse((const char *const[]){"--seeds", "6-10", NULL}, TOOL_RUN);
+  assert_int_equal(fidelity_cell_at(&few.grid, 0).seed, 1);
+  assert_int_equal(fidelity_cell_at(&few.grid, 1).seed, 2);
+  assert_int_equal(later.grid.seeds, 5);
+  assert_int_equal(fidelity_cell_at(&later.grid, 0).seed, 6);
+  assert_int_equal(fidelity_cell_at(&later.grid, 9).seed, 10);
+}
+
 static void what_makes_no_grid_is_refused(void **state) {
   (void)state;
   static const char *const bad[][3] = {{"--models", "cnn,gpu"},
@@ -114,6 +125,9 @@ static void what_makes_no_grid_is_refused(void **state) {
                                        {"--preset", "a'b=net=int8"},
                                        {"--preset", "=net=int8"},
                                        {"--seeds", "0"},
+                                       {"--seeds", "5-4"},
+                                       {"--seeds", "1-65"},
+                                       {"--seeds", "-3"},
                                        {"--batch", "7"},
                                        {"--sgd-lr", "-1"},
                                        {"stray"}};
@@ -333,6 +347,7 @@ int main(void) {
       cmocka_unit_test(a_key_holds_all_that_a_result_depends_on),
       cmocka_unit_test(the_reference_is_the_first_preset),
       cmocka_unit_test(known_presets_are_taken_by_name),
+      cmocka_unit_test(seeds_are_a_count_or_a_range),
       cmocka_unit_test(what_makes_no_grid_is_refused),
       cmocka_unit_test_teardown(results_are_found_again, forget),
       cmocka_unit_test_teardown(lines_that_are_not_whole_are_passed_over, forget),

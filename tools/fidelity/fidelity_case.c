@@ -28,7 +28,7 @@ fidelity_case fidelity_case_at(const fidelity_grid *grid, size_t number) {
 
 fidelity_cell fidelity_cell_at(const fidelity_grid *grid, size_t number) {
   return (fidelity_cell){.of = fidelity_case_at(grid, number / grid->seeds),
-                         .seed = 1 + number % grid->seeds};
+                         .seed = grid->first_seed + number % grid->seeds};
 }
 
 void fidelity_cell_name(const fidelity_cell *cell, char name[FIDELITY_KEY_MAX]) {

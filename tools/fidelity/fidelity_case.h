@@ -59,7 +59,7 @@ typedef struct fidelity_grid {
   size_t world_count;
   fidelity_preset presets[FIDELITY_PRESETS_MAX]; /* the first one is the reference */
   size_t preset_count;
-  uint64_t seeds; /* 1 .. seeds */
+  uint64_t first_seed, seeds; /* so many from the first on */
   /* Factor of a step that is lost, see fidelity_overflow.h: every second preset has one. 0: none */
   double overflow;
   fidelity_training training;

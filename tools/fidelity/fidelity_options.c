@@ -21,7 +21,9 @@ static const char usage[] =
     "                        bf16, fp8e4m3, fp8e5m2, int8, int4, topk-1%, topk-0.1%, topk:safe,\n"
     "                        topk:fast, int4:safe (default all of these). fp32, exact, always\n"
     "                        comes first\n"
-    "  --seeds N             of weights and order of images, 1 to 64 (default 5)\n"
+    "  --seeds N|FIRST-LAST  of weights and order of images: 1 to N, or FIRST to LAST, at most 64 "
+    "of\n"
+    "                        them (default 5)\n"
     "  --images N            the first N of the data (default 12000)\n"
     "  --epochs N            (default 4)\n"
     "  --batch N             images of a step, all workers together (default 64)\n"
@@ -177,6 +179,27 @@ static bool read_preset(tool_command_line *line, const char *value) {
   return true;
 }
 
+/* N, or FIRST-LAST. */
+static bool read_seeds(tool_command_line *line, const char *value) {
+  fidelity_grid *grid = &((fidelity_options *)line->options)->grid;
+  char first[TOOL_UNITS_TEXT_MAX];
+  size_t length = strcspn(value, "-");
+  uint64_t last = 0;
+  grid->first_seed = 1;
+  if (value[length] == '-' && length < sizeof first) {
+    memcpy(first, value, length);
+    first[length] = '\0';
+    if (!tool_units_read_whole(first, 1, UINT32_MAX, &grid->first_seed)) {
+      return false;
+    }
+    value += length + 1;
+  }
+  bool good = tool_units_read_whole(value, grid->first_seed,
+                                    grid->first_seed + FIDELITY_SEEDS_MAX - 1, &last);
+  grid->seeds = last - grid->first_seed + 1;
+  return good;
+}
+
 static bool read_rate(tool_command_line *line, const char *value, optimizer_kind kind) {
   double rate = 0.0;
   bool good = tool_units_read_number(value, 0.0, &rate);
@@ -212,6 +235,7 @@ static const fidelity_options defaults = {
              .optimizer_count = 2,
              .worlds = {{2, 2}, {4, 1}},
              .world_count = 2,
+             .first_seed = 1,
              .seeds = 5,
              .training = {.batch = 64,
                           .images = 12000,
@@ -246,7 +270,7 @@ tool_parse fidelity_options_parse(int argc, char **argv, fidelity_options *made,
       TOOL_READ(0, "optimizers", read_optimizers),
       TOOL_READ(0, "worlds", read_worlds),
       TOOL_READ(0, "preset", read_preset),
-      TOOL_WHOLE(0, "seeds", offsetof(fidelity_options, grid.seeds), 1, FIDELITY_SEEDS_MAX),
+      TOOL_READ(0, "seeds", read_seeds),
       TOOL_READ(0, "images", read_images),
       TOOL_INT(0, "epochs", offsetof(fidelity_options, grid.training.epochs), 1, 10000),
       TOOL_INT(0, "batch", offsetof(fidelity_options, grid.training.batch), 1, 65536),
