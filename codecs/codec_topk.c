@@ -34,13 +34,23 @@ uint64_t lcomm_topk_entries(double density, uint64_t count) {
 
 /* A part has room for so many even shares. With fewer parts nothing waits; memory is bounded with
  * more. */
-enum { SHARES = 8 };
+enum { SHARES = 8, DEVIATIONS = 3 };
+
+/* Of what lies on a part, for the widest spread there is: tiles are either picked whole or not at
+ * all. Then the number of picked tiles has the deviation of its root. */
+static uint64_t deviation(uint64_t total, uint32_t outputs) {
+  uint64_t square = total * LCOMM_TILE / outputs, root = 0;
+  for (uint64_t bit = (uint64_t)1 << 31; bit > 0; bit >>= 1) {
+    root += (root + bit) * (root + bit) <= square ? bit : 0;
+  }
+  return root;
+}
 
 uint64_t lcomm_topk_capacity(uint64_t total, uint32_t outputs, uint64_t part_count) {
   if (outputs == 1) {
     return total;
   }
-  uint64_t room = total * SHARES / outputs + 64;
+  uint64_t room = total * SHARES / outputs + 64 + DEVIATIONS * deviation(total, outputs);
   room = room < total ? room : total;
   return room < part_count ? room : part_count;
 }

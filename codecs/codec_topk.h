@@ -44,8 +44,10 @@ uint64_t lcomm_topk_entries(double density, uint64_t count);
 
 /* Entries a payload may hold when a view with `total` kept entries is split
  * over `outputs` parts of at most `part_count` elements each:
- * total when outputs == 1, else min(part_count, total, 8*total/outputs + 64), because the large
- * values of a layer often lie together. */
+ * total when outputs == 1, else min(part_count, total, 8*total/outputs + 64 + 3*s), with s the
+ * root of LCOMM_TILE*total/outputs, rounded down: large values of a layer often lie together,
+ * and s is how far the entries of a part deviate from an even share when a tile is picked whole or
+ * not at all. */
 uint64_t lcomm_topk_capacity(uint64_t total, uint32_t outputs, uint64_t part_count);
 
 /* Bytes of the largest payload that has at most `entries` entries and is for a

@@ -66,11 +66,15 @@ static void entries_are_density_times_count_rounded(void **state) {
   assert_int_equal(lcomm_topk_entries(0.01, 4000000000u), 40000000);
 }
 
-static void capacity_is_eight_fair_shares_and_64(void **state) {
+/* A share of 625 of tiles that are picked whole or not at all deviates by the root of 625 * 4096.
+ */
+static void capacity_is_eight_shares_and_three_deviations(void **state) {
   (void)state;
   assert_int_equal(lcomm_topk_capacity(1000, 1, 5), 1000);
-  assert_int_equal(lcomm_topk_capacity(1000, 16, 100000), 564);
-  assert_int_equal(lcomm_topk_capacity(1000, 16, 200), 200);
+  assert_int_equal(lcomm_topk_capacity(40000, 64, 100000), 5000 + 64 + 3 * 1600);
+  assert_int_equal(lcomm_topk_capacity(40063, 64, 100000), 5007 + 64 + 3 * 1601);
+  assert_int_equal(lcomm_topk_capacity(40000, 64, 200), 200);
+  assert_int_equal(lcomm_topk_capacity(1000, 64, 100000), 125 + 64 + 3 * 252);
   assert_int_equal(lcomm_topk_capacity(0, 4, 0), 0);
 }
 
@@ -171,7 +175,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(bad_shapes_are_refused),
       cmocka_unit_test(entries_are_density_times_count_rounded),
-      cmocka_unit_test(capacity_is_eight_fair_shares_and_64),
+      cmocka_unit_test(capacity_is_eight_shares_and_three_deviations),
       cmocka_unit_test(nothing_waits_with_up_to_eight_owners),
       cmocka_unit_test(parts_have_room_for_what_is_spread_evenly),
       cmocka_unit_test(an_unused_density_may_be_anything),

@@ -232,8 +232,8 @@ static inline void check_encode(lcomm_topk *topk, const lcomm_topk_shape *shape,
     acc[i] = residual ? base[i] + residual[i] : base[i];
     expected[i] = mine ? unsent(acc[i]) : residual ? residual[i] : 0.0f;
   }
-  uint8_t *payload[16];
-  size_t size[16];
+  uint8_t *payload[256];
+  size_t size[256];
   for (uint32_t o = 0; o < shape->outputs; o++) {
     payload[o] = sample_memory(lcomm_topk_output_bound(topk, o));
   }

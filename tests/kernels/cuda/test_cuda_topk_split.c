@@ -97,7 +97,7 @@ static void outputs_give_the_same_bytes(void **state) {
 }
 
 /* Nearly all that is large lies in the tiles of one output of so many. */
-enum { SPLIT = 16 };
+enum { SPLIT = 64 };
 
 static float in_one_output(uint64_t i, uint64_t *random) {
   return (i / LCOMM_TILE % SPLIT == 10 ? 100.0f : 1.0f) * sample_normal(random);
