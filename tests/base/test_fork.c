@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "libcomm/include/libcomm_interpose.h"
-#include "tests/support/forked.h"
+#include "tests/support/forked_comm.h"
 #include "tests/support/process_counts.h"
 
 enum { RANKS = 3, COUNT = 5000, NAME_MAX_BYTES = 64 };
@@ -32,15 +32,9 @@ typedef struct holding {
 static holding h;
 
 static void make(forked *self, lcomm_progress_mode mode) {
-  lcomm_config config = LCOMM_CONFIG_INIT;
-  config.policy = "net=int8+ef min=1";
-  config.transport = "shm";
-  config.nodes = 2;
-  config.timeout_s = 60;
-  config.progress = mode;
-  lcomm_status status = lcomm_create(&self->boot, &config, &h.comm);
-  forked_require(self, status == LCOMM_OK, "no communicator: %s", lcomm_last_error(NULL));
-  status =
+  lcomm_config config = forked_config(mode);
+  h.comm = forked_create(self, &config);
+  lcomm_status status =
       lcomm_tensor_add(h.comm, "gradient", h.gradient, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &h.tensor);
   forked_require(self, status == LCOMM_OK, "no tensor: %s", lcomm_last_error(h.comm));
   status = lcomm_residual_create(h.comm, COUNT, LCOMM_SUM, &h.residual);

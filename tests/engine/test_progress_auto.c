@@ -24,12 +24,7 @@ enum { COUNT = 50000 };
 static float values[COUNT], gradient[COUNT];
 
 static lcomm_comm *make(forked *self, lcomm_progress_mode mode) {
-  lcomm_config config = LCOMM_CONFIG_INIT;
-  config.policy = "net=int8+ef min=1";
-  config.transport = "shm";
-  config.timeout_s = 60;
-  config.nodes = 2;
-  config.progress = mode;
+  lcomm_config config = forked_config(mode);
   return forked_create(self, &config);
 }
 

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "libcomm/observe/trace_format.h"
+#include "tests/support/written_text.h"
 #include "tools/trace/trace_report.h"
 #include "tools/trace/trace_timeline.h"
 
@@ -85,9 +86,7 @@ typedef struct merged {
 
 static inline char *text_written(void (*write)(merged *m, FILE *file), merged *m) {
   char *text = NULL;
-  size_t size = 0;
-  FILE *file = open_memstream(&text, &size);
-  assert_non_null(file);
+  FILE *file = open_text(&text);
   write(m, file);
   fclose(file);
   return text;

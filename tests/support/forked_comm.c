@@ -3,6 +3,16 @@
 
 #include "tests/support/forked_comm.h"
 
+lcomm_config forked_config(lcomm_progress_mode progress) {
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  config.policy = "net=int8+ef min=1";
+  config.transport = "shm";
+  config.nodes = 2;
+  config.timeout_s = 60;
+  config.progress = progress;
+  return config;
+}
+
 lcomm_comm *forked_create(forked *self, const lcomm_config *config) {
   lcomm_comm *comm = NULL;
   lcomm_status status = lcomm_create(&self->boot, config, &comm);

@@ -7,6 +7,9 @@
 
 #include "tests/support/forked.h"
 
+/* Over shared memory, as if on two nodes, with int8 and error feedback between them. */
+lcomm_config forked_config(lcomm_progress_mode progress);
+
 lcomm_comm *forked_create(forked *self, const lcomm_config *config);
 
 /* `what` says which call gave the status. */

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/written_text.h"
 #include "tools/codec/codec_csv.h"
 #include "tools/codec/codec_json.h"
 #include "tools/codec/codec_labels.h"
@@ -27,17 +28,7 @@
 #include "tools/common/tool_progress.h"
 #include "tools/common/tool_table.h"
 
-/* A file whose text can be looked at once it is closed. */
 static char *text;
-static size_t text_size;
-
-static FILE *open_text(void) {
-  free(text);
-  text = NULL;
-  FILE *file = open_memstream(&text, &text_size);
-  assert_non_null(file);
-  return file;
-}
 
 static size_t count_of(const char *haystack, const char *needle) {
   size_t count = 0;
@@ -52,7 +43,7 @@ static size_t count_of(const char *haystack, const char *needle) {
 static void print_table(bool colours) {
   static const char *const columns[] = {"name", "size\n(MB)", "note", NULL};
   tool_table table = {.columns = columns, .sides = "LRL"};
-  FILE *file = open_text();
+  FILE *file = open_text(&text);
   tool_table_row(&table);
   tool_table_put(&table, TOOL_COLOUR_NONE, "a\033[31mb");
   tool_table_put(&table, TOOL_COLOUR_GOOD, "%d", 12345);
@@ -148,7 +139,7 @@ static void labels_at_the_edge_stay_inside(void **state) {
 
 static void no_text_ends_a_string_of_gnuplot(void **state) {
   (void)state;
-  FILE *file = open_text();
+  FILE *file = open_text(&text);
   lcomm_panel_quote("it's\n`rm`\\", file);
   fclose(file);
   assert_string_equal(text, "'it''s?`rm`\\'");
@@ -241,7 +232,7 @@ static size_t field_count(const char *line) {
 
 static void every_line_of_csv_has_eleven_fields(void **state) {
   const run *r = *state;
-  FILE *file = open_text();
+  FILE *file = open_text(&text);
   assert_true(lcomm_csv_print(&r->results, file));
   fclose(file);
   for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
@@ -267,7 +258,7 @@ static double number_at(const cJSON *object, const char *first, const char *seco
 
 static void json_has_all_that_was_measured(void **state) {
   const run *r = *state;
-  FILE *file = open_text();
+  FILE *file = open_text(&text);
   assert_true(lcomm_json_print(&r->results, file));
   fclose(file);
   cJSON *root = cJSON_Parse(text);
@@ -296,7 +287,7 @@ static void the_report_names_every_codec_and_has_no_colours_in_a_file(void **sta
   run *r = *state;
   lcomm_result_refuse(&r->results.codecs[1], "it %s", "rains");
   lcomm_result_refuse(&r->results.codecs[1], "it snows");
-  FILE *file = open_text();
+  FILE *file = open_text(&text);
   assert_true(lcomm_report_print(&r->results, file));
   fclose(file);
   /* verdict, accuracy, tensors, three speeds, prediction; int8 has a comparison, too */
@@ -309,7 +300,7 @@ static void the_report_names_every_codec_and_has_no_colours_in_a_file(void **sta
 
 static void a_plot_has_a_label_for_every_codec_in_both_panels(void **state) {
   run *r = *state;
-  FILE *file = open_text();
+  FILE *file = open_text(&text);
   lcomm_plot_script(&r->results, "a'b.svg", file);
   fclose(file);
   assert_int_equal(count_of(text, "set terminal svg "), 1);
@@ -321,7 +312,7 @@ static void a_plot_has_a_label_for_every_codec_in_both_panels(void **state) {
   assert_int_equal(count_of(text, "inf"), 0);
   r->options.speed = false;
   r->results.codecs[2].quality.given_square = 0.0; /* an NMSE that no axis has */
-  file = open_text();
+  file = open_text(&text);
   lcomm_plot_script(&r->results, "b.png", file);
   fclose(file);
   assert_int_equal(count_of(text, "set terminal pngcairo size 900,"), 1);

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "kernels/element.h"
+#include "tests/support/written_text.h"
 #include "tools/common/tool_element.h"
 #include "tools/common/tool_json.h"
 #include "tools/common/tool_options.h"
@@ -93,8 +94,7 @@ static void mistakes_are_named(void **state) {
 static void a_line_of_json_has_all_kinds_of_values(void **state) {
   (void)state;
   char *text = NULL;
-  size_t size = 0;
-  FILE *file = open_memstream(&text, &size);
+  FILE *file = open_text(&text);
   tool_json json = tool_json_begin();
   cJSON *array = tool_json_array(&json, json.root, "a");
   tool_json_number(&json, array, NULL, 1073741824.0);

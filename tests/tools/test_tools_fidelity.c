@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/support/written_text.h"
 #include "tools/fidelity/fidelity_options.h"
 #include "tools/fidelity/fidelity_plot.h"
 #include "tools/fidelity/fidelity_table.h"
@@ -278,7 +279,6 @@ static void curves_are_means_of_the_seeds(void **state) {
 /* ------------------------------------------------------------------- output */
 
 static char *text;
-static size_t text_size;
 
 static void summarise_all(fidelity_summary *all) {
   fidelity_options o = parse(small_grid, TOOL_RUN);
@@ -288,14 +288,6 @@ static void summarise_all(fidelity_summary *all) {
     fidelity_summarise(&o.grid, i, &store, &all[i]);
   }
   fidelity_store_free(&store);
-}
-
-static FILE *open_text(void) {
-  free(text);
-  text = NULL;
-  FILE *file = open_memstream(&text, &text_size);
-  assert_non_null(file);
-  return file;
 }
 
 static size_t lines_of(const char *of) {
@@ -310,12 +302,12 @@ static void tables_have_a_row_for_what_was_trained(void **state) {
   (void)state;
   fidelity_summary all[6];
   summarise_all(all);
-  FILE *file = open_text();
+  FILE *file = open_text(&text);
   assert_true(fidelity_table_print(all, 6, false, file));
   fclose(file);
   assert_int_equal(lines_of(text), 2 + 3);
   assert_non_null(strstr(text, "below"));
-  file = open_text();
+  file = open_text(&text);
   fidelity_table_csv(all, 6, file);
   fclose(file);
   assert_int_equal(lines_of(text), 1 + 3);
@@ -326,14 +318,14 @@ static void pictures_have_a_panel_for_what_was_trained(void **state) {
   (void)state;
   fidelity_summary all[6];
   summarise_all(all);
-  FILE *file = open_text();
+  FILE *file = open_text(&text);
   fidelity_plot_accuracy(all, 6, 3, "it's.svg", file);
   fclose(file);
   assert_non_null(strstr(text, "layout 1,1"));
   assert_non_null(strstr(text, "set output 'it''s.svg'"));
   assert_non_null(strstr(text, "20 89.6666667 1.25830574 0x1f77b4 \"a\"\n"));
   assert_non_null(strstr(text, "first 89 to graph 1,first 91 "));
-  file = open_text();
+  file = open_text(&text);
   fidelity_plot_loss(all, 6, 3, "loss.svg", file);
   fclose(file);
   assert_non_null(strstr(text, "$curve0 << EOD\n2.5 2 0\n7.5 0.899999"));

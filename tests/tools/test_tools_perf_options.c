@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/written_text.h"
 #include "tools/perf/perf_options.h"
 #include "tools/perf/perf_values.h"
 
@@ -239,9 +240,7 @@ static void help_names_what_belongs_to_the_collective(void **state) {
   for (int kind = LCOMM_PERF_ALLREDUCE; kind <= LCOMM_PERF_ALLTOALL; kind++) {
     const lcomm_perf_collective *collective = lcomm_perf_collective_of((lcomm_perf_kind)kind);
     char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    assert_non_null(file);
+    FILE *file = open_text(&text);
     lcomm_perf_help(file, collective);
     fclose(file);
     assert_non_null(strstr(text, collective->tool));

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/support/written_text.h"
 #include "tools/perf/perf_report.h"
 
 enum { RANKS = 2 };
@@ -25,7 +26,6 @@ enum { RANKS = 2 };
 static const lcomm_perf_site site = {
     .ranks = RANKS, .nodes = 1, .hosts = 1, .transports = "shm,ucx", .interfaces = "eth9"};
 static char *table;
-static size_t table_size;
 static char json_path[] = "/tmp/libcomm-perf-XXXXXX";
 static lcomm_perf_options options;
 static double phases[LCOMM_PERF_PHASE_COUNT * RANKS];
@@ -62,10 +62,7 @@ static lcomm_perf_row row_of(const char *label) {
 
 static void show(int argc, char **argv, const lcomm_perf_row *rows, int count) {
   lcomm_perf_report report;
-  free(table);
-  table = NULL;
-  FILE *file = open_memstream(&table, &table_size);
-  assert_non_null(file);
+  FILE *file = open_text(&table);
   assert_null(lcomm_perf_report_begin(&report, &options, &site, file, argc, argv));
   for (int i = 0; i < count; i++) {
     lcomm_perf_report_row(&report, &rows[i]);

@@ -11,13 +11,23 @@ static void put_word(const char *text, FILE *file) {
   fputc(',', file);
 }
 
-/* An empty cell for what is not known. */
-static void put_figure(double value, FILE *file) {
-  if (value > 0.0) {
-    fprintf(file, "%.9g", value);
+static void put_words(const char *const *texts, size_t count, FILE *file) {
+  for (size_t i = 0; i < count; i++) {
+    put_word(texts[i], file);
   }
-  fputc(',', file);
 }
+
+/* An empty cell for what is not known. */
+static void put_figures(const double *values, size_t count, FILE *file) {
+  for (size_t i = 0; i < count; i++) {
+    if (values[i] > 0.0) {
+      fprintf(file, "%.9g", values[i]);
+    }
+    fputc(',', file);
+  }
+}
+
+#define LENGTH_OF(array) (sizeof(array) / sizeof(array)[0])
 
 static void put_case(const experiment_case *it, FILE *file) {
   put_word(it->of->name, file);
@@ -32,34 +42,33 @@ static void put_case(const experiment_case *it, FILE *file) {
 static void put_training(const experiment_result *had, double accuracy, FILE *file) {
   bool trained = had->epoch_count > 0;
   const experiment_epoch *last = trained ? &had->epochs[had->epoch_count - 1] : NULL;
-  put_figure(experiment_result_epoch_s(had), file);
-  put_figure(accuracy > 0.0 ? experiment_result_time_to(had, accuracy) : 0.0, file);
-  put_figure(trained ? last->accuracy : 0.0, file);
-  put_figure(trained ? last->sent_bytes : 0.0, file);
-  put_figure(had->interface_bytes, file);
-  put_figure(had->step_s, file);
-  put_figure(had->compute_s, file);
-  put_figure(had->encode_s, file);
-  put_figure(had->decode_s, file);
-  put_figure(had->wait_s, file);
+  const double figures[] = {experiment_result_epoch_s(had),
+                            accuracy > 0.0 ? experiment_result_time_to(had, accuracy) : 0.0,
+                            trained ? last->accuracy : 0.0,
+                            trained ? last->sent_bytes : 0.0,
+                            had->interface_bytes,
+                            had->step_s,
+                            had->compute_s,
+                            had->encode_s,
+                            had->decode_s,
+                            had->wait_s};
+  put_figures(figures, LENGTH_OF(figures), file);
 }
 
 static void put_line(const experiment_report *of, size_t i, const experiment_row *row, FILE *file) {
   static const char *const states[] = {"missing", "good", "failed"};
+  static const experiment_row none;
   const experiment_result *had = &of->of->results[i];
+  row = row ? row : &none;
+  const double sizes[] = {row->size, row->median_s, row->busbw_gb_s};
+  const char *const origin[] = {had->transport, had->interface, had->date, had->commit, had->host};
   put_case(&of->of->cases[i], file);
   put_word(states[had->state], file);
   put_word(had->why, file);
-  put_figure(had->wall_s, file);
+  put_figures(&had->wall_s, 1, file);
   put_training(had, of->of->file.accuracy, file);
-  put_figure(row ? row->size : 0.0, file);
-  put_figure(row ? row->median_s : 0.0, file);
-  put_figure(row ? row->busbw_gb_s : 0.0, file);
-  put_word(had->transport, file);
-  put_word(had->interface, file);
-  put_word(had->date, file);
-  put_word(had->commit, file);
-  put_word(had->host, file);
+  put_figures(sizes, LENGTH_OF(sizes), file);
+  put_words(origin, LENGTH_OF(origin), file);
   tool_put_quoted(had->machine, file);
   fputc('\n', file);
 }
