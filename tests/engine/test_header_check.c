@@ -170,6 +170,20 @@ static void a_size_that_is_not_that_of_its_count_is_damage(void **state) {
   }
 }
 
+/* Room for a payload whose size its count does not say is made for the largest one. */
+static void a_payload_that_has_no_room_is_damage(void **state) {
+  uint8_t bytes[LCOMM_WIRE_HEADER_SIZE];
+  (void)state;
+  for (int i = 0; i < EXPECTATIONS; i++) {
+    lcomm_header_expected ours = expect(&expectations[i], bytes);
+    lcomm_wire_header theirs = ours.header;
+    theirs.payload_size++;
+    lcomm_header_verdict verdict = lcomm_header_check(&theirs, &ours);
+    assert_int_equal(verdict.status, LCOMM_ERR_WIRE);
+    assert_int_equal(verdict.field, LCOMM_HEADER_PAYLOAD_SIZE);
+  }
+}
+
 /* -------------------------------------------------- on the way to a peer */
 
 static const lcomm_transport_table *usual;
@@ -239,6 +253,7 @@ int main(void) {
       cmocka_unit_test(two_flipped_bits_are_damage_and_no_other_call),
       cmocka_unit_test(a_header_of_another_call_is_a_mismatch_that_names_what_differs),
       cmocka_unit_test(a_size_that_is_not_that_of_its_count_is_damage),
+      cmocka_unit_test(a_payload_that_has_no_room_is_damage),
       FORKED_TEST(a_bit_flipped_on_the_way_is_a_wire_error_on_both_ranks, 2),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
