@@ -35,6 +35,10 @@ static lcomm_status remembered(lcomm_comm *comm, const lcomm_request *handle) {
   return (lcomm_status)handle->status;
 }
 
+static bool is_over(const lcomm_operation *operation) {
+  return operation->over && (!operation->beside || *operation->beside);
+}
+
 static lcomm_status wait_for(lcomm_comm *comm, lcomm_request *request) {
   lcomm_operation *operation = request->internal;
   if (!operation) {
@@ -42,6 +46,9 @@ static lcomm_status wait_for(lcomm_comm *comm, lcomm_request *request) {
   }
   LCOMM_TRY(lcomm_check_owner(comm, operation->run->comm, "lcomm_wait", "request"));
   lcomm_operations_wait(comm, &operation->over); /* its result is the operation's */
+  if (operation->beside) {
+    lcomm_operations_wait(comm, operation->beside);
+  }
   return collect(comm, request);
 }
 
@@ -85,14 +92,14 @@ static lcomm_status test(lcomm_comm *comm, lcomm_request *request, int *done) {
     return remembered(comm, request);
   }
   LCOMM_TRY(lcomm_check_owner(comm, operation->run->comm, "lcomm_test", "request"));
-  if (!operation->over) {
+  if (!is_over(operation)) {
     (void)move_on(comm); /* what fails ends the operation */
   }
-  if (!operation->over) {
+  if (!is_over(operation)) {
     keep_waiting(comm, operation);
   }
-  *done = operation->over;
-  return operation->over ? collect(comm, request) : LCOMM_OK;
+  *done = is_over(operation);
+  return *done ? collect(comm, request) : LCOMM_OK;
 }
 
 lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done) {

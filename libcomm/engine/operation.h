@@ -35,7 +35,9 @@ struct lcomm_operation {
   void *owner;             /* for end and collected: a bucket or a residual, or NULL */
   const bool *awaited; /* set when what the program waits for is there: `over`, or the owner's */
   lcomm_operation_end collected; /* its request was waited for; NULL: the run is kept */
-  bool detached; /* nobody has a request of it: given back by itself when it is over */
+  const bool *beside; /* set when another operation is over that the request waits for, too; NULL:
+                         there is none */
+  bool detached;      /* nobody has a request of it: given back by itself when it is over */
   struct lcomm_stream_gate *gate; /* of the caller's stream that waits for it, or NULL */
 
   lcomm_operation *next, *next_idle, *next_made;

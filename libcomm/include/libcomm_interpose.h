@@ -268,6 +268,19 @@ LCOMM_API lcomm_status lcomm_residual_discard(lcomm_residual *residual);
  * Errors: ARGUMENT, STATE while a call with it is in flight. */
 LCOMM_API lcomm_status lcomm_residual_get(const lcomm_residual *residual, float *values);
 
+/* What the guard (guard=STEPS of the policy; libcomm_tensors.h under GUARD, where all figures are
+ * defined) found of its calls. Each STEPS-th call is sampled; the samples are summed beside the
+ * next call with the residual, whose request waits for that, too; and the figures are there when
+ * that one is over. A call beside which samples are summed is not sampled. What is beyond its limit
+ * goes to a milder codec with the call after that one, which is exact and flushes the residual, on
+ * all ranks alike. lcomm_policy_set() puts all residuals back to the policy's codec; a loaded state
+ * says nothing of it. The sum of samples is one of the program's calls in the numbers by which
+ * stochastic rounding is seeded in plain calls and in those of residuals without a name.
+ * figures->tensor is the name of the residual, "" without one; `step` counts calls. Errors:
+ * ARGUMENT, or the sticky error. */
+LCOMM_API lcomm_status lcomm_residual_guard(const lcomm_residual *residual,
+                                            lcomm_guard_figures *figures);
+
 /* Forget it, and what it holds. Local call. Errors: ARGUMENT for NULL, STATE while a call
  * with it is in flight. */
 LCOMM_API lcomm_status lcomm_residual_destroy(lcomm_residual *residual);

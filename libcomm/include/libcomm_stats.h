@@ -41,7 +41,7 @@ typedef struct lcomm_stats {
   uint64_t discarded;                        /* steps of tensors, and calls with a residual, that
                                                 were undone */
   /* guard= of the policy; of the last check the worst of all tensors, see lcomm_guard_figures */
-  uint64_t guard_checks; /* steps that were checked */
+  uint64_t guard_checks; /* steps that were checked, and calls with a residual */
   uint64_t guard_beyond; /* tensors found beyond a limit, each check counted */
   uint64_t guard_waited; /* entries of top-k found waiting, over all checks */
   double guard_error, guard_cosine, guard_residual;

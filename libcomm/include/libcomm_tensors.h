@@ -204,8 +204,9 @@ LCOMM_API lcomm_status lcomm_tensor_codec(lcomm_comm *comm, const lcomm_tensor *
  *
  * A check that finds no finite gradient other than 0 says nothing and decides nothing, nor does a
  * step that nonfinite=discard undoes. Tensors that stay exact (min=, exempt=, warm-up steps) are
- * not checked, nor are calls with a residual. Of tensors on a device what is sampled is copied to
- * the host, where it is summed and compared. */
+ * not checked. Of tensors on a device what is sampled is copied to the host, where it is summed and
+ * compared. Calls with a residual are guarded likewise (lcomm_residual_guard() in
+ * libcomm_interpose.h). */
 
 enum { LCOMM_GUARD_CODEC_MAX = 64 };
 
@@ -230,7 +231,8 @@ LCOMM_API lcomm_status lcomm_tensor_guard(lcomm_comm *comm, const lcomm_tensor *
                                           lcomm_guard_figures *figures);
 
 /* Called for each tensor that was checked, on every rank, by the thread that is in
- * lcomm_tensors_wait(). figures: valid during the call. It must not call libcomm. */
+ * lcomm_tensors_wait(); and for each residual, by the one that finds its request over. figures:
+ * valid during the call. It must not call libcomm. */
 typedef void (*lcomm_guard_function)(void *context, const lcomm_guard_figures *figures);
 
 /* From the next check on `function` is called; NULL: none is. Local call. Errors: ARGUMENT, or the

@@ -30,7 +30,8 @@ enum { LCOMM_OP_KIND_TEXT_MAX = 64 };
   X(LCOMM_OP_KIND_DISCARD_CALL, "lcomm_residual_discard")                                          \
   X(LCOMM_OP_KIND_MEASURE, "lcomm_create") /* what links cost, for net=auto */                     \
   X(LCOMM_OP_KIND_GUARD, NULL)             /* the exact sum of samples of tensors */               \
-  X(LCOMM_OP_KIND_REVISE, NULL)            /* what net=auto takes from the plain calls so far */
+  X(LCOMM_OP_KIND_REVISE, NULL)            /* what net=auto takes from the plain calls so far */   \
+  X(LCOMM_OP_KIND_GUARD_CALL, NULL)        /* the exact sum of samples of a residual's call */
 
 typedef enum lcomm_op_kind {
 #define LCOMM_OP_KIND_ENUM(id, call) id,

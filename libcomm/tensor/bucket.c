@@ -266,7 +266,7 @@ static lcomm_status make_ef(lcomm_bucket *bucket) {
       .undo = policy->undo,
       .background = true};
   if (bucket->rungs > 0) {
-    bucket->ef.milder = lcomm_guard_codec(bucket, bucket->rungs);
+    bucket->ef.milder = lcomm_guard_codec(&bucket->ef, bucket->rungs);
   }
   return bucket->ends ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }

@@ -10,16 +10,15 @@
 
 /* ---------------------------------------------------------------- making */
 
-const lcomm_codec_choice *lcomm_guard_policy_codec(const lcomm_bucket *bucket) {
-  const lcomm_comm *comm = bucket->comm;
-  return lcomm_farthest_codec(&bucket->ef.request.net, &comm->settings.policy.node,
-                              comm->topo.nodes);
+const lcomm_codec_choice *lcomm_guard_policy_codec(const lcomm_ef *ef) {
+  const lcomm_comm *comm = ef->comm;
+  return lcomm_farthest_codec(&ef->request.net, &comm->settings.policy.node, comm->topo.nodes);
 }
 
-lcomm_codec_choice lcomm_guard_codec(const lcomm_bucket *bucket, unsigned rungs) {
+lcomm_codec_choice lcomm_guard_codec(const lcomm_ef *ef, unsigned rungs) {
   lcomm_codec_choice choice;
-  (void)lcomm_milder_codec(lcomm_guard_policy_codec(bucket), rungs,
-                           bucket->comm->settings.policy.momentum > 0, &choice);
+  (void)lcomm_milder_codec(lcomm_guard_policy_codec(ef), rungs,
+                           ef->comm->settings.policy.momentum > 0, &choice);
   return choice;
 }
 
@@ -31,7 +30,7 @@ typedef struct extent {
 
 static bool is_guarded(const lcomm_bucket *bucket) {
   return !bucket->ef.exact && bucket->count > 0 &&
-         lcomm_guard_policy_codec(bucket)->format.codec->id != LCOMM_CODEC_NONE;
+         lcomm_guard_policy_codec(&bucket->ef)->format.codec->id != LCOMM_CODEC_NONE;
 }
 
 static extent measure(const lcomm_comm *comm) {
@@ -44,14 +43,21 @@ static extent measure(const lcomm_comm *comm) {
   return all;
 }
 
+void lcomm_guard_share_out(lcomm_guard_share *share, uint64_t count, uint64_t all_count,
+                           size_t all) {
+  share->has_residual = lcomm_guard_codec(share->ef, share->guarded->rungs).error_feedback;
+  unsigned lanes = lcomm_guard_lanes(share);
+  share->sample =
+      lcomm_guard_sample_of(count, lcomm_guard_sample_count(count, lanes, all_count, all));
+}
+
 static void add_share(lcomm_guard *guard, lcomm_tensor *tensor, const extent *all) {
   lcomm_guard_share *share = &guard->shares[guard->share_count];
-  share->tensor = tensor;
-  share->number = (uint32_t)guard->share_count;
-  share->has_residual = lcomm_guard_codec(tensor->bucket, tensor->guarded.rungs).error_feedback;
-  share->sample = lcomm_guard_sample_of(
-      tensor->count, lcomm_guard_sample_count(tensor->count, 1 + share->has_residual, all->elements,
-                                              all->tensors));
+  *share = (lcomm_guard_share){.guarded = &tensor->guarded,
+                               .ef = &tensor->bucket->ef,
+                               .offset = tensor->offset,
+                               .number = (uint32_t)guard->share_count};
+  lcomm_guard_share_out(share, tensor->count, all->elements, all->tensors);
   tensor->guarded.share = share;
   tensor->guarded.figures.tensor = tensor->name;
   guard->rows[guard->share_count++] = &tensor->guarded.figures;
@@ -66,28 +72,30 @@ static void add_shares(lcomm_guard *guard, const extent *all) {
   }
 }
 
-/* The run of the sum is made here too, so that a check allocates nothing. */
-static lcomm_status make(lcomm_guard *guard, const extent *all) {
-  lcomm_comm *comm = guard->comm;
+lcomm_status lcomm_guard_complete(lcomm_guard *guard) {
   lcomm_run *run = NULL;
+  guard->ef = (lcomm_ef){.comm = guard->comm,
+                         .request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
+                                     .dtype = LCOMM_FLOAT32,
+                                     .op = LCOMM_SUM,
+                                     .error_feedback = true},
+                         .exact = true,
+                         .background = guard->shares[0].ef->background};
+  if (!lcomm_guard_place(guard)) {
+    return LCOMM_ERR_MEMORY;
+  }
+  guard->ef.result = lcomm_span_whole(0, guard->ef.request.count);
+  return lcomm_ef_take_run(&guard->ef, 0, &run);
+}
+
+static lcomm_status make(lcomm_guard *guard, const extent *all) {
   guard->shares = calloc(all->tensors, sizeof *guard->shares);
   guard->rows = calloc(all->tensors, sizeof *guard->rows);
   if (!guard->shares || !guard->rows) {
     return LCOMM_ERR_MEMORY;
   }
   add_shares(guard, all);
-  guard->ef = (lcomm_ef){.comm = comm,
-                         .request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
-                                     .dtype = LCOMM_FLOAT32,
-                                     .op = LCOMM_SUM,
-                                     .error_feedback = true},
-                         .exact = true,
-                         .background = true};
-  if (!lcomm_guard_place(guard)) {
-    return LCOMM_ERR_MEMORY;
-  }
-  guard->ef.result = lcomm_span_whole(0, guard->ef.request.count);
-  return lcomm_ef_take_run(&guard->ef, 0, &run);
+  return lcomm_guard_complete(guard);
 }
 
 static bool is_wanted(const lcomm_comm *comm, const extent *all) {
@@ -105,6 +113,7 @@ lcomm_status lcomm_guard_plan(lcomm_comm *comm) {
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for the guard");
   }
   guard->comm = comm;
+  guard->location = comm->tensors->location;
   comm->tensors->guard = guard;
   lcomm_status status = make(guard, &all);
   if (status == LCOMM_ERR_MEMORY) {
@@ -125,7 +134,7 @@ void lcomm_guard_free(lcomm_comm *comm) {
   comm->summary.guarded = NULL;
   comm->summary.guarded_count = 0;
   for (size_t i = 0; i < guard->share_count; i++) {
-    guard->shares[i].tensor->guarded.share = NULL;
+    guard->shares[i].guarded->share = NULL;
   }
   lcomm_guard_free_memory(guard);
   free(guard->shares);
@@ -134,11 +143,14 @@ void lcomm_guard_free(lcomm_comm *comm) {
   comm->tensors->guard = NULL;
 }
 
+void lcomm_guarded_forget(lcomm_guarded *guarded) {
+  guarded->rungs = 0;
+  guarded->good = guarded->patience = 0;
+  guarded->came_back = false;
+}
+
 void lcomm_guard_forget(lcomm_comm *comm) {
   for (size_t i = 0; i < comm->tensors->count; i++) {
-    lcomm_guarded *guarded = &comm->tensors->list[i]->guarded;
-    guarded->rungs = 0;
-    guarded->good = guarded->patience = 0;
-    guarded->came_back = false;
+    lcomm_guarded_forget(&comm->tensors->list[i]->guarded);
   }
 }

@@ -46,16 +46,21 @@ typedef struct lcomm_guard_staged {
   float *result;
 } lcomm_guard_staged;
 
-/* The sample of one tensor. Elements count from the tensor's first one. */
+/* The sample of one tensor, or of the calls with one residual. Elements count from its first one.
+ */
 typedef struct lcomm_guard_share {
-  struct lcomm_tensor *tensor;
-  lcomm_sample sample;   /* in this check */
-  uint32_t number;       /* of this share: other shares have other blocks */
-  bool has_residual;     /* its codec may have, see `by` */
-  bool taken;            /* in this step */
-  lcomm_codec_choice by; /* in this step, on the farthest links; of net=auto what it has chosen */
-  /* In lcomm_guard.sums: contributions, then residuals if it has any, of all blocks; and in the end
-   * how many entries waited. */
+  lcomm_guarded *guarded; /* what is known of it */
+  const lcomm_ef *ef;     /* of its bucket, or of the residual */
+  uint64_t offset;        /* of its first element in the vector of `ef` */
+  lcomm_sample sample;    /* in this check */
+  uint32_t number;        /* of this share: other shares have other blocks */
+  bool has_residual;      /* its codec may have, see `by` */
+  bool taken;             /* in this step, or in a call whose samples are not summed yet */
+  uint64_t step;          /* or call, whose sample it is */
+  lcomm_codec_choice by;  /* of it, on the farthest links; of net=auto what it has chosen */
+  /* In lcomm_guard.sums: contributions, then residuals if it has any, of all blocks; of a
+   * reduce-scatter, of which each rank has a part, results as well; and in the end how many entries
+   * waited. */
   float *sums, *waited;
   float *results; /* what the codec made of the sum */
   lcomm_guard_staged staged;
@@ -66,13 +71,20 @@ typedef struct lcomm_guard {
   lcomm_ef ef; /* of the sum of samples, which is exact */
   float *sums; /* ef.request.count of them */
   float *results;
-  float *pinned;             /* of tensors on a device: what is staged; else NULL */
-  lcomm_guard_share *shares; /* share_count of them, bucket after bucket */
+  lcomm_memory_location location; /* of what is sampled */
+  float *pinned;                  /* of data on a device: what is staged; else NULL */
+  lcomm_guard_share *shares;      /* share_count of them, bucket after bucket */
   size_t share_count;
   const lcomm_guard_figures **rows; /* of each share, for the table of statistics */
-  bool over;                        /* the sum of this step */
+  bool over;                        /* the sum of this check */
   bool changed;                     /* a tensor has another codec from the next step on */
 } lcomm_guard;
+
+/* The operation that sums the samples of a check. */
+typedef struct lcomm_guard_sum {
+  lcomm_op_kind op_kind;
+  uint64_t residual; /* by which ranks know the owner, 0: tensors */
+} lcomm_guard_sum;
 
 /* ---------------------------------------------------------------- guard.c */
 
@@ -85,10 +97,21 @@ void lcomm_guard_free(lcomm_comm *comm);
  */
 void lcomm_guard_forget(lcomm_comm *comm);
 
-/* What the policy has for the tensors of a bucket on the farthest links, and the codec that is
- * `rungs` milder, see lcomm_ef.milder. */
-const lcomm_codec_choice *lcomm_guard_policy_codec(const struct lcomm_bucket *bucket);
-lcomm_codec_choice lcomm_guard_codec(const struct lcomm_bucket *bucket, unsigned rungs);
+/* A guard whose shares are there gets its memory, and the run of its sum: a check allocates
+ * nothing. MEMORY, and what a plan can fail with. */
+lcomm_status lcomm_guard_complete(lcomm_guard *guard);
+
+/* What the policy has for such data on the farthest links, and the codec that is `rungs` milder,
+ * see lcomm_ef.milder. */
+const lcomm_codec_choice *lcomm_guard_policy_codec(const lcomm_ef *ef);
+lcomm_codec_choice lcomm_guard_codec(const lcomm_ef *ef, unsigned rungs);
+
+/* Elements of it are sampled at most, as one of several with `all_count` elements together. */
+void lcomm_guard_share_out(lcomm_guard_share *share, uint64_t count, uint64_t all_count,
+                           size_t all);
+
+/* Nothing is remembered: the codec is that of the policy. */
+void lcomm_guarded_forget(lcomm_guarded *guarded);
 
 /* ---------------------------------------------------------- guard_check.c */
 
@@ -98,6 +121,10 @@ bool lcomm_guard_is_due(const lcomm_comm *comm);
 /* The end of a step whose buckets are over, not yet counted: sum and evaluate, if samples were
  * taken. Collective. Errors of an operation. */
 lcomm_status lcomm_guard_check(lcomm_comm *comm);
+
+/* Start the sum of samples that are there; evaluate what was summed. Errors of an operation. */
+lcomm_status lcomm_guard_start_sum(lcomm_guard *guard, const lcomm_guard_sum *of);
+void lcomm_guard_evaluate_all(lcomm_guard *guard);
 
 /* The step was counted: regroup tensors whose codec changes. Collective. As lcomm_buckets_plan. */
 lcomm_status lcomm_guard_change(lcomm_comm *comm);
@@ -111,6 +138,9 @@ uint64_t lcomm_guard_sample_count(uint64_t count, unsigned lanes, uint64_t all_c
 /* The sample of `elements` elements, or a block at least, of a tensor of `count`. */
 lcomm_sample lcomm_guard_sample_of(uint64_t count, uint64_t elements);
 
+/* Numbers that are summed of each element. */
+unsigned lcomm_guard_lanes(const lcomm_guard_share *share);
+
 /* Where it lies in the check of step `step`. */
 void lcomm_guard_sample_draw(lcomm_guard_share *share, uint64_t step);
 
@@ -119,6 +149,12 @@ void lcomm_guard_sample_draw(lcomm_guard_share *share, uint64_t step);
  * run's backend, whose errors they have. */
 lcomm_status lcomm_guard_take(struct lcomm_bucket *bucket, lcomm_run *run, const void *vector);
 lcomm_status lcomm_guard_keep(struct lcomm_bucket *bucket, lcomm_run *run, const void *vector);
+
+/* The same of one share. */
+lcomm_status lcomm_guard_take_share(lcomm_guard_share *share, lcomm_run *run, const void *vector,
+                                    uint64_t step);
+lcomm_status lcomm_guard_keep_share(const lcomm_guard_share *share, lcomm_run *run,
+                                    const void *vector);
 
 /* --------------------------------------------------------- guard_memory.c */
 
@@ -129,7 +165,10 @@ void lcomm_guard_free_memory(lcomm_guard *guard);
 /* The run is over: what was staged comes to where it is summed and compared. */
 void lcomm_guard_fetch(const lcomm_guard_share *share);
 
-/* ------------------------------------------------------- guard_evaluate.c */
+/* What is sampled from here on lies elsewhere. Nothing is staged. False without memory. */
+bool lcomm_guard_move(lcomm_guard *guard, lcomm_memory_location location);
+
+/* ---------------------------------------------------------- guard_evaluate.c */
 
 /* error, cosine and residual of `count` elements: exact sums of contributions and of residuals
  * (NULL: none), and results. False, and nothing is written, where there is nothing to compare: all

@@ -22,13 +22,14 @@ static void end_sum(lcomm_operation *operation) {
   lcomm_operation_release(guard->comm, operation);
 }
 
-static lcomm_status start_sum(lcomm_guard *guard) {
+lcomm_status lcomm_guard_start_sum(lcomm_guard *guard, const lcomm_guard_sum *of) {
   lcomm_operation *operation = NULL;
   lcomm_operation_data data = {.vector = (uint8_t *)guard->sums,
                                .op = LCOMM_SUM,
                                .before = 1,
                                .after = 1,
-                               .op_kind = LCOMM_OP_KIND_GUARD,
+                               .op_kind = of->op_kind,
+                               .residual = of->residual,
                                .name = "guard"};
   guard->over = false;
   lcomm_status status = lcomm_operation_start(guard->comm, guard->ef.exact_run, &data, &operation);
@@ -49,13 +50,14 @@ static lcomm_status sum_samples(lcomm_guard *guard) {
     if (share->taken) {
       lcomm_guard_fetch(share);
     } else {
-      uint64_t lanes = 1 + share->has_residual;
-      memset(share->sums, 0, lanes * lcomm_sample_elements(&share->sample) * sizeof(float));
+      uint64_t elements = lcomm_guard_lanes(share) * lcomm_sample_elements(&share->sample);
+      memset(share->sums, 0, elements * sizeof(float));
       *share->waited = 0;
     }
   }
   uint32_t before = comm->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS];
-  LCOMM_TRY(start_sum(guard));
+  const lcomm_guard_sum of = {.op_kind = LCOMM_OP_KIND_GUARD};
+  LCOMM_TRY(lcomm_guard_start_sum(guard, &of));
   lcomm_status status = lcomm_operations_wait(comm, &guard->over);
   comm->operations.seed_shift -= comm->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS] - before;
   return status;
@@ -65,7 +67,7 @@ static lcomm_status sum_samples(lcomm_guard *guard) {
 
 /* False where there was nothing to compare. */
 static bool compare(const lcomm_guard_share *share) {
-  lcomm_guarded *guarded = &share->tensor->guarded;
+  lcomm_guarded *guarded = share->guarded;
   lcomm_guard_figures *figures = &guarded->figures;
   uint64_t elements = lcomm_sample_elements(&share->sample);
   bool fed = share->has_residual && share->by.error_feedback;
@@ -74,7 +76,7 @@ static bool compare(const lcomm_guard_share *share) {
     return false;
   }
   lcomm_codec_choice_format(&share->by, figures->codec, sizeof(figures->codec));
-  figures->step = share->tensor->comm->deferred.step;
+  figures->step = share->step;
   figures->waited = (uint64_t)*share->waited;
   figures->checks++;
   return true;
@@ -82,21 +84,20 @@ static bool compare(const lcomm_guard_share *share) {
 
 /* net=auto goes to the class below that of the codec which it had chosen. */
 static lcomm_codec_choice next_codec(const lcomm_guard_share *share, lcomm_guard_verdict verdict) {
-  lcomm_tensor *tensor = share->tensor;
-  lcomm_codec_choice next = lcomm_guard_codec(tensor->bucket, tensor->guarded.rungs);
+  lcomm_codec_choice next = lcomm_guard_codec(share->ef, share->guarded->rungs);
   while (verdict == LCOMM_GUARD_FALL && next.automatic != LCOMM_AUTO_NONE &&
          next.format.codec == share->by.format.codec) {
-    next = lcomm_guard_codec(tensor->bucket, ++tensor->guarded.rungs);
+    next = lcomm_guard_codec(share->ef, ++share->guarded->rungs);
   }
   return next;
 }
 
 static lcomm_guard_verdict evaluate(const lcomm_guard_share *share) {
-  const lcomm_policy *policy = &share->tensor->comm->settings.policy;
-  lcomm_guarded *guarded = &share->tensor->guarded;
+  const lcomm_policy *policy = &share->ef->comm->settings.policy;
+  lcomm_guarded *guarded = share->guarded;
   lcomm_codec_choice next;
-  bool has_milder = lcomm_milder_codec(lcomm_guard_policy_codec(share->tensor->bucket),
-                                       guarded->rungs + 1, policy->momentum > 0, &next);
+  bool has_milder = lcomm_milder_codec(lcomm_guard_policy_codec(share->ef), guarded->rungs + 1,
+                                       policy->momentum > 0, &next);
   guarded->patience += guarded->patience == 0 ? LCOMM_GUARD_PATIENCE : 0;
   lcomm_guard_verdict verdict =
       lcomm_guard_evaluate(&policy->guard, share->by.error_feedback, has_milder, guarded);
@@ -111,7 +112,7 @@ static void count_news(lcomm_guard_news *news, const lcomm_guard_share *share) {
   news->count++;
 }
 
-static void evaluate_all(lcomm_guard *guard) {
+static void evaluate_in_turn(lcomm_guard *guard) {
   lcomm_guard_news news[LCOMM_GUARD_RETURN + 1] = {{0}};
   lcomm_guard_begin_tell(guard);
   for (size_t i = 0; i < guard->share_count; i++) {
@@ -120,9 +121,9 @@ static void evaluate_all(lcomm_guard *guard) {
     if (!share->taken || !compare(share)) {
       continue;
     }
-    bool before = share->tensor->guarded.figures.beyond;
+    bool before = share->guarded->figures.beyond;
     lcomm_guard_verdict verdict = evaluate(share);
-    bool beyond = share->tensor->guarded.figures.beyond;
+    bool beyond = share->guarded->figures.beyond;
     guard->changed |= verdict != LCOMM_GUARD_STAY;
     if (verdict != LCOMM_GUARD_STAY || (beyond && !before)) {
       count_news(&news[verdict], share);
@@ -132,6 +133,12 @@ static void evaluate_all(lcomm_guard *guard) {
   for (int verdict = LCOMM_GUARD_STAY; verdict <= LCOMM_GUARD_RETURN; verdict++) {
     lcomm_guard_log(guard, (lcomm_guard_verdict)verdict, &news[verdict]);
   }
+}
+
+void lcomm_guard_evaluate_all(lcomm_guard *guard) {
+  uint32_t environment = lcomm_fp_enter();
+  evaluate_in_turn(guard);
+  lcomm_fp_leave(environment);
 }
 
 static bool has_samples(const lcomm_guard *guard) {
@@ -144,9 +151,7 @@ static bool has_samples(const lcomm_guard *guard) {
 
 static lcomm_status check(lcomm_guard *guard) {
   LCOMM_TRY(sum_samples(guard));
-  uint32_t environment = lcomm_fp_enter();
-  evaluate_all(guard);
-  lcomm_fp_leave(environment);
+  lcomm_guard_evaluate_all(guard);
   return LCOMM_OK;
 }
 

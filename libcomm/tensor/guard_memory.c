@@ -13,14 +13,14 @@
 /* ------------------------------------------------------------------ pinned */
 
 static bool is_on_device(const lcomm_guard *guard) {
-  return lcomm_memory_is_on_device(guard->comm->tensors->location);
+  return lcomm_memory_is_on_device(guard->location);
 }
 
 /* Made while no stream is held. */
 static bool get_pinned(lcomm_guard *guard, uint64_t count) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
   void *memory = NULL;
-  int device = guard->comm->tensors->location.device, before = device;
+  int device = guard->location.device, before = device;
   (void)table->current(&before);
   bool made = lcomm_device_quiesce(guard->comm) == LCOMM_OK && table->use(device) == 0 &&
               table->memory.pinned_get((count + 1) * sizeof(float), &memory) == 0;
@@ -35,34 +35,54 @@ static void free_pinned(lcomm_guard *guard) {
     lcomm_device_quiesce_to_free();
     (void)lcomm_device_get(NULL)->memory.pinned_free(guard->pinned);
     lcomm_device_resume();
+    guard->pinned = NULL;
   }
 }
 
 /* ------------------------------------------------------------------- places */
 
+/* Results that are summed lie behind the residuals. */
+static bool sums_results(const lcomm_guard_share *share) {
+  return lcomm_ef_scatters(share->ef);
+}
+
 static void place_sums(lcomm_guard *guard, lcomm_guard_share *share, uint64_t *sum,
                        uint64_t *result) {
   uint64_t elements = lcomm_sample_elements(&share->sample);
+  uint64_t lanes = 1 + share->has_residual;
   share->sums = guard->sums + *sum;
-  share->results = guard->results + *result;
+  share->results = sums_results(share) ? share->sums + lanes * elements : guard->results + *result;
   share->waited = guard->sums + guard->ef.request.count - guard->share_count + share->number;
   share->staged = (lcomm_guard_staged){share->sums, share->sums + elements, share->results};
   if (guard->pinned) {
     float *pinned = guard->pinned + *sum + *result;
-    uint64_t lanes = 1 + share->has_residual;
     share->staged = (lcomm_guard_staged){pinned, pinned + elements, pinned + lanes * elements};
   }
-  *sum += (1 + share->has_residual) * elements;
+  *sum += lcomm_guard_lanes(share) * elements;
   *result += elements;
 }
 
-bool lcomm_guard_place(lcomm_guard *guard) {
-  uint64_t sums = 0, results = 0, sum = 0, result = 0;
+static void place_shares(lcomm_guard *guard) {
+  uint64_t sum = 0, result = 0;
+  for (size_t i = 0; i < guard->share_count; i++) {
+    place_sums(guard, &guard->shares[i], &sum, &result);
+  }
+}
+
+/* Sums, and results behind them. */
+static uint64_t count_staged(const lcomm_guard *guard, uint64_t *results) {
+  uint64_t sums = 0;
+  *results = 0;
   for (size_t i = 0; i < guard->share_count; i++) {
     uint64_t elements = lcomm_sample_elements(&guard->shares[i].sample);
-    sums += elements * (1 + guard->shares[i].has_residual);
-    results += elements;
+    sums += elements * lcomm_guard_lanes(&guard->shares[i]);
+    *results += elements;
   }
+  return sums;
+}
+
+bool lcomm_guard_place(lcomm_guard *guard) {
+  uint64_t results = 0, sums = count_staged(guard, &results);
   guard->ef.request.count = sums + guard->share_count;
   guard->sums =
       lcomm_links_memory_get(&guard->comm->links, guard->ef.request.count * sizeof(float));
@@ -71,9 +91,21 @@ bool lcomm_guard_place(lcomm_guard *guard) {
       (is_on_device(guard) && !get_pinned(guard, sums + results))) {
     return false;
   }
-  for (size_t i = 0; i < guard->share_count; i++) {
-    place_sums(guard, &guard->shares[i], &sum, &result);
+  place_shares(guard);
+  return true;
+}
+
+bool lcomm_guard_move(lcomm_guard *guard, lcomm_memory_location location) {
+  uint64_t results = 0, sums = count_staged(guard, &results);
+  if (lcomm_memory_is_beside(location, guard->location)) {
+    return true;
   }
+  free_pinned(guard);
+  guard->location = location;
+  if (is_on_device(guard) && !get_pinned(guard, sums + results)) {
+    return false;
+  }
+  place_shares(guard);
   return true;
 }
 

@@ -45,7 +45,7 @@ static void trace(const lcomm_comm *comm, const lcomm_guard_figures *figures, do
 
 void lcomm_guard_tell(lcomm_guard *guard, const lcomm_guard_share *share, double begin_s) {
   lcomm_comm *comm = guard->comm;
-  const lcomm_guarded *guarded = &share->tensor->guarded;
+  const lcomm_guarded *guarded = share->guarded;
   count(&comm->stats, &guarded->figures);
   if (comm->trace) {
     trace(comm, &guarded->figures, begin_s);
@@ -60,7 +60,7 @@ void lcomm_guard_tell(lcomm_guard *guard, const lcomm_guard_share *share, double
 /* What is beyond its limit. */
 static void write_cause(const lcomm_guard_share *share, const lcomm_guard_policy *policy,
                         char *text, size_t size) {
-  const lcomm_guard_figures *figures = &share->tensor->guarded.figures;
+  const lcomm_guard_figures *figures = &share->guarded->figures;
   if (share->by.error_feedback) {
     snprintf(text, size, "keeps a residual of %.3g times its gradient, and the limit is %.3g",
              figures->residual, policy->residual);
@@ -78,7 +78,7 @@ static void write_outcome(const lcomm_guard *guard, lcomm_guard_verdict verdict,
   if (verdict == LCOMM_GUARD_STAY) {
     snprintf(text, size, "%s", how);
   } else {
-    snprintf(text, size, "from the next step on it travels by %s", figures->next);
+    snprintf(text, size, "from here on it travels by %s", figures->next);
   }
 }
 
@@ -88,19 +88,20 @@ void lcomm_guard_log(const lcomm_guard *guard, lcomm_guard_verdict verdict,
   if (news->count == 0 || guard->comm->rank != 0) {
     return;
   }
-  const lcomm_guard_figures *figures = &news->first->tensor->guarded.figures;
+  const lcomm_guard_figures *figures = &news->first->guarded->figures;
   if (news->count > 1) {
     snprintf(more, sizeof(more), "; so for %zu more tensors", news->count - 1);
   }
   write_cause(news->first, &guard->comm->settings.policy.guard, cause, sizeof(cause));
   if (verdict == LCOMM_GUARD_RETURN) {
     snprintf(cause, sizeof(cause), "passed %llu checks",
-             (unsigned long long)news->first->tensor->guarded.patience);
+             (unsigned long long)news->first->guarded->patience);
   }
   write_outcome(guard, verdict, figures, outcome, sizeof(outcome));
-  snprintf(sentence, sizeof(sentence), "guard, step %llu: tensor %s, by %s, %s: %s%s",
-           (unsigned long long)figures->step, figures->tensor, figures->codec, cause, outcome,
-           more);
+  bool steps = news->first->ef->background; /* else calls with a residual */
+  snprintf(sentence, sizeof(sentence), "guard, %s %llu: %s %s, by %s, %s: %s%s",
+           steps ? "step" : "call", (unsigned long long)figures->step,
+           steps ? "tensor" : "residual", figures->tensor, figures->codec, cause, outcome, more);
   lcomm_log_warning(sentence);
 }
 

@@ -22,6 +22,10 @@ uint64_t lcomm_guard_sample_count(uint64_t count, unsigned lanes, uint64_t all_c
   return smaller(smaller(alike + (uint64_t)share, LCOMM_GUARD_SAMPLE_MAX), count);
 }
 
+unsigned lcomm_guard_lanes(const lcomm_guard_share *share) {
+  return 1u + share->has_residual + lcomm_ef_scatters(share->ef);
+}
+
 lcomm_sample lcomm_guard_sample_of(uint64_t count, uint64_t elements) {
   lcomm_sample sample = {.count = count, .block = (uint32_t)smaller(count, LCOMM_GUARD_BLOCK)};
   sample.blocks = sample.block > 0 ? elements / sample.block : 0;
@@ -35,39 +39,52 @@ void lcomm_guard_sample_draw(lcomm_guard_share *share, uint64_t step) {
 
 /* ----------------------------------------------------------------- taking */
 
-/* This rank keeps residuals and momentum of some elements, or none: those of before the step, which
- * has begun. */
+/* Of an array that has an element for each one that this rank keeps: those of before the step,
+ * which has begun. */
+static lcomm_status add_kept(const lcomm_guard_share *share, lcomm_run *run, lcomm_sampling *it,
+                             const lcomm_ef_array *array) {
+  const lcomm_feedback_state *feedback = run->feedback;
+  for (int i = 0; i < lcomm_ef_part_count(share->ef); i++) {
+    lcomm_span part = lcomm_ef_part(share->ef, feedback, i);
+    it->first = part.first;
+    it->count = part.count;
+    it->values = lcomm_ef_array_at(*array, part.first - feedback->first).before;
+    LCOMM_TRY(part.count > 0 ? run->backend->vectors->sample_add(run, it) : LCOMM_OK);
+  }
+  return LCOMM_OK;
+}
+
+/* This rank keeps residuals and momentum of some elements, or none. */
 static lcomm_status take_feedback(const lcomm_guard_share *share, lcomm_run *run,
                                   lcomm_sampling *it) {
   const lcomm_feedback_state *feedback = run->feedback;
-  const lcomm_backend_vectors *vectors = run->backend->vectors;
-  it->first = feedback ? feedback->first : 0;
-  it->count = feedback ? feedback->count : 0;
-  it->values = feedback ? lcomm_ef_array_at(feedback->residual, 0).before : NULL;
+  it->first = it->count = 0;
   it->destination = share->staged.residual;
-  LCOMM_TRY(vectors->sample(run, it));
-  if (!feedback || !feedback->momentum.now) {
+  LCOMM_TRY(run->backend->vectors->sample(run, it));
+  if (!feedback) {
     return LCOMM_OK;
   }
-  it->values = lcomm_ef_array_at(feedback->momentum, 0).before;
+  LCOMM_TRY(add_kept(share, run, it, &feedback->residual));
   it->factor = feedback->momentum_factor;
   it->destination = share->staged.gradient;
-  return vectors->sample_add(run, it);
+  return feedback->momentum.now ? add_kept(share, run, it, &feedback->momentum) : LCOMM_OK;
 }
 
 static lcomm_sampling sampling_of(const lcomm_guard_share *share, const void *vector) {
   return (lcomm_sampling){.sample = share->sample,
                           .values = vector,
-                          .count = share->tensor->bucket->count,
-                          .offset = share->tensor->offset,
+                          .count = share->ef->request.count,
+                          .offset = share->offset,
                           .factor = 1};
 }
 
-static lcomm_status take(lcomm_guard_share *share, lcomm_run *run, const void *vector) {
-  lcomm_guard_sample_draw(share, share->tensor->comm->deferred.step);
+lcomm_status lcomm_guard_take_share(lcomm_guard_share *share, lcomm_run *run, const void *vector,
+                                    uint64_t step) {
+  lcomm_guard_sample_draw(share, step);
   lcomm_sampling it = sampling_of(share, vector);
   it.destination = share->staged.gradient;
   share->taken = true;
+  share->step = step;
   share->by = *lcomm_farthest_codec(&run->plan->stages[LCOMM_STAGE_NET],
                                     &run->plan->stages[LCOMM_STAGE_NODE], run->comm->topo.nodes);
   LCOMM_TRY(run->backend->vectors->sample(run, &it));
@@ -81,18 +98,27 @@ static bool looks_at(const lcomm_bucket *bucket, const lcomm_run *run) {
 
 lcomm_status lcomm_guard_take(lcomm_bucket *bucket, lcomm_run *run, const void *vector) {
   for (size_t i = 0; looks_at(bucket, run) && i < bucket->tensor_count; i++) {
-    LCOMM_TRY(take(bucket->tensors[i]->guarded.share, run, vector));
+    LCOMM_TRY(lcomm_guard_take_share(bucket->tensors[i]->guarded.share, run, vector,
+                                     bucket->comm->deferred.step));
   }
   return LCOMM_OK;
 }
 
 /* ---------------------------------------------------------------- keeping */
 
-/* In units of contributions, of averages too. */
-static lcomm_status keep(const lcomm_guard_share *share, lcomm_run *run, const void *vector) {
+/* In units of contributions, of averages too. Of a reduce-scatter this rank has its part, and zeros
+ * of the others. */
+lcomm_status lcomm_guard_keep_share(const lcomm_guard_share *share, lcomm_run *run,
+                                    const void *vector) {
+  const lcomm_ef *ef = share->ef;
   lcomm_sampling it = sampling_of(share, vector);
   LCOMM_ASSERT(share->taken);
-  it.factor = lcomm_ef_units(&share->tensor->bucket->ef);
+  if (lcomm_ef_scatters(ef)) {
+    it.first = ef->result.first;
+    it.count = ef->result.count;
+    it.values = (const float *)vector + ef->result.first;
+  }
+  it.factor = lcomm_ef_units(ef);
   it.destination = share->staged.result;
   *share->waited = 0;
   return run->backend->vectors->sample(run, &it);
@@ -126,7 +152,7 @@ lcomm_status lcomm_guard_keep(lcomm_bucket *bucket, lcomm_run *run, const void *
     return LCOMM_OK;
   }
   for (size_t i = 0; i < bucket->tensor_count; i++) {
-    LCOMM_TRY(keep(bucket->tensors[i]->guarded.share, run, vector));
+    LCOMM_TRY(lcomm_guard_keep_share(bucket->tensors[i]->guarded.share, run, vector));
   }
   for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
     count_waiting(bucket, run, i);

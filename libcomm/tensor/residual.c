@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-#include "libcomm/tensor/residual.h"
+#include "libcomm/tensor/residual_guard.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,6 +165,7 @@ static void free_residual(lcomm_residual *residual) {
     residual->next->previous = residual->previous;
   }
   lcomm_handle_remove(residual);
+  lcomm_residual_guard_free(residual);
   lcomm_ef_free(&residual->ef);
   free(residual->part_counts);
   free(residual);

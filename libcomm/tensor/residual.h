@@ -20,6 +20,7 @@
 
 #include "libcomm/call/call.h"
 #include "libcomm/feedback/ef.h"
+#include "libcomm/tensor/guard.h"
 
 enum { LCOMM_RESIDUAL_NAME_MAX = 128 }; /* with the terminator */
 
@@ -28,12 +29,14 @@ struct lcomm_residual {
   lcomm_residual *previous, *next;    /* in lcomm_comm.residuals */
   char name[LCOMM_RESIDUAL_NAME_MAX]; /* "": none */
   uint64_t number;                    /* by which ranks know it */
-  uint64_t *part_counts; /* of reduce-scatters: elements of each rank; NULL: all-reduces */
-  uint64_t calls;        /* with error feedback, so far */
-  bool in_flight;        /* a request of it was not waited for yet */
-  bool counted;          /* the last call is among `calls` */
-  bool discarded;        /* the last call was undone */
-  uint64_t not_finite;   /* in what this rank received of it */
+  uint64_t *part_counts;          /* of reduce-scatters: elements of each rank; NULL: all-reduces */
+  uint64_t calls;                 /* with error feedback, so far */
+  bool in_flight;                 /* a request of it was not waited for yet */
+  bool counted;                   /* the last call is among `calls` */
+  bool discarded;                 /* the last call was undone */
+  uint64_t not_finite;            /* in what this rank received of it */
+  lcomm_guarded guarded;          /* what the guard knows of its calls */
+  struct lcomm_call_guard *guard; /* residual_guard.h, NULL: its calls are not checked */
 };
 
 /* All residuals of a communicator. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "libcomm/plan/eligibility.h"
-#include "libcomm/tensor/residual.h"
+#include "libcomm/tensor/residual_guard.h"
 
 bool lcomm_residuals_idle(const lcomm_comm *comm) {
   const lcomm_residual *it = comm->residuals->first;
@@ -56,6 +56,7 @@ lcomm_status lcomm_residuals_follow_policy(lcomm_comm *comm) {
   for (lcomm_residual *it = comm->residuals->first; status == LCOMM_OK && it; it = it->next) {
     bool here = false;
     lcomm_residual_set_policy(it);
+    lcomm_residual_guard_forget(it);
     status = lcomm_ef_follow_policy(&it->ef, &here);
     leaves[it->number] = here;
   }

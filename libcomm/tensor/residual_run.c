@@ -8,7 +8,7 @@
 
 #include "libcomm/engine/backend.h"
 #include "libcomm/engine/entry.h"
-#include "libcomm/tensor/residual.h"
+#include "libcomm/tensor/residual_guard.h"
 
 static const char *name_of(const lcomm_residual *residual, bool flush) {
   if (residual->part_counts) {
@@ -22,6 +22,7 @@ static lcomm_status find_run(void *owner, const lcomm_call *call, lcomm_run **ru
   bool flush = call->op_kind == LCOMM_OP_KIND_FLUSH;
   LCOMM_TRY(lcomm_residual_check_idle(residual, name_of(residual, flush)));
   LCOMM_TRY(lcomm_ef_move(&residual->ef, call->request.location));
+  LCOMM_TRY(lcomm_residual_guard_prepare(residual));
   return flush ? lcomm_ef_take_flush_run(&residual->ef, run)
                : lcomm_ef_take_run(&residual->ef, residual->calls, run);
 }
@@ -37,11 +38,14 @@ static void seed(const lcomm_residual *residual, lcomm_run *run) {
 static lcomm_status amend_contribution(lcomm_residual *residual, lcomm_run *run) {
   lcomm_ef *ef = &residual->ef;
   LCOMM_TRY(lcomm_ef_clip(ef, run, lcomm_run_floats(run, 0), ef->request.count));
+  LCOMM_TRY(lcomm_residual_guard_take(residual, run));
   return lcomm_ef_flush(ef, run);
 }
 
 static lcomm_status stage_out(lcomm_run *run) {
-  lcomm_ef *ef = &((lcomm_residual *)run->data.owner)->ef;
+  lcomm_residual *residual = run->data.owner;
+  lcomm_ef *ef = &residual->ef;
+  LCOMM_TRY(lcomm_residual_guard_keep(residual, run));
   LCOMM_TRY(lcomm_ef_finish(ef, run, lcomm_run_floats(run, ef->result.first)));
   return lcomm_call_stage_out(run);
 }
@@ -52,6 +56,7 @@ bool lcomm_residual_undo(lcomm_residual *residual) {
   }
   residual->calls -= residual->counted;
   residual->discarded = true;
+  lcomm_residual_guard_discard(residual);
   residual->ef.comm->stats.discarded++;
   return true;
 }
@@ -94,6 +99,7 @@ static void collected(lcomm_operation *operation) {
   }
   lcomm_ef_end(&residual->ef, operation->run);
   residual->not_finite = operation->not_finite;
+  lcomm_residual_guard_collect(residual);
   if (is_discarded(residual, operation)) {
     (void)lcomm_residual_undo(residual);
   }
@@ -115,6 +121,7 @@ static void begin(void *owner, lcomm_operation *operation) {
   lcomm_run_entry entry = lcomm_run_enter(run);
   (void)amend_contribution(residual, run); /* what fails the communicator ends the operation */
   lcomm_run_leave(run, entry);
+  lcomm_residual_guard_sum(residual, operation);
   if (residual->counted) {
     seed(residual, run);
     residual->calls++;

@@ -278,7 +278,7 @@ static void a_step_before_another_codec_is_refused(void) {
   make_step(&r, 0, true);
   for (int i = 0; i < TENSORS; i++) {
     require_fine(r.comm, lcomm_tensor_guard(r.comm, r.tensors[i], &figures));
-    require(figures.checks == 0, "a step that never was is judged");
+    require(figures.checks == 0, "a step that never was is evaluated");
   }
   end_run(&r);
 }

@@ -130,8 +130,8 @@ static void what_is_not_finite_decides_nothing(void) {
   int checks = mpi_size < 2 ? 0 : 1;
   lcomm_guard_figures poisoned = figures_of(&m, 0), zeros = figures_of(&m, 1);
   require((int)poisoned.checks == checks && poisoned.fallbacks == 0 && isfinite(poisoned.error),
-          "NaN was judged: error %g", poisoned.error);
-  require(zeros.checks == 0 && zeros.fallbacks == 0, "zeros were judged: error %g", zeros.error);
+          "NaN was evaluated: error %g", poisoned.error);
+  require(zeros.checks == 0 && zeros.fallbacks == 0, "zeros were evaluated: error %g", zeros.error);
   free_model(&m);
 }
 

@@ -2,7 +2,7 @@
  * Copyright the libcomm authors */
 /* mpirun: 2 4 */
 
-/* The guard beside net=auto: a tensor is judged by the codec that auto has chosen. */
+/* The guard beside net=auto: a tensor is checked against the codec that auto has chosen. */
 
 #include "libcomm/tensor/bucket.h"
 #include "tests/tensor/guard_model.h"
