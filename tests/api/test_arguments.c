@@ -115,6 +115,7 @@ static int done;
   X(lcomm_allreduce_flush, (r, data, received))                                                    \
   X(lcomm_iallreduce_flush, (r, data, received, &request))                                         \
   X(lcomm_residual_get, (r, received))                                                             \
+  X(lcomm_residual_guard, (r, &figures))                                                           \
   X(lcomm_residual_discard, (r))                                                                   \
   X(lcomm_residual_destroy, (r))
 
@@ -214,6 +215,8 @@ static void null_is_refused_with_the_communicators_sentence(void **state) {
   CALLS(IS_REFUSED)
   is_refused(c, "lcomm_allreduce_ef", lcomm_allreduce_ef(residual, NULL, received), "all-reduce");
   is_refused(c, "lcomm_residual_get", lcomm_residual_get(residual, NULL), "lcomm_residual_get");
+  is_refused(c, "lcomm_residual_guard", lcomm_residual_guard(residual, NULL),
+             "lcomm_residual_guard");
   assert_int_equal(lcomm_barrier(c), LCOMM_OK);
   assert_int_equal(lcomm_destroy(c), LCOMM_OK);
 }
