@@ -2,7 +2,8 @@
  * Copyright the libcomm authors */
 /* mpirun: 1 2 3 5 */
 
-/* Buffers on an emulated device, whose streams pause at random: see device_calls.h. */
+/* Buffers on an emulated device, whose streams pause at random, while memory comes and goes: see
+ * device_calls.h. */
 
 #include "tests/api/device_calls.h"
 
@@ -17,5 +18,5 @@ int main(int argc, char **argv) {
       CALL_PROPERTIES,
       PROPERTY(nothing_is_left_on_the_device),
   };
-  return pausing_device_main(&argc, &argv, WITH_COUNT(properties));
+  return churning_device_main(&argc, &argv, WITH_COUNT(properties));
 }

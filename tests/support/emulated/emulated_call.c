@@ -109,6 +109,13 @@ static void wait_for_device(const char *what) {
   emulated_tell();
 }
 
+bool emulated_device_is_waited_for(void) {
+  emulated_lock();
+  bool is = is_waited_for;
+  emulated_unlock();
+  return is;
+}
+
 static void need_no_bar(const char *what) {
   if (lcomm_device_is_barred()) {
     fprintf(stderr, "emulated device: %s is called by a thread that is barred from devices\n",

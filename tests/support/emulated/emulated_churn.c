@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "kernels/element.h"
+#include "tests/support/emulated/emulated_device.h"
 
 enum { KEPT = 6, SIZE_MAX_BYTES = 100000, PAUSE_US_MAX = 2000 };
 
@@ -16,7 +17,7 @@ typedef struct churn {
   atomic_bool ends;
   uint64_t seed, drawn;
   int device, done;
-  bool failed;
+  bool has_begun, failed; /* of who begins it; of the thread */
   void *memory[KEPT], *pinned[KEPT], *streams[KEPT];
 } churn;
 
@@ -107,10 +108,13 @@ void emulated_churn_begin(uint64_t seed) {
   const lcomm_device_table *device = emulated_table();
   it = (churn){.seed = seed};
   (void)device->current(&it.device);
-  it.failed = pthread_create(&it.thread, NULL, run, (void *)(uintptr_t)device) != 0;
+  it.has_begun = pthread_create(&it.thread, NULL, run, (void *)(uintptr_t)device) == 0;
 }
 
 int emulated_churn_end(void) {
+  if (!it.has_begun) {
+    return -1;
+  }
   atomic_store(&it.ends, true);
   pthread_join(it.thread, NULL);
   return it.failed ? -1 : it.done;

@@ -7,12 +7,14 @@
  * and frees memory of the device and pinned memory, makes and destroys streams, and loads
  * kernels. Most of that waits for all streams. */
 
-#include "tests/support/emulated/emulated_device.h"
+#include <stdint.h>
 
-/* Begin on the device in use by the caller. One at a time. */
+/* Begin on the device in use by the caller. One at a time: emulated_setup.churn has it begin and
+ * end with the devices. */
 void emulated_churn_begin(uint64_t seed);
 
-/* End it; it frees what it has. How many things it did; -1: something was refused. */
+/* End it; it frees what it has. How many things it did; -1: it could not
+ * begin, or something was refused. */
 int emulated_churn_end(void);
 
 #endif

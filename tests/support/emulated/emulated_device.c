@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/support/emulated/emulated_blocks.h"
+#include "tests/support/emulated/emulated_churn.h"
 #include "tests/support/emulated/emulated_stream.h"
 
 emulated_world emulated = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -163,6 +164,8 @@ static void complete(emulated_setup *setup) {
   setup->pause_us_max = setup->pause_us_max ? setup->pause_us_max : 200;
   setup->patience_s = setup->patience_s > 0 ? setup->patience_s : PATIENCE_S;
   setup->queues = setup->queues ? setup->queues : number_from_environment("EMULATED_QUEUES");
+  setup->churn = setup->churn ? setup->churn : (uint64_t)number_from_environment("EMULATED_CHURN");
+  setup->turns = setup->turns ? setup->turns : (uint64_t)number_from_environment("EMULATED_TURNS");
   setup->queues = setup->queues > EMULATED_QUEUES_MAX ? EMULATED_QUEUES_MAX : setup->queues;
 }
 
@@ -178,6 +181,9 @@ const lcomm_device_table *emulated_begin(const emulated_setup *setup) {
   hooks_before = lcomm_emulated;
   lcomm_emulated = (lcomm_emulated_hooks){launch, set_zeros, emulated_copy_in};
   table.kernels = setup->kernels;
+  if (emulated.setup.churn != 0) {
+    emulated_churn_begin(emulated.setup.churn);
+  }
   return &table;
 }
 
@@ -186,7 +192,8 @@ const lcomm_device_table *emulated_table(void) {
 }
 
 int emulated_end(void) {
-  int left = emulated_streams_end();
+  int left = emulated.setup.churn != 0 && emulated_churn_end() < 0;
+  left += emulated_streams_end();
   left += emulated_events_end();
   left += emulated_memory_end();
   lcomm_emulated = hooks_before;

@@ -53,6 +53,7 @@ typedef struct emulated_setup {
   double patience_s; /* nothing moves, and somebody waits for a whole stream; 0: 240 s */
   int queues;        /* that streams share, those for work as many others; 0: each its own */
   uint64_t turns;    /* not 0: one task at a time, of streams drawn by chance */
+  uint64_t churn;    /* not 0: memory, streams and kernels come and go at random meanwhile */
 } emulated_setup;
 
 /* The table of these devices; one set of them at a time. */
@@ -62,7 +63,8 @@ const lcomm_device_table *emulated_begin(const emulated_setup *setup);
 const lcomm_device_table *emulated_table(void);
 
 /* End them; what is left to do in streams is dropped. How many pieces of memory,
- * streams and events were still there: 0 where all was destroyed. */
+ * streams and events were still there: 0 where all was destroyed. One more where what came
+ * and went at random was refused. */
 int emulated_end(void);
 
 /* Memory that the table cannot give, on the device in use; memory_free frees it.
@@ -76,6 +78,9 @@ void emulated_capture(void *stream, bool begins);
 /* Streams take nothing up until they are let go: what a call costs the host, without what its
  * streams do on the same processors. */
 void emulated_streams_stop(bool stopped);
+
+/* Does a thread wait for the whole device now? */
+bool emulated_device_is_waited_for(void);
 
 /* ------------------------------------------------------------------- counting */
 
