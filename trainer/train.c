@@ -89,6 +89,7 @@ static int train_epoch(training *self, results *made, failure *why) {
   task_begin_epoch(&self->task, self->chosen->seed, self->epoch, self->order);
   progress shown = progress_begin(self);
   traffic before, after;
+  self->overlap = (overlap){0};
   if (traffic_read(self->comm, &before, why)) {
     return -1;
   }
@@ -101,6 +102,8 @@ static int train_epoch(training *self, results *made, failure *why) {
   made->samples = (self->step_of_epoch - shown.first) * (uint64_t)samples_per_step(self);
   made->samples_per_s = (double)made->samples / made->trained_s;
   made->moved = traffic_since(&after, &before);
+  made->moved.communication_us = (uint64_t)(1e6 * self->overlap.communication_s);
+  made->moved.exposed_us = (uint64_t)(1e6 * self->overlap.exposed_s);
   if (traffic_sum(&self->ranks, &made->moved, why)) {
     return -1;
   }

@@ -7,8 +7,11 @@
 #include "trainer/train_model.h"
 #include "trainer/train_optimizer.h"
 #include "trainer/train_options.h"
+#include "trainer/train_overlap.h"
 #include "trainer/train_peers.h"
 #include "trainer/train_plot.h"
+#include "trainer/train_precision.h"
+#include "trainer/train_shard.h"
 #include "trainer/train_task.h"
 
 enum { TRAIN_PATH_SIZE = 1024 };
@@ -22,7 +25,13 @@ typedef struct training {
   model net;
   optimizer optimizer;
   schedule rates;
-  gradients gradients;
+  float *master;       /* [optimizer.count] float32 weights that are stepped: those of a precision
+                        * of 16 bits, or of this rank's shard; NULL: net.weights are */
+  gradients gradients; /* unless they are sharded: */
+  shard shard;
+  loss_scale scale;
+  bool discards;       /* the policy has error feedback, which undoes steps that are skipped */
+  overlap overlap;     /* of communication with backward, in this epoch */
   struct run_log *log; /* of rank 0, if asked for; else NULL */
   run_plot *plot;      /* likewise */
   uint32_t *order;     /* [task.train_count] of the training samples, in this epoch */
@@ -41,6 +50,10 @@ typedef struct training {
   char resumed[TRAIN_PATH_SIZE]; /* the checkpoint that the run began with, or "" */
 } training;
 
+static inline bool is_sharded(const training *of) {
+  return of->chosen->shard != SHARD_NONE;
+}
+
 /* All ranks together. */
 static inline int samples_per_step(const training *of) {
   return of->ranks.size * of->batch * of->accumulate;
@@ -54,6 +67,21 @@ void training_tear_down(training *self);
 /* The next step of the epoch at a learning rate; *loss is the mean of this rank's samples. Returns
  * 0, or -1 with `why`, on all ranks; a signal is a failure after the step. */
 int training_step(training *self, float rate, double *loss, failure *why);
+
+/* After gradients_wait() or shard_wait(): step the weights, or skip the step if `spoilt`. */
+int training_update(training *self, float rate, bool spoilt, failure *why);
+
+/* The weights of the model follow from those that are stepped: rounded, of all ranks. Collective.
+ */
+int training_publish(training *self, failure *why);
+
+/* The scale of the loss changed. Between two steps. */
+int training_scale(training *self, failure *why);
+
+/* Make room for the weights that are stepped, unless the model has them. Returns 0, or -1 without
+ * memory. Begin with those of the model. */
+int master_create(training *self);
+void master_begin(training *self);
 
 /* self->statistics becomes what the layers of all ranks remember. Collective. */
 int statistics_gather(training *self, failure *why);

@@ -11,7 +11,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "checkpoints are writt
 _Static_assert(sizeof(checkpoint_words) == CHECKPOINT_WORDS * sizeof(uint64_t),
                "the words have no gaps");
 
-static const char magic[8] = {'L', 'C', 'T', 'R', 'A', 'I', 'N', '1'};
+static const char magic[8] = {'L', 'C', 'T', 'R', 'A', 'I', 'N', '2'};
 
 typedef struct head_bytes {
   char magic[sizeof magic];
@@ -24,55 +24,63 @@ static uint64_t hash_head(const head_bytes *head) {
   return XXH3_64bits(head, offsetof(head_bytes, hash));
 }
 
-/* Of the vectors; each goes on from the one before. */
-static uint64_t hash_vectors(const checkpoint_vector *vectors, int count) {
-  uint64_t hash = 0;
-  for (int i = 0; i < count; i++) {
-    hash = XXH3_64bits_withSeed(vectors[i].values, vectors[i].size, hash);
+/* Returns 0, or -1 with `why`; then there is nothing to close. */
+static int open_file(const char *path, const char *mode, const char *doing, checkpoint_file *made,
+                     failure *why) {
+  *made = (checkpoint_file){.path = path, .file = fopen(path, mode)};
+  if (!made->file) {
+    return failure_set(why, EXIT_SETUP, "cannot %s the checkpoint %s: %s", doing, path,
+                       strerror(errno));
   }
-  return hash;
+  made->hash = XXH3_createState();
+  if (!made->hash) {
+    checkpoint_close(made);
+    return failure_set(why, EXIT_SETUP, "no memory to %s the checkpoint %s", doing, path);
+  }
+  XXH3_64bits_reset(made->hash);
+  return 0;
 }
 
-static uint64_t values_of(const checkpoint_vector *vectors, int count) {
-  uint64_t values = 0;
-  for (int i = 0; i < count; i++) {
-    values += vectors[i].size / sizeof(float);
+void checkpoint_close(checkpoint_file *self) {
+  if (self->file) {
+    fclose(self->file);
   }
-  return values;
+  XXH3_freeState(self->hash);
+  memset(self, 0, sizeof *self);
 }
 
 /* -------------------------------------------------------------------- writing */
 
-static int write_all(FILE *file, const checkpoint *head, const checkpoint_vector *vectors,
-                     int count) {
+static int cannot_write(const checkpoint_file *self, failure *why) {
+  return failure_set(why, EXIT_SETUP, "cannot write the checkpoint %s: %s", self->path,
+                     strerror(errno));
+}
+
+int checkpoint_begin(const char *path, const checkpoint *head, checkpoint_file *made,
+                     failure *why) {
   head_bytes bytes = {.at = head->at};
+  memset(made, 0, sizeof *made);
+  if (open_file(path, "wb", "write", made, why)) {
+    return -1;
+  }
+  made->left = head->at.values;
   memcpy(bytes.magic, magic, sizeof magic);
   memcpy(bytes.model, head->model, sizeof bytes.model);
   bytes.hash = hash_head(&bytes);
-  uint64_t end = hash_vectors(vectors, count);
-  size_t written = fwrite(&bytes, sizeof bytes, 1, file);
-  for (int i = 0; i < count; i++) {
-    written += fwrite(vectors[i].values, vectors[i].size, 1, file);
-  }
-  written += fwrite(&end, sizeof end, 1, file);
-  bool good = written == (size_t)count + 2 && fflush(file) == 0 && fsync(fileno(file)) == 0;
-  return good ? 0 : -1;
+  return fwrite(&bytes, sizeof bytes, 1, made->file) == 1 ? 0 : cannot_write(made, why);
 }
 
-int checkpoint_write(const char *path, checkpoint *head, const checkpoint_vector *vectors,
-                     int count, failure *why) {
-  head->at.values = values_of(vectors, count);
-  FILE *file = fopen(path, "wb");
-  int result = file ? write_all(file, head, vectors, count) : -1;
-  int code = errno;
-  if (file && fclose(file) != 0 && result == 0) {
-    code = errno;
-    result = -1;
-  }
-  if (result == 0) {
-    return 0;
-  }
-  return failure_set(why, EXIT_SETUP, "cannot write the checkpoint %s: %s", path, strerror(code));
+int checkpoint_put(checkpoint_file *self, const float *values, size_t count, failure *why) {
+  XXH3_64bits_update(self->hash, values, count * sizeof *values);
+  self->left -= count;
+  return fwrite(values, sizeof *values, count, self->file) == count ? 0 : cannot_write(self, why);
+}
+
+int checkpoint_finish(checkpoint_file *self, failure *why) {
+  uint64_t end = XXH3_64bits_digest(self->hash);
+  bool good = self->left == 0 && fwrite(&end, sizeof end, 1, self->file) == 1 &&
+              fflush(self->file) == 0 && fsync(fileno(self->file)) == 0;
+  return good ? 0 : cannot_write(self, why);
 }
 
 /* -------------------------------------------------------------------- reading */
@@ -101,38 +109,41 @@ static int read_head(const checkpoint_file *self, checkpoint *head, failure *why
 }
 
 int checkpoint_open(const char *path, checkpoint_file *made, checkpoint *head, failure *why) {
-  *made = (checkpoint_file){.path = path, .file = fopen(path, "rb")};
-  if (!made->file) {
-    return failure_set(why, EXIT_SETUP, "cannot open the checkpoint %s: %s", path, strerror(errno));
+  memset(made, 0, sizeof *made);
+  if (open_file(path, "rb", "open", made, why)) {
+    return -1;
   }
-  if (read_head(made, head, why) == 0) {
-    return 0;
+  if (read_head(made, head, why)) {
+    checkpoint_close(made);
+    return -1;
   }
-  checkpoint_close(made);
-  return -1;
+  made->left = head->at.values;
+  return 0;
 }
 
-int checkpoint_load(checkpoint_file *self, const checkpoint *head, const checkpoint_vector *vectors,
-                    int count, failure *why) {
-  if (head->at.values != values_of(vectors, count)) {
-    return refuse(self->path, "has vectors of other sizes than this training", why);
+int checkpoint_expect(const checkpoint_file *self, uint64_t values, failure *why) {
+  return self->left == values
+             ? 0
+             : refuse(self->path, "has vectors of other sizes than this training", why);
+}
+
+int checkpoint_get(checkpoint_file *self, float *values, size_t count, failure *why) {
+  if (fread(values, sizeof *values, count, self->file) != count) {
+    return refuse(self->path, "is cut short", why);
   }
-  for (int i = 0; i < count; i++) {
-    if (fread(vectors[i].values, vectors[i].size, 1, self->file) != 1) {
-      return refuse(self->path, "is cut short", why);
-    }
-  }
+  XXH3_64bits_update(self->hash, values, count * sizeof *values);
+  self->left -= count;
+  return 0;
+}
+
+int checkpoint_end(checkpoint_file *self, failure *why) {
   uint64_t end = 0;
-  if (fread(&end, sizeof end, 1, self->file) != 1) {
+  if (self->left != 0 || fread(&end, sizeof end, 1, self->file) != 1) {
     return refuse(self->path, "is cut short", why);
   }
   if (fgetc(self->file) != EOF) {
     return refuse(self->path, "goes on after its end", why);
   }
-  return end == hash_vectors(vectors, count) ? 0 : refuse(self->path, "is damaged", why);
-}
-
-void checkpoint_close(checkpoint_file *self) {
-  fclose(self->file);
-  self->file = NULL;
+  bool same = end == XXH3_64bits_digest(self->hash);
+  return same ? 0 : refuse(self->path, "is damaged", why);
 }

@@ -4,20 +4,65 @@
 
 #include <string.h>
 
+static lcomm_status add_tensor(gradients *self, int number, const char *name) {
+  size_t offset = self->offsets[number];
+  void *data = self->wire ? (void *)(self->wire + offset) : self->values + offset;
+  return lcomm_tensor_add(self->comm, name, data, self->offsets[number + 1] - offset,
+                          precision_dtype(self->precision), LCOMM_AVG, &self->tensors[number]);
+}
+
+static lcomm_status make_wire(gradients *self) {
+  void *made = NULL;
+  if (self->precision == PRECISION_FP32) {
+    return LCOMM_OK;
+  }
+  lcomm_status status = lcomm_memory_alloc(self->offsets[self->count] * sizeof(uint16_t), &made);
+  self->wire = made;
+  return status;
+}
+
 /* A tensor has a name, a place and a size. The name is what a policy can
  * exempt (exempt=*.bias), the place must stay until lcomm_destroy(). */
 int gradients_register(gradients *made, lcomm_comm *comm, const model *net, failure *why) {
   made->comm = comm;
+  made->precision = net->precision;
+  made->values = net->gradients;
+  made->count = net->parameter_count;
   for (int i = 0; i < net->parameter_count; i++) {
-    const model_parameter *at = &net->parameters[i];
-    lcomm_status status = lcomm_tensor_add(comm, at->name, net->gradients + at->offset, at->count,
-                                           LCOMM_FLOAT32, LCOMM_AVG, &made->tensors[i]);
-    if (peers_check(comm, status, at->name, why)) {
+    made->offsets[i] = net->parameters[i].offset;
+  }
+  made->offsets[made->count] = net->weight_count;
+  lcomm_status status = make_wire(made);
+  for (int i = 0; i < net->parameter_count; i++) {
+    if (status == LCOMM_OK) {
+      status = add_tensor(made, i, net->parameters[i].name);
+    }
+    if (peers_check(comm, status, net->parameters[i].name, why)) {
       lcomm_abort(comm, why->text);
       return -1;
     }
   }
   return 0;
+}
+
+void gradients_free(gradients *self) {
+  lcomm_memory_free(self->wire);
+  self->wire = NULL;
+}
+
+/* Error feedback adds what it remembers to gradients of later steps, which may have another scale.
+ * So it sees all of them as of this one; it is not 1, because fp16 travels inside a node, where
+ * small gradients are zero without a scale. */
+#define REMEMBERED_SCALE 1024.0
+
+lcomm_status gradients_scale(gradients *self, float scale) {
+  lcomm_status status = LCOMM_OK;
+  double before = REMEMBERED_SCALE / (double)scale;
+  for (int i = 0; self->precision == PRECISION_FP16 && i < self->count; i++) {
+    status =
+        first_error(status, lcomm_tensor_scale(self->comm, self->tensors[i], before, 1.0 / before));
+  }
+  return status;
 }
 
 void gradients_codecs(const gradients *self, int count, policy_codec *codecs) {
@@ -47,6 +92,11 @@ void gradients_begin(gradients *self) {
 void gradients_ready(void *context, int first, int count) {
   gradients *self = context;
   for (int i = first; i < first + count; i++) {
+    size_t offset = self->offsets[i];
+    if (self->wire) {
+      precision_encode(self->precision, self->values + offset, 1.0f, self->wire + offset,
+                       self->offsets[i + 1] - offset);
+    }
     self->status = first_error(self->status, lcomm_tensor_ready(self->comm, self->tensors[i]));
   }
   self->status = first_error(self->status, lcomm_progress(self->comm));
@@ -54,4 +104,11 @@ void gradients_ready(void *context, int first, int count) {
 
 lcomm_status gradients_wait(gradients *self) {
   return first_error(self->status, lcomm_tensors_wait(self->comm));
+}
+
+void gradients_take(const gradients *self, float scale) {
+  if (self->wire) {
+    precision_decode(self->precision, self->wire, 1.0f / scale, self->values,
+                     self->offsets[self->count]);
+  }
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "trainer/train_layer.h"
+#include "trainer/train_precision.h"
 
 /* A model is a chain of layers from images or text to logits; between two of them a path may skip
  * some layers (add_layer). */
@@ -32,11 +33,14 @@ typedef struct model_parameter {
   size_t offset;
   size_t count;
   bool matrix; /* no gain and no bias */
+  int layer;   /* whose it is */
+  bool bias;   /* of the two that a layer has */
 } model_parameter;
 
 /* All weights lie in one vector and all gradients in another of the same
  * layout, in the order in which backward makes them. */
 typedef struct model {
+  precision_kind precision; /* that activations and their gradients are rounded to */
   layer layers[MODEL_LAYERS_MAX];
   int layer_count;
   model_parameter parameters[MODEL_PARAMETERS_MAX];
@@ -48,7 +52,8 @@ typedef struct model {
   float *statistics;                        /* [statistics_count] that layers remember, of this
                                              * rank's samples */
   float *gradients;                         /* [weight_count], of lcomm_memory_alloc():
-                                             * ranks of a host read them where they are */
+                                             * ranks of a host read them where they are; NULL: see
+                                             * model_gradients_elsewhere() */
   float *activations[MODEL_LAYERS_MAX + 1]; /* [i] is the input of layer i, [0] of the model */
   float *deltas[2];                         /* gradients of activations, in turn */
   float *skip_delta;                        /* of the path that skips layers */
@@ -64,10 +69,22 @@ const char *model_describe(const char *name);
 /* How many bytes of text the model reads at once; 0: it reads images. */
 int model_context(const char *name);
 
+/* Chain the layers of a model, without memory. False for an unknown name, or an input that is none
+ * of it. */
+bool model_chain(const char *name, layer_shape input, int classes, model *made);
+
 /* The input of a text model is {1, context, 1}. Returns 0, or -1 without memory, for an unknown
  * name or an input that is none of it; then nothing is kept. The weights are zero. */
 int model_create(const char *name, layer_shape input, int classes, int batch_max, model *made);
 void model_destroy(model *self);
+
+/* Gradients are no longer kept in one vector: before backward comes to parameters[first ..
+ * first+count-1] the caller says where theirs are to be. */
+void model_gradients_elsewhere(model *self);
+void model_gradients_at(model *self, int first, int count, float *place);
+
+/* Bytes of what a batch needs: activations and their gradients. */
+size_t model_activation_bytes(const model *self);
 
 /* Draw the weights from the seed, uniform; biases are zero. */
 void model_draw_weights(model *self, uint64_t seed);

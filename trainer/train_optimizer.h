@@ -40,6 +40,23 @@ typedef struct optimizer_part {
   bool matrix;
 } optimizer_part;
 
+/* What a rank steps of a part: all of it, or some of its blocks. A norm is the sum over the blocks
+ * of a part in their order, so it has the same bits whoever summed up a block. */
+enum { OPTIMIZER_BLOCK = 1024 };
+
+typedef struct optimizer_piece {
+  int part;
+  size_t offset, count; /* in the vectors of this rank */
+  size_t block;         /* that it begins with, of those of all parts */
+} optimizer_piece;
+
+/* Blocks of a part of so many weights. */
+size_t optimizer_blocks(size_t count);
+
+/* Of sums[count], of which each rank has made its own and has 0 for those of the others, make
+ * those of all ranks. */
+typedef void optimizer_share(void *context, double *sums, size_t count);
+
 typedef struct optimizer {
   optimizer_kind kind;
   float momentum;
@@ -49,9 +66,15 @@ typedef struct optimizer {
   float *second;        /* [count], v; NULL for sgd and lars */
   double first_remains; /* Adam's: beta1 to the power of the steps taken */
   double second_remains;
-  float trust;           /* lars: t of the matrix that was stepped last */
-  optimizer_part *parts; /* which the weights consist of */
+  optimizer_part *parts; /* which the weights of all ranks together consist of */
+  float *trusts;         /* [part_count], the t of lars, |w| / |u| of lamb */
   int part_count;
+  optimizer_piece *pieces; /* of these, that this rank steps */
+  int piece_count;
+  size_t block_count;
+  double *sums;           /* [2][block_count] of squares */
+  optimizer_share *share; /* NULL: there is but this rank */
+  void *context;
 } optimizer;
 
 /* All weights are one matrix, and nothing decays. Returns 0, or -1 without memory. `momentum` is
@@ -62,14 +85,22 @@ void optimizer_destroy(optimizer *self);
 /* The weights consist of these parts, which decay so fast. Returns 0, or -1 without memory. */
 int optimizer_divide(optimizer *self, const optimizer_part *parts, int part_count, float decay);
 
+/* This rank steps these pieces of the parts only. Returns 0, or -1 without memory. */
+int optimizer_take(optimizer *self, const optimizer_piece *pieces, int piece_count,
+                   optimizer_share *share, void *context);
+
 /* Be as after so many steps; what is remembered is the caller's to restore. */
 void optimizer_set_steps(optimizer *self, uint64_t steps);
 
 /* One step of `count` weights against their gradients. */
 void optimizer_step(optimizer *self, float *weights, const float *gradients, float rate);
 
-/* Scale gradients[count] so that their norm is at most `most`. Returns the norm that they had. */
-double optimizer_clip(float *gradients, size_t count, float most);
+/* Scale the gradients so that the norm of those of all ranks is at most `most`. Returns the norm
+ * that they had. */
+double optimizer_clip(optimizer *self, float *gradients, float most);
+
+/* Bytes of what it remembers. */
+size_t optimizer_bytes(const optimizer *self);
 
 /* "adamw", and the kind of such a name; OPTIMIZER_COUNT: none. */
 const char *optimizer_name(optimizer_kind kind);

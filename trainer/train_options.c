@@ -32,64 +32,6 @@ static const float default_rates[] = {[OPTIMIZER_SGD] = 0.05f,
 static const float default_decays[] = {
     [OPTIMIZER_ADAMW] = 0.1f, [OPTIMIZER_LARS] = 1e-4f, [OPTIMIZER_LAMB] = 0.01f};
 
-static const char help_text[] =
-    "Usage: mpirun -np RANKS train [options]\n"
-    "\n"
-    "Trains an image classifier, or a model of text, on all ranks; gradients are averaged by\n"
-    "libcomm.\n"
-    "\n"
-    "  --policy POLICY     what libcomm compresses; without it LCOMM_POLICY, else nothing:\n"
-    "                        net=int8               8-bit integers between nodes\n"
-    "                        net=topk:0.01+ef       only the largest 1 % of the values\n"
-    "                        net=int4:safe          a preset, as are topk:safe and topk:fast\n"
-    "                        \"net=bf16 min=0\"       small tensors too\n"
-    "                        \"net[size<=64K]=bf16 net=topk:0.01+ef\"\n"
-    "                                               each in its own way\n"
-    "  --model NAME        of images: cnn, mlp or resnet; of text: gpt-nano (minutes on two\n"
-    "                      cores), gpt-micro, gpt-mini, gpt-124m (cnn)\n"
-    "  --data PLACE        of images: folder of the IDX files of Fashion-MNIST or MNIST; of\n"
-    "                      text: a file, or a folder of files; plain or gzip. Without it\n"
-    "                      LCOMM_DATA, ./data, ../shared/data, else built-in images or\n"
-    "                      text; \"builtin\" asks for those\n"
-    "  --images N          train on the first N images, or windows of text, only (all)\n"
-    "  --epochs N          passes over the training data (4)\n"
-    "  --batch N           images or windows per rank and step (32; of text 16)\n"
-    "  --accumulate N      times that many in a step, one batch after the other (1)\n"
-    "  --batch-global N    images or windows of a step, of all ranks together; a rank whose\n"
-    "                      share is above --batch accumulates\n"
-    "  --optimizer NAME    sgd, adam, adamw, lars or lamb (sgd; of text adamw)\n"
-    "  --lr RATE           highest learning rate (sgd 0.05, adam and adamw 0.002, lars 15,\n"
-    "                      lamb 0.01)\n"
-    "  --momentum M        momentum of sgd and lars (0.9)\n"
-    "  --weight-decay D    of matrices (adamw 0.1, lars 0.0001, lamb 0.01; others have none)\n"
-    "  --clip NORM         scale the averaged gradients down to this norm (never)\n"
-    "  --schedule NAME     of the learning rate after its rise: cosine, step or constant\n"
-    "                      (cosine)\n"
-    "  --warmup SHARE      part of the run in which the rate rises (0.05)\n"
-    "  --seed N            of the first weights and the order of the images (1)\n"
-    "  --log FILE          write a log, one JSON object per line\n"
-    "  --log-every N       steps between two records (50)\n"
-    "  --plot FILE.svg     draw loss and test over the steps when the run ends, by gnuplot\n"
-    "  --save DIR          save checkpoints in DIR, which all ranks see: at the end of each\n"
-    "                      epoch and when a signal ends the run; the last two are kept\n"
-    "  --save-every N      save after every N steps, and at the end, instead\n"
-    "  --resume DIR        go on from the last checkpoint in DIR, to the bit on as many\n"
-    "                      ranks; --log is added to\n"
-    "  --version           print the version\n"
-    "  --help              this text\n"
-    "\n"
-    "Steps whose averages hold NaN or Inf are skipped. Where the policy has error feedback,\n"
-    "nonfinite=discard is added to it: such a step leaves nothing behind.\n"
-    "\n"
-    "LCOMM_NODES=2 lets the ranks of one machine pose as two nodes, so that a policy for\n"
-    "links between nodes can be tried. `libcomm-info --env` lists all variables.\n"
-    "\n"
-    "Exit codes: 0 trained; 2 bad option, data or connection; 3 the training failed (loss\n"
-    "not a number, or replicas that differ); 128 + N stopped by signal N. After SIGINT or\n"
-    "SIGTERM, to one rank or to all, the run ends in order with the step that it is at and\n"
-    "a last record in the log; a second one ends it at once.\n"
-    "Records of the log have the time and the step; mean losses come with --log-every.\n";
-
 static const struct option long_options[] = {
     {"model", required_argument, NULL, 'm'},
     {"data", required_argument, NULL, 'd'},
@@ -108,6 +50,8 @@ static const struct option long_options[] = {
     {"batch", required_argument, NULL, 'b'},
     {"images", required_argument, NULL, 'i'},
     {"seed", required_argument, NULL, 's'},
+    {"precision", required_argument, NULL, 'x'},
+    {"shard", required_argument, NULL, 'z'},
     {"log-every", required_argument, NULL, 'L'},
     {"plot", required_argument, NULL, 'P'},
     {"save", required_argument, NULL, 'K'},
@@ -181,6 +125,24 @@ static int read_schedule(options *made, failure *why) {
                             "--schedule is \"%s\", expected cosine, step or constant", optarg);
 }
 
+static int read_precision(options *made, failure *why) {
+  made->precision = precision_find(optarg);
+  if (made->precision != PRECISION_COUNT) {
+    return 0;
+  }
+  return failure_set_common(why, EXIT_SETUP, "--precision is \"%s\", expected fp32, bf16 or fp16",
+                            optarg);
+}
+
+static int read_shard(options *made, failure *why) {
+  made->shard = shard_find(optarg);
+  if (made->shard != SHARD_COUNT) {
+    return 0;
+  }
+  return failure_set_common(why, EXIT_SETUP,
+                            "--shard is \"%s\", expected none, optimizer or gradients", optarg);
+}
+
 static int read_model(options *made, failure *why) {
   if (!model_describe(optarg)) {
     return failure_set_common(why, EXIT_SETUP, "--model is \"%s\", expected one of %s", optarg,
@@ -229,6 +191,10 @@ static int read_option(int letter, options *made, failure *why) {
     return read_images(made, why);
   case 's':
     return read_whole("seed", 0, UINT64_MAX, &made->seed, why);
+  case 'x':
+    return read_precision(made, why);
+  case 'z':
+    return read_shard(made, why);
   case 'L':
     return read_whole("log-every", 1, UINT64_MAX, &made->log_every, why);
   case 'P':
@@ -323,8 +289,4 @@ int options_parse(int argc, char **argv, options *made, failure *why) {
   }
   complete(made);
   return check(made, why);
-}
-
-const char *options_help(void) {
-  return help_text;
 }

@@ -8,6 +8,8 @@
 
 #include "trainer/train_optimizer.h"
 #include "trainer/train_peers.h"
+#include "trainer/train_precision.h"
+#include "trainer/train_shard.h"
 
 /* The command line. */
 typedef struct options {
@@ -34,6 +36,8 @@ typedef struct options {
   int batch_global; /* of all ranks in a step, in place of that; 0: not given */
   uint32_t images;  /* train on the first so many; 0: all */
   uint64_t seed;
+  precision_kind precision;
+  shard_kind shard;
   bool help, version;
 } options;
 

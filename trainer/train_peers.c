@@ -292,6 +292,7 @@ int traffic_read(const lcomm_comm *comm, traffic *now, failure *why) {
   if (peers_check(comm, lcomm_stats_get(comm, &stats), "reading the statistics", why)) {
     return -1;
   }
+  memset(now, 0, sizeof *now);
   memcpy(now->sent_bytes, stats.sent_bytes, sizeof now->sent_bytes);
   memcpy(now->exact_bytes, stats.exact_bytes, sizeof now->exact_bytes);
   now->encode_us = (uint64_t)(stats.encode_s * 1e6);

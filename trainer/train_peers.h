@@ -116,7 +116,7 @@ int replicas_compare(peers *ranks, const float *weights, size_t count, int epoch
 /* ----------------------------------------------------------------- traffic
  * What was sent, of one rank or summed over all. */
 
-enum { TRAFFIC_COUNTERS = 2 * LCOMM_LINK_COUNT + 4 };
+enum { TRAFFIC_COUNTERS = 2 * LCOMM_LINK_COUNT + 6 };
 
 typedef union traffic {
   struct {
@@ -126,11 +126,13 @@ typedef union traffic {
     uint64_t decode_us;
     uint64_t wire_us; /* with a message in flight, summed over operations */
     uint64_t wait_us;
+    uint64_t communication_us; /* of gradients, see struct overlap */
+    uint64_t exposed_us;
   };
   uint64_t counters[TRAFFIC_COUNTERS]; /* all of them, to add and subtract */
 } traffic;
 
-/* Read the counters of this rank. */
+/* Read the counters of this rank; those of the overlap are 0. */
 int traffic_read(const lcomm_comm *comm, traffic *now, failure *why);
 
 /* now - before */

@@ -42,6 +42,24 @@ double results_bits(const results *of);
 double results_figure(const training *of, const results *what);
 const char *results_figure_name(bool text);
 
+/* Share of the time for communication that hid behind backward, over all ranks. */
+double results_hidden(const results *of);
+
+/* What this rank holds, in bytes. */
+typedef struct memory_use {
+  uint64_t weights;   /* in use, and those that are stepped */
+  uint64_t gradients; /* and sums of them */
+  uint64_t optimizer; /* what it remembers */
+  uint64_t batch;     /* activations */
+  uint64_t libcomm;   /* slots and vectors of its plans */
+  uint64_t process;   /* all of the process, at its height */
+} memory_use;
+
+memory_use memory_now(const training *of);
+
+/* Rank 0's, in a line. */
+void report_memory(const training *of, const char *label);
+
 /* How the run ended. */
 void report_end(const training *of, const results *run);
 
@@ -91,6 +109,9 @@ bool report_auto_acts(const char *policy, int nodes);
 /* Does the policy keep the momentum (momentum correction)? The optimiser must
  * not have one of its own then. */
 bool policy_keeps_momentum(const char *policy);
+
+/* Is anything lossy, between nodes or inside one? */
+bool policy_compresses(const char *policy);
 
 /* Does a codec between nodes have error feedback? Are steps discarded whose averages are not
  * finite? */

@@ -102,6 +102,16 @@ static void put_end(FILE *file) {
   fflush(file);
 }
 
+static void put_memory(FILE *file, const training *of) {
+  memory_use now = memory_now(of);
+  put_whole(file, "memory_weights", now.weights);
+  put_whole(file, "memory_gradients", now.gradients);
+  put_whole(file, "memory_optimizer", now.optimizer);
+  put_whole(file, "memory_batch", now.batch);
+  put_whole(file, "memory_libcomm", now.libcomm);
+  put_whole(file, "memory_process", now.process);
+}
+
 void log_config(const training *of) {
   if (!of->log) {
     return;
@@ -132,6 +142,9 @@ void log_config(const training *of) {
   put_whole(file, "steps_per_epoch", of->steps_per_epoch);
   put_whole(file, "seed", chosen->seed);
   put_tensors(file, &of->net);
+  put_text(file, "precision", precision_name(chosen->precision));
+  put_text(file, "shard", shard_name(chosen->shard));
+  put_memory(file, of);
   put_origin(file, of);
   put_end(file);
 }
@@ -153,6 +166,9 @@ static void put_results(FILE *file, const results *what) {
   put_real(file, "decode_s", 1e-6 * (double)what->moved.decode_us);
   put_real(file, "wire_s", 1e-6 * (double)what->moved.wire_us);
   put_real(file, "wait_s", 1e-6 * (double)what->moved.wait_us);
+  put_real(file, "communication_s", 1e-6 * (double)what->moved.communication_us);
+  put_real(file, "exposed_s", 1e-6 * (double)what->moved.exposed_us);
+  put_real(file, "hidden", results_hidden(what));
   put_text(file, "weights_hash", hash);
 }
 
@@ -166,6 +182,8 @@ void log_results(const training *of, const char *event, const results *what) {
     put_real(of->log->file, "bits_per_byte", results_bits(what));
   }
   put_whole(of->log->file, "skipped_steps", of->skipped);
+  put_real(of->log->file, "loss_scale", (double)of->scale.factor);
+  put_memory(of->log->file, of);
   put_end(of->log->file);
 }
 
@@ -180,6 +198,8 @@ void log_step(const training *of, double loss, float rate, double samples_per_s)
   put_real(file, "loss", loss);
   put_real(file, "lr", (double)rate);
   put_real(file, "samples_per_s", samples_per_s);
+  put_real(file, "loss_scale", (double)of->scale.factor);
+  put_whole(file, "skipped_steps", of->skipped);
   put_end(file);
 }
 

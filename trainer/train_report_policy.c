@@ -218,6 +218,13 @@ bool policy_keeps_residuals(const char *policy) {
   return strstr(policy, "+ef") != NULL || strncmp(net, "auto", strlen("auto")) == 0;
 }
 
+bool policy_compresses(const char *policy) {
+  char between[VALUE_SIZE], inside[VALUE_SIZE];
+  find_value(policy, "net", "none", between);
+  find_value(policy, "node", "none", inside);
+  return !is_exact(between) || !is_exact(inside) || strstr(policy, "net[") != NULL;
+}
+
 bool policy_discards(const char *policy) {
   char nonfinite[VALUE_SIZE];
   find_value(policy, "nonfinite", "report", nonfinite);

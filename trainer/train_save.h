@@ -16,6 +16,16 @@
  * from one, on as many ranks and nodes, ends with the bits of a run that was never stopped: the
  * order of the samples depends on seed and epoch alone. */
 
+/* What a checkpoint holds of each weight, sharded as the optimiser is, and values in all, of a run
+ * with so many ranks. */
+enum { CHECKPOINT_VECTORS_MAX = 3 };
+typedef struct checkpoint_vectors {
+  float *values[CHECKPOINT_VECTORS_MAX];
+  int count;
+} checkpoint_vectors;
+checkpoint_vectors checkpoint_vectors_of(training *self);
+uint64_t checkpoint_values_of(training *self, uint64_t ranks);
+
 /* May this run save where it is to? Local call. Returns 0, or -1 with `why`. */
 int save_check(const training *self, failure *why);
 

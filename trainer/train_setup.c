@@ -47,6 +47,11 @@ static int plan_steps(training *self, failure *why) {
   if (plan_batch(self, why)) {
     return -1;
   }
+  if (self->accumulate > 1 && chosen->shard == SHARD_GRADIENTS) {
+    return failure_set(why, EXIT_SETUP,
+                       "--shard gradients keeps no gradients that batches could be added to; use "
+                       "--shard optimizer, or one batch for a step");
+  }
   self->steps_per_epoch = self->task.train_count / (uint64_t)samples_per_step(self);
   self->rates = (schedule){.kind = chosen->schedule,
                            .peak = chosen->rate,
@@ -62,21 +67,49 @@ static int plan_steps(training *self, failure *why) {
                      self->batch * self->accumulate);
 }
 
-static int make_optimizer(training *self, failure *why) {
-  const options *chosen = self->chosen;
+/* All of the model, or what of it this rank steps. */
+static int divide_optimizer(training *self) {
   const model *net = &self->net;
+  const shard_plan *plan = &self->shard.plan;
   optimizer_part parts[MODEL_PARAMETERS_MAX];
   for (int i = 0; i < net->parameter_count; i++) {
     const model_parameter *at = &net->parameters[i];
     parts[i] = (optimizer_part){at->offset, at->count, at->matrix};
   }
+  if (optimizer_divide(&self->optimizer, parts, net->parameter_count, self->chosen->decay)) {
+    return -1;
+  }
+  if (!is_sharded(self)) {
+    return 0;
+  }
+  return optimizer_take(&self->optimizer, plan->pieces, plan->piece_count, shard_share_sums,
+                        &self->shard);
+}
+
+static int make_optimizer(training *self, failure *why) {
+  const options *chosen = self->chosen;
   bool kept = policy_keeps_momentum(lcomm_policy_string(self->comm));
-  if (optimizer_create(chosen->optimizer, net->weight_count, kept ? 0.0f : chosen->momentum,
+  size_t count = is_sharded(self) ? self->shard.plan.count : self->net.weight_count;
+  if (optimizer_create(chosen->optimizer, count, kept ? 0.0f : chosen->momentum,
                        &self->optimizer) ||
-      optimizer_divide(&self->optimizer, parts, net->parameter_count, chosen->decay)) {
+      divide_optimizer(self) || master_create(self)) {
     return no_memory(why);
   }
   return 0;
+}
+
+static int make_model(training *self, failure *why) {
+  const options *chosen = self->chosen;
+  const task *learnt = &self->task;
+  if (model_create(chosen->model, learnt->sample, learnt->classes, self->batch, &self->net)) {
+    return no_memory(why);
+  }
+  self->net.precision = chosen->precision;
+  self->scale = loss_scale_begin(chosen->precision);
+  if (is_sharded(self) && shard_create(&self->shard, chosen->shard, self->comm, &self->net)) {
+    return no_memory(why);
+  }
+  return make_optimizer(self, why);
 }
 
 /* This rank loads its samples and makes its model, without the others. */
@@ -92,13 +125,7 @@ static int prepare(training *self, failure *why) {
   if (plan_steps(self, why)) {
     return -1;
   }
-  if (model_create(chosen->model, learnt->sample, learnt->classes, self->batch, &self->net)) {
-    return no_memory(why);
-  }
-  if (make_optimizer(self, why)) {
-    return -1;
-  }
-  if (save_check(self, why)) {
+  if (make_model(self, why) || save_check(self, why)) {
     return -1;
   }
   self->order = malloc(learnt->train_count * sizeof *self->order);
@@ -153,6 +180,15 @@ static int complete_policy(training *self, failure *why) {
                      why);
 }
 
+static int register_gradients(training *self, failure *why) {
+  const char *policy = lcomm_policy_string(self->comm);
+  self->discards = policy_keeps_residuals(policy);
+  master_begin(self);
+  int failed = is_sharded(self) ? shard_register(&self->shard, policy_compresses(policy), why)
+                                : gradients_register(&self->gradients, self->comm, &self->net, why);
+  return failed || training_scale(self, why) || training_publish(self, why) ? -1 : 0;
+}
+
 int training_set_up(training *self, failure *why) {
   if (peers_create(self->comm, &self->ranks)) {
     no_memory(why);
@@ -170,10 +206,7 @@ int training_set_up(training *self, failure *why) {
   if (peers_check(self->comm, status, "asking for the guard's figures", why)) {
     return -1;
   }
-  if (gradients_register(&self->gradients, self->comm, &self->net, why)) {
-    return -1;
-  }
-  return resume_checkpoint(self, why);
+  return register_gradients(self, why) || resume_checkpoint(self, why) ? -1 : 0;
 }
 
 void training_tear_down(training *self) {
@@ -181,6 +214,9 @@ void training_tear_down(training *self) {
   free(self->labels);
   free(self->sum);
   free(self->statistics);
+  free(self->master);
+  gradients_free(&self->gradients);
+  shard_destroy(&self->shard);
   optimizer_destroy(&self->optimizer);
   model_destroy(&self->net);
   task_free(&self->task);

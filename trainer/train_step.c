@@ -18,6 +18,14 @@ static const uint32_t *samples_of_batch(const training *self, uint64_t number) {
   return self->order + slice * (uint64_t)self->batch;
 }
 
+/* What is multiplied here goes through all of backward. */
+static void scale_delta(training *self, size_t count) {
+  float *delta = model_logits_delta(&self->net), scale = self->scale.factor;
+  for (size_t i = 0; scale != 1.0f && i < count; i++) {
+    delta[i] *= scale;
+  }
+}
+
 /* Of images, B = batch; of text T positions stand in the place of each image:
  *
  *   images [B][28][28]  -> forward  -> logits [B][10] -> loss, logits_delta [B][10]
@@ -30,8 +38,10 @@ static double forward(training *self, uint64_t number) {
   task_train_batch(learnt, samples_of_batch(self, number), self->batch, model_input(net),
                    self->labels);
   const float *logits = model_forward(net, self->batch);
-  return loss_cross_entropy(logits, self->labels, rows, learnt->classes, model_logits_delta(net)) /
-         rows;
+  double loss =
+      loss_cross_entropy(logits, self->labels, rows, learnt->classes, model_logits_delta(net));
+  scale_delta(self, (size_t)rows * (size_t)learnt->classes);
+  return loss / rows;
 }
 
 /* ------------------------------------------------------------- accumulation
@@ -54,16 +64,21 @@ static void keep_gradients(void *context, int first, int count) {
   }
 }
 
-/* Likewise, of the last batch. */
+/* Likewise, of the last batch, or the only one. */
 static void send_gradients(void *context, int first, int count) {
   training *self = context;
   size_t begin, end;
   float share = 1.0f / (float)self->accumulate;
   span_of_parameters(&self->net, first, count, &begin, &end);
-  for (size_t i = begin; i < end; i++) {
+  for (size_t i = begin; self->sum && i < end; i++) {
     self->net.gradients[i] = share * (self->net.gradients[i] + self->sum[i]);
   }
-  gradients_ready(&self->gradients, first, count);
+  overlap_sent(&self->overlap);
+  if (is_sharded(self)) {
+    shard_ready(&self->shard, first, count);
+  } else {
+    gradients_ready(&self->gradients, first, count);
+  }
 }
 
 /* Returns the sum of the losses of the batches before the last. */
@@ -77,22 +92,26 @@ static double accumulate(training *self, uint64_t first) {
   return loss;
 }
 
-static void backward(training *self) {
-  if (self->accumulate > 1) {
-    model_backward(&self->net, self->batch, send_gradients, self);
-  } else {
-    model_backward(&self->net, self->batch, gradients_ready, &self->gradients);
-  }
-}
-
 /* ------------------------------------------------------------------ one step */
 
-static void step_weights(training *self, float rate) {
-  model *net = &self->net;
-  if (self->chosen->clip > 0.0f) {
-    optimizer_clip(net->gradients, net->weight_count, self->chosen->clip);
+/* Backward of the last batch, and the averages. `spoilt`: they hold NaN or Inf. */
+static lcomm_status average(training *self, bool *spoilt) {
+  lcomm_status status;
+  overlap_begin(&self->overlap, self->comm);
+  if (is_sharded(self)) {
+    shard_begin(&self->shard, self->scale.factor);
+    model_backward(&self->net, self->batch, send_gradients, self);
+    overlap_waits(&self->overlap);
+    status = shard_wait(&self->shard, self->discards, spoilt);
+  } else {
+    gradients_begin(&self->gradients);
+    model_backward(&self->net, self->batch, send_gradients, self);
+    overlap_waits(&self->overlap);
+    status = gradients_wait(&self->gradients);
+    *spoilt = lcomm_tensors_not_finite(self->comm) > 0;
   }
-  optimizer_step(&self->optimizer, net->weights, net->gradients, rate);
+  overlap_ends(&self->overlap, self->comm);
+  return status;
 }
 
 /* Each tensor of gradients leaves as soon as backward has made it. After the
@@ -105,19 +124,13 @@ int training_step(training *self, float rate, double *loss, failure *why) {
   *loss /= self->accumulate;
 
   stop_signal stop = {0};
+  bool spoilt = false;
   lcomm_status status = stop_signal_ask(self->comm, &stop);
-  gradients_begin(&self->gradients);
-  backward(self);
-  status = first_error(status, gradients_wait(&self->gradients));
+  status = first_error(status, average(self, &spoilt));
   status = first_error(status, stop_signal_wait(self->comm, &stop));
-  if (peers_check(self->comm, status, "averaging the gradients", why)) {
+  if (peers_check(self->comm, status, "averaging the gradients", why) ||
+      training_update(self, rate, spoilt, why)) {
     return -1;
-  }
-
-  if (lcomm_tensors_not_finite(self->comm) > 0) {
-    self->skipped++; /* the averages hold NaN or Inf, the same on all ranks */
-  } else {
-    step_weights(self, rate);
   }
   self->step++;
   self->step_of_epoch++;

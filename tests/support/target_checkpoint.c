@@ -31,12 +31,11 @@ static void load(checkpoint_file *file, const checkpoint *head, failure *why) {
   if (head->at.values > VALUES_MAX) {
     return;
   }
-  size_t bytes = head->at.values * sizeof(float);
-  const checkpoint_vector vector = {fuzz_allocate(bytes), bytes};
-  if (checkpoint_load(file, head, &vector, 1, why)) {
+  float *values = fuzz_allocate(head->at.values * sizeof(float));
+  if (checkpoint_get(file, values, head->at.values, why) || checkpoint_end(file, why)) {
     fuzz_require(why->text[0] != '\0', "a refusal is a sentence");
   }
-  free(vector.values);
+  free(values);
 }
 
 void lcomm_fuzz_checkpoint(const uint8_t *data, size_t size) {

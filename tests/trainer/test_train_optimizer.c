@@ -171,11 +171,14 @@ static void layers_that_are_zero_take_steps_that_are_finite(void **state) {
 
 static void gradients_are_clipped_to_a_norm_and_small_ones_left_alone(void **state) {
   (void)state;
+  optimizer sgd;
   float gradients[] = {3.0f, -4.0f};
-  assert_true(optimizer_clip(gradients, 2, 10.0f) == 5.0);
+  assert_int_equal(optimizer_create(OPTIMIZER_SGD, 2, 0.0f, &sgd), 0);
+  assert_true(optimizer_clip(&sgd, gradients, 10.0f) == 5.0);
   assert_true(gradients[0] == 3.0f && gradients[1] == -4.0f);
-  assert_true(optimizer_clip(gradients, 2, 2.5f) == 5.0);
+  assert_true(optimizer_clip(&sgd, gradients, 2.5f) == 5.0);
   assert_true(gradients[0] == 1.5f && gradients[1] == -2.0f);
+  optimizer_destroy(&sgd);
 }
 
 /* The target has the norm of the start, which suits those that step by norms. */

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* mpirun: 2 */
+
+/* A training in fp16 that meets a step whose loss is scaled by far too much goes on, and ends where
+ * one without it does. */
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/support/mpi_property.h"
+#include "trainer/train_report.h"
+
+enum { BAD_STEP = 60 };
+
+typedef struct end {
+  double loss;
+  uint64_t skipped;
+  float scale;
+} end;
+
+static void require_good(int result, const failure *why) {
+  require(result == 0, "%s", why->text);
+}
+
+static options options_of(const char *policy, const char *sharded) {
+  options made;
+  failure why = {0};
+  char words[][48] = {"train",     "--model=mlp", "--data=builtin",   "--images=4096",
+                      "--lr=0.02", "--epochs=6",  "--precision=fp16", ""};
+  char *arguments[9] = {0};
+  snprintf(words[7], sizeof words[7], "--shard=%s", sharded);
+  for (int i = 0; i < 8; i++) {
+    arguments[i] = words[i];
+  }
+  require_good(options_parse(8, arguments, &made, &why), &why);
+  made.model = "mlp";
+  made.data = "builtin";
+  made.policy = policy;
+  return made;
+}
+
+static void set_scale(training *self, float factor) {
+  failure why = {0};
+  self->scale.factor = factor;
+  require_good(training_scale(self, &why), &why);
+}
+
+static void train_epochs(training *self, bool spoil) {
+  failure why = {0};
+  double loss;
+  for (; self->epoch <= self->chosen->epochs; self->epoch++) {
+    task_begin_epoch(&self->task, self->chosen->seed, self->epoch, self->order);
+    for (self->step_of_epoch = 0; self->step_of_epoch < self->steps_per_epoch;) {
+      float scale = self->scale.factor, rate = schedule_rate(&self->rates, self->step);
+      bool bad = spoil && self->step == BAD_STEP;
+      uint64_t skipped = self->skipped;
+      set_scale(self, bad ? 0x1p24f : scale);
+      require_good(training_step(self, rate, &loss, &why), &why);
+      if (bad) {
+        require(self->skipped == skipped + 1, "the overflow is not seen");
+        set_scale(self, 0.5f * scale);
+      }
+    }
+  }
+}
+
+static end train_to_the_end(const char *policy, const char *sharded, bool spoil) {
+  options chosen = options_of(policy, sharded);
+  training self = {.chosen = &chosen, .epoch = 1, .saved_step = UINT64_MAX};
+  results tested = {0};
+  failure why = {0};
+  self.comm = make_comm(policy, 2);
+  require_good(training_set_up(&self, &why), &why);
+  train_epochs(&self, spoil);
+  require_good(training_test(&self, &tested, &why), &why);
+  end made = {tested.test_loss, self.skipped, self.scale.factor};
+  require(lcomm_destroy(self.comm) == LCOMM_OK, "it ends");
+  training_tear_down(&self);
+  return made;
+}
+
+static void compare(const char *policy, const char *sharded) {
+  end plain = train_to_the_end(policy, sharded, false),
+      spoilt = train_to_the_end(policy, sharded, true);
+  double apart = fabs(spoilt.loss - plain.loss) / plain.loss;
+  printf("%s, %s: loss %.5f, with an overflow %.5f (%llu steps skipped)\n", policy, sharded,
+         plain.loss, spoilt.loss, (unsigned long long)spoilt.skipped);
+  require(spoilt.scale < plain.scale, "'%s': the scale is not lower", policy);
+  require(apart < 0.005, "'%s': the loss is %.3f %% away", policy, 100.0 * apart);
+}
+
+static void an_overflow_is_skipped(void) {
+  compare("net=none", "none");
+}
+
+static void and_leaves_nothing_in_residuals(void) {
+  compare("net=int8+ef min=4K", "none");
+}
+
+static void nor_in_those_of_shards(void) {
+  compare("net=int8+ef min=4K", "optimizer");
+  compare("net=none", "gradients");
+}
+
+int main(int argc, char **argv) {
+  static const mpi_property properties[] = {
+      PROPERTY(an_overflow_is_skipped),
+      PROPERTY(and_leaves_nothing_in_residuals),
+      PROPERTY(nor_in_those_of_shards),
+  };
+  return mpi_property_main(&argc, &argv, properties, 3);
+}
