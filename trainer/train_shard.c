@@ -8,21 +8,6 @@
 
 #include "trainer/train_gradients.h"
 
-static const char *const names[] = {
-    [SHARD_NONE] = "none", [SHARD_OPTIMIZER] = "optimizer", [SHARD_GRADIENTS] = "gradients"};
-
-const char *shard_name(shard_kind kind) {
-  return names[kind];
-}
-
-shard_kind shard_find(const char *name) {
-  int kind = 0;
-  while (kind < SHARD_COUNT && strcmp(names[kind], name) != 0) {
-    kind++;
-  }
-  return (shard_kind)kind;
-}
-
 /* -------------------------------------------------------------------- memory */
 
 static bool is_short(const shard *self) {

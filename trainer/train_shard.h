@@ -22,12 +22,6 @@
  * gradients   so are the gradients: of all but the last bucket only two are kept, in turn, and
  *             backward waits for one of them to have left (stage 2) */
 
-typedef enum shard_kind { SHARD_NONE, SHARD_OPTIMIZER, SHARD_GRADIENTS, SHARD_COUNT } shard_kind;
-
-/* "optimizer", and the kind of such a name; SHARD_COUNT: none. */
-const char *shard_name(shard_kind kind);
-shard_kind shard_find(const char *name);
-
 enum { SHARD_PLACES = 3 }; /* two in turn, and one of the last bucket */
 
 typedef struct shard {

@@ -6,6 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *const names[] = {
+    [SHARD_NONE] = "none", [SHARD_OPTIMIZER] = "optimizer", [SHARD_GRADIENTS] = "gradients"};
+
+const char *shard_name(shard_kind kind) {
+  return names[kind];
+}
+
+shard_kind shard_find(const char *name) {
+  int kind = 0;
+  while (kind < SHARD_COUNT && strcmp(names[kind], name) != 0) {
+    kind++;
+  }
+  return (shard_kind)kind;
+}
+
 static void make_buckets(const model *net, shard_plan *made) {
   bool open = false; /* the last bucket is of small parameters */
   for (int i = 0; i < net->parameter_count; i++) {

@@ -9,6 +9,13 @@
 #include "trainer/train_model.h"
 #include "trainer/train_optimizer.h"
 
+/* What is sharded, see train_shard.h. */
+typedef enum shard_kind { SHARD_NONE, SHARD_OPTIMIZER, SHARD_GRADIENTS, SHARD_COUNT } shard_kind;
+
+/* "optimizer", and the kind of such a name; SHARD_COUNT: none. */
+const char *shard_name(shard_kind kind);
+shard_kind shard_find(const char *name);
+
 /* Who steps which weights when the optimiser is sharded.
  *
  *   all weights   [ bucket 0 | bucket 1     | bucket 2 | ... ]   in the order of backward
