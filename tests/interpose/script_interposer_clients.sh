@@ -9,6 +9,8 @@ set -u
 
 # shellcheck source=tests/support/interposer_script.sh
 source "$(dirname "$0")/../support/interposer_script.sh"
+# shellcheck source=tests/support/find_python.sh
+source "$(dirname "$0")/../support/find_python.sh"
 needs_no_sanitizers interposer_clients
 export LCOMM_NODES=2
 interposer=$build/libcomm-mpi.so
@@ -192,17 +194,9 @@ languages() {
   fi
 }
 
-# A Python with both, for there may be several: the system's has mpi4py from its package.
-find_python() {
-  local candidate
-  for candidate in python3 /usr/bin/python3; do
-    "$candidate" -c 'import mpi4py, numpy' 2>/dev/null && echo "$candidate" && return
-  done
-}
-
 python() {
   local python script=(tests/clients/client_train.py --hidden 128 --batch 4 --steps 16 --warmup 4)
-  python=$(find_python)
+  python=$(find_python mpi4py,numpy)
   if [ -z "$python" ]; then
     skip mpi4py "no Python with mpi4py and numpy (packages python3-mpi4py, python3-numpy)"
     return

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+"""The examples run as their heads say, and come to their results."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from test_meeting import needs_mpi
+from worlds import PATIENCE_S, ROOT, free_port, launched, programs
+
+SGD = str(ROOT / "libcomm" / "python" / "examples" / "numpy_sgd.py")
+
+
+def accuracy_of(output, ranks):
+    found = re.search(r"accuracy ([0-9.]+) on (\d+) ranks, replicas alike: True", output)
+    assert found and int(found.group(2)) == ranks, output
+    return float(found.group(1))
+
+
+@needs_mpi
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_numpy_sgd_learns_under_mpirun(size):
+    status, output = launched(size, [SGD, "--steps", "60"])
+    assert status == 0 and accuracy_of(output, size) > 0.85, output
+
+
+def test_numpy_sgd_learns_with_top_k_and_sends_less():
+    words = [SGD, "--steps", "60", "--policy", "net=topk:0.05+ef min=0", "--nodes", "2"]
+    (status, output), _ = programs(2, words)
+    assert status == 0 and accuracy_of(output, 2) > 0.8, output
+    sent, exact = re.search(r"sent (\d+) bytes, float32 would have been (\d+)", output).groups()
+    assert int(sent) < int(exact) / 5
+
+
+def test_numpy_sgd_learns_under_torchrun(tmp_path):
+    pytest.importorskip("torch", reason="no torch (package python3-torch)")
+    # what goes where is said by rank: torch 1.13 does not read less on Python 3.11
+    words = f"--nproc_per_node 2 --redirects 0:1,1:1 --tee 0:1,1:1 --log_dir {tmp_path} --master_port"
+    run = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", *words.split(), str(free_port()), SGD],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert run.returncode == 0 and accuracy_of(run.stdout, 2) > 0.85, run.stdout
+
+
+def test_a_wrong_policy_is_a_sentence_on_every_rank():
+    for status, output in programs(2, [SGD, "--policy", "net=int9"]):
+        assert status == 1 and "libcomm.errors.PolicyError" in output and "int9" in output
