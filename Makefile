@@ -37,6 +37,7 @@ BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 DATADIR ?= $(PREFIX)/share#  manual pages, completion, examples
+PYTHONDIR ?=# the Python package; empty: where python3 looks below PREFIX, else LIBDIR/libcomm/python
 DESTDIR ?=#   before all of them, for those who make packages
 SAN := $(strip $(SAN))
 WERROR := $(strip $(WERROR))
@@ -464,6 +465,7 @@ install install-built uninstall: export BINDIR := $(BINDIR)
 install install-built uninstall: export LIBDIR := $(LIBDIR)
 install install-built uninstall: export INCLUDEDIR := $(INCLUDEDIR)
 install install-built uninstall: export DATADIR := $(DATADIR)
+install install-built uninstall: export PYTHONDIR := $(PYTHONDIR)
 install install-built uninstall: export DESTDIR := $(DESTDIR)
 install-built:
 	@VERSION='$(VERSION)' LIBS='$(LIB_LIBS)' MPI_CFLAGS='$(MPI_CFLAGS)' MPI_LIBS='$(MPI_LIBS)' \

@@ -37,7 +37,8 @@ def test_numpy_sgd_learns_with_top_k_and_sends_less():
 def test_numpy_sgd_learns_under_torchrun(tmp_path):
     pytest.importorskip("torch", reason="no torch (package python3-torch)")
     # what goes where is said by rank: torch 1.13 does not read less on Python 3.11
-    words = f"--nproc_per_node 2 --redirects 0:1,1:1 --tee 0:1,1:1 --log_dir {tmp_path} --master_port"
+    words = "--nproc_per_node 2 --redirects 0:1,1:1 --tee 0:1,1:1"
+    words += f" --log_dir {tmp_path} --master_port"
     run = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", *words.split(), str(free_port()), SGD],
         stdout=subprocess.PIPE,

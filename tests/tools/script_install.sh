@@ -104,6 +104,21 @@ in_completion() {
 }
 expect completion_has_all_options in_completion
 
+# ---------------------------------------------------------------- Python
+# python_says EXPRESSION PATTERN: of the package that was installed, with the library beside it
+python_says() {
+  env -u LIBCOMM_LIBRARY PYTHONPATH="$there/lib/libcomm/python" \
+    timeout "$limit" python3 -c "import libcomm; print($1)" | grep -qxF -- "$2"
+}
+expect there_is_the_python_package test -s "$there/lib/libcomm/python/libcomm/__init__.py" -a \
+  -e "$there/lib/libcomm/python/libcomm/py.typed" -a -s "$there/share/doc/libcomm/examples/numpy_sgd.py"
+if [ -n "${SAN:-}" ]; then
+  skip the_python_package_finds_its_library "a Python without sanitizers cannot load a library with them"
+else
+  expect the_python_package_finds_its_library python_says libcomm.library_path "$there/lib/$(readlink "$build/libcomm.so")"
+  expect the_python_package_is_of_this_version python_says libcomm.__version__ "$version"
+fi
+
 # ---------------------------------------------------------------- programs of others
 # What is staged in a DESTDIR has no prefix yet: as a package, it is moved there.
 moved="$work/moved to"
@@ -181,6 +196,9 @@ expect the_tools_are_in_bindir test -x "$dest$bindir/libcomm-info"
 expect the_headers_are_in_includedir test -e "$dest$includedir/libcomm.h" -a ! -e "$dest/usr/include/libcomm.h"
 expect pkg_config_says_where test "$(PKG_CONFIG_PATH="$dest$libdir/pkgconfig" pkg-config --cflags --libs libcomm |
   tr -d ' ')" = "-I$includedir-L$libdir-lcomm"
+expect the_python_package_is_where_python_looks_or_beside_the_library bash -c \
+  'ls "$0$1"/libcomm/python/libcomm/__init__.py "$0"/usr/lib/python3*/*-packages/libcomm/__init__.py 2>/dev/null | grep -q .' \
+  "$dest" "$libdir"
 expect tools_look_there bash -c 'make -n BINDIR="/usr/local/bin of" LIBDIR=/usr/lib/some-triplet "$1/train" |
   grep -qF "\$ORIGIN/../../lib/some-triplet"' _ "$BUILD"
 expect all_of_it_is_removed remove /usr "${places[@]}"
