@@ -8,9 +8,9 @@
         gradient = numpy.ones(1000, dtype=numpy.float32)
         comm.allreduce(gradient, op="avg")
 
-The classes are Communicator, Request, Residual, ScatterResidual, Preview and Stats. What a policy
-may say, and what every call promises, is in libcomm.h. LIBCOMM_LIBRARY names libcomm.so where it
-is not found.
+The classes are Communicator, Request, Residual, ScatterResidual, Tensor, Preview and Stats. What a
+policy may say, and what every call promises, is in libcomm.h. LIBCOMM_LIBRARY names libcomm.so
+where it is not found.
 """
 
 from . import errors
@@ -40,6 +40,7 @@ from .policy import Answer, Bytes, Facts, Preview
 from .request import Request
 from .residual import Residual, ScatterResidual
 from .stats import Stats
+from .tensors import Tensor
 
 __all__ = [
     "AbortedError",
@@ -70,6 +71,7 @@ __all__ = [
     "Stats",
     "Status",
     "SystemCallError",
+    "Tensor",
     "TransportError",
     "UnsupportedError",
     "WireError",

@@ -34,7 +34,7 @@ def op_of(op: Union[Op, str]) -> Op:
         raise ArgumentError(f"there is no operation {op!r}: sum, avg, min or max") from None
 
 
-def _summed(buffer: Buffer) -> Dtype:
+def summed_type(buffer: Buffer) -> Dtype:
     if buffer.dtype is None:
         names = ", ".join(each.name.lower() for each in Dtype)
         raise ArgumentError(
@@ -56,6 +56,12 @@ def _pair(send: Buffer, out: Buffer) -> None:
         raise ArgumentError(f"the input has type {send.type_name}, the result {out.type_name}")
     if send.is_on_device != out.is_on_device:
         raise ArgumentError("input and result are in one place: both on the host, or on a device")
+
+
+def expect_like(buffer: Buffer, other: Buffer) -> None:
+    """Memory that takes the place of another's."""
+    _pair(buffer, other)
+    _expect("the array", buffer.count, other.count)
 
 
 def _stream(*buffers: Buffer) -> Optional[int]:
@@ -83,7 +89,7 @@ def allreduce(array: Any, out: Any, op: Union[Op, str], before: float, after: fl
     if out is not None:
         _pair(send, there)
         _expect("the result", there.count, send.count)
-    arguments = (send.address, there.address, send.count, _summed(send), op_of(op))
+    arguments = (send.address, there.address, send.count, summed_type(send), op_of(op))
     scaled = before != 1.0 or after != 1.0
     return Call(
         "allreduce_scaled" if scaled else "allreduce",
@@ -108,9 +114,10 @@ def reduce_scatter(
         _expect(f"the input of {size} ranks", send.count, mine * size)
     if there.address != send.address:
         _expect("the result", there.count, mine)
+    length = mine if parts is None else parts
     return Call(
         "reduce_scatter" if parts is None else "reduce_scatterv",
-        (send.address, there.address, mine if parts is None else parts, _summed(send), op_of(op)),
+        (send.address, there.address, length, summed_type(send), op_of(op)),
         out,
         (send.holder, there.holder, parts),
         _stream(send),

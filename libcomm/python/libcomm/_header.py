@@ -270,6 +270,20 @@ lcomm_status lcomm_ireduce_scatter_flush(RESIDUAL, CONST, VOID, REQUEST)
 lcomm_status lcomm_residual_discard(RESIDUAL)
 lcomm_status lcomm_residual_get(const RESIDUAL, float *)
 lcomm_status lcomm_residual_destroy(RESIDUAL)
+lcomm_status lcomm_tensor_add(COMM, const char *, VOID, SUM, lcomm_tensor **)
+lcomm_status lcomm_tensor_data_set(COMM, TENSOR, VOID)
+lcomm_status lcomm_tensor_freeze(COMM, TENSOR)
+lcomm_status lcomm_tensor_unfreeze(COMM, TENSOR)
+lcomm_status lcomm_tensor_scale(COMM, TENSOR, FACTORS)
+lcomm_status lcomm_tensor_ready(COMM, TENSOR)
+lcomm_status lcomm_tensor_ready_on_stream(COMM, TENSOR, VOID)
+lcomm_status lcomm_tensors_wait(COMM)
+lcomm_status lcomm_tensor_test(COMM, TENSOR, int *)
+lcomm_status lcomm_tensor_wait(COMM, TENSOR)
+uint64_t lcomm_tensors_not_finite(const COMM)
+lcomm_status lcomm_tensors_discard(COMM)
+lcomm_status lcomm_tensor_residual(COMM, const TENSOR, float *)
+lcomm_status lcomm_tensor_codec(COMM, const TENSOR, lcomm_link, char *, size_t)
 lcomm_status lcomm_state_size(COMM, size_t *)
 lcomm_status lcomm_state_write(COMM, VOID, size_t)
 lcomm_status lcomm_state_read(COMM, CONST, size_t)
@@ -295,6 +309,7 @@ _SHORT = {
     "BYTES": "uint64_t *, uint64_t *",
     "PREVIEW": "lcomm_preview *",
     "RESIDUAL": "lcomm_residual *",
+    "TENSOR": "lcomm_tensor *",
 }
 
 _CTYPES = {

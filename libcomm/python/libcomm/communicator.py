@@ -16,11 +16,12 @@ from ._library import check, lib
 from ._policies import Policies
 from .residual import Residual, ScatterResidual
 from .stats import Stats
+from .tensors import Tensors
 
 State = Union[bytes, bytearray, memoryview]
 
 
-class Communicator(Collectives, Policies):
+class Communicator(Collectives, Policies, Tensors):
     """Ranks that sum, gather and exchange arrays: exact inside a node, compressed between nodes.
 
     Made by from_env(), from_mpi(), from_store() or from_allgather(), which are collective: all
