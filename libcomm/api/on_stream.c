@@ -10,7 +10,7 @@
 #include "libcomm/engine/handles.h"
 #include "libcomm/tensor/bucket.h"
 
-/* The operation goes on by itself, and the stream waits for it. False when
+/* An operation that is not played goes on by itself, and the stream waits for it. False when
  * nobody would move it, the program did not promise what streams that wait ask of it by
  * asking for a thread, or the stream cannot wait: then the program has to. So it
  * does for the first operation of a run, which opens memory of peers: that might
@@ -49,15 +49,11 @@ static lcomm_status make(lcomm_comm *comm, lcomm_call *call, void *stream) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given", name);
   }
-  lcomm_status status = lcomm_enter(comm); /* no step before it is known who waits */
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = check_capture(comm, name, stream);
-  if (status == LCOMM_OK) {
-    status = lcomm_call_start(comm, call, &request);
-  }
-  bool left = status == LCOMM_OK && leave_to_stream(comm, call, &request);
+  LCOMM_TRY(lcomm_check_process(comm));
+  LCOMM_TRY(check_capture(comm, name, stream));
+  LCOMM_TRY(lcomm_enter(comm)); /* no step before it is known who waits */
+  lcomm_status status = lcomm_call_start(comm, call, &request);
+  bool left = status == LCOMM_OK && (!request.internal || leave_to_stream(comm, call, &request));
   lcomm_leave(comm);
   return status == LCOMM_OK && !left ? lcomm_wait(comm, &request) : status;
 }

@@ -6,7 +6,9 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/call/call_watch.h"
 #include "libcomm/engine/backend.h"
+#include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/entry.h"
+#include "libcomm/engine/tape.h"
 
 lcomm_call lcomm_call_of(lcomm_collective collective, const void *send, void *receive,
                          uint64_t count, lcomm_dtype dtype, lcomm_op op) {
@@ -44,6 +46,7 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
                               lcomm_request *handle) {
   lcomm_operation *operation = NULL;
   bool over = false;
+  lcomm_call_describe(run, call);
   lcomm_run_entry entry = lcomm_run_enter(run);
   lcomm_status status = begin_run(run, call, &over);
   lcomm_run_leave(run, entry);
@@ -65,8 +68,67 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request *handle) {
+/* ----------------------------------------------------- played on a device */
+
+/* All that the operation does on its device, into the lanes. Other threads may have the
+ * communicator's turn. */
+static lcomm_status play(lcomm_run *run, const lcomm_call *call) {
+  lcomm_run_entry entry = lcomm_run_enter(run);
+  lcomm_status status = lcomm_call_stage_in(run, call);
+  status = status == LCOMM_OK ? lcomm_tape_play(run) : status;
+  if (status == LCOMM_OK && call->on_stream) {
+    status = lcomm_tape_join(run, call->stream);
+  }
+  lcomm_run_leave(run, entry);
+  return status;
+}
+
+/* Its messages may move from the start. A call on a stream leaves it to the thread that does
+ * that, if there is one, and has no request of it. */
+static lcomm_status start_played(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
+                                 lcomm_request *handle) {
+  lcomm_operation *operation = NULL;
+  bool outlives = call->on_stream || !call->waits;
+  bool goes_alone = outlives && lcomm_proxy_start(comm) && call->on_stream;
+  lcomm_call_describe(run, call);
+  lcomm_status status = lcomm_operation_start(comm, run, &run->data, &operation);
+  if (!operation) {
+    release_run(comm, call, run);
+    return status;
+  }
+  operation->detached = goes_alone;
+  *handle = (lcomm_request){.internal = goes_alone ? NULL : operation};
+  if (call->keeper) {
+    call->keeper->begin(call->owner, operation);
+  }
+  unsigned depth = lcomm_turn_give(comm);
+  status = play(run, call); /* a failure is the request's to report */
+  lcomm_turn_take(comm, depth);
+  bool moved = false;
+  lcomm_operations_move(comm, &moved);
+  return goes_alone ? status : LCOMM_OK;
+}
+
+/* ------------------------------------------------------------------ starting */
+
+static lcomm_status start_found(lcomm_comm *comm, lcomm_call *call, lcomm_request *handle) {
   lcomm_run *run = NULL;
+  LCOMM_TRY(find_run(comm, call, &run));
+  if (comm->runs.watch && call->op_kind == LCOMM_OP_KIND_CALL) {
+    call->watched_hash = run->plan->automatic.allowed ? run->plan->hash : 0;
+  }
+  return run->tape ? start_played(comm, run, call, handle) : start_run(comm, run, call, handle);
+}
+
+static lcomm_status start_on_device(lcomm_comm *comm, lcomm_call *call, lcomm_request *handle) {
+  lcomm_device_turn_enter(comm);
+  lcomm_runs_free_spent(comm);
+  lcomm_status status = start_found(comm, call, handle);
+  lcomm_device_turn_leave(comm);
+  return status;
+}
+
+lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request *handle) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given",
                               lcomm_collective_name(call->request.collective));
@@ -77,13 +139,8 @@ lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request 
   }
   lcomm_status status = lcomm_call_check(comm, call, handle);
   if (status == LCOMM_OK) {
-    status = find_run(comm, call, &run);
-  }
-  if (status == LCOMM_OK && comm->runs.watch && call->op_kind == LCOMM_OP_KIND_CALL) {
-    call->watched_hash = run->plan->automatic.allowed ? run->plan->hash : 0;
-  }
-  if (status == LCOMM_OK) {
-    status = start_run(comm, run, call, handle);
+    bool on_device = lcomm_memory_is_on_device(call->request.location);
+    status = (on_device ? start_on_device : start_found)(comm, call, handle);
   }
   lcomm_leave(comm);
   return status;

@@ -58,8 +58,9 @@ lcomm_status lcomm_call_broadcast_bytes(lcomm_comm *comm, void *bytes, size_t si
  * written to. ARGUMENT, or the sticky error. */
 lcomm_status lcomm_call_check(lcomm_comm *comm, lcomm_call *call, const lcomm_request *handle);
 
-/* Bring this rank's data to where `run` works, and say in run->data what an operation works on.
- * Between lcomm_run_enter and lcomm_run_leave. Errors are the communicator's. */
+/* Say in run->data what an operation works on; bring this rank's data there, between
+ * lcomm_run_enter and lcomm_run_leave. Errors are the communicator's. */
+void lcomm_call_describe(lcomm_run *run, const lcomm_call *call);
 lcomm_status lcomm_call_stage_in(lcomm_run *run, const lcomm_call *call);
 
 /* Bring the result of a sum to the caller: lcomm_operation_data.stage_out. */

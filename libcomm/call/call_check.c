@@ -7,7 +7,8 @@
 #include <math.h>
 
 #include "libcomm/call/call.h"
-#include "libcomm/device/memory_location.h"
+#include "libcomm/device/device.h"
+#include "libcomm/engine/device_turn.h"
 
 /* ------------------------------------------------------------------ kinds */
 
@@ -177,11 +178,18 @@ static lcomm_status check_buffers(lcomm_comm *comm, const lcomm_call *call, cons
 
 /* --------------------------------------------------------------- locations */
 
+/* A driver that is asked may wait for what this communicator's thread moves. */
+static void locate(lcomm_comm *comm, lcomm_call *call) {
+  unsigned depth = lcomm_device_in_use() ? lcomm_turn_give(comm) : 0;
+  lcomm_buffers_locate(&call->send, &call->receive);
+  lcomm_turn_take(comm, depth);
+}
+
 static lcomm_status check_locations(lcomm_comm *comm, lcomm_call *call, const extent *counts) {
   char one[LCOMM_MEMORY_LOCATION_NAME_MAX], other[LCOMM_MEMORY_LOCATION_NAME_MAX];
   call->send.count = counts->send;
   call->receive.count = counts->receive;
-  lcomm_buffers_locate(&call->send, &call->receive);
+  locate(comm, call);
   lcomm_memory_location send = call->send.location, receive = call->receive.location;
   if (counts->send > 0 && counts->receive > 0 && !lcomm_memory_is_beside(send, receive)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,

@@ -22,15 +22,15 @@ static lcomm_status stage_part(lcomm_run *run, const lcomm_call *call) {
 }
 
 /* What an all-to-all sends; in place it is copied out of the way. */
+static bool moves_input(const lcomm_plan *plan) {
+  return plan->in_place && plan->input_count > 0;
+}
+
 static lcomm_status stage_input(lcomm_run *run, const lcomm_call *call) {
   const lcomm_plan *plan = run->plan;
-  run->data.input = call->send.data;
-  if (!plan->in_place || plan->input_count == 0) {
-    return LCOMM_OK;
-  }
-  run->data.input = run->own_input;
-  return run->backend->vectors->copy(run, run->own_input, call->send.data,
-                                     plan->input_count * plan->element_size);
+  return moves_input(plan) ? run->backend->vectors->copy(run, run->own_input, call->send.data,
+                                                         plan->input_count * plan->element_size)
+                           : LCOMM_OK;
 }
 
 /* A copy of a call, where there was one at all. */
@@ -77,7 +77,7 @@ static bool is_sum(lcomm_collective collective) {
   return collective == LCOMM_COLLECTIVE_ALLREDUCE || lcomm_collective_scatters(collective);
 }
 
-lcomm_status lcomm_call_stage_in(lcomm_run *run, const lcomm_call *call) {
+void lcomm_call_describe(lcomm_run *run, const lcomm_call *call) {
   lcomm_comm *comm = run->comm;
   bool sums = is_sum(run->plan->collective), is_plain_call = call->op_kind == LCOMM_OP_KIND_CALL;
   run->data =
@@ -90,6 +90,13 @@ lcomm_status lcomm_call_stage_in(lcomm_run *run, const lcomm_call *call) {
                              .on_stream = call->on_stream,
                              .stage_out = sums ? lcomm_call_stage_out : NULL,
                              .receive = call->receive};
+  if (run->plan->collective == LCOMM_COLLECTIVE_ALLTOALL) {
+    run->data.input = moves_input(run->plan) ? run->own_input : call->send.data;
+  }
+}
+
+lcomm_status lcomm_call_stage_in(lcomm_run *run, const lcomm_call *call) {
+  const lcomm_comm *comm = run->comm;
   LCOMM_TRY(stage_in(run, call));
   if (comm->capture && run->backend->is_host) {
     lcomm_capture_call(comm->capture, run->plan, comm->settings.policy.min_bytes, run->data.vector);

@@ -12,6 +12,7 @@
 #include "libcomm/call/call_watch.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/flow.h"
+#include "libcomm/engine/lanes.h"
 #include "libcomm/engine/lost_ranks.h"
 #include "libcomm/engine/memory_handle.h"
 #include "libcomm/engine/progress_thread.h"
@@ -123,6 +124,8 @@ static void free_operations(lcomm_comm *comm) {
   lcomm_call_watch_free(comm);
   lcomm_run_cache_free(&comm->runs.cache);
   free_runs(comm->runs.retired);
+  free_runs(comm->runs.spent);
+  lcomm_lanes_free(comm);
   free(comm->runs.tiles);
 }
 
@@ -145,6 +148,7 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
   lcomm_topo_free(&comm->topo);
   lcomm_failure_state_free(comm);
   pthread_mutex_destroy(&comm->errors.lock);
+  pthread_mutex_destroy(&comm->runs.device_turn);
   free(comm);
 }
 
@@ -200,6 +204,9 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   if (lcomm_is_child(comm)) {
     return lcomm_refuse_child(comm);
   }
+  LCOMM_TRY(lcomm_enter(comm));
+  (void)lcomm_operations_settle(comm); /* a failure is found again below */
+  lcomm_leave(comm);
   stop(comm);
   lcomm_fault lost;
   if (atomic_load(&comm->errors.status) == LCOMM_OK && lcomm_lost_ranks_find(comm, &lost)) {

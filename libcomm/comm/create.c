@@ -126,7 +126,7 @@ static uint64_t find_share(const lcomm_comm *comm, const init_context *m) {
 static void choose_progress(lcomm_comm *comm, uint64_t share) {
   char text[256], who[96];
   bool enough = comm->size > 1 && share >= LCOMM_PROCESSORS_ENOUGH;
-  comm->wants_progress_thread = enough && allows_driver(comm);
+  comm->wants_progress_thread = enough && comm->allows_progress_thread;
   snprintf(text, sizeof(text), "%s: progress %s: %llu.%02llu processors for each rank%s",
            lcomm_comm_who(comm, comm->rank, who, sizeof(who)),
            comm->wants_progress_thread ? "by a thread, from the first call that does not block"
@@ -171,6 +171,7 @@ static lcomm_status choose_waiting(lcomm_comm *comm, const init_context *m) {
   lcomm_why why;
   uint64_t share = find_share(comm, m);
   comm->waiting.crowded = share < 100;
+  comm->allows_progress_thread = allows_driver(comm);
   if (comm->settings.progress == LCOMM_PROGRESS_AUTO) {
     choose_progress(comm, share);
     return LCOMM_OK;
@@ -178,7 +179,7 @@ static lcomm_status choose_waiting(lcomm_comm *comm, const init_context *m) {
   if (comm->settings.progress == LCOMM_PROGRESS_CALLS) {
     return LCOMM_OK;
   }
-  if (!allows_driver(comm)) {
+  if (!comm->allows_progress_thread) {
     return complain(comm->rank, &m->mine->identity, LCOMM_ERR_UNSUPPORTED,
                     "a progress thread moves messages over MPI only where MPI was initialised "
                     "with MPI_THREAD_MULTIPLE; do that, or set LCOMM_PROGRESS to auto or calls");
@@ -333,6 +334,7 @@ lcomm_status lcomm_comm_create(lcomm_bootstrap_object *bootstrap, const lcomm_co
   made->identity.process = (long)getpid();
   made->identity.number = 1 + atomic_fetch_add(&numbers, 1);
   pthread_mutex_init(&made->errors.lock, NULL);
+  pthread_mutex_init(&made->runs.device_turn, NULL);
   made->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS] = 1;
   lcomm_fingerprint_book_init(&made->fingerprints);
   lcomm_status status = make(made, config, &m);

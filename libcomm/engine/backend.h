@@ -119,17 +119,23 @@ typedef struct lcomm_backend_vectors {
 typedef struct lcomm_backend_queue {
   void (*start)(lcomm_run *run);         /* part of lcomm_run_start */
   bool (*is_full)(const lcomm_run *run); /* there is no room for a computation now */
-  bool (*is_busy)(const lcomm_run *run); /* something was put into it that is not over */
-  int (*enter)(const lcomm_run *run);    /* around what uses it; the answer is for leave */
+  bool (*is_busy)(const lcomm_run *run); /* something that needs no peer is not over */
+  /* Around operations of the backend that are not in a step; the answer is for leave. */
+  int (*enter)(const lcomm_run *run);
   void (*leave)(const lcomm_run *run, int before);
+  /* Around a round of the executor, likewise. */
+  int (*round_begin)(const lcomm_run *run);
+  void (*round_end)(const lcomm_run *run, int before);
   /* What follows comes after what is in a stream of the program now; after its event. */
   lcomm_status (*follow)(lcomm_run *run, void *stream);
   lcomm_status (*follow_event)(lcomm_run *run, void *event);
-  /* What was put into it since the last push is a computation; the oldest one that is over, if
-   * any: *over tells. */
+  /* A step's dependencies are over: its computation may be done. */
+  lcomm_status (*compute)(lcomm_run *run, const lcomm_computation *it);
+  /* What was put into it since is one more computation, which ends the step. */
   lcomm_status (*push)(lcomm_run *run, const lcomm_computation *it);
+  /* One that is over, if any: *over tells. */
   lcomm_status (*pop)(lcomm_run *run, lcomm_computation *it, bool *over);
-  /* Nothing follows for this operation; is all of it over? */
+  /* All steps are over: the result is brought out; is it there? */
   lcomm_status (*close)(lcomm_run *run);
   lcomm_status (*poll_end)(lcomm_run *run, bool *over);
   /* Nothing of a run that was given up may touch its memory any more. */
@@ -162,11 +168,13 @@ typedef struct lcomm_backend {
   const void *(*sent_bytes)(const lcomm_run *run, uint32_t slot, size_t *size);
 } lcomm_backend;
 
-extern const lcomm_backend lcomm_backend_cpu, lcomm_backend_cuda;
+/* On a device step by step, and by tapes (tape.h). */
+extern const lcomm_backend lcomm_backend_cpu, lcomm_backend_cuda, lcomm_backend_taped;
 
 /* Parts of these. */
 extern const lcomm_backend_payloads lcomm_backend_cpu_payloads, lcomm_backend_cuda_payloads;
 extern const lcomm_backend_vectors lcomm_backend_cpu_vectors, lcomm_backend_cuda_vectors;
+extern const lcomm_backend_queue lcomm_proxy_queue;
 
 /* Their tables, in files that name the functions as the members: no backend can leave one out. */
 #define LCOMM_BACKEND_PAYLOADS_TABLE                                                               \

@@ -5,20 +5,27 @@
  * the run. */
 
 #include "libcomm/device/stream_gate.h"
+#include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/device_zcopy.h"
+#include "libcomm/engine/entry.h"
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/run_device.h"
+#include "libcomm/engine/tape.h"
 
 lcomm_status lcomm_run_device_check(lcomm_run *run, const char *what, int error) {
   const lcomm_run_device *device = run->device;
   if (error == 0) {
     return LCOMM_OK;
   }
-  return lcomm_fail(run->comm, LCOMM_ERR_SYSTEM,
-                    "%s #%u: %s on device %d failed: %s. Other work of the program may have broken "
-                    "the device; run it under compute-sanitizer.",
-                    lcomm_collective_name(run->plan->collective), run->sequence, what,
-                    device->ordinal, device->table->explain(error));
+  LCOMM_TRY(lcomm_enter(run->comm)); /* a caller that plays a tape is not inside */
+  lcomm_status status =
+      lcomm_fail(run->comm, LCOMM_ERR_SYSTEM,
+                 "%s #%u: %s on device %d failed: %s. Other work of the program may have broken "
+                 "the device; run it under compute-sanitizer.",
+                 lcomm_collective_name(run->plan->collective), run->sequence, what, device->ordinal,
+                 device->table->explain(error));
+  lcomm_leave(run->comm);
+  return status;
 }
 
 /* ---------------------------------------------------------------- memory */
@@ -26,6 +33,7 @@ lcomm_status lcomm_run_device_check(lcomm_run *run, const char *what, int error)
 static lcomm_status make_all(lcomm_run *run, lcomm_status (*rest)(lcomm_run *run)) {
   LCOMM_TRY(lcomm_device_quiesce(run->comm));
   LCOMM_TRY(lcomm_run_device_open(run, run->plan->location.device));
+  LCOMM_TRY(lcomm_run_device_make_stream(run));
   LCOMM_TRY(rest(run));
   return lcomm_run_device_make(run);
 }
@@ -38,6 +46,25 @@ static lcomm_status make(lcomm_run *run, lcomm_status (*rest)(lcomm_run *run)) {
   lcomm_status status = make_all(run, rest);
   lcomm_device_resume();
   (void)table->use(before);
+  return status;
+}
+
+/* The same of a run that plays tapes: streams may wait for messages meanwhile, which others move.
+ */
+static lcomm_status make_taped(lcomm_run *run, lcomm_status (*rest)(lcomm_run *run)) {
+  unsigned depth = lcomm_turn_give(run->comm);
+  const lcomm_device_table *table = lcomm_device_get(NULL);
+  int before = 0;
+  (void)table->current(&before);
+  lcomm_status status = lcomm_run_device_open(run, run->plan->location.device);
+  status = status == LCOMM_OK ? lcomm_tape_open(run) : status;
+  lcomm_turn_take(run->comm, depth);
+  status = status == LCOMM_OK ? rest(run) : status;
+  depth = lcomm_turn_give(run->comm);
+  status = status == LCOMM_OK ? lcomm_run_device_make(run) : status;
+  status = status == LCOMM_OK ? lcomm_tape_make(run) : status;
+  (void)table->use(before);
+  lcomm_turn_take(run->comm, depth);
   return status;
 }
 
@@ -55,9 +82,29 @@ static bool own_memory(lcomm_run *run) {
          get_memory(run, lcomm_plan_input_size(run->plan), &run->own_input);
 }
 
+static uint8_t *slots_memory_taped(lcomm_run *run, size_t size) {
+  unsigned depth = lcomm_turn_give(run->comm);
+  uint8_t *memory = slots_memory(run, size);
+  lcomm_turn_take(run->comm, depth);
+  return memory;
+}
+
+static bool own_memory_taped(lcomm_run *run) {
+  unsigned depth = lcomm_turn_give(run->comm);
+  bool made = own_memory(run);
+  lcomm_turn_take(run->comm, depth);
+  return made;
+}
+
+static void free_taped(lcomm_run *run) {
+  unsigned depth = lcomm_turn_give(run->comm);
+  lcomm_run_device_free(run);
+  lcomm_turn_take(run->comm, depth);
+}
+
 /* ----------------------------------------------------------------- queue */
 
-static void start(lcomm_run *run) {
+void lcomm_run_device_start(lcomm_run *run) {
   *run->device->found_here = 0;
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
     run->device->slots[i].mapped = NULL;
@@ -72,17 +119,17 @@ static bool is_busy(const lcomm_run *run) {
   return run->device->works.count > 0 || run->device->is_closed;
 }
 
-static lcomm_status follow_event(lcomm_run *run, void *event) {
+lcomm_status lcomm_run_device_follow_event(lcomm_run *run, void *event) {
   const lcomm_run_device *device = run->device;
   return lcomm_run_device_check(run, "waiting for a stream",
                                 device->table->stream.wait(device->stream, event));
 }
 
-static lcomm_status follow(lcomm_run *run, void *stream) {
+lcomm_status lcomm_run_device_follow(lcomm_run *run, void *stream) {
   const lcomm_run_device *device = run->device;
   LCOMM_TRY(lcomm_run_device_check(run, "marking a stream",
                                    device->table->event.record(device->begin, stream)));
-  return follow_event(run, device->begin);
+  return lcomm_run_device_follow_event(run, device->begin);
 }
 
 static lcomm_status push(lcomm_run *run, const lcomm_computation *it) {
@@ -95,6 +142,11 @@ static lcomm_status push(lcomm_run *run, const lcomm_computation *it) {
   device->works.count++;
   run->comm->runs.device_works++;
   return LCOMM_OK;
+}
+
+static lcomm_status compute(lcomm_run *run, const lcomm_computation *it) {
+  LCOMM_TRY(lcomm_exec_compute(run, it->step));
+  return push(run, it);
 }
 
 /* The ring without its oldest. Its event is used again. */
@@ -123,6 +175,7 @@ static lcomm_status pop(lcomm_run *run, lcomm_computation *it, bool *over) {
 
 static lcomm_status close_queue(lcomm_run *run) {
   lcomm_run_device *device = run->device;
+  LCOMM_TRY(lcomm_exec_stage_out(run));
   LCOMM_TRY(lcomm_run_device_check(run, "bringing out the result",
                                    device->table->event.record(device->end, device->stream)));
   device->is_closed = true;
@@ -176,19 +229,33 @@ static lcomm_stream_gate *close_gate(const lcomm_run *run, void *stream) {
 }
 
 static const lcomm_backend_queue queue = {
-    .start = start,
+    .start = lcomm_run_device_start,
     .is_full = is_full,
     .is_busy = is_busy,
     .enter = lcomm_run_device_enter,
     .leave = lcomm_run_device_leave,
-    .follow = follow,
-    .follow_event = follow_event,
+    .round_begin = lcomm_run_device_enter,
+    .round_end = lcomm_run_device_leave,
+    .follow = lcomm_run_device_follow,
+    .follow_event = lcomm_run_device_follow_event,
+    .compute = compute,
     .push = push,
     .pop = pop,
     .close = close_queue,
     .poll_end = poll_end,
     .cancel = cancel,
     .close_gate = close_gate,
+};
+
+const lcomm_backend lcomm_backend_taped = {
+    .name = "cuda",
+    .make = make_taped,
+    .slots_memory = slots_memory_taped,
+    .own_memory = own_memory_taped,
+    .free = free_taped,
+    .payloads = &lcomm_backend_cuda_payloads,
+    .vectors = &lcomm_backend_cuda_vectors,
+    .queue = &lcomm_proxy_queue,
 };
 
 const lcomm_backend lcomm_backend_cuda = {

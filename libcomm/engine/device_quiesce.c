@@ -16,7 +16,7 @@ enum { QUIESCE_NS = 100000 }; /* between two looks */
 lcomm_status lcomm_device_quiesce(lcomm_comm *comm) {
   lcomm_backoff pause = {.sleep_ns = QUIESCE_NS};
   lcomm_stream_gate_quiesce();
-  while (lcomm_stream_gate_count() > 0) {
+  while (lcomm_stream_gate_count() > 0 || comm->runs.played > 0) {
     bool moved = false;
     lcomm_status status = lcomm_operations_move(comm, &moved);
     if (status == LCOMM_OK && !moved) {

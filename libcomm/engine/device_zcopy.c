@@ -28,6 +28,15 @@ static bool reaches(const lcomm_comm *comm, int peer) {
          lcomm_comm_link(comm, peer)->table->zero_copy;
 }
 
+static bool takes_devices(const lcomm_comm *comm, int peer) {
+  const lcomm_transport *link = lcomm_comm_link(comm, peer);
+  return link->table->takes_devices && link->table->takes_devices(link);
+}
+
+bool lcomm_device_may_stay(const lcomm_comm *comm, int peer) {
+  return takes_devices(comm, peer) || (is_wanted() && reaches(comm, peer));
+}
+
 /* Has this slot's payload no reason to come to the host but to travel? */
 static bool may_stay(const lcomm_run *run, uint32_t slot) {
   return run->plan->slot_sizes[slot].bound > run->slots[slot].room &&
@@ -46,10 +55,9 @@ static bool exports(const lcomm_run *run, const lcomm_step *step) {
 /* A slot that is sent to peers over links that take memory of devices only, or comes over one and
  * goes nowhere else. */
 static bool is_direct(const lcomm_run *run, const lcomm_step *step) {
-  const lcomm_transport *link = lcomm_comm_link(run->comm, step->peer);
   return may_stay(run, step->slot) &&
          !(run->slots[step->slot].traits & (LCOMM_SLOT_FORWARDED | LCOMM_SLOT_EXPORTS)) &&
-         link->table->takes_devices && link->table->takes_devices(link);
+         takes_devices(run->comm, step->peer);
 }
 
 static bool is_message(const lcomm_step *step) {
@@ -145,7 +153,7 @@ void lcomm_device_received(lcomm_run *run, uint32_t slot) {
 }
 
 bool lcomm_device_is_zcopy(const lcomm_run *run, const lcomm_step *step, uint8_t *header) {
-  if (!reaches(run->comm, step->peer) || !lcomm_device_in_use()) {
+  if (run->tape || !reaches(run->comm, step->peer) || !lcomm_device_in_use()) {
     return false;
   }
   lcomm_wire_clear_handle(header);

@@ -18,6 +18,9 @@
 /* Longer than any message that a transport takes over at once. */
 enum { LCOMM_MEMORY_HANDLE_SIZE = 4352 };
 
+/* May a payload stay on devices between this rank and a peer, in either direction? */
+bool lcomm_device_may_stay(const lcomm_comm *comm, int peer);
+
 /* Part of lcomm_run_device_make: which slots are exported, which are DIRECT, and room for memory
  * handles. */
 lcomm_status lcomm_device_zcopy_make(lcomm_run *run);

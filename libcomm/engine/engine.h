@@ -116,8 +116,12 @@ typedef struct lcomm_flow {
 typedef struct lcomm_runs {
   lcomm_run_cache cache; /* of plain calls */
   lcomm_run *retired;    /* to be destroyed, see lcomm_run_retire */
-  uint8_t *tiles;        /* scratch of one sum: LCOMM_GET_SIZE bytes of each source that is got */
-  size_t tile_count;     /* as many as any run so far has needed */
+  lcomm_run *spent; /* likewise, of those that play tapes: by a call that has the device's turn */
+  unsigned played;  /* operations in flight whose tapes are played */
+  pthread_mutex_t device_turn; /* device_turn.h */
+  struct lcomm_lanes *lanes;   /* lanes.h */
+  uint8_t *tiles;    /* scratch of one sum: LCOMM_GET_SIZE bytes of each source that is got */
+  size_t tile_count; /* as many as any run so far has needed */
   struct lcomm_device_map *device_maps; /* memory of peers' devices, see device_zcopy.h */
   unsigned device_works;          /* in flight on devices: nobody wakes us when they are done */
   struct lcomm_call_watch *watch; /* call/call_watch.h, which revises net=auto by plain calls; NULL:
@@ -143,7 +147,8 @@ struct lcomm_comm {
   lcomm_runs runs;
   lcomm_comm_errors errors;
   struct lcomm_progress_thread *_Atomic progress_thread; /* NULL: calls alone make progress */
-  bool wants_progress_thread; /* one is started by the first call that does not block */
+  bool wants_progress_thread;  /* one is started by the first call that does not block */
+  bool allows_progress_thread; /* the transports let other threads move messages */
 
   /* Observers. */
   lcomm_stats stats;

@@ -140,8 +140,11 @@ static lcomm_status end_computation(lcomm_run *run, lcomm_computation *it) {
 static lcomm_status compute(lcomm_run *run, uint32_t step) {
   const lcomm_backend_queue *queue = run->backend->queue;
   lcomm_computation it = {.step = step, .begun_s = lcomm_clock_s()};
+  if (queue) {
+    return queue->compute(run, &it);
+  }
   LCOMM_TRY(lcomm_exec_compute(run, step));
-  return queue ? queue->push(run, &it) : end_computation(run, &it);
+  return end_computation(run, &it);
 }
 
 /* Post messages and stop after one computation, so that the wire is looked
@@ -214,12 +217,13 @@ static lcomm_status poll_queue(lcomm_run *run, bool *moved) {
   return LCOMM_OK;
 }
 
-/* A computation does not take its time here: all that are ready are put into the queue. */
+/* A computation does not take its time here: all that are ready are put into the queue, and those
+ * that follow one that is over at once. */
 static lcomm_status progress_queue(lcomm_run *run, bool *moved) {
-  LCOMM_TRY(poll_queue(run, moved));
   bool here = true;
   while (here) {
     here = false;
+    LCOMM_TRY(poll_queue(run, &here));
     LCOMM_TRY(start_ready_steps(run, &here));
     *moved |= here;
   }
@@ -231,8 +235,7 @@ static lcomm_status stage_out(lcomm_run *run, bool *moved) {
   const lcomm_backend_queue *queue = run->backend->queue;
   bool over = true;
   if (run->phase == LCOMM_RUN_STEPS) {
-    LCOMM_TRY(run->data.stage_out ? run->data.stage_out(run) : LCOMM_OK);
-    LCOMM_TRY(queue ? queue->close(run) : LCOMM_OK);
+    LCOMM_TRY(queue ? queue->close(run) : lcomm_exec_stage_out(run));
     run->phase = LCOMM_RUN_ENDING;
     *moved = true;
   }
@@ -250,10 +253,15 @@ static lcomm_status progress(lcomm_run *run, bool *moved) {
 }
 
 lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved) {
+  const lcomm_backend_queue *queue = run->backend->queue;
   LCOMM_TRY(lcomm_run_poll(run, moved));
-  lcomm_run_entry entry = lcomm_run_enter(run);
+  int before = queue ? queue->round_begin(run) : 0;
+  uint32_t environment = lcomm_fp_enter();
   lcomm_status status = progress(run, moved);
-  lcomm_run_leave(run, entry);
+  lcomm_fp_leave(environment);
+  if (queue) {
+    queue->round_end(run, before);
+  }
   return status;
 }
 

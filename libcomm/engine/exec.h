@@ -152,7 +152,8 @@ struct lcomm_run {
   const lcomm_plan *plan; /* owned */
   lcomm_comm *comm;
   const struct lcomm_backend *backend; /* backend.h: where it computes */
-  struct lcomm_run_device *device;     /* run_device.h; of that backend */
+  struct lcomm_run_device *device;     /* run_device.h; of backends on devices */
+  struct lcomm_tape *tape;             /* tape.h; of operations that are played, else NULL */
 
   /* What it works on, set by lcomm_run_start. */
   lcomm_operation_data data;
@@ -186,10 +187,10 @@ struct lcomm_run {
   lcomm_stats stats; /* of this operation */
 };
 
-/* Make a run for a plan, which it owns from then on, also on failure. MEMORY
- * (the sentence is in lcomm_error_thread_text). Free with
- * lcomm_run_destroy (NULL ok). */
-lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run);
+/* Make a run for a plan, which it owns from then on, also on failure; it computes in `backend`.
+ * MEMORY (the sentence is in lcomm_error_thread_text). Free with lcomm_run_destroy (NULL ok). */
+lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan,
+                              const struct lcomm_backend *backend, lcomm_run **run);
 void lcomm_run_destroy(lcomm_run *run);
 
 /* Begin over the data, which may be run->data. Nothing is sent yet. */

@@ -132,6 +132,11 @@ static inline const void *lcomm_exec_sent_bytes(const lcomm_run *run, uint32_t s
   return memory->wire;
 }
 
+/* After the last step, by operations of the backend. */
+static inline lcomm_status lcomm_exec_stage_out(lcomm_run *run) {
+  return run->data.stage_out ? run->data.stage_out(run) : LCOMM_OK;
+}
+
 /* Part of lcomm_run_create. */
 lcomm_status lcomm_run_make_slots(lcomm_run *run);
 

@@ -59,7 +59,7 @@ static void close_map(lcomm_device_map *it) {
  * closed here. That may wait for the whole device, so not while a stream there waits
  * for us; then it stays. */
 static void close_older(lcomm_comm *comm, int peer, const lcomm_device_ipc *memory) {
-  if (lcomm_stream_gate_count() > 0) {
+  if (lcomm_stream_gate_count() > 0 || comm->runs.played > 0) {
     return;
   }
   for (lcomm_device_map **link = &comm->runs.device_maps; *link;) {

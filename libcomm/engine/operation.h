@@ -62,6 +62,9 @@ void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status);
 /* wait.c: wait until an operation in flight sets *flag. */
 lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag);
 
+/* Wait for the operations that nobody has a request of. */
+lcomm_status lcomm_operations_settle(lcomm_comm *comm);
+
 bool lcomm_operation_waits_for_device(const lcomm_operation *operation);
 
 /* Sleep until something may have arrived for this communicator, or for another one of
@@ -99,8 +102,11 @@ lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request,
 /* Give a run of lcomm_run_find back: it is kept for the next call of its shape. */
 void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run);
 
-/* Destroy a run (NULL ok); one on a device when all stream gates are open, because freeing its
- * memory would wait for a stream that waits for us. */
+/* Destroy a run (NULL ok); one on a device when nothing there waits for us, because freeing its
+ * memory would wait for that; one that plays tapes by the next call that may wait for a device. */
 void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run);
+
+/* Destroy those. In the device's turn (device_turn.h). */
+void lcomm_runs_free_spent(lcomm_comm *comm);
 
 #endif

@@ -46,6 +46,14 @@ void lcomm_progress_thread_leave(lcomm_progress_thread *thread) {
   }
 }
 
+unsigned lcomm_progress_thread_give(lcomm_progress_thread *thread) {
+  unsigned depth = thread->depth;
+  for (unsigned i = 0; i < depth; i++) {
+    lcomm_progress_thread_leave(thread);
+  }
+  return depth;
+}
+
 void lcomm_progress_thread_wake(lcomm_progress_thread *thread) {
   uint64_t one = 1;
   atomic_fetch_add(&thread->events, 1);

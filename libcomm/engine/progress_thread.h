@@ -30,6 +30,9 @@ void lcomm_progress_thread_free(lcomm_comm *comm);
 void lcomm_progress_thread_enter(lcomm_progress_thread *thread);
 void lcomm_progress_thread_leave(lcomm_progress_thread *thread);
 
+/* Leave as often as this thread has entered; returns how often that was. */
+unsigned lcomm_progress_thread_give(lcomm_progress_thread *thread);
+
 /* Wake the thread: there may be something to do. Any thread, without the lock. */
 void lcomm_progress_thread_wake(lcomm_progress_thread *thread);
 

@@ -134,7 +134,8 @@ static lcomm_status make_all(lcomm_run *run) {
   return make_progress_state(run);
 }
 
-lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run) {
+lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, const lcomm_backend *backend,
+                              lcomm_run **run) {
   lcomm_run *made = calloc(1, sizeof *made);
   if (!made) {
     lcomm_plan_destroy(plan);
@@ -142,7 +143,7 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **ru
   }
   made->plan = plan;
   made->comm = comm;
-  made->backend = lcomm_backend_of(plan->location);
+  made->backend = backend;
   lcomm_status status = made->backend->make(made, make_all);
   if (status == LCOMM_ERR_MEMORY) {
     lcomm_error_thread(status, "no memory for the buffers of %s of %llu elements",

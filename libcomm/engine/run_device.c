@@ -10,6 +10,7 @@
 #include "libcomm/device/stream_gate.h"
 #include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/exec_internal.h"
+#include "libcomm/engine/tape.h"
 
 enum { DEVICE_ALIGN = 256 };
 
@@ -67,10 +68,6 @@ lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
   LCOMM_TRY(got(device, "stream", table->facts(ordinal, &facts)));
   device->can_gate = facts.waits_for_values;
   device->can_share = facts.shares_memory;
-  LCOMM_TRY(got(device, "stream", table->stream.work_create(&device->stream)));
-  if (run->comm->progress_thread) {
-    lcomm_stream_gate_prepare(table);
-  }
   LCOMM_TRY(got(device, "kernels", table->load()));
   LCOMM_TRY(make_events(device));
   void **here = (void **)&device->found_here, **found = (void **)&device->found;
@@ -78,6 +75,16 @@ lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
   LCOMM_TRY(got(device, "memory", table->memory.get(sizeof(uint64_t), found)));
   return got(device, "memory",
              table->memory.get(LCOMM_CUDA_SQUARES * sizeof(double), (void **)&device->squares));
+}
+
+lcomm_status lcomm_run_device_make_stream(lcomm_run *run) {
+  lcomm_run_device *device = run->device;
+  LCOMM_TRY(got(device, "stream", device->table->stream.work_create(&device->own_stream)));
+  device->stream = device->own_stream;
+  if (run->comm->progress_thread) {
+    lcomm_stream_gate_prepare(device->table);
+  }
+  return LCOMM_OK;
 }
 
 void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size) {
@@ -260,9 +267,10 @@ void lcomm_run_device_free(lcomm_run *run) {
   const lcomm_device_table *table = device->table;
   int before = lcomm_run_device_enter(run);
   lcomm_device_quiesce_to_free();
-  if (device->stream) {
-    (void)table->stream.finish(device->stream);
+  if (device->own_stream) {
+    (void)table->stream.finish(device->own_stream);
   }
+  lcomm_tape_free(run);
   for (uint32_t i = 0; device->topk && i < run->plan->schedule.step_count; i++) {
     table->kernels->topk_destroy(device->topk[i]);
   }
@@ -276,9 +284,7 @@ void lcomm_run_device_free(lcomm_run *run) {
   (void)table->memory.free(device->squares);
   (void)table->memory.pinned_free(device->payload_sizes);
   (void)table->memory.pinned_free(device->found_here);
-  if (device->stream) {
-    (void)table->stream.destroy(device->stream);
-  }
+  (void)table->stream.destroy(device->own_stream);
   free(device->slots);
   free(device->topk);
   free(device->launch.codes);

@@ -48,10 +48,11 @@ typedef struct lcomm_device_works {
 typedef struct lcomm_run_device {
   const lcomm_device_table *table;
   int ordinal;
-  bool can_gate;  /* its streams can wait for values, see stream_gate.h */
-  bool is_tried;  /* an operation has ended: what it opens at peers is open */
-  bool can_share; /* its memory can be read by other processes, see device_zcopy.h */
-  void *stream;
+  bool can_gate;    /* its streams can wait for values, see stream_gate.h */
+  bool is_tried;    /* an operation has ended: what it opens at peers is open */
+  bool can_share;   /* its memory can be read by other processes, see device_zcopy.h */
+  void *stream;     /* what follows is put into it */
+  void *own_stream; /* the same; NULL where that is a lane (lanes.h) */
 
   uint8_t *memory; /* of the device: all payloads, then scratch of the encoders */
   lcomm_device_slot *slots;
@@ -82,10 +83,11 @@ void lcomm_device_quiesce_to_free(void);
 /* A vector on device `ordinal`; NULL when memory is short. */
 void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size);
 
-/* Memory, a stream and events for a run on device `ordinal`; part of
+/* Memory and events for a run on device `ordinal`, and a stream of its own; part of
  * lcomm_run_create, before the slots are made. The rest follows when they are.
  * MEMORY, SYSTEM with a sentence in lcomm_error_thread_text. */
 lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal);
+lcomm_status lcomm_run_device_make_stream(lcomm_run *run);
 lcomm_status lcomm_run_device_make(lcomm_run *run);
 void lcomm_run_device_free(lcomm_run *run);
 
@@ -93,6 +95,11 @@ void lcomm_run_device_free(lcomm_run *run);
  * which one that was, for leave. */
 int lcomm_run_device_enter(const lcomm_run *run);
 void lcomm_run_device_leave(const lcomm_run *run, int before);
+
+/* Operations of the queues of runs on devices (backend.h). */
+void lcomm_run_device_start(lcomm_run *run);
+lcomm_status lcomm_run_device_follow(lcomm_run *run, void *stream);
+lcomm_status lcomm_run_device_follow_event(lcomm_run *run, void *event);
 
 /* OK where `error`, of a call of the table, is 0; else the communicator has failed: SYSTEM. */
 lcomm_status lcomm_run_device_check(lcomm_run *run, const char *what, int error);

@@ -9,13 +9,18 @@
 #include "libcomm/engine/backend.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/run_device.h"
+#include "libcomm/engine/tape.h"
 
 static lcomm_run *take_cached(lcomm_comm *comm, const lcomm_plan_request *request) {
   return lcomm_run_cache_take(&comm->runs.cache, request, comm->size);
 }
 
+static bool nothing_waits(const lcomm_comm *comm) {
+  return lcomm_stream_gate_count() == 0 && comm->runs.played == 0;
+}
+
 static void destroy_retired(lcomm_comm *comm) {
-  while (comm->runs.retired && lcomm_stream_gate_count() == 0) {
+  while (comm->runs.retired && nothing_waits(comm)) {
     lcomm_run *run = comm->runs.retired;
     comm->runs.retired = run->cached.next;
     lcomm_run_destroy(run);
@@ -27,9 +32,22 @@ void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run) {
     lcomm_run_destroy(run);
     return;
   }
+  if (run->tape) {
+    run->cached.next = comm->runs.spent;
+    comm->runs.spent = run;
+    return;
+  }
   run->cached.next = comm->runs.retired;
   comm->runs.retired = run;
   destroy_retired(comm);
+}
+
+void lcomm_runs_free_spent(lcomm_comm *comm) {
+  while (comm->runs.spent) {
+    lcomm_run *run = comm->runs.spent;
+    comm->runs.spent = run->cached.next;
+    lcomm_run_destroy(run);
+  }
 }
 
 void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run) {
@@ -67,7 +85,9 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_plan_request *request, lc
                         lcomm_collective_name(request->collective),
                         (unsigned long long)request->count, why.text);
   }
-  status = lcomm_run_create(comm, plan, run);
+  const lcomm_backend *backend =
+      lcomm_tape_fits(comm, plan) ? &lcomm_backend_taped : lcomm_backend_of(plan->location);
+  status = lcomm_run_create(comm, plan, backend, run);
   if (status != LCOMM_OK) {
     return lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
   }

@@ -220,3 +220,20 @@ lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag) {
   end_long_wait(comm);
   return status;
 }
+
+static const lcomm_operation *find_detached(const lcomm_comm *comm) {
+  const lcomm_operation *it = comm->operations.first;
+  while (it && !it->detached) {
+    it = it->next;
+  }
+  return it;
+}
+
+lcomm_status lcomm_operations_settle(lcomm_comm *comm) {
+  lcomm_status status = LCOMM_OK;
+  for (const lcomm_operation *it = find_detached(comm); it && status == LCOMM_OK;
+       it = find_detached(comm)) {
+    status = lcomm_operations_wait(comm, &it->over);
+  }
+  return status;
+}

@@ -157,20 +157,27 @@ LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
  * The calls below are in order with `stream`, a cudaStream_t of the device that the
  * buffers are on (NULL: the default stream; cudaStreamPerThread is allowed): they
  * begin when the stream has come to them, and what is put into the stream after
- * them sees the result. With a progress thread that was asked for (LCOMM_PROGRESS=thread,
- * not auto) they return at once and the stream waits; without one, or on a device whose streams
- * cannot wait for numbers, they return when the result is there. So does the first call of a shape,
- * and one on a stream of the greatest priority. What fails after an early return lets the stream go
- * on, with a result that means nothing, and is returned by the next call on the communicator. Other
- * arguments and errors as those of the calls without a stream; ARGUMENT for buffers on the host,
- * and for a stream that is being captured into a graph: the host takes part in the call. The
- * time-out counts from when the rank's own device has come to the call.
+ * them sees the result. What fails after an early return lets the stream go on, with a result that
+ * means nothing, and is returned by the next call on the communicator. Other arguments and errors
+ * as those of the calls without a stream; ARGUMENT for buffers on the host, and for a stream that
+ * is being captured into a graph: the host takes part in the call. The time-out counts from when
+ * the rank's own device has come to the call.
  *
- * While streams wait, the program must do nothing that waits for the whole device,
- * because that would keep libcomm from it: free or make device or pinned memory, make
+ * They return at once, the first call of a shape as the hundredth, and the stream waits for an
+ * event. A thread moves messages from the first such call on, also with LCOMM_PROGRESS=calls; so it
+ * does from the first call that does not block and whose buffers are on a device. The program may
+ * get and free memory, make streams and load kernels at any time. That takes devices whose streams
+ * wait for numbers, transports that let a thread move messages (of MPI's, MPI_THREAD_MULTIPLE), an
+ * operation that top-k has no part in, and payloads that cross through the host: those of ranks
+ * that read each other's devices do not, unless LCOMM_CUDA_IPC=off, on all ranks.
+ *
+ * Other calls return at once where a progress thread was asked for (LCOMM_PROGRESS=thread, not
+ * auto), but for the first of a shape and those on a stream of the greatest priority; else when the
+ * result is there. While streams wait for them, the program must do nothing that waits for the
+ * whole device, because that would keep libcomm from it: free or make device or pinned memory, make
  * streams, or launch a kernel of its own for the first time (for the last,
- * CUDA_MODULE_LOADING=EAGER helps). A program that cannot promise that leaves the
- * progress thread out. */
+ * CUDA_MODULE_LOADING=EAGER helps). A program that cannot promise that leaves the progress thread
+ * out. */
 LCOMM_API lcomm_status lcomm_allreduce_on_stream(lcomm_comm *comm, const void *send, void *receive,
                                                  uint64_t count, lcomm_dtype dtype, lcomm_op op,
                                                  void *stream);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_ENGINE_DEVICE_TURN_H
+#define LCOMM_ENGINE_DEVICE_TURN_H
+
+/* Callers that put work on a device. A call of CUDA may wait: for a lock that another thread of the
+ * program holds while it frees memory, which waits for all streams, ours too, which wait for
+ * messages. So no thread that others need to move messages may be in CUDA: a caller gives up the
+ * communicator's turn (entry.h) while it is there. What it puts on the device must not get
+ * between what another caller puts there, so callers take the device's turn before. The progress
+ * thread never does. */
+
+#include "libcomm/engine/engine.h"
+
+/* The caller has entered the communicator. Between the two it may find its state changed. */
+void lcomm_device_turn_enter(lcomm_comm *comm);
+void lcomm_device_turn_leave(lcomm_comm *comm);
+
+/* Give up the communicator's turn, however often it was entered, and take it again: around calls of
+ * CUDA. Without a progress thread nobody else wants it. */
+unsigned lcomm_turn_give(lcomm_comm *comm);
+void lcomm_turn_take(lcomm_comm *comm, unsigned depth);
+
+/* Inside a call: what follows goes on after it without the program, so somebody has to move its
+ * messages. Starts a progress thread where there is none. False where there can be none. */
+bool lcomm_proxy_start(lcomm_comm *comm);
+
+#endif

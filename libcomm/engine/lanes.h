@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_ENGINE_LANES_H
+#define LCOMM_ENGINE_LANES_H
+
+/* Lanes: the streams of a communicator on a device, into which the tapes (tape.h) of all its runs
+ * there are played, one after the other. A lane waits for lanes before it and for numbers that the
+ * progress of messages writes, so the first one never waits for what has to come back from peers
+ * before an operation is complete, and operations and chunks follow each other without a gap.
+ *
+ * Sequence spaces have lanes of their own: their operations may begin in another order on every
+ * rank. */
+
+#include "libcomm/engine/engine.h"
+
+typedef enum lcomm_lane {
+  LCOMM_LANE_ENCODE, /* staging in, what is sent first */
+  LCOMM_LANE_SUM,    /* complete sums, and what is made of them */
+  LCOMM_LANE_DECODE, /* results, staging out */
+  LCOMM_LANE_COUNT
+} lcomm_lane;
+
+typedef struct lcomm_lanes {
+  struct lcomm_lanes *next;
+  int ordinal; /* of the device */
+  lcomm_sequence_space space;
+  void *stream[LCOMM_LANE_COUNT];
+} lcomm_lanes;
+
+/* The lanes of a sequence space on the device in use, `ordinal`; made when they are first asked
+ * for. In the device's turn (device_turn.h). NULL, and *error: what CUDA has against it, or -1
+ * without memory. */
+const lcomm_lanes *lcomm_lanes_of(lcomm_comm *comm, int ordinal, lcomm_sequence_space space,
+                                  int *error);
+
+/* Part of lcomm_comm_free, after the runs. */
+void lcomm_lanes_free(lcomm_comm *comm);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_ENGINE_TAPE_H
+#define LCOMM_ENGINE_TAPE_H
+
+/* A tape: all that an operation does on its device, put into the lanes (lanes.h) by the call that
+ * starts it, from staging in to staging out, as if all messages were there already. Where a
+ * computation needs one, its lane waits for a number in pinned memory, its `go`; where a message
+ * needs a computation, the lane writes a number, `ready`; after the last of all the number `end`.
+ * All numbers are that of the operation, counted by run, so they only grow.
+ *
+ * Messages are moved meanwhile by the executor, step by step as ever, in whatever thread makes
+ * progress. For it a computation is a number to write and a number to await (proxy.c): it calls no
+ * function of the device's table.
+ *
+ * Computations play on a copy of the run with slots of its own, because where a payload is by the
+ * tape and where it is by the messages are two things. */
+
+#include "libcomm/engine/exec.h"
+#include "libcomm/engine/lanes.h"
+
+enum { LCOMM_TAPE_NONE = -1 };
+
+/* A computation of the schedule; unused for messages. */
+typedef struct lcomm_tape_step {
+  lcomm_lane lane;
+  bool awaits;    /* messages: it has a `go` */
+  bool announces; /* messages wait for it: it has a `ready` */
+  bool is_joined; /* lanes after its own wait for its event */
+  void *event;    /* of those */
+  /* The last step of each lane before its own that it waits for, or NONE. */
+  int64_t follows[LCOMM_LANE_COUNT];
+} lcomm_tape_step;
+
+typedef struct lcomm_tape {
+  const lcomm_lanes *lanes;
+  lcomm_tape_step *steps; /* one more than the schedule has: staging out */
+  bool uses_sums;         /* something is in the lane of sums */
+  void *staged, *done;    /* events: staging in, all of it */
+  lcomm_run copy;         /* that is played on, with slots and counts of its own: */
+  lcomm_slot_memory *slots;
+  uint32_t *waiting; /* see lcomm_run_steps */
+  uint32_t *numbers; /* pinned: go and ready of each step, then end */
+  uint32_t number;   /* of the operation */
+  /* Of the proxy: computations whose dependencies are over and that are not; each step: have its
+   * dependencies been over? Is the operation not over; are all steps? */
+  lcomm_computation *works;
+  uint32_t work_count;
+  bool *is_begun;
+  bool in_flight, is_closed;
+} lcomm_tape;
+
+/* Can the operations of a plan be played? Not where a payload may stay on devices between ranks:
+ * peers' memory is opened when its handle comes. */
+bool lcomm_tape_fits(lcomm_comm *comm, const lcomm_plan *plan);
+
+/* Parts of making and freeing a run whose operations are played: its lanes, and the rest when its
+ * slots are made. The device is in use. MEMORY, SYSTEM with a sentence in
+ * lcomm_error_thread_text. */
+lcomm_status lcomm_tape_open(lcomm_run *run);
+lcomm_status lcomm_tape_make(lcomm_run *run);
+void lcomm_tape_free(lcomm_run *run);
+
+/* An operation begins: take a copy to play on. Part of lcomm_run_start. */
+void lcomm_tape_rewind(lcomm_run *run);
+
+/* Put the steps and staging out of an operation that was started into the lanes; staging in is
+ * there. Between lcomm_run_enter and lcomm_run_leave, in the device's turn. SYSTEM: the
+ * communicator has failed. */
+lcomm_status lcomm_tape_play(lcomm_run *run);
+
+/* What follows in a stream of the program comes after the operation. Likewise. */
+lcomm_status lcomm_tape_join(lcomm_run *run, void *stream);
+
+/* Places of numbers. */
+static inline uint32_t *lcomm_tape_go(const lcomm_run *run, uint32_t step) {
+  return &run->tape->numbers[2 * step];
+}
+
+static inline uint32_t *lcomm_tape_ready(const lcomm_run *run, uint32_t step) {
+  return &run->tape->numbers[2 * step + 1];
+}
+
+static inline uint32_t *lcomm_tape_end(const lcomm_run *run) {
+  return &run->tape->numbers[2 * run->plan->schedule.step_count];
+}
+
+#endif

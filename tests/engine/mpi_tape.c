@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* mpirun: 1 2 3 4 */
+
+/* Calls whose work on a device is put there by the call itself. */
+
+#include "libcomm/engine/lanes.h"
+#include "tests/engine/tape_calls.h"
+
+static const char *const policies[] = {
+    "net=none",
+    "net=int8 min=1",
+    "net=bf16+zstd min=1 check=xxhash",
+    "net=none algo=ring",
+    "net=fp8e4m3:stochastic min=1",
+};
+
+enum { POLICIES = sizeof(policies) / sizeof(policies[0]) };
+
+/* Each call has numbers of its own, and only the first ones are those of the host's calls. */
+static bool has_bits_of_the_host(const char *policy, int round) {
+  return round == 0 || !strstr(policy, "stochastic");
+}
+
+/* The first call of a shape as the hundredth, however messages are moved else. Meanwhile the
+ * program has memory and frees it. */
+static void calls_return_while_their_stream_is_held(void) {
+  static const lcomm_progress_mode modes[] = {LCOMM_PROGRESS_CALLS, LCOMM_PROGRESS_THREAD,
+                                              LCOMM_PROGRESS_AUTO};
+  for (int p = 0; p < POLICIES; p++) {
+    make_wanted(policies[p]);
+    lcomm_comm *comm = make_driven(policies[p], mpi_size, modes[p % 3]);
+    for (int round = 0; comm && round < 2; round++) {
+      held it;
+      hold(&it);
+      for (int i = 0; i < CALLS; i++) {
+        sum_in_stream(comm, &it, i);
+        check(device->memory.free(on_device(100)));
+      }
+      let_go(&it);
+      for (int i = 0; i < CALLS; i++) {
+        require(!has_bits_of_the_host(policies[p], round) ||
+                    memcmp(it.results[i], wanted[i], count_of(i) * sizeof(float)) == 0,
+                "'%s', call %d: other bits than on the host", policies[p], i);
+      }
+      free_held(&it);
+    }
+    require(!comm || comm->runs.lanes, "'%s': nothing was played", policies[p]);
+    require_fine(comm, lcomm_destroy(comm));
+  }
+}
+
+/* As what waits for all streams needs it. */
+static void operations_in_flight_need_no_call_of_the_program(void) {
+  held it;
+  make_wanted("net=int8 min=1");
+  lcomm_request requests[CALLS];
+  lcomm_comm *comm = make_driven("net=int8 min=1", mpi_size, LCOMM_PROGRESS_CALLS);
+  hold(&it);
+  let_go(&it);
+  for (int i = 0; i < CALLS; i++) {
+    to_device(it.buffers[i], sent[i], sizeof(sent[i]));
+    require_fine(comm, lcomm_iallreduce(comm, it.buffers[i], it.buffers[i], count_of(i),
+                                        LCOMM_FLOAT32, LCOMM_SUM, &requests[i]));
+  }
+  for (const lcomm_lanes *lanes = comm->runs.lanes; lanes; lanes = lanes->next) {
+    for (int i = 0; i < LCOMM_LANE_COUNT; i++) {
+      check(device->stream.finish(lanes->stream[i]));
+    }
+  }
+  for (int i = 0; i < CALLS; i++) {
+    from_device(it.results[i], it.buffers[i], count_of(i) * sizeof(float));
+    require(memcmp(it.results[i], wanted[i], count_of(i) * sizeof(float)) == 0, "call %d", i);
+    require_fine(comm, lcomm_wait(comm, &requests[i]));
+  }
+  require_fine(comm, lcomm_destroy(comm));
+  free_held(&it);
+}
+
+static void nothing_is_left_on_the_device(void) {
+  require_left_on_device(0);
+}
+
+int main(int argc, char **argv) {
+  static const mpi_property properties[] = {
+      PROPERTY(calls_return_while_their_stream_is_held),
+      PROPERTY(operations_in_flight_need_no_call_of_the_program),
+      PROPERTY(nothing_is_left_on_the_device),
+  };
+  return pausing_device_main(&argc, &argv, WITH_COUNT(properties));
+}

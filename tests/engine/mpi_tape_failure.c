@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* mpirun: 2 4 */
+
+/* What fails while calls are in flight that put their work on a device themselves. Runs that are
+ * given up keep their memory, so nothing is counted at the end. */
+
+#include "tests/engine/tape_calls.h"
+
+/* A rank gives up while calls of all are in flight: streams go on. */
+static void streams_go_on_when_a_rank_gives_up(void) {
+  held it;
+  make_wanted("net=bf16 min=1");
+  lcomm_comm *comm = make_driven("net=bf16 min=1", mpi_size, LCOMM_PROGRESS_CALLS);
+  hold(&it);
+  for (int i = 0; i < CALLS / 2; i++) {
+    sum_in_stream(comm, &it, i);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (mpi_rank == 0) {
+    (void)lcomm_abort(comm, "no more electricity");
+  }
+  let_go(&it);
+  MPI_Barrier(MPI_COMM_WORLD);
+  lcomm_status status = lcomm_barrier(comm);
+  require(status == LCOMM_ERR_ABORTED, "%s: %s", lcomm_status_name(status), lcomm_last_error(comm));
+  (void)lcomm_destroy(comm);
+  free_held(&it);
+}
+
+/* A rank that makes no more calls is a silent peer, for streams as for programs. */
+static void streams_go_on_when_a_rank_is_silent(void) {
+  held it;
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  config.nodes = mpi_size;
+  config.progress = LCOMM_PROGRESS_CALLS;
+  config.timeout_s = 4;
+  make_wanted("net=none");
+  lcomm_comm *comm = make_comm_if_possible(&config);
+  hold(&it);
+  for (int i = 0; i < CALLS / 2 && mpi_rank > 0; i++) {
+    sum_in_stream(comm, &it, i);
+  }
+  let_go(&it);
+  MPI_Barrier(MPI_COMM_WORLD);
+  lcomm_status status = lcomm_barrier(comm);
+  require(status != LCOMM_OK, "a sum was made without rank 0");
+  (void)lcomm_destroy(comm);
+  free_held(&it);
+}
+
+/* Nobody has to wait for the sums of a stream before the end. */
+static void destroying_waits_for_sums_of_streams(void) {
+  held it;
+  make_wanted("net=int8 min=1");
+  lcomm_comm *comm = make_driven("net=int8 min=1", mpi_size, LCOMM_PROGRESS_CALLS);
+  hold(&it);
+  for (int i = 0; i < CALLS; i++) {
+    sum_in_stream(comm, &it, i);
+  }
+  __atomic_store_n(it.number, 1, __ATOMIC_RELEASE);
+  require_fine(comm, lcomm_destroy(comm));
+  check(device->stream.finish(it.stream));
+  for (int i = 0; i < CALLS; i++) {
+    require(memcmp(it.results[i], wanted[i], count_of(i) * sizeof(float)) == 0, "call %d", i);
+  }
+  free_held(&it);
+}
+
+int main(int argc, char **argv) {
+  static const mpi_property properties[] = {
+      PROPERTY(destroying_waits_for_sums_of_streams),
+      PROPERTY(streams_go_on_when_a_rank_gives_up),
+      PROPERTY(streams_go_on_when_a_rank_is_silent),
+  };
+  return pausing_device_main(&argc, &argv, WITH_COUNT(properties));
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TESTS_ENGINE_TAPE_CALLS_H
+#define LCOMM_TESTS_ENGINE_TAPE_CALLS_H
+
+/* Calls in a stream that is held, on emulated devices. Every rank poses as a node, so that payloads
+ * cross through the host and calls put all their work there themselves, as a tape. Included by one
+ * program each. */
+
+#include "libcomm/engine/engine.h"
+#include "tests/engine/on_emulated_device.h"
+
+enum { CALLS = 6, LARGEST = 9000 };
+
+/* Two of the calls have one shape. */
+static inline uint64_t count_of(int call) {
+  return (uint64_t)(LARGEST - 1000 * (call / 2));
+}
+
+static float sent[CALLS][LARGEST], wanted[CALLS][LARGEST];
+
+/* What the same calls give on the host. */
+static inline void make_wanted(const char *policy) {
+  lcomm_comm *comm = make_comm(policy, mpi_size);
+  for (int i = 0; i < CALLS; i++) {
+    fill_gradient(sent[i], count_of(i), (uint64_t)(10 * i + mpi_rank));
+    memcpy(wanted[i], sent[i], sizeof(sent[i]));
+    require_fine(
+        comm, lcomm_allreduce(comm, wanted[i], wanted[i], count_of(i), LCOMM_FLOAT32, LCOMM_SUM));
+  }
+  require_fine(comm, lcomm_destroy(comm));
+}
+
+/* A stream that waits for a number, and buffers. Only streams that are made for work wait for
+ * numbers while memory comes and goes. */
+typedef struct held {
+  void *stream;
+  uint32_t *number;
+  float *buffers[CALLS], *results[CALLS];
+} held;
+
+static inline void hold(held *it) {
+  void *number = NULL;
+  check(device->stream.work_create(&it->stream));
+  check(device->memory.pinned_get(sizeof *it->number, &number));
+  it->number = number;
+  __atomic_store_n(it->number, 0, __ATOMIC_RELEASE);
+  lcomm_device_number task = {LCOMM_DEVICE_AWAIT, it->number, 1};
+  for (int i = 0; i < CALLS; i++) {
+    it->buffers[i] = on_device(sizeof(sent[i]));
+    check(device->memory.pinned_get(sizeof(sent[i]), (void **)&it->results[i]));
+    memcpy(it->results[i], sent[i], sizeof(sent[i]));
+  }
+  check(device->stream.numbers(it->stream, &task, 1));
+}
+
+static inline void let_go(held *it) {
+  __atomic_store_n(it->number, 1, __ATOMIC_RELEASE);
+  check(device->stream.finish(it->stream));
+}
+
+static inline void free_held(held *it) {
+  for (int i = 0; i < CALLS; i++) {
+    check(device->memory.free(it->buffers[i]));
+    check(device->memory.pinned_free(it->results[i]));
+  }
+  check(device->memory.pinned_free(it->number));
+  check(device->stream.destroy(it->stream));
+}
+
+/* Data is made in the stream before a call, and taken out after it. */
+static inline void sum_in_stream(lcomm_comm *comm, const held *it, int call) {
+  size_t size = count_of(call) * sizeof(float);
+  check(device->copy(it->buffers[call], it->results[call], size, it->stream));
+  require_fine(comm,
+               lcomm_allreduce_on_stream(comm, it->buffers[call], it->buffers[call], count_of(call),
+                                         LCOMM_FLOAT32, LCOMM_SUM, it->stream));
+  check(device->copy(it->results[call], it->buffers[call], size, it->stream));
+}
+
+#endif
