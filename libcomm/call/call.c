@@ -62,6 +62,9 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
   *handle = (lcomm_request){.internal = operation};
   if (call->keeper) {
     call->keeper->begin(call->owner, operation);
+    entry = lcomm_run_enter(run);
+    (void)call->keeper->amend(call->owner, run);
+    lcomm_run_leave(run, entry);
   }
   bool moved = false;
   lcomm_operations_move(comm, &moved); /* a failure is the request's to report */
@@ -75,6 +78,9 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
 static lcomm_status play(lcomm_run *run, const lcomm_call *call) {
   lcomm_run_entry entry = lcomm_run_enter(run);
   lcomm_status status = lcomm_call_stage_in(run, call);
+  if (status == LCOMM_OK && call->keeper) {
+    status = call->keeper->amend(call->owner, run);
+  }
   status = status == LCOMM_OK ? lcomm_tape_play(run) : status;
   if (status == LCOMM_OK && call->on_stream) {
     status = lcomm_tape_join(run, call->stream);
@@ -101,6 +107,7 @@ static lcomm_status start_played(lcomm_comm *comm, lcomm_run *run, const lcomm_c
   if (call->keeper) {
     call->keeper->begin(call->owner, operation);
   }
+  lcomm_tape_rewind(run);
   unsigned depth = lcomm_turn_give(comm);
   status = play(run, call); /* a failure is the request's to report */
   lcomm_turn_take(comm, depth);

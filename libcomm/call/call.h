@@ -17,8 +17,10 @@ struct lcomm_call;
 typedef struct lcomm_call_keeper {
   /* The run for this call; errors as lcomm_run_find. */
   lcomm_status (*run)(void *owner, const struct lcomm_call *call, lcomm_run **run);
-  /* An operation of it has been started, and nothing was sent yet. */
+  /* An operation of it has been started, and nothing was sent yet; then, between lcomm_run_enter
+   * and lcomm_run_leave: what is staged in is to be changed. */
   void (*begin)(void *owner, lcomm_operation *operation);
+  lcomm_status (*amend)(void *owner, lcomm_run *run);
 } lcomm_call_keeper;
 
 typedef struct lcomm_call {

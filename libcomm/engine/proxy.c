@@ -20,7 +20,6 @@ static void start(lcomm_run *run) {
   tape->is_closed = false;
   tape->in_flight = true;
   run->comm->runs.played++;
-  lcomm_tape_rewind(run);
 }
 
 static void end(lcomm_run *run) {

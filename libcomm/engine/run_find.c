@@ -85,9 +85,7 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_plan_request *request, lc
                         lcomm_collective_name(request->collective),
                         (unsigned long long)request->count, why.text);
   }
-  const lcomm_backend *backend =
-      lcomm_tape_fits(comm, plan) ? &lcomm_backend_taped : lcomm_backend_of(plan->location);
-  status = lcomm_run_create(comm, plan, backend, run);
+  status = lcomm_run_create(comm, plan, lcomm_backend_of_calls(comm, plan), run);
   if (status != LCOMM_OK) {
     return lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
   }

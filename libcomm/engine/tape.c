@@ -36,7 +36,9 @@ static bool has_numbers(lcomm_comm *comm, int ordinal) {
   return known && facts.waits_for_values;
 }
 
-bool lcomm_tape_fits(lcomm_comm *comm, const lcomm_plan *plan) {
+/* Not where a payload may stay on devices between ranks: peers' memory is opened when its handle
+ * comes. */
+static bool fits(lcomm_comm *comm, const lcomm_plan *plan) {
   if (!lcomm_memory_is_on_device(plan->location) || !comm->allows_progress_thread ||
       has_sparse(plan)) {
     return false;
@@ -48,6 +50,10 @@ bool lcomm_tape_fits(lcomm_comm *comm, const lcomm_plan *plan) {
     }
   }
   return has_numbers(comm, plan->location.device);
+}
+
+const lcomm_backend *lcomm_backend_of_calls(lcomm_comm *comm, const lcomm_plan *plan) {
+  return fits(comm, plan) ? &lcomm_backend_taped : lcomm_backend_of(plan->location);
 }
 
 /* -------------------------------------------------------------------- lanes */

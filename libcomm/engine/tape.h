@@ -50,9 +50,8 @@ typedef struct lcomm_tape {
   bool in_flight, is_closed;
 } lcomm_tape;
 
-/* Can the operations of a plan be played? Not where a payload may stay on devices between ranks:
- * peers' memory is opened when its handle comes. */
-bool lcomm_tape_fits(lcomm_comm *comm, const lcomm_plan *plan);
+/* The backend of a run whose operations are started by calls of the program alone. */
+const struct lcomm_backend *lcomm_backend_of_calls(lcomm_comm *comm, const lcomm_plan *plan);
 
 /* Parts of making and freeing a run whose operations are played: its lanes, and the rest when its
  * slots are made. The device is in use. MEMORY, SYSTEM with a sentence in
@@ -61,7 +60,8 @@ lcomm_status lcomm_tape_open(lcomm_run *run);
 lcomm_status lcomm_tape_make(lcomm_run *run);
 void lcomm_tape_free(lcomm_run *run);
 
-/* An operation begins: take a copy to play on. Part of lcomm_run_start. */
+/* An operation was started and has not moved, and all is known that it works on: take the copy to
+ * play on. */
 void lcomm_tape_rewind(lcomm_run *run);
 
 /* Put the steps and staging out of an operation that was started into the lanes; staging in is

@@ -4,6 +4,7 @@
 /* Which run a step takes, and the state that it works with. */
 
 #include "libcomm/engine/backend.h"
+#include "libcomm/engine/tape.h"
 #include "libcomm/feedback/ef.h"
 #include "libcomm/feedback/ef_memory.h"
 #include "libcomm/plan/warmup.h"
@@ -69,7 +70,9 @@ static lcomm_status prepare_feedback(lcomm_ef *ef, lcomm_run *run) {
 static lcomm_status make_run(const lcomm_ef *ef, bool exact, double density, lcomm_run **run) {
   lcomm_plan *plan = NULL;
   LCOMM_TRY(lcomm_ef_make_plan(ef, exact, density, &plan));
-  lcomm_status status = lcomm_run_create(ef->comm, plan, lcomm_backend_of(plan->location), run);
+  const lcomm_backend *backend =
+      ef->background ? lcomm_backend_of(plan->location) : lcomm_backend_of_calls(ef->comm, plan);
+  lcomm_status status = lcomm_run_create(ef->comm, plan, backend, run);
   if (status != LCOMM_OK) {
     return lcomm_fail(ef->comm, status, "%s", lcomm_error_thread_text());
   }

@@ -117,9 +117,10 @@ lcomm_status lcomm_residual_guard_prepare(lcomm_residual *residual) {
 
 /* ------------------------------------------------------------------- a check */
 
+/* The call that has begun is counted already. */
 static bool is_due(const lcomm_residual *residual) {
   uint64_t calls = residual->ef.comm->settings.policy.guard.steps;
-  return residual->counted && residual->calls % calls == calls - 1;
+  return residual->counted && residual->calls % calls == 0;
 }
 
 lcomm_status lcomm_residual_guard_take(lcomm_residual *residual, lcomm_run *run) {
@@ -128,7 +129,8 @@ lcomm_status lcomm_residual_guard_take(lcomm_residual *residual, lcomm_run *run)
     return LCOMM_OK;
   }
   guard->phase = LCOMM_GUARD_TAKEN;
-  return lcomm_guard_take_share(guard->all.shares, run, lcomm_run_floats(run, 0), residual->calls);
+  return lcomm_guard_take_share(guard->all.shares, run, lcomm_run_floats(run, 0),
+                                residual->calls - 1);
 }
 
 lcomm_status lcomm_residual_guard_keep(const lcomm_residual *residual, lcomm_run *run) {

@@ -35,7 +35,8 @@ static void seed(const lcomm_residual *residual, lcomm_run *run) {
   run->seed_shift = residual->name[0] ? number - run->sequence : 0;
 }
 
-static lcomm_status amend_contribution(lcomm_residual *residual, lcomm_run *run) {
+static lcomm_status amend(void *owner, lcomm_run *run) {
+  lcomm_residual *residual = owner;
   lcomm_ef *ef = &residual->ef;
   LCOMM_TRY(lcomm_ef_clip(ef, run, lcomm_run_floats(run, 0), ef->request.count));
   LCOMM_TRY(lcomm_residual_guard_take(residual, run));
@@ -118,9 +119,6 @@ static void begin(void *owner, lcomm_operation *operation) {
   lcomm_ef_begin(&residual->ef, run);
   run->data.owner = residual;
   run->data.stage_out = stage_out;
-  lcomm_run_entry entry = lcomm_run_enter(run);
-  (void)amend_contribution(residual, run); /* what fails the communicator ends the operation */
-  lcomm_run_leave(run, entry);
   lcomm_residual_guard_sum(residual, operation);
   if (residual->counted) {
     seed(residual, run);
@@ -128,4 +126,4 @@ static void begin(void *owner, lcomm_operation *operation) {
   }
 }
 
-const lcomm_call_keeper lcomm_residual_keeper = {.run = find_run, .begin = begin};
+const lcomm_call_keeper lcomm_residual_keeper = {.run = find_run, .begin = begin, .amend = amend};

@@ -77,6 +77,31 @@ static void operations_in_flight_need_no_call_of_the_program(void) {
   free_held(&it);
 }
 
+/* The second call of a residual begins with what the first one kept. */
+static void calls_with_a_residual_are_played(void) {
+  static float twice[2][LARGEST], there[LARGEST];
+  for (int on_it = 0; on_it < 2; on_it++) {
+    lcomm_comm *comm = make_driven("net=int4+ef min=1", mpi_size, LCOMM_PROGRESS_CALLS);
+    lcomm_residual *residual = NULL;
+    float *buffer = on_it ? on_device(sizeof(there)) : there;
+    require_fine(comm, lcomm_residual_create(comm, LARGEST, LCOMM_AVG, &residual));
+    for (int call = 0; call < 2; call++) {
+      fill_gradient(there, LARGEST, (uint64_t)(7 + call + 10 * mpi_rank));
+      if (on_it) {
+        to_device(buffer, there, sizeof(there));
+      }
+      require_fine(comm, lcomm_allreduce_ef(residual, buffer, buffer));
+    }
+    from_device(twice[on_it], buffer, sizeof(there));
+    require(!on_it || comm->runs.lanes, "nothing was played");
+    require_fine(comm, lcomm_destroy(comm));
+    if (on_it) {
+      check(device->memory.free(buffer));
+    }
+  }
+  require(memcmp(twice[0], twice[1], sizeof(there)) == 0, "other bits than on the host");
+}
+
 static void nothing_is_left_on_the_device(void) {
   require_left_on_device(0);
 }
@@ -85,6 +110,7 @@ int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       PROPERTY(calls_return_while_their_stream_is_held),
       PROPERTY(operations_in_flight_need_no_call_of_the_program),
+      PROPERTY(calls_with_a_residual_are_played),
       PROPERTY(nothing_is_left_on_the_device),
   };
   return pausing_device_main(&argc, &argv, WITH_COUNT(properties));
