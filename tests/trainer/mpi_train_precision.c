@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "tests/support/mpi_property.h"
 #include "trainer/train_report.h"
@@ -46,6 +47,27 @@ static void set_scale(training *self, float factor) {
   require_good(training_scale(self, &why), &why);
 }
 
+/* What error feedback keeps on this rank. */
+static uint64_t hash_residuals(const training *self) {
+  static float kept[1 << 18];
+  uint64_t hash = 0;
+  int count = is_sharded(self) ? self->shard.plan.bucket_count : self->net.parameter_count;
+  for (int i = 0; i < count; i++) {
+    size_t size =
+        (is_sharded(self) ? self->shard.plan.buckets[i].count : self->net.parameters[i].count) *
+        sizeof(float);
+    require(size <= sizeof kept, "the model is small");
+    memset(kept, 0, size);
+    if (!is_sharded(self)) {
+      lcomm_tensor_residual(self->comm, self->gradients.tensors[i], kept);
+    } else if (self->shard.residuals[i]) {
+      lcomm_residual_get(self->shard.residuals[i], kept);
+    }
+    hash = XXH3_64bits_withSeed(kept, size, hash);
+  }
+  return hash;
+}
+
 static void train_epochs(training *self, bool spoil) {
   failure why = {0};
   double loss;
@@ -54,11 +76,12 @@ static void train_epochs(training *self, bool spoil) {
     for (self->step_of_epoch = 0; self->step_of_epoch < self->steps_per_epoch;) {
       float scale = self->scale.factor, rate = schedule_rate(&self->rates, self->step);
       bool bad = spoil && self->step == BAD_STEP;
-      uint64_t skipped = self->skipped;
+      uint64_t skipped = self->skipped, kept = bad ? hash_residuals(self) : 0;
       set_scale(self, bad ? 0x1p24f : scale);
       require_good(training_step(self, rate, &loss, &why), &why);
       if (bad) {
         require(self->skipped == skipped + 1, "the overflow is not seen");
+        require(hash_residuals(self) == kept, "the skipped step is in the residuals");
         set_scale(self, 0.5f * scale);
       }
     }
