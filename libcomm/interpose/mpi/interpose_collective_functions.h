@@ -11,7 +11,7 @@
 
 #include "libcomm/interpose/mpi/interpose.h"
 
-/* ------------------------------------------------ shared, interpose_collectives.c */
+/* ------------------------------------------------------ shared, interpose_call.c */
 
 /* Set the buffers of a call that was taken, which may be MPI_IN_PLACE, and make it: blocking, or by
  * the queue. Returns an MPI error code. */
