@@ -263,17 +263,15 @@ static void long_vectors_are_summed_in_chunks(void) {
   free(values);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(replicas_bit_identical_for_every_codec),
-      PROPERTY(sums_are_within_the_error_of_the_codec),
-      PROPERTY(in_place_equals_out_of_place),
-      PROPERTY(sixteen_bit_types_sum_exactly_when_the_numbers_are_whole),
-      PROPERTY(an_average_does_not_overflow_where_the_sum_would),
-      PROPERTY(nan_and_inf_reach_every_rank),
-      PROPERTY(the_same_call_gives_the_same_bits_again),
-      PROPERTY(small_calls_stay_exact_under_a_lossy_policy),
-      PROPERTY(long_vectors_are_summed_in_chunks),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(replicas_bit_identical_for_every_codec),
+    PROPERTY(sums_are_within_the_error_of_the_codec),
+    PROPERTY(in_place_equals_out_of_place),
+    PROPERTY(sixteen_bit_types_sum_exactly_when_the_numbers_are_whole),
+    PROPERTY(an_average_does_not_overflow_where_the_sum_would),
+    PROPERTY(nan_and_inf_reach_every_rank),
+    PROPERTY(the_same_call_gives_the_same_bits_again),
+    PROPERTY(small_calls_stay_exact_under_a_lossy_policy),
+    PROPERTY(long_vectors_are_summed_in_chunks),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

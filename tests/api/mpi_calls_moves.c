@@ -191,15 +191,13 @@ static void moved_bytes_may_lie_anywhere(void) {
   lcomm_destroy(comm);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(allgather_keeps_every_bit_of_every_type),
-      PROPERTY(uneven_allgather_keeps_every_bit_of_every_type),
-      PROPERTY(other_parts_are_another_shape),
-      PROPERTY(alltoall_keeps_every_bit_of_every_type),
-      PROPERTY(ranks_may_differ_in_being_in_place),
-      PROPERTY(broadcast_keeps_every_bit_of_every_type),
-      PROPERTY(moved_bytes_may_lie_anywhere),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(allgather_keeps_every_bit_of_every_type),
+    PROPERTY(uneven_allgather_keeps_every_bit_of_every_type),
+    PROPERTY(other_parts_are_another_shape),
+    PROPERTY(alltoall_keeps_every_bit_of_every_type),
+    PROPERTY(ranks_may_differ_in_being_in_place),
+    PROPERTY(broadcast_keeps_every_bit_of_every_type),
+    PROPERTY(moved_bytes_may_lie_anywhere),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -226,16 +226,14 @@ static void calls_that_differ_are_an_error_on_every_rank(void) {
   differ(other_parts, "other parts");
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(types_operations_and_roots_are_checked),
-      PROPERTY(missing_communicators_are_refused),
-      PROPERTY(missing_buffers_are_refused),
-      PROPERTY(impossible_counts_are_refused),
-      PROPERTY(buffers_that_overlap_are_refused),
-      PROPERTY(crooked_addresses_are_refused_where_numbers_are_computed),
-      PROPERTY(factors_are_checked),
-      PROPERTY(calls_that_differ_are_an_error_on_every_rank),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(types_operations_and_roots_are_checked),
+    PROPERTY(missing_communicators_are_refused),
+    PROPERTY(missing_buffers_are_refused),
+    PROPERTY(impossible_counts_are_refused),
+    PROPERTY(buffers_that_overlap_are_refused),
+    PROPERTY(crooked_addresses_are_refused_where_numbers_are_computed),
+    PROPERTY(factors_are_checked),
+    PROPERTY(calls_that_differ_are_an_error_on_every_rank),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

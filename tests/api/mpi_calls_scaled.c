@@ -241,15 +241,13 @@ static void residuals_are_what_was_multiplied(void) {
   lcomm_destroy(comm);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(factors_multiply_before_and_after_the_sum),
-      PROPERTY(sixteen_bits_are_rounded_after_the_last_factor),
-      PROPERTY(compressed_sums_have_factors_too),
-      PROPERTY(factors_that_differ_are_an_error_on_every_rank),
-      PROPERTY(factors_of_tensors_that_differ_are_an_error_on_every_rank),
-      PROPERTY(every_tensor_has_factors_of_its_own),
-      PROPERTY(residuals_are_what_was_multiplied),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(factors_multiply_before_and_after_the_sum),
+    PROPERTY(sixteen_bits_are_rounded_after_the_last_factor),
+    PROPERTY(compressed_sums_have_factors_too),
+    PROPERTY(factors_that_differ_are_an_error_on_every_rank),
+    PROPERTY(factors_of_tensors_that_differ_are_an_error_on_every_rank),
+    PROPERTY(every_tensor_has_factors_of_its_own),
+    PROPERTY(residuals_are_what_was_multiplied),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

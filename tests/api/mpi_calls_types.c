@@ -299,16 +299,14 @@ static void a_nan_wins_and_zeros_are_ordered(void) {
   }
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(allreduce_is_exact_for_every_type_and_operation),
-      PROPERTY(every_exchange_and_checksums_give_the_same),
-      PROPERTY(some_sums_are_never_compressed),
-      PROPERTY(reduce_scatter_is_exact_for_every_type_and_operation),
-      PROPERTY(uneven_reduce_scatters_are_exact_for_every_type_and_operation),
-      PROPERTY(uneven_reduce_scatters_are_compressed_like_even_ones),
-      PROPERTY(integers_wrap_around_and_divide_towards_zero),
-      PROPERTY(a_nan_wins_and_zeros_are_ordered),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(allreduce_is_exact_for_every_type_and_operation),
+    PROPERTY(every_exchange_and_checksums_give_the_same),
+    PROPERTY(some_sums_are_never_compressed),
+    PROPERTY(reduce_scatter_is_exact_for_every_type_and_operation),
+    PROPERTY(uneven_reduce_scatters_are_exact_for_every_type_and_operation),
+    PROPERTY(uneven_reduce_scatters_are_compressed_like_even_ones),
+    PROPERTY(integers_wrap_around_and_divide_towards_zero),
+    PROPERTY(a_nan_wins_and_zeros_are_ordered),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -213,17 +213,15 @@ static void nodes_and_local_ranks_are_as_posed(void) {
   }
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(reduce_scatter_gives_each_rank_its_segment),
-      PROPERTY(reduce_scatter_works_in_place_and_compressed),
-      PROPERTY(allgather_brings_every_segment_to_every_rank),
-      PROPERTY(moves_keep_every_bit),
-      PROPERTY(broadcast_copies_the_root_to_all),
-      PROPERTY(many_operations_are_in_flight_at_once),
-      PROPERTY(nobody_leaves_a_barrier_early),
-      PROPERTY(a_bootstrap_callback_makes_a_communicator),
-      PROPERTY(nodes_and_local_ranks_are_as_posed),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(reduce_scatter_gives_each_rank_its_segment),
+    PROPERTY(reduce_scatter_works_in_place_and_compressed),
+    PROPERTY(allgather_brings_every_segment_to_every_rank),
+    PROPERTY(moves_keep_every_bit),
+    PROPERTY(broadcast_copies_the_root_to_all),
+    PROPERTY(many_operations_are_in_flight_at_once),
+    PROPERTY(nobody_leaves_a_barrier_early),
+    PROPERTY(a_bootstrap_callback_makes_a_communicator),
+    PROPERTY(nodes_and_local_ranks_are_as_posed),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

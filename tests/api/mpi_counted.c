@@ -72,10 +72,8 @@ static void every_byte_is_counted_under_the_class_of_its_link(void) {
   }
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(counted_bytes_equal_the_formula),
-      PROPERTY(every_byte_is_counted_under_the_class_of_its_link),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(counted_bytes_equal_the_formula),
+    PROPERTY(every_byte_is_counted_under_the_class_of_its_link),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

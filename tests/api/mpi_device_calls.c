@@ -13,10 +13,8 @@ static void nothing_is_left_on_the_device(void) {
   require_left_on_device(0);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      CALL_PROPERTIES,
-      PROPERTY(nothing_is_left_on_the_device),
-  };
-  return churning_device_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    CALL_PROPERTIES,
+    PROPERTY(nothing_is_left_on_the_device),
+};
+RUN_PROPERTIES(churning_device_main, properties)

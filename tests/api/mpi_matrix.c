@@ -233,12 +233,10 @@ static void results_are_right_and_the_same_bits_over_ucx(void) {
   visit_all("ucx");
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(results_are_right_and_the_same_bits_over_mpi),
-      PROPERTY(results_are_right_and_the_same_bits_over_auto),
-      PROPERTY(results_are_right_and_the_same_bits_over_shm_and_mpi),
-      PROPERTY(results_are_right_and_the_same_bits_over_ucx),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(results_are_right_and_the_same_bits_over_mpi),
+    PROPERTY(results_are_right_and_the_same_bits_over_auto),
+    PROPERTY(results_are_right_and_the_same_bits_over_shm_and_mpi),
+    PROPERTY(results_are_right_and_the_same_bits_over_ucx),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

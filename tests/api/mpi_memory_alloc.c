@@ -288,15 +288,13 @@ static void shapes_that_are_kept_share_what_they_work_in(void) {
   require_fine(comm, lcomm_destroy(comm));
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(every_call_takes_any_part_of_it),
-      PROPERTY(what_is_sent_out_of_it_is_not_copied),
-      PROPERTY(it_outlives_communicators_and_their_errors),
-      PROPERTY(tensors_lie_in_it),
-      PROPERTY(mistakes_are_refused_and_named),
-      PROPERTY(other_threads_take_it_while_calls_run),
-      PROPERTY(shapes_that_are_kept_share_what_they_work_in),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(every_call_takes_any_part_of_it),
+    PROPERTY(what_is_sent_out_of_it_is_not_copied),
+    PROPERTY(it_outlives_communicators_and_their_errors),
+    PROPERTY(tensors_lie_in_it),
+    PROPERTY(mistakes_are_refused_and_named),
+    PROPERTY(other_threads_take_it_while_calls_run),
+    PROPERTY(shapes_that_are_kept_share_what_they_work_in),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -269,18 +269,16 @@ static void facts_are_those_of_the_policy(void) {
   require(lcomm_policy_facts_get(NULL, &facts) == LCOMM_ERR_ARGUMENT, "facts of nothing");
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(calls_are_lossy_exactly_when_they_were_called_so),
-      PROPERTY(calls_that_do_not_exist_are_left),
-      PROPERTY(a_name_counts_until_the_first_operation),
-      PROPERTY(a_step_of_tensors_ends_the_time_for_names_too),
-      PROPERTY(long_names_are_cut),
-      PROPERTY(names_that_differ_are_an_error_not_a_hang),
-      PROPERTY(averages_do_not_take_the_kept_runs_of_sums),
-      PROPERTY(bytes_of_a_call_are_those_that_it_sends),
-      PROPERTY(bytes_of_calls_that_cannot_be_are_refused),
-      PROPERTY(facts_are_those_of_the_policy),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(calls_are_lossy_exactly_when_they_were_called_so),
+    PROPERTY(calls_that_do_not_exist_are_left),
+    PROPERTY(a_name_counts_until_the_first_operation),
+    PROPERTY(a_step_of_tensors_ends_the_time_for_names_too),
+    PROPERTY(long_names_are_cut),
+    PROPERTY(names_that_differ_are_an_error_not_a_hang),
+    PROPERTY(averages_do_not_take_the_kept_runs_of_sums),
+    PROPERTY(bytes_of_a_call_are_those_that_it_sends),
+    PROPERTY(bytes_of_calls_that_cannot_be_are_refused),
+    PROPERTY(facts_are_those_of_the_policy),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

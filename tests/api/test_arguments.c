@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "libcomm/include/libcomm_interpose.h"
+#include "tests/support/unit_tests.h"
 
 static float data[64], received[64];
 static uint64_t counts[1] = {4}, bytes;
@@ -371,15 +372,13 @@ static void every_public_function_is_in_a_table(void **state) {
   assert_true(check_header("libcomm/include/libcomm_types.h") > 3);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(null_is_refused_with_the_communicators_sentence),
-      cmocka_unit_test(no_communicator_is_refused_with_the_threads_sentence),
-      cmocka_unit_test(a_tensor_of_another_communicator_is_refused),
-      cmocka_unit_test(a_residual_that_is_gone_is_refused),
-      cmocka_unit_test(tensors_are_sums_with_a_buffer_of_their_own),
-      cmocka_unit_test(a_timeout_that_is_none_is_refused_with_its_bounds),
-      cmocka_unit_test(every_public_function_is_in_a_table),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(null_is_refused_with_the_communicators_sentence),
+    cmocka_unit_test(no_communicator_is_refused_with_the_threads_sentence),
+    cmocka_unit_test(a_tensor_of_another_communicator_is_refused),
+    cmocka_unit_test(a_residual_that_is_gone_is_refused),
+    cmocka_unit_test(tensors_are_sums_with_a_buffer_of_their_own),
+    cmocka_unit_test(a_timeout_that_is_none_is_refused_with_its_bounds),
+    cmocka_unit_test(every_public_function_is_in_a_table),
+};
+RUN_TESTS(tests)

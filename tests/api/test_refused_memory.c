@@ -16,6 +16,7 @@
 
 #include "libcomm/engine/engine.h"
 #include "tests/support/forked.h"
+#include "tests/support/unit_tests.h"
 
 enum { COUNT = 16 << 20, STARVED = 1 };
 
@@ -125,11 +126,9 @@ static void tensors_without_memory_fail_on_all_ranks(void **state) {
   run(starve_with_tensors);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_sum_without_memory_fails_on_all_ranks),
-      cmocka_unit_test(a_residual_without_memory_fails_on_all_ranks),
-      cmocka_unit_test(tensors_without_memory_fail_on_all_ranks),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_sum_without_memory_fails_on_all_ranks),
+    cmocka_unit_test(a_residual_without_memory_fails_on_all_ranks),
+    cmocka_unit_test(tensors_without_memory_fail_on_all_ranks),
+};
+RUN_TESTS(tests)

@@ -13,6 +13,7 @@
 
 #include "libcomm/base/backoff.h"
 #include "libcomm/base/clock.h"
+#include "tests/support/unit_tests.h"
 
 static int awake_steps(lcomm_backoff *it, int limit) {
   int steps = 0;
@@ -51,11 +52,9 @@ static void a_step_sleeps_only_when_a_sleep_is_due(void **state) {
   assert_true(lcomm_clock_s() - before_s >= SLEEP_S * 0.99);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_sleep_comes_after_spins_and_yields),
-      cmocka_unit_test(a_loop_may_sleep_at_once_or_never),
-      cmocka_unit_test(a_step_sleeps_only_when_a_sleep_is_due),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_sleep_comes_after_spins_and_yields),
+    cmocka_unit_test(a_loop_may_sleep_at_once_or_never),
+    cmocka_unit_test(a_step_sleeps_only_when_a_sleep_is_due),
+};
+RUN_TESTS(tests)

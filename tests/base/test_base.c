@@ -13,6 +13,7 @@
 #include "libcomm/base/env.h"
 #include "libcomm/base/error.h"
 #include "libcomm/include/libcomm_interpose.h"
+#include "tests/support/unit_tests.h"
 
 static void every_status_has_a_name_and_a_text(void **state) {
   (void)state;
@@ -139,18 +140,16 @@ static void the_first_status_that_is_not_ok_is_forwarded(void **state) {
   assert_int_equal(calls, 6);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_sentence_on_its_way_up_is_cut_and_ends),
-      cmocka_unit_test(the_first_status_that_is_not_ok_is_forwarded),
-      cmocka_unit_test(every_status_has_a_name_and_a_text),
-      cmocka_unit_test(values_that_are_no_codes_are_answered),
-      cmocka_unit_test(data_types_have_their_sizes),
-      cmocka_unit_test(every_variable_has_a_prefix_and_a_help),
-      cmocka_unit_test(an_empty_variable_counts_as_unset),
-      cmocka_unit_test(only_settings_of_libcomm_are_told),
-      cmocka_unit_test(sentences_that_are_too_long_are_cut),
-      cmocka_unit_test(queries_without_a_communicator_are_answered),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_sentence_on_its_way_up_is_cut_and_ends),
+    cmocka_unit_test(the_first_status_that_is_not_ok_is_forwarded),
+    cmocka_unit_test(every_status_has_a_name_and_a_text),
+    cmocka_unit_test(values_that_are_no_codes_are_answered),
+    cmocka_unit_test(data_types_have_their_sizes),
+    cmocka_unit_test(every_variable_has_a_prefix_and_a_help),
+    cmocka_unit_test(an_empty_variable_counts_as_unset),
+    cmocka_unit_test(only_settings_of_libcomm_are_told),
+    cmocka_unit_test(sentences_that_are_too_long_are_cut),
+    cmocka_unit_test(queries_without_a_communicator_are_answered),
+};
+RUN_TESTS(tests)

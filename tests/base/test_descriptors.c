@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "tests/support/few_files.h"
+#include "tests/support/unit_tests.h"
 
 /* In a process of its own: limits are for its whole life. */
 static void expect_true_elsewhere(bool (*holds)(void)) {
@@ -98,12 +99,10 @@ static void what_lacks_is_said_with_the_limit_that_would_do(void **state) {
   assert_non_null(strstr(text, "`ulimit -n 47`"));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(soft_limit_becomes_the_hard_one_once),
-      cmocka_unit_test(as_many_can_be_opened_as_are_counted),
-      cmocka_unit_test(files_above_the_limit_take_no_room),
-      cmocka_unit_test(what_lacks_is_said_with_the_limit_that_would_do),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(soft_limit_becomes_the_hard_one_once),
+    cmocka_unit_test(as_many_can_be_opened_as_are_counted),
+    cmocka_unit_test(files_above_the_limit_take_no_room),
+    cmocka_unit_test(what_lacks_is_said_with_the_limit_that_would_do),
+};
+RUN_TESTS(tests)

@@ -17,6 +17,7 @@
 #include "libcomm/include/libcomm_interpose.h"
 #include "tests/support/forked_comm.h"
 #include "tests/support/process_counts.h"
+#include "tests/support/unit_tests.h"
 
 enum { RANKS = 3, COUNT = 5000, NAME_MAX_BYTES = 64 };
 
@@ -233,12 +234,10 @@ static void a_child_may_have_communicators_of_its_own(forked *self) {
   forked_require(self, lcomm_destroy(h.comm) == LCOMM_OK, "the end");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      FORKED_TEST(a_child_is_refused_and_the_ranks_go_on, RANKS),
-      FORKED_TEST(so_it_is_with_a_progress_thread, RANKS),
-      FORKED_TEST(a_child_leaves_the_trace_alone, RANKS),
-      FORKED_TEST(a_child_may_have_communicators_of_its_own, RANKS),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    FORKED_TEST(a_child_is_refused_and_the_ranks_go_on, RANKS),
+    FORKED_TEST(so_it_is_with_a_progress_thread, RANKS),
+    FORKED_TEST(a_child_leaves_the_trace_alone, RANKS),
+    FORKED_TEST(a_child_may_have_communicators_of_its_own, RANKS),
+};
+RUN_TESTS(tests)

@@ -16,6 +16,7 @@
 
 #include "libcomm/base/log.h"
 #include "libcomm/base/settings.h"
+#include "tests/support/unit_tests.h"
 
 static char heard[8192];
 
@@ -131,13 +132,11 @@ static void a_file_has_a_name_of_its_rank(void **state) {
   unlink(path);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(misspelt_variables_are_said_once_with_the_nearest),
-      cmocka_unit_test(the_nearest_name_is_found_where_one_is_near),
-      cmocka_unit_test(bad_values_are_errors_that_name_them),
-      cmocka_unit_test(each_level_says_what_those_before_it_say),
-      cmocka_unit_test(a_file_has_a_name_of_its_rank),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(misspelt_variables_are_said_once_with_the_nearest),
+    cmocka_unit_test(the_nearest_name_is_found_where_one_is_near),
+    cmocka_unit_test(bad_values_are_errors_that_name_them),
+    cmocka_unit_test(each_level_says_what_those_before_it_say),
+    cmocka_unit_test(a_file_has_a_name_of_its_rank),
+};
+RUN_TESTS(tests)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "libcomm/base/verdict.h"
+#include "tests/support/unit_tests.h"
 
 enum { RANKS = 4 };
 
@@ -108,15 +109,13 @@ static void an_allgather_that_fails_gives_no_verdict(void **state) {
   assert_int_equal(lcomm_verdict_gather(&boot, LCOMM_OK, &verdict), LCOMM_ERR_TRANSPORT);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(all_are_well),
-      cmocka_unit_test(the_first_that_failed_is_named),
-      cmocka_unit_test(numbers_that_are_no_status_are_errors),
-      cmocka_unit_test(a_wire_error_is_a_status),
-      cmocka_unit_test(statuses_lie_in_larger_answers),
-      cmocka_unit_test(all_ranks_come_to_the_same_verdict),
-      cmocka_unit_test(an_allgather_that_fails_gives_no_verdict),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(all_are_well),
+    cmocka_unit_test(the_first_that_failed_is_named),
+    cmocka_unit_test(numbers_that_are_no_status_are_errors),
+    cmocka_unit_test(a_wire_error_is_a_status),
+    cmocka_unit_test(statuses_lie_in_larger_answers),
+    cmocka_unit_test(all_ranks_come_to_the_same_verdict),
+    cmocka_unit_test(an_allgather_that_fails_gives_no_verdict),
+};
+RUN_TESTS(tests)

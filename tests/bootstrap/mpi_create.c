@@ -249,18 +249,16 @@ static void message_past_the_capacity_is_an_error(void) {
   close_mpi(t, &own);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(bootstrap_of_others_gives_the_ranks),
-      PROPERTY(bootstrap_that_fails_is_an_error),
-      PROPERTY(launcher_of_mpi_is_understood),
-      PROPERTY(thread_level_is_told),
-      PROPERTY(mpi_is_the_one_that_was_built_for),
-      PROPERTY(transport_without_mpi_says_so),
-      PROPERTY(transport_reaches_everybody),
-      PROPERTY(few_notices_arrive_and_many_do_not_block),
-      PROPERTY(cancelled_receive_is_never_written),
-      PROPERTY(message_past_the_capacity_is_an_error),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(bootstrap_of_others_gives_the_ranks),
+    PROPERTY(bootstrap_that_fails_is_an_error),
+    PROPERTY(launcher_of_mpi_is_understood),
+    PROPERTY(thread_level_is_told),
+    PROPERTY(mpi_is_the_one_that_was_built_for),
+    PROPERTY(transport_without_mpi_says_so),
+    PROPERTY(transport_reaches_everybody),
+    PROPERTY(few_notices_arrive_and_many_do_not_block),
+    PROPERTY(cancelled_receive_is_never_written),
+    PROPERTY(message_past_the_capacity_is_an_error),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -124,10 +124,8 @@ static void attributes_of_the_program_are_left_alone(void) {
   MPI_Comm_free_keyval(&key);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(no_call_of_libcomm_goes_through_ordinary_functions),
-      PROPERTY(attributes_of_the_program_are_left_alone),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(no_call_of_libcomm_goes_through_ordinary_functions),
+    PROPERTY(attributes_of_the_program_are_left_alone),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -14,6 +14,7 @@
 #include "libcomm/include/libcomm.h"
 #include "tests/bootstrap/crew.h"
 #include "tests/support/few_files.h"
+#include "tests/support/unit_tests.h"
 
 static void set_number(const char *name, int number) {
   char text[16];
@@ -247,18 +248,16 @@ static void bad_arguments_are_refused(void **state) {
   assert_null(comm);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(ranks_without_mpi_become_a_communicator),
-      cmocka_unit_test(communicators_are_made_one_after_the_other),
-      cmocka_unit_test(process_without_a_launcher_is_a_world_of_one),
-      cmocka_unit_test(what_differs_is_said_on_all_ranks),
-      cmocka_unit_test(bad_time_out_of_one_rank_is_said_on_all),
-      cmocka_unit_test(missing_rank_is_named),
-      cmocka_unit_test(rank_that_dies_meanwhile_is_named),
-      cmocka_unit_test(soft_limit_of_open_files_is_raised),
-      cmocka_unit_test(too_few_files_are_said_on_all_ranks),
-      cmocka_unit_test(bad_arguments_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ranks_without_mpi_become_a_communicator),
+    cmocka_unit_test(communicators_are_made_one_after_the_other),
+    cmocka_unit_test(process_without_a_launcher_is_a_world_of_one),
+    cmocka_unit_test(what_differs_is_said_on_all_ranks),
+    cmocka_unit_test(bad_time_out_of_one_rank_is_said_on_all),
+    cmocka_unit_test(missing_rank_is_named),
+    cmocka_unit_test(rank_that_dies_meanwhile_is_named),
+    cmocka_unit_test(soft_limit_of_open_files_is_raised),
+    cmocka_unit_test(too_few_files_are_said_on_all_ranks),
+    cmocka_unit_test(bad_arguments_are_refused),
+};
+RUN_TESTS(tests)

@@ -15,6 +15,7 @@
 
 #include "libcomm/base/env.h"
 #include "libcomm/bootstrap/launcher_env.h"
+#include "tests/support/unit_tests.h"
 
 enum { SETTINGS_MAX = 12 };
 
@@ -221,12 +222,10 @@ static void every_variable_of_a_launcher_has_a_help(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_launcher_is_understood),
-      cmocka_unit_test(mistakes_are_named_with_their_value_and_an_example),
-      cmocka_unit_test(texts_that_are_too_long_are_refused),
-      cmocka_unit_test(every_variable_of_a_launcher_has_a_help),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_launcher_is_understood),
+    cmocka_unit_test(mistakes_are_named_with_their_value_and_an_example),
+    cmocka_unit_test(texts_that_are_too_long_are_refused),
+    cmocka_unit_test(every_variable_of_a_launcher_has_a_help),
+};
+RUN_TESTS(tests)

@@ -16,6 +16,7 @@
 
 #include "tests/bootstrap/crew.h"
 #include "tests/support/few_files.h"
+#include "tests/support/unit_tests.h"
 
 static void ranks_meet_in_any_order_of_arrival(void **state) {
   (void)state;
@@ -374,29 +375,27 @@ static void foreign_address_makes_rank_0_listen_everywhere(void **state) {
   dismiss(&c);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(ranks_meet_in_any_order_of_arrival),
-      cmocka_unit_test(late_rank_0_is_waited_for),
-      cmocka_unit_test(ranks_wait_as_long_as_rank_0_does),
-      cmocka_unit_test(rank_0_that_stands_still_is_waited_for),
-      cmocka_unit_test(rank_0_with_too_few_files_says_so_on_all),
-      cmocka_unit_test(missing_ranks_are_named_in_time_on_all),
-      cmocka_unit_test(missing_rank_0_is_named_with_its_address),
-      cmocka_unit_test(unknown_name_of_rank_0_is_said),
-      cmocka_unit_test(port_that_is_taken_is_said),
-      cmocka_unit_test(parts_of_megabytes_are_gathered),
-      cmocka_unit_test(killed_rank_is_named_by_all),
-      cmocka_unit_test(rank_killed_while_it_waits_is_named),
-      cmocka_unit_test(killed_rank_0_is_named_by_all),
-      cmocka_unit_test(silent_rank_is_named_in_time),
-      cmocka_unit_test(silent_rank_0_is_named_in_time),
-      cmocka_unit_test(different_sizes_are_named_on_all),
-      cmocka_unit_test(nothing_listens_after_the_meeting),
-      cmocka_unit_test(ranks_meet_at_one_port_again_and_again),
-      cmocka_unit_test(ranks_meet_over_ipv6),
-      cmocka_unit_test(ranks_meet_at_a_name),
-      cmocka_unit_test(foreign_address_makes_rank_0_listen_everywhere),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ranks_meet_in_any_order_of_arrival),
+    cmocka_unit_test(late_rank_0_is_waited_for),
+    cmocka_unit_test(ranks_wait_as_long_as_rank_0_does),
+    cmocka_unit_test(rank_0_that_stands_still_is_waited_for),
+    cmocka_unit_test(rank_0_with_too_few_files_says_so_on_all),
+    cmocka_unit_test(missing_ranks_are_named_in_time_on_all),
+    cmocka_unit_test(missing_rank_0_is_named_with_its_address),
+    cmocka_unit_test(unknown_name_of_rank_0_is_said),
+    cmocka_unit_test(port_that_is_taken_is_said),
+    cmocka_unit_test(parts_of_megabytes_are_gathered),
+    cmocka_unit_test(killed_rank_is_named_by_all),
+    cmocka_unit_test(rank_killed_while_it_waits_is_named),
+    cmocka_unit_test(killed_rank_0_is_named_by_all),
+    cmocka_unit_test(silent_rank_is_named_in_time),
+    cmocka_unit_test(silent_rank_0_is_named_in_time),
+    cmocka_unit_test(different_sizes_are_named_on_all),
+    cmocka_unit_test(nothing_listens_after_the_meeting),
+    cmocka_unit_test(ranks_meet_at_one_port_again_and_again),
+    cmocka_unit_test(ranks_meet_over_ipv6),
+    cmocka_unit_test(ranks_meet_at_a_name),
+    cmocka_unit_test(foreign_address_makes_rank_0_listen_everywhere),
+};
+RUN_TESTS(tests)

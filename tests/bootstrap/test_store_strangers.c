@@ -13,6 +13,7 @@
 
 #include "tests/bootstrap/crew.h"
 #include "tests/support/few_files.h"
+#include "tests/support/unit_tests.h"
 
 /* Ranks 0 and 1 of a world of 2; rank 1 comes when the strangers are done. */
 static crew begin_meeting(void) {
@@ -465,26 +466,24 @@ static void rank_0_that_sends_nonsense_is_named(void **state) {
   expect_answer_refused(bytes, size - 1, LCOMM_ERR_TRANSPORT, "has gone");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(port_scanners_are_refused),
-      cmocka_unit_test(silent_and_half_open_connections_disturb_nobody),
-      cmocka_unit_test(who_says_nothing_is_told_to_leave),
-      cmocka_unit_test(more_connections_than_there_is_room_for_are_outlived),
-      cmocka_unit_test(silent_strangers_do_not_lock_a_rank_out),
-      cmocka_unit_test(strangers_do_not_use_up_the_file_descriptors),
-      cmocka_unit_test(other_versions_are_refused),
-      cmocka_unit_test(who_talks_after_the_greeting_loses_its_place),
-      cmocka_unit_test(wrong_token_is_refused),
-      cmocka_unit_test(rank_with_a_wrong_token_says_why_it_was_refused),
-      cmocka_unit_test(rank_that_comes_twice_is_refused),
-      cmocka_unit_test(rank_that_greets_again_has_its_place),
-      cmocka_unit_test(greeting_of_the_dead_takes_no_place),
-      cmocka_unit_test(another_world_or_rank_is_refused),
-      cmocka_unit_test(who_is_not_rank_0_is_outlived),
-      cmocka_unit_test(rank_whose_connection_breaks_comes_again),
-      cmocka_unit_test(rank_that_sends_nonsense_is_named),
-      cmocka_unit_test(rank_0_that_sends_nonsense_is_named),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(port_scanners_are_refused),
+    cmocka_unit_test(silent_and_half_open_connections_disturb_nobody),
+    cmocka_unit_test(who_says_nothing_is_told_to_leave),
+    cmocka_unit_test(more_connections_than_there_is_room_for_are_outlived),
+    cmocka_unit_test(silent_strangers_do_not_lock_a_rank_out),
+    cmocka_unit_test(strangers_do_not_use_up_the_file_descriptors),
+    cmocka_unit_test(other_versions_are_refused),
+    cmocka_unit_test(who_talks_after_the_greeting_loses_its_place),
+    cmocka_unit_test(wrong_token_is_refused),
+    cmocka_unit_test(rank_with_a_wrong_token_says_why_it_was_refused),
+    cmocka_unit_test(rank_that_comes_twice_is_refused),
+    cmocka_unit_test(rank_that_greets_again_has_its_place),
+    cmocka_unit_test(greeting_of_the_dead_takes_no_place),
+    cmocka_unit_test(another_world_or_rank_is_refused),
+    cmocka_unit_test(who_is_not_rank_0_is_outlived),
+    cmocka_unit_test(rank_whose_connection_breaks_comes_again),
+    cmocka_unit_test(rank_that_sends_nonsense_is_named),
+    cmocka_unit_test(rank_0_that_sends_nonsense_is_named),
+};
+RUN_TESTS(tests)

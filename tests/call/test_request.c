@@ -16,6 +16,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/engine.h"
 #include "tests/support/forked_comm.h"
+#include "tests/support/unit_tests.h"
 
 enum { COUNT = 100000 };
 
@@ -176,12 +177,10 @@ static void patience_begins_with_the_first_test(forked *self) {
   forked_require(self, lcomm_destroy(comm) == LCOMM_OK, "it ends well");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_request_is_refused_elsewhere_and_stays_where_it_is),
-      FORKED_TEST(a_tensor_is_refused_elsewhere, 2),
-      cmocka_unit_test(tests_in_a_loop_have_patience_and_no_more),
-      FORKED_TEST(patience_begins_with_the_first_test, 2),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_request_is_refused_elsewhere_and_stays_where_it_is),
+    FORKED_TEST(a_tensor_is_refused_elsewhere, 2),
+    cmocka_unit_test(tests_in_a_loop_have_patience_and_no_more),
+    FORKED_TEST(patience_begins_with_the_first_test, 2),
+};
+RUN_TESTS(tests)

@@ -10,6 +10,7 @@
 
 #include "codecs/codec.h"
 #include "tests/codecs/formats.h"
+#include "tests/support/unit_tests.h"
 
 static const lcomm_kernels *kernels(void) {
   return lcomm_kernels_best();
@@ -479,28 +480,26 @@ static void any_bytes_of_the_right_size_decode(void **state) {
   for_each_dense(check_any_bytes);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(codecs_are_listed_in_wire_order_and_found),
-      cmocka_unit_test(exact_codecs_carry_their_dtype),
-      cmocka_unit_test(payload_sizes_are_those_of_the_format),
-      cmocka_unit_test(int8_payload_has_the_bytes_the_format_says),
-      cmocka_unit_test(fp8_payload_has_the_bytes_the_format_says),
-      cmocka_unit_test(int4_payload_has_the_bytes_the_format_says),
-      cmocka_unit_test(fp16_carries_its_scale),
-      cmocka_unit_test(a_fixed_scale_turns_overflow_into_inf),
-      cmocka_unit_test(stochastic_rounding_is_right_on_average),
-      cmocka_unit_test(another_seed_rounds_otherwise),
-      cmocka_unit_test(mean_square_errors_are_those_of_the_formats),
-      cmocka_unit_test(errors_stay_within_the_bound_of_the_codec),
-      cmocka_unit_test(one_element_is_enough),
-      cmocka_unit_test(nan_and_inf_are_never_lost),
-      cmocka_unit_test(zeros_stay_zeros),
-      cmocka_unit_test(none_keeps_every_bit),
-      cmocka_unit_test(encoding_a_decoded_payload_is_stable),
-      cmocka_unit_test(ranges_give_the_bytes_of_the_whole),
-      cmocka_unit_test(accumulate_is_decode_then_add),
-      cmocka_unit_test(any_bytes_of_the_right_size_decode),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(codecs_are_listed_in_wire_order_and_found),
+    cmocka_unit_test(exact_codecs_carry_their_dtype),
+    cmocka_unit_test(payload_sizes_are_those_of_the_format),
+    cmocka_unit_test(int8_payload_has_the_bytes_the_format_says),
+    cmocka_unit_test(fp8_payload_has_the_bytes_the_format_says),
+    cmocka_unit_test(int4_payload_has_the_bytes_the_format_says),
+    cmocka_unit_test(fp16_carries_its_scale),
+    cmocka_unit_test(a_fixed_scale_turns_overflow_into_inf),
+    cmocka_unit_test(stochastic_rounding_is_right_on_average),
+    cmocka_unit_test(another_seed_rounds_otherwise),
+    cmocka_unit_test(mean_square_errors_are_those_of_the_formats),
+    cmocka_unit_test(errors_stay_within_the_bound_of_the_codec),
+    cmocka_unit_test(one_element_is_enough),
+    cmocka_unit_test(nan_and_inf_are_never_lost),
+    cmocka_unit_test(zeros_stay_zeros),
+    cmocka_unit_test(none_keeps_every_bit),
+    cmocka_unit_test(encoding_a_decoded_payload_is_stable),
+    cmocka_unit_test(ranges_give_the_bytes_of_the_whole),
+    cmocka_unit_test(accumulate_is_decode_then_add),
+    cmocka_unit_test(any_bytes_of_the_right_size_decode),
+};
+RUN_TESTS(tests)

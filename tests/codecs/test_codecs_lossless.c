@@ -4,6 +4,7 @@
 /* The lossless stage: what goes in comes out, in the bytes that the format says. */
 
 #include "tests/codecs/lossless_stages.h"
+#include "tests/support/unit_tests.h"
 
 static void check_small_counts(stage *s) {
   for (uint64_t n = 0; n <= 300; n += n < 140 ? 1 : 7) {
@@ -274,22 +275,20 @@ static void a_stage_that_cannot_be_is_no_memory(void **state) {
   lcomm_lossless_destroy(NULL);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(short_payloads_survive),
-      cmocka_unit_test(payloads_of_several_chunks_survive),
-      cmocka_unit_test(payloads_of_a_million_values_survive),
-      cmocka_unit_test(sparse_payloads_survive_at_every_width),
-      cmocka_unit_test(all_kernel_tables_make_the_same_stream),
-      cmocka_unit_test(a_stream_has_the_bytes_the_format_says),
-      cmocka_unit_test(a_sparse_stream_has_the_bytes_the_format_says),
-      cmocka_unit_test(exponents_are_coded_and_mantissas_stored),
-      cmocka_unit_test(a_chunk_that_gains_less_than_5_percent_is_stored),
-      cmocka_unit_test(a_plane_is_coded_alike_whatever_stands_before_it),
-      cmocka_unit_test(after_a_stored_chunk_seven_are_stored_untried),
-      cmocka_unit_test(many_short_payloads_leave_room_for_a_long_one),
-      cmocka_unit_test(nothing_is_allocated),
-      cmocka_unit_test(a_stage_that_cannot_be_is_no_memory),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(short_payloads_survive),
+    cmocka_unit_test(payloads_of_several_chunks_survive),
+    cmocka_unit_test(payloads_of_a_million_values_survive),
+    cmocka_unit_test(sparse_payloads_survive_at_every_width),
+    cmocka_unit_test(all_kernel_tables_make_the_same_stream),
+    cmocka_unit_test(a_stream_has_the_bytes_the_format_says),
+    cmocka_unit_test(a_sparse_stream_has_the_bytes_the_format_says),
+    cmocka_unit_test(exponents_are_coded_and_mantissas_stored),
+    cmocka_unit_test(a_chunk_that_gains_less_than_5_percent_is_stored),
+    cmocka_unit_test(a_plane_is_coded_alike_whatever_stands_before_it),
+    cmocka_unit_test(after_a_stored_chunk_seven_are_stored_untried),
+    cmocka_unit_test(many_short_payloads_leave_room_for_a_long_one),
+    cmocka_unit_test(nothing_is_allocated),
+    cmocka_unit_test(a_stage_that_cannot_be_is_no_memory),
+};
+RUN_TESTS(tests)

@@ -4,6 +4,7 @@
 /* The lossless stage given streams that are none: refused, within bounds. */
 
 #include "tests/codecs/lossless_stages.h"
+#include "tests/support/unit_tests.h"
 
 static void check_cuts(stage *s) {
   for (content what = 0; what < CONTENTS; what++) {
@@ -167,14 +168,12 @@ static void numbers_in_the_head_are_not_believed(void **state) {
   free_stage(&s);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_stream_of_another_length_is_refused),
-      cmocka_unit_test(a_flipped_bit_is_refused_or_stays_within_bounds),
-      cmocka_unit_test(a_payload_never_exceeds_its_room),
-      cmocka_unit_test(a_chunk_is_one_frame_that_declares_its_size),
-      cmocka_unit_test(deltas_have_one_form_only),
-      cmocka_unit_test(numbers_in_the_head_are_not_believed),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_stream_of_another_length_is_refused),
+    cmocka_unit_test(a_flipped_bit_is_refused_or_stays_within_bounds),
+    cmocka_unit_test(a_payload_never_exceeds_its_room),
+    cmocka_unit_test(a_chunk_is_one_frame_that_declares_its_size),
+    cmocka_unit_test(deltas_have_one_form_only),
+    cmocka_unit_test(numbers_in_the_head_are_not_believed),
+};
+RUN_TESTS(tests)

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "codecs/codec_state.h"
+#include "tests/support/unit_tests.h"
 
 enum { TENSORS = 8, FILE_MAX = 4096 };
 
@@ -360,17 +361,15 @@ static void padding_that_is_not_zero_is_refused(void **state) {
   free(s);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(header_has_the_bytes_the_format_says),
-      cmocka_unit_test(record_has_the_bytes_the_format_says),
-      cmocka_unit_test(a_guard_has_the_bytes_the_format_says),
-      cmocka_unit_test(a_file_reads_back_as_it_was_written),
-      cmocka_unit_test(files_cut_short_or_too_long_are_refused),
-      cmocka_unit_test(every_flipped_bit_is_noticed),
-      cmocka_unit_test(another_version_is_not_supported),
-      cmocka_unit_test(impossible_numbers_are_refused),
-      cmocka_unit_test(padding_that_is_not_zero_is_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(header_has_the_bytes_the_format_says),
+    cmocka_unit_test(record_has_the_bytes_the_format_says),
+    cmocka_unit_test(a_guard_has_the_bytes_the_format_says),
+    cmocka_unit_test(a_file_reads_back_as_it_was_written),
+    cmocka_unit_test(files_cut_short_or_too_long_are_refused),
+    cmocka_unit_test(every_flipped_bit_is_noticed),
+    cmocka_unit_test(another_version_is_not_supported),
+    cmocka_unit_test(impossible_numbers_are_refused),
+    cmocka_unit_test(padding_that_is_not_zero_is_refused),
+};
+RUN_TESTS(tests)

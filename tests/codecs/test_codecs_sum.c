@@ -7,6 +7,7 @@
 
 #include "codecs/codec_sum.h"
 #include "tests/codecs/formats.h"
+#include "tests/support/unit_tests.h"
 
 enum { N = 10000, PEERS = 5, SEED = 3 }; /* several tiles, a short last block */
 
@@ -158,13 +159,11 @@ static void one_peer_is_enough(void **state) {
   assert_true(value == 6.0f);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(one_pass_gives_the_bits_of_many),
-      cmocka_unit_test(ranges_give_the_sum_of_the_whole),
-      cmocka_unit_test(a_summand_may_be_the_destination),
-      cmocka_unit_test(summing_and_encoding_at_once_gives_the_same_bytes),
-      cmocka_unit_test(one_peer_is_enough),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(one_pass_gives_the_bits_of_many),
+    cmocka_unit_test(ranges_give_the_sum_of_the_whole),
+    cmocka_unit_test(a_summand_may_be_the_destination),
+    cmocka_unit_test(summing_and_encoding_at_once_gives_the_same_bytes),
+    cmocka_unit_test(one_peer_is_enough),
+};
+RUN_TESTS(tests)

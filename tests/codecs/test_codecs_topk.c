@@ -7,6 +7,7 @@
 
 #include "tests/codecs/topk_reference.h"
 #include "tests/codecs/topk_samples.h"
+#include "tests/support/unit_tests.h"
 
 /* With and without a residual, with both ways to keep, two steps each. */
 static void check_with(const lcomm_kernels *kernels, const lcomm_topk_shape *shape,
@@ -297,21 +298,19 @@ static void results_do_not_depend_on_history(void **state) {
   lcomm_topk_destroy(topk);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(selection_equals_sorting_everything),
-      cmocka_unit_test(selection_survives_a_flood_of_equal_values),
-      cmocka_unit_test(a_misleading_sample_changes_nothing),
-      cmocka_unit_test(no_elements_give_an_empty_payload),
-      cmocka_unit_test(segments_keep_their_own_share),
-      cmocka_unit_test(segments_may_have_their_own_density),
-      cmocka_unit_test(stripes_select_among_their_own_elements),
-      cmocka_unit_test(a_run_ends_where_its_tile_ends),
-      cmocka_unit_test(stripes_without_elements_are_empty),
-      cmocka_unit_test(outputs_hold_what_fits_largest_first),
-      cmocka_unit_test(what_finds_no_room_is_counted_by_segment),
-      cmocka_unit_test(more_outputs_than_tiles_leave_some_empty),
-      cmocka_unit_test(results_do_not_depend_on_history),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(selection_equals_sorting_everything),
+    cmocka_unit_test(selection_survives_a_flood_of_equal_values),
+    cmocka_unit_test(a_misleading_sample_changes_nothing),
+    cmocka_unit_test(no_elements_give_an_empty_payload),
+    cmocka_unit_test(segments_keep_their_own_share),
+    cmocka_unit_test(segments_may_have_their_own_density),
+    cmocka_unit_test(stripes_select_among_their_own_elements),
+    cmocka_unit_test(a_run_ends_where_its_tile_ends),
+    cmocka_unit_test(stripes_without_elements_are_empty),
+    cmocka_unit_test(outputs_hold_what_fits_largest_first),
+    cmocka_unit_test(what_finds_no_room_is_counted_by_segment),
+    cmocka_unit_test(more_outputs_than_tiles_leave_some_empty),
+    cmocka_unit_test(results_do_not_depend_on_history),
+};
+RUN_TESTS(tests)

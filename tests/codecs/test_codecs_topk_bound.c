@@ -5,6 +5,7 @@
 
 #include "codecs/codec_topk_payload.h"
 #include "tests/codecs/topk_samples.h"
+#include "tests/support/unit_tests.h"
 
 static size_t values_size(int variant, uint64_t entries) {
   return (size_t)(variant == LCOMM_TOPK_INT8 ? (entries + 127) / 128 * 4 + entries : 2 * entries);
@@ -170,15 +171,13 @@ static void a_hundredth_needs_half_of_what_was_reserved(void **state) {
   assert_true((double)bound < (double)entries * (2.0 + (1 + 4 * (6.65 + 5 + 1)) / 32));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(an_empty_payload_is_its_head),
-      cmocka_unit_test(no_set_of_positions_exceeds_it),
-      cmocka_unit_test(it_is_the_best_choice_of_widths),
-      cmocka_unit_test(it_grows_with_entries_and_count),
-      cmocka_unit_test(hostile_and_random_payloads_keep_to_it),
-      cmocka_unit_test(hostile_payloads_reach_it),
-      cmocka_unit_test(a_hundredth_needs_half_of_what_was_reserved),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_empty_payload_is_its_head),
+    cmocka_unit_test(no_set_of_positions_exceeds_it),
+    cmocka_unit_test(it_is_the_best_choice_of_widths),
+    cmocka_unit_test(it_grows_with_entries_and_count),
+    cmocka_unit_test(hostile_and_random_payloads_keep_to_it),
+    cmocka_unit_test(hostile_payloads_reach_it),
+    cmocka_unit_test(a_hundredth_needs_half_of_what_was_reserved),
+};
+RUN_TESTS(tests)

@@ -5,6 +5,7 @@
 
 #include "tests/codecs/topk_reference.h"
 #include "tests/codecs/topk_samples.h"
+#include "tests/support/unit_tests.h"
 
 enum { VIEW = 9000 };
 
@@ -157,13 +158,11 @@ static void positions_have_one_representation(void **state) {
   assert_int_equal(check_bytes(full, sizeof full, 100), LCOMM_ERR_WIRE);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(payloads_of_another_size_are_refused),
-      cmocka_unit_test(mutated_payloads_are_refused_or_harmless),
-      cmocka_unit_test(random_bytes_are_refused_or_harmless),
-      cmocka_unit_test(impossible_numbers_are_refused),
-      cmocka_unit_test(positions_have_one_representation),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(payloads_of_another_size_are_refused),
+    cmocka_unit_test(mutated_payloads_are_refused_or_harmless),
+    cmocka_unit_test(random_bytes_are_refused_or_harmless),
+    cmocka_unit_test(impossible_numbers_are_refused),
+    cmocka_unit_test(positions_have_one_representation),
+};
+RUN_TESTS(tests)

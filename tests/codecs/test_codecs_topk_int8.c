@@ -6,6 +6,7 @@
 
 #include "tests/codecs/topk_reference.h"
 #include "tests/codecs/topk_samples.h"
+#include "tests/support/unit_tests.h"
 
 enum { N = 300 }; /* two whole blocks and a short one, when all are kept */
 
@@ -136,14 +137,12 @@ static void blocks_are_of_kept_entries(void **state) {
   lcomm_topk_destroy(topk);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(an_error_is_half_a_step_of_its_block_at_most),
-      cmocka_unit_test(the_largest_of_a_block_is_sent_nearly_exactly),
-      cmocka_unit_test(a_tiny_block_is_sent_as_zeros_and_kept),
-      cmocka_unit_test(a_value_that_is_not_finite_spoils_its_block_only),
-      cmocka_unit_test(the_largest_float_leaves_its_error_or_nothing),
-      cmocka_unit_test(blocks_are_of_kept_entries),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_error_is_half_a_step_of_its_block_at_most),
+    cmocka_unit_test(the_largest_of_a_block_is_sent_nearly_exactly),
+    cmocka_unit_test(a_tiny_block_is_sent_as_zeros_and_kept),
+    cmocka_unit_test(a_value_that_is_not_finite_spoils_its_block_only),
+    cmocka_unit_test(the_largest_float_leaves_its_error_or_nothing),
+    cmocka_unit_test(blocks_are_of_kept_entries),
+};
+RUN_TESTS(tests)

@@ -6,6 +6,7 @@
 #include "codecs/codec_topk_payload.h"
 #include "tests/codecs/topk_reference.h"
 #include "tests/codecs/topk_samples.h"
+#include "tests/support/unit_tests.h"
 
 /* A payload in memory of exactly its size. */
 static uint8_t *write_entries(int variant, const uint32_t *position, const float *value,
@@ -172,14 +173,12 @@ static void add_scales_and_reaches_only_its_part(void **state) {
   free(payload);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(payload_has_the_bytes_the_format_says),
-      cmocka_unit_test(int8_payload_has_the_bytes_the_format_says),
-      cmocka_unit_test(consecutive_positions_need_no_bits),
-      cmocka_unit_test(every_width_survives_a_round_trip),
-      cmocka_unit_test(a_wide_delta_may_stand_anywhere),
-      cmocka_unit_test(add_scales_and_reaches_only_its_part),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(payload_has_the_bytes_the_format_says),
+    cmocka_unit_test(int8_payload_has_the_bytes_the_format_says),
+    cmocka_unit_test(consecutive_positions_need_no_bits),
+    cmocka_unit_test(every_width_survives_a_round_trip),
+    cmocka_unit_test(a_wide_delta_may_stand_anywhere),
+    cmocka_unit_test(add_scales_and_reaches_only_its_part),
+};
+RUN_TESTS(tests)

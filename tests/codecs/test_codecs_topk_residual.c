@@ -5,6 +5,7 @@
 
 #include "tests/codecs/topk_reference.h"
 #include "tests/codecs/topk_samples.h"
+#include "tests/support/unit_tests.h"
 
 enum { N = 30000 };
 
@@ -267,17 +268,15 @@ static void owner_keeps_the_weighted_error_of_what_it_sent(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sent_and_residual_make_up_what_came_in),
-      cmocka_unit_test(steps_add_up_to_the_sum_of_gradients),
-      cmocka_unit_test(settling_a_held_payload_is_releasing_it),
-      cmocka_unit_test(commit_takes_only_what_was_applied),
-      cmocka_unit_test(mask_clears_what_commit_commits),
-      cmocka_unit_test(mask_reaches_its_part_whatever_was_sent),
-      cmocka_unit_test(one_bad_gradient_leaves_no_trace),
-      cmocka_unit_test(finite_values_are_never_sent_as_an_infinite_bf16),
-      cmocka_unit_test(owner_keeps_the_weighted_error_of_what_it_sent),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sent_and_residual_make_up_what_came_in),
+    cmocka_unit_test(steps_add_up_to_the_sum_of_gradients),
+    cmocka_unit_test(settling_a_held_payload_is_releasing_it),
+    cmocka_unit_test(commit_takes_only_what_was_applied),
+    cmocka_unit_test(mask_clears_what_commit_commits),
+    cmocka_unit_test(mask_reaches_its_part_whatever_was_sent),
+    cmocka_unit_test(one_bad_gradient_leaves_no_trace),
+    cmocka_unit_test(finite_values_are_never_sent_as_an_infinite_bf16),
+    cmocka_unit_test(owner_keeps_the_weighted_error_of_what_it_sent),
+};
+RUN_TESTS(tests)

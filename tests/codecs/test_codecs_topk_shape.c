@@ -5,6 +5,7 @@
 
 #include "kernels/stripe.h"
 #include "tests/codecs/topk_samples.h"
+#include "tests/support/unit_tests.h"
 
 #include <math.h>
 
@@ -171,17 +172,15 @@ static void a_kept_value_takes_its_position_and_its_value(void **state) {
   assert_null(lcomm_codec_topk.encode);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(bad_shapes_are_refused),
-      cmocka_unit_test(entries_are_density_times_count_rounded),
-      cmocka_unit_test(capacity_is_eight_shares_and_three_deviations),
-      cmocka_unit_test(nothing_waits_with_up_to_eight_owners),
-      cmocka_unit_test(parts_have_room_for_what_is_spread_evenly),
-      cmocka_unit_test(an_unused_density_may_be_anything),
-      cmocka_unit_test(kept_values_are_counted_in_each_segment),
-      cmocka_unit_test(a_shape_is_copied),
-      cmocka_unit_test(a_kept_value_takes_its_position_and_its_value),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(bad_shapes_are_refused),
+    cmocka_unit_test(entries_are_density_times_count_rounded),
+    cmocka_unit_test(capacity_is_eight_shares_and_three_deviations),
+    cmocka_unit_test(nothing_waits_with_up_to_eight_owners),
+    cmocka_unit_test(parts_have_room_for_what_is_spread_evenly),
+    cmocka_unit_test(an_unused_density_may_be_anything),
+    cmocka_unit_test(kept_values_are_counted_in_each_segment),
+    cmocka_unit_test(a_shape_is_copied),
+    cmocka_unit_test(a_kept_value_takes_its_position_and_its_value),
+};
+RUN_TESTS(tests)

@@ -8,6 +8,7 @@
 #include "codecs/codec.h"
 #include "codecs/wire.h"
 #include "tests/codecs/formats.h"
+#include "tests/support/unit_tests.h"
 
 static lcomm_wire_header good_header(void) {
   return (lcomm_wire_header){.version = LCOMM_WIRE_VERSION,
@@ -247,19 +248,17 @@ static void unpack_refuses_a_handle_until_it_is_cleared(void **state) {
   assert_memory_equal(bytes, again, sizeof bytes);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(header_has_the_bytes_the_format_says),
-      cmocka_unit_test(unpack_returns_what_was_packed),
-      cmocka_unit_test(short_headers_are_refused),
-      cmocka_unit_test(wrong_bytes_are_refused_with_a_reason),
-      cmocka_unit_test(unknown_flags_are_refused),
-      cmocka_unit_test(only_blocks_and_variants_of_the_codec_are_accepted),
-      cmocka_unit_test(a_header_tells_the_format),
-      cmocka_unit_test(checksum_needs_its_flag),
-      cmocka_unit_test(checksum_is_xxh3),
-      cmocka_unit_test(a_handle_is_one_bit_of_the_flags),
-      cmocka_unit_test(unpack_refuses_a_handle_until_it_is_cleared),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(header_has_the_bytes_the_format_says),
+    cmocka_unit_test(unpack_returns_what_was_packed),
+    cmocka_unit_test(short_headers_are_refused),
+    cmocka_unit_test(wrong_bytes_are_refused_with_a_reason),
+    cmocka_unit_test(unknown_flags_are_refused),
+    cmocka_unit_test(only_blocks_and_variants_of_the_codec_are_accepted),
+    cmocka_unit_test(a_header_tells_the_format),
+    cmocka_unit_test(checksum_needs_its_flag),
+    cmocka_unit_test(checksum_is_xxh3),
+    cmocka_unit_test(a_handle_is_one_bit_of_the_flags),
+    cmocka_unit_test(unpack_refuses_a_handle_until_it_is_cleared),
+};
+RUN_TESTS(tests)

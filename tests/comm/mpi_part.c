@@ -168,11 +168,9 @@ static void retiring_waits_for_nobody(void) {
   lcomm_destroy(base);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(a_preview_says_what_the_part_says),
-      PROPERTY(previews_of_others_are_refused),
-      PROPERTY(retiring_waits_for_nobody),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(a_preview_says_what_the_part_says),
+    PROPERTY(previews_of_others_are_refused),
+    PROPERTY(retiring_waits_for_nobody),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -196,14 +196,12 @@ static void a_policy_is_not_changed_under_way(void) {
   free_model(&m);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(no_mass_is_lost_when_the_policy_changes),
-      PROPERTY(the_same_policy_again_changes_no_bit),
-      PROPERTY(plain_calls_follow_the_policy),
-      PROPERTY(residuals_of_calls_keep_their_accounts),
-      PROPERTY(a_bad_or_different_policy_changes_nothing),
-      PROPERTY(a_policy_is_not_changed_under_way),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(no_mass_is_lost_when_the_policy_changes),
+    PROPERTY(the_same_policy_again_changes_no_bit),
+    PROPERTY(plain_calls_follow_the_policy),
+    PROPERTY(residuals_of_calls_keep_their_accounts),
+    PROPERTY(a_bad_or_different_policy_changes_nothing),
+    PROPERTY(a_policy_is_not_changed_under_way),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -435,24 +435,22 @@ static void bad_arguments_are_refused(void) {
   require(lcomm_destroy(comm) == LCOMM_OK, "nothing of it sticks");
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(halves_work_beside_the_whole),
-      PROPERTY(keys_give_the_order),
-      PROPERTY(one_rank_may_be_alone),
-      PROPERTY(negative_colors_get_no_part),
-      PROPERTY(parts_are_split_again),
-      PROPERTY(parts_outlive_the_whole),
-      PROPERTY(operations_of_the_whole_go_on),
-      PROPERTY(colors_may_have_policies_of_their_own),
-      PROPERTY(a_bad_policy_fails_its_color_only),
-      PROPERTY(parts_pose_as_the_nodes_they_are_on),
-      PROPERTY(a_part_is_configured_as_its_parent),
-      PROPERTY(a_progress_thread_may_run_meanwhile),
-      PROPERTY(members_exchange_any_sizes),
-      PROPERTY(silent_member_is_named_by_its_color),
-      PROPERTY(what_fails_elsewhere_ends_the_wait),
-      PROPERTY(bad_arguments_are_refused),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(halves_work_beside_the_whole),
+    PROPERTY(keys_give_the_order),
+    PROPERTY(one_rank_may_be_alone),
+    PROPERTY(negative_colors_get_no_part),
+    PROPERTY(parts_are_split_again),
+    PROPERTY(parts_outlive_the_whole),
+    PROPERTY(operations_of_the_whole_go_on),
+    PROPERTY(colors_may_have_policies_of_their_own),
+    PROPERTY(a_bad_policy_fails_its_color_only),
+    PROPERTY(parts_pose_as_the_nodes_they_are_on),
+    PROPERTY(a_part_is_configured_as_its_parent),
+    PROPERTY(a_progress_thread_may_run_meanwhile),
+    PROPERTY(members_exchange_any_sizes),
+    PROPERTY(silent_member_is_named_by_its_color),
+    PROPERTY(what_fails_elsewhere_ends_the_wait),
+    PROPERTY(bad_arguments_are_refused),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

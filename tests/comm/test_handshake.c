@@ -17,6 +17,7 @@
 #include "libcomm/comm/handshake.h"
 #include "libcomm/transport/links.h"
 #include "tests/support/forked.h"
+#include "tests/support/unit_tests.h"
 
 enum { LIAR = 1 };
 
@@ -123,13 +124,11 @@ static void a_peers_text_has_an_end_and_no_control_characters(void **state) {
   assert_memory_equal(text, "x\0\0\0\0\0\0\0", sizeof(text));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      FORKED_TEST(a_number_in_a_greeting_that_is_no_status_is_a_wire_error_everywhere, 3),
-      FORKED_TEST(a_number_in_the_agreement_that_is_no_status_is_a_wire_error_everywhere, 3),
-      FORKED_TEST(a_link_to_no_peer_is_a_wire_error_everywhere, 3),
-      cmocka_unit_test(only_statuses_are_heard),
-      cmocka_unit_test(a_peers_text_has_an_end_and_no_control_characters),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    FORKED_TEST(a_number_in_a_greeting_that_is_no_status_is_a_wire_error_everywhere, 3),
+    FORKED_TEST(a_number_in_the_agreement_that_is_no_status_is_a_wire_error_everywhere, 3),
+    FORKED_TEST(a_link_to_no_peer_is_a_wire_error_everywhere, 3),
+    cmocka_unit_test(only_statuses_are_heard),
+    cmocka_unit_test(a_peers_text_has_an_end_and_no_control_characters),
+};
+RUN_TESTS(tests)

@@ -19,6 +19,7 @@
 #include "libcomm/device/module.h"
 #include "libcomm/include/libcomm.h"
 #include "tests/support/forked.h"
+#include "tests/support/unit_tests.h"
 
 /* ------------------------------------------------------------------ judging */
 
@@ -281,21 +282,19 @@ static void device_can_be_replaced_before_it_is_looked_for(forked *self) {
   forked_require(self, lcomm_device_get(NULL) == &fake, "not replaced");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(module_that_fits_gives_its_table),
-      cmocka_unit_test(module_of_another_build_is_refused),
-      cmocka_unit_test(missing_driver_is_named),
-      cmocka_unit_test(old_driver_is_named_with_both_versions),
-      cmocka_unit_test(other_errors_are_explained_by_the_device),
-      cmocka_unit_test(no_device_is_no_error_but_said),
-      cmocka_unit_test(cuda_can_be_switched_off),
-      cmocka_unit_test(missing_module_is_named),
-      cmocka_unit_test(another_library_is_not_taken_for_the_module),
-      cmocka_unit_test(module_that_is_damaged_is_named),
-      cmocka_unit_test(module_beside_the_program_is_found),
-      cmocka_unit_test(module_of_another_version_is_not_used),
-      FORKED_TEST(device_can_be_replaced_before_it_is_looked_for, 1),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(module_that_fits_gives_its_table),
+    cmocka_unit_test(module_of_another_build_is_refused),
+    cmocka_unit_test(missing_driver_is_named),
+    cmocka_unit_test(old_driver_is_named_with_both_versions),
+    cmocka_unit_test(other_errors_are_explained_by_the_device),
+    cmocka_unit_test(no_device_is_no_error_but_said),
+    cmocka_unit_test(cuda_can_be_switched_off),
+    cmocka_unit_test(missing_module_is_named),
+    cmocka_unit_test(another_library_is_not_taken_for_the_module),
+    cmocka_unit_test(module_that_is_damaged_is_named),
+    cmocka_unit_test(module_beside_the_program_is_found),
+    cmocka_unit_test(module_of_another_version_is_not_used),
+    FORKED_TEST(device_can_be_replaced_before_it_is_looked_for, 1),
+};
+RUN_TESTS(tests)

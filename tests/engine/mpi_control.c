@@ -60,9 +60,7 @@ static void an_error_is_told_to_a_rank_that_comes_late(void) {
   }
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(an_error_is_told_to_a_rank_that_comes_late),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(an_error_is_told_to_a_rank_that_comes_late),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

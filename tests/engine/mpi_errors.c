@@ -177,18 +177,16 @@ static void an_error_in_one_communicator_leaves_others_alone(void) {
   require(lcomm_destroy(fine) == LCOMM_OK, "destroy");
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(a_count_that_differs_is_named_on_every_rank),
-      PROPERTY(another_collective_is_an_error_on_every_rank),
-      PROPERTY(a_policy_that_differs_is_named_on_every_rank),
-      PROPERTY(a_bad_policy_is_explained_on_every_rank),
-      PROPERTY(nodes_without_ranks_are_refused_on_every_rank),
-      PROPERTY(bad_environment_is_explained),
-      PROPERTY(bad_arguments_are_refused_and_harmless),
-      PROPERTY(an_abort_reaches_every_rank_with_its_reason),
-      PROPERTY(a_late_rank_is_named_with_the_operation),
-      PROPERTY(an_error_in_one_communicator_leaves_others_alone),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(a_count_that_differs_is_named_on_every_rank),
+    PROPERTY(another_collective_is_an_error_on_every_rank),
+    PROPERTY(a_policy_that_differs_is_named_on_every_rank),
+    PROPERTY(a_bad_policy_is_explained_on_every_rank),
+    PROPERTY(nodes_without_ranks_are_refused_on_every_rank),
+    PROPERTY(bad_environment_is_explained),
+    PROPERTY(bad_arguments_are_refused_and_harmless),
+    PROPERTY(an_abort_reaches_every_rank_with_its_reason),
+    PROPERTY(a_late_rank_is_named_with_the_operation),
+    PROPERTY(an_error_in_one_communicator_leaves_others_alone),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

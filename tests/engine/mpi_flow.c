@@ -110,11 +110,9 @@ static void many_operations_in_flight_from_all_roots_end(void) {
   }
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(a_root_is_at_most_a_window_of_operations_ahead),
-      PROPERTY(a_root_is_at_most_a_window_of_bytes_and_one_operation_ahead),
-      PROPERTY(many_operations_in_flight_from_all_roots_end),
-  };
-  return mpi_property_main_threads(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(a_root_is_at_most_a_window_of_operations_ahead),
+    PROPERTY(a_root_is_at_most_a_window_of_bytes_and_one_operation_ahead),
+    PROPERTY(many_operations_in_flight_from_all_roots_end),
+};
+RUN_PROPERTIES(mpi_property_main_threads, properties)

@@ -154,15 +154,13 @@ static void with_any_bootstrap_messages_pass(void) {
   require_fine(NULL, lcomm_destroy(comm));
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(calls_let_messages_pass),
-      PROPERTY(waits_let_messages_pass),
-      PROPERTY(waits_beside_a_thread_let_messages_pass),
-      PROPERTY(tests_let_messages_pass),
-      PROPERTY(splits_let_messages_pass),
-      PROPERTY(the_end_lets_messages_pass),
-      PROPERTY(with_any_bootstrap_messages_pass),
-  };
-  return mpi_property_main_threads(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(calls_let_messages_pass),
+    PROPERTY(waits_let_messages_pass),
+    PROPERTY(waits_beside_a_thread_let_messages_pass),
+    PROPERTY(tests_let_messages_pass),
+    PROPERTY(splits_let_messages_pass),
+    PROPERTY(the_end_lets_messages_pass),
+    PROPERTY(with_any_bootstrap_messages_pass),
+};
+RUN_PROPERTIES(mpi_property_main_threads, properties)

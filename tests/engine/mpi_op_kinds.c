@@ -255,12 +255,10 @@ static void two_kinds_are_named_with_a_progress_thread(void) {
   some_pairs(&config, 13);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(every_two_kinds_are_named_inside_a_node),
-      PROPERTY(two_kinds_are_named_between_nodes),
-      PROPERTY(two_kinds_are_named_over_mpi),
-      PROPERTY(two_kinds_are_named_with_a_progress_thread),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(every_two_kinds_are_named_inside_a_node),
+    PROPERTY(two_kinds_are_named_between_nodes),
+    PROPERTY(two_kinds_are_named_over_mpi),
+    PROPERTY(two_kinds_are_named_with_a_progress_thread),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -213,15 +213,13 @@ static void threads_end_with_their_communicators(void) {
   require(count_threads() == before, "%d threads became %d", before, count_threads());
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(an_operation_ends_while_the_program_does_other_things),
-      PROPERTY(buckets_start_and_end_during_a_computation),
-      PROPERTY(many_mixed_operations_are_waited_for_in_another_order),
-      PROPERTY(tensors_that_are_ready_in_different_orders_give_the_same_bits),
-      PROPERTY(plain_calls_during_a_step_do_not_meet_its_buckets),
-      PROPERTY(two_threads_drive_two_communicators),
-      PROPERTY(threads_end_with_their_communicators),
-  };
-  return mpi_property_main_threads(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(an_operation_ends_while_the_program_does_other_things),
+    PROPERTY(buckets_start_and_end_during_a_computation),
+    PROPERTY(many_mixed_operations_are_waited_for_in_another_order),
+    PROPERTY(tensors_that_are_ready_in_different_orders_give_the_same_bits),
+    PROPERTY(plain_calls_during_a_step_do_not_meet_its_buckets),
+    PROPERTY(two_threads_drive_two_communicators),
+    PROPERTY(threads_end_with_their_communicators),
+};
+RUN_PROPERTIES(mpi_property_main_threads, properties)

@@ -140,13 +140,11 @@ static void the_mode_can_be_set_from_outside(void) {
   unsetenv("LCOMM_PROGRESS");
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(an_abort_by_another_thread_ends_the_waits_of_all),
-      PROPERTY(a_rank_that_never_comes_is_named),
-      PROPERTY(different_calls_are_named_on_every_rank),
-      PROPERTY(to_destroy_with_operations_in_flight_is_an_abort),
-      PROPERTY(the_mode_can_be_set_from_outside),
-  };
-  return mpi_property_main_threads(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(an_abort_by_another_thread_ends_the_waits_of_all),
+    PROPERTY(a_rank_that_never_comes_is_named),
+    PROPERTY(different_calls_are_named_on_every_rank),
+    PROPERTY(to_destroy_with_operations_in_flight_is_an_abort),
+    PROPERTY(the_mode_can_be_set_from_outside),
+};
+RUN_PROPERTIES(mpi_property_main_threads, properties)

@@ -90,10 +90,8 @@ static void short_sums_of_other_operations_are_an_error_on_every_rank(void) {
   lcomm_destroy(comm);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(a_sum_whose_messages_were_taken_in_before_is_done_in_one_go),
-      PROPERTY(short_sums_of_other_operations_are_an_error_on_every_rank),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(a_sum_whose_messages_were_taken_in_before_is_done_in_one_go),
+    PROPERTY(short_sums_of_other_operations_are_an_error_on_every_rank),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

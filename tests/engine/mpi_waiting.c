@@ -46,9 +46,7 @@ static void no_sleep_runs_to_its_limit_while_a_message_is_complete(void) {
   }
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(no_sleep_runs_to_its_limit_while_a_message_is_complete),
-  };
-  return mpi_property_main_threads(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(no_sleep_runs_to_its_limit_while_a_message_is_complete),
+};
+RUN_PROPERTIES(mpi_property_main_threads, properties)

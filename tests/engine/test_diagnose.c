@@ -5,6 +5,7 @@
  * same sentence, which names the fault and nobody else. */
 
 #include "tests/engine/faults.h"
+#include "tests/support/unit_tests.h"
 
 /* An eighth of it is for a rank to answer, which may be late on a busy machine. */
 enum { PATIENCE_S = 6 };
@@ -152,19 +153,17 @@ static void hosts_that_do_not_hear_each_other_are_both_named(void **state) {
                          .says = "hosts host0 and host1 do not hear each other"});
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_killed_rank_is_named),
-      cmocka_unit_test(a_killed_rank_whose_child_lives_is_named),
-      cmocka_unit_test(a_stopped_rank_is_named),
-      cmocka_unit_test(a_late_rank_is_named_and_learns_it),
-      cmocka_unit_test(a_late_program_whose_thread_answers_is_named),
-      cmocka_unit_test(a_link_that_breaks_is_named_with_both_its_ends),
-      cmocka_unit_test(a_killed_rank_of_another_host_is_named),
-      cmocka_unit_test(a_killed_rank_of_another_host_whose_child_lives_is_named),
-      cmocka_unit_test(a_stopped_rank_of_another_host_is_named),
-      cmocka_unit_test(a_host_that_is_cut_off_is_named_by_both_sides),
-      cmocka_unit_test(hosts_that_do_not_hear_each_other_are_both_named),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_killed_rank_is_named),
+    cmocka_unit_test(a_killed_rank_whose_child_lives_is_named),
+    cmocka_unit_test(a_stopped_rank_is_named),
+    cmocka_unit_test(a_late_rank_is_named_and_learns_it),
+    cmocka_unit_test(a_late_program_whose_thread_answers_is_named),
+    cmocka_unit_test(a_link_that_breaks_is_named_with_both_its_ends),
+    cmocka_unit_test(a_killed_rank_of_another_host_is_named),
+    cmocka_unit_test(a_killed_rank_of_another_host_whose_child_lives_is_named),
+    cmocka_unit_test(a_stopped_rank_of_another_host_is_named),
+    cmocka_unit_test(a_host_that_is_cut_off_is_named_by_both_sides),
+    cmocka_unit_test(hosts_that_do_not_hear_each_other_are_both_named),
+};
+RUN_TESTS(tests)

@@ -13,6 +13,7 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/external_progress.h"
+#include "tests/support/unit_tests.h"
 
 static const double LIMIT_S = 0.05;
 static unsigned calls;
@@ -126,15 +127,13 @@ static void looks_that_all_take_long_are_made_seldom(void **state) {
   assert_true(longest_s > 7.9e-3);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(without_mpi_nothing_is_done_and_sleeps_are_whole),
-      cmocka_unit_test(short_waits_pay_nothing),
-      cmocka_unit_test(waits_make_progress_once_in_8_milliseconds),
-      cmocka_unit_test(a_sleep_ends_when_progress_is_due),
-      cmocka_unit_test(pauses_grow_to_8_milliseconds),
-      cmocka_unit_test(what_moves_is_looked_at_sooner_each_time),
-      cmocka_unit_test(looks_that_all_take_long_are_made_seldom),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(without_mpi_nothing_is_done_and_sleeps_are_whole),
+    cmocka_unit_test(short_waits_pay_nothing),
+    cmocka_unit_test(waits_make_progress_once_in_8_milliseconds),
+    cmocka_unit_test(a_sleep_ends_when_progress_is_due),
+    cmocka_unit_test(pauses_grow_to_8_milliseconds),
+    cmocka_unit_test(what_moves_is_looked_at_sooner_each_time),
+    cmocka_unit_test(looks_that_all_take_long_are_made_seldom),
+};
+RUN_TESTS(tests)

@@ -13,6 +13,7 @@
 #include "libcomm/engine/engine.h"
 #include "libcomm/engine/header_check.h"
 #include "tests/support/forked.h"
+#include "tests/support/unit_tests.h"
 
 enum { BITS = 8 * LCOMM_WIRE_HEADER_SIZE, CHECKSUM_BIT = 8 * 32, SIZE_BIT = 8 * 24 };
 
@@ -246,15 +247,13 @@ static void a_bit_flipped_on_the_way_is_a_wire_error_on_both_ranks(forked *self)
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_header_as_it_was_sent_is_accepted),
-      cmocka_unit_test(a_flipped_bit_is_damage_and_no_other_call),
-      cmocka_unit_test(two_flipped_bits_are_damage_and_no_other_call),
-      cmocka_unit_test(a_header_of_another_call_is_a_mismatch_that_names_what_differs),
-      cmocka_unit_test(a_size_that_is_not_that_of_its_count_is_damage),
-      cmocka_unit_test(a_payload_that_has_no_room_is_damage),
-      FORKED_TEST(a_bit_flipped_on_the_way_is_a_wire_error_on_both_ranks, 2),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_header_as_it_was_sent_is_accepted),
+    cmocka_unit_test(a_flipped_bit_is_damage_and_no_other_call),
+    cmocka_unit_test(two_flipped_bits_are_damage_and_no_other_call),
+    cmocka_unit_test(a_header_of_another_call_is_a_mismatch_that_names_what_differs),
+    cmocka_unit_test(a_size_that_is_not_that_of_its_count_is_damage),
+    cmocka_unit_test(a_payload_that_has_no_room_is_damage),
+    FORKED_TEST(a_bit_flipped_on_the_way_is_a_wire_error_on_both_ranks, 2),
+};
+RUN_TESTS(tests)

@@ -19,6 +19,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/engine.h"
 #include "tests/support/forked.h"
+#include "tests/support/unit_tests.h"
 
 enum { COMMS = 12, STOPPED = 2 };
 
@@ -94,10 +95,8 @@ static void a_process_that_comes_back_is_waited_for(forked *self) {
   forked_require(self, status == LCOMM_OK, "%s", lcomm_status_name(status));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_lost_process_is_waited_for_once),
-      FORKED_TEST(a_process_that_comes_back_is_waited_for, 3),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_lost_process_is_waited_for_once),
+    FORKED_TEST(a_process_that_comes_back_is_waited_for, 3),
+};
+RUN_TESTS(tests)

@@ -12,6 +12,7 @@
 
 #include "libcomm/engine/exec.h"
 #include "tests/support/forked.h"
+#include "tests/support/unit_tests.h"
 
 enum { COUNT = 6 << 20, WORD = 64 };
 
@@ -62,9 +63,7 @@ static void an_operation_of_more_steps_than_a_word_has_bits_ends(void **state) {
   forked_run(4, sum_in_many_steps);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(an_operation_of_more_steps_than_a_word_has_bits_ends),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_operation_of_more_steps_than_a_word_has_bits_ends),
+};
+RUN_TESTS(tests)

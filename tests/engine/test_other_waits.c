@@ -17,6 +17,7 @@
 
 #include "libcomm/transport/transport.h"
 #include "tests/support/forked_comm.h"
+#include "tests/support/unit_tests.h"
 
 /* By an eighth of its patience a rank may begin to wait later than the other: who has lost patience
  * answers no more, and is silent like the stopped rank. */
@@ -81,9 +82,7 @@ static void who_waits_elsewhere_is_not_named(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(who_waits_elsewhere_is_not_named),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(who_waits_elsewhere_is_not_named),
+};
+RUN_TESTS(tests)

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "libcomm/engine/payload.h"
+#include "tests/support/unit_tests.h"
 
 enum { COUNT = LCOMM_PAYLOAD_STATE_COUNT };
 
@@ -252,21 +253,19 @@ static void a_request_that_fails_leaves_nothing_to_release(void **state) {
   assert_true(slot.state == LCOMM_PAYLOAD_POSTED && wire.requests == 1);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_state_can_be_reached_and_none_follows_itself),
-      cmocka_unit_test(a_payload_begins_once),
-      cmocka_unit_test(a_zero_copy_receive_is_requested_once_and_ends),
-      cmocka_unit_test(what_is_not_there_cannot_be_read_or_sent),
-      cmocka_unit_test(a_slot_begins_at_its_memory_or_at_its_part_of_the_vector),
-      cmocka_unit_test(a_payload_of_this_rank_is_made_by_its_encode_or_by_a_sum),
-      cmocka_unit_test(a_payload_of_a_device_is_copied_exported_or_sent_from_there),
-      cmocka_unit_test(a_short_payload_is_read_behind_its_header),
-      cmocka_unit_test(what_is_mapped_is_read_there_until_its_release),
-      cmocka_unit_test(what_is_remote_is_got_or_copied),
-      cmocka_unit_test(a_memory_handle_is_read_by_kernels_or_copied),
-      cmocka_unit_test(what_is_cancelled_is_not_released),
-      cmocka_unit_test(a_request_that_fails_leaves_nothing_to_release),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_state_can_be_reached_and_none_follows_itself),
+    cmocka_unit_test(a_payload_begins_once),
+    cmocka_unit_test(a_zero_copy_receive_is_requested_once_and_ends),
+    cmocka_unit_test(what_is_not_there_cannot_be_read_or_sent),
+    cmocka_unit_test(a_slot_begins_at_its_memory_or_at_its_part_of_the_vector),
+    cmocka_unit_test(a_payload_of_this_rank_is_made_by_its_encode_or_by_a_sum),
+    cmocka_unit_test(a_payload_of_a_device_is_copied_exported_or_sent_from_there),
+    cmocka_unit_test(a_short_payload_is_read_behind_its_header),
+    cmocka_unit_test(what_is_mapped_is_read_there_until_its_release),
+    cmocka_unit_test(what_is_remote_is_got_or_copied),
+    cmocka_unit_test(a_memory_handle_is_read_by_kernels_or_copied),
+    cmocka_unit_test(what_is_cancelled_is_not_released),
+    cmocka_unit_test(a_request_that_fails_leaves_nothing_to_release),
+};
+RUN_TESTS(tests)

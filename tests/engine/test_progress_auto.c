@@ -18,6 +18,7 @@
 #include "libcomm/topo/processors.h"
 #include "tests/support/forked_comm.h"
 #include "tests/support/process_counts.h"
+#include "tests/support/unit_tests.h"
 
 enum { COUNT = 50000 };
 
@@ -169,13 +170,11 @@ static void processors_decide(void **state) {
   forked_run(5, decide);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      FORKED_TEST(calls_that_block_start_no_thread, 3),
-      cmocka_unit_test(the_first_call_that_does_not_block_starts_it),
-      FORKED_TEST(a_tensor_starts_it, 2),
-      FORKED_TEST(it_starts_while_others_are_moved, 2),
-      cmocka_unit_test(processors_decide),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    FORKED_TEST(calls_that_block_start_no_thread, 3),
+    cmocka_unit_test(the_first_call_that_does_not_block_starts_it),
+    FORKED_TEST(a_tensor_starts_it, 2),
+    FORKED_TEST(it_starts_while_others_are_moved, 2),
+    cmocka_unit_test(processors_decide),
+};
+RUN_TESTS(tests)

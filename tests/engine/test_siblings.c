@@ -18,6 +18,7 @@
 
 #include "libcomm/engine/engine.h"
 #include "tests/support/forked_comm.h"
+#include "tests/support/unit_tests.h"
 
 enum { COUNT = 60000, MANY = 12 };
 
@@ -336,17 +337,15 @@ static void threads_share_a_process_with_a_communicator_each(void **state) {
   on_all_transports(work_in_threads);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(ranks_may_wait_crosswise),
-      cmocka_unit_test(ranks_may_wait_in_any_order),
-      cmocka_unit_test(ranks_may_test_crosswise),
-      FORKED_TEST(a_split_moves_others, 2),
-      cmocka_unit_test(what_fails_meanwhile_fails_alone),
-      FORKED_TEST(the_end_of_one_moves_others, 2),
-      FORKED_TEST(who_waits_sleeps_whatever_is_in_flight, 2),
-      cmocka_unit_test(a_thread_moves_what_others_have_started),
-      cmocka_unit_test(threads_share_a_process_with_a_communicator_each),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ranks_may_wait_crosswise),
+    cmocka_unit_test(ranks_may_wait_in_any_order),
+    cmocka_unit_test(ranks_may_test_crosswise),
+    FORKED_TEST(a_split_moves_others, 2),
+    cmocka_unit_test(what_fails_meanwhile_fails_alone),
+    FORKED_TEST(the_end_of_one_moves_others, 2),
+    FORKED_TEST(who_waits_sleeps_whatever_is_in_flight, 2),
+    cmocka_unit_test(a_thread_moves_what_others_have_started),
+    cmocka_unit_test(threads_share_a_process_with_a_communicator_each),
+};
+RUN_TESTS(tests)

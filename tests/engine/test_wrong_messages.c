@@ -15,6 +15,7 @@
 #include "codecs/wire.h"
 #include "libcomm/engine/exec.h"
 #include "tests/support/forked_comm.h"
+#include "tests/support/unit_tests.h"
 
 enum { SHORT = 1000, LONG = 200000, SIZE_MAX_BYTES = 1 << 20, SPOILT = 32 };
 
@@ -97,9 +98,7 @@ static void wrong_messages_are_refused_with_their_sender(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(wrong_messages_are_refused_with_their_sender),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(wrong_messages_are_refused_with_their_sender),
+};
+RUN_TESTS(tests)

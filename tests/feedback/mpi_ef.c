@@ -392,19 +392,17 @@ static void flush_to_zero_in_the_application_changes_no_bit(void) {
 #endif
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(momentum_correction_follows_the_paper),
-      PROPERTY(exempt_tensors_get_their_momentum_after_the_sum),
-      PROPERTY(momentum_of_the_warm_up_goes_on_in_the_lossy_steps),
-      PROPERTY(clipping_scales_each_rank_s_tensor),
-      PROPERTY(exact_tensors_are_clipped_alike),
-      PROPERTY(global_clipping_scales_all_tensors_by_one_factor),
-      PROPERTY(finite_values_are_clipped_beside_an_overflow),
-      PROPERTY(density_warm_up_goes_stage_by_stage_and_keeps_the_residual),
-      PROPERTY(values_that_are_not_finite_are_counted),
-      PROPERTY(requests_count_what_is_not_finite),
-      PROPERTY(flush_to_zero_in_the_application_changes_no_bit),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(momentum_correction_follows_the_paper),
+    PROPERTY(exempt_tensors_get_their_momentum_after_the_sum),
+    PROPERTY(momentum_of_the_warm_up_goes_on_in_the_lossy_steps),
+    PROPERTY(clipping_scales_each_rank_s_tensor),
+    PROPERTY(exact_tensors_are_clipped_alike),
+    PROPERTY(global_clipping_scales_all_tensors_by_one_factor),
+    PROPERTY(finite_values_are_clipped_beside_an_overflow),
+    PROPERTY(density_warm_up_goes_stage_by_stage_and_keeps_the_residual),
+    PROPERTY(values_that_are_not_finite_are_counted),
+    PROPERTY(requests_count_what_is_not_finite),
+    PROPERTY(flush_to_zero_in_the_application_changes_no_bit),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

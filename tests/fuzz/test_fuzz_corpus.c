@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "tests/support/fuzz_targets.h"
+#include "tests/support/unit_tests.h"
 
 enum { FILES_MAX = 256, INPUT_MAX = 8192, MUTATIONS = 4000 };
 
@@ -165,42 +166,40 @@ static void run(void **state) {
 #define PROPERTY(name, target)                                                                     \
   { name, run, NULL, NULL, (void *)(uintptr_t)target }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      PROPERTY("any_policy_is_read_or_refused", "policy"),
-      PROPERTY("any_topology_is_read_or_refused", "topo"),
-      PROPERTY("any_wire_header_is_read_or_refused", "wire"),
-      PROPERTY("any_dense_payload_decodes_and_any_numbers_encode", "dense"),
-      PROPERTY("all_tables_of_kernels_agree_on_any_bytes", "kernels"),
-      PROPERTY("any_topk_payload_is_read_or_refused", "topk"),
-      PROPERTY("any_numbers_are_encoded_as_valid_topk_payloads", "topk_encode"),
-      PROPERTY("any_lossless_stream_is_read_or_refused", "lossless"),
-      PROPERTY("any_saved_state_is_read_or_refused", "state"),
-      PROPERTY("any_idx_file_is_read_or_refused", "idx"),
-      PROPERTY("any_text_file_is_read_or_refused", "text"),
-      PROPERTY("any_checkpoint_is_read_or_refused", "checkpoint"),
-      PROPERTY("any_npy_file_is_read_or_refused", "npy"),
-      PROPERTY("any_npz_file_is_read_or_refused", "npz"),
-      PROPERTY("any_safetensors_file_is_read_or_refused", "safetensors"),
-      PROPERTY("any_list_of_layers_is_read_or_refused", "meta"),
-      PROPERTY("any_capture_is_read_or_refused", "capture"),
-      PROPERTY("any_trace_is_read_or_refused", "trace"),
-      PROPERTY("any_message_of_a_store_is_read_or_refused", "store"),
-      PROPERTY("any_addresses_of_ucx_are_found_whole_or_not_at_all", "ucx_addresses"),
-      PROPERTY("any_control_message_of_a_peer_is_heard_or_refused", "control"),
-      PROPERTY("any_greeting_is_judged_alike_by_all_ranks", "handshake"),
-      PROPERTY("any_meeting_of_a_split_comes_to_an_end", "split"),
-      PROPERTY("any_process_that_shares_memory_is_believed_or_refused", "shm"),
-      PROPERTY("any_handle_of_device_memory_is_believed_or_refused", "memory_handle"),
-      PROPERTY("any_handshake_and_control_file_of_the_mpi_interposer_is_read_or_refused",
-               "interposer"),
-      PROPERTY("any_text_in_sysfs_is_read_or_nothing", "sysfs"),
-      PROPERTY("any_answers_of_nvml_are_read_or_nothing", "nvml"),
-      PROPERTY("any_variables_of_a_launcher_are_read_or_refused", "launcher"),
-      PROPERTY("any_dialogue_with_a_store_comes_to_an_end", "dialogue"),
-      PROPERTY("any_variables_of_libcomm_are_read_or_refused", "settings"),
-      PROPERTY("any_file_for_the_simulator_is_read_or_refused", "simulate"),
-      PROPERTY("any_experiment_is_read_or_refused_with_its_line", "experiment"),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    PROPERTY("any_policy_is_read_or_refused", "policy"),
+    PROPERTY("any_topology_is_read_or_refused", "topo"),
+    PROPERTY("any_wire_header_is_read_or_refused", "wire"),
+    PROPERTY("any_dense_payload_decodes_and_any_numbers_encode", "dense"),
+    PROPERTY("all_tables_of_kernels_agree_on_any_bytes", "kernels"),
+    PROPERTY("any_topk_payload_is_read_or_refused", "topk"),
+    PROPERTY("any_numbers_are_encoded_as_valid_topk_payloads", "topk_encode"),
+    PROPERTY("any_lossless_stream_is_read_or_refused", "lossless"),
+    PROPERTY("any_saved_state_is_read_or_refused", "state"),
+    PROPERTY("any_idx_file_is_read_or_refused", "idx"),
+    PROPERTY("any_text_file_is_read_or_refused", "text"),
+    PROPERTY("any_checkpoint_is_read_or_refused", "checkpoint"),
+    PROPERTY("any_npy_file_is_read_or_refused", "npy"),
+    PROPERTY("any_npz_file_is_read_or_refused", "npz"),
+    PROPERTY("any_safetensors_file_is_read_or_refused", "safetensors"),
+    PROPERTY("any_list_of_layers_is_read_or_refused", "meta"),
+    PROPERTY("any_capture_is_read_or_refused", "capture"),
+    PROPERTY("any_trace_is_read_or_refused", "trace"),
+    PROPERTY("any_message_of_a_store_is_read_or_refused", "store"),
+    PROPERTY("any_addresses_of_ucx_are_found_whole_or_not_at_all", "ucx_addresses"),
+    PROPERTY("any_control_message_of_a_peer_is_heard_or_refused", "control"),
+    PROPERTY("any_greeting_is_judged_alike_by_all_ranks", "handshake"),
+    PROPERTY("any_meeting_of_a_split_comes_to_an_end", "split"),
+    PROPERTY("any_process_that_shares_memory_is_believed_or_refused", "shm"),
+    PROPERTY("any_handle_of_device_memory_is_believed_or_refused", "memory_handle"),
+    PROPERTY("any_handshake_and_control_file_of_the_mpi_interposer_is_read_or_refused",
+             "interposer"),
+    PROPERTY("any_text_in_sysfs_is_read_or_nothing", "sysfs"),
+    PROPERTY("any_answers_of_nvml_are_read_or_nothing", "nvml"),
+    PROPERTY("any_variables_of_a_launcher_are_read_or_refused", "launcher"),
+    PROPERTY("any_dialogue_with_a_store_comes_to_an_end", "dialogue"),
+    PROPERTY("any_variables_of_libcomm_are_read_or_refused", "settings"),
+    PROPERTY("any_file_for_the_simulator_is_read_or_refused", "simulate"),
+    PROPERTY("any_experiment_is_read_or_refused_with_its_line", "experiment"),
+};
+RUN_TESTS(tests)

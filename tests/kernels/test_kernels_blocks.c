@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "kernels/kernels.h"
+#include "tests/support/unit_tests.h"
 
 static const lcomm_kernels *kernels(void) {
   return lcomm_kernels_best();
@@ -360,21 +361,19 @@ static void select_finds_what_reaches_the_threshold(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(int8_error_is_within_half_a_step),
-      cmocka_unit_test(int8_ties_go_to_even),
-      cmocka_unit_test(int8_sends_a_tiny_block_as_zeros),
-      cmocka_unit_test(int8_block_with_nan_or_inf_decodes_to_nothing_finite),
-      cmocka_unit_test(every_fp8_code_decodes_as_specified),
-      cmocka_unit_test(fp8_encodes_to_the_nearest_number),
-      cmocka_unit_test(fp8_scale_is_the_smallest_that_fits),
-      cmocka_unit_test(fp8_zeros_keep_their_sign_and_get_scale_one),
-      cmocka_unit_test(fp8_block_with_nan_or_inf_decodes_to_nan),
-      cmocka_unit_test(fp8_of_subnormals_is_within_a_step),
-      cmocka_unit_test(add_is_decode_then_add_for_any_bytes),
-      cmocka_unit_test(short_last_block_equals_a_padded_one),
-      cmocka_unit_test(select_finds_what_reaches_the_threshold),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(int8_error_is_within_half_a_step),
+    cmocka_unit_test(int8_ties_go_to_even),
+    cmocka_unit_test(int8_sends_a_tiny_block_as_zeros),
+    cmocka_unit_test(int8_block_with_nan_or_inf_decodes_to_nothing_finite),
+    cmocka_unit_test(every_fp8_code_decodes_as_specified),
+    cmocka_unit_test(fp8_encodes_to_the_nearest_number),
+    cmocka_unit_test(fp8_scale_is_the_smallest_that_fits),
+    cmocka_unit_test(fp8_zeros_keep_their_sign_and_get_scale_one),
+    cmocka_unit_test(fp8_block_with_nan_or_inf_decodes_to_nan),
+    cmocka_unit_test(fp8_of_subnormals_is_within_a_step),
+    cmocka_unit_test(add_is_decode_then_add_for_any_bytes),
+    cmocka_unit_test(short_last_block_equals_a_padded_one),
+    cmocka_unit_test(select_finds_what_reaches_the_threshold),
+};
+RUN_TESTS(tests)

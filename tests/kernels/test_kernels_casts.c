@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "kernels/kernels.h"
+#include "tests/support/unit_tests.h"
 
 /* A format of 1 sign bit, exponent bits and mantissa bits, with Inf and NaN. */
 typedef struct format {
@@ -272,20 +273,18 @@ static void scale_and_add_round_twice(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_f16_code_survives_a_round_trip),
-      cmocka_unit_test(every_bf16_code_survives_a_round_trip),
-      cmocka_unit_test(f16_rounds_to_nearest_even),
-      cmocka_unit_test(bf16_rounds_to_nearest_even),
-      cmocka_unit_test(casts_agree_with_the_reference_for_any_bits),
-      cmocka_unit_test(the_border_of_infinity_is_where_the_formats_say),
-      cmocka_unit_test(nan_keeps_sign_and_becomes_quiet),
-      cmocka_unit_test(finite_bf16_stops_at_the_largest_finite_value),
-      cmocka_unit_test(every_length_gives_the_same_elements),
-      cmocka_unit_test(f16_add_is_decode_then_add),
-      cmocka_unit_test(sum_is_in_order_and_may_be_in_place),
-      cmocka_unit_test(scale_and_add_round_twice),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_f16_code_survives_a_round_trip),
+    cmocka_unit_test(every_bf16_code_survives_a_round_trip),
+    cmocka_unit_test(f16_rounds_to_nearest_even),
+    cmocka_unit_test(bf16_rounds_to_nearest_even),
+    cmocka_unit_test(casts_agree_with_the_reference_for_any_bits),
+    cmocka_unit_test(the_border_of_infinity_is_where_the_formats_say),
+    cmocka_unit_test(nan_keeps_sign_and_becomes_quiet),
+    cmocka_unit_test(finite_bf16_stops_at_the_largest_finite_value),
+    cmocka_unit_test(every_length_gives_the_same_elements),
+    cmocka_unit_test(f16_add_is_decode_then_add),
+    cmocka_unit_test(sum_is_in_order_and_may_be_in_place),
+    cmocka_unit_test(scale_and_add_round_twice),
+};
+RUN_TESTS(tests)

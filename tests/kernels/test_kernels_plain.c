@@ -11,6 +11,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/plain.h"
+#include "tests/support/unit_tests.h"
 
 enum { MOST_SOURCES = 16, NOWHERE = -1 };
 
@@ -338,16 +339,14 @@ static void doubles_are_multiplied(void **state) {
   free(values);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_length_and_number_of_sources_is_right),
-      cmocka_unit_test(the_destination_may_be_any_source),
-      cmocka_unit_test(any_alignment_of_the_element_works),
-      cmocka_unit_test(minima_and_maxima_do_not_depend_on_grouping),
-      cmocka_unit_test(float32_sums_are_those_of_the_kernel_table),
-      cmocka_unit_test(types_without_plain_arithmetic_have_no_kernel),
-      cmocka_unit_test(integers_are_divided_towards_zero),
-      cmocka_unit_test(doubles_are_multiplied),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_length_and_number_of_sources_is_right),
+    cmocka_unit_test(the_destination_may_be_any_source),
+    cmocka_unit_test(any_alignment_of_the_element_works),
+    cmocka_unit_test(minima_and_maxima_do_not_depend_on_grouping),
+    cmocka_unit_test(float32_sums_are_those_of_the_kernel_table),
+    cmocka_unit_test(types_without_plain_arithmetic_have_no_kernel),
+    cmocka_unit_test(integers_are_divided_towards_zero),
+    cmocka_unit_test(doubles_are_multiplied),
+};
+RUN_TESTS(tests)

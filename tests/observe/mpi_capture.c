@@ -312,14 +312,12 @@ static void a_list_that_is_none_is_refused_at_creation(void) {
   ask_nothing();
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(asked_steps_are_captured_as_they_came),
-      PROPERTY(capturing_changes_no_result),
-      PROPERTY(plain_sums_are_captured_by_shape),
-      PROPERTY(nothing_is_written_unless_asked),
-      PROPERTY(a_folder_that_cannot_be_written_does_not_disturb),
-      PROPERTY(a_list_that_is_none_is_refused_at_creation),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(asked_steps_are_captured_as_they_came),
+    PROPERTY(capturing_changes_no_result),
+    PROPERTY(plain_sums_are_captured_by_shape),
+    PROPERTY(nothing_is_written_unless_asked),
+    PROPERTY(a_folder_that_cannot_be_written_does_not_disturb),
+    PROPERTY(a_list_that_is_none_is_refused_at_creation),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

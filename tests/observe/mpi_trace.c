@@ -92,10 +92,8 @@ static void a_progress_thread_writes_what_it_did(void) {
   look_into_the_file(LCOMM_PROGRESS_THREAD, 2);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(a_rank_that_waits_writes_what_it_did),
-      PROPERTY(a_progress_thread_writes_what_it_did),
-  };
-  return mpi_property_main_threads(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(a_rank_that_waits_writes_what_it_did),
+    PROPERTY(a_progress_thread_writes_what_it_did),
+};
+RUN_PROPERTIES(mpi_property_main_threads, properties)

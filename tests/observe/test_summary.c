@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "libcomm/observe/summary.h"
+#include "tests/support/unit_tests.h"
 
 static const lcomm_summary_about about = {.rank = 0,
                                           .size = 4,
@@ -288,17 +289,15 @@ static void the_table_is_shown_once_by_whom_it_is_asked_for(void **state) {
   assert_int_equal(tables(not_of_this_rank), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(known_numbers_make_a_known_table),
-      cmocka_unit_test(what_the_guard_found_is_shown),
-      cmocka_unit_test(the_last_line_is_true),
-      cmocka_unit_test(several_lossy_codecs_have_a_row_each),
-      cmocka_unit_test(the_text_is_cut_to_its_room),
-      cmocka_unit_test(time_under_way_counts_once),
-      cmocka_unit_test(tensors_have_a_row_of_their_own),
-      cmocka_unit_test(other_values_of_the_variable_are_refused),
-      cmocka_unit_test(the_table_is_shown_once_by_whom_it_is_asked_for),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(known_numbers_make_a_known_table),
+    cmocka_unit_test(what_the_guard_found_is_shown),
+    cmocka_unit_test(the_last_line_is_true),
+    cmocka_unit_test(several_lossy_codecs_have_a_row_each),
+    cmocka_unit_test(the_text_is_cut_to_its_room),
+    cmocka_unit_test(time_under_way_counts_once),
+    cmocka_unit_test(tensors_have_a_row_of_their_own),
+    cmocka_unit_test(other_values_of_the_variable_are_refused),
+    cmocka_unit_test(the_table_is_shown_once_by_whom_it_is_asked_for),
+};
+RUN_TESTS(tests)

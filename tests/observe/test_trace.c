@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "libcomm/base/clock.h"
+#include "tests/support/unit_tests.h"
 
 static void nothing_is_written_unless_asked_for(void **state) {
   (void)state;
@@ -242,16 +243,14 @@ static void senseless_events_do_no_harm(void **state) {
   cJSON_Delete(events);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      IN_FOLDER(files_are_named_by_rank_and_communicator),
-      IN_FOLDER(nothing_is_written_unless_asked_for),
-      IN_FOLDER(an_event_says_all_it_knows),
-      IN_FOLDER(any_name_stays_valid_json),
-      IN_FOLDER(events_past_the_memory_are_written_in_between),
-      IN_FOLDER(events_that_overlap_take_rows_of_their_own),
-      IN_FOLDER(more_overlap_than_rows_loses_no_event),
-      IN_FOLDER(senseless_events_do_no_harm),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER(files_are_named_by_rank_and_communicator),
+    IN_FOLDER(nothing_is_written_unless_asked_for),
+    IN_FOLDER(an_event_says_all_it_knows),
+    IN_FOLDER(any_name_stays_valid_json),
+    IN_FOLDER(events_past_the_memory_are_written_in_between),
+    IN_FOLDER(events_that_overlap_take_rows_of_their_own),
+    IN_FOLDER(more_overlap_than_rows_loses_no_event),
+    IN_FOLDER(senseless_events_do_no_harm),
+};
+RUN_TESTS(tests)

@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "libcomm/observe/trace.h"
+#include "tests/support/unit_tests.h"
 
 /* A question at `sent` by a clock that is `offset` behind, on its way there and
  * back for so long. */
@@ -59,11 +60,9 @@ static void samples_without_sense_are_passed_over(void **state) {
   assert_true(fabs(offset_s + 1) < 1e-9);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_offset_is_within_its_error),
-      cmocka_unit_test(the_shortest_round_trip_counts),
-      cmocka_unit_test(samples_without_sense_are_passed_over),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_offset_is_within_its_error),
+    cmocka_unit_test(the_shortest_round_trip_counts),
+    cmocka_unit_test(samples_without_sense_are_passed_over),
+};
+RUN_TESTS(tests)

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #include "libcomm/base/clock.h"
+#include "tests/support/unit_tests.h"
 
 static void a_file_that_cannot_be_written_is_a_sentence_at_once(void **state) {
   (void)state;
@@ -181,15 +182,13 @@ static void an_exit_does_not_wait_for_who_drives_the_communicator(void **state) 
   cJSON_Delete(events);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      IN_FOLDER(a_file_that_cannot_be_written_is_a_sentence_at_once),
-      IN_FOLDER(a_full_disk_later_loses_the_rest_of_the_trace_only),
-      IN_FOLDER(what_was_flushed_survives_the_process),
-      IN_FOLDER(an_event_a_second_later_brings_the_others_to_the_file),
-      IN_FOLDER(a_wait_of_a_second_brings_events_to_the_file),
-      IN_FOLDER(an_exit_without_destroy_completes_the_file),
-      IN_FOLDER(an_exit_does_not_wait_for_who_drives_the_communicator),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER(a_file_that_cannot_be_written_is_a_sentence_at_once),
+    IN_FOLDER(a_full_disk_later_loses_the_rest_of_the_trace_only),
+    IN_FOLDER(what_was_flushed_survives_the_process),
+    IN_FOLDER(an_event_a_second_later_brings_the_others_to_the_file),
+    IN_FOLDER(a_wait_of_a_second_brings_events_to_the_file),
+    IN_FOLDER(an_exit_without_destroy_completes_the_file),
+    IN_FOLDER(an_exit_does_not_wait_for_who_drives_the_communicator),
+};
+RUN_TESTS(tests)

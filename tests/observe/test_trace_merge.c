@@ -6,6 +6,7 @@
 #include "tests/observe/trace_ranks.h"
 
 #include "libcomm/base/clock.h"
+#include "tests/support/unit_tests.h"
 
 /* Rank 1's clock is 2.5 s behind, and its base is another one. */
 static void clocks_are_aligned(void **state) {
@@ -152,13 +153,11 @@ static void messages_find_their_partner(void **state) {
   release(&m);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      IN_FOLDER(what_the_library_writes_can_be_merged),
-      IN_FOLDER(clocks_are_aligned),
-      IN_FOLDER(every_event_is_kept_in_its_order),
-      IN_FOLDER(communicators_of_a_process_share_its_rows),
-      IN_FOLDER(messages_find_their_partner),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER(what_the_library_writes_can_be_merged),
+    IN_FOLDER(clocks_are_aligned),
+    IN_FOLDER(every_event_is_kept_in_its_order),
+    IN_FOLDER(communicators_of_a_process_share_its_rows),
+    IN_FOLDER(messages_find_their_partner),
+};
+RUN_TESTS(tests)

@@ -6,6 +6,7 @@
 #include "tests/observe/trace_files.h"
 
 #include "libcomm/observe/trace_format.h"
+#include "tests/support/unit_tests.h"
 #include "tools/trace/trace_survey.h"
 
 static void require_refusal(const char *text, const char *reason) {
@@ -92,10 +93,8 @@ static void a_trace_cut_anywhere_is_read_as_far_as_it_goes(void **state) {
   free(text);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      IN_FOLDER(garbage_is_refused_with_a_sentence),
-      IN_FOLDER(a_trace_cut_anywhere_is_read_as_far_as_it_goes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER(garbage_is_refused_with_a_sentence),
+    IN_FOLDER(a_trace_cut_anywhere_is_read_as_far_as_it_goes),
+};
+RUN_TESTS(tests)

@@ -4,6 +4,7 @@
 /* What trace_merge says of the traces it reads. */
 
 #include "tests/observe/trace_ranks.h"
+#include "tests/support/unit_tests.h"
 
 static void what_is_odd_is_said(void **state) {
   (void)state;
@@ -66,10 +67,8 @@ static void the_table_shows_where_the_time_went(void **state) {
   release(&m);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      IN_FOLDER(what_is_odd_is_said),
-      IN_FOLDER(the_table_shows_where_the_time_went),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER(what_is_odd_is_said),
+    IN_FOLDER(the_table_shows_where_the_time_went),
+};
+RUN_TESTS(tests)

@@ -8,6 +8,7 @@
 
 #include "libcomm/base/error.h"
 #include "tests/support/forked.h"
+#include "tests/support/unit_tests.h"
 
 enum { RANKS = 2, STEPS = 6, COUNT = 1000 };
 
@@ -136,12 +137,10 @@ static void a_bad_window_is_an_error_on_all_ranks(void **state) {
   forked_run(RANKS, refuse);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      IN_FOLDER(only_steps_of_the_window_are_traced),
-      IN_FOLDER(a_bucket_says_how_many_tensors_it_has),
-      IN_FOLDER(without_tensors_each_call_is_a_step),
-      IN_FOLDER(a_bad_window_is_an_error_on_all_ranks),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER(only_steps_of_the_window_are_traced),
+    IN_FOLDER(a_bucket_says_how_many_tensors_it_has),
+    IN_FOLDER(without_tensors_each_call_is_a_step),
+    IN_FOLDER(a_bad_window_is_an_error_on_all_ranks),
+};
+RUN_TESTS(tests)

@@ -9,6 +9,7 @@
 #include "libcomm/plan/auto_figures.h"
 #include "tests/plan/plans.h"
 #include "tests/plan/policies.h"
+#include "tests/support/unit_tests.h"
 
 enum { COUNT = 1 << 18, CALLS = 3000, BURST_MOST = 256 << 10 };
 
@@ -281,18 +282,16 @@ static void figures_that_cannot_be_are_refused(void **state) {
   lcomm_topo_free(&topo);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(on_a_link_slower_than_measured_the_best_choice_is_found),
-      cmocka_unit_test(whatever_the_figures_were_predictions_come_near_the_measured_times),
-      cmocka_unit_test(right_figures_stay),
-      cmocka_unit_test(bursts_do_not_lead_back_and_forth),
-      cmocka_unit_test(a_choice_that_fits_into_a_burst_stays),
-      cmocka_unit_test(what_the_prediction_spends_most_on_is_corrected),
-      cmocka_unit_test(a_link_that_is_much_faster_is_corrected_by_its_bandwidth),
-      cmocka_unit_test(times_that_differ_by_less_than_half_change_nothing),
-      cmocka_unit_test(agreed_are_the_4th_16th_64th_and_each_256th),
-      cmocka_unit_test(figures_that_cannot_be_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(on_a_link_slower_than_measured_the_best_choice_is_found),
+    cmocka_unit_test(whatever_the_figures_were_predictions_come_near_the_measured_times),
+    cmocka_unit_test(right_figures_stay),
+    cmocka_unit_test(bursts_do_not_lead_back_and_forth),
+    cmocka_unit_test(a_choice_that_fits_into_a_burst_stays),
+    cmocka_unit_test(what_the_prediction_spends_most_on_is_corrected),
+    cmocka_unit_test(a_link_that_is_much_faster_is_corrected_by_its_bandwidth),
+    cmocka_unit_test(times_that_differ_by_less_than_half_change_nothing),
+    cmocka_unit_test(agreed_are_the_4th_16th_64th_and_each_256th),
+    cmocka_unit_test(figures_that_cannot_be_are_refused),
+};
+RUN_TESTS(tests)

@@ -14,6 +14,7 @@
 #include "libcomm/plan/policy_match.h"
 #include "tests/plan/plans.h"
 #include "tests/plan/policies.h"
+#include "tests/support/unit_tests.h"
 
 static const lcomm_collective collectives[LCOMM_CALL_KINDS] = {
     LCOMM_COLLECTIVE_ALLREDUCE, LCOMM_COLLECTIVE_REDUCE_SCATTER, LCOMM_COLLECTIVE_ALLGATHER,
@@ -338,20 +339,18 @@ static void bytes_between_nodes_are_those_of_their_links(void **state) {
   lcomm_topo_free(&topo);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_call_is_called_lossy_exactly_when_its_plan_is),
-      cmocka_unit_test(what_no_policy_compresses_is_left),
-      cmocka_unit_test(rules_choose_and_leave),
-      cmocka_unit_test(what_is_chosen_may_be_exact),
-      cmocka_unit_test(residuals_are_for_all_reduces_of_float32),
-      cmocka_unit_test(a_plan_says_that_no_rule_fits),
-      cmocka_unit_test(the_name_of_the_communicator_makes_the_plan),
-      cmocka_unit_test(tensors_are_compressed_whatever_the_rules_say),
-      cmocka_unit_test(rules_may_part_sums_from_averages),
-      cmocka_unit_test(a_tensors_plan_is_for_sums_and_averages),
-      cmocka_unit_test(data_that_is_moved_is_never_lossy),
-      cmocka_unit_test(bytes_between_nodes_are_those_of_their_links),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_call_is_called_lossy_exactly_when_its_plan_is),
+    cmocka_unit_test(what_no_policy_compresses_is_left),
+    cmocka_unit_test(rules_choose_and_leave),
+    cmocka_unit_test(what_is_chosen_may_be_exact),
+    cmocka_unit_test(residuals_are_for_all_reduces_of_float32),
+    cmocka_unit_test(a_plan_says_that_no_rule_fits),
+    cmocka_unit_test(the_name_of_the_communicator_makes_the_plan),
+    cmocka_unit_test(tensors_are_compressed_whatever_the_rules_say),
+    cmocka_unit_test(rules_may_part_sums_from_averages),
+    cmocka_unit_test(a_tensors_plan_is_for_sums_and_averages),
+    cmocka_unit_test(data_that_is_moved_is_never_lossy),
+    cmocka_unit_test(bytes_between_nodes_are_those_of_their_links),
+};
+RUN_TESTS(tests)

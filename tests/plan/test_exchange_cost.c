@@ -13,6 +13,7 @@
 
 #include "libcomm/plan/cost.h"
 #include "tests/sched/schedule_costs.h"
+#include "tests/support/unit_tests.h"
 
 static const int powers[] = {4, 8, 16, 64, 256, 1024};
 
@@ -88,14 +89,12 @@ static void costs_are_those_of_the_schedules(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(costs_are_those_of_the_schedules),
-      cmocka_unit_test(the_shortest_sums_of_a_power_of_two_go_by_doubling),
-      cmocka_unit_test(long_sums_of_a_power_of_two_go_by_halving),
-      cmocka_unit_test(a_longer_sum_never_takes_more_bytes_per_element),
-      cmocka_unit_test(long_sums_of_other_sizes_go_direct),
-      cmocka_unit_test(short_sums_of_many_never_tell_all_peers),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(costs_are_those_of_the_schedules),
+    cmocka_unit_test(the_shortest_sums_of_a_power_of_two_go_by_doubling),
+    cmocka_unit_test(long_sums_of_a_power_of_two_go_by_halving),
+    cmocka_unit_test(a_longer_sum_never_takes_more_bytes_per_element),
+    cmocka_unit_test(long_sums_of_other_sizes_go_direct),
+    cmocka_unit_test(short_sums_of_many_never_tell_all_peers),
+};
+RUN_TESTS(tests)

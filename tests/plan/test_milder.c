@@ -12,6 +12,7 @@
 
 #include "libcomm/plan/milder.h"
 #include "tests/plan/policies.h"
+#include "tests/support/unit_tests.h"
 
 static void ladders_are_told(void **state) {
   (void)state;
@@ -85,13 +86,11 @@ static void codecs_are_softened_where_the_links_are_farthest(void **state) {
   assert_ptr_equal(policy.node.format.codec, &lcomm_codec_none);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(ladders_are_told),
-      cmocka_unit_test(every_codec_ends_at_none),
-      cmocka_unit_test(auto_allows_less_at_each_step),
-      cmocka_unit_test(error_feedback_goes_along_to_integers),
-      cmocka_unit_test(codecs_are_softened_where_the_links_are_farthest),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ladders_are_told),
+    cmocka_unit_test(every_codec_ends_at_none),
+    cmocka_unit_test(auto_allows_less_at_each_step),
+    cmocka_unit_test(error_feedback_goes_along_to_integers),
+    cmocka_unit_test(codecs_are_softened_where_the_links_are_farthest),
+};
+RUN_TESTS(tests)

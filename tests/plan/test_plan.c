@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "libcomm/plan/plan.h"
+#include "tests/support/unit_tests.h"
 
 static lcomm_plan *make_plan(const char *policy_text, int ranks, int nodes, int rank,
                              lcomm_plan_request request) {
@@ -253,23 +254,21 @@ static void a_plan_is_printed_with_its_reason(void **state) {
   lcomm_topo_free(&topo);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(two_sides_of_a_lossy_dense_codec_quantise_once),
-      cmocka_unit_test(two_sides_of_a_short_exact_sum_take_one_round),
-      cmocka_unit_test(topk_over_many_nodes_is_sparse_and_in_one_chunk),
-      cmocka_unit_test(a_dense_topk_result_travels_as_int8),
-      cmocka_unit_test(small_calls_are_exact_and_take_one_round),
-      cmocka_unit_test(small_exact_calls_between_nodes_have_leaders),
-      cmocka_unit_test(small_calls_without_leaders_stay_as_they_were),
-      cmocka_unit_test(links_inside_a_node_stay_exact_by_default),
-      cmocka_unit_test(error_feedback_needs_data_that_lasts),
-      cmocka_unit_test(residuals_live_on_shards),
-      cmocka_unit_test(all_ranks_make_plans_with_the_same_hash),
-      cmocka_unit_test(a_ring_is_only_taken_for_exact_bytes),
-      cmocka_unit_test(long_exact_sums_between_many_nodes_go_around_a_ring),
-      cmocka_unit_test(sums_of_16_bit_types_never_go_around_a_ring),
-      cmocka_unit_test(a_plan_is_printed_with_its_reason),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(two_sides_of_a_lossy_dense_codec_quantise_once),
+    cmocka_unit_test(two_sides_of_a_short_exact_sum_take_one_round),
+    cmocka_unit_test(topk_over_many_nodes_is_sparse_and_in_one_chunk),
+    cmocka_unit_test(a_dense_topk_result_travels_as_int8),
+    cmocka_unit_test(small_calls_are_exact_and_take_one_round),
+    cmocka_unit_test(small_exact_calls_between_nodes_have_leaders),
+    cmocka_unit_test(small_calls_without_leaders_stay_as_they_were),
+    cmocka_unit_test(links_inside_a_node_stay_exact_by_default),
+    cmocka_unit_test(error_feedback_needs_data_that_lasts),
+    cmocka_unit_test(residuals_live_on_shards),
+    cmocka_unit_test(all_ranks_make_plans_with_the_same_hash),
+    cmocka_unit_test(a_ring_is_only_taken_for_exact_bytes),
+    cmocka_unit_test(long_exact_sums_between_many_nodes_go_around_a_ring),
+    cmocka_unit_test(sums_of_16_bit_types_never_go_around_a_ring),
+    cmocka_unit_test(a_plan_is_printed_with_its_reason),
+};
+RUN_TESTS(tests)

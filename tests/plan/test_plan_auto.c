@@ -6,6 +6,7 @@
 #include "libcomm/plan/auto.h"
 #include "tests/plan/plans.h"
 #include "tests/plan/policies.h"
+#include "tests/support/unit_tests.h"
 
 enum { RANKS = 5, NODES = 2, LONG = 1 << 20 };
 
@@ -272,23 +273,21 @@ static void an_algorithm_that_the_policy_names_stays(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(on_a_slow_link_the_coarsest_codec_of_the_class_is_taken),
-      cmocka_unit_test(on_a_link_as_fast_as_memory_sums_stay_exact),
-      cmocka_unit_test(no_class_is_exceeded_on_any_link_at_any_size),
-      cmocka_unit_test(the_plan_that_is_taken_is_predicted_to_be_the_fastest_but_for_a_twentieth),
-      cmocka_unit_test(all_ranks_choose_alike),
-      cmocka_unit_test(plain_calls_take_no_codec_with_error_feedback),
-      cmocka_unit_test(what_is_short_stays_exact),
-      cmocka_unit_test(what_hides_behind_the_computation_is_not_compressed_further),
-      cmocka_unit_test(a_plan_says_the_times_that_it_was_chosen_by),
-      cmocka_unit_test(the_word_is_read_and_written),
-      cmocka_unit_test(no_algorithm_of_the_policy_is_predicted_to_be_more_than_a_tenth_faster),
-      cmocka_unit_test(all_ranks_choose_the_same_shape),
-      cmocka_unit_test(the_more_a_message_costs_the_fewer_chunks_are_made),
-      cmocka_unit_test(a_plan_says_why_it_has_another_shape_than_the_rules_give),
-      cmocka_unit_test(an_algorithm_that_the_policy_names_stays),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(on_a_slow_link_the_coarsest_codec_of_the_class_is_taken),
+    cmocka_unit_test(on_a_link_as_fast_as_memory_sums_stay_exact),
+    cmocka_unit_test(no_class_is_exceeded_on_any_link_at_any_size),
+    cmocka_unit_test(the_plan_that_is_taken_is_predicted_to_be_the_fastest_but_for_a_twentieth),
+    cmocka_unit_test(all_ranks_choose_alike),
+    cmocka_unit_test(plain_calls_take_no_codec_with_error_feedback),
+    cmocka_unit_test(what_is_short_stays_exact),
+    cmocka_unit_test(what_hides_behind_the_computation_is_not_compressed_further),
+    cmocka_unit_test(a_plan_says_the_times_that_it_was_chosen_by),
+    cmocka_unit_test(the_word_is_read_and_written),
+    cmocka_unit_test(no_algorithm_of_the_policy_is_predicted_to_be_more_than_a_tenth_faster),
+    cmocka_unit_test(all_ranks_choose_the_same_shape),
+    cmocka_unit_test(the_more_a_message_costs_the_fewer_chunks_are_made),
+    cmocka_unit_test(a_plan_says_why_it_has_another_shape_than_the_rules_give),
+    cmocka_unit_test(an_algorithm_that_the_policy_names_stays),
+};
+RUN_TESTS(tests)

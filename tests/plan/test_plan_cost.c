@@ -8,6 +8,7 @@
 
 #include "libcomm/plan/cost.h"
 #include "tests/plan/plans.h"
+#include "tests/support/unit_tests.h"
 
 typedef struct world {
   int ranks, nodes;
@@ -162,14 +163,12 @@ static void a_policy_for_links_between_nodes_says_that_there_is_none(void **stat
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_longer_vector_never_takes_less_time_by_a_plan_of_the_same_shape),
-      cmocka_unit_test(no_dense_sum_is_predicted_below_the_limit_of_the_wire),
-      cmocka_unit_test(a_slower_link_takes_longer_in_proportion),
-      cmocka_unit_test(a_codec_costs_time_where_it_is_used_and_nowhere_else),
-      cmocka_unit_test(only_links_that_are_used_can_be_assumed),
-      cmocka_unit_test(a_policy_for_links_between_nodes_says_that_there_is_none),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_longer_vector_never_takes_less_time_by_a_plan_of_the_same_shape),
+    cmocka_unit_test(no_dense_sum_is_predicted_below_the_limit_of_the_wire),
+    cmocka_unit_test(a_slower_link_takes_longer_in_proportion),
+    cmocka_unit_test(a_codec_costs_time_where_it_is_used_and_nowhere_else),
+    cmocka_unit_test(only_links_that_are_used_can_be_assumed),
+    cmocka_unit_test(a_policy_for_links_between_nodes_says_that_there_is_none),
+};
+RUN_TESTS(tests)

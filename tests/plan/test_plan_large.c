@@ -4,6 +4,7 @@
 /* Plans of more elements than 32 bits can count. */
 
 #include "tests/plan/plans.h"
+#include "tests/support/unit_tests.h"
 
 /* Half of the elements, dealt out to all but rank 1; the last rank has the rest. */
 static void parts_of(uint64_t count, int ranks, uint64_t *parts) {
@@ -111,12 +112,10 @@ static void counts_without_addresses_are_refused(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(counts_of_more_than_32_bits_can_be_planned),
-      cmocka_unit_test(nothing_of_a_large_gather_is_left_out),
-      cmocka_unit_test(topk_of_many_elements_is_bounded_or_left_out),
-      cmocka_unit_test(counts_without_addresses_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(counts_of_more_than_32_bits_can_be_planned),
+    cmocka_unit_test(nothing_of_a_large_gather_is_left_out),
+    cmocka_unit_test(topk_of_many_elements_is_bounded_or_left_out),
+    cmocka_unit_test(counts_without_addresses_are_refused),
+};
+RUN_TESTS(tests)

@@ -4,6 +4,7 @@
 /* Plans of every type, operation and collective. */
 
 #include "tests/plan/plans.h"
+#include "tests/support/unit_tests.h"
 
 /* ------------------------------------------------------------------- plain */
 
@@ -166,16 +167,14 @@ static void being_in_place_is_each_ranks_own_affair(void **state) {
   lcomm_plan_destroy(plan);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sums_without_a_codec_are_plain),
-      cmocka_unit_test(some_sums_are_plain_whatever_the_policy),
-      cmocka_unit_test(minima_of_16_bit_types_keep_their_exact_format),
-      cmocka_unit_test(moves_are_of_the_callers_own_elements),
-      cmocka_unit_test(memory_is_taken_only_where_buffers_cannot_serve),
-      cmocka_unit_test(averages_share_the_plan_of_sums),
-      cmocka_unit_test(other_parts_make_another_plan),
-      cmocka_unit_test(being_in_place_is_each_ranks_own_affair),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sums_without_a_codec_are_plain),
+    cmocka_unit_test(some_sums_are_plain_whatever_the_policy),
+    cmocka_unit_test(minima_of_16_bit_types_keep_their_exact_format),
+    cmocka_unit_test(moves_are_of_the_callers_own_elements),
+    cmocka_unit_test(memory_is_taken_only_where_buffers_cannot_serve),
+    cmocka_unit_test(averages_share_the_plan_of_sums),
+    cmocka_unit_test(other_parts_make_another_plan),
+    cmocka_unit_test(being_in_place_is_each_ranks_own_affair),
+};
+RUN_TESTS(tests)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tests/plan/policies.h"
+#include "tests/support/unit_tests.h"
 
 static void the_default_is_exact(void **state) {
   (void)state;
@@ -557,38 +558,36 @@ static void algorithms_have_names(void **state) {
   assert_string_equal(lcomm_algorithm_name((lcomm_algorithm)6), "unknown algorithm");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_default_is_exact),
-      cmocka_unit_test(every_key_sets_its_field),
-      cmocka_unit_test(guards_are_read),
-      cmocka_unit_test(canonical_text_has_a_fixed_order_and_no_defaults),
-      cmocka_unit_test(sizes_are_powers_of_1024),
-      cmocka_unit_test(sizes_that_do_not_fit_are_refused),
-      cmocka_unit_test(malformed_numbers_are_refused),
-      cmocka_unit_test(a_step_has_1_to_4096_calls),
-      cmocka_unit_test(feedback_and_topk_are_refused_inside_a_node),
-      cmocka_unit_test(int4_has_feedback_on_net_only),
-      cmocka_unit_test(a_mistake_is_shown_the_example_of_its_key),
-      cmocka_unit_test(a_ring_with_a_lossy_codec_is_refused),
-      cmocka_unit_test(a_ring_of_unknown_payload_sizes_is_refused),
-      cmocka_unit_test(stages_of_a_ramp_are_checked),
-      cmocka_unit_test(a_ramp_has_at_most_8_stages),
-      cmocka_unit_test(steps_that_cannot_be_counted_are_refused),
-      cmocka_unit_test(a_ramp_needs_topk),
-      cmocka_unit_test(momentum_is_between_0_and_1),
-      cmocka_unit_test(momentum_needs_topk_with_feedback),
-      cmocka_unit_test(norms_are_positive_and_at_most_1e9),
-      cmocka_unit_test(a_norm_is_of_each_tensor_or_of_all),
-      cmocka_unit_test(discarding_implies_undo),
-      cmocka_unit_test(clipping_needs_feedback),
-      cmocka_unit_test(words_must_be_known_and_given_once),
-      cmocka_unit_test(exempt_lists_are_checked),
-      cmocka_unit_test(policies_of_any_length_are_safe),
-      cmocka_unit_test(sentences_never_echo_control_characters),
-      cmocka_unit_test(globs_match_whole_names),
-      cmocka_unit_test(many_stars_match_in_bounded_work),
-      cmocka_unit_test(algorithms_have_names),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_default_is_exact),
+    cmocka_unit_test(every_key_sets_its_field),
+    cmocka_unit_test(guards_are_read),
+    cmocka_unit_test(canonical_text_has_a_fixed_order_and_no_defaults),
+    cmocka_unit_test(sizes_are_powers_of_1024),
+    cmocka_unit_test(sizes_that_do_not_fit_are_refused),
+    cmocka_unit_test(malformed_numbers_are_refused),
+    cmocka_unit_test(a_step_has_1_to_4096_calls),
+    cmocka_unit_test(feedback_and_topk_are_refused_inside_a_node),
+    cmocka_unit_test(int4_has_feedback_on_net_only),
+    cmocka_unit_test(a_mistake_is_shown_the_example_of_its_key),
+    cmocka_unit_test(a_ring_with_a_lossy_codec_is_refused),
+    cmocka_unit_test(a_ring_of_unknown_payload_sizes_is_refused),
+    cmocka_unit_test(stages_of_a_ramp_are_checked),
+    cmocka_unit_test(a_ramp_has_at_most_8_stages),
+    cmocka_unit_test(steps_that_cannot_be_counted_are_refused),
+    cmocka_unit_test(a_ramp_needs_topk),
+    cmocka_unit_test(momentum_is_between_0_and_1),
+    cmocka_unit_test(momentum_needs_topk_with_feedback),
+    cmocka_unit_test(norms_are_positive_and_at_most_1e9),
+    cmocka_unit_test(a_norm_is_of_each_tensor_or_of_all),
+    cmocka_unit_test(discarding_implies_undo),
+    cmocka_unit_test(clipping_needs_feedback),
+    cmocka_unit_test(words_must_be_known_and_given_once),
+    cmocka_unit_test(exempt_lists_are_checked),
+    cmocka_unit_test(policies_of_any_length_are_safe),
+    cmocka_unit_test(sentences_never_echo_control_characters),
+    cmocka_unit_test(globs_match_whole_names),
+    cmocka_unit_test(many_stars_match_in_bounded_work),
+    cmocka_unit_test(algorithms_have_names),
+};
+RUN_TESTS(tests)

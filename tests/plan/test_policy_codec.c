@@ -17,6 +17,7 @@
 
 #include "libcomm/plan/number.h"
 #include "libcomm/plan/policy.h"
+#include "tests/support/unit_tests.h"
 
 static lcomm_codec_choice parse(const char *text) {
   lcomm_codec_choice choice;
@@ -443,30 +444,28 @@ static void the_locale_does_not_matter(void **state) {
   setlocale(LC_ALL, "C");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_codec_has_its_standard_format),
-      cmocka_unit_test(endings_come_in_any_order_and_are_written_in_one),
-      cmocka_unit_test(int4_has_feedback_unless_told_otherwise),
-      cmocka_unit_test(fp16_has_a_scale),
-      cmocka_unit_test(other_scales_are_refused),
-      cmocka_unit_test(blocks_are_those_of_the_codec),
-      cmocka_unit_test(fp8_can_be_rounded_stochastically),
-      cmocka_unit_test(topk_keeps_a_share_or_a_number),
-      cmocka_unit_test(kept_values_are_bf16_or_int8),
-      cmocka_unit_test(the_longest_text_fits),
-      cmocka_unit_test(unknown_codecs_are_refused),
-      cmocka_unit_test(options_are_those_of_the_codec),
-      cmocka_unit_test(options_are_given_once_and_whole),
-      cmocka_unit_test(endings_are_checked),
-      cmocka_unit_test(densities_have_one_canonical_form),
-      cmocka_unit_test(densities_outside_0_to_1_are_refused),
-      cmocka_unit_test(malformed_densities_are_refused),
-      cmocka_unit_test(numbers_are_read_as_the_nearest_double),
-      cmocka_unit_test(numbers_above_1e9_are_read_as_infinity),
-      cmocka_unit_test(numbers_survive_their_text),
-      cmocka_unit_test(numbers_are_written_short),
-      cmocka_unit_test(the_locale_does_not_matter),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_codec_has_its_standard_format),
+    cmocka_unit_test(endings_come_in_any_order_and_are_written_in_one),
+    cmocka_unit_test(int4_has_feedback_unless_told_otherwise),
+    cmocka_unit_test(fp16_has_a_scale),
+    cmocka_unit_test(other_scales_are_refused),
+    cmocka_unit_test(blocks_are_those_of_the_codec),
+    cmocka_unit_test(fp8_can_be_rounded_stochastically),
+    cmocka_unit_test(topk_keeps_a_share_or_a_number),
+    cmocka_unit_test(kept_values_are_bf16_or_int8),
+    cmocka_unit_test(the_longest_text_fits),
+    cmocka_unit_test(unknown_codecs_are_refused),
+    cmocka_unit_test(options_are_those_of_the_codec),
+    cmocka_unit_test(options_are_given_once_and_whole),
+    cmocka_unit_test(endings_are_checked),
+    cmocka_unit_test(densities_have_one_canonical_form),
+    cmocka_unit_test(densities_outside_0_to_1_are_refused),
+    cmocka_unit_test(malformed_densities_are_refused),
+    cmocka_unit_test(numbers_are_read_as_the_nearest_double),
+    cmocka_unit_test(numbers_above_1e9_are_read_as_infinity),
+    cmocka_unit_test(numbers_survive_their_text),
+    cmocka_unit_test(numbers_are_written_short),
+    cmocka_unit_test(the_locale_does_not_matter),
+};
+RUN_TESTS(tests)

@@ -12,6 +12,7 @@
 
 #include "libcomm/plan/policy_match.h"
 #include "tests/plan/policies.h"
+#include "tests/support/unit_tests.h"
 
 /* The rule of "match=TEXT", which is the only one. */
 static lcomm_match_rule rule_of(const char *text) {
@@ -302,23 +303,21 @@ static void the_last_of_16_rules_counts_like_the_first(void **state) {
   assert_false(fits_named(text, "c", usual()));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_term_sets_its_field),
-      cmocka_unit_test(a_rule_is_of_sums_of_floats_unless_it_says_more),
-      cmocka_unit_test(all_names_of_types_operations_and_calls_are_known),
-      cmocka_unit_test(a_rule_has_one_canonical_text),
-      cmocka_unit_test(malformed_rules_are_refused),
-      cmocka_unit_test(malformed_values_are_refused),
-      cmocka_unit_test(contradictions_are_refused),
-      cmocka_unit_test(there_are_at_most_16_rules),
-      cmocka_unit_test(names_of_communicators_have_at_most_127_bytes),
-      cmocka_unit_test(bounds_belong_to_the_range),
-      cmocka_unit_test(sizes_are_of_all_elements_in_their_type),
-      cmocka_unit_test(types_operations_and_calls_must_be_those_of_the_rule),
-      cmocka_unit_test(all_terms_of_one_rule_must_hold),
-      cmocka_unit_test(names_are_matched_rule_by_rule),
-      cmocka_unit_test(the_last_of_16_rules_counts_like_the_first),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_term_sets_its_field),
+    cmocka_unit_test(a_rule_is_of_sums_of_floats_unless_it_says_more),
+    cmocka_unit_test(all_names_of_types_operations_and_calls_are_known),
+    cmocka_unit_test(a_rule_has_one_canonical_text),
+    cmocka_unit_test(malformed_rules_are_refused),
+    cmocka_unit_test(malformed_values_are_refused),
+    cmocka_unit_test(contradictions_are_refused),
+    cmocka_unit_test(there_are_at_most_16_rules),
+    cmocka_unit_test(names_of_communicators_have_at_most_127_bytes),
+    cmocka_unit_test(bounds_belong_to_the_range),
+    cmocka_unit_test(sizes_are_of_all_elements_in_their_type),
+    cmocka_unit_test(types_operations_and_calls_must_be_those_of_the_rule),
+    cmocka_unit_test(all_terms_of_one_rule_must_hold),
+    cmocka_unit_test(names_are_matched_rule_by_rule),
+    cmocka_unit_test(the_last_of_16_rules_counts_like_the_first),
+};
+RUN_TESTS(tests)

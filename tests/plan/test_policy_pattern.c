@@ -13,6 +13,7 @@
 #include "libcomm/plan/eligibility.h"
 #include "tests/plan/plans.h"
 #include "tests/plan/policies.h"
+#include "tests/support/unit_tests.h"
 
 /* ------------------------------------------------------------------- reading */
 
@@ -195,18 +196,16 @@ static void the_hash_of_a_plan_knows_the_patterns(void **state) {
   lcomm_plan_destroy(other);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(patterns_have_one_canonical_text),
-      cmocka_unit_test(malformed_patterns_are_refused),
-      cmocka_unit_test(there_are_at_most_32_patterns),
-      cmocka_unit_test(words_look_at_the_codecs_of_patterns),
-      cmocka_unit_test(the_first_pattern_that_fits_counts),
-      cmocka_unit_test(names_and_sizes_must_both_hold),
-      cmocka_unit_test(patterns_come_before_min_and_exempt_before_patterns),
-      cmocka_unit_test(calls_have_the_codec_of_the_pattern_that_fits),
-      cmocka_unit_test(plans_tell_sums_and_averages_apart_where_patterns_do),
-      cmocka_unit_test(the_hash_of_a_plan_knows_the_patterns),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(patterns_have_one_canonical_text),
+    cmocka_unit_test(malformed_patterns_are_refused),
+    cmocka_unit_test(there_are_at_most_32_patterns),
+    cmocka_unit_test(words_look_at_the_codecs_of_patterns),
+    cmocka_unit_test(the_first_pattern_that_fits_counts),
+    cmocka_unit_test(names_and_sizes_must_both_hold),
+    cmocka_unit_test(patterns_come_before_min_and_exempt_before_patterns),
+    cmocka_unit_test(calls_have_the_codec_of_the_pattern_that_fits),
+    cmocka_unit_test(plans_tell_sums_and_averages_apart_where_patterns_do),
+    cmocka_unit_test(the_hash_of_a_plan_knows_the_patterns),
+};
+RUN_TESTS(tests)

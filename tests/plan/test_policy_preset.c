@@ -12,6 +12,7 @@
 
 #include "libcomm/plan/policy_internal.h"
 #include "tests/plan/policies.h"
+#include "tests/support/unit_tests.h"
 
 #define SAFE "topk:safe"
 
@@ -84,13 +85,11 @@ static void a_preset_can_conflict_with_words_of_the_user(void **state) {
   expect_refusal("algo=ring net=" SAFE, 1, "algo=ring");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_preset_is_its_words),
-      cmocka_unit_test(words_of_the_user_come_before_those_of_a_preset),
-      cmocka_unit_test(patterns_of_the_user_come_before_those_of_a_preset),
-      cmocka_unit_test(a_preset_is_the_whole_value_of_net),
-      cmocka_unit_test(a_preset_can_conflict_with_words_of_the_user),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_preset_is_its_words),
+    cmocka_unit_test(words_of_the_user_come_before_those_of_a_preset),
+    cmocka_unit_test(patterns_of_the_user_come_before_those_of_a_preset),
+    cmocka_unit_test(a_preset_is_the_whole_value_of_net),
+    cmocka_unit_test(a_preset_can_conflict_with_words_of_the_user),
+};
+RUN_TESTS(tests)

@@ -7,6 +7,7 @@
 
 #include "tests/sched/cost_formula.h"
 #include "tests/sched/schedule_costs.h"
+#include "tests/support/unit_tests.h"
 
 #define TABLES "libcomm/sched/ALGORITHMS.md"
 
@@ -308,11 +309,9 @@ static void formulas_are_evaluated(void **state) {
   assert_true(isnan(formula_value("X", letters)));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(formulas_are_evaluated),
-      cmocka_unit_test(every_row_is_what_the_schedules_cost),
-      cmocka_unit_test(chunks_multiply_messages_only),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(formulas_are_evaluated),
+    cmocka_unit_test(every_row_is_what_the_schedules_cost),
+    cmocka_unit_test(chunks_multiply_messages_only),
+};
+RUN_TESTS(tests)

@@ -5,6 +5,7 @@
  * as many different ranks, so nobody is crowded while others have nothing. */
 
 #include "tests/sched/worlds.h"
+#include "tests/support/unit_tests.h"
 
 enum { MOST_RANKS = 64 };
 
@@ -70,10 +71,8 @@ static void ranks_of_even_nodes_pair_up(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(ranks_of_one_node_pair_up),
-      cmocka_unit_test(ranks_of_even_nodes_pair_up),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ranks_of_one_node_pair_up),
+    cmocka_unit_test(ranks_of_even_nodes_pair_up),
+};
+RUN_TESTS(tests)

@@ -5,6 +5,7 @@
  * and with one dependency less it does. */
 
 #include "tests/sched/worlds.h"
+#include "tests/support/unit_tests.h"
 
 /* Does the later step of this dependency wait for the earlier one by way of
  * others as well? `reached`: scratch, one entry per step. */
@@ -139,10 +140,8 @@ static void every_dependency_is_needed(void **state) {
   drop_every_tie(&twin, &exchange);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(results_do_not_depend_on_the_order_of_steps),
-      cmocka_unit_test(every_dependency_is_needed),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(results_do_not_depend_on_the_order_of_steps),
+    cmocka_unit_test(every_dependency_is_needed),
+};
+RUN_TESTS(tests)

@@ -5,6 +5,7 @@
  * the sum instead of what it was made of. */
 
 #include "tests/sched/worlds.h"
+#include "tests/support/unit_tests.h"
 
 static collective short_sum(lcomm_exchange_kind kind, bool leaders, bool tells_sum) {
   return (collective){ALLREDUCE, .count = 23,
@@ -138,14 +139,12 @@ static void schedules_of_short_sums_are_short(void **state) {
   sim_world_free(&world);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(leaders_sum_for_their_nodes),
-      cmocka_unit_test(members_tell_the_sum),
-      cmocka_unit_test(telling_the_sum_is_for_a_gather_only),
-      cmocka_unit_test(short_and_chunked_vectors_work),
-      cmocka_unit_test(bytes_between_nodes_equal_the_formula),
-      cmocka_unit_test(schedules_of_short_sums_are_short),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(leaders_sum_for_their_nodes),
+    cmocka_unit_test(members_tell_the_sum),
+    cmocka_unit_test(telling_the_sum_is_for_a_gather_only),
+    cmocka_unit_test(short_and_chunked_vectors_work),
+    cmocka_unit_test(bytes_between_nodes_equal_the_formula),
+    cmocka_unit_test(schedules_of_short_sums_are_short),
+};
+RUN_TESTS(tests)

@@ -7,6 +7,7 @@
 
 #include "tests/sched/worlds.h"
 #include "tests/support/reference_linker.h"
+#include "tests/support/unit_tests.h"
 
 static uint64_t draw(uint64_t *random, uint64_t below) {
   *random ^= *random << 13;
@@ -232,14 +233,12 @@ static void long_vectors_are_covered_whatever_their_length(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(random_schedules_link_as_the_reference_says),
-      cmocka_unit_test(all_collectives_link_as_the_reference_says),
-      cmocka_unit_test(moved_segments_are_no_windows),
-      cmocka_unit_test(sums_of_more_than_32_bits_are_cut_alike),
-      cmocka_unit_test(moves_of_more_than_32_bits_are_cut_alike),
-      cmocka_unit_test(long_vectors_are_covered_whatever_their_length),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(random_schedules_link_as_the_reference_says),
+    cmocka_unit_test(all_collectives_link_as_the_reference_says),
+    cmocka_unit_test(moved_segments_are_no_windows),
+    cmocka_unit_test(sums_of_more_than_32_bits_are_cut_alike),
+    cmocka_unit_test(moves_of_more_than_32_bits_are_cut_alike),
+    cmocka_unit_test(long_vectors_are_covered_whatever_their_length),
+};
+RUN_TESTS(tests)

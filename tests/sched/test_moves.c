@@ -5,6 +5,7 @@
  * element ends up where it belongs. */
 
 #include "tests/sched/worlds.h"
+#include "tests/support/unit_tests.h"
 
 enum { MOST_RANKS = 64 };
 
@@ -210,15 +211,13 @@ static void parts_that_do_not_fill_the_vector_are_refused(void **state) {
   sim_world_free(&world);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(segments_are_summed_on_their_ranks),
-      cmocka_unit_test(segments_arrive_everywhere),
-      cmocka_unit_test(uneven_parts_arrive_everywhere),
-      cmocka_unit_test(uneven_parts_are_summed_on_their_ranks),
-      cmocka_unit_test(all_to_all_turns_the_matrix),
-      cmocka_unit_test(every_root_reaches_everyone),
-      cmocka_unit_test(parts_that_do_not_fill_the_vector_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(segments_are_summed_on_their_ranks),
+    cmocka_unit_test(segments_arrive_everywhere),
+    cmocka_unit_test(uneven_parts_arrive_everywhere),
+    cmocka_unit_test(uneven_parts_are_summed_on_their_ranks),
+    cmocka_unit_test(all_to_all_turns_the_matrix),
+    cmocka_unit_test(every_root_reaches_everyone),
+    cmocka_unit_test(parts_that_do_not_fill_the_vector_are_refused),
+};
+RUN_TESTS(tests)

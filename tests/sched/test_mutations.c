@@ -4,6 +4,7 @@
 /* Broken schedules are caught, by the verifier or by the simulator. */
 
 #include "tests/sched/worlds.h"
+#include "tests/support/unit_tests.h"
 
 static uint32_t find_step(const lcomm_schedule *schedule, lcomm_step_kind kind, uint32_t nth) {
   for (uint32_t i = 0; i < schedule->step_count; i++) {
@@ -217,15 +218,13 @@ static void verifier_refuses_messages_of_different_sizes(void **state) {
   sim_world_free(&world);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(broken_sums_are_caught),
-      cmocka_unit_test(broken_telling_is_caught),
-      cmocka_unit_test(broken_all_to_all_is_caught),
-      cmocka_unit_test(verifier_refuses_spans_that_do_not_fit_their_slots),
-      cmocka_unit_test(verifier_refuses_a_send_without_its_receive),
-      cmocka_unit_test(verifier_refuses_a_message_that_is_there_twice),
-      cmocka_unit_test(verifier_refuses_messages_of_different_sizes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(broken_sums_are_caught),
+    cmocka_unit_test(broken_telling_is_caught),
+    cmocka_unit_test(broken_all_to_all_is_caught),
+    cmocka_unit_test(verifier_refuses_spans_that_do_not_fit_their_slots),
+    cmocka_unit_test(verifier_refuses_a_send_without_its_receive),
+    cmocka_unit_test(verifier_refuses_a_message_that_is_there_twice),
+    cmocka_unit_test(verifier_refuses_messages_of_different_sizes),
+};
+RUN_TESTS(tests)

@@ -4,6 +4,7 @@
 /* Schedules of all-reduce and barrier, run by the simulator on many worlds. */
 
 #include "tests/sched/worlds.h"
+#include "tests/support/unit_tests.h"
 
 static const lcomm_exchange_kind dense_kinds[] = {LCOMM_EXCHANGE_DIRECT, LCOMM_EXCHANGE_GATHER,
                                                   LCOMM_EXCHANGE_RING, LCOMM_EXCHANGE_DOUBLING,
@@ -187,16 +188,14 @@ static void nobody_leaves_a_barrier_before_all_have_entered(void **state) {
   hold_each_rank(&uneven_worlds[4]);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_element_is_reduced_once_on_1_to_64_ranks),
-      cmocka_unit_test(hierarchical_sums_are_right_on_even_nodes),
-      cmocka_unit_test(hierarchical_sums_are_right_on_uneven_nodes),
-      cmocka_unit_test(sparse_stripes_cover_every_element),
-      cmocka_unit_test(counts_below_the_number_of_ranks_work),
-      cmocka_unit_test(chunks_do_not_change_the_result),
-      cmocka_unit_test(bytes_between_nodes_equal_the_formula),
-      cmocka_unit_test(nobody_leaves_a_barrier_before_all_have_entered),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_element_is_reduced_once_on_1_to_64_ranks),
+    cmocka_unit_test(hierarchical_sums_are_right_on_even_nodes),
+    cmocka_unit_test(hierarchical_sums_are_right_on_uneven_nodes),
+    cmocka_unit_test(sparse_stripes_cover_every_element),
+    cmocka_unit_test(counts_below_the_number_of_ranks_work),
+    cmocka_unit_test(chunks_do_not_change_the_result),
+    cmocka_unit_test(bytes_between_nodes_equal_the_formula),
+    cmocka_unit_test(nobody_leaves_a_barrier_before_all_have_entered),
+};
+RUN_TESTS(tests)

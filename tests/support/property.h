@@ -28,6 +28,11 @@ typedef struct mpi_property {
 /* A table and its length: two arguments. */
 #define WITH_COUNT(properties) properties, (int)(sizeof(properties) / sizeof(properties[0]))
 
+/* main() of a program that is nothing but such a table; `run` is mpi_property_main (mpi_property.h)
+ * or one of its siblings. */
+#define RUN_PROPERTIES(run, properties)                                                            \
+  int main(int argc, char **argv) { return run(&argc, &argv, WITH_COUNT(properties)); }
+
 /* Run those whose names hold argv[1], or all, and finalise MPI; the exit code for
  * main. After MPI_Init. */
 int run_properties(char **argv, const mpi_property *properties, int count);

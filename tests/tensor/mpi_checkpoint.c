@@ -288,13 +288,11 @@ static void holders_take_turns(void) {
   remove_folder(&f);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(a_loaded_run_goes_on_bit_for_bit),
-      PROPERTY(other_ranks_or_nodes_take_over_the_whole_mass),
-      PROPERTY(what_is_carried_can_be_saved_again),
-      PROPERTY(momentum_moves_with_the_residual),
-      PROPERTY(holders_take_turns),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(a_loaded_run_goes_on_bit_for_bit),
+    PROPERTY(other_ranks_or_nodes_take_over_the_whole_mass),
+    PROPERTY(what_is_carried_can_be_saved_again),
+    PROPERTY(momentum_moves_with_the_residual),
+    PROPERTY(holders_take_turns),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -281,15 +281,13 @@ static void mistakes_are_refused_and_harmless(void) {
   free_model(&m);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(a_block_is_the_file),
-      PROPERTY(size_and_write_are_local),
-      PROPERTY(a_restored_run_goes_on_bit_for_bit),
-      PROPERTY(other_ranks_take_over_the_whole_mass),
-      PROPERTY(hostile_blocks_are_refused_on_every_rank),
-      PROPERTY(blocks_that_are_missing_are_named),
-      PROPERTY(mistakes_are_refused_and_harmless),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(a_block_is_the_file),
+    PROPERTY(size_and_write_are_local),
+    PROPERTY(a_restored_run_goes_on_bit_for_bit),
+    PROPERTY(other_ranks_take_over_the_whole_mass),
+    PROPERTY(hostile_blocks_are_refused_on_every_rank),
+    PROPERTY(blocks_that_are_missing_are_named),
+    PROPERTY(mistakes_are_refused_and_harmless),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -391,13 +391,11 @@ static void nothing_is_saved_while_a_call_is_under_way(void) {
   lcomm_destroy(c.comm);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(calls_go_on_bit_for_bit),
-      PROPERTY(other_ranks_nodes_and_policies_take_over_all),
-      PROPERTY(what_does_not_match_is_named),
-      PROPERTY(residuals_are_compared_between_the_ranks),
-      PROPERTY(nothing_is_saved_while_a_call_is_under_way),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(calls_go_on_bit_for_bit),
+    PROPERTY(other_ranks_nodes_and_policies_take_over_all),
+    PROPERTY(what_does_not_match_is_named),
+    PROPERTY(residuals_are_compared_between_the_ranks),
+    PROPERTY(nothing_is_saved_while_a_call_is_under_way),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

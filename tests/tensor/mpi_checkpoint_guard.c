@@ -130,11 +130,9 @@ static void codecs_are_kept_where_residuals_move(void) {
   free_model(&after);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(a_restored_run_goes_on_with_the_codecs_of_the_saved_one),
-      PROPERTY(other_tensors_begin_with_the_codec_of_the_policy),
-      PROPERTY(codecs_are_kept_where_residuals_move),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(a_restored_run_goes_on_with_the_codecs_of_the_saved_one),
+    PROPERTY(other_tensors_begin_with_the_codec_of_the_policy),
+    PROPERTY(codecs_are_kept_where_residuals_move),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -318,19 +318,17 @@ static void a_save_before_the_first_step_holds_nothing_and_can_be_loaded(void) {
   remove_folder(&f);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(damaged_files_are_named_on_every_rank),
-      PROPERTY(damaged_files_of_other_ranks_are_refused),
-      PROPERTY(mixed_sets_are_refused),
-      PROPERTY(sets_of_different_sizes_in_one_folder_are_refused),
-      PROPERTY(a_save_into_the_folder_of_other_ranks_is_refused),
-      PROPERTY(a_folder_without_a_state_is_refused),
-      PROPERTY(tensors_that_do_not_match_are_named),
-      PROPERTY(tensors_are_compared_when_a_state_is_loaded),
-      PROPERTY(mistakes_are_refused_and_harmless),
-      PROPERTY(a_save_that_fails_leaves_no_file),
-      PROPERTY(a_save_before_the_first_step_holds_nothing_and_can_be_loaded),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(damaged_files_are_named_on_every_rank),
+    PROPERTY(damaged_files_of_other_ranks_are_refused),
+    PROPERTY(mixed_sets_are_refused),
+    PROPERTY(sets_of_different_sizes_in_one_folder_are_refused),
+    PROPERTY(a_save_into_the_folder_of_other_ranks_is_refused),
+    PROPERTY(a_folder_without_a_state_is_refused),
+    PROPERTY(tensors_that_do_not_match_are_named),
+    PROPERTY(tensors_are_compared_when_a_state_is_loaded),
+    PROPERTY(mistakes_are_refused_and_harmless),
+    PROPERTY(a_save_that_fails_leaves_no_file),
+    PROPERTY(a_save_before_the_first_step_holds_nothing_and_can_be_loaded),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -90,10 +90,8 @@ static void integers_cannot_take_what_was_left(void) {
   remove_folder(&f);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(what_was_left_is_added_to_a_float64_result),
-      PROPERTY(integers_cannot_take_what_was_left),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(what_was_left_is_added_to_a_float64_result),
+    PROPERTY(integers_cannot_take_what_was_left),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

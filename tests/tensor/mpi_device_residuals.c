@@ -14,10 +14,8 @@ static void nothing_is_left_on_the_device(void) {
   require_left_on_device(1);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      RESIDUAL_PROPERTIES,
-      PROPERTY(nothing_is_left_on_the_device),
-  };
-  return pausing_device_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    RESIDUAL_PROPERTIES,
+    PROPERTY(nothing_is_left_on_the_device),
+};
+RUN_PROPERTIES(pausing_device_main, properties)

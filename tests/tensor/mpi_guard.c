@@ -162,14 +162,12 @@ static void frozen_tensors_keep_their_codec(void) {
   free_model(&m);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(a_report_changes_no_bit_and_sums_one_percent),
-      PROPERTY(every_rank_is_told_of_every_tensor),
-      PROPERTY(a_check_makes_nothing),
-      PROPERTY(exact_tensors_and_steps_are_not_checked),
-      PROPERTY(what_is_not_finite_decides_nothing),
-      PROPERTY(frozen_tensors_keep_their_codec),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(a_report_changes_no_bit_and_sums_one_percent),
+    PROPERTY(every_rank_is_told_of_every_tensor),
+    PROPERTY(a_check_makes_nothing),
+    PROPERTY(exact_tensors_and_steps_are_not_checked),
+    PROPERTY(what_is_not_finite_decides_nothing),
+    PROPERTY(frozen_tensors_keep_their_codec),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -72,11 +72,9 @@ static void it_goes_below_the_codec_that_was_chosen(void) {
   free_model(&m);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(top_k_is_judged_by_its_residual),
-      PROPERTY(a_dense_codec_is_judged_by_its_error),
-      PROPERTY(it_goes_below_the_codec_that_was_chosen),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(top_k_is_judged_by_its_residual),
+    PROPERTY(a_dense_codec_is_judged_by_its_error),
+    PROPERTY(it_goes_below_the_codec_that_was_chosen),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -193,13 +193,11 @@ static void a_codec_that_is_too_coarse_does_not_spoil_a_descent(void) {
           exact);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(no_mass_is_lost_on_the_way_to_exact_sums),
-      PROPERTY(only_the_tensor_that_is_beyond_its_limit_changes),
-      PROPERTY(a_tensor_whose_codec_comes_from_a_pattern_falls_back),
-      PROPERTY(a_tensor_comes_back_after_ten_good_checks),
-      PROPERTY(a_codec_that_is_too_coarse_does_not_spoil_a_descent),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(no_mass_is_lost_on_the_way_to_exact_sums),
+    PROPERTY(only_the_tensor_that_is_beyond_its_limit_changes),
+    PROPERTY(a_tensor_whose_codec_comes_from_a_pattern_falls_back),
+    PROPERTY(a_tensor_comes_back_after_ten_good_checks),
+    PROPERTY(a_codec_that_is_too_coarse_does_not_spoil_a_descent),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

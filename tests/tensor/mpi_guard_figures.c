@@ -136,11 +136,9 @@ static void gradients_are_looked_at_with_their_momentum(void) {
   use_sizes(200000, 100000);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(figures_agree_with_the_whole_comparison_within_a_tenth),
-      PROPERTY(figures_of_long_sparse_tensors_agree_too),
-      PROPERTY(gradients_are_looked_at_with_their_momentum),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(figures_agree_with_the_whole_comparison_within_a_tenth),
+    PROPERTY(figures_of_long_sparse_tensors_agree_too),
+    PROPERTY(gradients_are_looked_at_with_their_momentum),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

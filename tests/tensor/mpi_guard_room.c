@@ -47,9 +47,7 @@ static void entries_that_find_no_room_are_counted(void) {
   require(lcomm_destroy(comm) == LCOMM_OK, "%s", lcomm_last_error(NULL));
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(entries_that_find_no_room_are_counted),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(entries_that_find_no_room_are_counted),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

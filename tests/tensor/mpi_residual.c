@@ -275,15 +275,13 @@ static void training_needs_the_residual(void) {
           "exact %g, with %g, without %g", exact.away, with.away, without.away);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(calls_with_a_residual_conserve_the_sum),
-      PROPERTY(a_flush_pays_everything),
-      PROPERTY(they_give_the_bits_of_a_tensor),
-      PROPERTY(those_with_a_name_follow_momentum_clip_and_exempt_as_tensors_do),
-      PROPERTY(momentum_and_clipping_do_not_act_without_a_name),
-      PROPERTY(warm_up_counts_the_calls_of_each_residual),
-      PROPERTY(training_needs_the_residual),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(calls_with_a_residual_conserve_the_sum),
+    PROPERTY(a_flush_pays_everything),
+    PROPERTY(they_give_the_bits_of_a_tensor),
+    PROPERTY(those_with_a_name_follow_momentum_clip_and_exempt_as_tensors_do),
+    PROPERTY(momentum_and_clipping_do_not_act_without_a_name),
+    PROPERTY(warm_up_counts_the_calls_of_each_residual),
+    PROPERTY(training_needs_the_residual),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -185,11 +185,9 @@ static void a_communicator_takes_its_residuals_with_it(void) {
   free_layer(&l);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(many_are_in_flight_among_plain_calls_and_tensors),
-      PROPERTY(residuals_come_and_go),
-      PROPERTY(a_communicator_takes_its_residuals_with_it),
-  };
-  return mpi_property_main_threads(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(many_are_in_flight_among_plain_calls_and_tensors),
+    PROPERTY(residuals_come_and_go),
+    PROPERTY(a_communicator_takes_its_residuals_with_it),
+};
+RUN_PROPERTIES(mpi_property_main_threads, properties)

@@ -114,11 +114,9 @@ static void different_calls_are_named_on_every_rank(void) {
   make_different_calls(lcomm_allreduce_ef, lcomm_allreduce_ef, 1);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(a_second_call_is_refused_while_one_is_under_way),
-      PROPERTY(mistakes_are_refused_and_harmless),
-      PROPERTY(different_calls_are_named_on_every_rank),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(a_second_call_is_refused_while_one_is_under_way),
+    PROPERTY(mistakes_are_refused_and_harmless),
+    PROPERTY(different_calls_are_named_on_every_rank),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

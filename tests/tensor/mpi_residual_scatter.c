@@ -257,13 +257,11 @@ static void mistakes_are_refused(void) {
   require_fine(comm, lcomm_destroy(comm));
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(they_conserve_the_sum),
-      PROPERTY(something_waits_in_the_residuals_between_nodes),
-      PROPERTY(a_rank_keeps_what_its_node_sums_there),
-      PROPERTY(momentum_of_exact_sums_is_that_of_an_optimiser),
-      PROPERTY(mistakes_are_refused),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(they_conserve_the_sum),
+    PROPERTY(something_waits_in_the_residuals_between_nodes),
+    PROPERTY(a_rank_keeps_what_its_node_sums_there),
+    PROPERTY(momentum_of_exact_sums_is_that_of_an_optimiser),
+    PROPERTY(mistakes_are_refused),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

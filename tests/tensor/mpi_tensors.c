@@ -266,17 +266,15 @@ static void different_tensors_are_named_on_every_rank(void) {
   lcomm_destroy(comm);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(error_feedback_conserves_the_sum),
-      PROPERTY(residuals_do_not_grow_with_the_steps),
-      PROPERTY(exact_tensors_leave_no_residual_and_equal_the_sum),
-      PROPERTY(warm_up_steps_are_exact),
-      PROPERTY(a_bad_step_does_not_poison_the_residual),
-      PROPERTY(types_are_not_mixed_in_a_bucket),
-      PROPERTY(tensors_may_be_reported_from_another_thread),
-      PROPERTY(mistakes_with_tensors_are_refused_and_harmless),
-      PROPERTY(different_tensors_are_named_on_every_rank),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(error_feedback_conserves_the_sum),
+    PROPERTY(residuals_do_not_grow_with_the_steps),
+    PROPERTY(exact_tensors_leave_no_residual_and_equal_the_sum),
+    PROPERTY(warm_up_steps_are_exact),
+    PROPERTY(a_bad_step_does_not_poison_the_residual),
+    PROPERTY(types_are_not_mixed_in_a_bucket),
+    PROPERTY(tensors_may_be_reported_from_another_thread),
+    PROPERTY(mistakes_with_tensors_are_refused_and_harmless),
+    PROPERTY(different_tensors_are_named_on_every_rank),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -292,15 +292,13 @@ static void mistakes_are_refused_and_harmless(void) {
   free_model(&m);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(no_mass_is_lost_when_tensors_are_frozen),
-      PROPERTY(no_mass_is_lost_when_tensors_are_added),
-      PROPERTY(frozen_tensors_wait_and_others_go_on_bit_for_bit),
-      PROPERTY(momentum_of_exact_steps_is_kept),
-      PROPERTY(changes_that_are_taken_back_are_none),
-      PROPERTY(ranks_that_differ_say_so_in_one_sentence),
-      PROPERTY(mistakes_are_refused_and_harmless),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(no_mass_is_lost_when_tensors_are_frozen),
+    PROPERTY(no_mass_is_lost_when_tensors_are_added),
+    PROPERTY(frozen_tensors_wait_and_others_go_on_bit_for_bit),
+    PROPERTY(momentum_of_exact_steps_is_kept),
+    PROPERTY(changes_that_are_taken_back_are_none),
+    PROPERTY(ranks_that_differ_say_so_in_one_sentence),
+    PROPERTY(mistakes_are_refused_and_harmless),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

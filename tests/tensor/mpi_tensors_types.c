@@ -177,15 +177,13 @@ static void factors_of_tensors_are_checked(void) {
   lcomm_destroy(comm);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(tensors_of_every_type_and_operation_travel_together),
-      PROPERTY(some_tensors_are_never_compressed),
-      PROPERTY(integers_are_never_clipped),
-      PROPERTY(what_is_not_finite_is_counted_in_float64_too),
-      PROPERTY(integers_have_no_momentum),
-      PROPERTY(another_operation_of_a_tensor_is_named),
-      PROPERTY(factors_of_tensors_are_checked),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(tensors_of_every_type_and_operation_travel_together),
+    PROPERTY(some_tensors_are_never_compressed),
+    PROPERTY(integers_are_never_clipped),
+    PROPERTY(what_is_not_finite_is_counted_in_float64_too),
+    PROPERTY(integers_have_no_momentum),
+    PROPERTY(another_operation_of_a_tensor_is_named),
+    PROPERTY(factors_of_tensors_are_checked),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -289,17 +289,15 @@ static void another_thread_may_report_while_this_one_tests(void) {
   free_model(&m);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(buffers_may_change_in_every_step),
-      PROPERTY(a_buffer_may_be_set_as_long_as_its_tensor_is_not_ready),
-      PROPERTY(bad_buffers_are_refused_and_harmless),
-      PROPERTY(a_buffer_in_two_tensors_of_a_step_is_refused),
-      PROPERTY(a_buffer_that_came_back_may_be_used_again),
-      PROPERTY(one_tensor_is_over_before_the_others_are_ready),
-      PROPERTY(the_first_wait_may_be_any),
-      PROPERTY(a_wait_that_nothing_would_end_is_refused),
-      PROPERTY(another_thread_may_report_while_this_one_tests),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(buffers_may_change_in_every_step),
+    PROPERTY(a_buffer_may_be_set_as_long_as_its_tensor_is_not_ready),
+    PROPERTY(bad_buffers_are_refused_and_harmless),
+    PROPERTY(a_buffer_in_two_tensors_of_a_step_is_refused),
+    PROPERTY(a_buffer_that_came_back_may_be_used_again),
+    PROPERTY(one_tensor_is_over_before_the_others_are_ready),
+    PROPERTY(the_first_wait_may_be_any),
+    PROPERTY(a_wait_that_nothing_would_end_is_refused),
+    PROPERTY(another_thread_may_report_while_this_one_tests),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

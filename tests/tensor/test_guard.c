@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "libcomm/tensor/guard.h"
+#include "tests/support/unit_tests.h"
 
 /* --------------------------------------------------------------- samples */
 
@@ -199,18 +200,16 @@ static void only_good_checks_in_a_row_count(void **state) {
   assert_int_equal(good_checks(&it), 10);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(samples_are_at_most_one_percent),
-      cmocka_unit_test(blocks_lie_in_order_inside_the_tensor),
-      cmocka_unit_test(every_element_has_its_turn),
-      cmocka_unit_test(figures_are_those_of_the_definition),
-      cmocka_unit_test(what_cannot_be_compared_writes_nothing),
-      cmocka_unit_test(the_limit_of_the_error_counts_without_feedback_that_of_the_residual_with),
-      cmocka_unit_test(a_report_changes_nothing),
-      cmocka_unit_test(without_a_milder_codec_it_stays),
-      cmocka_unit_test(a_return_that_was_too_early_takes_twice_as_long),
-      cmocka_unit_test(only_good_checks_in_a_row_count),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(samples_are_at_most_one_percent),
+    cmocka_unit_test(blocks_lie_in_order_inside_the_tensor),
+    cmocka_unit_test(every_element_has_its_turn),
+    cmocka_unit_test(figures_are_those_of_the_definition),
+    cmocka_unit_test(what_cannot_be_compared_writes_nothing),
+    cmocka_unit_test(the_limit_of_the_error_counts_without_feedback_that_of_the_residual_with),
+    cmocka_unit_test(a_report_changes_nothing),
+    cmocka_unit_test(without_a_milder_codec_it_stays),
+    cmocka_unit_test(a_return_that_was_too_early_takes_twice_as_long),
+    cmocka_unit_test(only_good_checks_in_a_row_count),
+};
+RUN_TESTS(tests)

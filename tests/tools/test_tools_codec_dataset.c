@@ -19,6 +19,7 @@
 #include <xxhash.h>
 
 #include "tests/support/temp_folder.h"
+#include "tests/support/unit_tests.h"
 #include "tools/codec/codec_dataset.h"
 #include "tools/codec/codec_feedback.h"
 #include "tools/codec/codec_survey.h"
@@ -301,17 +302,15 @@ static void a_path_that_is_not_there_is_named(void **state) {
   test_free(options);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(tensors_share_buckets_of_25_mib),
-      cmocka_unit_test(a_huge_tensor_is_taken_in_pieces),
-      IN_FOLDER(captures_of_a_bucket_and_rank_are_steps_of_one_stream),
-      IN_FOLDER(tensors_of_other_names_are_another_stream),
-      IN_FOLDER(values_are_repeated_to_fill_a_buffer),
-      IN_FOLDER(a_survey_sees_every_value_of_every_source),
-      IN_FOLDER(tensors_are_measured_each_on_its_own_values),
-      IN_FOLDER(error_feedback_keeps_the_sum_of_steps_close),
-      IN_FOLDER(a_path_that_is_not_there_is_named),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(tensors_share_buckets_of_25_mib),
+    cmocka_unit_test(a_huge_tensor_is_taken_in_pieces),
+    IN_FOLDER(captures_of_a_bucket_and_rank_are_steps_of_one_stream),
+    IN_FOLDER(tensors_of_other_names_are_another_stream),
+    IN_FOLDER(values_are_repeated_to_fill_a_buffer),
+    IN_FOLDER(a_survey_sees_every_value_of_every_source),
+    IN_FOLDER(tensors_are_measured_each_on_its_own_values),
+    IN_FOLDER(error_feedback_keeps_the_sum_of_steps_close),
+    IN_FOLDER(a_path_that_is_not_there_is_named),
+};
+RUN_TESTS(tests)

@@ -3,6 +3,7 @@
 
 /* Layer lists, captures and folders as sources of codec_bench. */
 
+#include "tests/support/unit_tests.h"
 #include "tests/tools/source_files.h"
 
 /* ------------------------------------------------------------- layer lists */
@@ -323,22 +324,20 @@ static void a_long_path_leaves_room_for_the_reason(void **state) {
   check_sentence(error, "...aaa", "cannot be opened");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      IN_FOLDER(a_layer_list_names_values_and_gaps),
-      IN_FOLDER(a_list_splits_npy_files_of_any_type),
-      IN_FOLDER(lists_that_do_not_fit_are_refused),
-      IN_FOLDER(a_meta_json_beside_a_raw_file_names_its_tensors),
-      IN_FOLDER(a_capture_tells_where_it_comes_from),
-      cmocka_unit_test(values_of_a_capture_begin_at_a_multiple_of_64_bytes),
-      cmocka_unit_test(a_capture_shorter_than_its_header_is_refused),
-      cmocka_unit_test(a_damaged_capture_is_refused),
-      cmocka_unit_test(a_capture_whose_numbers_lie_is_refused),
-      IN_FOLDER(a_folder_stands_for_its_files_in_name_order),
-      IN_FOLDER(a_file_stands_for_itself),
-      IN_FOLDER(what_is_no_readable_file_is_refused),
-      IN_FOLDER(files_that_name_their_tensors_take_no_list),
-      cmocka_unit_test(a_long_path_leaves_room_for_the_reason),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER(a_layer_list_names_values_and_gaps),
+    IN_FOLDER(a_list_splits_npy_files_of_any_type),
+    IN_FOLDER(lists_that_do_not_fit_are_refused),
+    IN_FOLDER(a_meta_json_beside_a_raw_file_names_its_tensors),
+    IN_FOLDER(a_capture_tells_where_it_comes_from),
+    cmocka_unit_test(values_of_a_capture_begin_at_a_multiple_of_64_bytes),
+    cmocka_unit_test(a_capture_shorter_than_its_header_is_refused),
+    cmocka_unit_test(a_damaged_capture_is_refused),
+    cmocka_unit_test(a_capture_whose_numbers_lie_is_refused),
+    IN_FOLDER(a_folder_stands_for_its_files_in_name_order),
+    IN_FOLDER(a_file_stands_for_itself),
+    IN_FOLDER(what_is_no_readable_file_is_refused),
+    IN_FOLDER(files_that_name_their_tensors_take_no_list),
+    cmocka_unit_test(a_long_path_leaves_room_for_the_reason),
+};
+RUN_TESTS(tests)

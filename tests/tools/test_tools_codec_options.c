@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/support/unit_tests.h"
 #include "tools/codec/codec_options.h"
 #include "tools/common/tool_units.h"
 
@@ -245,21 +246,19 @@ static void numbers_are_written_with_fitting_units(void **state) {
   assert_string_equal(tool_units_seconds(0.9999, text), "1 s");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(nothing_given_measures_all_codecs_on_synthetic_values),
-      cmocka_unit_test(codecs_are_taken_in_their_order),
-      cmocka_unit_test(of_a_policy_its_codec_on_the_network_is_taken),
-      cmocka_unit_test(paths_and_options_come_in_any_order),
-      cmocka_unit_test(a_distribution_can_have_a_count_and_a_seed),
-      cmocka_unit_test(sizes_are_sorted_and_whole_pages),
-      cmocka_unit_test(tables_are_taken_in_their_own_order),
-      cmocka_unit_test(help_wins),
-      cmocka_unit_test(every_mistake_has_a_sentence_that_names_it),
-      cmocka_unit_test(more_codecs_than_fit_are_refused),
-      cmocka_unit_test(sizes_have_units_of_1024),
-      cmocka_unit_test(bandwidths_are_bits_or_bytes),
-      cmocka_unit_test(numbers_are_written_with_fitting_units),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(nothing_given_measures_all_codecs_on_synthetic_values),
+    cmocka_unit_test(codecs_are_taken_in_their_order),
+    cmocka_unit_test(of_a_policy_its_codec_on_the_network_is_taken),
+    cmocka_unit_test(paths_and_options_come_in_any_order),
+    cmocka_unit_test(a_distribution_can_have_a_count_and_a_seed),
+    cmocka_unit_test(sizes_are_sorted_and_whole_pages),
+    cmocka_unit_test(tables_are_taken_in_their_own_order),
+    cmocka_unit_test(help_wins),
+    cmocka_unit_test(every_mistake_has_a_sentence_that_names_it),
+    cmocka_unit_test(more_codecs_than_fit_are_refused),
+    cmocka_unit_test(sizes_have_units_of_1024),
+    cmocka_unit_test(bandwidths_are_bits_or_bytes),
+    cmocka_unit_test(numbers_are_written_with_fitting_units),
+};
+RUN_TESTS(tests)

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/unit_tests.h"
 #include "tests/support/written_text.h"
 #include "tools/codec/codec_csv.h"
 #include "tools/codec/codec_json.h"
@@ -344,20 +345,18 @@ static void exact_values_need_no_codec_in_a_prediction(void **state) {
 
 #define WITH_RESULTS(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(columns_are_aligned_and_cells_harmless),
-      cmocka_unit_test(colours_are_only_where_they_are_wanted),
-      cmocka_unit_test(a_bar_fits_the_terminal),
-      cmocka_unit_test(labels_of_a_crowd_can_be_read),
-      cmocka_unit_test(labels_at_the_edge_stay_inside),
-      cmocka_unit_test(no_text_ends_a_string_of_gnuplot),
-      WITH_RESULTS(every_line_of_csv_has_eleven_fields),
-      WITH_RESULTS(json_has_all_that_was_measured),
-      WITH_RESULTS(the_report_names_every_codec_and_has_no_colours_in_a_file),
-      WITH_RESULTS(a_plot_has_a_label_for_every_codec_in_both_panels),
-      WITH_RESULTS(exact_values_need_no_codec_in_a_prediction),
-      WITH_RESULTS(the_fastest_table_at_the_largest_size_speaks_for_a_codec),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(columns_are_aligned_and_cells_harmless),
+    cmocka_unit_test(colours_are_only_where_they_are_wanted),
+    cmocka_unit_test(a_bar_fits_the_terminal),
+    cmocka_unit_test(labels_of_a_crowd_can_be_read),
+    cmocka_unit_test(labels_at_the_edge_stay_inside),
+    cmocka_unit_test(no_text_ends_a_string_of_gnuplot),
+    WITH_RESULTS(every_line_of_csv_has_eleven_fields),
+    WITH_RESULTS(json_has_all_that_was_measured),
+    WITH_RESULTS(the_report_names_every_codec_and_has_no_colours_in_a_file),
+    WITH_RESULTS(a_plot_has_a_label_for_every_codec_in_both_panels),
+    WITH_RESULTS(exact_values_need_no_codec_in_a_prediction),
+    WITH_RESULTS(the_fastest_table_at_the_largest_size_speaks_for_a_codec),
+};
+RUN_TESTS(tests)

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tests/support/unit_tests.h"
 #include "tools/codec/codec_predict.h"
 
 enum { VALUES = 100 << 20 };
@@ -126,14 +127,12 @@ static void the_verdict_says_why(void **state) {
   verdict(16.0, 1000e9, 1e9, "as fast as bf16");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(times_are_those_of_the_two_phase_model),
-      cmocka_unit_test(an_exact_codec_costs_no_time),
-      cmocka_unit_test(it_pays_below_its_limit_and_not_above),
-      cmocka_unit_test(more_bytes_than_bf16_never_pay),
-      cmocka_unit_test(the_baseline_is_what_has_to_be_beaten),
-      cmocka_unit_test(the_verdict_says_why),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(times_are_those_of_the_two_phase_model),
+    cmocka_unit_test(an_exact_codec_costs_no_time),
+    cmocka_unit_test(it_pays_below_its_limit_and_not_above),
+    cmocka_unit_test(more_bytes_than_bf16_never_pay),
+    cmocka_unit_test(the_baseline_is_what_has_to_be_beaten),
+    cmocka_unit_test(the_verdict_says_why),
+};
+RUN_TESTS(tests)

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "codecs/codec_topk_payload.h"
+#include "tests/support/unit_tests.h"
 #include "tools/codec/codec_entropy.h"
 #include "tools/codec/codec_quality.h"
 #include "tools/codec/codec_synthetic.h"
@@ -351,24 +352,22 @@ static void a_codec_that_cannot_take_so_many_values_says_so(void **state) {
   lcomm_under_test_destroy(NULL);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(figures_are_those_of_the_definitions),
-      cmocka_unit_test(what_is_not_finite_is_counted_and_spoils_no_sum),
-      cmocka_unit_test(a_nan_in_place_of_a_value_is_not_flushed_to_zero),
-      cmocka_unit_test(nothing_at_all_is_exact),
-      cmocka_unit_test(parts_merge_to_the_whole),
-      cmocka_unit_test(entropy_of_equal_symbols_is_their_logarithm),
-      cmocka_unit_test(positions_of_one_in_a_hundred_take_8_bits),
-      cmocka_unit_test(limits_count_codes_and_scales),
-      cmocka_unit_test(no_limit_is_above_the_payload),
-      cmocka_unit_test(every_codec_arrives_as_close_as_it_should),
-      cmocka_unit_test(add_is_decode_and_add),
-      cmocka_unit_test(reset_forgets_what_was_not_sent),
-      cmocka_unit_test(sizes_of_a_sparse_payload_add_up),
-      cmocka_unit_test(all_of_the_coded_positions_are_counted),
-      cmocka_unit_test(top_k_keeps_its_share_of_every_segment),
-      cmocka_unit_test(a_codec_that_cannot_take_so_many_values_says_so),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(figures_are_those_of_the_definitions),
+    cmocka_unit_test(what_is_not_finite_is_counted_and_spoils_no_sum),
+    cmocka_unit_test(a_nan_in_place_of_a_value_is_not_flushed_to_zero),
+    cmocka_unit_test(nothing_at_all_is_exact),
+    cmocka_unit_test(parts_merge_to_the_whole),
+    cmocka_unit_test(entropy_of_equal_symbols_is_their_logarithm),
+    cmocka_unit_test(positions_of_one_in_a_hundred_take_8_bits),
+    cmocka_unit_test(limits_count_codes_and_scales),
+    cmocka_unit_test(no_limit_is_above_the_payload),
+    cmocka_unit_test(every_codec_arrives_as_close_as_it_should),
+    cmocka_unit_test(add_is_decode_and_add),
+    cmocka_unit_test(reset_forgets_what_was_not_sent),
+    cmocka_unit_test(sizes_of_a_sparse_payload_add_up),
+    cmocka_unit_test(all_of_the_coded_positions_are_counted),
+    cmocka_unit_test(top_k_keeps_its_share_of_every_segment),
+    cmocka_unit_test(a_codec_that_cannot_take_so_many_values_says_so),
+};
+RUN_TESTS(tests)

@@ -3,6 +3,7 @@
 
 /* Files as sources of codec_bench: raw, npy and safetensors. */
 
+#include "tests/support/unit_tests.h"
 #include "tests/tools/source_files.h"
 
 /* ------------------------------------------------------------------ values */
@@ -343,18 +344,16 @@ static void safetensors_that_do_not_add_up_are_refused(void **state) {
   check_unparsed(lcomm_source_parse_safetensors, &b, LCOMM_ERR_WIRE, "7 bytes");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      IN_FOLDER(float32_is_read_bit_for_bit),
-      IN_FOLDER(extensions_tell_the_type),
-      cmocka_unit_test(every_16_bit_value_is_read_exactly),
-      cmocka_unit_test(float64_is_rounded_to_nearest_even),
-      IN_FOLDER(any_range_reads_the_same_values),
-      cmocka_unit_test(names_are_utf8_without_control_characters),
-      cmocka_unit_test(npy_of_any_shape_order_and_version_is_read),
-      cmocka_unit_test(npy_that_is_not_understood_is_refused),
-      IN_FOLDER(safetensors_are_read_in_the_order_of_their_data),
-      cmocka_unit_test(safetensors_that_do_not_add_up_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER(float32_is_read_bit_for_bit),
+    IN_FOLDER(extensions_tell_the_type),
+    cmocka_unit_test(every_16_bit_value_is_read_exactly),
+    cmocka_unit_test(float64_is_rounded_to_nearest_even),
+    IN_FOLDER(any_range_reads_the_same_values),
+    cmocka_unit_test(names_are_utf8_without_control_characters),
+    cmocka_unit_test(npy_of_any_shape_order_and_version_is_read),
+    cmocka_unit_test(npy_that_is_not_understood_is_refused),
+    IN_FOLDER(safetensors_are_read_in_the_order_of_their_data),
+    cmocka_unit_test(safetensors_that_do_not_add_up_are_refused),
+};
+RUN_TESTS(tests)

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "kernels/element.h"
+#include "tests/support/unit_tests.h"
 #include "tools/codec/codec_source.h"
 
 enum { COUNT = 1 << 20 };
@@ -295,19 +296,17 @@ static void impossible_counts_are_refused(void **state) {
   lcomm_source_close(open_kind(LCOMM_SYNTHETIC_NORMAL, 0, LCOMM_SYNTHETIC_COUNT_MAX));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(any_part_is_what_the_whole_has_there),
-      cmocka_unit_test(a_tensor_is_read_as_it_is_filled),
-      cmocka_unit_test(seeds_and_kinds_give_unrelated_values),
-      cmocka_unit_test(distributions_have_their_moments_and_tails),
-      cmocka_unit_test(constant_is_constant_and_sparse_is_99_percent_zeros),
-      cmocka_unit_test(bits_hold_everything_a_float_can_be),
-      cmocka_unit_test(layers_have_many_sizes_and_scales),
-      cmocka_unit_test(elements_of_a_row_are_the_mixture),
-      cmocka_unit_test(small_sources_have_layers_too),
-      cmocka_unit_test(kinds_are_found_by_their_names),
-      cmocka_unit_test(impossible_counts_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(any_part_is_what_the_whole_has_there),
+    cmocka_unit_test(a_tensor_is_read_as_it_is_filled),
+    cmocka_unit_test(seeds_and_kinds_give_unrelated_values),
+    cmocka_unit_test(distributions_have_their_moments_and_tails),
+    cmocka_unit_test(constant_is_constant_and_sparse_is_99_percent_zeros),
+    cmocka_unit_test(bits_hold_everything_a_float_can_be),
+    cmocka_unit_test(layers_have_many_sizes_and_scales),
+    cmocka_unit_test(elements_of_a_row_are_the_mixture),
+    cmocka_unit_test(small_sources_have_layers_too),
+    cmocka_unit_test(kinds_are_found_by_their_names),
+    cmocka_unit_test(impossible_counts_are_refused),
+};
+RUN_TESTS(tests)

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "kernels/element.h"
+#include "tests/support/unit_tests.h"
 #include "tests/support/written_text.h"
 #include "tools/common/tool_element.h"
 #include "tools/common/tool_json.h"
@@ -142,13 +143,11 @@ static void elements_are_rounded_as_the_library_rounds(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(options_set_their_members),
-      cmocka_unit_test(mistakes_are_named),
-      cmocka_unit_test(a_line_of_json_has_all_kinds_of_values),
-      cmocka_unit_test(what_has_no_parent_breaks_the_document),
-      cmocka_unit_test(elements_are_rounded_as_the_library_rounds),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(options_set_their_members),
+    cmocka_unit_test(mistakes_are_named),
+    cmocka_unit_test(a_line_of_json_has_all_kinds_of_values),
+    cmocka_unit_test(what_has_no_parent_breaks_the_document),
+    cmocka_unit_test(elements_are_rounded_as_the_library_rounds),
+};
+RUN_TESTS(tests)

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/unit_tests.h"
 #include "tools/experiment/experiment_answer.h"
 #include "tools/experiment/experiment_estimate.h"
 #include "tools/experiment/experiment_file.h"
@@ -485,25 +486,23 @@ static void a_process_ends_in_one_of_its_ways(void **state) {
   assert_true(outcome.seconds < 50.0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_file_is_read),
-      cmocka_unit_test(a_mistake_is_told_with_its_line),
-      cmocka_unit_test(a_file_that_is_not_there_is_named),
-      cmocka_unit_test(ready_made_files_are_right),
-      cmocka_unit_test(every_combination_runs_once_in_each_repetition),
-      cmocka_unit_test(a_command_has_what_the_case_says),
-      cmocka_unit_test(faster_links_take_less_time),
-      cmocka_unit_test(a_training_is_read),
-      cmocka_unit_test(collectives_are_read_as_document_or_lines),
-      cmocka_unit_test(nonsense_is_no_result),
-      cmocka_unit_test(the_answer_says_what_pays_and_from_where_on_nothing),
-      cmocka_unit_test(the_answer_says_that_nothing_pays),
-      cmocka_unit_test(the_answer_says_by_itself_what_does_not_pay),
-      cmocka_unit_test(what_loses_is_red_and_where_it_begins_is_marked),
-      cmocka_unit_test(failed_runs_are_left_out_of_means),
-      cmocka_unit_test(reports_show_losses_and_failures_and_mixed_machines),
-      cmocka_unit_test(a_process_ends_in_one_of_its_ways),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_file_is_read),
+    cmocka_unit_test(a_mistake_is_told_with_its_line),
+    cmocka_unit_test(a_file_that_is_not_there_is_named),
+    cmocka_unit_test(ready_made_files_are_right),
+    cmocka_unit_test(every_combination_runs_once_in_each_repetition),
+    cmocka_unit_test(a_command_has_what_the_case_says),
+    cmocka_unit_test(faster_links_take_less_time),
+    cmocka_unit_test(a_training_is_read),
+    cmocka_unit_test(collectives_are_read_as_document_or_lines),
+    cmocka_unit_test(nonsense_is_no_result),
+    cmocka_unit_test(the_answer_says_what_pays_and_from_where_on_nothing),
+    cmocka_unit_test(the_answer_says_that_nothing_pays),
+    cmocka_unit_test(the_answer_says_by_itself_what_does_not_pay),
+    cmocka_unit_test(what_loses_is_red_and_where_it_begins_is_marked),
+    cmocka_unit_test(failed_runs_are_left_out_of_means),
+    cmocka_unit_test(reports_show_losses_and_failures_and_mixed_machines),
+    cmocka_unit_test(a_process_ends_in_one_of_its_ways),
+};
+RUN_TESTS(tests)

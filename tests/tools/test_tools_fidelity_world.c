@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/unit_tests.h"
 #include "tools/fidelity/fidelity_meeting.h"
 #include "tools/fidelity/fidelity_train.h"
 #include "tools/fidelity/fidelity_world.h"
@@ -222,17 +223,15 @@ static void a_batch_that_cannot_be_spread_is_refused(void **state) {
   assert_non_null(strstr(why.text, "3 workers"));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(ranks_gather_what_all_of_them_have),
-      cmocka_unit_test(nobody_waits_for_a_rank_that_has_left),
-      cmocka_unit_test(exact_sums_are_the_averages),
-      cmocka_unit_test(what_workers_do_not_send_is_in_their_residuals),
-      cmocka_unit_test(sixteen_workers_are_served_by_one_thread),
-      cmocka_unit_test(a_policy_that_makes_no_sense_is_said),
-      cmocka_unit_test(equal_cells_have_equal_outcomes),
-      cmocka_unit_test(training_learns_and_sees_the_same_images_in_all_worlds),
-      cmocka_unit_test(a_batch_that_cannot_be_spread_is_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ranks_gather_what_all_of_them_have),
+    cmocka_unit_test(nobody_waits_for_a_rank_that_has_left),
+    cmocka_unit_test(exact_sums_are_the_averages),
+    cmocka_unit_test(what_workers_do_not_send_is_in_their_residuals),
+    cmocka_unit_test(sixteen_workers_are_served_by_one_thread),
+    cmocka_unit_test(a_policy_that_makes_no_sense_is_said),
+    cmocka_unit_test(equal_cells_have_equal_outcomes),
+    cmocka_unit_test(training_learns_and_sees_the_same_images_in_all_worlds),
+    cmocka_unit_test(a_batch_that_cannot_be_spread_is_refused),
+};
+RUN_TESTS(tests)

@@ -14,6 +14,7 @@
 
 #include <math.h>
 
+#include "tests/support/unit_tests.h"
 #include "tools/common/tool_timing.h"
 #include "tools/perf/perf_backend.h"
 #include "tools/perf/perf_report.h"
@@ -190,19 +191,17 @@ static void a_plan_is_told_by_codec_and_algorithm(void **state) {
   assert_string_equal(words, ", ");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(bus_factors_are_those_of_nccl_tests),
-      cmocka_unit_test(bandwidths_are_those_of_the_median),
-      cmocka_unit_test(a_size_is_that_of_the_largest_buffer),
-      cmocka_unit_test(buffers_hold_what_the_calls_need),
-      cmocka_unit_test(percentiles_lie_between_neighbours),
-      cmocka_unit_test(a_median_sorts_first),
-      cmocka_unit_test(what_hides_is_what_the_computation_did_not_wait_for),
-      cmocka_unit_test(the_ratio_is_that_between_nodes_if_there_are_several),
-      cmocka_unit_test(messages_and_seconds_are_those_of_one_operation),
-      cmocka_unit_test(policies_that_change_nothing_are_known),
-      cmocka_unit_test(a_plan_is_told_by_codec_and_algorithm),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(bus_factors_are_those_of_nccl_tests),
+    cmocka_unit_test(bandwidths_are_those_of_the_median),
+    cmocka_unit_test(a_size_is_that_of_the_largest_buffer),
+    cmocka_unit_test(buffers_hold_what_the_calls_need),
+    cmocka_unit_test(percentiles_lie_between_neighbours),
+    cmocka_unit_test(a_median_sorts_first),
+    cmocka_unit_test(what_hides_is_what_the_computation_did_not_wait_for),
+    cmocka_unit_test(the_ratio_is_that_between_nodes_if_there_are_several),
+    cmocka_unit_test(messages_and_seconds_are_those_of_one_operation),
+    cmocka_unit_test(policies_that_change_nothing_are_known),
+    cmocka_unit_test(a_plan_is_told_by_codec_and_algorithm),
+};
+RUN_TESTS(tests)

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/unit_tests.h"
 #include "tests/support/written_text.h"
 #include "tools/perf/perf_options.h"
 #include "tools/perf/perf_values.h"
@@ -347,27 +348,25 @@ static void of_a_mistake_the_boot_is_known(void **state) {
   assert_int_equal(options.boot, LCOMM_PERF_BOOT_ENV);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(nothing_given_measures_one_exact_size_in_place),
-      cmocka_unit_test(an_all_to_all_has_two_buffers_unless_asked_otherwise),
-      cmocka_unit_test(letters_and_words_mean_what_they_mean_in_nccl_tests),
-      cmocka_unit_test(check_stands_alone_or_has_a_number),
-      cmocka_unit_test(all_stands_for_every_operation_and_type),
-      cmocka_unit_test(types_have_the_names_of_both_libraries),
-      cmocka_unit_test(policies_keep_their_order),
-      cmocka_unit_test(sixteen_policies_fit_and_no_more),
-      cmocka_unit_test(the_other_options_are_read),
-      cmocka_unit_test(a_computation_is_a_share_or_a_time),
-      cmocka_unit_test(lateness_is_a_time),
-      cmocka_unit_test(buffers_are_of_malloc_or_of_the_library),
-      cmocka_unit_test(through_mpi_there_is_no_policy),
-      cmocka_unit_test(sizes_go_on_by_a_factor_or_by_steps),
-      cmocka_unit_test(help_wins),
-      cmocka_unit_test(help_names_what_belongs_to_the_collective),
-      cmocka_unit_test(every_mistake_has_one_sentence_that_names_it),
-      cmocka_unit_test(mpi_moves_what_it_cannot_sum),
-      cmocka_unit_test(of_a_mistake_the_boot_is_known),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(nothing_given_measures_one_exact_size_in_place),
+    cmocka_unit_test(an_all_to_all_has_two_buffers_unless_asked_otherwise),
+    cmocka_unit_test(letters_and_words_mean_what_they_mean_in_nccl_tests),
+    cmocka_unit_test(check_stands_alone_or_has_a_number),
+    cmocka_unit_test(all_stands_for_every_operation_and_type),
+    cmocka_unit_test(types_have_the_names_of_both_libraries),
+    cmocka_unit_test(policies_keep_their_order),
+    cmocka_unit_test(sixteen_policies_fit_and_no_more),
+    cmocka_unit_test(the_other_options_are_read),
+    cmocka_unit_test(a_computation_is_a_share_or_a_time),
+    cmocka_unit_test(lateness_is_a_time),
+    cmocka_unit_test(buffers_are_of_malloc_or_of_the_library),
+    cmocka_unit_test(through_mpi_there_is_no_policy),
+    cmocka_unit_test(sizes_go_on_by_a_factor_or_by_steps),
+    cmocka_unit_test(help_wins),
+    cmocka_unit_test(help_names_what_belongs_to_the_collective),
+    cmocka_unit_test(every_mistake_has_one_sentence_that_names_it),
+    cmocka_unit_test(mpi_moves_what_it_cannot_sum),
+    cmocka_unit_test(of_a_mistake_the_boot_is_known),
+};
+RUN_TESTS(tests)

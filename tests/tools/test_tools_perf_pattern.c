@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/unit_tests.h"
 #include "tools/common/tool_element.h"
 #include "tools/perf/perf_buffers.h"
 #include "tools/perf/perf_pattern.h"
@@ -291,18 +292,16 @@ static void recorded_values_are_repeated(void **state) {
   lcomm_perf_buffers_free(&buffers);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_result_is_known),
-      cmocka_unit_test(sums_need_no_rounding_in_their_type),
-      cmocka_unit_test(averages_of_halves_may_be_rounded_once),
-      cmocka_unit_test(nan_is_wrong),
-      cmocka_unit_test(values_are_spread_and_differ_between_ranks),
-      cmocka_unit_test(in_place_the_smaller_part_lies_in_the_larger_one),
-      cmocka_unit_test(slots_and_two_buffers_do_not_overlap),
-      cmocka_unit_test(an_input_comes_back_and_old_results_go),
-      cmocka_unit_test(large_slots_are_few),
-      cmocka_unit_test(recorded_values_are_repeated),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_result_is_known),
+    cmocka_unit_test(sums_need_no_rounding_in_their_type),
+    cmocka_unit_test(averages_of_halves_may_be_rounded_once),
+    cmocka_unit_test(nan_is_wrong),
+    cmocka_unit_test(values_are_spread_and_differ_between_ranks),
+    cmocka_unit_test(in_place_the_smaller_part_lies_in_the_larger_one),
+    cmocka_unit_test(slots_and_two_buffers_do_not_overlap),
+    cmocka_unit_test(an_input_comes_back_and_old_results_go),
+    cmocka_unit_test(large_slots_are_few),
+    cmocka_unit_test(recorded_values_are_repeated),
+};
+RUN_TESTS(tests)

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/support/unit_tests.h"
 #include "tools/simulation/simulate_study.h"
 
 /* ----------------------------------------------------------------- events */
@@ -361,26 +362,24 @@ static void bad_options_are_refused_with_a_sentence(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(events_come_by_time_then_by_order),
-      cmocka_unit_test(a_queue_gives_back_what_came_first),
-      cmocka_unit_test(a_message_takes_latency_and_bytes_over_rate),
-      cmocka_unit_test(senders_share_the_link_of_a_receiver),
-      cmocka_unit_test(a_sender_shares_its_link_among_receivers),
-      cmocka_unit_test(a_link_is_full_duplex),
-      cmocka_unit_test(packets_have_headers_on_the_wire),
-      cmocka_unit_test(a_burst_passes_at_once_after_a_pause),
-      cmocka_unit_test(a_processor_handles_the_beginning_at_once_and_the_rest_later),
-      cmocka_unit_test(every_name_of_a_link_is_known),
-      cmocka_unit_test(speeds_of_the_largest_size_are_taken),
-      cmocka_unit_test(bad_speeds_are_refused_and_change_nothing),
-      cmocka_unit_test(a_formula_spreads_parameters_and_time),
-      cmocka_unit_test(a_workload_is_read_in_its_order),
-      cmocka_unit_test(a_bad_workload_is_refused_with_a_sentence),
-      cmocka_unit_test(a_trace_says_when_gradients_were_made),
-      cmocka_unit_test(a_sweep_doubles),
-      cmocka_unit_test(bad_options_are_refused_with_a_sentence),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(events_come_by_time_then_by_order),
+    cmocka_unit_test(a_queue_gives_back_what_came_first),
+    cmocka_unit_test(a_message_takes_latency_and_bytes_over_rate),
+    cmocka_unit_test(senders_share_the_link_of_a_receiver),
+    cmocka_unit_test(a_sender_shares_its_link_among_receivers),
+    cmocka_unit_test(a_link_is_full_duplex),
+    cmocka_unit_test(packets_have_headers_on_the_wire),
+    cmocka_unit_test(a_burst_passes_at_once_after_a_pause),
+    cmocka_unit_test(a_processor_handles_the_beginning_at_once_and_the_rest_later),
+    cmocka_unit_test(every_name_of_a_link_is_known),
+    cmocka_unit_test(speeds_of_the_largest_size_are_taken),
+    cmocka_unit_test(bad_speeds_are_refused_and_change_nothing),
+    cmocka_unit_test(a_formula_spreads_parameters_and_time),
+    cmocka_unit_test(a_workload_is_read_in_its_order),
+    cmocka_unit_test(a_bad_workload_is_refused_with_a_sentence),
+    cmocka_unit_test(a_trace_says_when_gradients_were_made),
+    cmocka_unit_test(a_sweep_doubles),
+    cmocka_unit_test(bad_options_are_refused_with_a_sentence),
+};
+RUN_TESTS(tests)

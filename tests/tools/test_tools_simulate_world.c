@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "codecs/wire.h"
+#include "tests/support/unit_tests.h"
 #include "tools/simulation/simulate_engine.h"
 #include "tools/simulation/simulate_links.h"
 
@@ -311,19 +312,17 @@ static void what_cannot_be_simulated_is_refused_with_a_sentence(void **state) {
   lcomm_topo_free(&topo);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(bytes_are_those_of_the_plans),
-      cmocka_unit_test(bytes_follow_the_wire_limit),
-      cmocka_unit_test(a_long_sum_takes_the_time_of_the_wire),
-      cmocka_unit_test(two_nodes_take_a_latency_and_the_time_of_the_wire),
-      cmocka_unit_test(a_slower_link_or_codec_is_never_faster),
-      cmocka_unit_test(communication_hides_behind_a_long_backward_pass),
-      cmocka_unit_test(processors_that_are_shared_are_slower),
-      cmocka_unit_test(steps_that_follow_each_other_take_alike),
-      cmocka_unit_test(one_node_stands_for_all),
-      cmocka_unit_test(a_simulation_gives_the_same_every_time),
-      cmocka_unit_test(what_cannot_be_simulated_is_refused_with_a_sentence),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(bytes_are_those_of_the_plans),
+    cmocka_unit_test(bytes_follow_the_wire_limit),
+    cmocka_unit_test(a_long_sum_takes_the_time_of_the_wire),
+    cmocka_unit_test(two_nodes_take_a_latency_and_the_time_of_the_wire),
+    cmocka_unit_test(a_slower_link_or_codec_is_never_faster),
+    cmocka_unit_test(communication_hides_behind_a_long_backward_pass),
+    cmocka_unit_test(processors_that_are_shared_are_slower),
+    cmocka_unit_test(steps_that_follow_each_other_take_alike),
+    cmocka_unit_test(one_node_stands_for_all),
+    cmocka_unit_test(a_simulation_gives_the_same_every_time),
+    cmocka_unit_test(what_cannot_be_simulated_is_refused_with_a_sentence),
+};
+RUN_TESTS(tests)

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tests/support/unit_tests.h"
 #include "tools/codec/codec_quickselect.h"
 #include "tools/common/tool_timing.h"
 
@@ -198,15 +199,13 @@ static void quickselect_keeps_any_number(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(variants_take_turns_after_a_warm_up),
-      cmocka_unit_test(the_warm_up_is_not_counted),
-      cmocka_unit_test(a_spread_knows_its_median),
-      cmocka_unit_test(ratios_are_taken_of_neighbours),
-      cmocka_unit_test(quickselect_keeps_the_largest_in_order),
-      cmocka_unit_test(quickselect_takes_few_values),
-      cmocka_unit_test(quickselect_keeps_any_number),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(variants_take_turns_after_a_warm_up),
+    cmocka_unit_test(the_warm_up_is_not_counted),
+    cmocka_unit_test(a_spread_knows_its_median),
+    cmocka_unit_test(ratios_are_taken_of_neighbours),
+    cmocka_unit_test(quickselect_keeps_the_largest_in_order),
+    cmocka_unit_test(quickselect_takes_few_values),
+    cmocka_unit_test(quickselect_keeps_any_number),
+};
+RUN_TESTS(tests)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "libcomm/topo/topo.h"
+#include "tests/support/unit_tests.h"
 #include "tests/topo/topo_fixtures.h"
 
 enum { RANKS_MAX = 64 };
@@ -451,27 +452,25 @@ static void free_may_be_called_twice(void **state) {
   assert_int_equal(topo.size, 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(ranks_of_one_host_form_a_node),
-      cmocka_unit_test(the_hash_and_not_the_name_tells_hosts_apart),
-      cmocka_unit_test(forced_nodes_cut_ranks_into_equal_runs),
-      cmocka_unit_test(impossible_numbers_are_refused),
-      cmocka_unit_test(names_from_peers_are_made_safe),
-      cmocka_unit_test(links_are_self_shm_or_net),
-      cmocka_unit_test(a_node_group_holds_its_ranks_in_order),
-      cmocka_unit_test(text_has_one_line_for_each_node),
-      cmocka_unit_test(printing_keeps_to_its_buffer),
-      cmocka_unit_test(text_loads_back_into_an_equal_topology),
-      cmocka_unit_test(text_by_hand_may_be_spaced_and_unsorted),
-      cmocka_unit_test(malformed_text_is_refused_by_line),
-      cmocka_unit_test(a_gap_of_any_width_is_refused),
-      cmocka_unit_test(long_host_names_are_refused),
-      cmocka_unit_test(at_most_a_million_ranks_load),
-      cmocka_unit_test(an_identity_is_stable_and_has_no_stray_bytes),
-      cmocka_unit_test(hostid_replaces_the_identity),
-      cmocka_unit_test(a_long_hostid_is_cut_for_people_only),
-      cmocka_unit_test(free_may_be_called_twice),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ranks_of_one_host_form_a_node),
+    cmocka_unit_test(the_hash_and_not_the_name_tells_hosts_apart),
+    cmocka_unit_test(forced_nodes_cut_ranks_into_equal_runs),
+    cmocka_unit_test(impossible_numbers_are_refused),
+    cmocka_unit_test(names_from_peers_are_made_safe),
+    cmocka_unit_test(links_are_self_shm_or_net),
+    cmocka_unit_test(a_node_group_holds_its_ranks_in_order),
+    cmocka_unit_test(text_has_one_line_for_each_node),
+    cmocka_unit_test(printing_keeps_to_its_buffer),
+    cmocka_unit_test(text_loads_back_into_an_equal_topology),
+    cmocka_unit_test(text_by_hand_may_be_spaced_and_unsorted),
+    cmocka_unit_test(malformed_text_is_refused_by_line),
+    cmocka_unit_test(a_gap_of_any_width_is_refused),
+    cmocka_unit_test(long_host_names_are_refused),
+    cmocka_unit_test(at_most_a_million_ranks_load),
+    cmocka_unit_test(an_identity_is_stable_and_has_no_stray_bytes),
+    cmocka_unit_test(hostid_replaces_the_identity),
+    cmocka_unit_test(a_long_hostid_is_cut_for_people_only),
+    cmocka_unit_test(free_may_be_called_twice),
+};
+RUN_TESTS(tests)

@@ -9,6 +9,7 @@
 
 #include "libcomm/comm/handshake.h"
 #include "libcomm/topo/identity_device.h"
+#include "tests/support/unit_tests.h"
 #include "tests/topo/nvml_fake.h"
 
 enum { RANKS_MAX = 16 };
@@ -380,23 +381,21 @@ static void names_of_devices_are_read_in_any_form(void **state) {
   assert_string_equal(lcomm_uuid_format(uuid, back), expected);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gpus_on_switches_are_nvlink_neighbours),
-      cmocka_unit_test(pairs_are_nvlink_and_the_rest_is_pcie),
-      cmocka_unit_test(ranks_of_one_gpu_and_of_none_are_told_apart),
-      cmocka_unit_test(posed_nodes_are_net_whatever_joins_them),
-      cmocka_unit_test(a_domain_of_nvlink_spans_hosts),
-      cmocka_unit_test(a_host_that_is_posed_is_in_no_domain),
-      cmocka_unit_test(slices_of_a_gpu_reach_nothing),
-      cmocka_unit_test(a_device_that_cannot_be_read_is_none),
-      cmocka_unit_test(a_device_unknown_to_nvml_is_still_a_device),
-      cmocka_unit_test(only_what_both_ends_say_counts),
-      cmocka_unit_test(identities_that_break_their_limits_have_no_device),
-      cmocka_unit_test(no_peer_is_read_beyond_the_last),
-      cmocka_unit_test(a_peer_that_is_named_often_is_one_pair),
-      cmocka_unit_test(a_rank_tells_the_device_that_is_current),
-      cmocka_unit_test(names_of_devices_are_read_in_any_form),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(gpus_on_switches_are_nvlink_neighbours),
+    cmocka_unit_test(pairs_are_nvlink_and_the_rest_is_pcie),
+    cmocka_unit_test(ranks_of_one_gpu_and_of_none_are_told_apart),
+    cmocka_unit_test(posed_nodes_are_net_whatever_joins_them),
+    cmocka_unit_test(a_domain_of_nvlink_spans_hosts),
+    cmocka_unit_test(a_host_that_is_posed_is_in_no_domain),
+    cmocka_unit_test(slices_of_a_gpu_reach_nothing),
+    cmocka_unit_test(a_device_that_cannot_be_read_is_none),
+    cmocka_unit_test(a_device_unknown_to_nvml_is_still_a_device),
+    cmocka_unit_test(only_what_both_ends_say_counts),
+    cmocka_unit_test(identities_that_break_their_limits_have_no_device),
+    cmocka_unit_test(no_peer_is_read_beyond_the_last),
+    cmocka_unit_test(a_peer_that_is_named_often_is_one_pair),
+    cmocka_unit_test(a_rank_tells_the_device_that_is_current),
+    cmocka_unit_test(names_of_devices_are_read_in_any_form),
+};
+RUN_TESTS(tests)

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/unit_tests.h"
 #include "tests/topo/nvml_fake.h"
 
 static lcomm_gpus survey_with(const lcomm_nvml *nvml) {
@@ -207,22 +208,20 @@ static void this_host_is_looked_at_once(void **state) {
   assert_true(here->count > 0 || here->why.text[0] != '\0');
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_library_that_is_not_there_is_named),
-      cmocka_unit_test(a_library_without_the_functions_gives_no_gpus),
-      cmocka_unit_test(names_ids_and_uuids_are_made_safe_and_equal),
-      cmocka_unit_test(a_gpu_that_cannot_be_read_is_left_out),
-      cmocka_unit_test(more_gpus_than_there_is_room_for_are_left_out),
-      cmocka_unit_test(direct_links_are_counted_by_their_end),
-      cmocka_unit_test(links_into_switches_join_all_gpus),
-      cmocka_unit_test(other_ends_are_neither_gpu_nor_switch),
-      cmocka_unit_test(older_drivers_tell_the_state_by_a_function),
-      cmocka_unit_test(peers_must_be_read_and_written),
-      cmocka_unit_test(only_a_completed_fabric_counts),
-      cmocka_unit_test(failures_are_explained),
-      cmocka_unit_test(every_function_may_be_missing),
-      cmocka_unit_test(this_host_is_looked_at_once),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_library_that_is_not_there_is_named),
+    cmocka_unit_test(a_library_without_the_functions_gives_no_gpus),
+    cmocka_unit_test(names_ids_and_uuids_are_made_safe_and_equal),
+    cmocka_unit_test(a_gpu_that_cannot_be_read_is_left_out),
+    cmocka_unit_test(more_gpus_than_there_is_room_for_are_left_out),
+    cmocka_unit_test(direct_links_are_counted_by_their_end),
+    cmocka_unit_test(links_into_switches_join_all_gpus),
+    cmocka_unit_test(other_ends_are_neither_gpu_nor_switch),
+    cmocka_unit_test(older_drivers_tell_the_state_by_a_function),
+    cmocka_unit_test(peers_must_be_read_and_written),
+    cmocka_unit_test(only_a_completed_fabric_counts),
+    cmocka_unit_test(failures_are_explained),
+    cmocka_unit_test(every_function_may_be_missing),
+    cmocka_unit_test(this_host_is_looked_at_once),
+};
+RUN_TESTS(tests)

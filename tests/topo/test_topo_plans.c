@@ -6,6 +6,7 @@
 #include "tests/topo/topo_fixtures.h"
 
 #include "libcomm/plan/plan.h"
+#include "tests/support/unit_tests.h"
 
 enum { LARGE = 1 << 20 };
 
@@ -206,18 +207,16 @@ static void traffic_is_printed_by_rank_and_link(void **state) {
   lcomm_topo_free(&topo);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gpus_behind_switches_have_nvlink_to_all_of_their_host),
-      cmocka_unit_test(pairs_have_nvlink_and_else_pcie),
-      cmocka_unit_test(gpus_that_may_not_reach_each_other_have_shm),
-      cmocka_unit_test(nodes_may_differ),
-      cmocka_unit_test(a_domain_of_nvlink_spans_hosts_but_not_its_parts),
-      cmocka_unit_test(links_are_the_same_from_both_ends),
-      cmocka_unit_test(bytes_are_net_only_between_nodes),
-      cmocka_unit_test(devices_change_no_schedule),
-      cmocka_unit_test(near_links_stay_exact_by_default),
-      cmocka_unit_test(traffic_is_printed_by_rank_and_link),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(gpus_behind_switches_have_nvlink_to_all_of_their_host),
+    cmocka_unit_test(pairs_have_nvlink_and_else_pcie),
+    cmocka_unit_test(gpus_that_may_not_reach_each_other_have_shm),
+    cmocka_unit_test(nodes_may_differ),
+    cmocka_unit_test(a_domain_of_nvlink_spans_hosts_but_not_its_parts),
+    cmocka_unit_test(links_are_the_same_from_both_ends),
+    cmocka_unit_test(bytes_are_net_only_between_nodes),
+    cmocka_unit_test(devices_change_no_schedule),
+    cmocka_unit_test(near_links_stay_exact_by_default),
+    cmocka_unit_test(traffic_is_printed_by_rank_and_link),
+};
+RUN_TESTS(tests)

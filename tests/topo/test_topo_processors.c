@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "libcomm/topo/processors.h"
+#include "tests/support/unit_tests.h"
 
 enum { MANY = 64, PATH_SIZE = 512 };
 
@@ -187,18 +188,16 @@ static void nonsense_is_no_quota(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(ranks_share_the_processors_they_may_all_use),
-      cmocka_unit_test(bound_ranks_have_their_own),
-      cmocka_unit_test(all_ranks_of_a_machine_find_the_same),
-      cmocka_unit_test(a_quota_is_shared_by_the_ranks_of_its_host),
-      cmocka_unit_test(a_rank_that_knows_of_no_processor_has_none),
-      cmocka_unit_test(this_process_has_one_at_least),
-      cmocka_unit_test_setup_teardown(the_smallest_quota_on_the_way_up_counts, make_root,
-                                      remove_root),
-      cmocka_unit_test_setup_teardown(the_first_version_counts_too, make_root, remove_root),
-      cmocka_unit_test_setup_teardown(nonsense_is_no_quota, make_root, remove_root),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ranks_share_the_processors_they_may_all_use),
+    cmocka_unit_test(bound_ranks_have_their_own),
+    cmocka_unit_test(all_ranks_of_a_machine_find_the_same),
+    cmocka_unit_test(a_quota_is_shared_by_the_ranks_of_its_host),
+    cmocka_unit_test(a_rank_that_knows_of_no_processor_has_none),
+    cmocka_unit_test(this_process_has_one_at_least),
+    cmocka_unit_test_setup_teardown(the_smallest_quota_on_the_way_up_counts, make_root,
+                                    remove_root),
+    cmocka_unit_test_setup_teardown(the_first_version_counts_too, make_root, remove_root),
+    cmocka_unit_test_setup_teardown(nonsense_is_no_quota, make_root, remove_root),
+};
+RUN_TESTS(tests)

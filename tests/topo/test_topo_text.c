@@ -3,6 +3,7 @@
 
 /* Devices, links and costs in the text form of a topology. */
 
+#include "tests/support/unit_tests.h"
 #include "tests/topo/topo_fixtures.h"
 
 #define NODES "node 0 host a ranks 0 1\nnode 1 host b ranks 2 3\n"
@@ -225,15 +226,13 @@ static void a_matrix_names_every_link_and_loads_back(void **state) {
   lcomm_topo_free(&topo);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(fixtures_are_printed_as_they_were_loaded),
-      cmocka_unit_test(printing_keeps_to_its_buffer),
-      cmocka_unit_test(facts_of_devices_survive_their_text),
-      cmocka_unit_test(every_class_has_an_assumed_cost),
-      cmocka_unit_test(costs_are_read_to_a_thousandth),
-      cmocka_unit_test(malformed_lines_are_refused_by_number),
-      cmocka_unit_test(a_matrix_names_every_link_and_loads_back),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(fixtures_are_printed_as_they_were_loaded),
+    cmocka_unit_test(printing_keeps_to_its_buffer),
+    cmocka_unit_test(facts_of_devices_survive_their_text),
+    cmocka_unit_test(every_class_has_an_assumed_cost),
+    cmocka_unit_test(costs_are_read_to_a_thousandth),
+    cmocka_unit_test(malformed_lines_are_refused_by_number),
+    cmocka_unit_test(a_matrix_names_every_link_and_loads_back),
+};
+RUN_TESTS(tests)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tests/support/temp_folder.h"
+#include "tests/support/unit_tests.h"
 #include "trainer/train_checkpoint.h"
 
 enum { WEIGHTS = 5, FIRST = 3, PATH_SIZE = 512, FILE_MAX = 512 };
@@ -165,14 +166,12 @@ static void a_folder_that_is_not_there_is_named(void **state) {
   assert_non_null(strstr(why.text, "/none/trainer"));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      IN_FOLDER(what_is_written_is_read),
-      IN_FOLDER(a_file_that_was_cut_anywhere_is_refused),
-      IN_FOLDER(any_bit_that_flips_is_seen),
-      IN_FOLDER(a_file_that_goes_on_is_refused),
-      IN_FOLDER(vectors_of_another_training_are_refused),
-      cmocka_unit_test(a_folder_that_is_not_there_is_named),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER(what_is_written_is_read),
+    IN_FOLDER(a_file_that_was_cut_anywhere_is_refused),
+    IN_FOLDER(any_bit_that_flips_is_seen),
+    IN_FOLDER(a_file_that_goes_on_is_refused),
+    IN_FOLDER(vectors_of_another_training_are_refused),
+    cmocka_unit_test(a_folder_that_is_not_there_is_named),
+};
+RUN_TESTS(tests)

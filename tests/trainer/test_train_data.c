@@ -16,6 +16,7 @@
 #include <zlib.h>
 
 #include "tests/support/temp_folder.h"
+#include "tests/support/unit_tests.h"
 #include "trainer/train_data.h"
 
 enum { PATH_SIZE = 512, IMAGES = 20, SIDE = 8, BODY = IMAGES * SIDE * SIDE };
@@ -339,23 +340,21 @@ static void a_folder_without_data_is_refused(void **state) {
   assert_set_refused(*state, "--data");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      IN_FOLDER(plain_and_gzip_files_give_the_same_images),
-      IN_FOLDER(a_file_larger_than_the_first_buffer_is_read_whole),
-      IN_FOLDER(every_truncation_of_a_plain_file_is_refused),
-      IN_FOLDER(every_truncation_of_a_gzip_file_is_refused),
-      IN_FOLDER(a_gzip_file_with_a_flipped_bit_is_refused_or_equal),
-      IN_FOLDER(a_wrong_magic_is_refused_with_both_values),
-      IN_FOLDER(announced_sizes_are_never_believed),
-      IN_FOLDER(the_largest_announced_size_costs_no_memory),
-      IN_FOLDER(bytes_after_the_data_are_refused),
-      IN_FOLDER(missing_files_and_folders_are_refused),
-      IN_FOLDER(a_data_set_is_loaded_and_normalised),
-      IN_FOLDER(a_data_set_with_a_missing_file_is_refused),
-      IN_FOLDER(labels_that_do_not_fit_are_refused),
-      IN_FOLDER(images_of_other_sizes_are_refused),
-      IN_FOLDER(a_folder_without_data_is_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER(plain_and_gzip_files_give_the_same_images),
+    IN_FOLDER(a_file_larger_than_the_first_buffer_is_read_whole),
+    IN_FOLDER(every_truncation_of_a_plain_file_is_refused),
+    IN_FOLDER(every_truncation_of_a_gzip_file_is_refused),
+    IN_FOLDER(a_gzip_file_with_a_flipped_bit_is_refused_or_equal),
+    IN_FOLDER(a_wrong_magic_is_refused_with_both_values),
+    IN_FOLDER(announced_sizes_are_never_believed),
+    IN_FOLDER(the_largest_announced_size_costs_no_memory),
+    IN_FOLDER(bytes_after_the_data_are_refused),
+    IN_FOLDER(missing_files_and_folders_are_refused),
+    IN_FOLDER(a_data_set_is_loaded_and_normalised),
+    IN_FOLDER(a_data_set_with_a_missing_file_is_refused),
+    IN_FOLDER(labels_that_do_not_fit_are_refused),
+    IN_FOLDER(images_of_other_sizes_are_refused),
+    IN_FOLDER(a_folder_without_data_is_refused),
+};
+RUN_TESTS(tests)

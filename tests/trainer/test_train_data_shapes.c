@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "tests/support/unit_tests.h"
 #include "trainer/train_data.h"
 #include "trainer/train_model.h"
 #include "trainer/train_optimizer.h"
@@ -119,12 +120,10 @@ static void images_can_be_learned_but_not_at_once(void **state) {
   model_destroy(&net);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(same_seed_and_index_give_the_same_image),
-      cmocka_unit_test(other_seeds_and_indices_give_other_images),
-      cmocka_unit_test(built_in_sets_are_balanced_and_repeatable),
-      cmocka_unit_test(images_can_be_learned_but_not_at_once),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(same_seed_and_index_give_the_same_image),
+    cmocka_unit_test(other_seeds_and_indices_give_other_images),
+    cmocka_unit_test(built_in_sets_are_balanced_and_repeatable),
+    cmocka_unit_test(images_can_be_learned_but_not_at_once),
+};
+RUN_TESTS(tests)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tests/support/layer_bench.h"
+#include "tests/support/unit_tests.h"
 #include "trainer/train_model.h"
 #include "trainer/train_random.h"
 
@@ -392,31 +393,29 @@ static void a_small_batch_gives_the_logits_of_a_large_one(void **state) {
   model_destroy(&net);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(convolution_equals_its_definition),
-      cmocka_unit_test(convolution_gradients_equal_differences),
-      cmocka_unit_test(convolution_without_input_gradient_gives_the_same_others),
-      cmocka_unit_test(dense_gradients_equal_differences),
-      cmocka_unit_test(pool_takes_the_largest_and_gives_it_the_gradient),
-      cmocka_unit_test(pool_gives_the_gradient_of_equal_inputs_once),
-      cmocka_unit_test(average_gradients_equal_differences),
-      cmocka_unit_test(relu_gradients_equal_differences),
-      cmocka_unit_test(relu_does_not_hide_a_nan),
-      cmocka_unit_test(flatten_puts_the_features_of_an_image_together),
-      cmocka_unit_test(loss_of_equal_logits_is_the_logarithm_of_the_classes),
-      cmocka_unit_test(loss_gradient_equals_differences_and_sums_to_zero),
-      cmocka_unit_test(loss_survives_huge_logits_and_shows_a_nan),
-      cmocka_unit_test(correct_images_are_counted),
-      cmocka_unit_test(cnn_gradients_equal_differences),
-      cmocka_unit_test(mlp_gradients_equal_differences),
-      cmocka_unit_test(batch_norm_gradients_equal_differences),
-      cmocka_unit_test(batch_norm_gives_mean_0_and_variance_1_of_each_channel),
-      cmocka_unit_test(batch_norm_remembers_what_it_saw),
-      cmocka_unit_test(resnet_gradients_equal_differences),
-      cmocka_unit_test(inference_of_a_model_without_memory_is_forward),
-      cmocka_unit_test(parameters_are_listed_in_backward_order_side_by_side),
-      cmocka_unit_test(a_small_batch_gives_the_logits_of_a_large_one),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(convolution_equals_its_definition),
+    cmocka_unit_test(convolution_gradients_equal_differences),
+    cmocka_unit_test(convolution_without_input_gradient_gives_the_same_others),
+    cmocka_unit_test(dense_gradients_equal_differences),
+    cmocka_unit_test(pool_takes_the_largest_and_gives_it_the_gradient),
+    cmocka_unit_test(pool_gives_the_gradient_of_equal_inputs_once),
+    cmocka_unit_test(average_gradients_equal_differences),
+    cmocka_unit_test(relu_gradients_equal_differences),
+    cmocka_unit_test(relu_does_not_hide_a_nan),
+    cmocka_unit_test(flatten_puts_the_features_of_an_image_together),
+    cmocka_unit_test(loss_of_equal_logits_is_the_logarithm_of_the_classes),
+    cmocka_unit_test(loss_gradient_equals_differences_and_sums_to_zero),
+    cmocka_unit_test(loss_survives_huge_logits_and_shows_a_nan),
+    cmocka_unit_test(correct_images_are_counted),
+    cmocka_unit_test(cnn_gradients_equal_differences),
+    cmocka_unit_test(mlp_gradients_equal_differences),
+    cmocka_unit_test(batch_norm_gradients_equal_differences),
+    cmocka_unit_test(batch_norm_gives_mean_0_and_variance_1_of_each_channel),
+    cmocka_unit_test(batch_norm_remembers_what_it_saw),
+    cmocka_unit_test(resnet_gradients_equal_differences),
+    cmocka_unit_test(inference_of_a_model_without_memory_is_forward),
+    cmocka_unit_test(parameters_are_listed_in_backward_order_side_by_side),
+    cmocka_unit_test(a_small_batch_gives_the_logits_of_a_large_one),
+};
+RUN_TESTS(tests)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "tests/support/layer_bench.h"
+#include "tests/support/unit_tests.h"
 #include "trainer/train_math.h"
 #include "trainer/train_model.h"
 
@@ -326,26 +327,24 @@ static void gpt_parameters_have_names_that_patterns_meet(void **state) {
   assert_int_equal(model_create("gpt-nano", (layer_shape){1, 28, 28}, 10, 1, &net), -1);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_exponential_is_that_of_the_library),
-      cmocka_unit_test(linear_gradients_equal_differences),
-      cmocka_unit_test(a_linear_layer_treats_all_positions_alike),
-      cmocka_unit_test(position_gradients_equal_differences),
-      cmocka_unit_test(norm_gradients_equal_differences),
-      cmocka_unit_test(norm_gives_mean_0_and_variance_1),
-      cmocka_unit_test(gelu_gradients_equal_differences),
-      cmocka_unit_test(gelu_equals_its_definition),
-      cmocka_unit_test(attention_gradients_equal_differences),
-      cmocka_unit_test(attention_equals_its_definition),
-      cmocka_unit_test(attention_does_not_look_ahead),
-      cmocka_unit_test(add_gradients_equal_differences),
-      cmocka_unit_test(embedding_gradients_equal_differences),
-      cmocka_unit_test(head_gradients_equal_differences),
-      cmocka_unit_test(gpt_gradients_equal_differences),
-      cmocka_unit_test(a_new_gpt_knows_nothing),
-      cmocka_unit_test(gpt_learns_a_sequence_by_heart),
-      cmocka_unit_test(gpt_parameters_have_names_that_patterns_meet),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_exponential_is_that_of_the_library),
+    cmocka_unit_test(linear_gradients_equal_differences),
+    cmocka_unit_test(a_linear_layer_treats_all_positions_alike),
+    cmocka_unit_test(position_gradients_equal_differences),
+    cmocka_unit_test(norm_gradients_equal_differences),
+    cmocka_unit_test(norm_gives_mean_0_and_variance_1),
+    cmocka_unit_test(gelu_gradients_equal_differences),
+    cmocka_unit_test(gelu_equals_its_definition),
+    cmocka_unit_test(attention_gradients_equal_differences),
+    cmocka_unit_test(attention_equals_its_definition),
+    cmocka_unit_test(attention_does_not_look_ahead),
+    cmocka_unit_test(add_gradients_equal_differences),
+    cmocka_unit_test(embedding_gradients_equal_differences),
+    cmocka_unit_test(head_gradients_equal_differences),
+    cmocka_unit_test(gpt_gradients_equal_differences),
+    cmocka_unit_test(a_new_gpt_knows_nothing),
+    cmocka_unit_test(gpt_learns_a_sequence_by_heart),
+    cmocka_unit_test(gpt_parameters_have_names_that_patterns_meet),
+};
+RUN_TESTS(tests)

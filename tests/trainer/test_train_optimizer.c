@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tests/support/unit_tests.h"
 #include "trainer/train_optimizer.h"
 
 static void sgd_adds_the_velocity(void **state) {
@@ -208,19 +209,17 @@ static void names_are_found(void **state) {
   assert_int_equal(optimizer_find("none"), OPTIMIZER_COUNT);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sgd_adds_the_velocity),
-      cmocka_unit_test(sgd_without_momentum_forgets),
-      cmocka_unit_test(adam_follows_its_definition),
-      cmocka_unit_test(adam_takes_first_steps_of_the_size_of_the_rate),
-      cmocka_unit_test(adamw_decays_matrices_only),
-      cmocka_unit_test(lars_follows_its_definition),
-      cmocka_unit_test(lamb_steps_are_as_long_as_the_weights_times_the_rate),
-      cmocka_unit_test(layers_that_are_zero_take_steps_that_are_finite),
-      cmocka_unit_test(gradients_are_clipped_to_a_norm_and_small_ones_left_alone),
-      cmocka_unit_test(all_find_the_minimum_of_a_parabola),
-      cmocka_unit_test(names_are_found),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sgd_adds_the_velocity),
+    cmocka_unit_test(sgd_without_momentum_forgets),
+    cmocka_unit_test(adam_follows_its_definition),
+    cmocka_unit_test(adam_takes_first_steps_of_the_size_of_the_rate),
+    cmocka_unit_test(adamw_decays_matrices_only),
+    cmocka_unit_test(lars_follows_its_definition),
+    cmocka_unit_test(lamb_steps_are_as_long_as_the_weights_times_the_rate),
+    cmocka_unit_test(layers_that_are_zero_take_steps_that_are_finite),
+    cmocka_unit_test(gradients_are_clipped_to_a_norm_and_small_ones_left_alone),
+    cmocka_unit_test(all_find_the_minimum_of_a_parabola),
+    cmocka_unit_test(names_are_found),
+};
+RUN_TESTS(tests)

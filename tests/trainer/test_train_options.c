@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "tests/support/unit_tests.h"
 #include "trainer/train_options.h"
 
 static int parse(options *made, failure *why, char *first, char *second, char *third) {
@@ -123,13 +124,11 @@ static void every_option_is_in_the_help(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(options_have_defaults),
-      cmocka_unit_test(options_are_read),
-      cmocka_unit_test(defaults_suit_the_model_and_the_optimizer),
-      cmocka_unit_test(bad_options_are_refused_with_what_was_found),
-      cmocka_unit_test(every_option_is_in_the_help),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(options_have_defaults),
+    cmocka_unit_test(options_are_read),
+    cmocka_unit_test(defaults_suit_the_model_and_the_optimizer),
+    cmocka_unit_test(bad_options_are_refused_with_what_was_found),
+    cmocka_unit_test(every_option_is_in_the_help),
+};
+RUN_TESTS(tests)

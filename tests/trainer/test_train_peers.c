@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "tests/support/unit_tests.h"
 #include "trainer/train_peers.h"
 
 static void a_rank_with_other_weights_is_named(void **state) {
@@ -43,10 +44,8 @@ static void traffic_is_subtracted_and_added(void **state) {
   assert_int_equal(before.sent_bytes[LCOMM_LINK_NET], 350);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_rank_with_other_weights_is_named),
-      cmocka_unit_test(traffic_is_subtracted_and_added),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_rank_with_other_weights_is_named),
+    cmocka_unit_test(traffic_is_subtracted_and_added),
+};
+RUN_TESTS(tests)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "tests/support/temp_folder.h"
+#include "tests/support/unit_tests.h"
 #include "trainer/train_plot.h"
 
 enum { TEXT_SIZE = 65536 };
@@ -105,13 +106,11 @@ static void no_plot_is_fine(void **state) {
   assert_int_equal(plot_close(plot, &why), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      IN_FOLDER(a_run_becomes_a_picture),
-      IN_FOLDER(a_point_is_the_mean_since_the_one_before),
-      IN_FOLDER(without_a_point_nothing_is_drawn),
-      cmocka_unit_test(a_file_that_cannot_be_written_is_refused_at_the_start),
-      cmocka_unit_test(no_plot_is_fine),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER(a_run_becomes_a_picture),
+    IN_FOLDER(a_point_is_the_mean_since_the_one_before),
+    IN_FOLDER(without_a_point_nothing_is_drawn),
+    cmocka_unit_test(a_file_that_cannot_be_written_is_refused_at_the_start),
+    cmocka_unit_test(no_plot_is_fine),
+};
+RUN_TESTS(tests)

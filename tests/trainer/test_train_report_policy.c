@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "tests/support/unit_tests.h"
 #include "trainer/train_report.h"
 
 /* The tensors of the model "cnn" are 8; of these the last but one is the largest. */
@@ -118,13 +119,11 @@ static void what_auto_chose_is_told_with_the_reason(void **state) {
   assert_false(report_auto_acts("net=int8 min=64K", 2));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(policies_are_told_in_words),
-      cmocka_unit_test(tensors_that_stay_exact_are_counted),
-      cmocka_unit_test(tensors_of_each_codec_have_a_line),
-      cmocka_unit_test(words_that_do_not_fit_are_cut),
-      cmocka_unit_test(what_auto_chose_is_told_with_the_reason),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(policies_are_told_in_words),
+    cmocka_unit_test(tensors_that_stay_exact_are_counted),
+    cmocka_unit_test(tensors_of_each_codec_have_a_line),
+    cmocka_unit_test(words_that_do_not_fit_are_cut),
+    cmocka_unit_test(what_auto_chose_is_told_with_the_reason),
+};
+RUN_TESTS(tests)

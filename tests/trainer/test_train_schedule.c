@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/unit_tests.h"
 #include "trainer/train_schedule.h"
 
 static void rate_rises_to_its_peak_and_falls_to_zero(void **state) {
@@ -71,14 +72,12 @@ static void names_of_schedules_are_found(void **state) {
   assert_int_equal(schedule_find("none"), SCHEDULE_COUNT);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rate_rises_to_its_peak_and_falls_to_zero),
-      cmocka_unit_test(a_run_of_one_step_has_a_rate),
-      cmocka_unit_test(a_cosine_is_near_one),
-      cmocka_unit_test(steps_fall_at_a_half_and_at_three_quarters),
-      cmocka_unit_test(a_constant_rate_stays_after_its_rise),
-      cmocka_unit_test(names_of_schedules_are_found),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(rate_rises_to_its_peak_and_falls_to_zero),
+    cmocka_unit_test(a_run_of_one_step_has_a_rate),
+    cmocka_unit_test(a_cosine_is_near_one),
+    cmocka_unit_test(steps_fall_at_a_half_and_at_three_quarters),
+    cmocka_unit_test(a_constant_rate_stays_after_its_rise),
+    cmocka_unit_test(names_of_schedules_are_found),
+};
+RUN_TESTS(tests)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "tests/support/temp_folder.h"
+#include "tests/support/unit_tests.h"
 #include "trainer/train_task.h"
 
 enum { CONTEXT = 8 };
@@ -106,13 +107,11 @@ static void a_text_shorter_than_two_windows_is_refused(void **state) {
   assert_non_null(strstr(why.text, "/short has 9 bytes to train on"));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(text_comes_as_windows_with_a_label_at_each_position),
-      cmocka_unit_test(the_last_window_ends_within_the_text_at_any_shift),
-      cmocka_unit_test(the_order_depends_on_seed_and_epoch_alone),
-      cmocka_unit_test(images_come_with_one_label),
-      IN_FOLDER(a_text_shorter_than_two_windows_is_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(text_comes_as_windows_with_a_label_at_each_position),
+    cmocka_unit_test(the_last_window_ends_within_the_text_at_any_shift),
+    cmocka_unit_test(the_order_depends_on_seed_and_epoch_alone),
+    cmocka_unit_test(images_come_with_one_label),
+    IN_FOLDER(a_text_shorter_than_two_windows_is_refused),
+};
+RUN_TESTS(tests)

@@ -16,6 +16,7 @@
 #include <zlib.h>
 
 #include "tests/support/temp_folder.h"
+#include "tests/support/unit_tests.h"
 #include "trainer/train_text.h"
 
 enum { PATH_SIZE = 512 };
@@ -163,15 +164,13 @@ static void windows_lie_side_by_side_and_have_their_next_bytes(void **state) {
   assert_int_equal(text_windows(&none, 3), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      IN_FOLDER(the_last_tenth_of_each_file_of_a_folder_is_held_out),
-      IN_FOLDER(a_folder_of_data_sets_has_a_known_text),
-      IN_FOLDER(bad_files_are_refused_by_name),
-      IN_FOLDER(a_folder_with_a_bad_file_or_without_any_is_refused),
-      IN_FOLDER(a_refused_file_leaves_what_was_read_before),
-      cmocka_unit_test(the_built_in_text_depends_on_the_seed_alone),
-      cmocka_unit_test(windows_lie_side_by_side_and_have_their_next_bytes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER(the_last_tenth_of_each_file_of_a_folder_is_held_out),
+    IN_FOLDER(a_folder_of_data_sets_has_a_known_text),
+    IN_FOLDER(bad_files_are_refused_by_name),
+    IN_FOLDER(a_folder_with_a_bad_file_or_without_any_is_refused),
+    IN_FOLDER(a_refused_file_leaves_what_was_read_before),
+    cmocka_unit_test(the_built_in_text_depends_on_the_seed_alone),
+    cmocka_unit_test(windows_lie_side_by_side_and_have_their_next_bytes),
+};
+RUN_TESTS(tests)

@@ -287,18 +287,16 @@ static void different_calls_are_named_on_every_rank_over_ucx(void) {
   }
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(names_that_are_no_transports_are_explained_on_every_rank),
-      PROPERTY(a_wrong_name_on_one_rank_stops_all),
-      PROPERTY(names_that_differ_between_ranks_are_both_named),
-      PROPERTY(ranks_that_nothing_reaches_are_named_with_the_reason),
-      PROPERTY(each_pair_gets_the_cheapest_transport_that_was_allowed),
-      PROPERTY(ucx_is_taken_between_hosts_where_it_is_there),
-      PROPERTY(a_progress_thread_over_mpi_needs_threads_of_mpi),
-      PROPERTY(different_calls_are_named_on_every_rank_over_mpi),
-      PROPERTY(different_calls_are_named_on_every_rank_over_shm),
-      PROPERTY(different_calls_are_named_on_every_rank_over_ucx),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(names_that_are_no_transports_are_explained_on_every_rank),
+    PROPERTY(a_wrong_name_on_one_rank_stops_all),
+    PROPERTY(names_that_differ_between_ranks_are_both_named),
+    PROPERTY(ranks_that_nothing_reaches_are_named_with_the_reason),
+    PROPERTY(each_pair_gets_the_cheapest_transport_that_was_allowed),
+    PROPERTY(ucx_is_taken_between_hosts_where_it_is_there),
+    PROPERTY(a_progress_thread_over_mpi_needs_threads_of_mpi),
+    PROPERTY(different_calls_are_named_on_every_rank_over_mpi),
+    PROPERTY(different_calls_are_named_on_every_rank_over_shm),
+    PROPERTY(different_calls_are_named_on_every_rank_over_ucx),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

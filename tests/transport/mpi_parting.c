@@ -173,10 +173,8 @@ static void a_rank_that_does_not_end_its_part_is_named_and_holds_nobody(void) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(a_notice_that_comes_last_meets_nothing_that_is_made_later),
-      PROPERTY(a_rank_that_does_not_end_its_part_is_named_and_holds_nobody),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(a_notice_that_comes_last_meets_nothing_that_is_made_later),
+    PROPERTY(a_rank_that_does_not_end_its_part_is_named_and_holds_nobody),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

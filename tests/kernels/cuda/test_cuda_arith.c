@@ -12,6 +12,7 @@
 #include "kernels/cuda/cuda_launch.h"
 #include "kernels/kernels.h"
 #include "tests/kernels/cuda/grid_sample.h"
+#include "tests/support/unit_tests.h"
 
 /* n values from a place `shift` elements behind a multiple of 16 bytes. */
 typedef struct array {
@@ -383,21 +384,19 @@ static void clipping_depends_on_neither_place_nor_order(void **state) {
   free_array(first);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(residuals_are_folded_in_at_any_length_and_place),
-      cmocka_unit_test(momentum_has_the_bytes_of_the_scalar_table),
-      cmocka_unit_test(one_nan_is_handed_on_and_a_new_one_is_negative),
-      cmocka_unit_test(float64_nans_are_handed_on_alike),
-      cmocka_unit_test(everything_that_is_not_finite_is_counted),
-      cmocka_unit_test(values_are_clipped_to_the_length_that_is_allowed),
-      cmocka_unit_test(a_long_array_is_clipped_with_the_scratch_it_has),
-      cmocka_unit_test(values_within_the_limit_keep_their_bytes),
-      cmocka_unit_test(what_is_finite_is_clipped_beside_what_is_not),
-      cmocka_unit_test(float64_is_clipped_alike),
-      cmocka_unit_test(several_arrays_have_one_norm),
-      cmocka_unit_test(samples_are_those_of_the_processor),
-      cmocka_unit_test(clipping_depends_on_neither_place_nor_order),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(residuals_are_folded_in_at_any_length_and_place),
+    cmocka_unit_test(momentum_has_the_bytes_of_the_scalar_table),
+    cmocka_unit_test(one_nan_is_handed_on_and_a_new_one_is_negative),
+    cmocka_unit_test(float64_nans_are_handed_on_alike),
+    cmocka_unit_test(everything_that_is_not_finite_is_counted),
+    cmocka_unit_test(values_are_clipped_to_the_length_that_is_allowed),
+    cmocka_unit_test(a_long_array_is_clipped_with_the_scratch_it_has),
+    cmocka_unit_test(values_within_the_limit_keep_their_bytes),
+    cmocka_unit_test(what_is_finite_is_clipped_beside_what_is_not),
+    cmocka_unit_test(float64_is_clipped_alike),
+    cmocka_unit_test(several_arrays_have_one_norm),
+    cmocka_unit_test(samples_are_those_of_the_processor),
+    cmocka_unit_test(clipping_depends_on_neither_place_nor_order),
+};
+RUN_TESTS(tests)

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/cuda_launch.h"
 #include "kernels/plain.h"
+#include "tests/support/unit_tests.h"
 
 enum { NOWHERE = -1 };
 
@@ -233,14 +234,12 @@ static void integers_are_divided_towards_zero(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_length_and_number_of_sources_is_right),
-      cmocka_unit_test(the_destination_may_be_any_source),
-      cmocka_unit_test(any_alignment_of_the_element_works),
-      cmocka_unit_test(float64_results_are_multiplied),
-      cmocka_unit_test(what_there_is_not_is_refused),
-      cmocka_unit_test(integers_are_divided_towards_zero),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_length_and_number_of_sources_is_right),
+    cmocka_unit_test(the_destination_may_be_any_source),
+    cmocka_unit_test(any_alignment_of_the_element_works),
+    cmocka_unit_test(float64_results_are_multiplied),
+    cmocka_unit_test(what_there_is_not_is_refused),
+    cmocka_unit_test(integers_are_divided_towards_zero),
+};
+RUN_TESTS(tests)

@@ -16,6 +16,7 @@
 #include "tests/kernels/cuda/grid_sample.h"
 #include "tests/support/emulated/emulated_blocks.h"
 #include "tests/support/emulated/emulated_shared.h"
+#include "tests/support/unit_tests.h"
 
 static const uint64_t orders[] = {0, 1, 77, 123456789};
 enum { ORDERS = sizeof orders / sizeof orders[0] };
@@ -305,24 +306,22 @@ static void launches_go_through_the_hook(void **state) {
   assert_string_equal(seen.name, "places");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_thread_knows_its_place),
-      cmocka_unit_test(no_blocks_are_no_launch),
-      cmocka_unit_test(barriers_and_shuffles_hold_in_every_order),
-      cmocka_unit_test(lanes_exchange_as_the_instructions_say),
-      cmocka_unit_test(atomics_count_everything_once),
-      cmocka_unit_test(vectors_are_copied_whole),
-      cmocka_unit_test(shared_memory_is_never_left_from_another_block),
-      cmocka_unit_test(a_missing_barrier_is_seen_in_some_order),
-      cmocka_unit_test(threads_that_return_before_a_barrier_are_named),
-      cmocka_unit_test(barriers_at_two_places_are_named),
-      cmocka_unit_test(different_exchanges_of_one_warp_are_named),
-      cmocka_unit_test(a_warp_torn_between_barrier_and_shuffle_is_named),
-      cmocka_unit_test(misaligned_vectors_are_named),
-      cmocka_unit_test(address_sanitizer_guards_shared_memory),
-      cmocka_unit_test(threads_of_the_system_may_run_grids_side_by_side),
-      cmocka_unit_test(launches_go_through_the_hook),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_thread_knows_its_place),
+    cmocka_unit_test(no_blocks_are_no_launch),
+    cmocka_unit_test(barriers_and_shuffles_hold_in_every_order),
+    cmocka_unit_test(lanes_exchange_as_the_instructions_say),
+    cmocka_unit_test(atomics_count_everything_once),
+    cmocka_unit_test(vectors_are_copied_whole),
+    cmocka_unit_test(shared_memory_is_never_left_from_another_block),
+    cmocka_unit_test(a_missing_barrier_is_seen_in_some_order),
+    cmocka_unit_test(threads_that_return_before_a_barrier_are_named),
+    cmocka_unit_test(barriers_at_two_places_are_named),
+    cmocka_unit_test(different_exchanges_of_one_warp_are_named),
+    cmocka_unit_test(a_warp_torn_between_barrier_and_shuffle_is_named),
+    cmocka_unit_test(misaligned_vectors_are_named),
+    cmocka_unit_test(address_sanitizer_guards_shared_memory),
+    cmocka_unit_test(threads_of_the_system_may_run_grids_side_by_side),
+    cmocka_unit_test(launches_go_through_the_hook),
+};
+RUN_TESTS(tests)

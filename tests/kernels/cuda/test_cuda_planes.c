@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/cuda_launch.h"
 #include "kernels/kernels.h"
+#include "tests/support/unit_tests.h"
 
 enum { PLANES_MAX = 4 };
 
@@ -104,11 +105,9 @@ static void other_widths_are_refused(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_length_is_split_and_joined),
-      cmocka_unit_test(numbers_and_planes_may_begin_anywhere),
-      cmocka_unit_test(other_widths_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_length_is_split_and_joined),
+    cmocka_unit_test(numbers_and_planes_may_begin_anywhere),
+    cmocka_unit_test(other_widths_are_refused),
+};
+RUN_TESTS(tests)

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda.h"
 #include "kernels/cuda/cuda_launch.h"
+#include "tests/support/unit_tests.h"
 
 static void no_kernel_is_missing(void **state) {
   (void)state;
@@ -32,10 +33,8 @@ static void kernels_of_one_type_are_not_mixed_up(void **state) {
   assert_true(momentum[0] == 6 && gradient[0] == 6);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(no_kernel_is_missing),
-      cmocka_unit_test(kernels_of_one_type_are_not_mixed_up),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(no_kernel_is_missing),
+    cmocka_unit_test(kernels_of_one_type_are_not_mixed_up),
+};
+RUN_TESTS(tests)

@@ -4,6 +4,7 @@
 /* Top-k of a device: the encoder of one payload gives the bytes of the CPU's. */
 
 #include "tests/kernels/cuda/topk_pair.h"
+#include "tests/support/unit_tests.h"
 
 static const double densities[] = {0.001, 0.01, 0.3, 1.0};
 enum { DENSITIES = sizeof densities / sizeof *densities };
@@ -274,20 +275,18 @@ static void bad_shapes_are_refused(void **state) {
   lcomm_cuda_run_topk_destroy(NULL);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_kind_of_data_gives_the_same_bytes),
-      cmocka_unit_test(tiny_values_give_the_same_bytes),
-      cmocka_unit_test(a_step_full_of_nan_leaves_no_trace),
-      cmocka_unit_test(every_density_gives_the_same_bytes),
-      cmocka_unit_test(every_count_gives_the_same_bytes),
-      cmocka_unit_test(every_address_gives_the_same_bytes),
-      cmocka_unit_test(segments_are_chosen_from_by_themselves),
-      cmocka_unit_test(long_segments_are_searched_by_many_blocks),
-      cmocka_unit_test(hundred_steps_of_error_feedback_stay_equal),
-      cmocka_unit_test(order_of_threads_does_not_matter),
-      cmocka_unit_test(memory_is_a_small_part_of_the_view),
-      cmocka_unit_test(bad_shapes_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_kind_of_data_gives_the_same_bytes),
+    cmocka_unit_test(tiny_values_give_the_same_bytes),
+    cmocka_unit_test(a_step_full_of_nan_leaves_no_trace),
+    cmocka_unit_test(every_density_gives_the_same_bytes),
+    cmocka_unit_test(every_count_gives_the_same_bytes),
+    cmocka_unit_test(every_address_gives_the_same_bytes),
+    cmocka_unit_test(segments_are_chosen_from_by_themselves),
+    cmocka_unit_test(long_segments_are_searched_by_many_blocks),
+    cmocka_unit_test(hundred_steps_of_error_feedback_stay_equal),
+    cmocka_unit_test(order_of_threads_does_not_matter),
+    cmocka_unit_test(memory_is_a_small_part_of_the_view),
+    cmocka_unit_test(bad_shapes_are_refused),
+};
+RUN_TESTS(tests)

@@ -6,6 +6,7 @@
 
 #include "codecs/codec_topk_payload.h"
 #include "tests/kernels/cuda/topk_pair.h"
+#include "tests/support/unit_tests.h"
 
 /* A payload, and what a device needs to read it. */
 typedef struct sent {
@@ -266,17 +267,15 @@ static void impossible_payloads_are_refused(void **state) {
   free_sent(&s);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_payload_is_added_and_decoded),
-      cmocka_unit_test(every_kind_of_value_is_added_and_decoded),
-      cmocka_unit_test(long_payloads_are_read_by_many_blocks),
-      cmocka_unit_test(very_long_payloads_are_read_by_leaps),
-      cmocka_unit_test(more_may_be_readable_than_there_is),
-      cmocka_unit_test(what_was_sent_and_applied_is_committed_and_masked),
-      cmocka_unit_test(order_of_threads_does_not_matter),
-      cmocka_unit_test(changed_bytes_do_no_harm),
-      cmocka_unit_test(impossible_payloads_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_payload_is_added_and_decoded),
+    cmocka_unit_test(every_kind_of_value_is_added_and_decoded),
+    cmocka_unit_test(long_payloads_are_read_by_many_blocks),
+    cmocka_unit_test(very_long_payloads_are_read_by_leaps),
+    cmocka_unit_test(more_may_be_readable_than_there_is),
+    cmocka_unit_test(what_was_sent_and_applied_is_committed_and_masked),
+    cmocka_unit_test(order_of_threads_does_not_matter),
+    cmocka_unit_test(changed_bytes_do_no_harm),
+    cmocka_unit_test(impossible_payloads_are_refused),
+};
+RUN_TESTS(tests)

@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/cuda_topk_tables.cuh"
 #include "tests/kernels/cuda/topk_pair.h"
+#include "tests/support/unit_tests.h"
 
 /* Was the sample of the first segment of no use? */
 static bool was_misled(const pair *p) {
@@ -151,15 +152,13 @@ static void ordinary_data_does_not_mislead(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(too_few_candidates_are_no_harm),
-      cmocka_unit_test(too_many_candidates_are_no_harm),
-      cmocka_unit_test(floods_of_equal_values_are_no_harm),
-      cmocka_unit_test(long_segments_may_be_misled_too),
-      cmocka_unit_test(longer_views_may_be_misled_too),
-      cmocka_unit_test(ordinary_data_does_not_mislead),
-      cmocka_unit_test(a_misled_segment_does_not_disturb_others),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(too_few_candidates_are_no_harm),
+    cmocka_unit_test(too_many_candidates_are_no_harm),
+    cmocka_unit_test(floods_of_equal_values_are_no_harm),
+    cmocka_unit_test(long_segments_may_be_misled_too),
+    cmocka_unit_test(longer_views_may_be_misled_too),
+    cmocka_unit_test(ordinary_data_does_not_mislead),
+    cmocka_unit_test(a_misled_segment_does_not_disturb_others),
+};
+RUN_TESTS(tests)

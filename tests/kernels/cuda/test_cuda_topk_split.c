@@ -5,6 +5,7 @@
  * over several payloads, which may have to drop entries. */
 
 #include "tests/kernels/cuda/topk_pair.h"
+#include "tests/support/unit_tests.h"
 
 /* -------------------------------------------------------------------- stripes */
 
@@ -159,15 +160,13 @@ static void hundred_steps_over_outputs_stay_equal(void **state) {
   free_pair(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(stripes_give_the_same_bytes),
-      cmocka_unit_test(stripes_may_be_misled_too),
-      cmocka_unit_test(outputs_give_the_same_bytes),
-      cmocka_unit_test(what_does_not_fit_stays_in_the_residual),
-      cmocka_unit_test(seventy_outputs_give_the_same_bytes),
-      cmocka_unit_test(long_payloads_give_the_same_bytes),
-      cmocka_unit_test(hundred_steps_over_outputs_stay_equal),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(stripes_give_the_same_bytes),
+    cmocka_unit_test(stripes_may_be_misled_too),
+    cmocka_unit_test(outputs_give_the_same_bytes),
+    cmocka_unit_test(what_does_not_fit_stays_in_the_residual),
+    cmocka_unit_test(seventy_outputs_give_the_same_bytes),
+    cmocka_unit_test(long_payloads_give_the_same_bytes),
+    cmocka_unit_test(hundred_steps_over_outputs_stay_equal),
+};
+RUN_TESTS(tests)

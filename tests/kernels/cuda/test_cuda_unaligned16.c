@@ -16,6 +16,7 @@
 
 #include "kernels/cuda/cuda_dense.h"
 #include "kernels/kernels.h"
+#include "tests/support/unit_tests.h"
 
 enum { ALL = 65536 };
 
@@ -74,11 +75,9 @@ static void what_is_no_array_of_16_bit_codes_is_refused(void **state) {
   assert_int_equal(lcomm_cuda_run_unaligned16_store(LCOMM_CUDA_F16, NULL, NULL, 0, NULL), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_pattern_is_read_as_the_host_reads_it),
-      cmocka_unit_test(every_kind_of_value_is_written_as_the_host_writes_it),
-      cmocka_unit_test(what_is_no_array_of_16_bit_codes_is_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_pattern_is_read_as_the_host_reads_it),
+    cmocka_unit_test(every_kind_of_value_is_written_as_the_host_writes_it),
+    cmocka_unit_test(what_is_no_array_of_16_bit_codes_is_refused),
+};
+RUN_TESTS(tests)

@@ -3,6 +3,7 @@
 
 /* Messages that do not fit, and messages that are cancelled. */
 
+#include "tests/support/unit_tests.h"
 #include "tests/transport/shm/test_shm.h"
 
 enum { TAG = 5 };
@@ -156,12 +157,10 @@ static void a_cancelled_send_harms_no_other(forked *self) {
   close_party(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      FORKED_TEST(a_message_of_another_size_is_refused, 2),
-      FORKED_TEST(a_cancelled_receive_takes_no_byte, 2),
-      FORKED_TEST(short_sends_are_over_when_they_left_and_cancelled_ones_not_seen, 2),
-      FORKED_TEST(a_cancelled_send_harms_no_other, 2),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    FORKED_TEST(a_message_of_another_size_is_refused, 2),
+    FORKED_TEST(a_cancelled_receive_takes_no_byte, 2),
+    FORKED_TEST(short_sends_are_over_when_they_left_and_cancelled_ones_not_seen, 2),
+    FORKED_TEST(a_cancelled_send_harms_no_other, 2),
+};
+RUN_TESTS(tests)

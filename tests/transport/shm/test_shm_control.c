@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tests/support/unit_tests.h"
 #include "tests/transport/shm/test_shm.h"
 
 enum { TAG = 7, TICKETS = 20 };
@@ -141,12 +142,10 @@ static void an_error_outlives_its_teller(void **state) {
   forked_run_dying(2, 1, tell_and_die);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      FORKED_TEST(an_error_is_heard_behind_tickets_and_a_full_ring, 2),
-      cmocka_unit_test(the_first_error_of_every_peer_is_heard_once),
-      FORKED_TEST(an_error_wakes_who_sleeps, 2),
-      cmocka_unit_test(an_error_outlives_its_teller),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    FORKED_TEST(an_error_is_heard_behind_tickets_and_a_full_ring, 2),
+    cmocka_unit_test(the_first_error_of_every_peer_is_heard_once),
+    FORKED_TEST(an_error_wakes_who_sleeps, 2),
+    cmocka_unit_test(an_error_outlives_its_teller),
+};
+RUN_TESTS(tests)

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/support/unit_tests.h"
 #include "tests/transport/shm/test_shm.h"
 
 enum { TAG = 5 };
@@ -212,15 +213,13 @@ static void closing_does_not_wait_for_ever(forked *self) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_killed_peer_is_named),
-      cmocka_unit_test(a_killed_peer_is_named_without_pidfd),
-      FORKED_TEST(a_lender_is_looked_at_once_behind_the_last_piece, 2),
-      cmocka_unit_test(a_message_whose_sender_goes_comes_to_an_end),
-      FORKED_TEST(a_peer_that_closes_is_named_after_its_notice, 2),
-      FORKED_TEST(what_was_sent_arrives_though_its_sender_closes, 2),
-      FORKED_TEST(closing_does_not_wait_for_ever, 2),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_killed_peer_is_named),
+    cmocka_unit_test(a_killed_peer_is_named_without_pidfd),
+    FORKED_TEST(a_lender_is_looked_at_once_behind_the_last_piece, 2),
+    cmocka_unit_test(a_message_whose_sender_goes_comes_to_an_end),
+    FORKED_TEST(a_peer_that_closes_is_named_after_its_notice, 2),
+    FORKED_TEST(what_was_sent_arrives_though_its_sender_closes, 2),
+    FORKED_TEST(closing_does_not_wait_for_ever, 2),
+};
+RUN_TESTS(tests)

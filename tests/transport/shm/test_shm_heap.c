@@ -16,6 +16,7 @@
 
 #include "libcomm/transport/shm/shm_heap.h"
 #include "tests/support/process_counts.h"
+#include "tests/support/unit_tests.h"
 
 enum { PAGE = 4096, MEBIBYTE = 1 << 20, LARGE = 100 << 20 };
 
@@ -196,17 +197,15 @@ static void a_forked_child_has_a_heap_of_its_own(void **state) {
   assert_true(lcomm_shm_heap_free(memory));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(memory_is_zero_also_when_it_serves_again),
-      cmocka_unit_test(pieces_lie_apart_in_any_order_of_freeing),
-      cmocka_unit_test(what_the_heap_has_not_given_is_not_freed),
-      cmocka_unit_test(bytes_are_found_where_they_are),
-      cmocka_unit_test(a_region_that_is_made_anew_has_another_generation),
-      cmocka_unit_test(nothing_is_left_open),
-      cmocka_unit_test(absurd_sizes_are_refused),
-      cmocka_unit_test(without_descriptors_memory_is_private),
-      cmocka_unit_test(a_forked_child_has_a_heap_of_its_own),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(memory_is_zero_also_when_it_serves_again),
+    cmocka_unit_test(pieces_lie_apart_in_any_order_of_freeing),
+    cmocka_unit_test(what_the_heap_has_not_given_is_not_freed),
+    cmocka_unit_test(bytes_are_found_where_they_are),
+    cmocka_unit_test(a_region_that_is_made_anew_has_another_generation),
+    cmocka_unit_test(nothing_is_left_open),
+    cmocka_unit_test(absurd_sizes_are_refused),
+    cmocka_unit_test(without_descriptors_memory_is_private),
+    cmocka_unit_test(a_forked_child_has_a_heap_of_its_own),
+};
+RUN_TESTS(tests)

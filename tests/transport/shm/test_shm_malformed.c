@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/support/unit_tests.h"
 #include "tests/transport/shm/test_shm.h"
 
 enum { TAG = 5 };
@@ -386,14 +387,12 @@ static void nonsense_is_survived(forked *self) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(malformed_entries_are_named),
-      FORKED_TEST(a_tail_that_makes_no_sense_is_named, 2),
-      FORKED_TEST(files_that_are_no_regions_are_not_mapped, 2),
-      FORKED_TEST(memory_that_is_not_there_cannot_be_read, 2),
-      FORKED_TEST(messages_nobody_asks_for_do_not_fill_the_memory, 2),
-      FORKED_TEST(nonsense_is_survived, 2),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(malformed_entries_are_named),
+    FORKED_TEST(a_tail_that_makes_no_sense_is_named, 2),
+    FORKED_TEST(files_that_are_no_regions_are_not_mapped, 2),
+    FORKED_TEST(memory_that_is_not_there_cannot_be_read, 2),
+    FORKED_TEST(messages_nobody_asks_for_do_not_fill_the_memory, 2),
+    FORKED_TEST(nonsense_is_survived, 2),
+};
+RUN_TESTS(tests)

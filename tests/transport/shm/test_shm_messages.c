@@ -3,6 +3,7 @@
 
 /* Messages through shared memory arrive, whole and in order, each way. */
 
+#include "tests/support/unit_tests.h"
 #include "tests/transport/shm/test_shm.h"
 
 enum { TAG = 5 };
@@ -325,18 +326,16 @@ static void sends_of_the_same_bytes_share_a_copy(forked *self) {
   close_party(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      FORKED_TEST(messages_that_were_asked_for_arrive_in_order, 2),
-      FORKED_TEST(messages_that_came_too_soon_arrive_in_order, 2),
-      FORKED_TEST(zero_copy_messages_are_read_in_odd_pieces, 2),
-      FORKED_TEST(a_full_ring_only_delays, 2),
-      FORKED_TEST(messages_are_received_in_any_order_of_tags, 2),
-      FORKED_TEST(full_slots_only_delay, 2),
-      FORKED_TEST(a_view_is_the_memory_of_the_sender, 2),
-      FORKED_TEST(a_long_message_is_over_when_it_is_given_back, 2),
-      FORKED_TEST(private_messages_up_to_a_mebibyte_can_be_viewed, 2),
-      FORKED_TEST(sends_of_the_same_bytes_share_a_copy, 3),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    FORKED_TEST(messages_that_were_asked_for_arrive_in_order, 2),
+    FORKED_TEST(messages_that_came_too_soon_arrive_in_order, 2),
+    FORKED_TEST(zero_copy_messages_are_read_in_odd_pieces, 2),
+    FORKED_TEST(a_full_ring_only_delays, 2),
+    FORKED_TEST(messages_are_received_in_any_order_of_tags, 2),
+    FORKED_TEST(full_slots_only_delay, 2),
+    FORKED_TEST(a_view_is_the_memory_of_the_sender, 2),
+    FORKED_TEST(a_long_message_is_over_when_it_is_given_back, 2),
+    FORKED_TEST(private_messages_up_to_a_mebibyte_can_be_viewed, 2),
+    FORKED_TEST(sends_of_the_same_bytes_share_a_copy, 3),
+};
+RUN_TESTS(tests)

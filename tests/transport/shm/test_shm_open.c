@@ -11,6 +11,7 @@
 
 #include "tests/support/few_files.h"
 #include "tests/support/process_counts.h"
+#include "tests/support/unit_tests.h"
 #include "tests/transport/shm/test_shm.h"
 
 static void require_nothing_left(forked *self, int files) {
@@ -315,19 +316,17 @@ static void regions_come_and_go(forked *self) {
   close_party(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      FORKED_TEST(nothing_is_left_after_a_thousand_opens, 2),
-      cmocka_unit_test(few_files_are_held),
-      cmocka_unit_test(nothing_is_left_after_a_killed_process),
-      FORKED_TEST(memory_that_was_not_given_back_outlives_the_transport, 2),
-      FORKED_TEST(only_ranks_of_one_machine_meet, 3),
-      cmocka_unit_test(what_is_not_what_was_offered_is_refused),
-      FORKED_TEST(files_that_can_become_shorter_are_refused, 1),
-      FORKED_TEST(a_rank_that_fails_takes_part_in_the_bootstrap, 3),
-      FORKED_TEST(both_sides_say_why_one_could_not_open_the_other, 3),
-      FORKED_TEST(memory_is_zeroed_and_used_again, 2),
-      FORKED_TEST(regions_come_and_go, 2),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    FORKED_TEST(nothing_is_left_after_a_thousand_opens, 2),
+    cmocka_unit_test(few_files_are_held),
+    cmocka_unit_test(nothing_is_left_after_a_killed_process),
+    FORKED_TEST(memory_that_was_not_given_back_outlives_the_transport, 2),
+    FORKED_TEST(only_ranks_of_one_machine_meet, 3),
+    cmocka_unit_test(what_is_not_what_was_offered_is_refused),
+    FORKED_TEST(files_that_can_become_shorter_are_refused, 1),
+    FORKED_TEST(a_rank_that_fails_takes_part_in_the_bootstrap, 3),
+    FORKED_TEST(both_sides_say_why_one_could_not_open_the_other, 3),
+    FORKED_TEST(memory_is_zeroed_and_used_again, 2),
+    FORKED_TEST(regions_come_and_go, 2),
+};
+RUN_TESTS(tests)

@@ -3,6 +3,7 @@
 
 /* Messages read in place, and control messages. */
 
+#include "tests/support/unit_tests.h"
 #include "tests/transport/shm/test_shm.h"
 
 enum { TAG = 5 };
@@ -179,12 +180,10 @@ static void notices_pass_by_a_full_queue(forked *self) {
   close_party(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      FORKED_TEST(short_messages_are_read_in_place, 2),
-      FORKED_TEST(messages_that_were_taken_in_are_read_too, 2),
-      FORKED_TEST(peeking_overtakes_nothing, 2),
-      FORKED_TEST(notices_pass_by_a_full_queue, 2),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    FORKED_TEST(short_messages_are_read_in_place, 2),
+    FORKED_TEST(messages_that_were_taken_in_are_read_too, 2),
+    FORKED_TEST(peeking_overtakes_nothing, 2),
+    FORKED_TEST(notices_pass_by_a_full_queue, 2),
+};
+RUN_TESTS(tests)

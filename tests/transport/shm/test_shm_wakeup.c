@@ -3,6 +3,7 @@
 
 /* Sleeping and waking. */
 
+#include "tests/support/unit_tests.h"
 #include "tests/transport/shm/test_shm.h"
 
 enum { TAG = 5 };
@@ -122,12 +123,10 @@ static void more_processes_than_cores_get_along(forked *self) {
   close_party(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      FORKED_TEST(no_wake_up_is_lost, 2),
-      FORKED_TEST(a_sleeper_is_woken_when_there_is_room, 2),
-      FORKED_TEST(what_has_come_keeps_awake_once, 2),
-      FORKED_TEST(more_processes_than_cores_get_along, 9),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    FORKED_TEST(no_wake_up_is_lost, 2),
+    FORKED_TEST(a_sleeper_is_woken_when_there_is_room, 2),
+    FORKED_TEST(what_has_come_keeps_awake_once, 2),
+    FORKED_TEST(more_processes_than_cores_get_along, 9),
+};
+RUN_TESTS(tests)

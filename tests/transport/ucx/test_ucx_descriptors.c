@@ -5,6 +5,7 @@
 
 #include "libcomm/transport/links.h"
 #include "tests/support/few_files.h"
+#include "tests/support/unit_tests.h"
 #include "tests/transport/ucx/test_ucx.h"
 
 static int files_left;
@@ -59,10 +60,8 @@ static void as_many_files_as_are_asked_for_are_enough(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(few_files_are_a_sentence_on_all_ranks),
-      cmocka_unit_test(as_many_files_as_are_asked_for_are_enough),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(few_files_are_a_sentence_on_all_ranks),
+    cmocka_unit_test(as_many_files_as_are_asked_for_are_enough),
+};
+RUN_TESTS(tests)

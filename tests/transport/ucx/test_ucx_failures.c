@@ -2,6 +2,7 @@
  * Copyright the libcomm authors */
 
 #include "libcomm/transport/ucx/ucx_addresses.h"
+#include "tests/support/unit_tests.h"
 #include "tests/transport/ucx/test_ucx.h"
 
 /* ------------------------------------------------------------ a peer that dies */
@@ -241,16 +242,14 @@ static void rank_without_the_library_does_not_hold_up_the_others(forked *self) {
   lcomm_transport_ucx.close(t, true);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(killed_peer_is_named_and_the_others_go_on),
-      cmocka_unit_test(peer_that_dies_in_the_middle_of_a_message_is_named),
-      UCX_TEST(close_ends_whatever_is_under_way, 2),
-      UCX_TEST(peer_that_does_not_answer_is_found_at_open, 2),
-      UCX_TEST(damaged_address_is_no_address, 2),
-      FORKED_TEST(missing_library_is_said, 2),
-      FORKED_TEST(library_without_the_functions_is_said, 1),
-      UCX_TEST(rank_without_the_library_does_not_hold_up_the_others, 3),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(killed_peer_is_named_and_the_others_go_on),
+    cmocka_unit_test(peer_that_dies_in_the_middle_of_a_message_is_named),
+    UCX_TEST(close_ends_whatever_is_under_way, 2),
+    UCX_TEST(peer_that_does_not_answer_is_found_at_open, 2),
+    UCX_TEST(damaged_address_is_no_address, 2),
+    FORKED_TEST(missing_library_is_said, 2),
+    FORKED_TEST(library_without_the_functions_is_said, 1),
+    UCX_TEST(rank_without_the_library_does_not_hold_up_the_others, 3),
+};
+RUN_TESTS(tests)

@@ -9,6 +9,7 @@
 #include <signal.h>
 
 #include "tests/support/process_counts.h"
+#include "tests/support/unit_tests.h"
 #include "tests/transport/ucx/test_ucx.h"
 
 /* ----------------------------------------------------------- left alone */
@@ -210,18 +211,16 @@ static void choice_is_left_to_ucx_where_nothing_is_known(void **state) {
   assert_string_equal(choose(all, 2, 0), "eth0,lo");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      UCX_TEST(signal_handlers_stay, 2),
-      cmocka_unit_test(functions_of_the_c_library_stay),
-      UCX_TEST(settings_for_mpi_do_not_count, 2),
-      UCX_TEST(own_settings_count, 2),
-      UCX_TEST(fifty_opens_leave_no_open_file, 2),
-      UCX_TEST(two_transports_of_a_process_are_apart, 2),
-      UCX_TEST(version_is_told, 1),
-      cmocka_unit_test(only_networks_with_every_host_are_chosen),
-      cmocka_unit_test(hosts_in_networks_of_their_own_use_what_is_theirs_alone),
-      cmocka_unit_test(choice_is_left_to_ucx_where_nothing_is_known),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    UCX_TEST(signal_handlers_stay, 2),
+    cmocka_unit_test(functions_of_the_c_library_stay),
+    UCX_TEST(settings_for_mpi_do_not_count, 2),
+    UCX_TEST(own_settings_count, 2),
+    UCX_TEST(fifty_opens_leave_no_open_file, 2),
+    UCX_TEST(two_transports_of_a_process_are_apart, 2),
+    UCX_TEST(version_is_told, 1),
+    cmocka_unit_test(only_networks_with_every_host_are_chosen),
+    cmocka_unit_test(hosts_in_networks_of_their_own_use_what_is_theirs_alone),
+    cmocka_unit_test(choice_is_left_to_ucx_where_nothing_is_known),
+};
+RUN_TESTS(tests)

@@ -3,6 +3,7 @@
 
 #include <poll.h>
 
+#include "tests/support/unit_tests.h"
 #include "tests/transport/ucx/test_ucx.h"
 
 /* ---------------------------------------------------------------- messages */
@@ -250,15 +251,13 @@ static void sleeper_wakes_for_a_message(forked *self) {
   close_party(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      UCX_TEST(messages_of_any_size_arrive_intact_and_in_order, 3),
-      UCX_TEST(thousands_of_unexpected_messages_wait, 2),
-      UCX_TEST(longer_message_is_an_error_and_stays_in_its_bounds, 2),
-      UCX_TEST(cancelled_receive_leaves_the_message_to_the_next, 2),
-      UCX_TEST(cancelled_receive_is_never_written_again, 2),
-      UCX_TEST(notices_pass, 3),
-      UCX_TEST(sleeper_wakes_for_a_message, 2),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    UCX_TEST(messages_of_any_size_arrive_intact_and_in_order, 3),
+    UCX_TEST(thousands_of_unexpected_messages_wait, 2),
+    UCX_TEST(longer_message_is_an_error_and_stays_in_its_bounds, 2),
+    UCX_TEST(cancelled_receive_leaves_the_message_to_the_next, 2),
+    UCX_TEST(cancelled_receive_is_never_written_again, 2),
+    UCX_TEST(notices_pass, 3),
+    UCX_TEST(sleeper_wakes_for_a_message, 2),
+};
+RUN_TESTS(tests)

@@ -3,6 +3,7 @@
 
 /* When a message that was sent is over. */
 
+#include "tests/support/unit_tests.h"
 #include "tests/transport/ucx/test_ucx.h"
 
 enum { MESSAGES_MAX = 20000 };
@@ -69,9 +70,7 @@ static void message_that_is_over_needs_its_sender_no_more(forked *self) {
   close_party(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      UCX_TEST(message_that_is_over_needs_its_sender_no_more, 2),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    UCX_TEST(message_that_is_over_needs_its_sender_no_more, 2),
+};
+RUN_TESTS(tests)

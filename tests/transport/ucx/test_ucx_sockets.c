@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 
 #include "libcomm/transport/ucx/ucx_sockets.h"
+#include "tests/support/unit_tests.h"
 #include "tests/transport/ucx/test_ucx.h"
 
 /* ------------------------------------------------------------------ silence */
@@ -116,14 +117,12 @@ static void address_names_the_first_rank_of_another_host(void **state) {
   assert_int_equal(lcomm_ucx_interfaces_find(all, 4, 0, inet_addr("10.0.0.3")), -1);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(host_that_leaves_many_questions_open_is_silent),
-      cmocka_unit_test(host_that_is_asked_while_idle_answers_before_bytes_wait),
-      cmocka_unit_test(host_that_was_heard_or_not_asked_is_not_silent),
-      UCX_TEST(sockets_to_all_peers_are_found, 4),
-      cmocka_unit_test(all_connections_are_kept_alive),
-      cmocka_unit_test(address_names_the_first_rank_of_another_host),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(host_that_leaves_many_questions_open_is_silent),
+    cmocka_unit_test(host_that_is_asked_while_idle_answers_before_bytes_wait),
+    cmocka_unit_test(host_that_was_heard_or_not_asked_is_not_silent),
+    UCX_TEST(sockets_to_all_peers_are_found, 4),
+    cmocka_unit_test(all_connections_are_kept_alive),
+    cmocka_unit_test(address_names_the_first_rank_of_another_host),
+};
+RUN_TESTS(tests)

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "libcomm/transport/ucx/ucx_listeners.h"
+#include "tests/support/unit_tests.h"
 #include "tests/transport/ucx/test_ucx.h"
 
 enum { REFUSED_MS = 700, ADMITTED_MS = 30000 };
@@ -200,14 +201,12 @@ static void sockets_of_the_program_are_left_alone(void **state) {
   close(newer);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      UCX_TEST(nobody_gets_in_after_open, 2),
-      cmocka_unit_test(one_host_opens_no_port_to_others),
-      UCX_TEST(range_of_ports_is_kept, 2),
-      UCX_TEST(silent_connections_end_when_links_are_made, 1),
-      UCX_TEST(only_hosts_that_take_part_get_in, 1),
-      cmocka_unit_test(sockets_of_the_program_are_left_alone),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    UCX_TEST(nobody_gets_in_after_open, 2),
+    cmocka_unit_test(one_host_opens_no_port_to_others),
+    UCX_TEST(range_of_ports_is_kept, 2),
+    UCX_TEST(silent_connections_end_when_links_are_made, 1),
+    UCX_TEST(only_hosts_that_take_part_get_in, 1),
+    cmocka_unit_test(sockets_of_the_program_are_left_alone),
+};
+RUN_TESTS(tests)

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TESTS_UNIT_TESTS_H
+#define LCOMM_TESTS_UNIT_TESTS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* main() of a program of unit tests, which are a table of struct CMUnitTest. */
+#define RUN_TESTS(tests)                                                                           \
+  int main(void) { return cmocka_run_group_tests(tests, NULL, NULL); }
+
+#endif
