@@ -2,19 +2,23 @@
  * Copyright the libcomm authors */
 /* mpirun: 1 2 3 4 8 */
 
-/* The bytes and messages that a communicator counts, by class of link. */
+/* The operations, bytes and messages that a communicator counts, by class of link. */
 
 #include <stdlib.h>
 
 #include "tests/support/mpi_property.h"
 
 static lcomm_stats stats_after_sums(lcomm_comm *comm, float *values, uint64_t count, int sums) {
-  lcomm_stats stats;
+  lcomm_stats before, stats;
+  lcomm_stats_get(comm, &before);
   for (int i = 0; i < sums; i++) {
     lcomm_status status = lcomm_allreduce(comm, values, values, count, LCOMM_FLOAT32, LCOMM_SUM);
     require(status == LCOMM_OK, "%s", lcomm_last_error(comm));
   }
   lcomm_stats_get(comm, &stats);
+  require(stats.operations == before.operations + (uint64_t)sums,
+          "%d sums of %llu elements are %llu operations", sums, (unsigned long long)count,
+          (unsigned long long)(stats.operations - before.operations));
   return stats;
 }
 
